@@ -1,0 +1,26 @@
+/*
+ * Flat ranking of a profile: per function, how much was spent in it (self) and in it and all it
+ * called (total; a recursive function counts once per sample).
+ */
+#ifndef MEMSCOPE_ANALYSE_TOP_H
+#define MEMSCOPE_ANALYSE_TOP_H
+
+#include "analyse/frame_tree.h"
+
+struct top_row {
+	const char *name;    /* function as shown */
+	const char *module;  /* base name of its image, "" when unknown */
+	enum frame_kind kind;
+	int64_t self, total;
+};
+
+enum top_order { TOP_BY_SELF, TOP_BY_TOTAL };
+
+/*
+ * Fills `out` with at most `cap` rows, largest first (ties by name), for value type `type`.
+ * Returns the number of rows written, or -ENOMEM.
+ */
+int top_functions(const struct profile *p, uint32_t type, enum top_order order,
+		  struct top_row *out, uint32_t cap);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * One error: a code and one sentence for the person at the terminal.
+ *
+ * The caller owns the struct (usually on its stack) and passes it down; the function that
+ * knows the most fills it in with err_set(), everyone above passes it on unchanged, and
+ * cmd/ prints it once. A NULL struct err * is allowed everywhere: the sentence is dropped.
+ */
+#ifndef MEMSCOPE_BASE_ERR_H
+#define MEMSCOPE_BASE_ERR_H
+
+struct err {
+	int code;       /* -errno, 0 when nothing went wrong       */
+	char msg[512];  /* one sentence, no newline, truncated to fit */
+};
+
+/*
+ * Sets the sentence and returns `code` (a negative errno), so that
+ * `return err_set(e, -ENOENT, "…", …)` is the usual form.
+ */
+int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

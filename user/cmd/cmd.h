@@ -1,0 +1,23 @@
+/*
+ * Subcommands: one file and one row in commands.c each.
+ *
+ * run() returns the exit status (design: 0 done; 1 nothing could be gathered or written; 2 wrong
+ * usage; 3 done, but something asked for was unavailable) and has printed its own sentence.
+ */
+#ifndef MEMSCOPE_CMD_CMD_H
+#define MEMSCOPE_CMD_CMD_H
+
+#include "base/opt.h"
+
+enum exit_status { EXIT_DONE = 0, EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
+
+struct command {
+	const char *name;
+	const char *summary;
+	const struct opt_command *options;
+	int (*run)(int argc, char **argv);  /* argv[0] is the command's name */
+};
+
+extern const struct command commands[];  /* ends with a row without a name; the first is the default */
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * pprof (profile.proto): the profile on disk; memscope has no private format.
+ *
+ * Written through protobuf-c. Mapping 1 is the main binary (the module most samples' root belongs
+ * to, or `main_module`), build IDs as pprof expects them (hex), default_sample_type set, labels as in profile.h.
+ * Read back: anyone's pprof, gzipped or not; bounded (no allocation larger than the input
+ * justifies), every index checked, -EBADMSG with a sentence for what is not a profile.
+ */
+#ifndef MEMSCOPE_MODEL_PPROF_H
+#define MEMSCOPE_MODEL_PPROF_H
+
+#include "base/err.h"
+#include "base/sink.h"
+#include "model/profile.h"
+
+/* Uncompressed bytes into `out` (the caller asks the sink for gzip). */
+int pprof_write(const struct profile *p, module_id main_module, struct sink *out, struct err *e);
+
+/* `data` may be gzipped. Interns into `d`; `name` is for error sentences. */
+int pprof_read(struct dict *d, const void *data, size_t len, const char *name,
+	       struct profile **ret_profile, struct err *e);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * A profile: stacks × labels → values. The noun that every room passes on.
+ *
+ * Each sample has one stack, one label set and one int64 per value type; adding the same
+ * (stack, labels) again adds to its values. Values saturate at INT64_MAX, never wrap.
+ * A profile borrows its dict, which must outlive it.
+ *
+ * Labels that memscope writes, and that viewers and our own folded output know:
+ *   pid  (number)   the process, in the user's sense
+ *   tid  (number)   the thread
+ *   comm (text)     the process's command name: the root frame of folded output and pictures
+ *   thread (text)   the thread's own name, where it differs
+ */
+#ifndef MEMSCOPE_MODEL_PROFILE_H
+#define MEMSCOPE_MODEL_PROFILE_H
+
+#include "model/dict.h"
+#include "model/value_type.h"
+
+struct profile;
+
+struct profile_sample {
+	stack_id stack;
+	labels_id labels;
+	const int64_t *values;  /* profile_n_types() of them */
+};
+
+/* What pprof keeps beside the samples; all optional (0, empty). */
+struct profile_meta {
+	int64_t time_ns;             /* wall clock at the start, Unix time                 */
+	int64_t duration_ns;
+	struct value_type period_type;
+	int64_t period;
+	uint32_t default_type;       /* index of the value type to show first              */
+	const char *const *comments; /* NULL-terminated; copied                            */
+};
+
+/* `types` (n of them, 1 … 16) are copied. NULL when out of memory. */
+struct profile *profile_new(struct dict *d, const struct value_type *types, uint32_t n);
+void profile_free(struct profile *p);
+DEFINE_CLEANUP(struct profile *, profile_freep, profile_free)
+
+struct dict *profile_dict(const struct profile *p);
+uint32_t profile_n_types(const struct profile *p);
+const struct value_type *profile_type(const struct profile *p, uint32_t i);
+/* The index of the value type named `name` ("cpu", or "cpu/nanoseconds"), -1 when there is none. */
+int profile_find_type(const struct profile *p, const char *name);
+
+void profile_set_meta(struct profile *p, const struct profile_meta *meta);
+const struct profile_meta *profile_get_meta(const struct profile *p);
+
+/* 0 or -ENOMEM. */
+int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64_t *values);
+
+uint32_t profile_n_samples(const struct profile *p);
+struct profile_sample profile_sample(const struct profile *p, uint32_t i);
+int64_t profile_total(const struct profile *p, uint32_t type);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * View → bytes. One row per output format in formats.c; a format sees a profile or a tree, never
+ * where it came from.
+ */
+#ifndef MEMSCOPE_RENDER_RENDER_H
+#define MEMSCOPE_RENDER_RENDER_H
+
+#include "analyse/frame_tree.h"
+#include "base/err.h"
+#include "base/sink.h"
+#include "model/profile.h"
+
+/* What the user may choose about a picture; zero or NULL means the default. Named as flamegraph.pl names them. */
+struct render_opts {
+	int value_type;        /* index into the profile's value types, -1: the format's default */
+	const char *title;
+	const char *subtitle;
+	uint32_t width;        /* px, default 1200                        */
+	uint32_t fontsize;     /* px, default 12                          */
+	double minwidth;       /* px below which a frame is left out, default 0.1 */
+	const char *colors;    /* palette name, default "hot"             */
+	const char *countname; /* default: unit of the value type         */
+	bool inverted;         /* icicle: root at the top                 */
+	bool no_comm;          /* do not put the process name at the root   */
+};
+
+struct format {
+	const char *name;      /* "svg"                                    */
+	const char *ext;       /* ".svg"                                    */
+	const char *help;      /* one line                                  */
+	bool gzip;             /* the writer's bytes are gzipped into the file */
+	int (*write)(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		     struct err *e);
+};
+
+extern const struct format formats[];  /* ends with a row without a name */
+/* By name ("svg") or by the ending of a file name ("x.pb.gz"); NULL when there is none. */
+const struct format *format_find(const char *name);
+const struct format *format_for_path(const char *path);
+
+#endif
