@@ -90,3 +90,17 @@ $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
 	$(Q)$(CC) $(CFLAGS) -w -c -o $@ $<
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d)
+
+# --- tests ---------------------------------------------------------------------------------------
+
+UNIT_SRC := $(wildcard tests/unit/*/*.c)
+UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/tests/%)
+
+$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libmemscope.a
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS) -lcmocka
+
+.PHONY: units
+units: $(UNIT_BIN) ## build the unit tests
+
+-include $(UNIT_BIN:=.d)
