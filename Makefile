@@ -30,8 +30,8 @@ PB       := $(BUILD)/gen/profile.pb-c
 ASSETS   := $(wildcard user/render/assets/*)
 ROOMS    := $(filter-out user/cmd,$(patsubst %/,%,$(wildcard user/*/)))
 LIB_SRC  := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c))
-LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(BUILD)/gen/profile.pb-c.o $(BUILD)/gen/assets.o
-CMD_SRC  := user/main.c $(wildcard user/cmd/*.c)
+LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(if $(wildcard user/model/*.proto),$(BUILD)/gen/profile.pb-c.o) $(BUILD)/gen/assets.o
+CMD_SRC  := $(wildcard user/main.c user/cmd/*.c)
 CMD_OBJ  := $(CMD_SRC:user/%.c=$(BUILD)/user/%.o)
 
 .DELETE_ON_ERROR:
@@ -51,7 +51,11 @@ $(BUILD)/libmemscope.a: $(LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/user/%.o: user/%.c | $(SKEL) $(PB).h
+# Only the rooms that include a generated header wait for it.
+$(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/collect/*.c)): | $(if $(BPF_SRC),$(SKEL))
+$(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/model/*.c)): | $(PB).h
+
+$(BUILD)/user/%.o: user/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
 
@@ -91,16 +95,137 @@ $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d)
 
+# --- the manual: hand-written parts around options printed by the program itself --------------------
+
+$(BUILD)/memscope.1: $(BUILD)/memscope $(wildcard user/cmd/memscope.1.*)
+	$(call say,MAN,$@)
+	$(Q)sed -n '/^@OPTIONS@$$/q;p' user/cmd/memscope.1.in > $@ && $< --man >> $@ && \
+		sed '1,/^@OPTIONS@$$/d' user/cmd/memscope.1.in >> $@
+
+.PHONY: install
+install: $(BUILD)/memscope $(BUILD)/memscope.1 ## install below PREFIX (/usr/local), DESTDIR before it
+	install -D -m 0755 $(BUILD)/memscope $(DESTDIR)$(PREFIX)/bin/memscope
+	install -D -m 0644 $(BUILD)/memscope.1 $(DESTDIR)$(PREFIX)/share/man/man1/memscope.1
+
+# --- packages --------------------------------------------------------------------------------------
+
+DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
+              libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libiberty-dev
+DEPS_TEST  := libcmocka-dev libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
+              g++ valgrind golang-go golang-github-google-pprof-dev chromium nodejs npm \
+              redis-server redis-tools
+DEPS_DEMO  := redis-server redis-tools procps
+
+# $(call need,PACKAGES): installs those that are missing, asks nothing, starts nothing.
+define need
+	@missing=$$(for p in $(1); do \
+		[ "$$(dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null)" = installed ] || echo $$p; \
+	done); \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" != 0 ]; then \
+		echo "missing packages; as root: apt-get install --no-install-recommends" $$missing >&2; \
+		exit 1; \
+	fi; \
+	echo "installing:" $$missing; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+		-o Dpkg::Use-Pty=0 $$missing > /dev/null
+endef
+
+.PHONY: deps deps-build deps-demo
+deps: ## install the packages that build and tests use (as root; only what is missing)
+	$(call need,$(DEPS_BUILD) $(DEPS_TEST))
+deps-build: ## install only what the build uses
+	$(call need,$(DEPS_BUILD))
+deps-demo:
+	$(call need,$(DEPS_BUILD) $(DEPS_DEMO))
+
 # --- tests ---------------------------------------------------------------------------------------
 
+JOBS     ?= $(shell nproc)
 UNIT_SRC := $(wildcard tests/unit/*/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/tests/%)
+FUZZ_SRC := $(wildcard tests/fuzz/*.c)
+FUZZ_BIN := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS) -lcmocka
 
-.PHONY: units
-units: $(UNIT_BIN) ## build the unit tests
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libmemscope.a
+	$(call say,FUZZ,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
--include $(UNIT_BIN:=.d)
+-include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d)
+
+.PHONY: units fuzzers objects
+units: $(UNIT_BIN) ## build the unit tests
+fuzzers: $(FUZZ_BIN)
+objects: $(CMD_OBJ) $(LIB_OBJ)
+
+# Everything once more under clang: warnings are errors there too, and the fuzzers need its coverage.
+FUZZ_BUILD := $(BUILD)-fuzz
+.PHONY: clang
+clang: ## compile everything with clang, instrumented for the fuzzers
+	$(Q)$(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -g" \
+		SAN="-fsanitize=fuzzer-no-link,address" objects $(FUZZ_BUILD)/libmemscope.a
+	$(Q)if [ -e "$$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a)" ]; then \
+		$(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -g" \
+			SAN="-fsanitize=fuzzer-no-link,address" fuzzers; fi
+
+fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in its corpus
+	$(Q)mkdir -p tests/fuzz/corpus/$*
+	$(FUZZ_BUILD)/tests/fuzz/$* -artifact_prefix=$(FUZZ_BUILD)/ -timeout=10 tests/fuzz/corpus/$*
+
+SUITES_FREE := unit golden lint fuzz
+SUITES_ROOT := bpf live consumers browser
+
+.PHONY: test check test-live test-free check-all lint asan ubsan
+test: all units clang ## all tests that need no rights
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE)
+
+test-live: all units ## the tests against a real kernel (as root)
+	$(Q)tests/run --build $(BUILD) $(SUITES_ROOT)
+
+check: deps ## packages, build, every suite (as root)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units clang
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
+
+lint: ## layers, tree, words, format
+	$(Q)tests/run -v --build $(BUILD) lint
+
+asan: ## unit and golden tests under AddressSanitizer
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
+		SAN="-fsanitize=address" test-free
+ubsan: ## unit and golden tests under UndefinedBehaviorSanitizer
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-ubsan CFLAGS="-O1 -g" \
+		SAN="-fsanitize=undefined -fno-sanitize-recover=all" test-free
+test-free: $(BUILD)/memscope units
+	$(Q)tests/run --build $(BUILD) unit golden
+
+# --- the rest --------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: deps-demo ## packages, build, profile redis-server under load (as root)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
+	$(Q)tests/demo/redis $(BUILD)/memscope
+
+.PHONY: format format-check
+format: ## apply .clang-format to every source file
+	$(Q)git ls-files 'user/*.[ch]' 'bpf/*.[ch]' 'tests/*.[ch]' | xargs clang-format -i
+
+.PHONY: bpf-arches
+bpf-arches: $(BPF_OBJ) ## compile the BPF programs for both architectures
+	$(Q)for a in x86_64 aarch64; do \
+		$(MAKE) --no-print-directory BUILD=$(BUILD)/arch-$$a ARCH=$$a bpf-objects || exit 1; done
+.PHONY: bpf-objects
+bpf-objects: $(BPF_OBJ)
+
+.PHONY: clean help
+clean: ## remove everything that was built
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(FUZZ_BUILD) memscope
+
+help: ## this list
+	@sed -n 's/^\([a-zA-Z%-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | sort | \
+		while IFS="	" read -r t d; do printf '  %-12s %s\n' "$$t" "$$d"; done
+	@echo "  V=1 shows the commands; BUILD=DIR builds elsewhere; CC=clang uses clang"
