@@ -1,0 +1,187 @@
+/*
+ * What one run found, as facts, and what to make of it.
+ *
+ * cmd/record fills in struct run_summary; render/summary_text.h and render/summary_json.h show it;
+ * summary_verdict() concludes. All pointers are borrowed and must outlive the struct. A zeroed
+ * struct is a valid summary of a run that found nothing: what is not filled in is not shown.
+ * Percentages are computed here and in render/, never passed in.
+ */
+#ifndef MEMSCOPE_ANALYSE_SUMMARY_H
+#define MEMSCOPE_ANALYSE_SUMMARY_H
+
+#include "analyse/sites.h"
+#include "analyse/top.h"
+
+#include <sys/types.h>
+
+/* Fewer on-CPU samples than this are called few: 1,000 give a 10 % function ± 2 points. */
+#define SUMMARY_FEW_SAMPLES 1000
+
+enum run_target { RUN_PROCESSES, RUN_COMMAND, RUN_HOST };
+enum run_end {
+	RUN_END_UNKNOWN,
+	RUN_END_DURATION,     /* -d is over                     */
+	RUN_END_SIGNAL,       /* Ctrl-C, SIGTERM, SIGHUP         */
+	RUN_END_TARGET,       /* the process or command ended    */
+	RUN_END_ERROR,        /* `end_detail` says which         */
+};
+
+struct summary_process {
+	pid_t pid;
+	const char *comm, *exe, *cmdline;  /* arguments joined by spaces; NULL when unknown */
+};
+
+enum source_state { SOURCE_NOT_ASKED, SOURCE_OK, SOURCE_UNAVAILABLE };
+
+/* On-CPU, off-CPU, allocations, trend: one row each, in that order. */
+struct summary_source {
+	const char *name;         /* "oncpu", "offcpu", "alloc", "trend"                 */
+	enum source_state state;
+	const char *why;          /* one sentence when unavailable                       */
+};
+
+enum alloc_tier {
+	ALLOC_TIER_OFF,           /* not asked for                                       */
+	ALLOC_TIER_EXACT,
+	ALLOC_TIER_DECLINED,      /* auto looked, and it would cost too much             */
+};
+
+struct summary_alloc {
+	enum alloc_tier tier;
+	const char *reason;       /* one sentence: why declined or off, how to force it   */
+	double calls_per_s;       /* measured in the first slice; 0 unknown               */
+	double cost_percent;      /* estimated cost of exact tracing, % of one CPU; 0 unknown */
+	int64_t covered_from_ns, covered_to_ns;  /* since the start of the run             */
+	uint64_t objects, bytes;            /* allocated                                  */
+	uint64_t freed_objects, freed_bytes;
+	uint64_t live_objects, live_bytes;  /* allocated in the run and not freed          */
+	uint64_t failed;                    /* calls that returned NULL                    */
+	uint64_t inherited_frees;           /* a child's free of its parent's block         */
+	uint64_t earlier_frees;             /* of blocks from before the run                */
+	uint64_t untracked;                 /* allocations dropped because the block table was full */
+	const struct site_row *sites;       /* by bytes allocated                           */
+	uint32_t n_sites;
+	const struct site_row *live_sites;  /* by bytes live                                */
+	uint32_t n_live_sites;
+};
+
+struct summary_stacks {
+	const char *source;       /* "oncpu", "offcpu", "alloc" */
+	uint64_t complete, truncated, guessed, unreadable, lost;
+};
+
+struct summary_symbols {
+	uint64_t locations, named, offset_only, no_module;
+	struct summary_module {
+		const char *module;
+		uint64_t locations;       /* of it without a name   */
+		const char *reason;
+	} worst[8];
+	uint32_t n_worst;
+};
+
+struct summary_drop {
+	const char *name, *help;  /* a row of stats.def */
+	uint64_t count;
+};
+
+struct run_summary {
+	const char *version;
+	int64_t start_ns;             /* wall clock, Unix time */
+	int64_t duration_ns;
+	enum run_end end;
+	const char *end_detail;       /* "SIGINT", "pid 123 ended"; may be NULL */
+
+	enum run_target target;
+	const struct summary_process *processes;  /* those asked for */
+	uint32_t n_processes;
+	uint32_t seen_processes;      /* with children; 0 when unknown */
+	uint32_t seen_threads;
+	uint32_t n_cpus;              /* online */
+	struct {
+		bool known;           /* only with -- CMD          */
+		bool exited;          /* else ended by `signal`    */
+		int code, signal;
+	} child;
+
+	const struct summary_source *sources;
+	uint32_t n_sources;
+
+	/* Thread time, from the scheduler. The residual is wall minus the three. */
+	struct {
+		bool known;
+		int64_t wall_ns, oncpu_ns, blocked_ns, runnable_ns;
+	} time;
+
+	struct {
+		uint64_t samples;
+		double hz;
+		const char *event;    /* "cycles", "cpu-clock"                              */
+		int64_t cpu_ns;       /* the target's CPU time, by scheduler or /proc; 0 unknown */
+		uint64_t allocator_samples;  /* sites_allocator_value(): inside malloc and friends */
+		const struct top_row *by_self, *by_total;  /* of samples                       */
+		uint32_t n_self, n_total;
+	} oncpu;
+
+	struct {
+		const struct site_row *waits;  /* of blocked ns and how often, sites_waits()    */
+		uint32_t n_waits;
+		bool sampled;
+	} offcpu;
+
+	struct summary_alloc alloc;
+
+	/* -1: unknown (MEM_UNKNOWN) */
+	struct {
+		bool known;
+		int64_t first_kb, last_kb, peak_kb;  /* RSS */
+	} rss;
+
+	const struct summary_stacks *stacks;
+	uint32_t n_stacks;
+	struct summary_symbols symbols;
+
+	const struct summary_drop *drops;  /* rows with count 0 are not shown as lost */
+	uint32_t n_drops;
+	uint64_t sideband_lost;       /* mmap, comm and fork records the kernel dropped */
+
+	struct {
+		int64_t cpu_ns, rss_kb, map_bytes;  /* memscope's own; 0 unknown */
+	} own;
+
+	const char *dir;              /* where the files are, "" or NULL when none were written */
+	const char *const *files;     /* names in `dir` */
+	uint32_t n_files;
+	const char *const *notes;     /* whole sentences: anything the reader must know */
+	uint32_t n_notes;
+};
+
+enum verdict_kind {
+	VERDICT_NOTHING,   /* nothing was measured                                  */
+	VERDICT_IDLE,      /* hardly ran, and waited for work                        */
+	VERDICT_CPU,       /* computing is what takes its time                       */
+	VERDICT_STARVED,   /* ready to run, but other threads had the CPU             */
+	VERDICT_WAITING,   /* something other than new work holds it up               */
+	VERDICT_MEMORY,    /* the time on CPU goes into allocating                    */
+	VERDICT_GROWING,   /* its memory grows                                       */
+	VERDICT_MIXED,
+	N_VERDICT_KINDS,
+};
+
+struct verdict {
+	enum verdict_kind kind;
+	char sentence[512];   /* what is the case; one sentence; raw bytes: escape when shown */
+	char next[512];       /* what to look at next; one sentence                        */
+};
+
+const char *verdict_name(enum verdict_kind k);  /* "cpu-bound", "waiting", …: the word in JSON */
+
+/* Pure: same facts, same verdict. The thresholds are named at the top of summary.c. */
+void summary_verdict(const struct run_summary *s, struct verdict *ret_verdict);
+
+/* CPU share of the target: 1.0 is one CPU busy all the time; -1 when unknown. */
+double summary_cpu_share(const struct run_summary *s);
+/* Fewer samples than SUMMARY_FEW_SAMPLES although on-CPU sampling ran. */
+bool summary_few_samples(const struct run_summary *s);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The memory and CPU use of one process, or of several summed, at one moment. Read by
+ * proc/proc_mem.h, written as a row of trend.csv by render/trend_csv.h.
+ *
+ * Sizes are in kB of 1,024 bytes, as the kernel prints them. MEM_UNKNOWN marks what this kernel
+ * does not say, what we may not read, and what was too dear to read at this moment; it is never
+ * shown as 0.
+ */
+#ifndef MEMSCOPE_MODEL_MEM_SAMPLE_H
+#define MEMSCOPE_MODEL_MEM_SAMPLE_H
+
+#include <stdint.h>
+
+#define MEM_UNKNOWN ((int64_t)-1)
+
+struct mem_sample {
+	int64_t time_ns;          /* wall clock, Unix time                                       */
+	int64_t interval_ns;      /* since the sample before; since the start for the first      */
+	int64_t interval_cpu_ns;  /* user and system time spent in the interval                  */
+	uint32_t processes;       /* how many are summed                                         */
+	int64_t rss_kb;           /* as ps shows it (VmRSS)                                      */
+	int64_t vsz_kb;
+	int64_t anonymous_kb;     /* RssAnon                                                     */
+	int64_t file_kb;          /* RssFile and RssShmem: rss = anonymous + file                */
+	int64_t swap_kb;
+	int64_t pss_kb;           /* shared pages divided by how many share them                 */
+	int64_t shared_kb;        /* mapped by others too, clean and dirty                       */
+	int64_t private_kb;       /* mapped by it alone, clean and dirty                         */
+	int64_t threads;
+	int64_t minor_faults;     /* since the processes started, waited-for children left out   */
+	int64_t major_faults;
+	int64_t cpu_ns;           /* user and system time since the processes started            */
+};
+
+#endif

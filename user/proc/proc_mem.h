@@ -1,0 +1,52 @@
+/*
+ * Memory and CPU use of a set of processes, from /proc, once per call.
+ *
+ * Each process is held through a descriptor of its /proc directory, so a pid that is used again
+ * is never taken for the process that had it before. A process that has ended leaves the set;
+ * its faults and CPU time stay in the sums, so that those never run backwards.
+ *
+ * Three files are read per process: stat, status, and smaps_rollup for pss, shared and private.
+ * The last walks the target's page tables while holding its mmap lock, so it is read only
+ * when a hundred times as long as the last read took has gone by: the three fields are
+ * MEM_UNKNOWN in between. CPU time is the process's CPU clock where it can be read (ns), else
+ * the ticks of stat.
+ */
+#ifndef MEMSCOPE_PROC_PROC_MEM_H
+#define MEMSCOPE_PROC_PROC_MEM_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "model/mem_sample.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct proc_mem;
+
+/* NULL when out of memory. */
+struct proc_mem *proc_mem_new(void);
+void proc_mem_free(struct proc_mem *m);
+DEFINE_CLEANUP(struct proc_mem *, proc_mem_freep, proc_mem_free)
+
+/*
+ * Adds a process; one that is in already is left alone. Its CPU time counts from now on. With
+ * `newborn` (a child forked, a command started during the run) it counts from the process's start.
+ * -ESRCH: there is no such process. -EMFILE, -ENOMEM.
+ */
+int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e);
+
+/*
+ * The processes summed, now. A field that no process could tell is MEM_UNKNOWN; one that some
+ * could is the sum of those. -ESRCH: none of them is left.
+ */
+int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample);
+
+/* How many processes are in the set. */
+uint32_t proc_mem_count(const struct proc_mem *m);
+/* Time spent reading smaps_rollup so far. */
+int64_t proc_mem_rollup_ns(const struct proc_mem *m);
+
+/* Our own use, the cheap way: CPU time so far and resident memory. */
+void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * A run's summary for scripts: one JSON object. Keys are stable: they may be added, never
+ * renamed or given another unit. What is unknown is null, or its object is missing.
+ *
+ *   version, start (RFC 3339, local time with offset), duration_ns, end, end_detail
+ *   target     {kind: "processes"|"command"|"host", processes: [{pid, comm, exe, cmdline}],
+ *               seen_processes, seen_threads}
+ *   child      {exited, code, signal}; null without a command
+ *   sources    {oncpu|offcpu|alloc|trend: {state: "ok"|"off"|"unavailable", why}}
+ *   time       {oncpu_ns, blocked_ns, runnable_ns, wall_ns, residual_ns}: thread time; null when unknown
+ *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples,
+ *               top_self|top_total: [{function, module, self, total}]}
+ *   offcpu     {waits: [{function, module, kernel, kind, blocked_ns, count}]}
+ *   alloc      {tier: "off"|"exact"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
+ *               covered_to_ns, objects, bytes, freed_objects, freed_bytes, live_objects,
+ *               live_bytes, failed, inherited_frees, earlier_frees, untracked,
+ *               sites|live_sites: [{function, module, bytes, objects}]}
+ *   rss        {first_kb, last_kb, peak_kb}; null when unknown
+ *   stacks     [{source, complete, truncated, guessed, unreadable, lost}]
+ *   symbols    {locations, named, offset_only, no_module, worst: [{module, locations, reason}]}
+ *   drops      [{name, count, help}]: every counter of loss, those at 0 too
+ *   sideband_lost
+ *   own        {cpu_ns, rss_kb, map_bytes}
+ *   dir, files: []
+ *   notes      []
+ *   verdict    {kind, sentence, next}
+ *
+ * Bytes of a name that are not UTF-8 are written as \x hex in the text, as on the terminal.
+ */
+#ifndef MEMSCOPE_RENDER_SUMMARY_JSON_H
+#define MEMSCOPE_RENDER_SUMMARY_JSON_H
+
+#include "analyse/summary.h"
+#include "base/err.h"
+#include "base/sink.h"
+
+/* -ENOMEM; errors of writing stick in the sink. */
+int summary_json_write(const struct run_summary *s, struct sink *out, struct err *e);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * trend.csv: memory and CPU over time, one line per interval, each written with one write(2) as
+ * it becomes known: a crash loses at most the line being written, a full disk never leaves half
+ * a line.
+ *
+ *   timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,
+ *   minor_faults,major_faults,live_bytes,shared_kb,private_kb
+ *
+ * The first four are in the order that existing scripts read. timestamp is local time,
+ * YYYY-MM-DD HH:MM:SS; cpu_percent is that of the interval, 100.0 being one CPU. What is not
+ * known is an empty field.
+ */
+#ifndef MEMSCOPE_RENDER_TREND_CSV_H
+#define MEMSCOPE_RENDER_TREND_CSV_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "model/mem_sample.h"
+
+struct trend_csv;
+
+/* Creates `path` (mode 0600) below `dir_fd` (or AT_FDCWD), empties what was there, writes the header. */
+int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, struct err *e);
+
+/*
+ * Appends a line. `live_bytes`: allocated and not freed, MEM_UNKNOWN when not traced. After an
+ * error (-ENOSPC) the file holds whole lines, and later rows may be tried again.
+ */
+int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
+		  struct err *e);
+
+void trend_csv_close(struct trend_csv *t);
+DEFINE_CLEANUP(struct trend_csv *, trend_csv_closep, trend_csv_close)
+
+#endif
