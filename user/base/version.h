@@ -1,0 +1,7 @@
+/* What `memscope --version` and written files say. */
+#ifndef MEMSCOPE_BASE_VERSION_H
+#define MEMSCOPE_BASE_VERSION_H
+
+#define MEMSCOPE_VERSION "0.1.0"
+
+#endif
