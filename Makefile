@@ -184,11 +184,11 @@ SUITES_ROOT := bpf live consumers browser
 test: all units clang ## all tests that need no rights
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE)
 
-test-live: all units ## the tests against a real kernel (as root)
+test-live: all units targets ## the tests against a real kernel (as root)
 	$(Q)tests/run --build $(BUILD) $(SUITES_ROOT)
 
 check: deps ## packages, build, every suite (as root)
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units clang
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units targets clang
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
 
 lint: ## layers, tree, words, format
@@ -202,6 +202,41 @@ ubsan: ## unit and golden tests under UndefinedBehaviorSanitizer
 		SAN="-fsanitize=undefined -fno-sanitize-recover=all" test-free
 test-free: $(BUILD)/memscope units
 	$(Q)tests/run --build $(BUILD) unit golden
+
+# --- targets: small programs whose true profile is known; live tests and benchmarks run them ------
+
+TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-inline \
+              -fno-optimize-sibling-calls -fno-builtin -pthread -Wall -Wextra -Werror \
+              $(if $(findstring clang,$(shell $(CC) --version)),,-fno-ipa-icf \
+              -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining)
+TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
+TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
+              $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
+              $(BUILD)/targets/alloc_truth_static
+
+$(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
+
+$(BUILD)/targets/%_static: tests/targets/%.c tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -static -o $@ $<
+
+$(BUILD)/targets/%.so: tests/targets/%.c
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -shared -fPIC -o $@ $<
+
+$(BUILD)/targets/%: tests/targets/%.c tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -o $@ $< -ldl
+
+$(BUILD)/targets/%: tests/targets/%.cc tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -fsized-deallocation -o $@ $<
+
+.PHONY: targets bench
+targets: $(TARGET_BIN) ## build the programs that live tests and benchmarks measure
+
+bench: all targets ## what being profiled costs, against perf, bcc and bpftrace (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/bench.py $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
 

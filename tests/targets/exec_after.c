@@ -1,0 +1,27 @@
+/*
+ * What exec_before becomes, and what pid_reuse runs: work in one function, then say so.
+ *
+ *   exec_after MS [exit]
+ */
+#include "target.h"
+
+static NOINLINE void work_after_exec(uint64_t n)
+{
+	burn(n);
+	__asm__ volatile("");
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t want_ns = (uint64_t)atoi(argc > 1 ? argv[1] : "0") * NSEC_PER_MSEC;
+	uint64_t per_ms = burn_per_ms(), begin = cpu_ns();
+
+	while (cpu_ns() - begin < want_ns)
+		work_after_exec(per_ms);
+	say("after %d %llu", (int)getpid(), (unsigned long long)(cpu_ns() - begin));
+	if (argc > 2)
+		return 0;
+	say("end");
+	for (;;)
+		next_command();
+}

@@ -1,0 +1,61 @@
+/*
+ * Loads one library, works in it, unloads it, and loads another of the same shape, which lands at
+ * the same address: the same pc is two functions in one run.
+ *
+ *   reload MS
+ *
+ * go → address A B (where each library's function was); first CPU_NS; second CPU_NS; end
+ */
+#include "target.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+
+static uint64_t per_ms, want_ns;
+
+static uint64_t work_in(const char *dir, const char *name, void **ret_address)
+{
+	char path[4200];
+	void (*work)(uint64_t);
+	uint64_t begin;
+	void *lib;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!lib)
+		die(dlerror());
+	*(void **)&work = dlsym(lib, "library_work");
+	*ret_address = *(void **)&work;
+	begin = cpu_ns();
+	while (cpu_ns() - begin < want_ns)
+		work(per_ms);
+	begin = cpu_ns() - begin;
+	dlclose(lib);
+	return begin;
+}
+
+int main(int argc, char **argv)
+{
+	static char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	unsigned long long first, second;
+	void *a, *b;
+	char *dir;
+
+	if (argc != 2 || n <= 0)
+		die("usage: reload MS");
+	dir = dirname(self);
+	want_ns = (uint64_t)atoi(argv[1]) * NSEC_PER_MSEC;
+	per_ms = burn_per_ms();
+	say_ready();
+	next_command();
+	first = work_in(dir, "lib_first.so", &a);
+	second = work_in(dir, "lib_second.so", &b);
+	say("address %llu %llu", (unsigned long long)(uintptr_t)a,
+	    (unsigned long long)(uintptr_t)b);
+	say("first %llu", first);
+	say("second %llu", second);
+	say("end");
+	for (;;)
+		next_command();
+}
