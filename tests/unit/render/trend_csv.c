@@ -1,0 +1,153 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "render/trend_csv.h"
+
+#define HEADER                                                                                     \
+	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
+	"minor_faults,major_faults,live_bytes,shared_kb,private_kb\n"
+
+static char dir[] = "/tmp/memscope-trend-XXXXXX";
+
+static int make_dir(void **state)
+{
+	setenv("TZ", "XXX-2", 1); /* two hours east, so that local time differs from UTC */
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/trend.csv", dir);
+	unlink(path);
+	return rmdir(dir);
+}
+
+static struct trend_csv *open_trend(void)
+{
+	struct trend_csv *t = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/trend.csv", dir);
+	assert_int_equal(trend_csv_open(AT_FDCWD, path, &t, NULL), 0);
+	return t;
+}
+
+static const char *content(void)
+{
+	static char text[4096];
+	char path[64];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/trend.csv", dir);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	fclose(f);
+	return text;
+}
+
+static const struct mem_sample full = {
+	.time_ns = 1000000000LL * 86400,
+	.interval_ns = 1000000000,
+	.interval_cpu_ns = 1256000000,
+	.rss_kb = 1,
+	.vsz_kb = 2,
+	.pss_kb = 3,
+	.anonymous_kb = 4,
+	.file_kb = 5,
+	.swap_kb = 6,
+	.threads = 7,
+	.minor_faults = 8,
+	.major_faults = 9,
+	.shared_kb = 10,
+	.private_kb = 11,
+};
+
+static void header_is_there_before_the_first_row(void **state)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = open_trend();
+
+	assert_string_equal(content(), HEADER);
+}
+
+static void row_is_on_disk_at_once_in_the_order_scripts_read(void **state)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = open_trend();
+
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL), 0);
+	assert_string_equal(content(),
+			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11\n");
+}
+
+static void unknown_is_an_empty_field(void **state)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = open_trend();
+	struct mem_sample s = full;
+
+	s.pss_kb = s.shared_kb = s.private_kb = MEM_UNKNOWN;
+	s.interval_ns = 0;
+	assert_int_equal(trend_csv_row(t, &s, MEM_UNKNOWN, NULL), 0);
+	assert_string_equal(content(), HEADER "1970-01-02 02:00:00,1,2,0.0,,4,5,6,7,8,9,,,\n");
+}
+
+static void full_disk_leaves_whole_lines(void **state)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = open_trend();
+	struct rlimit old, limit;
+	struct err e = { 0 };
+
+	/* A file size limit stands for the full disk: it cuts the second row in two. */
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &old);
+	limit = old;
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL), 0);
+	limit.rlim_cur = strlen(content()) + 10;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(trend_csv_row(t, &full, 12, &e), -EFBIG);
+	setrlimit(RLIMIT_FSIZE, &old);
+	assert_non_null(strstr(e.msg, "trend.csv: "));
+	assert_string_equal(content(),
+			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11\n");
+	/* Room again: the next row follows. */
+	assert_int_equal(trend_csv_row(t, &full, 13, NULL), 0);
+	assert_non_null(strstr(content(), "12,10,11\n1970-01-02 02:00:00,1,2,"));
+}
+
+static void symlink_is_not_followed(void **state)
+{
+	struct trend_csv *t = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/link", dir);
+	assert_int_equal(symlink("/nowhere/else", path), 0);
+	assert_int_equal(trend_csv_open(AT_FDCWD, path, &t, NULL), -ELOOP);
+	assert_null(t);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(header_is_there_before_the_first_row),
+		cmocka_unit_test(row_is_on_disk_at_once_in_the_order_scripts_read),
+		cmocka_unit_test(unknown_is_an_empty_field),
+		cmocka_unit_test(full_disk_leaves_whole_lines),
+		cmocka_unit_test(symlink_is_not_followed),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,394 @@
+#include "proc/proc_mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+
+/* smaps_rollup may take this part of the time that goes by: see the header. */
+#define ROLLUP_SHARE 100
+
+struct member {
+	pid_t pid;
+	int dir_fd;          /* /proc/PID: reads fail with ESRCH once the process is gone */
+	int64_t cpu_seen_ns; /* CPU time already counted in an interval */
+	struct mem_sample last;
+};
+
+struct proc_mem {
+	struct member *members;
+	uint32_t n, cap;
+	int64_t last_ns; /* CLOCK_MONOTONIC of the sample before */
+	int64_t gone_minor, gone_major, gone_cpu_ns;
+	int64_t rollup_ns, rollup_last_ns, rollup_took_ns;
+};
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	if (clock_gettime(id, &ts) < 0)
+		return -1;
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* A small /proc file as text. The length, or -errno (-ESRCH: the process is gone). */
+static int read_at(int dir_fd, const char *name, char *buf, size_t size)
+{
+	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+
+	/* A /proc/PID that outlived its process has no entries. */
+	if (fd < 0)
+		return errno == ENOENT && faccessat(dir_fd, "stat", F_OK, 0) < 0 ? -ESRCH : -errno;
+	while (len < size - 1) {
+		ssize_t n = read(fd, buf + len, size - 1 - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += n;
+	}
+	buf[len] = '\0';
+	return (int)len;
+}
+
+/* The number of the row `Name:   123 kB`, MEM_UNKNOWN when there is no such row. */
+static int64_t row_value(const char *text, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		if (*line == '\n')
+			line++;
+		if (strncmp(line, name, len) == 0 && line[len] == ':')
+			return strtoll(line + len + 1, NULL, 10);
+	}
+	return MEM_UNKNOWN;
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+	if (a < 0)
+		return b;
+	return b < 0 ? a : a + b;
+}
+
+/* The fields of stat after the command, which may hold anything, blanks and brackets too. */
+struct stat_fields {
+	char state;
+	int64_t minor_faults, major_faults, cpu_ticks;
+};
+
+static int parse_stat(const char *text, struct stat_fields *ret_fields)
+{
+	const char *p = strrchr(text, ')');
+	unsigned long minor, major, user, system;
+	char state;
+
+	/* proc(5): state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime */
+	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu", &state, &minor,
+			 &major, &user, &system) != 5)
+		return -EBADMSG;
+	*ret_fields = (struct stat_fields){
+		.state = state,
+		.minor_faults = (int64_t)minor,
+		.major_faults = (int64_t)major,
+		.cpu_ticks = (int64_t)(user + system),
+	};
+	return 0;
+}
+
+/* The process's CPU clock is exact; the ticks of stat come in steps of 10 ms. */
+static int64_t cpu_time_ns(pid_t pid, int64_t ticks)
+{
+	clockid_t clock;
+	int64_t ns = -1;
+
+	if (clock_getcpuclockid(pid, &clock) == 0)
+		ns = clock_ns(clock);
+	return ns >= 0 ? ns : ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+}
+
+/*
+ * A process whose main thread has ended while others run has no memory rows of its own; any
+ * living thread shows them. Writes the directory ("task/TID/") of one.
+ */
+static bool find_living_thread(int dir_fd, char *path, size_t size)
+{
+	int fd = openat(dir_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *ent;
+	char text[4096], file[64];
+	bool found = false;
+
+	if (!dir) {
+		closep(&fd);
+		return false;
+	}
+	while (!found && (ent = readdir(dir))) {
+		if (!isdigit((unsigned char)ent->d_name[0]))
+			continue;
+		snprintf(file, sizeof(file), "task/%.20s/status", ent->d_name);
+		if (read_at(dir_fd, file, text, sizeof(text)) < 0 || row_value(text, "VmRSS") < 0)
+			continue;
+		snprintf(path, size, "task/%.20s/", ent->d_name);
+		found = true;
+	}
+	closedir(dir);
+	return found;
+}
+
+static void take_status(const char *text, struct mem_sample *s)
+{
+	s->rss_kb = row_value(text, "VmRSS");
+	s->vsz_kb = row_value(text, "VmSize");
+	s->anonymous_kb = row_value(text, "RssAnon");
+	s->file_kb = add(row_value(text, "RssFile"), row_value(text, "RssShmem"));
+	s->swap_kb = row_value(text, "VmSwap");
+	s->threads = row_value(text, "Threads");
+}
+
+static int read_rollup(int dir_fd, const char *where, struct mem_sample *s)
+{
+	char text[4096], file[64];
+	int r;
+
+	snprintf(file, sizeof(file), "%ssmaps_rollup", where);
+	r = read_at(dir_fd, file, text, sizeof(text));
+	if (r <= 0)
+		return r;
+	s->pss_kb = row_value(text, "Pss");
+	s->shared_kb = add(row_value(text, "Shared_Clean"), row_value(text, "Shared_Dirty"));
+	s->private_kb = add(row_value(text, "Private_Clean"), row_value(text, "Private_Dirty"));
+	return 0;
+}
+
+/* One process. -ESRCH when it has ended, as a zombie too. */
+static int read_member(const struct member *m, bool rollup, struct mem_sample *ret_sample)
+{
+	struct mem_sample s = { .pss_kb = MEM_UNKNOWN,
+				.shared_kb = MEM_UNKNOWN,
+				.private_kb = MEM_UNKNOWN,
+				.processes = 1 };
+	struct stat_fields st;
+	char text[4096], where[32] = "", file[64];
+	int r;
+
+	r = read_at(m->dir_fd, "stat", text, sizeof(text));
+	if (r < 0)
+		return r;
+	r = parse_stat(text, &st);
+	if (r < 0)
+		return r;
+	s.minor_faults = st.minor_faults;
+	s.major_faults = st.major_faults;
+	s.cpu_ns = cpu_time_ns(m->pid, st.cpu_ticks);
+
+	r = read_at(m->dir_fd, "status", text, sizeof(text));
+	if (r < 0)
+		return r;
+	take_status(text, &s);
+	if (st.state == 'Z' || st.state == 'X') {
+		int64_t threads = s.threads;
+
+		if (threads <= 1 || !find_living_thread(m->dir_fd, where, sizeof(where)))
+			return -ESRCH;
+		snprintf(file, sizeof(file), "%sstatus", where);
+		r = read_at(m->dir_fd, file, text, sizeof(text));
+		if (r < 0)
+			return r;
+		take_status(text, &s);
+	}
+	if (rollup)
+		read_rollup(m->dir_fd, where, &s); /* gone or not permitted: the rest still holds */
+	*ret_sample = s;
+	return 0;
+}
+
+struct proc_mem *proc_mem_new(void)
+{
+	struct proc_mem *m = calloc(1, sizeof(*m));
+
+	if (m)
+		m->last_ns = clock_ns(CLOCK_MONOTONIC);
+	return m;
+}
+
+void proc_mem_free(struct proc_mem *m)
+{
+	if (!m)
+		return;
+	for (uint32_t i = 0; i < m->n; i++)
+		close(m->members[i].dir_fd);
+	free(m->members);
+	free(m);
+}
+
+static bool is_member(const struct proc_mem *m, pid_t pid)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		/* A directory of a process that has ended does not speak for who has its pid now. */
+		if (m->members[i].pid == pid &&
+		    faccessat(m->members[i].dir_fd, "stat", F_OK, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e)
+{
+	_cleanup_(closep) int fd = -1;
+	struct member member = { .pid = pid };
+	char path[32];
+	int r;
+
+	if (is_member(m, pid))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(e, -ESRCH, "there is no process %d", pid);
+	if (fd < 0)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+
+	member.dir_fd = fd;
+	r = read_member(&member, false, &member.last);
+	if (r < 0)
+		return err_set(e, r, r == -ESRCH ? "process %d has ended" : "process %d: cannot read its state",
+			       pid);
+	member.cpu_seen_ns = newborn ? 0 : member.last.cpu_ns;
+
+	if (m->n == m->cap) {
+		uint32_t cap = m->cap ? 2 * m->cap : 8;
+		struct member *grown = reallocarray(m->members, cap, sizeof(*grown));
+
+		if (!grown)
+			return err_set(e, -ENOMEM, "out of memory for process %d", pid);
+		m->members = grown;
+		m->cap = cap;
+	}
+	m->members[m->n++] = member;
+	TAKE_FD(fd);
+	return 0;
+}
+
+/* An ended process leaves; what it had counted stays. */
+static void drop_member(struct proc_mem *m, uint32_t i)
+{
+	const struct mem_sample *last = &m->members[i].last;
+
+	m->gone_minor += last->minor_faults;
+	m->gone_major += last->major_faults;
+	m->gone_cpu_ns += last->cpu_ns;
+	close(m->members[i].dir_fd);
+	m->members[i] = m->members[--m->n];
+}
+
+static void sum_sizes(struct mem_sample *sum, const struct mem_sample *s)
+{
+	sum->rss_kb = add(sum->rss_kb, s->rss_kb);
+	sum->vsz_kb = add(sum->vsz_kb, s->vsz_kb);
+	sum->anonymous_kb = add(sum->anonymous_kb, s->anonymous_kb);
+	sum->file_kb = add(sum->file_kb, s->file_kb);
+	sum->swap_kb = add(sum->swap_kb, s->swap_kb);
+	sum->pss_kb = add(sum->pss_kb, s->pss_kb);
+	sum->shared_kb = add(sum->shared_kb, s->shared_kb);
+	sum->private_kb = add(sum->private_kb, s->private_kb);
+	sum->threads = add(sum->threads, s->threads);
+	sum->minor_faults += s->minor_faults;
+	sum->major_faults += s->major_faults;
+	sum->cpu_ns += s->cpu_ns;
+	sum->processes++;
+}
+
+int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
+{
+	int64_t now_ns = clock_ns(CLOCK_MONOTONIC), rollup_ns = 0;
+	bool rollup = now_ns - m->rollup_last_ns >= ROLLUP_SHARE * m->rollup_took_ns;
+	struct mem_sample sum = {
+		.rss_kb = MEM_UNKNOWN,
+		.vsz_kb = MEM_UNKNOWN,
+		.anonymous_kb = MEM_UNKNOWN,
+		.file_kb = MEM_UNKNOWN,
+		.swap_kb = MEM_UNKNOWN,
+		.pss_kb = MEM_UNKNOWN,
+		.shared_kb = MEM_UNKNOWN,
+		.private_kb = MEM_UNKNOWN,
+		.threads = MEM_UNKNOWN,
+	};
+
+	for (uint32_t i = 0; i < m->n;) {
+		struct member *member = &m->members[i];
+		int64_t before_ns = clock_ns(CLOCK_MONOTONIC);
+		struct mem_sample s;
+		int r;
+
+		r = read_member(member, rollup, &s);
+		if (r == -ESRCH) {
+			drop_member(m, i);
+			continue;
+		}
+		if (r < 0) /* no descriptor left, say: it still lives, with what was seen last */
+			s = member->last;
+		if (rollup)
+			rollup_ns += clock_ns(CLOCK_MONOTONIC) - before_ns;
+		/* The CPU clock and the ticks of stat differ by a tick: never count backwards. */
+		if (s.cpu_ns > member->cpu_seen_ns) {
+			sum.interval_cpu_ns += s.cpu_ns - member->cpu_seen_ns;
+			member->cpu_seen_ns = s.cpu_ns;
+		}
+		member->last = s;
+		sum_sizes(&sum, &s);
+		i++;
+	}
+	if (rollup) {
+		m->rollup_ns += rollup_ns;
+		m->rollup_took_ns = rollup_ns;
+		m->rollup_last_ns = now_ns;
+	}
+	if (m->n == 0)
+		return -ESRCH;
+
+	sum.minor_faults += m->gone_minor;
+	sum.major_faults += m->gone_major;
+	sum.cpu_ns += m->gone_cpu_ns;
+	sum.time_ns = clock_ns(CLOCK_REALTIME);
+	sum.interval_ns = now_ns - m->last_ns;
+	m->last_ns = now_ns;
+	*ret_sample = sum;
+	return 0;
+}
+
+uint32_t proc_mem_count(const struct proc_mem *m)
+{
+	return m->n;
+}
+
+int64_t proc_mem_rollup_ns(const struct proc_mem *m)
+{
+	return m->rollup_ns;
+}
+
+void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb)
+{
+	char text[256] = "";
+	long pages = 0;
+	struct rusage ru;
+	_cleanup_(closep) int fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	getrusage(RUSAGE_SELF, &ru);
+	*ret_cpu_ns = ((int64_t)ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000 +
+		      ((int64_t)ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000;
+	if (fd >= 0 && read_at(fd, "statm", text, sizeof(text)) > 0)
+		sscanf(text, "%*d %ld", &pages);
+	*ret_rss_kb = pages * (sysconf(_SC_PAGESIZE) / 1024);
+}

@@ -1,0 +1,129 @@
+#include "render/trend_csv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#define HEADER                                                                                     \
+	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
+	"minor_faults,major_faults,live_bytes,shared_kb,private_kb\n"
+
+struct trend_csv {
+	int fd;
+	off_t len;   /* of the whole lines */
+	char *path;  /* for sentences      */
+};
+
+/* One line, or none of it. */
+static int append(struct trend_csv *t, const char *line, size_t len, struct err *e)
+{
+	size_t done = 0;
+	int r = 0;
+
+	while (done < len) {
+		ssize_t n = pwrite(t->fd, line + done, len - done, t->len + (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r = n < 0 ? -errno : -EIO;
+			break;
+		}
+		done += n;
+	}
+	if (r < 0) {
+		if (done && ftruncate(t->fd, t->len) < 0)
+			t->len += (off_t)done; /* cannot take it back: go on after it */
+		return err_set(e, r, "%s: %s", t->path, strerror(-r));
+	}
+	t->len += (off_t)len;
+	return 0;
+}
+
+int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, struct err *e)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return err_set(e, -ENOMEM, "%s: out of memory", path);
+	t->fd = -1;
+	t->path = strdup(path);
+	if (!t->path)
+		return err_set(e, -ENOMEM, "%s: out of memory", path);
+	t->fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (t->fd < 0)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	r = append(t, HEADER, strlen(HEADER), e);
+	if (r < 0)
+		return r;
+	*ret_trend = TAKE_PTR(t);
+	return 0;
+}
+
+struct line {
+	char text[512];
+	size_t len;
+};
+
+static void put(struct line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct line *l, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(l->text + l->len, sizeof(l->text) - l->len, fmt, ap);
+	va_end(ap);
+	l->len += n;
+	if (l->len >= sizeof(l->text)) /* 14 fields of at most 21 bytes never come here */
+		l->len = sizeof(l->text) - 1;
+}
+
+static void put_field(struct line *l, int64_t value)
+{
+	if (value < 0)
+		put(l, ",");
+	else
+		put(l, ",%lld", (long long)value);
+}
+
+int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
+		  struct err *e)
+{
+	time_t sec = s->time_ns / 1000000000;
+	struct line l = { .len = 0 };
+	struct tm tm;
+
+	localtime_r(&sec, &tm);
+	l.len = strftime(l.text, sizeof(l.text), "%Y-%m-%d %H:%M:%S", &tm);
+	put_field(&l, s->rss_kb);
+	put_field(&l, s->vsz_kb);
+	if (s->interval_ns > 0)
+		put(&l, ",%.1f", 100.0 * (double)s->interval_cpu_ns / (double)s->interval_ns);
+	else
+		put(&l, ",0.0");
+	put_field(&l, s->pss_kb);
+	put_field(&l, s->anonymous_kb);
+	put_field(&l, s->file_kb);
+	put_field(&l, s->swap_kb);
+	put_field(&l, s->threads);
+	put_field(&l, s->minor_faults);
+	put_field(&l, s->major_faults);
+	put_field(&l, live_bytes);
+	put_field(&l, s->shared_kb);
+	put_field(&l, s->private_kb);
+	put(&l, "\n");
+	return append(t, l.text, l.len, e);
+}
+
+void trend_csv_close(struct trend_csv *t)
+{
+	if (!t)
+		return;
+	closep(&t->fd);
+	free(t->path);
+	free(t);
+}
