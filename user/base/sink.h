@@ -2,8 +2,10 @@
  * Where output goes: a file, standard output, memory; gzipped or not.
  *
  * A file sink writes to a temporary name beside its target and renames on sink_commit(), so a
- * reader never sees half a file; sink_close() without commit removes the temporary. Errors stick: write calls may go
- * unchecked, sink_commit() reports the first one (a full disk is -ENOSPC) with a sentence.
+ * reader never sees half a file; sink_close() without commit removes the temporary. A symbolic link at
+ * the target is replaced, not followed. What is not a regular file (a pipe, /dev/null, /dev/stdout)
+ * is written in place. Errors stick: write calls may go unchecked, sink_commit() reports the
+ * first one (a full disk is -ENOSPC) with a sentence.
  */
 #ifndef MEMSCOPE_BASE_SINK_H
 #define MEMSCOPE_BASE_SINK_H
@@ -19,16 +21,22 @@ struct sink;
 /* "-" is standard output. The file gets mode 0600 & ~umask. */
 int sink_open_file(const char *path, struct sink **ret_sink, struct err *e);
 int sink_open_memory(struct sink **ret_sink, struct err *e);
-/* From here on, what is written is compressed; call once, before the first write. */
+/*
+ * From here on, what is written is compressed; call once, before the first write. The gzip header
+ * carries neither time nor name, so equal input gives equal bytes.
+ */
 int sink_gzip(struct sink *s, struct err *e);
 
 void sink_write(struct sink *s, const void *data, size_t len);
 void sink_puts(struct sink *s, const char *str);
 void sink_printf(struct sink *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Flushes, syncs the rename. 0 or the first error with its sentence. */
+/*
+ * Flushes, syncs the file to its disk (where late errors show), renames it. 0 or the first error with its
+ * sentence; nothing may be written afterwards.
+ */
 int sink_commit(struct sink *s, struct err *e);
-/* Memory sinks: what was written; valid until sink_close(). NUL-terminated. */
+/* Memory sinks, after sink_commit(): what was written; valid until sink_close(). NUL-terminated. */
 const char *sink_memory(struct sink *s, size_t *ret_len);
 void sink_close(struct sink *s);
 DEFINE_CLEANUP(struct sink *, sink_closep, sink_close)
