@@ -2,11 +2,13 @@
  * The interned nouns that the profiles of one run share: strings, modules, locations, stacks
  * and label sets. Each is stored once and known by a typed id (ids.h); symbolize/ names each
  * location once for all profiles. A dict is grow-only; dict_free() releases everything, and
- * pointers it gave (strings, struct module) are good until then, those to struct location
- * until the next dict_location().
+ * pointers it gave are good until then: things are added, and filled in, but never move.
  *
  * Functions that intern return id 0 when memory runs out and remember it: check once with
  * dict_oom() before results are used. Not thread-safe.
+ *
+ * One source file per noun (strtab.c, module.c, location.c, stack.c, labels.c) over the
+ * tables in tables.h.
  */
 #ifndef MEMSCOPE_MODEL_DICT_H
 #define MEMSCOPE_MODEL_DICT_H
@@ -26,7 +28,10 @@ enum module_kind {
 	MODULE_ANON,    /* executable memory without a file (JIT); vaddr is the address    */
 };
 
-/* One code image. Equal (kind, path, build_id, dev, ino) is the same module. */
+/*
+ * One code image. Equal (kind, path, build_id, dev, ino) is the same module; given again with
+ * another range, it covers both (`start` and `file_off` of the lower, `limit` of the higher).
+ */
 struct module {
 	enum module_kind kind;
 	string_id path;      /* as the target sees it: /usr/lib/…/libc.so.6, [kernel], [vdso], //anon */
@@ -51,8 +56,8 @@ struct line {
  * whoever interned it, so that lookup needs no flag.
  */
 struct location {
-	module_id module;
 	uint64_t vaddr;
+	module_id module;
 	bool named;            /* symbolize/ has been here; lines may still be empty */
 	uint32_t n_lines;
 	const struct line *lines;
@@ -71,17 +76,29 @@ DEFINE_CLEANUP(struct dict *, dict_freep, dict_free)
 bool dict_oom(const struct dict *d);
 
 string_id dict_string(struct dict *d, const char *s);
+/* Up to `len` bytes, or to the first NUL in them. */
 string_id dict_string_n(struct dict *d, const char *s, size_t len);
 const char *dict_str(const struct dict *d, string_id id);  /* never NULL */
+uint32_t dict_string_count(const struct dict *d);          /* ids run 1 … count */
 
+/* Id 0 for a MODULE_NONE without a path: the absence of an image is "no module". */
 module_id dict_module(struct dict *d, const struct module *m);
-const struct module *dict_module_get(const struct dict *d, module_id id);
-/* Fills in what was not known when the module was interned; empty fields of `m` are left alone. */
+const struct module *dict_module_get(const struct dict *d, module_id id);  /* never NULL */
+/*
+ * Fills in what was not known when the module was interned: what `m` knows is stored where nothing
+ * was, and changes nothing else. The module is still found under what it was first interned as.
+ */
 void dict_module_learn(struct dict *d, module_id id, const struct module *m);
 uint32_t dict_module_count(const struct dict *d);  /* ids run 1 … count */
 
 location_id dict_location(struct dict *d, module_id module, uint64_t vaddr);
-const struct location *dict_location_get(const struct dict *d, location_id id);
+/*
+ * A place that came with its names (a profile read back, a folded line): named from the start, and
+ * equal only to a place of equal module, vaddr and lines. Never the same as a dict_location().
+ */
+location_id dict_location_lines(struct dict *d, module_id module, uint64_t vaddr,
+				const struct line *lines, uint32_t n);
+const struct location *dict_location_get(const struct dict *d, location_id id);  /* never NULL */
 /* Names a location: copies `lines` (innermost inlined first) and sets `named`. */
 void dict_location_name(struct dict *d, location_id id, const struct line *lines, uint32_t n);
 uint32_t dict_location_count(const struct dict *d);
@@ -97,7 +114,7 @@ location_id dict_stack_leaf(const struct dict *d, stack_id s);
 stack_id dict_stack_parent(const struct dict *d, stack_id s);
 uint32_t dict_stack_depth(const struct dict *d, stack_id s);
 
-/* A set of labels; the order in which they are given does not matter. */
+/* A set of labels; order and repetition in what is given do not matter. */
 labels_id dict_labels(struct dict *d, const struct label *labels, uint32_t n);
 const struct label *dict_labels_get(const struct dict *d, labels_id id, uint32_t *ret_n);
 /* The label `key` of the set, NULL when it has none. */

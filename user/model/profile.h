@@ -35,7 +35,9 @@ struct profile_meta {
 	const char *const *comments; /* NULL-terminated; copied                            */
 };
 
-/* `types` (n of them, 1 … 16) are copied. NULL when out of memory. */
+enum { PROFILE_MAX_TYPES = 16 };
+
+/* `types` (n of them, 1 … PROFILE_MAX_TYPES) are copied. NULL when out of memory. */
 struct profile *profile_new(struct dict *d, const struct value_type *types, uint32_t n);
 void profile_free(struct profile *p);
 DEFINE_CLEANUP(struct profile *, profile_freep, profile_free)
@@ -46,14 +48,17 @@ const struct value_type *profile_type(const struct profile *p, uint32_t i);
 /* The index of the value type named `name` ("cpu", or "cpu/nanoseconds"), -1 when there is none. */
 int profile_find_type(const struct profile *p, const char *name);
 
-void profile_set_meta(struct profile *p, const struct profile_meta *meta);
+/* 0 or -ENOMEM (what was set before then stays). */
+int profile_set_meta(struct profile *p, const struct profile_meta *meta);
 const struct profile_meta *profile_get_meta(const struct profile *p);
 
-/* 0 or -ENOMEM. */
+/* `values`: profile_n_types() of them. 0 or -ENOMEM (also when the dict ran out: dict_oom()). */
 int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64_t *values);
 
 uint32_t profile_n_samples(const struct profile *p);
+/* Samples are numbered 0 … n-1 in the order in which they were first added. */
 struct profile_sample profile_sample(const struct profile *p, uint32_t i);
+/* Saturating, as the values are. O(samples). */
 int64_t profile_total(const struct profile *p, uint32_t type);
 
 #endif

@@ -1,0 +1,206 @@
+#include "model/profile.h"
+
+#include "base/chunks.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct sample_key {
+	uint32_t stack, labels;
+};
+
+struct sample {
+	struct sample_key key;
+	uint32_t ix;
+	UT_hash_handle hh;
+	int64_t values[];  /* n_types */
+};
+
+struct profile {
+	struct dict *dict;
+	struct value_type types[PROFILE_MAX_TYPES];
+	uint32_t n_types;
+	struct profile_meta meta;
+	const char **comments;
+	struct chunks samples;
+	struct sample *by_key;
+};
+
+/* The dict keeps the text, so that types and comments live as long as the profile needs them. */
+static const char *keep(struct dict *d, const char *s)
+{
+	return dict_str(d, dict_string(d, s ? s : ""));
+}
+
+static struct value_type keep_type(struct dict *d, const struct value_type *t)
+{
+	return (struct value_type){ .name = keep(d, t->name), .unit = keep(d, t->unit) };
+}
+
+struct profile *profile_new(struct dict *d, const struct value_type *types, uint32_t n)
+{
+	struct profile *p;
+
+	if (!n || n > PROFILE_MAX_TYPES)
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->dict = d;
+	p->n_types = n;
+	for (uint32_t i = 0; i < n; i++)
+		p->types[i] = keep_type(d, &types[i]);
+	p->meta.period_type = (struct value_type){ .name = "", .unit = "" };
+	p->samples = (struct chunks){ .elem_size = sizeof(struct sample) + n * sizeof(int64_t) };
+	return p;
+}
+
+void profile_free(struct profile *p)
+{
+	if (!p)
+		return;
+	HASH_CLEAR(hh, p->by_key);
+	chunks_free(&p->samples);
+	free(p->comments);
+	free(p);
+}
+
+struct dict *profile_dict(const struct profile *p)
+{
+	return p->dict;
+}
+
+uint32_t profile_n_types(const struct profile *p)
+{
+	return p->n_types;
+}
+
+const struct value_type *profile_type(const struct profile *p, uint32_t i)
+{
+	return &p->types[i];
+}
+
+/* "cpu" or "cpu/nanoseconds". */
+static bool type_is(const struct value_type *t, const char *name)
+{
+	size_t len = strlen(t->name);
+
+	if (strncmp(name, t->name, len))
+		return false;
+	return !name[len] || (name[len] == '/' && !strcmp(name + len + 1, t->unit));
+}
+
+int profile_find_type(const struct profile *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_types; i++)
+		if (type_is(&p->types[i], name))
+			return (int)i;
+	return -1;
+}
+
+static int keep_comments(struct profile *p, const char *const *comments)
+{
+	const char **copy;
+	size_t n = 0;
+
+	while (comments && comments[n])
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	if (!copy)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		copy[i] = keep(p->dict, comments[i]);
+	free(p->comments);
+	p->comments = copy;
+	return 0;
+}
+
+int profile_set_meta(struct profile *p, const struct profile_meta *meta)
+{
+	int r = keep_comments(p, meta->comments);
+
+	if (r < 0)
+		return r;
+	p->meta = *meta;
+	p->meta.comments = p->comments;
+	p->meta.period_type = keep_type(p->dict, &meta->period_type);
+	if (p->meta.default_type >= p->n_types)
+		p->meta.default_type = 0;
+	return dict_oom(p->dict) ? -ENOMEM : 0;
+}
+
+const struct profile_meta *profile_get_meta(const struct profile *p)
+{
+	return &p->meta;
+}
+
+static int64_t add_saturating(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return b < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static struct sample *add_sample(struct profile *p, const struct sample_key *key, unsigned hash)
+{
+	struct sample *s = chunks_add(&p->samples);
+
+	if (!s)
+		return NULL;
+	s->key = *key;
+	s->ix = p->samples.n - 1;
+	HASH_ADD_BYHASHVALUE(hh, p->by_key, key, sizeof(*key), hash, s);
+	if (!hash_added(s)) {
+		chunks_drop(&p->samples);
+		return NULL;
+	}
+	return s;
+}
+
+int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64_t *values)
+{
+	struct sample_key key = { .stack = stack.ix, .labels = labels.ix };
+	struct sample *s;
+	unsigned hash;
+
+	/* Ids made after memory ran out are 0: what they would name is not known. */
+	if (dict_oom(p->dict))
+		return -ENOMEM;
+	HASH_VALUE(&key, sizeof(key), hash);
+	HASH_FIND_BYHASHVALUE(hh, p->by_key, &key, sizeof(key), hash, s);
+	if (!s)
+		s = add_sample(p, &key, hash);
+	if (!s)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n_types; i++)
+		s->values[i] = add_saturating(s->values[i], values[i]);
+	return 0;
+}
+
+uint32_t profile_n_samples(const struct profile *p)
+{
+	return p->samples.n;
+}
+
+struct profile_sample profile_sample(const struct profile *p, uint32_t i)
+{
+	const struct sample *s = chunks_at(&p->samples, i);
+
+	return (struct profile_sample){
+		.stack = { s->key.stack },
+		.labels = { s->key.labels },
+		.values = s->values,
+	};
+}
+
+int64_t profile_total(const struct profile *p, uint32_t type)
+{
+	int64_t total = 0;
+
+	for (uint32_t i = 0; i < p->samples.n; i++)
+		total = add_saturating(total, profile_sample(p, i).values[type]);
+	return total;
+}
