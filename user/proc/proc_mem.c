@@ -16,6 +16,7 @@
 struct member {
 	pid_t pid;
 	int dir_fd;          /* /proc/PID: reads fail with ESRCH once the process is gone */
+	char where[32];      /* "task/TID/" once the main thread has ended, else "" */
 	int64_t cpu_seen_ns; /* CPU time already counted in an interval */
 	struct mem_sample last;
 };
@@ -173,14 +174,14 @@ static int read_rollup(int dir_fd, const char *where, struct mem_sample *s)
 }
 
 /* One process. -ESRCH when it has ended, as a zombie too. */
-static int read_member(const struct member *m, bool rollup, struct mem_sample *ret_sample)
+static int read_member(struct member *m, struct mem_sample *ret_sample)
 {
 	struct mem_sample s = { .pss_kb = MEM_UNKNOWN,
 				.shared_kb = MEM_UNKNOWN,
 				.private_kb = MEM_UNKNOWN,
 				.processes = 1 };
 	struct stat_fields st;
-	char text[4096], where[32] = "", file[64];
+	char text[4096], file[64];
 	int r;
 
 	r = read_at(m->dir_fd, "stat", text, sizeof(text));
@@ -200,16 +201,14 @@ static int read_member(const struct member *m, bool rollup, struct mem_sample *r
 	if (st.state == 'Z' || st.state == 'X') {
 		int64_t threads = s.threads;
 
-		if (threads <= 1 || !find_living_thread(m->dir_fd, where, sizeof(where)))
+		if (threads <= 1 || !find_living_thread(m->dir_fd, m->where, sizeof(m->where)))
 			return -ESRCH;
-		snprintf(file, sizeof(file), "%sstatus", where);
+		snprintf(file, sizeof(file), "%sstatus", m->where);
 		r = read_at(m->dir_fd, file, text, sizeof(text));
 		if (r < 0)
 			return r;
 		take_status(text, &s);
 	}
-	if (rollup)
-		read_rollup(m->dir_fd, where, &s); /* gone or not permitted: the rest still holds */
 	*ret_sample = s;
 	return 0;
 }
@@ -261,7 +260,7 @@ int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
 
 	member.dir_fd = fd;
-	r = read_member(&member, false, &member.last);
+	r = read_member(&member, &member.last);
 	if (r < 0)
 		return err_set(e, r, r == -ESRCH ? "process %d has ended" : "process %d: cannot read its state",
 			       pid);
@@ -310,10 +309,22 @@ static void sum_sizes(struct mem_sample *sum, const struct mem_sample *s)
 	sum->processes++;
 }
 
+/* pss, shared and private of all members: of all or of none, or the sums would jump. */
+static void read_rollups(struct proc_mem *m)
+{
+	int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (start_ns - m->rollup_last_ns < ROLLUP_SHARE * m->rollup_took_ns)
+		return;
+	for (uint32_t i = 0; i < m->n; i++) /* gone or not permitted: the rest still holds */
+		read_rollup(m->members[i].dir_fd, m->members[i].where, &m->members[i].last);
+	m->rollup_last_ns = clock_ns(CLOCK_MONOTONIC);
+	m->rollup_took_ns = m->rollup_last_ns - start_ns;
+	m->rollup_ns += m->rollup_took_ns;
+}
+
 int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 {
-	int64_t now_ns = clock_ns(CLOCK_MONOTONIC), rollup_ns = 0;
-	bool rollup = now_ns - m->rollup_last_ns >= ROLLUP_SHARE * m->rollup_took_ns;
 	struct mem_sample sum = {
 		.rss_kb = MEM_UNKNOWN,
 		.vsz_kb = MEM_UNKNOWN,
@@ -325,38 +336,29 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 		.private_kb = MEM_UNKNOWN,
 		.threads = MEM_UNKNOWN,
 	};
+	int64_t now_ns;
 
 	for (uint32_t i = 0; i < m->n;) {
 		struct member *member = &m->members[i];
-		int64_t before_ns = clock_ns(CLOCK_MONOTONIC);
-		struct mem_sample s;
-		int r;
+		int r = read_member(member, &member->last);
 
-		r = read_member(member, rollup, &s);
 		if (r == -ESRCH) {
 			drop_member(m, i);
 			continue;
 		}
-		if (r < 0) /* no descriptor left, say: it still lives, with what was seen last */
-			s = member->last;
-		if (rollup)
-			rollup_ns += clock_ns(CLOCK_MONOTONIC) - before_ns;
-		/* The CPU clock and the ticks of stat differ by a tick: never count backwards. */
-		if (s.cpu_ns > member->cpu_seen_ns) {
-			sum.interval_cpu_ns += s.cpu_ns - member->cpu_seen_ns;
-			member->cpu_seen_ns = s.cpu_ns;
+		/* Any other error (no descriptor left, say): it lives, with what was seen last. */
+		if (member->last.cpu_ns > member->cpu_seen_ns) {
+			sum.interval_cpu_ns += member->last.cpu_ns - member->cpu_seen_ns;
+			member->cpu_seen_ns = member->last.cpu_ns;
 		}
-		member->last = s;
-		sum_sizes(&sum, &s);
 		i++;
-	}
-	if (rollup) {
-		m->rollup_ns += rollup_ns;
-		m->rollup_took_ns = rollup_ns;
-		m->rollup_last_ns = now_ns;
 	}
 	if (m->n == 0)
 		return -ESRCH;
+	now_ns = clock_ns(CLOCK_MONOTONIC);
+	read_rollups(m);
+	for (uint32_t i = 0; i < m->n; i++)
+		sum_sizes(&sum, &m->members[i].last);
 
 	sum.minor_faults += m->gone_minor;
 	sum.major_faults += m->gone_major;

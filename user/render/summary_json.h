@@ -25,7 +25,7 @@
  *   notes      []
  *   verdict    {kind, sentence, next}
  *
- * Bytes of a name that are not UTF-8 are written as \x hex in the text, as on the terminal.
+ * Names are clean UTF-8: a byte that is not, and a control character, is U+FFFD.
  */
 #ifndef MEMSCOPE_RENDER_SUMMARY_JSON_H
 #define MEMSCOPE_RENDER_SUMMARY_JSON_H

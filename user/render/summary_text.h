@@ -1,5 +1,5 @@
 /*
- * A run's summary for people: aligned columns within 100, names from the target escaped
+ * A run's summary for people: aligned columns within 100, names from the target cleaned
  * and cut in the middle, the verdict last.
  */
 #ifndef MEMSCOPE_RENDER_SUMMARY_TEXT_H

@@ -1,0 +1,138 @@
+/* A run of everything, for the tests of what shows it. */
+#ifndef TESTS_SUMMARY_FIXTURE_H
+#define TESTS_SUMMARY_FIXTURE_H
+
+#include "analyse/summary.h"
+
+#define MS 1000000LL
+
+static const struct summary_process fixture_processes[] = {
+	{ .pid = 4711, .comm = "redis-server", .exe = "/usr/bin/redis-check-rdb",
+	  .cmdline = "/usr/bin/redis-server 127.0.0.1:6399" },
+};
+static const struct summary_source fixture_sources[] = {
+	{ "oncpu", SOURCE_OK, NULL },
+	{ "offcpu", SOURCE_OK, NULL },
+	{ "alloc", SOURCE_NOT_ASKED, NULL },
+	{ "trend", SOURCE_UNAVAILABLE, "/proc is mounted with hidepid" },
+};
+static const struct top_row fixture_self[] = {
+	{ .name = "__send", .module = "libc.so.6", .self = 211, .total = 390 },
+	{ .name = "dictFind", .module = "redis-server", .self = 90, .total = 95 },
+	{ .name = "std::vector<std::pair<std::string, unsigned long>, "
+		  "std::allocator<std::pair<std::string, unsigned long> > >::_M_realloc_insert",
+	  .module = "libvery-long-name-of-a-library.so.12.3.4", .self = 1, .total = 2 },
+};
+static const struct top_row fixture_total[] = {
+	{ .name = "main", .module = "redis-server", .self = 0, .total = 912 },
+	{ .name = "do_syscall_64", .module = "[kernel]", .kind = FRAME_KERNEL, .self = 12, .total = 520 },
+};
+static const struct site_row fixture_waits[] = {
+	{ .function = "bioProcessBackgroundJobs", .module = "redis-server", .leaf = "futex_wait_queue",
+	  .wait = WAIT_LOCK, .value = 30000 * MS, .count = 3 },
+	{ .function = "aeProcessEvents", .module = "redis-server", .leaf = "ep_poll",
+	  .wait = WAIT_EVENTS, .value = 812 * MS, .count = 40123 },
+	{ .function = "", .module = "", .leaf = "worker_thread", .value = 1 * MS, .count = 2 },
+};
+static const struct site_row fixture_sites[] = {
+	{ .function = "createStringObject", .module = "redis-server", .leaf = "malloc",
+	  .value = 700 << 20, .count = 7000000 },
+	{ .function = "sdsnewlen", .module = "redis-server", .leaf = "malloc", .value = 1 << 20,
+	  .count = 900 },
+};
+static const struct site_row fixture_live_sites[] = {
+	{ .function = "createStringObject", .module = "redis-server", .leaf = "malloc",
+	  .value = 90 << 20, .count = 70000 },
+};
+static const struct summary_stacks fixture_stacks[] = {
+	{ .source = "oncpu", .guessed = 900, .truncated = 12 },
+	{ .source = "offcpu", .complete = 1, .guessed = 40000, .unreadable = 20, .lost = 104 },
+};
+static const struct summary_drop fixture_drops[] = {
+	{ "stack_full", "stacks not stored because the stack map was full", 104 },
+	{ "total_full", "samples not counted because the totals map was full", 0 },
+};
+static const char *const fixture_files[] = { "oncpu.pb.gz", "oncpu.folded", "oncpu.svg", "offcpu.pb.gz",
+					     "offcpu.folded", "offcpu.svg", "alloc.pb.gz", "alloc.folded",
+					     "alloc.svg", "trend.csv", "summary.txt" };
+static const char *const fixture_notes[] = {
+	"Hardware cycles are not available on this machine, so samples come from the cpu-clock timer "
+	"and land a little late in code that runs with interrupts off.",
+};
+
+static struct run_summary fixture_summary(void)
+{
+	struct run_summary s = {
+		.version = "0.1.0",
+		.start_ns = 1763716800LL * 1000000000,
+		.duration_ns = 10000 * MS,
+		.end = RUN_END_SIGNAL,
+		.end_detail = "SIGINT",
+		.target = RUN_PROCESSES,
+		.processes = fixture_processes,
+		.n_processes = 1,
+		.seen_processes = 1,
+		.seen_threads = 5,
+		.n_cpus = 4,
+		.sources = fixture_sources,
+		.n_sources = 4,
+		.offcpu.waits = fixture_waits,
+		.offcpu.n_waits = 3,
+		.stacks = fixture_stacks,
+		.n_stacks = 2,
+		.drops = fixture_drops,
+		.n_drops = 2,
+		.own.cpu_ns = 120 * MS,
+		.own.rss_kb = 24 * 1024,
+		.own.map_bytes = 40 << 20,
+		.dir = "memscope-redis-server-4711-20251121-093012",
+		.files = fixture_files,
+		.n_files = sizeof(fixture_files) / sizeof(fixture_files[0]),
+		.notes = fixture_notes,
+		.n_notes = 1,
+	};
+
+	s.time.known = true;
+	s.time.wall_ns = 50000 * MS;
+	s.time.oncpu_ns = 9120 * MS;
+	s.time.blocked_ns = 40300 * MS;
+	s.time.runnable_ns = 520 * MS;
+	s.oncpu.samples = 912;
+	s.oncpu.hz = 99;
+	s.oncpu.event = "cpu-clock";
+	s.oncpu.by_self = fixture_self;
+	s.oncpu.n_self = 3;
+	s.oncpu.by_total = fixture_total;
+	s.oncpu.n_total = 2;
+	s.alloc = (struct summary_alloc){
+		.tier = ALLOC_TIER_EXACT,
+		.calls_per_s = 12345,
+		.cost_percent = 1.2,
+		.covered_from_ns = 20 * MS,
+		.covered_to_ns = 10000 * MS,
+		.objects = 7000900,
+		.bytes = 701 << 20,
+		.freed_objects = 6930900,
+		.freed_bytes = 611 << 20,
+		.live_objects = 70000,
+		.live_bytes = 90 << 20,
+		.earlier_frees = 1200,
+		.untracked = 3,
+		.sites = fixture_sites,
+		.n_sites = 2,
+		.live_sites = fixture_live_sites,
+		.n_live_sites = 1,
+	};
+	s.rss.known = true;
+	s.rss.first_kb = 100 * 1024;
+	s.rss.last_kb = 190 * 1024;
+	s.rss.peak_kb = 200 * 1024;
+	s.symbols = (struct summary_symbols){ .locations = 1300, .named = 1260, .offset_only = 40,
+					      .n_worst = 1 };
+	s.symbols.worst[0].module = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+	s.symbols.worst[0].locations = 40;
+	s.symbols.worst[0].reason = "no symbol table";
+	return s;
+}
+
+#endif

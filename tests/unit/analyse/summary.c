@@ -1,0 +1,321 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "analyse/summary.h"
+
+#define S_NS 1000000000LL
+
+static const struct summary_process redis = { .pid = 7, .comm = "redis-server" };
+static const struct summary_source oncpu_ok[] = { { "oncpu", SOURCE_OK, NULL } };
+
+/* One process, ten seconds, `cpu` of one CPU, the rest blocked. */
+static struct run_summary run(double cpu)
+{
+	struct run_summary s = {
+		.duration_ns = 10 * S_NS,
+		.target = RUN_PROCESSES,
+		.processes = &redis,
+		.n_processes = 1,
+		.n_cpus = 4,
+		.sources = oncpu_ok,
+		.n_sources = 1,
+		.rss.first_kb = -1,
+		.rss.last_kb = -1,
+		.rss.peak_kb = -1,
+	};
+
+	s.time.known = true;
+	s.time.wall_ns = 10 * S_NS;
+	s.time.oncpu_ns = (int64_t)(cpu * 10 * S_NS);
+	s.time.blocked_ns = s.time.wall_ns - s.time.oncpu_ns;
+	s.oncpu.samples = (uint64_t)(cpu * 9900);
+	s.oncpu.hz = 990;
+	return s;
+}
+
+static struct verdict verdict_of(const struct run_summary *s)
+{
+	struct verdict v;
+
+	summary_verdict(s, &v);
+	return v;
+}
+
+static void assert_says(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+static void busy_program_is_cpu_bound_and_its_hot_function_named(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct top_row top = { .name = "dictFind", .self = (int64_t)s.oncpu.samples / 4 };
+	struct verdict v;
+
+	s.oncpu.by_self = &top;
+	s.oncpu.n_self = 1;
+	v = verdict_of(&s);
+	assert_int_equal(v.kind, VERDICT_CPU);
+	assert_string_equal(v.sentence, "redis-server is CPU-bound: it used 98% of one CPU, 25.0% of it in "
+					"dictFind itself.");
+	assert_says(v.next, "dictFind");
+}
+
+static void flat_profile_names_no_culprit(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct top_row top = { .name = "f", .self = (int64_t)s.oncpu.samples / 50 };
+
+	s.oncpu.by_self = &top;
+	s.oncpu.n_self = 1;
+	assert_says(verdict_of(&s).sentence, "spread over many functions");
+	assert_says(verdict_of(&s).next, "from the root");
+}
+
+static void few_samples_ask_for_more_before_anything_else(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct top_row top = { .name = "f", .self = 90 };
+
+	s.oncpu.samples = 97;
+	s.oncpu.by_self = &top;
+	s.oncpu.n_self = 1;
+	assert_true(summary_few_samples(&s));
+	assert_says(verdict_of(&s).next, "97 samples are few");
+	s.oncpu.samples = SUMMARY_FEW_SAMPLES;
+	assert_false(summary_few_samples(&s));
+}
+
+static void several_cpus_are_told_as_such(void **state)
+{
+	struct run_summary s = run(0.5);
+
+	s.time.oncpu_ns = 32 * S_NS;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
+	assert_says(verdict_of(&s).sentence, "3.2 CPUs");
+}
+
+static void time_in_malloc_is_memory_bound(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct site_row site = { .function = "parse", .value = 3 << 20 };
+
+	s.oncpu.allocator_samples = s.oncpu.samples / 3;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MEMORY);
+	assert_says(verdict_of(&s).next, "--alloc=exact");
+	s.alloc.tier = ALLOC_TIER_EXACT;
+	s.alloc.sites = &site;
+	s.alloc.n_sites = 1;
+	assert_says(verdict_of(&s).next, "parse allocated 3.0 MiB");
+}
+
+static void waiting_for_a_cpu_is_starved_not_cpu_bound(void **state)
+{
+	struct run_summary s = run(0.6);
+
+	s.time.runnable_ns = 4 * S_NS;
+	s.time.blocked_ns = 0;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_STARVED);
+	assert_says(verdict_of(&s).sentence, "waited 40% for a CPU");
+}
+
+static void a_few_ms_of_run_queue_do_not_starve_an_idle_program(void **state)
+{
+	struct run_summary s = run(0.001);
+
+	s.time.runnable_ns = 20000000;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_IDLE);
+}
+
+static void waiting_names_what_for_and_who(void **state)
+{
+	struct run_summary s = run(0.10);
+	const struct site_row waits[] = {
+		{ .function = "flush_log", .leaf = "io_schedule", .wait = WAIT_DISK, .value = 8 * S_NS,
+		  .count = 4000 },
+	};
+	struct verdict v;
+
+	s.offcpu.waits = waits;
+	s.offcpu.n_waits = 1;
+	v = verdict_of(&s);
+	assert_int_equal(v.kind, VERDICT_WAITING);
+	assert_string_equal(v.sentence, "redis-server is waiting: it used 10% of one CPU and waited 8.0 s "
+					"for disk, most of it in flush_log.");
+	assert_says(v.next, "iostat");
+}
+
+static void parked_threads_do_not_make_a_program_waiting(void **state)
+{
+	/* Redis: three background threads in one futex wait each, the main thread in epoll. */
+	struct run_summary s = run(0.30);
+	const struct site_row waits[] = {
+		{ .function = "bio", .leaf = "futex_wait", .wait = WAIT_LOCK, .value = 30 * S_NS,
+		  .count = 3 },
+		{ .function = "aeMain", .leaf = "ep_poll", .wait = WAIT_EVENTS, .value = 7 * S_NS,
+		  .count = 7000 },
+	};
+
+	s.offcpu.waits = waits;
+	s.offcpu.n_waits = 2;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
+	assert_says(verdict_of(&s).sentence, "events (poll), most of it in aeMain");
+}
+
+static void program_at_rest_is_idle(void **state)
+{
+	struct run_summary s = run(0.003);
+	const struct site_row waits[] = {
+		{ .function = "aeMain", .leaf = "ep_poll", .wait = WAIT_EVENTS, .value = 9 * S_NS,
+		  .count = 100 },
+	};
+
+	s.offcpu.waits = waits;
+	s.offcpu.n_waits = 1;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_IDLE);
+	assert_says(verdict_of(&s).sentence, "less than 1% of one CPU");
+	assert_says(verdict_of(&s).next, "Put load on it");
+}
+
+static void growth_is_the_verdict_when_nothing_is_dearer(void **state)
+{
+	struct run_summary s = run(0.2);
+	const struct site_row site = { .function = "cache_add", .value = 90 << 20 };
+
+	s.rss.known = true;
+	s.rss.first_kb = 100 * 1024;
+	s.rss.last_kb = s.rss.peak_kb = 200 * 1024;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_GROWING);
+	assert_string_equal(verdict_of(&s).sentence,
+			    "redis-server is growing: its memory rose by 100.0 MiB to 200.0 MiB in 10.0 s.");
+	s.alloc.tier = ALLOC_TIER_EXACT;
+	s.alloc.live_sites = &site;
+	s.alloc.n_live_sites = 1;
+	assert_says(verdict_of(&s).next, "cache_add holds 90.0 MiB that nothing has freed");
+}
+
+static void growth_is_a_clause_of_a_dearer_verdict(void **state)
+{
+	struct run_summary s = run(0.98);
+
+	s.rss.known = true;
+	s.rss.first_kb = 100 * 1024;
+	s.rss.last_kb = s.rss.peak_kb = 200 * 1024;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
+	assert_says(verdict_of(&s).sentence, "; its memory grew by 100.0 MiB.");
+}
+
+static void memory_that_came_back_is_not_growth(void **state)
+{
+	struct run_summary s = run(0.2);
+
+	s.rss.known = true;
+	s.rss.first_kb = 100 * 1024;
+	s.rss.peak_kb = 900 * 1024;
+	s.rss.last_kb = 200 * 1024;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
+	/* Small against what it had. */
+	s.rss.first_kb = 10000 * 1024;
+	s.rss.last_kb = s.rss.peak_kb = 10100 * 1024;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
+}
+
+static void host_is_judged_by_all_its_cpus(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct site_row waits[] = {
+		{ .function = "x", .leaf = "futex_wait", .wait = WAIT_LOCK, .value = 90 * S_NS,
+		  .count = 1000 },
+	};
+
+	s.target = RUN_HOST;
+	s.n_processes = 0;
+	s.offcpu.waits = waits;
+	s.offcpu.n_waits = 1;
+	/* One of four CPUs. */
+	s.time.oncpu_ns = 10 * S_NS;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
+	assert_says(verdict_of(&s).sentence, "The host is partly busy: it used 25% of its 4 CPUs");
+	s.time.oncpu_ns = 38 * S_NS;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
+}
+
+static void empty_run_says_nothing_was_measured_and_why(void **state)
+{
+	const struct summary_source sources[] = {
+		{ "oncpu", SOURCE_UNAVAILABLE, "perf events are not permitted" },
+	};
+	struct run_summary s = { 0 };
+
+	assert_int_equal(verdict_of(&s).kind, VERDICT_NOTHING);
+	assert_string_equal(verdict_of(&s).sentence, "Nothing was measured.");
+	s.sources = sources;
+	s.n_sources = 1;
+	assert_string_equal(verdict_of(&s).sentence,
+			    "Nothing was measured: perf events are not permitted.");
+}
+
+static void sampling_without_a_sample_is_idle(void **state)
+{
+	struct run_summary s = run(0);
+
+	s.time.known = false;
+	s.time.oncpu_ns = 0;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_IDLE);
+	assert_true(summary_few_samples(&s));
+}
+
+static void every_verdict_is_one_sentence_with_an_advice(void **state)
+{
+	static const double shares[] = { 0, 0.02, 0.3, 0.6, 0.98, 3 };
+
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		for (int wait = 0; wait < N_WAIT_KINDS; wait++) {
+			struct run_summary s = run(shares[i]);
+			struct site_row w = { .function = "f", .leaf = "k", .wait = (enum wait_kind)wait,
+					      .value = 5 * S_NS, .count = 50 };
+			struct verdict v;
+
+			s.offcpu.waits = &w;
+			s.offcpu.n_waits = 1;
+			v = verdict_of(&s);
+			assert_true(strlen(v.sentence) > 20 && strlen(v.sentence) < sizeof(v.sentence) - 1);
+			assert_int_equal(v.sentence[strlen(v.sentence) - 1], '.');
+			assert_int_equal(v.next[strlen(v.next) - 1], '.');
+			assert_null(strstr(v.sentence, "(null)"));
+			assert_null(strstr(v.next, "(null)"));
+			assert_non_null(verdict_name(v.kind));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(busy_program_is_cpu_bound_and_its_hot_function_named),
+		cmocka_unit_test(flat_profile_names_no_culprit),
+		cmocka_unit_test(few_samples_ask_for_more_before_anything_else),
+		cmocka_unit_test(several_cpus_are_told_as_such),
+		cmocka_unit_test(time_in_malloc_is_memory_bound),
+		cmocka_unit_test(waiting_for_a_cpu_is_starved_not_cpu_bound),
+		cmocka_unit_test(a_few_ms_of_run_queue_do_not_starve_an_idle_program),
+		cmocka_unit_test(waiting_names_what_for_and_who),
+		cmocka_unit_test(parked_threads_do_not_make_a_program_waiting),
+		cmocka_unit_test(program_at_rest_is_idle),
+		cmocka_unit_test(growth_is_the_verdict_when_nothing_is_dearer),
+		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
+		cmocka_unit_test(memory_that_came_back_is_not_growth),
+		cmocka_unit_test(host_is_judged_by_all_its_cpus),
+		cmocka_unit_test(empty_run_says_nothing_was_measured_and_why),
+		cmocka_unit_test(sampling_without_a_sample_is_idle),
+		cmocka_unit_test(every_verdict_is_one_sentence_with_an_advice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+#include <string.h>
+#include <time.h>
+
+#include "render/summary_json.h"
+#include "summary_fixture.h"
+
+static cJSON *json_of(const struct run_summary *s)
+{
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	cJSON *root;
+	size_t len;
+
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	assert_int_equal(summary_json_write(s, out, NULL), 0);
+	root = cJSON_Parse(sink_memory(out, &len));
+	assert_non_null(root);
+	return root;
+}
+
+/* "time.oncpu_ns", "drops.0.name" */
+static cJSON *at(cJSON *item, const char *path)
+{
+	char part[64];
+
+	while (*path) {
+		size_t len = strcspn(path, ".");
+
+		snprintf(part, sizeof(part), "%.*s", (int)len, path);
+		item = cJSON_IsArray(item) ? cJSON_GetArrayItem(item, atoi(part)) :
+					     cJSON_GetObjectItemCaseSensitive(item, part);
+		if (!item)
+			fail_msg("no %s", path);
+		path += len + (path[len] == '.');
+	}
+	return item;
+}
+
+#define assert_number(root, path, n)   assert_true(at(root, path)->valuedouble == (double)(n))
+#define assert_text(root, path, value) assert_string_equal(at(root, path)->valuestring, value)
+
+static void keys_are_those_of_the_header(void **state)
+{
+	struct run_summary s = fixture_summary();
+	cJSON *root = json_of(&s);
+
+	assert_text(root, "version", "0.1.0");
+	assert_number(root, "duration_ns", 10000 * MS);
+	assert_text(root, "end", "signal");
+	assert_text(root, "target.kind", "processes");
+	assert_number(root, "target.processes.0.pid", 4711);
+	assert_number(root, "target.seen_threads", 5);
+	assert_true(cJSON_IsNull(at(root, "child")));
+	assert_text(root, "sources.oncpu.state", "ok");
+	assert_text(root, "sources.alloc.state", "off");
+	assert_text(root, "sources.trend.why", "/proc is mounted with hidepid");
+	assert_number(root, "time.oncpu_ns", 9120 * MS);
+	assert_number(root, "time.blocked_ns", 40300 * MS);
+	assert_number(root, "time.runnable_ns", 520 * MS);
+	assert_number(root, "time.wall_ns", 50000 * MS);
+	assert_number(root, "time.residual_ns", 60 * MS);
+	assert_number(root, "oncpu.samples", 912);
+	assert_number(root, "oncpu.hz", 99);
+	assert_true(cJSON_IsTrue(at(root, "oncpu.few_samples")));
+	assert_text(root, "oncpu.top_self.1.function", "dictFind");
+	assert_number(root, "oncpu.top_total.0.total", 912);
+	assert_text(root, "offcpu.waits.0.kind", "lock");
+	assert_text(root, "offcpu.waits.1.kernel", "ep_poll");
+	assert_number(root, "offcpu.waits.1.blocked_ns", 812 * MS);
+	assert_text(root, "alloc.tier", "exact");
+	assert_number(root, "alloc.objects", 7000900);
+	assert_number(root, "alloc.bytes", 701 << 20);
+	assert_number(root, "alloc.live_objects", 70000);
+	assert_number(root, "alloc.live_bytes", 90 << 20);
+	assert_number(root, "alloc.untracked", 3);
+	assert_number(root, "alloc.sites.0.bytes", 700 << 20);
+	assert_text(root, "alloc.live_sites.0.function", "createStringObject");
+	assert_number(root, "rss.peak_kb", 200 * 1024);
+	assert_number(root, "stacks.1.lost", 104);
+	assert_text(root, "symbols.worst.0.reason", "no symbol table");
+	assert_text(root, "drops.0.name", "stack_full");
+	assert_number(root, "drops.0.count", 104);
+	assert_number(root, "drops.1.count", 0);
+	assert_text(root, "drops.1.help", "samples not counted because the totals map was full");
+	assert_number(root, "sideband_lost", 0);
+	assert_number(root, "own.rss_kb", 24 * 1024);
+	assert_text(root, "files.10", "summary.txt");
+	assert_text(root, "verdict.kind", "cpu-bound");
+	assert_non_null(strstr(at(root, "verdict.next")->valuestring, "912 samples are few"));
+	cJSON_Delete(root);
+}
+
+static void start_is_rfc_3339_with_its_offset(void **state)
+{
+	struct run_summary s = fixture_summary();
+	cJSON *root;
+
+	setenv("TZ", "XXX-5:30", 1);
+	tzset();
+	root = json_of(&s);
+	assert_text(root, "start", "2025-11-21T14:50:00+05:30");
+	cJSON_Delete(root);
+	unsetenv("TZ");
+	tzset();
+}
+
+static void large_counts_keep_every_digit(void **state)
+{
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	struct run_summary s = fixture_summary();
+	size_t len;
+
+	s.alloc.bytes = 9007199254740993; /* 2^53 + 1: no double holds it */
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	assert_int_equal(summary_json_write(&s, out, NULL), 0);
+	assert_non_null(strstr(sink_memory(out, &len), "9007199254740993"));
+}
+
+static void hostile_names_stay_inside_their_strings(void **state)
+{
+	static const char evil[] = "\"}],\n\033[2J\xff\\";
+	const struct summary_process process = { .pid = 1, .comm = evil, .exe = evil, .cmdline = evil };
+	struct run_summary s = fixture_summary();
+	cJSON *root;
+
+	s.processes = &process;
+	root = json_of(&s);
+	assert_int_equal(cJSON_GetArraySize(at(root, "target.processes")), 1);
+	assert_text(root, "target.processes.0.comm", "\"}],\xef\xbf\xbd\xef\xbf\xbd[2J\xef\xbf\xbd\\");
+	cJSON_Delete(root);
+}
+
+static void empty_run_is_valid_json(void **state)
+{
+	struct run_summary s = { 0 };
+	cJSON *root = json_of(&s);
+
+	assert_true(cJSON_IsNull(at(root, "time")));
+	assert_true(cJSON_IsNull(at(root, "start")));
+	assert_true(cJSON_IsNull(at(root, "oncpu.cpu_share")));
+	assert_true(cJSON_IsNull(at(root, "rss")));
+	assert_number(root, "oncpu.samples", 0);
+	assert_int_equal(cJSON_GetArraySize(at(root, "files")), 0);
+	assert_text(root, "verdict.kind", "nothing");
+	cJSON_Delete(root);
+}
+
+static void child_has_a_code_or_a_signal(void **state)
+{
+	struct run_summary s = fixture_summary();
+	cJSON *root;
+
+	s.child.known = true;
+	s.child.signal = 9;
+	root = json_of(&s);
+	assert_true(cJSON_IsFalse(at(root, "child.exited")));
+	assert_true(cJSON_IsNull(at(root, "child.code")));
+	assert_number(root, "child.signal", 9);
+	cJSON_Delete(root);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_are_those_of_the_header),
+		cmocka_unit_test(start_is_rfc_3339_with_its_offset),
+		cmocka_unit_test(large_counts_keep_every_digit),
+		cmocka_unit_test(hostile_names_stay_inside_their_strings),
+		cmocka_unit_test(empty_run_is_valid_json),
+		cmocka_unit_test(child_has_a_code_or_a_signal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

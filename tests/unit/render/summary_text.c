@@ -1,0 +1,217 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "render/summary_text.h"
+#include "summary_fixture.h"
+
+/* The text of `s`; the caller's for the length of the test. */
+static const char *text_of(const struct run_summary *s)
+{
+	static char text[32768];
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	const char *written;
+	size_t len;
+
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	summary_text_write(s, out);
+	written = sink_memory(out, &len);
+	assert_non_null(written);
+	assert_true(len < sizeof(text));
+	assert_int_equal(strlen(written), len);
+	memcpy(text, written, len + 1);
+	return text;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in\n%s", part, text);
+}
+
+static void assert_has_not(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("\"%s\" is in\n%s", part, text);
+}
+
+static void everything_known_is_told(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	assert_has(text, "redis-server (pid 4711)");
+	assert_has(text, "/usr/bin/redis-server 127.0.0.1:6399");
+	assert_has(text, "stopped by a signal (SIGINT)");
+	assert_has(text, "  on-CPU          9.1 s    18.2%\n");
+	assert_has(text, "  blocked        40.3 s    80.6%\n");
+	assert_has(text, "  not known     60.0 ms     0.1%\n");
+	assert_has(text, "912 samples at 99 Hz (cpu-clock), 91.2% of one CPU");
+	assert_has(text, "Few samples");
+	assert_has(text, "    23.1%    42.8%  __send ");
+	assert_has(text, "aeProcessEvents");
+	assert_has(text, "worker_thread");
+	assert_has(text, "createStringObject");
+	assert_has(text, "3 blocks not followed");
+	assert_has(text, "RSS 100.0 MiB at first, 190.0 MiB at last (+90.0 MiB), peak 200.0 MiB");
+	assert_has(text, "trend: /proc is mounted with hidepid");
+	assert_has(text, "98.7% guessed, 1.3% cut at the top");
+	assert_has(text, "1,260 of 1,300 places in code have one");
+	assert_has(text, "104  stacks not stored because the stack map was full");
+	assert_has_not(text, "the totals map was full");
+	assert_has(text, "120.0 ms of CPU (1.2% of the run), 24.0 MiB resident, 40.0 MiB in the kernel");
+	assert_has(text, "memscope-redis-server-4711-20251121-093012/");
+	assert_has(text, "redis-server is CPU-bound");
+}
+
+static void verdict_is_the_last_paragraph(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+	const char *verdict = strstr(text, "\n\nredis-server is CPU-bound");
+
+	assert_non_null(verdict);
+	assert_null(strstr(verdict + 2, "\n\n"));
+	assert_non_null(strstr(verdict, "\nNext: "));
+}
+
+static void no_line_is_wider_than_100_columns(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *line, *text = text_of(&s);
+	size_t chars = 0;
+
+	for (line = text; *line; line++) {
+		if (*line == '\n') {
+			assert_true(chars <= 100);
+			chars = 0;
+		} else {
+			chars += ((unsigned char)*line & 0xc0) != 0x80;
+		}
+	}
+}
+
+static void long_name_keeps_both_ends(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	assert_has(text, "std::vector<std::pair<st…");
+	assert_has(text, "::_M_realloc_insert");
+	assert_has(text, "libvery-lon…");
+}
+
+static void hostile_names_reach_no_terminal(void **state)
+{
+	static const char evil[] = "a\033]0;owned\007\nb\xff\xc2\x9b" "31m";
+	const struct summary_process process = { .pid = 1, .comm = evil, .exe = evil, .cmdline = evil };
+	const struct top_row top = { .name = evil, .module = evil, .self = 900, .total = 900 };
+	const struct site_row site = { .function = evil, .module = evil, .leaf = evil,
+				       .wait = WAIT_LOCK, .value = 900 * MS, .count = 7 };
+	const char *const notes[] = { evil };
+	struct run_summary s = fixture_summary();
+	const char *text;
+
+	s.processes = &process;
+	s.oncpu.by_self = s.oncpu.by_total = &top;
+	s.oncpu.n_self = s.oncpu.n_total = 1;
+	s.offcpu.waits = s.alloc.sites = s.alloc.live_sites = &site;
+	s.offcpu.n_waits = s.alloc.n_sites = s.alloc.n_live_sites = 1;
+	s.symbols.worst[0].module = evil;
+	s.notes = notes;
+	s.dir = evil;
+	s.end_detail = evil;
+	text = text_of(&s);
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+		assert_true(*c == '\n' || *c >= 0x20);
+		assert_int_not_equal(*c, 0x7f);
+		assert_int_not_equal(*c, 0xff);
+		assert_false(c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+	}
+	assert_has(text, "owned");
+	assert_has_not(text, "\nb");
+}
+
+static void empty_run_is_short_and_says_so(void **state)
+{
+	struct run_summary s = { 0 };
+	const char *text = text_of(&s);
+
+	assert_has(text, "Nothing was measured.");
+	assert_has(text, "memscope doctor");
+	assert_has_not(text, "On-CPU");
+	assert_has_not(text, "nan");
+	assert_has_not(text, "(null)");
+}
+
+static void no_sample_at_all_is_few_samples(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.oncpu.samples = 0;
+	s.oncpu.n_self = s.oncpu.n_total = 0;
+	assert_has(text_of(&s), "0 samples");
+	assert_has(text_of(&s), "Few samples");
+	assert_has_not(text_of(&s), "nan");
+	assert_has_not(text_of(&s), "inf");
+}
+
+static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.alloc = (struct summary_alloc){
+		.tier = ALLOC_TIER_DECLINED,
+		.reason = "not traced: 900,000 calls a second would cost more than --max-overhead allows "
+			  "(5% of a CPU); --alloc=exact forces it",
+	};
+	assert_has(text_of(&s), "Allocations  not traced: 900,000 calls a second");
+	assert_has_not(text_of(&s), "blocks");
+}
+
+static void end_of_the_command_is_told(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.child.known = true;
+	s.child.exited = true;
+	s.child.code = 3;
+	assert_has(text_of(&s), "the command's exit status: 3");
+	s.child.exited = false;
+	s.child.signal = 11;
+	assert_has(text_of(&s), "killed by signal 11");
+}
+
+static void time_counted_twice_is_not_hidden(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.time.runnable_ns += 1000 * MS;
+	assert_has(text_of(&s), "counted twice");
+	assert_has(text_of(&s), "940.0 ms");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_known_is_told),
+		cmocka_unit_test(verdict_is_the_last_paragraph),
+		cmocka_unit_test(no_line_is_wider_than_100_columns),
+		cmocka_unit_test(long_name_keeps_both_ends),
+		cmocka_unit_test(hostile_names_reach_no_terminal),
+		cmocka_unit_test(empty_run_is_short_and_says_so),
+		cmocka_unit_test(no_sample_at_all_is_few_samples),
+		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
+		cmocka_unit_test(end_of_the_command_is_told),
+		cmocka_unit_test(time_counted_twice_is_not_hidden),
+	};
+	struct run_summary s = fixture_summary();
+
+	if (getenv("SHOW"))
+		puts(text_of(&s));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

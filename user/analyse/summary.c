@@ -1,0 +1,366 @@
+#include "analyse/summary.h"
+
+#include "base/units.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* CPU shares: 1.0 is one CPU. */
+#define CPU_BOUND_SHARE 0.70   /* from here on computing is the story                          */
+#define IDLE_SHARE      0.05   /* below this it hardly ran                                      */
+#define STARVED_PART    0.25   /* of the time it wanted a CPU, it had to wait for one            */
+#define STARVED_SHARE   0.05   /* and that cost at least this part of the run                    */
+#define ALLOCATOR_PART  0.25   /* of the samples, inside malloc and its kin                      */
+#define HELD_SHARE      0.20   /* one reason to wait filled this part of the run                 */
+#define PARKED_PART     0.50   /* a mean wait this long is a thread without work, not a hold-up   */
+#define STANDS_OUT      0.10   /* of the samples: a function worth naming                        */
+#define GROWTH_PART     0.10   /* of the first RSS …                                            */
+#define GROWTH_MIN_KB   16384  /* … and no less than 16 MiB                                     */
+#define GROWTH_KEPT     0.75   /* of the way to the peak, still there at the end                 */
+
+static const char *const names[N_VERDICT_KINDS] = {
+	[VERDICT_NOTHING] = "nothing",
+	[VERDICT_IDLE] = "idle",
+	[VERDICT_CPU] = "cpu-bound",
+	[VERDICT_STARVED] = "starved",
+	[VERDICT_WAITING] = "waiting",
+	[VERDICT_MEMORY] = "memory-bound",
+	[VERDICT_GROWING] = "growing",
+	[VERDICT_MIXED] = "mixed",
+};
+
+/* What to do about a wait, after "look at … ". */
+static const char *const wait_advice[N_WAIT_KINDS] = {
+	[WAIT_OTHER] = "offcpu.svg shows the kernel functions it waits in",
+	[WAIT_TIMER] = "it sleeps by its own choice: look for the caller in offcpu.svg",
+	[WAIT_EVENTS] = "whoever sends it work decides: profile that side",
+	[WAIT_SOCKET] = "profile the process at the other end of the connection",
+	[WAIT_PIPE] = "profile the process at the other end of the pipe",
+	[WAIT_LOCK] = "offcpu.svg shows who waits for the lock, oncpu.svg what runs meanwhile",
+	[WAIT_FILE_LOCK] = "find who holds the file: /proc/locks names its pid",
+	[WAIT_KERNEL_LOCK] = "often the address space's lock: fewer mmap, munmap and page faults help",
+	[WAIT_DISK] = "fewer or larger reads and syncs help; iostat -x shows whether the device is full",
+	[WAIT_MEMORY] = "the machine or its cgroup is short of memory: see free and memory.stat",
+	[WAIT_CHILD] = "profile the child instead: its time is not its parent's",
+	[WAIT_SIGNAL] = "find who is to send the signal",
+	[WAIT_TERMINAL] = "it waits for somebody to type",
+};
+
+const char *verdict_name(enum verdict_kind k)
+{
+	return names[k];
+}
+
+static bool source_ok(const struct run_summary *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->n_sources; i++)
+		if (strcmp(s->sources[i].name, name) == 0)
+			return s->sources[i].state == SOURCE_OK;
+	return false;
+}
+
+double summary_cpu_share(const struct run_summary *s)
+{
+	double duration_s = (double)s->duration_ns / 1e9;
+
+	if (s->duration_ns <= 0)
+		return -1;
+	if (s->time.known)
+		return (double)s->time.oncpu_ns / 1e9 / duration_s;
+	if (s->oncpu.cpu_ns > 0)
+		return (double)s->oncpu.cpu_ns / 1e9 / duration_s;
+	if (source_ok(s, "oncpu") && s->oncpu.hz > 0)
+		return (double)s->oncpu.samples / s->oncpu.hz / duration_s;
+	return -1;
+}
+
+bool summary_few_samples(const struct run_summary *s)
+{
+	return source_ok(s, "oncpu") && s->oncpu.samples < SUMMARY_FEW_SAMPLES;
+}
+
+/* --- the facts a verdict is made of -------------------------------------------------------------- */
+
+struct judged {
+	const struct run_summary *s;
+	double share;                  /* of one CPU; -1 unknown                         */
+	double starved;                /* part of the time it wanted a CPU, 0 … 1         */
+	double allocator;              /* part of the samples                            */
+	const struct site_row *wait;   /* the largest that is no parked thread; or NULL   */
+	double wait_share;             /* of the run                                     */
+	int64_t grown_kb;              /* 0: not growing                                 */
+};
+
+static const struct site_row *find_wait(const struct run_summary *s)
+{
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+		double mean_ns = (double)w->value / (double)(w->count > 0 ? w->count : 1);
+
+		if (mean_ns < PARKED_PART * (double)s->duration_ns)
+			return w;
+	}
+	return NULL;
+}
+
+static int64_t find_growth(const struct run_summary *s)
+{
+	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
+
+	if (!s->rss.known || s->rss.first_kb < 0 || s->rss.last_kb < 0 || grown_kb < GROWTH_MIN_KB)
+		return 0;
+	if ((double)grown_kb < GROWTH_PART * (double)s->rss.first_kb)
+		return 0;
+	if ((double)grown_kb < GROWTH_KEPT * (double)(s->rss.peak_kb - s->rss.first_kb))
+		return 0;
+	return grown_kb;
+}
+
+static struct judged judge(const struct run_summary *s)
+{
+	struct judged j = { .s = s, .share = summary_cpu_share(s) };
+	int64_t wanted_ns = s->time.oncpu_ns + s->time.runnable_ns;
+
+	if (s->time.known && wanted_ns > 0 && s->duration_ns > 0 &&
+	    (double)s->time.runnable_ns >= STARVED_SHARE * (double)s->duration_ns)
+		j.starved = (double)s->time.runnable_ns / (double)wanted_ns;
+	if (s->oncpu.samples >= 100)
+		j.allocator = (double)s->oncpu.allocator_samples / (double)s->oncpu.samples;
+	if (s->target != RUN_HOST && s->duration_ns > 0) {
+		j.wait = find_wait(s);
+		j.wait_share = j.wait ? (double)j.wait->value / (double)s->duration_ns : 0;
+	}
+	j.grown_kb = find_growth(s);
+	if (s->target == RUN_HOST && s->n_cpus > 0 && j.share > 0)
+		j.share /= s->n_cpus;
+	return j;
+}
+
+/* Waiting for new work is what a program at rest does. */
+static bool is_rest(enum wait_kind k)
+{
+	return k == WAIT_EVENTS || k == WAIT_TIMER || k == WAIT_SIGNAL || k == WAIT_TERMINAL;
+}
+
+static enum verdict_kind decide(const struct judged *j)
+{
+	bool held = j->wait && !is_rest(j->wait->wait) && j->wait_share >= HELD_SHARE;
+
+	if (j->share < 0 && !j->wait && !j->grown_kb)
+		return VERDICT_NOTHING;
+	if (j->starved >= STARVED_PART)
+		return VERDICT_STARVED;
+	if (j->share >= CPU_BOUND_SHARE)
+		return j->allocator >= ALLOCATOR_PART ? VERDICT_MEMORY : VERDICT_CPU;
+	if (held)
+		return VERDICT_WAITING;
+	if (j->grown_kb)
+		return VERDICT_GROWING;
+	if (j->share < IDLE_SHARE)
+		return VERDICT_IDLE;
+	return VERDICT_MIXED;
+}
+
+/* --- sentences ----------------------------------------------------------------------------------- */
+
+static void say(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say(char *buf, size_t size, const char *fmt, ...)
+{
+	size_t len = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + len, size - len, fmt, ap);
+	va_end(ap);
+}
+
+#define SAY(v, ...)  say((v)->sentence, sizeof((v)->sentence), __VA_ARGS__)
+#define NEXT(v, ...) say((v)->next, sizeof((v)->next), __VA_ARGS__)
+
+static void say_subject(struct verdict *v, const struct run_summary *s)
+{
+	if (s->target == RUN_HOST)
+		SAY(v, "The host");
+	else if (s->n_processes == 1 && s->processes[0].comm)
+		SAY(v, "%.64s", s->processes[0].comm);
+	else if (s->n_processes > 1)
+		SAY(v, "The %u processes together", s->n_processes);
+	else
+		SAY(v, "The target");
+}
+
+/* "98% of one CPU", "3.2 CPUs", "40% of 8 CPUs" */
+static struct unit_text cpu_text(const struct judged *j)
+{
+	struct unit_text t;
+
+	if (j->s->target == RUN_HOST)
+		snprintf(t.s, sizeof(t.s), "%.0f%% of its %u CPUs", 100 * j->share, j->s->n_cpus);
+	else if (j->share < 0)
+		snprintf(t.s, sizeof(t.s), "an unknown part of a CPU");
+	else if (j->share >= 1.5)
+		snprintf(t.s, sizeof(t.s), "%.1f CPUs", j->share);
+	else if (j->share < 0.01)
+		snprintf(t.s, sizeof(t.s), "less than 1%% of one CPU");
+	else
+		snprintf(t.s, sizeof(t.s), "%.0f%% of one CPU", 100 * j->share);
+	return t;
+}
+
+static const struct top_row *find_hot(const struct run_summary *s)
+{
+	const struct top_row *top = s->oncpu.by_self;
+
+	if (s->oncpu.n_self == 0 || s->oncpu.samples == 0)
+		return NULL;
+	return (double)top->self >= STANDS_OUT * (double)s->oncpu.samples ? top : NULL;
+}
+
+static void say_hot(struct verdict *v, const struct run_summary *s)
+{
+	const struct top_row *hot = find_hot(s);
+
+	if (hot)
+		SAY(v, ", %s of it in %.100s itself",
+		    unit_percent(hot->self, (int64_t)s->oncpu.samples).s, hot->name);
+	else if (s->oncpu.n_self > 0 && s->oncpu.samples > 0)
+		SAY(v, ", spread over many functions (the first, %.100s, has %s)",
+		    s->oncpu.by_self[0].name,
+		    unit_percent(s->oncpu.by_self[0].self, (int64_t)s->oncpu.samples).s);
+}
+
+static void say_wait(struct verdict *v, const struct judged *j)
+{
+	SAY(v, "waited %s for %s", unit_ns(j->wait->value).s, wait_kind_text(j->wait->wait));
+	if (j->wait->function[0])
+		SAY(v, ", most of it in %.100s", j->wait->function);
+	else if (j->wait->leaf[0])
+		SAY(v, ", in the kernel's %.64s", j->wait->leaf);
+}
+
+static struct unit_text kb_text(int64_t kb)
+{
+	return unit_bytes(kb * 1024);
+}
+
+/* The clause that any verdict but growing itself may carry. */
+static void say_growth(struct verdict *v, const struct judged *j)
+{
+	if (j->grown_kb && v->kind != VERDICT_GROWING)
+		SAY(v, "; its memory grew by %s", kb_text(j->grown_kb).s);
+}
+
+static void next_cpu(struct verdict *v, const struct run_summary *s)
+{
+	const struct top_row *hot = find_hot(s);
+
+	if (summary_few_samples(s))
+		NEXT(v, "%s samples are few: record 60-120 s or use -F 999, then read oncpu.svg.",
+		     unit_count((int64_t)s->oncpu.samples).s);
+	else if (hot)
+		NEXT(v, "Search oncpu.svg for %.100s: what calls it is where time can be saved.",
+		     hot->name);
+	else
+		NEXT(v, "Read oncpu.svg from the root: the widest branch is what costs most.");
+}
+
+static void next_memory(struct verdict *v, const struct run_summary *s, bool live)
+{
+	const struct site_row *site = live ? s->alloc.live_sites : s->alloc.sites;
+	uint32_t n = live ? s->alloc.n_live_sites : s->alloc.n_sites;
+
+	if (s->alloc.tier == ALLOC_TIER_EXACT && n > 0)
+		NEXT(v, "Open %s: %.100s %s %s%s.", live ? "heap.svg" : "alloc.svg", site->function,
+		     live ? "holds" : "allocated", unit_bytes(site->value).s,
+		     live ? " that nothing has freed" : "");
+	else
+		NEXT(v, "Record again with --alloc=exact to see who allocates%s.",
+		     live ? " and what is never freed" : "");
+}
+
+static void conclude(struct verdict *v, const struct judged *j)
+{
+	const struct run_summary *s = j->s;
+
+	switch (v->kind) {
+	case VERDICT_CPU:
+		SAY(v, " is CPU-bound: it used %s", cpu_text(j).s);
+		say_hot(v, s);
+		next_cpu(v, s);
+		break;
+	case VERDICT_MEMORY:
+		SAY(v, " is bound by its allocator: it used %s, %.0f%% of it inside malloc, free and their kin",
+		    cpu_text(j).s, 100 * j->allocator);
+		next_memory(v, s, false);
+		break;
+	case VERDICT_STARVED:
+		SAY(v, " is short of CPU: it used %s, and of the time it could have run it waited %.0f%% for a CPU",
+		    cpu_text(j).s, 100 * j->starved);
+		NEXT(v, "See who has the CPUs with memscope -a, and whether a limit holds it back "
+			"(cpu.stat of its cgroup: nr_throttled).");
+		break;
+	case VERDICT_WAITING:
+		SAY(v, " is waiting: it used %s and ", cpu_text(j).s);
+		say_wait(v, j);
+		NEXT(v, "Open offcpu.svg; %s.", wait_advice[j->wait->wait]);
+		break;
+	case VERDICT_GROWING:
+		SAY(v, " is growing: its memory rose by %s to %s in %s", kb_text(j->grown_kb).s,
+		    kb_text(s->rss.last_kb).s, unit_ns(s->duration_ns).s);
+		next_memory(v, s, true);
+		break;
+	case VERDICT_IDLE:
+		SAY(v, " is idle: it used %s", cpu_text(j).s);
+		if (j->wait) {
+			SAY(v, " and ");
+			say_wait(v, j);
+		}
+		NEXT(v, "Put load on it and record 60-120 s; a program at rest shows little.");
+		break;
+	case VERDICT_MIXED:
+		SAY(v, " is partly busy: it used %s", cpu_text(j).s);
+		say_hot(v, s);
+		if (j->wait) {
+			SAY(v, ", and ");
+			say_wait(v, j);
+		}
+		NEXT(v, "Read oncpu.svg for what the work costs and offcpu.svg for the waits; "
+			"under full load the picture may change.");
+		break;
+	case VERDICT_NOTHING:
+	case N_VERDICT_KINDS:
+		break;
+	}
+}
+
+static void conclude_nothing(struct verdict *v, const struct run_summary *s)
+{
+	SAY(v, "Nothing was measured");
+	for (uint32_t i = 0; i < s->n_sources; i++) {
+		if (s->sources[i].state == SOURCE_UNAVAILABLE && s->sources[i].why) {
+			SAY(v, ": %.300s", s->sources[i].why);
+			break;
+		}
+	}
+	/* The reason may bring its own full stop. */
+	if (v->sentence[strlen(v->sentence) - 1] != '.')
+		SAY(v, ".");
+	NEXT(v, "memscope doctor says what works here, what does not, and why.");
+}
+
+void summary_verdict(const struct run_summary *s, struct verdict *ret_verdict)
+{
+	struct judged j = judge(s);
+	struct verdict v = { .kind = decide(&j) };
+
+	if (v.kind == VERDICT_NOTHING) {
+		conclude_nothing(&v, s);
+	} else {
+		say_subject(&v, s);
+		conclude(&v, &j);
+		say_growth(&v, &j);
+		SAY(&v, ".");
+	}
+	*ret_verdict = v;
+}

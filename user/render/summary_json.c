@@ -1,0 +1,419 @@
+#include "render/summary_json.h"
+
+#include "base/strbuf.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+/*
+ * cJSON_Add… return NULL when memory runs out and take NULL, so one missing value is noticed by
+ * the flag and nothing else.
+ */
+struct doc {
+	bool oom;
+};
+
+static void check(struct doc *d, const void *item)
+{
+	if (!item)
+		d->oom = true;
+}
+
+static cJSON *object(struct doc *d, cJSON *in, const char *key)
+{
+	cJSON *o = cJSON_AddObjectToObject(in, key);
+
+	check(d, o);
+	return o;
+}
+
+static cJSON *array(struct doc *d, cJSON *in, const char *key)
+{
+	cJSON *a = cJSON_AddArrayToObject(in, key);
+
+	check(d, a);
+	return a;
+}
+
+static cJSON *element(struct doc *d, cJSON *array_item)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	check(d, o);
+	if (o && !cJSON_AddItemToArray(array_item, o)) {
+		cJSON_Delete(o);
+		d->oom = true;
+		return NULL;
+	}
+	return o;
+}
+
+static cJSON *clean_string(struct doc *d, const char *s)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	cJSON *item;
+
+	strbuf_add_clean(&b, s, strlen(s));
+	item = cJSON_CreateString(b.s ? b.s : "");
+	check(d, item);
+	if (strbuf_oom(&b))
+		d->oom = true;
+	return item;
+}
+
+/* NULL is null. */
+static void text(struct doc *d, cJSON *in, const char *key, const char *s)
+{
+	cJSON *item = s ? clean_string(d, s) : cJSON_CreateNull();
+
+	check(d, item);
+	if (item && !cJSON_AddItemToObject(in, key, item)) {
+		cJSON_Delete(item);
+		d->oom = true;
+	}
+}
+
+/* Integers are written as such: a double would round them beyond 2^53. */
+static void number(struct doc *d, cJSON *in, const char *key, int64_t n)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof(digits), "%lld", (long long)n);
+	check(d, cJSON_AddRawToObject(in, key, digits));
+}
+
+static void count(struct doc *d, cJSON *in, const char *key, uint64_t n)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+	check(d, cJSON_AddRawToObject(in, key, digits));
+}
+
+static void real(struct doc *d, cJSON *in, const char *key, double x)
+{
+	char digits[40];
+
+	if (!isfinite(x)) {
+		check(d, cJSON_AddNullToObject(in, key));
+		return;
+	}
+	snprintf(digits, sizeof(digits), "%.6g", x);
+	check(d, cJSON_AddRawToObject(in, key, digits));
+}
+
+static void truth(struct doc *d, cJSON *in, const char *key, bool b)
+{
+	check(d, cJSON_AddBoolToObject(in, key, b));
+}
+
+static void null(struct doc *d, cJSON *in, const char *key)
+{
+	check(d, cJSON_AddNullToObject(in, key));
+}
+
+/* --- sections -------------------------------------------------------------------------------------- */
+
+static void add_run(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	static const char *const ends[] = {
+		[RUN_END_UNKNOWN] = NULL,     [RUN_END_DURATION] = "duration",
+		[RUN_END_SIGNAL] = "signal",  [RUN_END_TARGET] = "target",
+		[RUN_END_ERROR] = "error",
+	};
+	time_t sec = s->start_ns / 1000000000;
+	char when[40] = "";
+	struct tm tm;
+
+	text(d, root, "version", s->version);
+	localtime_r(&sec, &tm);
+	/* strftime has the offset without the colon that RFC 3339 asks for. */
+	if (strftime(when, sizeof(when) - 1, "%Y-%m-%dT%H:%M:%S%z", &tm) == 24) {
+		memmove(when + 23, when + 22, 3);
+		when[22] = ':';
+	}
+	text(d, root, "start", s->start_ns > 0 ? when : NULL);
+	number(d, root, "duration_ns", s->duration_ns);
+	text(d, root, "end", ends[s->end]);
+	text(d, root, "end_detail", s->end_detail);
+}
+
+static void add_target(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	static const char *const kinds[] = {
+		[RUN_PROCESSES] = "processes",
+		[RUN_COMMAND] = "command",
+		[RUN_HOST] = "host",
+	};
+	cJSON *target = object(d, root, "target");
+	cJSON *list, *child;
+
+	text(d, target, "kind", kinds[s->target]);
+	list = array(d, target, "processes");
+	for (uint32_t i = 0; i < s->n_processes; i++) {
+		cJSON *p = element(d, list);
+
+		number(d, p, "pid", s->processes[i].pid);
+		text(d, p, "comm", s->processes[i].comm);
+		text(d, p, "exe", s->processes[i].exe);
+		text(d, p, "cmdline", s->processes[i].cmdline);
+	}
+	count(d, target, "seen_processes", s->seen_processes);
+	count(d, target, "seen_threads", s->seen_threads);
+
+	if (!s->child.known) {
+		null(d, root, "child");
+		return;
+	}
+	child = object(d, root, "child");
+	truth(d, child, "exited", s->child.exited);
+	if (s->child.exited)
+		number(d, child, "code", s->child.code);
+	else
+		null(d, child, "code");
+	if (s->child.exited)
+		null(d, child, "signal");
+	else
+		number(d, child, "signal", s->child.signal);
+}
+
+static void add_sources(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	static const char *const states[] = {
+		[SOURCE_NOT_ASKED] = "off",
+		[SOURCE_OK] = "ok",
+		[SOURCE_UNAVAILABLE] = "unavailable",
+	};
+	cJSON *sources = object(d, root, "sources");
+
+	for (uint32_t i = 0; i < s->n_sources; i++) {
+		cJSON *o = object(d, sources, s->sources[i].name);
+
+		text(d, o, "state", states[s->sources[i].state]);
+		text(d, o, "why", s->sources[i].why);
+	}
+}
+
+static void add_time(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o;
+
+	if (!s->time.known) {
+		null(d, root, "time");
+		return;
+	}
+	o = object(d, root, "time");
+	number(d, o, "oncpu_ns", s->time.oncpu_ns);
+	number(d, o, "blocked_ns", s->time.blocked_ns);
+	number(d, o, "runnable_ns", s->time.runnable_ns);
+	number(d, o, "wall_ns", s->time.wall_ns);
+	number(d, o, "residual_ns",
+	       s->time.wall_ns - s->time.oncpu_ns - s->time.blocked_ns - s->time.runnable_ns);
+}
+
+static void add_top(struct doc *d, cJSON *in, const char *key, const struct top_row *rows, uint32_t n)
+{
+	cJSON *list = array(d, in, key);
+
+	for (uint32_t i = 0; i < n; i++) {
+		cJSON *o = element(d, list);
+
+		text(d, o, "function", rows[i].name);
+		text(d, o, "module", rows[i].module);
+		number(d, o, "self", rows[i].self);
+		number(d, o, "total", rows[i].total);
+	}
+}
+
+static void add_oncpu(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o = object(d, root, "oncpu");
+	double share = summary_cpu_share(s);
+
+	count(d, o, "samples", s->oncpu.samples);
+	real(d, o, "hz", s->oncpu.hz);
+	text(d, o, "event", s->oncpu.event);
+	number(d, o, "cpu_ns", s->oncpu.cpu_ns);
+	real(d, o, "cpu_share", share < 0 ? NAN : share);
+	truth(d, o, "few_samples", summary_few_samples(s));
+	add_top(d, o, "top_self", s->oncpu.by_self, s->oncpu.n_self);
+	add_top(d, o, "top_total", s->oncpu.by_total, s->oncpu.n_total);
+}
+
+static void add_offcpu(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *list = array(d, object(d, root, "offcpu"), "waits");
+
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+		cJSON *o = element(d, list);
+
+		text(d, o, "function", w->function);
+		text(d, o, "module", w->module);
+		text(d, o, "kernel", w->leaf);
+		text(d, o, "kind", wait_kind_name(w->wait));
+		number(d, o, "blocked_ns", w->value);
+		number(d, o, "count", w->count);
+	}
+}
+
+static void add_sites(struct doc *d, cJSON *in, const char *key, const struct site_row *rows,
+		      uint32_t n)
+{
+	cJSON *list = array(d, in, key);
+
+	for (uint32_t i = 0; i < n; i++) {
+		cJSON *o = element(d, list);
+
+		text(d, o, "function", rows[i].function);
+		text(d, o, "module", rows[i].module);
+		number(d, o, "bytes", rows[i].value);
+		number(d, o, "objects", rows[i].count);
+	}
+}
+
+static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
+{
+	static const char *const tiers[] = {
+		[ALLOC_TIER_OFF] = "off",
+		[ALLOC_TIER_EXACT] = "exact",
+		[ALLOC_TIER_DECLINED] = "declined",
+	};
+	cJSON *o = object(d, root, "alloc");
+
+	text(d, o, "tier", tiers[a->tier]);
+	text(d, o, "reason", a->reason);
+	real(d, o, "calls_per_s", a->calls_per_s > 0 ? a->calls_per_s : NAN);
+	real(d, o, "cost_percent", a->cost_percent > 0 ? a->cost_percent : NAN);
+	number(d, o, "covered_from_ns", a->covered_from_ns);
+	number(d, o, "covered_to_ns", a->covered_to_ns);
+	count(d, o, "objects", a->objects);
+	count(d, o, "bytes", a->bytes);
+	count(d, o, "freed_objects", a->freed_objects);
+	count(d, o, "freed_bytes", a->freed_bytes);
+	count(d, o, "live_objects", a->live_objects);
+	count(d, o, "live_bytes", a->live_bytes);
+	count(d, o, "failed", a->failed);
+	count(d, o, "inherited_frees", a->inherited_frees);
+	count(d, o, "earlier_frees", a->earlier_frees);
+	count(d, o, "untracked", a->untracked);
+	add_sites(d, o, "sites", a->sites, a->n_sites);
+	add_sites(d, o, "live_sites", a->live_sites, a->n_live_sites);
+}
+
+static void add_rss(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o;
+
+	if (!s->rss.known) {
+		null(d, root, "rss");
+		return;
+	}
+	o = object(d, root, "rss");
+	number(d, o, "first_kb", s->rss.first_kb);
+	number(d, o, "last_kb", s->rss.last_kb);
+	number(d, o, "peak_kb", s->rss.peak_kb);
+}
+
+static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *list = array(d, root, "stacks"), *o;
+
+	for (uint32_t i = 0; i < s->n_stacks; i++) {
+		o = element(d, list);
+		text(d, o, "source", s->stacks[i].source);
+		count(d, o, "complete", s->stacks[i].complete);
+		count(d, o, "truncated", s->stacks[i].truncated);
+		count(d, o, "guessed", s->stacks[i].guessed);
+		count(d, o, "unreadable", s->stacks[i].unreadable);
+		count(d, o, "lost", s->stacks[i].lost);
+	}
+
+	o = object(d, root, "symbols");
+	count(d, o, "locations", s->symbols.locations);
+	count(d, o, "named", s->symbols.named);
+	count(d, o, "offset_only", s->symbols.offset_only);
+	count(d, o, "no_module", s->symbols.no_module);
+	list = array(d, o, "worst");
+	for (uint32_t i = 0; i < s->symbols.n_worst; i++) {
+		o = element(d, list);
+		text(d, o, "module", s->symbols.worst[i].module);
+		count(d, o, "locations", s->symbols.worst[i].locations);
+		text(d, o, "reason", s->symbols.worst[i].reason);
+	}
+
+	list = array(d, root, "drops");
+	for (uint32_t i = 0; i < s->n_drops; i++) {
+		o = element(d, list);
+		text(d, o, "name", s->drops[i].name);
+		count(d, o, "count", s->drops[i].count);
+		text(d, o, "help", s->drops[i].help);
+	}
+	count(d, root, "sideband_lost", s->sideband_lost);
+
+	o = object(d, root, "own");
+	number(d, o, "cpu_ns", s->own.cpu_ns);
+	number(d, o, "rss_kb", s->own.rss_kb);
+	number(d, o, "map_bytes", s->own.map_bytes);
+}
+
+static void add_strings(struct doc *d, cJSON *root, const char *key, const char *const *strings,
+			uint32_t n)
+{
+	cJSON *list = array(d, root, key);
+
+	for (uint32_t i = 0; i < n; i++) {
+		cJSON *item = clean_string(d, strings[i]);
+
+		if (item && !cJSON_AddItemToArray(list, item)) {
+			cJSON_Delete(item);
+			d->oom = true;
+		}
+	}
+}
+
+static void add_verdict(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o = object(d, root, "verdict");
+	struct verdict v;
+
+	summary_verdict(s, &v);
+	text(d, o, "kind", verdict_name(v.kind));
+	text(d, o, "sentence", v.sentence);
+	text(d, o, "next", v.next);
+}
+
+DEFINE_CLEANUP(cJSON *, json_freep, cJSON_Delete)
+DEFINE_CLEANUP(char *, json_text_freep, cJSON_free)
+
+int summary_json_write(const struct run_summary *s, struct sink *out, struct err *e)
+{
+	_cleanup_(json_freep) cJSON *root = cJSON_CreateObject();
+	_cleanup_(json_text_freep) char *written = NULL;
+	struct doc d = { .oom = !root };
+
+	add_run(&d, root, s);
+	add_target(&d, root, s);
+	add_sources(&d, root, s);
+	add_time(&d, root, s);
+	add_oncpu(&d, root, s);
+	add_offcpu(&d, root, s);
+	add_alloc(&d, root, &s->alloc);
+	add_rss(&d, root, s);
+	add_truth(&d, root, s);
+	text(&d, root, "dir", s->dir);
+	add_strings(&d, root, "files", s->files, s->n_files);
+	add_strings(&d, root, "notes", s->notes, s->n_notes);
+	add_verdict(&d, root, s);
+
+	if (!d.oom)
+		written = cJSON_Print(root);
+	if (!written)
+		return err_set(e, -ENOMEM, "out of memory for the summary");
+	sink_puts(out, written);
+	sink_puts(out, "\n");
+	return 0;
+}

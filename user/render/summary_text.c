@@ -1,0 +1,575 @@
+#include "render/summary_text.h"
+
+#include "base/strbuf.h"
+#include "base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define WIDTH        98
+#define NAME_WIDTH   50
+#define MODULE_WIDTH 24
+#define LABEL_WIDTH  13  /* of the words at the left edge */
+
+/* --- cells: text in columns, counted in characters, not in bytes --------------------------------- */
+
+static size_t count_chars(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+/* The byte position of character `n`. */
+static size_t char_at(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	for (; s[i]; i++)
+		if (((unsigned char)s[i] & 0xc0) != 0x80 && n-- == 0)
+			break;
+	return i;
+}
+
+/* A name that others chose: clean, and cut in the middle to at most `width` characters. */
+static void fit(struct strbuf *b, const char *name, size_t width)
+{
+	_cleanup_(strbuf_free) struct strbuf clean = { 0 };
+	size_t chars, head;
+
+	strbuf_add_clean(&clean, name, strlen(name));
+	if (!clean.s)
+		return;
+	chars = count_chars(clean.s);
+	if (chars <= width) {
+		strbuf_puts(b, clean.s);
+		return;
+	}
+	head = (width - 1) / 2;
+	strbuf_add(b, clean.s, char_at(clean.s, head));
+	strbuf_puts(b, "…");
+	strbuf_puts(b, clean.s + char_at(clean.s, chars - (width - 1 - head)));
+}
+
+static void spaces(struct sink *out, size_t n)
+{
+	while (n-- > 0)
+		sink_write(out, " ", 1);
+}
+
+static void put_right(struct sink *out, const char *text, size_t width)
+{
+	size_t n = count_chars(text);
+
+	spaces(out, n < width ? width - n : 0);
+	sink_puts(out, text);
+}
+
+static void put_left(struct sink *out, const char *text, size_t width)
+{
+	size_t n = count_chars(text);
+
+	sink_puts(out, text);
+	spaces(out, n < width ? width - n : 0);
+}
+
+static void put_name(struct sink *out, const char *name, size_t width, bool pad)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	fit(&b, name ? name : "", width);
+	put_left(out, b.s ? b.s : "", pad ? width : 0);
+}
+
+/* A function and its image, to the end of the line. */
+static void put_in_image(struct sink *out, const char *name, size_t name_width, const char *module,
+			 size_t module_width)
+{
+	bool has_module = module && module[0];
+
+	put_name(out, name, name_width, has_module);
+	if (has_module) {
+		sink_puts(out, "  ");
+		put_name(out, module, module_width, false);
+	}
+	sink_puts(out, "\n");
+}
+
+/* A sentence, broken between words, its lines indented. Names in it are cleaned. */
+static void put_wrapped(struct sink *out, const char *text, size_t indent, bool hang)
+{
+	_cleanup_(strbuf_free) struct strbuf clean = { 0 };
+	size_t column = indent;
+	const char *word;
+
+	strbuf_add_clean(&clean, text, strlen(text));
+	if (!clean.s)
+		return;
+	if (!hang)
+		spaces(out, indent);
+	for (word = clean.s; *word;) {
+		size_t bytes = strcspn(word, " ");
+		char saved = word[bytes];
+		size_t chars;
+
+		((char *)word)[bytes] = '\0';
+		chars = count_chars(word);
+		if (column > indent && column + 1 + chars > WIDTH) {
+			sink_puts(out, "\n");
+			spaces(out, indent);
+			column = indent;
+		} else if (column > indent) {
+			sink_puts(out, " ");
+			column++;
+		}
+		sink_puts(out, word);
+		column += chars;
+		((char *)word)[bytes] = saved;
+		word += bytes;
+		word += strspn(word, " ");
+	}
+	sink_puts(out, "\n");
+}
+
+/* A word at the left edge; what follows on the line begins in one column for all of them. */
+static void put_label(struct sink *out, const char *label)
+{
+	sink_puts(out, "\n");
+	put_left(out, label, LABEL_WIDTH);
+}
+
+static void put_labelled(struct sink *out, const char *label, const char *sentence)
+{
+	put_label(out, label);
+	put_wrapped(out, sentence, LABEL_WIDTH, true);
+}
+
+/* --- sections -------------------------------------------------------------------------------------- */
+
+static void put_target(const struct run_summary *s, struct sink *out)
+{
+	char when[32] = "";
+	time_t sec = s->start_ns / 1000000000;
+	struct tm tm;
+
+	if (s->target == RUN_HOST)
+		sink_puts(out, "whole host");
+	else if (s->n_processes > 1)
+		sink_printf(out, "%u processes", s->n_processes);
+	else if (s->n_processes == 1) {
+		put_name(out, s->processes[0].comm ? s->processes[0].comm : "?", 32, false);
+		sink_printf(out, " (pid %d)", s->processes[0].pid);
+	} else {
+		sink_puts(out, "no process");
+	}
+	localtime_r(&sec, &tm);
+	if (s->start_ns > 0 && strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm) > 0)
+		sink_printf(out, ", from %s", when);
+	sink_printf(out, " for %s", unit_ns(s->duration_ns).s);
+	if (s->version)
+		sink_printf(out, "  (memscope %s)", s->version);
+	sink_puts(out, "\n");
+
+	for (uint32_t i = 0; i < s->n_processes && i < 8; i++) {
+		const struct summary_process *p = &s->processes[i];
+
+		if (s->n_processes > 1) {
+			sink_printf(out, "  %7d  ", p->pid);
+			put_name(out, p->comm ? p->comm : "?", 16, true);
+		}
+		sink_puts(out, "  ");
+		put_name(out, p->cmdline && p->cmdline[0] ? p->cmdline : p->exe, WIDTH - 30, false);
+		sink_puts(out, "\n");
+	}
+	if (s->n_processes > 8)
+		sink_printf(out, "  and %u more\n", s->n_processes - 8);
+	if (s->seen_processes > 1)
+		sink_printf(out, "  %s processes, %s threads\n", unit_count(s->seen_processes).s,
+			    unit_count(s->seen_threads).s);
+	else if (s->seen_threads > 1)
+		sink_printf(out, "  %s threads\n", unit_count(s->seen_threads).s);
+}
+
+static void put_end(const struct run_summary *s, struct sink *out)
+{
+	static const char *const ends[] = {
+		[RUN_END_DURATION] = "the time asked for is over",
+		[RUN_END_SIGNAL] = "stopped by a signal",
+		[RUN_END_TARGET] = "the target ended",
+		[RUN_END_ERROR] = "ended early by an error",
+	};
+
+	if (s->end != RUN_END_UNKNOWN) {
+		sink_printf(out, "  ended: %s", ends[s->end]);
+		if (s->end_detail) {
+			sink_puts(out, " (");
+			put_name(out, s->end_detail, 64, false);
+			sink_puts(out, ")");
+		}
+		sink_puts(out, "\n");
+	}
+	if (s->child.known && s->child.exited)
+		sink_printf(out, "  the command's exit status: %d\n", s->child.code);
+	else if (s->child.known)
+		sink_printf(out, "  the command was killed by signal %d (%s)\n", s->child.signal,
+			    strsignal(s->child.signal));
+}
+
+static void put_time_row(struct sink *out, const char *what, int64_t ns, int64_t wall_ns)
+{
+	sink_puts(out, "  ");
+	put_left(out, what, LABEL_WIDTH - 2);
+	put_right(out, unit_ns(ns).s, 10);
+	put_right(out, unit_percent(ns, wall_ns).s, 9);
+	sink_puts(out, "\n");
+}
+
+static void put_time(const struct run_summary *s, struct sink *out)
+{
+	int64_t residual_ns =
+		s->time.wall_ns - s->time.oncpu_ns - s->time.blocked_ns - s->time.runnable_ns;
+
+	if (!s->time.known)
+		return;
+	put_label(out, "Time");
+	sink_printf(out, "%s of thread time\n", unit_ns(s->time.wall_ns).s);
+	put_time_row(out, "on-CPU", s->time.oncpu_ns, s->time.wall_ns);
+	put_time_row(out, "blocked", s->time.blocked_ns, s->time.wall_ns);
+	put_time_row(out, "runnable", s->time.runnable_ns, s->time.wall_ns);
+	if (residual_ns < 0) {
+		sink_puts(out, "  ");
+		put_left(out, "counted twice", LABEL_WIDTH - 2);
+		put_right(out, unit_ns(-residual_ns).s, 8);
+		put_right(out, unit_percent(-residual_ns, s->time.wall_ns).s, 9);
+		sink_puts(out, "\n");
+	} else {
+		put_time_row(out, "not known", residual_ns, s->time.wall_ns);
+	}
+}
+
+static void put_top(const struct run_summary *s, struct sink *out, const char *title,
+		    const struct top_row *rows, uint32_t n)
+{
+	if (n == 0)
+		return;
+	put_right(out, "self", 9);
+	put_right(out, "total", 9);
+	sink_printf(out, "  %s\n", title);
+	for (uint32_t i = 0; i < n; i++) {
+		put_right(out, unit_percent(rows[i].self, (int64_t)s->oncpu.samples).s, 9);
+		put_right(out, unit_percent(rows[i].total, (int64_t)s->oncpu.samples).s, 9);
+		sink_puts(out, "  ");
+		put_in_image(out, rows[i].name, NAME_WIDTH, rows[i].module, MODULE_WIDTH);
+	}
+}
+
+static void put_few_samples(const struct run_summary *s, struct sink *out)
+{
+	double share = summary_cpu_share(s);
+	char text[320] = "Few samples: ", used[64] = "";
+	size_t len = strlen(text);
+
+	if (!summary_few_samples(s))
+		return;
+	/* Two standard errors of a share of one half. */
+	if (s->oncpu.samples > 0)
+		len += snprintf(text + len, sizeof(text) - len, "a share may be off by %.0f points. ",
+				ceil(100 / sqrt((double)s->oncpu.samples)));
+	if (share >= 0)
+		snprintf(used, sizeof(used), "The target used %.1f%% of one CPU. ", 100 * share);
+	snprintf(text + len, sizeof(text) - len,
+		 "%sPut load on it and record 60-120 s, or sample more often (-F 999).", used);
+	put_wrapped(out, text, 2, false);
+}
+
+static void put_oncpu(const struct run_summary *s, struct sink *out)
+{
+	double share = summary_cpu_share(s);
+
+	if (s->oncpu.samples == 0 && !summary_few_samples(s))
+		return;
+	put_label(out, "On-CPU");
+	sink_printf(out, "%s samples", unit_count((int64_t)s->oncpu.samples).s);
+	if (s->oncpu.hz > 0)
+		sink_printf(out, " at %.0f Hz", s->oncpu.hz);
+	if (s->oncpu.event)
+		sink_printf(out, " (%s)", s->oncpu.event);
+	if (share >= 0)
+		sink_printf(out, ", %.1f%% of one CPU", 100 * share);
+	sink_puts(out, "\n");
+	put_few_samples(s, out);
+	put_top(s, out, "most in itself", s->oncpu.by_self, s->oncpu.n_self);
+	put_top(s, out, "most with what it calls", s->oncpu.by_total, s->oncpu.n_total);
+}
+
+static void put_waits(const struct run_summary *s, struct sink *out)
+{
+	if (s->offcpu.n_waits == 0)
+		return;
+	put_label(out, "Blocked");
+	sink_printf(out, "who waited, and for what%s\n", s->offcpu.sampled ? " (estimates)" : "");
+	put_right(out, "time", 10);
+	put_right(out, "times", 12);
+	sink_puts(out, "  ");
+	put_left(out, "for", 24);
+	sink_puts(out, "  in\n");
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+
+		put_right(out, unit_ns(w->value).s, 10);
+		put_right(out, unit_count(w->count).s, 12);
+		sink_puts(out, "  ");
+		/* A reason nobody has a word for is told by the kernel's. */
+		put_name(out, w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf : wait_kind_text(w->wait), 24,
+			 true);
+		sink_puts(out, "  ");
+		put_in_image(out, w->function[0] ? w->function : "[no user code]", 32, w->module, 14);
+	}
+}
+
+static void put_sites(struct sink *out, const char *title, const struct site_row *rows, uint32_t n,
+		      uint64_t whole)
+{
+	if (n == 0)
+		return;
+	put_right(out, "bytes", 12);
+	put_right(out, "blocks", 14);
+	sink_printf(out, "         %s\n", title);
+	for (uint32_t i = 0; i < n; i++) {
+		put_right(out, unit_bytes(rows[i].value).s, 12);
+		put_right(out, unit_count(rows[i].count).s, 14);
+		put_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		put_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 42,
+			     rows[i].module, 18);
+	}
+}
+
+static void put_alloc_row(struct sink *out, const char *what, uint64_t bytes, uint64_t objects)
+{
+	sink_puts(out, "  ");
+	put_left(out, what, LABEL_WIDTH - 2);
+	put_right(out, unit_bytes((int64_t)bytes).s, 12);
+	put_right(out, unit_count((int64_t)objects).s, 14);
+	sink_puts(out, " blocks\n");
+}
+
+static void put_alloc_odds(const struct summary_alloc *a, struct sink *out)
+{
+	static const struct {
+		size_t offset;
+		const char *text;
+	} odds[] = {
+		{ offsetof(struct summary_alloc, failed), "calls failed (returned NULL)" },
+		{ offsetof(struct summary_alloc, earlier_frees), "frees of blocks from before the run" },
+		{ offsetof(struct summary_alloc, inherited_frees), "frees of blocks inherited by fork" },
+		{ offsetof(struct summary_alloc, untracked),
+		  "blocks not followed: the block table was full (live is too low by these)" },
+	};
+
+	for (size_t i = 0; i < sizeof(odds) / sizeof(odds[0]); i++) {
+		uint64_t n = *(const uint64_t *)((const char *)a + odds[i].offset);
+
+		if (n > 0)
+			sink_printf(out, "  %s %s\n", unit_count((int64_t)n).s, odds[i].text);
+	}
+}
+
+static void put_alloc(const struct run_summary *s, struct sink *out)
+{
+	const struct summary_alloc *a = &s->alloc;
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	if (a->tier != ALLOC_TIER_EXACT) {
+		if (a->reason)
+			put_labelled(out, "Allocations", a->reason);
+		return;
+	}
+	strbuf_puts(&b, "every call");
+	if (a->covered_to_ns > a->covered_from_ns)
+		strbuf_printf(&b, " from %s to %s of the run", unit_ns(a->covered_from_ns).s,
+			      unit_ns(a->covered_to_ns).s);
+	if (a->calls_per_s > 0)
+		strbuf_printf(&b, ", %s a second", unit_count((int64_t)a->calls_per_s).s);
+	if (a->cost_percent > 0)
+		strbuf_printf(&b, "; tracing cost about %.1f%% of one CPU", a->cost_percent);
+	put_labelled(out, "Allocations", b.s ? b.s : "");
+	put_alloc_row(out, "allocated", a->bytes, a->objects);
+	put_alloc_row(out, "freed", a->freed_bytes, a->freed_objects);
+	put_alloc_row(out, "live", a->live_bytes, a->live_objects);
+	put_alloc_odds(a, out);
+	put_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
+	put_sites(out, "live, allocated by", a->live_sites, a->n_live_sites, a->live_bytes);
+}
+
+static void put_rss(const struct run_summary *s, struct sink *out)
+{
+	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
+
+	if (!s->rss.known || s->rss.first_kb < 0 || s->rss.last_kb < 0)
+		return;
+	put_label(out, "Memory");
+	sink_printf(out, "RSS %s at first, %s at last (%s%s)", unit_bytes(s->rss.first_kb * 1024).s,
+		    unit_bytes(s->rss.last_kb * 1024).s, grown_kb < 0 ? "-" : "+",
+		    unit_bytes((grown_kb < 0 ? -grown_kb : grown_kb) * 1024).s);
+	if (s->rss.peak_kb >= 0)
+		sink_printf(out, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
+	sink_puts(out, "\n");
+}
+
+static void put_sources(const struct run_summary *s, struct sink *out)
+{
+	for (uint32_t i = 0; i < s->n_sources; i++) {
+		char text[512];
+
+		if (s->sources[i].state != SOURCE_UNAVAILABLE)
+			continue;
+		snprintf(text, sizeof(text), "%s: %s", s->sources[i].name,
+			 s->sources[i].why ? s->sources[i].why : "not available here");
+		put_labelled(out, "Missing", text);
+	}
+}
+
+static void put_stacks(const struct run_summary *s, struct sink *out)
+{
+	for (uint32_t i = 0; i < s->n_stacks; i++) {
+		const struct summary_stacks *k = &s->stacks[i];
+		const struct {
+			uint64_t n;
+			const char *word;
+		} verdicts[] = {
+			{ k->complete, "complete" },     { k->guessed, "guessed" },
+			{ k->truncated, "cut at the top" }, { k->unreadable, "unreadable" },
+			{ k->lost, "lost" },
+		};
+		uint64_t all = 0;
+		const char *sep = "";
+
+		for (size_t j = 0; j < sizeof(verdicts) / sizeof(verdicts[0]); j++)
+			all += verdicts[j].n;
+		if (all == 0)
+			continue;
+		if (i == 0)
+			put_label(out, "Stacks");
+		else
+			spaces(out, LABEL_WIDTH);
+		put_left(out, k->source, 8);
+		for (size_t j = 0; j < sizeof(verdicts) / sizeof(verdicts[0]); j++) {
+			if (verdicts[j].n == 0)
+				continue;
+			sink_printf(out, "%s%s %s", sep, unit_percent((int64_t)verdicts[j].n, (int64_t)all).s,
+				    verdicts[j].word);
+			sep = ", ";
+		}
+		sink_puts(out, "\n");
+	}
+}
+
+static void put_symbols(const struct run_summary *s, struct sink *out)
+{
+	const struct summary_symbols *y = &s->symbols;
+
+	if (y->locations == 0)
+		return;
+	put_label(out, "Names");
+	sink_printf(out, "%s of %s places in code have one (%s)\n", unit_count((int64_t)y->named).s,
+		    unit_count((int64_t)y->locations).s,
+		    unit_percent((int64_t)y->named, (int64_t)y->locations).s);
+	for (uint32_t i = 0; i < y->n_worst; i++) {
+		const char *slash = strrchr(y->worst[i].module, '/');
+
+		put_right(out, unit_count((int64_t)y->worst[i].locations).s, LABEL_WIDTH + 8);
+		sink_puts(out, " without in ");
+		put_name(out, slash && slash[1] ? slash + 1 : y->worst[i].module, 32, false);
+		sink_printf(out, ": %s\n", y->worst[i].reason);
+	}
+}
+
+static void put_drops(const struct run_summary *s, struct sink *out)
+{
+	uint64_t lost = s->sideband_lost;
+
+	for (uint32_t i = 0; i < s->n_drops; i++)
+		lost += s->drops[i].count;
+	put_label(out, "Lost");
+	if (lost == 0) {
+		sink_puts(out, "nothing\n");
+		return;
+	}
+	sink_puts(out, "by cause\n");
+	for (uint32_t i = 0; i < s->n_drops; i++) {
+		if (s->drops[i].count == 0)
+			continue;
+		put_right(out, unit_count((int64_t)s->drops[i].count).s, 14);
+		sink_puts(out, "  ");
+		put_wrapped(out, s->drops[i].help, 16, true);
+	}
+	if (s->sideband_lost > 0) {
+		put_right(out, unit_count((int64_t)s->sideband_lost).s, 14);
+		sink_puts(out, "  records of new mappings and processes (their names may be missing)\n");
+	}
+}
+
+static void put_own(const struct run_summary *s, struct sink *out)
+{
+	if (s->own.cpu_ns == 0 && s->own.rss_kb == 0)
+		return;
+	put_label(out, "Own cost");
+	sink_printf(out, "%s of CPU (%s of the run), %s resident", unit_ns(s->own.cpu_ns).s,
+		    unit_percent(s->own.cpu_ns, s->duration_ns).s, unit_bytes(s->own.rss_kb * 1024).s);
+	if (s->own.map_bytes > 0)
+		sink_printf(out, ", %s in the kernel", unit_bytes(s->own.map_bytes).s);
+	sink_puts(out, "\n");
+}
+
+static void put_files(const struct run_summary *s, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	if (!s->dir || !s->dir[0])
+		return;
+	put_label(out, "Files");
+	put_name(out, s->dir, 4096, false);
+	sink_puts(out, "/\n");
+	for (uint32_t i = 0; i < s->n_files; i++)
+		strbuf_printf(&b, "%s%s", i ? "  " : "", s->files[i]);
+	if (b.s)
+		put_wrapped(out, b.s, LABEL_WIDTH, false);
+}
+
+static void put_verdict(const struct run_summary *s, struct sink *out)
+{
+	struct verdict v;
+
+	summary_verdict(s, &v);
+	sink_puts(out, "\n");
+	put_wrapped(out, v.sentence, 0, false);
+	if (v.next[0]) {
+		sink_puts(out, "Next: ");
+		put_wrapped(out, v.next, 6, true);
+	}
+}
+
+void summary_text_write(const struct run_summary *s, struct sink *out)
+{
+	put_target(s, out);
+	put_end(s, out);
+	put_time(s, out);
+	put_oncpu(s, out);
+	put_waits(s, out);
+	put_alloc(s, out);
+	put_rss(s, out);
+	put_sources(s, out);
+	put_stacks(s, out);
+	put_symbols(s, out);
+	put_drops(s, out);
+	put_own(s, out);
+	for (uint32_t i = 0; i < s->n_notes; i++)
+		put_labelled(out, "Note", s->notes[i]);
+	put_files(s, out);
+	put_verdict(s, out);
+}
