@@ -1,0 +1,59 @@
+/*
+ * The functions of an ELF image by address and by name, from .symtab and .dynsym.
+ *
+ * What counts as a function: defined FUNC and IFUNC symbols, and NOTYPE ones (hand-written
+ * assembly: _start), in an executable section. A symbol covers [vaddr, vaddr + size), cut off at
+ * the end of its section; one without a size reaches to the next symbol of its section. An address
+ * outside every symbol has no name: never the nearest one below.
+ *
+ * Where several symbols cover an address, the one that starts last (innermost) names it, save that
+ * an untyped label inside a typed function does not; among
+ * aliases at one address the name a person expects (`malloc`, not `__libc_malloc`): typed before
+ * NOTYPE, sized before unsized, exported before local, then fewer leading underscores (a mangled
+ * name counts as having none), shorter, global before weak, alphabetical.
+ *
+ * The tables are copied and checked: a symbol whose section, address or name does not add up is
+ * left out. Memory: the string tables, and 40 to 56 bytes a function.
+ */
+#ifndef MEMSCOPE_ELF_ELF_SYMS_H
+#define MEMSCOPE_ELF_ELF_SYMS_H
+
+#include "elf/elf_file.h"
+
+struct elf_syms;
+
+struct elf_sym {
+	const char *name;   /* mangled; `name_len` bytes, after which "@VERSION" may follow          */
+	uint32_t name_len;
+	bool ifunc;         /* the code here is a resolver: the function is chosen at run time       */
+	uint64_t vaddr;
+	uint64_t size;      /* as found above, at least 1                                            */
+};
+
+/*
+ * Reads the tables; `elf` may be closed afterwards.
+ * -ENOENT: the file has no symbol table with functions. Else as elf_file_read_section().
+ */
+int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *e);
+void elf_syms_free(struct elf_syms *syms);
+DEFINE_CLEANUP(struct elf_syms *, elf_syms_freep, elf_syms_free)
+
+/*
+ * The function at `vaddr`; its name borrows from `syms`. O(log n).
+ * -ENOENT: no symbol covers it.
+ */
+int elf_syms_find(const struct elf_syms *syms, uint64_t vaddr, struct elf_sym *ret_sym);
+
+/*
+ * Every address that `name` (without version) is defined at, aliases included, each address once,
+ * lowest first. Writes up to `cap` of them and returns how many there are, or -ENOMEM. O(log n)
+ * after the first call, which builds an index (8 bytes a function).
+ */
+int elf_syms_find_name(struct elf_syms *syms, const char *name, struct elf_sym *ret_syms,
+		       uint32_t cap);
+
+/* All functions, by address, aliases in order of preference. */
+uint32_t elf_syms_count(const struct elf_syms *syms);
+struct elf_sym elf_syms_at(const struct elf_syms *syms, uint32_t i);
+
+#endif
