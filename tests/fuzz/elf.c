@@ -1,0 +1,59 @@
+/* An image of a hostile file: header, segments, sections, build ID, symbols, demangled names. */
+#include "elf/demangle.h"
+#include "elf/elf_file.h"
+#include "elf/elf_syms.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void walk_sections(struct elf_file *elf)
+{
+	const struct elf_section *secs;
+	uint32_t n;
+
+	if (elf_file_sections(elf, &secs, &n, NULL) < 0)
+		return;
+	for (uint32_t i = 0; i < n && i < 64; i++) {
+		_cleanup_(freep) uint8_t *bytes = NULL;
+
+		if (elf_file_read_section(elf, &secs[i], &bytes, NULL) == 0 && bytes[secs[i].size] != 0)
+			abort();
+	}
+}
+
+/* What the tables say about each symbol must agree with itself. */
+static void walk_symbols(struct elf_syms *syms)
+{
+	char out[DEMANGLE_OUT_MAX];
+
+	for (uint32_t i = 0; i < elf_syms_count(syms); i++) {
+		struct elf_sym sym = elf_syms_at(syms, i), at;
+
+		if (!sym.name_len || !sym.size || sym.vaddr + sym.size < sym.vaddr)
+			abort();
+		if (elf_syms_find(syms, sym.vaddr, &at) < 0 || at.vaddr > sym.vaddr)
+			abort();
+		if (i < 256)
+			demangle(sym.name, sym.name_len, out);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	const struct elf_segment *segs;
+	struct elf_sym found[4];
+	uint64_t vaddr;
+	uint32_t n;
+
+	if (elf_file_open_memory(data, size, "input", &elf, NULL) < 0)
+		return 0;
+	segs = elf_file_segments(elf, &n);
+	elf_segments_off_to_vaddr(segs, n, size / 2, &vaddr);
+	walk_sections(elf);
+	if (elf_syms_load(elf, &syms, NULL) < 0)
+		return 0;
+	walk_symbols(syms);
+	elf_syms_find_name(syms, "main", found, 4);
+	return 0;
+}
