@@ -113,8 +113,10 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
               libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libxxhash-dev libiberty-dev
 DEPS_TEST  := libcmocka-dev libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ valgrind golang-go golang-github-google-pprof-dev chromium nodejs npm \
-              redis-server redis-tools
+              redis-server redis-tools sqlite3 nginx-light
 DEPS_DEMO  := redis-server redis-tools procps
+DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
+              linux-headers-$(shell dpkg --print-architecture 2>/dev/null)
 
 # $(call need,PACKAGES): installs those that are missing, asks nothing, starts nothing.
 define need
@@ -132,13 +134,15 @@ define need
 		-o Dpkg::Use-Pty=0 $$missing > /dev/null
 endef
 
-.PHONY: deps deps-build deps-demo
+.PHONY: deps deps-build deps-demo deps-bench
 deps: ## install the packages that build and tests use (as root; only what is missing)
 	$(call need,$(DEPS_BUILD) $(DEPS_TEST))
 deps-build: ## install only what the build uses
 	$(call need,$(DEPS_BUILD))
 deps-demo:
 	$(call need,$(DEPS_BUILD) $(DEPS_DEMO))
+deps-bench: ## install what `make bench` compares with
+	$(call need,$(DEPS_BUILD) $(DEPS_BENCH))
 
 # --- tests ---------------------------------------------------------------------------------------
 
@@ -235,7 +239,7 @@ $(BUILD)/targets/%: tests/targets/%.cc tests/targets/target.h
 .PHONY: targets bench
 targets: $(TARGET_BIN) ## build the programs that live tests and benchmarks measure
 
-bench: all targets ## what being profiled costs, against perf, bcc and bpftrace (as root)
+bench: deps-bench all targets ## what being profiled costs, against perf, bcc and bpftrace (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/bench.py $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
@@ -249,11 +253,12 @@ demo: deps-demo ## packages, build, profile redis-server under load (as root)
 format: ## apply .clang-format to every source file
 	$(Q)git ls-files 'user/*.[ch]' 'bpf/*.[ch]' 'tests/*.[ch]' | xargs clang-format -i
 
-.PHONY: bpf-objects vmlinux
+.PHONY: bpf-arches
+bpf-arches: $(BPF_OBJ) ## compile the BPF programs for both architectures
+	$(Q)for a in x86_64 aarch64; do \
+		$(MAKE) --no-print-directory BUILD=$(BUILD)/arch-$$a ARCH=$$a bpf-objects || exit 1; done
+.PHONY: bpf-objects
 bpf-objects: $(BPF_OBJ)
-
-vmlinux: ## refresh vmlinux/ARCH/vmlinux.h, from this kernel or KERNEL=IMAGE of another
-	$(Q)vmlinux/refresh $(VMARCH) $(KERNEL)
 
 .PHONY: clean help
 clean: ## remove everything that was built

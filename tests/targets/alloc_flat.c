@@ -4,14 +4,14 @@
  *   alloc_flat THREADS
  *
  * go PAIRS       → pairs N; bytes N; took WALL_NS; end   (PAIRS in each thread)
- * rate FILE [PER_SEC]   (no answer) plays until the end in one thread, counting pairs in the first
- *                8 bytes of FILE; with PER_SEC, in bursts each millisecond with work between
+ * rate FILE      (no answer) plays until the end in one thread, counting pairs in the first 8
+ *                bytes of FILE
+ * rate FILE N    the same in bursts each millisecond, N pairs a second whatever happens
+ * mix FILE N     the same with work between the pairs, so that undisturbed there are N a second
  */
 #include "target.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 
 #define BLOCK_BYTES 48
 
@@ -31,22 +31,50 @@ static NOINLINE void play(uint64_t n)
 		malloc_and_free();
 }
 
-static NOINLINE void play_for_ever(volatile uint64_t *counter, uint64_t per_sec)
+static __attribute__((noreturn)) void play_flat_out(volatile uint64_t *counter)
 {
-	uint64_t per_ms = per_sec / 1000, begin = mono_ns(), done = 0;
-
 	for (;;) {
-		if (!per_sec) {
-			play(100);
-			*counter += 100;
-			continue;
-		}
-		play(per_ms);
-		*counter += per_ms;
-		done++;
-		while (mono_ns() - begin < done * NSEC_PER_MSEC)
+		play(100);
+		*counter += 100;
+	}
+}
+
+static __attribute__((noreturn)) void play_bursts(volatile uint64_t *counter, uint64_t per_sec)
+{
+	uint64_t begin = mono_ns();
+
+	for (uint64_t ms = 1;; ms++) {
+		play(per_sec / 1000);
+		*counter += per_sec / 1000;
+		while (mono_ns() - begin < ms * NSEC_PER_MSEC)
 			burn(200);
 	}
+}
+
+static __attribute__((noreturn)) void play_mixed(volatile uint64_t *counter, uint64_t per_sec)
+{
+	uint64_t work = burn_per_ms() * 1000 / per_sec;
+
+	for (;;) {
+		malloc_and_free();
+		burn(work);
+		++*counter;
+	}
+}
+
+static __attribute__((noreturn)) void play_for_ever(const char *command)
+{
+	unsigned long long per_sec = 0;
+	char path[112];
+	int n = sscanf(command, "%*s %111s %llu", path, &per_sec);
+
+	if (n < 1)
+		die(command);
+	if (n == 1)
+		play_flat_out(map_counter(path));
+	if (*command == 'm')
+		play_mixed(map_counter(path), per_sec);
+	play_bursts(map_counter(path), per_sec);
 }
 
 static void *thread_main(void *arg)
@@ -57,16 +85,6 @@ static void *thread_main(void *arg)
 		pthread_barrier_wait(&barrier);
 	}
 	return arg;
-}
-
-static volatile uint64_t *map_counter(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		die(path);
-	return p;
 }
 
 int main(int argc, char **argv)
@@ -85,14 +103,8 @@ int main(int argc, char **argv)
 		const char *command = next_command();
 		uint64_t begin;
 
-		if (!strncmp(command, "rate ", 5)) {
-			char path[112];
-			unsigned long long per_sec = 0;
-
-			if (sscanf(command, "rate %111s %llu", path, &per_sec) < 1)
-				die(command);
-			play_for_ever(map_counter(path), per_sec);
-		}
+		if (*command == 'r' || *command == 'm')
+			play_for_ever(command);
 		pairs = strtoull(command + strcspn(command, " "), NULL, 10);
 		begin = mono_ns();
 		pthread_barrier_wait(&barrier);

@@ -38,7 +38,8 @@
 
 #define SITES(X)                                                                                   \
 	X(do_malloc)                                                                               \
-	X(do_calloc) X(do_realloc_null) X(do_realloc) X(do_reallocarray) X(do_posix_memalign)      \
+	X(do_calloc)                                                                               \
+	X(do_realloc_null) X(do_realloc) X(do_reallocarray) X(do_posix_memalign)                   \
 		X(do_aligned_alloc) X(do_memalign) X(do_valloc) X(do_pvalloc) X(leak_here)         \
 			X(child_malloc)
 

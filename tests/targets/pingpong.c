@@ -14,9 +14,7 @@
  */
 #include "target.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 static int there[2], back[2], begin_pipe[2], result_pipe[2];
@@ -87,16 +85,6 @@ static void *pong(void *arg)
 		send_byte(result_pipe[1]);
 	}
 	return arg;
-}
-
-static volatile uint64_t *map_counter(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		die(path);
-	return p;
 }
 
 int main(int argc, char **argv)
