@@ -1,0 +1,464 @@
+"""What live tests are made of: targets, runs of memscope, readers of what it wrote, TAP.
+
+A test file holds functions marked @fact, named as the fact they prove, and ends with main().
+Each test calls check(), near() and equal(); all of its checks are made, and each that does not
+hold is one diagnostic line. skip(reason) ends a test that cannot be made here.
+
+    python3 tests/live/test_x.py [-l] [-k] [PATTERN…]     -l lists; -k keeps the output directories
+
+Environment: BUILD (build directory, default `build`), MEMSCOPE (program, default BUILD/memscope).
+"""
+
+import collections
+import csv
+import fnmatch
+import functools
+import glob
+import json
+import mmap
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+import pprof_reader
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
+MEMSCOPE = os.path.abspath(os.environ.get("MEMSCOPE", os.path.join(BUILD, "memscope")))
+TARGETS = os.path.join(BUILD, "targets")
+
+# How long memscope may take to attach, and to write its files after the end of a run. Not a
+# promise, only the point at which a test stops waiting.
+READY_SEC = 20
+FINISH_SEC = 60
+SOURCES = ("oncpu", "offcpu", "alloc", "heap")
+
+
+class Skip(Exception):
+    pass
+
+
+class Broken(Exception):
+    """A test cannot go on: what it stands on failed."""
+
+
+_facts = []
+_failures = []  # of the running test
+_keep = "-k" in sys.argv
+_scratch = None
+
+
+def fact(f):
+    _facts.append(f)
+    return f
+
+
+def skip(reason):
+    raise Skip(reason)
+
+
+def check(holds, sentence):
+    if not holds:
+        _failures.append(sentence)
+    return bool(holds)
+
+
+def equal(got, want, what):
+    return check(got == want, f"{what}: {got}, expected {want}")
+
+
+def near(got, want, tolerance, what):
+    return check(abs(got - want) <= tolerance,
+                 f"{what}: {got:.6g}, expected {want:.6g} ± {tolerance:.3g}")
+
+
+def within(got, low, high, what):
+    return check(low <= got <= high, f"{what}: {got:.6g}, expected {low:.6g} … {high:.6g}")
+
+
+def once(f):
+    """A run that several facts are read from: made once, and if it breaks, broken for all."""
+    result = []
+
+    @functools.wraps(f)
+    def wrapper():
+        if not result:
+            try:
+                result.append((f(), None))
+            except (Skip, Broken) as e:
+                result.append((None, e))
+        value, error = result[0]
+        if error:
+            raise error
+        return value
+    return wrapper
+
+
+def scratch(name):
+    """A new directory or file name below this program's own temporary directory."""
+    global _scratch
+    if _scratch is None:
+        _scratch = tempfile.mkdtemp(prefix="memscope-live-")
+        os.chmod(_scratch, 0o711)
+    for i in range(1, 10000):
+        path = os.path.join(_scratch, f"{name}-{i}")
+        if not os.path.lexists(path):
+            return path
+    raise Broken("too many scratch names")
+
+
+def tool(name):
+    return shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")
+
+
+def need(*names):
+    for name in names:
+        if not tool(name):
+            skip(f"{name} is not installed")
+
+
+def online_cpus():
+    return sorted(os.sched_getaffinity(0))
+
+
+# --- targets ---------------------------------------------------------------------------------------
+
+class Child:
+    """A process this test started; ended with the test whatever happens."""
+
+    living = []
+
+    def __init__(self, argv, **kw):
+        self.argv = argv
+        self.process = subprocess.Popen(argv, **kw)
+        Child.living.append(self)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def end(self):
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+        for f in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if f:
+                try:
+                    f.close()
+                except OSError:
+                    pass
+        if self in Child.living:
+            Child.living.remove(self)
+
+
+class Target(Child):
+    """A program of tests/targets/, ready for commands."""
+
+    def __init__(self, name, *args):
+        path = os.path.join(TARGETS, name)
+        if not os.path.exists(path):
+            raise Broken(f"{path} is not built (make targets)")
+        super().__init__([path, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._line("ready", 10)
+
+    def _line(self, until, timeout):
+        # Lines come in short bursts over a pipe; a thread that reads them keeps the time limit.
+        out = []
+        t = threading.Thread(target=lambda: out.append(self.process.stdout.readline()), daemon=True)
+        t.start()
+        t.join(timeout)
+        if not out or not out[0]:
+            raise Broken(f"{os.path.basename(self.argv[0])} said nothing ({until}) in {timeout} s")
+        return out[0].decode().split()
+
+    def say(self, command):
+        self.process.stdin.write(command.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self, timeout=60):
+        """The lines up to `end`: [[word, …], …], with numbers as int."""
+        lines = []
+        while True:
+            words = self._line("end", timeout)
+            if words == ["end"]:
+                return lines
+            lines.append([int(w) if w.isdigit() else w for w in words])
+
+    def ask(self, command, timeout=60):
+        self.say(command)
+        return self.answer(timeout)
+
+
+class Counter:
+    """Eight bytes shared with a target, which adds to them without a system call."""
+
+    def __init__(self):
+        self.path = scratch("counter")
+        with open(self.path, "wb") as f:
+            f.write(bytes(4096))
+        with open(self.path, "r+b") as f:
+            self._map = mmap.mmap(f.fileno(), 4096)
+
+    def value(self):
+        return struct.unpack_from("<Q", self._map, 0)[0]
+
+    def rate(self, seconds):
+        """Events a second over the next `seconds`."""
+        a, t = self.value(), time.monotonic()
+        time.sleep(seconds)
+        return (self.value() - a) / (time.monotonic() - t)
+
+
+# --- memscope --------------------------------------------------------------------------------------
+
+class Run(Child):
+    """memscope at work. stderr is gathered as it comes; ready() waits for the line that says
+    that everything is attached; finish() waits for the end and keeps status and stdout."""
+
+    def __init__(self, *args, out=None, quiet_json=True, prefix=(), **kw):
+        if not os.path.exists(MEMSCOPE):
+            raise Broken(f"{MEMSCOPE} is not built")
+        self.out = out or scratch("out")
+        argv = [*prefix, MEMSCOPE]
+        if quiet_json:
+            argv.append("--json")
+        argv += ["-o", self.out, *map(str, args)]
+        super().__init__(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, **kw)
+        self.status = None
+        self.stdout = b""
+        self._lines = []
+        self._news = threading.Condition()
+        self._threads = [threading.Thread(target=self._read_stderr, daemon=True),
+                         threading.Thread(target=self._read_stdout, daemon=True)]
+        for t in self._threads:
+            t.start()
+        _runs.append(self)
+
+    def _read_stderr(self):
+        for line in self.process.stderr:
+            with self._news:
+                self._lines.append((time.monotonic_ns(), line.decode("utf-8", "replace").rstrip()))
+                self._news.notify_all()
+        with self._news:
+            self._lines.append((time.monotonic_ns(), None))
+            self._news.notify_all()
+
+    def _read_stdout(self):
+        self.stdout = self.process.stdout.read()
+
+    @property
+    def stderr(self):
+        return "\n".join(line for _, line in self._lines if line is not None)
+
+    def ready(self):
+        """When everything was attached, as CLOCK_MONOTONIC ns."""
+        deadline = time.monotonic() + READY_SEC
+        with self._news:
+            while True:
+                for ns, line in self._lines:
+                    if line is None:
+                        raise Broken(f"memscope ended before it was ready: {self.stderr[-500:]}")
+                    if line.startswith("memscope: profiling"):
+                        return ns
+                if time.monotonic() > deadline or not self._news.wait(READY_SEC):
+                    raise Broken(f"memscope not ready in {READY_SEC} s: {self.stderr[-500:]}")
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def finish(self, timeout=FINISH_SEC):
+        """Waits for the end; the exit status (negative: killed by that signal)."""
+        try:
+            self.status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Broken(f"memscope did not end within {timeout} s: {self.stderr[-500:]}")
+        for t in self._threads:
+            t.join(5)
+        return self.status
+
+    def stop(self, number=signal.SIGINT):
+        self.send(number)
+        return self.finish()
+
+    def must(self, status=0):
+        """finish(), where any other status ends the test."""
+        if self.status is None:
+            self.finish()
+        if self.status != status:
+            raise Broken(f"memscope exited with {self.status}, expected {status}: "
+                         f"{self.stderr[-800:]}")
+        return self
+
+    def path(self, name):
+        return os.path.join(self.out, name)
+
+    def profile(self, source):
+        path = self.path(f"{source}.pb.gz")
+        if not os.path.exists(path):
+            raise Broken(f"{source}.pb.gz was not written; {self.stderr[-300:]}")
+        return pprof_reader.read(path)
+
+    def folded(self, source):
+        """{"a;b;c": value}"""
+        out = collections.OrderedDict()
+        with open(self.path(f"{source}.folded"), encoding="utf-8") as f:
+            for line in f:
+                stack, _, value = line.rstrip("\n").rpartition(" ")
+                out[stack] = out.get(stack, 0) + int(value)
+        return out
+
+    def trend(self):
+        """(column names, rows as dicts of text)"""
+        with open(self.path("trend.csv"), encoding="utf-8", newline="") as f:
+            reader = csv.DictReader(f)
+            rows = list(reader)
+            return reader.fieldnames, rows
+
+    def summary(self):
+        """The summary as --json printed it."""
+        try:
+            return json.loads(self.stdout)
+        except ValueError as e:
+            raise Broken(f"--json printed no JSON ({e}): {self.stdout[:300]!r}")
+
+
+_runs = []
+
+
+def record(target_args, during, *args, status=0, **kw):
+    """A whole run: start, wait until ready, during(), stop by Ctrl-C, read. Returns (run, what
+    during() returned)."""
+    run = Run(*target_args, *args, **kw)
+    run.ready()
+    got = during()
+    run.stop()
+    run.must(status)
+    return run, got
+
+
+# --- probes left behind ----------------------------------------------------------------------------
+
+def bpf_ids_of(pid):
+    """The kernel's ids of the BPF programs and links that a process holds: {("prog", 12), …}."""
+    found = set()
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        try:
+            with open(path, encoding="ascii", errors="replace") as f:
+                for line in f:
+                    key, _, value = line.partition(":")
+                    if key in ("prog_id", "link_id"):
+                        found.add((key[:4], int(value)))
+        except OSError:
+            pass
+    return found
+
+
+def bpf_ids_now():
+    found = set()
+    for kind in ("prog", "link"):
+        out = subprocess.run([tool("bpftool"), "-j", kind, "show"], capture_output=True, check=False)
+        found |= {(kind, row["id"]) for row in json.loads(out.stdout or b"[]")}
+    return found
+
+
+def text_differences(pid):
+    """Bytes of the process's file-backed executable mappings that differ from their files, as
+    (path, file offset): what a probe in the process looks like from outside."""
+    different = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
+        maps = [line.split(None, 5) for line in f]
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+        for m in maps:
+            if len(m) < 6 or not m[5].startswith("/") or "x" not in m[1]:
+                continue
+            low, high = (int(x, 16) for x in m[0].split("-"))
+            with open(f"/proc/{pid}/map_files/{m[0]}", "rb") as image:
+                image.seek(int(m[2], 16))
+                want = image.read(high - low)
+            mem.seek(low)
+            got = mem.read(high - low)
+            if got[:len(want)] != want:
+                different += [(m[5].strip(), int(m[2], 16) + i)
+                              for i, (x, y) in enumerate(zip(got, want)) if x != y]
+    return different
+
+
+# --- TAP -------------------------------------------------------------------------------------------
+
+def _diagnose(lines):
+    for line in lines:
+        for part in str(line).splitlines():
+            print(f"# {part}")
+
+
+def _describe_runs(since):
+    for run in _runs[since:] or _runs[-2:]:
+        print(f"# $ {' '.join(run.argv)}")
+        _diagnose((run.stderr or "(nothing on stderr)").splitlines()[-12:])
+
+
+def _clean():
+    for child in list(Child.living):
+        child.end()
+    _runs.clear()
+
+
+def _run_one(number, f):
+    global _failures
+    _failures = []
+    name = f.__name__
+    start, runs = time.monotonic(), len(_runs)
+    try:
+        f()
+    except Skip as e:
+        print(f"ok {number} - {name} # SKIP {e}", flush=True)
+        return True
+    except Broken as e:
+        _failures.append(str(e))
+    except Exception:
+        _failures.append(traceback.format_exc())
+    if _failures:
+        print(f"not ok {number} - {name}")
+        _diagnose(_failures)
+        _describe_runs(runs)
+    else:
+        print(f"ok {number} - {name}")
+    print(f"# {time.monotonic() - start:.1f} s", flush=True)
+    return not _failures
+
+
+def main():
+    patterns = [a for a in sys.argv[1:] if not a.startswith("-")]
+    facts = [f for f in _facts if not patterns or
+             any(fnmatch.fnmatch(f.__name__, f"*{p}*") for p in patterns)]
+    if "-l" in sys.argv:
+        print("\n".join(f.__name__ for f in facts))
+        return
+    print(f"1..{len(facts)}")
+    why_not = None if os.geteuid() == 0 else "needs root: probes and BPF programs"
+    good = True
+    try:
+        for number, f in enumerate(facts, 1):
+            if why_not:
+                print(f"ok {number} - {f.__name__} # SKIP {why_not}")
+            else:
+                good = _run_one(number, f) and good
+    finally:
+        _clean()
+        if _scratch and good and not _keep:
+            shutil.rmtree(_scratch, ignore_errors=True)
+        elif _scratch:
+            print(f"# kept: {_scratch}")
+    sys.exit(0 if good else 1)

@@ -1,0 +1,127 @@
+"""How a run ends: by time, by signals, by force. Whole files, no probe left, a healthy target."""
+
+import os
+import signal
+import time
+
+from harness import *
+
+
+def whole_files(run):
+    for source in SOURCES:
+        path = run.path(f"{source}.pb.gz")
+        if os.path.exists(path):
+            pprof_reader.read(path)
+    left = [f for f in os.listdir(run.out) if f.endswith((".tmp", ".part")) or f.startswith(".")]
+    equal(left, [], "temporary files left behind")
+
+
+@fact
+def duration_ends_the_run():
+    target = Target("waits", 1, 1)
+    begin = time.monotonic()
+    run = Run("-p", target.pid, "-d", 1)
+    run.finish()
+    run.must()
+    took = time.monotonic() - begin
+    check(took >= 1, f"it ended after {took:.2f} s")
+    # The time it takes to attach and to write is its own; the run itself is 1 s.
+    within(run.profile("oncpu").duration_ns, 0.99e9, 1.1e9, "duration_ns of the profile")
+
+
+@fact
+def first_interrupt_finishes_and_writes():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        target = Target("cpu_split", 200)
+        run = Run("-p", target.pid, "-F", 999)
+        run.ready()
+        target.ask("go")
+        equal(run.stop(number), 0, f"exit status after {number.name}")
+        check(run.profile("oncpu").sum("samples/count", "hot_70") > 0, f"{number.name}: no samples")
+        check(os.path.exists(run.path("summary.txt")), f"{number.name}: no summary.txt")
+        whole_files(run)
+
+
+@fact
+def second_interrupt_leaves_at_once_with_whole_files():
+    target = Target("cpu_split", 300)
+    run = Run("-p", target.pid, "-F", 999)
+    run.ready()
+    target.ask("go")
+    run.send(signal.SIGINT)
+    time.sleep(0.01)
+    begin = time.monotonic()
+    if run.alive():
+        run.send(signal.SIGINT)
+    run.finish(10)
+    check(time.monotonic() - begin < 2, "it did not leave at once")
+    if os.path.isdir(run.out):
+        for source in SOURCES:
+            path = run.path(f"{source}.pb.gz")
+            if os.path.exists(path):
+                pprof_reader.read(path)
+    check(target.alive(), "the target died")
+
+
+@fact
+def interrupt_before_anything_is_attached_is_no_crash():
+    target = Target("cpu_split", 100)
+    for delay in (0.0, 0.02, 0.05, 0.1):
+        run = Run("-p", target.pid)
+        time.sleep(delay)
+        run.send(signal.SIGINT)
+        run.finish(20)
+        # Before its handler is in place the signal itself ends it: that is no crash either.
+        check(run.status in (0, 1, 3, -signal.SIGINT), f"exit status {run.status} after {delay} s")
+    check(target.alive(), "the target died")
+
+
+@fact
+def terminated_run_leaves_the_targets_text_as_it_was():
+    target = Target("alloc_truth", 1, 500)
+    run = Run("-p", target.pid, "--alloc=exact")
+    run.ready()
+    check(text_differences(target.pid), "no probe is in the target's text during the run")
+    target.ask("run")
+    run.stop(signal.SIGTERM)
+    equal(text_differences(target.pid), [], "bytes of the target's text left changed")
+
+
+@fact
+def memscope_killed_by_9_leaves_no_probe_and_a_healthy_target():
+    need("bpftool")
+    target = Target("alloc_truth", 2, 2000)
+    run = Run("-p", target.pid, "--alloc=exact")
+    run.ready()
+    ours = bpf_ids_of(run.pid)
+    check(any(kind == "prog" for kind, _ in ours), "no BPF program of memscope was found")
+    check(text_differences(target.pid), "no probe is in the target's text during the run")
+    target.say("run")
+    time.sleep(0.01)
+    run.send(signal.SIGKILL)
+    run.finish(10)
+    target.answer()  # it finishes its work
+    deadline = time.monotonic() + 5  # the kernel frees programs after a grace period
+    while bpf_ids_now() & ours and time.monotonic() < deadline:
+        time.sleep(0.1)
+    equal(bpf_ids_now() & ours, set(), "BPF programs and links left in the kernel")
+    equal(text_differences(target.pid), [], "bytes of the target's text left changed")
+    target.ask("run")
+    check(target.alive(), "the target died")
+
+
+@fact
+def target_killed_by_9_ends_the_run_with_whole_files():
+    target = Target("cpu_split", 60000)
+    run = Run("-p", target.pid, "-F", 999, "--alloc=exact")
+    run.ready()
+    target.say("go")
+    time.sleep(0.5)
+    target.process.kill()
+    run.finish()
+    run.must()
+    whole_files(run)
+    check(run.profile("oncpu").sum("samples/count", "hot_70", pid=target.pid) > 0, "no samples")
+
+
+main()

@@ -1,0 +1,164 @@
+"""What goes wrong is told in one sentence, with the right exit status, and nothing is lost."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import *
+
+DONE, NOTHING, USAGE, PARTIAL = 0, 1, 2, 3
+
+
+def fails(args, status, *words, **kw):
+    """memscope ends with `status`, soon, and says one sentence with all these words."""
+    run = Run(*args, **kw)
+    run.finish(20)
+    equal(run.status, status, f"exit status of memscope {' '.join(map(str, args))}")
+    said = run.stderr.strip()
+    check(said.startswith("memscope: "), f"stderr does not begin with `memscope: `: {said!r}")
+    for word in words:
+        check(re.search(word, said, re.I), f"{word!r} is not in {said!r}")
+    check("Traceback" not in said and "libbpf:" not in said, f"raw messages shown: {said!r}")
+    return run
+
+
+@fact
+def unknown_option_is_wrong_usage():
+    fails(("--no-such-option",), USAGE, "no-such-option")
+
+
+@fact
+def rate_that_is_no_number_is_wrong_usage():
+    fails(("-p", os.getpid(), "-F", "many"), USAGE, "many")
+    fails(("-p", os.getpid(), "-d", "-5"), USAGE)
+    fails(("-p", "12x"), USAGE, "12x")
+    fails(("-p", os.getpid(), "--only", "oncpu,nonsense"), USAGE, "nonsense")
+
+
+@fact
+def no_target_at_all_is_wrong_usage():
+    fails(("-d", 1), USAGE)
+
+
+@fact
+def unknown_pid_is_named():
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as f:
+        pid = int(f.read()) - 1
+    if os.path.exists(f"/proc/{pid}"):
+        skip(f"process {pid} exists")
+    run = fails(("-p", pid, "-d", 1), NOTHING, str(pid))
+    check(not os.path.exists(run.out), "an output directory was left behind")
+
+
+@fact
+def pid_that_dies_at_once_is_no_crash():
+    for delay in (0, 0.02, 0.1):
+        child = Child(["/bin/sleep", "60"])
+        run = Run("-p", child.pid, "-d", 2)
+        time.sleep(delay)
+        child.end()
+        begin = time.monotonic()
+        run.finish(20)
+        check(run.status in (DONE, NOTHING, PARTIAL), f"exit status {run.status}: {run.stderr}")
+        check(time.monotonic() - begin < 5, "it went on after its only process had died")
+
+
+@fact
+def kernel_thread_is_sampled_or_refused_with_a_reason():
+    # 2 is kthreadd. It has no user memory; it can still be sampled, or be refused clearly.
+    run = Run("-p", 2, "-d", 1)
+    run.finish(20)
+    check(run.status in (DONE, NOTHING, PARTIAL), f"exit status {run.status}")
+    if run.status != DONE:
+        check("kernel thread" in run.stderr, f"the reason is not named: {run.stderr!r}")
+
+
+@fact
+def output_directory_that_is_a_file_is_named():
+    path = scratch("file")
+    with open(path, "w", encoding="ascii"):
+        pass
+    fails(("-p", os.getpid(), "-d", 1), NOTHING, re.escape(path), out=path)
+    equal(os.path.getsize(path), 0, "size of that file")
+
+
+@fact
+def full_disk_is_told_and_no_half_file_is_left():
+    need("mount", "umount")
+    where = scratch("full")
+    os.mkdir(where)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", where],
+                      check=False, capture_output=True).returncode:
+        skip("cannot mount a tmpfs")
+    try:
+        target = Target("cpu_split", 300)
+        # Fill it but for one page, so that the run starts and its files do not fit.
+        with open(os.path.join(where, "filler"), "wb") as f:
+            f.write(bytes(8192))
+        run = Run("-p", target.pid, "-F", 999, out=os.path.join(where, "out"))
+        try:
+            run.ready()
+            target.ask("go")
+            run.stop()
+        except Broken:
+            run.finish(20)
+        equal(run.status, NOTHING, "exit status")
+        check(re.search("no space|disk", run.stderr, re.I), f"the cause is not named: {run.stderr!r}")
+        for root, _, files in os.walk(os.path.join(where, "out")):
+            for name in files:
+                path = os.path.join(root, name)
+                check(name == "trend.csv" or os.path.getsize(path) > 0, f"{name} is empty")
+                if name.endswith(".pb.gz"):
+                    pprof_reader.read(path)
+    finally:
+        subprocess.run(["umount", "-l", where], check=False)
+
+
+@fact
+def user_without_rights_is_told_what_to_do():
+    need("setpriv")
+    target = Target("cpu_split", 100)
+    # A place that user may run it from and write to.
+    where = scratch("nobody")
+    os.mkdir(where, 0o777)
+    os.chmod(where, 0o777)
+    program = shutil.copy(MEMSCOPE, where)
+    prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+              "--inh-caps=-all", "--bounding-set=-all")
+    if subprocess.run([*prefix, "/bin/true"], check=False, capture_output=True).returncode:
+        skip("setpriv cannot drop privileges here")
+    got = subprocess.run([*prefix, program, "-p", str(target.pid), "-d", "1",
+                          "-o", os.path.join(where, "out")],
+                         capture_output=True, check=False, timeout=20, stdin=subprocess.DEVNULL)
+    said = got.stderr.decode()
+    equal(got.returncode, NOTHING, "exit status")
+    check(re.search("root|sudo|CAP_", said), f"it does not say what to do: {said!r}")
+    check(len(said.strip().splitlines()) <= 2, f"more than a sentence: {said!r}")
+
+
+@fact
+def pattern_that_matches_no_process_says_so():
+    fails(("-n", "no process has this in its command line 7f3a", "-d", 1), NOTHING, "7f3a")
+
+
+@fact
+def pattern_that_matches_several_lists_them():
+    a = Child(["/bin/sleep", "61.04711"])
+    b = Child(["/bin/sleep", "61.04711"])
+    run = fails(("-n", "sleep 61.04711", "-d", 1), NOTHING)
+    for child in (a, b):
+        check(str(child.pid) in run.stderr, f"{child.pid} is not listed: {run.stderr!r}")
+
+
+@fact
+def pattern_that_matches_one_profiles_it():
+    target = Target("cpu_split", "301")
+    run, _ = record(("-n", "cpu_split 301", "-F", 999, "--only", "oncpu"),
+                    lambda: target.ask("go"))
+    equal({s.labels.get("pid") for s in run.profile("oncpu").samples}, {target.pid}, "processes")
+
+
+main()

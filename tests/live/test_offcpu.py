@@ -1,0 +1,170 @@
+"""Off-CPU time against programs that measure their own waits."""
+
+import os
+import time
+
+from harness import *
+
+BLOCKED, RUNNABLE = "blocked/nanoseconds", "runnable/nanoseconds"
+
+
+def off_ns(p, function=None, **labels):
+    return p.sum(BLOCKED, function, **labels) + p.sum(RUNNABLE, function, **labels)
+
+
+def schedstat(pid):
+    """CPU ns of all living threads of a process, from the kernel's own account."""
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total
+
+
+@once
+def waits():
+    """Two processes at once: waits of 1 ms, and of 1 to 20 ms; the run lasts over 2 s so that
+    its open waits are long against the start and the end of the run."""
+    short, mixed = Target("waits", 200, 1), Target("waits", 8, 1, 2, 5, 20)
+    run = Run("-p", f"{short.pid},{mixed.pid}", "--only", "offcpu")
+    ready_ns = run.ready()
+    short.say("go")
+    mixed.say("go")
+    lines = {short.pid: short.answer(), mixed.pid: mixed.answer()}
+    time.sleep(max(0, 2.2 - (time.monotonic_ns() - ready_ns) / 1e9))
+    run.stop()
+    run.must()
+    return run, run.profile("offcpu"), lines, ready_ns
+
+
+def check_waits(function):
+    _, p, lines, _ = waits()
+    for pid, answer in lines.items():
+        _, _, tid, count, asked_ns, own_ns, _ = next(line for line in answer if line[1] == function)
+        # 1 % is the promise; the target's own clock reads add 2 × ~0.3 µs to waits of 1 ms.
+        near(off_ns(p, function, pid=pid, tid=tid), own_ns, 0.01 * own_ns,
+             f"off-CPU ns under {function} of {count} waits in process {pid}")
+        blocked = p.sum(BLOCKED, function, pid=pid, tid=tid)
+        check(blocked <= 1.01 * own_ns, f"blocked {blocked} of {own_ns} ns off the CPU")
+        yield p, pid, tid, count, asked_ns, blocked
+
+
+@fact
+def sleeps_are_found_under_their_function_within_1_percent():
+    for p, pid, tid, count, asked_ns, blocked in check_waits("do_sleep"):
+        # A sleep never ends early, and each leaves the CPU exactly once.
+        check(blocked >= 0.999 * asked_ns, f"blocked {blocked} ns, but slept {asked_ns} ns")
+        equal(p.sum("blocked/count", "do_sleep", pid=pid, tid=tid), count, "sleeps")
+
+
+@fact
+def lock_waits_are_found_under_their_function_within_1_percent():
+    for _ in check_waits("do_lock"):
+        pass
+
+
+@fact
+def pipe_waits_are_found_under_their_function_within_1_percent():
+    for p, pid, tid, count, _, _ in check_waits("do_pipe"):
+        equal(p.sum("blocked/count", "do_pipe", pid=pid, tid=tid), count, "pipe waits")
+
+
+@fact
+def a_wait_still_open_at_the_end_counts_up_to_the_end():
+    _, p, lines, ready_ns = waits()
+    for pid, answer in lines.items():
+        _, function, tid, begin_ns = next(line for line in answer if line[0] == "open")
+        want = ready_ns + p.duration_ns - begin_ns
+        # The line that says "ready" reaches us within some 10 ms of the start of the run.
+        near(p.sum(BLOCKED, function, pid=pid, tid=tid), want, 0.01 * want + 50e6,
+             f"blocked ns under {function}")
+
+
+@fact
+def a_thread_blocked_through_the_whole_run_counts_all_of_it():
+    _, p, lines, _ = waits()
+    for pid, answer in lines.items():
+        _, _, tid = next(line for line in answer if line[0] == "before")
+        near(off_ns(p, pid=pid, tid=tid), p.duration_ns, 0.01 * p.duration_ns + 20e6,
+             "off-CPU ns of a thread that never ran")
+        equal(p.sum("runnable/nanoseconds", pid=pid, tid=tid), 0, "runnable ns of it")
+
+
+@fact
+def pprof_says_blocked_time_first_and_by_default():
+    _, p, _, _ = waits()
+    equal(p.types, ["blocked/count", BLOCKED, "runnable/count", RUNNABLE], "value types")
+    equal(p.default_type, "blocked", "default value type")
+
+
+@once
+def contended():
+    """Spinners that share one CPU, waiting threads and computing threads, all in one run."""
+    cpu = online_cpus()[-1]
+    spin = Target("spinners", 1500, cpu, cpu)
+    compute = Target("cpu_split", 400, 200)
+    wait = Target("waits", 8, 1, 2, 5, 20)
+    targets = (spin, compute, wait)
+    run = Run("-p", ",".join(str(t.pid) for t in targets), "--only", "oncpu,offcpu")
+    begin_ns = run.ready()
+    cpu_before = sum(schedstat(t.pid) for t in targets)
+    for t in targets:
+        t.say("go")
+    lines = [t.answer() for t in targets]
+    time.sleep(0.3)
+    cpu_after = sum(schedstat(t.pid) for t in targets)
+    window_ns = time.monotonic_ns() - begin_ns
+    run.stop()
+    run.must()
+    threads = sum(len(os.listdir(f"/proc/{t.pid}/task")) for t in targets)
+    return run, lines, threads, cpu_after - cpu_before, window_ns
+
+
+@fact
+def two_spinners_on_one_cpu_are_runnable_and_not_blocked():
+    run, lines, *_ = contended()
+    p = run.profile("offcpu")
+    for _, tid, _, wall_ns, cpu_ns, delay_ns in lines[0]:
+        runnable = p.sum(RUNNABLE, tid=tid)
+        # The kernel's own run-queue delay of the same thread; 1 % of the wall time for the two
+        # switches at the ends, where the windows differ.
+        near(runnable, delay_ns, 0.01 * wall_ns, f"runnable ns of spinner {tid}")
+        near(runnable + cpu_ns, wall_ns, 0.01 * wall_ns, f"runnable + CPU ns of spinner {tid}")
+        for function in ("spin", "burn"):
+            equal(p.sum(BLOCKED, function, tid=tid), 0, f"blocked ns under {function}")
+        check(p.sum(RUNNABLE, "spin", tid=tid) > 0.9 * runnable,
+              "a preempted spinner's time is not under the function it was pushed off in")
+
+
+@fact
+def on_cpu_blocked_and_runnable_add_up_to_wall_time():
+    run, _, threads, cpu_ns, window_ns = contended()
+    t = run.summary()["time"]
+    near(t["oncpu_ns"] + t["blocked_ns"] + t["runnable_ns"], t["wall_ns"], 0.01 * t["wall_ns"],
+         "on-CPU + blocked + runnable")
+    # All threads live through the whole run: wall time is threads × duration.
+    duration = run.profile("offcpu").duration_ns
+    near(t["wall_ns"], threads * duration, 0.01 * threads * duration, f"wall of {threads} threads")
+    check(duration >= window_ns - 20e6, f"the run lasted {duration} ns, but we saw {window_ns}")
+    near(t["oncpu_ns"], cpu_ns, 0.01 * cpu_ns + 5e6, "on-CPU ns against /proc schedstat")
+
+
+@fact
+def off_cpu_time_of_the_summary_is_that_of_the_profile():
+    run, *_ = contended()
+    p, t = run.profile("offcpu"), run.summary()["time"]
+    # The profile's waits and the scheduler totals are two accounts of the same switches.
+    near(p.sum(BLOCKED), t["blocked_ns"], 0.01 * t["wall_ns"], "blocked ns")
+    near(p.sum(RUNNABLE), t["runnable_ns"], 0.01 * t["wall_ns"], "runnable ns")
+
+
+@fact
+def folded_shows_blocked_microseconds():
+    run, p, _, _ = waits()
+    folded = run.folded("offcpu")
+    want = p.sum(BLOCKED) / 1000
+    # Each line is cut or rounded to a µs.
+    near(sum(folded.values()), want, len(folded) + 1, "sum of offcpu.folded, µs")
+
+
+main()

@@ -1,0 +1,194 @@
+"""On-CPU samples against programs that know where their CPU time went."""
+
+import math
+import os
+import time
+
+from harness import *
+
+HZ = 2999  # 7 s of CPU time give 21,000 samples in the time two CPUs take for it
+
+
+@once
+def split():
+    """Four threads, 7 s of CPU time, 70/20/10 in each by its own clock."""
+    target = Target("cpu_split", 3500, 2000, 1000, 500)
+    run, lines = record(("-p", target.pid, "-F", HZ, "--only", "oncpu"), lambda: target.ask("go"))
+    return target, run.profile("oncpu"), lines
+
+
+def shares(lines):
+    total = sum(line[2] for line in lines)
+    return [sum(line[3 + i] for line in lines) / total for i in range(3)]
+
+
+@fact
+def cpu_split_70_20_10_is_found_within_4_sigma_of_20000_samples():
+    target, p, lines = split()
+    n = p.sum("samples/count", pid=target.pid)
+    if not check(n >= 20000, f"{n} samples, expected 20,000 or more"):
+        return
+    for name, truth in zip(("hot_70", "hot_20", "hot_10"), shares(lines)):
+        got = p.sum("samples/count", name, pid=target.pid) / n
+        # Binomial with n samples. The truth is the target's own clock; that it is the nominal
+        # share is checked below.
+        near(got, truth, 4 * math.sqrt(truth * (1 - truth) / n), f"share of {name}")
+
+
+@fact
+def target_of_the_split_really_spends_70_20_10():
+    _, _, lines = split()
+    for nominal, truth in zip((0.7, 0.2, 0.1), shares(lines)):
+        # Each thread's share is right to one piece of at most 3 ms; one that was interrupted
+        # by the host may be longer: 10 ms in the shortest thread (500 ms) weighs 0.14 % of 7 s.
+        near(truth, nominal, 0.005, "share by the thread's own clock")
+
+
+@fact
+def cpu_time_of_each_thread_is_its_own_clock():
+    target, p, lines = split()
+    for _, tid, cpu_ns, *_ in lines:
+        got = p.sum("cpu/nanoseconds", pid=target.pid, tid=tid)
+        # Samples at HZ: Poisson bounds their scatter from above; and one period at each end.
+        tolerance = (4 * math.sqrt(cpu_ns / 1e9 * HZ) + 2) * 1e9 / HZ
+        near(got, cpu_ns, tolerance, f"CPU ns of thread {tid}")
+
+
+@fact
+def each_sample_weighs_one_period():
+    _, p, _ = split()
+    equal(p.period_type, "cpu/nanoseconds", "period type")
+    near(p.period, 1e9 / HZ, 1, "period")
+    for s in p.samples:
+        samples, ns = s.values[:2]
+        near(ns, samples * p.period, samples, "ns of a stack")
+
+
+@fact
+def samples_lead_from_the_function_to_main_or_thread_start():
+    target, p, _ = split()
+    n = whole = 0
+    for s in p.select("burn", pid=target.pid):
+        names = [f.name for f in s.frames]
+        n += s.values[0]
+        # burn ← hot_x ← work: our own frames, all with frame pointers.
+        i = names.index("burn")
+        if names[i + 1:i + 2] and names[i + 1].startswith("hot_") and "work" in names[i + 2:i + 3]:
+            whole += s.values[0]
+    # A sample in the two instructions before burn() has its frame misses the caller: of some
+    # million instructions a piece, none is expected in 20,000 samples.
+    within(whole / max(n, 1), 0.999, 1, "stacks burn ← hot_x ← work")
+
+
+@fact
+def default_rate_is_99_hz():
+    target = Target("cpu_split", 1000)
+    run, _ = record(("-p", target.pid, "--only", "oncpu"), lambda: target.ask("go"))
+    p = run.profile("oncpu")
+    near(p.period, 1e9 / 99, 1, "period")
+    # 99 expected in one second of CPU time; 4 sigma of Poisson.
+    near(p.sum("samples/count", pid=target.pid), 99, 4 * math.sqrt(99), "samples in 1 s")
+
+
+def is_kernel(frame):
+    return frame.module.startswith("[kernel")
+
+
+def user_kernel(*options):
+    target = Target("user_kernel", 800)
+    run, lines = record(("-p", target.pid, "-F", 999, "--only", "oncpu", *options),
+                        lambda: target.ask("go"))
+    return target, run.profile("oncpu"), lines[0]
+
+
+@fact
+def kernel_time_is_found_below_the_function_that_made_the_call():
+    target, p, (_, tid, user_ns, kernel_ns) = user_kernel()
+    n = p.sum("samples/count", tid=tid)
+    share = kernel_ns / (user_ns + kernel_ns)
+    tolerance = 4 * math.sqrt(share * (1 - share) / max(n, 1))
+    near(p.sum("samples/count", "in_kernel", tid=tid) / n, share, tolerance, "share of in_kernel")
+    in_kernel = sum(s.values[0] for s in p.select("in_kernel", tid=tid) if is_kernel(s.frames[0]))
+    # Its few user instructions and the entry are less than 1 % of a read of 1 MiB.
+    within(in_kernel / max(p.sum("samples/count", "in_kernel", tid=tid), 1), 0.97, 1,
+           "samples of in_kernel that end in the kernel")
+
+
+@fact
+def option_U_leaves_out_kernel_frames():
+    target, p, _ = user_kernel("-U")
+    check(p.sum("samples/count", "in_user", pid=target.pid) > 0, "no sample in in_user")
+    equal([f.name for s in p.samples for f in s.frames if is_kernel(f)], [], "kernel frames")
+
+
+@fact
+def option_K_leaves_out_user_frames():
+    target, p, _ = user_kernel("-K")
+    check(p.sum("samples/count", pid=target.pid) > 0, "no samples")
+    equal([f.name for s in p.samples for f in s.frames if not is_kernel(f)], [], "user frames")
+
+
+@fact
+def option_t_samples_one_thread_only():
+    target = Target("cpu_split", 600, 600)
+    tids = sorted(int(t) for t in os.listdir(f"/proc/{target.pid}/task") if int(t) != target.pid)
+    run, lines = record(("-t", tids[0], "-F", 999, "--only", "oncpu"), lambda: target.ask("go"))
+    p = run.profile("oncpu")
+    equal({s.labels.get("tid") for s in p.samples}, {tids[0]}, "threads in the profile")
+    cpu_ns = next(line[2] for line in lines if line[1] == tids[0])
+    n = cpu_ns / 1e9 * 999
+    near(p.sum("samples/count"), n, 4 * math.sqrt(n) + 2, "samples of the thread")
+
+
+@fact
+def option_C_samples_those_cpus_only():
+    cpus = online_cpus()
+    if len(cpus) < 2:
+        skip("needs two CPUs")
+    target = Target("spinners", 800, cpus[0], cpus[1])
+    run, lines = record(("-p", target.pid, "-C", cpus[1], "-F", 999, "--only", "oncpu"),
+                        lambda: target.ask("go"))
+    p = run.profile("oncpu")
+    by_cpu = {line[2]: line for line in lines}
+    equal(p.sum("samples/count", tid=by_cpu[cpus[0]][1]), 0, f"samples of CPU {cpus[0]}")
+    n = by_cpu[cpus[1]][4] / 1e9 * 999
+    near(p.sum("samples/count", tid=by_cpu[cpus[1]][1]), n, 4 * math.sqrt(n) + 2,
+         f"samples of CPU {cpus[1]}")
+
+
+@fact
+def several_pids_are_profiled_apart():
+    a, b = Target("cpu_split", 500), Target("cpu_split", 900)
+    other = Target("cpu_split", 300)
+
+    def during():
+        for t in (a, b, other):
+            t.say("go")
+        return a.answer(), b.answer(), other.answer()
+    run, (in_a, in_b, _) = record(("-p", f"{a.pid},{b.pid}", "-F", 999, "--only", "oncpu"), during)
+    p = run.profile("oncpu")
+    equal({s.labels.get("pid") for s in p.samples}, {a.pid, b.pid}, "processes in the profile")
+    for target, lines in ((a, in_a), (b, in_b)):
+        n = lines[0][2] / 1e9 * 999
+        near(p.sum("samples/count", pid=target.pid), n, 4 * math.sqrt(n) + 2, "samples")
+
+
+@fact
+def whole_host_run_finds_every_process_and_no_more_than_all_cpus():
+    target = Target("cpu_split", 1000)
+
+    def during():
+        lines = target.ask("go")
+        time.sleep(0.5)
+        return lines
+    run, lines = record(("-a", "-F", 499, "--only", "oncpu"), during)
+    p = run.profile("oncpu")
+    n = lines[0][2] / 1e9 * 499
+    near(p.sum("samples/count", pid=target.pid), n, 4 * math.sqrt(n) + 2, "samples of the target")
+    cpus = os.cpu_count()
+    # Every CPU ticks HZ times a second whatever runs there; the ends add one sample each.
+    within(p.sum("cpu/nanoseconds"), lines[0][2] / 2,
+           cpus * (p.duration_ns + 2e9 / 499) * 1.01, "CPU ns of the host")
+
+
+main()

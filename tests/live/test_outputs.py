@@ -1,0 +1,167 @@
+"""Every file of a run is there, readable, private, and agrees with the others."""
+
+import os
+import re
+import stat
+import subprocess
+import xml.etree.ElementTree as ET
+
+from harness import *
+
+FILES = {f"{s}.{ext}" for s in SOURCES for ext in ("pb.gz", "folded", "svg")} | \
+        {"trend.csv", "summary.txt"}
+# What folded text and pictures show: value type, and how many of its units are one of theirs.
+SHOWN = {"oncpu": ("samples/count", 1), "offcpu": ("blocked/nanoseconds", 1000),
+         "alloc": ("alloc_space/bytes", 1), "heap": ("inuse_space/bytes", 1)}
+
+
+@once
+def full():
+    """A default run of a program that computes, allocates and waits a little."""
+    target = Target("alloc_truth", 2, 3000)
+
+    def during():
+        for _ in range(3):
+            target.ask("run")
+    run, _ = record(("-p", target.pid, "-F", 999, "--alloc=exact"), during)
+    return target, run
+
+
+@fact
+def every_promised_file_is_written_and_nothing_else():
+    _, run = full()
+    equal(sorted(FILES - set(os.listdir(run.out))), [], "files missing")
+    equal([f for f in os.listdir(run.out) if f.startswith(".") or f.endswith("~")], [],
+          "temporary files")
+
+
+@fact
+def directory_and_files_are_private():
+    _, run = full()
+    equal(oct(stat.S_IMODE(os.stat(run.out).st_mode)), "0o700", "mode of the directory")
+
+
+@fact
+def folded_text_sums_to_the_profile():
+    _, run = full()
+    for source, (value_type, unit) in SHOWN.items():
+        folded = run.folded(source)
+        want = run.profile(source).sum(value_type) / unit
+        # Exact where the units are the same; each line of µs is cut or rounded once.
+        near(sum(folded.values()), want, len(folded) if unit > 1 else 0, f"sum of {source}.folded")
+        check(all(k.split(";")[0] == "alloc_truth" for k in folded),
+              f"{source}.folded: a root that is not the process name")
+
+
+@fact
+def pictures_are_well_formed_and_self_contained():
+    _, run = full()
+    for source in SHOWN:
+        path = run.path(f"{source}.svg")
+        root = ET.parse(path).getroot()
+        check(root.tag.endswith("svg"), f"{source}.svg: root element {root.tag}")
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        links = re.findall(r"""(?:src|href)\s*=\s*["'](?!#)([^"']+)""", text)
+        equal([x for x in links if not x.startswith("data:")], [], f"{source}.svg: outside links")
+
+
+@fact
+def profiles_name_the_main_binary_first_with_its_build_id():
+    target, run = full()
+    program = os.path.realpath(os.path.join(TARGETS, "alloc_truth"))
+    note = subprocess.run(["readelf", "-n", program], capture_output=True, check=False).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", note.decode()).group(1)
+    for source in SOURCES:
+        first = run.profile(source).mappings[1]
+        equal((first.path, first.build_id), (program, build_id), f"{source}: first mapping")
+
+
+@fact
+def summary_text_is_printed_and_kept():
+    target = Target("cpu_split", 300)
+    run = Run("-p", target.pid, "-F", 999, quiet_json=False)
+    run.ready()
+    target.ask("go")
+    run.stop()
+    run.must()
+    with open(run.path("summary.txt"), encoding="utf-8") as f:
+        kept = f.read()
+    printed = run.stdout.decode()
+    for text in (kept, printed):
+        check("hot_70" in text, "the hot function is not in the summary")
+        check(run.out in text or "oncpu.svg" in text, "the summary does not say where files are")
+
+
+@fact
+def default_directory_name_has_comm_pid_and_time():
+    target = Target("cpu_split", 100)
+    where = scratch("cwd")
+    os.mkdir(where)
+    got = subprocess.run([MEMSCOPE, "-p", str(target.pid), "-d", "0.5", "-q"], cwd=where,
+                         stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    equal(got.returncode, 0, "exit status")
+    names = os.listdir(where)
+    check(len(names) == 1 and re.fullmatch(rf"memscope-cpu_split-{target.pid}-\d{{8}}-\d{{6}}",
+                                           names[0]), f"directories: {names}")
+
+
+@fact
+def only_the_sources_asked_for_are_written():
+    target = Target("cpu_split", 200)
+    run, _ = record(("-p", target.pid, "--only", "oncpu"), lambda: target.ask("go"))
+    written = set(os.listdir(run.out))
+    check({"oncpu.pb.gz", "oncpu.svg"} <= written, f"files: {sorted(written)}")
+    equal([f for f in written if f.startswith(("offcpu", "alloc", "heap"))], [], "other sources")
+
+
+@fact
+def flame_draws_from_a_profile_and_from_folded_text():
+    _, run = full()
+    for name in ("oncpu.pb.gz", "oncpu.folded"):
+        svg = scratch("flame") + ".svg"
+        got = subprocess.run([MEMSCOPE, "flame", run.path(name), "-o", svg], capture_output=True,
+                             stdin=subprocess.DEVNULL, timeout=30, check=False)
+        if equal(got.returncode, 0, f"exit status of flame {name}: {got.stderr.decode()}"):
+            text = open(svg, encoding="utf-8").read()
+            ET.fromstring(text)
+            check("do_malloc" in text, f"flame {name}: no do_malloc")
+
+
+@fact
+def hostile_process_name_breaks_no_output():
+    target = Target("cpu_split", 300)
+    name = '<&>";\n%s'
+    with open(f"/proc/{target.pid}/comm", "w", encoding="ascii") as f:
+        f.write(name)
+    run, _ = record(("-p", target.pid, "-F", 999, "--only", "oncpu"), lambda: target.ask("go"))
+    ET.parse(run.path("oncpu.svg"))
+    folded = run.folded("oncpu")
+    p = run.profile("oncpu")
+    equal(sum(folded.values()), p.sum("samples/count"), "sum of oncpu.folded")
+    for stack in folded:
+        check(stack.count(";") < 64 and "\n" not in stack, f"stack broken: {stack!r}")
+    run.summary()
+
+
+@fact
+def delay_leaves_out_what_came_before():
+    target = Target("cpu_split", 300)
+    run = Run("-p", target.pid, "-F", 999, "--only", "oncpu", "--delay", 1.5, "-d", 0.5)
+    target.ask("go")  # over before the delay is
+    run.finish()
+    run.must()
+    equal(run.profile("oncpu").sum("samples/count", "burn"), 0, "samples from before the delay")
+
+
+@fact
+def doctor_reports_what_works_here():
+    got = subprocess.run([MEMSCOPE, "doctor"], capture_output=True, timeout=30, check=False,
+                         stdin=subprocess.DEVNULL)
+    text = got.stdout.decode()
+    check(got.returncode in (0, 3), f"exit status {got.returncode}: {got.stderr.decode()}")
+    for word in ("BTF", "perf", "uprobe"):
+        check(word.lower() in text.lower(), f"doctor says nothing of {word}")
+
+
+main()
