@@ -253,12 +253,11 @@ demo: deps-demo ## packages, build, profile redis-server under load (as root)
 format: ## apply .clang-format to every source file
 	$(Q)git ls-files 'user/*.[ch]' 'bpf/*.[ch]' 'tests/*.[ch]' | xargs clang-format -i
 
-.PHONY: bpf-arches
-bpf-arches: $(BPF_OBJ) ## compile the BPF programs for both architectures
-	$(Q)for a in x86_64 aarch64; do \
-		$(MAKE) --no-print-directory BUILD=$(BUILD)/arch-$$a ARCH=$$a bpf-objects || exit 1; done
-.PHONY: bpf-objects
+.PHONY: bpf-objects vmlinux
 bpf-objects: $(BPF_OBJ)
+
+vmlinux: ## refresh vmlinux/ARCH/vmlinux.h, from this kernel or KERNEL=IMAGE of another
+	$(Q)vmlinux/refresh $(VMARCH) $(KERNEL)
 
 .PHONY: clean help
 clean: ## remove everything that was built
