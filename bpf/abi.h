@@ -1,0 +1,225 @@
+/*
+ * Everything that crosses the line between the kernel programs and user space: structs, enums
+ * and limits, each written once, asserted below, compiled in both worlds.
+ *
+ *   perf event ──┐                     ┌─ totals  (added up in the kernel, drained by a flip)
+ *   sched_switch ├─► stack_capture() ──┼─ threads (times of each thread)
+ *   uprobes ─────┘         │           └─ blocks  (live allocations)
+ *                          └─► events ring: each stack once, as struct ms_stack_rec
+ *
+ * Fixed-width types and explicit padding only: keys are compared byte by byte.
+ */
+#ifndef MEMSCOPE_ABI_H
+#define MEMSCOPE_ABI_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define MS_MAX_FRAMES 2048 /* of one stack record, user or kernel */
+#define MS_COMM_LEN   16
+
+/*
+ * A frame is a tagged word. The top four bits say what the rest means:
+ *   0x0  raw user address, in the address-space generation of the total's key
+ *   0x1  module:20 offset:40, for walkers that resolve as they go
+ *   0xf  kernel address, as it is
+ * Frames are stored leaf first; all but the first are return addresses.
+ */
+#define MS_FRAME_TAG_SHIFT    60
+#define MS_FRAME_RAW          0x0ULL
+#define MS_FRAME_MODULE       0x1ULL
+#define MS_FRAME_KERNEL       0xfULL
+#define MS_FRAME_MODULE_SHIFT 40
+#define MS_FRAME_OFFSET_MASK  ((1ULL << MS_FRAME_MODULE_SHIFT) - 1)
+
+enum ms_source {
+	MS_ONCPU,
+	MS_OFFCPU,
+	MS_ALLOC,
+	MS_N_SOURCES,
+};
+
+/* What a total of a source means. On-CPU has only MS_STATE_NONE. */
+enum ms_state {
+	MS_STATE_NONE,
+	MS_BLOCKED,   /* off-CPU: waited for something               */
+	MS_RUNNABLE,  /* off-CPU: could run, had no CPU              */
+	MS_ALLOCATED, /* alloc: calls and bytes                      */
+	MS_FREED,     /* alloc: blocks that this stack had allocated */
+	MS_UNTRACKED, /* alloc: of MS_ALLOCATED, not in the full live table */
+};
+
+/* How a stack ended; counted per source. */
+enum ms_verdict {
+	MS_COMPLETE,   /* the outermost frame was proven                   */
+	MS_TRUNCATED,  /* deeper than the walker goes                      */
+	MS_NO_TABLE,   /* no unwind rows for a module yet                  */
+	MS_UNREADABLE, /* stack memory could not be read                   */
+	MS_GUESSED,    /* followed frame pointers that nothing vouches for */
+	MS_LOST,       /* no frame at all, or the record did not get out   */
+	MS_N_VERDICTS,
+};
+
+/* 128-bit seeded hash of a stack's frames. All zero: no stack. */
+struct ms_hash {
+	__u64 lo, hi;
+};
+
+/* An image of a process: one tgid between one fork or exec and the next. */
+struct ms_proc {
+	__u64 start_ns; /* group leader's start_time, CLOCK_MONOTONIC       */
+	__u32 tgid;
+	__u32 exec_id;  /* low half of task->self_exec_id: +1 at every exec */
+};
+
+struct ms_total_key {
+	struct ms_proc proc;
+	struct ms_hash user, kernel;
+	__u32 tid;
+	__u32 as_gen; /* address-space generation of raw user frames */
+	__u8 source;  /* enum ms_source */
+	__u8 state;   /* enum ms_state  */
+	__u16 pad;
+	__u32 bucket; /* time bucket: (now - start) / cfg_bucket_ns; 0 when off */
+};
+
+/* Weights are applied to each event before it is added. */
+struct ms_total {
+	__u64 count;     /* samples, waits, calls                         */
+	__u64 value;     /* ns of CPU, ns waited, bytes                   */
+	__u64 cgroup_id; /* when it was first added; v2 directory's inode */
+	__u64 peak;      /* room for: live at the process's highest point */
+};
+
+/* Records of the events ring begin with their kind. */
+enum ms_event_kind {
+	MS_EV_STACK = 1,
+};
+
+/* A stack, sent when its hash is first seen. Variable length: n_frames words follow the struct. */
+struct ms_stack_rec {
+	__u32 kind; /* MS_EV_STACK */
+	__u16 n_frames;
+	__u8 verdict; /* enum ms_verdict */
+	__u8 is_kernel;
+	struct ms_hash hash;
+	__u64 time_ns; /* CLOCK_MONOTONIC, when it was first seen */
+};
+
+/* One live allocation. */
+struct ms_block_key {
+	struct ms_proc proc;
+	__u64 addr;
+};
+
+struct ms_block {
+	__u64 size; /* bytes asked for */
+	__u64 born_ns;
+	struct ms_hash user;
+	__u32 tid;
+	__u32 as_gen;
+};
+
+/*
+ * One thread, as the scheduler sees it. Kept from its first event to its exit, so that a switch
+ * costs look-ups and no insertion. Finished intervals are added to the three sums; the present
+ * one began at since_ns.
+ */
+enum ms_run_state {
+	MS_RUN_ON_CPU,
+	MS_RUN_BLOCKED,
+	MS_RUN_RUNNABLE,
+	MS_RUN_GONE, /* exited; kept for its sums until the next drain */
+};
+
+struct ms_thread {
+	struct ms_proc proc;
+	struct ms_hash user, kernel; /* where it left the CPU */
+	__u64 first_ns;              /* when it was first known: its birth, or our attach    */
+	__u64 since_ns;              /* when the present state began                         */
+	__u64 wake_ns;               /* woken while blocked, not on a CPU yet; 0: not woken  */
+	__u64 oncpu_ns, blocked_ns, runnable_ns;
+	__u64 switches;              /* times it left the CPU */
+	__u32 as_gen;
+	__u8 state; /* enum ms_run_state */
+	__u8 pad[3];
+};
+
+/* Why a process is watched. */
+#define MS_TARGET_ASKED  (1u << 0) /* named by the user, or launched                            */
+#define MS_TARGET_FORKED (1u << 1) /* forked by a target during the run: its blocks are inherited */
+
+struct ms_target {
+	__u32 flags;
+	__u32 as_gen;  /* written by user space when an address changed hands */
+	__u64 fork_ns; /* MS_TARGET_FORKED: when                              */
+	__u32 exec_id; /* MS_TARGET_FORKED: its image then; another one inherited nothing */
+	__u32 pad;
+};
+
+/* What the task iterator writes for each watched thread, when a run begins. */
+struct ms_task {
+	struct ms_proc proc;
+	__u32 tid;
+	__u32 pad;
+};
+
+/* Argument shapes of allocator functions: one program pair each (alloc.bpf.c, allocators.c). */
+enum ms_shape {
+	MS_SHAPE_SIZE,       /* (size) → ptr                */
+	MS_SHAPE_COUNT_SIZE, /* (n, size) → ptr             */
+	MS_SHAPE_ALIGN_SIZE, /* (align, size) → ptr         */
+	MS_SHAPE_OUT_PTR,    /* (&ptr, align, size) → errno */
+	MS_SHAPE_REALLOC,    /* (ptr, size) → ptr           */
+	MS_SHAPE_REALLOC_N,  /* (ptr, n, size) → ptr        */
+	MS_SHAPE_FREE,       /* (ptr)                       */
+	MS_N_SHAPES,
+};
+
+/* Counters, one row each in stats.def. */
+enum ms_stat {
+#define STAT(id, name, loss, help) id,
+#include "stats.def"
+#undef STAT
+	MS_N_STATS,
+};
+
+/*
+ * One round of the stack hash: two lanes of multiply and rotate (the constants are large odd numbers;
+ * mixing is finished by ms_hash_end). User space repeats it over every record it receives, so a record torn by a
+ * preempted walk is thrown away, never shown.
+ */
+static inline __attribute__((always_inline)) void ms_hash_step(struct ms_hash *h, __u64 word)
+{
+	__u64 a = (h->lo ^ word) * 0x9e3779b185ebca87ULL;
+	__u64 b = (h->hi + word) * 0xc2b2ae3d27d4eb4fULL;
+
+	h->lo = (a << 31 | a >> 33) + h->hi;
+	h->hi = (b << 29 | b >> 35) ^ h->lo;
+}
+
+static inline __attribute__((always_inline)) void ms_hash_end(struct ms_hash *h)
+{
+	h->lo ^= h->lo >> 29;
+	h->lo *= 0x165667b19e3779f9ULL;
+	h->hi ^= h->hi >> 32;
+	h->hi *= 0x85ebca77c2b2ae63ULL;
+	h->lo ^= h->hi >> 31;
+	h->hi ^= h->lo >> 29;
+	h->lo |= 1; /* never the empty hash */
+}
+
+#define MS_ASSERT(what) _Static_assert(what, #what)
+MS_ASSERT(sizeof(struct ms_hash) == 16);
+MS_ASSERT(sizeof(struct ms_proc) == 16);
+MS_ASSERT(sizeof(struct ms_total_key) == 64);
+MS_ASSERT(sizeof(struct ms_total) == 32);
+MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
+MS_ASSERT(sizeof(struct ms_block_key) == 24);
+MS_ASSERT(sizeof(struct ms_block) == 40);
+MS_ASSERT(sizeof(struct ms_thread) == 112);
+MS_ASSERT(sizeof(struct ms_target) == 24);
+MS_ASSERT(sizeof(struct ms_task) == 24);
+
+#endif

@@ -1,0 +1,378 @@
+/*
+ * Source: allocations and frees, by uprobes on the functions of an allocator; one program pair per argument shape (abi.h).
+ *
+ *   entry   remember what was asked, and the stack: at the return it is already damaged
+ *           (the return probe has put its trampoline on it)
+ *   return  the block exists: add to the totals and to the table of live blocks
+ *
+ * Order keeps one address right when several threads use it in turn: a block leaves the table at
+ * the entry of free and realloc, before the allocator can hand its address out again, and enters
+ * it at the return of the allocation, before the caller can give the pointer away. A realloc that
+ * fails puts its block back.
+ *
+ * Calls inside calls (calloc → malloc, reallocarray → realloc) are told by the stack pointer: a
+ * call deeper than the one in flight is part of it; one at the same depth is a tail call and takes
+ * its place; one above it shows that the other's return was never seen.
+ *
+ * Never on `operator new` and its kin: a return probe on a function that throws kills the target.
+ * They are counted by the malloc they call.
+ */
+#include "common.bpf.h"
+#include "emit.bpf.h"
+#include "stack.bpf.h"
+
+DEFINE_SCRATCH(alloc_scratch);
+
+/* Where the stack pointer stands after a return, seen from the entry. */
+#if defined(__TARGET_ARCH_x86)
+#define RETURN_SP_DELTA 8 /* ret has popped the return address */
+#else
+#define RETURN_SP_DELTA 0
+#endif
+
+/* The allocator call a thread is in. sp 0: none. */
+struct inflight {
+	__u64 sp;
+	__u64 size;
+	__u64 arg; /* realloc: the old address; MS_SHAPE_OUT_PTR: where the pointer will be */
+	struct ms_hash user;
+	struct ms_block old; /* realloc: the block taken out of the table … */
+	__u32 has_old;       /* … if there was one */
+	__u32 shape;
+	__u32 as_gen;
+	__u32 pad;
+};
+
+/* Per thread: the call in flight. Written here, removed by on_exit below; full:
+ * STAT_INFLIGHT_FULL. An entry stays for the next call, so that a call costs no insertion. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct inflight);
+} inflight SEC(".maps");
+
+/* The watched thread this probe fired in. */
+struct caller {
+	struct ms_proc proc;
+	struct ms_target *target;
+	__u32 tgid, tid;
+};
+
+static __always_inline bool caller_get(struct caller *c, bool any_thread)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	c->tgid = id >> 32;
+	c->tid = (__u32)id;
+	if (!target_wants(c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target)) {
+		stat_inc(STAT_PROBE_OTHER);
+		return false;
+	}
+	stat_inc(STAT_PROBE_HITS);
+	task_proc(task, &c->proc);
+	return true;
+}
+
+static __always_inline void total_add(const struct ms_proc *proc, const struct ms_block *block,
+				      enum ms_state state)
+{
+	struct ms_total_key key = {
+		.source = MS_ALLOC,
+		.state = state,
+		.tid = block->tid,
+		.as_gen = block->as_gen,
+		.bucket = emit_bucket(bpf_ktime_get_ns()),
+	};
+
+	key.proc = *proc;
+	key.user = block->user;
+	emit_add(&key, 1, block->size);
+}
+
+/* Takes the block at `addr` out of the table; false: it was not there. */
+static __always_inline bool block_take(const struct ms_proc *proc, __u64 addr,
+				       struct ms_block *ret_block)
+{
+	struct ms_block_key key = { .addr = addr };
+	struct ms_block *block;
+
+	key.proc = *proc;
+	block = bpf_map_lookup_elem(&blocks, &key);
+	if (!block)
+		return false;
+	*ret_block = *block;
+	return !bpf_map_delete_elem(&blocks, &key);
+}
+
+static __always_inline void block_freed(const struct ms_proc *proc, const struct ms_block *block)
+{
+	stat_inc(STAT_FREE_CALLS);
+	stat_add(STAT_FREE_BYTES, block->size);
+	total_add(proc, block, MS_FREED);
+}
+
+/* A free of a block that is not in the table: whose was it? */
+static __always_inline void block_missing(const struct caller *c)
+{
+	if (c->target && (c->target->flags & MS_TARGET_FORKED) &&
+	    c->target->exec_id == c->proc.exec_id)
+		stat_inc(STAT_FREE_INHERITED);
+	else
+		stat_inc(STAT_FREE_UNKNOWN);
+}
+
+static __always_inline void block_add(const struct ms_proc *proc, __u64 addr,
+				      const struct ms_block *block)
+{
+	struct ms_block_key key = { .addr = addr };
+	struct ms_block old;
+
+	key.proc = *proc;
+	if (!bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST))
+		return;
+	if (block_take(proc, addr, &old)) {
+		stat_inc(STAT_ALLOC_REUSED);
+		total_add(proc, &old, MS_FREED);
+		if (!bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST))
+			return;
+	}
+	stat_inc(STAT_BLOCKS_FULL);
+	stat_add(STAT_BLOCKS_FULL_BYTES, block->size);
+	total_add(proc, block, MS_UNTRACKED);
+}
+
+/* The call that `in` describes will not return to us: what it took out of the table goes back. */
+static __always_inline void inflight_abandon(const struct ms_proc *proc, struct inflight *in)
+{
+	struct ms_block_key key = { .addr = in->arg };
+
+	stat_inc(STAT_ALLOC_MISSED);
+	if (!in->has_old)
+		return;
+	key.proc = *proc;
+	bpf_map_update_elem(&blocks, &key, &in->old, BPF_NOEXIST);
+	in->has_old = 0;
+}
+
+/* Is this call part of the one in flight? */
+static __always_inline bool is_nested(const struct inflight *in, __u64 sp)
+{
+	return in && in->sp && sp < in->sp;
+}
+
+static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 size,
+				       __u64 arg)
+{
+	__u64 sp = PT_REGS_SP(ctx);
+	struct inflight *in, fresh = {};
+	struct caller c;
+
+	if (!caller_get(&c, false))
+		return 0;
+	in = bpf_map_lookup_elem(&inflight, &c.tid);
+	if (is_nested(in, sp)) {
+		stat_inc(STAT_ALLOC_NESTED);
+		return 0;
+	}
+	if (!in) {
+		if (bpf_map_update_elem(&inflight, &c.tid, &fresh, BPF_ANY)) {
+			stat_inc(STAT_INFLIGHT_FULL);
+			return 0;
+		}
+		in = bpf_map_lookup_elem(&inflight, &c.tid);
+		if (!in)
+			return 0;
+	}
+	if (in->sp == sp && in->arg == arg && in->has_old) {
+		/* reallocarray's jump to realloc: the block is in hand already. */
+		stat_inc(STAT_ALLOC_NESTED);
+		in->size = size;
+		in->shape = shape;
+		return 0;
+	}
+	if (in->sp && (in->sp != sp || in->has_old))
+		inflight_abandon(&c.proc, in);
+	in->sp = sp;
+	in->size = size;
+	in->arg = arg;
+	in->shape = shape;
+	in->as_gen = target_as_gen(c.target);
+	in->has_old = 0;
+	if ((shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N) && arg)
+		in->has_old = block_take(&c.proc, arg, &in->old);
+	stack_capture(ctx, &alloc_scratch, MS_ALLOC, false, 0, &in->user);
+	return 0;
+}
+
+static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape)
+{
+	__u64 sp = PT_REGS_SP(ctx), ret = PT_REGS_RC(ctx), addr = ret;
+	bool is_realloc = shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N;
+	struct ms_block block = {};
+	struct inflight *in;
+	struct caller c;
+
+	if (!caller_get(&c, false))
+		return 0;
+	in = bpf_map_lookup_elem(&inflight, &c.tid);
+	if (!in || !in->sp || sp < in->sp + RETURN_SP_DELTA)
+		return 0; /* began before us, a tail call's second return, or nested */
+	if (sp != in->sp + RETURN_SP_DELTA) {
+		inflight_abandon(&c.proc, in);
+		in->sp = 0;
+		return 0;
+	}
+	in->sp = 0;
+	if (shape == MS_SHAPE_OUT_PTR) {
+		addr = 0;
+		if (!ret)
+			bpf_probe_read_user(&addr, sizeof(addr), (void *)in->arg);
+	}
+	if (!addr && !(is_realloc && in->arg && !in->size)) {
+		stat_inc(STAT_ALLOC_FAILED);
+		if (in->has_old) {
+			struct ms_block_key key = { .addr = in->arg };
+
+			key.proc = c.proc;
+			bpf_map_update_elem(&blocks, &key, &in->old, BPF_NOEXIST);
+			in->has_old = 0;
+		}
+		return 0;
+	}
+	if (is_realloc && in->arg) {
+		if (in->has_old)
+			block_freed(&c.proc, &in->old);
+		else
+			block_missing(&c);
+		in->has_old = 0;
+	}
+	if (!addr)
+		return 0; /* realloc(p, 0) */
+	block.size = in->size;
+	block.born_ns = bpf_ktime_get_ns();
+	block.user = in->user;
+	block.tid = c.tid;
+	block.as_gen = in->as_gen;
+	stat_inc(STAT_ALLOC_CALLS);
+	stat_add(STAT_ALLOC_BYTES, block.size);
+	total_add(&c.proc, &block, MS_ALLOCATED);
+	block_add(&c.proc, addr, &block);
+	return 0;
+}
+
+SEC("uprobe")
+int BPF_KPROBE(enter_size, __u64 size)
+{
+	return alloc_enter(ctx, MS_SHAPE_SIZE, size, 0);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(enter_count, __u64 n, __u64 size)
+{
+	return alloc_enter(ctx, MS_SHAPE_COUNT_SIZE, n * size, 0);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(enter_align, __u64 align, __u64 size)
+{
+	return alloc_enter(ctx, MS_SHAPE_ALIGN_SIZE, size, 0);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(enter_outptr, __u64 out, __u64 align, __u64 size)
+{
+	return alloc_enter(ctx, MS_SHAPE_OUT_PTR, size, out);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(enter_realloc, __u64 addr, __u64 size)
+{
+	return alloc_enter(ctx, MS_SHAPE_REALLOC, size, addr);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(enter_realloc_n, __u64 addr, __u64 n, __u64 size)
+{
+	return alloc_enter(ctx, MS_SHAPE_REALLOC_N, n * size, addr);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(enter_free, __u64 addr)
+{
+	struct ms_block block;
+	struct inflight *in;
+	struct caller c;
+
+	if (!caller_get(&c, true))
+		return 0;
+	if (!addr) {
+		stat_inc(STAT_FREE_NULL);
+		return 0;
+	}
+	in = bpf_map_lookup_elem(&inflight, &c.tid);
+	if (is_nested(in, PT_REGS_SP(ctx))) {
+		stat_inc(STAT_ALLOC_NESTED);
+		return 0;
+	}
+	if (block_take(&c.proc, addr, &block))
+		block_freed(&c.proc, &block);
+	else
+		block_missing(&c);
+	return 0;
+}
+
+/* The return is the same for all shapes that return the pointer. */
+SEC("uretprobe")
+int BPF_KRETPROBE(return_ptr)
+{
+	return alloc_return(ctx, MS_SHAPE_SIZE);
+}
+
+SEC("uretprobe")
+int BPF_KRETPROBE(return_outptr)
+{
+	return alloc_return(ctx, MS_SHAPE_OUT_PTR);
+}
+
+SEC("uretprobe")
+int BPF_KRETPROBE(return_realloc)
+{
+	return alloc_return(ctx, MS_SHAPE_REALLOC);
+}
+
+/* The slice that measures the call rate, before anything dearer is attached. */
+SEC("uprobe")
+int BPF_KPROBE(count_call)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct ms_target *target;
+
+	if (target_wants(id >> 32, (__u32)id, &target))
+		stat_inc(STAT_RATE_CALLS);
+	return 0;
+}
+
+static __always_inline void on_exit(struct task_struct *task)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+
+	bpf_map_delete_elem(&inflight, &tid);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit_btf, struct task_struct *task)
+{
+	on_exit(task);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int on_exit_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	on_exit((void *)ctx->args[0]);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

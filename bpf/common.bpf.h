@@ -1,0 +1,74 @@
+/*
+ * What every program needs: counters, who is watched, and shims for renamed kernel fields.
+ */
+#ifndef MEMSCOPE_COMMON_BPF_H
+#define MEMSCOPE_COMMON_BPF_H
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "abi.h"
+#include "config.bpf.h"
+#include "maps.bpf.h"
+
+#ifndef EBUSY
+#define EBUSY 16
+#endif
+
+static __always_inline void stat_add(enum ms_stat id, __u64 n)
+{
+	__u32 key = id;
+	__u64 *slot = bpf_map_lookup_elem(&stats, &key);
+
+	if (slot)
+		*slot += n; /* per CPU; a perf interrupt here may cost one count, never a wild value */
+}
+
+static __always_inline void stat_inc(enum ms_stat id)
+{
+	stat_add(id, 1);
+}
+
+/* task_struct.state became __state in kernel commit 2f064a59a11f (5.14). */
+struct task_struct___old {
+	volatile long state;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u32 task_state(const struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return (__u32)BPF_CORE_READ((const struct task_struct___old *)task, state);
+}
+
+static __always_inline void task_proc(const struct task_struct *task, struct ms_proc *proc)
+{
+	proc->tgid = BPF_CORE_READ(task, tgid);
+	proc->exec_id = (__u32)BPF_CORE_READ(task, self_exec_id);
+	proc->start_ns = BPF_CORE_READ(task, group_leader, start_time);
+}
+
+/*
+ * Is thread `tid` of process `tgid` watched? Cheapest tests first: in a run of one process every other one
+ * costs a single look-up. *ret_target may be NULL under -a: nothing is known of the process, its
+ * generation is 0.
+ */
+static __always_inline bool target_wants(__u32 tgid, __u32 tid, struct ms_target **ret_target)
+{
+	if (!gate_open || !tid || (cfg_tid && tid != cfg_tid) || (cfg_all && tgid == cfg_self)) {
+		*ret_target = NULL;
+		return false;
+	}
+	*ret_target = bpf_map_lookup_elem(&targets, &tgid);
+	return cfg_all || *ret_target;
+}
+
+static __always_inline __u32 target_as_gen(const struct ms_target *target)
+{
+	return target ? target->as_gen : 0;
+}
+
+#endif

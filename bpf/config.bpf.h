@@ -1,0 +1,39 @@
+/*
+ * Load-time knobs. User space sets them before load; the verifier then removes what is off.
+ */
+#ifndef MEMSCOPE_CONFIG_BPF_H
+#define MEMSCOPE_CONFIG_BPF_H
+
+/* Watch every process (-a); 0: only those in `targets`. */
+const volatile __u8 cfg_all __weak = 0;
+/* Follow the children of targets. */
+const volatile __u8 cfg_children __weak = 1;
+/* Watch this thread only (-t); 0: all threads. */
+const volatile __u32 cfg_tid __weak = 0;
+/* memscope's own tgid: never watched by -a. */
+const volatile __u32 cfg_self __weak = 0;
+/* Stacks to keep: -U leaves out the kernel's, -K the user's. */
+const volatile __u8 cfg_user_stacks __weak = 1;
+const volatile __u8 cfg_kernel_stacks __weak = 1;
+/* What one on-CPU sample stands for, ns; 0: the event's own period (cpu-clock counts in ns). */
+const volatile __u64 cfg_sample_ns __weak = 0;
+/* Seed of the stack hash, random for each run: collisions cannot be prepared. */
+const volatile __u64 cfg_seed_lo __weak = 1;
+const volatile __u64 cfg_seed_hi __weak = 2;
+/* Length of a time bucket, ns; 0: one bucket. */
+const volatile __u64 cfg_bucket_ns __weak = 0;
+const volatile __u64 cfg_start_ns __weak = 0;
+/* The off-CPU source is on: the task iterator fills in `threads`. */
+const volatile __u8 cfg_threads __weak = 0;
+/* sched_switch has prev_state as its fourth argument (kernel commit fa2c3254d7cf, 5.18). */
+const volatile __u8 cfg_switch_has_state __weak = 0;
+/* Frames of our own at the leaf end of a kernel stack taken in sched_switch. */
+const volatile __u32 cfg_switch_skip __weak = 0;
+
+/*
+ * The gate: user space opens it when everything is attached and closes it before anything is
+ * detached, so that all sources see the same interval.
+ */
+volatile __u32 gate_open __weak = 0;
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Source: on-CPU. One perf event per CPU; each sample of a watched task adds what it stands for
+ * to the total of its stacks.
+ */
+#include "common.bpf.h"
+#include "emit.bpf.h"
+#include "stack.bpf.h"
+
+DEFINE_SCRATCH(cpu_scratch);
+
+SEC("perf_event")
+int on_cpu(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 id = bpf_get_current_pid_tgid();
+	struct ms_total_key key = { .source = MS_ONCPU };
+	struct ms_target *target;
+
+	if (!target_wants(id >> 32, (__u32)id, &target))
+		return 0;
+	key.as_gen = target_as_gen(target);
+	stat_inc(STAT_ONCPU_SAMPLES);
+	key.tid = (__u32)id;
+	key.bucket = emit_bucket(bpf_ktime_get_ns());
+	task_proc(task, &key.proc);
+	if (cfg_user_stacks)
+		stack_capture(ctx, &cpu_scratch, MS_ONCPU, false, 0, &key.user);
+	if (cfg_kernel_stacks)
+		stack_capture(ctx, &cpu_scratch, MS_ONCPU, true, 0, &key.kernel);
+	emit_add(&key, 1, cfg_sample_ns ?: ctx->sample_period);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

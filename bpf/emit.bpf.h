@@ -1,0 +1,38 @@
+/*
+ * The way out for numbers: add to an in-kernel total (maps.bpf.h: totals).
+ */
+#ifndef MEMSCOPE_EMIT_BPF_H
+#define MEMSCOPE_EMIT_BPF_H
+
+#include "common.bpf.h"
+
+static __always_inline __u32 emit_bucket(__u64 now_ns)
+{
+	return cfg_bucket_ns ? (__u32)((now_ns - cfg_start_ns) / cfg_bucket_ns) : 0;
+}
+
+/* Adds (count, value) to the total of `key`; a total that cannot be added is counted as lost. */
+static __always_inline void emit_add(const struct ms_total_key *key, __u64 count, __u64 value)
+{
+	__u32 zero = 0;
+	struct ms_total *total, fresh = {};
+	void *map = bpf_map_lookup_elem(&totals_live, &zero);
+	long err;
+
+	if (!map)
+		return;
+	total = bpf_map_lookup_elem(map, key);
+	if (!total) {
+		fresh.cgroup_id = bpf_get_current_cgroup_id();
+		err = bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
+		total = bpf_map_lookup_elem(map, key);
+		if (!total) {
+			stat_add(err == -EBUSY ? STAT_TOTAL_BUSY : STAT_TOTAL_FULL, count);
+			return;
+		}
+	}
+	__sync_fetch_and_add(&total->count, count);
+	__sync_fetch_and_add(&total->value, value);
+}
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * Every map: key, value, writer, reader, and what happens when it is full. Defined once here;
+ * the copies in the separate objects are folded into one when they are linked (__weak). Sizes
+ * marked "set at load" come from collect/bpf_session.c and the --mem budget.
+ */
+#ifndef MEMSCOPE_MAPS_BPF_H
+#define MEMSCOPE_MAPS_BPF_H
+
+/* Counters: one slot per row of stats.def and CPU. Written by all, read by collect/drain.c. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MS_N_STATS);
+	__type(key, __u32);
+	__type(value, __u64);
+} stats __weak SEC(".maps");
+
+/* Verdicts of stacks as they were used: [source * MS_N_VERDICTS + verdict]. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MS_N_SOURCES * MS_N_VERDICTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} verdicts __weak SEC(".maps");
+
+/* Watched processes, by tgid. Written by user space and by fork/exit in proc.bpf.c; full: the
+ * child is not followed, STAT_TARGETS_FULL. With -a only as_gen is used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct ms_target);
+} targets __weak SEC(".maps");
+
+/*
+ * Totals: two maps of one shape, of which the programs use the one in totals_live[0]. User space
+ * puts the other one there (the update returns after a grace period, when no program holds the old
+ * one any more), then reads and clears the old: no addition is lost. Full: the event is counted
+ * in STAT_TOTAL_FULL. Preallocated, as perf events demand; size set at load.
+ */
+struct totals_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct ms_total_key);
+	__type(value, struct ms_total);
+} totals_a __weak SEC(".maps"), totals_b __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct totals_map);
+} totals_live __weak SEC(".maps"); /* filled in at load: bpftool gen object does not carry initial values */
+
+/* Stacks that user space has been sent, by hash. An LRU is right here: a forgotten stack is only sent
+ * once more. Size set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, struct ms_hash);
+	__type(value, __u8);
+} seen __weak SEC(".maps");
+
+/* Stack records. Full: STAT_STACK_RING_FULL, and the stack is sent when it is next seen. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+} events __weak SEC(".maps");
+
+/* Threads of targets, by tid. Written by offcpu.bpf.c, read and thinned by drain.c. Not an LRU:
+ * it would forget the longest waits. Full: STAT_THREADS_FULL. Size set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct ms_thread);
+} threads __weak SEC(".maps");
+
+/* Live allocations. Written by alloc.bpf.c; full: STAT_BLOCKS_FULL, and the allocation counts as
+ * MS_UNTRACKED. Allocated as needed; bound set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 262144);
+	__type(key, struct ms_block_key);
+	__type(value, struct ms_block);
+} blocks __weak SEC(".maps");
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * Source: off-CPU. Each switch ends one interval of the thread that leaves and one of the thread
+ * that comes:
+ *
+ *   on a CPU ──(switch out, state ≠ RUNNING)──► blocked ──(wake-up)──► runnable ──(switch in)──► on a CPU
+ *        └─────(switch out, still RUNNING: preempted or yielded)──────► runnable ──┘
+ *
+ * Blocked time belongs to the stack where the thread left the CPU, and so does the runnable time after
+ * it: what it waited for was there, a CPU was not. "Still RUNNING" is read from the task's
+ * state, because the preempt flag alone misses most of it (two spinning threads on one CPU: all
+ * switches have state R and preempt false).
+ *
+ * Changes of one thread are serialised by the scheduler (its run queue's lock), so its entry needs no atomics.
+ */
+#include "common.bpf.h"
+#include "emit.bpf.h"
+#include "stack.bpf.h"
+
+#define TASK_RUNNING_STATE 0
+#define TASK_DEAD_STATE    0x80 /* linux/sched.h: TASK_DEAD */
+
+DEFINE_SCRATCH(switch_scratch);
+DEFINE_SCRATCH(list_scratch);
+
+static __always_inline void wait_emit(const struct ms_thread *t, __u32 tid, enum ms_state state,
+				      __u64 now_ns, __u64 ns)
+{
+	struct ms_total_key key = {
+		.source = MS_OFFCPU,
+		.state = state,
+		.tid = tid,
+		.as_gen = t->as_gen,
+		.bucket = emit_bucket(now_ns),
+	};
+
+	key.proc = t->proc;
+	key.user = t->user;
+	key.kernel = t->kernel;
+	emit_add(&key, 1, ns);
+}
+
+/* A thread we have not met: known from now on. An entry that is there already stays. */
+static __always_inline struct ms_thread *thread_add(__u32 tid, struct task_struct *task,
+						    __u64 now_ns, enum ms_run_state state)
+{
+	struct ms_thread fresh = { .first_ns = now_ns, .since_ns = now_ns, .state = state };
+
+	task_proc(task, &fresh.proc);
+	if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST) &&
+	    !bpf_map_lookup_elem(&threads, &tid)) {
+		stat_inc(STAT_THREADS_FULL);
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt,
+				       __u32 prev_state, __u64 now_ns)
+{
+	__u32 tid = BPF_CORE_READ(prev, pid);
+	struct ms_target *target;
+	struct ms_thread *t;
+
+	if (!target_wants(BPF_CORE_READ(prev, tgid), tid, &target))
+		return;
+	stat_inc(STAT_OFFCPU_SWITCHES);
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t) {
+		/* Not met before: since when it was on this CPU is not known. */
+		t = thread_add(tid, prev, now_ns, MS_RUN_ON_CPU);
+		if (!t)
+			return;
+	}
+	/* Whatever the entry says: it is on a CPU now, and we know of nothing since. */
+	t->oncpu_ns += now_ns - t->since_ns;
+	t->since_ns = now_ns;
+	t->wake_ns = 0;
+	t->switches++;
+	t->as_gen = target_as_gen(target);
+	task_proc(prev, &t->proc);
+	if (prev_state & TASK_DEAD_STATE) {
+		t->state = MS_RUN_GONE;
+		return;
+	}
+	t->state = preempt || prev_state == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
+	if (cfg_user_stacks)
+		stack_capture(ctx, &switch_scratch, MS_OFFCPU, false, 0, &t->user);
+	if (cfg_kernel_stacks)
+		stack_capture(ctx, &switch_scratch, MS_OFFCPU, true, cfg_switch_skip, &t->kernel);
+}
+
+static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
+{
+	__u32 tid = BPF_CORE_READ(next, pid);
+	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
+	__u64 runnable_from;
+
+	if (!gate_open || !t || t->state == MS_RUN_ON_CPU || t->state == MS_RUN_GONE)
+		return;
+	runnable_from = t->since_ns;
+	if (t->state == MS_RUN_BLOCKED) {
+		runnable_from = t->wake_ns ?: now_ns;
+		t->blocked_ns += runnable_from - t->since_ns;
+		wait_emit(t, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
+	}
+	if (now_ns > runnable_from) {
+		t->runnable_ns += now_ns - runnable_from;
+		wait_emit(t, tid, MS_RUNNABLE, now_ns, now_ns - runnable_from);
+	}
+	stat_inc(STAT_OFFCPU_WAITS);
+	t->state = MS_RUN_ON_CPU;
+	t->since_ns = now_ns;
+}
+
+static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct ms_target *target;
+
+	if (fresh) {
+		/* A new thread: runnable from its first moment, in nobody's stack. An entry under its
+		 * tid is of a thread that has gone. */
+		if (!target_wants(BPF_CORE_READ(task, tgid), tid, &target))
+			return;
+		if (t)
+			bpf_map_delete_elem(&threads, &tid);
+		thread_add(tid, task, now_ns, MS_RUN_RUNNABLE);
+	} else if (gate_open && t && t->state == MS_RUN_BLOCKED && !t->wake_ns) {
+		t->wake_ns = now_ns;
+	}
+}
+
+/* prev_state: the kernel's own argument where it has one (see config.bpf.h); reading the task again
+ * may already see it woken. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	switch_out(ctx, prev, preempt, cfg_switch_has_state ? (__u32)ctx[3] : task_state(prev),
+		   now_ns);
+	switch_in(next, now_ns);
+	return 0;
+}
+
+SEC("raw_tp/sched_switch")
+int on_switch_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *prev = (void *)ctx->args[1], *next = (void *)ctx->args[2];
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	switch_out(ctx, prev, ctx->args[0], cfg_switch_has_state ? (__u32)ctx->args[3] : task_state(prev),
+		   now_ns);
+	switch_in(next, now_ns);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup_btf, struct task_struct *task)
+{
+	on_wakeup(task, false);
+	return 0;
+}
+
+SEC("raw_tp/sched_wakeup")
+int on_wakeup_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	on_wakeup((void *)ctx->args[0], false);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new_btf, struct task_struct *task)
+{
+	on_wakeup(task, true);
+	return 0;
+}
+
+SEC("raw_tp/sched_wakeup_new")
+int on_wakeup_new_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	on_wakeup((void *)ctx->args[0], true);
+	return 0;
+}
+
+/*
+ * Threads that were there before us: met here, so that a wait which began before the run is counted from
+ * its beginning on, even if it never ends. A thread that had an event since attach is known
+ * already. The kernel stack of one that waits can be read from outside, its user stack cannot.
+ */
+SEC("iter/task")
+int list_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct ms_task out = {};
+	struct ms_target *target;
+	struct stack_scratch *s;
+	struct ms_thread *t;
+	__u32 zero = 0;
+	long len;
+
+	if (!task || !target_wants(task->tgid, task->pid, &target))
+		return 0;
+	task_proc(task, &out.proc);
+	out.tid = task->pid;
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	if (!cfg_threads || bpf_map_lookup_elem(&threads, &out.tid))
+		return 0;
+	t = thread_add(out.tid, task, bpf_ktime_get_ns(),
+		       task_state(task) == TASK_RUNNING_STATE ? MS_RUN_ON_CPU : MS_RUN_BLOCKED);
+	if (!t || t->state != MS_RUN_BLOCKED || !cfg_kernel_stacks)
+		return 0;
+	t->as_gen = target_as_gen(target);
+	s = bpf_map_lookup_elem(&list_scratch, &zero);
+	if (!s)
+		return 0;
+	s->owner = bpf_get_current_pid_tgid();
+	len = bpf_get_task_stack(task, s->frames, HASH_CHUNK * sizeof(__u64), 0);
+	stack_store(s, len, true, &t->kernel);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,38 @@
+/*
+ * Who is watched changes by itself: the children of a target join it.
+ */
+#include "common.bpf.h"
+
+static __always_inline void on_fork(struct task_struct *parent, struct task_struct *child)
+{
+	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
+	struct ms_target *target, fresh = { .flags = MS_TARGET_FORKED };
+
+	if (!cfg_children || tgid == parent_tgid)
+		return;
+	target = bpf_map_lookup_elem(&targets, &parent_tgid);
+	if (!target)
+		return;
+	/* The child has its parent's address space as it is now, so its generation too. */
+	fresh.as_gen = target->as_gen;
+	fresh.fork_ns = bpf_ktime_get_ns();
+	fresh.exec_id = (__u32)BPF_CORE_READ(child, self_exec_id);
+	if (bpf_map_update_elem(&targets, &tgid, &fresh, BPF_ANY))
+		stat_inc(STAT_TARGETS_FULL);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork_btf, struct task_struct *parent, struct task_struct *child)
+{
+	on_fork(parent, child);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int on_fork_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	on_fork((void *)ctx->args[0], (void *)ctx->args[1]);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
