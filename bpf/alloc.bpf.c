@@ -342,14 +342,13 @@ int BPF_KRETPROBE(return_realloc)
 	return alloc_return(ctx, MS_SHAPE_REALLOC);
 }
 
-/* The slice that measures the call rate, before anything dearer is attached. */
+/* The slice that measures the call rate, before anything dearer is attached and the gate opens. */
 SEC("uprobe")
 int BPF_KPROBE(count_call)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	struct ms_target *target;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
-	if (target_wants(id >> 32, (__u32)id, &target))
+	if (bpf_map_lookup_elem(&targets, &tgid))
 		stat_inc(STAT_RATE_CALLS);
 	return 0;
 }

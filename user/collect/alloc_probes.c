@@ -1,0 +1,373 @@
+#include "collect/alloc_probes.h"
+
+#include "collect/allocators.h"
+#include "collect/drain.h"
+#include "elf/elf_file.h"
+#include "elf/elf_syms.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_SITES  64  /* functions of one file */
+#define MAX_IMAGES 512
+
+/*
+ * What a hit costs on this machine's kind, ns; measured with empty programs on Linux 6.18 in a virtual
+ * machine: on an instruction that the kernel emulates, on one it must single-step, of a return
+ * probe, and of our programs with a shallow stack.
+ */
+#define HIT_EMULATED_NS 520.0
+#define HIT_STEPPED_NS  9300.0
+#define RETURN_NS       330.0
+#define ALLOC_PROG_NS   1600.0
+#define FREE_PROG_NS    500.0
+
+struct site {
+	uint64_t off; /* of the function in the file */
+	enum ms_shape shape;
+	bool emulated;
+};
+
+/* A file, looked into once. */
+struct probed_file {
+	module_id module;
+	int fd; /* open while there are sites */
+	uint32_t n_sites;
+	struct site sites[MAX_SITES];
+};
+
+/* Probes of one file in one process (pid -1: everywhere). */
+struct attachment {
+	pid_t pid;
+	uint32_t file;
+	uint32_t n_links;
+	struct bpf_link *links[2 * MAX_SITES];
+};
+
+struct alloc_probes {
+	struct session *session;
+	struct dict *dict;
+	struct proc_table *procs;
+	bool file_scope;
+	struct probed_file *files;
+	uint32_t n_files;
+	struct attachment **attached;
+	uint32_t n_attached;
+	struct alloc_probes_stats stats;
+};
+
+int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs, bool file_scope,
+		     struct alloc_probes **ret_probes, struct err *e)
+{
+	struct alloc_probes *ap = calloc(1, sizeof(*ap));
+
+	if (!ap)
+		return err_set(e, -ENOMEM, "out of memory");
+	ap->session = s;
+	ap->dict = d;
+	ap->procs = procs;
+	ap->file_scope = file_scope;
+	*ret_probes = ap;
+	return 0;
+}
+
+static void attachment_free(struct attachment *a)
+{
+	for (uint32_t i = 0; i < a->n_links; i++)
+		bpf_link__destroy(a->links[i]);
+	free(a);
+}
+
+void alloc_probes_free(struct alloc_probes *ap)
+{
+	if (!ap)
+		return;
+	for (uint32_t i = 0; i < ap->n_attached; i++)
+		attachment_free(ap->attached[i]);
+	free(ap->attached);
+	for (uint32_t i = 0; i < ap->n_files; i++)
+		if (ap->files[i].fd >= 0)
+			close(ap->files[i].fd);
+	free(ap->files);
+	free(ap);
+}
+
+/*
+ * Does the kernel emulate the instruction at `off`, so that a probe there costs one trap and no
+ * single step? True for push and for one-byte and multi-byte nops (arch/x86/kernel/uprobes.c);
+ * anything else is taken to be dear. arm64 simulates branches only, and none begins a function.
+ */
+static bool is_emulated(int fd, uint64_t off)
+{
+#if defined(__x86_64__)
+	uint8_t b[2];
+
+	if (pread(fd, b, sizeof(b), (off_t)off) != (ssize_t)sizeof(b))
+		return false;
+	if (b[0] == 0x41)
+		b[0] = b[1];
+	return (b[0] >= 0x50 && b[0] <= 0x57) || b[0] == 0x90;
+#else
+	(void)fd;
+	(void)off;
+	return false;
+#endif
+}
+
+static void add_site(struct probed_file *f, uint64_t off, enum ms_shape shape)
+{
+	for (uint32_t i = 0; i < f->n_sites; i++)
+		if (f->sites[i].off == off)
+			return; /* an alias */
+	if (f->n_sites < MAX_SITES)
+		f->sites[f->n_sites++] = (struct site){ off, shape, is_emulated(f->fd, off) };
+}
+
+/* Looks for allocator functions; a file that cannot be read has none. */
+static void find_sites(struct probed_file *f)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	const struct elf_segment *segs;
+	uint32_t n_segs;
+
+	if (elf_file_open(f->fd, "", &elf, NULL) < 0 || elf_syms_read(elf, &syms, NULL) < 0)
+		return;
+	segs = elf_file_segments(elf, &n_segs);
+	for (const struct allocator *a = allocators; a->symbol; a++) {
+		struct elf_sym found[8];
+		uint32_t n = a->via ? 0 : elf_syms_find_name(syms, a->symbol, found, 8);
+
+		for (uint32_t i = 0; i < n && i < 8; i++) {
+			uint64_t off;
+
+			if (elf_segments_vaddr_to_off(segs, n_segs, found[i].vaddr, &off))
+				add_site(f, off, a->shape);
+		}
+	}
+}
+
+/* The file of a module, looked into; NULL when out of memory. */
+static struct probed_file *file_get(struct alloc_probes *ap, module_id module, uint32_t *ret_ix)
+{
+	struct probed_file *more, *f;
+
+	for (uint32_t i = 0; i < ap->n_files; i++)
+		if (ap->files[i].module.ix == module.ix) {
+			*ret_ix = i;
+			return &ap->files[i];
+		}
+	more = realloc(ap->files, (ap->n_files + 1) * sizeof(*more));
+	if (!more)
+		return NULL;
+	ap->files = more;
+	f = &ap->files[ap->n_files];
+	memset(f, 0, sizeof(*f));
+	f->module = module;
+	f->fd = proc_table_open_module(ap->procs, module, NULL);
+	if (f->fd >= 0) {
+		find_sites(f);
+		if (!f->n_sites)
+			close(TAKE_FD(f->fd));
+		else
+			ap->stats.files++;
+	}
+	ap->stats.functions += f->n_sites;
+	*ret_ix = ap->n_files++;
+	return f;
+}
+
+static struct bpf_link *attach_one(struct probed_file *f, const struct site *site, pid_t pid, bool ret,
+				   struct bpf_program *prog)
+{
+	DECLARE_LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = ret);
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+	return bpf_program__attach_uprobe_opts(prog, pid, path, site->off, &opts);
+}
+
+static bool is_attached(const struct alloc_probes *ap, pid_t pid, uint32_t file)
+{
+	for (uint32_t i = 0; i < ap->n_attached; i++)
+		if (ap->attached[i]->pid == pid && ap->attached[i]->file == file)
+			return true;
+	return false;
+}
+
+static void site_failed(struct alloc_probes *ap, int code)
+{
+	ap->stats.failed++;
+	snprintf(ap->stats.failed_why, sizeof(ap->stats.failed_why), "%s",
+		 code == -EMFILE ? "too many open files: raise the limit (ulimit -n)" : strerror(-code));
+}
+
+/* All sites of `file` in `pid`, with `prog` alone on the allocating ones when it is given (to count). */
+static struct attachment *attach_file(struct alloc_probes *ap, uint32_t file, pid_t pid,
+				      struct bpf_program *count)
+{
+	struct attachment *a = calloc(1, sizeof(*a));
+	struct probed_file *f = &ap->files[file];
+
+	if (!a)
+		return NULL;
+	a->pid = pid;
+	a->file = file;
+	for (uint32_t i = 0; i < f->n_sites; i++) {
+		const struct site *site = &f->sites[i];
+		struct bpf_program *progs[2] = { session_return_prog(ap->session, site->shape),
+						 session_enter_prog(ap->session, site->shape) };
+
+		if (count) {
+			progs[0] = NULL;
+			progs[1] = site->shape == MS_SHAPE_FREE ? NULL : count;
+		}
+		for (int j = 0; j < 2; j++) {
+			struct bpf_link *link;
+
+			if (!progs[j])
+				continue;
+			link = attach_one(f, site, pid, j == 0, progs[j]);
+			if (link)
+				a->links[a->n_links++] = link;
+			else
+				site_failed(ap, -errno);
+		}
+	}
+	return a;
+}
+
+int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
+{
+	struct proc_image images[MAX_IMAGES];
+	struct proc *p = proc_table_live(ap->procs, pid);
+	uint32_t n = p ? proc_images(ap->procs, p, images, MAX_IMAGES) : 0;
+	pid_t scope = ap->file_scope ? -1 : pid;
+	int fresh = 0;
+
+	for (uint32_t i = 0; i < n && i < MAX_IMAGES; i++) {
+		struct attachment **more, *a;
+		struct probed_file *f;
+		uint32_t file;
+
+		if (dict_module_get(ap->dict, images[i].module)->kind != MODULE_ELF)
+			continue;
+		f = file_get(ap, images[i].module, &file);
+		if (!f)
+			return err_set(e, -ENOMEM, "out of memory");
+		if (!f->n_sites || is_attached(ap, scope, file))
+			continue;
+		more = realloc(ap->attached, (ap->n_attached + 1) * sizeof(*more));
+		a = more ? attach_file(ap, file, scope, NULL) : NULL;
+		if (more)
+			ap->attached = more;
+		if (!a)
+			return err_set(e, -ENOMEM, "out of memory");
+		ap->attached[ap->n_attached++] = a;
+		ap->stats.attached += a->n_links;
+		fresh += (int)f->n_sites;
+	}
+	return fresh;
+}
+
+void alloc_probes_drop(struct alloc_probes *ap, pid_t pid)
+{
+	for (uint32_t i = 0; i < ap->n_attached;) {
+		if (ap->attached[i]->pid != pid) {
+			i++;
+			continue;
+		}
+		attachment_free(ap->attached[i]);
+		ap->attached[i] = ap->attached[--ap->n_attached];
+	}
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t counted(const struct alloc_probes *ap)
+{
+	int n = libbpf_num_possible_cpus();
+	uint64_t slots[1024], sum = 0;
+	uint32_t key = STAT_RATE_CALLS;
+
+	if (n > 1024 || bpf_map_lookup_elem(session_map_fd(ap->session, SESSION_STATS), &key, slots) < 0)
+		return 0;
+	for (int i = 0; i < n; i++)
+		sum += slots[i];
+	return sum;
+}
+
+int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, uint32_t slice_ms,
+		      uint64_t enough, double *ret_per_s, uint64_t *ret_probed_ns, struct err *e)
+{
+	struct attachment *counting[64];
+	uint32_t n_counting = 0;
+	uint64_t from, calls, begin, end;
+
+	from = clock_ns();
+	for (uint32_t i = 0; i < n; i++) {
+		struct proc_image images[MAX_IMAGES];
+		struct proc *p = proc_table_live(ap->procs, pids[i]);
+		uint32_t n_images = p ? proc_images(ap->procs, p, images, MAX_IMAGES) : 0;
+
+		for (uint32_t j = 0; j < n_images && j < MAX_IMAGES && n_counting < 64; j++) {
+			uint32_t file;
+			struct probed_file *f;
+
+			if (dict_module_get(ap->dict, images[j].module)->kind != MODULE_ELF)
+				continue;
+			f = file_get(ap, images[j].module, &file);
+			if (!f)
+				return err_set(e, -ENOMEM, "out of memory");
+			if (!f->n_sites)
+				continue;
+			counting[n_counting] = attach_file(ap, file, pids[i], session_count_prog(ap->session));
+			if (counting[n_counting])
+				n_counting++;
+		}
+	}
+	begin = clock_ns();
+	calls = counted(ap);
+	do {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		end = clock_ns();
+	} while (end - begin < slice_ms * 1000000ULL && counted(ap) - calls < enough);
+	calls = counted(ap) - calls;
+	for (uint32_t i = 0; i < n_counting; i++)
+		attachment_free(counting[i]);
+	*ret_per_s = (double)calls * 1e9 / (double)(end - begin);
+	*ret_probed_ns = clock_ns() - from;
+	return 0;
+}
+
+double alloc_probes_pair_ns(const struct alloc_probes *ap)
+{
+	double alloc_ns = HIT_EMULATED_NS, free_ns = HIT_EMULATED_NS;
+
+	for (uint32_t i = 0; i < ap->n_files; i++)
+		for (uint32_t j = 0; j < ap->files[i].n_sites; j++) {
+			const struct site *site = &ap->files[i].sites[j];
+
+			if (site->emulated)
+				continue;
+			if (site->shape == MS_SHAPE_FREE)
+				free_ns = HIT_STEPPED_NS;
+			else if (site->shape == MS_SHAPE_SIZE)
+				alloc_ns = HIT_STEPPED_NS;
+		}
+	return alloc_ns + RETURN_NS + ALLOC_PROG_NS + free_ns + FREE_PROG_NS;
+}
+
+void alloc_probes_stats(const struct alloc_probes *ap, struct alloc_probes_stats *ret_stats)
+{
+	*ret_stats = ap->stats;
+}

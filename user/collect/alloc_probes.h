@@ -1,0 +1,54 @@
+/*
+ * Puts the allocation probes where a process's allocator is.
+ *
+ * Every executable file that a target maps is looked into once, for the functions of
+ * allocators.c; what is found is probed per process (perf_event uprobes with a pid: one address
+ * space), or with `file_scope` once for all processes that map the file, now and later: then a
+ * child is covered from its first call, and every other process on the host that maps the file traps
+ * too, and is filtered out in BPF.
+ *
+ * Files are named by an open descriptor of what is really mapped, so that a replaced or deleted
+ * library and one inside a container are found too. Return probes are put before entry probes,
+ * so a call that began in between is not half seen.
+ */
+#ifndef MEMSCOPE_COLLECT_ALLOC_PROBES_H
+#define MEMSCOPE_COLLECT_ALLOC_PROBES_H
+
+#include "collect/bpf_session.h"
+#include "proc/proc_table.h"
+
+struct alloc_probes;
+
+int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs, bool file_scope,
+		     struct alloc_probes **ret_probes, struct err *e);
+/* Detaches. The kernel waits for a grace period for each probe: this may take 100 ms. */
+void alloc_probes_free(struct alloc_probes *ap);
+DEFINE_CLEANUP(struct alloc_probes *, alloc_probes_freep, alloc_probes_free)
+
+/*
+ * Probes what `pid` maps and has not been probed in it. Cheap when there is nothing new. Returns how many functions
+ * were newly probed, or -errno with a sentence (some may have been).
+ */
+int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e);
+/* A process has ended: its probes go with it; ours are given back. */
+void alloc_probes_drop(struct alloc_probes *ap, pid_t pid);
+
+/*
+ * The call rate of `pids`, by counting probes on the allocating functions alone, for at most
+ * `slice_ms`; less when `enough` calls have been seen. Calls per second; -errno.
+ * *ret_probed_ns is how long the probes were in place, detaching included.
+ */
+int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, uint32_t slice_ms,
+		      uint64_t enough, double *ret_per_s, uint64_t *ret_probed_ns, struct err *e);
+
+/* What one allocation and its free will cost in the probes of the files found so far, ns. */
+double alloc_probes_pair_ns(const struct alloc_probes *ap);
+
+struct alloc_probes_stats {
+	uint32_t files, functions, attached;
+	uint32_t failed;             /* functions that could not be probed          */
+	char failed_why[160];
+};
+void alloc_probes_stats(const struct alloc_probes *ap, struct alloc_probes_stats *ret_stats);
+
+#endif

@@ -1,0 +1,524 @@
+#include "collect/bpf_session.h"
+
+#include "memscope.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#define N_TP_LINKS 6
+
+struct session {
+	struct session_opts opts;
+	struct memscope_bpf *skel;
+	struct bpf_link *links[N_TP_LINKS];
+	uint32_t n_links;
+	int *perf_fds;
+	struct bpf_link **perf_links;
+	uint32_t n_perf;
+	const char *event;
+	const char *why[MS_N_SOURCES];  /* a source that could not be attached */
+	char why_text[MS_N_SOURCES][256];
+	uint64_t start_ns;
+	struct ms_hash seed;
+};
+
+/* libbpf's own words: kept for the sentence of a failed load, never printed by themselves. */
+static char last_words[1024];
+
+static int keep_words(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	if (level == LIBBPF_WARN && !strstr(fmt, "RLIMIT_MEMLOCK"))
+		vsnprintf(last_words, sizeof(last_words), fmt, ap);
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * Does this kernel pass prev_state to sched_switch? Its type in BTF is a pointer to a function of
+ * (ctx, preempt, prev, next[, prev_state]).
+ */
+static bool switch_has_state(const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
+	return t && btf_is_func_proto(t) && btf_vlen(t) >= 5;
+}
+
+static bool has_btf_tracepoint(const struct btf *btf, const char *name)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "btf_trace_%s", name);
+	return btf__find_by_name_kind(btf, full, BTF_KIND_TYPEDEF) > 0;
+}
+
+/* One of a pair of programs: by BTF where the kernel can, else the raw tracepoint. */
+static void load_either(struct bpf_program *btf_prog, struct bpf_program *raw_prog, bool by_btf,
+			bool wanted)
+{
+	bpf_program__set_autoload(btf_prog, wanted && by_btf);
+	bpf_program__set_autoload(raw_prog, wanted && !by_btf);
+}
+
+static void choose_programs(struct session *s, const struct btf *btf)
+{
+	struct memscope_bpf *k = s->skel;
+	bool by_btf = has_btf_tracepoint(btf, "sched_switch");
+	bool alloc = s->opts.alloc, off = s->opts.offcpu;
+
+	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
+	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off);
+	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);
+	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf, s->opts.children);
+	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
+	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
+	for (int i = 0; i < MS_N_SHAPES; i++) {
+		bpf_program__set_autoload(session_enter_prog(s, (enum ms_shape)i), alloc);
+		if (session_return_prog(s, (enum ms_shape)i))
+			bpf_program__set_autoload(session_return_prog(s, (enum ms_shape)i), alloc);
+	}
+	bpf_program__set_autoload(k->progs.count_call, alloc);
+}
+
+/*
+ * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
+ * bucket and element for preallocated maps, about 64 for those allocated as needed).
+ */
+static void size_maps(struct session *s)
+{
+	struct memscope_bpf *k = s->skel;
+	uint64_t budget = (uint64_t)s->opts.mem_mb << 20;
+	uint32_t totals = (uint32_t)(budget / 8 / (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
+	uint32_t threads = s->opts.all ? 32768 : 8192;
+	uint64_t ring = 1 << 20;
+	uint32_t small = 1;
+
+	if (totals > 65536)
+		totals = 65536;
+	if (totals < 1024)
+		totals = 1024;
+	while (ring * 16 < budget && ring < (8 << 20))
+		ring *= 2;
+	bpf_map__set_max_entries(k->maps.totals_a, totals);
+	bpf_map__set_max_entries(k->maps.totals_b, totals);
+	bpf_map__set_max_entries(bpf_map__inner_map(k->maps.totals_live), totals);
+	bpf_map__set_max_entries(k->maps.seen, totals * 2);
+	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
+	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
+	bpf_map__set_max_entries(k->maps.inflight, s->opts.alloc ? threads : small);
+	bpf_map__set_max_entries(k->maps.blocks,
+				 s->opts.alloc ? (uint32_t)(budget / 2 / (sizeof(struct ms_block_key) +
+									  sizeof(struct ms_block) + 64))
+					       : small);
+}
+
+static void set_knobs(struct session *s, const struct btf *btf)
+{
+	struct memscope_bpf__rodata *cfg = s->skel->rodata;
+
+	cfg->cfg_all = s->opts.all;
+	cfg->cfg_children = s->opts.children;
+	cfg->cfg_tid = (uint32_t)s->opts.tid;
+	cfg->cfg_self = (uint32_t)getpid();
+	cfg->cfg_user_stacks = s->opts.user_stacks;
+	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
+	cfg->cfg_threads = s->opts.offcpu;
+	cfg->cfg_switch_has_state = switch_has_state(btf);
+	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed))
+		s->seed = (struct ms_hash){ now_ns(), (uint64_t)getpid() };
+	cfg->cfg_seed_lo = s->seed.lo;
+	cfg->cfg_seed_hi = s->seed.hi;
+}
+
+int session_open(const struct session_opts *opts, struct session **ret_session, struct err *e)
+{
+	_cleanup_(session_freep) struct session *s = calloc(1, sizeof(*s));
+	struct btf *btf;
+	uint32_t zero = 0;
+	int r, fd;
+
+	if (!s)
+		return err_set(e, -ENOMEM, "out of memory");
+	s->opts = *opts;
+	libbpf_set_print(keep_words);
+	if (geteuid() != 0)
+		return err_set(e, -EPERM, "memscope needs root to load its BPF programs: run it with sudo");
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return err_set(e, -EOPNOTSUPP,
+			       "this kernel has no type information (BTF): /sys/kernel/btf/vmlinux is missing; "
+			       "use a kernel built with CONFIG_DEBUG_INFO_BTF");
+	s->skel = memscope_bpf__open();
+	if (!s->skel) {
+		r = -errno;
+		btf__free(btf);
+		return err_set(e, r, "cannot open the BPF programs: %s", strerror(-r));
+	}
+	choose_programs(s, btf);
+	set_knobs(s, btf);
+	size_maps(s);
+	btf__free(btf);
+
+	r = memscope_bpf__load(s->skel);
+	if (r < 0) {
+		last_words[strcspn(last_words, "\n")] = '\0';
+		if (r == -EPERM)
+			return err_set(e, r,
+				       "the kernel does not permit BPF programs here (%s): in a container, give it "
+				       "CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, or run memscope on the host",
+				       last_words);
+		return err_set(e, r, "the kernel refused the BPF programs: %s (%s)", strerror(-r), last_words);
+	}
+	s->skel->bss->gate_open = 0;
+	fd = bpf_map__fd(s->skel->maps.totals_a);
+	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.totals_live), &zero, &fd, BPF_ANY) < 0)
+		return err_set(e, -errno, "cannot set up the totals map: %s", strerror(errno));
+	*ret_session = TAKE_PTR(s);
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	session_detach(s);
+	memscope_bpf__destroy(s->skel);
+	free(s);
+}
+
+int session_target(struct session *s, pid_t pid, struct err *e)
+{
+	struct ms_target target = { .flags = MS_TARGET_ASKED };
+	uint32_t key = (uint32_t)pid;
+
+	if (bpf_map_update_elem(session_map_fd(s, SESSION_TARGETS), &key, &target, BPF_ANY) < 0)
+		return err_set(e, -errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
+	return 0;
+}
+
+int session_set_gen(struct session *s, pid_t pid, uint32_t gen)
+{
+	int fd = session_map_fd(s, SESSION_TARGETS);
+	struct ms_target target = {};
+	uint32_t key = (uint32_t)pid;
+
+	if (bpf_map_lookup_elem(fd, &key, &target) < 0 && !s->opts.all)
+		return -ENOENT;
+	target.as_gen = gen;
+	return bpf_map_update_elem(fd, &key, &target, BPF_ANY) < 0 ? -errno : 0;
+}
+
+static int read_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
+{
+	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.list_tasks, NULL);
+	struct ms_task tasks[64];
+	_cleanup_(closep) int fd = -1;
+	size_t have = 0;
+	ssize_t n;
+
+	if (!link)
+		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s", strerror(errno));
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && (n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
+		size_t whole = (have + (size_t)n) / sizeof(*tasks);
+
+		for (size_t i = 0; i < whole; i++)
+			each(ctx, &tasks[i]);
+		have = (have + (size_t)n) % sizeof(*tasks);
+		memmove(tasks, (char *)&tasks[whole], have);
+	}
+	bpf_link__destroy(link);
+	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : 0;
+}
+
+static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = hardware ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
+		.config = hardware ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = s->opts.hz,
+		.exclude_idle = 1,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* "0-3,5": CPUs that are online. Numbers may be sparse. */
+static uint32_t online_cpus(uint32_t *cpus, uint32_t cap)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	unsigned from, to;
+	uint32_t n = 0;
+	int c = ',';
+
+	while (f && c == ',' && fscanf(f, "%u", &from) == 1) {
+		to = from;
+		c = fgetc(f);
+		if (c == '-') {
+			if (fscanf(f, "%u", &to) != 1)
+				break;
+			c = fgetc(f);
+		}
+		for (; from <= to && n < cap; from++)
+			cpus[n++] = from;
+	}
+	return n;
+}
+
+static const char *oncpu_why(int code)
+{
+	switch (code) {
+	case -EACCES:
+	case -EPERM:
+		return "perf events are not permitted: run as root, or set kernel.perf_event_paranoid lower";
+	case -EINVAL:
+		return "the kernel refuses this sampling rate: see kernel.perf_event_max_sample_rate, or lower -F";
+	case -EMFILE:
+		return "too many open files: raise the limit (ulimit -n)";
+	default:
+		return strerror(-code);
+	}
+}
+
+static int attach_oncpu(struct session *s)
+{
+	static uint32_t cpus[4096];
+	uint32_t n = online_cpus(cpus, 4096);
+	bool hardware = true;
+	int r = -ENODEV;
+
+	s->perf_fds = calloc(n, sizeof(*s->perf_fds));
+	s->perf_links = calloc(n, sizeof(*s->perf_links));
+	if (!s->perf_fds || !s->perf_links)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		int fd;
+
+		if (s->opts.cpus && (cpus[i] >= s->opts.n_cpus || !s->opts.cpus[cpus[i]]))
+			continue;
+		fd = perf_open(s, cpus[i], hardware);
+		if (fd < 0 && hardware && s->n_perf == 0) {
+			hardware = false;
+			fd = perf_open(s, cpus[i], hardware);
+		}
+		if (fd < 0) {
+			r = -errno;
+			if (r == -ENODEV) /* went offline between the list and here */
+				continue;
+			return r;
+		}
+		s->perf_links[s->n_perf] = bpf_program__attach_perf_event(s->skel->progs.on_cpu, fd);
+		if (!s->perf_links[s->n_perf]) {
+			r = -errno;
+			close(fd);
+			return r;
+		}
+		s->perf_fds[s->n_perf++] = fd;
+	}
+	if (!s->n_perf)
+		return r;
+	s->event = hardware ? "cycles" : "cpu-clock";
+	return 0;
+}
+
+/* Attaches whichever of the pair was loaded. */
+static int attach_either(struct session *s, struct bpf_program *btf_prog, struct bpf_program *raw_prog)
+{
+	struct bpf_program *prog = bpf_program__autoload(btf_prog) ? btf_prog : raw_prog;
+	struct bpf_link *link;
+
+	if (!bpf_program__autoload(prog))
+		return 0;
+	link = bpf_program__attach(prog);
+	if (!link)
+		return -errno;
+	s->links[s->n_links++] = link;
+	return 0;
+}
+
+static void source_failed(struct session *s, enum ms_source source, const char *why)
+{
+	snprintf(s->why_text[source], sizeof(s->why_text[source]), "%s", why);
+	s->why[source] = s->why_text[source];
+}
+
+int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e)
+{
+	struct memscope_bpf *k = s->skel;
+	int r;
+
+	r = attach_either(s, k->progs.on_fork_btf, k->progs.on_fork_raw);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_exit_btf, k->progs.on_exit_raw);
+	if (r < 0)
+		return err_set(e, r, "cannot attach to process events: %s", strerror(-r));
+	r = attach_either(s, k->progs.on_wakeup_btf, k->progs.on_wakeup_raw);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
+	if (r < 0)
+		source_failed(s, MS_OFFCPU, strerror(-r));
+	if (s->opts.oncpu) {
+		r = attach_oncpu(s);
+		if (r < 0)
+			source_failed(s, MS_ONCPU, oncpu_why(r));
+	}
+	session_gate(s, true);
+	return read_tasks(s, each, ctx, e);
+}
+
+const char *session_oncpu_event(const struct session *s)
+{
+	return s->event;
+}
+
+bool session_has(const struct session *s, enum ms_source source, const char **ret_why)
+{
+	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc };
+
+	*ret_why = s->why[source];
+	return asked[source] && !s->why[source];
+}
+
+void session_gate(struct session *s, bool open)
+{
+	if (open && !s->start_ns)
+		s->start_ns = now_ns();
+	__atomic_store_n(&s->skel->bss->gate_open, open, __ATOMIC_SEQ_CST);
+}
+
+void session_detach(struct session *s)
+{
+	for (uint32_t i = 0; i < s->n_perf; i++) {
+		ioctl(s->perf_fds[i], PERF_EVENT_IOC_DISABLE, 0);
+		bpf_link__destroy(s->perf_links[i]); /* closes the event */
+	}
+	free(s->perf_fds);
+	free(s->perf_links);
+	s->perf_fds = NULL;
+	s->perf_links = NULL;
+	s->n_perf = 0;
+	while (s->n_links)
+		bpf_link__destroy(s->links[--s->n_links]);
+}
+
+static struct bpf_map *session_map(const struct session *s, enum session_map m)
+{
+	struct memscope_bpf *k = s->skel;
+	struct bpf_map *maps[SESSION_N_MAPS] = {
+		[SESSION_STATS] = k->maps.stats,
+		[SESSION_VERDICTS] = k->maps.verdicts,
+		[SESSION_TARGETS] = k->maps.targets,
+		[SESSION_TOTALS_LIVE] = k->maps.totals_live,
+		[SESSION_TOTALS_A] = k->maps.totals_a,
+		[SESSION_TOTALS_B] = k->maps.totals_b,
+		[SESSION_EVENTS] = k->maps.events,
+		[SESSION_THREADS] = k->maps.threads,
+		[SESSION_BLOCKS] = k->maps.blocks,
+	};
+
+	return maps[m];
+}
+
+int session_map_fd(const struct session *s, enum session_map m)
+{
+	return bpf_map__fd(session_map(s, m));
+}
+
+uint32_t session_map_max(const struct session *s, enum session_map m)
+{
+	return bpf_map__max_entries(session_map(s, m));
+}
+
+static uint64_t map_memlock(int fd)
+{
+	char path[64], line[128];
+	unsigned long long bytes = 0;
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	return bytes;
+}
+
+uint64_t session_map_bytes(const struct session *s)
+{
+	struct bpf_map *map;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_map (map, s->skel->obj)
+		sum += map_memlock(bpf_map__fd(map));
+	return sum;
+}
+
+void session_seed(const struct session *s, struct ms_hash *ret_seed)
+{
+	*ret_seed = s->seed;
+}
+
+struct bpf_program *session_enter_prog(struct session *s, enum ms_shape shape)
+{
+	struct memscope_bpf *k = s->skel;
+	struct bpf_program *progs[MS_N_SHAPES] = {
+		[MS_SHAPE_SIZE] = k->progs.enter_size,
+		[MS_SHAPE_COUNT_SIZE] = k->progs.enter_count,
+		[MS_SHAPE_ALIGN_SIZE] = k->progs.enter_align,
+		[MS_SHAPE_OUT_PTR] = k->progs.enter_outptr,
+		[MS_SHAPE_REALLOC] = k->progs.enter_realloc,
+		[MS_SHAPE_REALLOC_N] = k->progs.enter_realloc_n,
+		[MS_SHAPE_FREE] = k->progs.enter_free,
+	};
+
+	return progs[shape];
+}
+
+struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape)
+{
+	struct memscope_bpf *k = s->skel;
+
+	switch (shape) {
+	case MS_SHAPE_FREE:
+		return NULL;
+	case MS_SHAPE_OUT_PTR:
+		return k->progs.return_outptr;
+	case MS_SHAPE_REALLOC:
+	case MS_SHAPE_REALLOC_N:
+		return k->progs.return_realloc;
+	default:
+		return k->progs.return_ptr;
+	}
+}
+
+struct bpf_program *session_count_prog(struct session *s)
+{
+	return s->skel->progs.count_call;
+}
+
+uint64_t session_start_ns(const struct session *s)
+{
+	return s->start_ns;
+}

@@ -1,0 +1,86 @@
+/*
+ * The kernel programs of one run: open, set knobs and sizes, load, attach, detach, free.
+ *
+ *   session_open()      knobs, map sizes; programs this run or kernel does not need are left out
+ *   session_attach()    tracepoints and perf events, opens the gate, lists the tasks
+ *   session_gate(true)  from here all sources count
+ *   session_gate(false) nothing counts any more; now detaching may take its time
+ *
+ * Everything attached belongs to descriptors of this process: when it dies, in whatever way, the
+ * kernel takes it all away.
+ */
+#ifndef MEMSCOPE_COLLECT_BPF_SESSION_H
+#define MEMSCOPE_COLLECT_BPF_SESSION_H
+
+#include "abi.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct session;
+struct bpf_program;
+
+struct session_opts {
+	bool all;             /* the whole host; else the targets that session_target() names */
+	bool children;
+	pid_t tid;            /* only this thread, 0: all             */
+	bool oncpu, offcpu, alloc;
+	bool user_stacks, kernel_stacks;
+	uint32_t hz;
+	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
+	uint32_t n_cpus;
+	uint32_t mem_mb;      /* budget for BPF maps                  */
+};
+
+/*
+ * Loads everything. -EPERM, -EOPNOTSUPP, -ENOMEM with a sentence that says what is missing and
+ * what to do.
+ */
+int session_open(const struct session_opts *opts, struct session **ret_session, struct err *e);
+void session_free(struct session *s);
+DEFINE_CLEANUP(struct session *, session_freep, session_free)
+
+/* Watch a process. Before the gate opens, or at any time after. */
+int session_target(struct session *s, pid_t pid, struct err *e);
+/* From now on stacks of `pid` belong to address-space generation `gen`. */
+int session_set_gen(struct session *s, pid_t pid, uint32_t gen);
+
+/*
+ * Attaches the tracepoints, then calls `each` for every thread that is watched (identity of its image
+ * included), then attaches the on-CPU events. A source that cannot be attached is said in its error and
+ * left out; -errno only when none can.
+ */
+typedef void (*session_task_fn)(void *ctx, const struct ms_task *task);
+int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e);
+/* What on-CPU samples count: "cycles" or "cpu-clock"; NULL when off. `why` when it or another source failed. */
+const char *session_oncpu_event(const struct session *s);
+bool session_has(const struct session *s, enum ms_source source, const char **ret_why);
+
+void session_gate(struct session *s, bool open);
+void session_detach(struct session *s);
+
+/* Descriptors of maps, for drain.c. Owned by the session. */
+enum session_map {
+	SESSION_STATS, SESSION_VERDICTS, SESSION_TARGETS, SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
+	SESSION_TOTALS_B, SESSION_EVENTS, SESSION_THREADS, SESSION_BLOCKS, SESSION_N_MAPS,
+};
+int session_map_fd(const struct session *s, enum session_map m);
+uint32_t session_map_max(const struct session *s, enum session_map m);
+/* Kernel memory of all maps when full, bytes, by the kernel's own account (fdinfo memlock). */
+uint64_t session_map_bytes(const struct session *s);
+
+/* Seed of the stack hash, to check records with. */
+void session_seed(const struct session *s, struct ms_hash *ret_seed);
+
+/* The probe programs of a shape; the return program is NULL for MS_SHAPE_FREE. */
+struct bpf_program *session_enter_prog(struct session *s, enum ms_shape shape);
+struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape);
+struct bpf_program *session_count_prog(struct session *s);
+
+/* CLOCK_MONOTONIC when the gate opened, ns; 0 before. */
+uint64_t session_start_ns(const struct session *s);
+
+#endif

@@ -1,0 +1,247 @@
+#include "collect/drain.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#define BATCH           1024
+#define KERNEL_ENOTSUPP 524 /* the kernel's own, not in errno.h */
+
+struct drain {
+	struct session *session;
+	struct drain_fns fns;
+	struct ring_buffer *ring;
+	struct ms_hash seed;
+	int live;        /* which of the two totals maps the programs use: 0 or 1 */
+	int n_cpus;
+	uint64_t torn;
+	uint32_t n_totals; /* found by the last drain */
+	void *keys, *values; /* BATCH of the largest kind */
+	size_t key_cap, value_cap;
+};
+
+static int on_event(void *ctx, void *data, size_t len)
+{
+	struct drain *d = ctx;
+	const struct ms_stack_rec *rec = data;
+	const uint64_t *frames = (const uint64_t *)(rec + 1);
+	struct ms_hash h;
+
+	if (len < sizeof(*rec) || rec->kind != MS_EV_STACK ||
+	    rec->n_frames > (len - sizeof(*rec)) / sizeof(*frames)) {
+		d->torn++;
+		return 0;
+	}
+	h.lo = d->seed.lo;
+	h.hi = d->seed.hi + rec->n_frames;
+	for (uint32_t i = 0; i < rec->n_frames; i++)
+		ms_hash_step(&h, frames[i]);
+	ms_hash_end(&h);
+	if (h.lo != rec->hash.lo || h.hi != rec->hash.hi)
+		d->torn++;
+	else
+		d->fns.stack(d->fns.ctx, rec, frames);
+	return 0;
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+int drain_new(struct session *s, const struct drain_fns *fns, struct drain **ret_drain, struct err *e)
+{
+	_cleanup_(drain_freep) struct drain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return err_set(e, -ENOMEM, "out of memory");
+	d->session = s;
+	d->fns = *fns;
+	d->n_cpus = libbpf_num_possible_cpus();
+	session_seed(s, &d->seed);
+	d->key_cap = max_size(sizeof(struct ms_total_key), sizeof(struct ms_block_key));
+	d->value_cap = max_size(sizeof(struct ms_thread), sizeof(struct ms_block));
+	d->value_cap = max_size(d->value_cap, (size_t)d->n_cpus * sizeof(uint64_t) / BATCH + 8);
+	d->keys = calloc(BATCH, d->key_cap);
+	d->values = calloc(BATCH, d->value_cap);
+	d->ring = ring_buffer__new(session_map_fd(s, SESSION_EVENTS), on_event, d, NULL);
+	if (!d->keys || !d->values || !d->ring || d->n_cpus <= 0)
+		return err_set(e, -ENOMEM, "cannot read the events ring: %s", strerror(errno));
+	*ret_drain = TAKE_PTR(d);
+	return 0;
+}
+
+void drain_free(struct drain *d)
+{
+	if (!d)
+		return;
+	ring_buffer__free(d->ring);
+	free(d->keys);
+	free(d->values);
+	free(d);
+}
+
+int drain_events_fd(const struct drain *d)
+{
+	return ring_buffer__epoll_fd(d->ring);
+}
+
+int drain_events(struct drain *d)
+{
+	int n = ring_buffer__consume(d->ring);
+
+	return n < 0 ? n : 0;
+}
+
+typedef bool (*entry_fn)(struct drain *d, const void *key, const void *value);
+
+/* One entry at a time, for kernels whose hash maps have no batch operations. */
+static int walk_slowly(struct drain *d, int fd, size_t key_size, entry_fn fn)
+{
+	char *key = d->keys, *next = (char *)d->keys + key_size;
+	bool first = true;
+
+	while (bpf_map_get_next_key(fd, first ? NULL : key, next) == 0) {
+		bool drop = bpf_map_lookup_elem(fd, next, d->values) == 0 && fn(d, next, d->values);
+		bool restart = drop && first;
+
+		if (drop)
+			bpf_map_delete_elem(fd, next);
+		if (restart)
+			continue; /* still at the beginning */
+		if (!drop) {
+			memcpy(key, next, key_size);
+			first = false;
+		}
+	}
+	return errno == ENOENT ? 0 : -errno;
+}
+
+/*
+ * Calls `fn` for each entry. Entries for which it says true leave the map; with `all` they all leave at once
+ * (a map that no program writes to).
+ */
+static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size, bool all, entry_fn fn)
+{
+	uint32_t token = 0, n;
+	void *in = NULL;
+	int r, err;
+
+	do {
+		n = BATCH;
+		r = all ? bpf_map_lookup_and_delete_batch(fd, in, &token, d->keys, d->values, &n, NULL)
+			: bpf_map_lookup_batch(fd, in, &token, d->keys, d->values, &n, NULL);
+		err = r < 0 ? errno : 0;
+		if (!in && (err == EINVAL || err == ENOTSUP || err == KERNEL_ENOTSUPP))
+			return walk_slowly(d, fd, key_size, fn);
+		if (err && err != ENOENT)
+			return -err;
+		for (uint32_t i = 0; i < n; i++) {
+			const char *key = (char *)d->keys + i * key_size;
+
+			if (fn(d, key, (char *)d->values + i * value_size) && !all)
+				bpf_map_delete_elem(fd, key);
+		}
+		in = &token;
+	} while (!err);
+	return 0;
+}
+
+static bool on_total(struct drain *d, const void *key, const void *value)
+{
+	d->n_totals++;
+	d->fns.total(d->fns.ctx, key, value);
+	return true;
+}
+
+int drain_totals(struct drain *d, struct err *e)
+{
+	enum session_map names[2] = { SESSION_TOTALS_A, SESSION_TOTALS_B };
+	int old = session_map_fd(d->session, names[d->live]);
+	int fresh = session_map_fd(d->session, names[!d->live]);
+	uint32_t zero = 0;
+	int r;
+
+	if (bpf_map_update_elem(session_map_fd(d->session, SESSION_TOTALS_LIVE), &zero, &fresh, BPF_ANY) < 0)
+		return err_set(e, -errno, "cannot exchange the totals maps: %s", strerror(errno));
+	d->live = !d->live;
+	d->n_totals = 0;
+	r = drain_events(d);
+	if (r < 0)
+		return err_set(e, r, "cannot read the events ring: %s", strerror(-r));
+	r = walk_map(d, old, sizeof(struct ms_total_key), sizeof(struct ms_total), true, on_total);
+	return r < 0 ? err_set(e, r, "cannot read the totals: %s", strerror(-r)) : 0;
+}
+
+static bool on_gone_thread(struct drain *d, const void *key, const void *value)
+{
+	const struct ms_thread *t = value;
+
+	if (t->state != MS_RUN_GONE)
+		return false;
+	d->fns.thread(d->fns.ctx, *(const uint32_t *)key, t);
+	return true;
+}
+
+static bool on_thread(struct drain *d, const void *key, const void *value)
+{
+	d->fns.thread(d->fns.ctx, *(const uint32_t *)key, value);
+	return false;
+}
+
+int drain_threads(struct drain *d, bool all, struct err *e)
+{
+	int r = walk_map(d, session_map_fd(d->session, SESSION_THREADS), sizeof(uint32_t),
+			 sizeof(struct ms_thread), false, all ? on_thread : on_gone_thread);
+
+	return r < 0 ? err_set(e, r, "cannot read the table of threads: %s", strerror(-r)) : 0;
+}
+
+static bool on_block(struct drain *d, const void *key, const void *value)
+{
+	d->fns.block(d->fns.ctx, key, value);
+	return false;
+}
+
+int drain_blocks(struct drain *d, struct err *e)
+{
+	int r = walk_map(d, session_map_fd(d->session, SESSION_BLOCKS), sizeof(struct ms_block_key),
+			 sizeof(struct ms_block), false, on_block);
+
+	return r < 0 ? err_set(e, r, "cannot read the table of live blocks: %s", strerror(-r)) : 0;
+}
+
+static uint64_t percpu_sum(const struct drain *d, enum session_map map, uint32_t key)
+{
+	uint64_t *slots = d->values, sum = 0;
+
+	if (bpf_map_lookup_elem(session_map_fd(d->session, map), &key, slots) < 0)
+		return 0;
+	for (int i = 0; i < d->n_cpus; i++)
+		sum += slots[i];
+	return sum;
+}
+
+void drain_stats(const struct drain *d, uint64_t *ret_stats)
+{
+	for (uint32_t i = 0; i < MS_N_STATS; i++)
+		ret_stats[i] = percpu_sum(d, SESSION_STATS, i);
+}
+
+void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS])
+{
+	for (uint32_t s = 0; s < MS_N_SOURCES; s++)
+		for (uint32_t v = 0; v < MS_N_VERDICTS; v++)
+			ret_verdicts[s][v] = percpu_sum(d, SESSION_VERDICTS, s * MS_N_VERDICTS + v);
+}
+
+uint64_t drain_torn(const struct drain *d)
+{
+	return d->torn;
+}
+
+uint32_t drain_last_totals(const struct drain *d)
+{
+	return d->n_totals;
+}

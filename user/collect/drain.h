@@ -1,0 +1,50 @@
+/*
+ * Takes what the kernel programs gathered out of their maps.
+ *
+ * Totals: the two maps change places, and the update that does it returns after a grace period,
+ * when no program holds the old one any more; then the old one is read and emptied. So nothing that was
+ * added is lost or counted twice.
+ */
+#ifndef MEMSCOPE_COLLECT_DRAIN_H
+#define MEMSCOPE_COLLECT_DRAIN_H
+
+#include "collect/bpf_session.h"
+
+struct drain;
+
+struct drain_fns {
+	/* A stack record; `frames` holds rec->n_frames words, until the call returns. */
+	void (*stack)(void *ctx, const struct ms_stack_rec *rec, const uint64_t *frames);
+	void (*total)(void *ctx, const struct ms_total_key *key, const struct ms_total *total);
+	void (*thread)(void *ctx, uint32_t tid, const struct ms_thread *thread);
+	void (*block)(void *ctx, const struct ms_block_key *key, const struct ms_block *block);
+	void *ctx;
+};
+
+/* `fns` is copied. */
+int drain_new(struct session *s, const struct drain_fns *fns, struct drain **ret_drain,
+	      struct err *e);
+void drain_free(struct drain *d);
+DEFINE_CLEANUP(struct drain *, drain_freep, drain_free)
+
+/* Readable when stack records wait. */
+int drain_events_fd(const struct drain *d);
+/* Hands over the stack records that wait. */
+int drain_events(struct drain *d);
+/* Stack records, then all totals since the last call. 0 or -errno. */
+int drain_totals(struct drain *d, struct err *e);
+/* Threads that have gone, which then leave the table; with `all`, also those that have not. */
+int drain_threads(struct drain *d, bool all, struct err *e);
+/* Live blocks; they stay where they are. */
+int drain_blocks(struct drain *d, struct err *e);
+
+/* Counters (stats.def), summed over CPUs: MS_N_STATS of them. */
+void drain_stats(const struct drain *d, uint64_t *ret_stats);
+/* Verdicts: [source][verdict]. */
+void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS]);
+/* Records whose hash was not that of their frames: torn on the way, sent again by the kernel. */
+uint64_t drain_torn(const struct drain *d);
+/* Entries that the last drain_totals() found, of session_map_max(SESSION_TOTALS_A). */
+uint32_t drain_last_totals(const struct drain *d);
+
+#endif

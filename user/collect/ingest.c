@@ -1,0 +1,405 @@
+#include "collect/ingest.h"
+
+#include <errno.h>
+#include <string.h>
+#include <uthash.h>
+
+/* A stack as it came: words, leaf first. */
+struct raw_stack {
+	struct ms_hash hash;
+	uint16_t n;
+	uint8_t is_kernel, verdict;
+	UT_hash_handle hh;
+	uint64_t frames[];
+};
+
+/* A pair of raw stacks resolved in one image and generation. */
+struct resolved_key {
+	const struct proc *proc;
+	struct ms_hash user, kernel;
+	uint64_t as_gen;
+};
+
+struct resolved {
+	struct resolved_key key;
+	stack_id stack;
+	UT_hash_handle hh;
+};
+
+struct thread_key {
+	const struct proc *proc;
+	uint64_t tid;
+};
+
+struct thread_labels {
+	struct thread_key key;
+	labels_id labels;
+	UT_hash_handle hh;
+};
+
+/* A total or block whose stack has not come yet. */
+struct waiting {
+	struct ms_total_key key;
+	struct ms_total total;
+	bool is_block;
+};
+
+struct ingest {
+	struct dict *dict;
+	struct proc_table *procs;
+	struct ingest_profiles profiles;
+	struct raw_stack *raw;
+	struct resolved *resolved;
+	struct thread_labels *labels;
+	struct waiting *waiting;
+	uint32_t n_waiting, cap_waiting;
+	bool finishing;
+	module_id kernel;
+	location_id lost;
+	string_id key_pid, key_tid, key_comm, key_thread;
+	struct ingest_stats stats;
+	location_id scratch[2 * MS_MAX_FRAMES];
+};
+
+struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
+			  const struct ingest_profiles *profiles)
+{
+	struct ingest *in = calloc(1, sizeof(*in));
+	struct line line = {};
+
+	if (!in)
+		return NULL;
+	in->dict = d;
+	in->procs = procs;
+	in->profiles = *profiles;
+	in->kernel = dict_module(d, &(struct module){ .kind = MODULE_KERNEL,
+						       .path = dict_string(d, "[kernel]") });
+	in->lost = dict_location(d, (module_id){ 0 }, UINT64_MAX);
+	line.function = dict_string(d, "[stack lost]");
+	dict_location_name(d, in->lost, &line, 1);
+	in->key_pid = dict_string(d, "pid");
+	in->key_tid = dict_string(d, "tid");
+	in->key_comm = dict_string(d, "comm");
+	in->key_thread = dict_string(d, "thread");
+	return in;
+}
+
+void ingest_free(struct ingest *in)
+{
+	struct raw_stack *raw, *raw_next;
+	struct resolved *res, *res_next;
+	struct thread_labels *lab, *lab_next;
+
+	if (!in)
+		return;
+	HASH_ITER (hh, in->raw, raw, raw_next) {
+		HASH_DEL(in->raw, raw);
+		free(raw);
+	}
+	HASH_ITER (hh, in->resolved, res, res_next) {
+		HASH_DEL(in->resolved, res);
+		free(res);
+	}
+	HASH_ITER (hh, in->labels, lab, lab_next) {
+		HASH_DEL(in->labels, lab);
+		free(lab);
+	}
+	free(in->waiting);
+	free(in);
+}
+
+static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
+{
+	struct raw_stack *raw;
+
+	HASH_FIND(hh, in->raw, hash, sizeof(*hash), raw);
+	return raw;
+}
+
+int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames)
+{
+	struct raw_stack *raw = raw_find(in, &rec->hash);
+
+	if (raw || rec->n_frames > MS_MAX_FRAMES)
+		return 0;
+	raw = malloc(sizeof(*raw) + rec->n_frames * sizeof(*frames));
+	if (!raw)
+		return -ENOMEM;
+	raw->hash = rec->hash;
+	raw->n = rec->n_frames;
+	raw->is_kernel = rec->is_kernel;
+	raw->verdict = rec->verdict;
+	memcpy(raw->frames, frames, rec->n_frames * sizeof(*frames));
+	HASH_ADD(hh, in->raw, hash, sizeof(raw->hash), raw);
+	return 0;
+}
+
+/* --- resolving ----------------------------------------------------------------------------------- */
+
+static location_id kernel_location(struct ingest *in, uint64_t addr, bool leaf)
+{
+	return dict_location(in->dict, in->kernel, leaf ? addr : addr - 1);
+}
+
+static location_id user_location(struct ingest *in, struct proc *proc, uint32_t gen, uint64_t addr,
+				 bool leaf)
+{
+	uint64_t pc = leaf || !addr ? addr : addr - 1, vaddr;
+	module_id module;
+
+	proc_resolve(in->procs, proc, gen, pc, &module, &vaddr);
+	return dict_location(in->dict, module, vaddr);
+}
+
+static bool is_empty(const struct ms_hash *h)
+{
+	return !h->lo && !h->hi;
+}
+
+/*
+ * The interned stack of `key`. false: a record has not arrived (and we are not finishing).
+ */
+static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_key *key, stack_id *ret_stack)
+{
+	struct raw_stack *user = is_empty(&key->user) ? NULL : raw_find(in, &key->user);
+	struct raw_stack *kernel = is_empty(&key->kernel) ? NULL : raw_find(in, &key->kernel);
+	struct resolved_key k;
+	struct resolved *res;
+	uint32_t n = 0;
+
+	if (!in->finishing && ((!user && !is_empty(&key->user)) || (!kernel && !is_empty(&key->kernel))))
+		return false;
+	memset(&k, 0, sizeof(k));
+	k.proc = proc;
+	k.user = key->user;
+	k.kernel = key->kernel;
+	k.as_gen = key->as_gen;
+	HASH_FIND(hh, in->resolved, &k, sizeof(k), res);
+	if (res) {
+		*ret_stack = res->stack;
+		return true;
+	}
+	for (uint32_t i = 0; kernel && i < kernel->n; i++)
+		in->scratch[n++] = kernel_location(in, kernel->frames[i], i == 0);
+	for (uint32_t i = 0; user && i < user->n; i++)
+		in->scratch[n++] = user_location(in, proc, key->as_gen, user->frames[i], i == 0);
+	if (!user && !is_empty(&key->user))
+		in->scratch[n++] = in->lost;
+	*ret_stack = dict_stack(in->dict, in->scratch, n);
+
+	res = calloc(1, sizeof(*res));
+	if (res) {
+		res->key = k;
+		res->stack = *ret_stack;
+		HASH_ADD(hh, in->resolved, key, sizeof(res->key), res);
+	}
+	return true;
+}
+
+static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, uint32_t tid)
+{
+	struct thread_key k;
+	struct thread_labels *lab;
+	struct label set[4] = {
+		{ .key = in->key_pid, .num = tgid },
+		{ .key = in->key_tid, .num = tid },
+		{ .key = in->key_comm },
+		{ .key = in->key_thread },
+	};
+	uint32_t n = 3;
+	const char *name;
+
+	memset(&k, 0, sizeof(k));
+	k.proc = proc;
+	k.tid = (uint64_t)tgid << 32 | tid;
+	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
+	if (lab)
+		return lab->labels;
+	set[2].str = dict_string(in->dict, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]");
+	name = proc ? proc_thread_comm(proc, (pid_t)tid) : NULL;
+	if (name && *name) {
+		set[3].str = dict_string(in->dict, name);
+		n = 4;
+	}
+	lab = calloc(1, sizeof(*lab));
+	if (!lab)
+		return dict_labels(in->dict, set, n);
+	lab->key = k;
+	lab->labels = dict_labels(in->dict, set, n);
+	HASH_ADD(hh, in->labels, key, sizeof(lab->key), lab);
+	return lab->labels;
+}
+
+static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
+{
+	struct proc_id id = { .pid = p->tgid, .exec_id = p->exec_id, .start_ns = p->start_ns };
+
+	return proc_table_find(in->procs, &id);
+}
+
+/* --- samples ------------------------------------------------------------------------------------- */
+
+static int wait_for_stack(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total,
+			  bool is_block)
+{
+	if (in->n_waiting == in->cap_waiting) {
+		uint32_t cap = in->cap_waiting ? in->cap_waiting * 2 : 64;
+		struct waiting *more = realloc(in->waiting, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		in->waiting = more;
+		in->cap_waiting = cap;
+	}
+	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, is_block };
+	return 0;
+}
+
+static int add_sample(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total,
+		      bool is_block)
+{
+	int64_t count = (int64_t)total->count, value = (int64_t)total->value;
+	struct proc *proc = proc_of(in, &key->proc);
+	struct profile *p = NULL;
+	int64_t values[4] = {};
+	labels_id labels;
+	stack_id stack;
+
+	if (!resolve(in, proc, key, &stack))
+		return wait_for_stack(in, key, total, is_block);
+	if (in->finishing && !is_empty(&key->user) && !raw_find(in, &key->user))
+		in->stats.lost_stacks += total->count;
+	if (!proc)
+		in->stats.unknown_process += total->count;
+	labels = labels_of(in, proc, key->proc.tgid, key->tid);
+	if (is_block) {
+		values[2] = count;
+		values[3] = value;
+		return in->profiles.heap ? profile_add(in->profiles.heap, stack, labels, values) : 0;
+	}
+	switch (key->source) {
+	case MS_ONCPU:
+		p = in->profiles.oncpu;
+		in->stats.oncpu_samples += total->count;
+		values[0] = count;
+		values[1] = value;
+		break;
+	case MS_OFFCPU:
+		p = in->profiles.offcpu;
+		values[key->state == MS_BLOCKED ? 0 : 2] = count;
+		values[key->state == MS_BLOCKED ? 1 : 3] = value;
+		break;
+	case MS_ALLOC:
+		if (key->state != MS_ALLOCATED)
+			return 0;
+		p = in->profiles.alloc;
+		values[0] = count;
+		values[1] = value;
+		if (in->profiles.heap) {
+			int r = profile_add(in->profiles.heap, stack, labels, values);
+
+			if (r < 0)
+				return r;
+		}
+		break;
+	}
+	return p ? profile_add(p, stack, labels, values) : 0;
+}
+
+int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
+{
+	if (key->source == MS_ALLOC && key->state == MS_ALLOCATED) {
+		in->stats.allocated += total->count;
+		in->stats.allocated_bytes += total->value;
+	} else if (key->source == MS_ALLOC && key->state == MS_FREED) {
+		in->stats.freed += total->count;
+		in->stats.freed_bytes += total->value;
+	} else if (key->source == MS_ALLOC && key->state == MS_UNTRACKED) {
+		in->stats.untracked += total->count;
+		in->stats.untracked_bytes += total->value;
+	}
+	return add_sample(in, key, total, false);
+}
+
+int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block)
+{
+	struct ms_total_key total_key = {
+		.proc = key->proc,
+		.user = block->user,
+		.tid = block->tid,
+		.as_gen = block->as_gen,
+		.source = MS_ALLOC,
+	};
+	struct ms_total total = { .count = 1, .value = block->size };
+	struct proc *proc = proc_of(in, &key->proc);
+
+	if (proc && proc_replaced(proc)) {
+		in->stats.exec_cleared++;
+		return 0;
+	}
+	in->stats.live++;
+	in->stats.live_bytes += block->size;
+	return add_sample(in, &total_key, &total, true);
+}
+
+static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t, enum ms_state state, uint64_t ns)
+{
+	struct ms_total_key key = {
+		.proc = t->proc,
+		.user = t->user,
+		.kernel = t->kernel,
+		.tid = tid,
+		.as_gen = t->as_gen,
+		.source = MS_OFFCPU,
+		.state = (uint8_t)state,
+	};
+	struct ms_total total = { .count = 1, .value = ns };
+
+	return ns ? add_sample(in, &key, &total, false) : 0;
+}
+
+int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns)
+{
+	struct ingest_times *sum = &in->stats.times;
+	uint64_t to = end_ns > t->since_ns ? end_ns : t->since_ns, blocked = 0, runnable = 0;
+	int r;
+
+	sum->threads++;
+	sum->oncpu_ns += t->oncpu_ns;
+	switch ((enum ms_run_state)t->state) {
+	case MS_RUN_GONE:
+		to = t->since_ns;
+		break;
+	case MS_RUN_ON_CPU:
+		sum->oncpu_ns += to - t->since_ns;
+		break;
+	case MS_RUN_BLOCKED:
+		blocked = (t->wake_ns ? t->wake_ns : to) - t->since_ns;
+		runnable = t->wake_ns && to > t->wake_ns ? to - t->wake_ns : 0;
+		break;
+	case MS_RUN_RUNNABLE:
+		runnable = to - t->since_ns;
+		break;
+	}
+	sum->blocked_ns += t->blocked_ns + blocked;
+	sum->runnable_ns += t->runnable_ns + runnable;
+	sum->wall_ns += to - t->first_ns;
+	r = open_wait(in, tid, t, MS_BLOCKED, blocked);
+	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, runnable);
+}
+
+int ingest_finish(struct ingest *in)
+{
+	int r = 0;
+
+	in->finishing = true;
+	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
+		r = add_sample(in, &in->waiting[i].key, &in->waiting[i].total, in->waiting[i].is_block);
+	in->n_waiting = 0;
+	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
+}
+
+void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats)
+{
+	*ret_stats = in->stats;
+}

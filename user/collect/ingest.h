@@ -1,0 +1,60 @@
+/*
+ * Wire shape → profiles: a total or a live block becomes a sample.
+ *
+ * Stacks arrive once (struct ms_stack_rec) and are resolved per process image and address-space
+ * generation when they are first used: frame → (module, vaddr) through proc/, one interned stack
+ * of kernel frames (leaf side) and user frames. A total whose stack has not arrived waits until
+ * ingest_finish(); if it never came, its frames are `[stack lost]`, and it is counted.
+ *
+ * Return addresses are moved back into their call (pc - 1) here, so that whoever looks a location
+ * up needs no flag; leaf frames are not.
+ */
+#ifndef MEMSCOPE_COLLECT_INGEST_H
+#define MEMSCOPE_COLLECT_INGEST_H
+
+#include "abi.h"
+#include "base/cleanup.h"
+#include "model/profile.h"
+#include "proc/proc_table.h"
+
+struct ingest;
+
+/* The profiles of a run; each NULL when its source is off. Value types as in sources.h. */
+struct ingest_profiles {
+	struct profile *oncpu, *offcpu, *alloc, *heap;
+};
+
+struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
+			  const struct ingest_profiles *profiles);
+void ingest_free(struct ingest *in);
+DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
+
+/* All return 0 or -ENOMEM. */
+int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames);
+int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total);
+/* A block of a process whose memory was replaced by an exec is not live: it is counted apart. */
+int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block);
+/*
+ * The scheduler's times of a thread. One that has not gone is taken to be in its present state up to
+ * `end_ns`, and a wait that is still open becomes a sample of that length.
+ */
+int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns);
+/* What was waiting for its stack is added without it. */
+int ingest_finish(struct ingest *in);
+
+struct ingest_times {
+	uint64_t oncpu_ns, blocked_ns, runnable_ns, wall_ns;
+	uint32_t threads;
+};
+struct ingest_stats {
+	struct ingest_times times;   /* summed over threads                                */
+	uint64_t lost_stacks;        /* events whose stack record never arrived            */
+	uint64_t unknown_process;    /* events of a process that nothing was known of      */
+	uint64_t allocated, allocated_bytes, freed, freed_bytes, untracked, untracked_bytes;
+	uint64_t live, live_bytes;   /* blocks handed in, of images that still exist        */
+	uint64_t exec_cleared;       /* blocks that an exec threw away                      */
+	uint64_t oncpu_samples;
+};
+void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats);
+
+#endif
