@@ -134,14 +134,14 @@ static void find_sites(struct probed_file *f)
 	const struct elf_segment *segs;
 	uint32_t n_segs;
 
-	if (elf_file_open(f->fd, "", &elf, NULL) < 0 || elf_syms_read(elf, &syms, NULL) < 0)
+	if (elf_file_open(f->fd, "", &elf, NULL) < 0 || elf_syms_load(elf, &syms, NULL) < 0)
 		return;
 	segs = elf_file_segments(elf, &n_segs);
 	for (const struct allocator *a = allocators; a->symbol; a++) {
 		struct elf_sym found[8];
-		uint32_t n = a->via ? 0 : elf_syms_find_name(syms, a->symbol, found, 8);
+		int n = a->via ? 0 : elf_syms_find_name(syms, a->symbol, found, 8);
 
-		for (uint32_t i = 0; i < n && i < 8; i++) {
+		for (int i = 0; i < n && i < 8; i++) {
 			uint64_t off;
 
 			if (elf_segments_vaddr_to_off(segs, n_segs, found[i].vaddr, &off))

@@ -1,0 +1,301 @@
+/*
+ * memscope record, the default command: profile for a while, write the files, print the summary.
+ */
+#include "base/cleanup.h"
+#include "cmd/cmd.h"
+#include "cmd/run.h"
+#include "cmd/target.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define MAX_PIDS 1024
+#define MAX_CPUS 4096
+
+struct record_args {
+	const char *pids, *pattern, *cpus, *only, *dir;
+	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle;
+	uint32_t tid, hz, mem_mb;
+	double duration_s, delay_s, interval_s, max_overhead;
+	int alloc, alloc_scope;
+};
+
+#define ALLOC_NOT_GIVEN (-1)
+
+#define ROW(long_name, letter, kind_, arg_, field, ...) \
+	{ .name = long_name, .key = letter, .kind = kind_, .arg = arg_, .offset = offsetof(struct record_args, field), __VA_ARGS__ }
+
+/* clang-format off */
+static const struct opt rows[] = {
+	{ .name = "What to profile", .kind = OPT_HEADING },
+	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "these processes, all their threads and children"),
+	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "the process whose full command line matches this regular expression"),
+	ROW("tid", 't', OPT_U32, "TID", tid, .min = 1, .max = 4194304, .help = "this thread only"),
+	ROW("all", 'a', OPT_FLAG, NULL, all, .help = "the whole host, all processes"),
+	ROW("cpus", 'C', OPT_STRING, "CPUS", cpus, .help = "on-CPU samples of these CPUs only, like 0,2-3"),
+	ROW("no-children", 0, OPT_FLAG, NULL, no_children, .help = "leave out the children of the processes named"),
+
+	{ .name = "How long", .kind = OPT_HEADING },
+	ROW("duration", 'd', OPT_DOUBLE, "SEC", duration_s, .min = 0.1, .max = 1e7, .help = "end after SEC seconds; without it, at Ctrl-C or when the target ends"),
+	ROW("delay", 0, OPT_DOUBLE, "SEC", delay_s, .min = 0, .max = 1e7, .help = "begin SEC seconds from now"),
+	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 0.1, .max = 86400, .help = "a row of trend.csv every SEC seconds (default 1)"),
+
+	{ .name = "What to gather", .kind = OPT_HEADING },
+	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc (default: all; with -a: oncpu, offcpu)"),
+	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
+	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
+	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
+	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|off", .help = "allocations: auto (default) traces every call if the call rate allows it, exact forces it, off leaves them out"),
+	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
+	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what tracing allocations may cost, in percent of one CPU, unless forced (default 5)"),
+	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
+
+	{ .name = "What to write", .kind = OPT_HEADING },
+	ROW("output", 'o', OPT_STRING, "DIR", dir, .help = "where the files go (default memscope-COMM-PID-TIME)"),
+	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print the summary as JSON"),
+	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++ and Rust names as the linker knows them"),
+	ROW("quiet", 'q', OPT_FLAG, NULL, quiet, .help = "print nothing but errors"),
+	ROW("verbose", 'v', OPT_FLAG, NULL, verbose, .help = "say what is done"),
+	{ 0 },
+};
+/* clang-format on */
+
+const struct opt_command record_options = {
+	.name = "record",
+	.synopsis = "[OPTION…] [-- CMD ARG…]",
+	.doc = "Profiles processes, a command or the whole host: where they spend CPU time, what they wait for, "
+	       "what memory they allocate and keep. Writes pprof, folded stacks, flame graphs, a memory trend "
+	       "and a summary into a directory.",
+	.opts = rows,
+};
+
+/* "oncpu,alloc" → sources; without --only all, but under -a no allocations. */
+static int choose_sources(const struct record_args *a, struct run_config *cfg, struct err *e)
+{
+	static const char *const names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc" };
+	const char *s = a->only;
+
+	cfg->alloc = a->alloc == ALLOC_NOT_GIVEN ? ALLOC_AUTO : (enum alloc_mode)a->alloc;
+	cfg->alloc_asked = a->alloc == ALLOC_EXACT;
+	for (int i = 0; i < MS_N_SOURCES; i++)
+		cfg->sources[i] = !s;
+	while (s && *s) {
+		size_t len = strcspn(s, ",");
+		int i = 0;
+
+		while (i < MS_N_SOURCES && (strlen(names[i]) != len || strncmp(names[i], s, len) != 0))
+			i++;
+		if (i == MS_N_SOURCES)
+			return err_set(e, -EINVAL, "--only takes oncpu, offcpu and alloc, not \"%.*s\"", (int)len, s);
+		cfg->sources[i] = true;
+		s += len + (s[len] == ',');
+	}
+	if (cfg->all && cfg->alloc != ALLOC_EXACT)
+		cfg->sources[MS_ALLOC] = false;
+	if (cfg->alloc == ALLOC_OFF)
+		cfg->sources[MS_ALLOC] = false;
+	if (cfg->all && cfg->alloc == ALLOC_EXACT)
+		cfg->file_scope = true;
+	for (int i = 0; i < MS_N_SOURCES; i++)
+		if (cfg->sources[i])
+			return 0;
+	return err_set(e, -EINVAL, "nothing is left to gather: see --only and --alloc");
+}
+
+static int choose_targets(const struct record_args *a, char **command, struct run_config *cfg, struct err *e)
+{
+	int given = !!a->pids + !!a->pattern + !!a->tid + a->all + !!command, n;
+
+	if (given != 1)
+		return err_set(e, -EINVAL,
+			       given ? "name one kind of target: -p, -n, -t, -a or -- CMD"
+				     : "what should be profiled? -p PID, -n PATTERN, -t TID, -a, or -- CMD "
+				       "(memscope --help)");
+	cfg->all = a->all;
+	cfg->command = command;
+	cfg->tid = (pid_t)a->tid;
+	if (a->pids) {
+		n = target_parse_pids(a->pids, "-p", cfg->pids, MAX_PIDS, e);
+		if (n < 0)
+			return n;
+		cfg->n_pids = (uint32_t)n;
+	}
+	return 0;
+}
+
+/* What needs /proc: a target that is not there is not a mistake of usage. */
+static int find_targets(const struct record_args *a, struct run_config *cfg, struct err *e)
+{
+	int r = 0;
+
+	if (a->pattern)
+		r = target_find(a->pattern, cfg->pids, e);
+	else if (a->tid)
+		r = target_of_thread((pid_t)a->tid, cfg->pids, e);
+	if (r < 0)
+		return r;
+	if (a->pattern || a->tid)
+		cfg->n_pids = 1;
+	for (uint32_t i = 0; i < cfg->n_pids; i++) {
+		r = target_check(cfg->pids[i], e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int make_dir(const struct run_config *cfg, const char *given, char *out, size_t cap, struct err *e)
+{
+	char comm[64] = "host", stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	struct stat st;
+
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+	if (cfg->command) {
+		const char *base = strrchr(cfg->command[0], '/');
+
+		snprintf(comm, sizeof(comm), "%.32s", base ? base + 1 : cfg->command[0]);
+	} else if (!cfg->all) {
+		target_file_name(cfg->pids[0], comm, sizeof(comm));
+		snprintf(comm + strlen(comm), sizeof(comm) - strlen(comm), "-%d", (int)cfg->pids[0]);
+	}
+	if (given)
+		snprintf(out, cap, "%s", given);
+	else
+		snprintf(out, cap, "memscope-%s-%s", comm, stamp);
+	if (mkdir(out, 0700) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return err_set(e, -errno, "cannot make the output directory '%s': %s", out, strerror(errno));
+	if (stat(out, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(e, -ENOTDIR, "the output directory '%s' is a file: name another with -o", out);
+	if (access(out, W_OK) < 0)
+		return err_set(e, -errno, "cannot write to '%s': %s", out, strerror(errno));
+	return 0;
+}
+
+/* Each probe and perf event is a descriptor; the usual soft limit of 1,024 is soon used up. */
+static void raise_file_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &lim);
+	}
+}
+
+static void say_ready(const struct run *r)
+{
+	const struct run_config *cfg = r->cfg;
+
+	if (cfg->quiet)
+		return;
+	if (cfg->all)
+		fprintf(stderr, "memscope: profiling the whole host");
+	else if (cfg->command)
+		fprintf(stderr, "memscope: profiling '%s' (process %d)", cfg->command[0], (int)launch_pid(r->launch));
+	else
+		fprintf(stderr, "memscope: profiling process %d%s", (int)cfg->pids[0], cfg->n_pids > 1 ? " and others" : "");
+	fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
+	if (*r->alloc_reason)
+		fprintf(stderr, "memscope: %s\n", r->alloc_reason);
+	for (uint32_t i = 0; i < r->n_notes; i++)
+		fprintf(stderr, "memscope: %s\n", r->notes[i]);
+}
+
+/* Runs, and writes whatever was gathered, also after an error. */
+static int record(const struct run_config *cfg)
+{
+	static struct run r;
+	struct err e = {}, later = {};
+	uint32_t said;
+	int rc, rc2;
+
+	rc = run_begin(&r, cfg, &e);
+	if (rc < 0) {
+		command_fail(EXIT_NOTHING, &e);
+		run_end(&r, NULL);
+		run_free(&r);
+		rmdir(cfg->dir); /* if it is still empty */
+		return EXIT_NOTHING;
+	}
+	say_ready(&r);
+	said = r.n_notes;
+	rc = run_loop(&r, &e);
+	rc2 = run_end(&r, &later);
+	if (rc == 0 && rc2 < 0) {
+		rc = rc2;
+		e = later;
+	}
+	if (rc < 0) {
+		r.ended = RUN_END_ERROR;
+		run_note(&r, true, "%s", e.msg);
+	}
+	rc2 = run_write(&r, &later);
+	for (uint32_t i = said; i < r.n_notes && !cfg->json; i++)
+		if (cfg->quiet)
+			fprintf(stderr, "memscope: %s\n", r.notes[i]);
+	if (rc2 < 0)
+		command_fail(EXIT_NOTHING, &later);
+	rc = rc2 < 0 ? EXIT_NOTHING : r.partial ? EXIT_PARTIAL : EXIT_DONE;
+	run_free(&r);
+	return rc;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record_args a = { .hz = 99, .mem_mb = 64, .interval_s = 1, .max_overhead = 5, .alloc = ALLOC_NOT_GIVEN };
+	static pid_t pids[MAX_PIDS];
+	static bool cpus[MAX_CPUS];
+	struct run_config cfg = { .pids = pids };
+	char dir[4096], **command = NULL;
+	struct err e = {};
+	int first;
+
+	if (opt_parse(&record_options, argc, argv, &a, &first, &e) < 0)
+		return command_fail(EXIT_USAGE, &e);
+	if (first < argc) {
+		if (strcmp(argv[first - 1], "--") != 0) {
+			err_set(&e, -EINVAL, "\"%.64s\" is not understood: to profile a command, put -- before it",
+				argv[first]);
+			return command_fail(EXIT_USAGE, &e);
+		}
+		command = &argv[first];
+	}
+	if (a.user_only && a.kernel_only) {
+		err_set(&e, -EINVAL, "-U and -K exclude each other: without either, both stacks are kept");
+		return command_fail(EXIT_USAGE, &e);
+	}
+	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0)
+		return command_fail(EXIT_USAGE, &e);
+	if (a.cpus) {
+		if (target_parse_cpus(a.cpus, cpus, MAX_CPUS, &e) < 0)
+			return command_fail(EXIT_USAGE, &e);
+		cfg.cpus = cpus;
+		cfg.n_cpus = MAX_CPUS;
+	}
+	cfg.duration_s = a.duration_s;
+	cfg.delay_s = a.delay_s;
+	cfg.hz = a.hz;
+	cfg.file_scope |= a.alloc_scope == 1;
+	cfg.max_overhead = a.max_overhead;
+	cfg.children = !a.no_children;
+	cfg.user_stacks = !a.kernel_only;
+	cfg.kernel_stacks = !a.user_only;
+	cfg.interval_s = a.interval_s;
+	cfg.mem_mb = a.mem_mb;
+	cfg.quiet = a.quiet;
+	cfg.verbose = a.verbose;
+	cfg.json = a.json;
+	cfg.no_demangle = a.no_demangle;
+	if (find_targets(&a, &cfg, &e) < 0 || make_dir(&cfg, a.dir, dir, sizeof(dir), &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	cfg.dir = dir;
+	raise_file_limit();
+	return record(&cfg);
+}

@@ -1,0 +1,109 @@
+/*
+ * The assembly line of one run: builds the rooms, joins them, and takes them apart again.
+ *
+ *   sideband ─► proc_table ─┐
+ *   BPF maps ─► drain ─► ingest ─► profiles ─► symbolize ─► files, summary
+ *
+ * record.c says what is wanted, run.c does it, run_output.c writes it down.
+ */
+#ifndef MEMSCOPE_CMD_RUN_H
+#define MEMSCOPE_CMD_RUN_H
+
+#include "analyse/summary.h"
+#include "base/err.h"
+#include "collect/alloc_probes.h"
+#include "collect/drain.h"
+#include "collect/governor.h"
+#include "collect/ingest.h"
+#include "collect/launch.h"
+#include "collect/sideband.h"
+#include "collect/sources.h"
+#include "proc/proc_mem.h"
+#include "render/trend_csv.h"
+
+enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_OFF };
+
+struct run_config {
+	pid_t *pids;             /* asked for; none with `all` or `command` */
+	uint32_t n_pids;
+	bool all;
+	char **command;          /* argv of -- CMD, or NULL                  */
+	double duration_s;       /* 0: until a signal or the target's end    */
+	double delay_s;          /* before anything is attached              */
+	uint32_t hz;
+	bool sources[MS_N_SOURCES];
+	enum alloc_mode alloc;
+	bool alloc_asked;        /* --alloc was given, not its default       */
+	bool file_scope;
+	double max_overhead;     /* % of one CPU                             */
+	bool children, user_stacks, kernel_stacks;
+	pid_t tid;
+	bool *cpus;
+	uint32_t n_cpus;
+	double interval_s;
+	uint32_t mem_mb;
+	bool quiet, verbose, json, no_demangle;
+	const char *dir;         /* where the files go; exists               */
+};
+
+/* A process that is watched, known to user space. */
+struct watched;
+
+struct run {
+	const struct run_config *cfg;
+	struct dict *dict;
+	struct proc_table *procs;
+	struct sideband *sideband;
+	struct session *session;
+	struct drain *drain;
+	struct ingest *ingest;
+	struct alloc_probes *probes;
+	struct launch *launch;
+	struct proc_mem *mem;
+	struct trend_csv *trend;
+	struct profile *profiles[N_PROFILE_KINDS];
+	struct ingest_profiles ingest_profiles;
+	struct watched *targets;
+	struct governor governor;
+
+	int epoll_fd, signal_fd, timer_fd;
+	uint32_t live_targets;   /* asked for, not ended                     */
+	uint64_t end_ns;         /* CLOCK_MONOTONIC                           */
+	int64_t start_wall_ns;
+	uint64_t next_drain_ns, drain_every_ns, next_trend_ns;
+	enum run_end ended;
+	char end_detail[128];
+	int child_status;
+	bool child_ended;
+
+	/* Allocations. */
+	enum alloc_tier tier;
+	char alloc_reason[400];
+	double calls_per_s, cost_percent;
+	uint64_t alloc_from_ns, alloc_to_ns;  /* CLOCK_MONOTONIC              */
+	uint64_t gap_ns;         /* children that ran before their probes     */
+	uint32_t gap_children;
+
+	struct mem_sample first_mem, last_mem;
+	int64_t peak_rss_kb;
+	bool mem_known;
+
+	char *notes[64];
+	uint32_t n_notes;
+	bool partial;            /* something asked for was unavailable       */
+};
+
+/* Everything from here to the end of the run. On an error, what was gathered is still in *r. */
+int run_begin(struct run *r, const struct run_config *cfg, struct err *e);
+int run_loop(struct run *r, struct err *e);
+/* Closes the gate, takes everything out, detaches. */
+int run_end(struct run *r, struct err *e);
+void run_free(struct run *r);
+
+/* A sentence for the summary; `missing`: something asked for was unavailable (exit status 3). */
+void run_note(struct run *r, bool missing, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Names, files, summary. 0, or -errno when a file could not be written (the others are). */
+int run_write(struct run *r, struct err *e);
+
+#endif

@@ -1,0 +1,444 @@
+/*
+ * What a run leaves: files, and the summary on the terminal and beside them.
+ */
+#include "base/units.h"
+#include "base/version.h"
+#include "cmd/run.h"
+#include "render/render.h"
+#include "render/summary_json.h"
+#include "render/summary_text.h"
+#include "symbolize/symbolize.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TOP_ROWS 10
+
+struct output {
+	struct run *r;
+	struct run_summary s;
+	struct summary_process *processes;
+	struct summary_source sources[4];
+	struct summary_stacks stacks[MS_N_SOURCES];
+	struct summary_drop drops[MS_N_STATS + 4];
+	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
+	struct site_row waits[TOP_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
+	const char *files[32];
+	uint64_t stats[MS_N_STATS];
+	struct ingest_stats in;
+};
+
+static int open_module(void *ctx, module_id m, struct err *e)
+{
+	struct run *r = ctx;
+
+	return proc_table_open_module(r->procs, m, e);
+}
+
+static int name_everything(struct output *o, struct err *e)
+{
+	struct symbolize_opts opts = { open_module, o->r, o->r->cfg->no_demangle };
+	struct symbolize_stats st = {};
+	int rc = symbolize(o->r->dict, &opts, &st);
+
+	if (rc < 0)
+		return err_set(e, rc, "out of memory while naming functions");
+	o->s.symbols.locations = st.locations;
+	o->s.symbols.named = st.named;
+	o->s.symbols.offset_only = st.offset_only;
+	o->s.symbols.no_module = st.no_module;
+	for (uint32_t i = 0; i < st.n_worst && i < 8; i++) {
+		const struct module *m = dict_module_get(o->r->dict, st.worst[i].module);
+
+		o->s.symbols.worst[i] = (struct summary_module){ dict_str(o->r->dict, m->path),
+								  st.worst[i].locations,
+								  st.worst[i].reason };
+		o->s.symbols.n_worst = i + 1;
+	}
+	return 0;
+}
+
+/* --- files --------------------------------------------------------------------------------------- */
+
+static int write_profile(struct output *o, const struct profile *p, const struct profile_row *row,
+			 const struct format *f, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	struct render_opts opts = { .value_type = -1 };
+	char path[4096], title[128];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/%s%s", o->r->cfg->dir, row->name, f->ext);
+	snprintf(title, sizeof(title), "memscope: %s", row->name);
+	opts.title = title;
+	rc = sink_open_file(path, &sink, e);
+	if (rc == 0 && f->gzip)
+		rc = sink_gzip(sink, e);
+	if (rc == 0)
+		rc = f->write(p, &opts, sink, e);
+	return rc == 0 ? sink_commit(sink, e) : rc;
+}
+
+static void file_written(struct output *o, const char *name, const char *ext)
+{
+	char *full;
+
+	if (o->s.n_files < sizeof(o->files) / sizeof(*o->files) &&
+	    asprintf(&full, "%s%s", name, ext) >= 0)
+		o->files[o->s.n_files++] = full;
+}
+
+static void set_meta(const struct output *o, struct profile *p, const struct profile_row *row)
+{
+	struct profile_meta meta = {
+		.time_ns = o->r->start_wall_ns,
+		.duration_ns = o->s.duration_ns,
+		.period_type = row->period,
+		.period = row->source == MS_ONCPU ? 1000000000 / o->r->cfg->hz : 1,
+		.default_type = row->default_type,
+	};
+
+	profile_set_meta(p, &meta);
+}
+
+/* Every profile in every format; one that fails does not keep the others from being written. */
+static int write_profiles(struct output *o, struct err *e)
+{
+	int rc = 0;
+
+	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+		const struct profile_row *row = &profile_rows[i];
+		struct profile *p = o->r->profiles[i];
+
+		if (!p || (row->source == MS_ALLOC && o->r->tier != ALLOC_TIER_EXACT))
+			continue;
+		set_meta(o, p, row);
+		for (const struct format *f = formats; f->name; f++) {
+			struct err one = {};
+			int r = write_profile(o, p, row, f, &one);
+
+			if (r == 0) {
+				file_written(o, row->name, f->ext);
+			} else if (rc == 0) {
+				rc = r;
+				*e = one;
+			}
+		}
+	}
+	return rc;
+}
+
+static int write_summary(struct output *o, const char *name, bool json, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	int rc = sink_open_file(name, &sink, e);
+
+	if (rc < 0)
+		return rc;
+	if (json)
+		rc = summary_json_write(&o->s, sink, e);
+	else
+		summary_text_write(&o->s, sink);
+	return rc == 0 ? sink_commit(sink, e) : rc;
+}
+
+/* --- facts --------------------------------------------------------------------------------------- */
+
+/* /proc/PID/cmdline, arguments joined by spaces; NULL when it is gone. */
+static char *read_cmdline(pid_t pid)
+{
+	char path[64], buf[4096];
+	_cleanup_(fclosep) FILE *f = NULL;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	f = fopen(path, "re");
+	n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
+	while (n && !buf[n - 1])
+		n--;
+	if (!n)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (!buf[i])
+			buf[i] = ' ';
+	buf[n] = '\0';
+	return strdup(buf);
+}
+
+static char *join_command(char **argv)
+{
+	size_t len = 1;
+	char *s;
+
+	for (char **a = argv; *a; a++)
+		len += strlen(*a) + 1;
+	s = calloc(1, len);
+	for (char **a = argv; s && *a; a++) {
+		strcat(s, *a);
+		if (a[1])
+			strcat(s, " ");
+	}
+	return s;
+}
+
+static int facts_target(struct output *o)
+{
+	const struct run_config *cfg = o->r->cfg;
+	uint32_t n = cfg->command ? 1 : cfg->n_pids;
+
+	o->s.target = cfg->all ? RUN_HOST : cfg->command ? RUN_COMMAND : RUN_PROCESSES;
+	o->processes = calloc(n ? n : 1, sizeof(*o->processes));
+	if (!o->processes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		struct summary_process *sp = &o->processes[i];
+		struct proc *p;
+
+		sp->pid = cfg->command ? launch_pid(o->r->launch) : cfg->pids[i];
+		p = proc_table_live(o->r->procs, sp->pid);
+		sp->comm = p ? proc_comm(p) : NULL;
+		sp->exe = p ? proc_exe(p) : NULL;
+		sp->cmdline = cfg->command ? join_command(cfg->command) : read_cmdline(sp->pid);
+	}
+	o->s.processes = o->processes;
+	o->s.n_processes = n;
+	if (o->r->child_ended) {
+		o->s.child.known = true;
+		o->s.child.exited = WIFEXITED(o->r->child_status);
+		o->s.child.code = o->s.child.exited ? WEXITSTATUS(o->r->child_status) : 0;
+		o->s.child.signal = o->s.child.exited ? 0 : WTERMSIG(o->r->child_status);
+	}
+	return 0;
+}
+
+static void facts_sources(struct output *o)
+{
+	const char *names[] = { "oncpu", "offcpu", "alloc" };
+
+	for (int i = 0; i < MS_N_SOURCES; i++) {
+		const char *why = NULL;
+		bool ok = session_has(o->r->session, (enum ms_source)i, &why);
+
+		o->sources[i] = (struct summary_source){ names[i],
+							 ok ? SOURCE_OK : why ? SOURCE_UNAVAILABLE : SOURCE_NOT_ASKED,
+							 why };
+	}
+	o->sources[3] = (struct summary_source){ "trend", o->r->mem_known ? SOURCE_OK : SOURCE_NOT_ASKED, NULL };
+	o->s.sources = o->sources;
+	o->s.n_sources = 4;
+}
+
+static uint32_t rows(int n)
+{
+	return n < 0 ? 0 : (uint32_t)n;
+}
+
+static void facts_oncpu(struct output *o)
+{
+	const struct profile *p = o->r->profiles[PROFILE_ONCPU];
+
+	o->s.oncpu.hz = o->r->cfg->hz;
+	o->s.oncpu.event = session_oncpu_event(o->r->session);
+	o->s.oncpu.samples = o->in.oncpu_samples;
+	if (o->s.time.known)
+		o->s.oncpu.cpu_ns = o->s.time.oncpu_ns;
+	else if (p)
+		o->s.oncpu.cpu_ns = profile_total(p, 1);
+	if (!p)
+		return;
+	o->s.oncpu.n_self = rows(top_functions(p, 0, TOP_BY_SELF, o->by_self, TOP_ROWS));
+	o->s.oncpu.n_total = rows(top_functions(p, 0, TOP_BY_TOTAL, o->by_total, TOP_ROWS));
+	o->s.oncpu.by_self = o->by_self;
+	o->s.oncpu.by_total = o->by_total;
+	o->s.oncpu.allocator_samples = (uint64_t)sites_allocator_value(p, 0);
+}
+
+static void facts_offcpu(struct output *o)
+{
+	const struct profile *p = o->r->profiles[PROFILE_OFFCPU];
+
+	if (!p)
+		return;
+	o->s.time.known = true;
+	o->s.time.oncpu_ns = (int64_t)o->in.times.oncpu_ns;
+	o->s.time.blocked_ns = (int64_t)o->in.times.blocked_ns;
+	o->s.time.runnable_ns = (int64_t)o->in.times.runnable_ns;
+	o->s.time.wall_ns = (int64_t)o->in.times.wall_ns;
+	o->s.seen_threads = o->in.times.threads;
+	o->s.offcpu.n_waits = rows(sites_waits(p, 1, 0, o->waits, TOP_ROWS));
+	o->s.offcpu.waits = o->waits;
+}
+
+static void facts_alloc(struct output *o)
+{
+	const struct run *r = o->r;
+	struct summary_alloc *a = &o->s.alloc;
+	uint64_t start = session_start_ns(r->session);
+
+	a->tier = r->tier;
+	a->reason = *r->alloc_reason ? r->alloc_reason : NULL;
+	a->calls_per_s = r->calls_per_s;
+	a->cost_percent = r->cost_percent;
+	if (r->tier != ALLOC_TIER_EXACT)
+		return;
+	a->covered_from_ns = r->alloc_from_ns > start ? (int64_t)(r->alloc_from_ns - start) : 0;
+	a->covered_to_ns = (int64_t)(r->alloc_to_ns - start);
+	a->objects = o->in.allocated;
+	a->bytes = o->in.allocated_bytes;
+	a->freed_objects = o->in.freed;
+	a->freed_bytes = o->in.freed_bytes;
+	a->live_objects = o->in.live;
+	a->live_bytes = o->in.live_bytes;
+	a->failed = o->stats[STAT_ALLOC_FAILED];
+	a->inherited_frees = o->stats[STAT_FREE_INHERITED];
+	a->earlier_frees = o->stats[STAT_FREE_UNKNOWN];
+	a->untracked = o->in.untracked;
+	a->n_sites = rows(sites_allocations(r->profiles[PROFILE_ALLOC], 1, 0, o->sites, TOP_ROWS));
+	a->n_live_sites = rows(sites_allocations(r->profiles[PROFILE_HEAP], 3, 2, o->live_sites, TOP_ROWS));
+	a->sites = o->sites;
+	a->live_sites = o->live_sites;
+}
+
+static void facts_stacks(struct output *o)
+{
+	const char *names[] = { "oncpu", "offcpu", "alloc" };
+	uint64_t v[MS_N_SOURCES][MS_N_VERDICTS];
+
+	drain_verdicts(o->r->drain, v);
+	for (int i = 0; i < MS_N_SOURCES; i++) {
+		if (!o->r->cfg->sources[i])
+			continue;
+		o->stacks[o->s.n_stacks++] = (struct summary_stacks){
+			.source = names[i],
+			.complete = v[i][MS_COMPLETE],
+			.truncated = v[i][MS_TRUNCATED],
+			.guessed = v[i][MS_GUESSED],
+			.unreadable = v[i][MS_UNREADABLE] + v[i][MS_NO_TABLE],
+			.lost = v[i][MS_LOST],
+		};
+	}
+	o->s.stacks = o->stacks;
+}
+
+static void facts_drops(struct output *o)
+{
+	static const struct {
+		const char *name, *help;
+		bool loss;
+	} table[MS_N_STATS] = {
+#define STAT(id, name, loss, help) { name, help, loss },
+#include "stats.def"
+#undef STAT
+	};
+
+	for (int i = 0; i < MS_N_STATS; i++)
+		if (table[i].loss)
+			o->drops[o->s.n_drops++] =
+				(struct summary_drop){ table[i].name, table[i].help, o->stats[i] };
+	o->drops[o->s.n_drops++] = (struct summary_drop){
+		"stacks_never_arrived", "events whose stack never reached user space", o->in.lost_stacks };
+	o->drops[o->s.n_drops++] = (struct summary_drop){
+		"unknown_process", "events of processes whose mappings were not known: their frames have no names",
+		o->in.unknown_process };
+	o->s.drops = o->drops;
+	o->s.sideband_lost = sideband_lost(o->r->sideband);
+}
+
+static void notes(struct output *o)
+{
+	struct run *r = o->r;
+
+	if (r->gap_children)
+		run_note(r, false,
+			 "%u forked children ran %s in all before their allocation probes were in place: what they "
+			 "allocated then is not in alloc and heap (--alloc-scope=file leaves no gap)",
+			 r->gap_children, unit_ns((int64_t)r->gap_ns).s);
+	if (o->stats[STAT_PROBE_OTHER] && r->cfg->file_scope)
+		run_note(r, false,
+			 "--alloc-scope=file: %s probe hits in processes that are not watched; each cost them 0.5 to 9 µs",
+			 unit_count((int64_t)o->stats[STAT_PROBE_OTHER]).s);
+	if (o->in.exec_cleared)
+		run_note(r, false, "%s live blocks were thrown away by an exec and are not in heap",
+			 unit_count((int64_t)o->in.exec_cleared).s);
+	if (o->stats[STAT_BLOCKS_FULL])
+		run_note(r, true,
+			 "the table of live blocks was full: %s allocations (%s) are in alloc but not in heap; "
+			 "raise --mem (now %u MiB)",
+			 unit_count((int64_t)o->stats[STAT_BLOCKS_FULL]).s,
+			 unit_bytes((int64_t)o->stats[STAT_BLOCKS_FULL_BYTES]).s, r->cfg->mem_mb);
+}
+
+static int gather(struct output *o, struct err *e)
+{
+	struct run *r = o->r;
+	int rc;
+
+	ingest_stats(r->ingest, &o->in);
+	drain_stats(r->drain, o->stats);
+	o->s.version = MEMSCOPE_VERSION;
+	o->s.start_ns = r->start_wall_ns;
+	o->s.duration_ns = (int64_t)(r->end_ns - session_start_ns(r->session));
+	o->s.end = r->ended;
+	o->s.end_detail = *r->end_detail ? r->end_detail : NULL;
+	o->s.n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	if (facts_target(o) < 0)
+		return err_set(e, -ENOMEM, "out of memory");
+	rc = name_everything(o, e);
+	if (rc < 0)
+		return rc;
+	facts_sources(o);
+	facts_offcpu(o);
+	facts_oncpu(o);
+	facts_alloc(o);
+	facts_stacks(o);
+	facts_drops(o);
+	if (r->mem_known) {
+		o->s.rss.known = true;
+		o->s.rss.first_kb = r->first_mem.rss_kb;
+		o->s.rss.last_kb = r->last_mem.rss_kb;
+		o->s.rss.peak_kb = r->peak_rss_kb;
+	}
+	proc_mem_self(&o->s.own.cpu_ns, &o->s.own.rss_kb);
+	o->s.own.map_bytes = (int64_t)session_map_bytes(r->session);
+	notes(o);
+	o->s.notes = (const char *const *)r->notes;
+	o->s.n_notes = r->n_notes;
+	return 0;
+}
+
+int run_write(struct run *r, struct err *e)
+{
+	struct output *o = calloc(1, sizeof(*o));
+	struct err one = {};
+	char path[4096];
+	int rc, rc2;
+
+	if (!o)
+		return err_set(e, -ENOMEM, "out of memory");
+	o->r = r;
+	rc = gather(o, e);
+	if (rc == 0) {
+		rc = write_profiles(o, e);
+		if (r->trend || r->mem_known)
+			file_written(o, "trend", ".csv");
+		o->s.dir = r->cfg->dir;
+		o->s.files = o->files;
+		file_written(o, "summary", ".txt");
+		snprintf(path, sizeof(path), "%s/summary.txt", r->cfg->dir);
+		rc2 = write_summary(o, path, false, &one);
+		if (rc2 < 0 && rc == 0) {
+			rc = rc2;
+			*e = one;
+		}
+		if (r->cfg->json || !r->cfg->quiet)
+			write_summary(o, "-", r->cfg->json, NULL);
+	}
+	for (uint32_t i = 0; i < o->s.n_files; i++)
+		free((char *)o->files[i]);
+	for (uint32_t i = 0; i < o->s.n_processes; i++)
+		free((char *)o->processes[i].cmdline);
+	free(o->processes);
+	free(o);
+	return rc;
+}

@@ -1,0 +1,209 @@
+#include "cmd/target.h"
+
+#include "base/cleanup.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <regex.h>
+#include <string.h>
+
+#define PF_KTHREAD 0x00200000 /* linux/sched.h */
+
+/* A whole decimal number at *s, which moves behind it; -1 when there is none or it is too large. */
+static long parse_number(const char **s)
+{
+	char *end;
+	long n;
+
+	if (!isdigit((unsigned char)**s))
+		return -1;
+	errno = 0;
+	n = strtol(*s, &end, 10);
+	*s = end;
+	return errno || n > INT_MAX ? -1 : n;
+}
+
+int target_parse_pids(const char *list, const char *option, pid_t *out, uint32_t cap, struct err *e)
+{
+	const char *s = list;
+	uint32_t n = 0;
+
+	for (;;) {
+		long pid = parse_number(&s);
+		bool again = false;
+
+		if (pid <= 0 || (*s && *s != ','))
+			return err_set(e, -EINVAL, "%s takes process ids separated by commas, not \"%.64s\"", option,
+				       list);
+		for (uint32_t i = 0; i < n; i++)
+			again |= out[i] == pid;
+		if (!again && n == cap)
+			return err_set(e, -EINVAL, "%s takes at most %u processes", option, cap);
+		if (!again)
+			out[n++] = (pid_t)pid;
+		if (!*s++)
+			return (int)n;
+	}
+}
+
+int target_parse_cpus(const char *list, bool *wanted, uint32_t cap, struct err *e)
+{
+	const char *s = list;
+	int n = 0;
+
+	for (;;) {
+		long from = parse_number(&s), to = from;
+
+		if (*s == '-') {
+			s++;
+			to = parse_number(&s);
+		}
+		if (from < 0 || to < from || to >= (long)cap || (*s && *s != ','))
+			return err_set(e, -EINVAL, "-C takes CPU numbers like 0,2-3, not \"%.64s\"", list);
+		for (; from <= to; from++) {
+			n += !wanted[from];
+			wanted[from] = true;
+		}
+		if (!*s++)
+			return n;
+	}
+}
+
+static bool read_cmdline(pid_t pid, char *buf, size_t cap)
+{
+	char path[64];
+	_cleanup_(fclosep) FILE *f = NULL;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	f = fopen(path, "re");
+	n = f ? fread(buf, 1, cap - 1, f) : 0;
+	while (n && !buf[n - 1])
+		n--;
+	for (size_t i = 0; i < n; i++)
+		if (!buf[i])
+			buf[i] = ' ';
+	buf[n] = '\0';
+	return n > 0;
+}
+
+/* We, our parent (the shell or sudo that has the pattern on its own line), and theirs. */
+static bool is_ancestor(pid_t pid)
+{
+	pid_t p = getpid();
+
+	for (int i = 0; i < 64 && p > 1; i++) {
+		char path[64], line[512], *paren;
+		_cleanup_(fclosep) FILE *f = NULL;
+
+		if (p == pid)
+			return true;
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)p);
+		f = fopen(path, "re");
+		if (!f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')))
+			return false;
+		p = (pid_t)strtol(paren + 4, NULL, 10);
+	}
+	return false;
+}
+
+int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
+{
+	char cmdline[4096], list[400] = "";
+	uint32_t n = 0;
+	size_t used = 0;
+	regex_t re;
+	DIR *dir;
+
+	if (regcomp(&re, pattern, REG_EXTENDED | REG_NOSUB))
+		return err_set(e, -EINVAL, "-n takes an extended regular expression; \"%.64s\" is none", pattern);
+	dir = opendir("/proc");
+	for (struct dirent *d; dir && (d = readdir(dir));) {
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+
+		if (pid <= 0 || !read_cmdline(pid, cmdline, sizeof(cmdline)) ||
+		    regexec(&re, cmdline, 0, NULL, 0) || is_ancestor(pid))
+			continue;
+		*ret_pid = pid;
+		if (n++ < 5)
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d (%.40s)", n > 1 ? ", " : "",
+						 (int)pid, cmdline);
+	}
+	if (dir)
+		closedir(dir);
+	regfree(&re);
+	if (!n)
+		return err_set(e, -ESRCH, "no running process has a command line that matches \"%.64s\"", pattern);
+	if (n > 1)
+		return err_set(e, -EEXIST, "%u processes match \"%.64s\": %s%s; name one with -p", n, pattern, list,
+			       n > 5 ? ", …" : "");
+	return 0;
+}
+
+/* The number behind `key` in /proc/PID/status; -1 when there is none. */
+static long status_field(pid_t pid, const char *key)
+{
+	char path[64], line[256];
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, key, strlen(key)) == 0)
+			return strtol(line + strlen(key), NULL, 10);
+	return -1;
+}
+
+int target_of_thread(pid_t tid, pid_t *ret_pid, struct err *e)
+{
+	long pid = status_field(tid, "Tgid:");
+
+	if (pid <= 0)
+		return err_set(e, -ESRCH, "there is no thread %d", (int)tid);
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+int target_check(pid_t pid, struct err *e)
+{
+	char path[64], line[1024], name[64] = "";
+	_cleanup_(fclosep) FILE *f = NULL;
+	unsigned flags = 0;
+	char *open, *close;
+	long tgid;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f) || !(open = strchr(line, '(')) || !(close = strrchr(line, ')')))
+		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
+	snprintf(name, sizeof(name), "%.*s", (int)(close - open - 1), open + 1);
+	if (sscanf(close + 2, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_KTHREAD))
+		return err_set(e, -EINVAL,
+			       "process %d (%s) is a kernel thread and has no memory of its own; memscope -a -K shows "
+			       "what kernel threads do",
+			       (int)pid, name);
+	if (pid == getpid())
+		return err_set(e, -EINVAL, "memscope does not profile itself");
+	tgid = status_field(pid, "Tgid:");
+	if (tgid > 0 && tgid != pid)
+		return err_set(e, -EINVAL, "%d is a thread of process %ld: use -t %d, or -p %ld", (int)pid, tgid,
+			       (int)pid, tgid);
+	return 0;
+}
+
+void target_file_name(pid_t pid, char *out, uint32_t cap)
+{
+	char path[64];
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(out, (int)cap, f))
+		snprintf(out, cap, "pid");
+	out[strcspn(out, "\n")] = '\0';
+	for (char *c = out; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("._+", *c))
+			*c = '_';
+}

@@ -1,0 +1,35 @@
+/*
+ * From what the user typed to process ids: lists, patterns, threads.
+ */
+#ifndef MEMSCOPE_CMD_TARGET_H
+#define MEMSCOPE_CMD_TARGET_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* "12,34": distinct ids > 0, at most `cap`. Returns how many, or -EINVAL naming `option`. */
+int target_parse_pids(const char *list, const char *option, pid_t *out, uint32_t cap, struct err *e);
+
+/* "0,2-3" → wanted[0], wanted[2], wanted[3]. Returns the number of CPUs named, or -EINVAL. */
+int target_parse_cpus(const char *list, bool *wanted, uint32_t cap, struct err *e);
+
+/*
+ * The process whose full command line matches an extended regular expression, as pgrep -f
+ * does. -ESRCH: none; -EEXIST: several, listed in the sentence. We ourselves never match, nor does
+ * a shell that runs us.
+ */
+int target_find(const char *pattern, pid_t *ret_pid, struct err *e);
+
+/* The process a thread belongs to. -ESRCH. */
+int target_of_thread(pid_t tid, pid_t *ret_pid, struct err *e);
+
+/* 0 when `pid` can be profiled. -ESRCH: there is none; -EINVAL: a kernel thread, or ourselves. */
+int target_check(pid_t pid, struct err *e);
+
+/* Its command name, made fit for a file name; "pid" when it cannot be read. */
+void target_file_name(pid_t pid, char *out, uint32_t cap);
+
+#endif
