@@ -97,12 +97,16 @@ enum ms_event_kind {
 	MS_EV_STACK = 1,
 };
 
+/* Of a stack record. */
+#define MS_STACK_KERNEL    (1u << 0)
+#define MS_STACK_AT_SWITCH (1u << 1) /* leaf: our program and its caller, then __schedule */
+
 /* A stack, sent when its hash is first seen. Variable length: n_frames words follow the struct. */
 struct ms_stack_rec {
 	__u32 kind; /* MS_EV_STACK */
 	__u16 n_frames;
 	__u8 verdict; /* enum ms_verdict */
-	__u8 is_kernel;
+	__u8 flags;   /* MS_STACK_… */
 	struct ms_hash hash;
 	__u64 time_ns; /* CLOCK_MONOTONIC, when it was first seen */
 };

@@ -202,7 +202,7 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 	in->has_old = 0;
 	if ((shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N) && arg)
 		in->has_old = block_take(&c.proc, arg, &in->old);
-	stack_capture(ctx, &alloc_scratch, MS_ALLOC, false, 0, &in->user);
+	stack_capture(ctx, &alloc_scratch, MS_ALLOC, 0, &in->user);
 	return 0;
 }
 

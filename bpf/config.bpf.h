@@ -27,8 +27,6 @@ const volatile __u64 cfg_start_ns __weak = 0;
 const volatile __u8 cfg_threads __weak = 0;
 /* sched_switch has prev_state as its fourth argument (kernel commit fa2c3254d7cf, 5.18). */
 const volatile __u8 cfg_switch_has_state __weak = 0;
-/* Frames of our own at the leaf end of a kernel stack taken in sched_switch. */
-const volatile __u32 cfg_switch_skip __weak = 0;
 
 /*
  * The gate: user space opens it when everything is attached and closes it before anything is

@@ -24,9 +24,9 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	key.bucket = emit_bucket(bpf_ktime_get_ns());
 	task_proc(task, &key.proc);
 	if (cfg_user_stacks)
-		stack_capture(ctx, &cpu_scratch, MS_ONCPU, false, 0, &key.user);
+		stack_capture(ctx, &cpu_scratch, MS_ONCPU, 0, &key.user);
 	if (cfg_kernel_stacks)
-		stack_capture(ctx, &cpu_scratch, MS_ONCPU, true, 0, &key.kernel);
+		stack_capture(ctx, &cpu_scratch, MS_ONCPU, MS_STACK_KERNEL, &key.kernel);
 	emit_add(&key, 1, cfg_sample_ns ?: ctx->sample_period);
 	return 0;
 }

@@ -84,9 +84,10 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	}
 	t->state = preempt || prev_state == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
 	if (cfg_user_stacks)
-		stack_capture(ctx, &switch_scratch, MS_OFFCPU, false, 0, &t->user);
+		stack_capture(ctx, &switch_scratch, MS_OFFCPU, 0, &t->user);
 	if (cfg_kernel_stacks)
-		stack_capture(ctx, &switch_scratch, MS_OFFCPU, true, cfg_switch_skip, &t->kernel);
+		stack_capture(ctx, &switch_scratch, MS_OFFCPU, MS_STACK_KERNEL | MS_STACK_AT_SWITCH,
+			      &t->kernel);
 }
 
 static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
@@ -218,7 +219,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	s->owner = bpf_get_current_pid_tgid();
 	len = bpf_get_task_stack(task, s->frames, HASH_CHUNK * sizeof(__u64), 0);
-	stack_store(s, len, true, &t->kernel);
+	stack_store(s, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH, &t->kernel);
 	return 0;
 }
 

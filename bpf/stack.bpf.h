@@ -80,7 +80,7 @@ static __always_inline void stack_send(struct stack_scratch *s, __u32 n, __u64 m
  * Stores the stack of `len` bytes (or -errno) that a walker has put into `s->frames`. Returns its verdict, or -1
  * when the scratch was taken over meanwhile. *ret_hash is all zero when there is no stack.
  */
-static __always_inline int stack_store(struct stack_scratch *s, long len, bool kernel,
+static __always_inline int stack_store(struct stack_scratch *s, long len, __u32 flags,
 				       struct ms_hash *ret_hash)
 {
 	__u64 me = bpf_get_current_pid_tgid();
@@ -94,12 +94,12 @@ static __always_inline int stack_store(struct stack_scratch *s, long len, bool k
 	if (n > HASH_CHUNK)
 		n = HASH_CHUNK;
 	/* The kernel's list ends where the stack does, at its own bound, or at ours. */
-	verdict = n >= HASH_CHUNK - 1 ? MS_TRUNCATED : kernel ? MS_COMPLETE : MS_GUESSED;
+	verdict = n >= HASH_CHUNK - 1 ? MS_TRUNCATED : flags & MS_STACK_KERNEL ? MS_COMPLETE : MS_GUESSED;
 	stack_hash(s, n, &hash);
 	s->rec.hash = hash;
 	s->rec.n_frames = n;
 	s->rec.verdict = verdict;
-	s->rec.is_kernel = kernel;
+	s->rec.flags = flags;
 	stack_send(s, n, me);
 	if (s->owner != me)
 		return -1;
@@ -107,26 +107,25 @@ static __always_inline int stack_store(struct stack_scratch *s, long len, bool k
 	return verdict;
 }
 
-static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, bool kernel, __u64 skip,
+static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, __u32 flags,
 				      struct ms_hash *ret_hash)
 {
 	long len;
 
 	s->owner = bpf_get_current_pid_tgid();
-	if (kernel)
-		len = bpf_get_stack(ctx, s->frames, HASH_CHUNK * sizeof(__u64), skip);
+	if (flags & MS_STACK_KERNEL)
+		len = bpf_get_stack(ctx, s->frames, HASH_CHUNK * sizeof(__u64), 0);
 	else
 		len = walk_fp(ctx, s->frames, HASH_CHUNK * sizeof(__u64));
-	return stack_store(s, len, kernel, ret_hash);
+	return stack_store(s, len, flags, ret_hash);
 }
 
 /*
- * Takes one stack of the current task: the kernel's without the `skip` frames nearest its leaf, or
- * the user's. *ret_hash is all zero when there is none. Verdicts are counted for user stacks:
- * the kernel's are whole.
+ * Takes one stack of the current task: the kernel's (MS_STACK_KERNEL) or the user's. *ret_hash is all
+ * zero when there is none. Verdicts are counted for user stacks: the kernel's are whole.
  */
 static __always_inline void stack_capture(void *ctx, void *scratch, enum ms_source source,
-					  bool kernel, __u64 skip, struct ms_hash *ret_hash)
+					  __u32 flags, struct ms_hash *ret_hash)
 {
 	__u32 zero = 0;
 	struct stack_scratch *s = bpf_map_lookup_elem(scratch, &zero);
@@ -135,16 +134,16 @@ static __always_inline void stack_capture(void *ctx, void *scratch, enum ms_sour
 	ret_hash->lo = ret_hash->hi = 0;
 	if (!s)
 		return;
-	verdict = stack_walk(ctx, s, kernel, skip, ret_hash);
+	verdict = stack_walk(ctx, s, flags, ret_hash);
 	if (verdict < 0) {
 		stat_inc(STAT_STACK_TORN);
-		verdict = stack_walk(ctx, s, kernel, skip, ret_hash);
+		verdict = stack_walk(ctx, s, flags, ret_hash);
 		if (verdict < 0) {
 			stat_inc(STAT_STACK_LOST);
 			verdict = MS_LOST;
 		}
 	}
-	if (kernel)
+	if (flags & MS_STACK_KERNEL)
 		return;
 	if (verdict == MS_LOST)
 		stat_inc(STAT_STACK_NO_USER);

@@ -1,5 +1,7 @@
 #include "cmd/run.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +14,7 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <uthash.h>
+
 
 #define TICK_NS          100000000ULL  /* progress, governor, full maps       */
 #define DRAIN_NS         1000000000ULL /* while the totals map stays half empty */
@@ -89,6 +91,10 @@ static int target_add(struct run *r, pid_t pid, bool asked, bool newborn, struct
 	t->asked = asked;
 	t->pid_fd = -1;
 	HASH_ADD_INT(r->targets, pid, t);
+	if (!hash_added(t)) {
+		free(t);
+		return err_set(e, -ENOMEM, "out of memory");
+	}
 	if (asked) {
 		t->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 		if (t->pid_fd < 0)
@@ -368,7 +374,8 @@ static int open_rooms(struct run *r, struct err *e)
 			return err_set(e, -ENOMEM, "out of memory");
 		*by_kind[i] = r->profiles[i];
 	}
-	r->ingest = ingest_new(r->dict, r->procs, &r->ingest_profiles);
+	r->ingest = ingest_new(r->dict, r->procs, &r->ingest_profiles,
+			       cfg->sources[MS_OFFCPU] ? session_kernel_symbol("__schedule") : 0);
 	return r->ingest ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 

@@ -237,6 +237,7 @@ static uint32_t rows(int n)
 static void facts_oncpu(struct output *o)
 {
 	const struct profile *p = o->r->profiles[PROFILE_ONCPU];
+	int64_t in_allocator;
 
 	o->s.oncpu.hz = o->r->cfg->hz;
 	o->s.oncpu.event = session_oncpu_event(o->r->session);
@@ -251,7 +252,8 @@ static void facts_oncpu(struct output *o)
 	o->s.oncpu.n_total = rows(top_functions(p, 0, TOP_BY_TOTAL, o->by_total, TOP_ROWS));
 	o->s.oncpu.by_self = o->by_self;
 	o->s.oncpu.by_total = o->by_total;
-	o->s.oncpu.allocator_samples = (uint64_t)sites_allocator_value(p, 0);
+	if (sites_allocator_value(p, 0, &in_allocator) == 0)
+		o->s.oncpu.allocator_samples = (uint64_t)in_allocator;
 }
 
 static void facts_offcpu(struct output *o)

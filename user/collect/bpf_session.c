@@ -119,7 +119,6 @@ static void size_maps(struct session *s)
 		ring *= 2;
 	bpf_map__set_max_entries(k->maps.totals_a, totals);
 	bpf_map__set_max_entries(k->maps.totals_b, totals);
-	bpf_map__set_max_entries(bpf_map__inner_map(k->maps.totals_live), totals);
 	bpf_map__set_max_entries(k->maps.seen, totals * 2);
 	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
 	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
@@ -521,4 +520,16 @@ struct bpf_program *session_count_prog(struct session *s)
 uint64_t session_start_ns(const struct session *s)
 {
 	return s->start_ns;
+}
+
+uint64_t session_kernel_symbol(const char *name)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512], sym[256];
+	unsigned long long addr;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx %*c %255s", &addr, sym) == 2 && strcmp(sym, name) == 0)
+			return addr;
+	return 0;
 }

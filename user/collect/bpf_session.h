@@ -80,6 +80,9 @@ struct bpf_program *session_enter_prog(struct session *s, enum ms_shape shape);
 struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape);
 struct bpf_program *session_count_prog(struct session *s);
 
+/* The address of a kernel function, from /proc/kallsyms; 0 when it is not there or addresses are hidden. */
+uint64_t session_kernel_symbol(const char *name);
+
 /* CLOCK_MONOTONIC when the gate opened, ns; 0 before. */
 uint64_t session_start_ns(const struct session *s);
 

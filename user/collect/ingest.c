@@ -1,14 +1,19 @@
 #include "collect/ingest.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <string.h>
-#include <uthash.h>
+
+
+#define OWN_FRAMES_MAX    6      /* of a stack taken in sched_switch, before __schedule */
+#define SCHEDULE_SIZE_MAX 0x2000 /* bytes of code; it has some 3,000                     */
 
 /* A stack as it came: words, leaf first. */
 struct raw_stack {
 	struct ms_hash hash;
 	uint16_t n;
-	uint8_t is_kernel, verdict;
+	uint8_t flags, verdict;
 	UT_hash_handle hh;
 	uint64_t frames[];
 };
@@ -54,6 +59,7 @@ struct ingest {
 	struct waiting *waiting;
 	uint32_t n_waiting, cap_waiting;
 	bool finishing;
+	uint64_t schedule_addr;
 	module_id kernel;
 	location_id lost;
 	string_id key_pid, key_tid, key_comm, key_thread;
@@ -62,7 +68,7 @@ struct ingest {
 };
 
 struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
-			  const struct ingest_profiles *profiles)
+			  const struct ingest_profiles *profiles, uint64_t schedule_addr)
 {
 	struct ingest *in = calloc(1, sizeof(*in));
 	struct line line = {};
@@ -72,6 +78,7 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	in->dict = d;
 	in->procs = procs;
 	in->profiles = *profiles;
+	in->schedule_addr = schedule_addr;
 	in->kernel = dict_module(d, &(struct module){ .kind = MODULE_KERNEL,
 						       .path = dict_string(d, "[kernel]") });
 	in->lost = dict_location(d, (module_id){ 0 }, UINT64_MAX);
@@ -127,18 +134,43 @@ int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64
 		return -ENOMEM;
 	raw->hash = rec->hash;
 	raw->n = rec->n_frames;
-	raw->is_kernel = rec->is_kernel;
+	raw->flags = rec->flags;
 	raw->verdict = rec->verdict;
 	memcpy(raw->frames, frames, rec->n_frames * sizeof(*frames));
 	HASH_ADD(hh, in->raw, hash, sizeof(raw->hash), raw);
-	return 0;
+	if (hash_added(raw))
+		return 0;
+	free(raw);
+	return -ENOMEM;
 }
 
 /* --- resolving ----------------------------------------------------------------------------------- */
 
-static location_id kernel_location(struct ingest *in, uint64_t addr, bool leaf)
+/*
+ * A stack taken in sched_switch begins with our own program and the tracepoint's machinery; what
+ * the thread did begins at __schedule. How many frames that is differs between kernels.
+ */
+static uint32_t own_frames(const struct ingest *in, const struct raw_stack *raw)
 {
-	return dict_location(in->dict, in->kernel, leaf ? addr : addr - 1);
+	if (!(raw->flags & MS_STACK_AT_SWITCH) || !in->schedule_addr)
+		return 0;
+	for (uint32_t i = 0; i < raw->n && i < OWN_FRAMES_MAX; i++)
+		if (raw->frames[i] - in->schedule_addr < SCHEDULE_SIZE_MAX)
+			return i;
+	return 0;
+}
+
+static uint32_t kernel_frames(struct ingest *in, const struct raw_stack *raw, location_id *out)
+{
+	uint32_t n = 0;
+
+	/* Only where an interrupt found the kernel is the leaf not a return address. */
+	for (uint32_t i = own_frames(in, raw); i < raw->n; i++) {
+		bool leaf = i == 0 && !(raw->flags & MS_STACK_AT_SWITCH);
+
+		out[n++] = dict_location(in->dict, in->kernel, leaf ? raw->frames[i] : raw->frames[i] - 1);
+	}
+	return n;
 }
 
 static location_id user_location(struct ingest *in, struct proc *proc, uint32_t gen, uint64_t addr,
@@ -179,8 +211,8 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 		*ret_stack = res->stack;
 		return true;
 	}
-	for (uint32_t i = 0; kernel && i < kernel->n; i++)
-		in->scratch[n++] = kernel_location(in, kernel->frames[i], i == 0);
+	if (kernel)
+		n = kernel_frames(in, kernel, in->scratch);
 	for (uint32_t i = 0; user && i < user->n; i++)
 		in->scratch[n++] = user_location(in, proc, key->as_gen, user->frames[i], i == 0);
 	if (!user && !is_empty(&key->user))
@@ -192,6 +224,8 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 		res->key = k;
 		res->stack = *ret_stack;
 		HASH_ADD(hh, in->resolved, key, sizeof(res->key), res);
+		if (!hash_added(res))
+			free(res); /* only a cache */
 	}
 	return true;
 }
@@ -207,6 +241,7 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 		{ .key = in->key_thread },
 	};
 	uint32_t n = 3;
+	labels_id labels;
 	const char *name;
 
 	memset(&k, 0, sizeof(k));
@@ -221,13 +256,16 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 		set[3].str = dict_string(in->dict, name);
 		n = 4;
 	}
+	labels = dict_labels(in->dict, set, n);
 	lab = calloc(1, sizeof(*lab));
-	if (!lab)
-		return dict_labels(in->dict, set, n);
-	lab->key = k;
-	lab->labels = dict_labels(in->dict, set, n);
-	HASH_ADD(hh, in->labels, key, sizeof(lab->key), lab);
-	return lab->labels;
+	if (lab) {
+		lab->key = k;
+		lab->labels = labels;
+		HASH_ADD(hh, in->labels, key, sizeof(lab->key), lab);
+		if (!hash_added(lab))
+			free(lab); /* only a cache */
+	}
+	return labels;
 }
 
 static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)

@@ -24,8 +24,9 @@ struct ingest_profiles {
 	struct profile *oncpu, *offcpu, *alloc, *heap;
 };
 
+/* `schedule_addr`: where __schedule is, 0 when unknown (kallsyms hidden). */
 struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
-			  const struct ingest_profiles *profiles);
+			  const struct ingest_profiles *profiles, uint64_t schedule_addr);
 void ingest_free(struct ingest *in);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
