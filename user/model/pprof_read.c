@@ -27,9 +27,6 @@ typedef Perftools__Profiles__Function pb_function;
 
 enum {
 	MAX_PROFILE_BYTES = 1 << 30,
-	/* Real profiles compress 2 to 30 times. */
-	MAX_RATIO = 256,
-	SMALL_BYTES = 16 << 20,
 	/* One element, so that what protobuf-c allocates for it is bounded: a stack of a million frames fits. */
 	MAX_ELEMENT_BYTES = 8 << 20,
 };
@@ -131,7 +128,7 @@ struct reader {
 	struct profile_meta meta;
 	const char **comments;
 	uint32_t n_comments;
-	uint64_t default_type;             /* string index */
+	uint64_t default_name;             /* string index */
 	struct profile *profile;
 	uint64_t n_samples;
 	int error;                         /* why unpack() gave NULL */
@@ -359,7 +356,7 @@ static int read_scalars(struct reader *r)
 		else if (f.wire == VARINT && f.number == PERIOD)
 			r->meta.period = (int64_t)f.value;
 		else if (f.wire == VARINT && f.number == DEFAULT_SAMPLE_TYPE)
-			r->default_type = f.value;
+			r->default_name = f.value;
 		else if (f.wire == VARINT && f.number == COMMENT)
 			res = add_comment(r, f.value);
 		while (f.number == COMMENT && f.bytes.len && res == 0) {
@@ -542,10 +539,22 @@ static int take_sample(struct reader *r, struct bytes b)
 	return profile_add(r->profile, stack, labels, pb->value) < 0 ? oom(r) : 0;
 }
 
+/*
+ * The type of that name, the last type where there is none. Off-CPU profiles have two of a name,
+ * count and time: the later one is meant.
+ */
+static uint32_t default_type(const struct reader *r, const char *name)
+{
+	for (uint32_t i = r->n_types; i--;)
+		if (!strcmp(r->types[i].name, name))
+			return i;
+	return r->n_types - 1;
+}
+
 static int read_types(struct reader *r)
 {
 	const char *name;
-	int found, res;
+	int res;
 
 	res = each(r, STRING_TABLE, take_string);
 	if (res == 0)
@@ -564,11 +573,10 @@ static int read_types(struct reader *r)
 	r->profile = profile_new(r->d, r->types, r->n_types);
 	if (!r->profile)
 		return oom(r);
-	res = text(r, (int64_t)r->default_type, &name);
+	res = text(r, (int64_t)r->default_name, &name);
 	if (res < 0)
 		return res;
-	found = profile_find_type(r->profile, name);
-	r->meta.default_type = found >= 0 ? (uint32_t)found : r->n_types - 1;
+	r->meta.default_type = default_type(r, name);
 	r->meta.comments = r->comments;
 	return profile_set_meta(r->profile, &r->meta) < 0 ? oom(r) : 0;
 }
@@ -620,17 +628,13 @@ int pprof_read(struct dict *d, const void *data, size_t len, const char *name,
 {
 	_cleanup_(freep) void *plain = NULL;
 	struct bytes in = bytes_of(data, len);
-	size_t max, plain_len;
+	size_t plain_len;
 	int res;
 
 	if (!is_gzip(in))
 		return read_plain(d, in, name, ret_profile, e);
-	max = len > MAX_PROFILE_BYTES / MAX_RATIO ? MAX_PROFILE_BYTES : SMALL_BYTES + len * MAX_RATIO;
-	res = gunzip(in, max, &plain, &plain_len);
-	if (res == -EFBIG)
-		return err_set(e, res, "%s: unpacks to more than %zu bytes; no profile does", name,
-			       max);
+	res = gunzip_file(in, name, &plain, &plain_len, e);
 	if (res < 0)
-		return err_set(e, res, "%s: damaged gzip data", name);
+		return res;
 	return read_plain(d, bytes_of(plain, plain_len), name, ret_profile, e);
 }

@@ -197,6 +197,17 @@ static void default_type_is_the_last_where_none_is_set(void **state)
 	profile_free(p);
 }
 
+static void default_among_types_of_one_name_is_the_later(void **state)
+{
+	struct profile *p;
+
+	v.types[0].type = CPU;
+	v.profile.default_sample_type = CPU;
+	p = read_good();
+	assert_int_equal(profile_get_meta(p)->default_type, 1);
+	profile_free(p);
+}
+
 static void kinds_are_known_by_the_names_of_mappings(void **state)
 {
 	static const struct {
@@ -498,6 +509,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(everything_in_the_file_comes_back),
 		test(default_type_is_the_last_where_none_is_set),
+		test(default_among_types_of_one_name_is_the_later),
 		test(kinds_are_known_by_the_names_of_mappings),
 		test(interpreted_frames_at_address_0_stay_apart),
 		test(every_reference_that_leads_nowhere_is_refused),

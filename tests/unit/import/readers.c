@@ -1,0 +1,173 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/sink.h"
+#include "import/readers.h"
+#include "model/pprof.h"
+
+static struct dict *d;
+static struct err e;
+static char path[64];
+
+static int setup(void **state)
+{
+	int fd;
+
+	d = dict_new();
+	memset(&e, 0, sizeof(e));
+	strcpy(path, "/tmp/memscope-import-XXXXXX");
+	fd = mkstemp(path);
+	close(fd);
+	return fd < 0 ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	dict_free(d);
+	unlink(path);
+	return 0;
+}
+
+static void put(const void *data, size_t len, bool gzip)
+{
+	struct sink *s;
+
+	assert_int_equal(sink_open_file(path, &s, NULL), 0);
+	if (gzip)
+		sink_gzip(s, NULL);
+	sink_write(s, data, len);
+	assert_int_equal(sink_commit(s, NULL), 0);
+	sink_close(s);
+}
+
+static void put_pprof(bool gzip)
+{
+	const struct value_type t = { "cpu", "nanoseconds" };
+	struct profile *p = profile_new(d, &t, 1);
+	location_id at = dict_location(d, (module_id){ 0 }, 1);
+	struct sink *s;
+
+	profile_add(p, dict_stack(d, &at, 1), (labels_id){ 0 }, (int64_t[]){ 5 });
+	assert_int_equal(sink_open_file(path, &s, NULL), 0);
+	if (gzip)
+		sink_gzip(s, NULL);
+	assert_int_equal(pprof_write(p, (module_id){ 0 }, s, NULL), 0);
+	assert_int_equal(sink_commit(s, NULL), 0);
+	sink_close(s);
+	profile_free(p);
+}
+
+static void expect(const char *format, int64_t total)
+{
+	struct import_info info = { 0 };
+	struct profile *p;
+	int r = import_read(d, path, &p, &info, &e);
+
+	assert_string_equal(e.msg, "");
+	assert_int_equal(r, 0);
+	assert_string_equal(info.format, format);
+	assert_int_equal(profile_total(p, 0), total);
+	profile_free(p);
+}
+
+static void refused(int code, const char *why)
+{
+	struct profile *p = NULL;
+
+	assert_int_equal(import_read(d, path, &p, NULL, &e), code);
+	assert_null(p);
+	assert_non_null(strstr(e.msg, why));
+	assert_memory_equal(e.msg, path, strlen(path));
+}
+
+static void format_is_known_by_content_gzipped_or_not(void **state)
+{
+	put_pprof(false);
+	expect("pprof", 5);
+	put_pprof(true);
+	expect("pprof", 5);
+	put("a;b 3\n", 6, false);
+	expect("folded", 3);
+	put("a;b 3\n", 6, true);
+	expect("folded", 3);
+}
+
+static void what_is_no_profile_is_refused_with_the_known_formats(void **state)
+{
+	put("PERFILE2\0\0\0\0", 12, false);
+	refused(-EBADMSG, "not a profile of a known format (pprof, folded)");
+	put("", 0, false);
+	refused(-EBADMSG, "is empty");
+	put("", 0, true);
+	refused(-EBADMSG, "is empty");
+	put("\x1f\x8b\x08garbage", 10, false);
+	refused(-EBADMSG, "damaged gzip data");
+}
+
+static void gzip_bomb_is_refused(void **state)
+{
+	size_t len = 64 << 20;
+	char *zeros = calloc(1, len);
+
+	put(zeros, len, true);
+	free(zeros);
+	refused(-EFBIG, "unpacks to more than");
+}
+
+static void missing_file_and_directory_are_said(void **state)
+{
+	unlink(path);
+	refused(-ENOENT, "cannot be opened: No such file or directory");
+	strcpy(path, "/tmp");
+	refused(-EISDIR, "is a directory; name a profile in it");
+	strcpy(path, "/nonexistent"); /* for teardown */
+}
+
+static void dash_is_standard_input(void **state)
+{
+	int pipefd[2], saved = dup(STDIN_FILENO);
+	struct profile *p;
+
+	assert_int_equal(pipe(pipefd), 0);
+	assert_int_equal(write(pipefd[1], "a 3\n?\n", 6), 6);
+	close(pipefd[1]);
+	dup2(pipefd[0], STDIN_FILENO);
+	close(pipefd[0]);
+	assert_int_equal(import_read(d, "-", &p, NULL, &e), 0);
+	assert_int_equal(profile_total(p, 0), 3);
+	profile_free(p);
+	assert_int_equal(import_read(d, "-", &p, NULL, &e), -EBADMSG);
+	assert_string_equal(e.msg, "standard input: is empty");
+	dup2(saved, STDIN_FILENO);
+	close(saved);
+}
+
+static void every_row_is_whole(void **state)
+{
+	assert_non_null(readers[0].name);
+	for (const struct reader *r = readers; r->name; r++)
+		assert_true(r->help && r->recognise && r->read);
+}
+
+#define test(fact) cmocka_unit_test_setup_teardown(fact, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(format_is_known_by_content_gzipped_or_not),
+		test(what_is_no_profile_is_refused_with_the_known_formats),
+		test(gzip_bomb_is_refused),
+		test(missing_file_and_directory_are_said),
+		test(dash_is_standard_input),
+		test(every_row_is_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
