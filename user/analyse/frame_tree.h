@@ -1,23 +1,24 @@
 /*
  * A profile merged into one call tree: the view behind folded text, flame graphs and top lists.
  *
- * Node 0 is the root ("all"). Frames of the same name under the same parent are one node; inlined calls
- * are nodes of their own. With `root_comm`, the first level is the process name (label "comm").
+ * Node 0 is the root ("all"). Frames of the same name and kind under the same parent are one node;
+ * inlined calls are nodes of their own. With `root_comm`, the first level is the process name (label "comm";
+ * a sample without one starts at the root).
  * Children are sorted by name, as flamegraph.pl does, so that equal profiles give equal output.
- * Values are of one value type: total = self + total of all children.
+ * Values are of one value type: total = self + total of all children, saturating at INT64_MAX.
+ * Samples whose value is zero or less have no place in a picture of shares and are left out; the
+ * negative ones (a difference of two profiles) are counted.
  */
 #ifndef MEMSCOPE_ANALYSE_FRAME_TREE_H
 #define MEMSCOPE_ANALYSE_FRAME_TREE_H
 
-#include "model/profile.h"
-
-enum frame_kind { FRAME_USER, FRAME_KERNEL, FRAME_INLINED, FRAME_PROCESS, FRAME_UNKNOWN };
+#include "analyse/frame.h"
 
 struct frame_node {
 	const char *name;        /* borrowed from the dict or static                     */
-	const char *module;      /* base name of the image, "" when unknown                 */
+	const char *module;      /* base name of the image, "" when unknown              */
 	enum frame_kind kind;
-	uint32_t parent;
+	uint32_t parent;         /* always a smaller index than the node's own           */
 	uint32_t first_child;    /* 0: none */
 	uint32_t next_sibling;   /* 0: none */
 	uint32_t depth;          /* the root is 0 */
@@ -28,13 +29,15 @@ struct frame_tree {
 	const struct frame_node *nodes;
 	uint32_t n_nodes;
 	uint32_t max_depth;
+	uint32_t n_samples;       /* shown                              */
+	uint32_t n_negative;      /* left out for their negative value  */
 	const char *type, *unit;  /* of the value shown */
 };
 
 struct frame_tree_opts {
 	uint32_t type;        /* index of the value type          */
 	bool root_comm;       /* first level: process name         */
-	bool leaf_first;      /* callers below callees (bottom-up)   */
+	bool leaf_first;      /* callers below callees (bottom-up); the process name comes last */
 };
 
 /* 0 or -ENOMEM. The tree borrows names from the profile's dict. */

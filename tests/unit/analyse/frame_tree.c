@@ -1,0 +1,250 @@
+#include "analyse/frame_tree.h"
+#include "unit/profile_fixture.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+static const struct value_type samples = { "samples", "count" };
+
+static struct frame_tree *tree_of(struct fixture *f, bool comm, bool leaf_first)
+{
+	struct frame_tree *t = NULL;
+
+	assert_int_equal(frame_tree_build(f->p,
+					  &(struct frame_tree_opts){ .root_comm = comm,
+								     .leaf_first = leaf_first },
+					  &t),
+			 0);
+	return t;
+}
+
+/* The node at "a;b;c" from the root; fails when there is none. */
+static const struct frame_node *at(const struct frame_tree *t, const char *path)
+{
+	char *copy = strdup(path), *rest = copy, *word;
+	uint32_t node = 0;
+
+	while ((word = strsep(&rest, ";"))) {
+		node = t->nodes[node].first_child;
+		while (node && strcmp(t->nodes[node].name, word) != 0)
+			node = t->nodes[node].next_sibling;
+		if (!node)
+			fail_msg("no node at %s of %s", word, path);
+	}
+	free(copy);
+	return &t->nodes[node];
+}
+
+static void equal_prefixes_are_one_node(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+
+	fixture_add1(&f, ";main;a;x", 3);
+	fixture_add1(&f, ";main;a;y", 4);
+	fixture_add1(&f, ";main;a", 2);
+	fixture_add1(&f, ";main;b", 1);
+	t = tree_of(&f, true, false);
+	assert_int_equal(t->n_nodes, 6);
+	assert_int_equal(t->max_depth, 3);
+	assert_int_equal(t->n_samples, 4);
+	assert_int_equal(t->nodes[0].total, 10);
+	assert_int_equal(t->nodes[0].self, 0);
+	assert_int_equal(at(t, "main")->total, 10);
+	assert_int_equal(at(t, "main;a")->total, 9);
+	assert_int_equal(at(t, "main;a")->self, 2);
+	assert_int_equal(at(t, "main;a;y")->self, 4);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void children_are_sorted_by_name_whatever_the_order_of_samples(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+	uint32_t n;
+
+	fixture_add1(&f, ";main;zeta", 1);
+	fixture_add1(&f, ";main;Alpha", 1);
+	fixture_add1(&f, ";main;mid;q", 1);
+	fixture_add1(&f, ";main;beta", 1);
+	t = tree_of(&f, true, false);
+	n = t->nodes[t->nodes[0].first_child].first_child;
+	for (const char *const *want = (const char *const[]){ "Alpha", "beta", "mid", "zeta", NULL };
+	     *want; want++) {
+		assert_int_not_equal(n, 0);
+		assert_string_equal(t->nodes[n].name, *want);
+		n = t->nodes[n].next_sibling;
+	}
+	assert_int_equal(n, 0);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void the_process_name_is_the_first_level_when_asked_for(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+
+	fixture_add1(&f, "redis;main;a", 3);
+	fixture_add1(&f, "python;main;a", 4);
+	fixture_add1(&f, ";main", 5);
+	t = tree_of(&f, true, false);
+	assert_int_equal(at(t, "redis;main;a")->total, 3);
+	assert_int_equal(at(t, "redis")->kind, FRAME_PROCESS);
+	assert_int_equal(at(t, "python")->total, 4);
+	assert_int_equal(at(t, "main")->total, 5);
+	frame_tree_free(t);
+	t = tree_of(&f, false, false);
+	assert_int_equal(at(t, "main")->total, 12);
+	assert_int_equal(at(t, "main;a")->total, 7);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void inlined_calls_are_nodes_between_their_neighbours(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+
+	fixture_add1(&f, ";main;outer;mid_[i];inner_[i];leaf", 2);
+	t = tree_of(&f, true, false);
+	assert_int_equal(at(t, "main;outer")->kind, FRAME_USER);
+	assert_int_equal(at(t, "main;outer;mid")->kind, FRAME_INLINED);
+	assert_int_equal(at(t, "main;outer;mid;inner")->kind, FRAME_INLINED);
+	assert_int_equal(at(t, "main;outer;mid;inner;leaf")->self, 2);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void frames_without_names_are_named_by_their_image(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+
+	fixture_add1(&f, ";main;libx.so.1+0x4a21", 1);
+	fixture_add1(&f, ";main;?", 1);
+	fixture_add1(&f, ";main;//anon", 1);
+	fixture_add1(&f, ";main;do_syscall_64_[k]", 1);
+	t = tree_of(&f, true, false);
+	assert_string_equal(at(t, "main;libx.so.1+0x4a21")->module, "libx.so.1");
+	assert_int_equal(at(t, "main;libx.so.1+0x4a21")->kind, FRAME_USER);
+	assert_int_equal(at(t, "main;[unknown]")->kind, FRAME_UNKNOWN);
+	assert_int_equal(at(t, "main;[anon]")->kind, FRAME_UNKNOWN);
+	assert_int_equal(at(t, "main;do_syscall_64")->kind, FRAME_KERNEL);
+	assert_string_equal(at(t, "main")->module, "prog");
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void one_name_in_kernel_and_user_space_is_two_nodes(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+
+	fixture_add1(&f, ";main;read", 1);
+	fixture_add1(&f, ";main;read_[k]", 2);
+	t = tree_of(&f, true, false);
+	assert_int_equal(t->n_nodes, 4);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void leaf_first_puts_callers_below(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+
+	fixture_add1(&f, "c;main;a;malloc", 3);
+	fixture_add1(&f, "c;main;b;malloc", 4);
+	t = tree_of(&f, true, true);
+	assert_int_equal(at(t, "malloc")->total, 7);
+	assert_int_equal(at(t, "malloc;b;main;c")->self, 4);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void values_of_zero_or_less_are_left_out(void **state)
+{
+	static const struct value_type two[] = { { "blocked", "nanoseconds" }, { "runnable", "nanoseconds" } };
+	struct fixture f = fixture_new(two, 2);
+	struct frame_tree *t;
+
+	fixture_add(&f, ";main;a", (int64_t[]){ 5, 0 });
+	fixture_add(&f, ";main;b", (int64_t[]){ 0, 5 });
+	fixture_add(&f, ";main;c", (int64_t[]){ -7, 5 });
+	t = tree_of(&f, true, false);
+	assert_int_equal(t->n_nodes, 3);
+	assert_int_equal(t->nodes[0].total, 5);
+	assert_int_equal(t->n_samples, 1);
+	assert_int_equal(t->n_negative, 1);
+	assert_string_equal(t->type, "blocked");
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void totals_saturate(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+
+	fixture_add1(&f, ";main;a", INT64_MAX - 1);
+	fixture_add1(&f, ";main;b", INT64_MAX - 1);
+	t = tree_of(&f, true, false);
+	assert_true(at(t, "main")->total == INT64_MAX);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void an_empty_profile_is_a_root_of_zero(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t = tree_of(&f, true, false);
+
+	assert_int_equal(t->n_nodes, 1);
+	assert_int_equal(t->nodes[0].total, 0);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+static void a_very_deep_stack_needs_no_deep_recursion(void **state)
+{
+	enum { DEEP = 300000 };
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t;
+	stack_id s = { 0 };
+	char name[32];
+	int64_t one = 1;
+
+	for (int i = 0; i < DEEP; i++) {
+		snprintf(name, sizeof(name), "f%d", i % 1000);
+		s = dict_stack_push(f.d, s, fixture_location(&f, name));
+	}
+	profile_add(f.p, s, (labels_id){ 0 }, &one);
+	t = tree_of(&f, true, false);
+	assert_int_equal(t->max_depth, DEEP);
+	assert_int_equal(t->nodes[t->n_nodes - 1].self, 1);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_prefixes_are_one_node),
+		cmocka_unit_test(children_are_sorted_by_name_whatever_the_order_of_samples),
+		cmocka_unit_test(the_process_name_is_the_first_level_when_asked_for),
+		cmocka_unit_test(inlined_calls_are_nodes_between_their_neighbours),
+		cmocka_unit_test(frames_without_names_are_named_by_their_image),
+		cmocka_unit_test(one_name_in_kernel_and_user_space_is_two_nodes),
+		cmocka_unit_test(leaf_first_puts_callers_below),
+		cmocka_unit_test(values_of_zero_or_less_are_left_out),
+		cmocka_unit_test(totals_saturate),
+		cmocka_unit_test(an_empty_profile_is_a_root_of_zero),
+		cmocka_unit_test(a_very_deep_stack_needs_no_deep_recursion),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+#include "analyse/top.h"
+#include "unit/profile_fixture.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+static const struct value_type samples = { "samples", "count" };
+
+static void assert_row(const struct top_row *r, const char *name, int64_t self, int64_t total)
+{
+	assert_string_equal(r->name, name);
+	assert_int_equal(r->self, self);
+	assert_int_equal(r->total, total);
+}
+
+static void recursion_counts_once_per_sample(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row rows[8];
+
+	fixture_add1(&f, ";main;fib;fib;fib", 5);
+	fixture_add1(&f, ";main;fib;help;fib", 2);
+	fixture_add1(&f, ";main;help", 1);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_TOTAL, rows, 8), 3);
+	assert_row(&rows[0], "main", 0, 8);
+	assert_row(&rows[1], "fib", 7, 7);
+	assert_row(&rows[2], "help", 1, 3);
+	fixture_free(&f);
+}
+
+static void by_self_leaves_out_functions_without_self(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row rows[8];
+
+	fixture_add1(&f, "comm;main;b", 2);
+	fixture_add1(&f, "comm;main;a", 2);
+	fixture_add1(&f, "comm;main;c", 3);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_SELF, rows, 8), 3);
+	assert_row(&rows[0], "c", 3, 3);
+	assert_row(&rows[1], "a", 2, 2);
+	assert_row(&rows[2], "b", 2, 2);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_SELF, rows, 2), 2);
+	fixture_free(&f);
+}
+
+static void an_inlined_copy_counts_with_its_function(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row rows[8];
+
+	fixture_add1(&f, ";main;copy", 2);
+	fixture_add1(&f, ";main;loop;copy_[i]", 3);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_SELF, rows, 8), 1);
+	assert_row(&rows[0], "copy", 5, 5);
+	assert_int_equal(rows[0].kind, FRAME_USER);
+	fixture_free(&f);
+}
+
+static void a_function_is_a_name_in_an_image(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row rows[8];
+
+	fixture_add1(&f, ";main;read", 2);
+	fixture_add1(&f, ";main;read;read_[k]", 3);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_SELF, rows, 8), 2);
+	assert_row(&rows[0], "read", 3, 3);
+	assert_string_equal(rows[0].module, "[kernel]");
+	assert_row(&rows[1], "read", 2, 5);
+	assert_string_equal(rows[1].module, "prog");
+	fixture_free(&f);
+}
+
+static void an_empty_profile_has_no_rows(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row rows[1];
+
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_TOTAL, rows, 1), 0);
+	fixture_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(recursion_counts_once_per_sample),
+		cmocka_unit_test(by_self_leaves_out_functions_without_self),
+		cmocka_unit_test(an_inlined_copy_counts_with_its_function),
+		cmocka_unit_test(a_function_is_a_name_in_an_image),
+		cmocka_unit_test(an_empty_profile_has_no_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+#include "analyse/frame.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *module_name(const struct dict *d, const struct module *m)
+{
+	if (!m || m->kind == MODULE_NONE)
+		return "";
+	return m->kind == MODULE_ANON ? "[anon]" : base_name(dict_str(d, m->path));
+}
+
+static const struct module *module_of(const struct dict *d, const struct location *l)
+{
+	return l->module.ix ? dict_module_get(d, l->module) : NULL;
+}
+
+uint32_t frame_count(const struct dict *d, location_id loc)
+{
+	const struct location *l = dict_location_get(d, loc);
+
+	return l->n_lines ? l->n_lines : 1;
+}
+
+static string_id made_up_name(struct dict *d, const struct module *m, uint64_t vaddr)
+{
+	char name[512];
+
+	if (!m || m->kind == MODULE_NONE)
+		return dict_string(d, "[unknown]");
+	if (m->kind == MODULE_ANON)
+		return dict_string(d, "[anon]");
+	snprintf(name, sizeof(name), "%.480s+0x%" PRIx64, module_name(d, m), vaddr);
+	return dict_string(d, name);
+}
+
+struct frame frame_get(struct dict *d, location_id loc, uint32_t i)
+{
+	const struct location *l = dict_location_get(d, loc);
+	const struct module *m = module_of(d, l);
+	struct frame f = { .module = module_name(d, m), .kind = FRAME_USER };
+
+	if (i < l->n_lines)
+		f.name = l->lines[i].function;
+	if (!f.name.ix)
+		f.name = made_up_name(d, m, l->vaddr);
+
+	if (i + 1 < l->n_lines)
+		f.kind = FRAME_INLINED;
+	else if (m && m->kind == MODULE_KERNEL)
+		f.kind = FRAME_KERNEL;
+	else if (!l->n_lines && (!m || m->kind == MODULE_NONE || m->kind == MODULE_ANON))
+		f.kind = FRAME_UNKNOWN;
+	return f;
+}
+
+int frame_path_set(struct frame_path *path, struct dict *d, stack_id stack)
+{
+	uint32_t n = 0;
+
+	for (stack_id s = stack; s.ix; s = dict_stack_parent(d, s))
+		n += frame_count(d, dict_stack_leaf(d, s));
+	if (n > path->cap) {
+		struct frame *grown = realloc(path->frames, n * 2ul * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		path->frames = grown;
+		path->cap = n * 2;
+	}
+	path->n = n;
+	for (stack_id s = stack; s.ix; s = dict_stack_parent(d, s)) {
+		location_id leaf = dict_stack_leaf(d, s);
+		uint32_t here = frame_count(d, leaf);
+
+		for (uint32_t i = 0; i < here; i++)
+			path->frames[--n] = frame_get(d, leaf, i);
+	}
+	return 0;
+}
+
+void frame_path_fini(struct frame_path *path)
+{
+	free(path->frames);
+	*path = (struct frame_path){ 0 };
+}

@@ -1,0 +1,48 @@
+/*
+ * One frame as people see it: a location may be several (inlined calls), and each has a name
+ * even where nothing could name it.
+ *
+ * Names, in order: the function of the source line; `basename+0xvaddr` for an image without a
+ * symbol there; `[anon]` for executable memory without a file (a JIT without a perf map: its
+ * addresses say nothing to anyone and would fan out into a thousand frames of one sample);
+ * `[unknown]` for an address that no mapping covers.
+ */
+#ifndef MEMSCOPE_ANALYSE_FRAME_H
+#define MEMSCOPE_ANALYSE_FRAME_H
+
+#include "model/profile.h"
+
+enum frame_kind {
+	FRAME_USER,
+	FRAME_KERNEL,
+	FRAME_INLINED,  /* compiled into its caller, in user space or the kernel */
+	FRAME_PROCESS,  /* not code: the process name, or the root of a tree     */
+	FRAME_UNKNOWN,  /* no image and no name                                 */
+};
+enum { N_FRAME_KINDS = FRAME_UNKNOWN + 1 };
+
+struct frame {
+	string_id name;
+	const char *module;  /* base name of the image, "" when unknown; borrowed from the dict */
+	enum frame_kind kind;
+};
+
+/* How many frames location `loc` is: 1 + its inlined calls. */
+uint32_t frame_count(const struct dict *d, location_id loc);
+/*
+ * The i-th of them, leaf first (0 is the innermost inlined call). Made-up names are interned, so
+ * check dict_oom() when done.
+ */
+struct frame frame_get(struct dict *d, location_id loc, uint32_t i);
+
+/* A whole stack as frames, root first; the buffer is kept and grown from call to call. */
+struct frame_path {
+	struct frame *frames;
+	uint32_t n, cap;
+};
+
+/* 0 or -ENOMEM. */
+int frame_path_set(struct frame_path *path, struct dict *d, stack_id stack);
+void frame_path_fini(struct frame_path *path);
+
+#endif

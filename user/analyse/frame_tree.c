@@ -1,0 +1,279 @@
+#include "analyse/frame_tree.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * While it grows, a node is found by (parent, name, kind) through an open-addressed table of node
+ * numbers: 4 bytes a slot and no handle in the node, where a uthash handle would add 56 bytes to
+ * each of what may be a million nodes.
+ */
+struct builder {
+	struct frame_tree tree;  /* first: the tree that is handed out is the builder's */
+	struct frame_node *nodes;
+	uint32_t *names;         /* string index of nodes[i].name */
+	uint32_t cap;
+	uint32_t *slots;         /* node number, 0: free */
+	uint32_t mask;
+};
+
+static uint32_t slot_hash(uint32_t parent, uint32_t name, enum frame_kind kind)
+{
+	uint64_t h = ((uint64_t)parent << 32 | name) * 0x9e3779b97f4a7c15u + (unsigned)kind;
+
+	h ^= h >> 29;
+	h *= 0xbf58476d1ce4e5b9u;
+	return (uint32_t)(h >> 32);
+}
+
+static int64_t add_saturating(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static void slot_put(struct builder *b, uint32_t node)
+{
+	const struct frame_node *n = &b->nodes[node];
+	uint32_t i = slot_hash(n->parent, b->names[node], n->kind) & b->mask;
+
+	while (b->slots[i])
+		i = (i + 1) & b->mask;
+	b->slots[i] = node;
+}
+
+/* Room for one more node; the table is kept at most half full. */
+static int grow(struct builder *b)
+{
+	uint32_t cap = b->cap ? b->cap * 2 : 1024;
+	struct frame_node *nodes;
+	uint32_t *names, *slots;
+
+	if (b->tree.n_nodes < b->cap)
+		return 0;
+	if (cap > UINT32_MAX / 4)
+		return -ENOMEM;
+	nodes = realloc(b->nodes, cap * sizeof(*nodes));
+	if (!nodes)
+		return -ENOMEM;
+	b->nodes = nodes;
+	names = realloc(b->names, cap * sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	b->names = names;
+	slots = calloc(cap * 2ul, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(b->slots);
+	b->slots = slots;
+	b->mask = cap * 2 - 1;
+	b->cap = cap;
+	for (uint32_t i = 1; i < b->tree.n_nodes; i++)
+		slot_put(b, i);
+	return 0;
+}
+
+/* The child of `parent` for frame `f`, made when there is none yet. */
+static int child_get(struct builder *b, const struct dict *d, uint32_t parent,
+		     const struct frame *f, uint32_t *ret_node)
+{
+	uint32_t i, node;
+	int r;
+
+	for (i = slot_hash(parent, f->name.ix, f->kind) & b->mask; (node = b->slots[i]);
+	     i = (i + 1) & b->mask) {
+		if (b->nodes[node].parent == parent && b->names[node] == f->name.ix &&
+		    b->nodes[node].kind == f->kind) {
+			*ret_node = node;
+			return 0;
+		}
+	}
+	r = grow(b);
+	if (r < 0)
+		return r;
+	node = b->tree.n_nodes++;
+	b->names[node] = f->name.ix;
+	b->nodes[node] = (struct frame_node){
+		.name = dict_str(d, f->name),
+		.module = f->module,
+		.kind = f->kind,
+		.parent = parent,
+		.depth = b->nodes[parent].depth + 1,
+	};
+	if (b->nodes[node].depth > b->tree.max_depth)
+		b->tree.max_depth = b->nodes[node].depth;
+	slot_put(b, node);
+	*ret_node = node;
+	return 0;
+}
+
+static int add_comm(struct builder *b, struct dict *d, labels_id labels, uint32_t *node)
+{
+	const struct label *comm = dict_label_find(d, labels, "comm");
+	struct frame f = { .module = "", .kind = FRAME_PROCESS };
+
+	if (!comm || !comm->str.ix)
+		return 0;
+	f.name = comm->str;
+	return child_get(b, d, *node, &f, node);
+}
+
+static int add_sample(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
+		      struct frame_path *path, const struct profile_sample *s)
+{
+	uint32_t node = 0;
+	int r = frame_path_set(path, d, s->stack);
+
+	if (r < 0)
+		return r;
+	if (opts->root_comm && !opts->leaf_first && (r = add_comm(b, d, s->labels, &node)) < 0)
+		return r;
+	for (uint32_t i = 0; i < path->n; i++) {
+		uint32_t at = opts->leaf_first ? path->n - 1 - i : i;
+
+		r = child_get(b, d, node, &path->frames[at], &node);
+		if (r < 0)
+			return r;
+	}
+	if (opts->root_comm && opts->leaf_first && (r = add_comm(b, d, s->labels, &node)) < 0)
+		return r;
+	b->nodes[node].self = add_saturating(b->nodes[node].self, s->values[opts->type]);
+	return 0;
+}
+
+static void add_up(struct builder *b)
+{
+	for (uint32_t i = b->tree.n_nodes; i-- > 0;) {
+		struct frame_node *n = &b->nodes[i];
+
+		n->total = add_saturating(n->total, n->self);
+		if (i)
+			b->nodes[n->parent].total =
+				add_saturating(b->nodes[n->parent].total, n->total);
+	}
+}
+
+struct by_name {
+	const char *name;
+	uint32_t ix;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct by_name *)a)->name, ((const struct by_name *)b)->name);
+}
+
+/*
+ * Links children in the order of their names. Names are compared once each, not once per node:
+ * every distinct name gets its rank, nodes are sorted by rank in two linear passes, and pushing
+ * them to the front of their parent's list from the last to the first leaves it sorted.
+ */
+static int link_children(struct builder *b)
+{
+	_cleanup_(freep) struct by_name *sorted = NULL;
+	_cleanup_(freep) uint32_t *rank = NULL, *start = NULL, *order = NULL;
+	uint32_t n = b->tree.n_nodes, max_ix = 0, n_names = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (b->names[i] > max_ix)
+			max_ix = b->names[i];
+	rank = calloc(max_ix + 1ul, sizeof(*rank));
+	sorted = calloc(n, sizeof(*sorted));
+	order = calloc(n, sizeof(*order));
+	if (!rank || !sorted || !order)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < n; i++) {
+		if (rank[b->names[i]])
+			continue;
+		rank[b->names[i]] = 1;
+		sorted[n_names++] = (struct by_name){ b->nodes[i].name, b->names[i] };
+	}
+	qsort(sorted, n_names, sizeof(*sorted), compare_names);
+	for (uint32_t i = 0; i < n_names; i++)
+		rank[sorted[i].ix] = i;
+
+	start = calloc((size_t)n_names * N_FRAME_KINDS + 1, sizeof(*start));
+	if (!start)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < n; i++)
+		start[rank[b->names[i]] * N_FRAME_KINDS + b->nodes[i].kind + 1]++;
+	for (uint32_t i = 1; i <= n_names * N_FRAME_KINDS; i++)
+		start[i] += start[i - 1];
+	for (uint32_t i = 1; i < n; i++)
+		order[start[rank[b->names[i]] * N_FRAME_KINDS + b->nodes[i].kind]++] = i;
+	for (uint32_t i = n - 1; i-- > 0;) {
+		struct frame_node *node = &b->nodes[order[i]], *parent = &b->nodes[node->parent];
+
+		node->next_sibling = parent->first_child;
+		parent->first_child = order[i];
+	}
+	return 0;
+}
+
+static int build(struct builder *b, const struct profile *p, const struct frame_tree_opts *opts,
+		 struct frame_path *path)
+{
+	struct dict *d = profile_dict(p);
+	int r;
+
+	r = grow(b);
+	if (r < 0)
+		return r;
+	b->nodes[0] = (struct frame_node){ .name = "all", .module = "", .kind = FRAME_PROCESS };
+	b->names[0] = 0;
+	b->tree.n_nodes = 1;
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.values[opts->type] < 0)
+			b->tree.n_negative++;
+		if (s.values[opts->type] <= 0)
+			continue;
+		r = add_sample(b, d, opts, path, &s);
+		if (r < 0)
+			return r;
+		b->tree.n_samples++;
+	}
+	if (dict_oom(d))
+		return -ENOMEM;
+	add_up(b);
+	return link_children(b);
+}
+
+int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts,
+		     struct frame_tree **ret_tree)
+{
+	struct builder *b = calloc(1, sizeof(*b));
+	struct frame_path path = { 0 };
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	r = build(b, p, opts, &path);
+	frame_path_fini(&path);
+	free(b->names);
+	free(b->slots);
+	b->names = b->slots = NULL;
+	if (r < 0) {
+		frame_tree_free(&b->tree);
+		return r;
+	}
+	b->tree.nodes = b->nodes;
+	b->tree.type = profile_type(p, opts->type)->name;
+	b->tree.unit = profile_type(p, opts->type)->unit;
+	*ret_tree = &b->tree;
+	return 0;
+}
+
+void frame_tree_free(struct frame_tree *t)
+{
+	struct builder *b = (struct builder *)t;
+
+	if (!b)
+		return;
+	free(b->nodes);
+	free(b->names);
+	free(b->slots);
+	free(b);
+}
