@@ -13,13 +13,13 @@
 /* What the user may choose about a picture; zero or NULL means the default. Named as flamegraph.pl names them. */
 struct render_opts {
 	int value_type;        /* index into the profile's value types, -1: the format's default */
-	const char *title;
-	const char *subtitle;
+	const char *title;     /* default: what the value type is          */
+	const char *subtitle;  /* default: the total; "" for none           */
 	uint32_t width;        /* px, default 1200                        */
 	uint32_t fontsize;     /* px, default 12                          */
-	double minwidth;       /* px below which a frame is left out, default 0.1 */
-	const char *colors;    /* palette name, default "hot"             */
-	const char *countname; /* default: unit of the value type         */
+	double minwidth;       /* px below which a frame is left out, default 0.1; < 0: none is */
+	const char *colors;    /* palette name (palette.h), default "auto" */
+	const char *countname; /* named as asked, counted as folded text counts; default: values for people */
 	bool inverted;         /* icicle: root at the top                 */
 	bool no_comm;          /* do not put the process name at the root   */
 };
@@ -29,11 +29,15 @@ struct format {
 	const char *ext;       /* ".svg"                                    */
 	const char *help;      /* one line                                  */
 	bool gzip;             /* the writer's bytes are gzipped into the file */
+	bool one_value;        /* shows one value type (render_opts), not all */
+	/* 0, -ENODATA (nothing to show), -ENOMEM; a full disk shows in the sink. */
 	int (*write)(const struct profile *p, const struct render_opts *opts, struct sink *out,
 		     struct err *e);
 };
 
 extern const struct format formats[];  /* ends with a row without a name */
+/* For OPT_CHOICE: the names, in the order of the table. */
+#define FORMAT_CHOICES "pprof|folded|svg"
 /* By name ("svg") or by the ending of a file name ("x.pb.gz"); NULL when there is none. */
 const struct format *format_find(const char *name);
 const struct format *format_for_path(const char *path);
