@@ -1,0 +1,92 @@
+/*
+ * What the browser tests share: a headless Chromium driven through npm's playwright-core, and TAP.
+ *
+ * The packages are installed once below the build directory. Without chromium, npm or a registry
+ * that answers, the whole file is skipped with the reason.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+export const memscope = process.env.MEMSCOPE || resolve("build/memscope");
+const build = process.env.BUILD || resolve("build");
+const packages = ["playwright-core", "speedscope"];
+const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+	"--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+export const modules = join(build, "node", "node_modules");
+export const dir = mkdtempSync(join(tmpdir(), "memscope-browser-"));
+process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
+
+function skip_all(reason) {
+	console.log("1..0 # SKIP " + reason);
+	process.exit(0);
+}
+
+function install() {
+	if (packages.every((p) => existsSync(join(modules, p))))
+		return;
+	mkdirSync(modules, { recursive: true });
+	const npm = spawnSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix",
+		join(build, "node"), ...packages], { encoding: "utf8", timeout: 180e3 });
+	if (npm.error)
+		skip_all("npm is not installed (apt-get install npm)");
+	if (npm.status !== 0 || !packages.every((p) => existsSync(join(modules, p))))
+		skip_all("npm cannot install " + packages.join(" and "));
+}
+
+/* A browser; the caller closes it. */
+export async function launch() {
+	const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+		.find(existsSync);
+	if (!executablePath)
+		skip_all("no chromium (apt-get install chromium)");
+	install();
+	const { chromium } = await import(join(modules, "playwright-core", "index.mjs"));
+	return chromium.launch({ executablePath, args: flags });
+}
+
+/* Runs memscope flame; throws what it said when it fails. */
+export function flame(...args) {
+	const r = spawnSync(memscope, ["flame", ...args], { encoding: "utf8", cwd: dir });
+	if (r.status !== 0)
+		throw new Error("memscope flame " + args.join(" ") + ": " + r.stderr);
+}
+
+/* --- TAP ----------------------------------------------------------------------------------------- */
+
+const tests = [];
+
+export function test(fact, run) {
+	tests.push({ fact, run });
+}
+
+export function equal(got, want, what = "value") {
+	if (JSON.stringify(got) !== JSON.stringify(want))
+		throw new Error(`${what}: got ${JSON.stringify(got).slice(0, 300)}, ` +
+			`wanted ${JSON.stringify(want).slice(0, 300)}`);
+}
+
+export function ok(condition, what) {
+	if (!condition)
+		throw new Error(what);
+}
+
+/* Runs every test; the exit status says whether all passed. */
+export async function run_tests(browser) {
+	let failed = 0;
+	console.log("1.." + tests.length);
+	for (const [i, t] of tests.entries()) {
+		try {
+			await t.run();
+			console.log(`ok ${i + 1} - ${t.fact}`);
+		} catch (error) {
+			failed++;
+			console.log("# " + String(error.message || error).split("\n").slice(0, 12).join("\n# "));
+			console.log(`not ok ${i + 1} - ${t.fact}`);
+		}
+	}
+	await browser.close();
+	process.exit(failed ? 1 : 0);
+}

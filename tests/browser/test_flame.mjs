@@ -1,0 +1,291 @@
+/* The flame graph in a browser: zoom, search, hover, keyboard; and that names cannot do harm. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { dir, equal, flame, launch, ok, run_tests, test } from "./chromium.mjs";
+
+const WIDTH = 1200, PAD = 10, MAGENTA = "#e600e6";
+
+const browser = await launch();
+let page, errors, dialogs;
+
+function folded(name, lines) {
+	writeFileSync(join(dir, name), lines.join("\n") + "\n");
+	return name;
+}
+
+/* Makes a picture from folded lines and opens it. */
+async function open(lines, args = [], fragment = "", options = {}) {
+	flame(folded("in.folded", lines), "-o", "out.svg", ...args);
+	if (page)
+		await page.context().close();
+	const context = await browser.newContext({ viewport: { width: 1240, height: 700 }, ...options });
+	page = await context.newPage();
+	errors = [];
+	dialogs = 0;
+	page.on("pageerror", (e) => errors.push(e.message));
+	page.on("dialog", (d) => { dialogs++; d.dismiss(); });
+	await page.goto("file://" + join(dir, "out.svg") + fragment);
+}
+
+/* Every frame drawn: [title, x, y, width, fill, label, faded]. */
+function drawn() {
+	return page.evaluate(() => [...document.querySelectorAll("#frames > g")].map((g) => {
+		const r = g.querySelector("rect"), t = g.querySelector("text");
+		return [g.querySelector("title").textContent, +r.getAttribute("x"), +r.getAttribute("y"),
+			+r.getAttribute("width"), r.getAttribute("fill"), t ? t.textContent : "",
+			g.getAttribute("class") === "above"];
+	}));
+}
+
+async function frame(name) {
+	const all = (await drawn()).filter((f) => f[0].startsWith(name + " ("));
+	ok(all.length > 0, "no frame " + name);
+	return { title: all[0][0], x: all[0][1], y: all[0][2], width: all[0][3], fill: all[0][4],
+		label: all[0][5], faded: all[0][6], n: all.length };
+}
+
+async function centre(name) {
+	const f = await frame(name);
+	return [f.x + f.width / 2, f.y + 7];
+}
+
+async function click(name) {
+	await page.mouse.click(...await centre(name));
+}
+
+const text = (id) => page.evaluate((i) => document.getElementById(i).textContent, id);
+const visible = (id) => page.evaluate((i) =>
+	document.getElementById(i).getAttribute("visibility") !== "hidden", id);
+
+const usual = [
+	"redis;main;loop;read;sys_read_[k] 30",
+	"redis;main;loop;read 10",
+	"redis;main;loop;exec;lookup;hash_[i] 20",
+	"redis;main;loop;exec;set 15",
+	"redis;main;cron 5",
+	"bio;start;fsync;sys_fsync_[k] 20",
+];
+
+test("the picture is drawn without scripts", async () => {
+	await open(usual, [], "", { javaScriptEnabled: false });
+	const box = await page.locator("#frames rect").first().boundingBox();
+	equal(box.width, WIDTH - 2 * PAD - .5, "root width");
+	equal(await page.locator("#frames rect").count(), 15, "frames");
+	equal(await page.locator("#search").isVisible(), false, "search button");
+});
+
+test("a click zooms: the frame fills the width, its callers fade, the rest is gone", async () => {
+	await open(usual);
+	const before = await frame("exec");
+	ok(before.width < 500, "exec is narrow at first");
+	equal(await visible("reset"), false, "reset button before");
+	await click("exec");
+	const after = await frame("exec");
+	equal([after.x, after.width], [PAD, WIDTH - 2 * PAD - .5], "exec");
+	equal((await frame("main")).faded, true, "main is faded");
+	equal((await frame("main")).width, WIDTH - 2 * PAD - .5, "main");
+	const names = (await drawn()).map((f) => f[0].replace(/ \(.*/, ""));
+	equal(names.includes("read"), false, "read is shown");
+	equal(names.includes("bio"), false, "bio is shown");
+	const lookup = await frame("lookup");
+	equal(Math.round(lookup.width), Math.round((WIDTH - 2 * PAD) * 20 / 35), "lookup");
+	equal(await visible("reset"), true, "reset button after");
+	equal(errors, [], "errors");
+});
+
+test("reset zoom draws exactly what was there at first", async () => {
+	await open(usual);
+	const first = await drawn();
+	await click("loop");
+	await click("lookup");
+	await page.click("#reset");
+	equal((await drawn()), first, "frames");
+	equal(await visible("reset"), false, "reset button");
+});
+
+test("the script draws as the program does: large pictures, both ways up, units and sizes", async () => {
+	const lines = [];
+	for (let i = 0; i < 4000; i++)
+		lines.push(`p;main;f${i % 7};g${i % 61}${i % 3 ? "" : "_[k]"};a_rather_long_name_${i} ${1 + i * i % 9973}`);
+	for (const args of [[], ["--inverted", "--width", "2400", "--fontsize", "16", "--colors", "hot"],
+		["--width", "777", "--fontsize", "9", "--minwidth", "0", "--countname", "us"]]) {
+		await open(lines, args);
+		const first = await drawn();
+		const paths = (f) => page.evaluate(() =>
+			[...document.querySelectorAll("#frames > path")].map((e) => e.getAttribute("stroke") +
+				" " + e.getAttribute("stroke-width") + e.getAttribute("transform") +
+				e.getAttribute("d").replace(/([ hM])0\./g, "$1.")).sort());
+		const thin = await paths();
+		ok(thin.length > 0, "frames under a pixel");
+		await page.mouse.click(first[2][1] + 3, first[2][2] + 3);
+		await page.keyboard.press("Escape");
+		const again = await drawn();
+		for (let i = 0; i < first.length; i++)
+			equal(again[i], first[i], "frame " + i);
+		equal(again.length, first.length, "number of frames");
+		const thin_again = await paths();
+		for (let i = 0; i < thin.length; i++)
+			equal(thin_again[i], thin[i], "frames under a pixel");
+		equal(thin_again.length, thin.length, "colours under a pixel");
+	}
+	equal(errors, [], "errors");
+});
+
+test("hover shows name, module, value and share, also under a pixel", async () => {
+	const lines = ["p;main;big 100000"];
+	for (let i = 0; i < 300; i++)
+		lines.push(`p;main;thin${String(i).padStart(3, "0")} 20`);
+	await open(lines);
+	await page.mouse.move(...await centre("big"));
+	ok(/^big\b.* 100,000 samples, 94\.3%$/.test(await text("details")), await text("details"));
+	const main = await frame("main");
+	await page.mouse.move(main.x + main.width - 30, (await frame("big")).y + 7);
+	ok(/^thin\d+\b.* 20 samples, <0\.1%$/.test(await text("details")), await text("details"));
+	await page.mouse.move(600, 30);
+	equal((await text("details")).trim(), "", "details away from frames");
+});
+
+test("Ctrl-F searches: matches turn magenta and their share is shown", async () => {
+	await open(usual);
+	await page.keyboard.press("Control+f");
+	await page.keyboard.type("^sys_");
+	const hits = (await drawn()).filter((f) => f[4] === MAGENTA).map((f) => f[0].replace(/ \(.*/, ""));
+	equal(hits.sort(), ["sys_fsync", "sys_read"], "magenta frames");
+	equal(await text("matched"), "matched: 50.0%", "matched");
+	await page.keyboard.press("Enter");
+	equal(await text("matched"), "matched: 50.0%", "matched after Enter");
+	await page.keyboard.press("Escape");
+	equal((await drawn()).filter((f) => f[4] === MAGENTA).length, 0, "magenta frames after Esc");
+	equal((await text("matched")).trim(), "", "matched after Esc");
+	equal(dialogs, 0, "dialogs");
+});
+
+test("nested matches count once; case is ignored unless typed; bad expressions are literal", async () => {
+	await open(["p;Main;loop;loop 40", "p;Main;other 40", "p;a(b;c 20"]);
+	await page.click("#search");
+	await page.keyboard.type("loop");
+	equal(await text("matched"), "matched: 40.0%", "loop");
+	await page.keyboard.press("Control+a");
+	await page.keyboard.type("main");
+	equal(await text("matched"), "matched: 80.0%", "main");
+	await page.keyboard.press("Control+a");
+	await page.keyboard.type("MAIN");
+	equal(await text("matched"), "matched: 0.0%", "MAIN");
+	await page.keyboard.press("Control+a");
+	await page.keyboard.type("a(");
+	equal(await text("matched"), "matched: 20.0%", "a(");
+	equal(errors, [], "errors");
+});
+
+test("search stays while zooming, and Esc clears it before it resets the zoom", async () => {
+	await open(usual);
+	await page.keyboard.press("Control+f");
+	await page.keyboard.type("hash");
+	await page.keyboard.press("Enter");
+	await click("exec");
+	equal((await frame("hash")).fill, MAGENTA, "hash");
+	await page.keyboard.press("Escape");
+	ok((await frame("hash")).fill !== MAGENTA, "hash is cleared");
+	equal(await visible("reset"), true, "still zoomed");
+	await page.keyboard.press("Escape");
+	equal(await visible("reset"), false, "reset");
+});
+
+test("arrows walk the frames and Enter zooms", async () => {
+	await open(usual);
+	for (const key of ["ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp"])
+		await page.keyboard.press(key);
+	ok((await text("details")).startsWith("loop"), await text("details"));
+	await page.keyboard.press("ArrowLeft");
+	ok((await text("details")).startsWith("cron"), await text("details"));
+	await page.keyboard.press("ArrowRight");
+	await page.keyboard.press("ArrowUp");
+	await page.keyboard.press("Enter");
+	equal((await frame("read")).width, WIDTH - 2 * PAD - .5, "read");
+});
+
+test("the address keeps zoom and search", async () => {
+	await open(usual);
+	await click("exec");
+	await page.keyboard.press("/");
+	await page.keyboard.type("set");
+	await page.keyboard.press("Enter");
+	const state = await drawn(), fragment = new URL(page.url()).hash;
+	await open(usual, [], fragment);
+	equal(await drawn(), state, "frames");
+	equal(await text("matched"), "matched: 15.0%", "matched");
+});
+
+test("--inverted puts the root at the top", async () => {
+	await open(usual);
+	ok((await frame("all")).y > (await frame("main")).y, "flame graph");
+	await open(usual, ["--inverted"]);
+	ok((await frame("all")).y < (await frame("main")).y, "icicle graph");
+	await click("main");
+	ok((await frame("all")).y < (await frame("main")).y, "icicle graph, zoomed");
+});
+
+test("labels are cut to their frames", async () => {
+	await open(["p;main;" + "x".repeat(400) + " 50", "p;main;" + "y".repeat(400) + " 50"]);
+	const over = await page.evaluate(() => [...document.querySelectorAll("#frames > g")].filter((g) => {
+		const t = g.querySelector("text");
+		return t && t.getBBox().x + t.getBBox().width > g.querySelector("rect").getBBox().x +
+			g.querySelector("rect").getBBox().width;
+	}).length);
+	equal(over, 0, "labels wider than their frame");
+	ok((await frame("x".repeat(400))).label.length > 60, "and not cut more than needed");
+	ok((await frame("x".repeat(400))).label.endsWith("\u2026"), "with an ellipsis");
+});
+
+test("names from the target are text, whatever they hold", async () => {
+	const names = ["<script>alert(1)</script>", "</title><script>alert(2)</script>",
+		"]]></script><script>alert(3)</script>", "\"onmouseover=\"alert(4)", "'\"><img src=x onerror=alert(5)>",
+		"&lt&amp", "a\u202eb", "\\u003cscript\\u003e", "__proto__", "constructor"];
+	await open(names.map((n) => `p;main;${n} 10`));
+	for (const n of names.filter((x) => x !== "a\u202eb"))
+		equal((await frame(n)).n, 1, n);
+	await page.mouse.move(...await centre(names[0]));
+	await click("main");
+	await page.keyboard.press("Control+f");
+	await page.keyboard.type("alert");
+	ok((await text("matched")) === "matched: 50.0%", await text("matched"));
+	await click(names[0]);
+	equal(dialogs, 0, "dialogs");
+	equal(errors, [], "errors");
+	equal(await page.evaluate(() => document.querySelectorAll("script, img").length), 1, "scripts");
+});
+
+test("fifty thousand stacks open within 5 s and zoom within 1 s", async () => {
+	const lines = [];
+	let seed = 1;
+	const random = (n) => (seed = seed * 48271 % 2147483647) % n;
+	for (let i = 0; i < 50000; i++) {
+		const stack = ["redis", "main"];
+		for (let d = 0; d < 28; d++)
+			stack.push("function_" + (d * 40 + (d < 4 ? random(6) : random(2) + (random(9) ? 0 : random(30)))));
+		lines.push(stack.join(";") + "_" + i + " " + (1 + random(20)));
+	}
+	let t = Date.now();
+	await open(lines);
+	const opened = Date.now() - t;
+	t = Date.now();
+	await page.mouse.click(600, (await frame("main")).y - 16 + 7 - await page.evaluate(() => window.scrollY));
+	const zoomed = Date.now() - t;
+	ok(await visible("reset"), "zoomed");
+	console.log(`# made and opened in ${opened} ms, zoomed in ${zoomed} ms`);
+	ok(opened < 5000 && zoomed < 1000, "too slow");
+	equal(errors, [], "errors");
+});
+
+test("a stack of 3,000 frames is drawn to its tip, and the details stay in sight", async () => {
+	await open(["p;" + Array.from({ length: 3000 }, (_, i) => "f" + i).join(";") + " 1"]);
+	equal((await drawn()).length, 3002, "frames");
+	await page.evaluate(() => window.scrollTo(0, 9000));
+	await page.waitForFunction(() => window.scrollY === 9000);
+	await page.mouse.move(300, 300);
+	await page.waitForFunction(() => document.getElementById("details").textContent.startsWith("f"));
+	const box = await page.locator("#details").boundingBox();
+	ok(box.y > 0 && box.y + box.height <= 700, "details at " + box.y);
+});
+
+await run_tests(browser);

@@ -1,0 +1,438 @@
+/*
+ * The picture is drawn twice from the same numbers: here, so that any viewer shows it, and by
+ * assets/flame.js whenever it is zoomed or searched, from the table in <metadata>. The formulas
+ * marked (js) must stay the same in both; tests/browser/ compares them.
+ *
+ * Frames of a pixel and more are <g><title/><rect/><text/></g>. Thinner ones, of which a large
+ * profile has tens of thousands, are drawn in one <path> per colour: 14 bytes each instead of 150.
+ */
+#include "base/strbuf.h"
+#include "render/palette.h"
+#include "render/shown.h"
+#include "render/svg_layout.h"
+#include "render/text.h"
+#include "render/writers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { PAD = 10, LABEL_PAD = 3, LEAST_LABEL = 3, N_COLORS = N_FRAME_KINDS * PALETTE_SHADES };
+
+#define CHAR_WIDTH 0.6022 /* em: DejaVu Sans Mono, Menlo; other fixed fonts are narrower */
+
+extern const char asset_flame_css[], asset_flame_js[];
+
+struct picture {
+	const struct render_opts *opts;
+	const struct frame_tree *tree;
+	const struct palette *palette;
+	struct shown shown;
+	struct svg_layout layout;
+	uint32_t width, fontsize, row;
+	int64_t duration_ns;
+	double minwidth;
+	double scale;             /* px per unit of value */
+	uint32_t top, height;     /* of the rows' area; of all */
+	bool thin[N_COLORS];      /* colours that have frames under a pixel */
+	struct strbuf out;
+	struct sink *sink;
+};
+
+static void picture_fini(struct picture *p)
+{
+	svg_layout_fini(&p->layout);
+	strbuf_free(&p->out);
+}
+
+/* The buffer keeps one printf per piece cheap; the sink gets it in large parts. */
+static void flush(struct picture *p, size_t above)
+{
+	if (p->out.len <= above || strbuf_oom(&p->out))
+		return;
+	sink_write(p->sink, p->out.s, p->out.len);
+	strbuf_reset(&p->out);
+}
+
+/* --- geometry ---------------------------------------------------------------------------------- */
+
+/* Tenths of a pixel. (js) */
+static int64_t left_edge(const struct picture *p, int64_t value)
+{
+	return (int64_t)((PAD + (double)value * p->scale) * 10 + 0.5);
+}
+
+static uint32_t row_y(const struct picture *p, uint32_t depth)
+{
+	return p->top + (p->opts->inverted ? depth : p->layout.max_depth - depth) * p->row;
+}
+
+/* "12.3", "12", ".3" */
+static void add_tenths(struct strbuf *b, int64_t tenths)
+{
+	if (tenths >= 10 || tenths == 0)
+		strbuf_printf(b, "%" PRId64, tenths / 10);
+	if (tenths % 10)
+		strbuf_printf(b, ".%d", (int)(tenths % 10));
+}
+
+/* Which colour of the palette: kinds that do not differ are one. */
+static uint32_t color_index(const struct picture *p, const struct frame_node *n)
+{
+	return (palette_shows_kinds(p->palette) ? n->kind : 0) * PALETTE_SHADES +
+	       palette_shade(n->name);
+}
+
+static uint32_t color_of(const struct picture *p, uint32_t index)
+{
+	return palette_color(p->palette, index / PALETTE_SHADES, index % PALETTE_SHADES);
+}
+
+/* --- parts ------------------------------------------------------------------------------------- */
+
+static void add_line(struct picture *p, const char *attributes, const char *text, uint32_t columns)
+{
+	strbuf_printf(&p->out, "<text %s>", attributes);
+	text_add(&p->out, TEXT_XML, text, columns);
+	strbuf_puts(&p->out, "</text>\n");
+}
+
+static void default_title(const struct picture *p, char *out, size_t cap)
+{
+	snprintf(out, cap, "%s %s", p->shown.title, p->opts->inverted ? "icicle graph" : "flame graph");
+}
+
+static void add_value(const struct picture *p, struct strbuf *b, int64_t value)
+{
+	const char *noun = shown_noun(&p->shown, p->opts->countname);
+
+	text_add(b, TEXT_XML, shown_text(&p->shown, p->opts->countname, value).s, UINT32_MAX);
+	if (*noun) {
+		strbuf_putc(b, ' ');
+		text_add(b, TEXT_XML, noun, UINT32_MAX);
+	}
+}
+
+static void add_default_subtitle(struct picture *p)
+{
+	add_value(p, &p->out, p->tree->nodes[0].total);
+	if (p->duration_ns > 0)
+		strbuf_printf(&p->out, " in %s", unit_ns(p->duration_ns).s);
+}
+
+static void write_head(struct picture *p)
+{
+	uint32_t fs = p->fontsize, columns = (uint32_t)((p->width - 2 * PAD) / (fs * CHAR_WIDTH));
+	char title[256], at[160];
+	const char *t = p->opts->title ? p->opts->title : title, *s = p->opts->subtitle;
+
+	default_title(p, title, sizeof(title));
+	strbuf_printf(&p->out,
+		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"memscope-flame\" width=\"%u\" "
+		      "height=\"%u\" viewBox=\"0 0 %u %u\" font-size=\"%u\" font-family=\"%s\">\n<title>",
+		      p->width, p->height, p->width, p->height, fs,
+		      "ui-monospace,SFMono-Regular,Menlo,'DejaVu Sans Mono',Consolas,"
+		      "'Liberation Mono',monospace");
+	text_add(&p->out, TEXT_XML, t, 200);
+	strbuf_printf(&p->out, "</title>\n<style>\n%s</style>\n", asset_flame_css);
+	strbuf_printf(&p->out, "<rect class=\"back\" width=\"%u\" height=\"%u\" fill=\"#fdfcf9\"/>\n",
+		      p->width, p->height);
+	snprintf(at, sizeof(at),
+		 "id=\"title\" x=\"%d\" y=\"%u\" font-size=\"%u\" font-weight=\"bold\" fill=\"#1f1f1f\"",
+		 PAD, 10 + fs + 3, fs + 4);
+	/* The buttons, about 28 columns, are on the same line. */
+	add_line(p, at, t, columns > 60 ? (columns - 30) * fs / (fs + 4) : 20);
+	strbuf_printf(&p->out, "<text id=\"subtitle\" x=\"%d\" y=\"%u\" fill=\"#6b6b66\">", PAD,
+		      10 + 2 * fs + 9);
+	if (s) /* the legend is on this line */
+		text_add(&p->out, TEXT_XML, s, columns > 90 ? columns - 46 : columns);
+	else
+		add_default_subtitle(p);
+	strbuf_puts(&p->out, "</text>\n");
+}
+
+static void add_label(struct picture *p, const struct frame_node *n, int64_t x, int64_t width,
+		      uint32_t y)
+{
+	/* (js) */
+	int64_t columns = (int64_t)(((double)width / 10 - 2 * LABEL_PAD) / (p->fontsize * CHAR_WIDTH));
+
+	if (columns < LEAST_LABEL)
+		return;
+	strbuf_puts(&p->out, "<text x=\"");
+	add_tenths(&p->out, x + 10 * LABEL_PAD);
+	strbuf_puts(&p->out, "\" y=\"");
+	add_tenths(&p->out, y * 10 + (p->row - 1) * 5 + p->fontsize * 7 / 2);
+	strbuf_puts(&p->out, "\">");
+	text_add(&p->out, TEXT_XML, n->name, (uint32_t)columns);
+	strbuf_puts(&p->out, "</text>");
+}
+
+/* Half a pixel between neighbours, where there is room for it. (js) */
+static int64_t drawn_width(int64_t width)
+{
+	return width >= 30 ? width - 5 : width > 1 ? width : 1;
+}
+
+static void write_frame(struct picture *p, const struct svg_box *box)
+{
+	const struct frame_node *n = &p->tree->nodes[box->node];
+	int64_t x = left_edge(p, box->start), width = left_edge(p, box->start + box->value) - x;
+	uint32_t y = row_y(p, box->depth);
+
+	if (width < 10) {
+		p->thin[color_index(p, n)] = true;
+		return;
+	}
+	strbuf_puts(&p->out, "<g><title>");
+	text_add(&p->out, TEXT_XML, n->name, UINT32_MAX);
+	strbuf_puts(&p->out, " (");
+	add_value(p, &p->out, box->value);
+	strbuf_puts(&p->out, ", ");
+	text_add(&p->out, TEXT_XML, unit_percent(box->value, p->tree->nodes[0].total).s, UINT32_MAX);
+	strbuf_puts(&p->out, ")</title><rect x=\"");
+	add_tenths(&p->out, x);
+	strbuf_printf(&p->out, "\" y=\"%u\" width=\"", y);
+	add_tenths(&p->out, drawn_width(width));
+	strbuf_printf(&p->out, "\" height=\"%u\" fill=\"#%06x\"/>", p->row - 1,
+		      color_of(p, color_index(p, n)));
+	add_label(p, n, x, width, y);
+	strbuf_puts(&p->out, "</g>\n");
+}
+
+static void write_thin(struct picture *p, uint32_t color)
+{
+	/* A frame is a stroke as wide as a row is high, so it needs no outline. */
+	strbuf_printf(&p->out, "<path stroke=\"#%06x\" stroke-width=\"%u\" transform=\"translate(0 %g)\" d=\"",
+		      color_of(p, color), p->row - 1, (p->row - 1) / 2.0);
+	for (uint32_t i = 0; i < p->layout.n; i++) {
+		const struct svg_box *box = &p->layout.boxes[i];
+		int64_t x, width;
+
+		if (box->node == SVG_LEFT_OUT || color_index(p, &p->tree->nodes[box->node]) != color)
+			continue;
+		x = left_edge(p, box->start);
+		width = left_edge(p, box->start + box->value) - x;
+		if (width >= 10)
+			continue;
+		width = drawn_width(width);
+		strbuf_puts(&p->out, "M");
+		add_tenths(&p->out, x);
+		strbuf_printf(&p->out, " %uh.%d", row_y(p, box->depth), (int)width);
+		flush(p, 1 << 16);
+	}
+	strbuf_puts(&p->out, "\"/>\n");
+}
+
+static void write_frames(struct picture *p)
+{
+	strbuf_puts(&p->out, "<g id=\"frames\" fill=\"#000\">\n");
+	for (uint32_t i = 0; i < p->layout.n; i++) {
+		if (p->layout.boxes[i].node != SVG_LEFT_OUT)
+			write_frame(p, &p->layout.boxes[i]);
+		flush(p, 1 << 16);
+	}
+	for (uint32_t c = 0; c < N_COLORS; c++)
+		if (p->thin[c])
+			write_thin(p, c);
+	strbuf_puts(&p->out, "</g>\n");
+}
+
+static void write_button(struct picture *p, const char *id, const char *label, double right,
+			 uint32_t columns)
+{
+	double w = (columns + 2) * p->fontsize * CHAR_WIDTH;
+
+	strbuf_printf(&p->out,
+		      "<g id=\"%s\" class=\"button\" role=\"button\" tabindex=\"0\" visibility=\"hidden\">"
+		      "<rect x=\"%.1f\" y=\"8\" width=\"%.1f\" height=\"%u\" rx=\"4\" fill=\"#efede6\"/>"
+		      "<text x=\"%.1f\" y=\"%u\" text-anchor=\"middle\" fill=\"#333\">%s</text></g>\n",
+		      id, right - w, w, p->fontsize + 10, right - w / 2, 8 + p->fontsize + 3, label);
+}
+
+/* What the hues of frames mean, for those that occur. */
+static void write_legend(struct picture *p, uint32_t y)
+{
+	static const char *const meaning[] = {
+		[FRAME_USER] = "user",       [FRAME_KERNEL] = "kernel",   [FRAME_INLINED] = "inlined",
+		[FRAME_PROCESS] = "process", [FRAME_UNKNOWN] = "unknown",
+	};
+	uint32_t fs = p->fontsize;
+	bool have[N_FRAME_KINDS] = { false };
+	double x = p->width - PAD;
+
+	for (uint32_t i = 1; i < p->layout.n; i++)
+		if (p->layout.boxes[i].node != SVG_LEFT_OUT)
+			have[p->tree->nodes[p->layout.boxes[i].node].kind] = true;
+	strbuf_puts(&p->out, "<g id=\"legend\">");
+	for (int k = N_FRAME_KINDS - 1; k >= 0; k--) {
+		if (!have[k])
+			continue;
+		x -= (double)strlen(meaning[k]) * fs * CHAR_WIDTH;
+		strbuf_printf(&p->out, "<text x=\"%.1f\" y=\"%u\" fill=\"#6b6b66\">%s</text>", x, y,
+			      meaning[k]);
+		x -= fs + 4;
+		strbuf_printf(&p->out,
+			      "<rect x=\"%.1f\" y=\"%u\" width=\"%u\" height=\"%u\" rx=\"2\" "
+			      "fill=\"#%06x\"/>",
+			      x, y - fs + 2, fs - 1, fs - 1,
+			      palette_color(p->palette, k, PALETTE_SHADES / 2));
+		x -= fs;
+	}
+	strbuf_puts(&p->out, "</g>\n");
+}
+
+/* --- the table for the script ------------------------------------------------------------------ */
+
+static void add_json(struct picture *p, const char *key, const char *text)
+{
+	strbuf_printf(&p->out, "\"%s\":\"", key);
+	text_add(&p->out, TEXT_JSON, text, UINT32_MAX);
+	strbuf_puts(&p->out, "\",");
+}
+
+/*
+ * names, modules and colors: one entry per distinct (name, module, kind), in order of appearance;
+ * nodes: three numbers per box. The first is how many levels up from the box before: 0 is its
+ * child, 1 its sibling. Then the value, then the name's entry, -1 for frames left out.
+ */
+static int write_table(struct picture *p)
+{
+	_cleanup_(freep) uint32_t *entry = calloc(p->layout.n, sizeof(*entry));
+	const struct svg_box *boxes = p->layout.boxes;
+	uint32_t n = 0, depth = 0;
+
+	if (!entry)
+		return -ENOMEM;
+	strbuf_puts(&p->out, "\"names\":[");
+	for (uint32_t i = 0; i < p->layout.n; i++) {
+		if (boxes[i].node == SVG_LEFT_OUT || boxes[i].name != i)
+			continue;
+		strbuf_puts(&p->out, n ? ",\"" : "\"");
+		text_add(&p->out, TEXT_JSON, p->tree->nodes[boxes[i].node].name, UINT32_MAX);
+		strbuf_puts(&p->out, "\"");
+		entry[i] = n++;
+		flush(p, 1 << 16);
+	}
+	strbuf_puts(&p->out, "],\n\"modules\":[");
+	for (uint32_t i = 0; i < p->layout.n; i++) {
+		if (boxes[i].node == SVG_LEFT_OUT || boxes[i].name != i)
+			continue;
+		strbuf_puts(&p->out, i ? ",\"" : "\"");
+		text_add(&p->out, TEXT_JSON, p->tree->nodes[boxes[i].node].module, UINT32_MAX);
+		strbuf_puts(&p->out, "\"");
+		flush(p, 1 << 16);
+	}
+	strbuf_puts(&p->out, "],\n\"colors\":[");
+	for (uint32_t i = 0; i < p->layout.n; i++)
+		if (boxes[i].node != SVG_LEFT_OUT && boxes[i].name == i)
+			strbuf_printf(&p->out, "%s\"%06x\"", i ? "," : "",
+				      color_of(p, color_index(p, &p->tree->nodes[boxes[i].node])));
+	strbuf_puts(&p->out, "],\n\"nodes\":[");
+	for (uint32_t i = 0; i < p->layout.n; i++) {
+		strbuf_printf(&p->out, "%s%u,%" PRId64 ",%d", i ? "," : "",
+			      i ? depth + 1 - boxes[i].depth : 0, boxes[i].value,
+			      boxes[i].node == SVG_LEFT_OUT ? -1 : (int)entry[boxes[i].name]);
+		depth = boxes[i].depth;
+		flush(p, 1 << 16);
+	}
+	strbuf_puts(&p->out, "]");
+	return 0;
+}
+
+static int write_data(struct picture *p)
+{
+	int r;
+
+	strbuf_puts(&p->out, "<metadata id=\"profile\">{");
+	add_json(p, "unit", p->shown.unit);
+	add_json(p, "noun", shown_noun(&p->shown, p->opts->countname));
+	strbuf_printf(&p->out,
+		      "\"divisor\":%" PRId64 ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
+		      "\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
+		      "\"minwidth\":%g,\n",
+		      p->opts->countname ? p->shown.divisor : 1, p->opts->inverted ? "true" : "false",
+		      p->width, p->height, PAD, p->top, p->layout.max_depth + 1, p->row, p->fontsize,
+		      CHAR_WIDTH, p->minwidth);
+	r = write_table(p);
+	strbuf_puts(&p->out, "}</metadata>\n");
+	return r;
+}
+
+static void write_foot(struct picture *p)
+{
+	uint32_t y = p->height - 8, fs = p->fontsize;
+
+	if (palette_shows_kinds(p->palette))
+		write_legend(p, 10 + 2 * fs + 9);
+	write_button(p, "search", "Search", p->width - PAD, 6);
+	write_button(p, "reset", "Reset zoom", p->width - PAD - 9 * fs * CHAR_WIDTH, 10);
+	strbuf_printf(&p->out,
+		      "<g id=\"foot\"><rect id=\"bar\" x=\"0\" y=\"%u\" width=\"%u\" height=\"%u\" "
+		      "fill=\"#fdfcf9\" visibility=\"hidden\"/><text id=\"details\" x=\"%d\" y=\"%u\" "
+		      "fill=\"#1f1f1f\"> </text><text id=\"matched\" x=\"%u\" y=\"%u\" "
+		      "text-anchor=\"end\" fill=\"#a0009c\"> </text></g>\n",
+		      p->height - fs - 16, p->width, fs + 16, PAD, y, p->width - PAD, y);
+}
+
+/* --- all of it --------------------------------------------------------------------------------- */
+
+static int picture_init(struct picture *p, const struct render_opts *opts, struct sink *sink,
+			struct err *e)
+{
+	const char *colors = opts->colors && strcmp(opts->colors, "auto") != 0 ? opts->colors : NULL;
+	int64_t total = p->tree->nodes[0].total;
+	int r;
+
+	p->opts = opts;
+	p->sink = sink;
+	p->palette = palette_find(colors ? colors : p->shown.palette);
+	if (!p->palette)
+		return err_set(e, -EINVAL, "there are no colors named %.64s", colors);
+	p->width = opts->width ? opts->width : 1200;
+	p->fontsize = opts->fontsize ? opts->fontsize : 12;
+	p->minwidth = opts->minwidth == 0 ? 0.1 : opts->minwidth < 0 ? 0 : opts->minwidth;
+	p->row = p->fontsize + 4;
+	if (p->width < 4 * PAD)
+		return err_set(e, -EINVAL, "a picture %u px wide has no room for frames", p->width);
+	if (!total)
+		return err_set(e, -ENODATA, "there is nothing to draw: every value of %s is 0", p->tree->type);
+	p->scale = (p->width - 2 * PAD) / (double)total;
+
+	r = svg_layout_make(p->tree, p->minwidth / p->scale, &p->layout);
+	if (r < 0)
+		return err_set(e, r, "out of memory for a flame graph");
+	p->top = 10 + 2 * p->fontsize + 9 + 14;
+	p->height = p->top + (p->layout.max_depth + 1) * p->row + p->fontsize + 20;
+	return 0;
+}
+
+int svg_write(const struct profile *profile, const struct render_opts *opts, struct sink *out,
+	      struct err *e)
+{
+	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
+	_cleanup_(picture_fini) struct picture p = { .shown = shown_pick(profile, opts->value_type) };
+	int r;
+
+	r = frame_tree_build(profile,
+			     &(struct frame_tree_opts){ .type = p.shown.type,
+							.root_comm = !opts->no_comm },
+			     &tree);
+	if (r < 0)
+		return err_set(e, r, "out of memory for a flame graph");
+	p.tree = tree;
+	r = picture_init(&p, opts, out, e);
+	if (r < 0)
+		return r;
+	p.duration_ns = profile_get_meta(profile)->duration_ns;
+	write_head(&p);
+	write_frames(&p);
+	write_foot(&p);
+	r = write_data(&p);
+	strbuf_printf(&p.out, "<script><![CDATA[\n%s]]></script>\n</svg>\n", asset_flame_js);
+	if (r < 0 || strbuf_oom(&p.out))
+		return err_set(e, -ENOMEM, "out of memory for a flame graph");
+	flush(&p, 0);
+	return 0;
+}
