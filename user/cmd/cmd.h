@@ -1,5 +1,5 @@
 /*
- * Subcommands: one file and one row in commands.c each.
+ * Subcommands: one file (cmd/NAME.c), its line below, and one row in commands.c each.
  *
  * run() returns the exit status (design: 0 done; 1 nothing could be gathered or written; 2 wrong
  * usage; 3 done, but something asked for was unavailable) and has printed its own sentence.
@@ -13,11 +13,20 @@ enum exit_status { EXIT_DONE = 0, EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_PARTIAL
 
 struct command {
 	const char *name;
-	const char *summary;
+	const char *summary;               /* one line of `memscope --help`         */
 	const struct opt_command *options;
-	int (*run)(int argc, char **argv);  /* argv[0] is the command's name */
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name          */
 };
 
 extern const struct command commands[];  /* ends with a row without a name; the first is the default */
+
+/* Prints "memscope: SENTENCE" on stderr, control bytes made harmless; returns `status`. */
+int command_fail(enum exit_status status, const struct err *e);
+
+extern const struct opt_command record_options;
+int cmd_record(int argc, char **argv);
+
+extern const struct opt_command flame_options;
+int cmd_flame(int argc, char **argv);
 
 #endif

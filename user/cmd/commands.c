@@ -1,0 +1,21 @@
+#include "cmd/cmd.h"
+
+#include <stdio.h>
+
+const struct command commands[] = {
+	{ .name = "record", .summary = "profile a process, a command or the host, and write it all down",
+	  .options = &record_options, .run = cmd_record },
+	{ .name = "flame", .summary = "draw profiles already taken as a flame graph",
+	  .options = &flame_options, .run = cmd_flame },
+	{ 0 },
+};
+
+int command_fail(enum exit_status status, const struct err *e)
+{
+	fputs("memscope: ", stderr);
+	/* Sentences quote file names and other people's bytes. */
+	for (const char *c = e->msg; *c; c++)
+		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
+	fputc('\n', stderr);
+	return status;
+}
