@@ -34,7 +34,7 @@ static void *alloc(struct arena *a, size_t size, size_t align)
 {
 	size_t at = (a->used + align - 1) & ~(align - 1);
 
-	if (at > a->cap || size > a->cap - at) {
+	if (!a->blocks || at > a->cap || size > a->cap - at) {
 		if (add_block(a, size) < 0)
 			return NULL;
 		at = 0;

@@ -40,14 +40,16 @@ static void piece_larger_than_a_block_is_possible(void **state)
 	arena_free(&a);
 }
 
-static void impossible_size_is_null(void **state)
+static void no_size_is_possible_and_an_impossible_one_is_null(void **state)
 {
 	struct arena a = { 0 };
+	char *nothing = arena_alloc(&a, 0);
 
+	assert_non_null(nothing);
+	assert_ptr_equal(arena_alloc(&a, 0), nothing);
 	assert_null(arena_alloc(&a, SIZE_MAX));
 	assert_null(arena_alloc(&a, SIZE_MAX - 4));
 	assert_null(arena_strndup(&a, "", SIZE_MAX));
-	assert_non_null(arena_alloc(&a, 0));
 	arena_free(&a);
 }
 
@@ -56,7 +58,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_are_aligned_and_apart),
 		cmocka_unit_test(piece_larger_than_a_block_is_possible),
-		cmocka_unit_test(impossible_size_is_null),
+		cmocka_unit_test(no_size_is_possible_and_an_impossible_one_is_null),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
