@@ -1,0 +1,219 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "analyse/sites.h"
+
+/* Offsets are only there to tell locations apart. */
+struct place {
+	const char *function, *module;
+};
+
+struct fixture {
+	struct dict *d;
+	struct profile *p;
+};
+
+static int set_up(void **state)
+{
+	static const struct value_type types[] = { { "count", "count" }, { "value", "bytes" } };
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->d = dict_new();
+	f->p = profile_new(f->d, types, 2);
+	*state = f;
+	return f->p ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	profile_free(f->p);
+	dict_free(f->d);
+	free(f);
+	return 0;
+}
+
+static location_id place(struct fixture *f, const char *function, const char *module)
+{
+	struct module m = { .kind = strcmp(module, "[kernel]") == 0 ? MODULE_KERNEL : MODULE_ELF,
+			    .path = dict_string(f->d, module) };
+	struct line line = { .function = dict_string(f->d, function) };
+	uint64_t vaddr = 1000 + line.function.ix;
+	location_id id = dict_location(f->d, dict_module(f->d, &m), vaddr);
+
+	dict_location_name(f->d, id, &line, 1);
+	return id;
+}
+
+/* One sample; `places` leaf first, ended by an empty one. */
+static void add(struct fixture *f, int64_t count, int64_t value, const struct place *places)
+{
+	location_id frames[16];
+	int64_t values[2] = { count, value };
+	uint32_t n = 0;
+
+	for (; places[n].function; n++)
+		frames[n] = place(f, places[n].function, places[n].module);
+	assert_int_equal(profile_add(f->p, dict_stack(f->d, frames, n), (labels_id){ 0 }, values), 0);
+}
+
+#define ADD(f, count, value, ...) add(f, count, value, (const struct place[]){ __VA_ARGS__, { 0 } })
+
+#define LIBC "/usr/lib/x86_64-linux-gnu/libc.so.6"
+#define APP  "/usr/bin/app"
+#define KERN "[kernel]"
+
+static void allocation_belongs_to_who_called_the_allocator(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 100, { "malloc", LIBC }, { "xmalloc", APP }, { "parse", APP }, { "main", APP });
+	ADD(f, 2, 50, { "malloc", LIBC }, { "strdup", LIBC }, { "parse", APP }, { "main", APP });
+	ADD(f, 5, 10, { "calloc", LIBC }, { "load", APP }, { "main", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 4), 2);
+	assert_string_equal(rows[0].function, "parse");
+	assert_string_equal(rows[0].module, "app");
+	assert_string_equal(rows[0].leaf, "malloc");
+	assert_int_equal(rows[0].value, 150);
+	assert_int_equal(rows[0].count, 3);
+	assert_string_equal(rows[1].function, "load");
+}
+
+static void cxx_containers_are_messengers_too(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 100, { "malloc", LIBC }, { "operator new(unsigned long)", "libstdc++.so.6.0.30" },
+	    { "std::__new_allocator<int>::allocate(unsigned long, void const*)", APP },
+	    { "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int*)", APP },
+	    { "Cache::add(std::string const&)", APP }, { "main", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "Cache::add(std::string const&)");
+}
+
+static void function_that_takes_a_std_type_is_not_of_std(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 1, { "malloc", LIBC }, { "std::string make(std::string, int)", APP }, { "main", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "std::string make(std::string, int)");
+}
+
+static void stack_of_messengers_is_charged_to_the_nearest(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 1, { "malloc", LIBC }, { "getaddrinfo", LIBC });
+	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "malloc");
+}
+
+static void wait_is_told_by_the_kernel_and_charged_to_user_code(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 10, 500, { "__schedule", KERN }, { "schedule", KERN }, { "futex_wait_queue", KERN },
+	    { "do_syscall_64", KERN }, { "pthread_cond_wait", LIBC }, { "take_job", APP }, { "main", APP });
+	ADD(f, 1, 900, { "__schedule", KERN }, { "schedule", KERN }, { "io_schedule", KERN },
+	    { "folio_wait_bit_common", KERN }, { "filemap_fault", KERN }, { "take_job", APP }, { "main", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 4), 2);
+	assert_int_equal(rows[0].wait, WAIT_DISK);
+	assert_string_equal(rows[0].function, "take_job");
+	assert_string_equal(rows[0].leaf, "io_schedule");
+	assert_int_equal(rows[1].wait, WAIT_LOCK);
+	assert_string_equal(rows[1].leaf, "futex_wait_queue");
+	assert_int_equal(rows[1].count, 10);
+}
+
+static void unknown_wait_shows_its_first_telling_kernel_function(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 5, { "__schedule", KERN }, { "schedule_timeout", KERN }, { "wait_for_my_driver", KERN },
+	    { "do_syscall_64", KERN });
+	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
+	assert_int_equal(row.wait, WAIT_OTHER);
+	assert_string_equal(row.leaf, "wait_for_my_driver");
+	assert_string_equal(row.function, "");
+}
+
+static void user_function_with_a_kernel_name_is_no_wait(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 5, { "do_nanosleep", APP }, { "main", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
+	assert_int_equal(row.wait, WAIT_OTHER);
+	assert_string_equal(row.function, "do_nanosleep");
+}
+
+static void rows_are_the_largest_in_order(void **state)
+{
+	static const char *const names[] = { "e", "b", "d", "a", "c" };
+	struct fixture *f = *state;
+	struct site_row rows[3];
+
+	for (int i = 0; i < 5; i++)
+		ADD(f, 1, i == 3 ? 20 : 10 + i, { "malloc", LIBC }, { names[i], APP });
+	assert_int_equal(sites_allocations(f->p, 1, -1, rows, 3), 3);
+	assert_string_equal(rows[0].function, "a");
+	assert_string_equal(rows[1].function, "c");
+	assert_string_equal(rows[2].function, "d");
+	assert_int_equal(rows[0].count, 0);
+	assert_int_equal(sites_allocations(f->p, 1, -1, rows, 0), 0);
+}
+
+static void samples_without_value_are_left_out(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 0, { "malloc", LIBC }, { "f", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 0);
+}
+
+static void time_in_the_allocator_includes_its_page_faults(void **state)
+{
+	struct fixture *f = *state;
+	int64_t value = 0;
+
+	ADD(f, 1, 3, { "clear_page_erms", KERN }, { "_int_malloc", LIBC }, { "malloc", LIBC }, { "f", APP });
+	ADD(f, 1, 4, { "free", LIBC }, { "f", APP });
+	ADD(f, 1, 100, { "memcpy", LIBC }, { "f", APP });
+	ADD(f, 1, 200, { "clear_page_erms", KERN }, { "f", APP });
+	assert_int_equal(sites_allocator_value(f->p, 1, &value), 0);
+	assert_int_equal(value, 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+		TEST(allocation_belongs_to_who_called_the_allocator),
+		TEST(cxx_containers_are_messengers_too),
+		TEST(function_that_takes_a_std_type_is_not_of_std),
+		TEST(stack_of_messengers_is_charged_to_the_nearest),
+		TEST(wait_is_told_by_the_kernel_and_charged_to_user_code),
+		TEST(unknown_wait_shows_its_first_telling_kernel_function),
+		TEST(user_function_with_a_kernel_name_is_no_wait),
+		TEST(rows_are_the_largest_in_order),
+		TEST(samples_without_value_are_left_out),
+		TEST(time_in_the_allocator_includes_its_page_faults),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

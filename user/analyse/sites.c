@@ -1,0 +1,344 @@
+#include "analyse/sites.h"
+
+#include "analyse/frame.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- messengers ------------------------------------------------------------------------------- */
+
+/* Images that only carry a request further. */
+static const char *const messenger_modules[] = {
+	"libc.so*",     "libc-2*",      "ld-linux*",      "ld-musl*",      "libpthread*",
+	"libstdc++*",   "libc++*",      "libjemalloc*",   "libtcmalloc*",  "libmimalloc*",
+	"libgcc_s*",    "[vdso]",
+};
+
+/* Functions that allocate or free; in their own image (static binaries) or as wrappers. */
+static const char *const allocators[] = {
+	"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "posix_memalign",
+	"aligned_alloc", "memalign", "valloc", "pvalloc", "malloc_usable_size", "free_sized",
+	"__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_free", "__libc_memalign",
+	"_int_malloc", "_int_free*", "_int_realloc", "_int_memalign", "malloc_consolidate", "sysmalloc",
+	"tcache_*", "unlink_chunk*", "systrim*", "operator new*", "operator delete*", "_Znwm*", "_Znam*",
+	"_ZdlPv*", "_ZdaPv*", "je_*", "mallocx", "rallocx", "sdallocx", "dallocx", "tc_*", "mi_*",
+	"__rust_alloc*", "__rust_realloc*", "__rust_dealloc*", "__rdl_*", "alloc::alloc::*",
+	"zmalloc*", "zcalloc*", "zrealloc*", "zfree*", "ztrymalloc*", "ztrycalloc*", "ztryrealloc*",
+	"xmalloc*", "xcalloc*", "xrealloc*", "xzalloc*", "xstrdup*", "xstrndup*",
+	"g_malloc*", "g_realloc*", "g_try_malloc*", "g_slice_*", "g_free*", "g_strdup*",
+	"PyMem_*", "_PyMem_*", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
+	"PyObject_Free", "_PyObject_Malloc", "_PyObject_Calloc", "_PyObject_Realloc", "_PyObject_Free",
+	"palloc*", "repalloc*", "pfree", "AllocSet*", "MemoryContextAlloc*",
+	"sqlite3Malloc*", "sqlite3Mem*", "sqlite3Db*alloc*", "sqlite3_malloc*", "sqlite3_realloc*",
+	"sqlite3_free", "ngx_alloc", "ngx_calloc", "ngx_palloc*", "ngx_pnalloc", "ngx_pcalloc",
+	"apr_palloc*", "apr_pcalloc*", "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc",
+	"CRYPTO_free", "_emalloc*", "_erealloc*", "_efree*", "ruby_x*alloc*", "uv__malloc",
+	"strdup", "strndup", "__strdup", "__strndup",
+};
+
+/* Library code that is compiled into its user. */
+static const char *const library_prefixes[] = {
+	"std::", "__gnu_cxx::", "alloc::", "core::", "<alloc::", "<core::", "<std::",
+};
+
+/* Equal, or a beginning where the pattern ends in *. */
+static bool matches(const char *pattern, const char *name)
+{
+	size_t len = strlen(pattern);
+
+	if (pattern[len - 1] == '*')
+		return strncmp(pattern, name, len - 1) == 0;
+	return strcmp(pattern, name) == 0;
+}
+
+static bool in_list(const char *const *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (matches(list[i], name))
+			return true;
+	return false;
+}
+
+#define IN_LIST(list, name) in_list(list, sizeof(list) / sizeof((list)[0]), name)
+
+/* Where the qualified name begins: after the return type, which a demangled template shows. */
+static const char *qualified_name(const char *name)
+{
+	const char *start = name;
+	int depth = 0;
+
+	for (const char *c = name; *c; c++) {
+		if (*c == '<')
+			depth++;
+		else if (*c == '>')
+			depth--;
+		else if (*c == '(' && depth == 0)
+			break;
+		else if (*c == ' ' && depth == 0 && strncmp(name, "operator", 8) != 0)
+			start = c + 1;
+	}
+	return start;
+}
+
+static bool is_library_code(const char *name)
+{
+	const char *q = qualified_name(name);
+
+	for (size_t i = 0; i < sizeof(library_prefixes) / sizeof(library_prefixes[0]); i++)
+		if (strncmp(q, library_prefixes[i], strlen(library_prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool is_messenger(const char *name, const char *module)
+{
+	return IN_LIST(messenger_modules, module) || IN_LIST(allocators, name) ||
+	       is_library_code(name);
+}
+
+/* --- sites of one stack ------------------------------------------------------------------------ */
+
+static bool in_kernel(const struct frame *f)
+{
+	return f->kind == FRAME_KERNEL || strcmp(f->module, "[kernel]") == 0;
+}
+
+static bool is_user(const struct frame *f)
+{
+	return f->kind != FRAME_PROCESS && !in_kernel(f);
+}
+
+/* schedule() and what leads straight to it say nothing about the reason. */
+static bool is_scheduler(const char *name)
+{
+	return strstr(name, "schedule") != NULL || strncmp(name, "__traceiter", 11) == 0 ||
+	       strncmp(name, "bpf_", 4) == 0;
+}
+
+struct site {
+	string_id function;
+	const char *module;
+	string_id leaf;
+	enum wait_kind wait;
+	int64_t value, count;
+};
+
+/* The frame that asked: see the header. NULL when the stack has no user frame. */
+static const struct frame *find_asker(const struct dict *d, const struct frame_path *path)
+{
+	const struct frame *fallback = NULL;
+
+	for (uint32_t i = path->n; i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+
+		if (!is_user(f))
+			continue;
+		if (!fallback)
+			fallback = f;
+		if (!is_messenger(dict_str(d, f->name), f->module))
+			return f;
+	}
+	return fallback;
+}
+
+static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)
+{
+	bool named = false;
+
+	for (uint32_t i = path->n; i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+		enum wait_kind kind;
+
+		if (!in_kernel(f))
+			return;
+		kind = wait_kind_of(dict_str(d, f->name));
+		if (kind != WAIT_OTHER) {
+			site->wait = kind;
+			site->leaf = f->name;
+			return;
+		}
+		if (!named && !is_scheduler(dict_str(d, f->name))) {
+			site->leaf = f->name;
+			named = true;
+		}
+	}
+}
+
+static struct site site_of(const struct dict *d, const struct frame_path *path, bool waits)
+{
+	const struct frame *asker = find_asker(d, path);
+	struct site site = { .module = "" };
+
+	if (asker) {
+		site.function = asker->name;
+		site.module = asker->module;
+	}
+	if (waits)
+		find_wait(d, path, &site);
+	else if (path->n > 0)
+		site.leaf = path->frames[path->n - 1].name;
+	return site;
+}
+
+/* --- ranking ----------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct site *x = a, *y = b;
+	int r = (x->function.ix > y->function.ix) - (x->function.ix < y->function.ix);
+
+	if (r == 0)
+		r = strcmp(x->module, y->module);
+	if (r == 0)
+		r = (int)x->wait - (int)y->wait;
+	/* The leaf of the largest part stands for all. */
+	return r ? r : (y->value > x->value) - (y->value < x->value);
+}
+
+static bool same_place(const struct site *x, const struct site *y)
+{
+	return x->function.ix == y->function.ix && x->wait == y->wait &&
+	       strcmp(x->module, y->module) == 0;
+}
+
+static int64_t saturating_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Sorts and merges equal places; the number that is left. */
+static uint32_t merge(struct site *sites, uint32_t n)
+{
+	uint32_t out = 0;
+
+	qsort(sites, n, sizeof(*sites), by_place);
+	for (uint32_t i = 0; i < n; i++) {
+		if (out > 0 && same_place(&sites[out - 1], &sites[i])) {
+			sites[out - 1].value = saturating_add(sites[out - 1].value, sites[i].value);
+			sites[out - 1].count = saturating_add(sites[out - 1].count, sites[i].count);
+		} else {
+			sites[out++] = sites[i];
+		}
+	}
+	return out;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const struct site_row *x = a, *y = b;
+	int r = (y->value > x->value) - (y->value < x->value);
+
+	if (r == 0)
+		r = strcmp(x->function, y->function);
+	if (r == 0)
+		r = strcmp(x->module, y->module);
+	return r ? r : (int)x->wait - (int)y->wait;
+}
+
+static void keep_largest(const struct dict *d, const struct site *sites, uint32_t n,
+			 struct site_row *out, uint32_t cap, uint32_t *n_out)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct site_row row = {
+			.function = dict_str(d, sites[i].function),
+			.module = sites[i].module,
+			.leaf = dict_str(d, sites[i].leaf),
+			.wait = sites[i].wait,
+			.value = sites[i].value,
+			.count = sites[i].count,
+		};
+
+		if (*n_out < cap)
+			out[(*n_out)++] = row;
+		else if (by_value(&row, &out[cap - 1]) < 0)
+			out[cap - 1] = row;
+		else
+			continue;
+		for (uint32_t j = *n_out - 1; j > 0 && by_value(&out[j], &out[j - 1]) < 0; j--) {
+			struct site_row swap = out[j];
+
+			out[j] = out[j - 1];
+			out[j - 1] = swap;
+		}
+	}
+}
+
+static int rank(const struct profile *p, uint32_t type, int count_type, bool waits,
+		struct site_row *out, uint32_t cap)
+{
+	struct dict *d = profile_dict(p);
+	_cleanup_(freep) struct site *sites = calloc(profile_n_samples(p) + 1, sizeof(*sites));
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+	uint32_t n = 0, n_out = 0;
+
+	if (!sites)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.values[type] <= 0)
+			continue;
+		if (frame_path_set(&path, d, s.stack) < 0)
+			return -ENOMEM;
+		sites[n] = site_of(d, &path, waits);
+		sites[n].value = s.values[type];
+		sites[n].count = count_type >= 0 ? s.values[count_type] : 0;
+		n++;
+	}
+	if (dict_oom(d))
+		return -ENOMEM;
+	if (cap > 0)
+		keep_largest(d, sites, merge(sites, n), out, cap, &n_out);
+	return (int)n_out;
+}
+
+int sites_allocations(const struct profile *p, uint32_t type, int count_type,
+		      struct site_row *out, uint32_t cap)
+{
+	return rank(p, type, count_type, false, out, cap);
+}
+
+int sites_waits(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
+		uint32_t cap)
+{
+	return rank(p, type, count_type, true, out, cap);
+}
+
+/* From the leaf down through the kernel and the C library: was it for an allocator? */
+static bool in_allocator(const struct dict *d, const struct frame_path *path)
+{
+	for (uint32_t i = path->n; i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+
+		if (in_kernel(f))
+			continue;
+		if (!is_user(f))
+			return false;
+		if (IN_LIST(allocators, dict_str(d, f->name)))
+			return true;
+		if (!IN_LIST(messenger_modules, f->module))
+			return false;
+	}
+	return false;
+}
+
+int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value)
+{
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+	int64_t value = 0;
+
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.values[type] <= 0)
+			continue;
+		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
+			return -ENOMEM;
+		if (in_allocator(profile_dict(p), &path))
+			value = saturating_add(value, s.values[type]);
+	}
+	*ret_value = value;
+	return 0;
+}
