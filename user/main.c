@@ -89,6 +89,11 @@ int main(int argc, char **argv)
 			opt_print_man(c->options, stdout);
 		return flushed();
 	}
+	if (strcmp(argv[1], "--man") == 0) { /* for the build: the options part of memscope(1) */
+		for (c = commands; c->name; c++)
+			opt_print_man(c->options, stdout);
+		return flushed();
+	}
 	if (strcmp(argv[1], "help") == 0)
 		return help(argc - 1, argv + 1);
 	if (argv[1][0] != '-') {

@@ -29,4 +29,7 @@ int cmd_record(int argc, char **argv);
 extern const struct opt_command flame_options;
 int cmd_flame(int argc, char **argv);
 
+extern const struct opt_command doctor_options;
+int cmd_doctor(int argc, char **argv);
+
 #endif

@@ -7,6 +7,8 @@ const struct command commands[] = {
 	  .options = &record_options, .run = cmd_record },
 	{ .name = "flame", .summary = "draw profiles already taken as a flame graph",
 	  .options = &flame_options, .run = cmd_flame },
+	{ .name = "doctor", .summary = "what works on this machine, what does not, why, and what to do",
+	  .options = &doctor_options, .run = cmd_doctor },
 	{ 0 },
 };
 

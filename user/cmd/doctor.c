@@ -1,0 +1,184 @@
+/*
+ * `memscope doctor`: what works on this machine, what does not, why, and what to do about it.
+ * The rows are collect/kernel.c's.
+ */
+#include "base/cleanup.h"
+#include "cmd/cmd.h"
+#include "collect/kernel.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+struct doctor_args {
+	bool json;
+};
+
+static const struct opt doctor_opts[] = {
+	{ "json", 0, OPT_FLAG, NULL, offsetof(struct doctor_args, json),
+	  .help = "Print one JSON object instead of the table." },
+	{ 0 },
+};
+
+const struct opt_command doctor_options = {
+	.name = "doctor",
+	.synopsis = "[--json]",
+	.doc = "Says what works on this machine, what does not, why, and what to do about it. Changes "
+	       "nothing; asks more as root. Exit status: 0 when every source works, else 3.",
+	.opts = doctor_opts,
+};
+
+/* What a user calls each source, and what is lost without it. */
+static const struct {
+	const char *title, *gives;
+} sources[KERNEL_N_SOURCES] = {
+	{ "on-CPU", "where CPU time goes" },
+	{ "off-CPU", "what threads wait for" },
+	{ "allocations", "who allocates, and what is not freed" },
+	{ "names", "functions instead of addresses" },
+	{ "trend", "memory over time" },
+};
+
+/* What a state means for a source. */
+static const char *const verdicts[] = {
+	[KERNEL_OK] = "works",
+	[KERNEL_LIMITED] = "works in part",
+	[KERNEL_MISSING] = "does not work",
+	[KERNEL_UNKNOWN] = "not known",
+};
+
+static bool works(enum kernel_state s)
+{
+	return s == KERNEL_OK || s == KERNEL_LIMITED;
+}
+
+static void print_checks(const struct kernel_finding *findings)
+{
+	for (uint32_t i = 0; i < kernel_n_checks(); i++) {
+		const struct kernel_finding *f = &findings[i];
+
+		printf("  %-8s %-16s %s\n", kernel_state_name(f->state), kernel_checks[i].name, f->why);
+		if (f->todo[0])
+			printf("  %-8s %-16s -> %s\n", "", "", f->todo);
+	}
+}
+
+static bool print_sources(const struct kernel_finding *findings)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < KERNEL_N_SOURCES; i++) {
+		int row;
+		enum kernel_state s = kernel_source_state(findings, i, &row);
+
+		printf("  %-12s %-14s %s", sources[i].title, verdicts[s], sources[i].gives);
+		if (row >= 0)
+			printf(" (see %s)", kernel_checks[row].name);
+		printf("\n");
+		all = all && works(s);
+	}
+	return all;
+}
+
+static bool print_table(const struct kernel_finding *findings, const struct utsname *uts)
+{
+	bool all;
+
+	printf("%s %s on %s\n\n", uts->sysname, uts->release, uts->machine);
+	print_checks(findings);
+	printf("\n");
+	all = print_sources(findings);
+	printf("\n%s\n", all ? "Every source works here." :
+			       "Not every source works here; the lines with an arrow say what to do.");
+	return all;
+}
+
+/* One row as JSON. False when out of memory. */
+static bool add_check(cJSON *list, const struct kernel_check *check, const struct kernel_finding *f)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	if (!o || !cJSON_AddItemToArray(list, o)) {
+		cJSON_Delete(o);
+		return false;
+	}
+	return cJSON_AddStringToObject(o, "name", check->name) &&
+	       cJSON_AddStringToObject(o, "state", kernel_state_name(f->state)) &&
+	       cJSON_AddStringToObject(o, "use", check->use) &&
+	       cJSON_AddStringToObject(o, "why", f->why) && cJSON_AddStringToObject(o, "todo", f->todo);
+}
+
+static bool add_source(cJSON *in, const struct kernel_finding *findings, uint32_t i, bool *all)
+{
+	int row;
+	enum kernel_state s = kernel_source_state(findings, i, &row);
+	cJSON *o = cJSON_AddObjectToObject(in, kernel_source_name(i));
+
+	*all = *all && works(s);
+	return cJSON_AddStringToObject(o, "state", kernel_state_name(s)) &&
+	       (row < 0 ? cJSON_AddNullToObject(o, "because") :
+			  cJSON_AddStringToObject(o, "because", kernel_checks[row].name)) != NULL;
+}
+
+DEFINE_CLEANUP(cJSON *, json_freep, cJSON_Delete)
+DEFINE_CLEANUP(char *, json_text_freep, cJSON_free)
+
+/* 0 with *ret_all, or -ENOMEM. */
+static int print_json(const struct kernel_finding *findings, const struct utsname *uts, bool *ret_all)
+{
+	_cleanup_(json_freep) cJSON *root = cJSON_CreateObject();
+	_cleanup_(json_text_freep) char *text = NULL;
+	cJSON *checks, *in;
+	bool all = true, good;
+
+	good = cJSON_AddStringToObject(root, "kernel", uts->release) &&
+	       cJSON_AddStringToObject(root, "machine", uts->machine);
+	checks = cJSON_AddArrayToObject(root, "checks");
+	for (uint32_t i = 0; i < kernel_n_checks(); i++)
+		good = good && add_check(checks, &kernel_checks[i], &findings[i]);
+	in = cJSON_AddObjectToObject(root, "sources");
+	for (uint32_t i = 0; i < KERNEL_N_SOURCES; i++)
+		good = good && add_source(in, findings, i, &all);
+	good = good && cJSON_AddBoolToObject(root, "all_work", all);
+	if (good)
+		text = cJSON_Print(root);
+	if (!text)
+		return -ENOMEM;
+	puts(text);
+	*ret_all = all;
+	return 0;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	_cleanup_(freep) struct kernel_finding *findings = NULL;
+	struct doctor_args args = { 0 };
+	struct utsname uts;
+	struct err e = { 0 };
+	bool all = false;
+	int operand, r = 0;
+
+	if (opt_parse(&doctor_options, argc, argv, &args, &operand, &e) < 0)
+		return command_fail(EXIT_USAGE, &e);
+	if (operand < argc) {
+		err_set(&e, -EINVAL, "doctor takes no operand, but got \"%.64s\"", argv[operand]);
+		return command_fail(EXIT_USAGE, &e);
+	}
+	findings = calloc(kernel_n_checks(), sizeof(*findings));
+	if (!findings || uname(&uts) < 0) {
+		err_set(&e, -ENOMEM, "out of memory");
+		return command_fail(EXIT_NOTHING, &e);
+	}
+	kernel_probe_all(findings);
+	if (args.json)
+		r = print_json(findings, &uts, &all);
+	else
+		all = print_table(findings, &uts);
+	if (r < 0 || fflush(stdout) != 0 || ferror(stdout)) {
+		err_set(&e, r < 0 ? r : -EIO, "the findings could not be printed");
+		return command_fail(EXIT_NOTHING, &e);
+	}
+	return all ? EXIT_DONE : EXIT_PARTIAL;
+}
