@@ -538,17 +538,12 @@ static void trend_tick(struct run *r)
 static void progress(struct run *r, uint64_t now)
 {
 	uint64_t stats[MS_N_STATS], dropped = 0;
-	static const bool is_loss[MS_N_STATS] = {
-#define STAT(id, name, loss, help) loss,
-#include "stats.def"
-#undef STAT
-	};
 
 	if (r->cfg->quiet || !isatty(STDERR_FILENO))
 		return;
 	drain_stats(r->drain, stats);
 	for (int i = 0; i < MS_N_STATS; i++)
-		if (is_loss[i])
+		if (stat_rows[i].loss)
 			dropped += stats[i];
 	fprintf(stderr, "\r\033[Kmemscope: %5.1f s  %llu samples  %llu switches  %llu dropped",
 		(double)(now - session_start_ns(r->session)) / 1e9,

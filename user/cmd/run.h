@@ -18,6 +18,7 @@
 #include "collect/launch.h"
 #include "collect/sideband.h"
 #include "collect/sources.h"
+#include "collect/stats.h"
 #include "proc/proc_mem.h"
 #include "render/trend_csv.h"
 

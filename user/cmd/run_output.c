@@ -325,19 +325,10 @@ static void facts_stacks(struct output *o)
 
 static void facts_drops(struct output *o)
 {
-	static const struct {
-		const char *name, *help;
-		bool loss;
-	} table[MS_N_STATS] = {
-#define STAT(id, name, loss, help) { name, help, loss },
-#include "stats.def"
-#undef STAT
-	};
-
 	for (int i = 0; i < MS_N_STATS; i++)
-		if (table[i].loss)
+		if (stat_rows[i].loss)
 			o->drops[o->s.n_drops++] =
-				(struct summary_drop){ table[i].name, table[i].help, o->stats[i] };
+				(struct summary_drop){ stat_rows[i].name, stat_rows[i].help, o->stats[i] };
 	o->drops[o->s.n_drops++] = (struct summary_drop){
 		"stacks_never_arrived", "events whose stack never reached user space", o->in.lost_stacks };
 	o->drops[o->s.n_drops++] = (struct summary_drop){
