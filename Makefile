@@ -21,7 +21,7 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
             $(shell pkg-config --cflags $(PKGS)) -MMD -MP
-LDLIBS    = $(shell pkg-config --libs $(PKGS)) -liberty -lm
+LDLIBS    = $(shell pkg-config --libs $(PKGS)) -liberty -lm -pthread
 
 BPF_SRC  := $(wildcard bpf/*.bpf.c)
 BPF_OBJ  := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)

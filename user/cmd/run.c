@@ -256,12 +256,11 @@ static void alloc_decline(struct run *r, double per_s)
 static int alloc_look(struct run *r, struct err *e)
 {
 	double pair_ns = alloc_probes_pair_ns(r->probes);
-	uint64_t probed_ns;
 	int rc;
 
 	rc = alloc_probes_rate(r->probes, r->cfg->pids, r->cfg->n_pids, RATE_SLICE_MS,
 			       governor_enough(pair_ns, r->cfg->max_overhead, RATE_SLICE_MS),
-			       &r->calls_per_s, &probed_ns, e);
+			       &r->calls_per_s, e);
 	if (rc < 0)
 		return rc;
 	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);

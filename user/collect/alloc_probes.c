@@ -1,7 +1,7 @@
 #include "collect/alloc_probes.h"
 
 #include "collect/allocators.h"
-#include "collect/drain.h"
+#include "collect/uprobes.h"
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
 
@@ -43,8 +43,8 @@ struct probed_file {
 struct attachment {
 	pid_t pid;
 	uint32_t file;
-	uint32_t n_links;
-	struct bpf_link *links[2 * MAX_SITES];
+	uint32_t n_fds;
+	int fds[2 * MAX_SITES];
 };
 
 struct alloc_probes {
@@ -76,8 +76,7 @@ int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs
 
 static void attachment_free(struct attachment *a)
 {
-	for (uint32_t i = 0; i < a->n_links; i++)
-		bpf_link__destroy(a->links[i]);
+	uprobes_detach(a->fds, a->n_fds);
 	free(a);
 }
 
@@ -180,16 +179,6 @@ static struct probed_file *file_get(struct alloc_probes *ap, module_id module, u
 	return f;
 }
 
-static struct bpf_link *attach_one(struct probed_file *f, const struct site *site, pid_t pid, bool ret,
-				   struct bpf_program *prog)
-{
-	DECLARE_LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = ret);
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	return bpf_program__attach_uprobe_opts(prog, pid, path, site->off, &opts);
-}
-
 static bool is_attached(const struct alloc_probes *ap, pid_t pid, uint32_t file)
 {
 	for (uint32_t i = 0; i < ap->n_attached; i++)
@@ -205,38 +194,62 @@ static void site_failed(struct alloc_probes *ap, int code)
 		 code == -EMFILE ? "too many open files: raise the limit (ulimit -n)" : strerror(-code));
 }
 
-/* All sites of `file` in `pid`, with `prog` alone on the allocating ones when it is given (to count). */
+/* `prog` on the sites of these shapes (bits). */
+static void attach_prog(struct alloc_probes *ap, struct attachment *a, const struct bpf_program *prog, bool is_return,
+			uint64_t shapes)
+{
+	const struct probed_file *f = &ap->files[a->file];
+	uint64_t offsets[MAX_SITES];
+	uint32_t n = 0;
+	int r;
+
+	for (uint32_t i = 0; i < f->n_sites; i++)
+		if (shapes & (1u << f->sites[i].shape))
+			offsets[n++] = f->sites[i].off;
+	if (!n)
+		return;
+	r = uprobes_attach(prog, f->fd, offsets, n, a->pid, is_return, &a->fds[a->n_fds]);
+	if (r < 0)
+		site_failed(ap, r);
+	else
+		a->n_fds += (uint32_t)r;
+}
+
+/* Shapes that share a return program are attached together. */
+static void attach_returns(struct alloc_probes *ap, struct attachment *a)
+{
+	for (int i = 0; i < MS_N_SHAPES; i++) {
+		const struct bpf_program *prog = session_return_prog(ap->session, (enum ms_shape)i);
+		uint64_t shapes = 0;
+		bool done = !prog;
+
+		for (int j = 0; j < MS_N_SHAPES; j++)
+			if (session_return_prog(ap->session, (enum ms_shape)j) == prog) {
+				shapes |= 1u << j;
+				done |= j < i;
+			}
+		if (!done)
+			attach_prog(ap, a, prog, true, shapes);
+	}
+}
+
+/* All sites of `file` in `pid`; with `count`, that program alone on those that allocate. */
 static struct attachment *attach_file(struct alloc_probes *ap, uint32_t file, pid_t pid,
-				      struct bpf_program *count)
+				      const struct bpf_program *count)
 {
 	struct attachment *a = calloc(1, sizeof(*a));
-	struct probed_file *f = &ap->files[file];
 
 	if (!a)
 		return NULL;
 	a->pid = pid;
 	a->file = file;
-	for (uint32_t i = 0; i < f->n_sites; i++) {
-		const struct site *site = &f->sites[i];
-		struct bpf_program *progs[2] = { session_return_prog(ap->session, site->shape),
-						 session_enter_prog(ap->session, site->shape) };
-
-		if (count) {
-			progs[0] = NULL;
-			progs[1] = site->shape == MS_SHAPE_FREE ? NULL : count;
-		}
-		for (int j = 0; j < 2; j++) {
-			struct bpf_link *link;
-
-			if (!progs[j])
-				continue;
-			link = attach_one(f, site, pid, j == 0, progs[j]);
-			if (link)
-				a->links[a->n_links++] = link;
-			else
-				site_failed(ap, -errno);
-		}
+	if (count) {
+		attach_prog(ap, a, count, false, ~(1ULL << MS_SHAPE_FREE));
+		return a;
 	}
+	attach_returns(ap, a);
+	for (int i = 0; i < MS_N_SHAPES; i++)
+		attach_prog(ap, a, session_enter_prog(ap->session, (enum ms_shape)i), false, 1u << i);
 	return a;
 }
 
@@ -267,7 +280,7 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
 		if (!a)
 			return err_set(e, -ENOMEM, "out of memory");
 		ap->attached[ap->n_attached++] = a;
-		ap->stats.attached += a->n_links;
+		ap->stats.attached += a->n_fds;
 		fresh += (int)f->n_sites;
 	}
 	return fresh;
@@ -307,13 +320,12 @@ static uint64_t counted(const struct alloc_probes *ap)
 }
 
 int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, uint32_t slice_ms,
-		      uint64_t enough, double *ret_per_s, uint64_t *ret_probed_ns, struct err *e)
+		      uint64_t enough, double *ret_per_s, struct err *e)
 {
 	struct attachment *counting[64];
 	uint32_t n_counting = 0;
-	uint64_t from, calls, begin, end;
+	uint64_t calls, begin, end;
 
-	from = clock_ns();
 	for (uint32_t i = 0; i < n; i++) {
 		struct proc_image images[MAX_IMAGES];
 		struct proc *p = proc_table_live(ap->procs, pids[i]);
@@ -345,7 +357,6 @@ int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, ui
 	for (uint32_t i = 0; i < n_counting; i++)
 		attachment_free(counting[i]);
 	*ret_per_s = (double)calls * 1e9 / (double)(end - begin);
-	*ret_probed_ns = clock_ns() - from;
 	return 0;
 }
 

@@ -21,7 +21,7 @@ struct alloc_probes;
 
 int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs, bool file_scope,
 		     struct alloc_probes **ret_probes, struct err *e);
-/* Detaches. The kernel waits for a grace period for each probe: this may take 100 ms. */
+/* Begins to detach and returns; uprobes_wait() returns when it is done. */
 void alloc_probes_free(struct alloc_probes *ap);
 DEFINE_CLEANUP(struct alloc_probes *, alloc_probes_freep, alloc_probes_free)
 
@@ -36,10 +36,9 @@ void alloc_probes_drop(struct alloc_probes *ap, pid_t pid);
 /*
  * The call rate of `pids`, by counting probes on the allocating functions alone, for at most
  * `slice_ms`; less when `enough` calls have been seen. Calls per second; -errno.
- * *ret_probed_ns is how long the probes were in place, detaching included.
  */
 int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, uint32_t slice_ms,
-		      uint64_t enough, double *ret_per_s, uint64_t *ret_probed_ns, struct err *e);
+		      uint64_t enough, double *ret_per_s, struct err *e);
 
 /* What one allocation and its free will cost in the probes of the files found so far, ns. */
 double alloc_probes_pair_ns(const struct alloc_probes *ap);

@@ -1,5 +1,6 @@
 #include "collect/bpf_session.h"
 
+#include "collect/uprobes.h"
 #include "memscope.skel.h"
 
 #include <bpf/bpf.h>
@@ -78,6 +79,15 @@ static void load_either(struct bpf_program *btf_prog, struct bpf_program *raw_pr
 	bpf_program__set_autoload(raw_prog, wanted && !by_btf);
 }
 
+static void load_probe(struct bpf_program *prog, bool wanted)
+{
+	if (!prog)
+		return;
+	bpf_program__set_autoload(prog, wanted);
+	if (wanted)
+		uprobes_prepare(prog);
+}
+
 static void choose_programs(struct session *s, const struct btf *btf)
 {
 	struct memscope_bpf *k = s->skel;
@@ -90,12 +100,11 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf, s->opts.children);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
+	load_probe(k->progs.count_call, alloc);
 	for (int i = 0; i < MS_N_SHAPES; i++) {
-		bpf_program__set_autoload(session_enter_prog(s, (enum ms_shape)i), alloc);
-		if (session_return_prog(s, (enum ms_shape)i))
-			bpf_program__set_autoload(session_return_prog(s, (enum ms_shape)i), alloc);
+		load_probe(session_enter_prog(s, (enum ms_shape)i), alloc);
+		load_probe(session_return_prog(s, (enum ms_shape)i), alloc);
 	}
-	bpf_program__set_autoload(k->progs.count_call, alloc);
 }
 
 /*
