@@ -262,6 +262,20 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	return 0;
 }
 
+/*
+ * n × size; a product that overflows is a call that will fail, never one of few bytes. Said by
+ * magnitude, because BPF has no 128-bit product: what is called too large here is over 2^48, more than an
+ * address space.
+ */
+static __always_inline __u64 product(__u64 n, __u64 size)
+{
+	__u64 large = n > size ? n : size, small = n > size ? size : n;
+
+	if (small && large >> 32 && (large >> 48 || small >> 16))
+		return ~0ULL;
+	return n * size;
+}
+
 SEC("uprobe")
 int BPF_KPROBE(enter_size, __u64 size)
 {
@@ -271,7 +285,7 @@ int BPF_KPROBE(enter_size, __u64 size)
 SEC("uprobe")
 int BPF_KPROBE(enter_count, __u64 n, __u64 size)
 {
-	return alloc_enter(ctx, MS_SHAPE_COUNT_SIZE, n * size, 0);
+	return alloc_enter(ctx, MS_SHAPE_COUNT_SIZE, product(n, size), 0);
 }
 
 SEC("uprobe")
@@ -295,7 +309,7 @@ int BPF_KPROBE(enter_realloc, __u64 addr, __u64 size)
 SEC("uprobe")
 int BPF_KPROBE(enter_realloc_n, __u64 addr, __u64 n, __u64 size)
 {
-	return alloc_enter(ctx, MS_SHAPE_REALLOC_N, n * size, addr);
+	return alloc_enter(ctx, MS_SHAPE_REALLOC_N, product(n, size), addr);
 }
 
 SEC("uprobe")
