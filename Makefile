@@ -184,7 +184,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 SUITES_FREE := unit golden lint fuzz
 SUITES_ROOT := bpf live consumers browser
 
-.PHONY: test check test-live test-free check-all lint asan ubsan
+.PHONY: golden-update test check test-live test-free check-all lint asan ubsan
 test: all units clang ## all tests that need no rights
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE)
 
@@ -194,6 +194,9 @@ test-live: all units targets ## the tests against a real kernel (as root)
 check: deps ## packages, build, every suite (as root)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units targets clang
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
+
+golden-update: $(BUILD)/memscope ## rewrite the golden expectations (read the diff like code)
+	$(Q)MEMSCOPE=$(abspath $(BUILD))/memscope tests/golden/run --update > /dev/null && git diff --stat tests/golden
 
 lint: ## layers, tree, words, format
 	$(Q)tests/run -v --build $(BUILD) lint

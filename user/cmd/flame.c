@@ -251,13 +251,13 @@ static int left_out(const struct profile *p, int type, uint64_t skipped_lines)
 	struct err e;
 
 	if (skipped_lines) {
-		err_set(&e, 0, "%s lines are not folded stacks and were left out",
+		err_set(&e, 0, "lines that are not folded stacks, left out: %s",
 			unit_count((int64_t)skipped_lines).s);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	if (negative) {
-		err_set(&e, 0, "%s samples with negative values were left out (is this the difference "
-			       "of two profiles?)", unit_count(negative).s);
+		err_set(&e, 0, "samples with negative values, left out: %s (is this the difference of "
+			       "two profiles?)", unit_count(negative).s);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	return status;
