@@ -7,6 +7,8 @@
 
 /* --- messengers ------------------------------------------------------------------------------- */
 
+/* clang-format off */
+
 /* Images that only carry a request further. */
 static const char *const messenger_modules[] = {
 	"libc.so*",     "libc-2*",      "ld-linux*",      "ld-musl*",      "libpthread*",
@@ -35,6 +37,8 @@ static const char *const allocators[] = {
 	"CRYPTO_free", "_emalloc*", "_erealloc*", "_efree*", "ruby_x*alloc*", "uv__malloc",
 	"strdup", "strndup", "__strdup", "__strndup",
 };
+
+/* clang-format on */
 
 /* Library code that is compiled into its user. */
 static const char *const library_prefixes[] = {
@@ -294,8 +298,8 @@ static int rank(const struct profile *p, uint32_t type, int count_type, bool wai
 	return (int)n_out;
 }
 
-int sites_allocations(const struct profile *p, uint32_t type, int count_type,
-		      struct site_row *out, uint32_t cap)
+int sites_allocations(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
+		      uint32_t cap)
 {
 	return rank(p, type, count_type, false, out, cap);
 }

@@ -7,27 +7,23 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define CPU_BOUND_SHARE 0.70   /* from here on computing is the story                          */
-#define IDLE_SHARE      0.05   /* below this it hardly ran                                      */
-#define STARVED_PART    0.25   /* of the time it wanted a CPU, it had to wait for one            */
-#define STARVED_SHARE   0.05   /* and that cost at least this part of the run                    */
-#define ALLOCATOR_PART  0.25   /* of the samples, inside malloc and its kin                      */
-#define HELD_SHARE      0.20   /* one reason to wait filled this part of the run                 */
-#define PARKED_PART     0.50   /* a mean wait this long is a thread without work, not a hold-up   */
-#define STANDS_OUT      0.10   /* of the samples: a function worth naming                        */
-#define GROWTH_PART     0.10   /* of the first RSS …                                            */
-#define GROWTH_MIN_KB   16384  /* … and no less than 16 MiB                                     */
-#define GROWTH_KEPT     0.75   /* of the way to the peak, still there at the end                 */
+#define CPU_BOUND_SHARE 0.70  /* from here on computing is the story                          */
+#define IDLE_SHARE      0.05  /* below this it hardly ran                                      */
+#define STARVED_PART    0.25  /* of the time it wanted a CPU, it had to wait for one            */
+#define STARVED_SHARE   0.05  /* and that cost at least this part of the run                    */
+#define ALLOCATOR_PART  0.25  /* of the samples, inside malloc and its kin                      */
+#define HELD_SHARE      0.20  /* one reason to wait filled this part of the run                 */
+#define PARKED_PART     0.50  /* a mean wait this long is a thread without work, not a hold-up   */
+#define STANDS_OUT      0.10  /* of the samples: a function worth naming                        */
+#define GROWTH_PART     0.10  /* of the first RSS …                                            */
+#define GROWTH_MIN_KB   16384 /* … and no less than 16 MiB                                     */
+#define GROWTH_KEPT     0.75  /* of the way to the peak, still there at the end                 */
 
 static const char *const names[N_VERDICT_KINDS] = {
-	[VERDICT_NOTHING] = "nothing",
-	[VERDICT_IDLE] = "idle",
-	[VERDICT_CPU] = "cpu-bound",
-	[VERDICT_STARVED] = "starved",
-	[VERDICT_WAITING] = "waiting",
-	[VERDICT_MEMORY] = "memory-bound",
-	[VERDICT_GROWING] = "growing",
-	[VERDICT_MIXED] = "mixed",
+	[VERDICT_NOTHING] = "nothing", [VERDICT_IDLE] = "idle",
+	[VERDICT_CPU] = "cpu-bound",   [VERDICT_STARVED] = "starved",
+	[VERDICT_WAITING] = "waiting", [VERDICT_MEMORY] = "memory-bound",
+	[VERDICT_GROWING] = "growing", [VERDICT_MIXED] = "mixed",
 };
 
 /* What to do about a wait, after "look at … ". */
@@ -39,8 +35,10 @@ static const char *const wait_advice[N_WAIT_KINDS] = {
 	[WAIT_PIPE] = "profile the process at the other end of the pipe",
 	[WAIT_LOCK] = "offcpu.svg shows who waits for the lock, oncpu.svg what runs meanwhile",
 	[WAIT_FILE_LOCK] = "find who holds the file: /proc/locks names its pid",
-	[WAIT_KERNEL_LOCK] = "often the address space's lock: fewer mmap, munmap and page faults help",
-	[WAIT_DISK] = "fewer or larger reads and syncs help; iostat -x shows whether the device is full",
+	[WAIT_KERNEL_LOCK] =
+		"often the address space's lock: fewer mmap, munmap and page faults help",
+	[WAIT_DISK] =
+		"fewer or larger reads and syncs help; iostat -x shows whether the device is full",
 	[WAIT_MEMORY] = "the machine or its cgroup is short of memory: see free and memory.stat",
 	[WAIT_CHILD] = "profile the child instead: its time is not its parent's",
 	[WAIT_SIGNAL] = "find who is to send the signal",
@@ -84,12 +82,12 @@ bool summary_few_samples(const struct run_summary *s)
 
 struct judged {
 	const struct run_summary *s;
-	double share;                  /* of one CPU; -1 unknown                         */
-	double starved;                /* part of the time it wanted a CPU, 0 … 1         */
-	double allocator;              /* part of the samples                            */
-	const struct site_row *wait;   /* the largest that is no parked thread; or NULL   */
-	double wait_share;             /* of the run                                     */
-	int64_t grown_kb;              /* 0: not growing                                 */
+	double share;                /* of one CPU; -1 unknown                         */
+	double starved;              /* part of the time it wanted a CPU, 0 … 1         */
+	double allocator;            /* part of the samples                            */
+	const struct site_row *wait; /* the largest that is no parked thread; or NULL   */
+	double wait_share;           /* of the run                                     */
+	int64_t grown_kb;            /* 0: not growing                                 */
 };
 
 static const struct site_row *find_wait(const struct run_summary *s)
@@ -290,12 +288,14 @@ static void conclude(struct verdict *v, const struct judged *j)
 		next_cpu(v, s);
 		break;
 	case VERDICT_MEMORY:
-		SAY(v, " is bound by its allocator: it used %s, %.0f%% of it inside malloc, free and their kin",
+		SAY(v,
+		    " is bound by its allocator: it used %s, %.0f%% of it inside malloc, free and their kin",
 		    cpu_text(j).s, 100 * j->allocator);
 		next_memory(v, s, false);
 		break;
 	case VERDICT_STARVED:
-		SAY(v, " is short of CPU: it used %s, and of the time it could have run it waited %.0f%% for a CPU",
+		SAY(v,
+		    " is short of CPU: it used %s, and of the time it could have run it waited %.0f%% for a CPU",
 		    cpu_text(j).s, 100 * j->starved);
 		NEXT(v, "See who has the CPUs with memscope -a, and whether a limit holds it back "
 			"(cpu.stat of its cgroup: nr_throttled).");

@@ -59,7 +59,8 @@ static void print_checks(const struct kernel_finding *findings)
 	for (uint32_t i = 0; i < kernel_n_checks(); i++) {
 		const struct kernel_finding *f = &findings[i];
 
-		printf("  %-8s %-16s %s\n", kernel_state_name(f->state), kernel_checks[i].name, f->why);
+		printf("  %-8s %-16s %s\n", kernel_state_name(f->state), kernel_checks[i].name,
+		       f->why);
 		if (f->todo[0])
 			printf("  %-8s %-16s -> %s\n", "", "", f->todo);
 	}
@@ -90,8 +91,9 @@ static bool print_table(const struct kernel_finding *findings, const struct utsn
 	print_checks(findings);
 	printf("\n");
 	all = print_sources(findings);
-	printf("\n%s\n", all ? "Every source works here." :
-			       "Not every source works here; the lines with an arrow say what to do.");
+	printf("\n%s\n",
+	       all ? "Every source works here."
+		   : "Not every source works here; the lines with an arrow say what to do.");
 	return all;
 }
 
@@ -107,7 +109,8 @@ static bool add_check(cJSON *list, const struct kernel_check *check, const struc
 	return cJSON_AddStringToObject(o, "name", check->name) &&
 	       cJSON_AddStringToObject(o, "state", kernel_state_name(f->state)) &&
 	       cJSON_AddStringToObject(o, "use", check->use) &&
-	       cJSON_AddStringToObject(o, "why", f->why) && cJSON_AddStringToObject(o, "todo", f->todo);
+	       cJSON_AddStringToObject(o, "why", f->why) &&
+	       cJSON_AddStringToObject(o, "todo", f->todo);
 }
 
 static bool add_source(cJSON *in, const struct kernel_finding *findings, uint32_t i, bool *all)
@@ -118,15 +121,16 @@ static bool add_source(cJSON *in, const struct kernel_finding *findings, uint32_
 
 	*all = *all && works(s);
 	return cJSON_AddStringToObject(o, "state", kernel_state_name(s)) &&
-	       (row < 0 ? cJSON_AddNullToObject(o, "because") :
-			  cJSON_AddStringToObject(o, "because", kernel_checks[row].name)) != NULL;
+	       (row < 0 ? cJSON_AddNullToObject(o, "because")
+			: cJSON_AddStringToObject(o, "because", kernel_checks[row].name)) != NULL;
 }
 
 DEFINE_CLEANUP(cJSON *, json_freep, cJSON_Delete)
 DEFINE_CLEANUP(char *, json_text_freep, cJSON_free)
 
 /* 0 with *ret_all, or -ENOMEM. */
-static int print_json(const struct kernel_finding *findings, const struct utsname *uts, bool *ret_all)
+static int print_json(const struct kernel_finding *findings, const struct utsname *uts,
+		      bool *ret_all)
 {
 	_cleanup_(json_freep) cJSON *root = cJSON_CreateObject();
 	_cleanup_(json_text_freep) char *text = NULL;

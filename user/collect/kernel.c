@@ -37,7 +37,8 @@ static void found(struct kernel_finding *f, enum kernel_state state, const char 
 	va_end(ap);
 }
 
-static void todo(struct kernel_finding *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void todo(struct kernel_finding *f, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 static void todo(struct kernel_finding *f, const char *fmt, ...)
 {
 	va_list ap;
@@ -142,7 +143,8 @@ static void probe_rights(struct kernel_finding *f)
 		found(f, KERNEL_MISSING, "not root");
 		return todo(f, "run it with sudo");
 	}
-	found(f, KERNEL_MISSING, "root without %s%s", has_cap(CAP_SYS_ADMIN) ? "" : "CAP_SYS_ADMIN ",
+	found(f, KERNEL_MISSING, "root without %s%s",
+	      has_cap(CAP_SYS_ADMIN) ? "" : "CAP_SYS_ADMIN ",
 	      has_cap(CAP_SYS_PTRACE) ? "" : "CAP_SYS_PTRACE");
 	todo(f, "run memscope on the host, or give the container these capabilities");
 }
@@ -163,8 +165,10 @@ static void probe_btf(struct kernel_finding *f)
 {
 	struct stat st;
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0 && stat("/sys/kernel/btf/vmlinux", &st) == 0)
-		return found(f, KERNEL_OK, "%.1f MiB of type information", (double)st.st_size / 1048576);
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0 &&
+	    stat("/sys/kernel/btf/vmlinux", &st) == 0)
+		return found(f, KERNEL_OK, "%.1f MiB of type information",
+			     (double)st.st_size / 1048576);
 	found(f, KERNEL_MISSING, "/sys/kernel/btf/vmlinux: %s", strerror(errno));
 	todo(f, "use a kernel built with CONFIG_DEBUG_INFO_BTF (Debian's are)");
 }
@@ -185,8 +189,9 @@ static void probe_bpf(struct kernel_finding *f)
 		return found(f, KERNEL_OK, "a program was loaded");
 	}
 	found(f, KERNEL_MISSING, "loading a program failed: %s", strerror(errno));
-	todo(f, errno == EPERM ? "a container or security module forbids bpf(2): run memscope on the host" :
-				 "use a kernel built with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS");
+	todo(f, errno == EPERM
+			? "a container or security module forbids bpf(2): run memscope on the host"
+			: "use a kernel built with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS");
 }
 
 static void probe_memory_limit(struct kernel_finding *f)
@@ -203,8 +208,8 @@ static void probe_memory_limit(struct kernel_finding *f)
 		close(fd);
 		return found(f, KERNEL_OK, "a map of 16 MiB was made");
 	}
-	found(f, KERNEL_MISSING, "a map of 16 MiB was refused (%s; memlock limit %llu KiB)", strerror(errno),
-	      (unsigned long long)limit.rlim_max / 1024);
+	found(f, KERNEL_MISSING, "a map of 16 MiB was refused (%s; memlock limit %llu KiB)",
+	      strerror(errno), (unsigned long long)limit.rlim_max / 1024);
 	todo(f, "raise the limit (ulimit -l unlimited), or the memory limit of the cgroup");
 }
 
@@ -240,8 +245,10 @@ static void probe_perf_events(struct kernel_finding *f)
 		return todo(f, "use a kernel built with CONFIG_PERF_EVENTS");
 	}
 	found(f, KERNEL_MISSING, "not permitted (perf_event_paranoid is %ld)", paranoid);
-	todo(f, geteuid() ? "run it as root" :
-			    "a container or security module forbids perf_event_open(2): run memscope on the host");
+	todo(f,
+	     geteuid()
+		     ? "run it as root"
+		     : "a container or security module forbids perf_event_open(2): run memscope on the host");
 }
 
 static void probe_cycles(struct kernel_finding *f)
@@ -252,8 +259,10 @@ static void probe_cycles(struct kernel_finding *f)
 		return found(f, KERNEL_OK, "hardware cycles");
 	if (errno == EACCES || errno == EPERM)
 		return found(f, KERNEL_UNKNOWN, "cannot be checked without root");
-	found(f, KERNEL_LIMITED, "no hardware counter here (%s): the cpu-clock timer is used", strerror(errno));
-	todo(f, "nothing: shares are as good, but code with interrupts off is charged to where they go on");
+	found(f, KERNEL_LIMITED, "no hardware counter here (%s): the cpu-clock timer is used",
+	      strerror(errno));
+	todo(f,
+	     "nothing: shares are as good, but code with interrupts off is charged to where they go on");
 }
 
 static void probe_sample_rate(struct kernel_finding *f)
@@ -264,7 +273,8 @@ static void probe_sample_rate(struct kernel_finding *f)
 		return found(f, KERNEL_OK, "up to %ld Hz", rate);
 	if (rate <= 0)
 		return found(f, KERNEL_LIMITED, "the limit cannot be read");
-	found(f, rate >= 99 ? KERNEL_LIMITED : KERNEL_MISSING, "the kernel allows %ld Hz at most", rate);
+	found(f, rate >= 99 ? KERNEL_LIMITED : KERNEL_MISSING, "the kernel allows %ld Hz at most",
+	      rate);
 	todo(f, "sysctl kernel.perf_event_max_sample_rate=100000");
 }
 
@@ -323,14 +333,17 @@ static void probe_kernel_names(struct kernel_finding *f)
 
 	if (!list) {
 		found(f, KERNEL_LIMITED, "/proc/kallsyms: %s", strerror(errno));
-		return todo(f, "kernel frames show as addresses; use a kernel built with CONFIG_KALLSYMS");
+		return todo(
+			f,
+			"kernel frames show as addresses; use a kernel built with CONFIG_KALLSYMS");
 	}
 	/* The first symbol of x86 is per-CPU and really at 0: ask until one is not. */
 	for (int i = 0; i < 20000 && addr == 0; i++)
 		if (fscanf(list, "%llx %*[^\n]", &addr) != 1)
 			break;
 	if (addr)
-		return found(f, KERNEL_OK, "kallsyms has addresses (kptr_restrict is %ld)", restricted);
+		return found(f, KERNEL_OK, "kallsyms has addresses (kptr_restrict is %ld)",
+			     restricted);
 	found(f, KERNEL_LIMITED, "kallsyms hides its addresses (kptr_restrict is %ld)", restricted);
 	todo(f, geteuid() ? "run it as root" : "sysctl kernel.kptr_restrict=1");
 }
@@ -348,7 +361,8 @@ static void probe_other_processes(struct kernel_finding *f)
 	}
 	/* With CAP_SYS_PTRACE that leaves those with capabilities that we lack. */
 	if ((r == -EACCES || r == -EPERM) && has_cap(CAP_SYS_PTRACE))
-		return found(f, KERNEL_OK, "all but those with more capabilities than ours (pid 1 is one)");
+		return found(f, KERNEL_OK,
+			     "all but those with more capabilities than ours (pid 1 is one)");
 	if (r == 0 || r == -EACCES || r == -EPERM) {
 		found(f, KERNEL_LIMITED, "only this user's processes can be read");
 		return todo(f, "run it as root");
@@ -365,7 +379,8 @@ static void probe_pid_namespace(struct kernel_finding *f)
 	if (st.st_ino == INIT_PID_NAMESPACE)
 		return found(f, KERNEL_OK, "the host's");
 	found(f, KERNEL_MISSING, "this is a container: its pids are not those the kernel reports");
-	todo(f, "run memscope on the host, or start the container with the host's pids (--pid=host)");
+	todo(f,
+	     "run memscope on the host, or start the container with the host's pids (--pid=host)");
 }
 
 static void probe_deleted_files(struct kernel_finding *f)
@@ -385,9 +400,11 @@ static void probe_deleted_files(struct kernel_finding *f)
 	if (fd >= 0)
 		return found(f, KERNEL_OK, "map_files can be opened");
 	if (errno == ENOENT)
-		found(f, KERNEL_LIMITED, "no /proc/PID/map_files: files replaced while they run have no names");
+		found(f, KERNEL_LIMITED,
+		      "no /proc/PID/map_files: files replaced while they run have no names");
 	else
-		found(f, KERNEL_LIMITED, "map_files: %s: files replaced while they run have no names",
+		found(f, KERNEL_LIMITED,
+		      "map_files: %s: files replaced while they run have no names",
 		      strerror(errno));
 	todo(f, geteuid() ? "run it as root" : "give it CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
 }
@@ -429,7 +446,8 @@ static void probe_cgroups(struct kernel_finding *f)
 #define ALL_SOURCES (KERNEL_BPF_SOURCES | KERNEL_NAMES | KERNEL_TREND)
 
 const struct kernel_check kernel_checks[] = {
-	{ "privileges", "loads BPF programs, reads other processes", KERNEL_BPF_SOURCES, probe_rights },
+	{ "privileges", "loads BPF programs, reads other processes", KERNEL_BPF_SOURCES,
+	  probe_rights },
 	{ "pid-namespace", "tells processes by the pids the kernel reports", KERNEL_BPF_SOURCES,
 	  probe_pid_namespace },
 	{ "lockdown", "BPF programs read stacks", KERNEL_BPF_SOURCES, probe_lockdown },
@@ -437,10 +455,12 @@ const struct kernel_check kernel_checks[] = {
 	{ "bpf", "runs programs in the kernel", KERNEL_BPF_SOURCES, probe_bpf },
 	{ "map-memory", "keeps totals in the kernel", KERNEL_BPF_SOURCES, probe_memory_limit },
 	{ "ring-buffer", "sends each stack once", KERNEL_BPF_SOURCES, probe_ring_buffer },
-	{ "map-of-maps", "drains totals without losing any", KERNEL_BPF_SOURCES, probe_map_of_maps },
-	{ "task-iterator", "knows the threads that were there before", KERNEL_BPF_SOURCES, probe_task_iterator },
-	{ "perf-events", "samples each CPU; follows mmap, exec and fork", ALL_SOURCES & ~KERNEL_TREND,
-	  probe_perf_events },
+	{ "map-of-maps", "drains totals without losing any", KERNEL_BPF_SOURCES,
+	  probe_map_of_maps },
+	{ "task-iterator", "knows the threads that were there before", KERNEL_BPF_SOURCES,
+	  probe_task_iterator },
+	{ "perf-events", "samples each CPU; follows mmap, exec and fork",
+	  ALL_SOURCES & ~KERNEL_TREND, probe_perf_events },
 	{ "cycles", "samples by cycles rather than by a timer", 0, probe_cycles },
 	{ "sample-rate", "99 Hz by default, -F for more", KERNEL_ONCPU, probe_sample_rate },
 	{ "kernel-depth", "frames of a stack the kernel walks", 0, probe_kernel_depth },
@@ -459,8 +479,8 @@ const struct kernel_check kernel_checks[] = {
 
 const char *kernel_source_name(uint32_t i)
 {
-	static const char *const source_names[KERNEL_N_SOURCES] = { "oncpu", "offcpu", "alloc", "names",
-								    "trend" };
+	static const char *const source_names[KERNEL_N_SOURCES] = { "oncpu", "offcpu", "alloc",
+								    "names", "trend" };
 
 	return source_names[i];
 }
@@ -512,7 +532,8 @@ static int weight(enum kernel_state s)
 	return weights[s];
 }
 
-enum kernel_state kernel_source_state(const struct kernel_finding *findings, uint32_t i, int *ret_row)
+enum kernel_state kernel_source_state(const struct kernel_finding *findings, uint32_t i,
+				      int *ret_row)
 {
 	enum kernel_state worst = KERNEL_OK;
 	int row = -1;

@@ -96,8 +96,8 @@ static int parse_stat(const char *text, struct stat_fields *ret_fields)
 	char state;
 
 	/* proc(5): state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime */
-	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu", &state, &minor,
-			 &major, &user, &system) != 5)
+	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu", &state,
+			 &minor, &major, &user, &system) != 5)
 		return -EBADMSG;
 	*ret_fields = (struct stat_fields){
 		.state = state,
@@ -262,7 +262,9 @@ int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e)
 	member.dir_fd = fd;
 	r = read_member(&member, &member.last);
 	if (r < 0)
-		return err_set(e, r, r == -ESRCH ? "process %d has ended" : "process %d: cannot read its state",
+		return err_set(e, r,
+			       r == -ESRCH ? "process %d has ended"
+					   : "process %d: cannot read its state",
 			       pid);
 	member.cpu_seen_ns = newborn ? 0 : member.last.cpu_ns;
 

@@ -120,8 +120,8 @@ static void null(struct doc *d, cJSON *in, const char *key)
 static void add_run(struct doc *d, cJSON *root, const struct run_summary *s)
 {
 	static const char *const ends[] = {
-		[RUN_END_UNKNOWN] = NULL,     [RUN_END_DURATION] = "duration",
-		[RUN_END_SIGNAL] = "signal",  [RUN_END_TARGET] = "target",
+		[RUN_END_UNKNOWN] = NULL,    [RUN_END_DURATION] = "duration",
+		[RUN_END_SIGNAL] = "signal", [RUN_END_TARGET] = "target",
 		[RUN_END_ERROR] = "error",
 	};
 	time_t sec = s->start_ns / 1000000000;
@@ -214,7 +214,8 @@ static void add_time(struct doc *d, cJSON *root, const struct run_summary *s)
 	       s->time.wall_ns - s->time.oncpu_ns - s->time.blocked_ns - s->time.runnable_ns);
 }
 
-static void add_top(struct doc *d, cJSON *in, const char *key, const struct top_row *rows, uint32_t n)
+static void add_top(struct doc *d, cJSON *in, const char *key, const struct top_row *rows,
+		    uint32_t n)
 {
 	cJSON *list = array(d, in, key);
 

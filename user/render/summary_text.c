@@ -11,7 +11,7 @@
 #define WIDTH        98
 #define NAME_WIDTH   50
 #define MODULE_WIDTH 24
-#define LABEL_WIDTH  13  /* of the words at the left edge */
+#define LABEL_WIDTH  13 /* of the words at the left edge */
 
 /* --- cells: text in columns, counted in characters, not in bytes --------------------------------- */
 
@@ -277,7 +277,8 @@ static void put_few_samples(const struct run_summary *s, struct sink *out)
 		return;
 	/* Two standard errors of a share of one half. */
 	if (s->oncpu.samples > 0)
-		len += snprintf(text + len, sizeof(text) - len, "a share may be off by %.0f points. ",
+		len += snprintf(text + len, sizeof(text) - len,
+				"a share may be off by %.0f points. ",
 				ceil(100 / sqrt((double)s->oncpu.samples)));
 	if (share >= 0)
 		snprintf(used, sizeof(used), "The target used %.1f%% of one CPU. ", 100 * share);
@@ -324,10 +325,12 @@ static void put_waits(const struct run_summary *s, struct sink *out)
 		put_right(out, unit_count(w->count).s, 12);
 		sink_puts(out, "  ");
 		/* A reason nobody has a word for is told by the kernel's. */
-		put_name(out, w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf : wait_kind_text(w->wait), 24,
-			 true);
+		put_name(out,
+			 w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf : wait_kind_text(w->wait),
+			 24, true);
 		sink_puts(out, "  ");
-		put_in_image(out, w->function[0] ? w->function : "[no user code]", 32, w->module, 14);
+		put_in_image(out, w->function[0] ? w->function : "[no user code]", 32, w->module,
+			     14);
 	}
 }
 
@@ -365,8 +368,10 @@ static void put_alloc_odds(const struct summary_alloc *a, struct sink *out)
 		const char *text;
 	} odds[] = {
 		{ offsetof(struct summary_alloc, failed), "calls failed (returned NULL)" },
-		{ offsetof(struct summary_alloc, earlier_frees), "frees of blocks from before the run" },
-		{ offsetof(struct summary_alloc, inherited_frees), "frees of blocks inherited by fork" },
+		{ offsetof(struct summary_alloc, earlier_frees),
+		  "frees of blocks from before the run" },
+		{ offsetof(struct summary_alloc, inherited_frees),
+		  "frees of blocks inherited by fork" },
 		{ offsetof(struct summary_alloc, untracked),
 		  "blocks not followed: the block table was full (live is too low by these)" },
 	};
@@ -442,8 +447,10 @@ static void put_stacks(const struct run_summary *s, struct sink *out)
 			uint64_t n;
 			const char *word;
 		} verdicts[] = {
-			{ k->complete, "complete" },     { k->guessed, "guessed" },
-			{ k->truncated, "cut at the top" }, { k->unreadable, "unreadable" },
+			{ k->complete, "complete" },
+			{ k->guessed, "guessed" },
+			{ k->truncated, "cut at the top" },
+			{ k->unreadable, "unreadable" },
 			{ k->lost, "lost" },
 		};
 		uint64_t all = 0;
@@ -461,7 +468,8 @@ static void put_stacks(const struct run_summary *s, struct sink *out)
 		for (size_t j = 0; j < sizeof(verdicts) / sizeof(verdicts[0]); j++) {
 			if (verdicts[j].n == 0)
 				continue;
-			sink_printf(out, "%s%s %s", sep, unit_percent((int64_t)verdicts[j].n, (int64_t)all).s,
+			sink_printf(out, "%s%s %s", sep,
+				    unit_percent((int64_t)verdicts[j].n, (int64_t)all).s,
 				    verdicts[j].word);
 			sep = ", ";
 		}
@@ -510,7 +518,8 @@ static void put_drops(const struct run_summary *s, struct sink *out)
 	}
 	if (s->sideband_lost > 0) {
 		put_right(out, unit_count((int64_t)s->sideband_lost).s, 14);
-		sink_puts(out, "  records of new mappings and processes (their names may be missing)\n");
+		sink_puts(out,
+			  "  records of new mappings and processes (their names may be missing)\n");
 	}
 }
 
@@ -520,7 +529,8 @@ static void put_own(const struct run_summary *s, struct sink *out)
 		return;
 	put_label(out, "Own cost");
 	sink_printf(out, "%s of CPU (%s of the run), %s resident", unit_ns(s->own.cpu_ns).s,
-		    unit_percent(s->own.cpu_ns, s->duration_ns).s, unit_bytes(s->own.rss_kb * 1024).s);
+		    unit_percent(s->own.cpu_ns, s->duration_ns).s,
+		    unit_bytes(s->own.rss_kb * 1024).s);
 	if (s->own.map_bytes > 0)
 		sink_printf(out, ", %s in the kernel", unit_bytes(s->own.map_bytes).s);
 	sink_puts(out, "\n");

@@ -12,8 +12,8 @@
 
 struct trend_csv {
 	int fd;
-	off_t len;   /* of the whole lines */
-	char *path;  /* for sentences      */
+	off_t len;  /* of the whole lines */
+	char *path; /* for sentences      */
 };
 
 /* One line, or none of it. */

@@ -60,7 +60,8 @@ static void add(struct fixture *f, int64_t count, int64_t value, const struct pl
 
 	for (; places[n].function; n++)
 		frames[n] = place(f, places[n].function, places[n].module);
-	assert_int_equal(profile_add(f->p, dict_stack(f->d, frames, n), (labels_id){ 0 }, values), 0);
+	assert_int_equal(profile_add(f->p, dict_stack(f->d, frames, n), (labels_id){ 0 }, values),
+			 0);
 }
 
 #define ADD(f, count, value, ...) add(f, count, value, (const struct place[]){ __VA_ARGS__, { 0 } })
@@ -93,7 +94,8 @@ static void cxx_containers_are_messengers_too(void **state)
 
 	ADD(f, 1, 100, { "malloc", LIBC }, { "operator new(unsigned long)", "libstdc++.so.6.0.30" },
 	    { "std::__new_allocator<int>::allocate(unsigned long, void const*)", APP },
-	    { "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int*)", APP },
+	    { "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int*)",
+	      APP },
 	    { "Cache::add(std::string const&)", APP }, { "main", APP });
 	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
 	assert_string_equal(row.function, "Cache::add(std::string const&)");
@@ -104,7 +106,8 @@ static void function_that_takes_a_std_type_is_not_of_std(void **state)
 	struct fixture *f = *state;
 	struct site_row row;
 
-	ADD(f, 1, 1, { "malloc", LIBC }, { "std::string make(std::string, int)", APP }, { "main", APP });
+	ADD(f, 1, 1, { "malloc", LIBC }, { "std::string make(std::string, int)", APP },
+	    { "main", APP });
 	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
 	assert_string_equal(row.function, "std::string make(std::string, int)");
 }
@@ -125,9 +128,11 @@ static void wait_is_told_by_the_kernel_and_charged_to_user_code(void **state)
 	struct site_row rows[4];
 
 	ADD(f, 10, 500, { "__schedule", KERN }, { "schedule", KERN }, { "futex_wait_queue", KERN },
-	    { "do_syscall_64", KERN }, { "pthread_cond_wait", LIBC }, { "take_job", APP }, { "main", APP });
+	    { "do_syscall_64", KERN }, { "pthread_cond_wait", LIBC }, { "take_job", APP },
+	    { "main", APP });
 	ADD(f, 1, 900, { "__schedule", KERN }, { "schedule", KERN }, { "io_schedule", KERN },
-	    { "folio_wait_bit_common", KERN }, { "filemap_fault", KERN }, { "take_job", APP }, { "main", APP });
+	    { "folio_wait_bit_common", KERN }, { "filemap_fault", KERN }, { "take_job", APP },
+	    { "main", APP });
 	assert_int_equal(sites_waits(f->p, 1, 0, rows, 4), 2);
 	assert_int_equal(rows[0].wait, WAIT_DISK);
 	assert_string_equal(rows[0].function, "take_job");
@@ -142,8 +147,8 @@ static void unknown_wait_shows_its_first_telling_kernel_function(void **state)
 	struct fixture *f = *state;
 	struct site_row row;
 
-	ADD(f, 1, 5, { "__schedule", KERN }, { "schedule_timeout", KERN }, { "wait_for_my_driver", KERN },
-	    { "do_syscall_64", KERN });
+	ADD(f, 1, 5, { "__schedule", KERN }, { "schedule_timeout", KERN },
+	    { "wait_for_my_driver", KERN }, { "do_syscall_64", KERN });
 	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
 	assert_int_equal(row.wait, WAIT_OTHER);
 	assert_string_equal(row.leaf, "wait_for_my_driver");
@@ -191,7 +196,8 @@ static void time_in_the_allocator_includes_its_page_faults(void **state)
 	struct fixture *f = *state;
 	int64_t value = 0;
 
-	ADD(f, 1, 3, { "clear_page_erms", KERN }, { "_int_malloc", LIBC }, { "malloc", LIBC }, { "f", APP });
+	ADD(f, 1, 3, { "clear_page_erms", KERN }, { "_int_malloc", LIBC }, { "malloc", LIBC },
+	    { "f", APP });
 	ADD(f, 1, 4, { "free", LIBC }, { "f", APP });
 	ADD(f, 1, 100, { "memcpy", LIBC }, { "f", APP });
 	ADD(f, 1, 200, { "clear_page_erms", KERN }, { "f", APP });

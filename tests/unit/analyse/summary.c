@@ -62,8 +62,9 @@ static void busy_program_is_cpu_bound_and_its_hot_function_named(void **state)
 	s.oncpu.n_self = 1;
 	v = verdict_of(&s);
 	assert_int_equal(v.kind, VERDICT_CPU);
-	assert_string_equal(v.sentence, "redis-server is CPU-bound: it used 98% of one CPU, 25.0% of it in "
-					"dictFind itself.");
+	assert_string_equal(v.sentence,
+			    "redis-server is CPU-bound: it used 98% of one CPU, 25.0% of it in "
+			    "dictFind itself.");
 	assert_says(v.next, "dictFind");
 }
 
@@ -137,7 +138,10 @@ static void waiting_names_what_for_and_who(void **state)
 {
 	struct run_summary s = run(0.10);
 	const struct site_row waits[] = {
-		{ .function = "flush_log", .leaf = "io_schedule", .wait = WAIT_DISK, .value = 8 * S_NS,
+		{ .function = "flush_log",
+		  .leaf = "io_schedule",
+		  .wait = WAIT_DISK,
+		  .value = 8 * S_NS,
 		  .count = 4000 },
 	};
 	struct verdict v;
@@ -146,8 +150,9 @@ static void waiting_names_what_for_and_who(void **state)
 	s.offcpu.n_waits = 1;
 	v = verdict_of(&s);
 	assert_int_equal(v.kind, VERDICT_WAITING);
-	assert_string_equal(v.sentence, "redis-server is waiting: it used 10% of one CPU and waited 8.0 s "
-					"for disk, most of it in flush_log.");
+	assert_string_equal(v.sentence,
+			    "redis-server is waiting: it used 10% of one CPU and waited 8.0 s "
+			    "for disk, most of it in flush_log.");
 	assert_says(v.next, "iostat");
 }
 
@@ -156,9 +161,15 @@ static void parked_threads_do_not_make_a_program_waiting(void **state)
 	/* Redis: three background threads in one futex wait each, the main thread in epoll. */
 	struct run_summary s = run(0.30);
 	const struct site_row waits[] = {
-		{ .function = "bio", .leaf = "futex_wait", .wait = WAIT_LOCK, .value = 30 * S_NS,
+		{ .function = "bio",
+		  .leaf = "futex_wait",
+		  .wait = WAIT_LOCK,
+		  .value = 30 * S_NS,
 		  .count = 3 },
-		{ .function = "aeMain", .leaf = "ep_poll", .wait = WAIT_EVENTS, .value = 7 * S_NS,
+		{ .function = "aeMain",
+		  .leaf = "ep_poll",
+		  .wait = WAIT_EVENTS,
+		  .value = 7 * S_NS,
 		  .count = 7000 },
 	};
 
@@ -172,7 +183,10 @@ static void program_at_rest_is_idle(void **state)
 {
 	struct run_summary s = run(0.003);
 	const struct site_row waits[] = {
-		{ .function = "aeMain", .leaf = "ep_poll", .wait = WAIT_EVENTS, .value = 9 * S_NS,
+		{ .function = "aeMain",
+		  .leaf = "ep_poll",
+		  .wait = WAIT_EVENTS,
+		  .value = 9 * S_NS,
 		  .count = 100 },
 	};
 
@@ -192,8 +206,9 @@ static void growth_is_the_verdict_when_nothing_is_dearer(void **state)
 	s.rss.first_kb = 100 * 1024;
 	s.rss.last_kb = s.rss.peak_kb = 200 * 1024;
 	assert_int_equal(verdict_of(&s).kind, VERDICT_GROWING);
-	assert_string_equal(verdict_of(&s).sentence,
-			    "redis-server is growing: its memory rose by 100.0 MiB to 200.0 MiB in 10.0 s.");
+	assert_string_equal(
+		verdict_of(&s).sentence,
+		"redis-server is growing: its memory rose by 100.0 MiB to 200.0 MiB in 10.0 s.");
 	s.alloc.tier = ALLOC_TIER_EXACT;
 	s.alloc.live_sites = &site;
 	s.alloc.n_live_sites = 1;
@@ -230,7 +245,10 @@ static void host_is_judged_by_all_its_cpus(void **state)
 {
 	struct run_summary s = run(0.98);
 	const struct site_row waits[] = {
-		{ .function = "x", .leaf = "futex_wait", .wait = WAIT_LOCK, .value = 90 * S_NS,
+		{ .function = "x",
+		  .leaf = "futex_wait",
+		  .wait = WAIT_LOCK,
+		  .value = 90 * S_NS,
 		  .count = 1000 },
 	};
 
@@ -278,14 +296,18 @@ static void every_verdict_is_one_sentence_with_an_advice(void **state)
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		for (int wait = 0; wait < N_WAIT_KINDS; wait++) {
 			struct run_summary s = run(shares[i]);
-			struct site_row w = { .function = "f", .leaf = "k", .wait = (enum wait_kind)wait,
-					      .value = 5 * S_NS, .count = 50 };
+			struct site_row w = { .function = "f",
+					      .leaf = "k",
+					      .wait = (enum wait_kind)wait,
+					      .value = 5 * S_NS,
+					      .count = 50 };
 			struct verdict v;
 
 			s.offcpu.waits = &w;
 			s.offcpu.n_waits = 1;
 			v = verdict_of(&s);
-			assert_true(strlen(v.sentence) > 20 && strlen(v.sentence) < sizeof(v.sentence) - 1);
+			assert_true(strlen(v.sentence) > 20 &&
+				    strlen(v.sentence) < sizeof(v.sentence) - 1);
 			assert_int_equal(v.sentence[strlen(v.sentence) - 1], '.');
 			assert_int_equal(v.next[strlen(v.next) - 1], '.');
 			assert_null(strstr(v.sentence, "(null)"));

@@ -13,15 +13,24 @@ static void kernel_functions_tell_what_is_waited_for(void **state)
 		const char *function;
 		enum wait_kind kind;
 	} cases[] = {
-		{ "do_nanosleep", WAIT_TIMER },         { "ep_poll", WAIT_EVENTS },
-		{ "poll_schedule_timeout", WAIT_EVENTS }, { "futex_wait_queue", WAIT_LOCK },
-		{ "futex_wait_queue_me", WAIT_LOCK },   { "__futex_wait", WAIT_LOCK },
-		{ "pipe_read", WAIT_PIPE },             { "anon_pipe_read", WAIT_PIPE },
-		{ "unix_stream_data_wait", WAIT_SOCKET }, { "inet_csk_accept", WAIT_SOCKET },
-		{ "io_schedule", WAIT_DISK },           { "folio_wait_bit_common", WAIT_DISK },
-		{ "rwsem_down_write_slowpath", WAIT_KERNEL_LOCK }, { "do_wait", WAIT_CHILD },
-		{ "n_tty_read", WAIT_TERMINAL },        { "do_sigtimedwait", WAIT_SIGNAL },
-		{ "locks_lock_inode_wait", WAIT_FILE_LOCK }, { "do_swap_page", WAIT_MEMORY },
+		{ "do_nanosleep", WAIT_TIMER },
+		{ "ep_poll", WAIT_EVENTS },
+		{ "poll_schedule_timeout", WAIT_EVENTS },
+		{ "futex_wait_queue", WAIT_LOCK },
+		{ "futex_wait_queue_me", WAIT_LOCK },
+		{ "__futex_wait", WAIT_LOCK },
+		{ "pipe_read", WAIT_PIPE },
+		{ "anon_pipe_read", WAIT_PIPE },
+		{ "unix_stream_data_wait", WAIT_SOCKET },
+		{ "inet_csk_accept", WAIT_SOCKET },
+		{ "io_schedule", WAIT_DISK },
+		{ "folio_wait_bit_common", WAIT_DISK },
+		{ "rwsem_down_write_slowpath", WAIT_KERNEL_LOCK },
+		{ "do_wait", WAIT_CHILD },
+		{ "n_tty_read", WAIT_TERMINAL },
+		{ "do_sigtimedwait", WAIT_SIGNAL },
+		{ "locks_lock_inode_wait", WAIT_FILE_LOCK },
+		{ "do_swap_page", WAIT_MEMORY },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -32,9 +41,15 @@ static void kernel_functions_tell_what_is_waited_for(void **state)
 
 static void the_way_into_the_scheduler_tells_nothing(void **state)
 {
-	static const char *const quiet[] = { "__schedule",       "schedule",      "schedule_timeout",
-					     "do_syscall_64",    "vfs_read",      "ksys_read",
-					     "schedule_hrtimeout_range", "x64_sys_call", "" };
+	static const char *const quiet[] = { "__schedule",
+					     "schedule",
+					     "schedule_timeout",
+					     "do_syscall_64",
+					     "vfs_read",
+					     "ksys_read",
+					     "schedule_hrtimeout_range",
+					     "x64_sys_call",
+					     "" };
 
 	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++)
 		assert_int_equal(wait_kind_of(quiet[i]), WAIT_OTHER);

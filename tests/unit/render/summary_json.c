@@ -33,8 +33,8 @@ static cJSON *at(cJSON *item, const char *path)
 		size_t len = strcspn(path, ".");
 
 		snprintf(part, sizeof(part), "%.*s", (int)len, path);
-		item = cJSON_IsArray(item) ? cJSON_GetArrayItem(item, atoi(part)) :
-					     cJSON_GetObjectItemCaseSensitive(item, part);
+		item = cJSON_IsArray(item) ? cJSON_GetArrayItem(item, atoi(part))
+					   : cJSON_GetObjectItemCaseSensitive(item, part);
 		if (!item)
 			fail_msg("no %s", path);
 		path += len + (path[len] == '.');
@@ -125,14 +125,17 @@ static void large_counts_keep_every_digit(void **state)
 static void hostile_names_stay_inside_their_strings(void **state)
 {
 	static const char evil[] = "\"}],\n\033[2J\xff\\";
-	const struct summary_process process = { .pid = 1, .comm = evil, .exe = evil, .cmdline = evil };
+	const struct summary_process process = {
+		.pid = 1, .comm = evil, .exe = evil, .cmdline = evil
+	};
 	struct run_summary s = fixture_summary();
 	cJSON *root;
 
 	s.processes = &process;
 	root = json_of(&s);
 	assert_int_equal(cJSON_GetArraySize(at(root, "target.processes")), 1);
-	assert_text(root, "target.processes.0.comm", "\"}],\xef\xbf\xbd\xef\xbf\xbd[2J\xef\xbf\xbd\\");
+	assert_text(root, "target.processes.0.comm",
+		    "\"}],\xef\xbf\xbd\xef\xbf\xbd[2J\xef\xbf\xbd\\");
 	cJSON_Delete(root);
 }
 

@@ -63,7 +63,8 @@ static void everything_known_is_told(void **state)
 	assert_has(text, "1,260 of 1,300 places in code have one");
 	assert_has(text, "104  stacks not stored because the stack map was full");
 	assert_has_not(text, "the totals map was full");
-	assert_has(text, "120.0 ms of CPU (1.2% of the run), 24.0 MiB resident, 40.0 MiB in the kernel");
+	assert_has(text,
+		   "120.0 ms of CPU (1.2% of the run), 24.0 MiB resident, 40.0 MiB in the kernel");
 	assert_has(text, "memscope-redis-server-4711-20251121-093012/");
 	assert_has(text, "redis-server is CPU-bound");
 }
@@ -107,11 +108,18 @@ static void long_name_keeps_both_ends(void **state)
 
 static void hostile_names_reach_no_terminal(void **state)
 {
-	static const char evil[] = "a\033]0;owned\007\nb\xff\xc2\x9b" "31m";
-	const struct summary_process process = { .pid = 1, .comm = evil, .exe = evil, .cmdline = evil };
+	static const char evil[] = "a\033]0;owned\007\nb\xff\xc2\x9b"
+				   "31m";
+	const struct summary_process process = {
+		.pid = 1, .comm = evil, .exe = evil, .cmdline = evil
+	};
 	const struct top_row top = { .name = evil, .module = evil, .self = 900, .total = 900 };
-	const struct site_row site = { .function = evil, .module = evil, .leaf = evil,
-				       .wait = WAIT_LOCK, .value = 900 * MS, .count = 7 };
+	const struct site_row site = { .function = evil,
+				       .module = evil,
+				       .leaf = evil,
+				       .wait = WAIT_LOCK,
+				       .value = 900 * MS,
+				       .count = 7 };
 	const char *const notes[] = { evil };
 	struct run_summary s = fixture_summary();
 	const char *text;
@@ -166,8 +174,9 @@ static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
 
 	s.alloc = (struct summary_alloc){
 		.tier = ALLOC_TIER_DECLINED,
-		.reason = "not traced: 900,000 calls a second would cost more than --max-overhead allows "
-			  "(5% of a CPU); --alloc=exact forces it",
+		.reason =
+			"not traced: 900,000 calls a second would cost more than --max-overhead allows "
+			"(5% of a CPU); --alloc=exact forces it",
 	};
 	assert_has(text_of(&s), "Allocations  not traced: 900,000 calls a second");
 	assert_has_not(text_of(&s), "blocks");
