@@ -99,7 +99,7 @@ static void add_line(struct picture *p, const char *attributes, const char *text
 
 static void default_title(const struct picture *p, char *out, size_t cap)
 {
-	snprintf(out, cap, "%s %s", p->shown.title, p->opts->inverted ? "icicle graph" : "flame graph");
+	snprintf(out, cap, "%s · %s", p->shown.title, p->opts->inverted ? "icicle graph" : "flame graph");
 }
 
 static void add_value(const struct picture *p, struct strbuf *b, int64_t value)

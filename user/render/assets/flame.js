@@ -235,6 +235,7 @@ function describe(i) {
 function mark(i) {
 	under = i;
 	details.textContent = describe(i);
+	keep_in_sight();
 	outline.setAttribute("visibility", i < 0 || name[i] < 0 ? "hidden" : "visible");
 	if (i < 0)
 		return;
@@ -433,7 +434,7 @@ function keep_in_sight() {
 	const shift = hidden > 0 ? Math.min(hidden * P.height / area.height, P.height - 60) : 0;
 
 	$("foot").setAttribute("transform", "translate(0 " + -shift + ")");
-	$("bar").setAttribute("visibility", shift ? "visible" : "hidden");
+	$("bar").setAttribute("visibility", shift && (under >= 0 || term) ? "visible" : "hidden");
 }
 
 svg.addEventListener("mousemove", (event) => mark(place(event)));
