@@ -24,9 +24,10 @@ static void print_overview(FILE *f)
 		fprintf(f, "  %-10s %s%s\n", c->name, c->summary,
 			c == commands ? " (the default)" : "");
 	fprintf(f, "  %-10s %s\n\n", "help", "what a command does and its options");
-	fprintf(f, "memscope help COMMAND shows a command's options; memscope --version the version.\n"
-		   "Exit status: 0 done; 1 nothing could be gathered or written; 2 wrong usage;\n"
-		   "3 done, but something asked for was unavailable.\n");
+	fprintf(f,
+		"memscope help COMMAND shows a command's options; memscope --version the version.\n"
+		"Exit status: 0 done; 1 nothing could be gathered or written; 2 wrong usage;\n"
+		"3 done, but something asked for was unavailable.\n");
 }
 
 static int flushed(void)

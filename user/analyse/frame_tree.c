@@ -9,11 +9,11 @@
  * each of what may be a million nodes.
  */
 struct builder {
-	struct frame_tree tree;  /* first: the tree that is handed out is the builder's */
+	struct frame_tree tree; /* first: the tree that is handed out is the builder's */
 	struct frame_node *nodes;
-	uint32_t *names;         /* string index of nodes[i].name */
+	uint32_t *names; /* string index of nodes[i].name */
 	uint32_t cap;
-	uint32_t *slots;         /* node number, 0: free */
+	uint32_t *slots; /* node number, 0: free */
 	uint32_t mask;
 };
 

@@ -22,8 +22,8 @@ static int compare_nodes(const void *a, const void *b, void *nodes)
 struct table {
 	struct top_row *rows;
 	uint32_t n;
-	uint32_t *row_of;   /* node → its row                              */
-	uint32_t *on_path;  /* row → its nodes between the root and here   */
+	uint32_t *row_of;  /* node → its row                              */
+	uint32_t *on_path; /* row → its nodes between the root and here   */
 };
 
 static void table_fini(struct table *t)
@@ -112,8 +112,8 @@ static int compare_rows(const void *a, const void *b, void *order)
 	return strcmp(x->name, y->name) ?: strcmp(x->module, y->module);
 }
 
-int top_functions(const struct profile *p, uint32_t type, enum top_order order,
-		  struct top_row *out, uint32_t cap)
+int top_functions(const struct profile *p, uint32_t type, enum top_order order, struct top_row *out,
+		  uint32_t cap)
 {
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
 	_cleanup_(table_fini) struct table t = { 0 };

@@ -15,8 +15,8 @@ struct parse {
 	const struct opt_command *cmd;
 	void *args;
 	struct err *e;
-	bool told;  /* the sentence is in `e`                             */
-	int next;   /* where in argv argp stopped when it found a mistake */
+	bool told; /* the sentence is in `e`                             */
+	int next;  /* where in argv argp stopped when it found a mistake */
 };
 
 static size_t n_rows(const struct opt *opts)
@@ -129,8 +129,8 @@ static bool in_range(const struct opt *o, double v)
 static int out_of_range(struct parse *p, const struct opt *o, const char *arg)
 {
 	if (o->max > 0)
-		return mistake(p, "--%s: %.64s is out of range (%.15g to %.15g)", o->name, arg, o->min,
-			       o->max);
+		return mistake(p, "--%s: %.64s is out of range (%.15g to %.15g)", o->name, arg,
+			       o->min, o->max);
 	return mistake(p, "--%s: %.64s is out of range (at least %.15g)", o->name, arg, o->min);
 }
 
@@ -245,8 +245,8 @@ static void explain_long(struct parse *p, const char *word)
 		mistake(p, "--%s needs a value (--%s=%s)", hit->name, hit->name,
 			hit->arg ? hit->arg : "VALUE");
 	else if (n_hits == 0 && (near = nearest_option(p->cmd->opts, name, len)))
-		mistake(p, "there is no option --%.*s; did you mean --%s?", (int)(len > 64 ? 64 : len),
-			name, near);
+		mistake(p, "there is no option --%.*s; did you mean --%s?",
+			(int)(len > 64 ? 64 : len), name, near);
 	else if (n_hits == 0)
 		mistake(p, "there is no option --%.*s (memscope %s --help lists them)",
 			(int)(len > 64 ? 64 : len), name, p->cmd->name);
@@ -280,8 +280,9 @@ static void explain_short(struct parse *p, const char *word)
 		if (near)
 			mistake(p, "there is no option %.64s; did you mean --%s?", word, near);
 		else if (word[2])
-			mistake(p, "there is no option -%c (in %.64s; memscope %s --help lists them)", *c,
-				word, p->cmd->name);
+			mistake(p,
+				"there is no option -%c (in %.64s; memscope %s --help lists them)",
+				*c, word, p->cmd->name);
 		else
 			mistake(p, "there is no option -%c (memscope %s --help lists them)", *c,
 				p->cmd->name);

@@ -142,8 +142,8 @@ static int add_profile(struct profile **p, const struct profile *more, const cha
 		list_types(*p, have, sizeof(have));
 		list_types(more, other, sizeof(other));
 		return err_set(e, -EINVAL,
-			       "%s cannot be added to what came before it: it counts %s, not %s", name,
-			       other, have);
+			       "%s cannot be added to what came before it: it counts %s, not %s",
+			       name, other, have);
 	}
 	sum = profile_new(profile_dict(*p), c.types, c.n);
 	if (!sum)
@@ -256,8 +256,10 @@ static int left_out(const struct profile *p, int type, uint64_t skipped_lines)
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	if (negative) {
-		err_set(&e, 0, "samples with negative values, left out: %s (is this the difference of "
-			       "two profiles?)", unit_count(negative).s);
+		err_set(&e, 0,
+			"samples with negative values, left out: %s (is this the difference of "
+			"two profiles?)",
+			unit_count(negative).s);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	return status;
@@ -280,8 +282,10 @@ int cmd_flame(int argc, char **argv)
 		return usage(&e, "which profile? (memscope flame FILE… -o out.svg%s)", "");
 	format = choose_format(&a);
 	if (!format)
-		return usage(&e, "--output: what to write does not follow from \"%.200s\"; end it in "
-				 ".svg, .folded or .pb.gz, or give --format", a.output);
+		return usage(&e,
+			     "--output: what to write does not follow from \"%.200s\"; end it in "
+			     ".svg, .folded or .pb.gz, or give --format",
+			     a.output);
 
 	d = dict_new();
 	if (!d) {
@@ -292,8 +296,8 @@ int cmd_flame(int argc, char **argv)
 		return command_fail(EXIT_NOTHING, &e);
 	if (a.value && (type = find_value(p, a.value)) < 0) {
 		list_types(p, types, sizeof(types));
-		err_set(&e, -EINVAL, "--value: there is no %.64s in this profile; it has %s", a.value,
-			types);
+		err_set(&e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
+			a.value, types);
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (!profile_n_samples(p)) {

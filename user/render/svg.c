@@ -32,9 +32,9 @@ struct picture {
 	uint32_t width, fontsize, row;
 	int64_t duration_ns;
 	double minwidth;
-	double scale;             /* px per unit of value */
-	uint32_t top, height;     /* of the rows' area; of all */
-	bool thin[N_COLORS];      /* colours that have frames under a pixel */
+	double scale;         /* px per unit of value */
+	uint32_t top, height; /* of the rows' area; of all */
+	bool thin[N_COLORS];  /* colours that have frames under a pixel */
 	struct strbuf out;
 	struct sink *sink;
 };
@@ -99,7 +99,8 @@ static void add_line(struct picture *p, const char *attributes, const char *text
 
 static void default_title(const struct picture *p, char *out, size_t cap)
 {
-	snprintf(out, cap, "%s · %s", p->shown.title, p->opts->inverted ? "icicle graph" : "flame graph");
+	snprintf(out, cap, "%s · %s", p->shown.title,
+		 p->opts->inverted ? "icicle graph" : "flame graph");
 }
 
 static void add_value(const struct picture *p, struct strbuf *b, int64_t value)
@@ -127,20 +128,23 @@ static void write_head(struct picture *p)
 	const char *t = p->opts->title ? p->opts->title : title, *s = p->opts->subtitle;
 
 	default_title(p, title, sizeof(title));
-	strbuf_printf(&p->out,
-		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"memscope-flame\" width=\"%u\" "
-		      "height=\"%u\" viewBox=\"0 0 %u %u\" font-size=\"%u\" font-family=\"%s\">\n<title>",
-		      p->width, p->height, p->width, p->height, fs,
-		      "ui-monospace,SFMono-Regular,Menlo,'DejaVu Sans Mono',Consolas,"
-		      "'Liberation Mono',monospace");
+	strbuf_printf(
+		&p->out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"memscope-flame\" width=\"%u\" "
+		"height=\"%u\" viewBox=\"0 0 %u %u\" font-size=\"%u\" font-family=\"%s\">\n<title>",
+		p->width, p->height, p->width, p->height, fs,
+		"ui-monospace,SFMono-Regular,Menlo,'DejaVu Sans Mono',Consolas,"
+		"'Liberation Mono',monospace");
 	text_add(&p->out, TEXT_XML, t, 200);
 	strbuf_printf(&p->out, "</title>\n<style>\n%s</style>\n", asset_flame_css);
-	strbuf_printf(&p->out, "<rect class=\"back\" width=\"%u\" height=\"%u\" fill=\"#fdfcf9\"/>\n",
+	strbuf_printf(&p->out,
+		      "<rect class=\"back\" width=\"%u\" height=\"%u\" fill=\"#fdfcf9\"/>\n",
 		      p->width, p->height);
-	snprintf(at, sizeof(at),
-		 "id=\"title\" x=\"%d\" y=\"%u\" font-size=\"%u\" font-weight=\"bold\" fill=\"#1f1f1f\"",
-		 PAD, 10 + fs + 3, fs + 4);
+	snprintf(
+		at, sizeof(at),
+		"id=\"title\" x=\"%d\" y=\"%u\" font-size=\"%u\" font-weight=\"bold\" fill=\"#1f1f1f\"",
+		PAD, 10 + fs + 3, fs + 4);
 	/* The buttons, about 28 columns, are on the same line. */
 	add_line(p, at, t, columns > 60 ? (columns - 30) * fs / (fs + 4) : 20);
 	strbuf_printf(&p->out, "<text id=\"subtitle\" x=\"%d\" y=\"%u\" fill=\"#6b6b66\">", PAD,
@@ -156,7 +160,8 @@ static void add_label(struct picture *p, const struct frame_node *n, int64_t x, 
 		      uint32_t y)
 {
 	/* (js) */
-	int64_t columns = (int64_t)(((double)width / 10 - 2 * LABEL_PAD) / (p->fontsize * CHAR_WIDTH));
+	int64_t columns =
+		(int64_t)(((double)width / 10 - 2 * LABEL_PAD) / (p->fontsize * CHAR_WIDTH));
 
 	if (columns < LEAST_LABEL)
 		return;
@@ -190,7 +195,8 @@ static void write_frame(struct picture *p, const struct svg_box *box)
 	strbuf_puts(&p->out, " (");
 	add_value(p, &p->out, box->value);
 	strbuf_puts(&p->out, ", ");
-	text_add(&p->out, TEXT_XML, unit_percent(box->value, p->tree->nodes[0].total).s, UINT32_MAX);
+	text_add(&p->out, TEXT_XML, unit_percent(box->value, p->tree->nodes[0].total).s,
+		 UINT32_MAX);
 	strbuf_puts(&p->out, ")</title><rect x=\"");
 	add_tenths(&p->out, x);
 	strbuf_printf(&p->out, "\" y=\"%u\" width=\"", y);
@@ -204,13 +210,16 @@ static void write_frame(struct picture *p, const struct svg_box *box)
 static void write_thin(struct picture *p, uint32_t color)
 {
 	/* A frame is a stroke as wide as a row is high, so it needs no outline. */
-	strbuf_printf(&p->out, "<path stroke=\"#%06x\" stroke-width=\"%u\" transform=\"translate(0 %g)\" d=\"",
-		      color_of(p, color), p->row - 1, (p->row - 1) / 2.0);
+	strbuf_printf(
+		&p->out,
+		"<path stroke=\"#%06x\" stroke-width=\"%u\" transform=\"translate(0 %g)\" d=\"",
+		color_of(p, color), p->row - 1, (p->row - 1) / 2.0);
 	for (uint32_t i = 0; i < p->layout.n; i++) {
 		const struct svg_box *box = &p->layout.boxes[i];
 		int64_t x, width;
 
-		if (box->node == SVG_LEFT_OUT || color_index(p, &p->tree->nodes[box->node]) != color)
+		if (box->node == SVG_LEFT_OUT ||
+		    color_index(p, &p->tree->nodes[box->node]) != color)
 			continue;
 		x = left_edge(p, box->start);
 		width = left_edge(p, box->start + box->value) - x;
@@ -244,19 +253,21 @@ static void write_button(struct picture *p, const char *id, const char *label, d
 {
 	double w = (columns + 2) * p->fontsize * CHAR_WIDTH;
 
-	strbuf_printf(&p->out,
-		      "<g id=\"%s\" class=\"button\" role=\"button\" tabindex=\"0\" visibility=\"hidden\">"
-		      "<rect x=\"%.1f\" y=\"8\" width=\"%.1f\" height=\"%u\" rx=\"4\" fill=\"#efede6\"/>"
-		      "<text x=\"%.1f\" y=\"%u\" text-anchor=\"middle\" fill=\"#333\">%s</text></g>\n",
-		      id, right - w, w, p->fontsize + 10, right - w / 2, 8 + p->fontsize + 3, label);
+	strbuf_printf(
+		&p->out,
+		"<g id=\"%s\" class=\"button\" role=\"button\" tabindex=\"0\" visibility=\"hidden\">"
+		"<rect x=\"%.1f\" y=\"8\" width=\"%.1f\" height=\"%u\" rx=\"4\" fill=\"#efede6\"/>"
+		"<text x=\"%.1f\" y=\"%u\" text-anchor=\"middle\" fill=\"#333\">%s</text></g>\n",
+		id, right - w, w, p->fontsize + 10, right - w / 2, 8 + p->fontsize + 3, label);
 }
 
 /* What the hues of frames mean, for those that occur. */
 static void write_legend(struct picture *p, uint32_t y)
 {
 	static const char *const meaning[] = {
-		[FRAME_USER] = "user",       [FRAME_KERNEL] = "kernel",   [FRAME_INLINED] = "inlined",
-		[FRAME_PROCESS] = "process", [FRAME_UNKNOWN] = "unknown",
+		[FRAME_USER] = "user",       [FRAME_KERNEL] = "kernel",
+		[FRAME_INLINED] = "inlined", [FRAME_PROCESS] = "process",
+		[FRAME_UNKNOWN] = "unknown",
 	};
 	uint32_t fs = p->fontsize;
 	bool have[N_FRAME_KINDS] = { false };
@@ -349,12 +360,13 @@ static int write_data(struct picture *p)
 	add_json(p, "unit", p->shown.unit);
 	add_json(p, "noun", shown_noun(&p->shown, p->opts->countname));
 	strbuf_printf(&p->out,
-		      "\"divisor\":%" PRId64 ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
+		      "\"divisor\":%" PRId64
+		      ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
 		      "\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
 		      "\"minwidth\":%g,\n",
-		      p->opts->countname ? p->shown.divisor : 1, p->opts->inverted ? "true" : "false",
-		      p->width, p->height, PAD, p->top, p->layout.max_depth + 1, p->row, p->fontsize,
-		      CHAR_WIDTH, p->minwidth);
+		      p->opts->countname ? p->shown.divisor : 1,
+		      p->opts->inverted ? "true" : "false", p->width, p->height, PAD, p->top,
+		      p->layout.max_depth + 1, p->row, p->fontsize, CHAR_WIDTH, p->minwidth);
 	r = write_table(p);
 	strbuf_puts(&p->out, "}</metadata>\n");
 	return r;
@@ -368,12 +380,13 @@ static void write_foot(struct picture *p)
 		write_legend(p, 10 + 2 * fs + 9);
 	write_button(p, "search", "Search", p->width - PAD, 6);
 	write_button(p, "reset", "Reset zoom", p->width - PAD - 9 * fs * CHAR_WIDTH, 10);
-	strbuf_printf(&p->out,
-		      "<g id=\"foot\"><rect id=\"bar\" x=\"0\" y=\"%u\" width=\"%u\" height=\"%u\" "
-		      "fill=\"#fdfcf9\" visibility=\"hidden\"/><text id=\"details\" x=\"%d\" y=\"%u\" "
-		      "fill=\"#1f1f1f\"> </text><text id=\"matched\" x=\"%u\" y=\"%u\" "
-		      "text-anchor=\"end\" fill=\"#a0009c\"> </text></g>\n",
-		      p->height - fs - 16, p->width, fs + 16, PAD, y, p->width - PAD, y);
+	strbuf_printf(
+		&p->out,
+		"<g id=\"foot\"><rect id=\"bar\" x=\"0\" y=\"%u\" width=\"%u\" height=\"%u\" "
+		"fill=\"#fdfcf9\" visibility=\"hidden\"/><text id=\"details\" x=\"%d\" y=\"%u\" "
+		"fill=\"#1f1f1f\"> </text><text id=\"matched\" x=\"%u\" y=\"%u\" "
+		"text-anchor=\"end\" fill=\"#a0009c\"> </text></g>\n",
+		p->height - fs - 16, p->width, fs + 16, PAD, y, p->width - PAD, y);
 }
 
 /* --- all of it --------------------------------------------------------------------------------- */
@@ -381,7 +394,8 @@ static void write_foot(struct picture *p)
 static int picture_init(struct picture *p, const struct render_opts *opts, struct sink *sink,
 			struct err *e)
 {
-	const char *colors = opts->colors && strcmp(opts->colors, "auto") != 0 ? opts->colors : NULL;
+	const char *colors =
+		opts->colors && strcmp(opts->colors, "auto") != 0 ? opts->colors : NULL;
 	int64_t total = p->tree->nodes[0].total;
 	int r;
 
@@ -397,7 +411,8 @@ static int picture_init(struct picture *p, const struct render_opts *opts, struc
 	if (p->width < 4 * PAD)
 		return err_set(e, -EINVAL, "a picture %u px wide has no room for frames", p->width);
 	if (!total)
-		return err_set(e, -ENODATA, "there is nothing to draw: every value of %s is 0", p->tree->type);
+		return err_set(e, -ENODATA, "there is nothing to draw: every value of %s is 0",
+			       p->tree->type);
 	p->scale = (p->width - 2 * PAD) / (double)total;
 
 	r = svg_layout_make(p->tree, p->minwidth / p->scale, &p->layout);
@@ -412,13 +427,14 @@ int svg_write(const struct profile *profile, const struct render_opts *opts, str
 	      struct err *e)
 {
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
-	_cleanup_(picture_fini) struct picture p = { .shown = shown_pick(profile, opts->value_type) };
+	_cleanup_(picture_fini) struct picture p = { .opts = opts };
 	int r;
 
-	r = frame_tree_build(profile,
-			     &(struct frame_tree_opts){ .type = p.shown.type,
-							.root_comm = !opts->no_comm },
-			     &tree);
+	p.shown = shown_pick(profile, opts->value_type);
+	r = frame_tree_build(
+		profile,
+		&(struct frame_tree_opts){ .type = p.shown.type, .root_comm = !opts->no_comm },
+		&tree);
 	if (r < 0)
 		return err_set(e, r, "out of memory for a flame graph");
 	p.tree = tree;

@@ -46,7 +46,8 @@ static int place(struct svg_layout *l, const struct frame_tree *tree, double lea
 		bool shown = !node || (double)n->total >= least;
 
 		if (shown)
-			r = box_add(l, &(struct svg_box){ node, n->depth, starts[n->depth], n->total, 0 });
+			r = box_add(l, &(struct svg_box){ node, n->depth, starts[n->depth],
+							  n->total, 0 });
 		else
 			r = leave_out(l, n, starts[n->depth]);
 		if (r < 0)
@@ -89,8 +90,8 @@ static int compare_boxes(const void *a, const void *b, void *arg)
 	const struct naming *by = arg;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	return same_name(&by->nodes[by->boxes[x].node], &by->nodes[by->boxes[y].node]) ?:
-	       (x < y ? -1 : 1);
+	return same_name(&by->nodes[by->boxes[x].node], &by->nodes[by->boxes[y].node])
+		       ?: (x < y ? -1 : 1);
 }
 
 static int find_names(struct svg_layout *l, const struct frame_tree *tree)
@@ -108,7 +109,8 @@ static int find_names(struct svg_layout *l, const struct frame_tree *tree)
 	for (uint32_t i = 0; i < n; i++) {
 		struct svg_box *box = &l->boxes[order[i]];
 
-		if (!i || same_name(&tree->nodes[l->boxes[first].node], &tree->nodes[box->node]) != 0)
+		if (!i ||
+		    same_name(&tree->nodes[l->boxes[first].node], &tree->nodes[box->node]) != 0)
 			first = order[i];
 		box->name = first;
 	}
