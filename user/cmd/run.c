@@ -294,7 +294,7 @@ static int alloc_begin(struct run *r, struct err *e)
 	}
 	alloc_probes_stats(r->probes, &stats);
 	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
-	if (!stats.functions && !r->cfg->command && !r->cfg->all)
+	if (!stats.functions && r->live_targets && !r->cfg->command && !r->cfg->all)
 		run_note(r, r->cfg->alloc_asked,
 			 "no allocator function was found in the files this process maps: a stripped static "
 			 "binary, or an allocator that memscope does not know");

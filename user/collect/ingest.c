@@ -61,17 +61,26 @@ struct ingest {
 	bool finishing;
 	uint64_t schedule_addr;
 	module_id kernel;
-	location_id lost;
+	location_id lost, none;
 	string_id key_pid, key_tid, key_comm, key_thread;
 	struct ingest_stats stats;
 	location_id scratch[2 * MS_MAX_FRAMES];
 };
 
+/* A frame that stands for the absence of one. */
+static location_id named_location(struct dict *d, uint64_t vaddr, const char *name)
+{
+	location_id id = dict_location(d, (module_id){ 0 }, vaddr);
+	struct line line = { .function = dict_string(d, name) };
+
+	dict_location_name(d, id, &line, 1);
+	return id;
+}
+
 struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 			  const struct ingest_profiles *profiles, uint64_t schedule_addr)
 {
 	struct ingest *in = calloc(1, sizeof(*in));
-	struct line line = {};
 
 	if (!in)
 		return NULL;
@@ -81,9 +90,8 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	in->schedule_addr = schedule_addr;
 	in->kernel = dict_module(d, &(struct module){ .kind = MODULE_KERNEL,
 						       .path = dict_string(d, "[kernel]") });
-	in->lost = dict_location(d, (module_id){ 0 }, UINT64_MAX);
-	line.function = dict_string(d, "[stack lost]");
-	dict_location_name(d, in->lost, &line, 1);
+	in->lost = named_location(d, UINT64_MAX, "[stack lost]");
+	in->none = named_location(d, UINT64_MAX - 1, "[no stack]");
 	in->key_pid = dict_string(d, "pid");
 	in->key_tid = dict_string(d, "tid");
 	in->key_comm = dict_string(d, "comm");
@@ -217,6 +225,8 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 		in->scratch[n++] = user_location(in, proc, key->as_gen, user->frames[i], i == 0);
 	if (!user && !is_empty(&key->user))
 		in->scratch[n++] = in->lost;
+	if (!n)
+		in->scratch[n++] = in->none; /* viewers drop samples without a frame */
 	*ret_stack = dict_stack(in->dict, in->scratch, n);
 
 	res = calloc(1, sizeof(*res));

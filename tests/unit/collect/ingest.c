@@ -1,0 +1,227 @@
+#include "collect/ingest.h"
+
+#include "collect/sources.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SCHEDULE 0xffffffff81f00000ULL
+#define END_NS   5000000000ULL
+
+struct fixture {
+	struct dict *d;
+	struct proc_table *procs;
+	struct ingest_profiles p;
+	struct ingest *in;
+};
+
+static struct profile *new_profile(struct dict *d, enum profile_kind kind)
+{
+	return profile_new(d, profile_rows[kind].types, profile_rows[kind].n_types);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->d = dict_new();
+	f->procs = proc_table_new(f->d);
+	f->p.oncpu = new_profile(f->d, PROFILE_ONCPU);
+	f->p.offcpu = new_profile(f->d, PROFILE_OFFCPU);
+	f->p.alloc = new_profile(f->d, PROFILE_ALLOC);
+	f->p.heap = new_profile(f->d, PROFILE_HEAP);
+	f->in = ingest_new(f->d, f->procs, &f->p, SCHEDULE);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	ingest_free(f->in);
+	profile_free(f->p.oncpu);
+	profile_free(f->p.offcpu);
+	profile_free(f->p.alloc);
+	profile_free(f->p.heap);
+	proc_table_free(f->procs);
+	dict_free(f->d);
+	free(f);
+	return 0;
+}
+
+static const struct ms_proc self = { .start_ns = 1, .tgid = 4000000, .exec_id = 1 };
+
+static void send_stack(struct fixture *f, uint64_t id, uint8_t flags, const uint64_t *frames, uint16_t n)
+{
+	struct ms_stack_rec rec = { .kind = MS_EV_STACK, .n_frames = n, .flags = flags, .hash = { id, id } };
+
+	assert_int_equal(ingest_stack(f->in, &rec, frames), 0);
+}
+
+static struct ms_total_key key_of(enum ms_source source, enum ms_state state, uint64_t user, uint64_t kernel)
+{
+	return (struct ms_total_key){ .proc = self, .user = { user, user }, .kernel = { kernel, kernel },
+				      .tid = 4000000, .source = (uint8_t)source, .state = (uint8_t)state };
+}
+
+static void add_total(struct fixture *f, struct ms_total_key key, uint64_t count, uint64_t value)
+{
+	struct ms_total total = { .count = count, .value = value };
+
+	assert_int_equal(ingest_total(f->in, &key, &total), 0);
+}
+
+/* The addresses of a sample's stack, leaf first. */
+static uint32_t addresses(struct fixture *f, const struct profile *p, uint32_t sample, uint64_t *out)
+{
+	uint32_t n = 0;
+
+	for (stack_id s = profile_sample(p, sample).stack; s.ix; s = dict_stack_parent(f->d, s))
+		out[n++] = dict_location_get(f->d, dict_stack_leaf(f->d, s))->vaddr;
+	return n;
+}
+
+static void a_return_address_is_moved_into_its_call_and_a_leaf_is_not(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t user[] = { 0x1000, 0x2000 }, kernel[] = { 0xffffffff81000010, 0xffffffff81000020 }, got[8];
+
+	send_stack(f, 1, 0, user, 2);
+	send_stack(f, 2, MS_STACK_KERNEL, kernel, 2);
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 1, 2), 3, 30);
+	assert_int_equal(addresses(f, f->p.oncpu, 0, got), 4);
+	assert_int_equal(got[0], 0xffffffff81000010);
+	assert_int_equal(got[1], 0xffffffff8100001f);
+	assert_int_equal(got[2], 0x1000);
+	assert_int_equal(got[3], 0x1fff);
+	assert_int_equal(profile_total(f->p.oncpu, 0), 3);
+	assert_int_equal(profile_total(f->p.oncpu, 1), 30);
+}
+
+static void a_stack_taken_at_a_switch_begins_at_schedule(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t kernel[] = { 0xffffffffc0001234, 0xffffffff814b87ab, SCHEDULE + 0x617, SCHEDULE + 0x8000 };
+	uint64_t got[8];
+
+	send_stack(f, 2, MS_STACK_KERNEL | MS_STACK_AT_SWITCH, kernel, 4);
+	add_total(f, key_of(MS_OFFCPU, MS_BLOCKED, 0, 2), 1, 10);
+	assert_int_equal(addresses(f, f->p.offcpu, 0, got), 2);
+	assert_int_equal(got[0], SCHEDULE + 0x616);
+}
+
+static void a_total_waits_for_its_stack_and_is_not_lost(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t user[] = { 0x1000 };
+	struct ingest_stats st;
+
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 7, 0), 5, 50);
+	assert_int_equal(profile_n_samples(f->p.oncpu), 0);
+	send_stack(f, 7, 0, user, 1);
+	assert_int_equal(ingest_finish(f->in), 0);
+	assert_int_equal(profile_total(f->p.oncpu, 0), 5);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.lost_stacks, 0);
+}
+
+static void a_stack_that_never_comes_is_shown_and_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct ingest_stats st;
+	location_id leaf;
+
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 7, 0), 5, 50);
+	assert_int_equal(ingest_finish(f->in), 0);
+	assert_int_equal(profile_total(f->p.oncpu, 0), 5);
+	leaf = dict_stack_leaf(f->d, profile_sample(f->p.oncpu, 0).stack);
+	assert_string_equal(dict_str(f->d, dict_location_get(f->d, leaf)->lines[0].function), "[stack lost]");
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.lost_stacks, 5);
+}
+
+static void blocked_and_runnable_are_value_types_of_their_own(void **state)
+{
+	struct fixture *f = *state;
+
+	add_total(f, key_of(MS_OFFCPU, MS_BLOCKED, 0, 0), 2, 200);
+	add_total(f, key_of(MS_OFFCPU, MS_RUNNABLE, 0, 0), 3, 30);
+	assert_int_equal(profile_total(f->p.offcpu, 0), 2);
+	assert_int_equal(profile_total(f->p.offcpu, 1), 200);
+	assert_int_equal(profile_total(f->p.offcpu, 2), 3);
+	assert_int_equal(profile_total(f->p.offcpu, 3), 30);
+}
+
+static void the_times_of_a_thread_add_up_to_its_life(void **state)
+{
+	struct fixture *f = *state;
+	/* Blocked since 3 s, woken at 4 s, not on a CPU yet at 5 s. */
+	struct ms_thread t = { .proc = self, .first_ns = 1000000000, .since_ns = 3000000000, .wake_ns = 4000000000,
+			       .oncpu_ns = 1500000000, .blocked_ns = 400000000, .runnable_ns = 100000000,
+			       .state = MS_RUN_BLOCKED };
+	struct ingest_stats st;
+
+	assert_int_equal(ingest_thread(f->in, 4000000, &t, END_NS), 0);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.times.wall_ns, 4000000000);
+	assert_int_equal(st.times.oncpu_ns, 1500000000);
+	assert_int_equal(st.times.blocked_ns, 1400000000);
+	assert_int_equal(st.times.runnable_ns, 1100000000);
+	/* What was still open is a sample too. */
+	assert_int_equal(profile_total(f->p.offcpu, 1), 1000000000);
+	assert_int_equal(profile_total(f->p.offcpu, 3), 1000000000);
+}
+
+static void an_exited_thread_ends_at_its_last_switch(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_thread t = { .proc = self, .first_ns = 1000, .since_ns = 3000, .oncpu_ns = 2000, .state = MS_RUN_GONE };
+	struct ingest_stats st;
+
+	assert_int_equal(ingest_thread(f->in, 4000000, &t, END_NS), 0);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.times.wall_ns, 2000);
+	assert_int_equal(profile_n_samples(f->p.offcpu), 0);
+}
+
+static void live_is_what_the_table_holds_not_what_was_allocated(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_block_key key = { .proc = self, .addr = 0x5000 };
+	struct ms_block block = { .size = 100, .tid = 4000000 };
+	struct ingest_stats st;
+
+	add_total(f, key_of(MS_ALLOC, MS_ALLOCATED, 0, 0), 3, 300);
+	add_total(f, key_of(MS_ALLOC, MS_FREED, 0, 0), 2, 200);
+	assert_int_equal(ingest_block(f->in, &key, &block), 0);
+	assert_int_equal(profile_total(f->p.alloc, 0), 3);
+	assert_int_equal(profile_total(f->p.alloc, 1), 300);
+	assert_int_equal(profile_total(f->p.heap, 1), 300);
+	assert_int_equal(profile_total(f->p.heap, 2), 1);
+	assert_int_equal(profile_total(f->p.heap, 3), 100);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.allocated - st.freed, st.live);
+	assert_int_equal(st.allocated_bytes - st.freed_bytes, st.live_bytes);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_return_address_is_moved_into_its_call_and_a_leaf_is_not),
+		TEST(a_stack_taken_at_a_switch_begins_at_schedule),
+		TEST(a_total_waits_for_its_stack_and_is_not_lost),
+		TEST(a_stack_that_never_comes_is_shown_and_counted),
+		TEST(blocked_and_runnable_are_value_types_of_their_own),
+		TEST(the_times_of_a_thread_add_up_to_its_life),
+		TEST(an_exited_thread_ends_at_its_last_switch),
+		TEST(live_is_what_the_table_holds_not_what_was_allocated),
+	};
+
+	return cmocka_run_group_tests_name("collect/ingest", tests, NULL, NULL);
+}
