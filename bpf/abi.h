@@ -158,6 +158,7 @@ struct ms_target {
 	__u32 flags;
 	__u32 as_gen;  /* written by user space when an address changed hands */
 	__u64 fork_ns; /* MS_TARGET_FORKED: when                              */
+	__u64 start_ns; /* of its leader, learned from its first event: another process that gets its pid later is not it */
 	__u32 exec_id; /* MS_TARGET_FORKED: its image then; another one inherited nothing */
 	__u32 pad;
 };
@@ -223,7 +224,7 @@ MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 112);
-MS_ASSERT(sizeof(struct ms_target) == 24);
+MS_ASSERT(sizeof(struct ms_target) == 32);
 MS_ASSERT(sizeof(struct ms_task) == 24);
 
 #endif

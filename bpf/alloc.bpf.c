@@ -66,12 +66,11 @@ static __always_inline bool caller_get(struct caller *c, bool any_thread)
 
 	c->tgid = id >> 32;
 	c->tid = (__u32)id;
-	if (!target_wants(c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target)) {
+	if (!target_wants(task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
 		stat_inc(STAT_PROBE_OTHER);
 		return false;
 	}
 	stat_inc(STAT_PROBE_HITS);
-	task_proc(task, &c->proc);
 	return true;
 }
 

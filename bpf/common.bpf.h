@@ -52,18 +52,32 @@ static __always_inline void task_proc(const struct task_struct *task, struct ms_
 }
 
 /*
- * Is thread `tid` of process `tgid` watched? Cheapest tests first: in a run of one process every other one
- * costs a single look-up. *ret_target may be NULL under -a: nothing is known of the process, its
- * generation is 0.
+ * Is this thread watched? Cheapest tests first: in a run of one process every other one costs a
+ * single look-up. *ret_target may be NULL under -a: nothing is known of the process, its
+ * generation is 0. *ret_proc is set when it is watched.
  */
-static __always_inline bool target_wants(__u32 tgid, __u32 tid, struct ms_target **ret_target)
+static __always_inline bool target_wants(const struct task_struct *task, __u32 tgid, __u32 tid,
+					 struct ms_target **ret_target, struct ms_proc *ret_proc)
 {
-	if (!gate_open || !tid || (cfg_tid && tid != cfg_tid) || (cfg_all && tgid == cfg_self)) {
-		*ret_target = NULL;
+	struct ms_target *target;
+
+	*ret_target = NULL;
+	if (!gate_open || !tid || (cfg_tid && tid != cfg_tid) || (cfg_all && tgid == cfg_self))
 		return false;
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (!cfg_all && !target)
+		return false;
+	task_proc(task, ret_proc);
+	if (target && target->start_ns != ret_proc->start_ns) {
+		if (!target->start_ns)
+			target->start_ns = ret_proc->start_ns;
+		else if (cfg_all)
+			target = NULL;
+		else
+			return false; /* its pid, used again */
 	}
-	*ret_target = bpf_map_lookup_elem(&targets, &tgid);
-	return cfg_all || *ret_target;
+	*ret_target = target;
+	return true;
 }
 
 static __always_inline __u32 target_as_gen(const struct ms_target *target)

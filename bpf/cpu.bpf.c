@@ -16,13 +16,12 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	struct ms_total_key key = { .source = MS_ONCPU };
 	struct ms_target *target;
 
-	if (!target_wants(id >> 32, (__u32)id, &target))
+	if (!target_wants(task, id >> 32, (__u32)id, &target, &key.proc))
 		return 0;
 	key.as_gen = target_as_gen(target);
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
 	key.bucket = emit_bucket(bpf_ktime_get_ns());
-	task_proc(task, &key.proc);
 	if (cfg_user_stacks)
 		stack_capture(ctx, &cpu_scratch, MS_ONCPU, 0, &key.user);
 	if (cfg_kernel_stacks)

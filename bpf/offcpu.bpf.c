@@ -40,12 +40,12 @@ static __always_inline void wait_emit(const struct ms_thread *t, __u32 tid, enum
 }
 
 /* A thread we have not met: known from now on. An entry that is there already stays. */
-static __always_inline struct ms_thread *thread_add(__u32 tid, struct task_struct *task,
+static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_proc *proc,
 						    __u64 now_ns, enum ms_run_state state)
 {
 	struct ms_thread fresh = { .first_ns = now_ns, .since_ns = now_ns, .state = state };
 
-	task_proc(task, &fresh.proc);
+	fresh.proc = *proc;
 	if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST) &&
 	    !bpf_map_lookup_elem(&threads, &tid)) {
 		stat_inc(STAT_THREADS_FULL);
@@ -59,15 +59,16 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 {
 	__u32 tid = BPF_CORE_READ(prev, pid);
 	struct ms_target *target;
+	struct ms_proc proc;
 	struct ms_thread *t;
 
-	if (!target_wants(BPF_CORE_READ(prev, tgid), tid, &target))
+	if (!target_wants(prev, BPF_CORE_READ(prev, tgid), tid, &target, &proc))
 		return;
 	stat_inc(STAT_OFFCPU_SWITCHES);
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t) {
 		/* Not met before: since when it was on this CPU is not known. */
-		t = thread_add(tid, prev, now_ns, MS_RUN_ON_CPU);
+		t = thread_add(tid, &proc, now_ns, MS_RUN_ON_CPU);
 		if (!t)
 			return;
 	}
@@ -77,7 +78,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	t->wake_ns = 0;
 	t->switches++;
 	t->as_gen = target_as_gen(target);
-	task_proc(prev, &t->proc);
+	t->proc = proc;
 	if (prev_state & TASK_DEAD_STATE) {
 		t->state = MS_RUN_GONE;
 		return;
@@ -119,15 +120,16 @@ static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
 	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
 	__u64 now_ns = bpf_ktime_get_ns();
 	struct ms_target *target;
+	struct ms_proc proc;
 
 	if (fresh) {
 		/* A new thread: runnable from its first moment, in nobody's stack. An entry under its
 		 * tid is of a thread that has gone. */
-		if (!target_wants(BPF_CORE_READ(task, tgid), tid, &target))
+		if (!target_wants(task, BPF_CORE_READ(task, tgid), tid, &target, &proc))
 			return;
 		if (t)
 			bpf_map_delete_elem(&threads, &tid);
-		thread_add(tid, task, now_ns, MS_RUN_RUNNABLE);
+		thread_add(tid, &proc, now_ns, MS_RUN_RUNNABLE);
 	} else if (gate_open && t && t->state == MS_RUN_BLOCKED && !t->wake_ns) {
 		t->wake_ns = now_ns;
 	}
@@ -202,14 +204,13 @@ int list_tasks(struct bpf_iter__task *ctx)
 	__u32 zero = 0;
 	long len;
 
-	if (!task || !target_wants(task->tgid, task->pid, &target))
+	if (!task || !target_wants(task, task->tgid, task->pid, &target, &out.proc))
 		return 0;
-	task_proc(task, &out.proc);
 	out.tid = task->pid;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	if (!cfg_threads || bpf_map_lookup_elem(&threads, &out.tid))
 		return 0;
-	t = thread_add(out.tid, task, bpf_ktime_get_ns(),
+	t = thread_add(out.tid, &out.proc, bpf_ktime_get_ns(),
 		       task_state(task) == TASK_RUNNING_STATE ? MS_RUN_ON_CPU : MS_RUN_BLOCKED);
 	if (!t || t->state != MS_RUN_BLOCKED || !cfg_kernel_stacks)
 		return 0;

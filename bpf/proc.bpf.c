@@ -16,6 +16,7 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 	/* The child has its parent's address space as it is now, so its generation too. */
 	fresh.as_gen = target->as_gen;
 	fresh.fork_ns = bpf_ktime_get_ns();
+	fresh.start_ns = BPF_CORE_READ(child, start_time);
 	fresh.exec_id = (__u32)BPF_CORE_READ(child, self_exec_id);
 	if (bpf_map_update_elem(&targets, &tgid, &fresh, BPF_ANY))
 		stat_inc(STAT_TARGETS_FULL);

@@ -1,6 +1,7 @@
 #include "cmd/run.h"
 
 #include "base/hash.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
-
 
 #define TICK_NS          100000000ULL  /* progress, governor, full maps       */
 #define DRAIN_NS         1000000000ULL /* while the totals map stays half empty */
@@ -243,30 +243,38 @@ static int drain_now(struct run *r, struct err *e)
 
 /* --- allocations --------------------------------------------------------------------------------- */
 
-static void alloc_decline(struct run *r, double per_s)
+static void alloc_decline(struct run *r)
 {
 	r->tier = ALLOC_TIER_DECLINED;
 	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
-		 "exact allocation tracing is off: %.0f allocations a second would cost about %.0f %% of a CPU "
+		 "exact allocation tracing is off: %s allocations a second would cost about %.0f %% of a CPU "
 		 "(limit %.3g %%); --alloc=exact forces it, --max-overhead raises the limit",
-		 per_s, governor_percent(per_s, r->governor.pair_ns), r->cfg->max_overhead);
+		 unit_count((int64_t)r->calls_per_s).s, r->cost_percent, r->cfg->max_overhead);
 }
 
-/* Looks before it leaps: may exact tracing run on these processes? */
+/*
+ * Looks before it leaps: what would exact tracing cost these processes? Over the limit it stays
+ * off, unless the user insists: then what to expect is said first.
+ */
 static int alloc_look(struct run *r, struct err *e)
 {
-	double pair_ns = alloc_probes_pair_ns(r->probes);
-	int rc;
+	uint64_t enough = governor_enough(alloc_probes_pair_ns(r->probes), r->cfg->max_overhead, RATE_SLICE_MS);
+	int rc = alloc_probes_rate(r->probes, r->cfg->pids, r->cfg->n_pids, RATE_SLICE_MS, enough,
+				   &r->calls_per_s, e);
 
-	rc = alloc_probes_rate(r->probes, r->cfg->pids, r->cfg->n_pids, RATE_SLICE_MS,
-			       governor_enough(pair_ns, r->cfg->max_overhead, RATE_SLICE_MS),
-			       &r->calls_per_s, e);
 	if (rc < 0)
 		return rc;
 	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
 	r->cost_percent = governor_percent(r->calls_per_s, r->governor.pair_ns);
-	if (r->cost_percent > r->cfg->max_overhead)
-		alloc_decline(r, r->calls_per_s);
+	if (r->cost_percent <= r->cfg->max_overhead)
+		return 0;
+	if (r->cfg->alloc == ALLOC_AUTO)
+		alloc_decline(r);
+	else
+		snprintf(r->alloc_reason, sizeof(r->alloc_reason),
+			 "--alloc=exact: %s allocations a second cost about %.0f %% of a CPU while they are traced; "
+			 "expect the target to run up to %.1f times slower",
+			 unit_count((int64_t)r->calls_per_s).s, r->cost_percent, 1 + r->cost_percent / 100);
 	return 0;
 }
 
@@ -280,7 +288,7 @@ static int alloc_begin(struct run *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	r->governor.max_percent = r->cfg->max_overhead;
-	if (r->cfg->alloc == ALLOC_AUTO && r->cfg->n_pids) {
+	if (r->cfg->n_pids) {
 		rc = alloc_look(r, e);
 		if (rc < 0 || r->tier == ALLOC_TIER_DECLINED)
 			return rc;
