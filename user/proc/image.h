@@ -1,0 +1,82 @@
+/*
+ * The files (and what stands for one: [vdso], //anon) that processes map, each once.
+ *
+ * An image is known by path, device and inode as the kernel reported them, and becomes a module
+ * of the dict when somebody asks for it. Its program headers are read once, at the first address
+ * that is resolved in it, while whoever maps it most likely still lives; the descriptor is kept, up
+ * to a share of our own limit, which also keeps the inode number from being used again.
+ */
+#ifndef MEMSCOPE_PROC_IMAGE_H
+#define MEMSCOPE_PROC_IMAGE_H
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "elf/elf_file.h"
+#include "model/dict.h"
+#include "proc/namespace.h"
+
+#include <sys/types.h>
+
+enum { IMAGES_MAX = 1 << 18 };
+
+enum image_state {
+	IMAGE_UNREAD,
+	IMAGE_READ,        /* segments are known                                           */
+	IMAGE_UNREADABLE,  /* vaddrs of this module are file offsets, from the first one on */
+};
+
+struct image {
+	UT_hash_handle hh;
+	enum module_kind kind;
+	enum image_state state;
+	module_id module;            /* 0 until image_module()  */
+	struct elf_segment *segs;
+	uint32_t n_segs;
+	int fd;                      /* kept open, or -1        */
+	int root;                    /* in ns_roots, or -1      */
+	pid_t pid;                   /* who mapped it last …    */
+	uint64_t addr, len;          /* … and where             */
+	/* The identity, hashed as one run of bytes. */
+	uint64_t dev, ino;
+	char path[];
+};
+
+/*
+ * Is asked for another live process that maps `img` when the one in img->pid will not do: the
+ * n-th (0, 1, …), 0 when there are no more.
+ */
+typedef pid_t (*image_mapper_fn)(void *ctx, const struct image *img, uint32_t n);
+
+struct images {
+	struct dict *d;
+	struct ns_roots *roots;      /* borrowed */
+	image_mapper_fn mapper;
+	void *ctx;
+	struct image *by_identity;
+	struct image **by_module;    /* index: module_id.ix */
+	uint32_t n, n_by_module;
+	uint32_t fds, fds_max;
+};
+
+void images_init(struct images *set, struct dict *d, struct ns_roots *roots, image_mapper_fn mapper,
+		 void *ctx);
+void images_fini(struct images *set);
+
+/*
+ * The image of a mapping. Executable memory without a file is an image of its process. NULL: out of
+ * memory, or IMAGES_MAX reached.
+ */
+struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const char *path, uint64_t dev,
+			 uint64_t ino);
+
+module_id image_module(struct images *set, struct image *img);
+/* NULL for a module that did not come from here. */
+struct image *images_find(const struct images *set, module_id m);
+
+/* File offset → vaddr. Reads the program headers when they have not been. */
+uint64_t image_vaddr(struct images *set, struct image *img, uint64_t off);
+
+/* As proc_table_open_module(). */
+int image_open(struct images *set, struct image *img, struct err *e);
+
+#endif

@@ -1,0 +1,89 @@
+#include "proc/namespace.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+void ns_roots_fini(struct ns_roots *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		close(r->roots[i].fd);
+	free(r->roots);
+	*r = (struct ns_roots){ 0 };
+}
+
+int ns_roots_add(struct ns_roots *r, pid_t pid)
+{
+	_cleanup_(closep) int fd = -1;
+	struct ns_root *roots;
+	struct stat ns, root;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/mnt", (int)pid);
+	if (stat(name, &ns) < 0)
+		return -errno;
+	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &root) < 0)
+		return -errno;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->roots[i].ns_ino == ns.st_ino && r->roots[i].dev == root.st_dev &&
+		    r->roots[i].ino == root.st_ino)
+			return (int)i;
+	if (r->n == NS_ROOTS_MAX)
+		return -ENOSPC;
+	roots = reallocarray(r->roots, r->n + 1, sizeof(*roots));
+	if (!roots)
+		return -ENOMEM;
+	r->roots = roots;
+	roots[r->n] = (struct ns_root){ ns.st_ino, root.st_dev, root.st_ino, TAKE_FD(fd) };
+	return (int)r->n++;
+}
+
+/* From a descriptor that only names a file to one that reads it, if the file is regular. */
+static int reopen_regular(int path_fd)
+{
+	char name[64];
+	struct stat st;
+	int fd;
+
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+int ns_roots_open(const struct ns_roots *r, int ix, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(closep) int own = -1, fd = -1;
+	int root;
+
+	if (ix >= 0) {
+		root = r->roots[ix].fd;
+	} else {
+		root = own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (own < 0)
+			return -errno;
+	}
+	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	return fd < 0 ? -errno : reopen_regular(fd);
+}
+
+int ns_open_link(const char *link)
+{
+	_cleanup_(closep) int fd = open(link, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : reopen_regular(fd);
+}
