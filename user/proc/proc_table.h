@@ -39,7 +39,7 @@ struct proc_mmap {
 	uint64_t addr, len, file_off;
 	uint64_t dev;           /* makedev(maj, min) */
 	uint64_t ino;
-	const char *path;       /* as the kernel wrote it: a path, [vdso], //anon, "… (deleted)" is stripped by us */
+	const char *path;       /* as the kernel wrote it: a path, [vdso], //anon; "… (deleted)" is stripped by us */
 };
 
 struct proc_table *proc_table_new(struct dict *d);
@@ -47,25 +47,41 @@ void proc_table_free(struct proc_table *t);
 DEFINE_CLEANUP(struct proc_table *, proc_table_freep, proc_table_free)
 
 /*
- * Reads /proc/PID (maps, comm, exe, stat, mount namespace root). -ESRCH when it is gone. `exec_id` is the
- * process's exec id where known from the kernel (task iterator), else 0 and found out later:
- * the first id seen in a total for an image that was there before is taken as its id.
- * `now_ns` is the clock before the read.
+ * Reads /proc/PID (maps, comm, exe, threads, root of its mount namespace). -ESRCH when it is gone.
+ * `exec_id` is the process's exec id where known from the kernel (task iterator), else 0 and found
+ * out later (proc_table_find).
+ * `now_ns` is the clock before the read. A process that is known to live is left as it is, unless
+ * /proc says that another one has its pid by now.
  */
 int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t now_ns,
 		    struct err *e);
 
-/* The records, in time order. Those of threads (pid == ppid in fork) only name the thread. */
+/*
+ * The records, in time order. Those of threads (pid == ppid in fork) are only counted. A fork
+ * from a process that is not known, or anything but an exec of one, is ignored: scan it. An exec of
+ * an unknown process makes it known, since all its mappings follow.
+ */
 void proc_table_fork(struct proc_table *t, uint64_t ns, pid_t pid, pid_t ppid, pid_t tid);
 void proc_table_comm(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid, const char *comm,
 		     bool exec);
 void proc_table_exit(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid);
-/* The generation the process has from now on: it grew by one if an older mapping was covered. */
+/*
+ * The generation the process has from now on: it grew by one if an older mapping was covered by
+ * one of another file, or of another place in it. An image begins in generation 0; a generation
+ * that lies ahead of the table is taken as the newest one.
+ */
 uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const struct proc_mmap *m);
 
 /*
  * The process that `id` names, NULL when it was never heard of (then: proc_table_scan and ask
  * again). O(incarnations of that pid).
+ *
+ * The kernel takes start_ns microseconds before it writes the fork record: of the processes that had
+ * this pid it is the one with the smallest fork time >= start_ns, where one found by a scan counts
+ * as forked at the scan. Within it, exec_id counts the execs; a forked child begins with its
+ * parent's. Where the count began was not heard of (exec_id 0 in the scan, an exec of an unknown
+ * process) the first id asked for is taken as that of the newest image. An id before the oldest
+ * image or behind the newest names none: its exec record has not been read, or was lost.
  */
 struct proc *proc_table_find(struct proc_table *t, const struct proc_id *id);
 /* The live incarnation of a pid, NULL when none is known. */
@@ -78,8 +94,15 @@ const char *proc_exe(const struct proc *p);                       /* "" when unk
 /* True when an exec replaced this image, so that its memory is gone. */
 bool proc_replaced(const struct proc *p);
 bool proc_exited(const struct proc *p);
-/* Parent image for a process that was forked during the run, else NULL. */
+/*
+ * The image that forked this process, where that happened during the run, else NULL. It stays valid
+ * as long as `p` does.
+ */
 struct proc *proc_parent(const struct proc *p);
+/* True when its memory began as a copy of its parent's: forked, and no exec since. */
+bool proc_inherited(const struct proc *p);
+/* The present generation (see proc_table_mmap). */
+uint32_t proc_generation(const struct proc *p);
 
 /*
  * addr → (module, vaddr) in generation `gen` of `p`. Never fails: an address that no mapping
@@ -93,19 +116,32 @@ struct proc_image {
 	module_id module;
 	uint64_t addr, len, file_off;
 };
+/* Each image once, at its lowest mapping. Writes up to `cap`, returns how many there are. */
 uint32_t proc_images(struct proc_table *t, struct proc *p, struct proc_image *out, uint32_t cap);
 
 /*
- * Opens the file behind a module, read-only and close-on-exec, for symbolize/ and probe placement:
- * through /proc/PID/map_files while a process that maps it lives, else through the root of a
- * mount namespace that was seen to map it; a file whose identity (dev, ino) differs is refused with -ESTALE. -ENOENT: no
- * file. Never follows a symlink out of that root; regular files only.
+ * Opens the file behind a module, read-only and close-on-exec, for symbolize/ and probe placement.
+ *
+ * In order: the descriptor kept from when the module was first resolved; its path below the root of
+ * the mount namespace that was seen to map it, if device and inode are those of the mapping;
+ * /proc/PID/map_files of a process that maps it and lives (a deleted file, a path mounted over,
+ * overlayfs and btrfs, which show one file under two devices); the path again, if the inode is the same
+ * on one of those file systems, or the build ID is. Another file there: -ESTALE. No file: -ENOENT.
+ * Never follows a symlink out of that root; what is not a regular file is not opened at all.
  */
 int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
+
+/*
+ * Forgets images that ended (exit, exec) before `ns`: call it once the totals of that time have
+ * been drained and no pointer to them is kept. A parent stays while a child of it does.
+ */
+void proc_table_retire(struct proc_table *t, uint64_t ns);
 
 struct proc_table_stats {
 	uint64_t unresolved;    /* proc_resolve() calls that found no mapping */
 	uint64_t unknown_procs; /* proc_table_find() that found nothing       */
+	uint64_t lost_maps;     /* mappings not recorded: table full, or out of memory */
+	uint64_t lost_procs;    /* processes not recorded: out of memory      */
 };
 struct proc_table_stats proc_table_stats(const struct proc_table *t);
 
