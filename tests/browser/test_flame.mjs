@@ -13,9 +13,9 @@ function folded(name, lines) {
 	return name;
 }
 
-/* Makes a picture from folded lines and opens it. */
+/* Makes a picture from folded lines, or a file, and opens it. */
 async function open(lines, args = [], fragment = "", options = {}) {
-	flame(folded("in.folded", lines), "-o", "out.svg", ...args);
+	flame(typeof lines === "string" ? lines : folded("in.folded", lines), "-o", "out.svg", ...args);
 	if (page)
 		await page.context().close();
 	const context = await browser.newContext({ viewport: { width: 1240, height: 700 }, ...options });
@@ -116,7 +116,7 @@ test("the script draws as the program does: large pictures, both ways up, units 
 				" " + e.getAttribute("stroke-width") + e.getAttribute("transform") +
 				e.getAttribute("d").replace(/([ hM])0\./g, "$1.")).sort());
 		const thin = await paths();
-		ok(thin.length > 0, "frames under a pixel");
+		ok(thin.length > 0, "strokes");
 		await page.mouse.click(first[2][1] + 3, first[2][2] + 3);
 		await page.keyboard.press("Escape");
 		const again = await drawn();
@@ -125,8 +125,8 @@ test("the script draws as the program does: large pictures, both ways up, units 
 		equal(again.length, first.length, "number of frames");
 		const thin_again = await paths();
 		for (let i = 0; i < thin.length; i++)
-			equal(thin_again[i], thin[i], "frames under a pixel");
-		equal(thin_again.length, thin.length, "colours under a pixel");
+			equal(thin_again[i], thin[i], "strokes");
+		equal(thin_again.length, thin.length, "colours of strokes");
 	}
 	equal(errors, [], "errors");
 });
@@ -143,6 +143,16 @@ test("hover shows name, module, value and share, also under a pixel", async () =
 	ok(/^thin\d+\b.* 20 samples, <0\.1%$/.test(await text("details")), await text("details"));
 	await page.mouse.move(600, 30);
 	equal((await text("details")).trim(), "", "details away from frames");
+});
+
+test("hover names the module, and values as the profile counts them", async () => {
+	await open(join(new URL(".", import.meta.url).pathname, "..", "golden", "oncpu", "input.pb.gz"), ["--value", "cpu"]);
+	await page.mouse.move(...await centre("__read"));
+	equal(await text("details"), "__read  [libc.so.6]  252.5 ms, 25.0%", "details");
+	await page.mouse.move(...await centre("ksys_read"));
+	equal(await text("details"), "ksys_read  [kernel]  252.5 ms, 25.0%", "details");
+	await page.mouse.move(...await centre("event_loop"));
+	equal(await text("details"), "event_loop  [prog]  858.6 ms, 85.0%", "details");
 });
 
 test("Ctrl-F searches: matches turn magenta and their share is shown", async () => {

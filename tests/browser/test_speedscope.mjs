@@ -64,7 +64,7 @@ test("pprof is imported with our totals, showing the default value type", async 
 	ok(/20/.test(total(s.rows, "main")[1]), JSON.stringify(s.rows));
 });
 
-const golden = join(import.meta.dirname || new URL(".", import.meta.url).pathname, "..", "golden");
+const golden = join(new URL(".", import.meta.url).pathname, "..", "golden");
 
 test("a heap profile opens on live bytes, not on the last or the first value type", async () => {
 	flame(join(golden, "heap", "input.pb.gz"), "-o", "heap.pb.gz");

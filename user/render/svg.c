@@ -3,8 +3,9 @@
  * assets/flame.js whenever it is zoomed or searched, from the table in <metadata>. The formulas
  * marked (js) must stay the same in both; tests/browser/ compares them.
  *
- * Frames of a pixel and more are <g><title/><rect/><text/></g>. Thinner ones, of which a large
- * profile has tens of thousands, are drawn in one <path> per colour: 14 bytes each instead of 150.
+ * Frames are <g><title/><rect/><text/></g>. Those under a pixel, and in a large picture all that
+ * are too narrow for a label, are strokes in one <path> per colour: 14 bytes each instead of 150,
+ * and there may be tens of thousands.
  */
 #include "base/strbuf.h"
 #include "render/palette.h"
@@ -17,7 +18,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { PAD = 10, LABEL_PAD = 3, LEAST_LABEL = 3, N_COLORS = N_FRAME_KINDS * PALETTE_SHADES };
+enum {
+	PAD = 10,
+	LABEL_PAD = 3,
+	LEAST_LABEL = 3,     /* columns */
+	LARGE_PICTURE = 400, /* frames  */
+	N_COLORS = N_FRAME_KINDS * PALETTE_SHADES,
+};
 
 #define CHAR_WIDTH 0.6022 /* em: DejaVu Sans Mono, Menlo; other fixed fonts are narrower */
 
@@ -34,7 +41,8 @@ struct picture {
 	double minwidth;
 	double scale;         /* px per unit of value */
 	uint32_t top, height; /* of the rows' area; of all */
-	bool thin[N_COLORS];  /* colours that have frames under a pixel */
+	int64_t thin;         /* tenths of a pixel below which a frame is a stroke */
+	bool has_thin[N_COLORS];
 	struct strbuf out;
 	struct sink *sink;
 };
@@ -156,6 +164,12 @@ static void write_head(struct picture *p)
 	strbuf_puts(&p->out, "</text>\n");
 }
 
+/* Pixels of the narrowest frame with a label. */
+static int64_t least_label(const struct picture *p)
+{
+	return (int64_t)(2 * LABEL_PAD + LEAST_LABEL * p->fontsize * CHAR_WIDTH) + 1;
+}
+
 static void add_label(struct picture *p, const struct frame_node *n, int64_t x, int64_t width,
 		      uint32_t y)
 {
@@ -186,8 +200,8 @@ static void write_frame(struct picture *p, const struct svg_box *box)
 	int64_t x = left_edge(p, box->start), width = left_edge(p, box->start + box->value) - x;
 	uint32_t y = row_y(p, box->depth);
 
-	if (width < 10) {
-		p->thin[color_index(p, n)] = true;
+	if (width < p->thin) {
+		p->has_thin[color_index(p, n)] = true;
 		return;
 	}
 	strbuf_puts(&p->out, "<g><title>");
@@ -223,12 +237,12 @@ static void write_thin(struct picture *p, uint32_t color)
 			continue;
 		x = left_edge(p, box->start);
 		width = left_edge(p, box->start + box->value) - x;
-		if (width >= 10)
+		if (width >= p->thin)
 			continue;
-		width = drawn_width(width);
 		strbuf_puts(&p->out, "M");
 		add_tenths(&p->out, x);
-		strbuf_printf(&p->out, " %uh.%d", row_y(p, box->depth), (int)width);
+		strbuf_printf(&p->out, " %uh", row_y(p, box->depth));
+		add_tenths(&p->out, drawn_width(width));
 		flush(p, 1 << 16);
 	}
 	strbuf_puts(&p->out, "\"/>\n");
@@ -243,7 +257,7 @@ static void write_frames(struct picture *p)
 		flush(p, 1 << 16);
 	}
 	for (uint32_t c = 0; c < N_COLORS; c++)
-		if (p->thin[c])
+		if (p->has_thin[c])
 			write_thin(p, c);
 	strbuf_puts(&p->out, "</g>\n");
 }
@@ -304,43 +318,87 @@ static void add_json(struct picture *p, const char *key, const char *text)
 }
 
 /*
- * names, modules and colors: one entry per distinct (name, module, kind), in order of appearance;
+ * names, modules, color: one entry per distinct (name, module, kind), in order of appearance. A
+ * module is 0 where it is the one before; color is an index into colors.
  * nodes: three numbers per box. The first is how many levels up from the box before: 0 is its
  * child, 1 its sibling. Then the value, then the name's entry, -1 for frames left out.
  */
-static int write_table(struct picture *p)
+static const struct frame_node *next_entry(const struct picture *p, uint32_t *box)
 {
-	_cleanup_(freep) uint32_t *entry = calloc(p->layout.n, sizeof(*entry));
-	const struct svg_box *boxes = p->layout.boxes;
-	uint32_t n = 0, depth = 0;
+	for (; *box < p->layout.n; ++*box) {
+		const struct svg_box *b = &p->layout.boxes[*box];
 
-	if (!entry)
-		return -ENOMEM;
-	strbuf_puts(&p->out, "\"names\":[");
-	for (uint32_t i = 0; i < p->layout.n; i++) {
-		if (boxes[i].node == SVG_LEFT_OUT || boxes[i].name != i)
-			continue;
-		strbuf_puts(&p->out, n ? ",\"" : "\"");
-		text_add(&p->out, TEXT_JSON, p->tree->nodes[boxes[i].node].name, UINT32_MAX);
-		strbuf_puts(&p->out, "\"");
-		entry[i] = n++;
-		flush(p, 1 << 16);
+		if (b->node != SVG_LEFT_OUT && b->name == *box)
+			return &p->tree->nodes[b->node];
 	}
-	strbuf_puts(&p->out, "],\n\"modules\":[");
-	for (uint32_t i = 0; i < p->layout.n; i++) {
-		if (boxes[i].node == SVG_LEFT_OUT || boxes[i].name != i)
-			continue;
-		strbuf_puts(&p->out, i ? ",\"" : "\"");
-		text_add(&p->out, TEXT_JSON, p->tree->nodes[boxes[i].node].module, UINT32_MAX);
-		strbuf_puts(&p->out, "\"");
-		flush(p, 1 << 16);
+	return NULL;
+}
+
+static void add_json_text(struct picture *p, bool first, const char *text)
+{
+	strbuf_puts(&p->out, first ? "\"" : ",\"");
+	text_add(&p->out, TEXT_JSON, text, UINT32_MAX);
+	strbuf_putc(&p->out, '"');
+	flush(p, 1 << 16);
+}
+
+/* `entry[box]` becomes the number of that box's name. */
+static void write_names(struct picture *p, uint32_t *entry)
+{
+	const struct frame_node *n;
+	uint32_t count = 0;
+
+	strbuf_puts(&p->out, "\"names\":[");
+	for (uint32_t box = 0; (n = next_entry(p, &box)); box++) {
+		add_json_text(p, !count, n->name);
+		entry[box] = count++;
+	}
+	strbuf_puts(&p->out, "],\n");
+}
+
+static void write_modules(struct picture *p)
+{
+	const char *before = NULL;
+	const struct frame_node *n;
+
+	strbuf_puts(&p->out, "\"modules\":[");
+	for (uint32_t box = 0; (n = next_entry(p, &box)); box++) {
+		if (before && strcmp(n->module, before) == 0)
+			strbuf_puts(&p->out, ",0");
+		else
+			add_json_text(p, !before, n->module);
+		before = n->module;
+	}
+	strbuf_puts(&p->out, "],\n");
+}
+
+static void write_colors(struct picture *p)
+{
+	uint32_t number[N_COLORS] = { 0 }, used[N_COLORS], n_used = 0;
+	const struct frame_node *n;
+
+	strbuf_puts(&p->out, "\"color\":[");
+	for (uint32_t box = 0; (n = next_entry(p, &box)); box++) {
+		uint32_t c = color_index(p, n);
+
+		if (!number[c]) {
+			used[n_used++] = c;
+			number[c] = n_used;
+		}
+		strbuf_printf(&p->out, "%s%u", box ? "," : "", number[c] - 1);
 	}
 	strbuf_puts(&p->out, "],\n\"colors\":[");
-	for (uint32_t i = 0; i < p->layout.n; i++)
-		if (boxes[i].node != SVG_LEFT_OUT && boxes[i].name == i)
-			strbuf_printf(&p->out, "%s\"%06x\"", i ? "," : "",
-				      color_of(p, color_index(p, &p->tree->nodes[boxes[i].node])));
-	strbuf_puts(&p->out, "],\n\"nodes\":[");
+	for (uint32_t i = 0; i < n_used; i++)
+		strbuf_printf(&p->out, "%s\"#%06x\"", i ? "," : "", color_of(p, used[i]));
+	strbuf_puts(&p->out, "],\n");
+}
+
+static void write_nodes(struct picture *p, const uint32_t *entry)
+{
+	const struct svg_box *boxes = p->layout.boxes;
+	uint32_t depth = 0;
+
+	strbuf_puts(&p->out, "\"nodes\":[");
 	for (uint32_t i = 0; i < p->layout.n; i++) {
 		strbuf_printf(&p->out, "%s%u,%" PRId64 ",%d", i ? "," : "",
 			      i ? depth + 1 - boxes[i].depth : 0, boxes[i].value,
@@ -349,13 +407,14 @@ static int write_table(struct picture *p)
 		flush(p, 1 << 16);
 	}
 	strbuf_puts(&p->out, "]");
-	return 0;
 }
 
 static int write_data(struct picture *p)
 {
-	int r;
+	_cleanup_(freep) uint32_t *entry = calloc(p->layout.n, sizeof(*entry));
 
+	if (!entry)
+		return -ENOMEM;
 	strbuf_puts(&p->out, "<metadata id=\"profile\">{");
 	add_json(p, "unit", p->shown.unit);
 	add_json(p, "noun", shown_noun(&p->shown, p->opts->countname));
@@ -363,13 +422,16 @@ static int write_data(struct picture *p)
 		      "\"divisor\":%" PRId64
 		      ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
 		      "\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
-		      "\"minwidth\":%g,\n",
+		      "\"minwidth\":%g,\"thin\":%" PRId64 ",\n",
 		      p->opts->countname ? p->shown.divisor : 1,
 		      p->opts->inverted ? "true" : "false", p->width, p->height, PAD, p->top,
-		      p->layout.max_depth + 1, p->row, p->fontsize, CHAR_WIDTH, p->minwidth);
-	r = write_table(p);
+		      p->layout.max_depth + 1, p->row, p->fontsize, CHAR_WIDTH, p->minwidth, p->thin);
+	write_names(p, entry);
+	write_modules(p);
+	write_colors(p);
+	write_nodes(p, entry);
 	strbuf_puts(&p->out, "}</metadata>\n");
-	return r;
+	return 0;
 }
 
 static void write_foot(struct picture *p)
@@ -418,6 +480,7 @@ static int picture_init(struct picture *p, const struct render_opts *opts, struc
 	r = svg_layout_make(p->tree, p->minwidth / p->scale, &p->layout);
 	if (r < 0)
 		return err_set(e, r, "out of memory for a flame graph");
+	p->thin = p->layout.n > LARGE_PICTURE ? 10 * least_label(p) : 10;
 	p->top = 10 + 2 * p->fontsize + 9 + 14;
 	p->height = p->top + (p->layout.max_depth + 1) * p->row + p->fontsize + 20;
 	return 0;

@@ -1,6 +1,6 @@
 /*
  * Zoom, search and keyboard for the flame graph around this script. The table in <metadata> holds
- * the frames in preorder (svg.c, write_table); every change of state draws them anew, with the
+ * the frames in preorder (svg.c, write_data); every change of state draws them anew, with the
  * formulas svg.c used for the picture as it was opened.
  */
 (function () {
@@ -39,6 +39,9 @@ const start = new Float64Array(count), value = new Float64Array(count);
 	}
 	while (open.length)
 		end[open.pop()] = count;
+	for (let n = 1; n < P.modules.length; n++)
+		if (P.modules[n] === 0)
+			P.modules[n] = P.modules[n - 1];
 })();
 
 let zoomed = 0;       /* the frame that fills the width                      */
@@ -139,7 +142,7 @@ function cut(s, columns) {
 }
 
 function color(i) {
-	return hits && hits[name[i]] ? hot : "#" + P.colors[name[i]];
+	return hits && hits[name[i]] ? hot : P.colors[P.color[name[i]]];
 }
 
 function draw_frame(i, into, thin) {
@@ -148,7 +151,7 @@ function draw_frame(i, into, thin) {
 	const w = above ? (P.width - 2 * P.pad) * 10 : edge(start[i] + value[i]) - x;
 	const y = row_y(level[i]);
 
-	if (w < 10) {
+	if (w < P.thin) {
 		const dw = drawn_width(w) / 10, c = color(i);
 		thin[c] = (thin[c] || "") + "M" + x / 10 + " " + y + "h" + dw;
 		return;
