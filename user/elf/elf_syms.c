@@ -427,6 +427,11 @@ void elf_syms_free(struct elf_syms *syms)
 	free(syms);
 }
 
+bool elf_syms_exported_only(const struct elf_syms *syms)
+{
+	return !syms->strings[0].bytes;
+}
+
 uint32_t elf_syms_count(const struct elf_syms *syms)
 {
 	return syms->n_rows;

@@ -52,6 +52,9 @@ int elf_syms_find(const struct elf_syms *syms, uint64_t vaddr, struct elf_sym *r
 int elf_syms_find_name(struct elf_syms *syms, const char *name, struct elf_sym *ret_syms,
 		       uint32_t cap);
 
+/* True when the file was stripped: what is here is only what it exports (.dynsym). */
+bool elf_syms_exported_only(const struct elf_syms *syms);
+
 /* All functions, by address, aliases in order of preference. */
 uint32_t elf_syms_count(const struct elf_syms *syms);
 struct elf_sym elf_syms_at(const struct elf_syms *syms, uint32_t i);

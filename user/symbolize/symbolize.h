@@ -2,9 +2,12 @@
  * Names for every location of a dict, each once, grouped by module.
  *
  * A table of resolvers (resolvers.c) is asked in order; the first that knows a location names
- * it. Where none does, a location of an image is shown as `basename+0xvaddr`, one without a
- * mapping as `[unknown]`, and counted. A name is only given to an address inside the symbol's
- * size: never the nearest exported symbol below it.
+ * it. Where none does, a location of an image is shown as `basename+0xvaddr`, one in memory
+ * without a file as `[anon]`, one without a mapping as `[unknown]`, and counted. A name is only given
+ * to an address inside the symbol's size: never the nearest exported symbol below it.
+ *
+ * Each image is read once, when its locations' turn comes, and closed again: memory is that of
+ * one image's symbols. kallsyms is only read when there is a kernel location.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H
 #define MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H
@@ -20,16 +23,23 @@ struct symbolize_opts {
 };
 
 struct symbolize_stats {
-	uint64_t locations, named, offset_only, no_module;
+	uint64_t locations;     /* looked at now: named + offset_only + no_module           */
+	uint64_t named;
+	uint64_t offset_only;   /* in an image, but no symbol covers them; [anon]           */
+	uint64_t no_module;     /* [unknown]                                                */
 	struct symbolize_miss {
 		module_id module;
 		uint64_t locations;     /* of it without a name */
-		const char *reason;     /* static sentence: "no symbol table", "file changed", … */
+		const char *reason;     /* a few words, static: "no symbol table", "file changed" */
 	} worst[8];                     /* most unnamed locations first */
 	uint32_t n_worst;
 };
 
-/* Names all locations that are not named yet. 0 or -ENOMEM; a module that fails only costs its own names. */
+/*
+ * Names all locations that are not named yet: function as shown, and system_name as the linker knows
+ * it (without version); made-up names have no system_name. 0 or -ENOMEM; an image that fails only
+ * costs its own names.
+ */
 int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symbolize_stats *ret_stats);
 
 #endif

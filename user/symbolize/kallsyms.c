@@ -1,0 +1,209 @@
+#include "symbolize/kallsyms.h"
+
+#include "base/strbuf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { BUF_BYTES = 64 << 10 };
+
+/* `name` is an offset into the names; 0: not a function, it only ends the one before. */
+struct row {
+	uint64_t addr;
+	uint32_t name;
+	bool local;
+};
+
+struct kallsyms {
+	struct row *rows;
+	uint32_t n, cap;
+	struct strbuf names;
+	bool some_addr;
+};
+
+static const char *row_name(const struct kallsyms *k, const struct row *row)
+{
+	return k->names.s + row->name;
+}
+
+static bool is_text(char type)
+{
+	return type == 't' || type == 'T' || type == 'w' || type == 'W';
+}
+
+static int add_row(struct kallsyms *k, uint64_t addr, char type, const char *name, size_t len)
+{
+	struct row *rows;
+
+	if (k->n == k->cap) {
+		uint32_t cap = k->cap ? k->cap * 2 : 1 << 15;
+
+		rows = reallocarray(k->rows, cap, sizeof(*rows));
+		if (!rows)
+			return -ENOMEM;
+		k->rows = rows;
+		k->cap = cap;
+	}
+	k->rows[k->n] = (struct row){ .addr = addr, .local = type == 't' || type == 'w' };
+	if (is_text(type)) {
+		k->rows[k->n].name = (uint32_t)k->names.len;
+		strbuf_add(&k->names, name, len);
+		strbuf_putc(&k->names, '\0');
+	}
+	k->n++;
+	return strbuf_oom(&k->names) || k->names.len > UINT32_MAX / 2 ? -ENOMEM : 0;
+}
+
+/* "ADDR TYPE NAME[\t[MODULE]]"; other lines are skipped. */
+static int add_line(struct kallsyms *k, const char *line, size_t len)
+{
+	const char *end = line + len, *at = line, *name;
+	uint64_t addr = 0;
+
+	for (; at < end && at - line < 16; at++) {
+		if (*at >= '0' && *at <= '9')
+			addr = addr << 4 | (uint64_t)(*at - '0');
+		else if (*at >= 'a' && *at <= 'f')
+			addr = addr << 4 | (uint64_t)(*at - 'a' + 10);
+		else
+			break;
+	}
+	if (at == line || end - at < 4 || at[0] != ' ' || at[2] != ' ')
+		return 0;
+	name = at + 3;
+	for (end = name; end < line + len && *end != '\t' && *end != ' ';)
+		end++;
+	if (end == name)
+		return 0;
+	k->some_addr |= addr != 0;
+	return add_row(k, addr, at[1], name, (size_t)(end - name));
+}
+
+static int read_lines(struct kallsyms *k, int fd)
+{
+	_cleanup_(freep) char *buf = malloc(BUF_BYTES);
+	size_t len = 0;
+
+	if (!buf)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n = read(fd, buf + len, BUF_BYTES - len);
+		char *at = buf, *end;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return len ? add_line(k, buf, len) : 0;
+		len += (size_t)n;
+		while ((end = memchr(at, '\n', len - (size_t)(at - buf)))) {
+			int r = add_line(k, at, (size_t)(end - at));
+
+			if (r < 0)
+				return r;
+			at = end + 1;
+		}
+		/* A line that fills the whole buffer is no symbol. */
+		if (at == buf && len == BUF_BYTES)
+			at = buf + len;
+		len -= (size_t)(at - buf);
+		memmove(buf, at, len);
+	}
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* By address; of several at one, the name to show first, and what has none last. */
+static int compare_rows(const void *pa, const void *pb, void *ctx)
+{
+	const struct row *a = pa, *b = pb;
+	const struct kallsyms *k = ctx;
+	const char *na = row_name(k, a), *nb = row_name(k, b);
+	int r;
+
+	if ((r = compare(a->addr, b->addr)) || (r = compare(!a->name, !b->name)) ||
+	    (r = compare(a->local, b->local)) || (r = compare(strspn(na, "_"), strspn(nb, "_"))) ||
+	    (r = compare(strlen(na), strlen(nb))))
+		return r;
+	return strcmp(na, nb);
+}
+
+/* Keeps one row an address, and of those that name no function the first of each run. */
+static void compact(struct kallsyms *k)
+{
+	struct row *rows;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct row *last = n ? &k->rows[n - 1] : NULL;
+
+		if (last && (last->addr == k->rows[i].addr || (!last->name && !k->rows[i].name)))
+			continue;
+		k->rows[n++] = k->rows[i];
+	}
+	k->n = n;
+	rows = realloc(k->rows, n * sizeof(*rows));
+	if (rows)
+		k->rows = rows;
+}
+
+int kallsyms_load(const char *path, struct kallsyms **ret_syms)
+{
+	_cleanup_(kallsyms_freep) struct kallsyms *k = calloc(1, sizeof(*k));
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (!k)
+		return -ENOMEM;
+	strbuf_putc(&k->names, '\0');
+	r = read_lines(k, fd);
+	if (r < 0)
+		return r;
+	if (k->names.len <= 1)
+		return -ENOENT;
+	if (!k->some_addr)
+		return -EPERM;
+	qsort_r(k->rows, k->n, sizeof(*k->rows), compare_rows, k);
+	compact(k);
+	*ret_syms = TAKE_PTR(k);
+	return 0;
+}
+
+void kallsyms_free(struct kallsyms *k)
+{
+	if (!k)
+		return;
+	free(k->rows);
+	strbuf_free(&k->names);
+	free(k);
+}
+
+const char *kallsyms_find(const struct kallsyms *k, uint64_t addr)
+{
+	uint32_t lo = 0, hi = k->n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (k->rows[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == 0 || !k->rows[lo - 1].name || addr - k->rows[lo - 1].addr >= KALLSYMS_FUNCTION_MAX)
+		return NULL;
+	return row_name(k, &k->rows[lo - 1]);
+}
+
+uint32_t kallsyms_count(const struct kallsyms *k)
+{
+	return k->n;
+}

@@ -1,0 +1,8 @@
+#include "symbolize/resolver.h"
+
+const struct resolver *const resolvers[] = {
+	&sym_kernel,  /* [kernel]: /proc/kallsyms, modules and BPF programs included */
+	&sym_vdso,    /* [vdso]: the one in our own memory                           */
+	&sym_elf,     /* files: .symtab and .dynsym                                  */
+	NULL,
+};
