@@ -210,6 +210,10 @@ ubsan: ## unit and golden tests under UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-ubsan CC=gcc \
 		CFLAGS="-O1 -g -Wno-maybe-uninitialized" \
 		SAN="-fsanitize=undefined -fno-sanitize-recover=all" test-free
+# The rooms that ask the kernel for nothing valgrind has never heard of (bpf, openat2).
+valgrind: units ## unit tests of the rooms without BPF under valgrind
+	$(Q)MEMSCOPE_VALGRIND=1 tests/run --build $(BUILD) --wrap "valgrind -q --error-exitcode=99 --leak-check=full" \
+		$(addprefix unit/,base model elf import symbolize analyse render)
 test-free: $(BUILD)/memscope units
 	$(Q)tests/run --build $(BUILD) unit golden
 

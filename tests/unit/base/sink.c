@@ -134,7 +134,7 @@ static int fill_small_disk(void)
 	struct sink *s;
 	int r;
 
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", dir, "tmpfs", 0, "size=64k") < 0 || chdir(dir) < 0)
 		return 77;
 	put("out", "old");
