@@ -30,7 +30,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live"))
 ARGS, sys.argv = sys.argv, sys.argv[:1]  # harness reads sys.argv for tests
-from harness import BUILD, MEMSCOPE, Counter, Target, online_cpus, tool  # noqa: E402
+from harness import MEMSCOPE, Counter, Target, online_cpus, tool  # noqa: E402
 
 DEVNULL = subprocess.DEVNULL
 WHERE = tempfile.mkdtemp(prefix="memscope-bench-")
@@ -39,7 +39,7 @@ LIBC = next((p for p in ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-
 LAST_CPU, FIRST_CPU = online_cpus()[-1], online_cpus()[0]
 
 
-# --- tools: how to start one, and how to know that it has attached --------------------------------
+# --- tools: how to start one, and how to know that it has attached ------------------------------
 
 def fill(text, **words):
     """"{pid}" and the like replaced; other braces, as bpftrace has many, stay."""
@@ -99,7 +99,7 @@ class Tool:
 
 
 def memscope(*args, name="memscope"):
-    return Tool(name, [MEMSCOPE, "-p", "{pid}", "-o", "{out}", "-q", *args],
+    return Tool(name, [MEMSCOPE, "-p", "{pid}", "-o", "{out}", *args],
                 ready="memscope: profiling", settle=0.1)
 
 
@@ -117,7 +117,8 @@ def bcc_headers():
     """bcc compiles against kernel headers. Where the running kernel's are not installed, those of
     a packaged kernel do for its profile and memleak, which read no structure that has moved; Debian
     splits them in two directories, and bcc wants one."""
-    if os.path.isdir(f"/lib/modules/{platform.release()}/build") or "BCC_KERNEL_SOURCE" in os.environ:
+    installed = os.path.isdir(f"/lib/modules/{platform.release()}/build")
+    if installed or "BCC_KERNEL_SOURCE" in os.environ:
         return
     for own in sorted(glob.glob("/usr/src/linux-headers-*-*")):
         common = re.sub(r"-[a-z]+-(amd64|arm64)$|-(amd64|arm64)$", "-common", own)
@@ -172,8 +173,8 @@ def alloc_tools():
     return [
         memscope("--only", "alloc", "--alloc=exact"),
         bcc("memleak", "-p", "{pid}", ready="Attaching", settle=1.5),
-        bpftrace("uprobe:{libc}:malloc { @[ustack] = count(); } uprobe:{libc}:free { @f = count(); }"
-                 .replace("{libc}", LIBC)),
+        bpftrace("uprobe:{libc}:malloc { @[ustack] = count(); } "
+                 "uprobe:{libc}:free { @frees = count(); }".replace("{libc}", LIBC)),
     ]
 
 
@@ -187,7 +188,7 @@ def redis_tools():
     ]
 
 
-# --- work: something with a pid and a count that grows ---------------------------------------------
+# --- work: something with a pid and a count that grows ------------------------------------------
 
 class Work:
     def __init__(self, target, command):
@@ -257,7 +258,7 @@ BENCHES = {
 }
 
 
-# --- measuring -----------------------------------------------------------------------------------------
+# --- measuring ----------------------------------------------------------------------------------
 
 def rate(work, window):
     a, t = work.count(), time.monotonic()

@@ -128,7 +128,7 @@ def online_cpus():
     return sorted(os.sched_getaffinity(0))
 
 
-# --- targets ---------------------------------------------------------------------------------------
+# --- targets ------------------------------------------------------------------------------------
 
 class Child:
     """A process this test started; ended with the test whatever happens."""
@@ -219,7 +219,7 @@ class Counter:
         return (self.value() - a) / (time.monotonic() - t)
 
 
-# --- memscope --------------------------------------------------------------------------------------
+# --- memscope -----------------------------------------------------------------------------------
 
 class Run(Child):
     """memscope at work. stderr is gathered as it comes; ready() waits for the line that says
@@ -348,7 +348,7 @@ def record(target_args, during, *args, status=0, **kw):
     return run, got
 
 
-# --- probes left behind ----------------------------------------------------------------------------
+# --- probes left behind -------------------------------------------------------------------------
 
 def bpf_ids_of(pid):
     """The kernel's ids of the BPF programs and links that a process holds: {("prog", 12), …}."""
@@ -368,7 +368,8 @@ def bpf_ids_of(pid):
 def bpf_ids_now():
     found = set()
     for kind in ("prog", "link"):
-        out = subprocess.run([tool("bpftool"), "-j", kind, "show"], capture_output=True, check=False)
+        out = subprocess.run([tool("bpftool"), "-j", kind, "show"], capture_output=True,
+                             check=False)
         found |= {(kind, row["id"]) for row in json.loads(out.stdout or b"[]")}
     return found
 
@@ -395,7 +396,7 @@ def text_differences(pid):
     return different
 
 
-# --- TAP -------------------------------------------------------------------------------------------
+# --- TAP ----------------------------------------------------------------------------------------
 
 def _diagnose(lines):
     for line in lines:

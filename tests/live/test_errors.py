@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 
@@ -106,7 +105,8 @@ def full_disk_is_told_and_no_half_file_is_left():
         except Broken:
             run.finish(20)
         equal(run.status, NOTHING, "exit status")
-        check(re.search("no space|disk", run.stderr, re.I), f"the cause is not named: {run.stderr!r}")
+        check(re.search("no space|disk", run.stderr, re.I),
+              f"the cause is not named: {run.stderr!r}")
         for root, _, files in os.walk(os.path.join(where, "out")):
             for name in files:
                 path = os.path.join(root, name)

@@ -1,4 +1,4 @@
-"""Processes that change under the profiler: exec, fork, exit, PID reuse, libraries that come and go."""
+"""Processes that change in a run: exec, fork, exit, PID reuse, libraries that come and go."""
 
 import math
 import os

@@ -129,8 +129,8 @@ def nginx_workers_are_followed():
     with open(conf, "w", encoding="ascii") as f:
         f.write(f"daemon off; worker_processes 1; pid {where}/pid; error_log {where}/error.log;\n"
                 f"user root; events {{}} http {{ access_log off; client_body_temp_path {where}/b; "
-                f"proxy_temp_path {where}/p; fastcgi_temp_path {where}/f; uwsgi_temp_path {where}/u;"
-                f" scgi_temp_path {where}/s; keepalive_requests 1000000; "
+                f"proxy_temp_path {where}/p; fastcgi_temp_path {where}/f; "
+                f"uwsgi_temp_path {where}/u; scgi_temp_path {where}/s; keepalive_requests 1000000; "
                 f"server {{ listen 127.0.0.1:{port}; root {where}/html; }} }}\n")
     os.chmod(where, 0o755)
     run = Run("-F", 499, "--", tool("nginx"), "-p", where, "-c", conf)

@@ -95,7 +95,8 @@ def rows_are_written_as_the_run_goes():
     time.sleep(1.2)
     names = [f for f in os.listdir(run.out) if f.startswith("trend.csv") or "trend.csv" in f]
     text = open(run.path(names[0]), encoding="utf-8").read() if names else ""
-    check(text.count("\n") >= 4, f"{text.count(chr(10))} lines after 1.2 s: a crash would lose them")
+    check(text.count("\n") >= 4,
+          f"{text.count(chr(10))} lines after 1.2 s: a crash would lose them")
     run.send(signal.SIGKILL)
     run.finish(10)
 
