@@ -222,7 +222,7 @@ test-free: $(BUILD)/memscope units
 TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-inline \
               -fno-optimize-sibling-calls -fno-builtin -pthread -Wall -Wextra -Werror \
               $(if $(findstring clang,$(shell $(CC) --version)),,-fno-ipa-icf \
-              -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining)
+              -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining -fno-shrink-wrap)
 TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \

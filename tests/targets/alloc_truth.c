@@ -39,9 +39,9 @@
 #define SITES(X)                                                                                   \
 	X(do_malloc)                                                                               \
 	X(do_calloc)                                                                               \
-	X(do_realloc_null) X(do_realloc) X(do_reallocarray) X(do_posix_memalign)                   \
-		X(do_aligned_alloc) X(do_memalign) X(do_valloc) X(do_pvalloc) X(leak_here)         \
-			X(child_malloc)
+	X(do_realloc_null)                                                                         \
+	X(do_realloc) X(do_reallocarray) X(do_posix_memalign) X(do_aligned_alloc) X(do_memalign)   \
+		X(do_valloc) X(do_pvalloc) X(leak_here) X(child_malloc)
 
 enum site_id {
 #define X(name) SITE_##name,
@@ -314,10 +314,13 @@ static void step(struct worker *w)
 
 static void use_older_blocks(void)
 {
+	if (!before[0].p)
+		return;
 	for (int i = 0; i < BEFORE / 2; i++)
 		do_free(&before[i]);
 	for (int i = BEFORE / 2; i < BEFORE * 3 / 4; i++)
 		do_realloc(&before[i], 5000);
+	before[0].p = NULL; /* the first run has used them up */
 }
 
 static NOINLINE void leak(void)

@@ -5,6 +5,7 @@ void library_work(uint64_t n);
 
 static __attribute__((noinline)) void work_of_second(uint64_t n)
 {
+	__asm__ volatile("" : : "r"(__builtin_frame_address(0))); /* as KEEP_FRAME() of target.h */
 	for (uint64_t i = 0; i < n; i++)
 		__asm__ volatile("" : "+r"(i));
 }

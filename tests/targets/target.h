@@ -131,6 +131,9 @@ static UNUSED const char *next_command(void)
 	return line;
 }
 
+/* In a function that calls nothing: gcc leaves its frame out, whatever the flags, unless asked. */
+#define KEEP_FRAME() __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
+
 /* A system call made here, in a function with a frame, so that its caller is on the stack. */
 static UNUSED NOINLINE long sys(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -140,6 +143,7 @@ static UNUSED NOINLINE long sys(long nr, long a, long b, long c, long d, long e,
 	register long r9 __asm__("r9") = f;
 	long ret;
 
+	KEEP_FRAME();
 	__asm__ volatile("syscall"
 			 : "=a"(ret)
 			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
@@ -154,6 +158,7 @@ static UNUSED NOINLINE long sys(long nr, long a, long b, long c, long d, long e,
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 
+	KEEP_FRAME();
 	__asm__ volatile("svc #0"
 			 : "+r"(x0)
 			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
@@ -176,6 +181,7 @@ static UNUSED NOINLINE uint64_t burn(uint64_t iterations)
 {
 	uint64_t x = iterations;
 
+	KEEP_FRAME();
 	for (uint64_t i = 0; i < iterations; i++)
 		__asm__ volatile("" : "+r"(x));
 	return x;
