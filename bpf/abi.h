@@ -100,6 +100,7 @@ enum ms_event_kind {
 /* Of a stack record. */
 #define MS_STACK_KERNEL    (1u << 0)
 #define MS_STACK_AT_SWITCH (1u << 1) /* leaf: our program and its caller, then __schedule */
+#define MS_STACK_AT_ENTRY  (1u << 2) /* user: at a function's first instruction */
 
 /* A stack, sent when its hash is first seen. Variable length: n_frames words follow the struct. */
 struct ms_stack_rec {

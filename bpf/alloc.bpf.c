@@ -167,6 +167,7 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 	__u64 sp = PT_REGS_SP(ctx);
 	struct inflight *in, fresh = {};
 	struct caller c;
+	bool tail_call;
 
 	if (!caller_get(&c, false))
 		return 0;
@@ -193,6 +194,7 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 	}
 	if (in->sp && (in->sp != sp || in->has_old))
 		inflight_abandon(&c.proc, in);
+	tail_call = in->sp == sp;
 	in->sp = sp;
 	in->size = size;
 	in->arg = arg;
@@ -201,7 +203,10 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 	in->has_old = 0;
 	if ((shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N) && arg)
 		in->has_old = block_take(&c.proc, arg, &in->old);
-	stack_capture(ctx, &alloc_scratch, MS_ALLOC, 0, &in->user);
+	/* realloc(NULL, n) jumps to malloc: the call is the same and so is its stack, but where the
+	 * return address was there is a return probe's trampoline by now. */
+	if (!tail_call)
+		stack_capture(ctx, &alloc_scratch, MS_ALLOC, MS_STACK_AT_ENTRY, &in->user);
 	return 0;
 }
 

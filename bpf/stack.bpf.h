@@ -115,6 +115,8 @@ static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, __u32 
 	s->owner = bpf_get_current_pid_tgid();
 	if (flags & MS_STACK_KERNEL)
 		len = bpf_get_stack(ctx, s->frames, HASH_CHUNK * sizeof(__u64), 0);
+	else if (flags & MS_STACK_AT_ENTRY)
+		len = walk_fp_entry(ctx, s->frames, HASH_CHUNK);
 	else
 		len = walk_fp(ctx, s->frames, HASH_CHUNK * sizeof(__u64));
 	return stack_store(s, len, flags, ret_hash);
