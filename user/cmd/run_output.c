@@ -120,6 +120,8 @@ static int write_profiles(struct output *o, struct err *e)
 
 			if (r == 0) {
 				file_written(o, row->name, f->ext);
+			} else if (r == -ENODATA) {
+				continue; /* no picture of nothing: an idle target is no failure */
 			} else if (rc == 0) {
 				rc = r;
 				*e = one;
