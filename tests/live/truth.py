@@ -13,11 +13,14 @@ def sites_of(lines):
     return sites, next(line[1:] for line in lines if line[0] == "total")
 
 
-def check_truth(run, lines, pid, total_is_all=True):
-    """Every count of the target, by function and in total, in alloc and in heap."""
+def check_truth(run, lines, pid, total_is_all=True, by_function=lambda name: True):
+    """Every count of the target, by function (those that `by_function` picks) and in total, in
+    alloc and in heap."""
     alloc, heap = run.profile("alloc"), run.profile("heap")
     sites, total = sites_of(lines)
     for name, truth in sites.items():
+        if not by_function(name):
+            continue
         got = [alloc.sum(t, name, pid=pid) for t in ALLOC]
         equal(got, truth[:2], f"alloc: calls and bytes of {name}")
         got = [heap.sum(t, name, pid=pid) for t in HEAP]

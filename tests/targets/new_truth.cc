@@ -14,45 +14,28 @@
 enum { ROUNDS = 200 };
 static const std::align_val_t wide{ 64 };
 
-static NOINLINE void *new_plain(size_t n)
-{
-	return ::operator new(n);
-}
+/*
+ * Each form in two functions: libstdc++ has no frame pointers, so the function that calls operator
+ * new is not in a frame-pointer chain, but its caller is. C linkage: the test knows them by name.
+ */
+#define FORM(name, call)                                                                           \
+	static NOINLINE void *name##_inner(size_t n)                                               \
+	{                                                                                          \
+		return call;                                                                       \
+	}                                                                                          \
+	extern "C" NOINLINE void *name(size_t n)                                                   \
+	{                                                                                          \
+		return name##_inner(n);                                                            \
+	}
 
-static NOINLINE void *new_array(size_t n)
-{
-	return ::operator new[](n);
-}
-
-static NOINLINE void *new_nothrow(size_t n)
-{
-	return ::operator new(n, std::nothrow);
-}
-
-static NOINLINE void *new_array_nothrow(size_t n)
-{
-	return ::operator new[](n, std::nothrow);
-}
-
-static NOINLINE void *new_aligned(size_t n)
-{
-	return ::operator new(n, wide);
-}
-
-static NOINLINE void *new_array_aligned(size_t n)
-{
-	return ::operator new[](n, wide);
-}
-
-static NOINLINE void *new_aligned_nothrow(size_t n)
-{
-	return ::operator new(n, wide, std::nothrow);
-}
-
-static NOINLINE void *new_array_aligned_nothrow(size_t n)
-{
-	return ::operator new[](n, wide, std::nothrow);
-}
+FORM(new_plain, ::operator new(n))
+FORM(new_array, ::operator new[](n))
+FORM(new_nothrow, ::operator new(n, std::nothrow))
+FORM(new_array_nothrow, ::operator new[](n, std::nothrow))
+FORM(new_aligned, ::operator new(n, wide))
+FORM(new_array_aligned, ::operator new[](n, wide))
+FORM(new_aligned_nothrow, ::operator new(n, wide, std::nothrow))
+FORM(new_array_aligned_nothrow, ::operator new[](n, wide, std::nothrow))
 
 /* The two or three ways to delete what each form made, in turn. */
 static void delete_plain(void *p, size_t n, int turn)
