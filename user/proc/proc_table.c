@@ -149,7 +149,7 @@ uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const str
 void proc_resolve(struct proc_table *t, struct proc *p, uint32_t gen, uint64_t addr,
 		  module_id *ret_module, uint64_t *ret_vaddr)
 {
-	const struct mapping *m = p->space ? space_find(p->space, gen, addr) : NULL;
+	const struct mapping *m = p && p->space ? space_find(p->space, gen, addr) : NULL;
 	struct image *img = m ? m->image : NULL;
 
 	if (!img) {

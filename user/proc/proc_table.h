@@ -106,7 +106,8 @@ uint32_t proc_generation(const struct proc *p);
 
 /*
  * addr → (module, vaddr) in generation `gen` of `p`. Never fails: an address that no mapping
- * covers comes back as MODULE_NONE with vaddr = addr, and is counted. O(log mappings).
+ * covers comes back as MODULE_NONE with vaddr = addr, and is counted. A NULL `p` (a process never
+ * heard of) has no mappings. O(log mappings).
  */
 void proc_resolve(struct proc_table *t, struct proc *p, uint32_t gen, uint64_t addr,
 		  module_id *ret_module, uint64_t *ret_vaddr);
