@@ -79,7 +79,6 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 	const char *s = a->only;
 
 	cfg->alloc = a->alloc == ALLOC_NOT_GIVEN ? ALLOC_AUTO : (enum alloc_mode)a->alloc;
-	cfg->alloc_asked = a->alloc == ALLOC_EXACT;
 	for (int i = 0; i < MS_N_SOURCES; i++)
 		cfg->sources[i] = !s;
 	while (s && *s) {
@@ -93,6 +92,7 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		cfg->sources[i] = true;
 		s += len + (s[len] == ',');
 	}
+	cfg->alloc_asked = a->alloc == ALLOC_EXACT || (a->only && cfg->sources[MS_ALLOC]);
 	if (cfg->all && cfg->alloc != ALLOC_EXACT)
 		cfg->sources[MS_ALLOC] = false;
 	if (cfg->alloc == ALLOC_OFF)

@@ -60,6 +60,19 @@ void run_note(struct run *r, bool missing, const char *fmt, ...)
 	va_end(ap);
 }
 
+void run_say(const struct run *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!r->cfg->verbose)
+		return;
+	fputs("memscope: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
 /* --- targets ------------------------------------------------------------------------------------- */
 
 static struct watched *target_find(struct run *r, pid_t pid)
@@ -268,13 +281,15 @@ static int alloc_look(struct run *r, struct err *e)
 	r->cost_percent = governor_percent(r->calls_per_s, r->governor.pair_ns);
 	if (r->cost_percent <= r->cfg->max_overhead)
 		return 0;
-	if (r->cfg->alloc == ALLOC_AUTO)
+	if (r->cfg->alloc == ALLOC_AUTO) {
 		alloc_decline(r);
-	else
+		r->partial |= r->cfg->alloc_asked;
+	} else {
 		snprintf(r->alloc_reason, sizeof(r->alloc_reason),
 			 "--alloc=exact: %s allocations a second cost about %.0f %% of a CPU while they are traced; "
 			 "expect the target to run up to %.1f times slower",
 			 unit_count((int64_t)r->calls_per_s).s, r->cost_percent, 1 + r->cost_percent / 100);
+	}
 	return 0;
 }
 
@@ -306,6 +321,7 @@ static int alloc_begin(struct run *r, struct err *e)
 		run_note(r, r->cfg->alloc_asked,
 			 "no allocator function was found in the files this process maps: a stripped static "
 			 "binary, or an allocator that memscope does not know");
+	run_say(r, "%u allocator functions in %u files, %u links", stats.functions, stats.files, stats.attached);
 	if (stats.failed)
 		run_note(r, true, "%u allocator probes could not be attached: %s", stats.failed, stats.failed_why);
 	return 0;
@@ -508,6 +524,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	if (rc < 0)
 		return rc;
 	check_sources(r);
+	run_say(r, "attached; on-CPU samples count %s",
+		session_oncpu_event(r->session) ? session_oncpu_event(r->session) : "nothing");
 	r->start_wall_ns = wall_ns();
 	r->next_drain_ns = now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
@@ -675,6 +693,8 @@ int run_end(struct run *r, struct err *e)
 	if (r->launch && launch_ended(r->launch, &status)) {
 		r->child_ended = true;
 		r->child_status = status;
+	} else if (r->launch) {
+		run_note(r, false, "the command is still running, as process %d", (int)launch_pid(r->launch));
 	}
 	if (!r->cfg->quiet && isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);

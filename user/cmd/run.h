@@ -34,7 +34,7 @@ struct run_config {
 	uint32_t hz;
 	bool sources[MS_N_SOURCES];
 	enum alloc_mode alloc;
-	bool alloc_asked;        /* --alloc was given, not its default       */
+	bool alloc_asked;        /* allocations were asked for by name       */
 	bool file_scope;
 	double max_overhead;     /* % of one CPU                             */
 	bool children, user_stacks, kernel_stacks;
@@ -103,6 +103,9 @@ void run_free(struct run *r);
 
 /* A sentence for the summary; `missing`: something asked for was unavailable (exit status 3). */
 void run_note(struct run *r, bool missing, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* With -v, on stderr. */
+void run_say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Names, files, summary. 0, or -errno when a file could not be written (the others are). */
 int run_write(struct run *r, struct err *e);
