@@ -211,7 +211,9 @@ int list_tasks(struct bpf_iter__task *ctx)
 	if (!cfg_threads || bpf_map_lookup_elem(&threads, &out.tid))
 		return 0;
 	t = thread_add(out.tid, &out.proc, bpf_ktime_get_ns(),
-		       task_state(task) == TASK_RUNNING_STATE ? MS_RUN_ON_CPU : MS_RUN_BLOCKED);
+		       task->on_cpu                             ? MS_RUN_ON_CPU
+		       : task_state(task) == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE
+								: MS_RUN_BLOCKED);
 	if (!t || t->state != MS_RUN_BLOCKED || !cfg_kernel_stacks)
 		return 0;
 	t->as_gen = target_as_gen(target);
