@@ -32,7 +32,7 @@ static const struct site_row fixture_waits[] = {
 	  .wait = WAIT_LOCK, .value = 30000 * MS, .count = 3 },
 	{ .function = "aeProcessEvents", .module = "redis-server", .leaf = "ep_poll",
 	  .wait = WAIT_EVENTS, .value = 812 * MS, .count = 40123 },
-	{ .function = "", .module = "", .leaf = "worker_thread", .value = 1 * MS, .count = 2 },
+	{ .function = "", .module = "", .leaf = "worker_thread", .value = 4 * MS, .count = 2 },
 };
 static const struct site_row fixture_sites[] = {
 	{ .function = "createStringObject", .module = "redis-server", .leaf = "malloc",

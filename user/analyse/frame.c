@@ -42,6 +42,12 @@ static string_id made_up_name(struct dict *d, const struct module *m, uint64_t v
 	return dict_string(d, name);
 }
 
+/* symbolize/ gives every location a line; these say that there was nothing to say. */
+static bool is_no_name(const char *name)
+{
+	return strcmp(name, "[unknown]") == 0 || strcmp(name, "[anon]") == 0;
+}
+
 struct frame frame_get(struct dict *d, location_id loc, uint32_t i)
 {
 	const struct location *l = dict_location_get(d, loc);
@@ -57,7 +63,8 @@ struct frame frame_get(struct dict *d, location_id loc, uint32_t i)
 		f.kind = FRAME_INLINED;
 	else if (m && m->kind == MODULE_KERNEL)
 		f.kind = FRAME_KERNEL;
-	else if (!l->n_lines && (!m || m->kind == MODULE_NONE || m->kind == MODULE_ANON))
+	else if ((!m || m->kind == MODULE_NONE || m->kind == MODULE_ANON) &&
+		 is_no_name(dict_str(d, f.name)))
 		f.kind = FRAME_UNKNOWN;
 	return f;
 }

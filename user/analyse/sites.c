@@ -127,20 +127,32 @@ struct site {
 	int64_t value, count;
 };
 
+/* How well a frame of a stack without an asker stands for it. */
+static int fallback_rank(const char *name, const struct frame *f)
+{
+	if (f->kind == FRAME_UNKNOWN)
+		return 1;
+	return strstr(name, "+0x") ? 2 : 3;
+}
+
 /* The frame that asked: see the header. NULL when the stack has no user frame. */
 static const struct frame *find_asker(const struct dict *d, const struct frame_path *path)
 {
 	const struct frame *fallback = NULL;
+	int best = 0;
 
 	for (uint32_t i = path->n; i-- > 0;) {
 		const struct frame *f = &path->frames[i];
+		const char *name = dict_str(d, f->name);
 
 		if (!is_user(f))
 			continue;
-		if (!fallback)
-			fallback = f;
-		if (!is_messenger(dict_str(d, f->name), f->module))
+		if (f->kind != FRAME_UNKNOWN && !is_messenger(name, f->module))
 			return f;
+		if (fallback_rank(name, f) > best) {
+			best = fallback_rank(name, f);
+			fallback = f;
+		}
 	}
 	return fallback;
 }
@@ -341,6 +353,25 @@ int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_v
 		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
 			return -ENOMEM;
 		if (in_allocator(profile_dict(p), &path))
+			value = saturating_add(value, s.values[type]);
+	}
+	*ret_value = value;
+	return 0;
+}
+
+int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value)
+{
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+	int64_t value = 0;
+
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.values[type] <= 0)
+			continue;
+		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
+			return -ENOMEM;
+		if (path.n > 0 && in_kernel(&path.frames[path.n - 1]))
 			value = saturating_add(value, s.values[type]);
 	}
 	*ret_value = value;

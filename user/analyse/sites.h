@@ -4,7 +4,7 @@
  * The leaf of an allocation is always malloc, the leaf of a wait always schedule(). The site is
  * the function that asked: the leaf-most user frame that is no messenger itself: no function
  * of the C or C++ library or of an allocator, no wrapper known to call malloc (sites.c lists them).
- * A stack of nothing but messengers is charged to the one nearest the leaf. For waits
+ * A stack of nothing but messengers is charged to the one with a name nearest the leaf. For waits
  * the kernel part of the stack says what was waited for.
  */
 #ifndef MEMSCOPE_ANALYSE_SITES_H
@@ -34,5 +34,7 @@ int sites_waits(const struct profile *p, uint32_t type, int count_type, struct s
 
 /* The part of type `type` spent in malloc, free and their kin (page faults of theirs too); for verdicts. */
 int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value);
+/* The part of type `type` whose leaf is in the kernel. */
+int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value);
 
 #endif

@@ -14,6 +14,7 @@
 #define ALLOCATOR_PART  0.25  /* of the samples, inside malloc and its kin                      */
 #define HELD_SHARE      0.20  /* one reason to wait filled this part of the run                 */
 #define PARKED_PART     0.50  /* a mean wait this long is a thread without work, not a hold-up   */
+#define KERNEL_PART     0.50  /* of the samples: then it is said that they are in the kernel      */
 #define STANDS_OUT      0.10  /* of the samples: a function worth naming                        */
 #define GROWTH_PART     0.10  /* of the first RSS …                                            */
 #define GROWTH_MIN_KB   16384 /* … and no less than 16 MiB                                     */
@@ -206,32 +207,64 @@ static struct unit_text cpu_text(const struct judged *j)
 	return t;
 }
 
+/*
+ * Where a timer interrupt lands that was held back while interrupts were off: the cost is that of
+ * the code before. With cpu-clock these functions lead many lists and explain nothing.
+ */
+static bool is_where_interrupts_come_on(const struct top_row *row)
+{
+	static const char *const names_of[] = { "_raw_spin_unlock_irqrestore",
+						"_raw_spin_unlock_irq",
+						"finish_task_switch",
+						"local_irq_enable",
+						"__local_bh_enable_ip",
+						"handle_softirqs",
+						"__do_softirq" };
+
+	for (size_t i = 0; i < sizeof(names_of) / sizeof(names_of[0]); i++)
+		if (strncmp(row->name, names_of[i], strlen(names_of[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The function to name: the first by self that has a name and can be meant. */
+static const struct top_row *find_first(const struct run_summary *s)
+{
+	for (uint32_t i = 0; i < s->oncpu.n_self && s->oncpu.samples > 0; i++) {
+		const struct top_row *row = &s->oncpu.by_self[i];
+
+		if (row->kind != FRAME_UNKNOWN && !is_where_interrupts_come_on(row))
+			return row;
+	}
+	return NULL;
+}
+
 static const struct top_row *find_hot(const struct run_summary *s)
 {
-	const struct top_row *top = s->oncpu.by_self;
+	const struct top_row *top = find_first(s);
 
-	if (s->oncpu.n_self == 0 || s->oncpu.samples == 0)
-		return NULL;
-	return (double)top->self >= STANDS_OUT * (double)s->oncpu.samples ? top : NULL;
+	return top && (double)top->self >= STANDS_OUT * (double)s->oncpu.samples ? top : NULL;
 }
 
 static void say_hot(struct verdict *v, const struct run_summary *s)
 {
-	const struct top_row *hot = find_hot(s);
+	const struct top_row *hot = find_hot(s), *first = find_first(s);
+	int64_t samples = (int64_t)s->oncpu.samples, kernel = (int64_t)s->oncpu.kernel_samples;
 
+	if (samples > 0 && (double)kernel >= KERNEL_PART * (double)samples)
+		SAY(v, ", %s of it in the kernel", unit_percent(kernel, samples).s);
 	if (hot)
-		SAY(v, ", %s of it in %.100s itself",
-		    unit_percent(hot->self, (int64_t)s->oncpu.samples).s, hot->name);
-	else if (s->oncpu.n_self > 0 && s->oncpu.samples > 0)
-		SAY(v, ", spread over many functions (the first, %.100s, has %s)",
-		    s->oncpu.by_self[0].name,
-		    unit_percent(s->oncpu.by_self[0].self, (int64_t)s->oncpu.samples).s);
+		SAY(v, ", %s of it in %.100s itself", unit_percent(hot->self, samples).s,
+		    hot->name);
+	else if (first)
+		SAY(v, ", spread over many functions (the first, %.100s, has %s)", first->name,
+		    unit_percent(first->self, samples).s);
 }
 
 static void say_wait(struct verdict *v, const struct judged *j)
 {
 	SAY(v, "waited %s for %s", unit_ns(j->wait->value).s, wait_kind_text(j->wait->wait));
-	if (j->wait->function[0])
+	if (j->wait->function[0] && strcmp(j->wait->function, "[unknown]") != 0)
 		SAY(v, ", most of it in %.100s", j->wait->function);
 	else if (j->wait->leaf[0])
 		SAY(v, ", in the kernel's %.64s", j->wait->leaf);

@@ -252,7 +252,7 @@ static void put_time(const struct run_summary *s, struct sink *out)
 }
 
 static void put_top(const struct run_summary *s, struct sink *out, const char *title,
-		    const struct top_row *rows, uint32_t n)
+		    const struct top_row *rows, uint32_t n, bool total)
 {
 	if (n == 0)
 		return;
@@ -260,6 +260,9 @@ static void put_top(const struct run_summary *s, struct sink *out, const char *t
 	put_right(out, "total", 9);
 	sink_printf(out, "  %s\n", title);
 	for (uint32_t i = 0; i < n; i++) {
+		/* Code without image and name is no function whose callees could be summed. */
+		if (total && rows[i].kind == FRAME_UNKNOWN)
+			continue;
 		put_right(out, unit_percent(rows[i].self, (int64_t)s->oncpu.samples).s, 9);
 		put_right(out, unit_percent(rows[i].total, (int64_t)s->oncpu.samples).s, 9);
 		sink_puts(out, "  ");
@@ -303,8 +306,8 @@ static void put_oncpu(const struct run_summary *s, struct sink *out)
 		sink_printf(out, ", %.1f%% of one CPU", 100 * share);
 	sink_puts(out, "\n");
 	put_few_samples(s, out);
-	put_top(s, out, "most in itself", s->oncpu.by_self, s->oncpu.n_self);
-	put_top(s, out, "most with what it calls", s->oncpu.by_total, s->oncpu.n_total);
+	put_top(s, out, "most in itself", s->oncpu.by_self, s->oncpu.n_self, false);
+	put_top(s, out, "most with what it calls", s->oncpu.by_total, s->oncpu.n_total, true);
 }
 
 static void put_waits(const struct run_summary *s, struct sink *out)
@@ -321,6 +324,8 @@ static void put_waits(const struct run_summary *s, struct sink *out)
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 
+		if (w->value < s->offcpu.waits[0].value / 10000)
+			break; /* sorted: from here on hardly any */
 		put_right(out, unit_ns(w->value).s, 10);
 		put_right(out, unit_count(w->count).s, 12);
 		sink_puts(out, "  ");
@@ -329,7 +334,7 @@ static void put_waits(const struct run_summary *s, struct sink *out)
 			 w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf : wait_kind_text(w->wait),
 			 24, true);
 		sink_puts(out, "  ");
-		put_in_image(out, w->function[0] ? w->function : "[no user code]", 32, w->module,
+		put_in_image(out, w->function[0] ? w->function : "[no user stack]", 32, w->module,
 			     14);
 	}
 }

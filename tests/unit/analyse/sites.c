@@ -45,8 +45,11 @@ static location_id place(struct fixture *f, const char *function, const char *mo
 			    .path = dict_string(f->d, module) };
 	struct line line = { .function = dict_string(f->d, function) };
 	uint64_t vaddr = 1000 + line.function.ix;
-	location_id id = dict_location(f->d, dict_module(f->d, &m), vaddr);
+	location_id id;
 
+	if (!module[0]) /* an address that no file covers */
+		return dict_location(f->d, (module_id){ 0 }, vaddr);
+	id = dict_location(f->d, dict_module(f->d, &m), vaddr);
 	dict_location_name(f->d, id, &line, 1);
 	return id;
 }
@@ -120,6 +123,18 @@ static void stack_of_messengers_is_charged_to_the_nearest(void **state)
 	ADD(f, 1, 1, { "malloc", LIBC }, { "getaddrinfo", LIBC });
 	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
 	assert_string_equal(row.function, "malloc");
+}
+
+static void frame_without_a_name_is_not_the_site(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[2];
+
+	ADD(f, 1, 2, { "libc.so.6+0x85f16", LIBC }, { "epoll_wait", LIBC }, { "?", "" });
+	ADD(f, 1, 1, { "malloc", LIBC }, { "?", "" }, { "serve", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 2), 2);
+	assert_string_equal(rows[0].function, "epoll_wait");
+	assert_string_equal(rows[1].function, "serve");
 }
 
 static void wait_is_told_by_the_kernel_and_charged_to_user_code(void **state)
@@ -203,6 +218,8 @@ static void time_in_the_allocator_includes_its_page_faults(void **state)
 	ADD(f, 1, 200, { "clear_page_erms", KERN }, { "f", APP });
 	assert_int_equal(sites_allocator_value(f->p, 1, &value), 0);
 	assert_int_equal(value, 7);
+	assert_int_equal(sites_kernel_value(f->p, 1, &value), 0);
+	assert_int_equal(value, 203);
 }
 
 int main(void)
@@ -213,6 +230,7 @@ int main(void)
 		TEST(cxx_containers_are_messengers_too),
 		TEST(function_that_takes_a_std_type_is_not_of_std),
 		TEST(stack_of_messengers_is_charged_to_the_nearest),
+		TEST(frame_without_a_name_is_not_the_site),
 		TEST(wait_is_told_by_the_kernel_and_charged_to_user_code),
 		TEST(unknown_wait_shows_its_first_telling_kernel_function),
 		TEST(user_function_with_a_kernel_name_is_no_wait),

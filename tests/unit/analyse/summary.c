@@ -79,6 +79,25 @@ static void flat_profile_names_no_culprit(void **state)
 	assert_says(verdict_of(&s).next, "from the root");
 }
 
+static void where_interrupts_come_on_is_no_culprit(void **state)
+{
+	struct run_summary s = run(0.98);
+	int64_t n = (int64_t)s.oncpu.samples;
+	const struct top_row top[] = {
+		{ .name = "_raw_spin_unlock_irqrestore", .kind = FRAME_KERNEL, .self = n / 2 },
+		{ .name = "[unknown]", .kind = FRAME_UNKNOWN, .self = n / 3 },
+		{ .name = "dictFind", .self = n / 8 },
+	};
+
+	s.oncpu.by_self = top;
+	s.oncpu.n_self = 3;
+	s.oncpu.kernel_samples = (uint64_t)n / 2;
+	assert_string_equal(
+		verdict_of(&s).sentence,
+		"redis-server is CPU-bound: it used 98% of one CPU, 50.0% of it in the kernel, "
+		"12.5% of it in dictFind itself.");
+}
+
 static void few_samples_ask_for_more_before_anything_else(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -322,6 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(busy_program_is_cpu_bound_and_its_hot_function_named),
 		cmocka_unit_test(flat_profile_names_no_culprit),
+		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),
 		cmocka_unit_test(few_samples_ask_for_more_before_anything_else),
 		cmocka_unit_test(several_cpus_are_told_as_such),
 		cmocka_unit_test(time_in_malloc_is_memory_bound),
