@@ -426,7 +426,9 @@ static void on_task(void *ctx, const struct ms_task *task)
 {
 	struct run *r = ctx;
 
-	if (task->tid == task->proc.tgid && !proc_table_live(r->procs, (pid_t)task->proc.tgid))
+	/* One that is known already still learns its exec id: guessed from the first total, it
+	 * would be wrong for a process that has gone through an exec by then. */
+	if (task->tid == task->proc.tgid)
 		proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, now_ns(), NULL);
 }
 

@@ -146,8 +146,13 @@ int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t 
 	if (dir < 0)
 		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
 	l = life_running(t, pid);
-	if (l && !is_another(l, dir))
+	if (l && !is_another(l, dir)) {
+		if (exec_id && !l->lineage->known) {
+			l->lineage->known = true;
+			l->lineage->base = exec_id - l->offset - l->newest->nth;
+		}
 		return 0;
+	}
 	l = life_begin(t, pid, now_ns, NULL);
 	if (!l)
 		return err_set(e, -ENOMEM, "out of memory for process %d", (int)pid);

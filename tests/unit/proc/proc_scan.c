@@ -271,6 +271,20 @@ static void reap(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+static void a_second_scan_teaches_an_exec_id_that_a_later_exec_does_not_move(void **state)
+{
+	struct fixture *f = *state;
+	struct proc_id id = { (uint32_t)getpid(), 7, 1 };
+	struct proc *p = scan(f, getpid());
+
+	assert_int_equal(proc_table_scan(f->t, getpid(), 7, now_ns(), NULL), 0);
+	proc_table_comm(f->t, now_ns(), getpid(), getpid(), "other", true);
+	assert_ptr_equal(proc_table_find(f->t, &id), p);
+	id.exec_id = 8;
+	assert_ptr_equal(proc_table_find(f->t, &id), proc_table_live(f->t, getpid()));
+	assert_ptr_not_equal(proc_table_live(f->t, getpid()), p);
+}
+
 static void a_scan_notices_that_the_pid_belongs_to_another_process_by_now(void **state)
 {
 	struct fixture *f = *state;
@@ -534,6 +548,7 @@ int main(void)
 		TEST(a_scan_of_a_known_process_changes_nothing),
 		TEST(a_scanned_process_takes_the_first_exec_id_it_is_named_by),
 		TEST(a_scan_with_an_exec_id_believes_it),
+		TEST(a_second_scan_teaches_an_exec_id_that_a_later_exec_does_not_move),
 		TEST(a_scan_notices_that_the_pid_belongs_to_another_process_by_now),
 		TEST(a_deleted_file_is_opened_while_its_process_lives_and_kept),
 		TEST(a_file_that_was_replaced_is_refused),
