@@ -89,20 +89,31 @@ static bool read_cmdline(pid_t pid, char *buf, size_t cap)
 	return n > 0;
 }
 
+/* Whole, not by lines: the name in it may hold a newline. NULL: there is no such process. */
+static char *read_stat(pid_t pid, char *buf, size_t cap)
+{
+	char path[64];
+	_cleanup_(fclosep) FILE *f = NULL;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	n = f ? fread(buf, 1, cap - 1, f) : 0;
+	buf[n] = '\0';
+	return n ? buf : NULL;
+}
+
 /* We, our parent (the shell or sudo that has the pattern on its own line), and theirs. */
 static bool is_ancestor(pid_t pid)
 {
 	pid_t p = getpid();
 
 	for (int i = 0; i < 64 && p > 1; i++) {
-		char path[64], line[512], *paren;
-		_cleanup_(fclosep) FILE *f = NULL;
+		char line[1024], *paren;
 
 		if (p == pid)
 			return true;
-		snprintf(path, sizeof(path), "/proc/%d/stat", (int)p);
-		f = fopen(path, "re");
-		if (!f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')))
+		if (!read_stat(p, line, sizeof(line)) || !(paren = strrchr(line, ')')))
 			return false;
 		p = (pid_t)strtol(paren + 4, NULL, 10);
 	}
@@ -168,15 +179,12 @@ int target_of_thread(pid_t tid, pid_t *ret_pid, struct err *e)
 
 int target_check(pid_t pid, struct err *e)
 {
-	char path[64], line[1024], name[64] = "";
-	_cleanup_(fclosep) FILE *f = NULL;
+	char line[1024], name[64] = "";
 	unsigned flags = 0;
 	char *open, *close;
 	long tgid;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(line, sizeof(line), f) || !(open = strchr(line, '(')) || !(close = strrchr(line, ')')))
+	if (!read_stat(pid, line, sizeof(line)) || !(open = strchr(line, '(')) || !(close = strrchr(line, ')')))
 		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
 	snprintf(name, sizeof(name), "%.*s", (int)(close - open - 1), open + 1);
 	if (sscanf(close + 2, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_KTHREAD))
