@@ -174,12 +174,49 @@ static void use_sample(struct writer *w, struct profile_sample s)
 		w->max_labels = n_labels;
 }
 
-/* The image that most samples begin in; kernel threads do not count. */
+/* The process name of more samples than all others together, if there is one (Boyer and Moore). */
+static const char *most_comm(const struct writer *w)
+{
+	string_id comm = { 0 };
+	uint32_t lead = 0;
+
+	for (uint32_t i = 0; i < profile_n_samples(w->p); i++) {
+		const struct label *l =
+			dict_label_find(w->d, profile_sample(w->p, i).labels, "comm");
+		string_id its = l ? l->str : (string_id){ 0 };
+
+		if (!lead)
+			comm = its;
+		lead += its.ix == comm.ix ? 1 : -1u;
+	}
+	return dict_str(w->d, comm);
+}
+
+/* The kernel names a process after its binary, cut to 15 bytes (TASK_COMM_LEN). */
+static bool is_named_after(const char *comm, const char *path)
+{
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	return *comm && strncmp(base, comm, 15) == 0;
+}
+
+/*
+ * The image that the processes are named after; else the one that most samples begin in, which
+ * is libc for most programs. Kernel threads do not count.
+ */
 static module_id guess_main(const struct writer *w)
 {
+	const char *comm = most_comm(w);
 	module_id best = { 0 };
 	uint32_t best_roots = 0;
 
+	for (uint32_t i = 1; i <= dict_module_count(w->d); i++) {
+		const struct module *m = dict_module_get(w->d, (module_id){ i });
+
+		if (m->kind == MODULE_ELF && is_named_after(comm, dict_str(w->d, m->path)))
+			return (module_id){ i };
+	}
 	for (uint32_t i = 0; i < w->n_mappings; i++) {
 		module_id m = { w->mappings[i] };
 

@@ -151,6 +151,18 @@ static void main_binary_is_mapping_1_used_or_not(void **state)
 	done(pb);
 }
 
+static void the_image_that_the_process_is_named_after_is_mapping_1(void **state)
+{
+	struct label comm = { .key = S("comm"), .str = S("redis-server") };
+	pb_profile *pb;
+
+	/* Rooted in libc, as every dynamic program's samples are. */
+	assert_int_equal(profile_add(p, in_libc, dict_labels(d, &comm, 1), (int64_t[]){ 5, 5 }), 0);
+	pb = decoded((module_id){ 0 });
+	assert_string_equal(text(pb, pb->mapping[0]->filename), "/usr/bin/redis-server");
+	done(pb);
+}
+
 static void mapping_tells_its_range_and_what_is_named(void **state)
 {
 	pb_profile *pb;
@@ -321,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(head_says_types_period_time_and_comment),
 		test(main_binary_is_mapping_1_used_or_not),
+		test(the_image_that_the_process_is_named_after_is_mapping_1),
 		test(mapping_tells_its_range_and_what_is_named),
 		test(range_is_widened_around_its_addresses),
 		test(locations_keep_inlined_lines_innermost_first),
