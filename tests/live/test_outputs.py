@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import xml.etree.ElementTree as ET
@@ -118,7 +119,7 @@ def only_the_sources_asked_for_are_written():
 @fact
 def flame_draws_from_a_profile_and_from_folded_text():
     _, run = full()
-    for name in ("oncpu.pb.gz", "oncpu.folded"):
+    for name in ("alloc.pb.gz", "alloc.folded"):
         svg = scratch("flame") + ".svg"
         got = subprocess.run([MEMSCOPE, "flame", run.path(name), "-o", svg], capture_output=True,
                              stdin=subprocess.DEVNULL, timeout=30, check=False)
@@ -130,10 +131,12 @@ def flame_draws_from_a_profile_and_from_folded_text():
 
 @fact
 def hostile_process_name_breaks_no_output():
-    target = Target("cpu_split", 300)
-    name = '<&>";\n%s'
-    with open(f"/proc/{target.pid}/comm", "w", encoding="ascii") as f:
-        f.write(name)
+    # A process is named after its file; 15 bytes of it.
+    program = scratch("hostile")
+    os.mkdir(program)
+    program = os.path.join(program, "<&>\";\n\x1b[7m%s")
+    shutil.copy(os.path.join(TARGETS, "cpu_split"), program)
+    target = Target(program, 300)
     run, _ = record(("-p", target.pid, "-F", 999, "--only", "oncpu"), lambda: target.ask("go"))
     ET.parse(run.path("oncpu.svg"))
     folded = run.folded("oncpu")
