@@ -66,7 +66,7 @@ static __always_inline bool caller_get(struct caller *c, bool any_thread)
 
 	c->tgid = id >> 32;
 	c->tid = (__u32)id;
-	if (!target_wants(task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
+	if (!gate_alloc_open || !target_wants(task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
 		stat_inc(STAT_PROBE_OTHER);
 		return false;
 	}

@@ -33,5 +33,7 @@ const volatile __u8 cfg_switch_has_state __weak = 0;
  * detached, so that all sources see the same interval.
  */
 volatile __u32 gate_open __weak = 0;
+/* The same for allocations alone: all of an allocator's functions are watched, or none. */
+volatile __u32 gate_alloc_open __weak = 0;
 
 #endif

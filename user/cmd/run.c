@@ -236,14 +236,23 @@ static void on_block(void *ctx, const struct ms_block_key *key, const struct ms_
 	ingest_block(r->ingest, key, block);
 }
 
+/* What the totals speak of must be known when they are read: records after the flip, before the totals. */
+static int take_totals(struct run *r, struct err *e)
+{
+	int rc = drain_flip(r->drain, e);
+
+	if (rc < 0)
+		return rc;
+	sideband_read(r->sideband, on_sideband, r);
+	return drain_totals(r->drain, e);
+}
+
 static int drain_now(struct run *r, struct err *e)
 {
 	uint32_t max = session_map_max(r->session, SESSION_TOTALS_A);
 	int rc;
 
-	/* Mappings first: what the totals speak of must be known. */
-	sideband_read(r->sideband, on_sideband, r);
-	rc = drain_totals(r->drain, e);
+	rc = take_totals(r, e);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, false, e);
 	if (drain_last_totals(r->drain) > max / 4 && r->drain_every_ns > DRAIN_FASTEST_NS)
@@ -308,8 +317,6 @@ static int alloc_begin(struct run *r, struct err *e)
 		if (rc < 0 || r->tier == ALLOC_TIER_DECLINED)
 			return rc;
 	}
-	r->tier = ALLOC_TIER_EXACT;
-	r->alloc_from_ns = now_ns();
 	HASH_ITER (hh, r->targets, t, next) {
 		rc = alloc_probes_add(r->probes, t->pid, e);
 		if (rc < 0)
@@ -322,6 +329,9 @@ static int alloc_begin(struct run *r, struct err *e)
 			 "no allocator function was found in the files this process maps: a stripped static "
 			 "binary, or an allocator that memscope does not know");
 	run_say(r, "%u allocator functions in %u files, %u links", stats.functions, stats.files, stats.attached);
+	r->tier = ALLOC_TIER_EXACT;
+	r->alloc_from_ns = now_ns();
+	session_gate_alloc(r->session, true);
 	if (stats.failed)
 		run_note(r, true, "%u allocator probes could not be attached: %s", stats.failed, stats.failed_why);
 	return 0;
@@ -335,6 +345,7 @@ static void alloc_stop(struct run *r)
 		 "exact allocation tracing stopped after %.1f s: it began to cost more than %.3g %% of a CPU; "
 		 "--alloc=exact forces it, --max-overhead raises the limit",
 		 (double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9, r->cfg->max_overhead);
+	session_gate_alloc(r->session, false);
 	drain_now(r, NULL);
 	drain_blocks(r->drain, NULL);
 	alloc_probes_free(TAKE_PTR(r->probes));
@@ -682,10 +693,9 @@ int run_end(struct run *r, struct err *e)
 		return 0;
 	if (exact)
 		r->alloc_to_ns = r->end_ns;
-	sideband_read(r->sideband, on_sideband, r);
 	session_detach(r->session);
 	alloc_probes_free(TAKE_PTR(r->probes));
-	rc = drain_totals(r->drain, e);
+	rc = take_totals(r, e);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0 && exact)

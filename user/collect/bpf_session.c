@@ -416,6 +416,11 @@ void session_gate(struct session *s, bool open)
 	__atomic_store_n(&s->skel->bss->gate_open, open, __ATOMIC_SEQ_CST);
 }
 
+void session_gate_alloc(struct session *s, bool open)
+{
+	__atomic_store_n(&s->skel->bss->gate_alloc_open, open, __ATOMIC_SEQ_CST);
+}
+
 void session_detach(struct session *s)
 {
 	for (uint32_t i = 0; i < s->n_perf; i++) {

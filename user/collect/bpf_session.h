@@ -60,6 +60,8 @@ const char *session_oncpu_event(const struct session *s);
 bool session_has(const struct session *s, enum ms_source source, const char **ret_why);
 
 void session_gate(struct session *s, bool open);
+/* Allocations count while both gates are open. */
+void session_gate_alloc(struct session *s, bool open);
 void session_detach(struct session *s);
 
 /* Descriptors of maps, for drain.c. Owned by the session. */

@@ -155,17 +155,24 @@ static bool on_total(struct drain *d, const void *key, const void *value)
 	return true;
 }
 
-int drain_totals(struct drain *d, struct err *e)
+static const enum session_map totals_maps[2] = { SESSION_TOTALS_A, SESSION_TOTALS_B };
+
+int drain_flip(struct drain *d, struct err *e)
 {
-	enum session_map names[2] = { SESSION_TOTALS_A, SESSION_TOTALS_B };
-	int old = session_map_fd(d->session, names[d->live]);
-	int fresh = session_map_fd(d->session, names[!d->live]);
+	int fresh = session_map_fd(d->session, totals_maps[!d->live]);
 	uint32_t zero = 0;
-	int r;
 
 	if (bpf_map_update_elem(session_map_fd(d->session, SESSION_TOTALS_LIVE), &zero, &fresh, BPF_ANY) < 0)
 		return err_set(e, -errno, "cannot exchange the totals maps: %s", strerror(errno));
 	d->live = !d->live;
+	return 0;
+}
+
+int drain_totals(struct drain *d, struct err *e)
+{
+	int old = session_map_fd(d->session, totals_maps[!d->live]);
+	int r;
+
 	d->n_totals = 0;
 	r = drain_events(d);
 	if (r < 0)

@@ -31,7 +31,13 @@ DEFINE_CLEANUP(struct drain *, drain_freep, drain_free)
 int drain_events_fd(const struct drain *d);
 /* Hands over the stack records that wait. */
 int drain_events(struct drain *d);
-/* Stack records, then all totals since the last call. 0 or -errno. */
+/*
+ * The two halves of a drain. After drain_flip() no program adds to what drain_totals() will hand
+ * over (stack records, then all totals since the last flip). What is needed to understand them,
+ * above all the records about processes, is read in between: then it is not older than they are.
+ * 0 or -errno.
+ */
+int drain_flip(struct drain *d, struct err *e);
 int drain_totals(struct drain *d, struct err *e);
 /* Threads that have gone, which then leave the table; with `all`, also those that have not. */
 int drain_threads(struct drain *d, bool all, struct err *e);
