@@ -36,6 +36,24 @@ static int open_module(void *ctx, module_id m, struct err *e)
 	return proc_table_open_module(r->procs, m, e);
 }
 
+/* Memory without a file is a module of its own in each process: one row for all of the same name. */
+static void add_worst(struct output *o, const struct symbolize_miss *miss)
+{
+	const char *path = dict_str(o->r->dict, dict_module_get(o->r->dict, miss->module)->path);
+	struct summary_module *worst = o->s.symbols.worst;
+	uint32_t i = 0;
+
+	while (i < o->s.symbols.n_worst &&
+	       (strcmp(worst[i].module, path) != 0 || strcmp(worst[i].reason, miss->reason) != 0))
+		i++;
+	if (i < o->s.symbols.n_worst) {
+		worst[i].locations += miss->locations;
+	} else if (i < 8) {
+		worst[i] = (struct summary_module){ path, miss->locations, miss->reason };
+		o->s.symbols.n_worst++;
+	}
+}
+
 static int name_everything(struct output *o, struct err *e)
 {
 	struct symbolize_opts opts = { open_module, o->r, o->r->cfg->no_demangle };
@@ -48,14 +66,8 @@ static int name_everything(struct output *o, struct err *e)
 	o->s.symbols.named = st.named;
 	o->s.symbols.offset_only = st.offset_only;
 	o->s.symbols.no_module = st.no_module;
-	for (uint32_t i = 0; i < st.n_worst && i < 8; i++) {
-		const struct module *m = dict_module_get(o->r->dict, st.worst[i].module);
-
-		o->s.symbols.worst[i] = (struct summary_module){ dict_str(o->r->dict, m->path),
-								  st.worst[i].locations,
-								  st.worst[i].reason };
-		o->s.symbols.n_worst = i + 1;
-	}
+	for (uint32_t i = 0; i < st.n_worst; i++)
+		add_worst(o, &st.worst[i]);
 	return 0;
 }
 
@@ -184,6 +196,13 @@ static char *join_command(char **argv)
 	return s;
 }
 
+static const char *command_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 static int facts_target(struct output *o)
 {
 	const struct run_config *cfg = o->r->cfg;
@@ -199,7 +218,7 @@ static int facts_target(struct output *o)
 
 		sp->pid = cfg->command ? launch_pid(o->r->launch) : cfg->pids[i];
 		p = proc_table_live(o->r->procs, sp->pid);
-		sp->comm = p ? proc_comm(p) : NULL;
+		sp->comm = p ? proc_comm(p) : cfg->command ? command_name(cfg->command[0]) : NULL;
 		sp->exe = p ? proc_exe(p) : NULL;
 		sp->cmdline = cfg->command ? join_command(cfg->command) : read_cmdline(sp->pid);
 	}
