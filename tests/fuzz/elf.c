@@ -1,6 +1,7 @@
 /* An image of a hostile file: header, segments, sections, build ID, symbols, demangled names. */
 #include "elf/demangle.h"
 #include "elf/elf_file.h"
+#include "elf/elf_plt.h"
 #include "elf/elf_syms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	_cleanup_(elf_plt_freep) struct elf_plt *plt = NULL;
 	const struct elf_segment *segs;
 	struct elf_sym found[4];
 	uint64_t vaddr;
@@ -51,6 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	segs = elf_file_segments(elf, &n);
 	elf_segments_off_to_vaddr(segs, n, size / 2, &vaddr);
 	walk_sections(elf);
+	if (elf_plt_load(elf, &plt, NULL) == 0 && elf_plt_find(plt, size) && !*elf_plt_find(plt, size))
+		abort();
 	if (elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;
 	walk_symbols(syms);

@@ -11,8 +11,9 @@
 #include <stddef.h>
 
 struct sym_name {
-	const char *name;  /* `len` bytes; borrowed from the resolver until it is closed */
+	const char *name;    /* `len` bytes; borrowed from the resolver until it is closed  */
 	size_t len;
+	const char *suffix;  /* shown behind it ("@plt"), static; NULL for none             */
 };
 
 struct resolver {
@@ -25,7 +26,7 @@ struct resolver {
 		    void **ret_state, const char **ret_why);
 	/* Does a symbol cover `vaddr`? */
 	bool (*find)(void *state, uint64_t vaddr, struct sym_name *ret_name);
-	/* Why an address that it does not find has no name. */
+	/* Why an address that it does not find has no name. Only asked of the first of a kind. */
 	const char *(*why_not)(const void *state);
 	void (*close)(void *state);
 };
@@ -35,6 +36,6 @@ struct resolver {
 /* In the order in which they are asked; ends with NULL. */
 extern const struct resolver *const resolvers[];
 
-extern const struct resolver sym_kernel, sym_vdso, sym_elf;
+extern const struct resolver sym_kernel, sym_vdso, sym_elf, sym_plt;
 
 #endif

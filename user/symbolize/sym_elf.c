@@ -1,6 +1,7 @@
 /*
- * Names from .symtab and .dynsym of an image's file, and of our own vDSO.
+ * Names from .symtab and .dynsym of an image's file, of our own vDSO, and of PLT stubs.
  */
+#include "elf/elf_plt.h"
 #include "elf/elf_syms.h"
 #include "symbolize/resolver.h"
 
@@ -52,8 +53,9 @@ static int load(struct elf_file *elf, void **ret_state, const char **ret_why)
 	return 0;
 }
 
-static int open_file(const struct symbolize_opts *opts, const struct dict *d, module_id m,
-		     void **ret_state, const char **ret_why)
+/* The file behind a module, if it is the one whose build ID the module has. */
+static int open_image(const struct symbolize_opts *opts, const struct dict *d, module_id m, int *ret_fd,
+		      struct elf_file **ret_elf, const char **ret_why)
 {
 	const struct module *mod = dict_module_get(d, m);
 	const char *build_id = dict_str(d, mod->build_id);
@@ -71,7 +73,37 @@ static int open_file(const struct symbolize_opts *opts, const struct dict *d, mo
 		*ret_why = why(r);
 		return r;
 	}
-	return load(elf, ret_state, ret_why);
+	*ret_elf = TAKE_PTR(elf);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int open_file(const struct symbolize_opts *opts, const struct dict *d, module_id m,
+		     void **ret_state, const char **ret_why)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	int r = open_image(opts, d, m, &fd, &elf, ret_why);
+
+	return r < 0 ? r : load(elf, ret_state, ret_why);
+}
+
+static int open_plt(const struct symbolize_opts *opts, const struct dict *d, module_id m,
+		    void **ret_state, const char **ret_why)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	struct elf_plt *plt;
+	int r = open_image(opts, d, m, &fd, &elf, ret_why);
+
+	if (r >= 0)
+		r = elf_plt_load(elf, &plt, NULL);
+	if (r < 0) {
+		*ret_why = why(r);
+		return r;
+	}
+	*ret_state = plt;
+	return 0;
 }
 
 /* All 64-bit processes of one kernel have the same; its section headers are its last bytes. */
@@ -101,7 +133,7 @@ static bool find(void *state, uint64_t vaddr, struct sym_name *ret_name)
 
 	if (elf_syms_find(state, vaddr, &sym) < 0)
 		return false;
-	*ret_name = (struct sym_name){ sym.name, sym.name_len };
+	*ret_name = (struct sym_name){ sym.name, sym.name_len, NULL };
 	return true;
 }
 
@@ -109,6 +141,26 @@ static const char *why_not(const void *state)
 {
 	return elf_syms_exported_only(state) ? "stripped: only exported functions have names"
 					     : "not covered by the symbol table";
+}
+
+static bool find_stub(void *state, uint64_t vaddr, struct sym_name *ret_name)
+{
+	const char *name = elf_plt_find(state, vaddr);
+
+	if (!name)
+		return false;
+	*ret_name = (struct sym_name){ name, strlen(name), "@plt" };
+	return true;
+}
+
+static const char *why_not_stub(const void *state)
+{
+	return "no PLT stub";
+}
+
+static void close_plt(void *state)
+{
+	elf_plt_free(state);
 }
 
 static void close_syms(void *state)
@@ -132,4 +184,13 @@ const struct resolver sym_vdso = {
 	.find = find,
 	.why_not = why_not,
 	.close = close_syms,
+};
+
+const struct resolver sym_plt = {
+	.name = "plt",
+	.kinds = RESOLVES(MODULE_ELF),
+	.open = open_plt,
+	.find = find_stub,
+	.why_not = why_not_stub,
+	.close = close_plt,
 };

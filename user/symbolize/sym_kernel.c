@@ -28,7 +28,7 @@ static bool find(void *state, uint64_t vaddr, struct sym_name *ret_name)
 
 	if (!name)
 		return false;
-	*ret_name = (struct sym_name){ name, strlen(name) };
+	*ret_name = (struct sym_name){ name, strlen(name), NULL };
 	return true;
 }
 

@@ -32,7 +32,9 @@ struct group {
 	module_id module;
 	struct opened opened[RESOLVERS_MAX];
 	uint32_t n_opened;
-	const char *why_not;       /* of the first resolver that could not be opened */
+	uint32_t next;             /* resolver to open when those opened do not know */
+	bool asked;                /* one of its kind was tried …                    */
+	const char *why_not;       /* … and the first of them could not be opened    */
 	struct sym_name last_name; /* neighbours often share one, and demangling is dear */
 	struct line last_line;
 };
@@ -46,21 +48,29 @@ static int compare_todo(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-static void group_open(struct group *g)
+/* Opens the next resolver for this kind of image. False: there are no more. */
+static bool open_next(struct group *g)
 {
 	const struct module *m = dict_module_get(g->d, g->module);
 
-	for (uint32_t i = 0; resolvers[i] && g->n_opened < RESOLVERS_MAX; i++) {
+	while (resolvers[g->next] && g->n_opened < RESOLVERS_MAX) {
+		const struct resolver *res = resolvers[g->next++];
 		const char *why = NULL;
 		void *state;
+		int r;
 
-		if (!(resolvers[i]->kinds & RESOLVES(m->kind)))
+		if (!(res->kinds & RESOLVES(m->kind)))
 			continue;
-		if (resolvers[i]->open(g->opts, g->d, g->module, &state, &why) == 0)
-			g->opened[g->n_opened++] = (struct opened){ resolvers[i], state };
-		else if (!g->why_not)
+		r = res->open(g->opts, g->d, g->module, &state, &why);
+		if (r < 0 && !g->asked)
 			g->why_not = why;
+		g->asked = true;
+		if (r == 0) {
+			g->opened[g->n_opened++] = (struct opened){ res, state };
+			return true;
+		}
 	}
+	return false;
 }
 
 static void group_close(struct group *g)
@@ -71,24 +81,35 @@ static void group_close(struct group *g)
 
 static bool find(struct group *g, uint64_t vaddr, struct sym_name *ret_name)
 {
-	for (uint32_t i = 0; i < g->n_opened; i++)
+	for (uint32_t i = 0; i < g->n_opened || open_next(g); i++)
 		if (g->opened[i].resolver->find(g->opened[i].state, vaddr, ret_name))
 			return true;
 	return false;
+}
+
+static string_id with_suffix(struct dict *d, const char *name, size_t len, const char *suffix)
+{
+	char whole[DEMANGLE_OUT_MAX + 16];
+
+	if (!suffix)
+		return dict_string_n(d, name, len);
+	snprintf(whole, sizeof(whole), "%.*s%s", (int)len, name, suffix);
+	return dict_string(d, whole);
 }
 
 static struct line line_of(struct group *g, struct sym_name name)
 {
 	char shown[DEMANGLE_OUT_MAX];
 
-	if (name.name == g->last_name.name && name.len == g->last_name.len)
+	if (name.name == g->last_name.name && name.len == g->last_name.len &&
+	    name.suffix == g->last_name.suffix)
 		return g->last_line;
 	g->last_name = name;
 	if (name.len > NAME_MAX_BYTES)
 		name.len = NAME_MAX_BYTES;
-	g->last_line = (struct line){ .system_name = dict_string_n(g->d, name.name, name.len) };
+	g->last_line = (struct line){ .system_name = with_suffix(g->d, name.name, name.len, name.suffix) };
 	if (!g->opts->no_demangle && demangle(name.name, name.len, shown))
-		g->last_line.function = dict_string(g->d, shown);
+		g->last_line.function = with_suffix(g->d, shown, strlen(shown), name.suffix);
 	else
 		g->last_line.function = g->last_line.system_name;
 	return g->last_line;
@@ -120,9 +141,10 @@ static const char *why_unnamed(const struct group *g, enum module_kind kind)
 {
 	if (kind == MODULE_ANON)
 		return "memory without a file (generated code?)";
-	if (g->n_opened)
-		return g->opened[0].resolver->why_not(g->opened[0].state);
-	return g->why_not ? g->why_not : "no source of names for it";
+	if (g->why_not)
+		return g->why_not;
+	return g->n_opened ? g->opened[0].resolver->why_not(g->opened[0].state)
+			   : "no source of names for it";
 }
 
 /* Keeps the modules with most unnamed locations, most first. */
@@ -148,7 +170,6 @@ static void name_group(struct dict *d, const struct symbolize_opts *opts, const 
 	const struct module *m = dict_module_get(d, g.module);
 	uint64_t missed = 0;
 
-	group_open(&g);
 	for (uint32_t i = 0; i < n; i++) {
 		struct sym_name name;
 		struct line line;

@@ -6,8 +6,9 @@
  * without a file as `[anon]`, one without a mapping as `[unknown]`, and counted. A name is only given
  * to an address inside the symbol's size: never the nearest exported symbol below it.
  *
- * Each image is read once, when its locations' turn comes, and closed again: memory is that of
- * one image's symbols. kallsyms is only read when there is a kernel location.
+ * Each image is read once by each resolver that is needed for it, when its locations' turn comes, and
+ * closed again: memory is that of one image's symbols. kallsyms is only read when there is a kernel
+ * location.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H
 #define MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H

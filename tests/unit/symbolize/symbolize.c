@@ -119,6 +119,29 @@ static void names_stay_mangled_when_asked_to(void **state)
 	assert_named(f, a, "_ZN3app3runEi", "_ZN3app3runEi");
 }
 
+static void a_plt_stub_is_named_after_the_function_it_calls(void **state)
+{
+	struct fixture *f = *state;
+	Elf64_Rela rela = { 0x404018, ELF64_R_INFO(1, R_X86_64_JUMP_SLOT), 0 };
+	const uint8_t jump[] = { 0xff, 0x25, 0x12, 0x20, 0x00, 0x00 };  /* 0x402000 + 6 + 0x2012 */
+	Elf64_Shdr *sh;
+	location_id a;
+
+	image_init(&f->image);
+	image_sym(&f->image, "_Znwm", STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0, 0);
+	image_finish(&f->image);
+	memcpy(f->image.bytes + IMAGE_HOT_OFF, jump, sizeof(jump));
+	memcpy(f->image.bytes + IMAGE_TEXT_OFF, &rela, sizeof(rela));
+	sh = image_shdr(&f->image, SEC_TEXT);
+	sh->sh_type = SHT_RELA;
+	sh->sh_size = sizeof(rela);
+	image_shdr(&f->image, 3)->sh_type = SHT_DYNSYM;
+	memcpy(f->image.bytes + image_shdr(&f->image, 5)->sh_offset + 7, ".plt", 5);
+	a = at(f, module(f, MODULE_ELF, "/opt/app"), IMAGE_HOT + 3);
+	run(f);
+	assert_named(f, a, "operator new(unsigned long)@plt", "_Znwm@plt");
+}
+
 static void an_address_outside_every_function_keeps_its_offset(void **state)
 {
 	struct fixture *f = *state;
@@ -312,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_function_names_its_locations),
 		TEST(names_stay_mangled_when_asked_to),
+		TEST(a_plt_stub_is_named_after_the_function_it_calls),
 		TEST(an_address_outside_every_function_keeps_its_offset),
 		TEST(a_location_without_image_is_unknown),
 		TEST(an_image_that_fails_costs_only_its_own_names_and_says_why),
