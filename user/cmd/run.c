@@ -595,7 +595,7 @@ static void progress(struct run *r, uint64_t now)
 
 static int tick(struct run *r, struct err *e)
 {
-	uint64_t now = now_ns(), start = session_start_ns(r->session), expired;
+	uint64_t now = now_ns(), expired;
 	int rc = 0;
 
 	(void)!read(r->timer_fd, &expired, sizeof(expired));
@@ -608,10 +608,18 @@ static int tick(struct run *r, struct err *e)
 		r->next_trend_ns = now + (uint64_t)(r->cfg->interval_s * 1e9);
 		progress(r, now);
 	}
-	if (r->cfg->duration_s > 0 && now - start >= (uint64_t)(r->cfg->duration_s * 1e9) - TICK_NS / 2 &&
-	    r->ended == RUN_END_UNKNOWN)
-		r->ended = RUN_END_DURATION;
 	return rc;
+}
+
+/* How long to wait for events, ms: until the time asked for is over, -1 when none was. */
+static int ms_left(const struct run *r)
+{
+	uint64_t end = session_start_ns(r->session) + (uint64_t)(r->cfg->duration_s * 1e9), now = now_ns();
+	uint64_t ms = now < end ? (end - now + 999999) / 1000000 : 0;
+
+	if (r->cfg->duration_s <= 0)
+		return -1;
+	return ms < TICK_NS / 1000000 ? (int)ms : (int)(TICK_NS / 1000000);
 }
 
 static void on_signal(struct run *r)
@@ -630,7 +638,7 @@ int run_loop(struct run *r, struct err *e)
 
 	while (rc == 0 && r->ended == RUN_END_UNKNOWN) {
 		struct epoll_event events[64];
-		int n = epoll_wait(r->epoll_fd, events, 64, -1);
+		int n = epoll_wait(r->epoll_fd, events, 64, ms_left(r));
 
 		if (n < 0 && errno != EINTR)
 			return err_set(e, -errno, "cannot wait for events: %s", strerror(errno));
@@ -648,6 +656,8 @@ int run_loop(struct run *r, struct err *e)
 			else if (tag >= TAG_PID)
 				target_ended(r, (pid_t)(tag - TAG_PID));
 		}
+		if (!ms_left(r) && r->ended == RUN_END_UNKNOWN)
+			r->ended = RUN_END_DURATION;
 	}
 	return rc;
 }
