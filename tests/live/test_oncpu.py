@@ -125,7 +125,10 @@ def option_U_leaves_out_kernel_frames():
 def option_K_leaves_out_user_frames():
     target, p, _ = user_kernel("-K")
     check(p.sum("samples/count", pid=target.pid) > 0, "no samples")
-    equal([f.name for s in p.samples for f in s.frames if not is_kernel(f)], [], "user frames")
+    # A sample of user code has no kernel stack, and says so: [no stack].
+    equal([f.name for s in p.samples for f in s.frames
+           if not is_kernel(f) and f.name != "[no stack]"], [], "user frames")
+    check(p.sum("samples/count", "[no stack]", pid=target.pid) > 0, "user time is left out")
 
 
 @fact
