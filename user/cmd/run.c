@@ -20,6 +20,7 @@
 #define DRAIN_NS         1000000000ULL /* while the totals map stays half empty */
 #define DRAIN_FASTEST_NS 50000000ULL
 #define RATE_SLICE_MS    20
+#define FORGET_NS        30000000000ULL
 
 enum { TAG_SIGNAL, TAG_TIMER, TAG_SIDEBAND, TAG_EVENTS, TAG_PID = 1000 };
 
@@ -247,6 +248,23 @@ static int take_totals(struct run *r, struct err *e)
 	return drain_totals(r->drain, e);
 }
 
+/*
+ * Processes that ended a while ago: on a host where compilers come and go they would fill memory. Live
+ * blocks name their process until the end, so not while allocations are traced.
+ */
+static void forget_the_dead(struct run *r)
+{
+	uint64_t now = now_ns();
+
+	if (now < r->next_forget_ns || r->tier == ALLOC_TIER_EXACT)
+		return;
+	if (r->next_forget_ns) {
+		ingest_forget(r->ingest);
+		proc_table_retire(r->procs, now - FORGET_NS);
+	}
+	r->next_forget_ns = now + FORGET_NS;
+}
+
 static int drain_now(struct run *r, struct err *e)
 {
 	uint32_t max = session_map_max(r->session, SESSION_TOTALS_A);
@@ -260,6 +278,8 @@ static int drain_now(struct run *r, struct err *e)
 	else if (drain_last_totals(r->drain) < max / 16 && r->drain_every_ns < DRAIN_NS)
 		r->drain_every_ns *= 2;
 	r->next_drain_ns = now_ns() + r->drain_every_ns;
+	if (rc == 0)
+		forget_the_dead(r);
 	return rc;
 }
 

@@ -99,18 +99,11 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	return in;
 }
 
-void ingest_free(struct ingest *in)
+void ingest_forget(struct ingest *in)
 {
-	struct raw_stack *raw, *raw_next;
 	struct resolved *res, *res_next;
 	struct thread_labels *lab, *lab_next;
 
-	if (!in)
-		return;
-	HASH_ITER (hh, in->raw, raw, raw_next) {
-		HASH_DEL(in->raw, raw);
-		free(raw);
-	}
 	HASH_ITER (hh, in->resolved, res, res_next) {
 		HASH_DEL(in->resolved, res);
 		free(res);
@@ -118,6 +111,19 @@ void ingest_free(struct ingest *in)
 	HASH_ITER (hh, in->labels, lab, lab_next) {
 		HASH_DEL(in->labels, lab);
 		free(lab);
+	}
+}
+
+void ingest_free(struct ingest *in)
+{
+	struct raw_stack *raw, *raw_next;
+
+	if (!in)
+		return;
+	ingest_forget(in);
+	HASH_ITER (hh, in->raw, raw, raw_next) {
+		HASH_DEL(in->raw, raw);
+		free(raw);
 	}
 	free(in->waiting);
 	free(in);

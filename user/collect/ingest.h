@@ -43,6 +43,9 @@ int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, ui
 /* What was waiting for its stack is added without it. */
 int ingest_finish(struct ingest *in);
 
+/* Drops what is remembered about processes, so that proc_table_retire() may forget those that ended. */
+void ingest_forget(struct ingest *in);
+
 struct ingest_times {
 	uint64_t oncpu_ns, blocked_ns, runnable_ns, wall_ns;
 	uint32_t threads;
