@@ -4,32 +4,41 @@ from harness import *
 from truth import EXACT
 
 
+def check_switches(p, tid, voluntary, involuntary):
+    """The kernel's own counts of a thread against the profile's."""
+    # Beside the games: the waits between them and the lines that were printed, a few each.
+    near(p.sum("blocked/count", tid=tid), voluntary, 8, f"blocked count of thread {tid}")
+    # Each push off the CPU makes it runnable, and so may the wake-up that ends a wait.
+    within(p.sum("runnable/count", tid=tid), involuntary - 8, voluntary + involuntary + 8,
+           f"runnable count of thread {tid}")
+
+
 @fact
-def every_switch_of_a_ping_pong_is_counted():
-    target = Target("pingpong", online_cpus()[-1])
+def every_switch_of_a_ping_pong_on_each_cpu_is_counted():
+    targets = [Target("pingpong", cpu) for cpu in online_cpus()[:2]]
+
+    def play(rounds):
+        for t in targets:
+            t.say(f"go {rounds}")
+        return [t.answer() for t in targets]
 
     def during():
         # Long enough that the maps are emptied many times.
-        first = target.ask("go 20000")
-        rate = 20000 / (next(x[1] for x in first if x[0] == "took") / 1e9)
-        return target.ask(f"go {int(rate * 2.5)}"), first
-    run, (lines, first) = record(("-p", target.pid, "--only", "offcpu"), during)
+        first = play(20000)
+        slowest = max(line[1] for answer in first for line in answer if line[0] == "took")
+        return first + play(int(20000 * 2.5e9 / slowest))
+    run, answers = record(("-p", ",".join(str(t.pid) for t in targets), "--only", "offcpu"), during)
     p = run.profile("offcpu")
-    took = next(x[1] for x in lines if x[0] == "took")
-    switches = 0
-    for line in (x for x in lines if x[0] == "thread"):
-        _, tid, voluntary, involuntary = line
-        _, _, v0, i0 = next(x for x in first if x[:2] == ["thread", tid])
-        # Beside the games: the waits between them and the lines that were printed, a few each.
-        near(p.sum("blocked/count", tid=tid), v0 + voluntary, 8, f"blocked count of thread {tid}")
-        # Woken or pushed off: each wait ends in a wake-up, and each push is one more.
-        runnable = p.sum("runnable/count", tid=tid)
-        within(runnable, i0 + involuntary - 8, v0 + voluntary + i0 + involuntary + 8,
-               f"runnable count of thread {tid}")
-        switches += voluntary + involuntary
-    print(f"# {switches / (took / 1e9):.0f} switches/s while profiled")
-    drops = {k: v for k, v in drop_counts(run).items() if v}
-    equal(drops, {}, "drops")
+    switches = {}
+    for tid, voluntary, involuntary in (x[1:] for a in answers for x in a if x[0] == "thread"):
+        v, i = switches.get(tid, (0, 0))
+        switches[tid] = v + voluntary, i + involuntary
+    for tid, (voluntary, involuntary) in switches.items():
+        check_switches(p, tid, voluntary, involuntary)
+    took = max(x[1] for a in answers[len(targets):] for x in a if x[0] == "took")
+    rate = sum(v + i for v, i in switches.values()) / (took / 1e9)
+    print(f"# {rate:.0f} switches a second while profiled")
+    equal({k: v for k, v in drop_counts(run).items() if v}, {}, "drops")
 
 
 def drop_counts(run):
@@ -66,7 +75,7 @@ def every_allocation_of_a_flat_out_allocator_is_counted():
     equal(p.sum("alloc_space/bytes", pid=target.pid), first["bytes"] + second["bytes"], "bytes")
     equal(run.profile("heap").sum("inuse_objects/count", pid=target.pid), 0, "live blocks")
     events = 2 * second["pairs"] / (second["took"] / 1e9)
-    print(f"# {events:.0f} allocator calls/s while profiled")
+    print(f"# {events:.0f} allocator calls a second while profiled")
     equal({k: v for k, v in drop_counts(run).items() if v}, {}, "drops")
 
 
