@@ -7,13 +7,14 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define CPU_BOUND_SHARE 0.70  /* from here on computing is the story                          */
-#define IDLE_SHARE      0.05  /* below this it hardly ran                                      */
-#define STARVED_PART    0.25  /* of the time it wanted a CPU, it had to wait for one            */
-#define STARVED_SHARE   0.05  /* and that cost at least this part of the run                    */
-#define ALLOCATOR_PART  0.25  /* of the samples, inside malloc and its kin                      */
-#define HELD_SHARE      0.20  /* one reason to wait filled this part of the run                 */
-#define PARKED_PART     0.50  /* a mean wait this long is a thread without work, not a hold-up   */
+#define CPU_BOUND_SHARE 0.70 /* from here on computing is the story                          */
+#define IDLE_SHARE      0.05 /* below this it hardly ran                                      */
+#define STARVED_PART    0.25 /* of the time it wanted a CPU, it had to wait for one            */
+#define STARVED_SHARE   0.05 /* and that cost at least this part of the run                    */
+#define ALLOCATOR_PART  0.25 /* of the samples, inside malloc and its kin                      */
+#define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
+#define PARKED_PART     0.50 /* a mean wait this long is a thread without work, not a hold-up   */
+#define LOCK_MEAN_NS    100e6 /* a mean futex wait this long is rather a thread without work         */
 #define KERNEL_PART     0.50  /* of the samples: then it is said that they are in the kernel      */
 #define STANDS_OUT      0.10  /* of the samples: a function worth naming                        */
 #define GROWTH_PART     0.10  /* of the first RSS …                                            */
@@ -91,16 +92,33 @@ struct judged {
 	int64_t grown_kb;            /* 0: not growing                                 */
 };
 
+static double mean_ns(const struct site_row *w)
+{
+	return (double)w->value / (double)(w->count > 0 ? w->count : 1);
+}
+
+/*
+ * The largest wait that may hold the program up. A futex is a contended lock or a thread waiting
+ * to be given work, and nothing in the kernel tells which; locks are held briefly, so long futex
+ * waits are looked at only when there is nothing else.
+ */
 static const struct site_row *find_wait(const struct run_summary *s)
 {
+	const struct site_row *long_lock = NULL;
+
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
-		double mean_ns = (double)w->value / (double)(w->count > 0 ? w->count : 1);
 
-		if (mean_ns < PARKED_PART * (double)s->duration_ns)
+		if (mean_ns(w) >= PARKED_PART * (double)s->duration_ns)
+			continue;
+		if ((double)w->value < IDLE_SHARE * (double)s->duration_ns && long_lock)
+			break; /* sorted: the rest is smaller still */
+		if (w->wait != WAIT_LOCK || mean_ns(w) < LOCK_MEAN_NS)
 			return w;
+		if (!long_lock)
+			long_lock = w;
 	}
-	return NULL;
+	return long_lock;
 }
 
 static int64_t find_growth(const struct run_summary *s)

@@ -198,6 +198,36 @@ static void parked_threads_do_not_make_a_program_waiting(void **state)
 	assert_says(verdict_of(&s).sentence, "events (poll), most of it in aeMain");
 }
 
+static void thread_that_waits_to_be_given_work_is_no_contended_lock(void **state)
+{
+	/* Seen in redis: jemalloc's background thread wakes up now and then. */
+	struct run_summary s = run(0.40);
+	struct site_row waits[] = {
+		{ .function = "background_thread",
+		  .leaf = "futex_wait",
+		  .wait = WAIT_LOCK,
+		  .value = 10 * S_NS,
+		  .count = 14 },
+		{ .function = "aeMain",
+		  .leaf = "ep_poll",
+		  .wait = WAIT_EVENTS,
+		  .value = 4 * S_NS,
+		  .count = 626509 },
+	};
+
+	s.offcpu.waits = waits;
+	s.offcpu.n_waits = 2;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
+	assert_says(verdict_of(&s).sentence, "aeMain");
+	/* The same time in many short waits is contention. */
+	waits[0].count = 5000;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_WAITING);
+	/* Long waits for a lock and nothing else are what there is to say. */
+	waits[0].count = 14;
+	s.offcpu.n_waits = 1;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_WAITING);
+}
+
 static void program_at_rest_is_idle(void **state)
 {
 	struct run_summary s = run(0.003);
@@ -349,6 +379,7 @@ int main(void)
 		cmocka_unit_test(a_few_ms_of_run_queue_do_not_starve_an_idle_program),
 		cmocka_unit_test(waiting_names_what_for_and_who),
 		cmocka_unit_test(parked_threads_do_not_make_a_program_waiting),
+		cmocka_unit_test(thread_that_waits_to_be_given_work_is_no_contended_lock),
 		cmocka_unit_test(program_at_rest_is_idle),
 		cmocka_unit_test(growth_is_the_verdict_when_nothing_is_dearer),
 		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
