@@ -322,9 +322,38 @@ int sites_waits(const struct profile *p, uint32_t type, int count_type, struct s
 	return rank(p, type, count_type, true, out, cap);
 }
 
+/* The ways into the kernel that a probed instruction takes: x86's breakpoint, single step and the
+ * system calls that stand for them on newer kernels; arm64's; and the page of stepped copies. */
+static bool in_probe(const struct dict *d, const struct frame_path *path)
+{
+	static const char *const entries[] = {
+		"asm_exc_int3",
+		"asm_exc_debug",
+		"uprobe_notify_resume",
+		"uprobe_handle_trampoline",
+		"__x64_sys_uprobe",
+		"__x64_sys_uretprobe",
+		"el0_brk64",
+		"el0_softstp",
+		"el0_dbg",
+	};
+
+	for (uint32_t i = path->n; i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+
+		if (!in_kernel(f))
+			return strcmp(f->module, "[uprobes]") == 0;
+		if (IN_LIST(entries, dict_str(d, f->name)))
+			return true;
+	}
+	return false;
+}
+
 /* From the leaf down through the kernel and the C library: was it for an allocator? */
 static bool in_allocator(const struct dict *d, const struct frame_path *path)
 {
+	if (in_probe(d, path))
+		return false; /* our own doing */
 	for (uint32_t i = path->n; i-- > 0;) {
 		const struct frame *f = &path->frames[i];
 
@@ -340,7 +369,15 @@ static bool in_allocator(const struct dict *d, const struct frame_path *path)
 	return false;
 }
 
-int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value)
+static bool leaf_in_kernel(const struct dict *d, const struct frame_path *path)
+{
+	return path->n > 0 && in_kernel(&path->frames[path->n - 1]);
+}
+
+/* The sum over the samples whose stack `is` so. */
+static int sum_if(const struct profile *p, uint32_t type,
+		  bool (*is)(const struct dict *d, const struct frame_path *path),
+		  int64_t *ret_value)
 {
 	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
 	int64_t value = 0;
@@ -352,28 +389,24 @@ int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_v
 			continue;
 		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
 			return -ENOMEM;
-		if (in_allocator(profile_dict(p), &path))
+		if (is(profile_dict(p), &path))
 			value = saturating_add(value, s.values[type]);
 	}
 	*ret_value = value;
 	return 0;
 }
 
+int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value)
+{
+	return sum_if(p, type, in_allocator, ret_value);
+}
+
+int sites_probe_value(const struct profile *p, uint32_t type, int64_t *ret_value)
+{
+	return sum_if(p, type, in_probe, ret_value);
+}
+
 int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value)
 {
-	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
-	int64_t value = 0;
-
-	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
-		struct profile_sample s = profile_sample(p, i);
-
-		if (s.values[type] <= 0)
-			continue;
-		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
-			return -ENOMEM;
-		if (path.n > 0 && in_kernel(&path.frames[path.n - 1]))
-			value = saturating_add(value, s.values[type]);
-	}
-	*ret_value = value;
-	return 0;
+	return sum_if(p, type, leaf_in_kernel, ret_value);
 }

@@ -15,6 +15,7 @@
 #define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
 #define PARKED_PART     0.50 /* a mean wait this long is a thread without work, not a hold-up   */
 #define LOCK_MEAN_NS    100e6 /* a mean futex wait this long is rather a thread without work         */
+#define PROBES_PART     0.25  /* of the samples, in the traps of our own probes                  */
 #define KERNEL_PART     0.50  /* of the samples: then it is said that they are in the kernel      */
 #define STANDS_OUT      0.10  /* of the samples: a function worth naming                        */
 #define GROWTH_PART     0.10  /* of the first RSS …                                            */
@@ -235,6 +236,7 @@ static bool is_where_interrupts_come_on(const struct top_row *row)
 						"_raw_spin_unlock_irq",
 						"finish_task_switch",
 						"local_irq_enable",
+						"irqentry_exit_to_user_mode",
 						"__local_bh_enable_ip",
 						"handle_softirqs",
 						"__do_softirq" };
@@ -264,11 +266,23 @@ static const struct top_row *find_hot(const struct run_summary *s)
 	return top && (double)top->self >= STANDS_OUT * (double)s->oncpu.samples ? top : NULL;
 }
 
+/* So much tracing that the CPU profile is one of the tracing. */
+static bool probes_lead(const struct run_summary *s)
+{
+	return s->oncpu.samples > 0 &&
+	       (double)s->oncpu.probe_samples >= PROBES_PART * (double)s->oncpu.samples;
+}
+
 static void say_hot(struct verdict *v, const struct run_summary *s)
 {
 	const struct top_row *hot = find_hot(s), *first = find_first(s);
 	int64_t samples = (int64_t)s->oncpu.samples, kernel = (int64_t)s->oncpu.kernel_samples;
 
+	if (probes_lead(s)) {
+		SAY(v, ", %s of it in the traps of memscope's own allocation probes",
+		    unit_percent((int64_t)s->oncpu.probe_samples, samples).s);
+		return;
+	}
 	if (samples > 0 && (double)kernel >= KERNEL_PART * (double)samples)
 		SAY(v, ", %s of it in the kernel", unit_percent(kernel, samples).s);
 	if (hot)
@@ -304,7 +318,9 @@ static void next_cpu(struct verdict *v, const struct run_summary *s)
 {
 	const struct top_row *hot = find_hot(s);
 
-	if (summary_few_samples(s))
+	if (probes_lead(s))
+		NEXT(v, "Record again with --only oncpu for a CPU profile without them.");
+	else if (summary_few_samples(s))
 		NEXT(v, "%s samples are few: record 60-120 s or use -F 999, then read oncpu.svg.",
 		     unit_count((int64_t)s->oncpu.samples).s);
 	else if (hot)

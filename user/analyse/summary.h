@@ -119,6 +119,7 @@ struct run_summary {
 		const char *event;    /* "cycles", "cpu-clock"                              */
 		int64_t cpu_ns;       /* the target's CPU time, by scheduler or /proc; 0 unknown */
 		uint64_t allocator_samples;  /* sites_allocator_value(): inside malloc and friends */
+		uint64_t probe_samples;      /* sites_probe_value(): in the traps of probes      */
 		uint64_t kernel_samples;     /* sites_kernel_value(): leaf in the kernel         */
 		const struct top_row *by_self, *by_total;  /* of samples                       */
 		uint32_t n_self, n_total;

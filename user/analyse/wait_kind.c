@@ -18,7 +18,7 @@ static const struct {
 	[WAIT_DISK] = { "disk", "disk" },
 	[WAIT_MEMORY] = { "memory", "memory" },
 	[WAIT_CHILD] = { "child", "another process to end" },
-	[WAIT_SIGNAL] = { "signal", "a signal" },
+	[WAIT_SIGNAL] = { "signal", "a signal or a debugger" },
 	[WAIT_TERMINAL] = { "terminal", "the terminal" },
 };
 

@@ -258,7 +258,7 @@ static uint32_t rows(int n)
 static void facts_oncpu(struct output *o)
 {
 	const struct profile *p = o->r->profiles[PROFILE_ONCPU];
-	int64_t in_allocator, in_kernel;
+	int64_t in_allocator, in_kernel, in_probes;
 
 	o->s.oncpu.hz = o->r->cfg->hz;
 	o->s.oncpu.event = session_oncpu_event(o->r->session);
@@ -275,6 +275,8 @@ static void facts_oncpu(struct output *o)
 	o->s.oncpu.by_total = o->by_total;
 	if (sites_allocator_value(p, 0, &in_allocator) == 0)
 		o->s.oncpu.allocator_samples = (uint64_t)in_allocator;
+	if (sites_probe_value(p, 0, &in_probes) == 0)
+		o->s.oncpu.probe_samples = (uint64_t)in_probes;
 	if (sites_kernel_value(p, 0, &in_kernel) == 0)
 		o->s.oncpu.kernel_samples = (uint64_t)in_kernel;
 }

@@ -240,6 +240,8 @@ static void add_oncpu(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "cpu_ns", s->oncpu.cpu_ns);
 	real(d, o, "cpu_share", share < 0 ? NAN : share);
 	truth(d, o, "few_samples", summary_few_samples(s));
+	count(d, o, "kernel_samples", s->oncpu.kernel_samples);
+	count(d, o, "probe_samples", s->oncpu.probe_samples);
 	add_top(d, o, "top_self", s->oncpu.by_self, s->oncpu.n_self);
 	add_top(d, o, "top_total", s->oncpu.by_total, s->oncpu.n_total);
 }

@@ -8,7 +8,7 @@
  *   child      {exited, code, signal}; null without a command
  *   sources    {oncpu|offcpu|alloc|trend: {state: "ok"|"off"|"unavailable", why}}
  *   time       {oncpu_ns, blocked_ns, runnable_ns, wall_ns, residual_ns}: thread time; null when unknown
- *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples,
+ *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples,
  *               top_self|top_total: [{function, module, self, total}]}
  *   offcpu     {waits: [{function, module, kernel, kind, blocked_ns, count}]}
  *   alloc      {tier: "off"|"exact"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,

@@ -293,6 +293,7 @@ static void put_few_samples(const struct run_summary *s, struct sink *out)
 static void put_oncpu(const struct run_summary *s, struct sink *out)
 {
 	double share = summary_cpu_share(s);
+	char text[256];
 
 	if (s->oncpu.samples == 0 && !summary_few_samples(s))
 		return;
@@ -306,6 +307,14 @@ static void put_oncpu(const struct run_summary *s, struct sink *out)
 		sink_printf(out, ", %.1f%% of one CPU", 100 * share);
 	sink_puts(out, "\n");
 	put_few_samples(s, out);
+	if (s->oncpu.probe_samples * 100 >= s->oncpu.samples && s->oncpu.probe_samples > 0) {
+		snprintf(
+			text, sizeof(text),
+			"%s of the samples are in the traps of allocation probes: without tracing "
+			"(--alloc=off) that time would not be there.",
+			unit_percent((int64_t)s->oncpu.probe_samples, (int64_t)s->oncpu.samples).s);
+		put_wrapped(out, text, 2, false);
+	}
 	put_top(s, out, "most in itself", s->oncpu.by_self, s->oncpu.n_self, false);
 	put_top(s, out, "most with what it calls", s->oncpu.by_total, s->oncpu.n_total, true);
 }

@@ -222,6 +222,22 @@ static void time_in_the_allocator_includes_its_page_faults(void **state)
 	assert_int_equal(value, 203);
 }
 
+static void traps_of_probes_are_not_the_allocators_time(void **state)
+{
+	struct fixture *f = *state;
+	int64_t value = 0;
+
+	ADD(f, 1, 3, { "irqentry_exit_to_user_mode", KERN }, { "asm_exc_int3", KERN },
+	    { "malloc", LIBC }, { "f", APP });
+	ADD(f, 1, 4, { "[anon]", "[uprobes]" }, { "malloc", LIBC }, { "f", APP });
+	ADD(f, 1, 5, { "malloc", LIBC }, { "f", APP });
+	ADD(f, 1, 6, { "read", LIBC }, { "asm_exc_int3", APP });
+	assert_int_equal(sites_probe_value(f->p, 1, &value), 0);
+	assert_int_equal(value, 7);
+	assert_int_equal(sites_allocator_value(f->p, 1, &value), 0);
+	assert_int_equal(value, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +252,7 @@ int main(void)
 		TEST(user_function_with_a_kernel_name_is_no_wait),
 		TEST(rows_are_the_largest_in_order),
 		TEST(samples_without_value_are_left_out),
+		TEST(traps_of_probes_are_not_the_allocators_time),
 		TEST(time_in_the_allocator_includes_its_page_faults),
 	};
 

@@ -98,6 +98,16 @@ static void where_interrupts_come_on_is_no_culprit(void **state)
 		"12.5% of it in dictFind itself.");
 }
 
+static void profile_of_our_own_probes_is_called_that(void **state)
+{
+	struct run_summary s = run(0.98);
+
+	s.oncpu.probe_samples = s.oncpu.samples / 2;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
+	assert_says(verdict_of(&s).sentence, "50.0% of it in the traps of memscope's own");
+	assert_says(verdict_of(&s).next, "--only oncpu");
+}
+
 static void few_samples_ask_for_more_before_anything_else(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -372,6 +382,7 @@ int main(void)
 		cmocka_unit_test(busy_program_is_cpu_bound_and_its_hot_function_named),
 		cmocka_unit_test(flat_profile_names_no_culprit),
 		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),
+		cmocka_unit_test(profile_of_our_own_probes_is_called_that),
 		cmocka_unit_test(few_samples_ask_for_more_before_anything_else),
 		cmocka_unit_test(several_cpus_are_told_as_such),
 		cmocka_unit_test(time_in_malloc_is_memory_bound),

@@ -182,6 +182,15 @@ static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
 	assert_has_not(text_of(&s), "blocks");
 }
 
+static void cost_of_our_own_probes_is_told(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	assert_has_not(text_of(&s), "allocation probes");
+	s.oncpu.probe_samples = 456;
+	assert_has(text_of(&s), "50.0% of the samples are in the traps of allocation probes");
+}
+
 static void end_of_the_command_is_told(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -215,6 +224,7 @@ int main(void)
 		cmocka_unit_test(empty_run_is_short_and_says_so),
 		cmocka_unit_test(no_sample_at_all_is_few_samples),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
+		cmocka_unit_test(cost_of_our_own_probes_is_told),
 		cmocka_unit_test(end_of_the_command_is_told),
 		cmocka_unit_test(time_counted_twice_is_not_hidden),
 	};
