@@ -48,21 +48,26 @@ def waits():
 def check_waits(function):
     _, p, lines, _ = waits()
     for pid, answer in lines.items():
-        _, _, tid, count, asked_ns, own_ns, _ = next(line for line in answer if line[1] == function)
+        _, _, tid, count, asked_ns, own_ns, blocks = next(x for x in answer if x[1] == function)
+        got = off_ns(p, function, pid=pid, tid=tid)
+        # On a busy machine the thread may be pushed off while it reads its clocks: in its own
+        # figure, but not in the function that waits.
+        clocks = sum(off_ns(p, name, pid=pid, tid=tid) for name in ("stamp_now", "tally_add"))
         # 1 % is the promise; the target's own clock reads add 2 × ~0.3 µs to waits of 1 ms.
-        near(off_ns(p, function, pid=pid, tid=tid), own_ns, 0.01 * own_ns,
-             f"off-CPU ns under {function} of {count} waits in process {pid}")
+        near(got + clocks, own_ns, 0.01 * own_ns,
+             f"off-CPU ns under {function} of {count} waits in process {pid} ({clocks} at the clocks)")
         blocked = p.sum(BLOCKED, function, pid=pid, tid=tid)
         check(blocked <= 1.01 * own_ns, f"blocked {blocked} of {own_ns} ns off the CPU")
-        yield p, pid, tid, count, asked_ns, blocked
+        yield p, pid, tid, blocks, asked_ns, blocked
 
 
 @fact
 def sleeps_are_found_under_their_function_within_1_percent():
-    for p, pid, tid, count, asked_ns, blocked in check_waits("do_sleep"):
-        # A sleep never ends early, and each leaves the CPU exactly once.
-        check(blocked >= 0.999 * asked_ns, f"blocked {blocked} ns, but slept {asked_ns} ns")
-        equal(p.sum("blocked/count", "do_sleep", pid=pid, tid=tid), count, "sleeps")
+    for p, pid, tid, blocks, asked_ns, _ in check_waits("do_sleep"):
+        # A sleep never ends early; part of it may be waiting for a CPU.
+        slept = off_ns(p, "do_sleep", pid=pid, tid=tid)
+        check(slept >= 0.99 * asked_ns, f"{slept} ns off the CPU, but slept {asked_ns} ns")
+        equal(p.sum("blocked/count", "do_sleep", pid=pid, tid=tid), blocks, "sleeps")
 
 
 @fact
@@ -73,8 +78,8 @@ def lock_waits_are_found_under_their_function_within_1_percent():
 
 @fact
 def pipe_waits_are_found_under_their_function_within_1_percent():
-    for p, pid, tid, count, _, _ in check_waits("do_pipe"):
-        equal(p.sum("blocked/count", "do_pipe", pid=pid, tid=tid), count, "pipe waits")
+    for p, pid, tid, blocks, _, _ in check_waits("do_pipe"):
+        equal(p.sum("blocked/count", "do_pipe", pid=pid, tid=tid), blocks, "pipe waits")
 
 
 @fact

@@ -7,7 +7,8 @@
  * that is all the time it was not running. Two more threads: one begins a wait at `go` that is
  * never answered, one has been blocked since before `ready`.
  *
- * go → wait FUNCTION TID COUNT ASKED_NS OFF_NS CPU_NS (do_sleep, do_lock, do_pipe)
+ * go → wait FUNCTION TID COUNT ASKED_NS OFF_NS BLOCKS (do_sleep, do_lock, do_pipe); BLOCKS is how
+ *      often the kernel says it gave up the CPU (a sleep that is over before it began is none)
  *      open FUNCTION TID BEGIN_NS (do_open; CLOCK_MONOTONIC)
  *      before FUNCTION TID (do_before)
  *      end
@@ -15,6 +16,7 @@
 #include "target.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 static int n_ms, rounds;
 static uint64_t length_ns[32];
@@ -22,7 +24,7 @@ static struct gate start, done;
 static int left = 4, before_tid;
 
 struct tally {
-	uint64_t count, asked_ns, off_ns, cpu_ns;
+	uint64_t count, asked_ns, off_ns, blocks;
 };
 
 /* A lock that one helper holds while the other side waits for it; 0 free, 1 taken. */
@@ -83,29 +85,42 @@ static void get(int fd)
 }
 
 struct stamp {
-	uint64_t wall, cpu;
+	uint64_t blocks, wall, cpu;
 };
 
-static struct stamp stamp_now(void)
+static uint64_t blocks_now(void)
 {
-	return (struct stamp){ mono_ns(), cpu_ns() };
+	struct rusage ru;
+
+	getrusage(RUSAGE_THREAD, &ru);
+	return (uint64_t)ru.ru_nvcsw;
 }
 
-static void tally_add(struct tally *t, struct stamp a, uint64_t asked_ns)
+/* The clocks last, and in tally_add() first: what is between is the wait. */
+static NOINLINE struct stamp stamp_now(void)
+{
+	struct stamp s = { .blocks = blocks_now() };
+
+	s.wall = mono_ns();
+	s.cpu = cpu_ns();
+	return s;
+}
+
+static NOINLINE void tally_add(struct tally *t, struct stamp a, uint64_t asked_ns)
 {
 	uint64_t cpu = cpu_ns() - a.cpu, wall = mono_ns() - a.wall;
 
 	t->count++;
 	t->asked_ns += asked_ns;
 	t->off_ns += wall - cpu;
-	t->cpu_ns += cpu;
+	t->blocks += blocks_now() - a.blocks;
 }
 
 static void finish(const char *function, const struct tally *t)
 {
 	say("wait %s %d %llu %llu %llu %llu", function, self_tid(), (unsigned long long)t->count,
 	    (unsigned long long)t->asked_ns, (unsigned long long)t->off_ns,
-	    (unsigned long long)t->cpu_ns);
+	    (unsigned long long)t->blocks);
 	if (!__atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL))
 		gate_open(&done);
 	wait_for_ever();
@@ -165,9 +180,10 @@ static void *reader(void *arg)
 
 	gate_wait(&start);
 	for (int i = 0; i < rounds * n_ms; i++) {
-		struct stamp a = stamp_now();
+		struct stamp a;
 
 		put(from_reader[1]);
+		a = stamp_now();
 		do_pipe(to_reader[0]);
 		tally_add(&t, a, length_ns[i % n_ms]);
 	}
