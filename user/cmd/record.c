@@ -293,6 +293,10 @@ int cmd_record(int argc, char **argv)
 	cfg.verbose = a.verbose;
 	cfg.json = a.json;
 	cfg.no_demangle = a.no_demangle;
+	if (geteuid() != 0) {
+		err_set(&e, -EPERM, "memscope needs root, to load its BPF programs and to read other processes: run it with sudo");
+		return command_fail(EXIT_NOTHING, &e);
+	}
 	if (find_targets(&a, &cfg, &e) < 0 || make_dir(&cfg, a.dir, dir, sizeof(dir), &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	cfg.dir = dir;

@@ -167,8 +167,6 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 		return err_set(e, -ENOMEM, "out of memory");
 	s->opts = *opts;
 	libbpf_set_print(keep_words);
-	if (geteuid() != 0)
-		return err_set(e, -EPERM, "memscope needs root to load its BPF programs: run it with sudo");
 	btf = btf__load_vmlinux_btf();
 	if (!btf)
 		return err_set(e, -EOPNOTSUPP,
