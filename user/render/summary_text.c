@@ -455,6 +455,8 @@ static void put_sources(const struct run_summary *s, struct sink *out)
 
 static void put_stacks(const struct run_summary *s, struct sink *out)
 {
+	bool labelled = false;
+
 	for (uint32_t i = 0; i < s->n_stacks; i++) {
 		const struct summary_stacks *k = &s->stacks[i];
 		const struct {
@@ -474,10 +476,11 @@ static void put_stacks(const struct run_summary *s, struct sink *out)
 			all += verdicts[j].n;
 		if (all == 0)
 			continue;
-		if (i == 0)
-			put_label(out, "Stacks");
-		else
+		if (labelled)
 			spaces(out, LABEL_WIDTH);
+		else
+			put_label(out, "Stacks");
+		labelled = true;
 		put_left(out, k->source, 8);
 		for (size_t j = 0; j < sizeof(verdicts) / sizeof(verdicts[0]); j++) {
 			if (verdicts[j].n == 0)
