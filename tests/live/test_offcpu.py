@@ -45,6 +45,13 @@ def waits():
     return run, run.profile("offcpu"), lines, ready_ns
 
 
+def near_blocks(got, blocks, what):
+    """On a busy machine the kernel's own tracepoints pass over a wake-up and its switch now and
+    then: perf, recording beside memscope, saw the same thread leave a CPU twice and not come in
+    between, once in some 1,000 waits (6.18, a virtual machine). Up to 1 % may be missing."""
+    within(got, blocks - max(2, 0.01 * blocks), blocks, what)
+
+
 def check_waits(function):
     _, p, lines, _ = waits()
     for pid, answer in lines.items():
@@ -67,7 +74,7 @@ def sleeps_are_found_under_their_function_within_1_percent():
         # A sleep never ends early; part of it may be waiting for a CPU.
         slept = off_ns(p, "do_sleep", pid=pid, tid=tid)
         check(slept >= 0.99 * asked_ns, f"{slept} ns off the CPU, but slept {asked_ns} ns")
-        equal(p.sum("blocked/count", "do_sleep", pid=pid, tid=tid), blocks, "sleeps")
+        near_blocks(p.sum("blocked/count", "do_sleep", pid=pid, tid=tid), blocks, "sleeps")
 
 
 @fact
@@ -79,7 +86,7 @@ def lock_waits_are_found_under_their_function_within_1_percent():
 @fact
 def pipe_waits_are_found_under_their_function_within_1_percent():
     for p, pid, tid, blocks, _, _ in check_waits("do_pipe"):
-        equal(p.sum("blocked/count", "do_pipe", pid=pid, tid=tid), blocks, "pipe waits")
+        near_blocks(p.sum("blocked/count", "do_pipe", pid=pid, tid=tid), blocks, "pipe waits")
 
 
 @fact
