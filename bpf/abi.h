@@ -151,6 +151,34 @@ struct ms_thread {
 	__u8 pad[3];
 };
 
+/*
+ * The allocator call a thread is in: between the entry and the return probe. A realloc's old block is
+ * in its hands, not in the table, for as long.
+ */
+struct ms_inflight {
+	struct ms_proc proc;
+	__u64 sp; /* at the entry; 0: in none */
+	__u64 size;
+	__u64 arg;           /* realloc: the old address; MS_SHAPE_OUT_PTR: where the pointer will be */
+	struct ms_hash user;
+	struct ms_block old; /* realloc: the block taken out of the table … */
+	__u32 has_old;       /* … if there was one */
+	__u32 shape;         /* enum ms_shape */
+	__u32 as_gen;
+	__u32 pad;
+};
+
+/*
+ * On-CPU samples have maps of their own. With hardware cycles they come as NMIs, which may interrupt
+ * another program inside a map's lock: an LRU then deadlocks (kernel commit 89edbdfc5d03), and a
+ * hash of 5.10 does too.
+ */
+enum ms_lane {
+	MS_LANE_TASK, /* programs of sched_switch and of uprobes */
+	MS_LANE_IRQ,  /* on_cpu */
+	MS_N_LANES,
+};
+
 /* Why a process is watched. */
 #define MS_TARGET_ASKED  (1u << 0) /* named by the user, or launched                            */
 #define MS_TARGET_FORKED (1u << 1) /* forked by a target during the run: its blocks are inherited */
@@ -225,6 +253,7 @@ MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 112);
+MS_ASSERT(sizeof(struct ms_inflight) == 112);
 MS_ASSERT(sizeof(struct ms_target) == 32);
 MS_ASSERT(sizeof(struct ms_task) == 24);
 

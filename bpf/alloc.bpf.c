@@ -30,31 +30,10 @@ DEFINE_SCRATCH(alloc_scratch);
 #define RETURN_SP_DELTA 0
 #endif
 
-/* The allocator call a thread is in. sp 0: none. */
-struct inflight {
-	__u64 sp;
-	__u64 size;
-	__u64 arg; /* realloc: the old address; MS_SHAPE_OUT_PTR: where the pointer will be */
-	struct ms_hash user;
-	struct ms_block old; /* realloc: the block taken out of the table … */
-	__u32 has_old;       /* … if there was one */
-	__u32 shape;
-	__u32 as_gen;
-	__u32 pad;
-};
-
-/* Per thread: the call in flight. Written here, removed by on_exit below; full:
- * STAT_INFLIGHT_FULL. An entry stays for the next call, so that a call costs no insertion. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u32);
-	__type(value, struct inflight);
-} inflight SEC(".maps");
-
 /* The watched thread this probe fired in. */
 struct caller {
 	struct ms_proc proc;
+	struct task_struct *task;
 	struct ms_target *target;
 	__u32 tgid, tid;
 };
@@ -62,11 +41,10 @@ struct caller {
 static __always_inline bool caller_get(struct caller *c, bool any_thread)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	struct task_struct *task = (void *)bpf_get_current_task();
-
+	c->task = (void *)bpf_get_current_task();
 	c->tgid = id >> 32;
 	c->tid = (__u32)id;
-	if (!gate_alloc_open || !target_wants(task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
+	if (!gate_alloc_open || !target_wants(c->task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
 		stat_inc(STAT_PROBE_OTHER);
 		return false;
 	}
@@ -87,7 +65,7 @@ static __always_inline void total_add(const struct ms_proc *proc, const struct m
 
 	key.proc = *proc;
 	key.user = block->user;
-	emit_add(&key, 1, block->size);
+	emit_add(MS_LANE_TASK, &key, (void *)bpf_get_current_task(), 1, block->size);
 }
 
 /* Takes the block at `addr` out of the table; false: it was not there. */
@@ -127,23 +105,30 @@ static __always_inline void block_add(const struct ms_proc *proc, __u64 addr,
 {
 	struct ms_block_key key = { .addr = addr };
 	struct ms_block old;
+	long err;
 
 	key.proc = *proc;
-	if (!bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST))
+	err = bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST);
+	if (!err)
 		return;
 	if (block_take(proc, addr, &old)) {
 		stat_inc(STAT_ALLOC_REUSED);
 		total_add(proc, &old, MS_FREED);
-		if (!bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST))
+		err = bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST);
+		if (!err)
 			return;
 	}
-	stat_inc(STAT_BLOCKS_FULL);
-	stat_add(STAT_BLOCKS_FULL_BYTES, block->size);
+	if (err == -E2BIG) {
+		stat_inc(STAT_BLOCKS_FULL);
+		stat_add(STAT_BLOCKS_FULL_BYTES, block->size);
+	} else {
+		stat_inc(STAT_BLOCKS_NOMEM);
+	}
 	total_add(proc, block, MS_UNTRACKED);
 }
 
 /* The call that `in` describes will not return to us: what it took out of the table goes back. */
-static __always_inline void inflight_abandon(const struct ms_proc *proc, struct inflight *in)
+static __always_inline void inflight_abandon(const struct ms_proc *proc, struct ms_inflight *in)
 {
 	struct ms_block_key key = { .addr = in->arg };
 
@@ -156,16 +141,24 @@ static __always_inline void inflight_abandon(const struct ms_proc *proc, struct 
 }
 
 /* Is this call part of the one in flight? */
-static __always_inline bool is_nested(const struct inflight *in, __u64 sp)
+static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
 {
 	return in && in->sp && sp < in->sp;
+}
+
+/* Which functions end by jumping to another: realloc(NULL, n) and calloc to malloc, reallocarray to realloc. */
+static __always_inline bool is_tail_call(enum ms_shape from, enum ms_shape to)
+{
+	return from == MS_SHAPE_REALLOC_N ? to == MS_SHAPE_REALLOC || to == MS_SHAPE_SIZE
+					  : (from == MS_SHAPE_REALLOC || from == MS_SHAPE_COUNT_SIZE) &&
+						    to == MS_SHAPE_SIZE;
 }
 
 static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 size,
 				       __u64 arg)
 {
 	__u64 sp = PT_REGS_SP(ctx);
-	struct inflight *in, fresh = {};
+	struct ms_inflight *in, fresh = {};
 	struct caller c;
 	bool tail_call;
 
@@ -192,15 +185,16 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 		in->shape = shape;
 		return 0;
 	}
-	if (in->sp && (in->sp != sp || in->has_old))
+	tail_call = in->sp == sp && !in->has_old && is_tail_call((enum ms_shape)in->shape, shape);
+	if (in->sp && !tail_call)
 		inflight_abandon(&c.proc, in);
-	tail_call = in->sp == sp;
 	in->sp = sp;
 	in->size = size;
 	in->arg = arg;
 	in->shape = shape;
 	in->as_gen = target_as_gen(c.target);
 	in->has_old = 0;
+	in->proc = c.proc;
 	if ((shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N) && arg)
 		in->has_old = block_take(&c.proc, arg, &in->old);
 	/* realloc(NULL, n) jumps to malloc: the call is the same and so is its stack, but where the
@@ -215,7 +209,7 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	__u64 sp = PT_REGS_SP(ctx), ret = PT_REGS_RC(ctx), addr = ret;
 	bool is_realloc = shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N;
 	struct ms_block block = {};
-	struct inflight *in;
+	struct ms_inflight *in;
 	struct caller c;
 
 	if (!caller_get(&c, false))
@@ -320,7 +314,7 @@ SEC("uprobe")
 int BPF_KPROBE(enter_free, __u64 addr)
 {
 	struct ms_block block;
-	struct inflight *in;
+	struct ms_inflight *in;
 	struct caller c;
 
 	if (!caller_get(&c, true))
@@ -336,7 +330,7 @@ int BPF_KPROBE(enter_free, __u64 addr)
 	}
 	if (block_take(&c.proc, addr, &block))
 		block_freed(&c.proc, &block);
-	else
+	else if (!cfg_tid)
 		block_missing(&c);
 	return 0;
 }

@@ -14,9 +14,7 @@
 #include "config.bpf.h"
 #include "maps.bpf.h"
 
-#ifndef EBUSY
-#define EBUSY 16
-#endif
+#define E2BIG 7 /* a hash map's answer when it is full */
 
 static __always_inline void stat_add(enum ms_stat id, __u64 n)
 {
@@ -24,7 +22,7 @@ static __always_inline void stat_add(enum ms_stat id, __u64 n)
 	__u64 *slot = bpf_map_lookup_elem(&stats, &key);
 
 	if (slot)
-		*slot += n; /* per CPU; a perf interrupt here may cost one count, never a wild value */
+		__sync_fetch_and_add(slot, n); /* uprobe programs are preempted by others on their CPU */
 }
 
 static __always_inline void stat_inc(enum ms_stat id)

@@ -1,6 +1,7 @@
 /*
  * Source: on-CPU. One perf event per CPU; each sample of a watched task adds what it stands for
- * to the total of its stacks.
+ * to the total of its stacks. An NMI where the event counts hardware cycles: it shares no map that
+ * takes a lock with any other program (abi.h: enum ms_lane).
  */
 #include "common.bpf.h"
 #include "emit.bpf.h"
@@ -26,7 +27,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 		stack_capture(ctx, &cpu_scratch, MS_ONCPU, 0, &key.user);
 	if (cfg_kernel_stacks)
 		stack_capture(ctx, &cpu_scratch, MS_ONCPU, MS_STACK_KERNEL, &key.kernel);
-	emit_add(&key, 1, cfg_sample_ns ?: ctx->sample_period);
+	emit_add(MS_LANE_IRQ, &key, task, 1, cfg_sample_ns ?: ctx->sample_period);
 	return 0;
 }
 

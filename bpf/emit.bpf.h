@@ -11,23 +11,27 @@ static __always_inline __u32 emit_bucket(__u64 now_ns)
 	return cfg_bucket_ns ? (__u32)((now_ns - cfg_start_ns) / cfg_bucket_ns) : 0;
 }
 
-/* Adds (count, value) to the total of `key`; a total that cannot be added is counted as lost. */
-static __always_inline void emit_add(const struct ms_total_key *key, __u64 count, __u64 value)
+/*
+ * Adds (count, value) to the total of `key`, an event of `task` (not always the current one); a
+ * total that cannot be added is counted as lost.
+ */
+static __always_inline void emit_add(enum ms_lane lane, const struct ms_total_key *key,
+				     const struct task_struct *task, __u64 count, __u64 value)
 {
-	__u32 zero = 0;
+	__u32 slot = lane;
 	struct ms_total *total, fresh = {};
-	void *map = bpf_map_lookup_elem(&totals_live, &zero);
+	void *map = bpf_map_lookup_elem(&totals_live, &slot);
 	long err;
 
 	if (!map)
 		return;
 	total = bpf_map_lookup_elem(map, key);
 	if (!total) {
-		fresh.cgroup_id = bpf_get_current_cgroup_id();
+		fresh.cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 		err = bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
 		total = bpf_map_lookup_elem(map, key);
 		if (!total) {
-			stat_add(err == -EBUSY ? STAT_TOTAL_BUSY : STAT_TOTAL_FULL, count);
+			stat_add(err == -E2BIG ? STAT_TOTAL_FULL : STAT_TOTAL_BUSY, count);
 			return;
 		}
 	}

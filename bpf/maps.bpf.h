@@ -32,33 +32,36 @@ struct {
 } targets __weak SEC(".maps");
 
 /*
- * Totals: two maps of one shape, of which the programs use the one in totals_live[0]. User space
- * puts the other one there (the update returns after a grace period, when no program holds the old
- * one any more), then reads and clears the old: no addition is lost. Full: the event is counted
- * in STAT_TOTAL_FULL. Preallocated, as perf events demand; size set at load.
+ * Totals: for each lane two maps of one shape, of which the programs use the one in
+ * totals_live[lane]. User space puts the other one there (the update returns after a grace period,
+ * when no program holds the old one any more), then reads and clears the old: no addition is
+ * lost. Full: the event is counted in STAT_TOTAL_FULL. Preallocated, as perf events demand; size
+ * set at load.
  */
 struct totals_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct ms_total_key);
 	__type(value, struct ms_total);
-} totals_a __weak SEC(".maps"), totals_b __weak SEC(".maps");
+} totals_a __weak SEC(".maps"), totals_b __weak SEC(".maps"), irq_totals_a __weak SEC(".maps"),
+	irq_totals_b __weak SEC(".maps");
 
+/* Filled in at load: bpftool gen object does not carry initial values of maps in maps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
+	__uint(max_entries, MS_N_LANES);
 	__type(key, __u32);
 	__array(values, struct totals_map);
-} totals_live __weak SEC(".maps"); /* filled in at load: bpftool gen object does not carry initial values */
+} totals_live __weak SEC(".maps");
 
-/* Stacks that user space has been sent, by hash. An LRU is right here: a forgotten stack is only sent
- * once more. Size set at load. */
+/* Stacks that user space has been sent, by hash; one map for each lane. An LRU is right here: a
+ * forgotten stack is only sent once more. Size set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 32768);
 	__type(key, struct ms_hash);
 	__type(value, __u8);
-} seen __weak SEC(".maps");
+} seen __weak SEC(".maps"), irq_seen __weak SEC(".maps");
 
 /* Stack records. Full: STAT_STACK_RING_FULL, and the stack is sent when it is next seen. */
 struct {
@@ -84,5 +87,15 @@ struct {
 	__type(key, struct ms_block_key);
 	__type(value, struct ms_block);
 } blocks __weak SEC(".maps");
+
+/* Per thread: the allocator call in flight. Written by alloc.bpf.c, removed at the thread's exit, read when
+ * a run ends; full: STAT_INFLIGHT_FULL. An entry stays for the next call, so that a call costs no
+ * insertion. Size set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct ms_inflight);
+} inflight __weak SEC(".maps");
 
 #endif

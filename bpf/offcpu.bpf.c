@@ -22,8 +22,8 @@
 DEFINE_SCRATCH(switch_scratch);
 DEFINE_SCRATCH(list_scratch);
 
-static __always_inline void wait_emit(const struct ms_thread *t, __u32 tid, enum ms_state state,
-				      __u64 now_ns, __u64 ns)
+static __always_inline void wait_emit(const struct ms_thread *t, const struct task_struct *task,
+				      __u32 tid, enum ms_state state, __u64 now_ns, __u64 ns)
 {
 	struct ms_total_key key = {
 		.source = MS_OFFCPU,
@@ -36,7 +36,7 @@ static __always_inline void wait_emit(const struct ms_thread *t, __u32 tid, enum
 	key.proc = t->proc;
 	key.user = t->user;
 	key.kernel = t->kernel;
-	emit_add(&key, 1, ns);
+	emit_add(MS_LANE_TASK, &key, task, 1, ns);
 }
 
 /* A thread we have not met: known from now on. An entry that is there already stays. */
@@ -72,6 +72,8 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 		if (!t)
 			return;
 	}
+	if (t->state == MS_RUN_GONE)
+		return; /* the old leader, whose tid an exec has given away */
 	/* Whatever the entry says: it is on a CPU now, and we know of nothing since. */
 	t->oncpu_ns += now_ns - t->since_ns;
 	t->since_ns = now_ns;
@@ -103,11 +105,11 @@ static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
 	if (t->state == MS_RUN_BLOCKED) {
 		runnable_from = t->wake_ns ?: now_ns;
 		t->blocked_ns += runnable_from - t->since_ns;
-		wait_emit(t, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
+		wait_emit(t, next, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
 	}
 	if (now_ns > runnable_from) {
 		t->runnable_ns += now_ns - runnable_from;
-		wait_emit(t, tid, MS_RUNNABLE, now_ns, now_ns - runnable_from);
+		wait_emit(t, next, tid, MS_RUNNABLE, now_ns, now_ns - runnable_from);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
 	t->state = MS_RUN_ON_CPU;
@@ -189,6 +191,49 @@ int on_wakeup_new_raw(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
+ * A thread that is not the leader execs: the leader is made to exit, and the thread goes on under
+ * the leader's tid. Its own ends here.
+ */
+static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct ms_target *target;
+	struct ms_thread *t;
+	struct ms_proc proc;
+
+	if (old_tid == tid || !target_wants(task, tid, tid, &target, &proc))
+		return;
+	t = bpf_map_lookup_elem(&threads, &old_tid);
+	if (t && t->state != MS_RUN_GONE) {
+		t->oncpu_ns += now_ns - t->since_ns;
+		t->since_ns = now_ns;
+		t->state = MS_RUN_GONE;
+	}
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (t) {
+		t->since_ns = now_ns;
+		t->state = MS_RUN_ON_CPU;
+	} else {
+		thread_add(tid, &proc, now_ns, MS_RUN_ON_CPU);
+	}
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec_btf, struct task_struct *task, pid_t old_tid)
+{
+	on_exec(task, (__u32)old_tid);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int on_exec_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	on_exec((void *)ctx->args[0], (__u32)ctx->args[1]);
+	return 0;
+}
+
+/*
  * Threads that were there before us: met here, so that a wait which began before the run is counted from
  * its beginning on, even if it never ends. A thread that had an event since attach is known
  * already. The kernel stack of one that waits can be read from outside, its user stack cannot.
@@ -204,7 +249,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	__u32 zero = 0;
 	long len;
 
-	if (!task || !target_wants(task, task->tgid, task->pid, &target, &out.proc))
+	if (!task || task->exit_state || !target_wants(task, task->tgid, task->pid, &target, &out.proc))
 		return 0;
 	out.tid = task->pid;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
@@ -222,7 +267,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	s->owner = bpf_get_current_pid_tgid();
 	len = bpf_get_task_stack(task, s->frames, HASH_CHUNK * sizeof(__u64), 0);
-	stack_store(s, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH, &t->kernel);
+	stack_store(s, MS_LANE_TASK, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH, &t->kernel);
 	return 0;
 }
 

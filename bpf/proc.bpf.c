@@ -13,6 +13,8 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 	target = bpf_map_lookup_elem(&targets, &parent_tgid);
 	if (!target)
 		return;
+	if (target->start_ns && target->start_ns != BPF_CORE_READ(parent, group_leader, start_time))
+		return; /* its pid, used again */
 	/* The child has its parent's address space as it is now, so its generation too. */
 	fresh.as_gen = target->as_gen;
 	fresh.fork_ns = bpf_ktime_get_ns();

@@ -39,7 +39,7 @@ static __always_inline void verdict_count(enum ms_source source, __u32 verdict)
 	__u64 *slot = bpf_map_lookup_elem(&verdicts, &key);
 
 	if (slot)
-		*slot += 1;
+		__sync_fetch_and_add(slot, 1);
 }
 
 static __always_inline void stack_hash(const struct stack_scratch *s, __u32 n, struct ms_hash *h)
@@ -55,12 +55,13 @@ static __always_inline void stack_hash(const struct stack_scratch *s, __u32 n, s
 }
 
 /* Sends the stack in `s` unless user space has it. */
-static __always_inline void stack_send(struct stack_scratch *s, __u32 n, __u64 me)
+static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lane, __u32 n, __u64 me)
 {
 	__u8 one = 1;
 	__u32 len = sizeof(s->rec) + n * sizeof(__u64);
 
-	if (bpf_map_lookup_elem(&seen, &s->rec.hash))
+	if (lane == MS_LANE_IRQ ? bpf_map_lookup_elem(&irq_seen, &s->rec.hash)
+				: bpf_map_lookup_elem(&seen, &s->rec.hash))
 		return;
 	s->rec.kind = MS_EV_STACK;
 	s->rec.time_ns = bpf_ktime_get_ns();
@@ -73,15 +74,18 @@ static __always_inline void stack_send(struct stack_scratch *s, __u32 n, __u64 m
 	if (s->owner != me)
 		return;
 	stat_inc(STAT_STACK_SENT);
-	bpf_map_update_elem(&seen, &s->rec.hash, &one, BPF_ANY);
+	if (lane == MS_LANE_IRQ)
+		bpf_map_update_elem(&irq_seen, &s->rec.hash, &one, BPF_ANY);
+	else
+		bpf_map_update_elem(&seen, &s->rec.hash, &one, BPF_ANY);
 }
 
 /*
  * Stores the stack of `len` bytes (or -errno) that a walker has put into `s->frames`. Returns its verdict, or -1
  * when the scratch was taken over meanwhile. *ret_hash is all zero when there is no stack.
  */
-static __always_inline int stack_store(struct stack_scratch *s, long len, __u32 flags,
-				       struct ms_hash *ret_hash)
+static __always_inline int stack_store(struct stack_scratch *s, enum ms_lane lane, long len,
+				       __u32 flags, struct ms_hash *ret_hash)
 {
 	__u64 me = bpf_get_current_pid_tgid();
 	struct ms_hash hash;
@@ -100,15 +104,15 @@ static __always_inline int stack_store(struct stack_scratch *s, long len, __u32 
 	s->rec.n_frames = n;
 	s->rec.verdict = verdict;
 	s->rec.flags = flags;
-	stack_send(s, n, me);
+	stack_send(s, lane, n, me);
 	if (s->owner != me)
 		return -1;
 	*ret_hash = hash;
 	return verdict;
 }
 
-static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, __u32 flags,
-				      struct ms_hash *ret_hash)
+static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, enum ms_lane lane,
+				      __u32 flags, struct ms_hash *ret_hash)
 {
 	long len;
 
@@ -119,7 +123,7 @@ static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, __u32 
 		len = walk_fp_entry(ctx, s->frames, HASH_CHUNK);
 	else
 		len = walk_fp(ctx, s->frames, HASH_CHUNK * sizeof(__u64));
-	return stack_store(s, len, flags, ret_hash);
+	return stack_store(s, lane, len, flags, ret_hash);
 }
 
 /*
@@ -131,15 +135,16 @@ static __always_inline void stack_capture(void *ctx, void *scratch, enum ms_sour
 {
 	__u32 zero = 0;
 	struct stack_scratch *s = bpf_map_lookup_elem(scratch, &zero);
+	enum ms_lane lane = source == MS_ONCPU ? MS_LANE_IRQ : MS_LANE_TASK;
 	int verdict;
 
 	ret_hash->lo = ret_hash->hi = 0;
 	if (!s)
 		return;
-	verdict = stack_walk(ctx, s, flags, ret_hash);
+	verdict = stack_walk(ctx, s, lane, flags, ret_hash);
 	if (verdict < 0) {
 		stat_inc(STAT_STACK_TORN);
-		verdict = stack_walk(ctx, s, flags, ret_hash);
+		verdict = stack_walk(ctx, s, lane, flags, ret_hash);
 		if (verdict < 0) {
 			stat_inc(STAT_STACK_LOST);
 			verdict = MS_LOST;

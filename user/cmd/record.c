@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/run.h"
 #include "cmd/target.h"
+#include "collect/uprobes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -221,6 +222,7 @@ static int record(const struct run_config *cfg)
 		command_fail(EXIT_NOTHING, &e);
 		run_end(&r, NULL);
 		run_free(&r);
+		uprobes_wait();
 		rmdir(cfg->dir); /* if it is still empty */
 		return EXIT_NOTHING;
 	}
@@ -244,6 +246,7 @@ static int record(const struct run_config *cfg)
 		command_fail(EXIT_NOTHING, &later);
 	rc = rc2 < 0 ? EXIT_NOTHING : r.partial ? EXIT_PARTIAL : EXIT_DONE;
 	run_free(&r);
+	uprobes_wait();
 	return rc;
 }
 
@@ -284,7 +287,7 @@ int cmd_record(int argc, char **argv)
 	cfg.hz = a.hz;
 	cfg.file_scope |= a.alloc_scope == 1;
 	cfg.max_overhead = a.max_overhead;
-	cfg.children = !a.no_children;
+	cfg.children = !a.no_children && !a.tid;
 	cfg.user_stacks = !a.kernel_only;
 	cfg.kernel_stacks = !a.user_only;
 	cfg.interval_s = a.interval_s;

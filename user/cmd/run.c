@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/units.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,17 +17,22 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#define FAST_TICK_NS     20000000ULL  /* while the governor watches */
 #define TICK_NS          100000000ULL  /* progress, governor, full maps       */
 #define DRAIN_NS         1000000000ULL /* while the totals map stays half empty */
 #define DRAIN_FASTEST_NS 50000000ULL
 #define RATE_SLICE_MS    20
 #define FORGET_NS        30000000000ULL
+#define SWEEP_NS         5000000000ULL
+#define LAST_SWITCH_NS   1000000000ULL
 
 enum { TAG_SIGNAL, TAG_TIMER, TAG_SIDEBAND, TAG_EVENTS, TAG_PID = 1000 };
 
 struct watched {
 	pid_t pid;
 	bool asked;
+	bool leader_gone;  /* other threads live on                      */
+	uint64_t ended_ns; /* when it ended; its last switches may follow */
 	int pid_fd;
 	UT_hash_handle hh;
 };
@@ -96,8 +102,10 @@ static int target_add(struct run *r, pid_t pid, bool asked, bool newborn, struct
 {
 	struct watched *t = target_find(r, pid);
 
-	if (t)
+	if (t) {
+		t->ended_ns = 0; /* a new process with an old pid */
 		return 0;
+	}
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -115,6 +123,7 @@ static int target_add(struct run *r, pid_t pid, bool asked, bool newborn, struct
 			return err_set(e, -errno, "there is no process %d", (int)pid);
 		watch_fd(r, t->pid_fd, TAG_PID + (uint64_t)pid);
 		r->live_targets++;
+		ingest_keep(r->ingest, pid);
 	}
 	if (r->mem)
 		proc_mem_add(r->mem, pid, newborn, NULL);
@@ -134,14 +143,16 @@ static void target_ended(struct run *r, pid_t pid)
 	snprintf(r->end_detail, sizeof(r->end_detail), "process %d ended", (int)pid);
 }
 
-/* Descendants that are there already. */
-static void add_children(struct run *r, pid_t pid, int depth)
+static void add_children(struct run *r, pid_t pid, int depth);
+
+/* A child's parent is the thread that forked it. */
+static void add_children_of_thread(struct run *r, pid_t pid, const char *tid, int depth)
 {
 	char path[64];
 	_cleanup_(fclosep) FILE *f = NULL;
 	int child;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", (int)pid, tid);
 	f = fopen(path, "re");
 	while (f && fscanf(f, "%d", &child) == 1) {
 		if (target_find(r, child) || session_target(r->session, child, NULL) < 0 ||
@@ -153,11 +164,70 @@ static void add_children(struct run *r, pid_t pid, int depth)
 	}
 }
 
+/* Descendants that are there already. */
+static void add_children(struct run *r, pid_t pid, int depth)
+{
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	for (struct dirent *d; dir && (d = readdir(dir));)
+		if (d->d_name[0] != '.')
+			add_children_of_thread(r, pid, d->d_name, depth);
+	if (dir)
+		closedir(dir);
+}
+
 /* --- records about processes --------------------------------------------------------------------- */
 
 static bool tracing_allocs(const struct run *r)
 {
 	return r->probes && r->tier == ALLOC_TIER_EXACT && !r->alloc_to_ns;
+}
+
+/* Gone, or a zombie: short-lived children often are before their record is read. */
+static bool is_over(pid_t pid)
+{
+	char path[64], line[512], *paren;
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	return !f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')) || strchr("ZX", paren[2]);
+}
+
+/* A thread of a target has ended; with the last one, the process. */
+static void thread_ended(struct run *r, const struct sideband_record *rec)
+{
+	struct watched *t = target_find(r, rec->pid);
+
+	if (!t)
+		return;
+	if (proc_table_live(r->procs, rec->pid)) {
+		t->leader_gone |= rec->pid == rec->tid;
+		return;
+	}
+	t->ended_ns = rec->ns;
+	r->ended_since_sweep = true;
+	if (r->probes && !r->cfg->file_scope)
+		alloc_probes_drop(r->probes, rec->pid);
+}
+
+/* An exec begins a new address space. Probes follow it, but for those that hang on a leader who has gone. */
+static void image_replaced(struct run *r, pid_t pid)
+{
+	struct watched *t = target_find(r, pid);
+
+	if (!t)
+		return;
+	session_set_gen(r->session, pid, 0);
+	r->ended_since_sweep = true;
+	if (t->leader_gone && tracing_allocs(r) && !r->cfg->file_scope) {
+		alloc_probes_drop(r->probes, pid);
+		alloc_probes_add(r->probes, pid, NULL);
+	}
+	t->leader_gone = false;
 }
 
 /* A child of a target: in the kernel it is watched since its fork; its probes come now. */
@@ -166,7 +236,7 @@ static void child_forked(struct run *r, const struct sideband_record *rec)
 	if (!r->cfg->children || rec->pid == rec->ppid || !target_find(r, rec->ppid) ||
 	    target_add(r, rec->pid, false, true, NULL) < 0)
 		return;
-	if (!tracing_allocs(r) || r->cfg->file_scope)
+	if (!tracing_allocs(r) || r->cfg->file_scope || is_over(rec->pid))
 		return;
 	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0) {
 		r->gap_ns += now_ns() - rec->ns;
@@ -187,13 +257,13 @@ static void on_sideband(void *ctx, const struct sideband_record *rec)
 							   .ino = rec->ino, .path = rec->name });
 		if (gen && (r->cfg->all || target_find(r, rec->pid)))
 			session_set_gen(r->session, rec->pid, gen);
-		if (tracing_allocs(r) && target_find(r, rec->pid))
+		if (tracing_allocs(r) && (r->cfg->all || target_find(r, rec->pid)))
 			alloc_probes_add(r->probes, rec->pid, NULL);
 		break;
 	case SIDEBAND_COMM:
 		proc_table_comm(r->procs, rec->ns, rec->pid, rec->tid, rec->name, rec->exec);
-		if (rec->exec && target_find(r, rec->pid))
-			session_set_gen(r->session, rec->pid, 0);
+		if (rec->exec)
+			image_replaced(r, rec->pid);
 		break;
 	case SIDEBAND_FORK:
 		proc_table_fork(r->procs, rec->ns, rec->pid, rec->ppid, rec->tid);
@@ -201,8 +271,7 @@ static void on_sideband(void *ctx, const struct sideband_record *rec)
 		break;
 	case SIDEBAND_EXIT:
 		proc_table_exit(r->procs, rec->ns, rec->pid, rec->tid);
-		if (rec->pid == rec->tid && r->probes && !r->cfg->file_scope)
-			alloc_probes_drop(r->probes, rec->pid);
+		thread_ended(r, rec);
 		break;
 	}
 }
@@ -230,11 +299,14 @@ static void on_thread(void *ctx, uint32_t tid, const struct ms_thread *thread)
 	ingest_thread(r->ingest, tid, thread, r->end_ns ? r->end_ns : now_ns());
 }
 
-static void on_block(void *ctx, const struct ms_block_key *key, const struct ms_block *block)
+static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_block *block)
 {
 	struct run *r = ctx;
 
+	if (r->sweeping)
+		return ingest_sweep(r->ingest, key, block);
 	ingest_block(r->ingest, key, block);
+	return false;
 }
 
 /* What the totals speak of must be known when they are read: records after the flip, before the totals. */
@@ -265,6 +337,34 @@ static void forget_the_dead(struct run *r)
 	r->next_forget_ns = now + FORGET_NS;
 }
 
+/* Blocks of processes that ended leave the table, or a server that forks would fill it with its dead. */
+static void sweep_blocks(struct run *r)
+{
+	uint64_t now = now_ns();
+
+	if (!tracing_allocs(r) || !r->ended_since_sweep || now < r->next_sweep_ns)
+		return;
+	r->sweeping = true;
+	drain_blocks(r->drain, NULL);
+	r->sweeping = r->ended_since_sweep = false;
+	r->next_sweep_ns = now + SWEEP_NS;
+}
+
+/* A pid is free for others when its process has ended, and its last switch has been seen. */
+static void untarget_the_dead(struct run *r)
+{
+	uint64_t now = now_ns();
+	struct watched *t, *next;
+
+	HASH_ITER (hh, r->targets, t, next) {
+		if (!t->ended_ns || t->asked || now < t->ended_ns + LAST_SWITCH_NS)
+			continue;
+		session_untarget(r->session, t->pid);
+		HASH_DEL(r->targets, t);
+		free(t);
+	}
+}
+
 static int drain_now(struct run *r, struct err *e)
 {
 	uint32_t max = session_map_max(r->session, SESSION_TOTALS_A);
@@ -278,8 +378,11 @@ static int drain_now(struct run *r, struct err *e)
 	else if (drain_last_totals(r->drain) < max / 16 && r->drain_every_ns < DRAIN_NS)
 		r->drain_every_ns *= 2;
 	r->next_drain_ns = now_ns() + r->drain_every_ns;
-	if (rc == 0)
+	if (rc == 0) {
+		sweep_blocks(r);
+		untarget_the_dead(r);
 		forget_the_dead(r);
+	}
 	return rc;
 }
 
@@ -352,9 +455,21 @@ static int alloc_begin(struct run *r, struct err *e)
 	r->tier = ALLOC_TIER_EXACT;
 	r->alloc_from_ns = now_ns();
 	session_gate_alloc(r->session, true);
-	if (stats.failed)
-		run_note(r, true, "%u allocator probes could not be attached: %s", stats.failed, stats.failed_why);
 	return 0;
+}
+
+static void say_failed_probes(struct run *r)
+{
+	struct alloc_probes_stats stats;
+
+	if (!r->probes)
+		return;
+	alloc_probes_stats(r->probes, &stats);
+	if (stats.failed)
+		run_note(r, true, "%u times an allocator function could not be probed: %s", stats.failed,
+			 stats.failed_why);
+	if (!stats.functions && r->cfg->all && r->tier == ALLOC_TIER_EXACT)
+		run_note(r, true, "no allocator function was found on this host");
 }
 
 /* Auto mode promised a limit; the rate has grown past it. */
@@ -367,7 +482,9 @@ static void alloc_stop(struct run *r)
 		 (double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9, r->cfg->max_overhead);
 	session_gate_alloc(r->session, false);
 	drain_now(r, NULL);
+	drain_inflight(r->drain, NULL);
 	drain_blocks(r->drain, NULL);
+	say_failed_probes(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
 }
 
@@ -435,7 +552,8 @@ static int open_rooms(struct run *r, struct err *e)
 
 static int open_loop(struct run *r, struct err *e)
 {
-	struct itimerspec every = { .it_value.tv_nsec = TICK_NS, .it_interval.tv_nsec = TICK_NS };
+	long tick = r->cfg->sources[MS_ALLOC] && r->cfg->alloc == ALLOC_AUTO ? FAST_TICK_NS : TICK_NS;
+	struct itimerspec every = { .it_value.tv_nsec = tick, .it_interval.tv_nsec = tick };
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -461,6 +579,8 @@ static void on_task(void *ctx, const struct ms_task *task)
 	 * would be wrong for a process that has gone through an exec by then. */
 	if (task->tid == task->proc.tgid)
 		proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, now_ns(), NULL);
+	if (task->tid == task->proc.tgid && r->cfg->all && tracing_allocs(r))
+		alloc_probes_add(r->probes, (pid_t)task->proc.tgid, NULL);
 }
 
 static void on_held(void *ctx, pid_t pid)
@@ -500,17 +620,17 @@ static int add_targets(struct run *r, struct err *e)
 	}
 	if (!cfg->command)
 		return 0;
-	rc = launch_start(cfg->command, &r->launch, e);
-	if (rc == 0 && cfg->delay_s > 0) {
-		rc = launch_go(r->launch, NULL, NULL, e);
-		if (rc == 0)
-			rc = delay(r, e);
-		if (rc == 0)
-			rc = proc_table_scan(r->procs, launch_pid(r->launch), 0, now_ns(), e);
-	}
+	rc = r->launch ? 0 : launch_start(cfg->command, &r->launch, e);
+	if (rc == 0)
+		rc = target_add(r, launch_pid(r->launch), true, cfg->delay_s <= 0, e);
 	if (rc == 0)
 		rc = session_target(r->session, launch_pid(r->launch), e);
-	return rc < 0 ? rc : target_add(r, launch_pid(r->launch), true, true, e);
+	if (rc < 0 || cfg->delay_s <= 0)
+		return rc;
+	rc = proc_table_scan(r->procs, launch_pid(r->launch), 0, now_ns(), e);
+	if (rc == 0 && cfg->children)
+		add_children(r, launch_pid(r->launch), 0);
+	return rc;
 }
 
 static void check_sources(struct run *r)
@@ -532,7 +652,11 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	r->epoll_fd = r->signal_fd = r->timer_fd = -1;
 	r->drain_every_ns = DRAIN_NS;
 	rc = open_loop(r, e);
-	if (rc == 0 && !cfg->command)
+	if (rc == 0 && cfg->command && cfg->delay_s > 0)
+		rc = launch_start(cfg->command, &r->launch, e);
+	if (rc == 0 && r->launch)
+		rc = launch_go(r->launch, NULL, NULL, e);
+	if (rc == 0)
 		rc = delay(r, e);
 	if (rc == 0)
 		rc = open_rooms(r, e);
@@ -556,6 +680,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	rc = session_attach(r->session, on_task, r, e);
 	if (rc < 0)
 		return rc;
+	if (tracing_allocs(r))
+		governor_exceeded(&r->governor, session_start_ns(r->session), 0);
 	check_sources(r);
 	run_say(r, "attached; on-CPU samples count %s",
 		session_oncpu_event(r->session) ? session_oncpu_event(r->session) : "nothing");
@@ -570,17 +696,14 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 
 static void trend_tick(struct run *r)
 {
-	struct ingest_stats stats;
 	struct mem_sample s;
 	struct err e = {};
 	int64_t live = MEM_UNKNOWN;
 
 	if (!r->trend || proc_mem_sample(r->mem, &s) < 0)
 		return;
-	if (tracing_allocs(r)) {
-		ingest_stats(r->ingest, &stats);
-		live = (int64_t)(stats.allocated_bytes - stats.freed_bytes - stats.untracked_bytes);
-	}
+	if (tracing_allocs(r))
+		live = ingest_live_bytes(r->ingest);
 	if (trend_csv_row(r->trend, &s, live, &e) < 0) {
 		run_note(r, true, "trend.csv is not whole: %s", e.msg);
 		trend_csv_close(TAKE_PTR(r->trend));
@@ -724,10 +847,13 @@ int run_end(struct run *r, struct err *e)
 	if (exact)
 		r->alloc_to_ns = r->end_ns;
 	session_detach(r->session);
+	say_failed_probes(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
 	rc = take_totals(r, e);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, true, e);
+	if (rc == 0 && exact)
+		rc = drain_inflight(r->drain, e);
 	if (rc == 0 && exact)
 		rc = drain_blocks(r->drain, e);
 	if (rc == 0 && ingest_finish(r->ingest) < 0)

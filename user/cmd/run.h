@@ -71,7 +71,8 @@ struct run {
 	uint32_t live_targets;   /* asked for, not ended                     */
 	uint64_t end_ns;         /* CLOCK_MONOTONIC                           */
 	int64_t start_wall_ns;
-	uint64_t next_forget_ns;
+	uint64_t next_forget_ns, next_sweep_ns;
+	bool sweeping, ended_since_sweep;
 	uint64_t next_drain_ns, drain_every_ns, next_trend_ns;
 	enum run_end ended;
 	char end_detail[128];

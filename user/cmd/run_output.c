@@ -376,9 +376,9 @@ static void notes(struct output *o)
 		run_note(r, false,
 			 "--alloc-scope=file: %s probe hits in processes that are not watched; each cost them 0.5 to 9 µs",
 			 unit_count((int64_t)o->stats[STAT_PROBE_OTHER]).s);
-	if (o->in.exec_cleared)
-		run_note(r, false, "%s live blocks were thrown away by an exec and are not in heap",
-			 unit_count((int64_t)o->in.exec_cleared).s);
+	if (o->in.ended)
+		run_note(r, false, "%s blocks (%s) went with a child that ended or an image that an exec replaced: they are not in heap",
+			 unit_count((int64_t)o->in.ended).s, unit_bytes((int64_t)o->in.ended_bytes).s);
 	if (o->stats[STAT_BLOCKS_FULL])
 		run_note(r, true,
 			 "the table of live blocks was full: %s allocations (%s) are in alloc but not in heap; "

@@ -209,6 +209,8 @@ static void attach_prog(struct alloc_probes *ap, struct attachment *a, const str
 	if (!n)
 		return;
 	r = uprobes_attach(prog, f->fd, offsets, n, a->pid, is_return, &a->fds[a->n_fds]);
+	if (r == -ESRCH)
+		return; /* it has ended */
 	if (r < 0)
 		site_failed(ap, r);
 	else
@@ -279,6 +281,10 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
 			ap->attached = more;
 		if (!a)
 			return err_set(e, -ENOMEM, "out of memory");
+		if (!a->n_fds) {
+			free(a);
+			continue;
+		}
 		ap->attached[ap->n_attached++] = a;
 		ap->stats.attached += a->n_fds;
 		fresh += (int)f->n_sites;

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define N_TP_LINKS 6
+#define N_TP_LINKS 8
 
 struct session {
 	struct session_opts opts;
@@ -25,6 +25,7 @@ struct session {
 	struct bpf_link **perf_links;
 	uint32_t n_perf;
 	const char *event;
+	bool hardware;   /* cycles can be counted here */
 	const char *why[MS_N_SOURCES];  /* a source that could not be attached */
 	char why_text[MS_N_SOURCES][256];
 	uint64_t start_ns;
@@ -98,6 +99,7 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);
 	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf, s->opts.children);
+	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
 	load_probe(k->progs.count_call, alloc);
@@ -105,154 +107,6 @@ static void choose_programs(struct session *s, const struct btf *btf)
 		load_probe(session_enter_prog(s, (enum ms_shape)i), alloc);
 		load_probe(session_return_prog(s, (enum ms_shape)i), alloc);
 	}
-}
-
-/*
- * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
- * bucket and element for preallocated maps, about 64 for those allocated as needed).
- */
-static void size_maps(struct session *s)
-{
-	struct memscope_bpf *k = s->skel;
-	uint64_t budget = (uint64_t)s->opts.mem_mb << 20;
-	uint32_t totals = (uint32_t)(budget / 8 / (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
-	uint32_t threads = s->opts.all ? 32768 : 8192;
-	uint64_t ring = 1 << 20;
-	uint32_t small = 1;
-
-	if (totals > 65536)
-		totals = 65536;
-	if (totals < 1024)
-		totals = 1024;
-	while (ring * 16 < budget && ring < (8 << 20))
-		ring *= 2;
-	bpf_map__set_max_entries(k->maps.totals_a, totals);
-	bpf_map__set_max_entries(k->maps.totals_b, totals);
-	bpf_map__set_max_entries(k->maps.seen, totals * 2);
-	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
-	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
-	bpf_map__set_max_entries(k->maps.inflight, s->opts.alloc ? threads : small);
-	bpf_map__set_max_entries(k->maps.blocks,
-				 s->opts.alloc ? (uint32_t)(budget / 2 / (sizeof(struct ms_block_key) +
-									  sizeof(struct ms_block) + 64))
-					       : small);
-}
-
-static void set_knobs(struct session *s, const struct btf *btf)
-{
-	struct memscope_bpf__rodata *cfg = s->skel->rodata;
-
-	cfg->cfg_all = s->opts.all;
-	cfg->cfg_children = s->opts.children;
-	cfg->cfg_tid = (uint32_t)s->opts.tid;
-	cfg->cfg_self = (uint32_t)getpid();
-	cfg->cfg_user_stacks = s->opts.user_stacks;
-	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
-	cfg->cfg_threads = s->opts.offcpu;
-	cfg->cfg_switch_has_state = switch_has_state(btf);
-	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed))
-		s->seed = (struct ms_hash){ now_ns(), (uint64_t)getpid() };
-	cfg->cfg_seed_lo = s->seed.lo;
-	cfg->cfg_seed_hi = s->seed.hi;
-}
-
-int session_open(const struct session_opts *opts, struct session **ret_session, struct err *e)
-{
-	_cleanup_(session_freep) struct session *s = calloc(1, sizeof(*s));
-	struct btf *btf;
-	uint32_t zero = 0;
-	int r, fd;
-
-	if (!s)
-		return err_set(e, -ENOMEM, "out of memory");
-	s->opts = *opts;
-	libbpf_set_print(keep_words);
-	btf = btf__load_vmlinux_btf();
-	if (!btf)
-		return err_set(e, -EOPNOTSUPP,
-			       "this kernel has no type information (BTF): /sys/kernel/btf/vmlinux is missing; "
-			       "use a kernel built with CONFIG_DEBUG_INFO_BTF");
-	s->skel = memscope_bpf__open();
-	if (!s->skel) {
-		r = -errno;
-		btf__free(btf);
-		return err_set(e, r, "cannot open the BPF programs: %s", strerror(-r));
-	}
-	choose_programs(s, btf);
-	set_knobs(s, btf);
-	size_maps(s);
-	btf__free(btf);
-
-	r = memscope_bpf__load(s->skel);
-	if (r < 0) {
-		last_words[strcspn(last_words, "\n")] = '\0';
-		if (r == -EPERM)
-			return err_set(e, r,
-				       "the kernel does not permit BPF programs here (%s): in a container, give it "
-				       "CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, or run memscope on the host",
-				       last_words);
-		return err_set(e, r, "the kernel refused the BPF programs: %s (%s)", strerror(-r), last_words);
-	}
-	s->skel->bss->gate_open = 0;
-	fd = bpf_map__fd(s->skel->maps.totals_a);
-	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.totals_live), &zero, &fd, BPF_ANY) < 0)
-		return err_set(e, -errno, "cannot set up the totals map: %s", strerror(errno));
-	*ret_session = TAKE_PTR(s);
-	return 0;
-}
-
-void session_free(struct session *s)
-{
-	if (!s)
-		return;
-	session_detach(s);
-	memscope_bpf__destroy(s->skel);
-	free(s);
-}
-
-int session_target(struct session *s, pid_t pid, struct err *e)
-{
-	struct ms_target target = { .flags = MS_TARGET_ASKED };
-	uint32_t key = (uint32_t)pid;
-
-	if (bpf_map_update_elem(session_map_fd(s, SESSION_TARGETS), &key, &target, BPF_ANY) < 0)
-		return err_set(e, -errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
-	return 0;
-}
-
-int session_set_gen(struct session *s, pid_t pid, uint32_t gen)
-{
-	int fd = session_map_fd(s, SESSION_TARGETS);
-	struct ms_target target = {};
-	uint32_t key = (uint32_t)pid;
-
-	if (bpf_map_lookup_elem(fd, &key, &target) < 0 && !s->opts.all)
-		return -ENOENT;
-	target.as_gen = gen;
-	return bpf_map_update_elem(fd, &key, &target, BPF_ANY) < 0 ? -errno : 0;
-}
-
-static int read_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
-{
-	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.list_tasks, NULL);
-	struct ms_task tasks[64];
-	_cleanup_(closep) int fd = -1;
-	size_t have = 0;
-	ssize_t n;
-
-	if (!link)
-		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s", strerror(errno));
-	fd = bpf_iter_create(bpf_link__fd(link));
-	while (fd >= 0 && (n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
-		size_t whole = (have + (size_t)n) / sizeof(*tasks);
-
-		for (size_t i = 0; i < whole; i++)
-			each(ctx, &tasks[i]);
-		have = (have + (size_t)n) % sizeof(*tasks);
-		memmove(tasks, (char *)&tasks[whole], have);
-	}
-	bpf_link__destroy(link);
-	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : 0;
 }
 
 static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
@@ -291,6 +145,204 @@ static uint32_t online_cpus(uint32_t *cpus, uint32_t cap)
 	return n;
 }
 
+/*
+ * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
+ * bucket and element for preallocated maps, about 64 for those allocated as needed).
+ */
+static void size_maps(struct session *s)
+{
+	struct memscope_bpf *k = s->skel;
+	uint64_t budget = (uint64_t)s->opts.mem_mb << 20;
+	uint32_t totals = (uint32_t)(budget / 16 / (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
+	uint32_t threads = s->opts.all ? 32768 : 8192;
+	uint64_t ring = 1 << 20;
+	uint32_t small = 1;
+
+	if (totals > 65536)
+		totals = 65536;
+	if (totals < 1024)
+		totals = 1024;
+	while (ring * 16 < budget && ring < (8 << 20))
+		ring *= 2;
+	bpf_map__set_max_entries(k->maps.totals_a, totals);
+	bpf_map__set_max_entries(k->maps.totals_b, totals);
+	bpf_map__set_max_entries(k->maps.irq_totals_a, s->opts.oncpu ? totals : small);
+	bpf_map__set_max_entries(k->maps.irq_totals_b, s->opts.oncpu ? totals : small);
+	bpf_map__set_max_entries(k->maps.seen, totals);
+	bpf_map__set_max_entries(k->maps.irq_seen, totals);
+	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
+	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
+	bpf_map__set_max_entries(k->maps.inflight, s->opts.alloc ? threads : small);
+	bpf_map__set_max_entries(k->maps.blocks,
+				 s->opts.alloc ? (uint32_t)(budget / 2 / (sizeof(struct ms_block_key) +
+									  sizeof(struct ms_block) + 64))
+					       : small);
+}
+
+/* Whether hardware cycles can be counted: the first CPU that is online is asked. */
+static bool has_cycles(const struct session *s)
+{
+	uint32_t cpu;
+	int fd = online_cpus(&cpu, 1) ? perf_open(s, cpu, true) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void set_knobs(struct session *s, const struct btf *btf)
+{
+	struct memscope_bpf__rodata *cfg = s->skel->rodata;
+
+	cfg->cfg_all = s->opts.all;
+	cfg->cfg_children = s->opts.children;
+	cfg->cfg_tid = (uint32_t)s->opts.tid;
+	cfg->cfg_self = (uint32_t)getpid();
+	cfg->cfg_user_stacks = s->opts.user_stacks;
+	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
+	cfg->cfg_threads = s->opts.offcpu;
+	/* Cycles are not time: a sample then stands for what the rate says. */
+	s->hardware = s->opts.oncpu && has_cycles(s);
+	cfg->cfg_sample_ns = s->hardware ? 1000000000 / s->opts.hz : 0;
+	cfg->cfg_switch_has_state = switch_has_state(btf);
+	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed))
+		s->seed = (struct ms_hash){ now_ns(), (uint64_t)getpid() };
+	cfg->cfg_seed_lo = s->seed.lo;
+	cfg->cfg_seed_hi = s->seed.hi;
+}
+
+/* Attaches whichever of the pair was loaded. */
+static int attach_either(struct session *s, struct bpf_program *btf_prog, struct bpf_program *raw_prog)
+{
+	struct bpf_program *prog = bpf_program__autoload(btf_prog) ? btf_prog : raw_prog;
+	struct bpf_link *link;
+
+	if (!bpf_program__autoload(prog))
+		return 0;
+	link = bpf_program__attach(prog);
+	if (!link)
+		return -errno;
+	s->links[s->n_links++] = link;
+	return 0;
+}
+
+int session_open(const struct session_opts *opts, struct session **ret_session, struct err *e)
+{
+	_cleanup_(session_freep) struct session *s = calloc(1, sizeof(*s));
+	struct btf *btf;
+	int r, fd;
+
+	if (!s)
+		return err_set(e, -ENOMEM, "out of memory");
+	s->opts = *opts;
+	libbpf_set_print(keep_words);
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return err_set(e, -EOPNOTSUPP,
+			       "this kernel has no type information (BTF): /sys/kernel/btf/vmlinux is missing; "
+			       "use a kernel built with CONFIG_DEBUG_INFO_BTF");
+	s->skel = memscope_bpf__open();
+	if (!s->skel) {
+		r = -errno;
+		btf__free(btf);
+		return err_set(e, r, "cannot open the BPF programs: %s", strerror(-r));
+	}
+	choose_programs(s, btf);
+	set_knobs(s, btf);
+	size_maps(s);
+	/* Programs of uprobes may allocate map entries as needed since bpf_mem_alloc (6.1). */
+	if (btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) < 0)
+		bpf_map__set_map_flags(s->skel->maps.blocks, 0);
+	btf__free(btf);
+
+	r = memscope_bpf__load(s->skel);
+	if (r < 0) {
+		last_words[strcspn(last_words, "\n")] = '\0';
+		if (r == -EPERM)
+			return err_set(e, r,
+				       "the kernel does not permit BPF programs here (%s): in a container, give it "
+				       "CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, or run memscope on the host",
+				       last_words);
+		return err_set(e, r, "the kernel refused the BPF programs: %s (%s)", strerror(-r), last_words);
+	}
+	s->skel->bss->gate_open = 0;
+	s->skel->bss->gate_alloc_open = 0;
+	for (uint32_t lane = 0; lane < MS_N_LANES; lane++) {
+		fd = session_map_fd(s, lane == MS_LANE_IRQ ? SESSION_IRQ_TOTALS_A : SESSION_TOTALS_A);
+		if (bpf_map_update_elem(session_map_fd(s, SESSION_TOTALS_LIVE), &lane, &fd, BPF_ANY) < 0)
+			return err_set(e, -errno, "cannot set up the totals map: %s", strerror(errno));
+	}
+	r = attach_either(s, s->skel->progs.on_fork_btf, s->skel->progs.on_fork_raw);
+	if (r < 0)
+		return err_set(e, r, "cannot follow forks: %s", strerror(-r));
+	*ret_session = TAKE_PTR(s);
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	session_detach(s);
+	memscope_bpf__destroy(s->skel);
+	free(s);
+}
+
+int session_target(struct session *s, pid_t pid, struct err *e)
+{
+	struct ms_target target = { .flags = MS_TARGET_ASKED };
+	uint32_t key = (uint32_t)pid;
+
+	/* One that a target forked just now is there already, and keeps what is known of it. */
+	if (bpf_map_update_elem(session_map_fd(s, SESSION_TARGETS), &key, &target, BPF_NOEXIST) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
+	return 0;
+}
+
+void session_untarget(struct session *s, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+
+	bpf_map_delete_elem(session_map_fd(s, SESSION_TARGETS), &key);
+}
+
+int session_set_gen(struct session *s, pid_t pid, uint32_t gen)
+{
+	int fd = session_map_fd(s, SESSION_TARGETS);
+	struct ms_target target = {};
+	uint32_t key = (uint32_t)pid;
+
+	if (bpf_map_lookup_elem(fd, &key, &target) < 0 && !s->opts.all)
+		return -ENOENT;
+	target.as_gen = gen;
+	if (s->opts.all)
+		target.start_ns = 0; /* the pid may have been another's; learned anew */
+	return bpf_map_update_elem(fd, &key, &target, BPF_ANY) < 0 ? -errno : 0;
+}
+
+static int read_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
+{
+	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.list_tasks, NULL);
+	struct ms_task tasks[64];
+	_cleanup_(closep) int fd = -1;
+	size_t have = 0;
+	ssize_t n;
+
+	if (!link)
+		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s", strerror(errno));
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && (n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
+		size_t whole = (have + (size_t)n) / sizeof(*tasks);
+
+		for (size_t i = 0; i < whole; i++)
+			each(ctx, &tasks[i]);
+		have = (have + (size_t)n) % sizeof(*tasks);
+		memmove(tasks, (char *)&tasks[whole], have);
+	}
+	bpf_link__destroy(link);
+	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : 0;
+}
+
 static const char *oncpu_why(int code)
 {
 	switch (code) {
@@ -310,7 +362,6 @@ static int attach_oncpu(struct session *s)
 {
 	static uint32_t cpus[4096];
 	uint32_t n = online_cpus(cpus, 4096);
-	bool hardware = true;
 	int r = -ENODEV;
 
 	s->perf_fds = calloc(n, sizeof(*s->perf_fds));
@@ -322,11 +373,7 @@ static int attach_oncpu(struct session *s)
 
 		if (s->opts.cpus && (cpus[i] >= s->opts.n_cpus || !s->opts.cpus[cpus[i]]))
 			continue;
-		fd = perf_open(s, cpus[i], hardware);
-		if (fd < 0 && hardware && s->n_perf == 0) {
-			hardware = false;
-			fd = perf_open(s, cpus[i], hardware);
-		}
+		fd = perf_open(s, cpus[i], s->hardware);
 		if (fd < 0) {
 			r = -errno;
 			if (r == -ENODEV) /* went offline between the list and here */
@@ -343,22 +390,7 @@ static int attach_oncpu(struct session *s)
 	}
 	if (!s->n_perf)
 		return r;
-	s->event = hardware ? "cycles" : "cpu-clock";
-	return 0;
-}
-
-/* Attaches whichever of the pair was loaded. */
-static int attach_either(struct session *s, struct bpf_program *btf_prog, struct bpf_program *raw_prog)
-{
-	struct bpf_program *prog = bpf_program__autoload(btf_prog) ? btf_prog : raw_prog;
-	struct bpf_link *link;
-
-	if (!bpf_program__autoload(prog))
-		return 0;
-	link = bpf_program__attach(prog);
-	if (!link)
-		return -errno;
-	s->links[s->n_links++] = link;
+	s->event = s->hardware ? "cycles" : "cpu-clock";
 	return 0;
 }
 
@@ -373,14 +405,14 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 	struct memscope_bpf *k = s->skel;
 	int r;
 
-	r = attach_either(s, k->progs.on_fork_btf, k->progs.on_fork_raw);
-	if (r == 0)
-		r = attach_either(s, k->progs.on_exit_btf, k->progs.on_exit_raw);
+	r = attach_either(s, k->progs.on_exit_btf, k->progs.on_exit_raw);
 	if (r < 0)
 		return err_set(e, r, "cannot attach to process events: %s", strerror(-r));
 	r = attach_either(s, k->progs.on_wakeup_btf, k->progs.on_wakeup_raw);
 	if (r == 0)
 		r = attach_either(s, k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_exec_btf, k->progs.on_exec_raw);
 	if (r == 0)
 		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
 	if (r < 0)
@@ -444,9 +476,12 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_TOTALS_LIVE] = k->maps.totals_live,
 		[SESSION_TOTALS_A] = k->maps.totals_a,
 		[SESSION_TOTALS_B] = k->maps.totals_b,
+		[SESSION_IRQ_TOTALS_A] = k->maps.irq_totals_a,
+		[SESSION_IRQ_TOTALS_B] = k->maps.irq_totals_b,
 		[SESSION_EVENTS] = k->maps.events,
 		[SESSION_THREADS] = k->maps.threads,
 		[SESSION_BLOCKS] = k->maps.blocks,
+		[SESSION_INFLIGHT] = k->maps.inflight,
 	};
 
 	return maps[m];

@@ -2,6 +2,7 @@
  * The kernel programs of one run: open, set knobs and sizes, load, attach, detach, free.
  *
  *   session_open()      knobs, map sizes; programs this run or kernel does not need are left out
+ *                       fork is attached at once: children of a target are targets from then on
  *   session_attach()    tracepoints and perf events, opens the gate, lists the tasks
  *   session_gate(true)  from here all sources count
  *   session_gate(false) nothing counts any more; now detaching may take its time
@@ -45,6 +46,8 @@ DEFINE_CLEANUP(struct session *, session_freep, session_free)
 
 /* Watch a process. Before the gate opens, or at any time after. */
 int session_target(struct session *s, pid_t pid, struct err *e);
+/* The process has ended, some time ago: whoever gets its pid is not a target. */
+void session_untarget(struct session *s, pid_t pid);
 /* From now on stacks of `pid` belong to address-space generation `gen`. */
 int session_set_gen(struct session *s, pid_t pid, uint32_t gen);
 
@@ -67,7 +70,8 @@ void session_detach(struct session *s);
 /* Descriptors of maps, for drain.c. Owned by the session. */
 enum session_map {
 	SESSION_STATS, SESSION_VERDICTS, SESSION_TARGETS, SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
-	SESSION_TOTALS_B, SESSION_EVENTS, SESSION_THREADS, SESSION_BLOCKS, SESSION_N_MAPS,
+	SESSION_TOTALS_B, SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B, SESSION_EVENTS,
+	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_N_MAPS,
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);

@@ -61,7 +61,7 @@ int drain_new(struct session *s, const struct drain_fns *fns, struct drain **ret
 	d->n_cpus = libbpf_num_possible_cpus();
 	session_seed(s, &d->seed);
 	d->key_cap = max_size(sizeof(struct ms_total_key), sizeof(struct ms_block_key));
-	d->value_cap = max_size(sizeof(struct ms_thread), sizeof(struct ms_block));
+	d->value_cap = max_size(sizeof(struct ms_thread), sizeof(struct ms_inflight));
 	d->value_cap = max_size(d->value_cap, (size_t)d->n_cpus * sizeof(uint64_t) / BATCH + 8);
 	d->keys = calloc(BATCH, d->key_cap);
 	d->values = calloc(BATCH, d->value_cap);
@@ -155,29 +155,40 @@ static bool on_total(struct drain *d, const void *key, const void *value)
 	return true;
 }
 
-static const enum session_map totals_maps[2] = { SESSION_TOTALS_A, SESSION_TOTALS_B };
+static const enum session_map totals_maps[MS_N_LANES][2] = {
+	[MS_LANE_TASK] = { SESSION_TOTALS_A, SESSION_TOTALS_B },
+	[MS_LANE_IRQ] = { SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B },
+};
 
 int drain_flip(struct drain *d, struct err *e)
 {
-	int fresh = session_map_fd(d->session, totals_maps[!d->live]);
-	uint32_t zero = 0;
+	int live = session_map_fd(d->session, SESSION_TOTALS_LIVE);
 
-	if (bpf_map_update_elem(session_map_fd(d->session, SESSION_TOTALS_LIVE), &zero, &fresh, BPF_ANY) < 0)
-		return err_set(e, -errno, "cannot exchange the totals maps: %s", strerror(errno));
+	for (uint32_t lane = 0; lane < MS_N_LANES; lane++) {
+		int fresh = session_map_fd(d->session, totals_maps[lane][!d->live]);
+
+		if (bpf_map_update_elem(live, &lane, &fresh, BPF_ANY) < 0)
+			return err_set(e, -errno, "cannot exchange the totals maps: %s", strerror(errno));
+	}
 	d->live = !d->live;
 	return 0;
 }
 
 int drain_totals(struct drain *d, struct err *e)
 {
-	int old = session_map_fd(d->session, totals_maps[!d->live]);
-	int r;
+	uint32_t fullest = 0;
+	int r = drain_events(d);
 
-	d->n_totals = 0;
-	r = drain_events(d);
 	if (r < 0)
 		return err_set(e, r, "cannot read the events ring: %s", strerror(-r));
-	r = walk_map(d, old, sizeof(struct ms_total_key), sizeof(struct ms_total), true, on_total);
+	for (uint32_t lane = 0; lane < MS_N_LANES && r == 0; lane++) {
+		d->n_totals = 0;
+		r = walk_map(d, session_map_fd(d->session, totals_maps[lane][!d->live]),
+			     sizeof(struct ms_total_key), sizeof(struct ms_total), true, on_total);
+		if (d->n_totals > fullest)
+			fullest = d->n_totals;
+	}
+	d->n_totals = fullest;
 	return r < 0 ? err_set(e, r, "cannot read the totals: %s", strerror(-r)) : 0;
 }
 
@@ -207,8 +218,26 @@ int drain_threads(struct drain *d, bool all, struct err *e)
 
 static bool on_block(struct drain *d, const void *key, const void *value)
 {
-	d->fns.block(d->fns.ctx, key, value);
+	return d->fns.block(d->fns.ctx, key, value);
+}
+
+static bool on_inflight(struct drain *d, const void *key, const void *value)
+{
+	const struct ms_inflight *in = value;
+	struct ms_block_key block = { .proc = in->proc, .addr = in->arg };
+
+	(void)key;
+	if (in->sp && in->has_old)
+		d->fns.block(d->fns.ctx, &block, &in->old);
 	return false;
+}
+
+int drain_inflight(struct drain *d, struct err *e)
+{
+	int r = walk_map(d, session_map_fd(d->session, SESSION_INFLIGHT), sizeof(uint32_t),
+			 sizeof(struct ms_inflight), false, on_inflight);
+
+	return r < 0 ? err_set(e, r, "cannot read the calls in flight: %s", strerror(-r)) : 0;
 }
 
 int drain_blocks(struct drain *d, struct err *e)

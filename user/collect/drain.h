@@ -17,7 +17,8 @@ struct drain_fns {
 	void (*stack)(void *ctx, const struct ms_stack_rec *rec, const uint64_t *frames);
 	void (*total)(void *ctx, const struct ms_total_key *key, const struct ms_total *total);
 	void (*thread)(void *ctx, uint32_t tid, const struct ms_thread *thread);
-	void (*block)(void *ctx, const struct ms_block_key *key, const struct ms_block *block);
+	/* true: the block leaves the table. */
+	bool (*block)(void *ctx, const struct ms_block_key *key, const struct ms_block *block);
 	void *ctx;
 };
 
@@ -41,8 +42,10 @@ int drain_flip(struct drain *d, struct err *e);
 int drain_totals(struct drain *d, struct err *e);
 /* Threads that have gone, which then leave the table; with `all`, also those that have not. */
 int drain_threads(struct drain *d, bool all, struct err *e);
-/* Live blocks; they stay where they are. */
+/* Live blocks; those that `fns.block` says true of leave the table. */
 int drain_blocks(struct drain *d, struct err *e);
+/* Blocks that are live but not in the table: in the hands of a realloc. Once the gate is closed. */
+int drain_inflight(struct drain *d, struct err *e);
 
 /* Counters (stats.def), summed over CPUs: MS_N_STATS of them. */
 void drain_stats(const struct drain *d, uint64_t *ret_stats);
@@ -50,7 +53,7 @@ void drain_stats(const struct drain *d, uint64_t *ret_stats);
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS]);
 /* Records whose hash was not that of their frames: torn on the way, sent again by the kernel. */
 uint64_t drain_torn(const struct drain *d);
-/* Entries that the last drain_totals() found, of session_map_max(SESSION_TOTALS_A). */
+/* Entries that the last drain_totals() found in the fuller lane, of session_map_max(SESSION_TOTALS_A). */
 uint32_t drain_last_totals(const struct drain *d);
 
 #endif

@@ -42,6 +42,13 @@ struct thread_labels {
 	UT_hash_handle hh;
 };
 
+/* What a process image holds, by its totals. */
+struct holding {
+	struct ms_proc proc;
+	int64_t bytes;
+	UT_hash_handle hh;
+};
+
 /* A total or block whose stack has not come yet. */
 struct waiting {
 	struct ms_total_key key;
@@ -56,6 +63,9 @@ struct ingest {
 	struct raw_stack *raw;
 	struct resolved *resolved;
 	struct thread_labels *labels;
+	struct holding *holdings;
+	pid_t keep[1024]; /* as many as -p takes */
+	uint32_t n_keep;
 	struct waiting *waiting;
 	uint32_t n_waiting, cap_waiting;
 	bool finishing;
@@ -117,10 +127,15 @@ void ingest_forget(struct ingest *in)
 void ingest_free(struct ingest *in)
 {
 	struct raw_stack *raw, *raw_next;
+	struct holding *h, *h_next;
 
 	if (!in)
 		return;
 	ingest_forget(in);
+	HASH_ITER (hh, in->holdings, h, h_next) {
+		HASH_DEL(in->holdings, h);
+		free(h);
+	}
 	HASH_ITER (hh, in->raw, raw, raw_next) {
 		HASH_DEL(in->raw, raw);
 		free(raw);
@@ -360,8 +375,29 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key, const s
 	return p ? profile_add(p, stack, labels, values) : 0;
 }
 
+static void hold(struct ingest *in, const struct ms_proc *proc, int64_t bytes)
+{
+	struct holding *h;
+
+	HASH_FIND(hh, in->holdings, proc, sizeof(*proc), h);
+	if (!h) {
+		h = calloc(1, sizeof(*h));
+		if (!h)
+			return;
+		h->proc = *proc;
+		HASH_ADD(hh, in->holdings, proc, sizeof(h->proc), h);
+		if (!hash_added(h)) {
+			free(h);
+			return;
+		}
+	}
+	h->bytes += bytes;
+}
+
 int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
 {
+	if (key->source == MS_ALLOC)
+		hold(in, &key->proc, key->state == MS_ALLOCATED ? (int64_t)total->value : -(int64_t)total->value);
 	if (key->source == MS_ALLOC && key->state == MS_ALLOCATED) {
 		in->stats.allocated += total->count;
 		in->stats.allocated_bytes += total->value;
@@ -375,6 +411,50 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
 	return add_sample(in, key, total, false);
 }
 
+void ingest_keep(struct ingest *in, pid_t pid)
+{
+	if (in->n_keep < sizeof(in->keep) / sizeof(*in->keep))
+		in->keep[in->n_keep++] = pid;
+}
+
+/* Has the memory of this image gone? */
+static bool is_gone(struct ingest *in, const struct ms_proc *p)
+{
+	struct proc *proc = proc_of(in, p);
+
+	if (!proc || proc_replaced(proc))
+		return proc != NULL;
+	for (uint32_t i = 0; i < in->n_keep; i++)
+		if (in->keep[i] == (pid_t)p->tgid)
+			return false;
+	return proc_exited(proc);
+}
+
+bool ingest_sweep(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block)
+{
+	if (!is_gone(in, &key->proc))
+		return false;
+	in->stats.ended++;
+	in->stats.ended_bytes += block->size;
+	return true;
+}
+
+int64_t ingest_live_bytes(struct ingest *in)
+{
+	struct holding *h, *next;
+	int64_t sum = 0;
+
+	HASH_ITER (hh, in->holdings, h, next) {
+		if (is_gone(in, &h->proc)) {
+			HASH_DEL(in->holdings, h);
+			free(h);
+		} else {
+			sum += h->bytes;
+		}
+	}
+	return sum;
+}
+
 int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block)
 {
 	struct ms_total_key total_key = {
@@ -385,12 +465,9 @@ int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct
 		.source = MS_ALLOC,
 	};
 	struct ms_total total = { .count = 1, .value = block->size };
-	struct proc *proc = proc_of(in, &key->proc);
 
-	if (proc && proc_replaced(proc)) {
-		in->stats.exec_cleared++;
+	if (ingest_sweep(in, key, block))
 		return 0;
-	}
 	in->stats.live++;
 	in->stats.live_bytes += block->size;
 	return add_sample(in, &total_key, &total, true);

@@ -33,8 +33,17 @@ DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 /* All return 0 or -ENOMEM. */
 int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames);
 int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total);
-/* A block of a process whose memory was replaced by an exec is not live: it is counted apart. */
+/*
+ * A live block. One of a process that has ended, or of an image that an exec replaced, went with
+ * it: it is counted apart. Those of processes that were to be kept stay: what was live at the end.
+ */
 int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block);
+/* The end of `pid` is the end of the run: its last picture is kept. */
+void ingest_keep(struct ingest *in, pid_t pid);
+/* Whether a block went with its process, and may leave the table; then it is counted. */
+bool ingest_sweep(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block);
+/* Live bytes by the totals so far, of the processes that ingest_block() would keep. */
+int64_t ingest_live_bytes(struct ingest *in);
 /*
  * The scheduler's times of a thread. One that has not gone is taken to be in its present state up to
  * `end_ns`, and a wait that is still open becomes a sample of that length.
@@ -56,7 +65,7 @@ struct ingest_stats {
 	uint64_t unknown_process;    /* events of a process that nothing was known of      */
 	uint64_t allocated, allocated_bytes, freed, freed_bytes, untracked, untracked_bytes;
 	uint64_t live, live_bytes;   /* blocks handed in, of images that still exist        */
-	uint64_t exec_cleared;       /* blocks that an exec threw away                      */
+	uint64_t ended, ended_bytes; /* blocks that went with their process or an exec      */
 	uint64_t oncpu_samples;
 };
 void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats);
