@@ -239,8 +239,9 @@ static int record(const struct run_config *cfg)
 		run_note(&r, true, "%s", e.msg);
 	}
 	rc2 = run_write(&r, &later);
-	for (uint32_t i = said; i < r.n_notes && !cfg->json; i++)
-		if (cfg->quiet)
+	/* What is missing is named on stderr where no summary is there to read. */
+	for (uint32_t i = said; i < r.n_notes && (cfg->quiet || cfg->json); i++)
+		if (r.missing[i])
 			fprintf(stderr, "memscope: %s\n", r.notes[i]);
 	if (rc2 < 0)
 		command_fail(EXIT_NOTHING, &later);

@@ -63,7 +63,7 @@ void run_note(struct run *r, bool missing, const char *fmt, ...)
 		return;
 	va_start(ap, fmt);
 	if (vasprintf(&r->notes[r->n_notes], fmt, ap) >= 0)
-		r->n_notes++;
+		r->missing[r->n_notes++] = missing;
 	va_end(ap);
 }
 

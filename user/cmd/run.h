@@ -92,6 +92,7 @@ struct run {
 	bool mem_known;
 
 	char *notes[64];
+	bool missing[64];        /* this note says that something asked for was unavailable */
 	uint32_t n_notes;
 	bool partial;            /* something asked for was unavailable       */
 };

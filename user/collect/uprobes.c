@@ -152,7 +152,7 @@ int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offse
 
 /* --- closing ------------------------------------------------------------------------------------- */
 
-#define CLOSERS 16
+#define CLOSERS 64 /* they only wait, and share the grace periods */
 
 static struct {
 	pthread_mutex_t lock;
