@@ -109,10 +109,12 @@ install: $(BUILD)/memscope $(BUILD)/memscope.1 ## install below PREFIX (/usr/loc
 
 # --- packages --------------------------------------------------------------------------------------
 
+# A Node.js from elsewhere brings its npm along, and Debian's npm does not go with it.
+NODE       := $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
               libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libxxhash-dev libiberty-dev
 DEPS_TEST  := libcmocka-dev libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
-              g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium nodejs npm \
+              g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
