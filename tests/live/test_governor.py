@@ -6,8 +6,8 @@ import time
 from harness import *
 
 
-def slices(counter, n, seconds=0.1):
-    return [counter.rate(seconds) for _ in range(n)]
+def slices(counter, pid, n, seconds=0.1):
+    return [counter.rate(seconds, pid) for _ in range(n)]
 
 
 @once
@@ -16,12 +16,12 @@ def heavy():
     target, counter = Target("alloc_flat", 1), Counter()
     target.say(f"rate {counter.path}")
     time.sleep(0.3)
-    before = slices(counter, 10)
+    before = slices(counter, target.pid, 10)
     run = Run("-p", target.pid)
     run.ready()
-    during = slices(counter, 20)
+    during = slices(counter, target.pid, 20)
     run.stop()
-    after = slices(counter, 10)
+    after = slices(counter, target.pid, 10)
     target.end()
     return run, before, during, after
 

@@ -20,15 +20,6 @@ def unseen_ns():
     return sum(ticks) * 1000000000 // os.sysconf("SC_CLK_TCK")
 
 
-def schedstat(pid):
-    """CPU ns of all living threads of a process, from the kernel's own account."""
-    total = 0
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
-            total += int(f.read().split()[0])
-    return total
-
-
 @once
 def waits():
     """Two processes at once: waits of 1 ms, and of 1 to 20 ms; the run lasts over 2 s so that
@@ -167,8 +158,10 @@ def on_cpu_blocked_and_runnable_add_up_to_wall_time():
     duration = run.profile("offcpu").duration_ns
     near(t["wall_ns"], threads * duration, 0.01 * threads * duration, f"wall of {threads} threads")
     check(duration >= window_ns - 20e6, f"the run lasted {duration} ns, but we saw {window_ns}")
-    # From switch to switch, stolen and interrupt time included; its account is in ticks of 10 ms.
-    within(t["oncpu_ns"], 0.99 * cpu_ns - 5e6, 1.01 * cpu_ns + 5e6 + unseen + 20e6,
+    # From switch to switch, stolen and interrupt time included. Its account is three counters, each
+    # cut to ticks of 10 ms, and each CPU has up to a tick that is not booked yet.
+    slack = (3 + len(online_cpus())) * 10e6
+    within(t["oncpu_ns"], 0.99 * cpu_ns - 5e6, 1.01 * cpu_ns + 5e6 + unseen + slack,
            "on-CPU ns against /proc schedstat")
 
 

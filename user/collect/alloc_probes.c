@@ -28,6 +28,7 @@
 struct site {
 	uint64_t off; /* of the function in the file */
 	enum ms_shape shape;
+	bool main;     /* malloc and free: what a program lives in */
 	bool emulated;
 };
 
@@ -116,13 +117,15 @@ static bool is_emulated(int fd, uint64_t off)
 #endif
 }
 
-static void add_site(struct probed_file *f, uint64_t off, enum ms_shape shape)
+static void add_site(struct probed_file *f, uint64_t off, const struct allocator *a)
 {
 	for (uint32_t i = 0; i < f->n_sites; i++)
 		if (f->sites[i].off == off)
 			return; /* an alias */
 	if (f->n_sites < MAX_SITES)
-		f->sites[f->n_sites++] = (struct site){ off, shape, is_emulated(f->fd, off) };
+		f->sites[f->n_sites++] = (struct site){
+			off, a->shape, strcmp(a->symbol, "malloc") == 0 || strcmp(a->symbol, "free") == 0,
+			is_emulated(f->fd, off) };
 }
 
 /* Looks for allocator functions; a file that cannot be read has none. */
@@ -144,7 +147,7 @@ static void find_sites(struct probed_file *f)
 			uint64_t off;
 
 			if (elf_segments_vaddr_to_off(segs, n_segs, found[i].vaddr, &off))
-				add_site(f, off, a->shape);
+				add_site(f, off, a);
 		}
 	}
 }
@@ -374,11 +377,11 @@ double alloc_probes_pair_ns(const struct alloc_probes *ap)
 		for (uint32_t j = 0; j < ap->files[i].n_sites; j++) {
 			const struct site *site = &ap->files[i].sites[j];
 
-			if (site->emulated)
+			if (!site->main || site->emulated)
 				continue;
 			if (site->shape == MS_SHAPE_FREE)
 				free_ns = HIT_STEPPED_NS;
-			else if (site->shape == MS_SHAPE_SIZE)
+			else
 				alloc_ns = HIT_STEPPED_NS;
 		}
 	return alloc_ns + RETURN_NS + ALLOC_PROG_NS + free_ns + FREE_PROG_NS;
