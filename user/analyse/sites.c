@@ -136,7 +136,7 @@ static int fallback_rank(const char *name, const struct frame *f)
 }
 
 /* The frame that asked: see the header. NULL when the stack has no user frame. */
-static const struct frame *find_asker(const struct dict *d, const struct frame_path *path)
+static const struct frame *find_asker(const struct dict *d, const struct frame_path *path, bool waits)
 {
 	const struct frame *fallback = NULL;
 	int best = 0;
@@ -149,7 +149,9 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 			continue;
 		if (f->kind != FRAME_UNKNOWN && !is_messenger(name, f->module))
 			return f;
-		if (fallback_rank(name, f) > best) {
+		/* Of equals, for a wait the one nearest the leaf; for an allocation the one nearest the
+		 * root: getaddrinfo, or xmalloc whose caller is not known, says more than malloc. */
+		if (fallback_rank(name, f) >= best + waits) {
 			best = fallback_rank(name, f);
 			fallback = f;
 		}
@@ -182,7 +184,7 @@ static void find_wait(const struct dict *d, const struct frame_path *path, struc
 
 static struct site site_of(const struct dict *d, const struct frame_path *path, bool waits)
 {
-	const struct frame *asker = find_asker(d, path);
+	const struct frame *asker = find_asker(d, path, waits);
 	struct site site = { .module = "" };
 
 	if (asker) {

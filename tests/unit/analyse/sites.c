@@ -115,14 +115,14 @@ static void function_that_takes_a_std_type_is_not_of_std(void **state)
 	assert_string_equal(row.function, "std::string make(std::string, int)");
 }
 
-static void stack_of_messengers_is_charged_to_the_nearest(void **state)
+static void allocation_by_messengers_alone_is_charged_to_the_first_of_them(void **state)
 {
 	struct fixture *f = *state;
 	struct site_row row;
 
 	ADD(f, 1, 1, { "malloc", LIBC }, { "getaddrinfo", LIBC });
 	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
-	assert_string_equal(row.function, "malloc");
+	assert_string_equal(row.function, "getaddrinfo");
 }
 
 static void frame_without_a_name_is_not_the_site(void **state)
@@ -245,7 +245,7 @@ int main(void)
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(cxx_containers_are_messengers_too),
 		TEST(function_that_takes_a_std_type_is_not_of_std),
-		TEST(stack_of_messengers_is_charged_to_the_nearest),
+		TEST(allocation_by_messengers_alone_is_charged_to_the_first_of_them),
 		TEST(frame_without_a_name_is_not_the_site),
 		TEST(wait_is_told_by_the_kernel_and_charged_to_user_code),
 		TEST(unknown_wait_shows_its_first_telling_kernel_function),
