@@ -36,25 +36,34 @@ def waits():
     return run, run.profile("offcpu"), lines, ready_ns
 
 
+# A machine may hide the switches of some of its own tasks from tracing: a thread that gets the CPU
+# from one of them is seen to leave twice and not to come in between (with perf alone and no BPF
+# program loaded: 2 of 25,881 switches). What it was off the CPU then looks like time on it. At that
+# rate 200 waits miss one in some 60 runs and hardly ever three: two may be missing, none too many.
+HIDDEN_WAITS = 2
+RUN_QUEUE_NS = 30e6  # the longest time between two slices of a spinner that was seen
+
+
 def near_blocks(got, blocks, what):
-    """On a busy machine the kernel's own tracepoint passes over a switch now and then: perf alone,
-    no BPF program loaded, saw one of these threads leave a CPU twice and not come in between in 2 of
-    25,881 switches (6.18, a virtual machine, both CPUs busy). At that rate 200 waits miss one in
-    some 60 runs, and three practically never: at most two may be missing, none too many."""
-    within(got, blocks - 2, blocks, what)
+    within(got, blocks - HIDDEN_WAITS, blocks, what)
 
 
 def check_waits(function):
     _, p, lines, _ = waits()
+    longest_ns = dict(zip(lines, (1e6, 20e6)))  # as waits() started them
     for pid, answer in lines.items():
         _, _, tid, count, asked_ns, own_ns, blocks = next(x for x in answer if x[1] == function)
         got = off_ns(p, function, pid=pid, tid=tid)
         # On a busy machine the thread may be pushed off while it reads its clocks: in its own
         # figure, but not in the function that waits.
         clocks = sum(off_ns(p, name, pid=pid, tid=tid) for name in ("stamp_now", "tally_add"))
+        # A wait that is hidden (its count says so) was at most as long as the longest asked for,
+        # and a slice on the run queue.
+        missing = blocks - p.sum("blocked/count", function, pid=pid, tid=tid)
+        hidden_ns = min(max(missing, 0), HIDDEN_WAITS) * (longest_ns[pid] + RUN_QUEUE_NS)
         # 1 % is the promise; the target's own clock reads add 2 × ~0.3 µs to waits of 1 ms.
-        near(got + clocks, own_ns, 0.01 * own_ns,
-             f"off-CPU ns under {function} of {count} waits in process {pid} ({clocks} at the clocks)")
+        within(got + clocks, 0.99 * own_ns - hidden_ns, 1.01 * own_ns,
+               f"off-CPU ns under {function} of {count} waits of {pid} ({missing} hidden)")
         blocked = p.sum(BLOCKED, function, pid=pid, tid=tid)
         check(blocked <= 1.01 * own_ns, f"blocked {blocked} of {own_ns} ns off the CPU")
         yield p, pid, tid, blocks, asked_ns, blocked
@@ -65,7 +74,8 @@ def sleeps_are_found_under_their_function_within_1_percent():
     for p, pid, tid, blocks, asked_ns, _ in check_waits("do_sleep"):
         # A sleep never ends early; part of it may be waiting for a CPU.
         slept = off_ns(p, "do_sleep", pid=pid, tid=tid)
-        check(slept >= 0.99 * asked_ns, f"{slept} ns off the CPU, but slept {asked_ns} ns")
+        if p.sum("blocked/count", "do_sleep", pid=pid, tid=tid) == blocks:
+            check(slept >= 0.99 * asked_ns, f"{slept} ns off the CPU, but slept {asked_ns} ns")
         near_blocks(p.sum("blocked/count", "do_sleep", pid=pid, tid=tid), blocks, "sleeps")
 
 
@@ -136,12 +146,18 @@ def contended():
 def two_spinners_on_one_cpu_are_runnable_and_not_blocked():
     run, lines, *_ = contended()
     p = run.profile("offcpu")
+    i = p.types.index(RUNNABLE)
+    outside = {"gate_wait", "futex_do_wait", "wait_for_ever", "say"}  # before and after it spins
+    hidden_ns = HIDDEN_WAITS * RUN_QUEUE_NS
     for _, tid, _, wall_ns, cpu_ns, delay_ns in lines[0]:
-        runnable = p.sum(RUNNABLE, tid=tid)
+        runnable = sum(x.values[i] for x in p.select(tid=tid)
+                       if not outside & {f.name for f in x.frames})
         # The kernel's own run-queue delay of the same thread; 1 % of the wall time for the two
         # switches at the ends, where the windows differ.
-        near(runnable, delay_ns, 0.01 * wall_ns, f"runnable ns of spinner {tid}")
-        near(runnable + cpu_ns, wall_ns, 0.01 * wall_ns, f"runnable + CPU ns of spinner {tid}")
+        within(runnable, delay_ns - 0.01 * wall_ns - hidden_ns, delay_ns + 0.01 * wall_ns,
+               f"runnable ns of spinner {tid}")
+        within(runnable + cpu_ns, 0.99 * wall_ns - hidden_ns, 1.01 * wall_ns,
+               f"runnable + CPU ns of spinner {tid}")
         for function in ("spin", "burn"):
             equal(p.sum(BLOCKED, function, tid=tid), 0, f"blocked ns under {function}")
         check(p.sum(RUNNABLE, "spin", tid=tid) > 0.9 * runnable,
