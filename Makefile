@@ -231,6 +231,9 @@ TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_
               $(BUILD)/targets/alloc_truth_static
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
+# Its constructor runs before the program's entry point only in a library of its own.
+$(BUILD)/targets/starts: $(BUILD)/targets/lib_starts.so
+$(BUILD)/targets/starts: TLIBS = -Wl,--no-as-needed -L$(@D) -l:lib_starts.so -Wl,-rpath,'$$ORIGIN'
 
 $(BUILD)/targets/%_static: tests/targets/%.c tests/targets/target.h
 	$(call say,TARGET,$@)
@@ -242,7 +245,7 @@ $(BUILD)/targets/%.so: tests/targets/%.c
 
 $(BUILD)/targets/%: tests/targets/%.c tests/targets/target.h
 	$(call say,TARGET,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -o $@ $< -ldl
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -o $@ $< -ldl $(TLIBS)
 
 $(BUILD)/targets/%: tests/targets/%.cc tests/targets/target.h
 	$(call say,TARGET,$@)

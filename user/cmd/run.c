@@ -643,6 +643,14 @@ static void check_sources(struct run *r)
 			run_note(r, true, "%s are not available: %s", names[i], why);
 }
 
+/* When the time asked for is over; 0 when none was. */
+static uint64_t end_due_ns(const struct run *r)
+{
+	if (r->cfg->duration_s <= 0)
+		return 0;
+	return session_start_ns(r->session) + (uint64_t)(r->cfg->duration_s * 1e9);
+}
+
 int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 {
 	char path[4096];
@@ -655,7 +663,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	if (rc == 0 && cfg->command && cfg->delay_s > 0)
 		rc = launch_start(cfg->command, &r->launch, e);
 	if (rc == 0 && r->launch)
-		rc = launch_go(r->launch, NULL, NULL, e);
+		rc = launch_go(r->launch, NULL, NULL, 0, e);
 	if (rc == 0)
 		rc = delay(r, e);
 	if (rc == 0)
@@ -688,7 +696,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	r->start_wall_ns = wall_ns();
 	r->next_drain_ns = now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
-		rc = launch_go(r->launch, tracing_allocs(r) ? on_held : NULL, r, e);
+		rc = launch_go(r->launch, tracing_allocs(r) ? on_held : NULL, r, end_due_ns(r), e);
 	return rc;
 }
 
@@ -757,7 +765,7 @@ static int tick(struct run *r, struct err *e)
 /* How long to wait for events, ms: until the time asked for is over, -1 when none was. */
 static int ms_left(const struct run *r)
 {
-	uint64_t end = session_start_ns(r->session) + (uint64_t)(r->cfg->duration_s * 1e9), now = now_ns();
+	uint64_t end = end_due_ns(r), now = now_ns();
 	uint64_t ms = now < end ? (end - now + 999999) / 1000000 : 0;
 
 	if (r->cfg->duration_s <= 0)
@@ -859,8 +867,10 @@ int run_end(struct run *r, struct err *e)
 	if (rc == 0 && ingest_finish(r->ingest) < 0)
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	if (r->launch && launch_ended(r->launch, &status)) {
-		r->child_ended = true;
+		r->child_ended = status != LAUNCH_STATUS_UNKNOWN;
 		r->child_status = status;
+		if (!r->child_ended)
+			run_note(r, false, "the command has ended; its exit status is not known");
 	} else if (r->launch) {
 		run_note(r, false, "the command is still running, as process %d", (int)launch_pid(r->launch));
 	}
