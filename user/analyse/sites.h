@@ -4,9 +4,8 @@
  * The leaf of an allocation is always malloc, the leaf of a wait always schedule(). The site is
  * the function that asked: the leaf-most user frame that is no messenger itself: no function
  * of the C or C++ library or of an allocator, no wrapper known to call malloc (sites.c lists them).
- * A stack of nothing but messengers is charged to the one with a name nearest the root,
- * for a wait nearest the leaf. For waits
- * the kernel part of the stack says what was waited for.
+ * A stack of nothing but messengers is charged to the one with a name nearest the root, for a wait
+ * nearest the leaf. For waits the kernel part of the stack says what was waited for.
  */
 #ifndef MEMSCOPE_ANALYSE_SITES_H
 #define MEMSCOPE_ANALYSE_SITES_H
