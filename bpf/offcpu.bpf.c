@@ -54,6 +54,20 @@ static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_p
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
+/*
+ * It leaves a CPU, and was not seen to come: the kernel passes over a tracepoint now and then. What
+ * is known is a wait that ended with a wake-up; the rest stays in nobody's account.
+ */
+static __always_inline void switch_in_missed(struct ms_thread *t, const struct task_struct *task,
+					     __u32 tid, __u64 now_ns)
+{
+	stat_inc(STAT_SWITCH_MISSED);
+	if (t->state != MS_RUN_BLOCKED || !t->wake_ns)
+		return;
+	t->blocked_ns += t->wake_ns - t->since_ns;
+	wait_emit(t, task, tid, MS_BLOCKED, now_ns, t->wake_ns - t->since_ns);
+}
+
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt,
 				       __u32 prev_state, __u64 now_ns)
 {
@@ -74,8 +88,10 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	}
 	if (t->state == MS_RUN_GONE)
 		return; /* the old leader, whose tid an exec has given away */
-	/* Whatever the entry says: it is on a CPU now, and we know of nothing since. */
-	t->oncpu_ns += now_ns - t->since_ns;
+	if (t->state == MS_RUN_ON_CPU)
+		t->oncpu_ns += now_ns - t->since_ns;
+	else
+		switch_in_missed(t, prev, tid, now_ns);
 	t->since_ns = now_ns;
 	t->wake_ns = 0;
 	t->switches++;
