@@ -152,8 +152,8 @@ struct ms_thread {
 };
 
 /*
- * The allocator call a thread is in: between the entry and the return probe. A realloc's old block is
- * in its hands, not in the table, for as long.
+ * The allocator call a thread is in: between the entry and the return probe. A realloc's old block
+ * is in its hands, not in the table, for as long.
  */
 struct ms_inflight {
 	struct ms_proc proc;
@@ -169,9 +169,9 @@ struct ms_inflight {
 };
 
 /*
- * On-CPU samples have maps of their own. With hardware cycles they come as NMIs, which may interrupt
- * another program inside a map's lock: an LRU then deadlocks (kernel commit 89edbdfc5d03), and a
- * hash of 5.10 does too.
+ * On-CPU samples have maps of their own. With hardware cycles they come as NMIs, which may
+ * interrupt another program inside a map's lock: an LRU then deadlocks (kernel commit
+ * 89edbdfc5d03), and a hash of 5.10 does too.
  */
 enum ms_lane {
 	MS_LANE_TASK, /* programs of sched_switch and of uprobes */
@@ -220,9 +220,9 @@ enum ms_stat {
 };
 
 /*
- * One round of the stack hash: two lanes of multiply and rotate (the constants are large odd numbers;
- * mixing is finished by ms_hash_end). User space repeats it over every record it receives, so a record torn by a
- * preempted walk is thrown away, never shown.
+ * One round of the stack hash: two lanes of multiply and rotate (the constants are large odd
+ * numbers; mixing is finished by ms_hash_end). User space repeats it over every record it receives,
+ * so a record torn by a preempted walk is thrown away, never shown.
  */
 static inline __attribute__((always_inline)) void ms_hash_step(struct ms_hash *h, __u64 word)
 {

@@ -1,5 +1,6 @@
 /*
- * Source: allocations and frees, by uprobes on the functions of an allocator; one program pair per argument shape (abi.h).
+ * Source: allocations and frees, by uprobes on the functions of an allocator; one program pair per
+ * argument shape (abi.h).
  *
  *   entry   remember what was asked, and the stack: at the return it is already damaged
  *           (the return probe has put its trampoline on it)
@@ -44,7 +45,9 @@ static __always_inline bool caller_get(struct caller *c, bool any_thread)
 	c->task = (void *)bpf_get_current_task();
 	c->tgid = id >> 32;
 	c->tid = (__u32)id;
-	if (!gate_alloc_open || !target_wants(c->task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
+	if (!gate_alloc_open ||
+	    !target_wants(c->task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target,
+			  &c->proc)) {
 		stat_inc(STAT_PROBE_OTHER);
 		return false;
 	}
@@ -146,12 +149,14 @@ static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
 	return in && in->sp && sp < in->sp;
 }
 
-/* Which functions end by jumping to another: realloc(NULL, n) and calloc to malloc, reallocarray to realloc. */
+/* Which functions end by jumping to another: realloc(NULL, n) and calloc to malloc, reallocarray
+ * to realloc. */
 static __always_inline bool is_tail_call(enum ms_shape from, enum ms_shape to)
 {
-	return from == MS_SHAPE_REALLOC_N ? to == MS_SHAPE_REALLOC || to == MS_SHAPE_SIZE
-					  : (from == MS_SHAPE_REALLOC || from == MS_SHAPE_COUNT_SIZE) &&
-						    to == MS_SHAPE_SIZE;
+	return from == MS_SHAPE_REALLOC_N
+		       ? to == MS_SHAPE_REALLOC || to == MS_SHAPE_SIZE
+		       : (from == MS_SHAPE_REALLOC || from == MS_SHAPE_COUNT_SIZE) &&
+				 to == MS_SHAPE_SIZE;
 }
 
 static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 size,
@@ -262,8 +267,8 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 
 /*
  * n × size; a product that overflows is a call that will fail, never one of few bytes. Said by
- * magnitude, because BPF has no 128-bit product: what is called too large here is over 2^48, more than an
- * address space.
+ * magnitude, because BPF has no 128-bit product: what is called too large here is over 2^48, more
+ * than an address space.
  */
 static __always_inline __u64 product(__u64 n, __u64 size)
 {

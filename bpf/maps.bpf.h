@@ -88,9 +88,9 @@ struct {
 	__type(value, struct ms_block);
 } blocks __weak SEC(".maps");
 
-/* Per thread: the allocator call in flight. Written by alloc.bpf.c, removed at the thread's exit, read when
- * a run ends; full: STAT_INFLIGHT_FULL. An entry stays for the next call, so that a call costs no
- * insertion. Size set at load. */
+/* Per thread: the allocator call in flight. Written by alloc.bpf.c, removed at the thread's
+ * exit, read when a run ends; full: STAT_INFLIGHT_FULL. An entry stays for the next call, so
+ * that a call costs no insertion. Size set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);

@@ -5,12 +5,13 @@
  *   on a CPU ──(switch out, state ≠ RUNNING)──► blocked ──(wake-up)──► runnable ──(switch in)──► on a CPU
  *        └─────(switch out, still RUNNING: preempted or yielded)──────► runnable ──┘
  *
- * Blocked time belongs to the stack where the thread left the CPU, and so does the runnable time after
- * it: what it waited for was there, a CPU was not. "Still RUNNING" is read from the task's
+ * Blocked time belongs to the stack where the thread left the CPU, and so does the runnable time
+ * after it: what it waited for was there, a CPU was not. "Still RUNNING" is read from the task's
  * state, because the preempt flag alone misses most of it (two spinning threads on one CPU: all
  * switches have state R and preempt false).
  *
- * Changes of one thread are serialised by the scheduler (its run queue's lock), so its entry needs no atomics.
+ * Changes of one thread are serialised by the scheduler (its run queue's lock), so its entry needs
+ * no atomics.
  */
 #include "common.bpf.h"
 #include "emit.bpf.h"
@@ -141,8 +142,8 @@ static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
 	struct ms_proc proc;
 
 	if (fresh) {
-		/* A new thread: runnable from its first moment, in nobody's stack. An entry under its
-		 * tid is of a thread that has gone. */
+		/* A new thread: runnable from its first moment, in nobody's stack. An entry
+		 * under its tid is of a thread that has gone. */
 		if (!target_wants(task, BPF_CORE_READ(task, tgid), tid, &target, &proc))
 			return;
 		if (t)
@@ -172,8 +173,8 @@ int on_switch_raw(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *prev = (void *)ctx->args[1], *next = (void *)ctx->args[2];
 	__u64 now_ns = bpf_ktime_get_ns();
 
-	switch_out(ctx, prev, ctx->args[0], cfg_switch_has_state ? (__u32)ctx->args[3] : task_state(prev),
-		   now_ns);
+	switch_out(ctx, prev, ctx->args[0],
+		   cfg_switch_has_state ? (__u32)ctx->args[3] : task_state(prev), now_ns);
 	switch_in(next, now_ns);
 	return 0;
 }
@@ -250,8 +251,8 @@ int on_exec_raw(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * Threads that were there before us: met here, so that a wait which began before the run is counted from
- * its beginning on, even if it never ends. A thread that had an event since attach is known
+ * Threads that were there before us: met here, so that a wait which began before the run is counted
+ * from its beginning on, even if it never ends. A thread that had an event since attach is known
  * already. The kernel stack of one that waits can be read from outside, its user stack cannot.
  */
 SEC("iter/task")
@@ -265,7 +266,8 @@ int list_tasks(struct bpf_iter__task *ctx)
 	__u32 zero = 0;
 	long len;
 
-	if (!task || task->exit_state || !target_wants(task, task->tgid, task->pid, &target, &out.proc))
+	if (!task || task->exit_state ||
+	    !target_wants(task, task->tgid, task->pid, &target, &out.proc))
 		return 0;
 	out.tid = task->pid;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));

@@ -1,8 +1,8 @@
 /*
  * stack_capture(): walk, store the stack once, return its hash.
  *
- * The walker behind it is chosen here (kernel: bpf_get_stack; user: frame pointers, walk_fp.bpf.h), so
- * that programs never know which one they use. Each program type brings its own scratch: a perf
+ * The walker behind it is chosen here (kernel: bpf_get_stack; user: frame pointers, walk_fp.bpf.h),
+ * so that programs never know which one they use. Each program type brings its own scratch: a perf
  * interrupt may land inside a uprobe program.
  *
  * A uprobe program can also be preempted in the middle, and another thread's then uses the same
@@ -81,8 +81,9 @@ static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lan
 }
 
 /*
- * Stores the stack of `len` bytes (or -errno) that a walker has put into `s->frames`. Returns its verdict, or -1
- * when the scratch was taken over meanwhile. *ret_hash is all zero when there is no stack.
+ * Stores the stack of `len` bytes (or -errno) that a walker has put into `s->frames`. Returns its
+ * verdict, or -1 when the scratch was taken over meanwhile. *ret_hash is all zero when there is no
+ * stack.
  */
 static __always_inline int stack_store(struct stack_scratch *s, enum ms_lane lane, long len,
 				       __u32 flags, struct ms_hash *ret_hash)
@@ -127,8 +128,8 @@ static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, enum m
 }
 
 /*
- * Takes one stack of the current task: the kernel's (MS_STACK_KERNEL) or the user's. *ret_hash is all
- * zero when there is none. Verdicts are counted for user stacks: the kernel's are whole.
+ * Takes one stack of the current task: the kernel's (MS_STACK_KERNEL) or the user's. *ret_hash is
+ * all zero when there is none. Verdicts are counted for user stacks: the kernel's are whole.
  */
 static __always_inline void stack_capture(void *ctx, void *scratch, enum ms_source source,
 					  __u32 flags, struct ms_hash *ret_hash)

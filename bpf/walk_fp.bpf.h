@@ -1,7 +1,7 @@
 /*
- * Walker: frame pointers, by the kernel's own walker (bpf_get_stack). It follows saved rbp/x29
- * from the registers at the last entry to the kernel, and knows return-probe trampolines. Programs without frame pointers give a leaf and rubbish: every stack of this walker is
- * MS_GUESSED.
+ * Walker: frame pointers, by the kernel's own walker (bpf_get_stack). It follows saved rbp/x29 from
+ * the registers at the last entry to the kernel, and knows return-probe trampolines. Programs
+ * without frame pointers give a leaf and rubbish: every stack of this walker is MS_GUESSED.
  */
 #ifndef MEMSCOPE_WALK_FP_BPF_H
 #define MEMSCOPE_WALK_FP_BPF_H

@@ -16,7 +16,8 @@ static void walk_sections(struct elf_file *elf)
 	for (uint32_t i = 0; i < n && i < 64; i++) {
 		_cleanup_(freep) uint8_t *bytes = NULL;
 
-		if (elf_file_read_section(elf, &secs[i], &bytes, NULL) == 0 && bytes[secs[i].size] != 0)
+		if (elf_file_read_section(elf, &secs[i], &bytes, NULL) == 0 &&
+		    bytes[secs[i].size] != 0)
 			abort();
 	}
 }
@@ -53,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	segs = elf_file_segments(elf, &n);
 	elf_segments_off_to_vaddr(segs, n, size / 2, &vaddr);
 	walk_sections(elf);
-	if (elf_plt_load(elf, &plt, NULL) == 0 && elf_plt_find(plt, size) && !*elf_plt_find(plt, size))
+	if (elf_plt_load(elf, &plt, NULL) == 0 && elf_plt_find(plt, size) &&
+	    !*elf_plt_find(plt, size))
 		abort();
 	if (elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;

@@ -2,8 +2,8 @@
  * pprof from anyone: it is refused with a sentence, or it can be written and read again with
  * nothing lost but what cleaning names has merged.
  */
-#include "base/sink.h"
 #include "model/pprof.h"
+#include "base/sink.h"
 
 #include <string.h>
 
@@ -18,11 +18,12 @@ static void write_and_read_again(const struct profile *p)
 	const char *bytes;
 	size_t len;
 
-	if (sink_open_memory(&out, NULL) < 0 ||
-	    pprof_write(p, (module_id){ 0 }, out, &e) < 0 || sink_commit(out, &e) < 0)
+	if (sink_open_memory(&out, NULL) < 0 || pprof_write(p, (module_id){ 0 }, out, &e) < 0 ||
+	    sink_commit(out, &e) < 0)
 		abort();
 	bytes = sink_memory(out, &len);
-	if (!pprof_recognise(bytes_of(bytes, len)) || pprof_read(d, bytes, len, "x", &again, &e) < 0)
+	if (!pprof_recognise(bytes_of(bytes, len)) ||
+	    pprof_read(d, bytes, len, "x", &again, &e) < 0)
 		abort();
 	if (profile_n_samples(again) > profile_n_samples(p) ||
 	    profile_n_types(again) != profile_n_types(p))

@@ -1,6 +1,6 @@
 /* One line of /proc/PID/maps: the path in it is the target's choice. */
-#include "base/cleanup.h"
 #include "proc/proc_maps.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

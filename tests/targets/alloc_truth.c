@@ -28,11 +28,11 @@
 #include <sys/mman.h>
 
 #define MAX_THREADS 8
-#define SLOTS	    512 /* blocks a thread keeps at most        */
-#define POOL	    (MAX_THREADS * SLOTS * 2)
-#define BEFORE	    64 /* blocks older than the run             */
+#define SLOTS       512 /* blocks a thread keeps at most        */
+#define POOL        (MAX_THREADS * SLOTS * 2)
+#define BEFORE      64 /* blocks older than the run             */
 #define MAILBOXES   64 /* where threads leave blocks for others */
-#define LEAKS	    137
+#define LEAKS       137
 #define LEAK_BYTES  1234
 #define HUGE_SIZE   ((size_t)1 << 62)
 
@@ -40,8 +40,10 @@
 	X(do_malloc)                                                                               \
 	X(do_calloc)                                                                               \
 	X(do_realloc_null)                                                                         \
-	X(do_realloc) X(do_reallocarray) X(do_posix_memalign) X(do_aligned_alloc) X(do_memalign)   \
-		X(do_valloc) X(do_pvalloc) X(leak_here) X(child_malloc)
+	X(do_realloc)                                                                              \
+	X(do_reallocarray)                                                                         \
+	X(do_posix_memalign) X(do_aligned_alloc) X(do_memalign) X(do_valloc) X(do_pvalloc)         \
+		X(leak_here) X(child_malloc)
 
 enum site_id {
 #define X(name) SITE_##name,
@@ -130,7 +132,8 @@ static void must_fail(const void *p)
 		die("an allocation that should fail did not");
 }
 
-/* --- one function for each allocator function ---------------------------------------------------- */
+/* --- one function for each allocator function
+ * ---------------------------------------------------- */
 
 #define PLAIN(site, call)                                                                          \
 	static NOINLINE void site(struct block *b, size_t size)                                    \
@@ -227,7 +230,8 @@ static NOINLINE void do_failures(struct block *b)
 	free(NULL);
 }
 
-/* --- the work ------------------------------------------------------------------------------------ */
+/* --- the work
+ * ------------------------------------------------------------------------------------ */
 
 /* Mostly small, some that cross the mmap threshold (128 KiB), some of no size at all. */
 static size_t size_next(struct worker *w)
@@ -242,7 +246,7 @@ static size_t size_next(struct worker *w)
 }
 
 static void (*const allocators[])(struct block *b, size_t size) = {
-	do_malloc,	   do_calloc,	     do_realloc_null, do_malloc, do_malloc,
+	do_malloc,         do_calloc,        do_realloc_null, do_malloc, do_malloc,
 	do_posix_memalign, do_aligned_alloc, do_memalign,     do_valloc, do_pvalloc,
 };
 #define N_ALLOCATORS (sizeof(allocators) / sizeof(*allocators))
@@ -369,7 +373,8 @@ static void run(void)
 	pthread_barrier_wait(&barrier);
 }
 
-/* --- fork and exec ------------------------------------------------------------------------------- */
+/* --- fork and exec
+ * ------------------------------------------------------------------------------- */
 
 static void forget(void)
 {

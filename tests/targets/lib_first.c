@@ -1,4 +1,5 @@
-/* One of two libraries of the same shape that reload.c loads at one address, one after the other. */
+/* One of two libraries of the same shape that reload.c loads at one address, one after the
+ * other. */
 #include <stdint.h>
 
 void library_work(uint64_t n);

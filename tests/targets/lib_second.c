@@ -1,4 +1,5 @@
-/* The other of two libraries of the same shape that reload.c loads at one address, one after the other. */
+/* The other of two libraries of the same shape that reload.c loads at one address, one after the
+ * other. */
 #include <stdint.h>
 
 void library_work(uint64_t n);

@@ -1,11 +1,11 @@
 /*
- * What a library's constructor may do before the program's first instruction: starts.c is linked with
- * it. The program's first argument chooses, the second names the file that answers go to:
+ * What a library's constructor may do before the program's first instruction: starts.c is linked
+ * with it. The program's first argument chooses, the second names the file that answers go to:
  *
  *   nothing | fork | shared | vfork | spawn | thread | exec | sleep | stop | signal
  *
- * It allocates BEFORE blocks, does that, and allocates AFTER blocks. A forked child goes on to main(),
- * past the place where whoever started it may have left a trap, and exits with 7.
+ * It allocates BEFORE blocks, does that, and allocates AFTER blocks. A forked child goes on to
+ * main(), past the place where whoever started it may have left a trap, and exits with 7.
  */
 #include "target.h"
 
@@ -86,7 +86,8 @@ static void act(const char *how, char **argv)
 		if (pid)
 			starts_result = wait_for(pid);
 	} else if (strcmp(how, "shared") == 0) {
-		starts_result = wait_for(clone(shared_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL));
+		starts_result = wait_for(
+			clone(shared_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL));
 	} else if (strcmp(how, "vfork") == 0) {
 		pid = vfork();
 		if (pid == 0)
@@ -95,7 +96,9 @@ static void act(const char *how, char **argv)
 	} else if (strcmp(how, "spawn") == 0) {
 		char *args[] = { "sh", "-c", "exit 7", NULL };
 
-		starts_result = posix_spawn(&pid, "/bin/sh", NULL, NULL, args, environ) ? -1 : wait_for(pid);
+		starts_result = posix_spawn(&pid, "/bin/sh", NULL, NULL, args, environ)
+					? -1
+					: wait_for(pid);
 	} else if (strcmp(how, "thread") == 0) {
 		pthread_create(&starts_thread, NULL, thread_main, NULL);
 	} else if (strcmp(how, "exec") == 0) {

@@ -1,6 +1,6 @@
 /*
- * A program whose library does something before it begins (lib_starts.c). Writes to the file named by
- * its second argument what came of it (`result 7`: all went well) and who still traces it, and
+ * A program whose library does something before it begins (lib_starts.c). Writes to the file named
+ * by its second argument what came of it (`result 7`: all went well) and who still traces it, and
  * exits with 5.
  */
 #include "target.h"

@@ -2,12 +2,12 @@
  * A profile merged into one call tree: the view behind folded text, flame graphs and top lists.
  *
  * Node 0 is the root ("all"). Frames of the same name and kind under the same parent are one node;
- * inlined calls are nodes of their own. With `root_comm`, the first level is the process name (label "comm";
- * a sample without one starts at the root).
- * Children are sorted by name, as flamegraph.pl does, so that equal profiles give equal output.
- * Values are of one value type: total = self + total of all children, saturating at INT64_MAX.
- * Samples whose value is zero or less have no place in a picture of shares and are left out; the
- * negative ones (a difference of two profiles) are counted.
+ * inlined calls are nodes of their own. With `root_comm`, the first level is the process name
+ * (label "comm"; a sample without one starts at the root). Children are sorted by name, as
+ * flamegraph.pl does, so that equal profiles give equal output. Values are of one value type: total
+ * = self + total of all children, saturating at INT64_MAX. Samples whose value is zero or less have
+ * no place in a picture of shares and are left out; the negative ones (a difference of two
+ * profiles) are counted.
  */
 #ifndef MEMSCOPE_ANALYSE_FRAME_TREE_H
 #define MEMSCOPE_ANALYSE_FRAME_TREE_H

@@ -100,7 +100,8 @@ static bool is_messenger(const char *name, const char *module)
 	       is_library_code(name);
 }
 
-/* --- sites of one stack ------------------------------------------------------------------------ */
+/* --- sites of one stack
+ * ------------------------------------------------------------------------ */
 
 static bool in_kernel(const struct frame *f)
 {
@@ -136,7 +137,8 @@ static int fallback_rank(const char *name, const struct frame *f)
 }
 
 /* The frame that asked: see the header. NULL when the stack has no user frame. */
-static const struct frame *find_asker(const struct dict *d, const struct frame_path *path, bool waits)
+static const struct frame *find_asker(const struct dict *d, const struct frame_path *path,
+				      bool waits)
 {
 	const struct frame *fallback = NULL;
 	int best = 0;
@@ -149,8 +151,9 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 			continue;
 		if (f->kind != FRAME_UNKNOWN && !is_messenger(name, f->module))
 			return f;
-		/* Of equals, for a wait the one nearest the leaf; for an allocation the one nearest the
-		 * root: getaddrinfo, or xmalloc whose caller is not known, says more than malloc. */
+		/* Of equals, for a wait the one nearest the leaf; for an allocation the one
+		 * nearest the root: getaddrinfo, or xmalloc whose caller is not known, says more
+		 * than malloc. */
 		if (fallback_rank(name, f) >= best + waits) {
 			best = fallback_rank(name, f);
 			fallback = f;
@@ -198,7 +201,8 @@ static struct site site_of(const struct dict *d, const struct frame_path *path, 
 	return site;
 }
 
-/* --- ranking ----------------------------------------------------------------------------------- */
+/* --- ranking
+ * ----------------------------------------------------------------------------------- */
 
 static int by_place(const void *a, const void *b)
 {

@@ -32,7 +32,8 @@ int sites_allocations(const struct profile *p, uint32_t type, int count_type,
 int sites_waits(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
 		uint32_t cap);
 
-/* The part of type `type` spent in malloc, free and their kin (page faults of theirs too); for verdicts. */
+/* The part of type `type` spent in malloc, free and their kin (page faults of theirs too); for
+ * verdicts. */
 int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value);
 /* The part spent in the traps of probes, memscope's own on the allocator above all. */
 int sites_probe_value(const struct profile *p, uint32_t type, int64_t *ret_value);

@@ -68,16 +68,14 @@ int gunzip(struct bytes in, size_t max, void **ret_data, size_t *ret_len)
 	return *ret_data ? 0 : -ENOMEM;
 }
 
-int gunzip_file(struct bytes in, const char *name, void **ret_data, size_t *ret_len,
-		struct err *e)
+int gunzip_file(struct bytes in, const char *name, void **ret_data, size_t *ret_len, struct err *e)
 {
 	const size_t most = (size_t)1 << 30, least = (size_t)16 << 20, ratio = 256;
 	size_t max = in.len < (most - least) / ratio ? least + in.len * ratio : most;
 	int r = gunzip(in, max, ret_data, ret_len);
 
 	if (r == -EFBIG)
-		return err_set(e, r, "%s: unpacks to more than %zu bytes: refused", name,
-			       max);
+		return err_set(e, r, "%s: unpacks to more than %zu bytes: refused", name, max);
 	if (r == -ENOMEM)
 		return err_set(e, r, "%s: out of memory while unpacking it", name);
 	if (r < 0)

@@ -11,7 +11,8 @@ static uint64_t seed;
 static void __attribute__((constructor)) hash_seed(void)
 {
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-		seed = (uintptr_t)&seed ^ 0x9e3779b97f4a7c15; /* early boot: ASLR is what there is */
+		seed = (uintptr_t)&seed ^
+		       0x9e3779b97f4a7c15; /* early boot: ASLR is what there is */
 }
 
 uint32_t hash_bytes(const void *data, size_t len)

@@ -1,8 +1,8 @@
 /*
  * Hash tables: uthash, set up once for the whole program. Include this, not <uthash.h>.
  *
- * Keys are often an attacker's bytes (symbol names, paths), so the hash is XXH3 under a seed
- * drawn at first use. Running out of memory is not fatal: after an add that failed, `elt->hh.tbl` is NULL
+ * Keys are often an attacker's bytes (symbol names, paths), so the hash is XXH3 under a seed drawn
+ * at first use. Running out of memory is not fatal: after an add that failed, `elt->hh.tbl` is NULL
  * and the element is not in the table (hash_added()).
  *
  * A handle costs 56 bytes an element, and elements must not move (chunks.h keeps them still).

@@ -14,17 +14,17 @@
 enum { BUF_BYTES = 64 << 10 };
 
 struct sink {
-	char *path;     /* as the user named it, for sentences                  */
-	char *tmp;      /* the temporary name; NULL when written in place       */
-	int fd;         /* -1: into `memory`                                    */
+	char *path; /* as the user named it, for sentences                  */
+	char *tmp;  /* the temporary name; NULL when written in place       */
+	int fd;     /* -1: into `memory`                                    */
 	bool own_fd;
 	struct strbuf memory;
 	bool gzip, ended;
 	z_stream z;
-	int error;      /* the first -errno                                     */
+	int error; /* the first -errno                                     */
 	size_t fill;
-	char buf[BUF_BYTES];    /* written, not yet compressed or flushed       */
-	char zbuf[BUF_BYTES];   /* compressed, not yet flushed                  */
+	char buf[BUF_BYTES];  /* written, not yet compressed or flushed       */
+	char zbuf[BUF_BYTES]; /* compressed, not yet flushed                  */
 };
 
 static int oom(struct err *e, const char *path)

@@ -2,10 +2,10 @@
  * Where output goes: a file, standard output, memory; gzipped or not.
  *
  * A file sink writes to a temporary name beside its target and renames on sink_commit(), so a
- * reader never sees half a file; sink_close() without commit removes the temporary. A symbolic link at
- * the target is replaced, not followed. What is not a regular file (a pipe, /dev/null, /dev/stdout)
- * is written in place. Errors stick: write calls may go unchecked, sink_commit() reports the
- * first one (a full disk is -ENOSPC) with a sentence.
+ * reader never sees half a file; sink_close() without commit removes the temporary. A symbolic link
+ * at the target is replaced, not followed. What is not a regular file (a pipe, /dev/null,
+ * /dev/stdout) is written in place. Errors stick: write calls may go unchecked, sink_commit()
+ * reports the first one (a full disk is -ENOSPC) with a sentence.
  */
 #ifndef MEMSCOPE_BASE_SINK_H
 #define MEMSCOPE_BASE_SINK_H
@@ -32,8 +32,8 @@ void sink_puts(struct sink *s, const char *str);
 void sink_printf(struct sink *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Flushes, syncs the file to its disk (where late errors show), renames it. 0 or the first error with its
- * sentence; nothing may be written afterwards.
+ * Flushes, syncs the file to its disk (where late errors show), renames it. 0 or the first error
+ * with its sentence; nothing may be written afterwards.
  */
 int sink_commit(struct sink *s, struct err *e);
 /* Memory sinks, after sink_commit(): what was written; valid until sink_close(). NUL-terminated. */

@@ -3,12 +3,18 @@
 #include <stdio.h>
 
 const struct command commands[] = {
-	{ .name = "record", .summary = "profile a process, a command or the host, and write it all down",
-	  .options = &record_options, .run = cmd_record },
-	{ .name = "flame", .summary = "draw profiles already taken as a flame graph",
-	  .options = &flame_options, .run = cmd_flame },
-	{ .name = "doctor", .summary = "what works on this machine, what does not, why, and what to do",
-	  .options = &doctor_options, .run = cmd_doctor },
+	{ .name = "record",
+	  .summary = "profile a process, a command or the host, and write it all down",
+	  .options = &record_options,
+	  .run = cmd_record },
+	{ .name = "flame",
+	  .summary = "draw profiles already taken as a flame graph",
+	  .options = &flame_options,
+	  .run = cmd_flame },
+	{ .name = "doctor",
+	  .summary = "what works on this machine, what does not, why, and what to do",
+	  .options = &doctor_options,
+	  .run = cmd_doctor },
 	{ 0 },
 };
 

@@ -64,7 +64,8 @@ static int usage(struct err *e, const char *fmt, const char *arg)
 	return command_fail(EXIT_USAGE, e);
 }
 
-/* --- adding up ----------------------------------------------------------------------------------- */
+/* --- adding up
+ * ----------------------------------------------------------------------------------- */
 
 /* "samples/count, cpu/nanoseconds" */
 static void list_types(const struct profile *p, char *out, size_t cap)
@@ -186,7 +187,8 @@ static int read_all(struct dict *d, char **files, int n, struct profile **ret_pr
 	return 0;
 }
 
-/* --- choices ------------------------------------------------------------------------------------- */
+/* --- choices
+ * ------------------------------------------------------------------------------------- */
 
 /* "blocked" alone means its time: that is what people ask about. */
 static int find_value(const struct profile *p, const char *name)

@@ -26,8 +26,11 @@ struct record_args {
 
 #define ALLOC_NOT_GIVEN (-1)
 
-#define ROW(long_name, letter, kind_, arg_, field, ...) \
-	{ .name = long_name, .key = letter, .kind = kind_, .arg = arg_, .offset = offsetof(struct record_args, field), __VA_ARGS__ }
+#define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
+	{                                                                                          \
+		.name = long_name, .key = letter, .kind = kind_, .arg = arg_,                      \
+		.offset = offsetof(struct record_args, field), __VA_ARGS__                         \
+	}
 
 /* clang-format off */
 static const struct opt rows[] = {
@@ -86,10 +89,13 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		size_t len = strcspn(s, ",");
 		int i = 0;
 
-		while (i < MS_N_SOURCES && (strlen(names[i]) != len || strncmp(names[i], s, len) != 0))
+		while (i < MS_N_SOURCES &&
+		       (strlen(names[i]) != len || strncmp(names[i], s, len) != 0))
 			i++;
 		if (i == MS_N_SOURCES)
-			return err_set(e, -EINVAL, "--only takes oncpu, offcpu and alloc, not \"%.*s\"", (int)len, s);
+			return err_set(e, -EINVAL,
+				       "--only takes oncpu, offcpu and alloc, not \"%.*s\"",
+				       (int)len, s);
 		cfg->sources[i] = true;
 		s += len + (s[len] == ',');
 	}
@@ -106,15 +112,17 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 	return err_set(e, -EINVAL, "nothing is left to gather: see --only and --alloc");
 }
 
-static int choose_targets(const struct record_args *a, char **command, struct run_config *cfg, struct err *e)
+static int choose_targets(const struct record_args *a, char **command, struct run_config *cfg,
+			  struct err *e)
 {
 	int given = !!a->pids + !!a->pattern + !!a->tid + a->all + !!command, n;
 
 	if (given != 1)
-		return err_set(e, -EINVAL,
-			       given ? "name one kind of target: -p, -n, -t, -a or -- CMD"
-				     : "what should be profiled? -p PID, -n PATTERN, -t TID, -a, or -- CMD "
-				       "(memscope --help)");
+		return err_set(
+			e, -EINVAL,
+			given ? "name one kind of target: -p, -n, -t, -a or -- CMD"
+			      : "what should be profiled? -p PID, -n PATTERN, -t TID, -a, or -- CMD "
+				"(memscope --help)");
 	cfg->all = a->all;
 	cfg->command = command;
 	cfg->tid = (pid_t)a->tid;
@@ -148,7 +156,8 @@ static int find_targets(const struct record_args *a, struct run_config *cfg, str
 	return 0;
 }
 
-static int make_dir(const struct run_config *cfg, const char *given, char *out, size_t cap, struct err *e)
+static int make_dir(const struct run_config *cfg, const char *given, char *out, size_t cap,
+		    struct err *e)
 {
 	char comm[64] = "host", stamp[32];
 	time_t now = time(NULL);
@@ -162,7 +171,8 @@ static int make_dir(const struct run_config *cfg, const char *given, char *out, 
 		snprintf(comm, sizeof(comm), "%.32s", base ? base + 1 : cfg->command[0]);
 	} else if (!cfg->all) {
 		target_file_name(cfg->pids[0], comm, sizeof(comm));
-		snprintf(comm + strlen(comm), sizeof(comm) - strlen(comm), "-%d", (int)cfg->pids[0]);
+		snprintf(comm + strlen(comm), sizeof(comm) - strlen(comm), "-%d",
+			 (int)cfg->pids[0]);
 	}
 	if (given)
 		snprintf(out, cap, "%s", given);
@@ -171,9 +181,11 @@ static int make_dir(const struct run_config *cfg, const char *given, char *out, 
 	if (mkdir(out, 0700) == 0)
 		return 0;
 	if (errno != EEXIST)
-		return err_set(e, -errno, "cannot make the output directory '%s': %s", out, strerror(errno));
+		return err_set(e, -errno, "cannot make the output directory '%s': %s", out,
+			       strerror(errno));
 	if (stat(out, &st) < 0 || !S_ISDIR(st.st_mode))
-		return err_set(e, -ENOTDIR, "the output directory '%s' is a file: name another with -o", out);
+		return err_set(e, -ENOTDIR,
+			       "the output directory '%s' is a file: name another with -o", out);
 	if (access(out, W_OK) < 0)
 		return err_set(e, -errno, "cannot write to '%s': %s", out, strerror(errno));
 	return 0;
@@ -199,9 +211,11 @@ static void say_ready(const struct run *r)
 	if (cfg->all)
 		fprintf(stderr, "memscope: profiling the whole host");
 	else if (cfg->command)
-		fprintf(stderr, "memscope: profiling '%s' (process %d)", cfg->command[0], (int)launch_pid(r->launch));
+		fprintf(stderr, "memscope: profiling '%s' (process %d)", cfg->command[0],
+			(int)launch_pid(r->launch));
 	else
-		fprintf(stderr, "memscope: profiling process %d%s", (int)cfg->pids[0], cfg->n_pids > 1 ? " and others" : "");
+		fprintf(stderr, "memscope: profiling process %d%s", (int)cfg->pids[0],
+			cfg->n_pids > 1 ? " and others" : "");
 	fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
 	if (*r->alloc_reason)
 		fprintf(stderr, "memscope: %s\n", r->alloc_reason);
@@ -253,7 +267,9 @@ static int record(const struct run_config *cfg)
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_args a = { .hz = 99, .mem_mb = 64, .interval_s = 1, .max_overhead = 5, .alloc = ALLOC_NOT_GIVEN };
+	struct record_args a = {
+		.hz = 99, .mem_mb = 64, .interval_s = 1, .max_overhead = 5, .alloc = ALLOC_NOT_GIVEN
+	};
 	static pid_t pids[MAX_PIDS];
 	static bool cpus[MAX_CPUS];
 	struct run_config cfg = { .pids = pids };
@@ -265,14 +281,16 @@ int cmd_record(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	if (first < argc) {
 		if (strcmp(argv[first - 1], "--") != 0) {
-			err_set(&e, -EINVAL, "\"%.64s\" is not understood: to profile a command, put -- before it",
+			err_set(&e, -EINVAL,
+				"\"%.64s\" is not understood: to profile a command, put -- before it",
 				argv[first]);
 			return command_fail(EXIT_USAGE, &e);
 		}
 		command = &argv[first];
 	}
 	if (a.user_only && a.kernel_only) {
-		err_set(&e, -EINVAL, "-U and -K exclude each other: without either, both stacks are kept");
+		err_set(&e, -EINVAL,
+			"-U and -K exclude each other: without either, both stacks are kept");
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0)
@@ -298,7 +316,8 @@ int cmd_record(int argc, char **argv)
 	cfg.json = a.json;
 	cfg.no_demangle = a.no_demangle;
 	if (geteuid() != 0) {
-		err_set(&e, -EPERM, "memscope needs root, to load its BPF programs and to read other processes: run it with sudo");
+		err_set(&e, -EPERM,
+			"memscope needs root, to load its BPF programs and to read other processes: run it with sudo");
 		return command_fail(EXIT_NOTHING, &e);
 	}
 	if (find_targets(&a, &cfg, &e) < 0 || make_dir(&cfg, a.dir, dir, sizeof(dir), &e) < 0)

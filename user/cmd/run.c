@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define FAST_TICK_NS     20000000ULL  /* while the governor watches */
+#define FAST_TICK_NS     20000000ULL   /* while the governor watches */
 #define TICK_NS          100000000ULL  /* progress, governor, full maps       */
 #define DRAIN_NS         1000000000ULL /* while the totals map stays half empty */
 #define DRAIN_FASTEST_NS 50000000ULL
@@ -80,7 +80,8 @@ void run_say(const struct run *r, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* --- targets ------------------------------------------------------------------------------------- */
+/* --- targets
+ * ------------------------------------------------------------------------------------- */
 
 static struct watched *target_find(struct run *r, pid_t pid)
 {
@@ -97,7 +98,8 @@ static int watch_fd(struct run *r, int fd, uint64_t tag)
 	return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* `newborn`: a child of a target, or the command. In the kernel it is watched already, if it is a child. */
+/* `newborn`: a child of a target, or the command. In the kernel it is watched already, if it is
+ * a child. */
 static int target_add(struct run *r, pid_t pid, bool asked, bool newborn, struct err *e)
 {
 	struct watched *t = target_find(r, pid);
@@ -179,7 +181,8 @@ static void add_children(struct run *r, pid_t pid, int depth)
 		closedir(dir);
 }
 
-/* --- records about processes --------------------------------------------------------------------- */
+/* --- records about processes
+ * --------------------------------------------------------------------- */
 
 static bool tracing_allocs(const struct run *r)
 {
@@ -194,7 +197,8 @@ static bool is_over(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	f = fopen(path, "re");
-	return !f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')) || strchr("ZX", paren[2]);
+	return !f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')) ||
+	       strchr("ZX", paren[2]);
 }
 
 /* A thread of a target has ended; with the last one, the process. */
@@ -214,7 +218,8 @@ static void thread_ended(struct run *r, const struct sideband_record *rec)
 		alloc_probes_drop(r->probes, rec->pid);
 }
 
-/* An exec begins a new address space. Probes follow it, but for those that hang on a leader who has gone. */
+/* An exec begins a new address space. Probes follow it, but for those that hang on a leader who
+ * has gone. */
 static void image_replaced(struct run *r, pid_t pid)
 {
 	struct watched *t = target_find(r, pid);
@@ -252,9 +257,12 @@ static void on_sideband(void *ctx, const struct sideband_record *rec)
 	switch (rec->kind) {
 	case SIDEBAND_MMAP:
 		gen = proc_table_mmap(r->procs, rec->ns, rec->pid,
-				      &(struct proc_mmap){ .addr = rec->addr, .len = rec->len,
-							   .file_off = rec->off, .dev = rec->dev,
-							   .ino = rec->ino, .path = rec->name });
+				      &(struct proc_mmap){ .addr = rec->addr,
+							   .len = rec->len,
+							   .file_off = rec->off,
+							   .dev = rec->dev,
+							   .ino = rec->ino,
+							   .path = rec->name });
 		if (gen && (r->cfg->all || target_find(r, rec->pid)))
 			session_set_gen(r->session, rec->pid, gen);
 		if (tracing_allocs(r) && (r->cfg->all || target_find(r, rec->pid)))
@@ -276,7 +284,8 @@ static void on_sideband(void *ctx, const struct sideband_record *rec)
 	}
 }
 
-/* --- what the drain hands over ------------------------------------------------------------------- */
+/* --- what the drain hands over
+ * ------------------------------------------------------------------- */
 
 static void on_stack(void *ctx, const struct ms_stack_rec *rec, const uint64_t *frames)
 {
@@ -309,7 +318,8 @@ static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_
 	return false;
 }
 
-/* What the totals speak of must be known when they are read: records after the flip, before the totals. */
+/* What the totals speak of must be known when they are read: records after the flip, before the
+ * totals. */
 static int take_totals(struct run *r, struct err *e)
 {
 	int rc = drain_flip(r->drain, e);
@@ -321,8 +331,8 @@ static int take_totals(struct run *r, struct err *e)
 }
 
 /*
- * Processes that ended a while ago: on a host where compilers come and go they would fill memory. Live
- * blocks name their process until the end, so not while allocations are traced.
+ * Processes that ended a while ago: on a host where compilers come and go they would fill memory.
+ * Live blocks name their process until the end, so not while allocations are traced.
  */
 static void forget_the_dead(struct run *r)
 {
@@ -337,7 +347,8 @@ static void forget_the_dead(struct run *r)
 	r->next_forget_ns = now + FORGET_NS;
 }
 
-/* Blocks of processes that ended leave the table, or a server that forks would fill it with its dead. */
+/* Blocks of processes that ended leave the table, or a server that forks would fill it with its
+ * dead. */
 static void sweep_blocks(struct run *r)
 {
 	uint64_t now = now_ns();
@@ -386,15 +397,17 @@ static int drain_now(struct run *r, struct err *e)
 	return rc;
 }
 
-/* --- allocations --------------------------------------------------------------------------------- */
+/* --- allocations
+ * --------------------------------------------------------------------------------- */
 
 static void alloc_decline(struct run *r)
 {
 	r->tier = ALLOC_TIER_DECLINED;
-	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
-		 "exact allocation tracing is off: %s allocations a second would cost about %.0f %% of a CPU "
-		 "(limit %.3g %%); --alloc=exact forces it, --max-overhead raises the limit",
-		 unit_count((int64_t)r->calls_per_s).s, r->cost_percent, r->cfg->max_overhead);
+	snprintf(
+		r->alloc_reason, sizeof(r->alloc_reason),
+		"exact allocation tracing is off: %s allocations a second would cost about %.0f %% of a CPU "
+		"(limit %.3g %%); --alloc=exact forces it, --max-overhead raises the limit",
+		unit_count((int64_t)r->calls_per_s).s, r->cost_percent, r->cfg->max_overhead);
 }
 
 /*
@@ -403,7 +416,8 @@ static void alloc_decline(struct run *r)
  */
 static int alloc_look(struct run *r, struct err *e)
 {
-	uint64_t enough = governor_enough(alloc_probes_pair_ns(r->probes), r->cfg->max_overhead, RATE_SLICE_MS);
+	uint64_t enough = governor_enough(alloc_probes_pair_ns(r->probes), r->cfg->max_overhead,
+					  RATE_SLICE_MS);
 	int rc = alloc_probes_rate(r->probes, r->cfg->pids, r->cfg->n_pids, RATE_SLICE_MS, enough,
 				   &r->calls_per_s, e);
 
@@ -417,10 +431,12 @@ static int alloc_look(struct run *r, struct err *e)
 		alloc_decline(r);
 		r->partial |= r->cfg->alloc_asked;
 	} else {
-		snprintf(r->alloc_reason, sizeof(r->alloc_reason),
-			 "--alloc=exact: %s allocations a second cost about %.0f %% of a CPU while they are traced; "
-			 "expect the target to run up to %.1f times slower",
-			 unit_count((int64_t)r->calls_per_s).s, r->cost_percent, 1 + r->cost_percent / 100);
+		snprintf(
+			r->alloc_reason, sizeof(r->alloc_reason),
+			"--alloc=exact: %s allocations a second cost about %.0f %% of a CPU while they are traced; "
+			"expect the target to run up to %.1f times slower",
+			unit_count((int64_t)r->calls_per_s).s, r->cost_percent,
+			1 + r->cost_percent / 100);
 	}
 	return 0;
 }
@@ -448,10 +464,12 @@ static int alloc_begin(struct run *r, struct err *e)
 	alloc_probes_stats(r->probes, &stats);
 	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
 	if (!stats.functions && r->live_targets && !r->cfg->command && !r->cfg->all)
-		run_note(r, r->cfg->alloc_asked,
-			 "no allocator function was found in the files this process maps: a stripped static "
-			 "binary, or an allocator that memscope does not know");
-	run_say(r, "%u allocator functions in %u files, %u links", stats.functions, stats.files, stats.attached);
+		run_note(
+			r, r->cfg->alloc_asked,
+			"no allocator function was found in the files this process maps: a stripped static "
+			"binary, or an allocator that memscope does not know");
+	run_say(r, "%u allocator functions in %u files, %u links", stats.functions, stats.files,
+		stats.attached);
 	r->tier = ALLOC_TIER_EXACT;
 	r->alloc_from_ns = now_ns();
 	session_gate_alloc(r->session, true);
@@ -466,8 +484,8 @@ static void say_failed_probes(struct run *r)
 		return;
 	alloc_probes_stats(r->probes, &stats);
 	if (stats.failed)
-		run_note(r, true, "%u times an allocator function could not be probed: %s", stats.failed,
-			 stats.failed_why);
+		run_note(r, true, "%u times an allocator function could not be probed: %s",
+			 stats.failed, stats.failed_why);
 	if (!stats.functions && r->cfg->all && r->tier == ALLOC_TIER_EXACT)
 		run_note(r, true, "no allocator function was found on this host");
 }
@@ -476,10 +494,12 @@ static void say_failed_probes(struct run *r)
 static void alloc_stop(struct run *r)
 {
 	r->alloc_to_ns = now_ns();
-	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
-		 "exact allocation tracing stopped after %.1f s: it began to cost more than %.3g %% of a CPU; "
-		 "--alloc=exact forces it, --max-overhead raises the limit",
-		 (double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9, r->cfg->max_overhead);
+	snprintf(
+		r->alloc_reason, sizeof(r->alloc_reason),
+		"exact allocation tracing stopped after %.1f s: it began to cost more than %.3g %% of a CPU; "
+		"--alloc=exact forces it, --max-overhead raises the limit",
+		(double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9,
+		r->cfg->max_overhead);
 	session_gate_alloc(r->session, false);
 	drain_now(r, NULL);
 	drain_inflight(r->drain, NULL);
@@ -499,7 +519,8 @@ static void alloc_govern(struct run *r, uint64_t now)
 		alloc_stop(r);
 }
 
-/* --- begin --------------------------------------------------------------------------------------- */
+/* --- begin
+ * --------------------------------------------------------------------------------------- */
 
 static int open_rooms(struct run *r, struct err *e)
 {
@@ -519,8 +540,10 @@ static int open_rooms(struct run *r, struct err *e)
 		.mem_mb = cfg->mem_mb,
 	};
 	struct drain_fns fns = { on_stack, on_total, on_thread, on_block, r };
-	struct profile **by_kind[N_PROFILE_KINDS] = { &r->ingest_profiles.oncpu, &r->ingest_profiles.offcpu,
-						      &r->ingest_profiles.alloc, &r->ingest_profiles.heap };
+	struct profile **by_kind[N_PROFILE_KINDS] = { &r->ingest_profiles.oncpu,
+						      &r->ingest_profiles.offcpu,
+						      &r->ingest_profiles.alloc,
+						      &r->ingest_profiles.heap };
 	int rc;
 
 	r->dict = dict_new();
@@ -552,7 +575,8 @@ static int open_rooms(struct run *r, struct err *e)
 
 static int open_loop(struct run *r, struct err *e)
 {
-	long tick = r->cfg->sources[MS_ALLOC] && r->cfg->alloc == ALLOC_AUTO ? FAST_TICK_NS : TICK_NS;
+	long tick =
+		r->cfg->sources[MS_ALLOC] && r->cfg->alloc == ALLOC_AUTO ? FAST_TICK_NS : TICK_NS;
 	struct itimerspec every = { .it_value.tv_nsec = tick, .it_interval.tv_nsec = tick };
 	sigset_t set;
 
@@ -565,8 +589,8 @@ static int open_loop(struct run *r, struct err *e)
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	r->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (r->epoll_fd < 0 || r->signal_fd < 0 || r->timer_fd < 0 ||
-	    timerfd_settime(r->timer_fd, 0, &every, NULL) < 0 || watch_fd(r, r->signal_fd, TAG_SIGNAL) < 0 ||
-	    watch_fd(r, r->timer_fd, TAG_TIMER) < 0)
+	    timerfd_settime(r->timer_fd, 0, &every, NULL) < 0 ||
+	    watch_fd(r, r->signal_fd, TAG_SIGNAL) < 0 || watch_fd(r, r->timer_fd, TAG_TIMER) < 0)
 		return err_set(e, -errno, "cannot wait for events: %s", strerror(errno));
 	return 0;
 }
@@ -578,7 +602,8 @@ static void on_task(void *ctx, const struct ms_task *task)
 	/* One that is known already still learns its exec id: guessed from the first total, it
 	 * would be wrong for a process that has gone through an exec by then. */
 	if (task->tid == task->proc.tgid)
-		proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, now_ns(), NULL);
+		proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, now_ns(),
+				NULL);
 	if (task->tid == task->proc.tgid && r->cfg->all && tracing_allocs(r))
 		alloc_probes_add(r->probes, (pid_t)task->proc.tgid, NULL);
 }
@@ -597,7 +622,8 @@ static int delay(struct run *r, struct err *e)
 	struct pollfd pfd = { .fd = r->signal_fd, .events = POLLIN };
 
 	if (r->cfg->delay_s > 0 && poll(&pfd, 1, (int)(r->cfg->delay_s * 1000)) > 0)
-		return err_set(e, -EINTR, "stopped before the delay of %.3g s was over: nothing was gathered",
+		return err_set(e, -EINTR,
+			       "stopped before the delay of %.3g s was over: nothing was gathered",
 			       r->cfg->delay_s);
 	return 0;
 }
@@ -700,7 +726,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	return rc;
 }
 
-/* --- loop ---------------------------------------------------------------------------------------- */
+/* --- loop
+ * ---------------------------------------------------------------------------------------- */
 
 static void trend_tick(struct run *r)
 {
@@ -736,8 +763,8 @@ static void progress(struct run *r, uint64_t now)
 			dropped += stats[i];
 	fprintf(stderr, "\r\033[Kmemscope: %5.1f s  %llu samples  %llu switches  %llu dropped",
 		(double)(now - session_start_ns(r->session)) / 1e9,
-		(unsigned long long)stats[STAT_ONCPU_SAMPLES], (unsigned long long)stats[STAT_OFFCPU_SWITCHES],
-		(unsigned long long)dropped);
+		(unsigned long long)stats[STAT_ONCPU_SAMPLES],
+		(unsigned long long)stats[STAT_OFFCPU_SWITCHES], (unsigned long long)dropped);
 	if (r->mem_known && r->last_mem.rss_kb != MEM_UNKNOWN)
 		fprintf(stderr, "  RSS %lld MiB", (long long)r->last_mem.rss_kb / 1024);
 	fputs("  (Ctrl-C ends)", stderr);
@@ -813,7 +840,8 @@ int run_loop(struct run *r, struct err *e)
 	return rc;
 }
 
-/* --- end ----------------------------------------------------------------------------------------- */
+/* --- end
+ * ----------------------------------------------------------------------------------------- */
 
 static void leave_at_once(int signal)
 {
@@ -824,7 +852,8 @@ static void leave_at_once(int signal)
 	_exit(EXIT_FAILURE);
 }
 
-/* From here on a second Ctrl-C means: leave at once. Files in the making are under temporary names. */
+/* From here on a second Ctrl-C means: leave at once. Files in the making are under temporary
+ * names. */
 static void let_second_signal_through(struct run *r)
 {
 	struct sigaction sa = { .sa_handler = leave_at_once };
@@ -872,7 +901,8 @@ int run_end(struct run *r, struct err *e)
 		if (!r->child_ended)
 			run_note(r, false, "the command has ended; its exit status is not known");
 	} else if (r->launch) {
-		run_note(r, false, "the command is still running, as process %d", (int)launch_pid(r->launch));
+		run_note(r, false, "the command is still running, as process %d",
+			 (int)launch_pid(r->launch));
 	}
 	if (!r->cfg->quiet && isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);

@@ -36,7 +36,8 @@ static int open_module(void *ctx, module_id m, struct err *e)
 	return proc_table_open_module(r->procs, m, e);
 }
 
-/* Memory without a file is a module of its own in each process: one row for all of the same name. */
+/* Memory without a file is a module of its own in each process: one row for all of the same
+ * name. */
 static void add_worst(struct output *o, const struct symbolize_miss *miss)
 {
 	const char *path = dict_str(o->r->dict, dict_module_get(o->r->dict, miss->module)->path);
@@ -71,7 +72,8 @@ static int name_everything(struct output *o, struct err *e)
 	return 0;
 }
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- files
+ * --------------------------------------------------------------------------------------- */
 
 static int write_profile(struct output *o, const struct profile *p, const struct profile_row *row,
 			 const struct format *f, struct err *e)
@@ -157,7 +159,8 @@ static int write_summary(struct output *o, const char *name, bool json, struct e
 	return rc == 0 ? sink_commit(sink, e) : rc;
 }
 
-/* --- facts --------------------------------------------------------------------------------------- */
+/* --- facts
+ * --------------------------------------------------------------------------------------- */
 
 /* /proc/PID/cmdline, arguments joined by spaces; NULL when it is gone. */
 static char *read_cmdline(pid_t pid)
@@ -242,10 +245,14 @@ static void facts_sources(struct output *o)
 		bool ok = session_has(o->r->session, (enum ms_source)i, &why);
 
 		o->sources[i] = (struct summary_source){ names[i],
-							 ok ? SOURCE_OK : why ? SOURCE_UNAVAILABLE : SOURCE_NOT_ASKED,
+							 ok    ? SOURCE_OK
+							 : why ? SOURCE_UNAVAILABLE
+							       : SOURCE_NOT_ASKED,
 							 why };
 	}
-	o->sources[3] = (struct summary_source){ "trend", o->r->mem_known ? SOURCE_OK : SOURCE_NOT_ASKED, NULL };
+	o->sources[3] =
+		(struct summary_source){ "trend", o->r->mem_known ? SOURCE_OK : SOURCE_NOT_ASKED,
+					 NULL };
 	o->s.sources = o->sources;
 	o->s.n_sources = 4;
 }
@@ -322,7 +329,8 @@ static void facts_alloc(struct output *o)
 	a->earlier_frees = o->stats[STAT_FREE_UNKNOWN];
 	a->untracked = o->in.untracked;
 	a->n_sites = rows(sites_allocations(r->profiles[PROFILE_ALLOC], 1, 0, o->sites, TOP_ROWS));
-	a->n_live_sites = rows(sites_allocations(r->profiles[PROFILE_HEAP], 3, 2, o->live_sites, TOP_ROWS));
+	a->n_live_sites =
+		rows(sites_allocations(r->profiles[PROFILE_HEAP], 3, 2, o->live_sites, TOP_ROWS));
 	a->sites = o->sites;
 	a->live_sites = o->live_sites;
 }
@@ -353,12 +361,17 @@ static void facts_drops(struct output *o)
 	for (int i = 0; i < MS_N_STATS; i++)
 		if (stat_rows[i].loss)
 			o->drops[o->s.n_drops++] =
-				(struct summary_drop){ stat_rows[i].name, stat_rows[i].help, o->stats[i] };
+				(struct summary_drop){ stat_rows[i].name, stat_rows[i].help,
+						       o->stats[i] };
+	o->drops[o->s.n_drops++] =
+		(struct summary_drop){ "stacks_never_arrived",
+				       "events whose stack never reached user space",
+				       o->in.lost_stacks };
 	o->drops[o->s.n_drops++] = (struct summary_drop){
-		"stacks_never_arrived", "events whose stack never reached user space", o->in.lost_stacks };
-	o->drops[o->s.n_drops++] = (struct summary_drop){
-		"unknown_process", "events of processes whose mappings were not known: their frames have no names",
-		o->in.unknown_process };
+		"unknown_process",
+		"events of processes whose mappings were not known: their frames have no names",
+		o->in.unknown_process
+	};
 	o->s.drops = o->drops;
 	o->s.sideband_lost = sideband_lost(o->r->sideband);
 }
@@ -368,23 +381,29 @@ static void notes(struct output *o)
 	struct run *r = o->r;
 
 	if (r->gap_children)
-		run_note(r, false,
-			 "%u forked children ran %s in all before their allocation probes were in place: what they "
-			 "allocated then is not in alloc and heap (--alloc-scope=file leaves no gap)",
-			 r->gap_children, unit_ns((int64_t)r->gap_ns).s);
+		run_note(
+			r, false,
+			"%u forked children ran %s in all before their allocation probes were in place: what they "
+			"allocated then is not in alloc and heap (--alloc-scope=file leaves no gap)",
+			r->gap_children, unit_ns((int64_t)r->gap_ns).s);
 	if (o->stats[STAT_PROBE_OTHER] && r->cfg->file_scope)
-		run_note(r, false,
-			 "--alloc-scope=file: %s probe hits in processes that are not watched; each cost them 0.5 to 9 µs",
-			 unit_count((int64_t)o->stats[STAT_PROBE_OTHER]).s);
+		run_note(
+			r, false,
+			"--alloc-scope=file: %s probe hits in processes that are not watched; each cost them 0.5 to 9 µs",
+			unit_count((int64_t)o->stats[STAT_PROBE_OTHER]).s);
 	if (o->in.ended)
-		run_note(r, false, "%s blocks (%s) went with a child that ended or an image that an exec replaced: they are not in heap",
-			 unit_count((int64_t)o->in.ended).s, unit_bytes((int64_t)o->in.ended_bytes).s);
+		run_note(
+			r, false,
+			"%s blocks (%s) went with a child that ended or an image that an exec replaced: they are not in heap",
+			unit_count((int64_t)o->in.ended).s,
+			unit_bytes((int64_t)o->in.ended_bytes).s);
 	if (o->stats[STAT_BLOCKS_FULL])
-		run_note(r, true,
-			 "the table of live blocks was full: %s allocations (%s) are in alloc but not in heap; "
-			 "raise --mem (now %u MiB)",
-			 unit_count((int64_t)o->stats[STAT_BLOCKS_FULL]).s,
-			 unit_bytes((int64_t)o->stats[STAT_BLOCKS_FULL_BYTES]).s, r->cfg->mem_mb);
+		run_note(
+			r, true,
+			"the table of live blocks was full: %s allocations (%s) are in alloc but not in heap; "
+			"raise --mem (now %u MiB)",
+			unit_count((int64_t)o->stats[STAT_BLOCKS_FULL]).s,
+			unit_bytes((int64_t)o->stats[STAT_BLOCKS_FULL_BYTES]).s, r->cfg->mem_mb);
 }
 
 static int gather(struct output *o, struct err *e)

@@ -35,8 +35,9 @@ int target_parse_pids(const char *list, const char *option, pid_t *out, uint32_t
 		bool again = false;
 
 		if (pid <= 0 || (*s && *s != ','))
-			return err_set(e, -EINVAL, "%s takes process ids separated by commas, not \"%.64s\"", option,
-				       list);
+			return err_set(e, -EINVAL,
+				       "%s takes process ids separated by commas, not \"%.64s\"",
+				       option, list);
 		for (uint32_t i = 0; i < n; i++)
 			again |= out[i] == pid;
 		if (!again && n == cap)
@@ -61,7 +62,8 @@ int target_parse_cpus(const char *list, bool *wanted, uint32_t cap, struct err *
 			to = parse_number(&s);
 		}
 		if (from < 0 || to < from || to >= (long)cap || (*s && *s != ','))
-			return err_set(e, -EINVAL, "-C takes CPU numbers like 0,2-3, not \"%.64s\"", list);
+			return err_set(e, -EINVAL, "-C takes CPU numbers like 0,2-3, not \"%.64s\"",
+				       list);
 		for (; from <= to; from++) {
 			n += !wanted[from];
 			wanted[from] = true;
@@ -129,7 +131,9 @@ int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
 	DIR *dir;
 
 	if (regcomp(&re, pattern, REG_EXTENDED | REG_NOSUB))
-		return err_set(e, -EINVAL, "-n takes an extended regular expression; \"%.64s\" is none", pattern);
+		return err_set(e, -EINVAL,
+			       "-n takes an extended regular expression; \"%.64s\" is none",
+			       pattern);
 	dir = opendir("/proc");
 	for (struct dirent *d; dir && (d = readdir(dir));) {
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
@@ -139,17 +143,19 @@ int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
 			continue;
 		*ret_pid = pid;
 		if (n++ < 5)
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d (%.40s)", n > 1 ? ", " : "",
-						 (int)pid, cmdline);
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d (%.40s)",
+						 n > 1 ? ", " : "", (int)pid, cmdline);
 	}
 	if (dir)
 		closedir(dir);
 	regfree(&re);
 	if (!n)
-		return err_set(e, -ESRCH, "no running process has a command line that matches \"%.64s\"", pattern);
+		return err_set(e, -ESRCH,
+			       "no running process has a command line that matches \"%.64s\"",
+			       pattern);
 	if (n > 1)
-		return err_set(e, -EEXIST, "%u processes match \"%.64s\": %s%s; name one with -p", n, pattern, list,
-			       n > 5 ? ", …" : "");
+		return err_set(e, -EEXIST, "%u processes match \"%.64s\": %s%s; name one with -p",
+			       n, pattern, list, n > 5 ? ", …" : "");
 	return 0;
 }
 
@@ -184,20 +190,22 @@ int target_check(pid_t pid, struct err *e)
 	char *open, *close;
 	long tgid;
 
-	if (!read_stat(pid, line, sizeof(line)) || !(open = strchr(line, '(')) || !(close = strrchr(line, ')')))
+	if (!read_stat(pid, line, sizeof(line)) || !(open = strchr(line, '(')) ||
+	    !(close = strrchr(line, ')')))
 		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
 	snprintf(name, sizeof(name), "%.*s", (int)(close - open - 1), open + 1);
 	if (sscanf(close + 2, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_KTHREAD))
-		return err_set(e, -EINVAL,
-			       "process %d (%s) is a kernel thread and has no memory of its own; memscope -a -K shows "
-			       "what kernel threads do",
-			       (int)pid, name);
+		return err_set(
+			e, -EINVAL,
+			"process %d (%s) is a kernel thread and has no memory of its own; memscope -a -K shows "
+			"what kernel threads do",
+			(int)pid, name);
 	if (pid == getpid())
 		return err_set(e, -EINVAL, "memscope does not profile itself");
 	tgid = status_field(pid, "Tgid:");
 	if (tgid > 0 && tgid != pid)
-		return err_set(e, -EINVAL, "%d is a thread of process %ld: use -t %d, or -p %ld", (int)pid, tgid,
-			       (int)pid, tgid);
+		return err_set(e, -EINVAL, "%d is a thread of process %ld: use -t %d, or -p %ld",
+			       (int)pid, tgid, (int)pid, tgid);
 	return 0;
 }
 

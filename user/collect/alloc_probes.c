@@ -11,13 +11,13 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_SITES  64  /* functions of one file */
+#define MAX_SITES  64 /* functions of one file */
 #define MAX_IMAGES 512
 
 /*
- * What a hit costs on this machine's kind, ns; measured with empty programs on Linux 6.18 in a virtual
- * machine: on an instruction that the kernel emulates, on one it must single-step, of a return
- * probe, and of our programs with a shallow stack.
+ * What a hit costs on this machine's kind, ns; measured with empty programs on Linux 6.18 in a
+ * virtual machine: on an instruction that the kernel emulates, on one it must single-step, of a
+ * return probe, and of our programs with a shallow stack.
  */
 #define HIT_EMULATED_NS 520.0
 #define HIT_STEPPED_NS  9300.0
@@ -28,7 +28,7 @@
 struct site {
 	uint64_t off; /* of the function in the file */
 	enum ms_shape shape;
-	bool main;     /* malloc and free: what a program lives in */
+	bool main; /* malloc and free: what a program lives in */
 	bool emulated;
 };
 
@@ -123,9 +123,10 @@ static void add_site(struct probed_file *f, uint64_t off, const struct allocator
 		if (f->sites[i].off == off)
 			return; /* an alias */
 	if (f->n_sites < MAX_SITES)
-		f->sites[f->n_sites++] = (struct site){
-			off, a->shape, strcmp(a->symbol, "malloc") == 0 || strcmp(a->symbol, "free") == 0,
-			is_emulated(f->fd, off) };
+		f->sites[f->n_sites++] = (struct site){ off, a->shape,
+							strcmp(a->symbol, "malloc") == 0 ||
+								strcmp(a->symbol, "free") == 0,
+							is_emulated(f->fd, off) };
 }
 
 /* Looks for allocator functions; a file that cannot be read has none. */
@@ -194,12 +195,13 @@ static void site_failed(struct alloc_probes *ap, int code)
 {
 	ap->stats.failed++;
 	snprintf(ap->stats.failed_why, sizeof(ap->stats.failed_why), "%s",
-		 code == -EMFILE ? "too many open files: raise the limit (ulimit -n)" : strerror(-code));
+		 code == -EMFILE ? "too many open files: raise the limit (ulimit -n)"
+				 : strerror(-code));
 }
 
 /* `prog` on the sites of these shapes (bits). */
-static void attach_prog(struct alloc_probes *ap, struct attachment *a, const struct bpf_program *prog, bool is_return,
-			uint64_t shapes)
+static void attach_prog(struct alloc_probes *ap, struct attachment *a,
+			const struct bpf_program *prog, bool is_return, uint64_t shapes)
 {
 	const struct probed_file *f = &ap->files[a->file];
 	uint64_t offsets[MAX_SITES];
@@ -254,7 +256,8 @@ static struct attachment *attach_file(struct alloc_probes *ap, uint32_t file, pi
 	}
 	attach_returns(ap, a);
 	for (int i = 0; i < MS_N_SHAPES; i++)
-		attach_prog(ap, a, session_enter_prog(ap->session, (enum ms_shape)i), false, 1u << i);
+		attach_prog(ap, a, session_enter_prog(ap->session, (enum ms_shape)i), false,
+			    1u << i);
 	return a;
 }
 
@@ -321,7 +324,8 @@ static uint64_t counted(const struct alloc_probes *ap)
 	uint64_t slots[1024], sum = 0;
 	uint32_t key = STAT_RATE_CALLS;
 
-	if (n > 1024 || bpf_map_lookup_elem(session_map_fd(ap->session, SESSION_STATS), &key, slots) < 0)
+	if (n > 1024 ||
+	    bpf_map_lookup_elem(session_map_fd(ap->session, SESSION_STATS), &key, slots) < 0)
 		return 0;
 	for (int i = 0; i < n; i++)
 		sum += slots[i];
@@ -351,7 +355,8 @@ int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, ui
 				return err_set(e, -ENOMEM, "out of memory");
 			if (!f->n_sites)
 				continue;
-			counting[n_counting] = attach_file(ap, file, pids[i], session_count_prog(ap->session));
+			counting[n_counting] =
+				attach_file(ap, file, pids[i], session_count_prog(ap->session));
 			if (counting[n_counting])
 				n_counting++;
 		}

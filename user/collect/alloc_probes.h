@@ -1,11 +1,11 @@
 /*
  * Puts the allocation probes where a process's allocator is.
  *
- * Every executable file that a target maps is looked into once, for the functions of
- * allocators.c; what is found is probed per process (perf_event uprobes with a pid: one address
- * space), or with `file_scope` once for all processes that map the file, now and later: then a
- * child is covered from its first call, and every other process on the host that maps the file traps
- * too, and is filtered out in BPF.
+ * Every executable file that a target maps is looked into once, for the functions of allocators.c;
+ * what is found is probed per process (perf_event uprobes with a pid: one address space), or with
+ * `file_scope` once for all processes that map the file, now and later: then a child is covered
+ * from its first call, and every other process on the host that maps the file traps too, and is
+ * filtered out in BPF.
  *
  * Files are named by an open descriptor of what is really mapped, so that a replaced or deleted
  * library and one inside a container are found too. Return probes are put before entry probes,
@@ -26,8 +26,8 @@ void alloc_probes_free(struct alloc_probes *ap);
 DEFINE_CLEANUP(struct alloc_probes *, alloc_probes_freep, alloc_probes_free)
 
 /*
- * Probes what `pid` maps and has not been probed in it. Cheap when there is nothing new. Returns how many functions
- * were newly probed, or -errno with a sentence (some may have been).
+ * Probes what `pid` maps and has not been probed in it. Cheap when there is nothing new. Returns
+ * how many functions were newly probed, or -errno with a sentence (some may have been).
  */
 int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e);
 /* A process has ended: its probes go with it; ours are given back. */

@@ -25,8 +25,8 @@ struct session {
 	struct bpf_link **perf_links;
 	uint32_t n_perf;
 	const char *event;
-	bool hardware;   /* cycles can be counted here */
-	const char *why[MS_N_SOURCES];  /* a source that could not be attached */
+	bool hardware;                 /* cycles can be counted here */
+	const char *why[MS_N_SOURCES]; /* a source that could not be attached */
 	char why_text[MS_N_SOURCES][256];
 	uint64_t start_ns;
 	struct ms_hash seed;
@@ -114,7 +114,8 @@ static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = hardware ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
-		.config = hardware ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
+		.config = hardware ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
+				   : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
 		.freq = 1,
 		.sample_freq = s->opts.hz,
 		.exclude_idle = 1,
@@ -153,7 +154,8 @@ static void size_maps(struct session *s)
 {
 	struct memscope_bpf *k = s->skel;
 	uint64_t budget = (uint64_t)s->opts.mem_mb << 20;
-	uint32_t totals = (uint32_t)(budget / 16 / (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
+	uint32_t totals = (uint32_t)(budget / 16 /
+				     (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
 	uint32_t threads = s->opts.all ? 32768 : 8192;
 	uint64_t ring = 1 << 20;
 	uint32_t small = 1;
@@ -174,8 +176,9 @@ static void size_maps(struct session *s)
 	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
 	bpf_map__set_max_entries(k->maps.inflight, s->opts.alloc ? threads : small);
 	bpf_map__set_max_entries(k->maps.blocks,
-				 s->opts.alloc ? (uint32_t)(budget / 2 / (sizeof(struct ms_block_key) +
-									  sizeof(struct ms_block) + 64))
+				 s->opts.alloc ? (uint32_t)(budget / 2 /
+							    (sizeof(struct ms_block_key) +
+							     sizeof(struct ms_block) + 64))
 					       : small);
 }
 
@@ -212,7 +215,8 @@ static void set_knobs(struct session *s, const struct btf *btf)
 }
 
 /* Attaches whichever of the pair was loaded. */
-static int attach_either(struct session *s, struct bpf_program *btf_prog, struct bpf_program *raw_prog)
+static int attach_either(struct session *s, struct bpf_program *btf_prog,
+			 struct bpf_program *raw_prog)
 {
 	struct bpf_program *prog = bpf_program__autoload(btf_prog) ? btf_prog : raw_prog;
 	struct bpf_link *link;
@@ -238,9 +242,10 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 	libbpf_set_print(keep_words);
 	btf = btf__load_vmlinux_btf();
 	if (!btf)
-		return err_set(e, -EOPNOTSUPP,
-			       "this kernel has no type information (BTF): /sys/kernel/btf/vmlinux is missing; "
-			       "use a kernel built with CONFIG_DEBUG_INFO_BTF");
+		return err_set(
+			e, -EOPNOTSUPP,
+			"this kernel has no type information (BTF): /sys/kernel/btf/vmlinux is missing; "
+			"use a kernel built with CONFIG_DEBUG_INFO_BTF");
 	s->skel = memscope_bpf__open();
 	if (!s->skel) {
 		r = -errno;
@@ -259,18 +264,23 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 	if (r < 0) {
 		last_words[strcspn(last_words, "\n")] = '\0';
 		if (r == -EPERM)
-			return err_set(e, r,
-				       "the kernel does not permit BPF programs here (%s): in a container, give it "
-				       "CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, or run memscope on the host",
-				       last_words);
-		return err_set(e, r, "the kernel refused the BPF programs: %s (%s)", strerror(-r), last_words);
+			return err_set(
+				e, r,
+				"the kernel does not permit BPF programs here (%s): in a container, give it "
+				"CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, or run memscope on the host",
+				last_words);
+		return err_set(e, r, "the kernel refused the BPF programs: %s (%s)", strerror(-r),
+			       last_words);
 	}
 	s->skel->bss->gate_open = 0;
 	s->skel->bss->gate_alloc_open = 0;
 	for (uint32_t lane = 0; lane < MS_N_LANES; lane++) {
-		fd = session_map_fd(s, lane == MS_LANE_IRQ ? SESSION_IRQ_TOTALS_A : SESSION_TOTALS_A);
-		if (bpf_map_update_elem(session_map_fd(s, SESSION_TOTALS_LIVE), &lane, &fd, BPF_ANY) < 0)
-			return err_set(e, -errno, "cannot set up the totals map: %s", strerror(errno));
+		fd = session_map_fd(s,
+				    lane == MS_LANE_IRQ ? SESSION_IRQ_TOTALS_A : SESSION_TOTALS_A);
+		if (bpf_map_update_elem(session_map_fd(s, SESSION_TOTALS_LIVE), &lane, &fd,
+					BPF_ANY) < 0)
+			return err_set(e, -errno, "cannot set up the totals map: %s",
+				       strerror(errno));
 	}
 	r = attach_either(s, s->skel->progs.on_fork_btf, s->skel->progs.on_fork_raw);
 	if (r < 0)
@@ -294,7 +304,9 @@ int session_target(struct session *s, pid_t pid, struct err *e)
 	uint32_t key = (uint32_t)pid;
 
 	/* One that a target forked just now is there already, and keeps what is known of it. */
-	if (bpf_map_update_elem(session_map_fd(s, SESSION_TARGETS), &key, &target, BPF_NOEXIST) < 0 && errno != EEXIST)
+	if (bpf_map_update_elem(session_map_fd(s, SESSION_TARGETS), &key, &target, BPF_NOEXIST) <
+		    0 &&
+	    errno != EEXIST)
 		return err_set(e, -errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
 	return 0;
 }
@@ -329,7 +341,8 @@ static int read_tasks(struct session *s, session_task_fn each, void *ctx, struct
 	ssize_t n;
 
 	if (!link)
-		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s", strerror(errno));
+		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s",
+			       strerror(errno));
 	fd = bpf_iter_create(bpf_link__fd(link));
 	while (fd >= 0 && (n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
 		size_t whole = (have + (size_t)n) / sizeof(*tasks);
@@ -380,7 +393,8 @@ static int attach_oncpu(struct session *s)
 				continue;
 			return r;
 		}
-		s->perf_links[s->n_perf] = bpf_program__attach_perf_event(s->skel->progs.on_cpu, fd);
+		s->perf_links[s->n_perf] =
+			bpf_program__attach_perf_event(s->skel->progs.on_cpu, fd);
 		if (!s->perf_links[s->n_perf]) {
 			r = -errno;
 			close(fd);
@@ -516,8 +530,7 @@ uint64_t session_map_bytes(const struct session *s)
 	struct bpf_map *map;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_map (map, s->skel->obj)
-		sum += map_memlock(bpf_map__fd(map));
+	bpf_object__for_each_map(map, s->skel->obj) sum += map_memlock(bpf_map__fd(map));
 	return sum;
 }
 

@@ -52,13 +52,14 @@ void session_untarget(struct session *s, pid_t pid);
 int session_set_gen(struct session *s, pid_t pid, uint32_t gen);
 
 /*
- * Attaches the tracepoints, then calls `each` for every thread that is watched (identity of its image
- * included), then attaches the on-CPU events. A source that cannot be attached is said in its error and
- * left out; -errno only when none can.
+ * Attaches the tracepoints, then calls `each` for every thread that is watched (identity of its
+ * image included), then attaches the on-CPU events. A source that cannot be attached is said in its
+ * error and left out; -errno only when none can.
  */
 typedef void (*session_task_fn)(void *ctx, const struct ms_task *task);
 int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e);
-/* What on-CPU samples count: "cycles" or "cpu-clock"; NULL when off. `why` when it or another source failed. */
+/* What on-CPU samples count: "cycles" or "cpu-clock"; NULL when off. `why` when it or another
+ * source failed. */
 const char *session_oncpu_event(const struct session *s);
 bool session_has(const struct session *s, enum ms_source source, const char **ret_why);
 
@@ -86,7 +87,8 @@ struct bpf_program *session_enter_prog(struct session *s, enum ms_shape shape);
 struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape);
 struct bpf_program *session_count_prog(struct session *s);
 
-/* The address of a kernel function, from /proc/kallsyms; 0 when it is not there or addresses are hidden. */
+/* The address of a kernel function, from /proc/kallsyms; 0 when it is not there or addresses are
+ * hidden. */
 uint64_t session_kernel_symbol(const char *name);
 
 /* CLOCK_MONOTONIC when the gate opened, ns; 0 before. */

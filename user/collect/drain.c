@@ -13,10 +13,10 @@ struct drain {
 	struct drain_fns fns;
 	struct ring_buffer *ring;
 	struct ms_hash seed;
-	int live;        /* which of the two totals maps the programs use: 0 or 1 */
+	int live; /* which of the two totals maps the programs use: 0 or 1 */
 	int n_cpus;
 	uint64_t torn;
-	uint32_t n_totals; /* found by the last drain */
+	uint32_t n_totals;   /* found by the last drain */
 	void *keys, *values; /* BATCH of the largest kind */
 	size_t key_cap, value_cap;
 };
@@ -50,7 +50,8 @@ static size_t max_size(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-int drain_new(struct session *s, const struct drain_fns *fns, struct drain **ret_drain, struct err *e)
+int drain_new(struct session *s, const struct drain_fns *fns, struct drain **ret_drain,
+	      struct err *e)
 {
 	_cleanup_(drain_freep) struct drain *d = calloc(1, sizeof(*d));
 
@@ -119,10 +120,11 @@ static int walk_slowly(struct drain *d, int fd, size_t key_size, entry_fn fn)
 }
 
 /*
- * Calls `fn` for each entry. Entries for which it says true leave the map; with `all` they all leave at once
- * (a map that no program writes to).
+ * Calls `fn` for each entry. Entries for which it says true leave the map; with `all` they all
+ * leave at once (a map that no program writes to).
  */
-static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size, bool all, entry_fn fn)
+static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size, bool all,
+		    entry_fn fn)
 {
 	uint32_t token = 0, n;
 	void *in = NULL;
@@ -130,7 +132,8 @@ static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size,
 
 	do {
 		n = BATCH;
-		r = all ? bpf_map_lookup_and_delete_batch(fd, in, &token, d->keys, d->values, &n, NULL)
+		r = all ? bpf_map_lookup_and_delete_batch(fd, in, &token, d->keys, d->values, &n,
+							  NULL)
 			: bpf_map_lookup_batch(fd, in, &token, d->keys, d->values, &n, NULL);
 		err = r < 0 ? errno : 0;
 		if (!in && (err == EINVAL || err == ENOTSUP || err == KERNEL_ENOTSUPP))
@@ -168,7 +171,8 @@ int drain_flip(struct drain *d, struct err *e)
 		int fresh = session_map_fd(d->session, totals_maps[lane][!d->live]);
 
 		if (bpf_map_update_elem(live, &lane, &fresh, BPF_ANY) < 0)
-			return err_set(e, -errno, "cannot exchange the totals maps: %s", strerror(errno));
+			return err_set(e, -errno, "cannot exchange the totals maps: %s",
+				       strerror(errno));
 	}
 	d->live = !d->live;
 	return 0;

@@ -2,8 +2,8 @@
  * Takes what the kernel programs gathered out of their maps.
  *
  * Totals: the two maps change places, and the update that does it returns after a grace period,
- * when no program holds the old one any more; then the old one is read and emptied. So nothing that was
- * added is lost or counted twice.
+ * when no program holds the old one any more; then the old one is read and emptied. So nothing that
+ * was added is lost or counted twice.
  */
 #ifndef MEMSCOPE_COLLECT_DRAIN_H
 #define MEMSCOPE_COLLECT_DRAIN_H
@@ -53,7 +53,8 @@ void drain_stats(const struct drain *d, uint64_t *ret_stats);
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS]);
 /* Records whose hash was not that of their frames: torn on the way, sent again by the kernel. */
 uint64_t drain_torn(const struct drain *d);
-/* Entries that the last drain_totals() found in the fuller lane, of session_map_max(SESSION_TOTALS_A). */
+/* Entries that the last drain_totals() found in the fuller lane, of
+ * session_map_max(SESSION_TOTALS_A). */
 uint32_t drain_last_totals(const struct drain *d);
 
 #endif

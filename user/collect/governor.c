@@ -25,8 +25,8 @@ bool governor_exceeded(struct governor *g, uint64_t now_ns, uint64_t hits)
 		return false;
 	}
 	elapsed_s = (double)(now_ns - g->last_ns) / 1e9;
-	percent = governor_percent((double)(hits - g->last_hits) / GOVERNOR_HITS_PER_PAIR / elapsed_s,
-				   g->pair_ns);
+	percent = governor_percent(
+		(double)(hits - g->last_hits) / GOVERNOR_HITS_PER_PAIR / elapsed_s, g->pair_ns);
 	keep = exp(-elapsed_s);
 	g->recent = g->recent * keep + percent * (1 - keep);
 	g->last_ns = now_ns;

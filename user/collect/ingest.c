@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-
 #define OWN_FRAMES_MAX    6      /* of a stack taken in sched_switch, before __schedule */
 #define SCHEDULE_SIZE_MAX 0x2000 /* bytes of code; it has some 3,000                     */
 
@@ -98,8 +97,8 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	in->procs = procs;
 	in->profiles = *profiles;
 	in->schedule_addr = schedule_addr;
-	in->kernel = dict_module(d, &(struct module){ .kind = MODULE_KERNEL,
-						       .path = dict_string(d, "[kernel]") });
+	in->kernel = dict_module(
+		d, &(struct module){ .kind = MODULE_KERNEL, .path = dict_string(d, "[kernel]") });
 	in->lost = named_location(d, UINT64_MAX, "[stack lost]");
 	in->none = named_location(d, UINT64_MAX - 1, "[no stack]");
 	in->key_pid = dict_string(d, "pid");
@@ -173,7 +172,8 @@ int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64
 	return -ENOMEM;
 }
 
-/* --- resolving ----------------------------------------------------------------------------------- */
+/* --- resolving
+ * ----------------------------------------------------------------------------------- */
 
 /*
  * A stack taken in sched_switch begins with our own program and the tracepoint's machinery; what
@@ -197,7 +197,8 @@ static uint32_t kernel_frames(struct ingest *in, const struct raw_stack *raw, lo
 	for (uint32_t i = own_frames(in, raw); i < raw->n; i++) {
 		bool leaf = i == 0 && !(raw->flags & MS_STACK_AT_SWITCH);
 
-		out[n++] = dict_location(in->dict, in->kernel, leaf ? raw->frames[i] : raw->frames[i] - 1);
+		out[n++] = dict_location(in->dict, in->kernel,
+					 leaf ? raw->frames[i] : raw->frames[i] - 1);
 	}
 	return n;
 }
@@ -220,7 +221,8 @@ static bool is_empty(const struct ms_hash *h)
 /*
  * The interned stack of `key`. false: a record has not arrived (and we are not finishing).
  */
-static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_key *key, stack_id *ret_stack)
+static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_key *key,
+		    stack_id *ret_stack)
 {
 	struct raw_stack *user = is_empty(&key->user) ? NULL : raw_find(in, &key->user);
 	struct raw_stack *kernel = is_empty(&key->kernel) ? NULL : raw_find(in, &key->kernel);
@@ -228,7 +230,8 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 	struct resolved *res;
 	uint32_t n = 0;
 
-	if (!in->finishing && ((!user && !is_empty(&key->user)) || (!kernel && !is_empty(&key->kernel))))
+	if (!in->finishing &&
+	    ((!user && !is_empty(&key->user)) || (!kernel && !is_empty(&key->kernel))))
 		return false;
 	memset(&k, 0, sizeof(k));
 	k.proc = proc;
@@ -281,7 +284,8 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
 	if (lab)
 		return lab->labels;
-	set[2].str = dict_string(in->dict, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]");
+	set[2].str =
+		dict_string(in->dict, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]");
 	name = proc ? proc_thread_comm(proc, (pid_t)tid) : NULL;
 	if (name && *name) {
 		set[3].str = dict_string(in->dict, name);
@@ -306,10 +310,11 @@ static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
 	return proc_table_find(in->procs, &id);
 }
 
-/* --- samples ------------------------------------------------------------------------------------- */
+/* --- samples
+ * ------------------------------------------------------------------------------------- */
 
-static int wait_for_stack(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total,
-			  bool is_block)
+static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
+			  const struct ms_total *total, bool is_block)
 {
 	if (in->n_waiting == in->cap_waiting) {
 		uint32_t cap = in->cap_waiting ? in->cap_waiting * 2 : 64;
@@ -324,8 +329,8 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key, con
 	return 0;
 }
 
-static int add_sample(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total,
-		      bool is_block)
+static int add_sample(struct ingest *in, const struct ms_total_key *key,
+		      const struct ms_total *total, bool is_block)
 {
 	int64_t count = (int64_t)total->count, value = (int64_t)total->value;
 	struct proc *proc = proc_of(in, &key->proc);
@@ -344,7 +349,8 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key, const s
 	if (is_block) {
 		values[2] = count;
 		values[3] = value;
-		return in->profiles.heap ? profile_add(in->profiles.heap, stack, labels, values) : 0;
+		return in->profiles.heap ? profile_add(in->profiles.heap, stack, labels, values)
+					 : 0;
 	}
 	switch (key->source) {
 	case MS_ONCPU:
@@ -397,7 +403,8 @@ static void hold(struct ingest *in, const struct ms_proc *proc, int64_t bytes)
 int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
 {
 	if (key->source == MS_ALLOC)
-		hold(in, &key->proc, key->state == MS_ALLOCATED ? (int64_t)total->value : -(int64_t)total->value);
+		hold(in, &key->proc,
+		     key->state == MS_ALLOCATED ? (int64_t)total->value : -(int64_t)total->value);
 	if (key->source == MS_ALLOC && key->state == MS_ALLOCATED) {
 		in->stats.allocated += total->count;
 		in->stats.allocated_bytes += total->value;
@@ -473,7 +480,8 @@ int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct
 	return add_sample(in, &total_key, &total, true);
 }
 
-static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t, enum ms_state state, uint64_t ns)
+static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
+		     enum ms_state state, uint64_t ns)
 {
 	struct ms_total_key key = {
 		.proc = t->proc,
@@ -525,7 +533,8 @@ int ingest_finish(struct ingest *in)
 
 	in->finishing = true;
 	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
-		r = add_sample(in, &in->waiting[i].key, &in->waiting[i].total, in->waiting[i].is_block);
+		r = add_sample(in, &in->waiting[i].key, &in->waiting[i].total,
+			       in->waiting[i].is_block);
 	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
 }

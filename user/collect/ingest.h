@@ -45,14 +45,15 @@ bool ingest_sweep(struct ingest *in, const struct ms_block_key *key, const struc
 /* Live bytes by the totals so far, of the processes that ingest_block() would keep. */
 int64_t ingest_live_bytes(struct ingest *in);
 /*
- * The scheduler's times of a thread. One that has not gone is taken to be in its present state up to
- * `end_ns`, and a wait that is still open becomes a sample of that length.
+ * The scheduler's times of a thread. One that has not gone is taken to be in its present state up
+ * to `end_ns`, and a wait that is still open becomes a sample of that length.
  */
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns);
 /* What was waiting for its stack is added without it. */
 int ingest_finish(struct ingest *in);
 
-/* Drops what is remembered about processes, so that proc_table_retire() may forget those that ended. */
+/* Drops what is remembered about processes, so that proc_table_retire() may forget those that
+ * ended. */
 void ingest_forget(struct ingest *in);
 
 struct ingest_times {

@@ -47,7 +47,8 @@ struct kernel_check {
 
 extern const struct kernel_check kernel_checks[]; /* ends with a row without a name */
 
-/* Name of a source by its number (0 … KERNEL_N_SOURCES - 1): "oncpu", "offcpu", "alloc", "names", "trend". */
+/* Name of a source by its number (0 … KERNEL_N_SOURCES - 1): "oncpu", "offcpu", "alloc",
+ * "names", "trend". */
 const char *kernel_source_name(uint32_t i);
 const char *kernel_state_name(enum kernel_state s);  /* "ok", "limited", "missing", "unknown" */
 
@@ -56,9 +57,9 @@ uint32_t kernel_n_checks(void);
 void kernel_probe_all(struct kernel_finding *out);
 
 /*
- * Whether source `i` works, by the findings of all rows: KERNEL_MISSING as soon as a row it needs is
- * missing, else KERNEL_UNKNOWN, else KERNEL_LIMITED, else KERNEL_OK. *ret_row: the first row that
- * decided, or -1.
+ * Whether source `i` works, by the findings of all rows: KERNEL_MISSING as soon as a row it needs
+ * is missing, else KERNEL_UNKNOWN, else KERNEL_LIMITED, else KERNEL_OK. *ret_row: the first row
+ * that decided, or -1.
  */
 enum kernel_state kernel_source_state(const struct kernel_finding *findings, uint32_t i, int *ret_row);
 

@@ -15,29 +15,30 @@
 struct launch {
 	char *const *argv;
 	pid_t pid;
-	int go_fd;    /* a byte here lets the child exec                            */
-	int fail_fd;  /* the child's errno when exec failed; end of file when it did not */
+	int go_fd;   /* a byte here lets the child exec                            */
+	int fail_fd; /* the child's errno when exec failed; end of file when it did not */
 	bool traced;
-	bool gone;    /* reaped */
+	bool gone; /* reaped */
 	int status;
 };
 
 /* The instruction that stops a program, and where the program counter is after it. */
 #if defined(__x86_64__)
-#define TRAP_MASK      0xffUL
-#define TRAP_INSN      0xccUL
-#define REGS_PC(regs)  ((regs).rip)
-#define TRAP_PC_DELTA  1
+#define TRAP_MASK     0xffUL
+#define TRAP_INSN     0xccUL
+#define REGS_PC(regs) ((regs).rip)
+#define TRAP_PC_DELTA 1
 #elif defined(__aarch64__)
-#define TRAP_MASK      0xffffffffUL
-#define TRAP_INSN      0xd4200000UL
-#define REGS_PC(regs)  ((regs).pc)
-#define TRAP_PC_DELTA  0
+#define TRAP_MASK     0xffffffffUL
+#define TRAP_INSN     0xd4200000UL
+#define REGS_PC(regs) ((regs).pc)
+#define TRAP_PC_DELTA 0
 #else
 #error "launch.c: the trap instruction of this architecture is not known"
 #endif
 
-/* How long a program may run held before it is let go: constructors that take longer are its work. */
+/* How long a program may run held before it is let go: constructors that take longer are its
+ * work. */
 #define HOLD_NS 2000000000ULL
 /* How soon a signal to us is noticed while the program runs held and does not stop. */
 #define POLL_NS 50000000ULL
@@ -109,7 +110,8 @@ pid_t launch_pid(const struct launch *l)
 	return l->pid;
 }
 
-/* --- the trap at the entry point ------------------------------------------------------------------ */
+/* --- the trap at the entry point
+ * ------------------------------------------------------------------ */
 
 struct trap {
 	uint64_t addr; /* 0: none is planted                         */
@@ -191,7 +193,8 @@ static bool trap_sprung(pid_t pid, const struct trap *t)
 	return true;
 }
 
-/* --- held ------------------------------------------------------------------------------------------ */
+/* --- held
+ * ------------------------------------------------------------------------------------------ */
 
 struct hold {
 	struct launch *l;
@@ -219,9 +222,9 @@ static void set_gone(struct launch *l, int status)
 }
 
 /*
- * Waits until the program stops: 1 and how. 0: it is time to let it go, it runs. -ESRCH: it has ended.
- * SIGCHLD is blocked, so a stop between the look and the wait is not missed. `ending`: nothing but
- * the stop is waited for (it was asked for, and comes as soon as the kernel can).
+ * Waits until the program stops: 1 and how. 0: it is time to let it go, it runs. -ESRCH: it has
+ * ended. SIGCHLD is blocked, so a stop between the look and the wait is not missed. `ending`:
+ * nothing but the stop is waited for (it was asked for, and comes as soon as the kernel can).
  */
 static int hold_wait(struct hold *h, bool ending, int *ret_status)
 {
@@ -337,7 +340,8 @@ static void hold_run(struct hold *h)
 	ptrace(PTRACE_DETACH, h->l->pid, NULL, (void *)(long)signal);
 }
 
-/* --- the command ----------------------------------------------------------------------------------- */
+/* --- the command
+ * ----------------------------------------------------------------------------------- */
 
 /* Seized before its exec: nothing of memory or signals changes for it until it stops there. */
 static bool seize(struct launch *l)

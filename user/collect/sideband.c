@@ -77,8 +77,8 @@ static int ring_open(struct sideband *s, uint32_t cpu)
 
 	if (fd < 0)
 		return -errno;
-	ring->base = mmap(NULL, (size_t)(1 + RING_PAGES) * s->page, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  fd, 0);
+	ring->base = mmap(NULL, (size_t)(1 + RING_PAGES) * s->page, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, fd, 0);
 	if (ring->base == MAP_FAILED) {
 		int r = -errno;
 
@@ -106,8 +106,8 @@ int sideband_open(struct sideband **ret_sideband, struct err *e)
 	for (uint32_t cpu = 0; cpu < (uint32_t)n_cpus && (r == 0 || r == -ENODEV); cpu++)
 		r = ring_open(s, cpu);
 	if (r < 0 && r != -ENODEV)
-		return err_set(e, r, "cannot follow mappings through perf events: %s%s", strerror(-r),
-			       r == -EACCES || r == -EPERM ? "; run as root" : "");
+		return err_set(e, r, "cannot follow mappings through perf events: %s%s",
+			       strerror(-r), r == -EACCES || r == -EPERM ? "; run as root" : "");
 	if (!s->n_rings)
 		return err_set(e, -ENODEV, "cannot follow mappings: no CPU gives perf events");
 	*ret_sideband = TAKE_PTR(s);

@@ -2,9 +2,10 @@
  * The kernel's own account of address spaces: perf mmap2, comm and task records from every CPU,
  * handed on in time order.
  *
- * Opened before /proc is read, so that nothing falls between the two. Each CPU has its ring; a
- * read takes what all rings hold and delivers records up to the moment it began, oldest first. Younger ones wait
- * for the next read: a record that belongs before them may still be on its way in another ring.
+ * Opened before /proc is read, so that nothing falls between the two. Each CPU has its ring; a read
+ * takes what all rings hold and delivers records up to the moment it began, oldest first. Younger
+ * ones wait for the next read: a record that belongs before them may still be on its way in another
+ * ring.
  *
  * Times are CLOCK_MONOTONIC ns (use_clockid), the clock of bpf_ktime_get_ns().
  */

@@ -21,8 +21,8 @@ struct link_create_multi {
 	uint32_t cnt, multi_flags, pid, pad;
 };
 
-static int multi_create(int prog_fd, const char *path, const uint64_t *offsets, uint32_t n, pid_t pid,
-			bool is_return)
+static int multi_create(int prog_fd, const char *path, const uint64_t *offsets, uint32_t n,
+			pid_t pid, bool is_return)
 {
 	struct link_create_multi attr = {
 		.prog_fd = (uint32_t)prog_fd,
@@ -34,15 +34,16 @@ static int multi_create(int prog_fd, const char *path, const uint64_t *offsets, 
 		.pid = (uint32_t)pid,
 	};
 	/* Without the padding at its end: the kernel refuses bytes it does not know. */
-	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, offsetof(struct link_create_multi, pad));
+	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr,
+			      offsetof(struct link_create_multi, pad));
 
 	return fd < 0 ? -errno : fd;
 }
 
 /*
  * A kernel that knows multi-uprobes and filters by process refuses pid -1 with EINVAL before it
- * looks at the file; one that filters by thread looks for such a thread (ESRCH). One that does not know them
- * does not load the program.
+ * looks at the file; one that filters by thread looks for such a thread (ESRCH). One that does not
+ * know them does not load the program.
  */
 bool uprobes_multi(void)
 {
@@ -51,7 +52,8 @@ bool uprobes_multi(void)
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI);
 	uint64_t offset = 0;
 	int prog, link;
 
@@ -75,7 +77,8 @@ bool uprobes_multi(void)
 void uprobes_prepare(struct bpf_program *prog)
 {
 	if (uprobes_multi())
-		bpf_program__set_expected_attach_type(prog, (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(prog,
+						      (enum bpf_attach_type)TRACE_UPROBE_MULTI);
 }
 
 /* The perf event type of uprobes, and the bit of its config that says "return". */
@@ -115,10 +118,12 @@ static int perf_create(int prog_fd, const char *path, uint64_t offset, pid_t pid
 
 	if (type < 0)
 		return -EOPNOTSUPP;
-	fd = (int)syscall(SYS_perf_event_open, &attr, pid, pid < 0 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = (int)syscall(SYS_perf_event_open, &attr, pid, pid < 0 ? 0 : -1, -1,
+			  PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog_fd) == 0 && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog_fd) == 0 &&
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
 		return fd;
 	r = -errno;
 	close(fd);
@@ -150,7 +155,8 @@ int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offse
 	return (int)n;
 }
 
-/* --- closing ------------------------------------------------------------------------------------- */
+/* --- closing
+ * ------------------------------------------------------------------------------------- */
 
 #define CLOSERS 64 /* they only wait, and share the grace periods */
 
@@ -159,7 +165,9 @@ static struct {
 	pthread_cond_t more, done;
 	int *fds;
 	uint32_t n, cap, busy, threads;
-} closer = { .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
+} closer = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	     .more = PTHREAD_COND_INITIALIZER,
+	     .done = PTHREAD_COND_INITIALIZER };
 
 static void *close_loop(void *unused)
 {

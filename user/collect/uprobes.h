@@ -2,10 +2,11 @@
  * Attaches a program to functions of a file, and takes probes away without making anyone wait.
  *
  * Taking one uprobe away costs a grace period of some 100 ms, and perf events take turns at it
- * (twenty probes: two seconds, during which the target still traps). So, where the kernel has them, multi-uprobe links are
- * used: one link for all functions of a program, whose ends can be waited for together. libbpf 1.1
- * does not know them: they are made through the system call. Kernels whose pid filter compared
- * threads instead of processes (fixed in commit 46ba0e49b642, 6.10) count as not having them.
+ * (twenty probes: two seconds, during which the target still traps). So, where the kernel has them,
+ * multi-uprobe links are used: one link for all functions of a program, whose ends can be waited
+ * for together. libbpf 1.1 does not know them: they are made through the system call. Kernels whose
+ * pid filter compared threads instead of processes (fixed in commit 46ba0e49b642, 6.10) count as
+ * not having them.
  *
  * Links are closed by a few threads of their own.
  */
@@ -27,7 +28,8 @@ void uprobes_prepare(struct bpf_program *prog);
 
 /*
  * `prog` at `n` file offsets of the file open as `fd`, in process `pid` (-1: in all that map it).
- * Writes the descriptors that keep the probes in place to `ret_fds` (n at most). Returns how many, or -errno: then none is in place.
+ * Writes the descriptors that keep the probes in place to `ret_fds` (n at most). Returns how many,
+ * or -errno: then none is in place.
  */
 int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets, uint32_t n,
 		   pid_t pid, bool is_return, int *ret_fds);

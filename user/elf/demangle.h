@@ -16,8 +16,9 @@ enum {
 };
 
 /*
- * Writes the demangled form of `name` (`len` bytes), NUL-terminated, with parameters, without return type
- * and without Rust's hash. False: not mangled, or beyond the bounds; `out` is then undefined.
+ * Writes the demangled form of `name` (`len` bytes), NUL-terminated, with parameters, without
+ * return type and without Rust's hash. False: not mangled, or beyond the bounds; `out` is then
+ * undefined.
  */
 bool demangle(const char *name, size_t len, char out[DEMANGLE_OUT_MAX]);
 

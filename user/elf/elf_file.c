@@ -11,14 +11,14 @@
 #define NATIVE_DATA (BYTE_ORDER == LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB)
 
 enum {
-	NOTE_BYTES_MAX = 64 << 10,   /* of one note segment or section                       */
-	NAMES_BYTES_MAX = 4 << 20,   /* of the section name table                            */
-	LOADER_PAGE = 4096,          /* smallest page: rounding further would invent mappings */
+	NOTE_BYTES_MAX = 64 << 10, /* of one note segment or section                       */
+	NAMES_BYTES_MAX = 4 << 20, /* of the section name table                            */
+	LOADER_PAGE = 4096,        /* smallest page: rounding further would invent mappings */
 };
 
 struct elf_file {
-	int fd;               /* borrowed; -1 when read from memory */
-	const uint8_t *mem;   /* borrowed                           */
+	int fd;             /* borrowed; -1 when read from memory */
+	const uint8_t *mem; /* borrowed                           */
 	uint64_t size;
 	char *name;
 	bool is64;
@@ -45,8 +45,9 @@ int elf_file_read(const struct elf_file *elf, uint64_t off, void *buf, size_t le
 	size_t done = 0;
 
 	if (off > elf->size || len > elf->size - off)
-		return err_set(e, -ENODATA, "%s: %zu bytes wanted at offset %#" PRIx64
-			       ", the file has %" PRIu64, elf->name, len, off, elf->size);
+		return err_set(e, -ENODATA,
+			       "%s: %zu bytes wanted at offset %#" PRIx64 ", the file has %" PRIu64,
+			       elf->name, len, off, elf->size);
 	if (elf->mem) {
 		memcpy(buf, elf->mem + off, len);
 		return 0;
@@ -57,10 +58,11 @@ int elf_file_read(const struct elf_file *elf, uint64_t off, void *buf, size_t le
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_set(e, -errno, "%s: read at offset %#" PRIx64 ": %s", elf->name, off,
-				       strerror(errno));
+			return err_set(e, -errno, "%s: read at offset %#" PRIx64 ": %s", elf->name,
+				       off, strerror(errno));
 		if (n == 0)
-			return err_set(e, -ENODATA, "%s: became shorter while it was read", elf->name);
+			return err_set(e, -ENODATA, "%s: became shorter while it was read",
+				       elf->name);
 		done += (size_t)n;
 	}
 	return 0;
@@ -110,14 +112,18 @@ static int read_header(struct elf_file *elf, struct header *ret_hdr, struct err 
 		shentsize = u.h32.e_shentsize;
 	}
 	if (type != ET_EXEC && type != ET_DYN)
-		return err_set(e, -ENOEXEC, "%s: ELF type %d is neither an executable nor a shared object",
+		return err_set(e, -ENOEXEC,
+			       "%s: ELF type %d is neither an executable nor a shared object",
 			       elf->name, type);
 	if (hdr.phnum && phentsize != (elf->is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)))
-		return err_set(e, -EBADMSG, "%s: program headers of %d bytes", elf->name, phentsize);
+		return err_set(e, -EBADMSG, "%s: program headers of %d bytes", elf->name,
+			       phentsize);
 	if (hdr.phnum > ELF_SEGMENTS_MAX)
-		return err_set(e, -EBADMSG, "%s: %u program headers, more than the %d that are read",
-			       elf->name, hdr.phnum, ELF_SEGMENTS_MAX);
-	/* Without section headers of the right size there are none: the loader needs no sections. */
+		return err_set(e, -EBADMSG,
+			       "%s: %u program headers, more than the %d that are read", elf->name,
+			       hdr.phnum, ELF_SEGMENTS_MAX);
+	/* Without section headers of the right size there are none: the loader needs no
+	 * sections. */
 	if (shentsize != (elf->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)))
 		elf->shoff = 0;
 	*ret_hdr = hdr;
@@ -126,9 +132,13 @@ static int read_header(struct elf_file *elf, struct header *ret_hdr, struct err 
 
 static void to_phdr64(const Elf32_Phdr *p, Elf64_Phdr *ret)
 {
-	*ret = (Elf64_Phdr){ .p_type = p->p_type, .p_flags = p->p_flags, .p_offset = p->p_offset,
-			     .p_vaddr = p->p_vaddr, .p_filesz = p->p_filesz,
-			     .p_memsz = p->p_memsz, .p_align = p->p_align };
+	*ret = (Elf64_Phdr){ .p_type = p->p_type,
+			     .p_flags = p->p_flags,
+			     .p_offset = p->p_offset,
+			     .p_vaddr = p->p_vaddr,
+			     .p_filesz = p->p_filesz,
+			     .p_memsz = p->p_memsz,
+			     .p_align = p->p_align };
 }
 
 /* Notes: namesz:4 descsz:4 type:4 name desc, name and desc padded to `align`. */
@@ -211,8 +221,9 @@ static int read_segments(struct elf_file *elf, const struct header *hdr, struct 
 			to_phdr64(&p32, &p);
 		}
 		if (p.p_type == PT_LOAD && segment_ok(&p))
-			elf->segs[elf->n_segs++] = (struct elf_segment){
-				p.p_vaddr, p.p_offset, p.p_filesz, p.p_memsz, p.p_flags };
+			elf->segs[elf->n_segs++] =
+				(struct elf_segment){ p.p_vaddr, p.p_offset, p.p_filesz, p.p_memsz,
+						      p.p_flags };
 		else if (p.p_type == PT_NOTE && !elf->build_id[0])
 			read_notes(elf, p.p_offset, p.p_filesz, p.p_align);
 	}
@@ -226,7 +237,8 @@ static void build_id_from_sections(struct elf_file *elf)
 {
 	const struct elf_section *sec;
 
-	if (elf_file_find_section(elf, ".note.gnu.build-id", &sec, NULL) == 0 && sec->type == SHT_NOTE)
+	if (elf_file_find_section(elf, ".note.gnu.build-id", &sec, NULL) == 0 &&
+	    sec->type == SHT_NOTE)
 		read_notes(elf, sec->off, sec->size, 4);
 }
 
@@ -319,7 +331,8 @@ const struct elf_segment *elf_file_segments(const struct elf_file *elf, uint32_t
 	return elf->segs;
 }
 
-/* --- addresses --------------------------------------------------------------------------------- */
+/* --- addresses
+ * --------------------------------------------------------------------------------- */
 
 static const struct elf_segment *segment_by_off(const struct elf_segment *segs, uint32_t n,
 						uint64_t off, uint32_t flags, uint64_t page)
@@ -327,7 +340,8 @@ static const struct elf_segment *segment_by_off(const struct elf_segment *segs, 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t end = (segs[i].off + segs[i].filesz + page - 1) & ~(page - 1);
 
-		if ((segs[i].flags & flags) == flags && off >= (segs[i].off & ~(page - 1)) && off < end)
+		if ((segs[i].flags & flags) == flags && off >= (segs[i].off & ~(page - 1)) &&
+		    off < end)
 			return &segs[i];
 	}
 	return NULL;
@@ -360,7 +374,8 @@ bool elf_segments_vaddr_to_off(const struct elf_segment *segs, uint32_t n, uint6
 	return false;
 }
 
-/* --- sections ---------------------------------------------------------------------------------- */
+/* --- sections
+ * ---------------------------------------------------------------------------------- */
 
 static void to_section(const struct elf_file *elf, const uint8_t *p, struct elf_section *ret,
 		       uint32_t *ret_name, uint32_t *ret_info)
@@ -369,16 +384,16 @@ static void to_section(const struct elf_file *elf, const uint8_t *p, struct elf_
 		Elf64_Shdr s;
 
 		memcpy(&s, p, sizeof(s));
-		*ret = (struct elf_section){ "", s.sh_type, s.sh_link, s.sh_flags, s.sh_addr,
-					     s.sh_offset, s.sh_size, s.sh_entsize };
+		*ret = (struct elf_section){ "",        s.sh_type,   s.sh_link, s.sh_flags,
+					     s.sh_addr, s.sh_offset, s.sh_size, s.sh_entsize };
 		*ret_name = s.sh_name;
 		*ret_info = s.sh_info;
 	} else {
 		Elf32_Shdr s;
 
 		memcpy(&s, p, sizeof(s));
-		*ret = (struct elf_section){ "", s.sh_type, s.sh_link, s.sh_flags, s.sh_addr,
-					     s.sh_offset, s.sh_size, s.sh_entsize };
+		*ret = (struct elf_section){ "",        s.sh_type,   s.sh_link, s.sh_flags,
+					     s.sh_addr, s.sh_offset, s.sh_size, s.sh_entsize };
 		*ret_name = s.sh_name;
 		*ret_info = s.sh_info;
 	}
@@ -396,14 +411,16 @@ static int section_count(struct elf_file *elf, uint32_t *ret_n, struct err *e)
 		*ret_n = elf->shoff ? elf->shnum : 0;
 		return 0;
 	}
-	r = elf_file_read(elf, elf->shoff, buf, elf->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr), e);
+	r = elf_file_read(elf, elf->shoff, buf, elf->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr),
+			  e);
 	if (r < 0)
 		return r;
 	to_section(elf, buf, &null, &name, &info);
 	if (elf->shstrndx == SHN_XINDEX)
 		elf->shstrndx = null.link;
 	if (!elf->shnum && null.size > ELF_SECTIONS_MAX)
-		return err_set(e, -EBADMSG, "%s: %" PRIu64 " sections, more than the %d that are read",
+		return err_set(e, -EBADMSG,
+			       "%s: %" PRIu64 " sections, more than the %d that are read",
 			       elf->name, null.size, ELF_SECTIONS_MAX);
 	*ret_n = elf->shnum ? elf->shnum : (uint32_t)null.size;
 	return 0;
@@ -440,8 +457,10 @@ static int read_sections(struct elf_file *elf, struct err *e)
 		return r;
 	/* Bounded by the file before it is bounded by memory. */
 	if (elf->shoff > elf->size || n > (elf->size - elf->shoff) / ent)
-		return err_set(e, -ENODATA, "%s: %u section headers at offset %#" PRIx64
-			       " reach past the end of the file (truncated?)", elf->name, n, elf->shoff);
+		return err_set(e, -ENODATA,
+			       "%s: %u section headers at offset %#" PRIx64
+			       " reach past the end of the file (truncated?)",
+			       elf->name, n, elf->shoff);
 	buf = malloc(n * ent);
 	name_off = malloc(n * sizeof(*name_off));
 	elf->secs = calloc(n, sizeof(*elf->secs));
@@ -502,18 +521,24 @@ int elf_file_read_section(const struct elf_file *elf, const struct elf_section *
 	int r;
 
 	if (sec->type == SHT_NOBITS || sec->type == SHT_NULL)
-		return err_set(e, -ENODATA, "%s: section %s has no bytes in the file", elf->name, sec->name);
+		return err_set(e, -ENODATA, "%s: section %s has no bytes in the file", elf->name,
+			       sec->name);
 	if (sec->flags & SHF_COMPRESSED)
-		return err_set(e, -EOPNOTSUPP, "%s: section %s is compressed", elf->name, sec->name);
+		return err_set(e, -EOPNOTSUPP, "%s: section %s is compressed", elf->name,
+			       sec->name);
 	if (sec->off > elf->size || sec->size > elf->size - sec->off)
-		return err_set(e, -ENODATA, "%s: section %s reaches past the end of the file (truncated?)",
+		return err_set(e, -ENODATA,
+			       "%s: section %s reaches past the end of the file (truncated?)",
 			       elf->name, sec->name);
 	if (sec->size > ELF_SECTION_BYTES_MAX)
-		return err_set(e, -EFBIG, "%s: section %s has %" PRIu64 " bytes, more than the %d that are read",
+		return err_set(e, -EFBIG,
+			       "%s: section %s has %" PRIu64
+			       " bytes, more than the %d that are read",
 			       elf->name, sec->name, sec->size, ELF_SECTION_BYTES_MAX);
 	buf = malloc(sec->size + 1);
 	if (!buf)
-		return err_set(e, -ENOMEM, "%s: out of memory for section %s", elf->name, sec->name);
+		return err_set(e, -ENOMEM, "%s: out of memory for section %s", elf->name,
+			       sec->name);
 	r = elf_file_read(elf, sec->off, buf, sec->size, e);
 	if (r < 0)
 		return r;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum {
-	CHUNK_RELAS = 2048,          /* relocations read at a time                     */
-	SLOTS_MAX = 1 << 20,         /* imported functions of one image                */
-	STUB_BYTES = 16,             /* of a stub whose section does not say its size  */
+	CHUNK_RELAS = 2048,  /* relocations read at a time                     */
+	SLOTS_MAX = 1 << 20, /* imported functions of one image                */
+	STUB_BYTES = 16,     /* of a stub whose section does not say its size  */
 };
 
 /* A word of the GOT that is bound to a symbol. */
@@ -22,9 +22,9 @@ struct stub {
 };
 
 struct elf_plt {
-	struct stub *stubs;          /* by vaddr */
+	struct stub *stubs; /* by vaddr */
 	uint32_t n, cap;
-	char *names;                 /* .dynstr, NUL after the last */
+	char *names; /* .dynstr, NUL after the last */
 };
 
 /* What is only needed while the stubs are found. */
@@ -32,7 +32,7 @@ struct plt_load {
 	struct elf_file *elf;
 	struct elf_plt *plt;
 	const struct elf_section *dynsym, *dynstr;
-	struct slot *slots;          /* by vaddr */
+	struct slot *slots; /* by vaddr */
 	uint32_t n, cap;
 };
 
@@ -60,7 +60,8 @@ static int compare_stubs(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-/* --- relocations --------------------------------------------------------------------------------- */
+/* --- relocations
+ * --------------------------------------------------------------------------------- */
 
 static bool binds_function(uint16_t machine, uint64_t type)
 {
@@ -80,14 +81,16 @@ static int read_slots(struct plt_load *l, const struct elf_section *sec)
 		return -EFBIG;
 	for (uint64_t at = 0; at < n_relas; at += CHUNK_RELAS) {
 		uint64_t n = n_relas - at < CHUNK_RELAS ? n_relas - at : CHUNK_RELAS;
-		int r = elf_file_read(l->elf, sec->off + at * sizeof(*buf), buf, n * sizeof(*buf), NULL);
+		int r = elf_file_read(l->elf, sec->off + at * sizeof(*buf), buf, n * sizeof(*buf),
+				      NULL);
 
 		if (r < 0)
 			return r;
 		for (uint64_t i = 0; i < n; i++) {
 			uint32_t sym = ELF64_R_SYM(buf[i].r_info);
 
-			if (!sym || !binds_function(elf_file_machine(l->elf), ELF64_R_TYPE(buf[i].r_info)))
+			if (!sym ||
+			    !binds_function(elf_file_machine(l->elf), ELF64_R_TYPE(buf[i].r_info)))
 				continue;
 			if (l->n == SLOTS_MAX)
 				return -EFBIG;
@@ -115,7 +118,8 @@ static uint32_t name_of(const struct plt_load *l, uint32_t sym)
 	return s.st_name < l->dynstr->size && l->plt->names[s.st_name] ? s.st_name : 0;
 }
 
-/* --- stubs --------------------------------------------------------------------------------------- */
+/* --- stubs
+ * --------------------------------------------------------------------------------------- */
 
 static int add_stub(struct plt_load *l, uint64_t vaddr, uint32_t len, uint64_t slot_vaddr)
 {
@@ -139,7 +143,8 @@ static int add_stub(struct plt_load *l, uint64_t vaddr, uint32_t len, uint64_t s
 /* A stub holds one `jmp *disp32(%rip)` (ff 25), behind an endbr64 and a bnd prefix perhaps. */
 static int decode_x86(struct plt_load *l, const struct elf_section *sec, const uint8_t *code)
 {
-	uint32_t len = sec->entsize == 8 || sec->entsize == 16 ? (uint32_t)sec->entsize : STUB_BYTES;
+	uint32_t len =
+		sec->entsize == 8 || sec->entsize == 16 ? (uint32_t)sec->entsize : STUB_BYTES;
 
 	for (uint64_t at = 0; at + len <= sec->size; at += len) {
 		for (uint32_t i = 0; i + 6 <= len; i++) {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-	N_TABLES = 2,          /* .symtab, .dynsym                              */
-	CHUNK_SYMS = 4096,     /* symbols read at a time                        */
+	N_TABLES = 2,      /* .symtab, .dynsym                              */
+	CHUNK_SYMS = 4096, /* symbols read at a time                        */
 	/*
 	 * Honest tables point at each string a few times (aliases, shared tails). One that points
 	 * many symbols at one long string would cost their product.
@@ -19,9 +19,9 @@ enum {
 /* One symbol; 24 bytes. `name` is an offset into one of the string tables. */
 struct row {
 	uint64_t vaddr;
-	uint32_t size;         /* larger ones are cut                           */
+	uint32_t size; /* larger ones are cut                           */
 	uint32_t name;
-	uint16_t name_len;     /* without "@VERSION"; longer names are left out */
+	uint16_t name_len; /* without "@VERSION"; longer names are left out */
 	uint16_t section;
 	uint8_t table;
 	uint8_t untyped : 1, unsized : 1, local : 1, weak : 1, ifunc : 1;
@@ -34,9 +34,9 @@ struct piece {
 };
 
 struct strings {
-	char *bytes;           /* NUL after the last                            */
+	char *bytes; /* NUL after the last                            */
 	uint64_t size;
-	uint64_t budget;       /* name bytes that may still be looked at        */
+	uint64_t budget; /* name bytes that may still be looked at        */
 };
 
 struct name_row {
@@ -45,11 +45,11 @@ struct name_row {
 
 struct elf_syms {
 	struct strings strings[N_TABLES];
-	struct row *rows;      /* by vaddr, then by preference */
+	struct row *rows; /* by vaddr, then by preference */
 	uint32_t n_rows, cap_rows;
 	struct piece *pieces;
 	uint32_t n_pieces;
-	struct name_row *by_name;  /* by hash, then by row; NULL until it is asked for */
+	struct name_row *by_name; /* by hash, then by row; NULL until it is asked for */
 };
 
 static const char *row_name(const struct elf_syms *syms, const struct row *row)
@@ -68,7 +68,8 @@ static size_t name_length(const char *name)
 	return name[0] ? 1 + strcspn(name + 1, "@") : 0;
 }
 
-/* --- reading a table ---------------------------------------------------------------------------- */
+/* --- reading a table
+ * ---------------------------------------------------------------------------- */
 
 static int add_row(struct elf_syms *syms, const struct row *row)
 {
@@ -118,8 +119,9 @@ static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
 	if (s->st_shndx == SHN_UNDEF || s->st_shndx >= n_secs)
 		return false;
 	sec = &secs[s->st_shndx];
-	if (!(sec->flags & SHF_EXECINSTR) || __builtin_add_overflow(sec->vaddr, sec->size, &sec_end) ||
-	    s->st_value < sec->vaddr || s->st_value >= sec_end)
+	if (!(sec->flags & SHF_EXECINSTR) ||
+	    __builtin_add_overflow(sec->vaddr, sec->size, &sec_end) || s->st_value < sec->vaddr ||
+	    s->st_value >= sec_end)
 		return false;
 	name_len = usable_name(&syms->strings[table], s->st_name);
 	if (!name_len)
@@ -145,8 +147,11 @@ static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
 
 static void to_sym64(const Elf32_Sym *s, Elf64_Sym *ret)
 {
-	*ret = (Elf64_Sym){ .st_name = s->st_name, .st_info = s->st_info, .st_shndx = s->st_shndx,
-			    .st_value = s->st_value, .st_size = s->st_size };
+	*ret = (Elf64_Sym){ .st_name = s->st_name,
+			    .st_info = s->st_info,
+			    .st_shndx = s->st_shndx,
+			    .st_value = s->st_value,
+			    .st_size = s->st_size };
 }
 
 static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
@@ -191,15 +196,17 @@ static int read_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf
 	int r;
 
 	if (sec->link >= n_secs || secs[sec->link].type != SHT_STRTAB)
-		return err_set(e, -EBADMSG, "%s: section %s has no string table", elf_file_name(elf),
-			       sec->name);
+		return err_set(e, -EBADMSG, "%s: section %s has no string table",
+			       elf_file_name(elf), sec->name);
 	if (sec->size > ELF_SECTION_BYTES_MAX)
-		return err_set(e, -EFBIG, "%s: section %s is larger than the %d bytes that are read",
+		return err_set(e, -EFBIG,
+			       "%s: section %s is larger than the %d bytes that are read",
 			       elf_file_name(elf), sec->name, ELF_SECTION_BYTES_MAX);
 	if (sec->flags & SHF_COMPRESSED)
 		return err_set(e, -EOPNOTSUPP, "%s: section %s is compressed", elf_file_name(elf),
 			       sec->name);
-	r = elf_file_read_section(elf, &secs[sec->link], (uint8_t **)&syms->strings[table].bytes, e);
+	r = elf_file_read_section(elf, &secs[sec->link], (uint8_t **)&syms->strings[table].bytes,
+				  e);
 	if (r < 0)
 		return r;
 	syms->strings[table].size = secs[sec->link].size;
@@ -218,7 +225,8 @@ static int read_first_table(struct elf_syms *syms, uint8_t table, struct elf_fil
 	return 0;
 }
 
-/* --- order --------------------------------------------------------------------------------------- */
+/* --- order
+ * --------------------------------------------------------------------------------------- */
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -296,7 +304,8 @@ static void end_unsized(struct elf_syms *syms)
 	}
 }
 
-/* --- pieces -------------------------------------------------------------------------------------- */
+/* --- pieces
+ * -------------------------------------------------------------------------------------- */
 
 /* The rows that have begun and are not known to have ended, innermost last. */
 struct nest {
@@ -377,7 +386,8 @@ static int build_pieces(struct elf_syms *syms)
 	return 0;
 }
 
-/* --- interface ----------------------------------------------------------------------------------- */
+/* --- interface
+ * ----------------------------------------------------------------------------------- */
 
 int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *e)
 {
@@ -488,7 +498,8 @@ static int index_names(struct elf_syms *syms)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < syms->n_rows; i++)
 		syms->by_name[i] = (struct name_row){
-			hash_name(row_name(syms, &syms->rows[i]), syms->rows[i].name_len), i };
+			hash_name(row_name(syms, &syms->rows[i]), syms->rows[i].name_len), i
+		};
 	qsort(syms->by_name, syms->n_rows, sizeof(*syms->by_name), compare_names);
 	return 0;
 }

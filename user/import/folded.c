@@ -16,11 +16,11 @@ struct folded {
 	struct dict *d;
 	struct profile *profile;
 	module_id kernel;
-	struct line *group;          /* a frame and what was inlined into it, outermost first */
+	struct line *group; /* a frame and what was inlined into it, outermost first */
 	uint32_t n_group, cap_group;
 	bool group_in_kernel;
 	uint64_t good, two_columns;
-	uint64_t bad, first_bad;     /* count, and number of the first such line */
+	uint64_t bad, first_bad; /* count, and number of the first such line */
 	struct bytes bad_line;
 };
 
@@ -200,9 +200,10 @@ static int refuse(const struct folded *f, const char *name, struct err *e)
 	_cleanup_(strbuf_free) struct strbuf line = { 0 };
 
 	if (f->good)
-		return err_set(e, -EBADMSG,
-			       "%s: has two counts on each line, as difffolded.pl writes them: a comparison, not a profile; give the two profiles it was made from",
-			       name);
+		return err_set(
+			e, -EBADMSG,
+			"%s: has two counts on each line, as difffolded.pl writes them: a comparison, not a profile; give the two profiles it was made from",
+			name);
 	if (!f->bad)
 		return err_set(e, -EBADMSG, "%s: holds nothing but blank lines", name);
 	strbuf_add_clean(&line, (const char *)f->bad_line.data,

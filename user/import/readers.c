@@ -18,7 +18,8 @@ static int read_pprof(struct dict *d, struct bytes data, const char *name, struc
 const struct reader readers[] = {
 	{ "pprof", "pprof profile (profile.proto), as memscope, Go and others write it",
 	  pprof_recognise, read_pprof },
-	{ "folded", "folded stacks: root;…;leaf COUNT on each line", folded_recognise, folded_read },
+	{ "folded", "folded stacks: root;…;leaf COUNT on each line", folded_recognise,
+	  folded_read },
 	{ 0 },
 };
 
@@ -52,8 +53,8 @@ static int read_plain(struct dict *d, struct bytes data, const char *name,
 	return not_recognised(name, e);
 }
 
-int import_bytes(struct dict *d, struct bytes data, const char *name,
-		 struct profile **ret_profile, struct import_info *ret_info, struct err *e)
+int import_bytes(struct dict *d, struct bytes data, const char *name, struct profile **ret_profile,
+		 struct import_info *ret_info, struct err *e)
 {
 	_cleanup_(freep) void *plain = NULL;
 	size_t plain_len;
@@ -105,8 +106,10 @@ int import_read(struct dict *d, const char *path, struct profile **ret_profile,
 		if (own_fd < 0)
 			return err_set(e, -errno, "%s: cannot be opened: %m", name);
 		if (fstat(own_fd, &st) == 0 && S_ISDIR(st.st_mode))
-			return err_set(e, -EISDIR, "%s: is a directory; name a profile in it, as in %s/oncpu.pb.gz",
-				       name, name);
+			return err_set(
+				e, -EISDIR,
+				"%s: is a directory; name a profile in it, as in %s/oncpu.pb.gz",
+				name, name);
 	}
 	r = read_fd(from_stdin ? STDIN_FILENO : own_fd, name, &text, e);
 	if (r < 0)

@@ -1,6 +1,6 @@
 /*
- * Typed ids of the interned nouns. Index 0 of each kind is the empty one: the empty string,
- * no module, no location, the empty stack, no labels. Ids are valid for the life of the dict that gave
+ * Typed ids of the interned nouns. Index 0 of each kind is the empty one: the empty string, no
+ * module, no location, the empty stack, no labels. Ids are valid for the life of the dict that gave
  * them, and mean nothing in another.
  */
 #ifndef MEMSCOPE_MODEL_IDS_H

@@ -28,7 +28,8 @@ typedef Perftools__Profiles__Function pb_function;
 
 enum {
 	MAX_PROFILE_BYTES = 1 << 30,
-	/* One element, so that what protobuf-c allocates for it is bounded: a stack of a million frames fits. */
+	/* One element, so that what protobuf-c allocates for it is bounded: a stack of a million
+	 * frames fits. */
 	MAX_ELEMENT_BYTES = 8 << 20,
 };
 
@@ -49,21 +50,21 @@ struct reader {
 	const char *name;
 	struct err *e;
 	struct bytes data;
-	struct arena scratch;              /* one element at a time */
+	struct arena scratch; /* one element at a time */
 	ProtobufCAllocator allocator;
 	string_id *strings;
 	uint32_t n_strings, cap_strings;
-	struct chunks functions;           /* struct line, without its line number */
+	struct chunks functions; /* struct line, without its line number */
 	struct id_map function_ids, mapping_ids, location_ids;
 	struct value_type types[PROFILE_MAX_TYPES];
 	uint32_t n_types;
 	struct profile_meta meta;
 	const char **comments;
 	uint32_t n_comments;
-	uint64_t default_name;             /* string index */
+	uint64_t default_name; /* string index */
 	struct profile *profile;
 	uint64_t n_samples;
-	int error;                         /* why unpack() gave NULL */
+	int error; /* why unpack() gave NULL */
 };
 
 static void reader_free(struct reader *r)
@@ -99,7 +100,8 @@ static int oom(struct reader *r)
 	return -ENOMEM;
 }
 
-/* --- ids, strings, elements ---------------------------------------------------------------------- */
+/* --- ids, strings, elements
+ * ---------------------------------------------------------------------- */
 
 static struct id_entry *id_find(const struct id_map *map, uint64_t id)
 {
@@ -205,7 +207,8 @@ static int each(struct reader *r, uint64_t number, int (*take)(struct reader *, 
 	return 0;
 }
 
-/* --- passes --------------------------------------------------------------------------------------- */
+/* --- passes
+ * --------------------------------------------------------------------------------------- */
 
 static int take_string(struct reader *r, struct bytes b)
 {
@@ -412,8 +415,8 @@ static int take_location(struct reader *r, struct bytes b)
 	res = read_lines(r, pb, lines, &n);
 	if (res < 0)
 		return res;
-	id = n ? dict_location_lines(r->d, module, pb->address, lines, n) :
-		 dict_location(r->d, module, pb->address);
+	id = n ? dict_location_lines(r->d, module, pb->address, lines, n)
+	       : dict_location(r->d, module, pb->address);
 	if (dict_oom(r->d))
 		return oom(r);
 	return id_add(r, &r->location_ids, "location", pb->id, id.ix);
@@ -547,7 +550,8 @@ static int read_plain(struct dict *d, struct bytes data, const char *name,
 	int res;
 
 	if (data.len > MAX_PROFILE_BYTES)
-		return err_set(e, -EFBIG, "%s: larger than any profile (%zu bytes)", name, data.len);
+		return err_set(e, -EFBIG, "%s: larger than any profile (%zu bytes)", name,
+			       data.len);
 	r.allocator.allocator_data = &r.scratch;
 	res = read_all(&r);
 	if (res == 0)

@@ -35,10 +35,10 @@ struct function_entry {
 
 /* What the samples use of a module. */
 struct module_use {
-	uint64_t lo, hi;       /* addresses seen, inclusive */
-	uint32_t mapping_id;   /* 0: none                    */
-	uint32_t n_roots;      /* samples that begin in it   */
-	bool used;             /* false: main, without a sample in it */
+	uint64_t lo, hi;     /* addresses seen, inclusive */
+	uint32_t mapping_id; /* 0: none                    */
+	uint32_t n_roots;    /* samples that begin in it   */
+	bool used;           /* false: main, without a sample in it */
 	bool functions, files, lines, inlines;
 };
 
@@ -46,16 +46,16 @@ struct module_use {
 struct writer {
 	const struct profile *p;
 	struct dict *d;
-	ProtobufCBuffer base;     /* first thing protobuf-c sees of us */
+	ProtobufCBuffer base; /* first thing protobuf-c sees of us */
 	struct sink *out;
-	uint32_t *string_ix, *strings, n_strings;         /* strings: in order of the file */
-	uint32_t *location_id, *locations, n_locations;   /* locations: likewise            */
+	uint32_t *string_ix, *strings, n_strings;       /* strings: in order of the file */
+	uint32_t *location_id, *locations, n_locations; /* locations: likewise            */
 	struct module_use *modules;
-	uint32_t *mappings, n_mappings;                   /* module ids in order of the file */
+	uint32_t *mappings, n_mappings; /* module ids in order of the file */
 	struct chunks functions;
 	struct function_entry *by_key;
 	struct strbuf text;
-	uint64_t *frames;         /* scratch of one sample */
+	uint64_t *frames; /* scratch of one sample */
 	pb_label *labels;
 	pb_label **label_ptrs;
 	uint32_t max_depth, max_labels;
@@ -89,7 +89,8 @@ static void put(struct writer *w, const pb_profile *piece)
 	perftools__profiles__profile__pack_to_buffer(piece, &w->base);
 }
 
-/* --- strings ------------------------------------------------------------------------------------ */
+/* --- strings
+ * ------------------------------------------------------------------------------------ */
 
 static int64_t string(struct writer *w, string_id id)
 {
@@ -127,7 +128,8 @@ static void put_strings(struct writer *w)
 	}
 }
 
-/* --- what is used --------------------------------------------------------------------------------- */
+/* --- what is used
+ * --------------------------------------------------------------------------------- */
 
 static void use_location(struct writer *w, location_id id)
 {
@@ -279,7 +281,8 @@ static int writer_init(struct writer *w, const struct profile *p, struct sink *o
 	return w->frames && w->labels && w->label_ptrs ? 0 : -ENOMEM;
 }
 
-/* --- the pieces ------------------------------------------------------------------------------------ */
+/* --- the pieces
+ * ------------------------------------------------------------------------------------ */
 
 static pb_value_type value_type(struct writer *w, const struct value_type *t)
 {

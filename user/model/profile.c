@@ -14,7 +14,7 @@ struct sample {
 	struct sample_key key;
 	uint32_t ix;
 	UT_hash_handle hh;
-	int64_t values[];  /* n_types */
+	int64_t values[]; /* n_types */
 };
 
 struct profile {

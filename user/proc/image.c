@@ -14,9 +14,9 @@
 #include <sys/vfs.h>
 
 enum {
-	MAPPERS_MAX = 16,      /* live processes asked for a file before we give up */
-	FDS_SHARE = 4,         /* descriptors kept: a quarter of our limit …        */
-	FDS_MAX = 4096,        /* … and no more than this                           */
+	MAPPERS_MAX = 16, /* live processes asked for a file before we give up */
+	FDS_SHARE = 4,    /* descriptors kept: a quarter of our limit …        */
+	FDS_MAX = 4096,   /* … and no more than this                           */
 };
 
 void images_init(struct images *set, struct dict *d, struct ns_roots *roots, image_mapper_fn mapper,
@@ -26,7 +26,8 @@ void images_init(struct images *set, struct dict *d, struct ns_roots *roots, ima
 
 	getrlimit(RLIMIT_NOFILE, &lim);
 	*set = (struct images){ .d = d, .roots = roots, .mapper = mapper, .ctx = ctx };
-	set->fds_max = lim.rlim_cur / FDS_SHARE < FDS_MAX ? (uint32_t)lim.rlim_cur / FDS_SHARE : FDS_MAX;
+	set->fds_max =
+		lim.rlim_cur / FDS_SHARE < FDS_MAX ? (uint32_t)lim.rlim_cur / FDS_SHARE : FDS_MAX;
 }
 
 static void image_free(struct image *img)
@@ -41,7 +42,7 @@ void images_fini(struct images *set)
 {
 	struct image *img, *next;
 
-	HASH_ITER(hh, set->by_identity, img, next) {
+	HASH_ITER (hh, set->by_identity, img, next) {
 		HASH_DELETE(hh, set->by_identity, img);
 		image_free(img);
 	}
@@ -49,7 +50,8 @@ void images_fini(struct images *set)
 	*set = (struct images){ 0 };
 }
 
-/* --- identity ------------------------------------------------------------------------------------ */
+/* --- identity
+ * ------------------------------------------------------------------------------------ */
 
 /* What has a path but holds no file that could be opened: kernel objects with a made-up name. */
 static bool is_pseudo_file(const char *path)
@@ -96,8 +98,8 @@ static struct image *image_new(enum module_kind kind, const char *path, uint64_t
 	return img;
 }
 
-struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const char *path, uint64_t dev,
-			 uint64_t ino)
+struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const char *path,
+			 uint64_t dev, uint64_t ino)
 {
 	enum module_kind kind = kind_of(path);
 	struct image *img, *found;
@@ -136,7 +138,8 @@ static void remember_module(struct images *set, struct image *img)
 
 		if (!by_module)
 			return;
-		memset(by_module + set->n_by_module, 0, (n - set->n_by_module) * sizeof(*by_module));
+		memset(by_module + set->n_by_module, 0,
+		       (n - set->n_by_module) * sizeof(*by_module));
 		set->by_module = by_module;
 		set->n_by_module = n;
 	}
@@ -147,11 +150,11 @@ module_id image_module(struct images *set, struct image *img)
 {
 	if (!img->module.ix) {
 		img->module = dict_module(set->d, &(struct module){
-			.kind = img->kind,
-			.path = dict_string(set->d, img->path),
-			.dev = img->dev,
-			.ino = img->ino,
-		});
+							  .kind = img->kind,
+							  .path = dict_string(set->d, img->path),
+							  .dev = img->dev,
+							  .ino = img->ino,
+						  });
 		if (img->module.ix)
 			remember_module(set, img);
 	}
@@ -163,7 +166,8 @@ struct image *images_find(const struct images *set, module_id m)
 	return m.ix < set->n_by_module ? set->by_module[m.ix] : NULL;
 }
 
-/* --- opening ------------------------------------------------------------------------------------- */
+/* --- opening
+ * ------------------------------------------------------------------------------------- */
 
 static bool is_same_file(const struct image *img, int fd)
 {
@@ -194,7 +198,8 @@ static int open_range(pid_t pid, uint64_t start, uint64_t end)
 {
 	char link[96];
 
-	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start, end);
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start,
+		 end);
 	return ns_open_link(link);
 }
 
@@ -298,7 +303,8 @@ int image_open(struct images *set, struct image *img, struct err *e)
 	return err_set(e, by_path, "%s: %s", img->path, strerror(-by_path));
 }
 
-/* --- layout -------------------------------------------------------------------------------------- */
+/* --- layout
+ * -------------------------------------------------------------------------------------- */
 
 static void learn(struct images *set, struct image *img, const struct elf_file *elf)
 {
@@ -351,7 +357,8 @@ uint64_t image_vaddr(struct images *set, struct image *img, uint64_t off)
 
 	if (img->state == IMAGE_UNREAD)
 		img->state = read_layout(set, img) < 0 ? IMAGE_UNREADABLE : IMAGE_READ;
-	if (img->state == IMAGE_READ && elf_segments_off_to_vaddr(img->segs, img->n_segs, off, &vaddr))
+	if (img->state == IMAGE_READ &&
+	    elf_segments_off_to_vaddr(img->segs, img->n_segs, off, &vaddr))
 		return vaddr;
 	return off;
 }

@@ -7,7 +7,7 @@ static void forget_threads(struct proc *p)
 {
 	struct thread_name *name, *next;
 
-	HASH_ITER(hh, p->threads, name, next) {
+	HASH_ITER (hh, p->threads, name, next) {
 		HASH_DELETE(hh, p->threads, name);
 		free(name);
 	}
@@ -63,7 +63,8 @@ static void drop_life(struct life *l)
 	life_unref(l);
 }
 
-/* --- lookup -------------------------------------------------------------------------------------- */
+/* --- lookup
+ * -------------------------------------------------------------------------------------- */
 
 static struct pid_entry *entry_of(const struct proc_table *t, pid_t pid)
 {
@@ -150,7 +151,8 @@ struct proc *proc_table_live(struct proc_table *t, pid_t pid)
 	return l ? l->newest : NULL;
 }
 
-/* --- beginnings and ends ------------------------------------------------------------------------- */
+/* --- beginnings and ends
+ * ------------------------------------------------------------------------- */
 
 static struct proc *image_new(struct life *l, struct space *space)
 {
@@ -211,7 +213,8 @@ struct life *life_begin(struct proc_table *t, pid_t pid, uint64_t forked_ns, str
 		*l = (struct life){ .pid = pid, .forked_ns = forked_ns, .threads = 1, .refs = 1 };
 		l->lineage = lineage_of(parent);
 		if (l->lineage)
-			p = image_new(l, parent && parent->space ? space_ref(parent->space) : space_new());
+			p = image_new(l, parent && parent->space ? space_ref(parent->space)
+								 : space_new());
 	}
 	if (!p || !enter(t, l)) {
 		t->stats.lost_procs++;
@@ -277,7 +280,7 @@ void proc_table_retire(struct proc_table *t, uint64_t ns)
 {
 	struct pid_entry *entry, *next;
 
-	HASH_ITER(hh, t->pids, entry, next) {
+	HASH_ITER (hh, t->pids, entry, next) {
 		struct life **at = &entry->newest;
 
 		while (*at) {
@@ -304,7 +307,7 @@ void proc_table_free(struct proc_table *t)
 
 	if (!t)
 		return;
-	HASH_ITER(hh, t->pids, entry, next) {
+	HASH_ITER (hh, t->pids, entry, next) {
 		while (entry->newest) {
 			struct life *l = entry->newest;
 
@@ -319,7 +322,8 @@ void proc_table_free(struct proc_table *t)
 	free(t);
 }
 
-/* --- what is known about an image ---------------------------------------------------------------- */
+/* --- what is known about an image
+ * ---------------------------------------------------------------- */
 
 static void copy_comm(char to[COMM_BYTES], const char *from)
 {

@@ -165,7 +165,8 @@ int proc_maps_each(pid_t pid, proc_map_fn fn, void *ctx, struct err *e)
 		return no_maps(pid, -errno, e);
 	buf = malloc(cap);
 	if (!buf)
-		return err_set(e, -ENOMEM, "out of memory for the mappings of process %d", (int)pid);
+		return err_set(e, -ENOMEM, "out of memory for the mappings of process %d",
+			       (int)pid);
 	for (;;) {
 		ssize_t n = read(fd, buf + len, cap - len);
 

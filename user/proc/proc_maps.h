@@ -38,8 +38,8 @@ struct proc_map {
 bool proc_path_undelete(char *path);
 
 /*
- * Parses one line of `len` bytes without its newline. `path` of the result points into `line`, which is
- * changed and must have room for a NUL at line[len]. -EBADMSG: not such a line.
+ * Parses one line of `len` bytes without its newline. `path` of the result points into `line`,
+ * which is changed and must have room for a NUL at line[len]. -EBADMSG: not such a line.
  */
 int proc_maps_parse(char *line, size_t len, struct proc_map *ret_map);
 
@@ -47,8 +47,8 @@ int proc_maps_parse(char *line, size_t len, struct proc_map *ret_map);
 typedef int (*proc_map_fn)(void *ctx, const struct proc_map *map);
 
 /*
- * Calls `fn` for each mapping of a process, lowest first; its argument lives until it returns. Lines
- * that do not parse are skipped. Returns 0, what `fn` returned, or -errno (-ESRCH: no such
+ * Calls `fn` for each mapping of a process, lowest first; its argument lives until it returns.
+ * Lines that do not parse are skipped. Returns 0, what `fn` returned, or -errno (-ESRCH: no such
  * process; -EACCES).
  */
 int proc_maps_each(pid_t pid, proc_map_fn fn, void *ctx, struct err *e);

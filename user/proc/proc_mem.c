@@ -95,7 +95,8 @@ static int parse_stat(const char *text, struct stat_fields *ret_fields)
 	unsigned long minor, major, user, system;
 	char state;
 
-	/* proc(5): state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime */
+	/* proc(5): state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime
+	 * stime */
 	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu", &state,
 			 &minor, &major, &user, &system) != 5)
 		return -EBADMSG;
@@ -235,7 +236,8 @@ void proc_mem_free(struct proc_mem *m)
 static bool is_member(const struct proc_mem *m, pid_t pid)
 {
 	for (uint32_t i = 0; i < m->n; i++) {
-		/* A directory of a process that has ended does not speak for who has its pid now. */
+		/* A directory of a process that has ended does not speak for who has its pid
+		 * now. */
 		if (m->members[i].pid == pid &&
 		    faccessat(m->members[i].dir_fd, "stat", F_OK, 0) == 0)
 			return true;

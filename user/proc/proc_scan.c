@@ -30,8 +30,8 @@ static int read_text(int dir, const char *name, char *buf, size_t size)
 }
 
 /*
- * When the process began, on CLOCK_MONOTONIC; stat tells it in ticks of CLOCK_BOOTTIME, which runs on
- * while the machine is suspended. 0: unknown.
+ * When the process began, on CLOCK_MONOTONIC; stat tells it in ticks of CLOCK_BOOTTIME, which runs
+ * on while the machine is suspended. 0: unknown.
  */
 static uint64_t started_ns(int dir)
 {
@@ -43,10 +43,13 @@ static uint64_t started_ns(int dir)
 
 	if (read_text(dir, "stat", buf, sizeof(buf)) < 0)
 		return 0;
-	/* The name in parentheses may hold anything; field 22 is the 20th after its end (proc(5)). */
+	/* The name in parentheses may hold anything; field 22 is the 20th after its end
+	 * (proc(5)). */
 	after = strrchr(buf, ')');
-	if (!after || sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-			     "%*d %*d %*d %*d %llu", &ticks) != 1)
+	if (!after || sscanf(after + 1,
+			     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+			     "%*d %*d %*d %*d %llu",
+			     &ticks) != 1)
 		return 0;
 	clock_gettime(CLOCK_BOOTTIME, &boot);
 	clock_gettime(CLOCK_MONOTONIC, &mono);
@@ -101,9 +104,13 @@ static int add_map(void *ctx, const struct proc_map *map)
 	struct fill *f = ctx;
 
 	if (map->perms & PROC_MAP_EXEC)
-		proc_map_add(f->t, f->p, &(struct proc_mmap){
-			.addr = map->start, .len = map->end - map->start, .file_off = map->file_off,
-			.dev = map->dev, .ino = map->ino, .path = map->path });
+		proc_map_add(f->t, f->p,
+			     &(struct proc_mmap){ .addr = map->start,
+						  .len = map->end - map->start,
+						  .file_off = map->file_off,
+						  .dev = map->dev,
+						  .ino = map->ino,
+						  .path = map->path });
 	return 0;
 }
 

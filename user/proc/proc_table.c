@@ -44,7 +44,8 @@ struct proc_table_stats proc_table_stats(const struct proc_table *t)
 	return t->stats;
 }
 
-/* --- mappings ------------------------------------------------------------------------------------ */
+/* --- mappings
+ * ------------------------------------------------------------------------------------ */
 
 struct still_mapped {
 	struct space *now;
@@ -68,7 +69,8 @@ static bool is_still_mapped(void *ctx, const struct mapping *m)
 		if (found)
 			return true;
 		/* Ranges are whole mappings or pieces of them: the ends and the middle will do. */
-		at = at == m->addr && m->end - m->addr > 1 ? m->addr + (m->end - m->addr) / 2 : m->end;
+		at = at == m->addr && m->end - m->addr > 1 ? m->addr + (m->end - m->addr) / 2
+							   : m->end;
 	}
 	return false;
 }
@@ -182,15 +184,16 @@ uint32_t proc_images(struct proc_table *t, struct proc *p, struct proc_image *ou
 	for (int others = 0; s && others < 2; others++) {
 		for (uint32_t i = 0; i < s->n; i++) {
 			const struct mapping *m = &s->now[i];
-			bool seen = m->image->kind != MODULE_ELF || is_main(p, m->image) == (others == 1);
+			bool seen = m->image->kind != MODULE_ELF ||
+				    is_main(p, m->image) == (others == 1);
 
 			for (uint32_t k = i; !seen && k-- > 0;)
 				seen = s->now[k].image == m->image;
 			if (seen)
 				continue;
 			if (n < cap)
-				out[n] = (struct proc_image){ image_module(&t->images, m->image), m->addr,
-							      m->end - m->addr, m->off };
+				out[n] = (struct proc_image){ image_module(&t->images, m->image),
+							      m->addr, m->end - m->addr, m->off };
 			n++;
 		}
 	}
@@ -207,7 +210,8 @@ int proc_table_open_module(struct proc_table *t, module_id m, struct err *e)
 	return image_open(&t->images, img, e);
 }
 
-/* --- records ------------------------------------------------------------------------------------- */
+/* --- records
+ * ------------------------------------------------------------------------------------- */
 
 /* A parent's pid may have been a child's, when both were scanned after the fork they tell of. */
 static bool descends_from(const struct life *l, const struct life *other)

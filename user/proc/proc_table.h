@@ -6,11 +6,11 @@
  * have gone, for addresses that have changed hands (dlclose + dlopen at one place), for exec,
  * and for a pid used twice in one run.
  *
- * A process image is an incarnation: one tgid between one fork or exec and the next. In the kernel's
- * totals it is named by struct proc_id; here it is a struct proc.
+ * A process image is an incarnation: one tgid between one fork or exec and the next. In the
+ * kernel's totals it is named by struct proc_id; here it is a struct proc.
  *
- * Address-space generations: every change that lays a new executable mapping over an old one in the same
- * incarnation gives its process a new generation (proc_table_mmap() returns it, and collect/
+ * Address-space generations: every change that lays a new executable mapping over an old one in the
+ * same incarnation gives its process a new generation (proc_table_mmap() returns it, and collect/
  * tells the kernel), and an address is resolved in the generation in which it was seen.
  *
  * Times are CLOCK_MONOTONIC ns, as perf (use_clockid) and bpf_ktime_get_ns() give them. An event
@@ -77,9 +77,9 @@ uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const str
  * The process that `id` names, NULL when it was never heard of (then: proc_table_scan and ask
  * again). O(incarnations of that pid).
  *
- * The kernel takes start_ns microseconds before it writes the fork record: of the processes that had
- * this pid it is the one with the smallest fork time >= start_ns, where one found by a scan counts
- * as forked at the scan. Within it, exec_id counts the execs; a forked child begins with its
+ * The kernel takes start_ns microseconds before it writes the fork record: of the processes that
+ * had this pid it is the one with the smallest fork time >= start_ns, where one found by a scan
+ * counts as forked at the scan. Within it, exec_id counts the execs; a forked child begins with its
  * parent's. Where the count began was not heard of (exec_id 0 in the scan, an exec of an unknown
  * process) the first id asked for is taken as that of the newest image. An id before the oldest
  * image or behind the newest names none: its exec record has not been read, or was lost.
@@ -127,9 +127,10 @@ uint32_t proc_images(struct proc_table *t, struct proc *p, struct proc_image *ou
  * In order: the descriptor kept from when the module was first resolved; its path below the root of
  * the mount namespace that was seen to map it, if device and inode are those of the mapping;
  * /proc/PID/map_files of a process that maps it and lives (a deleted file, a path mounted over,
- * overlayfs and btrfs, which show one file under two devices); the path again, if the inode is the same
- * on one of those file systems, or the build ID is. Another file there: -ESTALE. No file: -ENOENT.
- * Never follows a symlink out of that root; what is not a regular file is not opened at all.
+ * overlayfs and btrfs, which show one file under two devices); the path again, if the inode is the
+ * same on one of those file systems, or the build ID is. Another file there: -ESTALE. No file:
+ * -ENOENT. Never follows a symlink out of that root; what is not a regular file is not opened at
+ * all.
  */
 int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
 

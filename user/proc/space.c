@@ -127,7 +127,8 @@ static int keep_past(struct space *s, uint32_t from, uint32_t to)
 }
 
 /* Replaces the mappings [from, to) by `n` others; room has been made. */
-static void splice(struct space *s, uint32_t from, uint32_t to, const struct mapping *with, uint32_t n)
+static void splice(struct space *s, uint32_t from, uint32_t to, const struct mapping *with,
+		   uint32_t n)
 {
 	memmove(s->now + from + n, s->now + to, (s->n - to) * sizeof(*s->now));
 	memcpy(s->now + from, with, n * sizeof(*with));
@@ -245,7 +246,8 @@ const struct mapping *space_find(const struct space *s, uint32_t gen, uint64_t a
 {
 	uint32_t i;
 
-	/* What held the address in `gen` is what was covered first since then; or what holds it now. */
+	/* What held the address in `gen` is what was covered first since then; or what holds it
+	 * now. */
 	if (gen < s->gen)
 		for (i = first_of_past(s, gen); i < s->n_past; i++)
 			if (addr >= s->past[i].addr && addr < s->past[i].end)

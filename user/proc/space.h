@@ -1,10 +1,10 @@
 /*
  * The executable mappings of one address space, now and in the generations before.
  *
- * What is mapped now is a sorted list of disjoint ranges. A mapping that covers part of an older one
- * begins a new generation; the older one is kept aside with the last one it was good for. The
- * kernel does not report munmap(), so a range stays until something covers it, and a mapping in
- * a place that never held one is good for all generations.
+ * What is mapped now is a sorted list of disjoint ranges. A mapping that covers part of an older
+ * one begins a new generation; the older one is kept aside with the last one it was good for. The
+ * kernel does not report munmap(), so a range stays until something covers it, and a mapping in a
+ * place that never held one is good for all generations.
  *
  * A forked process shares its parent's space, generations included, until one of them changes it.
  */
@@ -51,7 +51,8 @@ int space_map(struct space **s, const struct mapping *m);
 /* Drops what `keep` says no to (for a space that is full). A shared space: as space_map(). */
 int space_prune(struct space **s, bool (*keep)(void *ctx, const struct mapping *m), void *ctx);
 
-/* The mapping that held `addr` in generation `gen`, NULL when none did. O(log n) in the present one. */
+/* The mapping that held `addr` in generation `gen`, NULL when none did. O(log n) in the present
+ * one. */
 const struct mapping *space_find(const struct space *s, uint32_t gen, uint64_t addr);
 
 #endif

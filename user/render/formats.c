@@ -3,11 +3,20 @@
 #include <string.h>
 
 const struct format formats[] = {
-	{ .name = "pprof", .ext = ".pb.gz", .gzip = true, .write = pprof_format_write,
+	{ .name = "pprof",
+	  .ext = ".pb.gz",
+	  .gzip = true,
+	  .write = pprof_format_write,
 	  .help = "pprof profile, for `go tool pprof`, speedscope and profile stores" },
-	{ .name = "folded", .ext = ".folded", .one_value = true, .write = folded_write,
+	{ .name = "folded",
+	  .ext = ".folded",
+	  .one_value = true,
+	  .write = folded_write,
 	  .help = "folded stacks, one per line, for flamegraph.pl, speedscope and grep" },
-	{ .name = "svg", .ext = ".svg", .one_value = true, .write = svg_write,
+	{ .name = "svg",
+	  .ext = ".svg",
+	  .one_value = true,
+	  .write = svg_write,
 	  .help = "flame graph, self-contained, for a browser" },
 	{ 0 },
 };

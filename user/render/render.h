@@ -10,7 +10,8 @@
 #include "base/sink.h"
 #include "model/profile.h"
 
-/* What the user may choose about a picture; zero or NULL means the default. Named as flamegraph.pl names them. */
+/* What the user may choose about a picture; zero or NULL means the default. Named as
+ * flamegraph.pl names them. */
 struct render_opts {
 	int value_type;        /* index into the profile's value types, -1: the format's default */
 	const char *title;     /* default: what the value type is          */

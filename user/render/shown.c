@@ -3,27 +3,27 @@
 #include <string.h>
 
 struct known_type {
-	const char *name, *unit;  /* NULL: any name */
+	const char *name, *unit; /* NULL: any name */
 	const char *title, *noun, *palette;
 };
 
 /* The first row that fits. */
 static const struct known_type known_types[] = {
-	{ "samples",       "count",       "On-CPU",                      "samples", "cpu"    },
-	{ "cpu",           "nanoseconds", "On-CPU time",                 "",        "cpu"    },
-	{ "blocked",       "nanoseconds", "Off-CPU: blocked",            "",        "wait"   },
-	{ "blocked",       "count",       "Off-CPU: times blocked",      "waits",   "wait"   },
-	{ "runnable",      "nanoseconds", "Off-CPU: waiting for a CPU",  "",        "wait"   },
-	{ "runnable",      "count",       "Off-CPU: times without a CPU", "waits",  "wait"   },
-	{ "alloc_space",   "bytes",       "Memory allocated",            "",        "memory" },
-	{ "alloc_objects", "count",       "Allocations",                 "objects", "memory" },
-	{ "inuse_space",   "bytes",       "Memory live",                 "",        "memory" },
-	{ "inuse_objects", "count",       "Live allocations",            "objects", "memory" },
-	{ "resident",      "bytes",       "Memory made resident",        "",        "memory" },
-	{ "off_cpu",       "nanoseconds", "Off-CPU",                     "",        "wait"   },
-	{ NULL,            "bytes",       NULL,                          "",        "memory" },
-	{ NULL,            "count",       NULL,                          NULL,      "cpu"    },
-	{ NULL,            NULL,          NULL,                          "",        "cpu"    },
+	{ "samples", "count", "On-CPU", "samples", "cpu" },
+	{ "cpu", "nanoseconds", "On-CPU time", "", "cpu" },
+	{ "blocked", "nanoseconds", "Off-CPU: blocked", "", "wait" },
+	{ "blocked", "count", "Off-CPU: times blocked", "waits", "wait" },
+	{ "runnable", "nanoseconds", "Off-CPU: waiting for a CPU", "", "wait" },
+	{ "runnable", "count", "Off-CPU: times without a CPU", "waits", "wait" },
+	{ "alloc_space", "bytes", "Memory allocated", "", "memory" },
+	{ "alloc_objects", "count", "Allocations", "objects", "memory" },
+	{ "inuse_space", "bytes", "Memory live", "", "memory" },
+	{ "inuse_objects", "count", "Live allocations", "objects", "memory" },
+	{ "resident", "bytes", "Memory made resident", "", "memory" },
+	{ "off_cpu", "nanoseconds", "Off-CPU", "", "wait" },
+	{ NULL, "bytes", NULL, "", "memory" },
+	{ NULL, "count", NULL, NULL, "cpu" },
+	{ NULL, NULL, NULL, "", "cpu" },
 };
 
 static const struct known_type *known_type(const struct value_type *t)

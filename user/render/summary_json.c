@@ -115,7 +115,8 @@ static void null(struct doc *d, cJSON *in, const char *key)
 	check(d, cJSON_AddNullToObject(in, key));
 }
 
-/* --- sections -------------------------------------------------------------------------------------- */
+/* --- sections
+ * -------------------------------------------------------------------------------------- */
 
 static void add_run(struct doc *d, cJSON *root, const struct run_summary *s)
 {

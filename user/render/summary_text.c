@@ -13,7 +13,8 @@
 #define MODULE_WIDTH 24
 #define LABEL_WIDTH  13 /* of the words at the left edge */
 
-/* --- cells: text in columns, counted in characters, not in bytes --------------------------------- */
+/* --- cells: text in columns, counted in characters, not in bytes
+ * --------------------------------- */
 
 static size_t count_chars(const char *s)
 {
@@ -148,7 +149,8 @@ static void put_labelled(struct sink *out, const char *label, const char *senten
 	put_wrapped(out, sentence, LABEL_WIDTH, true);
 }
 
-/* --- sections -------------------------------------------------------------------------------------- */
+/* --- sections
+ * -------------------------------------------------------------------------------------- */
 
 static void put_target(const struct run_summary *s, struct sink *out)
 {

@@ -62,7 +62,8 @@ static void flush(struct picture *p, size_t above)
 	strbuf_reset(&p->out);
 }
 
-/* --- geometry ---------------------------------------------------------------------------------- */
+/* --- geometry
+ * ---------------------------------------------------------------------------------- */
 
 /* Tenths of a pixel. (js) */
 static int64_t left_edge(const struct picture *p, int64_t value)
@@ -96,7 +97,8 @@ static uint32_t color_of(const struct picture *p, uint32_t index)
 	return palette_color(p->palette, index / PALETTE_SHADES, index % PALETTE_SHADES);
 }
 
-/* --- parts ------------------------------------------------------------------------------------- */
+/* --- parts
+ * ------------------------------------------------------------------------------------- */
 
 static void add_line(struct picture *p, const char *attributes, const char *text, uint32_t columns)
 {
@@ -308,7 +310,8 @@ static void write_legend(struct picture *p, uint32_t y)
 	strbuf_puts(&p->out, "</g>\n");
 }
 
-/* --- the table for the script ------------------------------------------------------------------ */
+/* --- the table for the script
+ * ------------------------------------------------------------------ */
 
 static void add_json(struct picture *p, const char *key, const char *text)
 {
@@ -418,14 +421,14 @@ static int write_data(struct picture *p)
 	strbuf_puts(&p->out, "<metadata id=\"profile\">{");
 	add_json(p, "unit", p->shown.unit);
 	add_json(p, "noun", shown_noun(&p->shown, p->opts->countname));
-	strbuf_printf(&p->out,
-		      "\"divisor\":%" PRId64
-		      ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
-		      "\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
-		      "\"minwidth\":%g,\"thin\":%" PRId64 ",\n",
-		      p->opts->countname ? p->shown.divisor : 1,
-		      p->opts->inverted ? "true" : "false", p->width, p->height, PAD, p->top,
-		      p->layout.max_depth + 1, p->row, p->fontsize, CHAR_WIDTH, p->minwidth, p->thin);
+	strbuf_printf(
+		&p->out,
+		"\"divisor\":%" PRId64 ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
+		"\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
+		"\"minwidth\":%g,\"thin\":%" PRId64 ",\n",
+		p->opts->countname ? p->shown.divisor : 1, p->opts->inverted ? "true" : "false",
+		p->width, p->height, PAD, p->top, p->layout.max_depth + 1, p->row, p->fontsize,
+		CHAR_WIDTH, p->minwidth, p->thin);
 	write_names(p, entry);
 	write_modules(p);
 	write_colors(p);
@@ -451,7 +454,8 @@ static void write_foot(struct picture *p)
 		p->height - fs - 16, p->width, fs + 16, PAD, y, p->width - PAD, y);
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- all of it
+ * --------------------------------------------------------------------------------- */
 
 static int picture_init(struct picture *p, const struct render_opts *opts, struct sink *sink,
 			struct err *e)

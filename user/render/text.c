@@ -27,11 +27,11 @@ static uint32_t decode(const unsigned char *s, unsigned *ret_len)
 
 static bool harmful(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) ||           /* control                */
-	       (c & 0xfffe) == 0xfffe ||                        /* not characters         */
-	       (c >= 0xfdd0 && c <= 0xfdef) ||
-	       c == 0x2028 || c == 0x2029 ||                    /* line ends in scripts   */
-	       (c >= 0x202a && c <= 0x202e) ||                  /* text direction         */
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || /* control                */
+	       (c & 0xfffe) == 0xfffe ||              /* not characters         */
+	       (c >= 0xfdd0 && c <= 0xfdef) || c == 0x2028 ||
+	       c == 0x2029 ||                  /* line ends in scripts   */
+	       (c >= 0x202a && c <= 0x202e) || /* text direction         */
 	       (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x61c;
 }
 

@@ -19,7 +19,8 @@
 
 struct trend_csv;
 
-/* Creates `path` (mode 0600) below `dir_fd` (or AT_FDCWD), empties what was there, writes the header. */
+/* Creates `path` (mode 0600) below `dir_fd` (or AT_FDCWD), empties what was there, writes the
+ * header. */
 int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, struct err *e);
 
 /*

@@ -1,9 +1,9 @@
 #include "symbolize/resolver.h"
 
 const struct resolver *const resolvers[] = {
-	&sym_kernel,  /* [kernel]: /proc/kallsyms, modules and BPF programs included */
-	&sym_vdso,    /* [vdso]: the one in our own memory                           */
-	&sym_elf,     /* files: .symtab and .dynsym                                  */
-	&sym_plt,     /* files: stubs that call other libraries: name@plt            */
+	&sym_kernel, /* [kernel]: /proc/kallsyms, modules and BPF programs included */
+	&sym_vdso,   /* [vdso]: the one in our own memory                           */
+	&sym_elf,    /* files: .symtab and .dynsym                                  */
+	&sym_plt,    /* files: stubs that call other libraries: name@plt            */
 	NULL,
 };

@@ -54,8 +54,8 @@ static int load(struct elf_file *elf, void **ret_state, const char **ret_why)
 }
 
 /* The file behind a module, if it is the one whose build ID the module has. */
-static int open_image(const struct symbolize_opts *opts, const struct dict *d, module_id m, int *ret_fd,
-		      struct elf_file **ret_elf, const char **ret_why)
+static int open_image(const struct symbolize_opts *opts, const struct dict *d, module_id m,
+		      int *ret_fd, struct elf_file **ret_elf, const char **ret_why)
 {
 	const struct module *mod = dict_module_get(d, m);
 	const char *build_id = dict_str(d, mod->build_id);
@@ -118,8 +118,8 @@ static int open_vdso(const struct symbolize_opts *opts, const struct dict *d, mo
 		*ret_why = "no such vDSO in this process";
 		return -ENOENT;
 	}
-	r = elf_file_open_memory(hdr, hdr->e_shoff + (size_t)hdr->e_shnum * hdr->e_shentsize, "[vdso]",
-				 &elf, NULL);
+	r = elf_file_open_memory(hdr, hdr->e_shoff + (size_t)hdr->e_shnum * hdr->e_shentsize,
+				 "[vdso]", &elf, NULL);
 	if (r < 0) {
 		*ret_why = why(r);
 		return r;

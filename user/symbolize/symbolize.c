@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-	RESOLVERS_MAX = 8,       /* open for one image at a time */
-	NAME_MAX_BYTES = 4096,   /* of a symbol that is not demangled; the rest is cut */
+	RESOLVERS_MAX = 8,     /* open for one image at a time */
+	NAME_MAX_BYTES = 4096, /* of a symbol that is not demangled; the rest is cut */
 };
 
 /* One location to be named. */
@@ -107,7 +107,8 @@ static struct line line_of(struct group *g, struct sym_name name)
 	g->last_name = name;
 	if (name.len > NAME_MAX_BYTES)
 		name.len = NAME_MAX_BYTES;
-	g->last_line = (struct line){ .system_name = with_suffix(g->d, name.name, name.len, name.suffix) };
+	g->last_line =
+		(struct line){ .system_name = with_suffix(g->d, name.name, name.len, name.suffix) };
 	if (!g->opts->no_demangle && demangle(name.name, name.len, shown))
 		g->last_line.function = with_suffix(g->d, shown, strlen(shown), name.suffix);
 	else
@@ -132,7 +133,8 @@ static struct line made_up_line(struct dict *d, const struct module *m, uint64_t
 	case MODULE_ANON:
 		return (struct line){ .function = dict_string(d, "[anon]") };
 	default:
-		snprintf(name, sizeof(name), "%.480s+0x%" PRIx64, base_name(dict_str(d, m->path)), vaddr);
+		snprintf(name, sizeof(name), "%.480s+0x%" PRIx64, base_name(dict_str(d, m->path)),
+			 vaddr);
 		return (struct line){ .function = dict_string(d, name) };
 	}
 }
@@ -188,7 +190,8 @@ static void name_group(struct dict *d, const struct symbolize_opts *opts, const 
 	else
 		st->offset_only += missed;
 	if (missed && m->kind != MODULE_NONE)
-		note_miss(st, (struct symbolize_miss){ g.module, missed, why_unnamed(&g, m->kind) });
+		note_miss(st,
+			  (struct symbolize_miss){ g.module, missed, why_unnamed(&g, m->kind) });
 	group_close(&g);
 }
 

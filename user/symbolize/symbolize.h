@@ -1,14 +1,14 @@
 /*
  * Names for every location of a dict, each once, grouped by module.
  *
- * A table of resolvers (resolvers.c) is asked in order; the first that knows a location names
- * it. Where none does, a location of an image is shown as `basename+0xvaddr`, one in memory
- * without a file as `[anon]`, one without a mapping as `[unknown]`, and counted. A name is only given
- * to an address inside the symbol's size: never the nearest exported symbol below it.
+ * A table of resolvers (resolvers.c) is asked in order; the first that knows a location names it.
+ * Where none does, a location of an image is shown as `basename+0xvaddr`, one in memory without a
+ * file as `[anon]`, one without a mapping as `[unknown]`, and counted. A name is only given to an
+ * address inside the symbol's size: never the nearest exported symbol below it.
  *
- * Each image is read once by each resolver that is needed for it, when its locations' turn comes, and
- * closed again: memory is that of one image's symbols. kallsyms is only read when there is a kernel
- * location.
+ * Each image is read once by each resolver that is needed for it, when its locations' turn comes,
+ * and closed again: memory is that of one image's symbols. kallsyms is only read when there is a
+ * kernel location.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H
 #define MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H
@@ -37,9 +37,9 @@ struct symbolize_stats {
 };
 
 /*
- * Names all locations that are not named yet: function as shown, and system_name as the linker knows
- * it (without version); made-up names have no system_name. 0 or -ENOMEM; an image that fails only
- * costs its own names.
+ * Names all locations that are not named yet: function as shown, and system_name as the linker
+ * knows it (without version); made-up names have no system_name. 0 or -ENOMEM; an image that fails
+ * only costs its own names.
  */
 int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symbolize_stats *ret_stats);
 

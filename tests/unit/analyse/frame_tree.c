@@ -1,10 +1,10 @@
 #include "analyse/frame_tree.h"
 #include "unit/profile_fixture.h"
 
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 static const struct value_type samples = { "samples", "count" };
 
@@ -72,7 +72,8 @@ static void children_are_sorted_by_name_whatever_the_order_of_samples(void **sta
 	fixture_add1(&f, ";main;beta", 1);
 	t = tree_of(&f, true, false);
 	n = t->nodes[t->nodes[0].first_child].first_child;
-	for (const char *const *want = (const char *const[]){ "Alpha", "beta", "mid", "zeta", NULL };
+	for (const char *const *want =
+		     (const char *const[]){ "Alpha", "beta", "mid", "zeta", NULL };
 	     *want; want++) {
 		assert_int_not_equal(n, 0);
 		assert_string_equal(t->nodes[n].name, *want);
@@ -168,7 +169,8 @@ static void leaf_first_puts_callers_below(void **state)
 
 static void values_of_zero_or_less_are_left_out(void **state)
 {
-	static const struct value_type two[] = { { "blocked", "nanoseconds" }, { "runnable", "nanoseconds" } };
+	static const struct value_type two[] = { { "blocked", "nanoseconds" },
+						 { "runnable", "nanoseconds" } };
 	struct fixture f = fixture_new(two, 2);
 	struct frame_tree *t;
 

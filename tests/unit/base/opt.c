@@ -1,11 +1,11 @@
 #include "base/opt.h"
 #include "base/cleanup.h"
 
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static const struct opt opts[] = {
 	{ "quiet", 'q', OPT_FLAG, NULL, offsetof(struct args, quiet), .help = "say less" },
 	{ "Picture", .kind = OPT_HEADING },
 	{ "inverted", 0, OPT_FLAG, NULL, offsetof(struct args, inverted), .help = "icicle" },
-	{ "width", 'w', OPT_U32, "PX", offsetof(struct args, width), 100, 20000, .help = "px (1200)" },
+	{ "width", 'w', OPT_U32, "PX", offsetof(struct args, width), 100, 20000,
+	  .help = "px (1200)" },
 	{ "minwidth", 0, OPT_DOUBLE, "PX", offsetof(struct args, minwidth), 0, 100, .help = "px" },
 	{ "colors", 0, OPT_CHOICE, "NAME", offsetof(struct args, colors), .choices = "hot|mem|io",
 	  .help = "palette" },
@@ -123,7 +124,8 @@ static void a_misspelled_option_names_the_one_that_was_meant(void **state)
 
 static void an_unknown_option_without_a_neighbour_points_to_help(void **state)
 {
-	assert_refused("--zzzzzzzz", "there is no option --zzzzzzzz (memscope flame --help lists them)");
+	assert_refused("--zzzzzzzz",
+		       "there is no option --zzzzzzzz (memscope flame --help lists them)");
 	assert_refused("-Z", "there is no option -Z (memscope flame --help lists them)");
 	assert_refused("-qZ", "there is no option -Z (in -qZ; memscope flame --help lists them)");
 	assert_refused("-qZq", "there is no option -Z (in -qZq; memscope flame --help lists them)");
@@ -144,7 +146,8 @@ static void numbers_are_strict(void **state)
 	assert_refused("-w 1e3", "--width: \"1e3\" is not a whole number");
 	assert_refused("-w 99", "--width: 99 is out of range (100 to 20000)");
 	assert_refused("-w 20001", "--width: 20001 is out of range (100 to 20000)");
-	assert_refused("-w 99999999999999999999", "--width: 99999999999999999999 is too large (at most 20000)");
+	assert_refused("-w 99999999999999999999",
+		       "--width: 99999999999999999999 is too large (at most 20000)");
 	assert_refused("--any 4294967296", "--any: 4294967296 is too large (at most 4294967295)");
 	assert_int_equal(parse("--any 4294967295"), 0);
 	assert_int_equal(args.any, UINT32_MAX);
@@ -159,7 +162,8 @@ static void a_wrong_choice_lists_the_right_ones(void **state)
 {
 	assert_refused("--colors hit",
 		       "--colors: \"hit\" is not one of hot, mem, io; did you mean \"hot\"?");
-	assert_refused("--colors chartreuse", "--colors: \"chartreuse\" is not one of hot, mem, io");
+	assert_refused("--colors chartreuse",
+		       "--colors: \"chartreuse\" is not one of hot, mem, io");
 	assert_refused("--colors ''", "--colors: \"\" is not one of hot, mem, io");
 }
 
@@ -192,8 +196,9 @@ static void distance_counts_a_swap_of_neighbours_once(void **state)
 	assert_string_equal(opt_nearest("docter", words, 3), "doctor");
 	assert_null(opt_nearest("ls", words, 3));
 	assert_null(opt_nearest("", words, 3));
-	assert_null(opt_nearest("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-				words, 3));
+	assert_null(opt_nearest(
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", words,
+		3));
 }
 
 static char *printed(void (*print)(const struct opt_command *, FILE *))
@@ -219,7 +224,8 @@ static void help_man_and_markdown_come_from_the_same_rows(void **state)
 	}
 	assert_non_null(strstr(help, "  -w, --width=PX          px (1200)\n"));
 	assert_non_null(strstr(help, "palette: hot, mem, io\n"));
-	assert_non_null(strstr(man, "\\fB\\-w\\fR, \\fB\\-\\-width\\fR=\\fIPX\\fR\n\\&px (1200)\n"));
+	assert_non_null(
+		strstr(man, "\\fB\\-w\\fR, \\fB\\-\\-width\\fR=\\fIPX\\fR\n\\&px (1200)\n"));
 	assert_non_null(strstr(md, "| `-w, --width=PX` | px (1200) |\n"));
 }
 

@@ -55,7 +55,7 @@ static void clean(const char *in, size_t len, const char *want)
 	strbuf_free(&b);
 }
 
-#define BAD "\xef\xbf\xbd"
+#define BAD             "\xef\xbf\xbd"
 #define CLEAN(in, want) clean(in, sizeof(in) - 1, want)
 
 static void well_formed_text_passes_unchanged(void **state)
@@ -68,17 +68,21 @@ static void well_formed_text_passes_unchanged(void **state)
 static void control_characters_are_replaced(void **state)
 {
 	CLEAN("a\nb\033[31mc\0d\x7f", "a" BAD "b" BAD "[31mc" BAD "d" BAD);
-	CLEAN("\xc2\x9b" "31m\xc2\xa0", BAD "31m\xc2\xa0"); /* C1: CSI in one character */
+	CLEAN("\xc2\x9b"
+	      "31m\xc2\xa0",
+	      BAD "31m\xc2\xa0"); /* C1: CSI in one character */
 }
 
 static void each_byte_of_broken_utf8_is_replaced(void **state)
 {
-	CLEAN("\xff" "a\x80", BAD "a" BAD);
-	CLEAN("\xc0\xaf", BAD BAD);             /* overlong */
+	CLEAN("\xff"
+	      "a\x80",
+	      BAD "a" BAD);
+	CLEAN("\xc0\xaf", BAD BAD); /* overlong */
 	CLEAN("\xe0\x80\xaf", BAD BAD BAD);
-	CLEAN("\xed\xa0\x80", BAD BAD BAD);     /* surrogate */
+	CLEAN("\xed\xa0\x80", BAD BAD BAD);         /* surrogate */
 	CLEAN("\xf4\x90\x80\x80", BAD BAD BAD BAD); /* above U+10FFFF */
-	CLEAN("x\xe2\x82", "x" BAD BAD);        /* cut short */
+	CLEAN("x\xe2\x82", "x" BAD BAD);            /* cut short */
 	CLEAN("\xe2\x82\xac", "€");
 }
 

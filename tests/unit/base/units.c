@@ -65,7 +65,8 @@ static void values_follow_the_units_of_pprof(void **state)
 	assert_string_equal(unit_value(2048, "count").s, "2,048");
 	assert_string_equal(unit_value(2048, "gCO2").s, "2,048 gCO2");
 	/* It would not fit in nanoseconds: shown as it came. */
-	assert_string_equal(unit_value(INT64_MAX, "seconds").s, "9,223,372,036,854,775,807 seconds");
+	assert_string_equal(unit_value(INT64_MAX, "seconds").s,
+			    "9,223,372,036,854,775,807 seconds");
 }
 
 int main(void)

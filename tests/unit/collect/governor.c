@@ -51,8 +51,8 @@ static void a_rate_within_the_budget_is_never_stopped(void **state)
 static void a_rate_over_the_budget_is_stopped_in_time(void **state)
 {
 	(void)state;
-	assert_in_range(ticks_until_stopped(2, 100), 7, 7);    /* ln 2 = 0.69 s    */
-	assert_in_range(ticks_until_stopped(20, 100), 1, 1);   /* ln 20/19 = 0.05 s */
+	assert_in_range(ticks_until_stopped(2, 100), 7, 7);     /* ln 2 = 0.69 s    */
+	assert_in_range(ticks_until_stopped(20, 100), 1, 1);    /* ln 20/19 = 0.05 s */
 	assert_in_range(ticks_until_stopped(1.1, 100), 24, 24); /* ln 11 = 2.4 s    */
 }
 

@@ -55,17 +55,25 @@ static int teardown(void **state)
 
 static const struct ms_proc self = { .start_ns = 1, .tgid = 4000000, .exec_id = 1 };
 
-static void send_stack(struct fixture *f, uint64_t id, uint8_t flags, const uint64_t *frames, uint16_t n)
+static void send_stack(struct fixture *f, uint64_t id, uint8_t flags, const uint64_t *frames,
+		       uint16_t n)
 {
-	struct ms_stack_rec rec = { .kind = MS_EV_STACK, .n_frames = n, .flags = flags, .hash = { id, id } };
+	struct ms_stack_rec rec = {
+		.kind = MS_EV_STACK, .n_frames = n, .flags = flags, .hash = { id, id }
+	};
 
 	assert_int_equal(ingest_stack(f->in, &rec, frames), 0);
 }
 
-static struct ms_total_key key_of(enum ms_source source, enum ms_state state, uint64_t user, uint64_t kernel)
+static struct ms_total_key key_of(enum ms_source source, enum ms_state state, uint64_t user,
+				  uint64_t kernel)
 {
-	return (struct ms_total_key){ .proc = self, .user = { user, user }, .kernel = { kernel, kernel },
-				      .tid = 4000000, .source = (uint8_t)source, .state = (uint8_t)state };
+	return (struct ms_total_key){ .proc = self,
+				      .user = { user, user },
+				      .kernel = { kernel, kernel },
+				      .tid = 4000000,
+				      .source = (uint8_t)source,
+				      .state = (uint8_t)state };
 }
 
 static void add_total(struct fixture *f, struct ms_total_key key, uint64_t count, uint64_t value)
@@ -76,7 +84,8 @@ static void add_total(struct fixture *f, struct ms_total_key key, uint64_t count
 }
 
 /* The addresses of a sample's stack, leaf first. */
-static uint32_t addresses(struct fixture *f, const struct profile *p, uint32_t sample, uint64_t *out)
+static uint32_t addresses(struct fixture *f, const struct profile *p, uint32_t sample,
+			  uint64_t *out)
 {
 	uint32_t n = 0;
 
@@ -88,7 +97,8 @@ static uint32_t addresses(struct fixture *f, const struct profile *p, uint32_t s
 static void a_return_address_is_moved_into_its_call_and_a_leaf_is_not(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t user[] = { 0x1000, 0x2000 }, kernel[] = { 0xffffffff81000010, 0xffffffff81000020 }, got[8];
+	uint64_t user[] = { 0x1000, 0x2000 }, kernel[] = { 0xffffffff81000010, 0xffffffff81000020 },
+		 got[8];
 
 	send_stack(f, 1, 0, user, 2);
 	send_stack(f, 2, MS_STACK_KERNEL, kernel, 2);
@@ -105,7 +115,8 @@ static void a_return_address_is_moved_into_its_call_and_a_leaf_is_not(void **sta
 static void a_stack_taken_at_a_switch_begins_at_schedule(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t kernel[] = { 0xffffffffc0001234, 0xffffffff814b87ab, SCHEDULE + 0x617, SCHEDULE + 0x8000 };
+	uint64_t kernel[] = { 0xffffffffc0001234, 0xffffffff814b87ab, SCHEDULE + 0x617,
+			      SCHEDULE + 0x8000 };
 	uint64_t got[8];
 
 	send_stack(f, 2, MS_STACK_KERNEL | MS_STACK_AT_SWITCH, kernel, 4);
@@ -139,7 +150,8 @@ static void a_stack_that_never_comes_is_shown_and_counted(void **state)
 	assert_int_equal(ingest_finish(f->in), 0);
 	assert_int_equal(profile_total(f->p.oncpu, 0), 5);
 	leaf = dict_stack_leaf(f->d, profile_sample(f->p.oncpu, 0).stack);
-	assert_string_equal(dict_str(f->d, dict_location_get(f->d, leaf)->lines[0].function), "[stack lost]");
+	assert_string_equal(dict_str(f->d, dict_location_get(f->d, leaf)->lines[0].function),
+			    "[stack lost]");
 	ingest_stats(f->in, &st);
 	assert_int_equal(st.lost_stacks, 5);
 }
@@ -160,8 +172,13 @@ static void the_times_of_a_thread_add_up_to_its_life(void **state)
 {
 	struct fixture *f = *state;
 	/* Blocked since 3 s, woken at 4 s, not on a CPU yet at 5 s. */
-	struct ms_thread t = { .proc = self, .first_ns = 1000000000, .since_ns = 3000000000, .wake_ns = 4000000000,
-			       .oncpu_ns = 1500000000, .blocked_ns = 400000000, .runnable_ns = 100000000,
+	struct ms_thread t = { .proc = self,
+			       .first_ns = 1000000000,
+			       .since_ns = 3000000000,
+			       .wake_ns = 4000000000,
+			       .oncpu_ns = 1500000000,
+			       .blocked_ns = 400000000,
+			       .runnable_ns = 100000000,
 			       .state = MS_RUN_BLOCKED };
 	struct ingest_stats st;
 
@@ -179,7 +196,11 @@ static void the_times_of_a_thread_add_up_to_its_life(void **state)
 static void an_exited_thread_ends_at_its_last_switch(void **state)
 {
 	struct fixture *f = *state;
-	struct ms_thread t = { .proc = self, .first_ns = 1000, .since_ns = 3000, .oncpu_ns = 2000, .state = MS_RUN_GONE };
+	struct ms_thread t = { .proc = self,
+			       .first_ns = 1000,
+			       .since_ns = 3000,
+			       .oncpu_ns = 2000,
+			       .state = MS_RUN_GONE };
 	struct ingest_stats st;
 
 	assert_int_equal(ingest_thread(f->in, 4000000, &t, END_NS), 0);

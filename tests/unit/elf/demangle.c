@@ -39,7 +39,8 @@ static void cpp_names_have_parameters_and_no_return_type(void **state)
 
 static void rust_names_of_both_forms_lose_their_hash(void **state)
 {
-	assert_demangled("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad");
+	assert_demangled("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+			 "core::fmt::Formatter::pad");
 	assert_demangled("_RNvCs4fqI2P2rA04_11rust_string4main", "rust_string::main");
 }
 
@@ -63,7 +64,8 @@ static void the_length_given_is_the_length_used(void **state)
 
 static void a_name_that_expands_without_end_is_given_up_quickly(void **state)
 {
-	/* f(A<int, int>, A<first, first>, A<second, second>, …): each parameter is twice the last. */
+	/* f(A<int, int>, A<first, first>, A<second, second>, …): each parameter is twice the
+	 * last. */
 	char bomb[1024] = "_Z1f1AIiiE", out[DEMANGLE_OUT_MAX];
 	struct timespec a, b;
 	size_t len = strlen(bomb);
@@ -71,7 +73,8 @@ static void a_name_that_expands_without_end_is_given_up_quickly(void **state)
 	for (int i = 0; i < 36; i++) {
 		int digit = i < 10 ? '0' + i : 'A' + i - 10;
 
-		len += (size_t)snprintf(bomb + len, sizeof(bomb) - len, "S_IS%c_S%c_E", digit, digit);
+		len += (size_t)snprintf(bomb + len, sizeof(bomb) - len, "S_IS%c_S%c_E", digit,
+					digit);
 	}
 	assert_demangled("_Z1f1AIiiES_IS0_S0_E", "f(A<int, int>, A<A<int, int>, A<int, int> >)");
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);

@@ -99,7 +99,10 @@ static void an_offset_in_a_shared_page_belongs_to_the_executable_segment(void **
 {
 	const struct elf_segment segs[] = {
 		{ .vaddr = 0x400000, .off = 0, .filesz = 0x1800, .memsz = 0x1800, .flags = PF_R },
-		{ .vaddr = 0x402400, .off = 0x1400, .filesz = 0x700, .memsz = 0x700,
+		{ .vaddr = 0x402400,
+		  .off = 0x1400,
+		  .filesz = 0x700,
+		  .memsz = 0x700,
 		  .flags = PF_R | PF_X },
 	};
 	uint64_t vaddr;

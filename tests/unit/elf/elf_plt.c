@@ -28,7 +28,8 @@ static int setup(void **state)
 static void import(const char *name, int slot, uint32_t type)
 {
 	image_sym(&image, name, STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0, 0);
-	relas[n_relas++] = (Elf64_Rela){ GOT + 8 * (uint64_t)slot, ELF64_R_INFO(image.n_syms - 1, type), 0 };
+	relas[n_relas++] =
+		(Elf64_Rela){ GOT + 8 * (uint64_t)slot, ELF64_R_INFO(image.n_syms - 1, type), 0 };
 }
 
 /* jmp *slot(%rip) behind `n` bytes of `prefix`, in 16 bytes. */
@@ -100,7 +101,7 @@ static void a_stub_is_named_by_the_slot_it_jumps_through(void **state)
 	import("malloc", 5, R_X86_64_JUMP_SLOT);
 	import("free", 3, R_X86_64_GLOB_DAT);
 	import("environ", 9, R_X86_64_COPY);
-	stub_x86("\xff\x35\0\0\0\0", 6, 2);  /* PLT0: push, jmp to the dynamic linker */
+	stub_x86("\xff\x35\0\0\0\0", 6, 2); /* PLT0: push, jmp to the dynamic linker */
 	stub_x86("", 0, 3);
 	stub_x86("\xf3\x0f\x1e\xfa", 4, 5);
 	stub_x86("\xf3\x0f\x1e\xfa\xf2", 5, 5);

@@ -49,7 +49,8 @@ static void assert_name_at(const struct elf_syms *syms, uint64_t vaddr, const ch
 	}
 	assert_int_equal(r, 0);
 	if (sym.name_len != strlen(name) || memcmp(sym.name, name, sym.name_len) != 0)
-		fail_msg("%#lx is %.*s, not %s", (unsigned long)vaddr, (int)sym.name_len, sym.name, name);
+		fail_msg("%#lx is %.*s, not %s", (unsigned long)vaddr, (int)sym.name_len, sym.name,
+			 name);
 }
 
 static void a_symbol_names_its_own_bytes_and_no_others(void **state)
@@ -264,7 +265,8 @@ static void bad_string_tables_are_refused(void **state)
 		image_shdr(&image, 3)->sh_link = cases[i].link;
 		if (cases[i].off)
 			image_shdr(&image, 4)->sh_offset = cases[i].off;
-		assert_int_equal(elf_file_open_memory(image.bytes, image.len, "image", &elf, NULL), 0);
+		assert_int_equal(elf_file_open_memory(image.bytes, image.len, "image", &elf, NULL),
+				 0);
 		assert_int_equal(elf_syms_load(elf, &syms, &e), cases[i].code);
 		assert_true(e.msg[0] != '\0');
 	}
@@ -347,15 +349,15 @@ static int open_libc(struct elf_file **ret_elf)
 
 static void libc_is_found_by_name_and_address_as_the_linker_does(void **state)
 {
-	static const char *const names[] = { "malloc", "free", "calloc", "realloc", "posix_memalign",
-					     "puts", "write", "qsort" };
+	static const char *const names[] = { "malloc",         "free", "calloc", "realloc",
+					     "posix_memalign", "puts", "write",  "qsort" };
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = open_libc(&elf);
 	Dl_info info;
 
 	if (fd < 0)
-		skip();  /* statically linked, or another libc */
+		skip(); /* statically linked, or another libc */
 	assert_int_equal(elf_syms_load(elf, &syms, NULL), 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		void *addr = dlsym(RTLD_NEXT, names[i]);
@@ -389,7 +391,8 @@ static void lookups_in_a_large_table_are_logarithmic(void **state)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
 	ns = ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / 200000;
 	assert_true(found > 20000);
-	/* 2,600 symbols: a linear search takes over 1 µs, a binary one some 50 ns; slow machines count. */
+	/* 2,600 symbols: a linear search takes over 1 µs, a binary one some 50 ns; slow machines
+	 * count. */
 	assert_true(ns < 1000);
 }
 

@@ -85,7 +85,9 @@ static void suffixes_say_kernel_and_inlined(void **state)
 	struct profile *p;
 
 	assert_int_equal(read_text("a;b;c_[i];d_[i];sys_read_[k] 1\n"
-				   "x_[i];y_[j];_[k] 2\n", &p), 0);
+				   "x_[i];y_[j];_[k] 2\n",
+				   &p),
+			 0);
 	expect(p, 0, 1, "a;b/c/d;[sys_read]");
 	expect(p, 1, 2, "x;y_[j];_[k]"); /* nothing to be inlined into; a suffix needs a name */
 	profile_free(p);
@@ -117,7 +119,9 @@ static void bad_lines_are_skipped_and_counted(void **state)
 	struct profile *p;
 
 	assert_int_equal(read_text("# a comment\nmain 4\n;;; x\n 7\nmain -3\nmain 1e5\n"
-				   "main 99999999999999999999\nmain 9223372036854775807.5\n", &p), 0);
+				   "main 99999999999999999999\nmain 9223372036854775807.5\n",
+				   &p),
+			 0);
 	assert_int_equal(profile_n_samples(p), 1);
 	expect(p, 0, 4, "main");
 	assert_int_equal(info.skipped_lines, 7);

@@ -218,7 +218,8 @@ static void stack_gives_back_its_frames(void **state)
 	stack_id s;
 
 	for (uint32_t i = 0; i < DEPTH; i++)
-		frames[i] = at(d, i % 3); /* recursion: equal frames in a row are frames of their own */
+		frames[i] =
+			at(d, i % 3); /* recursion: equal frames in a row are frames of their own */
 	s = dict_stack(d, frames, DEPTH);
 	assert_int_equal(dict_stack_depth(d, s), DEPTH);
 	for (uint32_t i = 0; i < DEPTH; i++, s = dict_stack_parent(d, s))
@@ -231,7 +232,8 @@ static void label_order_and_repetition_do_not_matter(void **state)
 	struct dict *d = *state;
 	struct label pid = { .key = dict_string(d, "pid"), .num = -5 };
 	struct label comm = { .key = dict_string(d, "comm"), .str = dict_string(d, "redis") };
-	struct label size = { .key = dict_string(d, "bytes"), .num = 16,
+	struct label size = { .key = dict_string(d, "bytes"),
+			      .num = 16,
 			      .unit = dict_string(d, "bytes") };
 	labels_id a = dict_labels(d, (struct label[]){ pid, comm, size }, 3);
 	labels_id b = dict_labels(d, (struct label[]){ size, pid, comm, pid }, 4);

@@ -56,9 +56,10 @@ static void init_parts(void)
 
 static int setup(void **state)
 {
-	static const char *const strings[N_STRINGS] = { "",     "samples", "count",   "cpu", "nanoseconds",
-							"/bin/a", "main", "read", "inlined", "pid",
-							"a.c" };
+	static const char *const strings[N_STRINGS] = { "",     "samples",     "count",
+							"cpu",  "nanoseconds", "/bin/a",
+							"main", "read",        "inlined",
+							"pid",  "a.c" };
 
 	memset(&v, 0, sizeof(v));
 	memset(&e, 0, sizeof(e));
@@ -80,7 +81,8 @@ static int setup(void **state)
 	v.locations[0].id = 7, v.locations[0].mapping_id = 9, v.locations[0].address = 0x1234;
 	v.line_ptrs[0] = &v.lines[2], v.line_ptrs[1] = &v.lines[1], v.line_ptrs[2] = &v.lines[0];
 	v.locations[0].n_line = 2, v.locations[0].line = v.line_ptrs;
-	v.locations[1].id = 1ULL << 60, v.locations[1].mapping_id = 9, v.locations[1].address = 0x1100;
+	v.locations[1].id = 1ULL << 60, v.locations[1].mapping_id = 9,
+	v.locations[1].address = 0x1100;
 	v.locations[1].n_line = 1, v.locations[1].line = v.line_ptrs + 2;
 	v.frames[0] = 7, v.frames[1] = 1ULL << 60;
 	v.values[0] = 3, v.values[1] = 30;
@@ -214,9 +216,12 @@ static void kinds_are_known_by_the_names_of_mappings(void **state)
 		char *name;
 		enum module_kind kind;
 	} rows[] = {
-		{ "[kernel.kallsyms]", MODULE_KERNEL }, { "[kernel]", MODULE_KERNEL },
-		{ "[vdso]", MODULE_VDSO },              { "//anon", MODULE_ANON },
-		{ "", MODULE_ANON },                    { "/usr/lib/[kernel]", MODULE_ELF },
+		{ "[kernel.kallsyms]", MODULE_KERNEL },
+		{ "[kernel]", MODULE_KERNEL },
+		{ "[vdso]", MODULE_VDSO },
+		{ "//anon", MODULE_ANON },
+		{ "", MODULE_ANON },
+		{ "/usr/lib/[kernel]", MODULE_ELF },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -401,10 +406,10 @@ static void describe(const struct profile *p, uint32_t i, struct strbuf *out)
 		const struct location *loc = dict_location_get(of, dict_stack_leaf(of, s.stack));
 		const struct module *m = dict_module_get(of, loc->module);
 
-		strbuf_printf(out, "%d %s %s %llx-%llx+%llx %llx:", m->kind,
-			      dict_str(of, m->path), dict_str(of, m->build_id),
-			      (unsigned long long)m->start, (unsigned long long)m->limit,
-			      (unsigned long long)m->file_off, (unsigned long long)loc->vaddr);
+		strbuf_printf(out, "%d %s %s %llx-%llx+%llx %llx:", m->kind, dict_str(of, m->path),
+			      dict_str(of, m->build_id), (unsigned long long)m->start,
+			      (unsigned long long)m->limit, (unsigned long long)m->file_off,
+			      (unsigned long long)loc->vaddr);
 		for (uint32_t l = 0; l < loc->n_lines; l++)
 			strbuf_printf(out, " %s(%s) %s:%u/%u", dict_str(of, loc->lines[l].function),
 				      dict_str(of, loc->lines[l].system_name),
@@ -421,7 +426,8 @@ static void describe(const struct profile *p, uint32_t i, struct strbuf *out)
 		strbuf_printf(out, "%lld ", (long long)s.values[t]);
 }
 
-static module_id add_module(struct dict *to, enum module_kind kind, const char *path, uint64_t start)
+static module_id add_module(struct dict *to, enum module_kind kind, const char *path,
+			    uint64_t start)
 {
 	struct module m = { .kind = kind, .path = dict_string(to, path) };
 
@@ -435,7 +441,8 @@ static module_id add_module(struct dict *to, enum module_kind kind, const char *
 /* 420 different samples over every kind of module, named or not, up to 60 frames deep. */
 static struct profile *build_varied(struct dict *to)
 {
-	static const struct value_type types[] = { { "blocked", "count" }, { "blocked", "nanoseconds" } };
+	static const struct value_type types[] = { { "blocked", "count" },
+						   { "blocked", "nanoseconds" } };
 	struct profile *p = profile_new(to, types, 2);
 	module_id modules[] = {
 		{ 0 },

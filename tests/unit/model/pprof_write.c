@@ -32,7 +32,8 @@ static stack_id stack2(location_id leaf, location_id root)
 /* redis → libc (no names) → kernel, and an address without a mapping. */
 static int setup(void **state)
 {
-	static const struct value_type types[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
+	static const struct value_type types[] = { { "samples", "count" },
+						   { "cpu", "nanoseconds" } };
 	static const char *const comments[] = { "made by a test", NULL };
 	struct profile_meta meta = { .time_ns = 1700000000000000000,
 				     .duration_ns = 5000000000,
@@ -145,7 +146,8 @@ static void main_binary_is_mapping_1_used_or_not(void **state)
 	assert_string_equal(text(pb, pb->mapping[0]->filename), "/lib/libc.so.6");
 	assert_int_equal(pb->n_mapping, 3);
 	done(pb);
-	pb = decoded(dict_module(d, &(struct module){ .kind = MODULE_ELF, .path = S("/bin/idle") }));
+	pb = decoded(
+		dict_module(d, &(struct module){ .kind = MODULE_ELF, .path = S("/bin/idle") }));
 	assert_string_equal(text(pb, pb->mapping[0]->filename), "/bin/idle");
 	assert_int_equal(pb->n_mapping, 4);
 	done(pb);
@@ -180,7 +182,8 @@ static void mapping_tells_its_range_and_what_is_named(void **state)
 
 static void range_is_widened_around_its_addresses(void **state)
 {
-	location_id below = dict_location(d, redis, 0x40800), above = dict_location(d, redis, 0x50000);
+	location_id below = dict_location(d, redis, 0x40800),
+		    above = dict_location(d, redis, 0x50000);
 	pb_profile *pb;
 
 	add(stack2(below, above), 1, 1);

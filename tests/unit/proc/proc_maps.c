@@ -31,7 +31,9 @@ static void a_file_mapping_has_all_its_parts(void **state)
 	struct proc_map m;
 
 	assert_int_equal(parse("7f3c5e4d2000-7f3c5e628000 r-xp 00026000 fe:01 5769                "
-			       "       /usr/lib/libc.so.6", &m), 0);
+			       "       /usr/lib/libc.so.6",
+			       &m),
+			 0);
 	assert_int_equal(m.start, 0x7f3c5e4d2000);
 	assert_int_equal(m.end, 0x7f3c5e628000);
 	assert_int_equal(m.perms, PROC_MAP_READ | PROC_MAP_EXEC);
@@ -63,7 +65,8 @@ static void odd_paths_are_given_back_as_they_are(void **state)
 	assert_int_equal(parse("1000-2000 r-xp 0 00:01 7 /tmp/(deleted)", &m), 0);
 	assert_string_equal(m.path, "/tmp/(deleted)");
 	assert_false(m.deleted);
-	assert_int_equal(parse("ffffffffff600000-ffffffffff601000 --xp 0 00:00 0   [vsyscall]", &m), 0);
+	assert_int_equal(parse("ffffffffff600000-ffffffffff601000 --xp 0 00:00 0   [vsyscall]", &m),
+			 0);
 	assert_string_equal(m.path, "[vsyscall]");
 	assert_int_equal(m.perms, PROC_MAP_EXEC);
 }
@@ -71,10 +74,22 @@ static void odd_paths_are_given_back_as_they_are(void **state)
 static void what_is_no_such_line_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"", " ", "x", "1000", "1000-", "1000-2000", "1000-2000 r-x", "1000-2000 r-xq 0 0:0 0",
-		"1000-2000 rrxp 0 0:0 0", "2000-1000 r-xp 0 0:0 0", "1000-1000 r-xp 0 0:0 0",
-		"1000-2000 r-xp 0 0:0 0x", "1000-2000 r-xp 0 0 0", "1000-2000 r-xp 0 0:0 ",
-		"11111111111111111-2000 r-xp 0 0:0 0", "1000-2000 r-xp 0 100000000:0 0 /x",
+		"",
+		" ",
+		"x",
+		"1000",
+		"1000-",
+		"1000-2000",
+		"1000-2000 r-x",
+		"1000-2000 r-xq 0 0:0 0",
+		"1000-2000 rrxp 0 0:0 0",
+		"2000-1000 r-xp 0 0:0 0",
+		"1000-1000 r-xp 0 0:0 0",
+		"1000-2000 r-xp 0 0:0 0x",
+		"1000-2000 r-xp 0 0 0",
+		"1000-2000 r-xp 0 0:0 ",
+		"11111111111111111-2000 r-xp 0 0:0 0",
+		"1000-2000 r-xp 0 100000000:0 0 /x",
 		"1000-2000 r-xp 0 0:0 99999999999999999999 /x",
 	};
 	struct proc_map m;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,6 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -100,7 +100,7 @@ static void our_own_functions_resolve_to_their_vaddrs(void **state)
 
 	mod = resolve(f, p, dlsym(RTLD_NEXT, "qsort"), &m, &vaddr);
 	if (!strstr(dict_str(f->d, mod->path), "libc"))
-		skip();  /* another library comes first */
+		skip(); /* another library comes first */
 	assert_true(dladdr1(dlsym(RTLD_NEXT, "qsort"), &info, (void **)&lm, RTLD_DL_LINKMAP));
 	assert_int_equal(vaddr, (uintptr_t)dlsym(RTLD_NEXT, "qsort") - lm->l_addr);
 }
@@ -115,7 +115,7 @@ static void the_vdso_resolves_to_offsets_into_it(void **state)
 	module_id m;
 
 	if (!vdso)
-		skip();  /* a kernel without one */
+		skip(); /* a kernel without one */
 	mod = resolve(f, p, vdso + 0x345, &m, &vaddr);
 	assert_int_equal(mod->kind, MODULE_VDSO);
 	assert_int_equal(vaddr, 0x345);
@@ -196,8 +196,10 @@ static void events_older_than_the_scan_are_ignored(void **state)
 	proc_table_comm(f->t, before, getpid(), getpid(), "too-late", true);
 	proc_table_comm(f->t, before, getpid(), getpid(), "too-late", false);
 	proc_table_exit(f->t, before, getpid(), getpid());
-	proc_table_mmap(f->t, before, getpid(), &(struct proc_mmap){
-		.addr = (uintptr_t)scan & ~0xfffull, .len = 0x1000, .path = "/too/late" });
+	proc_table_mmap(f->t, before, getpid(),
+			&(struct proc_mmap){ .addr = (uintptr_t)scan & ~0xfffull,
+					     .len = 0x1000,
+					     .path = "/too/late" });
 	assert_ptr_equal(proc_table_live(f->t, getpid()), p);
 	assert_string_equal(proc_comm(p), comm);
 	assert_int_equal(proc_generation(p), 0);
@@ -380,7 +382,7 @@ static void a_deleted_file_is_opened_while_its_process_lives_and_kept(void **sta
 	pid = child_that_waits(map_copy, &c);
 	if (cannot_use_map_files(pid)) {
 		reap(pid);
-		skip();  /* /proc/PID/map_files needs CAP_SYS_ADMIN */
+		skip(); /* /proc/PID/map_files needs CAP_SYS_ADMIN */
 	}
 	assert_int_equal(unlink(c.path), 0);
 	addr = find_map(pid, c.path);
@@ -395,7 +397,8 @@ static void a_deleted_file_is_opened_while_its_process_lives_and_kept(void **sta
 	close(fd);
 }
 
-/* The module of a mapped path without resolving an address in it, which would keep the file open. */
+/* The module of a mapped path without resolving an address in it, which would keep the file
+ * open. */
 static module_id module_of(struct fixture *f, struct proc *p, const char *path)
 {
 	struct proc_image im[64];
@@ -487,7 +490,7 @@ static void a_path_in_a_container_is_opened_after_its_processes_have_gone(void *
 	int fd;
 
 	if (geteuid() != 0)
-		skip();  /* mount namespaces need CAP_SYS_ADMIN */
+		skip(); /* mount namespaces need CAP_SYS_ADMIN */
 	make_copy(f, &c);
 	pid = child_that_waits(enter_container, &c);
 	m = module_of(f, scan(f, pid), "/library.so");
@@ -510,15 +513,17 @@ static void a_file_on_overlayfs_is_opened(void **state)
 	int fd;
 
 	if (geteuid() != 0)
-		skip();  /* mounting needs CAP_SYS_ADMIN */
+		skip(); /* mounting needs CAP_SYS_ADMIN */
 	make_copy(f, &c);
-	for (const char *const *name = (const char *const[]){ "up", "work", "all", NULL }; *name; name++) {
+	for (const char *const *name = (const char *const[]){ "up", "work", "all", NULL }; *name;
+	     name++) {
 		snprintf(sub, sizeof(sub), "%s/%s", f->dir, *name);
 		assert_int_equal(mkdir(sub, 0700), 0);
 	}
-	snprintf(opts, sizeof(opts), "lowerdir=%s,upperdir=%s/up,workdir=%s/work", "/tmp", f->dir, f->dir);
+	snprintf(opts, sizeof(opts), "lowerdir=%s,upperdir=%s/up,workdir=%s/work", "/tmp", f->dir,
+		 f->dir);
 	if (mount("overlay", sub, "overlay", 0, opts) < 0)
-		skip();  /* no overlayfs here */
+		skip(); /* no overlayfs here */
 	snprintf(c.path, sizeof(c.path), "%s/all/%s/library.so", f->dir, strrchr(f->dir, '/') + 1);
 	pid = child_that_waits(map_copy, &c);
 	m = module_of(f, scan(f, pid), c.path);

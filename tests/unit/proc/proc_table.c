@@ -43,8 +43,13 @@ static int teardown(void **state)
 
 static uint32_t map(struct fixture *f, uint64_t ns, pid_t pid, uint64_t addr, const char *path)
 {
-	return proc_table_mmap(f->t, ns, pid, &(struct proc_mmap){
-		.addr = addr, .len = 0x10000, .file_off = 0x1000, .dev = 77, .ino = 1234, .path = path });
+	return proc_table_mmap(f->t, ns, pid,
+			       &(struct proc_mmap){ .addr = addr,
+						    .len = 0x10000,
+						    .file_off = 0x1000,
+						    .dev = 77,
+						    .ino = 1234,
+						    .path = path });
 }
 
 static struct proc *find(struct fixture *f, pid_t pid, uint64_t start_ns, uint32_t exec_id)
@@ -444,7 +449,8 @@ static void images_come_main_binary_first_and_once_each(void **state)
 	map(f, 1102, SHELL, 0x7f0000100000, "/lib/libc.so.6");
 	assert_int_equal(proc_images(f->t, p, im, 8), 3);
 	assert_string_equal(dict_str(f->d, dict_module_get(f->d, im[0].module)->path), "/bin/sh");
-	assert_string_equal(dict_str(f->d, dict_module_get(f->d, im[1].module)->path), "/lib/low.so");
+	assert_string_equal(dict_str(f->d, dict_module_get(f->d, im[1].module)->path),
+			    "/lib/low.so");
 	assert_int_equal(im[2].addr, 0x7f0000000000);
 	assert_int_equal(im[2].file_off, 0x1000);
 	assert_int_equal(proc_images(f->t, p, im, 1), 3);
@@ -483,7 +489,8 @@ static void a_long_line_of_descent_is_freed(void **state)
 
 	began(f, SHELL, 7);
 	for (int i = 0; i < 20000; i++) {
-		proc_table_fork(f->t, 2000 + 2 * (uint64_t)i, SHELL + i + 1, SHELL + i, SHELL + i + 1);
+		proc_table_fork(f->t, 2000 + 2 * (uint64_t)i, SHELL + i + 1, SHELL + i,
+				SHELL + i + 1);
 		proc_table_exit(f->t, 2001 + 2 * (uint64_t)i, SHELL + i, SHELL + i);
 	}
 	proc_table_retire(f->t, UINT64_MAX);
@@ -496,8 +503,9 @@ static void a_mapping_whose_end_overflows_is_ignored(void **state)
 	struct fixture *f = *state;
 	struct proc *p = began(f, SHELL, 7);
 
-	proc_table_mmap(f->t, 2000, SHELL, &(struct proc_mmap){ .addr = UINT64_MAX - 0xfff,
-								.len = 0x10000, .path = "/x" });
+	proc_table_mmap(
+		f->t, 2000, SHELL,
+		&(struct proc_mmap){ .addr = UINT64_MAX - 0xfff, .len = 0x10000, .path = "/x" });
 	assert_resolves(f, p, 0, UINT64_MAX - 1, "");
 }
 

@@ -12,7 +12,7 @@
 
 /* A space only compares images. */
 static struct image *const A = (struct image *)1, *const B = (struct image *)2,
-			    *const C = (struct image *)3;
+			   *const C = (struct image *)3;
 
 static int setup(void **state)
 {
@@ -29,7 +29,8 @@ static int teardown(void **state)
 static int map(void **state, struct image *image, uint64_t addr, uint64_t end, uint64_t off)
 {
 	struct space *s = *state;
-	int r = space_map(&s, &(struct mapping){ .addr = addr, .end = end, .off = off, .image = image });
+	int r = space_map(
+		&s, &(struct mapping){ .addr = addr, .end = end, .off = off, .image = image });
 
 	*state = s;
 	return r;
@@ -100,7 +101,8 @@ static void one_mapping_may_cover_several(void **state)
 	assert_ptr_equal(at(state, 1, 0x3800), B);
 	assert_ptr_equal(at(state, 0, 0x1fff), A);
 	assert_ptr_equal(at(state, 0, 0x3000), B);
-	/* Nothing was there before C: an early sample there is C's, seen before we told the kernel. */
+	/* Nothing was there before C: an early sample there is C's, seen before we told the
+	 * kernel. */
 	assert_ptr_equal(at(state, 0, 0x2800), C);
 }
 
@@ -133,7 +135,9 @@ static void memory_without_a_file_grows_together(void **state)
 	for (uint64_t i = 0; i < 100; i++) {
 		/* Every second page, then those between. */
 		uint64_t addr = 0x1000 * (i < 50 ? 2 * i : 2 * (i - 50) + 1);
-		struct mapping m = { .addr = addr, .end = addr + 0x1000, .image = A, .merges = true };
+		struct mapping m = {
+			.addr = addr, .end = addr + 0x1000, .image = A, .merges = true
+		};
 
 		assert_int_equal(space_map(&s, &m), 0);
 	}
@@ -149,7 +153,9 @@ static void a_shared_space_changes_for_one_owner_only(void **state)
 	map(state, A, 0x1000, 0x2000, 0);
 	map(state, B, 0x1000, 0x2000, 0);
 	child = space_ref(*state);
-	assert_int_equal(space_map(&child, &(struct mapping){ .addr = 0x1000, .end = 0x2000, .image = C }), 0);
+	assert_int_equal(
+		space_map(&child, &(struct mapping){ .addr = 0x1000, .end = 0x2000, .image = C }),
+		0);
 	assert_ptr_not_equal(child, *state);
 	assert_ptr_equal(space_find(child, 2, 0x1000)->image, C);
 	assert_ptr_equal(space_find(child, 0, 0x1000)->image, A);
@@ -177,8 +183,10 @@ static void a_full_space_refuses_more_until_it_is_pruned(void **state)
 	int r = 0;
 
 	for (uint64_t i = 0; i < 2 * SPACE_MAX && r == 0; i++)
-		r = space_map(&s, &(struct mapping){ .addr = 0x2000 * i, .end = 0x2000 * i + 0x1000,
-						     .image = A, .off = 0 });
+		r = space_map(&s, &(struct mapping){ .addr = 0x2000 * i,
+						     .end = 0x2000 * i + 0x1000,
+						     .image = A,
+						     .off = 0 });
 	assert_int_equal(r, -ENOSPC);
 	assert_true(s->n <= SPACE_MAX);
 	*state = s;
@@ -225,7 +233,8 @@ static void random_mappings_agree_with_a_page_table(void **state)
 			len = PAGES - from;
 		/* offset = address: only another image disagrees */
 		assert_int_equal(map(state, (struct image *)image, from * 4096, (from + len) * 4096,
-				     from * 4096), 0);
+				     from * 4096),
+				 0);
 		assert_true(gen(state) == before || gen(state) == before + 1);
 		if (gen(state) != before)
 			memcpy(pages[gen(state)], pages[before], PAGES);

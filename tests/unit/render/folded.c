@@ -1,10 +1,10 @@
 #include "render/render.h"
 #include "unit/profile_fixture.h"
 
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 static const struct value_type samples = { "samples", "count" };
 static const struct value_type blocked = { "blocked", "nanoseconds" };
@@ -30,9 +30,10 @@ static void lines_are_sorted_stacks_with_marks_and_counts(void **state)
 	fixture_add1(&f, "redis;main;loop;read;sys_read_[k]", 4);
 	fixture_add1(&f, "redis;main;loop", 2);
 	fixture_add1(&f, "redis;main;copy;inner_[i];more_[i]", 3);
-	assert_folded(&f, &plain, "redis;main;copy;inner_[i];more_[i] 3\n"
-				  "redis;main;loop 2\n"
-				  "redis;main;loop;read;sys_read_[k] 4\n");
+	assert_folded(&f, &plain,
+		      "redis;main;copy;inner_[i];more_[i] 3\n"
+		      "redis;main;loop 2\n"
+		      "redis;main;loop;read;sys_read_[k] 4\n");
 }
 
 static void the_process_name_can_be_left_out(void **state)
@@ -64,7 +65,9 @@ static void hostile_names_stay_one_frame_on_one_line(void **state)
 
 	dict_location_name(f.d, loc, &line, 1);
 	profile_add(f.p, dict_stack(f.d, &loc, 1), labels, &one);
-	assert_folded(&f, &plain, "a:b\xef\xbf\xbd" "9;x:y 7\xef\xbf\xbdroot 99\xef\xbf\xbd 1\n");
+	assert_folded(&f, &plain,
+		      "a:b\xef\xbf\xbd"
+		      "9;x:y 7\xef\xbf\xbdroot 99\xef\xbf\xbd 1\n");
 }
 
 static void an_empty_profile_is_an_empty_text(void **state)

@@ -1,9 +1,9 @@
 #include "render/palette.h"
 
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -44,9 +44,7 @@ static int hue(uint32_t rgb)
 {
 	int r = rgb >> 16, g = rgb >> 8 & 0xff, b = rgb & 0xff;
 
-	return r >= g && r >= b ? (g >= b ? (g - b) * 60 / (r - b + 1) : 300)
-	       : g >= b		? 120
-				: 240;
+	return r >= g && r >= b ? (g >= b ? (g - b) * 60 / (r - b + 1) : 300) : g >= b ? 120 : 240;
 }
 
 static void kernel_frames_are_orange_and_told_apart(void **state)

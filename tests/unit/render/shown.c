@@ -1,12 +1,13 @@
 #include "render/shown.h"
 #include "unit/profile_fixture.h"
 
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
-static struct shown pick(const struct value_type *types, uint32_t n, uint32_t default_type, int wanted)
+static struct shown pick(const struct value_type *types, uint32_t n, uint32_t default_type,
+			 int wanted)
 {
 	struct fixture f = fixture_new(types, n);
 	struct profile_meta m = { .default_type = default_type };
@@ -14,16 +15,20 @@ static struct shown pick(const struct value_type *types, uint32_t n, uint32_t de
 
 	profile_set_meta(f.p, &m);
 	s = shown_pick(f.p, wanted);
-	s.unit = "";  /* the profile's own; gone with it */
+	s.unit = ""; /* the profile's own; gone with it */
 	fixture_free(&f);
 	return s;
 }
 
 static const struct value_type cpu[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
-static const struct value_type off[] = { { "blocked", "count" }, { "blocked", "nanoseconds" },
-					 { "runnable", "count" }, { "runnable", "nanoseconds" } };
-static const struct value_type heap[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
-					  { "inuse_objects", "count" }, { "inuse_space", "bytes" } };
+static const struct value_type off[] = { { "blocked", "count" },
+					 { "blocked", "nanoseconds" },
+					 { "runnable", "count" },
+					 { "runnable", "nanoseconds" } };
+static const struct value_type heap[] = { { "alloc_objects", "count" },
+					  { "alloc_space", "bytes" },
+					  { "inuse_objects", "count" },
+					  { "inuse_space", "bytes" } };
 
 static void a_cpu_profile_shows_samples(void **state)
 {

@@ -1,10 +1,10 @@
 #include "render/svg_layout.h"
 #include "unit/profile_fixture.h"
 
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 static const struct value_type samples = { "samples", "count" };
 
@@ -13,7 +13,8 @@ static struct svg_layout layout;
 
 static void lay_out(struct fixture *f, double least)
 {
-	assert_int_equal(frame_tree_build(f->p, &(struct frame_tree_opts){ .root_comm = true }, &tree), 0);
+	assert_int_equal(
+		frame_tree_build(f->p, &(struct frame_tree_opts){ .root_comm = true }, &tree), 0);
 	assert_int_equal(svg_layout_make(tree, least, &layout), 0);
 }
 

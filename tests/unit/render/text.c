@@ -1,9 +1,9 @@
 #include "render/text.h"
 
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -22,7 +22,8 @@ static void assert_text(enum text_form form, const char *in, uint32_t columns, c
 static void what_is_valid_passes(void **state)
 {
 	assert_text(TEXT_FOLDED, "operator()(int) const", UINT32_MAX, "operator()(int) const");
-	assert_text(TEXT_XML, "größe_函数_\xf0\x9f\x94\xa5", UINT32_MAX, "größe_函数_\xf0\x9f\x94\xa5");
+	assert_text(TEXT_XML, "größe_函数_\xf0\x9f\x94\xa5", UINT32_MAX,
+		    "größe_函数_\xf0\x9f\x94\xa5");
 }
 
 static void each_form_escapes_what_would_break_it(void **state)
@@ -41,19 +42,22 @@ static void control_characters_are_replaced(void **state)
 
 static void text_direction_cannot_be_turned(void **state)
 {
-	assert_text(TEXT_XML, "\xe2\x80\xae" "gpj.exe", UINT32_MAX, BAD "gpj.exe");
+	assert_text(TEXT_XML,
+		    "\xe2\x80\xae"
+		    "gpj.exe",
+		    UINT32_MAX, BAD "gpj.exe");
 	assert_text(TEXT_XML, "\xe2\x81\xa6", UINT32_MAX, BAD);
 }
 
 static void bytes_that_are_not_utf8_are_replaced_one_by_one(void **state)
 {
 	assert_text(TEXT_XML, "\xff\xfe", UINT32_MAX, BAD BAD);
-	assert_text(TEXT_XML, "\xc0\xaf", UINT32_MAX, BAD BAD);             /* overlong '/'   */
-	assert_text(TEXT_XML, "\xe0\x80\xaf", UINT32_MAX, BAD BAD BAD);     /* overlong       */
-	assert_text(TEXT_XML, "\xed\xa0\x80", UINT32_MAX, BAD BAD BAD);     /* surrogate      */
+	assert_text(TEXT_XML, "\xc0\xaf", UINT32_MAX, BAD BAD);         /* overlong '/'   */
+	assert_text(TEXT_XML, "\xe0\x80\xaf", UINT32_MAX, BAD BAD BAD); /* overlong       */
+	assert_text(TEXT_XML, "\xed\xa0\x80", UINT32_MAX, BAD BAD BAD); /* surrogate      */
 	assert_text(TEXT_XML, "\xf4\x90\x80\x80", UINT32_MAX, BAD BAD BAD BAD);
-	assert_text(TEXT_XML, "a\xe2\x82", UINT32_MAX, "a" BAD BAD);        /* cut short      */
-	assert_text(TEXT_XML, "\xef\xbf\xbf", UINT32_MAX, BAD);             /* U+FFFF         */
+	assert_text(TEXT_XML, "a\xe2\x82", UINT32_MAX, "a" BAD BAD); /* cut short      */
+	assert_text(TEXT_XML, "\xef\xbf\xbf", UINT32_MAX, BAD);      /* U+FFFF         */
 }
 
 static void long_text_is_cut_with_an_ellipsis(void **state)

@@ -35,19 +35,18 @@ static void assert_at(const struct kallsyms *k, uint64_t addr, const char *name)
 		assert_string_equal(found ? found : "(none)", name);
 }
 
-static const char text[] =
-	"0000000000000000 A fixed_percpu_data\n"
-	"ffffffff81000000 T _stext\n"
-	"ffffffff81000000 T _text\n"
-	"ffffffff81000100 t helper\n"
-	"ffffffff81000100 T do_work\n"
-	"ffffffff81000200 T __x64_sys_read\n"
-	"ffffffff81000200 W sys_read\n"
-	"ffffffff81000300 r some_table\n"
-	"ffffffff81000400 D data\n"
-	"ffffffffc0201000 t mod_fn\t[some_module]\n"
-	"ffffffffc0100000 t other_fn\t[other]\n"
-	"ffffffffc0300000 t bpf_prog_6deef7357e7b4530_mine\t[bpf]\n";
+static const char text[] = "0000000000000000 A fixed_percpu_data\n"
+			   "ffffffff81000000 T _stext\n"
+			   "ffffffff81000000 T _text\n"
+			   "ffffffff81000100 t helper\n"
+			   "ffffffff81000100 T do_work\n"
+			   "ffffffff81000200 T __x64_sys_read\n"
+			   "ffffffff81000200 W sys_read\n"
+			   "ffffffff81000300 r some_table\n"
+			   "ffffffff81000400 D data\n"
+			   "ffffffffc0201000 t mod_fn\t[some_module]\n"
+			   "ffffffffc0100000 t other_fn\t[other]\n"
+			   "ffffffffc0300000 t bpf_prog_6deef7357e7b4530_mine\t[bpf]\n";
 
 static void functions_reach_to_the_next_symbol_of_any_kind(void **state)
 {
@@ -104,7 +103,7 @@ static void odd_lines_are_skipped_and_a_last_one_needs_no_newline(void **state)
 
 	memset(long_line, 'x', len);
 	len += (size_t)sprintf(long_line + len, "\nnonsense\nffffffff81000000 T first\n"
-			       "ffffffff81000100 T last");
+						"ffffffff81000100 T last");
 	assert_int_equal(load(long_line, len, &k), 0);
 	assert_int_equal(kallsyms_count(k), 2);
 	assert_at(k, 0xffffffff81000001, "first");

@@ -25,7 +25,7 @@ struct fixture {
 	struct image image;
 	struct symbolize_opts opts;
 	struct symbolize_stats st;
-	int answer;    /* what open_module returns instead, when negative */
+	int answer; /* what open_module returns instead, when negative */
 	int opens;
 };
 
@@ -50,8 +50,10 @@ static int setup(void **state)
 	f->opts = (struct symbolize_opts){ .open_module = open_module, .ctx = f };
 	image_init(&f->image);
 	image_sym(&f->image, "hot_loop", STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT + 0x100, 0x40);
-	image_sym(&f->image, "_ZN3app3runEi", STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT + 0x200, 0x40);
-	image_sym(&f->image, "memcpy@@GLIBC_2.14", STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT + 0x300, 8);
+	image_sym(&f->image, "_ZN3app3runEi", STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT + 0x200,
+		  0x40);
+	image_sym(&f->image, "memcpy@@GLIBC_2.14", STB_GLOBAL, STT_FUNC, SEC_TEXT,
+		  IMAGE_TEXT + 0x300, 8);
 	image_finish(&f->image);
 	*state = f;
 	return 0;
@@ -82,7 +84,8 @@ static void run(struct fixture *f)
 	assert_int_equal(f->st.locations, f->st.named + f->st.offset_only + f->st.no_module);
 }
 
-static void assert_named(struct fixture *f, location_id id, const char *function, const char *system)
+static void assert_named(struct fixture *f, location_id id, const char *function,
+			 const char *system)
 {
 	const struct location *l = dict_location_get(f->d, id);
 
@@ -123,7 +126,7 @@ static void a_plt_stub_is_named_after_the_function_it_calls(void **state)
 {
 	struct fixture *f = *state;
 	Elf64_Rela rela = { 0x404018, ELF64_R_INFO(1, R_X86_64_JUMP_SLOT), 0 };
-	const uint8_t jump[] = { 0xff, 0x25, 0x12, 0x20, 0x00, 0x00 };  /* 0x402000 + 6 + 0x2012 */
+	const uint8_t jump[] = { 0xff, 0x25, 0x12, 0x20, 0x00, 0x00 }; /* 0x402000 + 6 + 0x2012 */
 	Elf64_Shdr *sh;
 	location_id a;
 
@@ -159,7 +162,8 @@ static void an_address_outside_every_function_keeps_its_offset(void **state)
 static void a_location_without_image_is_unknown(void **state)
 {
 	struct fixture *f = *state;
-	location_id a = at(f, (module_id){ 0 }, 0xdead), b = at(f, module(f, MODULE_ANON, "//anon"), 0x7f00);
+	location_id a = at(f, (module_id){ 0 }, 0xdead),
+		    b = at(f, module(f, MODULE_ANON, "//anon"), 0x7f00);
 
 	run(f);
 	assert_named(f, a, "[unknown]", "");
@@ -219,7 +223,8 @@ static void the_right_build_id_is_accepted(void **state)
 	module_id m = module(f, MODULE_ELF, "/opt/app");
 	location_id a = at(f, m, IMAGE_TEXT + 0x100);
 
-	dict_module_learn(f->d, m, &(struct module){ .build_id = dict_string(f->d, "deadbeef000102ff") });
+	dict_module_learn(f->d, m,
+			  &(struct module){ .build_id = dict_string(f->d, "deadbeef000102ff") });
 	run(f);
 	assert_named(f, a, "hot_loop", "hot_loop");
 }
@@ -279,11 +284,11 @@ static void the_vdso_is_named_from_our_own(void **state)
 	location_id a, b;
 
 	if (!hdr)
-		skip();  /* a kernel without one, or valgrind, which hides it */
+		skip(); /* a kernel without one, or valgrind, which hides it */
 	assert_int_equal(elf_file_open_memory(hdr, 8192, "vdso", &elf, NULL), 0);
 	assert_int_equal(elf_syms_load(elf, &syms, NULL), 0);
 	if (elf_syms_find_name(syms, "clock_gettime", &sym, 1) != 1)
-		skip();  /* another architecture's names */
+		skip(); /* another architecture's names */
 	a = at(f, module(f, MODULE_VDSO, "[vdso]"), sym.vaddr + 1);
 	b = at(f, module(f, MODULE_VDSO, "[vdso32]"), sym.vaddr + 1);
 	run(f);
@@ -301,7 +306,8 @@ static void kernel_locations_are_named_or_say_why_not(void **state)
 	location_id a, b;
 
 	while (syms && fgets(line, sizeof(line), syms))
-		if (sscanf(line, "%lx %c %255s", &addr, &type, name) == 3 && !strcmp(name, "schedule"))
+		if (sscanf(line, "%lx %c %255s", &addr, &type, name) == 3 &&
+		    !strcmp(name, "schedule"))
 			break;
 	a = at(f, module(f, MODULE_KERNEL, "[kernel]"), addr ? addr + 8 : 0xffffffff81234560);
 	b = at(f, module(f, MODULE_KERNEL, "[kernel]"), 0xfff);
@@ -326,7 +332,8 @@ static void a_name_of_any_bytes_and_length_is_taken(void **state)
 	image_sym(&f->image, name, STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT + 0x400, 0x40);
 	image_finish(&f->image);
 	run(f);
-	assert_int_equal(strlen(dict_str(f->d, dict_location_get(f->d, a)->lines[0].function)), 4096);
+	assert_int_equal(strlen(dict_str(f->d, dict_location_get(f->d, a)->lines[0].function)),
+			 4096);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
