@@ -36,14 +36,21 @@
 #define LEAK_BYTES  1234
 #define HUGE_SIZE   ((size_t)1 << 62)
 
-#define SITES(X)                                                                                   \
-	X(do_malloc)                                                                               \
-	X(do_calloc)                                                                               \
-	X(do_realloc_null)                                                                         \
-	X(do_realloc)                                                                              \
-	X(do_reallocarray)                                                                         \
-	X(do_posix_memalign) X(do_aligned_alloc) X(do_memalign) X(do_valloc) X(do_pvalloc)         \
-		X(leak_here) X(child_malloc)
+/* clang-format off */
+#define SITES(X)            \
+	X(do_malloc)        \
+	X(do_calloc)        \
+	X(do_realloc_null)  \
+	X(do_realloc)       \
+	X(do_reallocarray)  \
+	X(do_posix_memalign) \
+	X(do_aligned_alloc) \
+	X(do_memalign)      \
+	X(do_valloc)        \
+	X(do_pvalloc)       \
+	X(leak_here)        \
+	X(child_malloc)
+/* clang-format on */
 
 enum site_id {
 #define X(name) SITE_##name,
