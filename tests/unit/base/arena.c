@@ -3,8 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "base/arena.h"
 

@@ -3,8 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 #include "base/gunzip.h"
 #include "base/sink.h"

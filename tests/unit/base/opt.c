@@ -1,11 +1,12 @@
 #include "base/opt.h"
 #include "base/cleanup.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>

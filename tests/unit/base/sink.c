@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <zlib.h>
+
+#include <cmocka.h>
 
 #include "base/sink.h"
 

@@ -3,9 +3,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 #include "elf/elf_plt.h"
 #include "elf_image.h"

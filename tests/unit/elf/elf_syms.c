@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "elf/elf_syms.h"
 #include "elf_image.h"

@@ -3,10 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#include <cmocka.h>
 
 #include "base/sink.h"
 #include "import/readers.h"

@@ -3,9 +3,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#include <cmocka.h>
 
 #include "model/dict.h"
 #include "model/tables.h"

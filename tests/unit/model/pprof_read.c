@@ -3,9 +3,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "base/strbuf.h"
 #include "model/pprof.h"

@@ -3,10 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#include <cmocka.h>
 
 #include "base/strbuf.h"
 #include "model/pprof.h"

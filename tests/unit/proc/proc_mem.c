@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +11,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include <cmocka.h>
 
 #include "proc/proc_mem.h"
 

@@ -1,10 +1,11 @@
 #include "render/shown.h"
 #include "unit/profile_fixture.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 static struct shown pick(const struct value_type *types, uint32_t n, uint32_t default_type,
 			 int wanted)

@@ -4,9 +4,10 @@
 #include <stdint.h>
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 #include <string.h>
 #include <time.h>
+
+#include <cmocka.h>
 
 #include "render/summary_json.h"
 #include "summary_fixture.h"

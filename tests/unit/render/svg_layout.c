@@ -1,10 +1,11 @@
 #include "render/svg_layout.h"
 #include "unit/profile_fixture.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 static const struct value_type samples = { "samples", "count" };
 

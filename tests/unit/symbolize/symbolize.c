@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -14,6 +13,8 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "elf/elf_syms.h"
 #include "symbolize/symbolize.h"
