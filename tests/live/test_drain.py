@@ -38,7 +38,11 @@ def every_switch_of_a_ping_pong_on_each_cpu_is_counted():
     took = max(x[1] for a in answers[len(targets):] for x in a if x[0] == "took")
     rate = sum(v + i for v, i in switches.values()) / (took / 1e9)
     print(f"# {rate:.0f} switches a second while profiled")
-    equal({k: v for k, v in drop_counts(run).items() if v}, {}, "drops")
+    drops = drop_counts(run)
+    # Switches that the kernel passes over, profiled or not; each is a wait that the counts above
+    # lack, which hold to 8 a thread.
+    within(drops.pop("switch_in_missed", 0), 0, 8 * len(switches), "switches not seen")
+    equal({k: v for k, v in drops.items() if v}, {}, "drops")
 
 
 def drop_counts(run):
