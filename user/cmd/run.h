@@ -94,6 +94,7 @@ struct run {
 	char *notes[64];
 	bool missing[64];        /* this note says that something asked for was unavailable */
 	uint32_t n_notes;
+	bool oom;                /* something gathered did not fit in memory   */
 	bool partial;            /* something asked for was unavailable       */
 };
 

@@ -1,0 +1,131 @@
+/*
+ * Whether, where and how long allocations are traced in a run.
+ */
+#include "base/units.h"
+#include "cmd/run_parts.h"
+
+#define RATE_SLICE_MS 20
+
+bool run_tracing_allocs(const struct run *r)
+{
+	return r->probes && r->tier == ALLOC_TIER_EXACT && !r->alloc_to_ns;
+}
+
+static void alloc_decline(struct run *r)
+{
+	r->tier = ALLOC_TIER_DECLINED;
+	snprintf(
+		r->alloc_reason, sizeof(r->alloc_reason),
+		"exact allocation tracing is off: %s allocations a second would cost about %.0f %% of a CPU "
+		"(limit %.3g %%); --alloc=exact forces it, --max-overhead raises the limit",
+		unit_count((int64_t)r->calls_per_s).s, r->cost_percent, r->cfg->max_overhead);
+}
+
+/*
+ * Looks before it leaps: what would exact tracing cost these processes? Over the limit it stays
+ * off, unless the user insists: then what to expect is said first.
+ */
+static int alloc_look(struct run *r, struct err *e)
+{
+	uint64_t enough = governor_enough(alloc_probes_pair_ns(r->probes), r->cfg->max_overhead,
+					  RATE_SLICE_MS);
+	int rc = alloc_probes_rate(r->probes, r->cfg->pids, r->cfg->n_pids, RATE_SLICE_MS, enough,
+				   &r->calls_per_s, e);
+
+	if (rc < 0)
+		return rc;
+	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
+	r->cost_percent = governor_percent(r->calls_per_s, r->governor.pair_ns);
+	if (r->cost_percent <= r->cfg->max_overhead)
+		return 0;
+	if (r->cfg->alloc == ALLOC_AUTO) {
+		alloc_decline(r);
+		r->partial |= r->cfg->alloc_asked;
+	} else {
+		snprintf(
+			r->alloc_reason, sizeof(r->alloc_reason),
+			"--alloc=exact: %s allocations a second cost about %.0f %% of a CPU while they are traced; "
+			"expect the target to run up to %.1f times slower",
+			unit_count((int64_t)r->calls_per_s).s, r->cost_percent,
+			1 + r->cost_percent / 100);
+	}
+	return 0;
+}
+
+int run_alloc_begin(struct run *r, struct err *e)
+{
+	struct alloc_probes_stats stats;
+	struct watched *t, *next;
+	int rc;
+
+	rc = alloc_probes_new(r->session, r->dict, r->procs, r->cfg->file_scope, &r->probes, e);
+	if (rc < 0)
+		return rc;
+	r->governor.max_percent = r->cfg->max_overhead;
+	if (r->cfg->n_pids) {
+		rc = alloc_look(r, e);
+		if (rc < 0 || r->tier == ALLOC_TIER_DECLINED)
+			return rc;
+	}
+	HASH_ITER (hh, r->targets, t, next) {
+		rc = alloc_probes_add(r->probes, t->pid, e);
+		if (rc < 0)
+			return rc;
+	}
+	alloc_probes_stats(r->probes, &stats);
+	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
+	if (!stats.functions && r->live_targets && !r->cfg->command && !r->cfg->all)
+		run_note(
+			r, r->cfg->alloc_asked,
+			"no allocator function was found in the files this process maps: a stripped static "
+			"binary, or an allocator that memscope does not know");
+	run_say(r, "%u allocator functions in %u files, %u links", stats.functions, stats.files,
+		stats.attached);
+	r->tier = ALLOC_TIER_EXACT;
+	r->alloc_from_ns = run_now_ns();
+	session_gate_alloc(r->session, true);
+	return 0;
+}
+
+void run_alloc_say_failed(struct run *r)
+{
+	struct alloc_probes_stats stats;
+
+	if (!r->probes)
+		return;
+	alloc_probes_stats(r->probes, &stats);
+	if (stats.failed)
+		run_note(r, true, "%u times an allocator function could not be probed: %s",
+			 stats.failed, stats.failed_why);
+	if (!stats.functions && r->cfg->all && r->tier == ALLOC_TIER_EXACT)
+		run_note(r, true, "no allocator function was found on this host");
+}
+
+/* Auto mode promised a limit; the rate has grown past it. */
+static void alloc_stop(struct run *r)
+{
+	r->alloc_to_ns = run_now_ns();
+	snprintf(
+		r->alloc_reason, sizeof(r->alloc_reason),
+		"exact allocation tracing stopped after %.1f s: it began to cost more than %.3g %% of a CPU; "
+		"--alloc=exact forces it, --max-overhead raises the limit",
+		(double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9,
+		r->cfg->max_overhead);
+	session_gate_alloc(r->session, false);
+	run_drain(r, NULL);
+	drain_inflight(r->drain, NULL);
+	drain_blocks(r->drain, NULL);
+	run_alloc_say_failed(r);
+	alloc_probes_free(TAKE_PTR(r->probes));
+}
+
+void run_alloc_govern(struct run *r, uint64_t now)
+{
+	uint64_t stats[MS_N_STATS];
+
+	if (r->cfg->alloc != ALLOC_AUTO || !run_tracing_allocs(r))
+		return;
+	drain_stats(r->drain, stats);
+	if (governor_exceeded(&r->governor, now, stats[STAT_PROBE_HITS]))
+		alloc_stop(r);
+}

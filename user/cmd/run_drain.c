@@ -1,0 +1,107 @@
+/*
+ * From the kernel's maps to the profiles, each time the maps are emptied.
+ */
+#include "cmd/run_parts.h"
+
+#define FORGET_NS 30000000000ULL /* how long a process is remembered after its end      */
+#define SWEEP_NS  5000000000ULL  /* at least, between two sweeps of the table of blocks */
+
+static void on_stack(void *ctx, const struct ms_stack_rec *rec, const uint64_t *frames)
+{
+	struct run *r = ctx;
+
+	r->oom |= ingest_stack(r->ingest, rec, frames) < 0;
+}
+
+static void on_total(void *ctx, const struct ms_total_key *key, const struct ms_total *total)
+{
+	struct run *r = ctx;
+
+	r->oom |= ingest_total(r->ingest, key, total) < 0;
+}
+
+static void on_thread(void *ctx, uint32_t tid, const struct ms_thread *thread)
+{
+	struct run *r = ctx;
+
+	r->oom |= ingest_thread(r->ingest, tid, thread, r->end_ns ? r->end_ns : run_now_ns()) < 0;
+}
+
+static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_block *block)
+{
+	struct run *r = ctx;
+
+	if (r->sweeping)
+		return ingest_sweep(r->ingest, key, block);
+	r->oom |= ingest_block(r->ingest, key, block) < 0;
+	return false;
+}
+
+/* What the totals speak of must be known when they are read: records after the flip, before the
+ * totals. */
+int run_take_totals(struct run *r, struct err *e)
+{
+	int rc = drain_flip(r->drain, e);
+
+	if (rc < 0)
+		return rc;
+	sideband_read(r->sideband, run_on_sideband, r);
+	return drain_totals(r->drain, e);
+}
+
+/*
+ * Processes that ended a while ago: on a host where compilers come and go they would fill memory.
+ * Live blocks name their process until the end, so not while allocations are traced.
+ */
+static void forget_the_dead(struct run *r)
+{
+	uint64_t now = run_now_ns();
+
+	if (now < r->next_forget_ns || r->tier == ALLOC_TIER_EXACT)
+		return;
+	if (r->next_forget_ns) {
+		ingest_forget(r->ingest);
+		proc_table_retire(r->procs, now - FORGET_NS);
+	}
+	r->next_forget_ns = now + FORGET_NS;
+}
+
+/* Blocks of processes that ended leave the table, or a server that forks would fill it with its
+ * dead. */
+static void sweep_blocks(struct run *r)
+{
+	uint64_t now = run_now_ns();
+
+	if (!run_tracing_allocs(r) || !r->ended_since_sweep || now < r->next_sweep_ns)
+		return;
+	r->sweeping = true;
+	drain_blocks(r->drain, NULL);
+	r->sweeping = r->ended_since_sweep = false;
+	r->next_sweep_ns = now + SWEEP_NS;
+}
+
+int run_drain(struct run *r, struct err *e)
+{
+	uint32_t max = session_map_max(r->session, SESSION_TOTALS_A);
+	int rc;
+
+	rc = run_take_totals(r, e);
+	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
+		rc = drain_threads(r->drain, false, e);
+	if (drain_last_totals(r->drain) > max / 4 && r->drain_every_ns > DRAIN_FASTEST_NS)
+		r->drain_every_ns /= 2;
+	else if (drain_last_totals(r->drain) < max / 16 && r->drain_every_ns < DRAIN_NS)
+		r->drain_every_ns *= 2;
+	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
+	if (rc == 0) {
+		sweep_blocks(r);
+		run_untarget_the_dead(r);
+		forget_the_dead(r);
+	}
+	return rc;
+}
+
+struct drain_fns run_drain_fns(struct run *r)
+{
+	return (struct drain_fns){ on_stack, on_total, on_thread, on_block, r };
+}

@@ -1,0 +1,63 @@
+/*
+ * What the files of a run (run.c, run_targets.c, run_drain.c, run_alloc.c) know of each other. Everyone else
+ * includes run.h.
+ */
+#ifndef MEMSCOPE_CMD_RUN_PARTS_H
+#define MEMSCOPE_CMD_RUN_PARTS_H
+
+#include "base/hash.h"
+#include "cmd/run.h"
+
+#define DRAIN_NS         1000000000ULL /* while the totals stay far from full */
+#define DRAIN_FASTEST_NS 50000000ULL
+
+/* What an epoll event is about; above TAG_PID, the end of process tag - TAG_PID. */
+enum { TAG_SIGNAL, TAG_TIMER, TAG_SIDEBAND, TAG_EVENTS, TAG_PID = 1000 };
+
+/* A process that is watched. */
+struct watched {
+	pid_t pid;
+	bool asked;
+	bool leader_gone;  /* other threads live on                      */
+	uint64_t ended_ns; /* when it ended; its last switches may follow */
+	int pid_fd;
+	UT_hash_handle hh;
+};
+
+/* CLOCK_MONOTONIC. */
+uint64_t run_now_ns(void);
+int run_watch_fd(struct run *r, int fd, uint64_t tag);
+
+/* --- run_targets.c --- */
+
+/* NULL when `pid` is not watched. */
+struct watched *run_target_find(struct run *r, pid_t pid);
+/* Watches what was asked for, and starts the command. */
+int run_add_targets(struct run *r, struct err *e);
+/* The task iterator's and the sideband's callbacks; `ctx` is the run. */
+void run_on_task(void *ctx, const struct ms_task *task);
+void run_on_sideband(void *ctx, const struct sideband_record *rec);
+/* A process that was asked for has ended; with the last of them the run does. */
+void run_target_ended(struct run *r, pid_t pid);
+/* Frees pids whose process has ended, some time after it did. */
+void run_untarget_the_dead(struct run *r);
+
+/* --- run_drain.c --- */
+
+struct drain_fns run_drain_fns(struct run *r);
+/* Totals into the profiles. */
+int run_take_totals(struct run *r, struct err *e);
+/* The same, and everything that is due with it; sets when it is next due. */
+int run_drain(struct run *r, struct err *e);
+
+/* --- run_alloc.c --- */
+
+bool run_tracing_allocs(const struct run *r);
+/* Looks what tracing would cost, and begins it where it may. */
+int run_alloc_begin(struct run *r, struct err *e);
+/* Stops tracing when it has come to cost more than was promised. */
+void run_alloc_govern(struct run *r, uint64_t now_ns);
+/* Notes what could not be probed; before the probes are given back. */
+void run_alloc_say_failed(struct run *r);
+
+#endif
