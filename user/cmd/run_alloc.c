@@ -94,6 +94,10 @@ void run_alloc_say_failed(struct run *r)
 	if (!r->probes)
 		return;
 	alloc_probes_stats(r->probes, &stats);
+	if (stats.own_new)
+		run_note(
+			r, false,
+			"the allocator in use has an operator new that does not call malloc: what C++ code allocates with new is not traced");
 	if (stats.failed)
 		run_note(r, true, "%u times an allocator function could not be probed: %s",
 			 stats.failed, stats.failed_why);

@@ -1,6 +1,6 @@
 /*
- * What the files of a run (run.c, run_targets.c, run_drain.c, run_alloc.c) know of each other. Everyone else
- * includes run.h.
+ * What the files of a run (run.c, run_targets.c, run_drain.c, run_alloc.c) know of each other.
+ * Everyone else includes run.h.
  */
 #ifndef MEMSCOPE_CMD_RUN_PARTS_H
 #define MEMSCOPE_CMD_RUN_PARTS_H

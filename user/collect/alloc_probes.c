@@ -36,6 +36,7 @@ struct site {
 struct probed_file {
 	module_id module;
 	int fd; /* open while there are sites */
+	bool own_new;
 	uint32_t n_sites;
 	struct site sites[MAX_SITES];
 };
@@ -129,6 +130,18 @@ static void add_site(struct probed_file *f, uint64_t off, const struct allocator
 							is_emulated(f->fd, off) };
 }
 
+/*
+ * jemalloc (from 5.3) and tcmalloc define operator new without calling their malloc; it throws, so
+ * it gets no return probe, and what it allocates is not seen. They are known by a function of their
+ * own.
+ */
+static bool has_own_new(struct elf_syms *syms)
+{
+	return elf_syms_find_name(syms, "_Znwm", NULL, 0) > 0 &&
+	       (elf_syms_find_name(syms, "mallocx", NULL, 0) > 0 ||
+		elf_syms_find_name(syms, "tc_version", NULL, 0) > 0);
+}
+
 /* Looks for allocator functions; a file that cannot be read has none. */
 static void find_sites(struct probed_file *f)
 {
@@ -140,6 +153,7 @@ static void find_sites(struct probed_file *f)
 	if (elf_file_open(f->fd, "", &elf, NULL) < 0 || elf_syms_load(elf, &syms, NULL) < 0)
 		return;
 	segs = elf_file_segments(elf, &n_segs);
+	f->own_new = has_own_new(syms);
 	for (const struct allocator *a = allocators; a->symbol; a++) {
 		struct elf_sym found[8];
 		int n = a->via ? 0 : elf_syms_find_name(syms, a->symbol, found, 8);
@@ -179,6 +193,7 @@ static struct probed_file *file_get(struct alloc_probes *ap, module_id module, u
 			ap->stats.files++;
 	}
 	ap->stats.functions += f->n_sites;
+	ap->stats.own_new |= f->own_new;
 	*ret_ix = ap->n_files++;
 	return f;
 }
