@@ -135,12 +135,15 @@ static int open_loop(struct run *r, struct err *e)
 	long tick =
 		r->cfg->sources[MS_ALLOC] && r->cfg->alloc == ALLOC_AUTO ? FAST_TICK_NS : TICK_NS;
 	struct itimerspec every = { .it_value.tv_nsec = tick, .it_interval.tv_nsec = tick };
+	struct sigaction hup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	sigaction(SIGHUP, NULL, &hup);
+	if (hup.sa_handler != SIG_IGN) /* nohup means it */
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -376,7 +379,6 @@ static void let_second_signal_through(struct run *r)
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
 	sigfillset(&set);
 	if (r->signal_fd >= 0)
 		close(TAKE_FD(r->signal_fd));

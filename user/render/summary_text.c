@@ -418,6 +418,8 @@ static void put_alloc(const struct run_summary *s, struct sink *out)
 		strbuf_printf(&b, ", %s a second", unit_count((int64_t)a->calls_per_s).s);
 	if (a->cost_percent > 0)
 		strbuf_printf(&b, "; tracing cost about %.1f%% of one CPU", a->cost_percent);
+	if (a->reason)
+		strbuf_printf(&b, "; %s", a->reason);
 	put_labelled(out, "Allocations", b.s ? b.s : "");
 	put_alloc_row(out, "allocated", a->bytes, a->objects);
 	put_alloc_row(out, "freed", a->freed_bytes, a->freed_objects);
