@@ -16,22 +16,23 @@
 #include <linux/types.h>
 #endif
 
+#include "rows.h"
+
 #define MS_MAX_FRAMES 2048 /* of one stack record, user or kernel */
 #define MS_COMM_LEN   16
 
 /*
  * A frame is a tagged word. The top four bits say what the rest means:
  *   0x0  raw user address, in the address-space generation of the total's key
- *   0x1  module:20 offset:40, for walkers that resolve as they go
+ *   0x1  raw user address that was interrupted by a signal: not a return address
  *   0xf  kernel address, as it is
- * Frames are stored leaf first; all but the first are return addresses.
+ * Frames are stored leaf first; all but the first and those of tag 1 are return addresses.
  */
 #define MS_FRAME_TAG_SHIFT    60
 #define MS_FRAME_RAW          0x0ULL
-#define MS_FRAME_MODULE       0x1ULL
+#define MS_FRAME_EXACT        0x1ULL
 #define MS_FRAME_KERNEL       0xfULL
-#define MS_FRAME_MODULE_SHIFT 40
-#define MS_FRAME_OFFSET_MASK  ((1ULL << MS_FRAME_MODULE_SHIFT) - 1)
+#define MS_FRAME_ADDR_MASK    ((1ULL << MS_FRAME_TAG_SHIFT) - 1)
 
 enum ms_source {
 	MS_ONCPU,
