@@ -11,6 +11,7 @@ Environment: BUILD (build directory, default `build`), MEMSCOPE (program, defaul
 
 import collections
 import csv
+import ctypes
 import fnmatch
 import functools
 import glob
@@ -206,6 +207,46 @@ def schedstat(pid):
         with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
             total += int(f.read().split()[0])
     return total
+
+
+class OnCpu:
+    """Wall time that the threads of processes are on a CPU, by perf's account of when they are
+    switched in and out; only of threads that live now. The CPU clock (schedstat) leaves out what
+    the hypervisor stole, and with it what interrupts took where the kernel keeps that account."""
+
+    _SYSCALL = {"x86_64": 298, "aarch64": 241}
+    _SOFTWARE, _TASK_CLOCK, _TIME_RUNNING, _CLOEXEC = 1, 1, 2, 8
+
+    def __init__(self, *pids):
+        number = self._SYSCALL.get(os.uname().machine)
+        if number is None:
+            skip(f"perf_event_open has no number here for {os.uname().machine}")
+        call = ctypes.CDLL(None, use_errno=True).syscall
+        self._fds = []
+        # struct perf_event_attr of 64 bytes: type, size, config, period, sample type, read format.
+        attr = ctypes.create_string_buffer(struct.pack(
+            "<IIQQQQ24x", self._SOFTWARE, 64, self._TASK_CLOCK, 0, 0, self._TIME_RUNNING), 64)
+        for pid in pids:
+            for tid in os.listdir(f"/proc/{pid}/task"):
+                fd = call(number, attr, int(tid), -1, -1, ctypes.c_ulong(self._CLOEXEC))
+                if fd < 0:
+                    raise Broken(f"perf_event_open: {os.strerror(ctypes.get_errno())}")
+                self._fds.append(fd)
+
+    def ns(self):
+        return sum(struct.unpack("<QQ", os.read(fd, 16))[1] for fd in self._fds)
+
+    def close(self):
+        while self._fds:
+            os.close(self._fds.pop())
+
+
+def stolen_ns():
+    """Time that interrupts and the hypervisor took from all CPUs, since boot (proc(5): irq, softirq,
+    steal), in ticks of 10 ms."""
+    with open("/proc/stat", encoding="ascii") as f:
+        ticks = [int(x) for x in f.readline().split()[6:9]]
+    return sum(ticks) * 1000000000 // os.sysconf("SC_CLK_TCK")
 
 
 class Counter:

@@ -12,28 +12,50 @@ def off_ns(p, function=None, **labels):
     return p.sum(BLOCKED, function, **labels) + p.sum(RUNNABLE, function, **labels)
 
 
-def unseen_ns():
-    """Time that interrupts and the hypervisor took from all CPUs, since boot: between two
-    switches, but not charged to the thread that was there (proc(5): irq, softirq, steal)."""
-    with open("/proc/stat", encoding="ascii") as f:
-        ticks = [int(x) for x in f.readline().split()[6:9]]
-    return sum(ticks) * 1000000000 // os.sysconf("SC_CLK_TCK")
+# What is stolen while a thread is on a CPU is off it neither for the scheduler nor for the truth:
+# the targets take perf's account of it. Only what is stolen in the switch itself, the few µs
+# between the kernel's trace point and perf's hook, is in neither. With less than a hundredth of
+# the machine's time stolen that is not looked for; a run is made again if it is more, and if it
+# stays more, one slice of the host's scheduler may have fallen there.
+QUIET_SHARE = 0.01
+RUNS = 3
+HOST_SLICE_NS = 10e6
 
 
-@once
-def waits():
-    """Two processes at once: waits of 1 ms, and of 1 to 20 ms; the run lasts over 2 s so that
-    its open waits are long against the start and the end of the run."""
+def one_run_of_waits():
     short, mixed = Target("waits", 200, 1), Target("waits", 8, 1, 2, 5, 20)
     run = Run("-p", f"{short.pid},{mixed.pid}", "--only", "offcpu")
     ready_ns = run.ready()
+    stolen = stolen_ns()
     short.say("go")
     mixed.say("go")
     lines = {short.pid: short.answer(), mixed.pid: mixed.answer()}
     time.sleep(max(0, 2.2 - (time.monotonic_ns() - ready_ns) / 1e9))
+    stolen = stolen_ns() - stolen
+    share = stolen / (time.monotonic_ns() - ready_ns) / len(online_cpus())
     run.stop()
     run.must()
-    return run, run.profile("offcpu"), lines, ready_ns
+    for target in (short, mixed):
+        target.end()
+    return share, (run, run.profile("offcpu"), lines, ready_ns)
+
+
+@once
+def steady_waits():
+    """Two processes at once: waits of 1 ms, and of 1 to 20 ms; the run lasts over 2 s so that
+    its open waits are long against the start and the end of the run. The share of the machine's
+    time that was stolen, and the run."""
+    best = None
+    for _ in range(RUNS):
+        got = one_run_of_waits()
+        best = got if best is None else min(best, got, key=lambda x: x[0])
+        if best[0] < QUIET_SHARE:
+            break
+    return best
+
+
+def waits():
+    return steady_waits()[1]
 
 
 # A machine may hide the switches of some of its own tasks from tracing: a thread that gets the CPU
@@ -49,10 +71,11 @@ def near_blocks(got, blocks, what):
 
 
 def check_waits(function):
-    _, p, lines, _ = waits()
+    share, (_, p, lines, _) = steady_waits()
+    switch_ns = HOST_SLICE_NS if share >= QUIET_SHARE else 0
     longest_ns = dict(zip(lines, (1e6, 20e6)))  # as waits() started them
     for pid, answer in lines.items():
-        _, _, tid, count, asked_ns, own_ns, blocks = next(x for x in answer if x[1] == function)
+        _, _, tid, count, asked_ns, own_ns, blocks, stolen = next(x for x in answer if x[1] == function)
         got = off_ns(p, function, pid=pid, tid=tid)
         # On a busy machine the thread may be pushed off while it reads its clocks: in its own
         # figure, but not in the function that waits.
@@ -62,8 +85,9 @@ def check_waits(function):
         missing = blocks - p.sum("blocked/count", function, pid=pid, tid=tid)
         hidden_ns = min(max(missing, 0), HIDDEN_WAITS) * (longest_ns[pid] + RUN_QUEUE_NS)
         # 1 % is the promise; the target's own clock reads add 2 × ~0.3 µs to waits of 1 ms.
-        within(got + clocks, 0.99 * own_ns - hidden_ns, 1.01 * own_ns,
-               f"off-CPU ns under {function} of {count} waits of {pid} ({missing} hidden)")
+        within(got + clocks, 0.99 * own_ns - hidden_ns - switch_ns, 1.01 * own_ns,
+               f"off-CPU ns under {function} of {count} waits of {pid} ({missing} hidden, "
+               f"{stolen} ns stolen on the CPU, {share:.3f} of the machine's time)")
         blocked = p.sum(BLOCKED, function, pid=pid, tid=tid)
         check(blocked <= 1.01 * own_ns, f"blocked {blocked} of {own_ns} ns off the CPU")
         yield p, pid, tid, blocks, asked_ns, blocked
@@ -129,17 +153,19 @@ def contended():
     targets = (spin, compute, wait)
     run = Run("-p", ",".join(str(t.pid) for t in targets), "--only", "oncpu,offcpu")
     begin_ns = run.ready()
-    cpu_before, unseen_before = sum(schedstat(t.pid) for t in targets), unseen_ns()
+    on_cpu = OnCpu(*(t.pid for t in targets))
+    cpu_before, on_before = sum(schedstat(t.pid) for t in targets), on_cpu.ns()
     for t in targets:
         t.say("go")
     lines = [t.answer() for t in targets]
     time.sleep(0.3)
-    cpu_after, unseen_after = sum(schedstat(t.pid) for t in targets), unseen_ns()
+    cpu_after, on_after = sum(schedstat(t.pid) for t in targets), on_cpu.ns()
     window_ns = time.monotonic_ns() - begin_ns
     run.stop()
     run.must()
+    on_cpu.close()
     threads = sum(len(os.listdir(f"/proc/{t.pid}/task")) for t in targets)
-    return run, lines, threads, cpu_after - cpu_before, unseen_after - unseen_before, window_ns
+    return run, lines, threads, cpu_after - cpu_before, on_after - on_before, window_ns
 
 
 @fact
@@ -149,14 +175,14 @@ def two_spinners_on_one_cpu_are_runnable_and_not_blocked():
     i = p.types.index(RUNNABLE)
     outside = {"gate_wait", "futex_do_wait", "wait_for_ever", "say"}  # before and after it spins
     hidden_ns = HIDDEN_WAITS * RUN_QUEUE_NS
-    for _, tid, _, wall_ns, cpu_ns, delay_ns in lines[0]:
+    for _, tid, _, wall_ns, cpu_ns, delay_ns, on_ns in lines[0]:
         runnable = sum(x.values[i] for x in p.select(tid=tid)
                        if not outside & {f.name for f in x.frames})
         # The kernel's own run-queue delay of the same thread; 1 % of the wall time for the two
         # switches at the ends, where the windows differ.
         within(runnable, delay_ns - 0.01 * wall_ns - hidden_ns, delay_ns + 0.01 * wall_ns,
                f"runnable ns of spinner {tid}")
-        within(runnable + cpu_ns, 0.99 * wall_ns - hidden_ns, 1.01 * wall_ns,
+        within(runnable + max(cpu_ns, on_ns), 0.99 * wall_ns - hidden_ns, 1.01 * wall_ns,
                f"runnable + CPU ns of spinner {tid}")
         for function in ("spin", "burn"):
             equal(p.sum(BLOCKED, function, tid=tid), 0, f"blocked ns under {function}")
@@ -166,7 +192,7 @@ def two_spinners_on_one_cpu_are_runnable_and_not_blocked():
 
 @fact
 def on_cpu_blocked_and_runnable_add_up_to_wall_time():
-    run, _, threads, cpu_ns, unseen, window_ns = contended()
+    run, _, threads, cpu_ns, on_ns, window_ns = contended()
     t = run.summary()["time"]
     near(t["oncpu_ns"] + t["blocked_ns"] + t["runnable_ns"], t["wall_ns"], 0.01 * t["wall_ns"],
          "on-CPU + blocked + runnable")
@@ -174,11 +200,13 @@ def on_cpu_blocked_and_runnable_add_up_to_wall_time():
     duration = run.profile("offcpu").duration_ns
     near(t["wall_ns"], threads * duration, 0.01 * threads * duration, f"wall of {threads} threads")
     check(duration >= window_ns - 20e6, f"the run lasted {duration} ns, but we saw {window_ns}")
-    # From switch to switch, stolen and interrupt time included. Its account is three counters, each
-    # cut to ticks of 10 ms, and each CPU has up to a tick that is not booked yet.
-    slack = (3 + len(online_cpus())) * 10e6
-    within(t["oncpu_ns"], 0.99 * cpu_ns - 5e6, 1.01 * cpu_ns + 5e6 + unseen + slack,
-           "on-CPU ns against /proc schedstat")
+    # From switch to switch, stolen and interrupt time included, as in perf's account; the
+    # scheduler's own lacks that, perf's the switches. What came before a switch that was not seen
+    # is in nobody's account: a slice each, counted.
+    missed = sum(d["count"] for d in run.summary()["drops"] if d["name"] == "switch_in_missed")
+    truth = max(cpu_ns, on_ns)
+    within(t["oncpu_ns"], 0.99 * truth - 5e6 - missed * RUN_QUEUE_NS, 1.01 * truth + 5e6,
+           f"on-CPU ns against the scheduler ({cpu_ns}) and perf ({on_ns}), {missed} not seen")
 
 
 @fact

@@ -4,9 +4,10 @@
  *   spinners MS CPU [CPU…]    one thread for each CPU; two on one CPU take turns
  *
  * Each spins for MS of wall time after `go`. The kernel's own figures for the same time come from
- * /proc/thread-self/schedstat (on the CPU, waiting in a run queue), read by the thread itself.
+ * /proc/thread-self/schedstat (on the CPU, waiting in a run queue), read by the thread itself;
+ * ON_NS is perf's account of the time on the CPU, which has what was stolen there in it.
  *
- * go → thread TID CPU WALL_NS CPU_NS RUN_DELAY_NS (for each thread); end
+ * go → thread TID CPU WALL_NS CPU_NS RUN_DELAY_NS ON_NS (for each thread); end
  */
 #include "target.h"
 
@@ -39,22 +40,24 @@ static uint64_t run_delay_ns(int fd)
 
 static void *work(void *arg)
 {
-	uint64_t wall, cpu, delay;
-	int fd, cpu_nr = (int)(uintptr_t)arg;
+	uint64_t wall, on, cpu, delay;
+	int fd, on_fd = on_cpu_open(), cpu_nr = (int)(uintptr_t)arg;
 
 	pin_to_cpu(cpu_nr);
 	fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	gate_wait(&start);
 	wall = mono_ns();
+	on = on_cpu_ns(on_fd);
 	cpu = cpu_ns();
 	delay = run_delay_ns(fd);
 	while (mono_ns() - wall < want_ns)
 		spin(per_ms);
 	delay = run_delay_ns(fd) - delay;
 	cpu = cpu_ns() - cpu;
+	on = on_cpu_ns(on_fd) - on;
 	wall = mono_ns() - wall;
-	say("thread %d %d %llu %llu %llu", self_tid(), cpu_nr, (unsigned long long)wall,
-	    (unsigned long long)cpu, (unsigned long long)delay);
+	say("thread %d %d %llu %llu %llu %llu", self_tid(), cpu_nr, (unsigned long long)wall,
+	    (unsigned long long)cpu, (unsigned long long)delay, (unsigned long long)on);
 	if (!__atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL))
 		gate_open(&done);
 	wait_for_ever();

@@ -19,6 +19,7 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -67,6 +68,38 @@ static UNUSED __attribute__((noreturn)) void die(const char *what)
 {
 	dprintf(2, "target: %s: %s\n", what, strerror(errno));
 	_exit(70);
+}
+
+/*
+ * Wall time that the calling thread is on a CPU, by perf's own account of when it is switched in
+ * and out. The CPU clock is less than that where the kernel takes off what interrupts or the
+ * hypervisor stole, and it may take a thread's time for what was stolen from the idle CPU before:
+ * a wake-up from another CPU reads a steal clock that is not up to date, and the rest of it is
+ * charged later (update_rq_clock_task()).
+ */
+static UNUSED int on_cpu_open(void)
+{
+	struct perf_event_attr attr;
+	int fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.size = sizeof(attr);
+	attr.config = PERF_COUNT_SW_TASK_CLOCK;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
+	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		die("perf_event_open");
+	return fd;
+}
+
+static UNUSED uint64_t on_cpu_ns(int fd)
+{
+	uint64_t got[2]; /* the count, and the time that it was counted */
+
+	if (read(fd, got, sizeof(got)) != sizeof(got))
+		die("read of a perf event");
+	return got[1];
 }
 
 /* One line to the test; whole even when several threads speak (a pipe write below PIPE_BUF). */

@@ -3,12 +3,14 @@
  *
  *   waits ROUNDS MS [MS…]     each kind of wait, ROUNDS times through the list of lengths
  *
- * What each wait really took is measured by the thread itself: wall time less its own CPU time,
- * that is all the time it was not running. Two more threads: one begins a wait at `go` that is
+ * What each wait really took is measured by the thread itself: wall time less the time it was on
+ * a CPU. That is the greater of two accounts: the CPU clock leaves out what was stolen while it was
+ * there (see on_cpu_open()), perf's leaves out the switches themselves. Two more threads: one begins a wait at `go` that is
  * never answered, one has been blocked since before `ready`.
  *
- * go → wait FUNCTION TID COUNT ASKED_NS OFF_NS BLOCKS (do_sleep, do_lock, do_pipe); BLOCKS is how
- *      often the kernel says it gave up the CPU (a sleep that is over before it began is none)
+ * go → wait FUNCTION TID COUNT ASKED_NS OFF_NS BLOCKS STOLEN_NS (do_sleep, do_lock, do_pipe);
+ *      BLOCKS is how often the kernel says it gave up the CPU (a sleep that is over before it
+ *      began is none), STOLEN_NS what the CPU clock lacks of perf's account
  *      open FUNCTION TID BEGIN_NS (do_open; CLOCK_MONOTONIC)
  *      before FUNCTION TID (do_before)
  *      end
@@ -24,7 +26,7 @@ static struct gate start, done;
 static int left = 4, before_tid;
 
 struct tally {
-	uint64_t count, asked_ns, off_ns, blocks;
+	uint64_t count, asked_ns, off_ns, blocks, stolen_ns;
 };
 
 /* A lock that one helper holds while the other side waits for it; 0 free, 1 taken. */
@@ -85,8 +87,10 @@ static void get(int fd)
 }
 
 struct stamp {
-	uint64_t blocks, wall, cpu;
+	uint64_t blocks, wall, on, cpu;
 };
+
+static _Thread_local int on_cpu_fd;
 
 static uint64_t blocks_now(void)
 {
@@ -102,25 +106,32 @@ static NOINLINE struct stamp stamp_now(void)
 	struct stamp s = { .blocks = blocks_now() };
 
 	s.wall = mono_ns();
+	s.on = on_cpu_ns(on_cpu_fd);
 	s.cpu = cpu_ns();
 	return s;
 }
 
 static NOINLINE void tally_add(struct tally *t, struct stamp a, uint64_t asked_ns)
 {
-	uint64_t cpu = cpu_ns() - a.cpu, wall = mono_ns() - a.wall;
+	uint64_t cpu = cpu_ns() - a.cpu, on = on_cpu_ns(on_cpu_fd) - a.on,
+		 wall = mono_ns() - a.wall;
 
+	if (on > cpu) {
+		t->stolen_ns += on - cpu;
+		cpu = on;
+	}
 	t->count++;
 	t->asked_ns += asked_ns;
-	t->off_ns += wall - cpu;
+	t->off_ns += wall > cpu ? wall - cpu : 0;
 	t->blocks += blocks_now() - a.blocks;
 }
 
 static void finish(const char *function, const struct tally *t)
 {
-	say("wait %s %d %llu %llu %llu %llu", function, self_tid(), (unsigned long long)t->count,
-	    (unsigned long long)t->asked_ns, (unsigned long long)t->off_ns,
-	    (unsigned long long)t->blocks);
+	say("wait %s %d %llu %llu %llu %llu %llu", function, self_tid(),
+	    (unsigned long long)t->count, (unsigned long long)t->asked_ns,
+	    (unsigned long long)t->off_ns, (unsigned long long)t->blocks,
+	    (unsigned long long)t->stolen_ns);
 	if (!__atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL))
 		gate_open(&done);
 	wait_for_ever();
@@ -130,6 +141,7 @@ static void *sleeper(void *arg)
 {
 	struct tally t = { 0 };
 
+	on_cpu_fd = on_cpu_open();
 	gate_wait(&start);
 	for (int i = 0; i < rounds * n_ms; i++) {
 		struct stamp a = stamp_now();
@@ -145,6 +157,7 @@ static void *locker(void *arg)
 {
 	struct tally t = { 0 };
 
+	on_cpu_fd = on_cpu_open();
 	gate_wait(&start);
 	for (int i = 0; i < rounds * n_ms; i++) {
 		struct stamp a;
@@ -178,6 +191,7 @@ static void *reader(void *arg)
 {
 	struct tally t = { 0 };
 
+	on_cpu_fd = on_cpu_open();
 	gate_wait(&start);
 	for (int i = 0; i < rounds * n_ms; i++) {
 		struct stamp a;
