@@ -27,6 +27,7 @@ struct elf_file {
 	uint32_t shnum, shstrndx;
 	struct elf_segment *segs;
 	uint32_t n_segs;
+	uint64_t eh_frame_hdr;
 	struct elf_section *secs;
 	uint32_t n_secs;
 	bool secs_read;
@@ -226,6 +227,8 @@ static int read_segments(struct elf_file *elf, const struct header *hdr, struct 
 						      p.p_flags };
 		else if (p.p_type == PT_NOTE && !elf->build_id[0])
 			read_notes(elf, p.p_offset, p.p_filesz, p.p_align);
+		else if (p.p_type == PT_GNU_EH_FRAME)
+			elf->eh_frame_hdr = p.p_vaddr;
 	}
 	if (!elf->n_segs)
 		return err_set(e, -EBADMSG, "%s: no usable PT_LOAD segment", elf->name);
@@ -329,6 +332,11 @@ const struct elf_segment *elf_file_segments(const struct elf_file *elf, uint32_t
 {
 	*ret_n = elf->n_segs;
 	return elf->segs;
+}
+
+uint64_t elf_file_eh_frame_hdr(const struct elf_file *elf)
+{
+	return elf->eh_frame_hdr;
 }
 
 /* --- addresses

@@ -65,6 +65,9 @@ const char *elf_file_build_id(const struct elf_file *elf);
 /* The loaded segments in the file's order. */
 const struct elf_segment *elf_file_segments(const struct elf_file *elf, uint32_t *ret_n);
 
+/* vaddr of .eh_frame_hdr as PT_GNU_EH_FRAME has it, 0 when there is none. */
+uint64_t elf_file_eh_frame_hdr(const struct elf_file *elf);
+
 /*
  * Between file offsets and the file's own addresses. An offset is looked for in executable
  * segments first, since two segments may share a page of the file; then in the whole pages
