@@ -96,6 +96,7 @@ struct ms_total {
 /* Records of the events ring begin with their kind. */
 enum ms_event_kind {
 	MS_EV_STACK = 1,
+	MS_EV_PENDING, /* struct ms_pending_rec */
 };
 
 /* Of a stack record. */
@@ -112,6 +113,29 @@ struct ms_stack_rec {
 	struct ms_hash hash;
 	__u64 time_ns; /* CLOCK_MONOTONIC, when it was first seen */
 };
+
+/*
+ * A user stack that could not be walked in place: its process or a file it maps has no table in the
+ * kernel yet. User space walks it, and stores it under `hash`, which is that of nothing else.
+ * Variable length: the stack's bytes from sp on follow the struct.
+ */
+struct ms_pending_rec {
+	__u32 kind; /* MS_EV_PENDING */
+	__u32 stack_bytes;
+	struct ms_hash hash;
+	struct ms_proc proc;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u32 as_gen;
+	__u8 source; /* enum ms_source */
+	__u8 pad[3];
+	__u64 pc;
+	__u64 regs[MS_N_REGS]; /* rows.h; the architecture's sp among them */
+};
+
+/* Stack bytes of a pending record: a small one is as long as it need be, a large one is used for
+ * main threads, whose stack's end is known to be further away. */
+#define MS_PENDING_SMALL (16 * 1024)
+#define MS_PENDING_LARGE (64 * 1024)
 
 /* One live allocation. */
 struct ms_block_key {
@@ -234,8 +258,10 @@ static inline __attribute__((always_inline)) void ms_hash_step(struct ms_hash *h
 	h->hi = (b << 29 | b >> 35) ^ h->lo;
 }
 
-static inline __attribute__((always_inline)) void ms_hash_end(struct ms_hash *h)
+/* `n`: how many words. */
+static inline __attribute__((always_inline)) void ms_hash_end(struct ms_hash *h, __u64 n)
 {
+	h->hi += n;
 	h->lo ^= h->lo >> 29;
 	h->lo *= 0x165667b19e3779f9ULL;
 	h->hi ^= h->hi >> 32;
@@ -251,6 +277,7 @@ MS_ASSERT(sizeof(struct ms_proc) == 16);
 MS_ASSERT(sizeof(struct ms_total_key) == 64);
 MS_ASSERT(sizeof(struct ms_total) == 32);
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
+MS_ASSERT(sizeof(struct ms_pending_rec) == 320);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 112);

@@ -22,8 +22,6 @@
 #include "emit.bpf.h"
 #include "stack.bpf.h"
 
-DEFINE_SCRATCH(alloc_scratch);
-
 /* Where the stack pointer stands after a return, seen from the entry. */
 #if defined(__TARGET_ARCH_x86)
 #define RETURN_SP_DELTA 8 /* ret has popped the return address */
@@ -163,10 +161,16 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 				       __u64 arg)
 {
 	__u64 sp = PT_REGS_SP(ctx);
+	struct stack_of of = {
+		.source = MS_ALLOC,
+		.slot = SCRATCH_ALLOC,
+		.flags = MS_STACK_AT_ENTRY,
+	};
 	struct ms_inflight *in, fresh = {};
 	struct caller c;
 	bool tail_call;
 
+	of.proc = &c.proc;
 	if (!caller_get(&c, false))
 		return 0;
 	in = bpf_map_lookup_elem(&inflight, &c.tid);
@@ -204,8 +208,9 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 		in->has_old = block_take(&c.proc, arg, &in->old);
 	/* realloc(NULL, n) jumps to malloc: the call is the same and so is its stack, but where the
 	 * return address was there is a return probe's trampoline by now. */
+	of.as_gen = in->as_gen;
 	if (!tail_call)
-		stack_capture(ctx, &alloc_scratch, MS_ALLOC, MS_STACK_AT_ENTRY, &in->user);
+		stack_capture(ctx, &of, &in->user);
 	return 0;
 }
 

@@ -15,6 +15,8 @@ const volatile __u32 cfg_self __weak = 0;
 /* Stacks to keep: -U leaves out the kernel's, -K the user's. */
 const volatile __u8 cfg_user_stacks __weak = 1;
 const volatile __u8 cfg_kernel_stacks __weak = 1;
+/* Unwind tables are kept up by user space, and it walks what is sent to it; 0: frame pointers. */
+const volatile __u8 cfg_unwind __weak = 0;
 /* What one on-CPU sample stands for, ns; 0: the event's own period (cpu-clock counts in ns). */
 const volatile __u64 cfg_sample_ns __weak = 0;
 /* Seed of the stack hash, random for each run: collisions cannot be prepared. */

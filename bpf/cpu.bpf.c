@@ -7,26 +7,26 @@
 #include "emit.bpf.h"
 #include "stack.bpf.h"
 
-DEFINE_SCRATCH(cpu_scratch);
-
 SEC("perf_event")
 int on_cpu(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 id = bpf_get_current_pid_tgid();
 	struct ms_total_key key = { .source = MS_ONCPU };
+	struct stack_of of = { .source = MS_ONCPU, .slot = SCRATCH_CPU, .proc = &key.proc };
 	struct ms_target *target;
 
 	if (!target_wants(task, id >> 32, (__u32)id, &target, &key.proc))
 		return 0;
-	key.as_gen = target_as_gen(target);
+	key.as_gen = of.as_gen = target_as_gen(target);
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
 	key.bucket = emit_bucket(bpf_ktime_get_ns());
 	if (cfg_user_stacks)
-		stack_capture(ctx, &cpu_scratch, MS_ONCPU, 0, &key.user);
+		stack_capture(ctx, &of, &key.user);
+	of.flags = MS_STACK_KERNEL;
 	if (cfg_kernel_stacks)
-		stack_capture(ctx, &cpu_scratch, MS_ONCPU, MS_STACK_KERNEL, &key.kernel);
+		stack_capture(ctx, &of, &key.kernel);
 	emit_add(MS_LANE_IRQ, &key, task, 1, cfg_sample_ns ?: ctx->sample_period);
 	return 0;
 }

@@ -69,6 +69,43 @@ struct {
 	__uint(max_entries, 4 * 1024 * 1024);
 } events __weak SEC(".maps");
 
+/*
+ * The unwind tables (rows.h), written by user space through a shared mapping. Pool: spans,
+ * directories and rows; sizes set at load.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct ms_pool_page);
+} unwind_pool __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct ms_table);
+} unwind_tables __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct ms_rule);
+} unwind_rules __weak SEC(".maps");
+
+/* The spans of each process, by tgid. Written by user space, and by proc.bpf.c for children; full:
+ * the stacks of the process are walked in user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct ms_space);
+} spaces __weak SEC(".maps");
+
 /* Threads of targets, by tid. Written by offcpu.bpf.c, read and thinned by drain.c. Not an LRU:
  * it would forget the longest waits. Full: STAT_THREADS_FULL. Size set at load. */
 struct {

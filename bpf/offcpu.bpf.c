@@ -20,9 +20,6 @@
 #define TASK_RUNNING_STATE 0
 #define TASK_DEAD_STATE    0x80 /* linux/sched.h: TASK_DEAD */
 
-DEFINE_SCRATCH(switch_scratch);
-DEFINE_SCRATCH(list_scratch);
-
 static __always_inline void wait_emit(const struct ms_thread *t, const struct task_struct *task,
 				      __u32 tid, enum ms_state state, __u64 now_ns, __u64 ns)
 {
@@ -73,6 +70,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 				       __u32 prev_state, __u64 now_ns)
 {
 	__u32 tid = BPF_CORE_READ(prev, pid);
+	struct stack_of of = { .source = MS_OFFCPU, .slot = SCRATCH_SWITCH };
 	struct ms_target *target;
 	struct ms_proc proc;
 	struct ms_thread *t;
@@ -103,11 +101,13 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 		return;
 	}
 	t->state = preempt || prev_state == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
+	of.proc = &proc;
+	of.as_gen = t->as_gen;
 	if (cfg_user_stacks)
-		stack_capture(ctx, &switch_scratch, MS_OFFCPU, 0, &t->user);
+		stack_capture(ctx, &of, &t->user);
+	of.flags = MS_STACK_KERNEL | MS_STACK_AT_SWITCH;
 	if (cfg_kernel_stacks)
-		stack_capture(ctx, &switch_scratch, MS_OFFCPU, MS_STACK_KERNEL | MS_STACK_AT_SWITCH,
-			      &t->kernel);
+		stack_capture(ctx, &of, &t->kernel);
 }
 
 static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
@@ -263,7 +263,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	struct ms_target *target;
 	struct stack_scratch *s;
 	struct ms_thread *t;
-	__u32 zero = 0;
+	__u32 slot = SCRATCH_LIST;
 	long len;
 
 	if (!task || task->exit_state ||
@@ -280,12 +280,13 @@ int list_tasks(struct bpf_iter__task *ctx)
 	if (!t || t->state != MS_RUN_BLOCKED || !cfg_kernel_stacks)
 		return 0;
 	t->as_gen = target_as_gen(target);
-	s = bpf_map_lookup_elem(&list_scratch, &zero);
+	s = bpf_map_lookup_elem(&scratch, &slot);
 	if (!s)
 		return 0;
 	s->owner = bpf_get_current_pid_tgid();
-	len = bpf_get_task_stack(task, s->frames, HASH_CHUNK * sizeof(__u64), 0);
-	stack_store(s, MS_LANE_TASK, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH, &t->kernel);
+	len = bpf_get_task_stack(task, s->frames, LIST_MAX * sizeof(__u64), 0);
+	stack_store_list(s, slot, MS_LANE_TASK, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH,
+			 MS_COMPLETE, &t->kernel);
 	return 0;
 }
 

@@ -3,18 +3,37 @@
  */
 #include "common.bpf.h"
 
+/* A child begins with its parent's address space, and so with its spans. */
+static __always_inline void space_inherit(__u32 parent_tgid, const struct task_struct *child)
+{
+	__u32 tgid = BPF_CORE_READ(child, tgid);
+	struct ms_space *found = bpf_map_lookup_elem(&spaces, &parent_tgid), space;
+
+	if (!found)
+		return;
+	space = *found;
+	space.start_ns = BPF_CORE_READ(child, start_time);
+	bpf_map_update_elem(&spaces, &tgid, &space, BPF_ANY);
+}
+
 static __always_inline void on_fork(struct task_struct *parent, struct task_struct *child)
 {
 	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
 	struct ms_target *target, fresh = { .flags = MS_TARGET_FORKED };
 
-	if (!cfg_children || tgid == parent_tgid)
+	if (tgid == parent_tgid)
+		return;
+	if (cfg_all)
+		space_inherit(parent_tgid, child);
+	if (!cfg_children)
 		return;
 	target = bpf_map_lookup_elem(&targets, &parent_tgid);
 	if (!target)
 		return;
 	if (target->start_ns && target->start_ns != BPF_CORE_READ(parent, group_leader, start_time))
 		return; /* its pid, used again */
+	if (!cfg_all)
+		space_inherit(parent_tgid, child);
 	/* The child has its parent's address space as it is now, so its generation too. */
 	fresh.as_gen = target->as_gen;
 	fresh.fork_ns = bpf_ktime_get_ns();

@@ -103,5 +103,11 @@ int run_drain(struct run *r, struct err *e)
 
 struct drain_fns run_drain_fns(struct run *r)
 {
-	return (struct drain_fns){ on_stack, on_total, on_thread, on_block, r };
+	return (struct drain_fns){
+		.stack = on_stack,
+		.total = on_total,
+		.thread = on_thread,
+		.block = on_block,
+		.ctx = r,
+	};
 }

@@ -98,7 +98,8 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);
-	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf, s->opts.children);
+	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf,
+		    s->opts.children || s->opts.all);
 	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);

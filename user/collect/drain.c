@@ -21,27 +21,43 @@ struct drain {
 	size_t key_cap, value_cap;
 };
 
-static int on_event(void *ctx, void *data, size_t len)
+static void on_stack(struct drain *d, const struct ms_stack_rec *rec, size_t len)
 {
-	struct drain *d = ctx;
-	const struct ms_stack_rec *rec = data;
 	const uint64_t *frames = (const uint64_t *)(rec + 1);
-	struct ms_hash h;
+	struct ms_hash h = d->seed;
 
-	if (len < sizeof(*rec) || rec->kind != MS_EV_STACK ||
-	    rec->n_frames > (len - sizeof(*rec)) / sizeof(*frames)) {
+	if (len < sizeof(*rec) || rec->n_frames > (len - sizeof(*rec)) / sizeof(*frames)) {
 		d->torn++;
-		return 0;
+		return;
 	}
-	h.lo = d->seed.lo;
-	h.hi = d->seed.hi + rec->n_frames;
 	for (uint32_t i = 0; i < rec->n_frames; i++)
 		ms_hash_step(&h, frames[i]);
-	ms_hash_end(&h);
+	ms_hash_end(&h, rec->n_frames);
 	if (h.lo != rec->hash.lo || h.hi != rec->hash.hi)
 		d->torn++;
 	else
 		d->fns.stack(d->fns.ctx, rec, frames);
+}
+
+static void on_pending(struct drain *d, const struct ms_pending_rec *rec, size_t len)
+{
+	if (len < sizeof(*rec) || rec->stack_bytes > len - sizeof(*rec))
+		d->torn++;
+	else
+		d->fns.pending(d->fns.ctx, rec, (const uint8_t *)(rec + 1));
+}
+
+static int on_event(void *ctx, void *data, size_t len)
+{
+	uint32_t kind = len >= sizeof(kind) ? *(const uint32_t *)data : 0;
+	struct drain *d = ctx;
+
+	if (kind == MS_EV_STACK)
+		on_stack(d, data, len);
+	else if (kind == MS_EV_PENDING)
+		on_pending(d, data, len);
+	else
+		d->torn++;
 	return 0;
 }
 

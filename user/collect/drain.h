@@ -15,6 +15,9 @@ struct drain;
 struct drain_fns {
 	/* A stack record; `frames` holds rec->n_frames words, until the call returns. */
 	void (*stack)(void *ctx, const struct ms_stack_rec *rec, const uint64_t *frames);
+	/* A stack that is still to be walked; `bytes`: rec->stack_bytes of it, until the call
+	 * returns. */
+	void (*pending)(void *ctx, const struct ms_pending_rec *rec, const uint8_t *bytes);
 	void (*total)(void *ctx, const struct ms_total_key *key, const struct ms_total *total);
 	void (*thread)(void *ctx, uint32_t tid, const struct ms_thread *thread);
 	/* true: the block leaves the table. */

@@ -172,8 +172,7 @@ int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64
 	return -ENOMEM;
 }
 
-/* --- resolving
- * ----------------------------------------------------------------------------------- */
+/* --- resolving --- */
 
 /*
  * A stack taken in sched_switch begins with our own program and the tracepoint's machinery; what
@@ -203,10 +202,11 @@ static uint32_t kernel_frames(struct ingest *in, const struct raw_stack *raw, lo
 	return n;
 }
 
-static location_id user_location(struct ingest *in, struct proc *proc, uint32_t gen, uint64_t addr,
+static location_id user_location(struct ingest *in, struct proc *proc, uint32_t gen, uint64_t frame,
 				 bool leaf)
 {
-	uint64_t pc = leaf || !addr ? addr : addr - 1, vaddr;
+	bool exact = leaf || frame >> MS_FRAME_TAG_SHIFT == MS_FRAME_EXACT;
+	uint64_t addr = frame & MS_FRAME_ADDR_MASK, pc = exact || !addr ? addr : addr - 1, vaddr;
 	module_id module;
 
 	proc_resolve(in->procs, proc, gen, pc, &module, &vaddr);
@@ -310,8 +310,7 @@ static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
 	return proc_table_find(in->procs, &id);
 }
 
-/* --- samples
- * ------------------------------------------------------------------------------------- */
+/* --- samples --- */
 
 static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 			  const struct ms_total *total, bool is_block)

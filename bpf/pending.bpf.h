@@ -1,0 +1,131 @@
+/*
+ * Stacks that user space walks: registers and a copy of the stack, sent as struct ms_pending_rec.
+ *
+ * The copy is as long as it need be. For a main thread the end of the stack is known; of others,
+ * and of small stacks, MS_PENDING_SMALL bytes are tried. Copies go page by page and end where the
+ * memory does. No CPU sends more than PENDING_RATE bytes in PENDING_PERIOD_NS: at 99 Hz that is
+ * never reached.
+ */
+#ifndef MEMSCOPE_PENDING_BPF_H
+#define MEMSCOPE_PENDING_BPF_H
+
+#include "common.bpf.h"
+#include "walk_cfi.bpf.h"
+
+#define PENDING_PERIOD_NS 10000000
+#define PENDING_RATE      (128 * 1024)
+#define STACK_LIMIT       (64ULL << 20) /* further from the main stack's end is another stack */
+
+struct pending_rate {
+	__u64 since_ns;
+	__u64 bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pending_rate);
+} pending_rates __weak SEC(".maps");
+
+static __always_inline bool pending_may_send(__u64 now_ns, __u32 bytes)
+{
+	__u32 zero = 0;
+	struct pending_rate *rate = bpf_map_lookup_elem(&pending_rates, &zero);
+
+	if (!rate)
+		return false;
+	if (now_ns - rate->since_ns > PENDING_PERIOD_NS) {
+		rate->since_ns = now_ns;
+		rate->bytes = 0;
+	}
+	if (rate->bytes + bytes > PENDING_RATE)
+		return false;
+	rate->bytes += bytes;
+	return true;
+}
+
+/* Copies up to `room` bytes of the stack at `sp` to `to`. Returns how many there were. */
+static __always_inline __u32 pending_copy(__u8 *to, __u32 room, __u64 sp)
+{
+	__u32 part = MS_PAGE_BYTES - (sp & (MS_PAGE_BYTES - 1)), done = 0;
+
+	if (part > MS_PAGE_BYTES || bpf_probe_read_user(to, part, (void *)sp))
+		return 0;
+	done = part;
+	for (int i = 0; i < MS_PENDING_LARGE / MS_PAGE_BYTES; i++) {
+		if (done > room - MS_PAGE_BYTES)
+			break;
+		if (bpf_probe_read_user(to + done, MS_PAGE_BYTES, (void *)(sp + done)))
+			break;
+		done += MS_PAGE_BYTES;
+	}
+	return done;
+}
+
+static __always_inline void pending_fill(struct ms_pending_rec *rec, const struct ms_walk *w,
+					 const struct ms_proc *proc, __u32 as_gen,
+					 enum ms_source source, __u64 now_ns,
+					 const struct ms_hash *hash)
+{
+	rec->kind = MS_EV_PENDING;
+	rec->hash = *hash;
+	rec->proc = *proc;
+	rec->time_ns = now_ns;
+	rec->as_gen = as_gen;
+	rec->source = source;
+	rec->pad[0] = rec->pad[1] = rec->pad[2] = 0;
+	rec->pc = w->pc;
+	__builtin_memcpy(rec->regs, w->regs, sizeof(rec->regs));
+}
+
+/*
+ * Sends the registers in `s->walk` and the stack they point to. 0, or -1: it may not now, or there
+ * is no room. *ret_hash is the name of the stack to come.
+ */
+static __always_inline int pending_send(struct stack_scratch *s, struct task_struct *task,
+					const struct ms_proc *proc, __u32 as_gen,
+					enum ms_source source, struct ms_hash *ret_hash)
+{
+	__u64 now_ns = bpf_ktime_get_ns(), sp = s->walk.regs[MS_WALK_SP];
+	__u64 above = BPF_CORE_READ(task, mm, start_stack) - sp;
+	struct ms_hash hash = { .lo = cfg_seed_lo, .hi = cfg_seed_hi };
+	struct ms_pending_rec *rec;
+	__u32 n;
+
+	if (!pending_may_send(now_ns, above <= MS_PENDING_SMALL ? MS_PENDING_SMALL / 2
+				      : above < STACK_LIMIT	? MS_PENDING_LARGE
+								: MS_PENDING_SMALL)) {
+		stat_inc(STAT_PENDING_LIMITED);
+		return -1;
+	}
+	/* This event's alone: no two of one thread happen at one time. */
+	ms_hash_step(&hash, now_ns);
+	ms_hash_step(&hash, bpf_get_current_pid_tgid());
+	ms_hash_end(&hash, MS_EV_PENDING);
+	if (above > MS_PENDING_SMALL && above < STACK_LIMIT) {
+		rec = bpf_ringbuf_reserve(&events, sizeof(*rec) + MS_PENDING_LARGE, 0);
+		if (!rec) {
+			stat_inc(STAT_PENDING_RING_FULL);
+			return -1;
+		}
+		pending_fill(rec, &s->walk, proc, as_gen, source, now_ns, &hash);
+		rec->stack_bytes = pending_copy((__u8 *)(rec + 1), MS_PENDING_LARGE, sp);
+		bpf_ringbuf_submit(rec, 0);
+	} else {
+		pending_fill(&s->pending, &s->walk, proc, as_gen, source, now_ns, &hash);
+		n = pending_copy(s->bytes, MS_PENDING_SMALL, sp);
+		if (n > MS_PENDING_SMALL)
+			return -1;
+		s->pending.stack_bytes = n;
+		if (bpf_ringbuf_output(&events, &s->pending, sizeof(s->pending) + n, 0)) {
+			stat_inc(STAT_PENDING_RING_FULL);
+			return -1;
+		}
+	}
+	stat_inc(STAT_STACK_PENDING);
+	*ret_hash = hash;
+	return 0;
+}
+
+#endif

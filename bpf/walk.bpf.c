@@ -1,0 +1,111 @@
+/*
+ * walk_cfi.h in the kernel: where it finds memory and tables, and the two functions that all walks
+ * are made of.
+ */
+#include "walk_cfi.bpf.h"
+
+#include "walk_cfi.h"
+
+WALK_INLINE struct ms_walk *walk_of(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	return s ? &s->walk : NULL;
+}
+
+WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
+{
+	/* The size is never more than a window: said for the verifier, and kept from clang. */
+	WALK_OPAQUE(size);
+	if (size > MS_WINDOW_BYTES)
+		return false;
+	return !bpf_probe_read_user(dst, size, (void *)addr);
+}
+
+WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix)
+{
+	return bpf_map_lookup_elem(&unwind_pool, &ix);
+}
+
+WALK_INLINE const struct ms_table *walk_table(__u32 ix)
+{
+	return bpf_map_lookup_elem(&unwind_tables, &ix);
+}
+
+WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
+{
+	return bpf_map_lookup_elem(&unwind_rules, &ix);
+}
+
+WALK_INLINE void walk_next_trampoline(struct ms_walk *w)
+{
+	struct return_instance *ri = (void *)w->env;
+
+	w->trampoline_at = 0;
+	if (!ri)
+		return;
+	w->trampoline_at = BPF_CORE_READ(ri, stack);
+	w->trampoline_ra = BPF_CORE_READ(ri, orig_ret_vaddr);
+	w->env = (__u64)BPF_CORE_READ(ri, next);
+}
+
+/* Stores the present frame, and steps to its caller. 0: there is none, or no room for one. */
+__noinline int walk_one(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	__u64 frame;
+
+	if (!s || s->walk.n >= MS_MAX_FRAMES)
+		return 0;
+	frame = walk_frame(&s->walk);
+	s->frames[s->walk.n % MS_MAX_FRAMES] = frame;
+	s->walk.n++;
+	ms_hash_step(&s->hash, frame);
+	return walk_step(&s->walk, slot);
+}
+
+#define TURNS 64 /* of each of two loops, one around the other: verified one after the other */
+
+__noinline int walk_some(__u32 slot)
+{
+	for (int i = 0; i < TURNS; i++)
+		if (!walk_one(slot))
+			return 0;
+	return 1;
+}
+
+__noinline int walk_stack(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s)
+		return -1;
+	s->hash.lo = cfg_seed_lo;
+	s->hash.hi = cfg_seed_hi;
+	walk_begin(&s->walk, slot);
+	walk_next_trampoline(&s->walk);
+	for (int i = 0; i <= MS_MAX_FRAMES / TURNS; i++)
+		if (!walk_some(slot))
+			break;
+	ms_hash_end(&s->hash, s->walk.n);
+	return 0;
+}
+
+__noinline int walk_hash_list(__u32 slot, __u32 n)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s)
+		return -1;
+	s->hash.lo = cfg_seed_lo;
+	s->hash.hi = cfg_seed_hi;
+	for (__u32 i = 0; i < LIST_MAX; i++) {
+		if (i >= n)
+			break;
+		ms_hash_step(&s->hash, s->frames[i]);
+	}
+	ms_hash_end(&s->hash, n);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,62 @@
+/*
+ * The state of one walk, and what the walker (walk_cfi.h) assumes of the machine. Shared by both
+ * worlds, as rows.h is.
+ */
+#ifndef MEMSCOPE_WALK_H
+#define MEMSCOPE_WALK_H
+
+#include "abi.h"
+
+#if defined(__TARGET_ARCH_arm64) || (!defined(__BPF__) && !defined(__bpf__) && defined(__aarch64__))
+#define MS_WALK_ARM64   1
+#define MS_WALK_SP      MS_A64_SP
+#define MS_WALK_FP      MS_A64_FP
+#define MS_WALK_N_SAVED MS_N_SAVED_A64
+#define MS_WALK_KEPT    (0x7ff80000u | 1u << MS_A64_SP) /* x19 … x30, sp */
+#else
+#define MS_WALK_ARM64   0
+#define MS_WALK_SP      MS_X86_RSP
+#define MS_WALK_FP      MS_X86_RBP
+#define MS_WALK_N_SAVED MS_N_SAVED_X86
+#define MS_WALK_KEPT    (0xf000u | 1u << MS_X86_RBX | 1u << MS_X86_RBP | 1u << MS_X86_RSP)
+#endif
+
+#define MS_WINDOW_BYTES 8192
+#define MS_WINDOW_WORDS (MS_WINDOW_BYTES / 8)
+#define MS_PAGE_BYTES   4096
+#define MS_USER_TOP     (1ULL << 56) /* no user address is above, on any supported machine */
+
+/* Words in a signal's frame from the sigcontext on: x86-64 r8 … rip, arm64 fault address … pc. */
+#if MS_WALK_ARM64
+#define MS_SIGNAL_WORDS 34
+#else
+#define MS_SIGNAL_WORDS 17
+#endif
+
+struct ms_walk {
+	__u64 regs[MS_N_REGS];
+	__u64 pc;
+	__u32 known;   /* a bit per register whose value is this frame's           */
+	__u32 n;       /* frames stored                                            */
+	__u8 exact;    /* pc is where the thread was, not a return address         */
+	__u8 guessed;  /* a step so far was not proven                             */
+	__u8 verdict;  /* enum ms_verdict, once the walk has ended                 */
+	__u8 has_rows; /* `span` is one of a table, which is `table`               */
+	struct ms_space space;
+	struct ms_span span; /* of the last pc */
+	struct ms_table table;
+	__u64 window_at, window_len;
+	/* Return addresses that probes have replaced by a trampoline's, innermost first: where on
+	 * the stack the next one is (0: no more), and what was there. */
+	__u64 trampoline_at, trampoline_ra;
+	/* Arguments. */
+	__u64 look;           /* walk_find_span: the pc to look for             */
+	__u64 from;           /* walk_window: where the copy is to begin        */
+	__u64 cfa, ra_at, ra; /* walk_true_return: and its result, in `ra`      */
+	__u32 rule;           /* walk_by_rule: the rule's number                */
+	__u64 env;     /* the includer's */
+	__u64 signal[MS_SIGNAL_WORDS];
+	__u64 window[MS_WINDOW_WORDS];
+};
+
+#endif

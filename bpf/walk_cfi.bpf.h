@@ -1,0 +1,117 @@
+/*
+ * Where a walk in the kernel begins: its scratch and its registers. The walk itself is in global
+ * functions of walk.bpf.c: each is verified once for each program, not on every path and in every
+ * turn, and it all needs nothing that 5.10 does not have.
+ */
+#ifndef MEMSCOPE_WALK_CFI_BPF_H
+#define MEMSCOPE_WALK_CFI_BPF_H
+
+#include "common.bpf.h"
+
+#include "walk.h"
+
+/* What one program type works with; the programs of one type never interrupt each other. */
+struct stack_scratch {
+	__u64 owner; /* pid_tgid of the walk under way */
+	struct ms_hash hash;
+	struct ms_walk walk;
+	union {
+		struct {
+			struct ms_stack_rec rec;
+			__u64 frames[MS_MAX_FRAMES]; /* directly behind rec, as the record wants them */
+		};
+		struct {
+			struct ms_pending_rec pending;
+			__u8 bytes[MS_PENDING_SMALL];
+		};
+	};
+};
+
+/* Scratch of each program type. */
+enum scratch_slot {
+	SCRATCH_CPU,
+	SCRATCH_SWITCH,
+	SCRATCH_ALLOC,
+	SCRATCH_LIST,
+	N_SCRATCH,
+};
+
+#define LIST_MAX 128 /* frames of bpf_get_stack; at the usual sysctl it gives 127 */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, N_SCRATCH);
+	__type(key, __u32);
+	__type(value, struct stack_scratch);
+} scratch __weak SEC(".maps");
+
+/* The registers with which `task` entered the kernel: at the top of its kernel stack. */
+static __always_inline struct pt_regs *task_user_regs(struct task_struct *task)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
+	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+		return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	/* Before 5.15: THREAD_SIZE of x86-64 and arm64, without KASAN. */
+	return (struct pt_regs *)(BPF_CORE_READ(task, stack) + 16384) - 1;
+}
+
+/*
+ * Registers and pc of the current task in user space. false: it has none (a kernel thread, an
+ * exiting task), or is a 32-bit program.
+ */
+static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *task)
+{
+	struct pt_regs *regs = task_user_regs(task);
+	struct uprobe_task *utask;
+	struct pt_regs *r = (void *)w->window; /* not in use yet; too large for the stack */
+
+	if (!BPF_CORE_READ(task, mm) || bpf_probe_read_kernel(r, sizeof(*r), regs))
+		return false;
+#if defined(__TARGET_ARCH_x86)
+	if (r->cs != 0x33) /* __USER_CS: 64-bit user code */
+		return false;
+	w->regs[0] = r->ax;
+	w->regs[1] = r->dx;
+	w->regs[2] = r->cx;
+	w->regs[3] = r->bx;
+	w->regs[4] = r->si;
+	w->regs[5] = r->di;
+	w->regs[6] = r->bp;
+	w->regs[7] = r->sp;
+	w->regs[8] = r->r8;
+	w->regs[9] = r->r9;
+	w->regs[10] = r->r10;
+	w->regs[11] = r->r11;
+	w->regs[12] = r->r12;
+	w->regs[13] = r->r13;
+	w->regs[14] = r->r14;
+	w->regs[15] = r->r15;
+	w->pc = r->ip;
+#else
+	if (r->pstate & 0x10) /* PSR_MODE32_BIT */
+		return false;
+	__builtin_memcpy(w->regs, r->regs, 31 * sizeof(__u64));
+	w->regs[MS_A64_SP] = r->sp;
+	w->pc = r->pc;
+#endif
+	w->env = 0;
+	utask = BPF_CORE_READ(task, utask);
+	if (!utask)
+		return true;
+	w->env = (__u64)BPF_CORE_READ(utask, return_instances);
+	/* In the middle of a probed instruction, which is executed in a page of the kernel's. */
+	if (BPF_CORE_READ(utask, active_uprobe) &&
+	    !((w->pc ^ BPF_CORE_READ(utask, xol_vaddr)) & ~(MS_PAGE_BYTES - 1ULL)))
+		w->pc = BPF_CORE_READ(utask, vaddr);
+	return true;
+}
+
+/*
+ * walk.bpf.c: walks from the registers and by the space in the scratch of `slot`, and leaves the
+ * frames, their hash and the verdict there. 0, or -1: no such scratch.
+ */
+int walk_stack(__u32 slot);
+/* Frames that a helper of the kernel has written to the scratch: their hash. */
+int walk_hash_list(__u32 slot, __u32 n);
+
+#endif

@@ -1,0 +1,471 @@
+/*
+ * The walker: from a thread's user registers to its whole stack, by the unwind tables of rows.h.
+ * One source, compiled for the kernel (walk_cfi.bpf.h) and for the host (unwind/host_walk.c); the
+ * includer says first how memory and tables are read:
+ *
+ *   struct ms_walk *walk_of(__u32 slot)                     NULL: no such walk
+ *   bool walk_read(void *dst, __u32 size, __u64 addr)       user memory; false: not readable
+ *   const struct ms_pool_page *walk_pool_page(__u32 ix)     NULL: no such page
+ *   const struct ms_table *walk_table(__u32 ix)
+ *   const struct ms_rule *walk_rule(__u32 ix)
+ *   void walk_next_trampoline(struct ms_walk *w)            see below
+ *
+ * A frame is a pc and the registers that its function sees. From the rule at the pc follows the CFA
+ * (what sp was before the call), and from there the return address and what was saved:
+ *
+ *        …            ┌────────────────┐
+ *   CFA ────────────► │ caller's frame │
+ *   CFA-8  (x86-64)   │ return address │   the next pc
+ *   CFA-16 …          │ saved rbp, …   │   the registers of the next frame
+ *   sp  ────────────► └────────────────┘
+ *
+ * A return address is looked up one byte before itself, inside the call: what follows a call that
+ * never returns belongs to another row. The leaf, and what a signal interrupted, are looked up
+ * where they are.
+ *
+ * The stack is copied in windows of whole pages, and read 8 bytes at a time only outside of them:
+ * one copy of everything fails whole where it crosses the end of the mapping, and 8 bytes at a time
+ * costs 50 ns each.
+ *
+ * A stack is complete if every step was taken by a row, or by frame pointer in code known to keep
+ * them, and it ended where nobody called (MS_RULE_END). What follows a step that nothing vouches
+ * for is kept, and the stack is MS_GUESSED.
+ */
+#ifndef MEMSCOPE_WALK_CFI_H
+#define MEMSCOPE_WALK_CFI_H
+
+#include "walk.h"
+
+#define WALK_INLINE static inline __attribute__((always_inline))
+/*
+ * Larger pieces are functions of their own, which the kernel's verifier looks at once each and not
+ * on every path that leads to them. Such a function may only be given numbers: `slot` says whose
+ * walk it is, arguments are left in struct ms_walk.
+ */
+#ifdef __bpf__
+#define WALK_FUNCTION __attribute__((noinline))
+#else
+#define WALK_FUNCTION static
+#endif
+
+#ifdef __clang__
+#define WALK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define WALK_UNROLL
+#endif
+
+/* Keeps clang from drawing conclusions that the verifier cannot follow. */
+#define WALK_OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
+WALK_INLINE struct ms_walk *walk_of(__u32 slot);
+WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr);
+WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix);
+WALK_INLINE const struct ms_table *walk_table(__u32 ix);
+WALK_INLINE const struct ms_rule *walk_rule(__u32 ix);
+/* Replaces trampoline_at and trampoline_ra by the next ones outwards. */
+WALK_INLINE void walk_next_trampoline(struct ms_walk *w);
+
+/* --- tables --- */
+
+WALK_INLINE __u32 walk_pool_word(__u32 at)
+{
+	const struct ms_pool_page *page = walk_pool_page(at / MS_POOL_PAGE_WORDS);
+
+	return page ? page->word[at % MS_POOL_PAGE_WORDS] : 0;
+}
+
+WALK_INLINE const struct ms_span *walk_span(__u32 at)
+{
+	const struct ms_pool_page *page = walk_pool_page(at / MS_POOL_PAGE_WORDS);
+
+	/* Spans do not straddle pages of the pool: their first words are multiples of 8. */
+	return page ? (const struct ms_span *)&page->word[at % MS_POOL_PAGE_WORDS & ~7u] : 0;
+}
+
+/* 1 if a < b, else 0, without a branch; both below 2^63. */
+WALK_INLINE __u64 walk_less(__u64 a, __u64 b)
+{
+	__u64 less = (a - b) >> 63;
+
+	WALK_OPAQUE(less);
+	return less;
+}
+
+/*
+ * One turn of a binary search among `n` from `lo` on: what is in the middle (lo + n / 2) is not
+ * (`below`) what we look for, nor anything before it; or it may be. Without a branch: the verifier
+ * would follow both ways through all the turns to come.
+ */
+WALK_INLINE void walk_narrow(__u32 *lo, __u32 *n, __u64 below)
+{
+	__u32 half = *n / 2, mask = 0 - (__u32)below;
+
+	*lo += (half + 1) & mask;
+	*n = (half & ~mask) | ((*n - half - 1) & mask);
+}
+
+#define MS_SPAN_STEPS 14 /* 2^13 = MS_MAX_SPANS */
+
+/* The span of w->look into w->span; false: none covers it. */
+WALK_FUNCTION int walk_find_span(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+	const struct ms_span *s;
+	__u32 lo = 0, n;
+	__u64 pc;
+
+	if (!w)
+		return false;
+	pc = w->look;
+	n = w->space.n_spans;
+	for (int i = 0; i < MS_SPAN_STEPS; i++) {
+		if (!n)
+			break;
+		s = walk_span(w->space.spans + (lo + n / 2) * MS_SPAN_WORDS);
+		if (!s)
+			return false;
+		walk_narrow(&lo, &n, walk_less(s->end, pc + 1));
+	}
+	if (lo >= w->space.n_spans)
+		return false;
+	s = walk_span(w->space.spans + lo * MS_SPAN_WORDS);
+	if (!s || pc < s->start || pc >= s->end)
+		return false;
+	w->span = *s;
+	w->has_rows = 0;
+	if (s->kind == MS_SPAN_TABLE) {
+		const struct ms_table *t = walk_table(s->table);
+
+		if (!t || !t->n_pages) {
+			w->span.kind = MS_SPAN_PENDING;
+			return true;
+		}
+		w->table = *t;
+		w->has_rows = 1;
+	}
+	return true;
+}
+
+#define MS_ROW_STEPS 13 /* a page has at most one row a byte: 2^12 */
+
+/* The number of the rule in force at `vaddr` of w->table. */
+WALK_INLINE __u32 walk_find_rule(const struct ms_walk *w, __u64 vaddr)
+{
+	__u64 page = (vaddr >> MS_ROW_PAGE_SHIFT) - w->table.first_page;
+	__u32 key = ms_row(vaddr, MS_ROW_RULE_MASK), rows = w->table.rows;
+	__u32 lo, n;
+
+	if (page >= w->table.n_pages)
+		return MS_RULE_IX_NONE;
+	lo = walk_pool_word(w->table.dir + (__u32)page);
+	n = walk_pool_word(w->table.dir + (__u32)page + 1) - lo;
+	/* The first row behind vaddr; the one before it holds, though it began on an earlier page. */
+	for (int i = 0; i < MS_ROW_STEPS; i++) {
+		if (!n)
+			break;
+		walk_narrow(&lo, &n, walk_less(walk_pool_word(rows + lo + n / 2), key + 1ULL));
+	}
+	return lo ? walk_pool_word(rows + lo - 1) & MS_ROW_RULE_MASK : MS_RULE_IX_NONE;
+}
+
+/* --- the stack --- */
+
+/* Copies the stack from w->from on: two pages if both are there, else one. */
+WALK_FUNCTION int walk_window(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+	__u64 at, in_page;
+
+	if (!w)
+		return 0;
+	at = w->from & ~7ULL;
+	in_page = at & (MS_PAGE_BYTES - 1);
+	w->window_at = at;
+	w->window_len = MS_WINDOW_BYTES - in_page;
+	if (walk_read(w->window, MS_WINDOW_BYTES - (__u32)in_page, at))
+		return 0;
+	w->window_len = MS_PAGE_BYTES - in_page;
+	if (!walk_read(w->window, MS_PAGE_BYTES - (__u32)in_page, at))
+		w->window_len = 0;
+	return 0;
+}
+
+WALK_INLINE bool walk_word(struct ms_walk *w, __u64 addr, __u64 *ret_word)
+{
+	__u64 off = addr - w->window_at;
+
+	if (off + 8 <= w->window_len && off < MS_WINDOW_BYTES && !(off & 7)) {
+		off /= 8;
+		WALK_OPAQUE(off); /* or clang drops the bound that the verifier wants to see */
+		*ret_word = w->window[off % MS_WINDOW_WORDS];
+		return true;
+	}
+	return walk_read(ret_word, sizeof(*ret_word), addr);
+}
+
+/* Puts into w->ra what was at w->ra_at before a probe replaced it. */
+WALK_FUNCTION int walk_true_return(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+
+	if (!w)
+		return 0;
+	/* Those of frames that were left without a return (longjmp) are still listed. */
+	for (int i = 0; i < 8 && w->trampoline_at && w->trampoline_at < w->ra_at; i++)
+		walk_next_trampoline(w);
+	if (w->trampoline_at == w->ra_at) {
+		w->ra = w->trampoline_ra;
+		walk_next_trampoline(w);
+	}
+	return 0;
+}
+
+/* --- steps: true while there is a caller --- */
+
+WALK_INLINE bool walk_end(struct ms_walk *w, __u8 verdict)
+{
+	w->verdict = verdict == MS_COMPLETE && w->guessed ? MS_GUESSED : verdict;
+	return false;
+}
+
+/* On to the caller, by w->cfa (its sp) and w->ra, which was at w->ra_at (0: in a register). */
+WALK_INLINE bool walk_caller(struct ms_walk *w, __u32 slot)
+{
+	__u64 ra;
+
+	if (w->trampoline_at && w->ra_at)
+		walk_true_return(slot);
+	ra = w->ra;
+#if MS_WALK_ARM64
+	ra &= (1ULL << 48) - 1; /* pointer authentication code */
+#endif
+	w->regs[MS_WALK_SP] = w->cfa;
+	w->pc = ra;
+	w->exact = 0;
+	/* An outermost frame that CFI does not mark often has a return address of 0. */
+	return ra < MS_PAGE_BYTES || ra >= MS_USER_TOP ? walk_end(w, MS_GUESSED) : true;
+}
+
+/*
+ * Code without rows, by its frame pointer. Where the thread was just entering or leaving a function
+ * (x86-64: at its push, its mov, its ret) the frame pointer is still, or again, the caller's.
+ */
+WALK_FUNCTION int walk_by_fp(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+	__u64 fp, sp;
+
+	if (!w)
+		return false;
+	fp = w->regs[MS_WALK_FP];
+	sp = w->regs[MS_WALK_SP];
+	if (!(w->known & 1u << MS_WALK_FP))
+		return walk_end(w, MS_GUESSED);
+	w->known = 1u << MS_WALK_FP | 1u << MS_WALK_SP;
+#if !MS_WALK_ARM64
+	__u64 saved;
+	__u32 code = 0;
+
+	if (w->exact && walk_read(&code, sizeof(code), w->pc)) {
+		__u8 op = (__u8)code;
+		bool pushed = (code & 0xffffff) == 0xe58948; /* mov %rsp,%rbp */
+
+		if (op == 0x55 || op == 0xc3 || op == 0xc2 || pushed) {
+			if (pushed && walk_word(w, sp, &saved))
+				w->regs[MS_WALK_FP] = saved;
+			w->cfa = sp + (pushed ? 16 : 8);
+			w->ra_at = w->cfa - 8;
+			if (!walk_word(w, w->ra_at, &w->ra))
+				return walk_end(w, MS_UNREADABLE);
+			return walk_caller(w, slot);
+		}
+	}
+#endif
+	if (fp < sp || fp & 7)
+		return walk_end(w, MS_GUESSED);
+	w->cfa = fp + 16;
+	w->ra_at = fp + 8;
+	if (w->cfa > w->window_at + w->window_len) {
+		w->from = fp;
+		walk_window(slot);
+	}
+	if (!walk_word(w, fp, &w->regs[MS_WALK_FP]) || !walk_word(w, w->ra_at, &w->ra))
+		return walk_end(w, MS_UNREADABLE);
+	return walk_caller(w, slot);
+}
+
+/*
+ * A signal handler's return: the kernel has put all registers on the stack at w->cfa (x86-64: struct
+ * sigcontext of asm/sigcontext.h, r8 first, rip 17th; arm64: fault address, x0 … x30, sp, pc).
+ */
+WALK_FUNCTION int walk_signal(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+	__u64 *s;
+
+	if (!w)
+		return false;
+	s = w->signal;
+	if (!walk_read(s, sizeof(w->signal), w->cfa))
+		return walk_end(w, MS_UNREADABLE);
+#if MS_WALK_ARM64
+	for (int i = 0; i < 32; i++)
+		w->regs[i] = s[i + 1];
+	w->known = 0xffffffff;
+	w->pc = s[33];
+#else
+	for (int i = 0; i < 8; i++)
+		w->regs[8 + i] = s[i];
+	w->regs[5] = s[8];  /* rdi */
+	w->regs[4] = s[9];  /* rsi */
+	w->regs[6] = s[10]; /* rbp */
+	w->regs[3] = s[11]; /* rbx */
+	w->regs[1] = s[12]; /* rdx */
+	w->regs[0] = s[13]; /* rax */
+	w->regs[2] = s[14]; /* rcx */
+	w->regs[7] = s[15]; /* rsp */
+	w->known = 0xffff;
+	w->pc = s[16];
+#endif
+	w->exact = 1;
+	return w->pc < MS_PAGE_BYTES || w->pc >= MS_USER_TOP ? walk_end(w, MS_GUESSED) : true;
+}
+
+/* Gives the saved registers back to the caller. `base`: the value of rule->base_reg. */
+WALK_INLINE bool walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u64 cfa, __u64 base)
+{
+	static const __u8 numbers[MS_WALK_N_SAVED] = {
+#if MS_WALK_ARM64
+		19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
+#else
+		MS_X86_RBX, MS_X86_RBP, 12, 13, 14, 15
+#endif
+	};
+
+	WALK_UNROLL
+	for (int i = 0; i < MS_WALK_N_SAVED; i++) {
+		bool from_reg = rule->from_reg >> i & 1;
+		__s64 off = rule->save[i];
+
+		if ((off || from_reg) &&
+		    !walk_word(w, (from_reg ? base : cfa) + (__u64)off, &w->regs[numbers[i]]))
+			return false;
+	}
+	return true;
+}
+
+/* By the rule of number w->rule, of one of the kinds that have a CFA. */
+WALK_FUNCTION int walk_by_rule(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+	const struct ms_rule *rule;
+	__u64 sp, cfa, base;
+	__u32 reg, ra_reg;
+
+	if (!w)
+		return false;
+	rule = walk_rule(w->rule);
+	if (!rule)
+		return walk_end(w, MS_NO_TABLE);
+	sp = w->regs[MS_WALK_SP];
+	reg = rule->reg % MS_N_REGS;
+	ra_reg = rule->ra_reg % MS_N_REGS;
+	if (!(w->known >> reg & 1))
+		return walk_end(w, MS_UNREADABLE);
+	cfa = w->regs[reg] + (__u64)(__s64)rule->off;
+	if (rule->kind == MS_RULE_DEREF) {
+		if (!walk_word(w, cfa, &cfa))
+			return walk_end(w, MS_UNREADABLE);
+		cfa += (__u64)(__s64)rule->off2;
+	} else if (rule->kind == MS_RULE_PLT && (w->pc & 15) >= (__u32)rule->off2) {
+		cfa += 8;
+	}
+	w->cfa = cfa;
+	if (rule->kind == MS_RULE_SIGNAL)
+		return walk_signal(slot);
+	/* A frame lies above its callee's: what says otherwise is damaged, or would go round for
+	 * ever. Equal: a leaf that keeps its return address in a register. */
+	if (reg == MS_WALK_SP && rule->kind != MS_RULE_DEREF &&
+	    (cfa < sp || (cfa == sp && !(rule->flags & MS_RULE_RA_REG))))
+		return walk_end(w, MS_GUESSED);
+	if (cfa > w->window_at + w->window_len || cfa < w->window_at) {
+		w->from = cfa - sp < MS_PAGE_BYTES ? sp : cfa - 256;
+		walk_window(slot);
+	}
+	base = w->regs[rule->base_reg % MS_N_REGS];
+	if (rule->flags & MS_RULE_RA_REG) {
+		if (!(w->known >> ra_reg & 1))
+			return walk_end(w, MS_UNREADABLE);
+		w->ra = w->regs[ra_reg];
+		w->ra_at = 0;
+	} else {
+		w->ra_at = cfa + (__u64)(__s64)rule->ra_off;
+		if (!walk_word(w, w->ra_at, &w->ra))
+			return walk_end(w, MS_UNREADABLE);
+	}
+	if (!walk_restore(w, rule, cfa, base))
+		return walk_end(w, MS_UNREADABLE);
+	w->known &= MS_WALK_KEPT;
+	return walk_caller(w, slot);
+}
+
+/* One frame outwards. false: the walk has ended, w->verdict says how. */
+WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
+{
+	__u64 pc = w->exact ? w->pc : w->pc - 1;
+	const struct ms_rule *rule;
+
+	if (pc < w->span.start || pc >= w->span.end) {
+		w->look = pc;
+		if (!walk_find_span(slot)) {
+			w->span.start = w->span.end = 0;
+			return walk_end(w, w->guessed ? MS_GUESSED : MS_NO_TABLE);
+		}
+	}
+	if (w->span.kind == MS_SPAN_PENDING) {
+		w->span.start = w->span.end = 0;
+		return walk_end(w, MS_NO_TABLE);
+	}
+	if (!w->has_rows) {
+		w->guessed |= w->span.kind != MS_SPAN_FP;
+		return walk_by_fp(slot);
+	}
+	w->rule = walk_find_rule(w, pc - w->span.bias);
+	rule = walk_rule(w->rule);
+	if (!rule)
+		return walk_end(w, MS_NO_TABLE);
+	switch (rule->kind) {
+	case MS_RULE_END:
+		return walk_end(w, MS_COMPLETE);
+	case MS_RULE_NONE:
+	case MS_RULE_BAD:
+		w->guessed = 1;
+		return walk_by_fp(slot);
+	case MS_RULE_FP:
+		return walk_by_fp(slot);
+	default:
+		return walk_by_rule(slot);
+	}
+}
+
+/* The word that stands for the present frame in a stack record. */
+WALK_INLINE __u64 walk_frame(const struct ms_walk *w)
+{
+	return w->pc | (w->exact && w->n ? MS_FRAME_EXACT << MS_FRAME_TAG_SHIFT : 0);
+}
+
+/* Before the first frame: regs[], pc and space are set. */
+WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot)
+{
+	w->known = MS_WALK_ARM64 ? 0xffffffff : 0xffff;
+	w->n = 0;
+	w->exact = 1;
+	w->guessed = 0;
+	w->verdict = MS_TRUNCATED;
+	w->span.start = w->span.end = 0;
+	w->trampoline_at = 0;
+	w->from = w->regs[MS_WALK_SP];
+	walk_window(slot);
+}
+
+#endif
