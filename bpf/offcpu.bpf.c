@@ -52,13 +52,44 @@ static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_p
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
+/* What ends when a thread comes to a CPU at `in_ns`. */
+static __always_inline void wait_end(struct ms_thread *t, const struct task_struct *task, __u32 tid,
+				     __u64 in_ns, __u64 now_ns)
+{
+	__u64 runnable_from = t->since_ns;
+
+	if (t->state == MS_RUN_BLOCKED) {
+		runnable_from = t->wake_ns ?: in_ns;
+		t->blocked_ns += runnable_from - t->since_ns;
+		wait_emit(t, task, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
+	}
+	if (in_ns > runnable_from) {
+		t->runnable_ns += in_ns - runnable_from;
+		wait_emit(t, task, tid, MS_RUNNABLE, now_ns, in_ns - runnable_from);
+	}
+	stat_inc(STAT_OFFCPU_WAITS);
+	t->state = MS_RUN_ON_CPU;
+	t->since_ns = in_ns;
+}
+
 /*
- * It leaves a CPU, and was not seen to come: the kernel passes over a tracepoint now and then. What
- * is known is a wait that ended with a wake-up; the rest stays in nobody's account.
+ * It leaves a CPU, and was not seen to come: the kernel passes over a tracepoint now and then. The
+ * scheduler keeps what a thread had run before it was picked (set_next_entity()), so that it knows
+ * how long it has now been there. Other classes than the fair one do not keep it: what is known
+ * then is a wait that ended with a wake-up; the rest stays in nobody's account.
  */
 static __always_inline void switch_in_missed(struct ms_thread *t, const struct task_struct *task,
 					     __u32 tid, __u64 now_ns)
 {
+	__u64 from_ns = t->state == MS_RUN_BLOCKED && t->wake_ns ? t->wake_ns : t->since_ns;
+	__u64 before_ns = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+	__u64 oncpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime) - before_ns;
+
+	if (before_ns && oncpu_ns <= now_ns - from_ns) {
+		stat_inc(STAT_SWITCH_INFERRED);
+		wait_end(t, task, tid, now_ns - oncpu_ns, now_ns);
+		return;
+	}
 	stat_inc(STAT_SWITCH_MISSED);
 	if (t->state != MS_RUN_BLOCKED || !t->wake_ns)
 		return;
@@ -87,10 +118,10 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	}
 	if (t->state == MS_RUN_GONE)
 		return; /* the old leader, whose tid an exec has given away */
+	if (t->state != MS_RUN_ON_CPU)
+		switch_in_missed(t, prev, tid, now_ns);
 	if (t->state == MS_RUN_ON_CPU)
 		t->oncpu_ns += now_ns - t->since_ns;
-	else
-		switch_in_missed(t, prev, tid, now_ns);
 	t->since_ns = now_ns;
 	t->wake_ns = 0;
 	t->switches++;
@@ -114,23 +145,10 @@ static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
 {
 	__u32 tid = BPF_CORE_READ(next, pid);
 	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
-	__u64 runnable_from;
 
 	if (!gate_open || !t || t->state == MS_RUN_ON_CPU || t->state == MS_RUN_GONE)
 		return;
-	runnable_from = t->since_ns;
-	if (t->state == MS_RUN_BLOCKED) {
-		runnable_from = t->wake_ns ?: now_ns;
-		t->blocked_ns += runnable_from - t->since_ns;
-		wait_emit(t, next, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
-	}
-	if (now_ns > runnable_from) {
-		t->runnable_ns += now_ns - runnable_from;
-		wait_emit(t, next, tid, MS_RUNNABLE, now_ns, now_ns - runnable_from);
-	}
-	stat_inc(STAT_OFFCPU_WAITS);
-	t->state = MS_RUN_ON_CPU;
-	t->since_ns = now_ns;
+	wait_end(t, next, tid, now_ns, now_ns);
 }
 
 static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
