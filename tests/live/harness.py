@@ -209,6 +209,18 @@ def schedstat(pid):
     return total
 
 
+def switches(pid):
+    """{tid: (voluntary, involuntary)} of its living threads so far: the kernel's own count of the
+    times each blocked, and was pushed off."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8", errors="replace") as f:
+            rows = dict(line.split(":", 1) for line in f)
+        found[int(tid)] = (int(rows["voluntary_ctxt_switches"]),
+                           int(rows["nonvoluntary_ctxt_switches"]))
+    return found
+
+
 class OnCpu:
     """Wall time that the threads of processes are on a CPU, by perf's account of when they are
     switched in and out; only of threads that live now. The CPU clock (schedstat) leaves out what
@@ -492,6 +504,10 @@ def _run_one(number, f):
 
 
 def main():
+    # What began us may ignore signals (nohup, a script's background); what we run must not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     patterns = [a for a in sys.argv[1:] if not a.startswith("-")]
     facts = [f for f in _facts if not patterns or
              any(fnmatch.fnmatch(f.__name__, f"*{p}*") for p in patterns)]

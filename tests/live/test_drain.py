@@ -1,12 +1,15 @@
 """Sources above 500,000 events a second, emptied while they run, sum to independent counters."""
 
+import time
+
 from harness import *
 from truth import EXACT
 
 
 def check_switches(p, tid, voluntary, involuntary):
     """The kernel's own counts of a thread against the profile's."""
-    # Beside the games: the waits between them and the lines that were printed, a few each.
+    # At both ends of the count a wait may be open, and the switches of reading one command and
+    # writing one line are on one side or the other.
     near(p.sum("blocked/count", tid=tid), voluntary, 8, f"blocked count of thread {tid}")
     # Each push off the CPU makes it runnable, and so may the wake-up that ends a wait.
     within(p.sum("runnable/count", tid=tid), involuntary - 8, voluntary + involuntary + 8,
@@ -17,31 +20,37 @@ def check_switches(p, tid, voluntary, involuntary):
 def every_switch_of_a_ping_pong_on_each_cpu_is_counted():
     targets = [Target("pingpong", cpu) for cpu in online_cpus()[:2]]
 
+    def switches_now():
+        return {tid: n for t in targets for tid, n in switches(t.pid).items()}
+
     def play(rounds):
         for t in targets:
             t.say(f"go {rounds}")
         return [t.answer() for t in targets]
 
     def during():
+        before = switches_now()
         # Long enough that the maps are emptied many times.
         first = play(20000)
         slowest = max(line[1] for answer in first for line in answer if line[0] == "took")
-        return first + play(int(20000 * 2.5e9 / slowest))
-    run, answers = record(("-p", ",".join(str(t.pid) for t in targets), "--only", "offcpu"), during)
+        second = play(int(20000 * 2.5e9 / slowest))
+        time.sleep(0.05)  # to read the next command
+        after = switches_now()
+        return second, {tid: tuple(b - a for a, b in zip(before[tid], n))
+                        for tid, n in after.items()}
+    run, (answers, counted) = record(("-p", ",".join(str(t.pid) for t in targets), "--only", "offcpu"), during)
     p = run.profile("offcpu")
-    switches = {}
-    for tid, voluntary, involuntary in (x[1:] for a in answers for x in a if x[0] == "thread"):
-        v, i = switches.get(tid, (0, 0))
-        switches[tid] = v + voluntary, i + involuntary
-    for tid, (voluntary, involuntary) in switches.items():
+    for tid, (voluntary, involuntary) in counted.items():
         check_switches(p, tid, voluntary, involuntary)
-    took = max(x[1] for a in answers[len(targets):] for x in a if x[0] == "took")
-    rate = sum(v + i for v, i in switches.values()) / (took / 1e9)
+    took = max(x[1] for a in answers for x in a if x[0] == "took")
+    # The same games by the targets' own count, which leaves out what was between them.
+    played = sum(x[2] + x[3] for a in answers for x in a if x[0] == "thread")
+    rate = played / (took / 1e9)
     print(f"# {rate:.0f} switches a second while profiled")
     drops = drop_counts(run)
     # Switches that the kernel passes over, profiled or not; each is a wait that the counts above
     # lack, which hold to 8 a thread.
-    within(drops.pop("switch_in_missed", 0), 0, 8 * len(switches), "switches not seen")
+    within(drops.pop("switch_in_missed", 0), 0, 8 * len(counted), "switches not seen")
     equal({k: v for k, v in drops.items() if v}, {}, "drops")
 
 
