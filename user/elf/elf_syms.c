@@ -451,8 +451,14 @@ struct elf_sym elf_syms_at(const struct elf_syms *syms, uint32_t i)
 {
 	const struct row *row = &syms->rows[i];
 
-	return (struct elf_sym){ row_name(syms, row), row->name_len, row->ifunc, row->vaddr,
-				 row->size };
+	return (struct elf_sym){
+		.name = row_name(syms, row),
+		.name_len = row->name_len,
+		.label = row->untyped || row->unsized,
+		.ifunc = row->ifunc,
+		.vaddr = row->vaddr,
+		.size = row->size,
+	};
 }
 
 int elf_syms_find(const struct elf_syms *syms, uint64_t vaddr, struct elf_sym *ret_sym)

@@ -25,6 +25,7 @@ struct elf_syms;
 struct elf_sym {
 	const char *name;   /* mangled; `name_len` bytes, after which "@VERSION" may follow          */
 	uint32_t name_len;
+	bool label;         /* it has no type or no size, where it ends is a guess          */
 	bool ifunc;         /* the code here is a resolver: the function is chosen at run time       */
 	uint64_t vaddr;
 	uint64_t size;      /* as found above, at least 1                                            */

@@ -1,31 +1,50 @@
 /*
  * A source of names: one file sym_NAME.c, one row in resolvers.c.
  *
- * A resolver is opened for one image, asked for addresses in it, and closed.
+ * A resolver is opened for one image, asked for addresses in it, and closed. What it answers is
+ * one frame, or several where calls were inlined: innermost first, the function that was really
+ * called last.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_RESOLVER_H
 #define MEMSCOPE_SYMBOLIZE_RESOLVER_H
 
-#include "symbolize/symbolize.h"
+#include "symbolize/sym_image.h"
 
 #include <stddef.h>
 
-struct sym_name {
-	const char *name;    /* `len` bytes; borrowed from the resolver until it is closed  */
+/* Inlined calls deeper than this are cut: the outermost frames are kept. */
+enum { SYM_FRAMES_MAX = 128 };
+
+struct sym_frame {
+	const char *name;     /* `len` bytes; borrowed from the resolver until it is closed; NULL: not known */
 	size_t len;
-	const char *suffix;  /* shown behind it ("@plt"), static; NULL for none             */
+	const char *suffix;   /* shown behind it ("@plt"), static; NULL for none             */
+	const char *file;     /* source file, borrowed; NULL: not known                      */
+	uint32_t line;        /* where in it execution is, or called the frame before; 0     */
+	uint32_t start_line;  /* where the function begins; 0                                */
+	bool label;           /* what names it is no typed symbol with a size                */
+};
+
+struct sym_answer {
+	uint32_t n;
+	bool sure;   /* the outermost name yields to no symbol */
+	struct sym_frame frames[SYM_FRAMES_MAX];
+};
+
+enum sym_role {
+	SYM_NAMES,   /* names functions                                                         */
+	SYM_LINES,   /* tells inlined calls and lines; its outermost name yields to SYM_NAMES'   */
+	SYM_RANGES,  /* only tells functions apart: what it answers is shown, and is no name     */
 };
 
 struct resolver {
 	const char *name;
 	unsigned kinds;    /* a bit for each module kind it knows: RESOLVES(MODULE_ELF) | … */
-	/*
-	 * 0 and a state, or -errno and `*ret_why`, a few static words for the user.
-	 */
-	int (*open)(const struct symbolize_opts *opts, const struct dict *d, module_id m,
-		    void **ret_state, const char **ret_why);
-	/* Does a symbol cover `vaddr`? */
-	bool (*find)(void *state, uint64_t vaddr, struct sym_name *ret_name);
+	enum sym_role role;
+	/* 0 and a state, or -errno and `*ret_why`, a few static words for the user. */
+	int (*open)(struct sym_image *img, void **ret_state, const char **ret_why);
+	/* Does it know `vaddr`? Then at least one frame. */
+	bool (*find)(void *state, uint64_t vaddr, struct sym_answer *ret_answer);
 	/* Why an address that it does not find has no name. Only asked of the first of a kind. */
 	const char *(*why_not)(const void *state);
 	void (*close)(void *state);
@@ -37,5 +56,15 @@ struct resolver {
 extern const struct resolver *const resolvers[];
 
 extern const struct resolver sym_kernel, sym_vdso, sym_elf, sym_plt;
+
+/* The usual answer: one frame that has a name. */
+static inline bool sym_answer_name(struct sym_answer *ret_answer, const char *name, size_t len,
+				   const char *suffix)
+{
+	ret_answer->n = 1;
+	ret_answer->sure = false;
+	ret_answer->frames[0] = (struct sym_frame){ .name = name, .len = len, .suffix = suffix };
+	return true;
+}
 
 #endif

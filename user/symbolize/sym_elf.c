@@ -11,95 +11,38 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-static const char *why(int code)
-{
-	switch (code) {
-	case -ENOENT:
-		return "file is gone";
-	case -ESTALE:
-		return "file changed";
-	case -EACCES:
-	case -EPERM:
-		return "not permitted to read the file";
-	case -ENOEXEC:
-		return "not an ELF file";
-	case -EBADMSG:
-	case -ENODATA:
-		return "file is damaged";
-	case -EFBIG:
-		return "symbol table is too large";
-	case -EOPNOTSUPP:
-		return "symbol table is compressed";
-	case -ENOMEM:
-		return "out of memory";
-	case -EMFILE:
-	case -ENFILE:
-		return "too many open files";
-	default:
-		return "file cannot be read";
-	}
-}
-
 static int load(struct elf_file *elf, void **ret_state, const char **ret_why)
 {
 	struct elf_syms *syms;
 	int r = elf_syms_load(elf, &syms, NULL);
 
 	if (r < 0) {
-		*ret_why = r == -ENOENT ? "no symbol table" : why(r);
+		*ret_why = r == -ENOENT ? "no symbol table" : sym_image_why(r);
 		return r;
 	}
 	*ret_state = syms;
 	return 0;
 }
 
-/* The file behind a module, if it is the one whose build ID the module has. */
-static int open_image(const struct symbolize_opts *opts, const struct dict *d, module_id m,
-		      int *ret_fd, struct elf_file **ret_elf, const char **ret_why)
+static int open_file(struct sym_image *img, void **ret_state, const char **ret_why)
 {
-	const struct module *mod = dict_module_get(d, m);
-	const char *build_id = dict_str(d, mod->build_id);
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	int r;
-
-	r = fd = opts->open_module ? opts->open_module(opts->ctx, m, NULL) : -ENOENT;
-	if (r >= 0)
-		r = elf_file_open(fd, dict_str(d, mod->path), &elf, NULL);
-	/* Whoever opened it by path may have found its successor. */
-	if (r >= 0 && build_id[0] && strcmp(build_id, elf_file_build_id(elf)) != 0)
-		r = -ESTALE;
-	if (r < 0) {
-		*ret_why = why(r);
-		return r;
-	}
-	*ret_elf = TAKE_PTR(elf);
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
-static int open_file(const struct symbolize_opts *opts, const struct dict *d, module_id m,
-		     void **ret_state, const char **ret_why)
-{
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	int r = open_image(opts, d, m, &fd, &elf, ret_why);
+	struct elf_file *elf;
+	int r = sym_image_elf(img, &elf, ret_why);
 
 	return r < 0 ? r : load(elf, ret_state, ret_why);
 }
 
-static int open_plt(const struct symbolize_opts *opts, const struct dict *d, module_id m,
-		    void **ret_state, const char **ret_why)
+static int open_plt(struct sym_image *img, void **ret_state, const char **ret_why)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
+	struct elf_file *elf;
 	struct elf_plt *plt;
-	int r = open_image(opts, d, m, &fd, &elf, ret_why);
+	int r = sym_image_elf(img, &elf, ret_why);
 
-	if (r >= 0)
-		r = elf_plt_load(elf, &plt, NULL);
+	if (r < 0)
+		return r;
+	r = elf_plt_load(elf, &plt, NULL);
 	if (r < 0) {
-		*ret_why = why(r);
+		*ret_why = sym_image_why(r);
 		return r;
 	}
 	*ret_state = plt;
@@ -107,33 +50,33 @@ static int open_plt(const struct symbolize_opts *opts, const struct dict *d, mod
 }
 
 /* All 64-bit processes of one kernel have the same; its section headers are its last bytes. */
-static int open_vdso(const struct symbolize_opts *opts, const struct dict *d, module_id m,
-		     void **ret_state, const char **ret_why)
+static int open_vdso(struct sym_image *img, void **ret_state, const char **ret_why)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	const ElfW(Ehdr) *hdr = (const void *)getauxval(AT_SYSINFO_EHDR);
 	int r;
 
-	if (!hdr || strcmp(dict_str(d, dict_module_get(d, m)->path), "[vdso]") != 0) {
+	if (!hdr || strcmp(sym_image_path(img), "[vdso]") != 0) {
 		*ret_why = "no such vDSO in this process";
 		return -ENOENT;
 	}
 	r = elf_file_open_memory(hdr, hdr->e_shoff + (size_t)hdr->e_shnum * hdr->e_shentsize,
 				 "[vdso]", &elf, NULL);
 	if (r < 0) {
-		*ret_why = why(r);
+		*ret_why = sym_image_why(r);
 		return r;
 	}
 	return load(elf, ret_state, ret_why);
 }
 
-static bool find(void *state, uint64_t vaddr, struct sym_name *ret_name)
+static bool find(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
 {
 	struct elf_sym sym;
 
 	if (elf_syms_find(state, vaddr, &sym) < 0)
 		return false;
-	*ret_name = (struct sym_name){ sym.name, sym.name_len, NULL };
+	sym_answer_name(ret_answer, sym.name, sym.name_len, NULL);
+	ret_answer->frames[0].label = sym.label;
 	return true;
 }
 
@@ -143,14 +86,13 @@ static const char *why_not(const void *state)
 					     : "not covered by the symbol table";
 }
 
-static bool find_stub(void *state, uint64_t vaddr, struct sym_name *ret_name)
+static bool find_stub(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
 {
 	const char *name = elf_plt_find(state, vaddr);
 
 	if (!name)
 		return false;
-	*ret_name = (struct sym_name){ name, strlen(name), "@plt" };
-	return true;
+	return sym_answer_name(ret_answer, name, strlen(name), "@plt");
 }
 
 static const char *why_not_stub(const void *state)

@@ -7,8 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-static int open_kernel(const struct symbolize_opts *opts, const struct dict *d, module_id m,
-		       void **ret_state, const char **ret_why)
+static int open_kernel(struct sym_image *img, void **ret_state, const char **ret_why)
 {
 	struct kallsyms *k;
 	int r = kallsyms_load("/proc/kallsyms", &k);
@@ -22,14 +21,13 @@ static int open_kernel(const struct symbolize_opts *opts, const struct dict *d, 
 	return 0;
 }
 
-static bool find(void *state, uint64_t vaddr, struct sym_name *ret_name)
+static bool find(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
 {
 	const char *name = kallsyms_find(state, vaddr);
 
 	if (!name)
 		return false;
-	*ret_name = (struct sym_name){ name, strlen(name), NULL };
-	return true;
+	return sym_answer_name(ret_answer, name, strlen(name), NULL);
 }
 
 static const char *why_not(const void *state)

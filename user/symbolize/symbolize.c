@@ -25,18 +25,31 @@ struct opened {
 	void *state;
 };
 
+/* The resolvers of one role, opened one after the other as they are needed. */
+struct asked {
+	enum sym_role role;
+	struct opened opened[RESOLVERS_MAX];
+	uint32_t n_opened;
+	uint32_t next;       /* resolver to open when those opened do not know         */
+	bool any;            /* one of the image's kind was tried …                    */
+	const char *why_not; /* … and the first of them could not be opened            */
+};
+
+struct last_name {
+	const char *name, *suffix;
+	size_t len;
+	string_id function, system_name;
+};
+
 /* What is at hand while the locations of one image are named. */
 struct group {
 	struct dict *d;
 	const struct symbolize_opts *opts;
-	module_id module;
-	struct opened opened[RESOLVERS_MAX];
-	uint32_t n_opened;
-	uint32_t next;             /* resolver to open when those opened do not know */
-	bool asked;                /* one of its kind was tried …                    */
-	const char *why_not;       /* … and the first of them could not be opened    */
-	struct sym_name last_name; /* neighbours often share one, and demangling is dear */
-	struct line last_line;
+	struct sym_image image;
+	struct asked names, lines, ranges;
+	struct last_name last; /* neighbours often share one, and demangling is dear */
+	struct sym_answer answer, named;
+	struct line shown[SYM_FRAMES_MAX];
 };
 
 static int compare_todo(const void *pa, const void *pb)
@@ -48,43 +61,79 @@ static int compare_todo(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-/* Opens the next resolver for this kind of image. False: there are no more. */
-static bool open_next(struct group *g)
+/* Opens the next resolver of this role for this kind of image. False: there are no more. */
+static bool open_next(struct group *g, struct asked *asked)
 {
-	const struct module *m = dict_module_get(g->d, g->module);
+	const struct module *m = dict_module_get(g->d, g->image.module);
 
-	while (resolvers[g->next] && g->n_opened < RESOLVERS_MAX) {
-		const struct resolver *res = resolvers[g->next++];
+	while (resolvers[asked->next] && asked->n_opened < RESOLVERS_MAX) {
+		const struct resolver *res = resolvers[asked->next++];
 		const char *why = NULL;
 		void *state;
 		int r;
 
-		if (!(res->kinds & RESOLVES(m->kind)))
+		if (res->role != asked->role || !(res->kinds & RESOLVES(m->kind)))
 			continue;
-		r = res->open(g->opts, g->d, g->module, &state, &why);
-		if (r < 0 && !g->asked)
-			g->why_not = why;
-		g->asked = true;
+		r = res->open(&g->image, &state, &why);
+		if (r < 0 && !asked->any)
+			asked->why_not = why;
+		asked->any = true;
 		if (r == 0) {
-			g->opened[g->n_opened++] = (struct opened){ res, state };
+			asked->opened[asked->n_opened++] = (struct opened){ res, state };
 			return true;
 		}
 	}
 	return false;
 }
 
-static void group_close(struct group *g)
+static void asked_close(struct asked *asked)
 {
-	for (uint32_t i = 0; i < g->n_opened; i++)
-		g->opened[i].resolver->close(g->opened[i].state);
+	for (uint32_t i = 0; i < asked->n_opened; i++)
+		asked->opened[i].resolver->close(asked->opened[i].state);
 }
 
-static bool find(struct group *g, uint64_t vaddr, struct sym_name *ret_name)
+static bool ask(struct group *g, struct asked *asked, uint64_t vaddr, struct sym_answer *ret_answer)
 {
-	for (uint32_t i = 0; i < g->n_opened || open_next(g); i++)
-		if (g->opened[i].resolver->find(g->opened[i].state, vaddr, ret_name))
+	for (uint32_t i = 0; i < asked->n_opened || open_next(g, asked); i++)
+		if (asked->opened[i].resolver->find(asked->opened[i].state, vaddr, ret_answer))
 			return true;
 	return false;
+}
+
+enum found { FOUND_NAME, FOUND_RANGE, FOUND_NOTHING };
+
+/*
+ * Lines and inlined calls from one source, the name of the function around them from another: a
+ * symbol tells clones apart (f.cold, f.constprop.0) and is what other tools show. Only a label
+ * without type or size yields to what the debug info says.
+ */
+static enum found find(struct group *g, uint64_t vaddr)
+{
+	struct sym_answer *a = &g->answer;
+	struct sym_frame *outer;
+	enum found found = FOUND_NAME;
+
+	if (!ask(g, &g->lines, vaddr, a)) {
+		a->n = 1;
+		a->sure = false;
+		a->frames[0] = (struct sym_frame){ 0 };
+	}
+	outer = &a->frames[a->n - 1];
+	if (outer->name && a->sure)
+		return FOUND_NAME;
+	if (!ask(g, &g->names, vaddr, &g->named)) {
+		if (outer->name)
+			return FOUND_NAME;
+		found = ask(g, &g->ranges, vaddr, &g->named) ? FOUND_RANGE : FOUND_NOTHING;
+		if (found == FOUND_NOTHING)
+			return FOUND_NOTHING;
+	}
+	if (!outer->name || !g->named.frames[0].label) {
+		outer->name = g->named.frames[0].name;
+		outer->len = g->named.frames[0].len;
+		outer->suffix = g->named.frames[0].suffix;
+	}
+	return found;
 }
 
 static string_id with_suffix(struct dict *d, const char *name, size_t len, const char *suffix)
@@ -97,23 +146,22 @@ static string_id with_suffix(struct dict *d, const char *name, size_t len, const
 	return dict_string(d, whole);
 }
 
-static struct line line_of(struct group *g, struct sym_name name)
+static void name_line(struct group *g, const struct sym_frame *f, struct line *ret_line)
 {
+	size_t len = f->len < NAME_MAX_BYTES ? f->len : NAME_MAX_BYTES;
+	struct last_name *last = &g->last;
 	char shown[DEMANGLE_OUT_MAX];
 
-	if (name.name == g->last_name.name && name.len == g->last_name.len &&
-	    name.suffix == g->last_name.suffix)
-		return g->last_line;
-	g->last_name = name;
-	if (name.len > NAME_MAX_BYTES)
-		name.len = NAME_MAX_BYTES;
-	g->last_line =
-		(struct line){ .system_name = with_suffix(g->d, name.name, name.len, name.suffix) };
-	if (!g->opts->no_demangle && demangle(name.name, name.len, shown))
-		g->last_line.function = with_suffix(g->d, shown, strlen(shown), name.suffix);
-	else
-		g->last_line.function = g->last_line.system_name;
-	return g->last_line;
+	if (f->name != last->name || f->len != last->len || f->suffix != last->suffix) {
+		*last = (struct last_name){ f->name, f->suffix, f->len, { 0 }, { 0 } };
+		last->system_name = with_suffix(g->d, f->name, len, f->suffix);
+		if (!g->opts->no_demangle && demangle(f->name, len, shown))
+			last->function = with_suffix(g->d, shown, strlen(shown), f->suffix);
+		else
+			last->function = last->system_name;
+	}
+	ret_line->function = last->function;
+	ret_line->system_name = last->system_name;
 }
 
 static const char *base_name(const char *path)
@@ -123,30 +171,51 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static struct line made_up_line(struct dict *d, const struct module *m, uint64_t vaddr)
+/* What a place without a name is shown as. */
+static string_id made_up_name(struct dict *d, const struct module *m, uint64_t vaddr)
 {
 	char name[512];
 
 	switch (m->kind) {
 	case MODULE_NONE:
-		return (struct line){ .function = dict_string(d, "[unknown]") };
+		return dict_string(d, "[unknown]");
 	case MODULE_ANON:
-		return (struct line){ .function = dict_string(d, "[anon]") };
+		return dict_string(d, "[anon]");
 	default:
 		snprintf(name, sizeof(name), "%.480s+0x%" PRIx64, base_name(dict_str(d, m->path)),
 			 vaddr);
-		return (struct line){ .function = dict_string(d, name) };
+		return dict_string(d, name);
 	}
 }
 
-static const char *why_unnamed(const struct group *g, enum module_kind kind)
+/* The answer as lines of the dict. */
+static void to_lines(struct group *g, const struct module *m, uint64_t vaddr, enum found found)
 {
+	for (uint32_t i = 0; i < g->answer.n; i++) {
+		const struct sym_frame *f = &g->answer.frames[i];
+		struct line *l = &g->shown[i];
+
+		*l = (struct line){ .line = f->line, .start_line = f->start_line };
+		if (f->file)
+			l->file = dict_string(g->d, f->file);
+		if (f->name)
+			name_line(g, f, l);
+		else
+			l->function = i + 1 < g->answer.n ? dict_string(g->d, "[inlined]")
+							  : made_up_name(g->d, m, vaddr);
+		if (found == FOUND_RANGE && i + 1 == g->answer.n)
+			l->system_name = (string_id){ 0 };
+	}
+}
+
+static const char *why_unnamed(const struct asked *names, enum module_kind kind)
+{
+	if (names->why_not)
+		return names->why_not;
 	if (kind == MODULE_ANON)
 		return "memory without a file (generated code?)";
-	if (g->why_not)
-		return g->why_not;
-	return g->n_opened ? g->opened[0].resolver->why_not(g->opened[0].state)
-			   : "no source of names for it";
+	return names->n_opened ? names->opened[0].resolver->why_not(names->opened[0].state)
+			       : "no source of names for it";
 }
 
 /* Keeps the modules with most unnamed locations, most first. */
@@ -165,44 +234,55 @@ static void note_miss(struct symbolize_stats *st, struct symbolize_miss miss)
 	st->worst[at] = miss;
 }
 
-static void name_group(struct dict *d, const struct symbolize_opts *opts, const struct todo *todo,
-		       uint32_t n, struct symbolize_stats *st)
+static void name_group(struct group *g, module_id module, const struct todo *todo,
+		       const uint64_t *vaddrs, uint32_t n, struct symbolize_stats *st)
 {
-	struct group g = { .d = d, .opts = opts, .module = { todo[0].module } };
-	const struct module *m = dict_module_get(d, g.module);
-	uint64_t missed = 0;
+	const struct module *m = dict_module_get(g->d, module);
+	uint64_t count[] = { [FOUND_NAME] = 0, [FOUND_RANGE] = 0, [FOUND_NOTHING] = 0 };
+	uint64_t missed;
 
+	g->names = (struct asked){ .role = SYM_NAMES };
+	g->lines = (struct asked){ .role = SYM_LINES };
+	g->ranges = (struct asked){ .role = SYM_RANGES };
+	g->last = (struct last_name){ 0 };
+	sym_image_init(&g->image, g->opts, g->d, module);
+	g->image.vaddrs = vaddrs;
+	g->image.n_vaddrs = n;
 	for (uint32_t i = 0; i < n; i++) {
-		struct sym_name name;
-		struct line line;
+		enum found found = find(g, todo[i].vaddr);
 
-		if (find(&g, todo[i].vaddr, &name)) {
-			line = line_of(&g, name);
-			st->named++;
-		} else {
-			line = made_up_line(d, m, todo[i].vaddr);
-			missed++;
-		}
-		dict_location_name(d, (location_id){ todo[i].location }, &line, 1);
+		count[found]++;
+		to_lines(g, m, todo[i].vaddr, found);
+		dict_location_name(g->d, (location_id){ todo[i].location }, g->shown, g->answer.n);
 	}
+	st->named += count[FOUND_NAME];
+	st->ranges += count[FOUND_RANGE];
 	if (m->kind == MODULE_NONE)
-		st->no_module += missed;
+		st->no_module += count[FOUND_NOTHING];
 	else
-		st->offset_only += missed;
+		st->offset_only += count[FOUND_NOTHING];
+	missed = count[FOUND_RANGE] + count[FOUND_NOTHING];
 	if (missed && m->kind != MODULE_NONE)
-		note_miss(st,
-			  (struct symbolize_miss){ g.module, missed, why_unnamed(&g, m->kind) });
-	group_close(&g);
+		note_miss(st, (struct symbolize_miss){ module, missed,
+						       why_unnamed(&g->names, m->kind) });
+	asked_close(&g->names);
+	asked_close(&g->lines);
+	asked_close(&g->ranges);
+	sym_image_fini(&g->image);
 }
 
 int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symbolize_stats *ret_stats)
 {
 	uint32_t count = dict_location_count(d), n = 0;
 	_cleanup_(freep) struct todo *todo = calloc(count ? count : 1, sizeof(*todo));
+	_cleanup_(freep) uint64_t *vaddrs = calloc(count ? count : 1, sizeof(*vaddrs));
+	_cleanup_(freep) struct group *g = calloc(1, sizeof(*g));
 	struct symbolize_stats st = { 0 };
 
-	if (!todo)
+	if (!todo || !vaddrs || !g)
 		return -ENOMEM;
+	g->d = d;
+	g->opts = opts;
 	for (uint32_t i = 1; i <= count; i++) {
 		const struct location *l = dict_location_get(d, (location_id){ i });
 
@@ -210,11 +290,13 @@ int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symboliz
 			todo[n++] = (struct todo){ l->vaddr, l->module.ix, i };
 	}
 	qsort(todo, n, sizeof(*todo), compare_todo);
+	for (uint32_t i = 0; i < n; i++)
+		vaddrs[i] = todo[i].vaddr;
 
 	for (uint32_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && todo[end].module == todo[i].module; end++)
 			;
-		name_group(d, opts, todo + i, end - i, &st);
+		name_group(g, (module_id){ todo[i].module }, todo + i, vaddrs + i, end - i, &st);
 	}
 	st.locations = n;
 	if (dict_oom(d))

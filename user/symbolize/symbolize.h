@@ -24,8 +24,9 @@ struct symbolize_opts {
 };
 
 struct symbolize_stats {
-	uint64_t locations;     /* looked at now: named + offset_only + no_module           */
+	uint64_t locations;     /* looked at now: named + ranges + offset_only + no_module  */
 	uint64_t named;
+	uint64_t ranges;        /* told apart by their function's range, `[image+0xstart]`  */
 	uint64_t offset_only;   /* in an image, but no symbol covers them; [anon]           */
 	uint64_t no_module;     /* [unknown]                                                */
 	struct symbolize_miss {

@@ -1,0 +1,74 @@
+#include "symbolize/sym_image.h"
+
+#include <errno.h>
+#include <string.h>
+
+void sym_image_init(struct sym_image *img, const struct symbolize_opts *opts, const struct dict *d,
+		    module_id m)
+{
+	*img = (struct sym_image){ .opts = opts, .d = d, .module = m, .fd = -1 };
+}
+
+void sym_image_fini(struct sym_image *img)
+{
+	elf_file_close(img->elf);
+	closep(&img->fd);
+}
+
+const char *sym_image_why(int code)
+{
+	switch (code) {
+	case -ENOENT:
+		return "file is gone";
+	case -ESTALE:
+		return "file changed";
+	case -EACCES:
+	case -EPERM:
+		return "not permitted to read the file";
+	case -ENOEXEC:
+		return "not an ELF file";
+	case -EBADMSG:
+	case -ENODATA:
+		return "file is damaged";
+	case -EFBIG:
+		return "symbol table is too large";
+	case -EOPNOTSUPP:
+		return "symbol table is compressed";
+	case -ENOMEM:
+		return "out of memory";
+	case -EMFILE:
+	case -ENFILE:
+		return "too many open files";
+	default:
+		return "file cannot be read";
+	}
+}
+
+static int open_elf(struct sym_image *img)
+{
+	const struct module *mod = dict_module_get(img->d, img->module);
+	const char *build_id = dict_str(img->d, mod->build_id);
+	int r;
+
+	r = img->fd = img->opts->open_module
+			      ? img->opts->open_module(img->opts->ctx, img->module, NULL)
+			      : -ENOENT;
+	if (r >= 0)
+		r = elf_file_open(img->fd, dict_str(img->d, mod->path), &img->elf, NULL);
+	/* Whoever opened it by path may have found its successor. */
+	if (r >= 0 && build_id[0] && strcmp(build_id, elf_file_build_id(img->elf)) != 0)
+		r = -ESTALE;
+	return r < 0 ? r : 1;
+}
+
+int sym_image_elf(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why)
+{
+	if (!img->state)
+		img->state = open_elf(img);
+	if (img->state < 0) {
+		*ret_why = sym_image_why(img->state);
+		return img->state;
+	}
+	*ret_elf = img->elf;
+	return 0;
+}

@@ -1,0 +1,43 @@
+/*
+ * One image while its locations are named: its files, opened when the first resolver wants them
+ * and shared by all, and the addresses that will be asked for.
+ */
+#ifndef MEMSCOPE_SYMBOLIZE_SYM_IMAGE_H
+#define MEMSCOPE_SYMBOLIZE_SYM_IMAGE_H
+
+#include "elf/elf_file.h"
+#include "symbolize/symbolize.h"
+
+struct sym_image {
+	const struct symbolize_opts *opts;
+	const struct dict *d;
+	module_id module;
+	const uint64_t *vaddrs;   /* that will be asked for, ascending */
+	uint32_t n_vaddrs;
+
+	int fd;                   /* of elf                                 */
+	int state;                /* 0: not opened yet; 1: open; or -errno  */
+	const char *why;
+	struct elf_file *elf;
+};
+
+void sym_image_init(struct sym_image *img, const struct symbolize_opts *opts, const struct dict *d,
+		    module_id m);
+void sym_image_fini(struct sym_image *img);
+
+/*
+ * The image's file, if it is the one whose build ID the module has; borrowed. -errno and a few
+ * static words.
+ */
+int sym_image_elf(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why);
+
+/* As the target sees it. */
+static inline const char *sym_image_path(const struct sym_image *img)
+{
+	return dict_str(img->d, dict_module_get(img->d, img->module)->path);
+}
+
+/* The words for an error of elf/. */
+const char *sym_image_why(int code);
+
+#endif
