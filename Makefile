@@ -15,7 +15,7 @@ ARCH    ?= $(shell uname -m | sed -e s/amd64/x86_64/ -e s/arm64/aarch64/)
 BPFARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
 VMARCH  := $(if $(filter aarch64,$(ARCH)),arm64,x86_64)
 
-PKGS     := libbpf libelf libdw zlib libzstd libprotobuf-c libcjson
+PKGS     := libbpf libelf libdw zlib liblzma libzstd libprotobuf-c libcjson
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
             -Wvla -Wno-unused-parameter -Wno-missing-field-initializers -Werror
 CFLAGS   ?= -O2 -g
@@ -111,8 +111,9 @@ install: $(BUILD)/memscope $(BUILD)/memscope.1 ## install below PREFIX (/usr/loc
 
 # A Node.js from elsewhere brings its npm along, and Debian's npm does not go with it.
 NODE       := $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
-DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev \
-              libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libxxhash-dev libiberty-dev
+DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
+              libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libxxhash-dev libiberty-dev \
+              libdw-dev liblzma-dev libzstd-dev
 DEPS_TEST  := libcmocka-dev libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light

@@ -22,6 +22,7 @@ struct elf_file {
 	uint64_t size;
 	char *name;
 	bool is64;
+	bool is_debug; /* not to be loaded: segments do not matter */
 	uint16_t machine;
 	uint64_t shoff;
 	uint32_t shnum, shstrndx;
@@ -112,7 +113,7 @@ static int read_header(struct elf_file *elf, struct header *ret_hdr, struct err 
 		elf->shstrndx = u.h32.e_shstrndx;
 		shentsize = u.h32.e_shentsize;
 	}
-	if (type != ET_EXEC && type != ET_DYN)
+	if (type != ET_EXEC && type != ET_DYN && !elf->is_debug)
 		return err_set(e, -ENOEXEC,
 			       "%s: ELF type %d is neither an executable nor a shared object",
 			       elf->name, type);
@@ -201,6 +202,8 @@ static int read_segments(struct elf_file *elf, const struct header *hdr, struct 
 	_cleanup_(freep) uint8_t *buf = NULL;
 	int r;
 
+	if (!hdr->phnum && elf->is_debug)
+		return 0;
 	if (!hdr->phnum)
 		return err_set(e, -EBADMSG, "%s: no program headers", elf->name);
 	buf = malloc(hdr->phnum * ent);
@@ -230,7 +233,7 @@ static int read_segments(struct elf_file *elf, const struct header *hdr, struct 
 		else if (p.p_type == PT_GNU_EH_FRAME)
 			elf->eh_frame_hdr = p.p_vaddr;
 	}
-	if (!elf->n_segs)
+	if (!elf->n_segs && !elf->is_debug)
 		return err_set(e, -EBADMSG, "%s: no usable PT_LOAD segment", elf->name);
 	return 0;
 }
@@ -267,7 +270,8 @@ static int open_common(struct elf_file *new_elf, const char *name, struct elf_fi
 	return 0;
 }
 
-int elf_file_open(int fd, const char *name, struct elf_file **ret_elf, struct err *e)
+static int open_fd(int fd, const char *name, bool is_debug, struct elf_file **ret_elf,
+		   struct err *e)
 {
 	struct elf_file *elf;
 	struct stat st;
@@ -281,7 +285,18 @@ int elf_file_open(int fd, const char *name, struct elf_file **ret_elf, struct er
 		return err_set(e, -ENOMEM, "%s: out of memory", name);
 	elf->fd = fd;
 	elf->size = (uint64_t)st.st_size;
+	elf->is_debug = is_debug;
 	return open_common(elf, name, ret_elf, e);
+}
+
+int elf_file_open(int fd, const char *name, struct elf_file **ret_elf, struct err *e)
+{
+	return open_fd(fd, name, false, ret_elf, e);
+}
+
+int elf_file_open_debug(int fd, const char *name, struct elf_file **ret_elf, struct err *e)
+{
+	return open_fd(fd, name, true, ret_elf, e);
 }
 
 int elf_file_open_memory(const void *data, size_t len, const char *name, struct elf_file **ret_elf,
@@ -306,6 +321,16 @@ void elf_file_close(struct elf_file *elf)
 	free(elf->sec_names);
 	free(elf->name);
 	free(elf);
+}
+
+int elf_file_fd(const struct elf_file *elf)
+{
+	return elf->fd;
+}
+
+uint64_t elf_file_size(const struct elf_file *elf)
+{
+	return elf->size;
 }
 
 const char *elf_file_name(const struct elf_file *elf)

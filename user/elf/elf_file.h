@@ -52,9 +52,13 @@ int elf_file_open(int fd, const char *name, struct elf_file **ret_elf, struct er
 /* The same from memory (a vDSO, a fuzzer); `data` is borrowed as long as the elf_file. */
 int elf_file_open_memory(const void *data, size_t len, const char *name, struct elf_file **ret_elf,
 			 struct err *e);
+/* For separate debug info: program headers may be missing, and whatever they say is fine. */
+int elf_file_open_debug(int fd, const char *name, struct elf_file **ret_elf, struct err *e);
 void elf_file_close(struct elf_file *elf);
 DEFINE_CLEANUP(struct elf_file *, elf_file_closep, elf_file_close)
 
+int elf_file_fd(const struct elf_file *elf);         /* -1 when read from memory */
+uint64_t elf_file_size(const struct elf_file *elf);  /* when it was opened       */
 const char *elf_file_name(const struct elf_file *elf);
 bool elf_file_is64(const struct elf_file *elf);
 uint16_t elf_file_machine(const struct elf_file *elf);  /* EM_… */

@@ -1,9 +1,12 @@
 #include "elf/inflate.h"
 
+#include "base/bytes.h"
+
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <lzma.h>
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -12,152 +15,239 @@
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
-enum { FIRST_BYTES = 64 << 10 };
-
-/* What comes out, of `want` bytes. */
-struct out {
-	uint8_t *data;
-	size_t len, cap, want;
+enum {
+	PACKED_BYTES_MAX = 1 << 30,
+	XZ_MEMORY_MAX = 64 << 20,
+	/*
+	 * No DEFLATE stream is 1,032 times as long unpacked, no zstd block more than 128 KiB of
+	 * its few bytes: a claim beyond is a lie that need not be paid for.
+	 */
+	ZLIB_RATIO_MAX = 1040,
+	ZSTD_RATIO_MAX = 1 << 15,
 };
 
-/* Room for more; false when there is as much as was promised, or no memory (then data is NULL). */
-static bool grow(struct out *o)
-{
-	size_t cap = o->cap ? 2 * o->cap : FIRST_BYTES;
-	uint8_t *data;
+/* How a section is packed; what the headers at its start say. */
+struct packing {
+	uint32_t type; /* ELFCOMPRESS_…, 0: none     */
+	uint64_t size; /* unpacked                   */
+	uint64_t head; /* bytes before the stream    */
+};
 
-	if (o->len < o->cap)
-		return true;
-	if (o->len == o->want)
-		return false;
-	if (cap > o->want)
-		cap = o->want;
-	data = realloc(o->data, cap);
-	if (!data) {
-		free(o->data);
-		o->data = NULL;
-		return false;
-	}
-	o->data = data;
-	o->cap = cap;
-	return true;
+static bool is_zdebug(const struct elf_section *sec)
+{
+	return !strncmp(sec->name, ".zdebug", 7);
 }
 
-static int inflate_zlib(const uint8_t *in, size_t len, struct out *o)
+bool elf_section_is_packed(const struct elf_section *sec)
 {
-	z_stream z = { .next_in = (uint8_t *)(uintptr_t)in, .avail_in = (uInt)len };
+	return (sec->flags & SHF_COMPRESSED) || is_zdebug(sec);
+}
+
+static int read_packing(const struct elf_file *elf, const struct elf_section *sec,
+			struct packing *ret, struct err *e)
+{
+	uint8_t head[sizeof(Elf64_Chdr)];
+	size_t len = elf_file_is64(elf) ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr);
+	uint64_t ratio;
+
+	*ret = (struct packing){ .size = sec->size };
+	if (!elf_section_is_packed(sec))
+		return 0;
+	if (!(sec->flags & SHF_COMPRESSED))
+		len = 12;
+	if (sec->type == SHT_NOBITS || sec->size < len)
+		return err_set(e, -EBADMSG, "%s: section %s: no compression header",
+			       elf_file_name(elf), sec->name);
+	if (elf_file_read(elf, sec->off, head, len, e) < 0)
+		return -ENODATA;
+	ret->head = len;
+	if (!(sec->flags & SHF_COMPRESSED)) {
+		uint64_t size;
+
+		/* Some linkers left sections that did not shrink as they were. */
+		if (memcmp(head, "ZLIB", 4) != 0) {
+			ret->head = 0;
+			return 0;
+		}
+		memcpy(&size, head + 4, sizeof(size));
+		ret->type = ELFCOMPRESS_ZLIB;
+		ret->size = be64toh(size);
+	} else if (elf_file_is64(elf)) {
+		Elf64_Chdr c;
+
+		memcpy(&c, head, sizeof(c));
+		ret->type = c.ch_type;
+		ret->size = c.ch_size;
+	} else {
+		Elf32_Chdr c;
+
+		memcpy(&c, head, sizeof(c));
+		ret->type = c.ch_type;
+		ret->size = c.ch_size;
+	}
+	if (ret->type != ELFCOMPRESS_ZLIB && ret->type != ELFCOMPRESS_ZSTD)
+		return err_set(e, -EOPNOTSUPP, "%s: section %s: compression type %u",
+			       elf_file_name(elf), sec->name, ret->type);
+	ratio = ret->type == ELFCOMPRESS_ZLIB ? ZLIB_RATIO_MAX : ZSTD_RATIO_MAX;
+	if (ret->size / ratio > sec->size)
+		return err_set(e, -EBADMSG,
+			       "%s: section %s: %" PRIu64 " bytes cannot come out of %" PRIu64,
+			       elf_file_name(elf), sec->name, ret->size, sec->size);
+	return 0;
+}
+
+int elf_section_unpacked_size(const struct elf_file *elf, const struct elf_section *sec,
+			      uint64_t *ret_len, struct err *e)
+{
+	struct packing p;
+	int r = read_packing(elf, sec, &p, e);
+
+	if (r == 0)
+		*ret_len = p.size;
+	return r;
+}
+
+static bool zlib_all(const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len)
+{
+	z_stream z = { .next_in = (Bytef *)in };
+	bool good = false;
 	int r = Z_OK;
 
 	if (inflateInit(&z) != Z_OK)
-		return -ENOMEM;
-	while (r == Z_OK && grow(o)) {
-		z.next_out = o->data + o->len;
-		z.avail_out = (uInt)(o->cap - o->len);
+		return false;
+	z.next_out = out;
+	while (r == Z_OK) {
+		size_t in_left = in_len - (size_t)(z.next_in - in);
+		size_t out_left = out_len - (size_t)(z.next_out - out);
+
+		z.avail_in = in_left < UINT32_MAX ? (uInt)in_left : UINT32_MAX;
+		z.avail_out = out_left < UINT32_MAX ? (uInt)out_left : UINT32_MAX;
 		r = inflate(&z, Z_NO_FLUSH);
-		if (o->len == o->cap - z.avail_out && r == Z_OK)
-			r = Z_BUF_ERROR; /* no progress: it is cut off */
-		o->len = o->cap - z.avail_out;
-	}
-	inflateEnd(&z);
-	return !o->data ? -ENOMEM : o->len == o->want ? 0 : -EBADMSG;
-}
-
-static int inflate_zstd(const uint8_t *in, size_t len, struct out *o)
-{
-	ZSTD_inBuffer zin = { in, len, 0 };
-	ZSTD_DStream *z = ZSTD_createDStream();
-	size_t r = 1;
-
-	if (!z)
-		return -ENOMEM;
-	while (r != 0 && grow(o)) {
-		ZSTD_outBuffer zout = { o->data, o->cap, o->len };
-		size_t before = zin.pos;
-
-		r = ZSTD_decompressStream(z, &zout, &zin);
-		if (ZSTD_isError(r) || (zout.pos == o->len && zin.pos == before))
+		if (r == Z_OK && !in_left)
 			break;
-		o->len = zout.pos;
 	}
-	ZSTD_freeDStream(z);
-	return !o->data ? -ENOMEM : o->len == o->want ? 0 : -EBADMSG;
+	good = r == Z_STREAM_END && (size_t)(z.next_out - out) == out_len;
+	inflateEnd(&z);
+	return good;
 }
 
-/* Chdr, or "ZLIB" and the length with its highest byte first. */
-static int read_header(const struct elf_file *elf, const struct elf_section *sec,
-		       const uint8_t *bytes, uint32_t *ret_type, uint64_t *ret_size,
-		       size_t *ret_header)
+static bool zstd_all(const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len)
 {
-	Elf64_Chdr h64;
-	Elf32_Chdr h32;
-	uint64_t be;
+	size_t n = ZSTD_decompress(out, out_len, in, in_len);
 
-	if (!(sec->flags & SHF_COMPRESSED)) {
-		if (sec->size < 12 || memcmp(bytes, "ZLIB", 4) != 0)
-			return -EBADMSG;
-		memcpy(&be, bytes + 4, sizeof(be));
-		*ret_type = ELFCOMPRESS_ZLIB;
-		*ret_size = be64toh(be);
-		*ret_header = 12;
-		return 0;
+	return !ZSTD_isError(n) && n == out_len;
+}
+
+int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec, uint64_t max,
+		       uint8_t **ret_bytes, uint64_t *ret_len, struct err *e)
+{
+	_cleanup_(freep) uint8_t *in = NULL, *out = NULL;
+	struct packing p;
+	uint64_t in_len;
+	bool good;
+	int r;
+
+	r = read_packing(elf, sec, &p, e);
+	if (r < 0)
+		return r;
+	if (p.size > max || sec->size > PACKED_BYTES_MAX)
+		return err_set(e, -EFBIG,
+			       "%s: section %s: %" PRIu64 " bytes, more than the %" PRIu64
+			       " that are read",
+			       elf_file_name(elf), sec->name, p.size, max);
+	if (!p.type) {
+		r = elf_file_read_section(elf, sec, ret_bytes, e);
+		if (r == 0)
+			*ret_len = sec->size;
+		return r;
 	}
-	*ret_header = elf_file_is64(elf) ? sizeof(h64) : sizeof(h32);
-	if (sec->size < *ret_header)
-		return -EBADMSG;
-	if (elf_file_is64(elf)) {
-		memcpy(&h64, bytes, sizeof(h64));
-		*ret_type = h64.ch_type;
-		*ret_size = h64.ch_size;
-	} else {
-		memcpy(&h32, bytes, sizeof(h32));
-		*ret_type = h32.ch_type;
-		*ret_size = h32.ch_size;
-	}
+	in_len = sec->size - p.head;
+	in = malloc(in_len + 1);
+	out = malloc(p.size + 1);
+	if (!in || !out)
+		return err_set(e, -ENOMEM, "%s: section %s: out of memory", elf_file_name(elf),
+			       sec->name);
+	r = elf_file_read(elf, sec->off + p.head, in, in_len, e);
+	if (r < 0)
+		return r;
+	good = p.type == ELFCOMPRESS_ZSTD ? zstd_all(in, in_len, out, p.size)
+					  : zlib_all(in, in_len, out, p.size);
+	if (!good)
+		return err_set(e, -EBADMSG, "%s: section %s does not unpack to %" PRIu64 " bytes",
+			       elf_file_name(elf), sec->name, p.size);
+	out[p.size] = '\0';
+	*ret_bytes = TAKE_PTR(out);
+	*ret_len = p.size;
 	return 0;
 }
 
 int elf_inflate_section(struct elf_file *elf, const struct elf_section *sec, uint8_t **ret_bytes,
 			size_t *ret_len, struct err *e)
 {
-	struct elf_section plain = *sec;
-	_cleanup_(freep) uint8_t *bytes = NULL;
-	struct out out = { 0 };
-	uint32_t type;
-	uint64_t want;
-	size_t header;
+	uint64_t len;
+	int r = elf_section_unpack(elf, sec, ELF_SECTION_BYTES_MAX, ret_bytes, &len, e);
+
+	if (r == 0)
+		*ret_len = len;
+	return r;
+}
+
+/* Doubles the buffer up to `max`. */
+static int xz_grow(lzma_stream *z, uint8_t **out, uint64_t *cap, uint64_t max)
+{
+	uint64_t used = *cap - z->avail_out, want = *cap ? *cap * 2 : 1 << 16;
+	uint8_t *grown;
+
+	if (*cap == max)
+		return -EFBIG;
+	if (want > max)
+		want = max;
+	grown = realloc(*out, want + 1);
+	if (!grown)
+		return -ENOMEM;
+	*out = grown;
+	*cap = want;
+	z->next_out = grown + used;
+	z->avail_out = want - used;
+	return 0;
+}
+
+static void lzma_endp(lzma_stream *z)
+{
+	lzma_end(z);
+}
+
+int xz_unpack(const uint8_t *data, size_t len, uint64_t max, const char *name, uint8_t **ret_bytes,
+	      uint64_t *ret_len, struct err *e)
+{
+	_cleanup_(lzma_endp) lzma_stream z = LZMA_STREAM_INIT;
+	_cleanup_(freep) uint8_t *out = NULL;
+	uint64_t cap = 0;
+	lzma_ret lr = LZMA_OK;
 	int r;
 
-	plain.flags &= ~(uint64_t)SHF_COMPRESSED;
-	r = elf_file_read_section(elf, &plain, &bytes, e);
-	if (r < 0)
-		return r;
-	if (!(sec->flags & SHF_COMPRESSED) && strncmp(sec->name, ".zdebug_", 8) != 0) {
-		*ret_bytes = TAKE_PTR(bytes);
-		*ret_len = sec->size;
-		return 0;
+	if (lzma_stream_decoder(&z, XZ_MEMORY_MAX, 0) != LZMA_OK)
+		return err_set(e, -ENOMEM, "%s: out of memory for xz", name);
+	z.next_in = data;
+	z.avail_in = len;
+	while (lr == LZMA_OK) {
+		if (!z.avail_out) {
+			r = xz_grow(&z, &out, &cap, max);
+			if (r < 0)
+				return err_set(e, r,
+					       "%s: xz data unpacks to more than %" PRIu64
+					       " bytes, or out of memory",
+					       name, max);
+		}
+		lr = lzma_code(&z, LZMA_FINISH);
 	}
-	if (read_header(elf, sec, bytes, &type, &want, &header) < 0)
-		return err_set(e, -EBADMSG, "%s: section %s has no header of its compression",
-			       elf_file_name(elf), sec->name);
-	if (want > ELF_SECTION_BYTES_MAX)
-		return err_set(e, -EFBIG,
-			       "%s: section %s has %" PRIu64
-			       " bytes, more than the %d that are read",
-			       elf_file_name(elf), sec->name, want, ELF_SECTION_BYTES_MAX);
-	out.want = want;
-	if (type == ELFCOMPRESS_ZLIB)
-		r = inflate_zlib(bytes + header, sec->size - header, &out);
-	else if (type == ELFCOMPRESS_ZSTD)
-		r = inflate_zstd(bytes + header, sec->size - header, &out);
-	else
-		return err_set(e, -EOPNOTSUPP, "%s: section %s is compressed in way %u",
-			       elf_file_name(elf), sec->name, type);
-	if (r < 0) {
-		free(out.data);
-		return err_set(e, r, "%s: section %s: %s", elf_file_name(elf), sec->name,
-			       r == -ENOMEM ? "out of memory" : "its compressed bytes are damaged");
-	}
-	*ret_bytes = out.data;
-	*ret_len = out.len;
+	if (lr == LZMA_MEMLIMIT_ERROR)
+		return err_set(e, -EFBIG, "%s: xz data needs more than %d MiB to unpack", name,
+			       XZ_MEMORY_MAX >> 20);
+	if (lr != LZMA_STREAM_END)
+		return err_set(e, -EBADMSG, "%s: damaged xz data", name);
+	*ret_len = cap - z.avail_out;
+	out[*ret_len] = '\0';
+	*ret_bytes = TAKE_PTR(out);
 	return 0;
 }
