@@ -152,6 +152,7 @@ deps-bench: ## install what `make bench` compares with
 JOBS     ?= $(shell nproc)
 UNIT_SRC := $(wildcard tests/unit/*/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/tests/%)
+NAMES_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/names/*.c))
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
 
@@ -163,10 +164,14 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libmemscope.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
--include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d)
+$(BUILD)/tests/names/%: tests/names/%.c $(BUILD)/libmemscope.a
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
+
+-include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d)
 
 .PHONY: units fuzzers objects
-units: $(UNIT_BIN) ## build the unit tests
+units: $(UNIT_BIN) $(NAMES_BIN) ## build the unit tests
 fuzzers: $(FUZZ_BIN)
 objects: $(CMD_OBJ) $(LIB_OBJ)
 

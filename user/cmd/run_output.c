@@ -36,6 +36,13 @@ static int open_module(void *ctx, module_id m, struct err *e)
 	return proc_table_open_module(r->procs, m, e);
 }
 
+static int open_debug(void *ctx, module_id m, const char *path, bool host)
+{
+	struct run *r = ctx;
+
+	return proc_table_open_beside(r->procs, m, path, host);
+}
+
 /* Memory without a file is a module of its own in each process: one row for all of the same
  * name. */
 static void add_worst(struct output *o, const struct symbolize_miss *miss)
@@ -57,7 +64,12 @@ static void add_worst(struct output *o, const struct symbolize_miss *miss)
 
 static int name_everything(struct output *o, struct err *e)
 {
-	struct symbolize_opts opts = { open_module, o->r, o->r->cfg->no_demangle };
+	struct symbolize_opts opts = {
+		.open_module = open_module,
+		.open_debug = open_debug,
+		.ctx = o->r,
+		.no_demangle = o->r->cfg->no_demangle,
+	};
 	struct symbolize_stats st = {};
 	int rc = symbolize(o->r->dict, &opts, &st);
 

@@ -138,10 +138,10 @@ static bool zstd_all(const uint8_t *in, size_t in_len, uint8_t *out, size_t out_
 	return !ZSTD_isError(n) && n == out_len;
 }
 
-int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec, uint64_t max,
-		       uint8_t **ret_bytes, uint64_t *ret_len, struct err *e)
+int elf_section_unpack_to(const struct elf_file *elf, const struct elf_section *sec, uint8_t *out,
+			  uint64_t len, struct err *e)
 {
-	_cleanup_(freep) uint8_t *in = NULL, *out = NULL;
+	_cleanup_(freep) uint8_t *in = NULL;
 	struct packing p;
 	uint64_t in_len;
 	bool good;
@@ -150,34 +150,50 @@ int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec
 	r = read_packing(elf, sec, &p, e);
 	if (r < 0)
 		return r;
-	if (p.size > max || sec->size > PACKED_BYTES_MAX)
-		return err_set(e, -EFBIG,
-			       "%s: section %s: %" PRIu64 " bytes, more than the %" PRIu64
-			       " that are read",
-			       elf_file_name(elf), sec->name, p.size, max);
-	if (!p.type) {
-		r = elf_file_read_section(elf, sec, ret_bytes, e);
-		if (r == 0)
-			*ret_len = sec->size;
-		return r;
-	}
+	if (p.size != len || sec->type == SHT_NOBITS)
+		return err_set(e, -ENODATA, "%s: section %s changed, or has no bytes",
+			       elf_file_name(elf), sec->name);
+	if (!p.type)
+		return elf_file_read(elf, sec->off, out, len, e);
 	in_len = sec->size - p.head;
-	in = malloc(in_len + 1);
-	out = malloc(p.size + 1);
-	if (!in || !out)
+	in = in_len > PACKED_BYTES_MAX ? NULL : malloc(in_len + 1);
+	if (!in)
 		return err_set(e, -ENOMEM, "%s: section %s: out of memory", elf_file_name(elf),
 			       sec->name);
 	r = elf_file_read(elf, sec->off + p.head, in, in_len, e);
 	if (r < 0)
 		return r;
-	good = p.type == ELFCOMPRESS_ZSTD ? zstd_all(in, in_len, out, p.size)
-					  : zlib_all(in, in_len, out, p.size);
+	good = p.type == ELFCOMPRESS_ZSTD ? zstd_all(in, in_len, out, len)
+					  : zlib_all(in, in_len, out, len);
 	if (!good)
 		return err_set(e, -EBADMSG, "%s: section %s does not unpack to %" PRIu64 " bytes",
-			       elf_file_name(elf), sec->name, p.size);
-	out[p.size] = '\0';
+			       elf_file_name(elf), sec->name, len);
+	return 0;
+}
+
+int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec, uint64_t max,
+		       uint8_t **ret_bytes, uint64_t *ret_len, struct err *e)
+{
+	_cleanup_(freep) uint8_t *out = NULL;
+	uint64_t len = 0;
+	int r;
+
+	r = elf_section_unpacked_size(elf, sec, &len, e);
+	if (r < 0)
+		return r;
+	if (len > max || (!elf_section_is_packed(sec) && len > elf_file_size(elf)))
+		return err_set(e, -EFBIG, "%s: section %s: %" PRIu64 " bytes, more than are read",
+			       elf_file_name(elf), sec->name, len);
+	out = malloc(len + 1);
+	if (!out)
+		return err_set(e, -ENOMEM, "%s: section %s: out of memory", elf_file_name(elf),
+			       sec->name);
+	r = elf_section_unpack_to(elf, sec, out, len, e);
+	if (r < 0)
+		return r;
+	out[len] = '\0';
 	*ret_bytes = TAKE_PTR(out);
-	*ret_len = p.size;
+	*ret_len = len;
 	return 0;
 }
 

@@ -31,6 +31,9 @@ int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec
  */
 int elf_inflate_section(struct elf_file *elf, const struct elf_section *sec, uint8_t **ret_bytes,
 			size_t *ret_len, struct err *e);
+/* The same into `out`, which has room for elf_section_unpacked_size(). */
+int elf_section_unpack_to(const struct elf_file *elf, const struct elf_section *sec, uint8_t *out,
+			  uint64_t len, struct err *e);
 
 /* The same for a whole xz stream; `name` is for sentences. At most 64 MiB of dictionary. */
 int xz_unpack(const uint8_t *data, size_t len, uint64_t max, const char *name, uint8_t **ret_bytes,

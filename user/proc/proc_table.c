@@ -210,6 +210,15 @@ int proc_table_open_module(struct proc_table *t, module_id m, struct err *e)
 	return image_open(&t->images, img, e);
 }
 
+int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, bool host)
+{
+	struct image *img = images_find(&t->images, m);
+
+	if (!host && !img)
+		return -ENOENT;
+	return ns_roots_open(&t->roots, host ? -1 : img->root, path);
+}
+
 /* --- records
  * ------------------------------------------------------------------------------------- */
 

@@ -135,6 +135,12 @@ uint32_t proc_images(struct proc_table *t, struct proc *p, struct proc_image *ou
 int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
 
 /*
+ * The same for a regular file `path` as whoever maps `m` sees it, or as we do (`host`): separate
+ * debug info. No symlink leads out of that root. -errno.
+ */
+int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, bool host);
+
+/*
  * Forgets images that ended (exit, exec) before `ns`: call it once the totals of that time have
  * been drained and no pointer to them is kept. A parent stays while a child of it does.
  */

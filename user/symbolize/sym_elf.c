@@ -11,25 +11,75 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-static int load(struct elf_file *elf, void **ret_state, const char **ret_why)
-{
-	struct elf_syms *syms;
-	int r = elf_syms_load(elf, &syms, NULL);
+/*
+ * The tables of one image, in the order in which they are asked: what was put aside is fuller
+ * than what is left, but .gnu_debugdata has only what is not exported.
+ */
+struct tables {
+	struct elf_syms *syms[2];
+	uint32_t n;
+	bool exported_only;
+};
 
-	if (r < 0) {
+static void close_syms(void *state)
+{
+	struct tables *t = state;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		elf_syms_free(t->syms[i]);
+	free(t);
+}
+
+DEFINE_CLEANUP(struct tables *, tables_freep, close_syms)
+
+static int load(struct tables *t, struct elf_file *elf, const char **ret_why)
+{
+	int r = elf_syms_load(elf, &t->syms[t->n], NULL);
+
+	if (r < 0)
 		*ret_why = r == -ENOENT ? "no symbol table" : sym_image_why(r);
-		return r;
-	}
-	*ret_state = syms;
-	return 0;
+	else
+		t->exported_only = elf_syms_exported_only(t->syms[t->n++]);
+	return r;
+}
+
+static void load_mini_debug_info(struct tables *t, struct elf_file *elf)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *mini = NULL;
+	const char *why;
+
+	if (debug_data_open(elf, &bytes, &mini, NULL) == 0)
+		load(t, mini, &why);
 }
 
 static int open_file(struct sym_image *img, void **ret_state, const char **ret_why)
 {
-	struct elf_file *elf;
+	_cleanup_(tables_freep) struct tables *t = calloc(1, sizeof(*t));
+	struct elf_file *elf, *debug;
+	const char *why;
 	int r = sym_image_elf(img, &elf, ret_why);
 
-	return r < 0 ? r : load(elf, ret_state, ret_why);
+	if (r < 0)
+		return r;
+	if (!t)
+		return -ENOMEM;
+	r = load(t, elf, ret_why);
+	if (r < 0 || t->exported_only) {
+		struct elf_syms *own = t->n ? t->syms[0] : NULL;
+
+		t->n = 0;
+		if (sym_image_debug(img, &debug, &why) == 0)
+			load(t, debug, &why);
+		if (!t->n)
+			load_mini_debug_info(t, elf);
+		if (own)
+			t->syms[t->n++] = own;
+	}
+	if (!t->n)
+		return r;
+	*ret_state = TAKE_PTR(t);
+	return 0;
 }
 
 static int open_plt(struct sym_image *img, void **ret_state, const char **ret_why)
@@ -54,7 +104,11 @@ static int open_vdso(struct sym_image *img, void **ret_state, const char **ret_w
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	const ElfW(Ehdr) *hdr = (const void *)getauxval(AT_SYSINFO_EHDR);
+	_cleanup_(tables_freep) struct tables *t = calloc(1, sizeof(*t));
 	int r;
+
+	if (!t)
+		return -ENOMEM;
 
 	if (!hdr || strcmp(sym_image_path(img), "[vdso]") != 0) {
 		*ret_why = "no such vDSO in this process";
@@ -66,14 +120,22 @@ static int open_vdso(struct sym_image *img, void **ret_state, const char **ret_w
 		*ret_why = sym_image_why(r);
 		return r;
 	}
-	return load(elf, ret_state, ret_why);
+	r = load(t, elf, ret_why);
+	if (r < 0)
+		return r;
+	*ret_state = TAKE_PTR(t);
+	return 0;
 }
 
 static bool find(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
 {
+	const struct tables *t = state;
 	struct elf_sym sym;
+	uint32_t i = 0;
 
-	if (elf_syms_find(state, vaddr, &sym) < 0)
+	while (i < t->n && elf_syms_find(t->syms[i], vaddr, &sym) < 0)
+		i++;
+	if (i == t->n)
 		return false;
 	sym_answer_name(ret_answer, sym.name, sym.name_len, NULL);
 	ret_answer->frames[0].label = sym.label;
@@ -82,8 +144,10 @@ static bool find(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
 
 static const char *why_not(const void *state)
 {
-	return elf_syms_exported_only(state) ? "stripped: only exported functions have names"
-					     : "not covered by the symbol table";
+	const struct tables *t = state;
+
+	return t->exported_only ? "stripped: only exported functions have names"
+				: "not covered by the symbol table";
 }
 
 static bool find_stub(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
@@ -103,11 +167,6 @@ static const char *why_not_stub(const void *state)
 static void close_plt(void *state)
 {
 	elf_plt_free(state);
-}
-
-static void close_syms(void *state)
-{
-	elf_syms_free(state);
 }
 
 const struct resolver sym_elf = {

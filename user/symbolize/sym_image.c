@@ -11,6 +11,8 @@ void sym_image_init(struct sym_image *img, const struct symbolize_opts *opts, co
 
 void sym_image_fini(struct sym_image *img)
 {
+	debug_file_free(img->debug);
+	debug_file_free(img->alt);
 	elf_file_close(img->elf);
 	closep(&img->fd);
 }
@@ -71,4 +73,43 @@ int sym_image_elf(struct sym_image *img, struct elf_file **ret_elf, const char *
 	}
 	*ret_elf = img->elf;
 	return 0;
+}
+
+static int open_path(void *ctx, const char *path, bool host)
+{
+	const struct sym_image *img = ctx;
+	const struct symbolize_opts *o = img->opts;
+
+	return o->open_debug ? o->open_debug(o->ctx, img->module, path, host) : -ENOENT;
+}
+
+int sym_image_debug(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why)
+{
+	struct elf_file *elf;
+	int r = sym_image_elf(img, &elf, ret_why);
+
+	if (r < 0)
+		return r;
+	if (!img->sought_debug) {
+		img->sought_debug = true;
+		debug_link_find(elf, open_path, img, &img->debug);
+	}
+	if (!img->debug) {
+		*ret_why = "no debug file";
+		return -ENOENT;
+	}
+	*ret_elf = img->debug->elf;
+	return 0;
+}
+
+int sym_image_alt(struct sym_image *img, struct elf_file *elf, struct elf_file **ret_alt)
+{
+	const char *path = img->debug ? img->debug->path : sym_image_path(img);
+	int r = 0;
+
+	if (!img->alt)
+		r = debug_link_alt(elf, path, open_path, img, &img->alt);
+	if (r == 0)
+		*ret_alt = img->alt->elf;
+	return r;
 }

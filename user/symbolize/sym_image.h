@@ -5,7 +5,7 @@
 #ifndef MEMSCOPE_SYMBOLIZE_SYM_IMAGE_H
 #define MEMSCOPE_SYMBOLIZE_SYM_IMAGE_H
 
-#include "elf/elf_file.h"
+#include "elf/debug_link.h"
 #include "symbolize/symbolize.h"
 
 struct sym_image {
@@ -19,6 +19,10 @@ struct sym_image {
 	int state;                /* 0: not opened yet; 1: open; or -errno  */
 	const char *why;
 	struct elf_file *elf;
+
+	bool sought_debug;
+	struct debug_file *debug; /* NULL: there is none                    */
+	struct debug_file *alt;
 };
 
 void sym_image_init(struct sym_image *img, const struct symbolize_opts *opts, const struct dict *d,
@@ -30,6 +34,11 @@ void sym_image_fini(struct sym_image *img);
  * static words.
  */
 int sym_image_elf(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why);
+
+/* The file that its debug info was put aside in; borrowed. -ENOENT: none. */
+int sym_image_debug(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why);
+/* What `elf`, its own file or the one above, shares with others (dwz); borrowed. */
+int sym_image_alt(struct sym_image *img, struct elf_file *elf, struct elf_file **ret_alt);
 
 /* As the target sees it. */
 static inline const char *sym_image_path(const struct sym_image *img)

@@ -19,6 +19,11 @@
 struct symbolize_opts {
 	/* An open descriptor of the image's file (we close it), or -errno. */
 	int (*open_module)(void *ctx, module_id m, struct err *e);
+	/*
+	 * The same for a regular file of separate debug info, by its path below the root of those
+	 * who map the image or, with `host`, below our own. NULL: none is looked for.
+	 */
+	int (*open_debug)(void *ctx, module_id m, const char *path, bool host);
 	void *ctx;
 	bool no_demangle;
 };

@@ -82,7 +82,8 @@ static location_id at(struct fixture *f, module_id m, uint64_t vaddr)
 static void run(struct fixture *f)
 {
 	assert_int_equal(symbolize(f->d, &f->opts, &f->st), 0);
-	assert_int_equal(f->st.locations, f->st.named + f->st.ranges + f->st.offset_only + f->st.no_module);
+	assert_int_equal(f->st.locations,
+			 f->st.named + f->st.ranges + f->st.offset_only + f->st.no_module);
 }
 
 static void assert_named(struct fixture *f, location_id id, const char *function,

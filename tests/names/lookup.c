@@ -1,0 +1,84 @@
+/*
+ * What symbolize() says about addresses of a file, for comparison with other tools.
+ *
+ *     lookup [-m] FILE < ADDRESSES        -m: mangled names
+ *
+ * Addresses are the file's own, in hex, one a line. For each, in the order given:
+ *     0xADDR
+ *     FUNCTION TAB SYSTEM_NAME TAB FILE TAB LINE TAB START_LINE      innermost first
+ *     (an empty line)
+ */
+#include "proc/namespace.h"
+#include "symbolize/symbolize.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+static int open_module(void *ctx, module_id m, struct err *e)
+{
+	int fd = open(ctx, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_debug(void *ctx, module_id m, const char *path, bool host)
+{
+	static const struct ns_roots none;
+
+	return ns_roots_open(&none, -1, path);
+}
+
+static void print(const struct dict *d, location_id id)
+{
+	const struct location *l = dict_location_get(d, id);
+
+	printf("0x%" PRIx64 "\n", l->vaddr);
+	for (uint32_t i = 0; i < l->n_lines; i++)
+		printf("%s\t%s\t%s\t%u\t%u\n", dict_str(d, l->lines[i].function),
+		       dict_str(d, l->lines[i].system_name), dict_str(d, l->lines[i].file),
+		       l->lines[i].line, l->lines[i].start_line);
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	bool mangled = argc == 3 && !strcmp(argv[1], "-m");
+	char *path = argv[argc - 1];
+	struct symbolize_opts opts = {
+		.open_module = open_module,
+		.open_debug = open_debug,
+		.ctx = path,
+		.no_demangle = mangled,
+	};
+	struct dict *d = dict_new();
+	location_id *ids = NULL;
+	uint32_t n = 0, cap = 0;
+	struct symbolize_stats st;
+	module_id m;
+	uint64_t vaddr;
+
+	if (argc != 2 + mangled || !d)
+		return 2;
+	m = dict_module(d, &(struct module){ .kind = MODULE_ELF, .path = dict_string(d, path) });
+	while (scanf("%" SCNx64, &vaddr) == 1) {
+		if (n == cap) {
+			cap = cap ? cap * 2 : 1024;
+			ids = reallocarray(ids, cap, sizeof(*ids));
+			if (!ids)
+				return 1;
+		}
+		ids[n++] = dict_location(d, m, vaddr);
+	}
+	if (symbolize(d, &opts, &st) < 0)
+		return 1;
+	for (uint32_t i = 0; i < n; i++)
+		print(d, ids[i]);
+	fprintf(stderr, "%" PRIu64 " of %" PRIu64 " named, %" PRIu64 " by range%s%s\n", st.named,
+		st.locations, st.ranges, st.n_worst ? ": " : "",
+		st.n_worst ? st.worst[0].reason : "");
+	free(ids);
+	dict_free(d);
+	return 0;
+}

@@ -1,0 +1,397 @@
+#include "elf/dwarf.h"
+
+#include "base/bytes.h"
+#include "base/strbuf.h"
+#include "elf/dwarf_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { NOBODY = 65534, CLOSE_LAST = 0x7fffffff };
+
+struct place {
+	uint64_t vaddr;
+	uint32_t first, n; /* of frames */
+};
+
+struct dwarf_lines {
+	char *text; /* what came over the pipe; strings end in NUL in place */
+	struct place *places;
+	uint32_t n_places, cap_places;
+	struct dwarf_frame *frames;
+	uint32_t n_frames, cap_frames;
+	const char *cut_short;
+};
+
+bool dwarf_present(struct elf_file *elf)
+{
+	return dwarf_is_packed(elf) >= 0;
+}
+
+/* --- the child
+ * ----------------------------------------------------------------------------------- */
+
+/* Closes all descriptors but these. */
+static void close_others(int a, int b, int c)
+{
+	int keep[3] = { a, b, c }, from = 0;
+
+	for (int i = 0; i < 3; i++)
+		for (int k = i + 1; k < 3; k++)
+			if (keep[k] < keep[i]) {
+				int swap = keep[i];
+
+				keep[i] = keep[k];
+				keep[k] = swap;
+			}
+	for (int i = 0; i < 3; i++) {
+		if (keep[i] < 0)
+			continue;
+		if (keep[i] > from)
+			syscall(SYS_close_range, from, keep[i] - 1, 0);
+		from = keep[i] + 1;
+	}
+	syscall(SYS_close_range, from, CLOSE_LAST, 0);
+}
+
+static uint64_t data_bytes(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/status", "re");
+	unsigned long kb = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmData: %lu", &kb) == 1)
+			break;
+	return (uint64_t)kb << 10;
+}
+
+/* Both limits: a process of an unprivileged user cannot raise them again. */
+static void limit(int what, uint64_t value)
+{
+	struct rlimit lim = { value, value };
+
+	setrlimit(what, &lim);
+}
+
+static void limit_child(void)
+{
+	limit(RLIMIT_DATA, data_bytes() + DWARF_MEMORY_MAX);
+	limit(RLIMIT_CPU, DWARF_SECONDS_MAX);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_FSIZE, 0);
+}
+
+/*
+ * What a file made to break libdw could reach: nothing that is ours. The order matters: limits and
+ * descriptors first, while there are rights to set them.
+ */
+static void become_harmless(int out, int elf_fd, int alt_fd)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGPIPE, SIG_DFL);
+	limit_child();
+	close_others(out, elf_fd, alt_fd);
+	/* libdw would open files that a split unit names. */
+	limit(RLIMIT_NOFILE, 0);
+	if (geteuid() == 0) {
+		if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+		    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+			_exit(1);
+	}
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+static pid_t start_child(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs,
+			 uint32_t n, int *ret_fd)
+{
+	int alt_fd = alt ? elf_file_fd(alt) : -1;
+	pid_t pid;
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		int code = -errno;
+
+		close(p[0]);
+		close(p[1]);
+		return code;
+	}
+	if (pid == 0) {
+		become_harmless(p[1], elf_file_fd(elf), alt_fd);
+		dwarf_read(elf, alt, vaddrs, n, p[1]);
+		_exit(0);
+	}
+	close(p[1]);
+	*ret_fd = p[0];
+	return pid;
+}
+
+/* --- its answers
+ * --------------------------------------------------------------------------------- */
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
+}
+
+/* Everything until the child closes its end. NULL, or why the rest is missing. */
+static const char *read_answers(int fd, struct strbuf *b)
+{
+	int64_t end = now_ms() + DWARF_SECONDS_MAX * 1000ll;
+	_cleanup_(freep) char *buf = malloc(256 << 10);
+
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left = end - now_ms();
+		ssize_t n;
+
+		if (!buf || strbuf_oom(b))
+			return "out of memory for debug info";
+		if (b->len > DWARF_ANSWER_MAX)
+			return "debug info has too much to say";
+		if (left <= 0)
+			return "debug info takes too long to read";
+		n = poll(&p, 1, (int)left);
+		if (n < 0 && errno != EINTR)
+			return "debug info cannot be read";
+		if (n <= 0)
+			continue;
+		n = read(fd, buf, 256 << 10);
+		if (n == 0)
+			return NULL;
+		if (n > 0)
+			strbuf_add(b, buf, (size_t)n);
+		else if (errno != EINTR)
+			return "debug info cannot be read";
+	}
+}
+
+static int reserve(void **list, uint32_t *cap, uint32_t want, size_t size)
+{
+	uint32_t n = *cap ? *cap * 2 : 1024;
+	void *grown;
+
+	if (want <= *cap)
+		return 0;
+	if (n < want)
+		n = want;
+	grown = reallocarray(*list, n, size);
+	if (!grown)
+		return -ENOMEM;
+	*list = grown;
+	*cap = n;
+	return 0;
+}
+
+struct strings {
+	char **at;
+	uint32_t n, cap;
+};
+
+static bool string_at(const struct strings *s, uint32_t number, const char **ret)
+{
+	if (number > s->n)
+		return false;
+	*ret = number ? s->at[number - 1] : NULL;
+	return true;
+}
+
+/*
+ * A string's bytes, shifted one down over the length before them, to make room for its NUL. A NUL
+ * within it cuts it.
+ */
+static int take_string(struct bytes *b, struct strings *s)
+{
+	uint32_t len;
+	struct bytes part;
+	char *text;
+
+	if (bytes_u32(b, &len) < 0 || bytes_take(b, len, &part) < 0)
+		return -EBADMSG;
+	if (reserve((void **)&s->at, &s->cap, s->n + 1, sizeof(*s->at)) < 0)
+		return -ENOMEM;
+	text = (char *)part.data - 1;
+	memmove(text, text + 1, len);
+	text[len] = '\0';
+	s->at[s->n++] = text;
+	return 0;
+}
+
+static int take_frame(struct bytes *b, const struct strings *s, struct dwarf_frame *ret)
+{
+	uint32_t function, file;
+
+	if (bytes_u32(b, &function) < 0 || bytes_u32(b, &file) < 0 ||
+	    bytes_u32(b, &ret->line) < 0 || bytes_u32(b, &ret->start_line) < 0 ||
+	    !string_at(s, function, &ret->function) || !string_at(s, file, &ret->file))
+		return -EBADMSG;
+	return 0;
+}
+
+static int take_answer(struct dwarf_lines *l, struct bytes *b, const struct strings *s)
+{
+	struct place p = { .first = l->n_frames };
+
+	if (bytes_u64(b, &p.vaddr) < 0 || bytes_u32(b, &p.n) < 0 || !p.n || p.n > DWARF_FRAMES_MAX)
+		return -EBADMSG;
+	if (reserve((void **)&l->frames, &l->cap_frames, l->n_frames + p.n, sizeof(*l->frames)) <
+		    0 ||
+	    reserve((void **)&l->places, &l->cap_places, l->n_places + 1, sizeof(*l->places)) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p.n; i++) {
+		int r = take_frame(b, s, &l->frames[l->n_frames + i]);
+
+		if (r < 0)
+			return r;
+	}
+	l->n_frames += p.n;
+	l->places[l->n_places++] = p;
+	return 0;
+}
+
+/* 0 and `*ret_code` at its 'E'; -ENODATA when it stops before. */
+static int take_all(struct dwarf_lines *l, struct bytes b, int32_t *ret_code)
+{
+	struct strings s = { 0 };
+	uint8_t tag;
+	int r = 0;
+
+	while (r == 0) {
+		if (bytes_u8(&b, &tag) < 0) {
+			r = -ENODATA;
+		} else if (tag == 'S') {
+			r = take_string(&b, &s);
+		} else if (tag == 'A') {
+			r = take_answer(l, &b, &s);
+		} else if (tag == 'E') {
+			r = bytes_u32(&b, (uint32_t *)ret_code) < 0 ? -ENODATA : 0;
+			break;
+		} else {
+			r = -EBADMSG;
+		}
+	}
+	free(s.at);
+	return r;
+}
+
+static int compare_places(const void *pa, const void *pb)
+{
+	const struct place *a = pa, *b = pb;
+
+	if (a->vaddr != b->vaddr)
+		return a->vaddr < b->vaddr ? -1 : 1;
+	return a->first < b->first ? -1 : 1;
+}
+
+static const char *why_ended(int status)
+{
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+		return "debug info takes too long to read";
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return "debug info takes too long to read";
+	return "debug info is damaged";
+}
+
+static void reap(pid_t pid, int *ret_status)
+{
+	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+		;
+}
+
+int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
+		     struct dwarf_lines **ret_lines, struct err *e)
+{
+	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = calloc(1, sizeof(*l));
+	const char *name = elf_file_name(elf);
+	_cleanup_(closep) int fd = -1;
+	struct strbuf text = { 0 };
+	size_t len;
+	int status = 0, r;
+	int32_t code = 0;
+	pid_t pid;
+
+	if (!l)
+		return err_set(e, -ENOMEM, "%s: out of memory for debug info", name);
+	if (elf_file_fd(elf) < 0 || !dwarf_present(elf))
+		return err_set(e, -ENOENT, "%s: no debug info", name);
+	if (alt && elf_file_fd(alt) < 0)
+		alt = NULL;
+	pid = start_child(elf, alt, vaddrs, n, &fd);
+	if (pid < 0)
+		return err_set(e, pid, "%s: no process to read its debug info: %s", name,
+			       strerror(-pid));
+	l->cut_short = read_answers(fd, &text);
+	if (l->cut_short)
+		kill(pid, SIGKILL);
+	reap(pid, &status);
+	len = text.len;
+	l->text = strbuf_take(&text);
+	if (!l->text)
+		return err_set(e, -EBADMSG, "%s: its debug info told nothing", name);
+	r = take_all(l, bytes_of(l->text, len), &code);
+	if (r == -ENOMEM)
+		return err_set(e, r, "%s: out of memory for debug info", name);
+	if (r < 0 && !l->cut_short)
+		l->cut_short = why_ended(status);
+	if (!l->n_places)
+		return err_set(e,
+			       code == -EFBIG ? -EFBIG
+			       : l->cut_short ? -EBADMSG
+					      : -ENOENT,
+			       "%s: %s", name,
+			       code == -EFBIG ? "debug info needs more memory than it may have"
+			       : l->cut_short ? l->cut_short
+					      : "debug info says nothing about these addresses");
+	qsort(l->places, l->n_places, sizeof(*l->places), compare_places);
+	*ret_lines = TAKE_PTR(l);
+	return 0;
+}
+
+void dwarf_lines_free(struct dwarf_lines *l)
+{
+	if (!l)
+		return;
+	free(l->text);
+	free(l->places);
+	free(l->frames);
+	free(l);
+}
+
+uint32_t dwarf_lines_find(const struct dwarf_lines *l, uint64_t vaddr,
+			  const struct dwarf_frame **ret_frames)
+{
+	uint32_t lo = 0, hi = l->n_places;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (l->places[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == l->n_places || l->places[lo].vaddr != vaddr)
+		return 0;
+	*ret_frames = &l->frames[l->places[lo].first];
+	return l->places[lo].n;
+}
+
+const char *dwarf_lines_cut_short(const struct dwarf_lines *l)
+{
+	return l->cut_short;
+}

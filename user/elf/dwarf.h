@@ -1,0 +1,59 @@
+/*
+ * DWARF: from an address to the functions that are there, inlined calls included, and to file and
+ * line. Read through libdw, for a list of addresses at once.
+ *
+ * Debug info is attacker's bytes, and libdw does not promise to survive them (tests/fuzz/dwarf.c
+ * says what was found). So a child process reads it: without our descriptors, rights or
+ * privileges, within DWARF_MEMORY_MAX, and killed after DWARF_SECONDS_MAX. It answers over a
+ * pipe, and its answers are checked. Where it dies, what it had answered is kept.
+ *
+ * It reads only the units whose ranges hold an address asked for, each once, and gives back
+ * libdw's memory between units when it grows: what it costs is one pass over the headers of all
+ * units, and over the functions of those.
+ */
+#ifndef MEMSCOPE_ELF_DWARF_H
+#define MEMSCOPE_ELF_DWARF_H
+
+#include "elf/elf_file.h"
+
+enum {
+	DWARF_MEMORY_MAX = 1 << 30,     /* bytes of the child: unpacked sections and libdw's own */
+	DWARF_SECONDS_MAX = 60,         /* for one file */
+	DWARF_ANSWER_MAX = 256 << 20,   /* bytes that come over the pipe */
+	DWARF_FRAMES_MAX = 1024,        /* of one address */
+};
+
+struct dwarf_frame {
+	const char *function;  /* linkage name where there is one; NULL: not known            */
+	const char *file;      /* as the compiler was told, made absolute; NULL: not known     */
+	uint32_t line;         /* of the address; in outer frames that of the call; 0 unknown  */
+	uint32_t start_line;   /* where the function is declared; 0 unknown                    */
+};
+
+struct dwarf_lines;
+
+/* Does the file have debug info? Compressed counts. */
+bool dwarf_present(struct elf_file *elf);
+
+/*
+ * Looks up `n` addresses (ascending) in the debug info of `elf`, a file that is open by descriptor.
+ * `alt`: the file its .gnu_debugaltlink names, or NULL. Both may be closed afterwards.
+ * -ENOENT: no debug info, or nothing about any of them; -ETIMEDOUT; -EFBIG: it needs more memory;
+ * -EBADMSG: damaged (the reader died, or answered nonsense).
+ */
+int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
+		     struct dwarf_lines **ret_lines, struct err *e);
+void dwarf_lines_free(struct dwarf_lines *lines);
+DEFINE_CLEANUP(struct dwarf_lines *, dwarf_lines_freep, dwarf_lines_free)
+
+/*
+ * The frames at an address that was asked for, innermost first; how many, 0 when nothing is known.
+ * The last may have no function where only its line is known (hand-written assembly).
+ */
+uint32_t dwarf_lines_find(const struct dwarf_lines *lines, uint64_t vaddr,
+			  const struct dwarf_frame **ret_frames);
+
+/* NULL when the reader came to its end; else why there may be answers missing, static words. */
+const char *dwarf_lines_cut_short(const struct dwarf_lines *lines);
+
+#endif

@@ -1,0 +1,608 @@
+#include "elf/dwarf_read.h"
+
+#include "base/hash.h"
+#include "elf/dwarf.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	OUT_BYTES = 64 << 10,
+	DEPTH_MAX = 512,            /* of nested DIEs                                          */
+	STRING_MAX = 1 << 16,       /* a longer name or path is left out                        */
+	HELD_BYTES_MAX = 192 << 20, /* of libdw's own memory, after which it is opened again    */
+	NODES_FIRST = 4096,
+};
+
+struct out {
+	int fd;
+	size_t len;
+	uint8_t buf[OUT_BYTES];
+};
+
+struct string {
+	UT_hash_handle hh;
+	uint32_t number;
+	char text[];
+};
+
+/* A function or an inlined call of one, that covers addresses asked for. */
+struct node {
+	uint32_t parent; /* 0: a function */
+	uint32_t function, start_line;
+	uint32_t call_file, call_line;
+};
+
+/* What is known about one address. */
+struct place {
+	uint32_t node;   /* innermost in the unit being read; 0: none     */
+	bool here, done; /* in that unit's ranges; answered                */
+	uint64_t size;   /* of the function that claims it                 */
+};
+
+struct reader {
+	struct out out;
+	const uint64_t *vaddrs;
+	struct place *places;
+	uint32_t n, n_left;
+	uint32_t *here; /* places to look for in the unit being read      */
+	uint32_t n_here;
+
+	struct node *nodes;
+	uint32_t n_nodes, cap_nodes;
+	struct string *strings;
+	uint32_t n_strings;
+
+	Dwarf *dbg;
+	Dwarf_Die unit;
+	Dwarf_Files *files;
+	const char *comp_dir; /* where its compiler ran; NULL */
+	bool some_unplaced;   /* units that do not say where their code is */
+	bool everywhere;      /* look for functions where none are expected */
+};
+
+/* --- out
+ * ----------------------------------------------------------------------------------------- */
+
+static void flush(struct out *o)
+{
+	size_t done = 0;
+
+	while (done < o->len) {
+		ssize_t n = write(o->fd, o->buf + done, o->len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			_exit(1); /* nobody listens */
+		done += (size_t)n;
+	}
+	o->len = 0;
+}
+
+static void put(struct out *o, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	while (len) {
+		size_t n = OUT_BYTES - o->len < len ? OUT_BYTES - o->len : len;
+
+		memcpy(o->buf + o->len, p, n);
+		o->len += n;
+		p += n;
+		len -= n;
+		if (o->len == OUT_BYTES)
+			flush(o);
+	}
+}
+
+static void put_u8(struct out *o, char tag)
+{
+	put(o, &tag, 1);
+}
+
+static void put_u32(struct out *o, uint32_t value)
+{
+	put(o, &value, sizeof(value));
+}
+
+/* The number of a string, sent when it is met first; 0: none. */
+static uint32_t string_number(struct reader *r, const char *text)
+{
+	size_t len = text ? strnlen(text, STRING_MAX) : 0;
+	struct string *s;
+
+	if (!len || len == STRING_MAX)
+		return 0;
+	HASH_FIND(hh, r->strings, text, len, s);
+	if (s)
+		return s->number;
+	s = malloc(sizeof(*s) + len + 1);
+	if (!s)
+		return 0;
+	memcpy(s->text, text, len);
+	s->text[len] = '\0';
+	s->number = r->n_strings + 1;
+	HASH_ADD_KEYPTR(hh, r->strings, s->text, len, s);
+	if (!hash_added(s)) {
+		free(s);
+		return 0;
+	}
+	r->n_strings++;
+	put_u8(&r->out, 'S');
+	put_u32(&r->out, (uint32_t)len);
+	put(&r->out, s->text, len);
+	return s->number;
+}
+
+/* --- addresses
+ * ----------------------------------------------------------------------------------- */
+
+/*
+ * A source file's number. Paths are relative to where the compiler ran; libdw puts that before
+ * some of them (those in directory 0).
+ */
+static uint32_t path_number(struct reader *r, const char *path)
+{
+	size_t dir_len = r->comp_dir ? strlen(r->comp_dir) : 0, len = path ? strlen(path) : 0;
+	char whole[4096];
+
+	if (!len || path[0] == '/' || !dir_len || strncmp(path, r->comp_dir, dir_len) == 0 ||
+	    dir_len + len + 2 > sizeof(whole))
+		return string_number(r, path);
+	memcpy(whole, r->comp_dir, dir_len);
+	whole[dir_len] = '/';
+	memcpy(whole + dir_len + 1, path, len + 1);
+	return string_number(r, whole);
+}
+
+/* The first address that is not below `vaddr`. */
+static uint32_t first_from(const struct reader *r, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = r->n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (r->vaddrs[mid] < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/*
+ * Calls `fn` for each range of a DIE. Functions that the linker dropped are left at 0, or with
+ * an end before their start. False when it has none.
+ */
+typedef void (*range_fn)(struct reader *r, uint64_t start, uint64_t end, void *arg);
+
+static bool each_range(struct reader *r, Dwarf_Die *die, range_fn fn, void *arg)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t off = 0;
+	bool any = false;
+
+	while ((off = dwarf_ranges(die, off, &base, &start, &end)) > 0) {
+		any = true;
+		if (start && start < end)
+			fn(r, start, end, arg);
+	}
+	return any;
+}
+
+static void mark(struct reader *r, uint32_t i)
+{
+	struct place *p = &r->places[i];
+
+	if (p->here || p->done)
+		return;
+	p->here = true;
+	r->here[r->n_here++] = i;
+}
+
+static void mark_here(struct reader *r, uint64_t start, uint64_t end, void *arg)
+{
+	for (uint32_t i = first_from(r, start); i < r->n && r->vaddrs[i] < end; i++)
+		mark(r, i);
+}
+
+/* --- functions
+ * ----------------------------------------------------------------------------------- */
+
+/* A node for `die` under `parent`; 0 when out of memory. */
+static uint32_t add_node(struct reader *r, uint32_t parent)
+{
+	if (r->n_nodes + 1 >= r->cap_nodes) {
+		uint32_t cap = r->cap_nodes ? r->cap_nodes * 2 : NODES_FIRST;
+		struct node *nodes = reallocarray(r->nodes, cap, sizeof(*nodes));
+
+		if (!nodes)
+			return 0;
+		r->nodes = nodes;
+		r->cap_nodes = cap;
+	}
+	r->nodes[++r->n_nodes] = (struct node){ .parent = parent };
+	return r->n_nodes;
+}
+
+static const char *function_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+		name = dwarf_formstring(&attr);
+	if (name && *name)
+		return name;
+	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+static uint32_t number_of(Dwarf_Die *die, unsigned int name, bool integrate)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (!(integrate ? dwarf_attr_integrate(die, name, &attr) : dwarf_attr(die, name, &attr)) ||
+	    dwarf_formudata(&attr, &value) < 0 || value > UINT32_MAX)
+		return 0;
+	return (uint32_t)value;
+}
+
+static const char *file_name(struct reader *r, uint32_t ix)
+{
+	size_t n;
+
+	if (!r->files && dwarf_getsrcfiles(&r->unit, &r->files, &n) < 0)
+		return NULL;
+	return dwarf_filesrc(r->files, ix, NULL, NULL);
+}
+
+static void describe(struct reader *r, uint32_t ix, Dwarf_Die *die)
+{
+	uint32_t function = string_number(r, function_name(die));
+	struct node *node = &r->nodes[ix];
+
+	node->function = function;
+	node->start_line = number_of(die, DW_AT_decl_line, true);
+	if (!node->parent)
+		return;
+	node->call_line = number_of(die, DW_AT_call_line, false);
+	if (dwarf_hasattr(die, DW_AT_call_file))
+		node->call_file =
+			path_number(r, file_name(r, number_of(die, DW_AT_call_file, false)));
+}
+
+static void descend(struct reader *r, Dwarf_Die *die, uint32_t node, int depth);
+
+/* A function takes the addresses in its ranges, unless a smaller one has them. */
+struct claim {
+	uint32_t node;
+	uint64_t size;
+	bool any;
+};
+
+static void add_size(struct reader *r, uint64_t start, uint64_t end, void *arg)
+{
+	*(uint64_t *)arg += end - start;
+}
+
+static void claim_range(struct reader *r, uint64_t start, uint64_t end, void *arg)
+{
+	struct claim *c = arg;
+
+	for (uint32_t i = first_from(r, start); i < r->n && r->vaddrs[i] < end; i++) {
+		struct place *p = &r->places[i];
+
+		if (!p->here || (p->node && p->size <= c->size))
+			continue;
+		if (!c->node)
+			c->node = add_node(r, 0);
+		p->node = c->node;
+		p->size = c->size;
+		c->any = c->node != 0;
+	}
+}
+
+static void visit_function(struct reader *r, Dwarf_Die *die, int depth)
+{
+	struct claim c = { 0 };
+
+	if (each_range(r, die, add_size, &c.size))
+		each_range(r, die, claim_range, &c);
+	if (c.any)
+		describe(r, c.node, die);
+	if (c.any || r->everywhere)
+		descend(r, die, c.node, depth + 1);
+}
+
+struct nest {
+	uint32_t parent, node;
+};
+
+static void nest_range(struct reader *r, uint64_t start, uint64_t end, void *arg)
+{
+	struct nest *nest = arg;
+
+	for (uint32_t i = first_from(r, start); i < r->n && r->vaddrs[i] < end; i++) {
+		struct place *p = &r->places[i];
+
+		if (!p->node || p->node != nest->parent)
+			continue;
+		if (!nest->node)
+			nest->node = add_node(r, nest->parent);
+		if (nest->node)
+			p->node = nest->node;
+	}
+}
+
+static void visit_inlined(struct reader *r, Dwarf_Die *die, uint32_t parent, int depth)
+{
+	struct nest nest = { parent, 0 };
+
+	each_range(r, die, nest_range, &nest);
+	if (!nest.node)
+		return;
+	describe(r, nest.node, die);
+	descend(r, die, nest.node, depth + 1);
+}
+
+static void visit(struct reader *r, Dwarf_Die *die, uint32_t node, int depth)
+{
+	switch (dwarf_tag(die)) {
+	case DW_TAG_subprogram:
+		visit_function(r, die, depth);
+		break;
+	case DW_TAG_inlined_subroutine:
+		if (node)
+			visit_inlined(r, die, node, depth);
+		break;
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+		descend(r, die, 0, depth + 1);
+		break;
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_with_stmt:
+	case DW_TAG_common_block:
+		if (node || r->everywhere)
+			descend(r, die, node, depth + 1);
+		break;
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+	case DW_TAG_interface_type:
+		if (r->everywhere)
+			descend(r, die, 0, depth + 1);
+		break;
+	default:
+		break;
+	}
+}
+
+static void descend(struct reader *r, Dwarf_Die *die, uint32_t node, int depth)
+{
+	Dwarf_Die child;
+
+	if (depth > DEPTH_MAX || dwarf_child(die, &child) != 0)
+		return;
+	do
+		visit(r, &child, node, depth);
+	while (dwarf_siblingof(&child, &child) == 0);
+}
+
+/* --- units
+ * --------------------------------------------------------------------------------------- */
+
+/* File and line of each frame: where execution is, and outwards where each call was made. */
+static void answer(struct reader *r, uint32_t i)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(&r->unit, r->vaddrs[i]);
+	uint32_t file = 0, number = 0, frames = 0;
+	struct place *p = &r->places[i];
+	int lineno;
+
+	if (line) {
+		file = path_number(r, dwarf_linesrc(line, NULL, NULL));
+		number = dwarf_lineno(line, &lineno) == 0 && lineno > 0 ? (uint32_t)lineno : 0;
+	}
+	for (uint32_t at = p->node; at && frames < DWARF_FRAMES_MAX; at = r->nodes[at].parent)
+		frames++;
+	if (!frames && !file)
+		return;
+	put_u8(&r->out, 'A');
+	put(&r->out, &r->vaddrs[i], sizeof(r->vaddrs[i]));
+	put_u32(&r->out, frames ? frames : 1);
+	for (uint32_t k = 0, at = p->node; k == 0 || k < frames; k++) {
+		const struct node *node = &r->nodes[at];
+
+		put_u32(&r->out, node->function);
+		put_u32(&r->out, file);
+		put_u32(&r->out, number);
+		put_u32(&r->out, node->start_line);
+		file = node->call_file;
+		number = node->call_line;
+		at = node->parent;
+	}
+	p->done = true;
+	r->n_left--;
+}
+
+static bool all_have_functions(const struct reader *r)
+{
+	for (uint32_t i = 0; i < r->n_here; i++)
+		if (!r->places[r->here[i]].node)
+			return false;
+	return true;
+}
+
+static void read_unit(struct reader *r, bool thorough)
+{
+	Dwarf_Attribute attr;
+
+	r->n_nodes = 0;
+	r->files = NULL;
+	r->comp_dir = dwarf_formstring(dwarf_attr(&r->unit, DW_AT_comp_dir, &attr));
+	r->everywhere = false;
+	descend(r, &r->unit, 0, 0);
+	if (thorough && !all_have_functions(r)) {
+		r->everywhere = true;
+		descend(r, &r->unit, 0, 0);
+	}
+	for (uint32_t i = 0; i < r->n_here; i++) {
+		struct place *p = &r->places[r->here[i]];
+
+		answer(r, r->here[i]);
+		p->here = false;
+		p->node = 0;
+	}
+	r->n_here = 0;
+}
+
+static bool is_code_unit(uint8_t type)
+{
+	return type == DW_UT_compile || type == DW_UT_skeleton;
+}
+
+/*
+ * Reads units from the `*at`-th on, until the last (true) or until too much memory is held. Those
+ * that have lines but do not say where their code is come in a second round, if anything is
+ * still to be found.
+ */
+static bool read_units(struct reader *r, uint32_t *at, bool second_round)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Half version;
+	uint8_t type;
+	uint32_t nth = 0;
+
+	while (r->n_left &&
+	       dwarf_get_units(r->dbg, cu, &cu, &version, &type, &r->unit, NULL) == 0) {
+		bool placed;
+
+		if (nth++ < *at || !is_code_unit(type))
+			continue;
+		*at = nth;
+		placed = dwarf_hasattr(&r->unit, DW_AT_ranges) ||
+			 dwarf_hasattr(&r->unit, DW_AT_low_pc);
+		if (!placed && !second_round)
+			r->some_unplaced |= dwarf_hasattr(&r->unit, DW_AT_stmt_list);
+		else if (placed && !second_round)
+			each_range(r, &r->unit, mark_here, NULL);
+		else if (!placed && dwarf_hasattr(&r->unit, DW_AT_stmt_list))
+			for (uint32_t i = 0; i < r->n; i++)
+				mark(r, i);
+		if (!r->n_here)
+			continue;
+		read_unit(r, placed);
+		if (mallinfo2().uordblks + mallinfo2().hblkhd > HELD_BYTES_MAX)
+			return false;
+	}
+	return true;
+}
+
+/* Where libdw finds the sections: in the file, or unpacked in our memory. */
+struct source {
+	Elf *elf;
+	void *image;
+	size_t len;
+};
+
+static int source_open(struct elf_file *elf, uint64_t *budget, struct source *ret)
+{
+	int r = dwarf_is_packed(elf);
+
+	*ret = (struct source){ 0 };
+	if (r < 0)
+		return r;
+	/* Mapped: what of it is touched is the page cache's. Who truncates it ends this process. */
+	if (!r) {
+		ret->elf = elf_begin(elf_file_fd(elf), ELF_C_READ_MMAP, NULL);
+		return ret->elf ? 0 : -EBADMSG;
+	}
+	r = dwarf_unpack(elf, *budget, &ret->image, &ret->len);
+	if (r < 0)
+		return r;
+	*budget -= ret->len < *budget ? ret->len : *budget;
+	ret->elf = elf_memory(ret->image, ret->len);
+	return ret->elf ? 0 : -EBADMSG;
+}
+
+static int read_all(struct reader *r, struct source *main, struct source *alt)
+{
+	for (int round = 0; round == 0 || (round == 1 && r->some_unplaced); round++) {
+		uint32_t at = 0;
+		bool last = false;
+
+		while (!last && r->n_left) {
+			Dwarf *dwz =
+				alt->elf ? dwarf_begin_elf(alt->elf, DWARF_C_READ, NULL) : NULL;
+
+			r->dbg = dwarf_begin_elf(main->elf, DWARF_C_READ, NULL);
+			if (!r->dbg)
+				return -ENOENT;
+			if (dwz)
+				dwarf_setalt(r->dbg, dwz);
+			last = read_units(r, &at, round == 1);
+			dwarf_end(r->dbg);
+			dwarf_end(dwz);
+			malloc_trim(0);
+		}
+	}
+	return 0;
+}
+
+void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
+		int out)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	struct source main = { 0 }, dwz = { 0 };
+	uint64_t budget = DWARF_MEMORY_MAX - HELD_BYTES_MAX;
+	int32_t code = -ENOMEM;
+
+	if (!r)
+		return;
+	r->out.fd = out;
+	r->vaddrs = vaddrs;
+	r->n = r->n_left = n;
+	r->places = calloc(n + 1ul, sizeof(*r->places));
+	r->here = calloc(n + 1ul, sizeof(*r->here));
+	elf_version(EV_CURRENT);
+	/* nodes[0] is what a place without function has. */
+	if (r->places && r->here && add_node(r, 0)) {
+		r->nodes[0] = (struct node){ 0 };
+		code = source_open(elf, &budget, &main);
+		if (code == 0 && alt)
+			source_open(alt, &budget, &dwz);
+		if (code == 0)
+			code = read_all(r, &main, &dwz);
+	}
+	put_u8(&r->out, 'E');
+	put_u32(&r->out, (uint32_t)code);
+	flush(&r->out);
+	/* For the fuzzer; the child is about to end. */
+	elf_end(main.elf);
+	elf_end(dwz.elf);
+	if (main.image)
+		munmap(main.image, main.len);
+	if (dwz.image)
+		munmap(dwz.image, dwz.len);
+	for (struct string *s = r->strings, *next; s; s = next) {
+		next = s->hh.next;
+		if (!next)
+			HASH_CLEAR(hh, r->strings);
+		free(s);
+	}
+	free(r->places);
+	free(r->here);
+	free(r->nodes);
+	free(r);
+}

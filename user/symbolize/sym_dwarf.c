@@ -1,0 +1,77 @@
+/*
+ * Inlined calls, file and line from debug info: of the image's own file, or of the one that was put
+ * aside for it.
+ */
+#include "elf/dwarf.h"
+#include "symbolize/resolver.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_why)
+{
+	struct elf_file *elf, *debug, *alt = NULL;
+	struct dwarf_lines *lines;
+	int r = sym_image_elf(img, &elf, ret_why);
+
+	if (r < 0)
+		return r;
+	if (dwarf_present(elf)) {
+		debug = elf;
+	} else {
+		r = sym_image_debug(img, &debug, ret_why);
+		if (r < 0)
+			return r;
+	}
+	sym_image_alt(img, debug, &alt);
+	r = dwarf_lines_read(debug, alt, img->vaddrs, img->n_vaddrs, &lines, NULL);
+	if (r < 0) {
+		*ret_why = "no debug info";
+		return r;
+	}
+	*ret_state = lines;
+	return 0;
+}
+
+static bool find(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
+{
+	const struct dwarf_frame *frames;
+	uint32_t n = dwarf_lines_find(state, vaddr, &frames), skip;
+
+	if (!n)
+		return false;
+	skip = n > SYM_FRAMES_MAX ? n - SYM_FRAMES_MAX : 0;
+	ret_answer->n = n - skip;
+	ret_answer->sure = false;
+	for (uint32_t i = skip; i < n; i++)
+		ret_answer->frames[i - skip] = (struct sym_frame){
+			.name = frames[i].function,
+			.len = frames[i].function ? strlen(frames[i].function) : 0,
+			.file = frames[i].file,
+			.line = frames[i].line,
+			.start_line = frames[i].start_line,
+		};
+	return true;
+}
+
+static const char *why_not(const void *state)
+{
+	const char *why = dwarf_lines_cut_short(state);
+
+	return why ? why : "not in the debug info";
+}
+
+static void close_dwarf(void *state)
+{
+	dwarf_lines_free(state);
+}
+
+const struct resolver sym_dwarf = {
+	.name = "dwarf",
+	.kinds = RESOLVES(MODULE_ELF),
+	.role = SYM_LINES,
+	.open = open_dwarf,
+	.find = find,
+	.why_not = why_not,
+	.close = close_dwarf,
+};
