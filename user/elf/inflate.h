@@ -10,7 +10,7 @@
 
 #include "elf/elf_file.h"
 
-/* Unpacked or compressed: is it stored so? */
+/* Is it stored compressed? */
 bool elf_section_is_packed(const struct elf_section *sec);
 
 /* How long a section is once unpacked (its own size when it is not packed). As below. */
@@ -25,17 +25,15 @@ int elf_section_unpacked_size(const struct elf_file *elf, const struct elf_secti
 int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec, uint64_t max,
 		       uint8_t **ret_bytes, uint64_t *ret_len, struct err *e);
 
-/*
- * The bytes of a section, compressed or not, up to ELF_SECTION_BYTES_MAX; free() them. As
- * elf_section_unpack().
- */
-int elf_inflate_section(struct elf_file *elf, const struct elf_section *sec, uint8_t **ret_bytes,
-			size_t *ret_len, struct err *e);
 /* The same into `out`, which has room for elf_section_unpacked_size(). */
 int elf_section_unpack_to(const struct elf_file *elf, const struct elf_section *sec, uint8_t *out,
 			  uint64_t len, struct err *e);
 
-/* The same for a whole xz stream; `name` is for sentences. At most 64 MiB of dictionary. */
+/* elf_section_unpack() of at most ELF_SECTION_BYTES_MAX. */
+int elf_inflate_section(struct elf_file *elf, const struct elf_section *sec, uint8_t **ret_bytes,
+			size_t *ret_len, struct err *e);
+
+/* elf_section_unpack() for a whole xz stream; `name` is for sentences. At most 64 MiB of dictionary. */
 int xz_unpack(const uint8_t *data, size_t len, uint64_t max, const char *name, uint8_t **ret_bytes,
 	      uint64_t *ret_len, struct err *e);
 
