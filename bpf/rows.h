@@ -85,7 +85,8 @@ enum ms_rule_kind {
  * save[i]: where the caller's value of the i-th saved register is, bytes from the CFA; 0: in the
  * register still (no slot is at the CFA itself). A bit in `from_reg`: bytes from the value that
  * `base_reg` has in this frame instead, any number (GCC's realigned stacks: from rbp); with
- * MS_RULE_SIGNAL nothing is saved apart.
+ * MS_RULE_SIGNAL nothing is saved apart. A bit in `lost`: the caller's value cannot be told, the
+ * register is unknown from there outwards (save[i] is 0).
  */
 struct ms_rule {
 	__u8 kind; /* enum ms_rule_kind */
@@ -96,7 +97,8 @@ struct ms_rule {
 	__s16 ra_off;    /* return address: bytes from the CFA (x86: -8) */
 	__u16 from_reg;
 	__u8 base_reg;
-	__u8 pad[3];
+	__u8 pad;
+	__u16 lost;
 	__s16 save[MS_N_SAVED];
 };
 

@@ -368,10 +368,11 @@ static int def_cfa_insn(struct cfi_program *p, uint8_t op, struct bytes *b, stru
 	bool with_off = op != DW_CFA_def_cfa_register;
 	bool factor = op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_offset_sf;
 	uint64_t reg = rules->cfa_reg, u;
-	int64_t off = rules->cfa_off;
+	/* Behind an expression, def_cfa_register means the offset from before it: so do assemblers
+	 * and libgcc (libgcrypt has it), though DWARF does not say. */
+	int64_t off = rules->last_off;
 
-	/* Only what defines both parts can follow an expression. */
-	if (!(with_reg && with_off) && rules->cfa_kind != CFI_CFA_REG)
+	if (!with_reg && rules->cfa_kind != CFI_CFA_REG)
 		return -EBADMSG;
 	if (with_reg && bytes_uleb(b, &reg) < 0)
 		return -EBADMSG;
@@ -383,6 +384,7 @@ static int def_cfa_insn(struct cfi_program *p, uint8_t op, struct bytes *b, stru
 		off = (int64_t)u;
 	}
 	set_cfa(rules, CFI_CFA_REG, reg, off);
+	rules->last_off = rules->cfa_off;
 	return 0;
 }
 

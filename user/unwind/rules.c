@@ -37,7 +37,7 @@ const char *rule_why_text(enum rule_why why)
 		[RULE_NO_CFA] = "no rule for the CFA",
 		[RULE_EXPRESSION] = "an expression of an unusual form",
 		[RULE_PROGRAM] = "damaged or unknown instructions",
-		[RULE_REGISTER] = "a register saved where it is not looked for",
+		[RULE_SP] = "a stack pointer that is saved like a register",
 		[RULE_RANGE] = "an offset too far away",
 		[RULE_RETURN] = "a return address where it is not looked for",
 		[RULE_TOO_MANY] = "too many different rules",
@@ -59,6 +59,16 @@ static struct cfi_reg by_cfa(const struct cfi_rules *rules, struct cfi_reg reg)
 		reg.off = (int32_t)off;
 	}
 	return reg;
+}
+
+/* And the other way round: large frames of arm64 keep registers at their low end. */
+static struct cfi_reg by_reg(const struct cfi_rules *rules, struct cfi_reg reg)
+{
+	int64_t off = (int64_t)reg.off + rules->cfa_off;
+
+	if (off != (int32_t)off)
+		return (struct cfi_reg){ .kind = CFI_REG_BAD };
+	return (struct cfi_reg){ reg.kind, rules->cfa_reg, (int32_t)off };
 }
 
 static enum rule_why set_cfa(const struct cfi_rules *rules, struct ms_rule *r)
@@ -121,26 +131,32 @@ static enum rule_why set_return(const struct rule_machine *m, uint8_t ra_reg,
 	}
 }
 
-static enum rule_why set_saved(const struct cfi_rules *rules, uint8_t number, int i,
-			       struct ms_rule *r)
+/*
+ * A register that is somewhere else (clang and glibc move one aside in a few leaves; libmvec rounds
+ * the CFA) is lost, and the frame is walked all the same: hardly a frame further out needs it.
+ */
+static void set_saved(const struct cfi_rules *rules, uint8_t number, int i, struct ms_rule *r)
 {
 	struct cfi_reg reg = by_cfa(rules, rules->regs[number]);
 
 	if (reg.kind == CFI_REG_UNSET || reg.kind == CFI_REG_SAME ||
 	    (reg.kind == CFI_REG_IS && reg.base == number && reg.off == 0))
-		return RULE_OK;
-	if (reg.kind != CFI_REG_AT)
-		return RULE_REGISTER;
-	if (reg.off != (int16_t)reg.off)
-		return RULE_RANGE;
+		return;
+	if (reg.base == CFI_BASE_CFA && reg.off != (int16_t)reg.off &&
+	    rules->cfa_kind == CFI_CFA_REG)
+		reg = by_reg(rules, reg);
+	if (reg.kind != CFI_REG_AT || reg.off != (int16_t)reg.off ||
+	    (reg.base == CFI_BASE_CFA
+		     ? reg.off == 0
+		     : reg.base >= MS_N_REGS || (r->from_reg && r->base_reg != reg.base))) {
+		r->lost |= (uint16_t)(1u << i);
+		return;
+	}
 	r->save[i] = (int16_t)reg.off;
 	if (reg.base == CFI_BASE_CFA)
-		return reg.off ? RULE_OK : RULE_REGISTER;
-	if (reg.base >= MS_N_REGS || (r->from_reg && r->base_reg != reg.base))
-		return RULE_REGISTER;
+		return;
 	r->from_reg |= (uint16_t)(1u << i);
 	r->base_reg = reg.base;
-	return RULE_OK;
 }
 
 /* The caller's stack pointer is the CFA, by definition of the walker's rules. */
@@ -187,10 +203,10 @@ enum rule_why rule_of_cfi(const struct rule_machine *m, const struct cfi_fde *fd
 	if (why == RULE_OK)
 		why = set_return(m, fde->ra_reg, rules, &r);
 	if (why == RULE_OK && r.kind != MS_RULE_END) {
-		for (int i = 0; i < m->n_saved && why == RULE_OK; i++)
-			why = set_saved(rules, m->saved[i], i, &r);
-		if (why == RULE_OK && !sp_is_cfa(m, rules))
-			why = RULE_REGISTER;
+		for (int i = 0; i < m->n_saved; i++)
+			set_saved(rules, m->saved[i], i, &r);
+		if (!sp_is_cfa(m, rules))
+			why = RULE_SP;
 	}
 	if (why != RULE_OK)
 		r = (struct ms_rule){ .kind = MS_RULE_BAD };

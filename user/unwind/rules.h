@@ -15,7 +15,7 @@ enum rule_why {
 	RULE_NO_CFA,      /* the CFI gives no rule for the CFA                               */
 	RULE_EXPRESSION,  /* an expression of a form that the walker has none for            */
 	RULE_PROGRAM,     /* damaged or unknown instructions                                 */
-	RULE_REGISTER,    /* a saved register is lost, or is where the walker cannot look     */
+	RULE_SP,          /* the caller's stack pointer is not the CFA (longjmp, setcontext)  */
 	RULE_RANGE,       /* an offset is too far away                                       */
 	RULE_RETURN,      /* the return address is nowhere, or where the walker cannot look  */
 	RULE_TOO_MANY,    /* of different rules                                              */

@@ -179,7 +179,7 @@ static uint64_t rule_saved(const struct ms_rule *r, const struct frame *f, int i
 /* --- the comparison --- */
 
 struct tally {
-	uint64_t compared, differ, bad, places;
+	uint64_t compared, differ, bad, lost, refused, places;
 	int shown;
 };
 
@@ -211,18 +211,23 @@ static void compare_regs(struct tally *t, const char *file, uint64_t at, Dwarf_F
 			 struct frame *f)
 {
 	uint64_t want, got;
+	enum answer answer;
 
 	if (rule->flags & MS_RULE_RA_REG)
 		got = f->regs[rule->ra_reg];
 	else
 		got = memory(f->cfa + (uint64_t)(int64_t)rule->ra_off);
-	if (libdw_register(frame, f, ra_reg, &want) != KNOWN || want != got)
+	answer = libdw_register(frame, f, ra_reg, &want);
+	/* What no rule was given for, libdw calls undefined; a return column that is a register is
+	 * in that register (arm64's mcount: x15). */
+	if (answer == LOST && (rule->flags & MS_RULE_RA_REG) && rule->ra_reg == ra_reg)
+		answer = KNOWN;
+	if (answer != KNOWN || want != got)
 		differ(t, file, at, "return address");
 	for (int i = 0; i < m->n_saved; i++) {
-		enum answer answer;
-
 		got = rule_saved(rule, f, i, m->saved[i]);
-		if (m->saved[i] == ra_reg)
+		t->lost += rule->lost >> i & 1;
+		if (m->saved[i] == ra_reg || (rule->lost >> i & 1))
 			continue;
 		answer = libdw_register(frame, f, m->saved[i], &want);
 		/* libdw 0.188 has rax for rbx in its list of what x86-64 functions keep. */
@@ -259,7 +264,7 @@ static void compare(struct tally *t, const char *file, uint64_t at, Dwarf_Frame 
 		return;
 	}
 	if (dwarf_frame_cfa(frame, &ops, &n) != 0 || evaluate(ops, n, &f, &f.cfa, &is_value) != 1) {
-		differ(t, file, at, "a CFA that libdw cannot tell");
+		t->refused++; /* see last_off in elf/cfi.h */
 		return;
 	}
 	if (rule->kind == MS_RULE_SIGNAL) {
@@ -332,8 +337,10 @@ static bool compare_file(const char *path, uint32_t every, struct tally *t)
 		compare_range(t, path, cfi, fde.start, fde.end, table);
 	}
 	print_message("%s: %u functions, %" PRIu64 " places, %" PRIu64 " differ, %" PRIu64
-		      " without a rule\n",
-		      path, cfi_n_fdes(fdes) / every, t->places, t->differ, t->bad);
+		      " without a rule, %" PRIu64 " lost registers, %" PRIu64
+		      " that libdw does not take\n",
+		      path, cfi_n_fdes(fdes) / every, t->places, t->differ, t->bad, t->lost,
+		      t->refused);
 	dwarf_cfi_end(cfi);
 	elf_end(e_elf);
 	return true;
@@ -365,8 +372,8 @@ static void tables_say_what_libdw_says(void **state)
 
 		n += compare_file(usual[i], 5, &t);
 		assert_int_equal(t.differ, 0);
-		/* Rules that the walker has not are rare: 4 functions of 3,713 in glibc 2.36. */
-		assert_true(1000 * t.bad <= t.places);
+		/* What the walker has no rule for is rare: 4 functions of 3,713 in glibc 2.36. */
+		assert_true(1000 * (t.bad + t.lost + t.refused) <= t.places);
 	}
 	assert_true(n > 0);
 }
