@@ -1,0 +1,675 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unwind/publish.h"
+
+#define SEC 1000000000ULL
+
+enum { N_TABLES = 16, N_RULES = 64, N_PIDS = 64 };
+
+struct fixture {
+	struct publish_mem mem;
+	struct publish *p;
+	struct ms_space entry[N_PIDS];
+	bool put[N_PIDS];
+	bool refuse; /* the map of entries is full */
+	uint64_t now;
+};
+
+static int put_entry(void *ctx, uint32_t pid, const struct ms_space *space)
+{
+	struct fixture *f = ctx;
+
+	if (f->refuse)
+		return -E2BIG;
+	f->entry[pid] = *space;
+	f->put[pid] = true;
+	return 0;
+}
+
+static void drop_entry(void *ctx, uint32_t pid)
+{
+	struct fixture *f = ctx;
+
+	f->put[pid] = false;
+}
+
+static struct fixture *begin(uint32_t n_words)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct space_sink sink = { put_entry, drop_entry, f };
+
+	f->mem = (struct publish_mem){
+		.pool = calloc(n_words ? n_words : 1, 4),
+		.n_words = n_words,
+		.tables = calloc(N_TABLES, sizeof(struct ms_table)),
+		.n_tables = N_TABLES,
+		.rules = calloc(N_RULES, 48),
+		.n_rules = N_RULES,
+		.rule_stride = 48,
+	};
+	f->now = 100 * SEC;
+	assert_int_equal(publish_new(&f->mem, &sink, &f->p, NULL), 0);
+	return f;
+}
+
+static void end(struct fixture *f)
+{
+	publish_free(f->p);
+	free(f->mem.pool);
+	free(f->mem.tables);
+	free(f->mem.rules);
+	free(f);
+}
+
+static struct publish_key key_of(uint32_t n)
+{
+	struct publish_key key = { .len = sizeof(n) };
+
+	memcpy(key.bytes, &n, sizeof(n));
+	return key;
+}
+
+static uint32_t number(struct fixture *f, uint32_t file)
+{
+	struct publish_key key = key_of(file);
+	uint32_t ix;
+
+	return publish_table(f->p, &key, f->now, &ix) == 0 ? ix : PUBLISH_NO_TABLE;
+}
+
+/* A table of its own: `n_rows` rows on one page, all of one rule, which is told by `seed`. */
+static int give(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t seed)
+{
+	struct unwind_table t = { .first_page = seed, .n_pages = 1, .n_rows = n_rows };
+	uint32_t dir[2] = { 0, n_rows };
+	struct ms_rule rule = { .kind = MS_RULE_REG, .off = (int32_t)seed };
+	int r;
+
+	t.dir = dir;
+	t.rows = calloc(n_rows ? n_rows : 1, 4);
+	for (uint32_t i = 0; i < n_rows; i++)
+		t.rows[i] = ms_row(i, 0);
+	t.rules = &rule;
+	t.n_rules = 1;
+	r = publish_table_put(f->p, table, &t, f->now, NULL);
+	free(t.rows);
+	return r;
+}
+
+static const struct ms_rule *rule_at(struct fixture *f, uint32_t ix)
+{
+	return (const struct ms_rule *)((char *)f->mem.rules + ix * f->mem.rule_stride);
+}
+
+/* Is what a walk finds there the table that give() was told of? */
+static bool is_whole(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t seed)
+{
+	const struct ms_table *t = &f->mem.tables[table];
+	const uint32_t *pool = f->mem.pool;
+
+	if (t->n_pages != 1 || t->first_page != seed || t->rows + n_rows > f->mem.n_words)
+		return false;
+	if (pool[t->dir] != 0 || pool[t->dir + 1] != n_rows)
+		return false;
+	for (uint32_t i = 0; i < n_rows; i++) {
+		uint32_t row = pool[t->rows + i];
+
+		if (row >> MS_ROW_RULE_BITS != (i & 0xfff) ||
+		    rule_at(f, row & MS_ROW_RULE_MASK)->off != (int32_t)seed)
+			return false;
+	}
+	return true;
+}
+
+static int put_space(struct fixture *f, uint32_t pid, uint32_t gen, const struct ms_span *s,
+		     uint32_t n)
+{
+	struct ms_proc proc = { .tgid = pid, .start_ns = pid, .exec_id = 1 };
+
+	return publish_space_put(f->p, &proc, gen, s, n, false, f->now);
+}
+
+static int put_one(struct fixture *f, uint32_t pid, uint32_t table)
+{
+	struct ms_span s = { .start = 0x1000, .end = 0x2000, .table = table };
+
+	return put_space(f, pid, 0, &s, 1);
+}
+
+static const struct ms_span *span(struct fixture *f, uint32_t pid, uint32_t i)
+{
+	const void *at = f->mem.pool + f->entry[pid].spans + i * MS_SPAN_WORDS;
+
+	return at;
+}
+
+static struct publish_stats stats(struct fixture *f)
+{
+	struct publish_stats s;
+
+	publish_stats(f->p, &s);
+	return s;
+}
+
+/* --- tables --- */
+
+static void a_table_is_found_by_walks_once_it_is_whole(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t t = number(f, 7);
+
+	assert_int_equal(publish_table_state(f->p, t), PUBLISH_ABSENT);
+	assert_int_equal(f->mem.tables[t].n_pages, 0);
+	assert_int_equal(give(f, t, 20, 5), 0);
+	assert_int_equal(publish_table_state(f->p, t), PUBLISH_RESIDENT);
+	assert_true(is_whole(f, t, 20, 5));
+	assert_int_equal(f->mem.tables[t].used, 100);
+	assert_int_equal(number(f, 7), t);
+	assert_int_not_equal(number(f, 8), t);
+	assert_int_equal(stats(f).rows, 20);
+	end(f);
+	(void)state;
+}
+
+static void rules_are_stored_once_and_the_fixed_ones_come_first(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t a = number(f, 1), b = number(f, 2);
+	struct ms_rule rules[] = { { .kind = MS_RULE_REG, .off = 8 }, { .kind = MS_RULE_FP },
+				   { .kind = MS_RULE_END },           { .kind = MS_RULE_NONE },
+				   { .kind = MS_RULE_BAD },           { .kind = 77 } };
+	uint32_t dir[2] = { 0, 7 }, rows[7];
+	struct unwind_table t = {
+		.n_pages = 1, .n_rows = 7, .dir = dir, .rows = rows, .rules = rules, .n_rules = 6
+	};
+	const uint32_t *got;
+
+	for (uint32_t i = 0; i < 7; i++)
+		rows[i] = ms_row(i, i);
+	assert_int_equal(publish_table_put(f->p, a, &t, f->now, NULL), 0);
+	assert_int_equal(publish_table_put(f->p, b, &t, f->now, NULL), 0);
+	for (uint32_t table = 0; table < 2; table++) {
+		got = f->mem.pool + f->mem.tables[table ? b : a].rows;
+		assert_int_equal(got[0] & MS_ROW_RULE_MASK, MS_RULE_FIRST);
+		assert_int_equal(got[1] & MS_ROW_RULE_MASK, MS_RULE_IX_FP);
+		assert_int_equal(got[2] & MS_ROW_RULE_MASK, MS_RULE_IX_END);
+		assert_int_equal(got[3] & MS_ROW_RULE_MASK, MS_RULE_IX_NONE);
+		assert_int_equal(got[4] & MS_ROW_RULE_MASK, MS_RULE_IX_BAD);
+		assert_int_equal(got[5] & MS_ROW_RULE_MASK, MS_RULE_IX_BAD);
+		assert_int_equal(got[6] & MS_ROW_RULE_MASK, MS_RULE_IX_BAD);
+	}
+	assert_int_equal(stats(f).rules, MS_RULE_FIRST + 1);
+	assert_int_equal(rule_at(f, MS_RULE_IX_FP)->kind, MS_RULE_FP);
+	end(f);
+	(void)state;
+}
+
+static void rows_whose_rule_finds_no_room_are_bad_and_counted(void **state)
+{
+	struct fixture *f = begin(4096);
+
+	/* One rule each; N_RULES - MS_RULE_FIRST of them fit. */
+	for (uint32_t i = 0; i < 10; i++) {
+		struct ms_rule rules[8] = { { 0 } };
+		uint32_t dir[2] = { 0, 8 }, rows[8];
+		struct unwind_table t = { .n_pages = 1,
+					  .n_rows = 8,
+					  .dir = dir,
+					  .rows = rows,
+					  .rules = rules,
+					  .n_rules = 8 };
+
+		for (uint32_t k = 0; k < 8; k++) {
+			rules[k] = (struct ms_rule){ .kind = MS_RULE_REG,
+						     .off = (int32_t)(100 * i + k) };
+			rows[k] = ms_row(k, k);
+		}
+		assert_int_equal(publish_table_put(f->p, number(f, i), &t, f->now, NULL), 0);
+	}
+	assert_int_equal(stats(f).rules, N_RULES);
+	assert_int_equal(stats(f).bad_rows, 80 - (N_RULES - MS_RULE_FIRST));
+	end(f);
+	(void)state;
+}
+
+static void a_table_larger_than_the_pool_is_refused(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t t = number(f, 1);
+
+	assert_int_equal(give(f, t, 2000, 1), -EFBIG);
+	assert_int_equal(publish_table_state(f->p, t), PUBLISH_REFUSED);
+	assert_int_equal(stats(f).too_large, 1);
+	assert_int_equal(give(f, number(f, 2), 0, 1), -ENODATA);
+	end(f);
+	(void)state;
+}
+
+static void tables_nobody_refers_to_make_way_first_then_the_least_recently_used(void **state)
+{
+	struct fixture *f = begin(1024); /* 960 words for tables: three of 300 rows */
+	uint32_t a = number(f, 1), b = number(f, 2), c = number(f, 3), d = number(f, 4);
+
+	assert_int_equal(give(f, a, 300, 1), 0);
+	assert_int_equal(give(f, b, 300, 2), 0);
+	assert_int_equal(give(f, c, 300, 3), 0);
+	assert_int_equal(put_one(f, 1, a), 0);
+	assert_int_equal(put_one(f, 2, b), 0);
+	f->mem.tables[a].used = 90;
+	f->mem.tables[b].used = 80;
+	f->mem.tables[c].used = 200;
+	assert_int_equal(give(f, d, 300, 4), -EAGAIN);
+	assert_int_equal(publish_table_state(f->p, c), PUBLISH_EVICTED);
+	assert_int_equal(f->mem.tables[c].n_pages, 0);
+	f->now += SEC / 2;
+	assert_int_equal(give(f, d, 300, 4), -EAGAIN); /* a walk may still read it */
+	assert_int_equal(stats(f).evictions, 1);
+	f->now += SEC / 2;
+	assert_int_equal(give(f, d, 300, 4), 0);
+	assert_int_equal(put_one(f, 3, d), 0);
+	assert_int_equal(give(f, c, 300, 3), -EAGAIN);
+	assert_int_equal(publish_table_state(f->p, b), PUBLISH_EVICTED);
+	assert_int_equal(publish_table_evictions(f->p, b), 1);
+	assert_int_equal(stats(f).evicted_in_use, 1);
+	assert_int_equal(span(f, 2, 0)->table, b); /* its spans name it still */
+	assert_true(is_whole(f, a, 300, 1));
+	assert_true(is_whole(f, d, 300, 4));
+	end(f);
+	(void)state;
+}
+
+static void a_number_is_anothers_only_when_no_walk_can_mean_its_old_file(void **state)
+{
+	struct fixture *f = begin(4096);
+	uint32_t t[N_TABLES], again;
+
+	for (uint32_t i = 0; i < N_TABLES; i++) {
+		t[i] = number(f, i);
+		assert_int_not_equal(t[i], PUBLISH_NO_TABLE);
+		assert_int_equal(put_one(f, i, t[i]), 0);
+	}
+	assert_int_equal(number(f, 100), PUBLISH_NO_TABLE);
+	publish_space_end(f->p, 5, f->now);
+	f->now += PUBLISH_KEEP_NS;
+	publish_tick(f->p, f->now);
+	assert_int_equal(number(f, 100), PUBLISH_NO_TABLE);
+	f->now += MS_POOL_GRACE_NS;
+	again = number(f, 100);
+	assert_int_equal(again, t[5]);
+	assert_int_equal(publish_table_find(f->p, &(struct publish_key){ 4, { 5 } }),
+			 PUBLISH_NO_TABLE);
+	assert_int_equal(stats(f).no_number, 2);
+	end(f);
+	(void)state;
+}
+
+/* --- processes --- */
+
+static void spans_are_sorted_joined_and_disjoint(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t t = number(f, 1);
+	struct ms_span in[] = {
+		{ .start = 0x5000, .end = 0x6000, .kind = MS_SPAN_GUESS, .bias = 3 },
+		{ .start = 0x1000,
+		  .end = 0x2000,
+		  .kind = MS_SPAN_TABLE,
+		  .table = t,
+		  .bias = 0x1000 },
+		{ .start = 0x2000,
+		  .end = 0x3000,
+		  .kind = MS_SPAN_TABLE,
+		  .table = t,
+		  .bias = 0x1000 },
+		{ .start = 0x3000,
+		  .end = 0x4000,
+		  .kind = MS_SPAN_TABLE,
+		  .table = t,
+		  .bias = 0x2000 },
+		{ .start = 0x6000, .end = 0x7000, .kind = MS_SPAN_GUESS, .bias = 9 },
+		{ .start = 0x3800, .end = 0x4800, .kind = MS_SPAN_FP },
+		{ .start = 0x3900, .end = 0x3a00, .kind = MS_SPAN_FP },
+		{ .start = 0x9000, .end = 0xa000, .kind = MS_SPAN_TABLE, .table = 999 },
+	};
+
+	assert_int_equal(put_space(f, 1, 4, in, 8), 0);
+	assert_true(f->put[1]);
+	assert_int_equal(f->entry[1].n_spans, 5);
+	assert_int_equal(f->entry[1].as_gen, 4);
+	assert_int_equal(f->entry[1].start_ns, 1);
+	assert_int_equal(f->entry[1].exec_id, 1);
+	assert_int_equal(f->entry[1].spans % MS_SPAN_WORDS, 0);
+	assert_int_equal(span(f, 1, 0)->start, 0x1000);
+	assert_int_equal(span(f, 1, 0)->end, 0x3000);
+	assert_int_equal(span(f, 1, 1)->bias, 0x2000);
+	assert_int_equal(span(f, 1, 2)->start, 0x4000);
+	assert_int_equal(span(f, 1, 2)->end, 0x4800);
+	assert_int_equal(span(f, 1, 3)->start, 0x5000);
+	assert_int_equal(span(f, 1, 3)->end, 0x7000);
+	assert_int_equal(span(f, 1, 4)->kind, MS_SPAN_PENDING); /* there is no such table */
+	end(f);
+	(void)state;
+}
+
+static void what_is_too_many_loses_spans_without_tables_first(void **state)
+{
+	enum { N = MS_MAX_SPANS + 100 };
+	struct fixture *f = begin(1 << 21);
+	struct ms_span *in = calloc(N, sizeof(*in));
+	uint32_t tables = 0;
+
+	number(f, 0);
+	for (uint32_t i = 0; i < N; i++)
+		in[i] = (struct ms_span){ .start = i * 0x2000ull,
+					  .end = i * 0x2000ull + 0x1000,
+					  .kind = i % 2 ? MS_SPAN_TABLE : MS_SPAN_GUESS };
+	assert_int_equal(put_space(f, 1, 0, in, N), 0);
+	assert_int_equal(f->entry[1].n_spans, MS_MAX_SPANS);
+	assert_int_equal(stats(f).spans_left_out, 100);
+	for (uint32_t i = 0; i < MS_MAX_SPANS; i++) {
+		tables += span(f, 1, i)->kind == MS_SPAN_TABLE;
+		assert_true(!i || span(f, 1, i - 1)->end <= span(f, 1, i)->start);
+	}
+	assert_int_equal(tables, N / 2);
+	for (uint32_t i = 0; i < N; i++)
+		in[i].kind = MS_SPAN_TABLE;
+	assert_int_equal(put_space(f, 2, 0, in, N), 0);
+	assert_int_equal(f->entry[2].n_spans, MS_MAX_SPANS);
+	free(in);
+	end(f);
+	(void)state;
+}
+
+static void a_fork_shares_its_parents_list_and_keeps_it(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t t = number(f, 1);
+	struct ms_span s[2] = { { .start = 0x1000, .end = 0x2000, .table = t },
+				{ .start = 0x8000, .end = 0x9000, .kind = MS_SPAN_GUESS } };
+	struct ms_span before;
+
+	assert_int_equal(put_space(f, 1, 0, s, 1), 0);
+	before = *span(f, 1, 0);
+	assert_int_equal(put_space(f, 2, 0, s, 1), 0);
+	assert_int_equal(f->entry[1].spans, f->entry[2].spans);
+	assert_int_equal(stats(f).lists, 1);
+	assert_int_equal(put_space(f, 1, 0, s, 2), 0);
+	assert_int_not_equal(f->entry[1].spans, f->entry[2].spans);
+	for (int i = 0; i < 50; i++) {
+		f->now += SEC;
+		s[1].end += 0x1000;
+		assert_int_equal(put_space(f, 1, 0, s, 2), 0);
+	}
+	assert_memory_equal(span(f, 2, 0), &before, sizeof(before));
+	end(f);
+	(void)state;
+}
+
+static void what_a_walk_may_be_reading_is_not_overwritten_before_the_grace_is_over(void **state)
+{
+	struct fixture *f = begin(128);
+	struct ms_span s = { .start = 0x1000, .end = 0x2000, .kind = MS_SPAN_FP };
+	struct ms_space old;
+	int r = 0;
+
+	assert_int_equal(put_space(f, 1, 0, &s, 1), 0);
+	old = f->entry[1];
+	/* As many changes as there is room for, within the grace time. */
+	for (int i = 0; i < 100 && r == 0; i++) {
+		s.end += 0x1000;
+		r = put_space(f, 1, 0, &s, 1);
+	}
+	assert_int_equal(r, -EAGAIN);
+	assert_false(f->put[1]); /* what it had does not describe it any more */
+	assert_int_equal(((struct ms_span *)(f->mem.pool + old.spans))->end, 0x2000);
+	f->now += MS_POOL_GRACE_NS;
+	assert_int_equal(put_space(f, 1, 0, &s, 1), 0);
+	assert_true(f->put[1]);
+	end(f);
+	(void)state;
+}
+
+static void another_image_takes_the_entry_and_the_old_one_is_kept_a_while(void **state)
+{
+	struct fixture *f = begin(1024);
+	struct ms_span s = { .start = 0x1000, .end = 0x2000, .kind = MS_SPAN_FP };
+	struct ms_proc before = { .tgid = 9, .start_ns = 5, .exec_id = 1 }, after = before, got;
+	struct ms_space space;
+
+	after.exec_id = 2;
+	assert_int_equal(publish_space_put(f->p, &before, 0, &s, 1, false, f->now), 0);
+	s.end = 0x4000;
+	assert_int_equal(publish_space_put(f->p, &after, 0, &s, 1, false, f->now), 0);
+	assert_int_equal(f->entry[9].exec_id, 2);
+	assert_true(publish_space(f->p, &before, &space));
+	assert_true(publish_space_of_pid(f->p, 9, &got, &space));
+	assert_int_equal(got.exec_id, 2);
+	f->now += PUBLISH_KEEP_NS;
+	publish_tick(f->p, f->now);
+	assert_false(publish_space(f->p, &before, &space));
+	assert_true(publish_space(f->p, &after, &space));
+	publish_space_end(f->p, 9, f->now);
+	assert_false(f->put[9]);
+	assert_false(publish_space_of_pid(f->p, 9, &got, &space));
+	assert_true(publish_space(f->p, &after, &space));
+	f->now += PUBLISH_KEEP_NS;
+	publish_tick(f->p, f->now);
+	assert_false(publish_space(f->p, &after, &space));
+	assert_int_equal(stats(f).lists, 0);
+	assert_int_equal(stats(f).spaces, 0);
+	end(f);
+	(void)state;
+}
+
+static void a_process_that_has_ended_gets_spans_but_no_entry(void **state)
+{
+	struct fixture *f = begin(1024);
+	struct ms_span s = { .start = 0x1000, .end = 0x2000, .kind = MS_SPAN_FP };
+	struct ms_proc proc = { .tgid = 9, .start_ns = 5, .exec_id = 1 };
+	struct ms_space space;
+
+	assert_int_equal(publish_space_put(f->p, &proc, 0, &s, 1, true, f->now), 0);
+	assert_false(f->put[9]);
+	assert_true(publish_space(f->p, &proc, &space));
+	assert_int_equal(space.n_spans, 1);
+	f->now += PUBLISH_KEEP_NS;
+	publish_tick(f->p, f->now);
+	assert_false(publish_space(f->p, &proc, &space));
+	end(f);
+	(void)state;
+}
+
+static void an_entry_that_is_refused_leaves_none_behind(void **state)
+{
+	struct fixture *f = begin(1024);
+
+	assert_int_equal(put_one(f, 1, number(f, 1)), 0);
+	f->refuse = true;
+	assert_int_equal(put_one(f, 1, number(f, 2)), 0);
+	assert_false(f->put[1]);
+	assert_int_equal(put_one(f, 2, number(f, 2)), 0);
+	assert_int_equal(stats(f).entries_failed, 2);
+	assert_int_equal(stats(f).spaces, 0);
+	end(f);
+	(void)state;
+}
+
+static void a_pool_of_nothing_says_so(void **state)
+{
+	struct fixture *f = begin(0);
+
+	assert_int_equal(give(f, number(f, 1), 1, 1), -EFBIG);
+	assert_int_equal(put_one(f, 1, number(f, 1)), -ENOSPC);
+	end(f);
+	(void)state;
+}
+
+/* --- anything, against a model --- */
+
+struct model_table {
+	uint32_t n_rows, seed;
+	bool resident;
+};
+
+/* A walk that has read a table's or a process's entry, and goes on reading for the grace time. */
+struct reader {
+	uint64_t until;
+	uint32_t at, n;
+	uint32_t words[400];
+};
+
+static void read_on(struct fixture *f, struct reader *r, uint32_t at, uint32_t n)
+{
+	r->until = f->now + MS_POOL_GRACE_NS;
+	r->at = at;
+	r->n = n < 400 ? n : 400;
+	memcpy(r->words, f->mem.pool + at, r->n * 4);
+}
+
+static void any_order_of_changes_keeps_what_walks_can_reach_whole(void **state)
+{
+	enum { FILES = 24, READERS = 64, STEPS = 60000 };
+	struct fixture *f = begin(4096);
+	struct model_table files[FILES] = { { 0 } };
+	struct reader readers[READERS] = { { 0 } };
+	uint32_t placed = 0, again = 0;
+
+	srand(1);
+	for (uint32_t i = 0; i < FILES; i++)
+		files[i] = (struct model_table){ .n_rows = 1 + (uint32_t)rand() % 900, .seed = i };
+	for (int step = 0; step < STEPS; step++) {
+		uint32_t file = (uint32_t)rand() % FILES, pid = (uint32_t)rand() % N_PIDS;
+		struct reader *r = &readers[rand() % READERS];
+		struct ms_span s[6];
+		uint32_t t, n = 0;
+		int rc;
+
+		f->now += (uint64_t)rand() % (SEC / 8);
+		switch (rand() % 5) {
+		case 0:
+			t = number(f, file);
+			if (t == PUBLISH_NO_TABLE)
+				break;
+			rc = give(f, t, files[file].n_rows, files[file].seed);
+			assert_true(rc == 0 || rc == -EAGAIN || rc == -ENOSPC);
+			placed += rc == 0;
+			again += rc == -EAGAIN;
+			if (rc == 0)
+				assert_true(is_whole(f, t, files[file].n_rows, files[file].seed));
+			break;
+		case 1:
+			for (; n < 6; n++) {
+				t = number(f, (uint32_t)rand() % FILES);
+				s[n] = (struct ms_span){ .start = n * 0x1000,
+							 .end = n * 0x1000 + 0x800,
+							 .table = t,
+							 .kind = t == PUBLISH_NO_TABLE
+									 ? MS_SPAN_PENDING
+									 : MS_SPAN_TABLE };
+			}
+			rc = put_space(f, pid, 0, s, n);
+			assert_true(rc == 0 || rc == -EAGAIN || rc == -ENOSPC);
+			break;
+		case 2:
+			publish_space_end(f->p, pid, f->now);
+			break;
+		case 3:
+			publish_tick(f->p, f->now);
+			break;
+		case 4:
+			t = (uint32_t)rand() % N_TABLES;
+			if (r->until > f->now)
+				break;
+			if (f->mem.tables[t].n_pages && rand() % 2) {
+				f->mem.tables[t].used = (uint32_t)(f->now / SEC);
+				read_on(f, r, f->mem.tables[t].rows, 1);
+			} else if (f->put[pid]) {
+				read_on(f, r, f->entry[pid].spans,
+					f->entry[pid].n_spans * MS_SPAN_WORDS);
+			}
+			break;
+		}
+		for (uint32_t i = 0; i < READERS; i++)
+			if (readers[i].until > f->now && readers[i].n)
+				assert_memory_equal(readers[i].words, f->mem.pool + readers[i].at,
+						    readers[i].n * 4);
+		/* Every table that can be reached is one file's, whole. */
+		for (uint32_t i = 0; i < FILES && step % 16 == 0; i++) {
+			struct publish_key key = key_of(i);
+
+			t = publish_table_find(f->p, &key);
+			if (t != PUBLISH_NO_TABLE && f->mem.tables[t].n_pages)
+				assert_true(is_whole(f, t, files[i].n_rows, files[i].seed));
+		}
+		for (uint32_t i = 0; i < N_PIDS && step % 16 == 0; i++)
+			for (uint32_t k = 0; f->put[i] && k < f->entry[i].n_spans; k++)
+				assert_true(span(f, i, k)->start == k * 0x1000 &&
+					    span(f, i, k)->end == k * 0x1000 + 0x800);
+	}
+	assert_true(placed > STEPS / 100);
+	assert_true(again > 0);
+	assert_true(stats(f).evictions > 100);
+	end(f);
+	(void)state;
+}
+
+static void everything_given_back_is_one_piece_again(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t t;
+
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(give(f, number(f, i), 60, i), 0);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(put_one(f, i, number(f, 10)), 0);
+	for (uint32_t i = 0; i < 10; i++)
+		publish_space_end(f->p, i, f->now);
+	f->now += PUBLISH_KEEP_NS;
+	publish_tick(f->p, f->now);
+	t = number(f, 11);
+	assert_int_equal(give(f, t, 950, 77), -EAGAIN);
+	assert_int_equal(stats(f).tables, 0);
+	f->now += MS_POOL_GRACE_NS;
+	assert_int_equal(give(f, t, 950, 77), 0);
+	assert_true(is_whole(f, t, 950, 77));
+	f->now += MS_POOL_GRACE_NS;
+	publish_tick(f->p, f->now);
+	assert_int_equal(stats(f).span_bytes + stats(f).waiting_bytes, 0);
+	end(f);
+	(void)state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_is_found_by_walks_once_it_is_whole),
+		cmocka_unit_test(rules_are_stored_once_and_the_fixed_ones_come_first),
+		cmocka_unit_test(rows_whose_rule_finds_no_room_are_bad_and_counted),
+		cmocka_unit_test(a_table_larger_than_the_pool_is_refused),
+		cmocka_unit_test(
+			tables_nobody_refers_to_make_way_first_then_the_least_recently_used),
+		cmocka_unit_test(a_number_is_anothers_only_when_no_walk_can_mean_its_old_file),
+		cmocka_unit_test(spans_are_sorted_joined_and_disjoint),
+		cmocka_unit_test(what_is_too_many_loses_spans_without_tables_first),
+		cmocka_unit_test(a_fork_shares_its_parents_list_and_keeps_it),
+		cmocka_unit_test(
+			what_a_walk_may_be_reading_is_not_overwritten_before_the_grace_is_over),
+		cmocka_unit_test(another_image_takes_the_entry_and_the_old_one_is_kept_a_while),
+		cmocka_unit_test(a_process_that_has_ended_gets_spans_but_no_entry),
+		cmocka_unit_test(an_entry_that_is_refused_leaves_none_behind),
+		cmocka_unit_test(a_pool_of_nothing_says_so),
+		cmocka_unit_test(any_order_of_changes_keeps_what_walks_can_reach_whole),
+		cmocka_unit_test(everything_given_back_is_one_piece_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
