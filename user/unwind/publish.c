@@ -22,7 +22,7 @@ int publish_new(const struct publish_mem *mem, const struct space_sink *sink,
 	p->tables = calloc(mem->n_tables, sizeof(*p->tables));
 	r = p->tables ? pool_init(&p->pool, mem->n_words / MS_SPAN_WORDS) : -ENOMEM;
 	if (r == 0)
-		r = rule_set_init(&p->rules, mem->rules, mem->n_rules, mem->rule_stride);
+		r = shared_rules_init(&p->rules, mem->rules, mem->n_rules, mem->rule_stride);
 	if (r < 0)
 		return err_set(e, r, "cannot set up unwind tables: %s", strerror(-r));
 	*ret_publish = TAKE_PTR(p);
@@ -40,7 +40,7 @@ void publish_free(struct publish *p)
 		free(p->tables[i].rules);
 	}
 	free(p->tables);
-	rule_set_fini(&p->rules);
+	shared_rules_fini(&p->rules);
 	pool_fini(&p->pool);
 	free(p);
 }
@@ -82,7 +82,7 @@ static void evict(struct publish *p, struct table *t, uint64_t now_ns)
 	__atomic_store_n(&shared(p, t)->n_pages, 0, __ATOMIC_RELEASE);
 	pool_give_back(&p->pool, t->at, now_ns);
 	for (uint32_t i = 0; i < t->n_rules; i++)
-		rule_set_put(&p->rules, t->rules[i], now_ns);
+		shared_rules_put(&p->rules, t->rules[i], now_ns);
 	free(TAKE_PTR(t->rules));
 	t->n_rules = 0;
 	t->state = PUBLISH_EVICTED;
@@ -215,7 +215,7 @@ static uint32_t *map_rules(struct publish *p, const struct unwind_table *t, uint
 	uint32_t *map = malloc((t->n_rules ? t->n_rules : 1) * sizeof(*map));
 
 	for (uint32_t i = 0; map && i < t->n_rules; i++)
-		rule_set_get(&p->rules, &t->rules[i], now_ns, &map[i]);
+		shared_rules_get(&p->rules, &t->rules[i], now_ns, &map[i]);
 	return map;
 }
 

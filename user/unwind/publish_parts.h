@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "unwind/pool.h"
 #include "unwind/publish.h"
-#include "unwind/rule_set.h"
+#include "unwind/shared_rules.h"
 
 struct table {
 	struct publish_key key;    /* len 0: this number has no file     */
@@ -43,7 +43,7 @@ struct publish {
 	struct publish_mem mem;
 	struct space_sink sink;
 	struct pool pool;
-	struct rule_set rules;
+	struct shared_rules rules;
 	struct table *tables;      /* by number; n_tables of mem.n_tables were ever used */
 	uint32_t n_tables;
 	struct table *by_key;

@@ -5,8 +5,8 @@
  * again, until the place is needed; a walk that is under way may still read it, so it is not
  * overwritten before MS_POOL_GRACE_NS have gone by.
  */
-#ifndef MEMSCOPE_UNWIND_RULE_SET_H
-#define MEMSCOPE_UNWIND_RULE_SET_H
+#ifndef MEMSCOPE_UNWIND_SHARED_RULES_H
+#define MEMSCOPE_UNWIND_SHARED_RULES_H
 
 #include "abi.h"
 #include "base/hash.h"
@@ -14,37 +14,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rule_entry {
+struct shared_rule {
 	struct ms_rule rule;
 	uint32_t ix;              /* its place                                          */
 	uint32_t refs;            /* tables that name it                                */
 	uint64_t idle_ns;         /* since when nobody does                             */
-	struct rule_entry *older, *newer;  /* of those that nobody names, by idle_ns   */
+	struct shared_rule *older, *newer;  /* of those that nobody names, by idle_ns   */
 	UT_hash_handle hh;
 };
 
-struct rule_set {
+struct shared_rules {
 	char *rules;              /* borrowed: what walks read */
 	size_t stride;
 	uint32_t n, max;          /* places in use, in all     */
-	struct rule_entry **by_ix;
-	struct rule_entry *by_rule;
-	struct rule_entry *oldest, *newest;
+	struct shared_rule **by_ix;
+	struct shared_rule *by_rule;
+	struct shared_rule *oldest, *newest;
 };
 
 /*
  * `rules`: room for `max` rules, `stride` bytes apart, at least MS_RULE_FIRST of them. Writes those
  * that every set begins with, which stay for ever. -ENOMEM, -EINVAL.
  */
-int rule_set_init(struct rule_set *s, void *rules, uint32_t max, size_t stride);
-void rule_set_fini(struct rule_set *s);
+int shared_rules_init(struct shared_rules *s, void *rules, uint32_t max, size_t stride);
+void shared_rules_fini(struct shared_rules *s);
 
 /*
  * The place of a rule, named once more. A rule of kind NONE, END, FP or BAD is the fixed one of its
  * kind. Full (or out of memory): MS_RULE_IX_BAD, -ENOSPC.
  */
-int rule_set_get(struct rule_set *s, const struct ms_rule *rule, uint64_t now_ns, uint32_t *ret_ix);
+int shared_rules_get(struct shared_rules *s, const struct ms_rule *rule, uint64_t now_ns, uint32_t *ret_ix);
 /* A table that named it is gone. */
-void rule_set_put(struct rule_set *s, uint32_t ix, uint64_t now_ns);
+void shared_rules_put(struct shared_rules *s, uint32_t ix, uint64_t now_ns);
 
 #endif

@@ -1,15 +1,15 @@
-#include "unwind/rule_set.h"
+#include "unwind/shared_rules.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct ms_rule *rule_at(const struct rule_set *s, uint32_t ix)
+static struct ms_rule *rule_at(const struct shared_rules *s, uint32_t ix)
 {
 	return (struct ms_rule *)(s->rules + ix * s->stride);
 }
 
-int rule_set_init(struct rule_set *s, void *rules, uint32_t max, size_t stride)
+int shared_rules_init(struct shared_rules *s, void *rules, uint32_t max, size_t stride)
 {
 	static const struct ms_rule first[MS_RULE_FIRST] = {
 		[MS_RULE_IX_NONE] = { .kind = MS_RULE_NONE },
@@ -22,7 +22,7 @@ int rule_set_init(struct rule_set *s, void *rules, uint32_t max, size_t stride)
 		return -EINVAL;
 	if (max > MS_ROW_RULE_MASK)
 		max = MS_ROW_RULE_MASK;
-	*s = (struct rule_set){ .rules = rules, .stride = stride, .max = max };
+	*s = (struct shared_rules){ .rules = rules, .stride = stride, .max = max };
 	s->by_ix = calloc(max, sizeof(*s->by_ix));
 	if (!s->by_ix)
 		return -ENOMEM;
@@ -31,19 +31,19 @@ int rule_set_init(struct rule_set *s, void *rules, uint32_t max, size_t stride)
 	return 0;
 }
 
-void rule_set_fini(struct rule_set *s)
+void shared_rules_fini(struct shared_rules *s)
 {
-	struct rule_entry *r, *next;
+	struct shared_rule *r, *next;
 
 	HASH_ITER (hh, s->by_rule, r, next) {
 		HASH_DELETE(hh, s->by_rule, r);
 		free(r);
 	}
 	free(s->by_ix);
-	*s = (struct rule_set){ 0 };
+	*s = (struct shared_rules){ 0 };
 }
 
-static void idle_remove(struct rule_set *s, struct rule_entry *r)
+static void idle_remove(struct shared_rules *s, struct shared_rule *r)
 {
 	if (r->older)
 		r->older->newer = r->newer;
@@ -56,7 +56,7 @@ static void idle_remove(struct rule_set *s, struct rule_entry *r)
 	r->older = r->newer = NULL;
 }
 
-static void idle_add(struct rule_set *s, struct rule_entry *r, uint64_t now_ns)
+static void idle_add(struct shared_rules *s, struct shared_rule *r, uint64_t now_ns)
 {
 	r->idle_ns = now_ns;
 	r->older = s->newest;
@@ -69,9 +69,9 @@ static void idle_add(struct rule_set *s, struct rule_entry *r, uint64_t now_ns)
 }
 
 /* A place for one more: a new one, else that of the rule that nobody has named for longest. */
-static struct rule_entry *new_entry(struct rule_set *s, uint64_t now_ns)
+static struct shared_rule *new_entry(struct shared_rules *s, uint64_t now_ns)
 {
-	struct rule_entry *r = s->oldest;
+	struct shared_rule *r = s->oldest;
 
 	if (s->n < s->max) {
 		r = calloc(1, sizeof(*r));
@@ -88,7 +88,8 @@ static struct rule_entry *new_entry(struct rule_set *s, uint64_t now_ns)
 	return r;
 }
 
-int rule_set_get(struct rule_set *s, const struct ms_rule *rule, uint64_t now_ns, uint32_t *ret_ix)
+int shared_rules_get(struct shared_rules *s, const struct ms_rule *rule, uint64_t now_ns,
+		     uint32_t *ret_ix)
 {
 	static const uint32_t fixed[MS_N_RULE_KINDS] = {
 		[MS_RULE_NONE] = MS_RULE_IX_NONE + 1,
@@ -96,7 +97,7 @@ int rule_set_get(struct rule_set *s, const struct ms_rule *rule, uint64_t now_ns
 		[MS_RULE_FP] = MS_RULE_IX_FP + 1,
 		[MS_RULE_BAD] = MS_RULE_IX_BAD + 1,
 	};
-	struct rule_entry *r;
+	struct shared_rule *r;
 
 	*ret_ix = MS_RULE_IX_BAD;
 	if (rule->kind >= MS_N_RULE_KINDS)
@@ -128,9 +129,9 @@ int rule_set_get(struct rule_set *s, const struct ms_rule *rule, uint64_t now_ns
 	return 0;
 }
 
-void rule_set_put(struct rule_set *s, uint32_t ix, uint64_t now_ns)
+void shared_rules_put(struct shared_rules *s, uint32_t ix, uint64_t now_ns)
 {
-	struct rule_entry *r = ix < s->max ? s->by_ix[ix] : NULL;
+	struct shared_rule *r = ix < s->max ? s->by_ix[ix] : NULL;
 
 	if (r && r->refs && --r->refs == 0)
 		idle_add(s, r, now_ns);
