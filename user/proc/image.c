@@ -362,3 +362,23 @@ uint64_t image_vaddr(struct images *set, struct image *img, uint64_t off)
 		return vaddr;
 	return off;
 }
+
+uint64_t image_bias(struct images *set, struct image *img, uint64_t addr, uint64_t len,
+		    uint64_t off)
+{
+	uint64_t first = image_vaddr(set, img, off);
+	const struct elf_segment *best = NULL;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; img->state == IMAGE_READ && i < img->n_segs; i++) {
+		const struct elf_segment *s = &img->segs[i];
+		uint64_t from = s->off > off ? s->off : off;
+		uint64_t to = s->off + s->filesz < off + len ? s->off + s->filesz : off + len;
+
+		if (s->flags & PF_X && from < to && to - from > most) {
+			most = to - from;
+			best = s;
+		}
+	}
+	return best ? addr - off + best->off - best->vaddr : addr - first;
+}

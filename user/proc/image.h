@@ -76,6 +76,13 @@ struct image *images_find(const struct images *set, module_id m);
 /* File offset → vaddr. Reads the program headers when they have not been. */
 uint64_t image_vaddr(struct images *set, struct image *img, uint64_t off);
 
+/*
+ * What to take from an address of the executable mapping [addr, addr + len), of file offset `off`, to
+ * get the vaddr. Not that of its first byte: a mapping begins with the whole page, and where two
+ * segments share one that may be the other's.
+ */
+uint64_t image_bias(struct images *set, struct image *img, uint64_t addr, uint64_t len, uint64_t off);
+
 /* As proc_table_open_module(). */
 int image_open(struct images *set, struct image *img, struct err *e);
 

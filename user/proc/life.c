@@ -144,6 +144,18 @@ struct proc *proc_table_find(struct proc_table *t, const struct proc_id *id)
 	return p;
 }
 
+bool proc_id_of(const struct proc *p, struct proc_id *ret_id)
+{
+	const struct life *l = p->life;
+
+	if (!l->start_ns || !l->lineage->known)
+		return false;
+	*ret_id = (struct proc_id){ .pid = (uint32_t)l->pid,
+				    .exec_id = l->lineage->base + l->offset + p->nth,
+				    .start_ns = l->start_ns };
+	return true;
+}
+
 struct proc *proc_table_live(struct proc_table *t, pid_t pid)
 {
 	struct life *l = life_running(t, pid);

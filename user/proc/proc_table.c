@@ -200,6 +200,26 @@ uint32_t proc_images(struct proc_table *t, struct proc *p, struct proc_image *ou
 	return n;
 }
 
+uint32_t proc_mappings(struct proc_table *t, struct proc *p, struct proc_mapping *out, uint32_t cap)
+{
+	const struct space *s = p->space;
+
+	for (uint32_t i = 0; s && i < s->n && i < cap; i++) {
+		const struct mapping *m = &s->now[i];
+		struct image *img = m->image;
+		struct proc_mapping *to = &out[i];
+
+		*to = (struct proc_mapping){ .addr = m->addr, .end = m->end, .kind = img->kind };
+		to->module = image_module(&t->images, img);
+		if (img->kind == MODULE_ELF)
+			to->bias = image_bias(&t->images, img, m->addr, m->end - m->addr, m->off);
+		else if (img->kind == MODULE_VDSO)
+			to->bias = m->addr - m->off;
+		to->readable = img->state == IMAGE_READ;
+	}
+	return s ? s->n : 0;
+}
+
 int proc_table_open_module(struct proc_table *t, module_id m, struct err *e)
 {
 	struct image *img = images_find(&t->images, m);

@@ -121,6 +121,26 @@ struct proc_image {
 /* Each image once, at its lowest mapping. Writes up to `cap`, returns how many there are. */
 uint32_t proc_images(struct proc_table *t, struct proc *p, struct proc_image *out, uint32_t cap);
 
+/* An executable mapping of `p` as it is now. */
+struct proc_mapping {
+	uint64_t addr, end;
+	uint64_t bias;            /* addr - vaddr; 0 where there is no file                     */
+	module_id module;
+	enum module_kind kind;
+	bool readable;            /* MODULE_ELF: its program headers were read, so `bias` is so */
+};
+/*
+ * All of them, by address, disjoint; what was unmapped since may be among them. Reads the program
+ * headers of files that have not been read. Writes up to `cap`, returns how many there are.
+ */
+uint32_t proc_mappings(struct proc_table *t, struct proc *p, struct proc_mapping *out, uint32_t cap);
+
+/*
+ * How the kernel names this process image, once that is known (proc_table_find() was asked for an
+ * id of its life); false before.
+ */
+bool proc_id_of(const struct proc *p, struct proc_id *ret_id);
+
 /*
  * Opens the file behind a module, read-only and close-on-exec, for symbolize/ and probe placement.
  *

@@ -106,6 +106,82 @@ static void our_own_functions_resolve_to_their_vaddrs(void **state)
 	assert_int_equal(vaddr, (uintptr_t)dlsym(RTLD_NEXT, "qsort") - lm->l_addr);
 }
 
+static int has_bias(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct fixture *f = ctx;
+	struct proc_mapping maps[256];
+	uint32_t n = proc_mappings(f->t, proc_table_live(f->t, getpid()), maps, 256);
+
+	assert_true(n > 2 && n < 256);
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uint64_t at = info->dlpi_addr + ph->p_vaddr, k = 0;
+
+		if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X) || !ph->p_memsz)
+			continue;
+		while (k < n && !(maps[k].addr <= at && at < maps[k].end))
+			k++;
+		assert_true(k < n);
+		assert_int_equal(maps[k].bias, info->dlpi_addr);
+		assert_true(maps[k].readable || maps[k].kind == MODULE_VDSO);
+	}
+	(void)size;
+	return 0;
+}
+
+static void mappings_have_the_bias_that_the_loader_gave_them(void **state)
+{
+	struct fixture *f = *state;
+	struct proc_mapping one;
+
+	scan(f, getpid());
+	dl_iterate_phdr(has_bias, f);
+	assert_true(proc_mappings(f->t, proc_table_live(f->t, getpid()), &one, 1) > 2);
+}
+
+/* As lld lays them out: file offset 0x1000 is in the first segment, and the page of it is mapped
+ * for the second one, whose vaddrs are 0x1000 further up. */
+static void a_page_that_two_segments_share_does_not_lend_the_others_bias(void **state)
+{
+	struct fixture *f = *state;
+	Elf64_Ehdr eh = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			  .e_type = ET_DYN,
+			  .e_machine = EM_X86_64,
+			  .e_version = EV_CURRENT,
+			  .e_phoff = sizeof(eh),
+			  .e_ehsize = sizeof(eh),
+			  .e_phentsize = sizeof(Elf64_Phdr),
+			  .e_phnum = 2 };
+	Elf64_Phdr ph[2] = { { PT_LOAD, PF_R, 0, 0, 0, 0x1234, 0x1234, 0x1000 },
+			     { PT_LOAD, PF_R | PF_X, 0x1234, 0x2234, 0, 0x2000, 0x2000, 0x1000 } };
+	struct proc_mapping maps[256];
+	struct proc *p = scan(f, getpid());
+	char path[96];
+	struct stat st;
+	uint32_t n, i = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/shared", f->dir);
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	assert_int_equal(write(fd, &eh, sizeof(eh)), sizeof(eh));
+	assert_int_equal(write(fd, ph, sizeof(ph)), sizeof(ph));
+	assert_int_equal(ftruncate(fd, 0x4000), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	proc_table_mmap(f->t, now_ns(), getpid(),
+			&(struct proc_mmap){ .addr = 0x100000,
+					     .len = 0x3000,
+					     .file_off = 0x1000,
+					     .dev = st.st_dev,
+					     .ino = st.st_ino,
+					     .path = path });
+	n = proc_mappings(f->t, p, maps, 256);
+	while (i < n && maps[i].addr != 0x100000)
+		i++;
+	assert_true(i < n && maps[i].readable);
+	assert_int_equal(maps[i].bias, 0x100000 + 0x234 - 0x2234);
+}
+
 static void the_vdso_resolves_to_offsets_into_it(void **state)
 {
 	struct fixture *f = *state;
@@ -546,6 +622,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(our_own_functions_resolve_to_their_vaddrs),
+		TEST(mappings_have_the_bias_that_the_loader_gave_them),
+		TEST(a_page_that_two_segments_share_does_not_lend_the_others_bias),
 		TEST(the_vdso_resolves_to_offsets_into_it),
 		TEST(a_module_is_opened_and_is_the_file_that_was_mapped),
 		TEST(threads_that_were_there_have_their_names),

@@ -251,6 +251,26 @@ static void a_first_guess_that_was_one_exec_too_low_is_corrected(void **state)
 	assert_null(find(f, SHELL, 900, 8));
 }
 
+static void an_image_is_named_as_the_kernel_would(void **state)
+{
+	struct fixture *f = *state;
+	struct proc_id id;
+
+	proc_table_comm(f->t, 1000, SHELL, SHELL, "sh", true);
+	assert_false(proc_id_of(proc_table_live(f->t, SHELL), &id));
+	find(f, SHELL, 900, 7);
+	proc_table_comm(f->t, 3000, SHELL, SHELL, "ls", true);
+	assert_true(proc_id_of(proc_table_live(f->t, SHELL), &id));
+	assert_int_equal(id.pid, SHELL);
+	assert_int_equal(id.exec_id, 8);
+	assert_int_equal(id.start_ns, 900);
+	proc_table_fork(f->t, 4000, CHILD, SHELL, CHILD);
+	assert_false(proc_id_of(proc_table_live(f->t, CHILD), &id));
+	find(f, CHILD, 3900, 8);
+	assert_true(proc_id_of(proc_table_live(f->t, CHILD), &id));
+	assert_int_equal(id.exec_id, 8);
+}
+
 static void exec_ids_wrap(void **state)
 {
 	struct fixture *f = *state;
@@ -525,6 +545,7 @@ int main(void)
 		TEST(exec_ids_of_children_count_on_from_their_parents),
 		TEST(an_exec_id_not_known_before_is_learned_from_the_newest_image),
 		TEST(a_first_guess_that_was_one_exec_too_low_is_corrected),
+		TEST(an_image_is_named_as_the_kernel_would),
 		TEST(exec_ids_wrap),
 		TEST(a_pid_used_again_is_another_process),
 		TEST(a_lost_exit_does_not_keep_a_pid_from_being_used_again),
