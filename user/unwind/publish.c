@@ -6,6 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * The last unit of the pool holds the table of files that have none: one page, one row, which says
+ * so. Returns how many units are left.
+ */
+static uint32_t make_stub(struct publish *p)
+{
+	uint32_t units = p->mem.n_words / MS_SPAN_WORDS;
+	uint32_t *words;
+
+	if (!units)
+		return 0;
+	p->stub = (units - 1) * MS_SPAN_WORDS;
+	words = p->mem.pool + p->stub;
+	words[0] = 0;
+	words[1] = 1;
+	words[2] = ms_row(0, MS_RULE_IX_NONE);
+	return units - 1;
+}
+
 int publish_new(const struct publish_mem *mem, const struct space_sink *sink,
 		struct publish **ret_publish, struct err *e)
 {
@@ -20,7 +39,7 @@ int publish_new(const struct publish_mem *mem, const struct space_sink *sink,
 		return err_set(e, -EINVAL, "unwind tables: a pool of %u words is not possible",
 			       mem->n_words);
 	p->tables = calloc(mem->n_tables, sizeof(*p->tables));
-	r = p->tables ? pool_init(&p->pool, mem->n_words / MS_SPAN_WORDS) : -ENOMEM;
+	r = p->tables ? pool_init(&p->pool, make_stub(p)) : -ENOMEM;
 	if (r == 0)
 		r = shared_rules_init(&p->rules, mem->rules, mem->n_rules, mem->rule_stride);
 	if (r < 0)
@@ -114,10 +133,12 @@ static struct table *take_number(struct publish *p, uint64_t now_ns)
 			idle = t;
 		}
 	}
-	if (idle)
+	if (idle) {
 		HASH_DELETE(hh, p->by_key, idle);
-	else if (least)
+		shared(p, idle)->n_pages = 0; /* a stub */
+	} else if (least) {
 		evict(p, least, now_ns);
+	}
 	return idle;
 }
 
@@ -156,10 +177,22 @@ uint32_t publish_table_evictions(const struct publish *p, uint32_t table)
 	return table < p->n_tables ? p->tables[table].evictions : 0;
 }
 
+/* Walks find that the file has no rows, and need not ask for them again. */
+static void publish_stub(struct publish *p, struct table *t, enum publish_state state)
+{
+	struct ms_table *out = shared(p, t);
+
+	t->state = state;
+	if (!p->mem.n_words)
+		return;
+	*out = (struct ms_table){ .dir = p->stub, .rows = p->stub + 2 };
+	__atomic_store_n(&out->n_pages, 1, __ATOMIC_RELEASE);
+}
+
 void publish_table_none(struct publish *p, uint32_t table)
 {
 	if (table < p->n_tables && p->tables[table].state != PUBLISH_RESIDENT)
-		p->tables[table].state = PUBLISH_NO_ROWS;
+		publish_stub(p, &p->tables[table], PUBLISH_NO_ROWS);
 }
 
 void publish_table_ref(struct publish *p, uint32_t table)
@@ -251,7 +284,7 @@ int publish_table_put(struct publish *p, uint32_t table, const struct unwind_tab
 	if (!t->n_pages || !t->n_rows)
 		return err_set(e, -ENODATA, "an unwind table without rows");
 	if (pool_units(words) > pool_largest(&p->pool)) {
-		own->state = PUBLISH_REFUSED;
+		publish_stub(p, own, PUBLISH_REFUSED);
 		p->stats.too_large++;
 		return err_set(
 			e, -EFBIG,

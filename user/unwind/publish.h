@@ -103,7 +103,8 @@ uint32_t publish_table_evictions(const struct publish *p, uint32_t table);
  */
 int publish_table_put(struct publish *p, uint32_t table, const struct unwind_table *t,
 		      uint64_t now_ns, struct err *e);
-/* There are no rows for this file: publish_table_state() says so from now on. */
+/* There are no rows for this file: walks through it guess from now on. So they do where a table was
+ * refused. */
 void publish_table_none(struct publish *p, uint32_t table);
 
 /* --- processes --- */

@@ -49,6 +49,7 @@ struct publish {
 	struct table *by_key;
 	struct span_list *lists;
 	struct process *by_proc, *by_pid;
+	uint32_t stub;             /* pool word: the table of files that have none */
 	struct ms_span *scratch;
 	uint32_t cap_scratch;
 	uint64_t next_forget_ns;

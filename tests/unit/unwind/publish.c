@@ -254,6 +254,31 @@ static void a_table_larger_than_the_pool_is_refused(void **state)
 	(void)state;
 }
 
+static void a_file_without_rows_has_a_row_that_says_so(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t none = number(f, 1), large = number(f, 2);
+
+	publish_table_none(f->p, none);
+	give(f, large, 2000, 1);
+	assert_int_equal(publish_table_state(f->p, none), PUBLISH_NO_ROWS);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct ms_table *t = &f->mem.tables[i ? large : none];
+
+		assert_int_equal(t->n_pages, 1);
+		assert_int_equal(f->mem.pool[t->dir], 0);
+		assert_int_equal(f->mem.pool[t->dir + 1], 1);
+		assert_int_equal(f->mem.pool[t->rows] & MS_ROW_RULE_MASK, MS_RULE_IX_NONE);
+	}
+	/* It costs no room, and does not outlive its file. */
+	assert_int_equal(stats(f).table_bytes, 0);
+	f->now += MS_POOL_GRACE_NS;
+	for (uint32_t i = 10; i < 10 + N_TABLES; i++)
+		assert_int_equal(f->mem.tables[number(f, i)].n_pages, 0);
+	end(f);
+	(void)state;
+}
+
 static void tables_nobody_refers_to_make_way_first_then_the_least_recently_used(void **state)
 {
 	struct fixture *f = begin(1024); /* 960 words for tables: three of 300 rows */
@@ -654,6 +679,7 @@ int main(void)
 		cmocka_unit_test(a_table_is_found_by_walks_once_it_is_whole),
 		cmocka_unit_test(rules_are_stored_once_and_the_fixed_ones_come_first),
 		cmocka_unit_test(rows_whose_rule_finds_no_room_are_bad_and_counted),
+		cmocka_unit_test(a_file_without_rows_has_a_row_that_says_so),
 		cmocka_unit_test(a_table_larger_than_the_pool_is_refused),
 		cmocka_unit_test(
 			tables_nobody_refers_to_make_way_first_then_the_least_recently_used),
