@@ -57,4 +57,21 @@ int on_fork_raw(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* The watched processes, whether the gate is open or not. A leader may have ended before the others. */
+SEC("iter/task")
+int name_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct ms_task out = {};
+
+	if (!task || task->pid != task->tgid || (cfg_all && (__u32)task->tgid == cfg_self))
+		return 0;
+	out.tid = task->pid;
+	if (!cfg_all && !bpf_map_lookup_elem(&targets, &out.tid))
+		return 0;
+	task_proc(task, &out.proc);
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

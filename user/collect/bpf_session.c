@@ -147,6 +147,26 @@ static uint32_t online_cpus(uint32_t *cpus, uint32_t cap)
 	return n;
 }
 
+uint64_t session_unwind_share(uint32_t mem_mb, bool alloc)
+{
+	uint64_t budget = (uint64_t)mem_mb << 20;
+
+	return alloc ? budget / 4 : budget / 2;
+}
+
+/* Rules and numbers of tables as they were seen beside pools of their size (64 MiB: some 20,000
+ * rules). */
+static void size_unwind_maps(struct session *s, uint64_t bytes)
+{
+	struct memscope_bpf *k = s->skel;
+	uint64_t pages = bytes / sizeof(struct ms_pool_page);
+
+	bpf_map__set_max_entries(k->maps.unwind_pool, pages ? (uint32_t)pages : 1);
+	bpf_map__set_max_entries(k->maps.unwind_tables, s->opts.all ? 4096 : 1024);
+	bpf_map__set_max_entries(k->maps.unwind_rules, s->opts.all ? 65536 : 32768);
+	bpf_map__set_max_entries(k->maps.spaces, s->opts.all ? 8192 : 2048);
+}
+
 /*
  * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
  * bucket and element for preallocated maps, about 64 for those allocated as needed).
@@ -158,7 +178,8 @@ static void size_maps(struct session *s)
 	uint32_t totals = (uint32_t)(budget / 16 /
 				     (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
 	uint32_t threads = s->opts.all ? 32768 : 8192;
-	uint64_t ring = 1 << 20;
+	uint64_t ring = 1 << 20, share = session_unwind_share(s->opts.mem_mb, s->opts.alloc);
+	uint64_t unwind = s->opts.unwind_bytes < share ? s->opts.unwind_bytes : share;
 	uint32_t small = 1;
 
 	if (totals > 65536)
@@ -177,10 +198,11 @@ static void size_maps(struct session *s)
 	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
 	bpf_map__set_max_entries(k->maps.inflight, s->opts.alloc ? threads : small);
 	bpf_map__set_max_entries(k->maps.blocks,
-				 s->opts.alloc ? (uint32_t)(budget / 2 /
+				 s->opts.alloc ? (uint32_t)((budget - budget / 2 - unwind) /
 							    (sizeof(struct ms_block_key) +
 							     sizeof(struct ms_block) + 64))
 					       : small);
+	size_unwind_maps(s, unwind);
 }
 
 /* Whether hardware cycles can be counted: the first CPU that is online is asked. */
@@ -319,6 +341,20 @@ void session_untarget(struct session *s, pid_t pid)
 	bpf_map_delete_elem(session_map_fd(s, SESSION_TARGETS), &key);
 }
 
+bool session_name_of(const struct session *s, pid_t pid, uint64_t *ret_start_ns,
+		     uint32_t *ret_exec_id)
+{
+	struct ms_target target;
+	uint32_t key = (uint32_t)pid;
+
+	if (bpf_map_lookup_elem(session_map_fd(s, SESSION_TARGETS), &key, &target) < 0 ||
+	    !(target.flags & MS_TARGET_FORKED) || !target.start_ns)
+		return false;
+	*ret_start_ns = target.start_ns;
+	*ret_exec_id = target.exec_id;
+	return true;
+}
+
 int session_set_gen(struct session *s, pid_t pid, uint32_t gen)
 {
 	int fd = session_map_fd(s, SESSION_TARGETS);
@@ -333,9 +369,10 @@ int session_set_gen(struct session *s, pid_t pid, uint32_t gen)
 	return bpf_map_update_elem(fd, &key, &target, BPF_ANY) < 0 ? -errno : 0;
 }
 
-static int read_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
+static int read_tasks(const struct bpf_program *prog, session_task_fn each, void *ctx,
+		      struct err *e)
 {
-	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.list_tasks, NULL);
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
 	struct ms_task tasks[64];
 	_cleanup_(closep) int fd = -1;
 	size_t have = 0;
@@ -355,6 +392,11 @@ static int read_tasks(struct session *s, session_task_fn each, void *ctx, struct
 	}
 	bpf_link__destroy(link);
 	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : 0;
+}
+
+int session_name_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
+{
+	return read_tasks(s->skel->progs.name_tasks, each, ctx, e);
 }
 
 static const char *oncpu_why(int code)
@@ -438,7 +480,7 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 			source_failed(s, MS_ONCPU, oncpu_why(r));
 	}
 	session_gate(s, true);
-	return read_tasks(s, each, ctx, e);
+	return read_tasks(k->progs.list_tasks, each, ctx, e);
 }
 
 const char *session_oncpu_event(const struct session *s)
@@ -497,6 +539,10 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_THREADS] = k->maps.threads,
 		[SESSION_BLOCKS] = k->maps.blocks,
 		[SESSION_INFLIGHT] = k->maps.inflight,
+		[SESSION_UNWIND_POOL] = k->maps.unwind_pool,
+		[SESSION_UNWIND_TABLES] = k->maps.unwind_tables,
+		[SESSION_UNWIND_RULES] = k->maps.unwind_rules,
+		[SESSION_SPACES] = k->maps.spaces,
 	};
 
 	return maps[m];

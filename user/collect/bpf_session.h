@@ -34,7 +34,11 @@ struct session_opts {
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
 	uint32_t n_cpus;
 	uint32_t mem_mb;      /* budget for BPF maps                  */
+	uint64_t unwind_bytes; /* of it, for unwind tables: session_unwind_share() at most */
 };
+
+/* The most that unwind tables may have of a budget, bytes, when allocations are traced or not. */
+uint64_t session_unwind_share(uint32_t mem_mb, bool alloc);
 
 /*
  * Loads everything. -EPERM, -EOPNOTSUPP, -ENOMEM with a sentence that says what is missing and
@@ -46,6 +50,15 @@ DEFINE_CLEANUP(struct session *, session_freep, session_free)
 
 /* Watch a process. Before the gate opens, or at any time after. */
 int session_target(struct session *s, pid_t pid, struct err *e);
+/*
+ * How the kernel names the watched processes that there are now, before the gate opens (`tid` is the
+ * leader's). Under -a: all processes.
+ */
+typedef void (*session_task_fn)(void *ctx, const struct ms_task *task);
+int session_name_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e);
+/* The same for a child that a target forked during the run, as it was then. */
+bool session_name_of(const struct session *s, pid_t pid, uint64_t *ret_start_ns,
+		     uint32_t *ret_exec_id);
 /* The process has ended, some time ago: whoever gets its pid is not a target. */
 void session_untarget(struct session *s, pid_t pid);
 /* From now on stacks of `pid` belong to address-space generation `gen`. */
@@ -56,7 +69,6 @@ int session_set_gen(struct session *s, pid_t pid, uint32_t gen);
  * image included), then attaches the on-CPU events. A source that cannot be attached is said in its
  * error and left out; -errno only when none can.
  */
-typedef void (*session_task_fn)(void *ctx, const struct ms_task *task);
 int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e);
 /* What on-CPU samples count: "cycles" or "cpu-clock"; NULL when off. `why` when it or another
  * source failed. */
@@ -72,7 +84,8 @@ void session_detach(struct session *s);
 enum session_map {
 	SESSION_STATS, SESSION_VERDICTS, SESSION_TARGETS, SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
 	SESSION_TOTALS_B, SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B, SESSION_EVENTS,
-	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_N_MAPS,
+	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_UNWIND_POOL,
+	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_N_MAPS,
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);

@@ -187,10 +187,10 @@ void publish_space_end(struct publish *p, uint32_t pid, uint64_t now_ns)
 {
 	struct process *q = find_pid(p, pid);
 
-	if (!q)
-		return;
+	/* A child may have inherited an entry that nobody here knows of. */
 	p->sink.drop(p->sink.ctx, pid);
-	leave(p, q, now_ns);
+	if (q)
+		leave(p, q, now_ns);
 }
 
 static struct process *add_process(struct publish *p, const struct ms_proc *proc)

@@ -1,0 +1,22 @@
+/*
+ * The kernel's side of unwind/publish.h: the maps of the unwind tables as memory of this process,
+ * and the map of spaces as a sink.
+ */
+#ifndef MEMSCOPE_COLLECT_UNWIND_MAPS_H
+#define MEMSCOPE_COLLECT_UNWIND_MAPS_H
+
+#include "collect/bpf_session.h"
+#include "unwind/publish.h"
+
+struct unwind_maps;
+
+/* The session must outlive it. */
+int unwind_maps_open(const struct session *s, struct unwind_maps **ret_maps, struct err *e);
+void unwind_maps_close(struct unwind_maps *m);
+DEFINE_CLEANUP(struct unwind_maps *, unwind_maps_closep, unwind_maps_close)
+
+/* Both borrow from `m`. */
+struct publish_mem unwind_maps_mem(const struct unwind_maps *m);
+struct space_sink unwind_maps_sink(struct unwind_maps *m);
+
+#endif
