@@ -1,0 +1,74 @@
+#include "unwind/host_walk.h"
+
+#include "walk_cfi.h"
+
+#include <string.h>
+
+static struct {
+	struct ms_walk walk;
+	const struct publish_mem *mem;
+	const struct host_stack *stack;
+} host;
+
+WALK_INLINE struct ms_walk *walk_of(__u32 slot)
+{
+	(void)slot;
+	return &host.walk;
+}
+
+WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
+{
+	const struct host_stack *st = host.stack;
+	uint64_t off = addr - st->addr;
+
+	if (addr >= st->addr && off < st->len && size <= st->len - off) {
+		memcpy(dst, st->bytes + off, size);
+		return true;
+	}
+	return st->read && st->read(st->ctx, dst, size, addr);
+}
+
+WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix)
+{
+	return ix < host.mem->n_words / MS_POOL_PAGE_WORDS
+		       ? (const struct ms_pool_page *)host.mem->pool + ix
+		       : NULL;
+}
+
+WALK_INLINE const struct ms_table *walk_table(__u32 ix)
+{
+	return ix < host.mem->n_tables ? host.mem->tables + ix : NULL;
+}
+
+WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
+{
+	return ix < host.mem->n_rules
+		       ? (const void *)((const char *)host.mem->rules + ix * host.mem->rule_stride)
+		       : NULL;
+}
+
+/* A copy has no list of them: what the kernel put on the stack stays there. */
+WALK_INLINE void walk_next_trampoline(struct ms_walk *w)
+{
+	w->trampoline_at = 0;
+}
+
+enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
+			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing)
+{
+	struct ms_walk *w = &host.walk;
+
+	host.mem = mem;
+	host.stack = stack;
+	memcpy(w->regs, stack->regs, sizeof(w->regs));
+	w->pc = stack->pc;
+	w->space = *stack->space;
+	walk_begin(w, 0);
+	do {
+		frames[w->n] = walk_frame(w);
+		w->n++;
+	} while (walk_step(w, 0) && w->n < MS_MAX_FRAMES);
+	*ret_n = w->n;
+	*ret_missing = w->exact ? w->pc : w->pc - 1;
+	return (enum ms_verdict)w->verdict;
+}

@@ -1,0 +1,38 @@
+/*
+ * The kernel's walker, compiled for the host: bpf/walk_cfi.h over the same tables, with a copy of
+ * the registers and of the stack. For stacks that could not be walked in place (abi.h: struct
+ * ms_pending_rec), and for the tests that replay recorded ones.
+ */
+#ifndef MEMSCOPE_UNWIND_HOST_WALK_H
+#define MEMSCOPE_UNWIND_HOST_WALK_H
+
+#include "abi.h"
+#include "unwind/publish.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is walked. */
+struct host_stack {
+	uint64_t pc;
+	const uint64_t *regs;         /* MS_N_REGS, by DWARF number, as in rows.h      */
+	uint64_t addr;                /* of the first byte of the copy                 */
+	const uint8_t *bytes;
+	size_t len;
+	const struct ms_space *space; /* its spans are in the pool                     */
+	/* Other memory of the process, where it can still be read (NULL: nowhere): the code at
+	 * the leaf of a JIT, another stack. */
+	bool (*read)(void *ctx, void *dst, size_t size, uint64_t addr);
+	void *ctx;
+};
+
+/*
+ * Walks; frames as in a stack record, leaf first, MS_MAX_FRAMES at most. *ret_missing is, with
+ * MS_NO_TABLE, the address whose span has none or is not there. Not reentrant: one walk at a time
+ * in a process.
+ */
+enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
+			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing);
+
+#endif
