@@ -68,8 +68,11 @@ static uint32_t add_span(const char *line, struct ms_span *ret_span)
 	assert_int_equal(publish_table_put(publish, number, table, 1, NULL), 0);
 	segs = elf_file_segments(elf, &n_segs);
 	assert_true(elf_segments_off_to_vaddr(segs, n_segs, off, &vaddr));
-	*ret_span = (struct ms_span){ .start = start, .end = end, .bias = start - vaddr,
-				      .table = number, .kind = MS_SPAN_TABLE };
+	*ret_span = (struct ms_span){ .start = start,
+				      .end = end,
+				      .bias = start - vaddr,
+				      .table = number,
+				      .kind = MS_SPAN_TABLE };
 	close(fd);
 	return 1;
 }
@@ -137,8 +140,8 @@ static char *stack_end(void)
 	FILE *f = fopen("/proc/self/maps", "re");
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && (unsigned long)&here_too >= start &&
-		    (unsigned long)&here_too < end)
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2 &&
+		    (unsigned long)&here_too >= start && (unsigned long)&here_too < end)
 			break;
 	fclose(f);
 	return (char *)end;
@@ -156,18 +159,19 @@ static NOINLINE void look(void)
 	from_context(&uc, &pc, regs);
 	sp = regs[sizeof(void *) == 8 && MS_X86_RSP == 7 ?
 #if defined(__x86_64__)
-			  MS_X86_RSP
+							 MS_X86_RSP
 #else
-			  MS_A64_SP
+							 MS_A64_SP
 #endif
-			  : 0];
+							 : 0];
 	stack.pc = pc;
 	stack.addr = sp & ~7ULL;
 	stack.len = (size_t)(stack_end() - (char *)stack.addr);
 	if (stack.len > sizeof(copy))
 		stack.len = sizeof(copy);
 	memcpy(copy, (void *)stack.addr, stack.len);
-	here.verdict = host_walk(publish_memory(publish), &stack, here.walked, &here.n_walked, &missing);
+	here.verdict =
+		host_walk(publish_memory(publish), &stack, here.walked, &here.n_walked, &missing);
 	if (here.verdict != MS_COMPLETE)
 		print_message("missing at %llx\n", (unsigned long long)missing);
 }
