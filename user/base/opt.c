@@ -136,10 +136,18 @@ static int out_of_range(struct parse *p, const struct opt *o, const char *arg)
 	return mistake(p, "--%s: %.64s is out of range (at least %.15g)", o->name, arg, o->min);
 }
 
+/* "-5": a number, and none of ours takes one below 0. */
+static bool is_negative(const char *arg)
+{
+	return arg[0] == '-' && arg[1] && !arg[1 + strspn(arg + 1, "0123456789.")];
+}
+
 static int parse_u32(struct parse *p, const struct opt *o, const char *arg, uint32_t *ret)
 {
 	uint64_t v = 0;
 
+	if (is_negative(arg))
+		return out_of_range(p, o, arg);
 	if (!*arg || arg[strspn(arg, "0123456789")])
 		return mistake(p, "--%s: \"%.64s\" is not a whole number", o->name, arg);
 	for (const char *c = arg; *c; c++) {
@@ -159,6 +167,8 @@ static int parse_double(struct parse *p, const struct opt *o, const char *arg, d
 	char *end;
 	double v;
 
+	if (is_negative(arg))
+		return out_of_range(p, o, arg);
 	/* Plain decimals only: strtod() alone would take "nan", "inf", "0x10" and leading space. */
 	if (!*arg || arg[strspn(arg, "0123456789.")])
 		return mistake(p, "--%s: \"%.64s\" is not a number", o->name, arg);

@@ -142,7 +142,7 @@ static void a_missing_or_unwanted_value_is_refused(void **state)
 static void numbers_are_strict(void **state)
 {
 	assert_refused("-w 12x", "--width: \"12x\" is not a whole number");
-	assert_refused("-w -5", "--width: \"-5\" is not a whole number");
+	assert_refused("-w -5", "--width: -5 is out of range (100 to 20000)");
 	assert_refused("-w ''", "--width: \"\" is not a whole number");
 	assert_refused("-w 1e3", "--width: \"1e3\" is not a whole number");
 	assert_refused("-w 99", "--width: 99 is out of range (100 to 20000)");
