@@ -39,6 +39,26 @@ def rate_that_is_no_number_is_wrong_usage():
 
 
 @fact
+def number_below_the_range_is_told_the_range():
+    fails(("-p", os.getpid(), "--max-overhead=-1"), USAGE, "max-overhead: -1 is out of range")
+    fails(("-p", os.getpid(), "-F", "-99"), USAGE, "frequency: -99 is out of range")
+
+
+@fact
+def cpu_that_is_not_there_is_wrong_usage_and_told_those_that_are():
+    with open("/sys/devices/system/cpu/online", encoding="ascii") as f:
+        online = f.read().strip()
+    run = fails(("-p", os.getpid(), "-C", "0,4095", "-d", 1), USAGE, "CPU 4095", re.escape(online))
+    check(not os.path.exists(run.out), "an output directory was left behind")
+
+
+@fact
+def pattern_that_is_no_regular_expression_is_wrong_usage():
+    run = fails(("-n", "[", "-d", 1), USAGE, "regular expression", re.escape('"["'))
+    check(not os.path.exists(run.out), "an output directory was left behind")
+
+
+@fact
 def no_target_at_all_is_wrong_usage():
     fails(("-d", 1), USAGE)
 

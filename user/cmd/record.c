@@ -293,10 +293,13 @@ int cmd_record(int argc, char **argv)
 			"-U and -K exclude each other: without either, both stacks are kept");
 		return command_fail(EXIT_USAGE, &e);
 	}
-	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0)
+	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0 ||
+	    (a.pattern && target_check_pattern(a.pattern, &e) < 0))
 		return command_fail(EXIT_USAGE, &e);
 	if (a.cpus) {
 		if (target_parse_cpus(a.cpus, cpus, MAX_CPUS, &e) < 0)
+			return command_fail(EXIT_USAGE, &e);
+		if (target_check_cpus(cpus, MAX_CPUS, &e) < 0)
 			return command_fail(EXIT_USAGE, &e);
 		cfg.cpus = cpus;
 		cfg.n_cpus = MAX_CPUS;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
+#define MAX_CPUS   4096
 
 /* A whole decimal number at *s, which moves behind it; -1 when there is none or it is too large. */
 static long parse_number(const char **s)
@@ -73,6 +74,24 @@ int target_parse_cpus(const char *list, bool *wanted, uint32_t cap, struct err *
 	}
 }
 
+int target_check_cpus(const bool *wanted, uint32_t cap, struct err *e)
+{
+	static bool online[MAX_CPUS];
+	char list[4096] = "";
+	_cleanup_(fclosep) FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+
+	if (!f || !fgets(list, sizeof(list), f))
+		return 0;
+	list[strcspn(list, "\n")] = '\0';
+	if (target_parse_cpus(list, online, MAX_CPUS, NULL) < 0)
+		return 0;
+	for (uint32_t i = 0; i < cap; i++)
+		if (wanted[i] && (i >= MAX_CPUS || !online[i]))
+			return err_set(e, -ENXIO, "-C: CPU %u is not online; these are: %.128s", i,
+				       list);
+	return 0;
+}
+
 static bool read_cmdline(pid_t pid, char *buf, size_t cap)
 {
 	char path[64];
@@ -122,6 +141,28 @@ static bool is_ancestor(pid_t pid)
 	return false;
 }
 
+static int compile(const char *pattern, regex_t *re, struct err *e)
+{
+	char why[128];
+	int rc = regcomp(re, pattern, REG_EXTENDED | REG_NOSUB);
+
+	if (!rc)
+		return 0;
+	regerror(rc, re, why, sizeof(why));
+	return err_set(e, -EINVAL, "-n takes an extended regular expression; \"%.64s\" is none: %s",
+		       pattern, why);
+}
+
+int target_check_pattern(const char *pattern, struct err *e)
+{
+	regex_t re;
+	int rc = compile(pattern, &re, e);
+
+	if (rc == 0)
+		regfree(&re);
+	return rc;
+}
+
 int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
 {
 	char cmdline[4096], list[400] = "";
@@ -129,11 +170,10 @@ int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
 	size_t used = 0;
 	regex_t re;
 	DIR *dir;
+	int rc = compile(pattern, &re, e);
 
-	if (regcomp(&re, pattern, REG_EXTENDED | REG_NOSUB))
-		return err_set(e, -EINVAL,
-			       "-n takes an extended regular expression; \"%.64s\" is none",
-			       pattern);
+	if (rc < 0)
+		return rc;
 	dir = opendir("/proc");
 	for (struct dirent *d; dir && (d = readdir(dir));) {
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);

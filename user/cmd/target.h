@@ -17,6 +17,15 @@ int target_parse_pids(const char *list, const char *option, pid_t *out, uint32_t
 int target_parse_cpus(const char *list, bool *wanted, uint32_t cap, struct err *e);
 
 /*
+ * 0 when each wanted CPU is online, else -ENXIO with those that are. 0 as well when the kernel does
+ * not say which are.
+ */
+int target_check_cpus(const bool *wanted, uint32_t cap, struct err *e);
+
+/* 0, or -EINVAL: target_find() could not read this as an extended regular expression. */
+int target_check_pattern(const char *pattern, struct err *e);
+
+/*
  * The process whose full command line matches an extended regular expression, as pgrep -f
  * does. -ESRCH: none; -EEXIST: several, listed in the sentence. We ourselves never match, nor does
  * a shell that runs us.
