@@ -3,14 +3,15 @@
  *
  *   waits ROUNDS MS [MS…]     each kind of wait, ROUNDS times through the list of lengths
  *
- * What each wait really took is measured by the thread itself: wall time less the time it was on
- * a CPU. That is the greater of two accounts: the CPU clock leaves out what was stolen while it was
- * there (see on_cpu_open()), perf's leaves out the switches themselves. Two more threads: one begins a wait at `go` that is
+ * What each wait really took is measured by the thread itself: wall time less its own CPU time, and
+ * less what was stolen while it was on a CPU, which its CPU clock leaves out and perf's account does
+ * not (see on_cpu_open()). Perf looks at another moment of the switch, always by about as much: what
+ * was stolen is what the difference of the two is above its median. Two more threads: one begins a wait at `go` that is
  * never answered, one has been blocked since before `ready`.
  *
  * go → wait FUNCTION TID COUNT ASKED_NS OFF_NS BLOCKS STOLEN_NS (do_sleep, do_lock, do_pipe);
  *      BLOCKS is how often the kernel says it gave up the CPU (a sleep that is over before it
- *      began is none), STOLEN_NS what the CPU clock lacks of perf's account
+ *      began is none), STOLEN_NS what was stolen, not in OFF_NS
  *      open FUNCTION TID BEGIN_NS (do_open; CLOCK_MONOTONIC)
  *      before FUNCTION TID (do_before)
  *      end
@@ -25,8 +26,12 @@ static uint64_t length_ns[32];
 static struct gate start, done;
 static int left = 4, before_tid;
 
+#define MAX_WAITS 4096
+#define NOISE_NS  20000 /* the difference of two clocks read one after the other, and caches */
+
 struct tally {
-	uint64_t count, asked_ns, off_ns, blocks, stolen_ns;
+	uint64_t count, asked_ns, off_ns, blocks;
+	int64_t ahead_ns[MAX_WAITS]; /* of each wait: perf's account before the CPU clock */
 };
 
 /* A lock that one helper holds while the other side waits for it; 0 free, 1 taken. */
@@ -116,22 +121,40 @@ static NOINLINE void tally_add(struct tally *t, struct stamp a, uint64_t asked_n
 	uint64_t cpu = cpu_ns() - a.cpu, on = on_cpu_ns(on_cpu_fd) - a.on,
 		 wall = mono_ns() - a.wall;
 
-	if (on > cpu) {
-		t->stolen_ns += on - cpu;
-		cpu = on;
-	}
-	t->count++;
+	t->ahead_ns[t->count++] = (int64_t)(on - cpu);
 	t->asked_ns += asked_ns;
-	t->off_ns += wall > cpu ? wall - cpu : 0;
+	t->off_ns += wall - cpu;
 	t->blocks += blocks_now() - a.blocks;
 }
 
-static void finish(const char *function, const struct tally *t)
+static int compare(const void *a, const void *b)
 {
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static uint64_t stolen_ns(struct tally *t)
+{
+	uint64_t sum = 0;
+	int64_t median;
+
+	qsort(t->ahead_ns, t->count, sizeof(*t->ahead_ns), compare);
+	median = t->ahead_ns[t->count / 2];
+	for (uint64_t i = 0; i < t->count; i++)
+		if (t->ahead_ns[i] > median + NOISE_NS)
+			sum += (uint64_t)(t->ahead_ns[i] - median);
+	return sum;
+}
+
+static void finish(const char *function, struct tally *t)
+{
+	uint64_t stolen = stolen_ns(t);
+
 	say("wait %s %d %llu %llu %llu %llu %llu", function, self_tid(),
 	    (unsigned long long)t->count, (unsigned long long)t->asked_ns,
-	    (unsigned long long)t->off_ns, (unsigned long long)t->blocks,
-	    (unsigned long long)t->stolen_ns);
+	    (unsigned long long)(t->off_ns - stolen), (unsigned long long)t->blocks,
+	    (unsigned long long)stolen);
 	if (!__atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL))
 		gate_open(&done);
 	wait_for_ever();
@@ -139,7 +162,7 @@ static void finish(const char *function, const struct tally *t)
 
 static void *sleeper(void *arg)
 {
-	struct tally t = { 0 };
+	static struct tally t;
 
 	on_cpu_fd = on_cpu_open();
 	gate_wait(&start);
@@ -155,7 +178,7 @@ static void *sleeper(void *arg)
 
 static void *locker(void *arg)
 {
-	struct tally t = { 0 };
+	static struct tally t;
 
 	on_cpu_fd = on_cpu_open();
 	gate_wait(&start);
@@ -189,7 +212,7 @@ static void *lock_holder(void *arg)
 
 static void *reader(void *arg)
 {
-	struct tally t = { 0 };
+	static struct tally t;
 
 	on_cpu_fd = on_cpu_open();
 	gate_wait(&start);
@@ -244,9 +267,9 @@ int main(int argc, char **argv)
 						    writer,  opener, blocked_before };
 	pthread_t t;
 
-	if (argc < 3 || argc - 2 > 32)
+	rounds = argc > 1 ? atoi(argv[1]) : 0;
+	if (argc < 3 || argc - 2 > 32 || rounds * (argc - 2) > MAX_WAITS)
 		die("usage: waits ROUNDS MS…");
-	rounds = atoi(argv[1]);
 	for (int i = 2; i < argc; i++)
 		length_ns[n_ms++] = (uint64_t)atoi(argv[i]) * NSEC_PER_MSEC;
 	/* The sum of off-CPU time is asked for to 1 %: the default slack of 50 µs is not an error
