@@ -8,6 +8,7 @@
 
 /* CPU shares: 1.0 is one CPU. */
 #define CPU_BOUND_SHARE 0.70 /* from here on computing is the story                          */
+#define BUSY_SHARE      0.50 /* it has load enough to be looked at                             */
 #define IDLE_SHARE      0.05 /* below this it hardly ran                                      */
 #define STARVED_PART    0.25 /* of the time it wanted a CPU, it had to wait for one            */
 #define STARVED_SHARE   0.05 /* and that cost at least this part of the run                    */
@@ -74,6 +75,15 @@ double summary_cpu_share(const struct run_summary *s)
 	if (source_ok(s, "oncpu") && s->oncpu.hz > 0)
 		return (double)s->oncpu.samples / s->oncpu.hz / duration_s;
 	return -1;
+}
+
+bool summary_is_busy(const struct run_summary *s)
+{
+	double share = summary_cpu_share(s);
+
+	if (s->target == RUN_HOST && s->n_cpus > 0)
+		share /= s->n_cpus;
+	return share >= BUSY_SHARE;
 }
 
 bool summary_few_samples(const struct run_summary *s)

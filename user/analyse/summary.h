@@ -186,4 +186,7 @@ double summary_cpu_share(const struct run_summary *s);
 /* Fewer samples than SUMMARY_FEW_SAMPLES although on-CPU sampling ran. */
 bool summary_few_samples(const struct run_summary *s);
 
+/* It computes half of the time or more: more load would not give more samples, more time would. */
+bool summary_is_busy(const struct run_summary *s);
+
 #endif

@@ -287,8 +287,8 @@ static void put_few_samples(const struct run_summary *s, struct sink *out)
 				ceil(100 / sqrt((double)s->oncpu.samples)));
 	if (share >= 0)
 		snprintf(used, sizeof(used), "The target used %.1f%% of one CPU. ", 100 * share);
-	snprintf(text + len, sizeof(text) - len,
-		 "%sPut load on it and record 60-120 s, or sample more often (-F 999).", used);
+	snprintf(text + len, sizeof(text) - len, "%s%s 60-120 s, or sample more often (-F 999).",
+		 used, summary_is_busy(s) ? "Record longer," : "Put load on it and record");
 	put_wrapped(out, text, 2, false);
 }
 
@@ -498,9 +498,18 @@ static void put_stacks(const struct run_summary *s, struct sink *out)
 	}
 }
 
+static void put_unnamed(struct sink *out, uint64_t places, const char *where)
+{
+	if (places == 0)
+		return;
+	put_right(out, unit_count((int64_t)places).s, LABEL_WIDTH + 8);
+	sink_printf(out, " without %s\n", where);
+}
+
 static void put_symbols(const struct run_summary *s, struct sink *out)
 {
 	const struct summary_symbols *y = &s->symbols;
+	uint64_t in_worst = 0;
 
 	if (y->locations == 0)
 		return;
@@ -515,7 +524,11 @@ static void put_symbols(const struct run_summary *s, struct sink *out)
 		sink_puts(out, " without in ");
 		put_name(out, slash && slash[1] ? slash + 1 : y->worst[i].module, 32, false);
 		sink_printf(out, ": %s\n", y->worst[i].reason);
+		in_worst += y->worst[i].locations;
 	}
+	if (y->offset_only > in_worst)
+		put_unnamed(out, y->offset_only - in_worst, "in other images");
+	put_unnamed(out, y->no_module, "in no image: [unknown]");
 }
 
 static void put_drops(const struct run_summary *s, struct sink *out)

@@ -169,6 +169,28 @@ static void no_sample_at_all_is_few_samples(void **state)
 	assert_has_not(text_of(&s), "inf");
 }
 
+static void busy_target_is_not_told_to_work_more(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	assert_has(text_of(&s), "Record longer,");
+	assert_has_not(text_of(&s), "Put load on it");
+	s.time.oncpu_ns /= 10;
+	assert_has(text_of(&s), "Put load on it and record 60-120 s");
+}
+
+static void places_without_a_name_add_up(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.symbols.locations = 1600;
+	s.symbols.offset_only = 65;
+	s.symbols.no_module = 275;
+	assert_has(text_of(&s), "  40 without in libjemalloc.so.2: no symbol table\n");
+	assert_has(text_of(&s), "  25 without in other images\n");
+	assert_has(text_of(&s), " 275 without in no image: [unknown]\n");
+}
+
 static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -224,6 +246,8 @@ int main(void)
 		cmocka_unit_test(hostile_names_reach_no_terminal),
 		cmocka_unit_test(empty_run_is_short_and_says_so),
 		cmocka_unit_test(no_sample_at_all_is_few_samples),
+		cmocka_unit_test(busy_target_is_not_told_to_work_more),
+		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
 		cmocka_unit_test(cost_of_our_own_probes_is_told),
 		cmocka_unit_test(end_of_the_command_is_told),
