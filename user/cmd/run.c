@@ -109,8 +109,12 @@ static int open_rooms(struct run *r, struct err *e)
 	if (!r->procs || !r->mem)
 		return err_set(e, -ENOMEM, "out of memory");
 	rc = sideband_open(&r->sideband, e);
-	if (rc == 0)
+	if (rc == 0) {
+		opts.unwind_bytes = run_unwind_bytes(r);
 		rc = session_open(&opts, &r->session, e);
+	}
+	if (rc == 0 && opts.unwind_bytes)
+		rc = run_unwind_open(r, e);
 	if (rc == 0)
 		rc = drain_new(r->session, &fns, &r->drain, e);
 	if (rc < 0)
@@ -161,7 +165,8 @@ static void on_held(void *ctx, pid_t pid)
 	struct run *r = ctx;
 
 	(void)pid;
-	sideband_read(r->sideband, run_on_sideband, r);
+	run_read_sideband(r);
+	run_unwind_held(r);
 }
 
 /* Waits until it is time to begin; a signal ends the run before it began. */
@@ -226,6 +231,9 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		if (rc < 0)
 			return rc;
 	}
+	rc = run_unwind_begin(r, e);
+	if (rc < 0)
+		return rc;
 	sideband_watch(r->sideband, r->epoll_fd, TAG_SIDEBAND);
 	run_watch_fd(r, drain_events_fd(r->drain), TAG_EVENTS);
 	rc = session_attach(r->session, run_on_task, r, e);
@@ -239,8 +247,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	r->start_wall_ns = wall_ns();
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
-		rc = launch_go(r->launch, run_tracing_allocs(r) ? on_held : NULL, r, end_due_ns(r),
-			       e);
+		rc = launch_go(r->launch, run_tracing_allocs(r) || r->unwind ? on_held : NULL, r,
+			       end_due_ns(r), e);
 	return rc;
 }
 
@@ -295,7 +303,8 @@ static int tick(struct run *r, struct err *e)
 	int rc = 0;
 
 	(void)!read(r->timer_fd, &expired, sizeof(expired));
-	sideband_read(r->sideband, run_on_sideband, r);
+	run_read_sideband(r);
+	run_unwind_tick(r);
 	run_alloc_govern(r, now);
 	if (now >= r->next_drain_ns)
 		rc = run_drain(r, e);
@@ -328,13 +337,20 @@ static void on_signal(struct run *r)
 	snprintf(r->end_detail, sizeof(r->end_detail), "SIG%s", sigabbrev_np((int)info.ssi_signo));
 }
 
+static int ms_to_wait(const struct run *r)
+{
+	int left = ms_left(r), due = run_unwind_due_ms(r);
+
+	return due >= 0 && (left < 0 || due < left) ? due : left;
+}
+
 int run_loop(struct run *r, struct err *e)
 {
 	int rc = 0;
 
 	while (rc == 0 && r->ended == RUN_END_UNKNOWN) {
 		struct epoll_event events[64];
-		int n = epoll_wait(r->epoll_fd, events, 64, ms_left(r));
+		int n = epoll_wait(r->epoll_fd, events, 64, ms_to_wait(r));
 
 		if (n < 0 && errno != EINTR)
 			return err_set(e, -errno, "cannot wait for events: %s", strerror(errno));
@@ -346,12 +362,15 @@ int run_loop(struct run *r, struct err *e)
 			else if (tag == TAG_TIMER)
 				rc = tick(r, e);
 			else if (tag == TAG_SIDEBAND)
-				sideband_read(r->sideband, run_on_sideband, r);
+				run_read_sideband(r);
+			else if (tag == TAG_TABLES)
+				run_unwind_tables(r);
 			else if (tag == TAG_EVENTS)
 				rc = drain_events(r->drain);
 			else if (tag >= TAG_PID)
 				run_target_ended(r, (pid_t)(tag - TAG_PID));
 		}
+		run_unwind_flush(r);
 		if (!ms_left(r) && r->ended == RUN_END_UNKNOWN)
 			r->ended = RUN_END_DURATION;
 	}
@@ -401,6 +420,7 @@ int run_end(struct run *r, struct err *e)
 	if (exact)
 		r->alloc_to_ns = r->end_ns;
 	session_detach(r->session);
+	run_unwind_say(r);
 	run_alloc_say_failed(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
 	rc = run_take_totals(r, e);
@@ -434,6 +454,7 @@ void run_free(struct run *r)
 	launch_free(r->launch);
 	ingest_free(r->ingest);
 	drain_free(r->drain);
+	run_unwind_close(r);
 	session_free(r->session);
 	sideband_close(r->sideband);
 	trend_csv_close(r->trend);

@@ -49,6 +49,7 @@ struct run_config {
 
 /* A process that is watched, known to user space. */
 struct watched;
+struct run_unwind;
 
 struct run {
 	const struct run_config *cfg;
@@ -60,6 +61,7 @@ struct run {
 	struct ingest *ingest;
 	struct alloc_probes *probes;
 	struct launch *launch;
+	struct run_unwind *unwind; /* NULL: user stacks by frame pointer */
 	struct proc_mem *mem;
 	struct trend_csv *trend;
 	struct profile *profiles[N_PROFILE_KINDS];

@@ -45,7 +45,7 @@ int run_take_totals(struct run *r, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	sideband_read(r->sideband, run_on_sideband, r);
+	run_read_sideband(r);
 	return drain_totals(r->drain, e);
 }
 

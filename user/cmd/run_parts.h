@@ -7,12 +7,13 @@
 
 #include "base/hash.h"
 #include "cmd/run.h"
+#include "unwind/publish.h"
 
 #define DRAIN_NS         1000000000ULL /* while the totals stay far from full */
 #define DRAIN_FASTEST_NS 50000000ULL
 
 /* What an epoll event is about; above TAG_PID, the end of process tag - TAG_PID. */
-enum { TAG_SIGNAL, TAG_TIMER, TAG_SIDEBAND, TAG_EVENTS, TAG_PID = 1000 };
+enum { TAG_SIGNAL, TAG_TIMER, TAG_SIDEBAND, TAG_EVENTS, TAG_TABLES, TAG_PID = 1000 };
 
 /* A process that is watched. */
 struct watched {
@@ -39,6 +40,8 @@ void run_on_task(void *ctx, const struct ms_task *task);
 void run_on_sideband(void *ctx, const struct sideband_record *rec);
 /* A process that was asked for has ended; with the last of them the run does. */
 void run_target_ended(struct run *r, pid_t pid);
+/* Hands on what the kernel has recorded about processes, and what follows from it. */
+void run_read_sideband(struct run *r);
 /* Frees pids whose process has ended, some time after it did. */
 void run_untarget_the_dead(struct run *r);
 
@@ -59,5 +62,38 @@ int run_alloc_begin(struct run *r, struct err *e);
 void run_alloc_govern(struct run *r, uint64_t now_ns);
 /* Notes what could not be probed; before the probes are given back. */
 void run_alloc_say_failed(struct run *r);
+
+/* --- run_unwind.c --- */
+
+/* Room that unwind tables are to have, bytes; before the session is opened. 0: none are wanted. */
+uint64_t run_unwind_bytes(struct run *r);
+int run_unwind_open(struct run *r, struct err *e);
+void run_unwind_close(struct run *r);
+/* Tables of what is watched, before the gate opens; waits for them. */
+int run_unwind_begin(struct run *r, struct err *e);
+/* A command is held: tables of what it has mapped so far. Call it after run_read_sideband(). */
+void run_unwind_held(struct run *r);
+/* From the records: a process has other mappings, or another image; is new; has ended. */
+void run_unwind_changed(struct run *r, pid_t pid);
+void run_unwind_forked(struct run *r, pid_t pid);
+void run_unwind_ended(struct run *r, pid_t pid);
+/* Puts what has changed, once it is due; when that is, ms from now (-1: nothing has). */
+void run_unwind_flush(struct run *r);
+int run_unwind_due_ms(const struct run *r);
+/* Takes tables that are done. */
+void run_unwind_tables(struct run *r);
+void run_unwind_tick(struct run *r);
+/*
+ * What walks on behalf of a process image start from, after a stack of it could not be walked in
+ * place. Puts its spans and has its tables made, where that is not so; the records about processes
+ * have been read. -EAGAIN: its tables are being made, or wait for room; -ESRCH: nothing is known of
+ * it.
+ */
+int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
+		     struct ms_space *ret_space);
+/* The memory that such walks read. */
+const struct publish_mem *run_unwind_mem(const struct run *r);
+/* With -v. */
+void run_unwind_say(struct run *r);
 
 #endif

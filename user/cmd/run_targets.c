@@ -163,6 +163,8 @@ static void thread_ended(struct run *r, const struct sideband_record *rec)
 {
 	struct watched *t = run_target_find(r, rec->pid);
 
+	if ((t || r->cfg->all) && !proc_table_live(r->procs, rec->pid))
+		run_unwind_ended(r, rec->pid);
 	if (!t)
 		return;
 	if (proc_table_live(r->procs, rec->pid)) {
@@ -224,21 +226,32 @@ void run_on_sideband(void *ctx, const struct sideband_record *rec)
 			session_set_gen(r->session, rec->pid, gen);
 		if (run_tracing_allocs(r) && (r->cfg->all || run_target_find(r, rec->pid)))
 			alloc_probes_add(r->probes, rec->pid, NULL);
+		run_unwind_changed(r, rec->pid);
 		break;
 	case SIDEBAND_COMM:
 		proc_table_comm(r->procs, rec->ns, rec->pid, rec->tid, rec->name, rec->exec);
-		if (rec->exec)
+		if (rec->exec) {
 			image_replaced(r, rec->pid);
+			run_unwind_changed(r, rec->pid);
+		}
 		break;
 	case SIDEBAND_FORK:
 		proc_table_fork(r->procs, rec->ns, rec->pid, rec->ppid, rec->tid);
 		child_forked(r, rec);
+		if (rec->pid != rec->ppid)
+			run_unwind_forked(r, rec->pid);
 		break;
 	case SIDEBAND_EXIT:
 		proc_table_exit(r->procs, rec->ns, rec->pid, rec->tid);
 		thread_ended(r, rec);
 		break;
 	}
+}
+
+void run_read_sideband(struct run *r)
+{
+	sideband_read(r->sideband, run_on_sideband, r);
+	run_unwind_flush(r);
 }
 
 /* A pid is free for others when its process has ended, and its last switch has been seen. */

@@ -34,7 +34,8 @@ struct session_opts {
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
 	uint32_t n_cpus;
 	uint32_t mem_mb;      /* budget for BPF maps                  */
-	uint64_t unwind_bytes; /* of it, for unwind tables: session_unwind_share() at most */
+	uint64_t unwind_bytes; /* of it, for unwind tables: session_unwind_share() at most; 0: user
+				* stacks are followed by frame pointer */
 };
 
 /* The most that unwind tables may have of a budget, bytes, when allocations are traced or not. */

@@ -90,3 +90,14 @@ struct space_sink unwind_maps_sink(struct unwind_maps *m)
 {
 	return (struct space_sink){ put_space, drop_space, m };
 }
+
+bool unwind_maps_space(const struct unwind_maps *m, pid_t pid, struct ms_space *ret_space)
+{
+	struct ms_space space;
+	uint32_t key = (uint32_t)pid;
+
+	if (bpf_map_lookup_elem(m->spaces_fd, &key, &space) < 0)
+		return false;
+	*ret_space = space;
+	return true;
+}

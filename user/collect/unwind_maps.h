@@ -19,4 +19,7 @@ DEFINE_CLEANUP(struct unwind_maps *, unwind_maps_closep, unwind_maps_close)
 struct publish_mem unwind_maps_mem(const struct unwind_maps *m);
 struct space_sink unwind_maps_sink(struct unwind_maps *m);
 
+/* The entry of a process, which may be the kernel's: it gives a child its parent's. */
+bool unwind_maps_space(const struct unwind_maps *m, pid_t pid, struct ms_space *ret_space);
+
 #endif

@@ -69,7 +69,7 @@ const struct publish_mem *publish_memory(const struct publish *p)
 	return &p->mem;
 }
 
-/* --- numbers ---------------------------------------------------------------------------------- */
+/* --- numbers --- */
 
 static struct table *find_table(const struct publish *p, const struct publish_key *key)
 {
@@ -208,7 +208,7 @@ void publish_table_unref(struct publish *p, uint32_t table, uint64_t now_ns)
 		t->idle_ns = now_ns;
 }
 
-/* --- room ------------------------------------------------------------------------------------- */
+/* --- room --- */
 
 /* Tables that processes refer to are dearer than all others. */
 static uint64_t cost_of(void *ctx, uint32_t owner)
@@ -240,7 +240,7 @@ int publish_take(struct publish *p, enum pool_use use, uint32_t owner, uint32_t 
 	return -EAGAIN;
 }
 
-/* --- tables ----------------------------------------------------------------------------------- */
+/* --- tables --- */
 
 /* Table-local numbers of rules → everybody's; *ret_lost: those for which there was no room. */
 static uint32_t *map_rules(struct publish *p, const struct unwind_table *t, uint64_t now_ns)
@@ -323,7 +323,7 @@ int publish_table_put(struct publish *p, uint32_t table, const struct unwind_tab
 	return 0;
 }
 
-/* --- the rest --------------------------------------------------------------------------------- */
+/* --- the rest --- */
 
 void publish_tick(struct publish *p, uint64_t now_ns)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- lists ------------------------------------------------------------------------------------ */
+/* --- lists --- */
 
 static const struct ms_span *spans_of(const struct publish *p, const struct span_list *l)
 {
@@ -75,7 +75,7 @@ static int list_get(struct publish *p, const struct ms_span *spans, uint32_t n, 
 	return 0;
 }
 
-/* --- putting spans in order ------------------------------------------------------------------- */
+/* --- putting spans in order --- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -144,7 +144,7 @@ static uint32_t leave_out(struct publish *p, struct ms_span *s, uint32_t n)
 	return n;
 }
 
-/* --- processes -------------------------------------------------------------------------------- */
+/* --- processes --- */
 
 static struct process *find_proc(const struct publish *p, const struct ms_proc *proc)
 {

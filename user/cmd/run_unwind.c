@@ -1,0 +1,526 @@
+/*
+ * Keeps the unwind tables of the processes that are watched where the kernel's walker finds them.
+ *
+ *   -p, -- CMD   tables are there before the first sample, and follow every mapping
+ *   -a           a process gets its spans when a stack of it could not be walked (run_unwind_space),
+ *                and from then on so do its children
+ *
+ * A table is made once for each file, by the builder's threads; a list of spans names it before it
+ * is there. What the kernel's records change in a process is put right once they have all been read
+ * (run_unwind_flush).
+ */
+#include "cmd/run_parts.h"
+#include "cmd/unwind_files.h"
+#include "collect/unwind_maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+#define BEGIN_NS  10000000000ULL /* how long a run waits for its first tables              */
+#define SETTLE_NS 2000000000ULL  /* and a command that is held, for those of its libraries */
+#define AGAIN_NS  50000000ULL    /* between two tries to find room for spans               */
+#define LATER_NS  3000000ULL     /* under -a: changes of a process are gathered so long    */
+
+#define POOL_MIN     (4 << 20)
+#define POOL_COMMAND (8 << 20) /* nobody knows yet what it will map */
+
+#define N_ASKED 256
+
+struct asked {
+	struct ms_proc proc;
+	uint64_t ns;
+};
+
+struct run_unwind {
+	struct unwind_maps *maps;
+	struct publish *publish;
+	struct builder *builder;
+	struct unwind_files files;
+	pid_t *changed; /* processes whose spans are to be put again */
+	uint32_t n_changed, cap_changed;
+	uint64_t flush_ns; /* when                                      */
+	struct proc_mapping *maps_buf;
+	struct ms_span *spans_buf;
+	uint32_t cap_buf;
+	struct asked asked[N_ASKED];
+	uint64_t put, put_ns; /* lists of spans, and what that took        */
+};
+
+/* --- sizes --- */
+
+static uint64_t estimate_of(struct run *r, pid_t pid)
+{
+	struct proc_image images[1024];
+	struct proc *p;
+	uint64_t sum = 0;
+	uint32_t n;
+
+	if (proc_table_scan(r->procs, pid, 0, run_now_ns(), NULL) < 0 ||
+	    !(p = proc_table_live(r->procs, pid)))
+		return 0;
+	n = proc_images(r->procs, p, images, 1024);
+	for (uint32_t i = 0; i < n && i < 1024; i++) {
+		_cleanup_(closep) int fd = proc_table_open_module(r->procs, images[i].module, NULL);
+
+		if (fd >= 0)
+			sum += unwind_file_estimate(fd);
+	}
+	return sum;
+}
+
+uint64_t run_unwind_bytes(struct run *r)
+{
+	const struct run_config *cfg = r->cfg;
+	uint64_t share = session_unwind_share(cfg->mem_mb, cfg->sources[MS_ALLOC]), sum = 0;
+
+	/* Without somebody who walks what the kernel cannot, frame pointers are all there is. */
+	if (!cfg->user_stacks || !run_drain_fns(r).pending)
+		return 0;
+	if (cfg->all)
+		return share;
+	for (uint32_t i = 0; i < cfg->n_pids; i++)
+		sum += estimate_of(r, cfg->pids[i]);
+	/* As much again as a quarter, for what it maps later and for spans. */
+	sum = cfg->command ? POOL_COMMAND : sum + sum / 4 + POOL_MIN / 2;
+	if (sum < POOL_MIN)
+		sum = POOL_MIN;
+	return sum < share ? sum : share;
+}
+
+/* --- opening --- */
+
+int run_unwind_open(struct run *r, struct err *e)
+{
+	struct run_unwind *u = calloc(1, sizeof(*u));
+	struct publish_mem mem;
+	struct space_sink sink;
+	int rc;
+
+	if (!u)
+		return err_set(e, -ENOMEM, "out of memory");
+	r->unwind = u;
+	rc = unwind_maps_open(r->session, &u->maps, e);
+	if (rc < 0)
+		return rc;
+	mem = unwind_maps_mem(u->maps);
+	sink = unwind_maps_sink(u->maps);
+	rc = publish_new(&mem, &sink, &u->publish, e);
+	if (rc == 0)
+		rc = builder_new(2, unwind_file_make, NULL, &u->builder, e);
+	if (rc < 0)
+		return rc;
+	u->files.dict = r->dict;
+	u->files.procs = r->procs;
+	u->files.publish = u->publish;
+	u->files.builder = u->builder;
+	return run_watch_fd(r, builder_fd(u->builder), TAG_TABLES);
+}
+
+void run_unwind_close(struct run *r)
+{
+	struct run_unwind *u = r->unwind;
+
+	if (!u)
+		return;
+	builder_free(u->builder);
+	unwind_files_fini(&u->files);
+	publish_free(u->publish);
+	unwind_maps_close(u->maps);
+	free(u->changed);
+	free(u->maps_buf);
+	free(u->spans_buf);
+	free(u);
+	r->unwind = NULL;
+}
+
+/* --- one process --- */
+
+static int reserve(struct run_unwind *u, uint32_t n)
+{
+	struct proc_mapping *maps;
+	struct ms_span *spans;
+
+	if (n <= u->cap_buf)
+		return 0;
+	maps = reallocarray(u->maps_buf, n, sizeof(*maps));
+	if (maps)
+		u->maps_buf = maps;
+	spans = maps ? reallocarray(u->spans_buf, n, sizeof(*spans)) : NULL;
+	if (!spans)
+		return -ENOMEM;
+	u->spans_buf = spans;
+	u->cap_buf = n;
+	return 0;
+}
+
+struct paths {
+	struct run *r;
+	uint32_t n;
+};
+
+static const char *path_of(void *ctx, uint32_t i)
+{
+	const struct paths *p = ctx;
+	struct dict *d = p->r->dict;
+
+	if (i >= p->n)
+		return NULL;
+	return dict_str(d, dict_module_get(d, p->r->unwind->maps_buf[i].module)->path);
+}
+
+static const struct runtime_row *runtime_of(struct run *r, struct proc *p, uint32_t n)
+{
+	struct paths paths = { r, n };
+	char path[64], cmdline[4096];
+	_cleanup_(closep) int fd = -1;
+	ssize_t len = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)proc_pid(p));
+	if (!proc_exited(p) && !proc_replaced(p))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		len = read(fd, cmdline, sizeof(cmdline));
+	return runtime_find(path_of, &paths, cmdline, len > 0 ? (size_t)len : 0);
+}
+
+/* Mappings → spans, in u->spans_buf. *ret_missing: some tables are not there yet. */
+static int spans_of(struct run *r, struct proc *p, uint32_t *ret_n, bool *ret_missing)
+{
+	const struct runtime_row *runtime = NULL;
+	struct run_unwind *u = r->unwind;
+	bool runtime_known = false, missing = false;
+	uint64_t now = run_now_ns();
+	uint32_t n = proc_mappings(r->procs, p, u->maps_buf, u->cap_buf);
+
+	if (n > u->cap_buf) {
+		if (reserve(u, n) < 0)
+			return -ENOMEM;
+		n = proc_mappings(r->procs, p, u->maps_buf, u->cap_buf);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct proc_mapping *m = &u->maps_buf[i];
+		struct ms_span *s = &u->spans_buf[i];
+		enum code_kind code = CODE_ANON;
+		uint32_t table = 0;
+		int rc = unwind_files_table(&u->files, m->module, now, &code, &table, &missing);
+
+		if (!runtime_known && (code == CODE_ANON || code == CODE_NOT_ELF)) {
+			runtime = runtime_of(r, p, n);
+			runtime_known = true;
+		}
+		*s = (struct ms_span){ .start = m->addr,
+				       .end = m->end,
+				       .bias = m->bias,
+				       .table = table,
+				       .kind = walker_choose(code, runtime)->span };
+		if (rc < 0)
+			s->kind = MS_SPAN_PENDING;
+		else if (s->kind == MS_SPAN_TABLE && m->kind == MODULE_ELF && !m->readable)
+			s->kind = MS_SPAN_GUESS;
+		missing |= rc < 0;
+	}
+	*ret_n = n;
+	*ret_missing = missing;
+	return 0;
+}
+
+static int put_process(struct run *r, struct proc *p, const struct proc_id *id, bool *ret_missing)
+{
+	struct run_unwind *u = r->unwind;
+	struct ms_proc proc = { .start_ns = id->start_ns, .tgid = id->pid, .exec_id = id->exec_id };
+	uint64_t began = run_now_ns();
+	uint32_t n;
+	int rc;
+
+	rc = spans_of(r, p, &n, ret_missing);
+	if (rc < 0)
+		return rc;
+	rc = publish_space_put(u->publish, &proc, proc_generation(p), u->spans_buf, n,
+			       proc_exited(p) || proc_replaced(p), run_now_ns());
+	u->put++;
+	u->put_ns += run_now_ns() - began;
+	return rc;
+}
+
+/* How the kernel names the newest image of a process: known, or in what the kernel has of it. */
+static bool id_of(struct run *r, struct proc *p, struct proc_id *ret_id)
+{
+	struct proc_id id = { .pid = (uint32_t)proc_pid(p) };
+	struct ms_space space;
+
+	if (proc_id_of(p, ret_id))
+		return true;
+	if (!session_name_of(r->session, proc_pid(p), &id.start_ns, &id.exec_id)) {
+		if (!unwind_maps_space(r->unwind->maps, proc_pid(p), &space))
+			return false;
+		id.start_ns = space.start_ns;
+		id.exec_id = space.exec_id;
+	}
+	/* The child as it was forked; it may have gone through an exec since. */
+	return proc_table_find(r->procs, &id) && proc_id_of(p, ret_id);
+}
+
+/* --- changes --- */
+
+void run_unwind_changed(struct run *r, pid_t pid)
+{
+	struct run_unwind *u = r->unwind;
+	struct ms_space space;
+	struct ms_proc proc;
+
+	if (!u || (r->cfg->all ? !publish_space_of_pid(u->publish, (uint32_t)pid, &proc, &space)
+			       : !run_target_find(r, pid)))
+		return;
+	for (uint32_t i = u->n_changed; i-- > 0;)
+		if (u->changed[i] == pid)
+			return;
+	if (u->n_changed == u->cap_changed) {
+		uint32_t cap = u->cap_changed ? u->cap_changed * 2 : 64;
+		pid_t *more = reallocarray(u->changed, cap, sizeof(*more));
+
+		if (!more)
+			return; /* its stacks will ask for it */
+		u->changed = more;
+		u->cap_changed = cap;
+	}
+	if (!u->n_changed)
+		u->flush_ns = run_now_ns() + (r->cfg->all ? LATER_NS : 0);
+	u->changed[u->n_changed++] = pid;
+}
+
+void run_unwind_forked(struct run *r, pid_t pid)
+{
+	struct run_unwind *u = r->unwind;
+	struct ms_space space;
+	struct proc_id id;
+	struct proc *p;
+
+	if (!u)
+		return;
+	if (!r->cfg->all) {
+		run_unwind_changed(r, pid);
+		return;
+	}
+	/* The kernel has given it its parent's entry: from now on that is ours to keep. */
+	p = proc_table_live(r->procs, pid);
+	if (p && unwind_maps_space(u->maps, pid, &space) && id_of(r, p, &id)) {
+		bool missing;
+
+		put_process(r, p, &id, &missing);
+	}
+}
+
+void run_unwind_ended(struct run *r, pid_t pid)
+{
+	if (r->unwind)
+		publish_space_end(r->unwind->publish, (uint32_t)pid, run_now_ns());
+}
+
+static void flush(struct run *r)
+{
+	struct run_unwind *u = r->unwind;
+	uint32_t n = u->n_changed;
+	bool missing;
+
+	u->n_changed = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		pid_t pid = u->changed[i];
+		struct proc *p = proc_table_live(r->procs, pid);
+		struct proc_id id;
+
+		if (!p || !id_of(r, p, &id))
+			continue;
+		if (put_process(r, p, &id, &missing) == -EAGAIN) {
+			u->changed[u->n_changed++] = pid;
+			u->flush_ns = run_now_ns() + AGAIN_NS;
+		}
+	}
+}
+
+void run_unwind_flush(struct run *r)
+{
+	if (r->unwind && r->unwind->n_changed && run_now_ns() >= r->unwind->flush_ns)
+		flush(r);
+}
+
+int run_unwind_due_ms(const struct run *r)
+{
+	uint64_t now = run_now_ns();
+
+	if (!r->unwind || !r->unwind->n_changed)
+		return -1;
+	return r->unwind->flush_ns <= now ? 0
+					  : (int)((r->unwind->flush_ns - now + 999999) / 1000000);
+}
+
+void run_unwind_tables(struct run *r)
+{
+	if (r->unwind)
+		unwind_files_collect(&r->unwind->files, run_now_ns());
+}
+
+void run_unwind_tick(struct run *r)
+{
+	if (!r->unwind)
+		return;
+	run_unwind_flush(r);
+	publish_tick(r->unwind->publish, run_now_ns());
+	run_unwind_tables(r);
+}
+
+/* --- asked for --- */
+
+/* Are all tables that its spans name there? */
+static bool is_ready(struct run_unwind *u, const struct ms_space *space)
+{
+	const struct publish_mem *mem = publish_memory(u->publish);
+	const struct ms_span *s = (const struct ms_span *)(const void *)(mem->pool + space->spans);
+
+	for (uint32_t i = 0; i < space->n_spans; i++)
+		if (s[i].kind == MS_SPAN_PENDING ||
+		    (s[i].kind == MS_SPAN_TABLE && !mem->tables[s[i].table].n_pages))
+			return false;
+	return true;
+}
+
+static bool is_changed(const struct run_unwind *u, pid_t pid)
+{
+	for (uint32_t i = 0; i < u->n_changed; i++)
+		if (u->changed[i] == pid)
+			return true;
+	return false;
+}
+
+/* Has this image just been asked for, without effect? Many stacks of one may wait for its tables. */
+static bool is_asked(struct run_unwind *u, const struct ms_proc *proc)
+{
+	struct asked *a = &u->asked[proc->tgid % N_ASKED];
+	uint64_t now = run_now_ns();
+
+	if (!memcmp(&a->proc, proc, sizeof(*proc)) && now < a->ns + AGAIN_NS)
+		return true;
+	*a = (struct asked){ *proc, now };
+	return false;
+}
+
+int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
+		     struct ms_space *ret_space)
+{
+	struct proc_id id = { proc->tgid, proc->exec_id, proc->start_ns };
+	struct run_unwind *u = r->unwind;
+	struct ms_space space;
+	bool missing = false;
+	struct proc *p;
+	int rc;
+
+	(void)as_gen; /* what is mapped now is what is known best */
+	if (!u)
+		return -ESRCH;
+	run_unwind_tables(r);
+	if (is_changed(u, (pid_t)proc->tgid) || !publish_space(u->publish, proc, &space) ||
+	    !is_ready(u, &space)) {
+		if (is_asked(u, proc))
+			return -EAGAIN;
+		p = proc_table_find(r->procs, &id);
+		if (!p &&
+		    proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, run_now_ns(), NULL) == 0)
+			p = proc_table_find(r->procs, &id);
+		if (!p)
+			return -ESRCH;
+		rc = put_process(r, p, &id, &missing);
+		if (rc < 0 || missing)
+			return rc < 0 ? rc : -EAGAIN;
+		if (!publish_space(u->publish, proc, &space))
+			return -ESRCH;
+	}
+	*ret_space = space;
+	return 0;
+}
+
+const struct publish_mem *run_unwind_mem(const struct run *r)
+{
+	return publish_memory(r->unwind->publish);
+}
+
+/* --- the beginning --- */
+
+static void on_name(void *ctx, const struct ms_task *task)
+{
+	struct proc_id id = { task->proc.tgid, task->proc.exec_id, task->proc.start_ns };
+	struct run *r = ctx;
+	struct proc *p;
+	bool missing;
+
+	if (proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, run_now_ns(), NULL) < 0)
+		return;
+	p = proc_table_find(r->procs, &id);
+	if (p && put_process(r, p, &id, &missing) < 0)
+		run_unwind_changed(r, (pid_t)id.pid);
+}
+
+/* Until all tables that are being made are there, a signal comes, or it has been long enough. */
+static void settle(struct run *r, uint64_t until_ns)
+{
+	struct run_unwind *u = r->unwind;
+	struct pollfd pfd = { .fd = r->signal_fd, .events = POLLIN };
+
+	while (builder_pending(u->builder) && run_now_ns() < until_ns && poll(&pfd, 1, 0) == 0) {
+		uint64_t soon = run_now_ns() + 50000000;
+
+		builder_wait(u->builder, soon < until_ns ? soon : until_ns);
+		run_unwind_tables(r);
+	}
+}
+
+int run_unwind_begin(struct run *r, struct err *e)
+{
+	struct run_unwind *u = r->unwind;
+	uint64_t began = run_now_ns();
+	struct publish_stats s;
+	int rc;
+
+	if (!u || r->cfg->all)
+		return 0;
+	rc = session_name_tasks(r->session, on_name, r, e);
+	if (rc < 0)
+		return rc;
+	settle(r, began + BEGIN_NS);
+	publish_stats(u->publish, &s);
+	run_say(r, "unwind tables: %u of %u files, %.1f of %.1f MiB, %llu rows, %u rules; %.1f ms",
+		s.tables, s.tables_known, (double)s.table_bytes / 1048576,
+		(double)s.pool_bytes / 1048576, (unsigned long long)s.rows, s.rules,
+		(double)(run_now_ns() - began) / 1e6);
+	return 0;
+}
+
+void run_unwind_held(struct run *r)
+{
+	if (!r->unwind)
+		return;
+	run_unwind_flush(r);
+	settle(r, run_now_ns() + SETTLE_NS);
+}
+
+void run_unwind_say(struct run *r)
+{
+	struct run_unwind *u = r->unwind;
+	struct publish_stats s;
+
+	if (!u)
+		return;
+	publish_stats(u->publish, &s);
+	run_say(r,
+		"unwind tables at the end: %u of %u files, %.1f MiB, %llu rows, %u rules; %u "
+		"processes, %llu spans in %u lists, put %llu times at %.1f us; %llu tables made in "
+		"%.1f ms; %llu evicted, %llu of them in use; %llu refused; %llu without room; %u "
+		"files unreadable, %u without rows%s%s",
+		s.tables, s.tables_known, (double)s.table_bytes / 1048576,
+		(unsigned long long)s.rows, s.rules, s.spaces, (unsigned long long)s.spans, s.lists,
+		(unsigned long long)u->put, u->put ? (double)u->put_ns / 1e3 / (double)u->put : 0,
+		(unsigned long long)u->files.built, (double)u->files.build_ns / 1e6,
+		(unsigned long long)s.evictions, (unsigned long long)s.evicted_in_use,
+		(unsigned long long)s.too_large, (unsigned long long)s.no_room, u->files.unreadable,
+		u->files.no_rows, *u->files.first_trouble ? ": " : "", u->files.first_trouble);
+}

@@ -1,0 +1,66 @@
+/*
+ * The files that need unwind tables: which are one to us, which tables are being made, and when one
+ * that was evicted may come back.
+ */
+#ifndef MEMSCOPE_CMD_UNWIND_FILES_H
+#define MEMSCOPE_CMD_UNWIND_FILES_H
+
+#include "base/hash.h"
+#include "proc/proc_table.h"
+#include "unwind/builder.h"
+#include "unwind/publish.h"
+#include "unwind/walkers.h"
+
+/* One content, whatever its paths. */
+struct unwind_file {
+	struct publish_key key;
+	char *name;                /* a path, for people                                        */
+	bool building;
+	bool failed;               /* it has no table                                           */
+	struct build *waiting;     /* its table, while there is no room for it                  */
+	struct unwind_file *next_waiting;
+	uint64_t put_ns;           /* when it last became resident                              */
+	UT_hash_handle hh;
+};
+
+struct unwind_module {
+	bool seen;
+	enum code_kind code;
+	struct unwind_file *file;  /* CODE_ELF, CODE_VDSO */
+};
+
+struct unwind_files {
+	struct dict *dict;             /* borrowed, as the next three */
+	struct proc_table *procs;
+	struct publish *publish;
+	struct builder *builder;
+	struct unwind_file *by_key;
+	struct unwind_module *modules; /* index: module_id.ix                                   */
+	uint32_t n_modules;
+	struct unwind_file *waiting;
+	uint64_t built, build_ns;      /* tables made, and what that took, of all threads       */
+	uint32_t unreadable, no_rows;  /* files                                                 */
+	char first_trouble[512];       /* of those, and of tables that were refused: the first  */
+};
+
+void unwind_files_fini(struct unwind_files *f);
+
+/*
+ * What `m` is; opens it the first time. For CODE_ELF and CODE_VDSO *ret_table is its number, and its
+ * table is made if it is neither resident nor on its way: then *ret_missing is set. -ENOSPC: there is
+ * no number for it now; -ENOMEM.
+ */
+int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns, enum code_kind *ret_code,
+		       uint32_t *ret_table, bool *ret_missing);
+
+/* Publishes the tables that are done, and those that waited for room and now have it. */
+void unwind_files_collect(struct unwind_files *f, uint64_t now_ns);
+
+/* Room that the table of a file will take in the pool, about, bytes; 0 when it has none. */
+uint64_t unwind_file_estimate(int fd);
+
+/* What a builder is to do. */
+int unwind_file_make(void *ctx, int fd, const char *name, struct unwind_table **ret_table,
+		     struct err *e);
+
+#endif
