@@ -71,11 +71,15 @@ struct summary_stacks {
 };
 
 struct summary_symbols {
-	uint64_t locations, named, offset_only, no_module;
+	/* locations = named + ranges + offset_only + no_module */
+	uint64_t locations, named;
+	uint64_t ranges;                  /* told apart by function, without a name: [sqlite3+0x4a210] */
+	uint64_t offset_only, no_module;
 	struct summary_module {
 		const char *module;
 		uint64_t locations;       /* of it without a name   */
 		const char *reason;
+		const char *package;      /* with its debug symbols; NULL or "": not known */
 	} worst[8];
 	uint32_t n_worst;
 };

@@ -7,6 +7,7 @@
 #include "render/render.h"
 #include "render/summary_json.h"
 #include "render/summary_text.h"
+#include "symbolize/debug_package.h"
 #include "symbolize/symbolize.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ struct output {
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
 	struct site_row waits[TOP_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
 	const char *files[32];
+	struct debug_package packages[8]; /* of symbols.worst */
 	uint64_t stats[MS_N_STATS];
 	struct ingest_stats in;
 };
@@ -57,7 +59,9 @@ static void add_worst(struct output *o, const struct symbolize_miss *miss)
 	if (i < o->s.symbols.n_worst) {
 		worst[i].locations += miss->locations;
 	} else if (i < 8) {
-		worst[i] = (struct summary_module){ path, miss->locations, miss->reason };
+		worst[i] = (struct summary_module){ path, miss->locations, miss->reason, NULL };
+		if (proc_table_in_own_root(o->r->procs, miss->module))
+			o->packages[i].path = path;
 		o->s.symbols.n_worst++;
 	}
 }
@@ -77,10 +81,16 @@ static int name_everything(struct output *o, struct err *e)
 		return err_set(e, rc, "out of memory while naming functions");
 	o->s.symbols.locations = st.locations;
 	o->s.symbols.named = st.named;
+	o->s.symbols.ranges = st.ranges;
 	o->s.symbols.offset_only = st.offset_only;
 	o->s.symbols.no_module = st.no_module;
+	for (uint32_t i = 0; i < 8; i++)
+		o->packages[i].path = "";
 	for (uint32_t i = 0; i < st.n_worst; i++)
 		add_worst(o, &st.worst[i]);
+	debug_packages_find(NULL, o->packages, 8);
+	for (uint32_t i = 0; i < o->s.symbols.n_worst; i++)
+		o->s.symbols.worst[i].package = o->packages[i].name;
 	return 0;
 }
 

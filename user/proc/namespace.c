@@ -45,6 +45,15 @@ int ns_roots_add(struct ns_roots *r, pid_t pid)
 	return (int)r->n++;
 }
 
+bool ns_root_is_own(const struct ns_roots *r, int ix)
+{
+	struct stat ns, root;
+
+	return stat("/proc/self/ns/mnt", &ns) == 0 && stat("/", &root) == 0 &&
+	       r->roots[ix].ns_ino == ns.st_ino && r->roots[ix].dev == root.st_dev &&
+	       r->roots[ix].ino == root.st_ino;
+}
+
 /* From a descriptor that only names a file to one that reads it, if the file is regular. */
 static int reopen_regular(int path_fd)
 {

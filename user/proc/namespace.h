@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -29,6 +30,9 @@ void ns_roots_fini(struct ns_roots *r);
 
 /* The index of the root of `pid`, added when it is new. -errno: gone, not permitted, table full. */
 int ns_roots_add(struct ns_roots *r, pid_t pid);
+
+/* Is it ours? */
+bool ns_root_is_own(const struct ns_roots *r, int ix);
 
 /*
  * Opens the regular file `path` as seen below the root `ix` (a negative one: our own), read-only

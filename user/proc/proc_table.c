@@ -239,6 +239,13 @@ int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, 
 	return ns_roots_open(&t->roots, host ? -1 : img->root, path);
 }
 
+bool proc_table_in_own_root(const struct proc_table *t, module_id m)
+{
+	const struct image *img = images_find(&t->images, m);
+
+	return img && img->root >= 0 && ns_root_is_own(&t->roots, img->root);
+}
+
 /* --- records
  * ------------------------------------------------------------------------------------- */
 

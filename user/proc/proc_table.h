@@ -160,6 +160,9 @@ int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
  */
 int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, bool host);
 
+/* Is the path of `m` one that we see as well: mapped by processes of our own root? */
+bool proc_table_in_own_root(const struct proc_table *t, module_id m);
+
 /*
  * Forgets images that ended (exit, exec) before `ns`: call it once the totals of that time have
  * been drained and no pointer to them is kept. A parent stays while a child of it does.

@@ -339,6 +339,7 @@ static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 	o = object(d, root, "symbols");
 	count(d, o, "locations", s->symbols.locations);
 	count(d, o, "named", s->symbols.named);
+	count(d, o, "ranges", s->symbols.ranges);
 	count(d, o, "offset_only", s->symbols.offset_only);
 	count(d, o, "no_module", s->symbols.no_module);
 	list = array(d, o, "worst");
@@ -347,6 +348,8 @@ static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 		text(d, o, "module", s->symbols.worst[i].module);
 		count(d, o, "locations", s->symbols.worst[i].locations);
 		text(d, o, "reason", s->symbols.worst[i].reason);
+		if (s->symbols.worst[i].package && s->symbols.worst[i].package[0])
+			text(d, o, "debug_package", s->symbols.worst[i].package);
 	}
 
 	list = array(d, root, "drops");

@@ -514,9 +514,13 @@ static void put_symbols(const struct run_summary *s, struct sink *out)
 	if (y->locations == 0)
 		return;
 	put_label(out, "Names");
-	sink_printf(out, "%s of %s places in code have one (%s)\n", unit_count((int64_t)y->named).s,
+	sink_printf(out, "%s of %s places in code have one (%s)", unit_count((int64_t)y->named).s,
 		    unit_count((int64_t)y->locations).s,
 		    unit_percent((int64_t)y->named, (int64_t)y->locations).s);
+	if (y->ranges)
+		sink_printf(out, ", %s are told apart by function",
+			    unit_count((int64_t)y->ranges).s);
+	sink_puts(out, "\n");
 	for (uint32_t i = 0; i < y->n_worst; i++) {
 		const char *slash = strrchr(y->worst[i].module, '/');
 
@@ -525,9 +529,15 @@ static void put_symbols(const struct run_summary *s, struct sink *out)
 		put_name(out, slash && slash[1] ? slash + 1 : y->worst[i].module, 32, false);
 		sink_printf(out, ": %s\n", y->worst[i].reason);
 		in_worst += y->worst[i].locations;
+		if (y->worst[i].package && y->worst[i].package[0]) {
+			put_right(out, "", LABEL_WIDTH + 8);
+			sink_puts(out, " its debug symbols: ");
+			put_name(out, y->worst[i].package, 64, false);
+			sink_puts(out, "\n");
+		}
 	}
-	if (y->offset_only > in_worst)
-		put_unnamed(out, y->offset_only - in_worst, "in other images");
+	if (y->ranges + y->offset_only > in_worst)
+		put_unnamed(out, y->ranges + y->offset_only - in_worst, "in other images");
 	put_unnamed(out, y->no_module, "in no image: [unknown]");
 }
 
