@@ -189,7 +189,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 	$(Q)mkdir -p tests/fuzz/corpus/$*
 	$(FUZZ_BUILD)/tests/fuzz/$* -artifact_prefix=$(FUZZ_BUILD)/ -timeout=10 tests/fuzz/corpus/$*
 
-SUITES_FREE := unit golden lint fuzz
+SUITES_FREE := unit golden names lint fuzz
 SUITES_ROOT := bpf live consumers browser
 
 .PHONY: golden-update test check test-live test-free check-all lint asan ubsan

@@ -1,7 +1,9 @@
 /*
  * What symbolize() says about addresses of a file, for comparison with other tools.
  *
- *     lookup [-m] FILE < ADDRESSES        -m: mangled names
+ *     lookup [-m] [-r ROOT] FILE < ADDRESSES
+ *
+ * -m: mangled names; -r: separate debug files are looked for below ROOT instead of /.
  *
  * Addresses are the file's own, in hex, one a line. For each, in the order given:
  *     0xADDR
@@ -16,9 +18,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+struct args {
+	const char *path, *root;
+	bool mangled;
+};
+
 static int open_module(void *ctx, module_id m, struct err *e)
 {
-	int fd = open(ctx, O_RDONLY | O_CLOEXEC);
+	const struct args *args = ctx;
+	int fd = open(args->path, O_RDONLY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -26,8 +34,13 @@ static int open_module(void *ctx, module_id m, struct err *e)
 static int open_debug(void *ctx, module_id m, const char *path, bool host)
 {
 	static const struct ns_roots none;
+	const struct args *args = ctx;
+	char below[8192];
 
-	return ns_roots_open(&none, -1, path);
+	/* Beside the file itself there is no other root. */
+	snprintf(below, sizeof(below), "%s%s",
+		 !strncmp(path, "/usr/lib/debug/", 15) ? args->root : "", path);
+	return ns_roots_open(&none, -1, below);
 }
 
 static void print(const struct dict *d, location_id id)
@@ -42,15 +55,32 @@ static void print(const struct dict *d, location_id id)
 	printf("\n");
 }
 
+static int parse(int argc, char **argv, struct args *ret)
+{
+	int c;
+
+	*ret = (struct args){ .root = "" };
+	while ((c = getopt(argc, argv, "mr:")) > 0) {
+		if (c == 'm')
+			ret->mangled = true;
+		else if (c == 'r')
+			ret->root = optarg;
+		else
+			return -1;
+	}
+	if (optind + 1 != argc)
+		return -1;
+	ret->path = argv[optind];
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	bool mangled = argc == 3 && !strcmp(argv[1], "-m");
-	char *path = argv[argc - 1];
+	struct args args;
 	struct symbolize_opts opts = {
 		.open_module = open_module,
 		.open_debug = open_debug,
-		.ctx = path,
-		.no_demangle = mangled,
+		.ctx = &args,
 	};
 	struct dict *d = dict_new();
 	location_id *ids = NULL;
@@ -59,9 +89,11 @@ int main(int argc, char **argv)
 	module_id m;
 	uint64_t vaddr;
 
-	if (argc != 2 + mangled || !d)
+	if (parse(argc, argv, &args) < 0 || !d)
 		return 2;
-	m = dict_module(d, &(struct module){ .kind = MODULE_ELF, .path = dict_string(d, path) });
+	opts.no_demangle = args.mangled;
+	m = dict_module(d,
+			&(struct module){ .kind = MODULE_ELF, .path = dict_string(d, args.path) });
 	while (scanf("%" SCNx64, &vaddr) == 1) {
 		if (n == cap) {
 			cap = cap ? cap * 2 : 1024;
