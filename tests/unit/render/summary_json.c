@@ -85,6 +85,7 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "rss.peak_kb", 200 * 1024);
 	assert_number(root, "stacks.1.lost", 104);
 	assert_text(root, "symbols.worst.0.reason", "no symbol table");
+	assert_text(root, "symbols.worst.0.debug_package", "libjemalloc2-dbgsym");
 	assert_text(root, "drops.0.name", "stack_full");
 	assert_number(root, "drops.0.count", 104);
 	assert_number(root, "drops.1.count", 0);
