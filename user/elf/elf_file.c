@@ -28,7 +28,7 @@ struct elf_file {
 	uint32_t shnum, shstrndx;
 	struct elf_segment *segs;
 	uint32_t n_segs;
-	uint64_t eh_frame_hdr;
+	uint64_t entry, eh_frame_hdr;
 	struct elf_section *secs;
 	uint32_t n_secs;
 	bool secs_read;
@@ -97,6 +97,7 @@ static int read_header(struct elf_file *elf, struct header *ret_hdr, struct err 
 	if (elf->is64) {
 		type = u.h64.e_type;
 		elf->machine = u.h64.e_machine;
+		elf->entry = u.h64.e_entry;
 		hdr = (struct header){ u.h64.e_phoff, u.h64.e_phnum };
 		phentsize = u.h64.e_phentsize;
 		elf->shoff = u.h64.e_shoff;
@@ -106,6 +107,7 @@ static int read_header(struct elf_file *elf, struct header *ret_hdr, struct err 
 	} else {
 		type = u.h32.e_type;
 		elf->machine = u.h32.e_machine;
+		elf->entry = u.h32.e_entry;
 		hdr = (struct header){ u.h32.e_phoff, u.h32.e_phnum };
 		phentsize = u.h32.e_phentsize;
 		elf->shoff = u.h32.e_shoff;
@@ -357,6 +359,11 @@ const struct elf_segment *elf_file_segments(const struct elf_file *elf, uint32_t
 {
 	*ret_n = elf->n_segs;
 	return elf->segs;
+}
+
+uint64_t elf_file_entry(const struct elf_file *elf)
+{
+	return elf->entry;
 }
 
 uint64_t elf_file_eh_frame_hdr(const struct elf_file *elf)

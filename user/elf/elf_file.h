@@ -69,6 +69,8 @@ const char *elf_file_build_id(const struct elf_file *elf);
 /* The loaded segments in the file's order. */
 const struct elf_segment *elf_file_segments(const struct elf_file *elf, uint32_t *ret_n);
 
+/* vaddr of the first instruction, 0 when there is none. */
+uint64_t elf_file_entry(const struct elf_file *elf);
 /* vaddr of .eh_frame_hdr as PT_GNU_EH_FRAME has it, 0 when there is none. */
 uint64_t elf_file_eh_frame_hdr(const struct elf_file *elf);
 

@@ -28,31 +28,66 @@ static int compare_ranges(const void *pa, const void *pb)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-int code_init(struct code *code, const struct elf_file *elf, struct err *e)
+/* Sorted and joined; returns how many there are then. */
+static uint32_t join(struct code_range *ranges, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	qsort(ranges, n, sizeof(*ranges), compare_ranges);
+	for (uint32_t i = 0; i < n; i++) {
+		struct code_range *last = kept ? &ranges[kept - 1] : NULL;
+
+		if (last && ranges[i].start <= last->end) {
+			if (ranges[i].end > last->end)
+				last->end = ranges[i].end;
+			continue;
+		}
+		ranges[kept++] = ranges[i];
+	}
+	return kept;
+}
+
+/* Some linkers put read-only data into the executable segment: sections know better. */
+static void find_text(struct code *code, struct elf_file *elf)
+{
+	const struct elf_section *secs;
+	uint32_t n_secs, n = 0;
+
+	if (elf_file_sections(elf, &secs, &n_secs, NULL) < 0)
+		n_secs = 0;
+	for (uint32_t i = 1; i < n_secs && n < CODE_RANGES_MAX; i++)
+		for (uint32_t k = 0; k < code->n_segments; k++)
+			if ((secs[i].flags & SHF_EXECINSTR) && secs[i].size &&
+			    secs[i].vaddr >= code->segments[k].start &&
+			    secs[i].vaddr < code->segments[k].end &&
+			    secs[i].size <= code->segments[k].end - secs[i].vaddr) {
+				code->text[n++] =
+					(struct code_range){ secs[i].vaddr,
+							     secs[i].vaddr + secs[i].size };
+				break;
+			}
+	code->n_text = join(code->text, n);
+	if (!n) {
+		memcpy(code->text, code->segments, sizeof(code->text));
+		code->n_text = code->n_segments;
+	}
+}
+
+int code_init(struct code *code, struct elf_file *elf, struct err *e)
 {
 	uint32_t n_segs, n = 0;
 	const struct elf_segment *segs = elf_file_segments(elf, &n_segs);
 
 	code->elf = elf;
-	code->n_ranges = 0;
 	code->window_len = 0;
 	for (uint32_t i = 0; i < n_segs && n < CODE_RANGES_MAX; i++)
 		if (segs[i].flags & PF_X)
-			code->ranges[n++] =
+			code->segments[n++] =
 				(struct code_range){ segs[i].vaddr, segs[i].vaddr + segs[i].memsz };
 	if (!n)
 		return err_set(e, -ENOENT, "%s: no executable segment", elf_file_name(elf));
-	qsort(code->ranges, n, sizeof(code->ranges[0]), compare_ranges);
-	for (uint32_t i = 0; i < n; i++) {
-		struct code_range *last = code->n_ranges ? &code->ranges[code->n_ranges - 1] : NULL;
-
-		if (last && code->ranges[i].start <= last->end) {
-			if (code->ranges[i].end > last->end)
-				last->end = code->ranges[i].end;
-			continue;
-		}
-		code->ranges[code->n_ranges++] = code->ranges[i];
-	}
+	code->n_segments = join(code->segments, n);
+	find_text(code, elf);
 	return 0;
 }
 

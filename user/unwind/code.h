@@ -15,15 +15,16 @@ struct code_range {
 
 struct code {
 	const struct elf_file *elf;
-	struct code_range ranges[CODE_RANGES_MAX];  /* executable segments, by address, joined */
-	uint32_t n_ranges;
+	struct code_range segments[CODE_RANGES_MAX];  /* executable, by address, joined          */
+	struct code_range text[CODE_RANGES_MAX];      /* the executable sections of them; or all */
+	uint32_t n_segments, n_text;
 	uint64_t window_at;
 	size_t window_len;
 	uint8_t window[CODE_WINDOW_BYTES];
 };
 
 /* -ENOENT: no executable segment. */
-int code_init(struct code *code, const struct elf_file *elf, struct err *e);
+int code_init(struct code *code, struct elf_file *elf, struct err *e);
 
 /* `len` bytes at `vaddr`, valid until the next call; NULL: not of the file. */
 const uint8_t *code_at(struct code *code, uint64_t vaddr, size_t len);

@@ -17,7 +17,7 @@ static uint32_t rule_before(const struct marks *list, uint32_t n)
 
 int marks_add(struct marks *list, uint64_t vaddr, uint32_t rule)
 {
-	if (list->n && list->m[list->n - 1].vaddr == vaddr)
+	while (list->n && list->m[list->n - 1].vaddr >= vaddr)
 		list->n--;
 	if (rule_before(list, list->n) == rule)
 		return 0;
@@ -34,32 +34,51 @@ int marks_add(struct marks *list, uint64_t vaddr, uint32_t rule)
 	return 0;
 }
 
-int marks_overlay(struct marks *list, const struct marks *over)
+static int merge(const struct marks *low, const struct marks *high, struct marks *ret)
 {
-	uint32_t low = MARK_HOLE, high = MARK_HOLE, i = 0, j = 0;
+	uint32_t low_rule = MARK_HOLE, high_rule = MARK_HOLE, i = 0, j = 0;
 	struct marks out = { 0 };
 	int r = 0;
 
-	if (!over->n)
-		return 0;
-	while (r == 0 && (i < list->n || j < over->n)) {
-		uint64_t at = i < list->n && (j == over->n || list->m[i].vaddr <= over->m[j].vaddr)
-				      ? list->m[i].vaddr
-				      : over->m[j].vaddr;
+	while (r == 0 && (i < low->n || j < high->n)) {
+		uint64_t at = i < low->n && (j == high->n || low->m[i].vaddr <= high->m[j].vaddr)
+				      ? low->m[i].vaddr
+				      : high->m[j].vaddr;
 
-		if (i < list->n && list->m[i].vaddr == at)
-			low = list->m[i++].rule;
-		if (j < over->n && over->m[j].vaddr == at)
-			high = over->m[j++].rule;
-		r = marks_add(&out, at, high != MARK_HOLE ? high : low);
+		if (i < low->n && low->m[i].vaddr == at)
+			low_rule = low->m[i++].rule;
+		if (j < high->n && high->m[j].vaddr == at)
+			high_rule = high->m[j++].rule;
+		r = marks_add(&out, at, high_rule != MARK_HOLE ? high_rule : low_rule);
 	}
 	if (r < 0) {
 		marks_fini(&out);
 		return r;
 	}
+	*ret = out;
+	return 0;
+}
+
+static int merge_into(struct marks *list, const struct marks *low, const struct marks *high)
+{
+	struct marks out;
+	int r = merge(low, high, &out);
+
+	if (r < 0)
+		return r;
 	marks_fini(list);
 	*list = out;
 	return 0;
+}
+
+int marks_overlay(struct marks *list, const struct marks *over)
+{
+	return over->n ? merge_into(list, list, over) : 0;
+}
+
+int marks_underlay(struct marks *list, const struct marks *under)
+{
+	return under->n ? merge_into(list, under, list) : 0;
 }
 
 uint32_t marks_find(const struct marks *list, uint64_t vaddr)

@@ -23,12 +23,14 @@ struct marks {
 
 void marks_fini(struct marks *list);
 /*
- * From `vaddr` on `rule` holds. Addresses must not fall; at an equal one the later call counts, and
- * a rule that holds already adds nothing. -ENOMEM, -EFBIG.
+ * From `vaddr` on `rule` holds, whatever earlier calls said of it and what is above. A rule that
+ * holds there already adds nothing. -ENOMEM, -EFBIG.
  */
 int marks_add(struct marks *list, uint64_t vaddr, uint32_t rule);
 /* What `over` says, and where it has holes, what `list` says; into `list`. -ENOMEM, -EFBIG. */
 int marks_overlay(struct marks *list, const struct marks *over);
+/* What `under` says, where `list` has holes. */
+int marks_underlay(struct marks *list, const struct marks *under);
 /* The rule at `vaddr`, MARK_HOLE before the first mark. */
 uint32_t marks_find(const struct marks *list, uint64_t vaddr);
 

@@ -1,6 +1,6 @@
 #include "unwind/rows.h"
-#include "unwind/code.h"
-#include "unwind/marks.h"
+#include "unwind/go_rows.h"
+#include "unwind/named.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -19,8 +19,6 @@ struct build {
 	struct cfi_fde fde;
 	enum rule_why why;
 };
-
-DEFINE_CLEANUP(struct marks *, marks_finip, marks_fini)
 
 /* --- CFI --- */
 
@@ -69,44 +67,129 @@ static int add_cfi_rows(struct build *b, const struct cfi *cfi)
 	return r < 0 ? r : marks_add(&b->marks, end, MARK_HOLE);
 }
 
-static int add_cfi(struct build *b, struct err *e)
+/* -ENOENT: there is none. */
+static int add_cfi(struct build *b, unsigned from, struct err *e)
 {
 	_cleanup_(cfi_freep) struct cfi *cfi = NULL;
-	int r = cfi_open(b->elf, CFI_EH_FRAME | CFI_DEBUG_FRAME, &cfi, e);
+	int r = cfi_open(b->elf, from, &cfi, e);
 
-	if (r == -ENOENT || r == -ENODATA) {
-		b->table->kind = UNWIND_GUESS;
-		return 0;
+	return r < 0 ? r : add_cfi_rows(b, cfi);
+}
+
+/* --- Go --- */
+
+static int add_go(struct build *b, const struct gopclntab *tab)
+{
+	struct marks under = { 0 };
+	int r = go_rows(tab, b->machine, &b->code, &b->rules, &under);
+
+	if (r == 0)
+		r = marks_underlay(&b->marks, &under);
+	marks_fini(&under);
+	b->table->counts.functions += gopclntab_n_funcs(tab);
+	return r;
+}
+
+/* All of Go's code keeps frame pointers. */
+static int add_fp(struct build *b)
+{
+	struct marks under = { 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; i < b->code.n_text && r == 0; i++) {
+		r = marks_add(&under, b->code.text[i].start, MS_RULE_IX_FP);
+		if (r == 0)
+			r = marks_add(&under, b->code.text[i].end, MARK_HOLE);
 	}
-	if (r < 0)
-		return r;
-	return add_cfi_rows(b, cfi);
+	if (r == 0)
+		r = marks_underlay(&b->marks, &under);
+	marks_fini(&under);
+	return r;
+}
+
+/* --- what is known so far --- */
+
+typedef int (*range_fn)(void *arg, uint64_t start, uint64_t end);
+
+/* Every stretch of the executable sections for which `rule` holds. Returns what `fn` did, if not 0. */
+static int each_range(const struct build *b, uint32_t rule, range_fn fn, void *arg)
+{
+	const struct mark *m = b->marks.m, *end = m + b->marks.n;
+	int r = 0;
+
+	for (uint32_t i = 0; i < b->code.n_text && r == 0; i++) {
+		const struct code_range *x = &b->code.text[i];
+		uint64_t at = x->start;
+		uint32_t holds = MARK_HOLE;
+
+		for (; m < end && m->vaddr <= x->start; m++)
+			;
+		if (m > b->marks.m)
+			holds = m[-1].rule;
+		for (; at < x->end && r == 0; m++) {
+			uint64_t to = m < end && m->vaddr < x->end ? m->vaddr : x->end;
+
+			if (holds == rule)
+				r = fn(arg, at, to);
+			at = to;
+			if (m == end || to == x->end)
+				break;
+			holds = m->rule;
+		}
+	}
+	return r;
+}
+
+static int add_bytes(void *sum, uint64_t start, uint64_t end)
+{
+	*(uint64_t *)sum += end - start;
+	return 0;
+}
+
+static uint64_t bytes_of_rule(const struct build *b, uint32_t rule)
+{
+	uint64_t sum = 0;
+
+	each_range(b, rule, add_bytes, &sum);
+	return sum;
 }
 
 /* --- signals --- */
 
 /* In what CFI leaves open. The row begins a byte early: a return address is looked up before itself. */
-static int add_sigreturns(struct build *b)
+struct sigreturns {
+	struct build *b;
+	struct marks *over;
+};
+
+static int find_sigreturns(void *arg, uint64_t start, uint64_t end)
 {
-	_cleanup_(marks_finip) struct marks *over = &(struct marks){ 0 };
-	const struct ms_rule rule = rule_of_signal(b->machine);
+	struct sigreturns *s = arg;
+	const struct ms_rule rule = rule_of_signal(s->b->machine);
+	uint64_t found;
+	uint32_t len;
 	int r = 0;
 
-	for (uint32_t i = 0; i < b->code.n_ranges; i++) {
-		uint64_t at = b->code.ranges[i].start, found;
-		uint32_t len;
-
-		while (r == 0 &&
-		       code_find_sigreturn(&b->code, at, b->code.ranges[i].end, &found, &len)) {
-			at = found + len;
-			if (marks_find(&b->marks, found) != MARK_HOLE)
-				continue;
-			r = add_rule(b, found - (found > b->code.ranges[i].start), &rule, over);
-			if (r == 0)
-				r = marks_add(over, at, MARK_HOLE);
-		}
+	for (uint64_t at = start; r == 0; at = found + len) {
+		if (!code_find_sigreturn(&s->b->code, at, end, &found, &len))
+			return 0;
+		r = add_rule(s->b, found - 1, &rule, s->over);
+		if (r == 0)
+			r = marks_add(s->over, found + len, MARK_HOLE);
 	}
-	return r < 0 ? r : marks_overlay(&b->marks, over);
+	return r;
+}
+
+static int add_sigreturns(struct build *b)
+{
+	struct marks over = { 0 };
+	struct sigreturns s = { b, &over };
+	int r = each_range(b, MARK_HOLE, find_sigreturns, &s);
+
+	if (r == 0)
+		r = marks_overlay(&b->marks, &over);
+	marks_fini(&over);
+	return r;
 }
 
 /* --- the whole --- */
@@ -114,25 +197,16 @@ static int add_sigreturns(struct build *b)
 /* MS_RULE_NONE wherever nothing is known, from the first page to the last. */
 static int fill_holes(struct build *b)
 {
-	struct marks base = { 0 };
-	int r = marks_add(&base, b->table->first_page << MS_ROW_PAGE_SHIFT, MS_RULE_IX_NONE);
+	struct mark first = { b->table->first_page << MS_ROW_PAGE_SHIFT, MS_RULE_IX_NONE };
 
-	if (r == 0)
-		r = marks_overlay(&base, &b->marks);
-	if (r < 0) {
-		marks_fini(&base);
-		return r;
-	}
-	marks_fini(&b->marks);
-	b->marks = base;
-	return 0;
+	return marks_underlay(&b->marks, &(struct marks){ .m = &first, .n = 1 });
 }
 
 static int set_pages(struct build *b, struct err *e)
 {
 	const struct code *c = &b->code;
-	uint64_t first = c->ranges[0].start >> MS_ROW_PAGE_SHIFT;
-	uint64_t last = (c->ranges[c->n_ranges - 1].end - 1) >> MS_ROW_PAGE_SHIFT;
+	uint64_t first = c->segments[0].start >> MS_ROW_PAGE_SHIFT;
+	uint64_t last = (c->segments[c->n_segments - 1].end - 1) >> MS_ROW_PAGE_SHIFT;
 
 	if (last - first >= UNWIND_PAGES_MAX)
 		return err_set(e, -EFBIG,
@@ -172,32 +246,43 @@ static int pack(struct build *b)
 	return 0;
 }
 
-static void count_bytes(struct build *b)
+static int add_names(struct build *b)
 {
-	struct unwind_counts *counts = &b->table->counts;
-	const struct marks *list = &b->marks;
-	uint32_t i = 0;
+	/* Most files have some bytes of hand-written start code, and nothing to look up. */
+	bool holes = bytes_of_rule(b, MARK_HOLE) > NAMED_HOLE_MIN;
+	struct named named = { 0 };
+	int r = named_find(b->elf, &b->code, &b->marks, holes, &named);
 
-	for (uint32_t k = 0; k < b->code.n_ranges; k++) {
-		const struct code_range *x = &b->code.ranges[k];
+	if (r == 0)
+		r = marks_overlay(&b->marks, &named.over);
+	if (r == 0)
+		r = marks_underlay(&b->marks, &named.under);
+	named_fini(&named);
+	return r;
+}
 
-		counts->code_bytes += x->end - x->start;
-		while (i + 1 < list->n && list->m[i + 1].vaddr <= x->start)
-			i++;
-		for (; i < list->n && list->m[i].vaddr < x->end; i++) {
-			uint64_t from = list->m[i].vaddr, to = x->end;
+static int add_all(struct build *b, struct err *e)
+{
+	_cleanup_(gopclntab_freep) struct gopclntab *go = NULL;
+	int r = gopclntab_open(b->elf, &go, NULL);
 
-			if (i + 1 < list->n && list->m[i + 1].vaddr < to)
-				to = list->m[i + 1].vaddr;
-			if (from < x->start)
-				from = x->start;
-			if (list->m[i].rule == MS_RULE_IX_NONE)
-				counts->none_bytes += to - from;
-			/* The row that reaches into the next range is looked at again there. */
-			if (i + 1 == list->n || list->m[i + 1].vaddr >= x->end)
-				break;
-		}
+	if (r == -ENOMEM)
+		return r;
+	/* Go's own .debug_frame does not say where the frame pointer is. */
+	r = add_cfi(b, go ? CFI_EH_FRAME : CFI_EH_FRAME | CFI_DEBUG_FRAME, e);
+	if (r == -ENOENT)
+		b->table->kind = UNWIND_GUESS;
+	else if (r < 0)
+		return r;
+	r = add_sigreturns(b);
+	if (r == 0 && go) {
+		b->table->kind = UNWIND_GO;
+		r = add_go(b, go);
+	} else if (r == 0 && elf_is_go(b->elf)) {
+		b->table->kind = UNWIND_FP;
+		r = add_fp(b);
 	}
+	return r < 0 ? r : add_names(b);
 }
 
 static int build(struct build *b, struct err *e)
@@ -210,16 +295,16 @@ static int build(struct build *b, struct err *e)
 		return r;
 	if (rule_set_init(&b->rules) < 0)
 		return -ENOMEM;
-	r = add_cfi(b, e);
-	if (r == 0)
-		r = add_sigreturns(b);
+	r = add_all(b, e);
 	if (r == 0)
 		r = fill_holes(b);
 	if (r == 0)
 		r = pack(b);
 	if (r < 0)
 		return r;
-	count_bytes(b);
+	for (uint32_t i = 0; i < b->code.n_text; i++)
+		b->table->counts.code_bytes += b->code.text[i].end - b->code.text[i].start;
+	b->table->counts.none_bytes = bytes_of_rule(b, MS_RULE_IX_NONE);
 	b->table->rules = TAKE_PTR(b->rules.rules);
 	b->table->n_rules = b->rules.n;
 	return 0;

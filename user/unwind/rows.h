@@ -33,8 +33,8 @@ struct unwind_counts {
 	uint32_t functions;         /* FDEs that made rows, Go's functions included              */
 	uint32_t bad[N_RULE_WHY];   /* functions with a row of MS_RULE_BAD, by the first reason  */
 	uint32_t damaged;           /* entries of the CFI that do not add up                     */
-	uint64_t none_bytes;        /* of executable sections or segments, with MS_RULE_NONE     */
-	uint64_t code_bytes;        /* of executable segments                                    */
+	uint64_t code_bytes;        /* of executable sections (segments, when there are none)    */
+	uint64_t none_bytes;        /* of these, with MS_RULE_NONE                               */
 };
 
 struct unwind_table {

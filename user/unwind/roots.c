@@ -1,0 +1,51 @@
+#include "unwind/roots.h"
+
+#include <string.h>
+
+const struct root roots_elf[] = {
+	{ "_start", false, ROOT_END },          /* every C library; the first instruction        */
+	{ "_dl_start_user", false, ROOT_END },  /* glibc's ld.so: calls constructors, then jumps */
+	{ "_dlstart", false, ROOT_END },        /* musl's                                        */
+	{ "__clone", false, ROOT_CHILD },       /* musl: no CFI; glibc's says it itself          */
+	{ "clone", false, ROOT_CHILD },
+	/* V8's builtins, compiled into node and Chromium: standard frames, no FDEs. */
+	{ "Builtins_", true, ROOT_FP },
+	{ NULL },
+};
+
+/*
+ * Go's runtime, src/runtime/asm_ARCH.s and sys_linux_ARCH.s. Where its own tracebacks end, ours do
+ * (topofstack() in traceback.go): mcall never returns, its goroutine has been put aside.
+ */
+const struct root roots_go[] = {
+	{ "runtime.goexit", true, ROOT_END },
+	{ "runtime.mstart", false, ROOT_END },
+	{ "runtime.mstart.abi0", false, ROOT_END },
+	{ "runtime.rt0_go", true, ROOT_END },
+	{ "_rt0_", true, ROOT_END },
+	{ "runtime.mcall", true, ROOT_END },
+	{ "runtime.systemstack.abi0", false, ROOT_SWITCH },
+	{ "runtime.systemstack", false, ROOT_SWITCH },
+	{ "runtime.asmcgocall", true, ROOT_SWITCH },
+	{ "runtime.morestack", false, ROOT_GUESS },
+	{ "runtime.morestack.abi0", false, ROOT_GUESS },
+	{ "runtime.gogo", false, ROOT_GUESS },
+	{ "runtime.gogo.abi0", false, ROOT_GUESS },
+	{ "gogo", false, ROOT_GUESS },
+	/* These call the vDSO on the thread's first stack. */
+	{ "runtime.nanotime1", true, ROOT_SP_KEPT },
+	{ "runtime.walltime", true, ROOT_SP_KEPT },
+	{ "time.now", true, ROOT_SP_KEPT },
+	{ NULL },
+};
+
+const struct root *root_find(const struct root *table, const char *name, size_t len)
+{
+	for (const struct root *r = table; r->name; r++) {
+		size_t n = strlen(r->name);
+
+		if (len >= n && !memcmp(name, r->name, n) && (r->prefix || len == n))
+			return r;
+	}
+	return NULL;
+}
