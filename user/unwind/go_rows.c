@@ -172,11 +172,26 @@ static struct ms_rule rule_of_switch(const struct go_build *b)
 	return rule;
 }
 
+static int has_frame(void *ret, uint64_t start, uint64_t end, int32_t delta)
+{
+	*(bool *)ret |= delta > 0;
+	return 0;
+}
+
+static int add_switch(struct go_build *b, const struct gopclntab *tab, uint32_t i, uint64_t start)
+{
+	const struct ms_rule rule = rule_of_switch(b);
+	bool wrapper = false;
+
+	/* What only converts the arguments has the same name, and a frame. */
+	gopclntab_rows(tab, i, has_frame, &wrapper);
+	return wrapper ? gopclntab_rows(tab, i, on_row, b) : add(b, start, &rule);
+}
+
 static int add_function(struct go_build *b, const struct gopclntab *tab, uint32_t i)
 {
 	struct go_func f = gopclntab_func(tab, i);
 	const struct root *root = root_find(roots_go, f.name, strlen(f.name));
-	struct ms_rule rule;
 
 	if (f.start >= f.end)
 		return 0;
@@ -188,8 +203,7 @@ static int add_function(struct go_build *b, const struct gopclntab *tab, uint32_
 	case ROOT_FP:
 		return marks_add(b->to, f.start, MS_RULE_IX_FP);
 	case ROOT_SWITCH:
-		rule = rule_of_switch(b);
-		return add(b, f.start, &rule);
+		return add_switch(b, tab, i, f.start);
 	case ROOT_SP_KEPT:
 		return add_sp_kept(b, tab, i, &f);
 	default:

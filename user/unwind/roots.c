@@ -18,24 +18,21 @@ const struct root roots_elf[] = {
  * (topofstack() in traceback.go): mcall never returns, its goroutine has been put aside.
  */
 const struct root roots_go[] = {
-	{ "runtime.goexit", true, ROOT_END },
+	{ "runtime.goexit", false, ROOT_END },
 	{ "runtime.mstart", false, ROOT_END },
-	{ "runtime.mstart.abi0", false, ROOT_END },
-	{ "runtime.rt0_go", true, ROOT_END },
+	{ "runtime.rt0_go", false, ROOT_END },
 	{ "_rt0_", true, ROOT_END },
-	{ "runtime.mcall", true, ROOT_END },
-	{ "runtime.systemstack.abi0", false, ROOT_SWITCH },
+	{ "runtime.mcall", false, ROOT_END },
 	{ "runtime.systemstack", false, ROOT_SWITCH },
-	{ "runtime.asmcgocall", true, ROOT_SWITCH },
+	{ "runtime.asmcgocall", false, ROOT_SWITCH },
 	{ "runtime.morestack", false, ROOT_GUESS },
-	{ "runtime.morestack.abi0", false, ROOT_GUESS },
 	{ "runtime.gogo", false, ROOT_GUESS },
-	{ "runtime.gogo.abi0", false, ROOT_GUESS },
 	{ "gogo", false, ROOT_GUESS },
 	/* These call the vDSO on the thread's first stack. */
-	{ "runtime.nanotime1", true, ROOT_SP_KEPT },
-	{ "runtime.walltime", true, ROOT_SP_KEPT },
-	{ "time.now", true, ROOT_SP_KEPT },
+	{ "runtime.nanotime1", false, ROOT_SP_KEPT },
+	{ "runtime.walltime", false, ROOT_SP_KEPT },
+	{ "runtime.walltime1", false, ROOT_SP_KEPT },
+	{ "time.now", false, ROOT_SP_KEPT },
 	{ NULL },
 };
 
@@ -44,7 +41,10 @@ const struct root *root_find(const struct root *table, const char *name, size_t 
 	for (const struct root *r = table; r->name; r++) {
 		size_t n = strlen(r->name);
 
-		if (len >= n && !memcmp(name, r->name, n) && (r->prefix || len == n))
+		if (len < n || memcmp(name, r->name, n) != 0)
+			continue;
+		/* Go's assembly has its calling convention behind its name. */
+		if (r->prefix || len == n || (len >= n + 4 && !memcmp(name + n, ".abi", 4)))
 			return r;
 	}
 	return NULL;
