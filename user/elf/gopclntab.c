@@ -251,8 +251,8 @@ int gopclntab_open(struct elf_file *elf, struct gopclntab **ret_tab, struct err 
 		r = -ENOENT;
 	if (r < 0)
 		return err_set(e, r, "%s: %s", elf_file_name(elf),
-			       r == -ENOENT	  ? "no table of Go functions"
-			       : r == -ENOMEM	  ? "out of memory for Go's functions"
+			       r == -ENOENT       ? "no table of Go functions"
+			       : r == -ENOMEM     ? "out of memory for Go's functions"
 			       : r == -EOPNOTSUPP ? "Go's functions are in a form not known here"
 						  : "Go's table of functions does not add up");
 	return 0;
@@ -339,7 +339,7 @@ int gopclntab_rows(const struct gopclntab *tab, uint32_t i, gopclntab_row_fn fn,
 			return 0;
 		first = false;
 		value = (int32_t)((uint32_t)value +
-				  ((uint32_t)(delta >> 1) ^ (uint32_t)-(int32_t)(delta & 1)));
+				  ((uint32_t)(delta >> 1) ^ (uint32_t) - (int32_t)(delta & 1)));
 		pcs *= tab->quantum;
 		if (pcs > end - pc)
 			pcs = end - pc;

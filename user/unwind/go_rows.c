@@ -138,10 +138,10 @@ static int on_row_sp_kept(void *arg, uint64_t start, uint64_t end, int32_t delta
 static int add_sp_kept(struct go_build *b, const struct gopclntab *tab, uint32_t i,
 		       const struct go_func *f)
 {
-	static const uint8_t keep_x86[] = { 0x49, 0x89, 0xe4 };         /* mov %rsp,%r12 */
-	static const uint8_t give_x86[] = { 0x4c, 0x89, 0xe4 };         /* mov %r12,%rsp */
-	static const uint8_t keep_a64[] = { 0xf4, 0x03, 0x00, 0x91 };   /* mov x20, sp   */
-	static const uint8_t give_a64[] = { 0x9f, 0x02, 0x00, 0x91 };   /* mov sp, x20   */
+	static const uint8_t keep_x86[] = { 0x49, 0x89, 0xe4 };       /* mov %rsp,%r12 */
+	static const uint8_t give_x86[] = { 0x4c, 0x89, 0xe4 };       /* mov %r12,%rsp */
+	static const uint8_t keep_a64[] = { 0xf4, 0x03, 0x00, 0x91 }; /* mov x20, sp   */
+	static const uint8_t give_a64[] = { 0x9f, 0x02, 0x00, 0x91 }; /* mov sp, x20   */
 	bool x86 = b->machine->machine == EM_X86_64;
 	size_t len = x86 ? sizeof(keep_x86) : sizeof(keep_a64);
 	struct sp_kept k = { b, 0, 0 };

@@ -20,7 +20,8 @@ struct found {
 	uint32_t n_over, n_under;
 };
 
-static void add_range(struct range *ranges, uint32_t *n, uint64_t start, uint64_t end, uint32_t rule)
+static void add_range(struct range *ranges, uint32_t *n, uint64_t start, uint64_t end,
+		      uint32_t rule)
 {
 	if (*n < RANGES_MAX && start < end)
 		ranges[(*n)++] = (struct range){ start, end, rule };
@@ -33,7 +34,8 @@ static void add_range(struct range *ranges, uint32_t *n, uint64_t start, uint64_
 static uint64_t child_start(struct code *code, uint64_t start, uint64_t end)
 {
 	static const uint8_t call_x86[] = { 0x0f, 0x05 }, clear_x86[] = { 0x31, 0xed };
-	static const uint8_t call_a64[] = { 0x01, 0, 0, 0xd4 }, clear_a64[] = { 0x1d, 0, 0x80, 0xd2 };
+	static const uint8_t call_a64[] = { 0x01, 0, 0, 0xd4 },
+			     clear_a64[] = { 0x1d, 0, 0x80, 0xd2 };
 	bool x86 = elf_file_machine(code->elf) == EM_X86_64;
 	size_t call_len = x86 ? sizeof(call_x86) : sizeof(call_a64);
 	size_t clear_len = x86 ? sizeof(clear_x86) : sizeof(clear_a64);

@@ -3,10 +3,10 @@
 #include <string.h>
 
 const struct root roots_elf[] = {
-	{ "_start", false, ROOT_END },          /* every C library; the first instruction        */
-	{ "_dl_start_user", false, ROOT_END },  /* glibc's ld.so: calls constructors, then jumps */
-	{ "_dlstart", false, ROOT_END },        /* musl's                                        */
-	{ "__clone", false, ROOT_CHILD },       /* musl: no CFI; glibc's says it itself          */
+	{ "_start", false, ROOT_END },         /* every C library; the first instruction        */
+	{ "_dl_start_user", false, ROOT_END }, /* glibc's ld.so: calls constructors, then jumps */
+	{ "_dlstart", false, ROOT_END },       /* musl's                                        */
+	{ "__clone", false, ROOT_CHILD },      /* musl: no CFI; glibc's says it itself          */
 	{ "clone", false, ROOT_CHILD },
 	/* V8's builtins, compiled into node and Chromium: standard frames, no FDEs. */
 	{ "Builtins_", true, ROOT_FP },
