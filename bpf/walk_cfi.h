@@ -331,8 +331,14 @@ WALK_FUNCTION int walk_signal(__u32 slot)
 	return w->pc < MS_PAGE_BYTES || w->pc >= MS_USER_TOP ? walk_end(w, MS_GUESSED) : true;
 }
 
-/* Gives the saved registers back to the caller. `base`: the value of rule->base_reg. */
-WALK_INLINE bool walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u64 cfa, __u64 base)
+/*
+ * Gives the saved registers back to the caller. `base`: the value of rule->base_reg. What cannot be
+ * told costs the register and not the frame: few are ever needed. Below sp lies what was restored
+ * already (compilers do not say so in an epilogue), or a red zone: a copy of a stack ends at sp, and
+ * then the register is taken to be the caller's.
+ */
+WALK_INLINE void walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u64 cfa, __u64 base,
+			      __u64 sp)
 {
 	static const __u8 numbers[MS_WALK_N_SAVED] = {
 #if MS_WALK_ARM64
@@ -346,12 +352,22 @@ WALK_INLINE bool walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u
 	for (int i = 0; i < MS_WALK_N_SAVED; i++) {
 		bool from_reg = rule->from_reg >> i & 1;
 		__s64 off = rule->save[i];
+		__u64 at = (from_reg ? base : cfa) + (__u64)off, saved;
 
-		if ((off || from_reg) &&
-		    !walk_word(w, (from_reg ? base : cfa) + (__u64)off, &w->regs[numbers[i]]))
-			return false;
+		if (!off && !from_reg)
+			continue;
+		if (walk_word(w, at, &saved)) {
+			w->regs[numbers[i]] = saved;
+			w->known |= 1u << numbers[i];
+		} else if (at >= sp) {
+			w->known &= ~(1u << numbers[i]);
+		}
 	}
-	return true;
+	if (rule->lost) {
+		WALK_UNROLL
+		for (int i = 0; i < MS_WALK_N_SAVED; i++)
+			w->known &= ~((__u32)(rule->lost >> i & 1) << numbers[i]);
+	}
 }
 
 /* By the rule of number w->rule, of one of the kinds that have a CFA. */
@@ -403,8 +419,7 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 		if (!walk_word(w, w->ra_at, &w->ra))
 			return walk_end(w, MS_UNREADABLE);
 	}
-	if (!walk_restore(w, rule, cfa, base))
-		return walk_end(w, MS_UNREADABLE);
+	walk_restore(w, rule, cfa, base, sp);
 	w->known &= MS_WALK_KEPT;
 	return walk_caller(w, slot);
 }
