@@ -168,10 +168,15 @@ $(BUILD)/tests/names/%: tests/names/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
+CROSS_SRC := $(wildcard tests/unwind/*.c)
+$(BUILD)/tests/unwind/crosscheck: $(CROSS_SRC) $(wildcard tests/unwind/*.h) $(BUILD)/libmemscope.a
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -o $@ $(CROSS_SRC) $(BUILD)/libmemscope.a $(LDLIBS)
+
 -include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d)
 
 .PHONY: units fuzzers objects
-units: $(UNIT_BIN) $(NAMES_BIN) ## build the unit tests
+units: $(UNIT_BIN) $(NAMES_BIN) $(BUILD)/tests/unwind/crosscheck ## build the unit tests
 fuzzers: $(FUZZ_BIN)
 objects: $(CMD_OBJ) $(LIB_OBJ)
 

@@ -1,0 +1,110 @@
+"""The walker against libdw's, frame by frame, on the same registers, stack copies and files.
+
+tests/unwind/crosscheck records with perf events and walks each sample twice. What it takes is short
+here; CROSSCHECK_SAMPLES and CROSSCHECK_SECONDS make it longer.
+"""
+
+import re
+import socket
+
+from harness import *
+
+CROSSCHECK = os.path.join(BUILD, "tests/unwind/crosscheck")
+SAMPLES = int(os.environ.get("CROSSCHECK_SAMPLES", 1500))
+SECONDS = float(os.environ.get("CROSSCHECK_SECONDS", 3))
+# Short of a promise's 99.9 %, what a run of a thousand samples can tell from it: one sample.
+AGREE = 0.999
+
+
+def crosscheck(*command, options=()):
+    """Runs it; {"samples": …, "class": ["COUNT TEXT", …]}."""
+    if not os.path.exists(CROSSCHECK):
+        raise Broken(f"{CROSSCHECK} is not built (make units)")
+    out = subprocess.run([CROSSCHECK, "-F", "2999", "-n", str(SAMPLES), "-d", str(SECONDS),
+                          *options, "--", *command], stdin=subprocess.DEVNULL,
+                         capture_output=True, timeout=600, check=False)
+    if out.returncode:
+        raise Broken(f"crosscheck exited with {out.returncode}: {out.stderr.decode()[-300:]}")
+    found = {"class": []}
+    for line in out.stdout.decode("utf-8", "replace").splitlines():
+        m = re.match(r"(samples|lost|agree|complete|short|frames|walk_ns|class) (.*)$", line)
+        if m and m.group(1) == "class":
+            found["class"].append(m.group(2))
+        elif m:
+            found[m.group(1)] = int(m.group(2))
+    return found
+
+
+def agrees(*command, options=(), at_least=200):
+    found = crosscheck(*command, options=options)
+    samples, agree = found["samples"], found["agree"] + found["short"]
+    print(f"# {samples} samples, {found['agree']} agree, libdw short of {found['short']}, {found['complete']} complete, "
+          f"{found['frames'] / max(samples, 1):.1f} frames each, lost {found['lost']}")
+    for text in found["class"][:6]:
+        print(f"#   {text}")
+    check(samples >= at_least, f"only {samples} samples")
+    equal(found["lost"], 0, "records lost, mappings may be among them")
+    check(samples - agree <= max(1, samples * (1 - AGREE)),
+          f"{agree} of {samples} stacks are as libdw has them: {found['class'][:3]}")
+    return found
+
+
+def whole(found, share=0.995):
+    check(found["complete"] >= share * found["samples"],
+          f"{found['complete']} of {found['samples']} are complete: {found['class'][:3]}")
+
+
+PYTHON = "d={}\nwhile True:\n  for i in range(1000): d[i]=str(i)*3"
+
+
+@fact
+def python_is_walked_as_libdw_walks_it():
+    need("python3")
+    whole(agrees("/usr/bin/python3", "-c", PYTHON))
+
+
+@fact
+def python_at_context_switches_is_walked_as_libdw_walks_it():
+    need("python3")
+    code = "import time, json\nwhile True: json.dumps([1, {'a': 2}]); time.sleep(0.0002)"
+    whole(agrees("/usr/bin/python3", "-c", code, options=("-s",)))
+
+
+@fact
+def sqlite_is_walked_as_libdw_walks_it():
+    need("sqlite3")
+    whole(agrees(tool("sqlite3"), ":memory:",
+                 "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<30000000) "
+                 "SELECT sum(x*x % 7), count(DISTINCT x % 1000) FROM c;"))
+
+
+@fact
+def xz_with_threads_is_walked_as_libdw_walks_it():
+    need("xz")
+    whole(agrees("sh", "-c", "exec xz -T2 -c < /dev/urandom > /dev/null"))
+
+
+@fact
+def a_compiler_and_its_children_are_walked_as_libdw_walks_them():
+    need("gcc")
+    source = scratch("source") + ".c"
+    with open(source, "w", encoding="ascii") as f:
+        f.write("".join(
+            f"int f{i}(int a){{int s=0;for(int i=0;i<a;i++)s+=(i^{i})%(a+1);return s;}}\n"
+            for i in range(1500)))
+    # 60 KiB: cc1's recursion is deep. libgmp's assembly has no CFI, and its stacks are guessed.
+    whole(agrees("gcc", "-O2", "-c", source, "-o", "/dev/null", options=("-b", "61440")), 0.98)
+
+
+@fact
+def redis_under_load_is_walked_as_libdw_walks_it():
+    need("redis-server", "redis-benchmark")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    whole(agrees("sh", "-c", f"redis-server --port {port} --bind 127.0.0.1 --save '' "
+                 f"--dir {scratch('redis')[:-8]} > /dev/null & sleep 0.3; "
+                 f"exec redis-benchmark -p {port} -n 100000000 -t set,get -q -c 20 > /dev/null"))
+
+
+main()
