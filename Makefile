@@ -239,12 +239,28 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
 TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static
+              $(BUILD)/targets/alloc_truth_static \
+              $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
 # Its constructor runs before the program's entry point only in a library of its own.
 $(BUILD)/targets/starts: $(BUILD)/targets/lib_starts.so
 $(BUILD)/targets/starts: TLIBS = -Wl,--no-as-needed -L$(@D) -l:lib_starts.so -Wl,-rpath,'$$ORIGIN'
+
+# As distributions build: no frame pointers, and whatever the optimizer likes.
+UFLAGS     := -O2 -g -fomit-frame-pointer -momit-leaf-frame-pointer -pthread -Wall -Wextra -Werror \
+              -Wno-alloca
+$(BUILD)/targets/unwind_%: TFLAGS = $(UFLAGS)
+$(BUILD)/targets/lib_unwind.so: TFLAGS = $(UFLAGS)
+# Stubs that are bound when they are first called, in their original form.
+$(BUILD)/targets/unwind_calls: $(BUILD)/targets/lib_unwind.so
+$(BUILD)/targets/unwind_calls: TLIBS = -Wl,-z,lazy -L$(@D) -l:lib_unwind.so -Wl,-rpath,'$$ORIGIN'
+$(BUILD)/targets/unwind_depth_static: UKIND := -static
+$(BUILD)/targets/unwind_depth_static-pie: UKIND := -static-pie -fPIE
+$(BUILD)/targets/unwind_depth_cet: UKIND := -fcf-protection=full
+$(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet): tests/targets/unwind_depth.cc tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(UFLAGS) $(UKIND) -std=c++17 -o $@ $<
 
 $(BUILD)/targets/%_static: tests/targets/%.c tests/targets/target.h
 	$(call say,TARGET,$@)

@@ -107,4 +107,40 @@ def redis_under_load_is_walked_as_libdw_walks_it():
                  f"exec redis-benchmark -p {port} -n 100000000 -t set,get -q -c 20 > /dev/null"))
 
 
+def target(name, *args, **kw):
+    """The same for a target, which is told to go."""
+    path = os.path.join(TARGETS, name)
+    if not os.path.exists(path):
+        raise Broken(f"{path} is not built (make targets)")
+    return agrees("sh", "-c", f"echo go | {path} {' '.join(args)} > /dev/null", at_least=100, **kw)
+
+
+@fact
+def frames_of_every_shape_are_walked_as_libdw_walks_them():
+    deep = ("-b", "65000", "-n", "300")
+    whole(target("unwind_depth", "burn", "300", options=deep))
+    whole(target("unwind_depth", "malloc", "300", options=deep))
+    whole(target("unwind_depth_cet", "burn", "300", options=deep))
+    whole(target("unwind_depth_static", "burn", "300", options=deep))
+    whole(target("unwind_depth_static-pie", "malloc", "300", options=deep))
+
+
+@fact
+def what_signals_interrupt_is_walked_as_libdw_walks_it():
+    few = ("-n", "400")
+    whole(target("unwind_signals", "plain", options=few))
+    # A copy of one stack does not hold the other that the signal came from.
+    target("unwind_signals", "altstack", options=few)
+    target("unwind_signals", "nested", options=few)
+
+
+@fact
+def stubs_vfork_and_threads_are_walked_as_libdw_walks_them():
+    few = ("-n", "400", "-d", "1")
+    whole(target("unwind_calls", "plt", options=few))
+    whole(target("unwind_calls", "vfork", options=few + ("-s",)))
+    whole(target("unwind_calls", "threads", options=few))
+    whole(target("unwind_calls", "dlopen", os.path.join(TARGETS, "lib_unwind.so"), options=few))
+
+
 main()

@@ -76,7 +76,7 @@ static void describe(const struct process *p, uint64_t frame, char *to, size_t s
 
 static void print_stack(struct check *c, const struct process *p, const struct outcome *o)
 {
-	for (uint32_t i = 0; i < o->n || i < o->n_theirs; i++) {
+	for (uint32_t i = o->same > 8 ? o->same - 8 : 0; i < o->n || i < o->n_theirs; i++) {
 		char a[96] = "-", b[96] = "-";
 
 		if (i < o->n)
@@ -118,6 +118,12 @@ static void note(struct check *c, const struct process *p, const struct outcome 
 	}
 }
 
+/* What a signal interrupted is exact for both; for libdw the return from the signal is, too. */
+static bool same(uint64_t ours, uint64_t theirs)
+{
+	return ours == theirs || ours == (theirs & MS_FRAME_ADDR_MASK);
+}
+
 static int check_sample(struct check *c, struct process *p, const struct sample *s, struct err *e)
 {
 	struct ms_space space;
@@ -148,7 +154,7 @@ static int check_sample(struct check *c, struct process *p, const struct sample 
 	o.verdict = host_walk(&c->world.mem, &stack, c->ours, &o.n, &missing);
 	c->walk_ns += now_ns() - begin_ns;
 	o.n_theirs = dwfl_walk_stack(p->other, s, c->theirs, MS_MAX_FRAMES + 1, &o.end, &o.below);
-	while (o.same < o.n && o.same < o.n_theirs && c->ours[o.same] == c->theirs[o.same])
+	while (o.same < o.n && o.same < o.n_theirs && same(c->ours[o.same], c->theirs[o.same]))
 		o.same++;
 	c->n++;
 	c->frames += o.n;
