@@ -159,8 +159,8 @@ int main(int argc, char **argv)
 		const char *mode;
 		void (*fn)(void);
 	} modes[] = {
-		{ "plt", in_plt },	   { "vfork", in_vfork }, { "context", in_context },
-		{ "threads", in_threads }, { "asm", in_asm },	  { "asm_leaf", in_asm_leaf },
+		{ "plt", in_plt },         { "vfork", in_vfork }, { "context", in_context },
+		{ "threads", in_threads }, { "asm", in_asm },     { "asm_leaf", in_asm_leaf },
 	};
 	void *lib = NULL, *(*fn)(void) = NULL;
 
