@@ -60,7 +60,10 @@ static void on_symbol(struct found *found, struct code *code, const struct elf_s
 		return;
 	if (root->how == ROOT_CHILD)
 		start = child_start(code, start, end);
-	if (root->how == ROOT_END && !root->prefix) {
+	if (root->how == ROOT_END) {
+		/* Start code is short: a symbol that says more must not end every stack. */
+		if (end - start > NAMED_ENTRY_BYTES)
+			end = start + NAMED_ENTRY_BYTES;
 		add_range(found->over, &found->n_over, start, end, MS_RULE_IX_END);
 		return;
 	}

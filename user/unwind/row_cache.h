@@ -1,0 +1,59 @@
+/*
+ * Unwind tables on disk, so that a file's CFI is read once and not by every run.
+ *
+ * A directory (usually /var/cache/memscope/rows, mode 0700) with one file per build ID. A build ID is
+ * only a claim of the file that carries it, and a stranger's file must not spoil what is known of
+ * libc: the entry also has a digest of what the table was made from (segments, CFI, Go's tables),
+ * under a secret seed that lies in the same directory. Padding and names are not in it.
+ *
+ *   header:  magic, version, digest, numbers of what follows, checksum
+ *   then:    directory, rows, rules, as in struct unwind_table
+ *
+ * An entry is used when it is a regular file of ours that nobody else can write, of this version, of
+ * the length it says, with the right checksum and digest, and every number in it is within its
+ * bounds: whatever is wrong with it, it is not there. It appears whole, under its name, or not at
+ * all. Entries that were not used for longest go when there is more than a limit.
+ */
+#ifndef MEMSCOPE_UNWIND_ROW_CACHE_H
+#define MEMSCOPE_UNWIND_ROW_CACHE_H
+
+#include "unwind/rows.h"
+
+/* Another directory, for tests; it is made, with mode 0700. Empty: no cache. */
+#define ROW_CACHE_ENV "MEMSCOPE_CACHE_DIR"
+
+enum {
+	ROW_CACHE_VERSION = 1,  /* of the layout, and of how tables are made: more of either, one more */
+	ROW_CACHE_BYTES_MAX = 256 << 20,
+};
+
+struct row_cache;
+
+/*
+ * `dir` NULL: the usual one, for root below /var/cache, else below XDG_CACHE_HOME or ~/.cache. Makes
+ * what is missing of it. -EACCES, -EROFS and others: there will be no cache, which is no reason to
+ * stop; -EPERM: it belongs to somebody else, or others may write it.
+ */
+int row_cache_open(const char *dir, uint64_t bytes_max, struct row_cache **ret_cache, struct err *e);
+void row_cache_close(struct row_cache *cache);
+DEFINE_CLEANUP(struct row_cache *, row_cache_closep, row_cache_close)
+
+/* All below may be called by several threads. */
+
+/* The table of `elf`, if it is there. -ENOENT: it is not, or not usable, or `elf` has no build ID. */
+int row_cache_load(struct row_cache *cache, struct elf_file *elf, struct unwind_table **ret_table);
+/* -ENOENT: `elf` has no build ID; -ENOSPC and others as files have them. */
+int row_cache_store(struct row_cache *cache, struct elf_file *elf, const struct unwind_table *table,
+		    struct err *e);
+
+/*
+ * unwind_table_build() with the cache before and behind it, `cache` may be NULL. Storing may fail,
+ * which nobody needs to know.
+ */
+int row_cache_build(struct row_cache *cache, struct elf_file *elf, struct unwind_table **ret_table,
+		    struct err *e);
+
+/* For the fuzzer: the bytes of an entry, whatever digest it has. -EBADMSG: not usable. */
+int row_cache_parse(const void *data, size_t len, struct unwind_table **ret_table);
+
+#endif
