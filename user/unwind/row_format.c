@@ -81,8 +81,7 @@ static bool header_ok(const struct header *h, size_t len, const struct row_diges
 	       h->first_page < UINT64_MAX >> MS_ROW_PAGE_SHIFT &&
 	       h->n_pages <= (UINT64_MAX >> MS_ROW_PAGE_SHIFT) - h->first_page && h->n_rows >= 1 &&
 	       h->n_rules >= MS_RULE_FIRST && h->n_rules <= MS_ROW_RULE_MASK + 1 &&
-	       total_bytes(h) == len &&
-	       (!digest || !memcmp(&h->digest, digest, sizeof(*digest)));
+	       total_bytes(h) == len && (!digest || !memcmp(&h->digest, digest, sizeof(*digest)));
 }
 
 static bool rules_ok(const struct unwind_table *t)
@@ -116,8 +115,8 @@ static bool rows_ok(const struct unwind_table *t)
 		for (uint32_t i = t->dir[p]; i < t->dir[p + 1]; i++) {
 			if ((t->rows[i] & MS_ROW_RULE_MASK) >= t->n_rules)
 				return false;
-			if (i > t->dir[p] && t->rows[i] >> MS_ROW_RULE_BITS <=
-						     t->rows[i - 1] >> MS_ROW_RULE_BITS)
+			if (i > t->dir[p] &&
+			    t->rows[i] >> MS_ROW_RULE_BITS <= t->rows[i - 1] >> MS_ROW_RULE_BITS)
 				return false;
 		}
 	}
