@@ -110,10 +110,10 @@ static void a_push_makes_a_second_row(void **state)
 
 static void locations_advance_in_every_width(void **state)
 {
-	run(INSNS(DW_CFA_advance_loc1, 0x10, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc2, 0x20, 0,
-		  DW_CFA_def_cfa_offset, 24, DW_CFA_advance_loc4, 0x30, 0, 0, 0,
-		  DW_CFA_def_cfa_offset, 32, 0x1d, 0x40, 0, 0, 0, 0, 0, 0, 0,
-		  DW_CFA_def_cfa_offset, 40));
+	run(INSNS(DW_CFA_advance_loc1, 0x10, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc2, 0x20,
+		  0, DW_CFA_def_cfa_offset, 24, DW_CFA_advance_loc4, 0x30, 0, 0, 0,
+		  DW_CFA_def_cfa_offset, 32, 0x1d, 0x40, 0, 0, 0, 0, 0, 0, 0, DW_CFA_def_cfa_offset,
+		  40));
 	assert_int_equal(n_rows, 5);
 	assert_int_equal(rows[1].start, F + 0x10);
 	assert_int_equal(rows[2].start, F + 0x30);
@@ -184,9 +184,9 @@ static void registers_are_found_in_every_way(void **state)
 
 static void cfas_are_given_in_every_way(void **state)
 {
-	run(INSNS(DW_CFA_def_cfa_sf, 6, 0x7e, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset_sf, 0x7d,
-		  DW_CFA_advance_loc | 1, DW_CFA_def_cfa_register, 7, DW_CFA_GNU_args_size, 0x20,
-		  DW_CFA_GNU_window_save));
+	run(INSNS(DW_CFA_def_cfa_sf, 6, 0x7e, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset_sf,
+		  0x7d, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_register, 7, DW_CFA_GNU_args_size,
+		  0x20, DW_CFA_GNU_window_save));
 	assert_cfa(0, CFI_CFA_REG, 6, 16, 0);
 	assert_cfa(1, CFI_CFA_REG, 6, 24, 0);
 	assert_cfa(2, CFI_CFA_REG, 7, 24, 0);
@@ -196,10 +196,10 @@ static void cfas_are_given_in_every_way(void **state)
 
 static void a_dereferenced_register_is_a_cfa(void **state)
 {
-	run(INSNS(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref, DW_CFA_advance_loc | 1,
-		  DW_CFA_def_cfa_expression, 6, DW_OP_breg7, 0x90, 1, DW_OP_deref, DW_OP_plus_uconst,
-		  56, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_expression, 5, DW_OP_bregx, 10, 8,
-		  DW_OP_lit2, DW_OP_minus));
+	run(INSNS(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
+		  DW_CFA_advance_loc | 1, DW_CFA_def_cfa_expression, 6, DW_OP_breg7, 0x90, 1,
+		  DW_OP_deref, DW_OP_plus_uconst, 56, DW_CFA_advance_loc | 1,
+		  DW_CFA_def_cfa_expression, 5, DW_OP_bregx, 10, 8, DW_OP_lit2, DW_OP_minus));
 	assert_cfa(0, CFI_CFA_DEREF, 6, -8, 0);
 	assert_cfa(1, CFI_CFA_DEREF, 7, 144, 56);
 	assert_cfa(2, CFI_CFA_REG, 10, 6, 0);
@@ -233,8 +233,8 @@ static void other_expressions_are_no_rule_and_do_not_end_the_function(void **sta
 /* GCC's realigned stacks, and glibc's signal frames. */
 static void expressions_say_where_registers_are(void **state)
 {
-	run(INSNS(DW_CFA_expression, 6, 2, DW_OP_breg6, 0, DW_CFA_expression, 3, 2, DW_OP_breg6, 0x78,
-		  DW_CFA_expression, 16, 3, DW_OP_breg7, 0xa8, 1, DW_CFA_val_expression, 7, 3,
+	run(INSNS(DW_CFA_expression, 6, 2, DW_OP_breg6, 0, DW_CFA_expression, 3, 2, DW_OP_breg6,
+		  0x78, DW_CFA_expression, 16, 3, DW_OP_breg7, 0xa8, 1, DW_CFA_val_expression, 7, 3,
 		  DW_OP_breg7, 0xa0, 1, DW_CFA_val_expression, 12, 4, DW_OP_breg7, 0xa0, 1,
 		  DW_OP_deref, DW_CFA_expression, 13, 3, DW_OP_lit8, DW_OP_minus, DW_OP_nop,
 		  DW_CFA_expression, 14, 3, DW_OP_breg6, 0, DW_OP_deref));
@@ -412,11 +412,12 @@ static void debug_frame_may_be_compressed(void **state)
 		memcpy(packed, &chdr, sizeof(chdr));
 		len = sizeof(packed) - sizeof(chdr);
 		if (zstd)
-			len = ZSTD_compress(packed + sizeof(chdr), len, im.frames, im.frames_len, 3);
+			len = ZSTD_compress(packed + sizeof(chdr), len, im.frames, im.frames_len,
+					    3);
 		else
-			assert_int_equal(compress(packed + sizeof(chdr), &len, im.frames,
-						  im.frames_len),
-					 Z_OK);
+			assert_int_equal(
+				compress(packed + sizeof(chdr), &len, im.frames, im.frames_len),
+				Z_OK);
 		im.packed = packed;
 		im.packed_len = sizeof(chdr) + len;
 		im.frames_flags = SHF_COMPRESSED;
@@ -479,7 +480,8 @@ static void wrong_programs_are_damage(void **state)
 		{ { DW_CFA_def_cfa_expression, 1, DW_OP_breg7, DW_CFA_def_cfa_offset, 8 }, 5 },
 		{ { DW_CFA_def_cfa_expression, 99 }, 2 },
 		{ { DW_CFA_set_loc, 0, 0xef, 0xff, 0xff }, 5 },
-		{ { DW_CFA_offset_extended, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 }, 12 },
+		{ { DW_CFA_offset_extended, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 },
+		  12 },
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

@@ -168,9 +168,12 @@ static void arm64s_signal_frame_is_where_the_kernel_puts_it(void **state)
 static void a_register_that_cannot_be_told_is_lost_alone(void **state)
 {
 	static const struct cfi_reg nowhere[] = {
-		{ CFI_REG_BAD, 0, 0 },         { CFI_REG_UNDEFINED, 0, 0 },
-		{ CFI_REG_IS, 8, 0 },          { CFI_REG_IS, CFI_BASE_CFA, -8 },
-		{ CFI_REG_AT, CFI_BASE_CFA, 0 }, { CFI_REG_AT, 6, 40000 },
+		{ CFI_REG_BAD, 0, 0 },
+		{ CFI_REG_UNDEFINED, 0, 0 },
+		{ CFI_REG_IS, 8, 0 },
+		{ CFI_REG_IS, CFI_BASE_CFA, -8 },
+		{ CFI_REG_AT, CFI_BASE_CFA, 0 },
+		{ CFI_REG_AT, 6, 40000 },
 		{ CFI_REG_AT, 32, 8 },
 	};
 
