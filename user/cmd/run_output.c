@@ -45,6 +45,14 @@ static int open_debug(void *ctx, module_id m, const char *path, bool host)
 	return proc_table_open_beside(r->procs, m, path, host);
 }
 
+static int open_jit(void *ctx, module_id m, enum jit_file what)
+{
+	struct run *r = ctx;
+
+	return what == JIT_DUMP ? proc_table_open_jitdump(r->procs, m)
+				: proc_table_open_perf_map(r->procs, m);
+}
+
 /* Memory without a file is a module of its own in each process: one row for all of the same
  * name. */
 static void add_worst(struct output *o, const struct symbolize_miss *miss)
@@ -71,6 +79,7 @@ static int name_everything(struct output *o, struct err *e)
 	struct symbolize_opts opts = {
 		.open_module = open_module,
 		.open_debug = open_debug,
+		.open_jit = open_jit,
 		.ctx = o->r,
 		.no_demangle = o->r->cfg->no_demangle,
 	};

@@ -1,5 +1,6 @@
 #include "proc/image.h"
 
+#include "proc/jit_files.h"
 #include "proc/proc_maps.h"
 
 #include <elf.h>
@@ -127,6 +128,8 @@ struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const cha
 		return NULL;
 	}
 	set->n++;
+	if (kind == MODULE_ANON)
+		jit_owner_read(pid, &img->jit);
 	return img;
 }
 

@@ -15,6 +15,7 @@
 #include "model/dict.h"
 #include "proc/namespace.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum { IMAGES_MAX = 1 << 18 };
@@ -23,6 +24,13 @@ enum image_state {
 	IMAGE_UNREAD,
 	IMAGE_READ,        /* segments are known                                           */
 	IMAGE_UNREADABLE,  /* vaddrs of this module are file offsets, from the first one on */
+};
+
+/* Whose memory without a file is, and under which number; see jit_files.h. */
+struct jit_owner {
+	bool known;
+	uid_t uid;
+	pid_t ns_pid;
 };
 
 struct image {
@@ -36,6 +44,7 @@ struct image {
 	int root;                    /* in ns_roots, or -1      */
 	pid_t pid;                   /* who mapped it last …    */
 	uint64_t addr, len;          /* … and where             */
+	struct jit_owner jit;        /* MODULE_ANON only        */
 	/* The identity, hashed as one run of bytes. */
 	uint64_t dev, ino;
 	char path[];

@@ -1,5 +1,6 @@
 #include "proc/proc_table.h"
 
+#include "proc/jit_files.h"
 #include "proc/life.h"
 #include "proc/proc_maps.h"
 
@@ -237,6 +238,20 @@ int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, 
 	if (!host && !img)
 		return -ENOENT;
 	return ns_roots_open(&t->roots, host ? -1 : img->root, path);
+}
+
+int proc_table_open_perf_map(struct proc_table *t, module_id m)
+{
+	const struct image *img = images_find(&t->images, m);
+
+	return img ? jit_open_perf_map(&t->images, img) : -ENOENT;
+}
+
+int proc_table_open_jitdump(struct proc_table *t, module_id m)
+{
+	const struct image *img = images_find(&t->images, m);
+
+	return img ? jit_open_dump(&t->images, img) : -ENOENT;
 }
 
 bool proc_table_in_own_root(const struct proc_table *t, module_id m)

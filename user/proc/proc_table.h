@@ -160,6 +160,10 @@ int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
  */
 int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, bool host);
 
+/* Opens what a process says about code it generated into the memory `m` (jit_files.h). -errno. */
+int proc_table_open_perf_map(struct proc_table *t, module_id m);
+int proc_table_open_jitdump(struct proc_table *t, module_id m);
+
 /* Is the path of `m` one that we see as well: mapped by processes of our own root? */
 bool proc_table_in_own_root(const struct proc_table *t, module_id m);
 

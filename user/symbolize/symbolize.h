@@ -16,6 +16,8 @@
 #include "base/err.h"
 #include "model/dict.h"
 
+enum jit_file { JIT_PERF_MAP, JIT_DUMP };
+
 struct symbolize_opts {
 	/* An open descriptor of the image's file (we close it), or -errno. */
 	int (*open_module)(void *ctx, module_id m, struct err *e);
@@ -24,6 +26,11 @@ struct symbolize_opts {
 	 * who map the image or, with `host`, below our own. NULL: none is looked for.
 	 */
 	int (*open_debug)(void *ctx, module_id m, const char *path, bool host);
+	/*
+	 * The same for what a process says about the code it generated into the memory `m`. -EPERM:
+	 * there is such a file, of somebody who has no say in it. NULL: none.
+	 */
+	int (*open_jit)(void *ctx, module_id m, enum jit_file what);
 	void *ctx;
 	bool no_demangle;
 };

@@ -1,0 +1,145 @@
+"""Names of what has no file to name it: generated code, stripped programs, files put aside."""
+
+import os
+import shutil
+import subprocess
+
+from harness import *
+
+HZ = 999
+
+
+def perf_map(pid):
+    return f"/tmp/perf-{pid}.map"
+
+
+def jit_run(text, change=None):
+    """Samples of the target that generates code, by leaf name, after `text` became its map."""
+    target = Target("jit")
+    loops = [[int(w[1:], 16) for w in line[1:]] for line in target.ask("where")]
+    path = perf_map(target.pid)
+    try:
+        with open(path, "w") as f:
+            f.write(text(*loops[0], *loops[1]))
+        if change:
+            change(path)
+        run, _ = record(("-p", target.pid, "-F", HZ, "--only", "oncpu"), lambda: target.ask("burn"))
+    finally:
+        if os.path.lexists(path):
+            os.unlink(path)
+    p = run.profile("oncpu")
+    leaves = {}
+    for s in p.samples:
+        # The loops themselves: what interrupts them is the kernel's.
+        names = [f.name for f in s.frames if f.module != "[kernel]"]
+        if names:
+            leaves[names[0]] = leaves.get(names[0], 0) + s.values[0]
+    return leaves, run
+
+
+# A compiler used the memory before.
+BOTH = "{0:x} 1000 old\n{0:x} {1:x} JS:*first /srv/app.js:3:19\n{2:x} {3:x} second loop\n".format
+
+
+@fact
+def perf_map_names_generated_code_by_its_last_line_for_it():
+    leaves, _ = jit_run(BOTH)
+    n = sum(leaves.values())
+    # 0.9 s and 0.3 s of CPU time: 1,200 samples, of which few are in the calls between. Binomial,
+    # 4 sigma of 1,000 and a point for those.
+    check(n > 1000, f"{n} samples")
+    check("old" not in leaves, "an older line was used")
+    within(leaves.get("JS:*first /srv/app.js:3:19", 0) / n, 0.68, 0.82, "share of the first loop")
+    within(leaves.get("second loop", 0) / n, 0.18, 0.32, "share of the second loop")
+
+
+@fact
+def perf_map_of_another_user_is_not_believed():
+    leaves, run = jit_run(BOTH, lambda path: os.chown(path, 65534, 65534))
+    check(leaves.get("[anon]", 0) > 500, f"leaves: {leaves}")
+    reasons = [w["reason"] for w in run.summary()["symbols"]["worst"]]
+    check(any("another user" in r for r in reasons), f"reasons: {reasons}")
+
+
+@fact
+def perf_map_that_is_no_regular_file_is_not_opened():
+    def to_fifo(path):
+        os.unlink(path)
+        os.mkfifo(path)
+    leaves, _ = jit_run(BOTH, to_fifo)
+    check(leaves.get("[anon]", 0) > 500, f"leaves: {leaves}")
+
+
+JS = """
+function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+const end = Date.now() + 2500;
+let t = 0;
+while (Date.now() < end) t += fibonacci(24);
+console.log(t > 0);
+"""
+
+
+def node(option):
+    need("node")
+    where = scratch("node")
+    os.mkdir(where)
+    with open(f"{where}/fib.js", "w") as f:
+        f.write(JS)
+    run = Run("-F", HZ, "--only", "oncpu", "--", "node", option, f"{where}/fib.js", cwd=where)
+    run.finish()
+    run.must(0)
+    p = run.profile("oncpu")
+    leaves = [(s.frames[0].name, s.values[0]) for s in p.samples if s.frames]
+    total = sum(n for _, n in leaves)
+    return sum(n for name, n in leaves if "fibonacci" in name) / total, leaves, p
+
+
+@fact
+def functions_of_node_are_named_by_its_perf_map():
+    share, leaves, p = node("--perf-basic-prof")
+    check(share > 0.6, f"fibonacci has {share:.0%} of the samples: {sorted(leaves, key=lambda x: -x[1])[:5]}")
+    for path in {perf_map(s.labels.get("pid")) for s in p.samples}:
+        if os.path.exists(path):
+            os.unlink(path)
+
+
+@fact
+def functions_of_node_are_named_by_its_jitdump():
+    share, leaves, _ = node("--perf-prof")
+    check(share > 0.6, f"fibonacci has {share:.0%} of the samples: {sorted(leaves, key=lambda x: -x[1])[:5]}")
+
+
+@fact
+def inlined_calls_have_their_files_and_lines():
+    need("g++")
+    source, program = scratch("inline.cc"), scratch("inline")
+    with open(source, "w") as f:
+        f.write("inline unsigned step(unsigned x)\n"                     # 1
+                "{\n"                                                           # 2
+                "\treturn x * 1664525u + 1013904223u;\n"                        # 3
+                "}\n"                                                           # 4
+                "__attribute__((noinline)) unsigned spin(unsigned n)\n"         # 5
+                "{\n"                                                           # 6
+                "\tunsigned x = n;\n"                                           # 7
+                "\twhile (n--)\n"                                               # 8
+                "\t\tx = step(x);\n"                                            # 9
+                "\treturn x;\n"                                                 # 10
+                "}\n"
+                "int main()\n{\n\tunsigned x = 0;\n"
+                "\tfor (int i = 0; i < 1000; i++)\n\t\tx ^= spin(2000000);\n\treturn x == 42;\n}\n")
+    subprocess.run(["g++", "-O1", "-g", "-x", "c++", "-o", program, source], check=True)
+    run = Run("-F", HZ, "--only", "oncpu", "--", program)
+    run.finish()
+    run.must(0)
+    p = run.profile("oncpu")
+    inlined = [s.frames for s in p.samples if s.frames and s.frames[0].name == "step(unsigned int)"]
+    check(inlined, f"step() is nowhere: {[f.name for s in p.samples for f in s.frames][:20]}")
+    for stack in inlined[:1]:
+        equal([(f.name, f.file, f.line) for f in stack[:2]],
+              [("step(unsigned int)", source, 3), ("spin(unsigned int)", source, 9)], "frames")
+    with open(os.path.join(run.out, "oncpu.folded")) as f:
+        check(any("spin(unsigned int);step(unsigned int)_[i] " in line for line in f),
+              "folded stacks do not mark the inlined call")
+
+
+main()
