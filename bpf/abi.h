@@ -117,7 +117,8 @@ struct ms_stack_rec {
 /*
  * A user stack that could not be walked in place: its process or a file it maps has no table in the
  * kernel yet. User space walks it, and stores it under `hash`, which is that of nothing else.
- * Variable length: the stack's bytes from sp on follow the struct.
+ * Variable length: the stack's bytes from sp on follow the struct. None do for a thread that was
+ * blocked before the run: user space reads them itself, while it still is.
  */
 struct ms_pending_rec {
 	__u32 kind; /* MS_EV_PENDING */
@@ -126,8 +127,9 @@ struct ms_pending_rec {
 	struct ms_proc proc;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u32 as_gen;
-	__u8 source; /* enum ms_source */
-	__u8 pad[3];
+	__u32 tid;
+	__u32 source; /* enum ms_source */
+	__u32 pad;
 	__u64 pc;
 	__u64 regs[MS_N_REGS]; /* rows.h; the architecture's sp among them */
 };
@@ -220,6 +222,7 @@ struct ms_target {
 /* What the task iterator writes for each watched thread, when a run begins. */
 struct ms_task {
 	struct ms_proc proc;
+	__u64 seen_ns; /* CLOCK_MONOTONIC, when all this was so */
 	__u32 tid;
 	__u32 pad;
 };
@@ -277,12 +280,12 @@ MS_ASSERT(sizeof(struct ms_proc) == 16);
 MS_ASSERT(sizeof(struct ms_total_key) == 64);
 MS_ASSERT(sizeof(struct ms_total) == 32);
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
-MS_ASSERT(sizeof(struct ms_pending_rec) == 320);
+MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 112);
 MS_ASSERT(sizeof(struct ms_inflight) == 112);
 MS_ASSERT(sizeof(struct ms_target) == 32);
-MS_ASSERT(sizeof(struct ms_task) == 24);
+MS_ASSERT(sizeof(struct ms_task) == 32);
 
 #endif

@@ -271,7 +271,7 @@ int on_exec_raw(struct bpf_raw_tracepoint_args *ctx)
 /*
  * Threads that were there before us: met here, so that a wait which began before the run is counted
  * from its beginning on, even if it never ends. A thread that had an event since attach is known
- * already. The kernel stack of one that waits can be read from outside, its user stack cannot.
+ * already. The kernel stack of one that waits can be read from here, its user stack by user space.
  */
 SEC("iter/task")
 int list_tasks(struct bpf_iter__task *ctx)
@@ -287,6 +287,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	if (!task || task->exit_state ||
 	    !target_wants(task, task->tgid, task->pid, &target, &out.proc))
 		return 0;
+	out.seen_ns = bpf_ktime_get_ns();
 	out.tid = task->pid;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	if (!cfg_threads || bpf_map_lookup_elem(&threads, &out.tid))
@@ -295,13 +296,19 @@ int list_tasks(struct bpf_iter__task *ctx)
 		       task->on_cpu                             ? MS_RUN_ON_CPU
 		       : task_state(task) == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE
 								: MS_RUN_BLOCKED);
-	if (!t || t->state != MS_RUN_BLOCKED || !cfg_kernel_stacks)
+	if (!t || t->state != MS_RUN_BLOCKED)
 		return 0;
 	t->as_gen = target_as_gen(target);
 	s = bpf_map_lookup_elem(&scratch, &slot);
 	if (!s)
 		return 0;
 	s->owner = bpf_get_current_pid_tgid();
+	if (cfg_unwind && cfg_user_stacks &&
+	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
+	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task)))
+		pending_send_blocked(s, out.tid, &out.proc, t->as_gen, &t->user);
+	if (!cfg_kernel_stacks)
+		return 0;
 	len = bpf_get_task_stack(task, s->frames, LIST_MAX * sizeof(__u64), 0);
 	stack_store_list(s, slot, MS_LANE_TASK, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH,
 			 MS_COMPLETE, &t->kernel);

@@ -64,7 +64,7 @@ static __always_inline __u32 pending_copy(__u8 *to, __u32 room, __u64 sp)
 }
 
 static __always_inline void pending_fill(struct ms_pending_rec *rec, const struct ms_walk *w,
-					 const struct ms_proc *proc, __u32 as_gen,
+					 const struct ms_proc *proc, __u32 tid, __u32 as_gen,
 					 enum ms_source source, __u64 now_ns,
 					 const struct ms_hash *hash)
 {
@@ -73,10 +73,22 @@ static __always_inline void pending_fill(struct ms_pending_rec *rec, const struc
 	rec->proc = *proc;
 	rec->time_ns = now_ns;
 	rec->as_gen = as_gen;
+	rec->tid = tid;
 	rec->source = source;
-	rec->pad[0] = rec->pad[1] = rec->pad[2] = 0;
+	rec->pad = 0;
 	rec->pc = w->pc;
 	__builtin_memcpy(rec->regs, w->regs, sizeof(rec->regs));
+}
+
+/* A name for the stack of one thread at one time, which no other has. */
+static __always_inline struct ms_hash pending_name(__u64 now_ns, __u32 tid)
+{
+	struct ms_hash hash = { .lo = cfg_seed_lo, .hi = cfg_seed_hi };
+
+	ms_hash_step(&hash, now_ns);
+	ms_hash_step(&hash, tid);
+	ms_hash_end(&hash, MS_EV_PENDING);
+	return hash;
 }
 
 /*
@@ -89,9 +101,9 @@ static __always_inline int pending_send(struct stack_scratch *s, struct task_str
 {
 	__u64 now_ns = bpf_ktime_get_ns(), sp = s->walk.regs[MS_WALK_SP];
 	__u64 above = BPF_CORE_READ(task, mm, start_stack) - sp;
-	struct ms_hash hash = { .lo = cfg_seed_lo, .hi = cfg_seed_hi };
+	__u32 tid = (__u32)bpf_get_current_pid_tgid(), n;
+	struct ms_hash hash = pending_name(now_ns, tid);
 	struct ms_pending_rec *rec;
-	__u32 n;
 
 	if (!pending_may_send(now_ns, above <= MS_PENDING_SMALL ? MS_PENDING_SMALL / 2
 				      : above < STACK_LIMIT	? MS_PENDING_LARGE
@@ -99,21 +111,17 @@ static __always_inline int pending_send(struct stack_scratch *s, struct task_str
 		stat_inc(STAT_PENDING_LIMITED);
 		return -1;
 	}
-	/* This event's alone: no two of one thread happen at one time. */
-	ms_hash_step(&hash, now_ns);
-	ms_hash_step(&hash, bpf_get_current_pid_tgid());
-	ms_hash_end(&hash, MS_EV_PENDING);
 	if (above > MS_PENDING_SMALL && above < STACK_LIMIT) {
 		rec = bpf_ringbuf_reserve(&events, sizeof(*rec) + MS_PENDING_LARGE, 0);
 		if (!rec) {
 			stat_inc(STAT_PENDING_RING_FULL);
 			return -1;
 		}
-		pending_fill(rec, &s->walk, proc, as_gen, source, now_ns, &hash);
+		pending_fill(rec, &s->walk, proc, tid, as_gen, source, now_ns, &hash);
 		rec->stack_bytes = pending_copy((__u8 *)(rec + 1), MS_PENDING_LARGE, sp);
 		bpf_ringbuf_submit(rec, 0);
 	} else {
-		pending_fill(&s->pending, &s->walk, proc, as_gen, source, now_ns, &hash);
+		pending_fill(&s->pending, &s->walk, proc, tid, as_gen, source, now_ns, &hash);
 		n = pending_copy(s->bytes, MS_PENDING_SMALL, sp);
 		if (n > MS_PENDING_SMALL)
 			return -1;
@@ -126,6 +134,24 @@ static __always_inline int pending_send(struct stack_scratch *s, struct task_str
 	stat_inc(STAT_STACK_PENDING);
 	*ret_hash = hash;
 	return 0;
+}
+
+/* The same for another task, which is blocked: its stack can only be read from user space. */
+static __always_inline void pending_send_blocked(struct stack_scratch *s, __u32 tid,
+						 const struct ms_proc *proc, __u32 as_gen,
+						 struct ms_hash *ret_hash)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct ms_hash hash = pending_name(now_ns, tid);
+
+	pending_fill(&s->pending, &s->walk, proc, tid, as_gen, MS_OFFCPU, now_ns, &hash);
+	s->pending.stack_bytes = 0;
+	if (bpf_ringbuf_output(&events, &s->pending, sizeof(s->pending), 0)) {
+		stat_inc(STAT_PENDING_RING_FULL);
+		return;
+	}
+	stat_inc(STAT_STACK_PENDING);
+	*ret_hash = hash;
 }
 
 #endif

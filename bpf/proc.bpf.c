@@ -66,6 +66,7 @@ int name_tasks(struct bpf_iter__task *ctx)
 
 	if (!task || task->pid != task->tgid || (cfg_all && (__u32)task->tgid == cfg_self))
 		return 0;
+	out.seen_ns = bpf_ktime_get_ns();
 	out.tid = task->pid;
 	if (!cfg_all && !bpf_map_lookup_elem(&targets, &out.tid))
 		return 0;

@@ -134,7 +134,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	int verdict = MS_NO_TABLE, r;
 
 	s->owner = bpf_get_current_pid_tgid();
-	if (!cfg_unwind || !walk_regs(&s->walk, task))
+	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task)))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	found = bpf_map_lookup_elem(&spaces, &tgid);
 	if (found)
@@ -146,7 +146,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 		if (verdict != MS_NO_TABLE)
 			return stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict,
 					   ret_hash);
-		walk_regs(&s->walk, task);
+		walk_regs(&s->walk, task, task_user_regs(task));
 	}
 	r = pending_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)

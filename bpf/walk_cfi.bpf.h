@@ -45,8 +45,8 @@ struct {
 	__type(value, struct stack_scratch);
 } scratch __weak SEC(".maps");
 
-/* The registers with which `task` entered the kernel: at the top of its kernel stack. */
-static __always_inline struct pt_regs *task_user_regs(struct task_struct *task)
+/* The registers with which the current task entered the kernel: at the top of its kernel stack. */
+static __always_inline struct pt_regs *task_user_regs(const struct task_struct *task)
 {
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
 	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
@@ -56,12 +56,12 @@ static __always_inline struct pt_regs *task_user_regs(struct task_struct *task)
 }
 
 /*
- * Registers and pc of the current task in user space. false: it has none (a kernel thread, an
+ * Registers and pc of a task in user space, from task_user_regs(). false: it has none (a kernel thread, an
  * exiting task), or is a 32-bit program.
  */
-static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *task)
+static __always_inline bool walk_regs(struct ms_walk *w, const struct task_struct *task,
+				      const struct pt_regs *regs)
 {
-	struct pt_regs *regs = task_user_regs(task);
 	struct uprobe_task *utask;
 	struct pt_regs *r = (void *)w->window; /* not in use yet; too large for the stack */
 

@@ -366,7 +366,7 @@ int run_loop(struct run *r, struct err *e)
 			else if (tag == TAG_TABLES)
 				run_unwind_tables(r);
 			else if (tag == TAG_EVENTS)
-				rc = drain_events(r->drain);
+				rc = run_take_stacks(r, e);
 			else if (tag >= TAG_PID)
 				run_target_ended(r, (pid_t)(tag - TAG_PID));
 		}
@@ -424,6 +424,8 @@ int run_end(struct run *r, struct err *e)
 	run_alloc_say_failed(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
 	rc = run_take_totals(r, e);
+	if (rc == 0)
+		run_finish_pending(r, true);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0 && exact)

@@ -50,6 +50,8 @@ struct run_config {
 /* A process that is watched, known to user space. */
 struct watched;
 struct run_unwind;
+/* A stack that waits to be walked. */
+struct pending;
 
 struct run {
 	const struct run_config *cfg;
@@ -92,6 +94,11 @@ struct run {
 	struct mem_sample first_mem, last_mem;
 	int64_t peak_rss_kb;
 	bool mem_known;
+
+	/* Stacks that wait to be walked here, and what became of those that were. */
+	struct pending *pending;
+	uint64_t pending_bytes;
+	uint64_t finished[MS_N_SOURCES][MS_N_VERDICTS];
 
 	char *notes[64];
 	bool missing[64];        /* this note says that something asked for was unavailable */

@@ -3,6 +3,8 @@
  */
 #include "cmd/run_parts.h"
 
+#include <string.h>
+
 #define FORGET_NS 30000000000ULL /* how long a process is remembered after its end      */
 #define SWEEP_NS  5000000000ULL  /* at least, between two sweeps of the table of blocks */
 
@@ -47,6 +49,20 @@ int run_take_totals(struct run *r, struct err *e)
 		return rc;
 	run_read_sideband(r);
 	return drain_totals(r->drain, e);
+}
+
+/* The same for stacks that are to be walked here: records after them, before they are walked. */
+int run_take_stacks(struct run *r, struct err *e)
+{
+	int rc = drain_events(r->drain);
+
+	if (rc < 0)
+		return err_set(e, rc, "cannot read the events ring: %s", strerror(-rc));
+	if (!r->pending)
+		return 0;
+	run_read_sideband(r);
+	run_finish_pending(r, false);
+	return 0;
 }
 
 /*
@@ -105,6 +121,7 @@ struct drain_fns run_drain_fns(struct run *r)
 {
 	return (struct drain_fns){
 		.stack = on_stack,
+		.pending = run_on_pending,
 		.total = on_total,
 		.thread = on_thread,
 		.block = on_block,

@@ -373,6 +373,8 @@ static void facts_stacks(struct output *o)
 
 	drain_verdicts(o->r->drain, v);
 	for (int i = 0; i < MS_N_SOURCES; i++) {
+		for (int j = 0; j < MS_N_VERDICTS; j++)
+			v[i][j] += o->r->finished[i][j];
 		if (!o->r->cfg->sources[i])
 			continue;
 		o->stacks[o->s.n_stacks++] = (struct summary_stacks){

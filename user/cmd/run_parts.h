@@ -45,12 +45,23 @@ void run_read_sideband(struct run *r);
 /* Frees pids whose process has ended, some time after it did. */
 void run_untarget_the_dead(struct run *r);
 
+/* --- run_finish.c --- */
+
+/* A stack to be walked here: waits for run_finish_pending(). */
+void run_on_pending(void *ctx, const struct ms_pending_rec *rec, const uint8_t *bytes);
+/* Walks those that wait, once the records about processes have been read; `all`: also those whose
+ * tables are not made yet. */
+void run_finish_pending(struct run *r, bool all);
+void run_free_pending(struct run *r);
+
 /* --- run_drain.c --- */
 
 struct drain_fns run_drain_fns(struct run *r);
 /* Totals into the profiles. */
 int run_take_totals(struct run *r, struct err *e);
-/* The same, and everything that is due with it; sets when it is next due. */
+/* Stack records, and those stacks that are to be walked here. */
+int run_take_stacks(struct run *r, struct err *e);
+/* All of it, and everything that is due with it; sets when it is next due. */
 int run_drain(struct run *r, struct err *e);
 
 /* --- run_alloc.c --- */

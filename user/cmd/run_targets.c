@@ -137,10 +137,11 @@ void run_on_task(void *ctx, const struct ms_task *task)
 {
 	struct run *r = ctx;
 
+	run_read_sideband(r);
 	/* One that is known already still learns its exec id: guessed from the first total, it
 	 * would be wrong for a process that has gone through an exec by then. */
 	if (task->tid == task->proc.tgid)
-		proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, run_now_ns(),
+		proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, task->seen_ns,
 				NULL);
 	if (task->tid == task->proc.tgid && r->cfg->all && run_tracing_allocs(r))
 		alloc_probes_add(r->probes, (pid_t)task->proc.tgid, NULL);

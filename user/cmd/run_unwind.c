@@ -75,8 +75,7 @@ uint64_t run_unwind_bytes(struct run *r)
 	const struct run_config *cfg = r->cfg;
 	uint64_t share = session_unwind_share(cfg->mem_mb, cfg->sources[MS_ALLOC]), sum = 0;
 
-	/* Without somebody who walks what the kernel cannot, frame pointers are all there is. */
-	if (!cfg->user_stacks || !run_drain_fns(r).pending)
+	if (!cfg->user_stacks)
 		return 0;
 	if (cfg->all)
 		return share;
@@ -453,7 +452,8 @@ static void on_name(void *ctx, const struct ms_task *task)
 	struct proc *p;
 	bool missing;
 
-	if (proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, run_now_ns(), NULL) < 0)
+	run_read_sideband(r);
+	if (proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, task->seen_ns, NULL) < 0)
 		return;
 	p = proc_table_find(r->procs, &id);
 	if (p && put_process(r, p, &id, &missing) < 0)

@@ -140,6 +140,16 @@ static int fill_in(struct proc_table *t, struct life *l, int dir)
 	return proc_maps_each(l->pid, add_map, &f, NULL);
 }
 
+/* The image that a process had at `ns`. */
+static const struct proc *image_at(const struct life *l, uint64_t ns)
+{
+	const struct proc *p = l->newest;
+
+	while (p->older && p->older->end_ns > ns)
+		p = p->older;
+	return p;
+}
+
 int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t now_ns,
 		    struct err *e)
 {
@@ -156,7 +166,7 @@ int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t 
 	if (l && !is_another(l, dir)) {
 		if (exec_id && !l->lineage->known) {
 			l->lineage->known = true;
-			l->lineage->base = exec_id - l->offset - l->newest->nth;
+			l->lineage->base = exec_id - l->offset - image_at(l, now_ns)->nth;
 		}
 		return 0;
 	}

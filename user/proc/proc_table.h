@@ -50,9 +50,10 @@ DEFINE_CLEANUP(struct proc_table *, proc_table_freep, proc_table_free)
  * Reads /proc/PID (maps, comm, exe, threads, root of its mount namespace). -ESRCH when it is gone.
  * `exec_id` is the process's exec id where known from the kernel (task iterator), else 0 and found
  * out later (proc_table_find).
- * `now_ns` is the clock before the read. A process that is known to live is left as it is, but
- * that it learns its newest image's exec_id where that was not known, unless /proc says that
- * another one has its pid by now.
+ * `now_ns` is the clock before the read, and when `exec_id` was seen. A process that is known to
+ * live is left as it is, but that it learns the exec_id of the image it had at that time (the
+ * records up to then have been read) where that was not known, unless /proc says that another one
+ * has its pid by now.
  */
 int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t now_ns,
 		    struct err *e);

@@ -6,8 +6,8 @@
 #ifndef MEMSCOPE_UNWIND_HOST_WALK_H
 #define MEMSCOPE_UNWIND_HOST_WALK_H
 
-#include "abi.h"
 #include "unwind/publish.h"
+#include "walk.h"
 
 #include <stdbool.h>
 #include <stddef.h>

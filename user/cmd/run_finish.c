@@ -1,0 +1,164 @@
+/*
+ * Stacks that the kernel could not walk in place: walked here, by the same walker over the same
+ * tables, from the registers and the copy of the stack that it sent.
+ *
+ * A record waits until the kernel's records about processes have been read up to it, and until the
+ * tables it needs are made; those are asked for now, so that the next stack of that process is
+ * walked in place.
+ */
+#include "cmd/run_parts.h"
+
+#include "unwind/host_walk.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <utlist.h>
+
+#define WAITING_MAX (48u << 20) /* bytes of stacks that wait; the oldest are finished as they are */
+
+struct pending {
+	struct pending *prev, *next;
+	uint64_t stack[]; /* struct ms_pending_rec and the bytes */
+};
+
+static const struct ms_pending_rec *record_of(const struct pending *p)
+{
+	return (const struct ms_pending_rec *)p->stack;
+}
+
+static size_t size_of(const struct ms_pending_rec *rec)
+{
+	return sizeof(*rec) + rec->stack_bytes;
+}
+
+/* Memory of the process that was not copied, as it is now: code is what it was. */
+static bool read_process(void *ctx, void *dst, size_t size, uint64_t addr)
+{
+	const struct ms_pending_rec *rec = ctx;
+	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)addr, size };
+
+	return size <= sizeof(uint64_t) &&
+	       process_vm_readv((pid_t)rec->proc.tgid, &to, 1, &from, 1, 0) == (ssize_t)size;
+}
+
+/*
+ * Reads the stack of a thread that the kernel found blocked: page by page, as far as it goes. It is
+ * good if the thread is in the same place afterwards. Returns bytes.
+ */
+static size_t read_blocked(const struct ms_pending_rec *rec, uint8_t *to, size_t room)
+{
+	uint64_t sp = rec->regs[MS_WALK_SP], at = sp;
+	unsigned long long is_sp = 0, is_pc = 0;
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256], *end;
+
+	while (at - sp < room) {
+		size_t part = MS_PAGE_BYTES - at % MS_PAGE_BYTES;
+		struct iovec from = { (void *)(uintptr_t)at, part };
+		struct iovec into = { to + (at - sp), part };
+
+		if (part > room - (at - sp) ||
+		    process_vm_readv((pid_t)rec->proc.tgid, &into, 1, &from, 1, 0) != (ssize_t)part)
+			break;
+		at += part;
+	}
+	/* proc(5): … stack pointer, program counter, the last two words. */
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/syscall", rec->proc.tgid, rec->tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return 0;
+	end = strrchr(line, ' ');
+	if (!end || sscanf(end, "%llx", &is_pc) != 1)
+		return 0;
+	*end = '\0';
+	end = strrchr(line, ' ');
+	if (!end || sscanf(end, "%llx", &is_sp) != 1)
+		return 0;
+	return is_sp == sp && is_pc == rec->pc ? at - sp : 0;
+}
+
+/* The stack of `rec` into the profiles. false: it should wait for its tables. */
+static bool finish(struct run *r, struct ms_pending_rec *rec, bool may_wait)
+{
+	static uint64_t frames[MS_MAX_FRAMES];
+	static uint8_t blocked[MS_PENDING_LARGE];
+	struct ms_stack_rec out = { .kind = MS_EV_STACK,
+				    .hash = rec->hash,
+				    .time_ns = rec->time_ns };
+	enum ms_verdict verdict = MS_NO_TABLE;
+	struct host_stack stack = {
+		.pc = rec->pc,
+		.regs = (const uint64_t *)rec->regs,
+		.addr = rec->regs[MS_WALK_SP],
+		.bytes = (const uint8_t *)(rec + 1),
+		.len = rec->stack_bytes,
+		.read = read_process,
+		.ctx = rec,
+	};
+	uint64_t missing;
+	struct ms_space space;
+	uint32_t n = 1;
+	int rc = run_unwind_space(r, &rec->proc, rec->as_gen, &space);
+
+	if (rc == -EAGAIN && may_wait)
+		return false;
+	frames[0] = rec->pc;
+	if (!rec->stack_bytes) {
+		stack.bytes = blocked;
+		stack.len = read_blocked(rec, blocked, sizeof(blocked));
+	}
+	if (rc == 0) {
+		stack.space = &space;
+		verdict = host_walk(run_unwind_mem(r), &stack, frames, &n, &missing);
+	}
+	out.n_frames = (uint16_t)n;
+	out.verdict = (uint8_t)verdict;
+	r->oom |= ingest_stack(r->ingest, &out, frames) < 0;
+	if (rec->source < MS_N_SOURCES)
+		r->finished[rec->source][verdict]++;
+	return true;
+}
+
+void run_on_pending(void *ctx, const struct ms_pending_rec *rec, const uint8_t *bytes)
+{
+	struct run *r = ctx;
+	struct pending *p = malloc(sizeof(*p) + size_of(rec));
+
+	if (!p) {
+		r->oom = true;
+		return;
+	}
+	memcpy(p->stack, rec, sizeof(*rec));
+	memcpy((struct ms_pending_rec *)p->stack + 1, bytes, rec->stack_bytes);
+	DL_APPEND(r->pending, p);
+	r->pending_bytes += size_of(rec);
+}
+
+void run_finish_pending(struct run *r, bool all)
+{
+	struct pending *p, *next;
+
+	DL_FOREACH_SAFE(r->pending, p, next)
+	{
+		size_t size = size_of(record_of(p));
+
+		if (!finish(r, (struct ms_pending_rec *)p->stack,
+			    !all && r->pending_bytes < WAITING_MAX))
+			continue;
+		DL_DELETE(r->pending, p);
+		r->pending_bytes -= size;
+		free(p);
+	}
+}
+
+void run_free_pending(struct run *r)
+{
+	struct pending *p, *next;
+
+	DL_FOREACH_SAFE(r->pending, p, next)
+	{
+		DL_DELETE(r->pending, p);
+		free(p);
+	}
+}
