@@ -327,6 +327,11 @@ static int ms_left(const struct run *r)
 	return ms < TICK_NS / 1000000 ? (int)ms : (int)(TICK_NS / 1000000);
 }
 
+#define SAME_PRESS_NS 500000000ULL /* a signal that several pass on comes several times */
+
+static volatile sig_atomic_t signals_taken, hurry;
+static uint64_t last_signal_ns;
+
 static void on_signal(struct run *r)
 {
 	struct signalfd_siginfo info;
@@ -334,6 +339,8 @@ static void on_signal(struct run *r)
 	if (read(r->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	r->ended = RUN_END_SIGNAL;
+	signals_taken = 1;
+	last_signal_ns = run_now_ns();
 	snprintf(r->end_detail, sizeof(r->end_detail), "SIG%s", sigabbrev_np((int)info.ssi_signo));
 }
 
@@ -380,24 +387,51 @@ int run_loop(struct run *r, struct err *e)
 /* --- end
  * ----------------------------------------------------------------------------------------- */
 
-static void leave_at_once(int signal)
+bool run_in_a_hurry(void)
 {
-	static const char sentence[] = "\nmemscope: stopped; files that were finished are whole\n";
+	return hurry;
+}
 
-	(void)signal;
-	(void)!write(STDERR_FILENO, sentence, sizeof(sentence) - 1);
+/*
+ * A signal while the run is being written down. The first of all is heeded by that already; the
+ * second leaves out what takes long; the third leaves at once. Files in the making are under
+ * temporary names, so that all that are there are whole.
+ */
+static void on_late_signal(int number)
+{
+	static const char second[] =
+		"\nmemscope: writing what there is; once more leaves at once\n";
+	static const char third[] = "\nmemscope: stopped; files that were finished are whole\n";
+	uint64_t now = run_now_ns();
+
+	(void)number;
+	if (signals_taken++ == 0) {
+		last_signal_ns = now;
+		return;
+	}
+	if (now - last_signal_ns < SAME_PRESS_NS)
+		return;
+	last_signal_ns = now;
+	if (!hurry) {
+		hurry = 1;
+		(void)!write(STDERR_FILENO, second, sizeof(second) - 1);
+		return;
+	}
+	(void)!write(STDERR_FILENO, third, sizeof(third) - 1);
 	_exit(EXIT_FAILURE);
 }
 
-/* From here on a second Ctrl-C means: leave at once. Files in the making are under temporary
- * names. */
-static void let_second_signal_through(struct run *r)
+static void take_late_signals(struct run *r)
 {
-	struct sigaction sa = { .sa_handler = leave_at_once };
+	struct sigaction sa = { .sa_handler = on_late_signal, .sa_flags = SA_RESTART }, hup;
 	sigset_t set;
 
+	sigfillset(&sa.sa_mask);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, NULL, &hup);
+	if (hup.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
 	sigfillset(&set);
 	if (r->signal_fd >= 0)
 		close(TAKE_FD(r->signal_fd));
@@ -409,7 +443,7 @@ int run_end(struct run *r, struct err *e)
 	bool exact = run_tracing_allocs(r);
 	int rc = 0, status;
 
-	let_second_signal_through(r);
+	take_late_signals(r);
 	if (!r->session)
 		return 0;
 	trend_tick(r);

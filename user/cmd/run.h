@@ -120,6 +120,9 @@ void run_note(struct run *r, bool missing, const char *fmt, ...) __attribute__((
 /* With -v, on stderr. */
 void run_say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A second signal has come: names and pictures that are not there yet are left out. */
+bool run_in_a_hurry(void);
+
 /* Names, files, summary. 0, or -errno when a file could not be written (the others are). */
 int run_write(struct run *r, struct err *e);
 

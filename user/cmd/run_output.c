@@ -35,6 +35,8 @@ static int open_module(void *ctx, module_id m, struct err *e)
 {
 	struct run *r = ctx;
 
+	if (run_in_a_hurry())
+		return err_set(e, -ECANCELED, "left out at a second signal");
 	return proc_table_open_module(r->procs, m, e);
 }
 
@@ -161,7 +163,11 @@ static int write_profiles(struct output *o, struct err *e)
 		set_meta(o, p, row);
 		for (const struct format *f = formats; f->name; f++) {
 			struct err one = {};
-			int r = write_profile(o, p, row, f, &one);
+			int r;
+
+			if (run_in_a_hurry() && f->picture)
+				continue;
+			r = write_profile(o, p, row, f, &one);
 
 			if (r == 0) {
 				file_written(o, row->name, f->ext);
@@ -490,6 +496,11 @@ int run_write(struct run *r, struct err *e)
 	rc = gather(o, e);
 	if (rc == 0) {
 		rc = write_profiles(o, e);
+		if (run_in_a_hurry())
+			run_note(r, true,
+				 "a second signal came while files were written: names and "
+				 "pictures that were not there yet are left out");
+		o->s.n_notes = r->n_notes;
 		if (r->trend || r->mem_known)
 			file_written(o, "trend", ".csv");
 		o->s.dir = r->cfg->dir;

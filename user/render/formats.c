@@ -15,6 +15,7 @@ const struct format formats[] = {
 	  .help = "folded stacks, one per line, for flamegraph.pl, speedscope and grep" },
 	{ .name = "svg",
 	  .ext = ".svg",
+	  .picture = true,
 	  .one_value = true,
 	  .write = svg_write,
 	  .help = "flame graph, self-contained, for a browser" },

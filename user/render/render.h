@@ -30,6 +30,7 @@ struct format {
 	const char *ext;       /* ".svg"                                    */
 	const char *help;      /* one line                                  */
 	bool gzip;             /* the writer's bytes are gzipped into the file */
+	bool picture;          /* can be drawn later from a file of another format */
 	bool one_value;        /* shows one value type (render_opts), not all */
 	/* 0, -ENODATA (nothing to show), -ENOMEM; a full disk shows in the sink. */
 	int (*write)(const struct profile *p, const struct render_opts *opts, struct sink *out,
