@@ -538,7 +538,7 @@ static void put_symbols(const struct run_summary *s, struct sink *out)
 	}
 	if (y->ranges + y->offset_only > in_worst)
 		put_unnamed(out, y->ranges + y->offset_only - in_worst, "in other images");
-	put_unnamed(out, y->no_module, "in no image: [unknown]");
+	put_unnamed(out, y->no_module, "in no mapping: [unknown]");
 }
 
 static void put_drops(const struct run_summary *s, struct sink *out)

@@ -191,7 +191,7 @@ static void places_without_a_name_add_up(void **state)
 	s.symbols.no_module = 275;
 	assert_has(text_of(&s), "  40 without in libjemalloc.so.2: no symbol table\n");
 	assert_has(text_of(&s), "  25 without in other images\n");
-	assert_has(text_of(&s), " 275 without in no image: [unknown]\n");
+	assert_has(text_of(&s), " 275 without in no mapping: [unknown]\n");
 }
 
 static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
