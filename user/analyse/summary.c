@@ -19,7 +19,7 @@
 #define PROBES_PART     0.25  /* of the samples, in the traps of our own probes                  */
 #define KERNEL_PART     0.50  /* of the samples: then it is said that they are in the kernel      */
 #define STANDS_OUT      0.10  /* of the samples: a function worth naming                        */
-#define GROWTH_PART     0.10  /* of the first RSS …                                            */
+#define GROWTH_PART     0.10  /* of what it had …                                            */
 #define GROWTH_MIN_KB   16384 /* … and no less than 16 MiB                                     */
 #define GROWTH_KEPT     0.75  /* of the way to the peak, still there at the end                 */
 
@@ -135,13 +135,13 @@ static const struct site_row *find_wait(const struct run_summary *s)
 
 static int64_t find_growth(const struct run_summary *s)
 {
-	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
+	int64_t grown_kb = s->memory.last - s->memory.base;
 
-	if (!s->rss.known || s->rss.first_kb < 0 || s->rss.last_kb < 0 || grown_kb < GROWTH_MIN_KB)
+	if (!s->memory.known || grown_kb < GROWTH_MIN_KB)
 		return 0;
-	if ((double)grown_kb < GROWTH_PART * (double)s->rss.first_kb)
+	if ((double)grown_kb < GROWTH_PART * (double)s->memory.base)
 		return 0;
-	if ((double)grown_kb < GROWTH_KEPT * (double)(s->rss.peak_kb - s->rss.first_kb))
+	if ((double)grown_kb < GROWTH_KEPT * (double)(s->memory.peak - s->memory.base))
 		return 0;
 	return grown_kb;
 }
@@ -386,7 +386,7 @@ static void conclude(struct verdict *v, const struct judged *j)
 		break;
 	case VERDICT_GROWING:
 		SAY(v, " is growing: its memory rose by %s to %s in %s", kb_text(j->grown_kb).s,
-		    kb_text(s->rss.last_kb).s, unit_ns(s->duration_ns).s);
+		    kb_text(s->memory.last).s, unit_ns(s->duration_ns).s);
 		next_memory(v, s, true);
 		break;
 	case VERDICT_IDLE:

@@ -11,6 +11,7 @@
 
 #include "analyse/sites.h"
 #include "analyse/top.h"
+#include "analyse/trend.h"
 
 #include <sys/types.h>
 
@@ -140,8 +141,10 @@ struct run_summary {
 	/* -1: unknown (MEM_UNKNOWN) */
 	struct {
 		bool known;
+		bool shared;          /* of several processes: a page they share is in each */
 		int64_t first_kb, last_kb, peak_kb;  /* RSS */
 	} rss;
+	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */
 
 	const struct summary_stacks *stacks;
 	uint32_t n_stacks;

@@ -273,6 +273,7 @@ static void trend_tick(struct run *r)
 		r->first_mem = s;
 	r->mem_known = true;
 	r->last_mem = s;
+	trend_add(&r->own_memory, s.own_kb);
 	if (s.rss_kb > r->peak_rss_kb)
 		r->peak_rss_kb = s.rss_kb;
 }

@@ -10,6 +10,7 @@
 #define MEMSCOPE_CMD_RUN_H
 
 #include "analyse/summary.h"
+#include "analyse/trend.h"
 #include "base/err.h"
 #include "collect/alloc_probes.h"
 #include "collect/drain.h"
@@ -92,6 +93,7 @@ struct run {
 	uint32_t gap_children;
 
 	struct mem_sample first_mem, last_mem;
+	struct trend own_memory; /* mem_sample.own_kb, one per row of trend.csv */
 	int64_t peak_rss_kb;
 	bool mem_known;
 

@@ -26,6 +26,8 @@ struct mem_sample {
 	int64_t pss_kb;           /* shared pages divided by how many share them                 */
 	int64_t shared_kb;        /* mapped by others too, clean and dirty                       */
 	int64_t private_kb;       /* mapped by it alone, clean and dirty                         */
+	int64_t own_kb;           /* anonymous memory and swap, shared pages counted once: what a
+				   * leak adds to. Of several processes by PSS, so known when that is */
 	int64_t threads;
 	int64_t minor_faults;     /* since the processes started, waited-for children left out   */
 	int64_t major_faults;

@@ -17,6 +17,7 @@ struct member {
 	pid_t pid;
 	int dir_fd;          /* /proc/PID: reads fail with ESRCH once the process is gone */
 	char where[32];      /* "task/TID/" once the main thread has ended, else "" */
+	int64_t own_pss_kb;  /* anonymous and swap by PSS, when it was just read */
 	int64_t cpu_seen_ns; /* CPU time already counted in an interval */
 	struct mem_sample last;
 };
@@ -156,21 +157,27 @@ static void take_status(const char *text, struct mem_sample *s)
 	s->anonymous_kb = row_value(text, "RssAnon");
 	s->file_kb = add(row_value(text, "RssFile"), row_value(text, "RssShmem"));
 	s->swap_kb = row_value(text, "VmSwap");
+	s->own_kb = add(s->anonymous_kb, s->swap_kb);
 	s->threads = row_value(text, "Threads");
 }
 
-static int read_rollup(int dir_fd, const char *where, struct mem_sample *s)
+static int read_rollup(struct member *m)
 {
+	struct mem_sample *s = &m->last;
 	char text[4096], file[64];
 	int r;
 
-	snprintf(file, sizeof(file), "%ssmaps_rollup", where);
-	r = read_at(dir_fd, file, text, sizeof(text));
+	snprintf(file, sizeof(file), "%ssmaps_rollup", m->where);
+	r = read_at(m->dir_fd, file, text, sizeof(text));
 	if (r <= 0)
 		return r;
 	s->pss_kb = row_value(text, "Pss");
 	s->shared_kb = add(row_value(text, "Shared_Clean"), row_value(text, "Shared_Dirty"));
 	s->private_kb = add(row_value(text, "Private_Clean"), row_value(text, "Private_Dirty"));
+	/* Before Linux 5.4 the parts of Pss are not told apart. */
+	m->own_pss_kb = row_value(text, "Pss_Anon");
+	m->own_pss_kb =
+		m->own_pss_kb < 0 ? s->private_kb : add(m->own_pss_kb, row_value(text, "SwapPss"));
 	return 0;
 }
 
@@ -321,7 +328,7 @@ static void read_rollups(struct proc_mem *m)
 	if (start_ns - m->rollup_last_ns < ROLLUP_SHARE * m->rollup_took_ns)
 		return;
 	for (uint32_t i = 0; i < m->n; i++) /* gone or not permitted: the rest still holds */
-		read_rollup(m->members[i].dir_fd, m->members[i].where, &m->members[i].last);
+		read_rollup(&m->members[i]);
 	m->rollup_last_ns = clock_ns(CLOCK_MONOTONIC);
 	m->rollup_took_ns = m->rollup_last_ns - start_ns;
 	m->rollup_ns += m->rollup_took_ns;
@@ -338,6 +345,7 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 		.pss_kb = MEM_UNKNOWN,
 		.shared_kb = MEM_UNKNOWN,
 		.private_kb = MEM_UNKNOWN,
+		.own_kb = MEM_UNKNOWN,
 		.threads = MEM_UNKNOWN,
 	};
 	int64_t now_ns;
@@ -346,6 +354,7 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 		struct member *member = &m->members[i];
 		int r = read_member(member, &member->last);
 
+		member->own_pss_kb = MEM_UNKNOWN;
 		if (r == -ESRCH) {
 			drop_member(m, i);
 			continue;
@@ -361,8 +370,12 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 		return -ESRCH;
 	now_ns = clock_ns(CLOCK_MONOTONIC);
 	read_rollups(m);
-	for (uint32_t i = 0; i < m->n; i++)
-		sum_sizes(&sum, &m->members[i].last);
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct member *member = &m->members[i];
+
+		sum_sizes(&sum, &member->last);
+		sum.own_kb = add(sum.own_kb, m->n == 1 ? member->last.own_kb : member->own_pss_kb);
+	}
 
 	sum.minor_faults += m->gone_minor;
 	sum.major_faults += m->gone_major;

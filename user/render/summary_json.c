@@ -322,6 +322,20 @@ static void add_rss(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "peak_kb", s->rss.peak_kb);
 }
 
+static void add_memory(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o;
+
+	if (!s->memory.known) {
+		null(d, root, "memory");
+		return;
+	}
+	o = object(d, root, "memory");
+	number(d, o, "base_kb", s->memory.base);
+	number(d, o, "last_kb", s->memory.last);
+	number(d, o, "peak_kb", s->memory.peak);
+}
+
 static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *list = array(d, root, "stacks"), *o;
@@ -410,6 +424,7 @@ int summary_json_write(const struct run_summary *s, struct sink *out, struct err
 	add_offcpu(&d, root, s);
 	add_alloc(&d, root, &s->alloc);
 	add_rss(&d, root, s);
+	add_memory(&d, root, s);
 	add_truth(&d, root, s);
 	text(&d, root, "dir", s->dir);
 	add_strings(&d, root, "files", s->files, s->n_files);

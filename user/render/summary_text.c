@@ -442,6 +442,17 @@ static void put_rss(const struct run_summary *s, struct sink *out)
 	if (s->rss.peak_kb >= 0)
 		sink_printf(out, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
 	sink_puts(out, "\n");
+	if (s->rss.shared) {
+		spaces(out, LABEL_WIDTH);
+		sink_puts(out, "a page that several processes share counts in each\n");
+	}
+	if (s->memory.known) {
+		spaces(out, LABEL_WIDTH);
+		sink_printf(out, "its own (anonymous and swap) %s %s, %s at last\n",
+			    unit_bytes(s->memory.base * 1024).s,
+			    s->memory.from_quarter ? "after a quarter of the run" : "at first",
+			    unit_bytes(s->memory.last * 1024).s);
+	}
 }
 
 static void put_sources(const struct run_summary *s, struct sink *out)

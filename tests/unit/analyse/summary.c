@@ -262,9 +262,7 @@ static void growth_is_the_verdict_when_nothing_is_dearer(void **state)
 	struct run_summary s = run(0.2);
 	const struct site_row site = { .function = "cache_add", .value = 90 << 20 };
 
-	s.rss.known = true;
-	s.rss.first_kb = 100 * 1024;
-	s.rss.last_kb = s.rss.peak_kb = 200 * 1024;
+	s.memory = (struct trend_rise){ true, false, 100 * 1024, 200 * 1024, 200 * 1024 };
 	assert_int_equal(verdict_of(&s).kind, VERDICT_GROWING);
 	assert_string_equal(
 		verdict_of(&s).sentence,
@@ -279,9 +277,7 @@ static void growth_is_a_clause_of_a_dearer_verdict(void **state)
 {
 	struct run_summary s = run(0.98);
 
-	s.rss.known = true;
-	s.rss.first_kb = 100 * 1024;
-	s.rss.last_kb = s.rss.peak_kb = 200 * 1024;
+	s.memory = (struct trend_rise){ true, false, 100 * 1024, 200 * 1024, 200 * 1024 };
 	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
 	assert_says(verdict_of(&s).sentence, "; its memory grew by 100.0 MiB.");
 }
@@ -290,14 +286,21 @@ static void memory_that_came_back_is_not_growth(void **state)
 {
 	struct run_summary s = run(0.2);
 
-	s.rss.known = true;
-	s.rss.first_kb = 100 * 1024;
-	s.rss.peak_kb = 900 * 1024;
-	s.rss.last_kb = 200 * 1024;
+	s.memory = (struct trend_rise){ true, false, 100 * 1024, 200 * 1024, 900 * 1024 };
 	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
 	/* Small against what it had. */
-	s.rss.first_kb = 10000 * 1024;
-	s.rss.last_kb = s.rss.peak_kb = 10100 * 1024;
+	s.memory = (struct trend_rise){ true, false, 10000 * 1024, 10100 * 1024, 10100 * 1024 };
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
+}
+
+static void files_that_are_mapped_are_no_growth(void **state)
+{
+	struct run_summary s = run(0.2);
+
+	s.rss.known = true;
+	s.rss.first_kb = 100 * 1024;
+	s.rss.last_kb = s.rss.peak_kb = 900 * 1024;
+	s.memory = (struct trend_rise){ true, false, 50 * 1024, 51 * 1024, 51 * 1024 };
 	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
 }
 
@@ -396,6 +399,7 @@ int main(void)
 		cmocka_unit_test(growth_is_the_verdict_when_nothing_is_dearer),
 		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
 		cmocka_unit_test(memory_that_came_back_is_not_growth),
+		cmocka_unit_test(files_that_are_mapped_are_no_growth),
 		cmocka_unit_test(host_is_judged_by_all_its_cpus),
 		cmocka_unit_test(empty_run_says_nothing_was_measured_and_why),
 		cmocka_unit_test(sampling_without_a_sample_is_idle),

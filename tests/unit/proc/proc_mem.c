@@ -115,6 +115,26 @@ static void processes_are_summed(void **state)
 	stop(b);
 }
 
+static void pages_that_two_processes_share_are_their_own_once(void **state)
+{
+	_cleanup_(proc_mem_freep) struct proc_mem *m = proc_mem_new();
+	struct mem_sample s;
+	pid_t a, b;
+
+	touch_32_mib();
+	a = start(NULL);
+	b = start(NULL);
+	assert_int_equal(proc_mem_add(m, a, false, NULL), 0);
+	assert_int_equal(proc_mem_add(m, b, false, NULL), 0);
+	assert_int_equal(proc_mem_sample(m, &s), 0);
+	/* Each shows all of it as anonymous; of one page that three share (we do too), two have
+	 * two thirds. */
+	assert_true(s.anonymous_kb >= 64 * 1024);
+	assert_true(s.own_kb > 0 && s.own_kb < 48 * 1024);
+	stop(a);
+	stop(b);
+}
+
 static void faults_of_an_ended_process_stay(void **state)
 {
 	_cleanup_(proc_mem_freep) struct proc_mem *m = proc_mem_new();
@@ -248,6 +268,7 @@ int main(void)
 		cmocka_unit_test(rss_is_anonymous_plus_file),
 		cmocka_unit_test(cpu_of_the_interval_is_what_was_burnt),
 		cmocka_unit_test(processes_are_summed),
+		cmocka_unit_test(pages_that_two_processes_share_are_their_own_once),
 		cmocka_unit_test(faults_of_an_ended_process_stay),
 		cmocka_unit_test(ended_process_is_esrch_as_a_zombie_too),
 		cmocka_unit_test(no_such_process_is_said),

@@ -83,6 +83,8 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "alloc.sites.0.bytes", 700 << 20);
 	assert_text(root, "alloc.live_sites.0.function", "createStringObject");
 	assert_number(root, "rss.peak_kb", 200 * 1024);
+	assert_number(root, "memory.base_kb", 80 * 1024);
+	assert_number(root, "memory.last_kb", 170 * 1024);
 	assert_number(root, "stacks.1.lost", 104);
 	assert_text(root, "symbols.worst.0.reason", "no symbol table");
 	assert_text(root, "symbols.worst.0.debug_package", "libjemalloc2-dbgsym");
@@ -150,6 +152,7 @@ static void empty_run_is_valid_json(void **state)
 	assert_true(cJSON_IsNull(at(root, "start")));
 	assert_true(cJSON_IsNull(at(root, "oncpu.cpu_share")));
 	assert_true(cJSON_IsNull(at(root, "rss")));
+	assert_true(cJSON_IsNull(at(root, "memory")));
 	assert_number(root, "oncpu.samples", 0);
 	assert_int_equal(cJSON_GetArraySize(at(root, "files")), 0);
 	assert_text(root, "verdict.kind", "nothing");
