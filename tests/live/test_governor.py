@@ -6,23 +6,42 @@ import time
 from harness import *
 
 
-def slices(counter, pid, n, seconds=0.1):
-    return [counter.rate(seconds, pid) for _ in range(n)]
+def slices(pairs, n, seconds=0.1):
+    """n times: the rate of the first (counter, pid) of two, in rates of the second. What else the
+    machine does, on the other half of a core or in the shared cache, slows both; and CPU time it
+    takes from either is left out."""
+    ratios = []
+    for _ in range(n):
+        before = [(counter.value(), schedstat(pid)) for counter, pid in pairs]
+        time.sleep(seconds)
+        rates = []
+        for (counter, pid), (count, cpu_ns) in zip(pairs, before):
+            rates.append((counter.value() - count) / max(schedstat(pid) - cpu_ns, 1))
+        ratios.append(rates[0] / max(rates[1], 1e-9))
+    return ratios
 
 
 @once
 def heavy():
-    """A flat-out allocator: its rate before, and during, a default run."""
-    target, counter = Target("alloc_flat", 1), Counter()
-    target.say(f"rate {counter.path}")
+    """A flat-out allocator: its rate before, and during, a default run, against one beside it that
+    is never looked at."""
+    target, beside = Target("alloc_flat", 1), Target("alloc_flat", 1)
+    pairs = []
+    for t in (target, beside):
+        counter = Counter()
+        t.say(f"rate {counter.path}")
+        pairs.append((counter, t.pid))
     time.sleep(0.3)
-    before = slices(counter, target.pid, 10)
+    before = slices(pairs, 15)
+    target.go_first()  # or it might not run in the 20 ms that are looked at
     run = Run("-p", target.pid)
     run.ready()
-    during = slices(counter, target.pid, 20)
+    target.go_first(False)
+    during = slices(pairs, 20)
     run.stop()
-    after = slices(counter, target.pid, 10)
+    after = slices(pairs, 15)
     target.end()
+    beside.end()
     return run, before, during, after
 
 
@@ -33,7 +52,8 @@ def default_run_leaves_tracing_of_a_heavy_allocator_off_and_says_so():
     a = run.summary()["alloc"]
     equal(a["tier"], "declined", "tier")
     check("--alloc=exact" in a.get("reason", ""), f"the reason names no way out: {a.get('reason')}")
-    check(a["calls_per_s"] > 100000, f"call rate measured: {a['calls_per_s']}")
+    # 5 % of a CPU at 10 µs a call, the dearest that probes were seen to be.
+    check(a["calls_per_s"] > 5000, f"call rate measured: {a['calls_per_s']}")
     sentences = [x for x in run.stderr.splitlines() if "--alloc=exact" in x]
     equal(len(sentences), 1, "sentences on stderr that name --alloc=exact")
 
@@ -41,12 +61,12 @@ def default_run_leaves_tracing_of_a_heavy_allocator_off_and_says_so():
 @fact
 def heavy_allocator_keeps_its_rate_in_a_default_run():
     _, before, during, after = heavy()
-    # 20 slices of 0.1 s: at most one may hold the look of 20 ms. Slices of the same program alone
+    # 20 slices of 0.1 s: at most one may hold the look of 20 ms. Slices of two programs alone
     # differ by 10 % on a shared machine; the median of 20 leaves that behind. Traced, it would
     # run at a thirtieth. 80 %: between, nearer to the top.
     base = statistics.median(before + after)
     check(statistics.median(during) > 0.8 * base,
-          f"rate {statistics.median(during):.0f}/s in the run, {base:.0f}/s without")
+          f"{statistics.median(during):.2f} of the other's rate in the run, {base:.2f} without")
     slow = sum(1 for x in during if x < 0.5 * base)
     check(slow <= 2, f"{slow} of 20 slices at less than half the rate")
 
