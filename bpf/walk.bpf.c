@@ -91,6 +91,23 @@ __noinline int walk_stack(__u32 slot)
 	return 0;
 }
 
+#define HASH_TURNS 16
+
+/* Adds the frames [from, n) to the hash, HASH_TURNS of them at most. */
+__noinline int walk_hash_some(__u32 slot, __u32 from, __u32 n)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s)
+		return -1;
+	for (__u32 i = 0; i < HASH_TURNS; i++) {
+		if (from + i >= n)
+			break;
+		ms_hash_step(&s->hash, s->frames[(from + i) % LIST_MAX]);
+	}
+	return 0;
+}
+
 __noinline int walk_hash_list(__u32 slot, __u32 n)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
@@ -99,10 +116,10 @@ __noinline int walk_hash_list(__u32 slot, __u32 n)
 		return -1;
 	s->hash.lo = cfg_seed_lo;
 	s->hash.hi = cfg_seed_hi;
-	for (__u32 i = 0; i < LIST_MAX; i++) {
-		if (i >= n)
+	for (__u32 from = 0; from < LIST_MAX; from += HASH_TURNS) {
+		if (from >= n)
 			break;
-		ms_hash_step(&s->hash, s->frames[i]);
+		walk_hash_some(slot, from, n);
 	}
 	ms_hash_end(&s->hash, n);
 	return 0;

@@ -161,9 +161,15 @@ WALK_INLINE __u32 walk_find_rule(const struct ms_walk *w, __u64 vaddr)
 	n = walk_pool_word(w->table.dir + (__u32)page + 1) - lo;
 	/* The first row behind vaddr; the one before it holds, though it began on an earlier page. */
 	for (int i = 0; i < MS_ROW_STEPS; i++) {
+		const struct ms_pool_page *in;
+		__u32 at = rows + lo + n / 2;
+
 		if (!n)
 			break;
-		walk_narrow(&lo, &n, walk_less(walk_pool_word(rows + lo + n / 2), key + 1ULL));
+		in = walk_pool_page(at / MS_POOL_PAGE_WORDS);
+		if (!in) /* to go on with a word of 0 would be one more way for the verifier */
+			return MS_RULE_IX_NONE;
+		walk_narrow(&lo, &n, walk_less(in->word[at % MS_POOL_PAGE_WORDS], key + 1ULL));
 	}
 	return lo ? walk_pool_word(rows + lo - 1) & MS_ROW_RULE_MASK : MS_RULE_IX_NONE;
 }
