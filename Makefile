@@ -114,7 +114,7 @@ NODE       := $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm
 DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
               libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libxxhash-dev libiberty-dev \
               libdw-dev liblzma-dev libzstd-dev
-DEPS_TEST  := libcmocka-dev libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
+DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light
 DEPS_DEMO  := redis-server redis-tools procps
@@ -239,7 +239,7 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
 TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/tests/bpf/load \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
@@ -261,6 +261,11 @@ $(BUILD)/targets/unwind_depth_cet: UKIND := -fcf-protection=full
 $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet): tests/targets/unwind_depth.cc tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(UFLAGS) $(UKIND) -std=c++17 -o $@ $<
+
+# Static, so that it runs in a guest that has nothing else.
+$(BUILD)/tests/bpf/load: tests/bpf/load.c
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -std=gnu11 $(WARN) -static -o $@ $< -lbpf -lelf -lz
 
 $(BUILD)/targets/%_static: tests/targets/%.c tests/targets/target.h
 	$(call say,TARGET,$@)
