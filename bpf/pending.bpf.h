@@ -13,7 +13,7 @@
 #include "walk_cfi.bpf.h"
 
 #define PENDING_PERIOD_NS 10000000
-#define PENDING_RATE      (128 * 1024)
+#define PENDING_RATE      (512 * 1024)
 #define STACK_LIMIT       (64ULL << 20) /* further from the main stack's end is another stack */
 
 struct pending_rate {
@@ -105,8 +105,8 @@ static __always_inline int pending_send(struct stack_scratch *s, struct task_str
 	struct ms_hash hash = pending_name(now_ns, tid);
 	struct ms_pending_rec *rec;
 
-	if (!pending_may_send(now_ns, above <= MS_PENDING_SMALL ? MS_PENDING_SMALL / 2
-				      : above < STACK_LIMIT	? MS_PENDING_LARGE
+	if (!pending_may_send(now_ns, above <= MS_PENDING_LARGE ? (__u32)above
+				      : above < STACK_LIMIT     ? MS_PENDING_LARGE
 								: MS_PENDING_SMALL)) {
 		stat_inc(STAT_PENDING_LIMITED);
 		return -1;

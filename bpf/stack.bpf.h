@@ -34,6 +34,7 @@ struct stack_of {
 };
 
 /* Besides enum ms_verdict: */
+#define STACK_NONE    (-3) /* the task has no user side: a kernel thread, in exit or in exec */
 #define STACK_TORN    (-1) /* the scratch was taken over: walk again */
 #define STACK_PENDING (-2) /* user space walks it                    */
 
@@ -134,6 +135,8 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	int verdict = MS_NO_TABLE, r;
 
 	s->owner = bpf_get_current_pid_tgid();
+	if (!BPF_CORE_READ(task, mm))
+		return STACK_NONE;
 	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task)))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	found = bpf_map_lookup_elem(&spaces, &tgid);
@@ -148,6 +151,9 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 					   ret_hash);
 		walk_regs(&s->walk, task, task_user_regs(task));
 	}
+	/* Past the point where an exec has taken the old memory away, nothing of it is left. */
+	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+		return STACK_NONE;
 	r = pending_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);
@@ -190,10 +196,10 @@ static __always_inline void stack_capture(void *ctx, const struct stack_of *of,
 			verdict = MS_LOST;
 		}
 	}
-	if (of->flags & MS_STACK_KERNEL || verdict == STACK_PENDING)
-		return;
-	if (verdict == MS_LOST)
+	if (verdict == STACK_NONE)
 		stat_inc(STAT_STACK_NO_USER);
+	if (of->flags & MS_STACK_KERNEL || verdict < 0)
+		return;
 	verdict_count(of->source, verdict);
 }
 

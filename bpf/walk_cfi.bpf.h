@@ -65,7 +65,7 @@ static __always_inline bool walk_regs(struct ms_walk *w, const struct task_struc
 	struct uprobe_task *utask;
 	struct pt_regs *r = (void *)w->window; /* not in use yet; too large for the stack */
 
-	if (!BPF_CORE_READ(task, mm) || bpf_probe_read_kernel(r, sizeof(*r), regs))
+	if (bpf_probe_read_kernel(r, sizeof(*r), regs))
 		return false;
 #if defined(__TARGET_ARCH_x86)
 	if (r->cs != 0x33) /* __USER_CS: 64-bit user code */

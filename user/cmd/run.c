@@ -461,6 +461,7 @@ int run_end(struct run *r, struct err *e)
 	rc = run_take_totals(r, e);
 	if (rc == 0)
 		run_finish_pending(r, true);
+	run_finish_say(r);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0 && exact)
@@ -492,6 +493,7 @@ void run_free(struct run *r)
 	ingest_free(r->ingest);
 	drain_free(r->drain);
 	run_unwind_close(r);
+	run_free_pending(r);
 	session_free(r->session);
 	sideband_close(r->sideband);
 	trend_csv_close(r->trend);

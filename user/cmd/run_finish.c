@@ -162,3 +162,27 @@ void run_free_pending(struct run *r)
 		free(p);
 	}
 }
+
+void run_finish_say(const struct run *r)
+{
+	static const char *const words[MS_N_VERDICTS] = { "complete",   "truncated", "no table",
+							  "unreadable", "guessed",   "lost" };
+	uint64_t stats[MS_N_STATS], n[MS_N_VERDICTS] = { 0 };
+	char text[200];
+	size_t at = 0;
+
+	drain_stats(r->drain, stats);
+	for (int i = 0; i < MS_N_SOURCES; i++)
+		for (int j = 0; j < MS_N_VERDICTS; j++)
+			n[j] += r->finished[i][j];
+	for (int j = 0; j < MS_N_VERDICTS; j++)
+		if (n[j] && at < sizeof(text))
+			at += (size_t)snprintf(text + at, sizeof(text) - at, ", %llu %s",
+					       (unsigned long long)n[j], words[j]);
+	run_say(r,
+		"stacks walked in user space: %llu sent%s; not sent: %llu too many at a time, %llu for "
+		"want of room in the ring",
+		(unsigned long long)stats[STAT_STACK_PENDING], at ? text : "",
+		(unsigned long long)stats[STAT_PENDING_LIMITED],
+		(unsigned long long)stats[STAT_PENDING_RING_FULL]);
+}

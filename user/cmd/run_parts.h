@@ -53,6 +53,8 @@ void run_on_pending(void *ctx, const struct ms_pending_rec *rec, const uint8_t *
  * tables are not made yet. */
 void run_finish_pending(struct run *r, bool all);
 void run_free_pending(struct run *r);
+/* With -v: how many, and what became of them. */
+void run_finish_say(const struct run *r);
 
 /* --- run_drain.c --- */
 
