@@ -162,7 +162,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libmemscope.a
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libmemscope.a
 	$(call say,FUZZ,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -fsanitize=fuzzer -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
 $(BUILD)/tests/names/%: tests/names/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)

@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <dwarf.h>
-#include <elf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +19,7 @@
 #include <cmocka.h>
 
 #include "elf/cfi.h"
-#include "unwind/rows.h"
+#include "table_image.h"
 
 enum { N_VALUES = 16, N_REGS = 33, SHOWN_MAX = 10 };
 
@@ -378,10 +376,98 @@ static void tables_say_what_libdw_says(void **state)
 	assert_true(n > 0);
 }
 
+static void every_address_has_a_row(void **state)
+{
+	_cleanup_(unwind_table_freep) struct unwind_table *table = NULL;
+
+	put_usual_cie(&im);
+	put_fde(&im, F, 0x100, INSNS(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16));
+	table = table_of_image();
+	check_table(table);
+	assert_int_equal(table->kind, UNWIND_CFI);
+	assert_int_equal(table->first_page, CODE_TEXT >> 12);
+	assert_int_equal(table->n_pages, 1);
+	assert_int_equal(table->n_rows, 4);
+	assert_int_equal(kind_at(table, CODE_TEXT), MS_RULE_NONE);
+	assert_int_equal(kind_at(table, F - 1), MS_RULE_NONE);
+	assert_int_equal(unwind_table_find(table, F)->off, 8);
+	assert_int_equal(unwind_table_find(table, F + 1)->off, 16);
+	assert_int_equal(unwind_table_find(table, F + 0xff)->off, 16);
+	assert_int_equal(kind_at(table, F + 0x100), MS_RULE_NONE);
+	assert_int_equal(kind_at(table, CODE_TEXT + CODE_TEXT_LEN), MS_RULE_NONE);
+	assert_int_equal(kind_at(table, 0), MS_RULE_NONE);
+	assert_int_equal(table->counts.functions, 1);
+	assert_int_equal(table->counts.code_bytes, CODE_TEXT_LEN);
+	assert_int_equal(table->counts.none_bytes, CODE_TEXT_LEN - 0x100);
+}
+
+static void neighbours_with_one_rule_share_a_row(void **state)
+{
+	_cleanup_(unwind_table_freep) struct unwind_table *table = NULL;
+
+	put_usual_cie(&im);
+	for (int i = 0; i < 8; i++)
+		put_fde(&im, F + 0x10 * (uint64_t)i, 0x10, INSNS(DW_CFA_nop));
+	table = table_of_image();
+	check_table(table);
+	assert_int_equal(table->n_rows, 3);
+	assert_int_equal(table->n_rules, MS_RULE_FIRST + 1);
+}
+
+static void a_file_without_cfi_is_guessed(void **state)
+{
+	_cleanup_(unwind_table_freep) struct unwind_table *table = NULL;
+
+	im.frames_name = ".rodata";
+	im.entry = F;
+	table = table_of_image();
+	check_table(table);
+	assert_int_equal(table->kind, UNWIND_GUESS);
+	assert_int_equal(kind_at(table, F), MS_RULE_END);
+	assert_int_equal(kind_at(table, F + 0x200), MS_RULE_NONE);
+}
+
+static void other_files_are_refused_with_a_sentence(void **state)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	struct unwind_table *table = NULL;
+	struct err e = { 0 };
+
+	im.machine = EM_RISCV;
+	code_finish(&im);
+	assert_int_equal(elf_file_open_memory(im.bytes, im.len, "image", &elf, &e), 0);
+	assert_int_equal(unwind_table_build(elf, &table, &e), -EOPNOTSUPP);
+	assert_non_null(strstr(e.msg, "image: "));
+	assert_null(table);
+}
+
+static void code_that_is_spread_too_far_is_refused(void **state)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	struct unwind_table *table = NULL;
+	struct err e = { 0 };
+	Elf64_Phdr *ph;
+
+	code_finish(&im);
+	ph = (Elf64_Phdr *)(void *)(im.bytes + sizeof(Elf64_Ehdr));
+	ph[1].p_flags |= PF_X;
+	ph[1].p_vaddr = 1ull << 40;
+	assert_int_equal(elf_file_open_memory(im.bytes, im.len, "image", &elf, &e), 0);
+	assert_int_equal(unwind_table_build(elf, &table, &e), -EFBIG);
+	assert_non_null(strstr(e.msg, "spread over"));
+	assert_null(table);
+}
+
 int main(void)
 {
+#define FACT(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_say_what_libdw_says),
+		FACT(tables_say_what_libdw_says),
+		FACT(every_address_has_a_row),
+		FACT(neighbours_with_one_rule_share_a_row),
+		FACT(a_file_without_cfi_is_guessed),
+		FACT(other_files_are_refused_with_a_sentence),
+		FACT(code_that_is_spread_too_far_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
