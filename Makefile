@@ -116,7 +116,8 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
               libdw-dev liblzma-dev libzstd-dev
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
-              redis-server redis-tools sqlite3 nginx-light
+              redis-server redis-tools sqlite3 nginx-light xz-utils \
+              gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
               linux-headers-$(shell dpkg --print-architecture 2>/dev/null)
@@ -173,10 +174,26 @@ $(BUILD)/tests/unwind/crosscheck: $(CROSS_SRC) $(wildcard tests/unwind/*.h) $(BU
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -o $@ $(CROSS_SRC) $(BUILD)/libmemscope.a $(LDLIBS)
 
+# The walker as it is compiled for arm64, where there is a compiler: no library, so that it is one file.
+CROSS_ARM64 := $(shell command -v aarch64-linux-gnu-gcc)
+REPLAY_SRC  := tests/replay/replay.c $(wildcard user/unwind/host_walk.c user/unwind/publish*.c user/unwind/pool.c \
+               user/unwind/shared_rules.c user/unwind/rules.c user/unwind/marks.c user/base/err.c user/base/hash.c)
+REPLAY_DEP  := $(REPLAY_SRC) bpf/walk_cfi.h bpf/walk.h bpf/abi.h bpf/rows.h
+REPLAY_BIN  := $(BUILD)/tests/replay/replay \
+               $(if $(filter-out aarch64,$(ARCH)),$(if $(CROSS_ARM64),$(BUILD)/tests/replay/replay_arm64))
+$(BUILD)/tests/replay/replay: $(REPLAY_DEP)
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -o $@ $(REPLAY_SRC)
+# uthash.h and xxhash.h are the same for every machine.
+$(BUILD)/tests/replay/replay_arm64: $(REPLAY_DEP)
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D)/include && cp /usr/include/uthash.h /usr/include/xxhash.h $(@D)/include && \
+		$(CROSS_ARM64) -static -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -Ibpf -I$(@D)/include -o $@ $(REPLAY_SRC)
+
 -include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d)
 
 .PHONY: units fuzzers objects
-units: $(UNIT_BIN) $(NAMES_BIN) $(BUILD)/tests/unwind/crosscheck ## build the unit tests
+units: $(UNIT_BIN) $(NAMES_BIN) $(BUILD)/tests/unwind/crosscheck $(REPLAY_BIN) ## build the unit tests
 fuzzers: $(FUZZ_BIN)
 objects: $(CMD_OBJ) $(LIB_OBJ)
 
@@ -228,7 +245,7 @@ valgrind: units ## unit tests of the rooms without BPF under valgrind
 	$(Q)MEMSCOPE_VALGRIND=1 tests/run --build $(BUILD) --wrap "valgrind -q --error-exitcode=99 --leak-check=full" \
 		$(addprefix unit/,base model elf import symbolize analyse render)
 test-free: $(BUILD)/memscope units
-	$(Q)tests/run --build $(BUILD) unit golden
+	$(Q)tests/run --build $(BUILD) unit golden replay
 
 # --- targets: small programs whose true profile is known; live tests and benchmarks run them ------
 

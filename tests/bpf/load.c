@@ -26,7 +26,7 @@
 #define MAX_PROGS 64
 #define LOG_BYTES (64 * 1024)
 #define ALL_BYTES (64 * 1024 * 1024)
-#define LOG_STATS 4 /* only what is refused, and how much there was to look at */
+#define LOG_STATS 4               /* only what is refused, and how much there was to look at */
 #define LOG_ALL   (2 | LOG_STATS) /* 1 is taken back where all is well */
 
 static char *logs[MAX_PROGS];
@@ -56,9 +56,7 @@ static int set_knob(struct bpf_object *obj, const char *name, unsigned long long
 
 	/* The skeleton's name of the section is preceded by the object's. */
 	if (!map)
-		bpf_object__for_each_map(map, obj)
-			if (strstr(bpf_map__name(map), ".rodata"))
-				break;
+		bpf_object__for_each_map(map, obj) if (strstr(bpf_map__name(map), ".rodata")) break;
 	values = map ? (char *)bpf_map__initial_value(map, &size) : NULL;
 	if (!values || !t)
 		return -ENOENT;
@@ -102,7 +100,8 @@ static int try_load(const char *path, char *const *knobs)
 	r = set_knobs(obj, knobs);
 	if (r < 0)
 		goto out;
-	bpf_object__for_each_program(prog, obj) {
+	bpf_object__for_each_program(prog, obj)
+	{
 		if (i >= MAX_PROGS)
 			break;
 		size_t bytes = only ? ALL_BYTES : LOG_BYTES;
@@ -159,7 +158,8 @@ static int print_findings(const char *path)
 
 	if (!obj)
 		return 2;
-	bpf_object__for_each_program(prog, obj) {
+	bpf_object__for_each_program(prog, obj)
+	{
 		unsigned long insns = 0, usec = 0;
 		const char *at, *time;
 

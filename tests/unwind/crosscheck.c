@@ -1,9 +1,10 @@
 /*
  * memscope's walker against libdw's, frame by frame, on samples of a running program.
  *
- *     crosscheck [-F HZ] [-n SAMPLES] [-d SEC] [-b STACK_BYTES] [-s] [-v] -- COMMAND…
+ *     crosscheck [-F HZ] [-n SAMPLES] [-d SEC] [-b STACK_BYTES] [-s] [-v] [-w SHAPE=FILE] -- COMMAND…
  *
- * -s: at context switches instead of by the CPU clock; -v: some stacks of each kind of difference.
+ * -s: at context switches instead of by the CPU clock; -v: some stacks of each kind of difference;
+ * -w: the first stack of a shape (case.c), on which both agree, as a case of tests/replay/.
  * Prints, one a line:
  *     samples N                     compared
  *     lost N                        records for which the kernel had no room
@@ -15,6 +16,7 @@
  *     frames N                      memscope's, of all samples
  *     walk_ns N                     of the host's walker, in all
  */
+#include "case.h"
 #include "dwfl_walk.h"
 
 #include "unwind/host_walk.h"
@@ -39,6 +41,8 @@ struct class
 struct check {
 	struct world world;
 	bool verbose;
+	enum case_shape shape;
+	const char *path; /* of the case to write; NULL: none, or it is written */
 	struct class *classes;
 	uint64_t n, agree, libdw_short, complete, frames, walk_ns;
 	uint64_t ours[MS_MAX_FRAMES], theirs[MS_MAX_FRAMES + 1];
@@ -164,7 +168,12 @@ static int check_sample(struct check *c, struct process *p, const struct sample 
 	if (o.same != o.n || o.same != o.n_theirs ||
 	    (o.end ? o.verdict != MS_UNREADABLE : o.verdict != MS_COMPLETE))
 		note(c, p, &o);
-	return 0;
+	if (!c->path || o.same != o.n || o.n != o.n_theirs)
+		return 0;
+	r = case_write(c->path, c->shape, &c->world, p, s, &space, e);
+	if (r > 0)
+		c->path = NULL;
+	return r < 0 ? r : 0;
 }
 
 static int check_all(struct check *c, const struct samples *all, struct err *e)
@@ -219,7 +228,7 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 	int opt, r;
 
-	while ((opt = getopt(argc, argv, "+F:n:d:b:sv")) != -1) {
+	while ((opt = getopt(argc, argv, "+F:n:d:b:svw:")) != -1) {
 		switch (opt) {
 		case 'F':
 			o.hz = strtoull(optarg, NULL, 10);
@@ -239,6 +248,15 @@ int main(int argc, char **argv)
 		case 'v':
 			c->verbose = true;
 			break;
+		case 'w':
+			c->path = strchr(optarg, '=');
+			if (!c->path)
+				return 2;
+			*(char *)c->path++ = '\0';
+			c->shape = case_shape_find(optarg);
+			if (c->shape == N_CASE_SHAPES)
+				return 2;
+			break;
 		default:
 			return 2;
 		}
@@ -256,6 +274,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	print(c, &all);
+	if (c->path)
+		fprintf(stderr, "crosscheck: no stack of that shape\n");
 	world_fini(&c->world);
 	samples_fini(&all);
 	free(c);
