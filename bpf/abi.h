@@ -162,6 +162,7 @@ enum ms_run_state {
 	MS_RUN_ON_CPU,
 	MS_RUN_BLOCKED,
 	MS_RUN_RUNNABLE,
+	MS_RUN_HELD, /* stopped by memscope itself, until its probes are in place */
 	MS_RUN_GONE, /* exited; kept for its sums until the next drain */
 };
 
@@ -171,7 +172,7 @@ struct ms_thread {
 	__u64 first_ns;              /* when it was first known: its birth, or our attach    */
 	__u64 since_ns;              /* when the present state began                         */
 	__u64 wake_ns;               /* woken while blocked, not on a CPU yet; 0: not woken  */
-	__u64 oncpu_ns, blocked_ns, runnable_ns;
+	__u64 oncpu_ns, blocked_ns, runnable_ns, held_ns;
 	__u64 switches;              /* times it left the CPU */
 	__u32 as_gen;
 	__u8 state; /* enum ms_run_state */
@@ -283,7 +284,7 @@ MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
-MS_ASSERT(sizeof(struct ms_thread) == 112);
+MS_ASSERT(sizeof(struct ms_thread) == 120);
 MS_ASSERT(sizeof(struct ms_inflight) == 112);
 MS_ASSERT(sizeof(struct ms_target) == 32);
 MS_ASSERT(sizeof(struct ms_task) == 32);

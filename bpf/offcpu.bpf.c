@@ -18,6 +18,7 @@
 #include "stack.bpf.h"
 
 #define TASK_RUNNING_STATE 0
+#define TASK_TRACED_STATE  0x08 /* linux/sched.h: __TASK_TRACED */
 #define TASK_DEAD_STATE    0x80 /* linux/sched.h: TASK_DEAD */
 
 static __always_inline void wait_emit(const struct ms_thread *t, const struct task_struct *task,
@@ -58,7 +59,10 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 {
 	__u64 runnable_from = t->since_ns;
 
-	if (t->state == MS_RUN_BLOCKED) {
+	if (t->state == MS_RUN_HELD) {
+		t->held_ns += in_ns - t->since_ns;
+		runnable_from = in_ns;
+	} else if (t->state == MS_RUN_BLOCKED) {
 		runnable_from = t->wake_ns ?: in_ns;
 		t->blocked_ns += runnable_from - t->since_ns;
 		wait_emit(t, task, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
@@ -97,6 +101,13 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 	wait_emit(t, task, tid, MS_BLOCKED, now_ns, t->wake_ns - t->since_ns);
 }
 
+/* A tracer is its tracee's parent. What a debugger stops is blocked like any other. */
+static __always_inline bool held_by_us(const struct task_struct *task, __u32 state)
+{
+	return (state & TASK_TRACED_STATE) && cfg_self &&
+	       (__u32)BPF_CORE_READ(task, parent, tgid) == cfg_self;
+}
+
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt,
 				       __u32 prev_state, __u64 now_ns)
 {
@@ -129,6 +140,10 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	t->proc = proc;
 	if (prev_state & TASK_DEAD_STATE) {
 		t->state = MS_RUN_GONE;
+		return;
+	}
+	if (held_by_us(prev, prev_state)) {
+		t->state = MS_RUN_HELD;
 		return;
 	}
 	t->state = preempt || prev_state == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;

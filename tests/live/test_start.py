@@ -65,6 +65,20 @@ def constructor_of_a_library_is_counted_from_its_first_allocation():
 
 
 @fact
+def time_that_memscope_holds_the_command_is_nobodys_wait():
+    run = Run("--only", "offcpu,alloc", "--alloc=exact", "--", PROGRAM, "nothing", scratch("answer"))
+    run.finish()
+    run.must()
+    t, p = run.summary()["time"], run.profile("offcpu")
+    check(t["held_ns"] > 0, "it was not held: nothing is proved")
+    equal(p.sum("blocked/count", "ptrace_stop"), 0, "waits for a tracer")
+    near(t["oncpu_ns"] + t["blocked_ns"] + t["runnable_ns"], t["wall_ns"], 0.01 * t["wall_ns"],
+         "on-CPU + blocked + runnable, without what was held")
+    check(t["wall_ns"] + t["held_ns"] <= p.duration_ns + 20e6,
+          f"{t['wall_ns']} ns of its own and {t['held_ns']} held in a run of {p.duration_ns}")
+
+
+@fact
 def forked_child_of_a_constructor_reaches_its_main():
     run = begin("fork")
     run.finish()

@@ -116,6 +116,7 @@ struct run_summary {
 	struct {
 		bool known;
 		int64_t wall_ns, oncpu_ns, blocked_ns, runnable_ns;
+		int64_t held_ns;  /* stopped by memscope itself: in none of the four */
 	} time;
 
 	struct {

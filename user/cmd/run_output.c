@@ -335,6 +335,7 @@ static void facts_offcpu(struct output *o)
 	o->s.time.oncpu_ns = (int64_t)o->in.times.oncpu_ns;
 	o->s.time.blocked_ns = (int64_t)o->in.times.blocked_ns;
 	o->s.time.runnable_ns = (int64_t)o->in.times.runnable_ns;
+	o->s.time.held_ns = (int64_t)o->in.times.held_ns;
 	o->s.time.wall_ns = (int64_t)o->in.times.wall_ns;
 	o->s.seen_threads = o->in.times.threads;
 	o->s.offcpu.n_waits = rows(sites_waits(p, 1, 0, o->waits, TOP_ROWS));

@@ -499,7 +499,8 @@ static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns)
 {
 	struct ingest_times *sum = &in->stats.times;
-	uint64_t to = end_ns > t->since_ns ? end_ns : t->since_ns, blocked = 0, runnable = 0;
+	uint64_t to = end_ns > t->since_ns ? end_ns : t->since_ns, blocked = 0, runnable = 0,
+		 held = t->held_ns;
 	int r;
 
 	sum->threads++;
@@ -518,10 +519,14 @@ int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, ui
 	case MS_RUN_RUNNABLE:
 		runnable = to - t->since_ns;
 		break;
+	case MS_RUN_HELD:
+		held += to - t->since_ns;
+		break;
 	}
 	sum->blocked_ns += t->blocked_ns + blocked;
 	sum->runnable_ns += t->runnable_ns + runnable;
-	sum->wall_ns += to - t->first_ns;
+	sum->held_ns += held;
+	sum->wall_ns += to - t->first_ns - held;
 	r = open_wait(in, tid, t, MS_BLOCKED, blocked);
 	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, runnable);
 }

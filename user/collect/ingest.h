@@ -58,6 +58,7 @@ void ingest_forget(struct ingest *in);
 
 struct ingest_times {
 	uint64_t oncpu_ns, blocked_ns, runnable_ns, wall_ns;
+	uint64_t held_ns;  /* stopped by ourselves at the start of a command: not in wall_ns */
 	uint32_t threads;
 };
 struct ingest_stats {

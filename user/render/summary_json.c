@@ -211,6 +211,7 @@ static void add_time(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "blocked_ns", s->time.blocked_ns);
 	number(d, o, "runnable_ns", s->time.runnable_ns);
 	number(d, o, "wall_ns", s->time.wall_ns);
+	number(d, o, "held_ns", s->time.held_ns);
 	number(d, o, "residual_ns",
 	       s->time.wall_ns - s->time.oncpu_ns - s->time.blocked_ns - s->time.runnable_ns);
 }

@@ -251,6 +251,11 @@ static void put_time(const struct run_summary *s, struct sink *out)
 	} else {
 		put_time_row(out, "not known", residual_ns, s->time.wall_ns);
 	}
+	if (s->time.held_ns > 0)
+		sink_printf(
+			out,
+			"  held by memscope for %s while it put its probes in place: in no figure\n",
+			unit_ns(s->time.held_ns).s);
 }
 
 static void put_top(const struct run_summary *s, struct sink *out, const char *title,

@@ -193,6 +193,25 @@ static void the_times_of_a_thread_add_up_to_its_life(void **state)
 	assert_int_equal(profile_total(f->p.offcpu, 3), 1000000000);
 }
 
+static void what_a_thread_was_held_is_not_its_time(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_thread t = { .proc = self,
+			       .first_ns = 1000000000,
+			       .since_ns = 4500000000,
+			       .oncpu_ns = 3400000000,
+			       .held_ns = 100000000,
+			       .state = MS_RUN_HELD };
+	struct ingest_stats st;
+
+	assert_int_equal(ingest_thread(f->in, 4000000, &t, END_NS), 0);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.times.held_ns, 600000000);
+	assert_int_equal(st.times.wall_ns, 3400000000);
+	assert_int_equal(st.times.blocked_ns, 0);
+	assert_int_equal(profile_n_samples(f->p.offcpu), 0);
+}
+
 static void an_exited_thread_ends_at_its_last_switch(void **state)
 {
 	struct fixture *f = *state;
@@ -240,6 +259,7 @@ int main(void)
 		TEST(a_stack_that_never_comes_is_shown_and_counted),
 		TEST(blocked_and_runnable_are_value_types_of_their_own),
 		TEST(the_times_of_a_thread_add_up_to_its_life),
+		TEST(what_a_thread_was_held_is_not_its_time),
 		TEST(an_exited_thread_ends_at_its_last_switch),
 		TEST(live_is_what_the_table_holds_not_what_was_allocated),
 	};

@@ -182,6 +182,16 @@ static void busy_target_is_not_told_to_work_more(void **state)
 	assert_has(text_of(&s), "Put load on it");
 }
 
+static void time_that_memscope_held_it_is_told_apart(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	assert_has_not(text_of(&s), "held by memscope");
+	s.time.held_ns = 15 * MS;
+	assert_has(text_of(&s), "held by memscope for 15.0 ms while it put its probes in place");
+	assert_has(text_of(&s), "  blocked        40.3 s    80.6%\n");
+}
+
 static void places_without_a_name_add_up(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -251,6 +261,7 @@ int main(void)
 		cmocka_unit_test(empty_run_is_short_and_says_so),
 		cmocka_unit_test(no_sample_at_all_is_few_samples),
 		cmocka_unit_test(busy_target_is_not_told_to_work_more),
+		cmocka_unit_test(time_that_memscope_held_it_is_told_apart),
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
 		cmocka_unit_test(cost_of_our_own_probes_is_told),
