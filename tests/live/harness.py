@@ -18,6 +18,7 @@ import glob
 import json
 import mmap
 import os
+import re
 import shutil
 import signal
 import struct
@@ -148,12 +149,12 @@ class Child:
     def alive(self):
         return self.process.poll() is None
 
-    def end(self):
+    def end(self, close=True):
         if self.alive():
             self.process.kill()
         self.process.wait()
         for f in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if f:
+            if f and close:
                 try:
                     f.close()
                 except OSError:
@@ -310,6 +311,14 @@ class Run(Child):
         for t in self._threads:
             t.start()
         _runs.append(self)
+
+    def end(self, close=True):
+        # What it launched may live on and hold the other end: a close would wait for the readers.
+        super().end(close=not any(t.is_alive() for t in self._threads))
+
+    def command_pid(self):
+        """The process that it launched, by what it says when it is ready."""
+        return int(re.search(r"\(process (\d+)\)", self.stderr).group(1))
 
     def _read_stderr(self):
         for line in self.process.stderr:

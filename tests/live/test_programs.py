@@ -146,9 +146,8 @@ def nginx_workers_are_followed():
     run.stop()
     check(run.status in (0, 3), f"exit status {run.status}: {run.stderr[-300:]}")
     try:  # the launched nginx outlives our Ctrl-C or not: end it either way
-        with open(f"{where}/pid", encoding="ascii") as f:
-            os.kill(int(f.read()), 15)
-    except (OSError, ValueError):
+        os.kill(run.command_pid(), 15)
+    except ProcessLookupError:
         pass
     p = run.profile("oncpu")
     pids = {s.labels.get("pid") for s in p.samples}
