@@ -13,12 +13,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "elf/cfi.h"
+#include "elf/elf_syms.h"
 #include "table_image.h"
 
 enum { N_VALUES = 16, N_REGS = 33, SHOWN_MAX = 10 };
@@ -458,11 +460,53 @@ static void code_that_is_spread_too_far_is_refused(void **state)
 	assert_null(table);
 }
 
+static size_t mapped_vdso(const void **ret_vdso)
+{
+	_cleanup_(fclosep) FILE *maps = fopen("/proc/self/maps", "re");
+	uint64_t start, end;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, "[vdso]") ||
+		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
+			continue;
+		*ret_vdso = (const void *)(uintptr_t)start;
+		return end - start;
+	}
+	return 0;
+}
+
+/* From memory, as it has no file. */
+static void the_vdso_has_a_table(void **state)
+{
+	_cleanup_(unwind_table_freep) struct unwind_table *table = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	const void *vdso = NULL;
+	size_t len = mapped_vdso(&vdso);
+	struct elf_sym sym;
+
+	if (!len) {
+		print_message("this kernel maps no vDSO\n");
+		skip();
+	}
+	assert_int_equal(elf_file_open_memory(vdso, len, "vdso", &elf, NULL), 0);
+	assert_int_equal(unwind_table_build(elf, &table, NULL), 0);
+	check_table(table);
+	assert_int_equal(table->kind, UNWIND_CFI);
+	assert_int_equal(elf_syms_load(elf, &syms, NULL), 0);
+	assert_true(elf_syms_find_name(syms, "__vdso_clock_gettime", &sym, 1) == 1 ||
+		    elf_syms_find_name(syms, "__kernel_clock_gettime", &sym, 1) == 1);
+	assert_int_equal(kind_at(table, sym.vaddr), MS_RULE_REG);
+	assert_int_equal(table->counts.bad[RULE_EXPRESSION], 0);
+}
+
 int main(void)
 {
 #define FACT(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
 		FACT(tables_say_what_libdw_says),
+		FACT(the_vdso_has_a_table),
 		FACT(every_address_has_a_row),
 		FACT(neighbours_with_one_rule_share_a_row),
 		FACT(a_file_without_cfi_is_guessed),
