@@ -146,14 +146,14 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 		s->walk.space = space;
 		walk_stack(of->slot);
 		verdict = s->walk.verdict;
-		if (verdict != MS_NO_TABLE)
-			return stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict,
-					   ret_hash);
-		walk_regs(&s->walk, task, task_user_regs(task));
 	}
 	/* Past the point where an exec has taken the old memory away, nothing of it is left. */
-	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+	if ((verdict == MS_NO_TABLE || verdict == MS_UNREADABLE) &&
+	    BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
 		return STACK_NONE;
+	if (verdict != MS_NO_TABLE)
+		return stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
+	walk_regs(&s->walk, task, task_user_regs(task)); /* the walk has used them up */
 	r = pending_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);
