@@ -37,6 +37,7 @@ struct run_unwind {
 	struct unwind_maps *maps;
 	struct publish *publish;
 	struct builder *builder;
+	struct row_cache *cache;
 	struct unwind_files files;
 	pid_t *changed; /* processes whose spans are to be put again */
 	uint32_t n_changed, cap_changed;
@@ -106,8 +107,10 @@ int run_unwind_open(struct run *r, struct err *e)
 	mem = unwind_maps_mem(u->maps);
 	sink = unwind_maps_sink(u->maps);
 	rc = publish_new(&mem, &sink, &u->publish, e);
-	if (rc == 0)
-		rc = builder_new(2, unwind_file_make, NULL, &u->builder, e);
+	if (rc == 0) {
+		row_cache_open(NULL, ROW_CACHE_BYTES_MAX, &u->cache, NULL); /* or none */
+		rc = builder_new(2, unwind_file_make, u->cache, &u->builder, e);
+	}
 	if (rc < 0)
 		return rc;
 	u->files.dict = r->dict;
@@ -124,6 +127,7 @@ void run_unwind_close(struct run *r)
 	if (!u)
 		return;
 	builder_free(u->builder);
+	row_cache_close(u->cache);
 	unwind_files_fini(&u->files);
 	publish_free(u->publish);
 	unwind_maps_close(u->maps);

@@ -181,8 +181,7 @@ int unwind_file_make(void *ctx, int fd, const char *name, struct unwind_table **
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	int r = elf_file_open(fd, name, &elf, e);
 
-	(void)ctx;
-	return r < 0 ? r : unwind_table_build(elf, ret_table, e);
+	return r < 0 ? r : row_cache_build(ctx, elf, ret_table, e);
 }
 
 /* Has no table, and never will. */

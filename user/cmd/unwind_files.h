@@ -9,6 +9,7 @@
 #include "proc/proc_table.h"
 #include "unwind/builder.h"
 #include "unwind/publish.h"
+#include "unwind/row_cache.h"
 #include "unwind/walkers.h"
 
 /* One content, whatever its paths. */
@@ -59,7 +60,7 @@ void unwind_files_collect(struct unwind_files *f, uint64_t now_ns);
 /* Room that the table of a file will take in the pool, about, bytes; 0 when it has none. */
 uint64_t unwind_file_estimate(int fd);
 
-/* What a builder is to do. */
+/* What a builder is to do; `ctx`: a struct row_cache, or NULL. */
 int unwind_file_make(void *ctx, int fd, const char *name, struct unwind_table **ret_table,
 		     struct err *e);
 
