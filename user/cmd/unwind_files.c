@@ -1,4 +1,5 @@
 #include "cmd/unwind_files.h"
+#include "unwind/row_cache.h"
 
 #include <elf.h>
 #include <errno.h>

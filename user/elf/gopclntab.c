@@ -8,7 +8,7 @@
 enum {
 	HEADER = 8, /* bytes of magic, zeros, quantum, pointer size */
 	SCAN_BYTES = 256 << 20,
-	SCAN_WINDOW = 1 << 20,
+	SCAN_WINDOW = 64 << 10,
 	SCAN_STEP = 8, /* the table is aligned to 32, its segment at least so much */
 };
 
