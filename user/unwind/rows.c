@@ -156,15 +156,16 @@ static uint64_t bytes_of_rule(const struct build *b, uint32_t rule)
 
 /* --- signals --- */
 
-/* In what CFI leaves open. The row begins a byte early: a return address is looked up before itself. */
-struct sigreturns {
+/* Looks at what CFI leaves open. */
+struct known_holes {
 	struct build *b;
 	struct marks *over;
 };
 
+/* The row begins a byte early: a return address is looked up before itself. */
 static int find_sigreturns(void *arg, uint64_t start, uint64_t end)
 {
-	struct sigreturns *s = arg;
+	struct known_holes *s = arg;
 	const struct ms_rule rule = rule_of_signal(s->b->machine);
 	uint64_t found;
 	uint32_t len;
@@ -180,11 +181,35 @@ static int find_sigreturns(void *arg, uint64_t start, uint64_t end)
 	return r;
 }
 
-static int add_sigreturns(struct build *b)
+/* --- clone --- */
+
+/*
+ * glibc's clone() and clone3() on x86-64 have no CFI from the system call to where parent and child
+ * part, because it could only be right for one of them: syscall, test, jl, je, ret. A thread that
+ * waits there is a parent whose child has its memory (posix_spawn), and its frame is as it was.
+ */
+static int find_clone(void *arg, uint64_t start, uint64_t end)
+{
+	static const uint8_t call[] = { 0x0f, 0x05 }, test[] = { 0x48, 0x85, 0xc0, 0x7c };
+	const struct ms_rule rule = {
+		.kind = MS_RULE_REG, .reg = MS_X86_RSP, .off = 8, .ra_off = -8
+	};
+	struct known_holes *s = arg;
+	const uint8_t *p = end - start == 10 ? code_at(&s->b->code, start, 10) : NULL;
+	int r;
+
+	if (!p || memcmp(p, call, 2) != 0 || memcmp(p + 2, test, 4) != 0 || p[7] != 0x74 ||
+	    p[9] != 0xc3)
+		return 0;
+	r = add_rule(s->b, start, &rule, s->over);
+	return r < 0 ? r : marks_add(s->over, end, MARK_HOLE);
+}
+
+static int add_known_holes(struct build *b, int (*find)(void *arg, uint64_t start, uint64_t end))
 {
 	struct marks over = { 0 };
-	struct sigreturns s = { b, &over };
-	int r = each_range(b, MARK_HOLE, find_sigreturns, &s);
+	struct known_holes s = { b, &over };
+	int r = each_range(b, MARK_HOLE, find, &s);
 
 	if (r == 0)
 		r = marks_overlay(&b->marks, &over);
@@ -274,7 +299,9 @@ static int add_all(struct build *b, struct err *e)
 		b->table->kind = UNWIND_GUESS;
 	else if (r < 0)
 		return r;
-	r = add_sigreturns(b);
+	r = add_known_holes(b, find_sigreturns);
+	if (r == 0 && b->machine->machine == EM_X86_64)
+		r = add_known_holes(b, find_clone);
 	if (r == 0 && go) {
 		b->table->kind = UNWIND_GO;
 		r = add_go(b, go);
