@@ -1,5 +1,4 @@
 #include "cmd/unwind_files.h"
-#include "unwind/row_cache.h"
 
 #include <elf.h>
 #include <errno.h>

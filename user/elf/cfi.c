@@ -212,9 +212,12 @@ static int add_cie(struct cfi *cfi, const struct frames *f, const struct entry *
 /* CIEs are in the order of the file. */
 static const struct cie *find_cie(const struct cfi *cfi, const struct frames *f, uint64_t off)
 {
-	const struct cie *cies = cfi->cies + f->first_cie;
+	const struct cie *cies;
 	uint32_t lo = 0, hi = f->n_cies;
 
+	if (!hi)
+		return NULL;
+	cies = cfi->cies + f->first_cie;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 

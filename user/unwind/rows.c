@@ -114,27 +114,25 @@ typedef int (*range_fn)(void *arg, uint64_t start, uint64_t end);
 /* Every stretch of the executable sections for which `rule` holds. Returns what `fn` did, if not 0. */
 static int each_range(const struct build *b, uint32_t rule, range_fn fn, void *arg)
 {
-	const struct mark *m = b->marks.m, *end = m + b->marks.n;
+	const struct marks *list = &b->marks;
+	uint32_t k = 0;
 	int r = 0;
 
 	for (uint32_t i = 0; i < b->code.n_text && r == 0; i++) {
 		const struct code_range *x = &b->code.text[i];
 		uint64_t at = x->start;
-		uint32_t holds = MARK_HOLE;
 
-		for (; m < end && m->vaddr <= x->start; m++)
+		for (; k < list->n && list->m[k].vaddr <= x->start; k++)
 			;
-		if (m > b->marks.m)
-			holds = m[-1].rule;
-		for (; at < x->end && r == 0; m++) {
-			uint64_t to = m < end && m->vaddr < x->end ? m->vaddr : x->end;
+		/* The k-th mark is the first behind `at`. */
+		while (at < x->end && r == 0) {
+			bool more = k < list->n && list->m[k].vaddr < x->end;
+			uint64_t to = more ? list->m[k].vaddr : x->end;
 
-			if (holds == rule)
+			if ((k ? list->m[k - 1].rule : MARK_HOLE) == rule)
 				r = fn(arg, at, to);
 			at = to;
-			if (m == end || to == x->end)
-				break;
-			holds = m->rule;
+			k += more;
 		}
 	}
 	return r;
