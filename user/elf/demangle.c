@@ -1,8 +1,13 @@
 #include "elf/demangle.h"
 
+#include "base/cleanup.h"
+
+#include <ctype.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <string.h>
+
+enum { D_BYTES_MAX = 1024, D_BACK_REFERENCES_MAX = 12 };
 
 struct output {
 	char *buf;
@@ -37,15 +42,40 @@ static bool print(const char *name, struct output *out)
 	return cplus_demangle_v3_callback(name, opts, append, out);
 }
 
+/*
+ * The D demangler returns its own memory, and a back reference (Q and letters) repeats what came
+ * before it, back references included: each may double the output. So few of them, in a short name.
+ */
+static bool demangle_d(const char *in, size_t len, char out[DEMANGLE_OUT_MAX])
+{
+	_cleanup_(freep) char *shown = NULL;
+	unsigned refs = 0;
+
+	for (size_t i = 0; i < len; i++)
+		refs += in[i] == 'Q';
+	if (len > D_BYTES_MAX || refs > D_BACK_REFERENCES_MAX)
+		return false;
+	shown = dlang_demangle(in, DMGL_PARAMS);
+	if (!shown || !*shown || strlen(shown) >= DEMANGLE_OUT_MAX)
+		return false;
+	memcpy(out, shown, strlen(shown) + 1);
+	return true;
+}
+
 bool demangle(const char *name, size_t len, char out[DEMANGLE_OUT_MAX])
 {
 	char in[DEMANGLE_IN_MAX];
 	struct output o = { .buf = out };
 
-	if (len < 3 || len >= sizeof(in) || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
+	if (len < 3 || len >= sizeof(in))
 		return false;
 	memcpy(in, name, len);
 	in[len] = '\0';
+	if (in[0] == '_' && in[1] == 'D' &&
+	    (isdigit((unsigned char)in[2]) || !strcmp(in, "_Dmain")))
+		return demangle_d(in, len, out);
+	if (in[0] != '_' || (in[1] != 'Z' && in[1] != 'R'))
+		return demangle_ghc(in, len, out);
 	if (!print(in, &o) || !o.len)
 		return false;
 	out[o.len] = '\0';

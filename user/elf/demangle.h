@@ -1,5 +1,6 @@
 /*
- * C++ (Itanium ABI) and Rust (legacy and v0) names as people write them, through libiberty.
+ * C++ (Itanium ABI), Rust (legacy and v0) and D names as people write them, through libiberty; and
+ * those of GHC, z-decoded. What was cloned or split off a function says so behind its name.
  *
  * Names come from hostile files: long ones are left as they are, and a short one that expands
  * without end is cut off, so the time and memory of a call are bounded.
@@ -9,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
 	DEMANGLE_IN_MAX = 4096,    /* bytes of a mangled name     */
@@ -21,5 +23,8 @@ enum {
  * undefined.
  */
 bool demangle(const char *name, size_t len, char out[DEMANGLE_OUT_MAX]);
+
+/* The part for GHC's names; only those with something to decode. */
+bool demangle_ghc(const char *name, size_t len, char out[DEMANGLE_OUT_MAX]);
 
 #endif

@@ -313,20 +313,49 @@ static void reap(pid_t pid, int *ret_status)
 		;
 }
 
+int dwarf_answers_parse(char *text, size_t len, struct dwarf_lines **ret_lines, int32_t *ret_code)
+{
+	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l) {
+		free(text);
+		return -ENOMEM;
+	}
+	l->text = text;
+	*ret_code = 0;
+	r = take_all(l, bytes_of(text, len), ret_code);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		l->cut_short = "debug info is damaged";
+	qsort(l->places, l->n_places, sizeof(*l->places), compare_places);
+	*ret_lines = TAKE_PTR(l);
+	return 0;
+}
+
+/* The sentence for a reader that told nothing at all. */
+static int nothing(const char *name, const char *cut_short, int32_t code, struct err *e)
+{
+	if (code == -EFBIG)
+		return err_set(e, code, "%s: debug info needs more memory than it may have", name);
+	if (cut_short)
+		return err_set(e, -EBADMSG, "%s: %s", name, cut_short);
+	return err_set(e, -ENOENT, "%s: debug info says nothing about these addresses", name);
+}
+
 int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
 		     struct dwarf_lines **ret_lines, struct err *e)
 {
-	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = calloc(1, sizeof(*l));
-	const char *name = elf_file_name(elf);
+	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = NULL;
+	const char *name = elf_file_name(elf), *cut_short;
 	_cleanup_(closep) int fd = -1;
 	struct strbuf text = { 0 };
-	size_t len;
 	int status = 0, r;
-	int32_t code = 0;
+	int32_t code;
+	size_t len;
 	pid_t pid;
 
-	if (!l)
-		return err_set(e, -ENOMEM, "%s: out of memory for debug info", name);
 	if (elf_file_fd(elf) < 0 || !dwarf_present(elf))
 		return err_set(e, -ENOENT, "%s: no debug info", name);
 	if (alt && elf_file_fd(alt) < 0)
@@ -335,29 +364,24 @@ int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t 
 	if (pid < 0)
 		return err_set(e, pid, "%s: no process to read its debug info: %s", name,
 			       strerror(-pid));
-	l->cut_short = read_answers(fd, &text);
-	if (l->cut_short)
+	cut_short = read_answers(fd, &text);
+	if (cut_short)
 		kill(pid, SIGKILL);
 	reap(pid, &status);
 	len = text.len;
-	l->text = strbuf_take(&text);
-	if (!l->text)
-		return err_set(e, -EBADMSG, "%s: its debug info told nothing", name);
-	r = take_all(l, bytes_of(l->text, len), &code);
-	if (r == -ENOMEM)
+	r = strbuf_oom(&text) ? -ENOMEM : 0;
+	if (r == 0)
+		r = dwarf_answers_parse(strbuf_take(&text), len, &l, &code);
+	else
+		strbuf_free(&text);
+	if (r < 0)
 		return err_set(e, r, "%s: out of memory for debug info", name);
-	if (r < 0 && !l->cut_short)
+	if (cut_short)
+		l->cut_short = cut_short;
+	else if (l->cut_short)
 		l->cut_short = why_ended(status);
 	if (!l->n_places)
-		return err_set(e,
-			       code == -EFBIG ? -EFBIG
-			       : l->cut_short ? -EBADMSG
-					      : -ENOENT,
-			       "%s: %s", name,
-			       code == -EFBIG ? "debug info needs more memory than it may have"
-			       : l->cut_short ? l->cut_short
-					      : "debug info says nothing about these addresses");
-	qsort(l->places, l->n_places, sizeof(*l->places), compare_places);
+		return nothing(name, l->cut_short, code, e);
 	*ret_lines = TAKE_PTR(l);
 	return 0;
 }

@@ -566,6 +566,7 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 	struct reader *r = calloc(1, sizeof(*r));
 	struct source main = { 0 }, dwz = { 0 };
 	uint64_t budget = DWARF_MEMORY_MAX - HELD_BYTES_MAX;
+	struct string *s, *next;
 	int32_t code = -ENOMEM;
 
 	if (!r)
@@ -595,10 +596,8 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 		munmap(main.image, main.len);
 	if (dwz.image)
 		munmap(dwz.image, dwz.len);
-	for (struct string *s = r->strings, *next; s; s = next) {
-		next = s->hh.next;
-		if (!next)
-			HASH_CLEAR(hh, r->strings);
+	HASH_ITER (hh, r->strings, s, next) {
+		HASH_DELETE(hh, r->strings, s);
 		free(s);
 	}
 	free(r->places);

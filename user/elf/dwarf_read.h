@@ -15,6 +15,13 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 		int out);
 
 /*
+ * The answers as they came, up to their 'E', whose code is given (0 when it is missing: they are
+ * cut short then). Takes `text` over. -ENOMEM. Nonsense ends them.
+ */
+struct dwarf_lines;
+int dwarf_answers_parse(char *text, size_t len, struct dwarf_lines **ret_lines, int32_t *ret_code);
+
+/*
  * An ELF image in memory with nothing but the debug sections of `elf` that lines and functions
  * need, unpacked. munmap() it. -EFBIG: over `max` bytes.
  */

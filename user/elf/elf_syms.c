@@ -233,10 +233,18 @@ static int compare(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* Mangled names (C++, Rust) begin with an underscore that says nothing. */
+/* Mangled names (C++, Rust, D) begin with an underscore that says nothing. */
 static size_t underscores(const char *name)
 {
-	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) ? 0 : strspn(name, "_");
+	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) || !strncmp(name, "_D", 2)
+		       ? 0
+		       : strspn(name, "_");
+}
+
+/* glibc's own name for calls of itself: __GI_____strtod_l_internal. */
+static bool is_internal_alias(const char *name)
+{
+	return !strncmp(name, "__GI_", 5);
 }
 
 static int prefer(const struct elf_syms *syms, const struct row *a, const struct row *b)
@@ -245,7 +253,9 @@ static int prefer(const struct elf_syms *syms, const struct row *a, const struct
 	int r;
 
 	if ((r = compare(a->untyped, b->untyped)) || (r = compare(a->unsized, b->unsized)) ||
-	    (r = compare(a->local, b->local)) || (r = compare(underscores(na), underscores(nb))) ||
+	    (r = compare(a->local, b->local)) ||
+	    (r = compare(is_internal_alias(na), is_internal_alias(nb))) ||
+	    (r = compare(underscores(na), underscores(nb))) ||
 	    (r = compare(a->name_len, b->name_len)) || (r = memcmp(na, nb, a->name_len)) ||
 	    (r = compare(a->weak, b->weak)))
 		return r;

@@ -9,8 +9,8 @@
  * Where several symbols cover an address, the one that starts last (innermost) names it, save that
  * an untyped label inside a typed function does not; among
  * aliases at one address the name a person expects (`malloc`, not `__libc_malloc`): typed before
- * NOTYPE, sized before unsized, exported before local, then fewer leading underscores (a mangled
- * name counts as having none), shorter, global before weak, alphabetical.
+ * NOTYPE, sized before unsized, exported before local, glibc's __GI_ names last, then fewer leading
+ * underscores (a mangled name counts as having none), shorter, global before weak, alphabetical.
  *
  * The tables are copied and checked: a symbol whose section, address or name does not add up is
  * left out. Memory: the string tables, and 40 to 56 bytes a function.

@@ -333,7 +333,7 @@ static void set_lines(struct jitdump *j, const struct code *code, uint32_t owner
 			continue;
 		if (entries[at - 1].file && entries[at - 1].file != file) {
 			file = entries[at - 1].file;
-			kept = arena_strndup(&j->names, file, strlen(file));
+			kept = *file ? arena_strndup(&j->names, file, strlen(file)) : NULL;
 		}
 		j->places[i].file = entries[at - 1].file ? kept : NULL;
 		j->places[i].line = entries[at - 1].line > 0 ? (uint32_t)entries[at - 1].line : 0;

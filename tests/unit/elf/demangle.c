@@ -45,6 +45,49 @@ static void rust_names_of_both_forms_lose_their_hash(void **state)
 	assert_demangled("_RNvCs4fqI2P2rA04_11rust_string4main", "rust_string::main");
 }
 
+static void d_names_have_parameters(void **state)
+{
+	assert_demangled("_D3app3fibFiZi", "app.fib(int)");
+	assert_demangled("_D3std5stdio7writelnFAyaZv", "std.stdio.writeln(immutable(char)[])");
+	assert_demangled("_Dmain", "D main");
+	assert_left_alone("_D");
+	assert_left_alone("_Data");
+}
+
+static void ghc_names_are_z_decoded(void **state)
+{
+	assert_demangled("ghczmprim_GHCziTypes_False_closure", "ghc-prim_GHC.Types.False_closure");
+	assert_demangled("base_GHCziBase_zpzp_info", "base_GHC.Base.++_info");
+	assert_demangled("base_GHCziBase_ZC_con_info", "base_GHC.Base.:_con_info");
+	assert_demangled("ghczmprim_GHCziTuple_Z3T_con_info", "ghc-prim_GHC.Tuple.(,,)_con_info");
+	assert_demangled("AppziMain_gozqzh_info", "App.Main.go'#_info");
+	assert_demangled("main_AppziMain_snakezucase_entry", "main_App.Main.snake_case_entry");
+}
+
+static void what_only_looks_like_ghc_is_left_alone(void **state)
+{
+	assert_left_alone("Main_main_info"); /* nothing to decode: a C name may look like that */
+	assert_left_alone("gtk_Widget_size_info");
+	assert_left_alone("lz_Zone_zz9_info");
+	assert_left_alone("gtk_Resizing_size_info");
+	assert_left_alone("base_GHCzX_map_info");
+	assert_left_alone("base_GHCziBase_zX_info");
+	assert_left_alone("base_lower_zi_info");
+	assert_left_alone("base_GHCziBase_map");
+	assert_left_alone("_info");
+	assert_left_alone("__zz_info");
+	assert_left_alone("Zz_");
+}
+
+static void a_d_name_that_repeats_itself_is_left_alone(void **state)
+{
+	char name[256] = "_D3app3fooF";
+
+	for (int i = 0; i < 20; i++)
+		strcat(name, "Qb");
+	assert_left_alone(name);
+}
+
 static void other_names_are_left_alone(void **state)
 {
 	assert_left_alone("malloc");
@@ -101,6 +144,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpp_names_have_parameters_and_no_return_type),
 		cmocka_unit_test(rust_names_of_both_forms_lose_their_hash),
+		cmocka_unit_test(d_names_have_parameters),
+		cmocka_unit_test(ghc_names_are_z_decoded),
+		cmocka_unit_test(what_only_looks_like_ghc_is_left_alone),
+		cmocka_unit_test(a_d_name_that_repeats_itself_is_left_alone),
 		cmocka_unit_test(other_names_are_left_alone),
 		cmocka_unit_test(the_length_given_is_the_length_used),
 		cmocka_unit_test(a_name_that_expands_without_end_is_given_up_quickly),

@@ -104,7 +104,12 @@ static void among_aliases_the_expected_name_is_shown(void **state)
 	func("typed", 0x400, 16);
 	func("tc_newarray", 0x500, 16);
 	func("_Znam", 0x500, 16);
+	image_sym(&image, "__GI_____strtod_l_internal", STB_LOCAL, STT_FUNC, SEC_TEXT,
+		  IMAGE_TEXT + 0x600, 16);
+	image_sym(&image, "____strtod_l_internal", STB_LOCAL, STT_FUNC, SEC_TEXT,
+		  IMAGE_TEXT + 0x600, 16);
 	assert_int_equal(load(&syms, NULL), 0);
+	assert_name_at(syms, IMAGE_TEXT + 0x600, "____strtod_l_internal");
 	assert_name_at(syms, IMAGE_TEXT + 0x100, "malloc");
 	assert_name_at(syms, IMAGE_TEXT + 0x20f, "puts");
 	assert_name_at(syms, IMAGE_TEXT + 0x300, "zlib_crc");
