@@ -24,12 +24,17 @@ What none of these explains must be at most one in a thousand, against each of t
 
 import bisect
 import collections
+import ctypes.util
+import http.server
 import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "live"))
 from harness import BUILD, Broken, check, equal, fact, main, need, once, scratch, skip, tool  # noqa: E402
@@ -51,8 +56,8 @@ def run(*argv, **kw):
     return r.stdout
 
 
-def ask(argv, addrs):
-    return run(*argv, input="\n".join(f"0x{a:x}" for a in addrs))
+def ask(argv, addrs, **kw):
+    return run(*argv, input="\n".join(f"0x{a:x}" for a in addrs), **kw)
 
 
 # --- the three tools, as {address: [Frame…]} ---------------------------------------------------------
@@ -61,9 +66,9 @@ def base(path, line):
     return os.path.basename(path) if line else ""
 
 
-def ours(path, addrs, *options):
+def ours(path, addrs, *options, **kw):
     found, frames = {}, None
-    for line in ask([LOOKUP, "-m", *options, path], addrs).split("\n"):
+    for line in ask([LOOKUP, "-m", *options, path], addrs, **kw).split("\n"):
         if frames is None and line.startswith("0x"):
             frames = found.setdefault(int(line, 16), [])
             frames.clear()
@@ -286,11 +291,14 @@ def split(path, *options):
     return out
 
 
+def build_id(path):
+    return re.search(r"Build ID: (\w+)", run("readelf", "-n", path))[1]
+
+
 def by_build_id(path):
     """What `path` must be called below a root, and that root."""
-    m = re.search(r"Build ID: (\w\w)(\w+)", run("readelf", "-n", path))
-    root = scratch("root")
-    name = f"{root}/usr/lib/debug/.build-id/{m[1]}/{m[2]}.debug"
+    root, b = scratch("root"), build_id(path)
+    name = f"{root}/usr/lib/debug/.build-id/{b[:2]}/{b[2:]}.debug"
     os.makedirs(os.path.dirname(name))
     return root, name
 
@@ -330,6 +338,70 @@ def a_debuglink_without_build_id_is_held_to_its_crc():
     addrs = some_addresses(stripped)
     check(all(f[-1].line == 0 for f in ours(stripped, addrs).values()),
           "a file with another CRC was taken")
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """A debuginfod server that has one file, or says nothing at all."""
+    file = None
+    asked = []
+
+    def do_GET(self):
+        Server.asked.append(self.path)
+        if self.path == f"/buildid/{build_id(inlines())}/debuginfo" and Server.file:
+            with open(Server.file, "rb") as f:
+                data = f.read()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+        else:
+            self.send_error(404)
+
+    def log_message(self, *_):
+        pass
+
+
+def with_servers(url, seconds=10):
+    return {**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": scratch("cache"),
+            "DEBUGINFOD_MAXTIME": str(seconds), "DEBUGINFOD_PROGRESS": ""}
+
+
+@fact
+def debug_info_comes_from_a_debuginfod_server_if_one_is_configured():
+    if not ctypes.util.find_library("debuginfod"):
+        skip("libdebuginfod is not installed (libdebuginfod1)")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        Server.file = scratch("debug")
+        stripped = split(Server.file)
+        addrs = some_addresses(inlines())
+        check(all(f[-1].line == 0 for f in ours(stripped, addrs).values()), "it has lines already")
+        equal(Server.asked, [], "asked without being configured")
+        env = with_servers(f"http://127.0.0.1:{server.server_port}")
+        want, got = ours(inlines(), addrs), ours(stripped, addrs, env=env)
+        check(all(got[a] == want[a] for a in addrs), "names differ from those of the whole program")
+        # From another program's file no name is taken, whatever the server calls it.
+        Server.file = os.path.join(BUILD, "memscope")
+        env["DEBUGINFOD_CACHE_PATH"] = scratch("cache")
+        check(all(f[-1].line == 0 for f in ours(stripped, addrs, env=env).values()),
+              "names came from another program's debug info")
+    finally:
+        server.shutdown()
+
+
+@fact
+def a_debuginfod_server_that_does_not_answer_is_not_waited_for():
+    if not ctypes.util.find_library("debuginfod"):
+        skip("libdebuginfod is not installed (libdebuginfod1)")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        stripped = split(scratch("debug"))
+        start = time.monotonic()
+        ours(stripped, some_addresses(stripped),
+             env=with_servers(f"http://127.0.0.1:{silent.getsockname()[1]}", 2))
+        took = time.monotonic() - start
+    # Two seconds are allowed, and progress is asked for about once a second.
+    check(took < 6, f"it took {took:.1f} s")
 
 
 @fact

@@ -60,16 +60,20 @@ static bool is_wanted(const struct want *w, const struct elf_file *elf)
 	return w->has_crc && crc_matches(elf, w->crc);
 }
 
-static int try_path(const struct want *w, const char *path, bool host, struct debug_file **ret_file)
+/* Takes `fd` over; a negative one is passed on. */
+static int take(const struct want *w, int fd, const char *path, bool host,
+		struct debug_file **ret_file)
 {
 	_cleanup_(debug_file_freep) struct debug_file *f = calloc(1, sizeof(*f));
-	int r;
+	int r = fd;
 
-	if (!f)
+	if (!f) {
+		closep(&fd);
 		return -ENOMEM;
+	}
+	f->fd = fd;
 	f->host = host;
 	snprintf(f->path, sizeof(f->path), "%s", path);
-	r = f->fd = w->open_path(w->ctx, path, host);
 	if (r >= 0)
 		r = elf_file_open_debug(f->fd, path, &f->elf, NULL);
 	if (r < 0)
@@ -78,6 +82,18 @@ static int try_path(const struct want *w, const char *path, bool host, struct de
 		return -ESTALE;
 	*ret_file = TAKE_PTR(f);
 	return 0;
+}
+
+static int try_path(const struct want *w, const char *path, bool host, struct debug_file **ret_file)
+{
+	return take(w, w->open_path(w->ctx, path, host), path, host, ret_file);
+}
+
+int debug_file_take(int fd, const char *path, struct elf_file *elf, struct debug_file **ret_file)
+{
+	struct want w = { .build_id = elf_file_build_id(elf) };
+
+	return take(&w, fd, path, true, ret_file);
 }
 
 static int try_both(const struct want *w, const char *path, struct debug_file **ret_file)

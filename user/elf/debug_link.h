@@ -34,6 +34,12 @@ void debug_file_free(struct debug_file *f);
 DEFINE_CLEANUP(struct debug_file *, debug_file_freep, debug_file_free)
 
 /*
+ * `fd` (taken over) as the debug file of `elf`, if its build ID says so; `path` is for sentences.
+ * -ESTALE: it belongs to another.
+ */
+int debug_file_take(int fd, const char *path, struct elf_file *elf, struct debug_file **ret_file);
+
+/*
  * The shared file (.gnu_debugaltlink, made by dwz) that `elf`, opened as `path`, refers to.
  * -ENOENT: there is no such link; -ESTALE: the file is missing or another.
  */

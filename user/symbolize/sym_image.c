@@ -83,6 +83,15 @@ static int open_path(void *ctx, const char *path, bool host)
 	return o->open_debug ? o->open_debug(o->ctx, img->module, path, host) : -ENOENT;
 }
 
+static void ask_servers(struct sym_image *img, struct elf_file *elf)
+{
+	const char *build_id = elf_file_build_id(elf);
+	int fd = img->servers && build_id[0] ? debuginfod_open(img->servers, build_id) : -ENOENT;
+
+	if (fd >= 0)
+		debug_file_take(fd, sym_image_path(img), elf, &img->debug);
+}
+
 int sym_image_debug(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why)
 {
 	struct elf_file *elf;
@@ -92,7 +101,8 @@ int sym_image_debug(struct sym_image *img, struct elf_file **ret_elf, const char
 		return r;
 	if (!img->sought_debug) {
 		img->sought_debug = true;
-		debug_link_find(elf, open_path, img, &img->debug);
+		if (debug_link_find(elf, open_path, img, &img->debug) < 0)
+			ask_servers(img, elf);
 	}
 	if (!img->debug) {
 		*ret_why = "no debug file";

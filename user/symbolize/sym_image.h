@@ -6,6 +6,7 @@
 #define MEMSCOPE_SYMBOLIZE_SYM_IMAGE_H
 
 #include "elf/debug_link.h"
+#include "symbolize/debuginfod.h"
 #include "symbolize/symbolize.h"
 
 struct sym_image {
@@ -14,6 +15,7 @@ struct sym_image {
 	module_id module;
 	const uint64_t *vaddrs;   /* that will be asked for, ascending */
 	uint32_t n_vaddrs;
+	struct debuginfod *servers; /* borrowed; NULL: none are asked */
 
 	int fd;                   /* of elf                                 */
 	int state;                /* 0: not opened yet; 1: open; or -errno  */

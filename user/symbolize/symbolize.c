@@ -46,6 +46,7 @@ struct group {
 	struct dict *d;
 	const struct symbolize_opts *opts;
 	struct sym_image image;
+	struct debuginfod *servers; /* NULL: none are asked */
 	struct asked names, lines, ranges;
 	struct last_name last; /* neighbours often share one, and demangling is dear */
 	struct sym_answer answer, named;
@@ -248,6 +249,7 @@ static void name_group(struct group *g, module_id module, const struct todo *tod
 	sym_image_init(&g->image, g->opts, g->d, module);
 	g->image.vaddrs = vaddrs;
 	g->image.n_vaddrs = n;
+	g->image.servers = g->servers;
 	for (uint32_t i = 0; i < n; i++) {
 		enum found found = find(g, todo[i].vaddr);
 
@@ -276,6 +278,8 @@ int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symboliz
 	uint32_t count = dict_location_count(d), n = 0;
 	_cleanup_(freep) struct todo *todo = calloc(count ? count : 1, sizeof(*todo));
 	_cleanup_(freep) uint64_t *vaddrs = calloc(count ? count : 1, sizeof(*vaddrs));
+	_cleanup_(debuginfod_freep) struct debuginfod *servers =
+		opts->open_debug ? debuginfod_new() : NULL;
 	_cleanup_(freep) struct group *g = calloc(1, sizeof(*g));
 	struct symbolize_stats st = { 0 };
 
@@ -283,6 +287,7 @@ int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symboliz
 		return -ENOMEM;
 	g->d = d;
 	g->opts = opts;
+	g->servers = servers;
 	for (uint32_t i = 1; i <= count; i++) {
 		const struct location *l = dict_location_get(d, (location_id){ i });
 
