@@ -60,7 +60,7 @@ static const struct opt rows[] = {
 	{ .name = "What to write", .kind = OPT_HEADING },
 	ROW("output", 'o', OPT_STRING, "DIR", dir, .help = "where the files go (default memscope-COMM-PID-TIME)"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print the summary as JSON"),
-	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++ and Rust names as the linker knows them"),
+	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++, Rust, D and Haskell names as the linker knows them"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, quiet, .help = "print nothing but errors"),
 	ROW("verbose", 'v', OPT_FLAG, NULL, verbose, .help = "say what is done"),
 	{ 0 },
