@@ -15,8 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const uint64_t asked[] = { 0x2c0, 0x2c8, 0x2d4, 0x300, 0x306, 0x1230, 0x1240, 0x2012c0,
-				  0x201300, UINT64_MAX };
+static const uint64_t asked[] = { 0x2c0,  0x2c8,  0x2d4,    0x300,    0x306,
+				  0x1230, 0x1240, 0x2012c0, 0x201300, UINT64_MAX };
 enum { N = sizeof(asked) / sizeof(asked[0]) };
 
 static void inside(struct elf_file *elf)
