@@ -226,7 +226,11 @@ static int scan(struct elf_file *elf, const struct elf_segment *seg, struct gopc
 	return -ENOENT;
 }
 
-static int find_without_sections(struct elf_file *elf, struct gopclntab **ret_tab)
+/*
+ * Without section headers, and where another linker than Go's has made it part of .data.rel.ro (cgo,
+ * position-independent).
+ */
+static int find_by_magic(struct elf_file *elf, struct gopclntab **ret_tab)
 {
 	uint32_t n;
 	const struct elf_segment *segs = elf_file_segments(elf, &n);
@@ -245,8 +249,8 @@ int gopclntab_open(struct elf_file *elf, struct gopclntab **ret_tab, struct err 
 
 	if (sec)
 		r = load(elf, sec->vaddr, sec->off, sec->size, ret_tab);
-	else if (elf_file_sections(elf, &secs, &n_secs, NULL) < 0 || n_secs <= 1)
-		r = find_without_sections(elf, ret_tab);
+	else if (elf_file_sections(elf, &secs, &n_secs, NULL) < 0 || n_secs <= 1 || elf_is_go(elf))
+		r = find_by_magic(elf, ret_tab);
 	else
 		r = -ENOENT;
 	if (r < 0)

@@ -192,6 +192,8 @@ static int add_function(struct go_build *b, const struct gopclntab *tab, uint32_
 {
 	struct go_func f = gopclntab_func(tab, i);
 	const struct root *root = root_find(roots_go, f.name, strlen(f.name));
+	struct ms_rule rule = rule_of_delta(b, b->machine->sp, 0);
+	int r;
 
 	if (f.start >= f.end)
 		return 0;
@@ -202,6 +204,9 @@ static int add_function(struct go_build *b, const struct gopclntab *tab, uint32_
 		return marks_add(b->to, f.start, MS_RULE_IX_NONE);
 	case ROOT_FP:
 		return marks_add(b->to, f.start, MS_RULE_IX_FP);
+	case ROOT_EARLY:
+		r = add(b, f.start - (f.start > 0), &rule);
+		return r < 0 ? r : gopclntab_rows(tab, i, on_row, b);
 	case ROOT_SWITCH:
 		return add_switch(b, tab, i, f.start);
 	case ROOT_SP_KEPT:

@@ -24,6 +24,8 @@ const struct root roots_go[] = {
 	{ "_rt0_", true, ROOT_END },
 	{ "runtime.mcall", false, ROOT_END },
 	{ "runtime.systemstack", false, ROOT_SWITCH },
+	/* Stands for a goroutine that has gone to another stack: cgocallback returns to it. */
+	{ "runtime.systemstack_switch", false, ROOT_EARLY },
 	{ "runtime.asmcgocall", false, ROOT_SWITCH },
 	{ "runtime.morestack", false, ROOT_GUESS },
 	{ "runtime.gogo", false, ROOT_GUESS },

@@ -17,6 +17,7 @@ enum root_how {
 	ROOT_GUESS,   /* its stack is not what tables say: MS_RULE_NONE                       */
 	ROOT_SWITCH,  /* runs its callee on another stack, and leaves the frame pointer alone:
 		       * the caller's caller is found by it; the caller itself is not         */
+	ROOT_EARLY,   /* its first byte is used as a return address, which is looked up one before   */
 	ROOT_SP_KEPT, /* calls out on another stack, with sp kept in a saved register         */
 };
 

@@ -29,6 +29,8 @@ struct row_cache {
 	int dir;
 	uint64_t seed;
 	uint64_t bytes_max;
+	char maker[2 * ELF_BUILD_ID_MAX +
+		   1];        /* our own build ID: another build makes other tables */
 	pthread_mutex_t lock; /* of what follows */
 	uint64_t bytes;       /* of all entries, as far as we know */
 	uint32_t n_temp;
@@ -187,6 +189,15 @@ static int read_seed(struct row_cache *c)
 	return -EPERM;
 }
 
+static void read_maker(struct row_cache *c)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && elf_file_open(fd, "memscope", &elf, NULL) == 0)
+		snprintf(c->maker, sizeof(c->maker), "%s", elf_file_build_id(elf));
+}
+
 /* --- the size of it --- */
 
 struct entry {
@@ -307,6 +318,7 @@ int row_cache_open(const char *dir, uint64_t bytes_max, struct row_cache **ret_c
 	r = read_seed(c);
 	if (r < 0)
 		return err_set(e, r, "%s: %s", path, strerror(-r));
+	read_maker(c);
 	trim(c);
 	*ret_cache = TAKE_PTR(c);
 	return 0;
@@ -395,6 +407,7 @@ static int digest(const struct row_cache *c, struct elf_file *elf, struct row_di
 		return -ENOMEM;
 	XXH3_128bits_reset_withSeed(x, c->seed);
 	XXH3_128bits_update(x, MEMSCOPE_VERSION, sizeof(MEMSCOPE_VERSION));
+	XXH3_128bits_update(x, c->maker, strlen(c->maker));
 	XXH3_128bits_update(x, build_id, strlen(build_id));
 	XXH3_128bits_update(x, numbers, sizeof(numbers));
 	segs = elf_file_segments(elf, &n);

@@ -3,8 +3,9 @@
  *
  * A directory (usually /var/cache/memscope/rows, mode 0700) with one file per build ID. A build ID is
  * only a claim of the file that carries it, and a stranger's file must not spoil what is known of
- * libc: the entry also has a digest of what the table was made from (segments, CFI, Go's tables),
- * under a secret seed that lies in the same directory. Padding and names are not in it.
+ * libc: the entry also has a digest of what the table was made from (segments, CFI, Go's tables) and
+ * by which build of memscope, under a secret seed that lies in the same directory. Padding and names
+ * are not in it.
  *
  *   header:  magic, version, digest, numbers of what follows, checksum
  *   then:    directory, rows, rules, as in struct unwind_table

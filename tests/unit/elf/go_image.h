@@ -5,7 +5,7 @@
  *   main.main        0x401000: delta 0, from +4 on 24, from +0x30 on 0
  *   runtime.goexit   0x401040: delta 0
  *   runtime.systemstack  0x401080: delta 0
- *   main.leaf        0x4010c0: delta 0, up to 0x401100
+ *   runtime.systemstack_switch  0x4010c0: delta 0, up to 0x401100
  */
 #ifndef MEMSCOPE_TESTS_GO_IMAGE_H
 #define MEMSCOPE_TESTS_GO_IMAGE_H
@@ -15,7 +15,7 @@
 enum { GO_FUNCS = 4, GO_FUNC_BYTES = 0x40, GO_PARTS = 0x100 };
 
 static const char *const go_names[GO_FUNCS] = { "main.main", "runtime.goexit", "runtime.systemstack",
-						"main.leaf" };
+						"runtime.systemstack_switch" };
 
 /* `magic`: of the version; `text`: what the header says of the text's start, if it says something. */
 static inline void go_put(struct code_image *im, uint32_t magic, uint64_t text)

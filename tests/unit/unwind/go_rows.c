@@ -35,6 +35,9 @@ static void gos_frames_come_from_its_tables(void **state)
 	rule = unwind_table_find(table, CODE_TEXT + 0x80);
 	assert_int_equal(rule->reg, MS_X86_RBP);
 	assert_int_equal(rule->off, 16);
+	/* The last one's first byte is returned to: it begins a byte early. */
+	assert_int_equal(unwind_table_find(table, CODE_TEXT + 0xbe)->reg, MS_X86_RBP);
+	assert_int_equal(unwind_table_find(table, CODE_TEXT + 0xbf)->reg, MS_X86_RSP);
 	assert_int_equal(unwind_table_find(table, CODE_TEXT + 0xc0)->reg, MS_X86_RSP);
 	assert_int_equal(kind_at(table, CODE_TEXT + 0x100), MS_RULE_NONE);
 }
