@@ -130,7 +130,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 				      struct ms_hash *ret_hash)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	struct ms_space *found, space = {};
+	struct ms_space *space = &s->walk.space, *found;
 	__u32 tgid = of->proc->tgid;
 	int verdict = MS_NO_TABLE, r;
 
@@ -141,9 +141,9 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	found = bpf_map_lookup_elem(&spaces, &tgid);
 	if (found)
-		space = *found;
-	if (found && space.start_ns == of->proc->start_ns && space.exec_id == of->proc->exec_id) {
-		s->walk.space = space;
+		*space = *found;
+	if (found && space->start_ns == of->proc->start_ns &&
+	    space->exec_id == of->proc->exec_id) {
 		walk_stack(of->slot);
 		verdict = s->walk.verdict;
 	}

@@ -50,10 +50,10 @@ struct ms_walk {
 	 * the stack the next one is (0: no more), and what was there. */
 	__u64 trampoline_at, trampoline_ra;
 	/* Arguments. */
-	__u64 look;           /* walk_find_span: the pc to look for             */
+	__u64 look;           /* walk_find_span: a pc; walk_find_rule: a vaddr  */
 	__u64 from;           /* walk_window: where the copy is to begin        */
 	__u64 cfa, ra_at, ra; /* walk_true_return: and its result, in `ra`      */
-	__u32 rule;           /* walk_by_rule: the rule's number                */
+	__u32 rule;           /* walk_by_rule: a rule's number, from find_rule  */
 	__u64 env;     /* the includer's */
 	__u64 signal[MS_SIGNAL_WORDS];
 	__u64 window[MS_WINDOW_WORDS];

@@ -67,11 +67,15 @@ WALK_INLINE void walk_next_trampoline(struct ms_walk *w);
 
 /* --- tables --- */
 
-WALK_INLINE __u32 walk_pool_word(__u32 at)
+/* false: no such page. To go on with some word would be one more way for the verifier, each time. */
+WALK_INLINE bool walk_pool_word(__u32 at, __u32 *ret_word)
 {
 	const struct ms_pool_page *page = walk_pool_page(at / MS_POOL_PAGE_WORDS);
 
-	return page ? page->word[at % MS_POOL_PAGE_WORDS] : 0;
+	if (!page)
+		return false;
+	*ret_word = page->word[at % MS_POOL_PAGE_WORDS];
+	return true;
 }
 
 WALK_INLINE const struct ms_span *walk_span(__u32 at)
@@ -85,8 +89,10 @@ WALK_INLINE const struct ms_span *walk_span(__u32 at)
 /* 1 if a < b, else 0, without a branch; both below 2^63. */
 WALK_INLINE __u64 walk_less(__u64 a, __u64 b)
 {
-	__u64 less = (a - b) >> 63;
+	__u64 less;
 
+	WALK_OPAQUE(a); /* of two that are known to be short clang makes a comparison, and a branch */
+	less = (a - b) >> 63;
 	WALK_OPAQUE(less);
 	return less;
 }
@@ -148,30 +154,36 @@ WALK_FUNCTION int walk_find_span(__u32 slot)
 
 #define MS_ROW_STEPS 13 /* a page has at most one row a byte: 2^12 */
 
-/* The number of the rule in force at `vaddr` of w->table. */
-WALK_INLINE __u32 walk_find_rule(const struct ms_walk *w, __u64 vaddr)
+/* The number of the rule in force at vaddr w->look of w->table, into w->rule. */
+WALK_FUNCTION int walk_find_rule(__u32 slot)
 {
-	__u64 page = (vaddr >> MS_ROW_PAGE_SHIFT) - w->table.first_page;
-	__u32 key = ms_row(vaddr, MS_ROW_RULE_MASK), rows = w->table.rows;
-	__u32 lo, n;
+	struct ms_walk *w = walk_of(slot);
+	__u32 lo, n, rows, key, dir, word;
+	__u64 page;
 
+	if (!w)
+		return 0;
+	w->rule = MS_RULE_IX_NONE;
+	page = (w->look >> MS_ROW_PAGE_SHIFT) - w->table.first_page;
 	if (page >= w->table.n_pages)
-		return MS_RULE_IX_NONE;
-	lo = walk_pool_word(w->table.dir + (__u32)page);
-	n = walk_pool_word(w->table.dir + (__u32)page + 1) - lo;
+		return 0;
+	key = ms_row(w->look, MS_ROW_RULE_MASK);
+	rows = w->table.rows;
+	dir = w->table.dir + (__u32)page;
+	if (!walk_pool_word(dir, &lo) || !walk_pool_word(dir + 1, &n))
+		return 0;
+	n -= lo;
 	/* The first row behind vaddr; the one before it holds, though it began on an earlier page. */
 	for (int i = 0; i < MS_ROW_STEPS; i++) {
-		const struct ms_pool_page *in;
-		__u32 at = rows + lo + n / 2;
-
 		if (!n)
 			break;
-		in = walk_pool_page(at / MS_POOL_PAGE_WORDS);
-		if (!in) /* to go on with a word of 0 would be one more way for the verifier */
-			return MS_RULE_IX_NONE;
-		walk_narrow(&lo, &n, walk_less(in->word[at % MS_POOL_PAGE_WORDS], key + 1ULL));
+		if (!walk_pool_word(rows + lo + n / 2, &word))
+			return 0;
+		walk_narrow(&lo, &n, walk_less(word, key + 1ULL));
 	}
-	return lo ? walk_pool_word(rows + lo - 1) & MS_ROW_RULE_MASK : MS_RULE_IX_NONE;
+	if (lo && walk_pool_word(rows + lo - 1, &word))
+		w->rule = word & MS_ROW_RULE_MASK;
+	return 0;
 }
 
 /* --- the stack --- */
@@ -451,7 +463,8 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 		w->guessed |= w->span.kind != MS_SPAN_FP;
 		return walk_by_fp(slot);
 	}
-	w->rule = walk_find_rule(w, pc - w->span.bias);
+	w->look = pc - w->span.bias;
+	walk_find_rule(slot);
 	rule = walk_rule(w->rule);
 	if (!rule)
 		return walk_end(w, MS_NO_TABLE);

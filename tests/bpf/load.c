@@ -5,7 +5,8 @@
  *
  * One line a program, in the order of the object:
  *
- *   NAME ok INSNS USEC        instructions looked at, and how long that took
+ *   NAME ok INSNS USEC STACK… instructions looked at, how long that took, and the bytes of stack
+ *                             of the program and of each function that it comes with
  *   NAME refused REASON       the verifier's last words
  *
  * -v: nothing but that program, and all that the verifier says of it, on stderr.
@@ -138,12 +139,15 @@ out:
 /* The line before the figures, or the last there is. */
 static const char *last_words(char *log)
 {
-	char *end = strstr(log, "\nprocessed "), *start;
+	static const char *const figures[] = { "\nverification time", "\nstack depth",
+					       "\nprocessed " };
+	char *end = log + strlen(log), *start;
 
-	if (!end)
-		end = strstr(log, "\nverification time");
-	if (!end)
-		end = log + strlen(log);
+	for (int i = 0; i < 3; i++) {
+		start = strstr(log, figures[i]);
+		if (start && start < end)
+			end = start;
+	}
 	*end = '\0';
 	start = strrchr(log, '\n');
 	return start ? start + 1 : log;
@@ -161,6 +165,7 @@ static int print_findings(const char *path)
 	bpf_object__for_each_program(prog, obj)
 	{
 		unsigned long insns = 0, usec = 0;
+		char stack[128] = "", *plus;
 		const char *at, *time;
 
 		if (left_out[i++])
@@ -171,12 +176,17 @@ static int print_findings(const char *path)
 			sscanf(at, "processed %lu", &insns);
 		if (time)
 			sscanf(time, "verification time %lu", &usec);
+		at = strstr(logs[i - 1], "stack depth ");
+		if (at)
+			sscanf(at, "stack depth %127s", stack);
+		while ((plus = strchr(stack, '+')))
+			*plus = ' ';
 		if (only)
 			fputs(logs[i - 1], stderr);
 		if (refused[i - 1])
 			printf("%s refused %s\n", bpf_program__name(prog), last_words(logs[i - 1]));
 		else
-			printf("%s ok %lu %lu\n", bpf_program__name(prog), insns, usec);
+			printf("%s ok %lu %lu %s\n", bpf_program__name(prog), insns, usec, stack);
 		some |= refused[i - 1];
 	}
 	bpf_object__close(obj);

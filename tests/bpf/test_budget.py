@@ -21,6 +21,11 @@ LOAD = os.path.join(BUILD, "tests/bpf/load")
 COMPILERS = ("clang", "clang-19")  # the build's own, and the newest in Debian 12
 KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1")
 HEADROOM = 1.25
+# Before 6.13 a chain of calls has 512 bytes of stack, of which each function takes a multiple of 32.
+# The walker's longest: walk_stack, walk_some, walk_one, walk_by_rule, walk_signal.
+STACK_OF_WALKER = 32 + 32 + 32 + 64 + 32
+STACK = 512 - STACK_OF_WALKER
+FUNCTIONS_OF_WALKER = 8  # a program with as many has the walker
 HEAD = """\
 # Instructions that the verifier may look at, for each program: see test_budget.py. What is measured
 # differs by kernel and compiler; each line has room for all of those that are tested.
@@ -54,12 +59,14 @@ def make_object(compiler):
 
 
 def load(path):
-    """[(program, instructions)], refused ones with the verifier's words instead."""
+    """[(program, instructions, stack)], refused ones with the verifier's words instead."""
     done = subprocess.run([LOAD, path, *KNOBS], capture_output=True, text=True, check=False)
     found = []
     for line in done.stdout.splitlines():
         name, verdict, rest = line.split(" ", 2)
-        found.append((name, int(rest.split()[0]) if verdict == "ok" else rest))
+        words = rest.split() if verdict == "ok" else []
+        stack = int(words[2]) if len(words) > 2 + FUNCTIONS_OF_WALKER else 0
+        found.append((name, int(words[0]) if words else rest, stack))
     if not found:
         print(f"# {done.stderr.strip()}")
     return found
@@ -67,20 +74,22 @@ def load(path):
 
 def judge(found, budget):
     """One sentence for each program that is not as it should be."""
-    for name, insns in found:
+    for name, insns, stack in found:
         if isinstance(insns, str):
             yield f"{name} is refused: {insns}"
+        elif stack > STACK:
+            yield f"{name} takes {stack} bytes of stack; older kernels leave {STACK} to it"
         elif name not in budget:
             yield f"{name} has no line in budget.txt ({insns} instructions)"
         elif insns > budget[name]:
             yield f"{name}: {insns} instructions, {budget[name]} allowed"
-    for name in sorted(set(budget) - {name for name, _ in found}):
+    for name in sorted(set(budget) - {name for name, *_ in found}):
         yield f"{name} of budget.txt is no program"
 
 
 def update(all_found):
     most = {}
-    for name, insns in all_found:
+    for name, insns, _ in all_found:
         most[name] = max(most.get(name, 0), insns)
     with open(BUDGET, "w", encoding="ascii") as f:
         f.write(HEAD)
@@ -103,7 +112,7 @@ def main():
         found = load(path)
         seen += [row for row in found if not isinstance(row[1], str)]
         wrong = list(judge(found, budget)) if found else ["nothing could be loaded"]
-        total = sum(n for _, n in found if not isinstance(n, str))
+        total = sum(n for _, n, _ in found if not isinstance(n, str))
         print(f"# {compiler}: {len(found)} programs, {total} instructions")
         for sentence in wrong:
             print(f"# {sentence}")
