@@ -247,8 +247,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	r->start_wall_ns = wall_ns();
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
-		rc = launch_go(r->launch, run_tracing_allocs(r) || r->unwind ? on_held : NULL, r,
-			       end_due_ns(r), e);
+		rc = launch_go(r->launch, run_tracing_allocs(r) ? on_held : NULL, r, end_due_ns(r),
+			       e);
 	return rc;
 }
 

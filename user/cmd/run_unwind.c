@@ -46,7 +46,8 @@ struct run_unwind {
 	struct ms_span *spans_buf;
 	uint32_t cap_buf;
 	struct asked asked[N_ASKED];
-	uint64_t put, put_ns; /* lists of spans, and what that took        */
+	struct ms_proc before_exec; /* the command while it is still memscope    */
+	uint64_t put, put_ns;       /* lists of spans, and what that took        */
 };
 
 /* --- sizes --- */
@@ -419,7 +420,7 @@ int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
 	int rc;
 
 	(void)as_gen; /* what is mapped now is what is known best */
-	if (!u)
+	if (!u || !memcmp(proc, &u->before_exec, sizeof(*proc)))
 		return -ESRCH;
 	run_unwind_tables(r);
 	if (is_changed(u, (pid_t)proc->tgid) || !publish_space(u->publish, proc, &space) ||
@@ -449,6 +450,12 @@ const struct publish_mem *run_unwind_mem(const struct run *r)
 
 /* --- the beginning --- */
 
+/* The command waits to be let go: so far it is a copy of this process. */
+static bool is_before_exec(const struct run *r, pid_t pid)
+{
+	return r->launch && r->cfg->delay_s <= 0 && pid == launch_pid(r->launch);
+}
+
 static void on_name(void *ctx, const struct ms_task *task)
 {
 	struct proc_id id = { task->proc.tgid, task->proc.exec_id, task->proc.start_ns };
@@ -460,6 +467,10 @@ static void on_name(void *ctx, const struct ms_task *task)
 	if (proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, task->seen_ns, NULL) < 0)
 		return;
 	p = proc_table_find(r->procs, &id);
+	if (is_before_exec(r, (pid_t)id.pid)) {
+		r->unwind->before_exec = task->proc;
+		return;
+	}
 	if (p && put_process(r, p, &id, &missing) < 0)
 		run_unwind_changed(r, (pid_t)id.pid);
 }
