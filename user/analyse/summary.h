@@ -156,6 +156,17 @@ struct run_summary {
 	uint64_t sideband_lost;       /* mmap, comm and fork records the kernel dropped */
 
 	struct {
+		bool known;           /* user stacks were unwound by tables            */
+		uint64_t files, resident;     /* that need one; whose is there at the end */
+		uint64_t bytes, budget_bytes; /* of tables and spans; of the pool         */
+		uint64_t rows, rules, spans, processes;
+		uint64_t made, made_ns;       /* tables made; time of all threads      */
+		uint64_t evicted, evicted_in_use, refused;
+		uint64_t unreadable, without_rows; /* files whose stacks are guessed    */
+		const char *trouble;          /* the first of those, a sentence; ""    */
+	} unwind;
+
+	struct {
 		int64_t cpu_ns, rss_kb, map_bytes;  /* memscope's own; 0 unknown */
 	} own;
 

@@ -125,6 +125,9 @@ void run_say(const struct run *r, const char *fmt, ...) __attribute__((format(pr
 /* A second signal has come: names and pictures that are not there yet are left out. */
 bool run_in_a_hurry(void);
 
+/* What became of the unwind tables; strings live as long as the run. */
+void run_unwind_facts(struct run *r, struct run_summary *to);
+
 /* Names, files, summary. 0, or -errno when a file could not be written (the others are). */
 int run_write(struct run *r, struct err *e);
 

@@ -478,6 +478,7 @@ static int gather(struct output *o, struct err *e)
 		o->s.rss.shared = r->last_mem.processes > 1;
 		o->s.memory = trend_rise(&r->own_memory, r->cfg->command && r->cfg->delay_s <= 0);
 	}
+	run_unwind_facts(r, &o->s);
 	proc_mem_self(&o->s.own.cpu_ns, &o->s.own.rss_kb);
 	o->s.own.map_bytes = (int64_t)session_map_bytes(r->session);
 	notes(o);

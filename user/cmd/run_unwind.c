@@ -518,6 +518,33 @@ void run_unwind_held(struct run *r)
 	settle(r, run_now_ns() + SETTLE_NS);
 }
 
+void run_unwind_facts(struct run *r, struct run_summary *to)
+{
+	struct run_unwind *u = r->unwind;
+	struct publish_stats s;
+
+	if (!u)
+		return;
+	publish_stats(u->publish, &s);
+	to->unwind.known = true;
+	to->unwind.files = s.tables_known;
+	to->unwind.resident = s.tables;
+	to->unwind.bytes = s.table_bytes + s.span_bytes;
+	to->unwind.budget_bytes = s.pool_bytes;
+	to->unwind.rows = s.rows;
+	to->unwind.rules = s.rules;
+	to->unwind.spans = s.spans;
+	to->unwind.processes = s.spaces;
+	to->unwind.made = u->files.built;
+	to->unwind.made_ns = u->files.build_ns;
+	to->unwind.evicted = s.evictions;
+	to->unwind.evicted_in_use = s.evicted_in_use;
+	to->unwind.refused = s.too_large;
+	to->unwind.unreadable = u->files.unreadable;
+	to->unwind.without_rows = u->files.no_rows;
+	to->unwind.trouble = u->files.first_trouble;
+}
+
 void run_unwind_say(struct run *r)
 {
 	struct run_unwind *u = r->unwind;

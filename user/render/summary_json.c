@@ -382,6 +382,32 @@ static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "map_bytes", s->own.map_bytes);
 }
 
+static void add_unwind(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o;
+
+	if (!s->unwind.known)
+		return;
+	o = object(d, root, "unwind");
+	count(d, o, "files", s->unwind.files);
+	count(d, o, "resident", s->unwind.resident);
+	count(d, o, "bytes", s->unwind.bytes);
+	count(d, o, "budget_bytes", s->unwind.budget_bytes);
+	count(d, o, "rows", s->unwind.rows);
+	count(d, o, "rules", s->unwind.rules);
+	count(d, o, "spans", s->unwind.spans);
+	count(d, o, "processes", s->unwind.processes);
+	count(d, o, "made", s->unwind.made);
+	count(d, o, "made_ns", s->unwind.made_ns);
+	count(d, o, "evicted", s->unwind.evicted);
+	count(d, o, "evicted_in_use", s->unwind.evicted_in_use);
+	count(d, o, "refused", s->unwind.refused);
+	count(d, o, "unreadable", s->unwind.unreadable);
+	count(d, o, "without_rows", s->unwind.without_rows);
+	if (s->unwind.trouble && s->unwind.trouble[0])
+		text(d, o, "trouble", s->unwind.trouble);
+}
+
 static void add_strings(struct doc *d, cJSON *root, const char *key, const char *const *strings,
 			uint32_t n)
 {
@@ -427,6 +453,7 @@ int summary_json_write(const struct run_summary *s, struct sink *out, struct err
 	add_rss(&d, root, s);
 	add_memory(&d, root, s);
 	add_truth(&d, root, s);
+	add_unwind(&d, root, s);
 	text(&d, root, "dir", s->dir);
 	add_strings(&d, root, "files", s->files, s->n_files);
 	add_strings(&d, root, "notes", s->notes, s->n_notes);

@@ -596,6 +596,19 @@ static void put_own(const struct run_summary *s, struct sink *out)
 	sink_puts(out, "\n");
 }
 
+/* Only when the tables had too little room. */
+static void put_unwind(const struct run_summary *s, struct sink *out)
+{
+	if (!s->unwind.evicted_in_use && !s->unwind.refused)
+		return;
+	put_label(out, "Unwinding");
+	sink_printf(out,
+		    "%s for tables is too little, see --mem: %s left while in use, %s refused\n",
+		    unit_bytes((int64_t)s->unwind.budget_bytes).s,
+		    unit_count((int64_t)s->unwind.evicted_in_use).s,
+		    unit_count((int64_t)s->unwind.refused).s);
+}
+
 static void put_files(const struct run_summary *s, struct sink *out)
 {
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
@@ -637,6 +650,7 @@ void summary_text_write(const struct run_summary *s, struct sink *out)
 	put_stacks(s, out);
 	put_symbols(s, out);
 	put_drops(s, out);
+	put_unwind(s, out);
 	put_own(s, out);
 	for (uint32_t i = 0; i < s->n_notes; i++)
 		put_labelled(out, "Note", s->notes[i]);

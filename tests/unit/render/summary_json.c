@@ -100,6 +100,24 @@ static void keys_are_those_of_the_header(void **state)
 	cJSON_Delete(root);
 }
 
+static void unwind_tables_are_there_where_they_were_used(void **state)
+{
+	struct run_summary s = fixture_summary();
+	cJSON *root = json_of(&s);
+
+	assert_null(cJSON_GetObjectItem(root, "unwind"));
+	cJSON_Delete(root);
+	s.unwind.known = true;
+	s.unwind.files = 19;
+	s.unwind.evicted = 2;
+	s.unwind.trouble = "/x: no executable segment";
+	root = json_of(&s);
+	assert_number(root, "unwind.files", 19);
+	assert_number(root, "unwind.evicted", 2);
+	assert_text(root, "unwind.trouble", "/x: no executable segment");
+	cJSON_Delete(root);
+}
+
 static void start_is_rfc_3339_with_its_offset(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -177,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_those_of_the_header),
+		cmocka_unit_test(unwind_tables_are_there_where_they_were_used),
 		cmocka_unit_test(start_is_rfc_3339_with_its_offset),
 		cmocka_unit_test(large_counts_keep_every_digit),
 		cmocka_unit_test(hostile_names_stay_inside_their_strings),

@@ -219,6 +219,20 @@ static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
 	assert_has_not(text_of(&s), "blocks");
 }
 
+static void tables_without_room_are_told(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.unwind.known = true;
+	s.unwind.budget_bytes = 4 << 20;
+	s.unwind.evicted = 7;
+	assert_has_not(text_of(&s), "Unwinding"); /* nobody was in need of them */
+	s.unwind.evicted_in_use = 3;
+	s.unwind.refused = 1;
+	assert_has(text_of(&s), "4.0 MiB for tables is too little, see --mem: 3 left while in use, "
+				"1 refused");
+}
+
 static void cost_of_our_own_probes_is_told(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -264,6 +278,7 @@ int main(void)
 		cmocka_unit_test(time_that_memscope_held_it_is_told_apart),
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
+		cmocka_unit_test(tables_without_room_are_told),
 		cmocka_unit_test(cost_of_our_own_probes_is_told),
 		cmocka_unit_test(end_of_the_command_is_told),
 		cmocka_unit_test(time_counted_twice_is_not_hidden),
