@@ -260,6 +260,8 @@ TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
+$(BUILD)/targets/bare $(BUILD)/targets/lib_bare_first.so $(BUILD)/targets/lib_bare_second.so: \
+	TFLAGS += -fomit-frame-pointer -momit-leaf-frame-pointer
 # Its constructor runs before the program's entry point only in a library of its own.
 $(BUILD)/targets/starts: $(BUILD)/targets/lib_starts.so
 $(BUILD)/targets/starts: TLIBS = -Wl,--no-as-needed -L$(@D) -l:lib_starts.so -Wl,-rpath,'$$ORIGIN'
