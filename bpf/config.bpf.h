@@ -38,4 +38,7 @@ volatile __u32 gate_open __weak = 0;
 /* The same for allocations alone: all of an allocator's functions are watched, or none. */
 volatile __u32 gate_alloc_open __weak = 0;
 
+/* CLOCK_MONOTONIC in seconds, kept by user space: when tables are used need not be known better. */
+volatile __u32 clock_s __weak = 0;
+
 #endif

@@ -29,7 +29,12 @@ WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix)
 
 WALK_INLINE const struct ms_table *walk_table(__u32 ix)
 {
-	return bpf_map_lookup_elem(&unwind_tables, &ix);
+	struct ms_table *t = bpf_map_lookup_elem(&unwind_tables, &ix);
+
+	/* Once a second at most: other CPUs read the same line. */
+	if (t && t->used != clock_s)
+		t->used = clock_s;
+	return t;
 }
 
 WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)

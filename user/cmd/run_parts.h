@@ -99,8 +99,8 @@ void run_unwind_tick(struct run *r);
 /*
  * What walks on behalf of a process image start from, after a stack of it could not be walked in
  * place. Puts its spans and has its tables made, where that is not so; the records about processes
- * have been read. -EAGAIN: its tables are being made, or wait for room; -ESRCH: nothing is known of
- * it.
+ * have been read. -EAGAIN: tables of it are being made, or wait for room; -ESRCH: nothing is known
+ * of it. 0 does not say that all are there: one that was evicted stays away for a while.
  */
 int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
 		     struct ms_space *ret_space);

@@ -31,6 +31,7 @@
 struct asked {
 	struct ms_proc proc;
 	uint64_t ns;
+	int answer;
 };
 
 struct run_unwind {
@@ -118,6 +119,7 @@ int run_unwind_open(struct run *r, struct err *e)
 	u->files.procs = r->procs;
 	u->files.publish = u->publish;
 	u->files.builder = u->builder;
+	session_clock(r->session, run_now_ns());
 	return run_watch_fd(r, builder_fd(u->builder), TAG_TABLES);
 }
 
@@ -369,6 +371,7 @@ void run_unwind_tick(struct run *r)
 {
 	if (!r->unwind)
 		return;
+	session_clock(r->session, run_now_ns());
 	run_unwind_flush(r);
 	publish_tick(r->unwind->publish, run_now_ns());
 	run_unwind_tables(r);
@@ -397,48 +400,48 @@ static bool is_changed(const struct run_unwind *u, pid_t pid)
 	return false;
 }
 
-/* Has this image just been asked for, without effect? Many stacks of one may wait for its tables. */
-static bool is_asked(struct run_unwind *u, const struct ms_proc *proc)
+/* Puts what is known of an image now. */
+static int put_anew(struct run *r, const struct ms_proc *proc)
 {
-	struct asked *a = &u->asked[proc->tgid % N_ASKED];
-	uint64_t now = run_now_ns();
+	struct proc_id id = { proc->tgid, proc->exec_id, proc->start_ns };
+	struct proc *p = proc_table_find(r->procs, &id);
+	bool missing = false;
+	int rc;
 
-	if (!memcmp(&a->proc, proc, sizeof(*proc)) && now < a->ns + AGAIN_NS)
-		return true;
-	*a = (struct asked){ *proc, now };
-	return false;
+	if (!p && proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, run_now_ns(), NULL) == 0)
+		p = proc_table_find(r->procs, &id);
+	if (!p)
+		return -ESRCH;
+	rc = put_process(r, p, &id, &missing);
+	return rc == 0 && missing ? -EAGAIN : rc;
 }
 
 int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
 		     struct ms_space *ret_space)
 {
-	struct proc_id id = { proc->tgid, proc->exec_id, proc->start_ns };
 	struct run_unwind *u = r->unwind;
+	struct asked *asked;
 	struct ms_space space;
-	bool missing = false;
-	struct proc *p;
-	int rc;
+	uint64_t now;
+	bool known;
 
 	(void)as_gen; /* what is mapped now is what is known best */
 	if (!u || !memcmp(proc, &u->before_exec, sizeof(*proc)))
 		return -ESRCH;
 	run_unwind_tables(r);
-	if (is_changed(u, (pid_t)proc->tgid) || !publish_space(u->publish, proc, &space) ||
-	    !is_ready(u, &space)) {
-		if (is_asked(u, proc))
-			return -EAGAIN;
-		p = proc_table_find(r->procs, &id);
-		if (!p &&
-		    proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, run_now_ns(), NULL) == 0)
-			p = proc_table_find(r->procs, &id);
-		if (!p)
-			return -ESRCH;
-		rc = put_process(r, p, &id, &missing);
-		if (rc < 0 || missing)
-			return rc < 0 ? rc : -EAGAIN;
-		if (!publish_space(u->publish, proc, &space))
-			return -ESRCH;
+	known = publish_space(u->publish, proc, &space);
+	if (!known || !is_ready(u, &space) || is_changed(u, (pid_t)proc->tgid)) {
+		/* Many stacks of one image may wait for its tables: it is asked for once for all. */
+		now = run_now_ns();
+		asked = &u->asked[proc->tgid % N_ASKED];
+		if (memcmp(&asked->proc, proc, sizeof(*proc)) || now > asked->ns + AGAIN_NS)
+			*asked = (struct asked){ *proc, now, put_anew(r, proc) };
+		if (asked->answer < 0)
+			return asked->answer;
+		known = publish_space(u->publish, proc, &space);
 	}
+	if (!known)
+		return -ESRCH;
 	*ret_space = space;
 	return 0;
 }

@@ -240,7 +240,7 @@ int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
 	case PUBLISH_ABSENT:
 	case PUBLISH_EVICTED:
 		want(f, mod->file, m, table, now_ns);
-		*ret_missing |= !mod->file->failed;
+		*ret_missing |= mod->file->building || mod->file->waiting;
 		break;
 	default:
 		break;

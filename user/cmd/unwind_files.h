@@ -48,7 +48,8 @@ void unwind_files_fini(struct unwind_files *f);
 
 /*
  * What `m` is; opens it the first time. For CODE_ELF and CODE_VDSO *ret_table is its number, and its
- * table is made if it is neither resident nor on its way: then *ret_missing is set. -ENOSPC: there is
+ * table is made if it is neither resident nor on its way; while it is, *ret_missing is set. One that was
+ * evicted stays away for a while. -ENOSPC: there is
  * no number for it now; -ENOMEM.
  */
 int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns, enum code_kind *ret_code,
