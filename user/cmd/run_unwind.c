@@ -31,6 +31,7 @@
 struct asked {
 	struct ms_proc proc;
 	uint64_t ns;
+	uint32_t spans; /* its list then */
 	int answer;
 };
 
@@ -434,11 +435,15 @@ int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
 		/* Many stacks of one image may wait for its tables: it is asked for once for all. */
 		now = run_now_ns();
 		asked = &u->asked[proc->tgid % N_ASKED];
-		if (memcmp(&asked->proc, proc, sizeof(*proc)) || now > asked->ns + AGAIN_NS)
-			*asked = (struct asked){ *proc, now, put_anew(r, proc) };
+		if (memcmp(&asked->proc, proc, sizeof(*proc)) || now > asked->ns + AGAIN_NS ||
+		    (known && space.spans != asked->spans)) {
+			*asked = (struct asked){ .proc = *proc, .ns = now };
+			asked->answer = put_anew(r, proc);
+			known = publish_space(u->publish, proc, &space);
+			asked->spans = known ? space.spans : 0;
+		}
 		if (asked->answer < 0)
 			return asked->answer;
-		known = publish_space(u->publish, proc, &space);
 	}
 	if (!known)
 		return -ESRCH;
