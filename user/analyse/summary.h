@@ -162,6 +162,7 @@ struct run_summary {
 		uint64_t rows, rules, spans, processes;
 		uint64_t made, made_ns;       /* tables made; time of all threads      */
 		uint64_t evicted, evicted_in_use, refused;
+		uint64_t left_out;            /* times a table that no walk needed found no room */
 		uint64_t unreadable, without_rows; /* files whose stacks are guessed    */
 		const char *trouble;          /* the first of those, a sentence; ""    */
 	} unwind;

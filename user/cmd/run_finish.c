@@ -111,6 +111,9 @@ static bool finish(struct run *r, struct ms_pending_rec *rec, bool may_wait)
 	if (rc == 0) {
 		stack.space = &space;
 		verdict = host_walk(run_unwind_mem(r), &stack, frames, &n, &missing);
+		if (verdict == MS_NO_TABLE && may_wait &&
+		    run_unwind_need(r, &space, missing) == -EAGAIN)
+			return false;
 	}
 	out.n_frames = (uint16_t)n;
 	out.verdict = (uint8_t)verdict;

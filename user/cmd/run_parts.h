@@ -99,11 +99,16 @@ void run_unwind_tick(struct run *r);
 /*
  * What walks on behalf of a process image start from, after a stack of it could not be walked in
  * place. Puts its spans and has its tables made, where that is not so; the records about processes
- * have been read. -EAGAIN: tables of it are being made, or wait for room; -ESRCH: nothing is known
- * of it. 0 does not say that all are there: one that was evicted stays away for a while.
+ * have been read. -EAGAIN: there is no room for its spans yet; -ESRCH: nothing is known of it. 0
+ * does not say that all tables are there.
  */
 int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
 		     struct ms_space *ret_space);
+/*
+ * Such a walk ended with MS_NO_TABLE at `addr`. -EAGAIN: the table is being made, or waits for
+ * room: walk again later; -ENOENT: there is none, or it will not come soon.
+ */
+int run_unwind_need(struct run *r, const struct ms_space *space, uint64_t addr);
 /* The memory that such walks read. */
 const struct publish_mem *run_unwind_mem(const struct run *r);
 /* With -v. */

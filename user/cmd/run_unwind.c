@@ -31,7 +31,6 @@
 struct asked {
 	struct ms_proc proc;
 	uint64_t ns;
-	uint32_t spans; /* its list then */
 	int answer;
 };
 
@@ -192,12 +191,12 @@ static const struct runtime_row *runtime_of(struct run *r, struct proc *p, uint3
 	return runtime_find(path_of, &paths, cmdline, len > 0 ? (size_t)len : 0);
 }
 
-/* Mappings → spans, in u->spans_buf. *ret_missing: some tables are not there yet. */
-static int spans_of(struct run *r, struct proc *p, uint32_t *ret_n, bool *ret_missing)
+/* Mappings → spans, in u->spans_buf. */
+static int spans_of(struct run *r, struct proc *p, uint32_t *ret_n)
 {
 	const struct runtime_row *runtime = NULL;
 	struct run_unwind *u = r->unwind;
-	bool runtime_known = false, missing = false;
+	bool runtime_known = false;
 	uint64_t now = run_now_ns();
 	uint32_t n = proc_mappings(r->procs, p, u->maps_buf, u->cap_buf);
 
@@ -211,7 +210,7 @@ static int spans_of(struct run *r, struct proc *p, uint32_t *ret_n, bool *ret_mi
 		struct ms_span *s = &u->spans_buf[i];
 		enum code_kind code = CODE_ANON;
 		uint32_t table = 0;
-		int rc = unwind_files_table(&u->files, m->module, now, &code, &table, &missing);
+		int rc = unwind_files_table(&u->files, m->module, now, &code, &table);
 
 		if (!runtime_known && (code == CODE_ANON || code == CODE_NOT_ELF)) {
 			runtime = runtime_of(r, p, n);
@@ -226,14 +225,12 @@ static int spans_of(struct run *r, struct proc *p, uint32_t *ret_n, bool *ret_mi
 			s->kind = MS_SPAN_PENDING;
 		else if (s->kind == MS_SPAN_TABLE && m->kind == MODULE_ELF && !m->readable)
 			s->kind = MS_SPAN_GUESS;
-		missing |= rc < 0;
 	}
 	*ret_n = n;
-	*ret_missing = missing;
 	return 0;
 }
 
-static int put_process(struct run *r, struct proc *p, const struct proc_id *id, bool *ret_missing)
+static int put_process(struct run *r, struct proc *p, const struct proc_id *id)
 {
 	struct run_unwind *u = r->unwind;
 	struct ms_proc proc = { .start_ns = id->start_ns, .tgid = id->pid, .exec_id = id->exec_id };
@@ -241,7 +238,7 @@ static int put_process(struct run *r, struct proc *p, const struct proc_id *id, 
 	uint32_t n;
 	int rc;
 
-	rc = spans_of(r, p, &n, ret_missing);
+	rc = spans_of(r, p, &n);
 	if (rc < 0)
 		return rc;
 	rc = publish_space_put(u->publish, &proc, proc_generation(p), u->spans_buf, n,
@@ -313,9 +310,8 @@ void run_unwind_forked(struct run *r, pid_t pid)
 	/* The kernel has given it its parent's entry: from now on that is ours to keep. */
 	p = proc_table_live(r->procs, pid);
 	if (p && unwind_maps_space(u->maps, pid, &space) && id_of(r, p, &id)) {
-		bool missing;
 
-		put_process(r, p, &id, &missing);
+		put_process(r, p, &id);
 	}
 }
 
@@ -329,7 +325,6 @@ static void flush(struct run *r)
 {
 	struct run_unwind *u = r->unwind;
 	uint32_t n = u->n_changed;
-	bool missing;
 
 	u->n_changed = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -339,7 +334,7 @@ static void flush(struct run *r)
 
 		if (!p || !id_of(r, p, &id))
 			continue;
-		if (put_process(r, p, &id, &missing) == -EAGAIN) {
+		if (put_process(r, p, &id) == -EAGAIN) {
 			u->changed[u->n_changed++] = pid;
 			u->flush_ns = run_now_ns() + AGAIN_NS;
 		}
@@ -380,19 +375,6 @@ void run_unwind_tick(struct run *r)
 
 /* --- asked for --- */
 
-/* Are all tables that its spans name there? */
-static bool is_ready(struct run_unwind *u, const struct ms_space *space)
-{
-	const struct publish_mem *mem = publish_memory(u->publish);
-	const struct ms_span *s = (const struct ms_span *)(const void *)(mem->pool + space->spans);
-
-	for (uint32_t i = 0; i < space->n_spans; i++)
-		if (s[i].kind == MS_SPAN_PENDING ||
-		    (s[i].kind == MS_SPAN_TABLE && !mem->tables[s[i].table].n_pages))
-			return false;
-	return true;
-}
-
 static bool is_changed(const struct run_unwind *u, pid_t pid)
 {
 	for (uint32_t i = 0; i < u->n_changed; i++)
@@ -406,15 +388,10 @@ static int put_anew(struct run *r, const struct ms_proc *proc)
 {
 	struct proc_id id = { proc->tgid, proc->exec_id, proc->start_ns };
 	struct proc *p = proc_table_find(r->procs, &id);
-	bool missing = false;
-	int rc;
 
 	if (!p && proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, run_now_ns(), NULL) == 0)
 		p = proc_table_find(r->procs, &id);
-	if (!p)
-		return -ESRCH;
-	rc = put_process(r, p, &id, &missing);
-	return rc == 0 && missing ? -EAGAIN : rc;
+	return p ? put_process(r, p, &id) : -ESRCH;
 }
 
 int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
@@ -424,31 +401,39 @@ int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
 	struct asked *asked;
 	struct ms_space space;
 	uint64_t now;
-	bool known;
 
 	(void)as_gen; /* what is mapped now is what is known best */
 	if (!u || !memcmp(proc, &u->before_exec, sizeof(*proc)))
 		return -ESRCH;
 	run_unwind_tables(r);
-	known = publish_space(u->publish, proc, &space);
-	if (!known || !is_ready(u, &space) || is_changed(u, (pid_t)proc->tgid)) {
-		/* Many stacks of one image may wait for its tables: it is asked for once for all. */
+	if (is_changed(u, (pid_t)proc->tgid) || !publish_space(u->publish, proc, &space)) {
+		/* Many stacks of one image may wait: it is asked for once for all. */
 		now = run_now_ns();
 		asked = &u->asked[proc->tgid % N_ASKED];
 		if (memcmp(&asked->proc, proc, sizeof(*proc)) || now > asked->ns + AGAIN_NS ||
-		    (known && space.spans != asked->spans)) {
-			*asked = (struct asked){ .proc = *proc, .ns = now };
-			asked->answer = put_anew(r, proc);
-			known = publish_space(u->publish, proc, &space);
-			asked->spans = known ? space.spans : 0;
-		}
+		    asked->answer == 0)
+			*asked = (struct asked){ *proc, now, put_anew(r, proc) };
 		if (asked->answer < 0)
 			return asked->answer;
+		if (!publish_space(u->publish, proc, &space))
+			return -ESRCH;
 	}
-	if (!known)
-		return -ESRCH;
 	*ret_space = space;
 	return 0;
+}
+
+int run_unwind_need(struct run *r, const struct ms_space *space, uint64_t addr)
+{
+	const struct publish_mem *mem = publish_memory(r->unwind->publish);
+	const struct ms_span *s = (const struct ms_span *)(const void *)(mem->pool + space->spans);
+
+	for (uint32_t i = 0; i < space->n_spans && s[i].start <= addr; i++)
+		if (addr < s[i].end)
+			return s[i].kind == MS_SPAN_TABLE
+				       ? unwind_files_need(&r->unwind->files, s[i].table,
+							   run_now_ns())
+				       : -ENOENT;
+	return -ENOENT;
 }
 
 const struct publish_mem *run_unwind_mem(const struct run *r)
@@ -469,7 +454,6 @@ static void on_name(void *ctx, const struct ms_task *task)
 	struct proc_id id = { task->proc.tgid, task->proc.exec_id, task->proc.start_ns };
 	struct run *r = ctx;
 	struct proc *p;
-	bool missing;
 
 	run_read_sideband(r);
 	if (proc_table_scan(r->procs, (pid_t)id.pid, id.exec_id, task->seen_ns, NULL) < 0)
@@ -479,7 +463,7 @@ static void on_name(void *ctx, const struct ms_task *task)
 		r->unwind->before_exec = task->proc;
 		return;
 	}
-	if (p && put_process(r, p, &id, &missing) < 0)
+	if (p && put_process(r, p, &id) < 0)
 		run_unwind_changed(r, (pid_t)id.pid);
 }
 
@@ -548,6 +532,7 @@ void run_unwind_facts(struct run *r, struct run_summary *to)
 	to->unwind.evicted = s.evictions;
 	to->unwind.evicted_in_use = s.evicted_in_use;
 	to->unwind.refused = s.too_large;
+	to->unwind.left_out = s.no_room;
 	to->unwind.unreadable = u->files.unreadable;
 	to->unwind.without_rows = u->files.no_rows;
 	to->unwind.trouble = u->files.first_trouble;

@@ -204,13 +204,16 @@ static void want(struct unwind_files *f, struct unwind_file *file, module_id m, 
 	struct err e = {};
 	int fd, r;
 
-	if (file->building || file->waiting)
+	if (file->building || file->waiting || (file->crowded && !file->needed))
 		return;
 	if (file->failed) { /* its number was another's in between */
 		give_up(f, file, table, "");
 		return;
 	}
-	if (evictions && now_ns < file->put_ns + (COME_BACK_NS << (evictions < 6 ? evictions : 6)))
+	if (evictions &&
+	    now_ns < file->tried_ns + (COME_BACK_NS << (evictions < 6 ? evictions : 6)))
+		return;
+	if (file->crowded && now_ns < file->tried_ns + COME_BACK_NS)
 		return;
 	fd = open_module(f, m, &e);
 	r = fd < 0 ? fd : builder_add(f->builder, fd, file->name, &file->key, &e);
@@ -221,7 +224,7 @@ static void want(struct unwind_files *f, struct unwind_file *file, module_id m, 
 }
 
 int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
-		       enum code_kind *ret_code, uint32_t *ret_table, bool *ret_missing)
+		       enum code_kind *ret_code, uint32_t *ret_table)
 {
 	struct unwind_module *mod = module_of(f, m);
 	uint32_t table;
@@ -235,17 +238,31 @@ int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
 	r = publish_table(f->publish, &mod->file->key, now_ns, &table);
 	if (r < 0)
 		return r;
-	*ret_table = table;
+	*ret_table = mod->file->table = table;
+	mod->file->module = m;
 	switch (publish_table_state(f->publish, table)) {
 	case PUBLISH_ABSENT:
 	case PUBLISH_EVICTED:
 		want(f, mod->file, m, table, now_ns);
-		*ret_missing |= mod->file->building || mod->file->waiting;
 		break;
 	default:
 		break;
 	}
 	return 0;
+}
+
+int unwind_files_need(struct unwind_files *f, uint32_t table, uint64_t now_ns)
+{
+	struct unwind_file *file = f->by_key;
+
+	while (file && (file->table != table || !file->module.ix ||
+			publish_table_find(f->publish, &file->key) != table))
+		file = file->hh.next;
+	if (!file || file->failed)
+		return -ENOENT;
+	file->needed = true;
+	want(f, file, file->module, table, now_ns);
+	return file->building || file->waiting ? -EAGAIN : -ENOENT;
 }
 
 /* One table, made, finds its place; or has to wait. */
@@ -260,16 +277,18 @@ static void place(struct unwind_files *f, struct unwind_file *file, struct build
 		build_free(b);
 		return;
 	}
-	r = publish_table_put(f->publish, table, b->table, now_ns, &e);
-	if (r == -EAGAIN || r == -ENOSPC || r == -ENOMEM) {
+	r = publish_table_put(f->publish, table, b->table, file->needed, now_ns, &e);
+	file->crowded = r == -ENOSPC;
+	if (r == -EAGAIN) {
 		file->waiting = b;
 		file->next_waiting = f->waiting;
 		f->waiting = file;
 		return;
 	}
+	file->tried_ns = now_ns;
 	if (r == 0)
-		file->put_ns = now_ns;
-	else
+		file->needed = false;
+	else if (r != -ENOSPC)
 		trouble(f, file->name, e.msg);
 	build_free(b);
 }

@@ -18,9 +18,13 @@ struct unwind_file {
 	char *name;                /* a path, for people                                        */
 	bool building;
 	bool failed;               /* it has no table                                           */
+	bool crowded;              /* there is no room for it, unless a walk needs it           */
+	bool needed;               /* a walk could not go on without its table                  */
+	uint32_t table;            /* its number when it was last asked for                     */
+	module_id module;          /* that it was opened as                                     */
 	struct build *waiting;     /* its table, while there is no room for it                  */
 	struct unwind_file *next_waiting;
-	uint64_t put_ns;           /* when it last became resident                              */
+	uint64_t tried_ns;         /* when its table last became resident, or found no room     */
 	UT_hash_handle hh;
 };
 
@@ -48,12 +52,17 @@ void unwind_files_fini(struct unwind_files *f);
 
 /*
  * What `m` is; opens it the first time. For CODE_ELF and CODE_VDSO *ret_table is its number, and its
- * table is made if it is neither resident nor on its way; while it is, *ret_missing is set. One that was
- * evicted stays away for a while. -ENOSPC: there is
- * no number for it now; -ENOMEM.
+ * table is made if it is neither resident nor on its way; one that was evicted, or found no room,
+ * stays away for a while. -ENOSPC: there is no number for it now; -ENOMEM.
  */
 int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns, enum code_kind *ret_code,
-		       uint32_t *ret_table, bool *ret_missing);
+		       uint32_t *ret_table);
+
+/*
+ * A walk could not go on without table `table`. -EAGAIN: it is on its way; -ENOENT: it will not come
+ * soon.
+ */
+int unwind_files_need(struct unwind_files *f, uint32_t table, uint64_t now_ns);
 
 /* Publishes the tables that are done, and those that waited for room and now have it. */
 void unwind_files_collect(struct unwind_files *f, uint64_t now_ns);

@@ -402,6 +402,7 @@ static void add_unwind(struct doc *d, cJSON *root, const struct run_summary *s)
 	count(d, o, "evicted", s->unwind.evicted);
 	count(d, o, "evicted_in_use", s->unwind.evicted_in_use);
 	count(d, o, "refused", s->unwind.refused);
+	count(d, o, "left_out", s->unwind.left_out);
 	count(d, o, "unreadable", s->unwind.unreadable);
 	count(d, o, "without_rows", s->unwind.without_rows);
 	if (s->unwind.trouble && s->unwind.trouble[0])

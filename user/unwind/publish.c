@@ -210,16 +210,35 @@ void publish_table_unref(struct publish *p, uint32_t table, uint64_t now_ns)
 
 /* --- room --- */
 
-/* Tables that processes refer to are dearer than all others. */
+#define IN_USE_S      2ULL
+#define COST_REFERRED (1ULL << 32) /* what processes refer to is dearer than all else */
+
 static uint64_t cost_of(void *ctx, uint32_t owner)
 {
 	const struct publish *p = ctx;
 	const struct table *t = &p->tables[owner];
 
-	return (t->refs ? 1ULL << 32 : 0) + last_use(p, t) + 1;
+	return (t->refs ? COST_REFERRED : 0) + last_use(p, t) + 1;
 }
 
-int publish_take(struct publish *p, enum pool_use use, uint32_t owner, uint32_t units,
+/*
+ * May all tables of a window go? Those in use by walks stay even for one that is needed: a stack
+ * through both would never be walked, and they would drive each other out for ever.
+ */
+static bool may_go(const struct publish *p, uint32_t from, uint32_t to, bool needed,
+		   uint64_t now_ns)
+{
+	for (uint32_t i = from; i < to; i++) {
+		const struct table *t = &p->tables[p->pool.extents[i].owner];
+
+		if (p->pool.extents[i].use == POOL_TABLE && t->refs &&
+		    (!needed || last_use(p, t) + IN_USE_S > now_ns / 1000000000))
+			return false;
+	}
+	return true;
+}
+
+int publish_take(struct publish *p, enum pool_use use, uint32_t owner, uint32_t units, bool needed,
 		 uint64_t now_ns, uint32_t *ret_at)
 {
 	uint32_t from, to;
@@ -230,11 +249,16 @@ int publish_take(struct publish *p, enum pool_use use, uint32_t owner, uint32_t 
 	r = pool_take(&p->pool, use, owner, units, ret_at);
 	if (r != -ENOSPC)
 		return r;
-	p->stats.no_room++;
 	r = pool_window(&p->pool, units, cost_of, p, &from, &to, &waits);
-	if (r < 0)
+	if (r == 0 && waits)
+		return -EAGAIN;
+	if (r == 0 && !may_go(p, from, to, needed, now_ns))
+		r = -ENOSPC;
+	if (r < 0) {
+		p->stats.no_room++;
 		return r;
-	for (uint32_t i = from; !waits && i < to; i++)
+	}
+	for (uint32_t i = from; i < to; i++)
 		if (p->pool.extents[i].use == POOL_TABLE)
 			evict(p, &p->tables[p->pool.extents[i].owner], now_ns);
 	return -EAGAIN;
@@ -268,7 +292,7 @@ static void write_rows(struct publish *p, uint32_t *to, const struct unwind_tabl
 	p->stats.bad_rows += bad;
 }
 
-int publish_table_put(struct publish *p, uint32_t table, const struct unwind_table *t,
+int publish_table_put(struct publish *p, uint32_t table, const struct unwind_table *t, bool needed,
 		      uint64_t now_ns, struct err *e)
 {
 	uint64_t words = (uint64_t)t->n_pages + 1 + t->n_rows;
@@ -293,7 +317,7 @@ int publish_table_put(struct publish *p, uint32_t table, const struct unwind_tab
 			(double)words * 4 / 1048576,
 			(double)pool_largest(&p->pool) * MS_SPAN_WORDS * 4 / 1048576);
 	}
-	r = publish_take(p, POOL_TABLE, table, pool_units(words), now_ns, &at);
+	r = publish_take(p, POOL_TABLE, table, pool_units(words), needed, now_ns, &at);
 	if (r < 0)
 		return err_set(e, r, "no room for an unwind table of %.1f MiB%s",
 			       (double)words * 4 / 1048576,
@@ -311,7 +335,7 @@ int publish_table_put(struct publish *p, uint32_t table, const struct unwind_tab
 	out->first_page = t->first_page;
 	out->dir = at * MS_SPAN_WORDS;
 	out->rows = out->dir + t->n_pages + 1;
-	out->used = (uint32_t)(now_ns / 1000000000);
+	out->used = needed ? (uint32_t)(now_ns / 1000000000) : 0; /* never, so far */
 	__atomic_store_n(&out->n_pages, t->n_pages, __ATOMIC_RELEASE);
 	own->at = at;
 	own->n_rows = t->n_rows;

@@ -12,8 +12,10 @@
  * name it before it is resident, while it is, and after it was evicted; only n_pages changes. A
  * list belongs to all processes whose spans are the same (a server and its forks).
  *
- * When the pool is full, tables that no process refers to go first, then those that no walk has used
- * for longest. The room they leave can be used after the grace time, so the caller tries again.
+ * When the pool is full, tables that no process refers to make way for any other; those that one does
+ * only for a table that a walk needs, and the one that no walk has used for longest first; those used
+ * just now stay. What is merely mapped does not drive out what is used. The room they leave can be used after the grace
+ * time, so the caller tries again.
  *
  * No system calls and no libbpf: memory comes from the caller, entries leave through struct
  * space_sink. Not thread-safe. Times are CLOCK_MONOTONIC ns.
@@ -97,11 +99,12 @@ enum publish_state publish_table_state(const struct publish *p, uint32_t table);
 uint32_t publish_table_evictions(const struct publish *p, uint32_t table);
 
 /*
- * Makes a table resident; `t` is copied. 0: it is, or was before. -EAGAIN: others were evicted to
- * make room, try again after the grace time. -EFBIG: larger than the pool. -ENOSPC: lists of spans
- * are in the way. -ENODATA: it has no rows. -ENOMEM.
+ * Makes a table resident; `t` is copied; `needed`: a walk could not go on without it. 0: it is, or
+ * was before. -EAGAIN: others were evicted to make room, try again after the grace time. -EFBIG:
+ * larger than the pool. -ENOSPC: what is in the way is not to go for it. -ENODATA: it has no rows.
+ * -ENOMEM.
  */
-int publish_table_put(struct publish *p, uint32_t table, const struct unwind_table *t,
+int publish_table_put(struct publish *p, uint32_t table, const struct unwind_table *t, bool needed,
 		      uint64_t now_ns, struct err *e);
 /* There are no rows for this file: walks through it guess from now on. So they do where a table was
  * refused. */
@@ -145,7 +148,7 @@ struct publish_stats {
 	uint64_t evictions;       /* tables evicted …                                    */
 	uint64_t evicted_in_use;  /* … though processes referred to them                 */
 	uint64_t too_large;       /* tables refused: larger than the pool                */
-	uint64_t no_room;         /* tables or lists that found no room, once for each try */
+	uint64_t no_room;         /* tables or lists for which nothing made way            */
 	uint64_t no_number;       /* mentions of files for which there was no number     */
 	uint64_t bad_rows;        /* rows made MS_RULE_BAD, for want of room for their rule */
 	uint64_t spans_left_out;

@@ -56,8 +56,11 @@ struct publish {
 	struct publish_stats stats;
 };
 
-/* Room in the pool; evicts and says -EAGAIN where there is none yet. */
-int publish_take(struct publish *p, enum pool_use use, uint32_t owner, uint32_t units,
+/*
+ * Room in the pool; evicts and says -EAGAIN where there is none yet. Not `needed`: tables that
+ * processes refer to stay, -ENOSPC.
+ */
+int publish_take(struct publish *p, enum pool_use use, uint32_t owner, uint32_t units, bool needed,
 		 uint64_t now_ns, uint32_t *ret_at);
 /* A span names a table, or no longer does. */
 void publish_table_ref(struct publish *p, uint32_t table);

@@ -41,7 +41,8 @@ static int list_new(struct publish *p, const struct ms_span *spans, uint32_t n, 
 		return -ENOMEM;
 	l->refs = 1;
 	l->n = n;
-	r = publish_take(p, POOL_SPANS, 0, pool_units((uint64_t)n * MS_SPAN_WORDS), now_ns, &l->at);
+	r = publish_take(p, POOL_SPANS, 0, pool_units((uint64_t)n * MS_SPAN_WORDS), true, now_ns,
+			 &l->at);
 	if (r < 0) {
 		free(l);
 		return r;

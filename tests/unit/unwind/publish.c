@@ -87,7 +87,7 @@ static uint32_t number(struct fixture *f, uint32_t file)
 }
 
 /* A table of its own: `n_rows` rows on one page, all of one rule, which is told by `seed`. */
-static int give(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t seed)
+static int give_if(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t seed, bool needed)
 {
 	struct unwind_table t = { .first_page = seed, .n_pages = 1, .n_rows = n_rows };
 	uint32_t dir[2] = { 0, n_rows };
@@ -100,9 +100,14 @@ static int give(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t see
 		t.rows[i] = ms_row(i, 0);
 	t.rules = &rule;
 	t.n_rules = 1;
-	r = publish_table_put(f->p, table, &t, f->now, NULL);
+	r = publish_table_put(f->p, table, &t, needed, f->now, NULL);
 	free(t.rows);
 	return r;
+}
+
+static int give(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t seed)
+{
+	return give_if(f, table, n_rows, seed, true);
 }
 
 static const struct ms_rule *rule_at(struct fixture *f, uint32_t ix)
@@ -195,8 +200,8 @@ static void rules_are_stored_once_and_the_fixed_ones_come_first(void **state)
 
 	for (uint32_t i = 0; i < 7; i++)
 		rows[i] = ms_row(i, i);
-	assert_int_equal(publish_table_put(f->p, a, &t, f->now, NULL), 0);
-	assert_int_equal(publish_table_put(f->p, b, &t, f->now, NULL), 0);
+	assert_int_equal(publish_table_put(f->p, a, &t, true, f->now, NULL), 0);
+	assert_int_equal(publish_table_put(f->p, b, &t, true, f->now, NULL), 0);
 	for (uint32_t table = 0; table < 2; table++) {
 		got = f->mem.pool + f->mem.tables[table ? b : a].rows;
 		assert_int_equal(got[0] & MS_ROW_RULE_MASK, MS_RULE_FIRST);
@@ -233,7 +238,7 @@ static void rows_whose_rule_finds_no_room_are_bad_and_counted(void **state)
 						     .off = (int32_t)(100 * i + k) };
 			rows[k] = ms_row(k, k);
 		}
-		assert_int_equal(publish_table_put(f->p, number(f, i), &t, f->now, NULL), 0);
+		assert_int_equal(publish_table_put(f->p, number(f, i), &t, true, f->now, NULL), 0);
 	}
 	assert_int_equal(stats(f).rules, N_RULES);
 	assert_int_equal(stats(f).bad_rows, 80 - (N_RULES - MS_RULE_FIRST));
@@ -291,7 +296,7 @@ static void tables_nobody_refers_to_make_way_first_then_the_least_recently_used(
 	assert_int_equal(put_one(f, 2, b), 0);
 	f->mem.tables[a].used = 90;
 	f->mem.tables[b].used = 80;
-	f->mem.tables[c].used = 200;
+	f->mem.tables[c].used = 200; /* what nobody refers to may have been used just now */
 	assert_int_equal(give(f, d, 300, 4), -EAGAIN);
 	assert_int_equal(publish_table_state(f->p, c), PUBLISH_EVICTED);
 	assert_int_equal(f->mem.tables[c].n_pages, 0);
@@ -308,6 +313,47 @@ static void tables_nobody_refers_to_make_way_first_then_the_least_recently_used(
 	assert_int_equal(span(f, 2, 0)->table, b); /* its spans name it still */
 	assert_true(is_whole(f, a, 300, 1));
 	assert_true(is_whole(f, d, 300, 4));
+	end(f);
+	(void)state;
+}
+
+static void what_is_only_mapped_does_not_drive_out_what_processes_refer_to(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t a = number(f, 1), b = number(f, 2), c = number(f, 3), d = number(f, 4);
+
+	assert_int_equal(give(f, a, 300, 1), 0);
+	assert_int_equal(give(f, b, 300, 2), 0);
+	assert_int_equal(give(f, c, 300, 3), 0);
+	assert_int_equal(put_one(f, 1, a), 0);
+	assert_int_equal(put_one(f, 2, b), 0);
+	assert_int_equal(put_one(f, 3, d), 0);
+	/* Two in a row would be needed, and only one of them is free to go. */
+	assert_int_equal(give_if(f, d, 400, 4, false), -ENOSPC);
+	assert_int_equal(stats(f).evictions, 0);
+	assert_int_equal(stats(f).no_room, 1);
+	assert_int_equal(give_if(f, d, 300, 4, false), -EAGAIN);
+	assert_int_equal(publish_table_state(f->p, c), PUBLISH_EVICTED);
+	assert_int_equal(stats(f).evicted_in_use, 0);
+	f->now += MS_POOL_GRACE_NS;
+	assert_int_equal(give_if(f, d, 300, 4, false), 0);
+	end(f);
+	(void)state;
+}
+
+static void what_walks_have_just_used_stays(void **state)
+{
+	struct fixture *f = begin(1024);
+	uint32_t a = number(f, 1), b = number(f, 2);
+
+	assert_int_equal(give_if(f, a, 800, 1, false), 0);
+	assert_int_equal(f->mem.tables[a].used, 0);
+	assert_int_equal(put_one(f, 1, a), 0);
+	f->mem.tables[a].used = 99;
+	assert_int_equal(give(f, b, 800, 2), -ENOSPC);
+	f->now += SEC;
+	assert_int_equal(give(f, b, 800, 2), -EAGAIN);
+	assert_int_equal(stats(f).evicted_in_use, 1);
 	end(f);
 	(void)state;
 }
@@ -683,6 +729,8 @@ int main(void)
 		cmocka_unit_test(a_table_larger_than_the_pool_is_refused),
 		cmocka_unit_test(
 			tables_nobody_refers_to_make_way_first_then_the_least_recently_used),
+		cmocka_unit_test(what_is_only_mapped_does_not_drive_out_what_processes_refer_to),
+		cmocka_unit_test(what_walks_have_just_used_stays),
 		cmocka_unit_test(a_number_is_anothers_only_when_no_walk_can_mean_its_old_file),
 		cmocka_unit_test(spans_are_sorted_joined_and_disjoint),
 		cmocka_unit_test(what_is_too_many_loses_spans_without_tables_first),
