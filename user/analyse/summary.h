@@ -68,7 +68,7 @@ struct summary_alloc {
 
 struct summary_stacks {
 	const char *source;       /* "oncpu", "offcpu", "alloc" */
-	uint64_t complete, truncated, guessed, unreadable, lost;
+	uint64_t complete, truncated, guessed, no_table, unreadable, lost;
 };
 
 struct summary_symbols {

@@ -389,7 +389,8 @@ static void facts_stacks(struct output *o)
 			.complete = v[i][MS_COMPLETE],
 			.truncated = v[i][MS_TRUNCATED],
 			.guessed = v[i][MS_GUESSED],
-			.unreadable = v[i][MS_UNREADABLE] + v[i][MS_NO_TABLE],
+			.no_table = v[i][MS_NO_TABLE],
+			.unreadable = v[i][MS_UNREADABLE],
 			.lost = v[i][MS_LOST],
 		};
 	}

@@ -347,6 +347,7 @@ static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 		count(d, o, "complete", s->stacks[i].complete);
 		count(d, o, "truncated", s->stacks[i].truncated);
 		count(d, o, "guessed", s->stacks[i].guessed);
+		count(d, o, "no_table", s->stacks[i].no_table);
 		count(d, o, "unreadable", s->stacks[i].unreadable);
 		count(d, o, "lost", s->stacks[i].lost);
 	}

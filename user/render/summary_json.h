@@ -16,7 +16,7 @@
  *               live_bytes, failed, inherited_frees, earlier_frees, untracked,
  *               sites|live_sites: [{function, module, bytes, objects}]}
  *   rss        {first_kb, last_kb, peak_kb}; null when unknown
- *   stacks     [{source, complete, truncated, guessed, unreadable, lost}]
+ *   stacks     [{source, complete, truncated, guessed, no_table, unreadable, lost}]
  *   symbols    {locations, named, offset_only, no_module, worst: [{module, locations, reason}]}
  *   drops      [{name, count, help}]: every counter of loss, those at 0 too
  *   sideband_lost

@@ -483,11 +483,9 @@ static void put_stacks(const struct run_summary *s, struct sink *out)
 			uint64_t n;
 			const char *word;
 		} verdicts[] = {
-			{ k->complete, "complete" },
-			{ k->guessed, "guessed" },
-			{ k->truncated, "cut at the top" },
-			{ k->unreadable, "unreadable" },
-			{ k->lost, "lost" },
+			{ k->complete, "complete" },        { k->guessed, "guessed" },
+			{ k->truncated, "cut at the top" }, { k->no_table, "no table" },
+			{ k->unreadable, "unreadable" },    { k->lost, "lost" },
 		};
 		uint64_t all = 0;
 		const char *sep = "";
