@@ -32,7 +32,7 @@ static void in_a_child(struct elf_file *elf)
 	_cleanup_(dwarf_lines_freep) struct dwarf_lines *lines = NULL;
 	const struct dwarf_frame *frames;
 
-	if (dwarf_lines_read(elf, NULL, asked, N, &lines, NULL) < 0)
+	if (dwarf_lines_read(elf, NULL, asked, N, 10000, &lines, NULL) < 0)
 		return;
 	for (int i = 0; i < N; i++)
 		if (dwarf_lines_find(lines, asked[i], &frames) > DWARF_FRAMES_MAX)

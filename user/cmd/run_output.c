@@ -99,6 +99,10 @@ static int name_everything(struct output *o, struct err *e)
 		o->packages[i].path = "";
 	for (uint32_t i = 0; i < st.n_worst; i++)
 		add_worst(o, &st.worst[i]);
+	if (st.lines_problem)
+		run_note(o->r, false, "inlined calls and lines may be missing, in %s first: %s",
+			 dict_str(o->r->dict, dict_module_get(o->r->dict, st.lines_module)->path),
+			 st.lines_problem);
 	debug_packages_find(NULL, o->packages, 8);
 	for (uint32_t i = 0; i < o->s.symbols.n_worst; i++)
 		o->s.symbols.worst[i].package = o->packages[i].name;

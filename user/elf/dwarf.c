@@ -150,9 +150,9 @@ static int64_t now_ms(void)
 }
 
 /* Everything until the child closes its end. NULL, or why the rest is missing. */
-static const char *read_answers(int fd, struct strbuf *b)
+static const char *read_answers(int fd, int64_t max_ms, struct strbuf *b)
 {
-	int64_t end = now_ms() + DWARF_SECONDS_MAX * 1000ll;
+	int64_t end = now_ms() + max_ms;
 	_cleanup_(freep) char *buf = malloc(256 << 10);
 
 	for (;;) {
@@ -345,7 +345,7 @@ static int nothing(const char *name, const char *cut_short, int32_t code, struct
 }
 
 int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		     struct dwarf_lines **ret_lines, struct err *e)
+		     int64_t max_ms, struct dwarf_lines **ret_lines, struct err *e)
 {
 	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = NULL;
 	const char *name = elf_file_name(elf), *cut_short;
@@ -360,11 +360,13 @@ int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t 
 		return err_set(e, -ENOENT, "%s: no debug info", name);
 	if (alt && elf_file_fd(alt) < 0)
 		alt = NULL;
+	if (max_ms > DWARF_SECONDS_MAX * 1000ll)
+		max_ms = DWARF_SECONDS_MAX * 1000ll;
 	pid = start_child(elf, alt, vaddrs, n, &fd);
 	if (pid < 0)
 		return err_set(e, pid, "%s: no process to read its debug info: %s", name,
 			       strerror(-pid));
-	cut_short = read_answers(fd, &text);
+	cut_short = read_answers(fd, max_ms, &text);
 	if (cut_short)
 		kill(pid, SIGKILL);
 	reap(pid, &status);

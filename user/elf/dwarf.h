@@ -18,7 +18,7 @@
 
 enum {
 	DWARF_MEMORY_MAX = 1 << 30,     /* bytes of the child: unpacked sections and libdw's own */
-	DWARF_SECONDS_MAX = 60,         /* for one file */
+	DWARF_SECONDS_MAX = 60,         /* for one file, if the caller gives no less */
 	DWARF_ANSWER_MAX = 256 << 20,   /* bytes that come over the pipe */
 	DWARF_FRAMES_MAX = 1024,        /* of one address */
 };
@@ -37,12 +37,13 @@ bool dwarf_present(struct elf_file *elf);
 
 /*
  * Looks up `n` addresses (ascending) in the debug info of `elf`, a file that is open by descriptor.
- * `alt`: the file its .gnu_debugaltlink names, or NULL. Both may be closed afterwards.
+ * `alt`: the file its .gnu_debugaltlink names, or NULL. Both may be closed afterwards. It takes
+ * `max_ms` at most, and no more than DWARF_SECONDS_MAX.
  * -ENOENT: no debug info, or nothing about any of them; -ETIMEDOUT; -EFBIG: it needs more memory;
  * -EBADMSG: damaged (the reader died, or answered nonsense).
  */
 int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		     struct dwarf_lines **ret_lines, struct err *e);
+		     int64_t max_ms, struct dwarf_lines **ret_lines, struct err *e);
 void dwarf_lines_free(struct dwarf_lines *lines);
 DEFINE_CLEANUP(struct dwarf_lines *, dwarf_lines_freep, dwarf_lines_free)
 

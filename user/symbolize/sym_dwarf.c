@@ -7,11 +7,21 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
+}
 
 static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_why)
 {
 	struct elf_file *elf, *debug, *alt = NULL;
 	struct dwarf_lines *lines;
+	int64_t start_ms;
 	int r = sym_image_elf(img, &elf, ret_why);
 
 	if (r < 0)
@@ -22,13 +32,28 @@ static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_
 		r = sym_image_debug(img, &debug, ret_why);
 		if (r < 0)
 			return r;
+		if (!dwarf_present(debug)) {
+			*ret_why = "no debug info";
+			return -ENOENT;
+		}
+	}
+	if (*img->dwarf_ms_left <= 0) {
+		*ret_why = img->lines_problem = "no time was left to read its debug info";
+		return -ETIMEDOUT;
 	}
 	sym_image_alt(img, debug, &alt);
-	r = dwarf_lines_read(debug, alt, img->vaddrs, img->n_vaddrs, &lines, NULL);
+	start_ms = now_ms();
+	r = dwarf_lines_read(debug, alt, img->vaddrs, img->n_vaddrs, *img->dwarf_ms_left, &lines,
+			     NULL);
+	*img->dwarf_ms_left -= now_ms() - start_ms;
 	if (r < 0) {
-		*ret_why = "no debug info";
+		*ret_why = r == -EFBIG ? "debug info needs more memory than it may have"
+				       : "debug info cannot be read";
+		if (r != -ENOENT)
+			img->lines_problem = *ret_why;
 		return r;
 	}
+	img->lines_problem = dwarf_lines_cut_short(lines);
 	*ret_state = lines;
 	return 0;
 }

@@ -15,7 +15,10 @@ struct sym_image {
 	module_id module;
 	const uint64_t *vaddrs;   /* that will be asked for, ascending */
 	uint32_t n_vaddrs;
-	struct debuginfod *servers; /* borrowed; NULL: none are asked */
+	struct debuginfod *servers; /* borrowed; NULL: none are asked         */
+	int64_t *dwarf_ms_left;     /* for the debug info of all images       */
+	const char *lines_problem;  /* out: why inlined calls and lines may be missing, although there
+	                             * is debug info; NULL                    */
 
 	int fd;                   /* of elf                                 */
 	int state;                /* 0: not opened yet; 1: open; or -errno  */

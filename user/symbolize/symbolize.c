@@ -47,6 +47,7 @@ struct group {
 	const struct symbolize_opts *opts;
 	struct sym_image image;
 	struct debuginfod *servers; /* NULL: none are asked */
+	int64_t dwarf_ms_left;
 	struct asked names, lines, ranges;
 	struct last_name last; /* neighbours often share one, and demangling is dear */
 	struct sym_answer answer, named;
@@ -250,6 +251,7 @@ static void name_group(struct group *g, module_id module, const struct todo *tod
 	g->image.vaddrs = vaddrs;
 	g->image.n_vaddrs = n;
 	g->image.servers = g->servers;
+	g->image.dwarf_ms_left = &g->dwarf_ms_left;
 	for (uint32_t i = 0; i < n; i++) {
 		enum found found = find(g, todo[i].vaddr);
 
@@ -267,6 +269,10 @@ static void name_group(struct group *g, module_id module, const struct todo *tod
 	if (missed && m->kind != MODULE_NONE)
 		note_miss(st, (struct symbolize_miss){ module, missed,
 						       why_unnamed(&g->names, m->kind) });
+	if (g->image.lines_problem && !st->lines_problem) {
+		st->lines_problem = g->image.lines_problem;
+		st->lines_module = module;
+	}
 	asked_close(&g->names);
 	asked_close(&g->lines);
 	asked_close(&g->ranges);
@@ -288,6 +294,7 @@ int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symboliz
 	g->d = d;
 	g->opts = opts;
 	g->servers = servers;
+	g->dwarf_ms_left = SYMBOLIZE_DWARF_MS_MAX;
 	for (uint32_t i = 1; i <= count; i++) {
 		const struct location *l = dict_location_get(d, (location_id){ i });
 

@@ -16,6 +16,9 @@
 #include "base/err.h"
 #include "model/dict.h"
 
+/* For the debug info of all images together; what is left then has its functions' names only. */
+enum { SYMBOLIZE_DWARF_MS_MAX = 60000 };
+
 enum jit_file { JIT_PERF_MAP, JIT_DUMP };
 
 struct symbolize_opts {
@@ -47,6 +50,9 @@ struct symbolize_stats {
 		const char *reason;     /* a few words, static: "no symbol table", "file changed" */
 	} worst[8];                     /* most unnamed locations first */
 	uint32_t n_worst;
+	/* The first image whose debug info could not be read to its end: why, a few words, static. */
+	module_id lines_module;
+	const char *lines_problem;      /* NULL: none */
 };
 
 /*
