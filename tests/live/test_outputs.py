@@ -117,6 +117,29 @@ def only_the_sources_asked_for_are_written():
 
 
 @fact
+def run_in_the_directory_of_another_replaces_it_as_a_whole():
+    target, first = full()
+    where = scratch("again")
+    shutil.copytree(first.out, where)
+    for name in ("notes.txt", "oncpu.svg.old"):
+        with open(os.path.join(where, name), "w", encoding="ascii") as f:
+            f.write("mine")
+    # One that gathers nothing takes nothing away.
+    failed = Run("--only", "offcpu", "--", "/no/such/program", out=where)
+    equal(failed.finish(), 1, "exit status of a command that is not there")
+    equal(sorted(set(os.listdir(first.out)) - set(os.listdir(where))), [], "files taken away")
+    equal(os.path.getsize(os.path.join(where, "trend.csv")), os.path.getsize(first.path("trend.csv")),
+          "size of the earlier trend.csv")
+    run = Run("-p", target.pid, "--only", "offcpu", "-d", 0.3, out=where)
+    run.finish()
+    run.must()
+    equal(set(os.listdir(where)), {"offcpu.pb.gz", "offcpu.folded", "offcpu.svg", "trend.csv",
+                                   "summary.txt", "notes.txt", "oncpu.svg.old"}, "files")
+    check(any("oncpu.pb.gz" in note for note in run.summary()["notes"]),
+          "the summary does not name what was removed")
+
+
+@fact
 def flame_draws_from_a_profile_and_from_folded_text():
     _, run = full()
     for name in ("alloc.pb.gz", "alloc.folded"):

@@ -58,7 +58,7 @@ static const struct opt rows[] = {
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
 
 	{ .name = "What to write", .kind = OPT_HEADING },
-	ROW("output", 'o', OPT_STRING, "DIR", dir, .help = "where the files go (default memscope-COMM-PID-TIME)"),
+	ROW("output", 'o', OPT_STRING, "DIR", dir, .help = "where the files go (default memscope-COMM-PID-TIME); an earlier run there is replaced"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print the summary as JSON"),
 	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++, Rust, D and Haskell names as the linker knows them"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, quiet, .help = "print nothing but errors"),

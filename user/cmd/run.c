@@ -220,12 +220,6 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		rc = run_add_targets(r, e);
 	if (rc < 0)
 		return rc;
-	if (!cfg->all) {
-		snprintf(path, sizeof(path), "%s/trend.csv", cfg->dir);
-		rc = trend_csv_open(AT_FDCWD, path, &r->trend, e);
-		if (rc < 0)
-			return rc;
-	}
 	if (cfg->sources[MS_ALLOC] && cfg->alloc != ALLOC_OFF) {
 		rc = run_alloc_begin(r, e);
 		if (rc < 0)
@@ -249,6 +243,11 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	if (r->launch && cfg->delay_s <= 0)
 		rc = launch_go(r->launch, run_tracing_allocs(r) ? on_held : NULL, r, end_due_ns(r),
 			       e);
+	/* Last: it empties the trend of an earlier run in the same directory. */
+	if (rc == 0 && !cfg->all) {
+		snprintf(path, sizeof(path), "%s/trend.csv", cfg->dir);
+		rc = trend_csv_open(AT_FDCWD, path, &r->trend, e);
+	}
 	return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "cmd/run.h"
+#include "cmd/stale.h"
 #include "render/render.h"
 #include "render/summary_json.h"
 #include "render/summary_text.h"
@@ -492,6 +493,17 @@ static int gather(struct output *o, struct err *e)
 	return 0;
 }
 
+/* With all files of this run in place; one that could not be written leaves those before it. */
+static void clear_earlier_run(struct output *o)
+{
+	_cleanup_(strbuf_free) struct strbuf removed = { 0 };
+
+	stale_remove(o->s.dir, o->s.files, o->s.n_files, &removed);
+	if (removed.len)
+		run_note(o->r, false, "files of an earlier run in this directory were removed: %s",
+			 removed.s);
+}
+
 int run_write(struct run *r, struct err *e)
 {
 	struct output *o = calloc(1, sizeof(*o));
@@ -509,12 +521,14 @@ int run_write(struct run *r, struct err *e)
 			run_note(r, true,
 				 "a second signal came while files were written: names and "
 				 "pictures that were not there yet are left out");
-		o->s.n_notes = r->n_notes;
 		if (r->trend || r->mem_known)
 			file_written(o, "trend", ".csv");
 		o->s.dir = r->cfg->dir;
 		o->s.files = o->files;
 		file_written(o, "summary", ".txt");
+		if (rc == 0)
+			clear_earlier_run(o);
+		o->s.n_notes = r->n_notes;
 		snprintf(path, sizeof(path), "%s/summary.txt", r->cfg->dir);
 		rc2 = write_summary(o, path, false, &one);
 		if (rc2 < 0 && rc == 0) {
