@@ -282,13 +282,18 @@ static bool is_likely_same(const struct images *set, const struct image *img, in
 
 int image_open(struct images *set, struct image *img, struct err *e)
 {
+	if (img->state == IMAGE_UNREADABLE)
+		return err_set(e, -ESTALE, "%s could not be read while it was mapped", img->path);
+	return image_open_any(set, img, e);
+}
+
+int image_open_any(struct images *set, struct image *img, struct err *e)
+{
 	_cleanup_(closep) int by_path = -1;
 	int fd;
 
 	if (img->kind != MODULE_ELF)
 		return err_set(e, -ENOENT, "%s is not a file", img->path);
-	if (img->state == IMAGE_UNREADABLE)
-		return err_set(e, -ESTALE, "%s could not be read while it was mapped", img->path);
 	if (img->fd >= 0) {
 		fd = fcntl(img->fd, F_DUPFD_CLOEXEC, 3);
 		return fd < 0 ? err_set(e, -errno, "%s: %s", img->path, strerror(errno)) : fd;

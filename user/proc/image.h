@@ -94,5 +94,10 @@ uint64_t image_bias(struct images *set, struct image *img, uint64_t addr, uint64
 
 /* As proc_table_open_module(). */
 int image_open(struct images *set, struct image *img, struct err *e);
+/*
+ * The same, also of a file whose segments could not be read: one that is mapped and is no ELF image,
+ * like a jitdump, which nobody needs segments of.
+ */
+int image_open_any(struct images *set, struct image *img, struct err *e);
 
 #endif

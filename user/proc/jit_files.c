@@ -74,7 +74,7 @@ int jit_open_dump(struct images *set, const struct image *img)
 
 		if (file->kind == MODULE_ELF && slash && !strcmp(slash, name) &&
 		    file->pid == img->pid)
-			return owned(image_open(set, file, NULL), &img->jit);
+			return owned(image_open_any(set, file, NULL), &img->jit);
 	}
 	return -ENOENT;
 }
