@@ -35,6 +35,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
 MEMSCOPE = os.path.abspath(os.environ.get("MEMSCOPE", os.path.join(BUILD, "memscope")))
 TARGETS = os.path.join(BUILD, "targets")
+# What tests make is not left in the host's cache, and what is there does not matter to them.
+os.environ.setdefault("MEMSCOPE_CACHE_DIR", os.path.join(BUILD, "cache"))
 
 # How long memscope may take to attach, and to write its files after the end of a run. Not a
 # promise, only the point at which a test stops waiting.

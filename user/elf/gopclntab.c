@@ -9,6 +9,8 @@ enum {
 	HEADER = 8, /* bytes of magic, zeros, quantum, pointer size */
 	SCAN_BYTES = 256 << 20,
 	SCAN_WINDOW = 64 << 10,
+	SCAN_TRIES =
+		4, /* the magic with its zeros behind it is rare; each try reads all that follows */
 	SCAN_STEP = 8, /* the table is aligned to 32, its segment at least so much */
 };
 
@@ -200,7 +202,8 @@ static const struct elf_section *find_section(struct elf_file *elf)
 }
 
 /* The first place in [off, off + len) that reads as a table. */
-static int scan(struct elf_file *elf, const struct elf_segment *seg, struct gopclntab **ret_tab)
+static int scan(struct elf_file *elf, const struct elf_segment *seg, int *tries,
+		struct gopclntab **ret_tab)
 {
 	_cleanup_(freep) uint8_t *buf = malloc(SCAN_WINDOW);
 	uint64_t end = seg->filesz < SCAN_BYTES ? seg->filesz : SCAN_BYTES;
@@ -217,6 +220,8 @@ static int scan(struct elf_file *elf, const struct elf_segment *seg, struct gopc
 
 			if (buf[i + 3] != 0xff || !layout_of(buf + i))
 				continue;
+			if (!(*tries)--)
+				return -EBADMSG;
 			r = load(elf, seg->vaddr + at + i, seg->off + at + i, seg->filesz - at - i,
 				 ret_tab);
 			if (r == 0 || r == -ENOMEM)
@@ -234,10 +239,10 @@ static int find_by_magic(struct elf_file *elf, struct gopclntab **ret_tab)
 {
 	uint32_t n;
 	const struct elf_segment *segs = elf_file_segments(elf, &n);
-	int r = -ENOENT;
+	int r = -ENOENT, tries = SCAN_TRIES;
 
 	for (uint32_t i = 0; i < n && r == -ENOENT; i++)
-		r = scan(elf, &segs[i], ret_tab);
+		r = scan(elf, &segs[i], &tries, ret_tab);
 	return r;
 }
 

@@ -99,6 +99,22 @@ static void it_is_found_without_sections(void **state)
 	}
 }
 
+/* Each try reads what follows: a file made of beginnings would cost its square. */
+static void it_is_not_looked_for_behind_many_beginnings(void **state)
+{
+	struct gopclntab *tab = NULL;
+
+	go_put(&im, 0xfffffff0, CODE_TEXT);
+	memmove(im.frames + 0x400, im.frames, 0x800);
+	memset(im.frames, 0, 0x400);
+	im.frames_len = 0xc00;
+	for (int i = 0; i < 8; i++)
+		memcpy(im.frames + 16 * i, "\xf0\xff\xff\xff\0\0\1\10", 8);
+	im.no_sections = true;
+	assert_int_equal(open_image(&tab), -EBADMSG);
+	assert_null(tab);
+}
+
 static void arm64_counts_instructions(void **state)
 {
 	_cleanup_(gopclntab_freep) struct gopclntab *tab = NULL;
@@ -199,6 +215,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FACT(every_version_says_the_same),
 		FACT(it_is_found_without_sections),
+		FACT(it_is_not_looked_for_behind_many_beginnings),
 		FACT(arm64_counts_instructions),
 		FACT(a_position_independent_one_counts_from_its_text),
 		FACT(functions_are_found_by_address),
