@@ -253,8 +253,11 @@ int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
 
 int unwind_files_need(struct unwind_files *f, uint32_t table, uint64_t now_ns)
 {
+	enum publish_state state = publish_table_state(f->publish, table);
 	struct unwind_file *file = f->by_key;
 
+	if (state != PUBLISH_ABSENT && state != PUBLISH_EVICTED)
+		return -ENOENT;
 	while (file && (file->table != table || !file->module.ix ||
 			publish_table_find(f->publish, &file->key) != table))
 		file = file->hh.next;
