@@ -15,7 +15,8 @@ const struct root roots_elf[] = {
 
 /*
  * Go's runtime, src/runtime/asm_ARCH.s and sys_linux_ARCH.s. Where its own tracebacks end, ours do
- * (topofstack() in traceback.go): mcall never returns, its goroutine has been put aside.
+ * (topofstack() in traceback.go): mcall never returns, its goroutine has been put aside, and so has
+ * one that is preempted where it would have got more stack.
  */
 const struct root roots_go[] = {
 	{ "runtime.goexit", false, ROOT_END },
@@ -27,7 +28,7 @@ const struct root roots_go[] = {
 	/* Stands for a goroutine that has gone to another stack: cgocallback returns to it. */
 	{ "runtime.systemstack_switch", false, ROOT_EARLY },
 	{ "runtime.asmcgocall", false, ROOT_SWITCH },
-	{ "runtime.morestack", false, ROOT_GUESS },
+	{ "runtime.morestack", false, ROOT_END },
 	{ "runtime.gogo", false, ROOT_GUESS },
 	{ "gogo", false, ROOT_GUESS },
 	/* These call the vDSO on the thread's first stack. */

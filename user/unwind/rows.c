@@ -46,6 +46,23 @@ static int on_cfi_row(void *arg, uint64_t start, uint64_t end, const struct cfi_
 	return add_rule(b, start, &rule, &b->marks);
 }
 
+/*
+ * glibc's __start_context, to which functions of makecontext() return: nobody has called it, its CFI
+ * does not say so, and a return address there is looked up in the byte before it. It begins by taking
+ * its stack from rbx, which no compiler's code does; libc's file has no name for it.
+ */
+static bool begins_context(struct build *b)
+{
+	static const uint8_t code[] = { 0x48, 0x89, 0xdc,         /* mov %rbx,%rsp   */
+					0x48, 0x8b, 0x3c, 0x24 }; /* mov (%rsp),%rdi */
+	const uint8_t *p;
+
+	if (b->machine->machine != EM_X86_64 || b->fde.start == 0)
+		return false;
+	p = code_at(&b->code, b->fde.start, sizeof(code));
+	return p && !memcmp(p, code, sizeof(code));
+}
+
 static int add_cfi_rows(struct build *b, const struct cfi *cfi)
 {
 	uint64_t end = 0;
@@ -57,7 +74,9 @@ static int add_cfi_rows(struct build *b, const struct cfi *cfi)
 		/* Padding stays with the function before it. */
 		if (i && b->fde.start > end && !code_is_padding(&b->code, end, b->fde.start))
 			r = marks_add(&b->marks, end, MARK_HOLE);
-		if (r == 0)
+		if (r == 0 && begins_context(b))
+			r = marks_add(&b->marks, b->fde.start - 1, MS_RULE_IX_END);
+		else if (r == 0)
 			r = cfi_rows(cfi, i, on_cfi_row, b);
 		end = b->fde.end;
 		b->table->counts.functions++;
