@@ -55,11 +55,43 @@ static __always_inline struct pt_regs *task_user_regs(const struct task_struct *
 	return (struct pt_regs *)(BPF_CORE_READ(task, stack) + 16384) - 1;
 }
 
+#if defined(__TARGET_ARCH_x86)
+/*
+ * A function whose return is probed returns into a page of the kernel's: to a breakpoint or, since
+ * 6.11, to code that pushes rax, rcx and r11, makes a system call and pops what it pushed. Whoever is
+ * there has returned already: its pc is where the function returned to, which the kernel keeps in the
+ * return instance until the trap is handled, and then stores below sp.
+ *
+ *   offset   0  push rax   1  push rcx   2  push r11   4  mov, syscall   d  pop r11   f  pop rcx   10  ret
+ */
+static __always_inline void walk_leave_trampoline(struct ms_walk *w, struct task_struct *task)
+{
+	__u64 at = w->pc - BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	struct return_instance *ri = (void *)w->env;
+	__u64 sp = w->regs[MS_WALK_SP], ra_at, ra, stack;
+
+	if (at > 0x10)
+		return;
+	/* Where the return address was, by how much has been pushed. */
+	ra_at = sp + (at == 0 ? -8LL : at == 1 || at == 0x10 ? 0 : at < 4 || at == 0xf ? 8 : 16);
+	stack = ri ? BPF_CORE_READ(ri, stack) : 0;
+	if (ri && (stack == ra_at || stack == sp - 8)) {
+		ra = BPF_CORE_READ(ri, orig_ret_vaddr);
+		w->env = (__u64)BPF_CORE_READ(ri, next);
+		ra_at = stack;
+	} else if (bpf_probe_read_user(&ra, sizeof(ra), (void *)ra_at)) {
+		return;
+	}
+	w->regs[MS_WALK_SP] = ra_at + 8;
+	w->pc = ra;
+}
+#endif
+
 /*
  * Registers and pc of a task in user space, from task_user_regs(). false: it has none (a kernel thread, an
  * exiting task), or is a 32-bit program.
  */
-static __always_inline bool walk_regs(struct ms_walk *w, const struct task_struct *task,
+static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *task,
 				      const struct pt_regs *regs)
 {
 	struct uprobe_task *utask;
@@ -103,6 +135,9 @@ static __always_inline bool walk_regs(struct ms_walk *w, const struct task_struc
 	if (BPF_CORE_READ(utask, active_uprobe) &&
 	    !((w->pc ^ BPF_CORE_READ(utask, xol_vaddr)) & ~(MS_PAGE_BYTES - 1ULL)))
 		w->pc = BPF_CORE_READ(utask, vaddr);
+#if defined(__TARGET_ARCH_x86)
+	walk_leave_trampoline(w, task);
+#endif
 	return true;
 }
 
