@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 	say_ready();
 	next_command();
 	if (fn)
-		return in_library(fn);
+		return in_library(fn) + sink; /* and so no jump, but a call */
 	for (size_t i = 0; argc == 2 && i < sizeof(modes) / sizeof(modes[0]); i++)
 		if (!strcmp(argv[1], modes[i].mode))
 			modes[i].fn();

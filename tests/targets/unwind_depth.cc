@@ -140,5 +140,5 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	next_command();
-	return plain(depth, 1);
+	return plain(depth, 1) + sink; /* and so no jump, but a call */
 }
