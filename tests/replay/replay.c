@@ -457,7 +457,7 @@ static struct publish *publish_case(struct replay *r, const struct ms_proc *proc
 		memcpy(key.bytes, &i, sizeof(i));
 		spans[n] = r->modules[i].span;
 		if (publish_table(p, &key, 1, &spans[n].table) < 0 ||
-		    publish_table_put(p, spans[n].table, &t, 1, NULL) < 0)
+		    publish_table_put(p, spans[n].table, &t, true, 1, NULL) < 0)
 			bad(r, "a table cannot be published");
 		n++;
 		free(t.dir);

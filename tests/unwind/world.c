@@ -122,7 +122,7 @@ static void image_load(struct world *w, struct image *i)
 	key.len = (uint32_t)(len < PUBLISH_KEY_MAX ? len : PUBLISH_KEY_MAX);
 	memcpy(key.bytes, i->name + len - key.len, key.len);
 	if (publish_table(w->publish, &key, now_ns(), &i->table_ix) < 0 ||
-	    publish_table_put(w->publish, i->table_ix, i->table, now_ns(), &e) < 0) {
+	    publish_table_put(w->publish, i->table_ix, i->table, true, now_ns(), &e) < 0) {
 		fprintf(stderr, "# %s: %s\n", i->name, e.msg);
 		unwind_table_free(i->table);
 		i->table = NULL;

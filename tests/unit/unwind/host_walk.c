@@ -65,7 +65,7 @@ static uint32_t add_span(const char *line, struct ms_span *ret_span)
 	key.len = (uint32_t)strnlen(path, sizeof(key.bytes));
 	memcpy(key.bytes, path, key.len);
 	assert_int_equal(publish_table(publish, &key, 1, &number), 0);
-	assert_int_equal(publish_table_put(publish, number, table, 1, NULL), 0);
+	assert_int_equal(publish_table_put(publish, number, table, true, 1, NULL), 0);
 	segs = elf_file_segments(elf, &n_segs);
 	assert_true(elf_segments_off_to_vaddr(segs, n_segs, off, &vaddr));
 	*ret_span = (struct ms_span){ .start = start,
