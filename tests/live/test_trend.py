@@ -76,6 +76,22 @@ def summary_says_the_same_of_rss_as_the_trend():
 
 
 @fact
+def live_bytes_of_a_row_are_those_of_its_moment():
+    target = Target("alloc_truth", 1, 2000)
+    run = Run("-p", target.pid, "--interval", 0.2, "--alloc=exact", "--only", "alloc")
+    run.ready()
+    lines = target.ask("run")
+    time.sleep(0.6)
+    run.stop()
+    run.must()
+    truth = next(line[4] for line in lines if line[0] == "total")
+    check(truth > 100000, f"{truth} bytes left live: nothing is proved")
+    _, rows = run.trend()
+    # Two at least came in the 0.6 s since, and one at the end.
+    equal([int(r["live_bytes"]) for r in rows[-2:]], [truth] * 2, "live_bytes of the last rows")
+
+
+@fact
 def cpu_percent_of_a_spinner_is_the_cpu_time_it_got():
     target = Target("cpu_split", 5000)
     target.go_first()  # a share of a few percent would tell nothing

@@ -306,7 +306,8 @@ static int tick(struct run *r, struct err *e)
 	run_read_sideband(r);
 	run_unwind_tick(r);
 	run_alloc_govern(r, now);
-	if (now >= r->next_drain_ns)
+	/* A row's live bytes are those of its moment, not of the last drain. */
+	if (now >= r->next_drain_ns || (now >= r->next_trend_ns && run_tracing_allocs(r)))
 		rc = run_drain(r, e);
 	if (now >= r->next_trend_ns) {
 		trend_tick(r);
@@ -446,6 +447,8 @@ int run_end(struct run *r, struct err *e)
 	take_late_signals(r);
 	if (!r->session)
 		return 0;
+	if (exact && session_start_ns(r->session))
+		run_take_totals(r, NULL); /* for the last row; an error shows again below */
 	trend_tick(r);
 	session_gate(r->session, false);
 	r->end_ns = run_now_ns();

@@ -7,8 +7,9 @@
  *   minor_faults,major_faults,live_bytes,shared_kb,private_kb
  *
  * The first four are in the order that existing scripts read. timestamp is local time,
- * YYYY-MM-DD HH:MM:SS; cpu_percent is that of the interval, 100.0 being one CPU. What is not
- * known is an empty field.
+ * YYYY-MM-DD HH:MM:SS; cpu_percent is that of the interval, 100.0 being one CPU; the first row's
+ * interval is only what went by between the begin of the run and the first look, some tenths of a
+ * second. live_bytes is the sum at that moment. What is not known is an empty field.
  */
 #ifndef MEMSCOPE_RENDER_TREND_CSV_H
 #define MEMSCOPE_RENDER_TREND_CSV_H
