@@ -19,7 +19,7 @@
 
 enum {
 	CFI_N_REGS = 33,           /* x86-64: 16 and the return address; arm64: x0 to x30, sp       */
-	CFI_FDES_MAX = 4 << 20,    /* of one file; libLLVM-14 has 69,908                             */
+	CFI_FDES_MAX = 4 << 20,    /* of one file; libLLVM-14 has 94,994                             */
 	CFI_CIES_MAX = 1 << 20,
 	CFI_REMEMBER_MAX = 32,     /* nested DW_CFA_remember_state                                   */
 };
