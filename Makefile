@@ -116,7 +116,7 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
               libdw-dev liblzma-dev libzstd-dev
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
-              redis-server redis-tools sqlite3 nginx-light xz-utils \
+              redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
@@ -307,6 +307,10 @@ targets: $(TARGET_BIN) ## build the programs that live tests and benchmarks meas
 
 bench: deps-bench all targets ## what being profiled costs, against perf, bcc and bpftrace (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/bench.py $(BENCHFLAGS)
+
+.PHONY: bench-names
+bench-names: all units ## what naming 100,000 places costs, beside addr2line and llvm-symbolizer
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/names.py $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
 
