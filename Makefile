@@ -309,7 +309,7 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/bench.py $(BENCHFLAGS)
 
 .PHONY: bench-names
-bench-names: all units ## what naming 100,000 places costs, beside addr2line and llvm-symbolizer
+bench-names: $(NAMES_BIN) ## what naming 100,000 places costs, beside addr2line and llvm-symbolizer
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/names.py $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
