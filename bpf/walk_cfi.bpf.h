@@ -136,7 +136,12 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 	    !((w->pc ^ BPF_CORE_READ(utask, xol_vaddr)) & ~(MS_PAGE_BYTES - 1ULL)))
 		w->pc = BPF_CORE_READ(utask, vaddr);
 #if defined(__TARGET_ARCH_x86)
+	__u8 op = 0;
+
 	walk_leave_trampoline(w, task);
+	/* Behind the breakpoint of a probe that has not been looked at yet: nothing was executed. */
+	if (!bpf_probe_read_user(&op, sizeof(op), (void *)(w->pc - 1)) && op == 0xcc)
+		w->pc--;
 #endif
 	return true;
 }
