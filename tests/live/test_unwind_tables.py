@@ -161,7 +161,7 @@ def an_idle_host_does_not_delay_the_first_sample():
 
 @fact
 def with_too_little_room_what_is_in_use_stays():
-    """4 MiB of the 8 are for tables; those of the two libraries are 3.4 and 3.7 MB."""
+    """6 MiB of the 16 are for tables; those of the two libraries are 3.4 and 3.7 MB."""
     large = [max(glob.glob(f"/usr/lib/x86_64-linux-gnu/{name}"), default=None)
              for name in ("libLLVM-14.so.1", "libclang-cpp.so.14")]
     if None in large:
@@ -174,9 +174,9 @@ def with_too_little_room_what_is_in_use_stays():
             t.ask(f"load {FIRST} 500")
         time.sleep(1)
         return t.ask(f"load {SECOND} 500")
-    run, _ = watch(bare(), during, "--mem", 8)
+    run, _ = watch(bare(), during, "--mem", 16)
     unwind = run.summary()["unwind"]
-    equal(unwind["budget_bytes"], 4 << 20, "pool, bytes")
+    equal(unwind["budget_bytes"] <= 6 << 20, True, "a pool of at most 6 MiB")
     check(unwind["bytes"] <= unwind["budget_bytes"], f"{unwind['bytes']} bytes used")
     # Walks come through those libraries only while they are constructed, if at all.
     check(unwind["left_out"] + unwind["evicted_in_use"] > 0, f"all found room: {unwind}")

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ struct run_unwind {
 	uint32_t cap_buf;
 	struct asked asked[N_ASKED];
 	struct ms_proc before_exec; /* the command while it is still memscope    */
+	uint64_t trimmed;           /* tables made when memory was last given back */
 	uint64_t put, put_ns;       /* lists of spans, and what that took        */
 };
 
@@ -363,10 +365,20 @@ void run_unwind_tables(struct run *r)
 		unwind_files_collect(&r->unwind->files, run_now_ns());
 }
 
+/* Making tables takes memory that is not needed again: 10 to 60 MiB, kept by the threads' arenas. */
+static void give_back_memory(struct run_unwind *u)
+{
+	if (u->trimmed == u->files.built || builder_pending(u->builder))
+		return;
+	malloc_trim(0);
+	u->trimmed = u->files.built;
+}
+
 void run_unwind_tick(struct run *r)
 {
 	if (!r->unwind)
 		return;
+	give_back_memory(r->unwind);
 	session_clock(r->session, run_now_ns());
 	run_unwind_flush(r);
 	publish_tick(r->unwind->publish, run_now_ns());

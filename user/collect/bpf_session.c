@@ -151,7 +151,7 @@ uint64_t session_unwind_share(uint32_t mem_mb, bool alloc)
 {
 	uint64_t budget = (uint64_t)mem_mb << 20;
 
-	return alloc ? budget / 4 : budget / 2;
+	return alloc ? budget / 4 : budget * 3 / 8;
 }
 
 /* Rules: libLLVM-14, 102 MiB of code, has 990 different ones, and files have most of them in
