@@ -188,6 +188,14 @@ def whole_host_run_finds_every_process_and_no_more_than_all_cpus():
     p = run.profile("oncpu")
     n = lines[0][2] / 1e9 * 499
     near(p.sum("samples/count", pid=target.pid), n, 4 * math.sqrt(n) + 2, "samples of the target")
+    s = run.summary()
+    rows = {row["pid"]: row for row in s["by_process"]}
+    check(s["target"]["seen_processes"] >= len(rows) > 1, f"processes: {s['target']}, {len(rows)}")
+    for pid, row in rows.items():
+        equal(row["samples"], p.sum("samples/count", pid=pid), f"samples of process {pid}")
+    least = min(row["cpu_ns"] for row in rows.values())
+    check(target.pid in rows or p.sum("cpu/nanoseconds", pid=target.pid) <= least,
+          f"the target is not among {sorted(rows)}")
     cpus = os.cpu_count()
     # Every CPU ticks HZ times a second whatever runs there; the ends add one sample each.
     within(p.sum("cpu/nanoseconds"), lines[0][2] / 2,

@@ -123,7 +123,7 @@ static bool is_scheduler(const char *name)
 struct site {
 	string_id function;
 	const char *module;
-	string_id leaf;
+	string_id comm, leaf;
 	enum wait_kind wait;
 	int64_t value, count;
 };
@@ -204,6 +204,12 @@ static struct site site_of(const struct dict *d, const struct frame_path *path, 
 /* --- ranking
  * ----------------------------------------------------------------------------------- */
 
+/* No user function and no reason that we have a word for: the kernel's function is all there is. */
+static bool told_by_leaf(const struct site *s)
+{
+	return !s->function.ix && s->wait == WAIT_OTHER;
+}
+
 static int by_place(const void *a, const void *b)
 {
 	const struct site *x = a, *y = b;
@@ -213,6 +219,10 @@ static int by_place(const void *a, const void *b)
 		r = strcmp(x->module, y->module);
 	if (r == 0)
 		r = (int)x->wait - (int)y->wait;
+	if (r == 0)
+		r = (x->comm.ix > y->comm.ix) - (x->comm.ix < y->comm.ix);
+	if (r == 0 && told_by_leaf(x))
+		r = (x->leaf.ix > y->leaf.ix) - (x->leaf.ix < y->leaf.ix);
 	/* The leaf of the largest part stands for all. */
 	return r ? r : (y->value > x->value) - (y->value < x->value);
 }
@@ -220,7 +230,8 @@ static int by_place(const void *a, const void *b)
 static bool same_place(const struct site *x, const struct site *y)
 {
 	return x->function.ix == y->function.ix && x->wait == y->wait &&
-	       strcmp(x->module, y->module) == 0;
+	       strcmp(x->module, y->module) == 0 && x->comm.ix == y->comm.ix &&
+	       (!told_by_leaf(x) || x->leaf.ix == y->leaf.ix);
 }
 
 static int64_t saturating_add(int64_t a, int64_t b)
@@ -256,7 +267,11 @@ static int by_value(const void *a, const void *b)
 		r = strcmp(x->function, y->function);
 	if (r == 0)
 		r = strcmp(x->module, y->module);
-	return r ? r : (int)x->wait - (int)y->wait;
+	if (r == 0)
+		r = (int)x->wait - (int)y->wait;
+	if (r == 0)
+		r = strcmp(x->comm, y->comm);
+	return r ? r : strcmp(x->leaf, y->leaf);
 }
 
 static void keep_largest(const struct dict *d, const struct site *sites, uint32_t n,
@@ -266,6 +281,7 @@ static void keep_largest(const struct dict *d, const struct site *sites, uint32_
 		struct site_row row = {
 			.function = dict_str(d, sites[i].function),
 			.module = sites[i].module,
+			.comm = dict_str(d, sites[i].comm),
 			.leaf = dict_str(d, sites[i].leaf),
 			.wait = sites[i].wait,
 			.value = sites[i].value,
@@ -287,6 +303,15 @@ static void keep_largest(const struct dict *d, const struct site *sites, uint32_
 	}
 }
 
+/* "kworker/0:1-events" and its like are one. */
+static string_id whose(struct dict *d, labels_id labels)
+{
+	const struct label *comm = dict_label_find(d, labels, "comm");
+	const char *name = comm ? dict_str(d, comm->str) : "";
+
+	return dict_string_n(d, name, strcspn(name, "/"));
+}
+
 static int rank(const struct profile *p, uint32_t type, int count_type, bool waits,
 		struct site_row *out, uint32_t cap)
 {
@@ -305,6 +330,8 @@ static int rank(const struct profile *p, uint32_t type, int count_type, bool wai
 		if (frame_path_set(&path, d, s.stack) < 0)
 			return -ENOMEM;
 		sites[n] = site_of(d, &path, waits);
+		if (waits && !sites[n].function.ix)
+			sites[n].comm = whose(d, s.labels);
 		sites[n].value = s.values[type];
 		sites[n].count = count_type >= 0 ? s.values[count_type] : 0;
 		n++;

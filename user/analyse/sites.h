@@ -16,6 +16,8 @@
 struct site_row {
 	const char *function;  /* the site; "" when the stack has no user frame; borrowed from the dict */
 	const char *module;    /* base name of its image, "" when unknown                    */
+	const char *comm;      /* waits without a user frame: whose they are, up to a '/' (all kworkers
+				* are one); else "" */
 	const char *leaf;      /* the messenger: malloc; the kernel function waited in         */
 	enum wait_kind wait;   /* waits only                                                  */
 	int64_t value;         /* of the type asked for                                       */

@@ -356,6 +356,15 @@ static void next_memory(struct verdict *v, const struct run_summary *s, bool liv
 		     live ? " and what is never freed" : "");
 }
 
+static void next_host(struct verdict *v, const struct run_summary *s)
+{
+	if (s->n_by_process > 0 && s->by_process[0].cpu_ns > 0)
+		NEXT(v, "%.64s (pid %d) has the most CPU time: profile it with -p %d.",
+		     s->by_process[0].comm, s->by_process[0].pid, s->by_process[0].pid);
+	else
+		NEXT(v, "Read oncpu.svg: its first boxes are the processes.");
+}
+
 static void conclude(struct verdict *v, const struct judged *j)
 {
 	const struct run_summary *s = j->s;
@@ -376,8 +385,12 @@ static void conclude(struct verdict *v, const struct judged *j)
 		SAY(v,
 		    " is short of CPU: it used %s, and of the time it could have run it waited %.0f%% for a CPU",
 		    cpu_text(j).s, 100 * j->starved);
-		NEXT(v, "See who has the CPUs with memscope -a, and whether a limit holds it back "
-			"(cpu.stat of its cgroup: nr_throttled).");
+		if (s->target == RUN_HOST)
+			next_host(v, s);
+		else
+			NEXT(v,
+			     "See who has the CPUs with memscope -a, and whether a limit holds it back "
+			     "(cpu.stat of its cgroup: nr_throttled).");
 		break;
 	case VERDICT_WAITING:
 		SAY(v, " is waiting: it used %s and ", cpu_text(j).s);

@@ -9,6 +9,7 @@
 #ifndef MEMSCOPE_ANALYSE_SUMMARY_H
 #define MEMSCOPE_ANALYSE_SUMMARY_H
 
+#include "analyse/by_process.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
@@ -100,7 +101,9 @@ struct run_summary {
 	enum run_target target;
 	const struct summary_process *processes;  /* those asked for */
 	uint32_t n_processes;
-	uint32_t seen_processes;      /* with children; 0 when unknown */
+	uint32_t seen_processes;      /* in the profiles, with children; 0 when unknown */
+	const struct process_row *by_process;  /* most CPU time first */
+	uint32_t n_by_process;
 	uint32_t seen_threads;
 	uint32_t n_cpus;              /* online */
 	struct {

@@ -25,6 +25,7 @@ struct output {
 	struct summary_stacks stacks[MS_N_SOURCES];
 	struct summary_drop drops[MS_N_STATS + 4];
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
+	struct process_row by_process[TOP_ROWS];
 	struct site_row waits[TOP_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
 	const char *files[32];
 	struct debug_package packages[8]; /* of symbols.worst */
@@ -347,6 +348,17 @@ static void facts_offcpu(struct output *o)
 	o->s.offcpu.waits = o->waits;
 }
 
+static void facts_processes(struct output *o)
+{
+	uint32_t seen = 0;
+
+	o->s.n_by_process =
+		rows(by_process(o->r->profiles[PROFILE_ONCPU], o->r->profiles[PROFILE_OFFCPU],
+				o->by_process, TOP_ROWS, &seen));
+	o->s.by_process = o->by_process;
+	o->s.seen_processes = seen;
+}
+
 static void facts_alloc(struct output *o)
 {
 	const struct run *r = o->r;
@@ -473,6 +485,7 @@ static int gather(struct output *o, struct err *e)
 	facts_sources(o);
 	facts_offcpu(o);
 	facts_oncpu(o);
+	facts_processes(o);
 	facts_alloc(o);
 	facts_stacks(o);
 	facts_drops(o);

@@ -216,6 +216,23 @@ static void add_time(struct doc *d, cJSON *root, const struct run_summary *s)
 	       s->time.wall_ns - s->time.oncpu_ns - s->time.blocked_ns - s->time.runnable_ns);
 }
 
+static void add_processes(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *list = array(d, root, "by_process");
+
+	for (uint32_t i = 0; i < s->n_by_process; i++) {
+		const struct process_row *p = &s->by_process[i];
+		cJSON *o = element(d, list);
+
+		number(d, o, "pid", p->pid);
+		text(d, o, "comm", p->comm);
+		number(d, o, "samples", p->samples);
+		number(d, o, "cpu_ns", p->cpu_ns);
+		number(d, o, "blocked_ns", p->blocked_ns);
+		number(d, o, "runnable_ns", p->runnable_ns);
+	}
+}
+
 static void add_top(struct doc *d, cJSON *in, const char *key, const struct top_row *rows,
 		    uint32_t n)
 {
@@ -258,6 +275,7 @@ static void add_offcpu(struct doc *d, cJSON *root, const struct run_summary *s)
 
 		text(d, o, "function", w->function);
 		text(d, o, "module", w->module);
+		text(d, o, "comm", w->comm);
 		text(d, o, "kernel", w->leaf);
 		text(d, o, "kind", wait_kind_name(w->wait));
 		number(d, o, "blocked_ns", w->value);
@@ -449,6 +467,7 @@ int summary_json_write(const struct run_summary *s, struct sink *out, struct err
 	add_target(&d, root, s);
 	add_sources(&d, root, s);
 	add_time(&d, root, s);
+	add_processes(&d, root, s);
 	add_oncpu(&d, root, s);
 	add_offcpu(&d, root, s);
 	add_alloc(&d, root, &s->alloc);

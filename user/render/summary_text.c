@@ -258,6 +258,36 @@ static void put_time(const struct run_summary *s, struct sink *out)
 			unit_ns(s->time.held_ns).s);
 }
 
+/* Of one process the table would say what stands above it. */
+static void put_processes(const struct run_summary *s, struct sink *out)
+{
+	if (s->n_by_process == 0 || s->seen_processes < 2)
+		return;
+	put_label(out, "Processes");
+	sink_printf(out, "%s had time in the run; those with the most\n",
+		    unit_count(s->seen_processes).s);
+	put_right(out, "cpu", 10);
+	put_right(out, "of a CPU", 9);
+	put_right(out, "runnable", 11);
+	put_right(out, "blocked", 11);
+	put_right(out, "pid", 9);
+	sink_puts(out, "  command\n");
+	for (uint32_t i = 0; i < s->n_by_process; i++) {
+		const struct process_row *p = &s->by_process[i];
+		char pid[16];
+
+		snprintf(pid, sizeof(pid), "%d", (int)p->pid);
+		put_right(out, unit_ns(p->cpu_ns).s, 10);
+		put_right(out, unit_percent(p->cpu_ns, s->duration_ns).s, 9);
+		put_right(out, unit_ns(p->runnable_ns).s, 11);
+		put_right(out, unit_ns(p->blocked_ns).s, 11);
+		put_right(out, pid, 9);
+		sink_puts(out, "  ");
+		put_name(out, p->comm, 16, false);
+		sink_puts(out, "\n");
+	}
+}
+
 static void put_top(const struct run_summary *s, struct sink *out, const char *title,
 		    const struct top_row *rows, uint32_t n, bool total)
 {
@@ -326,6 +356,15 @@ static void put_oncpu(const struct run_summary *s, struct sink *out)
 	put_top(s, out, "most with what it calls", s->oncpu.by_total, s->oncpu.n_total, true);
 }
 
+static void put_wait_place(const struct site_row *w, struct sink *out)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "%.40s%s[no user stack]", w->comm ? w->comm : "",
+		 w->comm && w->comm[0] ? " " : "");
+	put_in_image(out, w->function[0] ? w->function : name, 32, w->module, 14);
+}
+
 static void put_waits(const struct run_summary *s, struct sink *out)
 {
 	if (s->offcpu.n_waits == 0)
@@ -350,8 +389,7 @@ static void put_waits(const struct run_summary *s, struct sink *out)
 			 w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf : wait_kind_text(w->wait),
 			 24, true);
 		sink_puts(out, "  ");
-		put_in_image(out, w->function[0] ? w->function : "[no user stack]", 32, w->module,
-			     14);
+		put_wait_place(w, out);
 	}
 }
 
@@ -640,6 +678,7 @@ void summary_text_write(const struct run_summary *s, struct sink *out)
 	put_target(s, out);
 	put_end(s, out);
 	put_time(s, out);
+	put_processes(s, out);
 	put_oncpu(s, out);
 	put_waits(s, out);
 	put_alloc(s, out);

@@ -239,10 +239,41 @@ static void traps_of_probes_are_not_the_allocators_time(void **state)
 	assert_int_equal(value, 5);
 }
 
+static void add_of(struct fixture *f, const char *comm, int64_t value, const char *function)
+{
+	struct label label = { .key = dict_string(f->d, "comm"), .str = dict_string(f->d, comm) };
+	location_id frames[] = { place(f, "schedule", KERN), place(f, function, KERN),
+				 place(f, "kthread", KERN) };
+	int64_t values[2] = { 1, value };
+
+	assert_int_equal(profile_add(f->p, dict_stack(f->d, frames, 3),
+				     dict_labels(f->d, &label, 1), values),
+			 0);
+}
+
+static void waits_of_kernel_threads_are_told_apart(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[8];
+
+	add_of(f, "rcu_preempt", 50, "rcu_gp_fqs_loop");
+	add_of(f, "kworker/0:1", 20, "worker_thread");
+	add_of(f, "kworker/1:3-ev", 10, "worker_thread");
+	add_of(f, "ksoftirqd/0", 15, "smpboot_thread_fn");
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 8), 3);
+	assert_string_equal(rows[0].comm, "rcu_preempt");
+	assert_string_equal(rows[0].leaf, "rcu_gp_fqs_loop");
+	assert_string_equal(rows[1].comm, "kworker");
+	assert_int_equal(rows[1].value, 30);
+	assert_int_equal(rows[1].count, 2);
+	assert_string_equal(rows[2].comm, "ksoftirqd");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+		TEST(waits_of_kernel_threads_are_told_apart),
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(cxx_containers_are_messengers_too),
 		TEST(function_that_takes_a_std_type_is_not_of_std),

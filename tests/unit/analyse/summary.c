@@ -304,6 +304,22 @@ static void files_that_are_mapped_are_no_growth(void **state)
 	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
 }
 
+static void starved_host_is_told_who_has_its_cpus(void **state)
+{
+	const struct process_row top = { .pid = 4711, .comm = "cc1", .cpu_ns = 5 * S_NS };
+	struct run_summary s = run(2);
+
+	s.time.runnable_ns = 20 * S_NS;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_STARVED);
+	assert_says(verdict_of(&s).next, "memscope -a");
+	s.target = RUN_HOST;
+	s.by_process = &top;
+	s.n_by_process = 1;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_STARVED);
+	assert_says(verdict_of(&s).next,
+		    "cc1 (pid 4711) has the most CPU time: profile it with -p 4711");
+}
+
 static void host_is_judged_by_all_its_cpus(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -400,6 +416,7 @@ int main(void)
 		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
 		cmocka_unit_test(memory_that_came_back_is_not_growth),
 		cmocka_unit_test(files_that_are_mapped_are_no_growth),
+		cmocka_unit_test(starved_host_is_told_who_has_its_cpus),
 		cmocka_unit_test(host_is_judged_by_all_its_cpus),
 		cmocka_unit_test(empty_run_says_nothing_was_measured_and_why),
 		cmocka_unit_test(sampling_without_a_sample_is_idle),

@@ -192,6 +192,24 @@ static void time_that_memscope_held_it_is_told_apart(void **state)
 	assert_has(text_of(&s), "  blocked        40.3 s    80.6%\n");
 }
 
+static void processes_of_a_host_are_listed(void **state)
+{
+	const struct process_row rows[] = {
+		{ 4711, "cc1", 90, 5000 * MS, 250 * MS, 1500 * MS },
+		{ 12, "kworker/0:1", 0, 0, 9000 * MS, 3 * MS },
+	};
+	struct run_summary s = fixture_summary();
+
+	assert_has_not(text_of(&s), "Processes");
+	s.target = RUN_HOST;
+	s.by_process = rows;
+	s.n_by_process = 2;
+	s.seen_processes = 312;
+	assert_has(text_of(&s), "Processes    312 had time in the run");
+	assert_has(text_of(&s), "     5.0 s    50.0%      1.5 s   250.0 ms     4711  cc1\n");
+	assert_has(text_of(&s), "      12  kworker/0:1\n");
+}
+
 static void places_without_a_name_add_up(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -276,6 +294,7 @@ int main(void)
 		cmocka_unit_test(no_sample_at_all_is_few_samples),
 		cmocka_unit_test(busy_target_is_not_told_to_work_more),
 		cmocka_unit_test(time_that_memscope_held_it_is_told_apart),
+		cmocka_unit_test(processes_of_a_host_are_listed),
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
 		cmocka_unit_test(tables_without_room_are_told),

@@ -1,0 +1,83 @@
+#include "analyse/by_process.h"
+#include "unit/profile_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct value_type on_types[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
+static const struct value_type off_types[] = {
+	{ "blocked", "count" },
+	{ "blocked", "nanoseconds" },
+	{ "runnable", "count" },
+	{ "runnable", "nanoseconds" },
+};
+
+static void add(struct profile *p, int64_t pid, const char *comm, const char *function,
+		const int64_t *values)
+{
+	struct dict *d = profile_dict(p);
+	struct label labels[] = {
+		{ .key = dict_string(d, "pid"), .num = pid },
+		{ .key = dict_string(d, "comm"), .str = dict_string(d, comm) },
+	};
+	struct module m = { .kind = MODULE_ELF, .path = dict_string(d, function) };
+	location_id loc = dict_location(d, dict_module(d, &m), 1);
+
+	profile_add(p, dict_stack(d, &loc, 1), dict_labels(d, labels, 2), values);
+}
+
+static void values_of_a_process_are_summed_over_both_profiles(void **state)
+{
+	struct dict *d = dict_new();
+	struct profile *on = profile_new(d, on_types, 2), *off = profile_new(d, off_types, 4);
+	struct process_row rows[2];
+	uint32_t seen = 0;
+
+	add(on, 7, "sh", "a", (int64_t[]){ 2, 20 });
+	add(on, 7, "gcc", "b", (int64_t[]){ 3, 30 });
+	add(on, 8, "cc1", "a", (int64_t[]){ 9, 90 });
+	add(off, 7, "gcc", "a", (int64_t[]){ 1, 100, 1, 5 });
+	add(off, 9, "sleeper", "a", (int64_t[]){ 1, 7000, 0, 0 });
+	add(off, 10, "starved", "a", (int64_t[]){ 0, 0, 1, 1 });
+
+	assert_int_equal(by_process(on, off, rows, 2, &seen), 2);
+	assert_int_equal(seen, 4);
+	assert_int_equal(rows[0].pid, 8);
+	assert_int_equal(rows[1].pid, 7);
+	assert_string_equal(rows[1].comm, "gcc");
+	assert_int_equal(rows[1].samples, 5);
+	assert_int_equal(rows[1].cpu_ns, 50);
+	assert_int_equal(rows[1].blocked_ns, 100);
+	assert_int_equal(rows[1].runnable_ns, 5);
+
+	/* Without CPU time: who waited for a CPU comes before who waited for something else. */
+	assert_int_equal(by_process(NULL, off, rows, 2, &seen), 2);
+	assert_int_equal(seen, 3);
+	assert_int_equal(rows[0].pid, 7);
+	assert_int_equal(rows[1].pid, 10);
+	profile_free(on);
+	profile_free(off);
+	dict_free(d);
+}
+
+static void nothing_gathered_is_no_row(void **state)
+{
+	struct process_row row;
+	uint32_t seen = 1;
+
+	assert_int_equal(by_process(NULL, NULL, &row, 1, &seen), 0);
+	assert_int_equal(seen, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_of_a_process_are_summed_over_both_profiles),
+		cmocka_unit_test(nothing_gathered_is_no_row),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+#include "analyse/by_process.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+	struct process_row row;
+	UT_hash_handle hh;
+};
+
+static struct entry *entry_of(struct entry **table, pid_t pid)
+{
+	struct entry *found;
+
+	HASH_FIND(hh, *table, &pid, sizeof(pid), found);
+	if (found)
+		return found;
+	found = calloc(1, sizeof(*found));
+	if (!found)
+		return NULL;
+	found->row.pid = pid;
+	found->row.comm = "";
+	HASH_ADD(hh, *table, row.pid, sizeof(found->row.pid), found);
+	if (hash_added(found))
+		return found;
+	free(found);
+	return NULL;
+}
+
+static int64_t saturating_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Adds value type `names[i]` of each sample to the field at `fields[i]`. */
+static int take(struct entry **table, const struct profile *p, const char *const *names,
+		const size_t *fields, uint32_t n)
+{
+	const struct dict *d = p ? profile_dict(p) : NULL;
+
+	for (uint32_t i = 0; p && i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+		const struct label *pid = dict_label_find(d, s.labels, "pid");
+		const struct label *comm = dict_label_find(d, s.labels, "comm");
+		struct entry *entry;
+
+		if (!pid)
+			continue;
+		entry = entry_of(table, (pid_t)pid->num);
+		if (!entry)
+			return -ENOMEM;
+		if (comm)
+			entry->row.comm = dict_str(d, comm->str);
+		for (uint32_t j = 0; j < n; j++) {
+			int64_t *field = (int64_t *)((char *)&entry->row + fields[j]);
+			int type = profile_find_type(p, names[j]);
+
+			if (type >= 0)
+				*field = saturating_add(*field, s.values[type]);
+		}
+	}
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct process_row *x = a, *y = b;
+	int r = (y->cpu_ns > x->cpu_ns) - (y->cpu_ns < x->cpu_ns);
+
+	if (r == 0)
+		r = (y->runnable_ns > x->runnable_ns) - (y->runnable_ns < x->runnable_ns);
+	if (r == 0)
+		r = (y->blocked_ns > x->blocked_ns) - (y->blocked_ns < x->blocked_ns);
+	return r ? r : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+int by_process(const struct profile *oncpu, const struct profile *offcpu, struct process_row *out,
+	       uint32_t cap, uint32_t *ret_seen)
+{
+	static const char *const on_names[] = { "samples", "cpu" };
+	static const char *const off_names[] = { "blocked/nanoseconds", "runnable/nanoseconds" };
+	static const size_t on_fields[] = { offsetof(struct process_row, samples),
+					    offsetof(struct process_row, cpu_ns) };
+	static const size_t off_fields[] = { offsetof(struct process_row, blocked_ns),
+					     offsetof(struct process_row, runnable_ns) };
+	_cleanup_(freep) struct process_row *all = NULL;
+	struct entry *table = NULL, *entry, *next;
+	uint32_t n = 0;
+	int r;
+
+	r = take(&table, oncpu, on_names, on_fields, 2);
+	if (r == 0)
+		r = take(&table, offcpu, off_names, off_fields, 2);
+	if (r == 0) {
+		all = calloc(HASH_COUNT(table) + 1, sizeof(*all));
+		r = all ? 0 : -ENOMEM;
+	}
+	HASH_ITER (hh, table, entry, next) {
+		if (r == 0)
+			all[n++] = entry->row;
+		HASH_DEL(table, entry);
+		free(entry);
+	}
+	if (r < 0)
+		return r;
+	qsort(all, n, sizeof(*all), by_time);
+	memcpy(out, all, (n < cap ? n : cap) * sizeof(*all));
+	*ret_seen = n;
+	return (int)(n < cap ? n : cap);
+}

@@ -1,0 +1,27 @@
+/*
+ * Who had the time: a profile's values by process. Of a whole host there is no other first question.
+ */
+#ifndef MEMSCOPE_ANALYSE_BY_PROCESS_H
+#define MEMSCOPE_ANALYSE_BY_PROCESS_H
+
+#include "model/profile.h"
+
+#include <sys/types.h>
+
+struct process_row {
+	pid_t pid;
+	const char *comm;    /* the last that it had in the profiles; borrowed from the dict */
+	int64_t samples;     /* on a CPU                                                 */
+	int64_t cpu_ns;      /* what those stand for                                     */
+	int64_t blocked_ns, runnable_ns;  /* of all its threads                          */
+};
+
+/*
+ * At most `cap` rows: most CPU time first, then most time waiting for a CPU, then most blocked.
+ * Either profile may be NULL. A pid that was used twice is one row. `*ret_seen` is how many
+ * processes there are. Returns the number of rows, or -ENOMEM.
+ */
+int by_process(const struct profile *oncpu, const struct profile *offcpu, struct process_row *out,
+	       uint32_t cap, uint32_t *ret_seen);
+
+#endif
