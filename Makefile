@@ -117,7 +117,9 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
-              gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+              gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
+              qemu-system-x86 busybox-static cpio
+DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
               linux-headers-$(shell dpkg --print-architecture 2>/dev/null)
@@ -212,7 +214,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 	$(FUZZ_BUILD)/tests/fuzz/$* -artifact_prefix=$(FUZZ_BUILD)/ -timeout=10 tests/fuzz/corpus/$*
 
 SUITES_FREE := unit golden names lint fuzz
-SUITES_ROOT := bpf live consumers browser
+SUITES_ROOT := bpf vm live consumers browser
 
 .PHONY: golden-update test check test-live test-free check-all lint asan ubsan
 test: all units clang ## all tests that need no rights
@@ -224,6 +226,11 @@ test-live: all units targets ## the tests against a real kernel (as root)
 check: deps ## packages, build, every suite (as root)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units targets clang
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
+
+.PHONY: vm
+vm: deps all targets ## the tests on every other kernel, in emulated guests (as root)
+	$(call need,$(DEPS_VM))
+	$(Q)VM=all tests/run -v --build $(BUILD) --timeout 3600 vm
 
 golden-update: $(BUILD)/memscope ## rewrite the golden expectations (read the diff like code)
 	$(Q)MEMSCOPE=$(abspath $(BUILD))/memscope tests/golden/run --update > /dev/null && git diff --stat tests/golden

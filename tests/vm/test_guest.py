@@ -1,0 +1,74 @@
+"""Runs inside a guest: what holds on an emulated machine too, where a timer that ticks too often
+loses ticks and everything takes ten times as long."""
+
+import math
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
+
+from harness import *  # noqa: E402
+
+DEPTH = 30
+
+
+def whole_chain(name, mode, source, *args):
+    """Every stack of the run is complete, and has the chain of functions up to main, which jumps to
+    the first of them."""
+    target = Target(name, mode, DEPTH)
+    functions = target._line("chain", 10)[1:-1]
+    target.say("go")
+    run = Run("-p", target.pid, "-d", 1, "--only", source, *args)
+    run.must()
+    chain = ";" + ";".join(reversed(functions))
+    stacks = [re.sub(r"\([^;]*\)", "", stack) for stack in run.folded(source)]
+    check(stacks, f"{name}: no {source} stack at all")
+    # The wait in which the run found it has the kernel's frames alone: seen from outside.
+    early = [s for s in stacks if all(f.endswith("_[k]") for f in s.split(";")[1:])]
+    check(len(early) <= (source == "offcpu"), f"{name}: without user frames: {early}")
+    for stack in set(stacks) - set(early):
+        check(chain in stack, f"{name}: not {chain[1:]}: {stack}")
+    for row in run.summary()["stacks"]:
+        verdicts = {k: n for k, n in row.items() if n and k not in ("source", "complete")}
+        equal(verdicts, {}, f"{name}: stacks of {row['source']} that are not complete")
+
+
+@fact
+def stacks_without_frame_pointers_are_whole_at_samples():
+    whole_chain("unwind_depth", "burn", "oncpu")
+
+
+@fact
+def stacks_without_frame_pointers_are_whole_at_context_switches():
+    whole_chain("unwind_depth", "sleep", "offcpu")
+
+
+@fact
+def stacks_without_frame_pointers_are_whole_inside_malloc():
+    whole_chain("unwind_depth", "malloc", "alloc", "--alloc=exact")
+
+
+@fact
+def stacks_of_a_static_program_are_whole():
+    whole_chain("unwind_depth_static", "burn", "oncpu")
+
+
+@fact
+def shares_of_functions_are_those_of_their_cpu_time():
+    target = Target("cpu_split", 1000, 500)
+    run, lines = record(("-p", target.pid, "-F", 499, "--only", "oncpu"),
+                        lambda: target.ask("go", timeout=120))
+    p = run.profile("oncpu")
+    n = p.sum("samples/count", pid=target.pid)
+    total = sum(line[2] for line in lines)
+    if not check(n >= 100, f"{n} samples, expected 100 or more"):
+        return
+    for i, name in enumerate(("hot_70", "hot_20", "hot_10")):
+        truth = sum(line[3 + i] for line in lines) / total
+        near(p.sum("samples/count", name, pid=target.pid) / n, truth,
+             4 * math.sqrt(truth * (1 - truth) / n), f"share of {name}")  # binomial, 4 sigma
+
+
+if __name__ == "__main__":
+    main()
