@@ -13,17 +13,30 @@ def perf_map(pid):
     return f"/tmp/perf-{pid}.map"
 
 
-def jit_run(text, change=None):
+class Contained(Target):
+    """A target in PID and mount namespaces of its own, with a /tmp of its own."""
+
+    def __init__(self, name):
+        script = f'cd "{TARGETS}" && mount -t tmpfs none /tmp && exec ./{name}'
+        Child.__init__(self, ["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", script],
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.ns_pid = int(self._line("ready", 10)[1])
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
+            self.inner = int(f.read().split()[0])
+
+
+def jit_run(text, change=None, contained=False):
     """Samples of the target that generates code, by leaf name, after `text` became its map."""
-    target = Target("jit")
+    target = Contained("jit") if contained else Target("jit")
+    pid = target.inner if contained else target.pid
     loops = [[int(w[1:], 16) for w in line[1:]] for line in target.ask("where")]
-    path = perf_map(target.pid)
+    path = f"/proc/{pid}/root" + perf_map(target.ns_pid) if contained else perf_map(pid)
     try:
         with open(path, "w") as f:
             f.write(text(*loops[0], *loops[1]))
         if change:
             change(path)
-        run, _ = record(("-p", target.pid, "-F", HZ, "--only", "oncpu"), lambda: target.ask("burn"))
+        run, _ = record(("-p", pid, "-F", HZ, "--only", "oncpu"), lambda: target.ask("burn"))
     finally:
         if os.path.lexists(path):
             os.unlink(path)
@@ -59,6 +72,13 @@ def perf_map_of_another_user_is_not_believed():
     check(leaves.get("[anon]", 0) > 500, f"leaves: {leaves}")
     reasons = [w["reason"] for w in run.summary()["symbols"]["worst"]]
     check(any("another user" in r for r in reasons), f"reasons: {reasons}")
+
+
+@fact
+def perf_map_is_looked_for_where_the_target_sees_it_and_by_its_own_pid():
+    need("unshare")
+    leaves, _ = jit_run(BOTH, contained=True)
+    check(leaves.get("second loop", 0) > 100, f"leaves: {leaves}")
 
 
 @fact
