@@ -263,4 +263,43 @@ def a_library_deleted_and_replaced_on_disk_is_unwound_by_what_is_mapped():
           "no stack through the library as it was")
 
 
+# --- doctor -p ----------------------------------------------------------------------------------
+
+def doctor(*args):
+    out = subprocess.run([MEMSCOPE, "doctor", *map(str, args)], capture_output=True, timeout=60,
+                         check=False)
+    return out.returncode, out.stdout.decode(), out.stderr.decode()
+
+
+@fact
+def doctor_says_that_a_process_has_whole_stacks():
+    t = Deep("burn", 100)
+    t.say("go")
+    status, said, _ = doctor("-p", t.pid)
+    equal(status, 0, "exit status")
+    for words in ("Its stacks are whole.", "oncpu            100.0%", "tables", "frame pointers",
+                  "libc"):
+        check(words in said, f"{words!r} is not in {said!r}")
+    status, said, _ = doctor("-p", t.pid, "--json")
+    equal(status, 0, "exit status of --json")
+    check(json.loads(said)["stacks"][0]["complete"] > 0, "complete stacks in --json")
+
+
+@fact
+def doctor_names_the_code_that_stacks_are_guessed_in():
+    t = Target("unwind_calls", "asm")
+    t.say("go")
+    status, said, _ = doctor("-p", t.pid)
+    equal(status, 3, "exit status")
+    check("Not all of its stacks are whole." in said, said)
+    check("in unwind_calls" in said or "/unwind_calls" in said, f"the module is not named: {said}")
+
+
+@fact
+def doctor_of_a_process_that_is_not_there_says_so():
+    status, said, why = doctor("-p", 4194000)
+    equal((status, said), (1, ""), "exit status and output")
+    check("no process 4194000" in why, why)
+
+
 main()

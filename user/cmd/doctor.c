@@ -4,6 +4,7 @@
  */
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
+#include "cmd/doctor_process.h"
 #include "collect/kernel.h"
 
 #include <cjson/cJSON.h>
@@ -14,9 +15,14 @@
 
 struct doctor_args {
 	bool json;
+	uint32_t pid;
 };
 
 static const struct opt doctor_opts[] = {
+	{ "pid", 'p', OPT_U32, "PID", offsetof(struct doctor_args, pid), .min = 1, .max = 1 << 22,
+	  .help = "Look at this process instead: samples it for a second and a half, and says whether its "
+		  "stacks are whole, where they are not, which code has no names and what would help, and "
+		  "which allocator it has." },
 	{ "json", 0, OPT_FLAG, NULL, offsetof(struct doctor_args, json),
 	  .help = "Print one JSON object instead of the table." },
 	{ 0 },
@@ -24,7 +30,7 @@ static const struct opt doctor_opts[] = {
 
 const struct opt_command doctor_options = {
 	.name = "doctor",
-	.synopsis = "[--json]",
+	.synopsis = "[--json] [-p PID]",
 	.doc = "Says what works on this machine, what does not, why, and what to do about it. Changes "
 	       "nothing; asks more as root. Exit status: 0 when every source works, else 3.",
 	.opts = doctor_opts,
@@ -170,6 +176,8 @@ int cmd_doctor(int argc, char **argv)
 		err_set(&e, -EINVAL, "doctor takes no operand, but got \"%.64s\"", argv[operand]);
 		return command_fail(EXIT_USAGE, &e);
 	}
+	if (args.pid)
+		return doctor_process((pid_t)args.pid, args.json);
 	findings = calloc(kernel_n_checks(), sizeof(*findings));
 	if (!findings || uname(&uts) < 0) {
 		err_set(&e, -ENOMEM, "out of memory");

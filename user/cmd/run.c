@@ -244,7 +244,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		rc = launch_go(r->launch, run_tracing_allocs(r) ? on_held : NULL, r, end_due_ns(r),
 			       e);
 	/* Last: it empties the trend of an earlier run in the same directory. */
-	if (rc == 0 && !cfg->all) {
+	if (rc == 0 && !cfg->all && cfg->dir) {
 		snprintf(path, sizeof(path), "%s/trend.csv", cfg->dir);
 		rc = trend_csv_open(AT_FDCWD, path, &r->trend, e);
 	}

@@ -45,7 +45,7 @@ struct run_config {
 	double interval_s;
 	uint32_t mem_mb;
 	bool quiet, verbose, json, no_demangle;
-	const char *dir;         /* where the files go; exists               */
+	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
 };
 
 /* A process that is watched, known to user space. */
@@ -127,6 +127,10 @@ bool run_in_a_hurry(void);
 
 /* What became of the unwind tables; strings live as long as the run. */
 void run_unwind_facts(struct run *r, struct run_summary *to);
+
+/* Names and facts, and no file: calls `fn` once, whose `s` lives until it returns. */
+int run_facts(struct run *r, void (*fn)(void *ctx, const struct run_summary *s), void *ctx,
+	      struct err *e);
 
 /* Names, files, summary. 0, or -errno when a file could not be written (the others are). */
 int run_write(struct run *r, struct err *e);

@@ -517,6 +517,34 @@ static void clear_earlier_run(struct output *o)
 			 removed.s);
 }
 
+static void output_free(struct output *o)
+{
+	if (!o)
+		return;
+	for (uint32_t i = 0; i < o->s.n_files; i++)
+		free((char *)o->files[i]);
+	for (uint32_t i = 0; i < o->s.n_processes; i++)
+		free((char *)o->processes[i].cmdline);
+	free(o->processes);
+	free(o);
+}
+
+int run_facts(struct run *r, void (*fn)(void *ctx, const struct run_summary *s), void *ctx,
+	      struct err *e)
+{
+	struct output *o = calloc(1, sizeof(*o));
+	int rc;
+
+	if (!o)
+		return err_set(e, -ENOMEM, "out of memory");
+	o->r = r;
+	rc = gather(o, e);
+	if (rc == 0)
+		fn(ctx, &o->s);
+	output_free(o);
+	return rc;
+}
+
 int run_write(struct run *r, struct err *e)
 {
 	struct output *o = calloc(1, sizeof(*o));
@@ -551,11 +579,6 @@ int run_write(struct run *r, struct err *e)
 		if (r->cfg->json || !r->cfg->quiet)
 			write_summary(o, "-", r->cfg->json, NULL);
 	}
-	for (uint32_t i = 0; i < o->s.n_files; i++)
-		free((char *)o->files[i]);
-	for (uint32_t i = 0; i < o->s.n_processes; i++)
-		free((char *)o->processes[i].cmdline);
-	free(o->processes);
-	free(o);
+	output_free(o);
 	return rc;
 }

@@ -1,0 +1,293 @@
+#include "cmd/doctor_process.h"
+
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/run.h"
+#include "cmd/target.h"
+#include "collect/allocators.h"
+#include "elf/cfi.h"
+#include "elf/elf_file.h"
+#include "elf/elf_syms.h"
+#include "proc/proc_maps.h"
+#include "render/summary_json.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DOCTOR_SECONDS 1.5
+#define DOCTOR_HZ      499 /* about as many samples as a look needs, and not in step with timers */
+#define WHOLE_ENOUGH   0.995
+#define FP_SIZE_MIN    48 /* bytes: shorter functions often need no frame whoever compiles them */
+#define LABEL          "  %-16s "
+
+/* --- files of the process --- */
+
+struct files {
+	pid_t pid;
+	struct strbuf allocators; /* lines */
+	uint32_t n_allocators;
+	uint64_t last_ino, last_dev;
+};
+
+/* Where the process's allocators are: files that define what is probed, ld.so's own aside. */
+static int look_for_allocator(void *ctx, const struct proc_map *map)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	_cleanup_(closep) int fd = -1;
+	struct files *f = ctx;
+	char path[96];
+	uint32_t n = 0;
+
+	if (!(map->perms & PROC_MAP_EXEC) || map->path[0] != '/' ||
+	    (map->ino == f->last_ino && map->dev == f->last_dev) || strstr(map->path, "/ld-"))
+		return 0;
+	f->last_ino = map->ino;
+	f->last_dev = map->dev;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)f->pid,
+		 map->start, map->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0 ||
+	    elf_syms_load(elf, &syms, NULL) < 0)
+		return 0;
+	for (const struct allocator *a = allocators; a->symbol; a++)
+		n += !a->via && elf_syms_find_name(syms, a->symbol, NULL, 0) > 0;
+	if (n < 2) /* a function of that name is not an allocator yet */
+		return 0;
+	if (f->n_allocators++)
+		strbuf_puts(&f->allocators, ", ");
+	strbuf_add_clean(&f->allocators, map->path, strlen(map->path));
+	strbuf_printf(&f->allocators, " (%u functions)", n);
+	return 0;
+}
+
+/* Functions of some size, and how many of them have their CFA by the frame pointer somewhere. */
+struct fp_count {
+	uint32_t functions, with;
+	uint8_t fp;
+	bool found;
+};
+
+static int on_row(void *arg, uint64_t start, uint64_t end, const struct cfi_rules *rules)
+{
+	struct fp_count *c = arg;
+
+	c->found |= rules->cfa_kind == CFI_CFA_REG && rules->cfa_reg == c->fp;
+	return 0;
+}
+
+static bool count_frame_pointers(pid_t pid, struct fp_count *c)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(cfi_freep) struct cfi *cfi = NULL;
+	_cleanup_(closep) int fd = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || elf_file_open(fd, path, &elf, NULL) < 0 ||
+	    cfi_open(elf, CFI_EH_FRAME | CFI_DEBUG_FRAME, &cfi, NULL) < 0)
+		return false;
+	c->fp = elf_file_machine(elf) == EM_AARCH64 ? MS_A64_FP : MS_X86_RBP;
+	for (uint32_t i = 0; i < cfi_n_fdes(cfi); i++) {
+		struct cfi_fde fde = cfi_fde_at(cfi, i);
+
+		if (fde.end - fde.start < FP_SIZE_MIN)
+			continue;
+		c->found = false;
+		cfi_rows(cfi, i, on_row, c);
+		c->functions++;
+		c->with += c->found;
+	}
+	return c->functions > 0;
+}
+
+/* --- what is printed --- */
+
+struct report {
+	pid_t pid;
+	bool json, good;
+};
+
+static void print_name(const char *name)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	strbuf_add_clean(&b, name ? name : "?", strlen(name ? name : "?"));
+	fputs(b.s ? b.s : "?", stdout);
+}
+
+static uint64_t stacks_of(const struct summary_stacks *k)
+{
+	return k->complete + k->truncated + k->guessed + k->no_table + k->unreadable + k->lost;
+}
+
+static void print_stacks(const struct run_summary *s)
+{
+	for (uint32_t i = 0; i < s->n_stacks; i++) {
+		const struct summary_stacks *k = &s->stacks[i];
+		const struct {
+			uint64_t n;
+			const char *why;
+		} rows[] = {
+			{ k->guessed, "by frame pointers that nothing vouches for" },
+			{ k->truncated, "deeper than 2,048 frames" },
+			{ k->no_table, "through code without an unwind table" },
+			{ k->unreadable, "stack memory could not be read" },
+			{ k->lost, "lost" },
+		};
+		int64_t all = (int64_t)stacks_of(k);
+
+		if (!all)
+			continue;
+		printf(LABEL "%s of %s are complete\n", k->source,
+		       unit_percent((int64_t)k->complete, all).s, unit_count(all).s);
+		for (size_t j = 0; j < sizeof(rows) / sizeof(rows[0]); j++)
+			if (rows[j].n)
+				printf(LABEL "%s %s\n", "",
+				       unit_percent((int64_t)rows[j].n, all).s, rows[j].why);
+	}
+}
+
+static void print_unwind(const struct run_summary *s)
+{
+	if (!s->unwind.known) {
+		printf(LABEL "none: user stacks are taken by frame pointers here\n", "tables");
+		return;
+	}
+	printf(LABEL "of %s files, %s rows: %s of the %s that there are for them\n", "tables",
+	       unit_count((int64_t)s->unwind.files).s, unit_count((int64_t)s->unwind.rows).s,
+	       unit_bytes((int64_t)s->unwind.bytes).s,
+	       unit_bytes((int64_t)s->unwind.budget_bytes).s);
+	if (s->unwind.trouble && s->unwind.trouble[0]) {
+		printf(LABEL, "");
+		print_name(s->unwind.trouble);
+		putchar('\n');
+	}
+}
+
+static void print_names(const struct run_summary *s)
+{
+	const struct summary_symbols *y = &s->symbols;
+
+	if (!y->locations)
+		return;
+	printf(LABEL "%s of %s places in code have one\n", "names",
+	       unit_percent((int64_t)y->named, (int64_t)y->locations).s,
+	       unit_count((int64_t)y->locations).s);
+	for (uint32_t i = 0; i < y->n_worst; i++) {
+		printf(LABEL "%s without in ", "", unit_count((int64_t)y->worst[i].locations).s);
+		print_name(y->worst[i].module);
+		fputs(": ", stdout);
+		print_name(y->worst[i].reason);
+		if (y->worst[i].package && y->worst[i].package[0]) {
+			printf("\n" LABEL "-> install ", "");
+			print_name(y->worst[i].package);
+		}
+		putchar('\n');
+	}
+}
+
+static bool print_files(pid_t pid)
+{
+	struct files f = { .pid = pid };
+	struct fp_count c = { 0 };
+	bool found;
+
+	if (count_frame_pointers(pid, &c))
+		printf(LABEL "set up by %s of the program's functions of %d bytes and more: %s\n",
+		       "frame pointers", unit_percent(c.with, c.functions).s, FP_SIZE_MIN,
+		       c.with > 0.9 * c.functions ? "kept"
+						  : "other profilers' stacks break there, not ours");
+	proc_maps_each(pid, look_for_allocator, &f, NULL);
+	found = f.n_allocators > 0;
+	printf(LABEL "%s\n", "allocator",
+	       found && f.allocators.s ? f.allocators.s
+				       : "none that is known: allocations cannot be traced");
+	strbuf_free(&f.allocators);
+	return found;
+}
+
+static void report(void *ctx, const struct run_summary *s)
+{
+	struct report *rep = ctx;
+	uint64_t all = 0, complete = 0;
+	bool allocator;
+
+	for (uint32_t i = 0; i < s->n_stacks; i++) {
+		all += stacks_of(&s->stacks[i]);
+		complete += s->stacks[i].complete;
+	}
+	rep->good = all && (double)complete >= WHOLE_ENOUGH * (double)all;
+	if (rep->json) {
+		_cleanup_(sink_closep) struct sink *out = NULL;
+
+		if (sink_open_file("-", &out, NULL) == 0 && summary_json_write(s, out, NULL) == 0)
+			sink_commit(out, NULL);
+		return;
+	}
+	print_name(s->n_processes ? s->processes[0].comm : NULL);
+	printf(" (pid %d), for %s\n\n", (int)rep->pid, unit_ns(s->duration_ns).s);
+	print_stacks(s);
+	if (!all)
+		printf(LABEL "none seen: it neither ran nor left a CPU; try again under load\n",
+		       "stacks");
+	print_unwind(s);
+	print_names(s);
+	allocator = print_files(rep->pid);
+	for (uint32_t i = 0; i < s->n_notes; i++) {
+		printf(LABEL, "note");
+		print_name(s->notes[i]);
+		putchar('\n');
+	}
+	printf("\n%s\n", !all	     ? "Nothing can be said about its stacks yet."
+			 : rep->good ? "Its stacks are whole."
+				     : "Not all of its stacks are whole.");
+	rep->good = rep->good && allocator;
+}
+
+int doctor_process(pid_t pid, bool json)
+{
+	static struct run r;
+	struct run_config cfg = {
+		.pids = &pid,
+		.n_pids = 1,
+		.duration_s = DOCTOR_SECONDS,
+		.hz = DOCTOR_HZ,
+		.sources = { [MS_ONCPU] = true, [MS_OFFCPU] = true },
+		.alloc = ALLOC_OFF,
+		.user_stacks = true,
+		.kernel_stacks = true,
+		.interval_s = 1,
+		.mem_mb = 64,
+		.quiet = true,
+	};
+	struct report rep = { .pid = pid, .json = json };
+	struct err e = { 0 };
+	int rc;
+
+	if (geteuid() != 0)
+		err_set(&e, -EPERM, "doctor -p needs root, to look at another process: run it with sudo");
+	if (e.code || target_check(pid, &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	rc = run_begin(&r, &cfg, &e);
+	if (rc == 0)
+		rc = run_loop(&r, &e);
+	run_end(&r, rc == 0 ? &e : NULL);
+	if (rc == 0)
+		rc = run_facts(&r, report, &rep, &e);
+	run_free(&r);
+	if (rc < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		err_set(&e, -EIO, "the findings could not be printed");
+		return command_fail(EXIT_NOTHING, &e);
+	}
+	return rep.good ? EXIT_DONE : EXIT_PARTIAL;
+}
