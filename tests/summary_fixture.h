@@ -92,6 +92,9 @@ static struct run_summary fixture_summary(void)
 		.n_notes = 1,
 	};
 
+	s.gaps[0] = (struct summary_gap){ "/usr/lib/libjit.so.1", "guessed", 40000 };
+	s.gaps[1] = (struct summary_gap){ "/usr/lib/libonce.so.1", "unreadable", 1 };
+	s.n_gaps = 2;
 	s.time.known = true;
 	s.time.wall_ns = 50000 * MS;
 	s.time.oncpu_ns = 9120 * MS;

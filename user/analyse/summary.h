@@ -72,6 +72,14 @@ struct summary_stacks {
 	uint64_t complete, truncated, guessed, no_table, unreadable, lost;
 };
 
+/* Stacks that are not complete, by the code that is to blame. */
+#define SUMMARY_GAPS 8
+struct summary_gap {
+	const char *module;
+	const char *verdict;      /* "guessed", "no table", "unreadable", "lost" */
+	uint64_t events;          /* of all sources                              */
+};
+
 struct summary_symbols {
 	/* locations = named + ranges + offset_only + no_module */
 	uint64_t locations, named;
@@ -152,6 +160,8 @@ struct run_summary {
 
 	const struct summary_stacks *stacks;
 	uint32_t n_stacks;
+	struct summary_gap gaps[SUMMARY_GAPS]; /* the worst first */
+	uint32_t n_gaps;
 	struct summary_symbols symbols;
 
 	const struct summary_drop *drops;  /* rows with count 0 are not shown as lost */

@@ -150,8 +150,19 @@ static void print_stacks(const struct run_summary *s)
 		       unit_percent((int64_t)k->complete, all).s, unit_count(all).s);
 		for (size_t j = 0; j < sizeof(rows) / sizeof(rows[0]); j++)
 			if (rows[j].n)
-				printf(LABEL "%s %s\n", "",
-				       unit_percent((int64_t)rows[j].n, all).s, rows[j].why);
+				printf(LABEL "%s %s\n", "", unit_percent((int64_t)rows[j].n, all).s,
+				       rows[j].why);
+	}
+}
+
+/* The code to blame. */
+static void print_gaps(const struct run_summary *s)
+{
+	for (uint32_t i = 0; i < s->n_gaps; i++) {
+		printf(LABEL "%s %s in ", i ? "" : "not whole",
+		       unit_count((int64_t)s->gaps[i].events).s, s->gaps[i].verdict);
+		print_name(s->gaps[i].module);
+		putchar('\n');
 	}
 }
 
@@ -203,9 +214,13 @@ static bool print_files(pid_t pid)
 	if (count_frame_pointers(pid, &c))
 		printf(LABEL "set up by %s of the program's functions of %d bytes and more: %s\n",
 		       "frame pointers", unit_percent(c.with, c.functions).s, FP_SIZE_MIN,
-		       c.with > 0.9 * c.functions ? "kept"
-						  : "other profilers' stacks break there, not ours");
-	proc_maps_each(pid, look_for_allocator, &f, NULL);
+		       c.with > 0.9 * c.functions
+			       ? "kept"
+			       : "other profilers' stacks break there, not ours");
+	if (proc_maps_each(pid, look_for_allocator, &f, NULL) < 0) {
+		printf(LABEL "not known, it has ended\n", "allocator");
+		return false;
+	}
 	found = f.n_allocators > 0;
 	printf(LABEL "%s\n", "allocator",
 	       found && f.allocators.s ? f.allocators.s
@@ -235,6 +250,7 @@ static void report(void *ctx, const struct run_summary *s)
 	print_name(s->n_processes ? s->processes[0].comm : NULL);
 	printf(" (pid %d), for %s\n\n", (int)rep->pid, unit_ns(s->duration_ns).s);
 	print_stacks(s);
+	print_gaps(s);
 	if (!all)
 		printf(LABEL "none seen: it neither ran nor left a CPU; try again under load\n",
 		       "stacks");
@@ -246,7 +262,7 @@ static void report(void *ctx, const struct run_summary *s)
 		print_name(s->notes[i]);
 		putchar('\n');
 	}
-	printf("\n%s\n", !all	     ? "Nothing can be said about its stacks yet."
+	printf("\n%s\n", !all        ? "Nothing can be said about its stacks yet."
 			 : rep->good ? "Its stacks are whole."
 				     : "Not all of its stacks are whole.");
 	rep->good = rep->good && allocator;
@@ -273,7 +289,8 @@ int doctor_process(pid_t pid, bool json)
 	int rc;
 
 	if (geteuid() != 0)
-		err_set(&e, -EPERM, "doctor -p needs root, to look at another process: run it with sudo");
+		err_set(&e, -EPERM,
+			"doctor -p needs root, to look at another process: run it with sudo");
 	if (e.code || target_check(pid, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	rc = run_begin(&r, &cfg, &e);

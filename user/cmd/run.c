@@ -131,7 +131,10 @@ static int open_rooms(struct run *r, struct err *e)
 	}
 	r->ingest = ingest_new(r->dict, r->procs, &r->ingest_profiles,
 			       cfg->sources[MS_OFFCPU] ? session_kernel_symbol("__schedule") : 0);
-	return r->ingest ? 0 : err_set(e, -ENOMEM, "out of memory");
+	if (!r->ingest)
+		return err_set(e, -ENOMEM, "out of memory");
+	ingest_on_gap(r->ingest, run_on_gap, r);
+	return 0;
 }
 
 static int open_loop(struct run *r, struct err *e)
@@ -496,6 +499,7 @@ void run_free(struct run *r)
 	drain_free(r->drain);
 	run_unwind_close(r);
 	run_free_pending(r);
+	run_free_gaps(r);
 	session_free(r->session);
 	sideband_close(r->sideband);
 	trend_csv_close(r->trend);

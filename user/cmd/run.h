@@ -51,6 +51,8 @@ struct run_config {
 /* A process that is watched, known to user space. */
 struct watched;
 struct run_unwind;
+/* Code in which stacks came to be not complete. */
+struct gap;
 /* A stack that waits to be walked. */
 struct pending;
 
@@ -102,6 +104,8 @@ struct run {
 	uint64_t pending_bytes;
 	uint64_t finished[MS_N_SOURCES][MS_N_VERDICTS];
 
+	struct gap *gaps;
+
 	char *notes[64];
 	bool missing[64];        /* this note says that something asked for was unavailable */
 	uint32_t n_notes;
@@ -125,6 +129,8 @@ void run_say(const struct run *r, const char *fmt, ...) __attribute__((format(pr
 /* A second signal has come: names and pictures that are not there yet are left out. */
 bool run_in_a_hurry(void);
 
+/* Where stacks came to be not complete, the worst first. */
+void run_gap_facts(struct run *r, struct run_summary *to);
 /* What became of the unwind tables; strings live as long as the run. */
 void run_unwind_facts(struct run *r, struct run_summary *to);
 

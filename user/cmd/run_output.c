@@ -488,6 +488,7 @@ static int gather(struct output *o, struct err *e)
 	facts_processes(o);
 	facts_alloc(o);
 	facts_stacks(o);
+	run_gap_facts(r, &o->s);
 	facts_drops(o);
 	if (r->mem_known) {
 		o->s.rss.known = true;

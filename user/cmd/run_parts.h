@@ -56,6 +56,13 @@ void run_free_pending(struct run *r);
 /* With -v: how many, and what became of them. */
 void run_finish_say(const struct run *r);
 
+/* --- run_gaps.c --- */
+
+/* Stacks that are not complete, from ingest: counted by the code that is to blame. */
+void run_on_gap(void *ctx, const struct ms_total_key *key, enum ms_verdict verdict,
+		const uint64_t *frames, uint32_t n, uint64_t count);
+void run_free_gaps(struct run *r);
+
 /* --- run_drain.c --- */
 
 struct drain_fns run_drain_fns(struct run *r);
@@ -109,6 +116,8 @@ int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
  * room: walk again later; -ENOENT: there is none, or it will not come soon.
  */
 int run_unwind_need(struct run *r, const struct ms_space *space, uint64_t addr);
+/* The same without doing anything for it; false: nothing is known of this image. */
+bool run_unwind_known(const struct run *r, const struct ms_proc *proc, struct ms_space *ret_space);
 /* The memory that such walks read. */
 const struct publish_mem *run_unwind_mem(const struct run *r);
 /* With -v. */

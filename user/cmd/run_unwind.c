@@ -448,6 +448,11 @@ int run_unwind_need(struct run *r, const struct ms_space *space, uint64_t addr)
 	return -ENOENT;
 }
 
+bool run_unwind_known(const struct run *r, const struct ms_proc *proc, struct ms_space *ret_space)
+{
+	return r->unwind && publish_space(r->unwind->publish, proc, ret_space);
+}
+
 const struct publish_mem *run_unwind_mem(const struct run *r)
 {
 	return publish_memory(r->unwind->publish);

@@ -73,6 +73,8 @@ struct ingest {
 	location_id lost, none;
 	string_id key_pid, key_tid, key_comm, key_thread;
 	struct ingest_stats stats;
+	ingest_gap_fn on_gap;
+	void *gap_ctx;
 	location_id scratch[2 * MS_MAX_FRAMES];
 };
 
@@ -141,6 +143,12 @@ void ingest_free(struct ingest *in)
 	}
 	free(in->waiting);
 	free(in);
+}
+
+void ingest_on_gap(struct ingest *in, ingest_gap_fn fn, void *ctx)
+{
+	in->on_gap = fn;
+	in->gap_ctx = ctx;
 }
 
 static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
@@ -328,6 +336,19 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 	return 0;
 }
 
+static void tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t count)
+{
+	const struct raw_stack *user;
+
+	if (!in->on_gap || is_empty(&key->user) || key->state == MS_FREED ||
+	    key->state == MS_UNTRACKED)
+		return;
+	user = raw_find(in, &key->user);
+	if (user && user->verdict != MS_COMPLETE)
+		in->on_gap(in->gap_ctx, key, (enum ms_verdict)user->verdict, user->frames, user->n,
+			   count);
+}
+
 static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		      const struct ms_total *total, bool is_block)
 {
@@ -351,6 +372,7 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		return in->profiles.heap ? profile_add(in->profiles.heap, stack, labels, values)
 					 : 0;
 	}
+	tell_gap(in, key, total->count);
 	switch (key->source) {
 	case MS_ONCPU:
 		p = in->profiles.oncpu;

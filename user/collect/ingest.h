@@ -28,6 +28,11 @@ struct ingest_profiles {
 struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 			  const struct ingest_profiles *profiles, uint64_t schedule_addr);
 void ingest_free(struct ingest *in);
+/* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as
+ * in their record. */
+typedef void (*ingest_gap_fn)(void *ctx, const struct ms_total_key *key, enum ms_verdict verdict,
+			      const uint64_t *frames, uint32_t n, uint64_t count);
+void ingest_on_gap(struct ingest *in, ingest_gap_fn fn, void *ctx);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
 /* All return 0 or -ENOMEM. */

@@ -370,6 +370,14 @@ static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 		count(d, o, "lost", s->stacks[i].lost);
 	}
 
+	list = array(d, root, "gaps");
+	for (uint32_t i = 0; i < s->n_gaps; i++) {
+		o = element(d, list);
+		text(d, o, "module", s->gaps[i].module);
+		text(d, o, "verdict", s->gaps[i].verdict);
+		count(d, o, "events", s->gaps[i].events);
+	}
+
 	o = object(d, root, "symbols");
 	count(d, o, "locations", s->symbols.locations);
 	count(d, o, "named", s->symbols.named);

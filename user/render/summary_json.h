@@ -17,6 +17,7 @@
  *               sites|live_sites: [{function, module, bytes, objects}]}
  *   rss        {first_kb, last_kb, peak_kb}; null when unknown
  *   stacks     [{source, complete, truncated, guessed, no_table, unreadable, lost}]
+ *   gaps       [{module, verdict, events}]: code in which stacks came to be not complete, worst first
  *   symbols    {locations, named, offset_only, no_module, worst: [{module, locations, reason}]}
  *   drops      [{name, count, help}]: every counter of loss, those at 0 too
  *   sideband_lost

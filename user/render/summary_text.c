@@ -550,6 +550,28 @@ static void put_stacks(const struct run_summary *s, struct sink *out)
 	}
 }
 
+/* Where they came to be so; single ones are noise. */
+static void put_gaps(const struct run_summary *s, struct sink *out)
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i < s->n_stacks; i++) {
+		const struct summary_stacks *k = &s->stacks[i];
+
+		all += k->complete + k->truncated + k->guessed + k->no_table + k->unreadable +
+		       k->lost;
+	}
+	for (uint32_t i = 0; i < s->n_gaps && s->gaps[i].events * 1000 >= all; i++) {
+		const char *slash = strrchr(s->gaps[i].module, '/');
+
+		put_right(out, unit_percent((int64_t)s->gaps[i].events, (int64_t)all).s,
+			  LABEL_WIDTH + 8);
+		sink_printf(out, " %s in ", s->gaps[i].verdict);
+		put_name(out, slash && slash[1] ? slash + 1 : s->gaps[i].module, 48, false);
+		sink_puts(out, "\n");
+	}
+}
+
 static void put_unnamed(struct sink *out, uint64_t places, const char *where)
 {
 	if (places == 0)
@@ -685,6 +707,7 @@ void summary_text_write(const struct run_summary *s, struct sink *out)
 	put_rss(s, out);
 	put_sources(s, out);
 	put_stacks(s, out);
+	put_gaps(s, out);
 	put_symbols(s, out);
 	put_drops(s, out);
 	put_unwind(s, out);

@@ -72,3 +72,35 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 	*ret_missing = w->exact ? w->pc : w->pc - 1;
 	return (enum ms_verdict)w->verdict;
 }
+
+static bool is_proven(struct ms_walk *w, uint64_t pc)
+{
+	const struct ms_rule *rule;
+
+	w->look = pc;
+	if (!walk_find_span(0))
+		return false;
+	if (!w->has_rows)
+		return w->span.kind == MS_SPAN_FP;
+	w->look = pc - w->span.bias;
+	walk_find_rule(0);
+	rule = walk_rule(w->rule);
+	return rule && rule->kind != MS_RULE_NONE && rule->kind != MS_RULE_BAD;
+}
+
+uint32_t host_first_guess(const struct publish_mem *mem, const struct ms_space *space,
+			  const uint64_t *frames, uint32_t n)
+{
+	struct ms_walk *w = &host.walk;
+	uint32_t i;
+
+	host.mem = mem;
+	w->space = *space;
+	for (i = 0; i < n; i++) {
+		bool exact = i == 0 || frames[i] >> MS_FRAME_TAG_SHIFT == MS_FRAME_EXACT;
+
+		if (!is_proven(w, (frames[i] & MS_FRAME_ADDR_MASK) - !exact))
+			break;
+	}
+	return i;
+}

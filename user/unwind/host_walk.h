@@ -35,4 +35,11 @@ struct host_stack {
 enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
 			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing);
 
+/*
+ * Of a stack that was walked: the number of the first frame whose caller nothing vouches for; `n` when
+ * every step is by a row, or by a frame pointer that is known to be kept.
+ */
+uint32_t host_first_guess(const struct publish_mem *mem, const struct ms_space *space,
+			  const uint64_t *frames, uint32_t n);
+
 #endif

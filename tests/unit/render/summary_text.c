@@ -62,6 +62,8 @@ static void everything_known_is_told(void **state)
 	assert_has(text, "its own (anonymous and swap) 80.0 MiB at first, 170.0 MiB at last");
 	assert_has(text, "trend: /proc is mounted with hidepid");
 	assert_has(text, "98.7% guessed, 1.3% cut at the top");
+	assert_has(text, "97.5% guessed in libjit.so.1");
+	assert_has_not(text, "libonce"); /* below a thousandth */
 	assert_has(text,
 		   "1,260 of 1,300 places in code have one (96.9%), 30 are told apart by function");
 	assert_has(text, "its debug symbols: libjemalloc2-dbgsym");

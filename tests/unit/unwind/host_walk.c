@@ -192,6 +192,23 @@ static void own_stack_is_whole_and_as_libgcc_says(void **state)
 	check_same();
 }
 
+static void first_guess_is_the_first_frame_that_no_row_covers(void **state)
+{
+	uint64_t frames[MS_MAX_FRAMES];
+
+	(void)state;
+	look();
+	check_same();
+	assert_true(here.n_walked > 2);
+	memcpy(frames, here.walked, sizeof(frames));
+	assert_int_equal(
+		host_first_guess(publish_memory(publish), &the_space, frames, here.n_walked),
+		here.n_walked);
+	frames[2] = (uint64_t)frames; /* no code is there */
+	assert_int_equal(
+		host_first_guess(publish_memory(publish), &the_space, frames, here.n_walked), 2);
+}
+
 static NOINLINE int down(int n)
 {
 	volatile char room[24];
@@ -260,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(own_stack_is_whole_and_as_libgcc_says),
+		cmocka_unit_test(first_guess_is_the_first_frame_that_no_row_covers),
 		cmocka_unit_test(deep_recursion_is_whole),
 		cmocka_unit_test(deeper_than_we_go_is_truncated),
 		cmocka_unit_test(libc_calling_back_is_whole),
