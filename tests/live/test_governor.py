@@ -33,10 +33,8 @@ def heavy():
         pairs.append((counter, t.pid))
     time.sleep(0.3)
     before = slices(pairs, 15)
-    target.go_first()  # or it might not run in the 20 ms that are looked at
     run = Run("-p", target.pid)
     run.ready()
-    target.go_first(False)
     during = slices(pairs, 20)
     run.stop()
     after = slices(pairs, 15)
@@ -50,8 +48,13 @@ def default_run_leaves_tracing_of_a_heavy_allocator_off_and_says_so():
     run, *_ = heavy()
     run.must()
     a = run.summary()["alloc"]
+    check("--alloc=exact" in (a["reason"] or ""), f"the reason names no way out: {a['reason']}")
+    if a["tier"] == "exact" and not a["calls_per_s"]:
+        # A busy machine gave it no CPU in the 20 ms of the look: it is stopped when it runs.
+        check("stopped" in a["reason"], f"exact tracing was not stopped: {a['reason']}")
+        check(a["covered_to_ns"] - a["covered_from_ns"] < 1.5e9, f"stopped late: {a}")
+        return
     equal(a["tier"], "declined", "tier")
-    check("--alloc=exact" in a.get("reason", ""), f"the reason names no way out: {a.get('reason')}")
     # 5 % of a CPU at 10 µs a call, the dearest that probes were seen to be.
     check(a["calls_per_s"] > 5000, f"call rate measured: {a['calls_per_s']}")
     sentences = [x for x in run.stderr.splitlines() if "--alloc=exact" in x]
