@@ -129,7 +129,7 @@ struct ms_pending_rec {
 	__u32 as_gen;
 	__u32 tid;
 	__u32 source; /* enum ms_source */
-	__u32 pad;
+	__u32 switches; /* of a blocked thread: how often it had left a CPU, voluntarily or not */
 	__u64 pc;
 	__u64 regs[MS_N_REGS]; /* rows.h; the architecture's sp among them */
 };

@@ -75,7 +75,7 @@ static __always_inline void pending_fill(struct ms_pending_rec *rec, const struc
 	rec->as_gen = as_gen;
 	rec->tid = tid;
 	rec->source = source;
-	rec->pad = 0;
+	rec->switches = 0;
 	rec->pc = w->pc;
 	__builtin_memcpy(rec->regs, w->regs, sizeof(rec->regs));
 }
@@ -137,7 +137,7 @@ static __always_inline int pending_send(struct stack_scratch *s, struct task_str
 }
 
 /* The same for another task, which is blocked: its stack can only be read from user space. */
-static __always_inline void pending_send_blocked(struct stack_scratch *s, __u32 tid,
+static __always_inline void pending_send_blocked(struct stack_scratch *s, __u32 tid, __u32 switches,
 						 const struct ms_proc *proc, __u32 as_gen,
 						 struct ms_hash *ret_hash)
 {
@@ -146,6 +146,7 @@ static __always_inline void pending_send_blocked(struct stack_scratch *s, __u32 
 
 	pending_fill(&s->pending, &s->walk, proc, tid, as_gen, MS_OFFCPU, now_ns, &hash);
 	s->pending.stack_bytes = 0;
+	s->pending.switches = switches;
 	if (bpf_ringbuf_output(&events, &s->pending, sizeof(s->pending), 0)) {
 		stat_inc(STAT_PENDING_RING_FULL);
 		return;

@@ -42,9 +42,36 @@ static bool read_process(void *ctx, void *dst, size_t size, uint64_t addr)
 	       process_vm_readv((pid_t)rec->proc.tgid, &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 
+/* How often a thread has left a CPU so far; false when it has ended. */
+static bool read_switches(const struct ms_pending_rec *rec, uint32_t *ret_switches)
+{
+	static const char voluntary[] = "voluntary_ctxt_switches:",
+			  other[] = "nonvoluntary_ctxt_switches:";
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256];
+	uint32_t sum = 0;
+	int rows = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", rec->proc.tgid, rec->tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		size_t skip = strncmp(line, voluntary, strlen(voluntary)) == 0 ? strlen(voluntary)
+			      : strncmp(line, other, strlen(other)) == 0       ? strlen(other)
+									       : 0;
+
+		if (!skip)
+			continue;
+		sum += (uint32_t)strtoull(line + skip, NULL, 10);
+		rows++;
+	}
+	*ret_switches = sum;
+	return rows == 2;
+}
+
 /*
  * Reads the stack of a thread that the kernel found blocked: page by page, as far as it goes. It is
- * good if the thread is in the same place afterwards. Returns bytes.
+ * good if the thread is in the same place afterwards, and has not run meanwhile: it may be back in
+ * the same system call with another caller. Returns bytes.
  */
 static size_t read_blocked(const struct ms_pending_rec *rec, uint8_t *to, size_t room)
 {
@@ -52,6 +79,7 @@ static size_t read_blocked(const struct ms_pending_rec *rec, uint8_t *to, size_t
 	unsigned long long is_sp = 0, is_pc = 0;
 	_cleanup_(fclosep) FILE *f = NULL;
 	char path[64], line[256], *end;
+	uint32_t switches;
 
 	while (at - sp < room) {
 		size_t part = MS_PAGE_BYTES - at % MS_PAGE_BYTES;
@@ -75,7 +103,9 @@ static size_t read_blocked(const struct ms_pending_rec *rec, uint8_t *to, size_t
 	end = strrchr(line, ' ');
 	if (!end || sscanf(end, "%llx", &is_sp) != 1)
 		return 0;
-	return is_sp == sp && is_pc == rec->pc ? at - sp : 0;
+	if (is_sp != sp || is_pc != rec->pc || !read_switches(rec, &switches))
+		return 0;
+	return switches == rec->switches ? at - sp : 0;
 }
 
 /* The stack of `rec` into the profiles. false: it should wait for its tables. */
@@ -108,7 +138,9 @@ static bool finish(struct run *r, struct ms_pending_rec *rec, bool may_wait)
 		stack.bytes = blocked;
 		stack.len = read_blocked(rec, blocked, sizeof(blocked));
 	}
-	if (rc == 0) {
+	if (!stack.len) { /* it has moved on: what is there now is another stack */
+		verdict = MS_UNREADABLE;
+	} else if (rc == 0) {
 		stack.space = &space;
 		verdict = host_walk(run_unwind_mem(r), &stack, frames, &n, &missing);
 		if (verdict == MS_NO_TABLE && may_wait &&
