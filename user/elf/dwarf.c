@@ -93,22 +93,23 @@ static void limit_child(void)
 
 /*
  * What a file made to break libdw could reach: nothing that is ours. The order matters: limits and
- * descriptors first, while there are rights to set them.
+ * descriptors first, while there are rights to set them; and the kernel forgets the signal for the
+ * parent's death when the user changes. Where a container lets nobody change users there is little
+ * to give up, and what is left are the limits.
  */
 static void become_harmless(int out, int elf_fd, int alt_fd)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
 	limit_child();
 	close_others(out, elf_fd, alt_fd);
 	/* libdw would open files that a split unit names. */
 	limit(RLIMIT_NOFILE, 0);
-	if (geteuid() == 0) {
-		if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-		    setresuid(NOBODY, NOBODY, NOBODY) < 0)
-			_exit(1);
-	}
+	limit(RLIMIT_NPROC, 0);
+	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+			       setresuid(NOBODY, NOBODY, NOBODY) < 0))
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 static pid_t start_child(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs,
