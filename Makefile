@@ -314,6 +314,7 @@ targets: $(TARGET_BIN) ## build the programs that live tests and benchmarks meas
 
 bench: deps-bench all targets ## what being profiled costs, against perf, bcc and bpftrace (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/bench.py $(BENCHFLAGS)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
 
 .PHONY: bench-names
 bench-names: $(NAMES_BIN) ## what naming 100,000 places costs, beside addr2line and llvm-symbolizer
