@@ -7,7 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
-enum { RANGES_MAX = 64, FUNC_BYTES_MAX = 512 };
+enum {
+	RANGES_MAX = 64,
+	FUNC_BYTES_MAX = 512,
+	FP_HOLE_MIN =
+		512 << 10, /* hand-written assembly is less: libcrypto has 151 KiB in a piece */
+};
 
 struct range {
 	uint64_t start, end;
@@ -18,6 +23,7 @@ struct range {
 struct found {
 	struct range over[RANGES_MAX], under[RANGES_MAX];
 	uint32_t n_over, n_under;
+	bool fp_hole;
 };
 
 static void add_range(struct range *ranges, uint32_t *n, uint64_t start, uint64_t end,
@@ -57,6 +63,9 @@ static void on_symbol(struct found *found, struct code *code, const struct elf_s
 	uint64_t start = sym->vaddr, end = sym->vaddr + sym->size;
 
 	if (!root)
+		return;
+	found->fp_hole |= root->how == ROOT_FP_HOLE;
+	if (root->how == ROOT_FP_HOLE)
 		return;
 	if (root->how == ROOT_CHILD)
 		start = child_start(code, start, end);
@@ -120,6 +129,24 @@ static void find_entry(struct elf_file *elf, const struct code *code, const stru
 	}
 }
 
+/* The largest piece without rules, unless there were names in it. */
+static void find_fp_hole(const struct marks *known, struct found *found)
+{
+	struct range hole = { 0 };
+
+	for (uint32_t i = 0; i + 1 < known->n; i++) {
+		struct range at = { known->m[i].vaddr, known->m[i + 1].vaddr, MS_RULE_IX_FP };
+
+		if (known->m[i].rule == MARK_HOLE && at.end - at.start > hole.end - hole.start)
+			hole = at;
+	}
+	for (uint32_t i = 0; i < found->n_under; i++)
+		if (found->under[i].rule == MS_RULE_IX_FP)
+			return;
+	if (hole.end - hole.start >= FP_HOLE_MIN)
+		add_range(found->under, &found->n_under, hole.start, hole.end, hole.rule);
+}
+
 static int compare_ranges(const void *pa, const void *pb)
 {
 	const struct range *a = pa, *b = pb;
@@ -154,6 +181,8 @@ int named_find(struct elf_file *elf, struct code *code, const struct marks *know
 
 	if (symbols)
 		r = find_symbols(elf, code, &found);
+	if (found.fp_hole)
+		find_fp_hole(known, &found);
 	find_entry(elf, code, known, &found);
 	if (r == 0)
 		r = to_marks(found.over, found.n_over, &named.over);

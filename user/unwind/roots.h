@@ -14,6 +14,7 @@ enum root_how {
 	ROOT_END,     /* nobody called it, or nobody that it returns to: MS_RULE_END          */
 	ROOT_CHILD,   /* the same, from where a new thread begins in it                       */
 	ROOT_FP,      /* keeps frame pointers: MS_RULE_FP                                     */
+	ROOT_FP_HOLE, /* does the largest piece of code without CFI in its file, in place of names */
 	ROOT_GUESS,   /* its stack is not what tables say: MS_RULE_NONE                       */
 	ROOT_SWITCH,  /* runs its callee on another stack, and leaves the frame pointer alone:
 		       * the caller's caller is found by it; the caller itself is not         */

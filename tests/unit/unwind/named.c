@@ -53,6 +53,55 @@ static void listed_symbols_say_what_cfi_does_not(void **state)
 	assert_int_equal(kind_at(table, F + 0x400), MS_RULE_NONE);
 }
 
+/* An image whose .text is 2 MiB: what is behind the first 4 KiB is whatever lies there. */
+static struct unwind_table *table_of_large_image(void)
+{
+	enum { LARGE = 2 << 20 };
+	_cleanup_(freep) uint8_t *bytes = calloc(1, CODE_TEXT_OFF + LARGE);
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	struct unwind_table *table = NULL;
+	struct err e = { 0 };
+	Elf64_Ehdr *eh;
+
+	assert_non_null(bytes);
+	code_finish(&im);
+	memcpy(bytes, im.bytes, im.len);
+	eh = (Elf64_Ehdr *)(void *)bytes;
+	((Elf64_Shdr *)(void *)(bytes + eh->e_shoff))[1].sh_size = LARGE;
+	((Elf64_Phdr *)(void *)(bytes + eh->e_phoff))[0].p_filesz = LARGE;
+	((Elf64_Phdr *)(void *)(bytes + eh->e_phoff))[0].p_memsz = LARGE;
+	assert_int_equal(elf_file_open_memory(bytes, CODE_TEXT_OFF + LARGE, "image", &elf, &e), 0);
+	if (unwind_table_build(elf, &table, &e) < 0)
+		fail_msg("%s", e.msg);
+	return table;
+}
+
+static void builtins_of_a_stripped_v8_keep_frame_pointers(void **state)
+{
+	static const char *const exported[] = { "_ZNK2v88internal7Isolate18embedded_blob_codeEv",
+						"_ZN2v87Isolate3NewEv" };
+
+	for (int i = 0; i < 2; i++) {
+		_cleanup_(unwind_table_freep) struct unwind_table *table = NULL;
+		int kind = i == 0 ? MS_RULE_FP : MS_RULE_NONE;
+
+		setup(state);
+		put_usual_cie(&im);
+		put_fde(&im, F, 0x100, INSNS(DW_CFA_nop));
+		put_fde(&im, F + 0x10000, 0x100, INSNS(DW_CFA_nop));
+		put_fde(&im, F + 0x110000, 0x100, INSNS(DW_CFA_nop));
+		code_sym(&im, exported[i], F, 0x10);
+		table = table_of_large_image();
+		check_table(table);
+		assert_int_equal(kind_at(table, F), MS_RULE_REG);
+		assert_int_equal(kind_at(table, F + 0x8000), MS_RULE_NONE);
+		assert_int_equal(kind_at(table, F + 0x10100), kind);
+		assert_int_equal(kind_at(table, F + 0x10ffff), kind);
+		assert_int_equal(kind_at(table, F + 0x110000), MS_RULE_REG);
+		assert_int_equal(kind_at(table, F + 0x120000), MS_RULE_NONE);
+	}
+}
+
 static void a_huge_start_symbol_does_not_end_every_stack(void **state)
 {
 	_cleanup_(unwind_table_freep) struct unwind_table *table = NULL;
@@ -71,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FACT(nobody_calls_the_entry_point),
 		FACT(listed_symbols_say_what_cfi_does_not),
+		FACT(builtins_of_a_stripped_v8_keep_frame_pointers),
 		FACT(a_huge_start_symbol_does_not_end_every_stack),
 	};
 
