@@ -23,6 +23,7 @@ enum {
 	NAME_BYTES = 2 * ELF_BUILD_ID_MAX + sizeof(ENTRY_SUFFIX),
 	DIR_BYTES = 4096,
 	STALE_TEMP_S = 3600,
+	DIGEST_BYTES_MAX = 1 << 30,
 };
 
 struct row_cache {
@@ -336,19 +337,25 @@ void row_cache_close(struct row_cache *c)
 
 /* --- what tables are made from --- */
 
-static void digest_bytes(XXH3_state_t *x, const struct elf_file *elf, uint64_t off, uint64_t len)
+struct digester {
+	XXH3_state_t *x;
+	uint64_t left; /* bytes that may still be read; 0: there were too many */
+};
+
+static void digest_bytes(struct digester *d, const struct elf_file *elf, uint64_t off, uint64_t len)
 {
 	uint8_t buf[64 << 10];
 
-	XXH3_128bits_update(x, &len, sizeof(len));
-	while (len) {
+	XXH3_128bits_update(d->x, &len, sizeof(len));
+	while (len && d->left) {
 		size_t n = len < sizeof(buf) ? len : sizeof(buf);
 
 		if (elf_file_read(elf, off, buf, n, NULL) < 0)
 			return;
-		XXH3_128bits_update(x, buf, n);
+		XXH3_128bits_update(d->x, buf, n);
 		off += n;
 		len -= n;
+		d->left -= n < d->left ? n : d->left;
 	}
 }
 
@@ -364,7 +371,7 @@ static bool matters(const char *name)
 }
 
 /* How many there are. */
-static uint32_t digest_sections(XXH3_state_t *x, struct elf_file *elf)
+static uint32_t digest_sections(struct digester *d, struct elf_file *elf)
 {
 	const struct elf_section *secs;
 	uint32_t n;
@@ -375,24 +382,25 @@ static uint32_t digest_sections(XXH3_state_t *x, struct elf_file *elf)
 		const struct elf_section *s = &secs[i];
 		const uint64_t numbers[] = { s->vaddr, s->off, s->size, s->flags, s->type };
 
-		XXH3_128bits_update(x, numbers, sizeof(numbers));
+		XXH3_128bits_update(d->x, numbers, sizeof(numbers));
 		if (matters(s->name) && s->type != SHT_NOBITS && s->size <= ELF_SECTION_BYTES_MAX)
-			digest_bytes(x, elf, s->off, s->size);
+			digest_bytes(d, elf, s->off, s->size);
 	}
 	return n;
 }
 
 /* Without sections the CFI is somewhere in them. */
-static void digest_segments(XXH3_state_t *x, struct elf_file *elf)
+static void digest_segments(struct digester *d, struct elf_file *elf)
 {
 	uint32_t n;
 	const struct elf_segment *segs = elf_file_segments(elf, &n);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (segs[i].filesz <= ELF_SECTION_BYTES_MAX)
-			digest_bytes(x, elf, segs[i].off, segs[i].filesz);
+			digest_bytes(d, elf, segs[i].off, segs[i].filesz);
 }
 
+/* -EFBIG: very large, or a stranger's, whose headers may name the same bytes 65,536 times. */
 static int digest(const struct row_cache *c, struct elf_file *elf, struct row_digest *ret)
 {
 	const uint64_t numbers[] = { elf_file_machine(elf), elf_file_entry(elf),
@@ -400,6 +408,8 @@ static int digest(const struct row_cache *c, struct elf_file *elf, struct row_di
 	const char *build_id = elf_file_build_id(elf);
 	const struct elf_segment *segs;
 	XXH3_state_t *x = XXH3_createState();
+	uint64_t size = elf_file_size(elf);
+	struct digester d = { x, (size < DIGEST_BYTES_MAX ? size : DIGEST_BYTES_MAX) + 1 };
 	XXH128_canonical_t out;
 	uint32_t n;
 
@@ -417,10 +427,12 @@ static int digest(const struct row_cache *c, struct elf_file *elf, struct row_di
 
 		XXH3_128bits_update(x, seg, sizeof(seg));
 	}
-	if (digest_sections(x, elf) <= 1)
-		digest_segments(x, elf);
+	if (digest_sections(&d, elf) <= 1)
+		digest_segments(&d, elf);
 	XXH128_canonicalFromHash(&out, XXH3_128bits_digest(x));
 	XXH3_freeState(x);
+	if (!d.left)
+		return -EFBIG;
 	memcpy(ret->bytes, out.digest, sizeof(ret->bytes));
 	return 0;
 }

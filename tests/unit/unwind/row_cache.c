@@ -163,6 +163,24 @@ static void a_file_without_build_id_is_not_kept(void **state)
 	assert_false(is_there());
 }
 
+/* 65,536 times a quarter of a GiB, for one with more headers than this. */
+static void a_file_that_names_its_bytes_again_and_again_is_not_read_so_often(void **state)
+{
+	static const int again[] = { 1, 4, 5 };
+	Elf64_Shdr *sh;
+
+	code_finish(&im);
+	sh = (Elf64_Shdr *)(void *)(im.bytes + ((Elf64_Ehdr *)(void *)im.bytes)->e_shoff);
+	for (size_t i = 0; i < 3; i++)
+		sh[again[i]] = (Elf64_Shdr){ .sh_name = sh[2].sh_name,
+					     .sh_type = SHT_PROGBITS,
+					     .sh_size = im.len };
+	elf_file_close(elf);
+	assert_int_equal(elf_file_open_memory(im.bytes, im.len, "image", &elf, NULL), 0);
+	assert_int_equal(row_cache_store(cache, elf, table, NULL), -EFBIG);
+	assert_false(is_there());
+}
+
 static void any_changed_byte_is_noticed(void **state)
 {
 	char path[160];
@@ -331,6 +349,7 @@ int main(void)
 		FACT(it_is_there_for_the_next_run),
 		FACT(a_build_id_alone_is_not_believed),
 		FACT(a_file_without_build_id_is_not_kept),
+		FACT(a_file_that_names_its_bytes_again_and_again_is_not_read_so_often),
 		FACT(any_changed_byte_is_noticed),
 		FACT(only_a_plain_file_of_ours_is_believed),
 		FACT(a_directory_that_others_may_write_is_refused),
