@@ -30,11 +30,11 @@ def whole(run, least=0.995, source="oncpu"):
 
 
 def path_to(run, function, *above):
-    """On-CPU samples in `function` itself; all of them must have been called through `above`."""
+    """On-CPU samples of the target in `function` itself; all must have been called through `above`."""
     found = wrong = 0
     for stack, value in run.folded("oncpu").items():
         frames = stack.split(";")
-        if frames[-1] != function:
+        if not frames[0].startswith("bare") or frames[-1] != function:
             continue
         at = iter(frames)
         if all(any(f.startswith(a) for f in at) for a in above):
@@ -148,15 +148,21 @@ def programs_that_live_for_50_ms_are_unwound_on_a_whole_host():
 
 
 @fact
-def an_idle_host_does_not_delay_the_first_sample():
-    """Tables of processes nobody samples are not made."""
-    run = Run("-a", "--only", "oncpu", "-d", 0.5)
-    began = time.monotonic_ns()
-    ready = run.ready()
-    run.finish()
-    run.must()
-    # design.md §7 promises 300 ms; the second half is what a busy test machine may add.
-    check(ready - began < 600e6, f"{(ready - began) / 1e6:.0f} ms until everything was attached")
+def the_first_sample_of_a_whole_host_does_not_wait_for_tables():
+    """Beside a run that needs none, so that a busy machine is the same for both."""
+    best = {}
+    for _ in range(3):
+        for how in ((), ("-K",)):
+            run = Run("-a", "--only", "oncpu", "-d", 0.3, *how)
+            began = time.monotonic_ns()
+            took = run.ready() - began
+            run.finish()
+            run.must()
+            best[how] = min(took, best.get(how, took))
+    # What design.md §7 promises for all of the start.
+    check(best[()] - best[("-K",)] < 300e6,
+          f"{best[()] / 1e6:.0f} ms until everything was attached, {best[('-K',)] / 1e6:.0f} "
+          "without user stacks")
 
 
 @fact

@@ -464,8 +464,11 @@ int run_end(struct run *r, struct err *e)
 	run_alloc_say_failed(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
 	rc = run_take_totals(r, e);
-	if (rc == 0)
+	if (rc == 0) {
+		run_finish_pending(r, false);
+		run_unwind_settle(r);
 		run_finish_pending(r, true);
+	}
 	run_finish_say(r);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, true, e);

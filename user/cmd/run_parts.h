@@ -93,6 +93,8 @@ void run_unwind_close(struct run *r);
 int run_unwind_begin(struct run *r, struct err *e);
 /* A command is held: tables of what it has mapped so far. Call it after run_read_sideband(). */
 void run_unwind_held(struct run *r);
+/* The run ends: tables that stacks wait for are still made, for a while. */
+void run_unwind_settle(struct run *r);
 /* From the records: a process has other mappings, or another image; is new; has ended. */
 void run_unwind_changed(struct run *r, pid_t pid);
 void run_unwind_forked(struct run *r, pid_t pid);

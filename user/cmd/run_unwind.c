@@ -527,6 +527,12 @@ void run_unwind_held(struct run *r)
 	settle(r, run_now_ns() + SETTLE_NS);
 }
 
+void run_unwind_settle(struct run *r)
+{
+	if (r->unwind)
+		settle(r, run_now_ns() + SETTLE_NS);
+}
+
 void run_unwind_facts(struct run *r, struct run_summary *to)
 {
 	struct run_unwind *u = r->unwind;
