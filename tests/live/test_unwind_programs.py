@@ -43,7 +43,7 @@ def watch(what, pid, sources=("oncpu", "offcpu", "alloc"), share=WHOLE, seconds=
     for run, hz in zip(rates, (999, 99)):
         run.finish()
         run.must()
-        whole(run, "oncpu", 50 if hz == 999 else 5, f"{what} at {hz} Hz", share)
+        whole(run, "oncpu", 30 if hz == 999 else 3, f"{what} at {hz} Hz", share)
     if "offcpu" in sources:
         whole(rates[0], "offcpu", 0 if "offcpu" in few else 10, what, share)
     if "alloc" in sources:
