@@ -14,10 +14,13 @@ def slices(pairs, n, seconds=0.1):
     for _ in range(n):
         before = [(counter.value(), schedstat(pid)) for counter, pid in pairs]
         time.sleep(seconds)
-        rates = []
+        rates, spent_ns = [], []
         for (counter, pid), (count, cpu_ns) in zip(pairs, before):
-            rates.append((counter.value() - count) / max(schedstat(pid) - cpu_ns, 1))
-        ratios.append(rates[0] / max(rates[1], 1e-9))
+            spent_ns.append(schedstat(pid) - cpu_ns)
+            rates.append((counter.value() - count) / max(spent_ns[-1], 1))
+        # A thread's account is brought up to date by a tick of 4 ms: below 20 ms it tells little.
+        if min(spent_ns) >= 20e6:
+            ratios.append(rates[0] / max(rates[1], 1e-9))
     return ratios
 
 
@@ -67,6 +70,8 @@ def heavy_allocator_keeps_its_rate_in_a_default_run():
     # 20 slices of 0.1 s: at most one may hold the look of 20 ms. Slices of two programs alone
     # differ by 10 % on a shared machine; the median of 20 leaves that behind. Traced, it would
     # run at a thirtieth. 80 %: between, nearer to the top.
+    if len(during) < 5 or len(before + after) < 5:
+        skip(f"the machine is too busy: {len(during)} of 20 slices with 20 ms of CPU for each")
     base = statistics.median(before + after)
     check(statistics.median(during) > 0.8 * base,
           f"{statistics.median(during):.2f} of the other's rate in the run, {base:.2f} without")
