@@ -311,10 +311,8 @@ void run_unwind_forked(struct run *r, pid_t pid)
 	}
 	/* The kernel has given it its parent's entry: from now on that is ours to keep. */
 	p = proc_table_live(r->procs, pid);
-	if (p && unwind_maps_space(u->maps, pid, &space) && id_of(r, p, &id)) {
-
+	if (p && unwind_maps_space(u->maps, pid, &space) && id_of(r, p, &id))
 		put_process(r, p, &id);
-	}
 }
 
 void run_unwind_ended(struct run *r, pid_t pid)
