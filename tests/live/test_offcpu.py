@@ -178,15 +178,20 @@ def two_spinners_on_one_cpu_are_runnable_and_not_blocked():
     for _, tid, _, wall_ns, cpu_ns, delay_ns, on_ns in lines[0]:
         runnable = sum(x.values[i] for x in p.select(tid=tid)
                        if not outside & {f.name for f in x.frames})
-        # The kernel's own run-queue delay of the same thread; 1 % of the wall time for the two
-        # switches at the ends, where the windows differ.
-        within(runnable, delay_ns - 0.01 * wall_ns - hidden_ns, delay_ns + 0.01 * wall_ns,
-               f"runnable ns of spinner {tid}")
-        within(runnable + max(cpu_ns, on_ns), 0.99 * wall_ns - hidden_ns, 1.01 * wall_ns,
-               f"runnable + CPU ns of spinner {tid}")
+        # The kernel's own run-queue delay of the same thread, and 1 % of the wall time. Where it is
+        # pushed off just before or behind what it measures, that wait is not in its figures: what
+        # must not be too much are the waits in what spins.
+        spinning = p.sum(RUNNABLE, "spin", tid=tid)
+        check(runnable >= delay_ns - 0.01 * wall_ns - hidden_ns and
+              spinning <= delay_ns + 0.01 * wall_ns,
+              f"runnable ns of spinner {tid}: {runnable}, {spinning} in spin, expected {delay_ns}")
+        check(runnable + max(cpu_ns, on_ns) >= 0.99 * wall_ns - hidden_ns and
+              spinning + max(cpu_ns, on_ns) <= 1.01 * wall_ns,
+              f"runnable ns of spinner {tid}: {runnable}, {spinning} in spin, and {cpu_ns} or "
+              f"{on_ns} of CPU in {wall_ns}")
         for function in ("spin", "burn"):
             equal(p.sum(BLOCKED, function, tid=tid), 0, f"blocked ns under {function}")
-        check(p.sum(RUNNABLE, "spin", tid=tid) > 0.9 * runnable,
+        check(spinning > 0.9 * runnable,
               "a preempted spinner's time is not under the function it was pushed off in")
 
 
