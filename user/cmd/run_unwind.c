@@ -488,7 +488,8 @@ static void settle(struct run *r, uint64_t until_ns)
 	struct run_unwind *u = r->unwind;
 	struct pollfd pfd = { .fd = r->signal_fd, .events = POLLIN };
 
-	while (builder_pending(u->builder) && run_now_ns() < until_ns && poll(&pfd, 1, 0) == 0) {
+	while (builder_pending(u->builder) && run_now_ns() < until_ns && !run_in_a_hurry() &&
+	       poll(&pfd, 1, 0) == 0) {
 		uint64_t soon = run_now_ns() + 50000000;
 
 		builder_wait(u->builder, soon < until_ns ? soon : until_ns);
