@@ -51,8 +51,9 @@ class Deep(Target):
         self.chain = self._line("chain", 10)[1:]
 
 
-def known_depth(mode, depth, source, *options, program="unwind_depth", at_least=50, seconds=1):
-    """Every stack that reaches the bottom is exactly the true one."""
+def known_depth(mode, depth, source, *options, program="unwind_depth", at_least=50, seconds=1,
+                but=0):
+    """Every stack that reaches the bottom is exactly the true one, but for a share."""
     t = Deep(mode, depth, program)
 
     def during():
@@ -69,6 +70,8 @@ def known_depth(mode, depth, source, *options, program="unwind_depth", at_least=
         elif got:
             wrong[tuple(got)] = wrong.get(tuple(got), 0) + s.values[0]
     check(right >= at_least, f"{mode} {depth}: only {right} stacks")
+    if sum(wrong.values()) <= but * right:
+        wrong = {}
     for got, n in list(wrong.items())[:3]:
         at = next((i for i, (x, y) in enumerate(zip(got, expected)) if x != y),
                   min(len(got), len(expected)))
@@ -101,9 +104,10 @@ def stacks_inside_malloc_are_exactly_the_true_ones():
 @fact
 def on_cpu_stacks_while_malloc_is_traced_are_exactly_the_true_ones():
     # The return address of malloc is a trampoline's while its return is probed.
-    run = known_depth("malloc", 100, "oncpu,alloc", "--alloc=exact")
     # Between the moment in which the kernel has put the trampoline there and the one in which it has
-    # written down what was there before, nobody can tell.
+    # written down what was there before, nobody can tell; nor on the way back, between the moments in
+    # which sp and pc become the trampoline's again.
+    run = known_depth("malloc", 100, "oncpu,alloc", "--alloc=exact", but=0.005)
     whole(run, "oncpu", ENOUGH, "depth 100", 0.98)
 
 

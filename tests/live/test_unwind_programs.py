@@ -2,6 +2,7 @@
 are proven to their outermost frame, on CPU at 99 and 999 Hz, at switches and inside malloc.
 """
 
+import contextlib
 import glob
 import pwd
 import shutil
@@ -32,7 +33,16 @@ def whole(run, source, at_least, what, share=WHOLE):
           f"{what}: {source}: not {share:.1%} complete: {found}")
 
 
-def watch(what, pid, sources=("oncpu", "offcpu", "alloc"), share=WHOLE, seconds=1.5, few=()):
+def watch(*args, **kw):
+    """watch_it(); then what runs is ended, or it would take its CPU time from the programs to come."""
+    try:
+        return watch_it(*args, **kw)
+    finally:
+        for child in list(Child.living):
+            child.end()
+
+
+def watch_it(what, pid, sources=("oncpu", "offcpu", "alloc"), share=WHOLE, seconds=1.5, few=()):
     """A running program, at both rates at one time; then its allocations."""
     rates = [Run("-p", pid, "--only", "oncpu,offcpu", "-F", hz, "--json") for hz in (999, 99)]
     for run in rates:
@@ -173,7 +183,11 @@ def node_is_whole():
     child = Child([tool("node") or "node", "--perf-basic-prof", "-e", code],
                   cwd=os.path.dirname(scratch("node")), **QUIET)
     time.sleep(1.5)
-    watch("node", child.pid, few=("offcpu", "alloc"))
+    try:
+        watch("node", child.pid, few=("offcpu", "alloc"))
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(f"/tmp/perf-{child.pid}.map")
 
 
 JAVA = """
@@ -211,6 +225,7 @@ def java_without_frame_pointers_is_called_a_guess():
     child = java("-XX:-PreserveFramePointer")
     run, _ = record(["-p", child.pid], lambda: time.sleep(1.5), "--only", "oncpu", "-F", 999,
                     "--json")
+    child.end()
     found = verdicts(run, "oncpu")
     print(f"# {found}")
     check(found["guessed"] + found["unreadable"] > 0.5 * sum(found.values()),
