@@ -55,7 +55,7 @@ struct resolver {
 /* In the order in which they are asked; ends with NULL. */
 extern const struct resolver *const resolvers[];
 
-extern const struct resolver sym_kernel, sym_vdso, sym_dwarf, sym_elf, sym_plt, sym_fde,
+extern const struct resolver sym_kernel, sym_vdso, sym_dwarf, sym_elf, sym_plt, sym_go, sym_fde,
 	sym_jitdump, sym_perf_map;
 
 /* The usual answer: one frame that has a name. */
