@@ -12,6 +12,8 @@ import { join, resolve } from "node:path";
 export const memscope = process.env.MEMSCOPE || resolve("build/memscope");
 const build = process.env.BUILD || resolve("build");
 const packages = ["playwright-core", "speedscope"];
+/* Debian 12 has Node.js 18, which the newest of these refuses. */
+const versions = parseInt(process.versions.node) < 20 ? { "playwright-core": "@1.50.0" } : {};
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 	"--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
@@ -29,7 +31,8 @@ function install() {
 		return;
 	mkdirSync(modules, { recursive: true });
 	const npm = spawnSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix",
-		join(build, "node"), ...packages], { encoding: "utf8", timeout: 180e3 });
+		join(build, "node"), ...packages.map((p) => p + (versions[p] || ""))],
+	{ encoding: "utf8", timeout: 180e3 });
 	if (npm.error)
 		skip_all("npm is not installed (apt-get install npm)");
 	if (npm.status !== 0 || !packages.every((p) => existsSync(join(modules, p))))
