@@ -152,13 +152,19 @@ WALK_FUNCTION int walk_find_span(__u32 slot)
 	return true;
 }
 
-#define MS_ROW_STEPS 13 /* a page has at most one row a byte: 2^12 */
+#define MS_ROW_STEPS 11  /* of a page of the pool: 2^10                                     */
+#define MS_ROW_PAGES 5   /* of the pool, that the rows of 4 KiB of code, at most 2^12, touch */
 
-/* The number of the rule in force at vaddr w->look of w->table, into w->rule. */
+/*
+ * The number of the rule in force at vaddr w->look of w->table, into w->rule: that of the last row
+ * not behind it, which may have begun on an earlier page. The rows of a page of code are usually in
+ * one page of the pool; that one is looked up once, and the search stays in it.
+ */
 WALK_FUNCTION int walk_find_rule(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
-	__u32 lo, n, rows, key, dir, word;
+	const struct ms_pool_page *pool;
+	__u32 at, n, first, key, dir, word, off;
 	__u64 page;
 
 	if (!w)
@@ -168,20 +174,39 @@ WALK_FUNCTION int walk_find_rule(__u32 slot)
 	if (page >= w->table.n_pages)
 		return 0;
 	key = ms_row(w->look, MS_ROW_RULE_MASK);
-	rows = w->table.rows;
+	first = w->table.rows;
 	dir = w->table.dir + (__u32)page;
-	if (!walk_pool_word(dir, &lo) || !walk_pool_word(dir + 1, &n))
+	if (!walk_pool_word(dir, &at) || !walk_pool_word(dir + 1, &n))
 		return 0;
-	n -= lo;
-	/* The first row behind vaddr; the one before it holds, though it began on an earlier page. */
+	n -= at;
+	at += first;
+	/* Whole pages of the pool that end before it. */
+	for (int i = 0; i < MS_ROW_PAGES; i++) {
+		__u32 rest = MS_POOL_PAGE_WORDS - at % MS_POOL_PAGE_WORDS;
+
+		if (rest >= n || !walk_pool_word(at + rest, &word))
+			break;
+		if (word > key) {
+			n = rest;
+			break;
+		}
+		at += rest;
+		n -= rest;
+	}
+	pool = walk_pool_page(at / MS_POOL_PAGE_WORDS);
+	if (!pool)
+		return 0;
+	off = at % MS_POOL_PAGE_WORDS;
+	at -= off;
+	/* The first row behind it. */
 	for (int i = 0; i < MS_ROW_STEPS; i++) {
 		if (!n)
 			break;
-		if (!walk_pool_word(rows + lo + n / 2, &word))
-			return 0;
-		walk_narrow(&lo, &n, walk_less(word, key + 1ULL));
+		word = pool->word[(off + n / 2) % MS_POOL_PAGE_WORDS];
+		walk_narrow(&off, &n, walk_less(word, key + 1ULL));
 	}
-	if (lo && walk_pool_word(rows + lo - 1, &word))
+	at += off;
+	if (at > first && walk_pool_word(at - 1, &word))
 		w->rule = word & MS_ROW_RULE_MASK;
 	return 0;
 }
@@ -388,7 +413,7 @@ WALK_INLINE void walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u
 	}
 }
 
-/* By the rule of number w->rule, of one of the kinds that have a CFA. */
+/* By the rule of number w->rule. */
 WALK_FUNCTION int walk_by_rule(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
@@ -401,6 +426,12 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 	rule = walk_rule(w->rule);
 	if (!rule)
 		return walk_end(w, MS_NO_TABLE);
+	if (rule->kind == MS_RULE_END)
+		return walk_end(w, MS_COMPLETE);
+	if (rule->kind == MS_RULE_NONE || rule->kind == MS_RULE_BAD || rule->kind == MS_RULE_FP) {
+		w->guessed |= rule->kind != MS_RULE_FP;
+		return walk_by_fp(slot);
+	}
 	sp = w->regs[MS_WALK_SP];
 	reg = rule->reg % MS_N_REGS;
 	ra_reg = rule->ra_reg % MS_N_REGS;
@@ -446,7 +477,6 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
-	const struct ms_rule *rule;
 
 	if (pc < w->span.start || pc >= w->span.end) {
 		w->look = pc;
@@ -465,21 +495,7 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 	}
 	w->look = pc - w->span.bias;
 	walk_find_rule(slot);
-	rule = walk_rule(w->rule);
-	if (!rule)
-		return walk_end(w, MS_NO_TABLE);
-	switch (rule->kind) {
-	case MS_RULE_END:
-		return walk_end(w, MS_COMPLETE);
-	case MS_RULE_NONE:
-	case MS_RULE_BAD:
-		w->guessed = 1;
-		return walk_by_fp(slot);
-	case MS_RULE_FP:
-		return walk_by_fp(slot);
-	default:
-		return walk_by_rule(slot);
-	}
+	return walk_by_rule(slot);
 }
 
 /* The word that stands for the present frame in a stack record. */
