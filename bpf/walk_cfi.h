@@ -413,7 +413,7 @@ WALK_INLINE void walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u
 	}
 }
 
-/* By the rule of number w->rule. */
+/* By the rule of number w->rule, of one of the kinds that have a CFA. */
 WALK_FUNCTION int walk_by_rule(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
@@ -426,12 +426,6 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 	rule = walk_rule(w->rule);
 	if (!rule)
 		return walk_end(w, MS_NO_TABLE);
-	if (rule->kind == MS_RULE_END)
-		return walk_end(w, MS_COMPLETE);
-	if (rule->kind == MS_RULE_NONE || rule->kind == MS_RULE_BAD || rule->kind == MS_RULE_FP) {
-		w->guessed |= rule->kind != MS_RULE_FP;
-		return walk_by_fp(slot);
-	}
 	sp = w->regs[MS_WALK_SP];
 	reg = rule->reg % MS_N_REGS;
 	ra_reg = rule->ra_reg % MS_N_REGS;
@@ -477,6 +471,7 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
+	const struct ms_rule *rule;
 
 	if (pc < w->span.start || pc >= w->span.end) {
 		w->look = pc;
@@ -495,7 +490,21 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 	}
 	w->look = pc - w->span.bias;
 	walk_find_rule(slot);
-	return walk_by_rule(slot);
+	rule = walk_rule(w->rule);
+	if (!rule)
+		return walk_end(w, MS_NO_TABLE);
+	switch (rule->kind) {
+	case MS_RULE_END:
+		return walk_end(w, MS_COMPLETE);
+	case MS_RULE_NONE:
+	case MS_RULE_BAD:
+		w->guessed = 1;
+		return walk_by_fp(slot);
+	case MS_RULE_FP:
+		return walk_by_fp(slot);
+	default:
+		return walk_by_rule(slot);
+	}
 }
 
 /* The word that stands for the present frame in a stack record. */

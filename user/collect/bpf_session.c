@@ -370,20 +370,27 @@ int session_set_gen(struct session *s, pid_t pid, uint32_t gen)
 	return bpf_map_update_elem(fd, &key, &target, BPF_ANY) < 0 ? -errno : 0;
 }
 
-static int read_tasks(const struct bpf_program *prog, session_task_fn each, void *ctx,
-		      struct err *e)
+/* A list of tasks, made when it is read. Opening it takes a while, reading it does not. */
+static int open_tasks(const struct bpf_program *prog, struct err *e)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
-	struct ms_task tasks[64];
-	_cleanup_(closep) int fd = -1;
-	size_t have = 0;
-	ssize_t n;
+	int fd;
 
 	if (!link)
 		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s",
 			       strerror(errno));
 	fd = bpf_iter_create(bpf_link__fd(link));
-	while (fd >= 0 && (n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
+	bpf_link__destroy(link);
+	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : fd;
+}
+
+static void read_tasks(int fd, session_task_fn each, void *ctx)
+{
+	struct ms_task tasks[64];
+	size_t have = 0;
+	ssize_t n;
+
+	while ((n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
 		size_t whole = (have + (size_t)n) / sizeof(*tasks);
 
 		for (size_t i = 0; i < whole; i++)
@@ -391,13 +398,16 @@ static int read_tasks(const struct bpf_program *prog, session_task_fn each, void
 		have = (have + (size_t)n) % sizeof(*tasks);
 		memmove(tasks, (char *)&tasks[whole], have);
 	}
-	bpf_link__destroy(link);
-	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : 0;
 }
 
 int session_name_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
 {
-	return read_tasks(s->skel->progs.name_tasks, each, ctx, e);
+	_cleanup_(closep) int fd = open_tasks(s->skel->progs.name_tasks, e);
+
+	if (fd < 0)
+		return fd;
+	read_tasks(fd, each, ctx);
+	return 0;
 }
 
 static const char *oncpu_why(int code)
@@ -461,8 +471,11 @@ static void source_failed(struct session *s, enum ms_source source, const char *
 int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e)
 {
 	struct memscope_bpf *k = s->skel;
+	_cleanup_(closep) int tasks = open_tasks(k->progs.list_tasks, e);
 	int r;
 
+	if (tasks < 0)
+		return tasks;
 	r = attach_either(s, k->progs.on_exit_btf, k->progs.on_exit_raw);
 	if (r < 0)
 		return err_set(e, r, "cannot attach to process events: %s", strerror(-r));
@@ -481,7 +494,8 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 			source_failed(s, MS_ONCPU, oncpu_why(r));
 	}
 	session_gate(s, true);
-	return read_tasks(k->progs.list_tasks, each, ctx, e);
+	read_tasks(tasks, each, ctx);
+	return 0;
 }
 
 const char *session_oncpu_event(const struct session *s)
