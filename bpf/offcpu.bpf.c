@@ -313,6 +313,10 @@ int list_tasks(struct bpf_iter__task *ctx)
 								: MS_RUN_BLOCKED);
 	if (!t || t->state != MS_RUN_BLOCKED)
 		return 0;
+	if (held_by_us(task, task_state(task))) {
+		t->state = MS_RUN_HELD;
+		return 0;
+	}
 	t->as_gen = target_as_gen(target);
 	s = bpf_map_lookup_elem(&scratch, &slot);
 	if (!s)
