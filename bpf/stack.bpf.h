@@ -63,7 +63,7 @@ static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lan
 		return;
 	s->rec.kind = MS_EV_STACK;
 	s->rec.time_ns = bpf_ktime_get_ns();
-	asm volatile("" : "+r"(len)); /* the bound below is of this value, for the verifier */
+	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
 	if (len > sizeof(s->rec) + MS_MAX_FRAMES * sizeof(__u64))
 		return;
 	if (bpf_ringbuf_output(&events, &s->rec, len, 0)) {

@@ -33,6 +33,9 @@
 #define MS_SIGNAL_WORDS 17
 #endif
 
+/* Keeps clang from drawing conclusions that the verifier cannot follow. */
+#define WALK_OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
 struct ms_walk {
 	__u64 regs[MS_N_REGS];
 	__u64 pc;

@@ -54,9 +54,6 @@
 #define WALK_UNROLL
 #endif
 
-/* Keeps clang from drawing conclusions that the verifier cannot follow. */
-#define WALK_OPAQUE(x) __asm__ volatile("" : "+r"(x))
-
 WALK_INLINE struct ms_walk *walk_of(__u32 slot);
 WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr);
 WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix);

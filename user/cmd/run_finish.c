@@ -129,7 +129,7 @@ static bool finish(struct run *r, struct ms_pending_rec *rec, bool may_wait)
 	uint64_t missing;
 	struct ms_space space;
 	uint32_t n = 1;
-	int rc = run_unwind_space(r, &rec->proc, rec->as_gen, &space);
+	int rc = run_unwind_space(r, &rec->proc, &space);
 
 	if (rc == -EAGAIN && may_wait)
 		return false;

@@ -106,13 +106,12 @@ int run_unwind_due_ms(const struct run *r);
 void run_unwind_tables(struct run *r);
 void run_unwind_tick(struct run *r);
 /*
- * What walks on behalf of a process image start from, after a stack of it could not be walked in
- * place. Puts its spans and has its tables made, where that is not so; the records about processes
- * have been read. -EAGAIN: there is no room for its spans yet; -ESRCH: nothing is known of it. 0
+ * What walks on behalf of a process image start from, as it is mapped now, after a stack of it could
+ * not be walked in place. Puts its spans and has its tables made, where that is not so; the records
+ * about processes have been read. -EAGAIN: there is no room for its spans yet; -ESRCH: nothing is known of it. 0
  * does not say that all tables are there.
  */
-int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
-		     struct ms_space *ret_space);
+int run_unwind_space(struct run *r, const struct ms_proc *proc, struct ms_space *ret_space);
 /*
  * Such a walk ended with MS_NO_TABLE at `addr`. -EAGAIN: the table is being made, or waits for
  * room: walk again later; -ENOENT: there is none, or it will not come soon.

@@ -404,15 +404,13 @@ static int put_anew(struct run *r, const struct ms_proc *proc)
 	return p ? put_process(r, p, &id) : -ESRCH;
 }
 
-int run_unwind_space(struct run *r, const struct ms_proc *proc, uint32_t as_gen,
-		     struct ms_space *ret_space)
+int run_unwind_space(struct run *r, const struct ms_proc *proc, struct ms_space *ret_space)
 {
 	struct run_unwind *u = r->unwind;
 	struct asked *asked;
 	struct ms_space space;
 	uint64_t now;
 
-	(void)as_gen; /* what is mapped now is what is known best */
 	if (!u || !memcmp(proc, &u->before_exec, sizeof(*proc)))
 		return -ESRCH;
 	run_unwind_tables(r);
