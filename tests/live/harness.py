@@ -105,6 +105,9 @@ def once(f):
     return wrapper
 
 
+QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
 def scratch(name):
     """A new directory or file name below this program's own temporary directory."""
     global _scratch

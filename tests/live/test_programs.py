@@ -7,8 +7,6 @@ import time
 
 from harness import *
 
-QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-
 
 def free_port():
     with socket.socket() as s:

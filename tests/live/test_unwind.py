@@ -7,29 +7,10 @@ pointers, as Debian builds its programs.
 
 import shutil
 
-from harness import *
+from stacks import *
 
-WHOLE = 0.995  # the promise
 ENOUGH = 50    # stacks for a share to be told; a second at 999 Hz on a busy host gives more
 OUTERMOST = ["__libc_start_call_main", "__libc_start_main", "_start"]
-QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-
-
-def verdicts(run, source):
-    """{"complete": …, …} of a source's stacks."""
-    for row in run.summary()["stacks"]:
-        if row["source"] == source:
-            return {k: v for k, v in row.items() if k != "source"}
-    raise Broken(f"no verdicts about {source}")
-
-
-def whole(run, source, at_least, what, share=WHOLE):
-    """At least `share` of a source's stacks are complete."""
-    found = verdicts(run, source)
-    n = sum(found.values())
-    print(f"# {what}: {source}: " + ", ".join(f"{v} {k}" for k, v in found.items() if v))
-    check(n >= at_least, f"{what}: only {n} stacks {source}, wanted {at_least}")
-    check(found["complete"] >= share * n, f"{what}: {source}: not {share:.1%} complete: {found}")
 
 
 def names(sample):

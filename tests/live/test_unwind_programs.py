@@ -9,28 +9,7 @@ import shutil
 import socket
 import tempfile
 
-from harness import *
-
-WHOLE = 0.995  # the promise
-QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-
-
-def verdicts(run, source):
-    """{"complete": …, …} of a source's stacks."""
-    for row in run.summary()["stacks"]:
-        if row["source"] == source:
-            return {k: v for k, v in row.items() if k != "source"}
-    raise Broken(f"no verdicts about {source}")
-
-
-def whole(run, source, at_least, what, share=WHOLE):
-    """At least `share` of a source's stacks are complete; of few, all but one."""
-    found = verdicts(run, source)
-    n = sum(found.values())
-    print(f"# {what}: {source}: " + ", ".join(f"{v} {k}" for k, v in found.items() if v))
-    check(n >= at_least, f"{what}: only {n} stacks {source}, wanted {at_least}")
-    check(found["complete"] >= min(share * n, n - 1),
-          f"{what}: {source}: not {share:.1%} complete: {found}")
+from stacks import *
 
 
 def watch(*args, **kw):
@@ -53,13 +32,13 @@ def watch_it(what, pid, sources=("oncpu", "offcpu", "alloc"), share=WHOLE, secon
     for run, hz in zip(rates, (999, 99)):
         run.finish()
         run.must()
-        whole(run, "oncpu", 30 if hz == 999 else 3, f"{what} at {hz} Hz", share)
+        whole(run, "oncpu", 30 if hz == 999 else 3, f"{what} at {hz} Hz", share, spare=1)
     if "offcpu" in sources:
-        whole(rates[0], "offcpu", 0 if "offcpu" in few else 10, what, share)
+        whole(rates[0], "offcpu", 0 if "offcpu" in few else 10, what, share, spare=1)
     if "alloc" in sources:
         run, _ = record(["-p", pid], lambda: time.sleep(0.4), "--only", "alloc", "--alloc=exact",
                         "--json")
-        whole(run, "alloc", 0 if "alloc" in few else 10, what, share)
+        whole(run, "alloc", 0 if "alloc" in few else 10, what, share, spare=1)
     return rates[0]
 
 
@@ -69,7 +48,7 @@ def launched(what, *command, sources=("oncpu",), share=WHOLE, at_least=50):
     run.finish()
     check(run.status in (0, 3), f"{what}: exit status {run.status}: {run.stderr[-300:]}")
     for source in sources:
-        whole(run, source, at_least, what, share)
+        whole(run, source, at_least, what, share, spare=1)
     return run
 
 
