@@ -110,6 +110,8 @@ struct ms_table {
 	__u32 dir;        /* pool word of the directory                                           */
 	__u32 rows;       /* pool word of row 0                                                   */
 	__u32 used;       /* written by walks: time of the last use, CLOCK_MONOTONIC seconds      */
+	__u32 serial;     /* never the same for two tables, nor for one that was away in between  */
+	__u32 pad;
 };
 
 /* --- spans --- */
@@ -150,7 +152,7 @@ struct ms_pool_page {
 };
 
 _Static_assert(sizeof(struct ms_rule) == 44, "ms_rule");
-_Static_assert(sizeof(struct ms_table) == 24, "ms_table");
+_Static_assert(sizeof(struct ms_table) == 32, "ms_table");
 _Static_assert(sizeof(struct ms_space) == 24, "ms_space");
 _Static_assert(sizeof(struct ms_span) == 4 * MS_SPAN_WORDS, "ms_span");
 

@@ -21,7 +21,9 @@
 #define MS_WALK_KEPT    (0xf000u | 1u << MS_X86_RBX | 1u << MS_X86_RBP | 1u << MS_X86_RSP)
 #endif
 
-#define MS_WINDOW_BYTES 8192
+/* The stack is copied in windows: a small one first, for most stacks are, then larger ones. */
+#define MS_WINDOW_FIRST 1024
+#define MS_WINDOW_BYTES 4096
 #define MS_WINDOW_WORDS (MS_WINDOW_BYTES / 8)
 #define MS_PAGE_BYTES   4096
 #define MS_USER_TOP     (1ULL << 56) /* no user address is above, on any supported machine */
@@ -36,6 +38,18 @@
 /* Keeps clang from drawing conclusions that the verifier cannot follow. */
 #define WALK_OPAQUE(x) __asm__ volatile("" : "+r"(x))
 
+/*
+ * The rule found last for some place of some table: most of a stack is where the last ones were.
+ * Kept from walk to walk. `check` is `of` ^ a number made of the table's serial, so that one of
+ * which only half was written is nobody's.
+ */
+#define MS_MEMO_BITS 9
+#define MS_MEMO_KEY(serial) ((serial) * 0x9e3779b97f4a7c15ULL)
+struct ms_memo {
+	__u64 of; /* vaddr << MS_ROW_RULE_BITS | rule; vaddrs too large for that are left out */
+	__u64 check;
+};
+
 struct ms_walk {
 	__u64 regs[MS_N_REGS];
 	__u64 pc;
@@ -49,6 +63,7 @@ struct ms_walk {
 	struct ms_span span; /* of the last pc */
 	struct ms_table table;
 	__u64 window_at, window_len;
+	__u32 window_next; /* bytes that the next one is to have */
 	/* Return addresses that probes have replaced by a trampoline's, innermost first: where on
 	 * the stack the next one is (0: no more), and what was there. */
 	__u64 trampoline_at, trampoline_ra;
@@ -60,6 +75,7 @@ struct ms_walk {
 	__u64 env;     /* the includer's */
 	__u64 signal[MS_SIGNAL_WORDS];
 	__u64 window[MS_WINDOW_WORDS];
+	struct ms_memo memo[1 << MS_MEMO_BITS];
 };
 
 #endif

@@ -53,12 +53,19 @@ WALK_INLINE void walk_next_trampoline(struct ms_walk *w)
 	w->trampoline_at = 0;
 }
 
+/* What was remembered may be of other tables. */
+static void tables_are(const struct publish_mem *mem)
+{
+	host.mem = mem;
+	memset(host.walk.memo, 0, sizeof(host.walk.memo));
+}
+
 enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
 			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing)
 {
 	struct ms_walk *w = &host.walk;
 
-	host.mem = mem;
+	tables_are(mem);
 	host.stack = stack;
 	memcpy(w->regs, stack->regs, sizeof(w->regs));
 	w->pc = stack->pc;
@@ -94,7 +101,7 @@ uint32_t host_first_guess(const struct publish_mem *mem, const struct ms_space *
 	struct ms_walk *w = &host.walk;
 	uint32_t i;
 
-	host.mem = mem;
+	tables_are(mem);
 	w->space = *space;
 	for (i = 0; i < n; i++) {
 		bool exact = i == 0 || frames[i] >> MS_FRAME_TAG_SHIFT == MS_FRAME_EXACT;

@@ -336,6 +336,7 @@ int publish_table_put(struct publish *p, uint32_t table, const struct unwind_tab
 	out->dir = at * MS_SPAN_WORDS;
 	out->rows = out->dir + t->n_pages + 1;
 	out->used = needed ? (uint32_t)(now_ns / 1000000000) : 0; /* never, so far */
+	out->serial = ++p->serial;
 	__atomic_store_n(&out->n_pages, t->n_pages, __ATOMIC_RELEASE);
 	own->at = at;
 	own->n_rows = t->n_rows;

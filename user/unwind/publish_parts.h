@@ -46,6 +46,7 @@ struct publish {
 	struct shared_rules rules;
 	struct table *tables;      /* by number; n_tables of mem.n_tables were ever used */
 	uint32_t n_tables;
+	uint32_t serial;           /* of the table published last */
 	struct table *by_key;
 	struct span_list *lists;
 	struct process *by_proc, *by_pid;

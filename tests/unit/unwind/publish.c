@@ -317,6 +317,28 @@ static void tables_nobody_refers_to_make_way_first_then_the_least_recently_used(
 	(void)state;
 }
 
+static void a_table_that_comes_back_is_another_one_to_who_remembers_its_rules(void **state)
+{
+	struct fixture *f = begin(1024); /* 960 words for tables: one of 800 rows */
+	uint32_t a = number(f, 1), b = number(f, 2), serial, rows;
+
+	assert_int_equal(give(f, a, 800, 1), 0);
+	serial = f->mem.tables[a].serial;
+	rows = f->mem.tables[a].rows;
+	assert_int_equal(give(f, b, 800, 2), -EAGAIN);
+	f->now += SEC;
+	assert_int_equal(give(f, b, 800, 2), 0);
+	assert_int_equal(f->mem.tables[b].rows, rows);
+	assert_int_not_equal(f->mem.tables[b].serial, serial);
+	assert_int_equal(give(f, a, 800, 1), -EAGAIN);
+	f->now += SEC;
+	assert_int_equal(give(f, a, 800, 1), 0);
+	assert_int_not_equal(f->mem.tables[a].serial, serial);
+	assert_int_not_equal(f->mem.tables[a].serial, f->mem.tables[b].serial);
+	end(f);
+	(void)state;
+}
+
 static void what_is_only_mapped_does_not_drive_out_what_processes_refer_to(void **state)
 {
 	struct fixture *f = begin(1024);
@@ -729,6 +751,7 @@ int main(void)
 		cmocka_unit_test(a_table_larger_than_the_pool_is_refused),
 		cmocka_unit_test(
 			tables_nobody_refers_to_make_way_first_then_the_least_recently_used),
+		cmocka_unit_test(a_table_that_comes_back_is_another_one_to_who_remembers_its_rules),
 		cmocka_unit_test(what_is_only_mapped_does_not_drive_out_what_processes_refer_to),
 		cmocka_unit_test(what_walks_have_just_used_stays),
 		cmocka_unit_test(a_number_is_anothers_only_when_no_walk_can_mean_its_old_file),
