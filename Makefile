@@ -28,7 +28,7 @@ BPF_OBJ  := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 SKEL     := $(BUILD)/gen/memscope.skel.h
 PB       := $(BUILD)/gen/profile.pb-c
 ASSETS   := $(wildcard user/render/assets/*)
-ROOMS    := $(filter-out user/cmd,$(patsubst %/,%,$(wildcard user/*/)))
+ROOMS    := $(filter-out user/cmd user/preload,$(patsubst %/,%,$(wildcard user/*/)))
 LIB_SRC  := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c))
 LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(if $(wildcard user/model/*.proto),$(BUILD)/gen/profile.pb-c.o) $(BUILD)/gen/assets.o
 CMD_SRC  := $(wildcard user/main.c user/cmd/*.c)
@@ -38,10 +38,17 @@ CMD_OBJ  := $(CMD_SRC:user/%.c=$(BUILD)/user/%.o)
 .SUFFIXES:
 .SECONDARY:
 .PHONY: all
-all: memscope ## the program (default)
+all: memscope libmemscope-alloc.so ## the program and its library (default)
 
-memscope: $(BUILD)/memscope
+memscope libmemscope-alloc.so: %: $(BUILD)/%
 	$(Q)cp -f $< $@
+
+# Runs inside other programs: the same whatever else is built, and nothing but libc.
+PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -shared -fPIC -fvisibility=hidden -fno-builtin \
+            -ftls-model=initial-exec $(if $(filter x86_64,$(ARCH)),-mno-red-zone) -MMD -MP
+$(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^
 
 $(BUILD)/memscope: $(CMD_OBJ) $(BUILD)/libmemscope.a
 	$(call say,LINK,$@)
@@ -93,7 +100,7 @@ $(BUILD)/gen/assets.c: $(ASSETS)
 $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
 	$(Q)$(CC) $(CFLAGS) -w -c -o $@ $<
 
--include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(BUILD)/libmemscope-alloc.d
 
 # --- the manual: hand-written parts around options printed by the program itself --------------------
 
@@ -103,8 +110,9 @@ $(BUILD)/memscope.1: $(BUILD)/memscope $(wildcard user/cmd/memscope.1.*)
 		sed '1,/^@OPTIONS@$$/d' user/cmd/memscope.1.in >> $@
 
 .PHONY: install
-install: $(BUILD)/memscope $(BUILD)/memscope.1 ## install below PREFIX (/usr/local), DESTDIR before it
+install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so $(BUILD)/memscope.1 ## install below PREFIX (/usr/local), DESTDIR before it
 	install -D -m 0755 $(BUILD)/memscope $(DESTDIR)$(PREFIX)/bin/memscope
+	install -D -m 0644 $(BUILD)/libmemscope-alloc.so $(DESTDIR)$(PREFIX)/lib/memscope/libmemscope-alloc.so
 	install -D -m 0644 $(BUILD)/memscope.1 $(DESTDIR)$(PREFIX)/share/man/man1/memscope.1
 
 # --- packages --------------------------------------------------------------------------------------
@@ -163,6 +171,9 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS) -lcmocka
 
+# Calls of malloc stay what they are.
+$(BUILD)/tests/unit/preload/alloc: ALL_CFLAGS += -fno-builtin
+
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libmemscope.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -fsanitize=fuzzer -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
@@ -213,7 +224,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 	$(Q)mkdir -p tests/fuzz/corpus/$*
 	$(FUZZ_BUILD)/tests/fuzz/$* -artifact_prefix=$(FUZZ_BUILD)/ -timeout=10 tests/fuzz/corpus/$*
 
-SUITES_FREE := unit golden names lint fuzz
+SUITES_FREE := unit preload golden names lint fuzz
 SUITES_ROOT := bpf vm live consumers browser
 
 .PHONY: golden-update test check test-live test-free check-all lint asan ubsan
@@ -339,7 +350,7 @@ vmlinux: ## refresh vmlinux/ARCH/vmlinux.h, from this kernel or KERNEL=IMAGE of 
 
 .PHONY: clean help
 clean: ## remove everything that was built
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(FUZZ_BUILD) memscope
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(FUZZ_BUILD) memscope libmemscope-alloc.so
 
 help: ## this list
 	@sed -n 's/^\([a-zA-Z%-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | sort | \

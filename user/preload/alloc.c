@@ -1,0 +1,499 @@
+/*
+ * libmemscope-alloc.so: a sampler in front of whatever allocator a program uses.
+ *
+ * Preloaded (LD_PRELOAD), its malloc is found before the allocator's. It hands every call on to the
+ * next one, counts the bytes asked for, and tells of the few blocks that a sample point falls into
+ * (draw.h), at the sites of sites.h. The stack is taken by who listens there: memscope, or any
+ * other profiler that knows the contract. Nobody listening, a site does nothing.
+ *
+ *   MEMSCOPE_ALLOC_RATE   mean bytes between samples; K, M and G are known; default 512K
+ *
+ * What a program must not notice: blocks are the allocator's own, with its alignment and usable
+ * size; errno, the floating-point environment and signals are left alone; no lock is taken, no
+ * system call made and no memory allocated, after the first call. A thread's counter is its own
+ * (initial-exec TLS: this library is loaded with the program, not later).
+ *
+ * What it does not see: calls that never come here. A program that has an allocator linked into
+ * itself; `operator new` of jemalloc (5.3) and of tcmalloc, which does not call malloc; mallocx and
+ * its kin; mmap. A sampled block given back by such a way (sdallocx, free_sized) counts as live
+ * until its address is allocated or freed again.
+ *
+ * A realloc gives its old block back, then is an allocation of its new size, as exact tracing has
+ * it. The old block is told of before the call, since afterwards its address may already be
+ * another's: if the call then fails for want of memory, that sample is no longer followed.
+ */
+#include "preload/draw.h"
+#include "preload/sampled_set.h"
+#include "preload/sites.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#define EXPORT      __attribute__((visibility("default")))
+#define SLOW        __attribute__((noinline, cold))
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+EXPORT void *malloc(size_t size);
+EXPORT void *calloc(size_t n, size_t size);
+EXPORT void *realloc(void *p, size_t size);
+EXPORT void *reallocarray(void *p, size_t n, size_t size);
+EXPORT void *aligned_alloc(size_t align, size_t size);
+EXPORT void *memalign(size_t align, size_t size);
+EXPORT void *valloc(size_t size);
+EXPORT void *pvalloc(size_t size);
+EXPORT int posix_memalign(void **ret_p, size_t align, size_t size);
+EXPORT void free(void *p);
+
+/* --- the allocator behind us ------------------------------------------------------------------ */
+
+static void *first_malloc(size_t size);
+static void *first_calloc(size_t n, size_t size);
+static void *first_realloc(void *p, size_t size);
+static void *first_aligned_alloc(size_t align, size_t size);
+static void *first_memalign(size_t align, size_t size);
+static void *first_valloc(size_t size);
+static void *first_pvalloc(size_t size);
+static int first_posix_memalign(void **ret_p, size_t align, size_t size);
+static void first_free(void *p);
+
+/* Begins with functions that look the real ones up: so no call need ask whether that was done. */
+static struct {
+	void *(*malloc)(size_t);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	void *(*memalign)(size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void (*free)(void *);
+} next = {
+	first_malloc, first_calloc,  first_realloc,        first_aligned_alloc, first_memalign,
+	first_valloc, first_pvalloc, first_posix_memalign, first_free,
+};
+
+static struct sampled_set sampled;
+static double rate = DRAW_RATE_DEFAULT; /* 0: off */
+static uint64_t process_seed, n_streams;
+
+/* Of a thread. Zero: its first call comes to the slow path. */
+static __thread struct {
+	uint64_t until; /* bytes to the next sample point                    */
+	uint64_t random;
+	bool seeded;
+	bool looking_up; /* in dlsym(), which may allocate                    */
+} self __attribute__((tls_model("initial-exec")));
+
+/* What dlsym() allocates before there is an allocator: never given back. */
+static struct {
+	size_t used;
+	char bytes[16384] __attribute__((aligned(64)));
+} early;
+
+static bool is_early(const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)early.bytes < sizeof(early.bytes);
+}
+
+static void *early_alloc(size_t align, size_t size)
+{
+	size_t room, at;
+	void *p;
+
+	if (align < 16)
+		align = 16;
+	if (size > sizeof(early.bytes) || align > sizeof(early.bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	room = (size + align + 15) & ~(size_t)15;
+	at = __atomic_fetch_add(&early.used, room, __ATOMIC_RELAXED);
+	if (at + room > sizeof(early.bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	p = (void *)(((uintptr_t)early.bytes + at + align - 1) & ~(align - 1));
+	/* For good: free and realloc of it come to the slow path, and find it is none of theirs. */
+	__atomic_fetch_add(&sampled.counts[set_hash(p)], 1, __ATOMIC_RELAXED);
+	return p;
+}
+
+/* "512K" → bytes; what cannot be understood is the default. */
+static double parse_rate(const char *s)
+{
+	double v = 0;
+	int digits = 0;
+
+	for (; s && *s >= '0' && *s <= '9' && digits < 15; s++, digits++)
+		v = v * 10 + (*s - '0');
+	if (!digits)
+		return DRAW_RATE_DEFAULT;
+	switch (*s) {
+	case 'k':
+	case 'K':
+		v *= 1024;
+		s++;
+		break;
+	case 'm':
+	case 'M':
+		v *= 1024 * 1024;
+		s++;
+		break;
+	case 'g':
+	case 'G':
+		v *= 1024 * 1024 * 1024;
+		s++;
+		break;
+	}
+	if (*s)
+		return DRAW_RATE_DEFAULT;
+	return v > DRAW_RATE_MAX ? DRAW_RATE_MAX : v;
+}
+
+static void *no_such_function(void)
+{
+	errno = ENOSYS;
+	return NULL;
+}
+
+static int no_such_memalign(void **ret_p, size_t align, size_t size)
+{
+	(void)ret_p;
+	(void)align;
+	(void)size;
+	return ENOSYS;
+}
+
+static void *look_up(const char *name)
+{
+	void *f = dlsym(RTLD_NEXT, name);
+
+	return f ? f : (void *)no_such_function;
+}
+
+/* Several threads may do this at once: they find the same. */
+static SLOW void begin(void)
+{
+	const uint64_t *random = (const uint64_t *)getauxval(AT_RANDOM);
+	void *f;
+
+	if (random && !process_seed)
+		process_seed = draw_mix(random[0] ^ draw_mix(random[1]));
+	rate = parse_rate(getenv("MEMSCOPE_ALLOC_RATE"));
+	self.looking_up = true;
+	next.calloc = look_up("calloc");
+	next.realloc = look_up("realloc");
+	next.aligned_alloc = look_up("aligned_alloc");
+	next.memalign = look_up("memalign");
+	next.valloc = look_up("valloc");
+	next.pvalloc = look_up("pvalloc");
+	f = dlsym(RTLD_NEXT, "posix_memalign");
+	next.posix_memalign = f ? (int (*)(void **, size_t, size_t))f : no_such_memalign;
+	next.free = look_up("free");
+	next.malloc = look_up("malloc");
+	self.looking_up = false;
+}
+
+static void *first_malloc(size_t size)
+{
+	if (self.looking_up)
+		return early_alloc(16, size);
+	begin();
+	return next.malloc(size);
+}
+
+static void *first_calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (self.looking_up) /* early memory is zero, and used once */
+		return early_alloc(16, __builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes);
+	begin();
+	return next.calloc(n, size);
+}
+
+static void *early_realloc(void *p, size_t size)
+{
+	size_t left = p ? (size_t)(early.bytes + sizeof(early.bytes) - (char *)p) : 0;
+	void *to = self.looking_up ? early_alloc(16, size) : malloc(size);
+
+	/* Its size is not known; what is behind it may be read. */
+	if (to && p)
+		memcpy(to, p, size < left ? size : left);
+	return to;
+}
+
+static void *first_realloc(void *p, size_t size)
+{
+	if (self.looking_up)
+		return early_realloc(p, size);
+	begin();
+	return next.realloc(p, size);
+}
+
+static void *first_aligned_alloc(size_t align, size_t size)
+{
+	if (self.looking_up)
+		return early_alloc(align, size);
+	begin();
+	return next.aligned_alloc(align, size);
+}
+
+static void *first_memalign(size_t align, size_t size)
+{
+	if (self.looking_up)
+		return early_alloc(align, size);
+	begin();
+	return next.memalign(align, size);
+}
+
+static void *first_valloc(size_t size)
+{
+	begin();
+	return next.valloc(size);
+}
+
+static void *first_pvalloc(size_t size)
+{
+	begin();
+	return next.pvalloc(size);
+}
+
+static int first_posix_memalign(void **ret_p, size_t align, size_t size)
+{
+	begin();
+	return next.posix_memalign(ret_p, align, size);
+}
+
+static void first_free(void *p)
+{
+	if (self.looking_up)
+		return;
+	begin();
+	next.free(p);
+}
+
+/* --- sampling --------------------------------------------------------------------------------- */
+
+/*
+ * The program may have floating-point traps on, another rounding, or look at the flags: ours are
+ * the default's while we compute. In and out through volatile memory, which keeps the computing
+ * between the two.
+ */
+#if defined(__x86_64__)
+typedef uint32_t fp_state;
+static inline fp_state fp_enter(void)
+{
+	uint32_t theirs, ours = 0x1f80;
+
+	asm volatile("stmxcsr %0" : "=m"(theirs));
+	asm volatile("ldmxcsr %0" : : "m"(ours));
+	return theirs;
+}
+static inline void fp_leave(fp_state theirs)
+{
+	asm volatile("ldmxcsr %0" : : "m"(theirs));
+}
+#else
+typedef struct {
+	uint64_t control, status;
+} fp_state;
+static inline fp_state fp_enter(void)
+{
+	fp_state theirs;
+
+	asm volatile("mrs %0, fpcr" : "=r"(theirs.control));
+	asm volatile("mrs %0, fpsr" : "=r"(theirs.status));
+	asm volatile("msr fpcr, %0" : : "r"(0ULL));
+	return theirs;
+}
+static inline void fp_leave(fp_state theirs)
+{
+	asm volatile("msr fpcr, %0" : : "r"(theirs.control));
+	asm volatile("msr fpsr, %0" : : "r"(theirs.status));
+}
+#endif
+
+/* The distance to the next sample point. */
+static SLOW void draw_next(void)
+{
+	volatile uint64_t random = self.random, until;
+	fp_state theirs = fp_enter();
+	uint64_t state = random;
+
+	until = rate > 0 ? draw_interval(&state, rate) : UINT64_MAX;
+	random = state;
+	fp_leave(theirs);
+	self.random = random;
+	self.until = until;
+}
+
+static SLOW uint64_t weight_of(size_t size)
+{
+	volatile uint64_t in = size, out;
+	fp_state theirs = fp_enter();
+
+	out = (uint64_t)(draw_weight((double)in, rate) + 0.5);
+	fp_leave(theirs);
+	return out;
+}
+
+/* Does a sample point fall into these bytes? For a thread's first call that is not known before. */
+static bool is_due(size_t size)
+{
+	if (!self.seeded) {
+		self.seeded = true;
+		self.random = draw_mix(process_seed +
+				       __atomic_add_fetch(&n_streams, 1, __ATOMIC_RELAXED) *
+					       0x9e3779b97f4a7c15ULL);
+		draw_next();
+	}
+	if (size >= self.until)
+		return true;
+	self.until -= size;
+	return false;
+}
+
+/* The slow path of every allocation: `p` is new, NULL if the call failed. */
+static SLOW void *maybe_sampled(void *p, size_t size)
+{
+	uint64_t weight;
+
+	if (!p || is_early(p) || !is_due(size))
+		return p;
+	draw_next();
+	weight = weight_of(size);
+	if (set_add(&sampled, p))
+		SITE_ALLOC(p, size, weight);
+	else
+		SITE_UNTRACKED(p, size, weight);
+	return p;
+}
+
+/* The fast path: true when no sample point is within reach. */
+static inline bool pass(size_t size)
+{
+	if (UNLIKELY(size >= self.until))
+		return false;
+	self.until -= size;
+	return true;
+}
+
+/* The slow path of free. -> whether the allocator is to know of it. */
+static SLOW bool maybe_forget(void *p)
+{
+	if (is_early(p))
+		return false;
+	if (set_take(&sampled, p))
+		SITE_FREE(p);
+	return true;
+}
+
+/* --- the functions ---------------------------------------------------------------------------- */
+
+void *malloc(size_t size)
+{
+	if (LIKELY(pass(size)))
+		return next.malloc(size);
+	return maybe_sampled(next.malloc(size), size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
+		return next.calloc(n, size);
+	if (LIKELY(pass(bytes)))
+		return next.calloc(n, size);
+	return maybe_sampled(next.calloc(n, size), bytes);
+}
+
+void *realloc(void *p, size_t size)
+{
+	/* More than PTRDIFF_MAX always fails. */
+	if (UNLIKELY(set_maybe(&sampled, p)) && size <= PTRDIFF_MAX && !maybe_forget(p))
+		return early_realloc(p, size);
+	if (LIKELY(pass(size)))
+		return next.realloc(p, size);
+	return maybe_sampled(next.realloc(p, size), size);
+}
+
+/* The C library's does this too, and calls realloc. */
+void *reallocarray(void *p, size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(p, bytes);
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+	if (LIKELY(pass(size)))
+		return next.aligned_alloc(align, size);
+	return maybe_sampled(next.aligned_alloc(align, size), size);
+}
+
+void *memalign(size_t align, size_t size)
+{
+	if (LIKELY(pass(size)))
+		return next.memalign(align, size);
+	return maybe_sampled(next.memalign(align, size), size);
+}
+
+void *valloc(size_t size)
+{
+	if (LIKELY(pass(size)))
+		return next.valloc(size);
+	return maybe_sampled(next.valloc(size), size);
+}
+
+void *pvalloc(size_t size)
+{
+	if (LIKELY(pass(size)))
+		return next.pvalloc(size);
+	return maybe_sampled(next.pvalloc(size), size);
+}
+
+int posix_memalign(void **ret_p, size_t align, size_t size)
+{
+	int r;
+
+	if (LIKELY(pass(size)))
+		return next.posix_memalign(ret_p, align, size);
+	r = next.posix_memalign(ret_p, align, size);
+	if (r == 0)
+		maybe_sampled(*ret_p, size);
+	return r;
+}
+
+void free(void *p)
+{
+	if (UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))
+		return;
+	next.free(p);
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+/* The child has its parent's blocks, and the set with them; its sample points are to be its own. */
+static void in_child(void)
+{
+	process_seed = draw_mix(process_seed ^ (uint64_t)getpid());
+	self.seeded = false;
+	self.until = 0;
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
