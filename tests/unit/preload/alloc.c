@@ -33,7 +33,6 @@ int main(void)
 
 #include "../../../user/preload/alloc.c"
 
-#include <cmocka.h>
 #include <fenv.h>
 #include <malloc.h>
 #include <math.h>
@@ -43,6 +42,8 @@ int main(void)
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+
+#include <cmocka.h>
 
 #define LOG_MAX 400000
 

@@ -1,10 +1,11 @@
 #include "preload/draw.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 #define RATE 524288.0
 

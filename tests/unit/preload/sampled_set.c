@@ -1,11 +1,12 @@
 #include "preload/sampled_set.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static struct sampled_set set;
 
