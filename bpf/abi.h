@@ -240,6 +240,18 @@ enum ms_shape {
 	MS_N_SHAPES,
 };
 
+/*
+ * Where a probe finds what it reads when it is not at its function's entry: the probe's cookie; 0:
+ * everything is as at the entry.
+ *
+ *   bit   0  4 for each of three arguments: the register that holds it, as x86 numbers them
+ *         16 16: by how much sp is below what it was at the entry, bytes
+ *         63 set
+ */
+#define MS_PLACE_ARG_BITS 4
+#define MS_PLACE_SP_SHIFT 16
+#define MS_PLACE_MOVED    (1ULL << 63)
+
 /* Counters, one row each in stats.def. */
 enum ms_stat {
 #define STAT(id, name, loss, help) id,

@@ -29,6 +29,66 @@
 #define RETURN_SP_DELTA 0
 #endif
 
+/* A call as it was at the function's entry. */
+struct call {
+	__u64 sp, arg[3];
+};
+
+#if defined(__TARGET_ARCH_x86)
+/* In assembly: clang would make one load at a chosen offset of it, which no verifier takes. */
+#define REG_CASE(number, field)                                                                    \
+	case number:                                                                               \
+		asm volatile("%0 = *(u64 *)(%1 + %2)"                                              \
+			     : "=r"(value)                                                         \
+			     : "r"(ctx), "i"(__builtin_offsetof(struct pt_regs, field)));          \
+		break
+
+static __noinline __u64 reg_read(struct pt_regs *ctx, __u32 number)
+{
+	__u64 value = 0;
+
+	switch (number) {
+		REG_CASE(0, ax);
+		REG_CASE(1, cx);
+		REG_CASE(2, dx);
+		REG_CASE(3, bx);
+		REG_CASE(5, bp);
+		REG_CASE(6, si);
+		REG_CASE(7, di);
+		REG_CASE(8, r8);
+		REG_CASE(9, r9);
+		REG_CASE(10, r10);
+		REG_CASE(11, r11);
+		REG_CASE(12, r12);
+		REG_CASE(13, r13);
+		REG_CASE(14, r14);
+		REG_CASE(15, r15);
+	}
+	return value;
+}
+#else
+static __always_inline __u64 reg_read(struct pt_regs *ctx, __u32 number)
+{
+	return 0; /* probes are at the entry */
+}
+#endif
+
+/* The `n` arguments. */
+static __always_inline void call_read(struct pt_regs *ctx, struct call *call, __u32 n)
+{
+	__u64 place = cfg_places ? bpf_get_attach_cookie(ctx) : 0;
+
+	call->sp = PT_REGS_SP(ctx);
+	call->arg[0] = PT_REGS_PARM1(ctx);
+	call->arg[1] = n > 1 ? PT_REGS_PARM2(ctx) : 0;
+	call->arg[2] = n > 2 ? PT_REGS_PARM3(ctx) : 0;
+	if (!(place & MS_PLACE_MOVED))
+		return;
+	call->sp += place >> MS_PLACE_SP_SHIFT & 0xffff;
+	for (__u32 i = 0; i < n && i < 3; i++)
+		call->arg[i] = reg_read(ctx, place >> i * MS_PLACE_ARG_BITS & 15);
+}
+
 /* The watched thread this probe fired in. */
 struct caller {
 	struct ms_proc proc;
@@ -157,10 +217,9 @@ static __always_inline bool is_tail_call(enum ms_shape from, enum ms_shape to)
 				 to == MS_SHAPE_SIZE;
 }
 
-static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 size,
-				       __u64 arg)
+static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 sp,
+				       __u64 size, __u64 arg)
 {
-	__u64 sp = PT_REGS_SP(ctx);
 	struct stack_of of = {
 		.source = MS_ALLOC,
 		.slot = SCRATCH_ALLOC,
@@ -285,60 +344,81 @@ static __always_inline __u64 product(__u64 n, __u64 size)
 }
 
 SEC("uprobe")
-int BPF_KPROBE(enter_size, __u64 size)
+int enter_size(struct pt_regs *ctx)
 {
-	return alloc_enter(ctx, MS_SHAPE_SIZE, size, 0);
+	struct call call;
+
+	call_read(ctx, &call, 1);
+	return alloc_enter(ctx, MS_SHAPE_SIZE, call.sp, call.arg[0], 0);
 }
 
 SEC("uprobe")
-int BPF_KPROBE(enter_count, __u64 n, __u64 size)
+int enter_count(struct pt_regs *ctx)
 {
-	return alloc_enter(ctx, MS_SHAPE_COUNT_SIZE, product(n, size), 0);
+	struct call call;
+
+	call_read(ctx, &call, 2);
+	return alloc_enter(ctx, MS_SHAPE_COUNT_SIZE, call.sp, product(call.arg[0], call.arg[1]), 0);
 }
 
 SEC("uprobe")
-int BPF_KPROBE(enter_align, __u64 align, __u64 size)
+int enter_align(struct pt_regs *ctx)
 {
-	return alloc_enter(ctx, MS_SHAPE_ALIGN_SIZE, size, 0);
+	struct call call;
+
+	call_read(ctx, &call, 2);
+	return alloc_enter(ctx, MS_SHAPE_ALIGN_SIZE, call.sp, call.arg[1], 0);
 }
 
 SEC("uprobe")
-int BPF_KPROBE(enter_outptr, __u64 out, __u64 align, __u64 size)
+int enter_outptr(struct pt_regs *ctx)
 {
-	return alloc_enter(ctx, MS_SHAPE_OUT_PTR, size, out);
+	struct call call;
+
+	call_read(ctx, &call, 3);
+	return alloc_enter(ctx, MS_SHAPE_OUT_PTR, call.sp, call.arg[2], call.arg[0]);
 }
 
 SEC("uprobe")
-int BPF_KPROBE(enter_realloc, __u64 addr, __u64 size)
+int enter_realloc(struct pt_regs *ctx)
 {
-	return alloc_enter(ctx, MS_SHAPE_REALLOC, size, addr);
+	struct call call;
+
+	call_read(ctx, &call, 2);
+	return alloc_enter(ctx, MS_SHAPE_REALLOC, call.sp, call.arg[1], call.arg[0]);
 }
 
 SEC("uprobe")
-int BPF_KPROBE(enter_realloc_n, __u64 addr, __u64 n, __u64 size)
+int enter_realloc_n(struct pt_regs *ctx)
 {
-	return alloc_enter(ctx, MS_SHAPE_REALLOC_N, product(n, size), addr);
+	struct call call;
+
+	call_read(ctx, &call, 3);
+	return alloc_enter(ctx, MS_SHAPE_REALLOC_N, call.sp, product(call.arg[1], call.arg[2]),
+			   call.arg[0]);
 }
 
 SEC("uprobe")
-int BPF_KPROBE(enter_free, __u64 addr)
+int enter_free(struct pt_regs *ctx)
 {
 	struct ms_block block;
 	struct ms_inflight *in;
 	struct caller c;
+	struct call call;
 
 	if (!caller_get(&c, true))
 		return 0;
-	if (!addr) {
+	call_read(ctx, &call, 1);
+	if (!call.arg[0]) {
 		stat_inc(STAT_FREE_NULL);
 		return 0;
 	}
 	in = bpf_map_lookup_elem(&inflight, &c.tid);
-	if (is_nested(in, PT_REGS_SP(ctx))) {
+	if (is_nested(in, call.sp)) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return 0;
 	}
-	if (block_take(&c.proc, addr, &block))
+	if (block_take(&c.proc, call.arg[0], &block))
 		block_freed(&c.proc, &block);
 	else if (!cfg_tid)
 		block_missing(&c);

@@ -22,6 +22,8 @@ const volatile __u64 cfg_sample_ns __weak = 0;
 /* Seed of the stack hash, random for each run: collisions cannot be prepared. */
 const volatile __u64 cfg_seed_lo __weak = 1;
 const volatile __u64 cfg_seed_hi __weak = 2;
+/* Probes have cookies: MS_PLACE_… of where they are. */
+const volatile __u8 cfg_places __weak = 0;
 /* Length of a time bucket, ns; 0: one bucket. */
 const volatile __u64 cfg_bucket_ns __weak = 0;
 const volatile __u64 cfg_start_ns __weak = 0;

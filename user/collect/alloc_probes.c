@@ -1,9 +1,7 @@
 #include "collect/alloc_probes.h"
 
-#include "collect/allocators.h"
+#include "collect/alloc_sites.h"
 #include "collect/uprobes.h"
-#include "elf/elf_file.h"
-#include "elf/elf_syms.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_SITES  64 /* functions of one file */
 #define MAX_IMAGES 512
 
 /*
@@ -25,20 +22,11 @@
 #define ALLOC_PROG_NS   1600.0
 #define FREE_PROG_NS    500.0
 
-struct site {
-	uint64_t off; /* of the function in the file */
-	enum ms_shape shape;
-	bool main; /* malloc and free: what a program lives in */
-	bool emulated;
-};
-
 /* A file, looked into once. */
 struct probed_file {
 	module_id module;
 	int fd; /* open while there are sites */
-	bool own_new;
-	uint32_t n_sites;
-	struct site sites[MAX_SITES];
+	struct alloc_sites sites;
 };
 
 /* Probes of one file in one process (pid -1: everywhere). */
@@ -46,7 +34,7 @@ struct attachment {
 	pid_t pid;
 	uint32_t file;
 	uint32_t n_fds;
-	int fds[2 * MAX_SITES];
+	int fds[2 * ALLOC_SITES_MAX];
 };
 
 struct alloc_probes {
@@ -89,82 +77,13 @@ void alloc_probes_free(struct alloc_probes *ap)
 	for (uint32_t i = 0; i < ap->n_attached; i++)
 		attachment_free(ap->attached[i]);
 	free(ap->attached);
-	for (uint32_t i = 0; i < ap->n_files; i++)
+	for (uint32_t i = 0; i < ap->n_files; i++) {
+		alloc_sites_fini(&ap->files[i].sites);
 		if (ap->files[i].fd >= 0)
 			close(ap->files[i].fd);
+	}
 	free(ap->files);
 	free(ap);
-}
-
-/*
- * Does the kernel emulate the instruction at `off`, so that a probe there costs one trap and no
- * single step? True for push and for one-byte and multi-byte nops (arch/x86/kernel/uprobes.c);
- * anything else is taken to be dear. arm64 simulates branches only, and none begins a function.
- */
-static bool is_emulated(int fd, uint64_t off)
-{
-#if defined(__x86_64__)
-	uint8_t b[2];
-
-	if (pread(fd, b, sizeof(b), (off_t)off) != (ssize_t)sizeof(b))
-		return false;
-	if (b[0] == 0x41)
-		b[0] = b[1];
-	return (b[0] >= 0x50 && b[0] <= 0x57) || b[0] == 0x90;
-#else
-	(void)fd;
-	(void)off;
-	return false;
-#endif
-}
-
-static void add_site(struct probed_file *f, uint64_t off, const struct allocator *a)
-{
-	for (uint32_t i = 0; i < f->n_sites; i++)
-		if (f->sites[i].off == off)
-			return; /* an alias */
-	if (f->n_sites < MAX_SITES)
-		f->sites[f->n_sites++] = (struct site){ off, a->shape,
-							strcmp(a->symbol, "malloc") == 0 ||
-								strcmp(a->symbol, "free") == 0,
-							is_emulated(f->fd, off) };
-}
-
-/*
- * jemalloc (from 5.3) and tcmalloc define operator new without calling their malloc; it throws, so
- * it gets no return probe, and what it allocates is not seen. They are known by a function of their
- * own.
- */
-static bool has_own_new(struct elf_syms *syms)
-{
-	return elf_syms_find_name(syms, "_Znwm", NULL, 0) > 0 &&
-	       (elf_syms_find_name(syms, "mallocx", NULL, 0) > 0 ||
-		elf_syms_find_name(syms, "tc_version", NULL, 0) > 0);
-}
-
-/* Looks for allocator functions; a file that cannot be read has none. */
-static void find_sites(struct probed_file *f)
-{
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-	const struct elf_segment *segs;
-	uint32_t n_segs;
-
-	if (elf_file_open(f->fd, "", &elf, NULL) < 0 || elf_syms_load(elf, &syms, NULL) < 0)
-		return;
-	segs = elf_file_segments(elf, &n_segs);
-	f->own_new = has_own_new(syms);
-	for (const struct allocator *a = allocators; a->symbol; a++) {
-		struct elf_sym found[8];
-		int n = a->via ? 0 : elf_syms_find_name(syms, a->symbol, found, 8);
-
-		for (int i = 0; i < n && i < 8; i++) {
-			uint64_t off;
-
-			if (elf_segments_vaddr_to_off(segs, n_segs, found[i].vaddr, &off))
-				add_site(f, off, a);
-		}
-	}
 }
 
 /* The file of a module, looked into; NULL when out of memory. */
@@ -186,14 +105,14 @@ static struct probed_file *file_get(struct alloc_probes *ap, module_id module, u
 	f->module = module;
 	f->fd = proc_table_open_module(ap->procs, module, NULL);
 	if (f->fd >= 0) {
-		find_sites(f);
-		if (!f->n_sites)
+		alloc_sites_find(f->fd, uprobes_multi(), &f->sites);
+		if (!f->sites.n)
 			close(TAKE_FD(f->fd));
 		else
 			ap->stats.files++;
 	}
-	ap->stats.functions += f->n_sites;
-	ap->stats.own_new |= f->own_new;
+	ap->stats.functions += f->sites.n;
+	ap->stats.own_new |= f->sites.own_new;
 	*ret_ix = ap->n_files++;
 	return f;
 }
@@ -219,16 +138,18 @@ static void attach_prog(struct alloc_probes *ap, struct attachment *a,
 			const struct bpf_program *prog, bool is_return, uint64_t shapes)
 {
 	const struct probed_file *f = &ap->files[a->file];
-	uint64_t offsets[MAX_SITES];
+	uint64_t offsets[ALLOC_SITES_MAX], places[ALLOC_SITES_MAX];
 	uint32_t n = 0;
 	int r;
 
-	for (uint32_t i = 0; i < f->n_sites; i++)
-		if (shapes & (1u << f->sites[i].shape))
-			offsets[n++] = f->sites[i].off;
+	for (uint32_t i = 0; i < f->sites.n; i++)
+		if (shapes & (1u << f->sites.site[i].shape)) {
+			offsets[n] = f->sites.site[i].off;
+			places[n++] = f->sites.site[i].place;
+		}
 	if (!n)
 		return;
-	r = uprobes_attach(prog, f->fd, offsets, n, a->pid, is_return, &a->fds[a->n_fds]);
+	r = uprobes_attach(prog, f->fd, offsets, places, n, a->pid, is_return, &a->fds[a->n_fds]);
 	if (r == -ESRCH)
 		return; /* it has ended */
 	if (r < 0)
@@ -294,7 +215,7 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
 		f = file_get(ap, images[i].module, &file);
 		if (!f)
 			return err_set(e, -ENOMEM, "out of memory");
-		if (!f->n_sites || is_attached(ap, scope, file))
+		if (!f->sites.n || is_attached(ap, scope, file))
 			continue;
 		more = realloc(ap->attached, (ap->n_attached + 1) * sizeof(*more));
 		a = more ? attach_file(ap, file, scope, NULL) : NULL;
@@ -308,7 +229,7 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
 		}
 		ap->attached[ap->n_attached++] = a;
 		ap->stats.attached += a->n_fds;
-		fresh += (int)f->n_sites;
+		fresh += (int)f->sites.n;
 	}
 	return fresh;
 }
@@ -368,7 +289,7 @@ int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, ui
 			f = file_get(ap, images[j].module, &file);
 			if (!f)
 				return err_set(e, -ENOMEM, "out of memory");
-			if (!f->n_sites)
+			if (!f->sites.n)
 				continue;
 			counting[n_counting] =
 				attach_file(ap, file, pids[i], session_count_prog(ap->session));
@@ -394,8 +315,8 @@ double alloc_probes_pair_ns(const struct alloc_probes *ap)
 	double alloc_ns = HIT_EMULATED_NS, free_ns = HIT_EMULATED_NS;
 
 	for (uint32_t i = 0; i < ap->n_files; i++)
-		for (uint32_t j = 0; j < ap->files[i].n_sites; j++) {
-			const struct site *site = &ap->files[i].sites[j];
+		for (uint32_t j = 0; j < ap->files[i].sites.n; j++) {
+			const struct alloc_site *site = &ap->files[i].sites.site[j];
 
 			if (!site->main || site->emulated)
 				continue;

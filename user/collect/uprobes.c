@@ -21,14 +21,15 @@ struct link_create_multi {
 	uint32_t cnt, multi_flags, pid, pad;
 };
 
-static int multi_create(int prog_fd, const char *path, const uint64_t *offsets, uint32_t n,
-			pid_t pid, bool is_return)
+static int multi_create(int prog_fd, const char *path, const uint64_t *offsets,
+			const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return)
 {
 	struct link_create_multi attr = {
 		.prog_fd = (uint32_t)prog_fd,
 		.attach_type = TRACE_UPROBE_MULTI,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
+		.cookies = (uintptr_t)cookies,
 		.cnt = n,
 		.multi_flags = is_return ? MULTI_RETURN_PROBES : 0,
 		.pid = (uint32_t)pid,
@@ -63,9 +64,9 @@ bool uprobes_multi(void)
 	prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, 2, &opts);
 	if (prog < 0)
 		return false;
-	link = multi_create(prog, "/", &offset, 1, 0, false);
+	link = multi_create(prog, "/", &offset, NULL, 1, 0, false);
 	if (link == -EBADF) {
-		link = multi_create(prog, "/", &offset, 1, -1, false);
+		link = multi_create(prog, "/", &offset, NULL, 1, -1, false);
 		known = link == -EINVAL;
 	}
 	if (link >= 0)
@@ -130,15 +131,15 @@ static int perf_create(int prog_fd, const char *path, uint64_t offset, pid_t pid
 	return r;
 }
 
-int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets, uint32_t n,
-		   pid_t pid, bool is_return, int *ret_fds)
+int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
+		   const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return, int *ret_fds)
 {
 	char path[64];
 	int prog_fd = bpf_program__fd(prog), r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (uprobes_multi()) {
-		r = multi_create(prog_fd, path, offsets, n, pid < 0 ? 0 : pid, is_return);
+		r = multi_create(prog_fd, path, offsets, cookies, n, pid < 0 ? 0 : pid, is_return);
 		if (r < 0)
 			return r;
 		ret_fds[0] = r;

@@ -28,11 +28,12 @@ void uprobes_prepare(struct bpf_program *prog);
 
 /*
  * `prog` at `n` file offsets of the file open as `fd`, in process `pid` (-1: in all that map it).
+ * `cookies`: what the program is told of each place; NULL: nothing. Only multi-uprobe links can.
  * Writes the descriptors that keep the probes in place to `ret_fds` (n at most). Returns how many,
  * or -errno: then none is in place.
  */
-int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets, uint32_t n,
-		   pid_t pid, bool is_return, int *ret_fds);
+int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
+		   const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return, int *ret_fds);
 
 /* Takes probes away; returns at once. */
 void uprobes_detach(const int *fds, uint32_t n);

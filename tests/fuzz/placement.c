@@ -1,0 +1,36 @@
+/*
+ * The code of a hostile file: a place is within the code, and the program's instructions for it name
+ * registers that hold arguments. First byte: what is asked for.
+ */
+#include "collect/placement.h"
+
+#include "abi.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct placement_ask ask = { 0 };
+	struct placement p;
+	struct placement_gap gap;
+
+	if (!size)
+		return 0;
+	ask.args = data[0] & 7;
+	ask.returns = data[0] & 8;
+	ask.moved = data[0] & 16;
+	ask.code = data + 1;
+	ask.len = size - 1;
+	placement_find(&ask, &p);
+	if (p.at && (p.at >= ask.len || p.at >= PLACEMENT_MAX_CODE || !p.emulated))
+		abort();
+	if (p.place && (!p.at || !ask.moved || !(p.place & MS_PLACE_MOVED)))
+		abort();
+	if (ask.returns && p.place >> MS_PLACE_SP_SHIFT & 0xffff)
+		abort();
+	gap = (struct placement_gap){ 0, p.at, false };
+	placement_jumps(ask.code, ask.len, 0, &gap, 1);
+	return 0;
+}

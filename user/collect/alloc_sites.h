@@ -1,0 +1,36 @@
+/*
+ * The places of a file where allocation probes go: the functions of allocators.c that it has, and
+ * where in each (placement.h).
+ */
+#ifndef MEMSCOPE_COLLECT_ALLOC_SITES_H
+#define MEMSCOPE_COLLECT_ALLOC_SITES_H
+
+#include "collect/allocators.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ALLOC_SITES_MAX 128 /* of one file */
+
+struct alloc_site {
+	uint64_t off;    /* of the probe in the file                      */
+	uint64_t place;  /* what its program is told: MS_PLACE_… (abi.h)   */
+	enum ms_shape shape;
+	bool main;       /* malloc and free: what a program lives in       */
+	bool emulated;   /* a hit costs a trap, not a single step as well  */
+};
+
+struct alloc_sites {
+	bool own_new; /* operator new does not call malloc: what it allocates is not seen */
+	uint32_t n;   /* ALLOC_SITES_MAX at most */
+	struct alloc_site *site;
+};
+
+/*
+ * Looks into the file open as `fd`, which is borrowed. One that cannot be read has no sites. `moved`:
+ * programs can be told where arguments are, so a probe may be where they have been moved.
+ */
+void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites);
+void alloc_sites_fini(struct alloc_sites *sites);
+
+#endif
