@@ -23,7 +23,7 @@ static void inside(struct elf_file *elf)
 {
 	int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	dwarf_read(elf, NULL, asked, N, out);
+	dwarf_read(elf, NULL, asked, N, -1, -1, out);
 	close(out);
 }
 

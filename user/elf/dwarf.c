@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -40,20 +42,25 @@ bool dwarf_present(struct elf_file *elf)
 /* --- the child
  * ----------------------------------------------------------------------------------- */
 
-/* Closes all descriptors but these. */
-static void close_others(int a, int b, int c)
+/* What the child is given; -1 where there is none. */
+struct given {
+	int out, elf, alt;
+	int spill; /* a file without a name, for unpacked sections      */
+	int statm; /* its own: how much of the files it has resident    */
+};
+
+static int compare_ints(const void *a, const void *b)
 {
-	int keep[3] = { a, b, c }, from = 0;
+	return *(const int *)a - *(const int *)b;
+}
 
-	for (int i = 0; i < 3; i++)
-		for (int k = i + 1; k < 3; k++)
-			if (keep[k] < keep[i]) {
-				int swap = keep[i];
+static void close_others(const struct given *g)
+{
+	int keep[] = { g->out, g->elf, g->alt, g->spill, g->statm }, from = 0;
+	const int n = sizeof(keep) / sizeof(keep[0]);
 
-				keep[i] = keep[k];
-				keep[k] = swap;
-			}
-	for (int i = 0; i < 3; i++) {
+	qsort(keep, n, sizeof(keep[0]), compare_ints);
+	for (int i = 0; i < n; i++) {
 		if (keep[i] < 0)
 			continue;
 		if (keep[i] > from)
@@ -88,7 +95,7 @@ static void limit_child(void)
 	limit(RLIMIT_DATA, data_bytes() + DWARF_MEMORY_MAX);
 	limit(RLIMIT_CPU, DWARF_SECONDS_MAX);
 	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_FSIZE, 0);
+	limit(RLIMIT_FSIZE, DWARF_UNPACKED_MAX);
 }
 
 /*
@@ -97,11 +104,12 @@ static void limit_child(void)
  * parent's death when the user changes. Where a container lets nobody change users there is little
  * to give up, and what is left are the limits.
  */
-static void become_harmless(int out, int elf_fd, int alt_fd)
+static void become_harmless(const struct given *g)
 {
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_IGN);
 	limit_child();
-	close_others(out, elf_fd, alt_fd);
+	close_others(g);
 	/* libdw would open files that a split unit names. */
 	limit(RLIMIT_NOFILE, 0);
 	limit(RLIMIT_NPROC, 0);
@@ -112,30 +120,51 @@ static void become_harmless(int out, int elf_fd, int alt_fd)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+/*
+ * A file without a name for what is unpacked, -1 when nothing is packed or none can be had. Not in
+ * memory: there it would cost what it is to spare.
+ */
+static int open_spill(struct elf_file *elf, struct elf_file *alt)
+{
+	_cleanup_(closep) int fd = -1;
+	struct statfs fs;
+
+	if (dwarf_is_packed(elf) <= 0 && !(alt && dwarf_is_packed(alt) > 0))
+		return -1;
+	fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
+		return -1;
+	return TAKE_FD(fd);
+}
+
 static pid_t start_child(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs,
 			 uint32_t n, int *ret_fd)
 {
-	int alt_fd = alt ? elf_file_fd(alt) : -1;
-	pid_t pid;
+	_cleanup_(closep) int spill = open_spill(elf, alt), in = -1, out = -1;
 	int p[2];
+	pid_t pid;
 
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return -errno;
+	in = p[0];
+	out = p[1];
 	pid = fork();
-	if (pid < 0) {
-		int code = -errno;
-
-		close(p[0]);
-		close(p[1]);
-		return code;
-	}
+	if (pid < 0)
+		return -errno;
 	if (pid == 0) {
-		become_harmless(p[1], elf_file_fd(elf), alt_fd);
-		dwarf_read(elf, alt, vaddrs, n, p[1]);
+		struct given g = {
+			.out = out,
+			.elf = elf_file_fd(elf),
+			.alt = alt ? elf_file_fd(alt) : -1,
+			.spill = spill,
+			.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
+		};
+
+		become_harmless(&g);
+		dwarf_read(elf, alt, vaddrs, n, g.spill, g.statm, g.out);
 		_exit(0);
 	}
-	close(p[1]);
-	*ret_fd = p[0];
+	*ret_fd = TAKE_FD(in);
 	return pid;
 }
 
@@ -335,11 +364,13 @@ int dwarf_answers_parse(char *text, size_t len, struct dwarf_lines **ret_lines, 
 	return 0;
 }
 
+static const char too_much_memory[] = "debug info needs more memory than it may have";
+
 /* The sentence for a reader that told nothing at all. */
 static int nothing(const char *name, const char *cut_short, int32_t code, struct err *e)
 {
 	if (code == -EFBIG)
-		return err_set(e, code, "%s: debug info needs more memory than it may have", name);
+		return err_set(e, code, "%s: %s", name, too_much_memory);
 	if (cut_short)
 		return err_set(e, -EBADMSG, "%s: %s", name, cut_short);
 	return err_set(e, -ENOENT, "%s: debug info says nothing about these addresses", name);
@@ -383,6 +414,8 @@ int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t 
 		l->cut_short = cut_short;
 	else if (l->cut_short)
 		l->cut_short = why_ended(status);
+	else if (code == -EFBIG)
+		l->cut_short = too_much_memory;
 	if (!l->n_places)
 		return nothing(name, l->cut_short, code, e);
 	*ret_lines = TAKE_PTR(l);

@@ -7,9 +7,15 @@
  * privileges, within DWARF_MEMORY_MAX, and killed after DWARF_SECONDS_MAX. It answers over a
  * pipe, and its answers are checked. Where it dies, what it had answered is kept.
  *
- * It reads only the units whose ranges hold an address asked for, each once, and gives back
- * libdw's memory between units when it grows: what it costs is one pass over the headers of all
- * units, and over the functions of those.
+ * It reads only the units whose ranges hold an address asked for, each once: what it costs is one
+ * pass over the headers of all units, and over the functions of those.
+ *
+ * Its memory does not grow with the file. libdw's is given back between units when it is more than a
+ * third of DWARF_MEMORY_MAX, which the kernel enforces (RLIMIT_DATA): a single unit may need that
+ * much, and what needs more is left out, and told. Pages of the file are given back whenever
+ * DWARF_PAGES_MAX of them are resident. Compressed sections are unpacked to a file without a name in
+ * /var/tmp, whose pages are as good as the file's own; where none can be had, or /var/tmp is memory,
+ * to half of DWARF_MEMORY_MAX, and larger ones are left out, and told.
  */
 #ifndef MEMSCOPE_ELF_DWARF_H
 #define MEMSCOPE_ELF_DWARF_H
@@ -17,7 +23,9 @@
 #include "elf/elf_file.h"
 
 enum {
-	DWARF_MEMORY_MAX = 1 << 30,     /* bytes of the child: unpacked sections and libdw's own */
+	DWARF_MEMORY_MAX = 192 << 20,   /* bytes of the child's own: libdw's, and ours */
+	DWARF_PAGES_MAX = 48 << 20,     /* bytes of files that it has mapped and resident, about */
+	DWARF_UNPACKED_MAX = 1 << 30,   /* bytes of sections, unpacked to a file */
 	DWARF_SECONDS_MAX = 60,         /* for one file, if the caller gives no less */
 	DWARF_ANSWER_MAX = 256 << 20,   /* bytes that come over the pipe */
 	DWARF_FRAMES_MAX = 1024,        /* of one address */

@@ -1,10 +1,17 @@
+/*
+ * Where libdw finds the debug sections: in the file itself, mapped; or, where some are compressed, in
+ * an image with nothing but those that are needed, unpacked.
+ */
+#include "elf/dwarf.h"
 #include "elf/dwarf_read.h"
 #include "elf/inflate.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* What functions, inlined calls and lines are made of; locations and macros are most of the rest. */
 static const char *const needed[] = {
@@ -12,7 +19,12 @@ static const char *const needed[] = {
 	"str",  "addr",  "str_offsets", "ranges",  "rnglists",
 };
 
-enum { N_NEEDED = sizeof(needed) / sizeof(needed[0]), NAME_BYTES = 24 };
+enum {
+	N_NEEDED = sizeof(needed) / sizeof(needed[0]),
+	NAME_BYTES = 24,
+	UNPACKED_IN_MEMORY_MAX = DWARF_MEMORY_MAX / 2, /* where no file can be had */
+	PAGE_MASK = 0xffff,                            /* of the largest pages     */
+};
 
 static int which(const struct elf_section *sec)
 {
@@ -90,13 +102,21 @@ static int lay_out(struct elf_file *elf, struct plan *plan, uint64_t max)
 	return 0;
 }
 
-static void put_headers(const struct elf_file *elf, const struct plan *plan, uint8_t *image)
+/* The image's first bytes, and what comes behind its last section. */
+struct headers {
+	Elf64_Ehdr eh;
+	char names[(N_NEEDED + 2) * NAME_BYTES];
+	Elf64_Shdr sh[N_NEEDED + 2];
+};
+
+static void make_headers(const struct elf_file *elf, const struct plan *plan, struct headers *ret)
 {
 	/* Both classes: libdw takes sizes of addresses from the units themselves. */
-	Elf64_Ehdr *eh = (void *)image;
-	Elf64_Shdr *sh = (void *)(image + plan->total);
-	char *names = (char *)(eh + 1);
+	Elf64_Ehdr *eh = &ret->eh;
+	Elf64_Shdr *sh = ret->sh;
 	uint16_t n = 1;
+
+	*ret = (struct headers){ 0 };
 
 	memcpy(eh->e_ident, ELFMAG, SELFMAG);
 	eh->e_ident[EI_CLASS] = ELFCLASS64;
@@ -112,7 +132,7 @@ static void put_headers(const struct elf_file *elf, const struct plan *plan, uin
 	for (int i = 0; i < N_NEEDED; i++) {
 		if (!plan->sec[i])
 			continue;
-		snprintf(names + n * NAME_BYTES, NAME_BYTES, ".debug_%s", needed[i]);
+		snprintf(ret->names + n * NAME_BYTES, NAME_BYTES, ".debug_%s", needed[i]);
 		sh[n] = (Elf64_Shdr){
 			.sh_name = n * NAME_BYTES,
 			.sh_type = SHT_PROGBITS,
@@ -122,44 +142,164 @@ static void put_headers(const struct elf_file *elf, const struct plan *plan, uin
 		};
 		n++;
 	}
-	snprintf(names + n * NAME_BYTES, NAME_BYTES, ".shstrtab");
+	snprintf(ret->names + n * NAME_BYTES, NAME_BYTES, ".shstrtab");
 	sh[n] = (Elf64_Shdr){
 		.sh_name = n * NAME_BYTES,
 		.sh_type = SHT_STRTAB,
 		.sh_offset = sizeof(*eh),
-		.sh_size = (N_NEEDED + 2ul) * NAME_BYTES,
+		.sh_size = sizeof(ret->names),
 		.sh_addralign = 1,
 	};
 	eh->e_shstrndx = n;
 	eh->e_shnum = n + 1;
 }
 
-int dwarf_unpack(struct elf_file *elf, uint64_t max, void **ret_image, size_t *ret_len)
+/* Where an unpacked image goes: a file without a name, or memory of our own. */
+struct place {
+	int fd; /* -1: memory */
+	uint8_t *image;
+	uint64_t off;
+};
+
+static int place_put(void *ctx, const void *bytes, size_t len)
+{
+	struct place *p = ctx;
+	const uint8_t *from = bytes;
+
+	if (p->fd < 0) {
+		memcpy(p->image + p->off, bytes, len);
+		p->off += len;
+		return 0;
+	}
+	while (len) {
+		ssize_t n = pwrite(p->fd, from, len, (off_t)p->off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		p->off += (uint64_t)n;
+		from += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int put_image(struct elf_file *elf, const struct plan *plan, uint64_t base, struct place *p)
+{
+	struct headers h;
+	int r;
+
+	make_headers(elf, plan, &h);
+	p->off = base;
+	r = place_put(p, &h, offsetof(struct headers, sh));
+	for (int i = 0; r == 0 && i < N_NEEDED; i++) {
+		if (!plan->sec[i])
+			continue;
+		p->off = base + plan->off[i];
+		r = elf_section_unpack_by(elf, plan->sec[i], plan->len[i], place_put, p, NULL);
+	}
+	p->off = base + plan->total;
+	return r < 0 ? r : place_put(p, h.sh, sizeof(h.sh));
+}
+
+static int unpack_to_file(struct elf_file *elf, const struct plan *plan, size_t len,
+			  struct dwarf_room *room, struct dwarf_source *ret)
+{
+	struct place p = { .fd = room->fd };
+	uint64_t base = room->used;
+	void *image;
+	int r;
+
+	if (room->fd < 0 || len > DWARF_UNPACKED_MAX - base)
+		return -EFBIG;
+	r = put_image(elf, plan, base, &p);
+	if (r < 0)
+		return r;
+	image = mmap(NULL, len, PROT_READ, MAP_SHARED, room->fd, (off_t)base);
+	if (image == MAP_FAILED)
+		return -EFBIG;
+	room->used = (base + len + PAGE_MASK) & ~(uint64_t)PAGE_MASK;
+	*ret = (struct dwarf_source){ .image = image, .len = len, .in_file = true };
+	return 0;
+}
+
+static int unpack_to_memory(struct elf_file *elf, const struct plan *plan, size_t len,
+			    struct dwarf_source *ret)
+{
+	struct place p = { .fd = -1 };
+	int r;
+
+	if (len > UNPACKED_IN_MEMORY_MAX)
+		return -EFBIG;
+	p.image = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p.image == MAP_FAILED)
+		return -EFBIG;
+	r = put_image(elf, plan, 0, &p);
+	if (r < 0) {
+		munmap(p.image, len);
+		return r == -ENOMEM ? -EFBIG : r;
+	}
+	*ret = (struct dwarf_source){ .image = p.image, .len = len };
+	return 0;
+}
+
+static int unpack(struct elf_file *elf, struct dwarf_room *room, struct dwarf_source *ret)
 {
 	struct plan plan;
-	uint8_t *image;
 	size_t len;
 	int r;
 
 	r = find_sections(elf, &plan);
 	if (r == 0)
-		r = lay_out(elf, &plan, max);
+		r = lay_out(elf, &plan, DWARF_UNPACKED_MAX);
 	if (r < 0)
 		return r;
-	len = plan.total + (N_NEEDED + 2ul) * sizeof(Elf64_Shdr);
-	image = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	len = plan.total + sizeof(((struct headers *)NULL)->sh);
+	r = unpack_to_file(elf, &plan, len, room, ret);
+	/* Without a file, or without room for it. */
+	if (r < 0 && r != -EBADMSG && r != -ENODATA)
+		r = unpack_to_memory(elf, &plan, len, ret);
+	return r;
+}
+
+/* Mapped: what of it is touched is the page cache's. Who truncates it ends this process. */
+static int map(struct elf_file *elf, struct dwarf_source *ret)
+{
+	size_t len = elf_file_size(elf);
+	void *image = mmap(NULL, len, PROT_READ, MAP_PRIVATE, elf_file_fd(elf), 0);
+
 	if (image == MAP_FAILED)
-		return -EFBIG;
-	put_headers(elf, &plan, image);
-	for (int i = 0; r == 0 && i < N_NEEDED; i++)
-		if (plan.sec[i])
-			r = elf_section_unpack_to(elf, plan.sec[i], image + plan.off[i],
-						  plan.len[i], NULL);
-	if (r < 0) {
-		munmap(image, len);
-		return r == -ENOMEM ? -EFBIG : r;
-	}
-	*ret_image = image;
-	*ret_len = len;
+		return -EBADMSG;
+	*ret = (struct dwarf_source){ .image = image, .len = len, .in_file = true };
 	return 0;
+}
+
+int dwarf_source_open(struct elf_file *elf, struct dwarf_room *room, struct dwarf_source *ret)
+{
+	int r = dwarf_is_packed(elf);
+
+	if (r >= 0)
+		r = r ? unpack(elf, room, ret) : map(elf, ret);
+	if (r < 0)
+		return r;
+	ret->elf = elf_memory(ret->image, ret->len);
+	if (ret->elf)
+		return 0;
+	dwarf_source_close(ret);
+	return -EBADMSG;
+}
+
+void dwarf_source_forget(const struct dwarf_source *src)
+{
+	if (src->in_file)
+		madvise(src->image, src->len, MADV_DONTNEED);
+}
+
+void dwarf_source_close(struct dwarf_source *src)
+{
+	elf_end(src->elf);
+	if (src->image)
+		munmap(src->image, src->len);
+	*src = (struct dwarf_source){ 0 };
 }

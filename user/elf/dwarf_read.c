@@ -8,14 +8,16 @@
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
 	OUT_BYTES = 64 << 10,
-	DEPTH_MAX = 512,            /* of nested DIEs                                          */
-	STRING_MAX = 1 << 16,       /* a longer name or path is left out                        */
-	HELD_BYTES_MAX = 192 << 20, /* of libdw's own memory, after which it is opened again    */
+	DEPTH_MAX = 512,      /* of nested DIEs                                          */
+	STRING_MAX = 1 << 16, /* a longer name or path is left out                        */
+	HELD_BYTES_MAX =
+		DWARF_MEMORY_MAX / 3, /* of libdw's memory, after which it is opened again */
 	NODES_FIRST = 4096,
+	LOOK_AFTER = 256, /* DIEs or units, at how many pages are resident            */
 };
 
 struct out {
@@ -57,12 +59,18 @@ struct reader {
 	struct string *strings;
 	uint32_t n_strings;
 
+	struct dwarf_source main, alt;
+	int statm;
+	uint64_t resident_pages; /* of files, before any of these   */
+	uint32_t since_look;
+
 	Dwarf *dbg;
 	Dwarf_Die unit;
 	Dwarf_Files *files;
 	const char *comp_dir; /* where its compiler ran; NULL */
 	bool some_unplaced;   /* units that do not say where their code is */
 	bool everywhere;      /* look for functions where none are expected */
+	bool short_of_memory; /* something was left out                     */
 };
 
 /* --- out
@@ -110,6 +118,53 @@ static void put_u32(struct out *o, uint32_t value)
 	put(o, &value, sizeof(value));
 }
 
+/* --- memory
+ * -------------------------------------------------------------------------------------- */
+
+/* Pages of files (and of shared memory) that this process has resident; 0: not known. */
+static uint64_t file_pages(const struct reader *r)
+{
+	unsigned long pages = 0;
+	char text[128];
+	ssize_t n = r->statm < 0 ? -1 : pread(r->statm, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "%*u %*u %lu", &pages) == 1 ? pages : 0;
+}
+
+/* Gives pages of the files back, when there are many. Once in a while: it is asked for often. */
+static void bound_pages(struct reader *r)
+{
+	uint64_t pages;
+
+	if (++r->since_look < LOOK_AFTER)
+		return;
+	r->since_look = 0;
+	pages = file_pages(r);
+	if (pages && pages < r->resident_pages + DWARF_PAGES_MAX / (uint64_t)getpagesize())
+		return;
+	dwarf_source_forget(&r->main);
+	dwarf_source_forget(&r->alt);
+}
+
+static bool libdw_holds_too_much(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd > HELD_BYTES_MAX;
+}
+
+static struct reader *whose_libdw;
+
+/* libdw does not come back from running out of memory: what has been sent stands. */
+static _Noreturn void libdw_out_of_memory(void)
+{
+	put_u8(&whose_libdw->out, 'E');
+	put_u32(&whose_libdw->out, (uint32_t)-EFBIG);
+	flush(&whose_libdw->out);
+	_exit(0);
+}
+
 /* The number of a string, sent when it is met first; 0: none. */
 static uint32_t string_number(struct reader *r, const char *text)
 {
@@ -122,13 +177,16 @@ static uint32_t string_number(struct reader *r, const char *text)
 	if (s)
 		return s->number;
 	s = malloc(sizeof(*s) + len + 1);
-	if (!s)
+	if (!s) {
+		r->short_of_memory = true;
 		return 0;
+	}
 	memcpy(s->text, text, len);
 	s->text[len] = '\0';
 	s->number = r->n_strings + 1;
 	HASH_ADD_KEYPTR(hh, r->strings, s->text, len, s);
 	if (!hash_added(s)) {
+		r->short_of_memory = true;
 		free(s);
 		return 0;
 	}
@@ -222,8 +280,10 @@ static uint32_t add_node(struct reader *r, uint32_t parent)
 		uint32_t cap = r->cap_nodes ? r->cap_nodes * 2 : NODES_FIRST;
 		struct node *nodes = reallocarray(r->nodes, cap, sizeof(*nodes));
 
-		if (!nodes)
+		if (!nodes) {
+			r->short_of_memory = true;
 			return 0;
+		}
 		r->nodes = nodes;
 		r->cap_nodes = cap;
 	}
@@ -394,9 +454,10 @@ static void descend(struct reader *r, Dwarf_Die *die, uint32_t node, int depth)
 
 	if (depth > DEPTH_MAX || dwarf_child(die, &child) != 0)
 		return;
-	do
+	do {
+		bound_pages(r);
 		visit(r, &child, node, depth);
-	while (dwarf_siblingof(&child, &child) == 0);
+	} while (dwarf_siblingof(&child, &child) == 0);
 }
 
 /* --- units
@@ -444,6 +505,18 @@ static bool all_have_functions(const struct reader *r)
 	return true;
 }
 
+/* A unit's whole table of lines is in memory at once. */
+static void read_lines(struct reader *r)
+{
+	Dwarf_Lines *lines;
+	size_t n;
+
+	/* libdw has no public number for it. */
+	if (dwarf_getsrclines(&r->unit, &lines, &n) < 0 &&
+	    !strcmp(dwarf_errmsg(-1), "out of memory"))
+		r->short_of_memory = true;
+}
+
 static void read_unit(struct reader *r, bool thorough)
 {
 	Dwarf_Attribute attr;
@@ -457,6 +530,7 @@ static void read_unit(struct reader *r, bool thorough)
 		r->everywhere = true;
 		descend(r, &r->unit, 0, 0);
 	}
+	read_lines(r);
 	for (uint32_t i = 0; i < r->n_here; i++) {
 		struct place *p = &r->places[r->here[i]];
 
@@ -488,6 +562,7 @@ static bool read_units(struct reader *r, uint32_t *at, bool second_round)
 	       dwarf_get_units(r->dbg, cu, &cu, &version, &type, &r->unit, NULL) == 0) {
 		bool placed;
 
+		bound_pages(r);
 		if (nth++ < *at || !is_code_unit(type))
 			continue;
 		*at = nth;
@@ -503,54 +578,33 @@ static bool read_units(struct reader *r, uint32_t *at, bool second_round)
 		if (!r->n_here)
 			continue;
 		read_unit(r, placed);
-		if (mallinfo2().uordblks + mallinfo2().hblkhd > HELD_BYTES_MAX)
+		if (libdw_holds_too_much())
 			return false;
 	}
 	return true;
 }
 
-/* Where libdw finds the sections: in the file, or unpacked in our memory. */
-struct source {
-	Elf *elf;
-	void *image;
-	size_t len;
-};
-
-static int source_open(struct elf_file *elf, uint64_t *budget, struct source *ret)
-{
-	int r = dwarf_is_packed(elf);
-
-	*ret = (struct source){ 0 };
-	if (r < 0)
-		return r;
-	/* Mapped: what of it is touched is the page cache's. Who truncates it ends this process. */
-	if (!r) {
-		ret->elf = elf_begin(elf_file_fd(elf), ELF_C_READ_MMAP, NULL);
-		return ret->elf ? 0 : -EBADMSG;
-	}
-	r = dwarf_unpack(elf, *budget, &ret->image, &ret->len);
-	if (r < 0)
-		return r;
-	*budget -= ret->len < *budget ? ret->len : *budget;
-	ret->elf = elf_memory(ret->image, ret->len);
-	return ret->elf ? 0 : -EBADMSG;
-}
-
-static int read_all(struct reader *r, struct source *main, struct source *alt)
+static int read_all(struct reader *r)
 {
 	for (int round = 0; round == 0 || (round == 1 && r->some_unplaced); round++) {
 		uint32_t at = 0;
 		bool last = false;
 
 		while (!last && r->n_left) {
-			Dwarf *dwz =
-				alt->elf ? dwarf_begin_elf(alt->elf, DWARF_C_READ, NULL) : NULL;
+			Dwarf *dwz = NULL;
 
-			r->dbg = dwarf_begin_elf(main->elf, DWARF_C_READ, NULL);
-			if (!r->dbg)
+			if (r->alt.elf)
+				dwz = dwarf_begin_elf(r->alt.elf, DWARF_C_READ, NULL);
+			r->dbg = dwarf_begin_elf(r->main.elf, DWARF_C_READ, NULL);
+			if (!r->dbg) {
+				dwarf_end(dwz);
 				return -ENOENT;
-			if (dwz)
+			}
+			dwarf_new_oom_handler(r->dbg, libdw_out_of_memory);
+			if (dwz) {
+				dwarf_new_oom_handler(dwz, libdw_out_of_memory);
 				dwarf_setalt(r->dbg, dwz);
+			}
 			last = read_units(r, &at, round == 1);
 			dwarf_end(r->dbg);
 			dwarf_end(dwz);
@@ -560,42 +614,12 @@ static int read_all(struct reader *r, struct source *main, struct source *alt)
 	return 0;
 }
 
-void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		int out)
+static void reader_free(struct reader *r)
 {
-	struct reader *r = calloc(1, sizeof(*r));
-	struct source main = { 0 }, dwz = { 0 };
-	uint64_t budget = DWARF_MEMORY_MAX - HELD_BYTES_MAX;
 	struct string *s, *next;
-	int32_t code = -ENOMEM;
 
-	if (!r)
-		return;
-	r->out.fd = out;
-	r->vaddrs = vaddrs;
-	r->n = r->n_left = n;
-	r->places = calloc(n + 1ul, sizeof(*r->places));
-	r->here = calloc(n + 1ul, sizeof(*r->here));
-	elf_version(EV_CURRENT);
-	/* nodes[0] is what a place without function has. */
-	if (r->places && r->here && add_node(r, 0)) {
-		r->nodes[0] = (struct node){ 0 };
-		code = source_open(elf, &budget, &main);
-		if (code == 0 && alt)
-			source_open(alt, &budget, &dwz);
-		if (code == 0)
-			code = read_all(r, &main, &dwz);
-	}
-	put_u8(&r->out, 'E');
-	put_u32(&r->out, (uint32_t)code);
-	flush(&r->out);
-	/* For the fuzzer; the child is about to end. */
-	elf_end(main.elf);
-	elf_end(dwz.elf);
-	if (main.image)
-		munmap(main.image, main.len);
-	if (dwz.image)
-		munmap(dwz.image, dwz.len);
+	dwarf_source_close(&r->main);
+	dwarf_source_close(&r->alt);
 	HASH_ITER (hh, r->strings, s, next) {
 		HASH_DELETE(hh, r->strings, s);
 		free(s);
@@ -604,4 +628,40 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 	free(r->here);
 	free(r->nodes);
 	free(r);
+}
+
+void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
+		int spill, int statm, int out)
+{
+	struct dwarf_room room = { .fd = spill };
+	struct reader *r = calloc(1, sizeof(*r));
+	int32_t code = -ENOMEM;
+
+	if (!r)
+		return;
+	whose_libdw = r;
+	r->out.fd = out;
+	r->statm = statm;
+	r->vaddrs = vaddrs;
+	r->n = r->n_left = n;
+	r->places = calloc(n + 1ul, sizeof(*r->places));
+	r->here = calloc(n + 1ul, sizeof(*r->here));
+	r->resident_pages = file_pages(r);
+	elf_version(EV_CURRENT);
+	/* nodes[0] is what a place without function has. */
+	if (r->places && r->here && add_node(r, 0)) {
+		r->nodes[0] = (struct node){ 0 };
+		code = dwarf_source_open(elf, &room, &r->main);
+		if (code == 0 && alt && dwarf_source_open(alt, &room, &r->alt) == -EFBIG)
+			r->short_of_memory = true;
+		if (code == 0)
+			code = read_all(r);
+	}
+	if (code == 0 && r->short_of_memory)
+		code = -EFBIG;
+	put_u8(&r->out, 'E');
+	put_u32(&r->out, (uint32_t)code);
+	flush(&r->out);
+	/* For the fuzzer; the child is about to end. */
+	reader_free(r);
 }

@@ -10,9 +10,14 @@
 
 #include "elf/elf_file.h"
 
-/* Writes the answers to `out`, up to its 'E'. */
+#include <elfutils/libdw.h>
+
+/*
+ * Writes the answers to `out`, up to its 'E'. `spill`: a file without a name for unpacked sections,
+ * or -1; `statm`: /proc/self/statm, or -1.
+ */
 void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		int out);
+		int spill, int statm, int out);
 
 /*
  * The answers as they came, up to their 'E', whose code is given (0 when it is missing: they are
@@ -21,12 +26,28 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 struct dwarf_lines;
 int dwarf_answers_parse(char *text, size_t len, struct dwarf_lines **ret_lines, int32_t *ret_code);
 
-/*
- * An ELF image in memory with nothing but the debug sections of `elf` that lines and functions
- * need, unpacked. munmap() it. -EFBIG: over `max` bytes.
- */
-int dwarf_unpack(struct elf_file *elf, uint64_t max, void **ret_image, size_t *ret_len);
-/* Is any of them compressed? -ENOENT: there is no .debug_info. */
+/* --- where libdw finds the sections (dwarf_image.c) --- */
+
+/* A file for what is unpacked, and how much of it is taken. */
+struct dwarf_room {
+	int fd; /* -1: there is none */
+	uint64_t used;
+};
+
+struct dwarf_source {
+	Elf *elf;
+	void *image;
+	size_t len;
+	bool in_file; /* its pages can be had again */
+};
+
+/* -ENOENT: no .debug_info; -EFBIG: it needs more memory than it may have; -EBADMSG, -ENODATA. */
+int dwarf_source_open(struct elf_file *elf, struct dwarf_room *room, struct dwarf_source *ret);
+/* Takes its pages out of our memory; reading brings back what is needed. Borrowed pointers stay good. */
+void dwarf_source_forget(const struct dwarf_source *src);
+void dwarf_source_close(struct dwarf_source *src);
+
+/* Is any section that is needed compressed? -ENOENT: there is no .debug_info. */
 int dwarf_is_packed(struct elf_file *elf);
 
 #endif

@@ -16,7 +16,8 @@
 #endif
 
 enum {
-	PACKED_BYTES_MAX = 1 << 30,
+	PIECE_BYTES = 64 << 10,
+	ZSTD_WINDOW_LOG = 24, /* 16 MiB; level 3, which binutils and LLVM use, has 2 */
 	XZ_MEMORY_MAX = 64 << 20,
 	/*
 	 * No DEFLATE stream is 1,032 times as long unpacked, no zstd block more than 128 KiB of
@@ -107,44 +108,136 @@ int elf_section_unpacked_size(const struct elf_file *elf, const struct elf_secti
 	return r;
 }
 
-static bool zlib_all(const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len)
+/* A section's bytes as they lie in the file, a piece at a time, and where they go. */
+struct stream {
+	const struct elf_file *elf;
+	uint64_t off, left; /* of what is still to be read */
+	uint64_t out_left;  /* of what may still come out   */
+	unpack_put put;
+	void *ctx;
+	struct err *e;
+	uint8_t in[PIECE_BYTES], out[PIECE_BYTES];
+};
+
+static void stream_freep(struct stream **s)
 {
-	z_stream z = { .next_in = (Bytef *)in };
-	bool good = false;
-	int r = Z_OK;
+	free(*s);
+}
+
+/* The next piece: how many bytes, 0 at the end, or -errno. */
+static int64_t next_piece(struct stream *s)
+{
+	uint64_t n = s->left < PIECE_BYTES ? s->left : PIECE_BYTES;
+	int r = n ? elf_file_read(s->elf, s->off, s->in, n, s->e) : 0;
+
+	if (r < 0)
+		return r;
+	s->off += n;
+	s->left -= n;
+	return (int64_t)n;
+}
+
+/* -EBADMSG: more than was promised. */
+static int put_out(struct stream *s, const void *bytes, uint64_t n)
+{
+	if (n > s->out_left)
+		return -EBADMSG;
+	s->out_left -= n;
+	return n ? s->put(s->ctx, bytes, n) : 0;
+}
+
+static int copy_all(struct stream *s)
+{
+	int64_t n;
+
+	while ((n = next_piece(s)) > 0) {
+		int r = put_out(s, s->in, (uint64_t)n);
+
+		if (r < 0)
+			return r;
+	}
+	return (int)n;
+}
+
+static void inflate_endp(z_stream *z)
+{
+	inflateEnd(z);
+}
+
+static int zlib_all(struct stream *s)
+{
+	_cleanup_(inflate_endp) z_stream z = { 0 };
+	bool more_to_come = false; /* the last piece of output was full */
+	int zr = Z_OK, r = 0;
 
 	if (inflateInit(&z) != Z_OK)
-		return false;
-	z.next_out = out;
-	while (r == Z_OK) {
-		size_t in_left = in_len - (size_t)(z.next_in - in);
-		size_t out_left = out_len - (size_t)(z.next_out - out);
+		return -ENOMEM;
+	while (zr == Z_OK && r == 0) {
+		if (!z.avail_in && !more_to_come) {
+			int64_t n = next_piece(s);
 
-		z.avail_in = in_left < UINT32_MAX ? (uInt)in_left : UINT32_MAX;
-		z.avail_out = out_left < UINT32_MAX ? (uInt)out_left : UINT32_MAX;
-		r = inflate(&z, Z_NO_FLUSH);
-		if (r == Z_OK && !in_left)
-			break;
+			if (n <= 0)
+				return n < 0 ? (int)n : -EBADMSG;
+			z.next_in = s->in;
+			z.avail_in = (uInt)n;
+		}
+		z.next_out = s->out;
+		z.avail_out = PIECE_BYTES;
+		zr = inflate(&z, Z_NO_FLUSH);
+		more_to_come = !z.avail_out;
+		/* It wanted input: no error. */
+		if (zr == Z_BUF_ERROR)
+			zr = Z_OK;
+		if (zr == Z_OK || zr == Z_STREAM_END)
+			r = put_out(s, s->out, PIECE_BYTES - z.avail_out);
 	}
-	good = r == Z_STREAM_END && (size_t)(z.next_out - out) == out_len;
-	inflateEnd(&z);
-	return good;
+	if (r < 0)
+		return r;
+	return zr == Z_STREAM_END ? 0 : zr == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static bool zstd_all(const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len)
+static void zstd_freep(ZSTD_DCtx **z)
 {
-	size_t n = ZSTD_decompress(out, out_len, in, in_len);
-
-	return !ZSTD_isError(n) && n == out_len;
+	ZSTD_freeDCtx(*z);
 }
 
-int elf_section_unpack_to(const struct elf_file *elf, const struct elf_section *sec, uint8_t *out,
-			  uint64_t len, struct err *e)
+static int zstd_all(struct stream *s)
 {
-	_cleanup_(freep) uint8_t *in = NULL;
+	_cleanup_(zstd_freep) ZSTD_DCtx *z = ZSTD_createDCtx();
+	ZSTD_inBuffer in = { s->in, 0, 0 };
+	size_t zr = 1;
+	int r = 0;
+
+	if (!z || ZSTD_isError(ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
+		return -ENOMEM;
+	/* A frame ends at 0; another may follow it. */
+	while (r == 0) {
+		ZSTD_outBuffer out = { s->out, PIECE_BYTES, 0 };
+
+		if (in.pos == in.size) {
+			int64_t n = next_piece(s);
+
+			if (n <= 0)
+				return n < 0 ? (int)n : zr ? -EBADMSG : 0;
+			in.size = (size_t)n;
+			in.pos = 0;
+		}
+		do {
+			out.pos = 0;
+			zr = ZSTD_decompressStream(z, &out, &in);
+			if (ZSTD_isError(zr))
+				return -EBADMSG;
+			r = put_out(s, s->out, out.pos);
+		} while (r == 0 && out.pos == PIECE_BYTES);
+	}
+	return r;
+}
+
+int elf_section_unpack_by(const struct elf_file *elf, const struct elf_section *sec, uint64_t len,
+			  unpack_put put, void *ctx, struct err *e)
+{
+	_cleanup_(stream_freep) struct stream *s = NULL;
 	struct packing p;
-	uint64_t in_len;
-	bool good;
 	int r;
 
 	r = read_packing(elf, sec, &p, e);
@@ -153,21 +246,30 @@ int elf_section_unpack_to(const struct elf_file *elf, const struct elf_section *
 	if (p.size != len || sec->type == SHT_NOBITS)
 		return err_set(e, -ENODATA, "%s: section %s changed, or has no bytes",
 			       elf_file_name(elf), sec->name);
-	if (!p.type)
-		return elf_file_read(elf, sec->off, out, len, e);
-	in_len = sec->size - p.head;
-	in = in_len > PACKED_BYTES_MAX ? NULL : malloc(in_len + 1);
-	if (!in)
+	s = malloc(sizeof(*s));
+	if (!s)
 		return err_set(e, -ENOMEM, "%s: section %s: out of memory", elf_file_name(elf),
 			       sec->name);
-	r = elf_file_read(elf, sec->off + p.head, in, in_len, e);
-	if (r < 0)
-		return r;
-	good = p.type == ELFCOMPRESS_ZSTD ? zstd_all(in, in_len, out, len)
-					  : zlib_all(in, in_len, out, len);
-	if (!good)
+	s->elf = elf;
+	s->off = sec->off + p.head;
+	s->left = sec->size - p.head;
+	s->out_left = len;
+	s->put = put;
+	s->ctx = ctx;
+	s->e = e;
+	r = !p.type ? copy_all(s) : p.type == ELFCOMPRESS_ZSTD ? zstd_all(s) : zlib_all(s);
+	if (r == -EBADMSG || (r == 0 && s->out_left))
 		return err_set(e, -EBADMSG, "%s: section %s does not unpack to %" PRIu64 " bytes",
 			       elf_file_name(elf), sec->name, len);
+	return r;
+}
+
+static int put_after(void *ctx, const void *bytes, size_t n)
+{
+	uint8_t **at = ctx;
+
+	memcpy(*at, bytes, n);
+	*at += n;
 	return 0;
 }
 
@@ -176,6 +278,7 @@ int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec
 {
 	_cleanup_(freep) uint8_t *out = NULL;
 	uint64_t len = 0;
+	uint8_t *at;
 	int r;
 
 	r = elf_section_unpacked_size(elf, sec, &len, e);
@@ -188,10 +291,11 @@ int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec
 	if (!out)
 		return err_set(e, -ENOMEM, "%s: section %s: out of memory", elf_file_name(elf),
 			       sec->name);
-	r = elf_section_unpack_to(elf, sec, out, len, e);
+	at = out;
+	r = elf_section_unpack_by(elf, sec, len, put_after, &at, e);
 	if (r < 0)
 		return r;
-	out[len] = '\0';
+	*at = '\0';
 	*ret_bytes = TAKE_PTR(out);
 	*ret_len = len;
 	return 0;

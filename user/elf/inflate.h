@@ -25,9 +25,14 @@ int elf_section_unpacked_size(const struct elf_file *elf, const struct elf_secti
 int elf_section_unpack(const struct elf_file *elf, const struct elf_section *sec, uint64_t max,
 		       uint8_t **ret_bytes, uint64_t *ret_len, struct err *e);
 
-/* The same into `out`, which has room for elf_section_unpacked_size(). */
-int elf_section_unpack_to(const struct elf_file *elf, const struct elf_section *sec, uint8_t *out,
-			  uint64_t len, struct err *e);
+/*
+ * The same a piece at a time, in order, without memory for the whole: `len` is what
+ * elf_section_unpacked_size() said, and how much `put` gets when it ends well. An error of `put`
+ * ends it, and is returned.
+ */
+typedef int (*unpack_put)(void *ctx, const void *bytes, size_t len);
+int elf_section_unpack_by(const struct elf_file *elf, const struct elf_section *sec, uint64_t len,
+			  unpack_put put, void *ctx, struct err *e);
 
 /* elf_section_unpack() of at most ELF_SECTION_BYTES_MAX. */
 int elf_inflate_section(struct elf_file *elf, const struct elf_section *sec, uint8_t **ret_bytes,
