@@ -157,11 +157,11 @@ int sdt_notes_load(struct elf_file *elf, struct sdt_notes **ret_notes, struct er
 
 /* By DWARF number (System V ABI, AMD64, figure 3.36): 8, 4, 2 and 1 bytes of it. */
 static const char *const x86_names[16][4] = {
-	{ "rax", "eax", "ax", "al" },	  { "rdx", "edx", "dx", "dl" },
-	{ "rcx", "ecx", "cx", "cl" },	  { "rbx", "ebx", "bx", "bl" },
-	{ "rsi", "esi", "si", "sil" },	  { "rdi", "edi", "di", "dil" },
-	{ "rbp", "ebp", "bp", "bpl" },	  { "rsp", "esp", "sp", "spl" },
-	{ "r8", "r8d", "r8w", "r8b" },	  { "r9", "r9d", "r9w", "r9b" },
+	{ "rax", "eax", "ax", "al" },      { "rdx", "edx", "dx", "dl" },
+	{ "rcx", "ecx", "cx", "cl" },      { "rbx", "ebx", "bx", "bl" },
+	{ "rsi", "esi", "si", "sil" },     { "rdi", "edi", "di", "dil" },
+	{ "rbp", "ebp", "bp", "bpl" },     { "rsp", "esp", "sp", "spl" },
+	{ "r8", "r8d", "r8w", "r8b" },     { "r9", "r9d", "r9w", "r9b" },
 	{ "r10", "r10d", "r10w", "r10b" }, { "r11", "r11d", "r11w", "r11b" },
 	{ "r12", "r12d", "r12w", "r12b" }, { "r13", "r13d", "r13w", "r13b" },
 	{ "r14", "r14d", "r14w", "r14b" }, { "r15", "r15d", "r15w", "r15b" },

@@ -162,8 +162,17 @@ static void arguments_are_registers_memory_and_numbers(void **state)
 static void what_is_not_understood_is_not_guessed(void **state)
 {
 	static const char *const forms[] = {
-		"%rdi",	     "8@",	"8@%xmm0", "8@(%rax,%rbx,2)", "8@foo(%rip)", "3@%rdi",
-		"8@%rdi,8@", "8@8(%rax", "8@$",	   "8@(",	      "99999999999999999999999@%rax",
+		"%rdi",
+		"8@",
+		"8@%xmm0",
+		"8@(%rax,%rbx,2)",
+		"8@foo(%rip)",
+		"3@%rdi",
+		"8@%rdi,8@",
+		"8@8(%rax",
+		"8@$",
+		"8@(",
+		"99999999999999999999999@%rax",
 	};
 	struct sdt_arg arg = { .size = 77 };
 

@@ -1,0 +1,47 @@
+#include "model/estimate.h"
+
+#include <math.h>
+
+#define Z 1.959963984540054 /* 97.5 % of the normal distribution lie below */
+
+void estimate_add(struct estimate *to, uint64_t size, uint64_t weight)
+{
+	double s = (double)size, w = (double)weight, v = w * (w - s);
+
+	if (!size)
+		return;
+	to->samples++;
+	to->bytes += w;
+	to->blocks += w / s;
+	to->seen_bytes += s;
+	to->v += v;
+	to->vc += v * (w - s / 2);
+}
+
+void estimate_merge(struct estimate *to, const struct estimate *from)
+{
+	to->samples += from->samples;
+	to->bytes += from->bytes;
+	to->blocks += from->blocks;
+	to->seen_bytes += from->seen_bytes;
+	to->v += from->v;
+	to->vc += from->vc;
+}
+
+struct interval estimate_interval(const struct estimate *est)
+{
+	struct interval i = { est->bytes, est->bytes };
+
+	if (est->v > 0) {
+		double c = est->vc > 0 ? est->vc / est->v : 0;
+		double half = sqrt(Z * Z * c * c / 4 + est->v);
+
+		i.low = est->bytes + Z * (Z * c / 2 - half);
+		i.high = est->bytes + Z * (Z * c / 2 + half);
+	}
+	if (i.low < est->seen_bytes && est->seen_bytes <= est->bytes)
+		i.low = est->seen_bytes;
+	if (i.low < 0)
+		i.low = 0;
+	return i;
+}

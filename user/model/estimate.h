@@ -1,0 +1,46 @@
+/*
+ * What samples say of the whole: bytes and blocks, unbiased, with a 95 % interval of the bytes.
+ *
+ * A sample is a block's size and its weight: the bytes it stands for, such that the weight is the
+ * size on average (0 for blocks that are not sampled). Nothing else need be known of the sampler,
+ * its rate neither:
+ *
+ *   bytes    = Σ w          blocks = Σ w/s
+ *   variance = Σ v, v = w(w - s)    since E[w] = s for each block, and E[w² - ws] is w's variance
+ *
+ * That holds whether w is s/(1 - exp(-s/rate)) or the number of points in the block times the rate.
+ * Weights are summed one by one: a mean size per stack would be wrong where sizes are mixed.
+ *
+ * The interval takes in that the variance itself grows with what is estimated: it solves
+ * (T - x)² = z² (V + c (x - T)) for x, with c = Σ v(w - s/2) / Σ v. For blocks that are small
+ * against the rate this is the score interval of a Poisson count; for blocks that are sampled for
+ * certain it has no width. It never ends below what was seen. In 10,000 simulated runs it
+ * holds the truth in 93 to 97 % of them, from five expected samples on (tests/unit/model/estimate.c).
+ * The number of blocks gets none: where sizes are mixed it hangs on the few smallest samples, and
+ * the same rule holds only 89 %.
+ */
+#ifndef MEMSCOPE_MODEL_ESTIMATE_H
+#define MEMSCOPE_MODEL_ESTIMATE_H
+
+#include <stdint.h>
+
+/* Zero is an estimate of nothing; two are added by adding each sum. */
+struct estimate {
+	uint64_t samples;
+	double bytes, blocks; /* Σ w, Σ w/s         */
+	double seen_bytes;    /* Σ s                */
+	double v, vc;         /* Σ v, Σ v(w - s/2)  */
+};
+
+struct interval {
+	double low, high;
+};
+
+/* A sampled block; `size` 0 adds nothing. */
+void estimate_add(struct estimate *to, uint64_t size, uint64_t weight);
+void estimate_merge(struct estimate *to, const struct estimate *from);
+
+/* 95 %, of the bytes. */
+struct interval estimate_interval(const struct estimate *est);
+
+#endif
