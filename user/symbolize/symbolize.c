@@ -2,6 +2,7 @@
 
 #include "elf/demangle.h"
 #include "symbolize/resolver.h"
+#include "symbolize/same_image.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@ enum {
 /* One location to be named. */
 struct todo {
 	uint64_t vaddr;
+	uint32_t image; /* the module by which it is read: same_image.h */
 	uint32_t module, location;
 };
 
@@ -48,6 +50,8 @@ struct group {
 	struct sym_image image;
 	struct debuginfod *servers; /* NULL: none are asked */
 	int64_t dwarf_ms_left;
+	uint64_t *vaddrs; /* of the image, each once         */
+	uint64_t *missed; /* by module: without a name       */
 	struct asked names, lines, ranges;
 	struct last_name last; /* neighbours often share one, and demangling is dear */
 	struct sym_answer answer, named;
@@ -58,8 +62,8 @@ static int compare_todo(const void *pa, const void *pb)
 {
 	const struct todo *a = pa, *b = pb;
 
-	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
+	if (a->image != b->image)
+		return a->image < b->image ? -1 : 1;
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
@@ -236,79 +240,126 @@ static void note_miss(struct symbolize_stats *st, struct symbolize_miss miss)
 	st->worst[at] = miss;
 }
 
-static void name_group(struct group *g, module_id module, const struct todo *todo,
-		       const uint64_t *vaddrs, uint32_t n, struct symbolize_stats *st)
+static void count(struct group *g, uint32_t module, enum found found, struct symbolize_stats *st)
 {
-	const struct module *m = dict_module_get(g->d, module);
-	uint64_t count[] = { [FOUND_NAME] = 0, [FOUND_RANGE] = 0, [FOUND_NOTHING] = 0 };
-	uint64_t missed;
+	bool nowhere = dict_module_get(g->d, (module_id){ module })->kind == MODULE_NONE;
+
+	if (found == FOUND_NAME)
+		st->named++;
+	else if (found == FOUND_RANGE)
+		st->ranges++;
+	else if (nowhere)
+		st->no_module++;
+	else
+		st->offset_only++;
+	g->missed[module] += found != FOUND_NAME && !nowhere;
+}
+
+static void note_misses(struct group *g, const struct todo *todo, uint32_t n,
+			struct symbolize_stats *st)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		module_id m = { todo[i].module };
+		enum module_kind kind = dict_module_get(g->d, m)->kind;
+
+		if (!g->missed[m.ix])
+			continue;
+		note_miss(st, (struct symbolize_miss){ m, g->missed[m.ix],
+						       why_unnamed(&g->names, kind) });
+		g->missed[m.ix] = 0;
+	}
+}
+
+/* The locations of one image, whose modules may be several. */
+static void name_group(struct group *g, const struct todo *todo, uint32_t n,
+		       struct symbolize_stats *st)
+{
+	module_id image = { todo[0].image };
+	uint32_t n_vaddrs = 0;
 
 	g->names = (struct asked){ .role = SYM_NAMES };
 	g->lines = (struct asked){ .role = SYM_LINES };
 	g->ranges = (struct asked){ .role = SYM_RANGES };
 	g->last = (struct last_name){ 0 };
-	sym_image_init(&g->image, g->opts, g->d, module);
-	g->image.vaddrs = vaddrs;
-	g->image.n_vaddrs = n;
+	for (uint32_t i = 0; i < n; i++)
+		if (!i || todo[i].vaddr != todo[i - 1].vaddr)
+			g->vaddrs[n_vaddrs++] = todo[i].vaddr;
+	sym_image_init(&g->image, g->opts, g->d, image);
+	g->image.vaddrs = g->vaddrs;
+	g->image.n_vaddrs = n_vaddrs;
 	g->image.servers = g->servers;
 	g->image.dwarf_ms_left = &g->dwarf_ms_left;
 	for (uint32_t i = 0; i < n; i++) {
+		const struct module *m = dict_module_get(g->d, (module_id){ todo[i].module });
 		enum found found = find(g, todo[i].vaddr);
 
-		count[found]++;
+		count(g, todo[i].module, found, st);
 		to_lines(g, m, todo[i].vaddr, found);
 		dict_location_name(g->d, (location_id){ todo[i].location }, g->shown, g->answer.n);
 	}
-	st->named += count[FOUND_NAME];
-	st->ranges += count[FOUND_RANGE];
-	if (m->kind == MODULE_NONE)
-		st->no_module += count[FOUND_NOTHING];
-	else
-		st->offset_only += count[FOUND_NOTHING];
-	missed = count[FOUND_RANGE] + count[FOUND_NOTHING];
-	if (missed && m->kind != MODULE_NONE)
-		note_miss(st, (struct symbolize_miss){ module, missed,
-						       why_unnamed(&g->names, m->kind) });
+	note_misses(g, todo, n, st);
 	if (g->image.lines_problem && !st->lines_problem) {
 		st->lines_problem = g->image.lines_problem;
-		st->lines_module = module;
+		st->lines_module = image;
 	}
 	asked_close(&g->names);
 	asked_close(&g->lines);
 	asked_close(&g->ranges);
 	sym_image_fini(&g->image);
+	st->images++;
+}
+
+/* What is to be named, by image, and in each by address. -ENOMEM. */
+static int list_todo(struct dict *d, const struct symbolize_opts *opts, struct todo *todo,
+		     uint32_t *ret_n)
+{
+	_cleanup_(freep) uint32_t *first = calloc(dict_module_count(d) + 1ul, sizeof(*first));
+	uint32_t n = 0;
+	int r;
+
+	if (!first)
+		return -ENOMEM;
+	for (uint32_t i = 1; i <= dict_location_count(d); i++) {
+		const struct location *l = dict_location_get(d, (location_id){ i });
+
+		if (l->named)
+			continue;
+		todo[n++] = (struct todo){ l->vaddr, 0, l->module.ix, i };
+		first[l->module.ix] = l->module.ix;
+	}
+	r = same_images_find(opts, d, first);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n; i++)
+		todo[i].image = first[todo[i].module];
+	qsort(todo, n, sizeof(*todo), compare_todo);
+	*ret_n = n;
+	return 0;
 }
 
 int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symbolize_stats *ret_stats)
 {
-	uint32_t count = dict_location_count(d), n = 0;
-	_cleanup_(freep) struct todo *todo = calloc(count ? count : 1, sizeof(*todo));
-	_cleanup_(freep) uint64_t *vaddrs = calloc(count ? count : 1, sizeof(*vaddrs));
+	uint32_t n_locations = dict_location_count(d), n;
+	_cleanup_(freep) struct todo *todo = calloc(n_locations + 1ul, sizeof(*todo));
+	_cleanup_(freep) uint64_t *vaddrs = calloc(n_locations + 1ul, sizeof(*vaddrs));
+	_cleanup_(freep) uint64_t *missed = calloc(dict_module_count(d) + 1ul, sizeof(*missed));
 	_cleanup_(debuginfod_freep) struct debuginfod *servers =
 		opts->open_debug ? debuginfod_new() : NULL;
 	_cleanup_(freep) struct group *g = calloc(1, sizeof(*g));
 	struct symbolize_stats st = { 0 };
 
-	if (!todo || !vaddrs || !g)
+	if (!todo || !vaddrs || !missed || !g || list_todo(d, opts, todo, &n) < 0)
 		return -ENOMEM;
 	g->d = d;
 	g->opts = opts;
 	g->servers = servers;
+	g->vaddrs = vaddrs;
+	g->missed = missed;
 	g->dwarf_ms_left = SYMBOLIZE_DWARF_MS_MAX;
-	for (uint32_t i = 1; i <= count; i++) {
-		const struct location *l = dict_location_get(d, (location_id){ i });
-
-		if (!l->named)
-			todo[n++] = (struct todo){ l->vaddr, l->module.ix, i };
-	}
-	qsort(todo, n, sizeof(*todo), compare_todo);
-	for (uint32_t i = 0; i < n; i++)
-		vaddrs[i] = todo[i].vaddr;
-
 	for (uint32_t i = 0, end; i < n; i = end) {
-		for (end = i + 1; end < n && todo[end].module == todo[i].module; end++)
+		for (end = i + 1; end < n && todo[end].image == todo[i].image; end++)
 			;
-		name_group(g, (module_id){ todo[i].module }, todo + i, vaddrs + i, end - i, &st);
+		name_group(g, todo + i, end - i, &st);
 	}
 	st.locations = n;
 	if (dict_oom(d))

@@ -1,5 +1,6 @@
 /*
- * Names for every location of a dict, each once, grouped by module.
+ * Names for every location of a dict, each once, grouped by image: modules that are the same file
+ * or the same bytes under several paths are one (same_image.h).
  *
  * A table of resolvers (resolvers.c) is asked in order; the first that knows a location names it.
  * Where none does, a location of an image is shown as `basename+0xvaddr`, one in memory without a
@@ -44,6 +45,7 @@ struct symbolize_stats {
 	uint64_t ranges;        /* told apart by their function's range, `[image+0xstart]`  */
 	uint64_t offset_only;   /* in an image, but no symbol covers them; [anon]           */
 	uint64_t no_module;     /* [unknown]                                                */
+	uint64_t images;        /* read for them                                            */
 	struct symbolize_miss {
 		module_id module;
 		uint64_t locations;     /* of it without a name */

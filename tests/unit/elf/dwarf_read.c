@@ -52,11 +52,36 @@ static void put(int fd, uint64_t off, const void *bytes, size_t len)
 static void made_init(struct made *m)
 {
 	static const uint8_t abbrev[] = {
-		1, DW_TAG_compile_unit, 1, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4,
-		DW_AT_stmt_list, DW_FORM_sec_offset, 0, 0,
-		2, DW_TAG_variable, 0, DW_AT_const_value, DW_FORM_block4, 0, 0,
-		3, DW_TAG_subprogram, 0, DW_AT_name, DW_FORM_string, DW_AT_low_pc, DW_FORM_addr,
-		DW_AT_high_pc, DW_FORM_data4, 0, 0, 0,
+		1,
+		DW_TAG_compile_unit,
+		1,
+		DW_AT_low_pc,
+		DW_FORM_addr,
+		DW_AT_high_pc,
+		DW_FORM_data4,
+		DW_AT_stmt_list,
+		DW_FORM_sec_offset,
+		0,
+		0,
+		2,
+		DW_TAG_variable,
+		0,
+		DW_AT_const_value,
+		DW_FORM_block4,
+		0,
+		0,
+		3,
+		DW_TAG_subprogram,
+		0,
+		DW_AT_name,
+		DW_FORM_string,
+		DW_AT_low_pc,
+		DW_FORM_addr,
+		DW_AT_high_pc,
+		DW_FORM_data4,
+		0,
+		0,
+		0,
 	};
 
 	m->fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -110,8 +135,8 @@ static void lines(struct made *m, size_t rows)
 {
 	/* version 2, one byte an instruction; special opcodes: address + 0 or 1, line + 0 */
 	static const uint8_t head[] = {
-		2, 0, 23, 0, 0, 0, 1, 1, 0, 12, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1,
-		0, 'a', '.', 'c', 0, 0, 0, 0, 0,
+		2, 0, 23, 0, 0, 0, 1,   1,   0,   12, 10, 0, 1, 1, 1,
+		1, 0, 0,  0, 1, 0, 'a', '.', 'c', 0,  0,  0, 0, 0,
 	};
 	uint8_t set[11] = { 0, 9, DW_LNE_set_address };
 	static const uint8_t end[] = { DW_LNS_advance_pc, 1, 0, 1, DW_LNE_end_sequence };
