@@ -42,16 +42,20 @@ WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
 	return bpf_map_lookup_elem(&unwind_rules, &ix);
 }
 
-WALK_INLINE void walk_next_trampoline(struct ms_walk *w)
+#define RETURNS_MAX 64 /* the kernel keeps no more of a thread (MAX_URETPROBE_DEPTH) */
+
+WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 {
 	struct return_instance *ri = (void *)w->env;
 
-	w->trampoline_at = 0;
-	if (!ri)
-		return;
-	w->trampoline_at = BPF_CORE_READ(ri, stack);
-	w->trampoline_ra = BPF_CORE_READ(ri, orig_ret_vaddr);
-	w->env = (__u64)BPF_CORE_READ(ri, next);
+	for (int i = 0; i < RETURNS_MAX && ri; i++) {
+		if (BPF_CORE_READ(ri, stack) == at) {
+			*ret_ra = BPF_CORE_READ(ri, orig_ret_vaddr);
+			return true;
+		}
+		ri = BPF_CORE_READ(ri, next);
+	}
+	return false;
 }
 
 /* Stores the present frame, and steps to its caller. 0: there is none, or no room for one. */
@@ -88,7 +92,6 @@ __noinline int walk_stack(__u32 slot)
 	s->hash.lo = cfg_seed_lo;
 	s->hash.hi = cfg_seed_hi;
 	walk_begin(&s->walk, slot);
-	walk_next_trampoline(&s->walk);
 	for (int i = 0; i <= MS_MAX_FRAMES / TURNS; i++)
 		if (!walk_some(slot))
 			break;

@@ -63,14 +63,12 @@ struct ms_walk {
 	struct ms_span span; /* of the last pc */
 	struct ms_table table;
 	__u64 window_at, window_len;
-	__u32 window_next; /* bytes that the next one is to have */
-	/* Return addresses that probes have replaced by a trampoline's, innermost first: where on
-	 * the stack the next one is (0: no more), and what was there. */
-	__u64 trampoline_at, trampoline_ra;
+	__u32 window_next;   /* bytes that the next one is to have */
+	__u64 trampoline;    /* what return probes put in place of a return address; 0: there are none */
 	/* Arguments. */
 	__u64 look;           /* walk_find_span: a pc; walk_find_rule: a vaddr  */
 	__u64 from;           /* walk_window: where the copy is to begin        */
-	__u64 cfa, ra_at, ra; /* walk_true_return: and its result, in `ra`      */
+	__u64 cfa, ra_at, ra; /* walk_caller                                    */
 	__u32 rule;           /* walk_by_rule: a rule's number, from find_rule  */
 	__u64 env;     /* the includer's */
 	__u64 signal[MS_SIGNAL_WORDS];

@@ -126,11 +126,13 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 	w->regs[MS_A64_SP] = r->sp;
 	w->pc = r->pc;
 #endif
-	w->env = 0;
+	w->env = w->trampoline = 0;
 	utask = BPF_CORE_READ(task, utask);
 	if (!utask)
 		return true;
 	w->env = (__u64)BPF_CORE_READ(utask, return_instances);
+	if (w->env)
+		w->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	/* In the middle of a probed instruction, which is executed in a page of the kernel's. */
 	if (BPF_CORE_READ(utask, active_uprobe) &&
 	    !((w->pc ^ BPF_CORE_READ(utask, xol_vaddr)) & ~(MS_PAGE_BYTES - 1ULL)))

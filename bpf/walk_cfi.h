@@ -8,7 +8,7 @@
  *   const struct ms_pool_page *walk_pool_page(__u32 ix)     NULL: no such page
  *   const struct ms_table *walk_table(__u32 ix)
  *   const struct ms_rule *walk_rule(__u32 ix)
- *   void walk_next_trampoline(struct ms_walk *w)            see below
+ *   bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)   see below
  *
  * A frame is a pc and the registers that its function sees. From the rule at the pc follows the CFA
  * (what sp was before the call), and from there the return address and what was saved:
@@ -59,8 +59,8 @@ WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr);
 WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix);
 WALK_INLINE const struct ms_table *walk_table(__u32 ix);
 WALK_INLINE const struct ms_rule *walk_rule(__u32 ix);
-/* Replaces trampoline_at and trampoline_ra by the next ones outwards. */
-WALK_INLINE void walk_next_trampoline(struct ms_walk *w);
+/* What w->trampoline has replaced at `at`: by the most recent of the probes there. */
+WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra);
 
 /* --- tables --- */
 
@@ -271,20 +271,19 @@ WALK_INLINE bool walk_word(struct ms_walk *w, __u64 addr, __u64 *ret_word)
 	return walk_read(ret_word, sizeof(*ret_word), addr);
 }
 
-/* Puts into w->ra what was at w->ra_at before a probe replaced it. */
+/*
+ * Puts into w->ra what was there before a probe replaced it. The kernel knows a call by where sp was
+ * on entry: x86-64 at the return address, arm64 at the CFA. Calls that were left without a return
+ * (longjmp) are still listed, and those of another stack may be on either side of this one: order
+ * tells nothing.
+ */
 WALK_FUNCTION int walk_true_return(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
+	__u64 ra;
 
-	if (!w)
-		return 0;
-	/* Those of frames that were left without a return (longjmp) are still listed. */
-	for (int i = 0; i < 8 && w->trampoline_at && w->trampoline_at < w->ra_at; i++)
-		walk_next_trampoline(w);
-	if (w->trampoline_at == w->ra_at) {
-		w->ra = w->trampoline_ra;
-		walk_next_trampoline(w);
-	}
+	if (w && walk_replaced(w, MS_WALK_ARM64 ? w->cfa : w->cfa - 8, &ra))
+		w->ra = ra;
 	return 0;
 }
 
@@ -301,12 +300,12 @@ WALK_INLINE bool walk_caller(struct ms_walk *w, __u32 slot)
 {
 	__u64 ra;
 
-	if (w->trampoline_at && w->ra_at)
+#if MS_WALK_ARM64
+	w->ra &= (1ULL << 48) - 1; /* pointer authentication code */
+#endif
+	if (w->trampoline && w->ra == w->trampoline)
 		walk_true_return(slot);
 	ra = w->ra;
-#if MS_WALK_ARM64
-	ra &= (1ULL << 48) - 1; /* pointer authentication code */
-#endif
 	w->regs[MS_WALK_SP] = w->cfa;
 	w->pc = ra;
 	w->exact = 0;
@@ -538,7 +537,7 @@ WALK_INLINE __u64 walk_frame(const struct ms_walk *w)
 	return w->pc | (w->exact && w->n ? MS_FRAME_EXACT << MS_FRAME_TAG_SHIFT : 0);
 }
 
-/* Before the first frame: regs[], pc and space are set. */
+/* Before the first frame: regs[], pc, space and trampoline are set. */
 WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot)
 {
 	w->known = MS_WALK_ARM64 ? 0xffffffff : 0xffff;
@@ -547,7 +546,6 @@ WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot)
 	w->guessed = 0;
 	w->verdict = MS_TRUNCATED;
 	w->span.start = w->span.end = 0;
-	w->trampoline_at = 0;
 	w->window_next = MS_WINDOW_FIRST;
 	w->from = w->regs[MS_WALK_SP];
 	walk_window(slot);

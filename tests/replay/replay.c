@@ -14,6 +14,8 @@
  *     span START END fp|guess|pending    an executable mapping without rows
  *     stack ADDR WORD…                   8-byte words; several lines are several places
  *     code ADDR WORD…                    the same: what the walker reads of the text
+ *     trampoline ADDR                    what return probes put in place of a return address
+ *     return SP RA                       … of which call (where sp was on entry); innermost first
  *     frame ADDR…  signal ADDR           expected, leaf first; `signal`: it was interrupted
  *     verdict WORD                       complete, truncated, no-table, unreadable, guessed
  *
@@ -35,7 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POOL_WORDS = 1 << 16, TABLES = 64, RULES = 1 << 10, SPANS = 64, PLACES = 64 };
+enum { POOL_WORDS = 1 << 16, TABLES = 64, RULES = 1 << 10, SPANS = 64, PLACES = 64, RETURNS = 64 };
 
 /* Memory of the recorded process. */
 struct place {
@@ -59,6 +61,9 @@ struct replay {
 	uint32_t n_spans;
 	struct place places[PLACES];
 	uint32_t n_places;
+	uint64_t trampoline;
+	struct host_return returns[RETURNS];
+	uint32_t n_returns;
 	uint64_t expected[MS_MAX_FRAMES];
 	uint32_t n_expected;
 	enum ms_verdict verdict;
@@ -321,6 +326,15 @@ static void line_memory(struct replay *r, char *words)
 	each(r, words + len + 1, add_word);
 }
 
+static void line_return(struct replay *r, const char *words)
+{
+	struct host_return *ret = &r->returns[r->n_returns];
+
+	if (r->n_returns++ == RETURNS ||
+	    sscanf(words, "%" SCNx64 " %" SCNx64, &ret->at, &ret->ra) != 2)
+		bad(r, "return SP RA");
+}
+
 static void line_reg(struct replay *r, char *words)
 {
 	for (char *w = strtok(words, " "); w; w = strtok(NULL, " ")) {
@@ -362,6 +376,10 @@ static void line(struct replay *r, char *s)
 		line_span(r, words);
 	else if (!strcmp(s, "stack") || !strcmp(s, "code"))
 		line_memory(r, words);
+	else if (!strcmp(s, "trampoline"))
+		r->trampoline = number(r, words);
+	else if (!strcmp(s, "return"))
+		line_return(r, words);
 	else if (!strcmp(s, "frame"))
 		each(r, words, add_frame);
 	else if (!strcmp(s, "signal"))
@@ -525,6 +543,9 @@ int main(int argc, char **argv)
 	if (!publish_space(p, &proc, &space))
 		bad(&r, "the spans are not there");
 	stack.pc = r.pc;
+	stack.trampoline = r.trampoline;
+	stack.returns = r.returns;
+	stack.n_returns = r.n_returns;
 	stack.space = &space;
 	verdict = host_walk(publish_memory(p), &stack, frames, &n, &missing);
 	return compare(&r, frames, n, verdict) ? 0 : 1;

@@ -47,10 +47,17 @@ WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
 		       : NULL;
 }
 
-/* A copy has no list of them: what the kernel put on the stack stays there. */
-WALK_INLINE void walk_next_trampoline(struct ms_walk *w)
+WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 {
-	w->trampoline_at = 0;
+	const struct host_stack *st = host.stack;
+
+	(void)w;
+	for (size_t i = 0; i < st->n_returns; i++)
+		if (st->returns[i].at == at) {
+			*ret_ra = st->returns[i].ra;
+			return true;
+		}
+	return false;
 }
 
 /* What was remembered may be of other tables. */
@@ -70,6 +77,7 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 	memcpy(w->regs, stack->regs, sizeof(w->regs));
 	w->pc = stack->pc;
 	w->space = *stack->space;
+	w->trampoline = stack->trampoline;
 	walk_begin(w, 0);
 	do {
 		frames[w->n] = walk_frame(w);

@@ -13,6 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A call whose return is probed: where sp was on entry, and the true return address. */
+struct host_return {
+	uint64_t at, ra;
+};
+
 /* What is walked. */
 struct host_stack {
 	uint64_t pc;
@@ -25,6 +30,11 @@ struct host_stack {
 	 * the leaf of a JIT, another stack. */
 	bool (*read)(void *ctx, void *dst, size_t size, uint64_t addr);
 	void *ctx;
+	/* What the kernel has put in place of the return addresses of such calls, innermost first;
+	 * 0: nothing. A copy that came without a list keeps it on its stack. */
+	uint64_t trampoline;
+	const struct host_return *returns;
+	size_t n_returns;
 };
 
 /*
