@@ -19,6 +19,10 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	if (!target_wants(task, id >> 32, (__u32)id, &target, &key.proc))
 		return 0;
 	key.as_gen = of.as_gen = target_as_gen(target);
+#if defined(__TARGET_ARCH_x86)
+	/* The kernel was interrupted. The context is only read in whole words. */
+	of.may_trap = !(*(volatile __u64 *)&ctx->regs.cs & 3);
+#endif
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
 	key.bucket = emit_bucket(bpf_ktime_get_ns());

@@ -112,7 +112,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 				       __u32 prev_state, __u64 now_ns)
 {
 	__u32 tid = BPF_CORE_READ(prev, pid);
-	struct stack_of of = { .source = MS_OFFCPU, .slot = SCRATCH_SWITCH };
+	struct stack_of of = { .source = MS_OFFCPU, .slot = SCRATCH_SWITCH, .may_trap = true };
 	struct ms_target *target;
 	struct ms_proc proc;
 	struct ms_thread *t;
@@ -324,7 +324,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	s->owner = bpf_get_current_pid_tgid();
 	if (cfg_unwind && cfg_user_stacks && task->mm &&
 	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
-	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task)))
+	    walk_regs(s, task, (void *)bpf_task_pt_regs(task), false))
 		pending_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), &out.proc,
 				     t->as_gen, &t->user);
 	if (!cfg_kernel_stacks)

@@ -30,6 +30,7 @@ struct stack_of {
 	__u32 slot;  /* enum scratch_slot */
 	__u32 flags; /* MS_STACK_… */
 	__u32 as_gen;
+	bool may_trap; /* as in walk_regs() */
 	const struct ms_proc *proc;
 };
 
@@ -133,11 +134,12 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	struct ms_space *space = &s->walk.space, *found;
 	__u32 tgid = of->proc->tgid;
 	int verdict = MS_NO_TABLE, r;
+	__u64 behind;
 
 	s->owner = bpf_get_current_pid_tgid();
 	if (!BPF_CORE_READ(task, mm))
 		return STACK_NONE;
-	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task)))
+	if (!cfg_unwind || !walk_regs(s, task, task_user_regs(task), of->may_trap))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	found = bpf_map_lookup_elem(&spaces, &tgid);
 	if (found)
@@ -153,7 +155,9 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 		return STACK_NONE;
 	if (verdict != MS_NO_TABLE)
 		return stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
-	walk_regs(&s->walk, task, task_user_regs(task)); /* the walk has used them up */
+	behind = s->behind;
+	walk_regs(s, task, task_user_regs(task), false); /* the walk has used them up */
+	s->walk.pc -= behind;
 	r = pending_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);

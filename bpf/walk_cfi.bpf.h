@@ -12,7 +12,8 @@
 
 /* What one program type works with; the programs of one type never interrupt each other. */
 struct stack_scratch {
-	__u64 owner; /* pid_tgid of the walk under way */
+	__u64 owner;  /* pid_tgid of the walk under way */
+	__u64 behind; /* 1: the byte before the pc is a probe's, and its instruction is still to come */
 	struct ms_hash hash;
 	struct ms_walk walk;
 	union {
@@ -89,14 +90,17 @@ static __always_inline void walk_leave_trampoline(struct ms_walk *w, struct task
 
 /*
  * Registers and pc of a task in user space, from task_user_regs(). false: it has none (a kernel thread, an
- * exiting task), or is a 32-bit program.
+ * exiting task), or is a 32-bit program. `may_trap`: it is in the kernel, maybe because of a probe that it
+ * has just run into; sets s->behind.
  */
-static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *task,
-				      const struct pt_regs *regs)
+static __always_inline bool walk_regs(struct stack_scratch *s, struct task_struct *task,
+				      const struct pt_regs *regs, bool may_trap)
 {
+	struct ms_walk *w = &s->walk;
 	struct uprobe_task *utask;
 	struct pt_regs *r = (void *)w->window; /* not in use yet; too large for the stack */
 
+	s->behind = 0;
 	if (bpf_probe_read_kernel(r, sizeof(*r), regs))
 		return false;
 #if defined(__TARGET_ARCH_x86)
@@ -138,19 +142,23 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 	    !((w->pc ^ BPF_CORE_READ(utask, xol_vaddr)) & ~(MS_PAGE_BYTES - 1ULL)))
 		w->pc = BPF_CORE_READ(utask, vaddr);
 #if defined(__TARGET_ARCH_x86)
+	__u64 ip = r->ip;
 	__u8 op = 0;
 
 	walk_leave_trampoline(w, task);
-	/* Behind the breakpoint of a probe that has not been looked at yet: nothing was executed. */
-	if (!bpf_probe_read_user(&op, sizeof(op), (void *)(w->pc - 1)) && op == 0xcc)
-		w->pc--;
+	/* Behind the breakpoint of a probe that has not been looked at yet: nothing was executed.
+	 * Only in the kernel: from user space the trap leads there, and back by another pc. */
+	if (may_trap && w->pc == ip &&
+	    !bpf_probe_read_user(&op, sizeof(op), (void *)(w->pc - 1)) && op == 0xcc)
+		s->behind = 1;
 #endif
 	return true;
 }
 
 /*
  * walk.bpf.c: walks from the registers and by the space in the scratch of `slot`, and leaves the
- * frames, their hash and the verdict there. 0, or -1: no such scratch.
+ * frames, their hash and the verdict there; s->behind is what it takes the pc to be. 0, or -1: no such
+ * scratch.
  */
 int walk_stack(__u32 slot);
 /* Frames that a helper of the kernel has written to the scratch: their hash. */

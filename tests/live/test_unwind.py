@@ -182,6 +182,22 @@ def a_handler_interrupted_by_another_one_is_whole():
 
 
 @fact
+def a_function_behind_a_breakpoint_that_nobody_set_is_whole():
+    # Half of its time is spent at its first instruction, with a linker's int3 before it.
+    twins = [Target("unwind_calls", "padded") for _ in range(2)]
+    for t in twins:
+        os.sched_setaffinity(t.pid, {online_cpus()[-1]})  # each is pushed off by the other
+        t.say("go")
+    run, _ = record(["-p", twins[0].pid], lambda: time.sleep(1.5), "--only", "oncpu,offcpu,alloc",
+                    "--alloc=exact", "-F", 999, "--json")
+    whole(run, "oncpu", ENOUGH, "padded")
+    whole(run, "offcpu", 10, "padded")
+    for source in ("oncpu", "offcpu"):
+        check(has_stack(run.profile(source), "padded_spin", "in_padded", "main"),
+              f"{source}: no stack of the function behind int3")
+
+
+@fact
 def lazily_bound_stubs_are_whole():
     run, _ = target_run("unwind_calls", "plt")
     whole(run, "oncpu", ENOUGH, "plt")

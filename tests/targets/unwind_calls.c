@@ -7,6 +7,8 @@
  *   unwind_calls threads           in four threads
  *   unwind_calls asm               called from assembly without CFI, which keeps a frame pointer
  *   unwind_calls asm_leaf          in assembly without CFI and without a frame
+ *   unwind_calls padded            in a loop at the first instruction of a function, behind a
+ *                                  linker's int3
  *   unwind_calls dlopen FILE       in `unwind_lib_work` of that library
  *
  * go    (no answer)  works until the end
@@ -94,6 +96,7 @@ WORD static void in_threads(void)
 
 void asm_with_frame(void (*fn)(void));
 void asm_leaf(long n);
+void padded_spin(long n);
 
 /* Neither has CFI: nothing says where its caller is. */
 #if defined(__x86_64__)
@@ -115,7 +118,17 @@ __asm__(".text\n"
 	"	jnz 1b\n"
 	"	add $24, %rsp\n"
 	"	ret\n"
-	".size asm_leaf, . - asm_leaf\n");
+	".size asm_leaf, . - asm_leaf\n"
+	".fill 16, 1, 0xcc\n" /* as lld and Go fill what is between functions */
+	".globl padded_spin\n"
+	".type padded_spin, @function\n"
+	"padded_spin:\n"
+	"	.cfi_startproc\n"
+	"	dec %rdi\n"
+	"	jnz padded_spin\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size padded_spin, . - padded_spin\n");
 #else
 __asm__(".text\n"
 	".globl asm_with_frame\n"
@@ -133,7 +146,16 @@ __asm__(".text\n"
 	"1:	subs x0, x0, #1\n"
 	"	b.ne 1b\n"
 	"	ret\n"
-	".size asm_leaf, . - asm_leaf\n");
+	".size asm_leaf, . - asm_leaf\n"
+	".globl padded_spin\n"
+	".type padded_spin, %function\n"
+	"padded_spin:\n"
+	"	.cfi_startproc\n"
+	"	subs x0, x0, #1\n"
+	"	b.ne padded_spin\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size padded_spin, . - padded_spin\n");
 #endif
 
 WORD static void in_asm(void)
@@ -146,6 +168,17 @@ WORD static void in_asm_leaf(void)
 {
 	for (;;)
 		asm_leaf(1000000);
+}
+
+WORD static void in_padded(void)
+{
+	for (;;) {
+		void *block = malloc(100); /* a thread that meets probes */
+
+		__asm__ volatile("" : "+r"(block));
+		free(block);
+		padded_spin(10000000);
+	}
 }
 
 WORD static int in_library(void *(*fn)(void))
@@ -161,6 +194,7 @@ int main(int argc, char **argv)
 	} modes[] = {
 		{ "plt", in_plt },         { "vfork", in_vfork }, { "context", in_context },
 		{ "threads", in_threads }, { "asm", in_asm },     { "asm_leaf", in_asm_leaf },
+		{ "padded", in_padded },
 	};
 	void *lib = NULL, *(*fn)(void) = NULL;
 
