@@ -12,8 +12,8 @@
  * fails puts its block back.
  *
  * Calls inside calls (calloc → malloc, reallocarray → realloc) are told by the stack pointer: a
- * call deeper than the one in flight is part of it; one at the same depth is a tail call and takes
- * its place; one above it shows that the other's return was never seen.
+ * call deeper than the one in flight is part of it, if that still has its frame; one at the same
+ * depth is a tail call and takes its place; one above it shows that the other's return was never seen.
  *
  * Never on `operator new` and its kin: a return probe on a function that throws kills the target.
  * They are counted by the malloc they call.
@@ -201,10 +201,24 @@ static __always_inline void inflight_abandon(const struct ms_proc *proc, struct 
 	in->has_old = 0;
 }
 
-/* Is this call part of the one in flight? */
-static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
+/*
+ * Is this call part of the one in flight? Not if that was left by a jump (longjmp, siglongjmp out of a
+ * handler): what is deeper than it was may then be anything. On x86-64 it still has its frame if what
+ * it returns to is the return probe's trampoline; arm64 keeps that in a register, and is believed.
+ */
+static __always_inline bool is_nested(const struct caller *c, const struct ms_inflight *in, __u64 sp)
 {
-	return in && in->sp && sp < in->sp;
+	if (!in || !in->sp || sp >= in->sp)
+		return false;
+#if defined(__TARGET_ARCH_x86)
+	struct task_struct *task = c->task;
+	__u64 ra;
+
+	return !bpf_probe_read_user(&ra, sizeof(ra), (void *)in->sp) &&
+	       ra == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+#else
+	return true;
+#endif
 }
 
 /* Which functions end by jumping to another: realloc(NULL, n) and calloc to malloc, reallocarray
@@ -233,7 +247,7 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 	if (!caller_get(&c, false))
 		return 0;
 	in = bpf_map_lookup_elem(&inflight, &c.tid);
-	if (is_nested(in, sp)) {
+	if (is_nested(&c, in, sp)) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return 0;
 	}
@@ -414,7 +428,7 @@ int enter_free(struct pt_regs *ctx)
 		return 0;
 	}
 	in = bpf_map_lookup_elem(&inflight, &c.tid);
-	if (is_nested(in, call.sp)) {
+	if (is_nested(&c, in, call.sp)) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return 0;
 	}

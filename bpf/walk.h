@@ -63,8 +63,8 @@ struct ms_walk {
 	struct ms_span span; /* of the last pc */
 	struct ms_table table;
 	__u64 window_at, window_len;
-	__u32 window_next;   /* bytes that the next one is to have */
-	__u64 trampoline;    /* what return probes put in place of a return address; 0: there are none */
+	__u32 window_next; /* bytes that the next one is to have */
+	__u64 trampoline;  /* what return probes put in place of a return address; 0: there are none */
 	/* Arguments. */
 	__u64 look;           /* walk_find_span: a pc; walk_find_rule: a vaddr  */
 	__u64 from;           /* walk_window: where the copy is to begin        */

@@ -198,6 +198,26 @@ def a_function_behind_a_breakpoint_that_nobody_set_is_whole():
 
 
 @fact
+def what_was_left_by_a_jump_out_of_malloc_does_no_harm():
+    for mode in ("hook", "signal"):
+        t = Target("unwind_jumps", mode)
+        run, said = record(["-p", t.pid], lambda: dict(t.ask("go")), "--only", "oncpu,alloc",
+                           "--alloc=exact", "-F", 999, "--json")
+        check(said["jumps"] > 100, f"{mode}: only {said['jumps']} jumps")
+        whole(run, "alloc", 1000, f"{mode}, {said['jumps']} jumps")
+        whole(run, "oncpu", 10, mode, 0.98)
+        chain = ["malloc"] + ["deep"] * 21 + ["work", "main"] + OUTERMOST
+        right = 0
+        for s in run.profile("alloc").samples:
+            got = from_function(s, "malloc") or names(s)
+            if got == chain:
+                right += s.values[0]
+            else:
+                equal(got, ["malloc", "shallow", "work", "main"] + OUTERMOST, f"{mode}: a stack")
+        equal(right, said["deep"], f"{mode}: blocks of deep")
+
+
+@fact
 def lazily_bound_stubs_are_whole():
     run, _ = target_run("unwind_calls", "plt")
     whole(run, "oncpu", ENOUGH, "plt")
