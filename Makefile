@@ -276,7 +276,7 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
 TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static $(BUILD)/tests/bpf/load \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
@@ -332,6 +332,10 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 .PHONY: bench-names
 bench-names: $(NAMES_BIN) ## what naming 100,000 places costs, beside addr2line and llvm-symbolizer
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/names.py $(BENCHFLAGS)
+
+.PHONY: bench-complete
+bench-complete: all targets ## how many stacks are proven complete, by program and source, with intervals (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/complete.py $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
 

@@ -206,7 +206,8 @@ static __always_inline void inflight_abandon(const struct ms_proc *proc, struct 
  * handler): what is deeper than it was may then be anything. On x86-64 it still has its frame if what
  * it returns to is the return probe's trampoline; arm64 keeps that in a register, and is believed.
  */
-static __always_inline bool is_nested(const struct caller *c, const struct ms_inflight *in, __u64 sp)
+static __always_inline bool is_nested(const struct caller *c, const struct ms_inflight *in,
+				      __u64 sp)
 {
 	if (!in || !in->sp || sp >= in->sp)
 		return false;
