@@ -234,7 +234,10 @@ WALK_FUNCTION int walk_find_rule(__u32 slot)
 
 /* --- the stack --- */
 
-/* Copies the stack from w->from on: w->window_next bytes, or to the end of the page. */
+/*
+ * Copies the stack from w->from on: w->window_next bytes, or to the end of the page. The next one is
+ * to be a quarter larger: of a stack of any depth little is copied in vain, in few pieces.
+ */
 WALK_FUNCTION int walk_window(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
@@ -244,8 +247,9 @@ WALK_FUNCTION int walk_window(__u32 slot)
 	if (!w)
 		return 0;
 	len = w->window_next;
-	if (len < MS_WINDOW_BYTES)
-		w->window_next = 2 * len;
+	w->window_next = (len + len / 4) & ~63u;
+	if (w->window_next > MS_WINDOW_BYTES)
+		w->window_next = MS_WINDOW_BYTES;
 	at = w->from & ~7ULL;
 	rest = MS_PAGE_BYTES - (__u32)(at & (MS_PAGE_BYTES - 1));
 	w->window_at = at;
@@ -472,7 +476,11 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 	    (cfa < sp || (cfa == sp && !(rule->flags & MS_RULE_RA_REG))))
 		return walk_end(w, MS_GUESSED);
 	if (cfa > w->window_at + w->window_len || cfa < w->window_at) {
-		w->from = cfa - sp < MS_WINDOW_FIRST / 2 ? sp : cfa - MS_WINDOW_FIRST / 2;
+		w->from = sp;
+		if (cfa - sp >= MS_WINDOW_FIRST / 2) {
+			w->from = cfa - MS_WINDOW_FIRST / 4; /* what is saved is near the CFA */
+			w->window_next = MS_WINDOW_FIRST;
+		}
 		walk_window(slot);
 	}
 	base = w->regs[rule->base_reg % MS_N_REGS];
