@@ -74,7 +74,7 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def) vmlinux/$(VMARCH
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Werror \
 		-Wno-unused-parameter -Wno-missing-field-initializers -Wno-unused-function \
-		-D__TARGET_ARCH_$(BPFARCH) -Ibpf -Ivmlinux/$(VMARCH) -c -o $@ $<
+		-D__TARGET_ARCH_$(BPFARCH) $(BPF_DEFS) -Ibpf -Ivmlinux/$(VMARCH) -c -o $@ $<
 
 $(BUILD)/bpf/memscope.bpf.o: $(BPF_OBJ)
 	$(call say,GENOBJ,$@)
@@ -327,6 +327,7 @@ targets: $(TARGET_BIN) ## build the programs that live tests and benchmarks meas
 
 bench: deps-bench all targets ## what being profiled costs, against perf, bcc and bpftrace (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/bench.py $(BENCHFLAGS)
+	$(Q)$(MAKE) BUILD=$(BUILD)/bench BPF_DEFS=-DMS_BENCH $(BUILD)/bench/memscope
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
 
 .PHONY: bench-names

@@ -3,6 +3,7 @@
  * to the total of its stacks. An NMI where the event counts hardware cycles: it shares no map that
  * takes a lock with any other program (abi.h: enum ms_lane).
  */
+#include "bench.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
 #include "stack.bpf.h"
@@ -15,6 +16,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	struct ms_total_key key = { .source = MS_ONCPU };
 	struct stack_of of = { .source = MS_ONCPU, .slot = SCRATCH_CPU, .proc = &key.proc };
 	struct ms_target *target;
+	__u64 begin = bench_begin();
 
 	if (!target_wants(task, id >> 32, (__u32)id, &target, &key.proc))
 		return 0;
@@ -32,6 +34,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	if (cfg_kernel_stacks)
 		stack_capture(ctx, &of, &key.kernel);
 	emit_add(MS_LANE_IRQ, &key, task, 1, cfg_sample_ns ?: ctx->sample_period);
+	bench_end(MS_ONCPU, begin);
 	return 0;
 }
 

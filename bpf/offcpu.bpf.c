@@ -13,6 +13,7 @@
  * Changes of one thread are serialised by the scheduler (its run queue's lock), so its entry needs
  * no atomics.
  */
+#include "bench.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
 #include "stack.bpf.h"
@@ -154,6 +155,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	of.flags = MS_STACK_KERNEL | MS_STACK_AT_SWITCH;
 	if (cfg_kernel_stacks)
 		stack_capture(ctx, &of, &t->kernel);
+	bench_end(MS_OFFCPU, now_ns);
 }
 
 static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
