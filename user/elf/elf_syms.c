@@ -43,6 +43,12 @@ struct name_row {
 	uint32_t hash, row;
 };
 
+/* Which names are wanted; `fn` NULL: all. */
+struct wanted {
+	elf_syms_keep_fn fn;
+	void *ctx;
+};
+
 struct elf_syms {
 	struct strings strings[N_TABLES];
 	struct row *rows; /* by vaddr, then by preference */
@@ -93,11 +99,12 @@ static bool is_label(const char *name)
 }
 
 /* The name's length, 0 when it has none that can be used. */
-static uint16_t usable_name(struct strings *strings, uint32_t name)
+static uint16_t usable_name(struct strings *strings, uint32_t name, const struct wanted *wanted)
 {
 	size_t len;
 
-	if (name >= strings->size || is_label(strings->bytes + name))
+	if (name >= strings->size || is_label(strings->bytes + name) ||
+	    (wanted->fn && !wanted->fn(wanted->ctx, strings->bytes + name)))
 		return 0;
 	len = name_length(strings->bytes + name);
 	if (len > UINT16_MAX || len > strings->budget)
@@ -107,7 +114,8 @@ static uint16_t usable_name(struct strings *strings, uint32_t name)
 }
 
 static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
-		   const struct elf_section *secs, uint32_t n_secs, struct row *ret)
+		   const struct elf_section *secs, uint32_t n_secs, const struct wanted *wanted,
+		   struct row *ret)
 {
 	uint8_t type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 	const struct elf_section *sec;
@@ -123,7 +131,7 @@ static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
 	    __builtin_add_overflow(sec->vaddr, sec->size, &sec_end) || s->st_value < sec->vaddr ||
 	    s->st_value >= sec_end)
 		return false;
-	name_len = usable_name(&syms->strings[table], s->st_name);
+	name_len = usable_name(&syms->strings[table], s->st_name, wanted);
 	if (!name_len)
 		return false;
 	size = sec_end - s->st_value;
@@ -156,7 +164,7 @@ static void to_sym64(const Elf32_Sym *s, Elf64_Sym *ret)
 
 static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
 			const struct elf_section *sec, const struct elf_section *secs,
-			uint32_t n_secs, struct err *e)
+			uint32_t n_secs, const struct wanted *wanted, struct err *e)
 {
 	size_t ent = elf_file_is64(elf) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	_cleanup_(freep) uint8_t *buf = malloc(CHUNK_SYMS * ent);
@@ -181,7 +189,8 @@ static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *e
 				memcpy(&s32, buf + i * ent, sizeof(s32));
 				to_sym64(&s32, &s);
 			}
-			if (to_row(syms, table, &s, secs, n_secs, &row) && add_row(syms, &row) < 0)
+			if (to_row(syms, table, &s, secs, n_secs, wanted, &row) &&
+			    add_row(syms, &row) < 0)
 				return err_set(e, -ENOMEM, "%s: out of memory for symbols",
 					       elf_file_name(elf));
 		}
@@ -191,7 +200,7 @@ static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *e
 
 static int read_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
 		      const struct elf_section *sec, const struct elf_section *secs,
-		      uint32_t n_secs, struct err *e)
+		      uint32_t n_secs, const struct wanted *wanted, struct err *e)
 {
 	int r;
 
@@ -211,17 +220,18 @@ static int read_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf
 		return r;
 	syms->strings[table].size = secs[sec->link].size;
 	syms->strings[table].budget = NAME_REUSE_MAX * syms->strings[table].size;
-	return read_symbols(syms, table, elf, sec, secs, n_secs, e);
+	return read_symbols(syms, table, elf, sec, secs, n_secs, wanted, e);
 }
 
 static int read_first_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
-			    const struct elf_section *secs, uint32_t n_secs, struct err *e)
+			    const struct elf_section *secs, uint32_t n_secs,
+			    const struct wanted *wanted, struct err *e)
 {
 	static const uint32_t types[N_TABLES] = { SHT_SYMTAB, SHT_DYNSYM };
 
 	for (uint32_t i = 1; i < n_secs; i++)
 		if (secs[i].type == types[table])
-			return read_table(syms, table, elf, &secs[i], secs, n_secs, e);
+			return read_table(syms, table, elf, &secs[i], secs, n_secs, wanted, e);
 	return 0;
 }
 
@@ -399,7 +409,8 @@ static int build_pieces(struct elf_syms *syms)
 /* --- interface
  * ----------------------------------------------------------------------------------- */
 
-int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *e)
+static int read_rows(struct elf_file *elf, const struct wanted *wanted, struct elf_syms **ret_syms,
+		     struct err *e)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 	const struct elf_section *secs;
@@ -414,7 +425,7 @@ int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *
 		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(elf));
 
 	for (uint8_t t = 0; t < N_TABLES; t++) {
-		r = read_first_table(syms, t, elf, secs, n_secs, e);
+		r = read_first_table(syms, t, elf, secs, n_secs, wanted, e);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)
@@ -424,15 +435,65 @@ int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *
 	if (!syms->n_rows && failed)
 		return failed;
 	if (!syms->n_rows)
-		return err_set(e, -ENOENT, "%s: no symbol table", elf_file_name(elf));
+		return err_set(e, -ENOENT, "%s: %s", elf_file_name(elf),
+			       wanted->fn ? "no symbol of a name that was looked for"
+					  : "no symbol table");
 
 	qsort_r(syms->rows, syms->n_rows, sizeof(*syms->rows), compare_rows, syms);
 	drop_doubles(syms);
+	*ret_syms = TAKE_PTR(syms);
+	return 0;
+}
+
+static bool any_unsized(const struct elf_syms *syms)
+{
+	for (uint32_t i = 0; i < syms->n_rows; i++)
+		if (syms->rows[i].unsized)
+			return true;
+	return false;
+}
+
+static void drop_unwanted(struct elf_syms *syms, const struct wanted *wanted)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < syms->n_rows; i++)
+		if (wanted->fn(wanted->ctx, row_name(syms, &syms->rows[i])))
+			syms->rows[n++] = syms->rows[i];
+	syms->n_rows = n;
+}
+
+static int load(struct elf_file *elf, const struct wanted *wanted, struct elf_syms **ret_syms,
+		struct err *e)
+{
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	int r = read_rows(elf, wanted, &syms, e);
+
+	/* One without a size ends at its neighbour, whatever that is called. */
+	if (r == 0 && wanted->fn && any_unsized(syms)) {
+		elf_syms_free(TAKE_PTR(syms));
+		r = read_rows(elf, &(struct wanted){ NULL }, &syms, e);
+	}
+	if (r < 0)
+		return r;
 	end_unsized(syms);
+	if (wanted->fn)
+		drop_unwanted(syms, wanted);
 	if (build_pieces(syms) < 0)
 		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(elf));
 	*ret_syms = TAKE_PTR(syms);
 	return 0;
+}
+
+int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *e)
+{
+	return load(elf, &(struct wanted){ NULL }, ret_syms, e);
+}
+
+int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, void *ctx,
+		       struct elf_syms **ret_syms, struct err *e)
+{
+	return load(elf, &(struct wanted){ keep, ctx }, ret_syms, e);
 }
 
 void elf_syms_free(struct elf_syms *syms)

@@ -36,6 +36,14 @@ struct elf_sym {
  * -ENOENT: the file has no symbol table with functions. Else as elf_file_read_section().
  */
 int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *e);
+/*
+ * The same of those functions alone whose name `keep` wants: a few of the hundred thousand that a
+ * large program has, for a small part of the time. What is found is as it would be among all of them.
+ * `name` ends with NUL or '@'.
+ */
+typedef bool (*elf_syms_keep_fn)(void *ctx, const char *name);
+int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, void *ctx,
+		       struct elf_syms **ret_syms, struct err *e);
 void elf_syms_free(struct elf_syms *syms);
 DEFINE_CLEANUP(struct elf_syms *, elf_syms_freep, elf_syms_free)
 

@@ -54,3 +54,16 @@ const struct root *root_find(const struct root *table, const char *name, size_t 
 	}
 	return NULL;
 }
+
+bool root_may_be(const struct root *table, const char *name)
+{
+	for (const struct root *r = table; r->name; r++) {
+		size_t i = 0;
+
+		while (r->name[i] && r->name[i] == name[i])
+			i++;
+		if (!r->name[i])
+			return true;
+	}
+	return false;
+}

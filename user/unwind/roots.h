@@ -33,5 +33,7 @@ extern const struct root roots_go[];   /* names of Go's table; ends with a NULL 
 
 /* The row for `name`, NULL when there is none. */
 const struct root *root_find(const struct root *table, const char *name, size_t len);
+/* Whether it is worth asking: `name` begins as one of the table does. */
+bool root_may_be(const struct root *table, const char *name);
 
 #endif

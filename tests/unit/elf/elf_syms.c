@@ -150,6 +150,41 @@ static void where_symbols_nest_the_innermost_names_the_address(void **state)
 	assert_name_at(syms, IMAGE_TEXT + 0x230, NULL);
 }
 
+static bool is_wanted(void *ctx, const char *name)
+{
+	(void)ctx;
+	return name[0] == '_';
+}
+
+/* What only a few names are loaded of says of them what the whole says: the end of one without a size
+ * is that of its neighbour, which is not loaded. */
+static void a_few_names_are_as_they_are_among_all(void **state)
+{
+	_cleanup_(elf_syms_freep) struct elf_syms *all = NULL, *some = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	static const char *const names[] = { "_alias", "_start", "_versioned" };
+
+	func("first", 0x00, 0x10);
+	image_sym(&image, "_start", STB_GLOBAL, STT_NOTYPE, SEC_TEXT, IMAGE_TEXT + 0x10, 0);
+	func("next", 0x40, 0x10);
+	func("_alias", 0x40, 0x10);
+	func("_versioned@@V_1", 0x60, 0x20);
+	assert_int_equal(load(&all, NULL), 0);
+	assert_int_equal(elf_file_open_memory(image.bytes, image.len, "image", &elf, NULL), 0);
+	assert_int_equal(elf_syms_load_some(elf, is_wanted, NULL, &some, NULL), 0);
+	assert_int_equal(elf_syms_count(all), 5);
+	assert_int_equal(elf_syms_count(some), 3);
+	for (int i = 0; i < 3; i++) {
+		struct elf_sym one, same;
+
+		assert_int_equal(elf_syms_find_name(all, names[i], &one, 1), 1);
+		assert_int_equal(elf_syms_find_name(some, names[i], &same, 1), 1);
+		assert_true(one.vaddr == same.vaddr && one.size == same.size);
+	}
+	assert_name_at(some, IMAGE_TEXT + 0x3f, "_start");
+	assert_name_at(some, IMAGE_TEXT + 0x08, NULL);
+}
+
 static void versions_are_stripped(void **state)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
@@ -412,6 +447,7 @@ int main(void)
 		TEST(among_aliases_the_expected_name_is_shown),
 		TEST(a_longer_alias_shows_behind_the_preferred_one),
 		TEST(where_symbols_nest_the_innermost_names_the_address),
+		TEST(a_few_names_are_as_they_are_among_all),
 		TEST(versions_are_stripped),
 		TEST(a_name_is_found_at_each_address_once_by_any_alias),
 		TEST(symbols_that_do_not_add_up_are_left_out),
