@@ -184,6 +184,10 @@ $(BUILD)/tests/names/%: tests/names/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
+$(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/libmemscope.a
+	$(call say,BENCH,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
+
 CROSS_SRC := $(wildcard tests/unwind/*.c)
 $(BUILD)/tests/unwind/crosscheck: $(CROSS_SRC) $(wildcard tests/unwind/*.h) $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
@@ -205,7 +209,7 @@ $(BUILD)/tests/replay/replay_arm64: $(REPLAY_DEP)
 	$(Q)mkdir -p $(@D)/include && cp /usr/include/uthash.h /usr/include/xxhash.h $(@D)/include && \
 		$(CROSS_ARM64) -static -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -Ibpf -I$(@D)/include -o $@ $(REPLAY_SRC)
 
--include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d)
+-include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d) $(BUILD)/tests/bench/tables.d
 
 .PHONY: units fuzzers objects
 units: $(UNIT_BIN) $(NAMES_BIN) $(BUILD)/tests/unwind/crosscheck $(REPLAY_BIN) ## build the unit tests
@@ -337,6 +341,10 @@ bench-names: $(NAMES_BIN) ## what naming 100,000 places costs, beside addr2line 
 .PHONY: bench-complete
 bench-complete: all targets ## how many stacks are proven complete, by program and source, with intervals (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/complete.py $(BENCHFLAGS)
+
+.PHONY: bench-tables
+bench-tables: all $(BUILD)/tests/bench/tables ## what unwind tables and the start of a run cost (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/tables.py $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
 
