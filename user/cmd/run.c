@@ -96,11 +96,11 @@ static int open_rooms(struct run *r, struct err *e)
 	if (!r->procs || !r->mem)
 		return err_set(e, -ENOMEM, "out of memory");
 	rc = sideband_open(&r->sideband, e);
-	if (rc == 0) {
-		opts.unwind_bytes = run_unwind_bytes(r);
+	if (rc == 0)
+		rc = run_unwind_prepare(r, &opts.unwind_bytes, e);
+	if (rc == 0)
 		rc = session_open(&opts, &r->session, e);
-	}
-	if (rc == 0 && opts.unwind_bytes)
+	if (rc == 0)
 		rc = run_unwind_open(r, e);
 	if (rc == 0)
 		rc = drain_new(r->session, &fns, &r->drain, e);
@@ -189,8 +189,20 @@ static uint64_t end_due_ns(const struct run *r)
 	return session_start_ns(r->session) + (uint64_t)(r->cfg->duration_s * 1e9);
 }
 
+/* What the time before the first sample went into. */
+static void say_start(const struct run *r, const uint64_t ns[5])
+{
+	run_say(r,
+		"begun after %.1f ms: %.1f to load the programs, %.1f for allocators, %.1f for "
+		"unwind tables, %.1f to attach",
+		(double)(ns[4] - ns[0]) / 1e6, (double)(ns[1] - ns[0]) / 1e6,
+		(double)(ns[2] - ns[1]) / 1e6, (double)(ns[3] - ns[2]) / 1e6,
+		(double)(ns[4] - ns[3]) / 1e6);
+}
+
 int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 {
+	uint64_t ns[5];
 	char path[4096];
 	int rc;
 
@@ -204,20 +216,24 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		rc = launch_go(r->launch, NULL, NULL, 0, e);
 	if (rc == 0)
 		rc = delay(r, e);
+	ns[0] = run_now_ns();
 	if (rc == 0)
 		rc = open_rooms(r, e);
 	if (rc == 0)
 		rc = run_add_targets(r, e);
 	if (rc < 0)
 		return rc;
+	ns[1] = run_now_ns();
 	if (cfg->sources[MS_ALLOC] && cfg->alloc != ALLOC_OFF) {
 		rc = run_alloc_begin(r, e);
 		if (rc < 0)
 			return rc;
 	}
+	ns[2] = run_now_ns();
 	rc = run_unwind_begin(r, e);
 	if (rc < 0)
 		return rc;
+	ns[3] = run_now_ns();
 	sideband_watch(r->sideband, r->epoll_fd, TAG_SIDEBAND);
 	run_watch_fd(r, drain_events_fd(r->drain), TAG_EVENTS);
 	rc = session_attach(r->session, run_on_task, r, e);
@@ -226,6 +242,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	if (run_tracing_allocs(r))
 		governor_exceeded(&r->governor, session_start_ns(r->session), 0);
 	check_sources(r);
+	ns[4] = run_now_ns();
+	say_start(r, ns);
 	run_say(r, "attached; on-CPU samples count %s",
 		session_oncpu_event(r->session) ? session_oncpu_event(r->session) : "nothing");
 	r->start_wall_ns = wall_ns();

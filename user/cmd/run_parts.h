@@ -85,8 +85,9 @@ void run_alloc_say_failed(struct run *r);
 
 /* --- run_unwind.c --- */
 
-/* Room that unwind tables are to have, bytes; before the session is opened. 0: none are wanted. */
-uint64_t run_unwind_bytes(struct run *r);
+/* Before the session is opened: the tables of processes that were asked for are begun to be made.
+ * *ret_bytes: room that tables are to have, 0: none are wanted. */
+int run_unwind_prepare(struct run *r, uint64_t *ret_bytes, struct err *e);
 int run_unwind_open(struct run *r, struct err *e);
 void run_unwind_close(struct run *r);
 /* Tables of what is watched, before the gate opens; waits for them. */

@@ -53,11 +53,28 @@ struct run_unwind {
 	uint64_t put, put_ns;       /* lists of spans, and what that took        */
 };
 
-/* --- sizes --- */
+/* --- opening --- */
 
-static uint64_t estimate_of(struct run *r, pid_t pid)
+struct size {
+	module_id module;
+	uint64_t bytes;
+};
+
+static int larger_first(const void *pa, const void *pb)
+{
+	const struct size *a = pa, *b = pb;
+
+	return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+}
+
+/*
+ * The files of a process: what their tables will take, and the making of them begun, the largest
+ * first, while the main thread has other things to do.
+ */
+static uint64_t begin_process(struct run *r, pid_t pid)
 {
 	struct proc_image images[1024];
+	struct size sizes[1024];
 	struct proc *p;
 	uint64_t sum = 0;
 	uint32_t n;
@@ -66,26 +83,29 @@ static uint64_t estimate_of(struct run *r, pid_t pid)
 	    !(p = proc_table_live(r->procs, pid)))
 		return 0;
 	n = proc_images(r->procs, p, images, 1024);
-	for (uint32_t i = 0; i < n && i < 1024; i++) {
+	if (n > 1024)
+		n = 1024;
+	for (uint32_t i = 0; i < n; i++) {
 		_cleanup_(closep) int fd = proc_table_open_module(r->procs, images[i].module, NULL);
 
-		if (fd >= 0)
-			sum += unwind_file_estimate(fd);
+		sizes[i] = (struct size){ images[i].module, fd < 0 ? 0 : unwind_file_estimate(fd) };
+		sum += sizes[i].bytes;
 	}
+	qsort(sizes, n, sizeof(*sizes), larger_first);
+	for (uint32_t i = 0; i < n && sizes[i].bytes; i++)
+		unwind_files_begin(&r->unwind->files, sizes[i].module);
 	return sum;
 }
 
-uint64_t run_unwind_bytes(struct run *r)
+static uint64_t pool_bytes(struct run *r)
 {
 	const struct run_config *cfg = r->cfg;
 	uint64_t share = session_unwind_share(cfg->mem_mb, cfg->sources[MS_ALLOC]), sum = 0;
 
-	if (!cfg->user_stacks)
-		return 0;
 	if (cfg->all)
 		return share;
 	for (uint32_t i = 0; i < cfg->n_pids; i++)
-		sum += estimate_of(r, cfg->pids[i]);
+		sum += begin_process(r, cfg->pids[i]);
 	/* As much again as a quarter, for what it maps later and for spans. */
 	sum = cfg->command ? POOL_COMMAND : sum + sum / 4 + POOL_MIN / 2;
 	if (sum < POOL_MIN)
@@ -93,34 +113,46 @@ uint64_t run_unwind_bytes(struct run *r)
 	return sum < share ? sum : share;
 }
 
-/* --- opening --- */
+int run_unwind_prepare(struct run *r, uint64_t *ret_bytes, struct err *e)
+{
+	struct run_unwind *u;
+	int rc;
+
+	*ret_bytes = 0;
+	if (!r->cfg->user_stacks)
+		return 0;
+	u = r->unwind = calloc(1, sizeof(*u));
+	if (!u)
+		return err_set(e, -ENOMEM, "out of memory");
+	row_cache_open(NULL, ROW_CACHE_BYTES_MAX, &u->cache, NULL); /* or none */
+	rc = builder_new(2, unwind_file_make, u->cache, &u->builder, e);
+	if (rc < 0)
+		return rc;
+	u->files.dict = r->dict;
+	u->files.procs = r->procs;
+	u->files.builder = u->builder;
+	*ret_bytes = pool_bytes(r);
+	return 0;
+}
 
 int run_unwind_open(struct run *r, struct err *e)
 {
-	struct run_unwind *u = calloc(1, sizeof(*u));
+	struct run_unwind *u = r->unwind;
 	struct publish_mem mem;
 	struct space_sink sink;
 	int rc;
 
 	if (!u)
-		return err_set(e, -ENOMEM, "out of memory");
-	r->unwind = u;
+		return 0;
 	rc = unwind_maps_open(r->session, &u->maps, e);
 	if (rc < 0)
 		return rc;
 	mem = unwind_maps_mem(u->maps);
 	sink = unwind_maps_sink(u->maps);
 	rc = publish_new(&mem, &sink, &u->publish, e);
-	if (rc == 0) {
-		row_cache_open(NULL, ROW_CACHE_BYTES_MAX, &u->cache, NULL); /* or none */
-		rc = builder_new(2, unwind_file_make, u->cache, &u->builder, e);
-	}
 	if (rc < 0)
 		return rc;
-	u->files.dict = r->dict;
-	u->files.procs = r->procs;
 	u->files.publish = u->publish;
-	u->files.builder = u->builder;
 	session_clock(r->session, run_now_ns());
 	return run_watch_fd(r, builder_fd(u->builder), TAG_TABLES);
 }

@@ -223,6 +223,18 @@ static void want(struct unwind_files *f, struct unwind_file *file, module_id m, 
 		give_up(f, file, table, e.msg);
 }
 
+void unwind_files_begin(struct unwind_files *f, module_id m)
+{
+	struct unwind_module *mod = module_of(f, m);
+	int fd;
+
+	if (!mod || !mod->file || mod->file->building)
+		return;
+	fd = open_module(f, m, NULL);
+	mod->file->building =
+		fd >= 0 && builder_add(f->builder, fd, mod->file->name, &mod->file->key, NULL) == 0;
+}
+
 int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
 		       enum code_kind *ret_code, uint32_t *ret_table)
 {

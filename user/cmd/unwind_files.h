@@ -51,6 +51,12 @@ struct unwind_files {
 void unwind_files_fini(struct unwind_files *f);
 
 /*
+ * Has the table of a file made that will be wanted, before there is anything to publish it to; what fails
+ * is tried again when it is wanted. unwind_files_collect() is not called before that.
+ */
+void unwind_files_begin(struct unwind_files *f, module_id m);
+
+/*
  * What `m` is; opens it the first time. For CODE_ELF and CODE_VDSO *ret_table is its number, and its
  * table is made if it is neither resident nor on its way; one that was evicted, or found no room,
  * stays away for a while. -ENOSPC: there is no number for it now; -ENOMEM.
