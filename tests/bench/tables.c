@@ -41,8 +41,8 @@ static double median(double *of, int n)
 }
 
 /* Opened anew each time: that is part of what a run pays. */
-static int once(struct row_cache *cache, const char *path, bool build, struct unwind_table **ret_table,
-		double *ret_ms, struct err *e)
+static int once(struct row_cache *cache, const char *path, bool build,
+		struct unwind_table **ret_table, double *ret_ms, struct err *e)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
