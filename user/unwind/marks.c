@@ -1,6 +1,8 @@
 #include "unwind/marks.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <string.h>
 
 enum { MARKS_MAX = 1 << 23 }; /* libLLVM-14 needs 835,124 */
 
@@ -15,70 +17,82 @@ static uint32_t rule_before(const struct marks *list, uint32_t n)
 	return n ? list->m[n - 1].rule : MARK_HOLE;
 }
 
+static int reserve(struct marks *list, uint32_t n)
+{
+	uint32_t cap = list->cap ? list->cap : 1024;
+	struct mark *m;
+
+	if (n <= list->cap)
+		return 0;
+	if (n > MARKS_MAX)
+		return -EFBIG;
+	while (cap < n)
+		cap *= 2;
+	m = reallocarray(list->m, cap, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	list->m = m;
+	list->cap = cap;
+	return 0;
+}
+
 int marks_add(struct marks *list, uint64_t vaddr, uint32_t rule)
 {
+	int r;
+
 	while (list->n && list->m[list->n - 1].vaddr >= vaddr)
 		list->n--;
 	if (rule_before(list, list->n) == rule)
 		return 0;
-	if (list->n == list->cap) {
-		uint32_t cap = list->cap ? 2 * list->cap : 1024;
-		struct mark *m = cap <= MARKS_MAX ? reallocarray(list->m, cap, sizeof(*m)) : NULL;
-
-		if (!m)
-			return cap <= MARKS_MAX ? -ENOMEM : -EFBIG;
-		list->m = m;
-		list->cap = cap;
-	}
+	r = reserve(list, list->n + 1);
+	if (r < 0)
+		return r;
 	list->m[list->n++] = (struct mark){ vaddr, rule };
 	return 0;
 }
 
-static int merge(const struct marks *low, const struct marks *high, struct marks *ret)
+/*
+ * Of `list` and `with` what is above, and where that has a hole, the other; in place, since of a large
+ * file one list of marks takes as much memory as all else. The list makes way by the length of the
+ * other: so far ahead of what is written is what is still to be read.
+ */
+static int merge(struct marks *list, const struct marks *with, bool list_above)
 {
-	uint32_t low_rule = MARK_HOLE, high_rule = MARK_HOLE, i = 0, j = 0;
-	struct marks out = { 0 };
-	int r = 0;
+	uint32_t n = list->n, ahead = with->n, i = 0, j = 0;
+	uint32_t rule = MARK_HOLE, with_rule = MARK_HOLE;
+	int r = reserve(list, n + ahead);
+	const struct mark *m;
 
-	while (r == 0 && (i < low->n || j < high->n)) {
-		uint64_t at = i < low->n && (j == high->n || low->m[i].vaddr <= high->m[j].vaddr)
-				      ? low->m[i].vaddr
-				      : high->m[j].vaddr;
-
-		if (i < low->n && low->m[i].vaddr == at)
-			low_rule = low->m[i++].rule;
-		if (j < high->n && high->m[j].vaddr == at)
-			high_rule = high->m[j++].rule;
-		r = marks_add(&out, at, high_rule != MARK_HOLE ? high_rule : low_rule);
-	}
-	if (r < 0) {
-		marks_fini(&out);
+	if (r < 0 || !ahead)
 		return r;
+	m = list->m + ahead;
+	memmove(list->m + ahead, list->m, n * sizeof(*m));
+	list->n = 0;
+	while (r == 0 && (i < n || j < with->n)) {
+		uint64_t at = i < n && (j == with->n || m[i].vaddr <= with->m[j].vaddr)
+				      ? m[i].vaddr
+				      : with->m[j].vaddr;
+		uint32_t above, below;
+
+		if (i < n && m[i].vaddr == at)
+			rule = m[i++].rule;
+		if (j < with->n && with->m[j].vaddr == at)
+			with_rule = with->m[j++].rule;
+		above = list_above ? rule : with_rule;
+		below = list_above ? with_rule : rule;
+		r = marks_add(list, at, above != MARK_HOLE ? above : below);
 	}
-	*ret = out;
-	return 0;
-}
-
-static int merge_into(struct marks *list, const struct marks *low, const struct marks *high)
-{
-	struct marks out;
-	int r = merge(low, high, &out);
-
-	if (r < 0)
-		return r;
-	marks_fini(list);
-	*list = out;
-	return 0;
+	return r;
 }
 
 int marks_overlay(struct marks *list, const struct marks *over)
 {
-	return over->n ? merge_into(list, list, over) : 0;
+	return merge(list, over, false);
 }
 
 int marks_underlay(struct marks *list, const struct marks *under)
 {
-	return under->n ? merge_into(list, under, list) : 0;
+	return merge(list, under, true);
 }
 
 uint32_t marks_find(const struct marks *list, uint64_t vaddr)
