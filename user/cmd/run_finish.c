@@ -15,8 +15,6 @@
 #include <sys/uio.h>
 #include <utlist.h>
 
-#define WAITING_MAX (48u << 20) /* bytes of stacks that wait; the oldest are finished as they are */
-
 struct pending {
 	struct pending *prev, *next;
 	uint64_t stack[]; /* struct ms_pending_rec and the bytes */
@@ -25,6 +23,12 @@ struct pending {
 static const struct ms_pending_rec *record_of(const struct pending *p)
 {
 	return (const struct ms_pending_rec *)p->stack;
+}
+
+/* Bytes of stacks that may wait, in all: beyond, they are finished as they are. */
+static uint64_t waiting_max(const struct run *r)
+{
+	return ((uint64_t)r->cfg->mem_mb << 20) / 2;
 }
 
 static size_t size_of(const struct ms_pending_rec *rec)
@@ -179,7 +183,7 @@ void run_finish_pending(struct run *r, bool all)
 		size_t size = size_of(record_of(p));
 
 		if (!finish(r, (struct ms_pending_rec *)p->stack,
-			    !all && r->pending_bytes < WAITING_MAX))
+			    !all && r->pending_bytes < waiting_max(r)))
 			continue;
 		DL_DELETE(r->pending, p);
 		r->pending_bytes -= size;

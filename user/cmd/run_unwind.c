@@ -27,6 +27,10 @@
 #define POOL_MIN     (4 << 20)
 #define POOL_COMMAND (8 << 20) /* nobody knows yet what it will map */
 
+/* Blocks of this size go back to the system as soon as they are free. Making tables takes 10 to 60 MiB
+ * that is not needed again; left to itself glibc begins to keep larger and larger ones. */
+#define GIVE_BACK_BYTES (1 << 20)
+
 #define N_ASKED 256
 
 struct asked {
@@ -124,6 +128,7 @@ int run_unwind_prepare(struct run *r, uint64_t *ret_bytes, struct err *e)
 	u = r->unwind = calloc(1, sizeof(*u));
 	if (!u)
 		return err_set(e, -ENOMEM, "out of memory");
+	mallopt(M_MMAP_THRESHOLD, GIVE_BACK_BYTES);
 	row_cache_open(NULL, ROW_CACHE_BYTES_MAX, &u->cache, NULL); /* or none */
 	rc = builder_new(2, unwind_file_make, u->cache, &u->builder, e);
 	if (rc < 0)
@@ -395,7 +400,7 @@ void run_unwind_tables(struct run *r)
 		unwind_files_collect(&r->unwind->files, run_now_ns());
 }
 
-/* Making tables takes memory that is not needed again: 10 to 60 MiB, kept by the threads' arenas. */
+/* The rest of what making tables took is kept by the threads' arenas. */
 static void give_back_memory(struct run_unwind *u)
 {
 	if (u->trimmed == u->files.built || builder_pending(u->builder))

@@ -175,7 +175,8 @@ static void size_maps(struct session *s)
 {
 	struct memscope_bpf *k = s->skel;
 	uint64_t budget = (uint64_t)s->opts.mem_mb << 20;
-	uint32_t totals = (uint32_t)(budget / 16 /
+	/* One program has fewer stacks than a host; what does not fit is drained sooner. */
+	uint32_t totals = (uint32_t)(budget / (s->opts.all ? 16 : 32) /
 				     (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
 	uint32_t threads = s->opts.all ? 32768 : 8192;
 	uint64_t ring = 1 << 20, share = session_unwind_share(s->opts.mem_mb, s->opts.alloc);

@@ -397,6 +397,23 @@ int64_t proc_mem_rollup_ns(const struct proc_mem *m)
 	return m->rollup_ns;
 }
 
+/* Resident pages of the kernel's maps: those that are mapped here are the kernel's own. */
+static int64_t mapped_maps_kb(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/smaps", "re");
+	char line[4352];
+	bool of_map = false;
+	long long kb, sum = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Rss: %lld kB", &kb) == 1)
+			sum += of_map ? kb : 0;
+		else if (strstr(line, "-"))
+			of_map = strstr(line, "anon_inode:bpf-map") != NULL;
+	}
+	return sum;
+}
+
 void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb)
 {
 	char text[256] = "";
@@ -409,5 +426,5 @@ void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb)
 		      ((int64_t)ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000;
 	if (fd >= 0 && read_at(fd, "statm", text, sizeof(text)) > 0)
 		sscanf(text, "%*d %ld", &pages);
-	*ret_rss_kb = pages * (sysconf(_SC_PAGESIZE) / 1024);
+	*ret_rss_kb = pages * (sysconf(_SC_PAGESIZE) / 1024) - mapped_maps_kb();
 }
