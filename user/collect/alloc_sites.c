@@ -121,11 +121,36 @@ static void check_jumps(struct search *s)
  * it gets no return probe, and what it allocates is not seen. They are known by a function of their
  * own.
  */
+static const char *const own_new_marks[] = { "mallocx", "tc_version", NULL };
+
 static bool has_own_new(struct elf_syms *syms)
 {
-	return elf_syms_find_name(syms, "_Znwm", NULL, 0) > 0 &&
-	       (elf_syms_find_name(syms, "mallocx", NULL, 0) > 0 ||
-		elf_syms_find_name(syms, "tc_version", NULL, 0) > 0);
+	if (elf_syms_find_name(syms, "_Znwm", NULL, 0) <= 0)
+		return false;
+	for (const char *const *mark = own_new_marks; *mark; mark++)
+		if (elf_syms_find_name(syms, *mark, NULL, 0) > 0)
+			return true;
+	return false;
+}
+
+static bool is_name(const char *name, const char *of_symbol)
+{
+	while (*name && *name == *of_symbol)
+		name++, of_symbol++;
+	return !*name && (!*of_symbol || *of_symbol == '@');
+}
+
+/* What is looked for below, in a program that may have a hundred thousand other functions. */
+static bool is_of_interest(void *ctx, const char *symbol)
+{
+	(void)ctx;
+	for (const struct allocator *a = allocators; a->symbol; a++)
+		if (is_name(a->symbol, symbol))
+			return true;
+	for (const char *const *mark = own_new_marks; *mark; mark++)
+		if (is_name(*mark, symbol))
+			return true;
+	return false;
 }
 
 void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites)
@@ -135,7 +160,8 @@ void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites)
 	struct search s = { .moved = moved };
 
 	memset(ret_sites, 0, sizeof(*ret_sites));
-	if (elf_file_open(fd, "", &elf, NULL) < 0 || elf_syms_load(elf, &syms, NULL) < 0)
+	if (elf_file_open(fd, "", &elf, NULL) < 0 ||
+	    elf_syms_load_some(elf, is_of_interest, NULL, &syms, NULL) < 0)
 		return;
 	s.elf = elf;
 	s.syms = syms;

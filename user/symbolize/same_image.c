@@ -96,7 +96,8 @@ static bool same_image(struct comparison *c, struct sym_image *a, struct sym_ima
 }
 
 /* Modules of one build ID: each is compared with those before it that are different images. */
-static void find_among(struct comparison *c, const struct candidate *of, uint32_t n, uint32_t *first)
+static void find_among(struct comparison *c, const struct candidate *of, uint32_t n,
+		       uint32_t *first)
 {
 	struct sym_image known[DIFFERENT_MAX];
 	uint32_t n_known = 0;

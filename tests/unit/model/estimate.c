@@ -54,8 +54,9 @@ static void block(struct estimate *est, uint64_t size, bool points)
 	}
 	left -= end;
 	if (n)
-		estimate_add(est, size,
-			     (uint64_t)((points ? (double)n * RATE : end / -expm1(-end / RATE)) + 0.5));
+		estimate_add(
+			est, size,
+			(uint64_t)((points ? (double)n * RATE : end / -expm1(-end / RATE)) + 0.5));
 }
 
 /* What a stack allocates in one run: sizes by a rule, until so many samples are expected. */
@@ -88,9 +89,9 @@ static uint64_t mixed_large(uint32_t i)
 }
 
 static const struct shape shapes[] = {
-	{ "4 KiB, 5 samples", all_4k, 5 },	 { "4 KiB, 20 samples", all_4k, 20 },
-	{ "4 KiB, 100 samples", all_4k, 100 },	 { "around the rate", around_the_rate, 40 },
-	{ "mixed small", mixed_small, 30 },	 { "mixed large", mixed_large, 120 },
+	{ "4 KiB, 5 samples", all_4k, 5 },     { "4 KiB, 20 samples", all_4k, 20 },
+	{ "4 KiB, 100 samples", all_4k, 100 }, { "around the rate", around_the_rate, 40 },
+	{ "mixed small", mixed_small, 30 },    { "mixed large", mixed_large, 120 },
 };
 
 static void interval_holds_the_truth_in_93_to_97_percent_of_runs(void **unused)
@@ -120,7 +121,8 @@ static void interval_holds_the_truth_in_93_to_97_percent_of_runs(void **unused)
 			sum += est.bytes;
 			truths += truth;
 		}
-		if (holds < RUNS * 0.93 || holds > RUNS * 0.97 || fabs(sum / truths - 1) > tolerance)
+		if (holds < RUNS * 0.93 || holds > RUNS * 0.97 ||
+		    fabs(sum / truths - 1) > tolerance)
 			fail_msg("%s: %.2f %% hold, bias %.3f %%", shape->name,
 				 100.0 * holds / RUNS, 100 * (sum / truths - 1));
 	}
@@ -159,7 +161,8 @@ static void stacks_that_share_a_thread_are_each_unbiased(void **unused)
 {
 	enum { STACKS = 5 };
 	static const uint64_t sizes[STACKS] = { 700, 3000, 20000, 150000, 2 << 20 };
-	double sum[STACKS] = { 0 }, blocks[STACKS] = { 0 }, truth[STACKS] = { 0 }, all = 0, whole = 0;
+	double sum[STACKS] = { 0 }, blocks[STACKS] = { 0 }, truth[STACKS] = { 0 }, all = 0,
+	       whole = 0;
 	uint32_t holds = 0;
 
 	(void)unused;
@@ -191,7 +194,8 @@ static void stacks_that_share_a_thread_are_each_unbiased(void **unused)
 	assert_true(holds >= 2000 * 0.93 && holds <= 2000 * 0.97);
 	/* 5 sigma of a Poisson number of samples, at least 1 %. */
 	for (int s = 0; s < STACKS; s++) {
-		double sigma = sqrt(RATE / truth[s]), tolerance = 5 * sigma > 0.01 ? 5 * sigma : 0.01;
+		double sigma = sqrt(RATE / truth[s]),
+		       tolerance = 5 * sigma > 0.01 ? 5 * sigma : 0.01;
 
 		assert_true(fabs(sum[s] / truth[s] - 1) < tolerance);
 		assert_true(fabs(blocks[s] / truth[s] - 1) < tolerance);

@@ -73,9 +73,9 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	f->d = dict_new();
-	f->opts = (struct symbolize_opts){
-		.open_module = open_module, .open_debug = open_debug, .ctx = f
-	};
+	f->opts = (struct symbolize_opts){ .open_module = open_module,
+					   .open_debug = open_debug,
+					   .ctx = f };
 	image_init(&f->image);
 	image_sym(&f->image, "hot_loop", STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT + 0x100, 0x40);
 	image_finish(&f->image);
