@@ -97,6 +97,7 @@ struct ms_total {
 enum ms_event_kind {
 	MS_EV_STACK = 1,
 	MS_EV_PENDING, /* struct ms_pending_rec */
+	MS_EV_SAMPLE,  /* struct ms_sample_rec  */
 };
 
 /* Of a stack record. */
@@ -138,6 +139,54 @@ struct ms_pending_rec {
  * main threads, whose stack's end is known to be further away. */
 #define MS_PENDING_SMALL (16 * 1024)
 #define MS_PENDING_LARGE (64 * 1024)
+
+/*
+ * One event of a sampler that runs in the target, at a site of its own (sampled.bpf.c). In the ring
+ * they are in the order in which they happened: a free is told before the allocator hands the
+ * address out again.
+ */
+enum ms_sample_what {
+	MS_SAMPLE_ALLOC,
+	MS_SAMPLE_UNTRACKED, /* an allocation whose free will not be told */
+	MS_SAMPLE_FREE,
+	MS_N_SAMPLE_WHATS,
+};
+
+struct ms_sample_rec {
+	__u32 kind; /* MS_EV_SAMPLE */
+	__u32 what; /* enum ms_sample_what */
+	struct ms_proc proc;
+	struct ms_hash user;
+	__u64 addr;
+	__u64 size;   /* asked for                       */
+	__u64 weight; /* bytes that it stands for        */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u32 tid;
+	__u32 as_gen;
+};
+
+/* Where a site has an argument; the program is told which site by its probe's cookie, 1 + its number
+ * in the map. Cookie 0: the arguments are where those of a call are. */
+enum ms_arg_kind {
+	MS_ARG_REG,
+	MS_ARG_MEMORY, /* at register + value */
+	MS_ARG_CONST,
+};
+
+struct ms_site_arg {
+	__u64 value;
+	__u16 reg_off;  /* of the register in struct pt_regs */
+	__u8 kind;      /* enum ms_arg_kind */
+	__u8 size;      /* 1, 2, 4 or 8 */
+	__u8 is_signed;
+	__u8 pad[3];
+};
+
+struct ms_site {
+	struct ms_site_arg args[3];
+};
+
+#define MS_SITES_MAX 64
 
 /* One live allocation. */
 struct ms_block_key {
@@ -294,6 +343,8 @@ MS_ASSERT(sizeof(struct ms_total_key) == 64);
 MS_ASSERT(sizeof(struct ms_total) == 32);
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
+MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
+MS_ASSERT(sizeof(struct ms_site) == 48);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 120);

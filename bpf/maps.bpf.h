@@ -125,6 +125,15 @@ struct {
 	__type(value, struct ms_block);
 } blocks __weak SEC(".maps");
 
+/* Sites of samplers whose arguments are not where those of a call are. Written by user space before
+ * it attaches there, read by sampled.bpf.c. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MS_SITES_MAX);
+	__type(key, __u32);
+	__type(value, struct ms_site);
+} sites __weak SEC(".maps");
+
 /* Per thread: the allocator call in flight. Written by alloc.bpf.c, removed at the thread's
  * exit, read when a run ends; full: STAT_INFLIGHT_FULL. An entry stays for the next call, so
  * that a call costs no insertion. Size set at load. */

@@ -22,6 +22,8 @@ struct site_row {
 	enum wait_kind wait;   /* waits only                                                  */
 	int64_t value;         /* of the type asked for                                       */
 	int64_t count;         /* of the count type, 0 when there is none                     */
+	int64_t low, high;     /* estimates only (sample_sites.h): the value's 95 % interval  */
+	uint64_t samples;      /* estimates only: how many samples it rests on; else 0        */
 };
 
 /*

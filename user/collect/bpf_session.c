@@ -93,7 +93,7 @@ static void choose_programs(struct session *s, const struct btf *btf)
 {
 	struct memscope_bpf *k = s->skel;
 	bool by_btf = has_btf_tracepoint(btf, "sched_switch");
-	bool alloc = s->opts.alloc, off = s->opts.offcpu;
+	bool alloc = s->opts.alloc && !s->opts.sampled, off = s->opts.offcpu;
 
 	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off);
@@ -108,6 +108,9 @@ static void choose_programs(struct session *s, const struct btf *btf)
 		load_probe(session_enter_prog(s, (enum ms_shape)i), alloc);
 		load_probe(session_return_prog(s, (enum ms_shape)i), alloc);
 	}
+	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++)
+		load_probe(session_sample_prog(s, (enum ms_sample_what)i),
+			   s->opts.alloc && s->opts.sampled);
 }
 
 static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
@@ -181,6 +184,7 @@ static void size_maps(struct session *s)
 	uint32_t threads = s->opts.all ? 32768 : 8192;
 	uint64_t ring = 1 << 20, share = session_unwind_share(s->opts.mem_mb, s->opts.alloc);
 	uint64_t unwind = s->opts.unwind_bytes < share ? s->opts.unwind_bytes : share;
+	bool calls = s->opts.alloc && !s->opts.sampled;
 	uint32_t small = 1;
 
 	if (totals > 65536)
@@ -197,12 +201,11 @@ static void size_maps(struct session *s)
 	bpf_map__set_max_entries(k->maps.irq_seen, totals);
 	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
 	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
-	bpf_map__set_max_entries(k->maps.inflight, s->opts.alloc ? threads : small);
-	bpf_map__set_max_entries(k->maps.blocks,
-				 s->opts.alloc ? (uint32_t)((budget - budget / 2 - unwind) /
-							    (sizeof(struct ms_block_key) +
-							     sizeof(struct ms_block) + 64))
-					       : small);
+	bpf_map__set_max_entries(k->maps.inflight, calls ? threads : small);
+	bpf_map__set_max_entries(k->maps.blocks, calls ? (uint32_t)((budget - budget / 2 - unwind) /
+								    (sizeof(struct ms_block_key) +
+								     sizeof(struct ms_block) + 64))
+						       : small);
 	size_unwind_maps(s, unwind);
 }
 
@@ -565,6 +568,7 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_UNWIND_TABLES] = k->maps.unwind_tables,
 		[SESSION_UNWIND_RULES] = k->maps.unwind_rules,
 		[SESSION_SPACES] = k->maps.spaces,
+		[SESSION_SITES] = k->maps.sites,
 	};
 
 	return maps[m];
@@ -644,6 +648,18 @@ struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape)
 struct bpf_program *session_count_prog(struct session *s)
 {
 	return s->skel->progs.count_call;
+}
+
+struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what)
+{
+	struct memscope_bpf *k = s->skel;
+	struct bpf_program *progs[MS_N_SAMPLE_WHATS] = {
+		[MS_SAMPLE_ALLOC] = k->progs.sampled_alloc,
+		[MS_SAMPLE_UNTRACKED] = k->progs.sampled_untrack,
+		[MS_SAMPLE_FREE] = k->progs.sampled_free,
+	};
+
+	return progs[what];
 }
 
 uint64_t session_start_ns(const struct session *s)

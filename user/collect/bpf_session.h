@@ -29,6 +29,8 @@ struct session_opts {
 	bool children;
 	pid_t tid;            /* only this thread, 0: all             */
 	bool oncpu, offcpu, alloc;
+	bool sampled;         /* of `alloc`: the programs for samplers in the target, not those for
+			       * each call */
 	bool user_stacks, kernel_stacks;
 	uint32_t hz;
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
@@ -88,7 +90,8 @@ enum session_map {
 	SESSION_STATS, SESSION_VERDICTS, SESSION_TARGETS, SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
 	SESSION_TOTALS_B, SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B, SESSION_EVENTS,
 	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_UNWIND_POOL,
-	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_N_MAPS,
+	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_SITES,
+	SESSION_N_MAPS,
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);
@@ -102,6 +105,8 @@ void session_seed(const struct session *s, struct ms_hash *ret_seed);
 struct bpf_program *session_enter_prog(struct session *s, enum ms_shape shape);
 struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape);
 struct bpf_program *session_count_prog(struct session *s);
+/* What runs at a sampler's site. */
+struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
 
 /* The address of a kernel function, from /proc/kallsyms; 0 when it is not there or addresses are
  * hidden. */

@@ -56,6 +56,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		on_stack(d, data, len);
 	else if (kind == MS_EV_PENDING)
 		on_pending(d, data, len);
+	else if (kind == MS_EV_SAMPLE && len >= sizeof(struct ms_sample_rec))
+		d->fns.sample(d->fns.ctx, data);
 	else
 		d->torn++;
 	return 0;

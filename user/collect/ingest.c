@@ -445,8 +445,7 @@ void ingest_keep(struct ingest *in, pid_t pid)
 		in->keep[in->n_keep++] = pid;
 }
 
-/* Has the memory of this image gone? */
-static bool is_gone(struct ingest *in, const struct ms_proc *p)
+bool ingest_gone(struct ingest *in, const struct ms_proc *p)
 {
 	struct proc *proc = proc_of(in, p);
 
@@ -460,7 +459,7 @@ static bool is_gone(struct ingest *in, const struct ms_proc *p)
 
 bool ingest_sweep(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block)
 {
-	if (!is_gone(in, &key->proc))
+	if (!ingest_gone(in, &key->proc))
 		return false;
 	in->stats.ended++;
 	in->stats.ended_bytes += block->size;
@@ -473,7 +472,7 @@ int64_t ingest_live_bytes(struct ingest *in)
 	int64_t sum = 0;
 
 	HASH_ITER (hh, in->holdings, h, next) {
-		if (is_gone(in, &h->proc)) {
+		if (ingest_gone(in, &h->proc)) {
 			HASH_DEL(in->holdings, h);
 			free(h);
 		} else {
@@ -563,6 +562,32 @@ int ingest_finish(struct ingest *in)
 			       in->waiting[i].is_block);
 	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
+}
+
+int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
+		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels)
+{
+	struct proc *proc = proc_of(in, &key->proc);
+	stack_id stack;
+	labels_id labels;
+	int r;
+
+	if (!resolve(in, proc, key, &stack))
+		return -EAGAIN;
+	if (!is_empty(&key->user) && !raw_find(in, &key->user))
+		in->stats.lost_stacks += samples;
+	if (!proc)
+		in->stats.unknown_process += samples;
+	tell_gap(in, key, samples);
+	labels = labels_of(in, proc, key->proc.tgid, key->tid);
+	r = in->profiles.alloc ? profile_add(in->profiles.alloc, stack, labels, values) : 0;
+	if (r == 0 && in->profiles.heap)
+		r = profile_add(in->profiles.heap, stack, labels, values);
+	if (r == 0) {
+		*ret_stack = stack;
+		*ret_labels = labels;
+	}
+	return r;
 }
 
 void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats)

@@ -47,6 +47,15 @@ int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct
 void ingest_keep(struct ingest *in, pid_t pid);
 /* Whether a block went with its process, and may leave the table; then it is counted. */
 bool ingest_sweep(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block);
+/* Has the memory of this image gone, and is not to be kept? */
+bool ingest_gone(struct ingest *in, const struct ms_proc *proc);
+/*
+ * What samples say of a stack: `values` are those of the heap profile, of which the first two are
+ * the alloc profile's. `samples`: how many that is. Once, after ingest_finish(). *ret_stack and
+ * *ret_labels are what it was added under.
+ */
+int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
+		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels);
 /* Live bytes by the totals so far, of the processes that ingest_block() would keep. */
 int64_t ingest_live_bytes(struct ingest *in);
 /*

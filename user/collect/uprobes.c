@@ -22,13 +22,15 @@ struct link_create_multi {
 };
 
 static int multi_create(int prog_fd, const char *path, const uint64_t *offsets,
-			const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return)
+			const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
+			bool is_return)
 {
 	struct link_create_multi attr = {
 		.prog_fd = (uint32_t)prog_fd,
 		.attach_type = TRACE_UPROBE_MULTI,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
+		.ref_ctr_offsets = (uintptr_t)semaphores,
 		.cookies = (uintptr_t)cookies,
 		.cnt = n,
 		.multi_flags = is_return ? MULTI_RETURN_PROBES : 0,
@@ -64,9 +66,9 @@ bool uprobes_multi(void)
 	prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, 2, &opts);
 	if (prog < 0)
 		return false;
-	link = multi_create(prog, "/", &offset, NULL, 1, 0, false);
+	link = multi_create(prog, "/", &offset, NULL, NULL, 1, 0, false);
 	if (link == -EBADF) {
-		link = multi_create(prog, "/", &offset, NULL, 1, -1, false);
+		link = multi_create(prog, "/", &offset, NULL, NULL, 1, -1, false);
 		known = link == -EINVAL;
 	}
 	if (link >= 0)
@@ -105,14 +107,15 @@ static int perf_type(uint64_t *ret_return_bit)
 	return type;
 }
 
-static int perf_create(int prog_fd, const char *path, uint64_t offset, pid_t pid, bool is_return)
+static int perf_create(int prog_fd, const char *path, uint64_t offset, uint64_t semaphore,
+		       pid_t pid, bool is_return)
 {
 	uint64_t return_bit;
 	int type = perf_type(&return_bit), fd, r;
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = (uint32_t)type,
-		.config = is_return ? return_bit : 0,
+		.config = (is_return ? return_bit : 0) | semaphore << 32,
 		.config1 = (uintptr_t)path,
 		.config2 = offset,
 	};
@@ -131,22 +134,25 @@ static int perf_create(int prog_fd, const char *path, uint64_t offset, pid_t pid
 	return r;
 }
 
-int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
-		   const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return, int *ret_fds)
+static int attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
+		  const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
+		  bool is_return, int *ret_fds)
 {
 	char path[64];
 	int prog_fd = bpf_program__fd(prog), r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (uprobes_multi()) {
-		r = multi_create(prog_fd, path, offsets, cookies, n, pid < 0 ? 0 : pid, is_return);
+		r = multi_create(prog_fd, path, offsets, semaphores, cookies, n, pid < 0 ? 0 : pid,
+				 is_return);
 		if (r < 0)
 			return r;
 		ret_fds[0] = r;
 		return 1;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		r = perf_create(prog_fd, path, offsets[i], pid, is_return);
+		r = perf_create(prog_fd, path, offsets[i], semaphores ? semaphores[i] : 0, pid,
+				is_return);
 		if (r < 0) {
 			uprobes_detach(ret_fds, i);
 			return r;
@@ -154,6 +160,33 @@ int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offse
 		ret_fds[i] = r;
 	}
 	return (int)n;
+}
+
+int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
+		   const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return, int *ret_fds)
+{
+	return attach(prog, fd, offsets, NULL, cookies, n, pid, is_return, ret_fds);
+}
+
+int uprobes_attach_sites(const struct bpf_program *prog, int fd, const uint64_t *offsets,
+			 const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
+			 int *ret_fds)
+{
+	return attach(prog, fd, offsets, semaphores, cookies, n, pid, false, ret_fds);
+}
+
+/* Such a call ends in a system call of its own, which refuses whoever comes from elsewhere. */
+bool uprobes_nop5(void)
+{
+#if defined(__x86_64__)
+	static int known = -1;
+
+	if (known < 0)
+		known = syscall(336) < 0 && errno == ENXIO;
+	return known;
+#else
+	return false;
+#endif
 }
 
 /* --- closing

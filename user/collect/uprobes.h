@@ -35,6 +35,16 @@ void uprobes_prepare(struct bpf_program *prog);
 int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
 		   const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return, int *ret_fds);
 
+/*
+ * The same for USDT sites: `semaphores` are the file offsets of those that the kernel counts up as
+ * long as somebody listens (0: none).
+ */
+int uprobes_attach_sites(const struct bpf_program *prog, int fd, const uint64_t *offsets,
+			 const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
+			 int *ret_fds);
+/* Whether a probe on a nop of five bytes becomes a call (x86-64, Linux 6.18), which costs less. */
+bool uprobes_nop5(void);
+
 /* Takes probes away; returns at once. */
 void uprobes_detach(const int *fds, uint32_t n);
 /* Returns when all that was detached is gone. */

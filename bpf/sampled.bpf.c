@@ -1,0 +1,115 @@
+/*
+ * Source: sampled allocations, told by a sampler inside the target at its USDT sites (the
+ * otel_memory contract; user/preload/sites.h). Only a sample traps: one in some 512 KiB.
+ *
+ * Here is only taken what cannot be had later, the stack and the moment; the live set, weights and
+ * sums are user space's (collect/samples.c). Records go through the ring, in order.
+ */
+#include "common.bpf.h"
+#include "stack.bpf.h"
+
+static __always_inline bool site_arg(struct pt_regs *ctx, const struct ms_site_arg *arg, __u64 *ret)
+{
+	__u32 size = arg->size;
+	__u64 v = 0, reg = 0;
+
+	if (size < 1 || size > 8)
+		return false;
+	if (arg->kind == MS_ARG_CONST) {
+		*ret = arg->value;
+		return true;
+	}
+	if (bpf_probe_read_kernel(&reg, sizeof(reg), (void *)ctx + arg->reg_off))
+		return false;
+	if (arg->kind == MS_ARG_MEMORY) {
+		if (bpf_probe_read_user(&v, size, (void *)(reg + arg->value)))
+			return false;
+	} else {
+		v = reg;
+	}
+	v <<= 64 - 8 * size;
+	*ret = arg->is_signed ? (__u64)((__s64)v >> (64 - 8 * size)) : v >> (64 - 8 * size);
+	return true;
+}
+
+/* The address, and with `all` the size and weight. */
+static __always_inline bool site_args(struct pt_regs *ctx, bool all, struct ms_sample_rec *rec)
+{
+	__u64 cookie = cfg_places ? bpf_get_attach_cookie(ctx) : 0;
+	__u32 key = (__u32)cookie - 1;
+	const struct ms_site *site;
+
+	if (!cookie) {
+		rec->addr = PT_REGS_PARM1(ctx);
+		rec->size = all ? PT_REGS_PARM2(ctx) : 0;
+		rec->weight = all ? PT_REGS_PARM3(ctx) : 0;
+		return true;
+	}
+	site = bpf_map_lookup_elem(&sites, &key);
+	if (!site || !site_arg(ctx, &site->args[0], &rec->addr))
+		return false;
+	return !all || (site_arg(ctx, &site->args[1], &rec->size) &&
+			site_arg(ctx, &site->args[2], &rec->weight));
+}
+
+static __always_inline void sample_lost(const struct ms_sample_rec *rec)
+{
+	if (rec->what == MS_SAMPLE_FREE) {
+		stat_inc(STAT_SAMPLE_FREES_LOST);
+		return;
+	}
+	stat_inc(STAT_SAMPLE_LOST);
+	stat_add(STAT_SAMPLE_LOST_BYTES, rec->weight);
+}
+
+static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what what)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32, tid = (__u32)id;
+	bool is_free = what == MS_SAMPLE_FREE;
+	struct ms_sample_rec rec = { .kind = MS_EV_SAMPLE, .what = what, .tid = tid };
+	struct stack_of of = { .source = MS_ALLOC, .slot = SCRATCH_ALLOC };
+	struct ms_target *target;
+
+	/* Any thread may free what the watched one has allocated. */
+	if (!gate_alloc_open ||
+	    !target_wants((void *)bpf_get_current_task(), tgid, is_free && cfg_tid ? cfg_tid : tid,
+			  &target, &rec.proc)) {
+		stat_inc(STAT_PROBE_OTHER);
+		return 0;
+	}
+	stat_inc(STAT_PROBE_HITS);
+	stat_inc(is_free ? STAT_SAMPLE_FREES : STAT_SAMPLE_ALLOCS);
+	if (!site_args(ctx, !is_free, &rec)) {
+		sample_lost(&rec);
+		return 0;
+	}
+	rec.as_gen = of.as_gen = target_as_gen(target);
+	rec.time_ns = bpf_ktime_get_ns();
+	of.proc = &rec.proc;
+	if (!is_free)
+		stack_capture(ctx, &of, &rec.user);
+	if (bpf_ringbuf_output(&events, &rec, sizeof(rec), 0))
+		sample_lost(&rec);
+	return 0;
+}
+
+SEC("uprobe")
+int BPF_KPROBE(sampled_alloc)
+{
+	return on_sample(ctx, MS_SAMPLE_ALLOC);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(sampled_untrack)
+{
+	return on_sample(ctx, MS_SAMPLE_UNTRACKED);
+}
+
+SEC("uprobe")
+int BPF_KPROBE(sampled_free)
+{
+	return on_sample(ctx, MS_SAMPLE_FREE);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,53 @@
+/*
+ * What samplers in the targets tell (sampled.bpf.c): sums for each stack, and the blocks that live.
+ *
+ * Records come in the order in which they happened, so a free is of the block that was allocated at
+ * its address last. Weights are summed one by one (model/estimate.h).
+ */
+#ifndef MEMSCOPE_COLLECT_SAMPLES_H
+#define MEMSCOPE_COLLECT_SAMPLES_H
+
+#include "abi.h"
+#include "base/cleanup.h"
+#include "model/estimate.h"
+
+#include <stdbool.h>
+
+struct samples;
+
+/* `max_bytes`: what the table of live blocks may take. NULL: out of memory. */
+struct samples *samples_new(uint64_t max_bytes);
+void samples_free(struct samples *s);
+DEFINE_CLEANUP(struct samples *, samples_freep, samples_free)
+
+/* 0 or -ENOMEM. */
+int samples_take(struct samples *s, const struct ms_sample_rec *rec);
+
+/* Blocks of images that are `gone` leave the table. */
+void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct ms_proc *proc), void *ctx);
+
+/* Σ weights of the blocks that live. */
+int64_t samples_live_bytes(const struct samples *s);
+
+/* One stack of one thread of one process image: its allocations, and those that live now. */
+struct samples_row {
+	struct ms_total_key key;
+	struct estimate alloc, live;
+};
+/* Calls `fn` for each; stops at its first error and returns that. */
+int samples_each(struct samples *s, int (*fn)(void *ctx, const struct samples_row *row), void *ctx);
+
+struct samples_stats {
+	struct estimate alloc;
+	uint64_t frees;         /* of blocks that were followed                             */
+	uint64_t unknown_frees; /* from before the run, inherited by a fork, not followed   */
+	uint64_t untracked;     /* allocations not followed: no room there or here          */
+	uint64_t full;          /* of those, for want of room here                          */
+	uint64_t reused;        /* blocks whose free was not told: the address came again   */
+	uint64_t ended;         /* samples that went with their process or an exec          */
+	double ended_bytes;
+	double rate;            /* mean bytes between samples, as the weights have it; 0: unknown */
+};
+void samples_stats(const struct samples *s, struct samples_stats *ret_stats);
+
+#endif
