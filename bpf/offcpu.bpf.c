@@ -326,7 +326,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	s->owner = bpf_get_current_pid_tgid();
 	if (cfg_unwind && cfg_user_stacks && task->mm &&
 	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
-	    walk_regs(s, task, (void *)bpf_task_pt_regs(task), false))
+	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false))
 		pending_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), &out.proc,
 				     t->as_gen, &t->user);
 	if (!cfg_kernel_stacks)

@@ -134,12 +134,11 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	struct ms_space *space = &s->walk.space, *found;
 	__u32 tgid = of->proc->tgid;
 	int verdict = MS_NO_TABLE, r;
-	__u64 behind;
 
 	s->owner = bpf_get_current_pid_tgid();
 	if (!BPF_CORE_READ(task, mm))
 		return STACK_NONE;
-	if (!cfg_unwind || !walk_regs(s, task, task_user_regs(task), of->may_trap))
+	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	found = bpf_map_lookup_elem(&spaces, &tgid);
 	if (found)
@@ -155,9 +154,8 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 		return STACK_NONE;
 	if (verdict != MS_NO_TABLE)
 		return stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
-	behind = s->behind;
-	walk_regs(s, task, task_user_regs(task), false); /* the walk has used them up */
-	s->walk.pc -= behind;
+	/* The walk has used them up. */
+	walk_regs(&s->walk, task, task_user_regs(task), of->may_trap);
 	r = pending_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);

@@ -83,27 +83,6 @@ __noinline int walk_some(__u32 slot)
 	return 1;
 }
 
-/*
- * s->behind: the byte before the pc is that of a breakpoint, but linkers also put those between
- * functions. The first byte of a probed function has a rule, what is between two has none.
- */
-__noinline int walk_behind(__u32 slot)
-{
-	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
-
-	if (!s)
-		return 0;
-	s->walk.look = s->walk.pc - 1;
-	if (walk_find_span(slot) && s->walk.has_rows) {
-		s->walk.look -= s->walk.span.bias;
-		walk_find_rule(slot);
-		if (s->walk.rule == MS_RULE_IX_NONE)
-			s->behind = 0;
-	}
-	s->walk.pc -= s->behind;
-	return 0;
-}
-
 __noinline int walk_stack(__u32 slot)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
@@ -112,8 +91,6 @@ __noinline int walk_stack(__u32 slot)
 		return -1;
 	s->hash.lo = cfg_seed_lo;
 	s->hash.hi = cfg_seed_hi;
-	if (s->behind)
-		walk_behind(slot);
 	walk_begin(&s->walk, slot);
 	for (int i = 0; i <= MS_MAX_FRAMES / TURNS; i++)
 		if (!walk_some(slot))

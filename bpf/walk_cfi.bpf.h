@@ -12,8 +12,7 @@
 
 /* What one program type works with; the programs of one type never interrupt each other. */
 struct stack_scratch {
-	__u64 owner;  /* pid_tgid of the walk under way */
-	__u64 behind; /* 1: the byte before the pc is a probe's, and its instruction is still to come */
+	__u64 owner; /* pid_tgid of the walk under way */
 	struct ms_hash hash;
 	struct ms_walk walk;
 	union {
@@ -86,21 +85,33 @@ static __always_inline void walk_leave_trampoline(struct ms_walk *w, struct task
 	w->regs[MS_WALK_SP] = ra_at + 8;
 	w->pc = ra;
 }
+
+/*
+ * Is the pc of a task in the kernel behind the breakpoint of a probe that has not been looked at yet?
+ * Then nothing was executed. Linkers fill with the same byte what is before a function that they align
+ * (lld and Go do), mostly with several.
+ */
+static __always_inline bool walk_is_behind_probe(__u64 pc)
+{
+	__u8 op = 0;
+
+	if (bpf_probe_read_user(&op, sizeof(op), (void *)(pc - 1)) || op != 0xcc)
+		return false;
+	return pc & 15 || bpf_probe_read_user(&op, sizeof(op), (void *)(pc - 2)) || op != 0xcc;
+}
 #endif
 
 /*
  * Registers and pc of a task in user space, from task_user_regs(). false: it has none (a kernel thread, an
  * exiting task), or is a 32-bit program. `may_trap`: it is in the kernel, maybe because of a probe that it
- * has just run into; sets s->behind.
+ * has just run into.
  */
-static __always_inline bool walk_regs(struct stack_scratch *s, struct task_struct *task,
+static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *task,
 				      const struct pt_regs *regs, bool may_trap)
 {
-	struct ms_walk *w = &s->walk;
 	struct uprobe_task *utask;
 	struct pt_regs *r = (void *)w->window; /* not in use yet; too large for the stack */
 
-	s->behind = 0;
 	if (bpf_probe_read_kernel(r, sizeof(*r), regs))
 		return false;
 #if defined(__TARGET_ARCH_x86)
@@ -143,22 +154,17 @@ static __always_inline bool walk_regs(struct stack_scratch *s, struct task_struc
 		w->pc = BPF_CORE_READ(utask, vaddr);
 #if defined(__TARGET_ARCH_x86)
 	__u64 ip = r->ip;
-	__u8 op = 0;
 
 	walk_leave_trampoline(w, task);
-	/* Behind the breakpoint of a probe that has not been looked at yet: nothing was executed.
-	 * Only in the kernel: from user space the trap leads there, and back by another pc. */
-	if (may_trap && w->pc == ip &&
-	    !bpf_probe_read_user(&op, sizeof(op), (void *)(w->pc - 1)) && op == 0xcc)
-		s->behind = 1;
+	if (may_trap && w->pc == ip && walk_is_behind_probe(ip))
+		w->pc--;
 #endif
 	return true;
 }
 
 /*
  * walk.bpf.c: walks from the registers and by the space in the scratch of `slot`, and leaves the
- * frames, their hash and the verdict there; s->behind is what it takes the pc to be. 0, or -1: no such
- * scratch.
+ * frames, their hash and the verdict there. 0, or -1: no such scratch.
  */
 int walk_stack(__u32 slot);
 /* Frames that a helper of the kernel has written to the scratch: their hash. */

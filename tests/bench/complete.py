@@ -45,6 +45,7 @@ PROGRAMS = [
     ("git log -p", programs.git, {}),
     ("postgres, pgbench", programs.postgres_server, {}),
     ("postgres, one query", programs.postgres, {}),
+    ("postgres, with LLVM's JIT", lambda: programs.postgres("on"), {}),
     ("node --perf-basic-prof", programs.node, {}),
     ("java +PreserveFramePointer", lambda: programs.java("-XX:+PreserveFramePointer"), {}),
     ("java, no frame pointers", lambda: programs.java("-XX:-PreserveFramePointer"), {}),

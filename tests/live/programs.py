@@ -108,13 +108,12 @@ class Postgres:
         if made.returncode:
             skip(f"{program} does not work here")
 
-    def single(self):
-        """One backend without a server, at one query."""
+    def single(self, query):
+        """One backend without a server."""
         child = Child([f"{self.bin}/postgres", "--single", "-D", f"{self.where}/d", "-F",
                        "postgres"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                       stderr=subprocess.DEVNULL, **self.as_user)
-        child.process.stdin.write(
-            b"select count(*), sum(length(md5(x::text))) from generate_series(1, 100000000) x;\n")
+        child.process.stdin.write(query + b"\n")
         child.process.stdin.flush()
         time.sleep(0.7)
         return child
@@ -135,8 +134,11 @@ class Postgres:
         return child
 
 
-def postgres():
-    return Postgres().single()
+def postgres(jit="off"):
+    """JIT: on, functions for a query as dear as that are made by LLVM, and no table tells of them."""
+    return Postgres().single(
+        f"set jit = {jit}; select count(*), sum(length(md5((x * y)::text))) "
+        "from generate_series(1, 1000) x, generate_series(1, 1000000) y;".encode())
 
 
 def postgres_server():

@@ -205,7 +205,8 @@ def what_was_left_by_a_jump_out_of_malloc_does_no_harm():
                            "--alloc=exact", "-F", 999, "--json")
         check(said["jumps"] > 100, f"{mode}: only {said['jumps']} jumps")
         whole(run, "alloc", 1000, f"{mode}, {said['jumps']} jumps")
-        whole(run, "oncpu", 10, mode, 0.98)
+        # Some come between two moments, as above, and there are few.
+        whole(run, "oncpu", 5, mode, 0.9, spare=2)
         chain = ["malloc"] + ["deep"] * 21 + ["work", "main"] + OUTERMOST
         right = 0
         for s in run.profile("alloc").samples:
