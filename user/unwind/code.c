@@ -187,6 +187,22 @@ static const struct pattern *match(uint16_t machine, const uint8_t *p, size_t le
 	return NULL;
 }
 
+bool code_sigreturn_ends_at(struct code *code, uint64_t vaddr)
+{
+	uint16_t machine = elf_file_machine(code->elf);
+
+	for (size_t i = 0; i < sizeof(sigreturns) / sizeof(sigreturns[0]); i++) {
+		const struct pattern *s = &sigreturns[i];
+		const uint8_t *p = s->machine == machine && vaddr >= s->len
+					   ? code_at(code, vaddr - s->len, s->len)
+					   : NULL;
+
+		if (p && vaddr % s->step == 0 && !memcmp(p, s->bytes, s->len))
+			return true;
+	}
+	return false;
+}
+
 /* Every pattern ends in the same rare bytes: the number is found by its first byte. */
 bool code_find_sigreturn(struct code *code, uint64_t start, uint64_t end, uint64_t *ret_vaddr,
 			 uint32_t *ret_len)

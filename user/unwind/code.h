@@ -39,4 +39,7 @@ bool code_is_padding(struct code *code, uint64_t start, uint64_t end);
 bool code_find_sigreturn(struct code *code, uint64_t start, uint64_t end, uint64_t *ret_vaddr,
 			 uint32_t *ret_len);
 
+/* Whether one ends there. */
+bool code_sigreturn_ends_at(struct code *code, uint64_t vaddr);
+
 #endif

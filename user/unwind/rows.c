@@ -179,21 +179,30 @@ struct known_holes {
 	struct marks *over;
 };
 
-/* The row begins a byte early: a return address is looked up before itself. */
+/*
+ * The row begins a byte early: a return address is looked up before itself. It ends a byte late: a
+ * thread that is in the system call has its pc behind it. So does one of which CFI speaks (glibc's
+ * __restore_rt), but that ends with the function.
+ */
 static int find_sigreturns(void *arg, uint64_t start, uint64_t end)
 {
 	struct known_holes *s = arg;
 	const struct ms_rule rule = rule_of_signal(s->b->machine);
 	uint64_t found;
+	uint64_t at = start;
 	uint32_t len;
 	int r = 0;
 
-	for (uint64_t at = start; r == 0; at = found + len) {
-		if (!code_find_sigreturn(&s->b->code, at, end, &found, &len))
-			return 0;
+	if (start < end && code_sigreturn_ends_at(&s->b->code, start)) {
+		r = add_rule(s->b, start, &rule, s->over);
+		if (r == 0)
+			r = marks_add(s->over, ++at, MARK_HOLE);
+	}
+	while (r == 0 && code_find_sigreturn(&s->b->code, at, end, &found, &len)) {
+		at = found + len + (found + len < end);
 		r = add_rule(s->b, found - 1, &rule, s->over);
 		if (r == 0)
-			r = marks_add(s->over, found + len, MARK_HOLE);
+			r = marks_add(s->over, at, MARK_HOLE);
 	}
 	return r;
 }

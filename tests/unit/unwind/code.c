@@ -51,8 +51,28 @@ static void a_signal_return_without_cfi_is_known_by_its_instructions(void **stat
 	assert_int_equal(kind_at(table, F + 0x200), MS_RULE_SIGNAL);
 	assert_int_equal(unwind_table_find(table, F + 0x200)->off, 40);
 	assert_int_equal(unwind_table_find(table, F + 0x200)->reg, MS_X86_RSP);
-	assert_int_equal(kind_at(table, F + 0x209), MS_RULE_SIGNAL);
-	assert_int_equal(kind_at(table, F + 0x20a), MS_RULE_NONE);
+	/* A thread in the system call is behind it. */
+	assert_int_equal(kind_at(table, F + 0x20a), MS_RULE_SIGNAL);
+	assert_int_equal(kind_at(table, F + 0x20b), MS_RULE_NONE);
+}
+
+static void a_thread_in_a_signal_return_is_behind_its_last_byte(void **state)
+{
+	static const uint8_t restore[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05, 0xc3 };
+	_cleanup_(unwind_table_freep) struct unwind_table *table = NULL;
+
+	put_usual_cie(&im);
+	put_fde(&im, F + 0x200, 0x7, INSNS(DW_CFA_nop));
+	memcpy(code_text(&im, F + 0x200), restore, sizeof(restore)); /* ends with its function */
+	put_fde(&im, F + 0x308, 0x10, INSNS(DW_CFA_nop));
+	memcpy(code_text(&im, F + 0x301), restore, 7); /* next to a function */
+	table = table_of_image();
+	check_table(table);
+	assert_int_equal(kind_at(table, F + 0x206), MS_RULE_REG);
+	assert_int_equal(kind_at(table, F + 0x207), MS_RULE_SIGNAL);
+	assert_int_equal(kind_at(table, F + 0x208), MS_RULE_NONE);
+	assert_int_equal(kind_at(table, F + 0x307), MS_RULE_SIGNAL);
+	assert_int_equal(kind_at(table, F + 0x308), MS_RULE_REG);
 }
 
 int main(void)
@@ -61,6 +81,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FACT(padding_stays_with_the_function_before_it),
 		FACT(a_signal_return_without_cfi_is_known_by_its_instructions),
+		FACT(a_thread_in_a_signal_return_is_behind_its_last_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
