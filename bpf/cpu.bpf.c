@@ -8,6 +8,20 @@
 #include "emit.bpf.h"
 #include "stack.bpf.h"
 
+#if defined(__TARGET_ARCH_x86)
+/* Contexts are only read in whole words, and here not relocated: newer kernels have
+ * only 2 bytes of one as cs (since FRED), at the same place. */
+static __always_inline __u64 read_cs(struct bpf_perf_event_data *ctx)
+{
+	__u64 cs;
+
+	asm volatile("%0 = *(u64 *)(%1 + %2)"
+		     : "=r"(cs)
+		     : "r"(ctx), "i"(__builtin_offsetof(struct pt_regs, cs)));
+	return cs;
+}
+#endif
+
 SEC("perf_event")
 int on_cpu(struct bpf_perf_event_data *ctx)
 {
@@ -22,8 +36,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 		return 0;
 	key.as_gen = of.as_gen = target_as_gen(target);
 #if defined(__TARGET_ARCH_x86)
-	/* The kernel was interrupted. The context is only read in whole words. */
-	of.may_trap = !(*(volatile __u64 *)&ctx->regs.cs & 3);
+	of.may_trap = !(read_cs(ctx) & 3); /* the kernel was interrupted */
 #endif
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
