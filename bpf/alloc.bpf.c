@@ -6,6 +6,9 @@
  *           (the return probe has put its trampoline on it)
  *   return  the block exists: add to the totals and to the table of live blocks
  *
+ * The probe of an entry may be some instructions behind it (collect/placement.h), where arguments
+ * and sp are not as at the entry; its cookie says where they are.
+ *
  * Order keeps one address right when several threads use it in turn: a block leaves the table at
  * the entry of free and realloc, before the allocator can hand its address out again, and enters
  * it at the return of the allocation, before the caller can give the pointer away. A realloc that
@@ -92,20 +95,18 @@ static __always_inline void call_read(struct pt_regs *ctx, struct call *call, __
 /* The watched thread this probe fired in. */
 struct caller {
 	struct ms_proc proc;
-	struct task_struct *task;
 	struct ms_target *target;
-	__u32 tgid, tid;
+	__u32 tid;
 };
 
 static __always_inline bool caller_get(struct caller *c, bool any_thread)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	c->task = (void *)bpf_get_current_task();
-	c->tgid = id >> 32;
+
 	c->tid = (__u32)id;
 	if (!gate_alloc_open ||
-	    !target_wants(c->task, c->tgid, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target,
-			  &c->proc)) {
+	    !target_wants((void *)bpf_get_current_task(), id >> 32,
+			  any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
 		stat_inc(STAT_PROBE_OTHER);
 		return false;
 	}
@@ -113,15 +114,16 @@ static __always_inline bool caller_get(struct caller *c, bool any_thread)
 	return true;
 }
 
-static __always_inline void total_add(const struct ms_proc *proc, const struct ms_block *block,
-				      enum ms_state state)
+/* Not inlined, as all that is here more than once: before 6.13 a chain of calls has 512 bytes of stack. */
+static __noinline void total_add(const struct ms_proc *proc, const struct ms_block *block,
+				 enum ms_state state)
 {
 	struct ms_total_key key = {
 		.source = MS_ALLOC,
 		.state = state,
 		.tid = block->tid,
 		.as_gen = block->as_gen,
-		.bucket = emit_bucket(bpf_ktime_get_ns()),
+		.bucket = cfg_bucket_ns ? emit_bucket(bpf_ktime_get_ns()) : 0,
 	};
 
 	key.proc = *proc;
@@ -152,17 +154,19 @@ static __always_inline void block_freed(const struct ms_proc *proc, const struct
 }
 
 /* A free of a block that is not in the table: whose was it? */
-static __always_inline void block_missing(const struct caller *c)
+static __always_inline void block_missing(const struct ms_proc *proc)
 {
-	if (c->target && (c->target->flags & MS_TARGET_FORKED) &&
-	    c->target->exec_id == c->proc.exec_id)
+	__u32 tgid = proc->tgid;
+	const struct ms_target *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (target && (target->flags & MS_TARGET_FORKED) && target->exec_id == proc->exec_id)
 		stat_inc(STAT_FREE_INHERITED);
 	else
 		stat_inc(STAT_FREE_UNKNOWN);
 }
 
-static __always_inline void block_add(const struct ms_proc *proc, __u64 addr,
-				      const struct ms_block *block)
+static __noinline void block_add(const struct ms_proc *proc, __u64 addr,
+				 const struct ms_block *block)
 {
 	struct ms_block_key key = { .addr = addr };
 	struct ms_block old;
@@ -206,13 +210,12 @@ static __always_inline void inflight_abandon(const struct ms_proc *proc, struct 
  * handler): what is deeper than it was may then be anything. On x86-64 it still has its frame if what
  * it returns to is the return probe's trampoline; arm64 keeps that in a register, and is believed.
  */
-static __always_inline bool is_nested(const struct caller *c, const struct ms_inflight *in,
-				      __u64 sp)
+static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
 {
 	if (!in || !in->sp || sp >= in->sp)
 		return false;
 #if defined(__TARGET_ARCH_x86)
-	struct task_struct *task = c->task;
+	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 ra;
 
 	return !bpf_probe_read_user(&ra, sizeof(ra), (void *)in->sp) &&
@@ -232,41 +235,44 @@ static __always_inline bool is_tail_call(enum ms_shape from, enum ms_shape to)
 				 to == MS_SHAPE_SIZE;
 }
 
-static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 sp,
-				       __u64 size, __u64 arg)
+static const struct ms_inflight no_call;
+
+/* Whether the return of the call is of interest. */
+static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 sp,
+					__u64 size, __u64 arg)
 {
 	struct stack_of of = {
 		.source = MS_ALLOC,
 		.slot = SCRATCH_ALLOC,
 		.flags = MS_STACK_AT_ENTRY,
 	};
-	struct ms_inflight *in, fresh = {};
+	struct ms_inflight *in;
 	struct caller c;
 	bool tail_call;
 
 	of.proc = &c.proc;
 	if (!caller_get(&c, false))
-		return 0;
+		return false;
 	in = bpf_map_lookup_elem(&inflight, &c.tid);
-	if (is_nested(&c, in, sp)) {
+	if (is_nested(in, sp)) {
 		stat_inc(STAT_ALLOC_NESTED);
-		return 0;
+		return false;
 	}
 	if (!in) {
-		if (bpf_map_update_elem(&inflight, &c.tid, &fresh, BPF_ANY)) {
+		if (bpf_map_update_elem(&inflight, &c.tid, &no_call, BPF_ANY)) {
 			stat_inc(STAT_INFLIGHT_FULL);
-			return 0;
+			return false;
 		}
 		in = bpf_map_lookup_elem(&inflight, &c.tid);
 		if (!in)
-			return 0;
+			return false;
 	}
 	if (in->sp == sp && in->arg == arg && in->has_old) {
 		/* reallocarray's jump to realloc: the block is in hand already. */
 		stat_inc(STAT_ALLOC_NESTED);
 		in->size = size;
 		in->shape = shape;
-		return 0;
+		return false;
 	}
 	tail_call = in->sp == sp && !in->has_old && is_tail_call((enum ms_shape)in->shape, shape);
 	if (in->sp && !tail_call)
@@ -285,24 +291,41 @@ static __always_inline int alloc_enter(struct pt_regs *ctx, enum ms_shape shape,
 	of.as_gen = in->as_gen;
 	if (!tail_call)
 		stack_capture(ctx, &of, &in->user);
-	return 0;
+	return true;
 }
 
+/* The call has failed: what it took out of the table is still there. */
+static __always_inline void inflight_failed(struct ms_inflight *in)
+{
+	struct ms_block_key key = { .addr = in->arg };
+
+	stat_inc(STAT_ALLOC_FAILED);
+	if (!in->has_old)
+		return;
+	key.proc = in->proc;
+	bpf_map_update_elem(&blocks, &key, &in->old, BPF_NOEXIST);
+	in->has_old = 0;
+}
+
+/* Who is here was said at the entry: a call that did not begin while it was watched is not here. */
 static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape)
 {
 	__u64 sp = PT_REGS_SP(ctx), ret = PT_REGS_RC(ctx), addr = ret;
 	bool is_realloc = shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N;
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	struct ms_block block = {};
 	struct ms_inflight *in;
-	struct caller c;
+	struct ms_proc proc;
 
-	if (!caller_get(&c, false))
+	if (!gate_alloc_open || !gate_open)
 		return 0;
-	in = bpf_map_lookup_elem(&inflight, &c.tid);
+	in = bpf_map_lookup_elem(&inflight, &tid);
+	stat_inc(in ? STAT_PROBE_HITS : STAT_PROBE_OTHER);
 	if (!in || !in->sp || sp < in->sp + RETURN_SP_DELTA)
 		return 0; /* began before us, a tail call's second return, or nested */
+	proc = in->proc;
 	if (sp != in->sp + RETURN_SP_DELTA) {
-		inflight_abandon(&c.proc, in);
+		inflight_abandon(&proc, in);
 		in->sp = 0;
 		return 0;
 	}
@@ -313,21 +336,14 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 			bpf_probe_read_user(&addr, sizeof(addr), (void *)in->arg);
 	}
 	if (!addr && !(is_realloc && in->arg && !in->size)) {
-		stat_inc(STAT_ALLOC_FAILED);
-		if (in->has_old) {
-			struct ms_block_key key = { .addr = in->arg };
-
-			key.proc = c.proc;
-			bpf_map_update_elem(&blocks, &key, &in->old, BPF_NOEXIST);
-			in->has_old = 0;
-		}
+		inflight_failed(in);
 		return 0;
 	}
 	if (is_realloc && in->arg) {
 		if (in->has_old)
-			block_freed(&c.proc, &in->old);
+			block_freed(&proc, &in->old);
 		else
-			block_missing(&c);
+			block_missing(&proc);
 		in->has_old = 0;
 	}
 	if (!addr)
@@ -335,12 +351,12 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	block.size = in->size;
 	block.born_ns = bpf_ktime_get_ns();
 	block.user = in->user;
-	block.tid = c.tid;
+	block.tid = tid;
 	block.as_gen = in->as_gen;
 	stat_inc(STAT_ALLOC_CALLS);
 	stat_add(STAT_ALLOC_BYTES, block.size);
-	total_add(&c.proc, &block, MS_ALLOCATED);
-	block_add(&c.proc, addr, &block);
+	total_add(&proc, &block, MS_ALLOCATED);
+	block_add(&proc, addr, &block);
 	return 0;
 }
 
@@ -358,60 +374,53 @@ static __always_inline __u64 product(__u64 n, __u64 size)
 	return n * size;
 }
 
-SEC("uprobe")
-int enter_size(struct pt_regs *ctx)
+/*
+ * One program of a shape for both ends of a call, where the kernel has sessions (6.13): returns
+ * that the entry does not want are never made. At the return, the instruction pointer is where the
+ * function returns to.
+ */
+static __always_inline bool is_return(struct pt_regs *ctx)
 {
-	struct call call;
-
-	call_read(ctx, &call, 1);
-	return alloc_enter(ctx, MS_SHAPE_SIZE, call.sp, call.arg[0], 0);
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_func_ip))
+		return false;
+	return bpf_get_func_ip(ctx) != (__u64)PT_REGS_IP(ctx);
 }
 
-SEC("uprobe")
-int enter_count(struct pt_regs *ctx)
-{
-	struct call call;
+#define RETURN_UNWANTED 1 /* a session's entry program's way to say so */
 
-	call_read(ctx, &call, 2);
-	return alloc_enter(ctx, MS_SHAPE_COUNT_SIZE, call.sp, product(call.arg[0], call.arg[1]), 0);
-}
+/* The programs of a shape: its entry, and both ends. `n`: how many arguments it has. */
+#define ALLOC_PROGRAMS(name, shape, n, size, arg)                                                  \
+	static __noinline int begin_##name(struct pt_regs *ctx)                                    \
+	{                                                                                          \
+		struct call call;                                                                  \
+                                                                                                   \
+		call_read(ctx, &call, n);                                                          \
+		return alloc_enter(ctx, shape, call.sp, size, arg);                                \
+	}                                                                                          \
+	SEC("uprobe")                                                                              \
+	int enter_##name(struct pt_regs *ctx)                                                      \
+	{                                                                                          \
+		begin_##name(ctx);                                                                 \
+		return 0;                                                                          \
+	}                                                                                          \
+	static __noinline int end_##name(struct pt_regs *ctx)                                      \
+	{                                                                                          \
+		return alloc_return(ctx, shape);                                                   \
+	}                                                                                          \
+	SEC("uprobe")                                                                              \
+	int both_##name(struct pt_regs *ctx)                                                       \
+	{                                                                                          \
+		if (is_return(ctx))                                                                \
+			return end_##name(ctx);                                                    \
+		return begin_##name(ctx) ? 0 : RETURN_UNWANTED;                                    \
+	}
 
-SEC("uprobe")
-int enter_align(struct pt_regs *ctx)
-{
-	struct call call;
-
-	call_read(ctx, &call, 2);
-	return alloc_enter(ctx, MS_SHAPE_ALIGN_SIZE, call.sp, call.arg[1], 0);
-}
-
-SEC("uprobe")
-int enter_outptr(struct pt_regs *ctx)
-{
-	struct call call;
-
-	call_read(ctx, &call, 3);
-	return alloc_enter(ctx, MS_SHAPE_OUT_PTR, call.sp, call.arg[2], call.arg[0]);
-}
-
-SEC("uprobe")
-int enter_realloc(struct pt_regs *ctx)
-{
-	struct call call;
-
-	call_read(ctx, &call, 2);
-	return alloc_enter(ctx, MS_SHAPE_REALLOC, call.sp, call.arg[1], call.arg[0]);
-}
-
-SEC("uprobe")
-int enter_realloc_n(struct pt_regs *ctx)
-{
-	struct call call;
-
-	call_read(ctx, &call, 3);
-	return alloc_enter(ctx, MS_SHAPE_REALLOC_N, call.sp, product(call.arg[1], call.arg[2]),
-			   call.arg[0]);
-}
+ALLOC_PROGRAMS(size, MS_SHAPE_SIZE, 1, call.arg[0], 0)
+ALLOC_PROGRAMS(count, MS_SHAPE_COUNT_SIZE, 2, product(call.arg[0], call.arg[1]), 0)
+ALLOC_PROGRAMS(align, MS_SHAPE_ALIGN_SIZE, 2, call.arg[1], 0)
+ALLOC_PROGRAMS(outptr, MS_SHAPE_OUT_PTR, 3, call.arg[2], call.arg[0])
+ALLOC_PROGRAMS(realloc, MS_SHAPE_REALLOC, 2, call.arg[1], call.arg[0])
+ALLOC_PROGRAMS(realloc_n, MS_SHAPE_REALLOC_N, 3, product(call.arg[1], call.arg[2]), call.arg[0])
 
 SEC("uprobe")
 int enter_free(struct pt_regs *ctx)
@@ -429,14 +438,14 @@ int enter_free(struct pt_regs *ctx)
 		return 0;
 	}
 	in = bpf_map_lookup_elem(&inflight, &c.tid);
-	if (is_nested(&c, in, call.sp)) {
+	if (is_nested(in, call.sp)) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return 0;
 	}
 	if (block_take(&c.proc, call.arg[0], &block))
 		block_freed(&c.proc, &block);
 	else if (!cfg_tid)
-		block_missing(&c);
+		block_missing(&c.proc);
 	return 0;
 }
 

@@ -25,6 +25,7 @@ HEADROOM = 1.25
 # The walker's longest: walk_stack, walk_some, walk_one, walk_by_rule, walk_signal.
 STACK_OF_WALKER = 32 + 32 + 32 + 64 + 32
 STACK = 512 - STACK_OF_WALKER
+LARGEST_OF_WALKER = 64
 FUNCTIONS_OF_WALKER = 8  # a program with as many has the walker
 HEAD = """\
 # Instructions that the verifier may look at, for each program: see test_budget.py. What is measured
@@ -65,7 +66,11 @@ def load(path):
     for line in done.stdout.splitlines():
         name, verdict, rest = line.split(" ", 2)
         words = rest.split() if verdict == "ok" else []
-        stack = int(words[2]) if len(words) > 2 + FUNCTIONS_OF_WALKER else 0
+        # The program's, and its largest function's when that is none of the walker's: the one
+        # that begins to walk.
+        frames = [-(-max(int(w), 1) // 32) * 32 for w in words[2:]]
+        own = max([0] + [f for f in frames[1:] if f > LARGEST_OF_WALKER])
+        stack = frames[0] + own if len(frames) > FUNCTIONS_OF_WALKER else 0
         found.append((name, int(words[0]) if words else rest, stack))
     if not found:
         print(f"# {done.stderr.strip()}")

@@ -135,7 +135,7 @@ static void site_failed(struct alloc_probes *ap, int code)
 
 /* `prog` on the sites of these shapes (bits). */
 static void attach_prog(struct alloc_probes *ap, struct attachment *a,
-			const struct bpf_program *prog, bool is_return, uint64_t shapes)
+			const struct bpf_program *prog, enum uprobe_end end, uint64_t shapes)
 {
 	const struct probed_file *f = &ap->files[a->file];
 	uint64_t offsets[ALLOC_SITES_MAX], places[ALLOC_SITES_MAX];
@@ -149,7 +149,7 @@ static void attach_prog(struct alloc_probes *ap, struct attachment *a,
 		}
 	if (!n)
 		return;
-	r = uprobes_attach(prog, f->fd, offsets, places, n, a->pid, is_return, &a->fds[a->n_fds]);
+	r = uprobes_attach(prog, f->fd, offsets, places, n, a->pid, end, &a->fds[a->n_fds]);
 	if (r == -ESRCH)
 		return; /* it has ended */
 	if (r < 0)
@@ -158,21 +158,22 @@ static void attach_prog(struct alloc_probes *ap, struct attachment *a,
 		a->n_fds += (uint32_t)r;
 }
 
-/* Shapes that share a return program are attached together. */
-static void attach_returns(struct alloc_probes *ap, struct attachment *a)
+/* The programs of one end; shapes that share one are attached together. */
+static void attach_end(struct alloc_probes *ap, struct attachment *a, enum uprobe_end end)
 {
 	for (int i = 0; i < MS_N_SHAPES; i++) {
-		const struct bpf_program *prog = session_return_prog(ap->session, (enum ms_shape)i);
+		const struct bpf_program *prog =
+			session_alloc_prog(ap->session, (enum ms_shape)i, end);
 		uint64_t shapes = 0;
 		bool done = !prog;
 
 		for (int j = 0; j < MS_N_SHAPES; j++)
-			if (session_return_prog(ap->session, (enum ms_shape)j) == prog) {
+			if (session_alloc_prog(ap->session, (enum ms_shape)j, end) == prog) {
 				shapes |= 1u << j;
 				done |= j < i;
 			}
 		if (!done)
-			attach_prog(ap, a, prog, true, shapes);
+			attach_prog(ap, a, prog, end, shapes);
 	}
 }
 
@@ -187,13 +188,12 @@ static struct attachment *attach_file(struct alloc_probes *ap, uint32_t file, pi
 	a->pid = pid;
 	a->file = file;
 	if (count) {
-		attach_prog(ap, a, count, false, ~(1ULL << MS_SHAPE_FREE));
+		attach_prog(ap, a, count, UPROBE_ENTRY, ~(1ULL << MS_SHAPE_FREE));
 		return a;
 	}
-	attach_returns(ap, a);
-	for (int i = 0; i < MS_N_SHAPES; i++)
-		attach_prog(ap, a, session_enter_prog(ap->session, (enum ms_shape)i), false,
-			    1u << i);
+	attach_end(ap, a, UPROBE_RETURN);
+	attach_end(ap, a, UPROBE_BOTH);
+	attach_end(ap, a, UPROBE_ENTRY);
 	return a;
 }
 

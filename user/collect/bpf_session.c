@@ -80,13 +80,87 @@ static void load_either(struct bpf_program *btf_prog, struct bpf_program *raw_pr
 	bpf_program__set_autoload(raw_prog, wanted && !by_btf);
 }
 
-static void load_probe(struct bpf_program *prog, bool wanted)
+static struct bpf_program *both_prog(struct memscope_bpf *k, enum ms_shape shape)
+{
+	struct bpf_program *progs[MS_N_SHAPES] = {
+		[MS_SHAPE_SIZE] = k->progs.both_size,
+		[MS_SHAPE_COUNT_SIZE] = k->progs.both_count,
+		[MS_SHAPE_ALIGN_SIZE] = k->progs.both_align,
+		[MS_SHAPE_OUT_PTR] = k->progs.both_outptr,
+		[MS_SHAPE_REALLOC] = k->progs.both_realloc,
+		[MS_SHAPE_REALLOC_N] = k->progs.both_realloc_n,
+	};
+
+	return progs[shape];
+}
+
+static struct bpf_program *enter_prog(struct memscope_bpf *k, enum ms_shape shape)
+{
+	struct bpf_program *progs[MS_N_SHAPES] = {
+		[MS_SHAPE_SIZE] = k->progs.enter_size,
+		[MS_SHAPE_COUNT_SIZE] = k->progs.enter_count,
+		[MS_SHAPE_ALIGN_SIZE] = k->progs.enter_align,
+		[MS_SHAPE_OUT_PTR] = k->progs.enter_outptr,
+		[MS_SHAPE_REALLOC] = k->progs.enter_realloc,
+		[MS_SHAPE_REALLOC_N] = k->progs.enter_realloc_n,
+		[MS_SHAPE_FREE] = k->progs.enter_free,
+	};
+
+	return progs[shape];
+}
+
+static struct bpf_program *return_prog(struct memscope_bpf *k, enum ms_shape shape)
+{
+	switch (shape) {
+	case MS_SHAPE_FREE:
+		return NULL;
+	case MS_SHAPE_OUT_PTR:
+		return k->progs.return_outptr;
+	case MS_SHAPE_REALLOC:
+	case MS_SHAPE_REALLOC_N:
+		return k->progs.return_realloc;
+	default:
+		return k->progs.return_ptr;
+	}
+}
+
+static void load_probe(struct bpf_program *prog, enum uprobe_end end)
 {
 	if (!prog)
 		return;
-	bpf_program__set_autoload(prog, wanted);
-	if (wanted)
-		uprobes_prepare(prog);
+	bpf_program__set_autoload(prog, true);
+	uprobes_prepare(prog, end);
+}
+
+/* All that this kernel wants; the other ones of each shape are for other kernels. */
+static void choose_probes(struct session *s)
+{
+	struct memscope_bpf *k = s->skel;
+
+	bpf_program__set_autoload(k->progs.count_call, false);
+	for (int i = 0; i < MS_N_SHAPES; i++) {
+		struct bpf_program *of_shape[] = { enter_prog(k, (enum ms_shape)i),
+						   return_prog(k, (enum ms_shape)i),
+						   both_prog(k, (enum ms_shape)i) };
+
+		for (int j = 0; j < 3; j++)
+			if (of_shape[j])
+				bpf_program__set_autoload(of_shape[j], false);
+	}
+	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++) {
+		struct bpf_program *prog = session_sample_prog(s, (enum ms_sample_what)i);
+
+		bpf_program__set_autoload(prog, false);
+		if (s->opts.alloc && s->opts.sampled)
+			load_probe(prog, UPROBE_ENTRY);
+	}
+	if (!s->opts.alloc || s->opts.sampled)
+		return;
+	load_probe(k->progs.count_call, UPROBE_ENTRY);
+	for (int i = 0; i < MS_N_SHAPES; i++)
+		for (int end = UPROBE_ENTRY; end <= UPROBE_BOTH; end++)
+			load_probe(session_alloc_prog(s, (enum ms_shape)i, (enum uprobe_end)end),
+				   (enum uprobe_end)end);
 }
 
 static void choose_programs(struct session *s, const struct btf *btf)
@@ -103,14 +177,7 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
-	load_probe(k->progs.count_call, alloc);
-	for (int i = 0; i < MS_N_SHAPES; i++) {
-		load_probe(session_enter_prog(s, (enum ms_shape)i), alloc);
-		load_probe(session_return_prog(s, (enum ms_shape)i), alloc);
-	}
-	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++)
-		load_probe(session_sample_prog(s, (enum ms_sample_what)i),
-			   s->opts.alloc && s->opts.sampled);
+	choose_probes(s);
 }
 
 static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
@@ -612,37 +679,16 @@ void session_seed(const struct session *s, struct ms_hash *ret_seed)
 	*ret_seed = s->seed;
 }
 
-struct bpf_program *session_enter_prog(struct session *s, enum ms_shape shape)
+struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end)
 {
 	struct memscope_bpf *k = s->skel;
-	struct bpf_program *progs[MS_N_SHAPES] = {
-		[MS_SHAPE_SIZE] = k->progs.enter_size,
-		[MS_SHAPE_COUNT_SIZE] = k->progs.enter_count,
-		[MS_SHAPE_ALIGN_SIZE] = k->progs.enter_align,
-		[MS_SHAPE_OUT_PTR] = k->progs.enter_outptr,
-		[MS_SHAPE_REALLOC] = k->progs.enter_realloc,
-		[MS_SHAPE_REALLOC_N] = k->progs.enter_realloc_n,
-		[MS_SHAPE_FREE] = k->progs.enter_free,
-	};
+	bool both = uprobes_session() && shape != MS_SHAPE_FREE;
 
-	return progs[shape];
-}
-
-struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape)
-{
-	struct memscope_bpf *k = s->skel;
-
-	switch (shape) {
-	case MS_SHAPE_FREE:
+	if (end == UPROBE_BOTH)
+		return both ? both_prog(k, shape) : NULL;
+	if (both)
 		return NULL;
-	case MS_SHAPE_OUT_PTR:
-		return k->progs.return_outptr;
-	case MS_SHAPE_REALLOC:
-	case MS_SHAPE_REALLOC_N:
-		return k->progs.return_realloc;
-	default:
-		return k->progs.return_ptr;
-	}
+	return end == UPROBE_ENTRY ? enter_prog(k, shape) : return_prog(k, shape);
 }
 
 struct bpf_program *session_count_prog(struct session *s)

@@ -16,6 +16,7 @@
 #include "abi.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "collect/uprobes.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,9 +102,11 @@ uint64_t session_map_bytes(const struct session *s);
 /* Seed of the stack hash, to check records with. */
 void session_seed(const struct session *s, struct ms_hash *ret_seed);
 
-/* The probe programs of a shape; the return program is NULL for MS_SHAPE_FREE. */
-struct bpf_program *session_enter_prog(struct session *s, enum ms_shape shape);
-struct bpf_program *session_return_prog(struct session *s, enum ms_shape shape);
+/*
+ * The probe programs of a shape, NULL for what it has not: an entry and a return program or, where
+ * the kernel has sessions, one for both. MS_SHAPE_FREE has no return.
+ */
+struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end);
 struct bpf_program *session_count_prog(struct session *s);
 /* What runs at a sampler's site. */
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);

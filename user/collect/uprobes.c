@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 /* From linux/bpf.h of 6.6 and later; Debian 12's is older. */
-#define TRACE_UPROBE_MULTI  48
-#define MULTI_RETURN_PROBES 1u
+#define TRACE_UPROBE_MULTI   48
+#define TRACE_UPROBE_SESSION 57 /* 6.13 */
+#define MULTI_RETURN_PROBES  1u
 
 struct link_create_multi {
 	uint32_t prog_fd, target_fd, attach_type, flags;
@@ -23,17 +24,17 @@ struct link_create_multi {
 
 static int multi_create(int prog_fd, const char *path, const uint64_t *offsets,
 			const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
-			bool is_return)
+			enum uprobe_end end)
 {
 	struct link_create_multi attr = {
 		.prog_fd = (uint32_t)prog_fd,
-		.attach_type = TRACE_UPROBE_MULTI,
+		.attach_type = end == UPROBE_BOTH ? TRACE_UPROBE_SESSION : TRACE_UPROBE_MULTI,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
 		.ref_ctr_offsets = (uintptr_t)semaphores,
 		.cookies = (uintptr_t)cookies,
 		.cnt = n,
-		.multi_flags = is_return ? MULTI_RETURN_PROBES : 0,
+		.multi_flags = end == UPROBE_RETURN ? MULTI_RETURN_PROBES : 0,
 		.pid = (uint32_t)pid,
 	};
 	/* Without the padding at its end: the kernel refuses bytes it does not know. */
@@ -41,6 +42,19 @@ static int multi_create(int prog_fd, const char *path, const uint64_t *offsets,
 			      offsetof(struct link_create_multi, pad));
 
 	return fd < 0 ? -errno : fd;
+}
+
+/* A program that does nothing, to be attached in this way; -errno. */
+static int load_nothing(int attach_type)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = (enum bpf_attach_type)attach_type);
+
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, 2, &opts);
 }
 
 /*
@@ -51,24 +65,18 @@ static int multi_create(int prog_fd, const char *path, const uint64_t *offsets,
 bool uprobes_multi(void)
 {
 	static int known = -1;
-	const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts,
-		    .expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI);
 	uint64_t offset = 0;
 	int prog, link;
 
 	if (known >= 0)
 		return known;
 	known = 0;
-	prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, 2, &opts);
+	prog = load_nothing(TRACE_UPROBE_MULTI);
 	if (prog < 0)
 		return false;
-	link = multi_create(prog, "/", &offset, NULL, NULL, 1, 0, false);
+	link = multi_create(prog, "/", &offset, NULL, NULL, 1, 0, UPROBE_ENTRY);
 	if (link == -EBADF) {
-		link = multi_create(prog, "/", &offset, NULL, NULL, 1, -1, false);
+		link = multi_create(prog, "/", &offset, NULL, NULL, 1, -1, UPROBE_ENTRY);
 		known = link == -EINVAL;
 	}
 	if (link >= 0)
@@ -77,11 +85,34 @@ bool uprobes_multi(void)
 	return known;
 }
 
-void uprobes_prepare(struct bpf_program *prog)
+/* The link is made before the file is looked at, and the kernel that refuses pid -1 with EINVAL has
+ * looked at the attach type before. */
+bool uprobes_session(void)
 {
+	static int known = -1;
+	uint64_t offset = 0;
+	int prog, link;
+
+	if (known >= 0)
+		return known;
+	known = 0;
+	prog = uprobes_multi() ? load_nothing(TRACE_UPROBE_SESSION) : -1;
+	if (prog < 0)
+		return false;
+	link = multi_create(prog, "/", &offset, NULL, NULL, 1, 0, UPROBE_BOTH);
+	known = link == -EBADF;
+	if (link >= 0)
+		close(link);
+	close(prog);
+	return known;
+}
+
+void uprobes_prepare(struct bpf_program *prog, enum uprobe_end end)
+{
+	int type = end == UPROBE_BOTH ? TRACE_UPROBE_SESSION : TRACE_UPROBE_MULTI;
+
 	if (uprobes_multi())
-		bpf_program__set_expected_attach_type(prog,
-						      (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(prog, (enum bpf_attach_type)type);
 }
 
 /* The perf event type of uprobes, and the bit of its config that says "return". */
@@ -136,7 +167,7 @@ static int perf_create(int prog_fd, const char *path, uint64_t offset, uint64_t 
 
 static int attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
 		  const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
-		  bool is_return, int *ret_fds)
+		  enum uprobe_end end, int *ret_fds)
 {
 	char path[64];
 	int prog_fd = bpf_program__fd(prog), r;
@@ -144,7 +175,7 @@ static int attach(const struct bpf_program *prog, int fd, const uint64_t *offset
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (uprobes_multi()) {
 		r = multi_create(prog_fd, path, offsets, semaphores, cookies, n, pid < 0 ? 0 : pid,
-				 is_return);
+				 end);
 		if (r < 0)
 			return r;
 		ret_fds[0] = r;
@@ -152,7 +183,7 @@ static int attach(const struct bpf_program *prog, int fd, const uint64_t *offset
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		r = perf_create(prog_fd, path, offsets[i], semaphores ? semaphores[i] : 0, pid,
-				is_return);
+				end == UPROBE_RETURN);
 		if (r < 0) {
 			uprobes_detach(ret_fds, i);
 			return r;
@@ -163,16 +194,17 @@ static int attach(const struct bpf_program *prog, int fd, const uint64_t *offset
 }
 
 int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
-		   const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return, int *ret_fds)
+		   const uint64_t *cookies, uint32_t n, pid_t pid, enum uprobe_end end,
+		   int *ret_fds)
 {
-	return attach(prog, fd, offsets, NULL, cookies, n, pid, is_return, ret_fds);
+	return attach(prog, fd, offsets, NULL, cookies, n, pid, end, ret_fds);
 }
 
 int uprobes_attach_sites(const struct bpf_program *prog, int fd, const uint64_t *offsets,
 			 const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
 			 int *ret_fds)
 {
-	return attach(prog, fd, offsets, semaphores, cookies, n, pid, false, ret_fds);
+	return attach(prog, fd, offsets, semaphores, cookies, n, pid, UPROBE_ENTRY, ret_fds);
 }
 
 /* Such a call ends in a system call of its own, which refuses whoever comes from elsewhere. */

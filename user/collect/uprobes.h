@@ -23,8 +23,14 @@ struct bpf_program;
 
 /* Whether multi-uprobe links work here; asked once. Programs must be loaded accordingly: */
 bool uprobes_multi(void);
+/*
+ * Whether one program can be put at both ends of a function (uprobe sessions, kernel 6.13): what it
+ * returns at the entry, other than 0, does without the return. Asked once.
+ */
+bool uprobes_session(void);
+enum uprobe_end { UPROBE_ENTRY, UPROBE_RETURN, UPROBE_BOTH };
 /* Before load: says how `prog` will be attached. */
-void uprobes_prepare(struct bpf_program *prog);
+void uprobes_prepare(struct bpf_program *prog, enum uprobe_end end);
 
 /*
  * `prog` at `n` file offsets of the file open as `fd`, in process `pid` (-1: in all that map it).
@@ -33,7 +39,8 @@ void uprobes_prepare(struct bpf_program *prog);
  * or -errno: then none is in place.
  */
 int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offsets,
-		   const uint64_t *cookies, uint32_t n, pid_t pid, bool is_return, int *ret_fds);
+		   const uint64_t *cookies, uint32_t n, pid_t pid, enum uprobe_end end,
+		   int *ret_fds);
 
 /*
  * The same for USDT sites: `semaphores` are the file offsets of those that the kernel counts up as
