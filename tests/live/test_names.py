@@ -1,8 +1,10 @@
 """Names of what has no file to name it: generated code, stripped programs, files put aside."""
 
+import glob
 import os
 import shutil
 import subprocess
+import time
 
 from harness import *
 
@@ -95,28 +97,30 @@ function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); 
 const end = Date.now() + 2500;
 let t = 0;
 while (Date.now() < end) t += fibonacci(24);
-console.log(t > 0);
+console.error(t > 0);
 """
 
 
-def node(option):
+def node(option, change=None):
     need("node")
     where = scratch("node")
     os.mkdir(where)
     with open(f"{where}/fib.js", "w") as f:
         f.write(JS)
     run = Run("-F", HZ, "--only", "oncpu", "--", "node", option, f"{where}/fib.js", cwd=where)
+    if change:
+        change(where)
     run.finish()
     run.must(0)
     p = run.profile("oncpu")
     leaves = [(s.frames[0].name, s.values[0]) for s in p.samples if s.frames]
     total = sum(n for _, n in leaves)
-    return sum(n for name, n in leaves if "fibonacci" in name) / total, leaves, p
+    return sum(n for name, n in leaves if "fibonacci" in name) / total, leaves, (p, run)
 
 
 @fact
 def functions_of_node_are_named_by_its_perf_map():
-    share, leaves, p = node("--perf-basic-prof")
+    share, leaves, (p, _) = node("--perf-basic-prof")
     check(share > 0.6, f"fibonacci has {share:.0%} of the samples: {sorted(leaves, key=lambda x: -x[1])[:5]}")
     for path in {perf_map(s.labels.get("pid")) for s in p.samples}:
         if os.path.exists(path):
@@ -127,6 +131,111 @@ def functions_of_node_are_named_by_its_perf_map():
 def functions_of_node_are_named_by_its_jitdump():
     share, leaves, _ = node("--perf-prof")
     check(share > 0.6, f"fibonacci has {share:.0%} of the samples: {sorted(leaves, key=lambda x: -x[1])[:5]}")
+
+
+@fact
+def jitdump_of_another_user_is_not_believed():
+    def give_away(where):
+        end = time.monotonic() + 20
+        while not (found := glob.glob(f"{where}/jit-*.dump")):
+            check(time.monotonic() < end, "node wrote no jitdump")
+            time.sleep(0.02)
+        os.chown(found[0], 65534, 65534)
+    share, leaves, (_, run) = node("--perf-prof", give_away)
+    equal(share, 0, "share of fibonacci")
+    check(sum(n for name, n in leaves if name == "[anon]") > 500, f"leaves: {leaves[:9]}")
+    reasons = [w["reason"] for w in run.summary()["symbols"]["worst"]]
+    check(any("another user" in r for r in reasons), f"reasons: {reasons}")
+
+
+SPINNER = """
+#include <cstdlib>
+#include <ctime>
+namespace app {
+static __attribute__((noinline)) unsigned spin(unsigned n) { unsigned x = n; while (n--) x = x * 3 + n; return x; }
+}
+int main(int argc, char **argv)
+{
+	volatile unsigned x = 0;
+	while (clock() < atoi(argv[1]) * (CLOCKS_PER_SEC / 1000))
+		x = x + app::spin(1000000);
+}
+"""
+
+
+def spinner(*options):
+    need("g++")
+    program = scratch("spinner")
+    subprocess.run(["g++", "-O1", *options, "-x", "c++", "-o", program, "-"], input=SPINNER.encode(), check=True)
+    return program
+
+
+def leaves_of(program, *options):
+    run = Run("-F", HZ, "--only", "oncpu", *options, "--", program, 500)
+    run.finish()
+    run.must(0)
+    return [s.frames[0] for s in run.profile("oncpu").samples if s.frames], run
+
+
+@fact
+def names_stay_as_the_linker_knows_them_with_no_demangle():
+    program = spinner()
+    shown, _ = leaves_of(program)
+    check(any(f.name == "app::spin(unsigned int)" for f in shown), f"{[f.name for f in shown][:9]}")
+    mangled, run = leaves_of(program, "--no-demangle")
+    check(any(f.name == "_ZN3appL4spinEj" for f in mangled), f"{[f.name for f in mangled][:9]}")
+    with open(os.path.join(run.out, "oncpu.folded")) as f:
+        check(any("_ZN3appL4spinEj " in line for line in f), "folded stacks are demangled")
+
+
+def stripped_with_debug_in(where):
+    """
+    Leaves of a stripped program whose debug info only its own root has, or only the host's. It lives
+    while it is named: the mounts of a namespace end with its last process.
+    """
+    need("unshare", "objcopy", "strip")
+    program = spinner("-g")
+    full, empty = scratch("full"), scratch("empty")
+    beside = os.path.join(os.path.dirname(program), ".debug")
+    debug = os.path.basename(program) + ".debug"
+    for path in (full, empty, beside):
+        os.makedirs(path, exist_ok=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, f"{full}/{debug}"], check=True)
+    subprocess.run(["strip", program], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={full}/{debug}", program], check=True)
+    if where == "host":
+        shutil.copy(f"{full}/{debug}", beside)
+    inside = full if where == "target" else empty
+    script = f'mount --bind "{inside}" "{beside}" && exec "$0" 60000'
+    target = Child(["unshare", "-m", "sh", "-c", script, program])
+    end = time.monotonic() + 20
+    while os.path.realpath(f"/proc/{target.pid}/exe") != program:
+        check(time.monotonic() < end, "the program does not start")
+        time.sleep(0.02)
+    try:
+        run = Run("-p", target.pid, "-F", HZ, "--only", "oncpu", "-d", 1)
+        run.finish()
+        run.must(0)
+    finally:
+        target.end()
+        shutil.rmtree(beside)
+    return [s.frames[0] for s in run.profile("oncpu").samples if s.frames]
+
+
+def has_spin(leaves):
+    return any(f.name == "app::spin(unsigned int)" and f.line == 5 for f in leaves)
+
+
+@fact
+def debug_info_is_found_in_the_root_of_the_target():
+    leaves = stripped_with_debug_in("target")
+    check(has_spin(leaves), f"leaves: {[(f.name, f.file, f.line) for f in leaves][:5]}")
+
+
+@fact
+def debug_info_of_the_host_names_programs_in_containers():
+    leaves = stripped_with_debug_in("host")
+    check(has_spin(leaves), f"leaves: {[(f.name, f.file, f.line) for f in leaves][:5]}")
 
 
 @fact

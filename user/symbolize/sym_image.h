@@ -19,6 +19,7 @@ struct sym_image {
 	int64_t *dwarf_ms_left;     /* for the debug info of all images       */
 	const char *lines_problem;  /* out: why inlined calls and lines may be missing, although there
 	                             * is debug info; NULL                    */
+	const char *jitdump_problem; /* why it names nothing, although there is one; NULL */
 
 	int fd;                   /* of elf                                 */
 	int state;                /* 0: not opened yet; 1: open; or -errno  */

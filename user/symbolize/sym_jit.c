@@ -14,9 +14,12 @@ static int open_file(struct sym_image *img, enum jit_file what, const char **ret
 	int fd = o->open_jit ? o->open_jit(o->ctx, img->module, what) : -ENOENT;
 
 	if (fd == -EPERM)
-		*ret_why = "its perf map belongs to another user";
+		*ret_why = what == JIT_DUMP ? "its jitdump belongs to another user"
+					    : "its perf map belongs to another user";
 	else if (fd < 0)
-		*ret_why = "memory without a file (generated code without a perf map?)";
+		*ret_why = img->jitdump_problem
+				   ? img->jitdump_problem
+				   : "memory without a file (generated code without a perf map?)";
 	return fd;
 }
 
@@ -61,11 +64,14 @@ static int open_jitdump(struct sym_image *img, void **ret_state, const char **re
 	struct jitdump *dump;
 	int r;
 
+	if (fd == -EPERM)
+		img->jitdump_problem = *ret_why;
 	if (fd < 0)
 		return fd;
 	r = jitdump_read(fd, img->vaddrs, img->n_vaddrs, &dump);
 	if (r < 0) {
-		*ret_why = "not in its jitdump";
+		*ret_why = img->jitdump_problem =
+			r == -ENOENT ? "not in its jitdump" : "its jitdump cannot be read";
 		return r;
 	}
 	*ret_state = dump;
