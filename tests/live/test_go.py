@@ -29,7 +29,7 @@ def run(path):
     r, _ = record(["-p", child.pid], lambda: time.sleep(SECONDS), "--only", "oncpu", "-F", 499)
     verdicts = r.summary()["stacks"][0]
     child.end()
-    stacks = [([name.split(".abi0")[0] for name in stack.split(";")[1:] if "_[k]" not in name], n)
+    stacks = [([name for name in stack.split(";")[1:] if "_[k]" not in name], n)
               for stack, n in r.folded("oncpu").items()]
     return stacks, verdicts
 

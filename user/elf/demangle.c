@@ -62,6 +62,23 @@ static bool demangle_d(const char *in, size_t len, char out[DEMANGLE_OUT_MAX])
 	return true;
 }
 
+/* Go's linker tells apart by a suffix what has the same name under both calling conventions. */
+static bool demangle_go(const char *in, size_t len, char out[DEMANGLE_OUT_MAX])
+{
+	static const char *const suffixes[] = { ".abi0", ".abiinternal" };
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		size_t n = strlen(suffixes[i]);
+
+		if (len > n && len - n < DEMANGLE_OUT_MAX && !strcmp(in + len - n, suffixes[i])) {
+			memcpy(out, in, len - n);
+			out[len - n] = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
 bool demangle(const char *name, size_t len, char out[DEMANGLE_OUT_MAX])
 {
 	char in[DEMANGLE_IN_MAX];
@@ -75,7 +92,7 @@ bool demangle(const char *name, size_t len, char out[DEMANGLE_OUT_MAX])
 	    (isdigit((unsigned char)in[2]) || !strcmp(in, "_Dmain")))
 		return demangle_d(in, len, out);
 	if (in[0] != '_' || (in[1] != 'Z' && in[1] != 'R'))
-		return demangle_ghc(in, len, out);
+		return demangle_go(in, len, out) || demangle_ghc(in, len, out);
 	if (!print(in, &o) || !o.len)
 		return false;
 	out[o.len] = '\0';

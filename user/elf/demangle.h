@@ -1,6 +1,7 @@
 /*
  * C++ (Itanium ABI), Rust (legacy and v0) and D names as people write them, through libiberty; and
- * those of GHC, z-decoded. What was cloned or split off a function says so behind its name.
+ * those of GHC, z-decoded; Go's without their calling convention. What was cloned or split off a
+ * function says so behind its name.
  *
  * Names come from hostile files: long ones are left as they are, and a short one that expands
  * without end is cut off, so the time and memory of a call are bounded.

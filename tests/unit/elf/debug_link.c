@@ -24,8 +24,8 @@ struct asked {
 	struct elf_file *elf; /* the same, open      */
 	char paths[32][256];
 	unsigned n;
-	const char *has;      /* "host:PATH" or "target:PATH", NULL */
-	struct image file;    /* what is there                        */
+	const char *has;   /* "host:PATH" or "target:PATH", NULL */
+	struct image file; /* what is there                        */
 };
 
 static struct asked *asked_new(void)
@@ -93,9 +93,9 @@ static void drop_build_id(struct image *im)
 
 static int find(struct asked *a, struct debug_file **ret_file)
 {
-	assert_int_equal(elf_file_open_memory(a->image.bytes, a->image.len, "/opt/app/prog",
-					      &a->elf, NULL),
-			 0);
+	assert_int_equal(
+		elf_file_open_memory(a->image.bytes, a->image.len, "/opt/app/prog", &a->elf, NULL),
+		0);
 	return debug_link_find(a->elf, open_path, a, ret_file);
 }
 
@@ -198,12 +198,11 @@ static void the_shared_file_is_found_by_build_id_then_by_path(void **state)
 
 		add_section(&a->image, ".gnu_debugaltlink", link, sizeof(link) - 1);
 		a->has = at[i];
-		assert_int_equal(elf_file_open_memory(a->image.bytes, a->image.len, "prog", &a->elf,
-						      NULL),
-				 0);
-		assert_int_equal(debug_link_alt(a->elf, "/usr/lib/debug/x/prog.debug", open_path, a,
-						&f),
-				 0);
+		assert_int_equal(
+			elf_file_open_memory(a->image.bytes, a->image.len, "prog", &a->elf, NULL),
+			0);
+		assert_int_equal(
+			debug_link_alt(a->elf, "/usr/lib/debug/x/prog.debug", open_path, a, &f), 0);
 		assert_string_equal(a->paths[a->n - 1], at[i]);
 		debug_file_free(f);
 		asked_free(a);

@@ -64,6 +64,14 @@ static void ghc_names_are_z_decoded(void **state)
 	assert_demangled("main_AppziMain_snakezucase_entry", "main_App.Main.snake_case_entry");
 }
 
+static void go_names_lose_their_calling_convention(void **state)
+{
+	assert_demangled("runtime.goexit.abi0", "runtime.goexit");
+	assert_demangled("runtime.memmove.abiinternal", "runtime.memmove");
+	assert_left_alone("runtime.abi0handler");
+	assert_left_alone(".abi0");
+}
+
 static void what_only_looks_like_ghc_is_left_alone(void **state)
 {
 	assert_left_alone("Main_main_info"); /* nothing to decode: a C name may look like that */
@@ -146,6 +154,7 @@ int main(void)
 		cmocka_unit_test(rust_names_of_both_forms_lose_their_hash),
 		cmocka_unit_test(d_names_have_parameters),
 		cmocka_unit_test(ghc_names_are_z_decoded),
+		cmocka_unit_test(go_names_lose_their_calling_convention),
 		cmocka_unit_test(what_only_looks_like_ghc_is_left_alone),
 		cmocka_unit_test(a_d_name_that_repeats_itself_is_left_alone),
 		cmocka_unit_test(other_names_are_left_alone),
