@@ -2,6 +2,7 @@
 
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "render/code_name.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,13 +37,17 @@ static size_t char_at(const char *s, size_t n)
 	return i;
 }
 
-/* A name that others chose: clean, and cut in the middle to at most `width` characters. */
+/*
+ * A name that others chose: clean, without parameters where they do not fit, and cut in the middle
+ * to at most `width` characters.
+ */
 static void fit(struct strbuf *b, const char *name, size_t width)
 {
-	_cleanup_(strbuf_free) struct strbuf clean = { 0 };
+	_cleanup_(strbuf_free) struct strbuf whole = { 0 }, clean = { 0 };
 	size_t chars, head;
 
-	strbuf_add_clean(&clean, name, strlen(name));
+	strbuf_add_clean(&whole, name, strlen(name));
+	code_name_shorten(&clean, whole.s ? whole.s : "", width);
 	if (!clean.s)
 		return;
 	chars = count_chars(clean.s);

@@ -102,13 +102,12 @@ static void no_line_is_wider_than_100_columns(void **state)
 	}
 }
 
-static void long_name_keeps_both_ends(void **state)
+static void long_name_loses_its_arguments_or_its_middle(void **state)
 {
 	struct run_summary s = fixture_summary();
 	const char *text = text_of(&s);
 
-	assert_has(text, "std::vector<std::pair<st…");
-	assert_has(text, "::_M_realloc_insert");
+	assert_has(text, "std::vector<…>::_M_realloc_insert");
 	assert_has(text, "libvery-lon…");
 }
 
@@ -290,7 +289,7 @@ int main(void)
 		cmocka_unit_test(everything_known_is_told),
 		cmocka_unit_test(verdict_is_the_last_paragraph),
 		cmocka_unit_test(no_line_is_wider_than_100_columns),
-		cmocka_unit_test(long_name_keeps_both_ends),
+		cmocka_unit_test(long_name_loses_its_arguments_or_its_middle),
 		cmocka_unit_test(hostile_names_reach_no_terminal),
 		cmocka_unit_test(empty_run_is_short_and_says_so),
 		cmocka_unit_test(no_sample_at_all_is_few_samples),

@@ -1,0 +1,97 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "render/code_name.h"
+
+static void assert_shortened(const char *name, size_t width, const char *want)
+{
+	struct strbuf b = { 0 };
+
+	code_name_shorten(&b, name, width);
+	assert_string_equal(b.s ? b.s : "", want);
+	strbuf_free(&b);
+}
+
+static void a_name_that_fits_is_left_alone(void **state)
+{
+	assert_shortened("f(int)", 6, "f(int)");
+	assert_shortened("", 6, "");
+	assert_shortened("größe(int)", 10, "größe(int)");
+}
+
+static void parameters_go_first_and_template_arguments_next(void **state)
+{
+	const char *name = "ns::Table<int, 3>::find(std::vector<int> const&, long) const";
+
+	assert_shortened(name, 59, "ns::Table<int, 3>::find(…) const");
+	assert_shortened(name, 32, "ns::Table<int, 3>::find(…) const");
+	assert_shortened(name, 31, "ns::Table<…>::find(…) const");
+	assert_shortened(name, 3, "ns::Table<…>::find(…) const");
+}
+
+static void parameters_in_the_path_go_as_well(void **state)
+{
+	assert_shortened("app::run(int)::{lambda(int)#1}::operator()(int) const", 40,
+			 "app::run(…)::{lambda(int)#1}::operator()(…) const");
+	assert_shortened("f(std::string) [clone .cold]", 10, "f(…) [clone .cold]");
+	assert_shortened("f() const", 3, "f() const");
+}
+
+static void an_anonymous_namespace_is_no_parameter(void **state)
+{
+	assert_shortened("(anonymous namespace)::a::(anonymous namespace)::f(int)", 10,
+			 "(anonymous namespace)::a::(anonymous namespace)::f(…)");
+}
+
+static void an_operators_sign_is_no_bracket(void **state)
+{
+	assert_shortened("std::operator<< <char>(std::ostream&)", 5, "std::operator<< <…>(…)");
+	assert_shortened("A::operator->(int)", 5, "A::operator->(…)");
+	assert_shortened("A::operator()(int)", 5, "A::operator()(…)");
+	assert_shortened("A<(operator<)1>::f(int)", 5, "A<…>::f(…)");
+}
+
+static void what_a_rust_name_begins_with_stays(void **state)
+{
+	assert_shortened("<alloc::vec::Vec<u8> as core::fmt::Write>::write_str", 5,
+			 "<alloc::vec::Vec<u8> as core::fmt::Write>::write_str");
+	assert_shortened("core::ptr::drop_in_place::<alloc::string::String>", 5,
+			 "core::ptr::drop_in_place::<…>");
+}
+
+static void other_languages_keep_theirs(void **state)
+{
+	assert_shortened("main.(*Tree).Insert", 5, "main.(*Tree).Insert");
+	assert_shortened("JS:*walk /srv/app (copy).js:3:19", 5, "JS:*walk /srv/app (copy).js:3:19");
+	assert_shortened("__handle_mm_fault", 5, "__handle_mm_fault");
+}
+
+static void brackets_that_do_not_add_up_are_left_alone(void **state)
+{
+	assert_shortened("f(int", 2, "f(int");
+	assert_shortened("f<a<b>", 2, "f<a<b>");
+	assert_shortened("f)int(", 2, "f)int(");
+	assert_shortened("a>b>c", 2, "a>b>c");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_that_fits_is_left_alone),
+		cmocka_unit_test(parameters_go_first_and_template_arguments_next),
+		cmocka_unit_test(parameters_in_the_path_go_as_well),
+		cmocka_unit_test(an_anonymous_namespace_is_no_parameter),
+		cmocka_unit_test(an_operators_sign_is_no_bracket),
+		cmocka_unit_test(what_a_rust_name_begins_with_stays),
+		cmocka_unit_test(other_languages_keep_theirs),
+		cmocka_unit_test(brackets_that_do_not_add_up_are_left_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
