@@ -133,6 +133,7 @@ DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
               linux-headers-$(shell dpkg --print-architecture 2>/dev/null)
+DEPS_NAMES := g++ binutils llvm linux-perf time
 
 # $(call need,PACKAGES): installs those that are missing, asks nothing, starts nothing.
 define need
@@ -150,13 +151,15 @@ define need
 		-o Dpkg::Use-Pty=0 $$missing > /dev/null
 endef
 
-.PHONY: deps deps-build deps-demo deps-bench
+.PHONY: deps deps-build deps-demo deps-bench deps-names
 deps: ## install the packages that build and tests use (as root; only what is missing)
 	$(call need,$(DEPS_BUILD) $(DEPS_TEST))
 deps-build: ## install only what the build uses
 	$(call need,$(DEPS_BUILD))
 deps-demo:
 	$(call need,$(DEPS_BUILD) $(DEPS_DEMO))
+deps-names:
+	$(call need,$(DEPS_NAMES))
 deps-bench: ## install what `make bench` compares with
 	$(call need,$(DEPS_BUILD) $(DEPS_BENCH))
 
@@ -335,7 +338,7 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
 
 .PHONY: bench-names
-bench-names: $(NAMES_BIN) ## what naming 100,000 places costs, beside addr2line and llvm-symbolizer
+bench-names: deps-names $(NAMES_BIN) ## what naming 100,000 places and a host's files costs, beside others
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/names.py $(BENCHFLAGS)
 
 .PHONY: bench-complete

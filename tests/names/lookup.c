@@ -2,10 +2,12 @@
  * What symbolize() says about addresses of a file, for comparison with other tools.
  *
  *     lookup [-m] [-r ROOT] FILE < ADDRESSES
+ *     lookup [-m] [-r ROOT] < FILES AND ADDRESSES
  *
  * -m: mangled names; -r: separate debug files are looked for below ROOT instead of /.
  *
- * Addresses are the file's own, in hex, one a line. For each, in the order given:
+ * Addresses are the file's own, in hex, one a line, behind the file's path and a tab when none was
+ * given. For each, in the order given:
  *     0xADDR
  *     FUNCTION TAB SYSTEM_NAME TAB FILE TAB LINE TAB START_LINE      innermost first
  *     (an empty line)
@@ -16,17 +18,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct args {
-	const char *path, *root;
+	const char *path, *root; /* path NULL: in front of each address */
+	const struct dict *d;
 	bool mangled;
 };
 
 static int open_module(void *ctx, module_id m, struct err *e)
 {
 	const struct args *args = ctx;
-	int fd = open(args->path, O_RDONLY | O_CLOEXEC);
+	int fd = open(dict_str(args->d, dict_module_get(args->d, m)->path), O_RDONLY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -68,10 +72,33 @@ static int parse(int argc, char **argv, struct args *ret)
 		else
 			return -1;
 	}
-	if (optind + 1 != argc)
-		return -1;
-	ret->path = argv[optind];
-	return 0;
+	ret->path = optind < argc ? argv[optind] : NULL;
+	return optind + 1 < argc ? -1 : 0;
+}
+
+/* The next line's place; false at the end. */
+static bool next_place(struct dict *d, const char *path, location_id *ret)
+{
+	char line[8192], *addr = line, *end;
+	uint64_t vaddr;
+
+	if (!fgets(line, sizeof(line), stdin))
+		return false;
+	if (!path) {
+		addr = strchr(line, '\t');
+		if (!addr)
+			return false;
+		*addr++ = '\0';
+		path = line;
+	}
+	vaddr = strtoull(addr, &end, 16);
+	if (end == addr)
+		return false;
+	*ret = dict_location(d,
+			     dict_module(d, &(struct module){ .kind = MODULE_ELF,
+							      .path = dict_string(d, path) }),
+			     vaddr);
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -83,25 +110,22 @@ int main(int argc, char **argv)
 		.ctx = &args,
 	};
 	struct dict *d = dict_new();
-	location_id *ids = NULL;
+	location_id *ids = NULL, id;
 	uint32_t n = 0, cap = 0;
 	struct symbolize_stats st;
-	module_id m;
-	uint64_t vaddr;
 
 	if (parse(argc, argv, &args) < 0 || !d)
 		return 2;
+	args.d = d;
 	opts.no_demangle = args.mangled;
-	m = dict_module(d,
-			&(struct module){ .kind = MODULE_ELF, .path = dict_string(d, args.path) });
-	while (scanf("%" SCNx64, &vaddr) == 1) {
+	while (next_place(d, args.path, &id)) {
 		if (n == cap) {
 			cap = cap ? cap * 2 : 1024;
 			ids = reallocarray(ids, cap, sizeof(*ids));
 			if (!ids)
 				return 1;
 		}
-		ids[n++] = dict_location(d, m, vaddr);
+		ids[n++] = id;
 	}
 	if (symbolize(d, &opts, &st) < 0)
 		return 1;
