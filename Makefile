@@ -47,7 +47,7 @@ memscope libmemscope-alloc.so: %: $(BUILD)/%
 
 # Runs inside other programs: the same whatever else is built, and nothing but libc.
 PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -shared -fPIC -fvisibility=hidden -fno-builtin \
-            -ftls-model=initial-exec $(if $(filter x86_64,$(ARCH)),-mno-red-zone) -MMD -MP
+            -ftls-model=initial-exec -MMD -MP
 $(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.c)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct site_row *row_find(const struct site_row *rows, int n, const struct site_row *want)
+static const struct site_row *row_find(const struct site_row *rows, int n,
+				       const struct site_row *want)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(rows[i].function, want->function) == 0 &&
@@ -26,8 +27,8 @@ int sample_sites(const struct spread *spread, bool live, struct site_row *rows, 
 	if (!v || !seen)
 		return -ENOMEM;
 	n_v = sites_allocations(spread->sums, base + SPREAD_V, (int)base + SPREAD_VC, v, cap);
-	n_seen = sites_allocations(spread->sums, base + SPREAD_SAMPLES, (int)base + SPREAD_SEEN, seen,
-				   cap);
+	n_seen = sites_allocations(spread->sums, base + SPREAD_SAMPLES, (int)base + SPREAD_SEEN,
+				   seen, cap);
 	if (n_v < 0 || n_seen < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {

@@ -13,7 +13,7 @@
 static const char *const messenger_modules[] = {
 	"libc.so*",     "libc-2*",      "ld-linux*",      "ld-musl*",      "libpthread*",
 	"libstdc++*",   "libc++*",      "libjemalloc*",   "libtcmalloc*",  "libmimalloc*",
-	"libgcc_s*",    "[vdso]",
+	"libgcc_s*",    "[vdso]",       "libmemscope-alloc*",
 };
 
 /* Functions that allocate or free; in their own image (static binaries) or as wrappers. */

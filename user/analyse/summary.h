@@ -45,7 +45,14 @@ struct summary_source {
 enum alloc_tier {
 	ALLOC_TIER_OFF,           /* not asked for                                       */
 	ALLOC_TIER_EXACT,
+	ALLOC_TIER_SAMPLED,       /* estimates, with intervals                           */
 	ALLOC_TIER_DECLINED,      /* auto looked, and it would cost too much             */
+};
+
+/* 95 %, of bytes, by so many samples. */
+struct summary_interval {
+	int64_t low, high;
+	uint64_t samples;
 };
 
 struct summary_alloc {
@@ -61,6 +68,11 @@ struct summary_alloc {
 	uint64_t inherited_frees;           /* a child's free of its parent's block         */
 	uint64_t earlier_frees;             /* of blocks from before the run                */
 	uint64_t untracked;                 /* allocations dropped because the block table was full */
+	/* ALLOC_TIER_SAMPLED: objects and bytes are estimates; earlier_frees, untracked are samples */
+	const char *sampler;                /* who sampled: "libmemscope-alloc (preload)"     */
+	int64_t rate;                       /* mean bytes between samples; 0 unknown         */
+	struct summary_interval bytes_interval, live_interval;
+	uint64_t freed_samples;
 	const struct site_row *sites;       /* by bytes allocated                           */
 	uint32_t n_sites;
 	const struct site_row *live_sites;  /* by bytes live                                */

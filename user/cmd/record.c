@@ -17,7 +17,7 @@
 #define MAX_CPUS 4096
 
 struct record_args {
-	const char *pids, *pattern, *cpus, *only, *dir;
+	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, max_overhead;
@@ -52,7 +52,8 @@ static const struct opt rows[] = {
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
-	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|off", .help = "allocations: auto (default) traces every call if the call rate allows it, exact forces it, off leaves them out"),
+	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|off", .help = "allocations: auto (default) traces every call if the call rate allows it, exact forces it; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
+	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD: mean bytes between samples (default 512K)"),
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what tracing allocations may cost, in percent of one CPU, unless forced (default 5)"),
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
@@ -99,8 +100,9 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		cfg->sources[i] = true;
 		s += len + (s[len] == ',');
 	}
-	cfg->alloc_asked = a->alloc == ALLOC_EXACT || (a->only && cfg->sources[MS_ALLOC]);
-	if (cfg->all && cfg->alloc != ALLOC_EXACT)
+	cfg->alloc_asked = a->alloc == ALLOC_EXACT || a->alloc == ALLOC_SAMPLED ||
+			   (a->only && cfg->sources[MS_ALLOC]);
+	if (cfg->all && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_SAMPLED)
 		cfg->sources[MS_ALLOC] = false;
 	if (cfg->alloc == ALLOC_OFF)
 		cfg->sources[MS_ALLOC] = false;
@@ -110,6 +112,35 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		if (cfg->sources[i])
 			return 0;
 	return err_set(e, -EINVAL, "nothing is left to gather: see --only and --alloc");
+}
+
+/* "512K", "1M": 1 to 1G. */
+static int choose_rate(const struct record_args *a, struct run_config *cfg, struct err *e)
+{
+	unsigned long long n;
+	char *end;
+
+	cfg->alloc_rate = 512 << 10;
+	if (!a->alloc_rate)
+		return 0;
+	if (cfg->alloc != ALLOC_SAMPLED || !cfg->command)
+		return err_set(
+			e, -EINVAL,
+			"--alloc-rate is for --alloc=sampled -- CMD: a process that runs has "
+			"its own rate (MEMSCOPE_ALLOC_RATE when it was started)");
+	n = strtoull(a->alloc_rate, &end, 10);
+	for (const char *units = "KMG", *u = units; *end && u < units + 3; u++)
+		if ((*end & ~0x20) == *u && !end[1]) {
+			n = n > 1 << 30 ? n : n << (10 * (u - units + 1));
+			end++;
+			break;
+		}
+	if (a->alloc_rate[0] < '0' || a->alloc_rate[0] > '9' || *end || !n || n > 1 << 30)
+		return err_set(e, -EINVAL,
+			       "--alloc-rate takes bytes, 1 to 1G, like 512K: not \"%s\"",
+			       a->alloc_rate);
+	cfg->alloc_rate = n;
+	return 0;
 }
 
 static int choose_targets(const struct record_args *a, char **command, struct run_config *cfg,
@@ -294,7 +325,7 @@ int cmd_record(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0 ||
-	    (a.pattern && target_check_pattern(a.pattern, &e) < 0))
+	    choose_rate(&a, &cfg, &e) < 0 || (a.pattern && target_check_pattern(a.pattern, &e) < 0))
 		return command_fail(EXIT_USAGE, &e);
 	if (a.cpus) {
 		if (target_parse_cpus(a.cpus, cpus, MAX_CPUS, &e) < 0)

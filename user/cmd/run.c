@@ -76,6 +76,7 @@ static int open_rooms(struct run *r, struct err *e)
 		.oncpu = cfg->sources[MS_ONCPU],
 		.offcpu = cfg->sources[MS_OFFCPU],
 		.alloc = cfg->sources[MS_ALLOC],
+		.sampled = cfg->alloc == ALLOC_SAMPLED,
 		.user_stacks = cfg->user_stacks,
 		.kernel_stacks = cfg->kernel_stacks,
 		.hz = cfg->hz,
@@ -200,6 +201,11 @@ static void say_start(const struct run *r, const uint64_t ns[5])
 		(double)(ns[4] - ns[3]) / 1e6);
 }
 
+static bool preloads(const struct run_config *cfg)
+{
+	return cfg->command && cfg->sources[MS_ALLOC] && cfg->alloc == ALLOC_SAMPLED;
+}
+
 int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 {
 	uint64_t ns[5];
@@ -210,6 +216,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	r->epoll_fd = r->signal_fd = r->timer_fd = -1;
 	r->drain_every_ns = DRAIN_NS;
 	rc = open_loop(r, e);
+	if (rc == 0 && preloads(cfg))
+		rc = run_sampled_preload(r, e);
 	if (rc == 0 && cfg->command && cfg->delay_s > 0)
 		rc = launch_start(cfg->command, &r->launch, e);
 	if (rc == 0 && r->launch)
@@ -221,11 +229,13 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		rc = open_rooms(r, e);
 	if (rc == 0)
 		rc = run_add_targets(r, e);
+	if (preloads(cfg))
+		run_sampled_preloaded(r);
 	if (rc < 0)
 		return rc;
 	ns[1] = run_now_ns();
 	if (cfg->sources[MS_ALLOC] && cfg->alloc != ALLOC_OFF) {
-		rc = run_alloc_begin(r, e);
+		rc = cfg->alloc == ALLOC_SAMPLED ? run_sampled_begin(r, e) : run_alloc_begin(r, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -249,8 +259,9 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	r->start_wall_ns = wall_ns();
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
-		rc = launch_go(r->launch, run_tracing_allocs(r) ? on_held : NULL, r, end_due_ns(r),
-			       e);
+		rc = launch_go(r->launch,
+			       run_tracing_allocs(r) || run_sampling_allocs(r) ? on_held : NULL, r,
+			       end_due_ns(r), e);
 	/* Last: it empties the trend of an earlier run in the same directory. */
 	if (rc == 0 && !cfg->all && cfg->dir) {
 		snprintf(path, sizeof(path), "%s/trend.csv", cfg->dir);
@@ -271,6 +282,8 @@ static void trend_tick(struct run *r)
 		return;
 	if (run_tracing_allocs(r))
 		live = ingest_live_bytes(r->ingest);
+	else if (run_sampling_allocs(r))
+		live = samples_live_bytes(r->samples);
 	if (trend_csv_row(r->trend, &s, live, &e) < 0) {
 		run_note(r, true, "trend.csv is not whole: %s", e.msg);
 		trend_csv_close(TAKE_PTR(r->trend));
@@ -447,13 +460,13 @@ static void take_late_signals(struct run *r)
 
 int run_end(struct run *r, struct err *e)
 {
-	bool exact = run_tracing_allocs(r);
+	bool exact = run_tracing_allocs(r), sampled = run_sampling_allocs(r);
 	int rc = 0, status;
 
 	take_late_signals(r);
 	if (!r->session)
 		return 0;
-	if (exact && session_start_ns(r->session))
+	if ((exact || sampled) && session_start_ns(r->session))
 		run_take_totals(r, NULL); /* for the last row; an error shows again below */
 	trend_tick(r);
 	session_gate(r->session, false);
@@ -462,7 +475,10 @@ int run_end(struct run *r, struct err *e)
 		return 0;
 	if (exact)
 		r->alloc_to_ns = r->end_ns;
+	if (sampled)
+		r->alloc_to_ns = r->end_ns;
 	session_detach(r->session);
+	run_sampled_stop(r);
 	run_unwind_say(r);
 	run_alloc_say_failed(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
@@ -481,6 +497,8 @@ int run_end(struct run *r, struct err *e)
 		rc = drain_blocks(r->drain, e);
 	if (rc == 0 && (ingest_finish(r->ingest) < 0 || r->oom))
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
+	if (rc == 0 && r->tier == ALLOC_TIER_SAMPLED)
+		rc = run_sampled_finish(r, e);
 	if (r->launch && launch_ended(r->launch, &status)) {
 		r->child_ended = status != LAUNCH_STATUS_UNKNOWN;
 		r->child_status = status;
@@ -500,6 +518,7 @@ void run_free(struct run *r)
 	struct watched *t, *next;
 
 	alloc_probes_free(r->probes);
+	run_sampled_free(r);
 	launch_free(r->launch);
 	ingest_free(r->ingest);
 	drain_free(r->drain);

@@ -9,6 +9,7 @@
 #ifndef MEMSCOPE_CMD_RUN_H
 #define MEMSCOPE_CMD_RUN_H
 
+#include "analyse/sample_sites.h"
 #include "analyse/summary.h"
 #include "analyse/trend.h"
 #include "base/err.h"
@@ -17,13 +18,15 @@
 #include "collect/governor.h"
 #include "collect/ingest.h"
 #include "collect/launch.h"
+#include "collect/sample_probes.h"
+#include "collect/samples.h"
 #include "collect/sideband.h"
 #include "collect/sources.h"
 #include "collect/stats.h"
 #include "proc/proc_mem.h"
 #include "render/trend_csv.h"
 
-enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_OFF };
+enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_OFF };
 
 struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
@@ -36,6 +39,7 @@ struct run_config {
 	bool sources[MS_N_SOURCES];
 	enum alloc_mode alloc;
 	bool alloc_asked;        /* allocations were asked for by name       */
+	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command: mean bytes between samples */
 	bool file_scope;
 	double max_overhead;     /* % of one CPU                             */
 	bool children, user_stacks, kernel_stacks;
@@ -65,6 +69,8 @@ struct run {
 	struct drain *drain;
 	struct ingest *ingest;
 	struct alloc_probes *probes;
+	struct sample_probes *sample_probes;
+	struct samples *samples;
 	struct launch *launch;
 	struct run_unwind *unwind; /* NULL: user stacks by frame pointer */
 	struct proc_mem *mem;
@@ -90,6 +96,12 @@ struct run {
 	enum alloc_tier tier;
 	char alloc_reason[400];
 	double calls_per_s, cost_percent;
+	char library[512];       /* libmemscope-alloc.so, where it was looked for  */
+	char *preload_before;    /* LD_PRELOAD as memscope got it                  */
+	struct sample_probes_stats sampler;
+	char sampler_name[320];
+	struct estimate sampled, sampled_live;
+	struct spread spread;
 	uint64_t alloc_from_ns, alloc_to_ns;  /* CLOCK_MONOTONIC              */
 	uint64_t gap_ns;         /* children that ran before their probes     */
 	uint32_t gap_children;
@@ -131,6 +143,8 @@ bool run_in_a_hurry(void);
 
 /* Where stacks came to be not complete, the worst first. */
 void run_gap_facts(struct run *r, struct run_summary *to);
+/* What is known of sampled allocations; strings live as long as the run. */
+void run_sampled_facts(struct run *r, struct summary_alloc *to);
 /* What became of the unwind tables; strings live as long as the run. */
 void run_unwind_facts(struct run *r, struct run_summary *to);
 

@@ -73,7 +73,7 @@ static void forget_the_dead(struct run *r)
 {
 	uint64_t now = run_now_ns();
 
-	if (now < r->next_forget_ns || r->tier == ALLOC_TIER_EXACT)
+	if (now < r->next_forget_ns || r->tier == ALLOC_TIER_EXACT || r->tier == ALLOC_TIER_SAMPLED)
 		return;
 	if (r->next_forget_ns) {
 		ingest_forget(r->ingest);
@@ -88,11 +88,17 @@ static void sweep_blocks(struct run *r)
 {
 	uint64_t now = run_now_ns();
 
-	if (!run_tracing_allocs(r) || !r->ended_since_sweep || now < r->next_sweep_ns)
+	if ((!run_tracing_allocs(r) && !run_sampling_allocs(r)) || !r->ended_since_sweep ||
+	    now < r->next_sweep_ns)
 		return;
-	r->sweeping = true;
-	drain_blocks(r->drain, NULL);
-	r->sweeping = r->ended_since_sweep = false;
+	if (run_sampling_allocs(r)) {
+		run_sampled_sweep(r);
+	} else {
+		r->sweeping = true;
+		drain_blocks(r->drain, NULL);
+		r->sweeping = false;
+	}
+	r->ended_since_sweep = false;
 	r->next_sweep_ns = now + SWEEP_NS;
 }
 
@@ -122,6 +128,7 @@ struct drain_fns run_drain_fns(struct run *r)
 	return (struct drain_fns){
 		.stack = on_stack,
 		.pending = run_on_pending,
+		.sample = run_on_sample,
 		.total = on_total,
 		.thread = on_thread,
 		.block = on_block,

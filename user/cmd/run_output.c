@@ -144,6 +144,9 @@ static void file_written(struct output *o, const char *name, const char *ext)
 
 static void set_meta(const struct output *o, struct profile *p, const struct profile_row *row)
 {
+	bool sampled = row->source == MS_ALLOC && o->r->tier == ALLOC_TIER_SAMPLED;
+	char tier[512];
+	const char *comments[] = { tier, NULL };
 	struct profile_meta meta = {
 		.time_ns = o->r->start_wall_ns,
 		.duration_ns = o->s.duration_ns,
@@ -151,6 +154,19 @@ static void set_meta(const struct output *o, struct profile *p, const struct pro
 		.period = row->source == MS_ONCPU ? 1000000000 / o->r->cfg->hz : 1,
 		.default_type = row->default_type,
 	};
+
+	if (sampled) {
+		const struct summary_alloc *a = &o->s.alloc;
+
+		snprintf(tier, sizeof(tier),
+			 "sampled by %s: unbiased estimates from %llu samples, 95 %% intervals: "
+			 "alloc_space %lld to %lld, inuse_space %lld to %lld",
+			 a->sampler, (unsigned long long)a->bytes_interval.samples,
+			 (long long)a->bytes_interval.low, (long long)a->bytes_interval.high,
+			 (long long)a->live_interval.low, (long long)a->live_interval.high);
+		meta.comments = comments;
+		meta.period = a->rate > 0 ? a->rate : 1;
+	}
 
 	profile_set_meta(p, &meta);
 }
@@ -164,7 +180,8 @@ static int write_profiles(struct output *o, struct err *e)
 		const struct profile_row *row = &profile_rows[i];
 		struct profile *p = o->r->profiles[i];
 
-		if (!p || (row->source == MS_ALLOC && o->r->tier != ALLOC_TIER_EXACT))
+		if (!p || (row->source == MS_ALLOC && o->r->tier != ALLOC_TIER_EXACT &&
+			   o->r->tier != ALLOC_TIER_SAMPLED))
 			continue;
 		set_meta(o, p, row);
 		for (const struct format *f = formats; f->name; f++) {
@@ -361,7 +378,7 @@ static void facts_processes(struct output *o)
 
 static void facts_alloc(struct output *o)
 {
-	const struct run *r = o->r;
+	struct run *r = o->r;
 	struct summary_alloc *a = &o->s.alloc;
 	uint64_t start = session_start_ns(r->session);
 
@@ -369,7 +386,7 @@ static void facts_alloc(struct output *o)
 	a->reason = *r->alloc_reason ? r->alloc_reason : NULL;
 	a->calls_per_s = r->calls_per_s;
 	a->cost_percent = r->cost_percent;
-	if (r->tier != ALLOC_TIER_EXACT)
+	if (r->tier != ALLOC_TIER_EXACT && r->tier != ALLOC_TIER_SAMPLED)
 		return;
 	a->covered_from_ns = r->alloc_from_ns > start ? (int64_t)(r->alloc_from_ns - start) : 0;
 	a->covered_to_ns = (int64_t)(r->alloc_to_ns - start);
@@ -388,6 +405,11 @@ static void facts_alloc(struct output *o)
 		rows(sites_allocations(r->profiles[PROFILE_HEAP], 3, 2, o->live_sites, TOP_ROWS));
 	a->sites = o->sites;
 	a->live_sites = o->live_sites;
+	if (r->tier != ALLOC_TIER_SAMPLED)
+		return;
+	run_sampled_facts(r, a);
+	sample_sites(&r->spread, false, o->sites, a->n_sites);
+	sample_sites(&r->spread, true, o->live_sites, a->n_live_sites);
 }
 
 static void facts_stacks(struct output *o)

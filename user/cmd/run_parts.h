@@ -83,6 +83,23 @@ void run_alloc_govern(struct run *r, uint64_t now_ns);
 /* Notes what could not be probed; before the probes are given back. */
 void run_alloc_say_failed(struct run *r);
 
+/* --- run_sampled.c --- */
+
+bool run_sampling_allocs(const struct run *r);
+/* Before and after a command is started: memscope's library is in its environment. */
+int run_sampled_preload(struct run *r, struct err *e);
+void run_sampled_preloaded(struct run *r);
+int run_sampled_begin(struct run *r, struct err *e);
+/* `pid` may map a sampler that is not listened to yet. */
+void run_sampled_look(struct run *r, pid_t pid);
+void run_on_sample(void *ctx, const struct ms_sample_rec *rec);
+/* Drops live samples of processes that ended. */
+void run_sampled_sweep(struct run *r);
+void run_sampled_stop(struct run *r);
+/* What the samples say, into the profiles; after ingest_finish(). */
+int run_sampled_finish(struct run *r, struct err *e);
+void run_sampled_free(struct run *r);
+
 /* --- run_unwind.c --- */
 
 /* Before the session is opened: the tables of processes that were asked for are begun to be made.

@@ -145,6 +145,8 @@ void run_on_task(void *ctx, const struct ms_task *task)
 				NULL);
 	if (task->tid == task->proc.tgid && r->cfg->all && run_tracing_allocs(r))
 		alloc_probes_add(r->probes, (pid_t)task->proc.tgid, NULL);
+	if (task->tid == task->proc.tgid && r->cfg->all)
+		run_sampled_look(r, (pid_t)task->proc.tgid);
 }
 
 /* Gone, or a zombie: short-lived children often are before their record is read. */
@@ -227,6 +229,8 @@ void run_on_sideband(void *ctx, const struct sideband_record *rec)
 			session_set_gen(r->session, rec->pid, gen);
 		if (run_tracing_allocs(r) && (r->cfg->all || run_target_find(r, rec->pid)))
 			alloc_probes_add(r->probes, rec->pid, NULL);
+		if (r->cfg->all || run_target_find(r, rec->pid))
+			run_sampled_look(r, rec->pid);
 		run_unwind_changed(r, rec->pid);
 		break;
 	case SIDEBAND_COMM:

@@ -49,7 +49,7 @@ int uprobes_attach(const struct bpf_program *prog, int fd, const uint64_t *offse
 int uprobes_attach_sites(const struct bpf_program *prog, int fd, const uint64_t *offsets,
 			 const uint64_t *semaphores, const uint64_t *cookies, uint32_t n, pid_t pid,
 			 int *ret_fds);
-/* Whether a probe on a nop of five bytes becomes a call (x86-64, Linux 6.18), which costs less. */
+/* Whether a probe on a nop of five bytes becomes a call (x86-64, Linux 6.18). */
 bool uprobes_nop5(void);
 
 /* Takes probes away; returns at once. */

@@ -33,6 +33,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#define SIZE_POSSIBLE ((size_t)1 << 56) /* no address space is larger: a call for more fails */
+
 #define EXPORT      __attribute__((visibility("default")))
 #define SLOW        __attribute__((noinline, cold))
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -416,8 +418,7 @@ void *calloc(size_t n, size_t size)
 
 void *realloc(void *p, size_t size)
 {
-	/* More than PTRDIFF_MAX always fails. */
-	if (UNLIKELY(set_maybe(&sampled, p)) && size <= PTRDIFF_MAX && !maybe_forget(p))
+	if (UNLIKELY(set_maybe(&sampled, p)) && size <= SIZE_POSSIBLE && !maybe_forget(p))
 		return early_realloc(p, size);
 	if (LIKELY(pass(size)))
 		return next.realloc(p, size);

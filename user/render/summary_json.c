@@ -295,7 +295,22 @@ static void add_sites(struct doc *d, cJSON *in, const char *key, const struct si
 		text(d, o, "module", rows[i].module);
 		number(d, o, "bytes", rows[i].value);
 		number(d, o, "objects", rows[i].count);
+		if (rows[i].samples) {
+			number(d, o, "low", rows[i].low);
+			number(d, o, "high", rows[i].high);
+			count(d, o, "samples", rows[i].samples);
+		}
 	}
+}
+
+static void add_interval(struct doc *d, cJSON *to, const char *key,
+			 const struct summary_interval *i)
+{
+	cJSON *o = object(d, to, key);
+
+	number(d, o, "low", i->low);
+	number(d, o, "high", i->high);
+	count(d, o, "samples", i->samples);
 }
 
 static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
@@ -303,6 +318,7 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	static const char *const tiers[] = {
 		[ALLOC_TIER_OFF] = "off",
 		[ALLOC_TIER_EXACT] = "exact",
+		[ALLOC_TIER_SAMPLED] = "sampled",
 		[ALLOC_TIER_DECLINED] = "declined",
 	};
 	cJSON *o = object(d, root, "alloc");
@@ -323,6 +339,13 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	count(d, o, "inherited_frees", a->inherited_frees);
 	count(d, o, "earlier_frees", a->earlier_frees);
 	count(d, o, "untracked", a->untracked);
+	if (a->tier == ALLOC_TIER_SAMPLED) {
+		text(d, o, "sampler", a->sampler);
+		number(d, o, "rate", a->rate);
+		add_interval(d, o, "bytes_interval", &a->bytes_interval);
+		add_interval(d, o, "live_interval", &a->live_interval);
+		count(d, o, "freed_samples", a->freed_samples);
+	}
 	add_sites(d, o, "sites", a->sites, a->n_sites);
 	add_sites(d, o, "live_sites", a->live_sites, a->n_live_sites);
 }

@@ -448,11 +448,83 @@ static void put_alloc_odds(const struct summary_alloc *a, struct sink *out)
 	}
 }
 
+/* Half of the interval's width, as a share of the estimate. */
+static struct unit_text plus_minus(int64_t value, int64_t low, int64_t high)
+{
+	struct unit_text t;
+
+	if (high <= low)
+		snprintf(t.s, sizeof(t.s), "exact");
+	else
+		snprintf(t.s, sizeof(t.s), "± %.40s", unit_percent((high - low) / 2, value).s);
+	return t;
+}
+
+static void put_estimate(struct sink *out, const char *what, uint64_t bytes, uint64_t objects,
+			 const struct summary_interval *i)
+{
+	sink_puts(out, "  ");
+	put_left(out, what, LABEL_WIDTH - 2);
+	put_right(out, unit_bytes((int64_t)bytes).s, 12);
+	put_right(out, plus_minus((int64_t)bytes, i->low, i->high).s, 9);
+	put_right(out, unit_count((int64_t)objects).s, 14);
+	sink_printf(out, " blocks, by %s samples\n", unit_count((int64_t)i->samples).s);
+}
+
+static void put_estimated_sites(struct sink *out, const char *what, const struct site_row *rows,
+				uint32_t n, uint64_t whole)
+{
+	if (!n)
+		return;
+	sink_printf(out, "       bytes     95%%  samples  share  %s\n", what);
+	for (uint32_t i = 0; i < n; i++) {
+		put_right(out, unit_bytes(rows[i].value).s, 12);
+		put_right(out, plus_minus(rows[i].value, rows[i].low, rows[i].high).s, 8);
+		put_right(out, unit_count((int64_t)rows[i].samples).s, 9);
+		put_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		put_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 38,
+			     rows[i].module, 18);
+	}
+}
+
+static void put_sampled(const struct summary_alloc *a, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	strbuf_puts(&b, "sampled by ");
+	strbuf_add_clean(&b, a->sampler, strlen(a->sampler));
+	if (a->rate > 0)
+		strbuf_printf(&b, ", every %s on average", unit_bytes(a->rate).s);
+	strbuf_puts(&b, ": unbiased estimates, with their 95% intervals");
+	if (a->covered_from_ns > 0)
+		strbuf_printf(&b, "; from %s of the run", unit_ns(a->covered_from_ns).s);
+	put_labelled(out, "Allocations", b.s ? b.s : "");
+	put_estimate(out, "allocated", a->bytes, a->objects, &a->bytes_interval);
+	put_estimate(out, "live", a->live_bytes, a->live_objects, &a->live_interval);
+	if (a->earlier_frees)
+		sink_printf(
+			out,
+			"  %s samples freed that were not seen allocated (before the run, or in a "
+			"parent)\n",
+			unit_count((int64_t)a->earlier_frees).s);
+	if (a->untracked)
+		sink_printf(out, "  %s samples not followed: no room (live is too low by these)\n",
+			    unit_count((int64_t)a->untracked).s);
+	put_estimated_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
+	put_estimated_sites(out, "live, allocated by", a->live_sites, a->n_live_sites,
+			    a->live_bytes);
+}
+
 static void put_alloc(const struct run_summary *s, struct sink *out)
 {
 	const struct summary_alloc *a = &s->alloc;
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 
+	if (a->tier == ALLOC_TIER_SAMPLED) {
+		put_sampled(a, out);
+		return;
+	}
 	if (a->tier != ALLOC_TIER_EXACT) {
 		if (a->reason)
 			put_labelled(out, "Allocations", a->reason);

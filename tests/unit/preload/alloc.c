@@ -210,7 +210,7 @@ static void realloc_gives_the_old_block_back_and_is_a_new_one(void **state)
 
 static void a_realloc_that_cannot_be_leaves_its_block_followed(void **state)
 {
-	volatile size_t too_much = (size_t)PTRDIFF_MAX + 1;
+	volatile size_t too_much = (size_t)PTRDIFF_MAX + 1, huge = (size_t)1 << 62;
 	void *p, *volatile same;
 
 	(void)state;
@@ -218,6 +218,9 @@ static void a_realloc_that_cannot_be_leaves_its_block_followed(void **state)
 	p = same = malloc(SURE);
 	errno = 0;
 	assert_null(realloc(p, too_much));
+	assert_int_equal(errno, ENOMEM);
+	errno = 0;
+	assert_null(realloc(same, huge));
 	assert_int_equal(errno, ENOMEM);
 	errno = 0;
 	assert_null(reallocarray(same, too_much, 3));

@@ -1,0 +1,246 @@
+"""Sampled allocations against programs that log their own truth: estimates within what chance allows.
+
+A figure of B bytes sampled every R on average has a variance of at most R x B (each block of S bytes
+adds S^2 (1-p)/p, p = 1 - exp(-S/R), which is below R x S). Estimates are asked to be within 5 sigma of
+that: one in 1.7 million is not.
+"""
+
+import contextlib
+import math
+import os
+
+from harness import *
+from truth import *
+
+LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
+SAMPLED = ("--alloc=sampled", "--only", "alloc")
+RATE = 16384
+SIGMAS = 5
+
+
+@contextlib.contextmanager
+def preloaded(rate=RATE):
+    """What is started in here has the library in front of its allocator."""
+    if not os.path.exists(LIBRARY):
+        raise Broken(f"{LIBRARY} is not built")
+    os.environ.update(LD_PRELOAD=LIBRARY, MEMSCOPE_ALLOC_RATE=str(rate))
+    try:
+        yield
+    finally:
+        del os.environ["LD_PRELOAD"], os.environ["MEMSCOPE_ALLOC_RATE"]
+
+
+def target(name, *args, rate=RATE):
+    with preloaded(rate):
+        return Target(name, *args)
+
+
+def tolerance(truth, rate=RATE):
+    return SIGMAS * math.sqrt(rate * max(truth, rate))
+
+
+def check_estimates(run, lines, pid, rate=RATE, total_is_all=True):
+    """Bytes and live bytes by function and in total. The numbers of blocks are not asked for by
+    function: those of mixed sizes hang on a few small samples."""
+    alloc, heap = run.profile("alloc"), run.profile("heap")
+    sites, total = sites_of(lines)
+    for name, (_, size, _, live) in sites.items():
+        near(alloc.sum(ALLOC[1], name, pid=pid), size, tolerance(size, rate), f"bytes of {name}")
+        near(heap.sum(HEAP[3], name, pid=pid), live, tolerance(live, rate), f"live bytes of {name}")
+    if total_is_all:
+        near(alloc.sum(ALLOC[1], pid=pid), total[1], tolerance(total[1], rate), "bytes in all")
+        near(heap.sum(HEAP[3], pid=pid), total[3], tolerance(total[3], rate), "live bytes in all")
+    return total
+
+
+@once
+def single():
+    t = target("alloc_truth", 1, 20000)
+    run, lines = record(("-p", t.pid, *SAMPLED), lambda: t.ask("run"))
+    return t, run, lines
+
+
+@fact
+def bytes_and_live_bytes_of_each_function_are_within_chance_of_the_truth():
+    t, run, lines = single()
+    check_estimates(run, lines, t.pid)
+
+
+@fact
+def summary_names_sampler_rate_samples_and_interval():
+    _, run, lines = single()
+    total = sites_of(lines)[1]
+    a = run.summary()["alloc"]
+    equal(a["tier"], "sampled", "tier")
+    equal(a["sampler"], "libmemscope-alloc (preload)", "sampler")
+    # Known from the smallest sample's weight; large ones do not spoil it.
+    near(a["rate"], RATE, RATE * 0.01, "rate")
+    i = a["bytes_interval"]
+    check(i["low"] < a["bytes"] < i["high"], f"the interval does not hold its own estimate: {a}")
+    # Half of it is 1.96 sigma, of a sigma that is at most sqrt(R B); and no less than that of B/R
+    # samples that are all of the largest size here.
+    half = (i["high"] - i["low"]) / 2
+    check(half < 2.5 * math.sqrt(RATE * total[1]), f"the interval is too wide: ± {half}")
+    check(half > 0.05 * math.sqrt(RATE * total[1]), f"the interval is too narrow: ± {half}")
+    for row in a["sites"]:
+        check(row["low"] <= row["bytes"] <= row["high"], f"the interval of a site is not around it: {row}")
+    equal(sum(row["samples"] for row in a["sites"]) <= i["samples"], True, "samples of sites")
+
+
+@fact
+def pprof_has_the_four_value_types_the_rate_and_the_tier():
+    _, run, _ = single()
+    equal(run.profile("alloc").types, ALLOC, "alloc")
+    equal(run.profile("heap").types, HEAP, "heap")
+
+
+@fact
+def stacks_of_samples_are_whole_and_begin_in_the_library():
+    t, run, _ = single()
+    for s in run.profile("alloc").select("leak_here", pid=t.pid):
+        names = [f.name for f in s.frames]
+        i = names.index("leak_here")
+        equal(names[i:i + 4], ["leak_here", "leak", "run", "main"], "callers of the leak")
+    sites = {row["function"] for row in run.summary()["alloc"]["sites"]}
+    check("do_malloc" in sites and not sites & {"malloc", "maybe_sampled"},
+          f"sites are not who asked: {sites}")
+
+
+@fact
+def frees_by_other_threads_are_told():
+    t = target("alloc_truth", 4, 8000)
+    run, lines = record(("-p", t.pid, *SAMPLED), lambda: t.ask("run"))
+    check_estimates(run, lines, t.pid)
+
+
+@fact
+def launched_command_is_sampled_from_its_first_allocation():
+    truth_file = scratch("truth")
+    run = Run(*SAMPLED, "--alloc-rate", "16K", "--", os.path.join(TARGETS, "alloc_truth"), "now",
+              truth_file, "20000")
+    run.finish()
+    run.must()
+    with open(truth_file, encoding="ascii") as f:
+        lines = [[int(w) if w.isdigit() else w for w in line.split()] for line in f]
+    pids = {s.labels.get("pid") for s in run.profile("alloc").samples}
+    if equal(len(pids), 1, "processes in the profile"):
+        check_estimates(run, lines, pids.pop())
+
+
+@fact
+def rate_of_one_byte_is_every_call():
+    t = target("alloc_truth", 1, 1500, rate=1)
+    run, lines = record(("-p", t.pid, *SAMPLED), lambda: t.ask("run"))
+    sites, total = sites_of(lines)
+    # A block of one byte has a chance of 63 %, one of 20 bytes of all but two in a billion; the
+    # weights of the smallest are rounded to whole bytes.
+    near(run.profile("heap").sum(HEAP[3], pid=t.pid), total[3], 100, "live bytes")
+    near(run.profile("alloc").sum(ALLOC[1], pid=t.pid), total[1], 100, "bytes")
+    leak = [run.profile("heap").sum(x, "leak_here", pid=t.pid) for x in HEAP]
+    equal(leak, sites["leak_here"], "leak_here: calls, bytes, live calls, live bytes")
+    i = run.summary()["alloc"]["bytes_interval"]
+    check(i["high"] - i["low"] < 200, f"the interval of what is nearly exact: {i}")
+
+
+@fact
+def forked_children_are_heard_and_live_on():
+    t = target("alloc_truth", 1, 4000)
+
+    def during():
+        t.ask("run")
+        return t.ask("fork")
+    run, lines = record(("-p", t.pid, *SAMPLED), during)
+    at = next(i for i, line in enumerate(lines) if line[0] == "parent")
+    child, parent = lines[1:at], lines[at + 1:]
+    # What the child holds of its parent's is not counted as its own.
+    size = sites_of(child)[0]["child_malloc"][1]
+    near(run.profile("alloc").sum(ALLOC[1], "child_malloc", pid=lines[0][1]), size, tolerance(size),
+         "bytes of the child")
+    check_estimates(run, parent, t.pid)
+
+
+@fact
+def blocks_of_an_image_that_exec_replaced_are_not_live():
+    t = target("alloc_truth", 1, 4000)
+
+    def during():
+        t.ask("run")
+        t.say("exec")
+        return t.answer()
+    run, lines = record(("-p", t.pid, *SAMPLED), during)
+    total = sites_of([line for line in lines if line[0] in ("site", "total")])[1]
+    near(run.profile("heap").sum(HEAP[3], pid=t.pid), total[3], tolerance(total[3]), "live bytes")
+
+
+@fact
+def another_sampler_is_heard_at_its_own_arguments_and_semaphores():
+    if os.uname().machine != "x86_64":
+        skip("the target is written for x86-64")
+    t = Target("other_sampler")
+    equal(t.ask("run 100")[0][1:], [0, 0], "told while nobody listened")
+    n = 3000
+    run, lines = record(("-p", t.pid, *SAMPLED), lambda: t.ask(f"run {n}"))
+    equal(lines[0][1:], [n, n // 2], "told")
+    equal(t.ask("run 100")[0][1:], [0, 0], "told after the end")
+    a = run.summary()["alloc"]
+    check(a["sampler"].endswith("/other_sampler"), f"sampler: {a['sampler']}")
+    equal(a["bytes_interval"]["samples"], n, "samples")
+    equal(a["bytes"], n * 50000, "bytes are the weights")
+    equal(a["live_bytes"], n // 2 * 50000, "live bytes")
+    near(a["objects"], sum(50000 / (1000 + i) for i in range(n)), 1, "blocks are weight over size")
+    equal(a["live_interval"]["samples"], n // 2, "live samples")
+
+
+@fact
+def process_without_a_sampler_is_told_how_to_get_one():
+    t = Target("alloc_truth", 1, 100)
+    run = Run("-p", t.pid, *SAMPLED)
+    run.ready()
+    run.stop()
+    equal(run.status, 3, "exit status")
+    a = run.summary()["alloc"]
+    equal(a["tier"], "off", "tier")
+    check(f"LD_PRELOAD={LIBRARY}" in a["reason"] and "--alloc=exact" in a["reason"],
+          f"no way out is named: {a['reason']}")
+
+
+@fact
+def static_command_cannot_be_sampled_and_says_so():
+    run = Run(*SAMPLED, "--", os.path.join(TARGETS, "alloc_truth_static"), "now", scratch("truth"), "500")
+    run.finish()
+    equal(run.status, 3, "exit status")
+    check("static" in (run.summary()["alloc"]["reason"] or ""), f"{run.summary()['alloc']['reason']}")
+
+
+@fact
+def option_alloc_rate_is_refused_where_it_can_do_nothing():
+    for args in (("--alloc-rate", "1M", "--", "true"), ("--alloc=sampled", "--alloc-rate", "1M", "-p", "1"),
+                 ("--alloc=sampled", "--alloc-rate", "0", "--", "true"),
+                 ("--alloc=sampled", "--alloc-rate", "64X", "--", "true"),
+                 ("--alloc=sampled", "--alloc-rate", "2G", "--", "true")):
+        run = Run(*args)
+        run.finish()
+        equal(run.status, 2, f"exit status of {' '.join(args)}")
+        check("--alloc-rate" in run.stderr, f"not named: {run.stderr}")
+
+
+@fact
+def a_program_that_forks_under_the_probes_has_healthy_children():
+    script = ("import os, sys\n"
+              "bad = 0\n"
+              "for i in range(40):\n"
+              "    x = [bytearray(20000) for _ in range(50)]\n"
+              "    pid = os.fork()\n"
+              "    if not pid:\n"
+              "        y = [bytearray(20000) for _ in range(100)]\n"
+              "        os._exit(0)\n"
+              "    bad += os.waitpid(pid, 0)[1] != 0\n"
+              "sys.exit(bad)\n")
+    run = Run(*SAMPLED, "--alloc-rate", "16K", "--", "/usr/bin/python3", "-c", script)
+    run.finish()
+    run.must()
+    equal(run.summary()["child"]["code"], 0, "children that died")
+    equal(len({s.labels.get("pid") for s in run.profile("alloc").samples}), 41, "processes heard")
+
+
+main()

@@ -1,0 +1,291 @@
+/*
+ * Sampled allocations in a run: the library for a command that is started, the sites of a process
+ * that runs, and what its samples say in the end.
+ */
+#include "base/units.h"
+#include "cmd/run_parts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY  "libmemscope-alloc.so"
+#define RATE_VAR "MEMSCOPE_ALLOC_RATE"
+
+bool run_sampling_allocs(const struct run *r)
+{
+	return r->sample_probes && r->tier == ALLOC_TIER_SAMPLED && !r->alloc_to_ns;
+}
+
+/* Next to the program, or where `make install` puts it. false: in neither. */
+static bool find_library(char *out, size_t cap)
+{
+	static const char *const places[] = { "%.*s" LIBRARY, "%.*s../lib/memscope/" LIBRARY };
+	char exe[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	exe[n] = '\0';
+	slash = strrchr(exe, '/');
+	for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(path, sizeof(path), places[i], (int)(slash + 1 - exe), exe);
+		if (realpath(path, real) && access(real, R_OK) == 0 && strlen(real) < cap) {
+			memcpy(out, real, strlen(real) + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* In the environment of the command, and of nothing else that we start: back in its place after. */
+int run_sampled_preload(struct run *r, struct err *e)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char value[2 * PATH_MAX], rate[32];
+
+	if (!find_library(r->library, sizeof(r->library)))
+		return err_set(e, -ENOENT,
+			       "cannot find " LIBRARY
+			       " beside memscope or in ../lib/memscope: `make` and `make install` "
+			       "put it there");
+	if (strpbrk(r->library, ": "))
+		return err_set(
+			e, -EINVAL,
+			"the dynamic loader takes no LD_PRELOAD with a blank or a colon in it, "
+			"as in '%s'",
+			r->library);
+	if (before && !*before)
+		before = NULL;
+	r->preload_before = before ? strdup(before) : NULL;
+	snprintf(value, sizeof(value), "%s%s%s", r->library, before ? ":" : "",
+		 before ? before : "");
+	snprintf(rate, sizeof(rate), "%llu", (unsigned long long)r->cfg->alloc_rate);
+	if (setenv("LD_PRELOAD", value, 1) < 0 || setenv(RATE_VAR, rate, 1) < 0)
+		return err_set(e, -ENOMEM, "out of memory");
+	return 0;
+}
+
+void run_sampled_preloaded(struct run *r)
+{
+	if (r->preload_before)
+		setenv("LD_PRELOAD", r->preload_before, 1);
+	else
+		unsetenv("LD_PRELOAD");
+	free(TAKE_PTR(r->preload_before));
+	unsetenv(RATE_VAR);
+}
+
+/* What to do about a process that has no sampler. */
+static void say_how(struct run *r)
+{
+	if (!*r->library && !find_library(r->library, sizeof(r->library)))
+		strcpy(r->library, "/path/to/" LIBRARY);
+	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
+		 "no sampler of allocations (otel_memory sites) is mapped by %s: start it with "
+		 "LD_PRELOAD=%.200s, or trace every call with --alloc=exact",
+		 r->cfg->all ? "any process" : "this process", r->library);
+}
+
+int run_sampled_begin(struct run *r, struct err *e)
+{
+	struct sample_probes_stats stats;
+	struct watched *t, *next;
+	int rc;
+
+	r->samples = samples_new(((uint64_t)r->cfg->mem_mb << 20) / 4);
+	if (!r->samples)
+		return err_set(e, -ENOMEM, "out of memory");
+	rc = sample_probes_new(r->session, r->dict, r->procs, &r->sample_probes, e);
+	if (rc < 0)
+		return rc;
+	HASH_ITER (hh, r->targets, t, next) {
+		rc = sample_probes_add(r->sample_probes, t->pid, e);
+		if (rc < 0)
+			return rc;
+	}
+	sample_probes_stats(r->sample_probes, &stats);
+	if (!stats.sites && !r->cfg->command && !r->cfg->all)
+		say_how(r);
+	run_say(r, "%u sites of samplers", stats.sites);
+	r->tier = ALLOC_TIER_SAMPLED;
+	r->alloc_from_ns = run_now_ns();
+	session_gate_alloc(r->session, true);
+	return 0;
+}
+
+void run_sampled_look(struct run *r, pid_t pid)
+{
+	if (run_sampling_allocs(r))
+		sample_probes_add(r->sample_probes, pid, NULL);
+}
+
+void run_on_sample(void *ctx, const struct ms_sample_rec *rec)
+{
+	struct run *r = ctx;
+
+	if (r->samples)
+		r->oom |= samples_take(r->samples, rec) < 0;
+}
+
+static bool is_gone(void *ctx, const struct ms_proc *proc)
+{
+	struct run *r = ctx;
+
+	return ingest_gone(r->ingest, proc);
+}
+
+void run_sampled_sweep(struct run *r)
+{
+	samples_sweep(r->samples, is_gone, r);
+}
+
+/* Detaches, and says what could not be heard. */
+void run_sampled_stop(struct run *r)
+{
+	struct sample_probes_stats *stats = &r->sampler;
+
+	if (!r->sample_probes)
+		return;
+	sample_probes_stats(r->sample_probes, stats);
+	sample_probes_free(TAKE_PTR(r->sample_probes));
+	if (stats->failed)
+		run_note(r, true, "%u sites of samplers could not be probed: %s", stats->failed,
+			 stats->failed_why);
+	if (stats->sites) {
+		*r->alloc_reason = '\0';
+		return;
+	}
+	r->tier = ALLOC_TIER_OFF;
+	r->partial = true;
+	if (r->cfg->command)
+		snprintf(
+			r->alloc_reason, sizeof(r->alloc_reason),
+			"no allocation was sampled: the command does not load what LD_PRELOAD names; "
+			"it is a static program, or one with other privileges (--alloc=exact needs "
+			"no library)");
+	else
+		say_how(r);
+}
+
+/* --- in the end ------------------------------------------------------------------------------- */
+
+/* Twice as large as needed for none of the sums of `total` to overflow. */
+static double unit_for(double total)
+{
+	return total > 0x1p60 ? exp2(ceil(log2(total / 0x1p60))) : 1;
+}
+
+static int add_total(void *ctx, const struct samples_row *row)
+{
+	struct run *r = ctx;
+
+	estimate_merge(&r->sampled, &row->alloc);
+	estimate_merge(&r->sampled_live, &row->live);
+	return 0;
+}
+
+static void put_sums(const struct spread *spread, const struct estimate *est, int64_t *values)
+{
+	values[SPREAD_V] = est->v > 0 ? (int64_t)(est->v / spread->v_unit) : 0;
+	values[SPREAD_VC] = est->vc > 0 ? (int64_t)(est->vc / spread->vc_unit) : 0;
+	values[SPREAD_SAMPLES] = (int64_t)est->samples;
+	values[SPREAD_SEEN] = (int64_t)est->seen_bytes;
+}
+
+static int add_row(void *ctx, const struct samples_row *row)
+{
+	struct run *r = ctx;
+	int64_t values[4] = { llround(row->alloc.blocks), llround(row->alloc.bytes),
+			      llround(row->live.blocks), llround(row->live.bytes) };
+	int64_t sums[2 * SPREAD_TYPES];
+	labels_id labels;
+	stack_id stack;
+	int rc = ingest_estimate(r->ingest, &row->key, values, row->alloc.samples, &stack, &labels);
+
+	if (rc < 0)
+		return rc;
+	put_sums(&r->spread, &row->alloc, sums);
+	put_sums(&r->spread, &row->live, sums + SPREAD_TYPES);
+	return profile_add(r->spread.sums, stack, labels, sums);
+}
+
+int run_sampled_finish(struct run *r, struct err *e)
+{
+	static const struct value_type types[2 * SPREAD_TYPES] = {
+		{ "v", "" },      { "vc", "" },      { "samples", "" },      { "seen", "" },
+		{ "live_v", "" }, { "live_vc", "" }, { "live_samples", "" }, { "live_seen", "" },
+	};
+
+	run_sampled_sweep(r);
+	samples_each(r->samples, add_total, r);
+	r->spread.v_unit = unit_for(r->sampled.v);
+	r->spread.vc_unit = unit_for(r->sampled.vc);
+	r->spread.sums = profile_new(r->dict, types, 2 * SPREAD_TYPES);
+	if (!r->spread.sums || samples_each(r->samples, add_row, r) < 0)
+		return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
+	return 0;
+}
+
+/* --- facts ------------------------------------------------------------------------------------ */
+
+static struct summary_interval interval_fact(const struct estimate *est)
+{
+	struct interval i = estimate_interval(est);
+
+	return (struct summary_interval){ (int64_t)i.low, (int64_t)i.high, est->samples };
+}
+
+void run_sampled_facts(struct run *r, struct summary_alloc *a)
+{
+	struct samples_stats stats;
+
+	samples_stats(r->samples, &stats);
+	snprintf(r->sampler_name, sizeof(r->sampler_name), "%s%s%s",
+		 r->sampler.own ? "libmemscope-alloc (preload)" : "",
+		 r->sampler.own && *r->sampler.other ? ", " : "",
+		 *r->sampler.other ? "otel_memory in " : "");
+	if (*r->sampler.other)
+		snprintf(r->sampler_name + strlen(r->sampler_name),
+			 sizeof(r->sampler_name) - strlen(r->sampler_name), "%s", r->sampler.other);
+	a->sampler = r->sampler_name;
+	a->rate = llround(stats.rate);
+	a->objects = (uint64_t)llround(r->sampled.blocks);
+	a->bytes = (uint64_t)llround(r->sampled.bytes);
+	a->live_objects = (uint64_t)llround(r->sampled_live.blocks);
+	a->live_bytes = (uint64_t)llround(r->sampled_live.bytes);
+	a->bytes_interval = interval_fact(&r->sampled);
+	a->live_interval = interval_fact(&r->sampled_live);
+	a->freed_samples = stats.frees;
+	a->earlier_frees = stats.unknown_frees;
+	a->untracked = stats.untracked;
+	if (stats.ended)
+		run_note(
+			r, false,
+			"%s samples (%s) went with a child that ended or an image that an exec replaced: "
+			"they are not in heap",
+			unit_count((int64_t)stats.ended).s,
+			unit_bytes((int64_t)stats.ended_bytes).s);
+	if (stats.reused)
+		run_note(r, true,
+			 "%s samples were dropped because their address came again: their free was "
+			 "not told",
+			 unit_count((int64_t)stats.reused).s);
+	if (stats.full)
+		run_note(
+			r, true,
+			"the table of live samples was full: %s of them are in alloc but not in heap; "
+			"raise --mem (now %u MiB) or --alloc-rate",
+			unit_count((int64_t)stats.full).s, r->cfg->mem_mb);
+}
+
+void run_sampled_free(struct run *r)
+{
+	sample_probes_free(r->sample_probes);
+	samples_free(r->samples);
+	profile_free(r->spread.sums);
+	free(r->preload_before);
+}
