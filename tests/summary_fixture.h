@@ -131,6 +131,12 @@ static struct run_summary fixture_summary(void)
 	s.rss.last_kb = 190 * 1024;
 	s.rss.peak_kb = 200 * 1024;
 	s.memory = (struct trend_rise){ true, false, 80 * 1024, 170 * 1024, 180 * 1024 };
+	s.course = (struct course){
+		.kind = COURSE_GROWING, .since_s = 10,
+		.all = { .n = 60, .slope = 1500 },
+		.tail = { .n = 50, .slope = 1536, .slope_low = 1024, .slope_high = 2048 },
+	};
+	s.plain = plain_verdict(100 * 1024, 190 * 1024);
 	s.symbols = (struct summary_symbols){ .locations = 1300, .named = 1260, .ranges = 30, .offset_only = 10,
 					      .n_worst = 1 };
 	s.symbols.worst[0].module = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";

@@ -10,6 +10,7 @@
 #define MEMSCOPE_ANALYSE_SUMMARY_H
 
 #include "analyse/by_process.h"
+#include "analyse/course.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
@@ -169,6 +170,8 @@ struct run_summary {
 		int64_t first_kb, last_kb, peak_kb;  /* RSS */
 	} rss;
 	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */
+	struct course course;         /* of the same; and what the plain rule says of the RSS */
+	struct plain_verdict plain;
 
 	const struct summary_stacks *stacks;
 	uint32_t n_stacks;

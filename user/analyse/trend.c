@@ -33,3 +33,12 @@ struct trend_rise trend_rise(const struct trend *t, bool from_birth)
 		.peak = t->peak,
 	};
 }
+
+uint32_t trend_points(const struct trend *t, double interval_s,
+		      struct point ret_points[TREND_POINTS])
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		ret_points[i] =
+			(struct point){ i * (double)t->stride * interval_s, (double)t->points[i] };
+	return t->n;
+}

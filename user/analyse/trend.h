@@ -8,6 +8,8 @@
 #ifndef MEMSCOPE_ANALYSE_TREND_H
 #define MEMSCOPE_ANALYSE_TREND_H
 
+#include "analyse/series.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,5 +38,9 @@ struct trend_rise {
  * loads is not one that grows, and fewer than 8 points say nothing.
  */
 struct trend_rise trend_rise(const struct trend *t, bool from_birth);
+
+/* The points kept, one value having been added every `interval_s`. Returns how many. */
+uint32_t trend_points(const struct trend *t, double interval_s,
+		      struct point ret_points[TREND_POINTS]);
 
 #endif

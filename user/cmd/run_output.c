@@ -486,6 +486,16 @@ static void notes(struct output *o)
 			unit_bytes((int64_t)o->stats[STAT_BLOCKS_FULL_BYTES]).s, r->cfg->mem_mb);
 }
 
+static void facts_memory(struct output *o)
+{
+	const struct run *r = o->r;
+	struct point points[TREND_POINTS];
+
+	o->s.memory = trend_rise(&r->own_memory, r->cfg->command && r->cfg->delay_s <= 0);
+	course_of(points, trend_points(&r->own_memory, r->cfg->interval_s, points), &o->s.course);
+	o->s.plain = plain_verdict((double)r->first_mem.rss_kb, (double)r->last_mem.rss_kb);
+}
+
 static int gather(struct output *o, struct err *e)
 {
 	struct run *r = o->r;
@@ -518,7 +528,7 @@ static int gather(struct output *o, struct err *e)
 		o->s.rss.last_kb = r->last_mem.rss_kb;
 		o->s.rss.peak_kb = r->peak_rss_kb;
 		o->s.rss.shared = r->last_mem.processes > 1;
-		o->s.memory = trend_rise(&r->own_memory, r->cfg->command && r->cfg->delay_s <= 0);
+		facts_memory(o);
 	}
 	run_unwind_facts(r, &o->s);
 	proc_mem_self(&o->s.own.cpu_ns, &o->s.own.rss_kb);

@@ -376,6 +376,10 @@ static void add_memory(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "base_kb", s->memory.base);
 	number(d, o, "last_kb", s->memory.last);
 	number(d, o, "peak_kb", s->memory.peak);
+	text(d, o, "course", course_name(s->course.kind));
+	real(d, o, "slope_kb_s", s->course.all.slope);
+	text(d, o, "plain", plain_name(s->plain.kind));
+	real(d, o, "plain_percent", s->plain.percent);
 }
 
 static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)

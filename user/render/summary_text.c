@@ -549,6 +549,22 @@ static void put_alloc(const struct run_summary *s, struct sink *out)
 	put_sites(out, "live, allocated by", a->live_sites, a->n_live_sites, a->live_bytes);
 }
 
+/* Two verdicts, kept apart: of all points, and of two. */
+static void put_course(const struct run_summary *s, struct sink *out)
+{
+	char reason[256], line[320];
+
+	if (s->course.kind == COURSE_SHORT)
+		return;
+	course_reason(&s->course, reason, sizeof(reason));
+	snprintf(line, sizeof(line), "%s: %s", course_name(s->course.kind), reason);
+	spaces(out, LABEL_WIDTH);
+	put_wrapped(out, line, LABEL_WIDTH, true);
+	spaces(out, LABEL_WIDTH);
+	sink_printf(out, "plain rule: %s: RSS %+.1f%% from first to last\n",
+		    plain_words(s->plain.kind), s->plain.percent);
+}
+
 static void put_rss(const struct run_summary *s, struct sink *out)
 {
 	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
@@ -573,6 +589,7 @@ static void put_rss(const struct run_summary *s, struct sink *out)
 			    s->memory.from_quarter ? "after a quarter of the run" : "at first",
 			    unit_bytes(s->memory.last * 1024).s);
 	}
+	put_course(s, out);
 }
 
 static void put_sources(const struct run_summary *s, struct sink *out)

@@ -73,6 +73,19 @@ static void long_series_keeps_its_quarter_and_its_ends(void **state)
 	assert_int_equal(trend_rise(&t, false).base, 0);
 }
 
+static void points_of_a_long_series_keep_their_times(void **state)
+{
+	struct point p[TREND_POINTS];
+	struct trend t = { 0 };
+
+	for (int i = 0; i < 1000; i++)
+		trend_add(&t, 10 * i);
+	assert_true(trend_points(&t, 0.5, p) > TREND_POINTS / 2 - 2);
+	for (uint32_t i = 0; i < t.n; i++)
+		assert_true(p[i].y == 20 * p[i].t);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -81,6 +94,7 @@ int main(void)
 		cmocka_unit_test(program_that_loads_and_then_stays_did_not_grow),
 		cmocka_unit_test(few_values_from_birth_say_nothing),
 		cmocka_unit_test(long_series_keeps_its_quarter_and_its_ends),
+		cmocka_unit_test(points_of_a_long_series_keep_their_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,9 @@ static void everything_known_is_told(void **state)
 	assert_has(text, "3 blocks not followed");
 	assert_has(text, "RSS 100.0 MiB at first, 190.0 MiB at last (+90.0 MiB), peak 200.0 MiB");
 	assert_has(text, "its own (anonymous and swap) 80.0 MiB at first, 170.0 MiB at last");
+	assert_has(text,
+		   "growing: it grew by 90.0 MiB a minute (95 % interval 60.0 MiB to 120.0 MiB)");
+	assert_has(text, "plain rule: warning, potential leak: RSS +90.0% from first to last\n");
 	assert_has(text, "trend: /proc is mounted with hidepid");
 	assert_has(text, "98.7% guessed, 1.3% cut at the top");
 	assert_has(text, "97.5% guessed in libjit.so.1");
