@@ -50,7 +50,7 @@ PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -shared -fPIC -
             -ftls-model=initial-exec -MMD -MP
 $(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.c)
 	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^
+	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 
 $(BUILD)/memscope: $(CMD_OBJ) $(BUILD)/libmemscope.a
 	$(call say,LINK,$@)
