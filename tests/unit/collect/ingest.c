@@ -112,6 +112,21 @@ static void a_return_address_is_moved_into_its_call_and_a_leaf_is_not(void **sta
 	assert_int_equal(profile_total(f->p.oncpu, 1), 30);
 }
 
+static void what_a_signal_interrupted_is_no_return_address(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t user[] = { 0x1000, 0x2000, MS_FRAME_EXACT << MS_FRAME_TAG_SHIFT | 0x3000, 0x4000 };
+	uint64_t got[8];
+
+	send_stack(f, 1, 0, user, 4);
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 1, 0), 3, 30);
+	assert_int_equal(addresses(f, f->p.oncpu, 0, got), 4);
+	assert_int_equal(got[0], 0x1000);
+	assert_int_equal(got[1], 0x1fff);
+	assert_int_equal(got[2], 0x3000);
+	assert_int_equal(got[3], 0x3fff);
+}
+
 static void a_stack_taken_at_a_switch_begins_at_schedule(void **state)
 {
 	struct fixture *f = *state;
@@ -254,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_return_address_is_moved_into_its_call_and_a_leaf_is_not),
+		TEST(what_a_signal_interrupted_is_no_return_address),
 		TEST(a_stack_taken_at_a_switch_begins_at_schedule),
 		TEST(a_total_waits_for_its_stack_and_is_not_lost),
 		TEST(a_stack_that_never_comes_is_shown_and_counted),
