@@ -7,6 +7,7 @@ here; CROSSCHECK_SAMPLES and CROSSCHECK_SECONDS make it longer.
 import re
 import socket
 
+import programs
 from harness import *
 
 CROSSCHECK = os.path.join(BUILD, "tests/unwind/crosscheck")
@@ -108,6 +109,23 @@ def redis_under_load_is_walked_as_libdw_walks_it():
                  f"exec redis-benchmark -p {port} -n 100000000 -t set,get -q -c 20 > /dev/null"))
 
 
+@fact
+def git_is_walked_as_libdw_walks_it():
+    if subprocess.run(["git", "-C", TOP, "rev-parse"], check=False,
+                      capture_output=True).returncode:
+        skip("the tree is not a git repository")
+    whole(agrees("sh", "-c", "while git -c safe.directory='*' -C \"$1\" log -p --stat -M > /dev/null; "
+                 "do :; done", "sh", TOP))
+
+
+@fact
+def rust_is_walked_as_libdw_walks_it():
+    # Linked by lld, which gives segments the same page of the file at different addresses.
+    program = programs.rust()
+    program.end()
+    whole(agrees(*program.argv))
+
+
 def target(name, *args, **kw):
     """The same for a target, which is told to go."""
     path = os.path.join(TARGETS, name)
@@ -141,6 +159,7 @@ def stubs_vfork_and_threads_are_walked_as_libdw_walks_them():
     whole(target("unwind_calls", "plt", options=few))
     whole(target("unwind_calls", "vfork", options=few + ("-s",)))
     whole(target("unwind_calls", "threads", options=few))
+    whole(target("unwind_mix_static", "threads", options=few))
     whole(target("unwind_calls", "dlopen", os.path.join(TARGETS, "lib_unwind.so"), options=few))
 
 

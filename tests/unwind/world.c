@@ -213,6 +213,20 @@ static int maps_cut(struct process *p, uint64_t start, uint64_t end)
 	return 0;
 }
 
+/* By the executable segment: the page on which it begins in the file may be another's, too (lld). */
+static uint64_t bias_of(struct elf_file *elf, const struct mapping *m, uint64_t off)
+{
+	const struct elf_segment *segs;
+	uint32_t n;
+
+	segs = elf_file_segments(elf, &n);
+	for (uint32_t i = 0; i < n; i++)
+		if (segs[i].flags & PF_X && segs[i].off < off + (m->end - m->start) &&
+		    segs[i].off + segs[i].filesz > off)
+			return m->start - off + segs[i].off - segs[i].vaddr;
+	return 0;
+}
+
 static int take_mmap(struct world *w, const struct mmap2_rec *r)
 {
 	struct process *p = process_get(w, r->pid);
@@ -228,18 +242,11 @@ static int take_mmap(struct world *w, const struct mmap2_rec *r)
 	if (!(r->prot & PROT_EXEC))
 		return 0;
 	if (r->file[0] == '/' ? strncmp(r->file, "//", 2) != 0 : !strcmp(r->file, "[vdso]")) {
-		const struct elf_segment *segs;
-		uint32_t n;
-		uint64_t vaddr;
-
 		m.image = image_get(w, r->file);
 		if (!m.image)
 			return -ENOMEM;
-		if (m.image->elf) {
-			segs = elf_file_segments(m.image->elf, &n);
-			if (elf_segments_off_to_vaddr(segs, n, r->pgoff, &vaddr))
-				m.bias = m.start - vaddr;
-		}
+		if (m.image->elf)
+			m.bias = bias_of(m.image->elf, &m, r->pgoff);
 	}
 	p->maps[p->n++] = m;
 	return 0;
