@@ -73,6 +73,8 @@ enum ms_rule_kind {
 
 #define MS_RULE_RA_REG (1u << 0) /* the return address is in register `ra_reg`, as it is in this
 				  * frame (x86: vfork; arm64: leaf functions, x30)        */
+#define MS_RULE_RA_BASE (1u << 1) /* … is `ra_off` bytes from the value of `base_reg` instead (arm64:
+				  * the low end of a frame of more than 32 KiB)           */
 
 /* The rules that every set begins with. */
 #define MS_RULE_IX_NONE  0

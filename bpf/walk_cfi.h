@@ -490,7 +490,7 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 		w->ra = w->regs[ra_reg];
 		w->ra_at = 0;
 	} else {
-		w->ra_at = cfa + (__u64)(__s64)rule->ra_off;
+		w->ra_at = (rule->flags & MS_RULE_RA_BASE ? base : cfa) + (__u64)(__s64)rule->ra_off;
 		if (!walk_word(w, w->ra_at, &w->ra))
 			return walk_end(w, MS_UNREADABLE);
 	}

@@ -21,7 +21,7 @@
  *
  * RULE is a kind (none, end, fp, bad) or words of
  *     cfa=REG+OFF[,plt=N]   cfa=*(REG+OFF)+OFF   signal=REG+OFF
- *     ra=OFF (from the CFA; x86_64: else -8)   ra=REG
+ *     ra=OFF (from the CFA; x86_64: else -8)   ra=REG   ra=(REG+OFF)
  *     REG=OFF (saved at the CFA + OFF)   REG=(REG+OFF) (saved at another register's)   lost=REG
  */
 #include "base/cleanup.h"
@@ -190,8 +190,18 @@ static void rule_saved(const struct replay *r, const char *s, struct ms_rule *ru
 
 static void rule_ra(const struct replay *r, const char *s, struct ms_rule *rule)
 {
+	long off;
+	int reg;
+
 	if (s[0] == '-' || s[0] == '+') {
 		rule->ra_off = (int16_t)atoi(s);
+		return;
+	}
+	if (s[0] == '(') {
+		reg_and_off(r, s + 1, &reg, &off);
+		rule->flags |= MS_RULE_RA_BASE;
+		rule->base_reg = (uint8_t)reg;
+		rule->ra_off = (int16_t)off;
 		return;
 	}
 	rule->flags |= MS_RULE_RA_REG;

@@ -126,6 +126,8 @@ static void write_rule(FILE *f, const struct ms_rule *rule)
 	}
 	if (rule->flags & MS_RULE_RA_REG)
 		fprintf(f, " ra=%s", regs[rule->ra_reg]);
+	else if (rule->flags & MS_RULE_RA_BASE)
+		fprintf(f, " ra=(%s%+d)", regs[rule->base_reg], rule->ra_off);
 	else if (rule->ra_off != -8)
 		fprintf(f, " ra=%+d", rule->ra_off);
 	for (int i = 0; i < MS_N_SAVED_X86; i++) {

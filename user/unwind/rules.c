@@ -116,7 +116,12 @@ static enum rule_why set_return(const struct rule_machine *m, uint8_t ra_reg,
 	case CFI_REG_AT:
 		if (ra.base != CFI_BASE_CFA)
 			return RULE_RETURN;
-		if (ra.off != (int16_t)ra.off)
+		if (ra.off != (int16_t)ra.off && rules->cfa_kind == CFI_CFA_REG) {
+			ra = by_reg(rules, ra);
+			r->flags |= MS_RULE_RA_BASE;
+			r->base_reg = rules->cfa_reg;
+		}
+		if (ra.kind != CFI_REG_AT || ra.off != (int16_t)ra.off)
 			return RULE_RANGE;
 		r->ra_off = (int16_t)ra.off;
 		return RULE_OK;
@@ -148,7 +153,8 @@ static void set_saved(const struct cfi_rules *rules, uint8_t number, int i, stru
 	if (reg.kind != CFI_REG_AT || reg.off != (int16_t)reg.off ||
 	    (reg.base == CFI_BASE_CFA
 		     ? reg.off == 0
-		     : reg.base >= MS_N_REGS || (r->from_reg && r->base_reg != reg.base))) {
+		     : reg.base >= MS_N_REGS || (((r->from_reg || r->flags & MS_RULE_RA_BASE) &&
+						  r->base_reg != reg.base)))) {
 		r->lost |= (uint16_t)(1u << i);
 		return;
 	}

@@ -216,7 +216,8 @@ static void compare_regs(struct tally *t, const char *file, uint64_t at, Dwarf_F
 	if (rule->flags & MS_RULE_RA_REG)
 		got = f->regs[rule->ra_reg];
 	else
-		got = memory(f->cfa + (uint64_t)(int64_t)rule->ra_off);
+		got = memory((rule->flags & MS_RULE_RA_BASE ? f->regs[rule->base_reg] : f->cfa) +
+			     (uint64_t)(int64_t)rule->ra_off);
 	answer = libdw_register(frame, f, ra_reg, &want);
 	/* What no rule was given for, libdw calls undefined; a return column that is a register is
 	 * in that register (arm64's mcount: x15). */

@@ -209,6 +209,16 @@ static void a_register_far_from_the_cfa_is_near_sp(void **state)
 	assert_int_equal(out.base_reg, 31);
 	assert_int_equal(out.from_reg, 1);
 	assert_int_equal(out.save[0], 16);
+	/* gcc puts x29 and x30 there, too. */
+	in.regs[30] = (struct cfi_reg){ CFI_REG_AT, CFI_BASE_CFA, -40000 + 8 };
+	in.regs[29] = (struct cfi_reg){ CFI_REG_AT, CFI_BASE_CFA, -40000 };
+	assert_int_equal(translate(EM_AARCH64), RULE_OK);
+	assert_int_equal(out.flags, MS_RULE_RA_BASE);
+	assert_int_equal(out.ra_off, 8);
+	assert_int_equal(out.base_reg, 31);
+	assert_int_equal(out.lost, 0);
+	assert_int_equal(out.save[10], 0);
+	assert_int_equal(out.from_reg, 1 | 1 << 10 | 1 << 11);
 }
 
 static void what_has_no_rule_says_why(void **state)
