@@ -9,15 +9,15 @@
 
 #define PLAIN_WARNING_PERCENT 50
 #define PLAIN_MONITOR_PERCENT 20
-#define SAW_LEG    0.25 /* of the range: what counts as a fall or a rise                  */
-#define SAW_FALLS  3
-#define SAW_POINTS 2    /* of a leg, on average                                           */
-#define SAW_HEIGHT 0.6  /* of the range: most legs' height; of noise it is less than half */
-#define TAIL_PART  0.25 /* of the time: a last piece that says how it goes on            */
-#define JUMP_PART  0.6  /* of what it changed by                                          */
-#define PAGE_KB    4
-#define PASSAGE_POINTS 4
-#define ONE_LINE_R2    0.9  /* a step within it leaves at most 0.75 */
+#define SAW_LEG               0.25 /* of the range: what counts as a fall or a rise                  */
+#define SAW_FALLS             3
+#define SAW_POINTS            2 /* of a leg, on average                                           */
+#define SAW_HEIGHT            0.6 /* of the range: most legs' height; of noise it is less than half */
+#define TAIL_PART             0.25 /* of the time: a last piece that says how it goes on            */
+#define JUMP_PART             0.6 /* of what it changed by                                          */
+#define PAGE_KB               4
+#define PASSAGE_POINTS        4
+#define ONE_LINE_R2           0.9 /* a step within it leaves at most 0.75 */
 
 struct plain_verdict plain_verdict(double first, double last)
 {
@@ -37,7 +37,7 @@ const char *plain_name(enum plain_kind k)
 
 const char *plain_words(enum plain_kind k)
 {
-	return k == PLAIN_WARNING ? "warning, potential leak"
+	return k == PLAIN_WARNING   ? "warning, potential leak"
 	       : k == PLAIN_MONITOR ? "monitor closely"
 				    : "healthy";
 }
@@ -75,7 +75,8 @@ static double median(const struct point *p, uint32_t n)
  * The turning points of a curve, ups and downs of less than `leg` left out: each is the highest or
  * the lowest of its time. Returns how many; *ret_low says whether the first is a low one.
  */
-static uint32_t turns(const struct point *p, uint32_t n, double leg, uint32_t *ret_at, bool *ret_low)
+static uint32_t turns(const struct point *p, uint32_t n, double leg, uint32_t *ret_at,
+		      bool *ret_low)
 {
 	uint32_t low = 0, high = 0, k = 0;
 	int going = 0; /* 1: up since the last low */
@@ -308,28 +309,33 @@ void course_reason(const struct course *c, char *buf, uint32_t size)
 	case COURSE_GROWING:
 	case COURSE_SHRINKING:
 		if (c->falls >= SAW_FALLS)
-			snprintf(buf, size,
-				 "it fell %u times, and its low points %s by %s a %s (95 %% interval "
-				 "%s to %s)",
-				 c->falls, l->slope > 0 ? "rose" : "sank", kb(fabs(l->slope) * per).s,
-				 unit, kb(l->slope_low * per).s, kb(l->slope_high * per).s);
+			snprintf(
+				buf, size,
+				"it fell %u times, and its low points %s by %s a %s (95 %% interval "
+				"%s to %s)",
+				c->falls, l->slope > 0 ? "rose" : "sank",
+				kb(fabs(l->slope) * per).s, unit, kb(l->slope_low * per).s,
+				kb(l->slope_high * per).s);
 		else
-			snprintf(buf, size,
-				 "it %s by %s a %s (95 %% interval %s to %s) from second %.0f to the "
-				 "end",
-				 l->slope > 0 ? "grew" : "shrank", kb(fabs(l->slope) * per).s, unit,
-				 kb(l->slope_low * per).s, kb(l->slope_high * per).s, c->since_s);
+			snprintf(
+				buf, size,
+				"it %s by %s a %s (95 %% interval %s to %s) from second %.0f to the "
+				"end",
+				l->slope > 0 ? "grew" : "shrank", kb(fabs(l->slope) * per).s, unit,
+				kb(l->slope_low * per).s, kb(l->slope_high * per).s, c->since_s);
 		break;
 	case COURSE_SETTLED:
 		snprintf(buf, size, "it rose by %s and has kept its level since %s after the begin",
 			 kb(c->changed).s, seconds(c->since_s).s);
 		break;
 	case COURSE_STEPPED:
-		snprintf(buf, size, "it went %s by %s at once, %s after the begin, and stayed there",
+		snprintf(buf, size,
+			 "it went %s by %s at once, %s after the begin, and stayed there",
 			 c->jump > 0 ? "up" : "down", kb(fabs(c->jump)).s, seconds(c->jump_s).s);
 		break;
 	case COURSE_SAWTOOTH:
-		snprintf(buf, size, "it fell %u times and came back to where it had been", c->falls);
+		snprintf(buf, size, "it fell %u times and came back to where it had been",
+			 c->falls);
 		break;
 	case COURSE_FLAT:
 		snprintf(buf, size, "it changed by less than %s, or only for a while",

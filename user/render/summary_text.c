@@ -476,10 +476,10 @@ static void put_estimated_sites(struct sink *out, const char *what, const struct
 {
 	if (!n)
 		return;
-	sink_printf(out, "       bytes     95%%  samples  share  %s\n", what);
+	sink_printf(out, "       bytes       95%%  samples  share  %s\n", what);
 	for (uint32_t i = 0; i < n; i++) {
 		put_right(out, unit_bytes(rows[i].value).s, 12);
-		put_right(out, plus_minus(rows[i].value, rows[i].low, rows[i].high).s, 8);
+		put_right(out, plus_minus(rows[i].value, rows[i].low, rows[i].high).s, 10);
 		put_right(out, unit_count((int64_t)rows[i].samples).s, 9);
 		put_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
 		sink_puts(out, "  ");

@@ -13,7 +13,7 @@
 
 #include "analyse/course.h"
 
-#define EACH 30
+#define EACH       30
 #define MAX_POINTS 3000
 
 static uint64_t state = 88172645463325252ULL;
@@ -38,8 +38,9 @@ static double between(double low, double high)
 
 enum made { LEAK, SAW, SAW_LEAK, STEP, WARM_UP, NOISE, TOO_SHORT, N_MADE };
 
-static const char *const made_names[] = { "leak",    "sawtooth", "sawtooth that leaks", "step",
-					  "warm-up", "noise",    "too short" };
+static const char *const made_names[] = { "leak",     "sawtooth", "sawtooth that leaks",
+					  "step",     "warm-up",  "noise",
+					  "too short" };
 static const enum course_kind expected[] = { COURSE_GROWING, COURSE_SAWTOOTH, COURSE_GROWING,
 					     COURSE_STEPPED, COURSE_SETTLED,  COURSE_FLAT,
 					     COURSE_SHORT };

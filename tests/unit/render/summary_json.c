@@ -191,10 +191,49 @@ static void child_has_a_code_or_a_signal(void **state)
 	cJSON_Delete(root);
 }
 
+static void sampled_figures_have_their_sampler_and_intervals(void **state)
+{
+	struct run_summary s = fixture_summary();
+	struct site_row site = { .function = "load",
+				 .module = "app",
+				 .value = 3000,
+				 .count = 5,
+				 .low = 2000,
+				 .high = 4500,
+				 .samples = 6 };
+	cJSON *root;
+
+	s.alloc = (struct summary_alloc){
+		.tier = ALLOC_TIER_SAMPLED,
+		.sampler = "otel_memory in /usr/bin/app",
+		.rate = 524288,
+		.bytes = 4000,
+		.bytes_interval = { 3000, 5500, 8 },
+		.live_interval = { 10, 20, 2 },
+		.freed_samples = 6,
+		.sites = &site,
+		.n_sites = 1,
+	};
+	root = json_of(&s);
+	assert_text(root, "alloc.tier", "sampled");
+	assert_text(root, "alloc.sampler", "otel_memory in /usr/bin/app");
+	assert_number(root, "alloc.rate", 524288);
+	assert_number(root, "alloc.bytes_interval.low", 3000);
+	assert_number(root, "alloc.bytes_interval.high", 5500);
+	assert_number(root, "alloc.bytes_interval.samples", 8);
+	assert_number(root, "alloc.live_interval.samples", 2);
+	assert_number(root, "alloc.freed_samples", 6);
+	assert_number(root, "alloc.sites.0.low", 2000);
+	assert_number(root, "alloc.sites.0.high", 4500);
+	assert_number(root, "alloc.sites.0.samples", 6);
+	cJSON_Delete(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_those_of_the_header),
+		cmocka_unit_test(sampled_figures_have_their_sampler_and_intervals),
 		cmocka_unit_test(unwind_tables_are_there_where_they_were_used),
 		cmocka_unit_test(start_is_rfc_3339_with_its_offset),
 		cmocka_unit_test(large_counts_keep_every_digit),

@@ -241,6 +241,48 @@ static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
 	assert_has_not(text_of(&s), "blocks");
 }
 
+static struct summary_alloc sampled_alloc(void)
+{
+	static const struct site_row site = { .function = "load",
+					      .module = "app",
+					      .value = 3 << 20,
+					      .count = 5000,
+					      .low = 2 << 20,
+					      .high = 4 << 20,
+					      .samples = 6 };
+
+	return (struct summary_alloc){
+		.tier = ALLOC_TIER_SAMPLED,
+		.sampler = "libmemscope-alloc (preload)",
+		.rate = 512 << 10,
+		.objects = 7000,
+		.bytes = 4 << 20,
+		.live_objects = 3,
+		.live_bytes = 1 << 20,
+		.bytes_interval = { 3 << 20, 5 << 20, 8 },
+		.live_interval = { 1 << 20, 1 << 20, 1 },
+		.untracked = 2,
+		.sites = &site,
+		.n_sites = 1,
+	};
+}
+
+static void sampled_tier_says_who_sampled_and_how_sure_each_figure_is(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.alloc = sampled_alloc();
+	assert_has(text_of(&s),
+		   "Allocations  sampled by libmemscope-alloc (preload), every 512.0 KiB");
+	assert_has(text_of(&s),
+		   "allocated       4.0 MiB  ± 25.0%         7,000 blocks, by 8 samples");
+	assert_has(text_of(&s),
+		   "live            1.0 MiB    exact             3 blocks, by 1 samples");
+	assert_has(text_of(&s), "     3.0 MiB   ± 33.3%        6  75.0%  load");
+	assert_has(text_of(&s), "2 samples not followed");
+	assert_has_not(text_of(&s), "every call");
+}
+
 static void tables_without_room_are_told(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -301,6 +343,7 @@ int main(void)
 		cmocka_unit_test(processes_of_a_host_are_listed),
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
+		cmocka_unit_test(sampled_tier_says_who_sampled_and_how_sure_each_figure_is),
 		cmocka_unit_test(tables_without_room_are_told),
 		cmocka_unit_test(cost_of_our_own_probes_is_told),
 		cmocka_unit_test(end_of_the_command_is_told),

@@ -1,0 +1,230 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collect/samples.h"
+
+#include <string.h>
+
+#define ROOM (1 << 20)
+
+static struct ms_sample_rec record(enum ms_sample_what what, uint64_t addr, uint64_t size,
+				   uint64_t weight)
+{
+	static uint64_t now = 1;
+	struct ms_sample_rec rec = {
+		.kind = MS_EV_SAMPLE,
+		.what = what,
+		.proc = { .tgid = 10, .start_ns = 5 },
+		.user = { 1, 1 },
+		.addr = addr,
+		.size = size,
+		.weight = weight,
+		.tid = 10,
+		.time_ns = now += 10000000,
+	};
+
+	return rec;
+}
+
+static void take(struct samples *s, struct ms_sample_rec rec)
+{
+	assert_int_equal(samples_take(s, &rec), 0);
+}
+
+static struct samples_stats stats_of(const struct samples *s)
+{
+	struct samples_stats st;
+
+	samples_stats(s, &st);
+	return st;
+}
+
+struct rows {
+	struct samples_row row[8];
+	uint32_t n;
+};
+
+static int keep_row(void *ctx, const struct samples_row *row)
+{
+	struct rows *rows = ctx;
+
+	rows->row[rows->n++] = *row;
+	return 0;
+}
+
+static void blocks_live_from_their_allocation_to_their_free(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+	struct rows rows = { .n = 0 };
+
+	(void)state;
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, 100, 1000));
+	take(s, record(MS_SAMPLE_ALLOC, 0x2000, 300, 1100));
+	assert_int_equal(samples_live_bytes(s), 2100);
+	take(s, record(MS_SAMPLE_FREE, 0x1000, 0, 0));
+	assert_int_equal(samples_live_bytes(s), 1100);
+	for (int i = 0; i < 2; i++) { /* asked twice, the same */
+		rows.n = 0;
+		assert_int_equal(samples_each(s, keep_row, &rows), 0);
+		assert_int_equal(rows.n, 1);
+		assert_true(rows.row[0].alloc.bytes == 2100 && rows.row[0].alloc.samples == 2);
+		assert_true(rows.row[0].live.bytes == 1100 && rows.row[0].live.samples == 1);
+	}
+	assert_int_equal(stats_of(s).frees, 1);
+	samples_free(s);
+}
+
+static void stacks_threads_and_images_have_sums_of_their_own(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+	struct rows rows = { .n = 0 };
+	struct ms_sample_rec rec = record(MS_SAMPLE_ALLOC, 0x1000, 100, 1000);
+
+	(void)state;
+	take(s, rec);
+	rec.user.lo = 2;
+	rec.addr = 0x2000;
+	take(s, rec);
+	rec.tid = 11;
+	rec.addr = 0x3000;
+	take(s, rec);
+	rec.proc.exec_id = 1; /* the same address in another image is another block */
+	take(s, rec);
+	samples_each(s, keep_row, &rows);
+	assert_int_equal(rows.n, 4);
+	assert_int_equal(samples_live_bytes(s), 4000);
+	rec.what = MS_SAMPLE_FREE;
+	take(s, rec);
+	assert_int_equal(samples_live_bytes(s), 3000);
+	samples_free(s);
+}
+
+static void frees_of_unknown_blocks_are_counted_and_change_nothing(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+
+	(void)state;
+	take(s, record(MS_SAMPLE_FREE, 0x1000, 0, 0));
+	take(s, record(MS_SAMPLE_UNTRACKED, 0x1000, 100, 1000));
+	take(s, record(MS_SAMPLE_FREE, 0x1000, 0, 0));
+	assert_int_equal(stats_of(s).unknown_frees, 2);
+	assert_int_equal(stats_of(s).untracked, 1);
+	assert_true(stats_of(s).alloc.bytes == 1000);
+	assert_int_equal(samples_live_bytes(s), 0);
+	samples_free(s);
+}
+
+static void an_address_that_comes_again_replaces_its_block(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+
+	(void)state;
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, 100, 1000));
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, 200, 1050));
+	assert_int_equal(samples_live_bytes(s), 1050);
+	assert_int_equal(stats_of(s).reused, 1);
+	assert_true(stats_of(s).alloc.bytes == 2050);
+	samples_free(s);
+}
+
+static void an_event_heard_twice_is_one(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+	struct ms_sample_rec rec = record(MS_SAMPLE_ALLOC, 0x1000, 100, 1000), twin = rec;
+
+	(void)state;
+	take(s, rec);
+	twin.time_ns += 5000;
+	take(s, twin);
+	assert_int_equal(stats_of(s).alloc.samples, 1);
+	assert_int_equal(stats_of(s).reused, 0);
+	samples_free(s);
+}
+
+static void a_full_table_is_counted_and_makes_room_again(void **state)
+{
+	struct samples *s = samples_new(2000);
+	uint64_t n = 0;
+
+	(void)state;
+	while (!stats_of(s).full && n < 1000)
+		take(s, record(MS_SAMPLE_ALLOC, 0x1000 + 64 * n++, 100, 1000));
+	assert_true(n > 1 && n < 1000);
+	assert_int_equal(stats_of(s).untracked, 1);
+	assert_int_equal(stats_of(s).alloc.samples, n);
+	assert_int_equal(samples_live_bytes(s), (n - 1) * 1000);
+	take(s, record(MS_SAMPLE_FREE, 0x1000, 0, 0));
+	take(s, record(MS_SAMPLE_ALLOC, 0x9000000, 100, 1000));
+	assert_int_equal(stats_of(s).full, 1);
+	samples_free(s);
+}
+
+static bool is_ten(void *ctx, const struct ms_proc *proc)
+{
+	(void)ctx;
+	return proc->tgid == 10;
+}
+
+static void blocks_of_images_that_are_gone_leave_with_them(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+	struct ms_sample_rec rec = record(MS_SAMPLE_ALLOC, 0x1000, 100, 1000);
+
+	(void)state;
+	take(s, rec);
+	rec.proc.tgid = 11;
+	take(s, rec);
+	samples_sweep(s, is_ten, NULL);
+	assert_int_equal(samples_live_bytes(s), 1000);
+	assert_int_equal(stats_of(s).ended, 1);
+	assert_true(stats_of(s).ended_bytes == 1000);
+	samples_free(s);
+}
+
+static void what_no_sampler_says_is_left_out(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+
+	(void)state;
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, 0, 1000));
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, 100, 0));
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, 100, UINT64_MAX));
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, UINT64_MAX, 100));
+	assert_int_equal(stats_of(s).alloc.samples, 0);
+	assert_int_equal(samples_live_bytes(s), 0);
+	samples_free(s);
+}
+
+/* size/(1 - exp(-size/rate)) of blocks of 64 and of 1,000,000 bytes at 524,288. */
+static void the_rate_is_known_from_the_smallest_sample(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+
+	(void)state;
+	take(s, record(MS_SAMPLE_ALLOC, 0x1000, 1000000, 1174378));
+	take(s, record(MS_SAMPLE_ALLOC, 0x2000, 64, 524320));
+	take(s, record(MS_SAMPLE_ALLOC, 0x3000, 1000000, 1174378));
+	assert_true(stats_of(s).rate == 524288);
+	samples_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_live_from_their_allocation_to_their_free),
+		cmocka_unit_test(stacks_threads_and_images_have_sums_of_their_own),
+		cmocka_unit_test(frees_of_unknown_blocks_are_counted_and_change_nothing),
+		cmocka_unit_test(an_address_that_comes_again_replaces_its_block),
+		cmocka_unit_test(an_event_heard_twice_is_one),
+		cmocka_unit_test(a_full_table_is_counted_and_makes_room_again),
+		cmocka_unit_test(blocks_of_images_that_are_gone_leave_with_them),
+		cmocka_unit_test(what_no_sampler_says_is_left_out),
+		cmocka_unit_test(the_rate_is_known_from_the_smallest_sample),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
