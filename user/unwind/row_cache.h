@@ -24,7 +24,7 @@
 #define ROW_CACHE_ENV "MEMSCOPE_CACHE_DIR"
 
 enum {
-	ROW_CACHE_VERSION = 6,  /* of the layout, and of how tables are made: more of either, one more */
+	ROW_CACHE_VERSION = 7,  /* of the layout, and of how tables are made: more of either, one more */
 	ROW_CACHE_BYTES_MAX = 256 << 20,
 };
 

@@ -1,5 +1,6 @@
 #include "unwind/rows.h"
 #include "unwind/go_rows.h"
+#include "unwind/leaf_code.h"
 #include "unwind/named.h"
 
 #include <elf.h>
@@ -231,6 +232,22 @@ static int find_clone(void *arg, uint64_t start, uint64_t end)
 	return r < 0 ? r : marks_add(s->over, end, MARK_HOLE);
 }
 
+/* --- assembly --- */
+
+static int find_leaf_code(void *arg, uint64_t start, uint64_t end)
+{
+	const struct ms_rule rule = {
+		.kind = MS_RULE_REG, .reg = MS_X86_RSP, .off = 8, .ra_off = -8
+	};
+	struct known_holes *s = arg;
+	int r;
+
+	if (!leaf_code(&s->b->code, start, end))
+		return 0;
+	r = add_rule(s->b, start, &rule, s->over);
+	return r < 0 ? r : marks_add(s->over, end, MARK_HOLE);
+}
+
 static int add_known_holes(struct build *b, int (*find)(void *arg, uint64_t start, uint64_t end))
 {
 	struct marks over = { 0 };
@@ -328,6 +345,8 @@ static int add_all(struct build *b, struct err *e)
 	r = add_known_holes(b, find_sigreturns);
 	if (r == 0 && b->machine->machine == EM_X86_64)
 		r = add_known_holes(b, find_clone);
+	if (r == 0)
+		r = add_known_holes(b, find_leaf_code);
 	if (r == 0 && go) {
 		b->table->kind = UNWIND_GO;
 		r = add_go(b, go);

@@ -21,6 +21,7 @@ static void padding_stays_with_the_function_before_it(void **state)
 	memcpy(code_text(&im, F + 0x10), nops, sizeof(nops));
 	/* A function without CFI in between, and too much of nothing. */
 	memset(code_text(&im, F + 0x40), 0x90, 0x10);
+	*code_text(&im, F + 0x46) = 0x53; /* push: nothing that is known without CFI */
 	*code_text(&im, F + 0x48) = 0xc3;
 	put_fde(&im, F + 0x50, 0x10, INSNS(DW_CFA_def_cfa_offset, 32));
 	memset(code_text(&im, F + 0x60), 0x90, 0x40);
