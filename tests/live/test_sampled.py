@@ -8,6 +8,7 @@ that: one in 1.7 million is not.
 import contextlib
 import math
 import os
+import time
 
 from harness import *
 from truth import *
@@ -210,6 +211,25 @@ def static_command_cannot_be_sampled_and_says_so():
     run.finish()
     equal(run.status, 3, "exit status")
     check("static" in (run.summary()["alloc"]["reason"] or ""), f"{run.summary()['alloc']['reason']}")
+
+
+@fact
+def heavy_allocator_with_a_sampler_is_sampled_by_a_default_run():
+    t = target("alloc_flat", 1, rate=1 << 20)
+    counter = Counter()
+    t.say(f"rate {counter.path}")
+    run = Run("-p", t.pid)
+    run.ready()
+    time.sleep(1.5)
+    run.stop()
+    run.must()
+    a = run.summary()["alloc"]
+    if a["tier"] == "exact":
+        # A busy machine gave it no CPU in the 20 ms of the look.
+        skip(f"it was not seen to be heavy: {a['reason']}")
+    equal(a["tier"], "sampled", "tier")
+    check("--alloc=exact" in a["reason"], f"the reason names no way out: {a['reason']}")
+    check(a["bytes_interval"]["samples"] > 0, "no samples")
 
 
 @fact

@@ -1,4 +1,5 @@
 #include "cmd/run_parts.h"
+#include "cmd/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +77,8 @@ static int open_rooms(struct run *r, struct err *e)
 		.oncpu = cfg->sources[MS_ONCPU],
 		.offcpu = cfg->sources[MS_OFFCPU],
 		.alloc = cfg->sources[MS_ALLOC],
-		.sampled = cfg->alloc == ALLOC_SAMPLED,
+		.calls = cfg->alloc != ALLOC_SAMPLED,
+		.sampled = r->may_sample,
 		.user_stacks = cfg->user_stacks,
 		.kernel_stacks = cfg->kernel_stacks,
 		.hz = cfg->hz,
@@ -201,6 +203,18 @@ static void say_start(const struct run *r, const uint64_t ns[5])
 		(double)(ns[4] - ns[3]) / 1e6);
 }
 
+/* Where every call would cost too much, one that is asked for may be listened to instead. */
+static bool has_sampler(const struct run_config *cfg)
+{
+	struct sampler_facts facts = { 0 };
+
+	if (!cfg->sources[MS_ALLOC] || cfg->alloc != ALLOC_AUTO)
+		return false;
+	for (uint32_t i = 0; i < cfg->n_pids && !facts.otel; i++)
+		sampler_look(cfg->pids[i], &facts);
+	return facts.otel;
+}
+
 static bool preloads(const struct run_config *cfg)
 {
 	return cfg->command && cfg->sources[MS_ALLOC] && cfg->alloc == ALLOC_SAMPLED;
@@ -213,6 +227,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	int rc;
 
 	r->cfg = cfg;
+	r->may_sample = cfg->alloc == ALLOC_SAMPLED || has_sampler(cfg);
 	r->epoll_fd = r->signal_fd = r->timer_fd = -1;
 	r->drain_every_ns = DRAIN_NS;
 	rc = open_loop(r, e);

@@ -96,6 +96,7 @@ struct run {
 	enum alloc_tier tier;
 	char alloc_reason[400];
 	double calls_per_s, cost_percent;
+	bool may_sample;         /* the programs for samplers are loaded          */
 	char library[512];       /* libmemscope-alloc.so, where it was looked for  */
 	char *preload_before;    /* LD_PRELOAD as memscope got it                  */
 	struct sample_probes_stats sampler;

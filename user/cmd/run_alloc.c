@@ -40,7 +40,6 @@ static int alloc_look(struct run *r, struct err *e)
 		return 0;
 	if (r->cfg->alloc == ALLOC_AUTO) {
 		alloc_decline(r);
-		r->partial |= r->cfg->alloc_asked;
 	} else {
 		snprintf(
 			r->alloc_reason, sizeof(r->alloc_reason),
@@ -64,7 +63,9 @@ int run_alloc_begin(struct run *r, struct err *e)
 	r->governor.max_percent = r->cfg->max_overhead;
 	if (r->cfg->n_pids) {
 		rc = alloc_look(r, e);
-		if (rc < 0 || r->tier == ALLOC_TIER_DECLINED)
+		if (rc == 0 && r->tier == ALLOC_TIER_DECLINED)
+			return run_sampled_instead(r, e);
+		if (rc < 0)
 			return rc;
 	}
 	HASH_ITER (hh, r->targets, t, next) {

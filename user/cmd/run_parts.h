@@ -90,6 +90,8 @@ bool run_sampling_allocs(const struct run *r);
 int run_sampled_preload(struct run *r, struct err *e);
 void run_sampled_preloaded(struct run *r);
 int run_sampled_begin(struct run *r, struct err *e);
+/* Exact tracing was declined: listens to a sampler, where the process has one. */
+int run_sampled_instead(struct run *r, struct err *e);
 /* `pid` may map a sampler that is not listened to yet. */
 void run_sampled_look(struct run *r, pid_t pid);
 void run_on_sample(void *ctx, const struct ms_sample_rec *rec);

@@ -108,13 +108,27 @@ int run_sampled_begin(struct run *r, struct err *e)
 			return rc;
 	}
 	sample_probes_stats(r->sample_probes, &stats);
-	if (!stats.sites && !r->cfg->command && !r->cfg->all)
+	if (!stats.sites && !r->cfg->command && !r->cfg->all && r->cfg->alloc == ALLOC_SAMPLED)
 		say_how(r);
 	run_say(r, "%u sites of samplers", stats.sites);
 	r->tier = ALLOC_TIER_SAMPLED;
 	r->alloc_from_ns = run_now_ns();
 	session_gate_alloc(r->session, true);
 	return 0;
+}
+
+int run_sampled_instead(struct run *r, struct err *e)
+{
+	if (!r->may_sample) {
+		r->partial |= r->cfg->alloc_asked;
+		return 0;
+	}
+	snprintf(
+		r->alloc_reason, sizeof(r->alloc_reason),
+		"exact tracing of %s allocations a second would cost about %.0f %% of a CPU (limit "
+		"%.3g %%), so the process's own sampler is listened to; --alloc=exact forces it",
+		unit_count((int64_t)r->calls_per_s).s, r->cost_percent, r->cfg->max_overhead);
+	return run_sampled_begin(r, e);
 }
 
 void run_sampled_look(struct run *r, pid_t pid)
@@ -156,7 +170,8 @@ void run_sampled_stop(struct run *r)
 		run_note(r, true, "%u sites of samplers could not be probed: %s", stats->failed,
 			 stats->failed_why);
 	if (stats->sites) {
-		*r->alloc_reason = '\0';
+		if (r->cfg->alloc == ALLOC_SAMPLED)
+			*r->alloc_reason = '\0';
 		return;
 	}
 	r->tier = ALLOC_TIER_OFF;

@@ -154,7 +154,7 @@ static void choose_probes(struct session *s)
 		if (s->opts.alloc && s->opts.sampled)
 			load_probe(prog, UPROBE_ENTRY);
 	}
-	if (!s->opts.alloc || s->opts.sampled)
+	if (!s->opts.alloc || !s->opts.calls)
 		return;
 	load_probe(k->progs.count_call, UPROBE_ENTRY);
 	for (int i = 0; i < MS_N_SHAPES; i++)
@@ -167,7 +167,7 @@ static void choose_programs(struct session *s, const struct btf *btf)
 {
 	struct memscope_bpf *k = s->skel;
 	bool by_btf = has_btf_tracepoint(btf, "sched_switch");
-	bool alloc = s->opts.alloc && !s->opts.sampled, off = s->opts.offcpu;
+	bool alloc = s->opts.alloc && s->opts.calls, off = s->opts.offcpu;
 
 	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off);
@@ -251,7 +251,7 @@ static void size_maps(struct session *s)
 	uint32_t threads = s->opts.all ? 32768 : 8192;
 	uint64_t ring = 1 << 20, share = session_unwind_share(s->opts.mem_mb, s->opts.alloc);
 	uint64_t unwind = s->opts.unwind_bytes < share ? s->opts.unwind_bytes : share;
-	bool calls = s->opts.alloc && !s->opts.sampled;
+	bool calls = s->opts.alloc && s->opts.calls;
 	uint32_t small = 1;
 
 	if (totals > 65536)

@@ -30,8 +30,7 @@ struct session_opts {
 	bool children;
 	pid_t tid;            /* only this thread, 0: all             */
 	bool oncpu, offcpu, alloc;
-	bool sampled;         /* of `alloc`: the programs for samplers in the target, not those for
-			       * each call */
+	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
 	bool user_stacks, kernel_stacks;
 	uint32_t hz;
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */

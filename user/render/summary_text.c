@@ -499,6 +499,8 @@ static void put_sampled(const struct summary_alloc *a, struct sink *out)
 	strbuf_puts(&b, ": unbiased estimates, with their 95% intervals");
 	if (a->covered_from_ns > 0)
 		strbuf_printf(&b, "; from %s of the run", unit_ns(a->covered_from_ns).s);
+	if (a->reason)
+		strbuf_printf(&b, ". %s", a->reason);
 	put_labelled(out, "Allocations", b.s ? b.s : "");
 	put_estimate(out, "allocated", a->bytes, a->objects, &a->bytes_interval);
 	put_estimate(out, "live", a->live_bytes, a->live_objects, &a->live_interval);

@@ -94,8 +94,9 @@ static bool rules_ok(const struct unwind_table *t)
 		const struct ms_rule *r = &t->rules[i];
 
 		if (r->kind >= MS_N_RULE_KINDS || r->reg >= MS_N_REGS || r->ra_reg >= MS_N_REGS ||
-		    r->base_reg >= MS_N_REGS || (r->flags & ~(MS_RULE_RA_REG | MS_RULE_RA_BASE)) || r->pad ||
-		    (r->from_reg & ~saved) || (r->lost & ~saved) || (r->from_reg & r->lost))
+		    r->base_reg >= MS_N_REGS || (r->flags & ~(MS_RULE_RA_REG | MS_RULE_RA_BASE)) ||
+		    r->pad || (r->from_reg & ~saved) || (r->lost & ~saved) ||
+		    (r->from_reg & r->lost))
 			return false;
 		if (i < MS_RULE_FIRST && r->kind != fixed[i])
 			return false;

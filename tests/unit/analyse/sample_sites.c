@@ -11,7 +11,7 @@
 
 static const struct value_type bytes_type[] = { { "alloc_space", "bytes" } };
 static const struct value_type sum_types[2 * SPREAD_TYPES] = {
-	{ "v", "" },	  { "vc", "" },	     { "samples", "" },	     { "seen", "" },
+	{ "v", "" },      { "vc", "" },      { "samples", "" },      { "seen", "" },
 	{ "live_v", "" }, { "live_vc", "" }, { "live_samples", "" }, { "live_seen", "" },
 };
 
@@ -75,7 +75,8 @@ static void live_sites_have_sums_of_their_own(void **state)
 
 	(void)state;
 	put(values, 9, 100, 8192, &all);
-	fixture_add1(&bytes, "app;main;load;malloc", put(values + SPREAD_TYPES, 1, 100, 8192, &live));
+	fixture_add1(&bytes, "app;main;load;malloc",
+		     put(values + SPREAD_TYPES, 1, 100, 8192, &live));
 	fixture_add(&sums, "app;main;load;malloc", values);
 	assert_int_equal(sites_allocations(bytes.p, 0, -1, &row, 1), 1);
 	assert_int_equal(sample_sites(&spread, true, &row, 1), 0);
