@@ -337,6 +337,10 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 	$(Q)$(MAKE) BUILD=$(BUILD)/bench BPF_DEFS=-DMS_BENCH $(BUILD)/bench/memscope
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
 
+.PHONY: bench-sampled
+bench-sampled: all targets ## what sampled allocations cost, and how true they are (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/sampled.py $(BENCHFLAGS)
+
 .PHONY: bench-names
 bench-names: deps-names $(NAMES_BIN) ## what naming 100,000 places and a host's files costs, beside others
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/names.py $(BENCHFLAGS)
