@@ -359,7 +359,8 @@ int dwarf_answers_parse(char *text, size_t len, struct dwarf_lines **ret_lines, 
 		return r;
 	if (r < 0)
 		l->cut_short = "debug info is damaged";
-	qsort(l->places, l->n_places, sizeof(*l->places), compare_places);
+	if (l->n_places)
+		qsort(l->places, l->n_places, sizeof(*l->places), compare_places);
 	*ret_lines = TAKE_PTR(l);
 	return 0;
 }
