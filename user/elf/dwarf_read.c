@@ -1,7 +1,7 @@
 #include "elf/dwarf_read.h"
 
-#include "base/hash.h"
 #include "elf/dwarf.h"
+#include "elf/dwarf_out.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -11,25 +11,12 @@
 #include <unistd.h>
 
 enum {
-	OUT_BYTES = 64 << 10,
 	DEPTH_MAX = 512,      /* of nested DIEs                                          */
 	STRING_MAX = 1 << 16, /* a longer name or path is left out                        */
 	HELD_BYTES_MAX =
 		DWARF_MEMORY_MAX / 3, /* of libdw's memory, after which it is opened again */
 	NODES_FIRST = 4096,
 	LOOK_AFTER = 256, /* DIEs or units, at how many pages are resident            */
-};
-
-struct out {
-	int fd;
-	size_t len;
-	uint8_t buf[OUT_BYTES];
-};
-
-struct string {
-	UT_hash_handle hh;
-	uint32_t number;
-	char text[];
 };
 
 /* A function or an inlined call of one, that covers addresses asked for. */
@@ -47,7 +34,7 @@ struct place {
 };
 
 struct reader {
-	struct out out;
+	struct dwarf_out out;
 	const uint64_t *vaddrs;
 	struct place *places;
 	uint32_t n, n_left;
@@ -56,12 +43,11 @@ struct reader {
 
 	struct node *nodes;
 	uint32_t n_nodes, cap_nodes;
-	struct string *strings;
-	uint32_t n_strings;
 
 	struct dwarf_source main, alt;
 	int statm;
 	uint64_t resident_pages; /* of files, before any of these   */
+	uint64_t allocated;      /* before libdw was opened         */
 	uint32_t since_look;
 
 	Dwarf *dbg;
@@ -70,53 +56,7 @@ struct reader {
 	const char *comp_dir; /* where its compiler ran; NULL */
 	bool some_unplaced;   /* units that do not say where their code is */
 	bool everywhere;      /* look for functions where none are expected */
-	bool short_of_memory; /* something was left out                     */
 };
-
-/* --- out
- * ----------------------------------------------------------------------------------------- */
-
-static void flush(struct out *o)
-{
-	size_t done = 0;
-
-	while (done < o->len) {
-		ssize_t n = write(o->fd, o->buf + done, o->len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			_exit(1); /* nobody listens */
-		done += (size_t)n;
-	}
-	o->len = 0;
-}
-
-static void put(struct out *o, const void *data, size_t len)
-{
-	const uint8_t *p = data;
-
-	while (len) {
-		size_t n = OUT_BYTES - o->len < len ? OUT_BYTES - o->len : len;
-
-		memcpy(o->buf + o->len, p, n);
-		o->len += n;
-		p += n;
-		len -= n;
-		if (o->len == OUT_BYTES)
-			flush(o);
-	}
-}
-
-static void put_u8(struct out *o, char tag)
-{
-	put(o, &tag, 1);
-}
-
-static void put_u32(struct out *o, uint32_t value)
-{
-	put(o, &value, sizeof(value));
-}
 
 /* --- memory
  * -------------------------------------------------------------------------------------- */
@@ -147,11 +87,12 @@ static void bound_pages(struct reader *r)
 	dwarf_source_forget(&r->alt);
 }
 
-static bool libdw_holds_too_much(void)
+/* Bytes that are allocated: whoever forked us left some, what was found is more. */
+static uint64_t allocated(void)
 {
 	struct mallinfo2 m = mallinfo2();
 
-	return m.uordblks + m.hblkhd > HELD_BYTES_MAX;
+	return m.uordblks + m.hblkhd;
 }
 
 static struct reader *whose_libdw;
@@ -159,42 +100,10 @@ static struct reader *whose_libdw;
 /* libdw does not come back from running out of memory: what has been sent stands. */
 static _Noreturn void libdw_out_of_memory(void)
 {
-	put_u8(&whose_libdw->out, 'E');
-	put_u32(&whose_libdw->out, (uint32_t)-EFBIG);
-	flush(&whose_libdw->out);
+	dwarf_out_u8(&whose_libdw->out, 'E');
+	dwarf_out_u32(&whose_libdw->out, (uint32_t)-EFBIG);
+	dwarf_out_flush(&whose_libdw->out);
 	_exit(0);
-}
-
-/* The number of a string, sent when it is met first; 0: none. */
-static uint32_t string_number(struct reader *r, const char *text)
-{
-	size_t len = text ? strnlen(text, STRING_MAX) : 0;
-	struct string *s;
-
-	if (!len || len == STRING_MAX)
-		return 0;
-	HASH_FIND(hh, r->strings, text, len, s);
-	if (s)
-		return s->number;
-	s = malloc(sizeof(*s) + len + 1);
-	if (!s) {
-		r->short_of_memory = true;
-		return 0;
-	}
-	memcpy(s->text, text, len);
-	s->text[len] = '\0';
-	s->number = r->n_strings + 1;
-	HASH_ADD_KEYPTR(hh, r->strings, s->text, len, s);
-	if (!hash_added(s)) {
-		r->short_of_memory = true;
-		free(s);
-		return 0;
-	}
-	r->n_strings++;
-	put_u8(&r->out, 'S');
-	put_u32(&r->out, (uint32_t)len);
-	put(&r->out, s->text, len);
-	return s->number;
 }
 
 /* --- addresses
@@ -211,11 +120,11 @@ static uint32_t path_number(struct reader *r, const char *path)
 
 	if (!len || path[0] == '/' || !dir_len || strncmp(path, r->comp_dir, dir_len) == 0 ||
 	    dir_len + len + 2 > sizeof(whole))
-		return string_number(r, path);
+		return dwarf_out_string(&r->out, path);
 	memcpy(whole, r->comp_dir, dir_len);
 	whole[dir_len] = '/';
 	memcpy(whole + dir_len + 1, path, len + 1);
-	return string_number(r, whole);
+	return dwarf_out_string(&r->out, whole);
 }
 
 /* The first address that is not below `vaddr`. */
@@ -281,7 +190,7 @@ static uint32_t add_node(struct reader *r, uint32_t parent)
 		struct node *nodes = reallocarray(r->nodes, cap, sizeof(*nodes));
 
 		if (!nodes) {
-			r->short_of_memory = true;
+			r->out.short_of_memory = true;
 			return 0;
 		}
 		r->nodes = nodes;
@@ -326,7 +235,7 @@ static const char *file_name(struct reader *r, uint32_t ix)
 
 static void describe(struct reader *r, uint32_t ix, Dwarf_Die *die)
 {
-	uint32_t function = string_number(r, function_name(die));
+	uint32_t function = dwarf_out_string(&r->out, function_name(die));
 	struct node *node = &r->nodes[ix];
 
 	node->function = function;
@@ -479,16 +388,16 @@ static void answer(struct reader *r, uint32_t i)
 		frames++;
 	if (!frames && !file)
 		return;
-	put_u8(&r->out, 'A');
-	put(&r->out, &r->vaddrs[i], sizeof(r->vaddrs[i]));
-	put_u32(&r->out, frames ? frames : 1);
+	dwarf_out_u8(&r->out, 'A');
+	dwarf_out_put(&r->out, &r->vaddrs[i], sizeof(r->vaddrs[i]));
+	dwarf_out_u32(&r->out, frames ? frames : 1);
 	for (uint32_t k = 0, at = p->node; k == 0 || k < frames; k++) {
 		const struct node *node = &r->nodes[at];
 
-		put_u32(&r->out, node->function);
-		put_u32(&r->out, file);
-		put_u32(&r->out, number);
-		put_u32(&r->out, node->start_line);
+		dwarf_out_u32(&r->out, node->function);
+		dwarf_out_u32(&r->out, file);
+		dwarf_out_u32(&r->out, number);
+		dwarf_out_u32(&r->out, node->start_line);
 		file = node->call_file;
 		number = node->call_line;
 		at = node->parent;
@@ -514,7 +423,7 @@ static void read_lines(struct reader *r)
 	/* libdw has no public number for it. */
 	if (dwarf_getsrclines(&r->unit, &lines, &n) < 0 &&
 	    !strcmp(dwarf_errmsg(-1), "out of memory"))
-		r->short_of_memory = true;
+		r->out.short_of_memory = true;
 }
 
 static void read_unit(struct reader *r, bool thorough)
@@ -578,7 +487,7 @@ static bool read_units(struct reader *r, uint32_t *at, bool second_round)
 		if (!r->n_here)
 			continue;
 		read_unit(r, placed);
-		if (libdw_holds_too_much())
+		if (allocated() > r->allocated + HELD_BYTES_MAX)
 			return false;
 	}
 	return true;
@@ -593,6 +502,7 @@ static int read_all(struct reader *r)
 		while (!last && r->n_left) {
 			Dwarf *dwz = NULL;
 
+			r->allocated = allocated();
 			if (r->alt.elf)
 				dwz = dwarf_begin_elf(r->alt.elf, DWARF_C_READ, NULL);
 			r->dbg = dwarf_begin_elf(r->main.elf, DWARF_C_READ, NULL);
@@ -616,14 +526,9 @@ static int read_all(struct reader *r)
 
 static void reader_free(struct reader *r)
 {
-	struct string *s, *next;
-
 	dwarf_source_close(&r->main);
 	dwarf_source_close(&r->alt);
-	HASH_ITER (hh, r->strings, s, next) {
-		HASH_DELETE(hh, r->strings, s);
-		free(s);
-	}
+	dwarf_out_fini(&r->out);
 	free(r->places);
 	free(r->here);
 	free(r->nodes);
@@ -653,15 +558,15 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 		r->nodes[0] = (struct node){ 0 };
 		code = dwarf_source_open(elf, &room, &r->main);
 		if (code == 0 && alt && dwarf_source_open(alt, &room, &r->alt) == -EFBIG)
-			r->short_of_memory = true;
+			r->out.short_of_memory = true;
 		if (code == 0)
 			code = read_all(r);
 	}
-	if (code == 0 && r->short_of_memory)
+	if (code == 0 && r->out.short_of_memory)
 		code = -EFBIG;
-	put_u8(&r->out, 'E');
-	put_u32(&r->out, (uint32_t)code);
-	flush(&r->out);
+	dwarf_out_u8(&r->out, 'E');
+	dwarf_out_u32(&r->out, (uint32_t)code);
+	dwarf_out_flush(&r->out);
 	/* For the fuzzer; the child is about to end. */
 	reader_free(r);
 }
