@@ -98,7 +98,7 @@ static uint64_t allocated(void)
 static struct reader *whose_libdw;
 
 /* libdw does not come back from running out of memory: what has been sent stands. */
-static _Noreturn void libdw_out_of_memory(void)
+static __attribute__((noreturn)) void libdw_out_of_memory(void)
 {
 	dwarf_out_u8(&whose_libdw->out, 'E');
 	dwarf_out_u32(&whose_libdw->out, (uint32_t)-EFBIG);
