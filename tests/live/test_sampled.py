@@ -180,7 +180,12 @@ def another_sampler_is_heard_at_its_own_arguments_and_semaphores():
     t = Target("other_sampler")
     equal(t.ask("run 100")[0][1:], [0, 0], "told while nobody listened")
     n = 3000
-    run, lines = record(("-p", t.pid, *SAMPLED), lambda: t.ask(f"run {n}"))
+    run = Run("-p", t.pid, *SAMPLED)
+    run.ready()
+    lines = t.ask(f"run {n}")
+    if run.stop() == 3 and "this kernel does not tell a probe" in run.stderr:
+        skip("this kernel does not tell a probe where its arguments are")
+    run.must()
     equal(lines[0][1:], [n, n // 2], "told")
     equal(t.ask("run 100")[0][1:], [0, 0], "told after the end")
     a = run.summary()["alloc"]

@@ -82,7 +82,7 @@ static uint16_t reg_off(uint8_t reg)
 
 /*
  * The cookie of a site by the arguments of its note: 0 where they are those of a call. -EOPNOTSUPP:
- * they are elsewhere, in a way that is not understood or cannot be told to the program here.
+ * they are elsewhere, in a way that is not understood; -ENOSYS: this kernel's probes cannot be told.
  */
 static int cookie_of(struct sample_probes *sp, uint16_t machine, const char *args, uint32_t n_args,
 		     uint64_t *ret_cookie)
@@ -116,9 +116,10 @@ static int cookie_of(struct sample_probes *sp, uint16_t machine, const char *arg
 	*ret_cookie = 0;
 	if (usual)
 		return 0;
-	if (!uprobes_multi() || key >= MS_SITES_MAX ||
-	    bpf_map_update_elem(session_map_fd(sp->session, SESSION_SITES), &key, &site, BPF_ANY) <
-		    0)
+	if (!uprobes_multi())
+		return -ENOSYS;
+	if (key >= MS_SITES_MAX || bpf_map_update_elem(session_map_fd(sp->session, SESSION_SITES),
+						       &key, &site, BPF_ANY) < 0)
 		return -EOPNOTSUPP;
 	sp->n_places++;
 	*ret_cookie = key + 1;
@@ -162,6 +163,7 @@ static void collect_places(struct sample_probes *sp, struct elf_file *elf, int f
 		for (int what = 0; what < MS_N_SAMPLE_WHATS; what++) {
 			struct places *p = &places[what];
 			uint64_t cookie;
+			int r;
 
 			if (!is_note(note, wanted[what].provider, wanted[what].name))
 				continue;
@@ -171,10 +173,15 @@ static void collect_places(struct sample_probes *sp, struct elf_file *elf, int f
 				       "of who runs into a probe there");
 				continue;
 			}
-			if (p->n == MAX_SITES || cookie_of(sp, elf_file_machine(elf), note->args,
-							   wanted[what].n_args, &cookie) < 0) {
+			r = p->n == MAX_SITES ? -EOPNOTSUPP
+					      : cookie_of(sp, elf_file_machine(elf), note->args,
+							  wanted[what].n_args, &cookie);
+			if (r < 0) {
 				failed(sp, 1,
-				       "its arguments are in a place that memscope does not read");
+				       r == -ENOSYS ? "this kernel does not tell a probe where its "
+						      "arguments are (multi-uprobes, Linux 6.10)"
+						    : "its arguments are in a place that memscope "
+						      "does not read");
 				continue;
 			}
 			p->offs[p->n] = note->off;
