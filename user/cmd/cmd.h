@@ -29,6 +29,9 @@ int cmd_record(int argc, char **argv);
 extern const struct opt_command flame_options;
 int cmd_flame(int argc, char **argv);
 
+extern const struct opt_command trend_options;
+int cmd_trend(int argc, char **argv);
+
 extern const struct opt_command doctor_options;
 int cmd_doctor(int argc, char **argv);
 

@@ -1,0 +1,217 @@
+#include "import/mem_log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_FIELDS  64
+#define MAX_LINE    4096
+#define MAX_ROWS    (1u << 24) /* half a year of seconds */
+#define TIMESTAMP   N_MEM_COLUMNS
+
+static const char *const names[] = {
+	[MEM_COLUMN_RSS] = "rss_kb",   [MEM_COLUMN_ANONYMOUS] = "anonymous_kb",
+	[MEM_COLUMN_FILE] = "file_kb", [MEM_COLUMN_SWAP] = "swap_kb",
+	[MEM_COLUMN_PSS] = "pss_kb",   [MEM_COLUMN_VSZ] = "vsz_kb",
+	[MEM_COLUMN_CPU] = "cpu_percent", [TIMESTAMP] = "timestamp",
+};
+
+/* Which field of a line is which column; -1: none. */
+struct layout {
+	int column[MAX_FIELDS];
+	int n;
+};
+
+/* Cuts `line` at its commas. Returns how many fields there are, MAX_FIELDS at most. */
+static int split(char *line, char *fields[MAX_FIELDS])
+{
+	int n = 0;
+
+	line[strcspn(line, "\r\n")] = 0;
+	while (n < MAX_FIELDS) {
+		char *comma = strchr(line, ',');
+
+		fields[n++] = line;
+		if (!comma)
+			break;
+		*comma = 0;
+		line = comma + 1;
+	}
+	return n;
+}
+
+static bool read_layout(char *line, struct layout *l)
+{
+	bool has_time = false, has_rss = false;
+	char *fields[MAX_FIELDS];
+
+	l->n = split(line, fields);
+	for (int i = 0; i < l->n; i++) {
+		l->column[i] = -1;
+		for (int c = 0; c <= TIMESTAMP; c++)
+			if (strcasecmp(fields[i], names[c]) == 0)
+				l->column[i] = c;
+		has_time |= l->column[i] == TIMESTAMP;
+		has_rss |= l->column[i] == MEM_COLUMN_RSS;
+	}
+	return has_time && has_rss;
+}
+
+/* Digits, with a fraction or not; no sign, no exponent, no "nan". */
+static bool read_number(const char *s, double *ret_number)
+{
+	char *end;
+
+	if (*s < '0' || *s > '9' || s[strspn(s, "0123456789.")] != 0)
+		return false;
+	*ret_number = strtod(s, &end);
+	return *end == 0 && *ret_number < 1e18;
+}
+
+static bool read_time(const char *s, double *ret_time)
+{
+	struct tm tm = { .tm_isdst = -1 };
+	double fraction = 0;
+	const char *end;
+	time_t t;
+
+	if (read_number(s, ret_time))
+		return true;
+	end = strptime(s, "%Y-%m-%d", &tm);
+	if (!end || (*end != ' ' && *end != 'T'))
+		return false;
+	end = strptime(end + 1, "%H:%M:%S", &tm);
+	if (!end || (*end && *end != '.'))
+		return false;
+	if (*end) {
+		char digits[32];
+
+		snprintf(digits, sizeof(digits), "0%s", end);
+		if (!read_number(digits, &fraction))
+			return false;
+	}
+	t = mktime(&tm);
+	*ret_time = (double)t + fraction;
+	return t != (time_t)-1;
+}
+
+static bool read_row(char *line, const struct layout *l, struct mem_log_row *row)
+{
+	char *fields[MAX_FIELDS];
+	bool has_time = false;
+	int n = split(line, fields);
+
+	for (int c = 0; c < N_MEM_COLUMNS; c++)
+		row->value[c] = NAN;
+	if (n != l->n)
+		return false;
+	for (int i = 0; i < n; i++) {
+		int c = l->column[i];
+
+		if (c < 0 || (!*fields[i] && c != TIMESTAMP))
+			continue;
+		if (c == TIMESTAMP)
+			has_time = read_time(fields[i], &row->time_s);
+		else if (!read_number(fields[i], &row->value[c]))
+			return false;
+	}
+	return has_time && !isnan(row->value[MEM_COLUMN_RSS]);
+}
+
+static int add_row(struct mem_log *log, const struct mem_log_row *row)
+{
+	if (log->n == log->cap) {
+		uint32_t cap = log->cap ? 2 * log->cap : 1024;
+		struct mem_log_row *more;
+
+		if (cap > MAX_ROWS)
+			return -EFBIG;
+		more = realloc(log->rows, cap * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		log->rows = more;
+		log->cap = cap;
+	}
+	log->rows[log->n++] = *row;
+	return 0;
+}
+
+/* A line of MAX_LINE bytes or more is not whole: its rest is read over. false: there is none. */
+static bool next_line(FILE *f, char line[MAX_LINE], bool *ret_whole)
+{
+	int c;
+
+	if (!fgets(line, MAX_LINE, f))
+		return false;
+	*ret_whole = strlen(line) < MAX_LINE - 1 || strchr(line, '\n');
+	if (!*ret_whole)
+		while ((c = getc(f)) != EOF && c != '\n')
+			;
+	return true;
+}
+
+static int read_rows(FILE *f, const struct layout *l, struct mem_log *log)
+{
+	char line[MAX_LINE];
+	bool whole;
+
+	for (uint64_t number = 2; next_line(f, line, &whole); number++) {
+		struct mem_log_row row;
+		int r;
+
+		if (*line == '\n' || *line == 0)
+			continue;
+		if (!whole || !read_row(line, l, &row) ||
+		    (log->n && row.time_s < log->rows[log->n - 1].time_s)) {
+			if (!log->skipped++)
+				log->first_skipped = number;
+			continue;
+		}
+		r = add_row(log, &row);
+		if (r < 0)
+			return r;
+	}
+	return ferror(f) ? -EIO : 0;
+}
+
+int mem_log_parse(FILE *f, const char *name, struct mem_log **ret_log, struct err *e)
+{
+	_cleanup_(mem_log_freep) struct mem_log *log = calloc(1, sizeof(*log));
+	struct layout layout;
+	char line[MAX_LINE];
+	bool whole;
+	int r;
+
+	if (!log)
+		return err_set(e, -ENOMEM, "%s: out of memory", name);
+	if (!next_line(f, line, &whole) || !whole || !read_layout(line, &layout))
+		return err_set(e, -EBADMSG,
+			       "%s: not a memory log: its first line does not name the columns "
+			       "timestamp and rss_kb",
+			       name);
+	r = read_rows(f, &layout, log);
+	if (r < 0)
+		return err_set(e, r, "%s: %s", name, strerror(-r));
+	if (!log->n)
+		return err_set(e, -ENODATA, "%s: there is no row in this memory log", name);
+	*ret_log = TAKE_PTR(log);
+	return 0;
+}
+
+int mem_log_read(const char *path, struct mem_log **ret_log, struct err *e)
+{
+	FILE *f;
+	int r;
+
+	if (strcmp(path, "-") == 0)
+		return mem_log_parse(stdin, "standard input", ret_log, e);
+	f = fopen(path, "re");
+	if (!f)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	r = mem_log_parse(f, path, ret_log, e);
+	fclose(f);
+	return r;
+}
