@@ -10,8 +10,11 @@ int mem_trend_of(const struct mem_log *log, struct mem_trend *ret_trend, struct 
 {
 	_cleanup_(freep) struct point *p = malloc(log->n * sizeof(*p));
 	struct mem_trend t = {
-		.begin_s = log->rows[0].time_s, .end_s = log->rows[log->n - 1].time_s,
-		.n = log->n, .skipped = log->skipped, .first_skipped = log->first_skipped,
+		.begin_s = log->rows[0].time_s,
+		.end_s = log->rows[log->n - 1].time_s,
+		.n = log->n,
+		.skipped = log->skipped,
+		.first_skipped = log->first_skipped,
 	};
 
 	if (!p)

@@ -40,7 +40,8 @@ static int newest(char *buf, size_t cap, struct err *e)
 	int r = glob(NEWEST, 0, NULL, &g);
 
 	if (r != 0)
-		return err_set(e, -ENOENT, "which log? (memscope trend FILE; there is no " NEWEST " here)");
+		return err_set(e, -ENOENT,
+			       "which log? (memscope trend FILE; there is no " NEWEST " here)");
 	snprintf(buf, cap, "%s", g.gl_pathv[g.gl_pathc - 1]);
 	globfree(&g);
 	return 0;

@@ -7,15 +7,15 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_FIELDS  64
-#define MAX_LINE    4096
-#define MAX_ROWS    (1u << 24) /* half a year of seconds */
-#define TIMESTAMP   N_MEM_COLUMNS
+#define MAX_FIELDS 64
+#define MAX_LINE   4096
+#define MAX_ROWS   (1u << 24) /* half a year of seconds */
+#define TIMESTAMP  N_MEM_COLUMNS
 
 static const char *const names[] = {
-	[MEM_COLUMN_RSS] = "rss_kb",   [MEM_COLUMN_ANONYMOUS] = "anonymous_kb",
-	[MEM_COLUMN_FILE] = "file_kb", [MEM_COLUMN_SWAP] = "swap_kb",
-	[MEM_COLUMN_PSS] = "pss_kb",   [MEM_COLUMN_VSZ] = "vsz_kb",
+	[MEM_COLUMN_RSS] = "rss_kb",      [MEM_COLUMN_ANONYMOUS] = "anonymous_kb",
+	[MEM_COLUMN_FILE] = "file_kb",    [MEM_COLUMN_SWAP] = "swap_kb",
+	[MEM_COLUMN_PSS] = "pss_kb",      [MEM_COLUMN_VSZ] = "vsz_kb",
 	[MEM_COLUMN_CPU] = "cpu_percent", [TIMESTAMP] = "timestamp",
 };
 

@@ -154,8 +154,8 @@ void trend_report_compare(const struct mem_trend *before, const char *before_nam
 
 	for (int i = 0; i < 2; i++)
 		sink_printf(out, "%s: %s, %s rows over %.0f s, %s\n", i ? "after " : "before",
-			    names[i], unit_count(both[i]->n).s,
-			    both[i]->end_s - both[i]->begin_s, course_name(both[i]->course.kind));
+			    names[i], unit_count(both[i]->n).s, both[i]->end_s - both[i]->begin_s,
+			    course_name(both[i]->course.kind));
 	sink_printf(out, "\n%-*s %12s %12s %12s\n", 2 * LABEL - 4, "", "before", "after", "change");
 	for (int c = 0; c < N_MEM_COLUMNS; c++) {
 		const struct series_facts *a = &before->column[c].facts;
