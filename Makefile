@@ -127,6 +127,7 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
+              libjemalloc2 libjemalloc-dev libtcmalloc-minimal4 libmimalloc2.0 \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio
 DEPS_VM    := qemu-system-arm
@@ -281,9 +282,12 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
               $(if $(findstring clang,$(shell $(CC) --version)),,-fno-ipa-icf \
               -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining -fno-shrink-wrap)
 TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
+# With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
+JEMALLOC     := $(wildcard /usr/lib/$(shell $(CC) -print-multiarch)/libjemalloc_pic.a)
+JEMALLOC_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(JEMALLOC_BIN) \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
@@ -312,6 +316,20 @@ $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet): tests/targets
 $(BUILD)/tests/bpf/load: tests/bpf/load.c
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -std=gnu11 $(WARN) -static -o $@ $< -lbpf -lelf -lz
+
+$(BUILD)/targets/rjem.a: $(JEMALLOC)
+	$(Q)mkdir -p $(@D) && objcopy $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \
+		valloc malloc_usable_size mallocx rallocx xallocx dallocx sdallocx,--redefine-sym $(f)=_rjem_$(f)) $< $@
+$(BUILD)/targets/alloc_api_rjem: tests/targets/alloc_api.c $(BUILD)/targets/rjem.a tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)$(CC) $(TFLAGS) -std=gnu11 -rdynamic -o $@ $< -Wl,--whole-archive $(BUILD)/targets/rjem.a \
+		-Wl,--no-whole-archive -ldl -lm -lstdc++
+$(BUILD)/targets/alloc_truth_jemalloc: tests/targets/alloc_truth.c $(JEMALLOC) tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -o $@ $< $(JEMALLOC) -ldl -lm -lstdc++
+$(BUILD)/targets/new_truth_jemalloc: tests/targets/new_truth.cc $(JEMALLOC) tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -fsized-deallocation -o $@ $< $(JEMALLOC) -ldl -lm
 
 $(BUILD)/targets/%_static: tests/targets/%.c tests/targets/target.h
 	$(call say,TARGET,$@)

@@ -243,6 +243,8 @@ struct ms_inflight {
 	__u32 shape;         /* enum ms_shape */
 	__u32 as_gen;
 	__u32 pad;
+	__u64 ra;            /* MS_SHAPE_NEW: what is at sp, as long as the call has not returned */
+	__u64 freed;         /* the block that this thread freed last, until it has it again */
 };
 
 /*
@@ -286,6 +288,9 @@ enum ms_shape {
 	MS_SHAPE_REALLOC,    /* (ptr, size) → ptr           */
 	MS_SHAPE_REALLOC_N,  /* (ptr, n, size) → ptr        */
 	MS_SHAPE_FREE,       /* (ptr)                       */
+	MS_SHAPE_XALLOC,     /* (ptr, size, …) → size: grows or shrinks in place, or not */
+	MS_SHAPE_NEW,        /* (size) → ptr, or throws: no return probe …               */
+	MS_SHAPE_NEW_EXIT,   /* … but one on each of its return instructions             */
 	MS_N_SHAPES,
 };
 
@@ -348,7 +353,7 @@ MS_ASSERT(sizeof(struct ms_site) == 48);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 120);
-MS_ASSERT(sizeof(struct ms_inflight) == 112);
+MS_ASSERT(sizeof(struct ms_inflight) == 128);
 MS_ASSERT(sizeof(struct ms_target) == 32);
 MS_ASSERT(sizeof(struct ms_task) == 32);
 

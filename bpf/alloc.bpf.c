@@ -18,8 +18,10 @@
  * call deeper than the one in flight is part of it, if that still has its frame; one at the same
  * depth is a tail call and takes its place; one above it shows that the other's return was never seen.
  *
- * Never on `operator new` and its kin: a return probe on a function that throws kills the target.
- * They are counted by the malloc they call.
+ * No return probe on `operator new` and its kin: on a function that throws it kills the target. Most
+ * are counted by the malloc they call; those of allocators that have their own by probes on their
+ * return instructions (MS_SHAPE_NEW). What is freed by delete and then by the free that it calls is
+ * one free.
  */
 #include "common.bpf.h"
 #include "emit.bpf.h"
@@ -197,7 +199,7 @@ static __always_inline void inflight_abandon(const struct ms_proc *proc, struct 
 {
 	struct ms_block_key key = { .addr = in->arg };
 
-	stat_inc(STAT_ALLOC_MISSED);
+	stat_inc(in->shape == MS_SHAPE_NEW ? STAT_ALLOC_FAILED : STAT_ALLOC_MISSED); /* it threw */
 	if (!in->has_old)
 		return;
 	key.proc = *proc;
@@ -206,36 +208,63 @@ static __always_inline void inflight_abandon(const struct ms_proc *proc, struct 
 }
 
 /*
- * Is this call part of the one in flight? Not if that was left by a jump (longjmp, siglongjmp out of a
- * handler): what is deeper than it was may then be anything. On x86-64 it still has its frame if what
- * it returns to is the return probe's trampoline; arm64 keeps that in a register, and is believed.
+ * Does the call in flight still have its frame? Not if it was left by a jump (longjmp, siglongjmp
+ * out of a handler) or an exception: what is deeper than it was may then be anything. On x86-64 what
+ * it returns to is the return probe's trampoline, or for MS_SHAPE_NEW what it was; arm64 keeps that
+ * in a register, and is believed.
  */
-static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
+static __always_inline bool has_frame(const struct ms_inflight *in)
 {
-	if (!in || !in->sp || sp >= in->sp)
-		return false;
 #if defined(__TARGET_ARCH_x86)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 ra;
 
-	return !bpf_probe_read_user(&ra, sizeof(ra), (void *)in->sp) &&
-	       ra == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	if (bpf_probe_read_user(&ra, sizeof(ra), (void *)in->sp))
+		return false;
+	return in->ra ? ra == in->ra : ra == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 #else
 	return true;
 #endif
 }
 
-/* Which functions end by jumping to another: realloc(NULL, n) and calloc to malloc, reallocarray
- * to realloc. */
-static __always_inline bool is_tail_call(enum ms_shape from, enum ms_shape to)
+/* Is this call part of the one in flight? */
+static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
 {
-	return from == MS_SHAPE_REALLOC_N
+	return in && in->sp && sp < in->sp && has_frame(in);
+}
+
+/*
+ * Does the call in flight go on as this one, by a jump? realloc(NULL, n), calloc and memalign jump
+ * to others; then the return probe's trampoline is there already. On arm64: those of glibc.
+ */
+static __always_inline bool is_tail_call(const struct ms_inflight *in, enum ms_shape to)
+{
+#if defined(__TARGET_ARCH_x86)
+	return !in->ra && has_frame(in);
+#else
+	return in->shape == MS_SHAPE_REALLOC_N
 		       ? to == MS_SHAPE_REALLOC || to == MS_SHAPE_SIZE
-		       : (from == MS_SHAPE_REALLOC || from == MS_SHAPE_COUNT_SIZE) &&
+		       : (in->shape == MS_SHAPE_REALLOC || in->shape == MS_SHAPE_COUNT_SIZE) &&
 				 to == MS_SHAPE_SIZE;
+#endif
+}
+
+static __always_inline bool is_realloc(enum ms_shape shape)
+{
+	return shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N || shape == MS_SHAPE_XALLOC;
 }
 
 static const struct ms_inflight no_call;
+
+/* Of this thread, made when it is first here; NULL: the table is full. */
+static __always_inline struct ms_inflight *inflight_get(__u32 tid)
+{
+	struct ms_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+
+	if (in || bpf_map_update_elem(&inflight, &tid, &no_call, BPF_ANY))
+		return in;
+	return bpf_map_lookup_elem(&inflight, &tid);
+}
 
 /* Whether the return of the call is of interest. */
 static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 sp,
@@ -253,19 +282,14 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 	of.proc = &c.proc;
 	if (!caller_get(&c, false))
 		return false;
-	in = bpf_map_lookup_elem(&inflight, &c.tid);
+	in = inflight_get(c.tid);
+	if (!in) {
+		stat_inc(STAT_INFLIGHT_FULL);
+		return false;
+	}
 	if (is_nested(in, sp)) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return false;
-	}
-	if (!in) {
-		if (bpf_map_update_elem(&inflight, &c.tid, &no_call, BPF_ANY)) {
-			stat_inc(STAT_INFLIGHT_FULL);
-			return false;
-		}
-		in = bpf_map_lookup_elem(&inflight, &c.tid);
-		if (!in)
-			return false;
 	}
 	if (in->sp == sp && in->arg == arg && in->has_old) {
 		/* reallocarray's jump to realloc: the block is in hand already. */
@@ -274,7 +298,7 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 		in->shape = shape;
 		return false;
 	}
-	tail_call = in->sp == sp && !in->has_old && is_tail_call((enum ms_shape)in->shape, shape);
+	tail_call = in->sp == sp && !in->has_old && is_tail_call(in, shape);
 	if (in->sp && !tail_call)
 		inflight_abandon(&c.proc, in);
 	in->sp = sp;
@@ -284,7 +308,12 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 	in->as_gen = target_as_gen(c.target);
 	in->has_old = 0;
 	in->proc = c.proc;
-	if ((shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N) && arg)
+	in->ra = 0;
+#if defined(__TARGET_ARCH_x86)
+	if (shape == MS_SHAPE_NEW)
+		bpf_probe_read_user(&in->ra, sizeof(in->ra), (void *)sp);
+#endif
+	if (is_realloc(shape) && arg)
 		in->has_old = block_take(&c.proc, arg, &in->old);
 	/* realloc(NULL, n) jumps to malloc: the call is the same and so is its stack, but where the
 	 * return address was there is a return probe's trampoline by now. */
@@ -307,11 +336,13 @@ static __always_inline void inflight_failed(struct ms_inflight *in)
 	in->has_old = 0;
 }
 
-/* Who is here was said at the entry: a call that did not begin while it was watched is not here. */
-static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape)
+/*
+ * `sp`: behind the return. Who is here was said at the entry: a call that did not begin while it was
+ * watched is not here.
+ */
+static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape, __u64 sp)
 {
-	__u64 sp = PT_REGS_SP(ctx), ret = PT_REGS_RC(ctx), addr = ret;
-	bool is_realloc = shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N;
+	__u64 ret = PT_REGS_RC(ctx), addr = ret;
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	struct ms_block block = {};
 	struct ms_inflight *in;
@@ -335,11 +366,13 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 		if (!ret)
 			bpf_probe_read_user(&addr, sizeof(addr), (void *)in->arg);
 	}
-	if (!addr && !(is_realloc && in->arg && !in->size)) {
+	if (shape == MS_SHAPE_XALLOC)
+		addr = ret >= in->size ? in->arg : 0;
+	if (!addr && !(is_realloc(shape) && in->arg && !in->size)) {
 		inflight_failed(in);
 		return 0;
 	}
-	if (is_realloc && in->arg) {
+	if (is_realloc(shape) && in->arg) {
 		if (in->has_old)
 			block_freed(&proc, &in->old);
 		else
@@ -348,6 +381,8 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	}
 	if (!addr)
 		return 0; /* realloc(p, 0) */
+	if (in->freed == addr)
+		in->freed = 0;
 	block.size = in->size;
 	block.born_ns = bpf_ktime_get_ns();
 	block.user = in->user;
@@ -405,7 +440,7 @@ static __always_inline bool is_return(struct pt_regs *ctx)
 	}                                                                                          \
 	static __noinline int end_##name(struct pt_regs *ctx)                                      \
 	{                                                                                          \
-		return alloc_return(ctx, shape);                                                   \
+		return alloc_return(ctx, shape, PT_REGS_SP(ctx));                                  \
 	}                                                                                          \
 	SEC("uprobe")                                                                              \
 	int both_##name(struct pt_regs *ctx)                                                       \
@@ -421,6 +456,33 @@ ALLOC_PROGRAMS(align, MS_SHAPE_ALIGN_SIZE, 2, call.arg[1], 0)
 ALLOC_PROGRAMS(outptr, MS_SHAPE_OUT_PTR, 3, call.arg[2], call.arg[0])
 ALLOC_PROGRAMS(realloc, MS_SHAPE_REALLOC, 2, call.arg[1], call.arg[0])
 ALLOC_PROGRAMS(realloc_n, MS_SHAPE_REALLOC_N, 3, product(call.arg[1], call.arg[2]), call.arg[0])
+ALLOC_PROGRAMS(xalloc, MS_SHAPE_XALLOC, 2, call.arg[1], call.arg[0])
+
+/*
+ * operator new of an allocator that has its own: it throws, so its return is not probed, but each
+ * of its return instructions is, before which sp is what it was.
+ */
+SEC("uprobe")
+int enter_new(struct pt_regs *ctx)
+{
+	struct call call;
+
+	call_read(ctx, &call, 1);
+	alloc_enter(ctx, MS_SHAPE_NEW, call.sp, call.arg[0], 0);
+	return 0;
+}
+
+SEC("uprobe")
+int exit_new(struct pt_regs *ctx)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	const struct ms_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+
+	/* Other functions may end in this instruction as well. */
+	if (!in || in->shape != MS_SHAPE_NEW)
+		return 0;
+	return alloc_return(ctx, MS_SHAPE_NEW, PT_REGS_SP(ctx) + RETURN_SP_DELTA);
+}
 
 SEC("uprobe")
 int enter_free(struct pt_regs *ctx)
@@ -437,15 +499,20 @@ int enter_free(struct pt_regs *ctx)
 		stat_inc(STAT_FREE_NULL);
 		return 0;
 	}
-	in = bpf_map_lookup_elem(&inflight, &c.tid);
+	in = inflight_get(c.tid);
 	if (is_nested(in, call.sp)) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return 0;
 	}
-	if (block_take(&c.proc, call.arg[0], &block))
+	if (block_take(&c.proc, call.arg[0], &block)) {
 		block_freed(&c.proc, &block);
-	else if (!cfg_tid)
+		if (in)
+			in->freed = call.arg[0];
+	} else if (in && in->freed == call.arg[0]) {
+		stat_inc(STAT_ALLOC_NESTED); /* delete calls free */
+	} else if (!cfg_tid) {
 		block_missing(&c.proc);
+	}
 	return 0;
 }
 
@@ -453,19 +520,25 @@ int enter_free(struct pt_regs *ctx)
 SEC("uretprobe")
 int BPF_KRETPROBE(return_ptr)
 {
-	return alloc_return(ctx, MS_SHAPE_SIZE);
+	return alloc_return(ctx, MS_SHAPE_SIZE, PT_REGS_SP(ctx));
 }
 
 SEC("uretprobe")
 int BPF_KRETPROBE(return_outptr)
 {
-	return alloc_return(ctx, MS_SHAPE_OUT_PTR);
+	return alloc_return(ctx, MS_SHAPE_OUT_PTR, PT_REGS_SP(ctx));
+}
+
+SEC("uretprobe")
+int BPF_KRETPROBE(return_xalloc)
+{
+	return alloc_return(ctx, MS_SHAPE_XALLOC, PT_REGS_SP(ctx));
 }
 
 SEC("uretprobe")
 int BPF_KRETPROBE(return_realloc)
 {
-	return alloc_return(ctx, MS_SHAPE_REALLOC);
+	return alloc_return(ctx, MS_SHAPE_REALLOC, PT_REGS_SP(ctx));
 }
 
 /* The slice that measures the call rate, before anything dearer is attached and the gate opens. */

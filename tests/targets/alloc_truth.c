@@ -13,6 +13,8 @@
  * The rules, which are memscope's too: bytes are those asked for (calloc: n × size); a successful
  * realloc is one allocation of the new size and one free of the old block; a call that fails is
  * nothing; realloc(p, 0) frees (glibc) and allocates nothing; realloc(NULL, n) allocates.
+ * With ALLOC_TRUTH_OTHER in its environment it expects another allocator than glibc's: pvalloc is
+ * left out, and realloc(p, 0) may be a block of no bytes.
  * 64 blocks are older than any profiler: half of them are freed, and some grown, during the run.
  *
  * run  → site NAME CALLS BYTES LIVE_CALLS LIVE_BYTES (each); total …; frees N; end
@@ -42,6 +44,7 @@
 	X(do_calloc)        \
 	X(do_realloc_null)  \
 	X(do_realloc)       \
+	X(do_realloc_zero)  \
 	X(do_reallocarray)  \
 	X(do_posix_memalign) \
 	X(do_aligned_alloc) \
@@ -91,6 +94,7 @@ static int n_threads, n_ops;
 static pthread_barrier_t barrier;
 static volatile size_t huge = HUGE_SIZE;
 static int out_fd = 1;
+static bool other; /* not glibc's allocator */
 
 /* --- the truth ------------------------------------------------------------------------------- */
 
@@ -201,11 +205,17 @@ static NOINLINE void do_reallocarray(struct block *b, size_t size)
 	count_alloc(b, p, n * each, SITE_do_reallocarray);
 }
 
-static NOINLINE void do_realloc_zero(struct block *b)
+/* true: the block is gone. */
+static NOINLINE bool do_realloc_zero(struct block *b)
 {
-	if (realloc(b->p, 0))
+	void *p = realloc(b->p, 0);
+
+	if (p && !other)
 		die("realloc(p, 0) is expected to free");
 	count_free(b);
+	if (p)
+		count_alloc(b, p, 0, SITE_do_realloc_zero);
+	return !p;
 }
 
 static NOINLINE void do_free(struct block *b)
@@ -227,7 +237,8 @@ static NOINLINE void do_failures(struct block *b)
 	must_fail(memalign(64, huge));
 	must_fail(aligned_alloc(64, huge));
 	must_fail(valloc(huge));
-	must_fail(pvalloc(huge));
+	if (!other)
+		must_fail(pvalloc(huge));
 	if (posix_memalign(&p, 24, 100) != EINVAL || posix_memalign(&p, 64, huge) != ENOMEM)
 		die("posix_memalign should fail");
 	if (b) {
@@ -256,7 +267,7 @@ static void (*const allocators[])(struct block *b, size_t size) = {
 	do_malloc,         do_calloc,        do_realloc_null, do_malloc, do_malloc,
 	do_posix_memalign, do_aligned_alloc, do_memalign,     do_valloc, do_pvalloc,
 };
-#define N_ALLOCATORS (sizeof(allocators) / sizeof(*allocators))
+#define N_ALLOCATORS (sizeof(allocators) / sizeof(*allocators)) /* pvalloc is the last */
 
 static void release(struct worker *w, uint32_t slot)
 {
@@ -289,7 +300,7 @@ static void step(struct worker *w)
 	if (!w->n_held || (what < 8 && w->n_held < SLOTS && w->n_spare)) {
 		uint32_t ix = w->spare[--w->n_spare];
 
-		allocators[random_next(&w->seed) % N_ALLOCATORS](&pool[ix], size_next(w));
+		allocators[random_next(&w->seed) % (N_ALLOCATORS - other)](&pool[ix], size_next(w));
 		w->held[w->n_held++] = ix;
 		return;
 	}
@@ -307,8 +318,8 @@ static void step(struct worker *w)
 		do_reallocarray(b, size);
 		break;
 	case 3:
-		do_realloc_zero(b);
-		release(w, slot);
+		if (do_realloc_zero(b))
+			release(w, slot);
 		break;
 	case 4:
 		if (size % 16 == 0)
@@ -476,6 +487,7 @@ int main(int argc, char **argv)
 {
 	pthread_t t;
 
+	other = getenv("ALLOC_TRUTH_OTHER");
 	if (argc == 2 && !strcmp(argv[1], "after"))
 		after_exec();
 	if (argc == 4 && !strcmp(argv[1], "now"))

@@ -98,7 +98,7 @@ void run_alloc_say_failed(struct run *r)
 	if (stats.own_new)
 		run_note(
 			r, false,
-			"the allocator in use has an operator new that does not call malloc: what C++ code allocates with new is not traced");
+			"the allocator in use has an operator new that does not call malloc, and where it returns is not known: what C++ code allocates with new is not traced");
 	if (stats.failed)
 		run_note(r, true, "%u times an allocator function could not be probed: %s",
 			 stats.failed, stats.failed_why);

@@ -111,7 +111,8 @@ static struct probed_file *file_get(struct alloc_probes *ap, module_id module, u
 		else
 			ap->stats.files++;
 	}
-	ap->stats.functions += f->sites.n;
+	for (uint32_t i = 0; i < f->sites.n; i++)
+		ap->stats.functions += f->sites.site[i].shape != MS_SHAPE_NEW_EXIT;
 	ap->stats.own_new |= f->sites.own_new;
 	*ret_ix = ap->n_files++;
 	return f;
@@ -188,7 +189,8 @@ static struct attachment *attach_file(struct alloc_probes *ap, uint32_t file, pi
 	a->pid = pid;
 	a->file = file;
 	if (count) {
-		attach_prog(ap, a, count, UPROBE_ENTRY, ~(1ULL << MS_SHAPE_FREE));
+		attach_prog(ap, a, count, UPROBE_ENTRY,
+			    ~(1ULL << MS_SHAPE_FREE | 1ULL << MS_SHAPE_NEW_EXIT));
 		return a;
 	}
 	attach_end(ap, a, UPROBE_RETURN);
@@ -310,22 +312,29 @@ int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, ui
 	return 0;
 }
 
+/* What the probes of a call cost, without their programs. */
+static double hits_ns(const struct alloc_site *site)
+{
+	double ns = site->emulated ? HIT_EMULATED_NS : HIT_STEPPED_NS;
+
+	if (site->shape == MS_SHAPE_NEW)
+		return ns + HIT_STEPPED_NS; /* on a return instruction */
+	return site->shape == MS_SHAPE_FREE ? ns : ns + RETURN_NS;
+}
+
 double alloc_probes_pair_ns(const struct alloc_probes *ap)
 {
-	double alloc_ns = HIT_EMULATED_NS, free_ns = HIT_EMULATED_NS;
+	double alloc_ns = HIT_EMULATED_NS + RETURN_NS, free_ns = HIT_EMULATED_NS;
 
 	for (uint32_t i = 0; i < ap->n_files; i++)
 		for (uint32_t j = 0; j < ap->files[i].sites.n; j++) {
 			const struct alloc_site *site = &ap->files[i].sites.site[j];
+			double *of = site->shape == MS_SHAPE_FREE ? &free_ns : &alloc_ns;
 
-			if (!site->main || site->emulated)
-				continue;
-			if (site->shape == MS_SHAPE_FREE)
-				free_ns = HIT_STEPPED_NS;
-			else
-				alloc_ns = HIT_STEPPED_NS;
+			if (site->main && hits_ns(site) > *of)
+				*of = hits_ns(site);
 		}
-	return alloc_ns + RETURN_NS + ALLOC_PROG_NS + free_ns + FREE_PROG_NS;
+	return alloc_ns + ALLOC_PROG_NS + free_ns + FREE_PROG_NS;
 }
 
 void alloc_probes_stats(const struct alloc_probes *ap, struct alloc_probes_stats *ret_stats)

@@ -1,10 +1,13 @@
 #include "collect/alloc_sites.h"
 
+#include "collect/exits.h"
 #include "collect/placement.h"
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
 
 #include <elf.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +24,7 @@ struct found {
 struct search {
 	struct elf_file *elf;
 	struct elf_syms *syms;
+	const struct exits_image *image; /* NULL: not wanted, or it cannot be had */
 	bool moved;
 	uint32_t n;
 	struct found found[ALLOC_SITES_MAX];
@@ -30,7 +34,7 @@ struct search {
 static const uint32_t shape_args[MS_N_SHAPES] = {
 	[MS_SHAPE_SIZE] = 1,    [MS_SHAPE_COUNT_SIZE] = 3, [MS_SHAPE_ALIGN_SIZE] = 2,
 	[MS_SHAPE_OUT_PTR] = 5, [MS_SHAPE_REALLOC] = 3,    [MS_SHAPE_REALLOC_N] = 7,
-	[MS_SHAPE_FREE] = 1,
+	[MS_SHAPE_FREE] = 1,    [MS_SHAPE_XALLOC] = 3,     [MS_SHAPE_NEW] = 1,
 };
 
 /* Where in the function: at its entry, and better if the code is known. */
@@ -116,39 +120,93 @@ static void check_jumps(struct search *s)
 			s->found[i].best = s->found[i].at_entry;
 }
 
-/*
- * jemalloc (from 5.3) and tcmalloc define operator new without calling their malloc; it throws, so
- * it gets no return probe, and what it allocates is not seen. They are known by a function of their
- * own.
- */
-static const char *const own_new_marks[] = { "mallocx", "tc_version", NULL };
-
-static bool has_own_new(struct elf_syms *syms)
-{
-	if (elf_syms_find_name(syms, "_Znwm", NULL, 0) <= 0)
-		return false;
-	for (const char *const *mark = own_new_marks; *mark; mark++)
-		if (elf_syms_find_name(syms, *mark, NULL, 0) > 0)
-			return true;
-	return false;
-}
-
-static bool is_name(const char *name, const char *of_symbol)
-{
-	while (*name && *name == *of_symbol)
-		name++, of_symbol++;
-	return !*name && (!*of_symbol || *of_symbol == '@');
-}
-
-/* What is looked for below, in a program that may have a hundred thousand other functions. */
 static bool is_of_interest(void *ctx, const char *symbol)
 {
 	(void)ctx;
-	for (const struct allocator *a = allocators; a->symbol; a++)
-		if (is_name(a->symbol, symbol))
+	return allocator_is_name(symbol);
+}
+
+/* jemalloc (from 5.3), tcmalloc and mimalloc: known by a function that no other has. */
+static bool has_own_new(struct elf_syms *syms)
+{
+	char buf[64];
+
+	if (elf_syms_find_name(syms, "_Znwm", NULL, 0) <= 0)
+		return false;
+	for (const char *const *mark = allocator_own_new_marks; *mark; mark++)
+		if (elf_syms_find_name(syms, *mark, NULL, 0) > 0)
 			return true;
-	for (const char *const *mark = own_new_marks; *mark; mark++)
-		if (is_name(*mark, symbol))
+	/* jemalloc's have its prefix. */
+	for (const char *const *prefix = allocator_prefixes; *prefix; prefix++) {
+		snprintf(buf, sizeof(buf), "%smallocx", *prefix);
+		if (elf_syms_find_name(syms, buf, NULL, 0) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* All functions of the table that the file has. */
+static void find_functions(struct search *s, bool own_new)
+{
+	for (const char *const *prefix = allocator_prefixes; *prefix; prefix++)
+		for (const struct allocator *a = allocators; a->symbol; a++) {
+			struct elf_sym syms[8];
+			char buf[64];
+			const char *name = allocator_name(a, *prefix, buf, sizeof(buf));
+			int n = name && (!a->via || (a->own && own_new))
+					? elf_syms_find_name(s->syms, name, syms, 8)
+					: 0;
+
+			for (int i = 0; i < n && i < 8; i++)
+				found_add(s, &syms[i], a);
+		}
+}
+
+static int add_site(struct alloc_sites *sites, struct alloc_site site)
+{
+	struct alloc_site *more;
+
+	if (sites->n == ALLOC_SITES_MAX)
+		return -E2BIG;
+	more = realloc(sites->site, (sites->n + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	sites->site = more;
+	sites->site[sites->n++] = site;
+	return 0;
+}
+
+/* The ends of a function whose return cannot be probed. false: they are not known. */
+static bool add_exits(const struct search *s, const struct found *f, struct alloc_sites *sites)
+{
+	uint64_t exits[EXITS_MAX], off;
+	const struct elf_segment *segs;
+	uint32_t n_segs;
+	int n = s->image ? exits_find(s->image, f->vaddr, exits) : -EOPNOTSUPP;
+
+	segs = elf_file_segments(s->elf, &n_segs);
+	for (int i = 0; i < n; i++)
+		if (!elf_segments_vaddr_to_off(segs, n_segs, exits[i], &off))
+			return false;
+	for (int i = 0; i < n; i++) {
+		bool known = false;
+
+		elf_segments_vaddr_to_off(segs, n_segs, exits[i], &off);
+		for (uint32_t j = 0; j < sites->n; j++)
+			known |= sites->site[j].off == off;
+		if (!known && add_site(sites, (struct alloc_site){
+						      .off = off, .shape = MS_SHAPE_NEW_EXIT }) < 0)
+			return false;
+	}
+	return n > 0;
+}
+
+static bool is_main(const struct allocator *a)
+{
+	static const char *const names[] = { "malloc", "free", "_Znwm", "_ZdlPvm", NULL };
+
+	for (const char *const *name = names; *name; name++)
+		if (strcmp(a->symbol, *name) == 0)
 			return true;
 	return false;
 }
@@ -157,7 +215,9 @@ void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	_cleanup_(exits_image_close) struct exits_image image = { 0 };
 	struct search s = { .moved = moved };
+	bool own_new;
 
 	memset(ret_sites, 0, sizeof(*ret_sites));
 	if (elf_file_open(fd, "", &elf, NULL) < 0 ||
@@ -165,29 +225,23 @@ void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites)
 		return;
 	s.elf = elf;
 	s.syms = syms;
-	for (const struct allocator *a = allocators; a->symbol; a++) {
-		struct elf_sym syms_of[8];
-		int n = a->via ? 0 : elf_syms_find_name(syms, a->symbol, syms_of, 8);
-
-		for (int i = 0; i < n && i < 8; i++)
-			found_add(&s, &syms_of[i], a);
-	}
-	ret_sites->own_new = has_own_new(syms);
-	ret_sites->site = s.n ? calloc(s.n, sizeof(*ret_sites->site)) : NULL;
-	if (!ret_sites->site)
-		return;
+	own_new = has_own_new(syms);
+	if (own_new && exits_image_open(elf, &image) == 0)
+		s.image = &image;
+	find_functions(&s, own_new);
 	check_jumps(&s);
 	for (uint32_t i = 0; i < s.n; i++) {
 		const struct found *f = &s.found[i];
 
-		ret_sites->site[ret_sites->n++] = (struct alloc_site){
-			.off = f->off + f->best.at,
-			.place = f->best.place,
-			.shape = f->row->shape,
-			.main = strcmp(f->row->symbol, "malloc") == 0 ||
-				strcmp(f->row->symbol, "free") == 0,
-			.emulated = f->best.emulated,
-		};
+		if (f->row->shape == MS_SHAPE_NEW && !add_exits(&s, f, ret_sites)) {
+			ret_sites->own_new = true;
+			continue;
+		}
+		add_site(ret_sites, (struct alloc_site){ .off = f->off + f->best.at,
+							 .place = f->best.place,
+							 .shape = f->row->shape,
+							 .main = is_main(f->row),
+							 .emulated = f->best.emulated });
 	}
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ALLOC_SITES_MAX 128 /* of one file */
+#define ALLOC_SITES_MAX 192 /* of one file */
 
 struct alloc_site {
 	uint64_t off;    /* of the probe in the file                      */
@@ -21,7 +21,8 @@ struct alloc_site {
 };
 
 struct alloc_sites {
-	bool own_new; /* operator new does not call malloc: what it allocates is not seen */
+	bool own_new; /* operator new calls no malloc, and where it returns is not known: what it
+		       * allocates is not seen */
 	uint32_t n;   /* ALLOC_SITES_MAX at most */
 	struct alloc_site *site;
 };

@@ -89,6 +89,7 @@ static struct bpf_program *both_prog(struct memscope_bpf *k, enum ms_shape shape
 		[MS_SHAPE_OUT_PTR] = k->progs.both_outptr,
 		[MS_SHAPE_REALLOC] = k->progs.both_realloc,
 		[MS_SHAPE_REALLOC_N] = k->progs.both_realloc_n,
+		[MS_SHAPE_XALLOC] = k->progs.both_xalloc,
 	};
 
 	return progs[shape];
@@ -104,6 +105,9 @@ static struct bpf_program *enter_prog(struct memscope_bpf *k, enum ms_shape shap
 		[MS_SHAPE_REALLOC] = k->progs.enter_realloc,
 		[MS_SHAPE_REALLOC_N] = k->progs.enter_realloc_n,
 		[MS_SHAPE_FREE] = k->progs.enter_free,
+		[MS_SHAPE_XALLOC] = k->progs.enter_xalloc,
+		[MS_SHAPE_NEW] = k->progs.enter_new,
+		[MS_SHAPE_NEW_EXIT] = k->progs.exit_new,
 	};
 
 	return progs[shape];
@@ -113,7 +117,11 @@ static struct bpf_program *return_prog(struct memscope_bpf *k, enum ms_shape sha
 {
 	switch (shape) {
 	case MS_SHAPE_FREE:
+	case MS_SHAPE_NEW:
+	case MS_SHAPE_NEW_EXIT:
 		return NULL;
+	case MS_SHAPE_XALLOC:
+		return k->progs.return_xalloc;
 	case MS_SHAPE_OUT_PTR:
 		return k->progs.return_outptr;
 	case MS_SHAPE_REALLOC:
@@ -682,7 +690,7 @@ void session_seed(const struct session *s, struct ms_hash *ret_seed)
 struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end)
 {
 	struct memscope_bpf *k = s->skel;
-	bool both = uprobes_session() && shape != MS_SHAPE_FREE;
+	bool both = uprobes_session() && both_prog(k, shape);
 
 	if (end == UPROBE_BOTH)
 		return both ? both_prog(k, shape) : NULL;

@@ -103,7 +103,7 @@ void session_seed(const struct session *s, struct ms_hash *ret_seed);
 
 /*
  * The probe programs of a shape, NULL for what it has not: an entry and a return program or, where
- * the kernel has sessions, one for both. MS_SHAPE_FREE has no return.
+ * the kernel has sessions, one for both. Some shapes have no return.
  */
 struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end);
 struct bpf_program *session_count_prog(struct session *s);

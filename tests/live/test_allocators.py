@@ -1,0 +1,149 @@
+"""Other allocators than glibc's, against programs that log their own truth: equal, not near."""
+
+import os
+import time
+
+from harness import *
+from truth import *
+
+LIBRARIES = {  # as the dynamic linker names them, and their Debian packages
+    "jemalloc": ("libjemalloc.so.2", "libjemalloc2"),
+    "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+    "mimalloc": ("libmimalloc.so.2.0", "libmimalloc2.0"),
+}
+
+
+def library(name):
+    soname, package = LIBRARIES[name]
+    for where in ("/usr/lib/" + os.uname().machine + "-linux-gnu", "/usr/lib64", "/usr/lib"):
+        path = os.path.join(where, soname)
+        if os.path.exists(path):
+            return path
+    return skip(f"{soname} is not installed ({package})")
+
+
+def preloaded(name, target, *args):
+    """A target with that allocator in place of glibc's."""
+    before = dict(os.environ)
+    os.environ.update(LD_PRELOAD=library(name), ALLOC_TRUTH_OTHER="1")
+    try:
+        return Target(target, *args)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def check_frees(run, lines, earlier=0):
+    frees = next(line[1] for line in lines if line[0] == "frees")
+    a = run.summary()["alloc"]
+    equal([a["earlier_frees"], a["freed_objects"]], [earlier, frees - earlier], "frees")
+
+
+def check_c(name):
+    target = preloaded(name, "alloc_truth", 4, 2000)
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+    check_frees(run, lines, 48)
+
+
+@fact
+def c_functions_of_jemalloc_are_counted_to_the_byte():
+    check_c("jemalloc")
+
+
+@fact
+def c_functions_of_tcmalloc_are_counted_to_the_byte():
+    check_c("tcmalloc")
+
+
+@fact
+def c_functions_of_mimalloc_are_counted_to_the_byte():
+    check_c("mimalloc")
+
+
+def check_new(name):
+    target = preloaded(name, "new_truth")
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+    equal(run.summary()["alloc"]["earlier_frees"], 0, "frees of older blocks")
+
+
+@fact
+def new_and_delete_of_jemalloc_are_counted_once():
+    check_new("jemalloc")
+
+
+@fact
+def new_and_delete_of_tcmalloc_are_counted_once():
+    check_new("tcmalloc")
+
+
+@fact
+def new_and_delete_of_mimalloc_are_counted_once():
+    check_new("mimalloc")
+
+
+def check_api(name, target=None):
+    target = target or preloaded(name, "alloc_api", name)
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+    check_frees(run, lines)
+
+
+@fact
+def functions_that_only_jemalloc_has_are_counted_to_the_byte():
+    check_api("jemalloc")
+
+
+@fact
+def functions_that_only_tcmalloc_has_are_counted_to_the_byte():
+    check_api("tcmalloc")
+
+
+@fact
+def functions_that_only_mimalloc_has_are_counted_to_the_byte():
+    check_api("mimalloc")
+
+
+def linked(name, *args):
+    if not os.path.exists(os.path.join(TARGETS, name)):
+        skip("jemalloc's static library is not installed (libjemalloc-dev)")
+    os.environ["ALLOC_TRUTH_OTHER"] = "1"
+    try:
+        return Target(name, *args)
+    finally:
+        del os.environ["ALLOC_TRUTH_OTHER"]
+
+
+@fact
+def an_allocator_that_is_linked_in_is_counted_to_the_byte():
+    target = linked("alloc_truth_jemalloc", 1, 3000)
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+    check_frees(run, lines, 48)
+    target = linked("new_truth_jemalloc")
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+
+
+@fact
+def an_allocator_with_the_prefix_that_rust_gives_it_is_counted_to_the_byte():
+    check_api("jemalloc", linked("alloc_api_rjem", "jemalloc", "_rjem_"))
+
+
+@fact
+def program_that_catches_what_an_own_new_throws_survives():
+    for name in ("jemalloc", "tcmalloc"):
+        target = preloaded(name, "bad_alloc")
+        run, _ = record(("-p", target.pid, *EXACT), lambda: (target.ask("go"), time.sleep(0.5)))
+        if not check(target.alive(), f"{name}: the target died: {target.process.returncode}"):
+            return
+        answer = dict(target.ask("stop"))
+        check(answer["caught"] > 0, f"{name}: the target never threw")
+        equal(answer["caught"] + answer["nulls"], answer["tried"], f"{name}: caught and nulls")
+        check(run.profile("alloc").sum("alloc_objects/count", pid=target.pid) > 0,
+              f"{name}: no allocation was seen: the probes were not there")
+        equal(text_differences(target.pid), [], "bytes of the target's text left changed")
+
+
+main()
