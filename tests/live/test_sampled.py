@@ -20,19 +20,19 @@ SIGMAS = 5
 
 
 @contextlib.contextmanager
-def preloaded(rate=RATE):
+def preloaded(rate=RATE, allocator=None):
     """What is started in here has the library in front of its allocator."""
     if not os.path.exists(LIBRARY):
         raise Broken(f"{LIBRARY} is not built")
-    os.environ.update(LD_PRELOAD=LIBRARY, MEMSCOPE_ALLOC_RATE=str(rate))
+    os.environ.update(LD_PRELOAD=":".join(filter(None, (LIBRARY, allocator))), MEMSCOPE_ALLOC_RATE=str(rate))
     try:
         yield
     finally:
         del os.environ["LD_PRELOAD"], os.environ["MEMSCOPE_ALLOC_RATE"]
 
 
-def target(name, *args, rate=RATE):
-    with preloaded(rate):
+def target(name, *args, rate=RATE, allocator=None):
+    with preloaded(rate, allocator):
         return Target(name, *args)
 
 
@@ -126,6 +126,38 @@ def launched_command_is_sampled_from_its_first_allocation():
     pids = {s.labels.get("pid") for s in run.profile("alloc").samples}
     if equal(len(pids), 1, "processes in the profile"):
         check_estimates(run, lines, pids.pop())
+
+
+def allocators():
+    """The C library's, and those that are installed here and whose operator new calls no malloc."""
+    found = [f"/usr/lib/{os.uname().machine}-linux-gnu/{name}" for name in
+             ("libjemalloc.so.2", "libtcmalloc.so.4", "libtcmalloc_minimal.so.4")]
+    return [None, *filter(os.path.exists, found)]
+
+
+@fact
+def every_form_of_new_is_sampled_once_whoever_owns_it():
+    for allocator in allocators():
+        t = target("new_truth", rate=64, allocator=allocator)
+        run, lines = record(("-p", t.pid, *SAMPLED), lambda t=t: t.ask("run"))
+        check_estimates(run, lines, t.pid, rate=64)
+
+
+@fact
+def program_that_throws_lives_on_under_the_library_whoever_owns_new():
+    for allocator in allocators():
+        t = target("bad_alloc", rate=256, allocator=allocator)
+        t.ask("go")
+        for _ in range(2):
+            run = Run("-p", t.pid, *SAMPLED)
+            run.ready()
+            time.sleep(0.2)
+            run.stop()
+            run.must()
+        if check(t.alive(), f"it died: {t.process.returncode}"):
+            answer = dict(t.ask("stop"))
+            check(answer["caught"] > 0, "it never threw")
+            equal(answer["caught"] + answer["nulls"], answer["tried"], "exceptions caught and nulls")
 
 
 @fact

@@ -15,7 +15,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
 LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
-JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+LIBRARIES = f"/usr/lib/{os.uname().machine}-linux-gnu"
 
 PYTHON = """
 import collections, json, threading, subprocess, os
@@ -62,6 +62,7 @@ PROGRAMS = [
     ("perl", ["perl", "-e", PERL], None, {"PERL_HASH_SEED": "0"}),
     ("node", ["node", "-e", NODE], None, {}),
     ("gcc", ["gcc", "-O2", "-g", "-S", "-x", "c", "-o", "-", "-"], C, {}),
+    ("clang", ["clang", "-O2", "-g", "-S", "-x", "c", "-o", "-", "-"], C, {}),
     ("git", ["git", "-C", TOP, "log", "--stat", "-25"], None, {"GIT_PAGER": "cat"}),
     ("sort in several threads", ["sort", "--parallel=4", "-S", "1M", "-k2"],
      "".join(f"{i * 7919 % 10007} {i % 31} {i}\n" for i in range(40000)), {}),
@@ -127,9 +128,14 @@ def main():
                       lambda a=argv, g=given, e=env: same(a, g, e)))
     no_redis = None if shutil.which("redis-server") and shutil.which("redis-cli") else "redis is not installed"
     tests.append(("redis-server, linked with jemalloc, answers as it does without the library", no_redis, redis))
-    no_jemalloc = None if os.path.exists(JEMALLOC) else "libjemalloc2 is not installed"
-    tests.append(("python3 with jemalloc preloaded behind the library runs as without it", no_jemalloc,
-                  lambda: same(["python3", "-c", PYTHON], None, {"PYTHONMALLOC": "malloc"}, [JEMALLOC])))
+    for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4"):
+        path = f"{LIBRARIES}/{name}"
+        tests.append((f"python3 with {name} preloaded behind the library runs as without it",
+                      None if os.path.exists(path) else f"{name} is not installed",
+                      lambda p=path: same(["python3", "-c", PYTHON], None, {"PYTHONMALLOC": "malloc"}, [p])))
+        tests.append((f"clang, in C++, with {name} preloaded behind the library runs as without it",
+                      None if os.path.exists(path) and shutil.which("clang") else f"{name} or clang is not installed",
+                      lambda p=path: same(["clang", "-O2", "-S", "-x", "c", "-o", "-", "-"], C, {}, [p])))
     if not os.path.exists(LIBRARY):
         print("1..0 # SKIP libmemscope-alloc.so is not built")
         return 0

@@ -13,9 +13,8 @@
  * system call made and no memory allocated, after the first call. A thread's counter is its own
  * (initial-exec TLS: this library is loaded with the program, not later).
  *
- * What it does not see: calls that never come here. A program that has an allocator linked into
- * itself; `operator new` of jemalloc (5.3) and of tcmalloc, which does not call malloc; mallocx and
- * its kin; mmap. A sampled block given back by such a way (sdallocx, free_sized) counts as live
+ * What it does not see: calls that never come here. A program that has an allocator, or an operator
+ * new, linked into itself; mallocx and its kin; mmap. A sampled block given back by such a way (sdallocx, free_sized) counts as live
  * until its address is allocated or freed again.
  *
  * A realloc gives its old block back, then is an allocation of its new size, as exact tracing has
@@ -484,6 +483,10 @@ void free(void *p)
 	next.free(p);
 }
 
+/* --- C++ -------------------------------------------------------------------------------------- */
+
+#include "preload/operators.h"
+
 /* --- fork ------------------------------------------------------------------------------------- */
 
 /* The child has its parent's blocks, and the set with them; its sample points are to be its own. */
@@ -497,4 +500,8 @@ static void in_child(void)
 __attribute__((constructor)) static void on_load(void)
 {
 	pthread_atfork(NULL, NULL, in_child);
+	if (dlsym(RTLD_NEXT, "_Znwm"))
+		look_up_operators();
+	else
+		dlerror();
 }

@@ -1,0 +1,135 @@
+/*
+ * C++'s operator new and delete, for allocators that bring their own. Part of alloc.c.
+ *
+ * libstdc++'s call malloc, and are counted there. Those of jemalloc (5.3), tcmalloc and mimalloc do
+ * not, and a program that uses them would hardly be seen. An operator new that lies in one image with
+ * the next malloc is tried: a block is asked of it, and the counter that our malloc counts down tells
+ * whether it came there.
+ *
+ * All arguments are words in registers, so one shape does for all forms. What throws is jumped to,
+ * or called from a frame that unwinds like any other.
+ */
+#ifndef MEMSCOPE_PRELOAD_OPERATORS_H
+#define MEMSCOPE_PRELOAD_OPERATORS_H
+
+/* size; size, nothrow; size, alignment; size, alignment, nothrow */
+#define OPERATORS_NEW(X)                                                                           \
+	X(_Znwm)                                                                                   \
+	X(_Znam)                                                                                   \
+	X(_ZnwmRKSt9nothrow_t)                                                                     \
+	X(_ZnamRKSt9nothrow_t)                                                                     \
+	X(_ZnwmSt11align_val_t)                                                                    \
+	X(_ZnamSt11align_val_t)                                                                    \
+	X(_ZnwmSt11align_val_tRKSt9nothrow_t)                                                      \
+	X(_ZnamSt11align_val_tRKSt9nothrow_t)
+
+/* block, and any of size, alignment, nothrow */
+#define OPERATORS_DELETE(X)                                                                        \
+	X(_ZdlPv)                                                                                  \
+	X(_ZdaPv)                                                                                  \
+	X(_ZdlPvm)                                                                                 \
+	X(_ZdaPvm)                                                                                 \
+	X(_ZdlPvRKSt9nothrow_t)                                                                    \
+	X(_ZdaPvRKSt9nothrow_t)                                                                    \
+	X(_ZdlPvSt11align_val_t)                                                                   \
+	X(_ZdaPvSt11align_val_t)                                                                   \
+	X(_ZdlPvmSt11align_val_t)                                                                  \
+	X(_ZdaPvmSt11align_val_t)                                                                  \
+	X(_ZdlPvSt11align_val_tRKSt9nothrow_t)                                                     \
+	X(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+
+enum {
+#define ID(name) OP_##name,
+	OPERATORS_NEW(ID) OPERATORS_DELETE(ID)
+#undef ID
+	N_OPERATORS,
+};
+
+typedef void *(*operator_fn)(uintptr_t a, uintptr_t b, uintptr_t c);
+
+static operator_fn next_operator[N_OPERATORS];
+static bool own_new; /* the next operator new does not come to our malloc */
+
+#define TRIAL_BYTES 32
+#define TRIAL_UNTIL ((uint64_t)1 << 40)
+
+static void try_new(void)
+{
+	uint64_t until = self.until;
+	Dl_info of_malloc, of_new;
+	void *p;
+
+	if (!dladdr((void *)next.malloc, &of_malloc) ||
+	    !dladdr((void *)next_operator[OP__ZnwmRKSt9nothrow_t], &of_new) ||
+	    of_malloc.dli_fbase != of_new.dli_fbase)
+		return;
+	self.until = TRIAL_UNTIL;
+	p = next_operator[OP__ZnwmRKSt9nothrow_t](TRIAL_BYTES, (uintptr_t)&own_new, 0);
+	own_new = p && self.until == TRIAL_UNTIL;
+	next_operator[OP__ZdlPv]((uintptr_t)p, 0, 0);
+	self.until = until;
+}
+
+/* When the library is loaded, by a program in C++; by another, at the first call of one of them. */
+static SLOW void look_up_operators(void)
+{
+	static const char *const names[N_OPERATORS] = {
+#define NAME(name) #name,
+		OPERATORS_NEW(NAME) OPERATORS_DELETE(NAME)
+#undef NAME
+	};
+	operator_fn found[N_OPERATORS];
+	bool missing = false;
+
+	if (next.malloc == first_malloc)
+		begin();
+	for (int i = 0; i < N_OPERATORS; i++) {
+		void *f = dlsym(RTLD_NEXT, names[i]);
+
+		/* One that is not there is called by nobody. */
+		found[i] = (operator_fn)(f ? f : (void *)no_such_function);
+		missing |= !f;
+	}
+	if (missing)
+		dlerror(); /* ours, not the program's */
+	for (int i = N_OPERATORS - 1; i >= 0; i--)
+		__atomic_store_n(&next_operator[i], found[i], __ATOMIC_RELEASE);
+	try_new();
+}
+
+static inline operator_fn operator_next(int op)
+{
+	operator_fn f = __atomic_load_n(&next_operator[op], __ATOMIC_ACQUIRE);
+
+	if (LIKELY(f))
+		return f;
+	look_up_operators();
+	return next_operator[op];
+}
+
+#define NEW(name)                                                                                  \
+	EXPORT void *name(size_t size, uintptr_t b, uintptr_t c);                                  \
+	void *name(size_t size, uintptr_t b, uintptr_t c)                                          \
+	{                                                                                          \
+		operator_fn f = operator_next(OP_##name);                                          \
+                                                                                                   \
+		if (LIKELY(!own_new || pass(size)))                                                \
+			return f(size, b, c);                                                      \
+		return maybe_sampled(f(size, b, c), size);                                         \
+	}
+
+#define DELETE(name)                                                                               \
+	EXPORT void name(void *p, uintptr_t b, uintptr_t c);                                       \
+	void name(void *p, uintptr_t b, uintptr_t c)                                               \
+	{                                                                                          \
+		operator_fn f = operator_next(OP_##name);                                          \
+                                                                                                   \
+		if (own_new && UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))               \
+			return;                                                                    \
+		f((uintptr_t)p, b, c);                                                             \
+	}
+
+OPERATORS_NEW(NEW)
+OPERATORS_DELETE(DELETE)
+
+#endif
