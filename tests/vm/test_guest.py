@@ -24,8 +24,10 @@ def whole_chain(name, mode, source, *args):
     chain = ";" + ";".join(reversed(functions))
     stacks = [re.sub(r"\([^;]*\)", "", stack) for stack in run.folded(source)]
     check(stacks, f"{name}: no {source} stack at all")
-    # The wait in which the run found it has the kernel's frames alone: seen from outside.
-    early = [s for s in stacks if all(f.endswith("_[k]") for f in s.split(";")[1:])]
+    # The wait in which the run found it has the kernel's frames alone, seen from outside; none if it
+    # was for a CPU.
+    early = [s for s in stacks
+             if all(f.endswith("_[k]") or f == "[no stack]" for f in s.split(";")[1:])]
     check(len(early) <= (source == "offcpu"), f"{name}: without user frames: {early}")
     for stack in set(stacks) - set(early):
         check(chain in stack, f"{name}: not {chain[1:]}: {stack}")
