@@ -141,6 +141,8 @@ def every_form_of_new_is_sampled_once_whoever_owns_it():
         t = target("new_truth", rate=64, allocator=allocator)
         run, lines = record(("-p", t.pid, *SAMPLED), lambda t=t: t.ask("run"))
         check_estimates(run, lines, t.pid, rate=64)
+        # One that two functions had told of would have been freed twice.
+        equal(run.summary()["alloc"]["earlier_frees"], 0, f"frees of blocks not told of, {allocator}")
 
 
 @fact

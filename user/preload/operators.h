@@ -48,26 +48,36 @@ enum {
 typedef void *(*operator_fn)(uintptr_t a, uintptr_t b, uintptr_t c);
 
 static operator_fn next_operator[N_OPERATORS];
-static bool own_new; /* the next operator new does not come to our malloc */
+/* Of the forms of new: it does not come to our malloc (nor, for one with an alignment, to our
+ * aligned_alloc). An allocator may have some forms and leave the others to libstdc++. */
+static bool own_operator[N_OPERATORS];
+static bool own_some;
 
-#define TRIAL_BYTES 32
+#define TRIAL_BYTES 64
 #define TRIAL_UNTIL ((uint64_t)1 << 40)
 
-static void try_new(void)
+static bool in_image_of_malloc(operator_fn f)
 {
-	uint64_t until = self.until;
 	Dl_info of_malloc, of_new;
+
+	return dladdr((void *)next.malloc, &of_malloc) && dladdr((void *)f, &of_new) &&
+	       of_malloc.dli_fbase == of_new.dli_fbase;
+}
+
+static bool try_new(int op)
+{
+	bool aligned = op >= OP__ZnwmSt11align_val_t;
+	uintptr_t nothrow = (uintptr_t)&own_some; /* any object will do */
+	uint64_t until = self.until;
+	bool own;
 	void *p;
 
-	if (!dladdr((void *)next.malloc, &of_malloc) ||
-	    !dladdr((void *)next_operator[OP__ZnwmRKSt9nothrow_t], &of_new) ||
-	    of_malloc.dli_fbase != of_new.dli_fbase)
-		return;
 	self.until = TRIAL_UNTIL;
-	p = next_operator[OP__ZnwmRKSt9nothrow_t](TRIAL_BYTES, (uintptr_t)&own_new, 0);
-	own_new = p && self.until == TRIAL_UNTIL;
-	next_operator[OP__ZdlPv]((uintptr_t)p, 0, 0);
+	p = next_operator[op](TRIAL_BYTES, aligned ? TRIAL_BYTES : nothrow, nothrow);
+	own = p && self.until == TRIAL_UNTIL;
+	next_operator[aligned ? OP__ZdlPvSt11align_val_t : OP__ZdlPv]((uintptr_t)p, TRIAL_BYTES, 0);
 	self.until = until;
+	return own;
 }
 
 /* When the library is loaded, by a program in C++; by another, at the first call of one of them. */
@@ -94,7 +104,11 @@ static SLOW void look_up_operators(void)
 		dlerror(); /* ours, not the program's */
 	for (int i = N_OPERATORS - 1; i >= 0; i--)
 		__atomic_store_n(&next_operator[i], found[i], __ATOMIC_RELEASE);
-	try_new();
+	for (int i = 0; i <= OP__ZnamSt11align_val_tRKSt9nothrow_t; i++)
+		if (in_image_of_malloc(found[i])) {
+			own_operator[i] = try_new(i);
+			own_some |= own_operator[i];
+		}
 }
 
 static inline operator_fn operator_next(int op)
@@ -113,7 +127,7 @@ static inline operator_fn operator_next(int op)
 	{                                                                                          \
 		operator_fn f = operator_next(OP_##name);                                          \
                                                                                                    \
-		if (LIKELY(!own_new || pass(size)))                                                \
+		if (LIKELY(!own_operator[OP_##name] || pass(size)))                                                \
 			return f(size, b, c);                                                      \
 		return maybe_sampled(f(size, b, c), size);                                         \
 	}
@@ -124,7 +138,7 @@ static inline operator_fn operator_next(int op)
 	{                                                                                          \
 		operator_fn f = operator_next(OP_##name);                                          \
                                                                                                    \
-		if (own_new && UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))               \
+		if (own_some && UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))               \
 			return;                                                                    \
 		f((uintptr_t)p, b, c);                                                             \
 	}
