@@ -325,8 +325,12 @@ void course_reason(const struct course *c, char *buf, uint32_t size)
 				kb(l->slope_low * per).s, kb(l->slope_high * per).s, c->since_s);
 		break;
 	case COURSE_SETTLED:
-		snprintf(buf, size, "it rose by %s and has kept its level since %s after the begin",
-			 kb(c->changed).s, seconds(c->since_s).s);
+		if (c->n_changes == 0)
+			snprintf(buf, size, "it rose by %s, ever more slowly", kb(c->changed).s);
+		else
+			snprintf(buf, size,
+				 "it rose by %s and has kept its level since %s after the begin",
+				 kb(c->changed).s, seconds(c->since_s).s);
 		break;
 	case COURSE_STEPPED:
 		snprintf(buf, size,

@@ -201,6 +201,24 @@ static struct site site_of(const struct dict *d, const struct frame_path *path, 
 	return site;
 }
 
+int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
+{
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+	struct site site;
+	int r = frame_path_set(&path, d, stack);
+
+	if (r < 0)
+		return r;
+	site = site_of(d, &path, false);
+	*ret_row = (struct site_row){
+		.function = dict_str(d, site.function),
+		.module = site.module,
+		.comm = "",
+		.leaf = dict_str(d, site.leaf),
+	};
+	return 0;
+}
+
 /* --- ranking
  * ----------------------------------------------------------------------------------- */
 

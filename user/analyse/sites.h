@@ -36,6 +36,9 @@ int sites_allocations(const struct profile *p, uint32_t type, int count_type,
 int sites_waits(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
 		uint32_t cap);
 
+/* The site of one allocation's stack: function, module and leaf of *ret_row. 0 or -ENOMEM. */
+int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row);
+
 /* The part of type `type` spent in malloc, free and their kin (page faults of theirs too); for
  * verdicts. */
 int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value);

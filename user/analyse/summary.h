@@ -56,6 +56,16 @@ struct summary_interval {
 	uint64_t samples;
 };
 
+/* A stack whose live memory grows and stays (bands.h). */
+#define SUMMARY_LEAKS 5
+struct summary_leak {
+	struct site_row site;
+	int64_t live;                        /* bytes at the end                           */
+	double slope, slope_low, slope_high; /* bytes a second, 95 % interval               */
+	double r2, since_s;                  /* of the line; where it begins                */
+	double survived, age_s;              /* of blocks of that age and older: part kept   */
+};
+
 struct summary_alloc {
 	enum alloc_tier tier;
 	const char *reason;       /* one sentence: why declined or off, how to force it   */
@@ -78,6 +88,8 @@ struct summary_alloc {
 	uint32_t n_sites;
 	const struct site_row *live_sites;  /* by bytes live                                */
 	uint32_t n_live_sites;
+	struct summary_leak leaks[SUMMARY_LEAKS]; /* the fastest first                      */
+	uint32_t n_leaks;
 };
 
 struct summary_stacks {

@@ -124,6 +124,7 @@ static int open_rooms(struct run *r, struct err *e)
 	if (!r->ingest)
 		return err_set(e, -ENOMEM, "out of memory");
 	ingest_on_gap(r->ingest, run_on_gap, r);
+	ingest_on_alloc(r->ingest, run_on_alloc, r);
 	return 0;
 }
 
@@ -346,6 +347,7 @@ static int tick(struct run *r, struct err *e)
 		rc = run_drain(r, e);
 	if (now >= r->next_trend_ns) {
 		trend_tick(r);
+		run_bands_tick(r);
 		r->next_trend_ns = now + (uint64_t)(r->cfg->interval_s * 1e9);
 		progress(r, now);
 	}
@@ -484,6 +486,7 @@ int run_end(struct run *r, struct err *e)
 	if ((exact || sampled) && session_start_ns(r->session))
 		run_take_totals(r, NULL); /* for the last row; an error shows again below */
 	trend_tick(r);
+	run_bands_tick(r);
 	session_gate(r->session, false);
 	r->end_ns = run_now_ns();
 	if (!session_start_ns(r->session))
@@ -534,6 +537,7 @@ void run_free(struct run *r)
 
 	alloc_probes_free(r->probes);
 	run_sampled_free(r);
+	run_bands_free(r);
 	launch_free(r->launch);
 	ingest_free(r->ingest);
 	drain_free(r->drain);

@@ -9,6 +9,7 @@
 #ifndef MEMSCOPE_CMD_RUN_H
 #define MEMSCOPE_CMD_RUN_H
 
+#include "analyse/bands.h"
 #include "analyse/sample_sites.h"
 #include "analyse/summary.h"
 #include "analyse/trend.h"
@@ -57,6 +58,8 @@ struct watched;
 struct run_unwind;
 /* Code in which stacks came to be not complete. */
 struct gap;
+/* A process image that allocated. */
+struct image;
 /* A stack that waits to be walked. */
 struct pending;
 
@@ -104,6 +107,9 @@ struct run {
 	struct estimate sampled, sampled_live;
 	struct spread spread;
 	uint64_t alloc_from_ns, alloc_to_ns;  /* CLOCK_MONOTONIC              */
+	struct bands *bands;     /* NULL: not traced exactly                     */
+	struct image *images;    /* whose bands they are                         */
+	double leak_age_s;       /* how old a block must be to count as kept     */
 	uint64_t gap_ns;         /* children that ran before their probes     */
 	uint32_t gap_children;
 
@@ -146,6 +152,8 @@ bool run_in_a_hurry(void);
 void run_gap_facts(struct run *r, struct run_summary *to);
 /* What is known of sampled allocations; strings live as long as the run. */
 void run_sampled_facts(struct run *r, struct summary_alloc *to);
+/* Stacks that grow and keep: into to->leaks, which live as long as the run. */
+void run_leak_facts(struct run *r, struct summary_alloc *to);
 /* What became of the unwind tables; strings live as long as the run. */
 void run_unwind_facts(struct run *r, struct run_summary *to);
 

@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "cmd/run.h"
 #include "cmd/stale.h"
+#include "render/bands_csv.h"
 #include "render/render.h"
 #include "render/summary_json.h"
 #include "render/summary_text.h"
@@ -202,6 +203,25 @@ static int write_profiles(struct output *o, struct err *e)
 			}
 		}
 	}
+	return rc;
+}
+
+static int write_bands(struct output *o, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	char path[4096];
+	int rc;
+
+	if (!o->r->bands)
+		return 0;
+	snprintf(path, sizeof(path), "%s/bands.csv", o->r->cfg->dir);
+	rc = sink_open_file(path, &sink, e);
+	if (rc == 0)
+		rc = bands_csv_write(o->r->bands, o->r->dict, o->r->start_wall_ns, sink, e);
+	if (rc == 0)
+		rc = sink_commit(sink, e);
+	if (rc == 0)
+		file_written(o, "bands", ".csv");
 	return rc;
 }
 
@@ -405,6 +425,7 @@ static void facts_alloc(struct output *o)
 		rows(sites_allocations(r->profiles[PROFILE_HEAP], 3, 2, o->live_sites, TOP_ROWS));
 	a->sites = o->sites;
 	a->live_sites = o->live_sites;
+	run_leak_facts(r, a);
 	if (r->tier != ALLOC_TIER_SAMPLED)
 		return;
 	run_sampled_facts(r, a);
@@ -591,6 +612,11 @@ int run_write(struct run *r, struct err *e)
 	rc = gather(o, e);
 	if (rc == 0) {
 		rc = write_profiles(o, e);
+		rc2 = write_bands(o, &one);
+		if (rc2 < 0 && rc == 0) {
+			rc = rc2;
+			*e = one;
+		}
 		if (run_in_a_hurry())
 			run_note(r, true,
 				 "a second signal came while files were written: names and "

@@ -83,6 +83,15 @@ void run_alloc_govern(struct run *r, uint64_t now_ns);
 /* Notes what could not be probed; before the probes are given back. */
 void run_alloc_say_failed(struct run *r);
 
+/* --- run_bands.c --- */
+
+/* From ingest; `ctx` is the run. */
+void run_on_alloc(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t blocks,
+		  int64_t bytes, uint64_t born_ns);
+/* A row of trend.csv is due: what each stack holds now. */
+void run_bands_tick(struct run *r);
+void run_bands_free(struct run *r);
+
 /* --- run_sampled.c --- */
 
 bool run_sampling_allocs(const struct run *r);

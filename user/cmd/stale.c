@@ -37,5 +37,6 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 		for (const struct format *f = formats; f->name; f++)
 			look_at(&s, profile_rows[i].name, f->ext);
 	look_at(&s, "trend", ".csv");
+	look_at(&s, "bands", ".csv");
 	look_at(&s, "summary", ".txt");
 }

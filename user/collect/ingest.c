@@ -52,7 +52,7 @@ struct holding {
 struct waiting {
 	struct ms_total_key key;
 	struct ms_total total;
-	bool is_block;
+	uint64_t born_ns; /* of a block; 0: a total */
 };
 
 struct ingest {
@@ -75,6 +75,8 @@ struct ingest {
 	struct ingest_stats stats;
 	ingest_gap_fn on_gap;
 	void *gap_ctx;
+	ingest_alloc_fn on_alloc;
+	void *alloc_ctx;
 	location_id scratch[2 * MS_MAX_FRAMES];
 };
 
@@ -149,6 +151,12 @@ void ingest_on_gap(struct ingest *in, ingest_gap_fn fn, void *ctx)
 {
 	in->on_gap = fn;
 	in->gap_ctx = ctx;
+}
+
+void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
+{
+	in->on_alloc = fn;
+	in->alloc_ctx = ctx;
 }
 
 static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
@@ -321,7 +329,7 @@ static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
 /* --- samples --- */
 
 static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
-			  const struct ms_total *total, bool is_block)
+			  const struct ms_total *total, uint64_t born_ns)
 {
 	if (in->n_waiting == in->cap_waiting) {
 		uint32_t cap = in->cap_waiting ? in->cap_waiting * 2 : 64;
@@ -332,7 +340,7 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 		in->waiting = more;
 		in->cap_waiting = cap;
 	}
-	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, is_block };
+	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, born_ns };
 	return 0;
 }
 
@@ -350,7 +358,7 @@ static void tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t
 }
 
 static int add_sample(struct ingest *in, const struct ms_total_key *key,
-		      const struct ms_total *total, bool is_block)
+		      const struct ms_total *total, uint64_t born_ns)
 {
 	int64_t count = (int64_t)total->count, value = (int64_t)total->value;
 	struct proc *proc = proc_of(in, &key->proc);
@@ -360,13 +368,18 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 	stack_id stack;
 
 	if (!resolve(in, proc, key, &stack))
-		return wait_for_stack(in, key, total, is_block);
+		return wait_for_stack(in, key, total, born_ns);
 	if (in->finishing && !is_empty(&key->user) && !raw_find(in, &key->user))
 		in->stats.lost_stacks += total->count;
 	if (!proc)
 		in->stats.unknown_process += total->count;
 	labels = labels_of(in, proc, key->proc.tgid, key->tid);
-	if (is_block) {
+	if (in->on_alloc && key->source == MS_ALLOC) {
+		int64_t sign = key->state == MS_ALLOCATED || born_ns ? 1 : -1;
+
+		in->on_alloc(in->alloc_ctx, &key->proc, stack, sign * count, sign * value, born_ns);
+	}
+	if (born_ns) {
 		values[2] = count;
 		values[3] = value;
 		return in->profiles.heap ? profile_add(in->profiles.heap, stack, labels, values)
@@ -436,7 +449,7 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
 		in->stats.untracked += total->count;
 		in->stats.untracked_bytes += total->value;
 	}
-	return add_sample(in, key, total, false);
+	return add_sample(in, key, total, 0);
 }
 
 void ingest_keep(struct ingest *in, pid_t pid)
@@ -497,7 +510,7 @@ int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct
 		return 0;
 	in->stats.live++;
 	in->stats.live_bytes += block->size;
-	return add_sample(in, &total_key, &total, true);
+	return add_sample(in, &total_key, &total, block->born_ns ? block->born_ns : 1);
 }
 
 static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
@@ -514,7 +527,7 @@ static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
 	};
 	struct ms_total total = { .count = 1, .value = ns };
 
-	return ns ? add_sample(in, &key, &total, false) : 0;
+	return ns ? add_sample(in, &key, &total, 0) : 0;
 }
 
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns)
@@ -559,7 +572,7 @@ int ingest_finish(struct ingest *in)
 	in->finishing = true;
 	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
 		r = add_sample(in, &in->waiting[i].key, &in->waiting[i].total,
-			       in->waiting[i].is_block);
+			       in->waiting[i].born_ns);
 	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
 }

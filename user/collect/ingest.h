@@ -33,6 +33,14 @@ void ingest_free(struct ingest *in);
 typedef void (*ingest_gap_fn)(void *ctx, const struct ms_total_key *key, enum ms_verdict verdict,
 			      const uint64_t *frames, uint32_t n, uint64_t count);
 void ingest_on_gap(struct ingest *in, ingest_gap_fn fn, void *ctx);
+/*
+ * Called for exact allocations as their stacks become known: `blocks` and `bytes` were allocated, or
+ * given back (both negative) of what `stack` had allocated. With `born_ns` it is one block instead that
+ * is still there at the end.
+ */
+typedef void (*ingest_alloc_fn)(void *ctx, const struct ms_proc *proc, stack_id stack,
+				int64_t blocks, int64_t bytes, uint64_t born_ns);
+void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
 /* All return 0 or -ENOMEM. */

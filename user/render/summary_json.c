@@ -313,6 +313,27 @@ static void add_interval(struct doc *d, cJSON *to, const char *key,
 	count(d, o, "samples", i->samples);
 }
 
+static void add_leaks(struct doc *d, cJSON *in, const struct summary_alloc *a)
+{
+	cJSON *list = array(d, in, "leaks");
+
+	for (uint32_t i = 0; i < a->n_leaks; i++) {
+		const struct summary_leak *l = &a->leaks[i];
+		cJSON *o = element(d, list);
+
+		text(d, o, "function", l->site.function);
+		text(d, o, "module", l->site.module);
+		number(d, o, "live_bytes", l->live);
+		real(d, o, "bytes_s", l->slope);
+		real(d, o, "low", l->slope_low);
+		real(d, o, "high", l->slope_high);
+		real(d, o, "r2", l->r2);
+		real(d, o, "since_s", l->since_s);
+		real(d, o, "kept", l->survived);
+		real(d, o, "kept_age_s", l->age_s);
+	}
+}
+
 static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 {
 	static const char *const tiers[] = {
@@ -348,6 +369,7 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	}
 	add_sites(d, o, "sites", a->sites, a->n_sites);
 	add_sites(d, o, "live_sites", a->live_sites, a->n_live_sites);
+	add_leaks(d, o, a);
 }
 
 static void add_rss(struct doc *d, cJSON *root, const struct run_summary *s)

@@ -425,6 +425,30 @@ static void put_alloc_row(struct sink *out, const char *what, uint64_t bytes, ui
 	sink_puts(out, " blocks\n");
 }
 
+static void put_leaks(const struct summary_alloc *a, struct sink *out)
+{
+	if (a->n_leaks == 0)
+		return;
+	put_right(out, "live", 12);
+	put_right(out, "a minute", 14);
+	sink_printf(out, "   kept  growing, allocated by (kept: of blocks older than %.0f s)\n",
+		    a->leaks[0].age_s);
+	for (uint32_t i = 0; i < a->n_leaks; i++) {
+		const struct summary_leak *l = &a->leaks[i];
+
+		put_right(out, unit_bytes(l->live).s, 12);
+		put_right(out, unit_bytes((int64_t)(l->slope * 60)).s, 14);
+		put_right(out, unit_percent((int64_t)(l->survived * 1000), 1000).s, 7);
+		sink_puts(out, "  ");
+		put_in_image(out, l->site.function[0] ? l->site.function : "[unknown]", 42,
+			     l->site.module, 18);
+		spaces(out, LABEL_WIDTH);
+		sink_printf(out, "95 %% interval %s to %s, r2 %.3f, since second %.0f\n",
+			    unit_bytes((int64_t)(l->slope_low * 60)).s,
+			    unit_bytes((int64_t)(l->slope_high * 60)).s, l->r2, l->since_s);
+	}
+}
+
 static void put_alloc_odds(const struct summary_alloc *a, struct sink *out)
 {
 	static const struct {
@@ -549,6 +573,7 @@ static void put_alloc(const struct run_summary *s, struct sink *out)
 	put_alloc_odds(a, out);
 	put_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
 	put_sites(out, "live, allocated by", a->live_sites, a->n_live_sites, a->live_bytes);
+	put_leaks(a, out);
 }
 
 /* Two verdicts, kept apart: of all points, and of two. */
