@@ -140,6 +140,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 		return STACK_NONE;
 	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
+	s->walk.at_entry = (of->flags & MS_STACK_AT_ENTRY) != 0;
 	found = bpf_map_lookup_elem(&spaces, &tgid);
 	if (found)
 		*space = *found;

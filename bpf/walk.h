@@ -59,6 +59,7 @@ struct ms_walk {
 	__u8 guessed;  /* a step so far was not proven                             */
 	__u8 verdict;  /* enum ms_verdict, once the walk has ended                 */
 	__u8 has_rows; /* `span` is one of a table, which is `table`               */
+	__u8 at_entry; /* the first pc is a function's entry, or sp and all saved registers are as there */
 	struct ms_space space;
 	struct ms_span span; /* of the last pc */
 	struct ms_table table;

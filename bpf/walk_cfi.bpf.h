@@ -142,6 +142,7 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 	w->pc = r->pc;
 #endif
 	w->env = w->trampoline = 0;
+	w->at_entry = 0;
 	utask = BPF_CORE_READ(task, utask);
 	if (!utask)
 		return true;

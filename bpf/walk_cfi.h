@@ -499,12 +499,32 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 	return walk_caller(w, slot);
 }
 
+/* From a function's entry, whatever there is to know of it: a call has just put its return address there. */
+WALK_INLINE bool walk_from_entry(struct ms_walk *w, __u32 slot)
+{
+	w->at_entry = 0;
+	w->cfa = w->regs[MS_WALK_SP];
+	w->ra_at = 0;
+#if MS_WALK_ARM64
+	w->ra = w->regs[30];
+#else
+	w->ra_at = w->cfa;
+	w->cfa += 8;
+	if (!walk_word(w, w->ra_at, &w->ra))
+		return walk_end(w, MS_UNREADABLE);
+#endif
+	w->known &= MS_WALK_KEPT;
+	return walk_caller(w, slot);
+}
+
 /* One frame outwards. false: the walk has ended, w->verdict says how. */
 WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
 	const struct ms_rule *rule;
 
+	if (w->at_entry)
+		return walk_from_entry(w, slot);
 	if (pc < w->span.start || pc >= w->span.end) {
 		w->look = pc;
 		if (!walk_find_span(slot)) {
