@@ -127,7 +127,7 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
-              libjemalloc2 libjemalloc-dev libtcmalloc-minimal4 libmimalloc2.0 \
+              libjemalloc2 libjemalloc-dev libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio
 DEPS_VM    := qemu-system-arm
@@ -283,11 +283,13 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
               -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining -fno-shrink-wrap)
 TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
-JEMALLOC     := $(wildcard /usr/lib/$(shell $(CC) -print-multiarch)/libjemalloc_pic.a)
-JEMALLOC_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem))
+MULTIARCH    := $(shell $(CC) -print-multiarch)
+JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
+OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem)) \
+                $(if $(shell command -v musl-gcc),$(BUILD)/targets/alloc_truth_musl)
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(JEMALLOC_BIN) \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(OTHERS_BIN) \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
@@ -317,6 +319,13 @@ $(BUILD)/tests/bpf/load: tests/bpf/load.c
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -std=gnu11 $(WARN) -static -o $@ $< -lbpf -lelf -lz
 
+# With musl, where it is; the kernel's headers go with any C library.
+$(BUILD)/targets/alloc_truth_musl: tests/targets/alloc_truth.c tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D)/include && for d in linux asm-generic $(MULTIARCH)/asm; do \
+		ln -sfn /usr/include/$$d $(@D)/include/; done && \
+		musl-gcc $(TFLAGS) -static -std=gnu11 -D_GNU_SOURCE \
+		-Dpvalloc=valloc -idirafter $(@D)/include -o $@ $<
 $(BUILD)/targets/rjem.a: $(JEMALLOC)
 	$(Q)mkdir -p $(@D) && objcopy $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \
 		valloc malloc_usable_size mallocx rallocx xallocx dallocx sdallocx,--redefine-sym $(f)=_rjem_$(f)) $< $@

@@ -105,9 +105,9 @@ def functions_that_only_mimalloc_has_are_counted_to_the_byte():
     check_api("mimalloc")
 
 
-def linked(name, *args):
+def linked(name, *args, package="libjemalloc-dev"):
     if not os.path.exists(os.path.join(TARGETS, name)):
-        skip("jemalloc's static library is not installed (libjemalloc-dev)")
+        skip(f"what it is linked with was not installed when targets were made ({package})")
     os.environ["ALLOC_TRUTH_OTHER"] = "1"
     try:
         return Target(name, *args)
@@ -124,6 +124,14 @@ def an_allocator_that_is_linked_in_is_counted_to_the_byte():
     target = linked("new_truth_jemalloc")
     run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
     check_truth(run, lines, target.pid)
+
+
+@fact
+def musl_is_counted_to_the_byte_though_it_has_no_unwind_tables():
+    target = linked("alloc_truth_musl", 4, 2000, package="musl-tools")
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+    check_frees(run, lines, 48)
 
 
 @fact
