@@ -351,6 +351,11 @@ static void next_memory(struct verdict *v, const struct run_summary *s, bool liv
 		NEXT(v, "Open %s: %.100s %s %s%s.", live ? "heap.svg" : "alloc.svg", site->function,
 		     live ? "holds" : "allocated", unit_bytes(site->value).s,
 		     live ? " that nothing has freed" : "");
+	else if (live && s->growth.n_sites > 0)
+		NEXT(v,
+		     "Open growth.svg: %.100s made %s resident. --alloc=exact shows what is never freed.",
+		     s->growth.sites[0].function[0] ? s->growth.sites[0].function : "the kernel",
+		     unit_bytes(s->growth.sites[0].value).s);
 	else
 		NEXT(v, "Record again with --alloc=exact to see who allocates%s.",
 		     live ? " and what is never freed" : "");

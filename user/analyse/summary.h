@@ -36,9 +36,9 @@ struct summary_process {
 
 enum source_state { SOURCE_NOT_ASKED, SOURCE_OK, SOURCE_UNAVAILABLE };
 
-/* On-CPU, off-CPU, allocations, trend: one row each, in that order. */
+/* On-CPU, off-CPU, allocations, growth, trend: one row each, in that order. */
 struct summary_source {
-	const char *name;         /* "oncpu", "offcpu", "alloc", "trend"                 */
+	const char *name;         /* "oncpu", "offcpu", "alloc", "growth", "trend"        */
 	enum source_state state;
 	const char *why;          /* one sentence when unavailable                       */
 };
@@ -92,8 +92,26 @@ struct summary_alloc {
 	uint32_t n_leaks;
 };
 
+/* Pages that became resident and were given back; of all that was watched, children with it. */
+enum growth_kind { GROWTH_FILE, GROWTH_ANON, GROWTH_SHARED, N_GROWTH_KINDS };
+
+struct summary_growth {
+	bool known;
+	uint64_t resident_bytes[N_GROWTH_KINDS], returned_bytes[N_GROWTH_KINDS];
+	uint64_t made_bytes;      /* copied by forks and set up by execs: in none of those   */
+	uint64_t on_stacks;       /* of what became resident, what stacks stand for: an estimate */
+	uint64_t samples;         /* stacks                                                  */
+	struct {
+		uint32_t processes;   /* that were there from the first to the last; 0: none  */
+		int64_t told_bytes;   /* resident less returned, of those                     */
+		int64_t rss_bytes;    /* the change of their RSS, by /proc                    */
+	} check;
+	const struct site_row *sites, *returned_sites; /* by bytes; no counts             */
+	uint32_t n_sites, n_returned_sites;
+};
+
 struct summary_stacks {
-	const char *source;       /* "oncpu", "offcpu", "alloc" */
+	const char *source;       /* "oncpu", "offcpu", "alloc", "growth" */
 	uint64_t complete, truncated, guessed, no_table, unreadable, lost;
 };
 
@@ -174,6 +192,7 @@ struct run_summary {
 	} offcpu;
 
 	struct summary_alloc alloc;
+	struct summary_growth growth;
 
 	/* -1: unknown (MEM_UNKNOWN) */
 	struct {

@@ -372,6 +372,42 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	add_leaks(d, o, a);
 }
 
+static void add_growth_kinds(struct doc *d, cJSON *in, const char *key,
+			     const uint64_t bytes[N_GROWTH_KINDS])
+{
+	cJSON *o = object(d, in, key);
+
+	count(d, o, "file_bytes", bytes[GROWTH_FILE]);
+	count(d, o, "anonymous_bytes", bytes[GROWTH_ANON]);
+	count(d, o, "shared_bytes", bytes[GROWTH_SHARED]);
+}
+
+static void add_growth(struct doc *d, cJSON *root, const struct summary_growth *g)
+{
+	cJSON *o, *check;
+
+	if (!g->known) {
+		null(d, root, "growth");
+		return;
+	}
+	o = object(d, root, "growth");
+	add_growth_kinds(d, o, "resident", g->resident_bytes);
+	add_growth_kinds(d, o, "returned", g->returned_bytes);
+	count(d, o, "made_bytes", g->made_bytes);
+	count(d, o, "on_stacks_bytes", g->on_stacks);
+	count(d, o, "samples", g->samples);
+	if (g->check.processes) {
+		check = object(d, o, "check");
+		count(d, check, "processes", g->check.processes);
+		number(d, check, "told_bytes", g->check.told_bytes);
+		number(d, check, "rss_bytes", g->check.rss_bytes);
+	} else {
+		null(d, o, "check");
+	}
+	add_sites(d, o, "sites", g->sites, g->n_sites);
+	add_sites(d, o, "returned_sites", g->returned_sites, g->n_returned_sites);
+}
+
 static void add_rss(struct doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *o;
@@ -528,6 +564,7 @@ int summary_json_write(const struct run_summary *s, struct sink *out, struct err
 	add_oncpu(&d, root, s);
 	add_offcpu(&d, root, s);
 	add_alloc(&d, root, &s->alloc);
+	add_growth(&d, root, &s->growth);
 	add_rss(&d, root, s);
 	add_memory(&d, root, s);
 	add_truth(&d, root, s);

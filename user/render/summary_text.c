@@ -592,6 +592,80 @@ static void put_course(const struct run_summary *s, struct sink *out)
 		    plain_words(s->plain.kind), s->plain.percent);
 }
 
+static uint64_t growth_sum(const uint64_t bytes[N_GROWTH_KINDS])
+{
+	return bytes[GROWTH_FILE] + bytes[GROWTH_ANON] + bytes[GROWTH_SHARED];
+}
+
+static void put_growth_sites(struct sink *out, const char *title, const struct site_row *rows,
+			     uint32_t n, uint64_t whole)
+{
+	if (n == 0)
+		return;
+	put_right(out, "bytes", 12);
+	sink_printf(out, "         %s\n", title);
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = rows[i].function[0] ? rows[i].function
+				   : rows[i].leaf[0]   ? rows[i].leaf
+						       : "[unknown]";
+
+		put_right(out, unit_bytes(rows[i].value).s, 12);
+		put_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		put_in_image(out, name, 48, rows[i].module, MODULE_WIDTH);
+	}
+}
+
+static struct unit_text signed_bytes(int64_t bytes)
+{
+	struct unit_text t = unit_bytes(bytes < 0 ? -bytes : bytes);
+
+	memmove(t.s + 1, t.s, sizeof(t.s) - 2);
+	t.s[0] = bytes < 0 ? '-' : '+';
+	return t;
+}
+
+static void put_growth(const struct run_summary *s, struct sink *out)
+{
+	static const char *const kinds[N_GROWTH_KINDS] = {
+		[GROWTH_ANON] = "anonymous",
+		[GROWTH_FILE] = "of files",
+		[GROWTH_SHARED] = "shared",
+	};
+	const struct summary_growth *g = &s->growth;
+	uint64_t resident = growth_sum(g->resident_bytes), returned = growth_sum(g->returned_bytes);
+
+	if (!g->known || resident + returned == 0)
+		return;
+	put_label(out, "Growth");
+	sink_printf(out, "%s became resident, %s was given back (%s)\n",
+		    unit_bytes((int64_t)resident).s, unit_bytes((int64_t)returned).s,
+		    signed_bytes((int64_t)(resident - returned)).s);
+	for (int i = 0; i < N_GROWTH_KINDS; i++) {
+		if (g->resident_bytes[i] + g->returned_bytes[i] == 0)
+			continue;
+		sink_puts(out, "  ");
+		put_left(out, kinds[i], LABEL_WIDTH - 2);
+		put_right(out, signed_bytes((int64_t)g->resident_bytes[i]).s, 12);
+		put_right(out, signed_bytes(-(int64_t)g->returned_bytes[i]).s, 14);
+		sink_puts(out, "\n");
+	}
+	if (g->check.processes > 0) {
+		sink_printf(out, "  RSS changed by %s", signed_bytes(g->check.rss_bytes).s);
+		if (g->check.told_bytes == g->check.rss_bytes)
+			sink_puts(out, ", all of it told by the kernel's events\n");
+		else
+			sink_printf(out, ", the kernel's events tell of %s\n",
+				    signed_bytes(g->check.told_bytes).s);
+	}
+	if (g->made_bytes > 0)
+		sink_printf(out,
+			    "  %s in new processes is not counted: forks and execs set it up\n",
+			    unit_bytes((int64_t)g->made_bytes).s);
+	put_growth_sites(out, "made resident by", g->sites, g->n_sites, resident);
+	put_growth_sites(out, "given back by", g->returned_sites, g->n_returned_sites, returned);
+}
+
 static void put_rss(const struct run_summary *s, struct sink *out)
 {
 	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
@@ -825,6 +899,7 @@ void summary_text_write(const struct run_summary *s, struct sink *out)
 	put_oncpu(s, out);
 	put_waits(s, out);
 	put_alloc(s, out);
+	put_growth(s, out);
 	put_rss(s, out);
 	put_sources(s, out);
 	put_stacks(s, out);

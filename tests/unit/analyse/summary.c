@@ -273,6 +273,21 @@ static void growth_is_the_verdict_when_nothing_is_dearer(void **state)
 	assert_says(verdict_of(&s).next, "cache_add holds 90.0 MiB that nothing has freed");
 }
 
+static void who_made_memory_resident_is_the_next_step_where_allocations_were_not_traced(
+	void **state)
+{
+	static const struct site_row site = {
+		.function = "fill_cache", .module = "", .leaf = "", .comm = "", .value = 90 << 20
+	};
+	struct run_summary s = run(0.2);
+
+	s.memory = (struct trend_rise){ true, false, 100 * 1024, 200 * 1024, 200 * 1024 };
+	s.growth.sites = &site;
+	s.growth.n_sites = 1;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_GROWING);
+	assert_says(verdict_of(&s).next, "Open growth.svg: fill_cache made 90.0 MiB resident.");
+}
+
 static void growth_is_a_clause_of_a_dearer_verdict(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -413,6 +428,8 @@ int main(void)
 		cmocka_unit_test(thread_that_waits_to_be_given_work_is_no_contended_lock),
 		cmocka_unit_test(program_at_rest_is_idle),
 		cmocka_unit_test(growth_is_the_verdict_when_nothing_is_dearer),
+		cmocka_unit_test(
+			who_made_memory_resident_is_the_next_step_where_allocations_were_not_traced),
 		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
 		cmocka_unit_test(memory_that_came_back_is_not_growth),
 		cmocka_unit_test(files_that_are_mapped_are_no_growth),

@@ -144,6 +144,35 @@ static void large_counts_keep_every_digit(void **state)
 	assert_non_null(strstr(sink_memory(out, &len), "9007199254740993"));
 }
 
+static void growth_has_its_kinds_and_its_check(void **state)
+{
+	static const struct site_row site = {
+		.function = "fill", .module = "x", .leaf = "", .comm = "", .value = 4096
+	};
+	struct run_summary s = fixture_summary();
+	cJSON *root = json_of(&s);
+
+	assert_true(cJSON_IsNull(at(root, "growth")));
+	cJSON_Delete(root);
+	s.growth.known = true;
+	s.growth.resident_bytes[GROWTH_SHARED] = 8192;
+	s.growth.returned_bytes[GROWTH_ANON] = 4096;
+	s.growth.sites = &site;
+	s.growth.n_sites = 1;
+	root = json_of(&s);
+	assert_number(root, "growth.resident.shared_bytes", 8192);
+	assert_number(root, "growth.resident.file_bytes", 0);
+	assert_number(root, "growth.returned.anonymous_bytes", 4096);
+	assert_text(root, "growth.sites.0.function", "fill");
+	assert_true(cJSON_IsNull(at(root, "growth.check")));
+	cJSON_Delete(root);
+	s.growth.check.processes = 1;
+	s.growth.check.rss_bytes = -4096;
+	root = json_of(&s);
+	assert_number(root, "growth.check.rss_bytes", -4096);
+	cJSON_Delete(root);
+}
+
 static void hostile_names_stay_inside_their_strings(void **state)
 {
 	static const char evil[] = "\"}],\n\033[2J\xff\\";
@@ -237,6 +266,7 @@ int main(void)
 		cmocka_unit_test(unwind_tables_are_there_where_they_were_used),
 		cmocka_unit_test(start_is_rfc_3339_with_its_offset),
 		cmocka_unit_test(large_counts_keep_every_digit),
+		cmocka_unit_test(growth_has_its_kinds_and_its_check),
 		cmocka_unit_test(hostile_names_stay_inside_their_strings),
 		cmocka_unit_test(empty_run_is_valid_json),
 		cmocka_unit_test(child_has_a_code_or_a_signal),

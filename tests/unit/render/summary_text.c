@@ -283,6 +283,46 @@ static void sampled_tier_says_who_sampled_and_how_sure_each_figure_is(void **sta
 	assert_has_not(text_of(&s), "every call");
 }
 
+static void growth_is_told_with_its_kinds_and_set_against_rss(void **state)
+{
+	static const struct site_row site = { .function = "fill_cache",
+					      .module = "server",
+					      .leaf = "",
+					      .comm = "",
+					      .value = 60 << 20 };
+	static const struct site_row kernels = { .function = "",
+						 .module = "",
+						 .leaf = "shrink_folio_list",
+						 .comm = "",
+						 .value = 2 << 20 };
+	struct run_summary s = fixture_summary();
+
+	assert_has_not(text_of(&s), "Growth");
+	s.growth.known = true;
+	assert_has_not(text_of(&s), "Growth"); /* nothing came, nothing went */
+	s.growth.resident_bytes[GROWTH_ANON] = 64 << 20;
+	s.growth.resident_bytes[GROWTH_FILE] = 16 << 20;
+	s.growth.returned_bytes[GROWTH_ANON] = 20 << 20;
+	s.growth.sites = &site;
+	s.growth.n_sites = 1;
+	s.growth.returned_sites = &kernels;
+	s.growth.n_returned_sites = 1;
+	assert_has(text_of(&s),
+		   "Growth       80.0 MiB became resident, 20.0 MiB was given back (+60.0 MiB)\n");
+	assert_has(text_of(&s), "  anonymous     +64.0 MiB     -20.0 MiB\n");
+	assert_has_not(text_of(&s), "shared  ");
+	assert_has_not(text_of(&s), "RSS changed");
+	assert_has(text_of(&s), "60.0 MiB  75.0%  fill_cache ");
+	/* No user function: the kernel's own. */
+	assert_has(text_of(&s), " 2.0 MiB  10.0%  shrink_folio_list\n");
+	s.growth.check.processes = 1;
+	s.growth.check.told_bytes = s.growth.check.rss_bytes = 60 << 20;
+	assert_has(text_of(&s),
+		   "RSS changed by +60.0 MiB, all of it told by the kernel's events\n");
+	s.growth.check.rss_bytes = -(4 << 20);
+	assert_has(text_of(&s), "RSS changed by -4.0 MiB, the kernel's events tell of +60.0 MiB\n");
+}
+
 static void tables_without_room_are_told(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -344,6 +384,7 @@ int main(void)
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
 		cmocka_unit_test(sampled_tier_says_who_sampled_and_how_sure_each_figure_is),
+		cmocka_unit_test(growth_is_told_with_its_kinds_and_set_against_rss),
 		cmocka_unit_test(tables_without_room_are_told),
 		cmocka_unit_test(cost_of_our_own_probes_is_told),
 		cmocka_unit_test(end_of_the_command_is_told),
