@@ -3,8 +3,9 @@
  * and limits, each written once, asserted below, compiled in both worlds.
  *
  *   perf event ──┐                     ┌─ totals  (added up in the kernel, drained by a flip)
- *   sched_switch ├─► stack_capture() ──┼─ threads (times of each thread)
- *   uprobes ─────┘         │           └─ blocks  (live allocations)
+ *   sched_switch │                     ├─ threads (times of each thread)
+ *   uprobes ─────┼─► stack_capture() ──┼─ blocks  (live allocations)
+ *   rss_stat ────┘         │           └─ memories (resident pages of each address space)
  *                          └─► events ring: each stack once, as struct ms_stack_rec
  *
  * Fixed-width types and explicit padding only: keys are compared byte by byte.
@@ -38,6 +39,7 @@ enum ms_source {
 	MS_ONCPU,
 	MS_OFFCPU,
 	MS_ALLOC,
+	MS_GROWTH,
 	MS_N_SOURCES,
 };
 
@@ -49,6 +51,16 @@ enum ms_state {
 	MS_ALLOCATED, /* alloc: calls and bytes                      */
 	MS_FREED,     /* alloc: blocks that this stack had allocated */
 	MS_UNTRACKED, /* alloc: of MS_ALLOCATED, not in the full live table */
+	MS_RESIDENT,  /* growth: pages came                          */
+	MS_RETURNED,  /* growth: pages went                          */
+};
+
+/* What kind of pages they were. */
+enum ms_memory_kind {
+	MS_MEMORY_FILE,
+	MS_MEMORY_ANON,
+	MS_MEMORY_SHARED, /* shmem: tmpfs, memfd, shared anonymous mappings */
+	MS_N_MEMORY_KINDS,
 };
 
 /* How a stack ended; counted per source. */
@@ -81,7 +93,8 @@ struct ms_total_key {
 	__u32 as_gen; /* address-space generation of raw user frames */
 	__u8 source;  /* enum ms_source */
 	__u8 state;   /* enum ms_state  */
-	__u16 pad;
+	__u8 memory;  /* enum ms_memory_kind; only of MS_GROWTH */
+	__u8 pad;
 	__u32 bucket; /* time bucket: (now - start) / cfg_bucket_ns; 0 when off */
 };
 
@@ -104,6 +117,7 @@ enum ms_event_kind {
 #define MS_STACK_KERNEL    (1u << 0)
 #define MS_STACK_AT_SWITCH (1u << 1) /* leaf: our program and its caller, then __schedule */
 #define MS_STACK_AT_ENTRY  (1u << 2) /* user: at a function's first instruction */
+#define MS_STACK_AT_RSS    (1u << 3) /* leaf: our program and its callers, then who changed the count */
 
 /* A stack, sent when its hash is first seen. Variable length: n_frames words follow the struct. */
 struct ms_stack_rec {
@@ -258,6 +272,33 @@ enum ms_lane {
 	MS_N_LANES,
 };
 
+/*
+ * An address space, by the address of its struct in the kernel: the sums of its counters as last seen
+ * (pages; members as the kernel numbers them).
+ */
+#define MS_MEMORY_MADE  (1u << 0) /* a fork or an exec is making it: no task runs in it yet */
+#define MS_MEMORY_WHOLE (1u << 1) /* known since it was made: all began with 0              */
+
+struct ms_memory {
+	struct ms_proc proc;
+	__u64 owner;   /* the task it is charged to, an address */
+	__u64 born_ns; /* when it was met; tells it from another one at the same address */
+	__s64 sum[4];
+	__u32 flags;   /* MS_MEMORY_… */
+	__u32 pad;
+};
+
+/* What is known of it on one CPU; all zero: it has not been seen there. */
+struct ms_memory_cpu {
+	__u64 owner, born_ns; /* as above, when it was last looked at */
+	__u64 part_at[4];     /* where the CPU's parts of the counters are */
+	__s64 net;            /* pages that came less those that went */
+	__s32 part[4];        /* as last seen */
+	__u32 waiting[2];     /* pages that came, that went, since the last stack */
+	__u32 flags;
+	__u32 pad;
+};
+
 /* Why a process is watched. */
 #define MS_TARGET_ASKED  (1u << 0) /* named by the user, or launched                            */
 #define MS_TARGET_FORKED (1u << 1) /* forked by a target during the run: its blocks are inherited */
@@ -354,6 +395,8 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 120);
 MS_ASSERT(sizeof(struct ms_inflight) == 128);
+MS_ASSERT(sizeof(struct ms_memory) == 72);
+MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);
 MS_ASSERT(sizeof(struct ms_target) == 32);
 MS_ASSERT(sizeof(struct ms_task) == 32);
 

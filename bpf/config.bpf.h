@@ -33,6 +33,14 @@ const volatile __u8 cfg_threads __weak = 0;
 const volatile __u8 cfg_switch_has_state __weak = 0;
 
 /*
+ * Growth. A page's bytes; at how many pages a CPU's part of a counter is folded into the sum
+ * (lib/percpu_counter.c); CPUs that there may be.
+ */
+const volatile __u32 cfg_page_bytes __weak = 4096;
+const volatile __s64 cfg_rss_batch __weak = 32;
+const volatile __u32 cfg_cpus __weak = 1;
+
+/*
  * The gate: user space opens it when everything is attached and closes it before anything is
  * detached, so that all sources see the same interval.
  */

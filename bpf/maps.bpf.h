@@ -144,4 +144,20 @@ struct {
 	__type(value, struct ms_inflight);
 } inflight __weak SEC(".maps");
 
+/* Address spaces of targets, and what is known of them on each CPU. Written by growth.bpf.c; those that
+ * have gone are removed by it and by drain.c. Full: STAT_MEMORY_FULL. Sizes set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct ms_memory);
+} memories __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct ms_memory_cpu);
+} memory_cpus __weak SEC(".maps");
+
 #endif

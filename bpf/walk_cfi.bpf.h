@@ -33,6 +33,7 @@ enum scratch_slot {
 	SCRATCH_SWITCH,
 	SCRATCH_ALLOC,
 	SCRATCH_LIST,
+	SCRATCH_GROWTH,
 	N_SCRATCH,
 };
 

@@ -45,6 +45,7 @@ static const struct {
 	{ "allocations", "who allocates, and what is not freed" },
 	{ "names", "functions instead of addresses" },
 	{ "trend", "memory over time" },
+	{ "growth", "who makes memory resident, and gives it back" },
 };
 
 /* What a state means for a source. */

@@ -48,7 +48,7 @@ static const struct opt rows[] = {
 	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 0.1, .max = 86400, .help = "a row of trend.csv every SEC seconds (default 1)"),
 
 	{ .name = "What to gather", .kind = OPT_HEADING },
-	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc (default: all; with -a: oncpu, offcpu)"),
+	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc, growth (default: all; with -a: without alloc)"),
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
@@ -80,7 +80,7 @@ const struct opt_command record_options = {
 /* "oncpu,alloc" → sources; without --only all, but under -a no allocations. */
 static int choose_sources(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
-	static const char *const names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc" };
+	static const char *const names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc", "growth" };
 	const char *s = a->only;
 
 	cfg->alloc = a->alloc == ALLOC_NOT_GIVEN ? ALLOC_AUTO : (enum alloc_mode)a->alloc;
@@ -95,7 +95,7 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 			i++;
 		if (i == MS_N_SOURCES)
 			return err_set(e, -EINVAL,
-				       "--only takes oncpu, offcpu and alloc, not \"%.*s\"",
+				       "--only takes oncpu, offcpu, alloc and growth, not \"%.*s\"",
 				       (int)len, s);
 		cfg->sources[i] = true;
 		s += len + (s[len] == ',');

@@ -79,6 +79,7 @@ static int open_rooms(struct run *r, struct err *e)
 		.alloc = cfg->sources[MS_ALLOC],
 		.calls = cfg->alloc != ALLOC_SAMPLED,
 		.sampled = r->may_sample,
+		.growth = cfg->sources[MS_GROWTH],
 		.user_stacks = cfg->user_stacks,
 		.kernel_stacks = cfg->kernel_stacks,
 		.hz = cfg->hz,
@@ -86,11 +87,16 @@ static int open_rooms(struct run *r, struct err *e)
 		.n_cpus = cfg->n_cpus,
 		.mem_mb = cfg->mem_mb,
 	};
+	/* The first, and what is called between a change of a page count and our program. */
+	static const char *const names[1 + INGEST_TRACERS] = { "__schedule", "mm_trace_rss_stat",
+							       "__traceiter_rss_stat",
+							       "bpf_trace_run2", "bpf_trace_run3" };
+	struct kernel_function functions[1 + INGEST_TRACERS] = {};
 	struct drain_fns fns = run_drain_fns(r);
-	struct profile **by_kind[N_PROFILE_KINDS] = { &r->ingest_profiles.oncpu,
-						      &r->ingest_profiles.offcpu,
-						      &r->ingest_profiles.alloc,
-						      &r->ingest_profiles.heap };
+	struct profile **by_kind[N_PROFILE_KINDS] = {
+		&r->ingest_profiles.oncpu, &r->ingest_profiles.offcpu, &r->ingest_profiles.alloc,
+		&r->ingest_profiles.heap, &r->ingest_profiles.growth
+	};
 	int rc;
 
 	r->dict = dict_new();
@@ -119,10 +125,12 @@ static int open_rooms(struct run *r, struct err *e)
 			return err_set(e, -ENOMEM, "out of memory");
 		*by_kind[i] = r->profiles[i];
 	}
-	r->ingest = ingest_new(r->dict, r->procs, &r->ingest_profiles,
-			       cfg->sources[MS_OFFCPU] ? session_kernel_symbol("__schedule") : 0);
+	if (cfg->sources[MS_OFFCPU] || cfg->sources[MS_GROWTH])
+		kernel_functions_find(names, functions, sizeof(names) / sizeof(*names));
+	r->ingest = ingest_new(r->dict, r->procs, &r->ingest_profiles, functions[0].addr);
 	if (!r->ingest)
 		return err_set(e, -ENOMEM, "out of memory");
+	ingest_tracers(r->ingest, functions + 1, INGEST_TRACERS);
 	ingest_on_gap(r->ingest, run_on_gap, r);
 	ingest_on_alloc(r->ingest, run_on_alloc, r);
 	return 0;
@@ -177,7 +185,8 @@ static int delay(struct run *r, struct err *e)
 
 static void check_sources(struct run *r)
 {
-	const char *names[MS_N_SOURCES] = { "on-CPU samples", "off-CPU times", "allocations" };
+	const char *names[MS_N_SOURCES] = { "on-CPU samples", "off-CPU times", "allocations",
+					    "changes of resident memory" };
 	const char *why;
 
 	for (int i = 0; i < MS_N_SOURCES; i++)
@@ -265,6 +274,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	rc = session_attach(r->session, run_on_task, r, e);
 	if (rc < 0)
 		return rc;
+	run_growth_begin(r);
 	if (run_tracing_allocs(r))
 		governor_exceeded(&r->governor, session_start_ns(r->session), 0);
 	check_sources(r);
@@ -491,6 +501,7 @@ int run_end(struct run *r, struct err *e)
 	r->end_ns = run_now_ns();
 	if (!session_start_ns(r->session))
 		return 0;
+	run_growth_end(r);
 	if (exact)
 		r->alloc_to_ns = r->end_ns;
 	if (sampled)
@@ -544,6 +555,7 @@ void run_free(struct run *r)
 	run_unwind_close(r);
 	run_free_pending(r);
 	run_free_gaps(r);
+	run_growth_free(r);
 	session_free(r->session);
 	sideband_close(r->sideband);
 	trend_csv_close(r->trend);

@@ -53,9 +53,16 @@ struct run_config {
 	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
 };
 
+/* What the events of memory came to, and what /proc says, of processes that were there all the time. */
+struct growth_check {
+	uint32_t processes;
+	int64_t told_bytes, rss_bytes;
+};
+
 /* A process that is watched, known to user space. */
 struct watched;
 struct run_unwind;
+struct grower;
 /* Code in which stacks came to be not complete. */
 struct gap;
 /* A process image that allocated. */
@@ -116,6 +123,9 @@ struct run {
 	struct mem_sample first_mem, last_mem;
 	struct trend own_memory; /* mem_sample.own_kb, one per row of trend.csv */
 	int64_t peak_rss_kb;
+	struct grower *growers;
+	struct growth_check growth;
+	uint64_t next_memory_sweep_ns;
 	bool mem_known;
 
 	/* Stacks that wait to be walked here, and what became of those that were. */

@@ -117,6 +117,7 @@ int run_drain(struct run *r, struct err *e)
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (rc == 0) {
 		sweep_blocks(r);
+		run_growth_sweep(r);
 		run_untarget_the_dead(r);
 		forget_the_dead(r);
 	}

@@ -22,12 +22,13 @@ struct output {
 	struct run *r;
 	struct run_summary s;
 	struct summary_process *processes;
-	struct summary_source sources[4];
+	struct summary_source sources[MS_N_SOURCES + 1];
 	struct summary_stacks stacks[MS_N_SOURCES];
 	struct summary_drop drops[MS_N_STATS + 4];
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
 	struct process_row by_process[TOP_ROWS];
 	struct site_row waits[TOP_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
+	struct site_row grown[TOP_ROWS], returned[TOP_ROWS];
 	const char *files[32];
 	struct debug_package packages[8]; /* of symbols.worst */
 	uint64_t stats[MS_N_STATS];
@@ -318,7 +319,7 @@ static int facts_target(struct output *o)
 
 static void facts_sources(struct output *o)
 {
-	const char *names[] = { "oncpu", "offcpu", "alloc" };
+	const char *names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc", "growth" };
 
 	for (int i = 0; i < MS_N_SOURCES; i++) {
 		const char *why = NULL;
@@ -330,11 +331,11 @@ static void facts_sources(struct output *o)
 							       : SOURCE_NOT_ASKED,
 							 why };
 	}
-	o->sources[3] =
+	o->sources[MS_N_SOURCES] =
 		(struct summary_source){ "trend", o->r->mem_known ? SOURCE_OK : SOURCE_NOT_ASKED,
 					 NULL };
 	o->s.sources = o->sources;
-	o->s.n_sources = 4;
+	o->s.n_sources = MS_N_SOURCES + 1;
 }
 
 static uint32_t rows(int n)
@@ -433,9 +434,36 @@ static void facts_alloc(struct output *o)
 	sample_sites(&r->spread, true, o->live_sites, a->n_live_sites);
 }
 
+static void facts_growth(struct output *o)
+{
+	const struct run *r = o->r;
+	const struct profile *p = r->profiles[PROFILE_GROWTH];
+	struct summary_growth *g = &o->s.growth;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const char *why;
+
+	if (!p || !session_has(r->session, MS_GROWTH, &why))
+		return;
+	g->known = true;
+	for (int i = 0; i < N_GROWTH_KINDS; i++) {
+		g->resident_bytes[i] = o->stats[STAT_RESIDENT_FILE + i] * page;
+		g->returned_bytes[i] = o->stats[STAT_RETURNED_FILE + i] * page;
+	}
+	g->made_bytes = o->stats[STAT_MEMORY_MADE] * page;
+	g->on_stacks = o->in.resident_bytes;
+	g->samples = o->stats[STAT_GROWTH_SAMPLES];
+	g->check.processes = r->growth.processes;
+	g->check.told_bytes = r->growth.told_bytes;
+	g->check.rss_bytes = r->growth.rss_bytes;
+	g->n_sites = rows(sites_allocations(p, 0, -1, o->grown, TOP_ROWS));
+	g->n_returned_sites = rows(sites_allocations(p, 1, -1, o->returned, TOP_ROWS));
+	g->sites = o->grown;
+	g->returned_sites = o->returned;
+}
+
 static void facts_stacks(struct output *o)
 {
-	const char *names[] = { "oncpu", "offcpu", "alloc" };
+	const char *names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc", "growth" };
 	uint64_t v[MS_N_SOURCES][MS_N_VERDICTS];
 
 	drain_verdicts(o->r->drain, v);
@@ -540,6 +568,7 @@ static int gather(struct output *o, struct err *e)
 	facts_oncpu(o);
 	facts_processes(o);
 	facts_alloc(o);
+	facts_growth(o);
 	facts_stacks(o);
 	run_gap_facts(r, &o->s);
 	facts_drops(o);

@@ -1,5 +1,5 @@
 /*
- * What the files of a run (run.c, run_targets.c, run_drain.c, run_alloc.c) know of each other.
+ * What the files of a run (run.c, run_targets.c, run_drain.c, run_alloc.c, run_growth.c) know of each other.
  * Everyone else includes run.h.
  */
 #ifndef MEMSCOPE_CMD_RUN_PARTS_H
@@ -110,6 +110,14 @@ void run_sampled_stop(struct run *r);
 /* What the samples say, into the profiles; after ingest_finish(). */
 int run_sampled_finish(struct run *r, struct err *e);
 void run_sampled_free(struct run *r);
+
+/* --- run_growth.c --- */
+
+/* The gate has opened; has closed. In between, now and then: what is kept of memory that has gone. */
+void run_growth_begin(struct run *r);
+void run_growth_end(struct run *r);
+void run_growth_sweep(struct run *r);
+void run_growth_free(struct run *r);
 
 /* --- run_unwind.c --- */
 

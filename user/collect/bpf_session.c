@@ -50,18 +50,20 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/*
- * Does this kernel pass prev_state to sched_switch? Its type in BTF is a pointer to a function of
- * (ctx, preempt, prev, next[, prev_state]).
- */
-static bool switch_has_state(const struct btf *btf)
+/* How many arguments a tracepoint has, -1: there is none. Its type in BTF is a pointer to a function of
+ * those, after a context. */
+static int tracepoint_args(const struct btf *btf, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
-	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	const struct btf_type *t;
+	char full[64];
+	int id;
 
+	snprintf(full, sizeof(full), "btf_trace_%s", name);
+	id = btf__find_by_name_kind(btf, full, BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
 	t = t ? btf__type_by_id(btf, t->type) : NULL;
 	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
-	return t && btf_is_func_proto(t) && btf_vlen(t) >= 5;
+	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
 }
 
 static bool has_btf_tracepoint(const struct btf *btf, const char *name)
@@ -185,6 +187,8 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
+	bpf_program__set_autoload(k->progs.on_rss_stat, s->opts.growth);
+	bpf_program__set_autoload(k->progs.list_memory, s->opts.growth);
 	choose_probes(s);
 }
 
@@ -245,6 +249,23 @@ static void size_unwind_maps(struct session *s, uint64_t bytes)
 	bpf_map__set_max_entries(k->maps.spaces, s->opts.all ? 8192 : 2048);
 }
 
+/* A 16th of the budget, or what is enough. */
+static void size_growth_maps(struct session *s, uint64_t budget)
+{
+	struct memscope_bpf *k = s->skel;
+	uint64_t cpus = (uint64_t)libbpf_num_possible_cpus();
+	uint64_t most = budget / 16 /
+			(cpus * sizeof(struct ms_memory_cpu) + sizeof(struct ms_memory) + 2 * 56);
+	uint64_t some = s->opts.all ? 4096 : 1024;
+
+	if (!s->opts.growth)
+		some = 1;
+	if (some > most)
+		some = most;
+	bpf_map__set_max_entries(k->maps.memory_cpus, (uint32_t)some);
+	bpf_map__set_max_entries(k->maps.memories, (uint32_t)some);
+}
+
 /*
  * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
  * bucket and element for preallocated maps, about 64 for those allocated as needed).
@@ -281,6 +302,7 @@ static void size_maps(struct session *s)
 								    (sizeof(struct ms_block_key) +
 								     sizeof(struct ms_block) + 64))
 						       : small);
+	size_growth_maps(s, budget);
 	size_unwind_maps(s, unwind);
 }
 
@@ -311,7 +333,12 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	/* Cycles are not time: a sample then stands for what the rate says. */
 	s->hardware = s->opts.oncpu && has_cycles(s);
 	cfg->cfg_sample_ns = s->hardware ? 1000000000 / s->opts.hz : 0;
-	cfg->cfg_switch_has_state = switch_has_state(btf);
+	/* (preempt, prev, next[, prev_state]) */
+	cfg->cfg_switch_has_state = tracepoint_args(btf, "sched_switch") >= 4;
+	cfg->cfg_page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+	cfg->cfg_cpus = (uint32_t)libbpf_num_possible_cpus();
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 16)
+		cfg->cfg_rss_batch = 2 * sysconf(_SC_NPROCESSORS_ONLN);
 	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed))
 		s->seed = (struct ms_hash){ now_ns(), (uint64_t)getpid() };
 	cfg->cfg_seed_lo = s->seed.lo;
@@ -548,14 +575,32 @@ static void source_failed(struct session *s, enum ms_source source, const char *
 	s->why[source] = s->why_text[source];
 }
 
+static int attach_growth(struct session *s)
+{
+	struct bpf_link *link;
+
+	if (!s->opts.growth)
+		return 0;
+	link = bpf_program__attach(s->skel->progs.on_rss_stat);
+	if (!link)
+		return -errno;
+	s->links[s->n_links++] = link;
+	return 0;
+}
+
 int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e)
 {
 	struct memscope_bpf *k = s->skel;
-	_cleanup_(closep) int tasks = open_tasks(k->progs.list_tasks, e);
+	_cleanup_(closep) int tasks = open_tasks(k->progs.list_tasks, e), memory = -1;
 	int r;
 
 	if (tasks < 0)
 		return tasks;
+	if (s->opts.growth && !s->opts.all) {
+		memory = open_tasks(k->progs.list_memory, e);
+		if (memory < 0)
+			return memory;
+	}
 	r = attach_either(s, k->progs.on_exit_btf, k->progs.on_exit_raw);
 	if (r < 0)
 		return err_set(e, r, "cannot attach to process events: %s", strerror(-r));
@@ -568,12 +613,19 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
 	if (r < 0)
 		source_failed(s, MS_OFFCPU, strerror(-r));
+	r = attach_growth(s);
+	if (r == -ENOENT)
+		source_failed(s, MS_GROWTH, "this kernel has no tracepoint kmem:rss_stat");
+	else if (r < 0)
+		source_failed(s, MS_GROWTH, strerror(-r));
 	if (s->opts.oncpu) {
 		r = attach_oncpu(s);
 		if (r < 0)
 			source_failed(s, MS_ONCPU, oncpu_why(r));
 	}
 	session_gate(s, true);
+	if (memory >= 0)
+		read_tasks(memory, NULL, NULL); /* it writes nothing */
 	read_tasks(tasks, each, ctx);
 	return 0;
 }
@@ -585,7 +637,7 @@ const char *session_oncpu_event(const struct session *s)
 
 bool session_has(const struct session *s, enum ms_source source, const char **ret_why)
 {
-	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc };
+	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc, s->opts.growth };
 
 	*ret_why = s->why[source];
 	return asked[source] && !s->why[source];
@@ -644,6 +696,8 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_UNWIND_RULES] = k->maps.unwind_rules,
 		[SESSION_SPACES] = k->maps.spaces,
 		[SESSION_SITES] = k->maps.sites,
+		[SESSION_MEMORIES] = k->maps.memories,
+		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,
 	};
 
 	return maps[m];
@@ -719,16 +773,4 @@ struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what w
 uint64_t session_start_ns(const struct session *s)
 {
 	return s->start_ns;
-}
-
-uint64_t session_kernel_symbol(const char *name)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
-	char line[512], sym[256];
-	unsigned long long addr;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%llx %*c %255s", &addr, sym) == 2 && strcmp(sym, name) == 0)
-			return addr;
-	return 0;
 }

@@ -29,7 +29,7 @@ struct session_opts {
 	bool all;             /* the whole host; else the targets that session_target() names */
 	bool children;
 	pid_t tid;            /* only this thread, 0: all             */
-	bool oncpu, offcpu, alloc;
+	bool oncpu, offcpu, alloc, growth;
 	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
 	bool user_stacks, kernel_stacks;
 	uint32_t hz;
@@ -91,7 +91,8 @@ enum session_map {
 	SESSION_TOTALS_B, SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B, SESSION_EVENTS,
 	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_UNWIND_POOL,
 	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_SITES,
-	SESSION_N_MAPS,
+	SESSION_MEMORIES,
+	SESSION_MEMORY_CPUS, SESSION_N_MAPS,
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);
@@ -109,10 +110,6 @@ struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, e
 struct bpf_program *session_count_prog(struct session *s);
 /* What runs at a sampler's site. */
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
-
-/* The address of a kernel function, from /proc/kallsyms; 0 when it is not there or addresses are
- * hidden. */
-uint64_t session_kernel_symbol(const char *name);
 
 /* CLOCK_MONOTONIC when the gate opened, ns; 0 before. */
 uint64_t session_start_ns(const struct session *s);

@@ -16,8 +16,11 @@ struct drain {
 	int live; /* which of the two totals maps the programs use: 0 or 1 */
 	int n_cpus;
 	uint64_t torn;
-	uint32_t n_totals;   /* found by the last drain */
-	void *keys, *values; /* BATCH of the largest kind */
+	uint32_t n_totals; /* found by the last drain */
+	drain_memory_fn memory_fn;
+	void *memory_ctx;
+	struct ms_memory_cpu *cpus; /* of one address space */
+	void *keys, *values;        /* BATCH of the largest kind */
 	size_t key_cap, value_cap;
 };
 
@@ -84,8 +87,9 @@ int drain_new(struct session *s, const struct drain_fns *fns, struct drain **ret
 	d->value_cap = max_size(d->value_cap, (size_t)d->n_cpus * sizeof(uint64_t) / BATCH + 8);
 	d->keys = calloc(BATCH, d->key_cap);
 	d->values = calloc(BATCH, d->value_cap);
+	d->cpus = calloc(d->n_cpus > 0 ? (size_t)d->n_cpus : 1, sizeof(*d->cpus));
 	d->ring = ring_buffer__new(session_map_fd(s, SESSION_EVENTS), on_event, d, NULL);
-	if (!d->keys || !d->values || !d->ring || d->n_cpus <= 0)
+	if (!d->keys || !d->values || !d->cpus || !d->ring || d->n_cpus <= 0)
 		return err_set(e, -ENOMEM, "cannot read the events ring: %s", strerror(errno));
 	*ret_drain = TAKE_PTR(d);
 	return 0;
@@ -98,6 +102,7 @@ void drain_free(struct drain *d)
 	ring_buffer__free(d->ring);
 	free(d->keys);
 	free(d->values);
+	free(d->cpus);
 	free(d);
 }
 
@@ -268,6 +273,34 @@ int drain_blocks(struct drain *d, struct err *e)
 			 sizeof(struct ms_block), false, on_block);
 
 	return r < 0 ? err_set(e, r, "cannot read the table of live blocks: %s", strerror(-r)) : 0;
+}
+
+static int64_t net_pages(const struct drain *d, const void *mm, struct ms_memory_cpu *cpus)
+{
+	int64_t sum = 0;
+
+	if (bpf_map_lookup_elem(session_map_fd(d->session, SESSION_MEMORY_CPUS), mm, cpus) < 0)
+		return 0;
+	for (int i = 0; i < d->n_cpus; i++)
+		sum += cpus[i].net;
+	return sum;
+}
+
+static bool on_memory(struct drain *d, const void *key, const void *value)
+{
+	bool drop = d->memory_fn(d->memory_ctx, value, net_pages(d, key, d->cpus));
+
+	if (drop)
+		bpf_map_delete_elem(session_map_fd(d->session, SESSION_MEMORY_CPUS), key);
+	return drop;
+}
+
+int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx)
+{
+	d->memory_fn = fn;
+	d->memory_ctx = ctx;
+	return walk_map(d, session_map_fd(d->session, SESSION_MEMORIES), sizeof(uint64_t),
+			sizeof(struct ms_memory), false, on_memory);
 }
 
 static uint64_t percpu_sum(const struct drain *d, enum session_map map, uint32_t key)

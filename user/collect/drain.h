@@ -52,6 +52,11 @@ int drain_blocks(struct drain *d, struct err *e);
 /* Blocks that are live but not in the table: in the hands of a realloc. Once the gate is closed. */
 int drain_inflight(struct drain *d, struct err *e);
 
+/* The address spaces that are followed. One of which `fn` says true is followed no more. `net_pages`:
+ * what came less what went, by its events. */
+typedef bool (*drain_memory_fn)(void *ctx, const struct ms_memory *memory, int64_t net_pages);
+int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx);
+
 /* Counters (stats.def), summed over CPUs: MS_N_STATS of them. */
 void drain_stats(const struct drain *d, uint64_t *ret_stats);
 /* Verdicts: [source][verdict]. */

@@ -33,6 +33,7 @@ struct resolved {
 struct thread_key {
 	const struct proc *proc;
 	uint64_t tid;
+	const char *memory;
 };
 
 struct thread_labels {
@@ -69,9 +70,10 @@ struct ingest {
 	uint32_t n_waiting, cap_waiting;
 	bool finishing;
 	uint64_t schedule_addr;
+	struct kernel_function tracers[INGEST_TRACERS];
 	module_id kernel;
 	location_id lost, none;
-	string_id key_pid, key_tid, key_comm, key_thread;
+	string_id key_pid, key_tid, key_comm, key_thread, key_memory;
 	struct ingest_stats stats;
 	ingest_gap_fn on_gap;
 	void *gap_ctx;
@@ -109,7 +111,14 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	in->key_tid = dict_string(d, "tid");
 	in->key_comm = dict_string(d, "comm");
 	in->key_thread = dict_string(d, "thread");
+	in->key_memory = dict_string(d, "memory");
 	return in;
+}
+
+void ingest_tracers(struct ingest *in, const struct kernel_function *functions, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && i < INGEST_TRACERS; i++)
+		in->tracers[i] = functions[i];
 }
 
 void ingest_forget(struct ingest *in)
@@ -190,12 +199,29 @@ int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64
 
 /* --- resolving --- */
 
+static bool is_tracer(const struct ingest *in, uint64_t addr)
+{
+	for (int i = 0; i < INGEST_TRACERS; i++)
+		if (addr - in->tracers[i].addr < in->tracers[i].size)
+			return true;
+	return false;
+}
+
 /*
  * A stack taken in sched_switch begins with our own program and the tracepoint's machinery; what
- * the thread did begins at __schedule. How many frames that is differs between kernels.
+ * the thread did begins at __schedule. One taken in rss_stat begins behind the machinery. How many
+ * frames that is differs between kernels.
  */
 static uint32_t own_frames(const struct ingest *in, const struct raw_stack *raw)
 {
+	uint32_t n = 0;
+
+	if (raw->flags & MS_STACK_AT_RSS) {
+		for (uint32_t i = 0; i < raw->n && i < OWN_FRAMES_MAX; i++)
+			if (is_tracer(in, raw->frames[i]))
+				n = i + 1;
+		return n;
+	}
 	if (!(raw->flags & MS_STACK_AT_SWITCH) || !in->schedule_addr)
 		return 0;
 	for (uint32_t i = 0; i < raw->n && i < OWN_FRAMES_MAX; i++)
@@ -210,7 +236,7 @@ static uint32_t kernel_frames(struct ingest *in, const struct raw_stack *raw, lo
 
 	/* Only where an interrupt found the kernel is the leaf not a return address. */
 	for (uint32_t i = own_frames(in, raw); i < raw->n; i++) {
-		bool leaf = i == 0 && !(raw->flags & MS_STACK_AT_SWITCH);
+		bool leaf = i == 0 && !(raw->flags & (MS_STACK_AT_SWITCH | MS_STACK_AT_RSS));
 
 		out[n++] = dict_location(in->dict, in->kernel,
 					 leaf ? raw->frames[i] : raw->frames[i] - 1);
@@ -280,11 +306,13 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 	return true;
 }
 
-static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, uint32_t tid)
+/* `memory`: what kind, NULL for what is no memory; one of a few strings. */
+static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, uint32_t tid,
+			   const char *memory)
 {
 	struct thread_key k;
 	struct thread_labels *lab;
-	struct label set[4] = {
+	struct label set[5] = {
 		{ .key = in->key_pid, .num = tgid },
 		{ .key = in->key_tid, .num = tid },
 		{ .key = in->key_comm },
@@ -297,6 +325,7 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 	memset(&k, 0, sizeof(k));
 	k.proc = proc;
 	k.tid = (uint64_t)tgid << 32 | tid;
+	k.memory = memory;
 	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
 	if (lab)
 		return lab->labels;
@@ -307,6 +336,9 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 		set[3].str = dict_string(in->dict, name);
 		n = 4;
 	}
+	if (memory)
+		set[n++] = (struct label){ .key = in->key_memory,
+					   .str = dict_string(in->dict, memory) };
 	labels = dict_labels(in->dict, set, n);
 	lab = calloc(1, sizeof(*lab));
 	if (lab) {
@@ -317,6 +349,14 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 			free(lab); /* only a cache */
 	}
 	return labels;
+}
+
+static const char *memory_name(const struct ms_total_key *key)
+{
+	static const char *const names[MS_N_MEMORY_KINDS] = { "file", "anonymous", "shared" };
+
+	return key->source == MS_GROWTH && key->memory < MS_N_MEMORY_KINDS ? names[key->memory]
+									   : NULL;
 }
 
 static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
@@ -373,7 +413,7 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		in->stats.lost_stacks += total->count;
 	if (!proc)
 		in->stats.unknown_process += total->count;
-	labels = labels_of(in, proc, key->proc.tgid, key->tid);
+	labels = labels_of(in, proc, key->proc.tgid, key->tid, memory_name(key));
 	if (in->on_alloc && key->source == MS_ALLOC) {
 		int64_t sign = key->state == MS_ALLOCATED || born_ns ? 1 : -1;
 
@@ -410,6 +450,14 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 			if (r < 0)
 				return r;
 		}
+		break;
+	case MS_GROWTH:
+		p = in->profiles.growth;
+		values[key->state == MS_RETURNED] = value;
+		if (key->state == MS_RETURNED)
+			in->stats.returned_bytes += total->value;
+		else
+			in->stats.resident_bytes += total->value;
 		break;
 	}
 	return p ? profile_add(p, stack, labels, values) : 0;
@@ -592,7 +640,7 @@ int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int
 	if (!proc)
 		in->stats.unknown_process += samples;
 	tell_gap(in, key, samples);
-	labels = labels_of(in, proc, key->proc.tgid, key->tid);
+	labels = labels_of(in, proc, key->proc.tgid, key->tid, NULL);
 	r = in->profiles.alloc ? profile_add(in->profiles.alloc, stack, labels, values) : 0;
 	if (r == 0 && in->profiles.heap)
 		r = profile_add(in->profiles.heap, stack, labels, values);

@@ -14,6 +14,7 @@
 
 #include "abi.h"
 #include "base/cleanup.h"
+#include "collect/kernel_functions.h"
 #include "model/profile.h"
 #include "proc/proc_table.h"
 
@@ -21,12 +22,16 @@ struct ingest;
 
 /* The profiles of a run; each NULL when its source is off. Value types as in sources.h. */
 struct ingest_profiles {
-	struct profile *oncpu, *offcpu, *alloc, *heap;
+	struct profile *oncpu, *offcpu, *alloc, *heap, *growth;
 };
 
 /* `schedule_addr`: where __schedule is, 0 when unknown (kallsyms hidden). */
 struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 			  const struct ingest_profiles *profiles, uint64_t schedule_addr);
+/* Functions that stand in stacks between our program and the function that changed a count of pages
+ * (MS_STACK_AT_RSS), `n` of them, INGEST_TRACERS at most. */
+#define INGEST_TRACERS 4
+void ingest_tracers(struct ingest *in, const struct kernel_function *functions, uint32_t n);
 void ingest_free(struct ingest *in);
 /* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as
  * in their record. */
@@ -91,6 +96,7 @@ struct ingest_stats {
 	uint64_t live, live_bytes;   /* blocks handed in, of images that still exist        */
 	uint64_t ended, ended_bytes; /* blocks that went with their process or an exec      */
 	uint64_t oncpu_samples;
+	uint64_t resident_bytes, returned_bytes; /* that stacks stand for                */
 };
 void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats);
 

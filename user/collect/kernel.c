@@ -310,6 +310,15 @@ static void probe_raw_tracepoint(struct kernel_finding *f)
 	todo(f, "use Linux 5.10 or newer");
 }
 
+static void probe_rss_stat(struct kernel_finding *f)
+{
+	if (!has_type("btf_trace_rss_stat", BTF_KIND_TYPEDEF)) {
+		found(f, KERNEL_MISSING, "this kernel has no tracepoint kmem:rss_stat");
+		return todo(f, "use a kernel with CONFIG_TRACEPOINTS, Linux 5.10 or newer");
+	}
+	found(f, KERNEL_OK, "there");
+}
+
 static void probe_task_iterator(struct kernel_finding *f)
 {
 	if (has_type("bpf_iter__task", BTF_KIND_STRUCT))
@@ -469,7 +478,9 @@ const struct kernel_check kernel_checks[] = {
 	{ "sample-rate", "99 Hz by default, -F for more", KERNEL_ONCPU, probe_sample_rate },
 	{ "kernel-depth", "frames of a stack the kernel walks", 0, probe_kernel_depth },
 	{ "btf-tracing", "off-CPU time at the lowest cost", 0, probe_btf_tracing },
-	{ "raw-tracepoint", "off-CPU time", KERNEL_OFFCPU, probe_raw_tracepoint },
+	{ "raw-tracepoint", "off-CPU time; changes of resident memory",
+	  KERNEL_OFFCPU | KERNEL_GROWTH, probe_raw_tracepoint },
+	{ "rss-stat", "sees pages become resident, and go", KERNEL_GROWTH, probe_rss_stat },
 	{ "uprobes", "sees calls of malloc and free", KERNEL_ALLOC, probe_uprobes },
 	{ "open-files", "one descriptor for each probe and CPU", 0, probe_open_files },
 	{ "kernel-names", "names kernel functions", 0, probe_kernel_names },
@@ -484,7 +495,7 @@ const struct kernel_check kernel_checks[] = {
 const char *kernel_source_name(uint32_t i)
 {
 	static const char *const source_names[KERNEL_N_SOURCES] = { "oncpu", "offcpu", "alloc",
-								    "names", "trend" };
+								    "names", "trend",  "growth" };
 
 	return source_names[i];
 }

@@ -28,9 +28,10 @@ enum kernel_source {
 	KERNEL_ALLOC = 1 << 2,
 	KERNEL_NAMES = 1 << 3,
 	KERNEL_TREND = 1 << 4,
+	KERNEL_GROWTH = 1 << 5,
 };
-#define KERNEL_BPF_SOURCES (KERNEL_ONCPU | KERNEL_OFFCPU | KERNEL_ALLOC)
-#define KERNEL_N_SOURCES   5
+#define KERNEL_BPF_SOURCES (KERNEL_ONCPU | KERNEL_OFFCPU | KERNEL_ALLOC | KERNEL_GROWTH)
+#define KERNEL_N_SOURCES   6
 
 struct kernel_finding {
 	enum kernel_state state;
@@ -48,7 +49,7 @@ struct kernel_check {
 extern const struct kernel_check kernel_checks[]; /* ends with a row without a name */
 
 /* Name of a source by its number (0 … KERNEL_N_SOURCES - 1): "oncpu", "offcpu", "alloc",
- * "names", "trend". */
+ * "names", "trend", "growth". */
 const char *kernel_source_name(uint32_t i);
 const char *kernel_state_name(enum kernel_state s);  /* "ok", "limited", "missing", "unknown" */
 

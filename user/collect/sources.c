@@ -24,5 +24,10 @@ const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 			   { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
 		.period = { "space", "bytes" },
 	},
+	[PROFILE_GROWTH] = {
+		.name = "growth", .source = MS_GROWTH, .n_types = 2, .default_type = 0,
+		.types = { { "resident", "bytes" }, { "returned", "bytes" } },
+		.period = { "resident", "bytes" },
+	},
 };
 /* clang-format on */

@@ -33,6 +33,7 @@ static int setup(void **state)
 	f->p.offcpu = new_profile(f->d, PROFILE_OFFCPU);
 	f->p.alloc = new_profile(f->d, PROFILE_ALLOC);
 	f->p.heap = new_profile(f->d, PROFILE_HEAP);
+	f->p.growth = new_profile(f->d, PROFILE_GROWTH);
 	f->in = ingest_new(f->d, f->procs, &f->p, SCHEDULE);
 	*state = f;
 	return 0;
@@ -47,6 +48,7 @@ static int teardown(void **state)
 	profile_free(f->p.offcpu);
 	profile_free(f->p.alloc);
 	profile_free(f->p.heap);
+	profile_free(f->p.growth);
 	proc_table_free(f->procs);
 	dict_free(f->d);
 	free(f);
@@ -263,6 +265,74 @@ static void live_is_what_the_table_holds_not_what_was_allocated(void **state)
 	assert_int_equal(st.allocated_bytes - st.freed_bytes, st.live_bytes);
 }
 
+static void pages_that_came_and_went_are_value_types_of_their_own(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_total_key key = key_of(MS_GROWTH, MS_RESIDENT, 0, 0);
+	struct ingest_stats st;
+
+	add_total(f, key, 1, 127 * 4096);
+	key.state = MS_RETURNED;
+	add_total(f, key, 2, 512 * 4096);
+	assert_int_equal(profile_total(f->p.growth, 0), 127 * 4096);
+	assert_int_equal(profile_total(f->p.growth, 1), 512 * 4096);
+	assert_int_equal(profile_n_samples(f->p.growth), 1);
+	assert_int_equal(profile_n_samples(f->p.alloc), 0);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.resident_bytes, 127 * 4096);
+	assert_int_equal(st.returned_bytes, 512 * 4096);
+}
+
+static void kinds_of_memory_are_labels(void **state)
+{
+	static const char *const names[] = { "file", "anonymous", "shared" };
+	struct fixture *f = *state;
+
+	for (uint8_t kind = 0; kind < MS_N_MEMORY_KINDS; kind++) {
+		struct ms_total_key key = key_of(MS_GROWTH, MS_RESIDENT, 0, 0);
+		const struct label *label;
+
+		key.memory = kind;
+		add_total(f, key, 1, 4096);
+		label = dict_label_find(f->d, profile_sample(f->p.growth, kind).labels, "memory");
+		assert_non_null(label);
+		assert_string_equal(dict_str(f->d, label->str), names[kind]);
+	}
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 0, 0), 1, 10);
+	assert_null(dict_label_find(f->d, profile_sample(f->p.oncpu, 0).labels, "memory"));
+}
+
+static void a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it(void **state)
+{
+	static const struct kernel_function tracers[] = {
+		{ 0xffffffff81200000, 0x80 }, /* mm_trace_rss_stat, with its neighbour behind it */
+		{ 0, 0 },
+		{ 0xffffffff81100000, 0x100 },
+	};
+	uint64_t kernel[] = { 0xffffffffa0000010, 0xffffffff81100040, 0xffffffff81200040,
+			      0xffffffff81200080, 0xffffffff81000020 },
+		 got[8];
+	struct fixture *f = *state;
+
+	ingest_tracers(f->in, tracers, 3);
+	send_stack(f, 2, MS_STACK_KERNEL | MS_STACK_AT_RSS, kernel, 5);
+	add_total(f, key_of(MS_GROWTH, MS_RESIDENT, 0, 2), 1, 4096);
+	assert_int_equal(addresses(f, f->p.growth, 0, got), 2);
+	assert_int_equal(got[0],
+			 0xffffffff8120007f); /* a return address: it is the leaf, but called */
+	assert_int_equal(got[1], 0xffffffff8100001f);
+}
+
+static void without_names_of_kernel_functions_the_whole_stack_is_shown(void **state)
+{
+	uint64_t kernel[] = { 0xffffffffa0000010, 0xffffffff81200040 }, got[8];
+	struct fixture *f = *state;
+
+	send_stack(f, 2, MS_STACK_KERNEL | MS_STACK_AT_RSS, kernel, 2);
+	add_total(f, key_of(MS_GROWTH, MS_RESIDENT, 0, 2), 1, 4096);
+	assert_int_equal(addresses(f, f->p.growth, 0, got), 2);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -278,6 +348,10 @@ int main(void)
 		TEST(what_a_thread_was_held_is_not_its_time),
 		TEST(an_exited_thread_ends_at_its_last_switch),
 		TEST(live_is_what_the_table_holds_not_what_was_allocated),
+		TEST(pages_that_came_and_went_are_value_types_of_their_own),
+		TEST(kinds_of_memory_are_labels),
+		TEST(a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it),
+		TEST(without_names_of_kernel_functions_the_whole_stack_is_shown),
 	};
 
 	return cmocka_run_group_tests_name("collect/ingest", tests, NULL, NULL);
