@@ -42,7 +42,7 @@ os.environ.setdefault("MEMSCOPE_CACHE_DIR", os.path.join(BUILD, "cache"))
 # promise, only the point at which a test stops waiting.
 READY_SEC = 20
 FINISH_SEC = 60
-SOURCES = ("oncpu", "offcpu", "alloc", "heap")
+SOURCES = ("oncpu", "offcpu", "alloc", "heap", "growth")
 
 
 class Skip(Exception):

@@ -1,0 +1,216 @@
+"""Growth: pages that become resident and are given back, against programs of known growth."""
+
+import os
+import time
+
+from harness import *
+
+RESIDENT, RETURNED = "resident/bytes", "returned/bytes"
+MIB = 1 << 20
+PAGE = os.sysconf("SC_PAGESIZE")
+# bpf/growth.bpf.c takes a stack of every 127th page that comes on a CPU: what a function does in one
+# go is short of one or has one too many for each CPU that it was on.
+PERIOD = 127 * PAGE
+OFF_BY = PERIOD * len(online_cpus())
+
+
+def rss(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmRSS"))
+
+
+def kernel():
+    return tuple(int(x) for x in os.uname().release.split("-")[0].split(".")[:2])
+
+
+def rss_off_by():
+    """Since 6.16 /proc adds up what the CPUs have of each of three counters; from 6.2 on it leaves that
+    out, and before each thread had up to 64 pages of its own. Of the few pages more that the targets
+    touch between the two looks at them, none is missed."""
+    if kernel() >= (6, 16):
+        return 0
+    return 3 * PAGE * max(64, 2 * len(online_cpus())) * len(online_cpus())
+
+
+def grown(*commands, args=(), pid_of=None):
+    """A target that does what it is told while it is profiled: (run, change of its RSS, answers)."""
+    target = Target("growth")
+    run = Run("-p", target.pid, "--only", "growth", *args)
+    run.ready()
+    # What came between the opening of the gate and that line is nothing: it waits for commands.
+    before = rss(target.pid)
+    answers = [target.ask(command) for command in commands]
+    change = rss(target.pid) - before
+    run.stop()
+    run.must()
+    target.end()
+    return run, change, answers
+
+
+def total(run, key):
+    return sum(run.summary()["growth"][key].values())
+
+
+def check_sums(run, change):
+    """What the events tell is what /proc tells, by our own look and by memscope's."""
+    told = total(run, "resident") - total(run, "returned")
+    near(told, change, rss_off_by(), "resident less returned, against the change of RSS")
+    own = run.summary()["growth"]["check"]
+    equal(own["processes"], 1, "processes compared with /proc")
+    near(own["told_bytes"], own["rss_bytes"], rss_off_by(), "its own comparison with /proc")
+    for key, value_type in (("resident", RESIDENT), ("returned", RETURNED)):
+        # Each CPU begins with a part of a period that is drawn, and ends with another.
+        near(run.profile("growth").sum(value_type), total(run, key), OFF_BY, f"stacks of {key}")
+
+
+@once
+def usual():
+    return grown("a 48", "b 24", "populate 16", "file 16", "shared 8", "give-back")
+
+
+@fact
+def bytes_are_the_change_of_rss():
+    run, change, _ = usual()
+    check(change > 20 * MIB, f"the target grew by {change} bytes only")
+    check_sums(run, change)
+
+
+@fact
+def kinds_of_memory_are_told_apart():
+    run, _, _ = usual()
+    g = run.summary()["growth"]
+    # Besides, the target has some pages of its own: stacks, libc.
+    near(g["resident"]["anonymous_bytes"], 88 * MIB, MIB, "anonymous bytes")
+    near(g["resident"]["file_bytes"], 16 * MIB, 3 * MIB, "bytes of files")
+    near(g["resident"]["shared_bytes"], 8 * MIB, 0, "shared bytes")
+    near(g["returned"]["anonymous_bytes"], 88 * MIB, MIB, "anonymous bytes given back")
+    p = run.profile("growth")
+    near(p.sum(RESIDENT, memory="shared"), 8 * MIB, OFF_BY, "bytes labelled as shared")
+    near(p.sum(RESIDENT, "touch_file", memory="file"), 16 * MIB, OFF_BY, "bytes labelled as of files")
+
+
+@fact
+def stacks_name_who_touched_it():
+    p = usual()[0].profile("growth")
+    for function, mib in (("touch_a", 48), ("touch_b", 24), ("populate_d", 16), ("touch_file", 16),
+                          ("touch_shared", 8)):
+        near(p.sum(RESIDENT, function), mib * MIB, OFF_BY, f"bytes of {function}")
+    near(p.sum(RETURNED, "give_back_c"), 88 * MIB, OFF_BY, "bytes given back by give_back_c")
+    equal(p.types, [RESIDENT, RETURNED], "value types")
+    equal(p.default_type, "resident", "default value type")
+
+
+@fact
+def kernel_frames_begin_with_who_changed_the_count():
+    folded = usual()[0].folded("growth")
+    ours = [line for line in folded if "rss_stat" in line or "bpf_" in line]
+    check(not ours, f"memscope's own way into the stack is shown: {ours[:1]}")
+    check(any("touch_a;" in line and "fault" in line for line in folded), "no page fault above touch_a")
+
+
+@fact
+def two_functions_that_take_turns_are_told_apart():
+    run, change, _ = grown("mixed 96")
+    check_sums(run, change)
+    p = run.profile("growth")
+    a, b = p.sum(RESIDENT, "touch_a"), p.sum(RESIDENT, "touch_b")
+    # 4 sigma, were the samples independent; one of three pages is as likely to be met as another.
+    near(a / (a + b), 0.25, 4 * (0.25 * 0.75 / (96 * MIB / PERIOD)) ** 0.5, "the share of touch_a")
+
+
+@fact
+def huge_pages_count_with_all_their_bytes():
+    with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as f:
+        if "[never]" in f.read():
+            skip("transparent huge pages are off here")
+    run, change, _ = grown("a 8", "huge 32", "unmap")
+    check_sums(run, change)
+    p = run.profile("growth")
+    # Its first bytes up to the next 2 MiB are in small pages.
+    near(p.sum(RESIDENT, "touch_huge"), 32 * MIB, OFF_BY, "bytes of touch_huge")
+    near(p.sum(RETURNED, "unmap_c"), 40 * MIB, OFF_BY, "bytes given back by unmap_c")
+
+
+@fact
+def threads_on_two_cpus_are_each_charged_with_their_own():
+    if len(online_cpus()) < 2:
+        skip("needs two CPUs")
+    run, change, _ = grown("threads 48")
+    check_sums(run, change)
+    p = run.profile("growth")
+    for function in ("touch_a", "touch_b"):
+        near(p.sum(RESIDENT, function), 48 * MIB, OFF_BY, f"bytes of {function}")
+
+
+@fact
+def a_child_is_charged_with_what_it_touches_and_not_with_what_it_inherits():
+    target = Target("growth")
+    run = Run("-p", target.pid, "--only", "growth")
+    run.ready()
+    target.ask("a 32")
+    before = rss(target.pid)
+    child = target.ask("fork 24")[0][1]
+    child_rss = rss(child)
+    target.ask("stop-child")
+    time.sleep(0.2)
+    change = rss(target.pid) - before
+    run.stop()
+    run.must()
+    target.end()
+    p = run.profile("growth")
+    near(p.sum(RESIDENT, "touch_child", pid=child), 24 * MIB, OFF_BY, "what the child touched")
+    near(p.sum(RESIDENT, "touch_inherited", pid=child), 0, OFF_BY, "copies of inherited pages")
+    within(p.sum(RESIDENT, pid=child), 0, 28 * MIB, "all that the child is charged with")
+    # The kill has taken the child's memory: nobody has given it back.
+    within(p.sum(RETURNED, pid=child), 0, OFF_BY, "bytes given back by the child")
+    check(abs(change) < MIB, f"the parent itself grew by {change} bytes")
+    near(p.sum(RESIDENT, pid=target.pid), 32 * MIB, MIB + OFF_BY, "what the parent touched")
+    # 32 MiB and what else the parent had were copied for the child.
+    made = run.summary()["growth"]["made_bytes"]
+    near(made + total(run, "resident") - 32 * MIB, child_rss, 2 * MIB + rss_off_by(),
+         "inherited and touched, against the child's RSS")
+
+
+@fact
+def without_children_the_child_is_not_counted():
+    target = Target("growth")
+    run = Run("-p", target.pid, "--only", "growth", "--no-children")
+    run.ready()
+    target.ask("a 8")
+    child = target.ask("fork 24")[0][1]
+    run.stop()
+    run.must()
+    target.end()
+    p = run.profile("growth")
+    equal(p.sum(RESIDENT, pid=child), 0, "bytes of the child")
+    within(total(run, "resident"), 8 * MIB, 10 * MIB, "bytes of all that was watched")
+
+
+@fact
+def growth_of_a_command_counts_from_its_beginning():
+    run = Run("--only", "growth", "--", tool("python3"), "-c",
+              "import ctypes, time; x = [0] * (32 << 17); y = bytearray(16 << 20); time.sleep(0.2)")
+    run.must()
+    g = run.summary()["growth"]
+    within(total(run, "resident"), 48 * MIB, 120 * MIB, "bytes of python3 with 48 MiB of data")
+    # python3 has no debug symbols here, but its functions have names or ranges: of the list first.
+    site = g["sites"][0]
+    check(site["bytes"] >= 30 * MIB, f"the top site has {site['bytes']} bytes only: {site}")
+    check("python" in site["module"], f"the top site is {site}")
+
+
+@fact
+def of_the_whole_host_each_process_is_charged_with_its_own():
+    target = Target("growth")
+    run = Run("-a", "--only", "growth", "-d", 20)
+    run.ready()
+    target.ask("a 4")  # with it the target is met; what it had before is not known
+    target.ask("b 32")
+    run.stop()
+    run.must()
+    target.end()
+    p = run.profile("growth")
+    near(p.sum(RESIDENT, "touch_b", pid=target.pid), 32 * MIB, OFF_BY, "bytes of touch_b")
+
+
+main()
