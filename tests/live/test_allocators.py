@@ -140,6 +140,19 @@ def an_allocator_with_the_prefix_that_rust_gives_it_is_counted_to_the_byte():
 
 
 @fact
+def allocator_that_is_loaded_during_the_run_is_counted_to_the_byte():
+    target = Target("alloc_late")
+
+    def during():
+        target.ask("load")
+        time.sleep(0.5)
+        return target.ask("go")
+    run, lines = record(("-p", target.pid, *EXACT), during)
+    # dlopen() itself has used malloc.
+    check_truth(run, lines, target.pid, total_is_all=False)
+
+
+@fact
 def program_that_catches_what_an_own_new_throws_survives():
     for name in ("jemalloc", "tcmalloc"):
         target = preloaded(name, "bad_alloc")
