@@ -1,6 +1,7 @@
 """Other allocators than glibc's, against programs that log their own truth: equal, not near."""
 
 import os
+import subprocess
 import time
 
 from harness import *
@@ -150,6 +151,39 @@ def allocator_that_is_loaded_during_the_run_is_counted_to_the_byte():
     run, lines = record(("-p", target.pid, *EXACT), during)
     # dlopen() itself has used malloc.
     check_truth(run, lines, target.pid, total_is_all=False)
+
+
+def stripped():
+    """A static program without symbols, and the file that holds them."""
+    objcopy, where = tool("objcopy"), scratch("stripped")
+    if not objcopy:
+        skip("objcopy is not installed (binutils)")
+    os.mkdir(where)
+    program, debug = os.path.join(where, "program"), os.path.join(where, "program.debug")
+    original = os.path.join(TARGETS, "alloc_truth_static")
+    subprocess.run([objcopy, "--only-keep-debug", original, debug], check=True)
+    subprocess.run([objcopy, "--strip-all", f"--add-gnu-debuglink={debug}", original, program],
+                   check=True)
+    return program, debug
+
+
+@fact
+def a_stripped_static_program_is_counted_by_its_debug_file():
+    program, _ = stripped()
+    target = Target(program, 1, 2000)
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+
+
+@fact
+def a_stripped_static_program_without_one_is_refused_by_name():
+    program, debug = stripped()
+    os.unlink(debug)
+    target = Target(program, 1, 100)
+    run = Run("-p", target.pid, *EXACT)
+    run.ready()
+    run.stop()
+    check(program in run.stderr and "stripped" in run.stderr, f"it is not named: {run.stderr}")
 
 
 @fact

@@ -78,8 +78,11 @@ int run_alloc_begin(struct run *r, struct err *e)
 	if (!stats.functions && r->live_targets && !r->cfg->command && !r->cfg->all)
 		run_note(
 			r, r->cfg->alloc_asked,
-			"no allocator function was found in the files this process maps: a stripped static "
-			"binary, or an allocator that memscope does not know");
+			"no allocator function was found in the files this process maps%s%s%s",
+			stats.nameless[0] ? ": " : "", stats.nameless,
+			stats.nameless[0]
+				? " is stripped and no debug file of it is installed (put one below /usr/lib/debug, or do not strip it)"
+				: ": its allocator is one that memscope does not know");
 	run_say(r, "%u allocator functions in %u files, %u links", stats.functions, stats.files,
 		stats.attached);
 	r->tier = ALLOC_TIER_EXACT;

@@ -86,6 +86,33 @@ void alloc_probes_free(struct alloc_probes *ap)
 	free(ap);
 }
 
+struct opener {
+	struct alloc_probes *ap;
+	module_id module;
+};
+
+static int open_debug(void *ctx, const char *path, bool host)
+{
+	const struct opener *o = ctx;
+
+	return proc_table_open_beside(o->ap->procs, o->module, path, host);
+}
+
+static void look_into(struct alloc_probes *ap, struct probed_file *f)
+{
+	struct opener opener = { ap, f->module };
+	struct alloc_image image = {
+		.fd = f->fd,
+		.path = dict_str(ap->dict, dict_module_get(ap->dict, f->module)->path),
+		.open_debug = open_debug,
+		.ctx = &opener,
+	};
+
+	alloc_sites_find(&image, uprobes_multi(), &f->sites);
+	if (f->sites.nameless)
+		snprintf(ap->stats.nameless, sizeof(ap->stats.nameless), "%s", image.path);
+}
+
 /* The file of a module, looked into; NULL when out of memory. */
 static struct probed_file *file_get(struct alloc_probes *ap, module_id module, uint32_t *ret_ix)
 {
@@ -105,7 +132,7 @@ static struct probed_file *file_get(struct alloc_probes *ap, module_id module, u
 	f->module = module;
 	f->fd = proc_table_open_module(ap->procs, module, NULL);
 	if (f->fd >= 0) {
-		alloc_sites_find(f->fd, uprobes_multi(), &f->sites);
+		look_into(ap, f);
 		if (!f->sites.n)
 			close(TAKE_FD(f->fd));
 		else

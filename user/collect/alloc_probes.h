@@ -46,6 +46,7 @@ double alloc_probes_pair_ns(const struct alloc_probes *ap);
 struct alloc_probes_stats {
 	uint32_t files, functions, attached;
 	bool own_new;                /* an allocator whose operator new does not call its malloc */
+	char nameless[256];          /* the path of a program without symbols, "": none  */
 	uint32_t failed;             /* functions that could not be probed          */
 	char failed_why[160];
 };

@@ -211,21 +211,14 @@ static bool is_main(const struct allocator *a)
 	return false;
 }
 
-void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites)
+/* The sites of `elf`, whose functions `syms` names. */
+static void find_sites(struct elf_file *elf, struct elf_syms *syms, bool moved,
+		       struct alloc_sites *ret_sites)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 	_cleanup_(exits_image_close) struct exits_image image = { 0 };
-	struct search s = { .moved = moved };
-	bool own_new;
+	struct search s = { .elf = elf, .syms = syms, .moved = moved };
+	bool own_new = has_own_new(syms);
 
-	memset(ret_sites, 0, sizeof(*ret_sites));
-	if (elf_file_open(fd, "", &elf, NULL) < 0 ||
-	    elf_syms_load_some(elf, is_of_interest, NULL, &syms, NULL) < 0)
-		return;
-	s.elf = elf;
-	s.syms = syms;
-	own_new = has_own_new(syms);
 	if (own_new && exits_image_open(elf, &image) == 0)
 		s.image = &image;
 	find_functions(&s, own_new);
@@ -243,6 +236,50 @@ void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites)
 							 .main = is_main(f->row),
 							 .emulated = f->best.emulated });
 	}
+}
+
+/* By what a stripped program's functions are called elsewhere. -ENOENT: nowhere. */
+static int find_by_debug(struct elf_file *elf, const struct alloc_image *im, bool moved,
+			 struct alloc_sites *ret_sites)
+{
+	_cleanup_(debug_file_freep) struct debug_file *debug = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	struct elf_file *inner = NULL;
+	uint8_t *bytes = NULL;
+	int r = debug_link_find(elf, im->open_debug, im->ctx, &debug);
+
+	if (r == 0)
+		r = elf_syms_load_some(debug->elf, is_of_interest, NULL, &syms, NULL);
+	else if (debug_data_open(elf, &bytes, &inner, NULL) == 0)
+		r = elf_syms_load_some(inner, is_of_interest, NULL, &syms, NULL);
+	if (r == 0)
+		find_sites(elf, syms, moved, ret_sites);
+	elf_file_close(inner);
+	free(bytes);
+	return r;
+}
+
+/* A program, not a library: where it begins is said. */
+static bool is_program(const struct elf_file *elf)
+{
+	return elf_file_entry(elf) != 0;
+}
+
+void alloc_sites_find(const struct alloc_image *im, bool moved, struct alloc_sites *ret_sites)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	const struct elf_section *symtab;
+
+	memset(ret_sites, 0, sizeof(*ret_sites));
+	if (elf_file_open(im->fd, im->path, &elf, NULL) < 0)
+		return;
+	if (elf_syms_load_some(elf, is_of_interest, NULL, &syms, NULL) == 0)
+		find_sites(elf, syms, moved, ret_sites);
+	if (ret_sites->n || !is_program(elf) ||
+	    elf_file_find_section(elf, ".symtab", &symtab, NULL) == 0)
+		return;
+	ret_sites->nameless = find_by_debug(elf, im, moved, ret_sites) < 0;
 }
 
 void alloc_sites_fini(struct alloc_sites *sites)

@@ -6,6 +6,7 @@
 #define MEMSCOPE_COLLECT_ALLOC_SITES_H
 
 #include "collect/allocators.h"
+#include "elf/debug_link.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,15 +24,25 @@ struct alloc_site {
 struct alloc_sites {
 	bool own_new; /* operator new calls no malloc, and where it returns is not known: what it
 		       * allocates is not seen */
+	bool nameless; /* a program without symbols of functions: whatever it has is not seen */
 	uint32_t n;   /* ALLOC_SITES_MAX at most */
 	struct alloc_site *site;
 };
 
+/* The file that is looked into, and how its separate debug info is opened. */
+struct alloc_image {
+	int fd;           /* borrowed */
+	const char *path; /* debug info may lie beside it */
+	debug_open_fn open_debug;
+	void *ctx;
+};
+
 /*
- * Looks into the file open as `fd`, which is borrowed. One that cannot be read has no sites. `moved`:
- * programs can be told where arguments are, so a probe may be where they have been moved.
+ * Looks into the file. One that cannot be read has no sites. By its own symbols; a program that was
+ * stripped of them by those of its debug file, or of its .gnu_debugdata. `moved`: programs can be told
+ * where arguments are, so a probe may be where they have been moved.
  */
-void alloc_sites_find(int fd, bool moved, struct alloc_sites *ret_sites);
+void alloc_sites_find(const struct alloc_image *im, bool moved, struct alloc_sites *ret_sites);
 void alloc_sites_fini(struct alloc_sites *sites);
 
 #endif

@@ -91,7 +91,7 @@ static int add_jump(struct walk *w, uint64_t to)
 
 	if (!name)
 		return add_block(w, to);
-	if (elf_syms_find_name(w->im->syms, name, &sym, 1) != 1 || sym.ifunc)
+	if (!w->im->syms || elf_syms_find_name(w->im->syms, name, &sym, 1) != 1 || sym.ifunc)
 		return -EOPNOTSUPP;
 	return add_block(w, sym.vaddr);
 }
@@ -142,8 +142,10 @@ int exits_image_open(struct elf_file *elf, struct exits_image *ret_image)
 
 	if (r == 0)
 		r = cfi_open(elf, CFI_EH_FRAME | CFI_DEBUG_FRAME, &im.cfi, NULL);
-	if (r == 0)
+	if (r == 0) {
 		r = elf_syms_load(elf, &im.syms, NULL);
+		r = r == -ENOENT ? 0 : r;
+	}
 	if (r == 0) {
 		r = elf_plt_load(elf, &im.plt, NULL);
 		r = r == -ENOENT ? 0 : r;

@@ -19,8 +19,8 @@
 struct exits_image {
 	struct elf_file *elf;
 	struct cfi *cfi;
-	struct elf_syms *syms;
-	struct elf_plt *plt; /* NULL: none */
+	struct elf_syms *syms; /* NULL: none */
+	struct elf_plt *plt;   /* NULL: none */
 };
 
 /* `elf` is borrowed. -errno: this file has not what it takes. */
