@@ -302,6 +302,7 @@ struct ms_memory_cpu {
 /* Why a process is watched. */
 #define MS_TARGET_ASKED  (1u << 0) /* named by the user, or launched                            */
 #define MS_TARGET_FORKED (1u << 1) /* forked by a target during the run: its blocks are inherited */
+#define MS_TARGET_OOM    (1u << 2) /* picked by the kernel to be killed, because memory ran out */
 
 struct ms_target {
 	__u32 flags;

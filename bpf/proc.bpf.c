@@ -1,5 +1,5 @@
 /*
- * Who is watched changes by itself: the children of a target join it.
+ * Who is watched changes by itself: the children of a target join it, and memory may run out.
  */
 #include "common.bpf.h"
 
@@ -54,6 +54,23 @@ SEC("raw_tp/sched_process_fork")
 int on_fork_raw(struct bpf_raw_tracepoint_args *ctx)
 {
 	on_fork((void *)ctx->args[0], (void *)ctx->args[1]);
+	return 0;
+}
+
+/*
+ * Memory has run out, of the machine or of a control group, and the kernel has picked whom to kill. The
+ * argument is the victim's thread (kernel commit 72ba14deb40a, 6.8), and was its number before.
+ */
+SEC("raw_tp/mark_victim")
+int on_oom(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 victim = ctx->args[0];
+	__u32 tgid =
+		victim >> 32 ? BPF_CORE_READ((struct task_struct *)victim, tgid) : (__u32)victim;
+	struct ms_target *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (target)
+		target->flags |= MS_TARGET_OOM;
 	return 0;
 }
 

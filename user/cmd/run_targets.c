@@ -63,7 +63,11 @@ void run_target_ended(struct run *r, pid_t pid)
 	if (--r->live_targets > 0)
 		return;
 	r->ended = RUN_END_TARGET;
-	snprintf(r->end_detail, sizeof(r->end_detail), "process %d ended", (int)pid);
+	snprintf(r->end_detail, sizeof(r->end_detail),
+		 session_ran_out_of_memory(r->session, pid)
+			 ? "the kernel killed process %d because memory ran out"
+			 : "process %d ended",
+		 (int)pid);
 }
 
 static void add_children(struct run *r, pid_t pid, int depth);

@@ -416,6 +416,8 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 	r = attach_either(s, s->skel->progs.on_fork_btf, s->skel->progs.on_fork_raw);
 	if (r < 0)
 		return err_set(e, r, "cannot follow forks: %s", strerror(-r));
+	/* Where there is no such tracepoint an end by it looks like any other. */
+	attach_either(s, s->skel->progs.on_oom, s->skel->progs.on_oom);
 	*ret_session = TAKE_PTR(s);
 	return 0;
 }
@@ -440,6 +442,15 @@ int session_target(struct session *s, pid_t pid, struct err *e)
 	    errno != EEXIST)
 		return err_set(e, -errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
 	return 0;
+}
+
+bool session_ran_out_of_memory(const struct session *s, pid_t pid)
+{
+	struct ms_target target;
+	uint32_t key = (uint32_t)pid;
+
+	return bpf_map_lookup_elem(session_map_fd(s, SESSION_TARGETS), &key, &target) == 0 &&
+	       target.flags & MS_TARGET_OOM;
 }
 
 void session_untarget(struct session *s, pid_t pid)

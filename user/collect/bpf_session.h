@@ -62,6 +62,8 @@ int session_name_tasks(struct session *s, session_task_fn each, void *ctx, struc
 /* The same for a child that a target forked during the run, as it was then. */
 bool session_name_of(const struct session *s, pid_t pid, uint64_t *ret_start_ns,
 		     uint32_t *ret_exec_id);
+/* Has the kernel picked this target to be killed because memory ran out? Until session_untarget(). */
+bool session_ran_out_of_memory(const struct session *s, pid_t pid);
 /* The process has ended, some time ago: whoever gets its pid is not a target. */
 void session_untarget(struct session *s, pid_t pid);
 /* From now on stacks of `pid` belong to address-space generation `gen`. */

@@ -1,0 +1,58 @@
+#!/usr/bin/python3
+"""A target that the kernel kills because memory ran out: what it held last is on disk."""
+
+import os
+
+from harness import *
+
+LIMIT = 64 << 20
+GROUPS = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
+
+
+def memory_group():
+    """A control group that allows LIMIT bytes; skips where none can be made."""
+    for top, knob in zip(GROUPS, ("memory.limit_in_bytes", "memory.max")):
+        group = os.path.join(top, f"memscope-test-{os.getpid()}")
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        try:
+            with open(os.path.join(group, knob), "w", encoding="ascii") as f:
+                f.write(str(LIMIT))
+            return group
+        except OSError:
+            os.rmdir(group)
+    return skip("no control group that limits memory can be made here")
+
+
+@fact
+def last_picture_of_a_target_killed_for_want_of_memory_is_on_disk():
+    group = memory_group()
+    try:
+        target = Target("leaks", 100000, 1)
+        with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as f:
+            f.write(str(target.pid))
+        run = Run("-p", target.pid, "--only", "alloc", "--alloc=exact", "--interval", 0.1, "--json")
+        run.ready()
+        target.say("go")
+        run.must()
+        s = run.summary()
+        equal(s["end_detail"],
+              f"the kernel killed process {target.pid} because memory ran out", "end")
+        # What was live when it was killed: the limit, less what is not malloc's own.
+        within(s["alloc"]["live_bytes"], LIMIT // 2, 2 * LIMIT, "live bytes")
+        check(run.profile("heap").sum("inuse_space/bytes", "leak_here") > LIMIT // 3,
+              "the leak is in heap")
+        check(any(x["function"] == "leak_here" for x in s["alloc"]["leaks"]), "leak named")
+        target.end()
+    finally:
+        for _ in range(50):
+            try:
+                os.rmdir(group)
+                break
+            except OSError:
+                time.sleep(0.1)
+
+
+main()
