@@ -3,7 +3,8 @@
  * otel_memory contract; user/preload/sites.h). Only a sample traps: one in some 512 KiB.
  *
  * Here is only taken what cannot be had later, the stack and the moment; the live set, weights and
- * sums are user space's (collect/samples.c). Records go through the ring, in order.
+ * sums are user space's (collect/samples.c). Records go through the ring, in order. Where even the
+ * samples are too many, some are left out at random, and the others weigh as much more.
  */
 #include "common.bpf.h"
 #include "stack.bpf.h"
@@ -67,6 +68,7 @@ static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what wh
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, tid = (__u32)id;
 	bool is_free = what == MS_SAMPLE_FREE;
+	__u32 shift = sample_shift & 15;
 	struct ms_sample_rec rec = { .kind = MS_EV_SAMPLE, .what = what, .tid = tid };
 	struct stack_of of = { .source = MS_ALLOC, .slot = SCRATCH_ALLOC };
 	struct ms_target *target;
@@ -80,10 +82,15 @@ static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what wh
 	}
 	stat_inc(STAT_PROBE_HITS);
 	stat_inc(is_free ? STAT_SAMPLE_FREES : STAT_SAMPLE_ALLOCS);
+	if (!is_free && shift && bpf_get_prandom_u32() & ((1u << shift) - 1)) {
+		stat_inc(STAT_SAMPLE_THINNED);
+		return 0;
+	}
 	if (!site_args(ctx, !is_free, &rec)) {
 		sample_lost(&rec);
 		return 0;
 	}
+	rec.weight <<= shift;
 	rec.as_gen = of.as_gen = target_as_gen(target);
 	rec.time_ns = bpf_ktime_get_ns();
 	of.proc = &rec.proc;

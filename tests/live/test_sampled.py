@@ -14,7 +14,8 @@ from harness import *
 from truth import *
 
 LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
-SAMPLED = ("--alloc=sampled", "--only", "alloc")
+# At these rates samples are many: all of them are to be kept.
+SAMPLED = ("--alloc=sampled", "--only", "alloc", "--max-overhead", "100000")
 RATE = 16384
 SIGMAS = 5
 
@@ -269,6 +270,26 @@ def heavy_allocator_with_a_sampler_is_sampled_by_a_default_run():
     equal(a["tier"], "sampled", "tier")
     check("--alloc=exact" in a["reason"], f"the reason names no way out: {a['reason']}")
     check(a["bytes_interval"]["samples"] > 0, "no samples")
+
+
+@fact
+def more_samples_than_max_overhead_allows_are_thinned_and_weigh_more():
+    t = target("alloc_truth", 1, 20000, rate=2048)
+
+    def during():
+        for _ in range(20):
+            lines = t.ask("run")
+        return lines
+    run, lines = record(("-p", t.pid, "--alloc=sampled", "--only", "alloc", "--max-overhead", "0.5"), during, status=0)
+    total = sites_of(lines)[1]
+    a = run.summary()["alloc"]
+    thinned = [n for n in run.summary()["notes"] if "left out at random" in n]
+    if not thinned:
+        skip("its samples were spread over so much time that they cost too little")
+    # One in 2^10 at most is kept: each sample then stands for 2 MiB.
+    near(a["bytes"], total[1], SIGMAS * math.sqrt((2048 << 10) * total[1]), "bytes")
+    i = a["bytes_interval"]
+    check(i["high"] - i["low"] > 2 * math.sqrt(2048 * total[1]), f"the interval is that of all samples: {i}")
 
 
 @fact

@@ -352,6 +352,7 @@ static int tick(struct run *r, struct err *e)
 	run_read_sideband(r);
 	run_unwind_tick(r);
 	run_alloc_govern(r, now);
+	run_sampled_govern(r, now);
 	/* A row's live bytes are those of its moment, not of the last drain. */
 	if (now >= r->next_drain_ns || (now >= r->next_trend_ns && run_tracing_allocs(r)))
 		rc = run_drain(r, e);

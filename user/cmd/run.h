@@ -24,6 +24,7 @@
 #include "collect/sideband.h"
 #include "collect/sources.h"
 #include "collect/stats.h"
+#include "collect/thinner.h"
 #include "proc/proc_mem.h"
 #include "render/trend_csv.h"
 
@@ -106,6 +107,7 @@ struct run {
 	enum alloc_tier tier;
 	char alloc_reason[400];
 	double calls_per_s, cost_percent;
+	struct thinner thinner;
 	bool may_sample;         /* the programs for samplers are loaded          */
 	char library[512];       /* libmemscope-alloc.so, where it was looked for  */
 	char *preload_before;    /* LD_PRELOAD as memscope got it                  */

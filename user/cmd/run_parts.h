@@ -103,6 +103,8 @@ int run_sampled_begin(struct run *r, struct err *e);
 int run_sampled_instead(struct run *r, struct err *e);
 /* `pid` may map a sampler that is not listened to yet. */
 void run_sampled_look(struct run *r, pid_t pid);
+/* Keeps listening within --max-overhead. */
+void run_sampled_govern(struct run *r, uint64_t now_ns);
 void run_on_sample(void *ctx, const struct ms_sample_rec *rec);
 /* Drops live samples of processes that ended. */
 void run_sampled_sweep(struct run *r);

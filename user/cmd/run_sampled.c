@@ -111,6 +111,7 @@ int run_sampled_begin(struct run *r, struct err *e)
 	if (!stats.sites && !r->cfg->command && !r->cfg->all && r->cfg->alloc == ALLOC_SAMPLED)
 		say_how(r);
 	run_say(r, "%u sites of samplers", stats.sites);
+	r->thinner.max_percent = r->cfg->max_overhead;
 	r->tier = ALLOC_TIER_SAMPLED;
 	r->alloc_from_ns = run_now_ns();
 	session_gate_alloc(r->session, true);
@@ -186,6 +187,37 @@ void run_sampled_stop(struct run *r)
 		say_how(r);
 }
 
+static void sampled_end_early(struct run *r)
+{
+	session_gate_alloc(r->session, false);
+	run_drain(r, NULL);
+	r->alloc_to_ns = run_now_ns();
+	run_sampled_stop(r);
+	r->partial |= r->cfg->alloc_asked;
+	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
+		 "ended after %.1f s: its samples alone began to cost more than %.3g %% of a CPU; "
+		 "a higher rate costs less, --max-overhead raises the limit",
+		 (double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9,
+		 r->cfg->max_overhead);
+}
+
+void run_sampled_govern(struct run *r, uint64_t now_ns)
+{
+	uint64_t stats[MS_N_STATS];
+	enum thinner_says says;
+
+	if (!run_sampling_allocs(r))
+		return;
+	drain_stats(r->drain, stats);
+	says = thinner_tick(&r->thinner, now_ns, stats[STAT_SAMPLE_ALLOCS],
+			    stats[STAT_SAMPLE_ALLOCS] - stats[STAT_SAMPLE_THINNED],
+			    stats[STAT_SAMPLE_FREES]);
+	if (says == THINNER_CHANGED)
+		session_thin(r->session, r->thinner.shift);
+	else if (says == THINNER_STOP)
+		sampled_end_early(r);
+}
+
 /* --- in the end ------------------------------------------------------------------------------- */
 
 /* Twice as large as needed for none of the sums of `total` to overflow. */
@@ -257,8 +289,17 @@ static struct summary_interval interval_fact(const struct estimate *est)
 void run_sampled_facts(struct run *r, struct summary_alloc *a)
 {
 	struct samples_stats stats;
+	uint64_t counters[MS_N_STATS];
 
 	samples_stats(r->samples, &stats);
+	drain_stats(r->drain, counters);
+	if (counters[STAT_SAMPLE_THINNED])
+		run_note(
+			r, false,
+			"%s of %s samples were left out at random, to keep within --max-overhead "
+			"(%.3g %% of a CPU); the others weigh as much more, and the intervals are wider",
+			unit_count((int64_t)counters[STAT_SAMPLE_THINNED]).s,
+			unit_count((int64_t)counters[STAT_SAMPLE_ALLOCS]).s, r->cfg->max_overhead);
 	snprintf(r->sampler_name, sizeof(r->sampler_name), "%s%s%s",
 		 r->sampler.own ? "libmemscope-alloc (preload)" : "",
 		 r->sampler.own && *r->sampler.other ? ", " : "",

@@ -666,6 +666,11 @@ void session_gate_alloc(struct session *s, bool open)
 	__atomic_store_n(&s->skel->bss->gate_alloc_open, open, __ATOMIC_SEQ_CST);
 }
 
+void session_thin(struct session *s, uint32_t shift)
+{
+	__atomic_store_n(&s->skel->bss->sample_shift, shift, __ATOMIC_RELAXED);
+}
+
 void session_clock(struct session *s, uint64_t ns)
 {
 	__atomic_store_n(&s->skel->bss->clock_s, (uint32_t)(ns / 1000000000), __ATOMIC_RELAXED);

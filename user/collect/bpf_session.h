@@ -83,6 +83,8 @@ bool session_has(const struct session *s, enum ms_source source, const char **re
 void session_gate(struct session *s, bool open);
 /* Allocations count while both gates are open. */
 void session_gate_alloc(struct session *s, bool open);
+/* Of a sampler's allocations one in 2^shift is kept from now on. */
+void session_thin(struct session *s, uint32_t shift);
 /* Tells the programs what second it is (CLOCK_MONOTONIC): the time of use of unwind tables. */
 void session_clock(struct session *s, uint64_t now_ns);
 void session_detach(struct session *s);

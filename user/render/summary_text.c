@@ -531,8 +531,8 @@ static void put_sampled(const struct summary_alloc *a, struct sink *out)
 	if (a->earlier_frees)
 		sink_printf(
 			out,
-			"  %s samples freed that were not seen allocated (before the run, or in a "
-			"parent)\n",
+			"  %s samples freed that were not followed (from before the run, a parent's, or "
+			"left out)\n",
 			unit_count((int64_t)a->earlier_frees).s);
 	if (a->untracked)
 		sink_printf(out, "  %s samples not followed: no room (live is too low by these)\n",
