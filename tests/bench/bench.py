@@ -280,10 +280,10 @@ def rate(work, window):
     return (work.count() - a) / (time.monotonic() - t)
 
 
-def measure(name, pairs, window):
+def measure(name, pairs, window, wanted):
     title, make, tools = BENCHES[name]
     work = make()
-    tools = [NOTHING] + tools()
+    tools = [NOTHING] + [t for t in tools() if re.search(wanted, t.name)]
     ratios, costs, notes = ({t.name: [] for t in tools} for _ in range(3))
     bases = []
     try:
@@ -318,7 +318,7 @@ def measure(name, pairs, window):
         cost = "| |" if t is NOTHING else (f"{statistics.median(x[0] for x in c):.2f} | "
                                            f"{statistics.median(x[1] for x in c):.0f} |")
         print(f"| {t.name} | {statistics.median(r):.3f} | {r[0]:.3f} … {r[-1]:.3f} | {cost}")
-    if name == "oncpu4999":
+    if name == "oncpu4999" and "perf record" in ratios:
         sample_cost(ratios, 4999)
     sys.stdout.flush()
 
@@ -357,6 +357,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--pairs", type=int, default=3, help="times through all tools (default 3)")
     ap.add_argument("--window", type=float, default=0.8, help="seconds with a tool (default 0.8)")
+    ap.add_argument("--tools", default="", help="those whose name this pattern finds (all)")
     ap.add_argument("--only", default=",".join(BENCHES), help="of " + ", ".join(BENCHES))
     args = ap.parse_args(ARGS[1:])
     if os.geteuid() != 0:
@@ -381,7 +382,7 @@ def main():
             if name == "redis" and not (tool("redis-server") and tool("redis-benchmark")):
                 print("\n### redis: not installed")
                 continue
-            measure(name, args.pairs, args.window)
+            measure(name, args.pairs, args.window, args.tools)
     finally:
         shutil.rmtree(WHERE, ignore_errors=True)
 
