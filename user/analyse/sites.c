@@ -34,7 +34,7 @@ static const char *const allocators[] = {
 	"sqlite3Malloc*", "sqlite3Mem*", "sqlite3Db*alloc*", "sqlite3_malloc*", "sqlite3_realloc*",
 	"sqlite3_free", "ngx_alloc", "ngx_calloc", "ngx_palloc*", "ngx_pnalloc", "ngx_pcalloc",
 	"apr_palloc*", "apr_pcalloc*", "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc",
-	"CRYPTO_free", "_emalloc*", "_erealloc*", "_efree*", "ruby_x*alloc*", "uv__malloc",
+	"CRYPTO_free", "Perl_safesys*", "_emalloc*", "_erealloc*", "_efree*", "ruby_x*alloc*", "uv__malloc",
 	"strdup", "strndup", "__strdup", "__strndup",
 };
 
