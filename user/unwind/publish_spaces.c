@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SPANS_TOP (1ULL << 63)
+
 /* --- lists --- */
 
 static const struct ms_span *spans_of(const struct publish *p, const struct span_list *l)
@@ -102,7 +104,11 @@ static bool joins(const struct ms_span *a, const struct ms_span *b)
 	       a->bias == b->bias;
 }
 
-/* Sorted, disjoint, joined; in place. Returns how many are left. */
+/*
+ * Sorted, disjoint, joined; in place. Returns how many are left. [vsyscall] lies among the kernel's
+ * addresses, where nobody runs, and is left out: the walker's comparisons hold below 2^63 alone, and its
+ * search would go astray where it meets such a span, before the one that it looks for.
+ */
 static uint32_t put_in_order(const struct publish *p, struct ms_span *s, uint32_t n)
 {
 	uint32_t kept = 0;
@@ -114,7 +120,7 @@ static uint32_t put_in_order(const struct publish *p, struct ms_span *s, uint32_
 		normalize(p, &next);
 		if (kept && next.start < s[kept - 1].end)
 			next.start = s[kept - 1].end;
-		if (next.start >= next.end)
+		if (next.start >= next.end || next.end > SPANS_TOP)
 			continue;
 		if (kept && joins(&s[kept - 1], &next))
 			s[kept - 1].end = next.end;

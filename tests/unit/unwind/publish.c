@@ -453,6 +453,22 @@ static void spans_are_sorted_joined_and_disjoint(void **state)
 	(void)state;
 }
 
+/* The walker's search compares by the sign of a difference. */
+static void what_lies_among_the_kernels_addresses_is_left_out(void **state)
+{
+	struct fixture *f = begin(1024);
+	const struct ms_span in[] = {
+		{ .start = 0xffffffffff600000, .end = 0xffffffffff601000, .kind = MS_SPAN_GUESS },
+		{ .start = 0x7ffff7fc5000, .end = 0x7ffff7fc6000, .kind = MS_SPAN_GUESS },
+	};
+
+	assert_int_equal(put_space(f, 1, 0, in, 2), 0);
+	assert_int_equal(f->entry[1].n_spans, 1);
+	assert_int_equal(span(f, 1, 0)->start, 0x7ffff7fc5000);
+	end(f);
+	(void)state;
+}
+
 static void what_is_too_many_loses_spans_without_tables_first(void **state)
 {
 	enum { N = MS_MAX_SPANS + 100 };
@@ -756,6 +772,7 @@ int main(void)
 		cmocka_unit_test(what_walks_have_just_used_stays),
 		cmocka_unit_test(a_number_is_anothers_only_when_no_walk_can_mean_its_old_file),
 		cmocka_unit_test(spans_are_sorted_joined_and_disjoint),
+		cmocka_unit_test(what_lies_among_the_kernels_addresses_is_left_out),
 		cmocka_unit_test(what_is_too_many_loses_spans_without_tables_first),
 		cmocka_unit_test(a_fork_shares_its_parents_list_and_keeps_it),
 		cmocka_unit_test(
