@@ -51,6 +51,9 @@ volatile __u32 gate_alloc_open __weak = 0;
 /* Of a sampler's allocations one in 2^sample_shift is kept; written by user space (thinner.h). */
 volatile __u32 sample_shift __weak = 0;
 
+/* Mappings made up to then, CLOCK_MONOTONIC ns, are in `spaces`. */
+volatile __u64 mappings_known_ns __weak = 0;
+
 /* CLOCK_MONOTONIC in seconds, kept by user space: when tables are used need not be known better. */
 volatile __u32 clock_s __weak = 0;
 

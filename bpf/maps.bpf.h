@@ -106,6 +106,19 @@ struct {
 	__type(value, struct ms_space);
 } spaces __weak SEC(".maps");
 
+/*
+ * When something executable was last mapped over what `spaces` says of a process: slot tgid %
+ * N_REMAPPED. Written by proc.bpf.c; what is later than mappings_known_ns makes walks go to user space.
+ * Two processes in one slot: the stacks of both do, for some milliseconds.
+ */
+#define N_REMAPPED 1024
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, N_REMAPPED);
+	__type(key, __u32);
+	__type(value, __u64);
+} remapped __weak SEC(".maps");
+
 /* Threads of targets, by tid. Written by offcpu.bpf.c, read and thinned by drain.c. Not an LRU:
  * it would forget the longest waits. Full: STAT_THREADS_FULL. Size set at load. */
 struct {

@@ -2,6 +2,7 @@
  * Who is watched changes by itself: the children of a target join it, and memory may run out.
  */
 #include "common.bpf.h"
+#include "walk_cfi.bpf.h"
 
 /* A child begins with its parent's address space, and so with its spans. */
 static __always_inline void space_inherit(__u32 parent_tgid, const struct task_struct *child)
@@ -71,6 +72,113 @@ int on_oom(struct bpf_raw_tracepoint_args *ctx)
 
 	if (target)
 		target->flags |= MS_TARGET_OOM;
+	return 0;
+}
+
+#define SPAN_STEPS 14 /* 2^13 = MS_MAX_SPANS */
+
+static __always_inline const struct ms_span *span_at(const struct ms_space *space, __u32 i)
+{
+	__u32 word = space->spans + i * MS_SPAN_WORDS, ix = word / MS_POOL_PAGE_WORDS;
+	const struct ms_pool_page *page = bpf_map_lookup_elem(&unwind_pool, &ix);
+
+	return page ? (const struct ms_span *)&page->word[word % MS_POOL_PAGE_WORDS & ~7u] : NULL;
+}
+
+/* The first of its spans that ends behind `start`; NULL: it begins at `end` or later, or there is none. */
+static __always_inline const struct ms_span *span_over(const struct ms_space *space, __u64 start,
+						       __u64 end)
+{
+	__u32 lo = 0, n = space->n_spans;
+	const struct ms_span *s;
+
+	for (int i = 0; i < SPAN_STEPS; i++) {
+		__u32 half = n / 2;
+
+		if (!n)
+			break;
+		s = span_at(space, lo + half);
+		if (!s)
+			return NULL;
+		if (s->end <= start) {
+			lo += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	if (lo >= space->n_spans)
+		return NULL;
+	s = span_at(space, lo);
+	return s && s->start < end ? s : NULL;
+}
+
+#define PROT_EXEC 4
+#define MAP_FIXED 0x10
+
+/* The arguments of mmap(). */
+struct mmap_args {
+	__u64 addr, len;
+	bool fixed, file, exec;
+};
+
+/* false: the current task is in another system call. */
+static __always_inline bool in_mmap(struct mmap_args *ret_args)
+{
+	const struct pt_regs *regs = task_user_regs((void *)bpf_get_current_task());
+	__u64 addr, len, prot, flags, fd;
+
+#if defined(__TARGET_ARCH_x86)
+	if (BPF_CORE_READ(regs, orig_ax) != 9)
+		return false;
+	addr = BPF_CORE_READ(regs, di);
+	len = BPF_CORE_READ(regs, si);
+	prot = BPF_CORE_READ(regs, dx);
+	flags = BPF_CORE_READ(regs, r10);
+	fd = BPF_CORE_READ(regs, r8);
+#else
+	if (BPF_CORE_READ(regs, syscallno) != 222)
+		return false;
+	addr = BPF_CORE_READ(regs, orig_x0);
+	len = BPF_CORE_READ(regs, regs[1]);
+	prot = BPF_CORE_READ(regs, regs[2]);
+	flags = BPF_CORE_READ(regs, regs[3]);
+	fd = BPF_CORE_READ(regs, regs[4]);
+#endif
+	*ret_args = (struct mmap_args){ addr, len, flags & MAP_FIXED, (__s32)fd >= 0,
+					prot & PROT_EXEC };
+	return true;
+}
+
+/*
+ * A file's code where something else was, as when one library is unloaded and another comes in its
+ * place: until user space has heard of it, the spans of that process are not what is there, and its
+ * stacks are walked in user space (stack_user). The moment is when mmap() gives the lock back: the
+ * record of the mapping has been written, and nobody has run in it. Memory of a JIT that takes the
+ * place of its own is walked as before.
+ */
+SEC("tp_btf/mmap_lock_released")
+int BPF_PROG(on_mmap, const struct mm_struct *mm, bool write)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, slot = tgid % N_REMAPPED;
+	const struct ms_space *space;
+	const struct ms_span *span;
+	struct mmap_args args;
+	__u64 *when;
+
+	if (!write || !in_mmap(&args) || !args.exec || (!args.file && !args.fixed))
+		return 0;
+	space = bpf_map_lookup_elem(&spaces, &tgid);
+	when = bpf_map_lookup_elem(&remapped, &slot);
+	if (!when)
+		return 0;
+	/* Where one goes that is not told where to go, is not known here; nor what spans there will be. */
+	if (space && args.fixed) {
+		span = span_over(space, args.addr, args.addr + args.len);
+		if (!span || (!args.file && span->kind != MS_SPAN_TABLE))
+			return 0;
+	}
+	*when = bpf_ktime_get_ns();
 	return 0;
 }
 

@@ -5,8 +5,8 @@
  * bpf_get_stack. User, in this order:
  *
  *   walk_cfi      by unwind tables, in place; the usual case
- *   pending.bpf.h the tables of this process are not here (yet): registers and a copy of the stack
- *                 go to user space, which walks them
+ *   pending.bpf.h the tables of this process are not here (yet), or are those of what was mapped
+ *                 before: registers and a copy of the stack go to user space, which walks them
  *   walk_fp       that would be more than it may cost: frame pointers, and MS_NO_TABLE
  *
  * Each program type brings its own scratch: a perf interrupt may land inside a uprobe program.
@@ -127,6 +127,16 @@ static __always_inline int stack_by_fp(void *ctx, struct stack_scratch *s, const
 	return stack_store_list(s, of->slot, stack_lane(of), len, of->flags, verdict, ret_hash);
 }
 
+/* Whether what `spaces` will say of a process is so: nothing was mapped over it since it was put. Asked
+ * first: what is put meanwhile is newer. */
+static __always_inline bool space_holds(__u32 tgid)
+{
+	__u32 slot = tgid % N_REMAPPED;
+	const __u64 *at = bpf_map_lookup_elem(&remapped, &slot);
+
+	return at && *at <= mappings_known_ns;
+}
+
 static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const struct stack_of *of,
 				      struct ms_hash *ret_hash)
 {
@@ -134,6 +144,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	struct ms_space *space = &s->walk.space, *found;
 	__u32 tgid = of->proc->tgid;
 	int verdict = MS_NO_TABLE, r;
+	bool holds;
 
 	s->owner = bpf_get_current_pid_tgid();
 	if (!BPF_CORE_READ(task, mm))
@@ -141,11 +152,12 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	s->walk.at_entry = (of->flags & MS_STACK_AT_ENTRY) != 0;
+	holds = space_holds(tgid);
 	found = bpf_map_lookup_elem(&spaces, &tgid);
 	if (found)
 		*space = *found;
 	if (found && space->start_ns == of->proc->start_ns &&
-	    space->exec_id == of->proc->exec_id) {
+	    space->exec_id == of->proc->exec_id && holds) {
 		walk_stack(of->slot);
 		verdict = s->walk.verdict;
 	}

@@ -8,6 +8,7 @@
  *   NAME ok INSNS USEC STACK… instructions looked at, how long that took, and the bytes of stack
  *                             of the program and of each function that it comes with
  *   NAME refused REASON       the verifier's last words
+ *   NAME absent TRACEPOINT    this kernel has no such tracepoint, and nothing to be verified
  *
  * -v: nothing but that program, and all that the verifier says of it, on stderr.
  *
@@ -31,7 +32,7 @@
 #define LOG_ALL   (2 | LOG_STATS) /* 1 is taken back where all is well */
 
 static char *logs[MAX_PROGS];
-static bool left_out[MAX_PROGS], refused[MAX_PROGS];
+static bool left_out[MAX_PROGS], refused[MAX_PROGS], absent[MAX_PROGS];
 static const char *only;
 static char words[4096]; /* libbpf's, of what went wrong outside of a program */
 
@@ -89,6 +90,22 @@ static int set_knobs(struct bpf_object *obj, char *const *args)
 	return 0;
 }
 
+/* A tracepoint by its type: does this kernel have it? */
+static bool is_absent(const struct bpf_program *prog)
+{
+	static const char section[] = "tp_btf/";
+	static struct btf *btf;
+	const char *name = bpf_program__section_name(prog);
+	char type[128];
+
+	if (strncmp(name, section, sizeof(section) - 1))
+		return false;
+	if (!btf)
+		btf = btf__load_vmlinux_btf();
+	snprintf(type, sizeof(type), "btf_trace_%s", name + sizeof(section) - 1);
+	return btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0;
+}
+
 /* Loads what has not been refused so far. > 0: another one was refused, to be tried without it. */
 static int try_load(const char *path, char *const *knobs)
 {
@@ -107,7 +124,8 @@ static int try_load(const char *path, char *const *knobs)
 			break;
 		size_t bytes = only ? ALL_BYTES : LOG_BYTES;
 
-		left_out[i] = only && strcmp(bpf_program__name(prog), only);
+		absent[i] = is_absent(prog);
+		left_out[i] = absent[i] || (only && strcmp(bpf_program__name(prog), only));
 		bpf_program__set_autoload(prog, !refused[i] && !left_out[i]);
 		bpf_program__set_log_level(prog, only ? LOG_ALL : LOG_STATS);
 		if (!logs[i] && !left_out[i])
@@ -168,6 +186,9 @@ static int print_findings(const char *path)
 		char stack[128] = "", *plus;
 		const char *at, *time;
 
+		if (absent[i])
+			printf("%s absent %s\n", bpf_program__name(prog),
+			       bpf_program__section_name(prog));
 		if (left_out[i++])
 			continue;
 		at = strstr(logs[i - 1], "processed ");

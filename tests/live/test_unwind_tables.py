@@ -2,6 +2,7 @@
 pointers, through dlopen, dlclose, exec, fork, replaced files, and with little room."""
 
 import glob
+import math
 import os
 import shutil
 import time
@@ -63,8 +64,28 @@ def a_library_loaded_in_mid_run_is_unwound_from_its_first_sample():
 
 
 @fact
+def a_library_is_itself_from_its_first_sample_where_another_was():
+    """The first is loaded and left alone for a while; the second comes in its place and works at once:
+    whatever is taken for the first is missing from it."""
+    target = bare()
+    target.ask(f"load {FIRST} 1")
+    run, answer = record(["-p", target.pid, "--only", "oncpu", "-F", 1999],
+                         lambda: target.ask(f"swaps {FIRST} {SECOND} 12 20"))
+    if len({words[1] >> 12 for words in answer if words[0] == "address"}) != 1:
+        skip(f"the libraries came to different addresses: {answer[:8]} …")
+    first = path_to(run, "inner_of_first", "main", "obey", "swap", "load", "library_work",
+                    "work_of_first")
+    second = path_to(run, "inner_of_second", "main", "obey", "swap", "load", "library_work",
+                     "work_of_second")
+    whole(run)
+    cpu = [words[1] for words in answer if words[0] == "cpu"]
+    share, n = sum(cpu[1::2]) / sum(cpu), complete(run)[1]
+    near(second / (first + second), share, 4 * math.sqrt(share * (1 - share) / n),
+         "share of the second library")
+
+
+@fact
 def another_library_at_the_same_address_is_unwound_by_its_own_table():
-    """From when the record of its mapping was read: between the two the old table is in force."""
     def during(t):
         return [t.ask(f"load {FIRST} 300"), t.ask(f"swap {SECOND} 300")]
     run, answers = watch(bare(), during)

@@ -6,6 +6,8 @@
  *
  * load PATH MS  → dlopen; works in it (library_work); address A; cpu NS; end
  * swap PATH MS  → dlclose of what was loaded last, then as load, but it works 100 ms later
+ * swaps A B N MS
+ *               → N times: swap to A as above, then to B, which works at once; end
  * map PATH      → dlopen; end
  * drop          → dlclose of what was loaded last; end
  * fork MS       → a child works (work_in_child) and ends; child PID NS; end
@@ -96,16 +98,26 @@ static void run_short(const char *self, int n, const char *ms)
 	}
 }
 
+static void swap(const char *path, uint64_t ms, useconds_t pause_us)
+{
+	dlclose(loaded);
+	loaded = load(path, ms, pause_us);
+}
+
 static void obey(const char *line, const char *self)
 {
-	char path[4096], ms[16];
+	char path[4096], other[4096], ms[16];
 	int n;
 
 	if (sscanf(line, "load %4095s %15s", path, ms) == 2) {
 		loaded = load(path, (uint64_t)atoi(ms), 0);
+	} else if (sscanf(line, "swaps %4095s %4095s %d %15s", path, other, &n, ms) == 4) {
+		while (n-- > 0) {
+			swap(path, (uint64_t)atoi(ms), 100000);
+			swap(other, (uint64_t)atoi(ms), 0);
+		}
 	} else if (sscanf(line, "swap %4095s %15s", path, ms) == 2) {
-		dlclose(loaded);
-		loaded = load(path, (uint64_t)atoi(ms), 100000);
+		swap(path, (uint64_t)atoi(ms), 100000);
 	} else if (sscanf(line, "map %4095s", path) == 1) {
 		if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
 			die(dlerror());

@@ -17,6 +17,10 @@
 
 struct pending {
 	struct pending *prev, *next;
+	/* The spans that were in force when it was taken, where others are now; they stay in the pool
+	 * for a while. 0: those of now are. */
+	struct ms_space space;
+	uint64_t space_until_ns;
 	uint64_t stack[]; /* struct ms_pending_rec and the bytes */
 };
 
@@ -113,8 +117,9 @@ static size_t read_blocked(const struct ms_pending_rec *rec, uint8_t *to, size_t
 }
 
 /* The stack of `rec` into the profiles. false: it should wait for its tables. */
-static bool finish(struct run *r, struct ms_pending_rec *rec, bool may_wait)
+static bool finish(struct run *r, struct pending *p, bool may_wait)
 {
+	struct ms_pending_rec *rec = (struct ms_pending_rec *)p->stack;
 	static uint64_t frames[MS_MAX_FRAMES];
 	static uint8_t blocked[MS_PENDING_LARGE];
 	struct ms_stack_rec out = { .kind = MS_EV_STACK,
@@ -130,13 +135,24 @@ static bool finish(struct run *r, struct ms_pending_rec *rec, bool may_wait)
 		.read = read_process,
 		.ctx = rec,
 	};
+	struct proc_id id = { rec->proc.tgid, rec->proc.exec_id, rec->proc.start_ns };
 	uint64_t missing;
 	struct ms_space space;
+	struct proc *proc;
 	uint32_t n = 1;
+	uint32_t gen = rec->as_gen;
 	int rc = run_unwind_space(r, &rec->proc, &space);
 
 	if (rc == -EAGAIN && may_wait)
 		return false;
+	proc = proc_table_find(r->procs, &id);
+	if (proc)
+		gen = proc_generation_at(proc, rec->as_gen, rec->time_ns);
+	/* What is mapped now is not what was: see run_finish_before(). */
+	if (proc && gen != proc_generation(proc)) {
+		rc = run_now_ns() < p->space_until_ns ? 0 : -ESTALE;
+		space = p->space;
+	}
 	frames[0] = rec->pc;
 	if (!rec->stack_bytes) {
 		stack.bytes = blocked;
@@ -153,7 +169,7 @@ static bool finish(struct run *r, struct ms_pending_rec *rec, bool may_wait)
 	}
 	out.n_frames = (uint16_t)n;
 	out.verdict = (uint8_t)verdict;
-	r->oom |= ingest_stack(r->ingest, &out, frames) < 0;
+	r->oom |= ingest_stack_placed(r->ingest, &out, frames, gen) < 0;
 	if (rec->source < MS_N_SOURCES)
 		r->finished[rec->source][verdict]++;
 	return true;
@@ -168,10 +184,24 @@ void run_on_pending(void *ctx, const struct ms_pending_rec *rec, const uint8_t *
 		r->oom = true;
 		return;
 	}
+	p->space_until_ns = 0;
 	memcpy(p->stack, rec, sizeof(*rec));
 	memcpy((struct ms_pending_rec *)p->stack + 1, bytes, rec->stack_bytes);
 	DL_APPEND(r->pending, p);
 	r->pending_bytes += size_of(rec);
+}
+
+/* false: it waits for a table. */
+static bool try_finish(struct run *r, struct pending *p, bool all)
+{
+	size_t size = size_of(record_of(p));
+
+	if (!finish(r, p, !all && r->pending_bytes < waiting_max(r)))
+		return false;
+	DL_DELETE(r->pending, p);
+	r->pending_bytes -= size;
+	free(p);
+	return true;
 }
 
 void run_finish_pending(struct run *r, bool all)
@@ -179,15 +209,22 @@ void run_finish_pending(struct run *r, bool all)
 	struct pending *p, *next;
 
 	DL_FOREACH_SAFE(r->pending, p, next)
-	{
-		size_t size = size_of(record_of(p));
+	try_finish(r, p, all);
+}
 
-		if (!finish(r, (struct ms_pending_rec *)p->stack,
-			    !all && r->pending_bytes < waiting_max(r)))
+void run_finish_before(struct run *r, pid_t pid, uint64_t ns)
+{
+	struct pending *p, *next;
+
+	DL_FOREACH_SAFE(r->pending, p, next)
+	{
+		const struct ms_pending_rec *rec = record_of(p);
+
+		if ((pid_t)rec->proc.tgid != pid || rec->time_ns >= ns || p->space_until_ns ||
+		    try_finish(r, p, false))
 			continue;
-		DL_DELETE(r->pending, p);
-		r->pending_bytes -= size;
-		free(p);
+		if (run_unwind_known(r, &rec->proc, &p->space))
+			p->space_until_ns = run_now_ns() + MS_POOL_GRACE_NS / 10 * 9;
 	}
 }
 

@@ -52,6 +52,8 @@ void run_on_pending(void *ctx, const struct ms_pending_rec *rec, const uint8_t *
 /* Walks those that wait, once the records about processes have been read; `all`: also those whose
  * tables are not made yet. */
 void run_finish_pending(struct run *r, bool all);
+/* Something is mapped over what process `pid` had there: its stacks of before `ns` are walked now. */
+void run_finish_before(struct run *r, pid_t pid, uint64_t ns);
 void run_free_pending(struct run *r);
 /* With -v: how many, and what became of them. */
 void run_finish_say(const struct run *r);
@@ -140,6 +142,8 @@ void run_unwind_forked(struct run *r, pid_t pid);
 void run_unwind_ended(struct run *r, pid_t pid);
 /* Puts what has changed, once it is due; when that is, ms from now (-1: nothing has). */
 void run_unwind_flush(struct run *r);
+/* All records of before `ns` have been read; puts what is due. */
+void run_unwind_read(struct run *r, uint64_t ns);
 int run_unwind_due_ms(const struct run *r);
 /* Takes tables that are done. */
 void run_unwind_tables(struct run *r);

@@ -222,6 +222,8 @@ void run_on_sideband(void *ctx, const struct sideband_record *rec)
 
 	switch (rec->kind) {
 	case SIDEBAND_MMAP:
+		if (proc_table_meets(r->procs, rec->pid, rec->addr, rec->len))
+			run_finish_before(r, rec->pid, rec->ns);
 		gen = proc_table_mmap(r->procs, rec->ns, rec->pid,
 				      &(struct proc_mmap){ .addr = rec->addr,
 							   .len = rec->len,
@@ -259,8 +261,13 @@ void run_on_sideband(void *ctx, const struct sideband_record *rec)
 
 void run_read_sideband(struct run *r)
 {
+	uint64_t now = run_now_ns();
+
+	/* What stacks there are so far, are of before the records that come now, or between them. */
+	if (r->drain)
+		drain_events(r->drain);
 	sideband_read(r->sideband, run_on_sideband, r);
-	run_unwind_flush(r);
+	run_unwind_read(r, now);
 }
 
 /* A pid is free for others when its process has ended, and its last switch has been seen. */

@@ -48,6 +48,7 @@ struct run_unwind {
 	pid_t *changed; /* processes whose spans are to be put again */
 	uint32_t n_changed, cap_changed;
 	uint64_t flush_ns; /* when                                      */
+	uint64_t read_ns;  /* records of before that have been read     */
 	struct proc_mapping *maps_buf;
 	struct ms_span *spans_buf;
 	uint32_t cap_buf;
@@ -369,8 +370,10 @@ static void flush(struct run *r)
 		struct proc *p = proc_table_live(r->procs, pid);
 		struct proc_id id;
 
-		if (!p || !id_of(r, p, &id))
+		if (!p || !id_of(r, p, &id)) { /* nobody can say whose entry it is */
+			publish_space_end(u->publish, (uint32_t)pid, run_now_ns());
 			continue;
+		}
 		if (put_process(r, p, &id) == -EAGAIN) {
 			u->changed[u->n_changed++] = pid;
 			u->flush_ns = run_now_ns() + AGAIN_NS;
@@ -380,8 +383,21 @@ static void flush(struct run *r)
 
 void run_unwind_flush(struct run *r)
 {
-	if (r->unwind && r->unwind->n_changed && run_now_ns() >= r->unwind->flush_ns)
-		flush(r);
+	struct run_unwind *u = r->unwind;
+
+	if (!u || (u->n_changed && run_now_ns() < u->flush_ns))
+		return;
+	flush(r);
+	/* What there was no room for has no entry now: its stacks are walked here. */
+	session_mappings_known(r->session, u->read_ns);
+}
+
+void run_unwind_read(struct run *r, uint64_t ns)
+{
+	if (!r->unwind)
+		return;
+	r->unwind->read_ns = ns;
+	run_unwind_flush(r);
 }
 
 int run_unwind_due_ms(const struct run *r)

@@ -74,6 +74,28 @@ static bool has_btf_tracepoint(const struct btf *btf, const char *name)
 	return btf__find_by_name_kind(btf, full, BTF_KIND_TYPEDEF) > 0;
 }
 
+static bool has_member(const struct btf *btf, const char *of, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, of, BTF_KIND_STRUCT);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+
+	for (uint32_t i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), name))
+			return true;
+	return false;
+}
+
+/*
+ * Since page faults lock a mapping by itself (per-VMA locks, 6.4), the lock of all mappings is taken by
+ * those who change them, and a program at its release costs the others nothing. Before that, exchanged
+ * mappings are noticed when their record is read, some milliseconds late.
+ */
+static bool has_cheap_mmap_lock(const struct btf *btf)
+{
+	return has_btf_tracepoint(btf, "mmap_lock_released") &&
+	       has_member(btf, "vm_area_struct", "vm_lock_seq");
+}
+
 /* One of a pair of programs: by BTF where the kernel can, else the raw tracepoint. */
 static void load_either(struct bpf_program *btf_prog, struct bpf_program *raw_prog, bool by_btf,
 			bool wanted)
@@ -189,6 +211,8 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
 	bpf_program__set_autoload(k->progs.on_rss_stat, s->opts.growth);
 	bpf_program__set_autoload(k->progs.list_memory, s->opts.growth);
+	bpf_program__set_autoload(k->progs.on_mmap,
+				  s->opts.unwind_bytes && has_cheap_mmap_lock(btf));
 	choose_probes(s);
 }
 
@@ -418,6 +442,9 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 		return err_set(e, r, "cannot follow forks: %s", strerror(-r));
 	/* Where there is no such tracepoint an end by it looks like any other. */
 	attach_either(s, s->skel->progs.on_oom, s->skel->progs.on_oom);
+	r = attach_either(s, s->skel->progs.on_mmap, s->skel->progs.on_mmap);
+	if (r < 0)
+		return err_set(e, r, "cannot follow mappings: %s", strerror(-r));
 	*ret_session = TAKE_PTR(s);
 	return 0;
 }
@@ -674,6 +701,11 @@ void session_thin(struct session *s, uint32_t shift)
 void session_clock(struct session *s, uint64_t ns)
 {
 	__atomic_store_n(&s->skel->bss->clock_s, (uint32_t)(ns / 1000000000), __ATOMIC_RELAXED);
+}
+
+void session_mappings_known(struct session *s, uint64_t ns)
+{
+	__atomic_store_n(&s->skel->bss->mappings_known_ns, ns, __ATOMIC_RELEASE);
 }
 
 void session_detach(struct session *s)

@@ -87,6 +87,8 @@ void session_gate_alloc(struct session *s, bool open);
 void session_thin(struct session *s, uint32_t shift);
 /* Tells the programs what second it is (CLOCK_MONOTONIC): the time of use of unwind tables. */
 void session_clock(struct session *s, uint64_t now_ns);
+/* Mappings made before `ns` (CLOCK_MONOTONIC) are in the map of spaces. */
+void session_mappings_known(struct session *s, uint64_t ns);
 void session_detach(struct session *s);
 
 /* Descriptors of maps, for drain.c. Owned by the session. */

@@ -13,6 +13,8 @@ struct raw_stack {
 	struct ms_hash hash;
 	uint16_t n;
 	uint8_t flags, verdict;
+	bool placed; /* `as_gen` is known better than in the totals */
+	uint32_t as_gen;
 	UT_hash_handle hh;
 	uint64_t frames[];
 };
@@ -176,7 +178,8 @@ static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
 	return raw;
 }
 
-int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames)
+static int add_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
+		     bool placed, uint32_t as_gen)
 {
 	struct raw_stack *raw = raw_find(in, &rec->hash);
 
@@ -189,12 +192,25 @@ int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64
 	raw->n = rec->n_frames;
 	raw->flags = rec->flags;
 	raw->verdict = rec->verdict;
+	raw->placed = placed;
+	raw->as_gen = as_gen;
 	memcpy(raw->frames, frames, rec->n_frames * sizeof(*frames));
 	HASH_ADD(hh, in->raw, hash, sizeof(raw->hash), raw);
 	if (hash_added(raw))
 		return 0;
 	free(raw);
 	return -ENOMEM;
+}
+
+int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames)
+{
+	return add_stack(in, rec, frames, false, 0);
+}
+
+int ingest_stack_placed(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
+			uint32_t as_gen)
+{
+	return add_stack(in, rec, frames, true, as_gen);
 }
 
 /* --- resolving --- */
@@ -279,7 +295,7 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 	k.proc = proc;
 	k.user = key->user;
 	k.kernel = key->kernel;
-	k.as_gen = key->as_gen;
+	k.as_gen = user && user->placed ? user->as_gen : key->as_gen;
 	HASH_FIND(hh, in->resolved, &k, sizeof(k), res);
 	if (res) {
 		*ret_stack = res->stack;
@@ -288,7 +304,8 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 	if (kernel)
 		n = kernel_frames(in, kernel, in->scratch);
 	for (uint32_t i = 0; user && i < user->n; i++)
-		in->scratch[n++] = user_location(in, proc, key->as_gen, user->frames[i], i == 0);
+		in->scratch[n++] =
+			user_location(in, proc, (uint32_t)k.as_gen, user->frames[i], i == 0);
 	if (!user && !is_empty(&key->user))
 		in->scratch[n++] = in->lost;
 	if (!n)

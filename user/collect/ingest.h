@@ -50,6 +50,9 @@ DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
 /* All return 0 or -ENOMEM. */
 int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames);
+/* The same of a stack that was walked here: the generation of its addresses, whatever the totals say. */
+int ingest_stack_placed(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
+			uint32_t as_gen);
 int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total);
 /*
  * A live block. One of a process that has ended, or of an image that an exec replaced, went with

@@ -39,12 +39,15 @@ struct thread_name {
 	char comm[COMM_BYTES];
 };
 
+enum { PROC_GENS = 8 }; /* newest generations whose beginning is known */
+
 struct proc {
 	struct proc *older;            /* the image before the last exec                      */
 	struct life *life;
 	uint32_t refs;                 /* the life, and lives it forked                       */
 	uint32_t nth;                  /* execs since the life began                          */
 	uint64_t end_ns;               /* exec or exit; 0 while it runs                       */
+	uint64_t gen_ns[PROC_GENS];    /* when generation i, i + PROC_GENS … last began       */
 	struct space *space;           /* NULL once retired                                   */
 	char *exe;                     /* NULL: unknown                                       */
 	int root;                      /* in ns_roots, or -1                                  */

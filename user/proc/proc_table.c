@@ -138,14 +138,25 @@ void proc_map_add(struct proc_table *t, struct proc *p, const struct proc_mmap *
 		t->stats.lost_maps++;
 }
 
-uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const struct proc_mmap *m)
+bool proc_table_meets(struct proc_table *t, pid_t pid, uint64_t addr, uint64_t len)
 {
 	struct life *l = life_running(t, pid);
 
+	return l && l->newest->space && space_meets(l->newest->space, addr, addr + len);
+}
+
+uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const struct proc_mmap *m)
+{
+	struct life *l = life_running(t, pid);
+	uint32_t before;
+
 	if (!l)
 		return 0;
+	before = proc_generation(l->newest);
 	if (ns > l->scanned_ns)
 		proc_map_add(t, l->newest, m);
+	if (proc_generation(l->newest) != before)
+		l->newest->gen_ns[proc_generation(l->newest) % PROC_GENS] = ns;
 	return proc_generation(l->newest);
 }
 

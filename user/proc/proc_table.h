@@ -103,8 +103,15 @@ bool proc_exited(const struct proc *p);
 struct proc *proc_parent(const struct proc *p);
 /* True when its memory began as a copy of its parent's: forked, and no exec since. */
 bool proc_inherited(const struct proc *p);
+/* Does [addr, addr + len) of the live incarnation of a pid meet anything that is known to be mapped? */
+bool proc_table_meets(struct proc_table *t, pid_t pid, uint64_t addr, uint64_t len);
 /* The present generation (see proc_table_mmap). */
 uint32_t proc_generation(const struct proc *p);
+/*
+ * The generation in which something was seen at `ns`, which the kernel thought was `gen`: it is told of
+ * a new one a little late. The records up to `ns` have been read.
+ */
+uint32_t proc_generation_at(const struct proc *p, uint32_t gen, uint64_t ns);
 
 /*
  * addr → (module, vaddr) in generation `gen` of `p`. Never fails: an address that no mapping

@@ -81,6 +81,13 @@ static uint32_t first_behind(const struct space *s, uint64_t addr)
 	return lo;
 }
 
+bool space_meets(const struct space *s, uint64_t addr, uint64_t end)
+{
+	uint32_t i = first_behind(s, addr);
+
+	return i < s->n && s->now[i].addr < end;
+}
+
 /* Do both give every address the same place in the same image? */
 static bool agree(const struct mapping *a, const struct mapping *b)
 {
