@@ -428,6 +428,8 @@ uint32_t proc_generation_at(const struct proc *p, uint32_t gen, uint64_t ns)
 {
 	uint32_t now = proc_generation(p), at = now;
 
+	if (gen >= now) /* ahead: of records that are not read yet */
+		return now;
 	while (at > gen && now - at < PROC_GENS && p->gen_ns[at % PROC_GENS] > ns)
 		at--;
 	return at > gen && now - at < PROC_GENS ? at : gen;
