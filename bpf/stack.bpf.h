@@ -144,7 +144,6 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	struct ms_space *space = &s->walk.space, *found;
 	__u32 tgid = of->proc->tgid;
 	int verdict = MS_NO_TABLE, r;
-	bool holds;
 
 	s->owner = bpf_get_current_pid_tgid();
 	if (!BPF_CORE_READ(task, mm))
@@ -152,12 +151,11 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	s->walk.at_entry = (of->flags & MS_STACK_AT_ENTRY) != 0;
-	holds = space_holds(tgid);
-	found = bpf_map_lookup_elem(&spaces, &tgid);
+	found = space_holds(tgid) ? bpf_map_lookup_elem(&spaces, &tgid) : NULL;
 	if (found)
 		*space = *found;
 	if (found && space->start_ns == of->proc->start_ns &&
-	    space->exec_id == of->proc->exec_id && holds) {
+	    space->exec_id == of->proc->exec_id) {
 		walk_stack(of->slot);
 		verdict = s->walk.verdict;
 	}
