@@ -3,6 +3,7 @@
 #include "collect/uprobes.h"
 #include "memscope.skel.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define N_TP_LINKS 8
+#define N_TP_LINKS 16
 
 struct session {
 	struct session_opts opts;
@@ -378,6 +379,7 @@ static int attach_either(struct session *s, struct bpf_program *btf_prog,
 
 	if (!bpf_program__autoload(prog))
 		return 0;
+	assert(s->n_links < N_TP_LINKS);
 	link = bpf_program__attach(prog);
 	if (!link)
 		return -errno;
