@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/run.h"
+#include "cmd/sampler.h"
 #include "cmd/target.h"
 #include "collect/allocators.h"
 #include "elf/cfi.h"
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -205,6 +207,33 @@ static void print_names(const struct run_summary *s)
 	}
 }
 
+/* Who could tell of its allocations without a trap for each. */
+static void print_sampler(pid_t pid)
+{
+	struct sampler_facts facts;
+	char library[PATH_MAX];
+
+	sampler_look(pid, &facts);
+	if (facts.otel) {
+		printf(LABEL, "sampler");
+		print_name(facts.where);
+		printf(": listened to with --alloc=sampled\n");
+	} else {
+		printf(LABEL "none: --alloc=sampled needs it started with LD_PRELOAD=%s\n", "sampler",
+		       sampler_library(library, sizeof(library)) ? library : SAMPLER_LIBRARY);
+	}
+	if (!facts.jemalloc_conf)
+		return;
+	if (facts.jemalloc_on)
+		printf(LABEL "its own sampler is on (%s); jeprof reads what it writes\n", "jemalloc",
+		       facts.jemalloc_conf);
+	else
+		printf(LABEL "its own sampler is %s; %s=prof:true,lg_prof_sample:19 turns it on when the "
+			     "process is started, and jeprof reads what it writes\n",
+		       "jemalloc", facts.jemalloc_prof ? "compiled in and off" : "off, if it has one",
+		       facts.jemalloc_conf);
+}
+
 static bool print_files(pid_t pid)
 {
 	struct files f = { .pid = pid };
@@ -257,6 +286,7 @@ static void report(void *ctx, const struct run_summary *s)
 	print_unwind(s);
 	print_names(s);
 	allocator = print_files(rep->pid);
+	print_sampler(rep->pid);
 	for (uint32_t i = 0; i < s->n_notes; i++) {
 		printf(LABEL, "note");
 		print_name(s->notes[i]);

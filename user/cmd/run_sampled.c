@@ -4,6 +4,7 @@
  */
 #include "base/units.h"
 #include "cmd/run_parts.h"
+#include "cmd/sampler.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,34 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIBRARY  "libmemscope-alloc.so"
 #define RATE_VAR "MEMSCOPE_ALLOC_RATE"
 
 bool run_sampling_allocs(const struct run *r)
 {
 	return r->sample_probes && r->tier == ALLOC_TIER_SAMPLED && !r->alloc_to_ns;
-}
-
-/* Next to the program, or where `make install` puts it. false: in neither. */
-static bool find_library(char *out, size_t cap)
-{
-	static const char *const places[] = { "%.*s" LIBRARY, "%.*s../lib/memscope/" LIBRARY };
-	char exe[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
-
-	if (n <= 0)
-		return false;
-	exe[n] = '\0';
-	slash = strrchr(exe, '/');
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(path, sizeof(path), places[i], (int)(slash + 1 - exe), exe);
-		if (realpath(path, real) && access(real, R_OK) == 0 && strlen(real) < cap) {
-			memcpy(out, real, strlen(real) + 1);
-			return true;
-		}
-	}
-	return false;
 }
 
 /* In the environment of the command, and of nothing else that we start: back in its place after. */
@@ -47,9 +25,9 @@ int run_sampled_preload(struct run *r, struct err *e)
 	const char *before = getenv("LD_PRELOAD");
 	char value[2 * PATH_MAX], rate[32];
 
-	if (!find_library(r->library, sizeof(r->library)))
+	if (!sampler_library(r->library, sizeof(r->library)))
 		return err_set(e, -ENOENT,
-			       "cannot find " LIBRARY
+			       "cannot find " SAMPLER_LIBRARY
 			       " beside memscope or in ../lib/memscope: `make` and `make install` "
 			       "put it there");
 	if (strpbrk(r->library, ": "))
@@ -82,8 +60,8 @@ void run_sampled_preloaded(struct run *r)
 /* What to do about a process that has no sampler. */
 static void say_how(struct run *r)
 {
-	if (!*r->library && !find_library(r->library, sizeof(r->library)))
-		strcpy(r->library, "/path/to/" LIBRARY);
+	if (!*r->library && !sampler_library(r->library, sizeof(r->library)))
+		strcpy(r->library, "/path/to/" SAMPLER_LIBRARY);
 	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
 		 "no sampler of allocations (otel_memory sites) is mapped by %s: start it with "
 		 "LD_PRELOAD=%.200s, or trace every call with --alloc=exact",

@@ -1,10 +1,14 @@
 #include "cmd/sampler.h"
 
+#include "elf/elf_syms.h"
 #include "elf/sdt.h"
 #include "proc/proc_maps.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +33,66 @@ static bool has_sites(struct elf_file *elf)
 	return false;
 }
 
+/* jemalloc by its control function, under each of the names that it is built with. */
+static const char *jemalloc_conf(struct elf_syms *syms)
+{
+	static const char *const known[][2] = {
+		{ "mallctl", "MALLOC_CONF" },
+		{ "je_mallctl", "JE_MALLOC_CONF" },
+		{ "_rjem_mallctl", "_RJEM_MALLOC_CONF" },
+		{ "_rjem_je_mallctl", "_RJEM_MALLOC_CONF" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (elf_syms_find_name(syms, known[i][0], NULL, 0) > 0)
+			return known[i][1];
+	return NULL;
+}
+
+/* Only its sampler takes stacks, so only with it does a library of jemalloc import an unwinder. */
+static bool imports_unwinder(struct elf_file *elf)
+{
+	static const char *const names[] = { "_Unwind_Backtrace", "unw_backtrace" };
+	_cleanup_(freep) uint8_t *names_of_file = NULL;
+	const struct elf_section *sec;
+
+	if (elf_file_find_section(elf, ".dynstr", &sec, NULL) < 0 ||
+	    elf_file_read_section(elf, sec, &names_of_file, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (memmem(names_of_file, sec->size, names[i], strlen(names[i]) + 1))
+			return true;
+	return false;
+}
+
+static void look_for_jemalloc(struct look *l, struct elf_file *elf)
+{
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+
+	if (l->facts.jemalloc_conf || elf_syms_load(elf, &syms, NULL) < 0)
+		return;
+	l->facts.jemalloc_conf = jemalloc_conf(syms);
+	if (l->facts.jemalloc_conf)
+		l->facts.jemalloc_prof = imports_unwinder(elf);
+}
+
+/* VARIABLE=…prof:true… in the environment that the process was started with. */
+static bool turned_on(pid_t pid, const char *variable)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	_cleanup_(freep) char *item = NULL;
+	size_t cap = 0, len = strlen(variable);
+	bool on = false;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	f = fopen(path, "re");
+	while (f && !on && getdelim(&item, &cap, '\0', f) > 0)
+		on = strncmp(item, variable, len) == 0 && item[len] == '=' &&
+		     strstr(item + len, "prof:true");
+	return on;
+}
+
 static int look_at(void *ctx, const struct proc_map *map)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
@@ -46,6 +110,7 @@ static int look_at(void *ctx, const struct proc_map *map)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0)
 		return 0;
+	look_for_jemalloc(l, elf);
 	if (!l->facts.otel && has_sites(elf)) {
 		l->facts.otel = true;
 		snprintf(l->facts.where, sizeof(l->facts.where), "%s", map->path);
@@ -58,5 +123,28 @@ void sampler_look(pid_t pid, struct sampler_facts *ret_facts)
 	struct look l = { .pid = pid };
 
 	proc_maps_each(pid, look_at, &l, NULL);
+	if (l.facts.jemalloc_conf)
+		l.facts.jemalloc_on = turned_on(pid, l.facts.jemalloc_conf);
 	*ret_facts = l.facts;
+}
+
+bool sampler_library(char *ret_path, size_t cap)
+{
+	static const char *const places[] = { "%.*s" SAMPLER_LIBRARY, "%.*s../lib/memscope/" SAMPLER_LIBRARY };
+	char exe[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	exe[n] = '\0';
+	slash = strrchr(exe, '/');
+	for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(path, sizeof(path), places[i], (int)(slash + 1 - exe), exe);
+		if (realpath(path, real) && access(real, R_OK) == 0 && strlen(real) < cap) {
+			memcpy(ret_path, real, strlen(real) + 1);
+			return true;
+		}
+	}
+	return false;
 }

@@ -6,14 +6,25 @@
 #define MEMSCOPE_CMD_SAMPLER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
+
+#define SAMPLER_LIBRARY "libmemscope-alloc.so"
 
 struct sampler_facts {
 	bool otel;        /* sites of the otel_memory contract, memscope's library or another's    */
 	char where[256];  /* path of the first image that has them; ""                            */
+	/* jemalloc's own, which it has where it was built with an unwinder of its own choice. */
+	const char *jemalloc_conf; /* the variable that sets it up; NULL: there is no jemalloc    */
+	bool jemalloc_prof;        /* it is compiled in                                           */
+	bool jemalloc_on;          /* that variable turned it on when the process was started     */
 };
 
 /* Nothing is found in what cannot be read. */
 void sampler_look(pid_t pid, struct sampler_facts *ret_facts);
+
+/* Where libmemscope-alloc.so is: next to the program, or where `make install` puts it. false: in
+ * neither. */
+bool sampler_library(char *ret_path, size_t cap);
 
 #endif
