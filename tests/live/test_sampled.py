@@ -8,6 +8,7 @@ that: one in 1.7 million is not.
 import contextlib
 import math
 import os
+import subprocess
 import time
 
 from harness import *
@@ -290,6 +291,28 @@ def more_samples_than_max_overhead_allows_are_thinned_and_weigh_more():
     near(a["bytes"], total[1], SIGMAS * math.sqrt((2048 << 10) * total[1]), "bytes")
     i = a["bytes_interval"]
     check(i["high"] - i["low"] > 2 * math.sqrt(2048 * total[1]), f"the interval is that of all samples: {i}")
+
+
+@fact
+def doctor_says_which_sampler_a_process_has():
+    def doctor(t):
+        return subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, text=True, timeout=60,
+                              check=False).stdout
+    said = doctor(Target("alloc_truth", 1, 10))
+    check(f"LD_PRELOAD={LIBRARY}" in said, f"no way to a sampler: {said[-600:]}")
+    said = doctor(target("alloc_truth", 1, 10))
+    check(f"{LIBRARY}: listened to with --alloc=sampled" in said, f"not found: {said[-600:]}")
+    jemalloc = f"/usr/lib/{os.uname().machine}-linux-gnu/libjemalloc.so.2"
+    if not os.path.exists(jemalloc):
+        skip("libjemalloc2 is not installed: its part was not asked")
+    said = doctor(target("alloc_truth", 1, 10, allocator=jemalloc))
+    check("is compiled in, and off" in said and " MALLOC_CONF=prof:true" in said, f"jemalloc: {said[-600:]}")
+    os.environ["MALLOC_CONF"] = "prof:true,prof_final:false,lg_prof_sample:25"
+    try:
+        said = doctor(target("alloc_truth", 1, 10, allocator=jemalloc))
+    finally:
+        del os.environ["MALLOC_CONF"]
+    check("its own sampler is on (MALLOC_CONF)" in said, f"jemalloc, turned on: {said[-600:]}")
 
 
 @fact

@@ -219,18 +219,22 @@ static void print_sampler(pid_t pid)
 		print_name(facts.where);
 		printf(": listened to with --alloc=sampled\n");
 	} else {
-		printf(LABEL "none: --alloc=sampled needs it started with LD_PRELOAD=%s\n", "sampler",
+		printf(LABEL "none: --alloc=sampled needs it started with LD_PRELOAD=%s\n",
+		       "sampler",
 		       sampler_library(library, sizeof(library)) ? library : SAMPLER_LIBRARY);
 	}
 	if (!facts.jemalloc_conf)
 		return;
 	if (facts.jemalloc_on)
-		printf(LABEL "its own sampler is on (%s); jeprof reads what it writes\n", "jemalloc",
-		       facts.jemalloc_conf);
+		printf(LABEL "its own sampler is on (%s); jeprof reads what it writes\n",
+		       "jemalloc", facts.jemalloc_conf);
 	else
-		printf(LABEL "its own sampler is %s; %s=prof:true,lg_prof_sample:19 turns it on when the "
-			     "process is started, and jeprof reads what it writes\n",
-		       "jemalloc", facts.jemalloc_prof ? "compiled in and off" : "off, if it has one",
+		printf(LABEL
+		       "its own sampler %s; %s=prof:true,lg_prof_sample:19 turns it on when the "
+		       "process is started, and jeprof reads what it writes\n",
+		       "jemalloc",
+		       facts.jemalloc_prof ? "is compiled in, and off by its environment"
+					   : "is off, if it has one",
 		       facts.jemalloc_conf);
 }
 

@@ -130,7 +130,8 @@ void sampler_look(pid_t pid, struct sampler_facts *ret_facts)
 
 bool sampler_library(char *ret_path, size_t cap)
 {
-	static const char *const places[] = { "%.*s" SAMPLER_LIBRARY, "%.*s../lib/memscope/" SAMPLER_LIBRARY };
+	static const char *const places[] = { "%.*s" SAMPLER_LIBRARY,
+					      "%.*s../lib/memscope/" SAMPLER_LIBRARY };
 	char exe[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	char *slash;

@@ -36,7 +36,8 @@ enum thinner_says thinner_tick(struct thinner *t, uint64_t now_ns, uint64_t allo
 		if (t->shift == THINNER_SHIFT_MAX)
 			return THINNER_STOP;
 		t->shift++;
-	} else if (t->shift && t->recent < t->max_percent / 4 && now_ns - t->changed_ns >= QUIET_NS) {
+	} else if (t->shift && t->recent < t->max_percent / 4 &&
+		   now_ns - t->changed_ns >= QUIET_NS) {
 		t->shift--;
 	} else {
 		return THINNER_FINE;

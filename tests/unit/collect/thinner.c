@@ -52,7 +52,8 @@ static void more_than_the_budget_is_thinned_until_it_fits(void **state)
 	kept = l.kept;
 	frees = l.frees;
 	run(&l, 10, 25000);
-	assert_true((double)(l.frees - frees) * (520 + 520 + 500) + (double)(l.kept - kept) * 1600 <=
+	assert_true((double)(l.frees - frees) * (520 + 520 + 500) +
+			    (double)(l.kept - kept) * 1600 <=
 		    10 * 0.05e9);
 }
 
