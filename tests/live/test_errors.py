@@ -39,6 +39,16 @@ def rate_that_is_no_number_is_wrong_usage():
 
 
 @fact
+def a_process_that_has_ended_and_was_not_waited_for_is_told_as_that_by_doctor():
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        got = subprocess.run([MEMSCOPE, "doctor", "-p", str(child.pid)], capture_output=True,
+                             timeout=30, check=False, text=True)
+    equal((got.returncode, got.stdout), (NOTHING, ""), "exit status and words")
+    check("has ended" in got.stderr and got.stderr.count("\n") == 1, got.stderr)
+
+
+@fact
 def number_below_the_range_is_told_the_range():
     fails(("-p", os.getpid(), "--max-overhead=-1"), USAGE, "max-overhead: -1 is out of range")
     fails(("-p", os.getpid(), "-F", "-99"), USAGE, "frequency: -99 is out of range")

@@ -174,7 +174,7 @@ static void print_unwind(const struct run_summary *s)
 		printf(LABEL "none: user stacks are taken by frame pointers here\n", "tables");
 		return;
 	}
-	printf(LABEL "of %s files, %s rows: %s of the %s that there are for them\n", "tables",
+	printf(LABEL "%s files, %s rows, %s of %s\n", "tables",
 	       unit_count((int64_t)s->unwind.files).s, unit_count((int64_t)s->unwind.rows).s,
 	       unit_bytes((int64_t)s->unwind.bytes).s,
 	       unit_bytes((int64_t)s->unwind.budget_bytes).s);
@@ -302,6 +302,25 @@ static void report(void *ctx, const struct run_summary *s)
 	rep->good = rep->good && allocator;
 }
 
+/* Ended, with all its threads: what is left is its entry in the list of processes. */
+static bool is_zombie(pid_t pid)
+{
+	char path[64], line[1024], *paren, state;
+	_cleanup_(fclosep) FILE *f = NULL;
+	long threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')))
+		return false;
+	/* proc(5): state is the 3rd word, num_threads the 20th. */
+	return sscanf(paren + 2,
+		      "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		      "%*s %ld",
+		      &state, &threads) == 2 &&
+	       strchr("ZX", state) && threads <= 1;
+}
+
 int doctor_process(pid_t pid, bool json)
 {
 	static struct run r;
@@ -327,6 +346,13 @@ int doctor_process(pid_t pid, bool json)
 			"doctor -p needs root, to look at another process: run it with sudo");
 	if (e.code || target_check(pid, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
+	if (is_zombie(pid)) {
+		err_set(&e, -ESRCH,
+			"process %d has ended and only waits for its parent to take note: there is "
+			"nothing left of it to look at",
+			(int)pid);
+		return command_fail(EXIT_NOTHING, &e);
+	}
 	rc = run_begin(&r, &cfg, &e);
 	if (rc == 0)
 		rc = run_loop(&r, &e);
