@@ -10,8 +10,9 @@
  *   part is 0    pages = sum - sum as last seen, less the part as last seen
  *
  * What was last seen is kept by adding the same differences to it, so that whatever two CPUs see at
- * one time, all differences add up to the change of the counter. Before 6.2, and where a CPU's
- * part cannot be read, the sum alone is all there is.
+ * one time, all differences add up to the change of the counter. Where a CPU's part cannot be read,
+ * the sum alone is all there is. So it is before 6.2, where each thread keeps its own part and folds it
+ * at every 64th page fault: whoever makes that is charged with what came since the last.
  *
  * Stacks: of every PERIOD_PAGES that a CPU sees come (or go) in an address space, the last takes a
  * stack, and stands for all of them; an event of more pages stands for itself. The first of a CPU is
@@ -170,6 +171,20 @@ static __always_inline __u64 mm_owner(__u64 mm)
 	return (__u64)BPF_CORE_READ(task, mm) == mm ? (__u64)BPF_CORE_READ(task, group_leader) : 0;
 }
 
+/* Nobody has it any more, or whoever has it is not watched: it is taken down. Its first pages have gone
+ * just now, so what it had is what was last seen: on this CPU, with those that others have folded. */
+static __always_inline void memory_end(__u64 mm, const struct ms_memory *m)
+{
+	struct ms_memory_cpu *c = bpf_map_lookup_elem(&memory_cpus, &mm);
+	__s64 pages = 0;
+
+	for (int i = 0; i < N_MEMBERS; i++)
+		if (i != MEMBER_SWAP)
+			pages += m->sum[i] + (c && c->born_ns == m->born_ns ? c->part[i] : 0);
+	if (pages > 0)
+		stat_add(STAT_MEMORY_ENDED, pages);
+}
+
 static __always_inline void memory_forget(__u64 mm)
 {
 	bpf_map_delete_elem(&memories, &mm);
@@ -206,8 +221,11 @@ __noinline int memory_meet(__u64 mm)
 
 	if (!owner || !target_wants(task, BPF_CORE_READ(task, tgid),
 				    cfg_tid ?: BPF_CORE_READ(task, pid), &target, &proc)) {
-		if (m)
-			memory_forget(mm);
+		if (!m)
+			return 0;
+		if (!owner)
+			memory_end(mm, m);
+		memory_forget(mm);
 		return 0;
 	}
 	made = (__u64)BPF_CORE_READ(task, mm) != mm &&

@@ -433,6 +433,14 @@ static void conclude(struct verdict *v, const struct judged *j)
 
 static void conclude_nothing(struct verdict *v, const struct run_summary *s)
 {
+	if (s->growth.known && s->growth.n_sites > 0) {
+		SAY(v,
+		    "Only memory was measured: of what became resident, %.100s touched most (%s).",
+		    s->growth.sites[0].function[0] ? s->growth.sites[0].function : "the kernel",
+		    unit_bytes(s->growth.sites[0].value).s);
+		NEXT(v, "Open growth.svg: the widest branch is where most became resident.");
+		return;
+	}
 	SAY(v, "Nothing was measured");
 	for (uint32_t i = 0; i < s->n_sources; i++) {
 		if (s->sources[i].state == SOURCE_UNAVAILABLE && s->sources[i].why) {

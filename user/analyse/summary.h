@@ -99,6 +99,7 @@ struct summary_growth {
 	bool known;
 	uint64_t resident_bytes[N_GROWTH_KINDS], returned_bytes[N_GROWTH_KINDS];
 	uint64_t made_bytes;      /* copied by forks and set up by execs: in none of those   */
+	uint64_t ended_bytes;     /* went with processes and images that ended, about: in none of those */
 	uint64_t on_stacks;       /* of what became resident, what stacks stand for: an estimate */
 	uint64_t samples;         /* stacks                                                  */
 	struct {

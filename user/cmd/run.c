@@ -88,9 +88,10 @@ static int open_rooms(struct run *r, struct err *e)
 		.mem_mb = cfg->mem_mb,
 	};
 	/* The first, and what is called between a change of a page count and our program. */
-	static const char *const names[1 + INGEST_TRACERS] = { "__schedule", "mm_trace_rss_stat",
-							       "__traceiter_rss_stat",
-							       "bpf_trace_run2", "bpf_trace_run3" };
+	static const char *const names[1 + INGEST_TRACERS] = {
+		"__schedule",           "mm_trace_rss_stat", "trace_rss_stat",
+		"__traceiter_rss_stat", "bpf_trace_run2",    "bpf_trace_run3"
+	};
 	struct kernel_function functions[1 + INGEST_TRACERS] = {};
 	struct drain_fns fns = run_drain_fns(r);
 	struct profile **by_kind[N_PROFILE_KINDS] = {

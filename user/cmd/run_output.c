@@ -450,6 +450,7 @@ static void facts_growth(struct output *o)
 		g->returned_bytes[i] = o->stats[STAT_RETURNED_FILE + i] * page;
 	}
 	g->made_bytes = o->stats[STAT_MEMORY_MADE] * page;
+	g->ended_bytes = o->stats[STAT_MEMORY_ENDED] * page;
 	g->on_stacks = o->in.resident_bytes;
 	g->samples = o->stats[STAT_GROWTH_SAMPLES];
 	g->check.processes = r->growth.processes;

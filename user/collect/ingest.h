@@ -30,7 +30,7 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 			  const struct ingest_profiles *profiles, uint64_t schedule_addr);
 /* Functions that stand in stacks between our program and the function that changed a count of pages
  * (MS_STACK_AT_RSS), `n` of them, INGEST_TRACERS at most. */
-#define INGEST_TRACERS 4
+#define INGEST_TRACERS 5
 void ingest_tracers(struct ingest *in, const struct kernel_function *functions, uint32_t n);
 void ingest_free(struct ingest *in);
 /* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as

@@ -638,9 +638,11 @@ static void put_growth(const struct run_summary *s, struct sink *out)
 	if (!g->known || resident + returned == 0)
 		return;
 	put_label(out, "Growth");
-	sink_printf(out, "%s became resident, %s was given back (%s)\n",
-		    unit_bytes((int64_t)resident).s, unit_bytes((int64_t)returned).s,
-		    signed_bytes((int64_t)(resident - returned)).s);
+	sink_printf(out, "%s became resident, %s was given back", unit_bytes((int64_t)resident).s,
+		    unit_bytes((int64_t)returned).s);
+	if (g->made_bytes + g->ended_bytes == 0)
+		sink_printf(out, " (%s)", signed_bytes((int64_t)(resident - returned)).s);
+	sink_puts(out, "\n");
 	for (int i = 0; i < N_GROWTH_KINDS; i++) {
 		if (g->resident_bytes[i] + g->returned_bytes[i] == 0)
 			continue;
@@ -658,10 +660,11 @@ static void put_growth(const struct run_summary *s, struct sink *out)
 			sink_printf(out, ", the kernel's events tell of %s\n",
 				    signed_bytes(g->check.told_bytes).s);
 	}
-	if (g->made_bytes > 0)
+	if (g->made_bytes + g->ended_bytes > 0)
 		sink_printf(out,
-			    "  %s in new processes is not counted: forks and execs set it up\n",
-			    unit_bytes((int64_t)g->made_bytes).s);
+			    "  besides, forks and execs made %s, and %s went with what ended\n",
+			    unit_bytes((int64_t)g->made_bytes).s,
+			    unit_bytes((int64_t)g->ended_bytes).s);
 	put_growth_sites(out, "made resident by", g->sites, g->n_sites, resident);
 	put_growth_sites(out, "given back by", g->returned_sites, g->n_returned_sites, returned);
 }

@@ -288,6 +288,21 @@ static void who_made_memory_resident_is_the_next_step_where_allocations_were_not
 	assert_says(verdict_of(&s).next, "Open growth.svg: fill_cache made 90.0 MiB resident.");
 }
 
+static void run_that_measured_memory_alone_names_who_touched_most(void **state)
+{
+	static const struct site_row site = {
+		.function = "fill_cache", .module = "", .leaf = "", .comm = "", .value = 90 << 20
+	};
+	struct run_summary s = { .duration_ns = S_NS };
+
+	assert_says(verdict_of(&s).sentence, "Nothing was measured");
+	s.growth.known = true;
+	s.growth.sites = &site;
+	s.growth.n_sites = 1;
+	assert_says(verdict_of(&s).sentence, "fill_cache touched most (90.0 MiB)");
+	assert_says(verdict_of(&s).next, "growth.svg");
+}
+
 static void growth_is_a_clause_of_a_dearer_verdict(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -430,6 +445,7 @@ int main(void)
 		cmocka_unit_test(growth_is_the_verdict_when_nothing_is_dearer),
 		cmocka_unit_test(
 			who_made_memory_resident_is_the_next_step_where_allocations_were_not_traced),
+		cmocka_unit_test(run_that_measured_memory_alone_names_who_touched_most),
 		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
 		cmocka_unit_test(memory_that_came_back_is_not_growth),
 		cmocka_unit_test(files_that_are_mapped_are_no_growth),
