@@ -29,10 +29,14 @@ static const struct ms_pending_rec *record_of(const struct pending *p)
 	return (const struct ms_pending_rec *)p->stack;
 }
 
+#define WAITING_LEAST (16u << 20)
+
 /* Bytes of stacks that may wait, in all: beyond, they are finished as they are. */
 static uint64_t waiting_max(const struct run *r)
 {
-	return ((uint64_t)r->cfg->mem_mb << 20) / 2;
+	uint64_t half = ((uint64_t)r->cfg->mem_mb << 20) / 2;
+
+	return half > WAITING_LEAST ? half : WAITING_LEAST;
 }
 
 static size_t size_of(const struct ms_pending_rec *rec)
