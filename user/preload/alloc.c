@@ -180,11 +180,14 @@ static void *look_up(const char *name)
 /* Several threads may do this at once: they find the same. */
 static SLOW void begin(void)
 {
-	const uint64_t *random = (const uint64_t *)getauxval(AT_RANDOM);
+	const void *bytes = (const void *)getauxval(AT_RANDOM); /* 16 of them, anywhere */
+	uint64_t random[2];
 	void *f;
 
-	if (random && !process_seed)
+	if (bytes && !process_seed) {
+		memcpy(random, bytes, sizeof(random));
 		process_seed = draw_mix(random[0] ^ draw_mix(random[1]));
+	}
 	rate = parse_rate(getenv("MEMSCOPE_ALLOC_RATE"));
 	self.looking_up = true;
 	next.calloc = look_up("calloc");
