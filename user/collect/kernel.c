@@ -1,6 +1,7 @@
 #include "collect/kernel.h"
 
 #include "base/cleanup.h"
+#include "collect/uprobes.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -337,6 +338,15 @@ static void probe_uprobes(struct kernel_finding *f)
 	todo(f, "use a kernel built with CONFIG_UPROBE_EVENTS; in a container, mount /sys");
 }
 
+/* sample_probes.c: what such a nop becomes is not in a child. */
+static void probe_usdt(struct kernel_finding *f)
+{
+	if (uprobes_nop5())
+		found(f, KERNEL_LIMITED,
+		      "a probe on a nop of five bytes ends forked children of who runs into it: samplers "
+		      "with such sites are not listened to");
+}
+
 static void probe_kernel_names(struct kernel_finding *f)
 {
 	_cleanup_(fclosep) FILE *list = fopen("/proc/kallsyms", "re");
@@ -482,6 +492,7 @@ const struct kernel_check kernel_checks[] = {
 	  KERNEL_OFFCPU | KERNEL_GROWTH, probe_raw_tracepoint },
 	{ "rss-stat", "sees pages become resident, and go", KERNEL_GROWTH, probe_rss_stat },
 	{ "uprobes", "sees calls of malloc and free", KERNEL_ALLOC, probe_uprobes },
+	{ "usdt-sites", "listens to samplers of allocations", 0, probe_usdt },
 	{ "open-files", "one descriptor for each probe and CPU", 0, probe_open_files },
 	{ "kernel-names", "names kernel functions", 0, probe_kernel_names },
 	{ "other-processes", "reads maps and memory of the target", KERNEL_NAMES | KERNEL_TREND,
