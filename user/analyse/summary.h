@@ -100,7 +100,7 @@ struct summary_growth {
 	uint64_t resident_bytes[N_GROWTH_KINDS], returned_bytes[N_GROWTH_KINDS];
 	uint64_t made_bytes;      /* copied by forks and set up by execs: in none of those   */
 	uint64_t ended_bytes;     /* went with processes and images that ended, about: in none of those */
-	uint64_t on_stacks;       /* of what became resident, what stacks stand for: an estimate */
+	uint64_t on_stacks, returned_on_stacks;  /* what stacks stand for: estimates of those  */
 	uint64_t samples;         /* stacks                                                  */
 	struct {
 		uint32_t processes;   /* that were there from the first to the last; 0: none  */

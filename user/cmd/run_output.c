@@ -452,6 +452,7 @@ static void facts_growth(struct output *o)
 	g->made_bytes = o->stats[STAT_MEMORY_MADE] * page;
 	g->ended_bytes = o->stats[STAT_MEMORY_ENDED] * page;
 	g->on_stacks = o->in.resident_bytes;
+	g->returned_on_stacks = o->in.returned_bytes;
 	g->samples = o->stats[STAT_GROWTH_SAMPLES];
 	g->check.processes = r->growth.processes;
 	g->check.told_bytes = r->growth.told_bytes;

@@ -396,6 +396,7 @@ static void add_growth(struct doc *d, cJSON *root, const struct summary_growth *
 	count(d, o, "made_bytes", g->made_bytes);
 	count(d, o, "ended_bytes", g->ended_bytes);
 	count(d, o, "on_stacks_bytes", g->on_stacks);
+	count(d, o, "returned_on_stacks_bytes", g->returned_on_stacks);
 	count(d, o, "samples", g->samples);
 	if (g->check.processes) {
 		check = object(d, o, "check");

@@ -665,8 +665,9 @@ static void put_growth(const struct run_summary *s, struct sink *out)
 			    "  besides, forks and execs made %s, and %s went with what ended\n",
 			    unit_bytes((int64_t)g->made_bytes).s,
 			    unit_bytes((int64_t)g->ended_bytes).s);
-	put_growth_sites(out, "made resident by", g->sites, g->n_sites, resident);
-	put_growth_sites(out, "given back by", g->returned_sites, g->n_returned_sites, returned);
+	put_growth_sites(out, "made resident by", g->sites, g->n_sites, g->on_stacks);
+	put_growth_sites(out, "given back by", g->returned_sites, g->n_returned_sites,
+			 g->returned_on_stacks);
 }
 
 static void put_rss(const struct run_summary *s, struct sink *out)

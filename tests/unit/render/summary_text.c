@@ -303,6 +303,8 @@ static void growth_is_told_with_its_kinds_and_set_against_rss(void **state)
 	s.growth.resident_bytes[GROWTH_ANON] = 64 << 20;
 	s.growth.resident_bytes[GROWTH_FILE] = 16 << 20;
 	s.growth.returned_bytes[GROWTH_ANON] = 20 << 20;
+	s.growth.on_stacks = 80 << 20;
+	s.growth.returned_on_stacks = 20 << 20;
 	s.growth.sites = &site;
 	s.growth.n_sites = 1;
 	s.growth.returned_sites = &kernels;
