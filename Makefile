@@ -368,6 +368,10 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 bench-sampled: all targets ## what sampled allocations cost, and how true they are (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/sampled.py $(BENCHFLAGS)
 
+.PHONY: bench-growth
+bench-growth: all targets ## what counting resident pages costs at a page fault (as root)
+	$(Q)BUILD=$(BUILD) python3 tests/bench/growth.py $(BENCHFLAGS)
+
 .PHONY: bench-names
 bench-names: deps-names $(NAMES_BIN) ## what naming 100,000 places and a host's files costs, beside others
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/names.py $(BENCHFLAGS)

@@ -195,6 +195,28 @@ def a_child_is_charged_with_what_it_touches_and_not_with_what_it_inherits():
 
 
 @fact
+def what_another_process_touches_is_charged_to_whose_memory_it_is():
+    target = Target("growth")
+    run = Run("-p", target.pid, "--only", "growth")
+    run.ready()
+    before = rss(target.pid)
+    address = target.ask("map 16")[0][1]
+    with open(f"/proc/{target.pid}/mem", "r+b", buffering=0) as mem:
+        for off in range(0, 16 * MIB, PAGE):
+            mem.seek(address + off)
+            mem.write(b"x")
+    change = rss(target.pid) - before
+    run.stop()
+    run.must()
+    target.end()
+    check_sums(run, change)
+    p = run.profile("growth")
+    near(p.sum(RESIDENT, "mem_rw", pid=target.pid), 16 * MIB, OFF_BY, "bytes that a write to its mem touched")
+    ours = [s for s in run.folded("growth") if "mem_rw" in s and not all(f.endswith("_[k]") for f in s.split(";")[1:])]
+    check(not ours, f"a user stack that is not the target's: {ours[:1]}")
+
+
+@fact
 def without_children_the_child_is_not_counted():
     target = Target("growth")
     run = Run("-p", target.pid, "--only", "growth", "--no-children")

@@ -12,6 +12,7 @@
  *   huge MIB       touch_huge() touches fresh memory in huge pages
  *   file MIB       touch_file() reads a file through a mapping
  *   shared MIB     touch_shared() touches a shared anonymous mapping
+ *   map MIB        maps memory that nobody touches: `at ADDRESS` before the end
  *   give-back      give_back_c() gives back all of the anonymous memory above: madvise()
  *   unmap          unmap_c() unmaps it
  *   threads MIB    two threads, each on a CPU of its own, touch fresh memory in touch_a() and touch_b()
@@ -244,6 +245,8 @@ int main(void)
 			file(mib);
 		else if (!strcmp(what, "shared"))
 			shared(mib);
+		else if (!strcmp(what, "map"))
+			say("at %llu", (unsigned long long)(uintptr_t)map_small(mib));
 		else if (!strcmp(what, "give-back"))
 			give_back_c();
 		else if (!strcmp(what, "unmap"))
