@@ -344,7 +344,9 @@ static __noinline int growth_add(void *ctx, __u64 mm, __u64 owner, __u32 what, _
 {
 	struct task_struct *task = (void *)bpf_get_current_task(), *whose = (void *)owner;
 	struct ms_total_key key = { .source = MS_GROWTH };
-	struct stack_of of = { .source = MS_GROWTH, .slot = SCRATCH_GROWTH, .may_trap = true };
+	struct stack_of of = {
+		.source = MS_GROWTH, .slot = SCRATCH_GROWTH, .may_trap = true, .once = true
+	};
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct ms_target *target;
 

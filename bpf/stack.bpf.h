@@ -31,6 +31,7 @@ struct stack_of {
 	__u32 flags; /* MS_STACK_… */
 	__u32 as_gen;
 	bool may_trap; /* as in walk_regs() */
+	bool once;     /* nothing can take the scratch over meanwhile: half as much to verify */
 	const struct ms_proc *proc;
 };
 
@@ -185,6 +186,13 @@ static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, const 
 	return stack_store_list(s, of->slot, stack_lane(of), len, of->flags, MS_COMPLETE, ret_hash);
 }
 
+static __always_inline int stack_lost(struct ms_hash *ret_hash)
+{
+	stat_inc(STAT_STACK_LOST);
+	ret_hash->lo = ret_hash->hi = 0;
+	return MS_LOST;
+}
+
 /*
  * Takes one stack of the current task: the kernel's (MS_STACK_KERNEL) or the user's. *ret_hash is
  * all zero when there is none. Verdicts are counted for user stacks: the kernel's are whole.
@@ -200,14 +208,13 @@ static __always_inline void stack_capture(void *ctx, const struct stack_of *of,
 	if (!s)
 		return;
 	verdict = stack_walk(ctx, s, of, ret_hash);
-	if (verdict == STACK_TORN) {
+	if (verdict == STACK_TORN && of->once) {
+		verdict = stack_lost(ret_hash);
+	} else if (verdict == STACK_TORN) {
 		stat_inc(STAT_STACK_TORN);
 		verdict = stack_walk(ctx, s, of, ret_hash);
-		if (verdict == STACK_TORN) {
-			stat_inc(STAT_STACK_LOST);
-			ret_hash->lo = ret_hash->hi = 0;
-			verdict = MS_LOST;
-		}
+		if (verdict == STACK_TORN)
+			verdict = stack_lost(ret_hash);
 	}
 	if (verdict == STACK_NONE)
 		stat_inc(STAT_STACK_NO_USER);
