@@ -364,6 +364,10 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 	$(Q)$(MAKE) BUILD=$(BUILD)/bench BPF_DEFS=-DMS_BENCH $(BUILD)/bench/memscope
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
 
+.PHONY: bench-alloc
+bench-alloc: deps-bench all targets ## what tracing every malloc and free costs, beside memleak and bpftrace (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/alloc.py $(BENCHFLAGS)
+
 .PHONY: bench-sampled
 bench-sampled: all targets ## what sampled allocations cost, and how true they are (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/sampled.py $(BENCHFLAGS)

@@ -135,11 +135,27 @@ def bcc_headers():
         return
 
 
+# bcc 0.26 of Debian 12 calls a function of its library without the last argument, a reference counter's
+# offset, which then is whatever is in its place: its uprobes can be attached or not, by chance.
+BCC_SHIM = """
+import runpy, sys
+from bcc.libbcc import lib
+attach = lib.bpf_attach_uprobe
+attach.argtypes = None
+import ctypes as c
+lib.bpf_attach_uprobe = lambda fd, kind, name, path, off, pid, *counter: attach(
+    c.c_int(fd), c.c_int(kind), c.c_char_p(name), c.c_char_p(path), c.c_uint64(off), c.c_int(pid),
+    c.c_uint32(0))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 def bcc(name, *args, ready=None, settle=0.5):
     program = f"{name}-bpfcc"
     # Python tools buffer what they print to a pipe: without -u the ready line comes too late.
-    return Tool(f"bcc {name}", ["/usr/bin/python3", "-u", tool(program) or program, *args],
-                ready=ready, settle=settle)
+    return Tool(f"bcc {name}", ["/usr/bin/python3", "-u", "-c", BCC_SHIM, tool(program) or program,
+                                *args], ready=ready, settle=settle)
 
 
 NOTHING = Tool("no tool", ["/bin/sleep", "60"], settle=0.1, stop=signal.SIGTERM)
@@ -184,7 +200,7 @@ def off_cpu_tools():
 def alloc_tools():
     return [
         memscope("--only", "alloc", "--alloc=exact"),
-        bcc("memleak", "-p", "{pid}", ready="Attaching", settle=1.5),
+        bcc("memleak", "-p", "{pid}", ready="Attaching", settle=4),
         bpftrace("uprobe:{libc}:malloc { @[ustack] = count(); } "
                  "uprobe:{libc}:free { @frees = count(); }".replace("{libc}", LIBC)),
     ]
@@ -387,4 +403,5 @@ def main():
         shutil.rmtree(WHERE, ignore_errors=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
