@@ -107,8 +107,8 @@ static __always_inline bool caller_get(struct caller *c, bool any_thread)
 
 	c->tid = (__u32)id;
 	if (!gate_alloc_open ||
-	    !target_wants((void *)bpf_get_current_task(), id >> 32,
-			  any_thread && cfg_tid ? cfg_tid : c->tid, &c->target, &c->proc)) {
+	    !target_wants(NULL, id >> 32, any_thread && cfg_tid ? cfg_tid : c->tid, &c->target,
+			  &c->proc)) {
 		stat_inc(STAT_PROBE_OTHER);
 		return false;
 	}

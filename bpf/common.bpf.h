@@ -49,8 +49,23 @@ static __always_inline void task_proc(const struct task_struct *task, struct ms_
 	proc->start_ns = BPF_CORE_READ(task, group_leader, start_time);
 }
 
+/* The same of the current task: since 5.11 without a call for each field. */
+static __always_inline void current_proc(struct ms_proc *proc)
+{
+	const struct task_struct *task;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+		task_proc((void *)bpf_get_current_task(), proc);
+		return;
+	}
+	task = bpf_get_current_task_btf();
+	proc->tgid = task->tgid;
+	proc->exec_id = (__u32)task->self_exec_id;
+	proc->start_ns = task->group_leader->start_time;
+}
+
 /*
- * Is this thread watched? Cheapest tests first: in a run of one process every other one costs a
+ * Is this thread (NULL: the current one) watched? Cheapest tests first: in a run of one process every other one costs a
  * single look-up. *ret_target may be NULL under -a: nothing is known of the process, its
  * generation is 0. *ret_proc is set when it is watched.
  */
@@ -65,7 +80,10 @@ static __always_inline bool target_wants(const struct task_struct *task, __u32 t
 	target = bpf_map_lookup_elem(&targets, &tgid);
 	if (!cfg_all && !target)
 		return false;
-	task_proc(task, ret_proc);
+	if (task)
+		task_proc(task, ret_proc);
+	else
+		current_proc(ret_proc);
 	if (target && target->start_ns != ret_proc->start_ns) {
 		if (!target->start_ns)
 			target->start_ns = ret_proc->start_ns;
