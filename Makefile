@@ -322,10 +322,10 @@ $(BUILD)/tests/bpf/load: tests/bpf/load.c
 # With musl, where it is; the kernel's headers go with any C library.
 $(BUILD)/targets/alloc_truth_musl: tests/targets/alloc_truth.c tests/targets/target.h
 	$(call say,TARGET,$@)
-	$(Q)mkdir -p $(@D)/include && for d in linux asm-generic $(MULTIARCH)/asm; do \
-		ln -sfn /usr/include/$$d $(@D)/include/; done && \
+	$(Q)mkdir -p $(@D) $(BUILD)/gen/kernel && for d in linux asm-generic $(MULTIARCH)/asm; do \
+		ln -sfn /usr/include/$$d $(BUILD)/gen/kernel/; done && \
 		musl-gcc $(TFLAGS) -static -std=gnu11 -D_GNU_SOURCE \
-		-Dpvalloc=valloc -idirafter $(@D)/include -o $@ $<
+		-Dpvalloc=valloc -idirafter $(BUILD)/gen/kernel -o $@ $<
 $(BUILD)/targets/rjem.a: $(JEMALLOC)
 	$(Q)mkdir -p $(@D) && objcopy $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \
 		valloc malloc_usable_size mallocx rallocx xallocx dallocx sdallocx,--redefine-sym $(f)=_rjem_$(f)) $< $@
