@@ -342,10 +342,12 @@ enum ms_shape {
  *
  *   bit   0  4 for each of three arguments: the register that holds it, as x86 numbers them
  *         16 16: by how much sp is below what it was at the entry, bytes
- *         63 set
+ *         32  4: enum ms_shape, for the one program that serves all
+ *         63 set if something is not where it is at the entry
  */
 #define MS_PLACE_ARG_BITS 4
 #define MS_PLACE_SP_SHIFT 16
+#define MS_PLACE_SHAPE_SHIFT 32
 #define MS_PLACE_MOVED    (1ULL << 63)
 
 /* Counters, one row each in stats.def. */

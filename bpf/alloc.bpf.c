@@ -71,27 +71,24 @@ static __noinline __u64 reg_read(struct pt_regs *ctx, __u32 number)
 	}
 	return value;
 }
-#else
-static __always_inline __u64 reg_read(struct pt_regs *ctx, __u32 number)
-{
-	return 0; /* probes are at the entry */
-}
 #endif
 
 /* The `n` arguments. */
 static __always_inline void call_read(struct pt_regs *ctx, struct call *call, __u32 n)
 {
-	__u64 place = cfg_places ? bpf_get_attach_cookie(ctx) : 0;
-
 	call->sp = PT_REGS_SP(ctx);
 	call->arg[0] = PT_REGS_PARM1(ctx);
 	call->arg[1] = n > 1 ? PT_REGS_PARM2(ctx) : 0;
 	call->arg[2] = n > 2 ? PT_REGS_PARM3(ctx) : 0;
+#if defined(__TARGET_ARCH_x86) /* elsewhere probes are at the entry */
+	__u64 place = cfg_places ? bpf_get_attach_cookie(ctx) : 0;
+
 	if (!(place & MS_PLACE_MOVED))
 		return;
 	call->sp += place >> MS_PLACE_SP_SHIFT & 0xffff;
 	for (__u32 i = 0; i < n && i < 3; i++)
 		call->arg[i] = reg_read(ctx, place >> i * MS_PLACE_ARG_BITS & 15);
+#endif
 }
 
 /* The watched thread this probe fired in. */
@@ -409,11 +406,58 @@ static __always_inline __u64 product(__u64 n, __u64 size)
 	return n * size;
 }
 
-/*
- * One program of a shape for both ends of a call, where the kernel has sessions (6.13): returns
- * that the entry does not want are never made. At the return, the instruction pointer is where the
- * function returns to.
- */
+/* Of a shape: what was asked for, in bytes, and what alloc_return() needs of the arguments. */
+static __always_inline __u64 call_size(const struct call *call, enum ms_shape shape)
+{
+	switch (shape) {
+	case MS_SHAPE_COUNT_SIZE:
+		return product(call->arg[0], call->arg[1]);
+	case MS_SHAPE_REALLOC_N:
+		return product(call->arg[1], call->arg[2]);
+	case MS_SHAPE_ALIGN_SIZE:
+	case MS_SHAPE_REALLOC:
+	case MS_SHAPE_XALLOC:
+		return call->arg[1];
+	case MS_SHAPE_OUT_PTR:
+		return call->arg[2];
+	default:
+		return call->arg[0];
+	}
+}
+
+static __always_inline __u64 call_arg(const struct call *call, enum ms_shape shape)
+{
+	return is_realloc(shape) || shape == MS_SHAPE_OUT_PTR ? call->arg[0] : 0;
+}
+
+/* How many of a shape's arguments are read. */
+static __always_inline __u32 call_args(enum ms_shape shape)
+{
+	return shape == MS_SHAPE_OUT_PTR || shape == MS_SHAPE_REALLOC_N ? 3
+	       : shape == MS_SHAPE_SIZE || shape == MS_SHAPE_NEW        ? 1
+									: 2;
+}
+
+#define ENTER_PROGRAM(name, shape)                                                                 \
+	SEC("uprobe")                                                                              \
+	int enter_##name(struct pt_regs *ctx)                                                      \
+	{                                                                                          \
+		struct call call;                                                                  \
+                                                                                                   \
+		call_read(ctx, &call, call_args(shape));                                           \
+		alloc_enter(ctx, shape, call.sp, call_size(&call, shape), call_arg(&call, shape)); \
+		return 0;                                                                          \
+	}
+
+ENTER_PROGRAM(size, MS_SHAPE_SIZE)
+ENTER_PROGRAM(count, MS_SHAPE_COUNT_SIZE)
+ENTER_PROGRAM(align, MS_SHAPE_ALIGN_SIZE)
+ENTER_PROGRAM(outptr, MS_SHAPE_OUT_PTR)
+ENTER_PROGRAM(realloc, MS_SHAPE_REALLOC)
+ENTER_PROGRAM(realloc_n, MS_SHAPE_REALLOC_N)
+ENTER_PROGRAM(xalloc, MS_SHAPE_XALLOC)
+
+/* At the return, the instruction pointer is where the function returns to. */
 static __always_inline bool is_return(struct pt_regs *ctx)
 {
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_func_ip))
@@ -421,42 +465,36 @@ static __always_inline bool is_return(struct pt_regs *ctx)
 	return bpf_get_func_ip(ctx) != (__u64)PT_REGS_IP(ctx);
 }
 
+static __noinline int begin_any(struct pt_regs *ctx, enum ms_shape shape)
+{
+	struct call call;
+
+	call_read(ctx, &call, 3);
+	return alloc_enter(ctx, shape, call.sp, call_size(&call, shape), call_arg(&call, shape));
+}
+
+static __noinline int end_any(struct pt_regs *ctx, enum ms_shape shape)
+{
+	return alloc_return(ctx, shape, PT_REGS_SP(ctx));
+}
+
 #define RETURN_UNWANTED 1 /* a session's entry program's way to say so */
 
-/* The programs of a shape: its entry, and both ends. `n`: how many arguments it has. */
-#define ALLOC_PROGRAMS(name, shape, n, size, arg)                                                  \
-	static __noinline int begin_##name(struct pt_regs *ctx)                                    \
-	{                                                                                          \
-		struct call call;                                                                  \
-                                                                                                   \
-		call_read(ctx, &call, n);                                                          \
-		return alloc_enter(ctx, shape, call.sp, size, arg);                                \
-	}                                                                                          \
-	SEC("uprobe")                                                                              \
-	int enter_##name(struct pt_regs *ctx)                                                      \
-	{                                                                                          \
-		begin_##name(ctx);                                                                 \
-		return 0;                                                                          \
-	}                                                                                          \
-	static __noinline int end_##name(struct pt_regs *ctx)                                      \
-	{                                                                                          \
-		return alloc_return(ctx, shape, PT_REGS_SP(ctx));                                  \
-	}                                                                                          \
-	SEC("uprobe")                                                                              \
-	int both_##name(struct pt_regs *ctx)                                                       \
-	{                                                                                          \
-		if (is_return(ctx))                                                                \
-			return end_##name(ctx);                                                    \
-		return begin_##name(ctx) ? 0 : RETURN_UNWANTED;                                    \
-	}
+/*
+ * One program for both ends of a call and all shapes, where the kernel has sessions (6.13), and so
+ * cookies: returns that the entry does not want are never made, and what the verifier takes longest
+ * over, the walk, it sees once.
+ */
+SEC("uprobe")
+int both_ends(struct pt_regs *ctx)
+{
+	enum ms_shape shape = cfg_places ? bpf_get_attach_cookie(ctx) >> MS_PLACE_SHAPE_SHIFT & 15
+					 : MS_SHAPE_SIZE;
 
-ALLOC_PROGRAMS(size, MS_SHAPE_SIZE, 1, call.arg[0], 0)
-ALLOC_PROGRAMS(count, MS_SHAPE_COUNT_SIZE, 2, product(call.arg[0], call.arg[1]), 0)
-ALLOC_PROGRAMS(align, MS_SHAPE_ALIGN_SIZE, 2, call.arg[1], 0)
-ALLOC_PROGRAMS(outptr, MS_SHAPE_OUT_PTR, 3, call.arg[2], call.arg[0])
-ALLOC_PROGRAMS(realloc, MS_SHAPE_REALLOC, 2, call.arg[1], call.arg[0])
-ALLOC_PROGRAMS(realloc_n, MS_SHAPE_REALLOC_N, 3, product(call.arg[1], call.arg[2]), call.arg[0])
-ALLOC_PROGRAMS(xalloc, MS_SHAPE_XALLOC, 2, call.arg[1], call.arg[0])
+	if (is_return(ctx))
+		return end_any(ctx, shape);
+	return begin_any(ctx, shape) ? 0 : RETURN_UNWANTED;
+}
 
 /*
  * operator new of an allocator that has its own: it throws, so its return is not probed, but each

@@ -173,7 +173,8 @@ static void attach_prog(struct alloc_probes *ap, struct attachment *a,
 	for (uint32_t i = 0; i < f->sites.n; i++)
 		if (shapes & (1u << f->sites.site[i].shape)) {
 			offsets[n] = f->sites.site[i].off;
-			places[n++] = f->sites.site[i].place;
+			places[n++] = f->sites.site[i].place | (uint64_t)f->sites.site[i].shape
+								       << MS_PLACE_SHAPE_SHIFT;
 		}
 	if (!n)
 		return;

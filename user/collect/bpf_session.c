@@ -105,19 +105,17 @@ static void load_either(struct bpf_program *btf_prog, struct bpf_program *raw_pr
 	bpf_program__set_autoload(raw_prog, wanted && !by_btf);
 }
 
+/* One for all shapes that have a return. */
 static struct bpf_program *both_prog(struct memscope_bpf *k, enum ms_shape shape)
 {
-	struct bpf_program *progs[MS_N_SHAPES] = {
-		[MS_SHAPE_SIZE] = k->progs.both_size,
-		[MS_SHAPE_COUNT_SIZE] = k->progs.both_count,
-		[MS_SHAPE_ALIGN_SIZE] = k->progs.both_align,
-		[MS_SHAPE_OUT_PTR] = k->progs.both_outptr,
-		[MS_SHAPE_REALLOC] = k->progs.both_realloc,
-		[MS_SHAPE_REALLOC_N] = k->progs.both_realloc_n,
-		[MS_SHAPE_XALLOC] = k->progs.both_xalloc,
-	};
-
-	return progs[shape];
+	switch (shape) {
+	case MS_SHAPE_NEW:
+	case MS_SHAPE_NEW_EXIT:
+	case MS_SHAPE_FREE:
+		return NULL;
+	default:
+		return k->progs.both_ends;
+	}
 }
 
 static struct bpf_program *enter_prog(struct memscope_bpf *k, enum ms_shape shape)
