@@ -284,6 +284,7 @@ struct ms_memory {
 	__u64 owner;   /* the task it is charged to, an address */
 	__u64 born_ns; /* when it was met; tells it from another one at the same address */
 	__s64 sum[4];
+	__s64 base;    /* pages that it had when it was met, about */
 	__u32 flags;   /* MS_MEMORY_… */
 	__u32 pad;
 };
@@ -398,7 +399,7 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 120);
 MS_ASSERT(sizeof(struct ms_inflight) == 128);
-MS_ASSERT(sizeof(struct ms_memory) == 72);
+MS_ASSERT(sizeof(struct ms_memory) == 80);
 MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);
 MS_ASSERT(sizeof(struct ms_target) == 32);
 MS_ASSERT(sizeof(struct ms_task) == 32);

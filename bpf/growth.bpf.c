@@ -172,17 +172,17 @@ static __always_inline __u64 mm_owner(__u64 mm)
 }
 
 /* Nobody has it any more, or whoever has it is not watched: it is taken down. Its first pages have gone
- * just now, so what it had is what was last seen: on this CPU, with those that others have folded. */
+ * just now, so what it had is what was last seen: on this CPU, with those that others have folded. Of
+ * those, what came since it was met. */
 static __always_inline void memory_end(__u64 mm, const struct ms_memory *m)
 {
 	struct ms_memory_cpu *c = bpf_map_lookup_elem(&memory_cpus, &mm);
-	__s64 pages = 0;
+	__s64 pages = -m->base;
 
 	for (int i = 0; i < N_MEMBERS; i++)
 		if (i != MEMBER_SWAP)
 			pages += m->sum[i] + (c && c->born_ns == m->born_ns ? c->part[i] : 0);
-	if (pages > 0)
-		stat_add(STAT_MEMORY_ENDED, pages);
+	stat_add(STAT_MEMORY_ENDED, pages);
 }
 
 static __always_inline void memory_forget(__u64 mm)
@@ -200,8 +200,11 @@ static __always_inline void memory_add(__u64 mm, __u64 owner, const struct ms_pr
 	fresh.proc = *proc;
 	if (from_birth)
 		fresh.flags = MS_MEMORY_WHOLE | MS_MEMORY_MADE;
-	for (__u32 i = 0; i < N_MEMBERS && !from_birth; i++)
+	for (__u32 i = 0; i < N_MEMBERS && !from_birth; i++) {
 		fresh.sum[i] = mm_sum(mm, i);
+		if (i != MEMBER_SWAP)
+			fresh.base += fresh.sum[i];
+	}
 	if (bpf_map_update_elem(&memories, &mm, &fresh, BPF_ANY))
 		stat_inc(STAT_MEMORY_FULL);
 }
@@ -385,7 +388,8 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 		return;
 	owner = mm_owner(mm);
 	c = bpf_map_lookup_elem(&memory_cpus, &mm);
-	if (!c || c->owner != owner || c->flags & MS_MEMORY_MADE) {
+	/* A CPU on which it was not seen has no owner either. */
+	if (!c || !owner || c->owner != owner || c->flags & MS_MEMORY_MADE) {
 		if (!memory_meet(mm))
 			return;
 		fresh = memory_meet_here(mm);

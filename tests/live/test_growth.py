@@ -168,10 +168,12 @@ def a_child_is_charged_with_what_it_touches_and_not_with_what_it_inherits():
     target = Target("growth")
     run = Run("-p", target.pid, "--only", "growth")
     run.ready()
+    os.sched_setaffinity(target.pid, {online_cpus()[0]})
     target.ask("a 32")
     before = rss(target.pid)
     child = target.ask("fork 24")[0][1]
     child_rss = rss(child)
+    os.sched_setaffinity(child, {online_cpus()[-1]})  # where its memory has not been seen yet
     target.ask("stop-child")
     time.sleep(0.2)
     change = rss(target.pid) - before
@@ -184,6 +186,7 @@ def a_child_is_charged_with_what_it_touches_and_not_with_what_it_inherits():
     within(p.sum(RESIDENT, pid=child), 0, 28 * MIB, "all that the child is charged with")
     # The kill has taken the child's memory: nobody has given it back.
     within(p.sum(RETURNED, pid=child), 0, OFF_BY, "bytes given back by the child")
+    within(total(run, "returned"), 0, MIB, "bytes given back")
     check(abs(change) < MIB, f"the parent itself grew by {change} bytes")
     near(p.sum(RESIDENT, pid=target.pid), 32 * MIB, MIB + OFF_BY, "what the parent touched")
     # What it had when it was killed; of what a CPU has not folded, only one CPU's part is looked at.
@@ -239,6 +242,9 @@ def growth_of_a_command_counts_from_its_beginning():
     g = run.summary()["growth"]
     within(total(run, "resident"), 48 * MIB, 120 * MIB, "bytes of python3 with 48 MiB of data")
     # python3 has no debug symbols here, but its functions have names or ranges: of the list first.
+    # What it has at its end goes with it; what memscope's own image had before the exec is not of it.
+    near(g["ended_bytes"], total(run, "resident") - total(run, "returned") + g["made_bytes"],
+         MIB + rss_off_by(), "what went with the command")
     site = g["sites"][0]
     check(site["bytes"] >= 30 * MIB, f"the top site has {site['bytes']} bytes only: {site}")
     check("python" in site["module"], f"the top site is {site}")

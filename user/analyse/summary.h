@@ -99,7 +99,8 @@ struct summary_growth {
 	bool known;
 	uint64_t resident_bytes[N_GROWTH_KINDS], returned_bytes[N_GROWTH_KINDS];
 	uint64_t made_bytes;      /* copied by forks and set up by execs: in none of those   */
-	uint64_t ended_bytes;     /* went with processes and images that ended, about: in none of those */
+	int64_t ended_bytes;      /* of all that came, what went with processes and images that ended,
+				   * about; < 0: they had given back more than came */
 	uint64_t on_stacks, returned_on_stacks;  /* what stacks stand for: estimates of those  */
 	uint64_t samples;         /* stacks                                                  */
 	struct {

@@ -450,7 +450,7 @@ static void facts_growth(struct output *o)
 		g->returned_bytes[i] = o->stats[STAT_RETURNED_FILE + i] * page;
 	}
 	g->made_bytes = o->stats[STAT_MEMORY_MADE] * page;
-	g->ended_bytes = o->stats[STAT_MEMORY_ENDED] * page;
+	g->ended_bytes = (int64_t)(o->stats[STAT_MEMORY_ENDED] * page);
 	g->on_stacks = o->in.resident_bytes;
 	g->returned_on_stacks = o->in.returned_bytes;
 	g->samples = o->stats[STAT_GROWTH_SAMPLES];

@@ -394,7 +394,7 @@ static void add_growth(struct doc *d, cJSON *root, const struct summary_growth *
 	add_growth_kinds(d, o, "resident", g->resident_bytes);
 	add_growth_kinds(d, o, "returned", g->returned_bytes);
 	count(d, o, "made_bytes", g->made_bytes);
-	count(d, o, "ended_bytes", g->ended_bytes);
+	number(d, o, "ended_bytes", g->ended_bytes);
 	count(d, o, "on_stacks_bytes", g->on_stacks);
 	count(d, o, "returned_on_stacks_bytes", g->returned_on_stacks);
 	count(d, o, "samples", g->samples);

@@ -625,6 +625,20 @@ static struct unit_text signed_bytes(int64_t bytes)
 	return t;
 }
 
+static void put_growth_check(const struct summary_growth *g, struct sink *out)
+{
+	int64_t more = g->check.rss_bytes - g->check.told_bytes;
+
+	if (g->check.processes == 0)
+		return;
+	sink_printf(out, "  RSS changed by %s", signed_bytes(g->check.rss_bytes).s);
+	if (more == 0)
+		sink_puts(out, ", all of it told by the kernel's events\n");
+	else
+		sink_printf(out, ", which is %s %s than the kernel's events tell\n",
+			    unit_bytes(more < 0 ? -more : more).s, more < 0 ? "less" : "more");
+}
+
 static void put_growth(const struct run_summary *s, struct sink *out)
 {
 	static const char *const kinds[N_GROWTH_KINDS] = {
@@ -640,7 +654,7 @@ static void put_growth(const struct run_summary *s, struct sink *out)
 	put_label(out, "Growth");
 	sink_printf(out, "%s became resident, %s was given back", unit_bytes((int64_t)resident).s,
 		    unit_bytes((int64_t)returned).s);
-	if (g->made_bytes + g->ended_bytes == 0)
+	if (g->made_bytes == 0 && g->ended_bytes == 0)
 		sink_printf(out, " (%s)", signed_bytes((int64_t)(resident - returned)).s);
 	sink_puts(out, "\n");
 	for (int i = 0; i < N_GROWTH_KINDS; i++) {
@@ -652,19 +666,12 @@ static void put_growth(const struct run_summary *s, struct sink *out)
 		put_right(out, signed_bytes(-(int64_t)g->returned_bytes[i]).s, 14);
 		sink_puts(out, "\n");
 	}
-	if (g->check.processes > 0) {
-		sink_printf(out, "  RSS changed by %s", signed_bytes(g->check.rss_bytes).s);
-		if (g->check.told_bytes == g->check.rss_bytes)
-			sink_puts(out, ", all of it told by the kernel's events\n");
-		else
-			sink_printf(out, ", the kernel's events tell of %s\n",
-				    signed_bytes(g->check.told_bytes).s);
-	}
-	if (g->made_bytes + g->ended_bytes > 0)
+	put_growth_check(g, out);
+	if (g->made_bytes > 0 || g->ended_bytes > 0)
 		sink_printf(out,
 			    "  besides, forks and execs made %s, and %s went with what ended\n",
 			    unit_bytes((int64_t)g->made_bytes).s,
-			    unit_bytes((int64_t)g->ended_bytes).s);
+			    unit_bytes(g->ended_bytes > 0 ? g->ended_bytes : 0).s);
 	put_growth_sites(out, "made resident by", g->sites, g->n_sites, g->on_stacks);
 	put_growth_sites(out, "given back by", g->returned_sites, g->n_returned_sites,
 			 g->returned_on_stacks);
