@@ -1,0 +1,317 @@
+#include "render/summary_memory.h"
+
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "render/cells.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MODULE_WIDTH 24
+
+static void put_sites(struct sink *out, const char *title, const struct site_row *rows, uint32_t n,
+		      uint64_t whole)
+{
+	if (n == 0)
+		return;
+	cells_right(out, "bytes", 12);
+	cells_right(out, "blocks", 14);
+	sink_printf(out, "         %s\n", title);
+	for (uint32_t i = 0; i < n; i++) {
+		cells_right(out, unit_bytes(rows[i].value).s, 12);
+		cells_right(out, unit_count(rows[i].count).s, 14);
+		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		cells_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 42,
+			       rows[i].module, 18);
+	}
+}
+
+static void put_alloc_row(struct sink *out, const char *what, uint64_t bytes, uint64_t objects)
+{
+	sink_puts(out, "  ");
+	cells_left(out, what, CELLS_LABEL_WIDTH - 2);
+	cells_right(out, unit_bytes((int64_t)bytes).s, 12);
+	cells_right(out, unit_count((int64_t)objects).s, 14);
+	sink_puts(out, " blocks\n");
+}
+
+static void put_leaks(const struct summary_alloc *a, struct sink *out)
+{
+	if (a->n_leaks == 0)
+		return;
+	cells_right(out, "live", 12);
+	cells_right(out, "a minute", 14);
+	sink_printf(out, "   kept  growing, allocated by (kept: of blocks older than %.0f s)\n",
+		    a->leaks[0].age_s);
+	for (uint32_t i = 0; i < a->n_leaks; i++) {
+		const struct summary_leak *l = &a->leaks[i];
+
+		cells_right(out, unit_bytes(l->live).s, 12);
+		cells_right(out, unit_bytes((int64_t)(l->slope * 60)).s, 14);
+		cells_right(out, unit_percent((int64_t)(l->survived * 1000), 1000).s, 7);
+		sink_puts(out, "  ");
+		cells_in_image(out, l->site.function[0] ? l->site.function : "[unknown]", 42,
+			       l->site.module, 18);
+		cells_spaces(out, CELLS_LABEL_WIDTH);
+		sink_printf(out, "95 %% interval %s to %s, r2 %.3f, since second %.0f\n",
+			    unit_bytes((int64_t)(l->slope_low * 60)).s,
+			    unit_bytes((int64_t)(l->slope_high * 60)).s, l->r2, l->since_s);
+	}
+}
+
+static void put_alloc_odds(const struct summary_alloc *a, struct sink *out)
+{
+	static const struct {
+		size_t offset;
+		const char *text;
+	} odds[] = {
+		{ offsetof(struct summary_alloc, failed), "calls failed (returned NULL)" },
+		{ offsetof(struct summary_alloc, earlier_frees),
+		  "frees of blocks from before the run" },
+		{ offsetof(struct summary_alloc, inherited_frees),
+		  "frees of blocks inherited by fork" },
+		{ offsetof(struct summary_alloc, untracked),
+		  "blocks not followed: the block table was full (live is too low by these)" },
+	};
+
+	for (size_t i = 0; i < sizeof(odds) / sizeof(odds[0]); i++) {
+		uint64_t n = *(const uint64_t *)((const char *)a + odds[i].offset);
+
+		if (n > 0)
+			sink_printf(out, "  %s %s\n", unit_count((int64_t)n).s, odds[i].text);
+	}
+}
+
+/* Half of the interval's width, as a share of the estimate. */
+static struct unit_text plus_minus(int64_t value, int64_t low, int64_t high)
+{
+	struct unit_text t;
+
+	if (high <= low)
+		snprintf(t.s, sizeof(t.s), "exact");
+	else
+		snprintf(t.s, sizeof(t.s), "± %.40s", unit_percent((high - low) / 2, value).s);
+	return t;
+}
+
+static void put_estimate(struct sink *out, const char *what, uint64_t bytes, uint64_t objects,
+			 const struct summary_interval *i)
+{
+	sink_puts(out, "  ");
+	cells_left(out, what, CELLS_LABEL_WIDTH - 2);
+	cells_right(out, unit_bytes((int64_t)bytes).s, 12);
+	cells_right(out, plus_minus((int64_t)bytes, i->low, i->high).s, 9);
+	cells_right(out, unit_count((int64_t)objects).s, 14);
+	sink_printf(out, " blocks, by %s samples\n", unit_count((int64_t)i->samples).s);
+}
+
+static void put_estimated_sites(struct sink *out, const char *what, const struct site_row *rows,
+				uint32_t n, uint64_t whole)
+{
+	if (!n)
+		return;
+	sink_printf(out, "       bytes       95%%  samples  share  %s\n", what);
+	for (uint32_t i = 0; i < n; i++) {
+		cells_right(out, unit_bytes(rows[i].value).s, 12);
+		cells_right(out, plus_minus(rows[i].value, rows[i].low, rows[i].high).s, 10);
+		cells_right(out, unit_count((int64_t)rows[i].samples).s, 9);
+		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		cells_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 38,
+			       rows[i].module, 18);
+	}
+}
+
+static void put_sampled(const struct summary_alloc *a, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	strbuf_puts(&b, "sampled by ");
+	strbuf_add_clean(&b, a->sampler, strlen(a->sampler));
+	if (a->rate > 0)
+		strbuf_printf(&b, ", every %s on average", unit_bytes(a->rate).s);
+	strbuf_puts(&b, ": unbiased estimates, with their 95% intervals");
+	if (a->covered_from_ns > 0)
+		strbuf_printf(&b, "; from %s of the run", unit_ns(a->covered_from_ns).s);
+	if (a->reason)
+		strbuf_printf(&b, ". %s", a->reason);
+	cells_labelled(out, "Allocations", b.s ? b.s : "");
+	put_estimate(out, "allocated", a->bytes, a->objects, &a->bytes_interval);
+	put_estimate(out, "live", a->live_bytes, a->live_objects, &a->live_interval);
+	if (a->earlier_frees)
+		sink_printf(
+			out,
+			"  %s samples freed that were not followed (from before the run, a parent's, or "
+			"left out)\n",
+			unit_count((int64_t)a->earlier_frees).s);
+	if (a->untracked)
+		sink_printf(out, "  %s samples not followed: no room (live is too low by these)\n",
+			    unit_count((int64_t)a->untracked).s);
+	put_estimated_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
+	put_estimated_sites(out, "live, allocated by", a->live_sites, a->n_live_sites,
+			    a->live_bytes);
+}
+
+void summary_put_alloc(const struct run_summary *s, struct sink *out)
+{
+	const struct summary_alloc *a = &s->alloc;
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	if (a->tier == ALLOC_TIER_SAMPLED) {
+		put_sampled(a, out);
+		return;
+	}
+	if (a->tier != ALLOC_TIER_EXACT) {
+		if (a->reason)
+			cells_labelled(out, "Allocations", a->reason);
+		return;
+	}
+	strbuf_puts(&b, "every call");
+	if (a->covered_to_ns > a->covered_from_ns)
+		strbuf_printf(&b, " from %s to %s of the run", unit_ns(a->covered_from_ns).s,
+			      unit_ns(a->covered_to_ns).s);
+	if (a->calls_per_s > 0)
+		strbuf_printf(&b, ", %s a second", unit_count((int64_t)a->calls_per_s).s);
+	if (a->cost_percent > 0)
+		strbuf_printf(&b, "; tracing cost about %.1f%% of one CPU", a->cost_percent);
+	if (a->reason)
+		strbuf_printf(&b, "; %s", a->reason);
+	cells_labelled(out, "Allocations", b.s ? b.s : "");
+	put_alloc_row(out, "allocated", a->bytes, a->objects);
+	put_alloc_row(out, "freed", a->freed_bytes, a->freed_objects);
+	put_alloc_row(out, "live", a->live_bytes, a->live_objects);
+	put_alloc_odds(a, out);
+	put_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
+	put_sites(out, "live, allocated by", a->live_sites, a->n_live_sites, a->live_bytes);
+	put_leaks(a, out);
+}
+
+/* Two verdicts, kept apart: of all points, and of two. */
+static void put_course(const struct run_summary *s, struct sink *out)
+{
+	char reason[256], line[320];
+
+	if (s->course.kind == COURSE_SHORT)
+		return;
+	course_reason(&s->course, reason, sizeof(reason));
+	snprintf(line, sizeof(line), "%s: %s", course_name(s->course.kind), reason);
+	cells_spaces(out, CELLS_LABEL_WIDTH);
+	cells_wrapped(out, line, CELLS_LABEL_WIDTH, true);
+	cells_spaces(out, CELLS_LABEL_WIDTH);
+	sink_printf(out, "plain rule: %s: RSS %+.1f%% from first to last\n",
+		    plain_words(s->plain.kind), s->plain.percent);
+}
+
+static uint64_t growth_sum(const uint64_t bytes[N_GROWTH_KINDS])
+{
+	return bytes[GROWTH_FILE] + bytes[GROWTH_ANON] + bytes[GROWTH_SHARED];
+}
+
+static void put_growth_sites(struct sink *out, const char *title, const struct site_row *rows,
+			     uint32_t n, uint64_t whole)
+{
+	if (n == 0)
+		return;
+	cells_right(out, "bytes", 12);
+	sink_printf(out, "         %s\n", title);
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = rows[i].function[0] ? rows[i].function
+				   : rows[i].leaf[0]   ? rows[i].leaf
+						       : "[unknown]";
+
+		cells_right(out, unit_bytes(rows[i].value).s, 12);
+		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		cells_in_image(out, name, 48, rows[i].module, MODULE_WIDTH);
+	}
+}
+
+static struct unit_text signed_bytes(int64_t bytes)
+{
+	struct unit_text t = unit_bytes(bytes < 0 ? -bytes : bytes);
+
+	memmove(t.s + 1, t.s, sizeof(t.s) - 2);
+	t.s[0] = bytes < 0 ? '-' : '+';
+	return t;
+}
+
+static void put_growth_check(const struct summary_growth *g, struct sink *out)
+{
+	int64_t more = g->check.rss_bytes - g->check.told_bytes;
+
+	if (g->check.processes == 0)
+		return;
+	sink_printf(out, "  RSS changed by %s", signed_bytes(g->check.rss_bytes).s);
+	if (more == 0)
+		sink_puts(out, ", all of it told by the kernel's events\n");
+	else
+		sink_printf(out, ", which is %s %s than the kernel's events tell\n",
+			    unit_bytes(more < 0 ? -more : more).s, more < 0 ? "less" : "more");
+}
+
+void summary_put_growth(const struct run_summary *s, struct sink *out)
+{
+	static const char *const kinds[N_GROWTH_KINDS] = {
+		[GROWTH_ANON] = "anonymous",
+		[GROWTH_FILE] = "of files",
+		[GROWTH_SHARED] = "shared",
+	};
+	const struct summary_growth *g = &s->growth;
+	uint64_t resident = growth_sum(g->resident_bytes), returned = growth_sum(g->returned_bytes);
+
+	if (!g->known || resident + returned == 0)
+		return;
+	cells_label(out, "Growth");
+	sink_printf(out, "%s became resident, %s was given back", unit_bytes((int64_t)resident).s,
+		    unit_bytes((int64_t)returned).s);
+	if (g->made_bytes == 0 && g->ended_bytes == 0)
+		sink_printf(out, " (%s)", signed_bytes((int64_t)(resident - returned)).s);
+	sink_puts(out, "\n");
+	for (int i = 0; i < N_GROWTH_KINDS; i++) {
+		if (g->resident_bytes[i] + g->returned_bytes[i] == 0)
+			continue;
+		sink_puts(out, "  ");
+		cells_left(out, kinds[i], CELLS_LABEL_WIDTH - 2);
+		cells_right(out, signed_bytes((int64_t)g->resident_bytes[i]).s, 12);
+		cells_right(out, signed_bytes(-(int64_t)g->returned_bytes[i]).s, 14);
+		sink_puts(out, "\n");
+	}
+	put_growth_check(g, out);
+	if (g->made_bytes > 0 || g->ended_bytes > 0)
+		sink_printf(out,
+			    "  besides, forks and execs made %s, and %s went with what ended\n",
+			    unit_bytes((int64_t)g->made_bytes).s,
+			    unit_bytes(g->ended_bytes > 0 ? g->ended_bytes : 0).s);
+	put_growth_sites(out, "made resident by", g->sites, g->n_sites, g->on_stacks);
+	put_growth_sites(out, "given back by", g->returned_sites, g->n_returned_sites,
+			 g->returned_on_stacks);
+}
+
+void summary_put_rss(const struct run_summary *s, struct sink *out)
+{
+	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
+
+	if (!s->rss.known || s->rss.first_kb < 0 || s->rss.last_kb < 0)
+		return;
+	cells_label(out, "Memory");
+	sink_printf(out, "RSS %s at first, %s at last (%s%s)", unit_bytes(s->rss.first_kb * 1024).s,
+		    unit_bytes(s->rss.last_kb * 1024).s, grown_kb < 0 ? "-" : "+",
+		    unit_bytes((grown_kb < 0 ? -grown_kb : grown_kb) * 1024).s);
+	if (s->rss.peak_kb >= 0)
+		sink_printf(out, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
+	sink_puts(out, "\n");
+	if (s->rss.shared) {
+		cells_spaces(out, CELLS_LABEL_WIDTH);
+		sink_puts(out, "a page that several processes share counts in each\n");
+	}
+	if (s->memory.known) {
+		cells_spaces(out, CELLS_LABEL_WIDTH);
+		sink_printf(out, "its own (anonymous and swap) %s %s, %s at last\n",
+			    unit_bytes(s->memory.base * 1024).s,
+			    s->memory.from_quarter ? "after a quarter of the run" : "at first",
+			    unit_bytes(s->memory.last * 1024).s);
+	}
+	put_course(s, out);
+}
