@@ -19,8 +19,8 @@
 #define HIT_EMULATED_NS 520.0
 #define HIT_STEPPED_NS  9300.0
 #define RETURN_NS       330.0
-#define ALLOC_PROG_NS   1600.0
-#define FREE_PROG_NS    500.0
+#define ALLOC_PROG_NS   850.0
+#define FREE_PROG_NS    170.0
 
 /* A file, looked into once. */
 struct probed_file {
