@@ -8,7 +8,7 @@ from harness import *
 
 @once
 def leaks():
-    target = Target("leaks", 60, 50)
+    target = Target("leaks", 80, 50)
     run, lines = record(["-p", target.pid, "--only", "alloc", "--alloc=exact", "--interval", 0.1,
                          "--json"], lambda: target.ask("go"))
     leaked = next(line for line in lines if line[0] == "leaked")
@@ -34,7 +34,7 @@ def bands_add_up_to_what_is_live():
     with open(os.path.join(run.out, "bands.csv"), newline="", encoding="utf-8") as f:
         rows = list(csv.reader(f))
     header, last = rows[0], rows[-1]
-    check(len(rows) > 20, f"only {len(rows)} rows")
+    check(len(rows) > 12, f"only {len(rows)} rows, too few for a verdict")
     equal(header[0], "timestamp", "first column")
     equal(header[-1], "OTHER", "last column")
     equal(sum(map(int, last[1:])), run.summary()["alloc"]["live_bytes"], "sum of the last row")
