@@ -109,6 +109,13 @@ static __always_inline bool held_by_us(const struct task_struct *task, __u32 sta
 	       (__u32)BPF_CORE_READ(task, parent, tgid) == cfg_self;
 }
 
+/* A command that waits for us to be let go is our child still, and has not become what it is to be. */
+static __always_inline bool is_before_exec(const struct task_struct *task)
+{
+	return cfg_self && (__u32)BPF_CORE_READ(task, real_parent, tgid) == cfg_self &&
+	       BPF_CORE_READ(task, self_exec_id) == BPF_CORE_READ(task, real_parent, self_exec_id);
+}
+
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt,
 				       __u32 prev_state, __u64 now_ns)
 {
@@ -315,7 +322,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 								: MS_RUN_BLOCKED);
 	if (!t || t->state != MS_RUN_BLOCKED)
 		return 0;
-	if (held_by_us(task, task_state(task))) {
+	if (held_by_us(task, task_state(task)) || is_before_exec(task)) {
 		t->state = MS_RUN_HELD;
 		return 0;
 	}
