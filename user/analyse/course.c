@@ -257,6 +257,7 @@ void course_of(const struct point *all, uint32_t n_all, struct course *ret_cours
 
 	if (n_all > 0) {
 		series_line(all, n_all, &c.all);
+		c.span_s = all[n_all - 1].t - all[0].t;
 		n = series_thin(all, n_all, p, SERIES_POINTS);
 		series_facts(p, n, &f);
 		c.matters = fmax(COURSE_PART * median(p, n), COURSE_MIN_KB);
@@ -301,8 +302,8 @@ static const char *rate_unit(double span_s, double *ret_seconds)
 
 void course_reason(const struct course *c, char *buf, uint32_t size)
 {
-	double per, span = c->since_s > 0 ? c->since_s : 1;
-	const char *unit = rate_unit(span, &per);
+	double per;
+	const char *unit = rate_unit(c->span_s, &per);
 	const struct series_line *l = &c->tail;
 
 	switch (c->kind) {

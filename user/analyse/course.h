@@ -47,6 +47,7 @@ struct course {
 	struct series_line all;   /* a line through everything                               */
 	struct series_line tail;  /* COURSE_GROWING, _SHRINKING: through what it was judged by:
 				   * the last piece, or the low points of a saw               */
+	double span_s;            /* from the first point to the last                        */
 	double since_s;           /* the last piece's begin, since the first point           */
 	double changed;           /* how much higher the last level is than the first        */
 	double jump, jump_s;      /* the largest step between two pieces, and when; 0: none  */

@@ -131,6 +131,13 @@ static void a_reason_says_how_much_and_since_when(void **unused)
 	course_reason(&c, text, sizeof(text));
 	assert_string_equal(text, "it went up by 50.0 MiB at once, 50 seconds after the begin, and "
 				  "stayed there");
+	for (int i = 0; i < 200; i++)
+		p[i] = (struct point){ 3600 * i, 100000 + 1024 * i };
+	course_of(p, 200, &c);
+	course_reason(&c, text, sizeof(text));
+	assert_string_equal(text,
+			    "it grew by 24.0 MiB a day (95 % interval 24.0 MiB to 24.0 MiB) from "
+			    "second 0 to the end");
 	course_of(p, 3, &c);
 	course_reason(&c, text, sizeof(text));
 	assert_string_equal(text, "3 points are too few to tell (12 are needed)");
