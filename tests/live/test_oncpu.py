@@ -178,27 +178,34 @@ def several_pids_are_profiled_apart():
 
 @fact
 def whole_host_run_finds_every_process_and_no_more_than_all_cpus():
-    target = Target("cpu_split", 1000)
+    targets = [Target("cpu_split", 1000), Target("cpu_split", 700)]
 
     def during():
-        lines = target.ask("go")
+        for t in targets:
+            t.say("go")
+        answers = [t.answer() for t in targets]
         time.sleep(0.5)
-        return lines
-    run, lines = record(("-a", "-F", 499, "--only", "oncpu"), during)
+        return answers
+    run, answers = record(("-a", "-F", 499, "--only", "oncpu"), during)
     p = run.profile("oncpu")
-    n = lines[0][2] / 1e9 * 499
-    near(p.sum("samples/count", pid=target.pid), n, 4 * math.sqrt(n) + 2, "samples of the target")
+    for target, lines in zip(targets, answers):
+        n = lines[0][2] / 1e9 * 499
+        near(p.sum("samples/count", pid=target.pid), n, 4 * math.sqrt(n) + 2,
+             "samples of a target")
     s = run.summary()
     rows = {row["pid"]: row for row in s["by_process"]}
-    check(s["target"]["seen_processes"] >= len(rows) > 1, f"processes: {s['target']}, {len(rows)}")
+    # Nothing else need run on a quiet machine: two processes are all that is sure.
+    check(s["target"]["seen_processes"] >= len(rows) >= 2,
+          f"processes: {s['target']}, {len(rows)}")
     for pid, row in rows.items():
         equal(row["samples"], p.sum("samples/count", pid=pid), f"samples of process {pid}")
     least = min(row["cpu_ns"] for row in rows.values())
-    check(target.pid in rows or p.sum("cpu/nanoseconds", pid=target.pid) <= least,
-          f"the target is not among {sorted(rows)}")
+    for target in targets:
+        check(target.pid in rows or p.sum("cpu/nanoseconds", pid=target.pid) <= least,
+              f"target {target.pid} is not among {sorted(rows)}")
     cpus = os.cpu_count()
     # Every CPU ticks HZ times a second whatever runs there; the ends add one sample each.
-    within(p.sum("cpu/nanoseconds"), lines[0][2] / 2,
+    within(p.sum("cpu/nanoseconds"), sum(lines[0][2] for lines in answers) / 2,
            cpus * (p.duration_ns + 2e9 / 499) * 1.01, "CPU ns of the host")
 
 
