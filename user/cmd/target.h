@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,6 +32,19 @@ int target_check_pattern(const char *pattern, struct err *e);
  * a shell that runs us.
  */
 int target_find(const char *pattern, pid_t *ret_pid, struct err *e);
+
+/* The longest command line that is compared; what is longer is cut. */
+#define TARGET_CMDLINE_MAX 4096
+
+/* Its full command line, a blank between arguments. False: it has none (a zombie), or is gone. */
+bool target_cmdline(pid_t pid, char *buf, size_t cap);
+
+/*
+ * Of the processes that target_find() could mean, without those that `skip` says, the one that
+ * started first. -ESRCH; -EINVAL: no regular expression.
+ */
+int target_find_oldest(const char *pattern, bool (*skip)(void *ctx, pid_t pid), void *ctx,
+		       pid_t *ret_pid);
 
 /* The process a thread belongs to. -ESRCH. */
 int target_of_thread(pid_t tid, pid_t *ret_pid, struct err *e);
