@@ -283,7 +283,10 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	say_start(r, ns);
 	run_say(r, "attached; on-CPU samples count %s",
 		session_oncpu_event(r->session) ? session_oncpu_event(r->session) : "nothing");
+	/* Of the moment in which the programs were let in; a busy machine is some time past it. */
 	r->start_wall_ns = wall_ns();
+	if (session_start_ns(r->session))
+		r->start_wall_ns -= (int64_t)(run_now_ns() - session_start_ns(r->session));
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
 		rc = launch_go(r->launch,
