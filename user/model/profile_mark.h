@@ -1,0 +1,26 @@
+/*
+ * What a growing profile gained since a moment: the windows of a run.
+ */
+#ifndef MEMSCOPE_MODEL_PROFILE_MARK_H
+#define MEMSCOPE_MODEL_PROFILE_MARK_H
+
+#include "model/profile.h"
+
+/* The values of a profile at a moment. A zeroed one is that of an empty profile. */
+struct profile_mark {
+	int64_t *values;   /* of the samples that there were, in their order */
+	uint32_t n;        /* samples                                       */
+};
+
+void profile_mark_fini(struct profile_mark *m);
+
+/*
+ * A profile of what `p` gained since `m`, without meta, and `m` moves on to now: what it says over
+ * any number of calls adds up to `p`. Samples that gained nothing are not in it. -ENOMEM: `m` stays.
+ */
+int profile_since(const struct profile *p, struct profile_mark *m, struct profile **ret_gained);
+
+/* Adds `factor` times every sample of `from`, of the same dict and value types, to `to`. -ENOMEM. */
+int profile_add_all(struct profile *to, const struct profile *from, int64_t factor);
+
+#endif
