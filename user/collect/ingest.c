@@ -578,10 +578,9 @@ int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct
 	return add_sample(in, &total_key, &total, block->born_ns ? block->born_ns : 1);
 }
 
-static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
-		     enum ms_state state, uint64_t ns)
+static struct ms_total_key wait_key(uint32_t tid, const struct ms_thread *t, enum ms_state state)
 {
-	struct ms_total_key key = {
+	return (struct ms_total_key){
 		.proc = t->proc,
 		.user = t->user,
 		.kernel = t->kernel,
@@ -590,44 +589,78 @@ static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
 		.source = MS_OFFCPU,
 		.state = (uint8_t)state,
 	};
+}
+
+static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
+		     enum ms_state state, uint64_t ns)
+{
+	struct ms_total_key key = wait_key(tid, t, state);
 	struct ms_total total = { .count = 1, .value = ns };
 
 	return ns ? add_sample(in, &key, &total, 0) : 0;
 }
 
+/* What a thread does since it was last switched: until `to`. */
+struct open_state {
+	uint64_t to, oncpu, blocked, runnable, held;
+};
+
+static struct open_state open_state(const struct ms_thread *t, uint64_t end_ns)
+{
+	struct open_state o = { .to = end_ns > t->since_ns ? end_ns : t->since_ns };
+
+	switch ((enum ms_run_state)t->state) {
+	case MS_RUN_GONE:
+		o.to = t->since_ns;
+		break;
+	case MS_RUN_ON_CPU:
+		o.oncpu = o.to - t->since_ns;
+		break;
+	case MS_RUN_BLOCKED:
+		o.blocked = (t->wake_ns ? t->wake_ns : o.to) - t->since_ns;
+		o.runnable = t->wake_ns && o.to > t->wake_ns ? o.to - t->wake_ns : 0;
+		break;
+	case MS_RUN_RUNNABLE:
+		o.runnable = o.to - t->since_ns;
+		break;
+	case MS_RUN_HELD:
+		o.held = o.to - t->since_ns;
+		break;
+	}
+	return o;
+}
+
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns)
 {
+	struct open_state o = open_state(t, end_ns);
 	struct ingest_times *sum = &in->stats.times;
-	uint64_t to = end_ns > t->since_ns ? end_ns : t->since_ns, blocked = 0, runnable = 0,
-		 held = t->held_ns;
+	uint64_t held = t->held_ns + o.held;
 	int r;
 
 	sum->threads++;
-	sum->oncpu_ns += t->oncpu_ns;
-	switch ((enum ms_run_state)t->state) {
-	case MS_RUN_GONE:
-		to = t->since_ns;
-		break;
-	case MS_RUN_ON_CPU:
-		sum->oncpu_ns += to - t->since_ns;
-		break;
-	case MS_RUN_BLOCKED:
-		blocked = (t->wake_ns ? t->wake_ns : to) - t->since_ns;
-		runnable = t->wake_ns && to > t->wake_ns ? to - t->wake_ns : 0;
-		break;
-	case MS_RUN_RUNNABLE:
-		runnable = to - t->since_ns;
-		break;
-	case MS_RUN_HELD:
-		held += to - t->since_ns;
-		break;
-	}
-	sum->blocked_ns += t->blocked_ns + blocked;
-	sum->runnable_ns += t->runnable_ns + runnable;
+	sum->oncpu_ns += t->oncpu_ns + o.oncpu;
+	sum->blocked_ns += t->blocked_ns + o.blocked;
+	sum->runnable_ns += t->runnable_ns + o.runnable;
 	sum->held_ns += held;
-	sum->wall_ns += to - t->first_ns - held;
-	r = open_wait(in, tid, t, MS_BLOCKED, blocked);
-	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, runnable);
+	sum->wall_ns += o.to - t->first_ns - held;
+	r = open_wait(in, tid, t, MS_BLOCKED, o.blocked);
+	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, o.runnable);
+}
+
+int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
+		     uint64_t now_ns)
+{
+	struct open_state o = open_state(t, now_ns);
+	struct ms_total_key key = wait_key(tid, t, MS_BLOCKED);
+	struct proc *proc = proc_of(in, &key.proc);
+	const int64_t values[4] = { o.blocked > 0, (int64_t)o.blocked, o.runnable > 0,
+				    (int64_t)o.runnable };
+	stack_id stack;
+
+	if ((!o.blocked && !o.runnable) || !resolve(in, proc, &key, &stack))
+		return 0;
+	return profile_add(to, stack,
+			   labels_of(in, proc, key.proc.tgid, key.tid, memory_name(&key)), values);
 }
 
 int ingest_finish(struct ingest *in)

@@ -79,6 +79,10 @@ int64_t ingest_live_bytes(struct ingest *in);
  * to `end_ns`, and a wait that is still open becomes a sample of that length.
  */
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns);
+/* The wait that a thread is in at `now_ns`, if it is in one, as a sample of `to`; nothing else. One
+ * whose stack has not arrived is left out: it will be in a total when it ends. */
+int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
+		     uint64_t now_ns);
 /* What was waiting for its stack is added without it. */
 int ingest_finish(struct ingest *in);
 
