@@ -297,7 +297,7 @@ static struct unit_text seconds(double s)
 static const char *rate_unit(double span_s, double *ret_seconds)
 {
 	*ret_seconds = span_s < 7200 ? 60 : span_s < 2 * 86400 ? 3600 : 86400;
-	return span_s < 7200 ? "minute" : span_s < 2 * 86400 ? "hour" : "day";
+	return span_s < 7200 ? "a minute" : span_s < 2 * 86400 ? "an hour" : "a day";
 }
 
 void course_reason(const struct course *c, char *buf, uint32_t size)
@@ -310,20 +310,19 @@ void course_reason(const struct course *c, char *buf, uint32_t size)
 	case COURSE_GROWING:
 	case COURSE_SHRINKING:
 		if (c->falls >= SAW_FALLS)
-			snprintf(
-				buf, size,
-				"it fell %u times, and its low points %s by %s a %s (95 %% interval "
-				"%s to %s)",
-				c->falls, l->slope > 0 ? "rose" : "sank",
-				kb(fabs(l->slope) * per).s, unit, kb(l->slope_low * per).s,
-				kb(l->slope_high * per).s);
+			snprintf(buf, size,
+				 "it fell %u times, and its low points %s by %s %s (95 %% interval "
+				 "%s to %s)",
+				 c->falls, l->slope > 0 ? "rose" : "sank",
+				 kb(fabs(l->slope) * per).s, unit, kb(l->slope_low * per).s,
+				 kb(l->slope_high * per).s);
 		else
-			snprintf(
-				buf, size,
-				"it %s by %s a %s (95 %% interval %s to %s) from second %.0f to the "
-				"end",
-				l->slope > 0 ? "grew" : "shrank", kb(fabs(l->slope) * per).s, unit,
-				kb(l->slope_low * per).s, kb(l->slope_high * per).s, c->since_s);
+			snprintf(buf, size, "it %s by %s %s (95 %% interval %s to %s) %s%s%s",
+				 l->slope > 0 ? "grew" : "shrank", kb(fabs(l->slope) * per).s, unit,
+				 kb(l->slope_low * per).s, kb(l->slope_high * per).s,
+				 c->since_s > 0 ? "since " : "all the time",
+				 c->since_s > 0 ? seconds(c->since_s).s : "",
+				 c->since_s > 0 ? " after the begin" : "");
 		break;
 	case COURSE_SETTLED:
 		if (c->n_changes == 0)

@@ -32,6 +32,9 @@ int cmd_flame(int argc, char **argv);
 extern const struct opt_command trend_options;
 int cmd_trend(int argc, char **argv);
 
+extern const struct opt_command clean_options;
+int cmd_clean(int argc, char **argv);
+
 extern const struct opt_command doctor_options;
 int cmd_doctor(int argc, char **argv);
 

@@ -2,7 +2,6 @@
  * memscope record, the default command: profile for a while, write the files, print the summary.
  */
 #include "base/cleanup.h"
-#include "base/strbuf.h"
 #include "cmd/cmd.h"
 #include "cmd/run.h"
 #include "cmd/target.h"
@@ -18,11 +17,10 @@
 #define MAX_CPUS 4096
 
 struct record_args {
-	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate;
-	const char *containers, *cgroups;
+	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *tree, *keep;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle;
 	uint32_t tid, hz, mem_mb;
-	double duration_s, delay_s, interval_s, max_overhead;
+	double duration_s, delay_s, interval_s, every_s, max_overhead;
 	int alloc, alloc_scope;
 };
 
@@ -40,8 +38,6 @@ static const struct opt rows[] = {
 	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "these processes, all their threads and children"),
 	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "the process whose full command line matches this regular expression"),
 	ROW("tid", 't', OPT_U32, "TID", tid, .min = 1, .max = 4194304, .help = "this thread only"),
-	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "the processes of these containers, by the name or id that podman, docker or containerd knows; also when one is started again"),
-	ROW("cgroup", 'G', OPT_STRING, "GROUP,…", cgroups, .help = "the processes in these control groups and below them: a directory, or a path as in /proc/PID/cgroup"),
 	ROW("all", 'a', OPT_FLAG, NULL, all, .help = "the whole host, all processes"),
 	ROW("cpus", 'C', OPT_STRING, "CPUS", cpus, .help = "on-CPU samples of these CPUs only, like 0,2-3"),
 	ROW("no-children", 0, OPT_FLAG, NULL, no_children, .help = "leave out the children of the processes named"),
@@ -61,6 +57,11 @@ static const struct opt rows[] = {
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what tracing allocations may cost, in percent of one CPU, unless forced (default 5)"),
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
+
+	{ .name = "Windows", .kind = OPT_HEADING },
+	ROW("every", 0, OPT_DOUBLE, "SEC", every_s, .min = 0.1, .max = 1e7, .help = "write the profiles of each SEC seconds as SOURCE-DATE-TIME, and go on"),
+	ROW("tree", 0, OPT_STRING, "DIR", tree, .help = "with --every: the files go into DIR/NAME, NAME being the command's name or \"host\""),
+	ROW("keep", 0, OPT_STRING, "WHAT", keep, .help = "with --every: remove windows that are older (30s, 90m, 12h, 7d), too many (200), or too large together (500M)"),
 
 	{ .name = "What to write", .kind = OPT_HEADING },
 	ROW("output", 'o', OPT_STRING, "DIR", dir, .help = "where the files go (default memscope-COMM-PID-TIME); an earlier run there is replaced"),
@@ -147,24 +148,28 @@ static int choose_rate(const struct record_args *a, struct run_config *cfg, stru
 	return 0;
 }
 
+static int choose_windows(const struct record_args *a, struct run_config *cfg, struct err *e)
+{
+	cfg->every_s = a->every_s;
+	if (!a->every_s && (a->tree || a->keep))
+		return err_set(e, -EINVAL, "%s goes with --every SEC",
+			       a->tree ? "--tree" : "--keep");
+	if (a->tree && a->dir)
+		return err_set(e, -EINVAL, "-o and --tree both say where the files go: give one");
+	return a->keep ? keep_parse(a->keep, "--keep", &cfg->keep, e) : 0;
+}
+
 static int choose_targets(const struct record_args *a, char **command, struct run_config *cfg,
 			  struct err *e)
 {
-	int given = !!a->pids + !!a->pattern + !!a->tid + a->all + !!a->containers + !!a->cgroups +
-		    !!command;
-	int n;
+	int given = !!a->pids + !!a->pattern + !!a->tid + a->all + !!command, n;
 
 	if (given != 1)
 		return err_set(
 			e, -EINVAL,
-			given ? "name one kind of target: -p, -n, -t, -c, -G, -a or -- CMD"
-			      : "what should be profiled? -p PID, -n PATTERN, -t TID, -c CONTAINER, "
-				"-G CGROUP, -a, or -- CMD "
+			given ? "name one kind of target: -p, -n, -t, -a or -- CMD"
+			      : "what should be profiled? -p PID, -n PATTERN, -t TID, -a, or -- CMD "
 				"(memscope --help)");
-	if (a->no_children && (a->containers || a->cgroups))
-		return err_set(
-			e, -EINVAL,
-			"--no-children is about -p: all that is in a control group belongs to it");
 	cfg->all = a->all;
 	cfg->command = command;
 	cfg->tid = (pid_t)a->tid;
@@ -177,33 +182,11 @@ static int choose_targets(const struct record_args *a, char **command, struct ru
 	return 0;
 }
 
-/* The groups, and who is in them now. */
-static int find_groups(const struct record_args *a, struct run_config *cfg, struct err *e)
-{
-	static struct cgroup_mounts mounts;
-	static struct group groups[GROUPS_MAX];
-	int n = cgroup_mounts_read(&mounts, e);
-
-	if (n < 0)
-		return n;
-	n = a->cgroups ? groups_of_cgroups(&mounts, a->cgroups, groups, e)
-		       : groups_of_containers(&mounts, a->containers, groups, e);
-	if (n < 0)
-		return n;
-	cfg->mounts = &mounts;
-	cfg->groups = groups;
-	cfg->n_groups = (uint32_t)n;
-	cfg->n_pids = groups_processes(&mounts, groups, cfg->n_groups, cfg->pids, MAX_PIDS);
-	return 0;
-}
-
 /* What needs /proc: a target that is not there is not a mistake of usage. */
 static int find_targets(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
 	int r = 0;
 
-	if (a->containers || a->cgroups)
-		return find_groups(a, cfg, e);
 	if (a->pattern)
 		r = target_find(a->pattern, cfg->pids, e);
 	else if (a->tid)
@@ -220,30 +203,39 @@ static int find_targets(const struct record_args *a, struct run_config *cfg, str
 	return 0;
 }
 
-static int make_dir(const struct run_config *cfg, const char *given, char *out, size_t cap,
-		    struct err *e)
+/* What is profiled, in one word that is fit for a file name. */
+static void target_name(const struct run_config *cfg, char *out, uint32_t cap)
 {
-	char comm[64] = "host", stamp[32];
-	time_t now = time(NULL);
-	struct tm tm;
-	struct stat st;
-
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
 	if (cfg->command) {
 		const char *base = strrchr(cfg->command[0], '/');
 
-		snprintf(comm, sizeof(comm), "%.32s", base ? base + 1 : cfg->command[0]);
-	} else if (cfg->n_groups) {
-		target_file_word(group_title(&cfg->groups[0]), comm, sizeof(comm));
-	} else if (!cfg->all) {
-		target_file_name(cfg->pids[0], comm, sizeof(comm));
-		snprintf(comm + strlen(comm), sizeof(comm) - strlen(comm), "-%d",
-			 (int)cfg->pids[0]);
+		snprintf(out, cap, "%.32s", base ? base + 1 : cfg->command[0]);
+	} else if (cfg->all) {
+		snprintf(out, cap, "host");
+	} else {
+		target_file_name(cfg->pids[0], out, cap);
 	}
-	if (given)
-		snprintf(out, cap, "%s", given);
+}
+
+/* Where the files go: it is made, and can be written to. `stamp`: when the run began. */
+static int make_dir(const struct run_config *cfg, const struct record_args *a, const char *stamp,
+		    char *out, size_t cap, struct err *e)
+{
+	char name[64];
+	struct stat st;
+
+	target_name(cfg, name, sizeof(name));
+	if (a->dir)
+		snprintf(out, cap, "%s", a->dir);
+	else if (a->tree)
+		snprintf(out, cap, "%s/%s", a->tree, name);
+	else if (cfg->all || cfg->command)
+		snprintf(out, cap, "memscope-%s-%s", name, stamp);
 	else
-		snprintf(out, cap, "memscope-%s-%s", comm, stamp);
+		snprintf(out, cap, "memscope-%s-%d-%s", name, (int)cfg->pids[0], stamp);
+	if (a->tree && mkdir(a->tree, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "cannot make the directory '%s': %s", a->tree,
+			       strerror(errno));
 	if (mkdir(out, 0700) == 0)
 		return 0;
 	if (errno != EEXIST)
@@ -268,16 +260,6 @@ static void raise_file_limit(void)
 	}
 }
 
-/* A name that others chose, for the terminal. Until the next call. */
-static const char *shown(const char *name)
-{
-	static struct strbuf b;
-
-	strbuf_reset(&b);
-	strbuf_add_clean(&b, name, strnlen(name, 64));
-	return b.s ? b.s : "";
-}
-
 static void say_ready(const struct run *r)
 {
 	const struct run_config *cfg = r->cfg;
@@ -286,10 +268,6 @@ static void say_ready(const struct run *r)
 		return;
 	if (cfg->all)
 		fprintf(stderr, "memscope: profiling the whole host");
-	else if (cfg->n_groups)
-		fprintf(stderr, "memscope: profiling %s%s, %u process%s",
-			shown(group_title(&cfg->groups[0])), cfg->n_groups > 1 ? " and others" : "",
-			r->n_members, r->n_members == 1 ? "" : "es");
 	else if (cfg->command)
 		fprintf(stderr, "memscope: profiling '%s' (process %d)", cfg->command[0],
 			(int)launch_pid(r->launch));
@@ -353,8 +331,10 @@ int cmd_record(int argc, char **argv)
 	static pid_t pids[MAX_PIDS];
 	static bool cpus[MAX_CPUS];
 	struct run_config cfg = { .pids = pids };
-	char dir[4096], **command = NULL;
+	char dir[4096], stamp[32], **command = NULL;
+	time_t now = time(NULL);
 	struct err e = {};
+	struct tm tm;
 	int first;
 
 	if (opt_parse(&record_options, argc, argv, &a, &first, &e) < 0)
@@ -374,7 +354,8 @@ int cmd_record(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0 ||
-	    choose_rate(&a, &cfg, &e) < 0 || (a.pattern && target_check_pattern(a.pattern, &e) < 0))
+	    choose_rate(&a, &cfg, &e) < 0 || choose_windows(&a, &cfg, &e) < 0 ||
+	    (a.pattern && target_check_pattern(a.pattern, &e) < 0))
 		return command_fail(EXIT_USAGE, &e);
 	if (a.cpus) {
 		if (target_parse_cpus(a.cpus, cpus, MAX_CPUS, &e) < 0)
@@ -403,9 +384,12 @@ int cmd_record(int argc, char **argv)
 			"memscope needs root, to load its BPF programs and to read other processes: run it with sudo");
 		return command_fail(EXIT_NOTHING, &e);
 	}
-	if (find_targets(&a, &cfg, &e) < 0 || make_dir(&cfg, a.dir, dir, sizeof(dir), &e) < 0)
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+	if (find_targets(&a, &cfg, &e) < 0 || make_dir(&cfg, &a, stamp, dir, sizeof(dir), &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	cfg.dir = dir;
+	if (a.tree)
+		cfg.stamp = stamp;
 	raise_file_limit();
 	return record(&cfg);
 }

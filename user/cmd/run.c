@@ -1,4 +1,5 @@
 #include "cmd/run_parts.h"
+#include "cmd/run_windows.h"
 #include "cmd/sampler.h"
 
 #include <errno.h>
@@ -73,7 +74,6 @@ static int open_rooms(struct run *r, struct err *e)
 	struct session_opts opts = {
 		.all = cfg->all,
 		.children = cfg->children,
-		.cgroups = cfg->n_groups > 0,
 		.tid = cfg->tid,
 		.oncpu = cfg->sources[MS_ONCPU],
 		.offcpu = cfg->sources[MS_OFFCPU],
@@ -101,8 +101,6 @@ static int open_rooms(struct run *r, struct err *e)
 	};
 	int rc;
 
-	for (uint32_t i = 0; i < cfg->n_groups; i++)
-		opts.cgroups_v1 |= cfg->groups[i].at.hierarchy != 0;
 	r->dict = dict_new();
 	r->procs = r->dict ? proc_table_new(r->dict) : NULL;
 	r->mem = proc_mem_new();
@@ -294,10 +292,11 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 			       end_due_ns(r), e);
 	/* Last: it empties the trend of an earlier run in the same directory. */
 	if (rc == 0 && !cfg->all && cfg->dir) {
-		snprintf(path, sizeof(path), "%s/trend.csv", cfg->dir);
+		snprintf(path, sizeof(path), "%s/trend%s%s.csv", cfg->dir, cfg->stamp ? "-" : "",
+			 cfg->stamp ? cfg->stamp : "");
 		rc = trend_csv_open(AT_FDCWD, path, &r->trend, e);
 	}
-	return rc;
+	return rc == 0 ? run_windows_begin(r, e) : rc;
 }
 
 /* --- loop --- */
@@ -354,7 +353,6 @@ static int tick(struct run *r, struct err *e)
 
 	(void)!read(r->timer_fd, &expired, sizeof(expired));
 	run_read_sideband(r);
-	run_groups_tick(r, now);
 	run_unwind_tick(r);
 	run_alloc_govern(r, now);
 	run_sampled_govern(r, now);
@@ -400,9 +398,12 @@ static void on_signal(struct run *r)
 
 static int ms_to_wait(const struct run *r)
 {
-	int left = ms_left(r), due = run_unwind_due_ms(r);
+	int left = ms_left(r), due[] = { run_unwind_due_ms(r), run_windows_due_ms(r) };
 
-	return due >= 0 && (left < 0 || due < left) ? due : left;
+	for (int i = 0; i < 2; i++)
+		if (due[i] >= 0 && (left < 0 || due[i] < left))
+			left = due[i];
+	return left;
 }
 
 int run_loop(struct run *r, struct err *e)
@@ -431,8 +432,9 @@ int run_loop(struct run *r, struct err *e)
 			else if (tag >= TAG_PID)
 				run_target_ended(r, (pid_t)(tag - TAG_PID));
 		}
-		run_groups_look(r);
 		run_unwind_flush(r);
+		if (rc == 0)
+			rc = run_windows_tick(r, e);
 		if (!ms_left(r) && r->ended == RUN_END_UNKNOWN)
 			r->ended = RUN_END_DURATION;
 	}
@@ -562,6 +564,7 @@ void run_free(struct run *r)
 	run_unwind_close(r);
 	run_free_pending(r);
 	run_free_gaps(r);
+	run_windows_free(r);
 	run_growth_free(r);
 	session_free(r->session);
 	sideband_close(r->sideband);

@@ -14,7 +14,6 @@
 #include "analyse/summary.h"
 #include "analyse/trend.h"
 #include "base/err.h"
-#include "cmd/group.h"
 #include "collect/alloc_probes.h"
 #include "collect/drain.h"
 #include "collect/governor.h"
@@ -26,6 +25,7 @@
 #include "collect/sources.h"
 #include "collect/stats.h"
 #include "collect/thinner.h"
+#include "cmd/tree.h"
 #include "proc/proc_mem.h"
 #include "render/trend_csv.h"
 
@@ -35,9 +35,6 @@ struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
 	uint32_t n_pids;
 	bool all;
-	struct group *groups;    /* -c, -G: their members are watched; `pids` are those that are there */
-	uint32_t n_groups;
-	const struct cgroup_mounts *mounts; /* with `groups`                 */
 	char **command;          /* argv of -- CMD, or NULL                  */
 	double duration_s;       /* 0: until a signal or the target's end    */
 	double delay_s;          /* before anything is attached              */
@@ -56,6 +53,9 @@ struct run_config {
 	uint32_t mem_mb;
 	bool quiet, verbose, json, no_demangle;
 	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
+	double every_s;          /* a window of profiles every so many seconds; 0: one of all */
+	struct keep keep;        /* which of them stay                       */
+	const char *stamp;       /* of trend and summary, which stay beside those of other runs; or NULL */
 };
 
 /* What the events of memory came to, and what /proc says, of processes that were there all the time. */
@@ -67,6 +67,7 @@ struct growth_check {
 /* A process that is watched, known to user space. */
 struct watched;
 struct run_unwind;
+struct windows;
 struct grower;
 /* Code in which stacks came to be not complete. */
 struct gap;
@@ -92,14 +93,12 @@ struct run {
 	struct trend_csv *trend;
 	struct profile *profiles[N_PROFILE_KINDS];
 	struct ingest_profiles ingest_profiles;
+	struct windows *windows; /* NULL: the run is one                    */
 	struct watched *targets;
 	struct governor governor;
 
 	int epoll_fd, signal_fd, timer_fd;
 	uint32_t live_targets;   /* asked for, not ended                     */
-	uint32_t n_members;      /* of control groups, all that were met     */
-	bool members_due;        /* some are to be named by the kernel       */
-	uint64_t next_look_ns;
 	uint64_t end_ns;         /* CLOCK_MONOTONIC                           */
 	int64_t start_wall_ns;
 	uint64_t next_forget_ns, next_sweep_ns;
@@ -160,9 +159,6 @@ void run_free(struct run *r);
 
 /* A sentence for the summary; `missing`: something asked for was unavailable (exit status 3). */
 void run_note(struct run *r, bool missing, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-/* The pid that a control group's member has in its own namespace; 0: not known, or the same. */
-pid_t run_ns_pid(struct run *r, pid_t pid);
 
 /* With -v, on stderr. */
 void run_say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

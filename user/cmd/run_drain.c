@@ -2,6 +2,7 @@
  * From the kernel's maps to the profiles, each time the maps are emptied.
  */
 #include "cmd/run_parts.h"
+#include "cmd/run_windows.h"
 
 #include <string.h>
 
@@ -26,6 +27,8 @@ static void on_thread(void *ctx, uint32_t tid, const struct ms_thread *thread)
 {
 	struct run *r = ctx;
 
+	if (run_windows_thread(r, tid, thread))
+		return;
 	r->oom |= ingest_thread(r->ingest, tid, thread, r->end_ns ? r->end_ns : run_now_ns()) < 0;
 }
 

@@ -3,7 +3,8 @@
  */
 #include "base/units.h"
 #include "base/version.h"
-#include "cmd/run.h"
+#include "cmd/run_parts.h"
+#include "cmd/run_windows.h"
 #include "cmd/stale.h"
 #include "render/bands_csv.h"
 #include "render/render.h"
@@ -22,7 +23,6 @@ struct output {
 	struct run *r;
 	struct run_summary s;
 	struct summary_process *processes;
-	struct summary_group groups[GROUPS_MAX];
 	struct summary_source sources[MS_N_SOURCES + 1];
 	struct summary_stacks stacks[MS_N_SOURCES];
 	struct summary_drop drops[MS_N_STATS + 4];
@@ -34,6 +34,7 @@ struct output {
 	struct debug_package packages[8]; /* of symbols.worst */
 	uint64_t stats[MS_N_STATS];
 	struct ingest_stats in;
+	char suffix[40]; /* of trend, bands and summary: "-STAMP", or "" */
 };
 
 static int open_module(void *ctx, module_id m, struct err *e)
@@ -81,20 +82,28 @@ static void add_worst(struct output *o, const struct symbolize_miss *miss)
 	}
 }
 
-static int name_everything(struct output *o, struct err *e)
+int run_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
 {
 	struct symbolize_opts opts = {
 		.open_module = open_module,
 		.open_debug = open_debug,
 		.open_jit = open_jit,
-		.ctx = o->r,
-		.no_demangle = o->r->cfg->no_demangle,
+		.ctx = r,
+		.no_demangle = r->cfg->no_demangle,
 	};
 	struct symbolize_stats st = {};
-	int rc = symbolize(o->r->dict, &opts, &st);
+	int rc = symbolize(r->dict, &opts, ret_stats ? ret_stats : &st);
+
+	return rc < 0 ? err_set(e, rc, "out of memory while naming functions") : 0;
+}
+
+static int name_everything(struct output *o, struct err *e)
+{
+	struct symbolize_stats st = {};
+	int rc = run_name(o->r, &st, e);
 
 	if (rc < 0)
-		return err_set(e, rc, "out of memory while naming functions");
+		return rc;
 	o->s.symbols.locations = st.locations;
 	o->s.symbols.named = st.named;
 	o->s.symbols.ranges = st.ranges;
@@ -117,16 +126,15 @@ static int name_everything(struct output *o, struct err *e)
 /* --- files
  * --------------------------------------------------------------------------------------- */
 
-static int write_profile(struct output *o, const struct profile *p, const struct profile_row *row,
-			 const struct format *f, struct err *e)
+int run_write_profile(const struct profile *p, const char *name, const struct format *f,
+		      const char *path, struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *sink = NULL;
 	struct render_opts opts = { .value_type = -1 };
-	char path[4096], title[128];
+	char title[128];
 	int rc;
 
-	snprintf(path, sizeof(path), "%s/%s%s", o->r->cfg->dir, row->name, f->ext);
-	snprintf(title, sizeof(title), "memscope: %s", row->name);
+	snprintf(title, sizeof(title), "memscope: %s", name);
 	opts.title = title;
 	rc = sink_open_file(path, &sink, e);
 	if (rc == 0 && f->gzip)
@@ -139,10 +147,24 @@ static int write_profile(struct output *o, const struct profile *p, const struct
 static void file_written(struct output *o, const char *name, const char *ext)
 {
 	char *full;
+	char listed[128];
 
+	/* Beside the windows it is one of the files that may be removed when they are old. */
+	snprintf(listed, sizeof(listed), "%s%s", name, ext);
+	if (o->r->cfg->stamp)
+		tree_note(o->r->cfg->dir, listed, NULL);
 	if (o->s.n_files < sizeof(o->files) / sizeof(*o->files) &&
 	    asprintf(&full, "%s%s", name, ext) >= 0)
 		o->files[o->s.n_files++] = full;
+}
+
+struct profile_meta run_profile_meta(const struct run *r, const struct profile_row *row)
+{
+	return (struct profile_meta){
+		.period_type = row->period,
+		.period = row->source == MS_ONCPU ? 1000000000 / r->cfg->hz : 1,
+		.default_type = row->default_type,
+	};
 }
 
 static void set_meta(const struct output *o, struct profile *p, const struct profile_row *row)
@@ -150,14 +172,10 @@ static void set_meta(const struct output *o, struct profile *p, const struct pro
 	bool sampled = row->source == MS_ALLOC && o->r->tier == ALLOC_TIER_SAMPLED;
 	char tier[512];
 	const char *comments[] = { tier, NULL };
-	struct profile_meta meta = {
-		.time_ns = o->r->start_wall_ns,
-		.duration_ns = o->s.duration_ns,
-		.period_type = row->period,
-		.period = row->source == MS_ONCPU ? 1000000000 / o->r->cfg->hz : 1,
-		.default_type = row->default_type,
-	};
+	struct profile_meta meta = run_profile_meta(o->r, row);
 
+	meta.time_ns = o->r->start_wall_ns;
+	meta.duration_ns = o->s.duration_ns;
 	if (sampled) {
 		const struct summary_alloc *a = &o->s.alloc;
 
@@ -189,11 +207,13 @@ static int write_profiles(struct output *o, struct err *e)
 		set_meta(o, p, row);
 		for (const struct format *f = formats; f->name; f++) {
 			struct err one = {};
+			char path[4096];
 			int r;
 
 			if (run_in_a_hurry() && f->picture)
 				continue;
-			r = write_profile(o, p, row, f, &one);
+			snprintf(path, sizeof(path), "%s/%s%s", o->r->cfg->dir, row->name, f->ext);
+			r = run_write_profile(p, row->name, f, path, &one);
 
 			if (r == 0) {
 				file_written(o, row->name, f->ext);
@@ -216,14 +236,15 @@ static int write_bands(struct output *o, struct err *e)
 
 	if (!o->r->bands)
 		return 0;
-	snprintf(path, sizeof(path), "%s/bands.csv", o->r->cfg->dir);
+	snprintf(path, sizeof(path), "%s/bands%s.csv", o->r->cfg->dir, o->suffix);
 	rc = sink_open_file(path, &sink, e);
 	if (rc == 0)
 		rc = bands_csv_write(o->r->bands, o->r->dict, o->r->start_wall_ns, sink, e);
 	if (rc == 0)
 		rc = sink_commit(sink, e);
+	snprintf(path, sizeof(path), "%s.csv", o->suffix);
 	if (rc == 0)
-		file_written(o, "bands", ".csv");
+		file_written(o, "bands", path);
 	return rc;
 }
 
@@ -288,57 +309,27 @@ static const char *command_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static void facts_groups(struct output *o)
-{
-	const struct run_config *cfg = o->r->cfg;
-
-	for (uint32_t i = 0; i < cfg->n_groups; i++) {
-		const struct group *g = &cfg->groups[i];
-
-		o->groups[i] = (struct summary_group){
-			.path = g->at.path,
-			.name = g->name,
-			.id = g->id,
-			.engine = g->engine,
-			.image = g->image,
-			.restarts = g->restarts,
-			.was_gone = g->was_gone,
-			.gone_ns = g->gone_ns ? (int64_t)(o->r->end_ns - g->gone_ns) : 0,
-		};
-	}
-	o->s.groups = o->groups;
-	o->s.n_groups = cfg->n_groups;
-	o->s.n_members = o->r->n_members;
-}
-
 static int facts_target(struct output *o)
 {
 	const struct run_config *cfg = o->r->cfg;
 	uint32_t n = cfg->command ? 1 : cfg->n_pids;
 
-	o->s.target = cfg->all        ? RUN_HOST
-		      : cfg->n_groups ? RUN_GROUPS
-		      : cfg->command  ? RUN_COMMAND
-				      : RUN_PROCESSES;
+	o->s.target = cfg->all ? RUN_HOST : cfg->command ? RUN_COMMAND : RUN_PROCESSES;
 	o->processes = calloc(n ? n : 1, sizeof(*o->processes));
 	if (!o->processes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		struct summary_process *sp = &o->processes[o->s.n_processes];
+		struct summary_process *sp = &o->processes[i];
 		struct proc *p;
 
 		sp->pid = cfg->command ? launch_pid(o->r->launch) : cfg->pids[i];
 		p = proc_table_live(o->r->procs, sp->pid);
-		if (cfg->n_groups && !p)
-			continue; /* of its members, those that are still there */
-		o->s.n_processes++;
-		sp->ns_pid = run_ns_pid(o->r, sp->pid);
 		sp->comm = p ? proc_comm(p) : cfg->command ? command_name(cfg->command[0]) : NULL;
 		sp->exe = p ? proc_exe(p) : NULL;
 		sp->cmdline = cfg->command ? join_command(cfg->command) : read_cmdline(sp->pid);
 	}
 	o->s.processes = o->processes;
-	facts_groups(o);
+	o->s.n_processes = n;
 	if (o->r->child_ended) {
 		o->s.child.known = true;
 		o->s.child.exited = WIFEXITED(o->r->child_status);
@@ -665,15 +656,17 @@ int run_write(struct run *r, struct err *e)
 {
 	struct output *o = calloc(1, sizeof(*o));
 	struct err one = {};
-	char path[4096];
+	char path[4096], ending[64];
 	int rc, rc2;
 
 	if (!o)
 		return err_set(e, -ENOMEM, "out of memory");
 	o->r = r;
+	if (r->cfg->stamp)
+		snprintf(o->suffix, sizeof(o->suffix), "-%s", r->cfg->stamp);
 	rc = gather(o, e);
 	if (rc == 0) {
-		rc = write_profiles(o, e);
+		rc = r->windows ? run_windows_end(r, e) : write_profiles(o, e);
 		rc2 = write_bands(o, &one);
 		if (rc2 < 0 && rc == 0) {
 			rc = rc2;
@@ -683,15 +676,17 @@ int run_write(struct run *r, struct err *e)
 			run_note(r, true,
 				 "a second signal came while files were written: names and "
 				 "pictures that were not there yet are left out");
+		snprintf(ending, sizeof(ending), "%s.csv", o->suffix);
 		if (r->trend || r->mem_known)
-			file_written(o, "trend", ".csv");
+			file_written(o, "trend", ending);
 		o->s.dir = r->cfg->dir;
 		o->s.files = o->files;
-		file_written(o, "summary", ".txt");
-		if (rc == 0)
+		snprintf(ending, sizeof(ending), "%s.txt", o->suffix);
+		file_written(o, "summary", ending);
+		if (rc == 0 && !r->cfg->stamp)
 			clear_earlier_run(o);
 		o->s.n_notes = r->n_notes;
-		snprintf(path, sizeof(path), "%s/summary.txt", r->cfg->dir);
+		snprintf(path, sizeof(path), "%s/summary%s", r->cfg->dir, ending);
 		rc2 = write_summary(o, path, false, &one);
 		if (rc2 < 0 && rc == 0) {
 			rc = rc2;

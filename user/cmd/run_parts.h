@@ -7,6 +7,8 @@
 
 #include "base/hash.h"
 #include "cmd/run.h"
+#include "render/render.h"
+#include "symbolize/symbolize.h"
 #include "unwind/publish.h"
 
 #define DRAIN_NS         1000000000ULL /* while the totals stay far from full */
@@ -22,7 +24,6 @@ struct watched {
 	bool leader_gone;  /* other threads live on                      */
 	uint64_t ended_ns; /* when it ended; its last switches may follow */
 	int pid_fd;
-	pid_t ns_pid;      /* of a control group's member: in its own namespace; 0: not known */
 	UT_hash_handle hh;
 };
 
@@ -46,20 +47,15 @@ void run_read_sideband(struct run *r);
 /* Frees pids whose process has ended, some time after it did. */
 void run_untarget_the_dead(struct run *r);
 
-/* A member of a watched control group that is not known yet. */
-void run_target_member(struct run *r, pid_t pid);
-/* Those who left their control group are watched no more. */
-void run_targets_left(struct run *r);
+/* --- run_output.c --- */
 
-/* --- run_groups.c --- */
-
-/* The members that there are, and all that come. */
-int run_groups_begin(struct run *r, struct err *e);
-/* A process is heard of: is it a member, and not known? Then run_groups_look() is due. */
-bool run_groups_met(struct run *r, pid_t pid);
-/* Takes up members, as the kernel names them now. Not while records are read. */
-void run_groups_look(struct run *r);
-void run_groups_tick(struct run *r, uint64_t now_ns);
+/* Names every location that has no name yet. `ret_stats` may be NULL. */
+int run_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
+/* What a profile of this kind says of itself, but for when and how long. */
+struct profile_meta run_profile_meta(const struct run *r, const struct profile_row *row);
+/* -ENODATA: there is nothing to show in this format. */
+int run_write_profile(const struct profile *p, const char *name, const struct format *f,
+		      const char *path, struct err *e);
 
 /* --- run_finish.c --- */
 

@@ -92,7 +92,7 @@ int target_check_cpus(const bool *wanted, uint32_t cap, struct err *e)
 	return 0;
 }
 
-static bool read_cmdline(pid_t pid, char *buf, size_t cap)
+bool target_cmdline(pid_t pid, char *buf, size_t cap)
 {
 	char path[64];
 	_cleanup_(fclosep) FILE *f = NULL;
@@ -163,11 +163,12 @@ int target_check_pattern(const char *pattern, struct err *e)
 	return rc;
 }
 
-int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
+/* Returns 0 to go on; anything else ends the search. */
+typedef int (*found_fn)(void *ctx, pid_t pid, const char *cmdline);
+
+static int find_each(const char *pattern, found_fn fn, void *ctx, struct err *e)
 {
-	char cmdline[4096], list[400] = "";
-	uint32_t n = 0;
-	size_t used = 0;
+	char cmdline[TARGET_CMDLINE_MAX];
 	regex_t re;
 	DIR *dir;
 	int rc = compile(pattern, &re, e);
@@ -175,27 +176,101 @@ int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
 	if (rc < 0)
 		return rc;
 	dir = opendir("/proc");
-	for (struct dirent *d; dir && (d = readdir(dir));) {
+	for (struct dirent *d; rc == 0 && dir && (d = readdir(dir));) {
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 
-		if (pid <= 0 || !read_cmdline(pid, cmdline, sizeof(cmdline)) ||
-		    regexec(&re, cmdline, 0, NULL, 0) || is_ancestor(pid))
-			continue;
-		*ret_pid = pid;
-		if (n++ < 5)
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d (%.40s)",
-						 n > 1 ? ", " : "", (int)pid, cmdline);
+		if (pid > 0 && target_cmdline(pid, cmdline, sizeof(cmdline)) &&
+		    !regexec(&re, cmdline, 0, NULL, 0) && !is_ancestor(pid))
+			rc = fn(ctx, pid, cmdline);
 	}
 	if (dir)
 		closedir(dir);
 	regfree(&re);
-	if (!n)
+	return rc;
+}
+
+struct matches {
+	uint32_t n;
+	pid_t pid;
+	char list[400]; /* for a sentence */
+	size_t used;
+};
+
+static int add_match(void *ctx, pid_t pid, const char *cmdline)
+{
+	struct matches *m = ctx;
+
+	m->pid = pid;
+	if (m->n++ < 5)
+		m->used +=
+			(size_t)snprintf(m->list + m->used, sizeof(m->list) - m->used,
+					 "%s%d (%.40s)", m->n > 1 ? ", " : "", (int)pid, cmdline);
+	return 0;
+}
+
+int target_find(const char *pattern, pid_t *ret_pid, struct err *e)
+{
+	struct matches m = { 0 };
+	int rc = find_each(pattern, add_match, &m, e);
+
+	if (rc < 0)
+		return rc;
+	if (!m.n)
 		return err_set(e, -ESRCH,
 			       "no running process has a command line that matches \"%.64s\"",
 			       pattern);
-	if (n > 1)
+	if (m.n > 1)
 		return err_set(e, -EEXIST, "%u processes match \"%.64s\": %s%s; name one with -p",
-			       n, pattern, list, n > 5 ? ", …" : "");
+			       m.n, pattern, m.list, m.n > 5 ? ", …" : "");
+	*ret_pid = m.pid;
+	return 0;
+}
+
+struct oldest {
+	bool (*skip)(void *ctx, pid_t pid);
+	void *ctx;
+	pid_t pid;
+	uint64_t started;
+};
+
+/* In clock ticks since boot: the 22nd field of stat (proc(5)), the 20th after the name. */
+static uint64_t start_ticks(pid_t pid)
+{
+	char line[1024], *at;
+
+	if (!read_stat(pid, line, sizeof(line)) || !(at = strrchr(line, ')')))
+		return UINT64_MAX;
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : UINT64_MAX;
+}
+
+static int keep_oldest(void *ctx, pid_t pid, const char *cmdline)
+{
+	struct oldest *o = ctx;
+	uint64_t started = start_ticks(pid);
+
+	(void)cmdline;
+	if (o->skip && o->skip(o->ctx, pid))
+		return 0;
+	if (!o->pid || started < o->started || (started == o->started && pid < o->pid)) {
+		o->pid = pid;
+		o->started = started;
+	}
+	return 0;
+}
+
+int target_find_oldest(const char *pattern, bool (*skip)(void *ctx, pid_t pid), void *ctx,
+		       pid_t *ret_pid)
+{
+	struct oldest o = { .skip = skip, .ctx = ctx };
+	int rc = find_each(pattern, keep_oldest, &o, NULL);
+
+	if (rc < 0)
+		return rc;
+	if (!o.pid)
+		return -ESRCH;
+	*ret_pid = o.pid;
 	return 0;
 }
 
@@ -247,14 +322,6 @@ int target_check(pid_t pid, struct err *e)
 		return err_set(e, -EINVAL, "%d is a thread of process %ld: use -t %d, or -p %ld",
 			       (int)pid, tgid, (int)pid, tgid);
 	return 0;
-}
-
-void target_file_word(const char *name, char *out, uint32_t cap)
-{
-	snprintf(out, cap, "%.48s", name);
-	for (char *c = out; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("._+-", *c))
-			*c = '_';
 }
 
 void target_file_name(pid_t pid, char *out, uint32_t cap)

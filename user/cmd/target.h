@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -32,14 +33,25 @@ int target_check_pattern(const char *pattern, struct err *e);
  */
 int target_find(const char *pattern, pid_t *ret_pid, struct err *e);
 
+/* The longest command line that is compared; what is longer is cut. */
+#define TARGET_CMDLINE_MAX 4096
+
+/* Its full command line, a blank between arguments. False: it has none (a zombie), or is gone. */
+bool target_cmdline(pid_t pid, char *buf, size_t cap);
+
+/*
+ * Of the processes that target_find() could mean, without those that `skip` says, the one that
+ * started first. -ESRCH; -EINVAL: no regular expression.
+ */
+int target_find_oldest(const char *pattern, bool (*skip)(void *ctx, pid_t pid), void *ctx,
+		       pid_t *ret_pid);
+
 /* The process a thread belongs to. -ESRCH. */
 int target_of_thread(pid_t tid, pid_t *ret_pid, struct err *e);
 
 /* 0 when `pid` can be profiled. -ESRCH: there is none; -EINVAL: a kernel thread, or ourselves. */
 int target_check(pid_t pid, struct err *e);
 
-/* Any name, made fit for a file name. */
-void target_file_word(const char *name, char *out, uint32_t cap);
 /* Its command name, made fit for a file name; "pid" when it cannot be read. */
 void target_file_name(pid_t pid, char *out, uint32_t cap);
 

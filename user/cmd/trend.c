@@ -1,35 +1,66 @@
-/* memscope trend: what a log of a program's memory says. */
+/* memscope trend: a log of a program's memory, written or told of. */
 #include "base/cleanup.h"
 #include "base/sink.h"
 #include "cmd/cmd.h"
+#include "cmd/target.h"
+#include "cmd/trend_parts.h"
 #include "import/mem_log.h"
 #include "render/trend_report.h"
+#include "render/trend_svg.h"
 
 #include <errno.h>
 #include <glob.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
-#define NEWEST "logs/memory-*.csv" /* names that sort by time */
+#define LOGS       "logs"
+#define NEWEST     LOGS "/memory-*.csv" /* names that sort by time */
+#define INTERVAL_S 300
 
 struct trend_args {
-	bool json;
+	const char *pids, *pattern, *output, *svg;
+	double interval_s, duration_s;
+	bool once, maps, json;
 };
 
+#define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
+	{                                                                                          \
+		.name = long_name, .key = letter, .kind = kind_, .arg = arg_,                      \
+		.offset = offsetof(struct trend_args, field), __VA_ARGS__                          \
+	}
+
+/* clang-format off */
 static const struct opt rows[] = {
-	{ "json", 0, OPT_FLAG, NULL, offsetof(struct trend_args, json),
-	  .help = "the same for programs to read" },
+	{ .name = "Writing a log", .kind = OPT_HEADING },
+	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "of these processes, summed, without their children; one that ends is waited for by its command line"),
+	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "of the process whose full command line matches this regular expression"),
+	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 1, .max = 86400, .help = "a row every SEC seconds (default 300)"),
+	ROW("duration", 'd', OPT_DOUBLE, "SEC", duration_s, .min = 1, .max = 1e9, .help = "end after SEC seconds; without it, at Ctrl-C"),
+	ROW("output", 'o', OPT_STRING, "FILE", output, .help = "the log, which is gone on with if it is there (default " LOGS "/memory-DATE-TIME.csv)"),
+
+	{ .name = "One look", .kind = OPT_HEADING },
+	ROW("once", 0, OPT_FLAG, NULL, once, .help = "print what the processes use now, and end"),
+	ROW("maps", 0, OPT_FLAG, NULL, maps, .help = "with --once: each of their mappings as well"),
+
+	{ .name = "What is printed", .kind = OPT_HEADING },
+	ROW("svg", 0, OPT_STRING, "FILE", svg, .help = "a chart of the log as well"),
+	ROW("json", 0, OPT_FLAG, NULL, json, .help = "the same for programs to read"),
 	{ 0 },
 };
+/* clang-format on */
 
 const struct opt_command trend_options = {
 	.name = "trend",
 	.synopsis = "[OPTION…] [FILE [FILE]]",
-	.doc = "Says of a log of a program's memory whether it grew: a trend.csv of a run, or any file of "
-	       "lines timestamp,rss_kb,vsz_kb,cpu_percent below a line of these names. Two verdicts: the "
-	       "plain rule of first and last value, and one of all points, each with its reason. Two files "
-	       "are compared. No file: the newest of " NEWEST ".",
+	.doc = "With -p or -n writes a log of the memory of processes, for days, over their restarts, and tells of "
+	       "it at the end. Without, says of a log whether the memory grew: of the file named, which may "
+	       "also be the trend.csv of a run or any file of lines timestamp,rss_kb,vsz_kb,cpu_percent below a "
+	       "line of these names; of the newest of " NEWEST
+	       " if none is. Two verdicts: the plain rule of "
+	       "first and last value, and one of all points, each with its reason. Two files are compared.",
 	.opts = rows,
 };
 
@@ -47,31 +78,149 @@ static int newest(char *buf, size_t cap, struct err *e)
 	return 0;
 }
 
-static int read_trend(const char *path, struct mem_trend *ret_trend, struct err *e)
+static int draw(const struct mem_log *log, const struct mem_trend *trend, const char *name,
+		const char *path, struct err *e)
 {
-	_cleanup_(mem_log_freep) struct mem_log *log = NULL;
-	int r = mem_log_read(path, &log, e);
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	int r = sink_open_file(path, &out, e);
 
-	return r < 0 ? r : mem_trend_of(log, ret_trend, e);
+	if (r == 0)
+		r = trend_svg(log, trend, name, out, e);
+	return r < 0 ? r : sink_commit(out, e);
+}
+
+/* Of one log, or of two; `svg`: NULL, or where the chart of the first goes. */
+static int tell(const char *const *names, uint32_t n, bool json, const char *svg, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	struct mem_trend trends[2];
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		_cleanup_(mem_log_freep) struct mem_log *log = NULL;
+
+		r = mem_log_read(names[i], &log, e);
+		if (r == 0)
+			r = mem_trend_of(log, &trends[i], e);
+		if (r == 0 && svg)
+			r = draw(log, &trends[i], names[i], svg, e);
+	}
+	if (r == 0)
+		r = sink_open_file("-", &out, e);
+	if (r < 0)
+		return r;
+	if (json)
+		r = trend_report_json(trends, names, n, out, e);
+	else if (n == 2)
+		trend_report_compare(&trends[0], names[0], &trends[1], names[1], out);
+	else
+		trend_report_text(&trends[0], names[0], out);
+	return r < 0 ? r : sink_commit(out, e);
+}
+
+/* --- processes --- */
+
+static int find_target(const struct trend_args *a, struct trend_target *ret_target, struct err *e)
+{
+	int r;
+
+	*ret_target = (struct trend_target){ .pattern = a->pattern };
+	if (a->pattern) {
+		r = target_check_pattern(a->pattern, e);
+		if (r == 0 && target_find_oldest(a->pattern, NULL, NULL, ret_target->pids) < 0)
+			r = err_set(e, -ESRCH,
+				    "no running process has a command line that matches "
+				    "\"%.64s\"",
+				    a->pattern);
+		ret_target->n = 1;
+		return r;
+	}
+	r = target_parse_pids(a->pids, "-p", ret_target->pids, TREND_PIDS, e);
+	if (r < 0)
+		return r;
+	ret_target->n = (uint32_t)r;
+	r = 0;
+	for (uint32_t i = 0; r == 0 && i < ret_target->n; i++)
+		r = target_check(ret_target->pids[i], e);
+	return r;
+}
+
+static int name_log(char *buf, size_t cap, struct err *e)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (mkdir(LOGS, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, LOGS ": %s", strerror(errno));
+	localtime_r(&now, &tm);
+	strftime(buf, cap, LOGS "/memory-%Y%m%d-%H%M%S.csv", &tm);
+	return 0;
+}
+
+static int watch(const struct trend_args *a, struct err *e)
+{
+	struct trend_target target;
+	const char *path = a->output;
+	char name[64];
+	int r = find_target(a, &target, e);
+
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, e);
+	if (a->once) {
+		r = trend_once(&target, a->maps, a->json, e);
+		return r < 0 ? command_fail(EXIT_NOTHING, e) : EXIT_DONE;
+	}
+	if (!path) {
+		r = name_log(name, sizeof(name), e);
+		path = name;
+	}
+	if (r == 0)
+		r = trend_log(&target, path, a->interval_s, a->duration_s, e);
+	if (r == 0)
+		r = tell(&path, 1, a->json, a->svg, e);
+	return r < 0 ? command_fail(EXIT_NOTHING, e) : EXIT_DONE;
+}
+
+/* What was asked for must make sense together. */
+static int check(const struct trend_args *a, int n, struct err *e)
+{
+	bool processes = a->pids || a->pattern;
+
+	if (a->pids && a->pattern)
+		return err_set(e, -EINVAL, "-p and -n each name processes: give one of them");
+	if (processes && n)
+		return err_set(e, -EINVAL,
+			       "-%c writes a log (-o FILE), a FILE is told of: give one of them",
+			       a->pids ? 'p' : 'n');
+	if ((a->once || a->output || a->duration_s > 0) && !processes)
+		return err_set(e, -EINVAL, "%s is for processes: name them with -p or -n",
+			       a->once     ? "--once"
+			       : a->output ? "-o"
+					   : "-d");
+	if (a->maps && !a->once)
+		return err_set(e, -EINVAL, "--maps goes with --once");
+	if (a->svg && (a->once || n == 2))
+		return err_set(e, -EINVAL, "--svg draws one log");
+	if (n > 2)
+		return err_set(e, -EINVAL, "%d logs; one is told of, two are compared", n);
+	return 0;
 }
 
 int cmd_trend(int argc, char **argv)
 {
-	_cleanup_(sink_closep) struct sink *out = NULL;
-	struct mem_trend trends[2];
+	struct trend_args a = { .interval_s = INTERVAL_S };
 	const char *names[2];
-	struct trend_args a = { 0 };
 	char found[4096];
 	struct err e = { 0 };
-	int operand, n, r = 0;
+	int operand, n, r;
 
 	if (opt_parse(&trend_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
 	n = argc - operand;
-	if (n > 2) {
-		err_set(&e, -EINVAL, "%d logs; one is told of, two are compared", n);
+	if (check(&a, n, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
-	}
+	if (a.pids || a.pattern)
+		return watch(&a, &e);
 	if (n == 0) {
 		if (newest(found, sizeof(found), &e) < 0)
 			return command_fail(EXIT_USAGE, &e);
@@ -79,19 +228,6 @@ int cmd_trend(int argc, char **argv)
 	} else {
 		memcpy(names, argv + operand, (size_t)n * sizeof(names[0]));
 	}
-	for (int i = 0; r == 0 && i < n; i++)
-		r = read_trend(names[i], &trends[i], &e);
-	if (r == 0)
-		r = sink_open_file("-", &out, &e);
-	if (r < 0)
-		return command_fail(EXIT_NOTHING, &e);
-	if (a.json)
-		r = trend_report_json(trends, names, (uint32_t)n, out, &e);
-	else if (n == 2)
-		trend_report_compare(&trends[0], names[0], &trends[1], names[1], out);
-	else
-		trend_report_text(&trends[0], names[0], out);
-	if (r == 0)
-		r = sink_commit(out, &e);
+	r = tell(names, (uint32_t)n, a.json, a.svg, &e);
 	return r < 0 ? command_fail(EXIT_NOTHING, &e) : EXIT_DONE;
 }

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define HEADER                                                                                     \
@@ -42,10 +44,10 @@ static int append(struct trend_csv *t, const char *line, size_t len, struct err 
 	return 0;
 }
 
-int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, struct err *e)
+static int new_at(int dir_fd, const char *path, int flags, struct trend_csv **ret_trend,
+		  struct err *e)
 {
 	_cleanup_(trend_csv_closep) struct trend_csv *t = calloc(1, sizeof(*t));
-	int r;
 
 	if (!t)
 		return err_set(e, -ENOMEM, "%s: out of memory", path);
@@ -53,10 +55,59 @@ int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, s
 	t->path = strdup(path);
 	if (!t->path)
 		return err_set(e, -ENOMEM, "%s: out of memory", path);
-	t->fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	t->fd = openat(dir_fd, path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (t->fd < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	r = append(t, HEADER, strlen(HEADER), e);
+	*ret_trend = TAKE_PTR(t);
+	return 0;
+}
+
+int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, struct err *e)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = NULL;
+	int r = new_at(dir_fd, path, O_WRONLY | O_TRUNC, &t, e);
+
+	if (r == 0)
+		r = append(t, HEADER, strlen(HEADER), e);
+	if (r < 0)
+		return r;
+	*ret_trend = TAKE_PTR(t);
+	return 0;
+}
+
+/* Goes to the end of the last whole line of a file that begins with our header. */
+static int find_end(struct trend_csv *t, off_t size, struct err *e)
+{
+	char text[sizeof(HEADER)];
+	off_t end = size;
+	ssize_t n = pread(t->fd, text, strlen(HEADER), 0);
+
+	if (n != (ssize_t)strlen(HEADER) || memcmp(text, HEADER, strlen(HEADER)) != 0)
+		return err_set(e, -EBADMSG,
+			       "%s: is no log of ours (its first line differs), and is left as it "
+			       "is: choose another -o",
+			       t->path);
+	while (end > 0 && pread(t->fd, text, 1, end - 1) == 1 && text[0] != '\n')
+		end--;
+	if (end < size && ftruncate(t->fd, end) < 0)
+		return err_set(e, -errno, "%s: %s", t->path, strerror(errno));
+	t->len = end;
+	return 0;
+}
+
+int trend_csv_append(const char *path, struct trend_csv **ret_trend, struct err *e)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = NULL;
+	struct stat st;
+	int r = new_at(AT_FDCWD, path, O_RDWR | O_NONBLOCK, &t, e);
+
+	if (r < 0)
+		return r;
+	if (fstat(t->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(e, -EINVAL, "%s: is not a regular file", path);
+	if (flock(t->fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(e, -EBUSY, "%s: another memscope is writing it", path);
+	r = st.st_size ? find_end(t, st.st_size, e) : append(t, HEADER, strlen(HEADER), e);
 	if (r < 0)
 		return r;
 	*ret_trend = TAKE_PTR(t);

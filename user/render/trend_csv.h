@@ -25,6 +25,13 @@ struct trend_csv;
 int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, struct err *e);
 
 /*
+ * Opens `path` to go on with it, or creates it. A line that was cut short at its end, by a crash, is
+ * taken away. -EBADMSG: what is there does not begin with our header, and is left alone; -EBUSY:
+ * another memscope is writing it.
+ */
+int trend_csv_append(const char *path, struct trend_csv **ret_trend, struct err *e);
+
+/*
  * Appends a line. `live_bytes`: allocated and not freed, MEM_UNKNOWN when not traced. After an
  * error (-ENOSPC) the file holds whole lines, and later rows may be tried again.
  */

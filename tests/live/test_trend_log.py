@@ -1,0 +1,257 @@
+"""memscope trend: a log of processes that end and come back, and one look at them."""
+
+import csv
+import datetime
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+
+from harness import *
+
+FIRST = "timestamp,rss_kb,vsz_kb,cpu_percent,"
+
+
+class Log(Child):
+    """memscope trend at work; its words go to a file, so that they can be read while it runs."""
+
+    def __init__(self, *args, prefix=()):
+        self.words = tempfile.TemporaryFile("w+")
+        super().__init__([*prefix, MEMSCOPE, "trend", *map(str, args)], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=self.words)
+
+    def said(self):
+        self.words.seek(0)
+        return self.words.read()
+
+    def wait_for(self, what, holds, timeout=30):
+        deadline = time.monotonic() + timeout
+        while not holds():
+            if time.monotonic() > deadline or not self.alive():
+                raise Broken(f"{what}: not within {timeout} s: {self.said()[-400:]}")
+            time.sleep(0.05)
+
+    def finish(self, timeout=60):
+        out = self.process.communicate(timeout=timeout)[0].decode()
+        return self.process.returncode, out
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        return self.finish()
+
+
+def folder(name):
+    where = scratch(name)
+    os.makedirs(where, exist_ok=True)
+    return where
+
+
+def path_of(name):
+    return os.path.join(folder("log"), name)
+
+
+def rows_of(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+def sleeper(word):
+    """A process with a command line that no other has."""
+    child = Child([tool("python3"), "-uc", "import time; print(); time.sleep(600)", word],
+                  stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    return child
+
+
+def gone(child):
+    child.process.kill()
+    child.process.wait()
+
+
+@fact
+def log_goes_on_when_the_process_is_started_again():
+    word = f"again+{os.getpid()}*[x]"  # characters that a regular expression would take for more
+    path = path_of("memory.csv")
+    first = sleeper(word)
+    log = Log("-p", first.pid, "--interval", 1, "-o", path)
+    log.wait_for("the first row", lambda: len(rows_of(path)) >= 1)
+    gone(first)
+    log.wait_for("word of its end", lambda: f"({first.pid}) has ended" in log.said())
+    before = len(rows_of(path))
+    time.sleep(1.2)
+    other = sleeper(word + "x")
+    time.sleep(1.2)
+    equal(len(rows_of(path)), before, "rows while nothing of its name runs")
+    second = sleeper(word)
+    log.wait_for("word of its return", lambda: f"is back as {second.pid}" in log.said())
+    check(f"is back as {other.pid}" not in log.said(), "another command line was taken for it")
+    log.wait_for("a row after its return", lambda: len(rows_of(path)) > before)
+    status, out = log.stop()
+    equal(status, 0, "exit status")
+    rows = rows_of(path)
+    check(f"{len(rows)} rows from" in out, f"the report does not tell of {len(rows)} rows: {out}")
+    check(all(int(row["rss_kb"]) > 1000 for row in rows), f"rows without a process: {rows}")
+
+
+@fact
+def process_found_by_a_pattern_is_the_one_that_started_first():
+    word = f"oldest{os.getpid()}"
+    parent = sleeper(word)
+    time.sleep(0.05)  # start times are told in hundredths of a second
+    sleeper(word)
+    log = Log("-n", word + "$", "--once", "--json")
+    status, out = log.finish()
+    equal(status, 0, "exit status")
+    equal([p["pid"] for p in json.loads(out)], [parent.pid], "the process")
+
+
+@fact
+def log_of_a_killed_memscope_is_gone_on_with():
+    target = sleeper(f"killed{os.getpid()}")
+    path = path_of("memory.csv")
+    log = Log("-p", target.pid, "--interval", 1, "-o", path)
+    log.wait_for("two rows", lambda: len(rows_of(path)) >= 2)
+    second = Log("-p", target.pid, "-o", path)
+    status, _ = second.finish()
+    equal(status, 1, "exit status of a second writer")
+    check("another memscope is writing it" in second.said(), f"it said {second.said()!r}")
+    log.process.kill()
+    log.finish()
+    before = len(rows_of(path))
+    with open(path, "a", encoding="utf-8") as f:
+        f.write("2026-11-21 10:00:00,1234,56")  # cut short by a crash of the machine
+    log = Log("-p", target.pid, "--interval", 1, "-o", path)
+    log.wait_for("a row more", lambda: len(rows_of(path)) >= before + 2)
+    status, _ = log.stop()
+    equal(status, 0, "exit status")
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    equal(text.count(FIRST), 1, "lines of names")
+    check(",1234,56" not in text, "half a line was left")
+    check(all(None not in row and None not in row.values() for row in rows_of(path)),
+          "a row has not every column")
+
+
+@fact
+def file_of_somebody_else_is_left_alone():
+    path = path_of("notes.txt")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("not yours\n")
+    log = Log("-p", sleeper("foreign").pid, "-o", path)
+    status, _ = log.finish()
+    equal(status, 1, "exit status")
+    check("is no log of ours" in log.said(), f"it said {log.said()!r}")
+    with open(path, encoding="utf-8") as f:
+        equal(f.read(), "not yours\n", "what is in it")
+
+
+@fact
+def full_disk_loses_rows_and_says_so():
+    where = folder("disk")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", where],
+                      capture_output=True).returncode:
+        skip("cannot mount a small file system")
+    try:
+        path = os.path.join(where, "memory.csv")
+        target = sleeper(f"full{os.getpid()}")
+        log = Log("-p", target.pid, "-d", 1, "--interval", 1, "-o", path)
+        equal(log.finish()[0], 0, "exit status with room")
+        with open(path, encoding="utf-8") as f:
+            names, row = f.readlines()[:2]
+        text = names + row * 100
+        with open(path, "w", encoding="utf-8") as f:  # full but for eight bytes
+            f.write(text + "-" * (8192 - len(text) - 9) + "\n")
+        size = os.path.getsize(path)
+        log = Log("-p", target.pid, "--interval", 1, "-o", path)
+        log.wait_for("word of the full disk", lambda: "rows are lost until" in log.said())
+        equal(os.path.getsize(path), size, "bytes of the log while the disk is full")
+        subprocess.run(["mount", "-o", "remount,size=64k", where], check=True)
+        log.wait_for("a row with room again", lambda: os.path.getsize(path) > size)
+        status, _ = log.stop()
+        equal(status, 0, "exit status")
+        check(re.search(r"\d+ rows could not be written", log.said()), f"it said {log.said()!r}")
+    finally:
+        subprocess.run(["umount", "-l", where])
+
+
+@fact
+def day_long_log_has_a_row_each_hour():
+    need("faketime")
+    # A day in 5.8 s: an hour is 240 ms. A memscope that the machine holds up for longer than that
+    # skips a row, but never moves those after it.
+    target = sleeper(f"day{os.getpid()}")
+    path, chart = path_of("memory.csv"), path_of("memory.svg")
+    log = Log("-p", target.pid, "--interval", 3600, "-d", 86400, "-o", path, "--svg", chart,
+              prefix=(tool("faketime"), "-f", "@2026-03-01 00:00:00 x15000"))
+    status, out = log.finish()
+    equal(status, 0, "exit status")
+    times = [datetime.datetime.strptime(row["timestamp"], "%Y-%m-%d %H:%M:%S").timestamp()
+             for row in rows_of(path)]
+    check(13 <= len(times) <= 26, f"{len(times)} rows of a day")
+    near(times[-1] - times[0], 86400, 3600, "seconds from the first row to the last")
+    check(re.search(r"rows from 2026-03-01 00:\d\d:\d\d to 2026-03-02 ", out), f"the report: {out}")
+    check(re.search(r"^all points +flat: ", out, re.M), f"the report: {out}")
+    ET.parse(chart)
+
+
+@fact
+def one_look_says_what_proc_says():
+    target = Target("grow", 8, 0)
+    os.kill(target.pid, signal.SIGSTOP)  # nothing moves between the looks
+    log = Log("-p", target.pid, "--once", "--json")
+    status, out = log.finish()
+    equal(status, 0, "exit status")
+    row = json.loads(out)[0]
+    with open(f"/proc/{target.pid}/status", encoding="ascii") as f:
+        kb = {k: int(v.split()[0]) for k, v in re.findall(r"^(\w+):\s+(\d+ kB)$", f.read(), re.M)}
+    with open(f"/proc/{target.pid}/smaps_rollup", encoding="ascii") as f:
+        roll = {k: int(v) for k, v in re.findall(r"^(\w+):\s+(\d+) kB$", f.read(), re.M)}
+    os.kill(target.pid, signal.SIGCONT)
+    equal(row["rss_kb"], kb["VmRSS"], "RSS")
+    equal(row["anonymous_kb"], kb["RssAnon"], "anonymous")
+    equal(row["swap_kb"], kb["VmSwap"], "swap")
+    equal(row["private_kb"], roll["Private_Clean"] + roll["Private_Dirty"], "private")
+    # Others that map the same files come and go.
+    near(row["pss_kb"], roll["Pss"], 0.2 * roll["Pss"], "PSS")
+
+
+@fact
+def mappings_are_those_of_pmap():
+    target = Target("grow", 8, 0)
+    os.kill(target.pid, signal.SIGSTOP)
+    log = Log("-p", target.pid, "--once", "--maps")
+    status, out = log.finish()
+    equal(status, 0, "exit status")
+    pmap = subprocess.run([tool("pmap"), "-x", str(target.pid)], capture_output=True, text=True,
+                          check=True).stdout
+    os.kill(target.pid, signal.SIGCONT)
+    # Address Kbytes RSS Dirty | Address Kbytes RSS PSS Dirty
+    want = {(int(m[1], 16), *map(int, m.groups()[1:]))
+            for m in re.finditer(r"^([0-9a-f]{16})\s+(\d+)\s+(\d+)\s+(\d+) ", pmap, re.M)}
+    got = {(int(m[1], 16), *map(int, m.groups()[1:]))
+           for m in re.finditer(r"^([0-9a-f]{16})\s+(\d+)\s+(\d+)\s+\d+\s+(\d+) ", out, re.M)}
+    check(len(want) > 10, f"pmap shows {len(want)} mappings")
+    equal(got, want, "mappings: address, size, RSS, dirty")
+    total = re.search(r"^total kB\s+(\d+)\s+(\d+)\s+(\d+)", pmap, re.M).groups()
+    mine = re.search(r"^total\s+(\d+)\s+(\d+)\s+\d+\s+(\d+)", out, re.M).groups()
+    equal(mine, total, "totals")
+
+
+@fact
+def what_does_not_fit_together_is_wrong_usage():
+    for args, word in ((("--once",), "-p or -n"), (("-p", 1, "x.csv"), "give one of them"),
+                       (("-p", 1, "--maps"), "--once"), (("--svg", "a", "b", "c"), "one log"),
+                       (("-p", 1, "-n", "x"), "give one of them")):
+        log = Log(*args)
+        status, _ = log.finish()
+        equal(status, 2, f"exit status of {args}")
+        check(word in log.said(), f"{word!r} is not in {log.said()!r}")
+
+
+main()

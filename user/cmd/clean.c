@@ -1,0 +1,106 @@
+/* memscope clean: removes old windows from directories that --every has written to. */
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct clean_args {
+	const char *older, *keep;
+};
+
+static const struct opt rows[] = {
+	{ "older-than", 0, OPT_STRING, "AGE", offsetof(struct clean_args, older),
+	  .help = "remove windows that were written longer ago (30s, 90m, 12h, 7d)" },
+	{ "keep", 0, OPT_STRING, "WHAT", offsetof(struct clean_args, keep),
+	  .help = "remove the oldest: all but 200 windows, or but 500M of them, in each directory" },
+	{ 0 },
+};
+
+const struct opt_command clean_options = {
+	.name = "clean",
+	.synopsis = "OPTION DIR",
+	.doc = "Removes old windows from DIR, and from the directories in it, where --every or --tree has "
+	       "written them. Only what memscope has put on its list of files there (.memscope) goes; whatever "
+	       "else lies there, by whatever name, stays.",
+	.opts = rows,
+};
+
+/* A directory without a list is none of ours: 0. */
+static int clean_one(const char *dir, const struct keep *keep, struct pruned *pruned,
+		     uint32_t *lists, struct err *e)
+{
+	int r = tree_prune(dir, keep, NULL, pruned, e);
+
+	if (r == -ENOENT)
+		return 0;
+	*lists += r == 0;
+	return r;
+}
+
+static int clean_below(const char *dir, const struct keep *keep, struct pruned *pruned,
+		       uint32_t *lists, struct err *e)
+{
+	DIR *d = opendir(dir);
+	int r = 0;
+
+	if (!d)
+		return err_set(e, -errno, "%s: %s", dir, strerror(errno));
+	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
+		char path[4096];
+		struct stat st;
+
+		if (entry->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >=
+			    (int)sizeof(path) ||
+		    lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+			continue;
+		r = clean_one(path, keep, pruned, lists, e);
+	}
+	closedir(d);
+	return r;
+}
+
+int cmd_clean(int argc, char **argv)
+{
+	struct clean_args a = { 0 };
+	struct pruned pruned = { 0 };
+	struct keep keep;
+	struct err e = { 0 };
+	uint32_t lists = 0;
+	int operand, r;
+
+	if (opt_parse(&clean_options, argc, argv, &a, &operand, &e) < 0)
+		return command_fail(EXIT_USAGE, &e);
+	if (argc - operand != 1 || !!a.older + !!a.keep != 1) {
+		err_set(&e, -EINVAL, "%s",
+			argc - operand != 1
+				? "name one directory: memscope clean --older-than 7d DIR"
+				: "say what may go: --older-than AGE or --keep WHAT");
+		return command_fail(EXIT_USAGE, &e);
+	}
+	if (keep_parse(a.older ? a.older : a.keep, a.older ? "--older-than" : "--keep", &keep, &e) <
+	    0)
+		return command_fail(EXIT_USAGE, &e);
+	if (a.older && keep.kind != KEEP_SECONDS) {
+		err_set(&e, -EINVAL, "--older-than takes an age, like 7d, not \"%.32s\"", a.older);
+		return command_fail(EXIT_USAGE, &e);
+	}
+	r = clean_one(argv[operand], &keep, &pruned, &lists, &e);
+	if (r == 0)
+		r = clean_below(argv[operand], &keep, &pruned, &lists, &e);
+	if (r < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	if (!lists) {
+		err_set(&e, -ENOENT, "%s: memscope has written no windows here", argv[operand]);
+		return command_fail(EXIT_NOTHING, &e);
+	}
+	printf("removed %s files, %s\n", unit_count((int64_t)pruned.files).s,
+	       unit_bytes((int64_t)pruned.bytes).s);
+	return EXIT_DONE;
+}

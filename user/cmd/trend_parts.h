@@ -1,0 +1,34 @@
+/*
+ * What `memscope trend` is made of: trend.c reads the command line, trend_log.c writes a log of
+ * processes that run, trend_once.c prints one look at them.
+ */
+#ifndef MEMSCOPE_CMD_TREND_PARTS_H
+#define MEMSCOPE_CMD_TREND_PARTS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TREND_PIDS 256
+
+struct trend_target {
+	pid_t pids[TREND_PIDS];
+	uint32_t n;
+	const char *pattern;  /* they were found by, or NULL */
+};
+
+/*
+ * Writes a row of each `interval_s` seconds into the log `path`, for `duration_s` seconds (0: until a
+ * signal), over ends and new beginnings of the processes; says on stderr when one ends and when
+ * another has come in its place. A row that cannot be written is counted and said; the next one is
+ * tried. 0, or -errno: nothing could be looked at or written.
+ */
+int trend_log(const struct trend_target *target, const char *path, double interval_s,
+	      double duration_s, struct err *e);
+
+/* Prints the memory of each process, and with `maps` of each of its mappings. */
+int trend_once(const struct trend_target *target, bool maps, bool json, struct err *e);
+
+#endif

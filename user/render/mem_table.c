@@ -1,0 +1,207 @@
+#include "render/mem_table.h"
+
+#include "base/strbuf.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+enum { KB_WIDTH = 10 };
+
+struct mem_table {
+	struct sink *out;
+	cJSON *json;     /* an array of processes, or NULL */
+	cJSON *mappings; /* of the process in hand         */
+	bool maps, begun;
+	struct mem_mapping sum;
+};
+
+static const struct {
+	const char *label, *key;
+	size_t at;
+} columns[] = {
+	{ "RSS", "rss_kb", offsetof(struct mem_sample, rss_kb) },
+	{ "PSS", "pss_kb", offsetof(struct mem_sample, pss_kb) },
+	{ "Shared", "shared_kb", offsetof(struct mem_sample, shared_kb) },
+	{ "Private", "private_kb", offsetof(struct mem_sample, private_kb) },
+	{ "Anonymous", "anonymous_kb", offsetof(struct mem_sample, anonymous_kb) },
+	{ "File", "file_kb", offsetof(struct mem_sample, file_kb) },
+	{ "Swap", "swap_kb", offsetof(struct mem_sample, swap_kb) },
+};
+
+static const struct {
+	const char *label, *key;
+	size_t at;
+} map_columns[] = {
+	{ "Kbytes", "size_kb", offsetof(struct mem_mapping, size_kb) },
+	{ "RSS", "rss_kb", offsetof(struct mem_mapping, rss_kb) },
+	{ "PSS", "pss_kb", offsetof(struct mem_mapping, pss_kb) },
+	{ "Dirty", "dirty_kb", offsetof(struct mem_mapping, dirty_kb) },
+	{ "Anon", "anonymous_kb", offsetof(struct mem_mapping, anonymous_kb) },
+	{ "Swap", "swap_kb", offsetof(struct mem_mapping, swap_kb) },
+};
+
+#define N(array) (sizeof(array) / sizeof(*(array)))
+
+static int64_t field(const void *row, size_t at)
+{
+	int64_t value;
+
+	memcpy(&value, (const char *)row + at, sizeof(value));
+	return value;
+}
+
+static void put_kb(struct sink *out, int64_t kb)
+{
+	if (kb < 0)
+		sink_printf(out, " %*s", KB_WIDTH, "-");
+	else
+		sink_printf(out, " %*" PRId64, KB_WIDTH, kb);
+}
+
+static void add_kb(cJSON *o, const char *key, int64_t kb)
+{
+	if (kb < 0)
+		cJSON_AddNullToObject(o, key);
+	else
+		cJSON_AddNumberToObject(o, key, (double)kb);
+}
+
+int mem_table_open(struct sink *out, bool maps, bool json, struct mem_table **ret_table,
+		   struct err *e)
+{
+	_cleanup_(mem_table_freep) struct mem_table *t = calloc(1, sizeof(*t));
+
+	if (t && json)
+		t->json = cJSON_CreateArray();
+	if (!t || (json && !t->json))
+		return err_set(e, -ENOMEM, "out of memory for a table");
+	t->out = out;
+	t->maps = maps;
+	*ret_table = TAKE_PTR(t);
+	return 0;
+}
+
+static void put_sum(struct mem_table *t)
+{
+	if (!t->begun || !t->maps || t->json)
+		return;
+	sink_printf(t->out, "%-16s", "total");
+	for (size_t i = 0; i < N(map_columns); i++)
+		put_kb(t->out, field(&t->sum, map_columns[i].at));
+	sink_puts(t->out, "\n");
+}
+
+static void put_heads(struct mem_table *t)
+{
+	if (!t->begun || t->maps) {
+		sink_printf(t->out, "%s%8s", t->begun ? "\n" : "", "PID");
+		for (size_t i = 0; i < N(columns); i++)
+			sink_printf(t->out, " %*s", KB_WIDTH, columns[i].label);
+		sink_puts(t->out, "  Command (kB)\n");
+	}
+}
+
+static void put_map_heads(struct mem_table *t)
+{
+	sink_printf(t->out, "\n%-16s", "Address");
+	for (size_t i = 0; i < N(map_columns); i++)
+		sink_printf(t->out, " %*s", KB_WIDTH, map_columns[i].label);
+	sink_puts(t->out, " Mode  Mapping\n");
+}
+
+static void json_process(struct mem_table *t, pid_t pid, const char *name,
+			 const struct mem_sample *s)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "pid", pid);
+	cJSON_AddStringToObject(o, "name", name);
+	for (size_t i = 0; i < N(columns); i++)
+		add_kb(o, columns[i].key, field(s, columns[i].at));
+	t->mappings = t->maps ? cJSON_AddArrayToObject(o, "mappings") : NULL;
+	cJSON_AddItemToArray(t->json, o);
+}
+
+void mem_table_process(struct mem_table *t, pid_t pid, const char *name, const struct mem_sample *s)
+{
+	if (t->json) {
+		json_process(t, pid, name, s);
+		return;
+	}
+	put_sum(t);
+	put_heads(t);
+	t->begun = true;
+	t->sum = (struct mem_mapping){ 0 };
+	sink_printf(t->out, "%8d", (int)pid);
+	for (size_t i = 0; i < N(columns); i++)
+		put_kb(t->out, field(s, columns[i].at));
+	sink_printf(t->out, "  %s\n", name);
+	if (t->maps)
+		put_map_heads(t);
+}
+
+static void json_mapping(struct mem_table *t, const struct mem_mapping *m, const char *name)
+{
+	cJSON *o = cJSON_CreateObject();
+	char start[24];
+
+	snprintf(start, sizeof(start), "%" PRIx64, m->start);
+	cJSON_AddStringToObject(o, "start", start);
+	for (size_t i = 0; i < N(map_columns); i++)
+		add_kb(o, map_columns[i].key, field(m, map_columns[i].at));
+	cJSON_AddStringToObject(o, "mode", m->mode);
+	cJSON_AddStringToObject(o, "name", name);
+	cJSON_AddBoolToObject(o, "deleted", m->deleted);
+	cJSON_AddItemToArray(t->mappings, o);
+}
+
+void mem_table_mapping(struct mem_table *t, const struct mem_mapping *m)
+{
+	struct strbuf name = { 0 };
+
+	strbuf_add_clean(&name, m->name, strlen(m->name));
+	if (t->json) {
+		json_mapping(t, m, name.s ? name.s : "");
+		strbuf_free(&name);
+		return;
+	}
+	sink_printf(t->out, "%016" PRIx64, m->start);
+	for (size_t i = 0; i < N(map_columns); i++) {
+		int64_t kb = field(m, map_columns[i].at);
+		int64_t sum = field(&t->sum, map_columns[i].at);
+
+		put_kb(t->out, kb);
+		sum = kb > 0 ? sum + kb : sum;
+		memcpy((char *)&t->sum + map_columns[i].at, &sum, sizeof(sum));
+	}
+	sink_printf(t->out, " %s  %s%s\n", m->mode, name.len ? name.s : "[ anon ]",
+		    m->deleted ? " (deleted)" : "");
+	strbuf_free(&name);
+}
+
+int mem_table_end(struct mem_table *t, struct err *e)
+{
+	char *text;
+
+	put_sum(t);
+	if (!t->json)
+		return 0;
+	text = cJSON_Print(t->json);
+	if (!text)
+		return err_set(e, -ENOMEM, "out of memory for a table");
+	sink_puts(t->out, text);
+	sink_puts(t->out, "\n");
+	cJSON_free(text);
+	return 0;
+}
+
+void mem_table_free(struct mem_table *t)
+{
+	if (!t)
+		return;
+	cJSON_Delete(t->json);
+	free(t);
+}

@@ -1,0 +1,36 @@
+/*
+ * One look at the memory of processes, as text or as JSON: a line for each process and, if asked for,
+ * one for each of its mappings in the columns of `pmap -x`, with Pss, Anon and Swap between them.
+ * Sizes are in kB of 1,024 bytes, as in /proc; what is not known is "-", in JSON null.
+ */
+#ifndef MEMSCOPE_RENDER_MEM_TABLE_H
+#define MEMSCOPE_RENDER_MEM_TABLE_H
+
+#include "base/sink.h"
+#include "model/mem_sample.h"
+
+#include <sys/types.h>
+
+struct mem_table;
+
+struct mem_mapping {
+	uint64_t start;
+	int64_t size_kb, rss_kb, pss_kb, dirty_kb, anonymous_kb, swap_kb;
+	char mode[5];      /* rwxs */
+	const char *name;  /* path, [heap], or "" */
+	bool deleted;
+};
+
+/* `maps`: each process has a table of its own. -ENOMEM. */
+int mem_table_open(struct sink *out, bool maps, bool json, struct mem_table **ret_table,
+		   struct err *e);
+void mem_table_process(struct mem_table *t, pid_t pid, const char *name,
+		       const struct mem_sample *s);
+/* Of the process before. */
+void mem_table_mapping(struct mem_table *t, const struct mem_mapping *m);
+int mem_table_end(struct mem_table *t, struct err *e);
+
+void mem_table_free(struct mem_table *t);
+DEFINE_CLEANUP(struct mem_table *, mem_table_freep, mem_table_free)
+
+#endif
