@@ -303,6 +303,7 @@ struct ms_memory_cpu {
 /* Why a process is watched. */
 #define MS_TARGET_ASKED  (1u << 0) /* named by the user, or launched                            */
 #define MS_TARGET_FORKED (1u << 1) /* forked by a target during the run: its blocks are inherited */
+#define MS_TARGET_JOINED (1u << 3) /* was found in a watched control group, or came there by itself */
 #define MS_TARGET_OOM    (1u << 2) /* picked by the kernel to be killed, because memory ran out */
 
 struct ms_target {
@@ -310,8 +311,30 @@ struct ms_target {
 	__u32 as_gen;  /* written by user space when an address changed hands */
 	__u64 fork_ns; /* MS_TARGET_FORKED: when                              */
 	__u64 start_ns; /* of its leader, learned from its first event: another process that gets its pid later is not it */
-	__u32 exec_id; /* MS_TARGET_FORKED: its image then; another one inherited nothing */
+	__u32 exec_id; /* MS_TARGET_FORKED: its image then; another one inherited nothing. _JOINED: the same */
+	__u32 ns_pid;  /* of a member of a control group: its pid in its own namespace; 0: not known */
+};
+
+/*
+ * A control group: its directory's inode, and which hierarchy that is in (the first number of a line of
+ * /proc/PID/cgroup; 0: the unified one). Ids of different hierarchies may be the same.
+ */
+struct ms_cgroup {
+	__u64 id;
+	__u32 hierarchy;
 	__u32 pad;
+};
+
+#define MS_CGROUPS_MAX   64  /* watched */
+#define MS_CGROUP_DEPTH  32  /* directories above one another */
+#define MS_HIERARCHIES   32  /* that a task is in at most: 14 controllers, and those that have names alone */
+#define MS_CGROUP_PATH   248 /* bytes, with the final 0 */
+
+/* A control group that is to be watched as soon as it is made. Padded with zeros. */
+struct ms_cgroup_path {
+	__u32 hierarchy;
+	__u32 pad;
+	char path[MS_CGROUP_PATH];
 };
 
 /* What the task iterator writes for each watched thread, when a run begins. */
@@ -402,6 +425,8 @@ MS_ASSERT(sizeof(struct ms_inflight) == 128);
 MS_ASSERT(sizeof(struct ms_memory) == 80);
 MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);
 MS_ASSERT(sizeof(struct ms_target) == 32);
+MS_ASSERT(sizeof(struct ms_cgroup) == 16);
+MS_ASSERT(sizeof(struct ms_cgroup_path) == 256);
 MS_ASSERT(sizeof(struct ms_task) == 32);
 
 #endif

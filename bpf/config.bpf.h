@@ -8,6 +8,9 @@
 const volatile __u8 cfg_all __weak = 0;
 /* Follow the children of targets. */
 const volatile __u8 cfg_children __weak = 1;
+/* The members of `cgroups` are watched, and nobody else: 1: all of those are of the unified hierarchy;
+ * 2: of any. */
+const volatile __u8 cfg_cgroups __weak = 0;
 /* Watch this thread only (-t); 0: all threads. */
 const volatile __u32 cfg_tid __weak = 0;
 /* memscope's own tgid: never watched by -a. */

@@ -31,6 +31,22 @@ struct {
 	__type(value, struct ms_target);
 } targets __weak SEC(".maps");
 
+/* Watched control groups: whoever is in one of them or below it is a target. Written by user space and,
+ * when one of `cgroup_paths` is made, by cgroup.bpf.c; full: user space meets it some time later. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MS_CGROUPS_MAX);
+	__type(key, struct ms_cgroup);
+	__type(value, __u8);
+} cgroups __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MS_CGROUPS_MAX);
+	__type(key, struct ms_cgroup_path);
+	__type(value, __u8);
+} cgroup_paths __weak SEC(".maps");
+
 /*
  * Totals: for each lane two maps of one shape, of which the programs use the one in
  * totals_live[lane]. User space puts the other one there (the update returns after a grace period,

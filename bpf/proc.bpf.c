@@ -1,6 +1,8 @@
 /*
- * Who is watched changes by itself: the children of a target join it, and memory may run out.
+ * Who is watched changes by itself: the children of a target join it (cgroup.bpf.c: and whoever enters a
+ * control group), and memory may run out.
  */
+#include "cgroup.bpf.h"
 #include "common.bpf.h"
 #include "walk_cfi.bpf.h"
 
@@ -29,14 +31,18 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 	if (!cfg_children)
 		return;
 	target = bpf_map_lookup_elem(&targets, &parent_tgid);
-	if (!target)
+	if (target && target->start_ns &&
+	    target->start_ns != BPF_CORE_READ(parent, group_leader, start_time))
+		target = NULL; /* its pid, used again */
+	/* A child may be made in another control group than its parent's (CLONE_INTO_CGROUP). */
+	if (cfg_cgroups ? !task_is_member(child) : !target)
 		return;
-	if (target->start_ns && target->start_ns != BPF_CORE_READ(parent, group_leader, start_time))
-		return; /* its pid, used again */
 	if (!cfg_all)
 		space_inherit(parent_tgid, child);
 	/* The child has its parent's address space as it is now, so its generation too. */
-	fresh.as_gen = target->as_gen;
+	fresh.as_gen = target_as_gen(target);
+	if (cfg_cgroups)
+		fresh.ns_pid = task_ns_pid(child);
 	fresh.fork_ns = bpf_ktime_get_ns();
 	fresh.start_ns = BPF_CORE_READ(child, start_time);
 	fresh.exec_id = (__u32)BPF_CORE_READ(child, self_exec_id);

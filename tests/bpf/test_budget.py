@@ -19,7 +19,8 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
 BUDGET = os.path.join(TOP, "tests/bpf/budget.txt")
 LOAD = os.path.join(BUILD, "tests/bpf/load")
 COMPILERS = ("clang", "clang-19")  # the build's own, and the newest in Debian 12
-KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_places=1")
+KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_places=1",
+         "cfg_cgroups=2")
 HEADROOM = 1.25
 # Before 6.13 a chain of calls has 512 bytes of stack, of which each function takes a multiple of 32.
 # The walker's longest: walk_stack, walk_some, walk_one, walk_by_rule, walk_signal.

@@ -35,7 +35,8 @@ def build_pprof():
     if not os.path.isdir(SOURCE):
         skip("no pprof sources (apt-get install golang-github-google-pprof-dev)")
     r = subprocess.run(["go", "build", "-o", PPROF, "github.com/google/pprof"], capture_output=True,
-                       env={**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode"})
+                       env={**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode",
+                            "GOCACHE": os.path.abspath(os.path.join(BUILD, "go-cache"))})
     if r.returncode:
         skip("pprof does not build: " + r.stderr.decode()[:200].replace("\n", " "))
 

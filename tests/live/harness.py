@@ -16,6 +16,7 @@ import fnmatch
 import functools
 import glob
 import json
+import math
 import mmap
 import os
 import re
@@ -29,6 +30,7 @@ import threading
 import time
 import traceback
 
+import machine
 import pprof_reader
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -42,6 +44,8 @@ os.environ.setdefault("MEMSCOPE_CACHE_DIR", os.path.join(BUILD, "cache"))
 # promise, only the point at which a test stops waiting.
 READY_SEC = 20
 FINISH_SEC = 60
+# The share of each CPU that is stolen and in no account of the kernel's, on average (tests/soak).
+STOLEN = float(os.environ.get("MEMSCOPE_TEST_STOLEN", 0))
 SOURCES = ("oncpu", "offcpu", "alloc", "heap", "growth")
 
 
@@ -85,6 +89,36 @@ def near(got, want, tolerance, what):
 
 def within(got, low, high, what):
     return check(low <= got <= high, f"{what}: {got:.6g}, expected {low:.6g} … {high:.6g}")
+
+
+SIGMAS = 5  # one in 1.7 million: a test of ten figures fails by chance once in 170,000 runs
+
+
+def share_of(got, truth, n, what):
+    """A share of n samples, binomial; `truth` is known."""
+    return near(got, truth, SIGMAS * math.sqrt(truth * (1 - truth) / max(n, 1)) + 1 / max(n, 1), what)
+
+
+def samples_of(got, cpu_ns, on_ns, hz, what):
+    """Samples at a fixed rate of work that took so much: not below its CPU clock and not above its time
+    on a CPU, which has what was stolen in it (work_begin() in target.h). A timer that is due while time
+    is stolen fires once behind it: short thefts take no sample, long ones all but one. Poisson bounds
+    the scatter from above; and one period at each end."""
+    low, high = cpu_ns / 1e9 * hz * (1 - 2 * STOLEN), max(cpu_ns, on_ns) / 1e9 * hz
+    return within(got, low - SIGMAS * math.sqrt(low) - 2, high + SIGMAS * math.sqrt(high) + 2, what)
+
+
+def chance(mean):
+    """The largest count that chance gives where this many are expected, but for one time in a million."""
+    if mean > 500:
+        return math.ceil(mean + SIGMAS * math.sqrt(mean))
+    term = total = math.exp(-mean)
+    k = 0
+    while 1 - total > 1e-6 and k < 10 * mean + 50:
+        k += 1
+        term *= mean / k
+        total += term
+    return k
 
 
 def once(f):
@@ -133,6 +167,19 @@ def need(*names):
 
 def online_cpus():
     return sorted(os.sched_getaffinity(0))
+
+
+def kernel():
+    return tuple(int(x) for x in os.uname().release.split("-")[0].split(".")[:2])
+
+
+def rss_off_by():
+    """Since 6.16 /proc adds up what the CPUs have of each of three counters; from 6.2 on it leaves that
+    out, and before each thread had up to 64 pages of its own. So many bytes may be missing from
+    what it tells of a process."""
+    if kernel() >= (6, 16):
+        return 0
+    return 3 * os.sysconf("SC_PAGESIZE") * max(64, 2 * len(online_cpus())) * len(online_cpus())
 
 
 # --- targets ------------------------------------------------------------------------------------
@@ -357,6 +404,28 @@ class Run(Child):
     def send(self, number):
         self.process.send_signal(number)
 
+    def starved_ns(self):
+        """How long its main thread has waited for a CPU that others had (schedstat), so far."""
+        try:
+            with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as f:
+                return int(f.read().split()[1])
+        except (OSError, IndexError):
+            return 0
+
+    def rows(self, n, seconds=30):
+        """Waits until trend.csv has so many rows."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = [f for f in os.listdir(self.out) if "trend.csv" in f] if os.path.isdir(self.out) else []
+            if found:
+                with open(self.path(found[0]), encoding="utf-8") as f:
+                    lines = f.read().count("\n")
+                if lines > n:
+                    return
+            if time.monotonic() > deadline or not self.alive():
+                raise Broken(f"trend.csv has not come to {n} rows in {seconds} s: {self.stderr[-300:]}")
+            time.sleep(0.02)
+
     def finish(self, timeout=FINISH_SEC):
         """Waits for the end; the exit status (negative: killed by that signal)."""
         try:
@@ -500,7 +569,7 @@ def _run_one(number, f):
     global _failures
     _failures = []
     name = f.__name__
-    start, runs = time.monotonic(), len(_runs)
+    start, runs, watch = time.monotonic(), len(_runs), machine.Watch()
     try:
         f()
     except Skip as e:
@@ -513,6 +582,7 @@ def _run_one(number, f):
     if _failures:
         print(f"not ok {number} - {name}")
         _diagnose(_failures)
+        _diagnose([watch.sentence()])
         _describe_runs(runs)
     else:
         print(f"ok {number} - {name}")

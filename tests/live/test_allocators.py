@@ -146,7 +146,12 @@ def allocator_that_is_loaded_during_the_run_is_counted_to_the_byte():
 
     def during():
         target.ask("load")
-        time.sleep(0.5)
+        deadline = time.monotonic() + READY_SEC
+        # A probe in each of its two functions: how soon that is the machine decides.
+        while sum("lib_late" in path for path, _ in text_differences(target.pid)) < 2:
+            if time.monotonic() > deadline:
+                raise Broken(f"no probes came into the library in {READY_SEC} s")
+            time.sleep(0.02)
         return target.ask("go")
     run, lines = record(("-p", target.pid, *EXACT), during)
     # dlopen() itself has used malloc.

@@ -13,8 +13,7 @@ from harness import *
 CROSSCHECK = os.path.join(BUILD, "tests/unwind/crosscheck")
 SAMPLES = int(os.environ.get("CROSSCHECK_SAMPLES", 1500))
 SECONDS = float(os.environ.get("CROSSCHECK_SECONDS", 3))
-# Short of a promise's 99.9 %, what a run of a thousand samples can tell from it: one sample.
-AGREE = 0.999
+AGREE = 0.999  # the promise
 
 
 def crosscheck(*command, options=()):
@@ -45,14 +44,16 @@ def agrees(*command, options=(), at_least=200):
         print(f"#   {text}")
     check(samples >= at_least, f"only {samples} samples")
     equal(found["lost"], 0, "records lost, mappings may be among them")
-    check(samples - agree <= max(1, samples * (1 - AGREE)),
+    # A walker with a tenth of what the promise allows is well within it: by chance a short run has more.
+    check(samples - agree <= max(samples * (1 - AGREE), chance(samples * (1 - AGREE) / 10)),
           f"{agree} of {samples} stacks are as libdw has them: {found['class'][:3]}")
     return found
 
 
 def whole(found, share=0.995):
     # In its first millisecond, three periods, a program is where its loader is not mapped yet for us.
-    check(found["complete"] >= share * found["samples"] - 3,
+    spoilt = max((1 - share) * found["samples"], chance((1 - share) * found["samples"] / 10))
+    check(found["complete"] >= found["samples"] - spoilt - 3,
           f"{found['complete']} of {found['samples']} are complete: {found['class'][:3]}")
 
 

@@ -21,12 +21,18 @@ def duration_ends_the_run():
     target = Target("waits", 1, 1)
     begin = time.monotonic()
     run = Run("-p", target.pid, "-d", 1)
+    run.ready()
+    starved = before = run.starved_ns()
+    while run.alive():
+        starved = run.starved_ns() or starved
+        time.sleep(0.01)
     run.finish()
     run.must()
     took = time.monotonic() - begin
     check(took >= 1, f"it ended after {took:.2f} s")
-    # The time it takes to attach and to write is its own; the run itself is 1 s.
-    within(run.profile("oncpu").duration_ns, 0.99e9, 1.1e9, "duration_ns of the profile")
+    # The time it takes to attach and to write is its own; the run itself is 1 s, and what memscope is
+    # kept from the CPU.
+    within(run.profile("oncpu").duration_ns, 0.99e9, 1.1e9 + starved - before, "duration_ns of the profile")
 
 
 @fact
@@ -137,7 +143,7 @@ def memscope_killed_by_9_leaves_no_probe_and_a_healthy_target():
     run.send(signal.SIGKILL)
     run.finish(10)
     target.answer()  # it finishes its work
-    deadline = time.monotonic() + 5  # the kernel frees programs after a grace period
+    deadline = time.monotonic() + 30  # the kernel frees programs after a grace period
     while bpf_ids_now() & ours and time.monotonic() < deadline:
         time.sleep(0.1)
     equal(bpf_ids_now() & ours, set(), "BPF programs and links left in the kernel")

@@ -14,10 +14,6 @@ PERIOD = 127 * PAGE
 OFF_BY = PERIOD * len(online_cpus())
 
 
-def kernel():
-    return tuple(int(x) for x in os.uname().release.split("-")[0].split(".")[:2])
-
-
 # Before 6.2 each thread keeps what it faults in to itself, and tells after every 64th page fault, one
 # of which may map 16 pages around it: whoever makes the 64th is charged with all of them.
 TELLS_ALL = kernel() >= (6, 2)
@@ -34,15 +30,6 @@ def on_tmpfs(path):
     with open("/proc/self/mountinfo", encoding="utf-8") as f:
         mounts = {line.split()[4]: line.split(" - ")[1].split()[0] for line in f}
     return mounts.get(path, mounts["/"]) in ("tmpfs", "rootfs")
-
-
-def rss_off_by():
-    """Since 6.16 /proc adds up what the CPUs have of each of three counters; from 6.2 on it leaves that
-    out, and before each thread had up to 64 pages of its own. Of the few pages more that the targets
-    touch between the two looks at them, none is missed."""
-    if kernel() >= (6, 16):
-        return 0
-    return 3 * PAGE * max(64, 2 * len(online_cpus())) * len(online_cpus())
 
 
 def grown(*commands, args=(), pid_of=None):

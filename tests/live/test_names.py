@@ -60,12 +60,12 @@ BOTH = "{0:x} 1000 old\n{0:x} {1:x} JS:*first /srv/app.js:3:19\n{2:x} {3:x} seco
 def perf_map_names_generated_code_by_its_last_line_for_it():
     leaves, _ = jit_run(BOTH)
     n = sum(leaves.values())
-    # 0.9 s and 0.3 s of CPU time: 1,200 samples, of which few are in the calls between. Binomial,
-    # 4 sigma of 1,000 and a point for those.
-    check(n > 1000, f"{n} samples")
+    # 0.9 s and 0.3 s of CPU time: 1,200 samples, fewer where time was stolen.
+    check(n > 500, f"{n} samples")
     check("old" not in leaves, "an older line was used")
-    within(leaves.get("JS:*first /srv/app.js:3:19", 0) / n, 0.68, 0.82, "share of the first loop")
-    within(leaves.get("second loop", 0) / n, 0.18, 0.32, "share of the second loop")
+    first, second = leaves.get("JS:*first /srv/app.js:3:19", 0), leaves.get("second loop", 0)
+    share_of(first / max(first + second, 1), 0.75, first + second, "share of the first loop")
+    check(first + second > 0.95 * n, f"few are in the calls between: {leaves}")
 
 
 @fact

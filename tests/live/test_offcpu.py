@@ -117,13 +117,15 @@ def pipe_waits_are_found_under_their_function_within_1_percent():
 
 @fact
 def a_wait_still_open_at_the_end_counts_up_to_the_end():
-    _, p, lines, ready_ns = waits()
+    _, p, lines, _ = waits()
+    # The profile says when the run began by the other clock.
+    end_ns = p.time_ns + p.duration_ns - (time.time_ns() - time.monotonic_ns())
     for pid, answer in lines.items():
         _, function, tid, begin_ns = next(line for line in answer if line[0] == "open")
-        want = ready_ns + p.duration_ns - begin_ns
-        # The line that says "ready" reaches us within some 10 ms of the start of the run.
-        near(p.sum(BLOCKED, function, pid=pid, tid=tid), want, 0.01 * want + 50e6,
-             f"blocked ns under {function}")
+        want = end_ns - begin_ns
+        # The target may lose its CPU between looking at its clock and waiting, once.
+        within(p.sum(BLOCKED, function, pid=pid, tid=tid), 0.99 * want - RUN_QUEUE_NS, 1.01 * want,
+               f"blocked ns under {function}")
 
 
 @fact

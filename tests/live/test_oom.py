@@ -30,7 +30,8 @@ def memory_group():
 def last_picture_of_a_target_killed_for_want_of_memory_is_on_disk():
     group = memory_group()
     try:
-        target = Target("leaks", 100000, 1)
+        # A mebibyte in 50 ms at most: the limit is some 30 rows away.
+        target = Target("leaks", 100000, 3)
         with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as f:
             f.write(str(target.pid))
         run = Run("-p", target.pid, "--only", "alloc", "--alloc=exact", "--interval", 0.1, "--json")

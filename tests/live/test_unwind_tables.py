@@ -2,7 +2,6 @@
 pointers, through dlopen, dlclose, exec, fork, replaced files, and with little room."""
 
 import glob
-import math
 import os
 import shutil
 import time
@@ -25,8 +24,10 @@ def complete(run, source="oncpu"):
 def whole(run, least=0.995, source="oncpu"):
     share, n = complete(run, source)
     check(n >= 20, f"only {n} stacks of {source}")
-    # Of few stacks one may be the loader's, caught before its table is there.
-    check(share >= least or share * n >= n - 2,
+    # Of few stacks some may be the loader's, caught before its table is there: with a tenth of what the
+    # promise allows, which is well within it, chance makes more of a short run.
+    spoilt = max((1 - least) * n, chance((1 - least) * n / 10))
+    check(share * n >= n - spoilt - 0.5,
           f"{share:.2%} of {n} {source} stacks are complete, expected {least:.2%}")
 
 
@@ -80,8 +81,7 @@ def a_library_is_itself_from_its_first_sample_where_another_was():
     whole(run)
     cpu = [words[1] for words in answer if words[0] == "cpu"]
     share, n = sum(cpu[1::2]) / sum(cpu), complete(run)[1]
-    near(second / (first + second), share, 4 * math.sqrt(share * (1 - share) / n),
-         "share of the second library")
+    share_of(second / (first + second), share, n, "share of the second library")
 
 
 @fact
@@ -170,13 +170,14 @@ def programs_that_live_for_50_ms_are_unwound_on_a_whole_host():
 
 @fact
 def the_first_sample_of_a_whole_host_does_not_wait_for_tables():
-    """Beside a run that needs none, so that a busy machine is the same for both."""
+    """Beside a run that needs none, so that a busy machine is the same for both; and without the time
+    in which other programs had the CPUs."""
     best = {}
     for _ in range(3):
         for how in ((), ("-K",)):
             run = Run("-a", "--only", "oncpu", "-d", 0.3, *how)
             began = time.monotonic_ns()
-            took = run.ready() - began
+            took = run.ready() - began - run.starved_ns()
             run.finish()
             run.must()
             best[how] = min(took, best.get(how, took))

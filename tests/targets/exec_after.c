@@ -14,11 +14,14 @@ static NOINLINE void work_after_exec(uint64_t n)
 int main(int argc, char **argv)
 {
 	uint64_t want_ns = (uint64_t)atoi(argc > 1 ? argv[1] : "0") * NSEC_PER_MSEC;
-	uint64_t per_ms = burn_per_ms(), begin = cpu_ns();
+	uint64_t per_ms = burn_per_ms();
+	struct work_clock clock = work_begin();
 
-	while (cpu_ns() - begin < want_ns)
+	while (cpu_ns() - clock.cpu_ns < want_ns)
 		work_after_exec(per_ms);
-	say("after %d %llu", (int)getpid(), (unsigned long long)(cpu_ns() - begin));
+	work_end(&clock);
+	say("after %d %llu %llu", (int)getpid(), (unsigned long long)clock.cpu_ns,
+	    (unsigned long long)clock.on_ns);
 	if (argc > 2)
 		return 0;
 	say("end");

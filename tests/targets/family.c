@@ -5,11 +5,11 @@
  *
  * go    → the parent works MS of CPU time in parent_work(); three children, one after the other,
  *         fork (no exec), work MS in child_work() and exit:
- *         child PID CPU_NS (each); parent PID CPU_NS; end
+ *         child PID CPU_NS ON_NS (each); parent PID CPU_NS ON_NS; end
  * reuse → two children under one and the same pid, one after the other: the first runs
  *         reuse_first_work(), the second execs exec_after:
- *         first PID CPU_NS; after PID CPU_NS; end        (or: `denied`; end)
- * leave → works MS in last_work() and exits: last PID CPU_NS
+ *         first PID CPU_NS ON_NS; after PID CPU_NS ON_NS; end        (or: `denied`; end)
+ * leave → works MS in last_work() and exits: last PID CPU_NS ON_NS
  */
 #include "target.h"
 
@@ -37,13 +37,15 @@ WORK(child_work)
 WORK(reuse_first_work)
 WORK(last_work)
 
-static uint64_t work_for(void (*work)(uint64_t))
+static void work_for(const char *who, void (*work)(uint64_t))
 {
-	uint64_t begin = cpu_ns(), spent;
+	struct work_clock clock = work_begin();
 
-	while ((spent = cpu_ns() - begin) < want_ns)
+	while (cpu_ns() - clock.cpu_ns < want_ns)
 		work(per_ms);
-	return spent;
+	work_end(&clock);
+	say("%s %d %llu %llu", who, (int)getpid(), (unsigned long long)clock.cpu_ns,
+	    (unsigned long long)clock.on_ns);
 }
 
 static void wait_for(pid_t pid)
@@ -62,14 +64,12 @@ static void go(void)
 		if (pid < 0)
 			die("fork");
 		if (!pid) {
-			uint64_t spent = work_for(child_work);
-
-			say("child %d %llu", (int)getpid(), (unsigned long long)spent);
+			work_for("child", child_work);
 			_exit(0);
 		}
 		wait_for(pid);
 	}
-	say("parent %d %llu", (int)getpid(), (unsigned long long)work_for(parent_work));
+	work_for("parent", parent_work);
 }
 
 static pid_t fork_as(pid_t pid)
@@ -91,9 +91,7 @@ static void reuse(void)
 	if (first < 0)
 		die("fork");
 	if (!first) {
-		uint64_t spent = work_for(reuse_first_work);
-
-		say("first %d %llu", (int)getpid(), (unsigned long long)spent);
+		work_for("first", reuse_first_work);
 		_exit(0);
 	}
 	wait_for(first);
@@ -130,7 +128,7 @@ int main(int argc, char **argv)
 		} else if (!strcmp(command, "reuse")) {
 			reuse();
 		} else if (!strcmp(command, "leave")) {
-			say("last %d %llu", (int)getpid(), (unsigned long long)work_for(last_work));
+			work_for("last", last_work);
 			return 0;
 		}
 		say("end");

@@ -4,7 +4,7 @@
  *
  *   reload MS
  *
- * go → address A B (where each library's function was); first CPU_NS; second CPU_NS; end
+ * go → address A B (where each library's function was); first CPU_NS ON_NS; second CPU_NS ON_NS; end
  */
 #include "target.h"
 
@@ -13,11 +13,11 @@
 
 static uint64_t per_ms, want_ns;
 
-static uint64_t work_in(const char *dir, const char *name, void **ret_address)
+static struct work_clock work_in(const char *dir, const char *name, void **ret_address)
 {
 	char path[4200];
 	void (*work)(uint64_t);
-	uint64_t begin;
+	struct work_clock clock;
 	void *lib;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -26,19 +26,19 @@ static uint64_t work_in(const char *dir, const char *name, void **ret_address)
 		die(dlerror());
 	*(void **)&work = dlsym(lib, "library_work");
 	*ret_address = *(void **)&work;
-	begin = cpu_ns();
-	while (cpu_ns() - begin < want_ns)
+	clock = work_begin();
+	while (cpu_ns() - clock.cpu_ns < want_ns)
 		work(per_ms);
-	begin = cpu_ns() - begin;
+	work_end(&clock);
 	dlclose(lib);
-	return begin;
+	return clock;
 }
 
 int main(int argc, char **argv)
 {
 	static char self[4096];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	unsigned long long first, second;
+	struct work_clock first, second;
 	void *a, *b;
 	char *dir;
 
@@ -53,8 +53,9 @@ int main(int argc, char **argv)
 	second = work_in(dir, "lib_second.so", &b);
 	say("address %llu %llu", (unsigned long long)(uintptr_t)a,
 	    (unsigned long long)(uintptr_t)b);
-	say("first %llu", first);
-	say("second %llu", second);
+	say("first %llu %llu", (unsigned long long)first.cpu_ns, (unsigned long long)first.on_ns);
+	say("second %llu %llu", (unsigned long long)second.cpu_ns,
+	    (unsigned long long)second.on_ns);
 	say("end");
 	for (;;)
 		next_command();

@@ -102,6 +102,33 @@ static UNUSED uint64_t on_cpu_ns(int fd)
 	return got[1];
 }
 
+/*
+ * What the calling thread's CPU time may be, for who counts samples of it: not below its CPU clock,
+ * and not above its time on a CPU. What was stolen is in the second alone; a timer that should have
+ * fired then fires once behind it, however often it was due.
+ */
+struct work_clock {
+	int fd;
+	uint64_t cpu_ns, on_ns;
+};
+
+static UNUSED struct work_clock work_begin(void)
+{
+	struct work_clock w = { on_cpu_open(), 0, 0 };
+
+	w.on_ns = on_cpu_ns(w.fd);
+	w.cpu_ns = cpu_ns();
+	return w;
+}
+
+/* Its times become those since work_begin(). */
+static UNUSED void work_end(struct work_clock *w)
+{
+	w->cpu_ns = cpu_ns() - w->cpu_ns;
+	w->on_ns = on_cpu_ns(w->fd) - w->on_ns;
+	close(w->fd);
+}
+
 /* One line to the test; whole even when several threads speak (a pipe write below PIPE_BUF). */
 static UNUSED void say_args(int fd, const char *fmt, va_list ap)
 {

@@ -8,7 +8,8 @@
  * What was jumped out of is called from `shallow`; then `deep` calls malloc from far below that, through
  * DEPTH calls of itself, and no jump comes.
  *
- * go    counts: after that many rounds `deep BLOCKS`, `jumps N`, end; then waits
+ * go    counts: after ROUNDS rounds, more where the machine is so quick that JUMPS or WORK_NS of CPU
+ *       time are not reached: `deep BLOCKS`, `jumps N`, end; then waits
  */
 #include "target.h"
 
@@ -17,7 +18,8 @@
 
 #define WORD __attribute__((noinline, noclone, noipa))
 
-enum { DEPTH = 20, ROUNDS = 3000 };
+enum { DEPTH = 20, ROUNDS = 3000, JUMPS = 300 };
+#define WORK_NS (300 * NSEC_PER_MSEC)
 
 static volatile uint64_t sink;
 static sigjmp_buf out;
@@ -91,7 +93,9 @@ WORD static uint64_t deep(unsigned depth)
 
 WORD static void work(void)
 {
-	for (volatile int i = 0; i < ROUNDS; i++) {
+	volatile uint64_t begin = cpu_ns();
+
+	for (volatile int i = 0; i < ROUNDS || jumps < JUMPS || cpu_ns() - begin < WORK_NS; i++) {
 		if (!sigsetjmp(out, 1))
 			shallow();
 		else

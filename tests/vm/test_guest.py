@@ -1,7 +1,6 @@
 """Runs inside a guest: what holds on an emulated machine too, where a timer that ticks too often
 loses ticks and everything takes ten times as long."""
 
-import math
 import os
 import re
 import sys
@@ -68,8 +67,7 @@ def shares_of_functions_are_those_of_their_cpu_time():
         return
     for i, name in enumerate(("hot_70", "hot_20", "hot_10")):
         truth = sum(line[3 + i] for line in lines) / total
-        near(p.sum("samples/count", name, pid=target.pid) / n, truth,
-             4 * math.sqrt(truth * (1 - truth) / n), f"share of {name}")  # binomial, 4 sigma
+        share_of(p.sum("samples/count", name, pid=target.pid) / n, truth, n, f"share of {name}")
 
 
 if __name__ == "__main__":

@@ -208,10 +208,21 @@ static void say(char *buf, size_t size, const char *fmt, ...)
 #define SAY(v, ...)  say((v)->sentence, sizeof((v)->sentence), __VA_ARGS__)
 #define NEXT(v, ...) say((v)->next, sizeof((v)->next), __VA_ARGS__)
 
+static const char *group_name(const struct summary_group *g)
+{
+	const char *slash = strrchr(g->path, '/');
+
+	return g->name ? g->name : slash && slash[1] ? slash + 1 : g->path;
+}
+
 static void say_subject(struct verdict *v, const struct run_summary *s)
 {
 	if (s->target == RUN_HOST)
 		SAY(v, "The host");
+	else if (s->n_groups == 1)
+		SAY(v, "%.64s", group_name(&s->groups[0]));
+	else if (s->n_groups > 1)
+		SAY(v, "The %u control groups together", s->n_groups);
 	else if (s->n_processes == 1 && s->processes[0].comm)
 		SAY(v, "%.64s", s->processes[0].comm);
 	else if (s->n_processes > 1)

@@ -20,7 +20,7 @@
 /* Fewer on-CPU samples than this are called few: 1,000 give a 10 % function ± 2 points. */
 #define SUMMARY_FEW_SAMPLES 1000
 
-enum run_target { RUN_PROCESSES, RUN_COMMAND, RUN_HOST };
+enum run_target { RUN_PROCESSES, RUN_COMMAND, RUN_HOST, RUN_GROUPS };
 enum run_end {
 	RUN_END_UNKNOWN,
 	RUN_END_DURATION,     /* -d is over                     */
@@ -32,6 +32,16 @@ enum run_end {
 struct summary_process {
 	pid_t pid;
 	const char *comm, *exe, *cmdline;  /* arguments joined by spaces; NULL when unknown */
+	pid_t ns_pid;         /* in its own pid namespace; 0: unknown, or the same */
+};
+
+/* A control group whose members were profiled: RUN_GROUPS. */
+struct summary_group {
+	const char *path;     /* of the control group                             */
+	const char *name, *id, *engine, *image; /* of a container; NULL: none, or unknown */
+	uint32_t restarts;    /* times it was made anew during the run            */
+	bool was_gone;        /* was not there for some of the run                */
+	int64_t gone_ns;      /* for so long before the end; 0: was there         */
 };
 
 enum source_state { SOURCE_NOT_ASKED, SOURCE_OK, SOURCE_UNAVAILABLE };
@@ -154,6 +164,9 @@ struct run_summary {
 	enum run_target target;
 	const struct summary_process *processes;  /* those asked for */
 	uint32_t n_processes;
+	const struct summary_group *groups;
+	uint32_t n_groups;
+	uint32_t n_members;           /* processes that were in them, all in all */
 	uint32_t seen_processes;      /* in the profiles, with children; 0 when unknown */
 	const struct process_row *by_process;  /* most CPU time first */
 	uint32_t n_by_process;

@@ -2,6 +2,7 @@
  * memscope record, the default command: profile for a while, write the files, print the summary.
  */
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "cmd/cmd.h"
 #include "cmd/run.h"
 #include "cmd/target.h"
@@ -18,6 +19,7 @@
 
 struct record_args {
 	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *tree, *keep;
+	const char *containers, *cgroups;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead;
@@ -38,6 +40,8 @@ static const struct opt rows[] = {
 	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "these processes, all their threads and children"),
 	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "the process whose full command line matches this regular expression"),
 	ROW("tid", 't', OPT_U32, "TID", tid, .min = 1, .max = 4194304, .help = "this thread only"),
+	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "the processes of these containers, by the name or id that podman, docker or containerd knows; also when one is started again"),
+	ROW("cgroup", 'G', OPT_STRING, "GROUP,…", cgroups, .help = "the processes in these control groups and below them: a directory, or a path as in /proc/PID/cgroup"),
 	ROW("all", 'a', OPT_FLAG, NULL, all, .help = "the whole host, all processes"),
 	ROW("cpus", 'C', OPT_STRING, "CPUS", cpus, .help = "on-CPU samples of these CPUs only, like 0,2-3"),
 	ROW("no-children", 0, OPT_FLAG, NULL, no_children, .help = "leave out the children of the processes named"),
@@ -60,7 +64,7 @@ static const struct opt rows[] = {
 
 	{ .name = "Windows", .kind = OPT_HEADING },
 	ROW("every", 0, OPT_DOUBLE, "SEC", every_s, .min = 0.1, .max = 1e7, .help = "write the profiles of each SEC seconds as SOURCE-DATE-TIME, and go on"),
-	ROW("tree", 0, OPT_STRING, "DIR", tree, .help = "with --every: the files go into DIR/NAME, NAME being the command's name or \"host\""),
+	ROW("tree", 0, OPT_STRING, "DIR", tree, .help = "with --every: the files go into DIR/NAME, NAME being the container's or the command's name, or \"host\""),
 	ROW("keep", 0, OPT_STRING, "WHAT", keep, .help = "with --every: remove windows that are older (30s, 90m, 12h, 7d), too many (200), or too large together (500M)"),
 
 	{ .name = "What to write", .kind = OPT_HEADING },
@@ -162,14 +166,21 @@ static int choose_windows(const struct record_args *a, struct run_config *cfg, s
 static int choose_targets(const struct record_args *a, char **command, struct run_config *cfg,
 			  struct err *e)
 {
-	int given = !!a->pids + !!a->pattern + !!a->tid + a->all + !!command, n;
+	int given = !!a->pids + !!a->pattern + !!a->tid + a->all + !!a->containers + !!a->cgroups +
+		    !!command;
+	int n;
 
 	if (given != 1)
 		return err_set(
 			e, -EINVAL,
-			given ? "name one kind of target: -p, -n, -t, -a or -- CMD"
-			      : "what should be profiled? -p PID, -n PATTERN, -t TID, -a, or -- CMD "
+			given ? "name one kind of target: -p, -n, -t, -c, -G, -a or -- CMD"
+			      : "what should be profiled? -p PID, -n PATTERN, -t TID, -c CONTAINER, "
+				"-G CGROUP, -a, or -- CMD "
 				"(memscope --help)");
+	if (a->no_children && (a->containers || a->cgroups))
+		return err_set(
+			e, -EINVAL,
+			"--no-children is about -p: all that is in a control group belongs to it");
 	cfg->all = a->all;
 	cfg->command = command;
 	cfg->tid = (pid_t)a->tid;
@@ -182,11 +193,33 @@ static int choose_targets(const struct record_args *a, char **command, struct ru
 	return 0;
 }
 
+/* The groups, and who is in them now. */
+static int find_groups(const struct record_args *a, struct run_config *cfg, struct err *e)
+{
+	static struct cgroup_mounts mounts;
+	static struct group groups[GROUPS_MAX];
+	int n = cgroup_mounts_read(&mounts, e);
+
+	if (n < 0)
+		return n;
+	n = a->cgroups ? groups_of_cgroups(&mounts, a->cgroups, groups, e)
+		       : groups_of_containers(&mounts, a->containers, groups, e);
+	if (n < 0)
+		return n;
+	cfg->mounts = &mounts;
+	cfg->groups = groups;
+	cfg->n_groups = (uint32_t)n;
+	cfg->n_pids = groups_processes(&mounts, groups, cfg->n_groups, cfg->pids, MAX_PIDS);
+	return 0;
+}
+
 /* What needs /proc: a target that is not there is not a mistake of usage. */
 static int find_targets(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
 	int r = 0;
 
+	if (a->containers || a->cgroups)
+		return find_groups(a, cfg, e);
 	if (a->pattern)
 		r = target_find(a->pattern, cfg->pids, e);
 	else if (a->tid)
@@ -210,6 +243,8 @@ static void target_name(const struct run_config *cfg, char *out, uint32_t cap)
 		const char *base = strrchr(cfg->command[0], '/');
 
 		snprintf(out, cap, "%.32s", base ? base + 1 : cfg->command[0]);
+	} else if (cfg->n_groups) {
+		target_file_word(group_title(&cfg->groups[0]), out, cap);
 	} else if (cfg->all) {
 		snprintf(out, cap, "host");
 	} else {
@@ -229,7 +264,7 @@ static int make_dir(const struct run_config *cfg, const struct record_args *a, c
 		snprintf(out, cap, "%s", a->dir);
 	else if (a->tree)
 		snprintf(out, cap, "%s/%s", a->tree, name);
-	else if (cfg->all || cfg->command)
+	else if (cfg->all || cfg->command || cfg->n_groups)
 		snprintf(out, cap, "memscope-%s-%s", name, stamp);
 	else
 		snprintf(out, cap, "memscope-%s-%d-%s", name, (int)cfg->pids[0], stamp);
@@ -260,6 +295,16 @@ static void raise_file_limit(void)
 	}
 }
 
+/* A name that others chose, for the terminal. Until the next call. */
+static const char *shown(const char *name)
+{
+	static struct strbuf b;
+
+	strbuf_reset(&b);
+	strbuf_add_clean(&b, name, strnlen(name, 64));
+	return b.s ? b.s : "";
+}
+
 static void say_ready(const struct run *r)
 {
 	const struct run_config *cfg = r->cfg;
@@ -268,6 +313,10 @@ static void say_ready(const struct run *r)
 		return;
 	if (cfg->all)
 		fprintf(stderr, "memscope: profiling the whole host");
+	else if (cfg->n_groups)
+		fprintf(stderr, "memscope: profiling %s%s, %u process%s",
+			shown(group_title(&cfg->groups[0])), cfg->n_groups > 1 ? " and others" : "",
+			r->n_members, r->n_members == 1 ? "" : "es");
 	else if (cfg->command)
 		fprintf(stderr, "memscope: profiling '%s' (process %d)", cfg->command[0],
 			(int)launch_pid(r->launch));

@@ -74,6 +74,7 @@ static int open_rooms(struct run *r, struct err *e)
 	struct session_opts opts = {
 		.all = cfg->all,
 		.children = cfg->children,
+		.cgroups = cfg->n_groups > 0,
 		.tid = cfg->tid,
 		.oncpu = cfg->sources[MS_ONCPU],
 		.offcpu = cfg->sources[MS_OFFCPU],
@@ -101,6 +102,8 @@ static int open_rooms(struct run *r, struct err *e)
 	};
 	int rc;
 
+	for (uint32_t i = 0; i < cfg->n_groups; i++)
+		opts.cgroups_v1 |= cfg->groups[i].at.hierarchy != 0;
 	r->dict = dict_new();
 	r->procs = r->dict ? proc_table_new(r->dict) : NULL;
 	r->mem = proc_mem_new();
@@ -284,7 +287,10 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	say_start(r, ns);
 	run_say(r, "attached; on-CPU samples count %s",
 		session_oncpu_event(r->session) ? session_oncpu_event(r->session) : "nothing");
+	/* Of the moment in which the programs were let in; a busy machine is some time past it. */
 	r->start_wall_ns = wall_ns();
+	if (session_start_ns(r->session))
+		r->start_wall_ns -= (int64_t)(run_now_ns() - session_start_ns(r->session));
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
 		rc = launch_go(r->launch,
@@ -353,6 +359,7 @@ static int tick(struct run *r, struct err *e)
 
 	(void)!read(r->timer_fd, &expired, sizeof(expired));
 	run_read_sideband(r);
+	run_groups_tick(r, now);
 	run_unwind_tick(r);
 	run_alloc_govern(r, now);
 	run_sampled_govern(r, now);
@@ -432,6 +439,7 @@ int run_loop(struct run *r, struct err *e)
 			else if (tag >= TAG_PID)
 				run_target_ended(r, (pid_t)(tag - TAG_PID));
 		}
+		run_groups_look(r);
 		run_unwind_flush(r);
 		if (rc == 0)
 			rc = run_windows_tick(r, e);

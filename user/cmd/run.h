@@ -14,6 +14,7 @@
 #include "analyse/summary.h"
 #include "analyse/trend.h"
 #include "base/err.h"
+#include "cmd/group.h"
 #include "collect/alloc_probes.h"
 #include "collect/drain.h"
 #include "collect/governor.h"
@@ -35,6 +36,9 @@ struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
 	uint32_t n_pids;
 	bool all;
+	struct group *groups;    /* -c, -G: their members are watched; `pids` are those that are there */
+	uint32_t n_groups;
+	const struct cgroup_mounts *mounts; /* with `groups`                 */
 	char **command;          /* argv of -- CMD, or NULL                  */
 	double duration_s;       /* 0: until a signal or the target's end    */
 	double delay_s;          /* before anything is attached              */
@@ -99,6 +103,9 @@ struct run {
 
 	int epoll_fd, signal_fd, timer_fd;
 	uint32_t live_targets;   /* asked for, not ended                     */
+	uint32_t n_members;      /* of control groups, all that were met     */
+	bool members_due;        /* some are to be named by the kernel       */
+	uint64_t next_look_ns;
 	uint64_t end_ns;         /* CLOCK_MONOTONIC                           */
 	int64_t start_wall_ns;
 	uint64_t next_forget_ns, next_sweep_ns;
@@ -159,6 +166,9 @@ void run_free(struct run *r);
 
 /* A sentence for the summary; `missing`: something asked for was unavailable (exit status 3). */
 void run_note(struct run *r, bool missing, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The pid that a control group's member has in its own namespace; 0: not known, or the same. */
+pid_t run_ns_pid(struct run *r, pid_t pid);
 
 /* With -v, on stderr. */
 void run_say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -23,6 +23,7 @@ struct output {
 	struct run *r;
 	struct run_summary s;
 	struct summary_process *processes;
+	struct summary_group groups[GROUPS_MAX];
 	struct summary_source sources[MS_N_SOURCES + 1];
 	struct summary_stacks stacks[MS_N_SOURCES];
 	struct summary_drop drops[MS_N_STATS + 4];
@@ -309,27 +310,57 @@ static const char *command_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+static void facts_groups(struct output *o)
+{
+	const struct run_config *cfg = o->r->cfg;
+
+	for (uint32_t i = 0; i < cfg->n_groups; i++) {
+		const struct group *g = &cfg->groups[i];
+
+		o->groups[i] = (struct summary_group){
+			.path = g->at.path,
+			.name = g->name,
+			.id = g->id,
+			.engine = g->engine,
+			.image = g->image,
+			.restarts = g->restarts,
+			.was_gone = g->was_gone,
+			.gone_ns = g->gone_ns ? (int64_t)(o->r->end_ns - g->gone_ns) : 0,
+		};
+	}
+	o->s.groups = o->groups;
+	o->s.n_groups = cfg->n_groups;
+	o->s.n_members = o->r->n_members;
+}
+
 static int facts_target(struct output *o)
 {
 	const struct run_config *cfg = o->r->cfg;
 	uint32_t n = cfg->command ? 1 : cfg->n_pids;
 
-	o->s.target = cfg->all ? RUN_HOST : cfg->command ? RUN_COMMAND : RUN_PROCESSES;
+	o->s.target = cfg->all        ? RUN_HOST
+		      : cfg->n_groups ? RUN_GROUPS
+		      : cfg->command  ? RUN_COMMAND
+				      : RUN_PROCESSES;
 	o->processes = calloc(n ? n : 1, sizeof(*o->processes));
 	if (!o->processes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		struct summary_process *sp = &o->processes[i];
+		struct summary_process *sp = &o->processes[o->s.n_processes];
 		struct proc *p;
 
 		sp->pid = cfg->command ? launch_pid(o->r->launch) : cfg->pids[i];
 		p = proc_table_live(o->r->procs, sp->pid);
+		if (cfg->n_groups && !p)
+			continue; /* of its members, those that are still there */
+		o->s.n_processes++;
+		sp->ns_pid = run_ns_pid(o->r, sp->pid);
 		sp->comm = p ? proc_comm(p) : cfg->command ? command_name(cfg->command[0]) : NULL;
 		sp->exe = p ? proc_exe(p) : NULL;
 		sp->cmdline = cfg->command ? join_command(cfg->command) : read_cmdline(sp->pid);
 	}
 	o->s.processes = o->processes;
-	o->s.n_processes = n;
+	facts_groups(o);
 	if (o->r->child_ended) {
 		o->s.child.known = true;
 		o->s.child.exited = WIFEXITED(o->r->child_status);

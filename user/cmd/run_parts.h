@@ -24,6 +24,7 @@ struct watched {
 	bool leader_gone;  /* other threads live on                      */
 	uint64_t ended_ns; /* when it ended; its last switches may follow */
 	int pid_fd;
+	pid_t ns_pid;      /* of a control group's member: in its own namespace; 0: not known */
 	UT_hash_handle hh;
 };
 
@@ -46,6 +47,21 @@ void run_target_ended(struct run *r, pid_t pid);
 void run_read_sideband(struct run *r);
 /* Frees pids whose process has ended, some time after it did. */
 void run_untarget_the_dead(struct run *r);
+
+/* A member of a watched control group that is not known yet. */
+void run_target_member(struct run *r, pid_t pid);
+/* Those who left their control group are watched no more. */
+void run_targets_left(struct run *r);
+
+/* --- run_groups.c --- */
+
+/* The members that there are, and all that come. */
+int run_groups_begin(struct run *r, struct err *e);
+/* A process is heard of: is it a member, and not known? Then run_groups_look() is due. */
+bool run_groups_met(struct run *r, pid_t pid);
+/* Takes up members, as the kernel names them now. Not while records are read. */
+void run_groups_look(struct run *r);
+void run_groups_tick(struct run *r, uint64_t now_ns);
 
 /* --- run_output.c --- */
 

@@ -53,6 +53,38 @@ static int target_add(struct run *r, pid_t pid, bool asked, bool newborn, struct
 	return 0;
 }
 
+void run_target_member(struct run *r, pid_t pid)
+{
+	struct watched *t = run_target_find(r, pid);
+	bool begun = session_start_ns(r->session) != 0;
+
+	if ((t && !t->ended_ns) || target_add(r, pid, false, begun, NULL) < 0)
+		return;
+	t = run_target_find(r, pid);
+	session_is_target(r->session, pid, &t->ns_pid);
+	r->n_members++;
+	if (!begun)
+		return;
+	proc_table_scan(r->procs, pid, 0, run_now_ns(), NULL);
+	if (run_tracing_allocs(r))
+		alloc_probes_add(r->probes, pid, NULL);
+	run_sampled_look(r, pid);
+}
+
+void run_targets_left(struct run *r)
+{
+	struct watched *t, *next;
+	pid_t ns_pid;
+
+	HASH_ITER (hh, r->targets, t, next) {
+		if (t->ended_ns || session_is_target(r->session, t->pid, &ns_pid))
+			continue;
+		t->ended_ns = run_now_ns();
+		if (r->probes && !r->cfg->file_scope)
+			alloc_probes_drop(r->probes, t->pid);
+	}
+}
+
 void run_target_ended(struct run *r, pid_t pid)
 {
 	struct watched *t = run_target_find(r, pid);
@@ -111,6 +143,8 @@ int run_add_targets(struct run *r, struct err *e)
 	const struct run_config *cfg = r->cfg;
 	int rc;
 
+	if (cfg->n_groups)
+		return run_groups_begin(r, e);
 	for (uint32_t i = 0; i < cfg->n_pids; i++) {
 		rc = target_add(r, cfg->pids[i], true, false, e);
 		if (rc == 0)
@@ -204,9 +238,22 @@ static void image_replaced(struct run *r, pid_t pid)
 /* A child of a target: in the kernel it is watched since its fork; its probes come now. */
 static void child_forked(struct run *r, const struct sideband_record *rec)
 {
-	if (!r->cfg->children || rec->pid == rec->ppid || !run_target_find(r, rec->ppid) ||
-	    target_add(r, rec->pid, false, true, NULL) < 0)
+	struct watched *t;
+	pid_t ns_pid = 0;
+
+	if (!r->cfg->children || rec->pid == rec->ppid)
 		return;
+	/* In a control group or out of it, whoever its parent is. */
+	if (r->cfg->n_groups ? !session_is_target(r->session, rec->pid, &ns_pid)
+			     : !run_target_find(r, rec->ppid))
+		return;
+	t = run_target_find(r, rec->pid);
+	r->n_members += r->cfg->n_groups && (!t || t->ended_ns);
+	if (target_add(r, rec->pid, false, true, NULL) < 0)
+		return;
+	run_target_find(r, rec->pid)->ns_pid = ns_pid;
+	if (r->cfg->n_groups && !run_target_find(r, rec->ppid))
+		r->members_due = true;
 	if (!run_tracing_allocs(r) || r->cfg->file_scope || is_over(rec->pid))
 		return;
 	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0) {
@@ -242,6 +289,8 @@ void run_on_sideband(void *ctx, const struct sideband_record *rec)
 	case SIDEBAND_COMM:
 		proc_table_comm(r->procs, rec->ns, rec->pid, rec->tid, rec->name, rec->exec);
 		if (rec->exec) {
+			if (run_groups_met(r, rec->pid))
+				run_target_member(r, rec->pid);
 			image_replaced(r, rec->pid);
 			run_unwind_changed(r, rec->pid);
 		}

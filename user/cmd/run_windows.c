@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cmd/run_parts.h"
 #include "cmd/tree.h"
+#include "model/merge.h"
 #include "model/profile_mark.h"
 #include "render/render.h"
 
@@ -156,9 +157,9 @@ static int cut_waits(struct run *r, struct profile **window, bool last, struct e
 		rc = drain_threads(r->drain, true, e);
 	}
 	if (rc == 0 && ws->opening)
-		rc = profile_add_all(*window, ws->opening, 1);
+		rc = profile_add_all(*window, ws->opening, NULL, 1);
 	if (rc == 0 && ws->open)
-		rc = profile_add_all(*window, ws->open, -1);
+		rc = profile_add_all(*window, ws->open, NULL, -1);
 	if (rc == 0)
 		rc = keep_positive(window, ws->opening);
 	profile_free(ws->open);

@@ -324,6 +324,14 @@ int target_check(pid_t pid, struct err *e)
 	return 0;
 }
 
+void target_file_word(const char *name, char *out, uint32_t cap)
+{
+	snprintf(out, cap, "%.48s", name);
+	for (char *c = out; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("._+-", *c))
+			*c = '_';
+}
+
 void target_file_name(pid_t pid, char *out, uint32_t cap)
 {
 	char path[64];

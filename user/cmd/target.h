@@ -52,6 +52,8 @@ int target_of_thread(pid_t tid, pid_t *ret_pid, struct err *e);
 /* 0 when `pid` can be profiled. -ESRCH: there is none; -EINVAL: a kernel thread, or ourselves. */
 int target_check(pid_t pid, struct err *e);
 
+/* Any name, made fit for a file name. */
+void target_file_word(const char *name, char *out, uint32_t cap);
 /* Its command name, made fit for a file name; "pid" when it cannot be read. */
 void target_file_name(pid_t pid, char *out, uint32_t cap);
 

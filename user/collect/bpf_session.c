@@ -204,9 +204,12 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);
 	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf,
-		    s->opts.children || s->opts.all);
+		    s->opts.children || s->opts.all || s->opts.cgroups);
 	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
+	bpf_program__set_autoload(k->progs.on_attach, s->opts.cgroups);
+	bpf_program__set_autoload(k->progs.on_cgroup_mkdir, s->opts.cgroups);
+	bpf_program__set_autoload(k->progs.list_members, s->opts.cgroups);
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
 	bpf_program__set_autoload(k->progs.on_rss_stat, s->opts.growth);
 	bpf_program__set_autoload(k->progs.list_memory, s->opts.growth);
@@ -345,7 +348,8 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	struct memscope_bpf__rodata *cfg = s->skel->rodata;
 
 	cfg->cfg_all = s->opts.all;
-	cfg->cfg_children = s->opts.children;
+	cfg->cfg_children = s->opts.children || s->opts.cgroups;
+	cfg->cfg_cgroups = (__u8)(s->opts.cgroups + s->opts.cgroups_v1);
 	cfg->cfg_tid = (uint32_t)s->opts.tid;
 	cfg->cfg_self = (uint32_t)getpid();
 	cfg->cfg_user_stacks = s->opts.user_stacks;
@@ -440,6 +444,10 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 	r = attach_either(s, s->skel->progs.on_fork_btf, s->skel->progs.on_fork_raw);
 	if (r < 0)
 		return err_set(e, r, "cannot follow forks: %s", strerror(-r));
+	r = attach_either(s, s->skel->progs.on_attach, s->skel->progs.on_attach);
+	if (r < 0)
+		return err_set(e, r, "cannot follow who enters control groups: %s", strerror(-r));
+	attach_either(s, s->skel->progs.on_cgroup_mkdir, s->skel->progs.on_cgroup_mkdir);
 	/* Where one of these tracepoints is not there an end for want of memory looks like any
 	 * other, and what was mapped in another's place is walked by the old table for a moment. */
 	attach_either(s, s->skel->progs.on_oom, s->skel->progs.on_oom);
@@ -470,6 +478,62 @@ int session_target(struct session *s, pid_t pid, struct err *e)
 	return 0;
 }
 
+int session_cgroup(struct session *s, uint32_t hierarchy, uint64_t id, struct err *e)
+{
+	struct ms_cgroup key = { .id = id, .hierarchy = hierarchy };
+	uint8_t one = 1;
+
+	if (bpf_map_update_elem(session_map_fd(s, SESSION_CGROUPS), &key, &one, BPF_ANY) < 0)
+		return err_set(e, -errno, "cannot watch a control group: %s", strerror(errno));
+	return 0;
+}
+
+int session_cgroup_path(struct session *s, uint32_t hierarchy, const char *path)
+{
+	struct ms_cgroup_path key = { .hierarchy = hierarchy };
+	size_t len = strlen(path);
+	uint8_t one = 1;
+
+	if (len >= sizeof(key.path))
+		return -ENAMETOOLONG;
+	memcpy(key.path, path, len);
+	return bpf_map_update_elem(session_map_fd(s, SESSION_CGROUP_PATHS), &key, &one, BPF_ANY) < 0
+		       ? -errno
+		       : 0;
+}
+
+void session_cgroup_gone(struct session *s, uint32_t hierarchy, uint64_t id)
+{
+	struct ms_cgroup key = { .id = id, .hierarchy = hierarchy };
+
+	bpf_map_delete_elem(session_map_fd(s, SESSION_CGROUPS), &key);
+}
+
+bool session_is_target(const struct session *s, pid_t pid, pid_t *ret_ns_pid)
+{
+	struct ms_target target;
+	uint32_t key = (uint32_t)pid;
+
+	if (bpf_map_lookup_elem(session_map_fd(s, SESSION_TARGETS), &key, &target) < 0)
+		return false;
+	*ret_ns_pid = (pid_t)target.ns_pid;
+	return true;
+}
+
+void session_each_target(const struct session *s, void (*each)(void *ctx, pid_t pid), void *ctx)
+{
+	int fd = session_map_fd(s, SESSION_TARGETS);
+	uint32_t key, *before = NULL;
+	uint32_t n = 0;
+
+	/* A key that goes meanwhile makes it begin again: bounded. */
+	while (n++ < 4 * session_map_max(s, SESSION_TARGETS) &&
+	       bpf_map_get_next_key(fd, before, &key) == 0) {
+		each(ctx, (pid_t)key);
+		before = &key;
+	}
+}
+
 bool session_ran_out_of_memory(const struct session *s, pid_t pid)
 {
 	struct ms_target target;
@@ -493,7 +557,7 @@ bool session_name_of(const struct session *s, pid_t pid, uint64_t *ret_start_ns,
 	uint32_t key = (uint32_t)pid;
 
 	if (bpf_map_lookup_elem(session_map_fd(s, SESSION_TARGETS), &key, &target) < 0 ||
-	    !(target.flags & MS_TARGET_FORKED) || !target.start_ns)
+	    !(target.flags & (MS_TARGET_FORKED | MS_TARGET_JOINED)) || !target.start_ns)
 		return false;
 	*ret_start_ns = target.start_ns;
 	*ret_exec_id = target.exec_id;
@@ -542,6 +606,16 @@ static void read_tasks(int fd, session_task_fn each, void *ctx)
 		have = (have + (size_t)n) % sizeof(*tasks);
 		memmove(tasks, (char *)&tasks[whole], have);
 	}
+}
+
+int session_members(struct session *s, session_task_fn each, void *ctx, struct err *e)
+{
+	_cleanup_(closep) int fd = open_tasks(s->skel->progs.list_members, e);
+
+	if (fd < 0)
+		return fd;
+	read_tasks(fd, each, ctx);
+	return 0;
 }
 
 int session_name_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
@@ -729,6 +803,8 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_STATS] = k->maps.stats,
 		[SESSION_VERDICTS] = k->maps.verdicts,
 		[SESSION_TARGETS] = k->maps.targets,
+		[SESSION_CGROUPS] = k->maps.cgroups,
+		[SESSION_CGROUP_PATHS] = k->maps.cgroup_paths,
 		[SESSION_TOTALS_LIVE] = k->maps.totals_live,
 		[SESSION_TOTALS_A] = k->maps.totals_a,
 		[SESSION_TOTALS_B] = k->maps.totals_b,

@@ -28,6 +28,8 @@ struct bpf_program;
 struct session_opts {
 	bool all;             /* the whole host; else the targets that session_target() names */
 	bool children;
+	bool cgroups;         /* members of what session_cgroup() names, and nobody else …          */
+	bool cgroups_v1;      /* … some of which is not in the unified hierarchy                    */
 	pid_t tid;            /* only this thread, 0: all             */
 	bool oncpu, offcpu, alloc, growth;
 	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
@@ -64,6 +66,21 @@ bool session_name_of(const struct session *s, pid_t pid, uint64_t *ret_start_ns,
 		     uint32_t *ret_exec_id);
 /* Has the kernel picked this target to be killed because memory ran out? Until session_untarget(). */
 bool session_ran_out_of_memory(const struct session *s, pid_t pid);
+/*
+ * Watch whoever is in a control group or below it: who is there, is moved there or is made there, until
+ * it leaves. `id`: its directory's inode; `hierarchy`: abi.h.
+ */
+int session_cgroup(struct session *s, uint32_t hierarchy, uint64_t id, struct err *e);
+/* The same for one that is to be made: `path` as in /proc/PID/cgroup. -ENAMETOOLONG. */
+int session_cgroup_path(struct session *s, uint32_t hierarchy, const char *path);
+/* It was removed: another one may get its id. */
+void session_cgroup_gone(struct session *s, uint32_t hierarchy, uint64_t id);
+/* Makes those that are there now targets, and calls `each` for them. */
+int session_members(struct session *s, session_task_fn each, void *ctx, struct err *e);
+/* Is this a target, and under which pid does it know itself (0: not known)? */
+bool session_is_target(const struct session *s, pid_t pid, pid_t *ret_ns_pid);
+/* Calls `each` for all targets. */
+void session_each_target(const struct session *s, void (*each)(void *ctx, pid_t pid), void *ctx);
 /* The process has ended, some time ago: whoever gets its pid is not a target. */
 void session_untarget(struct session *s, pid_t pid);
 /* From now on stacks of `pid` belong to address-space generation `gen`. */
@@ -93,7 +110,8 @@ void session_detach(struct session *s);
 
 /* Descriptors of maps, for drain.c. Owned by the session. */
 enum session_map {
-	SESSION_STATS, SESSION_VERDICTS, SESSION_TARGETS, SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
+	SESSION_STATS, SESSION_VERDICTS, SESSION_TARGETS, SESSION_CGROUPS, SESSION_CGROUP_PATHS,
+	SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
 	SESSION_TOTALS_B, SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B, SESSION_EVENTS,
 	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_UNWIND_POOL,
 	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_SITES,

@@ -214,8 +214,8 @@ static int refuse(const struct folded *f, const char *name, struct err *e)
 		       f->bad_line.len > 60 ? "…" : "");
 }
 
-int folded_read(struct dict *d, struct bytes data, const char *name, struct import_info *info,
-		struct profile **ret_profile, struct err *e)
+int folded_read(struct dict *d, struct bytes data, const char *name, const struct import_opts *opts,
+		struct import_info *info, struct profile **ret_profile, struct err *e)
 {
 	const struct value_type samples = { "samples", "count" };
 	_cleanup_(folded_free) struct folded f = { .d = d };

@@ -9,7 +9,8 @@
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 
-static int read_pprof(struct dict *d, struct bytes data, const char *name, struct import_info *info,
+static int read_pprof(struct dict *d, struct bytes data, const char *name,
+		      const struct import_opts *opts, struct import_info *info,
 		      struct profile **ret_profile, struct err *e)
 {
 	return pprof_read(d, data.data, data.len, name, ret_profile, e);
@@ -18,6 +19,9 @@ static int read_pprof(struct dict *d, struct bytes data, const char *name, struc
 const struct reader readers[] = {
 	{ "pprof", "pprof profile (profile.proto), as memscope, Go and others write it",
 	  pprof_recognise, read_pprof },
+	{ "heap", "heap dumps of jemalloc (heap_v2), gperftools and tcmalloc", heap_dump_recognise,
+	  heap_dump_read },
+	{ "perf", "what `perf script` prints", perf_script_recognise, perf_script_read },
 	{ "folded", "folded stacks: root;…;leaf COUNT on each line", folded_recognise,
 	  folded_read },
 	{ 0 },
@@ -34,8 +38,10 @@ static int not_recognised(const char *name, struct err *e)
 }
 
 static int read_plain(struct dict *d, struct bytes data, const char *name,
-		      struct profile **ret_profile, struct import_info *ret_info, struct err *e)
+		      const struct import_opts *opts, struct profile **ret_profile,
+		      struct import_info *ret_info, struct err *e)
 {
+	static const struct import_opts nothing_known;
 	struct import_info info = { 0 };
 	int r;
 
@@ -45,7 +51,7 @@ static int read_plain(struct dict *d, struct bytes data, const char *name,
 		if (!row->recognise(data))
 			continue;
 		info.format = row->name;
-		r = row->read(d, data, name, &info, ret_profile, e);
+		r = row->read(d, data, name, opts ? opts : &nothing_known, &info, ret_profile, e);
 		if (r == 0 && ret_info)
 			*ret_info = info;
 		return r;
@@ -53,7 +59,8 @@ static int read_plain(struct dict *d, struct bytes data, const char *name,
 	return not_recognised(name, e);
 }
 
-int import_bytes(struct dict *d, struct bytes data, const char *name, struct profile **ret_profile,
+int import_bytes(struct dict *d, struct bytes data, const char *name,
+		 const struct import_opts *opts, struct profile **ret_profile,
 		 struct import_info *ret_info, struct err *e)
 {
 	_cleanup_(freep) void *plain = NULL;
@@ -61,11 +68,11 @@ int import_bytes(struct dict *d, struct bytes data, const char *name, struct pro
 	int r;
 
 	if (!is_gzip(data))
-		return read_plain(d, data, name, ret_profile, ret_info, e);
+		return read_plain(d, data, name, opts, ret_profile, ret_info, e);
 	r = gunzip_file(data, name, &plain, &plain_len, e);
 	if (r < 0)
 		return r;
-	return read_plain(d, bytes_of(plain, plain_len), name, ret_profile, ret_info, e);
+	return read_plain(d, bytes_of(plain, plain_len), name, opts, ret_profile, ret_info, e);
 }
 
 static int read_fd(int fd, const char *name, struct strbuf *ret_text, struct err *e)
@@ -91,8 +98,8 @@ static int read_fd(int fd, const char *name, struct strbuf *ret_text, struct err
 	return 0;
 }
 
-int import_read(struct dict *d, const char *path, struct profile **ret_profile,
-		struct import_info *ret_info, struct err *e)
+int import_read(struct dict *d, const char *path, const struct import_opts *opts,
+		struct profile **ret_profile, struct import_info *ret_info, struct err *e)
 {
 	_cleanup_(strbuf_free) struct strbuf text = { 0 };
 	_cleanup_(closep) int own_fd = -1;
@@ -114,5 +121,5 @@ int import_read(struct dict *d, const char *path, struct profile **ret_profile,
 	r = read_fd(from_stdin ? STDIN_FILENO : own_fd, name, &text, e);
 	if (r < 0)
 		return r;
-	return import_bytes(d, bytes_of(text.s, text.len), name, ret_profile, ret_info, e);
+	return import_bytes(d, bytes_of(text.s, text.len), name, opts, ret_profile, ret_info, e);
 }

@@ -9,10 +9,22 @@
 #include "base/err.h"
 #include "model/profile.h"
 
+/* What a format that names places by their addresses asks for. NULL members: nothing is known. */
+struct import_opts {
+	/* An open descriptor of the regular file that was mapped under `path` (the reader closes it),
+	 * or -errno. */
+	int (*open_image)(void *ctx, const char *path);
+	void *ctx;
+};
+
 /* What there is to tell about a file that was read. */
 struct import_info {
 	const char *format;      /* name of the row that read it                        */
 	uint64_t skipped_lines;  /* text formats: lines that were not understood         */
+	uint64_t other_events;   /* perf script: samples of other events than the first one */
+	bool addresses;          /* its places have no names yet: symbolize/ is asked     */
+	bool no_mappings;        /* heap dumps: it ends before MAPPED_LIBRARIES           */
+	uint32_t changed_files;  /* heap dumps: mapped files that are others now (inode)  */
 };
 
 struct reader {
@@ -20,26 +32,39 @@ struct reader {
 	const char *help;   /* one line                                                  */
 	bool (*recognise)(struct bytes data);
 	/* `name` is for sentences. -EBADMSG: not a whole file of this format. */
-	int (*read)(struct dict *d, struct bytes data, const char *name, struct import_info *info,
+	int (*read)(struct dict *d, struct bytes data, const char *name,
+		    const struct import_opts *opts, struct import_info *info,
 		    struct profile **ret_profile, struct err *e);
 };
 
 extern const struct reader readers[];  /* asked in order; ends with a row without a name */
 
 /*
- * Reads the profile in `path` ("-": standard input) into `d`. `ret_info` may be NULL. -EBADMSG with
- * a sentence that says what is wrong, or which formats there are when it is none of them.
+ * Reads the profile in `path` ("-": standard input) into `d`. `opts` and `ret_info` may be NULL.
+ * -EBADMSG with a sentence that says what is wrong, or which formats there are when it is none of them.
  */
-int import_read(struct dict *d, const char *path, struct profile **ret_profile,
-		struct import_info *ret_info, struct err *e);
+int import_read(struct dict *d, const char *path, const struct import_opts *opts,
+		struct profile **ret_profile, struct import_info *ret_info, struct err *e);
 
 /* The same for bytes at hand. */
 int import_bytes(struct dict *d, struct bytes data, const char *name,
-		 struct profile **ret_profile, struct import_info *ret_info, struct err *e);
+		 const struct import_opts *opts, struct profile **ret_profile,
+		 struct import_info *ret_info, struct err *e);
 
 /* The rows' own functions. */
 bool folded_recognise(struct bytes data);
-int folded_read(struct dict *d, struct bytes data, const char *name, struct import_info *info,
+int folded_read(struct dict *d, struct bytes data, const char *name,
+		const struct import_opts *opts, struct import_info *info,
 		struct profile **ret_profile, struct err *e);
+/* jemalloc's, tcmalloc's and gperftools' text (heap_dump.c); empty ones have no samples. */
+bool heap_dump_recognise(struct bytes data);
+int heap_dump_read(struct dict *d, struct bytes data, const char *name,
+		   const struct import_opts *opts, struct import_info *info,
+		   struct profile **ret_profile, struct err *e);
+/* What `perf script` prints (perf_script.c). */
+bool perf_script_recognise(struct bytes data);
+int perf_script_read(struct dict *d, struct bytes data, const char *name,
+		     const struct import_opts *opts, struct import_info *info,
+		     struct profile **ret_profile, struct err *e);
 
 #endif

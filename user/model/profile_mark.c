@@ -49,19 +49,3 @@ int profile_since(const struct profile *p, struct profile_mark *m, struct profil
 	*ret_gained = TAKE_PTR(gained);
 	return 0;
 }
-
-int profile_add_all(struct profile *to, const struct profile *from, int64_t factor)
-{
-	uint32_t n_types = profile_n_types(from);
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < profile_n_samples(from); i++) {
-		struct profile_sample s = profile_sample(from, i);
-		int64_t by[PROFILE_MAX_TYPES];
-
-		for (uint32_t j = 0; j < n_types; j++)
-			by[j] = factor * s.values[j];
-		r = profile_add(to, s.stack, s.labels, by);
-	}
-	return r;
-}

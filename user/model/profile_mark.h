@@ -20,7 +20,4 @@ void profile_mark_fini(struct profile_mark *m);
  */
 int profile_since(const struct profile *p, struct profile_mark *m, struct profile **ret_gained);
 
-/* Adds `factor` times every sample of `from`, of the same dict and value types, to `to`. -ENOMEM. */
-int profile_add_all(struct profile *to, const struct profile *from, int64_t factor);
-
 #endif

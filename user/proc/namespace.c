@@ -17,22 +17,17 @@ void ns_roots_fini(struct ns_roots *r)
 	*r = (struct ns_roots){ 0 };
 }
 
-int ns_roots_add(struct ns_roots *r, pid_t pid)
+/* `fd` becomes the table's, or is closed. */
+static int add_root(struct ns_roots *r, uint64_t ns_ino, int root_fd)
 {
-	_cleanup_(closep) int fd = -1;
+	_cleanup_(closep) int fd = root_fd;
 	struct ns_root *roots;
-	struct stat ns, root;
-	char name[64];
+	struct stat root;
 
-	snprintf(name, sizeof(name), "/proc/%d/ns/mnt", (int)pid);
-	if (stat(name, &ns) < 0)
-		return -errno;
-	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
-	fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &root) < 0)
+	if (fstat(fd, &root) < 0)
 		return -errno;
 	for (uint32_t i = 0; i < r->n; i++)
-		if (r->roots[i].ns_ino == ns.st_ino && r->roots[i].dev == root.st_dev &&
+		if (r->roots[i].ns_ino == ns_ino && r->roots[i].dev == root.st_dev &&
 		    r->roots[i].ino == root.st_ino)
 			return (int)i;
 	if (r->n == NS_ROOTS_MAX)
@@ -41,8 +36,29 @@ int ns_roots_add(struct ns_roots *r, pid_t pid)
 	if (!roots)
 		return -ENOMEM;
 	r->roots = roots;
-	roots[r->n] = (struct ns_root){ ns.st_ino, root.st_dev, root.st_ino, TAKE_FD(fd) };
+	roots[r->n] = (struct ns_root){ ns_ino, root.st_dev, root.st_ino, TAKE_FD(fd) };
 	return (int)r->n++;
+}
+
+int ns_roots_add(struct ns_roots *r, pid_t pid)
+{
+	struct stat ns;
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/mnt", (int)pid);
+	if (stat(name, &ns) < 0)
+		return -errno;
+	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : add_root(r, ns.st_ino, fd);
+}
+
+int ns_roots_add_dir(struct ns_roots *r, const char *dir)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : add_root(r, 0, fd);
 }
 
 bool ns_root_is_own(const struct ns_roots *r, int ix)

@@ -31,6 +31,11 @@ void ns_roots_fini(struct ns_roots *r);
 /* The index of the root of `pid`, added when it is new. -errno: gone, not permitted, table full. */
 int ns_roots_add(struct ns_roots *r, pid_t pid);
 
+/*
+ * The same for a directory that is, or holds a copy of, somebody's root. -ENOTDIR, -ENOENT, …
+ */
+int ns_roots_add_dir(struct ns_roots *r, const char *dir);
+
 /* Is it ours? */
 bool ns_root_is_own(const struct ns_roots *r, int ix);
 

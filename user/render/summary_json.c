@@ -148,6 +148,7 @@ static void add_target(struct doc *d, cJSON *root, const struct run_summary *s)
 		[RUN_PROCESSES] = "processes",
 		[RUN_COMMAND] = "command",
 		[RUN_HOST] = "host",
+		[RUN_GROUPS] = "groups",
 	};
 	cJSON *target = object(d, root, "target");
 	cJSON *list, *child;
@@ -158,10 +159,28 @@ static void add_target(struct doc *d, cJSON *root, const struct run_summary *s)
 		cJSON *p = element(d, list);
 
 		number(d, p, "pid", s->processes[i].pid);
+		if (s->processes[i].ns_pid)
+			number(d, p, "ns_pid", s->processes[i].ns_pid);
 		text(d, p, "comm", s->processes[i].comm);
 		text(d, p, "exe", s->processes[i].exe);
 		text(d, p, "cmdline", s->processes[i].cmdline);
 	}
+	list = s->n_groups ? array(d, target, "groups") : NULL;
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		const struct summary_group *g = &s->groups[i];
+		cJSON *o = element(d, list);
+
+		text(d, o, "path", g->path);
+		text(d, o, "container", g->name);
+		text(d, o, "container_id", g->id);
+		text(d, o, "engine", g->engine);
+		text(d, o, "image", g->image);
+		count(d, o, "restarts", g->restarts);
+		truth(d, o, "was_gone", g->was_gone);
+		number(d, o, "gone_ns", g->gone_ns);
+	}
+	if (s->n_groups)
+		count(d, target, "members", s->n_members);
 	count(d, target, "seen_processes", s->seen_processes);
 	count(d, target, "seen_threads", s->seen_threads);
 

@@ -13,6 +13,44 @@
 #define NAME_WIDTH   50
 #define MODULE_WIDTH 24
 
+static void put_group_name(const struct summary_group *g, struct sink *out)
+{
+	const char *slash = strrchr(g->path, '/');
+
+	if (g->id)
+		sink_puts(out, "container ");
+	else
+		sink_puts(out, "control group ");
+	cells_name(out, g->name ? g->name : slash && slash[1] ? slash + 1 : g->path, 40, false);
+}
+
+/* What became of one, in a line. */
+static void put_group(const struct summary_group *g, bool named, struct sink *out)
+{
+	sink_puts(out, "  ");
+	if (named) {
+		put_group_name(g, out);
+		sink_puts(out, ": ");
+	}
+	if (g->id) {
+		sink_puts(out, g->engine && *g->engine ? g->engine : "no engine's");
+		sink_puts(out, " ");
+		cells_name(out, g->id, 12, false);
+		if (g->image) {
+			sink_puts(out, ", ");
+			cells_name(out, g->image, 40, false);
+		}
+		sink_puts(out, ", ");
+	}
+	cells_name(out, g->path, CELLS_WIDTH, false);
+	sink_puts(out, "\n");
+	if (g->restarts)
+		sink_printf(out, "  started again %u time%s during the run\n", g->restarts,
+			    g->restarts == 1 ? "" : "s");
+	if (g->gone_ns)
+		sink_printf(out, "  gone for the last %s\n", unit_ns(g->gone_ns).s);
+}
+
 static void put_target(const struct run_summary *s, struct sink *out)
 {
 	char when[32] = "";
@@ -21,7 +59,11 @@ static void put_target(const struct run_summary *s, struct sink *out)
 
 	if (s->target == RUN_HOST)
 		sink_puts(out, "whole host");
-	else if (s->n_processes > 1)
+	else if (s->n_groups) {
+		put_group_name(&s->groups[0], out);
+		if (s->n_groups > 1)
+			sink_printf(out, " and %u more", s->n_groups - 1);
+	} else if (s->n_processes > 1)
 		sink_printf(out, "%u processes", s->n_processes);
 	else if (s->n_processes == 1) {
 		cells_name(out, s->processes[0].comm ? s->processes[0].comm : "?", 32, false);
@@ -37,13 +79,20 @@ static void put_target(const struct run_summary *s, struct sink *out)
 		sink_printf(out, "  (memscope %s)", s->version);
 	sink_puts(out, "\n");
 
+	for (uint32_t i = 0; i < s->n_groups; i++)
+		put_group(&s->groups[i], s->n_groups > 1, out);
+	if (s->n_groups)
+		sink_printf(out, "  %u process%s in it during the run\n", s->n_members,
+			    s->n_members == 1 ? "" : "es");
 	for (uint32_t i = 0; i < s->n_processes && i < 8; i++) {
 		const struct summary_process *p = &s->processes[i];
 
-		if (s->n_processes > 1) {
+		if (s->n_processes > 1 || s->n_groups) {
 			sink_printf(out, "  %7d  ", p->pid);
 			cells_name(out, p->comm ? p->comm : "?", 16, true);
 		}
+		if (p->ns_pid)
+			sink_printf(out, "  pid %d there", p->ns_pid);
 		sink_puts(out, "  ");
 		cells_name(out, p->cmdline && p->cmdline[0] ? p->cmdline : p->exe, CELLS_WIDTH - 30,
 			   false);

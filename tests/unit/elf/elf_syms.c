@@ -421,16 +421,25 @@ static void lookups_in_a_large_table_are_logarithmic(void **state)
 	struct timespec a, b;
 	struct elf_sym sym;
 	uint32_t found = 0;
-	double ns;
+	double ns = 0;
 
 	if (fd < 0)
 		skip();
 	assert_int_equal(elf_syms_load(elf, &syms, NULL), 0);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
-	for (uint32_t i = 0; i < 200000; i++)
-		found += elf_syms_find(syms, 0x26000 + i * 7ull, &sym) == 0;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
-	ns = ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / 200000;
+	/* The quickest of five: a hypervisor's theft is in the clock of whom it falls on. */
+	for (int round = 0; round < 5; round++) {
+		double took;
+
+		found = 0;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+		for (uint32_t i = 0; i < 200000; i++)
+			found += elf_syms_find(syms, 0x26000 + i * 7ull, &sym) == 0;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+		took = ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) /
+		       200000;
+		if (!round || took < ns)
+			ns = took;
+	}
 	assert_true(found > 20000);
 	/* 2,600 symbols: a linear search takes over 1 µs, a binary one some 50 ns; slow machines
 	 * count. */

@@ -69,7 +69,7 @@ static void expect(const char *format, int64_t total)
 {
 	struct import_info info = { 0 };
 	struct profile *p;
-	int r = import_read(d, path, &p, &info, &e);
+	int r = import_read(d, path, NULL, &p, &info, &e);
 
 	assert_string_equal(e.msg, "");
 	assert_int_equal(r, 0);
@@ -82,7 +82,7 @@ static void refused(int code, const char *why)
 {
 	struct profile *p = NULL;
 
-	assert_int_equal(import_read(d, path, &p, NULL, &e), code);
+	assert_int_equal(import_read(d, path, NULL, &p, NULL, &e), code);
 	assert_null(p);
 	assert_non_null(strstr(e.msg, why));
 	assert_memory_equal(e.msg, path, strlen(path));
@@ -103,7 +103,7 @@ static void format_is_known_by_content_gzipped_or_not(void **state)
 static void what_is_no_profile_is_refused_with_the_known_formats(void **state)
 {
 	put("PERFILE2\0\0\0\0", 12, false);
-	refused(-EBADMSG, "not a profile of a known format (pprof, folded)");
+	refused(-EBADMSG, "not a profile of a known format (pprof, heap, perf, folded)");
 	put("", 0, false);
 	refused(-EBADMSG, "is empty");
 	put("", 0, true);
@@ -141,10 +141,10 @@ static void dash_is_standard_input(void **state)
 	close(pipefd[1]);
 	dup2(pipefd[0], STDIN_FILENO);
 	close(pipefd[0]);
-	assert_int_equal(import_read(d, "-", &p, NULL, &e), 0);
+	assert_int_equal(import_read(d, "-", NULL, &p, NULL, &e), 0);
 	assert_int_equal(profile_total(p, 0), 3);
 	profile_free(p);
-	assert_int_equal(import_read(d, "-", &p, NULL, &e), -EBADMSG);
+	assert_int_equal(import_read(d, "-", NULL, &p, NULL, &e), -EBADMSG);
 	assert_string_equal(e.msg, "standard input: is empty");
 	dup2(saved, STDIN_FILENO);
 	close(saved);

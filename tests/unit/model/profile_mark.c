@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "model/merge.h"
 #include "model/profile_mark.h"
 
 static const struct value_type types[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
@@ -37,7 +38,7 @@ static void windows_add_up_to_the_whole(void **state)
 		for (int i = rand() % 50; i > 0; i--)
 			put(p, (uint64_t)(rand() % (20 + window)), 1 + rand() % 3, rand() % 1000);
 		assert_int_equal(profile_since(p, &mark, &gained), 0);
-		assert_int_equal(profile_add_all(sum, gained, 1), 0);
+		assert_int_equal(profile_add_all(sum, gained, NULL, 1), 0);
 		profile_free(gained);
 	}
 	assert_int_equal(profile_n_samples(sum), profile_n_samples(p));
@@ -82,9 +83,9 @@ static void what_is_taken_away_again_is_nothing(void **state)
 	put(p, 1, 5, 50);
 	put(q, 1, 2, 20);
 	put(q, 3, 1, 10);
-	assert_int_equal(profile_add_all(p, q, 1), 0);
+	assert_int_equal(profile_add_all(p, q, NULL, 1), 0);
 	assert_int_equal(profile_total(p, 1), 80);
-	assert_int_equal(profile_add_all(p, q, -1), 0);
+	assert_int_equal(profile_add_all(p, q, NULL, -1), 0);
 	assert_int_equal(profile_total(p, 1), 50);
 	profile_free(p);
 	profile_free(q);

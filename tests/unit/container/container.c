@@ -1,0 +1,329 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "container/container.h"
+
+#define ID_A "aaaa567890123456789012345678901234567890123456789012345678901234"
+#define ID_B "aabb567890123456789012345678901234567890123456789012345678901234"
+#define ID_C "cccc567890123456789012345678901234567890123456789012345678901234"
+
+static char root[64];
+static struct container_list all;
+
+static void put(const char *path, const char *text)
+{
+	char full[512];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	for (char *slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(full, 0700);
+		*slash = '/';
+	}
+	f = fopen(full, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int set_up(void **state)
+{
+	snprintf(root, sizeof(root), "/tmp/memscope-unit-XXXXXX");
+	assert_non_null(mkdtemp(root));
+	all = (struct container_list){ 0 };
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	containers_fini(&all);
+	nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return 0;
+}
+
+static void put_podman(const char *json)
+{
+	put("var/lib/containers/storage/overlay-containers/containers.json", json);
+}
+
+static void put_task(const char *space, const char *id, const char *json)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path),
+		 "run/containerd/io.containerd.runtime.v2.task/%s/%s/config.json", space, id);
+	put(path, json);
+}
+
+static void put_docker(const char *id, const char *json)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "var/lib/docker/containers/%s/config.v2.json", id);
+	put(path, json);
+}
+
+static void read_all(void)
+{
+	assert_int_equal(containers_read(root, NULL, &all, NULL), 0);
+}
+
+static void each_engine_tells_its_containers(void **state)
+{
+	const struct container *c;
+
+	put_podman("[{\"id\":\"" ID_A "\",\"names\":[\"web\"],"
+		   "\"metadata\":\"{\\\"image-name\\\":\\\"localhost/hog:1\\\"}\"}]");
+	put_docker(ID_B, "{\"Name\":\"/db\",\"Config\":{\"Image\":\"postgres\"}}");
+	put_task("k8s.io", ID_C,
+		 "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"app\","
+		 "\"io.kubernetes.cri.sandbox-name\":\"pod-1\"},"
+		 "\"linux\":{\"cgroupsPath\":\"/kubepods/x/" ID_C "\"}}");
+	put_task("default", "plain", "{\"linux\":{\"cgroupsPath\":\"/default/plain\"}}");
+	read_all();
+	assert_int_equal(all.n, 4);
+	c = container_by_id(&all, ID_A);
+	assert_string_equal(c->engine, "podman");
+	assert_string_equal(c->name, "web");
+	assert_string_equal(c->image, "localhost/hog:1");
+	c = container_by_id(&all, ID_B);
+	assert_string_equal(c->engine, "docker");
+	assert_string_equal(c->name, "db");
+	c = container_by_id(&all, ID_C);
+	assert_string_equal(c->name, "pod-1/app");
+	assert_string_equal(c->alias, "app");
+	assert_string_equal(c->cgroup, "/kubepods/x/" ID_C);
+	c = container_by_id(&all, "plain");
+	assert_string_equal(container_title(c), "plain");
+}
+
+static void what_docker_runs_through_containerd_is_docker_s(void **state)
+{
+	put_docker(ID_B, "{\"Name\":\"/db\"}");
+	put_task("moby", ID_B, "{}");
+	read_all();
+	assert_int_equal(all.n, 1);
+	assert_string_equal(all.list[0].engine, "docker");
+}
+
+static void a_sandbox_is_no_container(void **state)
+{
+	put_task("k8s.io", ID_A,
+		 "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"sandbox\"}}");
+	read_all();
+	assert_int_equal(all.n, 0);
+}
+
+static void state_files_that_are_not_what_they_should_be_are_passed_over(void **state)
+{
+	char link[256];
+
+	put_podman("[{\"id\":7},{\"id\":\"\"},{\"names\":3,\"id\":\"" ID_A
+		   "\",\"metadata\":\"{\"},7,"
+		   "{\"id\":\"" ID_A "\"}]");
+	put_docker(ID_B, "{\"Name\":");
+	put_docker(ID_C, "[]");
+	snprintf(link, sizeof(link), "%s/var/lib/docker/containers/loop", root);
+	assert_int_equal(symlink("loop", link), 0);
+	put_task("default", "x", "{\"linux\":{\"cgroupsPath\":\"/\"}}");
+	read_all();
+	assert_int_equal(all.n, 2);
+	assert_string_equal(all.list[0].name, "");
+	assert_null(container_by_id(&all, "x")->cgroup);
+}
+
+static void a_link_leads_nowhere_but_below_the_root(void **state)
+{
+	char path[256];
+
+	put("outside.json", "[{\"id\":\"" ID_A "\",\"names\":[\"web\"]}]");
+	put("host/etc/passwd", "");
+	put("host/var/lib/containers/storage/overlay-containers/lock", "");
+	snprintf(path, sizeof(path),
+		 "%s/host/var/lib/containers/storage/overlay-containers/containers.json", root);
+	assert_int_equal(symlink("../../../../../../../outside.json", path), 0);
+	snprintf(path, sizeof(path), "%s/host", root);
+	assert_int_equal(containers_read(path, NULL, &all, NULL), 0);
+	assert_int_equal(all.n, 0);
+}
+
+static void where_files_are_configured_to_be_they_are_found(void **state)
+{
+	put("etc/docker/daemon.json", "{\"data-root\":\"/big/docker\"}");
+	put("big/docker/containers/" ID_A "/config.v2.json", "{\"Name\":\"/db\"}");
+	put("etc/containers/storage.conf",
+	    "# graphroot = \"/no\"\n[storage]\n  graphroot = \"/big/pods\"\n");
+	put("big/pods/overlay-containers/containers.json",
+	    "[{\"id\":\"" ID_B "\",\"names\":[\"web\"]}]");
+	read_all();
+	assert_int_equal(all.n, 2);
+}
+
+/* --- which one is meant --- */
+
+static void put_two(void)
+{
+	put_podman("[{\"id\":\"" ID_A "\",\"names\":[\"web-1\"]},"
+		   "{\"id\":\"" ID_B "\",\"names\":[\"web-2\"]},"
+		   "{\"id\":\"" ID_C "\",\"names\":[\"aab\"]}]");
+	read_all();
+	for (uint32_t i = 0; i < all.n; i++)
+		all.list[i].running = true;
+}
+
+static void a_name_goes_before_the_beginning_of_an_id(void **state)
+{
+	const struct container *c = NULL;
+
+	put_two();
+	assert_int_equal(container_find(&all, "aab", &c, NULL), 0);
+	assert_string_equal(c->id, ID_C);
+	assert_int_equal(container_find(&all, "aabb", &c, NULL), 0);
+	assert_string_equal(c->id, ID_B);
+	assert_int_equal(container_find(&all, ID_A, &c, NULL), 0);
+	assert_string_equal(c->id, ID_A);
+}
+
+static void two_that_fit_are_listed_and_refused(void **state)
+{
+	const struct container *c = NULL;
+	struct err e;
+
+	put_two();
+	all.list[0].alias = strdup("web");
+	all.list[1].alias = strdup("web");
+	assert_int_equal(container_find(&all, "web", &c, &e), -EEXIST);
+	assert_null(c);
+	assert_non_null(strstr(e.msg, "2 containers are called \"web\""));
+	assert_non_null(strstr(e.msg, "web-1 (podman aaaa56789012)"));
+	assert_non_null(strstr(e.msg, "web-2"));
+	assert_null(strstr(e.msg, "aab "));
+	all.list[1].running = false; /* then only one is left to be meant */
+	assert_int_equal(container_find(&all, "web", &c, &e), 0);
+	assert_string_equal(c->id, ID_A);
+}
+
+static void an_unknown_name_lists_those_that_run(void **state)
+{
+	const struct container *c;
+	struct err e;
+
+	put_two();
+	all.list[2].running = false;
+	assert_int_equal(container_find(&all, "nobody", &c, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "there is no container \"nobody\""));
+	assert_non_null(strstr(e.msg, "web-1"));
+	assert_non_null(strstr(e.msg, "web-2"));
+	assert_null(strstr(e.msg, "cccc"));
+	assert_int_equal(container_find(&all, "aa", &c, &e),
+			 -ENOENT); /* two characters name nothing */
+}
+
+static void one_that_does_not_run_is_told_from_one_that_is_not(void **state)
+{
+	const struct container *c;
+	struct err e;
+
+	put_two();
+	all.list[0].running = false;
+	assert_int_equal(container_find(&all, "web-1", &c, &e), -ESRCH);
+	assert_non_null(strstr(e.msg, "does not run"));
+	assert_non_null(strstr(e.msg, "web-2"));
+}
+
+/* --- paths --- */
+
+static void an_id_is_found_in_every_form_of_a_group_s_name(void **state)
+{
+	static const char *const paths[] = {
+		"/docker/" ID_A,
+		"/system.slice/docker-" ID_A ".scope",
+		"/libpod_parent/libpod-" ID_A,
+		"/machine.slice/libpod-" ID_A ".scope/container",
+		"/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID_A ".scope",
+		"/kubepods/burstable/pod7c7e4c7e-0000-0000-0000-000000000000/" ID_A,
+		"/kubepods.slice/kubepods-pod7c7e.slice/cri-containerd-" ID_A ".scope",
+		"/kubepods.slice/kubepods-pod7c7e.slice/crio-" ID_A ".scope/inner",
+		"/system.slice/containerd.service/kubepods-pod7:cri-containerd:" ID_A,
+		"/docker/" ID_A "/docker/" ID_B,
+	};
+	char id[CONTAINER_ID_HEX + 1];
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		assert_true(container_id_in(paths[i], id, &len));
+		assert_string_equal(id, ID_A);
+		assert_true(len <= strlen(paths[i]));
+		assert_true(paths[i][len] == '/' || !paths[i][len]);
+	}
+}
+
+static void what_only_looks_like_an_id_is_none(void **state)
+{
+	static const char *const paths[] = {
+		"/",
+		"",
+		"/system.slice/ssh.service",
+		"/machine.slice/libpod-conmon-" ID_A ".scope",
+		"/kubepods.slice/crio-conmon-" ID_A ".scope",
+		"/docker/" ID_A "0",
+		"/docker/x" ID_A,
+		"/docker/AAAA567890123456789012345678901234567890123456789012345678901234",
+	};
+	char id[CONTAINER_ID_HEX + 1];
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+		assert_false(container_id_in(paths[i], id, &len));
+}
+
+static void a_path_below_a_container_s_group_is_its(void **state)
+{
+	put_task("default", "web", "{\"linux\":{\"cgroupsPath\":\"/default/web\"}}");
+	read_all();
+	assert_non_null(container_by_path(&all, "/default/web"));
+	assert_non_null(container_by_path(&all, "/default/web/below"));
+	assert_null(container_by_path(&all, "/default/web2"));
+	assert_null(container_by_path(&all, "/default"));
+}
+
+#define FACT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FACT(each_engine_tells_its_containers),
+		FACT(what_docker_runs_through_containerd_is_docker_s),
+		FACT(a_sandbox_is_no_container),
+		FACT(state_files_that_are_not_what_they_should_be_are_passed_over),
+		FACT(a_link_leads_nowhere_but_below_the_root),
+		FACT(where_files_are_configured_to_be_they_are_found),
+		FACT(a_name_goes_before_the_beginning_of_an_id),
+		FACT(two_that_fit_are_listed_and_refused),
+		FACT(an_unknown_name_lists_those_that_run),
+		FACT(one_that_does_not_run_is_told_from_one_that_is_not),
+		FACT(an_id_is_found_in_every_form_of_a_group_s_name),
+		FACT(what_only_looks_like_an_id_is_none),
+		FACT(a_path_below_a_container_s_group_is_its),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+#include "cmd/inputs.h"
+
+#include "analyse/alloc_frames.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/inputs_list.h"
+#include "symbolize/symbolize.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+int inputs_init(struct inputs *in, const char *root, struct err *e)
+{
+	*in = (struct inputs){ .root = -1, .d = dict_new() };
+	if (!in->d)
+		return err_set(e, -ENOMEM, "out of memory");
+	if (!root)
+		return 0;
+	in->root = ns_roots_add_dir(&in->roots, root);
+	if (in->root < 0)
+		return err_set(e, in->root, "--root: %s: %s", root, strerror(-in->root));
+	return 0;
+}
+
+void inputs_fini(struct inputs *in)
+{
+	dict_free(in->d);
+	ns_roots_fini(&in->roots);
+}
+
+/* --- files that were mapped
+ * ----------------------------------------------------------------------- */
+
+static int open_path(const struct inputs *in, const char *path)
+{
+	return ns_roots_open(&in->roots, in->root, path);
+}
+
+static int open_image(void *ctx, const char *path)
+{
+	return open_path(ctx, path);
+}
+
+static int open_module(void *ctx, module_id m, struct err *e)
+{
+	const struct inputs *in = ctx;
+	const char *path = dict_str(in->d, dict_module_get(in->d, m)->path);
+	int fd = *path == '/' ? open_path(in, path) : -ENOENT;
+
+	return fd < 0 ? err_set(e, fd, "%s: %s", path, strerror(-fd)) : fd;
+}
+
+static int open_debug(void *ctx, module_id m, const char *path, bool host)
+{
+	const struct inputs *in = ctx;
+
+	return host ? ns_roots_open(&in->roots, -1, path) : open_path(in, path);
+}
+
+/* Names for places that the files gave by their addresses. */
+static int name_places(struct inputs *in, struct err *e)
+{
+	struct symbolize_opts opts = {
+		.open_module = open_module,
+		.open_debug = open_debug,
+		.ctx = in,
+	};
+	struct symbolize_stats st;
+	int r = symbolize(in->d, &opts, &st);
+
+	if (r < 0)
+		return err_set(e, r, "out of memory while naming functions");
+	in->places += st.locations;
+	in->unnamed += st.locations - st.named;
+	if (st.n_worst)
+		snprintf(in->why_unnamed, sizeof(in->why_unnamed), "%.160s: %.80s",
+			 dict_str(in->d, dict_module_get(in->d, st.worst[0].module)->path),
+			 st.worst[0].reason);
+	return 0;
+}
+
+/* --- reading
+ * ------------------------------------------------------------------------------------- */
+
+static int read_file(struct inputs *in, const char *path, struct profile **ret_profile,
+		     struct err *e)
+{
+	struct import_opts opts = { .open_image = open_image, .ctx = in };
+	struct import_info info = { 0 };
+	int r = import_read(in->d, path, &opts, ret_profile, &info, e);
+
+	if (r < 0)
+		return r;
+	in->n_files++;
+	in->skipped_lines += info.skipped_lines;
+	in->other_events += info.other_events;
+	in->no_mappings += info.no_mappings;
+	in->addresses |= info.addresses;
+	/* Under another root the inodes of a copy say nothing. */
+	if (in->root < 0 && info.changed_files > in->changed_files)
+		in->changed_files = info.changed_files;
+	return 0;
+}
+
+static int read_list(struct inputs *in, const struct input_list *list, enum merge_types types,
+		     struct merge_info *info, struct profile **ret_profile, struct err *e)
+{
+	_cleanup_(profile_freep) struct profile *sum = NULL;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		_cleanup_(profile_freep) struct profile *p = NULL;
+		int r = read_file(in, list->paths[i], &p, e);
+
+		if (r == 0 && list->n > 1)
+			r = profile_merge(&sum, p, list->paths[i], types, info, e);
+		else if (r == 0)
+			sum = TAKE_PTR(p);
+		if (r < 0)
+			return r;
+	}
+	*ret_profile = TAKE_PTR(sum);
+	return 0;
+}
+
+int inputs_read(struct inputs *in, char *const *operands, int n, const char *source,
+		enum merge_types types, struct merge_info *info, struct profile **ret_profile,
+		struct err *e)
+{
+	_cleanup_(input_list_fini) struct input_list list = { 0 };
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	int r = input_list_make(operands, n, source, &list, e);
+
+	if (r == 0)
+		r = read_list(in, &list, types, info, &p, e);
+	if (r == 0 && in->addresses)
+		r = name_places(in, e);
+	if (r == 0 && in->addresses && alloc_frames_trim(&p) < 0)
+		r = err_set(e, -ENOMEM, "out of memory");
+	if (r < 0)
+		return r;
+	in->same_process += list.same_process;
+	*ret_profile = TAKE_PTR(p);
+	return 0;
+}
+
+int inputs_first(char *const *operands, int n)
+{
+	return n > 1 && input_is_directory(operands[0]) && !input_is_directory(operands[1]) &&
+			       input_is_choice(operands[1])
+		       ? 2
+		       : n > 0;
+}
+
+/* --- what to tell
+ * ------------------------------------------------------------------------------- */
+
+int inputs_left_out(const struct inputs *in)
+{
+	int status = EXIT_DONE;
+	struct err e;
+
+	if (in->same_process > 1) {
+		err_set(&e, 0,
+			"%u dumps are added up, of one process at several times: divide by %u for "
+			"what it held on average",
+			in->same_process, in->same_process);
+		command_fail(EXIT_DONE, &e);
+	}
+	if (in->changed_files) {
+		err_set(&e, 0,
+			"mapped files that are not those of the dump any more (or not of this "
+			"machine: --root): %u; names in them may be wrong",
+			in->changed_files);
+		command_fail(EXIT_DONE, &e);
+	}
+	if (in->skipped_lines) {
+		err_set(&e, 0, "lines that were not understood, left out: %s",
+			unit_count((int64_t)in->skipped_lines).s);
+		status = command_fail(EXIT_PARTIAL, &e);
+	}
+	if (in->other_events) {
+		err_set(&e, 0, "samples of other events than the first, left out: %s",
+			unit_count((int64_t)in->other_events).s);
+		status = command_fail(EXIT_PARTIAL, &e);
+	}
+	if (in->no_mappings) {
+		err_set(&e, 0,
+			"heap dumps that end before their MAPPED_LIBRARIES, so without names: %u",
+			in->no_mappings);
+		status = command_fail(EXIT_PARTIAL, &e);
+	}
+	if (in->places && 2 * in->unnamed > in->places) {
+		err_set(&e, 0, "places without a name: %s of %s; most in %s",
+			unit_count((int64_t)in->unnamed).s, unit_count((int64_t)in->places).s,
+			in->why_unnamed[0] ? in->why_unnamed : "memory that no file is mapped at");
+		status = command_fail(EXIT_PARTIAL, &e);
+	}
+	return status;
+}
+
+int inputs_find_value(const struct profile *p, const char *name)
+{
+	char timed[128];
+	int type;
+
+	snprintf(timed, sizeof(timed), "%.100s/nanoseconds", name);
+	type = strchr(name, '/') ? -1 : profile_find_type(p, timed);
+	return type >= 0 ? type : profile_find_type(p, name);
+}

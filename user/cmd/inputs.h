@@ -1,0 +1,57 @@
+/*
+ * Profiles already taken, as commands name them: files, directories of them, standard input.
+ *
+ *   FILE                        any format of import/readers.h
+ *   DIR [all|latest|last:N|a,b] the dumps in a directory (latest), in the order they were written;
+ *                               a and b: names of files in it, or numbers of dumps
+ *
+ * A directory's dumps are its *.heap, else its *.pb.gz, else its *.folded. Those of a memscope run
+ * are of several sources (oncpu, heap, …): one of them must be meant.
+ */
+#ifndef MEMSCOPE_CMD_INPUTS_H
+#define MEMSCOPE_CMD_INPUTS_H
+
+#include "base/err.h"
+#include "import/readers.h"
+#include "model/merge.h"
+#include "proc/namespace.h"
+
+#include <sys/stat.h>
+
+struct inputs {
+	struct dict *d;
+	struct ns_roots roots;
+	int root;                /* where images are looked for: an index of roots, -1 our own */
+	uint32_t n_files;
+	uint64_t skipped_lines, other_events;
+	uint32_t changed_files, no_mappings, same_process;
+	uint64_t unnamed, places;  /* of those without names in the files */
+	char why_unnamed[256];
+	bool addresses;
+};
+
+/* `root`: directory below which a dump's paths are looked for, NULL: /. -errno with a sentence. */
+int inputs_init(struct inputs *in, const char *root, struct err *e);
+void inputs_fini(struct inputs *in);
+
+/*
+ * Reads `n` operands into one profile. `source`: of a directory's (NULL: there is only one). `info`
+ * may be NULL. Places without names are named. -EINVAL: wrong usage, the rest is about the files.
+ */
+int inputs_read(struct inputs *in, char *const *operands, int n, const char *source,
+		enum merge_types types, struct merge_info *info, struct profile **ret_profile,
+		struct err *e);
+
+/*
+ * How many operands, of `n`, make the first input: 2 for a directory and what is chosen of it. For
+ * commands that take two inputs.
+ */
+int inputs_first(char *const *operands, int n);
+
+/* Says on stderr what did not make it; EXIT_PARTIAL when something did not, else EXIT_DONE. */
+int inputs_left_out(const struct inputs *in);
+
+/* "blocked" alone means its time: that is what people ask about. -1: there is none. */
+int inputs_find_value(const struct profile *p, const char *name);
+
+#endif

@@ -1,0 +1,381 @@
+#include "cmd/inputs_list.h"
+
+#include "base/cleanup.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A file of a directory. */
+struct dump {
+	char *name;
+	char *series;    /* what its name begins with: program and process, or the source */
+	uint64_t number; /* within the series, 0: none in its name */
+	int64_t mtime_ns;
+	int64_t series_ns; /* the latest of the series */
+};
+
+struct dumps {
+	struct dump *all;
+	uint32_t n, cap;
+};
+
+static void dumps_fini(struct dumps *d)
+{
+	for (uint32_t i = 0; i < d->n; i++) {
+		free(d->all[i].name);
+		free(d->all[i].series);
+	}
+	free(d->all);
+}
+
+void input_list_fini(struct input_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		free(list->paths[i]);
+	free(list->paths);
+	*list = (struct input_list){ 0 };
+}
+
+static int add_path(struct input_list *list, const char *dir, const char *name)
+{
+	char *path;
+
+	if (list->n == list->cap) {
+		uint32_t cap = list->cap ? list->cap * 2 : 16;
+		char **paths = reallocarray(list->paths, cap, sizeof(*paths));
+
+		if (!paths)
+			return -ENOMEM;
+		list->paths = paths;
+		list->cap = cap;
+	}
+	if (asprintf(&path, "%s%s%s", dir ? dir : "", dir ? "/" : "", name) < 0)
+		return -ENOMEM;
+	list->paths[list->n++] = path;
+	return 0;
+}
+
+bool input_is_directory(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool input_is_choice(const char *word)
+{
+	return strcmp(word, "all") == 0 || strcmp(word, "latest") == 0 ||
+	       strncmp(word, "last:", 5) == 0 || strchr(word, ',') ||
+	       (strcmp(word, "-") != 0 && access(word, F_OK) < 0);
+}
+
+/* --- names
+ * --------------------------------------------------------------------------------------- */
+
+static bool ends(const char *name, const char *with)
+{
+	size_t len = strlen(name), n = strlen(with);
+
+	return len > n && strcmp(name + len - n, with) == 0;
+}
+
+static bool all_digits(const char *s)
+{
+	return *s && s[strspn(s, "0123456789")] == 0;
+}
+
+/* Cuts ".TAIL" off `s`; NULL when there is none. */
+static char *cut_tail(char *s)
+{
+	char *dot = strrchr(s, '.');
+
+	if (!dot || dot == s)
+		return NULL;
+	*dot = 0;
+	return dot + 1;
+}
+
+/*
+ * jemalloc: PREFIX.PID.NUMBER.i12.heap (m, f, u); gperftools: PREFIX.0012.heap. The series is what
+ * comes before the number.
+ */
+static void split_heap_name(struct dump *d)
+{
+	char *tail;
+
+	d->series[strlen(d->series) - strlen(".heap")] = 0;
+	tail = strrchr(d->series, '.');
+	if (tail && isalpha((unsigned char)tail[1]) && !tail[2 + strspn(tail + 2, "0123456789")]) {
+		*tail = 0;
+		tail = strrchr(d->series, '.');
+		if (!tail || !all_digits(tail + 1)) {
+			/* No number before it: the letter was part of the name. */
+			d->series[strlen(d->series)] = '.';
+			return;
+		}
+	}
+	if (tail && all_digits(tail + 1)) {
+		d->number = strtoull(tail + 1, NULL, 10);
+		cut_tail(d->series);
+	}
+}
+
+/* memscope: SOURCE.pb.gz, SOURCE-YYYYMMDD-HHMMSS.pb.gz. */
+static void split_name(struct dump *d)
+{
+	if (ends(d->name, ".heap"))
+		split_heap_name(d);
+	else
+		d->series[strcspn(d->series, ".-")] = 0;
+}
+
+static int add_dump(struct dumps *dumps, int dir_fd, const char *name)
+{
+	struct dump *d;
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	if (dumps->n == dumps->cap) {
+		uint32_t cap = dumps->cap ? dumps->cap * 2 : 64;
+		struct dump *all = reallocarray(dumps->all, cap, sizeof(*all));
+
+		if (!all)
+			return -ENOMEM;
+		dumps->all = all;
+		dumps->cap = cap;
+	}
+	d = &dumps->all[dumps->n];
+	*d = (struct dump){ .name = strdup(name), .series = strdup(name) };
+	if (!d->name || !d->series) {
+		free(d->name);
+		free(d->series);
+		return -ENOMEM;
+	}
+	dumps->n++;
+	d->mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
+	split_name(d);
+	return 0;
+}
+
+static int compare_series(const void *a, const void *b)
+{
+	const struct dump *x = a, *y = b;
+
+	return strcmp(x->series, y->series);
+}
+
+/* Oldest first: series by their latest file, and in a series by number. */
+static int compare_dumps(const void *a, const void *b)
+{
+	const struct dump *x = a, *y = b;
+
+	if (x->series_ns != y->series_ns)
+		return x->series_ns < y->series_ns ? -1 : 1;
+	return compare_series(x, y) ?: (x->number > y->number) - (x->number < y->number)
+					       ?: strverscmp(x->name, y->name);
+}
+
+static void sort_dumps(struct dumps *d)
+{
+	if (!d->n)
+		return;
+	qsort(d->all, d->n, sizeof(*d->all), compare_series);
+	for (uint32_t i = 0, end; i < d->n; i = end) {
+		int64_t latest = INT64_MIN;
+
+		for (end = i; end < d->n && !compare_series(&d->all[i], &d->all[end]); end++)
+			if (d->all[end].mtime_ns > latest)
+				latest = d->all[end].mtime_ns;
+		for (uint32_t k = i; k < end; k++)
+			d->all[k].series_ns = latest;
+	}
+	qsort(d->all, d->n, sizeof(*d->all), compare_dumps);
+}
+
+static int list_ending(const char *dir, const char *ending, const char *source, struct dumps *dumps,
+		       struct err *e)
+{
+	DIR *handle = opendir(dir);
+	struct dirent *entry;
+	uint32_t kept = 0;
+	int r = 0;
+
+	if (!handle)
+		return err_set(e, -errno, "%s: cannot be opened: %m", dir);
+	while (r == 0 && (entry = readdir(handle)))
+		if (entry->d_name[0] != '.' && ends(entry->d_name, ending))
+			r = add_dump(dumps, dirfd(handle), entry->d_name);
+	closedir(handle);
+	if (r < 0)
+		return err_set(e, r, "%s: out of memory", dir);
+	for (uint32_t i = 0; source && i < dumps->n; i++) {
+		if (strcmp(dumps->all[i].series, source) == 0) {
+			struct dump swap = dumps->all[kept];
+
+			dumps->all[kept++] = dumps->all[i];
+			dumps->all[i] = swap;
+		}
+	}
+	for (uint32_t i = kept; source && i < dumps->n; i++) {
+		free(dumps->all[i].name);
+		free(dumps->all[i].series);
+	}
+	if (source)
+		dumps->n = kept;
+	sort_dumps(dumps);
+	return 0;
+}
+
+/* Profiles of ours that are of several sources cannot be added up. */
+static int check_sources(const char *dir, const struct dumps *d, const char *ending, struct err *e)
+{
+	char names[256];
+	size_t n = 0;
+	uint32_t sources = 0;
+
+	if (strcmp(ending, ".heap") == 0)
+		return 0;
+	for (uint32_t i = 0; i < d->n; i++) {
+		bool seen = false;
+
+		for (uint32_t k = 0; k < i && !seen; k++)
+			seen = !compare_series(&d->all[k], &d->all[i]);
+		if (seen)
+			continue;
+		if (n < sizeof(names))
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.40s",
+					      sources ? ", " : "", d->all[i].series);
+		sources++;
+	}
+	if (sources < 2)
+		return 0;
+	return err_set(e, -EINVAL, "%.200s: has profiles of %s; say which with --source", dir,
+		       names);
+}
+
+static int list_dumps(const char *dir, const char *source, struct dumps *dumps, struct err *e)
+{
+	static const char *const endings[] = { ".heap", ".pb.gz", ".folded" };
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		/* A source is one of ours. */
+		int r = source && i == 0 ? 0 : list_ending(dir, endings[i], source, dumps, e);
+
+		if (r < 0)
+			return r;
+		if (dumps->n)
+			return check_sources(dir, dumps, endings[i], e);
+	}
+	return err_set(e, -ENOENT, "%s: there is no profile%s%s in it (*.heap, *.pb.gz, *.folded)",
+		       dir, source ? " of source " : "", source ? source : "");
+}
+
+/* --- choices
+ * ------------------------------------------------------------------------------------- */
+
+static int take_from(struct input_list *list, const char *dir, const struct dumps *d,
+		     uint32_t first)
+{
+	for (uint32_t i = first; i < d->n; i++) {
+		if (add_path(list, dir, d->all[i].name) < 0)
+			return -ENOMEM;
+		/* The only series, or one of several: two dumps of it are of one process. */
+		if (ends(d->all[i].name, ".heap") &&
+		    ((i > first && !compare_series(&d->all[i - 1], &d->all[i])) ||
+		     (i + 1 < d->n && !compare_series(&d->all[i + 1], &d->all[i]))))
+			list->same_process++;
+	}
+	return 0;
+}
+
+static bool is_named(const struct dump *d, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(d->name, word, len) == 0 && (!d->name[len] || d->name[len] == '.') &&
+	    (!d->name[len] || !strcmp(d->name + len, ".heap") || !strcmp(d->name + len, ".pb.gz") ||
+	     !strcmp(d->name + len, ".folded")))
+		return true;
+	return all_digits(word) && d->number == strtoull(word, NULL, 10) && ends(d->name, ".heap");
+}
+
+static int take_named(struct input_list *list, const char *dir, const struct dumps *d,
+		      const char *word, struct err *e)
+{
+	const struct dump *found = NULL;
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		if (!is_named(&d->all[i], word))
+			continue;
+		if (found)
+			return err_set(e, -EINVAL, "%.200s: \"%.80s\" is both %.80s and %.80s", dir,
+				       word, found->name, d->all[i].name);
+		found = &d->all[i];
+	}
+	if (!found)
+		return err_set(e, -ENOENT,
+			       "%.200s: there is no \"%.80s\" in it (%u from %.80s to %.80s)", dir,
+			       word, d->n, d->all[0].name, d->all[d->n - 1].name);
+	return add_path(list, dir, found->name) < 0 ? err_set(e, -ENOMEM, "out of memory") : 0;
+}
+
+static int take_list(struct input_list *list, const char *dir, const struct dumps *d,
+		     const char *choice, struct err *e)
+{
+	_cleanup_(freep) char *words = strdup(choice);
+	char *rest = words, *word;
+	int r = words ? 0 : err_set(e, -ENOMEM, "out of memory");
+
+	while (r == 0 && (word = strsep(&rest, ",")))
+		if (*word)
+			r = take_named(list, dir, d, word, e);
+	return r;
+}
+
+static int take_choice(struct input_list *list, const char *dir, const char *choice,
+		       const char *source, struct err *e)
+{
+	_cleanup_(dumps_fini) struct dumps d = { 0 };
+	uint64_t last = 1;
+	int r = list_dumps(dir, source, &d, e);
+
+	if (r < 0)
+		return r;
+	if (choice && strncmp(choice, "last:", 5) == 0) {
+		last = all_digits(choice + 5) ? strtoull(choice + 5, NULL, 10) : 0;
+		if (!last)
+			return err_set(e, -EINVAL, "%.80s: how many? (last:3)", choice);
+	} else if (choice && strcmp(choice, "all") == 0) {
+		last = d.n;
+	} else if (choice && strcmp(choice, "latest") != 0) {
+		return take_list(list, dir, &d, choice, e);
+	}
+	r = take_from(list, dir, &d, last < d.n ? d.n - (uint32_t)last : 0);
+	return r < 0 ? err_set(e, r, "out of memory") : 0;
+}
+
+int input_list_make(char *const *operands, int n, const char *source, struct input_list *list,
+		    struct err *e)
+{
+	int r = 0;
+
+	for (int i = 0; i < n && r == 0; i++) {
+		const char *choice = NULL;
+
+		if (!input_is_directory(operands[i])) {
+			if (add_path(list, NULL, operands[i]) < 0)
+				r = err_set(e, -ENOMEM, "out of memory");
+			continue;
+		}
+		if (i + 1 < n && !input_is_directory(operands[i + 1]) &&
+		    input_is_choice(operands[i + 1]))
+			choice = operands[i + 1];
+		r = take_choice(list, operands[i], choice, source, e);
+		i += choice != NULL;
+	}
+	return r;
+}

@@ -1,0 +1,48 @@
+/*
+ * Docker: DATA/containers/ID/config.v2.json. Where DATA is, daemon.json may say ("data-root").
+ */
+#include "container/engine.h"
+
+#include <string.h>
+
+#define DATA_ROOT "/var/lib/docker"
+#define SERVICE   "com.docker.compose.service"
+
+static void add(int root, const char *dir, const char *id, struct container_list *l)
+{
+	_cleanup_(state_json_freep) cJSON *state = NULL;
+	const cJSON *config, *labels;
+	const char *name, *service;
+	struct container *c;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/config.v2.json", dir, id);
+	state = state_json(root, path);
+	name = state_text(state, "Name");
+	if (!name)
+		return;
+	config = cJSON_GetObjectItemCaseSensitive(state, "Config");
+	labels = cJSON_GetObjectItemCaseSensitive(config, "Labels");
+	c = container_add(l, "docker", id, *name == '/' ? name + 1 : name,
+			  state_text(config, "Image"));
+	service = state_text(labels, SERVICE);
+	if (c && service)
+		c->alias = strndup(service, NAME_MAX);
+}
+
+bool docker_read(int root, struct container_list *l, char *where, size_t cap)
+{
+	_cleanup_(state_json_freep) cJSON *daemon = state_json(root, "/etc/docker/daemon.json");
+	const char *data = state_text(daemon, "data-root");
+	_cleanup_(state_dir_closep) DIR *d = NULL;
+	char dir[PATH_MAX - 512];
+
+	snprintf(dir, sizeof(dir), "%.3000s/containers", data ? data : DATA_ROOT);
+	d = state_dir(root, dir);
+	for (struct dirent *ent; d && (ent = readdir(d));)
+		if (ent->d_name[0] != '.')
+			add(root, dir, ent->d_name, l);
+	if (d)
+		snprintf(where, cap, "%s", data ? data : DATA_ROOT);
+	return d != NULL;
+}

@@ -1,0 +1,45 @@
+/*
+ * One engine: how to read its state files. For the files of this room.
+ */
+#ifndef MEMSCOPE_CONTAINER_ENGINE_H
+#define MEMSCOPE_CONTAINER_ENGINE_H
+
+#include "container/container.h"
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+
+struct engine {
+	const char *name;
+	/* Adds what it knows to the list; what cannot be read is left out. `root`: below it are its
+	 * files. Returns whether there is anything of this engine. Writes where into `where`. */
+	bool (*read)(int root, struct container_list *l, char *where, size_t cap);
+};
+
+/* In the order in which they are asked; a container that two know belongs to the first. Ends with a NULL
+ * name. */
+extern const struct engine engines[];
+
+bool podman_read(int root, struct container_list *l, char *where, size_t cap);
+bool docker_read(int root, struct container_list *l, char *where, size_t cap);
+bool containerd_read(int root, struct container_list *l, char *where, size_t cap);
+
+/*
+ * Adds a container; strings are copied, those that are too long to be names are cut. One whose id is there
+ * already is not added. NULL: so, or out of memory.
+ */
+struct container *container_add(struct container_list *l, const char *engine, const char *id,
+				const char *name, const char *image);
+
+/* --- state files: below `root`, through no link that leads out of it, regular, 16 MiB at most --- */
+
+int state_open(int root, const char *path, int flags);
+/* NULL: not there, not readable, too large, no JSON. */
+cJSON *state_json(int root, const char *path);
+DIR *state_dir(int root, const char *path);
+DEFINE_CLEANUP(cJSON *, state_json_freep, cJSON_Delete)
+DEFINE_CLEANUP(DIR *, state_dir_closep, closedir)
+/* A member's text, NULL when it is none. */
+const char *state_text(const cJSON *of, const char *name);
+
+#endif

@@ -1,0 +1,397 @@
+#include "proc/cgroup.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#define DEPTH_MAX       32
+#define FILEID_KERNFS   0xfe /* linux/exportfs.h */
+#define KERNFS_ID_BYTES 8
+
+/* --- hierarchies --- */
+
+bool cgroup_parse_line(char *line, uint32_t *ret_hierarchy, const char **ret_controllers,
+		       const char **ret_path)
+{
+	char *controllers = strchr(line, ':');
+	char *path = controllers ? strchr(controllers + 1, ':') : NULL, *end;
+	unsigned long id;
+
+	if (!path || path[1] != '/' || !isdigit((unsigned char)*line))
+		return false;
+	errno = 0;
+	id = strtoul(line, &end, 10);
+	if (errno || end != controllers || id > UINT32_MAX)
+		return false;
+	*controllers++ = '\0';
+	*path++ = '\0';
+	path[strcspn(path, "\n")] = '\0';
+	*ret_hierarchy = (uint32_t)id;
+	*ret_controllers = controllers;
+	*ret_path = path;
+	return true;
+}
+
+/* "a" of "x,a,y". */
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+		if (strcspn(at, ",") == len && strncmp(at, word, len) == 0)
+			return true;
+	return false;
+}
+
+/* Are all of these controllers among a mount's options? Only one hierarchy has any of them. */
+static bool is_mount_of(const char *controllers, const char *options)
+{
+	char first[128];
+
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(controllers, ","), controllers);
+	return *first && has_word(options, first);
+}
+
+/* The id of what is mounted with these options; false: /proc/self/cgroup does not have it. */
+static bool number_of(struct cgroup_hierarchy *h, const char *options)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/cgroup", "re");
+	const char *controllers, *path;
+	char line[PATH_MAX + 256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (cgroup_parse_line(line, &h->id, &controllers, &path) &&
+		    is_mount_of(controllers, options)) {
+			snprintf(h->controllers, sizeof(h->controllers), "%s", controllers);
+			return true;
+		}
+	return false;
+}
+
+/* mountinfo writes a blank as \040. */
+static void unescape(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		if (s[0] == '\\' && isdigit((unsigned char)s[1]) && isdigit((unsigned char)s[2]) &&
+		    isdigit((unsigned char)s[3])) {
+			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 3;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = '\0';
+}
+
+/* proc(5): id parent major:minor root mount options … - type source super-options */
+static bool parse_mount(char *line, struct cgroup_hierarchy *ret)
+{
+	char *tail = strstr(line, " - "), type[32], options[1024];
+
+	if (!tail || sscanf(tail + 3, "%31s %*s %1023s", type, options) != 2 ||
+	    sscanf(line, "%*d %*d %*s %4095s %4095s", ret->root, ret->mount) != 2)
+		return false;
+	unescape(ret->root);
+	unescape(ret->mount);
+	ret->id = 0;
+	ret->controllers[0] = '\0';
+	if (strcmp(type, "cgroup2") == 0)
+		return true;
+	return strcmp(type, "cgroup") == 0 && number_of(ret, options);
+}
+
+static void put_mount(struct cgroup_mounts *m, const struct cgroup_hierarchy *h)
+{
+	uint32_t at = 0;
+
+	/* Mounted several times: where all of it is seen. */
+	for (uint32_t i = 0; i < m->n; i++)
+		if (m->list[i].id == h->id) {
+			if (strlen(h->root) < strlen(m->list[i].root))
+				m->list[i] = *h;
+			return;
+		}
+	if (m->n == CGROUP_HIERARCHIES_MAX)
+		return;
+	at = h->id ? m->n : 0;
+	memmove(&m->list[at + 1], &m->list[at], (m->n - at) * sizeof(*h));
+	m->list[at] = *h;
+	m->n++;
+}
+
+int cgroup_mounts_read(struct cgroup_mounts *ret_mounts, struct err *e)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mountinfo", "re");
+	_cleanup_(freep) struct cgroup_hierarchy *one = calloc(1, sizeof(*one));
+	_cleanup_(freep) char *line = NULL;
+	struct cgroup_mounts m = {
+		.list = calloc(CGROUP_HIERARCHIES_MAX + 1, sizeof(*m.list)),
+	};
+	size_t cap = 0;
+
+	if (!m.list || !one) {
+		free(m.list);
+		return err_set(e, -ENOMEM, "out of memory");
+	}
+	while (f && getline(&line, &cap, f) > 0)
+		if (parse_mount(line, one))
+			put_mount(&m, one);
+	if (!m.n) {
+		free(m.list);
+		return err_set(e, -ENOENT, "no hierarchy of control groups is mounted here");
+	}
+	*ret_mounts = m;
+	return 0;
+}
+
+void cgroup_mounts_fini(struct cgroup_mounts *m)
+{
+	free(m->list);
+	*m = (struct cgroup_mounts){ 0 };
+}
+
+const struct cgroup_hierarchy *cgroup_hierarchy_find(const struct cgroup_mounts *m, uint32_t id)
+{
+	for (uint32_t i = 0; i < m->n; i++)
+		if (m->list[i].id == id)
+			return &m->list[i];
+	return NULL;
+}
+
+/* --- path and id --- */
+
+/* Where a group's directory is seen; false: not below what is mounted, or too long. */
+static bool directory_of(const struct cgroup_hierarchy *h, const char *path, char *out, size_t cap)
+{
+	size_t root = strcmp(h->root, "/") == 0 ? 0 : strlen(h->root);
+	int n;
+
+	if (strncmp(path, h->root, root) != 0 || (path[root] && path[root] != '/'))
+		return false;
+	n = snprintf(out, cap, "%s%s", h->mount, path[root] ? path + root : "/");
+	return n > 0 && (size_t)n < cap;
+}
+
+static int id_of_directory(const char *dir, uint64_t *ret_id)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (stat(dir, &st) < 0 || statfs(dir, &fs) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode) ||
+	    (fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC))
+		return -EINVAL;
+	*ret_id = st.st_ino;
+	return 0;
+}
+
+int cgroup_id_of(const struct cgroup_mounts *m, uint32_t hierarchy, const char *path,
+		 uint64_t *ret_id)
+{
+	const struct cgroup_hierarchy *h = cgroup_hierarchy_find(m, hierarchy);
+	char dir[2 * PATH_MAX];
+
+	if (!h || !directory_of(h, path, dir, sizeof(dir)))
+		return -ENOENT;
+	return id_of_directory(dir, ret_id);
+}
+
+int cgroup_path_of(const struct cgroup_mounts *m, uint64_t id, char *out, size_t cap)
+{
+	struct {
+		struct file_handle head;
+		uint64_t id;
+	} handle = { { .handle_bytes = KERNFS_ID_BYTES, .handle_type = FILEID_KERNFS }, id };
+	const struct cgroup_hierarchy *h = cgroup_hierarchy_find(m, 0);
+	_cleanup_(closep) int mount = -1, fd = -1;
+	char link[64], dir[PATH_MAX];
+	size_t skip;
+	ssize_t n;
+
+	if (!h)
+		return -ENOENT;
+	mount = open(h->mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = mount < 0 ? -1 : open_by_handle_at(mount, &handle.head, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, dir, sizeof(dir) - 1);
+	if (n < 0)
+		return -errno;
+	dir[n] = '\0';
+	skip = strlen(h->mount);
+	if (strncmp(dir, h->mount, skip) != 0)
+		return -ENOENT;
+	n = snprintf(out, cap, "%s%s", strcmp(h->root, "/") == 0 ? "" : h->root,
+		     dir[skip] ? dir + skip : "/");
+	return n < (ssize_t)cap ? 0 : -ENAMETOOLONG;
+}
+
+/* A directory below one of the mounts. */
+static bool by_directory(const struct cgroup_mounts *m, const char *dir, struct cgroup *ret_group)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct cgroup_hierarchy *h = &m->list[i];
+		size_t len = strlen(h->mount);
+		int n;
+
+		if (strncmp(dir, h->mount, len) != 0 || (dir[len] && dir[len] != '/'))
+			continue;
+		ret_group->hierarchy = h->id;
+		n = snprintf(ret_group->path, sizeof(ret_group->path), "%s%s",
+			     strcmp(h->root, "/") == 0 ? "" : h->root, dir[len] ? dir + len : "/");
+		return n < PATH_MAX && id_of_directory(dir, &ret_group->id) == 0;
+	}
+	return false;
+}
+
+int cgroup_find(const struct cgroup_mounts *m, const char *name, struct cgroup *ret_group,
+		struct err *e)
+{
+	_cleanup_(freep) char *dir = realpath(name, NULL);
+	char path[PATH_MAX];
+
+	if (dir && by_directory(m, dir, ret_group))
+		return 0;
+	snprintf(path, sizeof(path), "%s%s", *name == '/' ? "" : "/", name);
+	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/';)
+		path[--len] = '\0';
+	for (uint32_t i = 0; i < m->n && !strstr(path, "/../"); i++) {
+		if (cgroup_id_of(m, m->list[i].id, path, &ret_group->id) < 0)
+			continue;
+		ret_group->hierarchy = m->list[i].id;
+		snprintf(ret_group->path, sizeof(ret_group->path), "%s", path);
+		return 0;
+	}
+	if (dir)
+		return err_set(e, -EINVAL, "'%.256s' is no control group: those are below %s", name,
+			       m->list[0].mount);
+	return err_set(
+		e, -ENOENT,
+		"there is no control group '%.256s': name a directory below %.64s, or a path "
+		"as /proc/PID/cgroup has it",
+		name, m->list[0].mount);
+}
+
+int cgroup_of_process(pid_t pid, uint32_t *ret_hierarchy, char *out, size_t cap)
+{
+	char name[64], best[PATH_MAX] = "", line[PATH_MAX + 256];
+	_cleanup_(fclosep) FILE *f = NULL;
+	const char *controllers, *path;
+	uint32_t id;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
+	f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!cgroup_parse_line(line, &id, &controllers, &path) || strlen(path) >= PATH_MAX)
+			continue;
+		if ((id == 0 && path[1]) || strlen(path) > strlen(best)) {
+			snprintf(best, sizeof(best), "%s", path);
+			*ret_hierarchy = id;
+			if (id == 0 && path[1])
+				break;
+		}
+	}
+	if (!*best)
+		return -ESRCH;
+	return (size_t)snprintf(out, cap, "%s", best) < cap ? 0 : -ENAMETOOLONG;
+}
+
+/* --- below a directory --- */
+
+static void read_processes(const char *dir, pid_t *out, uint32_t cap, uint32_t *n)
+{
+	char path[3 * PATH_MAX];
+	_cleanup_(fclosep) FILE *f = NULL;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &pid) == 1) {
+		if (pid > 0 && *n < cap)
+			out[*n] = pid;
+		*n += pid > 0;
+	}
+}
+
+typedef bool (*visit_fn)(void *ctx, const char *dir);
+
+static void visit(char *dir, size_t cap, int depth, visit_fn fn, void *ctx)
+{
+	size_t len = strlen(dir);
+	DIR *d;
+
+	if (!fn(ctx, dir) || depth == DEPTH_MAX)
+		return;
+	d = opendir(dir);
+	for (struct dirent *ent; d && (ent = readdir(d));) {
+		if (ent->d_type != DT_DIR || ent->d_name[0] == '.' ||
+		    len + 1 + strlen(ent->d_name) >= cap)
+			continue;
+		snprintf(dir + len, cap - len, "%s%s", dir[len - 1] == '/' ? "" : "/", ent->d_name);
+		visit(dir, cap, depth + 1, fn, ctx);
+		dir[len] = '\0';
+	}
+	if (d)
+		closedir(d);
+}
+
+struct process_list {
+	pid_t *out;
+	uint32_t cap, n;
+};
+
+static bool list_processes(void *ctx, const char *dir)
+{
+	struct process_list *list = ctx;
+
+	read_processes(dir, list->out, list->cap, &list->n);
+	return true;
+}
+
+uint32_t cgroup_processes(const struct cgroup_mounts *m, const struct cgroup *group, pid_t *out,
+			  uint32_t cap)
+{
+	const struct cgroup_hierarchy *h = cgroup_hierarchy_find(m, group->hierarchy);
+	struct process_list list = { .out = out, .cap = cap };
+	char dir[2 * PATH_MAX];
+
+	if (h && directory_of(h, group->path, dir, sizeof(dir)))
+		visit(dir, sizeof(dir), 0, list_processes, &list);
+	return list.n;
+}
+
+struct each {
+	const struct cgroup_hierarchy *h;
+	cgroup_each_fn fn;
+	void *ctx;
+};
+
+static bool each_group(void *ctx, const char *dir)
+{
+	const struct each *each = ctx;
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s%s", strcmp(each->h->root, "/") == 0 ? "" : each->h->root,
+		 dir[strlen(each->h->mount)] ? dir + strlen(each->h->mount) : "/");
+	return each->fn(each->ctx, path);
+}
+
+void cgroup_each(const struct cgroup_mounts *m, uint32_t hierarchy, cgroup_each_fn fn, void *ctx)
+{
+	struct each each = { cgroup_hierarchy_find(m, hierarchy), fn, ctx };
+	char dir[2 * PATH_MAX];
+
+	if (!each.h)
+		return;
+	snprintf(dir, sizeof(dir), "%s", each.h->mount);
+	visit(dir, sizeof(dir), 0, each_group, &each);
+}
