@@ -311,6 +311,27 @@ struct go_func gopclntab_func(const struct gopclntab *tab, uint32_t i)
 	return f;
 }
 
+int gopclntab_find_name(const struct gopclntab *tab, const char *name, uint32_t *ret_i)
+{
+	for (uint32_t i = 0; i < tab->n; i++)
+		if (strcmp(gopclntab_func(tab, i).name, name) == 0) {
+			*ret_i = i;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+int gopclntab_args(const struct gopclntab *tab, uint32_t i)
+{
+	struct bytes record = record_of(tab, i);
+	uint64_t args;
+
+	if (!tab->layout->offsets)
+		return -EOPNOTSUPP;
+	args = word_at(record, 4, 4);
+	return record.len < 8 || args > INT32_MAX ? -EBADMSG : (int)args;
+}
+
 int gopclntab_find(const struct gopclntab *tab, uint64_t vaddr, uint32_t *ret_i)
 {
 	uint32_t lo = 0, hi = tab->n;

@@ -40,6 +40,14 @@ struct go_func gopclntab_func(const struct gopclntab *tab, uint32_t i);
 /* The function at `vaddr`. -ENOENT: none. O(log n). */
 int gopclntab_find(const struct gopclntab *tab, uint64_t vaddr, uint32_t *ret_i);
 
+/* The first function of that name. -ENOENT: none. O(n). */
+int gopclntab_find_name(const struct gopclntab *tab, const char *name, uint32_t *ret_i);
+/*
+ * Bytes of function `i`'s arguments and results, 8 for each register: what Go's own version says in
+ * words. -EOPNOTSUPP: of before Go 1.18, whose arguments were on the stack; -EBADMSG: not there.
+ */
+int gopclntab_args(const struct gopclntab *tab, uint32_t i);
+
 /*
  * In [start, end) sp is `delta` bytes below what it was at the function's first instruction. Returns
  * 0 to go on.

@@ -1,5 +1,5 @@
 /*
- * A pclntab of four functions, in the layout of each version of Go, in the frames' place of
+ * A pclntab of four functions, with 8 bytes of arguments times their number, in the layout of each version of Go, in the frames' place of
  * code_image.h:
  *
  *   main.main        0x401000: delta 0, from +4 on 24, from +0x30 on 0
@@ -57,6 +57,7 @@ static inline void go_put(struct code_image *im, uint32_t magic, uint64_t text)
 		if (old)
 			pcsp += pcs;
 		memcpy(b + record + 64 * i + field, &name_at, 4);
+		memcpy(b + record + 64 * i + field + 4, &(uint32_t){ 8 * i }, 4);
 		memcpy(b + record + 64 * i + field + 12, &pcsp, 4);
 		strcpy((char *)b + names + name, go_names[i]);
 		name += (uint32_t)strlen(go_names[i]) + 1;

@@ -82,6 +82,24 @@ static void every_version_says_the_same(void **state)
 	}
 }
 
+static void functions_are_found_by_name_and_say_their_arguments(void **state)
+{
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
+		_cleanup_(gopclntab_freep) struct gopclntab *tab = NULL;
+		uint32_t found = 99;
+
+		setup(NULL);
+		go_put(&im, magics[i], CODE_TEXT);
+		assert_int_equal(open_image(&tab), 0);
+		assert_int_equal(gopclntab_find_name(tab, "runtime.system", &found), -ENOENT);
+		assert_int_equal(found, 99);
+		assert_int_equal(gopclntab_find_name(tab, "runtime.systemstack", &found), 0);
+		assert_int_equal(found, 2);
+		/* Up to Go 1.17 they say nothing of registers. */
+		assert_int_equal(gopclntab_args(tab, 2), i < 2 ? -EOPNOTSUPP : 16);
+	}
+}
+
 static void it_is_found_without_sections(void **state)
 {
 	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
@@ -214,6 +232,7 @@ int main(void)
 #define FACT(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
 		FACT(every_version_says_the_same),
+		FACT(functions_are_found_by_name_and_say_their_arguments),
 		FACT(it_is_found_without_sections),
 		FACT(it_is_not_looked_for_behind_many_beginnings),
 		FACT(arm64_counts_instructions),

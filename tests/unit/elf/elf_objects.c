@@ -1,0 +1,62 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+
+#include <cmocka.h>
+
+#include "elf/elf_objects.h"
+#include "elf_image.h"
+
+static struct image im;
+
+static int find(const char *first, const char *second, struct elf_object *ret_object)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+
+	assert_int_equal(elf_file_open_memory(im.bytes, im.len, "image", &elf, NULL), 0);
+	return elf_object_find(elf, (const char *[]){ first, second, NULL }, ret_object);
+}
+
+static void variables_are_found_by_name_and_functions_are_not(void **state)
+{
+	struct elf_object o = { 1, 2 };
+
+	(void)state;
+	image_init(&im);
+	image_sym(&im, "rate", STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT, 16);
+	image_sym(&im, "rate", STB_GLOBAL, STT_OBJECT, SHN_UNDEF, 0, 0);
+	image_sym(&im, "rate", STB_LOCAL, STT_OBJECT, SEC_HOT, IMAGE_HOT + 8, 8);
+	image_sym(&im, "je_rate", STB_GLOBAL, STT_OBJECT, SEC_HOT, IMAGE_HOT + 16, 4);
+	image_finish(&im);
+	assert_int_equal(find("rates", "at", &o), -ENOENT);
+	assert_true(o.vaddr == 1 && o.size == 2);
+	assert_int_equal(find("rate", NULL, &o), 0);
+	assert_true(o.vaddr == IMAGE_HOT + 8 && o.size == 8);
+	assert_int_equal(find("none", "je_rate", &o), 0);
+	assert_true(o.vaddr == IMAGE_HOT + 16 && o.size == 4);
+}
+
+static void tables_that_lie_hold_nothing(void **state)
+{
+	struct elf_object o;
+
+	(void)state;
+	image_init(&im);
+	image_sym(&im, "rate", STB_GLOBAL, STT_OBJECT, SEC_HOT, IMAGE_HOT, 8);
+	im.syms[1].st_name = 1 << 20;
+	image_finish(&im);
+	assert_int_equal(find("rate", NULL, &o), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(variables_are_found_by_name_and_functions_are_not),
+		cmocka_unit_test(tables_that_lie_hold_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
