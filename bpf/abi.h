@@ -166,14 +166,24 @@ enum ms_sample_what {
 	MS_N_SAMPLE_WHATS,
 };
 
+/* What a sampler says of how much a sample stands for. */
+enum ms_weigh {
+	MS_WEIGH_BYTES,     /* the bytes                                           */
+	MS_WEIGH_RATE,      /* mean bytes between samples: user space reckons       */
+	MS_WEIGH_RATE_LOG2, /* the same, as its logarithm; in no record             */
+};
+
 struct ms_sample_rec {
-	__u32 kind; /* MS_EV_SAMPLE */
-	__u32 what; /* enum ms_sample_what */
+	__u32 kind;    /* MS_EV_SAMPLE */
+	__u8 what;     /* enum ms_sample_what */
+	__u8 weigh;    /* enum ms_weigh */
+	__u8 shift;    /* it stands for 2^shift as much: the others were left out. MS_WEIGH_BYTES has it */
+	__u8 source;   /* whose site it was: as user space has numbered it; 0: of otel_memory */
 	struct ms_proc proc;
 	struct ms_hash user;
-	__u64 addr;
+	__u64 addr;   /* ms_site.by_class: of what stands for a class of blocks */
 	__u64 size;   /* asked for                       */
-	__u64 weight; /* bytes that it stands for        */
+	__u64 weight; /* by `weigh`; a free by class: when its block was allocated, CLOCK_MONOTONIC */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u32 tid;
 	__u32 as_gen;
@@ -185,6 +195,7 @@ enum ms_arg_kind {
 	MS_ARG_REG,
 	MS_ARG_MEMORY, /* at register + value */
 	MS_ARG_CONST,
+	MS_ARG_CODE,   /* at the site's own address + value: a variable of its file */
 };
 
 struct ms_site_arg {
@@ -197,10 +208,14 @@ struct ms_site_arg {
 };
 
 struct ms_site {
-	struct ms_site_arg args[3];
+	struct ms_site_arg args[3]; /* address, size, weight */
+	__u8 weigh, source;
+	__u8 by_class; /* blocks have no address here: those of one class and size are alike, and a free
+			* has a size and a time too */
+	__u8 pad[5];
 };
 
-#define MS_SITES_MAX 64
+#define MS_SITES_MAX 256
 
 /* One live allocation. */
 struct ms_block_key {
@@ -417,7 +432,7 @@ MS_ASSERT(sizeof(struct ms_total) == 32);
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
-MS_ASSERT(sizeof(struct ms_site) == 48);
+MS_ASSERT(sizeof(struct ms_site) == 56);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 40);
 MS_ASSERT(sizeof(struct ms_thread) == 120);

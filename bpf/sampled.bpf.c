@@ -1,6 +1,7 @@
 /*
- * Source: sampled allocations, told by a sampler inside the target at its USDT sites (the
- * otel_memory contract; user/preload/sites.h). Only a sample traps: one in some 512 KiB.
+ * Source: sampled allocations, told by a sampler inside the target: at its USDT sites (the
+ * otel_memory contract; user/preload/sites.h), or where a runtime's or an allocator's own sampler
+ * takes down a sample (user/collect/samplers.h). Only a sample traps: one in some 512 KiB.
  *
  * Here is only taken what cannot be had later, the stack and the moment; the live set, weights and
  * sums are user space's (collect/samples.c). Records go through the ring, in order. Where even the
@@ -20,23 +21,24 @@ static __always_inline bool site_arg(struct pt_regs *ctx, const struct ms_site_a
 		*ret = arg->value;
 		return true;
 	}
-	if (bpf_probe_read_kernel(&reg, sizeof(reg), (void *)ctx + arg->reg_off))
+	if (arg->kind == MS_ARG_CODE)
+		reg = PT_REGS_IP(ctx);
+	else if (bpf_probe_read_kernel(&reg, sizeof(reg), (void *)ctx + arg->reg_off))
 		return false;
-	if (arg->kind == MS_ARG_MEMORY) {
-		if (bpf_probe_read_user(&v, size, (void *)(reg + arg->value)))
-			return false;
-	} else {
+	if (arg->kind == MS_ARG_REG)
 		v = reg;
-	}
+	else if (bpf_probe_read_user(&v, size, (void *)(reg + arg->value)))
+		return false;
 	v <<= 64 - 8 * size;
 	*ret = arg->is_signed ? (__u64)((__s64)v >> (64 - 8 * size)) : v >> (64 - 8 * size);
 	return true;
 }
 
-/* The address, and with `all` the size and weight. */
-static __always_inline bool site_args(struct pt_regs *ctx, bool all, struct ms_sample_rec *rec)
+/* The address, and of an allocation the size and weight. */
+static __always_inline bool site_args(struct pt_regs *ctx, struct ms_sample_rec *rec)
 {
 	__u64 cookie = cfg_places ? bpf_get_attach_cookie(ctx) : 0;
+	bool all = rec->what != MS_SAMPLE_FREE;
 	__u32 key = (__u32)cookie - 1;
 	const struct ms_site *site;
 
@@ -47,10 +49,27 @@ static __always_inline bool site_args(struct pt_regs *ctx, bool all, struct ms_s
 		return true;
 	}
 	site = bpf_map_lookup_elem(&sites, &key);
-	if (!site || !site_arg(ctx, &site->args[0], &rec->addr))
+	if (!site)
 		return false;
-	return !all || (site_arg(ctx, &site->args[1], &rec->size) &&
-			site_arg(ctx, &site->args[2], &rec->weight));
+	rec->source = site->source;
+	rec->weigh = site->weigh;
+	if (!site_arg(ctx, &site->args[0], &rec->addr))
+		return false;
+	return !(all || site->by_class) || (site_arg(ctx, &site->args[1], &rec->size) &&
+					    site_arg(ctx, &site->args[2], &rec->weight));
+}
+
+/* Of one that `shift` has left out others for. */
+static __always_inline void weigh(struct ms_sample_rec *rec, __u32 shift)
+{
+	if (rec->weigh == MS_WEIGH_BYTES) {
+		rec->weight <<= shift;
+		return;
+	}
+	if (rec->weigh == MS_WEIGH_RATE_LOG2)
+		rec->weight = 1ULL << (rec->weight & 63);
+	rec->weigh = MS_WEIGH_RATE;
+	rec->shift = shift;
 }
 
 static __always_inline void sample_lost(const struct ms_sample_rec *rec)
@@ -60,7 +79,13 @@ static __always_inline void sample_lost(const struct ms_sample_rec *rec)
 		return;
 	}
 	stat_inc(STAT_SAMPLE_LOST);
-	stat_add(STAT_SAMPLE_LOST_BYTES, rec->weight);
+	/* By its rate, a small block stands for that and half its own size, a large one for itself. */
+	if (rec->weigh == MS_WEIGH_BYTES)
+		stat_add(STAT_SAMPLE_LOST_BYTES, rec->weight);
+	else
+		stat_add(STAT_SAMPLE_LOST_BYTES,
+			 (rec->size > 2 * rec->weight ? rec->size : rec->weight + rec->size / 2)
+				 << rec->shift);
 }
 
 static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what what)
@@ -86,11 +111,12 @@ static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what wh
 		stat_inc(STAT_SAMPLE_THINNED);
 		return 0;
 	}
-	if (!site_args(ctx, !is_free, &rec)) {
+	if (!site_args(ctx, &rec)) {
 		sample_lost(&rec);
 		return 0;
 	}
-	rec.weight <<= shift;
+	if (!is_free)
+		weigh(&rec, shift);
 	rec.as_gen = of.as_gen = target_as_gen(target);
 	rec.time_ns = bpf_ktime_get_ns();
 	of.proc = &rec.proc;

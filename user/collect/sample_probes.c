@@ -1,5 +1,6 @@
 #include "collect/sample_probes.h"
 
+#include "collect/samplers.h"
 #include "collect/uprobes.h"
 #include "elf/elf_file.h"
 #include "elf/sdt.h"
@@ -54,6 +55,18 @@ void sample_probes_free(struct sample_probes *sp)
 	free(sp);
 }
 
+struct opener {
+	struct sample_probes *sp;
+	module_id module;
+};
+
+static int open_debug(void *ctx, const char *path, bool host)
+{
+	const struct opener *o = ctx;
+
+	return proc_table_open_beside(o->sp->procs, o->module, path, host);
+}
+
 /* Places to be probed with one program. */
 struct places {
 	uint64_t offs[MAX_SITES], semaphores[MAX_SITES], cookies[MAX_SITES];
@@ -66,18 +79,19 @@ static void failed(struct sample_probes *sp, uint32_t n, const char *why)
 	snprintf(sp->stats.failed_why, sizeof(sp->stats.failed_why), "%s", why);
 }
 
-/* Where a register is in struct pt_regs, by its DWARF number. */
-static uint16_t reg_off(uint8_t reg)
+/* The cookie of a place that `site` tells of. */
+static int cookie_for(struct sample_probes *sp, const struct ms_site *site, uint64_t *ret_cookie)
 {
-#if defined(__x86_64__)
-	/* rax rdx rcx rbx rsi rdi rbp rsp r8 … r15, in a struct that begins r15 r14 r13 r12 rbp rbx
-	 * r11 r10 r9 r8 rax rcx rdx rsi rdi … and has rsp at 19 */
-	static const uint8_t words[16] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0 };
+	uint32_t key = sp->n_places;
 
-	return (uint16_t)(words[reg & 15] * 8);
-#else
-	return (uint16_t)(reg * 8); /* x0 … x30, sp */
-#endif
+	if (!uprobes_multi())
+		return -ENOSYS;
+	if (key >= MS_SITES_MAX || bpf_map_update_elem(session_map_fd(sp->session, SESSION_SITES),
+						       &key, site, BPF_ANY) < 0)
+		return -EOPNOTSUPP;
+	sp->n_places++;
+	*ret_cookie = key + 1;
+	return 0;
 }
 
 /*
@@ -94,7 +108,6 @@ static int cookie_of(struct sample_probes *sp, uint16_t machine, const char *arg
 #endif
 	struct ms_site site = { 0 };
 	bool usual = true;
-	uint32_t key = sp->n_places;
 
 	for (uint32_t i = 0; i < n_args; i++) {
 		struct sdt_arg a;
@@ -105,7 +118,7 @@ static int cookie_of(struct sample_probes *sp, uint16_t machine, const char *arg
 		usual &= a.kind == SDT_ARG_REG && a.size == 8 && a.reg == of_call[i];
 		site.args[i] = (struct ms_site_arg){
 			.value = (uint64_t)a.value,
-			.reg_off = reg_off(a.reg),
+			.reg_off = samplers_reg_off(a.reg),
 			.kind = a.kind == SDT_ARG_REG      ? MS_ARG_REG
 				: a.kind == SDT_ARG_MEMORY ? MS_ARG_MEMORY
 							   : MS_ARG_CONST,
@@ -114,16 +127,7 @@ static int cookie_of(struct sample_probes *sp, uint16_t machine, const char *arg
 		};
 	}
 	*ret_cookie = 0;
-	if (usual)
-		return 0;
-	if (!uprobes_multi())
-		return -ENOSYS;
-	if (key >= MS_SITES_MAX || bpf_map_update_elem(session_map_fd(sp->session, SESSION_SITES),
-						       &key, &site, BPF_ANY) < 0)
-		return -EOPNOTSUPP;
-	sp->n_places++;
-	*ret_cookie = key + 1;
-	return 0;
+	return usual ? 0 : cookie_for(sp, &site, ret_cookie);
 }
 
 static bool is_note(const struct sdt_note *note, const char *provider, const char *name)
@@ -217,6 +221,48 @@ static void attach(struct sample_probes *sp, struct looked_at *f, int fd, struct
 	}
 }
 
+/* The sampler that a runtime or an allocator in the file has of its own. */
+static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int fd)
+{
+	struct opener opener = { sp, f->module };
+	struct alloc_image image = {
+		.fd = fd,
+		.path = dict_str(sp->dict, dict_module_get(sp->dict, f->module)->path),
+		.open_debug = open_debug,
+		.ctx = &opener,
+	};
+	struct places places[MS_N_SAMPLE_WHATS] = { 0 };
+	struct sampler_found found;
+
+	samplers_find(&image, &found);
+	for (uint32_t i = 0; found.sampler && i < found.n_sites; i++) {
+		struct places *p = &places[found.sites[i].what];
+		int r = kills_children(fd, found.sites[i].off)
+				? -EOPNOTSUPP
+				: cookie_for(sp, &found.sites[i].site, p->cookies);
+
+		if (r < 0) {
+			failed(sp, found.n_sites,
+			       r == -ENOSYS
+				       ? "this kernel does not tell a probe where its arguments "
+					 "are (multi-uprobes, Linux 6.10)"
+				       : "too many files have samplers");
+			return;
+		}
+		p->offs[0] = found.sites[i].off;
+		p->n = 1;
+	}
+	if (found.sampler) {
+		attach(sp, f, fd, places);
+		sp->stats.assumed |= !found.rate_vaddr;
+		sp->stats.sources |= 1ULL << (found.sampler - samplers + 1);
+	} else if (found.why && !*sp->stats.unheard) {
+		snprintf(sp->stats.unheard, sizeof(sp->stats.unheard),
+			 "the sampler of %s in %.200s cannot be listened to: %s", found.kind,
+			 image.path, found.why);
+	}
+}
+
 static void look_into(struct sample_probes *sp, struct looked_at *f)
 {
 	_cleanup_(sdt_notes_freep) struct sdt_notes *notes = NULL;
@@ -225,15 +271,21 @@ static void look_into(struct sample_probes *sp, struct looked_at *f)
 	_cleanup_(closep) int fd = proc_table_open_module(sp->procs, f->module, NULL);
 	bool own = false;
 
-	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0 ||
-	    sdt_notes_load(elf, &notes, NULL) < 0)
+	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0)
 		return;
+	if (sdt_notes_load(elf, &notes, NULL) < 0) {
+		look_for_sampler(sp, f, fd);
+		return;
+	}
 	for (uint32_t i = 0; i < sdt_notes_count(notes); i++)
 		own |= is_note(sdt_notes_at(notes, i), "memscope", "untracked");
 	collect_places(sp, elf, fd, notes, places);
 	attach(sp, f, fd, places);
-	if (!f->alloc_sites)
+	if (!f->alloc_sites) {
+		look_for_sampler(sp, f, fd);
 		return;
+	}
+	sp->stats.sources |= 1;
 	sp->stats.own |= own;
 	if (!own && !*sp->stats.other)
 		snprintf(sp->stats.other, sizeof(sp->stats.other), "%s",

@@ -1,6 +1,6 @@
 /*
- * Listens to samplers: finds the sites of the otel_memory contract in what targets map, and puts the
- * programs of sampled.bpf.c there.
+ * Listens to samplers: finds the sites of the otel_memory contract in what targets map, or else where
+ * a sampler of its own takes samples down (samplers.h), and puts the programs of sampled.bpf.c there.
  *
  * A site is probed once for all processes that map its file, now and later: a child or a program
  * that a target starts is heard from its first sample. Processes that are not watched trap at the
@@ -31,6 +31,9 @@ struct sample_probes_stats {
 	char other[256];         /* path of the first other image with sites; ""     */
 	uint32_t failed;         /* sites that could not be probed                   */
 	char failed_why[160];
+	char unheard[512];       /* a sentence: a sampler that was found and cannot be probed; "" */
+	uint64_t sources;        /* bit n: source n has a site (ms_sample_rec)           */
+	bool assumed;            /* one's rate is not known and taken to be its default  */
 };
 void sample_probes_stats(const struct sample_probes *sp, struct sample_probes_stats *ret_stats);
 

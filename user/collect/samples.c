@@ -1,14 +1,23 @@
 #include "collect/samples.h"
 
 #include "base/hash.h"
+#include "collect/samplers.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The same record within this time is the same event: probed twice, where one file is mapped under
  * two names. */
 #define TWIN_NS 1000000
+
+/*
+ * Blocks by class are kept by the span of time that they are from. A free says when its block was
+ * allocated: by a clock that may lag some ms behind, and that was read after the sample was told.
+ */
+#define SPAN_SHIFT   26 /* 67 ms */
+#define SAME_TIME_NS 50000000
 
 struct row {
 	struct samples_row row;
@@ -18,6 +27,7 @@ struct row {
 struct block {
 	struct ms_block_key key;
 	struct row *row;
+	struct block *older; /* of the same key: of a class; only the youngest is in the table */
 	uint64_t size, weight, time_ns;
 	UT_hash_handle hh;
 };
@@ -40,12 +50,24 @@ struct samples *samples_new(uint64_t max_bytes)
 	return s;
 }
 
-static void block_drop(struct samples *s, struct block *b)
+/* `b`, which is not in the table. */
+static void block_end(struct samples *s, struct block *b)
 {
-	HASH_DEL(s->blocks, b);
 	s->n_blocks--;
 	s->live_bytes -= (int64_t)b->weight;
 	free(b);
+}
+
+/* `b` and all older ones of its key. */
+static void block_drop(struct samples *s, struct block *b)
+{
+	HASH_DEL(s->blocks, b);
+	while (b) {
+		struct block *older = b->older;
+
+		block_end(s, b);
+		b = older;
+	}
 }
 
 void samples_free(struct samples *s)
@@ -98,10 +120,11 @@ static struct block *block_find(struct samples *s, const struct ms_block_key *ke
 	return b;
 }
 
+/* `weight`: of what the record says, in bytes. */
 static int block_add(struct samples *s, const struct ms_block_key *key, struct row *row,
-		     const struct ms_sample_rec *rec)
+		     const struct ms_sample_rec *rec, uint64_t weight)
 {
-	struct block *b;
+	struct block *b, *old = block_find(s, key);
 
 	if (s->n_blocks >= s->max_blocks) {
 		s->stats.full++;
@@ -113,11 +136,20 @@ static int block_add(struct samples *s, const struct ms_block_key *key, struct r
 		return -ENOMEM;
 	*b = (struct block){ .key = *key,
 			     .row = row,
+			     .older = old,
 			     .size = rec->size,
-			     .weight = rec->weight,
+			     .weight = weight,
 			     .time_ns = rec->time_ns };
+	if (old)
+		HASH_DEL(s->blocks, old);
 	HASH_ADD(hh, s->blocks, key, sizeof(b->key), b);
 	if (!hash_added(b)) {
+		while (b->older) {
+			struct block *next = b->older->older;
+
+			block_end(s, b->older);
+			b->older = next;
+		}
 		free(b);
 		return -ENOMEM;
 	}
@@ -127,47 +159,140 @@ static int block_add(struct samples *s, const struct ms_block_key *key, struct r
 }
 
 /* A block that is small against the rate has a weight of the rate and half its own size. */
-static void learn_rate(struct samples *s, const struct ms_sample_rec *rec)
+static void learn_rate(struct samples *s, const struct ms_sample_rec *rec, uint64_t weight)
 {
-	double share = (double)rec->size / (double)rec->weight;
+	double share = (double)rec->size / (double)weight;
 
+	if (rec->weigh == MS_WEIGH_RATE) {
+		s->stats.rate = (double)rec->weight;
+		return;
+	}
 	if (s->stats.rate > 0 && share >= s->smallest)
 		return;
 	s->smallest = share;
-	s->stats.rate = (double)rec->weight - (double)rec->size / 2;
+	s->stats.rate = (double)weight - (double)rec->size / 2;
 }
 
-static bool is_twin(const struct block *b, const struct ms_sample_rec *rec)
+/* The bytes that a sample stands for; 0: it says nothing, or is beyond reason. */
+static uint64_t weight_of(const struct ms_sample_rec *rec)
 {
-	return b->size == rec->size && b->weight == rec->weight &&
-	       b->row->row.key.tid == rec->tid && rec->time_ns - b->time_ns < TWIN_NS;
-}
+	double size = (double)rec->size, rate = (double)rec->weight, bytes;
 
-static int take_alloc(struct samples *s, const struct ms_block_key *key,
-		      const struct ms_sample_rec *rec)
-{
-	struct block *old = block_find(s, key);
-	struct row *row;
-
-	/* A weight of nothing says nothing; one beyond reason is no sampler's. */
 	if (!rec->size || !rec->weight || rec->weight > INT64_MAX / 2 || rec->size > INT64_MAX / 2)
 		return 0;
-	if (old && is_twin(old, rec))
+	if (rec->weigh != MS_WEIGH_RATE)
+		return rec->weight;
+	/* A rate of one byte is every block (Go's MemProfileRate, jemalloc's lg_prof_sample of 0). */
+	bytes = ldexp(rec->weight == 1 ? size : size / -expm1(-size / rate), rec->shift & 15);
+	return bytes < (double)(INT64_MAX / 2) ? (uint64_t)llround(bytes) : 0;
+}
+
+static bool is_twin(const struct block *b, const struct ms_sample_rec *rec, uint64_t weight)
+{
+	return b->size == rec->size && b->weight == weight && b->row->row.key.tid == rec->tid &&
+	       rec->time_ns - b->time_ns < TWIN_NS;
+}
+
+static bool by_class(const struct ms_sample_rec *rec)
+{
+	return rec->source && samplers[rec->source - 1].by_class;
+}
+
+static uint64_t class_addr(const struct ms_sample_rec *rec, uint64_t span)
+{
+	return rec->addr ^ ((rec->size ^ span << 32) * 0x9e3779b97f4a7c15);
+}
+
+static int take_alloc(struct samples *s, struct ms_block_key *key, const struct ms_sample_rec *rec)
+{
+	uint64_t weight = weight_of(rec);
+	struct block *old;
+	struct row *row;
+
+	if (!weight)
 		return 0;
-	if (old) {
+	if (by_class(rec))
+		key->addr = class_addr(rec, rec->time_ns >> SPAN_SHIFT);
+	old = block_find(s, key);
+	if (old && !by_class(rec)) {
+		if (is_twin(old, rec, weight))
+			return 0;
 		s->stats.reused++;
 		block_drop(s, old);
 	}
 	row = row_get(s, rec);
 	if (!row)
 		return -ENOMEM;
-	estimate_add(&row->row.alloc, rec->size, rec->weight);
-	estimate_add(&s->stats.alloc, rec->size, rec->weight);
-	learn_rate(s, rec);
+	estimate_add(&row->row.alloc, rec->size, weight);
+	estimate_add(&s->stats.alloc, rec->size, weight);
+	learn_rate(s, rec, weight);
+	s->stats.by_source |= 1ULL << (rec->source & 63);
 	if (rec->what == MS_SAMPLE_ALLOC)
-		return block_add(s, key, row, rec);
+		return block_add(s, key, row, rec, weight);
 	s->stats.untracked++;
 	return 0;
+}
+
+/* Of those allocated in that span of time, the one whose time is nearest, and how far off it is. */
+static void nearest_in(struct samples *s, struct ms_block_key *key, const struct ms_sample_rec *rec,
+		       uint64_t span, struct block **nearest, uint64_t *off_ns)
+{
+	key->addr = class_addr(rec, span);
+	for (struct block *b = block_find(s, key); b; b = b->older) {
+		uint64_t off = b->time_ns > rec->weight ? b->time_ns - rec->weight
+							: rec->weight - b->time_ns;
+
+		if (off >= *off_ns)
+			continue;
+		*nearest = b;
+		*off_ns = off;
+	}
+}
+
+/* Takes `b` out from among those of its key. */
+static void block_unlink(struct samples *s, struct block *b)
+{
+	struct block *young = block_find(s, &b->key);
+
+	if (young != b) {
+		while (young->older != b)
+			young = young->older;
+		young->older = b->older;
+		return;
+	}
+	HASH_DEL(s->blocks, b);
+	if (!b->older)
+		return;
+	young = b->older;
+	HASH_ADD(hh, s->blocks, key, sizeof(young->key), young);
+	if (hash_added(young))
+		return;
+	while (young) { /* out of memory: they cannot be followed further */
+		struct block *older = young->older;
+
+		block_end(s, young);
+		young = older;
+	}
+}
+
+static struct block *find_freed(struct samples *s, struct ms_block_key *key,
+				const struct ms_sample_rec *rec)
+{
+	uint64_t off_ns = SAME_TIME_NS, span = rec->weight >> SPAN_SHIFT;
+	struct block *b;
+
+	if (by_class(rec)) {
+		b = NULL;
+		nearest_in(s, key, rec, span, &b, &off_ns);
+		nearest_in(s, key, rec, span + 1, &b, &off_ns);
+		nearest_in(s, key, rec, span - 1, &b, &off_ns);
+		return b;
+	}
+	b = block_find(s, key);
+	if (b || !rec->source || !samplers[rec->source - 1].header)
+		return b;
+	key->addr += samplers[rec->source - 1].header;
+	return block_find(s, key);
 }
 
 int samples_take(struct samples *s, const struct ms_sample_rec *rec)
@@ -175,15 +300,18 @@ int samples_take(struct samples *s, const struct ms_sample_rec *rec)
 	struct ms_block_key key;
 	struct block *b;
 
+	if (rec->source > n_samplers)
+		return 0;
 	memset(&key, 0, sizeof(key));
 	key.proc = rec->proc;
 	key.addr = rec->addr;
 	if (rec->what != MS_SAMPLE_FREE)
 		return take_alloc(s, &key, rec);
-	b = block_find(s, &key);
+	b = find_freed(s, &key, rec);
 	if (b) {
 		s->stats.frees++;
-		block_drop(s, b);
+		block_unlink(s, b);
+		block_end(s, b);
 	} else {
 		s->stats.unknown_frees++;
 	}
@@ -198,8 +326,10 @@ void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct ms_pr
 	HASH_ITER (hh, s->blocks, b, next) {
 		if (!gone(ctx, &b->key.proc))
 			continue;
-		s->stats.ended++;
-		s->stats.ended_bytes += (double)b->weight;
+		for (struct block *each = b; each; each = each->older) {
+			s->stats.ended++;
+			s->stats.ended_bytes += (double)each->weight;
+		}
 		block_drop(s, b);
 	}
 }
@@ -217,7 +347,8 @@ int samples_each(struct samples *s, int (*fn)(void *ctx, const struct samples_ro
 	HASH_ITER (hh, s->rows, r, next_row)
 		memset(&r->row.live, 0, sizeof(r->row.live));
 	HASH_ITER (hh, s->blocks, b, next_block)
-		estimate_add(&b->row->row.live, b->size, b->weight);
+		for (struct block *each = b; each; each = each->older)
+			estimate_add(&each->row->row.live, each->size, each->weight);
 	HASH_ITER (hh, s->rows, r, next_row) {
 		int rc = fn(ctx, &r->row);
 

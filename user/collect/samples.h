@@ -3,6 +3,15 @@
  *
  * Records come in the order in which they happened, so a free is of the block that was allocated at
  * its address last. Weights are summed one by one (model/estimate.h).
+ *
+ * A sampler that says its mean distance R between samples, drawn from an exponential (or geometric)
+ * distribution, samples a block of s bytes with the chance 1 - exp(-s/R): its weight is s over that.
+ * jemalloc's and Go's own profiles are scaled by the same rule (jeprof's AdjustSamples; Go's
+ * runtime/pprof/protomem.go).
+ *
+ * Where a sampler tells of frees by class (jemalloc 5.3), blocks of a class and size are alike: they
+ * are of one stack. The block that is freed is then the one whose allocation was at the time that
+ * the free says, and if there is none from then it is from before the run.
  */
 #ifndef MEMSCOPE_COLLECT_SAMPLES_H
 #define MEMSCOPE_COLLECT_SAMPLES_H
@@ -46,6 +55,7 @@ struct samples_stats {
 	uint64_t reused;        /* blocks whose free was not told: the address came again   */
 	uint64_t ended;         /* samples that went with their process or an exec          */
 	double ended_bytes;
+	uint64_t by_source;     /* bit n: source n has told of an allocation (ms_sample_rec)        */
 	double rate;            /* mean bytes between samples, as the weights have it; 0: unknown */
 };
 void samples_stats(const struct samples *s, struct samples_stats *ret_stats);

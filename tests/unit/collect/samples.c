@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "collect/samplers.h"
 #include "collect/samples.h"
 
 #include <string.h>
@@ -47,6 +48,16 @@ struct rows {
 	struct samples_row row[8];
 	uint32_t n;
 };
+
+/* The row of a table's sampler that tells of frees by class, and of one whose objects have headers. */
+static uint8_t source_that(bool by_class)
+{
+	for (uint32_t i = 0; i < n_samplers; i++)
+		if (by_class ? samplers[i].by_class : samplers[i].header)
+			return (uint8_t)(i + 1);
+	fail();
+	return 0;
+}
 
 static int keep_row(void *ctx, const struct samples_row *row)
 {
@@ -212,6 +223,109 @@ static void the_rate_is_known_from_the_smallest_sample(void **state)
 	samples_free(s);
 }
 
+static void weights_follow_from_the_rate(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+	struct ms_sample_rec rec = record(MS_SAMPLE_ALLOC, 0x1000, 128, 524288);
+	struct samples_stats st;
+
+	(void)state;
+	rec.source = source_that(false);
+	rec.weigh = MS_WEIGH_RATE;
+	take(s, rec); /* 128 / (1 - exp(-128 / 524288)) = 524352.003 */
+	assert_int_equal(samples_live_bytes(s), 524352);
+	rec.addr = 0x2000;
+	rec.size = 524288;
+	take(s, rec); /* 524288 / (1 - exp(-1)) = 829411.4 */
+	assert_int_equal(samples_live_bytes(s), 524352 + 829411);
+	rec.addr = 0x3000;
+	rec.shift = 3; /* seven others were left out */
+	take(s, rec);
+	assert_int_equal(samples_live_bytes(s), 524352 + 829411 + 6635291);
+	rec.addr = 0x4000;
+	rec.shift = 0;
+	rec.weight = 1; /* every block */
+	take(s, rec);
+	assert_int_equal(samples_live_bytes(s), 524352 + 829411 + 6635291 + 524288);
+	st = stats_of(s);
+	assert_int_equal(st.by_source, 1ULL << rec.source);
+	samples_free(s);
+}
+
+static void an_object_may_be_freed_by_its_header(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+	struct ms_sample_rec rec = record(MS_SAMPLE_ALLOC, 0x1008, 1000, 1000);
+
+	(void)state;
+	rec.source = source_that(false);
+	take(s, rec);
+	rec.what = MS_SAMPLE_FREE;
+	rec.addr = 0x1000;
+	take(s, rec);
+	assert_int_equal(samples_live_bytes(s), 0);
+	take(s, rec);
+	assert_int_equal(stats_of(s).unknown_frees, 1);
+	samples_free(s);
+}
+
+static struct ms_sample_rec of_class(enum ms_sample_what what, uint64_t class, uint64_t size,
+				     uint64_t ns)
+{
+	struct ms_sample_rec rec = record(what, class, size, what == MS_SAMPLE_FREE ? ns : 4096);
+
+	rec.source = source_that(true);
+	rec.weigh = MS_WEIGH_RATE;
+	if (what == MS_SAMPLE_ALLOC)
+		rec.time_ns = ns;
+	return rec;
+}
+
+static void a_free_by_class_is_of_the_block_of_its_time(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct samples *s = samples_new(ROOM);
+	int64_t one;
+
+	(void)state;
+	take(s, of_class(MS_SAMPLE_ALLOC, 7, 4096, 5 * second));
+	one = samples_live_bytes(s);
+	take(s, of_class(MS_SAMPLE_ALLOC, 7, 4096, 5 * second + 1000)); /* no twin: both live */
+	take(s, of_class(MS_SAMPLE_ALLOC, 7, 4096, 9 * second));
+	assert_int_equal(samples_live_bytes(s), 3 * one);
+	/* From before the run; of another size; of another class. */
+	take(s, of_class(MS_SAMPLE_FREE, 7, 4096, 2 * second));
+	take(s, of_class(MS_SAMPLE_FREE, 7, 8192, 5 * second));
+	take(s, of_class(MS_SAMPLE_FREE, 8, 4096, 5 * second));
+	assert_int_equal(samples_live_bytes(s), 3 * one);
+	assert_int_equal(stats_of(s).unknown_frees, 3);
+	/* By a clock some ms behind; on the other side of a boundary between spans. */
+	for (int i = 2; i >= 0; i--) {
+		uint64_t ns = i == 2 ? 9 * second - 8000000 : 5 * second - 4000000;
+
+		take(s, of_class(MS_SAMPLE_FREE, 7, 4096, ns));
+		assert_int_equal(samples_live_bytes(s), i * one);
+	}
+	assert_int_equal(stats_of(s).frees, 3);
+	samples_free(s);
+}
+
+static void many_of_a_class_are_freed_in_any_order(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++)
+		take(s, of_class(MS_SAMPLE_ALLOC, 7, 64, (i + 1) * 20000000));
+	for (uint64_t i = 0; i < 100; i += 2)
+		take(s, of_class(MS_SAMPLE_FREE, 7, 64, (i + 1) * 20000000 - 1000000));
+	for (uint64_t i = 99; i < 100; i -= 2)
+		take(s, of_class(MS_SAMPLE_FREE, 7, 64, (i + 1) * 20000000));
+	assert_int_equal(samples_live_bytes(s), 0);
+	assert_int_equal(stats_of(s).frees, 100);
+	samples_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +338,10 @@ int main(void)
 		cmocka_unit_test(blocks_of_images_that_are_gone_leave_with_them),
 		cmocka_unit_test(what_no_sampler_says_is_left_out),
 		cmocka_unit_test(the_rate_is_known_from_the_smallest_sample),
+		cmocka_unit_test(weights_follow_from_the_rate),
+		cmocka_unit_test(an_object_may_be_freed_by_its_header),
+		cmocka_unit_test(a_free_by_class_is_of_the_block_of_its_time),
+		cmocka_unit_test(many_of_a_class_are_freed_in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

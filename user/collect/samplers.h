@@ -1,0 +1,83 @@
+/*
+ * Table: samplers of allocations that runtimes and allocators have of their own, by the functions in
+ * which they take a sample down and hear of its free. A probe there is on the sampled path alone.
+ *
+ * A function is found by its name or not at all: in the file's symbols, in those of its debug file,
+ * in Go's own table. Where its arguments are follows from the calling convention: C's, or that of
+ * Go from 1.18 on, whose table says how many there are. Entry probes only: a return probe would
+ * break Go, whose stacks move, and whoever throws.
+ *
+ * Go (runtime/mprof.go, runtime/mheap.go): mProf_Malloc(p, size), with more arguments in front and
+ *   behind from 1.23 on; freeSpecial(special, p, size), called by the sweeper for what hangs on a dead
+ *   object, which for few is more than its sample: one with a finalizer counts as freed when that is
+ *   queued. `p` is then the object's beginning, in front of the header of 8 bytes that larger ones
+ *   with pointers have from 1.22 on. The linker turns the sampler off in a program that never asks
+ *   for a heap profile (runtime.disableMemoryProfiling); GODEBUG=memprofilerate does not change that.
+ * jemalloc 5.3 (src/prof.c): prof_malloc_sample_object(tsd, ptr, size, usize, tctx);
+ *   prof_free_sampled_object(tsd, usize, info), info = { alloc_time, tctx, size }: it has no address,
+ *   but a tctx is one stack of one thread. Chances are by the usable size, `usize`.
+ */
+#ifndef MEMSCOPE_COLLECT_SAMPLERS_H
+#define MEMSCOPE_COLLECT_SAMPLERS_H
+
+#include "abi.h"
+#include "collect/alloc_sites.h"
+
+/* An argument, counted from 0; with `in`, what is `off` bytes into what it points to. */
+struct sampler_place {
+	uint8_t arg;
+	bool in;
+	uint16_t off;
+};
+
+struct sampler {
+	const char *name;        /* as output says it                                         */
+	const char *alloc, *free;
+	bool go;                 /* found in Go's table, arguments as Go passes them           */
+	bool je;                 /* names with the prefixes of jemalloc                        */
+	uint16_t args;           /* bytes of the arguments of `alloc`, as Go's table has them   */
+	const char *with, *without; /* functions that this version has and has not; NULL: any   */
+	struct sampler_place addr, size;                  /* of `alloc`                       */
+	struct sampler_place free_addr, free_size, free_time;
+	bool by_class;           /* ms_site.by_class                                          */
+	uint8_t header;          /* a free may name what is so many bytes in front             */
+	const char *rate;        /* variable of 8 bytes: mean bytes between samples             */
+	enum ms_weigh weigh;     /* or the logarithm of that                                   */
+	const char *on;          /* variable of a byte: it is on; NULL: by the rate             */
+};
+
+extern const struct sampler samplers[]; /* ms_sample_rec.source is the index + 1 */
+extern const uint32_t n_samplers;
+
+#define SAMPLER_SITES 2
+
+/* What a file has. */
+struct sampler_found {
+	const struct sampler *sampler; /* NULL: none that can be probed                        */
+	const char *kind; /* "Go's runtime", "jemalloc": whose it would be; NULL: none           */
+	const char *why;  /* a clause: why `kind` cannot be listened to; NULL: it can             */
+	struct {
+		enum ms_sample_what what;
+		uint64_t off;          /* in the file */
+		struct ms_site site;
+	} sites[SAMPLER_SITES];
+	uint32_t n_sites;
+	uint64_t rate_vaddr;      /* 0: not known, `rate` is assumed                           */
+	uint64_t on_vaddr;        /* 0: there is none, or it is not known                      */
+	uint64_t rate;
+	bool linked_off;          /* nothing in the program turns it on                        */
+};
+
+/* Looks into the file; one that cannot be read has none. */
+void samplers_find(const struct alloc_image *im, struct sampler_found *ret_found);
+
+/*
+ * What process `pid` has it set to: mean bytes between samples, 0: it is off. `bias`: address less
+ * vaddr of the file. -errno: its memory cannot be read.
+ */
+int samplers_rate(const struct sampler_found *found, pid_t pid, uint64_t bias, uint64_t *ret_rate);
+
+/* Where the register with a DWARF number is in struct pt_regs. */
+uint16_t samplers_reg_off(uint8_t reg);
+
+#endif
