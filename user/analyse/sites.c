@@ -94,6 +94,12 @@ static bool is_library_code(const char *name)
 	return false;
 }
 
+/* Between Go code and its memory there are dozens; where there is no Go code, its work is its own. */
+static bool is_go_runtime(const char *name)
+{
+	return strncmp(name, "runtime.", 8) == 0;
+}
+
 static bool is_messenger(const char *name, const char *module)
 {
 	return IN_LIST(messenger_modules, module) || IN_LIST(allocators, name) ||
@@ -140,7 +146,7 @@ static int fallback_rank(const char *name, const struct frame *f)
 static const struct frame *find_asker(const struct dict *d, const struct frame_path *path,
 				      bool waits)
 {
-	const struct frame *fallback = NULL;
+	const struct frame *fallback = NULL, *go = NULL;
 	int best = 0;
 
 	for (uint32_t i = path->n; i-- > 0;) {
@@ -149,6 +155,10 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 
 		if (!is_user(f))
 			continue;
+		if (is_go_runtime(name)) {
+			go = go ? go : f;
+			continue;
+		}
 		if (f->kind != FRAME_UNKNOWN && !is_messenger(name, f->module))
 			return f;
 		/* Of equals, for a wait the one nearest the leaf; for an allocation the one
@@ -159,7 +169,7 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 			fallback = f;
 		}
 	}
-	return fallback;
+	return go ? go : fallback;
 }
 
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)

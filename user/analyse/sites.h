@@ -3,7 +3,8 @@
  *
  * The leaf of an allocation is always malloc, the leaf of a wait always schedule(). The site is
  * the function that asked: the leaf-most user frame that is no messenger itself: no function
- * of the C or C++ library or of an allocator, no wrapper known to call malloc (sites.c lists them).
+ * of the C or C++ library, of Go's runtime or of an allocator, no wrapper known to call malloc (sites.c
+ * lists them). What Go's runtime does of its own is charged to its function nearest the leaf.
  * A stack of nothing but messengers is charged to the one with a name nearest the root, for a wait
  * nearest the leaf. For waits the kernel part of the stack says what was waited for.
  */
