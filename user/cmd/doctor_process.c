@@ -208,37 +208,44 @@ static void print_names(const struct run_summary *s)
 }
 
 /* Who could tell of its allocations without a trap for each. */
-static void print_sampler(pid_t pid)
+static void print_sampler(const struct sampler_facts *facts)
 {
-	struct sampler_facts facts;
+	char advice[512];
 	char library[PATH_MAX];
 
-	sampler_look(pid, &facts);
-	if (facts.otel) {
+	sampler_advise(facts, advice, sizeof(advice));
+	if (facts->otel) {
 		printf(LABEL, "sampler");
-		print_name(facts.where);
+		print_name(facts->where);
 		printf(": listened to with --alloc=sampled\n");
+	} else if (facts->heard) {
+		printf(LABEL "that of %s, one in %s%s: listened to with %s\n", "sampler",
+		       facts->own, unit_bytes((int64_t)facts->rate).s,
+		       facts->rate_known ? "" : " if its program has not changed that",
+		       facts->go ? "--alloc=auto" : "--alloc=sampled");
+	} else if (*advice) {
+		printf(LABEL "%s\n", "sampler", advice);
 	} else {
 		printf(LABEL "none: --alloc=sampled needs it started with LD_PRELOAD=%s\n",
 		       "sampler",
 		       sampler_library(library, sizeof(library)) ? library : SAMPLER_LIBRARY);
 	}
-	if (!facts.jemalloc_conf)
+	if (!facts->jemalloc_conf)
 		return;
-	if (facts.jemalloc_on)
+	if (facts->jemalloc_on)
 		printf(LABEL "its own sampler is on (%s); jeprof reads what it writes\n",
-		       "jemalloc", facts.jemalloc_conf);
+		       "jemalloc", facts->jemalloc_conf);
 	else
 		printf(LABEL
 		       "its own sampler %s; %s=prof:true,lg_prof_sample:19 turns it on when the "
 		       "process is started, and jeprof reads what it writes\n",
 		       "jemalloc",
-		       facts.jemalloc_prof ? "is compiled in, and off by its environment"
-					   : "is off, if it has one",
-		       facts.jemalloc_conf);
+		       facts->jemalloc_prof ? "is compiled in, and off by its environment"
+					    : "is off, if it has one",
+		       facts->jemalloc_conf);
 }
 
-static bool print_files(pid_t pid)
+static bool print_files(pid_t pid, const struct sampler_facts *facts)
 {
 	struct files f = { .pid = pid };
 	struct fp_count c = { 0 };
@@ -255,9 +262,12 @@ static bool print_files(pid_t pid)
 		return false;
 	}
 	found = f.n_allocators > 0;
-	printf(LABEL "%s\n", "allocator",
+	printf(LABEL "%s%s%s\n", "allocator", facts->go ? "that of Go's runtime" : "",
+	       facts->go && found ? ", " : "",
 	       found && f.allocators.s ? f.allocators.s
+	       : facts->go             ? ""
 				       : "none that is known: allocations cannot be traced");
+	found |= facts->go && facts->heard;
 	strbuf_free(&f.allocators);
 	return found;
 }
@@ -266,6 +276,7 @@ static void report(void *ctx, const struct run_summary *s)
 {
 	struct report *rep = ctx;
 	uint64_t all = 0, complete = 0;
+	struct sampler_facts facts;
 	bool allocator;
 
 	for (uint32_t i = 0; i < s->n_stacks; i++) {
@@ -289,8 +300,9 @@ static void report(void *ctx, const struct run_summary *s)
 		       "stacks");
 	print_unwind(s);
 	print_names(s);
-	allocator = print_files(rep->pid);
-	print_sampler(rep->pid);
+	sampler_look(rep->pid, &facts);
+	allocator = print_files(rep->pid, &facts);
+	print_sampler(&facts);
 	for (uint32_t i = 0; i < s->n_notes; i++) {
 		printf(LABEL, "note");
 		print_name(s->notes[i]);

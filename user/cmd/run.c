@@ -79,7 +79,7 @@ static int open_rooms(struct run *r, struct err *e)
 		.oncpu = cfg->sources[MS_ONCPU],
 		.offcpu = cfg->sources[MS_OFFCPU],
 		.alloc = cfg->sources[MS_ALLOC],
-		.calls = cfg->alloc != ALLOC_SAMPLED,
+		.calls = !r->samples_first,
 		.sampled = r->may_sample,
 		.growth = cfg->sources[MS_GROWTH],
 		.user_stacks = cfg->user_stacks,
@@ -218,16 +218,31 @@ static void say_start(const struct run *r, const uint64_t ns[5])
 		(double)(ns[4] - ns[3]) / 1e6);
 }
 
-/* Where every call would cost too much, one that is asked for may be listened to instead. */
-static bool has_sampler(const struct run_config *cfg)
+/*
+ * Where every call would cost too much, a sampler may be listened to instead. Go's is listened to in
+ * any case, if all that is watched is Go: what it allocates goes through no function of C.
+ */
+static void look_for_samplers(struct run *r)
 {
-	struct sampler_facts facts = { 0 };
+	const struct run_config *cfg = r->cfg;
+	uint32_t n = cfg->command ? 1 : cfg->n_pids, n_go = 0;
 
-	if (!cfg->sources[MS_ALLOC] || cfg->alloc != ALLOC_AUTO)
-		return false;
-	for (uint32_t i = 0; i < cfg->n_pids && !facts.otel; i++)
-		sampler_look(cfg->pids[i], &facts);
-	return facts.otel;
+	r->may_sample = cfg->alloc == ALLOC_SAMPLED;
+	if (!cfg->sources[MS_ALLOC] || cfg->alloc == ALLOC_OFF || cfg->alloc == ALLOC_EXACT)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct sampler_facts facts;
+
+		if (cfg->command)
+			sampler_look_command(cfg->command, &facts);
+		else
+			sampler_look(cfg->pids[i], &facts);
+		r->may_sample |= facts.otel || facts.heard;
+		n_go += facts.go && facts.heard;
+		if (!*r->sampler_advice && (cfg->alloc == ALLOC_SAMPLED || facts.go))
+			sampler_advise(&facts, r->sampler_advice, sizeof(r->sampler_advice));
+	}
+	r->samples_first = cfg->alloc == ALLOC_SAMPLED || (n_go && n_go == n);
 }
 
 static bool preloads(const struct run_config *cfg)
@@ -242,7 +257,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	int rc;
 
 	r->cfg = cfg;
-	r->may_sample = cfg->alloc == ALLOC_SAMPLED || has_sampler(cfg);
+	look_for_samplers(r);
 	r->epoll_fd = r->signal_fd = r->timer_fd = -1;
 	r->drain_every_ns = DRAIN_NS;
 	rc = open_loop(r, e);
@@ -265,7 +280,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		return rc;
 	ns[1] = run_now_ns();
 	if (cfg->sources[MS_ALLOC] && cfg->alloc != ALLOC_OFF) {
-		rc = cfg->alloc == ALLOC_SAMPLED ? run_sampled_begin(r, e) : run_alloc_begin(r, e);
+		rc = r->samples_first ? run_sampled_begin(r, e) : run_alloc_begin(r, e);
 		if (rc < 0)
 			return rc;
 	}

@@ -122,10 +122,12 @@ struct run {
 	double calls_per_s, cost_percent;
 	struct thinner thinner;
 	bool may_sample;         /* the programs for samplers are loaded          */
+	bool samples_first;      /* and used without a look at what every call would cost */
+	char sampler_advice[512]; /* a sampler there is not listened to: a sentence; "" */
 	char library[512];       /* libmemscope-alloc.so, where it was looked for  */
 	char *preload_before;    /* LD_PRELOAD as memscope got it                  */
 	struct sample_probes_stats sampler;
-	char sampler_name[320];
+	char sampler_name[512];
 	struct estimate sampled, sampled_live;
 	struct spread spread;
 	uint64_t alloc_from_ns, alloc_to_ns;  /* CLOCK_MONOTONIC              */

@@ -75,6 +75,11 @@ int run_alloc_begin(struct run *r, struct err *e)
 	}
 	alloc_probes_stats(r->probes, &stats);
 	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
+	if (!stats.functions && *r->sampler_advice) {
+		r->partial |= r->cfg->alloc_asked;
+		snprintf(r->alloc_reason, sizeof(r->alloc_reason), "%.390s", r->sampler_advice);
+		return 0;
+	}
 	if (!stats.functions && r->live_targets && !r->cfg->command && !r->cfg->all)
 		run_note(
 			r, r->cfg->alloc_asked,

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cmd/run_parts.h"
 #include "cmd/sampler.h"
+#include "collect/samplers.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -60,6 +61,10 @@ void run_sampled_preloaded(struct run *r)
 /* What to do about a process that has no sampler. */
 static void say_how(struct run *r)
 {
+	if (*r->sampler_advice) {
+		snprintf(r->alloc_reason, sizeof(r->alloc_reason), "%.390s", r->sampler_advice);
+		return;
+	}
 	if (!*r->library && !sampler_library(r->library, sizeof(r->library)))
 		strcpy(r->library, "/path/to/" SAMPLER_LIBRARY);
 	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
@@ -136,6 +141,14 @@ void run_sampled_sweep(struct run *r)
 	samples_sweep(r->samples, is_gone, r);
 }
 
+static bool none_told(const struct run *r)
+{
+	struct samples_stats stats;
+
+	samples_stats(r->samples, &stats);
+	return !stats.alloc.samples;
+}
+
 /* Detaches, and says what could not be heard. */
 void run_sampled_stop(struct run *r)
 {
@@ -145,10 +158,17 @@ void run_sampled_stop(struct run *r)
 		return;
 	sample_probes_stats(r->sample_probes, stats);
 	sample_probes_free(TAKE_PTR(r->sample_probes));
+	if (*stats->unheard && (!stats->sites || r->cfg->alloc == ALLOC_SAMPLED))
+		run_note(r, !stats->sites, "%s", stats->unheard);
+	if (stats->assumed)
+		run_note(
+			r, false,
+			"the program is stripped, so what its runtime.MemProfileRate is cannot be read: "
+			"Go's default of 512 KiB is assumed");
 	if (stats->failed)
 		run_note(r, true, "%u sites of samplers could not be probed: %s", stats->failed,
 			 stats->failed_why);
-	if (stats->sites) {
+	if (stats->sites && !(*r->sampler_advice && none_told(r))) {
 		if (r->cfg->alloc == ALLOC_SAMPLED)
 			*r->alloc_reason = '\0';
 		return;
@@ -264,6 +284,34 @@ static struct summary_interval interval_fact(const struct estimate *est)
 	return (struct summary_interval){ (int64_t)i.low, (int64_t)i.high, est->samples };
 }
 
+static void name_add(struct run *r, const char *before, const char *name)
+{
+	size_t len = strlen(r->sampler_name);
+
+	snprintf(r->sampler_name + len, sizeof(r->sampler_name) - len, "%s%s%s", len ? ", " : "",
+		 before, name);
+}
+
+/* Those that have told of something; of those that could have, if none has. */
+static void name_samplers(struct run *r, uint64_t told)
+{
+	const char *last = "";
+
+	if (!told)
+		told = r->sampler.sources;
+	*r->sampler_name = '\0';
+	if (told & 1 && r->sampler.own)
+		name_add(r, "", "libmemscope-alloc (preload)");
+	if (told & 1 && *r->sampler.other)
+		name_add(r, "otel_memory in ", r->sampler.other);
+	for (uint32_t i = 0; i < n_samplers; i++) {
+		if (!(told >> (i + 1) & 1) || strcmp(samplers[i].name, last) == 0)
+			continue;
+		last = samplers[i].name;
+		name_add(r, "", last);
+	}
+}
+
 void run_sampled_facts(struct run *r, struct summary_alloc *a)
 {
 	struct samples_stats stats;
@@ -278,13 +326,7 @@ void run_sampled_facts(struct run *r, struct summary_alloc *a)
 			"(%.3g %% of a CPU); the others weigh as much more, and the intervals are wider",
 			unit_count((int64_t)counters[STAT_SAMPLE_THINNED]).s,
 			unit_count((int64_t)counters[STAT_SAMPLE_ALLOCS]).s, r->cfg->max_overhead);
-	snprintf(r->sampler_name, sizeof(r->sampler_name), "%s%s%s",
-		 r->sampler.own ? "libmemscope-alloc (preload)" : "",
-		 r->sampler.own && *r->sampler.other ? ", " : "",
-		 *r->sampler.other ? "otel_memory in " : "");
-	if (*r->sampler.other)
-		snprintf(r->sampler_name + strlen(r->sampler_name),
-			 sizeof(r->sampler_name) - strlen(r->sampler_name), "%s", r->sampler.other);
+	name_samplers(r, stats.by_source);
 	a->sampler = r->sampler_name;
 	a->rate = llround(stats.rate);
 	a->objects = (uint64_t)llround(r->sampled.blocks);

@@ -1,7 +1,9 @@
 #include "cmd/sampler.h"
 
+#include "collect/samplers.h"
 #include "elf/elf_syms.h"
 #include "elf/sdt.h"
+#include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
 #include <fcntl.h>
@@ -16,6 +18,8 @@ struct look {
 	pid_t pid;
 	struct sampler_facts facts;
 	uint64_t last_dev, last_ino;
+	struct ns_roots roots;
+	int root;
 };
 
 static bool has_sites(struct elf_file *elf)
@@ -93,6 +97,43 @@ static bool turned_on(pid_t pid, const char *variable)
 	return on;
 }
 
+static int open_debug(void *ctx, const char *path, bool host)
+{
+	const struct look *l = ctx;
+
+	return ns_roots_open(&l->roots, host ? -1 : l->root, path);
+}
+
+/* `map`: where the file is in the process; NULL: there is no process yet. */
+static void look_for_own(struct look *l, struct elf_file *elf, const char *path,
+			 const struct proc_map *map)
+{
+	struct alloc_image image = { elf_file_fd(elf), path, open_debug, l };
+	const struct elf_segment *segs;
+	struct sampler_found found;
+	uint64_t vaddr;
+	uint32_t n;
+
+	if (l->facts.heard)
+		return;
+	samplers_find(&image, &found);
+	if (!found.kind)
+		return;
+	l->facts.own = found.kind;
+	l->facts.why = found.why;
+	l->facts.go = found.sampler && found.sampler->go;
+	snprintf(l->facts.own_where, sizeof(l->facts.own_where), "%s", path);
+	if (!found.sampler)
+		return;
+	segs = elf_file_segments(elf, &n);
+	if (!map)
+		l->facts.rate = found.linked_off || found.on_vaddr ? 0 : found.rate;
+	else if (elf_segments_off_to_vaddr(segs, n, map->file_off, &vaddr))
+		samplers_rate(&found, l->pid, map->start - vaddr, &l->facts.rate);
+	l->facts.rate_known = map && found.rate_vaddr;
+	l->facts.heard = l->facts.rate > 0;
+}
+
 static int look_at(void *ctx, const struct proc_map *map)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
@@ -111,6 +152,7 @@ static int look_at(void *ctx, const struct proc_map *map)
 	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0)
 		return 0;
 	look_for_jemalloc(l, elf);
+	look_for_own(l, elf, map->path, map);
 	if (!l->facts.otel && has_sites(elf)) {
 		l->facts.otel = true;
 		snprintf(l->facts.where, sizeof(l->facts.where), "%s", map->path);
@@ -122,10 +164,68 @@ void sampler_look(pid_t pid, struct sampler_facts *ret_facts)
 {
 	struct look l = { .pid = pid };
 
+	l.root = ns_roots_add(&l.roots, pid);
 	proc_maps_each(pid, look_at, &l, NULL);
+	ns_roots_fini(&l.roots);
 	if (l.facts.jemalloc_conf)
 		l.facts.jemalloc_on = turned_on(pid, l.facts.jemalloc_conf);
 	*ret_facts = l.facts;
+}
+
+/* As execvp() looks for it. */
+static int open_command(const char *name, char path[PATH_MAX])
+{
+	const char *dirs = getenv("PATH");
+	int fd = -1;
+
+	if (strchr(name, '/')) {
+		snprintf(path, PATH_MAX, "%s", name);
+		return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	for (const char *dir = dirs; dir && *dir && fd < 0;) {
+		int len = (int)strcspn(dir, ":");
+
+		snprintf(path, PATH_MAX, "%.*s/%s", len, dir, name);
+		if (access(path, X_OK) == 0)
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		dir += len + (dir[len] == ':');
+	}
+	return fd;
+}
+
+void sampler_look_command(char *const *argv, struct sampler_facts *ret_facts)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	struct look l = { .root = -1 };
+	char path[PATH_MAX];
+
+	fd = open_command(argv[0], path);
+	if (fd >= 0 && elf_file_open(fd, path, &elf, NULL) == 0)
+		look_for_own(&l, elf, path, NULL);
+	*ret_facts = l.facts;
+}
+
+void sampler_advise(const struct sampler_facts *facts, char *buf, size_t cap)
+{
+	buf[0] = '\0';
+	if (!facts->own || facts->heard)
+		return;
+	if (facts->why)
+		snprintf(buf, cap, "the sampler of %s cannot be listened to: %s", facts->own,
+			 facts->why);
+	else if (facts->go)
+		snprintf(
+			buf, cap,
+			"Go's own sampler is off in this program: it never asks for a heap profile, so "
+			"Go's linker turns it off, or runtime.MemProfileRate is 0; importing "
+			"net/http/pprof turns it on");
+	else
+		snprintf(
+			buf, cap,
+			"jemalloc's own sampler is off: %s=prof:true,lg_prof_sample:19 turns it on when "
+			"the process is started",
+			facts->jemalloc_conf ? facts->jemalloc_conf : "MALLOC_CONF");
 }
 
 bool sampler_library(char *ret_path, size_t cap)
