@@ -4,6 +4,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+const char *frame_kind_name(enum frame_kind kind)
+{
+	static const char *const names[N_FRAME_KINDS] = {
+		[FRAME_USER] = "user",       [FRAME_KERNEL] = "kernel",
+		[FRAME_INLINED] = "inlined", [FRAME_PROCESS] = "process",
+		[FRAME_UNKNOWN] = "unknown",
+	};
+
+	return names[kind];
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -21,6 +21,9 @@ enum frame_kind {
 };
 enum { N_FRAME_KINDS = FRAME_UNKNOWN + 1 };
 
+/* "user", "kernel", "inlined", "process", "unknown" */
+const char *frame_kind_name(enum frame_kind kind);
+
 struct frame {
 	string_id name;
 	const char *module;  /* base name of the image, "" when unknown; borrowed from the dict */

@@ -11,6 +11,8 @@
 struct builder {
 	struct frame_tree tree; /* first: the tree that is handed out is the builder's */
 	struct frame_node *nodes;
+	struct frame_sides *sides; /* NULL: of one profile      */
+	bool two;
 	uint32_t *names; /* string index of nodes[i].name */
 	uint32_t cap;
 	uint32_t *slots; /* node number, 0: free */
@@ -58,6 +60,14 @@ static int grow(struct builder *b)
 	if (!nodes)
 		return -ENOMEM;
 	b->nodes = nodes;
+	if (b->two) {
+		struct frame_sides *sides = realloc(b->sides, cap * sizeof(*sides));
+
+		if (!sides)
+			return -ENOMEM;
+		memset(sides + b->cap, 0, (cap - b->cap) * sizeof(*sides));
+		b->sides = sides;
+	}
 	names = realloc(b->names, cap * sizeof(*names));
 	if (!names)
 		return -ENOMEM;
@@ -120,7 +130,7 @@ static int add_comm(struct builder *b, struct dict *d, labels_id labels, uint32_
 }
 
 static int add_sample(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
-		      struct frame_path *path, const struct profile_sample *s)
+		      struct frame_path *path, const struct profile_sample *s, uint32_t *ret_node)
 {
 	uint32_t node = 0;
 	int r = frame_path_set(path, d, s->stack);
@@ -138,8 +148,65 @@ static int add_sample(struct builder *b, struct dict *d, const struct frame_tree
 	}
 	if (opts->root_comm && opts->leaf_first && (r = add_comm(b, d, s->labels, &node)) < 0)
 		return r;
-	b->nodes[node].self = add_saturating(b->nodes[node].self, s->values[opts->type]);
+	*ret_node = node;
 	return 0;
+}
+
+/* `side`: 0 before, 1 after; a tree of one profile has the second. */
+static int add_profile(struct builder *b, const struct profile *p, uint32_t type, int side,
+		       const struct frame_tree_opts *opts, struct frame_path *path)
+{
+	struct dict *d = profile_dict(p);
+
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+		int64_t value = s.values[type];
+		uint32_t node;
+		int r;
+
+		if (value < 0)
+			b->tree.n_negative++;
+		if (value <= 0)
+			continue;
+		r = add_sample(b, d, opts, path, &s, &node);
+		if (r < 0)
+			return r;
+		b->tree.n_samples++;
+		if (!b->two) {
+			b->nodes[node].self = add_saturating(b->nodes[node].self, value);
+			continue;
+		}
+		b->sides[node].self[side] = add_saturating(b->sides[node].self[side], value);
+		if (opts->variance)
+			b->sides[node].self_variance[side] += opts->variance(p, &s, type);
+	}
+	return 0;
+}
+
+static int64_t scaled(int64_t value, double scale)
+{
+	double v = (double)value * scale;
+
+	return scale <= 0 || scale == 1 ? value : v >= 0x1p63 ? INT64_MAX : (int64_t)(v + 0.5);
+}
+
+/* The larger of both is the node's own; what they have below is added up. */
+static void add_up_sides(struct builder *b, const double scale[2])
+{
+	for (uint32_t i = b->tree.n_nodes; i-- > 0;) {
+		struct frame_sides *s = &b->sides[i], *parent = &b->sides[b->nodes[i].parent];
+		int64_t before = scaled(s->self[0], scale[0]), after = scaled(s->self[1], scale[1]);
+
+		b->nodes[i].self = before > after ? before : after;
+		for (int k = 0; k < 2; k++) {
+			s->total[k] = add_saturating(s->total[k], s->self[k]);
+			s->total_variance[k] += s->self_variance[k];
+			if (!i)
+				continue;
+			parent->total[k] = add_saturating(parent->total[k], s->total[k]);
+			parent->total_variance[k] += s->total_variance[k];
+		}
+	}
 }
 
 static void add_up(struct builder *b)
@@ -223,20 +290,16 @@ static int build(struct builder *b, const struct profile *p, const struct frame_
 	b->nodes[0] = (struct frame_node){ .name = "all", .module = "", .kind = FRAME_PROCESS };
 	b->names[0] = 0;
 	b->tree.n_nodes = 1;
-	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
-		struct profile_sample s = profile_sample(p, i);
-
-		if (s.values[opts->type] < 0)
-			b->tree.n_negative++;
-		if (s.values[opts->type] <= 0)
-			continue;
-		r = add_sample(b, d, opts, path, &s);
-		if (r < 0)
-			return r;
-		b->tree.n_samples++;
-	}
+	if (opts->before)
+		r = add_profile(b, opts->before, opts->before_type, 0, opts, path);
+	if (r == 0)
+		r = add_profile(b, p, opts->type, 1, opts, path);
+	if (r < 0)
+		return r;
 	if (dict_oom(d))
 		return -ENOMEM;
+	if (b->two)
+		add_up_sides(b, opts->scale);
 	add_up(b);
 	return link_children(b);
 }
@@ -250,6 +313,7 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 
 	if (!b)
 		return -ENOMEM;
+	b->two = opts->before != NULL;
 	r = build(b, p, opts, &path);
 	frame_path_fini(&path);
 	free(b->names);
@@ -260,6 +324,7 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 		return r;
 	}
 	b->tree.nodes = b->nodes;
+	b->tree.sides = b->sides;
 	b->tree.type = profile_type(p, opts->type)->name;
 	b->tree.unit = profile_type(p, opts->type)->unit;
 	*ret_tree = &b->tree;
@@ -273,6 +338,7 @@ void frame_tree_free(struct frame_tree *t)
 	if (!b)
 		return;
 	free(b->nodes);
+	free(b->sides);
 	free(b->names);
 	free(b->slots);
 	free(b);

@@ -25,8 +25,15 @@ struct frame_node {
 	int64_t self, total;
 };
 
+/* What a node has in each of two profiles: [0] the one before, [1] the one after. */
+struct frame_sides {
+	int64_t self[2], total[2];
+	double self_variance[2], total_variance[2];
+};
+
 struct frame_tree {
 	const struct frame_node *nodes;
+	const struct frame_sides *sides;  /* of each node; NULL: there is no profile before */
 	uint32_t n_nodes;
 	uint32_t max_depth;
 	uint32_t n_samples;       /* shown                              */
@@ -38,9 +45,19 @@ struct frame_tree_opts {
 	uint32_t type;        /* index of the value type          */
 	bool root_comm;       /* first level: process name         */
 	bool leaf_first;      /* callers below callees (bottom-up); the process name comes last */
+	const struct profile *before; /* of the same dict: a tree of both (below)   */
+	uint32_t before_type;
+	double scale[2];      /* of the values of each, 0: 1                       */
+	/* How far a sample's value may be from what it stands for, as a variance; NULL: not at all. */
+	double (*variance)(const struct profile *p, const struct profile_sample *s, uint32_t type);
 };
 
-/* 0 or -ENOMEM. The tree borrows names from the profile's dict. */
+/*
+ * With a profile before, the tree has the paths of both, and a node's self is the larger of its two
+ * (scaled): what is only in one of them has its full width, and what is equal in both is drawn once.
+ * `sides` has the values themselves, not scaled.
+ *
+ * 0 or -ENOMEM. The tree borrows names from the profile's dict. */
 int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts,
 		     struct frame_tree **ret_tree);
 void frame_tree_free(struct frame_tree *t);
