@@ -211,7 +211,7 @@ static int write_profiles(struct output *o, struct err *e)
 			char path[4096];
 			int r;
 
-			if (run_in_a_hurry() && f->picture)
+			if (f->on_demand || (run_in_a_hurry() && f->picture))
 				continue;
 			snprintf(path, sizeof(path), "%s/%s%s", o->r->cfg->dir, row->name, f->ext);
 			r = run_write_profile(p, row->name, f, path, &one);

@@ -35,7 +35,8 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 
 	for (int i = 0; i < N_PROFILE_KINDS; i++)
 		for (const struct format *f = formats; f->name; f++)
-			look_at(&s, profile_rows[i].name, f->ext);
+			if (!f->on_demand)
+				look_at(&s, profile_rows[i].name, f->ext);
 	look_at(&s, "trend", ".csv");
 	look_at(&s, "bands", ".csv");
 	look_at(&s, "summary", ".txt");

@@ -19,6 +19,16 @@ const struct format formats[] = {
 	  .one_value = true,
 	  .write = svg_write,
 	  .help = "flame graph, self-contained, for a browser" },
+	{ .name = "csv",
+	  .ext = ".csv",
+	  .on_demand = true,
+	  .write = csv_write,
+	  .help = "table of functions: self and total of every value type" },
+	{ .name = "speedscope",
+	  .ext = ".json",
+	  .on_demand = true,
+	  .write = speedscope_write,
+	  .help = "speedscope's own file, every value type in it" },
 	{ 0 },
 };
 

@@ -280,11 +280,6 @@ static void write_button(struct picture *p, const char *id, const char *label, d
 /* What the hues of frames mean, for those that occur. */
 static void write_legend(struct picture *p, uint32_t y)
 {
-	static const char *const meaning[] = {
-		[FRAME_USER] = "user",       [FRAME_KERNEL] = "kernel",
-		[FRAME_INLINED] = "inlined", [FRAME_PROCESS] = "process",
-		[FRAME_UNKNOWN] = "unknown",
-	};
 	uint32_t fs = p->fontsize;
 	bool have[N_FRAME_KINDS] = { false };
 	double x = p->width - PAD;
@@ -296,9 +291,9 @@ static void write_legend(struct picture *p, uint32_t y)
 	for (int k = N_FRAME_KINDS - 1; k >= 0; k--) {
 		if (!have[k])
 			continue;
-		x -= (double)strlen(meaning[k]) * fs * CHAR_WIDTH;
+		x -= (double)strlen(frame_kind_name(k)) * fs * CHAR_WIDTH;
 		strbuf_printf(&p->out, "<text x=\"%.1f\" y=\"%u\" fill=\"#6b6b66\">%s</text>", x, y,
-			      meaning[k]);
+			      frame_kind_name(k));
 		x -= fs + 4;
 		strbuf_printf(&p->out,
 			      "<rect x=\"%.1f\" y=\"%u\" width=\"%u\" height=\"%u\" rx=\"2\" "

@@ -111,6 +111,8 @@ static const char *escape(enum text_form form, uint32_t c)
 				   : NULL;
 	case TEXT_FOLDED:
 		return c == ';' ? ":" : NULL;
+	case TEXT_CSV:
+		return c == '"' ? "\"\"" : NULL;
 	}
 	return NULL;
 }
@@ -134,4 +136,13 @@ void text_add(struct strbuf *out, enum text_form form, const char *s, uint32_t m
 	}
 	if (cut)
 		strbuf_puts(out, "…");
+}
+
+void text_add_csv(struct strbuf *out, const char *s)
+{
+	strbuf_putc(out, '"');
+	if (*s && strchr("=+-@", *s))
+		strbuf_putc(out, '\'');
+	text_add(out, TEXT_CSV, s, UINT32_MAX);
+	strbuf_putc(out, '"');
 }

@@ -22,9 +22,13 @@ enum text_form {
 	TEXT_XML,     /* escapes < > & " '                               */
 	TEXT_JSON,    /* escapes " \ and, to lie inside XML, < > &       */
 	TEXT_FOLDED,  /* a frame of a folded stack: `;` becomes `:`      */
+	TEXT_CSV,     /* between double quotes: `"` becomes `""`         */
 };
 
 /* Adds at most `max_columns` columns of `s`; a text cut short ends in "…". */
 void text_add(struct strbuf *out, enum text_form form, const char *s, uint32_t max_columns);
+
+/* A whole field of a CSV file, in quotes; what a spreadsheet would take for a formula gets a ' first. */
+void text_add_csv(struct strbuf *out, const char *s);
 
 #endif

@@ -24,4 +24,15 @@ int svg_write(const struct profile *p, const struct render_opts *opts, struct si
 int pprof_format_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
 		       struct err *e);
 
+/*
+ * One line per function, most of the default value type first: function, module, kind, then self and
+ * total of every value type. Ignores the options.
+ */
+int csv_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+	      struct err *e);
+
+/* speedscope's file format: a "sampled" profile for every value type. Takes `no_comm`. */
+int speedscope_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		     struct err *e);
+
 #endif
