@@ -29,6 +29,15 @@ int cmd_record(int argc, char **argv);
 extern const struct opt_command flame_options;
 int cmd_flame(int argc, char **argv);
 
+extern const struct opt_command report_options;
+int cmd_report(int argc, char **argv);
+
+extern const struct opt_command merge_options;
+int cmd_merge(int argc, char **argv);
+
+extern const struct opt_command convert_options;
+int cmd_convert(int argc, char **argv);
+
 extern const struct opt_command trend_options;
 int cmd_trend(int argc, char **argv);
 

@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
+#include "cmd/outputs.h"
 #include "render/palette.h"
 #include "render/render.h"
 #include "render/shown.h"
@@ -26,7 +27,7 @@ struct flame_args {
 static const struct opt rows[] = {
 	{ "Output", .kind = OPT_HEADING },
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
-	  .help = "write to FILE, its ending says how (.svg, .folded, .pb.gz); - is standard output "
+	  .help = "write to FILE, its ending says how (.svg, .folded, .pb.gz, .csv, .json); - is standard output "
 		  "(" DEFAULT_OUTPUT ")" },
 	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
@@ -75,15 +76,6 @@ static int usage(struct err *e, const char *fmt, const char *arg)
 /* --- choices
  * ------------------------------------------------------------------------------------- */
 
-static const struct format *choose_format(const struct flame_args *a)
-{
-	if (a->format >= 0)
-		return &formats[a->format];
-	if (strcmp(a->output, "-") == 0)
-		return format_find("svg");
-	return format_for_path(a->output);
-}
-
 static uint32_t count_negative(const struct profile *p, uint32_t type)
 {
 	uint32_t n = 0;
@@ -96,7 +88,6 @@ static uint32_t count_negative(const struct profile *p, uint32_t type)
 static int write_output(const struct profile *p, const struct flame_args *a,
 			const struct format *format, int type, struct err *e)
 {
-	_cleanup_(sink_closep) struct sink *out = NULL;
 	struct render_opts opts = {
 		.value_type = type,
 		.title = a->title,
@@ -109,14 +100,8 @@ static int write_output(const struct profile *p, const struct flame_args *a,
 		.inverted = a->inverted,
 		.no_comm = a->no_comm,
 	};
-	int r;
 
-	r = sink_open_file(a->output, &out, e);
-	if (r == 0 && format->gzip)
-		r = sink_gzip(out, e);
-	if (r == 0)
-		r = format->write(p, &opts, out, e);
-	return r == 0 ? sink_commit(out, e) : r;
+	return output_profile(p, a->output, format, &opts, e);
 }
 
 /* Says what did not make it into the output. */
@@ -150,12 +135,9 @@ int cmd_flame(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	if (operand == argc)
 		return usage(&e, "which profile? (memscope flame FILE… -o out.svg%s)", "");
-	format = choose_format(&a);
+	format = output_format(a.output, a.format, "svg", &e);
 	if (!format)
-		return usage(&e,
-			     "--output: what to write does not follow from \"%.200s\"; end it in "
-			     ".svg, .folded or .pb.gz, or give --format",
-			     a.output);
+		return command_fail(EXIT_USAGE, &e);
 
 	if (inputs_init(&in, a.root, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);

@@ -1,0 +1,82 @@
+/* memscope convert: profiles already taken, in the format that the output's name says. */
+#include "base/cleanup.h"
+#include "cmd/cmd.h"
+#include "cmd/inputs.h"
+#include "cmd/outputs.h"
+
+#include <errno.h>
+
+struct convert_args {
+	const char *output, *value, *source, *root;
+	int format;
+	bool no_comm;
+};
+
+#define AT(field) offsetof(struct convert_args, field)
+
+static const struct opt rows[] = {
+	{ "output", 'o', OPT_STRING, "FILE", AT(output),
+	  .help = "write to FILE, its ending says how: .pb.gz, .folded, .svg, .csv, .json "
+		  "(speedscope); - is standard output" },
+	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
+	  .help = "write this format, whatever the ending" },
+	{ "value", 0, OPT_STRING, "NAME", AT(value),
+	  .help = "of formats that show one value type: this one" },
+	{ "source", 0, OPT_STRING, "NAME", AT(source),
+	  .help = "of a run's directory: oncpu, offcpu, alloc, heap or growth" },
+	{ "root", 0, OPT_STRING, "DIR", AT(root),
+	  .help = "heap dumps taken in a container: its root directory, where the files that it "
+		  "mapped are (/)" },
+	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm),
+	  .help = "merge processes: no process name at the root" },
+	{ 0 },
+};
+
+const struct opt_command convert_options = {
+	.name = "convert",
+	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b] -o OUT",
+	.doc = "Reads whatever flame reads, adds it up and writes it in the format that OUT's name "
+	       "says. pprof keeps everything; a table (.csv) and speedscope keep every value type.",
+	.opts = rows,
+};
+
+static int read_and_write(struct inputs *in, const struct convert_args *a, char **operands, int n,
+			  const struct format *format, struct err *e)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	struct render_opts opts = { .value_type = -1, .minwidth = 0.1, .no_comm = a->no_comm };
+	char types[256];
+	int r = inputs_read(in, operands, n, a->source, MERGE_COMMON, NULL, &p, e);
+
+	if (r < 0)
+		return r;
+	if (a->value && (opts.value_type = inputs_find_value(p, a->value)) < 0) {
+		profile_list_types(p, types, sizeof(types));
+		return err_set(e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
+			       a->value, types);
+	}
+	return output_profile(p, a->output, format, &opts, e);
+}
+
+int cmd_convert(int argc, char **argv)
+{
+	struct convert_args a = { .format = -1 };
+	_cleanup_(inputs_fini) struct inputs in = { 0 };
+	const struct format *format = NULL;
+	struct err e = { 0 };
+	int operand, r;
+
+	r = opt_parse(&convert_options, argc, argv, &a, &operand, &e);
+	if (r == 0 && (operand == argc || !a.output))
+		r = err_set(&e, -EINVAL,
+			    "which profile, and where to? (memscope convert FILE… -o OUT)");
+	if (r == 0 && !(format = output_format(a.output, a.format, "pprof", &e)))
+		r = -EINVAL;
+	if (r == 0)
+		r = inputs_init(&in, a.root, &e);
+	if (r == 0)
+		r = read_and_write(&in, &a, argv + operand, argc - operand, format, &e);
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+	return inputs_left_out(&in);
+}
