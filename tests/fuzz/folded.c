@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct import_info info = { 0 };
 	struct profile *p = NULL;
 	struct err e = { 0 };
-	int r = import_bytes(d, bytes_of(data, len), "x", &p, &info, &e);
+	int r = import_bytes(d, bytes_of(data, len), "x", NULL, &p, &info, &e);
 
 	if ((r == 0) != (p != NULL) || (r < 0) != (e.msg[0] != '\0') || (r == 0 && !info.format))
 		abort();
