@@ -285,14 +285,14 @@ TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c test
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
-OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem)) \
+OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc)) \
                 $(if $(shell command -v musl-gcc),$(BUILD)/targets/alloc_truth_musl)
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
               $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(OTHERS_BIN) \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
-$(BUILD)/targets/exec_before $(BUILD)/targets/exec_after: TFLAGS += -no-pie
+$(BUILD)/targets/exec_before $(BUILD)/targets/exec_after $(BUILD)/targets/je_allocs: TFLAGS += -no-pie
 $(BUILD)/targets/bare $(BUILD)/targets/lib_bare_first.so $(BUILD)/targets/lib_bare_second.so: \
 	TFLAGS += -fomit-frame-pointer -momit-leaf-frame-pointer
 # Its constructor runs before the program's entry point only in a library of its own.
@@ -336,6 +336,9 @@ $(BUILD)/targets/alloc_api_rjem: tests/targets/alloc_api.c $(BUILD)/targets/rjem
 $(BUILD)/targets/alloc_truth_jemalloc: tests/targets/alloc_truth.c $(JEMALLOC) tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -o $@ $< $(JEMALLOC) -ldl -lm -lstdc++
+$(BUILD)/targets/je_allocs_jemalloc: tests/targets/je_allocs.c $(JEMALLOC) tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -no-pie -rdynamic -std=gnu11 -o $@ $< $(JEMALLOC) -ldl -lm -lstdc++
 $(BUILD)/targets/new_truth_jemalloc: tests/targets/new_truth.cc $(JEMALLOC) tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -fsized-deallocation -o $@ $< $(JEMALLOC) -ldl -lm

@@ -166,4 +166,184 @@ def go_program_whose_linker_turned_it_off_is_told_so():
     check(b"net/http/pprof" in out.stdout, "doctor does not say what to do")
 
 
+
+# --- jemalloc -------------------------------------------------------------------------------------
+
+JE_LG = 14
+JE_RATE = 1 << JE_LG
+JE_CONF = f"prof:true,lg_prof_sample:{JE_LG},prof_accum:true"
+JE_FUNCTIONS = ("keep_small", "keep_large", "keep_early", "churn", "grow")
+SAMPLED = ("--alloc=sampled", "--only", "alloc", "--max-overhead", "100000")
+
+
+def je_target(name="je_allocs_jemalloc", conf=JE_CONF, **env):
+    path = os.path.join(TARGETS, name)
+    if not os.path.exists(path):
+        skip("libjemalloc_pic.a (libjemalloc-dev) is not installed")
+    return Commanded(path, env={**os.environ, "MALLOC_CONF": conf, **env})
+
+
+def functions_of(path):
+    """[(start, end, name)] of a program that is where its file says."""
+    out = subprocess.run(["nm", "-S", path], capture_output=True, check=True).stdout.decode()
+    rows = [line.split() for line in out.splitlines()]
+    return [(int(r[0], 16), int(r[0], 16) + int(r[1], 16), r[3]) for r in rows
+            if len(r) == 4 and r[2] in "tT"]
+
+
+def je_dump(dump, program):
+    """{function: [objects, bytes, live objects, live bytes]} of jemalloc's own profile, scaled as
+    jeprof scales it: row by row."""
+    functions, out = functions_of(program), {}
+    with open(dump, encoding="ascii") as f:
+        rate = int(re.match(r"heap_v2/(\d+)", f.readline()).group(1))
+        stack = []
+        for line in f:
+            if line.startswith("MAPPED_LIBRARIES"):
+                break
+            if line.startswith("@"):
+                stack = {name for word in line.split()[1:] for start, end, name in functions
+                         if start <= int(word, 16) - 1 < end}
+            m = re.match(r"\s+t\*: (\d+): (\d+) \[(\d+): (\d+)\]", line)
+            if not m or not stack:
+                continue
+            live, live_bytes, all_, all_bytes = map(int, m.groups())
+            row = []
+            for n, size in ((all_, all_bytes), (live, live_bytes)):
+                p = -math.expm1(-size / n / rate) if n else 1
+                row += [n / p, size / p]
+            for name in stack:
+                out[name] = [a + b for a, b in zip(out.get(name, [0] * 4), row)]
+    return rate, out
+
+
+def je_run(t, *commands, options=SAMPLED):
+    dump = scratch("own.heap")
+
+    def during():
+        lines = []
+        for command in (*commands, f"dump {dump}"):
+            lines += t.ask(command)
+        return lines
+    run, lines = record(("-p", t.pid, *options), during)
+    if ["failed"] in lines:
+        raise Broken("jemalloc did not write its profile")
+    return run, lines, je_dump(dump, t.argv[0])
+
+
+def je_same(run, own, functions=JE_FUNCTIONS):
+    rate, rows = own
+    equal(rate, JE_RATE, "rate of jemalloc's own profile")
+    alloc, heap = run.profile("alloc"), run.profile("heap")
+    for name in functions:
+        ours = [alloc.sum(OWN[0], name), alloc.sum(OWN[1], name),
+                heap.sum(OWN[2], name), heap.sum(OWN[3], name)]
+        # Its file has whole numbers, solved back from the estimates; and jemalloc rounds the objects
+        # that each sample stands for, one or more, to an eighth.
+        for kind, a, b in zip(OWN, ours, rows.get(name, [0] * 4)):
+            slack = 0.002 * b + 2 * JE_RATE if "space" in kind else b / 16 + 4
+            near(a, b, slack, f"{kind} of {name} beside jemalloc's own profile")
+    check(rows["churn"][1] > 0, "jemalloc's own profile has none of it")
+
+
+@once
+def je_plain():
+    t = je_target()
+    t.ask("early 30000")
+    return je_run(t, "early 30000", "run 30000", "drop 30000")
+
+
+@fact
+def jemalloc_is_listened_to_and_named():
+    run, _, _ = je_plain()
+    a = run.summary()["alloc"]
+    equal([a["tier"], a["sampler"], a["rate"]], ["sampled", "jemalloc", JE_RATE],
+          "tier, sampler, rate")
+
+
+@fact
+def jemalloc_figures_are_those_of_its_own_profile():
+    run, _, own = je_plain()
+    je_same(run, own, ("keep_small", "keep_large", "churn", "grow"))
+
+
+@fact
+def jemalloc_frees_of_blocks_from_before_the_run_leave_its_own_alone():
+    run, _, _ = je_plain()
+    heap, size = run.profile("heap"), 30000 * 1024
+    sigma = math.sqrt(JE_RATE * size)
+    # Of 30,000 blocks from before and as many of the run, of one stack, the former were freed.
+    near(heap.sum(OWN[3], "keep_early"), size, SIGMAS * sigma, "live bytes of keep_early")
+    near(run.profile("alloc").sum(OWN[1], "keep_early"), heap.sum(OWN[3], "keep_early"), 1,
+         "allocated by keep_early, of which none was freed")
+    check(run.summary()["alloc"]["earlier_frees"] > 1000, "frees of earlier blocks")
+
+
+@fact
+def jemalloc_figures_are_within_chance_of_the_truth():
+    run, lines, _ = je_plain()
+    for _, name, _, size, live in (line for line in lines if line[0] == "site"):
+        for profile, kind, want in (("alloc", OWN[1], size), ("heap", OWN[3], live)):
+            near(run.profile(profile).sum(kind, name), want,
+                 SIGMAS * math.sqrt(JE_RATE * max(want, JE_RATE)), f"{kind} of {name}")
+
+
+def je_library():
+    """Debian's jemalloc as a library whose symbols are in a debug file beside it."""
+    need("gcc", "objcopy", "strip")
+    archive = f"/usr/lib/{os.uname().machine}-linux-gnu/libjemalloc_pic.a"
+    if not os.path.exists(archive):
+        skip("libjemalloc_pic.a (libjemalloc-dev) is not installed")
+    path = scratch("libjemalloc.so")
+    debug = path + ".debug"
+    for argv in (["gcc", "-shared", "-Wl,--build-id", "-o", path, "-Wl,--whole-archive", archive,
+                  "-Wl,--no-whole-archive", "-ldl", "-lm", "-lstdc++"],
+                 ["objcopy", "--only-keep-debug", path, debug], ["strip", path],
+                 ["objcopy", f"--add-gnu-debuglink={debug}", path]):
+        subprocess.run(argv, check=True, capture_output=True, cwd=os.path.dirname(path))
+    return path, debug
+
+
+@fact
+def jemalloc_stripped_is_listened_to_by_its_debug_file_or_refused_by_name():
+    path, debug = je_library()
+    t = je_target("je_allocs", LD_PRELOAD=path)
+    run, _, own = je_run(t, "run 20000")
+    je_same(run, own, ("keep_small", "keep_large", "churn"))
+    os.unlink(debug)
+    run, _ = record(("-p", t.pid, *SAMPLED), lambda: t.ask("run 1000"), status=3)
+    said = json.dumps(run.summary())
+    check("libjemalloc2-dbgsym" in said, f"what to install: {said[:600]}")
+
+
+@fact
+def jemalloc_is_listened_to_where_every_call_would_cost_too_much():
+    t = je_target()
+    done = []
+
+    def during():
+        while len(done) < 10:
+            t.ask("run 100000")
+            done.append(1)
+    worker = threading.Thread(target=during)
+    worker.start()
+    try:
+        run = Run("-p", t.pid, "--only", "alloc", "-d", 1)
+        run.must()
+    finally:
+        worker.join()
+    a = run.summary()["alloc"]
+    equal([a["tier"], a["sampler"]], ["sampled", "jemalloc"], "tier, sampler")
+
+
+@fact
+def doctor_says_what_turns_jemallocs_sampler_on():
+    t = je_target(conf="")
+    out = subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, check=False)
+    check(b"MALLOC_CONF=prof:true" in out.stdout, f"off: {out.stdout.decode()}")
+    t = je_target()
+    out = subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, check=False)
+    check(b"one in 16.0 KiB: listened to" in out.stdout, f"on: {out.stdout.decode()}")
+
+
 main()

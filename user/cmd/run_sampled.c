@@ -158,7 +158,8 @@ void run_sampled_stop(struct run *r)
 		return;
 	sample_probes_stats(r->sample_probes, stats);
 	sample_probes_free(TAKE_PTR(r->sample_probes));
-	if (*stats->unheard && (!stats->sites || r->cfg->alloc == ALLOC_SAMPLED))
+	if (*stats->unheard && !*r->sampler_advice &&
+	    (!stats->sites || r->cfg->alloc == ALLOC_SAMPLED))
 		run_note(r, !stats->sites, "%s", stats->unheard);
 	if (stats->assumed)
 		run_note(
