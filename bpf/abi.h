@@ -111,6 +111,15 @@ enum ms_event_kind {
 	MS_EV_STACK = 1,
 	MS_EV_PENDING, /* struct ms_pending_rec */
 	MS_EV_SAMPLE,  /* struct ms_sample_rec  */
+	MS_EV_TOTAL,   /* struct ms_total_rec   */
+};
+
+/* An addition for which the totals had no room until the next drain. */
+struct ms_total_rec {
+	__u32 kind; /* MS_EV_TOTAL */
+	__u32 pad;
+	struct ms_total_key key;
+	struct ms_total total;
 };
 
 /* Of a stack record. */
@@ -429,6 +438,7 @@ MS_ASSERT(sizeof(struct ms_hash) == 16);
 MS_ASSERT(sizeof(struct ms_proc) == 16);
 MS_ASSERT(sizeof(struct ms_total_key) == 64);
 MS_ASSERT(sizeof(struct ms_total) == 32);
+MS_ASSERT(sizeof(struct ms_total_rec) == 8 + sizeof(struct ms_total_key) + sizeof(struct ms_total));
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);

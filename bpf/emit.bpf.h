@@ -11,9 +11,26 @@ static __always_inline __u32 emit_bucket(__u64 now_ns)
 	return cfg_bucket_ns ? (__u32)((now_ns - cfg_start_ns) / cfg_bucket_ns) : 0;
 }
 
+/* What the totals have no room for goes to user space by itself. */
+static __noinline bool emit_send(const struct ms_total_key *key, __u64 cgroup_id, __u64 count,
+				 __u64 value)
+{
+	struct ms_total_rec *rec = bpf_ringbuf_reserve(&events, sizeof(*rec), 0);
+
+	if (!rec)
+		return false;
+	rec->kind = MS_EV_TOTAL;
+	rec->pad = 0;
+	rec->key = *key;
+	rec->total = (struct ms_total){ .count = count, .value = value, .cgroup_id = cgroup_id };
+	bpf_ringbuf_submit(rec, 0);
+	stat_add(STAT_TOTAL_SENT, count);
+	return true;
+}
+
 /*
- * Adds (count, value) to the total of `key`, an event of `task` (not always the current one); a
- * total that cannot be added is counted as lost.
+ * Adds (count, value) to the total of `key`, an event of `task` (not always the current one), or
+ * sends them where they cannot be added; if that cannot be done either they are counted as lost.
  */
 static __always_inline void emit_add(enum ms_lane lane, const struct ms_total_key *key,
 				     const struct task_struct *task, __u64 count, __u64 value)
@@ -31,6 +48,8 @@ static __always_inline void emit_add(enum ms_lane lane, const struct ms_total_ke
 		err = bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
 		total = bpf_map_lookup_elem(map, key);
 		if (!total) {
+			if (emit_send(key, fresh.cgroup_id, count, value))
+				return;
 			stat_add(err == -E2BIG ? STAT_TOTAL_FULL : STAT_TOTAL_BUSY, count);
 			return;
 		}

@@ -51,7 +51,7 @@ struct {
  * Totals: for each lane two maps of one shape, of which the programs use the one in
  * totals_live[lane]. User space puts the other one there (the update returns after a grace period,
  * when no program holds the old one any more), then reads and clears the old: no addition is
- * lost. Full: the event is counted in STAT_TOTAL_FULL. Preallocated, as perf events demand; size
+ * lost. Full: the event goes to the ring. Preallocated, as perf events demand; size
  * set at load.
  */
 struct totals_map {
@@ -79,7 +79,8 @@ struct {
 	__type(value, __u8);
 } seen __weak SEC(".maps"), irq_seen __weak SEC(".maps");
 
-/* Stack records. Full: STAT_STACK_RING_FULL, and the stack is sent when it is next seen. */
+/* Stack records, and what the totals had no room for. Full: STAT_STACK_RING_FULL, and the stack is sent
+ * when it is next seen; STAT_TOTAL_FULL. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 * 1024 * 1024);

@@ -42,6 +42,15 @@ static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_
 	return false;
 }
 
+static int take_sent(struct run *r, struct err *e)
+{
+	int rc;
+
+	run_read_sideband(r);
+	rc = drain_sent(r->drain);
+	return rc < 0 ? err_set(e, rc, "out of memory: totals were lost") : 0;
+}
+
 /* What the totals speak of must be known when they are read: records after the flip, before the
  * totals. */
 int run_take_totals(struct run *r, struct err *e)
@@ -51,21 +60,24 @@ int run_take_totals(struct run *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	run_read_sideband(r);
-	return drain_totals(r->drain, e);
+	rc = drain_totals(r->drain, e);
+	return rc < 0 ? rc : take_sent(r, e);
 }
 
-/* The same for stacks that are to be walked here: records after them, before they are walked. */
+/* The same for what came by itself, and for stacks that are to be walked here: records after them,
+ * before they are understood. */
 int run_take_stacks(struct run *r, struct err *e)
 {
 	int rc = drain_events(r->drain);
 
 	if (rc < 0)
 		return err_set(e, rc, "cannot read the events ring: %s", strerror(-rc));
-	if (!r->pending)
+	if (!r->pending && !drain_sent_waits(r->drain))
 		return 0;
-	run_read_sideband(r);
-	run_finish_pending(r, false);
-	return 0;
+	rc = take_sent(r, e);
+	if (rc == 0 && r->pending)
+		run_finish_pending(r, false);
+	return rc;
 }
 
 /*

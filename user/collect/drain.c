@@ -6,7 +6,9 @@
 #include <string.h>
 
 #define BATCH           1024
-#define KERNEL_ENOTSUPP 524 /* the kernel's own, not in errno.h */
+#define BREATH          128
+#define SENT_MAX        (1u << 18) /* 26 MiB; beyond, the ring fills, and that is counted */
+#define KERNEL_ENOTSUPP 524        /* the kernel's own, not in errno.h */
 
 struct drain {
 	struct session *session;
@@ -17,6 +19,11 @@ struct drain {
 	int n_cpus;
 	uint64_t torn;
 	uint32_t n_totals; /* found by the last drain */
+	/* Came by themselves; handed over with the totals, when what they need is known. */
+	struct ms_total_rec *sent;
+	uint32_t n_sent, sent_cap;
+	uint32_t breath; /* totals handed over */
+	bool oom;
 	drain_memory_fn memory_fn;
 	void *memory_ctx;
 	struct ms_memory_cpu *cpus; /* of one address space */
@@ -50,6 +57,22 @@ static void on_pending(struct drain *d, const struct ms_pending_rec *rec, size_t
 		d->fns.pending(d->fns.ctx, rec, (const uint8_t *)(rec + 1));
 }
 
+static void on_sent(struct drain *d, const struct ms_total_rec *rec)
+{
+	if (d->n_sent == d->sent_cap) {
+		uint32_t cap = d->sent_cap ? d->sent_cap * 2 : 1024;
+		struct ms_total_rec *more = realloc(d->sent, cap * sizeof(*more));
+
+		if (!more) {
+			d->oom = true;
+			return;
+		}
+		d->sent = more;
+		d->sent_cap = cap;
+	}
+	d->sent[d->n_sent++] = *rec;
+}
+
 static int on_event(void *ctx, void *data, size_t len)
 {
 	uint32_t kind = len >= sizeof(kind) ? *(const uint32_t *)data : 0;
@@ -61,6 +84,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		on_pending(d, data, len);
 	else if (kind == MS_EV_SAMPLE && len >= sizeof(struct ms_sample_rec))
 		d->fns.sample(d->fns.ctx, data);
+	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))
+		on_sent(d, data);
 	else
 		d->torn++;
 	return 0;
@@ -103,6 +128,7 @@ void drain_free(struct drain *d)
 	free(d->keys);
 	free(d->values);
 	free(d->cpus);
+	free(d->sent);
 	free(d);
 }
 
@@ -174,10 +200,21 @@ static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size,
 	return 0;
 }
 
+/*
+ * Where every event has a stack of its own, a total takes longer to be understood than to be made: the
+ * ring, which is small, is emptied in between.
+ */
+static void breathe(struct drain *d)
+{
+	if (++d->breath % BREATH == 0 && d->n_sent < SENT_MAX)
+		ring_buffer__consume(d->ring);
+}
+
 static bool on_total(struct drain *d, const void *key, const void *value)
 {
 	d->n_totals++;
 	d->fns.total(d->fns.ctx, key, value);
+	breathe(d);
 	return true;
 }
 
@@ -199,6 +236,27 @@ int drain_flip(struct drain *d, struct err *e)
 	}
 	d->live = !d->live;
 	return 0;
+}
+
+int drain_sent(struct drain *d)
+{
+	uint32_t n = d->n_sent;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct ms_total_rec rec = d->sent[i];
+
+		d->fns.total(d->fns.ctx, &rec.key, &rec.total);
+		breathe(d);
+	}
+	if (n)
+		memmove(d->sent, d->sent + n, (d->n_sent - n) * sizeof(*d->sent));
+	d->n_sent -= n;
+	return d->oom ? -ENOMEM : 0;
+}
+
+bool drain_sent_waits(const struct drain *d)
+{
+	return d->n_sent > 0;
 }
 
 int drain_totals(struct drain *d, struct err *e)

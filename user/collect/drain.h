@@ -45,6 +45,10 @@ int drain_events(struct drain *d);
  */
 int drain_flip(struct drain *d, struct err *e);
 int drain_totals(struct drain *d, struct err *e);
+/* The same for what has come beside the totals, which were full, by the last drain_events(): records
+ * about processes are read after that. 0 or -ENOMEM: not all could be kept. */
+int drain_sent(struct drain *d);
+bool drain_sent_waits(const struct drain *d);
 /* Threads that have gone, which then leave the table; with `all`, also those that have not. */
 int drain_threads(struct drain *d, bool all, struct err *e);
 /* Live blocks; those that `fns.block` says true of leave the table. */
