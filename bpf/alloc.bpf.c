@@ -231,6 +231,15 @@ static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
 }
 
 /*
+ * An operator new that fails throws: the call inside it then allocates the exception, which lives on.
+ * One that works calls nothing but what allocates the same block, of the same size.
+ */
+static __always_inline bool is_exception(const struct ms_inflight *in, __u64 size)
+{
+	return in->shape == MS_SHAPE_NEW && size != in->size;
+}
+
+/*
  * Does the call in flight go on as this one, by a jump? realloc(NULL, n), calloc and memalign jump
  * to others; then the return probe's trampoline is there already. On arm64: those of glibc.
  */
@@ -284,7 +293,7 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 		stat_inc(STAT_INFLIGHT_FULL);
 		return false;
 	}
-	if (is_nested(in, sp)) {
+	if (is_nested(in, sp) && !is_exception(in, size)) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return false;
 	}
