@@ -172,7 +172,9 @@ static void on_held(void *ctx, pid_t pid)
 	struct run *r = ctx;
 
 	(void)pid;
+	r->holding = true;
 	run_read_sideband(r);
+	r->holding = false;
 	run_unwind_held(r);
 }
 

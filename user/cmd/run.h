@@ -134,8 +134,13 @@ struct run {
 	struct bands *bands;     /* NULL: not traced exactly                     */
 	struct image *images;    /* whose bands they are                         */
 	double leak_age_s;       /* how old a block must be to count as kept     */
-	uint64_t gap_ns;         /* children that ran before their probes     */
+	bool holding;            /* the command waits until probes are in place */
+	uint64_t gap_ns;         /* forked children that ran before their probes */
 	uint32_t gap_children;
+	uint32_t gap_ended;      /* … and those that ended before                */
+	uint64_t late_ns;        /* libraries that were mapped before theirs     */
+	uint32_t late_files;
+	uint32_t children;       /* that were forked in the run and are watched  */
 
 	struct mem_sample first_mem, last_mem;
 	struct trend own_memory; /* mem_sample.own_kb, one per row of trend.csv */

@@ -88,8 +88,9 @@ int run_alloc_begin(struct run *r, struct err *e)
 			stats.nameless[0]
 				? " is stripped and no debug file of it is installed (put one below /usr/lib/debug, or do not strip it)"
 				: ": its allocator is one that memscope does not know");
-	run_say(r, "%u allocator functions in %u files, %u links", stats.functions, stats.files,
-		stats.attached);
+	run_say(r, "%u allocator functions in %u files, %u links; room for %s live blocks",
+		stats.functions, stats.files, stats.attached,
+		unit_count(session_map_max(r->session, SESSION_BLOCKS)).s);
 	r->tier = ALLOC_TIER_EXACT;
 	r->alloc_from_ns = run_now_ns();
 	session_gate_alloc(r->session, true);

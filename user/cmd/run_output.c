@@ -14,6 +14,7 @@
 #include "symbolize/symbolize.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -560,16 +561,36 @@ static void facts_drops(struct output *o)
 	o->s.sideband_lost = sideband_lost(o->r->sideband);
 }
 
+/* MiB for a table that has room for what this one had not: its share grows at least as --mem does. */
+static uint32_t mem_for(const struct run *r, const uint64_t *stats)
+{
+	double has = session_map_max(r->session, SESSION_BLOCKS);
+
+	return (uint32_t)ceil(r->cfg->mem_mb * (1 + (double)stats[STAT_BLOCKS_FULL] / has));
+}
+
 static void notes(struct output *o)
 {
 	struct run *r = o->r;
 
-	if (r->gap_children)
+	if (r->gap_children || r->gap_ended)
 		run_note(
 			r, false,
-			"%u forked children ran %s in all before their allocation probes were in place: what they "
-			"allocated then is not in alloc and heap (--alloc-scope=file leaves no gap)",
-			r->gap_children, unit_ns((int64_t)r->gap_ns).s);
+			"of %u forked children, %u ran %s in all before their allocation probes were in place, and "
+			"%u ended before: what they allocated then is not in alloc and heap (--alloc-scope=file "
+			"leaves no gap)",
+			r->children, r->gap_children, unit_ns((int64_t)r->gap_ns).s, r->gap_ended);
+	if (r->late_files)
+		run_note(
+			r, false,
+			"%u times an allocator's file was mapped in the run, %s in all before its probes were in "
+			"place: what it allocated then is not in alloc and heap",
+			r->late_files, unit_ns((int64_t)r->late_ns).s);
+	if (r->tier == ALLOC_TIER_EXACT && r->children)
+		run_note(
+			r, false,
+			"a fork copies no live blocks: what a child inherits is counted once, as its parent's, "
+			"whatever the child does with it");
 	if (o->stats[STAT_PROBE_OTHER] && r->cfg->file_scope)
 		run_note(
 			r, false,
@@ -585,9 +606,10 @@ static void notes(struct output *o)
 		run_note(
 			r, true,
 			"the table of live blocks was full: %s allocations (%s) are in alloc but not in heap; "
-			"raise --mem (now %u MiB)",
+			"--mem=%u would hold as many more (now %u)",
 			unit_count((int64_t)o->stats[STAT_BLOCKS_FULL]).s,
-			unit_bytes((int64_t)o->stats[STAT_BLOCKS_FULL_BYTES]).s, r->cfg->mem_mb);
+			unit_bytes((int64_t)o->stats[STAT_BLOCKS_FULL_BYTES]).s,
+			mem_for(r, o->stats), r->cfg->mem_mb);
 }
 
 static void facts_memory(struct output *o)

@@ -254,11 +254,23 @@ static void child_forked(struct run *r, const struct sideband_record *rec)
 	run_target_find(r, rec->pid)->ns_pid = ns_pid;
 	if (r->cfg->n_groups && !run_target_find(r, rec->ppid))
 		r->members_due = true;
-	if (!run_tracing_allocs(r) || r->cfg->file_scope || is_over(rec->pid))
+	r->children++;
+	if (!run_tracing_allocs(r) || r->cfg->file_scope)
 		return;
-	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0) {
+	if (!is_over(rec->pid) && alloc_probes_add(r->probes, rec->pid, NULL) > 0) {
 		r->gap_ns += run_now_ns() - rec->ns;
 		r->gap_children++;
+	} else if (is_over(rec->pid)) {
+		r->gap_ended++;
+	}
+}
+
+/* What `rec` maps may be an allocator that was not there before. */
+static void file_mapped(struct run *r, const struct sideband_record *rec)
+{
+	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0 && !r->holding) {
+		r->late_ns += run_now_ns() - rec->ns;
+		r->late_files++;
 	}
 }
 
@@ -281,7 +293,7 @@ void run_on_sideband(void *ctx, const struct sideband_record *rec)
 		if (gen && (r->cfg->all || run_target_find(r, rec->pid)))
 			session_set_gen(r->session, rec->pid, gen);
 		if (run_tracing_allocs(r) && (r->cfg->all || run_target_find(r, rec->pid)))
-			alloc_probes_add(r->probes, rec->pid, NULL);
+			file_mapped(r, rec);
 		if (r->cfg->all || run_target_find(r, rec->pid))
 			run_sampled_look(r, rec->pid);
 		run_unwind_changed(r, rec->pid);

@@ -71,7 +71,7 @@ static void put_alloc_odds(const struct summary_alloc *a, struct sink *out)
 		{ offsetof(struct summary_alloc, earlier_frees),
 		  "frees of blocks from before the run" },
 		{ offsetof(struct summary_alloc, inherited_frees),
-		  "frees of blocks inherited by fork" },
+		  "frees by children of what they inherited by fork (it stays their parent's)" },
 		{ offsetof(struct summary_alloc, untracked),
 		  "blocks not followed: the block table was full (live is too low by these)" },
 	};
