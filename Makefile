@@ -299,6 +299,8 @@ $(BUILD)/targets/bare $(BUILD)/targets/lib_bare_first.so $(BUILD)/targets/lib_ba
 $(BUILD)/targets/starts: $(BUILD)/targets/lib_starts.so
 $(BUILD)/targets/starts: TLIBS = -Wl,--no-as-needed -L$(@D) -l:lib_starts.so -Wl,-rpath,'$$ORIGIN'
 
+$(BUILD)/targets/alloc_jumps: TFLAGS += -fcoroutines
+
 # As distributions build: no frame pointers, and whatever the optimizer likes.
 UFLAGS     := -O2 -g -fomit-frame-pointer -momit-leaf-frame-pointer -pthread -Wall -Wextra -Werror \
               -Wno-alloca

@@ -1,0 +1,215 @@
+"""Exact allocations of targets that are hard to count: what is shown and what is said to be lost is
+what happened, by the target's own count in shared memory, which outlives it."""
+
+import glob
+import re
+import struct
+import time
+
+from harness import *
+from truth import *
+
+FIELDS = ("begun", "done", "begun_bytes", "done_bytes", "frees_begun", "frees", "freed_bytes", "inherited",
+          "children", "execs")
+
+
+class Truth(Counter):
+    """What alloc_hard has counted so far."""
+
+    def __init__(self):
+        super().__init__()
+        self.target = Target("alloc_hard")
+
+    def __getattr__(self, name):
+        return struct.unpack_from("<Q", self._map, 8 * FIELDS.index(name))[0]
+
+    def command(self, what, *args):
+        return " ".join([what, self.path, *map(str, args)])
+
+    def ask(self, what, *args, timeout=60):
+        return self.target.ask(self.command(what, *args), timeout)
+
+
+def drops(run):
+    return {d["name"]: d["count"] for d in run.summary()["drops"] if d["count"]}
+
+
+def note(run, pattern):
+    found = [re.search(pattern, x) for x in run.summary()["notes"]]
+    return next((m for m in found if m), None)
+
+
+def check_counts(run, truth, function="hard_malloc", **labels):
+    """Calls and bytes, and what is live of them, by `function` (None: all there is). The ring may be
+    too small for a busy machine: then what is not shown is no more than what is said to be lost."""
+    heap, lost = run.profile("heap"), drops(run).get("totals_full", 0)
+    calls, size, live, live_size = (heap.sum(t, function, **labels) for t in HEAP)
+    if lost:
+        within(calls, truth.done - lost, truth.done, f"calls, {lost} said to be lost")
+    else:
+        equal([calls, size], [truth.done, truth.done_bytes], "calls and bytes")
+    equal([live, live_size], [truth.done - truth.frees, truth.done_bytes - truth.freed_bytes], "live calls and bytes")
+
+
+@fact
+def more_stacks_than_the_totals_have_room_for_are_counted():
+    truth, n = Truth(), 16000
+    run, _ = record(("-p", truth.target.pid, *EXACT), lambda: truth.ask("stacks", n))
+    equal(truth.done, n, "the target's calls")
+    check_counts(run, truth, None)
+
+
+@fact
+def every_call_of_two_thousand_short_threads_is_counted():
+    truth = Truth()
+    run, _ = record(("-p", truth.target.pid, *EXACT), lambda: truth.ask("threads", 2000, 20))
+    equal(truth.done, 40000, "the target's calls")
+    check_counts(run, truth)
+    equal(drops(run), {}, "drops")
+
+
+@fact
+def every_call_of_eight_threads_at_once_is_counted():
+    target = Target("alloc_flat", 8)
+    run, lines = record(("-p", target.pid, *EXACT), lambda: dict(target.ask("go 20000")))
+    p = run.profile("alloc")
+    equal([p.sum(t, pid=target.pid) for t in ALLOC], [lines["pairs"], lines["bytes"]], "calls and bytes")
+    equal(run.profile("heap").sum("inuse_objects/count", pid=target.pid), 0, "live blocks")
+
+
+@fact
+def a_fork_copies_no_blocks_and_the_summary_says_so():
+    truth = Truth()
+    run, _ = record(("-p", truth.target.pid, *EXACT, "--alloc-scope=file"),
+                    lambda: truth.ask("children", 100, 40))
+    # Of 40 blocks each: those of the parent, of 100 children, and of the 50 that became another
+    # image, with 100.
+    equal((truth.children, truth.execs, truth.done), (100, 50, 40 + 100 * 40 + 50 * 100), "the target's counts")
+    # Of all processes; some die too soon to be asked for the names of their frames.
+    equal([run.profile("alloc").sum(t) for t in ALLOC], [truth.done, truth.done_bytes], "calls and bytes of all")
+    equal([run.profile("heap").sum(t, pid=truth.target.pid) for t in HEAP][0::2], [40, 0],
+          "the parent's calls, and those of its blocks that are live though its children freed their copies")
+    equal(run.profile("heap").sum("inuse_objects/count"), 0, "live blocks of all: children's went with them")
+    equal(run.summary()["alloc"]["inherited_frees"], truth.inherited, "frees of what was inherited")
+    check(note(run, "a fork copies no live blocks"), f"no sentence about forks: {run.summary()['notes']}")
+
+
+@fact
+def children_that_end_before_they_are_probed_are_said_to_be_missing():
+    truth = Truth()
+    run, _ = record(("-p", truth.target.pid, *EXACT), lambda: truth.ask("children", 100, 40))
+    equal([run.profile("heap").sum(t, pid=truth.target.pid) for t in HEAP][0::2], [40, 0], "of the parent")
+    said = note(run, r"of (\d+) forked children, (\d+) ran .* and (\d+) ended before.*--alloc-scope=file")
+    if check(said, f"no sentence about the gap: {run.summary()['notes']}"):
+        forked, late, ended = map(int, said.groups())
+        equal(forked, 100, "forked children")
+        check(0 < late + ended <= 100, f"{late} late, {ended} ended: of 100")
+    within(run.profile("alloc").sum(ALLOC[0]), 40, truth.done, "calls that were seen")
+
+
+@fact
+def what_a_process_killed_by_9_did_is_counted_to_its_last_call():
+    truth = Truth()
+    run = Run("-p", truth.target.pid, *EXACT)
+    run.ready()
+    truth.target.say(truth.command("forever", 8))
+    time.sleep(1)
+    truth.target.process.kill()
+    run.finish()
+    run.must()
+    check(truth.done > 1000, f"the target made {truth.done} calls")
+    heap = run.profile("heap")
+    calls, size, live, live_size = (heap.sum(t, "hard_malloc", pid=truth.target.pid) for t in HEAP)
+    # Each thread was somewhere between its two counts.
+    within(calls, truth.done, truth.begun, "calls")
+    within(size, truth.done_bytes, truth.begun_bytes, "bytes")
+    within(calls - live, truth.frees, truth.frees_begun, "frees")
+    check(live <= 8 * 64 and 0 < live_size <= 8 * 64 * 128, f"live at its end: {live} blocks, {live_size} bytes")
+    equal(drops(run), {}, "drops")
+
+
+@fact
+def a_process_that_ends_by_itself_leaves_its_final_picture():
+    truth, n = Truth(), 60000
+    run = Run("-p", truth.target.pid, *EXACT)
+    run.ready()
+    truth.target.say(truth.command("once", n))
+    run.finish()
+    run.must()
+    equal(truth.done, n, "the target's calls")
+    check_counts(run, truth)
+
+
+@fact
+def a_full_table_of_live_blocks_is_counted_and_says_what_it_needs():
+    truth, n = Truth(), 100000
+    run, _ = record(("-p", truth.target.pid, *EXACT, "--mem", 16), lambda: truth.ask("live", n), status=3)
+    a = run.summary()["alloc"]
+    equal([run.profile("alloc").sum(t) for t in ALLOC], [n, 24 * n], "calls and bytes in alloc")
+    check(a["untracked"] > 0, "the table was not full")
+    equal(a["live_objects"] + a["untracked"], n, "live blocks, and those that had no room")
+    said = note(run, r"table of live blocks was full.*--mem=(\d+) would")
+    if check(said, f"no sentence about it: {run.summary()['notes']}"):
+        truth = Truth()
+        again, _ = record(("-p", truth.target.pid, *EXACT, "--mem", said.group(1)), lambda: truth.ask("live", n))
+        check_counts(again, truth)
+
+
+# --- calls that do not return the way they came -------------------------------------------------
+
+def attach_and_detach(target, times, *args):
+    """Runs that begin and end while it works; false: it did not live."""
+    for i in range(times):
+        run = Run("-p", target.pid, *args, "-q")
+        time.sleep(0.02 * (i % 10))
+        run.send(signal.SIGINT)
+        run.finish(30)
+        check(run.status in (0, 3, -signal.SIGINT, 1), f"run {i}: exit status {run.status}")
+        if not check(target.alive(), f"the target died in run {i}: {target.process.returncode}"):
+            return False
+    return True
+
+
+@fact
+def a_program_that_throws_jumps_and_changes_stacks_is_counted():
+    target = Target("alloc_jumps")
+    run, lines = record(("-p", target.pid, *EXACT),
+                        lambda: (target.ask("go"), time.sleep(0.8), target.ask("stop"))[2])
+    site, told = lines[0][2:], dict(lines[1:])
+    check(min(told[x] for x in ("frames", "throws", "jumps", "switches")) > 20, f"not all of it happened: {told}")
+    equal(told["caught"], told["throws"], "exceptions caught")
+    heap = run.profile("heap")
+    equal([heap.sum(t, "jump_alloc", pid=target.pid) for t in HEAP], site, "calls, bytes, live")
+    equal(heap.sum(ALLOC[0], "__cxa_allocate_exception", pid=target.pid), told["throws"], "exceptions allocated")
+    equal(heap.sum(HEAP[2], "__cxa_allocate_exception", pid=target.pid), 0, "exceptions live")
+    equal(run.summary()["alloc"]["earlier_frees"], 0, "frees of unknown blocks")
+
+
+@fact
+def a_program_that_throws_jumps_and_changes_stacks_survives_many_runs():
+    target = Target("alloc_jumps")
+    target.ask("go")
+    if attach_and_detach(target, 6, *EXACT):
+        told = dict(target.ask("stop")[1:])
+        equal(told["caught"], told["throws"], "exceptions caught")
+        check(told["rounds"] > 0, "it made no round")
+        equal(text_differences(target.pid), [], "bytes of the target's text left changed")
+
+
+@fact
+def an_exception_that_an_own_operator_new_throws_is_counted():
+    library = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None) or skip("libjemalloc is not installed")
+    os.environ["LD_PRELOAD"] = library
+    try:
+        target = Target("bad_alloc")
+    finally:
+        del os.environ["LD_PRELOAD"]
+    run, told = record(("-p", target.pid, *EXACT),
+                       lambda: (target.ask("go"), time.sleep(0.5), dict(target.ask("stop")))[2])
+    # Those that are to return NULL throw nothing in this one.
+    equal(run.profile("alloc").sum(ALLOC[0], pid=target.pid), told["ok"] + told["caught"],
+          "allocations: those meant to succeed, and an exception for each throw")
+    equal(run.summary()["alloc"]["earlier_frees"], 0, "frees of unknown blocks")
+
+
+main()
