@@ -1,0 +1,94 @@
+/*
+ * What a process's allocators hold, by their own structures, read from outside: which blocks are in
+ * use, which are free but kept, and what the bookkeeping takes.
+ *
+ * The process is not stopped. Each 64 KiB of its memory is of one moment, the whole is not: blocks
+ * that are made or given back while the walk goes over them may be counted or not. Whatever does
+ * not add up is read again, and at last counted in `unknown`: held by the allocator, in use or
+ * not. Nothing is taken on trust: the bytes are the process's, every size and pointer is checked
+ * against the mappings, every loop is bounded.
+ *
+ * Bytes in use are what the program may use of its blocks, which is what it asked for rounded up: no
+ * allocator here keeps the number that was asked for. A block that was never touched is in use,
+ * and not resident.
+ */
+#ifndef MEMSCOPE_HEAP_CENSUS_H
+#define MEMSCOPE_HEAP_CENSUS_H
+
+#include "heap/memory.h"
+
+struct heap_amount {
+	uint64_t blocks;
+	uint64_t bytes;
+	uint64_t resident;  /* of bytes: in resident pages */
+};
+
+struct heap_use {
+	const char *allocator;        /* "glibc"                                             */
+	uint32_t arenas;
+	uint32_t caches;              /* of threads, that hold something                    */
+	struct heap_amount live;      /* in use; mapped among them                           */
+	struct heap_amount mapped;    /* of live: those that have a mapping of their own     */
+	struct heap_amount cached;    /* given back, kept for the thread that did: tcache     */
+	struct heap_amount fast;      /* given back, not joined with their neighbours yet    */
+	struct heap_amount free;      /* in the allocator's lists                            */
+	struct heap_amount top;       /* ends of arenas, not handed out (since the last trim) */
+	struct heap_amount metadata;  /* headers of blocks and of arenas; `blocks` is 0      */
+	struct heap_amount unknown;   /* not walked: in use or free                          */
+	const char *doubt;            /* why some is unknown, or not told apart; a sentence; or NULL */
+};
+
+enum { HEAP_ALLOCATORS_MAX = 4 };
+
+/* A block in use. */
+struct heap_block {
+	uint64_t addr, bytes;
+};
+
+struct heap_blocks {
+	struct heap_block *rows;      /* by address once the walk is over */
+	uint64_t n, room, max;        /* max: no more than this is kept    */
+	bool over;                    /* there were more, or no memory for them */
+};
+
+struct heap_census {
+	struct heap_use use[HEAP_ALLOCATORS_MAX];
+	uint32_t n;
+	struct heap_blocks *blocks;   /* where blocks in use go, or NULL    */
+};
+
+/* Everything the table of walkers finds. `c` is zeroed but for c->blocks. -ENOMEM. */
+int heap_census_take(const struct heap_memory *mem, struct heap_census *c);
+
+/* What is resident of all that allocators hold. */
+uint64_t heap_use_resident(const struct heap_use *u);
+
+/* --- for walkers --- */
+
+void heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
+		     uint64_t bytes);
+/* A block that an amount counts leaves it. */
+void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
+		      uint64_t bytes);
+void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes);
+void heap_blocks_sort(struct heap_blocks *b);
+/* The first row at or behind `addr`; b->n when there is none. Sorted. */
+uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr);
+void heap_blocks_free(struct heap_blocks *b);
+
+/*
+ * One allocator. Adds what it finds to a zeroed `use`, and blocks in use to `blocks`, which may be NULL.
+ * -ENOENT: this process does not have it; -ENOMEM.
+ */
+typedef int (*heap_walk_fn)(const struct heap_memory *mem, struct heap_use *use,
+			    struct heap_blocks *blocks);
+
+struct heap_walker {
+	const char *allocator;
+	heap_walk_fn walk;
+};
+extern const struct heap_walker heap_walkers[]; /* ends with one without a name */
+
+int heap_walk_glibc(const struct heap_memory *mem, struct heap_use *use, struct heap_blocks *blocks);
+
+#endif

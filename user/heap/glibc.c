@@ -1,0 +1,194 @@
+/*
+ * Where glibc's malloc has its variables.
+ */
+#include "heap/glibc.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BINS_BYTES = 2 * 8 * GLIBC_BINS,
+	AFTER_BINS = 16 + 5 * 8, /* binmap, next … max_system_mem        */
+	DATA_MAX = 16 << 20,     /* of one image's variables is looked at */
+	EMPTY_LEAST = 16,        /* bins of a main arena that are empty   */
+	FIND_MAX = 4096,         /* places that look like an empty bin    */
+};
+
+static const uint32_t bins_offsets[] = { 112, 104 }; /* from 2.27; before */
+
+static uint64_t word_at(const uint8_t *bytes, size_t off)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes + off, sizeof(word));
+	return word;
+}
+
+/* How many of 127 bins, whose pairs of words begin at `off` of bytes from `addr`, are empty; -1: these
+ * are no bins. */
+static int empty_bins(const uint8_t *bytes, size_t off, uint64_t addr)
+{
+	int empty = 0;
+
+	for (int i = 0; i < GLIBC_BINS; i++) {
+		size_t at = off + 16 * (size_t)i;
+		uint64_t front = word_at(bytes, at), back = word_at(bytes, at + 8);
+
+		if (front == addr + at - 16 && back == front)
+			empty++;
+		else if (!front || !back || front % 16 || back % 16)
+			return -1;
+	}
+	return empty;
+}
+
+int glibc_arena_read(const struct heap_memory *mem, const struct glibc_layout *layout,
+		     uint64_t addr, struct glibc_arena *ret_arena)
+{
+	uint8_t bytes[112 + BINS_BYTES + AFTER_BINS];
+	size_t len = layout->bins + BINS_BYTES + AFTER_BINS;
+	struct glibc_arena a = { .addr = addr };
+	const size_t after = layout->bins + BINS_BYTES;
+
+	if (addr % 8 || layout->bins > 112 || !mem->read(mem->ctx, addr, bytes, len) ||
+	    empty_bins(bytes, layout->bins, addr) < 0)
+		return -EBADMSG;
+	for (int i = 0; i < GLIBC_FASTBINS; i++)
+		a.fastbins[i] = word_at(bytes, layout->bins - 96 + 8 * (size_t)i);
+	a.top = word_at(bytes, layout->bins - 16);
+	a.next = word_at(bytes, after + 16);
+	a.system_mem = word_at(bytes, after + 40);
+	if (a.system_mem % 8)
+		return -EBADMSG;
+	*ret_arena = a;
+	return 0;
+}
+
+/* The list of arenas leads back to where it began. */
+static bool list_closes(const struct heap_memory *mem, const struct glibc_layout *layout,
+			const struct glibc_arena *main)
+{
+	struct glibc_arena a = *main;
+
+	for (int i = 0; i < GLIBC_ARENAS_MAX; i++) {
+		if (a.next == main->addr)
+			return true;
+		if (!a.next || glibc_arena_read(mem, layout, a.next, &a) < 0)
+			return false;
+	}
+	return false;
+}
+
+static bool top_is_sound(const struct heap_memory *mem, const struct glibc_layout *layout,
+			 const struct glibc_arena *a)
+{
+	uint64_t size;
+
+	if (a->top == a->addr + layout->bins - 16) /* nothing was ever allocated from it */
+		return a->system_mem == 0;
+	return a->top % 16 == 0 && heap_map_of(mem, a->top) &&
+	       mem->read(mem->ctx, a->top + 8, &size, sizeof(size)) && size & 1 &&
+	       (size & ~7ULL) <= a->system_mem;
+}
+
+/* bytes + off may be the empty bin number `bin` of an arena. */
+static bool arena_around(const struct heap_memory *mem, const uint8_t *bytes, size_t len, size_t off,
+			 uint64_t addr, int bin, struct glibc_layout *ret_layout,
+			 struct glibc_arena *ret_arena)
+{
+	size_t first = off - 16 * (size_t)bin;
+
+	if (off < 16 * (size_t)bin || first + BINS_BYTES > len ||
+	    empty_bins(bytes, first, addr) < EMPTY_LEAST)
+		return false;
+	for (size_t i = 0; i < sizeof(bins_offsets) / sizeof(*bins_offsets); i++) {
+		struct glibc_layout layout = { bins_offsets[i] };
+
+		if (first < layout.bins ||
+		    glibc_arena_read(mem, &layout, addr + first - layout.bins, ret_arena) < 0 ||
+		    !list_closes(mem, &layout, ret_arena) ||
+		    !top_is_sound(mem, &layout, ret_arena))
+			continue;
+		*ret_layout = layout;
+		return true;
+	}
+	return false;
+}
+
+static bool find_in(const struct heap_memory *mem, const uint8_t *bytes, size_t len, uint64_t addr,
+		    struct glibc_layout *ret_layout, struct glibc_arena *ret_main)
+{
+	int tries = 0;
+
+	for (size_t off = 0; off + 16 <= len && tries < FIND_MAX; off += 8) {
+		if (word_at(bytes, off) != addr + off - 16 || word_at(bytes, off + 8) != addr + off - 16)
+			continue;
+		tries++;
+		for (int bin = 0; bin < GLIBC_BINS; bin++)
+			if (arena_around(mem, bytes, len, off, addr, bin, ret_layout, ret_main))
+				return true;
+	}
+	return false;
+}
+
+int glibc_find(const struct heap_memory *mem, struct glibc_layout *ret_layout,
+	       struct glibc_arena *ret_main)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(DATA_MAX);
+	struct glibc_layout layout;
+	struct glibc_arena arena;
+	uint64_t from = 0, end = 0;
+
+	if (!bytes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < mem->n_maps; i++) {
+		const struct heap_map *m = &mem->maps[i];
+		uint64_t len = m->end - m->start;
+
+		/* A program linked statically has it behind its other variables. */
+		if (m->kind != HEAP_MAP_DATA)
+			continue;
+		from = m->start;
+		end = m->start + (len < DATA_MAX ? len : DATA_MAX);
+		if (!mem->read(mem->ctx, from, bytes, (size_t)(end - from)) ||
+		    !find_in(mem, bytes, (size_t)(end - from), from, &layout, &arena))
+			continue;
+		*ret_layout = layout;
+		*ret_main = arena;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+bool glibc_mapped(const struct heap_memory *mem, uint64_t main_arena, uint64_t heap_start,
+		  uint64_t *ret_blocks, uint64_t *ret_bytes)
+{
+	const struct heap_map *m = heap_map_of(mem, main_arena);
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	uint64_t len = m ? m->end - m->start : 0;
+
+	if (len < 64)
+		return false;
+	len = len < DATA_MAX ? len : DATA_MAX;
+	bytes = malloc(len);
+	if (!bytes || !mem->read(mem->ctx, m->start, bytes, len))
+		return false;
+	for (size_t off = 32; off + 8 <= len; off += 8) {
+		uint64_t now = word_at(bytes, off - 16), most = word_at(bytes, off - 8);
+		uint32_t n, n_max;
+
+		if (word_at(bytes, off) != heap_start)
+			continue;
+		memcpy(&n, bytes + off - 32, sizeof(n));
+		memcpy(&n_max, bytes + off - 28, sizeof(n_max));
+		if (n > n_max || now > most || now % HEAP_PAGE || (n == 0) != (now == 0))
+			continue;
+		*ret_blocks = n;
+		*ret_bytes = now;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,45 @@
+#include "heap/memory.h"
+
+#include <string.h>
+
+const struct heap_map *heap_map_of(const struct heap_memory *mem, uint64_t addr)
+{
+	uint32_t low = 0, high = mem->n_maps;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (addr < mem->maps[mid].start)
+			high = mid;
+		else if (addr >= mem->maps[mid].end)
+			low = mid + 1;
+		else
+			return &mem->maps[mid];
+	}
+	return NULL;
+}
+
+void heap_window_forget(struct heap_window *w)
+{
+	w->len = 0;
+}
+
+bool heap_window_word(struct heap_window *w, uint64_t addr, uint64_t *ret_word)
+{
+	if (addr < w->addr || addr - w->addr + 8 > w->len) {
+		uint64_t len = HEAP_WINDOW - addr % HEAP_WINDOW;
+
+		if (addr >= w->limit || w->limit - addr < 8)
+			return false;
+		w->len = 0;
+		if (len > w->limit - addr)
+			len = w->limit - addr;
+		if (!w->mem->read(w->mem->ctx, addr, w->bytes, (size_t)len))
+			return false;
+		w->loads++;
+		w->addr = addr;
+		w->len = len;
+	}
+	memcpy(ret_word, w->bytes + (addr - w->addr), sizeof(*ret_word));
+	return true;
+}

@@ -1,0 +1,64 @@
+/*
+ * The memory of a process as those who read allocators' structures see it: what is mapped, bytes,
+ * and which of them are resident. The process owns those bytes and may be hostile; it also goes on
+ * running while it is read.
+ *
+ * heap_process.h makes one of a live process; tests and the fuzzer make theirs of bytes.
+ */
+#ifndef MEMSCOPE_HEAP_MEMORY_H
+#define MEMSCOPE_HEAP_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HEAP_PAGE = 4096 };
+
+enum heap_map_kind {
+	HEAP_MAP_OTHER,   /* file, shared, not writable                                     */
+	HEAP_MAP_DATA,    /* private and writable, of a file: an image's variables          */
+	HEAP_MAP_ZEROED,  /* anonymous, right behind such a one: its .bss                   */
+	HEAP_MAP_BRK,     /* [heap]                                                         */
+	HEAP_MAP_STACK,   /* of a thread                                                    */
+	HEAP_MAP_ANON,    /* private, writable, of no file                                  */
+};
+
+struct heap_map {
+	uint64_t start, end;
+	uint64_t rss;
+	enum heap_map_kind kind;
+};
+
+struct heap_memory {
+	const struct heap_map *maps;  /* by address, disjoint                            */
+	uint32_t n_maps;
+	/* Copies `len` bytes. What was never touched reads as zeros and is not touched by this.
+	 * false: it is not there (any more), or the time is up. */
+	bool (*read)(void *ctx, uint64_t addr, void *buf, size_t len);
+	/* How many of these bytes are in resident pages. */
+	uint64_t (*resident)(void *ctx, uint64_t addr, uint64_t len);
+	void *ctx;
+};
+
+/* The mapping that `addr` is in, NULL when there is none. */
+const struct heap_map *heap_map_of(const struct heap_memory *mem, uint64_t addr);
+
+/*
+ * A window on memory that is read from its low end to its high one, a word at a time.
+ */
+enum { HEAP_WINDOW = 64 << 10 };
+
+struct heap_window {
+	const struct heap_memory *mem;
+	uint64_t limit;          /* nothing is read at or behind it                       */
+	uint64_t addr, len;      /* what `bytes` holds                                     */
+	uint64_t loads;          /* how often it was filled                               */
+	uint8_t bytes[HEAP_WINDOW];
+};
+
+/* The word at `addr`, which is a multiple of 8. false: it cannot be read. */
+bool heap_window_word(struct heap_window *w, uint64_t addr, uint64_t *ret_word);
+/* What it holds is read again. */
+void heap_window_forget(struct heap_window *w);
+
+#endif

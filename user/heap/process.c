@@ -1,0 +1,411 @@
+#include "heap/process.h"
+
+#include "proc/smaps.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	MAPS_MAX = 1 << 20,
+	PAGES = 8192,           /* rows of pagemap that are kept: 32 MiB                     */
+	STACKS_MAX = 1 << 16,
+	GUARD_MAX = 64 << 10,   /* a mapping without rights this small, below another: a guard */
+};
+
+/* Documentation/admin-guide/mm/pagemap.rst */
+#define PM_PFN     ((1ULL << 55) - 1)
+#define PM_SWAPPED (1ULL << 62)
+#define PM_PRESENT (1ULL << 63)
+
+struct heap_process {
+	struct heap_memory mem;
+	struct heap_map *maps;
+	uint32_t n, room;
+	struct heap_resident resident;
+	const char *stranger;
+	pid_t pid;
+	int pagemap_fd;
+	uint64_t zero_pfn;      /* of the page that all memory is that was only read; 0: unknown */
+	int64_t until_ns;       /* CLOCK_MONOTONIC */
+	uint64_t *stacks;       /* stack pointers of threads */
+	uint32_t n_stacks;
+	uint64_t guard_end;     /* while mappings are read: of a guard right before */
+	uint64_t data_end;
+	bool oom;
+	/* Pages from `first` on: words of pagemap, and how many before each are resident. */
+	uint64_t first, n_pages;
+	uint64_t page[PAGES];
+	uint32_t before[PAGES + 1];
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* --- pages --- */
+
+/* The page that reads of untouched memory see is nobody's: ours has it, too. */
+static uint64_t find_zero_pfn(void)
+{
+	_cleanup_(closep) int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	volatile const char *page = mmap(NULL, HEAP_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+					 -1, 0);
+	uint64_t word = 0;
+
+	if (page == MAP_FAILED)
+		return 0;
+	(void)*page;
+	if (fd < 0 || pread(fd, &word, sizeof(word), (off_t)((uintptr_t)page / HEAP_PAGE * 8)) !=
+			      sizeof(word))
+		word = 0;
+	munmap((void *)page, HEAP_PAGE);
+	return word & PM_PRESENT ? word & PM_PFN : 0;
+}
+
+static bool is_resident(const struct heap_process *p, uint64_t word)
+{
+	return word & PM_PRESENT && (!p->zero_pfn || (word & PM_PFN) != p->zero_pfn);
+}
+
+/* The rows of pagemap around page `number`. */
+static void load_pages(struct heap_process *p, uint64_t number)
+{
+	ssize_t len;
+
+	p->first = number - number % PAGES;
+	len = pread(p->pagemap_fd, p->page, sizeof(p->page), (off_t)(p->first * 8));
+	p->n_pages = len > 0 ? (uint64_t)len / 8 : 0;
+	for (uint64_t i = 0; i < p->n_pages; i++)
+		p->before[i + 1] = p->before[i] + is_resident(p, p->page[i]);
+}
+
+/* False: it is not known. */
+static bool has_page(struct heap_process *p, uint64_t number)
+{
+	if (number - p->first >= PAGES || !p->n_pages)
+		load_pages(p, number);
+	return number - p->first < p->n_pages;
+}
+
+static uint64_t resident(void *ctx, uint64_t addr, uint64_t len)
+{
+	struct heap_process *p = ctx;
+	uint64_t sum = 0;
+
+	while (len) {
+		uint64_t number = addr / HEAP_PAGE, at, end, part;
+
+		if (!has_page(p, number))
+			return sum;
+		at = number - p->first;
+		part = HEAP_PAGE - addr % HEAP_PAGE;
+		if (part >= len) { /* all of it in one page: most are */
+			return sum + (p->before[at + 1] - p->before[at]) * len;
+		}
+		if (part < HEAP_PAGE) {
+			sum += (p->before[at + 1] - p->before[at]) * part;
+		} else {
+			end = at + len / HEAP_PAGE;
+			if (end > p->n_pages)
+				end = p->n_pages;
+			sum += (uint64_t)(p->before[end] - p->before[at]) * HEAP_PAGE;
+			part = (end - at) * HEAP_PAGE;
+		}
+		addr += part;
+		len -= part;
+	}
+	return sum;
+}
+
+/* One stretch of pages that are all there, or all were never touched. */
+static bool read_run(struct heap_process *p, uint64_t addr, uint8_t *to, size_t len, bool touched)
+{
+	struct iovec into = { to, len }, from = { (void *)(uintptr_t)addr, len };
+
+	if (touched)
+		return process_vm_readv(p->pid, &into, 1, &from, 1, 0) == (ssize_t)len;
+	memset(to, 0, len);
+	return true;
+}
+
+static bool read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct heap_process *p = ctx;
+	uint8_t *to = buf;
+	uint64_t run = addr, at = addr, end = addr + len;
+	bool touched = false;
+
+	if (end < addr || now_ns() > p->until_ns)
+		return false;
+	while (at < end) {
+		bool here;
+
+		/* What is behind the last page of pagemap is no memory of a process. */
+		if (!has_page(p, at / HEAP_PAGE))
+			return false;
+		here = p->page[at / HEAP_PAGE - p->first] & (PM_PRESENT | PM_SWAPPED);
+		if (at > run && here != touched) {
+			if (!read_run(p, run, to + (run - addr), (size_t)(at - run), touched))
+				return false;
+			run = at;
+		}
+		touched = here;
+		at += HEAP_PAGE - at % HEAP_PAGE;
+	}
+	return read_run(p, run, to + (run - addr), (size_t)(end - run), touched);
+}
+
+/* --- mappings --- */
+
+/* proc(5): syscall says where the stack of a thread is that waits. */
+static void add_stack(struct heap_process *p, const char *tid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256], *last;
+	unsigned long long sp = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/syscall", (int)p->pid, tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return;
+	for (int i = 0; i < 2; i++) {
+		last = strrchr(line, ' ');
+		if (!last)
+			return;
+		if (i == 0)
+			*last = '\0';
+		else if (sscanf(last, "%llx", &sp) != 1)
+			return;
+	}
+	if (sp && p->n_stacks < STACKS_MAX)
+		p->stacks[p->n_stacks++] = sp;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void find_stacks(struct heap_process *p)
+{
+	struct dirent *ent;
+	char path[32];
+	DIR *dir;
+
+	p->stacks = calloc(STACKS_MAX, sizeof(*p->stacks));
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)p->pid);
+	dir = p->stacks ? opendir(path) : NULL;
+	while (dir && (ent = readdir(dir)))
+		if (isdigit((unsigned char)ent->d_name[0]))
+			add_stack(p, ent->d_name);
+	if (dir)
+		closedir(dir);
+	if (p->n_stacks)
+		qsort(p->stacks, p->n_stacks, sizeof(*p->stacks), by_number);
+}
+
+static bool has_stack(const struct heap_process *p, uint64_t start, uint64_t end)
+{
+	uint32_t low = 0, high = p->n_stacks;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (p->stacks[mid] < start)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < p->n_stacks && p->stacks[low] < end;
+}
+
+static bool starts_with(const char *s, const char *with)
+{
+	return strncmp(s, with, strlen(with)) == 0;
+}
+
+static bool is_shared_memory(const struct proc_map *m)
+{
+	return starts_with(m->path, "/dev/shm/") || starts_with(m->path, "/memfd:") ||
+	       starts_with(m->path, "/SYSV") || starts_with(m->path, "/dev/zero");
+}
+
+static bool is_anonymous(const struct proc_map *m)
+{
+	return !(m->perms & PROC_MAP_SHARED) && (!*m->path || starts_with(m->path, "[anon:"));
+}
+
+/*
+ * A stack of a thread: a stack pointer is in it, or it begins above a small mapping without rights, as
+ * pthread_create() makes them and keeps them when the thread has ended.
+ */
+static enum heap_map_kind kind_of(const struct heap_process *p, const struct proc_map *m)
+{
+	bool writable = m->perms & PROC_MAP_WRITE;
+
+	if (starts_with(m->path, "[stack"))
+		return HEAP_MAP_STACK;
+	if (strcmp(m->path, "[heap]") == 0)
+		return HEAP_MAP_BRK;
+	if (m->perms & PROC_MAP_SHARED || *m->path == '[')
+		return starts_with(m->path, "[anon:") ? HEAP_MAP_ANON : HEAP_MAP_OTHER;
+	if (!is_anonymous(m))
+		return writable ? HEAP_MAP_DATA : HEAP_MAP_OTHER;
+	if (writable && (m->start == p->guard_end || has_stack(p, m->start, m->end)))
+		return HEAP_MAP_STACK;
+	if (writable && m->start == p->data_end)
+		return HEAP_MAP_ZEROED;
+	return writable ? HEAP_MAP_ANON : HEAP_MAP_OTHER;
+}
+
+static uint64_t bytes_of_kb(int64_t kb)
+{
+	return kb > 0 ? (uint64_t)kb << 10 : 0;
+}
+
+static void count_resident(struct heap_resident *r, const struct smaps_entry *s,
+			   enum heap_map_kind kind)
+{
+	uint64_t rss = bytes_of_kb(s->rss_kb), written = bytes_of_kb(s->anonymous_kb);
+
+	if (written > rss)
+		written = rss;
+
+	if (kind == HEAP_MAP_STACK) {
+		r->stacks += rss;
+		r->n_stacks++;
+	} else if (kind == HEAP_MAP_BRK || is_anonymous(&s->map)) {
+		r->anonymous += rss;
+	} else if (is_shared_memory(&s->map)) {
+		r->shmem += rss;
+	} else if (*s->map.path == '[') {
+		r->special += rss;
+	} else {
+		r->written += written;
+		r->file += rss - written;
+	}
+}
+
+static int on_smap(void *ctx, const struct smaps_entry *s)
+{
+	static const char *const strangers[] = { "libtcmalloc", "libmimalloc", "libjemalloc",
+						 "libsnmalloc", "libhoard", "ld-musl" };
+	struct heap_process *p = ctx;
+	const struct proc_map *m = &s->map;
+	const char *slash = strrchr(m->path, '/');
+	enum heap_map_kind kind = kind_of(p, m);
+
+	count_resident(&p->resident, s, kind);
+	for (size_t i = 0; slash && i < sizeof(strangers) / sizeof(*strangers); i++)
+		if (starts_with(slash + 1, strangers[i]))
+			p->stranger = strangers[i];
+	if (!(m->perms & 7) && m->end - m->start <= GUARD_MAX)
+		p->guard_end = m->end;
+	if (kind == HEAP_MAP_DATA)
+		p->data_end = m->end;
+	/* What grew after a fork is a mapping of its own, to the kernel. */
+	if (kind == HEAP_MAP_BRK && p->n && p->maps[p->n - 1].kind == kind &&
+	    p->maps[p->n - 1].end == m->start) {
+		p->maps[p->n - 1].end = m->end;
+		p->maps[p->n - 1].rss += bytes_of_kb(s->rss_kb);
+		return 0;
+	}
+	if (p->n == p->room) {
+		uint32_t room = p->room ? 2 * p->room : 256;
+		struct heap_map *more = room <= MAPS_MAX
+						? reallocarray(p->maps, room, sizeof(*more))
+						: NULL;
+
+		p->oom |= !more;
+		if (!more)
+			return 0; /* its memory is counted all the same */
+		p->maps = more;
+		p->room = room;
+	}
+	p->maps[p->n++] = (struct heap_map){ m->start, m->end, bytes_of_kb(s->rss_kb), kind };
+	return 0;
+}
+
+/* 0: not known. */
+static uint64_t rollup_rss(pid_t pid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char line[256];
+	long long kb = 0;
+
+	snprintf(line, sizeof(line), "/proc/%d/smaps_rollup", (int)pid);
+	f = fopen(line, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Rss: %lld kB", &kb) == 1)
+			break;
+	return bytes_of_kb(kb);
+}
+
+int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_process,
+		      struct err *e)
+{
+	_cleanup_(heap_process_closep) struct heap_process *p = calloc(1, sizeof(*p));
+	char path[32];
+	int r;
+
+	if (!p)
+		return err_set(e, -ENOMEM, "out of memory");
+	p->pid = pid;
+	p->pagemap_fd = -1;
+	p->until_ns = now_ns() + budget_ns;
+	find_stacks(p);
+	r = smaps_each(pid, on_smap, p, e);
+	if (r == 0 && p->oom)
+		r = err_set(e, -ENOMEM, "process %d: too many mappings", (int)pid);
+	if (r < 0)
+		return r;
+	p->resident.rollup = rollup_rss(pid);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	p->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (p->pagemap_fd < 0)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	p->zero_pfn = find_zero_pfn();
+	p->mem = (struct heap_memory){ p->maps, p->n, read_memory, resident, p };
+	*ret_process = TAKE_PTR(p);
+	return 0;
+}
+
+void heap_process_close(struct heap_process *p)
+{
+	if (!p)
+		return;
+	closep(&p->pagemap_fd);
+	free(p->maps);
+	free(p->stacks);
+	free(p);
+}
+
+const struct heap_memory *heap_process_memory(const struct heap_process *p)
+{
+	return &p->mem;
+}
+
+const struct heap_resident *heap_process_resident(const struct heap_process *p)
+{
+	return &p->resident;
+}
+
+const char *heap_process_stranger(const struct heap_process *p)
+{
+	return p->stranger;
+}
