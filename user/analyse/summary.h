@@ -11,6 +11,7 @@
 
 #include "analyse/by_process.h"
 #include "analyse/course.h"
+#include "analyse/ledger.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
@@ -88,6 +89,11 @@ struct summary_alloc {
 	uint64_t failed;                    /* calls that returned NULL                    */
 	uint64_t inherited_frees;           /* a child's free of its parent's block         */
 	uint64_t earlier_frees;             /* of blocks from before the run                */
+	/* In use since before the run, by walking the allocator at its start and at its end; in the heap
+	 * profile as [before attach], and in no other number here. */
+	bool before_known;
+	uint64_t before_objects, before_bytes;
+	uint64_t start_objects, start_bytes; /* all that was in use at the start           */
 	uint64_t untracked;                 /* allocations dropped because the block table was full */
 	/* ALLOC_TIER_SAMPLED: objects and bytes are estimates; earlier_frees, untracked are samples */
 	const char *sampler;                /* who sampled: "libmemscope-alloc (preload)"     */
@@ -215,6 +221,10 @@ struct run_summary {
 		bool shared;          /* of several processes: a page they share is in each */
 		int64_t first_kb, last_kb, peak_kb;  /* RSS */
 	} rss;
+	struct {
+		struct ledger now;    /* processes: 0 when there is none     */
+		int64_t at_ns;        /* since the start of the run          */
+	} ledger;
 	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */
 	struct course course;         /* of the same; and what the plain rule says of the RSS */
 	struct plain_verdict plain;

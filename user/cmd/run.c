@@ -297,6 +297,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	if (rc < 0)
 		return rc;
 	run_growth_begin(r);
+	run_ledger_begin(r);
 	if (run_tracing_allocs(r))
 		governor_exceeded(&r->governor, session_start_ns(r->session), 0);
 	check_sources(r);
@@ -340,6 +341,7 @@ static void trend_tick(struct run *r)
 		run_note(r, true, "trend.csv is not whole: %s", e.msg);
 		trend_csv_close(TAKE_PTR(r->trend));
 	}
+	run_ledger_tick(r, live);
 	if (!r->mem_known)
 		r->first_mem = s;
 	r->mem_known = true;
@@ -531,6 +533,8 @@ int run_end(struct run *r, struct err *e)
 		run_take_totals(r, NULL); /* for the last row; an error shows again below */
 	trend_tick(r);
 	run_bands_tick(r);
+	if (session_start_ns(r->session))
+		run_ledger_end(r, exact);
 	session_gate(r->session, false);
 	r->end_ns = run_now_ns();
 	if (!session_start_ns(r->session))
@@ -558,6 +562,7 @@ int run_end(struct run *r, struct err *e)
 		rc = drain_inflight(r->drain, e);
 	if (rc == 0 && exact)
 		rc = drain_blocks(r->drain, e);
+	run_ledger_finish(r);
 	if (rc == 0 && (ingest_finish(r->ingest) < 0 || r->oom))
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	if (rc == 0 && r->tier == ALLOC_TIER_SAMPLED)
@@ -591,6 +596,7 @@ void run_free(struct run *r)
 	run_free_gaps(r);
 	run_windows_free(r);
 	run_growth_free(r);
+	run_ledger_free(r);
 	session_free(r->session);
 	sideband_close(r->sideband);
 	trend_csv_close(r->trend);

@@ -73,6 +73,7 @@ struct watched;
 struct run_unwind;
 struct windows;
 struct grower;
+struct holders;
 /* Code in which stacks came to be not complete. */
 struct gap;
 /* A process image that allocated. */
@@ -147,6 +148,7 @@ struct run {
 	int64_t peak_rss_kb;
 	struct grower *growers;
 	struct growth_check growth;
+	struct holders *holders; /* where RSS is; NULL: it is not asked     */
 	uint64_t next_memory_sweep_ns;
 	bool mem_known;
 
@@ -189,6 +191,8 @@ void run_gap_facts(struct run *r, struct run_summary *to);
 void run_sampled_facts(struct run *r, struct summary_alloc *to);
 /* Stacks that grow and keep: into to->leaks, which live as long as the run. */
 void run_leak_facts(struct run *r, struct summary_alloc *to);
+/* Where RSS is, and what was there before the run. */
+void run_ledger_facts(struct run *r, struct run_summary *to);
 /* What became of the unwind tables; strings live as long as the run. */
 void run_unwind_facts(struct run *r, struct run_summary *to);
 

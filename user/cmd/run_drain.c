@@ -39,6 +39,7 @@ static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_
 	if (r->sweeping)
 		return ingest_sweep(r->ingest, key, block);
 	r->oom |= ingest_block(r->ingest, key, block) < 0;
+	run_ledger_block(r, key);
 	return false;
 }
 

@@ -646,6 +646,7 @@ static int gather(struct output *o, struct err *e)
 	facts_processes(o);
 	facts_alloc(o);
 	facts_growth(o);
+	run_ledger_facts(r, &o->s);
 	facts_stacks(o);
 	run_gap_facts(r, &o->s);
 	facts_drops(o);
@@ -732,6 +733,8 @@ int run_write(struct run *r, struct err *e)
 		snprintf(ending, sizeof(ending), "%s.csv", o->suffix);
 		if (r->trend || r->mem_known)
 			file_written(o, "trend", ending);
+		if (r->holders)
+			file_written(o, "ledger", ending);
 		o->s.dir = r->cfg->dir;
 		o->s.files = o->files;
 		snprintf(ending, sizeof(ending), "%s.txt", o->suffix);

@@ -151,6 +151,19 @@ void run_growth_end(struct run *r);
 void run_growth_sweep(struct run *r);
 void run_growth_free(struct run *r);
 
+/* --- run_ledger.c --- */
+
+/* The gate has opened: what the processes asked for hold already. */
+void run_ledger_begin(struct run *r);
+/* A row of trend.csv was written; one of ledger.csv where that is not too dear. `traced`: live bytes. */
+void run_ledger_tick(struct run *r, int64_t traced);
+/* Before the gate closes; `exact`: every allocation was traced up to now. */
+void run_ledger_end(struct run *r, bool exact);
+/* Blocks of the table, once it has closed; then what is in use is told apart. */
+void run_ledger_block(struct run *r, const struct ms_block_key *key);
+void run_ledger_finish(struct run *r);
+void run_ledger_free(struct run *r);
+
 /* --- run_unwind.c --- */
 
 /* Before the session is opened: the tables of processes that were asked for are begun to be made.

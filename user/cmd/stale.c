@@ -39,5 +39,6 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 				look_at(&s, profile_rows[i].name, f->ext);
 	look_at(&s, "trend", ".csv");
 	look_at(&s, "bands", ".csv");
+	look_at(&s, "ledger", ".csv");
 	look_at(&s, "summary", ".txt");
 }

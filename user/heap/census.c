@@ -8,12 +8,15 @@ const struct heap_walker heap_walkers[] = {
 	{ 0 },
 };
 
-void heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
-		     uint64_t bytes)
+uint64_t heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
+			 uint64_t bytes)
 {
+	uint64_t resident = mem->resident(mem->ctx, addr, bytes);
+
 	a->blocks++;
 	a->bytes += bytes;
-	a->resident += mem->resident(mem->ctx, addr, bytes);
+	a->resident += resident;
+	return resident;
 }
 
 void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
@@ -32,7 +35,12 @@ uint64_t heap_use_resident(const struct heap_use *u)
 	       u->top.resident + u->metadata.resident + u->unknown.resident;
 }
 
-void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes)
+static uint32_t words(uint64_t bytes)
+{
+	return bytes / 8 < UINT32_MAX ? (uint32_t)(bytes / 8) : UINT32_MAX;
+}
+
+void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint64_t resident)
 {
 	if (!b || b->over)
 		return;
@@ -49,7 +57,7 @@ void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes)
 		b->rows = rows;
 		b->room = room;
 	}
-	b->rows[b->n++] = (struct heap_block){ addr, bytes };
+	b->rows[b->n++] = (struct heap_block){ addr, words(bytes), words(resident) };
 }
 
 static int by_address(const void *a, const void *b)
@@ -93,8 +101,8 @@ void heap_blocks_free(struct heap_blocks *b)
 
 int heap_census_take(const struct heap_memory *mem, struct heap_census *c)
 {
-	for (const struct heap_walker *w = heap_walkers;
-	     w->allocator && c->n < HEAP_ALLOCATORS_MAX; w++) {
+	for (const struct heap_walker *w = heap_walkers; w->allocator && c->n < HEAP_ALLOCATORS_MAX;
+	     w++) {
 		struct heap_use use = { .allocator = w->allocator };
 		int r = w->walk(mem, &use, c->blocks);
 

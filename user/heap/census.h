@@ -40,9 +40,10 @@ struct heap_use {
 
 enum { HEAP_ALLOCATORS_MAX = 4 };
 
-/* A block in use. */
+/* A block in use. Sizes in words of 8 bytes; beyond 32 GiB they stay there. */
 struct heap_block {
-	uint64_t addr, bytes;
+	uint64_t addr;
+	uint32_t words, resident_words;
 };
 
 struct heap_blocks {
@@ -65,12 +66,14 @@ uint64_t heap_use_resident(const struct heap_use *u);
 
 /* --- for walkers --- */
 
-void heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
-		     uint64_t bytes);
+/* Returns how much of it is resident. */
+uint64_t heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
+			 uint64_t bytes);
 /* A block that an amount counts leaves it. */
 void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
 		      uint64_t bytes);
-void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes);
+/* `b` may be NULL. */
+void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint64_t resident);
 void heap_blocks_sort(struct heap_blocks *b);
 /* The first row at or behind `addr`; b->n when there is none. Sorted. */
 uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr);

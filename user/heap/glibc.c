@@ -95,8 +95,8 @@ static bool top_is_sound(const struct heap_memory *mem, const struct glibc_layou
 }
 
 /* bytes + off may be the empty bin number `bin` of an arena. */
-static bool arena_around(const struct heap_memory *mem, const uint8_t *bytes, size_t len, size_t off,
-			 uint64_t addr, int bin, struct glibc_layout *ret_layout,
+static bool arena_around(const struct heap_memory *mem, const uint8_t *bytes, size_t len,
+			 size_t off, uint64_t addr, int bin, struct glibc_layout *ret_layout,
 			 struct glibc_arena *ret_arena)
 {
 	size_t first = off - 16 * (size_t)bin;
@@ -109,8 +109,7 @@ static bool arena_around(const struct heap_memory *mem, const uint8_t *bytes, si
 
 		if (first < layout.bins ||
 		    glibc_arena_read(mem, &layout, addr + first - layout.bins, ret_arena) < 0 ||
-		    !list_closes(mem, &layout, ret_arena) ||
-		    !top_is_sound(mem, &layout, ret_arena))
+		    !list_closes(mem, &layout, ret_arena) || !top_is_sound(mem, &layout, ret_arena))
 			continue;
 		*ret_layout = layout;
 		return true;
@@ -124,7 +123,8 @@ static bool find_in(const struct heap_memory *mem, const uint8_t *bytes, size_t 
 	int tries = 0;
 
 	for (size_t off = 0; off + 16 <= len && tries < FIND_MAX; off += 8) {
-		if (word_at(bytes, off) != addr + off - 16 || word_at(bytes, off + 8) != addr + off - 16)
+		if (word_at(bytes, off) != addr + off - 16 ||
+		    word_at(bytes, off + 8) != addr + off - 16)
 			continue;
 		tries++;
 		for (int bin = 0; bin < GLIBC_BINS; bin++)
@@ -137,24 +137,21 @@ static bool find_in(const struct heap_memory *mem, const uint8_t *bytes, size_t 
 int glibc_find(const struct heap_memory *mem, struct glibc_layout *ret_layout,
 	       struct glibc_arena *ret_main)
 {
-	_cleanup_(freep) uint8_t *bytes = malloc(DATA_MAX);
 	struct glibc_layout layout;
 	struct glibc_arena arena;
-	uint64_t from = 0, end = 0;
-
-	if (!bytes)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < mem->n_maps; i++) {
 		const struct heap_map *m = &mem->maps[i];
-		uint64_t len = m->end - m->start;
+		size_t len = m->end - m->start < DATA_MAX ? (size_t)(m->end - m->start) : DATA_MAX;
+		_cleanup_(freep) uint8_t *bytes = NULL;
 
 		/* A program linked statically has it behind its other variables. */
 		if (m->kind != HEAP_MAP_DATA)
 			continue;
-		from = m->start;
-		end = m->start + (len < DATA_MAX ? len : DATA_MAX);
-		if (!mem->read(mem->ctx, from, bytes, (size_t)(end - from)) ||
-		    !find_in(mem, bytes, (size_t)(end - from), from, &layout, &arena))
+		bytes = malloc(len);
+		if (!bytes)
+			return -ENOMEM;
+		if (!mem->read(mem->ctx, m->start, bytes, len) ||
+		    !find_in(mem, bytes, len, m->start, &layout, &arena))
 			continue;
 		*ret_layout = layout;
 		*ret_main = arena;

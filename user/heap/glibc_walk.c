@@ -10,17 +10,19 @@
 
 enum {
 	CHUNK_LEAST = 32,
-	HEADER = 8,               /* of a chunk in use: its prev_size belongs to the one before */
+	HEADER = 8, /* of a chunk in use: its prev_size belongs to the one before */
 	FLAGS = 7,
 	PREV_IN_USE = 1,
 	IS_MAPPED = 2,
 	NOT_MAIN = 4,
-	STEPS_BACK = 8,           /* windows that may be read once more                        */
-	TCACHE_2_30 = 0x290,      /* size of a tcache's chunk                                  */
+	STEPS_BACK = 8,      /* windows that may be read once more                        */
+	TCACHE_2_30 = 0x290, /* size of a tcache's chunk                                  */
 	TCACHE_2_26 = 0x250,
 	CACHES_MAX = 1 << 16,
-	LIST_MAX = 1 << 20,       /* chunks in fastbins and tcaches, all together              */
-	MAPPED_PAGES_MAX = 1 << 18, /* pages that are looked at for chunks of their own mapping */
+	LIST_MAX = 1 << 20,         /* chunks in fastbins and tcaches, all together              */
+	MAPPED_PAGES_MAX = 1 << 16, /* pages that are looked at for chunks of their own mapping */
+	HEAPS_MAX = 1 << 16,
+	GROWN_MAX = 64 << 20, /* what [heap] may have grown by since mappings were read   */
 };
 
 /* A stretch of chunks. */
@@ -42,11 +44,11 @@ struct walk {
 	struct glibc_layout layout;
 	struct region *regions;
 	uint32_t n_regions, room_regions;
-	uint64_t *caches;         /* chunks that may be a tcache */
-	uint32_t n_caches;
+	uint64_t *caches; /* chunks that may be a tcache */
+	uint32_t n_caches, room_caches;
 	struct idle *idle;
-	uint32_t n_idle;
-		bool oom;
+	uint32_t n_idle, room_idle;
+	bool oom;
 	struct heap_window window;
 };
 
@@ -74,10 +76,36 @@ static bool add_region(struct walk *w, uint64_t from, uint64_t end)
 	return true;
 }
 
+static int by_from(const void *a, const void *b)
+{
+	const struct region *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Sorted. */
 static bool in_regions(const struct walk *w, uint64_t addr)
 {
+	uint32_t low = 0, high = w->n_regions;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (addr < w->regions[mid].from)
+			high = mid;
+		else if (addr >= w->regions[mid].end)
+			low = mid + 1;
+		else
+			return true;
+	}
+	return false;
+}
+
+/* Not sorted: has a walk begun there? */
+static bool was_walked(const struct walk *w, uint64_t from)
+{
 	for (uint32_t i = 0; i < w->n_regions; i++)
-		if (addr >= w->regions[i].from && addr < w->regions[i].end)
+		if (w->regions[i].from == from)
 			return true;
 	return false;
 }
@@ -97,26 +125,40 @@ static void add_unknown(struct walk *w, uint64_t from, uint64_t end, const char 
 	w->use->doubt = why;
 }
 
+/* A block that may be the tcache of a thread. */
+static void add_cache(struct walk *w, uint64_t chunk)
+{
+	if (w->n_caches == w->room_caches) {
+		uint32_t room = w->room_caches ? 2 * w->room_caches : 64;
+		uint64_t *more =
+			room <= CACHES_MAX ? reallocarray(w->caches, room, sizeof(*more)) : NULL;
+
+		if (!more) {
+			w->use->doubt = "not all caches of threads were looked at";
+			return;
+		}
+		w->caches = more;
+		w->room_caches = room;
+	}
+	w->caches[w->n_caches++] = chunk;
+}
+
 static void add_live(struct walk *w, uint64_t chunk, uint64_t size)
 {
 	add_metadata(w, chunk + HEADER, HEADER);
-	heap_amount_add(&w->use->live, w->mem, chunk + 2 * HEADER, size - HEADER);
-	heap_blocks_add(w->blocks, chunk + 2 * HEADER, size - HEADER);
-	if ((size == TCACHE_2_30 || size == TCACHE_2_26) && w->n_caches < CACHES_MAX) {
-		if (!w->caches)
-			w->caches = calloc(CACHES_MAX, sizeof(*w->caches));
-		w->oom |= !w->caches;
-		if (w->caches)
-			w->caches[w->n_caches++] = chunk;
-	}
+	heap_blocks_add(w->blocks, chunk + 2 * HEADER, size - HEADER,
+			heap_amount_add(&w->use->live, w->mem, chunk + 2 * HEADER, size - HEADER));
+	if (size == TCACHE_2_30 || size == TCACHE_2_26)
+		add_cache(w, chunk);
 }
 
 /* A row of chunks, as it is walked. */
 struct stretch {
 	uint64_t from, end;
-	uint64_t top;        /* 0: it ends without one                        */
-	uint64_t top_at;     /* where the arena says it                       */
-	uint64_t not_main;   /* NOT_MAIN or 0                                 */
+	uint64_t top;      /* 0: it ends without one                        */
+	uint64_t top_at;   /* where the arena says it                       */
+	uint64_t not_main; /* NOT_MAIN or 0                                 */
+	uint64_t end_most; /* where `end` may be by now                      */
 };
 
 /* The process went on: where its top is now. The main arena's ends with it. */
@@ -124,12 +166,14 @@ static void read_top(struct walk *w, struct stretch *s)
 {
 	uint64_t top, size;
 
-	if (!w->mem->read(w->mem->ctx, s->top_at, &top, sizeof(top)) || top % 16 ||
-	    top < s->from || !w->mem->read(w->mem->ctx, top + HEADER, &size, sizeof(size)))
+	if (!w->mem->read(w->mem->ctx, s->top_at, &top, sizeof(top)) || top % 16 || top < s->from ||
+	    !w->mem->read(w->mem->ctx, top + HEADER, &size, sizeof(size)))
 		return;
-	if (!s->not_main)
-		s->end = top + (size & ~(uint64_t)FLAGS);
-	else if (top >= s->end)
+	if (!s->not_main && top < s->end_most)
+		s->end = (size & ~(uint64_t)FLAGS) < s->end_most - top
+				 ? top + (size & ~(uint64_t)FLAGS)
+				 : s->end_most;
+	if (top >= s->end)
 		return;
 	s->top = top;
 	w->window.limit = s->end;
@@ -164,8 +208,9 @@ static int take_chunk(struct walk *w, const struct stretch *s, uint64_t *at)
 		*at = p + size;
 		return 0;
 	}
-	if (size < CHUNK_LEAST || size % 16 || head & IS_MAPPED || (head & NOT_MAIN & ~s->not_main) ||
-	    size > end - p || end - p - size < 2 * HEADER || (p < s->top && size > s->top - p))
+	if (size < CHUNK_LEAST || size % 16 || head & IS_MAPPED ||
+	    (head & NOT_MAIN & ~s->not_main) || size > end - p || end - p - size < 2 * HEADER ||
+	    (p < s->top && size > s->top - p))
 		return -EBADMSG;
 	if (!heap_window_word(&w->window, p + size + HEADER, &next))
 		return -EFAULT;
@@ -195,9 +240,9 @@ static void walk_stretch(struct walk *w, struct stretch *s)
 	while (p < s->end && r != 1) {
 		if (w->window.loads != loads) {
 			loads = w->window.loads;
-			marks[n++ % STEPS_BACK] = (struct mark){
-				p, *w->use, w->blocks ? w->blocks->n : 0, w->n_caches
-			};
+			marks[n++ % STEPS_BACK] =
+				(struct mark){ p, *w->use, w->blocks ? w->blocks->n : 0,
+					       w->n_caches };
 			kept += kept < STEPS_BACK;
 		}
 		if (s->top && p >= s->top)
@@ -240,6 +285,7 @@ static void walk_main(struct walk *w, const struct glibc_arena *a, const struct 
 	if (brk && of_top == brk) {
 		s.from = brk->start;
 		s.end = brk->end;
+		s.end_most = brk->end + GROWN_MAX;
 		s.top = a->top;
 		read_top(w, &s);
 		walk_stretch(w, &s);
@@ -253,7 +299,7 @@ static void walk_main(struct walk *w, const struct glibc_arena *a, const struct 
 		}
 		if (of_top && of_top->kind == HEAP_MAP_ANON) {
 			s.from = of_top->start;
-			s.end = of_top->end;
+			s.end = s.end_most = of_top->end;
 			s.top = a->top;
 			read_top(w, &s);
 			walk_stretch(w, &s);
@@ -273,7 +319,7 @@ static void walk_heaps(struct walk *w, const struct glibc_arena *a)
 	uint64_t of_arena = a->addr & ~(uint64_t)(GLIBC_HEAP_MAX - 1);
 	uint64_t info = a->addr - of_arena; /* size of struct heap_info */
 
-	for (uint64_t n = 0; n <= a->system_mem / HEAP_PAGE && walked < a->system_mem; n++) {
+	for (int n = 0; n < HEAPS_MAX && walked < a->system_mem; n++) {
 		struct stretch s = { .not_main = NOT_MAIN };
 		uint64_t head[3], first = heap + info;
 
@@ -285,6 +331,8 @@ static void walk_heaps(struct walk *w, const struct glibc_arena *a)
 				~15ULL;
 		s.from = first;
 		s.end = heap + head[2];
+		if (was_walked(w, first) || first >= s.end)
+			break;
 		if (a->top >= s.from && a->top < s.end) {
 			s.top = a->top;
 			s.top_at = a->addr + w->layout.bins - 16;
@@ -321,50 +369,75 @@ static uint64_t mapped_chunk(const struct walk *w, uint64_t p, uint64_t end)
 	return head[1];
 }
 
-/* mp_ says how many there are; where, only they do. Neighbours share a mapping, with others' too. */
-static void walk_mapped(struct walk *w, bool counted, uint64_t blocks, uint64_t bytes)
+/*
+ * A mapping may begin with one, and one lies behind the other; with `everywhere` any page may begin one:
+ * what others have mapped right below shares the mapping.
+ */
+static uint64_t scan_mapped(struct walk *w, bool everywhere, uint64_t blocks)
 {
-	uint64_t pages = 0, found = 0;
+	uint64_t pages = 0, bytes = 0;
 
-	if (counted && !blocks)
-		return;
 	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
 		const struct heap_map *m = &w->mem->maps[i];
 
 		if (m->kind != HEAP_MAP_ANON || in_regions(w, m->start + HEAP_PAGE / 2))
 			continue;
-		for (uint64_t p = m->start, size; p < m->end && pages < MAPPED_PAGES_MAX &&
-						  (!counted || w->use->mapped.blocks < blocks);
+		for (uint64_t p = m->start, size;
+		     p < m->end && pages < MAPPED_PAGES_MAX && w->use->mapped.blocks < blocks;
 		     p += size, pages++) {
 			size = mapped_chunk(w, p, m->end);
+			if (!size && !everywhere)
+				break;
 			if (!size) {
 				size = HEAP_PAGE;
-				if (!counted)
-					break;
 				continue;
 			}
 			heap_amount_add(&w->use->live, w->mem, p + 16, size - 16);
-			heap_amount_add(&w->use->mapped, w->mem, p + 16, size - 16);
-			heap_blocks_add(w->blocks, p + 16, size - 16);
+			heap_blocks_add(
+				w->blocks, p + 16, size - 16,
+				heap_amount_add(&w->use->mapped, w->mem, p + 16, size - 16));
 			add_metadata(w, p, 16);
-			found += size;
+			bytes += size;
 		}
 	}
-	if (counted && (w->use->mapped.blocks != blocks || found != bytes)) {
-		if (found < bytes)
-			w->use->unknown.bytes += bytes - found;
-		w->use->doubt = "not all large blocks with mappings of their own were found";
-	}
+	return bytes;
+}
+
+/* mp_ says how many there are; where, only they do. Where it was not found there may be any number. */
+static void walk_mapped(struct walk *w, bool counted, uint64_t blocks, uint64_t bytes)
+{
+	struct heap_use before = *w->use;
+	uint64_t n_blocks = w->blocks ? w->blocks->n : 0, found;
+
+	found = scan_mapped(w, false, counted ? blocks : UINT64_MAX);
+	if (!counted || (w->use->mapped.blocks == blocks && found == bytes))
+		return;
+	*w->use = before;
+	if (w->blocks)
+		w->blocks->n = n_blocks;
+	found = scan_mapped(w, true, blocks);
+	if (w->use->mapped.blocks == blocks && found == bytes)
+		return;
+	if (found < bytes)
+		w->use->unknown.bytes += bytes - found;
+	w->use->doubt = "not all large blocks with mappings of their own were found";
 }
 
 /* --- what was given back and looks in use --- */
 
 static void add_idle(struct walk *w, uint64_t chunk, uint64_t size, enum idle_kind kind)
 {
-	if (!w->idle)
-		w->idle = calloc(LIST_MAX, sizeof(*w->idle));
-	w->oom |= !w->idle;
-	if (w->idle && w->n_idle < LIST_MAX)
+	if (w->n_idle == w->room_idle) {
+		uint32_t room = w->room_idle ? 2 * w->room_idle : 256;
+		struct idle *more = reallocarray(w->idle, room, sizeof(*more));
+
+		w->oom |= !more;
+		if (!more)
+			return;
+		w->idle = more;
+		w->room_idle = room;
+	}
+	if (w->n_idle < LIST_MAX)
 		w->idle[w->n_idle++] = (struct idle){ chunk, size, kind };
 }
 
@@ -383,8 +456,8 @@ static uint64_t chunk_size(const struct walk *w, uint64_t chunk)
  * Follows a list of chunks of one size, `first` and the links being addresses `off` behind a chunk. Links
  * may be XORed with their own place >> 12. Ends at what is no such chunk.
  */
-static uint32_t take_list(struct walk *w, uint64_t first, uint64_t off, uint64_t size, uint64_t most,
-			  enum idle_kind kind)
+static uint32_t take_list(struct walk *w, uint64_t first, uint64_t off, uint64_t size,
+			  uint64_t most, enum idle_kind kind)
 {
 	uint32_t n = 0;
 
@@ -405,8 +478,7 @@ static uint32_t take_list(struct walk *w, uint64_t first, uint64_t off, uint64_t
 static void take_fastbins(struct walk *w, const struct glibc_arena *a)
 {
 	for (uint64_t i = 0; i < GLIBC_FASTBINS; i++)
-		take_list(w, a->fastbins[i], 0, CHUNK_LEAST + 16 * i, LIST_MAX,
-			  IDLE_FAST);
+		take_list(w, a->fastbins[i], 0, CHUNK_LEAST + 16 * i, LIST_MAX, IDLE_FAST);
 }
 
 /* A block that may be a thread's tcache. true: lists of it were found. */
@@ -427,7 +499,8 @@ static bool take_cache(struct walk *w, uint64_t chunk)
 		if (size == TCACHE_2_30)
 			memcpy(&counts[i], bytes + 2 * i, sizeof(counts[i]));
 		if ((counts[i] && !entries[i]) || entries[i] % 16 ||
-		    (entries[i] && chunk_size(w, entries[i] - 16) != CHUNK_LEAST + 16 * (uint64_t)i))
+		    (entries[i] &&
+		     chunk_size(w, entries[i] - 16) != CHUNK_LEAST + 16 * (uint64_t)i))
 			return false;
 	}
 	for (int i = 0; i < GLIBC_TCACHE_BINS; i++)
@@ -547,6 +620,8 @@ int heap_walk_glibc(const struct heap_memory *mem, struct heap_use *use, struct 
 	if (r == 0) {
 		counted = brk && glibc_mapped(mem, main.addr, brk->start, &n_mapped, &mapped_bytes);
 		walk_arenas(w, &main, brk);
+		if (w->n_regions)
+			qsort(w->regions, w->n_regions, sizeof(*w->regions), by_from);
 		walk_mapped(w, counted, n_mapped, mapped_bytes);
 		sort_behind(blocks, first_block);
 		take_lists(w, &main);

@@ -27,10 +27,15 @@ void heap_window_forget(struct heap_window *w)
 bool heap_window_word(struct heap_window *w, uint64_t addr, uint64_t *ret_word)
 {
 	if (addr < w->addr || addr - w->addr + 8 > w->len) {
-		uint64_t len = HEAP_WINDOW - addr % HEAP_WINDOW;
+		bool near = w->len && addr - w->addr < w->len + HEAP_WINDOW_LEAST;
+		uint64_t len;
 
 		if (addr >= w->limit || w->limit - addr < 8)
 			return false;
+		w->size = !near || !w->size           ? HEAP_WINDOW_LEAST
+			  : w->size < HEAP_WINDOW / 2 ? 2 * w->size
+						      : HEAP_WINDOW;
+		len = w->size - addr % HEAP_PAGE;
 		w->len = 0;
 		if (len > w->limit - addr)
 			len = w->limit - addr;

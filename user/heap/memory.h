@@ -46,12 +46,13 @@ const struct heap_map *heap_map_of(const struct heap_memory *mem, uint64_t addr)
 /*
  * A window on memory that is read from its low end to its high one, a word at a time.
  */
-enum { HEAP_WINDOW = 64 << 10 };
+enum { HEAP_WINDOW = 64 << 10, HEAP_WINDOW_LEAST = 4 << 10 };
 
 struct heap_window {
 	const struct heap_memory *mem;
 	uint64_t limit;          /* nothing is read at or behind it                       */
 	uint64_t addr, len;      /* what `bytes` holds                                     */
+	uint64_t size;           /* of the next: it grows while one lies behind the other  */
 	uint64_t loads;          /* how often it was filled                               */
 	uint8_t bytes[HEAP_WINDOW];
 };

@@ -16,9 +16,9 @@
 
 enum {
 	MAPS_MAX = 1 << 20,
-	PAGES = 8192,           /* rows of pagemap that are kept: 32 MiB                     */
+	PAGES = 8192, /* rows of pagemap that are kept: 32 MiB                     */
 	STACKS_MAX = 1 << 16,
-	GUARD_MAX = 64 << 10,   /* a mapping without rights this small, below another: a guard */
+	GUARD_MAX = 64 << 10, /* a mapping without rights this small, below another: a guard */
 };
 
 /* Documentation/admin-guide/mm/pagemap.rst */
@@ -34,11 +34,11 @@ struct heap_process {
 	const char *stranger;
 	pid_t pid;
 	int pagemap_fd;
-	uint64_t zero_pfn;      /* of the page that all memory is that was only read; 0: unknown */
-	int64_t until_ns;       /* CLOCK_MONOTONIC */
-	uint64_t *stacks;       /* stack pointers of threads */
+	uint64_t zero_pfn; /* of the page that all memory is that was only read; 0: unknown */
+	int64_t until_ns;  /* CLOCK_MONOTONIC */
+	uint64_t *stacks;  /* stack pointers of threads */
 	uint32_t n_stacks;
-	uint64_t guard_end;     /* while mappings are read: of a guard right before */
+	uint64_t guard_end; /* while mappings are read: of a guard right before */
 	uint64_t data_end;
 	bool oom;
 	/* Pages from `first` on: words of pagemap, and how many before each are resident. */
@@ -61,8 +61,8 @@ static int64_t now_ns(void)
 static uint64_t find_zero_pfn(void)
 {
 	_cleanup_(closep) int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	volatile const char *page = mmap(NULL, HEAP_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
-					 -1, 0);
+	volatile const char *page =
+		mmap(NULL, HEAP_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t word = 0;
 
 	if (page == MAP_FAILED)
@@ -86,6 +86,9 @@ static void load_pages(struct heap_process *p, uint64_t number)
 	ssize_t len;
 
 	p->first = number - number % PAGES;
+	p->n_pages = 0;
+	if (now_ns() > p->until_ns)
+		return;
 	len = pread(p->pagemap_fd, p->page, sizeof(p->page), (off_t)(p->first * 8));
 	p->n_pages = len > 0 ? (uint64_t)len / 8 : 0;
 	for (uint64_t i = 0; i < p->n_pages; i++)
@@ -304,7 +307,7 @@ static void count_resident(struct heap_resident *r, const struct smaps_entry *s,
 static int on_smap(void *ctx, const struct smaps_entry *s)
 {
 	static const char *const strangers[] = { "libtcmalloc", "libmimalloc", "libjemalloc",
-						 "libsnmalloc", "libhoard", "ld-musl" };
+						 "libsnmalloc", "libhoard",    "ld-musl" };
 	struct heap_process *p = ctx;
 	const struct proc_map *m = &s->map;
 	const char *slash = strrchr(m->path, '/');
@@ -327,9 +330,8 @@ static int on_smap(void *ctx, const struct smaps_entry *s)
 	}
 	if (p->n == p->room) {
 		uint32_t room = p->room ? 2 * p->room : 256;
-		struct heap_map *more = room <= MAPS_MAX
-						? reallocarray(p->maps, room, sizeof(*more))
-						: NULL;
+		struct heap_map *more =
+			room <= MAPS_MAX ? reallocarray(p->maps, room, sizeof(*more)) : NULL;
 
 		p->oom |= !more;
 		if (!more)

@@ -379,6 +379,12 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	count(d, o, "inherited_frees", a->inherited_frees);
 	count(d, o, "earlier_frees", a->earlier_frees);
 	count(d, o, "untracked", a->untracked);
+	if (a->before_known) {
+		count(d, o, "before_objects", a->before_objects);
+		count(d, o, "before_bytes", a->before_bytes);
+		count(d, o, "start_objects", a->start_objects);
+		count(d, o, "start_bytes", a->start_bytes);
+	}
 	if (a->tier == ALLOC_TIER_SAMPLED) {
 		text(d, o, "sampler", a->sampler);
 		number(d, o, "rate", a->rate);
@@ -443,15 +449,48 @@ static void add_rss(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "peak_kb", s->rss.peak_kb);
 }
 
+static void add_ledger(struct doc *d, cJSON *memory, const struct run_summary *s)
+{
+	const struct ledger *l = &s->ledger.now;
+	cJSON *o, *rows, *row;
+
+	if (!l->processes)
+		return;
+	o = object(d, memory, "ledger");
+	number(d, o, "at_ns", s->ledger.at_ns);
+	number(d, o, "processes", l->processes);
+	number(d, o, "rss_bytes", l->rss);
+	number(d, o, "not_explained_bytes", ledger_unexplained(l));
+	text(d, o, "walked", l->allocators);
+	text(d, o, "not_walked", l->stranger);
+	text(d, o, "doubt", l->doubt);
+	number(d, o, "took_ns", l->took_ns);
+	rows = object(d, o, "parts");
+	for (int i = 0; i < N_LEDGER_PARTS; i++) {
+		enum ledger_part part = (enum ledger_part)i;
+
+		row = object(d, rows, ledger_name(part));
+		number(d, row, "resident_bytes", l->parts[i].resident);
+		if (ledger_of_heap(part)) {
+			number(d, row, "bytes", l->parts[i].bytes);
+			number(d, row, "blocks", l->parts[i].blocks);
+		}
+		text(d, row, "how", ledger_how(part));
+	}
+}
+
 static void add_memory(struct doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *o;
 
-	if (!s->memory.known) {
+	if (!s->memory.known && !s->ledger.now.processes) {
 		null(d, root, "memory");
 		return;
 	}
 	o = object(d, root, "memory");
+	add_ledger(d, o, s);
+	if (!s->memory.known)
+		return;
 	number(d, o, "base_kb", s->memory.base);
 	number(d, o, "last_kb", s->memory.last);
 	number(d, o, "peak_kb", s->memory.peak);

@@ -182,9 +182,12 @@ void summary_put_alloc(const struct run_summary *s, struct sink *out)
 	put_alloc_row(out, "allocated", a->bytes, a->objects);
 	put_alloc_row(out, "freed", a->freed_bytes, a->freed_objects);
 	put_alloc_row(out, "live", a->live_bytes, a->live_objects);
+	if (a->before_known && a->start_objects)
+		put_alloc_row(out, "from before", a->before_bytes, a->before_objects);
 	put_alloc_odds(a, out);
 	put_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
-	put_sites(out, "live, allocated by", a->live_sites, a->n_live_sites, a->live_bytes);
+	put_sites(out, "live, allocated by", a->live_sites, a->n_live_sites,
+		  a->live_bytes + a->before_bytes);
 	put_leaks(a, out);
 }
 

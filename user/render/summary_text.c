@@ -3,6 +3,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "render/cells.h"
+#include "render/summary_ledger.h"
 #include "render/summary_memory.h"
 
 #include <math.h>
@@ -513,6 +514,7 @@ void summary_text_write(const struct run_summary *s, struct sink *out)
 	summary_put_alloc(s, out);
 	summary_put_growth(s, out);
 	summary_put_rss(s, out);
+	summary_put_ledger(s, out);
 	put_sources(s, out);
 	put_stacks(s, out);
 	put_gaps(s, out);

@@ -2,11 +2,11 @@
  * A child whose heap is known, walked from outside: what it says itself (its own list of blocks,
  * malloc_usable_size(), mallinfo2()) is what the walk finds, to the byte.
  */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "heap/census.h"
 #include "heap/process.h"
@@ -73,6 +73,7 @@ static void *work(void *arg)
 
 static void be_known(void)
 {
+	static void *mine[BLOCKS];
 	pthread_t threads[THREADS];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -87,20 +88,13 @@ static void be_known(void)
 		say(gone, 0);
 		free(gone);
 	}
-	for (int i = 0; i < THREADS; i++)
-		if (i == 0)
-			break;
-	{
-		static void *mine[BLOCKS];
-
-		for (int i = 0; i < BLOCKS; i++)
-			mine[i] = malloc((size_t)(i % 400) + 1);
-		for (int i = 0; i < BLOCKS; i++)
-			say(mine[i], i % 3 == 0);
-		for (int i = 0; i < BLOCKS; i++)
-			if (i % 3)
-				free(mine[i]);
-	}
+	for (int i = 0; i < BLOCKS; i++)
+		mine[i] = malloc((size_t)(i % 400) + 1);
+	for (int i = 0; i < BLOCKS; i++)
+		say(mine[i], i % 3 == 0);
+	for (int i = 0; i < BLOCKS; i++)
+		if (i % 3)
+			free(mine[i]);
 	pthread_barrier_wait(&said->all_done);
 	said->info = mallinfo2();
 	said->ready = 1;
@@ -157,7 +151,8 @@ static void glibc_is_found_with_an_arena_per_thread(void **state)
 	assert_string_equal(f->census.use[0].allocator, "glibc");
 	assert_in_range(f->census.use[0].arenas, 2, THREADS + 1);
 	assert_true(f->census.use[0].caches >= 2);
-	if (f->census.use[0].doubt) print_message("doubt: %s\n", f->census.use[0].doubt);
+	if (f->census.use[0].doubt)
+		print_message("doubt: %s\n", f->census.use[0].doubt);
 	assert_null(f->census.use[0].doubt);
 	assert_int_equal(f->census.use[0].unknown.bytes, 0);
 }
@@ -194,12 +189,13 @@ static void every_block_in_use_is_found_and_none_that_was_freed(void **state)
 
 		if (said->blocks[i].live) {
 			assert_true(there);
-			assert_int_equal(b->rows[at].bytes, said->blocks[i].usable);
+			assert_int_equal(8 * (uint64_t)b->rows[at].words, said->blocks[i].usable);
 			live++;
 		} else {
 			/* Another one may have got its place. */
 			for (int j = 0; there && j < said->n; j++)
-				if (said->blocks[j].live && said->blocks[j].addr == said->blocks[i].addr)
+				if (said->blocks[j].live &&
+				    said->blocks[j].addr == said->blocks[i].addr)
 					there = false;
 			assert_false(there);
 			freed++;
@@ -215,7 +211,7 @@ static void blocks_and_their_sum_are_the_same(void **state)
 	uint64_t sum = 0;
 
 	for (uint64_t i = 0; i < f->blocks.n; i++)
-		sum += f->blocks.rows[i].bytes;
+		sum += 8 * (uint64_t)f->blocks.rows[i].words;
 	assert_int_equal(f->blocks.n, f->census.use[0].live.blocks);
 	assert_int_equal(sum, f->census.use[0].live.bytes);
 }

@@ -1,0 +1,79 @@
+#include "analyse/ledger.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name, *title, *how;
+} parts[N_LEDGER_PARTS] = {
+	[LEDGER_TRACED] = { "live_traced", "live, traced", "in the table of traced blocks" },
+	[LEDGER_BEFORE] = { "live_before", "live, from before", "in use since before the start" },
+	[LEDGER_LIVE] = { "live", "live", "in use" },
+	[LEDGER_FREE] = { "free_held", "free, held", "kept by the allocator" },
+	[LEDGER_METADATA] = { "metadata", "allocator's own", "headers, arenas, caches" },
+	[LEDGER_HELD] = { "held_unwalked", "held, not walked", "in use or free" },
+	[LEDGER_ANONYMOUS] = { "other_anonymous", "other anonymous", "smaps, less the above" },
+	[LEDGER_STACKS] = { "stacks", "stacks", "smaps; by stack pointers and guard pages" },
+	[LEDGER_DATA] = { "file_changed", "changed of files", "smaps; variables of programs" },
+	[LEDGER_FILE] = { "file", "files", "smaps" },
+	[LEDGER_SHARED] = { "shared_memory", "shared memory", "smaps" },
+};
+
+const char *ledger_name(enum ledger_part part)
+{
+	return parts[part].name;
+}
+
+const char *ledger_title(enum ledger_part part)
+{
+	return parts[part].title;
+}
+
+const char *ledger_how(enum ledger_part part)
+{
+	return parts[part].how;
+}
+
+bool ledger_of_heap(enum ledger_part part)
+{
+	return part <= LEDGER_HELD;
+}
+
+/* "glibc" and "glibc, jemalloc" are "glibc, jemalloc". */
+static void add_allocators(struct ledger *sum, const char *names)
+{
+	char copy[sizeof(sum->allocators)], *rest = NULL;
+
+	snprintf(copy, sizeof(copy), "%s", names);
+	for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+		size_t len = strlen(sum->allocators);
+
+		if (!strstr(sum->allocators, name))
+			snprintf(sum->allocators + len, sizeof(sum->allocators) - len, "%s%s",
+				 len ? ", " : "", name);
+	}
+}
+
+void ledger_add(struct ledger *sum, const struct ledger *one)
+{
+	sum->processes += one->processes;
+	sum->rss += one->rss;
+	for (int i = 0; i < N_LEDGER_PARTS; i++) {
+		sum->parts[i].resident += one->parts[i].resident;
+		sum->parts[i].bytes += one->parts[i].bytes;
+		sum->parts[i].blocks += one->parts[i].blocks;
+	}
+	add_allocators(sum, one->allocators);
+	sum->doubt = sum->doubt ? sum->doubt : one->doubt;
+	sum->stranger = sum->stranger ? sum->stranger : one->stranger;
+	sum->took_ns += one->took_ns;
+}
+
+int64_t ledger_unexplained(const struct ledger *l)
+{
+	int64_t rest = l->rss;
+
+	for (int i = 0; i < N_LEDGER_PARTS; i++)
+		rest -= l->parts[i].resident;
+	return rest;
+}

@@ -1,0 +1,59 @@
+/*
+ * Where the resident memory of a process is: RSS split into what explains it, and the rest.
+ *
+ * The parts do not overlap. Those of the heap come from walking the allocator's own structures, and
+ * count what is resident of its blocks; the others from smaps. They are read one after the other
+ * from a process that runs, so they need not add up: what is left is told, and may be negative.
+ */
+#ifndef MEMSCOPE_ANALYSE_LEDGER_H
+#define MEMSCOPE_ANALYSE_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ledger_part {
+	LEDGER_TRACED,     /* in use, and in the table of traced blocks                     */
+	LEDGER_BEFORE,     /* in use, was so at the start, and is not in that table         */
+	LEDGER_LIVE,       /* in use; which of the two is not known                         */
+	LEDGER_FREE,       /* given back, or never handed out: kept by the allocator        */
+	LEDGER_METADATA,   /* headers of blocks, arenas, caches                             */
+	LEDGER_HELD,       /* the allocator's, but not walked: in use or free               */
+	LEDGER_ANONYMOUS,  /* the rest of private memory of no file                         */
+	LEDGER_STACKS,     /* of threads                                                    */
+	LEDGER_DATA,       /* pages of files that were changed: variables                   */
+	LEDGER_FILE,       /* of files, as they are; and the vDSO                           */
+	LEDGER_SHARED,     /* shared memory, tmpfs                                          */
+	N_LEDGER_PARTS,
+};
+
+struct ledger_row {
+	int64_t resident;         /* bytes of RSS                                          */
+	int64_t bytes;            /* of the heap's: resident or not                        */
+	int64_t blocks;
+};
+
+struct ledger {
+	uint32_t processes;       /* 0: there is none                                       */
+	int64_t rss;              /* bytes, by smaps_rollup                                 */
+	struct ledger_row parts[N_LEDGER_PARTS];
+	char allocators[64];      /* that were walked: "glibc, jemalloc"                    */
+	const char *doubt;        /* why something is not told apart; a sentence; or NULL   */
+	const char *stranger;     /* an allocator that was not walked, or NULL              */
+	int64_t took_ns;          /* to make it                                             */
+};
+
+/* "live_traced", …: the word in JSON and in CSV. */
+const char *ledger_name(enum ledger_part part);
+/* For people; and how the number was made, a few words. */
+const char *ledger_title(enum ledger_part part);
+const char *ledger_how(enum ledger_part part);
+
+/* The heap's: they have blocks, and bytes that need not be resident. */
+bool ledger_of_heap(enum ledger_part part);
+
+void ledger_add(struct ledger *sum, const struct ledger *one);
+
+/* RSS less all parts. */
+int64_t ledger_unexplained(const struct ledger *l);
+
+#endif

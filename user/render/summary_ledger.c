@@ -1,0 +1,87 @@
+#include "render/summary_ledger.h"
+
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "render/cells.h"
+
+#include <string.h>
+
+enum { TITLE = 17, BYTES = 12, SHARE = 8 };
+
+static void put_row(struct sink *out, const char *title, int64_t bytes, int64_t rss)
+{
+	struct unit_text t = unit_bytes(bytes < 0 ? -bytes : bytes);
+
+	if (bytes < 0) {
+		memmove(t.s + 1, t.s, sizeof(t.s) - 1);
+		t.s[0] = '-';
+		t.s[sizeof(t.s) - 1] = '\0';
+	}
+	sink_puts(out, "  ");
+	cells_left(out, title, TITLE);
+	cells_right(out, t.s, BYTES);
+	cells_right(out, bytes < 0 ? "" : unit_percent(bytes, rss).s, SHARE);
+	sink_puts(out, "  ");
+}
+
+static bool is_split(const struct ledger *l)
+{
+	return l->parts[LEDGER_TRACED].blocks || l->parts[LEDGER_BEFORE].blocks;
+}
+
+static void put_part(struct sink *out, const struct ledger *l, enum ledger_part part)
+{
+	const struct ledger_row *row = &l->parts[part];
+
+	if (!row->resident && !row->bytes)
+		return;
+	put_row(out, part == LEDGER_LIVE && is_split(l) ? "live, not traced" : ledger_title(part),
+		row->resident, l->rss);
+	if (row->blocks)
+		sink_printf(out, "of %s in %s blocks; ", unit_bytes(row->bytes).s,
+			    unit_count(row->blocks).s);
+	else if (row->bytes)
+		sink_printf(out, "of %s; ", unit_bytes(row->bytes).s);
+	sink_printf(out, "%s\n", ledger_how(part));
+}
+
+static void put_doubts(struct sink *out, const struct ledger *l)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	if (l->doubt)
+		strbuf_puts(&b, l->doubt);
+	if (l->stranger)
+		strbuf_printf(
+			&b,
+			"%s%s is mapped and was not walked: what it holds, live or free, is in other "
+			"anonymous",
+			b.len ? "; " : "", l->stranger);
+	if (!b.len)
+		return;
+	cells_spaces(out, 2);
+	cells_wrapped(out, b.s ? b.s : "", 2, true);
+}
+
+void summary_put_ledger(const struct run_summary *s, struct sink *out)
+{
+	const struct ledger *l = &s->ledger.now;
+	int64_t rest = ledger_unexplained(l);
+
+	if (!l->processes)
+		return;
+	cells_label(out, "Where RSS is");
+	sink_printf(out, " %s", unit_bytes(l->rss).s);
+	if (l->processes > 1)
+		sink_printf(out, " of %u processes", l->processes);
+	sink_printf(out, ", %s of the run", unit_ns(s->ledger.at_ns).s);
+	if (*l->allocators)
+		sink_printf(out, "; %s walked", l->allocators);
+	sink_puts(out, "\n");
+	for (int i = 0; i < N_LEDGER_PARTS; i++)
+		put_part(out, l, (enum ledger_part)i);
+	put_row(out, "not explained", rest, l->rss);
+	sink_puts(out, rest < 0 ? "more was counted than was there: it changed meanwhile\n"
+				: "smaps_rollup, less all of the above\n");
+	put_doubts(out, l);
+}
