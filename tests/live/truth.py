@@ -27,5 +27,6 @@ def check_truth(run, lines, pid, total_is_all=True, by_function=lambda name: Tru
         equal(got, truth, f"heap: calls, bytes, live calls, live bytes of {name}")
     if total_is_all:
         equal([alloc.sum(t, pid=pid) for t in ALLOC], total[:2], "alloc: total")
-        equal([heap.sum(t, pid=pid) for t in HEAP], total, "heap: total")
+        got = [heap.sum(t, pid=pid) - heap.sum(t, "[before attach]", pid=pid) for t in HEAP]
+        equal(got, total, "heap: total")
     return sites, total

@@ -319,6 +319,8 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		snprintf(path, sizeof(path), "%s/trend%s%s.csv", cfg->dir, cfg->stamp ? "-" : "",
 			 cfg->stamp ? cfg->stamp : "");
 		rc = trend_csv_open(AT_FDCWD, path, &r->trend, e);
+		if (rc == 0)
+			run_ledger_open(r);
 	}
 	return rc == 0 ? run_windows_begin(r, e) : rc;
 }

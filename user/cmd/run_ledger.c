@@ -34,8 +34,9 @@ enum {
 /* One process. */
 struct holder {
 	pid_t pid;
-	bool newborn; /* it began with the run: nothing was there before           */
-	bool started; /* `at_start` is known and whole                             */
+	const struct proc *image; /* whose blocks `at_start` are; another after an exec        */
+	bool newborn;             /* it began with the run: nothing was there before           */
+	bool started;             /* `at_start` is known and whole                             */
 	struct heap_blocks at_start, at_end;
 	uint64_t *traced; /* addresses of the table */
 	uint64_t n_traced, room_traced;
@@ -163,6 +164,7 @@ static void begin_holder(struct run *r, struct holder *h)
 		return;
 	}
 	h->started = !h->at_start.over;
+	h->image = proc_table_live(r->procs, h->pid);
 	r->holders->start_blocks += live_of(&c).blocks;
 	r->holders->start_bytes += live_of(&c).bytes;
 	run_say(r, "process %d had %llu blocks in use, %llu bytes: walked in %.1f ms", (int)h->pid,
@@ -182,12 +184,12 @@ static void write_text(struct run *r, const struct strbuf *text)
 	all->csv_fd = -1;
 }
 
-static void open_csv(struct run *r)
+void run_ledger_open(struct run *r)
 {
 	_cleanup_(strbuf_free) struct strbuf header = { 0 };
 	char path[4096];
 
-	if (!r->cfg->dir)
+	if (!r->cfg->dir || !r->holders)
 		return;
 	snprintf(path, sizeof(path), "%s/ledger%s%s.csv", r->cfg->dir, r->cfg->stamp ? "-" : "",
 		 r->cfg->stamp ? r->cfg->stamp : "");
@@ -220,7 +222,6 @@ void run_ledger_begin(struct run *r)
 	}
 	for (uint32_t i = 0; i < r->holders->n; i++)
 		begin_holder(r, &r->holders->rows[i]);
-	open_csv(r);
 }
 
 static void sum_up(const struct holders *all, struct ledger *ret_sum)
@@ -390,6 +391,8 @@ void run_ledger_finish(struct run *r)
 
 		if (!h->started || !h->ledger.processes || h->at_end.over)
 			continue;
+		if (proc_table_live(r->procs, h->pid) != h->image)
+			h->at_start.n = 0;
 		split(all, h);
 		add_before(r, h);
 	}

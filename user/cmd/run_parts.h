@@ -155,6 +155,8 @@ void run_growth_free(struct run *r);
 
 /* The gate has opened: what the processes asked for hold already. */
 void run_ledger_begin(struct run *r);
+/* ledger.csv is begun; that of an earlier run in the same place goes. */
+void run_ledger_open(struct run *r);
 /* A row of trend.csv was written; one of ledger.csv where that is not too dear. `traced`: live bytes. */
 void run_ledger_tick(struct run *r, int64_t traced);
 /* Before the gate closes; `exact`: every allocation was traced up to now. */

@@ -1,17 +1,18 @@
 /*
  * Heaps made of bytes: sound ones, and such as nobody's malloc has made.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <errno.h>
+
+#include <cmocka.h>
+
 #include "heap/census.h"
 #include "heap/glibc.h"
 #include "heap_fixture.h"
-
-#include <errno.h>
 
 static struct fake_heap fake;
 static struct heap_blocks blocks;

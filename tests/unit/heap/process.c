@@ -2,17 +2,12 @@
  * A child whose heap is known, walked from outside: what it says itself (its own list of blocks,
  * malloc_usable_size(), mallinfo2()) is what the walk finds, to the byte.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "heap/census.h"
-#include "heap/process.h"
-
 #include <errno.h>
-
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,6 +17,11 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cmocka.h>
+
+#include "heap/census.h"
+#include "heap/process.h"
 
 enum { BLOCKS = 3000, THREADS = 4, LARGE = 5 };
 

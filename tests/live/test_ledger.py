@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+"""Where RSS is: parts that add up to it, and what was there before anyone looked."""
+
+import csv
+import time
+
+import programs
+from harness import *
+
+THREADS = 3
+# For each thread the loader allocates a vector for its variables, and malloc its tcache, which cannot
+# be told from a block while it is empty; nobody traced those either.
+LOADERS = 1 + 2 * THREADS
+
+
+@once
+def late():
+    target = Target("ledger", THREADS)
+    run, lines = record(["-p", target.pid, "--only", "alloc", "--alloc=exact", "--interval", 0.2],
+                        lambda: (target.ask("go"), time.sleep(0.5))[0])
+    return run, {line[0]: line[1:] for line in lines}
+
+
+def ledger(run):
+    return run.summary()["memory"]["ledger"]
+
+
+def adds_up(run, tolerance, what):
+    found = ledger(run)
+    parts = {name: part["resident_bytes"] for name, part in found["parts"].items()}
+    equal(sum(parts.values()) + found["not_explained_bytes"], found["rss_bytes"], f"{what}: RSS")
+    near(found["not_explained_bytes"], 0, tolerance * found["rss_bytes"], f"{what}: not explained")
+    check(min(parts.values()) >= 0, f"{what}: {parts}")
+    return found, parts
+
+
+@fact
+def blocks_from_before_attach_are_found_to_the_byte():
+    run, said = late()
+    blocks, bytes_ = said["kept"]
+    alloc = run.summary()["alloc"]
+    within(alloc["before_objects"], blocks, blocks + LOADERS, "blocks from before")
+    within(alloc["before_bytes"], bytes_, bytes_ + 1024 * LOADERS, "their bytes")
+    within(alloc["start_objects"], blocks + said["freed"][0], blocks + said["freed"][0] + LOADERS,
+           "blocks in use at the start")
+    equal(alloc["earlier_frees"], said["freed"][0], "frees of blocks from before")
+
+
+@fact
+def heap_profile_has_them_beside_what_was_traced():
+    run, said = late()
+    found = run.folded("heap")
+    before = sum(v for s, v in found.items() if s.endswith(";[before attach]"))
+    equal(before, run.summary()["alloc"]["before_bytes"], "[before attach] in heap.folded")
+    equal(sum(v for s, v in found.items() if ";make_here" in s), said["made"][2], "what was made")
+    check(not any("[before attach]" in s for s in run.folded("alloc")),
+          "it was not allocated in the run")
+
+
+@fact
+def first_report_after_attach_adds_up():
+    run, said = late()
+    # Idle when it is read: only the pages that reading itself brings in, or takes, are left.
+    found, parts = adds_up(run, 0.005, "ledger")
+    blocks = found["parts"]
+    equal(blocks["live_traced"]["blocks"], said["made"][0], "blocks of the run")
+    equal(blocks["live_traced"]["bytes"], said["made"][1], "their bytes")
+    # All of it was touched, but for the ends of large blocks' last pages.
+    near(parts["live_before"], said["kept"][1], 4096 * 4, "resident of those from before")
+    within(blocks["free_held"]["blocks"], 1, said["freed"][0] + 100, "pieces that are free")
+    # What was freed is held, but for the large ones' mappings, and made into something else.
+    check(blocks["free_held"]["bytes"] > (said["freed"][1] - (10 << 20)) / 2,
+          f"held: {blocks['free_held']}")
+    equal(blocks["held_unwalked"]["bytes"], 0, "not walked")
+    equal(found["walked"], "glibc", "allocator")
+    check(found["doubt"] is None, f"doubt: {found['doubt']}")
+    check(parts["stacks"] >= 4096 * (1 + THREADS), f"stacks: {parts['stacks']}")
+
+
+@fact
+def rows_of_ledger_csv_add_up():
+    run, _ = late()
+    with open(run.path("ledger.csv"), newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    check(rows, "no row")
+    for row in rows:
+        n = {k: int(v) for k, v in row.items() if k not in ("timestamp", "traced_bytes")}
+        parts = sum(v for k, v in n.items() if k not in ("rss", "live_blocks", "live_bytes"))
+        equal(parts, n["rss"], f"parts of {row}")
+    first = rows[0]
+    check(int(first["live_blocks"]) >= 70000, f"first row: {first}")
+
+
+@fact
+def program_that_is_watched_from_its_start_has_nothing_from_before():
+    run = Run("--only", "alloc", "--alloc=exact", "-d", 2, "--", "/bin/sh", "-c",
+              "exec /usr/bin/python3 -c 'import time; x = [bytes(5000) for i in range(2000)]; "
+              "time.sleep(30)' >/dev/null 2>&1")
+    run.finish()
+    run.must()
+    found, _ = adds_up(run, 0.05, "python3")
+    equal(found["parts"]["live_before"]["blocks"], 0, "blocks from before")
+    within(found["parts"]["live_traced"]["bytes"], 10_000_000, 60_000_000, "traced")
+    check(found["parts"]["live"]["bytes"] < 0.02 * found["parts"]["live_traced"]["bytes"],
+          f"in use, and neither traced nor from before: {found['parts']['live']}")
+
+
+def program_adds_up(start, walked, **more):
+    child = start()
+    run = Run("-p", child.pid, "--only", "growth", "-d", 2, **more)
+    run.finish()
+    run.must()
+    # It goes on while it is read: a part of what it has is another by then.
+    found, parts = adds_up(run, 0.05, start.__name__)
+    equal(found["walked"], walked, "allocators")
+    check(found["parts"]["live"]["blocks"] > 100, f"live: {found['parts']['live']}")
+    return found, parts
+
+
+@fact
+def python_adds_up():
+    program_adds_up(programs.python, "glibc")
+
+
+@fact
+def sqlite_adds_up():
+    program_adds_up(programs.sqlite, "glibc")
+
+
+main()
