@@ -72,7 +72,7 @@ def total(profile, kind, name):
                if all(f.name != "runtime.systemstack" for f in s.frames))
 
 
-def same_samples(run, own):
+def same_samples(run, own, rate=RATE):
     """By function: what was allocated, and what lives."""
     equal(own.types, OWN, "types of Go's own profile")
     alloc, heap = run.profile("alloc"), run.profile("heap")
@@ -83,7 +83,7 @@ def same_samples(run, own):
             ours = total(heap if kind.startswith("inuse") else alloc, kind, name)
             theirs = total(own, kind, name)
             # Theirs is cut to whole bytes by row; ours is rounded by sample.
-            slack = rows + theirs / 1000 if "objects" in kind else rows + 0.5 * theirs / RATE + 64
+            slack = rows + theirs / 1000 if "objects" in kind else rows + 0.5 * theirs / rate + 64
             near(ours, theirs, slack, f"{kind} of {name} beside Go's own profile")
         told += own.sum(OWN[1], name)
     check(told > 0, "Go's own profile has none of it")
@@ -127,6 +127,13 @@ def go_memory_that_was_collected_is_not_live():
     equal(heap.sum(OWN[3], "main.keepSlabs") + heap.sum(OWN[3], "main.keepNodes"), 0,
           "live bytes of what was dropped")
     check(heap.sum(OWN[3], "main.keepWide") > 0, "what was kept is live")
+
+
+@fact
+def go_rate_that_the_program_sets_is_what_samples_weigh_by():
+    run, _, own = go_run(go_build("go_allocs"), "rate 65536", f"run {ROUNDS}")
+    same_samples(run, own, 65536)
+    equal(run.summary()["alloc"]["rate"], 65536, "rate")
 
 
 @fact

@@ -1,7 +1,7 @@
 // Allocates in functions by known amounts, on command; prints what each of them allocated and holds.
 // Commands come from a file that is named, and nothing is printed then, or from stdin.
 //
-//	run N: N rounds; profile PATH: Go's own heap profile, after a collection; quit
+//	run N: N rounds; rate N: runtime.MemProfileRate; drop: frees some; profile PATH: Go's own heap profile, after a collection; quit
 package main
 
 import (
@@ -97,6 +97,8 @@ func main() {
 			fmt.Println("site main.keepWide", n, n*1024, n*1024)
 			fmt.Println("site main.keepSlabs", n/1000, n/1000<<20, n/1000<<20)
 			fmt.Println("site main.churn", 10*n, 10*n*4096, 0)
+		case "rate":
+			fmt.Sscan(words[1], &runtime.MemProfileRate)
 		case "drop":
 			kept = nil
 			for i := range slabs {
