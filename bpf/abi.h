@@ -112,6 +112,7 @@ enum ms_event_kind {
 	MS_EV_PENDING, /* struct ms_pending_rec */
 	MS_EV_SAMPLE,  /* struct ms_sample_rec  */
 	MS_EV_TOTAL,   /* struct ms_total_rec   */
+	MS_EV_CGROUP,  /* struct ms_cgroup_rec  */
 };
 
 /* An addition for which the totals had no room until the next drain. */
@@ -433,6 +434,14 @@ static inline __attribute__((always_inline)) void ms_hash_end(struct ms_hash *h,
 	h->lo |= 1; /* never the empty hash */
 }
 
+/* A control group was made. */
+struct ms_cgroup_rec {
+	__u32 kind; /* MS_EV_CGROUP */
+	__u32 pad;
+	__u64 id;
+	struct ms_cgroup_path at;
+};
+
 #define MS_ASSERT(what) _Static_assert(what, #what)
 MS_ASSERT(sizeof(struct ms_hash) == 16);
 MS_ASSERT(sizeof(struct ms_proc) == 16);
@@ -452,6 +461,7 @@ MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);
 MS_ASSERT(sizeof(struct ms_target) == 32);
 MS_ASSERT(sizeof(struct ms_cgroup) == 16);
 MS_ASSERT(sizeof(struct ms_cgroup_path) == 256);
+MS_ASSERT(sizeof(struct ms_cgroup_rec) == 272);
 MS_ASSERT(sizeof(struct ms_task) == 32);
 
 #endif

@@ -69,13 +69,13 @@ int on_attach(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* A key of `cgroup_paths` is half of a program's stack. */
+/* A record is half of a program's stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct ms_cgroup_path);
-} made_path __weak SEC(".maps");
+	__type(value, struct ms_cgroup_rec);
+} made_group __weak SEC(".maps");
 
 /* (cgrp, path); a lock is held that keeps others from being here on this CPU. */
 SEC("raw_tp/cgroup_mkdir")
@@ -84,18 +84,22 @@ int on_cgroup_mkdir(struct bpf_raw_tracepoint_args *ctx)
 	const struct cgroup *group = (const void *)ctx->args[0];
 	struct ms_cgroup key = {};
 	__u32 zero = 0;
-	struct ms_cgroup_path *path = bpf_map_lookup_elem(&made_path, &zero);
+	struct ms_cgroup_rec *rec = bpf_map_lookup_elem(&made_group, &zero);
 	__u8 one = 1;
 
-	if (!path)
+	if (!rec)
 		return 0;
-	__builtin_memset(path, 0, sizeof(*path));
-	path->hierarchy = key.hierarchy = (__u32)BPF_CORE_READ(group, root, hierarchy_id);
-	if (bpf_probe_read_kernel_str(path->path, sizeof(path->path), (void *)ctx->args[1]) <= 0 ||
-	    !bpf_map_lookup_elem(&cgroup_paths, path))
+	__builtin_memset(rec, 0, sizeof(*rec));
+	rec->kind = MS_EV_CGROUP;
+	rec->id = key.id = BPF_CORE_READ(group, kn, id);
+	rec->at.hierarchy = key.hierarchy = (__u32)BPF_CORE_READ(group, root, hierarchy_id);
+	if (bpf_probe_read_kernel_str(rec->at.path, sizeof(rec->at.path), (void *)ctx->args[1]) <=
+	    0)
 		return 0;
-	key.id = BPF_CORE_READ(group, kn, id);
-	bpf_map_update_elem(&cgroups, &key, &one, BPF_ANY);
+	if (bpf_map_lookup_elem(&cgroup_paths, &rec->at))
+		bpf_map_update_elem(&cgroups, &key, &one, BPF_ANY);
+	/* Lost, its path is asked for while it is there. */
+	bpf_ringbuf_output(&events, rec, sizeof(*rec), 0);
 	return 0;
 }
 

@@ -24,6 +24,7 @@ static struct entry *entry_of(struct entry **table, pid_t pid)
 		return NULL;
 	found->row.pid = pid;
 	found->row.comm = "";
+	found->row.container = "";
 	HASH_ADD(hh, *table, row.pid, sizeof(found->row.pid), found);
 	if (hash_added(found))
 		return found;
@@ -48,6 +49,8 @@ static int take(struct entry **table, const struct profile *p, const char *const
 		struct profile_sample s = profile_sample(p, i);
 		const struct label *pid = dict_label_find(d, s.labels, "pid");
 		const struct label *comm = dict_label_find(d, s.labels, "comm");
+		const struct label *container = dict_label_find(d, s.labels, "container");
+		const struct label *ns_pid = dict_label_find(d, s.labels, "ns_pid");
 		struct entry *entry;
 
 		if (!pid)
@@ -57,6 +60,10 @@ static int take(struct entry **table, const struct profile *p, const char *const
 			return -ENOMEM;
 		if (comm)
 			entry->row.comm = dict_str(d, comm->str);
+		if (container)
+			entry->row.container = dict_str(d, container->str);
+		if (ns_pid)
+			entry->row.ns_pid = (pid_t)ns_pid->num;
 		for (uint32_t j = 0; j < n; j++) {
 			int64_t *field = (int64_t *)((char *)&entry->row + fields[j]);
 			int type = profile_find_type(p, names[j]);

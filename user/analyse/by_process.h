@@ -14,6 +14,8 @@ struct process_row {
 	int64_t samples;     /* on a CPU                                                 */
 	int64_t cpu_ns;      /* what those stand for                                     */
 	int64_t blocked_ns, runnable_ns;  /* of all its threads                          */
+	const char *container; /* NULL or "": in none; borrowed from the dict            */
+	pid_t ns_pid;        /* as its own pid namespace knows it; 0: the same, or unknown */
 };
 
 /*

@@ -129,6 +129,36 @@ static int add_comm(struct builder *b, struct dict *d, labels_id labels, uint32_
 	return child_get(b, d, *node, &f, node);
 }
 
+static string_id label_text(struct dict *d, const char *key, const struct label *label)
+{
+	char number[24];
+
+	if (!label)
+		return dict_string(d, strncmp(key, "container", 9) == 0 ? "[host]" : "[other]");
+	if (label->str.ix)
+		return label->str;
+	snprintf(number, sizeof(number), "%lld", (long long)label->num);
+	return dict_string(d, number);
+}
+
+/* What is above the frames. */
+static int add_root(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
+		    labels_id labels, uint32_t *node)
+{
+	struct frame f = { .module = "", .kind = FRAME_PROCESS };
+	const struct label *by;
+	int r;
+
+	if (opts->by) {
+		by = dict_label_find(d, labels, opts->by);
+		f.name = label_text(d, opts->by, by);
+		r = child_get(b, d, *node, &f, node);
+		if (r < 0)
+			return r;
+	}
+	return opts->root_comm ? add_comm(b, d, labels, node) : 0;
+}
+
 static int add_sample(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
 		      struct frame_path *path, const struct profile_sample *s, uint32_t *ret_node)
 {
@@ -137,7 +167,7 @@ static int add_sample(struct builder *b, struct dict *d, const struct frame_tree
 
 	if (r < 0)
 		return r;
-	if (opts->root_comm && !opts->leaf_first && (r = add_comm(b, d, s->labels, &node)) < 0)
+	if (!opts->leaf_first && (r = add_root(b, d, opts, s->labels, &node)) < 0)
 		return r;
 	for (uint32_t i = 0; i < path->n; i++) {
 		uint32_t at = opts->leaf_first ? path->n - 1 - i : i;
@@ -146,7 +176,7 @@ static int add_sample(struct builder *b, struct dict *d, const struct frame_tree
 		if (r < 0)
 			return r;
 	}
-	if (opts->root_comm && opts->leaf_first && (r = add_comm(b, d, s->labels, &node)) < 0)
+	if (opts->leaf_first && (r = add_root(b, d, opts, s->labels, &node)) < 0)
 		return r;
 	*ret_node = node;
 	return 0;

@@ -2,7 +2,8 @@
  * A profile merged into one call tree: the view behind folded text, flame graphs and top lists.
  *
  * Node 0 is the root ("all"). Frames of the same name and kind under the same parent are one node;
- * inlined calls are nodes of their own. With `root_comm`, the first level is the process name
+ * inlined calls are nodes of their own. With `by`, the first level is a label's text or number, "[other]"
+ * where a sample has none, "[host]" where that is a container. With `root_comm`, the next level is the process name
  * (label "comm"; a sample without one starts at the root). Children are sorted by name, as
  * flamegraph.pl does, so that equal profiles give equal output. Values are of one value type: total
  * = self + total of all children, saturating at INT64_MAX. Samples whose value is zero or less have
@@ -43,7 +44,8 @@ struct frame_tree {
 
 struct frame_tree_opts {
 	uint32_t type;        /* index of the value type          */
-	bool root_comm;       /* first level: process name         */
+	const char *by;       /* first level: this label; NULL: none */
+	bool root_comm;       /* next level: process name          */
 	bool leaf_first;      /* callers below callees (bottom-up); the process name comes last */
 	const struct profile *before; /* of the same dict: a tree of both (below)   */
 	uint32_t before_type;

@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/doctor_process.h"
 #include "collect/kernel.h"
+#include "container/container.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -90,6 +91,43 @@ static bool print_sources(const struct kernel_finding *findings)
 	return all;
 }
 
+#define ENGINES_MAX 16
+
+/* Which container engines there are; how many of theirs run. */
+static uint32_t find_engines(struct engine_finding *out)
+{
+	struct cgroup_mounts mounts = { 0 };
+	struct container_list list = { 0 };
+	uint32_t n;
+
+	cgroup_mounts_read(&mounts, NULL);
+	containers_read(NULL, &mounts, &list, NULL);
+	n = engines_find(NULL, &list, out, ENGINES_MAX);
+	containers_fini(&list);
+	cgroup_mounts_fini(&mounts);
+	return n;
+}
+
+static void print_engines(void)
+{
+	struct engine_finding engines[ENGINES_MAX];
+	uint32_t n = find_engines(engines);
+
+	printf("\n");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct engine_finding *f = &engines[i];
+
+		printf("  %-12s %-14s ", f->name, f->where[0] ? "found" : "not found");
+		if (f->where[0])
+			printf("%u container%s, %u run%s (%s)", f->containers,
+			       f->containers == 1 ? "" : "s", f->running,
+			       f->running == 1 ? "s" : "", f->where);
+		else
+			printf("-c knows no container of it; -G takes any control group");
+		printf("\n");
+	}
+}
+
 static bool print_table(const struct kernel_finding *findings, const struct utsname *uts)
 {
 	bool all;
@@ -98,6 +136,7 @@ static bool print_table(const struct kernel_finding *findings, const struct utsn
 	print_checks(findings);
 	printf("\n");
 	all = print_sources(findings);
+	print_engines();
 	printf("\n%s\n",
 	       all ? "Every source works here."
 		   : "Not every source works here; the lines with an arrow say what to do.");
@@ -132,6 +171,27 @@ static bool add_source(cJSON *in, const struct kernel_finding *findings, uint32_
 			: cJSON_AddStringToObject(o, "because", kernel_checks[row].name)) != NULL;
 }
 
+static bool add_engines(cJSON *root)
+{
+	cJSON *list = cJSON_AddArrayToObject(root, "engines");
+	struct engine_finding engines[ENGINES_MAX];
+	uint32_t n = find_engines(engines);
+	bool good = list != NULL;
+
+	for (uint32_t i = 0; i < n && good; i++) {
+		const struct engine_finding *f = &engines[i];
+		cJSON *o = cJSON_CreateObject();
+
+		good = o && cJSON_AddItemToArray(list, o) &&
+		       cJSON_AddStringToObject(o, "name", f->name) &&
+		       cJSON_AddBoolToObject(o, "found", f->where[0] != 0) &&
+		       cJSON_AddStringToObject(o, "where", f->where) &&
+		       cJSON_AddNumberToObject(o, "containers", f->containers) &&
+		       cJSON_AddNumberToObject(o, "running", f->running);
+	}
+	return good;
+}
+
 DEFINE_CLEANUP(cJSON *, json_freep, cJSON_Delete)
 DEFINE_CLEANUP(char *, json_text_freep, cJSON_free)
 
@@ -152,7 +212,7 @@ static int print_json(const struct kernel_finding *findings, const struct utsnam
 	in = cJSON_AddObjectToObject(root, "sources");
 	for (uint32_t i = 0; i < KERNEL_N_SOURCES; i++)
 		good = good && add_source(in, findings, i, &all);
-	good = good && cJSON_AddBoolToObject(root, "all_work", all);
+	good = good && add_engines(root) && cJSON_AddBoolToObject(root, "all_work", all);
 	if (good)
 		text = cJSON_Print(root);
 	if (!text)

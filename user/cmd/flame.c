@@ -19,6 +19,7 @@ struct flame_args {
 	int format, colors;
 	uint32_t width, fontsize;
 	double minwidth;
+	const char *by;
 	bool inverted, no_comm;
 };
 
@@ -52,6 +53,8 @@ static const struct opt rows[] = {
 	  .help = "palette (auto, by kind of frame)" },
 	{ "countname", 0, OPT_STRING, "NAME", AT(countname),
 	  .help = "name of the values: bytes, objects, us" },
+	{ "by", 0, OPT_STRING, "LABEL", AT(by),
+	  .help = "put a label of the samples at the root: container, thread, pid" },
 	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm),
 	  .help = "merge processes: no process name at the root" },
 	{ 0 },
@@ -99,6 +102,7 @@ static int write_output(const struct profile *p, const struct flame_args *a,
 		.countname = a->countname,
 		.inverted = a->inverted,
 		.no_comm = a->no_comm,
+		.by = a->by,
 	};
 
 	return output_profile(p, a->output, format, &opts, e);

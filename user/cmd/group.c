@@ -40,6 +40,19 @@ static bool next_name(const char **list, char *out, size_t cap)
 	return true;
 }
 
+int groups_check(const char *option, const char *names, struct err *e)
+{
+	char name[PATH_MAX];
+	int n = 0;
+
+	do {
+		if (n++ == GROUPS_MAX || !next_name(&names, name, sizeof(name)))
+			return err_set(e, -EINVAL, "%s takes names separated by commas, %d at most",
+				       option, GROUPS_MAX);
+	} while (*names);
+	return 0;
+}
+
 static bool is_there(const struct group *g, uint32_t n, const struct cgroup *at)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -59,9 +72,7 @@ int groups_of_cgroups(const struct cgroup_mounts *m, const char *names, struct g
 		int r;
 
 		if (n == GROUPS_MAX || !next_name(&names, name, sizeof(name)))
-			return err_set(e, -EINVAL,
-				       "-G takes control groups separated by commas, %d at most",
-				       GROUPS_MAX);
+			return groups_check("-G", ",", e);
 		*g = (struct group){ 0 };
 		r = cgroup_find(m, name, &g->at, e);
 		if (r < 0)
@@ -112,10 +123,8 @@ int groups_of_containers(const struct cgroup_mounts *m, const char *names, struc
 	do {
 		const struct container *c;
 
-		r = -EINVAL;
 		if (n == GROUPS_MAX || !next_name(&names, name, sizeof(name))) {
-			err_set(e, r, "-c takes containers separated by commas, %d at most",
-				GROUPS_MAX);
+			r = groups_check("-c", ",", e);
 			break;
 		}
 		out[n] = (struct group){ 0 };

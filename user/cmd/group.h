@@ -19,6 +19,8 @@ struct group {
 	bool was_gone;         /* since the run began, at any time                   */
 };
 
+/* Are these names, separated by commas? -EINVAL. Looks at nothing but the words. */
+int groups_check(const char *option, const char *names, struct err *e);
 /* Those whom -G or -c means, separated by commas. Returns how many; groups_free() after an error too. */
 int groups_of_cgroups(const struct cgroup_mounts *m, const char *names, struct group *out,
 		      struct err *e);

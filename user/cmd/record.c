@@ -23,7 +23,7 @@ struct record_args {
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead;
-	int alloc, alloc_scope;
+	int alloc, alloc_scope, by;
 };
 
 #define ALLOC_NOT_GIVEN (-1)
@@ -69,6 +69,7 @@ static const struct opt rows[] = {
 
 	{ .name = "What to write", .kind = OPT_HEADING },
 	ROW("output", 'o', OPT_STRING, "DIR", dir, .help = "where the files go (default memscope-COMM-PID-TIME); an earlier run there is replaced"),
+	ROW("by", 0, OPT_CHOICE, "WHAT", by, .choices = "process|container", .help = "at the root of folded stacks and pictures: process (default), or the container above it"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print the summary as JSON"),
 	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++, Rust, D and Haskell names as the linker knows them"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, quiet, .help = "print nothing but errors"),
@@ -181,6 +182,10 @@ static int choose_targets(const struct record_args *a, char **command, struct ru
 		return err_set(
 			e, -EINVAL,
 			"--no-children is about -p: all that is in a control group belongs to it");
+	if (a->containers && groups_check("-c", a->containers, e) < 0)
+		return -EINVAL;
+	if (a->cgroups && groups_check("-G", a->cgroups, e) < 0)
+		return -EINVAL;
 	cfg->all = a->all;
 	cfg->command = command;
 	cfg->tid = (pid_t)a->tid;
@@ -424,6 +429,7 @@ int cmd_record(int argc, char **argv)
 	cfg.kernel_stacks = !a.user_only;
 	cfg.interval_s = a.interval_s;
 	cfg.mem_mb = a.mem_mb;
+	cfg.by = a.by == 1 ? "container" : NULL;
 	cfg.quiet = a.quiet;
 	cfg.verbose = a.verbose;
 	cfg.json = a.json;

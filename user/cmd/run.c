@@ -109,7 +109,9 @@ static int open_rooms(struct run *r, struct err *e)
 	r->mem = proc_mem_new();
 	if (!r->procs || !r->mem)
 		return err_set(e, -ENOMEM, "out of memory");
-	rc = sideband_open(&r->sideband, e);
+	rc = run_containers_begin(r, e);
+	if (rc == 0)
+		rc = sideband_open(&r->sideband, e);
 	if (rc == 0)
 		rc = run_unwind_prepare(r, &opts.unwind_bytes, e);
 	if (rc == 0)
@@ -138,6 +140,7 @@ static int open_rooms(struct run *r, struct err *e)
 	ingest_tracers(r->ingest, functions + 1, INGEST_TRACERS);
 	ingest_on_gap(r->ingest, run_on_gap, r);
 	ingest_on_alloc(r->ingest, run_on_alloc, r);
+	ingest_on_whose(r->ingest, run_whose, r);
 	return 0;
 }
 
@@ -602,6 +605,7 @@ void run_free(struct run *r)
 	session_free(r->session);
 	sideband_close(r->sideband);
 	trend_csv_close(r->trend);
+	run_containers_free(r);
 	proc_mem_free(r->mem);
 	for (int i = 0; i < N_PROFILE_KINDS; i++)
 		profile_free(r->profiles[i]);

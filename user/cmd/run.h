@@ -56,6 +56,7 @@ struct run_config {
 	double interval_s;
 	uint32_t mem_mb;
 	bool quiet, verbose, json, no_demangle;
+	const char *by;          /* label at the root of stacks, NULL: none   */
 	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
 	double every_s;          /* a window of profiles every so many seconds; 0: one of all */
 	struct keep keep;        /* which of them stay                       */
@@ -80,6 +81,8 @@ struct gap;
 struct image;
 /* A stack that waits to be walked. */
 struct pending;
+/* Which processes are in which containers. */
+struct run_containers;
 
 struct run {
 	const struct run_config *cfg;
@@ -94,6 +97,7 @@ struct run {
 	struct samples *samples;
 	struct launch *launch;
 	struct run_unwind *unwind; /* NULL: user stacks by frame pointer */
+	struct run_containers *containers;
 	struct proc_mem *mem;
 	struct trend_csv *trend;
 	struct profile *profiles[N_PROFILE_KINDS];

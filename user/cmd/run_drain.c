@@ -146,6 +146,7 @@ struct drain_fns run_drain_fns(struct run *r)
 		.stack = on_stack,
 		.pending = run_on_pending,
 		.sample = run_on_sample,
+		.cgroup = run_on_cgroup,
 		.total = on_total,
 		.thread = on_thread,
 		.block = on_block,

@@ -128,11 +128,11 @@ static int name_everything(struct output *o, struct err *e)
 /* --- files
  * --------------------------------------------------------------------------------------- */
 
-int run_write_profile(const struct profile *p, const char *name, const struct format *f,
-		      const char *path, struct err *e)
+int run_write_profile(const struct run *r, const struct profile *p, const char *name,
+		      const struct format *f, const char *path, struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *sink = NULL;
-	struct render_opts opts = { .value_type = -1 };
+	struct render_opts opts = { .value_type = -1, .by = r->cfg->by };
 	char title[128];
 	int rc;
 
@@ -215,7 +215,7 @@ static int write_profiles(struct output *o, struct err *e)
 			if (f->on_demand || (run_in_a_hurry() && f->picture))
 				continue;
 			snprintf(path, sizeof(path), "%s/%s%s", o->r->cfg->dir, row->name, f->ext);
-			r = run_write_profile(p, row->name, f, path, &one);
+			r = run_write_profile(o->r, p, row->name, f, path, &one);
 
 			if (r == 0) {
 				file_written(o, row->name, f->ext);

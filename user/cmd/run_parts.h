@@ -70,8 +70,17 @@ int run_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
 /* What a profile of this kind says of itself, but for when and how long. */
 struct profile_meta run_profile_meta(const struct run *r, const struct profile_row *row);
 /* -ENODATA: there is nothing to show in this format. */
-int run_write_profile(const struct profile *p, const char *name, const struct format *f,
+int run_write_profile(const struct run *r, const struct profile *p, const char *name, const struct format *f,
 		      const char *path, struct err *e);
+
+/* --- run_containers.c --- */
+
+int run_containers_begin(struct run *r, struct err *e);
+void run_containers_free(struct run *r);
+/* From the ring, and from ingest; `ctx` is the run. */
+void run_on_cgroup(void *ctx, const struct ms_cgroup_rec *rec);
+void run_whose(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+	       struct ingest_container *ret_container);
 
 /* --- run_finish.c --- */
 

@@ -216,7 +216,8 @@ static int write_file(const struct run *r, const struct window *w, int kind, con
 	snprintf(path, sizeof(path), "%s/%s", r->cfg->dir, file);
 	rc = tree_note(r->cfg->dir, file, e);
 	return rc < 0 ? rc
-		      : run_write_profile(w->profiles[kind], profile_rows[kind].name, f, path, e);
+		      : run_write_profile(r, w->profiles[kind], profile_rows[kind].name, f, path,
+					  e);
 }
 
 /* Every file that can be written is; the first error is told. */

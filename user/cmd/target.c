@@ -326,7 +326,9 @@ int target_check(pid_t pid, struct err *e)
 
 void target_file_word(const char *name, char *out, uint32_t cap)
 {
-	snprintf(out, cap, "%.48s", name);
+	snprintf(out, cap, "%.48s", *name ? name : "_");
+	if (*out == '.')
+		*out = '_'; /* and never the directory above */
 	for (char *c = out; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("._+-", *c))
 			*c = '_';

@@ -208,7 +208,7 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
 	bpf_program__set_autoload(k->progs.on_attach, s->opts.cgroups);
-	bpf_program__set_autoload(k->progs.on_cgroup_mkdir, s->opts.cgroups);
+	bpf_program__set_autoload(k->progs.on_cgroup_mkdir, s->opts.cgroups || s->opts.all);
 	bpf_program__set_autoload(k->progs.list_members, s->opts.cgroups);
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
 	bpf_program__set_autoload(k->progs.on_rss_stat, s->opts.growth);

@@ -86,6 +86,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		d->fns.sample(d->fns.ctx, data);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))
 		on_sent(d, data);
+	else if (kind == MS_EV_CGROUP && len >= sizeof(struct ms_cgroup_rec))
+		d->fns.cgroup(d->fns.ctx, data);
 	else
 		d->torn++;
 	return 0;

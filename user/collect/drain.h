@@ -20,6 +20,8 @@ struct drain_fns {
 	void (*pending)(void *ctx, const struct ms_pending_rec *rec, const uint8_t *bytes);
 	/* An event of a sampler in a target. */
 	void (*sample)(void *ctx, const struct ms_sample_rec *rec);
+	/* A control group that was made. */
+	void (*cgroup)(void *ctx, const struct ms_cgroup_rec *rec);
 	void (*total)(void *ctx, const struct ms_total_key *key, const struct ms_total *total);
 	void (*thread)(void *ctx, uint32_t tid, const struct ms_thread *thread);
 	/* true: the block leaves the table. */

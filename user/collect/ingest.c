@@ -76,11 +76,14 @@ struct ingest {
 	module_id kernel;
 	location_id lost, none;
 	string_id key_pid, key_tid, key_comm, key_thread, key_memory;
+	string_id key_container, key_container_id, key_ns_pid;
 	struct ingest_stats stats;
 	ingest_gap_fn on_gap;
 	void *gap_ctx;
 	ingest_alloc_fn on_alloc;
 	void *alloc_ctx;
+	ingest_whose_fn on_whose;
+	void *whose_ctx;
 	location_id scratch[2 * MS_MAX_FRAMES];
 };
 
@@ -114,6 +117,9 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	in->key_comm = dict_string(d, "comm");
 	in->key_thread = dict_string(d, "thread");
 	in->key_memory = dict_string(d, "memory");
+	in->key_container = dict_string(d, "container");
+	in->key_container_id = dict_string(d, "container_id");
+	in->key_ns_pid = dict_string(d, "ns_pid");
 	return in;
 }
 
@@ -168,6 +174,12 @@ void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
 {
 	in->on_alloc = fn;
 	in->alloc_ctx = ctx;
+}
+
+void ingest_on_whose(struct ingest *in, ingest_whose_fn fn, void *ctx)
+{
+	in->on_whose = fn;
+	in->whose_ctx = ctx;
 }
 
 static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
@@ -323,14 +335,33 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 	return true;
 }
 
+/* Adds what container a process is in to its labels; returns how many there are then. */
+static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgroup_id,
+		      struct label *set, uint32_t n)
+{
+	struct ingest_container c = { 0 };
+
+	if (in->on_whose)
+		in->on_whose(in->whose_ctx, p, cgroup_id, &c);
+	if (c.name)
+		set[n++] = (struct label){ .key = in->key_container,
+					   .str = dict_string(in->dict, c.name) };
+	if (c.id)
+		set[n++] = (struct label){ .key = in->key_container_id,
+					   .str = dict_string(in->dict, c.id) };
+	if (c.ns_pid)
+		set[n++] = (struct label){ .key = in->key_ns_pid, .num = c.ns_pid };
+	return n;
+}
+
 /* `memory`: what kind, NULL for what is no memory; one of a few strings. */
-static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, uint32_t tid,
-			   const char *memory)
+static labels_id labels_of(struct ingest *in, struct proc *proc, const struct ms_proc *p,
+			   uint32_t tid, uint64_t cgroup_id, const char *memory)
 {
 	struct thread_key k;
 	struct thread_labels *lab;
-	struct label set[5] = {
-		{ .key = in->key_pid, .num = tgid },
+	struct label set[8] = {
+		{ .key = in->key_pid, .num = p->tgid },
 		{ .key = in->key_tid, .num = tid },
 		{ .key = in->key_comm },
 		{ .key = in->key_thread },
@@ -341,7 +372,7 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 
 	memset(&k, 0, sizeof(k));
 	k.proc = proc;
-	k.tid = (uint64_t)tgid << 32 | tid;
+	k.tid = (uint64_t)p->tgid << 32 | tid;
 	k.memory = memory;
 	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
 	if (lab)
@@ -356,6 +387,7 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, uint32_t tgid, 
 	if (memory)
 		set[n++] = (struct label){ .key = in->key_memory,
 					   .str = dict_string(in->dict, memory) };
+	n = whose(in, p, cgroup_id, set, n);
 	labels = dict_labels(in->dict, set, n);
 	lab = calloc(1, sizeof(*lab));
 	if (lab) {
@@ -430,7 +462,7 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		in->stats.lost_stacks += total->count;
 	if (!proc)
 		in->stats.unknown_process += total->count;
-	labels = labels_of(in, proc, key->proc.tgid, key->tid, memory_name(key));
+	labels = labels_of(in, proc, &key->proc, key->tid, total->cgroup_id, memory_name(key));
 	if (in->on_alloc && key->source == MS_ALLOC) {
 		int64_t sign = key->state == MS_ALLOCATED || born_ns ? 1 : -1;
 
@@ -659,8 +691,8 @@ int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const 
 
 	if ((!o.blocked && !o.runnable) || !resolve(in, proc, &key, &stack))
 		return 0;
-	return profile_add(to, stack,
-			   labels_of(in, proc, key.proc.tgid, key.tid, memory_name(&key)), values);
+	return profile_add(to, stack, labels_of(in, proc, &key.proc, key.tid, 0, memory_name(&key)),
+			   values);
 }
 
 int ingest_finish(struct ingest *in)
@@ -690,7 +722,7 @@ int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int
 	if (!proc)
 		in->stats.unknown_process += samples;
 	tell_gap(in, key, samples);
-	labels = labels_of(in, proc, key->proc.tgid, key->tid, NULL);
+	labels = labels_of(in, proc, &key->proc, key->tid, 0, NULL);
 	r = in->profiles.alloc ? profile_add(in->profiles.alloc, stack, labels, values) : 0;
 	if (r == 0 && in->profiles.heap)
 		r = profile_add(in->profiles.heap, stack, labels, values);

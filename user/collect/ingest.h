@@ -46,6 +46,15 @@ void ingest_on_gap(struct ingest *in, ingest_gap_fn fn, void *ctx);
 typedef void (*ingest_alloc_fn)(void *ctx, const struct ms_proc *proc, stack_id stack,
 				int64_t blocks, int64_t bytes, uint64_t born_ns);
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx);
+/* What container a process is in, and under which pid it knows itself; nothing: NULL, 0. */
+struct ingest_container {
+	const char *name, *id; /* copied */
+	pid_t ns_pid;
+};
+/* Asked for each thread, for labels. `cgroup_id`: of ms_total, 0 where that is not known. */
+typedef void (*ingest_whose_fn)(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+				struct ingest_container *ret_container);
+void ingest_on_whose(struct ingest *in, ingest_whose_fn fn, void *ctx);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
 /* All return 0 or -ENOMEM. */

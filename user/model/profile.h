@@ -10,6 +10,8 @@
  *   tid  (number)   the thread
  *   comm (text)     the process's command name: the root frame of folded output and pictures
  *   thread (text)   the thread's own name, where it differs
+ *   container (text), container_id (text)   what it is called, and its whole id; of processes in one
+ *   ns_pid (number) the process as its own pid namespace knows it, where it differs
  */
 #ifndef MEMSCOPE_MODEL_PROFILE_H
 #define MEMSCOPE_MODEL_PROFILE_H

@@ -77,9 +77,11 @@ int folded_write(const struct profile *p, const struct render_opts *opts, struct
 	struct shown shown = shown_pick(p, opts->value_type);
 	int r;
 
-	r = frame_tree_build(
-		p, &(struct frame_tree_opts){ .type = shown.type, .root_comm = !opts->no_comm },
-		&tree);
+	r = frame_tree_build(p,
+			     &(struct frame_tree_opts){ .type = shown.type,
+							.by = opts->by,
+							.root_comm = !opts->no_comm },
+			     &tree);
 	if (r == 0)
 		r = write_tree(tree, &shown, out);
 	return r < 0 ? err_set(e, r, "out of memory for folded stacks") : 0;

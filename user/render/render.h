@@ -22,6 +22,7 @@ struct render_opts {
 	const char *colors;    /* palette name (palette.h), default "auto" */
 	const char *countname; /* named as asked, counted as folded text counts; default: values for people */
 	bool inverted;         /* icicle: root at the top                 */
+	const char *by;        /* root frames: the text of this label; NULL: none      */
 	bool no_comm;          /* do not put the process name at the root   */
 };
 

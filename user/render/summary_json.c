@@ -245,6 +245,10 @@ static void add_processes(struct doc *d, cJSON *root, const struct run_summary *
 
 		number(d, o, "pid", p->pid);
 		text(d, o, "comm", p->comm);
+		if (p->container && *p->container)
+			text(d, o, "container", p->container);
+		if (p->ns_pid)
+			number(d, o, "ns_pid", p->ns_pid);
 		number(d, o, "samples", p->samples);
 		number(d, o, "cpu_ns", p->cpu_ns);
 		number(d, o, "blocked_ns", p->blocked_ns);

@@ -173,8 +173,14 @@ static void put_time(const struct run_summary *s, struct sink *out)
 /* Of one process the table would say what stands above it. */
 static void put_processes(const struct run_summary *s, struct sink *out)
 {
+	bool inside = false, contained = false;
+
 	if (s->n_by_process == 0 || s->seen_processes < 2)
 		return;
+	for (uint32_t i = 0; i < s->n_by_process; i++) {
+		inside |= s->by_process[i].ns_pid != 0;
+		contained |= s->by_process[i].container && *s->by_process[i].container;
+	}
 	cells_label(out, "Processes");
 	sink_printf(out, "%s had time in the run; those with the most\n",
 		    unit_count(s->seen_processes).s);
@@ -183,7 +189,9 @@ static void put_processes(const struct run_summary *s, struct sink *out)
 	cells_right(out, "runnable", 11);
 	cells_right(out, "blocked", 11);
 	cells_right(out, "pid", 9);
-	sink_puts(out, "  command\n");
+	if (inside)
+		cells_right(out, "inside", 8);
+	sink_puts(out, contained ? "  command          container\n" : "  command\n");
 	for (uint32_t i = 0; i < s->n_by_process; i++) {
 		const struct process_row *p = &s->by_process[i];
 		char pid[16];
@@ -194,8 +202,15 @@ static void put_processes(const struct run_summary *s, struct sink *out)
 		cells_right(out, unit_ns(p->runnable_ns).s, 11);
 		cells_right(out, unit_ns(p->blocked_ns).s, 11);
 		cells_right(out, pid, 9);
+		snprintf(pid, sizeof(pid), "%d", (int)p->ns_pid);
+		if (inside)
+			cells_right(out, p->ns_pid ? pid : "", 8);
 		sink_puts(out, "  ");
-		cells_name(out, p->comm, 16, false);
+		cells_name(out, p->comm, 16, p->container && *p->container);
+		if (p->container && *p->container) {
+			sink_puts(out, " ");
+			cells_name(out, p->container, 24, false);
+		}
 		sink_puts(out, "\n");
 	}
 }

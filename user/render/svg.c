@@ -493,10 +493,11 @@ int svg_write(const struct profile *profile, const struct render_opts *opts, str
 	int r;
 
 	p.shown = shown_pick(profile, opts->value_type);
-	r = frame_tree_build(
-		profile,
-		&(struct frame_tree_opts){ .type = p.shown.type, .root_comm = !opts->no_comm },
-		&tree);
+	r = frame_tree_build(profile,
+			     &(struct frame_tree_opts){ .type = p.shown.type,
+							.by = opts->by,
+							.root_comm = !opts->no_comm },
+			     &tree);
 	if (r < 0)
 		return err_set(e, r, "out of memory for a flame graph");
 	p.tree = tree;

@@ -233,12 +233,47 @@ static void a_very_deep_stack_needs_no_deep_recursion(void **state)
 	fixture_free(&f);
 }
 
+/* `key` has a text, or is a number. */
+static labels_id label(struct fixture *f, const char *key, const char *text, int64_t num)
+{
+	struct label l = { .key = dict_string(f->d, key), .num = num };
+
+	if (text)
+		l.str = dict_string(f->d, text);
+	return dict_labels(f->d, &l, 1);
+}
+
+static void a_label_is_the_first_level_when_asked_for(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	location_id main_ = fixture_location(&f, "main");
+	stack_id s = dict_stack(f.d, &main_, 1);
+	struct frame_tree_opts opts = { .by = "container", .root_comm = true };
+	int64_t one = 1;
+	struct frame_tree *t;
+
+	profile_add(f.p, s, label(&f, "container", "web", 0), &one);
+	profile_add(f.p, s, label(&f, "pid", NULL, 7), &one);
+	assert_int_equal(frame_tree_build(f.p, &opts, &t), 0);
+	assert_int_equal(at(t, "web;main")->total, 1);
+	assert_int_equal(at(t, "[host];main")->total, 1);
+	frame_tree_free(t);
+	opts.by = "pid";
+	opts.leaf_first = true;
+	assert_int_equal(frame_tree_build(f.p, &opts, &t), 0);
+	assert_int_equal(at(t, "main;7")->self, 1);
+	assert_int_equal(at(t, "main;[other]")->self, 1);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_prefixes_are_one_node),
 		cmocka_unit_test(children_are_sorted_by_name_whatever_the_order_of_samples),
 		cmocka_unit_test(the_process_name_is_the_first_level_when_asked_for),
+		cmocka_unit_test(a_label_is_the_first_level_when_asked_for),
 		cmocka_unit_test(inlined_calls_are_nodes_between_their_neighbours),
 		cmocka_unit_test(frames_without_names_are_named_by_their_image),
 		cmocka_unit_test(one_name_in_kernel_and_user_space_is_two_nodes),

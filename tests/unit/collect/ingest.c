@@ -302,6 +302,32 @@ static void kinds_of_memory_are_labels(void **state)
 	assert_null(dict_label_find(f->d, profile_sample(f->p.oncpu, 0).labels, "memory"));
 }
 
+static void in_a_container(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+			   struct ingest_container *ret)
+{
+	assert_int_equal(proc->tgid, self.tgid);
+	*(uint64_t *)ctx = cgroup_id;
+	*ret = (struct ingest_container){ .name = "web", .id = "0123", .ns_pid = 7 };
+}
+
+static void the_container_of_a_process_is_a_label(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_total total = { .count = 1, .value = 1, .cgroup_id = 4242 };
+	struct ms_total_key key = key_of(MS_ONCPU, MS_STATE_NONE, 0, 0);
+	uint64_t cgroup_id = 0;
+	labels_id labels;
+
+	ingest_on_whose(f->in, in_a_container, &cgroup_id);
+	assert_int_equal(ingest_total(f->in, &key, &total), 0);
+	assert_int_equal(cgroup_id, 4242);
+	labels = profile_sample(f->p.oncpu, 0).labels;
+	assert_string_equal(dict_str(f->d, dict_label_find(f->d, labels, "container")->str), "web");
+	assert_string_equal(dict_str(f->d, dict_label_find(f->d, labels, "container_id")->str),
+			    "0123");
+	assert_int_equal(dict_label_find(f->d, labels, "ns_pid")->num, 7);
+}
+
 static void a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it(void **state)
 {
 	static const struct kernel_function tracers[] = {
@@ -350,6 +376,7 @@ int main(void)
 		TEST(live_is_what_the_table_holds_not_what_was_allocated),
 		TEST(pages_that_came_and_went_are_value_types_of_their_own),
 		TEST(kinds_of_memory_are_labels),
+		TEST(the_container_of_a_process_is_a_label),
 		TEST(a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it),
 		TEST(without_names_of_kernel_functions_the_whole_stack_is_shown),
 	};

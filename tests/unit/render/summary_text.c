@@ -214,6 +214,55 @@ static void processes_of_a_host_are_listed(void **state)
 	assert_has(text_of(&s), "      12  kworker/0:1\n");
 }
 
+static void processes_of_containers_have_their_names_and_both_pids(void **state)
+{
+	const struct process_row rows[] = {
+		{ .pid = 4711, .comm = "hog", .cpu_ns = MS, .container = "web\033", .ns_pid = 7 },
+		{ .pid = 12, .comm = "kworker/0:1", .container = "" },
+	};
+	struct run_summary s = fixture_summary();
+
+	s.target = RUN_HOST;
+	s.by_process = rows;
+	s.n_by_process = 2;
+	s.seen_processes = 2;
+	assert_has(text_of(&s), "      pid  inside  command          container\n");
+	assert_has(text_of(&s), "     4711       7  hog              web\xef\xbf\xbd\n");
+	assert_has(text_of(&s), "       12          kworker/0:1\n");
+}
+
+static void a_container_is_told_by_name_id_and_what_became_of_it(void **state)
+{
+	const struct summary_process inside = { .pid = 4711, .comm = "hog", .ns_pid = 1 };
+	struct summary_group g[] = {
+		{ .path = "/docker/0123456789ab",
+		  .name = "web",
+		  .id = "0123456789ab",
+		  .engine = "docker",
+		  .image = "hog:1",
+		  .restarts = 2,
+		  .gone_ns = 1500 * MS },
+		{ .path = "/system.slice/x.service" },
+	};
+	struct run_summary s = fixture_summary();
+
+	s.target = RUN_GROUPS;
+	s.groups = g;
+	s.n_groups = 1;
+	s.n_members = 9;
+	s.processes = &inside;
+	s.n_processes = 1;
+	assert_has(text_of(&s), "container web, from ");
+	assert_has(text_of(&s), "  docker 0123456789ab, hog:1, /docker/0123456789ab\n");
+	assert_has(text_of(&s), "  started again 2 times during the run\n");
+	assert_has(text_of(&s), "  gone for the last 1.5 s\n");
+	assert_has(text_of(&s), "  9 processes in it during the run\n");
+	assert_has(text_of(&s), "pid 1 there");
+	s.n_groups = 2;
+	assert_has(text_of(&s), "container web and 1 more, from ");
+	assert_has(text_of(&s), "  control group x.service: /system.slice/x.service\n");
+}
+
 static void places_without_a_name_add_up(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -390,6 +439,8 @@ int main(void)
 		cmocka_unit_test(busy_target_is_not_told_to_work_more),
 		cmocka_unit_test(time_that_memscope_held_it_is_told_apart),
 		cmocka_unit_test(processes_of_a_host_are_listed),
+		cmocka_unit_test(processes_of_containers_have_their_names_and_both_pids),
+		cmocka_unit_test(a_container_is_told_by_name_id_and_what_became_of_it),
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
 		cmocka_unit_test(sampled_tier_says_who_sampled_and_how_sure_each_figure_is),
