@@ -1,8 +1,8 @@
 /* memscope clean: removes old windows from directories that --every has written to. */
 #include "base/cleanup.h"
+#include "base/tree.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

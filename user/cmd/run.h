@@ -26,7 +26,7 @@
 #include "collect/sources.h"
 #include "collect/stats.h"
 #include "collect/thinner.h"
-#include "cmd/tree.h"
+#include "base/tree.h"
 #include "proc/proc_mem.h"
 #include "render/trend_csv.h"
 

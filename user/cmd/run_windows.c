@@ -1,8 +1,8 @@
 #include "cmd/run_windows.h"
 
+#include "base/tree.h"
 #include "base/units.h"
 #include "cmd/run_parts.h"
-#include "cmd/tree.h"
 #include "model/merge.h"
 #include "model/profile_mark.h"
 #include "render/render.h"

@@ -1,12 +1,12 @@
 /*
- * A directory of windows: DIR/SOURCE-YYYYMMDD-HHMMSS.EXT, and a list of what memscope wrote there in
+ * A directory of dated files, windows of a run: DIR/SOURCE-YYYYMMDD-HHMMSS.EXT, and a list of what memscope wrote there in
  * DIR/.memscope. Nothing that is not in the list is ever removed, whatever its name.
  *
  * A file is listed before it is written, so a crash leaves names without files, never files
  * without a name. The list is locked (flock) while it changes: a cleaner and a writer may meet.
  */
-#ifndef MEMSCOPE_CMD_TREE_H
-#define MEMSCOPE_CMD_TREE_H
+#ifndef MEMSCOPE_BASE_TREE_H
+#define MEMSCOPE_BASE_TREE_H
 
 #include "base/err.h"
 

@@ -1,4 +1,4 @@
-#include "cmd/tree.h"
+#include "base/tree.h"
 
 #include "base/cleanup.h"
 
