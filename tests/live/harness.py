@@ -284,6 +284,22 @@ def switches(pid):
     return found
 
 
+def has_worked(pid, cpu_s, waits=0, seconds=0, most=40):
+    """Waits for `seconds`, and then until the threads of a process have had so much more CPU time and
+    have waited so often since: how long that takes is the machine's affair. `most` is where a test
+    stops waiting: what is missing then is told by what it asks for."""
+    def now():
+        return schedstat(pid), sum(voluntary for voluntary, _ in switches(pid).values())
+    begin, (cpu, waited) = time.monotonic(), now()
+    while True:
+        time.sleep(0.02)
+        cpu_now, waited_now = now()
+        passed = time.monotonic() - begin
+        if passed > most or (passed >= seconds and cpu_now - cpu >= cpu_s * 1e9 and
+                             waited_now - waited >= waits):
+            return
+
+
 class OnCpu:
     """Wall time that the threads of processes are on a CPU, by perf's account of when they are
     switched in and out; only of threads that live now. The CPU clock (schedstat) leaves out what

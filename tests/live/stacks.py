@@ -16,13 +16,13 @@ def verdicts(run, source):
     raise Broken(f"no verdicts about {source}")
 
 
-def whole(run, source, at_least, what, share=WHOLE, spare=0):
-    """At least `share` of a source's stacks are complete; of few, all but those that chance may spoil,
-    and `spare` more whose reason is known."""
+def whole(run, source, at_least, what, share=WHOLE, spare=0, usual=None):
+    """At least `share` of a source's stacks are complete; of few, all but those that chance may spoil
+    where `usual` is the share of those that are not, and `spare` more whose reason is known."""
     found = verdicts(run, source)
     n = sum(found.values())
     print(f"# {what}: {source}: " + ", ".join(f"{v} {k}" for k, v in found.items() if v))
     check(n >= at_least, f"{what}: only {n} stacks {source}, wanted {at_least}")
-    spoilt = max((1 - share) * n, chance(USUAL * (1 - share) * n), spare)
+    spoilt = max((1 - share) * n, chance((USUAL * (1 - share) if usual is None else usual) * n), spare)
     check(found["complete"] >= n - spoilt,
           f"{what}: {source}: not {share:.1%} complete: {found}")

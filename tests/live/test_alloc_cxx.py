@@ -22,7 +22,7 @@ def program_that_catches_bad_alloc_survives_attach_and_detach():
     for _ in range(3):
         run = Run("-p", target.pid, *EXACT)
         run.ready()
-        time.sleep(0.3)
+        has_worked(target.pid, 0.1)
         run.stop()
         run.must()
         if not check(target.alive(), f"the target died: {target.process.returncode}"):
@@ -40,7 +40,7 @@ def program_that_catches_bad_alloc_survives_attach_and_detach():
 def calls_that_throw_are_not_counted_as_allocations():
     target = Target("bad_alloc")
     run, answer = record(("-p", target.pid, *EXACT),
-                         lambda: (target.ask("go"), time.sleep(0.5), dict(target.ask("stop")))[2])
+                         lambda: (target.ask("go"), has_worked(target.pid, 0.1), dict(target.ask("stop")))[2])
     p = run.profile("alloc")
     # Each throw allocates its exception object with malloc, also inside the nothrow forms, which
     # catch it themselves (libstdc++): one success for each attempt, beside those meant to succeed.

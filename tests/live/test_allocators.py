@@ -195,7 +195,7 @@ def a_stripped_static_program_without_one_is_refused_by_name():
 def program_that_catches_what_an_own_new_throws_survives():
     for name in ("jemalloc", "tcmalloc"):
         target = preloaded(name, "bad_alloc")
-        run, _ = record(("-p", target.pid, *EXACT), lambda: (target.ask("go"), time.sleep(0.5)))
+        run, _ = record(("-p", target.pid, *EXACT), lambda: (target.ask("go"), has_worked(target.pid, 0.1)))
         if not check(target.alive(), f"{name}: the target died: {target.process.returncode}"):
             return
         answer = dict(target.ask("stop"))

@@ -158,7 +158,7 @@ def target_killed_by_9_ends_the_run_with_whole_files():
     run = Run("-p", target.pid, "-F", 999, "--alloc=exact")
     run.ready()
     target.say("go")
-    time.sleep(0.5)
+    has_worked(target.pid, 0.2)
     target.process.kill()
     run.finish()
     run.must()

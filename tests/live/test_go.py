@@ -5,7 +5,7 @@ the stacks that Go exchanges (vDSO, runtime, cgo)."""
 from harness import *
 
 DEEP = 20  # of go_stacks.go
-SECONDS = 3
+WORK_SEC = 2.5  # of CPU time
 
 
 def build(name, *options, cgo=False):
@@ -26,7 +26,7 @@ def run(path):
     """A run on it: (stacks as lists of names, leaf last, with their samples; counts by verdict)."""
     child = Child([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     child.process.stdout.readline()
-    r, _ = record(["-p", child.pid], lambda: time.sleep(SECONDS), "--only", "oncpu", "-F", 499)
+    r, _ = record(["-p", child.pid], lambda: has_worked(child.pid, WORK_SEC), "--only", "oncpu", "-F", 499)
     verdicts = r.summary()["stacks"][0]
     child.end()
     stacks = [([name for name in stack.split(";")[1:] if "_[k]" not in name], n)

@@ -9,7 +9,8 @@ import shutil
 
 from stacks import *
 
-ENOUGH = 50    # stacks for a share to be told; a second at 999 Hz on a busy host gives more
+ENOUGH = 50    # stacks for a share to be told
+WORK_SEC = 0.5 # of CPU time: 500 samples at 999 Hz
 OUTERMOST = ["__libc_start_call_main", "__libc_start_main", "_start"]
 
 
@@ -32,14 +33,14 @@ class Deep(Target):
         self.chain = self._line("chain", 10)[1:]
 
 
-def known_depth(mode, depth, source, *options, program="unwind_depth", at_least=50, seconds=1,
+def known_depth(mode, depth, source, *options, program="unwind_depth", at_least=50, work=WORK_SEC,
                 but=0):
-    """Every stack that reaches the bottom is exactly the true one, but for a share."""
+    """Every stack that reaches the bottom is exactly the true one, but for a share of the first source's."""
     t = Deep(mode, depth, program)
 
     def during():
         t.say("go")
-        time.sleep(seconds)
+        has_worked(t.pid, *((0, 500) if mode == "sleep" else (work,)))
     run, _ = record(["-p", t.pid], during, "--only", source, "-F", 999, "--json", *options)
     expected = t.chain + OUTERMOST
     t.end()
@@ -51,7 +52,8 @@ def known_depth(mode, depth, source, *options, program="unwind_depth", at_least=
         elif got:
             wrong[tuple(got)] = wrong.get(tuple(got), 0) + s.values[0]
     check(right >= at_least, f"{mode} {depth}: only {right} stacks")
-    if sum(wrong.values()) <= but * right:
+    print(f"# {mode} {depth}: {right} stacks as they are, {sum(wrong.values())} not")
+    if but and sum(wrong.values()) <= chance(but * sum(verdicts(run, source.split(",")[0]).values())):
         wrong = {}
     for got, n in list(wrong.items())[:3]:
         at = next((i for i, (x, y) in enumerate(zip(got, expected)) if x != y),
@@ -78,7 +80,7 @@ def stacks_at_a_switch_are_exactly_the_true_ones():
 @fact
 def stacks_inside_malloc_are_exactly_the_true_ones():
     for depth in (5, 1000):
-        run = known_depth("malloc", depth, "alloc", "--alloc=exact", seconds=0.3)
+        run = known_depth("malloc", depth, "alloc", "--alloc=exact", work=0.2)
         whole(run, "alloc", ENOUGH, f"depth {depth}")
 
 
@@ -88,8 +90,10 @@ def on_cpu_stacks_while_malloc_is_traced_are_exactly_the_true_ones():
     # Between the moment in which the kernel has put the trampoline there and the one in which it has
     # written down what was there before, nobody can tell; nor on the way back, between the moments in
     # which sp and pc become the trampoline's again.
+    # The program does nothing but call malloc: 5 of 526 samples came then, and 8 of 307 in one whose
+    # calls are shorter.
     run = known_depth("malloc", 100, "oncpu,alloc", "--alloc=exact", but=0.005)
-    whole(run, "oncpu", ENOUGH, "depth 100", 0.98)
+    whole(run, "oncpu", ENOUGH, "depth 100", 0.98, usual=0.02)
 
 
 @fact
@@ -98,7 +102,7 @@ def deeper_than_2048_frames_is_truncated_and_says_so():
 
     def during():
         t.say("go")
-        time.sleep(1)
+        has_worked(t.pid, WORK_SEC)
     run, _ = record(["-p", t.pid], during, "--only", "oncpu", "-F", 999, "--json")
     found = verdicts(run, "oncpu")
     check(found["truncated"] >= 0.98 * sum(found.values()), f"verdicts: {found}")
@@ -131,7 +135,7 @@ def a_binary_without_section_headers_is_unwound_by_its_eh_frame_hdr():
 
     def during():
         t.say("go")
-        time.sleep(1)
+        has_worked(t.pid, WORK_SEC)
     run, _ = record(["-p", t.pid], during, "--only", "oncpu", "-F", 999, "--json")
     whole(run, "oncpu", ENOUGH, "without section headers")
     depths = {len(s.frames) for s in run.profile("oncpu").samples if len(s.frames) > 50}
@@ -141,12 +145,12 @@ def a_binary_without_section_headers_is_unwound_by_its_eh_frame_hdr():
 
 # --- ways to be called --------------------------------------------------------------------------
 
-def target_run(name, *args, source="oncpu", seconds=1.0):
+def target_run(name, *args, source="oncpu"):
     t = Target(name, *args)
 
     def during():
         t.say("go")
-        time.sleep(seconds)
+        has_worked(t.pid, *((0, 500) if source == "offcpu" else (WORK_SEC,)))
     run, _ = record(["-p", t.pid], during, "--only", source, "-F", 999, "--json")
     t.end()
     return run, run.profile(source)
@@ -188,7 +192,7 @@ def a_function_behind_a_breakpoint_that_nobody_set_is_whole():
     for t in twins:
         os.sched_setaffinity(t.pid, {online_cpus()[-1]})  # each is pushed off by the other
         t.say("go")
-    run, _ = record(["-p", twins[0].pid], lambda: time.sleep(1.5), "--only", "oncpu,offcpu,alloc",
+    run, _ = record(["-p", twins[0].pid], lambda: has_worked(twins[0].pid, WORK_SEC), "--only", "oncpu,offcpu,alloc",
                     "--alloc=exact", "-F", 999, "--json")
     whole(run, "oncpu", ENOUGH, "padded")
     whole(run, "offcpu", 10, "padded")
@@ -277,7 +281,7 @@ def a_library_deleted_and_replaced_on_disk_is_unwound_by_what_is_mapped():
 
     def during():
         t.say("go")
-        time.sleep(1)
+        has_worked(t.pid, WORK_SEC)
     run, _ = record(["-p", t.pid], during, "--only", "oncpu", "-F", 999, "--json")
     t.end()
     whole(run, "oncpu", ENOUGH, "replaced library")

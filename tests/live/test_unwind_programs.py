@@ -23,7 +23,7 @@ def watch_it(what, pid, sources=("oncpu", "offcpu", "alloc"), share=WHOLE, secon
     rates = [Run("-p", pid, "--only", "oncpu,offcpu", "-F", hz, "--json") for hz in (999, 99)]
     for run in rates:
         run.ready()
-    time.sleep(seconds)
+    has_worked(pid, 0.4, 20 if "offcpu" in sources and "offcpu" not in few else 0, seconds)
     for run in rates:
         run.send(signal.SIGINT)
     for run, hz in zip(rates, (999, 99)):
@@ -33,7 +33,7 @@ def watch_it(what, pid, sources=("oncpu", "offcpu", "alloc"), share=WHOLE, secon
     if "offcpu" in sources:
         whole(rates[0], "offcpu", 0 if "offcpu" in few else 10, what, share, spare=1)
     if "alloc" in sources:
-        run, _ = record(["-p", pid], lambda: time.sleep(0.4), "--only", "alloc", "--alloc=exact",
+        run, _ = record(["-p", pid], lambda: has_worked(pid, 0.05, seconds=0.4), "--only", "alloc", "--alloc=exact",
                         "--json")
         whole(run, "alloc", 0 if "alloc" in few else 10, what, share, spare=1)
     return rates[0]
@@ -113,7 +113,7 @@ def java_that_keeps_frame_pointers_is_whole():
 @fact
 def java_without_frame_pointers_is_called_a_guess():
     child = programs.java("-XX:-PreserveFramePointer")
-    run, _ = record(["-p", child.pid], lambda: time.sleep(1.5), "--only", "oncpu", "-F", 999,
+    run, _ = record(["-p", child.pid], lambda: has_worked(child.pid, 0.4, seconds=1.5), "--only", "oncpu", "-F", 999,
                     "--json")
     child.end()
     found = verdicts(run, "oncpu")

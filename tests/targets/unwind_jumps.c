@@ -19,7 +19,7 @@
 #define WORD __attribute__((noinline, noclone, noipa))
 
 enum { DEPTH = 20, ROUNDS = 3000, JUMPS = 300 };
-#define WORK_NS (300 * NSEC_PER_MSEC)
+#define WORK_NS (100 * NSEC_PER_MSEC)
 
 static volatile uint64_t sink;
 static sigjmp_buf out;
