@@ -127,7 +127,7 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
-              libjemalloc2 libjemalloc-dev libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
+              libjemalloc2 libjemalloc-dev libgoogle-perftools-dev libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio faketime
 DEPS_VM    := qemu-system-arm
@@ -281,7 +281,7 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
               -fno-optimize-sibling-calls -fno-builtin -pthread -Wall -Wextra -Werror \
               $(if $(findstring clang,$(shell $(CC) --version)),,-fno-ipa-icf \
               -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining -fno-shrink-wrap)
-TARGET_SRC := $(filter-out tests/targets/lib_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
+TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)

@@ -115,6 +115,9 @@ static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what wh
 		sample_lost(&rec);
 		return 0;
 	}
+	/* Where frees are not told, the address is a condition (samplers.h). */
+	if (what == MS_SAMPLE_UNTRACKED && rec.source && !rec.addr)
+		return 0;
 	if (!is_free)
 		weigh(&rec, shift);
 	rec.as_gen = of.as_gen = target_as_gen(target);

@@ -2,7 +2,7 @@
  * Allocates in functions by known amounts, on command; prints what each of them allocated and holds.
  * With jemalloc linked in or preloaded it can have that write its own profile.
  *
- *   run N: N rounds; early N: N more blocks; drop N: frees the N oldest of these, and half of what
+ *   run N: N rounds; churn N: blocks that are freed at once; early N: N more blocks; drop N: frees the N oldest of these, and half of what
  *   `run` kept; dump PATH: jemalloc's own heap profile
  */
 #include "target.h"
@@ -94,6 +94,8 @@ int main(void)
 			say_site("churn", 2 * n, 2L * n * 4096, 0);
 			/* jemalloc's chances go by usable sizes: 40 KiB for 40,000. */
 			say_site("keep_large", n / 50, n / 50 * 40960L, n / 50 * 40960L);
+		} else if (sscanf(line, "churn %d", &n) == 1) {
+			churn(n);
 		} else if (sscanf(line, "early %d", &n) == 1) {
 			keep_early(n);
 		} else if (sscanf(line, "drop %d", &n) == 1) {

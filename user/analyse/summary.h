@@ -100,6 +100,7 @@ struct summary_alloc {
 	int64_t rate;                       /* mean bytes between samples; 0 unknown         */
 	struct summary_interval bytes_interval, live_interval;
 	uint64_t freed_samples;
+	uint64_t untold;                    /* samples whose free their sampler does not tell    */
 	const struct site_row *sites;       /* by bytes allocated                           */
 	uint32_t n_sites;
 	const struct site_row *live_sites;  /* by bytes live                                */

@@ -339,6 +339,7 @@ void run_sampled_facts(struct run *r, struct summary_alloc *a)
 	a->freed_samples = stats.frees;
 	a->earlier_frees = stats.unknown_frees;
 	a->untracked = stats.untracked;
+	a->untold = stats.untold;
 	if (stats.ended)
 		run_note(
 			r, false,

@@ -122,6 +122,7 @@ static void look_for_own(struct look *l, struct elf_file *elf, const char *path,
 	l->facts.own = found.kind;
 	l->facts.why = found.why;
 	l->facts.go = found.sampler && found.sampler->go;
+	l->facts.how = found.sampler ? found.sampler->how : NULL;
 	snprintf(l->facts.own_where, sizeof(l->facts.own_where), "%s", path);
 	if (!found.sampler)
 		return;
@@ -220,6 +221,8 @@ void sampler_advise(const struct sampler_facts *facts, char *buf, size_t cap)
 			"Go's own sampler is off in this program: it never asks for a heap profile, so "
 			"Go's linker turns it off, or runtime.MemProfileRate is 0; importing "
 			"net/http/pprof turns it on");
+	else if (facts->how)
+		snprintf(buf, cap, "the sampler of %s is off: %s", facts->own, facts->how);
 	else
 		snprintf(
 			buf, cap,

@@ -22,6 +22,7 @@ struct sampler_facts {
 	bool heard;       /* it is on, and can be listened to                                     */
 	uint64_t rate;    /* mean bytes between samples; 0: it is off                              */
 	bool rate_known;
+	const char *how;  /* what turns it on, a clause; NULL: see the code                       */
 	const char *why;  /* a clause: why it cannot be listened to; NULL: it can, when it is on   */
 	/* jemalloc's own, which it has where it was built with an unwinder of its own choice. */
 	const char *jemalloc_conf; /* the variable that sets it up; NULL: there is no jemalloc    */

@@ -254,6 +254,8 @@ static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int 
 	}
 	if (found.sampler) {
 		attach(sp, f, fd, places);
+		if (!found.sampler->free && f->n_fds)
+			f->alloc_sites = 1;
 		sp->stats.assumed |= !found.rate_vaddr;
 		sp->stats.sources |= 1ULL << (found.sampler - samplers + 1);
 	} else if (found.why && !*sp->stats.unheard) {

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,10 @@ const struct sampler samplers[] = {
 	  .with = "large_prof_info_set", .without = "prof_sample_free_hook_set",
 	  .addr = { 4 }, .size = { 3 }, .free_addr = { 2, true, 8 }, .free_size = { 1 }, .free_time = { 2, true, 0 },
 	  .by_class = true, .rate = "lg_prof_sample", .weigh = MS_WEIGH_RATE_LOG2, .on = "opt_prof" },
+	{ "tcmalloc", "_ZN8tcmalloc7Sampler20RecordAllocationSlowEm", .with = "HeapProfilerStart",
+	  .addr = { 0, true, 16, 1 }, .size = { 1 },
+	  .rate = "_ZN61FLAG__namespace_do_not_use_directly_use_DECLARE_int64_instead31FLAGS_tcmalloc_sample_parameterE",
+	  .weigh = MS_WEIGH_RATE, .how = "TCMALLOC_SAMPLE_PARAMETER=524288 in its environment turns it on when the process is started" },
 };
 
 /* clang-format on */
@@ -74,7 +79,7 @@ static struct ms_site_arg site_arg(const struct sampler *s, struct sampler_place
 		.value = place.off,
 		.reg_off = samplers_reg_off(arg_reg(s, place.arg)),
 		.kind = place.in ? MS_ARG_MEMORY : MS_ARG_REG,
-		.size = 8,
+		.size = place.size ? place.size : 8,
 	};
 }
 
@@ -89,7 +94,7 @@ static void add_sites(const struct sampler *s, const uint64_t vaddrs[SAMPLER_SIT
 
 	if (found->rate_vaddr) {
 		rate.kind = MS_ARG_CODE;
-		rate.value = found->rate_vaddr - vaddrs[1];
+		rate.value = found->rate_vaddr - vaddrs[0];
 	} else {
 		alloc.weigh = MS_WEIGH_RATE;
 	}
@@ -99,15 +104,14 @@ static void add_sites(const struct sampler *s, const uint64_t vaddrs[SAMPLER_SIT
 	freed.args[0] = site_arg(s, s->free_addr);
 	freed.args[1] = site_arg(s, s->free_size);
 	freed.args[2] = site_arg(s, s->free_time);
-	/* Frees first: one that is heard of without its allocation does no harm. */
-	found->sites[0].what = MS_SAMPLE_FREE;
-	found->sites[0].site = freed;
-	found->sites[1].what = MS_SAMPLE_ALLOC;
-	found->sites[1].site = alloc;
-	found->n_sites = SAMPLER_SITES;
+	found->sites[0].what = s->free ? MS_SAMPLE_ALLOC : MS_SAMPLE_UNTRACKED;
+	found->sites[0].site = alloc;
+	found->sites[1].what = MS_SAMPLE_FREE;
+	found->sites[1].site = freed;
+	found->n_sites = s->free ? 2 : 1;
 }
 
-/* `vaddrs`: of the free, of the allocation; in the file that is loaded, which `elf` is. */
+/* `vaddrs`: of the allocation, of the free; in the file that is loaded, which `elf` is. */
 static void take(struct elf_file *elf, const struct sampler *s,
 		 const uint64_t vaddrs[SAMPLER_SITES], struct sampler_found *found)
 {
@@ -116,7 +120,7 @@ static void take(struct elf_file *elf, const struct sampler *s,
 
 	add_sites(s, vaddrs, found);
 	segs = elf_file_segments(elf, &n);
-	for (uint32_t i = 0; i < SAMPLER_SITES; i++)
+	for (uint32_t i = 0; i < found->n_sites; i++)
 		if (!elf_segments_vaddr_to_off(segs, n, vaddrs[i], &found->sites[i].off)) {
 			found->why = "its functions are in no part of the file that is loaded";
 			return;
@@ -217,16 +221,16 @@ static void find_go(struct elf_file *elf, struct sampler_found *found)
 	found->linked_off = !asks_for_profiles(tab);
 	if (elf_object_find(elf, (const char *[]){ s->rate, NULL }, &rate) == 0 && rate.size == 8)
 		found->rate_vaddr = rate.vaddr;
-	take(elf, s, (const uint64_t[]){ go_place(elf, tab, freed), go_place(elf, tab, alloc) },
+	take(elf, s, (const uint64_t[]){ go_place(elf, tab, alloc), go_place(elf, tab, freed) },
 	     found);
 }
 
 /* --- functions of C --- */
 
 /* A name of the table with one of the prefixes. */
-static const char *with_prefix(const char *prefix, const char *name, char buf[64])
+static const char *with_prefix(const char *prefix, const char *name, char buf[NAME_MAX])
 {
-	snprintf(buf, 64, "%s%s", prefix, name);
+	snprintf(buf, NAME_MAX, "%s%s", prefix, name);
 	return buf;
 }
 
@@ -238,14 +242,16 @@ static bool is_name(const char *symbol, const char *name)
 	return strncmp(symbol, name, len) == 0 && (!symbol[len] || symbol[len] == '@');
 }
 
-static bool is_function_of_one(const char *symbol)
+static bool is_function_of_one(const char *symbol, const char *prefix)
 {
 	for (uint32_t i = 0; i < n_samplers; i++) {
 		const struct sampler *s = &samplers[i];
 
-		if (s->je && (is_name(symbol, s->alloc) || is_name(symbol, s->free) ||
-			      (s->with && is_name(symbol, s->with)) ||
-			      (s->without && is_name(symbol, s->without))))
+		if (s->go || (!s->je && *prefix))
+			continue;
+		if ((is_name(symbol, s->alloc) || (s->free && is_name(symbol, s->free)) ||
+		     (s->with && is_name(symbol, s->with)) ||
+		     (s->without && is_name(symbol, s->without))))
 			return true;
 	}
 	return is_name(symbol, "mallctl");
@@ -257,7 +263,7 @@ static bool is_of_interest(void *ctx, const char *symbol)
 	for (const char *const *prefix = allocator_prefixes; *prefix; prefix++) {
 		size_t len = strlen(*prefix);
 
-		if (strncmp(symbol, *prefix, len) == 0 && is_function_of_one(symbol + len))
+		if (strncmp(symbol, *prefix, len) == 0 && is_function_of_one(symbol + len, *prefix))
 			return true;
 	}
 	return false;
@@ -265,7 +271,7 @@ static bool is_of_interest(void *ctx, const char *symbol)
 
 static bool has(struct elf_syms *syms, const char *prefix, const char *name)
 {
-	char buf[64];
+	char buf[NAME_MAX];
 
 	return elf_syms_find_name(syms, with_prefix(prefix, name, buf), NULL, 0) > 0;
 }
@@ -275,7 +281,7 @@ static uint64_t variable(struct elf_file *names_of, const char *prefix, const ch
 			 uint64_t size)
 {
 	struct elf_object o;
-	char buf[64];
+	char buf[NAME_MAX];
 
 	if (elf_object_find(names_of, (const char *[]){ with_prefix(prefix, name, buf), NULL },
 			    &o) < 0 ||
@@ -289,12 +295,15 @@ static bool find_version(struct elf_file *elf, struct elf_file *names_of, struct
 {
 	for (uint32_t i = 0; i < n_samplers; i++) {
 		const struct sampler *s = &samplers[i];
-		struct elf_sym alloc, freed;
-		char buf[64];
+		struct elf_sym alloc, freed = { 0 };
+		char buf[NAME_MAX];
 
-		if (!s->je ||
+		if (s->go || (!s->je && *prefix) ||
 		    elf_syms_find_name(syms, with_prefix(prefix, s->alloc, buf), &alloc, 1) < 1 ||
-		    elf_syms_find_name(syms, with_prefix(prefix, s->free, buf), &freed, 1) < 1)
+		    (s->free &&
+		     elf_syms_find_name(syms, with_prefix(prefix, s->free, buf), &freed, 1) < 1))
+			continue;
+		if (!s->je && !has(syms, prefix, s->with)) /* another library, with no sampler */
 			continue;
 		found->kind = s->name;
 		found->why = "it is of a version that memscope does not know";
@@ -308,7 +317,7 @@ static bool find_version(struct elf_file *elf, struct elf_file *names_of, struct
 			continue;
 		}
 		found->why = NULL;
-		take(elf, s, (const uint64_t[]){ freed.vaddr, alloc.vaddr }, found);
+		take(elf, s, (const uint64_t[]){ alloc.vaddr, freed.vaddr }, found);
 		return true;
 	}
 	return false;

@@ -16,6 +16,11 @@
  * jemalloc 5.3 (src/prof.c): prof_malloc_sample_object(tsd, ptr, size, usize, tctx);
  *   prof_free_sampled_object(tsd, usize, info), info = { alloc_time, tctx, size }: it has no address,
  *   but a tctx is one stack of one thread. Chances are by the usable size, `usize`.
+ * tcmalloc of gperftools (src/sampler.cc; not the minimal library): Sampler::RecordAllocationSlow(size),
+ *   a method, called when a sample is due, and by each thread once before it has drawn its first
+ *   distance (initialized_ is false then). `size` is that of the size class, by which chances go. The
+ *   address is known nowhere on the sampled path, so frees are not told. The first thread draws
+ *   its first distance before the environment is read: that is 16 MiB, of which nothing is sampled.
  */
 #ifndef MEMSCOPE_COLLECT_SAMPLERS_H
 #define MEMSCOPE_COLLECT_SAMPLERS_H
@@ -28,11 +33,13 @@ struct sampler_place {
 	uint8_t arg;
 	bool in;
 	uint16_t off;
+	uint8_t size; /* bytes of it; 0: 8 */
 };
 
 struct sampler {
 	const char *name;        /* as output says it                                         */
-	const char *alloc, *free;
+	const char *alloc, *free; /* `free` NULL: frees are not told; then `addr` is a condition:
+				   * 0, and it is no sample                                    */
 	bool go;                 /* found in Go's table, arguments as Go passes them           */
 	bool je;                 /* names with the prefixes of jemalloc                        */
 	uint16_t args;           /* bytes of the arguments of `alloc`, as Go's table has them   */
@@ -44,6 +51,7 @@ struct sampler {
 	const char *rate;        /* variable of 8 bytes: mean bytes between samples             */
 	enum ms_weigh weigh;     /* or the logarithm of that                                   */
 	const char *on;          /* variable of a byte: it is on; NULL: by the rate             */
+	const char *how;         /* what turns it on, a clause; NULL: see sampler_advise()      */
 };
 
 extern const struct sampler samplers[]; /* ms_sample_rec.source is the index + 1 */

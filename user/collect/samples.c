@@ -229,7 +229,10 @@ static int take_alloc(struct samples *s, struct ms_block_key *key, const struct 
 	s->stats.by_source |= 1ULL << (rec->source & 63);
 	if (rec->what == MS_SAMPLE_ALLOC)
 		return block_add(s, key, row, rec, weight);
-	s->stats.untracked++;
+	if (rec->source)
+		s->stats.untold++;
+	else
+		s->stats.untracked++;
 	return 0;
 }
 

@@ -51,7 +51,8 @@ struct samples_stats {
 	uint64_t frees;         /* of blocks that were followed                             */
 	uint64_t unknown_frees; /* from before the run, inherited by a fork, not followed   */
 	uint64_t untracked;     /* allocations not followed: no room there or here          */
-	uint64_t full;          /* of those, for want of room here                          */
+	uint64_t untold;        /* allocations whose free the sampler does not tell         */
+	uint64_t full;          /* of untracked, for want of room here                          */
 	uint64_t reused;        /* blocks whose free was not told: the address came again   */
 	uint64_t ended;         /* samples that went with their process or an exec          */
 	double ended_bytes;

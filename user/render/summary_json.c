@@ -395,6 +395,7 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 		add_interval(d, o, "bytes_interval", &a->bytes_interval);
 		add_interval(d, o, "live_interval", &a->live_interval);
 		count(d, o, "freed_samples", a->freed_samples);
+		count(d, o, "untold", a->untold);
 	}
 	add_sites(d, o, "sites", a->sites, a->n_sites);
 	add_sites(d, o, "live_sites", a->live_sites, a->n_live_sites);

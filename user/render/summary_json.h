@@ -13,7 +13,8 @@
  *   offcpu     {waits: [{function, module, kernel, kind, blocked_ns, count}]}
  *   alloc      {tier: "off"|"exact"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
  *               covered_to_ns, objects, bytes, freed_objects, freed_bytes, live_objects,
- *               live_bytes, failed, inherited_frees, earlier_frees, untracked,
+ *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,
+ *               rate, bytes_interval, live_interval, freed_samples, untold;
  *               sites|live_sites: [{function, module, bytes, objects}]}
  *   rss        {first_kb, last_kb, peak_kb}; null when unknown
  *   stacks     [{source, complete, truncated, guessed, no_table, unreadable, lost}]

@@ -139,7 +139,13 @@ static void put_sampled(const struct summary_alloc *a, struct sink *out)
 		strbuf_printf(&b, ". %s", a->reason);
 	cells_labelled(out, "Allocations", b.s ? b.s : "");
 	put_estimate(out, "allocated", a->bytes, a->objects, &a->bytes_interval);
-	put_estimate(out, "live", a->live_bytes, a->live_objects, &a->live_interval);
+	if (!a->untold || a->untold < a->bytes_interval.samples)
+		put_estimate(out, "live", a->live_bytes, a->live_objects, &a->live_interval);
+	if (a->untold)
+		sink_printf(
+			out,
+			"  %s of the samples are not in live: their sampler does not tell of frees\n",
+			unit_count((int64_t)a->untold).s);
 	if (a->earlier_frees)
 		sink_printf(
 			out,

@@ -53,7 +53,7 @@ struct rows {
 static uint8_t source_that(bool by_class)
 {
 	for (uint32_t i = 0; i < n_samplers; i++)
-		if (by_class ? samplers[i].by_class : samplers[i].header)
+		if (by_class ? samplers[i].by_class : samplers[i].header > 0)
 			return (uint8_t)(i + 1);
 	fail();
 	return 0;
@@ -326,6 +326,26 @@ static void many_of_a_class_are_freed_in_any_order(void **state)
 	samples_free(s);
 }
 
+static void a_sampler_that_does_not_tell_of_frees_is_no_loss(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+	struct ms_sample_rec rec = record(MS_SAMPLE_UNTRACKED, 1, 4096, 65536);
+
+	(void)state;
+	for (uint32_t i = 0; i < n_samplers; i++)
+		if (!samplers[i].free)
+			rec.source = (uint8_t)(i + 1);
+	assert_true(rec.source);
+	rec.weigh = MS_WEIGH_RATE;
+	take(s, rec);
+	take(s, rec);
+	assert_int_equal(samples_live_bytes(s), 0);
+	assert_int_equal(stats_of(s).untold, 2);
+	assert_int_equal(stats_of(s).untracked, 0);
+	assert_int_equal(stats_of(s).alloc.samples, 2);
+	samples_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +362,7 @@ int main(void)
 		cmocka_unit_test(an_object_may_be_freed_by_its_header),
 		cmocka_unit_test(a_free_by_class_is_of_the_block_of_its_time),
 		cmocka_unit_test(many_of_a_class_are_freed_in_any_order),
+		cmocka_unit_test(a_sampler_that_does_not_tell_of_frees_is_no_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
