@@ -4,7 +4,7 @@
  *
  *   perf event ──┐                     ┌─ totals  (added up in the kernel, drained by a flip)
  *   sched_switch │                     ├─ threads (times of each thread)
- *   uprobes ─────┼─► stack_capture() ──┼─ blocks  (live allocations)
+ *   uprobes ─────┼─► stack_capture() ──┼─ alloc_sites, blocks (what each stack allocated; what is live)
  *   rss_stat ────┘         │           └─ memories (resident pages of each address space)
  *                          └─► events ring: each stack once, as struct ms_stack_rec
  *
@@ -48,9 +48,6 @@ enum ms_state {
 	MS_STATE_NONE,
 	MS_BLOCKED,   /* off-CPU: waited for something               */
 	MS_RUNNABLE,  /* off-CPU: could run, had no CPU              */
-	MS_ALLOCATED, /* alloc: calls and bytes                      */
-	MS_FREED,     /* alloc: blocks that this stack had allocated */
-	MS_UNTRACKED, /* alloc: of MS_ALLOCATED, not in the full live table */
 	MS_RESIDENT,  /* growth: pages came                          */
 	MS_RETURNED,  /* growth: pages went                          */
 };
@@ -103,7 +100,6 @@ struct ms_total {
 	__u64 count;     /* samples, waits, calls                         */
 	__u64 value;     /* ns of CPU, ns waited, bytes                   */
 	__u64 cgroup_id; /* when it was first added; v2 directory's inode */
-	__u64 peak;      /* room for: live at the process's highest point */
 };
 
 /* Records of the events ring begin with their kind. */
@@ -236,9 +232,56 @@ struct ms_block_key {
 struct ms_block {
 	__u64 size; /* bytes asked for */
 	__u64 born_ns;
+	__u32 site; /* index in alloc_sites */
+	__u32 pad;
+};
+
+/*
+ * A site: one stack of one thread from which is allocated, and all that became of what was. A record of
+ * the array alloc_sites, found by its key through alloc_index, and by a block through its index. Record
+ * 0 is none.
+ *
+ * A process image has a root besides, of stack MS_ROOT_STACK and thread 0, which knows how much is live
+ * in it; what finds no room for a record of its own is counted there.
+ *
+ * What a thread does with its own blocks it alone adds up, without atomic operations; what other
+ * threads do is in fields of its own.
+ *
+ * Live at the process's highest point costs each event one comparison: `peaks` of the root counts new
+ * highest points, and before a site changes for the first time after one, what it holds is noted. A
+ * site whose peaks_seen is not the root's has not changed since: what is live in it was live then. With
+ * several threads a note may be off by the events that other CPUs are in the midst of.
+ */
+struct ms_alloc_key {
+	struct ms_proc proc;
 	struct ms_hash user;
 	__u32 tid;
 	__u32 as_gen;
+};
+
+#define MS_ROOT_STACK ((struct ms_hash){ 0, 1 }) /* no stack's hash: their lo is odd */
+
+#define MS_LIFE_CLASSES 8  /* shorter than 10 us, 100 us … 10 s; all others */
+#define MS_SIZE_CLASSES 32 /* at most 8 bytes, 16, 32 …; all others          */
+
+struct ms_alloc_site {
+	struct ms_alloc_key key; /* tgid 0: the record is not in use */
+	__u32 root;              /* index */
+	__u32 pad;
+	__u64 peaks_seen;
+	__u64 allocs, bytes;
+	__u64 frees, freed_bytes; /* by the thread itself                                  */
+	__u64 temporary;          /* of those: it had not allocated again in between       */
+	__u64 cross_frees, cross_bytes; /* by other threads; of the root: by any           */
+	__u64 life_ns;            /* sum over all frees                                    */
+	__u64 cgroup_id;          /* of the thread, when the record was made; as in ms_total */
+	__u64 untracked, untracked_bytes; /* of allocs: not in the full table of blocks    */
+	__u64 peak_objects, peak_bytes;   /* what was live when that was last noted        */
+	__u64 lives[MS_LIFE_CLASSES];     /* frees by how long the blocks were there       */
+	/* Of the root: bytes live in the process; the most that was, and when. */
+	__s64 live, highest;
+	__u64 highest_ns; /* CLOCK_MONOTONIC */
+	__u64 peaks;
 };
 
 /*
@@ -284,6 +327,7 @@ struct ms_inflight {
 	__u32 pad;
 	__u64 ra;            /* MS_SHAPE_NEW: what is at sp, as long as the call has not returned */
 	__u64 freed;         /* the block that this thread freed last, until it has it again */
+	__u64 last;          /* the block that it allocated last */
 };
 
 /*
@@ -446,16 +490,18 @@ struct ms_cgroup_rec {
 MS_ASSERT(sizeof(struct ms_hash) == 16);
 MS_ASSERT(sizeof(struct ms_proc) == 16);
 MS_ASSERT(sizeof(struct ms_total_key) == 64);
-MS_ASSERT(sizeof(struct ms_total) == 32);
+MS_ASSERT(sizeof(struct ms_total) == 24);
 MS_ASSERT(sizeof(struct ms_total_rec) == 8 + sizeof(struct ms_total_key) + sizeof(struct ms_total));
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
 MS_ASSERT(sizeof(struct ms_site) == 56);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
-MS_ASSERT(sizeof(struct ms_block) == 40);
+MS_ASSERT(sizeof(struct ms_block) == 24);
+MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
+MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
 MS_ASSERT(sizeof(struct ms_thread) == 120);
-MS_ASSERT(sizeof(struct ms_inflight) == 128);
+MS_ASSERT(sizeof(struct ms_inflight) == 120);
 MS_ASSERT(sizeof(struct ms_memory) == 80);
 MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);
 MS_ASSERT(sizeof(struct ms_target) == 32);

@@ -23,8 +23,8 @@
  * return instructions (MS_SHAPE_NEW). What is freed by delete and then by the free that it calls is
  * one free.
  */
+#include "alloc_sites.bpf.h"
 #include "common.bpf.h"
-#include "emit.bpf.h"
 #include "stack.bpf.h"
 
 /* Where the stack pointer stands after a return, seen from the entry. */
@@ -113,23 +113,6 @@ static __always_inline bool caller_get(struct caller *c, bool any_thread)
 	return true;
 }
 
-/* Not inlined, as all that is here more than once: before 6.13 a chain of calls has 512 bytes of stack. */
-static __noinline void total_add(const struct ms_proc *proc, const struct ms_block *block,
-				 enum ms_state state)
-{
-	struct ms_total_key key = {
-		.source = MS_ALLOC,
-		.state = state,
-		.tid = block->tid,
-		.as_gen = block->as_gen,
-		.bucket = cfg_bucket_ns ? emit_bucket(bpf_ktime_get_ns()) : 0,
-	};
-
-	key.proc = *proc;
-	key.user = block->user;
-	emit_add(MS_LANE_TASK, &key, (void *)bpf_get_current_task(), 1, block->size);
-}
-
 /* Takes the block at `addr` out of the table; false: it was not there. */
 static __always_inline bool block_take(const struct ms_proc *proc, __u64 addr,
 				       struct ms_block *ret_block)
@@ -145,13 +128,6 @@ static __always_inline bool block_take(const struct ms_proc *proc, __u64 addr,
 	return !bpf_map_delete_elem(&blocks, &key);
 }
 
-static __always_inline void block_freed(const struct ms_proc *proc, const struct ms_block *block)
-{
-	stat_inc(STAT_FREE_CALLS);
-	stat_add(STAT_FREE_BYTES, block->size);
-	total_add(proc, block, MS_FREED);
-}
-
 /* A free of a block that is not in the table: whose was it? */
 static __always_inline void block_missing(const struct ms_proc *proc)
 {
@@ -164,7 +140,8 @@ static __always_inline void block_missing(const struct ms_proc *proc)
 		stat_inc(STAT_FREE_UNKNOWN);
 }
 
-static __noinline void block_add(const struct ms_proc *proc, __u64 addr,
+/* Whether it is in the table now. */
+static __noinline bool block_add(const struct ms_proc *proc, __u64 addr,
 				 const struct ms_block *block)
 {
 	struct ms_block_key key = { .addr = addr };
@@ -174,13 +151,13 @@ static __noinline void block_add(const struct ms_proc *proc, __u64 addr,
 	key.proc = *proc;
 	err = bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST);
 	if (!err)
-		return;
+		return true;
 	if (block_take(proc, addr, &old)) {
 		stat_inc(STAT_ALLOC_REUSED);
-		total_add(proc, &old, MS_FREED);
+		site_freed(proc, &old, 0, false);
 		err = bpf_map_update_elem(&blocks, &key, block, BPF_NOEXIST);
 		if (!err)
-			return;
+			return true;
 	}
 	if (err == -E2BIG) {
 		stat_inc(STAT_BLOCKS_FULL);
@@ -188,18 +165,18 @@ static __noinline void block_add(const struct ms_proc *proc, __u64 addr,
 	} else {
 		stat_inc(STAT_BLOCKS_NOMEM);
 	}
-	total_add(proc, block, MS_UNTRACKED);
+	return false;
 }
 
 /* The call that `in` describes will not return to us: what it took out of the table goes back. */
-static __always_inline void inflight_abandon(const struct ms_proc *proc, struct ms_inflight *in)
+static __always_inline void inflight_abandon(struct ms_inflight *in)
 {
 	struct ms_block_key key = { .addr = in->arg };
 
 	stat_inc(in->shape == MS_SHAPE_NEW ? STAT_ALLOC_FAILED : STAT_ALLOC_MISSED); /* it threw */
 	if (!in->has_old)
 		return;
-	key.proc = *proc;
+	key.proc = in->proc;
 	bpf_map_update_elem(&blocks, &key, &in->old, BPF_NOEXIST);
 	in->has_old = 0;
 }
@@ -306,7 +283,7 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 	}
 	tail_call = in->sp == sp && !in->has_old && is_tail_call(in, shape);
 	if (in->sp && !tail_call)
-		inflight_abandon(&c.proc, in);
+		inflight_abandon(in);
 	in->sp = sp;
 	in->size = size;
 	in->arg = arg;
@@ -362,7 +339,7 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 		return 0; /* began before us, a tail call's second return, or nested */
 	proc = in->proc;
 	if (sp != in->sp + RETURN_SP_DELTA) {
-		inflight_abandon(&proc, in);
+		inflight_abandon(in);
 		in->sp = 0;
 		return 0;
 	}
@@ -380,7 +357,7 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	}
 	if (is_realloc(shape) && in->arg) {
 		if (in->has_old)
-			block_freed(&proc, &in->old);
+			site_freed(&proc, &in->old, tid, in->last == in->arg);
 		else
 			block_missing(&proc);
 		in->has_old = 0;
@@ -389,15 +366,16 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 		return 0; /* realloc(p, 0) */
 	if (in->freed == addr)
 		in->freed = 0;
+	in->last = addr;
+	block.site = site_index(in, tid);
+	if (!block.site) {
+		stat_inc(STAT_SITES_NONE);
+		stat_add(STAT_SITES_NONE_BYTES, in->size);
+		return 0;
+	}
 	block.size = in->size;
 	block.born_ns = bpf_ktime_get_ns();
-	block.user = in->user;
-	block.tid = tid;
-	block.as_gen = in->as_gen;
-	stat_inc(STAT_ALLOC_CALLS);
-	stat_add(STAT_ALLOC_BYTES, block.size);
-	total_add(&proc, &block, MS_ALLOCATED);
-	block_add(&proc, addr, &block);
+	site_allocated(&block, tid, block_add(&proc, addr, &block));
 	return 0;
 }
 
@@ -552,7 +530,7 @@ int enter_free(struct pt_regs *ctx)
 		return 0;
 	}
 	if (block_take(&c.proc, call.arg[0], &block)) {
-		block_freed(&c.proc, &block);
+		site_freed(&c.proc, &block, c.tid, in && in->last == call.arg[0]);
 		if (in)
 			in->freed = call.arg[0];
 	} else if (in && in->freed == call.arg[0]) {

@@ -145,8 +145,42 @@ struct {
 	__type(value, struct ms_thread);
 } threads __weak SEC(".maps");
 
-/* Live allocations. Written by alloc.bpf.c; full: STAT_BLOCKS_FULL, and the allocation counts as
- * MS_UNTRACKED. Allocated as needed; bound set at load. */
+/*
+ * Sites of exact allocations: records, where each is, and which are free. Written by alloc.bpf.c and
+ * read by collect/alloc_table.c, which also takes out what is over. Full: STAT_SITES_FULL, and the
+ * allocation counts at its process's root; not even that: STAT_SITES_NONE. Sizes set at load.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct ms_alloc_site);
+} alloc_sites __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct ms_alloc_key);
+	__type(value, __u32);
+} alloc_index __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1024);
+	__type(value, __u32);
+} alloc_free __weak SEC(".maps");
+
+/* Allocations by size, one slot per class (abi.h) and CPU. Written by alloc.bpf.c. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MS_SIZE_CLASSES);
+	__type(key, __u32);
+	__type(value, __u64);
+} alloc_sizes __weak SEC(".maps");
+
+/* Live allocations. Written by alloc.bpf.c; full: STAT_BLOCKS_FULL, and its site counts the allocation
+ * as untracked. Allocated as needed; bound set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

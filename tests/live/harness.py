@@ -46,7 +46,7 @@ READY_SEC = 20
 FINISH_SEC = 60
 # The share of each CPU that is stolen and in no account of the kernel's, on average (tests/soak).
 STOLEN = float(os.environ.get("MEMSCOPE_TEST_STOLEN", 0))
-SOURCES = ("oncpu", "offcpu", "alloc", "heap", "growth")
+SOURCES = ("oncpu", "offcpu", "alloc", "heap", "peak", "growth")
 
 
 class Skip(Exception):

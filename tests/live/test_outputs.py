@@ -11,10 +11,11 @@ import xml.etree.ElementTree as ET
 from harness import *
 
 FILES = {f"{s}.{ext}" for s in SOURCES for ext in ("pb.gz", "folded", "svg")} | \
-        {"trend.csv", "ledger.csv", "summary.txt"}
+        {"sites.csv", "trend.csv", "ledger.csv", "summary.txt"}
 # What folded text and pictures show: value type, and how many of its units are one of theirs.
 SHOWN = {"oncpu": ("samples/count", 1), "offcpu": ("blocked/nanoseconds", 1000),
-         "alloc": ("alloc_space/bytes", 1), "heap": ("inuse_space/bytes", 1)}
+         "alloc": ("alloc_space/bytes", 1), "heap": ("inuse_space/bytes", 1),
+         "peak": ("inuse_space/bytes", 1)}
 
 
 @once

@@ -9,12 +9,14 @@
 #ifndef MEMSCOPE_ANALYSE_SUMMARY_H
 #define MEMSCOPE_ANALYSE_SUMMARY_H
 
+#include "analyse/alloc_threads.h"
 #include "analyse/by_process.h"
 #include "analyse/course.h"
 #include "analyse/ledger.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
+#include "model/alloc_site.h"
 
 #include <sys/types.h>
 
@@ -77,6 +79,17 @@ struct summary_leak {
 	double survived, age_s;              /* of blocks of that age and older: part kept   */
 };
 
+/* Of exact tracing, beside the sites by bytes. */
+#define SUMMARY_SITES     10
+#define SUMMARY_FEW_SITES 5
+struct summary_sites {
+	struct site_row peak[SUMMARY_SITES];  /* value: bytes live at the highest point, count: blocks */
+	struct site_row calls[SUMMARY_FEW_SITES];     /* value: allocations, count: bytes          */
+	struct site_row temporary[SUMMARY_FEW_SITES]; /* value: temporary, count: allocations      */
+	struct thread_row threads[SUMMARY_FEW_SITES];
+	uint32_t n_peak, n_calls, n_temporary, n_threads, seen_threads;
+};
+
 struct summary_alloc {
 	enum alloc_tier tier;
 	const char *reason;       /* one sentence: why declined or off, how to force it   */
@@ -95,6 +108,18 @@ struct summary_alloc {
 	uint64_t before_objects, before_bytes;
 	uint64_t start_objects, start_bytes; /* all that was in use at the start           */
 	uint64_t untracked;                 /* allocations dropped because the block table was full */
+	/* ALLOC_TIER_EXACT; what the words mean: model/alloc_site.h */
+	uint64_t temporary, cross_freed;    /* of freed_objects                            */
+	uint64_t life_ns;                   /* sum over freed_objects                      */
+	uint64_t lives[ALLOC_LIVES], sizes[ALLOC_SIZES];
+	struct {
+		uint32_t images;            /* process images, each at its own highest point */
+		int64_t bytes;              /* what was live then, of what was allocated in the run */
+		int64_t at_ns;              /* since the start of the run; of one image       */
+		int64_t objects, on_stacks; /* blocks and bytes that stacks tell: several threads
+					     * may blur that by what was in the making        */
+	} peak;
+	const struct summary_sites *more;   /* NULL: none                                  */
 	/* ALLOC_TIER_SAMPLED: objects and bytes are estimates; earlier_frees, untracked are samples */
 	const char *sampler;                /* who sampled: "libmemscope-alloc (preload)"     */
 	int64_t rate;                       /* mean bytes between samples; 0 unknown         */

@@ -98,7 +98,7 @@ static int open_rooms(struct run *r, struct err *e)
 	struct drain_fns fns = run_drain_fns(r);
 	struct profile **by_kind[N_PROFILE_KINDS] = {
 		&r->ingest_profiles.oncpu, &r->ingest_profiles.offcpu, &r->ingest_profiles.alloc,
-		&r->ingest_profiles.heap, &r->ingest_profiles.growth
+		&r->ingest_profiles.heap,  &r->ingest_profiles.peak,   &r->ingest_profiles.growth
 	};
 	int rc;
 
@@ -120,6 +120,8 @@ static int open_rooms(struct run *r, struct err *e)
 		rc = run_unwind_open(r, e);
 	if (rc == 0)
 		rc = drain_new(r->session, &fns, &r->drain, e);
+	if (rc == 0 && opts.alloc && opts.calls)
+		rc = run_open_sites(r, e);
 	if (rc < 0)
 		return rc;
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
@@ -563,12 +565,12 @@ int run_end(struct run *r, struct err *e)
 	run_finish_say(r);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, true, e);
-	if (rc == 0 && exact)
-		rc = drain_inflight(r->drain, e);
-	if (rc == 0 && exact)
-		rc = drain_blocks(r->drain, e);
+	if (rc == 0)
+		r->oom |= ingest_finish(r->ingest) < 0;
+	if (rc == 0)
+		rc = run_finish_sites(r, e);
 	run_ledger_finish(r);
-	if (rc == 0 && (ingest_finish(r->ingest) < 0 || r->oom))
+	if (rc == 0 && r->oom)
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	if (rc == 0 && r->tier == ALLOC_TIER_SAMPLED)
 		rc = run_sampled_finish(r, e);
@@ -596,6 +598,8 @@ void run_free(struct run *r)
 	launch_free(r->launch);
 	ingest_free(r->ingest);
 	drain_free(r->drain);
+	alloc_table_close(r->alloc_table);
+	profile_free(r->sites);
 	run_unwind_close(r);
 	run_free_pending(r);
 	run_free_gaps(r);

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "cmd/group.h"
 #include "collect/alloc_probes.h"
+#include "collect/alloc_table.h"
 #include "collect/drain.h"
 #include "collect/governor.h"
 #include "collect/ingest.h"
@@ -69,6 +70,13 @@ struct growth_check {
 	int64_t told_bytes, rss_bytes;
 };
 
+/* The highest points of process images, each its own. */
+struct alloc_peak {
+	uint32_t images;         /* that held anything                       */
+	int64_t bytes;           /* sum                                      */
+	uint64_t at_ns;          /* of the last image; CLOCK_MONOTONIC        */
+};
+
 /* A process that is watched, known to user space. */
 struct watched;
 struct run_unwind;
@@ -92,6 +100,7 @@ struct run {
 	struct session *session;
 	struct drain *drain;
 	struct ingest *ingest;
+	struct alloc_table *alloc_table; /* NULL: calls are not traced */
 	struct alloc_probes *probes;
 	struct sample_probes *sample_probes;
 	struct samples *samples;
@@ -136,6 +145,9 @@ struct run {
 	struct estimate sampled, sampled_live;
 	struct spread spread;
 	uint64_t alloc_from_ns, alloc_to_ns;  /* CLOCK_MONOTONIC              */
+	struct profile *sites;   /* what became of exact allocations; NULL: not traced */
+	struct alloc_peak peak;  /* of all images                                */
+	uint64_t sizes[ALLOC_SIZES];
 	struct bands *bands;     /* NULL: not traced exactly                     */
 	struct image *images;    /* whose bands they are                         */
 	double leak_age_s;       /* how old a block must be to count as kept     */
@@ -191,6 +203,8 @@ bool run_in_a_hurry(void);
 
 /* Where stacks came to be not complete, the worst first. */
 void run_gap_facts(struct run *r, struct run_summary *to);
+/* What became of exact allocations; `rows` must outlive `to`. */
+void run_site_facts(struct run *r, struct summary_sites *rows, struct summary_alloc *to);
 /* What is known of sampled allocations; strings live as long as the run. */
 void run_sampled_facts(struct run *r, struct summary_alloc *to);
 /* Stacks that grow and keep: into to->leaks, which live as long as the run. */

@@ -127,8 +127,6 @@ static void alloc_stop(struct run *r)
 		r->cfg->max_overhead);
 	session_gate_alloc(r->session, false);
 	run_drain(r, NULL);
-	drain_inflight(r->drain, NULL);
-	drain_blocks(r->drain, NULL);
 	run_alloc_say_failed(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
 }

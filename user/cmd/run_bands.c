@@ -63,7 +63,8 @@ void run_on_alloc(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t
 		r->oom |= bands_add(r->bands, image, stack, blocks, bytes) < 0;
 	} else {
 		r->leak_age_s = kept_age_s(r);
-		if (r->end_ns > born_ns && (double)(r->end_ns - born_ns) / 1e9 >= r->leak_age_s)
+		if (r->alloc_to_ns > born_ns &&
+		    (double)(r->alloc_to_ns - born_ns) / 1e9 >= r->leak_age_s)
 			bands_old(r->bands, image, stack);
 	}
 }

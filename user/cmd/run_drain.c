@@ -34,11 +34,13 @@ static void on_thread(void *ctx, uint32_t tid, const struct ms_thread *thread)
 
 static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_block *block)
 {
+	const struct ms_alloc_key *site;
 	struct run *r = ctx;
 
 	if (r->sweeping)
-		return ingest_sweep(r->ingest, key, block);
-	r->oom |= ingest_block(r->ingest, key, block) < 0;
+		return ingest_gone(r->ingest, &key->proc);
+	site = alloc_table_key(r->alloc_table, block->site);
+	r->oom |= site && ingest_block(r->ingest, site, block) < 0;
 	run_ledger_block(r, key);
 	return false;
 }
@@ -62,7 +64,11 @@ int run_take_totals(struct run *r, struct err *e)
 		return rc;
 	run_read_sideband(r);
 	rc = drain_totals(r->drain, e);
-	return rc < 0 ? rc : take_sent(r, e);
+	if (rc == 0)
+		rc = take_sent(r, e);
+	if (rc == 0 && r->alloc_table)
+		r->oom |= alloc_table_read(r->alloc_table) < 0;
+	return rc;
 }
 
 /* The same for what came by itself, and for stacks that are to be walked here: records after them,
@@ -113,6 +119,7 @@ static void sweep_blocks(struct run *r)
 		r->sweeping = true;
 		drain_blocks(r->drain, NULL);
 		r->sweeping = false;
+		r->oom |= alloc_table_sweep(r->alloc_table) < 0;
 	}
 	r->ended_since_sweep = false;
 	r->next_sweep_ns = now + SWEEP_NS;
@@ -121,14 +128,17 @@ static void sweep_blocks(struct run *r)
 int run_drain(struct run *r, struct err *e)
 {
 	uint32_t max = session_map_max(r->session, SESSION_TOTALS_A);
+	bool filling;
 	int rc;
 
 	rc = run_take_totals(r, e);
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, false, e);
-	if (drain_last_totals(r->drain) > max / 4 && r->drain_every_ns > DRAIN_FASTEST_NS)
+	filling = r->alloc_table && alloc_table_filling(r->alloc_table);
+	if ((drain_last_totals(r->drain) > max / 4 || filling) &&
+	    r->drain_every_ns > DRAIN_FASTEST_NS)
 		r->drain_every_ns /= 2;
-	else if (drain_last_totals(r->drain) < max / 16 && r->drain_every_ns < DRAIN_NS)
+	else if (drain_last_totals(r->drain) < max / 16 && !filling && r->drain_every_ns < DRAIN_NS)
 		r->drain_every_ns *= 2;
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (rc == 0) {

@@ -8,6 +8,7 @@
 #include "cmd/stale.h"
 #include "render/bands_csv.h"
 #include "render/render.h"
+#include "render/sites_csv.h"
 #include "render/summary_json.h"
 #include "render/summary_text.h"
 #include "symbolize/debug_package.h"
@@ -31,6 +32,7 @@ struct output {
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
 	struct process_row by_process[TOP_ROWS];
 	struct site_row waits[TOP_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
+	struct summary_sites more_sites;
 	struct site_row grown[TOP_ROWS], returned[TOP_ROWS];
 	const char *files[32];
 	struct debug_package packages[8]; /* of symbols.worst */
@@ -204,7 +206,7 @@ static int write_profiles(struct output *o, struct err *e)
 		struct profile *p = o->r->profiles[i];
 
 		if (!p || (row->source == MS_ALLOC && o->r->tier != ALLOC_TIER_EXACT &&
-			   o->r->tier != ALLOC_TIER_SAMPLED))
+			   (o->r->tier != ALLOC_TIER_SAMPLED || i == PROFILE_PEAK)))
 			continue;
 		set_meta(o, p, row);
 		for (const struct format *f = formats; f->name; f++) {
@@ -230,23 +232,43 @@ static int write_profiles(struct output *o, struct err *e)
 	return rc;
 }
 
-static int write_bands(struct output *o, struct err *e)
+static int write_bands(struct output *o, struct sink *sink, struct err *e)
+{
+	return bands_csv_write(o->r->bands, o->r->dict, o->r->start_wall_ns, sink, e);
+}
+
+static int write_sites(struct output *o, struct sink *sink, struct err *e)
+{
+	return sites_csv_write(o->r->sites, sink, e);
+}
+
+static int write_csv(struct output *o, const char *name,
+		     int (*write)(struct output *o, struct sink *sink, struct err *e),
+		     struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *sink = NULL;
 	char path[4096];
 	int rc;
 
-	if (!o->r->bands)
-		return 0;
-	snprintf(path, sizeof(path), "%s/bands%s.csv", o->r->cfg->dir, o->suffix);
+	snprintf(path, sizeof(path), "%s/%s%s.csv", o->r->cfg->dir, name, o->suffix);
 	rc = sink_open_file(path, &sink, e);
 	if (rc == 0)
-		rc = bands_csv_write(o->r->bands, o->r->dict, o->r->start_wall_ns, sink, e);
+		rc = write(o, sink, e);
 	if (rc == 0)
 		rc = sink_commit(sink, e);
 	snprintf(path, sizeof(path), "%s.csv", o->suffix);
 	if (rc == 0)
-		file_written(o, "bands", path);
+		file_written(o, name, path);
+	return rc;
+}
+
+/* Tables of exact allocations. */
+static int write_tables(struct output *o, struct err *e)
+{
+	int rc = o->r->bands ? write_csv(o, "bands", write_bands, e) : 0;
+
+	if (rc == 0 && o->r->sites && o->r->tier == ALLOC_TIER_EXACT)
+		rc = write_csv(o, "sites", write_sites, e);
 	return rc;
 }
 
@@ -481,8 +503,10 @@ static void facts_alloc(struct output *o)
 	a->sites = o->sites;
 	a->live_sites = o->live_sites;
 	run_leak_facts(r, a);
-	if (r->tier != ALLOC_TIER_SAMPLED)
+	if (r->tier != ALLOC_TIER_SAMPLED) {
+		run_site_facts(r, &o->more_sites, a);
 		return;
+	}
 	run_sampled_facts(r, a);
 	sample_sites(&r->spread, false, o->sites, a->n_sites);
 	sample_sites(&r->spread, true, o->live_sites, a->n_live_sites);
@@ -721,7 +745,7 @@ int run_write(struct run *r, struct err *e)
 	rc = gather(o, e);
 	if (rc == 0) {
 		rc = r->windows ? run_windows_end(r, e) : write_profiles(o, e);
-		rc2 = write_bands(o, &one);
+		rc2 = write_tables(o, &one);
 		if (rc2 < 0 && rc == 0) {
 			rc = rc2;
 			*e = one;

@@ -105,7 +105,7 @@ void run_free_gaps(struct run *r);
 /* --- run_drain.c --- */
 
 struct drain_fns run_drain_fns(struct run *r);
-/* Totals into the profiles. */
+/* Totals and sites into the profiles. */
 int run_take_totals(struct run *r, struct err *e);
 /* Stack records, and those stacks that are to be walked here. */
 int run_take_stacks(struct run *r, struct err *e);
@@ -130,6 +130,12 @@ void run_on_alloc(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t
 /* A row of trend.csv is due: what each stack holds now. */
 void run_bands_tick(struct run *r);
 void run_bands_free(struct run *r);
+
+/* --- run_sites.c --- */
+
+int run_open_sites(struct run *r, struct err *e);
+/* Takes all that is left of exact allocations; after ingest_finish(). */
+int run_finish_sites(struct run *r, struct err *e);
 
 /* --- run_sampled.c --- */
 

@@ -185,7 +185,8 @@ static int make_window(struct run *r, bool last, uint64_t end_ns, struct window 
 	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++) {
 		struct profile_meta meta;
 
-		if (!is_told(r, i))
+		/* The highest point is known at the end, and is that of the whole run. */
+		if (!is_told(r, i) || (i == PROFILE_PEAK && !last))
 			continue;
 		rc = profile_since(r->profiles[i], &ws->marks[i], &w->profiles[i]);
 		if (rc == 0 && i == PROFILE_OFFCPU)

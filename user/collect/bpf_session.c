@@ -292,6 +292,19 @@ static void size_growth_maps(struct session *s, uint64_t budget)
 	bpf_map__set_max_entries(k->maps.memories, (uint32_t)some);
 }
 
+/* Record 0 is none. */
+static void size_alloc_sites(struct session *s, uint64_t bytes)
+{
+	struct memscope_bpf *k = s->skel;
+	uint32_t n =
+		2 + (uint32_t)(bytes / (sizeof(struct ms_alloc_site) + sizeof(struct ms_alloc_key) +
+					2 * sizeof(uint32_t) + 48 + sizeof(uint32_t)));
+
+	bpf_map__set_max_entries(k->maps.alloc_sites, n);
+	bpf_map__set_max_entries(k->maps.alloc_index, n);
+	bpf_map__set_max_entries(k->maps.alloc_free, n);
+}
+
 /*
  * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
  * bucket and element for preallocated maps, about 64 for those allocated as needed).
@@ -328,6 +341,7 @@ static void size_maps(struct session *s)
 								    (sizeof(struct ms_block_key) +
 								     sizeof(struct ms_block) + 64))
 						       : small);
+	size_alloc_sites(s, calls ? budget / 8 : 0);
 	size_growth_maps(s, budget);
 	size_unwind_maps(s, unwind);
 }
@@ -821,6 +835,10 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_SITES] = k->maps.sites,
 		[SESSION_MEMORIES] = k->maps.memories,
 		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,
+		[SESSION_ALLOC_SITES] = k->maps.alloc_sites,
+		[SESSION_ALLOC_INDEX] = k->maps.alloc_index,
+		[SESSION_ALLOC_FREE] = k->maps.alloc_free,
+		[SESSION_ALLOC_SIZES] = k->maps.alloc_sizes,
 	};
 
 	return maps[m];

@@ -1,6 +1,7 @@
 #include "collect/ingest.h"
 
 #include "base/hash.h"
+#include "model/alloc_site.h"
 
 #include <errno.h>
 #include <string.h>
@@ -51,11 +52,10 @@ struct holding {
 	UT_hash_handle hh;
 };
 
-/* A total or block whose stack has not come yet. */
+/* A total whose stack has not come yet. */
 struct waiting {
 	struct ms_total_key key;
 	struct ms_total total;
-	uint64_t born_ns; /* of a block; 0: a total */
 };
 
 struct ingest {
@@ -74,7 +74,7 @@ struct ingest {
 	uint64_t schedule_addr;
 	struct kernel_function tracers[INGEST_TRACERS];
 	module_id kernel;
-	location_id lost, none;
+	location_id lost, none, no_room;
 	string_id key_pid, key_tid, key_comm, key_thread, key_memory;
 	string_id key_container, key_container_id, key_ns_pid;
 	struct ingest_stats stats;
@@ -112,6 +112,7 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 		d, &(struct module){ .kind = MODULE_KERNEL, .path = dict_string(d, "[kernel]") });
 	in->lost = named_location(d, UINT64_MAX, "[stack lost]");
 	in->none = named_location(d, UINT64_MAX - 1, "[no stack]");
+	in->no_room = named_location(d, UINT64_MAX - 3, "[no room for more stacks]");
 	in->key_pid = dict_string(d, "pid");
 	in->key_tid = dict_string(d, "tid");
 	in->key_comm = dict_string(d, "comm");
@@ -354,19 +355,14 @@ static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgrou
 	return n;
 }
 
-/* `memory`: what kind, NULL for what is no memory; one of a few strings. */
+/* `tid` 0: of the process. `memory`: what kind, NULL for what is no memory; one of a few strings. */
 static labels_id labels_of(struct ingest *in, struct proc *proc, const struct ms_proc *p,
 			   uint32_t tid, uint64_t cgroup_id, const char *memory)
 {
 	struct thread_key k;
 	struct thread_labels *lab;
-	struct label set[8] = {
-		{ .key = in->key_pid, .num = p->tgid },
-		{ .key = in->key_tid, .num = tid },
-		{ .key = in->key_comm },
-		{ .key = in->key_thread },
-	};
-	uint32_t n = 3;
+	struct label set[8] = { { .key = in->key_pid, .num = p->tgid }, { .key = in->key_comm } };
+	uint32_t n = 2;
 	labels_id labels;
 	const char *name;
 
@@ -377,13 +373,14 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, const struct ms
 	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
 	if (lab)
 		return lab->labels;
-	set[2].str =
+	set[1].str =
 		dict_string(in->dict, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]");
-	name = proc ? proc_thread_comm(proc, (pid_t)tid) : NULL;
-	if (name && *name) {
-		set[3].str = dict_string(in->dict, name);
-		n = 4;
-	}
+	if (tid)
+		set[n++] = (struct label){ .key = in->key_tid, .num = tid };
+	name = proc && tid ? proc_thread_comm(proc, (pid_t)tid) : NULL;
+	if (name && *name)
+		set[n++] =
+			(struct label){ .key = in->key_thread, .str = dict_string(in->dict, name) };
 	if (memory)
 		set[n++] = (struct label){ .key = in->key_memory,
 					   .str = dict_string(in->dict, memory) };
@@ -418,7 +415,7 @@ static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
 /* --- samples --- */
 
 static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
-			  const struct ms_total *total, uint64_t born_ns)
+			  const struct ms_total *total)
 {
 	if (in->n_waiting == in->cap_waiting) {
 		uint32_t cap = in->cap_waiting ? in->cap_waiting * 2 : 64;
@@ -429,7 +426,7 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 		in->waiting = more;
 		in->cap_waiting = cap;
 	}
-	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, born_ns };
+	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total };
 	return 0;
 }
 
@@ -437,8 +434,7 @@ static void tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t
 {
 	const struct raw_stack *user;
 
-	if (!in->on_gap || is_empty(&key->user) || key->state == MS_FREED ||
-	    key->state == MS_UNTRACKED)
+	if (!in->on_gap || is_empty(&key->user))
 		return;
 	user = raw_find(in, &key->user);
 	if (user && user->verdict != MS_COMPLETE)
@@ -447,7 +443,7 @@ static void tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t
 }
 
 static int add_sample(struct ingest *in, const struct ms_total_key *key,
-		      const struct ms_total *total, uint64_t born_ns)
+		      const struct ms_total *total)
 {
 	int64_t count = (int64_t)total->count, value = (int64_t)total->value;
 	struct proc *proc = proc_of(in, &key->proc);
@@ -457,23 +453,12 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 	stack_id stack;
 
 	if (!resolve(in, proc, key, &stack))
-		return wait_for_stack(in, key, total, born_ns);
+		return wait_for_stack(in, key, total);
 	if (in->finishing && !is_empty(&key->user) && !raw_find(in, &key->user))
 		in->stats.lost_stacks += total->count;
 	if (!proc)
 		in->stats.unknown_process += total->count;
 	labels = labels_of(in, proc, &key->proc, key->tid, total->cgroup_id, memory_name(key));
-	if (in->on_alloc && key->source == MS_ALLOC) {
-		int64_t sign = key->state == MS_ALLOCATED || born_ns ? 1 : -1;
-
-		in->on_alloc(in->alloc_ctx, &key->proc, stack, sign * count, sign * value, born_ns);
-	}
-	if (born_ns) {
-		values[2] = count;
-		values[3] = value;
-		return in->profiles.heap ? profile_add(in->profiles.heap, stack, labels, values)
-					 : 0;
-	}
 	tell_gap(in, key, total->count);
 	switch (key->source) {
 	case MS_ONCPU:
@@ -486,19 +471,6 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		p = in->profiles.offcpu;
 		values[key->state == MS_BLOCKED ? 0 : 2] = count;
 		values[key->state == MS_BLOCKED ? 1 : 3] = value;
-		break;
-	case MS_ALLOC:
-		if (key->state != MS_ALLOCATED)
-			return 0;
-		p = in->profiles.alloc;
-		values[0] = count;
-		values[1] = value;
-		if (in->profiles.heap) {
-			int r = profile_add(in->profiles.heap, stack, labels, values);
-
-			if (r < 0)
-				return r;
-		}
 		break;
 	case MS_GROWTH:
 		p = in->profiles.growth;
@@ -533,20 +505,7 @@ static void hold(struct ingest *in, const struct ms_proc *proc, int64_t bytes)
 
 int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
 {
-	if (key->source == MS_ALLOC)
-		hold(in, &key->proc,
-		     key->state == MS_ALLOCATED ? (int64_t)total->value : -(int64_t)total->value);
-	if (key->source == MS_ALLOC && key->state == MS_ALLOCATED) {
-		in->stats.allocated += total->count;
-		in->stats.allocated_bytes += total->value;
-	} else if (key->source == MS_ALLOC && key->state == MS_FREED) {
-		in->stats.freed += total->count;
-		in->stats.freed_bytes += total->value;
-	} else if (key->source == MS_ALLOC && key->state == MS_UNTRACKED) {
-		in->stats.untracked += total->count;
-		in->stats.untracked_bytes += total->value;
-	}
-	return add_sample(in, key, total, 0);
+	return add_sample(in, key, total);
 }
 
 void ingest_keep(struct ingest *in, pid_t pid)
@@ -567,15 +526,6 @@ bool ingest_gone(struct ingest *in, const struct ms_proc *p)
 	return proc_exited(proc);
 }
 
-bool ingest_sweep(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block)
-{
-	if (!ingest_gone(in, &key->proc))
-		return false;
-	in->stats.ended++;
-	in->stats.ended_bytes += block->size;
-	return true;
-}
-
 int64_t ingest_live_bytes(struct ingest *in)
 {
 	struct holding *h, *next;
@@ -592,22 +542,126 @@ int64_t ingest_live_bytes(struct ingest *in)
 	return sum;
 }
 
-int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block)
+/* --- exact allocations --- */
+
+static struct ms_total_key total_key(const struct ms_alloc_key *site)
 {
-	struct ms_total_key total_key = {
-		.proc = key->proc,
-		.user = block->user,
-		.tid = block->tid,
-		.as_gen = block->as_gen,
+	return (struct ms_total_key){
+		.proc = site->proc,
+		.user = site->user,
+		.tid = site->tid,
+		.as_gen = site->as_gen,
 		.source = MS_ALLOC,
 	};
-	struct ms_total total = { .count = 1, .value = block->size };
+}
 
-	if (ingest_sweep(in, key, block))
+static bool is_root(const struct ms_alloc_key *site)
+{
+	return !site->user.lo && site->user.hi == MS_ROOT_STACK.hi;
+}
+
+static bool site_stack(struct ingest *in, struct proc *proc, const struct ms_alloc_key *site,
+		       stack_id *ret_stack)
+{
+	struct ms_total_key key = total_key(site);
+
+	if (!is_root(site))
+		return resolve(in, proc, &key, ret_stack);
+	*ret_stack = dict_stack(in->dict, &in->no_room, 1);
+	return true;
+}
+
+/* The profiles of allocations have a label for the thread, that of sites has not. */
+static int add_to_sites(struct ingest *in, struct proc *proc, const struct ms_alloc_key *site,
+			uint64_t cgroup_id, stack_id stack, const int64_t *values)
+{
+	return in->profiles.sites
+		       ? profile_add(in->profiles.sites, stack,
+				     labels_of(in, proc, &site->proc, 0, cgroup_id, NULL), values)
+		       : 0;
+}
+
+int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgroup_id,
+		const int64_t *values, int64_t untracked, int64_t untracked_bytes)
+{
+	const int64_t allocated[4] = { values[SITE_OBJECTS], values[SITE_BYTES] };
+	int64_t gone = values[SITE_FREED] + untracked;
+	int64_t gone_bytes = values[SITE_FREED_BYTES] + untracked_bytes;
+	uint64_t count = (uint64_t)values[SITE_OBJECTS];
+	struct proc *proc = proc_of(in, &site->proc);
+	struct ms_total_key key = total_key(site);
+	stack_id stack;
+	labels_id labels;
+	int r = 0;
+
+	if (!site_stack(in, proc, site, &stack))
+		return -EAGAIN;
+	if (!is_empty(&site->user) && !is_root(site) && !raw_find(in, &site->user))
+		in->stats.lost_stacks += count;
+	if (!proc)
+		in->stats.unknown_process += count;
+	in->stats.allocated += count;
+	in->stats.allocated_bytes += (uint64_t)values[SITE_BYTES];
+	in->stats.freed += (uint64_t)values[SITE_FREED];
+	in->stats.freed_bytes += (uint64_t)values[SITE_FREED_BYTES];
+	in->stats.untracked += (uint64_t)untracked;
+	in->stats.untracked_bytes += (uint64_t)untracked_bytes;
+	hold(in, &site->proc, values[SITE_BYTES] - gone_bytes);
+	if (count)
+		tell_gap(in, &key, count);
+	if (in->on_alloc && count)
+		in->on_alloc(in->alloc_ctx, &site->proc, stack, allocated[0], allocated[1], 0);
+	if (in->on_alloc && gone)
+		in->on_alloc(in->alloc_ctx, &site->proc, stack, -gone, -gone_bytes, 0);
+	labels = labels_of(in, proc, &site->proc, site->tid, cgroup_id, NULL);
+	if (count && in->profiles.alloc)
+		r = profile_add(in->profiles.alloc, stack, labels, allocated);
+	if (count && r == 0 && in->profiles.heap)
+		r = profile_add(in->profiles.heap, stack, labels, allocated);
+	return r == 0 ? add_to_sites(in, proc, site, cgroup_id, stack, values) : r;
+}
+
+int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgroup_id,
+		    const int64_t *values)
+{
+	const int64_t live[4] = { 0, 0, values[SITE_LIVE_OBJECTS], values[SITE_LIVE_BYTES] };
+	struct proc *proc = proc_of(in, &site->proc);
+	int64_t end[N_SITE_VALUES] = {
+		[SITE_PEAK_OBJECTS] = values[SITE_PEAK_OBJECTS],
+		[SITE_PEAK_BYTES] = values[SITE_PEAK_BYTES],
+	};
+	labels_id labels;
+	stack_id stack;
+	int r = 0;
+
+	if (!site_stack(in, proc, site, &stack))
+		return -EAGAIN;
+	labels = labels_of(in, proc, &site->proc, site->tid, cgroup_id, NULL);
+	if (ingest_gone(in, &site->proc)) {
+		in->stats.ended += (uint64_t)live[2];
+		in->stats.ended_bytes += (uint64_t)live[3];
+	} else {
+		in->stats.live += (uint64_t)live[2];
+		in->stats.live_bytes += (uint64_t)live[3];
+		end[SITE_LIVE_OBJECTS] = live[2];
+		end[SITE_LIVE_BYTES] = live[3];
+		if (live[2] && in->profiles.heap)
+			r = profile_add(in->profiles.heap, stack, labels, live);
+	}
+	if (r == 0 && end[SITE_PEAK_OBJECTS] && in->profiles.peak)
+		r = profile_add(in->profiles.peak, stack, labels, &end[SITE_PEAK_OBJECTS]);
+	return r == 0 ? add_to_sites(in, proc, site, cgroup_id, stack, end) : r;
+}
+
+int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struct ms_block *block)
+{
+	stack_id stack;
+
+	if (!in->on_alloc || ingest_gone(in, &site->proc) ||
+	    !site_stack(in, proc_of(in, &site->proc), site, &stack))
 		return 0;
-	in->stats.live++;
-	in->stats.live_bytes += block->size;
-	return add_sample(in, &total_key, &total, block->born_ns ? block->born_ns : 1);
+	in->on_alloc(in->alloc_ctx, &site->proc, stack, 1, (int64_t)block->size, block->born_ns);
+	return 0;
 }
 
 static struct ms_total_key wait_key(uint32_t tid, const struct ms_thread *t, enum ms_state state)
@@ -629,7 +683,7 @@ static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
 	struct ms_total_key key = wait_key(tid, t, state);
 	struct ms_total total = { .count = 1, .value = ns };
 
-	return ns ? add_sample(in, &key, &total, 0) : 0;
+	return ns ? add_sample(in, &key, &total) : 0;
 }
 
 /* What a thread does since it was last switched: until `to`. */
@@ -701,8 +755,7 @@ int ingest_finish(struct ingest *in)
 
 	in->finishing = true;
 	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
-		r = add_sample(in, &in->waiting[i].key, &in->waiting[i].total,
-			       in->waiting[i].born_ns);
+		r = add_sample(in, &in->waiting[i].key, &in->waiting[i].total);
 	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
 }

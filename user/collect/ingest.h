@@ -1,5 +1,5 @@
 /*
- * Wire shape → profiles: a total or a live block becomes a sample.
+ * Wire shape → profiles: a total or a site of allocations becomes a sample.
  *
  * Stacks arrive once (struct ms_stack_rec) and are resolved per process image and address-space
  * generation when they are first used: frame → (module, vaddr) through proc/, one interned stack
@@ -22,7 +22,8 @@ struct ingest;
 
 /* The profiles of a run; each NULL when its source is off. Value types as in sources.h. */
 struct ingest_profiles {
-	struct profile *oncpu, *offcpu, *alloc, *heap, *growth;
+	struct profile *oncpu, *offcpu, *alloc, *heap, *peak, *growth;
+	struct profile *sites; /* model/alloc_site.h */
 };
 
 /* `schedule_addr`: where __schedule is, 0 when unknown (kallsyms hidden). */
@@ -41,7 +42,7 @@ void ingest_on_gap(struct ingest *in, ingest_gap_fn fn, void *ctx);
 /*
  * Called for exact allocations as their stacks become known: `blocks` and `bytes` were allocated, or
  * given back (both negative) of what `stack` had allocated. With `born_ns` it is one block instead that
- * is still there at the end.
+ * is still there at the end: tell it after the last of its site.
  */
 typedef void (*ingest_alloc_fn)(void *ctx, const struct ms_proc *proc, stack_id stack,
 				int64_t blocks, int64_t bytes, uint64_t born_ns);
@@ -51,7 +52,7 @@ struct ingest_container {
 	const char *name, *id; /* copied */
 	pid_t ns_pid;
 };
-/* Asked for each thread, for labels. `cgroup_id`: of ms_total, 0 where that is not known. */
+/* Asked for each thread, for labels. `cgroup_id`: of ms_total or ms_alloc_site, 0 where that is not known. */
 typedef void (*ingest_whose_fn)(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
 				struct ingest_container *ret_container);
 void ingest_on_whose(struct ingest *in, ingest_whose_fn fn, void *ctx);
@@ -64,14 +65,18 @@ int ingest_stack_placed(struct ingest *in, const struct ms_stack_rec *rec, const
 			uint32_t as_gen);
 int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total);
 /*
- * A live block. One of a process that has ended, or of an image that an exec replaced, went with
- * it: it is counted apart. Those of processes that were to be kept stay: what was live at the end.
+ * Exact allocations, as in alloc_table.h: what a site did, and the last that is told of it. What is live
+ * at the end of an image that has gone went with it, and is counted apart. Images of processes that were
+ * to be kept stay: what was live at the end.
  */
-int ingest_block(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block);
+int ingest_site(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
+		const int64_t *values, int64_t untracked, int64_t untracked_bytes);
+int ingest_site_end(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
+		    const int64_t *values);
+/* A block that is there at the end; `site`: its site's key. Only its age is new. */
+int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struct ms_block *block);
 /* The end of `pid` is the end of the run: its last picture is kept. */
 void ingest_keep(struct ingest *in, pid_t pid);
-/* Whether a block went with its process, and may leave the table; then it is counted. */
-bool ingest_sweep(struct ingest *in, const struct ms_block_key *key, const struct ms_block *block);
 /* Has the memory of this image gone, and is not to be kept? */
 bool ingest_gone(struct ingest *in, const struct ms_proc *proc);
 /*
@@ -81,7 +86,7 @@ bool ingest_gone(struct ingest *in, const struct ms_proc *proc);
  */
 int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
 		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels);
-/* Live bytes by the totals so far, of the processes that ingest_block() would keep. */
+/* Live bytes by what sites told so far, of images that have not gone. */
 int64_t ingest_live_bytes(struct ingest *in);
 /*
  * The scheduler's times of a thread. One that has not gone is taken to be in its present state up

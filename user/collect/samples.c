@@ -97,7 +97,6 @@ static struct row *row_get(struct samples *s, const struct ms_sample_rec *rec)
 	key.tid = rec->tid;
 	key.as_gen = rec->as_gen;
 	key.source = MS_ALLOC;
-	key.state = MS_ALLOCATED;
 	HASH_FIND(hh, s->rows, &key, sizeof(key), r);
 	if (r)
 		return r;

@@ -24,6 +24,11 @@ const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 			   { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
 		.period = { "space", "bytes" },
 	},
+	[PROFILE_PEAK] = {
+		.name = "peak", .source = MS_ALLOC, .n_types = 2, .default_type = 1,
+		.types = { { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
+		.period = { "space", "bytes" },
+	},
 	[PROFILE_GROWTH] = {
 		.name = "growth", .source = MS_GROWTH, .n_types = 2, .default_type = 0,
 		.types = { { "resident", "bytes" }, { "returned", "bytes" } },

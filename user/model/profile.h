@@ -37,7 +37,7 @@ struct profile_meta {
 	const char *const *comments; /* NULL-terminated; copied                            */
 };
 
-enum { PROFILE_MAX_TYPES = 16 };
+enum { PROFILE_MAX_TYPES = 24 };
 
 /* `types` (n of them, 1 … PROFILE_MAX_TYPES) are copied. NULL when out of memory. */
 struct profile *profile_new(struct dict *d, const struct value_type *types, uint32_t n);

@@ -1,21 +1,10 @@
 #include "render/bands_csv.h"
 
 #include "analyse/frame.h"
+#include "render/csv_name.h"
 
 #include <errno.h>
 #include <time.h>
-
-static void put_name(struct sink *out, const char *name)
-{
-	for (; *name; name++) {
-		unsigned char c = (unsigned char)*name;
-
-		if (c == '"')
-			sink_puts(out, "\"\"");
-		else
-			sink_printf(out, "%c", c < 0x20 || c == 0x7f || c == ';' ? '?' : c);
-	}
-}
 
 static int put_header(const struct band *const *bands, uint32_t n, struct dict *d, struct sink *out)
 {
@@ -25,13 +14,8 @@ static int put_header(const struct band *const *bands, uint32_t n, struct dict *
 	for (uint32_t i = 0; i < n; i++) {
 		if (frame_path_set(&path, d, bands[i]->stack) < 0)
 			return -ENOMEM;
-		sink_puts(out, ",\"");
-		for (uint32_t k = 0; k < path.n; k++) {
-			if (k)
-				sink_puts(out, ";");
-			put_name(out, dict_str(d, path.frames[k].name));
-		}
-		sink_puts(out, "\"");
+		sink_puts(out, ",");
+		csv_put_path(out, d, &path);
 	}
 	sink_puts(out, ",OTHER\n");
 	return 0;

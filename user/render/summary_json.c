@@ -357,6 +357,76 @@ static void add_leaks(struct doc *d, cJSON *in, const struct summary_alloc *a)
 	}
 }
 
+/* `limit`: what the first class is below or at, each next one times `factor`; the last has none. */
+static void add_classes(struct doc *d, cJSON *in, const char *key, const char *limit_key,
+			uint64_t limit, uint64_t factor, const uint64_t *n, uint32_t n_classes)
+{
+	cJSON *list = array(d, in, key), *o;
+
+	for (uint32_t i = 0; i < n_classes; i++, limit *= factor) {
+		if (!n[i])
+			continue;
+		o = element(d, list);
+		if (i + 1 < n_classes)
+			count(d, o, limit_key, limit);
+		else
+			null(d, o, limit_key);
+		count(d, o, "blocks", n[i]);
+	}
+}
+
+static void add_counted_sites(struct doc *d, cJSON *in, const char *key,
+			      const struct site_row *rows, uint32_t n, const char *value_key,
+			      const char *count_key)
+{
+	cJSON *list = array(d, in, key);
+
+	for (uint32_t i = 0; i < n; i++) {
+		cJSON *o = element(d, list);
+
+		text(d, o, "function", rows[i].function);
+		text(d, o, "module", rows[i].module);
+		number(d, o, value_key, rows[i].value);
+		number(d, o, count_key, rows[i].count);
+	}
+}
+
+/* Only of exact tracing. */
+static void add_fates(struct doc *d, cJSON *o, const struct summary_alloc *a)
+{
+	const struct summary_sites *more = a->more;
+	cJSON *peak, *list;
+
+	if (!more)
+		return;
+	count(d, o, "temporary", a->temporary);
+	count(d, o, "cross_thread_frees", a->cross_freed);
+	count(d, o, "lifetime_ns", a->life_ns);
+	peak = object(d, o, "peak");
+	count(d, peak, "images", a->peak.images);
+	number(d, peak, "bytes", a->peak.bytes);
+	number(d, peak, "objects", a->peak.objects);
+	number(d, peak, "on_stacks_bytes", a->peak.on_stacks);
+	number(d, peak, "at_ns", a->peak.at_ns);
+	add_classes(d, o, "lifetimes", "under_ns", 10000, 10, a->lives, ALLOC_LIVES);
+	add_classes(d, o, "sizes", "up_to_bytes", 8, 2, a->sizes, ALLOC_SIZES);
+	add_counted_sites(d, o, "peak_sites", more->peak, more->n_peak, "bytes", "blocks");
+	add_counted_sites(d, o, "call_sites", more->calls, more->n_calls, "calls", "bytes");
+	add_counted_sites(d, o, "temporary_sites", more->temporary, more->n_temporary, "temporary",
+			  "calls");
+	count(d, o, "n_threads", more->seen_threads);
+	list = array(d, o, "threads");
+	for (uint32_t i = 0; i < more->n_threads; i++) {
+		cJSON *t = element(d, list);
+
+		number(d, t, "pid", more->threads[i].pid);
+		number(d, t, "tid", more->threads[i].tid);
+		text(d, t, "name", more->threads[i].name);
+		number(d, t, "objects", more->threads[i].objects);
+		number(d, t, "bytes", more->threads[i].bytes);
+	}
+}
+
 static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 {
 	static const char *const tiers[] = {
@@ -400,6 +470,7 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	add_sites(d, o, "sites", a->sites, a->n_sites);
 	add_sites(d, o, "live_sites", a->live_sites, a->n_live_sites);
 	add_leaks(d, o, a);
+	add_fates(d, o, a);
 }
 
 static void add_growth_kinds(struct doc *d, cJSON *in, const char *key,

@@ -37,6 +37,21 @@ static void put_alloc_row(struct sink *out, const char *what, uint64_t bytes, ui
 	sink_puts(out, " blocks\n");
 }
 
+static void put_allocated(const struct summary_alloc *a, struct sink *out)
+{
+	int64_t ns = a->covered_to_ns - a->covered_from_ns;
+
+	sink_puts(out, "  ");
+	cells_left(out, "allocated", CELLS_LABEL_WIDTH - 2);
+	cells_right(out, unit_bytes((int64_t)a->bytes).s, 12);
+	cells_right(out, unit_count((int64_t)a->objects).s, 14);
+	sink_puts(out, " blocks");
+	if (ns > 0)
+		sink_printf(out, ", %s a second",
+			    unit_count((int64_t)((double)a->objects * 1e9 / (double)ns)).s);
+	sink_puts(out, "\n");
+}
+
 static void put_leaks(const struct summary_alloc *a, struct sink *out)
 {
 	if (a->n_leaks == 0)
@@ -160,6 +175,155 @@ static void put_sampled(const struct summary_alloc *a, struct sink *out)
 			    a->live_bytes);
 }
 
+/* --- exact: what became of the blocks --- */
+
+#define CLASSES_SHOWN 6
+
+/* "under 10 µs 1.2%, 100 µs 30.1%, …": the largest classes, in order of their limits. */
+static void put_classes(struct sink *out, const char *what, const uint64_t *n, uint32_t n_classes,
+			struct unit_text (*limit)(uint32_t class))
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	uint64_t whole = 0;
+
+	for (uint32_t i = 0; i < n_classes; i++)
+		whole += n[i];
+	if (!whole)
+		return;
+	for (uint32_t i = 0; i < n_classes; i++) {
+		uint32_t larger = 0;
+
+		for (uint32_t k = 0; k < n_classes; k++)
+			larger += n[k] > n[i] || (n[k] == n[i] && k < i);
+		if (!n[i] || larger >= CLASSES_SHOWN)
+			continue;
+		strbuf_printf(&b, "%s%s %s", b.len ? ", " : "",
+			      i + 1 < n_classes ? limit(i).s : "more",
+			      unit_percent((int64_t)n[i], (int64_t)whole).s);
+	}
+	sink_puts(out, "  ");
+	cells_left(out, what, 2 * CELLS_LABEL_WIDTH - 4);
+	cells_wrapped(out, b.s ? b.s : "", 2 * CELLS_LABEL_WIDTH - 2, true);
+}
+
+static struct unit_text life_limit(uint32_t class)
+{
+	static const char *const limits[ALLOC_LIVES - 1] = { "10 µs",  "100 µs", "1 ms", "10 ms",
+							     "100 ms", "1 s",    "10 s" };
+	struct unit_text t;
+
+	snprintf(t.s, sizeof(t.s), "%s", limits[class]);
+	return t;
+}
+
+static struct unit_text size_limit(uint32_t class)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB" };
+	uint32_t bits = class + 3;
+	struct unit_text t;
+
+	snprintf(t.s, sizeof(t.s), "%u %s", 1U << bits % 10, units[bits / 10]);
+	return t;
+}
+
+static void put_share(struct sink *out, const char *what, uint64_t n, uint64_t whole,
+		      const char *meaning)
+{
+	sink_puts(out, "  ");
+	cells_left(out, what, CELLS_LABEL_WIDTH - 2);
+	cells_right(out, unit_percent((int64_t)n, (int64_t)whole).s, 12);
+	cells_right(out, unit_count((int64_t)n).s, 14);
+	sink_printf(out, " %s\n", meaning);
+}
+
+static void put_peak(const struct summary_alloc *a, struct sink *out)
+{
+	int64_t rest = a->peak.bytes - a->peak.on_stacks;
+
+	sink_puts(out, "  ");
+	cells_left(out, "peak", CELLS_LABEL_WIDTH - 2);
+	cells_right(out, unit_bytes(a->peak.bytes).s, 12);
+	cells_right(out, unit_count(a->peak.objects).s, 14);
+	if (a->peak.images == 1)
+		sink_printf(out, " blocks, %s into the run\n", unit_ns(a->peak.at_ns).s);
+	else
+		sink_printf(out, " blocks: each of %u process images at its own highest point\n",
+			    a->peak.images);
+	if (rest)
+		sink_printf(out,
+			    "  stacks tell %s %s of the peak: threads allocated at one moment\n",
+			    unit_bytes(rest < 0 ? -rest : rest).s, rest < 0 ? "more" : "less");
+}
+
+static void put_fates(const struct summary_alloc *a, struct sink *out)
+{
+	if (!a->more || !a->objects)
+		return;
+	put_peak(a, out);
+	put_share(out, "temporary", a->temporary, a->objects,
+		  "freed by their thread before it allocated again");
+	if (a->cross_freed)
+		put_share(out, "crossing", a->cross_freed, a->freed_objects,
+			  "of the freed: by another thread");
+	put_classes(out, "lived less than", a->lives, ALLOC_LIVES, life_limit);
+	put_classes(out, "sizes of up to", a->sizes, ALLOC_SIZES, size_limit);
+}
+
+/* `as_bytes`: what the second column counts. */
+static void put_counted(struct sink *out, const char *value, const char *beside, bool as_bytes,
+			const char *title, const struct site_row *rows, uint32_t n, uint64_t whole)
+{
+	if (n == 0)
+		return;
+	cells_right(out, value, 12);
+	cells_right(out, beside, 14);
+	sink_printf(out, "         %s\n", title);
+	for (uint32_t i = 0; i < n; i++) {
+		cells_right(out, unit_count(rows[i].value).s, 12);
+		cells_right(out,
+			    as_bytes ? unit_bytes(rows[i].count).s : unit_count(rows[i].count).s,
+			    14);
+		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		cells_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 42,
+			       rows[i].module, 18);
+	}
+}
+
+static void put_threads(const struct summary_alloc *a, struct sink *out)
+{
+	const struct summary_sites *m = a->more;
+
+	if (m->seen_threads < 2)
+		return;
+	cells_right(out, "bytes", 12);
+	cells_right(out, "blocks", 14);
+	sink_printf(out, "         allocated by thread, of %s\n", unit_count(m->seen_threads).s);
+	for (uint32_t i = 0; i < m->n_threads; i++) {
+		cells_right(out, unit_bytes(m->threads[i].bytes).s, 12);
+		cells_right(out, unit_count(m->threads[i].objects).s, 14);
+		cells_right(out, unit_percent(m->threads[i].bytes, (int64_t)a->bytes).s, 7);
+		sink_puts(out, "  ");
+		cells_name(out, m->threads[i].name, 42, true);
+		sink_printf(out, "  %d\n", (int)m->threads[i].tid);
+	}
+}
+
+static void put_more_sites(const struct summary_alloc *a, struct sink *out)
+{
+	const struct summary_sites *m = a->more;
+
+	if (!m)
+		return;
+	put_sites(out, "live at the peak, allocated by", m->peak, m->n_peak,
+		  (uint64_t)a->peak.on_stacks);
+	put_counted(out, "blocks", "bytes", true, "most allocations", m->calls, m->n_calls,
+		    a->objects);
+	put_counted(out, "temporary", "of blocks", false, "most temporary", m->temporary,
+		    m->n_temporary, a->temporary);
+	put_threads(a, out);
+}
+
 void summary_put_alloc(const struct run_summary *s, struct sink *out)
 {
 	const struct summary_alloc *a = &s->alloc;
@@ -185,15 +349,17 @@ void summary_put_alloc(const struct run_summary *s, struct sink *out)
 	if (a->reason)
 		strbuf_printf(&b, "; %s", a->reason);
 	cells_labelled(out, "Allocations", b.s ? b.s : "");
-	put_alloc_row(out, "allocated", a->bytes, a->objects);
+	put_allocated(a, out);
 	put_alloc_row(out, "freed", a->freed_bytes, a->freed_objects);
 	put_alloc_row(out, "live", a->live_bytes, a->live_objects);
 	if (a->before_known && a->start_objects)
 		put_alloc_row(out, "from before", a->before_bytes, a->before_objects);
+	put_fates(a, out);
 	put_alloc_odds(a, out);
 	put_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
 	put_sites(out, "live, allocated by", a->live_sites, a->n_live_sites,
 		  a->live_bytes + a->before_bytes);
+	put_more_sites(a, out);
 	put_leaks(a, out);
 }
 

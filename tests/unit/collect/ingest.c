@@ -1,6 +1,9 @@
 #include "collect/ingest.h"
 
 #include "collect/sources.h"
+#include "model/alloc_site.h"
+
+#include <errno.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +36,9 @@ static int setup(void **state)
 	f->p.offcpu = new_profile(f->d, PROFILE_OFFCPU);
 	f->p.alloc = new_profile(f->d, PROFILE_ALLOC);
 	f->p.heap = new_profile(f->d, PROFILE_HEAP);
+	f->p.peak = new_profile(f->d, PROFILE_PEAK);
 	f->p.growth = new_profile(f->d, PROFILE_GROWTH);
+	f->p.sites = profile_new(f->d, alloc_site_types, N_SITE_VALUES);
 	f->in = ingest_new(f->d, f->procs, &f->p, SCHEDULE);
 	*state = f;
 	return 0;
@@ -48,7 +53,9 @@ static int teardown(void **state)
 	profile_free(f->p.offcpu);
 	profile_free(f->p.alloc);
 	profile_free(f->p.heap);
+	profile_free(f->p.peak);
 	profile_free(f->p.growth);
+	profile_free(f->p.sites);
 	proc_table_free(f->procs);
 	dict_free(f->d);
 	free(f);
@@ -245,24 +252,76 @@ static void an_exited_thread_ends_at_its_last_switch(void **state)
 	assert_int_equal(profile_n_samples(f->p.offcpu), 0);
 }
 
-static void live_is_what_the_table_holds_not_what_was_allocated(void **state)
+static void live_is_what_was_allocated_less_what_was_freed_or_not_followed(void **state)
 {
 	struct fixture *f = *state;
-	struct ms_block_key key = { .proc = self, .addr = 0x5000 };
-	struct ms_block block = { .size = 100, .tid = 4000000 };
+	struct ms_alloc_key site = { .proc = self, .tid = 4000000 };
+	const int64_t did[N_SITE_VALUES] = {
+		[SITE_OBJECTS] = 4, [SITE_BYTES] = 400, [SITE_FREED] = 2, [SITE_FREED_BYTES] = 200
+	};
+	const int64_t end[N_SITE_VALUES] = { [SITE_PEAK_OBJECTS] = 3,
+					     [SITE_PEAK_BYTES] = 300,
+					     [SITE_LIVE_OBJECTS] = 1,
+					     [SITE_LIVE_BYTES] = 100 };
 	struct ingest_stats st;
 
-	add_total(f, key_of(MS_ALLOC, MS_ALLOCATED, 0, 0), 3, 300);
-	add_total(f, key_of(MS_ALLOC, MS_FREED, 0, 0), 2, 200);
-	assert_int_equal(ingest_block(f->in, &key, &block), 0);
-	assert_int_equal(profile_total(f->p.alloc, 0), 3);
-	assert_int_equal(profile_total(f->p.alloc, 1), 300);
-	assert_int_equal(profile_total(f->p.heap, 1), 300);
+	assert_int_equal(ingest_site(f->in, &site, 0, did, 1, 100), 0);
+	assert_int_equal(ingest_live_bytes(f->in), 100);
+	assert_int_equal(ingest_site_end(f->in, &site, 0, end), 0);
+	assert_int_equal(profile_total(f->p.alloc, 0), 4);
+	assert_int_equal(profile_total(f->p.alloc, 1), 400);
+	assert_int_equal(profile_total(f->p.heap, 1), 400);
 	assert_int_equal(profile_total(f->p.heap, 2), 1);
 	assert_int_equal(profile_total(f->p.heap, 3), 100);
+	assert_int_equal(profile_total(f->p.peak, 0), 3);
+	assert_int_equal(profile_total(f->p.peak, 1), 300);
+	assert_int_equal(profile_n_samples(f->p.sites), 1);
+	assert_int_equal(profile_total(f->p.sites, SITE_LIVE_BYTES), 100);
 	ingest_stats(f->in, &st);
-	assert_int_equal(st.allocated - st.freed, st.live);
-	assert_int_equal(st.allocated_bytes - st.freed_bytes, st.live_bytes);
+	assert_int_equal(st.allocated - st.freed - st.untracked, st.live);
+	assert_int_equal(st.allocated_bytes - st.freed_bytes - st.untracked_bytes, st.live_bytes);
+}
+
+static void a_site_is_told_again_until_its_stack_has_come(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_alloc_key site = { .proc = self, .user = { 7, 7 }, .tid = 4000000 };
+	const int64_t did[N_SITE_VALUES] = { [SITE_OBJECTS] = 1, [SITE_BYTES] = 10 };
+	uint64_t user[] = { 0x1000 };
+
+	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0), -EAGAIN);
+	assert_int_equal(profile_n_samples(f->p.alloc), 0);
+	assert_int_equal(ingest_live_bytes(f->in), 0);
+	send_stack(f, 7, 0, user, 1);
+	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0), 0);
+	assert_int_equal(profile_total(f->p.alloc, 1), 10);
+}
+
+static void what_found_no_room_in_the_table_of_sites_has_a_frame_that_says_so(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_alloc_key root = { .proc = self, .user = MS_ROOT_STACK };
+	const int64_t did[N_SITE_VALUES] = { [SITE_OBJECTS] = 1, [SITE_BYTES] = 10 };
+	location_id leaf;
+
+	assert_int_equal(ingest_site(f->in, &root, 0, did, 0, 0), 0);
+	leaf = dict_stack_leaf(f->d, profile_sample(f->p.alloc, 0).stack);
+	assert_string_equal(dict_str(f->d, dict_location_get(f->d, leaf)->lines[0].function),
+			    "[no room for more stacks]");
+}
+
+static void sites_of_several_threads_are_one_row_of_their_process(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_alloc_key site = { .proc = self, .tid = 4000000 };
+	const int64_t did[N_SITE_VALUES] = { [SITE_OBJECTS] = 1, [SITE_TEMPORARY] = 1 };
+
+	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0), 0);
+	site.tid++;
+	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0), 0);
+	assert_int_equal(profile_n_samples(f->p.alloc), 2);
+	assert_int_equal(profile_n_samples(f->p.sites), 1);
+	assert_int_equal(profile_total(f->p.sites, SITE_TEMPORARY), 2);
 }
 
 static void pages_that_came_and_went_are_value_types_of_their_own(void **state)
@@ -373,7 +432,10 @@ int main(void)
 		TEST(the_times_of_a_thread_add_up_to_its_life),
 		TEST(what_a_thread_was_held_is_not_its_time),
 		TEST(an_exited_thread_ends_at_its_last_switch),
-		TEST(live_is_what_the_table_holds_not_what_was_allocated),
+		TEST(live_is_what_was_allocated_less_what_was_freed_or_not_followed),
+		TEST(a_site_is_told_again_until_its_stack_has_come),
+		TEST(what_found_no_room_in_the_table_of_sites_has_a_frame_that_says_so),
+		TEST(sites_of_several_threads_are_one_row_of_their_process),
 		TEST(pages_that_came_and_went_are_value_types_of_their_own),
 		TEST(kinds_of_memory_are_labels),
 		TEST(the_container_of_a_process_is_a_label),

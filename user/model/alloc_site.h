@@ -1,0 +1,38 @@
+/*
+ * What is known of the blocks that one stack allocated while every call was traced: the value types of
+ * the profile of sites, which sites.csv and the summary are made from. Labels: the process, not the
+ * thread.
+ *
+ * Temporary: freed by the thread that allocated it, before that thread allocated anything else (what a
+ * realloc replaces is freed, too). So heaptrack counts as well, but for "thread" it has "process": what
+ * another thread allocates in between makes a block permanent there.
+ *
+ * A lifetime is from the return of the allocation to the call of free; the cost of tracing is in it.
+ */
+#ifndef MEMSCOPE_MODEL_ALLOC_SITE_H
+#define MEMSCOPE_MODEL_ALLOC_SITE_H
+
+#include "model/value_type.h"
+
+#define ALLOC_LIVES 8  /* classes: shorter than 10 us, 100 us … 10 s; all others */
+#define ALLOC_SIZES 32 /* classes: at most 8 bytes, 16, 32 …; all others         */
+
+enum alloc_site_value {
+	SITE_OBJECTS,
+	SITE_BYTES,
+	SITE_FREED,        /* of SITE_OBJECTS                                            */
+	SITE_FREED_BYTES,
+	SITE_TEMPORARY,    /* of SITE_FREED                                              */
+	SITE_CROSS,        /* of SITE_FREED: by another thread than allocated            */
+	SITE_LIFE_NS,      /* sum over SITE_FREED                                        */
+	SITE_LIVES,        /* ALLOC_LIVES of them: SITE_FREED by how long they were there */
+	SITE_PEAK_OBJECTS = SITE_LIVES + ALLOC_LIVES, /* live at the highest point of the process */
+	SITE_PEAK_BYTES,
+	SITE_LIVE_OBJECTS, /* live at the end                                            */
+	SITE_LIVE_BYTES,
+	N_SITE_VALUES,
+};
+
+extern const struct value_type alloc_site_types[N_SITE_VALUES];
+
+#endif
