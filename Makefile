@@ -129,7 +129,7 @@ DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck 
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
               libjemalloc2 libjemalloc-dev libgoogle-perftools-dev libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
-              qemu-system-x86 busybox-static cpio faketime
+              qemu-system-x86 busybox-static cpio faketime podman runc
 DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
@@ -286,7 +286,7 @@ TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tes
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
 OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc)) \
-                $(if $(shell command -v musl-gcc),$(BUILD)/targets/alloc_truth_musl)
+                $(if $(shell command -v musl-gcc),$(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
               $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(OTHERS_BIN) \
@@ -322,11 +322,11 @@ $(BUILD)/tests/bpf/load: tests/bpf/load.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -std=gnu11 $(WARN) -static -o $@ $< -lbpf -lelf -lz
 
 # With musl, where it is; the kernel's headers go with any C library.
-$(BUILD)/targets/alloc_truth_musl: tests/targets/alloc_truth.c tests/targets/target.h
+$(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared): tests/targets/alloc_truth.c tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) $(BUILD)/gen/kernel && for d in linux asm-generic $(MULTIARCH)/asm; do \
 		ln -sfn /usr/include/$$d $(BUILD)/gen/kernel/; done && \
-		musl-gcc $(TFLAGS) -static -std=gnu11 -D_GNU_SOURCE \
+		musl-gcc $(TFLAGS) $(if $(filter %_shared,$@),,-static) -std=gnu11 -D_GNU_SOURCE \
 		-Dpvalloc=valloc -idirafter $(BUILD)/gen/kernel -o $@ $<
 $(BUILD)/targets/rjem.a: $(JEMALLOC)
 	$(Q)mkdir -p $(@D) && objcopy $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \

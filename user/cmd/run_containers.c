@@ -29,12 +29,9 @@ struct known_group {
 	UT_hash_handle hh;
 };
 
-struct process_key {
-	uint64_t start_ns, tgid;
-};
-
+/* An image: whoever enters a container does so before its last exec. */
 struct known_process {
-	struct process_key key;
+	struct ms_proc key;
 	const struct who *who;
 	pid_t ns_pid;
 	UT_hash_handle hh;
@@ -283,16 +280,15 @@ void run_whose(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
 	       struct ingest_container *ret_container)
 {
 	struct run *r = ctx;
-	struct process_key key = { .start_ns = proc->start_ns, .tgid = proc->tgid };
 	struct known_process *p;
 
-	HASH_FIND(hh, r->containers->processes, &key, sizeof(key), p);
+	HASH_FIND(hh, r->containers->processes, proc, sizeof(*proc), p);
 	if (!p) {
 		forget_processes(r->containers);
 		p = calloc(1, sizeof(*p));
 		if (!p)
 			return;
-		p->key = key;
+		p->key = *proc;
 		p->who = who_of_group(r, cgroup_id);
 		/* The root of the unified hierarchy: there may be others. */
 		if (!p->who)

@@ -1,0 +1,292 @@
+"""A container, or any control group, by name: who is in it, from when, and what is known of them."""
+
+import time
+
+from containers import *
+from harness import *
+from truth import EXACT, check_truth
+
+HZ = 999
+
+
+def group_name():
+    return f"memscope-live-{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def pids_of(run, source, comm):
+    p = run.profile(source)
+    return {s.labels["pid"] for s in p.select(comm=comm)}
+
+
+def comm_total(run, source, value_type, comm):
+    return run.profile(source).sum(value_type, comm=comm)
+
+
+@fact
+@grouped
+def members_of_a_group_are_profiled_and_nobody_else():
+    group = Group(group_name())
+    member, other, comer = Inside(group, "cpu_split", 400), Target("cpu_split", 400), Target("cpu_split", 400)
+
+    def during():
+        group.take(comer.pid)
+        other.say("go")
+        comer.say("go")
+        lines = member.ask("go"), comer.answer()
+        other.answer()
+        return lines
+
+    run, (of_member, of_comer) = record(("-G", group.dir, "-F", HZ, "--only", "oncpu"), during)
+    p = run.profile("oncpu")
+    for target, lines in ((member, of_member), (comer, of_comer)):
+        got = p.sum("samples/count", pid=target.pid)
+        samples_of(got, lines[0][2], lines[0][6], HZ, f"samples of process {target.pid}")
+    equal({s.labels["pid"] for s in p.samples} - {member.pid, comer.pid}, set(), "processes of others")
+    equal(run.summary()["target"]["members"], 2, "processes that were in the group")
+
+
+@fact
+@grouped
+def groups_of_each_hierarchy_are_found():
+    names = [m for m in mounts() if m][:2]
+    if not names:
+        skip("no hierarchy of its own (v1) is mounted")
+    for name in names:
+        group = Group(group_name(), name)
+        member, other = Inside(group, "cpu_split", 100), Target("cpu_split", 100)
+
+        def during():
+            member.ask("go")
+            other.ask("go")
+
+        # By its directory, and by its path, which no other hierarchy has.
+        how = group.dir if name == names[0] else group.dir.removeprefix(mounts()[name])
+        run, _ = record(("-G", how, "-F", HZ, "--only", "oncpu"), during)
+        equal({s.labels["pid"] for s in run.profile("oncpu").samples}, {member.pid},
+              f"processes of the group {how}")
+
+
+@fact
+@grouped
+def processes_of_20_ms_are_all_seen():
+    group, n = Group(group_name()), 40
+    script = f"read x; i=0; while [ $i -lt {n} ]; do sleep 0.02; i=$((i+1)); done; echo done; read x"
+    shell = Child(entering(group, ["sh", "-c", script]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def during():
+        shell.process.stdin.write(b"\n")
+        shell.process.stdin.flush()
+        shell.process.stdout.readline()
+
+    while group.pids() != [shell.pid]:
+        time.sleep(0.01)
+    run, _ = record(("-G", group.dir, "--alloc=off"), during)
+    equal(len(pids_of(run, "offcpu", "sleep")), n, "processes with waits of their own")
+    equal(run.summary()["target"]["members"], n + 1, "processes that were in the group")
+    # Each slept for 20 ms at least, from its own first instruction to its last.
+    within(comm_total(run, "offcpu", "blocked/nanoseconds", "sleep"), n * 20e6, 1e12, "ns they slept")
+
+
+@fact
+@grouped
+def a_group_that_is_made_again_is_followed_from_its_first_process():
+    group = Group(group_name())
+    first = Inside(group, "cpu_split", 50)
+
+    def during():
+        first.ask("go")
+        first.end()
+        group.remove()
+        time.sleep(0.3)  # it is seen that it has gone
+        group.make()
+        # Shorter than the time between two looks: nobody but the kernel can have seen it.
+        subprocess.run(entering(group, ["sleep", "0.02"]), check=True)
+        time.sleep(0.3)
+
+    run, _ = record(("-G", group.dir, "--alloc=off"), during)
+    target = run.summary()["target"]
+    equal(len(pids_of(run, "offcpu", "sleep")), 1, "the process of the second group")
+    equal([target["members"], target["groups"][0]["restarts"], target["groups"][0]["was_gone"]],
+          [2, 1, True], "members, times that it was made again, was it gone")
+
+
+def truth_in(root, ident, engines, run_args, target):
+    group = Group(f"libpod-{ident}")
+    # What another libc than glibc may do differently, the target leaves out.
+    other = ["env", "ALLOC_TRUTH_OTHER=1"] if "musl" in target else []
+    inside = Inside(group, target, 2, 500, root=root, pids=True, before=other)
+    run, lines = record(run_args, lambda: inside.ask("run"), *EXACT, env=engines.env)
+    return run, lines, inside
+
+
+def without_ids(run):
+    return sorted((stack, value) for stack, value in run.folded("alloc").items())
+
+
+@fact
+@grouped
+def allocations_in_a_container_are_those_of_the_same_program_outside():
+    need("ldd", "chroot", "unshare")
+    ident, engines = new_id(), Engines()
+    engines.add_podman(ident, "web")
+    root = root_of(os.path.join(TARGETS, "alloc_truth"))
+    run, lines, inside = truth_in(root, ident, engines, ("-c", "web"), "alloc_truth")
+    check_truth(run, lines, inside.pid)
+    outside = Target("alloc_truth", 2, 500)
+    beside, _ = record(("-p", outside.pid), lambda: outside.ask("run"), *EXACT)
+    equal(without_ids(run), without_ids(beside), "stacks, in and outside")
+    labels = {tuple(s.labels.get(k) for k in ("container", "container_id", "pid", "ns_pid"))
+              for s in run.profile("alloc").samples}
+    equal(labels, {("web", ident, inside.pid, 1)}, "container, its id, pid here and there")
+    target = run.summary()["target"]
+    group = target["groups"][0]
+    equal([group[k] for k in ("container", "container_id", "engine", "image")],
+          ["web", ident, "podman", "localhost/t:1"], "what the summary says of it")
+    equal([(p["pid"], p.get("ns_pid")) for p in target["processes"]], [(inside.pid, 1)], "both pids")
+
+
+@fact
+@grouped
+def a_musl_program_in_its_own_root_is_counted_to_the_byte():
+    need("chroot", "unshare")
+    program = os.path.join(TARGETS, "alloc_truth_musl_shared")
+    root, loader = scratch("musl"), next(iter(glob.glob("/lib/ld-musl-*.so.1")), None)
+    if not loader or not os.path.exists(program):
+        skip("musl is not installed (musl-tools)")
+    os.makedirs(root + "/lib")
+    os.chmod(root, 0o755)
+    shutil.copy(os.path.realpath(loader), root + loader)
+    shutil.copy(program, root)
+    ident, engines = new_id(), Engines()
+    engines.add_docker(ident, "alpine")
+    run, lines, inside = truth_in(root, ident, engines, ("-c", ident[:12]), "alloc_truth_musl_shared")
+    check_truth(run, lines, inside.pid)
+
+
+@fact
+@grouped
+def names_that_are_not_one_container_are_refused_with_a_list():
+    engines, ids = Engines(), [new_id() for _ in range(3)]
+    groups = [Group(f"docker-{i}.scope") for i in ids[:2]]
+    engines.add_docker(ids[0], "app-web-1", "web")
+    engines.add_docker(ids[1], "app-web-2", "web")
+    engines.add_docker(ids[2], "stopped")
+    for name, status, words in (
+            ("web", 1, ["2 containers are called \"web\"", "app-web-1", "app-web-2", ids[0][:12]]),
+            ("nobody", 1, ["there is no container \"nobody\"", "app-web-1", "app-web-2"]),
+            ("stopped", 1, ["does not run", "app-web-1"]),
+            (",", 2, ["-c takes names"])):
+        run = Run("-c", name, "-d", "0.1", env=engines.env)
+        equal(run.finish(), status, f"exit status of -c {name}")
+        for word in words:
+            check(word in run.stderr, f"-c {name}: {word!r} in {run.stderr!r}")
+    equal(len(groups), 2, "groups")
+    run = Run("-c", "app-web-1,app-web-2", "-d", "0.1", "--only", "oncpu", env=engines.env).must()
+    equal([g["container"] for g in run.summary()["target"]["groups"]], ["app-web-1", "app-web-2"],
+          "two by name")
+
+
+@fact
+@grouped
+def a_container_of_a_moment_has_its_name_in_a_run_of_the_host():
+    need("ldd", "chroot", "unshare")
+    engines, ident = Engines(), new_id()
+    root = root_of(os.path.join(TARGETS, "exec_after"))
+    engines.add_containerd("plain", "/memscope-live-plain")
+
+    def during():
+        engines.add_podman(ident, "brief")
+        group = Group(f"libpod-{ident}")
+        subprocess.run(entering(group, ["/exec_after", "50", scratch("file")], root, True),
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        group.remove()
+        shutil.rmtree(root)
+        plain = Group("memscope-live-plain")
+        subprocess.run(entering(plain, ["sleep", "0.02"]), check=True)
+        plain.remove()
+
+    run, _ = record(("-a", "-F", HZ, "--only", "oncpu,offcpu", "--by", "container"), during, env=engines.env)
+    off = run.profile("offcpu")
+    equal({s.labels.get("container_id") for s in off.samples if s.labels.get("container") == "brief"},
+          {ident}, "the id of the container that had gone")
+    equal({s.labels.get("comm") for s in off.samples if s.labels.get("container") == "plain"} >= {"sleep"},
+          True, "a container without a number for its id")
+    folded = run.folded("oncpu")
+    check(all(stack.split(";")[0] in ("brief", "plain", "[host]") for stack in folded
+              if len(stack.split(";")[0]) != 12), "each stack begins with a container or [host]")
+    names = {s.split(";")[1] for s in folded if s.startswith("brief;")}
+    check("exec_after" in names, f"on-CPU samples of the container's program: {names}")
+    own = {f.name for s in run.profile("oncpu").select(container="brief", comm="exec_after") for f in s.frames}
+    check("burn" in own, f"functions of a program whose root is gone are named: {sorted(own)[:8]}")
+
+
+def follow_by_name(engine):
+    """A container by its name, restarted; replaced by another one of the name; and by its short id."""
+    try:
+        ident = engine.run("web", BUSY)
+        engine.run("other", BUSY)
+
+        def during():
+            time.sleep(0.3)
+            engine.restart("web")
+            time.sleep(0.3)
+            engine.remove("web")
+            time.sleep(0.3)
+            second = engine.run("web", BRIEF)
+            time.sleep(0.5)
+            return second
+
+        run, second = record(("-c", "web", "-F", HZ, "--only", "oncpu,offcpu"), during, env=engine.env)
+        p, target = run.profile("oncpu"), run.summary()["target"]
+        equal({s.labels.get("container") for s in p.samples} - {None}, {"web"}, "containers")
+        equal({s.labels["container_id"] for s in run.profile("offcpu").samples if "container_id" in s.labels},
+              {ident, second}, "ids that the name had")
+        equal(target["groups"][0]["restarts"], 2, "times that it was started again")
+        equal(target["groups"][0]["container_id"], second, "the id that it has at the end")
+        mains = {s.labels["pid"] for s in p.select(ns_pid=1) if s.labels["comm"] == "sh"}
+        # The second of them was killed some tenths of a second after it began.
+        within(len(mains), 2, 3, "processes that are the first of their container")
+        check(len(pids_of(run, "offcpu", "sleep")) > 3, "processes of 20 ms in the last one")
+        run = Run("-c", second[:6], "-d", "0.3", "--only", "oncpu", env=engine.env).must()
+        equal(run.summary()["target"]["groups"][0]["container"], "web", "the name, by the short id")
+    finally:
+        engine.end()
+
+
+@fact
+@grouped
+def podman_s_container_is_followed_by_its_name():
+    follow_by_name(Podman())
+
+
+@fact
+@grouped
+def docker_s_container_is_followed_by_its_name():
+    follow_by_name(Docker())
+
+
+@fact
+@grouped
+def containerd_s_container_is_followed_by_its_id():
+    engine = Containerd()
+    try:
+        engine.run("web", BUSY)
+
+        def during():
+            engine.remove("web")
+            time.sleep(0.3)
+            engine.run("web", BRIEF)
+            time.sleep(0.5)
+
+        run, _ = record(("-c", "web", "-F", HZ, "--only", "oncpu,offcpu"), during, env=engine.env)
+        group = run.summary()["target"]["groups"][0]
+        equal([group[k] for k in ("container", "engine", "path", "restarts")],
+              ["web", "containerd", "/default/web", 1], "what the summary says of it")
+        check(len(pids_of(run, "offcpu", "sleep")) > 3, "processes of 20 ms in the second one")
+        equal({s.labels.get("container") for s in run.profile("offcpu").samples} - {None}, {"web"}, "containers")
+    finally:
+        engine.end()
+
+
+if __name__ == "__main__":
+    main()
