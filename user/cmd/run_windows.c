@@ -230,7 +230,7 @@ static int write_window(const struct run *r, const struct window *w, struct err 
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
 		for (const struct format *f = formats; w->profiles[i] && f->name; f++) {
 			struct err one = { 0 };
-			int r2 = write_file(r, w, i, f, &one);
+			int r2 = f->on_demand ? 0 : write_file(r, w, i, f, &one);
 
 			if (r2 < 0 && r2 != -ENODATA && rc == 0) {
 				rc = r2;
