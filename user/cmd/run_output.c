@@ -763,11 +763,16 @@ int run_write(struct run *r, struct err *e)
 		o->s.files = o->files;
 		snprintf(ending, sizeof(ending), "%s.txt", o->suffix);
 		file_written(o, "summary", ending);
+		snprintf(path, sizeof(path), "%s.json", o->suffix);
+		file_written(o, "summary", path);
 		if (rc == 0 && !r->cfg->stamp)
 			clear_earlier_run(o);
 		o->s.n_notes = r->n_notes;
 		snprintf(path, sizeof(path), "%s/summary%s", r->cfg->dir, ending);
 		rc2 = write_summary(o, path, false, &one);
+		snprintf(path, sizeof(path), "%s/summary%s.json", r->cfg->dir, o->suffix);
+		if (rc2 == 0)
+			rc2 = write_summary(o, path, true, &one);
 		if (rc2 < 0 && rc == 0) {
 			rc = rc2;
 			*e = one;
