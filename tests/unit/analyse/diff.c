@@ -1,0 +1,319 @@
+#include "analyse/diff.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct value_type samples[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
+static const struct value_type heap[] = { { "inuse_objects", "count" },
+					  { "inuse_space", "bytes" } };
+static const struct value_type exact[] = { { "blocked", "count" } };
+
+static struct dict *d;
+
+static int setup(void **state)
+{
+	d = dict_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	dict_free(d);
+	return 0;
+}
+
+/* "main;f": what is at the end of it. */
+static void add(struct profile *p, const char *path, int64_t a, int64_t b)
+{
+	char copy[128], *rest = copy, *name;
+	int64_t values[] = { a, b };
+	stack_id s = { 0 };
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	while ((name = strsep(&rest, ";"))) {
+		struct line line = { .function = dict_string(d, name) };
+
+		s = dict_stack_push(d, s, dict_location_lines(d, (module_id){ 0 }, 0, &line, 1));
+	}
+	assert_int_equal(profile_add(p, s, (labels_id){ 0 }, values), 0);
+}
+
+static const struct diff_row *row(const struct diff *diff, const char *name)
+{
+	for (uint32_t i = 0; i < diff->n; i++)
+		if (strcmp(diff->rows[i].name, name) == 0)
+			return &diff->rows[i];
+	return NULL;
+}
+
+static void near(double got, double want)
+{
+	if (fabs(got - want) > 1e-9 * fmax(1, fabs(want)))
+		fail_msg("%.15g, not %.15g", got, want);
+}
+
+static void binomial_tails_are_those_of_the_tables(void **state)
+{
+	near(binomial_tail(10, 8, 0.5), 56.0 / 1024);
+	near(binomial_tail(10, 0, 0.5), 1);
+	near(binomial_tail(10, 10, 0.5), 1.0 / 1024);
+	near(binomial_tail(4, 1, 0.25), 1 - 0.31640625);
+	near(binomial_tail(5, 6, 0.5), 0);
+	/* By exact fractions. */
+	near(binomial_tail(120, 50, 0.3), 0.004354320130847698);
+}
+
+static void a_sample_of_n_varies_by_the_root_of_n(void **state)
+{
+	struct profile *p = profile_new(d, samples, 2);
+	struct profile_sample s;
+
+	add(p, "main", 9, 900);
+	s = profile_sample(p, 0);
+	near(sample_variance(p, &s, 0), 9);
+	near(sample_variance(p, &s, 1), 9 * 100.0 * 100);
+	profile_free(p);
+}
+
+static void a_heap_varies_by_what_was_not_sampled(void **state)
+{
+	struct profile *p = profile_new(d, heap, 2);
+	struct profile_meta meta = { .period = 1000, .period_type = { "space", "bytes" } };
+	struct profile_sample s;
+	double chance = 1 - exp(-0.1);
+
+	add(p, "main", 50, 5000);
+	s = profile_sample(p, 0);
+	near(sample_variance(p, &s, 1), 0); /* not sampled at all */
+	assert_int_equal(profile_set_meta(p, &meta), 0);
+	near(sample_variance(p, &s, 1), 50 * (1 - chance) / chance * 100 * 100);
+	near(sample_variance(p, &s, 0), 50 * (1 - chance) / chance);
+	profile_free(p);
+}
+
+static void paths_of_both_are_there_and_differences_reach_the_parents(void **state)
+{
+	struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
+	struct diff_opts o = { .before = a, .after = b, .least_share = 0.01 };
+	struct diff diff;
+
+	add(a, "main;gone", 100, 0);
+	add(a, "main;kept", 50, 0);
+	add(b, "main;kept", 50, 0);
+	add(b, "main;new", 70, 0);
+	assert_int_equal(diff_make(&o, &diff), 0);
+	assert_int_equal(diff.tree->nodes[0].total, 220);
+	near(row(&diff, "main")->total[0], 150);
+	near(row(&diff, "main")->total[1], 120);
+	assert_true(row(&diff, "gone")->changed);
+	assert_true(row(&diff, "new")->changed);
+	assert_false(row(&diff, "kept")->changed);
+	assert_false(row(&diff, "main")->changed);
+	near(row(&diff, "gone")->self_noise, 1.959963984540054 * 10);
+	diff_fini(&diff);
+	profile_free(a);
+	profile_free(b);
+}
+
+static void a_machine_that_is_dearer_changes_no_function(void **state)
+{
+	struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
+	struct diff_opts o = { .before = a, .after = b, .least_share = 0.01 };
+	struct diff diff;
+
+	for (int i = 0; i < 6; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "main;f%d", i);
+		add(a, name, 1000 + 100 * i, 0);
+		add(b, name, 1500 + 150 * i, 0);
+	}
+	assert_int_equal(diff_make(&o, &diff), 0);
+	assert_int_equal(diff.n_changed, 0);
+	assert_true(fabs(diff.total[1] - diff.total[0]) > diff.total_noise);
+	diff_fini(&diff);
+	profile_free(a);
+	profile_free(b);
+}
+
+static void one_change_among_many_is_named_alone_whatever_is_compared(void **state)
+{
+	struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
+	struct profile_meta meta = { .duration_ns = 1000000000, .period_type = { "", "" } };
+	struct diff_opts o = { .before = a, .after = b, .least_share = 0.01 };
+	struct diff diff;
+
+	for (int i = 0; i < 20; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "main;f%d", i);
+		add(a, name, 200 + 10 * i, 0);
+		add(b, name, (200 + 10 * i + (i % 2 ? 9 : -9)) * (i == 7 ? 2 : 1), 0);
+	}
+	profile_set_meta(a, &meta);
+	profile_set_meta(b, &meta);
+	for (int scale = DIFF_ABSOLUTE; scale <= DIFF_SECONDS; scale++) {
+		o.scale = (enum diff_scale)scale;
+		assert_int_equal(diff_make(&o, &diff), 0);
+		assert_int_equal(diff.n_changed, 1);
+		assert_string_equal(diff.rows[0].name, "f7");
+		assert_true(diff.rows[0].changed);
+		diff_fini(&diff);
+	}
+	profile_free(a);
+	profile_free(b);
+}
+
+static void seconds_and_totals_scale_what_was_before(void **state)
+{
+	struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
+	struct profile_meta meta = { .duration_ns = 1000000000, .period_type = { "", "" } };
+	struct diff_opts o = { .before = a, .after = b, .scale = DIFF_SECONDS };
+	struct diff diff;
+
+	add(a, "f", 100, 0);
+	add(b, "f", 150, 0);
+	assert_int_equal(diff_make(&o, &diff), -EDOM);
+	diff_fini(&diff);
+	profile_set_meta(a, &meta);
+	meta.duration_ns *= 3;
+	profile_set_meta(b, &meta);
+	assert_int_equal(diff_make(&o, &diff), 0);
+	near(row(&diff, "f")->self[0], 300);
+	near(diff.total_noise, 1.959963984540054 * sqrt(9 * 100 + 150));
+	diff_fini(&diff);
+	o.scale = DIFF_TOTALS;
+	assert_int_equal(diff_make(&o, &diff), 0);
+	near(row(&diff, "f")->self[0], 150);
+	diff_fini(&diff);
+	profile_free(a);
+	profile_free(b);
+}
+
+static void what_is_counted_exactly_has_no_noise(void **state)
+{
+	struct profile *a = profile_new(d, exact, 1), *b = profile_new(d, exact, 1);
+	struct diff_opts o = { .before = a, .after = b, .least_share = 0.01 };
+	struct diff diff;
+
+	add(a, "f", 1000, 0);
+	add(b, "f", 1005, 0);
+	add(a, "g", 100, 0);
+	add(b, "g", 130, 0);
+	assert_int_equal(diff_make(&o, &diff), 0);
+	assert_true(diff.exact);
+	assert_int_equal(diff.n_changed, 1);
+	assert_string_equal(diff.rows[0].name, "g");
+	diff_fini(&diff);
+	profile_free(a);
+	profile_free(b);
+}
+
+static void stacks_are_told_apart_where_functions_are_not(void **state)
+{
+	struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
+	struct diff_opts o = { .before = a, .after = b, .by = DIFF_BY_STACK };
+	struct diff diff;
+
+	add(a, "x;f", 500, 0);
+	add(a, "y;f", 100, 0);
+	add(b, "x;f", 100, 0);
+	add(b, "y;f", 500, 0);
+	assert_int_equal(diff_make(&o, &diff), 0);
+	assert_int_equal(diff.n_changed, 2);
+	diff_fini(&diff);
+	o.by = DIFF_BY_FUNCTION;
+	assert_int_equal(diff_make(&o, &diff), 0);
+	assert_int_equal(diff.n_changed, 0);
+	diff_fini(&diff);
+	profile_free(a);
+	profile_free(b);
+}
+
+/* xorshift64*, and Poisson by counting exponential waits: the same on every machine. */
+static uint64_t seed;
+
+static double uniform(void)
+{
+	seed ^= seed >> 12;
+	seed ^= seed << 25;
+	seed ^= seed >> 27;
+	return (double)((seed * 0x2545f4914f6cdd1du) >> 11) * 0x1p-53 + 0x1p-54;
+}
+
+static int64_t poisson(double mean)
+{
+	int64_t n = -1;
+
+	for (double at = 0; at < mean; n++)
+		at -= log(uniform());
+	return n;
+}
+
+/*
+ * 400 pairs of runs of one program: some differences of each are outside their 95 % interval, but a
+ * pair that names any is to be one in 100. Four sigma of that binomial above 4 are 12.
+ */
+static void of_two_runs_of_one_program_nothing_is_named(void **state)
+{
+	uint32_t pairs_with_any = 0, outside = 0, compared = 0;
+
+	seed = 88172645463325252u;
+	for (int pair = 0; pair < 400; pair++) {
+		struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
+		struct diff_opts o = { .before = a, .after = b };
+		struct diff diff;
+
+		for (int i = 0; i < 30; i++) {
+			char name[16];
+			double mean = 1 + 300.0 / (1 + i);
+
+			snprintf(name, sizeof(name), "main;f%d", i);
+			add(a, name, poisson(mean), 0);
+			add(b, name, poisson(mean), 0);
+		}
+		assert_int_equal(diff_make(&o, &diff), 0);
+		pairs_with_any += diff.n_changed > 0;
+		for (uint32_t i = 0; i < diff.n; i++) {
+			const struct diff_row *r = &diff.rows[i];
+
+			if (r->self[0] + r->self[1] < 40)
+				continue;
+			compared++;
+			outside += fabs(r->self[1] - r->self[0]) > r->self_noise;
+		}
+		diff_fini(&diff);
+		profile_free(a);
+		profile_free(b);
+	}
+	assert_true(pairs_with_any <= 12);
+	/* The 95 % are 95 %, or wider where the pair's own spread was found large. */
+	assert_true(outside > compared / 50 && outside < compared / 16);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define FACT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		FACT(binomial_tails_are_those_of_the_tables),
+		FACT(a_sample_of_n_varies_by_the_root_of_n),
+		FACT(a_heap_varies_by_what_was_not_sampled),
+		FACT(paths_of_both_are_there_and_differences_reach_the_parents),
+		FACT(a_machine_that_is_dearer_changes_no_function),
+		FACT(one_change_among_many_is_named_alone_whatever_is_compared),
+		FACT(seconds_and_totals_scale_what_was_before),
+		FACT(what_is_counted_exactly_has_no_noise),
+		FACT(stacks_are_told_apart_where_functions_are_not),
+		FACT(of_two_runs_of_one_program_nothing_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
