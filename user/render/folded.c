@@ -37,12 +37,29 @@ static void path_set(struct path *p, const struct frame_node *n)
 	p->ends[n->depth] = p->text.len;
 }
 
-static void write_node(struct path *p, const struct shown *shown, const struct frame_node *n,
-		       struct sink *out)
+/* Two counts, before and after, as difffolded.pl writes them. */
+static void write_sides(struct path *p, const struct shown *shown, const struct frame_sides *s,
+			struct sink *out)
 {
+	int64_t before = shown_number(shown, s->self[0]), after = shown_number(shown, s->self[1]);
+
+	if (!before && !after)
+		return;
+	sink_write(out, p->text.s, p->text.len);
+	sink_printf(out, " %" PRId64 " %" PRId64 "\n", before, after);
+}
+
+static void write_node(struct path *p, const struct shown *shown, const struct frame_tree *tree,
+		       uint32_t node, struct sink *out)
+{
+	const struct frame_node *n = &tree->nodes[node];
 	int64_t number = shown_number(shown, n->self);
 
 	path_set(p, n);
+	if (tree->sides) {
+		write_sides(p, shown, &tree->sides[node], out);
+		return;
+	}
 	if (!number)
 		return;
 	sink_write(out, p->text.s, p->text.len);
@@ -58,7 +75,7 @@ static int write_tree(const struct frame_tree *tree, const struct shown *shown, 
 	if (!path.ends)
 		return -ENOMEM;
 	while (node) {
-		write_node(&path, shown, &tree->nodes[node], out);
+		write_node(&path, shown, tree, node, out);
 		if (tree->nodes[node].first_child) {
 			node = tree->nodes[node].first_child;
 			continue;
@@ -78,9 +95,13 @@ int folded_write(const struct profile *p, const struct render_opts *opts, struct
 	int r;
 
 	r = frame_tree_build(p,
-			     &(struct frame_tree_opts){ .type = shown.type,
-							.by = opts->by,
-							.root_comm = !opts->no_comm },
+			     &(struct frame_tree_opts){
+				     .type = shown.type,
+				     .by = opts->by,
+				     .root_comm = !opts->no_comm,
+				     .before = opts->before,
+				     .before_type = (uint32_t)opts->before_type,
+			     },
 			     &tree);
 	if (r == 0)
 		r = write_tree(tree, &shown, out);

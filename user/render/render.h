@@ -24,6 +24,10 @@ struct render_opts {
 	bool inverted;         /* icicle: root at the top                 */
 	const char *by;        /* root frames: the text of this label; NULL: none      */
 	bool no_comm;          /* do not put the process name at the root   */
+	/* The difference to this one, of the same dict (pictures and folded text only). */
+	const struct profile *before;
+	int before_type;       /* index of its value type                  */
+	double before_scale;   /* of its values, 0: 1                      */
 };
 
 struct format {

@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "render/palette.h"
 #include "render/shown.h"
+#include "render/svg_change.h"
 #include "render/svg_layout.h"
 #include "render/text.h"
 #include "render/writers.h"
@@ -85,15 +86,29 @@ static void add_tenths(struct strbuf *b, int64_t tenths)
 		strbuf_printf(b, ".%d", (int)(tenths % 10));
 }
 
-/* Which colour of the palette: kinds that do not differ are one. */
+static bool is_diff(const struct picture *p)
+{
+	return p->tree->sides != NULL;
+}
+
+static struct svg_change change_of(const struct picture *p, const struct frame_node *n)
+{
+	return svg_change(&p->tree->sides[n - p->tree->nodes], p->opts->before_scale);
+}
+
+/* Which colour of the palette: kinds that do not differ are one. Of a difference: how it changed. */
 static uint32_t color_index(const struct picture *p, const struct frame_node *n)
 {
+	if (is_diff(p))
+		return svg_change_shade(change_of(p, n));
 	return (palette_shows_kinds(p->palette) ? n->kind : 0) * PALETTE_SHADES +
 	       palette_shade(n->name);
 }
 
 static uint32_t color_of(const struct picture *p, uint32_t index)
 {
+	if (is_diff(p))
+		return svg_change_color(index);
 	return palette_color(p->palette, index / PALETTE_SHADES, index % PALETTE_SHADES);
 }
 
@@ -109,7 +124,7 @@ static void add_line(struct picture *p, const char *attributes, const char *text
 
 static void default_title(const struct picture *p, char *out, size_t cap)
 {
-	snprintf(out, cap, "%s · %s", p->shown.title,
+	snprintf(out, cap, "%s · %s%s", p->shown.title, is_diff(p) ? "difference, " : "",
 		 p->opts->inverted ? "icicle graph" : "flame graph");
 }
 
@@ -124,8 +139,33 @@ static void add_value(const struct picture *p, struct strbuf *b, int64_t value)
 	}
 }
 
+/* "1.2 MiB → 3.4 MiB: +2.2 MiB, +183.3%" (js) */
+static void add_change(const struct picture *p, struct strbuf *b, struct svg_change c)
+{
+	int64_t by = c.after > c.before ? c.after - c.before : c.before - c.after;
+
+	add_value(p, b, c.before);
+	strbuf_puts(b, " → ");
+	add_value(p, b, c.after);
+	if (!by)
+		return;
+	strbuf_puts(b, c.after > c.before ? ": +" : ": −");
+	add_value(p, b, by);
+	if (!c.before || !c.after)
+		strbuf_puts(b, c.after ? ", new" : ", gone");
+	else
+		strbuf_printf(b, ", %s%s", c.after > c.before ? "+" : "−",
+			      unit_percent(by, c.before).s);
+}
+
 static void add_default_subtitle(struct picture *p)
 {
+	if (is_diff(p)) {
+		add_change(p, &p->out, change_of(p, &p->tree->nodes[0]));
+		if (p->opts->before_scale > 0 && p->opts->before_scale != 1)
+			strbuf_printf(&p->out, " (before × %.3g)", p->opts->before_scale);
+		return;
+	}
 	add_value(p, &p->out, p->tree->nodes[0].total);
 	if (p->duration_ns > 0)
 		strbuf_printf(&p->out, " in %s", unit_ns(p->duration_ns).s);
@@ -209,10 +249,14 @@ static void write_frame(struct picture *p, const struct svg_box *box)
 	strbuf_puts(&p->out, "<g><title>");
 	text_add(&p->out, TEXT_XML, n->name, UINT32_MAX);
 	strbuf_puts(&p->out, " (");
-	add_value(p, &p->out, box->value);
-	strbuf_puts(&p->out, ", ");
-	text_add(&p->out, TEXT_XML, unit_percent(box->value, p->tree->nodes[0].total).s,
-		 UINT32_MAX);
+	if (is_diff(p)) {
+		add_change(p, &p->out, change_of(p, n));
+	} else {
+		add_value(p, &p->out, box->value);
+		strbuf_puts(&p->out, ", ");
+		text_add(&p->out, TEXT_XML, unit_percent(box->value, p->tree->nodes[0].total).s,
+			 UINT32_MAX);
+	}
 	strbuf_puts(&p->out, ")</title><rect x=\"");
 	add_tenths(&p->out, x);
 	strbuf_printf(&p->out, "\" y=\"%u\" width=\"", y);
@@ -277,10 +321,43 @@ static void write_button(struct picture *p, const char *id, const char *label, d
 		id, right - w, w, p->fontsize + 10, right - w / 2, 8 + p->fontsize + 3, label);
 }
 
+/* One entry of the legend, its right end at `*x`, which moves left. */
+static void add_legend(struct picture *p, double *x, uint32_t y, const char *text, uint32_t color)
+{
+	uint32_t fs = p->fontsize;
+
+	*x -= (double)strlen(text) * fs * CHAR_WIDTH;
+	strbuf_printf(&p->out, "<text x=\"%.1f\" y=\"%u\" fill=\"#6b6b66\">%s</text>", *x, y, text);
+	*x -= fs + 4;
+	strbuf_printf(&p->out,
+		      "<rect x=\"%.1f\" y=\"%u\" width=\"%u\" height=\"%u\" rx=\"2\" "
+		      "fill=\"#%06x\"/>",
+		      *x, y - fs + 2, fs - 1, fs - 1, color);
+	*x -= fs;
+}
+
+static void write_change_legend(struct picture *p, uint32_t y)
+{
+	static const struct {
+		const char *text;
+		struct svg_change change;
+	} entries[] = { { "new", { 0, 1 } },
+			{ "more", { 2, 3 } },
+			{ "equal", { 1, 1 } },
+			{ "less", { 3, 2 } },
+			{ "gone", { 1, 0 } } };
+	double x = p->width - PAD;
+
+	strbuf_puts(&p->out, "<g id=\"legend\">");
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
+		add_legend(p, &x, y, entries[i].text,
+			   svg_change_color(svg_change_shade(entries[i].change)));
+	strbuf_puts(&p->out, "</g>\n");
+}
+
 /* What the hues of frames mean, for those that occur. */
 static void write_legend(struct picture *p, uint32_t y)
 {
-	uint32_t fs = p->fontsize;
 	bool have[N_FRAME_KINDS] = { false };
 	double x = p->width - PAD;
 
@@ -289,18 +366,9 @@ static void write_legend(struct picture *p, uint32_t y)
 			have[p->tree->nodes[p->layout.boxes[i].node].kind] = true;
 	strbuf_puts(&p->out, "<g id=\"legend\">");
 	for (int k = N_FRAME_KINDS - 1; k >= 0; k--) {
-		if (!have[k])
-			continue;
-		x -= (double)strlen(frame_kind_name(k)) * fs * CHAR_WIDTH;
-		strbuf_printf(&p->out, "<text x=\"%.1f\" y=\"%u\" fill=\"#6b6b66\">%s</text>", x, y,
-			      frame_kind_name(k));
-		x -= fs + 4;
-		strbuf_printf(&p->out,
-			      "<rect x=\"%.1f\" y=\"%u\" width=\"%u\" height=\"%u\" rx=\"2\" "
-			      "fill=\"#%06x\"/>",
-			      x, y - fs + 2, fs - 1, fs - 1,
-			      palette_color(p->palette, k, PALETTE_SHADES / 2));
-		x -= fs;
+		if (have[k])
+			add_legend(p, &x, y, frame_kind_name(k),
+				   palette_color(p->palette, k, PALETTE_SHADES / 2));
 	}
 	strbuf_puts(&p->out, "</g>\n");
 }
@@ -391,6 +459,40 @@ static void write_colors(struct picture *p)
 	strbuf_puts(&p->out, "],\n");
 }
 
+/*
+ * Of a difference, for each box: what it was before and after, and which of colors it has; then
+ * `color` is not looked at. 0 for those left out.
+ */
+static void write_changes(struct picture *p)
+{
+	uint32_t number[N_COLORS] = { 0 }, used[N_COLORS], n_used = 0;
+
+	strbuf_puts(&p->out, "\"changes\":[");
+	for (uint32_t i = 0; i < p->layout.n; i++) {
+		const struct svg_box *box = &p->layout.boxes[i];
+		struct svg_change c;
+		uint32_t shade;
+
+		flush(p, 1 << 16);
+		if (box->node == SVG_LEFT_OUT) {
+			strbuf_puts(&p->out, i ? ",0,0,0" : "0,0,0");
+			continue;
+		}
+		c = change_of(p, &p->tree->nodes[box->node]);
+		shade = svg_change_shade(c);
+		if (!number[shade]) {
+			used[n_used++] = shade;
+			number[shade] = n_used;
+		}
+		strbuf_printf(&p->out, "%s%" PRId64 ",%" PRId64 ",%u", i ? "," : "", c.before,
+			      c.after, number[shade] - 1);
+	}
+	strbuf_puts(&p->out, "],\n\"color\":[],\n\"colors\":[");
+	for (uint32_t i = 0; i < n_used; i++)
+		strbuf_printf(&p->out, "%s\"#%06x\"", i ? "," : "", svg_change_color(used[i]));
+	strbuf_puts(&p->out, "],\n");
+}
+
 static void write_nodes(struct picture *p, const uint32_t *entry)
 {
 	const struct svg_box *boxes = p->layout.boxes;
@@ -426,7 +528,10 @@ static int write_data(struct picture *p)
 		CHAR_WIDTH, p->minwidth, p->thin);
 	write_names(p, entry);
 	write_modules(p);
-	write_colors(p);
+	if (is_diff(p))
+		write_changes(p);
+	else
+		write_colors(p);
 	write_nodes(p, entry);
 	strbuf_puts(&p->out, "}</metadata>\n");
 	return 0;
@@ -436,7 +541,9 @@ static void write_foot(struct picture *p)
 {
 	uint32_t y = p->height - 8, fs = p->fontsize;
 
-	if (palette_shows_kinds(p->palette))
+	if (is_diff(p))
+		write_change_legend(p, 10 + 2 * fs + 9);
+	else if (palette_shows_kinds(p->palette))
 		write_legend(p, 10 + 2 * fs + 9);
 	write_button(p, "search", "Search", p->width - PAD, 6);
 	write_button(p, "reset", "Reset zoom", p->width - PAD - 9 * fs * CHAR_WIDTH, 10);
@@ -494,9 +601,14 @@ int svg_write(const struct profile *profile, const struct render_opts *opts, str
 
 	p.shown = shown_pick(profile, opts->value_type);
 	r = frame_tree_build(profile,
-			     &(struct frame_tree_opts){ .type = p.shown.type,
-							.by = opts->by,
-							.root_comm = !opts->no_comm },
+			     &(struct frame_tree_opts){
+				     .type = p.shown.type,
+				     .by = opts->by,
+				     .root_comm = !opts->no_comm,
+				     .before = opts->before,
+				     .before_type = (uint32_t)opts->before_type,
+				     .scale = { opts->before_scale, 1 },
+			     },
 			     &tree);
 	if (r < 0)
 		return err_set(e, r, "out of memory for a flame graph");

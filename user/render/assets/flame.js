@@ -92,6 +92,17 @@ function share(part, whole) {
 	return !permille && part ? "<0.1%" : Math.floor(permille / 10) + "." + permille % 10 + "%";
 }
 
+/* Of a difference (svg.c, write_changes): what a frame was, is, and how far that is apart. */
+function change(i) {
+	const before = P.changes[3 * i], after = P.changes[3 * i + 1], by = Math.abs(after - before);
+	const sign = after > before ? "+" : "\u2212";
+	let text = text_of(before) + " \u2192 " + text_of(after);
+	if (by)
+		text += ": " + sign + text_of(by) + (!before ? ", new" : !after ? ", gone" :
+			", " + sign + share(by, before));
+	return text;
+}
+
 /* --- drawing --------------------------------------------------------------------------------------- */
 
 function element(tag, attributes, text) {
@@ -142,7 +153,9 @@ function cut(s, columns) {
 }
 
 function color(i) {
-	return hits && hits[name[i]] ? hot : P.colors[P.color[name[i]]];
+	if (hits && hits[name[i]])
+		return hot;
+	return P.colors[P.changes ? P.changes[3 * i + 2] : P.color[name[i]]];
 }
 
 function draw_frame(i, into, thin) {
@@ -157,8 +170,8 @@ function draw_frame(i, into, thin) {
 		return;
 	}
 	const g = element("g", above ? { class: "above" } : {});
-	g.appendChild(element("title", {}, P.names[name[i]] + " (" + text_of(value[i]) + ", " +
-		share(value[i], value[0]) + ")"));
+	g.appendChild(element("title", {}, P.names[name[i]] + " (" + (P.changes ? change(i) :
+		text_of(value[i]) + ", " + share(value[i], value[0])) + ")"));
 	g.appendChild(element("rect", { x: x / 10, y: y, width: drawn_width(w) / 10, height: P.row - 1,
 		fill: color(i) }));
 	const columns = Math.floor((w / 10 - 6) / (P.fontsize * P.charwidth));
@@ -229,6 +242,8 @@ function describe(i) {
 	const n = name[i];
 	const who = n < 0 ? "(frames narrower than " + P.minwidth + " px)" :
 		P.names[n] + (P.modules[n] ? "  [" + P.modules[n].replace(/^\[(.*)\]$/, "$1") + "]" : "");
+	if (P.changes && n >= 0)
+		return who + "  " + change(i);
 	let text = who + "  " + text_of(value[i]) + ", " + share(value[i], value[0]);
 	if (zoomed && level[i] > level[zoomed])
 		text += " (" + share(value[i], value[zoomed]) + " of the zoomed frame)";
