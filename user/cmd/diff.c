@@ -1,0 +1,436 @@
+/* memscope diff: two profiles, or two runs, before and after. */
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "cmd/cmd.h"
+#include "cmd/inputs.h"
+#include "cmd/inputs_list.h"
+#include "cmd/outputs.h"
+#include "cmd/run_parts.h"
+#include "import/run_scalars.h"
+#include "render/diff_report.h"
+#include "render/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+struct diff_args {
+	const char *output, *value, *source, *root;
+	int by, format;
+	uint32_t rows, width;
+	double least;
+	bool normalize, rate, json, inverted, no_comm;
+};
+
+#define AT(field) offsetof(struct diff_args, field)
+
+static const struct opt rows[] = {
+	{ "Output", .kind = OPT_HEADING },
+	{ "output", 'o', OPT_STRING, "FILE", AT(output),
+	  .help = "besides, write the difference to FILE, its ending says how: .svg (a flame graph of "
+		  "both), .csv (a table), .folded (two counts a line), .pb.gz (after minus before); of "
+		  "two runs one for each source, FILE-SOURCE" },
+	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
+	  .help = "write this format, whatever the ending" },
+	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
+	{ "rows", 'n', OPT_U32, "N", AT(rows), 1, 1000000, .help = "lines of each table (20)" },
+	{ "by", 0, OPT_CHOICE, NULL, AT(by), .choices = "function|stack",
+	  .help = "compare functions, or whole stacks (function)" },
+	{ "inverted", 'i', OPT_FLAG, NULL, AT(inverted), .help = "picture: root at the top" },
+	{ "width", 0, OPT_U32, "PX", AT(width), 200, 20000, .help = "of the picture (1200)" },
+	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm),
+	  .help = "merge processes: no process name at the root" },
+	{ "What is compared", .kind = OPT_HEADING },
+	{ "value", 0, OPT_STRING, "NAME", AT(value),
+	  .help = "this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked time, or "
+		  "what the profile names first)" },
+	{ "source", 0, OPT_STRING, "NAME", AT(source),
+	  .help = "of two runs' directories only this: oncpu, offcpu, alloc, heap or growth" },
+	{ "normalize", 0, OPT_FLAG, NULL, AT(normalize),
+	  .help = "compare shares: the profile before is scaled to the total of the one after" },
+	{ "rate", 0, OPT_FLAG, NULL, AT(rate),
+	  .help = "compare per second: it is scaled to the duration of the one after" },
+	{ "min-change", 0, OPT_DOUBLE, "PERCENT", AT(least), 0, 100,
+	  .help = "what differs by less of the larger total has not changed (1)" },
+	{ "root", 0, OPT_STRING, "DIR", AT(root),
+	  .help = "heap dumps taken in a container: its root directory, where the files that it "
+		  "mapped are (/)" },
+	{ 0 },
+};
+
+const struct opt_command diff_options = {
+	.name = "diff",
+	.synopsis = "[OPTION…] BEFORE AFTER",
+	.doc = "Compares two profiles of any format that flame reads, or the directories of two "
+	       "runs: their figures, and every profile that both have. Where profiles are samples, "
+	       "noise is told from change: a function has changed when its value and its share differ "
+	       "by more than chance explains, at a false discovery rate of 1 % over all functions, and "
+	       "by --min-change of the total. The rest is within noise.",
+	.opts = rows,
+};
+
+/* What is at hand while two things are compared. */
+struct job {
+	const struct diff_args *a;
+	struct inputs in;
+	const char *names[2];
+	struct sink *out;
+	struct strbuf json; /* the profiles of one JSON object */
+	bool several;       /* sources of two runs */
+	uint32_t n_profiles;
+};
+
+static void job_fini(struct job *j)
+{
+	inputs_fini(&j->in);
+	if (j->out)
+		sink_close(j->out);
+	strbuf_free(&j->json);
+}
+
+/* Standard output is for what --output says: no tables. */
+static bool only_output(const struct job *j)
+{
+	return j->a->output && strcmp(j->a->output, "-") == 0;
+}
+
+/* --- one pair of profiles
+ * ----------------------------------------------------------------------- */
+
+/* "x.svg", "oncpu" → "x-oncpu.svg" */
+static void output_name(const struct job *j, const char *source, const char *ext, char *out,
+			size_t cap)
+{
+	size_t len = strlen(j->a->output), n = strlen(ext);
+
+	if (!j->several || strcmp(j->a->output, "-") == 0)
+		snprintf(out, cap, "%s", j->a->output);
+	else if (len < n || strcmp(j->a->output + len - n, ext) != 0)
+		snprintf(out, cap, "%s-%s", j->a->output, source);
+	else
+		snprintf(out, cap, "%.*s-%s%s", (int)(len - strlen(ext)), j->a->output, source,
+			 ext);
+}
+
+static int write_difference(const struct diff_opts *o, const char *path, struct err *e)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	uint32_t from[2][PROFILE_MAX_TYPES], n = 0;
+	struct value_type types[PROFILE_MAX_TYPES];
+	struct profile_meta meta = *profile_get_meta(o->after);
+	int r;
+
+	meta.default_type = 0;
+	for (uint32_t i = 0; i < profile_n_types(o->after); i++) {
+		int j = profile_same_type(o->before, profile_type(o->after, i));
+
+		if (j < 0)
+			continue;
+		if (i == profile_get_meta(o->after)->default_type)
+			meta.default_type = n;
+		types[n] = *profile_type(o->after, i);
+		from[0][n] = (uint32_t)j;
+		from[1][n++] = i;
+	}
+	p = profile_new(profile_dict(o->after), types, n);
+	r = p ? profile_add_all(p, o->after, from[1], 1) : -ENOMEM;
+	if (r == 0)
+		r = profile_add_all(p, o->before, from[0], -1);
+	if (r == 0)
+		r = profile_set_meta(p, &meta);
+	if (r < 0)
+		return err_set(e, -ENOMEM, "out of memory for a difference");
+	return output_profile(p, path, format_find("pprof"), &(struct render_opts){ 0 }, e);
+}
+
+static int write_table(const struct diff_report *r, const char *path, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	int rc = sink_open_file(path, &out, e);
+
+	if (rc == 0)
+		rc = diff_csv_write(r, out, e);
+	return rc == 0 ? sink_commit(out, e) : rc;
+}
+
+static int write_file(const struct job *j, const struct diff_report *report, struct err *e)
+{
+	const struct format *f = output_format(j->a->output, j->a->format, "svg", e);
+	struct render_opts opts = {
+		.value_type = (int)report->opts->after_type,
+		.before = report->opts->before,
+		.before_type = (int)report->opts->before_type,
+		.before_scale = report->diff->scale,
+		.inverted = j->a->inverted,
+		.no_comm = j->a->no_comm,
+		.width = j->a->width,
+	};
+	char path[4096];
+
+	if (!f)
+		return -EINVAL;
+	output_name(j, report->source, f->ext, path, sizeof(path));
+	if (strcmp(f->name, "csv") == 0)
+		return write_table(report, path, e);
+	if (strcmp(f->name, "pprof") == 0)
+		return write_difference(report->opts, path, e);
+	if (strcmp(f->name, "speedscope") == 0)
+		return err_set(e, -EINVAL,
+			       "--output: speedscope has no form for a difference; "
+			       "--json prints one");
+	return output_profile(report->opts->after, path, f, &opts, e);
+}
+
+static int print(struct job *j, const struct diff_report *r, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *memory = NULL;
+	const char *text;
+	size_t len;
+	int rc;
+
+	if (only_output(j))
+		return 0;
+	if (!j->a->json) {
+		if (j->n_profiles++)
+			sink_puts(j->out, "\n");
+		return diff_text_write(r, j->out, e);
+	}
+	rc = sink_open_memory(&memory, e);
+	if (rc == 0)
+		rc = diff_json_write(r, memory, e);
+	if (rc == 0)
+		rc = sink_commit(memory, e);
+	if (rc < 0)
+		return rc;
+	text = sink_memory(memory, &len);
+	strbuf_puts(&j->json, j->n_profiles++ ? ",\n{" : "{");
+	if (r->source)
+		strbuf_printf(&j->json, "\"source\":\"%s\",", r->source);
+	strbuf_add(&j->json, text, len);
+	strbuf_putc(&j->json, '}');
+	return 0;
+}
+
+/* Which value of each: the same one. */
+static int choose_types(const struct job *j, struct diff_opts *o, struct err *e)
+{
+	int after = j->a->value ? inputs_find_value(o->after, j->a->value) : -1, before;
+	char types[2][200];
+
+	profile_list_types(o->before, types[0], sizeof(types[0]));
+	profile_list_types(o->after, types[1], sizeof(types[1]));
+	if (j->a->value && after < 0)
+		return err_set(e, -EINVAL, "--value: there is no %.64s in %.100s; it has %s",
+			       j->a->value, j->names[1], types[1]);
+	o->after_type = shown_pick(o->after, after).type;
+	before = profile_same_type(o->before, profile_type(o->after, o->after_type));
+	if (before < 0)
+		return err_set(e, -EDOM, "%.80s and %.80s count different things: %s, and %s",
+			       j->names[0], j->names[1], types[0], types[1]);
+	o->before_type = (uint32_t)before;
+	return 0;
+}
+
+static int compare(struct job *j, const struct profile *before, const struct profile *after,
+		   const char *source, struct err *e)
+{
+	struct diff_opts o = {
+		.before = before,
+		.after = after,
+		.scale = j->a->normalize ? DIFF_TOTALS
+			 : j->a->rate    ? DIFF_SECONDS
+					 : DIFF_ABSOLUTE,
+		.by = j->a->by == 1 ? DIFF_BY_STACK : DIFF_BY_FUNCTION,
+		.least_share = j->a->least / 100,
+	};
+	_cleanup_(diff_fini) struct diff d = { 0 };
+	struct diff_report report = {
+		{ j->names[0], j->names[1] }, source, &d, &o, .rows = j->a->rows
+	};
+	int r = choose_types(j, &o, e);
+
+	if (r < 0)
+		return r;
+	r = diff_make(&o, &d);
+	if (r == -EDOM)
+		return err_set(e, -EDOM,
+			       o.scale == DIFF_SECONDS
+				       ? "--rate: the profiles do not both say how long they took"
+				       : "--normalize: one of the profiles has a total of 0");
+	if (r < 0)
+		return err_set(e, r, "out of memory for a difference");
+	report.shown = shown_pick(after, (int)o.after_type);
+	r = print(j, &report, e);
+	if (r == 0 && j->a->output)
+		r = write_file(j, &report, e);
+	return r;
+}
+
+static int compare_inputs(struct job *j, char **before, int n_before, char **after, int n_after,
+			  const char *source, struct err *e)
+{
+	_cleanup_(profile_freep) struct profile *first = NULL, *second = NULL;
+	int r = inputs_read(&j->in, before, n_before, source, MERGE_COMMON, NULL, &first, e);
+
+	if (r == 0)
+		r = inputs_read(&j->in, after, n_after, source, MERGE_COMMON, NULL, &second, e);
+	return r == 0 ? compare(j, first, second, source, e) : r;
+}
+
+/* --- two runs
+ * ----------------------------------------------------------------------------------- */
+
+static bool has_source(const char *dir, const char *source)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s.pb.gz", dir, source);
+	return access(path, R_OK) == 0;
+}
+
+static bool share_source(char *const dirs[2], const char *source)
+{
+	return has_source(dirs[0], source) && has_source(dirs[1], source);
+}
+
+static bool are_runs(char *const dirs[2])
+{
+	if (!input_is_directory(dirs[0]) || !input_is_directory(dirs[1]))
+		return false;
+	for (int i = 0; i < N_PROFILE_KINDS; i++)
+		if (share_source(dirs, profile_rows[i].name))
+			return true;
+	return false;
+}
+
+static int compare_scalars(struct job *j, char *const dirs[2], struct err *e)
+{
+	struct diff_scalar scalars[N_RUN_SCALARS];
+	struct run_scalars s[2];
+
+	for (int i = 0; i < 2; i++) {
+		int r = run_scalars_read(dirs[i], &s[i], e);
+
+		/* Runs of earlier versions have none. */
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
+	}
+	for (int k = 0; k < N_RUN_SCALARS; k++) {
+		const struct run_scalar_name *n = &run_scalar_names[k];
+
+		scalars[k] = (struct diff_scalar){ n->text, n->key, n->unit };
+		for (int i = 0; i < 2; i++) {
+			scalars[k].value[i] = s[i].value[k];
+			scalars[k].low[i] = s[i].low[k];
+			scalars[k].high[i] = s[i].high[k];
+			scalars[k].seconds[i] = n->of_time ? s[i].value[RUN_DURATION] / 1e9 : 0;
+		}
+	}
+	if (!j->a->json) {
+		diff_scalars_text(scalars, N_RUN_SCALARS, j->names, j->out);
+		return 0;
+	}
+	sink_puts(j->out, "\"scalars\":{");
+	diff_scalars_json(scalars, N_RUN_SCALARS, j->out);
+	sink_puts(j->out, "},\n");
+	return 0;
+}
+
+static int compare_runs(struct job *j, char *const dirs[2], struct err *e)
+{
+	int r = compare_scalars(j, dirs, e);
+
+	j->several = true;
+	for (int i = 0; i < N_PROFILE_KINDS && r == 0; i++) {
+		char *before = NULL, *after = NULL;
+
+		if (!share_source(dirs, profile_rows[i].name))
+			continue;
+		if (asprintf(&before, "%s/%s.pb.gz", dirs[0], profile_rows[i].name) < 0 ||
+		    asprintf(&after, "%s/%s.pb.gz", dirs[1], profile_rows[i].name) < 0)
+			r = err_set(e, -ENOMEM, "out of memory");
+		else
+			r = compare_inputs(j, &before, 1, &after, 1, profile_rows[i].name, e);
+		free(before);
+		free(after);
+		/* A value that only one of the sources has is compared where it is. */
+		if (j->a->value && r == -EINVAL)
+			r = 0;
+		/* Nothing was allocated: no share of it either. */
+		if (j->a->normalize && r == -EDOM)
+			r = 0;
+	}
+	if (r == 0 && !j->n_profiles)
+		return err_set(e, -EINVAL, "--value: no source of both runs has %.64s",
+			       j->a->value ? j->a->value : "");
+	return r;
+}
+
+/* --- all of it
+ * --------------------------------------------------------------------------------- */
+
+static void add_json_name(struct job *j, const char *key, const char *name)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	text_add(&b, TEXT_JSON, name, UINT32_MAX);
+	sink_printf(j->out, "\"%s\":\"%s\",", key, b.s ? b.s : "");
+}
+
+static int run(struct job *j, char **operands, int n, struct err *e)
+{
+	int first = inputs_first(operands, n), r;
+
+	if (first == n)
+		return err_set(e, -EINVAL, "which two? (memscope diff BEFORE AFTER)");
+	if (n - first > 1 && inputs_first(operands + first, n - first) < n - first)
+		return err_set(e, -EINVAL, "two are compared, and \"%.200s\" is one too many",
+			       operands[first + inputs_first(operands + first, n - first)]);
+	j->names[0] = operands[0];
+	j->names[1] = operands[first];
+	if (only_output(j)) {
+		if (n == 2 && !j->a->source && are_runs(operands))
+			return err_set(e, -EINVAL, "--output -: of which source? (--source)");
+		return compare_inputs(j, operands, first, operands + first, n - first, j->a->source,
+				      e);
+	}
+	r = sink_open_file("-", &j->out, e);
+	if (r < 0)
+		return r;
+	if (j->a->json) {
+		sink_puts(j->out, "{");
+		add_json_name(j, "before", j->names[0]);
+		add_json_name(j, "after", j->names[1]);
+	}
+	if (n == 2 && !j->a->source && are_runs(operands))
+		r = compare_runs(j, operands, e);
+	else
+		r = compare_inputs(j, operands, first, operands + first, n - first, j->a->source,
+				   e);
+	if (r < 0)
+		return r;
+	if (j->a->json)
+		sink_printf(j->out, "\"profiles\":[%s]}\n", j->json.s ? j->json.s : "");
+	return strbuf_oom(&j->json) ? err_set(e, -ENOMEM, "out of memory") : sink_commit(j->out, e);
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	struct diff_args a = { .rows = 20, .least = 1, .format = -1 };
+	_cleanup_(job_fini) struct job j = { .a = &a };
+	struct err e = { 0 };
+	int operand, r;
+
+	r = opt_parse(&diff_options, argc, argv, &a, &operand, &e);
+	if (r == 0 && a.normalize && a.rate)
+		r = err_set(&e, -EINVAL, "--normalize and --rate: choose one");
+	if (r == 0 && a.output && !output_format(a.output, a.format, "svg", &e))
+		r = -EINVAL;
+	if (r == 0)
+		r = inputs_init(&j.in, a.root, &e);
+	if (r == 0)
+		r = run(&j, argv + operand, argc - operand, &e);
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+	return inputs_left_out(&j.in);
+}
