@@ -6,11 +6,11 @@
 
 static volatile unsigned long x;
 
-#define F(n)                                                     \
-	__attribute__((noinline)) static void mix_##n(int k)     \
-	{                                                        \
-		for (int i = 0; i < k * 10000; i++)              \
-			x += (unsigned long)(i ^ n);             \
+#define F(n)                                                                                       \
+	__attribute__((noinline)) static void mix_##n(int k)                                       \
+	{                                                                                          \
+		for (int i = 0; i < k * 10000; i++)                                                \
+			x += (unsigned long)(i ^ n);                                               \
 	}
 
 F(1)

@@ -170,9 +170,11 @@ static int write_all(struct scope *s, const struct render_opts *opts)
 	int r = 0;
 
 	for (uint32_t t = 0; r == 0 && t < n_types; t++) {
-		r = frame_tree_build(
-			s->p, &(struct frame_tree_opts){ .type = t, .root_comm = !opts->no_comm },
-			&s->trees[t]);
+		r = frame_tree_build(s->p,
+				     &(struct frame_tree_opts){ .type = t,
+								.by = opts->by,
+								.root_comm = !opts->no_comm },
+				     &s->trees[t]);
 		if (r == 0)
 			r = collect_frames(s, s->trees[t]);
 	}
