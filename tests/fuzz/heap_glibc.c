@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		last = addr + bytes;
 	}
 	for (uint32_t i = 0; i < c.n; i++)
-		if (!blocks.over && c.n == 1 && c.use[i].live.blocks != blocks.n)
+		if (!blocks.over && c.use[i].live.blocks != blocks.n)
 			abort();
 	heap_blocks_free(&blocks);
 	fake_heap_fini(&f);

@@ -105,6 +105,47 @@ def program_that_is_watched_from_its_start_has_nothing_from_before():
           f"in use, and neither traced nor from before: {found['parts']['live']}")
 
 
+@once
+def late_in_jemalloc():
+    library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+    if not os.path.exists(library):
+        skip("libjemalloc.so.2 is not installed")
+    os.environ["LD_PRELOAD"] = library
+    try:
+        target = Target("ledger", THREADS)
+    finally:
+        del os.environ["LD_PRELOAD"]
+    # Whatever jemalloc's threads keep in their caches, it counts as allocated: so does the walk.
+    run, lines = record(["-p", target.pid, "--only", "alloc", "--alloc=exact"],
+                        lambda: (target.ask("go"), time.sleep(0.3))[0])
+    return run, {line[0]: line[1:] for line in lines}
+
+
+@fact
+def jemalloc_is_walked_and_equal_to_its_own_statistics():
+    run, said = late_in_jemalloc()
+    found, _ = adds_up(run, 0.01, "jemalloc")
+    allocated, _, retained = said["stats"]
+    rows = found["parts"]
+    equal(found["walked"], "jemalloc", "allocators")
+    equal(rows["live"]["bytes"] + rows["live_before"]["bytes"] + rows["live_traced"]["bytes"],
+          allocated, "in use, by stats.allocated")
+    check(rows["free_held"]["bytes"] >= retained, f"held: {rows['free_held']} of {retained} retained")
+    equal(rows["held_unwalked"]["bytes"], 0, "not walked")
+
+
+@fact
+def blocks_from_before_attach_are_found_in_jemalloc():
+    run, said = late_in_jemalloc()
+    alloc = run.summary()["alloc"]
+    blocks, bytes_ = said["kept"]
+    rows = ledger(run)["parts"]
+    equal(rows["live_traced"]["bytes"], said["made"][1], "what was made")
+    # Freed ones in the main thread's cache are among them: 200 at the most of each of 39 classes.
+    within(alloc["before_objects"], blocks, blocks + 200 * 39, "blocks from before")
+    within(alloc["before_bytes"], bytes_, bytes_ + said["freed"][1], "their bytes")
+
+
 def program_adds_up(start, walked, **more):
     child = start()
     run = Run("-p", child.pid, "--only", "growth", "-d", 2, **more)

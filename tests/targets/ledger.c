@@ -6,10 +6,12 @@
  *
  * go → every fourth is given back, and some are allocated:
  *      kept BLOCKS BYTES; freed BLOCKS BYTES; made BLOCKS BYTES ASKED; end
- * bytes by malloc_usable_size(), ASKED as it was asked for
+ * bytes by malloc_usable_size(), ASKED as it was asked for; and where jemalloc is the allocator
+ *      stats ALLOCATED ACTIVE RETAINED
  */
 #include "target.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 
@@ -56,10 +58,36 @@ static NOINLINE void make_here(void)
 	say("made %d %llu %d", MADE, (unsigned long long)bytes, MADE * 3000);
 }
 
+typedef int (*mallctl_fn)(const char *name, void *old, size_t *len, void *new, size_t new_len);
+
+static uint64_t stat_of(mallctl_fn mallctl, const char *name)
+{
+	uint64_t epoch = 1;
+	size_t value = 0, len = sizeof(value);
+
+	if (mallctl("epoch", NULL, NULL, &epoch, sizeof(epoch)) ||
+	    mallctl(name, &value, &len, NULL, 0))
+		die(name);
+	return value;
+}
+
+static void say_stats(mallctl_fn mallctl)
+{
+	unsigned long long stats[3];
+
+	if (!mallctl)
+		return;
+	stats[0] = stat_of(mallctl, "stats.allocated");
+	stats[1] = stat_of(mallctl, "stats.active");
+	stats[2] = stat_of(mallctl, "stats.retained");
+	say("stats %llu %llu %llu", stats[0], stats[1], stats[2]);
+}
+
 int main(int argc, char **argv)
 {
 	int threads = argc > 1 ? atoi(argv[1]) : -1;
 	uint64_t kept = 0, freed = 0, kept_bytes = 0, freed_bytes = 0;
+	mallctl_fn mallctl = (mallctl_fn)dlsym(RTLD_DEFAULT, "mallctl"); /* it may allocate */
 	pthread_t thread;
 
 	if (threads < 0 || threads > THREADS)
@@ -92,6 +120,7 @@ int main(int argc, char **argv)
 	make_here();
 	say("kept %llu %llu", (unsigned long long)kept, (unsigned long long)kept_bytes);
 	say("freed %llu %llu", (unsigned long long)freed, (unsigned long long)freed_bytes);
+	say_stats(mallctl);
 	say("end");
 	for (;;)
 		next_command();

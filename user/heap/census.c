@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define BYTES_MAX (1ULL << 50)
+
 const struct heap_walker heap_walkers[] = {
 	{ "glibc", heap_walk_glibc },
+	{ "jemalloc", heap_walk_jemalloc },
 	{ 0 },
 };
 
@@ -14,8 +17,11 @@ uint64_t heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, u
 	uint64_t resident = mem->resident(mem->ctx, addr, bytes);
 
 	a->blocks++;
-	a->bytes += bytes;
-	a->resident += resident;
+	/* More than there are addresses: what others wrote does not add up, and must not overflow. */
+	if (a->bytes < BYTES_MAX && bytes < BYTES_MAX) {
+		a->bytes += bytes;
+		a->resident += resident;
+	}
 	return resident;
 }
 
@@ -110,7 +116,9 @@ int heap_census_take(const struct heap_memory *mem, struct heap_census *c)
 			continue;
 		if (r < 0)
 			return r;
-		c->use[c->n++] = use;
+		/* It is there, and was never asked for anything. */
+		if (use.live.blocks || use.metadata.bytes || use.unknown.bytes || use.top.bytes)
+			c->use[c->n++] = use;
 	}
 	if (c->blocks)
 		heap_blocks_sort(c->blocks);

@@ -16,7 +16,8 @@
 
 enum {
 	MAPS_MAX = 1 << 20,
-	PAGES = 8192, /* rows of pagemap that are kept: 32 MiB                     */
+	PAGES = 512, /* rows of pagemap that are read together: 2 MiB */
+	RUNS = 64,   /* of those are kept */
 	STACKS_MAX = 1 << 16,
 	GUARD_MAX = 64 << 10, /* a mapping without rights this small, below another: a guard */
 };
@@ -25,6 +26,14 @@ enum {
 #define PM_PFN     ((1ULL << 55) - 1)
 #define PM_SWAPPED (1ULL << 62)
 #define PM_PRESENT (1ULL << 63)
+
+/* Pages from `first` on: words of pagemap, and how many before each are resident. */
+struct page_run {
+	uint64_t first, n;
+	uint64_t read; /* when: heap_process.reads */
+	uint64_t page[PAGES];
+	uint32_t before[PAGES + 1];
+};
 
 struct heap_process {
 	struct heap_memory mem;
@@ -41,10 +50,8 @@ struct heap_process {
 	uint64_t guard_end; /* while mappings are read: of a guard right before */
 	uint64_t data_end;
 	bool oom;
-	/* Pages from `first` on: words of pagemap, and how many before each are resident. */
-	uint64_t first, n_pages;
-	uint64_t page[PAGES];
-	uint32_t before[PAGES + 1];
+	struct page_run runs[RUNS];
+	uint64_t reads; /* calls of read_memory() so far */
 };
 
 static int64_t now_ns(void)
@@ -80,27 +87,30 @@ static bool is_resident(const struct heap_process *p, uint64_t word)
 	return word & PM_PRESENT && (!p->zero_pfn || (word & PM_PFN) != p->zero_pfn);
 }
 
-/* The rows of pagemap around page `number`. */
-static void load_pages(struct heap_process *p, uint64_t number)
+static void load_run(struct heap_process *p, struct page_run *run, uint64_t first)
 {
 	ssize_t len;
 
-	p->first = number - number % PAGES;
-	p->n_pages = 0;
+	run->first = first;
+	run->n = 0;
+	run->read = p->reads;
 	if (now_ns() > p->until_ns)
 		return;
-	len = pread(p->pagemap_fd, p->page, sizeof(p->page), (off_t)(p->first * 8));
-	p->n_pages = len > 0 ? (uint64_t)len / 8 : 0;
-	for (uint64_t i = 0; i < p->n_pages; i++)
-		p->before[i + 1] = p->before[i] + is_resident(p, p->page[i]);
+	len = pread(p->pagemap_fd, run->page, sizeof(run->page), (off_t)(first * 8));
+	run->n = len > 0 ? (uint64_t)len / 8 : 0;
+	for (uint64_t i = 0; i < run->n; i++)
+		run->before[i + 1] = run->before[i] + is_resident(p, run->page[i]);
 }
 
-/* False: it is not known. */
-static bool has_page(struct heap_process *p, uint64_t number)
+/* What pagemap says around page `number`, NULL when it does not. */
+static struct page_run *run_of(struct heap_process *p, uint64_t number)
 {
-	if (number - p->first >= PAGES || !p->n_pages)
-		load_pages(p, number);
-	return number - p->first < p->n_pages;
+	uint64_t first = number - number % PAGES;
+	struct page_run *run = &p->runs[number / PAGES % RUNS];
+
+	if (run->first != first || !run->n)
+		load_run(p, run, first);
+	return number - first < run->n ? run : NULL;
 }
 
 static uint64_t resident(void *ctx, uint64_t addr, uint64_t len)
@@ -109,23 +119,23 @@ static uint64_t resident(void *ctx, uint64_t addr, uint64_t len)
 	uint64_t sum = 0;
 
 	while (len) {
-		uint64_t number = addr / HEAP_PAGE, at, end, part;
+		const struct page_run *run = run_of(p, addr / HEAP_PAGE);
+		uint64_t at, end, part = HEAP_PAGE - addr % HEAP_PAGE;
 
-		if (!has_page(p, number))
+		if (!run)
 			return sum;
-		at = number - p->first;
-		part = HEAP_PAGE - addr % HEAP_PAGE;
-		if (part >= len) { /* all of it in one page: most are */
-			return sum + (p->before[at + 1] - p->before[at]) * len;
-		}
+		at = addr / HEAP_PAGE - run->first;
+		if (part >= len) /* all of it in one page: most are */
+			return sum + (run->before[at + 1] - run->before[at]) * len;
 		if (part < HEAP_PAGE) {
-			sum += (p->before[at + 1] - p->before[at]) * part;
+			sum += (run->before[at + 1] - run->before[at]) * part;
 		} else {
+			/* Whole pages: `len` is one at least. */
 			end = at + len / HEAP_PAGE;
-			if (end > p->n_pages)
-				end = p->n_pages;
-			sum += (uint64_t)(p->before[end] - p->before[at]) * HEAP_PAGE;
+			if (end > run->n)
+				end = run->n;
 			part = (end - at) * HEAP_PAGE;
+			sum += (uint64_t)(run->before[end] - run->before[at]) * HEAP_PAGE;
 		}
 		addr += part;
 		len -= part;
@@ -144,6 +154,23 @@ static bool read_run(struct heap_process *p, uint64_t addr, uint8_t *to, size_t 
 	return true;
 }
 
+/* Was this page ever touched? What pagemap said before may have changed: it is asked again. -ENOENT: this
+ * is no memory. */
+static int was_touched(struct heap_process *p, uint64_t number)
+{
+	struct page_run *run = run_of(p, number);
+
+	if (run && run->page[number - run->first] & (PM_PRESENT | PM_SWAPPED))
+		return true;
+	if (run && run->read != p->reads) {
+		load_run(p, run, run->first);
+		run = run_of(p, number);
+	}
+	if (!run)
+		return -ENOENT;
+	return (run->page[number - run->first] & (PM_PRESENT | PM_SWAPPED)) != 0;
+}
+
 static bool read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	struct heap_process *p = ctx;
@@ -153,13 +180,12 @@ static bool read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 
 	if (end < addr || now_ns() > p->until_ns)
 		return false;
+	p->reads++;
 	while (at < end) {
-		bool here;
+		int here = was_touched(p, at / HEAP_PAGE);
 
-		/* What is behind the last page of pagemap is no memory of a process. */
-		if (!has_page(p, at / HEAP_PAGE))
+		if (here < 0)
 			return false;
-		here = p->page[at / HEAP_PAGE - p->first] & (PM_PRESENT | PM_SWAPPED);
 		if (at > run && here != touched) {
 			if (!read_run(p, run, to + (run - addr), (size_t)(at - run), touched))
 				return false;
