@@ -464,8 +464,11 @@ static uint32_t take_list(struct walk *w, uint64_t first, uint64_t off, uint64_t
 	for (uint64_t at = first; at && n < most && w->n_idle < LIST_MAX; n++) {
 		uint64_t chunk = at - off, place = chunk + 16, link;
 
-		if (chunk_size(w, chunk) != size ||
-		    !w->mem->read(w->mem->ctx, place, &link, sizeof(link)))
+		if (!w->mem->read(w->mem->ctx, place, &link, sizeof(link))) {
+			w->use->doubt = "not all that was freed could be told from what is in use";
+			break;
+		}
+		if (chunk_size(w, chunk) != size)
 			break;
 		add_idle(w, chunk, size, kind);
 		at = link ^ place >> 12;

@@ -31,12 +31,12 @@ enum {
 	BINS = 39,
 	STATE_ACTIVE = 0,
 	STATE_RETAINED = 3,
-	PIECE = 2 << 20,          /* its own memory comes in multiples of this               */
-	PIECES_MAX = 4096,        /* of those; in a table of twice as many places             */
+	PIECE = 2 << 20,   /* its own memory comes in multiples of this               */
+	PIECES_MAX = 4096, /* of those; in a table of twice as many places             */
 	LEAVES_MAX = 1024,
 	EXTENTS_MAX = 1 << 22,
-	TRIES_MAX = 64,           /* words of .bss that may point to a leaf                   */
-	LOOKS_MAX = 256,          /* entries of one that are looked at to say so              */
+	TRIES_MAX = 64,  /* words of .bss that may point to a leaf                   */
+	LOOKS_MAX = 256, /* entries of one that are looked at to say so              */
 };
 
 #define ADDR_MASK  0xffffffffffffULL
@@ -105,8 +105,8 @@ static bool edata_of(const struct walk *w, uint64_t entry, uint64_t page, struct
 
 	if (!m || !read_edata(w, entry & EDATA_MASK, &d) ||
 	    (d.addr & ~(uint64_t)(HEAP_PAGE - 1)) != page || !d.size || d.size > ADDR_MASK - page ||
-	    !heap_map_of(w->mem, page + d.size - 1) ||
-	    state_of(&d) > STATE_RETAINED || (class_of(&d) != entry >> 48 && entry >> 48 < CLASSES))
+	    !heap_map_of(w->mem, page + d.size - 1) || state_of(&d) > STATE_RETAINED ||
+	    (class_of(&d) != entry >> 48 && entry >> 48 < CLASSES))
 		return false;
 	*ret_edata = d;
 	return true;
@@ -177,7 +177,8 @@ static uint64_t find_root(struct walk *w)
 			continue;
 		w->window.limit = m->end;
 		heap_window_forget(&w->window);
-		for (uint64_t at = m->start, word, root; at < m->end && tries < TRIES_MAX; at += 8) {
+		for (uint64_t at = m->start, word, root; at < m->end && tries < TRIES_MAX;
+		     at += 8) {
 			/* Most of the table was never touched. */
 			if (at % HEAP_PAGE == 0 && !w->mem->resident(w->mem->ctx, at, 1)) {
 				at += HEAP_PAGE - 8;
@@ -223,7 +224,8 @@ static void add_unknown(struct walk *w, uint64_t page, uint64_t size)
 
 static void take_slab(struct walk *w, const struct edata *d)
 {
-	uint64_t size = class_of(d) < BINS ? w->sizes[class_of(d)] : 0, n = size ? d->size / size : 0;
+	uint64_t size = class_of(d) < BINS ? w->sizes[class_of(d)] : 0,
+		 n = size ? d->size / size : 0;
 	uint64_t nfree = d->bits >> 28 & 1023, ones = 0;
 
 	for (uint64_t i = 0; i < n && i < 512; i++)

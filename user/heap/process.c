@@ -44,7 +44,7 @@ struct heap_process {
 	pid_t pid;
 	int pagemap_fd;
 	uint64_t zero_pfn; /* of the page that all memory is that was only read; 0: unknown */
-	int64_t until_ns;  /* CLOCK_MONOTONIC */
+	int64_t until_ns;  /* of CPU time of this thread */
 	uint64_t *stacks;  /* stack pointers of threads */
 	uint32_t n_stacks;
 	uint64_t guard_end; /* while mappings are read: of a guard right before */
@@ -58,7 +58,7 @@ static int64_t now_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 

@@ -27,7 +27,8 @@ struct heap_resident {
 struct heap_process;
 
 /*
- * Reads the mappings of a process. Memory can be read for `budget_ns` from now, no longer.
+ * Reads the mappings of a process. Memory can be read until that and what follows has taken `budget_ns`
+ * of the calling thread's CPU time, no longer.
  * -ESRCH: it is gone; -EACCES, -EPERM, -ENOMEM.
  */
 int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_process,
