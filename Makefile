@@ -134,6 +134,8 @@ DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
               linux-headers-$(shell dpkg --print-architecture 2>/dev/null)
+DEPS_ALLOC := heaptrack valgrind libjemalloc2 libjemalloc-dev libtcmalloc-minimal4 libgoogle-perftools4 libmimalloc2.0
+DEPS_SITES := heaptrack valgrind libjemalloc2 libjemalloc-dev g++ python3 sqlite3 redis-server redis-tools postgresql
 DEPS_NAMES := g++ binutils llvm linux-perf time
 
 # $(call need,PACKAGES): installs those that are missing, asks nothing, starts nothing.
@@ -370,8 +372,14 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
 
 .PHONY: bench-alloc
-bench-alloc: deps-bench all targets ## what tracing every malloc and free costs, beside memleak and bpftrace (as root)
+bench-alloc: deps-bench all targets ## what tracing every malloc and free costs, beside six others (as root)
+	$(call need,$(DEPS_ALLOC))
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/alloc.py $(BENCHFLAGS)
+
+.PHONY: bench-sites
+bench-sites: all ## who allocates, by memscope's tiers, heaptrack, jeprof and massif, side by side (as root)
+	$(call need,$(DEPS_SITES))
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/sites.py $(BENCHFLAGS)
 
 .PHONY: bench-sampled
 bench-sampled: all targets ## what sampled allocations cost, and how true they are (as root)
