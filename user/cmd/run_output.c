@@ -626,6 +626,14 @@ static void notes(struct output *o)
 			"%s blocks (%s) went with a child that ended or an image that an exec replaced: they are not in heap",
 			unit_count((int64_t)o->in.ended).s,
 			unit_bytes((int64_t)o->in.ended_bytes).s);
+	if (o->stats[STAT_SITES_FULL] || o->stats[STAT_SITES_NONE])
+		run_note(
+			r, true,
+			"the table of allocation sites was full: %s allocations are counted without their stack, "
+			"%s (%s) are in no figure; raise --mem (now %u)",
+			unit_count((int64_t)o->stats[STAT_SITES_FULL]).s,
+			unit_count((int64_t)o->stats[STAT_SITES_NONE]).s,
+			unit_bytes((int64_t)o->stats[STAT_SITES_NONE_BYTES]).s, r->cfg->mem_mb);
 	if (o->stats[STAT_BLOCKS_FULL])
 		run_note(
 			r, true,
