@@ -1,5 +1,6 @@
 #include "render/summary_json.h"
 
+#include "analyse/diagnosis.h"
 #include "base/strbuf.h"
 
 #include <cjson/cJSON.h>
@@ -473,6 +474,20 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	add_fates(d, o, a);
 }
 
+static void add_diagnoses(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	struct diagnosis found[N_DIAGNOSES];
+	uint32_t n = diagnose(s, found);
+	cJSON *list = array(d, root, "diagnoses");
+
+	for (uint32_t i = 0; i < n; i++) {
+		cJSON *o = element(d, list);
+
+		text(d, o, "kind", diagnosis_name(found[i].kind));
+		text(d, o, "evidence", found[i].evidence);
+	}
+}
+
 static void add_growth_kinds(struct doc *d, cJSON *in, const char *key,
 			     const uint64_t bytes[N_GROWTH_KINDS])
 {
@@ -700,6 +715,7 @@ int summary_json_write(const struct run_summary *s, struct sink *out, struct err
 	add_oncpu(&d, root, s);
 	add_offcpu(&d, root, s);
 	add_alloc(&d, root, &s->alloc);
+	add_diagnoses(&d, root, s);
 	add_growth(&d, root, &s->growth);
 	add_rss(&d, root, s);
 	add_memory(&d, root, s);

@@ -1,5 +1,6 @@
 #include "render/summary_memory.h"
 
+#include "analyse/diagnosis.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "render/cells.h"
@@ -489,4 +490,17 @@ void summary_put_rss(const struct run_summary *s, struct sink *out)
 			    unit_bytes(s->memory.last * 1024).s);
 	}
 	put_course(s, out);
+}
+
+void summary_put_diagnoses(const struct run_summary *s, struct sink *out)
+{
+	struct diagnosis found[N_DIAGNOSES];
+	uint32_t n = diagnose(s, found);
+	char sentence[sizeof(found->evidence) + 32];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(sentence, sizeof(sentence), "%s: %s", diagnosis_name(found[i].kind),
+			 found[i].evidence);
+		cells_labelled(out, "Diagnosis", sentence);
+	}
 }

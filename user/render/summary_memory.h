@@ -10,5 +10,7 @@
 void summary_put_alloc(const struct run_summary *s, struct sink *out);
 void summary_put_growth(const struct run_summary *s, struct sink *out);
 void summary_put_rss(const struct run_summary *s, struct sink *out);
+/* What is wrong with it, if anything: diagnosis.h. */
+void summary_put_diagnoses(const struct run_summary *s, struct sink *out);
 
 #endif

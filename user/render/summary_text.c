@@ -530,6 +530,7 @@ void summary_text_write(const struct run_summary *s, struct sink *out)
 	summary_put_growth(s, out);
 	summary_put_rss(s, out);
 	summary_put_ledger(s, out);
+	summary_put_diagnoses(s, out);
 	put_sources(s, out);
 	put_stacks(s, out);
 	put_gaps(s, out);

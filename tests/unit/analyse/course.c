@@ -123,7 +123,7 @@ static void a_reason_says_how_much_and_since_when(void **unused)
 	course_reason(&c, text, sizeof(text));
 	assert_int_equal(c.kind, COURSE_GROWING);
 	assert_string_equal(text, "it grew by 100.0 MiB a minute (95 % interval 100.0 MiB to "
-				  "100.0 MiB) from second 101 to the end");
+				  "100.0 MiB) since 101 seconds after the begin");
 	assert_int_equal(c.n_changes, 1);
 	for (int i = 0; i < 200; i++)
 		p[i].y = i < 50 ? 100000 : 151200;

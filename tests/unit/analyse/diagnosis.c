@@ -1,0 +1,203 @@
+/* Each diagnosis at its threshold, and the healthy program that has none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyse/diagnosis.h"
+
+#define MIB (1 << 20)
+
+static struct diagnosis found[N_DIAGNOSES];
+
+/* A traced program without a fault: 1,000 samples, 100 of them in the allocator. */
+static struct run_summary healthy(void)
+{
+	struct run_summary s = { .duration_ns = 60000000000 };
+
+	s.oncpu.samples = 1000;
+	s.oncpu.allocator_samples = 100;
+	s.alloc.tier = ALLOC_TIER_EXACT;
+	s.alloc.objects = 100000;
+	s.alloc.bytes = 500 * MIB;
+	s.alloc.freed_objects = 90000;
+	s.alloc.live_objects = 10000;
+	s.alloc.live_bytes = 60 * MIB;
+	s.alloc.temporary = 10000;
+	s.alloc.lives[0] = 30000;
+	s.alloc.lives[7] = 60000;
+	s.alloc.peak.images = 1;
+	s.alloc.peak.bytes = 70 * MIB;
+	s.alloc.peak.at_ns = 12300000000;
+	s.ledger.now.processes = 1;
+	s.ledger.now.parts[LEDGER_TRACED].resident = 60 * MIB;
+	s.ledger.now.parts[LEDGER_FREE].resident = 15 * MIB;
+	s.ledger.now.parts[LEDGER_METADATA].resident = 2 * MIB;
+	return s;
+}
+
+static const char *only(const struct run_summary *s, enum diagnosis_kind kind)
+{
+	assert_int_equal(diagnose(s, found), 1);
+	assert_int_equal(found[0].kind, kind);
+	return found[0].evidence;
+}
+
+static void a_healthy_program_has_none(void **state)
+{
+	struct run_summary s = healthy();
+
+	assert_int_equal(diagnose(&s, found), 0);
+	s = (struct run_summary){ 0 };
+	assert_int_equal(diagnose(&s, found), 0);
+}
+
+static void a_stack_that_grows_and_keeps_is_a_leak(void **state)
+{
+	struct run_summary s = healthy();
+	const char *text;
+
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0] = (struct summary_leak){
+		.site = { .function = "remember" },
+		.slope = 1024,
+		.slope_low = 1000,
+		.slope_high = 1048,
+		.survived = 0.98,
+		.age_s = 30,
+	};
+	text = only(&s, DIAGNOSIS_LEAK);
+	assert_non_null(strstr(text, "remember"));
+	assert_non_null(strstr(text, "60.0 KiB a minute"));
+	assert_non_null(strstr(text, "98%"));
+	s.alloc.n_leaks = 3;
+	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "3 stacks grow"));
+}
+
+static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.course.kind = COURSE_GROWING;
+	s.memory = (struct trend_rise){ .known = true, .base = 100 << 10, .last = 116 << 10 };
+	assert_int_equal(diagnose(&s, found), 0); /* traced: no stack keeps it, so it is no leak */
+	s.alloc.tier = ALLOC_TIER_DECLINED;
+	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "16.0 MiB"));
+	s.memory.last -= 1;
+	assert_int_equal(diagnose(&s, found), 0);
+}
+
+static void brief_blocks_are_churn_where_they_cost(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.alloc.temporary = 25000;
+	assert_non_null(strstr(only(&s, DIAGNOSIS_CHURN), "25% of 100,000"));
+	s.oncpu.allocator_samples = 99;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.oncpu.allocator_samples = 100;
+	s.alloc.temporary = 24000;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.alloc.lives[2] = 45000; /* with those of the first class 75 % */
+	only(&s, DIAGNOSIS_CHURN);
+	s.oncpu.samples = 99; /* too few to tell what it costs */
+	s.oncpu.allocator_samples = 90;
+	assert_int_equal(diagnose(&s, found), 0);
+}
+
+static void time_in_our_own_probes_is_not_the_programs(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.alloc.temporary = 50000;
+	s.oncpu.samples = 2000;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.oncpu.probe_samples = 1000;
+	only(&s, DIAGNOSIS_CHURN);
+}
+
+static void an_allocator_that_is_busy_is_churn_though_nothing_was_traced(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.alloc.tier = ALLOC_TIER_DECLINED;
+	s.oncpu.allocator_samples = 249;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.oncpu.allocator_samples = 250;
+	assert_non_null(strstr(only(&s, DIAGNOSIS_CHURN), "25%"));
+}
+
+static void a_spike_is_bloat(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.alloc.peak.bytes = 120 * MIB;
+	assert_non_null(
+		strstr(only(&s, DIAGNOSIS_BLOAT), "12.3 s after the begin, it held 120.0 MiB"));
+	s.alloc.peak.bytes -= 1;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.alloc.live_bytes = 1 * MIB;
+	s.alloc.peak.bytes = 16 * MIB; /* sixteen times as much, but of little */
+	assert_int_equal(diagnose(&s, found), 0);
+}
+
+static void blocks_that_cost_more_than_they_hold_are_bloat(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.ledger.now.parts[LEDGER_FREE].resident = 0;
+	s.ledger.now.parts[LEDGER_METADATA].resident = 29 * MIB;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.ledger.now.parts[LEDGER_METADATA].resident = 30 * MIB;
+	assert_non_null(strstr(only(&s, DIAGNOSIS_BLOAT), "30.0 MiB"));
+}
+
+static void a_quarter_of_the_heap_in_no_block_is_fragmentation(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.ledger.now.parts[LEDGER_FREE].resident = 20 * MIB;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.ledger.now.parts[LEDGER_FREE].resident = 21 * MIB;
+	assert_non_null(strstr(only(&s, DIAGNOSIS_FRAGMENTATION), "21.0 MiB, 25%"));
+	s.ledger.now.processes = 0;
+	assert_int_equal(diagnose(&s, found), 0);
+}
+
+static void none_excludes_another(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0].site.function = "";
+	s.alloc.temporary = 50000;
+	s.alloc.peak.bytes = 200 * MIB;
+	s.ledger.now.parts[LEDGER_FREE].resident = 100 * MIB;
+	assert_int_equal(diagnose(&s, found), N_DIAGNOSES);
+	for (int i = 0; i < N_DIAGNOSES; i++) {
+		assert_int_equal(found[i].kind, i);
+		assert_true(strlen(found[i].evidence) > 20);
+		assert_true(strlen(diagnosis_name(found[i].kind)) > 3);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_healthy_program_has_none),
+		cmocka_unit_test(a_stack_that_grows_and_keeps_is_a_leak),
+		cmocka_unit_test(memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known),
+		cmocka_unit_test(brief_blocks_are_churn_where_they_cost),
+		cmocka_unit_test(time_in_our_own_probes_is_not_the_programs),
+		cmocka_unit_test(an_allocator_that_is_busy_is_churn_though_nothing_was_traced),
+		cmocka_unit_test(a_spike_is_bloat),
+		cmocka_unit_test(blocks_that_cost_more_than_they_hold_are_bloat),
+		cmocka_unit_test(a_quarter_of_the_heap_in_no_block_is_fragmentation),
+		cmocka_unit_test(none_excludes_another),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
