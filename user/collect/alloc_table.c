@@ -41,7 +41,7 @@ struct past_peak {
 struct alloc_table {
 	struct alloc_table_fns fns;
 	struct ms_alloc_site *sites;
-	size_t bytes;
+	size_t mapped;   /* bytes; 0: not ours */
 	uint32_t n, end; /* records; one behind the last that was ever seen in use */
 	uint32_t n_used;
 	int index_fd, free_fd, sizes_fd, n_cpus;
@@ -50,31 +50,54 @@ struct alloc_table {
 	uint32_t n_past, cap_past;
 };
 
+struct alloc_table *alloc_table_over(struct ms_alloc_site *sites, uint32_t n,
+				     const struct alloc_table_fns *fns)
+{
+	struct alloc_table *t = calloc(1, sizeof(*t));
+	struct told *told = calloc(n, sizeof(*told));
+
+	if (!t || !told) {
+		free(t);
+		free(told);
+		return NULL;
+	}
+	*t = (struct alloc_table){
+		.fns = *fns,
+		.sites = sites,
+		.n = n,
+		.end = 1,
+		.index_fd = -1,
+		.free_fd = -1,
+		.sizes_fd = -1,
+		.told = told,
+	};
+	return t;
+}
+
 int alloc_table_open(const struct session *s, const struct alloc_table_fns *fns,
 		     struct alloc_table **ret_table, struct err *e)
 {
-	_cleanup_(alloc_table_closep) struct alloc_table *t = calloc(1, sizeof(*t));
+	uint32_t n = session_map_max(s, SESSION_ALLOC_SITES);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = (n * sizeof(struct ms_alloc_site) + page - 1) & ~(page - 1);
+	_cleanup_(alloc_table_closep) struct alloc_table *t = alloc_table_over(NULL, n, fns);
 	void *at;
 
 	if (!t)
 		return err_set(e, -ENOMEM, "out of memory");
-	t->fns = *fns;
-	t->n = session_map_max(s, SESSION_ALLOC_SITES);
 	t->index_fd = session_map_fd(s, SESSION_ALLOC_INDEX);
 	t->free_fd = session_map_fd(s, SESSION_ALLOC_FREE);
 	t->sizes_fd = session_map_fd(s, SESSION_ALLOC_SIZES);
 	t->n_cpus = libbpf_num_possible_cpus();
-	t->bytes = (t->n * sizeof(*t->sites) + page - 1) & ~(page - 1);
-	t->told = calloc(t->n, sizeof(*t->told));
-	if (!t->told || t->n_cpus <= 0)
-		return err_set(e, -ENOMEM, "out of memory");
-	at = mmap(NULL, t->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+	if (t->n_cpus <= 0)
+		return err_set(e, -EINVAL, "the number of CPUs is not known");
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 		  session_map_fd(s, SESSION_ALLOC_SITES), 0);
 	if (at == MAP_FAILED)
 		return err_set(e, -errno, "cannot map the table of allocation sites: %s",
 			       strerror(errno));
 	t->sites = at;
+	t->mapped = bytes;
 	for (uint32_t i = 1; i < t->n; i++)
 		if (bpf_map_update_elem(t->free_fd, NULL, &i, BPF_ANY) < 0)
 			return err_set(e, -errno, "cannot fill the list of free sites: %s",
@@ -87,8 +110,8 @@ void alloc_table_close(struct alloc_table *t)
 {
 	if (!t)
 		return;
-	if (t->sites)
-		munmap(t->sites, t->bytes);
+	if (t->mapped)
+		munmap(t->sites, t->mapped);
 	free(t->told);
 	free(t->past);
 	free(t);
@@ -318,8 +341,6 @@ static int read_records(struct alloc_table *t, uint32_t hole)
 {
 	int r = 0;
 
-	if (t->end == 0)
-		t->end = 1;
 	find_used(t, hole);
 	for (uint32_t ix = 1; ix < t->end && r == 0; ix++) {
 		struct told *told = &t->told[ix];

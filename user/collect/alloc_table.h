@@ -44,6 +44,9 @@ struct alloc_table_fns {
 /* `fns` is copied. */
 int alloc_table_open(const struct session *s, const struct alloc_table_fns *fns,
 		     struct alloc_table **ret_table, struct err *e);
+/* The same over `n` records that no kernel writes to, and that must outlive it; NULL: out of memory. */
+struct alloc_table *alloc_table_over(struct ms_alloc_site *sites, uint32_t n,
+				     const struct alloc_table_fns *fns);
 void alloc_table_close(struct alloc_table *t);
 DEFINE_CLEANUP(struct alloc_table *, alloc_table_closep, alloc_table_close)
 

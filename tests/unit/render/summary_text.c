@@ -290,6 +290,56 @@ static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
 	assert_has_not(text_of(&s), "blocks");
 }
 
+static void exact_tier_tells_what_became_of_the_blocks(void **state)
+{
+	static const struct summary_sites more = {
+		.peak = { { .function = "load", .module = "app", .value = 3 << 20, .count = 50 } },
+		.calls = { { .function = "parse", .module = "app", .value = 700, .count = 7000 } },
+		.temporary = { { .function = "format",
+				 .module = "app",
+				 .value = 25,
+				 .count = 30 } },
+		.threads = { { 7, 8, "io", 600, 3 << 20 }, { 7, 7, "app", 400, 1 << 20 } },
+		.n_peak = 1,
+		.n_calls = 1,
+		.n_temporary = 1,
+		.n_threads = 2,
+		.seen_threads = 2,
+	};
+	struct run_summary s = fixture_summary();
+
+	s.alloc = (struct summary_alloc){
+		.tier = ALLOC_TIER_EXACT,
+		.covered_to_ns = 2000000000,
+		.objects = 1000,
+		.bytes = 4 << 20,
+		.freed_objects = 400,
+		.temporary = 100,
+		.cross_freed = 40,
+		.lives = { 300, 0, 0, 90, 0, 0, 0, 10 },
+		.sizes = { 500, 0, 0, 0, 0, 0, 0, 250, [31] = 250 },
+		.peak = { 1, 4 << 20, 1500000000, 60, 4 << 20 },
+		.more = &more,
+	};
+	assert_has(text_of(&s), "allocated       4.0 MiB         1,000 blocks, 500 a second\n");
+	assert_has(text_of(&s),
+		   "peak            4.0 MiB            60 blocks, 1.5 s into the run\n");
+	assert_has(text_of(&s),
+		   "temporary         10.0%           100 freed by their thread before");
+	assert_has(text_of(&s), "crossing          10.0%            40 of the freed: by another");
+	assert_has(text_of(&s), "10 µs 75.0%, 10 ms 22.5%, more 2.5%\n");
+	assert_has(text_of(&s), "8 B 50.0%, 1 KiB 25.0%, more 25.0%\n");
+	assert_has(text_of(&s), "     3.0 MiB            50  75.0%  load");
+	assert_has(text_of(&s), "         700       6.8 KiB  70.0%  parse");
+	assert_has(text_of(&s), "          25            30  25.0%  format");
+	assert_has(text_of(&s), "allocated by thread, of 2\n");
+	assert_has_not(text_of(&s), "stacks tell");
+	s.alloc.peak.on_stacks -= 512;
+	assert_has(text_of(&s), "stacks tell 512 B less of the peak");
+	s.alloc.peak.images = 3;
+	assert_has(text_of(&s), "each of 3 process images at its own highest point");
+}
+
 static struct summary_alloc sampled_alloc(void)
 {
 	static const struct site_row site = { .function = "load",
@@ -443,6 +493,7 @@ int main(void)
 		cmocka_unit_test(a_container_is_told_by_name_id_and_what_became_of_it),
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
+		cmocka_unit_test(exact_tier_tells_what_became_of_the_blocks),
 		cmocka_unit_test(sampled_tier_says_who_sampled_and_how_sure_each_figure_is),
 		cmocka_unit_test(growth_is_told_with_its_kinds_and_set_against_rss),
 		cmocka_unit_test(tables_without_room_are_told),
