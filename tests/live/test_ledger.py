@@ -2,6 +2,8 @@
 """Where RSS is: parts that add up to it, and what was there before anyone looked."""
 
 import csv
+import re
+import subprocess
 import time
 
 import programs
@@ -142,8 +144,8 @@ def blocks_from_before_attach_are_found_in_jemalloc():
     blocks, bytes_ = said["kept"]
     rows = ledger(run)["parts"]
     equal(rows["live_traced"]["bytes"], said["made"][1], "what was made")
-    # Freed ones in the main thread's cache are among them: 200 at the most of each of 39 classes.
-    within(alloc["before_objects"], blocks, blocks + 200 * 39, "blocks from before")
+    # Freed ones in the main thread's cache are among them: 200 at the most of each of 36 classes.
+    within(alloc["before_objects"], blocks, blocks + 200 * 36, "blocks from before")
     within(alloc["before_bytes"], bytes_, bytes_ + said["freed"][1], "their bytes")
 
 
@@ -167,6 +169,47 @@ def python_adds_up():
 @fact
 def sqlite_adds_up():
     program_adds_up(programs.sqlite, "glibc")
+
+
+@fact
+def allocator_that_is_not_walked_is_named():
+    library = "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"
+    if not os.path.exists(library):
+        skip("libmimalloc.so.2 is not installed")
+    os.environ["LD_PRELOAD"] = library
+    try:
+        target = Target("ledger", 1)
+    finally:
+        del os.environ["LD_PRELOAD"]
+    run = Run("-p", target.pid, "--only", "growth", "-d", 0.5)
+    run.finish()
+    run.must()
+    found, parts = adds_up(run, 0.005, "mimalloc")
+    equal(found["not_walked"], "libmimalloc", "what is not walked")
+    check(parts["other_anonymous"] > 80 << 20, f"what it holds is anonymous: {parts}")
+    equal(parts["live"], 0, "in use, as far as is known")
+
+
+@fact
+def redis_is_as_full_as_it_says():
+    need("redis-server", "redis-benchmark", "redis-cli")
+    port, where = str(programs.free_port()), scratch("redis")
+    os.mkdir(where)
+    server = Child(["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+                    "--appendonly", "no", "--dir", where], **programs.QUIET)
+    time.sleep(0.5)
+    subprocess.run(["redis-benchmark", "-p", port, "-n", "60000", "-r", "60000", "-t", "set,lpush",
+                    "-d", "300", "-q", "-P", "16"], **programs.QUIET, timeout=60, check=True)
+    run = Run("-p", server.pid, "--only", "growth", "-d", 1)
+    run.finish()
+    run.must()
+    said = subprocess.run(["redis-cli", "-p", port, "info", "memory"], capture_output=True,
+                          timeout=10, check=True).stdout.decode()
+    allocated = int(re.search(r"allocator_allocated:(\d+)", said).group(1))
+    found, _ = adds_up(run, 0.02, "redis-server")
+    equal(found["walked"], "jemalloc", "allocators")
+    # The connection that asks has buffers of 16 KiB each way, and some.
+    near(found["parts"]["live"]["bytes"], allocated, 128 << 10, "in use, by allocator_allocated")
 
 
 main()

@@ -164,6 +164,11 @@ static void begin_holder(struct run *r, struct holder *h)
 		return;
 	}
 	h->started = !h->at_start.over;
+	if (h->at_start.over)
+		run_note(
+			r, false,
+			"process %d had more blocks in use at the start than --mem has room to list: what was there before is not told apart",
+			(int)h->pid);
 	h->image = proc_table_live(r->procs, h->pid);
 	r->holders->start_blocks += live_of(&c).blocks;
 	r->holders->start_bytes += live_of(&c).bytes;

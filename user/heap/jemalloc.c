@@ -28,7 +28,7 @@ enum {
 	FANOUT = 1 << 18,
 	TABLE = FANOUT * 8,
 	CLASSES = 232,
-	BINS = 39,
+	BINS = 36,
 	STATE_ACTIVE = 0,
 	STATE_RETAINED = 3,
 	PIECE = 2 << 20,   /* its own memory comes in multiples of this               */
