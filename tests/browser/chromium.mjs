@@ -50,11 +50,15 @@ export async function launch() {
 	return chromium.launch({ executablePath, args: flags });
 }
 
-/* Runs memscope flame; throws what it said when it fails. */
-export function flame(...args) {
-	const r = spawnSync(memscope, ["flame", ...args], { encoding: "utf8", cwd: dir });
+/* Runs memscope; throws what it said when it fails. */
+export function run(...args) {
+	const r = spawnSync(memscope, args, { encoding: "utf8", cwd: dir });
 	if (r.status !== 0)
-		throw new Error("memscope flame " + args.join(" ") + ": " + r.stderr);
+		throw new Error("memscope " + args.join(" ") + ": " + r.stderr);
+}
+
+export function flame(...args) {
+	run("flame", ...args);
 }
 
 /* --- TAP ----------------------------------------------------------------------------------------- */

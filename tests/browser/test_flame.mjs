@@ -1,7 +1,7 @@
 /* The flame graph in a browser: zoom, search, hover, keyboard; and that names cannot do harm. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { dir, equal, flame, launch, ok, run_tests, test } from "./chromium.mjs";
+import { dir, equal, flame, launch, ok, run, run_tests, test } from "./chromium.mjs";
 
 const WIDTH = 1200, PAD = 10, MAGENTA = "#e600e6";
 
@@ -16,6 +16,16 @@ function folded(name, lines) {
 /* Makes a picture from folded lines, or a file, and opens it. */
 async function open(lines, args = [], fragment = "", options = {}) {
 	flame(typeof lines === "string" ? lines : folded("in.folded", lines), "-o", "out.svg", ...args);
+	await show(fragment, options);
+}
+
+/* The same of the difference of two. */
+async function open_diff(before, after, args = []) {
+	run("diff", folded("before.folded", before), folded("after.folded", after), "-o", "out.svg", ...args);
+	await show();
+}
+
+async function show(fragment = "", options = {}) {
 	if (page)
 		await page.context().close();
 	const context = await browser.newContext({ viewport: { width: 1240, height: 700 }, ...options });
@@ -296,6 +306,38 @@ test("a stack of 3,000 frames is drawn to its tip, and the details stay in sight
 	await page.waitForFunction(() => document.getElementById("details").textContent.startsWith("f"));
 	const box = await page.locator("#details").boundingBox();
 	ok(box.y > 0 && box.y + box.height <= 700, "details at " + box.y);
+});
+
+test("a difference is drawn by the script as by the program, and says what was before and after", async () => {
+	const before = ["main;parse;next 500", "main;draw 800", "main;mix 200", "main;old 400", "main;idle 50"];
+	const after = ["main;parse;next 1000", "main;draw 800", "main;mix 40", "main;fresh 150", "main;idle 52"];
+	for (let i = 0; i < 500; i++)
+		(i % 2 ? before : after).push(`main;many;f${i} 1`);
+	for (const args of [[], ["--inverted", "--normalize"]]) {
+		await open_diff(before, after, args);
+		const first = await drawn();
+		await click("parse");
+		await page.keyboard.press("Escape");
+		equal(await drawn(), first, "frames");
+		equal(errors, [], "errors");
+	}
+	await open_diff(before, after);
+	const [more, gone, fresh, same] = [await frame("next"), await frame("old"), await frame("fresh"),
+		await frame("draw")];
+	equal(more.title, "next (500 samples \u2192 1,000 samples: +500 samples, +100.0%)", "title");
+	equal(gone.title, "old (400 samples \u2192 0 samples: \u2212400 samples, gone)", "title");
+	equal(same.title, "draw (800 samples \u2192 800 samples)", "title");
+	ok(/new\)$/.test(fresh.title), fresh.title);
+	equal((await frame("parse")).fill, more.fill, "the caller carries what its callee gained");
+	ok(gone.width > 100 && fresh.width > 40, "what is in one of them only is not at its full width");
+	const red = (f) => parseInt(f.fill.slice(1, 3), 16) - parseInt(f.fill.slice(5, 7), 16);
+	ok(red(fresh) > red(more) && red(more) > red(same) && red(same) > red(gone), "colours");
+	await page.mouse.move(...await centre("next"));
+	equal(await text("details"), "next  500 samples \u2192 1,000 samples: +500 samples, +100.0%", "details");
+	/* The other way round it is the same picture in the other colours. */
+	await open_diff(after, before);
+	equal((await frame("old")).fill, fresh.fill, "fill of what is new the other way round");
+	equal((await frame("old")).width, gone.width, "width of what is new the other way round");
 });
 
 await run_tests(browser);
