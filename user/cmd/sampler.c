@@ -1,6 +1,7 @@
 #include "cmd/sampler.h"
 
 #include "collect/samplers.h"
+#include "collect/uprobes.h"
 #include "elf/elf_syms.h"
 #include "elf/sdt.h"
 #include "proc/namespace.h"
@@ -124,7 +125,11 @@ static void look_for_own(struct look *l, struct elf_file *elf, const char *path,
 	l->facts.go = found.sampler && found.sampler->go;
 	l->facts.how = found.sampler ? found.sampler->how : NULL;
 	snprintf(l->facts.own_where, sizeof(l->facts.own_where), "%s", path);
-	if (!found.sampler)
+	if (found.sampler && !uprobes_cookies())
+		l->facts.why =
+			"this kernel does not tell a probe where its arguments are (cookies, Linux "
+			"5.15)";
+	if (!found.sampler || l->facts.why)
 		return;
 	segs = elf_file_segments(elf, &n);
 	if (!map)

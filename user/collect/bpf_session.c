@@ -370,7 +370,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_unwind = s->opts.unwind_bytes != 0;
 	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
 	cfg->cfg_threads = s->opts.offcpu;
-	cfg->cfg_places = uprobes_multi();
+	cfg->cfg_places = uprobes_cookies();
 	/* Cycles are not time: a sample then stands for what the rate says. */
 	s->hardware = s->opts.oncpu && has_cycles(s);
 	cfg->cfg_sample_ns = s->hardware ? 1000000000 / s->opts.hz : 0;

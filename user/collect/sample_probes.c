@@ -84,7 +84,7 @@ static int cookie_for(struct sample_probes *sp, const struct ms_site *site, uint
 {
 	uint32_t key = sp->n_places;
 
-	if (!uprobes_multi())
+	if (!uprobes_cookies())
 		return -ENOSYS;
 	if (key >= MS_SITES_MAX || bpf_map_update_elem(session_map_fd(sp->session, SESSION_SITES),
 						       &key, site, BPF_ANY) < 0)
@@ -183,7 +183,7 @@ static void collect_places(struct sample_probes *sp, struct elf_file *elf, int f
 			if (r < 0) {
 				failed(sp, 1,
 				       r == -ENOSYS ? "this kernel does not tell a probe where its "
-						      "arguments are (multi-uprobes, Linux 6.10)"
+						      "arguments are (cookies, Linux 5.15)"
 						    : "its arguments are in a place that memscope "
 						      "does not read");
 				continue;
@@ -208,7 +208,7 @@ static void attach(struct sample_probes *sp, struct looked_at *f, int fd, struct
 		if (!p->n)
 			continue;
 		r = uprobes_attach_sites(session_sample_prog(sp->session, order[i]), fd, p->offs,
-					 p->semaphores, uprobes_multi() ? p->cookies : NULL, p->n,
+					 p->semaphores, uprobes_cookies() ? p->cookies : NULL, p->n,
 					 -1, &f->fds[f->n_fds]);
 		if (r < 0) {
 			failed(sp, p->n, strerror(-r));
@@ -245,7 +245,7 @@ static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int 
 			failed(sp, found.n_sites,
 			       r == -ENOSYS
 				       ? "this kernel does not tell a probe where its arguments "
-					 "are (multi-uprobes, Linux 6.10)"
+					 "are (cookies, Linux 5.15)"
 				       : "too many files have samplers");
 			return;
 		}

@@ -107,6 +107,27 @@ bool uprobes_session(void)
 	return known;
 }
 
+/* A kernel that knows such links looks for the perf event, and there is none. */
+bool uprobes_cookies(void)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = 1);
+	static int known = -1;
+	int prog, link;
+
+	if (known >= 0)
+		return known;
+	known = uprobes_multi();
+	prog = known ? -1 : load_nothing(0);
+	if (prog < 0)
+		return known;
+	link = bpf_link_create(prog, -1, BPF_PERF_EVENT, &opts);
+	known = link == -EBADF;
+	if (link >= 0)
+		close(link);
+	close(prog);
+	return known;
+}
+
 void uprobes_prepare(struct bpf_program *prog, enum uprobe_end end)
 {
 	int type = end == UPROBE_BOTH ? TRACE_UPROBE_SESSION : TRACE_UPROBE_MULTI;
@@ -138,8 +159,22 @@ static int perf_type(uint64_t *ret_return_bit)
 	return type;
 }
 
+/* The program on an event, told `cookie`; takes the event over. */
+static int perf_link(int prog_fd, int fd, uint64_t cookie)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	int link = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, &opts);
+
+	if (link >= 0 && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+		close(link);
+		link = -errno;
+	}
+	close(fd); /* the link holds it */
+	return link;
+}
+
 static int perf_create(int prog_fd, const char *path, uint64_t offset, uint64_t semaphore,
-		       pid_t pid, bool is_return)
+		       uint64_t cookie, pid_t pid, bool is_return)
 {
 	uint64_t return_bit;
 	int type = perf_type(&return_bit), fd, r;
@@ -157,6 +192,8 @@ static int perf_create(int prog_fd, const char *path, uint64_t offset, uint64_t 
 			  PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+	if (cookie)
+		return perf_link(prog_fd, fd, cookie);
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog_fd) == 0 &&
 	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
 		return fd;
@@ -182,8 +219,8 @@ static int attach(const struct bpf_program *prog, int fd, const uint64_t *offset
 		return 1;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		r = perf_create(prog_fd, path, offsets[i], semaphores ? semaphores[i] : 0, pid,
-				end == UPROBE_RETURN);
+		r = perf_create(prog_fd, path, offsets[i], semaphores ? semaphores[i] : 0,
+				cookies ? cookies[i] : 0, pid, end == UPROBE_RETURN);
 		if (r < 0) {
 			uprobes_detach(ret_fds, i);
 			return r;

@@ -23,6 +23,8 @@ struct bpf_program;
 
 /* Whether multi-uprobe links work here; asked once. Programs must be loaded accordingly: */
 bool uprobes_multi(void);
+/* Whether a program can be told of each place: with multi-uprobe links, and from 5.15 on. */
+bool uprobes_cookies(void);
 /*
  * Whether one program can be put at both ends of a function (uprobe sessions, kernel 6.13): what it
  * returns at the entry, other than 0, does without the return. Asked once.
@@ -34,7 +36,7 @@ void uprobes_prepare(struct bpf_program *prog, enum uprobe_end end);
 
 /*
  * `prog` at `n` file offsets of the file open as `fd`, in process `pid` (-1: in all that map it).
- * `cookies`: what the program is told of each place; NULL: nothing. Only multi-uprobe links can.
+ * `cookies`: what the program is told of each place, where uprobes_cookies(); NULL or 0: nothing.
  * Writes the descriptors that keep the probes in place to `ret_fds` (n at most). Returns how many,
  * or -errno: then none is in place.
  */
