@@ -136,8 +136,8 @@ static void a_reason_says_how_much_and_since_when(void **unused)
 	course_of(p, 200, &c);
 	course_reason(&c, text, sizeof(text));
 	assert_string_equal(text,
-			    "it grew by 24.0 MiB a day (95 % interval 24.0 MiB to 24.0 MiB) from "
-			    "second 0 to the end");
+			    "it grew by 24.0 MiB a day (95 % interval 24.0 MiB to 24.0 MiB) all "
+			    "the time");
 	course_of(p, 3, &c);
 	course_reason(&c, text, sizeof(text));
 	assert_string_equal(text, "3 points are too few to tell (12 are needed)");
