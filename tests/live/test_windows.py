@@ -54,6 +54,13 @@ def allocations_of_all_windows_are_those_that_the_target_made():
     check(len(profiles) >= 5, f"{len(profiles)} windows")
     equal(total(profiles, "alloc_objects/count", pid=pid), truth[1], "allocations")
     equal(total(profiles, "alloc_space/bytes", pid=pid), truth[2], "bytes")
+    # The target has come to rest half a second before the end: the last window but one says what is
+    # live as the last does.
+    heaps = windows(run.out, "heap")
+    for p in heaps[-2:]:
+        live = p.sum("inuse_space/bytes", pid=pid)
+        before = p.sum("inuse_space/bytes", "[before attach]", pid=pid)
+        equal(live - before, truth[4], "bytes live at the end of a window")
 
 
 @fact

@@ -3,6 +3,7 @@
 #include "base/tree.h"
 #include "base/units.h"
 #include "cmd/run_parts.h"
+#include "model/alloc_site.h"
 #include "model/merge.h"
 #include "model/profile_mark.h"
 #include "render/render.h"
@@ -167,6 +168,29 @@ static int cut_waits(struct run *r, struct profile **window, bool last, struct e
 	return rc;
 }
 
+static bool lives(const struct run *r, labels_id labels)
+{
+	const struct label *pid = dict_label_find(r->dict, labels, "pid");
+
+	return !pid || proc_table_live(r->procs, (pid_t)pid->num);
+}
+
+/* What is live now, by stack, of processes that run, into the last two values of a heap profile. */
+static int add_live(const struct run *r, struct profile *heap)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; r->sites && rc == 0 && i < profile_n_samples(r->sites); i++) {
+		struct profile_sample s = profile_sample(r->sites, i);
+		const int64_t values[4] = { 0, 0, s.values[SITE_OBJECTS] - s.values[SITE_FREED],
+					    s.values[SITE_BYTES] - s.values[SITE_FREED_BYTES] };
+
+		if (values[2] > 0 && lives(r, s.labels))
+			rc = profile_add(heap, s.stack, s.labels, values);
+	}
+	return rc;
+}
+
 static bool is_told(const struct run *r, int kind)
 {
 	if (!r->profiles[kind])
@@ -191,12 +215,10 @@ static int make_window(struct run *r, bool last, uint64_t end_ns, struct window 
 		rc = profile_since(r->profiles[i], &ws->marks[i], &w->profiles[i]);
 		if (rc == 0 && i == PROFILE_OFFCPU)
 			rc = cut_waits(r, &w->profiles[i], last, e);
+		if (rc == 0 && i == PROFILE_HEAP && !last)
+			rc = add_live(r, w->profiles[i]);
 		if (rc < 0)
 			break;
-		if (i == PROFILE_HEAP && !last) { /* what is live is gathered at the end */
-			profile_free(TAKE_PTR(w->profiles[i]));
-			continue;
-		}
 		meta = run_profile_meta(r, &profile_rows[i]);
 		meta.time_ns = w->time_ns;
 		meta.duration_ns = w->duration_ns;

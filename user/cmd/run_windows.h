@@ -4,7 +4,7 @@
  * A window holds what the profiles gained since the one before (model/profile_mark.h), so windows
  * add up to the run: nothing falls between two, nothing is in both. Waits that are going on at a
  * boundary are cut there: a window of SEC seconds never holds more than SEC seconds of a thread.
- * What was live in the heap is told with the last one only.
+ * What is live in the heap is told as of the window's end.
  *
  * Naming and writing is done by a child process over a copy of what was gathered, so that it never
  * holds up the emptying of the kernel's maps; a memscope that is killed loses the open window only.
