@@ -24,6 +24,8 @@
  * samples; `heap/R` too, its R twice the mean (so does pprof; jeprof has an older, coarser rule
  * for it); `growth`, `growthz` are what the heap grew by.
  */
+#include "base/chunks.h"
+#include "base/hash.h"
 #include "import/mapped.h"
 #include "import/scan.h"
 
@@ -45,10 +47,21 @@ static const struct value_type heap_types[N_VALUES] = {
 
 static const struct value_type growth_types[] = { { "objects", "count" }, { "space", "bytes" } };
 
+/*
+ * What a stack stands for, not yet rounded: tcmalloc writes a line for each sample, and 244 times 1.66
+ * objects are not 488.
+ */
+struct sum {
+	stack_id stack;
+	double values[N_VALUES];
+	UT_hash_handle hh;
+};
+
 struct dump {
 	struct dict *d;
 	struct mapped mapped;
-	struct profile *profile;
+	struct chunks sums;
+	struct sum *by_stack;
 	bool threaded, growth;
 	double rate; /* 0: every allocation is counted */
 	location_id *frames;
@@ -61,7 +74,8 @@ struct dump {
 static void dump_fini(struct dump *dump)
 {
 	mapped_fini(&dump->mapped);
-	profile_free(dump->profile);
+	HASH_CLEAR(hh, dump->by_stack);
+	chunks_free(&dump->sums);
 	free(dump->frames);
 }
 
@@ -132,18 +146,15 @@ static int64_t rounded(double x)
 	return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : (int64_t)llround(x);
 }
 
-/* What the samples of one line stand for. */
-static void unbias(const struct dump *dump, int64_t *objects, int64_t *bytes)
+/* How many times its samples a line stands for. */
+static double unbias(const struct dump *dump, const int64_t counts[2])
 {
 	double p;
 
-	if (dump->rate <= 0 || !*objects || !*bytes)
-		return;
-	p = -expm1(-fabs((double)*bytes / (double)*objects) / dump->rate);
-	if (p <= 0)
-		return;
-	*objects = rounded((double)*objects / p);
-	*bytes = rounded((double)*bytes / p);
+	if (dump->rate <= 0 || !counts[0] || !counts[1])
+		return 1;
+	p = -expm1(-fabs((double)counts[1] / (double)counts[0]) / dump->rate);
+	return p > 0 ? 1 / p : 1;
 }
 
 /* The addresses of a stack. False: there is something else among them, or too many. */
@@ -174,22 +185,35 @@ static bool take_stack(struct dump *dump, struct bytes b, int *ret_error)
 	return !scan_trim(b).len;
 }
 
-static int add_sample(struct dump *dump, int64_t live[2], int64_t ever[2])
+static struct sum *find_sum(struct dump *dump, stack_id stack)
 {
-	int64_t values[N_VALUES];
-	stack_id stack = dict_stack(dump->d, dump->frames, dump->n_frames);
+	struct sum *sum;
 
+	HASH_FIND(hh, dump->by_stack, &stack, sizeof(stack), sum);
+	if (sum)
+		return sum;
+	sum = chunks_add(&dump->sums);
+	if (!sum)
+		return NULL;
+	sum->stack = stack;
+	HASH_ADD(hh, dump->by_stack, stack, sizeof(sum->stack), sum);
+	return hash_added(sum) ? sum : NULL;
+}
+
+static int add_sample(struct dump *dump, const int64_t live[2], const int64_t ever[2])
+{
+	struct sum *sum = find_sum(dump, dict_stack(dump->d, dump->frames, dump->n_frames));
+	double of_live = unbias(dump, live), of_ever = unbias(dump, ever);
+
+	if (!sum)
+		return -ENOMEM;
 	dump->good++;
-	if (dump->growth)
-		return profile_add(dump->profile, stack, (labels_id){ 0 }, live);
-	unbias(dump, &live[0], &live[1]);
-	unbias(dump, &ever[0], &ever[1]);
 	dump->has_accum |= ever[0] || ever[1];
-	values[ALLOC_OBJECTS] = ever[0];
-	values[ALLOC_SPACE] = ever[1];
-	values[INUSE_OBJECTS] = live[0];
-	values[INUSE_SPACE] = live[1];
-	return profile_add(dump->profile, stack, (labels_id){ 0 }, values);
+	sum->values[ALLOC_OBJECTS] += (double)ever[0] * of_ever;
+	sum->values[ALLOC_SPACE] += (double)ever[1] * of_ever;
+	sum->values[INUSE_OBJECTS] += (double)live[0] * of_live;
+	sum->values[INUSE_SPACE] += (double)live[1] * of_live;
+	return 0;
 }
 
 /* `@ 0x… 0x…`, and the lines `t*:` and `tN:` below it. */
@@ -248,31 +272,34 @@ static bool split(struct bytes data, struct bytes *ret_stacks, struct bytes *ret
 	return false;
 }
 
-/* jemalloc keeps what was ever allocated only when told to (prof_accum): no row of zeros for it. */
-static int without_accum(struct dump *dump)
+/*
+ * jemalloc keeps what was ever allocated only when told to (prof_accum): no value of zeros for it. A
+ * growth has nothing but what is there.
+ */
+static int make_profile(struct dump *dump, struct profile **ret_profile)
 {
-	struct profile *live = profile_new(dump->d, heap_types + INUSE_OBJECTS, 2);
-	int r = live ? 0 : -ENOMEM;
-
-	for (uint32_t i = 0; r == 0 && i < profile_n_samples(dump->profile); i++) {
-		struct profile_sample s = profile_sample(dump->profile, i);
-
-		r = profile_add(live, s.stack, s.labels, s.values + INUSE_OBJECTS);
-	}
-	profile_free(dump->profile);
-	dump->profile = live;
-	return r;
-}
-
-static int set_meta(struct dump *dump)
-{
+	uint32_t first = dump->growth || (dump->good && !dump->has_accum) ? INUSE_OBJECTS : 0;
+	_cleanup_(profile_freep) struct profile *p =
+		dump->growth ? profile_new(dump->d, growth_types, 2)
+			     : profile_new(dump->d, heap_types + first, N_VALUES - first);
 	struct profile_meta meta = {
 		.period_type = { "space", "bytes" },
 		.period = dump->rate > 0 ? rounded(dump->rate) : 1,
-		.default_type = profile_n_types(dump->profile) - 1,
+		.default_type = N_VALUES - first - 1,
 	};
+	int r = p ? profile_set_meta(p, &meta) : -ENOMEM;
 
-	return profile_set_meta(dump->profile, &meta);
+	for (uint32_t i = 0; r == 0 && i < dump->sums.n; i++) {
+		const struct sum *sum = chunks_at(&dump->sums, i);
+		int64_t values[N_VALUES];
+
+		for (uint32_t k = first; k < N_VALUES; k++)
+			values[k - first] = rounded(sum->values[k]);
+		r = profile_add(p, sum->stack, (labels_id){ 0 }, values);
+	}
+	if (r == 0)
+		*ret_profile = TAKE_PTR(p);
+	return r;
 }
 
 static int read_stacks(struct dump *dump, struct bytes text)
@@ -280,16 +307,8 @@ static int read_stacks(struct dump *dump, struct bytes text)
 	struct bytes line;
 	int r = 0;
 
-	dump->profile = dump->growth ? profile_new(dump->d, growth_types, 2)
-				     : profile_new(dump->d, heap_types, N_VALUES);
-	if (!dump->profile)
-		return -ENOMEM;
 	while (r == 0 && bytes_line(&text, &line))
 		r = dump->threaded ? take_threaded(dump, line) : take_row(dump, line);
-	if (r == 0 && !dump->growth && dump->good && !dump->has_accum)
-		r = without_accum(dump);
-	if (r == 0)
-		r = set_meta(dump);
 	return r;
 }
 
@@ -300,8 +319,10 @@ int heap_dump_read(struct dict *d, struct bytes data, const char *name,
 	static const struct import_opts nothing_known;
 	_cleanup_(dump_fini) struct dump dump = {
 		.d = d,
+		.sums = CHUNKS_OF(struct sum),
 		.mapped = { .d = d, .opts = opts ? opts : &nothing_known },
 	};
+	_cleanup_(profile_freep) struct profile *p = NULL;
 	struct bytes header, stacks, maps = { 0 };
 	bool whole;
 	int r;
@@ -315,6 +336,8 @@ int heap_dump_read(struct dict *d, struct bytes data, const char *name,
 	r = mapped_read(&dump.mapped, maps);
 	if (r == 0)
 		r = read_stacks(&dump, stacks);
+	if (r == 0)
+		r = make_profile(&dump, &p);
 	if (r < 0 || dict_oom(d))
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	if (!dump.good && dump.bad)
@@ -324,6 +347,6 @@ int heap_dump_read(struct dict *d, struct bytes data, const char *name,
 	info->addresses = true;
 	info->no_mappings = !whole;
 	info->changed_files = dump.mapped.changed;
-	*ret_profile = TAKE_PTR(dump.profile);
+	*ret_profile = TAKE_PTR(p);
 	return 0;
 }

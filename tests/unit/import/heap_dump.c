@@ -68,6 +68,19 @@ static void each_stack_is_scaled_by_its_own_mean_size(void **state)
 	profile_free(p);
 }
 
+static void lines_of_one_stack_are_added_up_before_they_are_rounded(void **state)
+{
+	char text[2048] = "heap profile: 40: 40000 [0: 0] @ heap_v2/1000\n";
+	struct profile *p;
+
+	/* Each stands for 1.58 objects: 40 of them for 63, not for 80. */
+	for (int i = 0; i < 40; i++)
+		strcat(text, " 1: 1000 [0: 0] @ 0x401010\n");
+	assert_int_equal(read_dump(text, &p), 0);
+	assert_int_equal(total(p, "inuse_objects"), llround(40 / (1 - exp(-1))));
+	profile_free(p);
+}
+
 static void totals_before_the_first_stack_are_nobodys(void **state)
 {
 	struct profile *p;
@@ -228,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define FACT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		FACT(each_stack_is_scaled_by_its_own_mean_size),
+		FACT(lines_of_one_stack_are_added_up_before_they_are_rounded),
 		FACT(totals_before_the_first_stack_are_nobodys),
 		FACT(what_was_ever_allocated_is_a_value_only_where_it_is_kept),
 		FACT(heapprofile_counts_everything_and_heap_halves_its_rate),
