@@ -260,7 +260,8 @@ static int find_spread(struct work *w)
 static void test_row(struct work *w, uint32_t i)
 {
 	struct diff_row *row = &w->diff->rows[i];
-	double exposure = w->diff->scale / (1 + w->diff->scale), shares, by_share;
+	double exposure = w->diff->scale / (1 + w->diff->scale);
+	double shares, by_share, by_value;
 	struct counts c;
 
 	if (!count_samples(w, i, w->diff->spread, &c))
@@ -272,12 +273,18 @@ static void test_row(struct work *w, uint32_t i)
 	}
 	shares = c.all_b / (c.all_a + c.all_b);
 	by_share = count_test(c.a, c.b, shares, (c.a + c.b) / (c.all_a + c.all_b));
-	row->p = by_share;
-	if (w->opts->scale == DIFF_TOTALS)
+	if (w->opts->scale == DIFF_TOTALS) {
+		row->p = by_share;
 		return;
-	row->p = fmax(by_share, count_test(c.a, c.b, exposure, 0));
+	}
+	row->p = by_value = count_test(c.a, c.b, exposure, 0);
+	/* Bytes are what they are; time is also what the machine makes of it. */
+	if (profile_find_type(w->opts->after, "samples/count") < 0)
+		return;
+	row->p = fmax(by_share, by_value);
 	if ((c.b > (c.a + c.b) * shares) != (c.b > (c.a + c.b) * exposure))
 		row->p = 1;
+	row->as_the_rest = by_value < FALSE_DISCOVERY / w->diff->n;
 }
 
 /* Benjamini and Hochberg: the largest p below its rank's share of the rate, and all below it. */
@@ -302,6 +309,7 @@ static int mark_changed(struct work *w)
 		row->changed =
 			fabs(row->self[1] - row->self[0]) >= w->opts->least_share * largest &&
 			row->self[1] != row->self[0] && (d->exact || row->p <= limit);
+		row->as_the_rest &= !row->changed;
 		d->n_changed += row->changed;
 		row->self_noise *= sqrt(d->spread);
 		row->total_noise *= sqrt(d->spread);

@@ -7,10 +7,10 @@
  *
  * A function has changed when all of this holds for its self value:
  *
- *   it differs        in the values as compared (absolute, per second, or of equal totals), and, other
- *                     than for equal totals, in its share of its profile too, in the same direction:
- *                     a machine that was busier makes everything dearer alike, and no function
- *                     changed
+ *   it differs        in the values as compared (absolute, per second, or of equal totals), and, for
+ *                     samples of time that are not compared by equal totals, in its share of its
+ *                     profile too, in the same direction: a machine that was busier makes
+ *                     everything dearer alike, and no function changed
  *   by more than      both by an exact binomial test of two Poisson counts (a normal one from 200
  *   chance            on); the larger of the two p-values is kept
  *   of many           the false discovery rate is 1 % over all functions that have a value
@@ -53,6 +53,7 @@ struct diff_row {
 	double self_noise, total_noise; /* half the 95 % interval of the difference; 0: exact */
 	double p;                  /* of chance, 1 where nothing was tested */
 	bool changed;
+	bool as_the_rest;          /* time: its value differs beyond chance, its share does not so */
 };
 
 struct diff {

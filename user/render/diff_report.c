@@ -46,6 +46,7 @@ static const char *verdict(const struct diff *d, const struct diff_row *row)
 	if (!row->changed)
 		return by == 0                 ? "equal"
 		       : d->exact              ? "little"
+		       : row->as_the_rest      ? "as the rest"
 		       : by <= row->self_noise ? "within noise"
 					       : "uncertain";
 	if (row->total[0] <= 0)

@@ -2,6 +2,7 @@
  * A difference (analyse/diff.h) as text, JSON and CSV. What is said of a row:
  *
  *   added, removed, more, less   it has changed, by the rule of diff.h
+ *   as the rest                  of a profile of time: dearer or cheaper, as the whole is
  *   within noise                 it differs by no more than its 95 % interval
  *   uncertain                    by more, but not by enough for the rule
  *   little                       counted exactly, and below the least change

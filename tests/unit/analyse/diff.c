@@ -138,6 +138,8 @@ static void a_machine_that_is_dearer_changes_no_function(void **state)
 	}
 	assert_int_equal(diff_make(&o, &diff), 0);
 	assert_int_equal(diff.n_changed, 0);
+	for (uint32_t i = 0; i < diff.n; i++)
+		assert_int_equal(diff.rows[i].as_the_rest, diff.rows[i].self[1] > 0);
 	assert_true(fabs(diff.total[1] - diff.total[0]) > diff.total_noise);
 	diff_fini(&diff);
 	profile_free(a);
@@ -193,6 +195,29 @@ static void seconds_and_totals_scale_what_was_before(void **state)
 	o.scale = DIFF_TOTALS;
 	assert_int_equal(diff_make(&o, &diff), 0);
 	near(row(&diff, "f")->self[0], 150);
+	diff_fini(&diff);
+	profile_free(a);
+	profile_free(b);
+}
+
+static void bytes_that_grew_with_all_others_have_changed_all_the_same(void **state)
+{
+	struct profile *a = profile_new(d, heap, 2), *b = profile_new(d, heap, 2);
+	struct profile_meta meta = { .period = 1000, .period_type = { "space", "bytes" } };
+	struct diff_opts o = { .before = a, .after = b, .before_type = 1, .after_type = 1 };
+	struct diff diff;
+
+	profile_set_meta(a, &meta);
+	profile_set_meta(b, &meta);
+	for (int i = 0; i < 4; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "main;f%d", i);
+		add(a, name, 1000, 1000000);
+		add(b, name, 2000, 2000000);
+	}
+	assert_int_equal(diff_make(&o, &diff), 0);
+	assert_int_equal(diff.n_changed, 4);
 	diff_fini(&diff);
 	profile_free(a);
 	profile_free(b);
@@ -310,6 +335,7 @@ int main(void)
 		FACT(a_machine_that_is_dearer_changes_no_function),
 		FACT(one_change_among_many_is_named_alone_whatever_is_compared),
 		FACT(seconds_and_totals_scale_what_was_before),
+		FACT(bytes_that_grew_with_all_others_have_changed_all_the_same),
 		FACT(what_is_counted_exactly_has_no_noise),
 		FACT(stacks_are_told_apart_where_functions_are_not),
 		FACT(of_two_runs_of_one_program_nothing_is_named),

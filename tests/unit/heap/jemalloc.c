@@ -117,7 +117,8 @@ static int walk(void)
 static void regions_of_slabs_and_large_ones_are_in_use(void **state)
 {
 	extent(1, MEM, 12288, 0, 10, true, 5); /* 192 bytes, 64 of them */
-	extent(2, MEM + 0x4000 + 0x240, 5 * 4096, 0, 36, false, 0); /* 16 KiB, and a page of padding */
+	extent(2, MEM + 0x4000 + 0x240, 5 * 4096, 0, 36, false,
+	       0); /* 16 KiB, and a page of padding */
 	extent(3, MEM + 0x10000, 8192, 1, 255, false, 0);
 	extent(4, MEM + 0x20000, 16384, 3, 255, false, 0);
 	assert_int_equal(walk(), 0);
