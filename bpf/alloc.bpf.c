@@ -25,6 +25,7 @@
  */
 #include "alloc_sites.bpf.h"
 #include "common.bpf.h"
+#include "emit.bpf.h"
 #include "stack.bpf.h"
 
 /* Where the stack pointer stands after a return, seen from the entry. */
@@ -249,61 +250,153 @@ static __always_inline struct ms_inflight *inflight_get(__u32 tid)
 	return bpf_map_lookup_elem(&inflight, &tid);
 }
 
-/* Whether the return of the call is of interest. */
+/* Where the call was made, of the entry that `ctx` stands at; 0: it cannot be read. */
+static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 ra = 0;
+
+	bpf_probe_read_user(&ra, sizeof(ra), (void *)sp);
+	return ra;
+#else
+	return PT_REGS_RET(ctx);
+#endif
+}
+
+#define NEAR_BYTES (1u << 20) /* one allocator's code is not larger */
+
+/*
+ * In a slice returns are not seen. A call is part of the one before if it jumped here (what it returns
+ * to is the same, but the function is another) or if that one still has its frame and it comes from
+ * the allocator's own code.
+ */
+static __always_inline bool slice_nested(struct pt_regs *ctx, const struct ms_inflight *in,
+					 enum ms_shape shape, __u64 sp, __u64 ra)
+{
+	if (!in->sp || !in->ra || !ra)
+		return false;
+	if (sp == in->sp)
+		return ra == in->ra && shape != in->shape;
+	if (sp > in->sp || ra - PT_REGS_IP(ctx) + NEAR_BYTES > 2 * NEAR_BYTES)
+		return false;
+#if defined(__TARGET_ARCH_x86)
+	return return_address(ctx, in->sp) == in->ra;
+#else
+	return true;
+#endif
+}
+
+/* The last call that the slice may take closes it. */
+static __always_inline bool slice_may(void)
+{
+	if (slice_left > 0) {
+		__sync_fetch_and_add(&slice_left, -1);
+		return true;
+	}
+	gate_alloc_open = 0;
+	if (!slice_closed_ns)
+		slice_closed_ns = bpf_ktime_get_ns();
+	return false;
+}
+
+/* A call in a slice is added to its total, and that is all. Its beginning is where no block is. */
+static __noinline void slice_add(const struct ms_inflight *in)
+{
+	struct ms_total_key key = {
+		.source = MS_ALLOC,
+		.state = MS_ALLOCATED,
+		.bucket = slice_no,
+	};
+
+	key.proc = in->proc;
+	key.user = in->user;
+	key.tid = (__u32)bpf_get_current_pid_tgid();
+	key.as_gen = in->as_gen;
+	emit_add(MS_LANE_TASK, &key, (void *)bpf_get_current_task(), 1, in->size);
+	stat_inc(STAT_SLICE_CALLS);
+	stat_add(STAT_SLICE_NS, bpf_ktime_get_ns() - in->old.born_ns);
+}
+
+enum begins {
+	CALL_IS_PART, /* of the one in flight                     */
+	CALL_GOES_ON, /* as another one: its stack is known       */
+	CALL_BEGINS,
+};
+
+/* What a call is to the one in flight, `in`; it takes its place if it is not part of it. */
+static __always_inline enum begins call_begin(struct pt_regs *ctx, const struct caller *c,
+					      struct ms_inflight *in, enum ms_shape shape, __u64 sp,
+					      __u64 size, __u64 arg, bool slice)
+{
+	__u64 ra = slice || shape == MS_SHAPE_NEW ? return_address(ctx, sp) : 0;
+	bool tail_call;
+
+	if (slice ? slice_nested(ctx, in, shape, sp, ra)
+		  : is_nested(in, sp) && !is_exception(in, size))
+		return CALL_IS_PART;
+	if (!slice && in->sp == sp && in->arg == arg && in->has_old) {
+		/* reallocarray's jump to realloc: the block is in hand already. */
+		in->size = size;
+		in->shape = shape;
+		return CALL_IS_PART;
+	}
+	tail_call = !slice && in->sp == sp && !in->has_old && is_tail_call(in, shape);
+	if (!slice && in->sp && !tail_call)
+		inflight_abandon(in);
+	in->sp = sp;
+	in->size = size;
+	in->arg = arg;
+	in->shape = shape;
+	in->as_gen = target_as_gen(c->target);
+	in->has_old = 0;
+	in->proc = c->proc;
+	in->ra = ra;
+	if (!slice && is_realloc(shape) && arg)
+		in->has_old = block_take(&c->proc, arg, &in->old);
+	/* realloc(NULL, n) jumps to malloc: the call is the same and so is its stack, but where the
+	 * return address was there is a return probe's trampoline by now. */
+	return tail_call ? CALL_GOES_ON : CALL_BEGINS;
+}
+
+/*
+ * Whether the return of the call is of interest. `may_slice`: slices are taken by this program; those
+ * of kernels without sessions have no room for it on their stack.
+ */
 static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 sp,
-					__u64 size, __u64 arg)
+					__u64 size, __u64 arg, bool may_slice)
 {
 	struct stack_of of = {
 		.source = MS_ALLOC,
 		.slot = SCRATCH_ALLOC,
 		.flags = MS_STACK_AT_ENTRY,
 	};
+	bool slice = may_slice && slice_no;
 	struct ms_inflight *in;
+	enum begins begins;
 	struct caller c;
-	bool tail_call;
 
 	of.proc = &c.proc;
-	if (!caller_get(&c, false))
+	if (!caller_get(&c, false) || (slice && !slice_may()))
 		return false;
 	in = inflight_get(c.tid);
 	if (!in) {
 		stat_inc(STAT_INFLIGHT_FULL);
 		return false;
 	}
-	if (is_nested(in, sp) && !is_exception(in, size)) {
+	if (slice)
+		in->old.born_ns = bpf_ktime_get_ns();
+	begins = call_begin(ctx, &c, in, shape, sp, size, arg, slice);
+	if (begins == CALL_IS_PART) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return false;
 	}
-	if (in->sp == sp && in->arg == arg && in->has_old) {
-		/* reallocarray's jump to realloc: the block is in hand already. */
-		stat_inc(STAT_ALLOC_NESTED);
-		in->size = size;
-		in->shape = shape;
-		return false;
-	}
-	tail_call = in->sp == sp && !in->has_old && is_tail_call(in, shape);
-	if (in->sp && !tail_call)
-		inflight_abandon(in);
-	in->sp = sp;
-	in->size = size;
-	in->arg = arg;
-	in->shape = shape;
-	in->as_gen = target_as_gen(c.target);
-	in->has_old = 0;
-	in->proc = c.proc;
-	in->ra = 0;
-#if defined(__TARGET_ARCH_x86)
-	if (shape == MS_SHAPE_NEW)
-		bpf_probe_read_user(&in->ra, sizeof(in->ra), (void *)sp);
-#endif
-	if (is_realloc(shape) && arg)
-		in->has_old = block_take(&c.proc, arg, &in->old);
-	/* realloc(NULL, n) jumps to malloc: the call is the same and so is its stack, but where the
-	 * return address was there is a return probe's trampoline by now. */
 	of.as_gen = in->as_gen;
-	if (!tail_call)
+	if (begins == CALL_BEGINS)
 		stack_capture(ctx, &of, &in->user);
-	return true;
+	if (!slice)
+		return true;
+	slice_add(in);
+	return false;
 }
 
 /* The call has failed: what it took out of the table is still there. */
@@ -432,7 +525,8 @@ static __always_inline __u32 call_args(enum ms_shape shape)
 		struct call call;                                                                  \
                                                                                                    \
 		call_read(ctx, &call, call_args(shape));                                           \
-		alloc_enter(ctx, shape, call.sp, call_size(&call, shape), call_arg(&call, shape)); \
+		alloc_enter(ctx, shape, call.sp, call_size(&call, shape), call_arg(&call, shape),  \
+			    false);                                                                \
 		return 0;                                                                          \
 	}
 
@@ -457,7 +551,8 @@ static __noinline int begin_any(struct pt_regs *ctx, enum ms_shape shape)
 	struct call call;
 
 	call_read(ctx, &call, 3);
-	return alloc_enter(ctx, shape, call.sp, call_size(&call, shape), call_arg(&call, shape));
+	return alloc_enter(ctx, shape, call.sp, call_size(&call, shape), call_arg(&call, shape),
+			   true);
 }
 
 static __noinline int end_any(struct pt_regs *ctx, enum ms_shape shape)
@@ -493,7 +588,7 @@ int enter_new(struct pt_regs *ctx)
 	struct call call;
 
 	call_read(ctx, &call, 1);
-	alloc_enter(ctx, MS_SHAPE_NEW, call.sp, call.arg[0], 0);
+	alloc_enter(ctx, MS_SHAPE_NEW, call.sp, call.arg[0], 0, true);
 	return 0;
 }
 

@@ -51,6 +51,15 @@ volatile __u32 gate_open __weak = 0;
 /* The same for allocations alone: all of an allocator's functions are watched, or none. */
 volatile __u32 gate_alloc_open __weak = 0;
 
+/*
+ * Slices: while slice_no is not 0, only the entries of allocating functions are probed, and each call
+ * is a total of that slice (its bucket), no more. slice_left: how many calls it may still take; with
+ * the last one it closes gate_alloc_open itself, and says when (CLOCK_MONOTONIC).
+ */
+volatile __u32 slice_no __weak = 0;
+volatile __s64 slice_left __weak = 0;
+volatile __u64 slice_closed_ns __weak = 0;
+
 /* Of a sampler's allocations one in 2^sample_shift is kept; written by user space (thinner.h). */
 volatile __u32 sample_shift __weak = 0;
 
