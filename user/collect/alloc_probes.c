@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -47,6 +48,8 @@ struct alloc_probes {
 	struct attachment **attached;
 	uint32_t n_attached;
 	struct alloc_probes_stats stats;
+	bool slices;          /* what is attached has no descriptors                   */
+	pthread_mutex_t lock; /* of files and attached, which alloc_probes_attach() reads */
 };
 
 int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs, bool file_scope,
@@ -60,6 +63,7 @@ int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs
 	ap->dict = d;
 	ap->procs = procs;
 	ap->file_scope = file_scope;
+	pthread_mutex_init(&ap->lock, NULL);
 	*ret_probes = ap;
 	return 0;
 }
@@ -83,6 +87,7 @@ void alloc_probes_free(struct alloc_probes *ap)
 			close(ap->files[i].fd);
 	}
 	free(ap->files);
+	pthread_mutex_destroy(&ap->lock);
 	free(ap);
 }
 
@@ -123,11 +128,14 @@ static struct probed_file *file_get(struct alloc_probes *ap, module_id module, u
 			*ret_ix = i;
 			return &ap->files[i];
 		}
+	pthread_mutex_lock(&ap->lock);
 	more = realloc(ap->files, (ap->n_files + 1) * sizeof(*more));
+	if (more)
+		ap->files = more;
+	pthread_mutex_unlock(&ap->lock);
 	if (!more)
 		return NULL;
-	ap->files = more;
-	f = &ap->files[ap->n_files];
+	f = &ap->files[ap->n_files]; /* nobody else looks there yet */
 	memset(f, 0, sizeof(*f));
 	f->module = module;
 	f->fd = proc_table_open_module(ap->procs, module, NULL);
@@ -161,6 +169,9 @@ static void site_failed(struct alloc_probes *ap, int code)
 				 : strerror(-code));
 }
 
+/* Of shapes whose functions allocate. */
+#define ALLOCATING (~(1ULL << MS_SHAPE_FREE | 1ULL << MS_SHAPE_NEW_EXIT))
+
 /* `prog` on the sites of these shapes (bits). */
 static void attach_prog(struct alloc_probes *ap, struct attachment *a,
 			const struct bpf_program *prog, enum uprobe_end end, uint64_t shapes)
@@ -188,7 +199,8 @@ static void attach_prog(struct alloc_probes *ap, struct attachment *a,
 }
 
 /* The programs of one end; shapes that share one are attached together. */
-static void attach_end(struct alloc_probes *ap, struct attachment *a, enum uprobe_end end)
+static void attach_end(struct alloc_probes *ap, struct attachment *a, enum uprobe_end end,
+		       uint64_t wanted)
 {
 	for (int i = 0; i < MS_N_SHAPES; i++) {
 		const struct bpf_program *prog =
@@ -202,7 +214,7 @@ static void attach_end(struct alloc_probes *ap, struct attachment *a, enum uprob
 				done |= j < i;
 			}
 		if (!done)
-			attach_prog(ap, a, prog, end, shapes);
+			attach_prog(ap, a, prog, end, shapes & wanted);
 	}
 }
 
@@ -216,14 +228,15 @@ static struct attachment *attach_file(struct alloc_probes *ap, uint32_t file, pi
 		return NULL;
 	a->pid = pid;
 	a->file = file;
+	if (ap->slices && !count)
+		return a;
 	if (count) {
-		attach_prog(ap, a, count, UPROBE_ENTRY,
-			    ~(1ULL << MS_SHAPE_FREE | 1ULL << MS_SHAPE_NEW_EXIT));
+		attach_prog(ap, a, count, UPROBE_ENTRY, ALLOCATING);
 		return a;
 	}
-	attach_end(ap, a, UPROBE_RETURN);
-	attach_end(ap, a, UPROBE_BOTH);
-	attach_end(ap, a, UPROBE_ENTRY);
+	attach_end(ap, a, UPROBE_RETURN, ~0ULL);
+	attach_end(ap, a, UPROBE_BOTH, ~0ULL);
+	attach_end(ap, a, UPROBE_ENTRY, ~0ULL);
 	return a;
 }
 
@@ -247,17 +260,21 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
 			return err_set(e, -ENOMEM, "out of memory");
 		if (!f->sites.n || is_attached(ap, scope, file))
 			continue;
+		pthread_mutex_lock(&ap->lock);
 		more = realloc(ap->attached, (ap->n_attached + 1) * sizeof(*more));
-		a = more ? attach_file(ap, file, scope, NULL) : NULL;
 		if (more)
 			ap->attached = more;
+		pthread_mutex_unlock(&ap->lock);
+		a = more ? attach_file(ap, file, scope, NULL) : NULL;
 		if (!a)
 			return err_set(e, -ENOMEM, "out of memory");
-		if (!a->n_fds) {
+		if (!a->n_fds && !ap->slices) {
 			free(a);
 			continue;
 		}
+		pthread_mutex_lock(&ap->lock);
 		ap->attached[ap->n_attached++] = a;
+		pthread_mutex_unlock(&ap->lock);
 		ap->stats.attached += a->n_fds;
 		fresh += (int)f->sites.n;
 	}
@@ -266,6 +283,7 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
 
 void alloc_probes_drop(struct alloc_probes *ap, pid_t pid)
 {
+	pthread_mutex_lock(&ap->lock);
 	for (uint32_t i = 0; i < ap->n_attached;) {
 		if (ap->attached[i]->pid != pid) {
 			i++;
@@ -274,6 +292,39 @@ void alloc_probes_drop(struct alloc_probes *ap, pid_t pid)
 		attachment_free(ap->attached[i]);
 		ap->attached[i] = ap->attached[--ap->n_attached];
 	}
+	pthread_mutex_unlock(&ap->lock);
+}
+
+void alloc_probes_slice(struct alloc_probes *ap)
+{
+	pthread_mutex_lock(&ap->lock);
+	ap->slices = true;
+	for (uint32_t i = 0; i < ap->n_attached; i++) {
+		uprobes_detach(ap->attached[i]->fds, ap->attached[i]->n_fds);
+		ap->attached[i]->n_fds = 0;
+	}
+	pthread_mutex_unlock(&ap->lock);
+}
+
+uint32_t alloc_probes_attach(struct alloc_probes *ap, int *ret_fds, uint32_t cap)
+{
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&ap->lock);
+	for (uint32_t i = 0; i < ap->n_attached; i++) {
+		struct attachment *a = ap->attached[i];
+
+		attach_end(ap, a, UPROBE_BOTH, ALLOCATING);
+		attach_end(ap, a, UPROBE_ENTRY, ALLOCATING);
+		if (a->n_fds > cap - n)
+			uprobes_detach(a->fds, a->n_fds);
+		else
+			for (uint32_t j = 0; j < a->n_fds; j++)
+				ret_fds[n++] = a->fds[j];
+		a->n_fds = 0;
+	}
+	pthread_mutex_unlock(&ap->lock);
+	return n;
 }
 
 static uint64_t clock_ns(void)
@@ -363,6 +414,20 @@ double alloc_probes_pair_ns(const struct alloc_probes *ap)
 				*of = hits_ns(site);
 		}
 	return alloc_ns + ALLOC_PROG_NS + free_ns + FREE_PROG_NS;
+}
+
+double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns)
+{
+	double dearest = trap_ns;
+
+	for (uint32_t i = 0; i < ap->n_files; i++)
+		for (uint32_t j = 0; j < ap->files[i].sites.n; j++) {
+			const struct alloc_site *site = &ap->files[i].sites.site[j];
+
+			if (site->main && !site->emulated && ALLOCATING & 1ULL << site->shape)
+				dearest = trap_ns + HIT_STEPPED_NS - HIT_EMULATED_NS;
+		}
+	return dearest;
 }
 
 void alloc_probes_stats(const struct alloc_probes *ap, struct alloc_probes_stats *ret_stats)

@@ -34,6 +34,21 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e);
 void alloc_probes_drop(struct alloc_probes *ap, pid_t pid);
 
 /*
+ * From now on probes come and go in slices (slicer.h): what is attached is taken away, and where
+ * probes belong is only remembered, by alloc_probes_add() as before.
+ */
+void alloc_probes_slice(struct alloc_probes *ap);
+/*
+ * Attaches probes to the entries of allocating functions, wherever they belong. May be called by
+ * another thread than the others. The descriptors, `cap` at most, are the caller's, to detach.
+ * Returns how many.
+ */
+uint32_t alloc_probes_attach(struct alloc_probes *ap, int *ret_fds, uint32_t cap);
+/* What a hit costs at the dearest of the functions that a program lives in, where one on an emulated
+ * instruction costs `trap_ns`. */
+double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns);
+
+/*
  * The call rate of `pids`, by counting probes on the allocating functions alone, for at most
  * `slice_ms`; less when `enough` calls have been seen. Calls per second; -errno.
  */

@@ -780,6 +780,35 @@ void session_gate_alloc(struct session *s, bool open)
 	__atomic_store_n(&s->skel->bss->gate_alloc_open, open, __ATOMIC_SEQ_CST);
 }
 
+bool session_slices(const struct session *s)
+{
+	return s->opts.alloc && s->opts.calls && uprobes_session();
+}
+
+void session_slice_open(struct session *s, uint32_t no, int64_t calls)
+{
+	__atomic_store_n(&s->skel->bss->slice_left, calls, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->bss->slice_closed_ns, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->bss->slice_no, no, __ATOMIC_SEQ_CST);
+	session_gate_alloc(s, true);
+}
+
+int64_t session_slice_left(const struct session *s)
+{
+	int64_t left = __atomic_load_n(&s->skel->bss->slice_left, __ATOMIC_SEQ_CST);
+
+	return left > 0 ? left : 0;
+}
+
+uint64_t session_slice_close(struct session *s)
+{
+	uint64_t ns;
+
+	session_gate_alloc(s, false);
+	ns = __atomic_load_n(&s->skel->bss->slice_closed_ns, __ATOMIC_SEQ_CST);
+	return ns ? ns : now_ns();
+}
+
 void session_thin(struct session *s, uint32_t shift)
 {
 	__atomic_store_n(&s->skel->bss->sample_shift, shift, __ATOMIC_RELAXED);

@@ -100,6 +100,17 @@ bool session_has(const struct session *s, enum ms_source source, const char **re
 void session_gate(struct session *s, bool open);
 /* Allocations count while both gates are open. */
 void session_gate_alloc(struct session *s, bool open);
+/*
+ * A slice: from now on allocating calls, probed at their entries alone, are totals of bucket `no` (not
+ * 0), for at most `calls` of them; then the programs close the gate of allocations themselves. Only
+ * where session_slices() says so.
+ */
+bool session_slices(const struct session *s);
+void session_slice_open(struct session *s, uint32_t no, int64_t calls);
+/* How many calls the slice may still take; 0: it is closed. */
+int64_t session_slice_left(const struct session *s);
+/* Closes it. Returns when it was closed, by itself or now, CLOCK_MONOTONIC ns. */
+uint64_t session_slice_close(struct session *s);
 /* Of a sampler's allocations one in 2^shift is kept from now on. */
 void session_thin(struct session *s, uint32_t shift);
 /* Tells the programs what second it is (CLOCK_MONOTONIC): the time of use of unwind tables. */

@@ -33,3 +33,32 @@ bool governor_exceeded(struct governor *g, uint64_t now_ns, uint64_t hits)
 	g->last_hits = hits;
 	return g->recent > g->max_percent;
 }
+
+void pacer_init(struct pacer *p, double max_percent, double burst_ns, uint64_t now_ns)
+{
+	*p = (struct pacer){
+		.share = max_percent / 100,
+		.burst_ns = burst_ns,
+		.credit_ns = burst_ns,
+		.at_ns = now_ns,
+	};
+}
+
+void pacer_spend(struct pacer *p, uint64_t now_ns, double cost_ns)
+{
+	if (now_ns > p->at_ns) {
+		p->credit_ns += (double)(now_ns - p->at_ns) * p->share;
+		p->at_ns = now_ns;
+	}
+	if (p->credit_ns > p->burst_ns)
+		p->credit_ns = p->burst_ns;
+	p->credit_ns -= cost_ns;
+	p->spent_ns += cost_ns;
+}
+
+uint64_t pacer_due_ns(const struct pacer *p)
+{
+	double missing = p->burst_ns - p->credit_ns;
+
+	return p->at_ns + (missing > 0 ? (uint64_t)(missing / p->share) : 0);
+}

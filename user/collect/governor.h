@@ -34,4 +34,22 @@ struct governor {
  */
 bool governor_exceeded(struct governor *g, uint64_t now_ns, uint64_t hits);
 
+/*
+ * When the next slice may begin (slicer.h): credit grows with time, by the budget's share of it, up to
+ * that of one slice, and what a slice cost is taken from it. So in any stretch of time T, slices
+ * that keep to `burst_ns` cost no more than share * T + burst_ns; what one costs beyond that is waited
+ * for before the next.
+ */
+struct pacer {
+	double share;      /* of one CPU, 0.05 is 5 %         */
+	double burst_ns;   /* what a slice may cost           */
+	double credit_ns, spent_ns;
+	uint64_t at_ns;
+};
+
+void pacer_init(struct pacer *p, double max_percent, double burst_ns, uint64_t now_ns);
+void pacer_spend(struct pacer *p, uint64_t now_ns, double cost_ns);
+/* From when on there is credit for a whole slice. */
+uint64_t pacer_due_ns(const struct pacer *p);
+
 #endif

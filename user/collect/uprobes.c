@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* From linux/bpf.h of 6.6 and later; Debian 12's is older. */
@@ -268,12 +269,27 @@ static struct {
 	pthread_cond_t more, done;
 	int *fds;
 	uint32_t n, cap, busy, threads;
+	uint64_t cpu_ns;
 } closer = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	     .more = PTHREAD_COND_INITIALIZER,
 	     .done = PTHREAD_COND_INITIALIZER };
 
+/* CPU time of this thread since it last asked. */
+static uint64_t cpu_since(uint64_t *last_ns)
+{
+	struct timespec ts;
+	uint64_t ns, before = *last_ns;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	*last_ns = ns;
+	return ns - before;
+}
+
 static void *close_loop(void *unused)
 {
+	uint64_t last_ns = 0;
+
 	(void)unused;
 	pthread_mutex_lock(&closer.lock);
 	for (;;) {
@@ -287,6 +303,7 @@ static void *close_loop(void *unused)
 		close(fd);
 		pthread_mutex_lock(&closer.lock);
 		closer.busy--;
+		closer.cpu_ns += cpu_since(&last_ns);
 		if (!closer.n && !closer.busy)
 			pthread_cond_broadcast(&closer.done);
 	}
@@ -329,6 +346,16 @@ void uprobes_detach(const int *fds, uint32_t n)
 	}
 	pthread_cond_broadcast(&closer.more);
 	pthread_mutex_unlock(&closer.lock);
+}
+
+uint64_t uprobes_detach_ns(void)
+{
+	uint64_t ns;
+
+	pthread_mutex_lock(&closer.lock);
+	ns = closer.cpu_ns;
+	pthread_mutex_unlock(&closer.lock);
+	return ns;
 }
 
 void uprobes_wait(void)

@@ -56,6 +56,8 @@ bool uprobes_nop5(void);
 
 /* Takes probes away; returns at once. */
 void uprobes_detach(const int *fds, uint32_t n);
+/* CPU time that taking probes away has cost so far, ns. */
+uint64_t uprobes_detach_ns(void);
 /* Returns when all that was detached is gone. */
 void uprobes_wait(void);
 
