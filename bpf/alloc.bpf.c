@@ -304,7 +304,6 @@ static __noinline void slice_add(const struct ms_inflight *in)
 {
 	struct ms_total_key key = {
 		.source = MS_ALLOC,
-		.state = MS_ALLOCATED,
 		.bucket = slice_no,
 	};
 

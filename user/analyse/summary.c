@@ -358,7 +358,9 @@ static void next_memory(struct verdict *v, const struct run_summary *s, bool liv
 	const struct site_row *site = live ? s->alloc.live_sites : s->alloc.sites;
 	uint32_t n = live ? s->alloc.n_live_sites : s->alloc.n_sites;
 
-	if ((s->alloc.tier == ALLOC_TIER_EXACT || s->alloc.tier == ALLOC_TIER_SAMPLED) && n > 0)
+	if ((s->alloc.tier == ALLOC_TIER_EXACT || s->alloc.tier == ALLOC_TIER_SAMPLED ||
+	     s->alloc.tier == ALLOC_TIER_SLICES) &&
+	    n > 0)
 		NEXT(v, "Open %s: %.100s %s %s%s.", live ? "heap.svg" : "alloc.svg", site->function,
 		     live ? "holds" : "allocated", unit_bytes(site->value).s,
 		     live ? " that nothing has freed" : "");

@@ -60,6 +60,7 @@ enum alloc_tier {
 	ALLOC_TIER_OFF,           /* not asked for                                       */
 	ALLOC_TIER_EXACT,
 	ALLOC_TIER_SAMPLED,       /* estimates, with intervals                           */
+	ALLOC_TIER_SLICES,        /* every call in slices of time: the same; none of what lives */
 	ALLOC_TIER_DECLINED,      /* auto looked, and it would cost too much             */
 };
 
@@ -124,6 +125,19 @@ struct summary_alloc {
 	const char *sampler;                /* who sampled: "libmemscope-alloc (preload)"     */
 	int64_t rate;                       /* mean bytes between samples; 0 unknown         */
 	struct summary_interval bytes_interval, live_interval;
+	/* ALLOC_TIER_SLICES: objects and bytes are estimates, with bytes_interval */
+	struct {
+		uint32_t n;
+		int64_t from_ns;          /* since the start of the run; exact before         */
+		int64_t covered_ns, span_ns; /* length of all; what they stand for            */
+		uint64_t seen_calls, seen_bytes;
+		double weight, weight_low, weight_high; /* by which seen bytes are multiplied */
+		uint64_t hits;
+		double trap_ns;           /* what a hit costs the target without its program  */
+		int64_t target_ns, own_ns;  /* time lost by the target; CPU time of attaching */
+		int64_t worst_ns, slice_ns; /* the dearest slice; what one may cost           */
+		double cost_percent, limit_percent;  /* of one CPU                           */
+	} slices;
 	uint64_t freed_samples;
 	uint64_t untold;                    /* samples whose free their sampler does not tell    */
 	const struct site_row *sites;       /* by bytes allocated                           */

@@ -56,7 +56,7 @@ static const struct opt rows[] = {
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
-	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|off", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there; to Go's own in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
+	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|slices|off", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in slices of time (slices forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
 	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD: mean bytes between samples (default 512K)"),
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what tracing allocations may cost, in percent of one CPU, unless forced (default 5)"),
@@ -111,8 +111,9 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		s += len + (s[len] == ',');
 	}
 	cfg->alloc_asked = a->alloc == ALLOC_EXACT || a->alloc == ALLOC_SAMPLED ||
-			   (a->only && cfg->sources[MS_ALLOC]);
-	if (cfg->all && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_SAMPLED)
+			   a->alloc == ALLOC_SLICES || (a->only && cfg->sources[MS_ALLOC]);
+	if (cfg->all && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_SAMPLED &&
+	    cfg->alloc != ALLOC_SLICES)
 		cfg->sources[MS_ALLOC] = false;
 	if (cfg->alloc == ALLOC_OFF)
 		cfg->sources[MS_ALLOC] = false;

@@ -303,8 +303,9 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		return rc;
 	run_growth_begin(r);
 	run_ledger_begin(r);
-	if (run_tracing_allocs(r))
-		governor_exceeded(&r->governor, session_start_ns(r->session), 0);
+	rc = run_alloc_opened(r, e);
+	if (rc < 0)
+		return rc;
 	check_sources(r);
 	ns[4] = run_now_ns();
 	say_start(r, ns);
@@ -317,7 +318,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	r->next_drain_ns = run_now_ns() + r->drain_every_ns;
 	if (r->launch && cfg->delay_s <= 0)
 		rc = launch_go(r->launch,
-			       run_tracing_allocs(r) || run_sampling_allocs(r) ? on_held : NULL, r,
+			       run_probing_allocs(r) || run_sampling_allocs(r) ? on_held : NULL, r,
 			       end_due_ns(r), e);
 	/* Last: it empties the trend of an earlier run in the same directory. */
 	if (rc == 0 && !cfg->all && cfg->dir) {
@@ -536,6 +537,7 @@ int run_end(struct run *r, struct err *e)
 	take_late_signals(r);
 	if (!r->session)
 		return 0;
+	run_slices_stop(r);
 	if ((exact || sampled) && session_start_ns(r->session))
 		run_take_totals(r, NULL); /* for the last row; an error shows again below */
 	trend_tick(r);
@@ -574,6 +576,8 @@ int run_end(struct run *r, struct err *e)
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	if (rc == 0 && r->tier == ALLOC_TIER_SAMPLED)
 		rc = run_sampled_finish(r, e);
+	if (rc == 0 && r->tier == ALLOC_TIER_SLICES)
+		rc = run_slices_finish(r, e);
 	if (r->launch && launch_ended(r->launch, &status)) {
 		r->child_ended = status != LAUNCH_STATUS_UNKNOWN;
 		r->child_status = status;
@@ -592,6 +596,7 @@ void run_free(struct run *r)
 {
 	struct watched *t, *next;
 
+	run_slices_free(r);
 	alloc_probes_free(r->probes);
 	run_sampled_free(r);
 	run_bands_free(r);

@@ -31,7 +31,7 @@
 #include "proc/proc_mem.h"
 #include "render/trend_csv.h"
 
-enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_OFF };
+enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_SLICES, ALLOC_OFF };
 
 struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
@@ -81,6 +81,7 @@ struct alloc_peak {
 struct watched;
 struct run_unwind;
 struct windows;
+struct run_slices;
 struct grower;
 struct holders;
 /* Code in which stacks came to be not complete. */
@@ -134,6 +135,7 @@ struct run {
 	enum alloc_tier tier;
 	char alloc_reason[400];
 	double calls_per_s, cost_percent;
+	struct run_slices *slices; /* NULL: none were taken                         */
 	struct thinner thinner;
 	bool may_sample;         /* the programs for samplers are loaded          */
 	bool samples_first;      /* and used without a look at what every call would cost */
@@ -207,6 +209,8 @@ void run_gap_facts(struct run *r, struct run_summary *to);
 void run_site_facts(struct run *r, struct summary_sites *rows, struct summary_alloc *to);
 /* What is known of sampled allocations; strings live as long as the run. */
 void run_sampled_facts(struct run *r, struct summary_alloc *to);
+/* What slices came to: into *to, and the intervals of `sites`, to->n_sites of them. */
+void run_slices_facts(struct run *r, struct summary_alloc *to, struct site_row *sites);
 /* Stacks that grow and keep: into to->leaks, which live as long as the run. */
 void run_leak_facts(struct run *r, struct summary_alloc *to);
 /* Where RSS is, and what was there before the run. */

@@ -4,6 +4,8 @@
 #include "base/units.h"
 #include "cmd/run_parts.h"
 
+#include <errno.h>
+
 #define RATE_SLICE_MS 20
 
 bool run_tracing_allocs(const struct run *r)
@@ -36,10 +38,19 @@ static int alloc_look(struct run *r, struct err *e)
 		return rc;
 	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
 	r->cost_percent = governor_percent(r->calls_per_s, r->governor.pair_ns);
-	if (r->cost_percent <= r->cfg->max_overhead)
+	if (r->cost_percent <= r->cfg->max_overhead || r->cfg->alloc == ALLOC_SLICES)
 		return 0;
-	if (r->cfg->alloc == ALLOC_AUTO) {
+	if (r->cfg->alloc == ALLOC_AUTO && (r->may_sample || !session_slices(r->session))) {
 		alloc_decline(r);
+	} else if (r->cfg->alloc == ALLOC_AUTO) {
+		r->tier = ALLOC_TIER_SLICES;
+		snprintf(
+			r->alloc_reason, sizeof(r->alloc_reason),
+			"allocations are traced in slices of time: every one of %s a second would cost "
+			"about %.0f %% of a CPU (limit %.3g %%); --alloc=exact forces it, --max-overhead "
+			"raises the limit",
+			unit_count((int64_t)r->calls_per_s).s, r->cost_percent,
+			r->cfg->max_overhead);
 	} else {
 		snprintf(
 			r->alloc_reason, sizeof(r->alloc_reason),
@@ -68,6 +79,14 @@ int run_alloc_begin(struct run *r, struct err *e)
 		if (rc < 0)
 			return rc;
 	}
+	if (r->cfg->alloc == ALLOC_SLICES && !session_slices(r->session))
+		return err_set(
+			e, -EOPNOTSUPP,
+			"--alloc=slices needs a kernel with uprobe sessions (6.13 and later)");
+	if (r->cfg->alloc == ALLOC_SLICES)
+		r->tier = ALLOC_TIER_SLICES;
+	if (r->tier == ALLOC_TIER_SLICES)
+		alloc_probes_slice(r->probes);
 	HASH_ITER (hh, r->targets, t, next) {
 		rc = alloc_probes_add(r->probes, t->pid, e);
 		if (rc < 0)
@@ -78,6 +97,7 @@ int run_alloc_begin(struct run *r, struct err *e)
 	if (!stats.functions && *r->sampler_advice) {
 		r->partial |= r->cfg->alloc_asked;
 		snprintf(r->alloc_reason, sizeof(r->alloc_reason), "%.390s", r->sampler_advice);
+		r->tier = ALLOC_TIER_OFF;
 		return 0;
 	}
 	if (!stats.functions && r->live_targets && !r->cfg->command && !r->cfg->all)
@@ -91,8 +111,10 @@ int run_alloc_begin(struct run *r, struct err *e)
 	run_say(r, "%u allocator functions in %u files, %u links; room for %s live blocks",
 		stats.functions, stats.files, stats.attached,
 		unit_count(session_map_max(r->session, SESSION_BLOCKS)).s);
-	r->tier = ALLOC_TIER_EXACT;
 	r->alloc_from_ns = run_now_ns();
+	if (r->tier == ALLOC_TIER_SLICES)
+		return 0; /* they begin when the gate is open */
+	r->tier = ALLOC_TIER_EXACT;
 	session_gate_alloc(r->session, true);
 	return 0;
 }
@@ -113,6 +135,31 @@ void run_alloc_say_failed(struct run *r)
 			 stats.failed, stats.failed_why);
 	if (!stats.functions && r->cfg->all && r->tier == ALLOC_TIER_EXACT)
 		run_note(r, true, "no allocator function was found on this host");
+}
+
+int run_alloc_opened(struct run *r, struct err *e)
+{
+	if (r->tier == ALLOC_TIER_SLICES)
+		return run_slices_begin(r, e);
+	if (run_tracing_allocs(r))
+		governor_exceeded(&r->governor, session_start_ns(r->session), 0);
+	return 0;
+}
+
+/* It has come to cost too much: in slices from now on. What lives cannot be told any more. */
+static int alloc_to_slices(struct run *r)
+{
+	double traced_s = (double)(run_now_ns() - session_start_ns(r->session)) / 1e9;
+
+	session_gate_alloc(r->session, false);
+	run_drain(r, NULL);
+	run_bands_free(r);
+	snprintf(
+		r->alloc_reason, sizeof(r->alloc_reason),
+		"every call was traced for %.1f s, until that began to cost more than %.3g %% of a CPU, "
+		"then in slices of time; --alloc=exact forces it, --max-overhead raises the limit",
+		traced_s, r->cfg->max_overhead);
+	return run_slices_begin(r, NULL);
 }
 
 /* Auto mode promised a limit; the rate has grown past it. */
@@ -139,5 +186,6 @@ void run_alloc_govern(struct run *r, uint64_t now)
 		return;
 	drain_stats(r->drain, stats);
 	if (governor_exceeded(&r->governor, now, stats[STAT_PROBE_HITS]))
-		alloc_stop(r);
+		if (!session_slices(r->session) || alloc_to_slices(r) < 0)
+			alloc_stop(r);
 }

@@ -53,8 +53,11 @@ void run_on_alloc(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t
 		  int64_t bytes, uint64_t born_ns)
 {
 	struct run *r = ctx;
-	uint32_t image = image_number(r, proc);
+	uint32_t image;
 
+	if (r->tier == ALLOC_TIER_SLICES)
+		return; /* what lives is not known any more */
+	image = image_number(r, proc);
 	if (!r->bands)
 		r->bands = bands_new();
 	if (!r->bands || !image) {
@@ -112,5 +115,5 @@ void run_bands_free(struct run *r)
 		HASH_DEL(r->images, image);
 		free(image);
 	}
-	bands_free(r->bands);
+	bands_free(TAKE_PTR(r->bands));
 }

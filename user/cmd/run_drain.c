@@ -20,7 +20,10 @@ static void on_total(void *ctx, const struct ms_total_key *key, const struct ms_
 {
 	struct run *r = ctx;
 
-	r->oom |= ingest_total(r->ingest, key, total) < 0;
+	if (key->source == MS_ALLOC && key->bucket)
+		r->oom |= run_slices_total(r, key, total) < 0;
+	else
+		r->oom |= ingest_total(r->ingest, key, total) < 0;
 }
 
 static void on_thread(void *ctx, uint32_t tid, const struct ms_thread *thread)
@@ -58,8 +61,10 @@ static int take_sent(struct run *r, struct err *e)
  * totals. */
 int run_take_totals(struct run *r, struct err *e)
 {
-	int rc = drain_flip(r->drain, e);
+	int rc;
 
+	run_slices_flip(r);
+	rc = drain_flip(r->drain, e);
 	if (rc < 0)
 		return rc;
 	run_read_sideband(r);
@@ -68,6 +73,7 @@ int run_take_totals(struct run *r, struct err *e)
 		rc = take_sent(r, e);
 	if (rc == 0 && r->alloc_table)
 		r->oom |= alloc_table_read(r->alloc_table) < 0;
+	run_slices_read(r);
 	return rc;
 }
 
@@ -95,7 +101,8 @@ static void forget_the_dead(struct run *r)
 {
 	uint64_t now = run_now_ns();
 
-	if (now < r->next_forget_ns || r->tier == ALLOC_TIER_EXACT || r->tier == ALLOC_TIER_SAMPLED)
+	if (now < r->next_forget_ns || r->tier == ALLOC_TIER_EXACT ||
+	    r->tier == ALLOC_TIER_SAMPLED || r->tier == ALLOC_TIER_SLICES)
 		return;
 	if (r->next_forget_ns) {
 		ingest_forget(r->ingest);

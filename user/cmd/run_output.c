@@ -193,7 +193,32 @@ static void set_meta(const struct output *o, struct profile *p, const struct pro
 		meta.period = a->rate > 0 ? a->rate : 1;
 	}
 
+	if (row->source == MS_ALLOC && o->r->tier == ALLOC_TIER_SLICES) {
+		const struct summary_alloc *a = &o->s.alloc;
+
+		snprintf(
+			tier, sizeof(tier),
+			"every call in %u slices of time, %.3g %% of it: estimates, from %llu calls; "
+			"alloc_space 95 %% interval: %lld to %lld",
+			a->slices.n,
+			a->slices.span_ns
+				? (double)a->slices.covered_ns * 100 / (double)a->slices.span_ns
+				: 0,
+			(unsigned long long)a->slices.seen_calls, (long long)a->bytes_interval.low,
+			(long long)a->bytes_interval.high);
+		meta.comments = comments;
+	}
 	profile_set_meta(p, &meta);
+}
+
+/* Are there figures for this profile? What lives cannot be told from slices. */
+static bool is_told(const struct run *r, enum profile_kind kind)
+{
+	if (profile_rows[kind].source != MS_ALLOC)
+		return true;
+	return r->tier == ALLOC_TIER_EXACT ||
+	       (r->tier == ALLOC_TIER_SAMPLED && kind != PROFILE_PEAK) ||
+	       (r->tier == ALLOC_TIER_SLICES && kind == PROFILE_ALLOC);
 }
 
 /* Every profile in every format; one that fails does not keep the others from being written. */
@@ -205,8 +230,7 @@ static int write_profiles(struct output *o, struct err *e)
 		const struct profile_row *row = &profile_rows[i];
 		struct profile *p = o->r->profiles[i];
 
-		if (!p || (row->source == MS_ALLOC && o->r->tier != ALLOC_TIER_EXACT &&
-			   (o->r->tier != ALLOC_TIER_SAMPLED || i == PROFILE_PEAK)))
+		if (!p || !is_told(o->r, (enum profile_kind)i))
 			continue;
 		set_meta(o, p, row);
 		for (const struct format *f = formats; f->name; f++) {
@@ -483,7 +507,7 @@ static void facts_alloc(struct output *o)
 	a->reason = *r->alloc_reason ? r->alloc_reason : NULL;
 	a->calls_per_s = r->calls_per_s;
 	a->cost_percent = r->cost_percent;
-	if (r->tier != ALLOC_TIER_EXACT && r->tier != ALLOC_TIER_SAMPLED)
+	if (!is_told(r, PROFILE_ALLOC))
 		return;
 	a->covered_from_ns = r->alloc_from_ns > start ? (int64_t)(r->alloc_from_ns - start) : 0;
 	a->covered_to_ns = (int64_t)(r->alloc_to_ns - start);
@@ -502,6 +526,13 @@ static void facts_alloc(struct output *o)
 		rows(sites_allocations(r->profiles[PROFILE_HEAP], 3, 2, o->live_sites, TOP_ROWS));
 	a->sites = o->sites;
 	a->live_sites = o->live_sites;
+	if (r->tier == ALLOC_TIER_SLICES) {
+		a->freed_objects = a->freed_bytes = 0;
+		a->live_objects = a->live_bytes = 0;
+		a->n_live_sites = 0;
+		run_slices_facts(r, a, o->sites);
+		return;
+	}
 	run_leak_facts(r, a);
 	if (r->tier != ALLOC_TIER_SAMPLED) {
 		run_site_facts(r, &o->more_sites, a);

@@ -117,10 +117,28 @@ int run_drain(struct run *r, struct err *e);
 bool run_tracing_allocs(const struct run *r);
 /* Looks what tracing would cost, and begins it where it may. */
 int run_alloc_begin(struct run *r, struct err *e);
-/* Stops tracing when it has come to cost more than was promised. */
+/* The gate has opened. */
+int run_alloc_opened(struct run *r, struct err *e);
+/* Stops tracing, or goes on in slices, when it has come to cost more than was promised. */
 void run_alloc_govern(struct run *r, uint64_t now_ns);
 /* Notes what could not be probed; before the probes are given back. */
 void run_alloc_say_failed(struct run *r);
+
+/* --- run_slices.c --- */
+
+bool run_slicing_allocs(const struct run *r);
+/* Every call is traced, always or in slices: probes follow processes and what they map. */
+bool run_probing_allocs(const struct run *r);
+/* From now on in slices, with the probes that there are. */
+int run_slices_begin(struct run *r, struct err *e);
+/* A total of a slice; around a drain: before the maps are exchanged, and when all has been read. */
+int run_slices_total(struct run *r, const struct ms_total_key *key, const struct ms_total *total);
+void run_slices_flip(struct run *r);
+void run_slices_read(struct run *r);
+void run_slices_stop(struct run *r);
+/* What slices say, into the alloc profile; after ingest_finish(). */
+int run_slices_finish(struct run *r, struct err *e);
+void run_slices_free(struct run *r);
 
 /* --- run_bands.c --- */
 

@@ -181,7 +181,7 @@ void run_on_task(void *ctx, const struct ms_task *task)
 	if (task->tid == task->proc.tgid)
 		proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, task->seen_ns,
 				NULL);
-	if (task->tid == task->proc.tgid && r->cfg->all && run_tracing_allocs(r))
+	if (task->tid == task->proc.tgid && r->cfg->all && run_probing_allocs(r))
 		alloc_probes_add(r->probes, (pid_t)task->proc.tgid, NULL);
 	if (task->tid == task->proc.tgid && r->cfg->all)
 		run_sampled_look(r, (pid_t)task->proc.tgid);
@@ -228,7 +228,7 @@ static void image_replaced(struct run *r, pid_t pid)
 		return;
 	session_set_gen(r->session, pid, 0);
 	r->ended_since_sweep = true;
-	if (t->leader_gone && run_tracing_allocs(r) && !r->cfg->file_scope) {
+	if (t->leader_gone && run_probing_allocs(r) && !r->cfg->file_scope) {
 		alloc_probes_drop(r->probes, pid);
 		alloc_probes_add(r->probes, pid, NULL);
 	}
@@ -255,12 +255,13 @@ static void child_forked(struct run *r, const struct sideband_record *rec)
 	if (r->cfg->n_groups && !run_target_find(r, rec->ppid))
 		r->members_due = true;
 	r->children++;
-	if (!run_tracing_allocs(r) || r->cfg->file_scope)
+	if (!run_probing_allocs(r) || r->cfg->file_scope)
 		return;
-	if (!is_over(rec->pid) && alloc_probes_add(r->probes, rec->pid, NULL) > 0) {
+	if (!is_over(rec->pid) && alloc_probes_add(r->probes, rec->pid, NULL) > 0 &&
+	    run_tracing_allocs(r)) {
 		r->gap_ns += run_now_ns() - rec->ns;
 		r->gap_children++;
-	} else if (is_over(rec->pid)) {
+	} else if (run_tracing_allocs(r) && is_over(rec->pid)) {
 		r->gap_ended++;
 	}
 }
@@ -268,7 +269,7 @@ static void child_forked(struct run *r, const struct sideband_record *rec)
 /* What `rec` maps may be an allocator that was not there before. */
 static void file_mapped(struct run *r, const struct sideband_record *rec)
 {
-	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0 && !r->holding) {
+	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0 && !r->holding && run_tracing_allocs(r)) {
 		r->late_ns += run_now_ns() - rec->ns;
 		r->late_files++;
 	}
@@ -292,7 +293,7 @@ void run_on_sideband(void *ctx, const struct sideband_record *rec)
 							   .path = rec->name });
 		if (gen && (r->cfg->all || run_target_find(r, rec->pid)))
 			session_set_gen(r->session, rec->pid, gen);
-		if (run_tracing_allocs(r) && (r->cfg->all || run_target_find(r, rec->pid)))
+		if (run_probing_allocs(r) && (r->cfg->all || run_target_find(r, rec->pid)))
 			file_mapped(r, rec);
 		if (r->cfg->all || run_target_find(r, rec->pid))
 			run_sampled_look(r, rec->pid);

@@ -428,12 +428,35 @@ static void add_fates(struct doc *d, cJSON *o, const struct summary_alloc *a)
 	}
 }
 
+static void add_slices(struct doc *d, cJSON *to, const struct summary_alloc *a)
+{
+	cJSON *o = object(d, to, "slices");
+
+	count(d, o, "slices", a->slices.n);
+	number(d, o, "from_ns", a->slices.from_ns);
+	number(d, o, "covered_ns", a->slices.covered_ns);
+	number(d, o, "span_ns", a->slices.span_ns);
+	count(d, o, "seen_calls", a->slices.seen_calls);
+	count(d, o, "seen_bytes", a->slices.seen_bytes);
+	real(d, o, "weight", a->slices.weight > 0 ? a->slices.weight : NAN);
+	real(d, o, "weight_low", a->slices.weight > 0 ? a->slices.weight_low : NAN);
+	real(d, o, "weight_high", a->slices.weight > 0 ? a->slices.weight_high : NAN);
+	count(d, o, "hits", a->slices.hits);
+	real(d, o, "trap_ns", a->slices.trap_ns);
+	number(d, o, "target_ns", a->slices.target_ns);
+	number(d, o, "own_ns", a->slices.own_ns);
+	number(d, o, "worst_slice_ns", a->slices.worst_ns);
+	number(d, o, "slice_ns", a->slices.slice_ns);
+	real(d, o, "cost_percent", a->slices.cost_percent);
+	real(d, o, "limit_percent", a->slices.limit_percent);
+	add_interval(d, to, "bytes_interval", &a->bytes_interval);
+}
+
 static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 {
 	static const char *const tiers[] = {
-		[ALLOC_TIER_OFF] = "off",
-		[ALLOC_TIER_EXACT] = "exact",
-		[ALLOC_TIER_SAMPLED] = "sampled",
+		[ALLOC_TIER_OFF] = "off",           [ALLOC_TIER_EXACT] = "exact",
+		[ALLOC_TIER_SAMPLED] = "sampled",   [ALLOC_TIER_SLICES] = "slices",
 		[ALLOC_TIER_DECLINED] = "declined",
 	};
 	cJSON *o = object(d, root, "alloc");
@@ -468,6 +491,8 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 		count(d, o, "freed_samples", a->freed_samples);
 		count(d, o, "untold", a->untold);
 	}
+	if (a->tier == ALLOC_TIER_SLICES)
+		add_slices(d, o, a);
 	add_sites(d, o, "sites", a->sites, a->n_sites);
 	add_sites(d, o, "live_sites", a->live_sites, a->n_live_sites);
 	add_leaks(d, o, a);

@@ -325,6 +325,54 @@ static void put_more_sites(const struct summary_alloc *a, struct sink *out)
 	put_threads(a, out);
 }
 
+
+/* What was traced when, how much of it was seen, what that weighs, and what it cost. */
+static void put_slices(const struct summary_alloc *a, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	if (a->slices.from_ns > a->covered_from_ns)
+		strbuf_printf(&b, "every call until %s of the run, then ",
+			      unit_ns(a->slices.from_ns).s);
+	strbuf_printf(&b, "every call in %u slices, %s of the time", a->slices.n,
+		      unit_percent(a->slices.covered_ns, a->slices.span_ns).s);
+	if (a->slices.weight > 0)
+		strbuf_printf(&b,
+			      ": %s calls seen, weighed by %.3g on average (95%% interval %.3g to "
+			      "%.3g)",
+			      unit_count((int64_t)a->slices.seen_calls).s, a->slices.weight,
+			      a->slices.weight_low, a->slices.weight_high);
+	strbuf_printf(
+		&b,
+		"; it cost %.2g%% of one CPU (limit %.3g%%). What is freed and what lives cannot "
+		"be told from slices",
+		a->slices.cost_percent, a->slices.limit_percent);
+	if (a->reason)
+		strbuf_printf(&b, ". %s", a->reason);
+	cells_labelled(out, "Allocations", b.s ? b.s : "");
+	sink_puts(out, "  ");
+	cells_left(out, "allocated", CELLS_LABEL_WIDTH - 2);
+	cells_right(out, unit_bytes((int64_t)a->bytes).s, 12);
+	cells_right(out, unit_count((int64_t)a->objects).s, 14);
+	sink_printf(out, " blocks; 95%% interval %s to %s\n", unit_bytes(a->bytes_interval.low).s,
+		    unit_bytes(a->bytes_interval.high).s);
+	if (!a->n_sites)
+		return;
+	sink_puts(out, "       bytes   95%, from          to       seen  share  allocated by\n");
+	for (uint32_t i = 0; i < a->n_sites; i++) {
+		const struct site_row *row = &a->sites[i];
+
+		cells_right(out, unit_bytes(row->value).s, 12);
+		cells_right(out, unit_bytes(row->low).s, 12);
+		cells_right(out, unit_bytes(row->high).s, 12);
+		cells_right(out, unit_count((int64_t)row->samples).s, 11);
+		cells_right(out, unit_percent(row->value, (int64_t)a->bytes).s, 7);
+		sink_puts(out, "  ");
+		cells_in_image(out, row->function[0] ? row->function : "[unknown]", 34, row->module,
+			       18);
+	}
+}
+
 void summary_put_alloc(const struct run_summary *s, struct sink *out)
 {
 	const struct summary_alloc *a = &s->alloc;
@@ -332,6 +380,10 @@ void summary_put_alloc(const struct run_summary *s, struct sink *out)
 
 	if (a->tier == ALLOC_TIER_SAMPLED) {
 		put_sampled(a, out);
+		return;
+	}
+	if (a->tier == ALLOC_TIER_SLICES) {
+		put_slices(a, out);
 		return;
 	}
 	if (a->tier != ALLOC_TIER_EXACT) {
