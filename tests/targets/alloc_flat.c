@@ -7,6 +7,7 @@
  * rate FILE      (no answer) plays until the end in one thread, counting pairs in the first 8
  *                bytes of FILE
  * rate FILE N    the same in bursts each millisecond, N pairs a second whatever happens
+ * jump FILE N S  the same for S seconds, and then as fast as it goes
  * mix FILE N     the same with work between the pairs, so that undisturbed there are N a second
  */
 #include "target.h"
@@ -39,11 +40,11 @@ static __attribute__((noreturn)) void play_flat_out(volatile uint64_t *counter)
 	}
 }
 
-static __attribute__((noreturn)) void play_bursts(volatile uint64_t *counter, uint64_t per_sec)
+static void play_bursts(volatile uint64_t *counter, uint64_t per_sec, uint64_t ms_in_all)
 {
 	uint64_t begin = mono_ns();
 
-	for (uint64_t ms = 1;; ms++) {
+	for (uint64_t ms = 1; ms <= ms_in_all; ms++) {
 		play(per_sec / 1000);
 		*counter += per_sec / 1000;
 		while (mono_ns() - begin < ms * NSEC_PER_MSEC)
@@ -64,17 +65,19 @@ static __attribute__((noreturn)) void play_mixed(volatile uint64_t *counter, uin
 
 static __attribute__((noreturn)) void play_for_ever(const char *command)
 {
-	unsigned long long per_sec = 0;
+	unsigned long long per_sec = 0, seconds = 0;
+	volatile uint64_t *counter;
 	char path[112];
-	int n = sscanf(command, "%*s %111s %llu", path, &per_sec);
+	int n = sscanf(command, "%*s %111s %llu %llu", path, &per_sec, &seconds);
 
 	if (n < 1)
 		die(command);
-	if (n == 1)
-		play_flat_out(map_counter(path));
+	counter = map_counter(path);
 	if (*command == 'm')
-		play_mixed(map_counter(path), per_sec);
-	play_bursts(map_counter(path), per_sec);
+		play_mixed(counter, per_sec);
+	if (n > 1)
+		play_bursts(counter, per_sec, *command == 'j' ? seconds * 1000 : UINT64_MAX);
+	play_flat_out(counter);
 }
 
 static void *thread_main(void *arg)
@@ -103,7 +106,7 @@ int main(int argc, char **argv)
 		const char *command = next_command();
 		uint64_t begin;
 
-		if (*command == 'r' || *command == 'm')
+		if (*command == 'r' || *command == 'm' || *command == 'j')
 			play_for_ever(command);
 		pairs = strtoull(command + strcspn(command, " "), NULL, 10);
 		begin = mono_ns();
