@@ -269,7 +269,8 @@ static void child_forked(struct run *r, const struct sideband_record *rec)
 /* What `rec` maps may be an allocator that was not there before. */
 static void file_mapped(struct run *r, const struct sideband_record *rec)
 {
-	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0 && !r->holding && run_tracing_allocs(r)) {
+	if (alloc_probes_add(r->probes, rec->pid, NULL) > 0 && !r->holding &&
+	    run_tracing_allocs(r)) {
 		r->late_ns += run_now_ns() - rec->ns;
 		r->late_files++;
 	}
