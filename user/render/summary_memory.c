@@ -325,7 +325,6 @@ static void put_more_sites(const struct summary_alloc *a, struct sink *out)
 	put_threads(a, out);
 }
 
-
 /* What was traced when, how much of it was seen, what that weighs, and what it cost. */
 static void put_slices(const struct summary_alloc *a, struct sink *out)
 {
