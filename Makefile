@@ -389,6 +389,10 @@ bench-sampled: all targets ## what sampled allocations cost, and how true they a
 bench-growth: all targets ## what counting resident pages costs at a page fault (as root)
 	$(Q)BUILD=$(BUILD) python3 tests/bench/growth.py $(BENCHFLAGS)
 
+.PHONY: bench-governor
+bench-governor: all targets ## what a default run costs programs that live in their allocator, against the limit (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/governor.py $(BENCHFLAGS)
+
 .PHONY: bench-names
 bench-names: deps-names $(NAMES_BIN) ## what naming 100,000 places and a host's files costs, beside others
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/names.py $(BENCHFLAGS)
