@@ -8,6 +8,7 @@
 const struct heap_walker heap_walkers[] = {
 	{ "glibc", heap_walk_glibc },
 	{ "jemalloc", heap_walk_jemalloc },
+	{ "mimalloc", heap_walk_mimalloc },
 	{ 0 },
 };
 

@@ -95,5 +95,7 @@ extern const struct heap_walker heap_walkers[]; /* ends with one without a name 
 int heap_walk_glibc(const struct heap_memory *mem, struct heap_use *use, struct heap_blocks *blocks);
 int heap_walk_jemalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
+int heap_walk_mimalloc(const struct heap_memory *mem, struct heap_use *use,
+		       struct heap_blocks *blocks);
 
 #endif

@@ -35,8 +35,9 @@ enum {
 	PIECES_MAX = 4096, /* of those; in a table of twice as many places             */
 	LEAVES_MAX = 1024,
 	EXTENTS_MAX = 1 << 22,
-	TRIES_MAX = 64,  /* words of .bss that may point to a leaf                   */
-	LOOKS_MAX = 256, /* entries of one that are looked at to say so              */
+	TRIES_MAX = 64,     /* words of .bss that may point to a leaf                   */
+	BSS_MAX = 64 << 20, /* of one image is looked at */
+	LOOKS_MAX = 256,    /* entries of one that are looked at to say so              */
 };
 
 #define ADDR_MASK  0xffffffffffffULL
@@ -177,8 +178,8 @@ static uint64_t find_root(struct walk *w)
 			continue;
 		w->window.limit = m->end;
 		heap_window_forget(&w->window);
-		for (uint64_t at = m->start, word, root; at < m->end && tries < TRIES_MAX;
-		     at += 8) {
+		for (uint64_t at = m->start, word, root;
+		     at < m->end && at - m->start < BSS_MAX && tries < TRIES_MAX; at += 8) {
 			/* Most of the table was never touched. */
 			if (at % HEAP_PAGE == 0 && !w->mem->resident(w->mem->ctx, at, 1)) {
 				at += HEAP_PAGE - 8;
