@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import pprof_reader
+from containers import Group, entering, grouped, new_id
 from harness import *
 
 LIBS = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu"
@@ -122,6 +124,7 @@ def dumps_of_gperftools_add_up_as_google_pprof_says():
 
 
 @fact
+@grouped
 def a_dump_of_a_container_is_named_from_its_root():
     where, files = jemalloc_dumps()
     last = max(files, key=lambda f: int(f.rsplit(".", 3)[1]))
@@ -140,6 +143,18 @@ def a_dump_of_a_container_is_named_from_its_root():
     os.symlink("../../../../../../server", f"{root}/app/server")
     check(any(";keep_large;take" in s for s in folded("--root", root, dump, status=3)),
           "a link within the container was not followed")
+    if tool("busybox"):
+        shutil.copy(tool("busybox"), root)
+        ident = new_id()
+        group = Group(ident)
+        child = Child(entering(group, ["/busybox", "sleep", "60"], root))
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and (not group.pids() or
+                                               os.readlink(f"/proc/{group.pids()[0]}/root") != root):
+            time.sleep(0.02)
+        check(any(";keep_large;take" in s for s in folded("-c", ident[:12], dump, status=3)),
+              "not named from the container itself")
+        child.end()
 
 
 @fact

@@ -7,7 +7,8 @@
 #include <errno.h>
 
 struct convert_args {
-	const char *output, *value, *source, *root;
+	struct input_args in;
+	const char *output, *value;
 	int format;
 	bool no_comm;
 };
@@ -22,11 +23,7 @@ static const struct opt rows[] = {
 	  .help = "write this format, whatever the ending" },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "of formats that show one value type: this one" },
-	{ "source", 0, OPT_STRING, "NAME", AT(source),
-	  .help = "of a run's directory: oncpu, offcpu, alloc, heap or growth" },
-	{ "root", 0, OPT_STRING, "DIR", AT(root),
-	  .help = "heap dumps taken in a container: its root directory, where the files that it "
-		  "mapped are (/)" },
+	INPUT_OPTS(struct convert_args),
 	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm),
 	  .help = "merge processes: no process name at the root" },
 	{ 0 },
@@ -46,7 +43,7 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	struct render_opts opts = { .value_type = -1, .minwidth = 0.1, .no_comm = a->no_comm };
 	char types[256];
-	int r = inputs_read(in, operands, n, a->source, MERGE_COMMON, NULL, &p, e);
+	int r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
 
 	if (r < 0)
 		return r;
@@ -73,7 +70,7 @@ int cmd_convert(int argc, char **argv)
 	if (r == 0 && !(format = output_format(a.output, a.format, "pprof", &e)))
 		r = -EINVAL;
 	if (r == 0)
-		r = inputs_init(&in, a.root, &e);
+		r = inputs_init(&in, &a.in, &e);
 	if (r == 0)
 		r = read_and_write(&in, &a, argv + operand, argc - operand, format, &e);
 	if (r < 0)

@@ -15,7 +15,8 @@
 #include <string.h>
 
 struct diff_args {
-	const char *output, *value, *source, *root;
+	struct input_args in;
+	const char *output, *value;
 	int by, format;
 	uint32_t rows, width;
 	double least;
@@ -44,17 +45,13 @@ static const struct opt rows[] = {
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked time, or "
 		  "what the profile names first)" },
-	{ "source", 0, OPT_STRING, "NAME", AT(source),
-	  .help = "of two runs' directories only this: oncpu, offcpu, alloc, heap or growth" },
 	{ "normalize", 0, OPT_FLAG, NULL, AT(normalize),
 	  .help = "compare shares: the profile before is scaled to the total of the one after" },
 	{ "rate", 0, OPT_FLAG, NULL, AT(rate),
 	  .help = "compare per second: it is scaled to the duration of the one after" },
 	{ "min-change", 0, OPT_DOUBLE, "PERCENT", AT(least), 0, 100,
 	  .help = "what differs by less of the larger total has not changed (1)" },
-	{ "root", 0, OPT_STRING, "DIR", AT(root),
-	  .help = "heap dumps taken in a container: its root directory, where the files that it "
-		  "mapped are (/)" },
+	INPUT_OPTS(struct diff_args),
 	{ 0 },
 };
 
@@ -389,10 +386,10 @@ static int run(struct job *j, char **operands, int n, struct err *e)
 	j->names[0] = operands[0];
 	j->names[1] = operands[first];
 	if (only_output(j)) {
-		if (n == 2 && !j->a->source && are_runs(operands))
+		if (n == 2 && !j->a->in.source && are_runs(operands))
 			return err_set(e, -EINVAL, "--output -: of which source? (--source)");
-		return compare_inputs(j, operands, first, operands + first, n - first, j->a->source,
-				      e);
+		return compare_inputs(j, operands, first, operands + first, n - first,
+				      j->a->in.source, e);
 	}
 	r = sink_open_file("-", &j->out, e);
 	if (r < 0)
@@ -402,10 +399,10 @@ static int run(struct job *j, char **operands, int n, struct err *e)
 		add_json_name(j, "before", j->names[0]);
 		add_json_name(j, "after", j->names[1]);
 	}
-	if (n == 2 && !j->a->source && are_runs(operands))
+	if (n == 2 && !j->a->in.source && are_runs(operands))
 		r = compare_runs(j, operands, e);
 	else
-		r = compare_inputs(j, operands, first, operands + first, n - first, j->a->source,
+		r = compare_inputs(j, operands, first, operands + first, n - first, j->a->in.source,
 				   e);
 	if (r < 0)
 		return r;
@@ -427,7 +424,7 @@ int cmd_diff(int argc, char **argv)
 	if (r == 0 && a.output && !output_format(a.output, a.format, "svg", &e))
 		r = -EINVAL;
 	if (r == 0)
-		r = inputs_init(&j.in, a.root, &e);
+		r = inputs_init(&j.in, &a.in, &e);
 	if (r == 0)
 		r = run(&j, argv + operand, argc - operand, &e);
 	if (r < 0)

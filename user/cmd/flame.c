@@ -15,7 +15,8 @@
 #define DEFAULT_OUTPUT "flame.svg"
 
 struct flame_args {
-	const char *output, *value, *source, *root, *title, *subtitle, *countname;
+	struct input_args in;
+	const char *output, *value, *title, *subtitle, *countname;
 	int format, colors;
 	uint32_t width, fontsize;
 	double minwidth;
@@ -36,11 +37,7 @@ static const struct opt rows[] = {
 	  .help = "show this value type of the profile: alloc_space, runnable, cpu/nanoseconds "
 		  "(samples, blocked time, or what the profile names first)" },
 	{ "Input", .kind = OPT_HEADING },
-	{ "source", 0, OPT_STRING, "NAME", AT(source),
-	  .help = "of a run's directory: oncpu, offcpu, alloc, heap or growth" },
-	{ "root", 0, OPT_STRING, "DIR", AT(root),
-	  .help = "heap dumps taken in a container: its root directory, where the files that it "
-		  "mapped are (/)" },
+	INPUT_OPTS(struct flame_args),
 	{ "Picture", .kind = OPT_HEADING },
 	{ "inverted", 'i', OPT_FLAG, NULL, AT(inverted), .help = "root at the top (icicle graph)" },
 	{ "title", 0, OPT_STRING, "TEXT", AT(title), .help = "title (what the value type is)" },
@@ -143,9 +140,11 @@ int cmd_flame(int argc, char **argv)
 	if (!format)
 		return command_fail(EXIT_USAGE, &e);
 
-	if (inputs_init(&in, a.root, &e) < 0)
-		return command_fail(EXIT_NOTHING, &e);
-	r = inputs_read(&in, argv + operand, argc - operand, a.source, MERGE_COMMON, NULL, &p, &e);
+	r = inputs_init(&in, &a.in, &e);
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+	r = inputs_read(&in, argv + operand, argc - operand, a.in.source, MERGE_COMMON, NULL, &p,
+			&e);
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	if (a.value && (type = inputs_find_value(p, a.value)) < 0) {

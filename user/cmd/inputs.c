@@ -3,6 +3,7 @@
 #include "analyse/alloc_frames.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/group.h"
 #include "cmd/inputs_list.h"
 #include "symbolize/symbolize.h"
 
@@ -11,16 +12,46 @@
 #include <stdio.h>
 #include <string.h>
 
-int inputs_init(struct inputs *in, const char *root, struct err *e)
+/* The root of a container's first process. */
+static int container_root(struct inputs *in, const char *name, struct err *e)
+{
+	struct group groups[GROUPS_MAX];
+	struct cgroup_mounts mounts;
+	int n, r = cgroup_mounts_read(&mounts, e);
+	pid_t pid;
+
+	if (r < 0)
+		return r;
+	n = groups_of_containers(&mounts, name, groups, e);
+	if (n > 1)
+		r = err_set(e, -EINVAL, "-c: one container's files are meant, not those of %d", n);
+	else if (n < 0)
+		r = n;
+	else if (!groups_processes(&mounts, groups, 1, &pid, 1))
+		r = err_set(e, -ESRCH, "container \"%.64s\" has no process", name);
+	else if ((r = in->root = ns_roots_add(&in->roots, pid)) < 0)
+		err_set(e, r, "container \"%.64s\": its root cannot be opened: %s", name,
+			strerror(-r));
+	if (n > 0)
+		groups_free(groups, (uint32_t)n);
+	cgroup_mounts_fini(&mounts);
+	return r < 0 ? r : 0;
+}
+
+int inputs_init(struct inputs *in, const struct input_args *args, struct err *e)
 {
 	*in = (struct inputs){ .root = -1, .d = dict_new() };
 	if (!in->d)
 		return err_set(e, -ENOMEM, "out of memory");
-	if (!root)
+	if (args->root && args->container)
+		return err_set(e, -EINVAL, "--root and -c: choose one");
+	if (args->container)
+		return container_root(in, args->container, e);
+	if (!args->root)
 		return 0;
-	in->root = ns_roots_add_dir(&in->roots, root);
+	in->root = ns_roots_add_dir(&in->roots, args->root);
 	if (in->root < 0)
-		return err_set(e, in->root, "--root: %s: %s", root, strerror(-in->root));
+		return err_set(e, in->root, "--root: %s: %s", args->root, strerror(-in->root));
 	return 0;
 }
 

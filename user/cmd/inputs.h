@@ -11,12 +11,25 @@
 #ifndef MEMSCOPE_CMD_INPUTS_H
 #define MEMSCOPE_CMD_INPUTS_H
 
-#include "base/err.h"
+#include "base/opt.h"
 #include "import/readers.h"
 #include "model/merge.h"
 #include "proc/namespace.h"
 
 #include <sys/stat.h>
+
+/* What every command that reads profiles may be told about them: a member `in` of its arguments. */
+struct input_args {
+	const char *source, *root, *container;
+};
+
+#define INPUT_OPTS(args)                                                                          \
+	{ "source", 0, OPT_STRING, "NAME", offsetof(args, in.source),                              \
+	  .help = "of a run's directory: oncpu, offcpu, alloc, heap, peak or growth" },            \
+	{ "container", 'c', OPT_STRING, "NAME", offsetof(args, in.container),                      \
+	  .help = "heap dumps taken in a container that runs: names come from the files it has" }, \
+	{ "root", 0, OPT_STRING, "DIR", offsetof(args, in.root),                                   \
+	  .help = "the same by its root directory, or a copy of it (/)" }
 
 struct inputs {
 	struct dict *d;
@@ -30,8 +43,8 @@ struct inputs {
 	bool addresses;
 };
 
-/* `root`: directory below which a dump's paths are looked for, NULL: /. -errno with a sentence. */
-int inputs_init(struct inputs *in, const char *root, struct err *e);
+/* -errno with a sentence: --root or -c are not there; -EINVAL: both were given. */
+int inputs_init(struct inputs *in, const struct input_args *args, struct err *e);
 void inputs_fini(struct inputs *in);
 
 /*

@@ -7,7 +7,8 @@
 #include <errno.h>
 
 struct merge_args {
-	const char *output, *source, *root;
+	struct input_args in;
+	const char *output;
 	int format;
 };
 
@@ -18,11 +19,7 @@ static const struct opt rows[] = {
 	  .help = "write to FILE, usually OUT.pb.gz; - is standard output" },
 	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
-	{ "source", 0, OPT_STRING, "NAME", AT(source),
-	  .help = "of runs' directories: oncpu, offcpu, alloc, heap or growth" },
-	{ "root", 0, OPT_STRING, "DIR", AT(root),
-	  .help = "heap dumps taken in a container: its root directory, where the files that it "
-		  "mapped are (/)" },
+	INPUT_OPTS(struct merge_args),
 	{ 0 },
 };
 
@@ -70,9 +67,9 @@ int cmd_merge(int argc, char **argv)
 	if (r == 0 && !(format = output_format(a.output, a.format, "pprof", &e)))
 		r = -EINVAL;
 	if (r == 0)
-		r = inputs_init(&in, a.root, &e);
+		r = inputs_init(&in, &a.in, &e);
 	if (r == 0)
-		r = inputs_read(&in, argv + operand, argc - operand, a.source, MERGE_SAME, &info,
+		r = inputs_read(&in, argv + operand, argc - operand, a.in.source, MERGE_SAME, &info,
 				&p, &e);
 	if (r == 0)
 		r = output_profile(p, a.output, format, &opts, &e);

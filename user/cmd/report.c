@@ -7,7 +7,8 @@
 #include <errno.h>
 
 struct report_args {
-	const char *value, *source, *root;
+	struct input_args in;
+	const char *value;
 	uint32_t rows;
 	bool json;
 };
@@ -20,11 +21,7 @@ static const struct opt rows[] = {
 		  "time, or what the profile names first)" },
 	{ "rows", 'n', OPT_U32, "N", AT(rows), 1, 1000000, .help = "how many functions (20)" },
 	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
-	{ "source", 0, OPT_STRING, "NAME", AT(source),
-	  .help = "of a run's directory: oncpu, offcpu, alloc, heap or growth" },
-	{ "root", 0, OPT_STRING, "DIR", AT(root),
-	  .help = "heap dumps taken in a container: its root directory, where the files that it "
-		  "mapped are (/)" },
+	INPUT_OPTS(struct report_args),
 	{ 0 },
 };
 
@@ -44,7 +41,7 @@ static int report(struct inputs *in, const struct report_args *a, char **operand
 	char types[256];
 	int type = -1, r;
 
-	r = inputs_read(in, operands, n, a->source, MERGE_COMMON, NULL, &p, e);
+	r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
 	if (r < 0)
 		return r;
 	if (a->value && (type = inputs_find_value(p, a->value)) < 0) {
@@ -72,7 +69,7 @@ int cmd_report(int argc, char **argv)
 	if (r == 0 && operand == argc)
 		r = err_set(&e, -EINVAL, "which profile? (memscope report FILE…)");
 	if (r == 0)
-		r = inputs_init(&in, a.root, &e);
+		r = inputs_init(&in, &a.in, &e);
 	if (r == 0)
 		r = report(&in, &a, argv + operand, argc - operand, &e);
 	if (r < 0)
