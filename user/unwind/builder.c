@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { THREADS_MAX = 8 };
@@ -24,6 +25,8 @@ struct builder {
 	pthread_cond_t work;
 	/* Under the lock. */
 	struct queue todo, done;
+	bool large_under_way;
+	uint64_t done_bytes;
 	bool stop;
 };
 
@@ -53,6 +56,33 @@ static struct build *queue_get(struct queue *q)
 		q->last = &q->first;
 	b->next = NULL;
 	return b;
+}
+
+static uint64_t bytes_of(const struct build *b)
+{
+	const struct unwind_table *t = b->table;
+
+	return t ? ((uint64_t)t->n_rows + t->n_pages) * sizeof(*t->rows) : 0;
+}
+
+/* The first that may be begun, NULL: none may. */
+static struct build *next_to_do(struct builder *b)
+{
+	struct build *before = NULL, *found = b->todo.first;
+
+	if (b->done_bytes > BUILDER_DONE_BYTES)
+		return NULL;
+	while (found && found->large && b->large_under_way) {
+		before = found;
+		found = found->next;
+	}
+	if (!found || !before)
+		return found ? queue_get(&b->todo) : NULL;
+	before->next = found->next;
+	if (!found->next)
+		b->todo.last = &before->next;
+	found->next = NULL;
+	return found;
 }
 
 void build_free(struct build *b)
@@ -131,14 +161,20 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->stop) {
-		build = queue_get(&b->todo);
+		build = next_to_do(b);
 		if (!build) {
 			pthread_cond_wait(&b->work, &b->lock);
 			continue;
 		}
+		b->large_under_way |= build->large;
 		pthread_mutex_unlock(&b->lock);
 		make_one(b, build);
 		pthread_mutex_lock(&b->lock);
+		if (build->large) { /* its turn may be that of one who waits */
+			b->large_under_way = false;
+			pthread_cond_broadcast(&b->work);
+		}
+		b->done_bytes += bytes_of(build);
 		queue_put(&b->done, build);
 		(void)!write(b->event_fd, &one, sizeof(one));
 	}
@@ -164,6 +200,7 @@ int builder_add(struct builder *b, int fd, const char *name, const struct publis
 		struct err *e)
 {
 	_cleanup_(build_freep) struct build *build = calloc(1, sizeof(*build));
+	struct stat st;
 	int r;
 
 	if (!build) {
@@ -172,6 +209,7 @@ int builder_add(struct builder *b, int fd, const char *name, const struct publis
 	}
 	build->fd = fd;
 	build->key = *key;
+	build->large = fstat(fd, &st) == 0 && st.st_size >= BUILDER_LARGE_BYTES;
 	build->name = strdup(name);
 	if (!build->name)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -198,6 +236,9 @@ struct build *builder_take(struct builder *b)
 
 	pthread_mutex_lock(&b->lock);
 	build = queue_get(&b->done);
+	if (build && b->done_bytes > BUILDER_DONE_BYTES)
+		pthread_cond_broadcast(&b->work);
+	b->done_bytes -= build ? bytes_of(build) : 0;
 	if (!b->done.first)
 		(void)!read(b->event_fd, &n, sizeof(n));
 	pthread_mutex_unlock(&b->lock);

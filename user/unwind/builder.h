@@ -3,8 +3,10 @@
  * wait.
  *
  * What goes in are files, in the order in which they are wanted; what comes out are finished builds,
- * with a table or a reason. Threads are started with the first file. Only the main thread calls
- * these functions; `make` is called by the others.
+ * with a table or a reason. Of large files one is made at a time, since it is those that take memory;
+ * smaller ones that were wanted later pass the next. No build is begun while more tables are done than
+ * BUILDER_DONE_BYTES and none of them is taken. Threads are started with the first file. Only the
+ * main thread calls these functions; `make` is called by the others.
  */
 #ifndef MEMSCOPE_UNWIND_BUILDER_H
 #define MEMSCOPE_UNWIND_BUILDER_H
@@ -13,6 +15,10 @@
 #include "base/err.h"
 #include "unwind/publish.h"
 #include "unwind/rows.h"
+
+/* A file of this size is large. */
+#define BUILDER_LARGE_BYTES (16 << 20)
+#define BUILDER_DONE_BYTES  (8 << 20)
 
 struct builder;
 
@@ -28,6 +34,7 @@ struct build {
 	struct err error;
 	uint64_t took_ns;
 	int fd;
+	bool large;
 	struct build *next;         /* the builder's, then the caller's */
 };
 void build_free(struct build *b);
