@@ -31,12 +31,13 @@ static const struct ms_pending_rec *record_of(const struct pending *p)
 
 #define WAITING_LEAST (16u << 20)
 
-/* Bytes of stacks that may wait, in all: beyond, they are finished as they are. */
+/* Bytes of stacks that may wait, in all: beyond, they are finished as they are. With the tables that
+ * are under way this is most of what a run on a host takes where no table was made before. */
 static uint64_t waiting_max(const struct run *r)
 {
-	uint64_t half = ((uint64_t)r->cfg->mem_mb << 20) / 2;
+	uint64_t part = ((uint64_t)r->cfg->mem_mb << 20) * 3 / 8;
 
-	return half > WAITING_LEAST ? half : WAITING_LEAST;
+	return part > WAITING_LEAST ? part : WAITING_LEAST;
 }
 
 static size_t size_of(const struct ms_pending_rec *rec)

@@ -31,6 +31,8 @@
  * that is not needed again; left to itself glibc begins to keep larger and larger ones. */
 #define GIVE_BACK_BYTES (1 << 20)
 
+#define TRIM_NS 1000000000ULL
+
 #define N_ASKED 256
 
 struct asked {
@@ -55,6 +57,7 @@ struct run_unwind {
 	struct asked asked[N_ASKED];
 	struct ms_proc before_exec; /* the command while it is still memscope    */
 	uint64_t trimmed;           /* tables made when memory was last given back */
+	uint64_t trimmed_ns;        /* and when that was                           */
 	uint64_t put, put_ns;       /* lists of spans, and what that took        */
 };
 
@@ -419,10 +422,16 @@ void run_unwind_tables(struct run *r)
 /* The rest of what making tables took is kept by the threads' arenas. */
 static void give_back_memory(struct run_unwind *u)
 {
-	if (u->trimmed == u->files.built || builder_pending(u->builder))
+	uint64_t now = run_now_ns();
+
+	if (u->trimmed == u->files.built)
+		return;
+	/* On a busy host some table is always under way. */
+	if (builder_pending(u->builder) && now < u->trimmed_ns + TRIM_NS)
 		return;
 	malloc_trim(0);
 	u->trimmed = u->files.built;
+	u->trimmed_ns = now;
 }
 
 void run_unwind_tick(struct run *r)

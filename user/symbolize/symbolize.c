@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 enum {
 	RESOLVERS_MAX = 8,     /* open for one image at a time */
 	NAME_MAX_BYTES = 4096, /* of a symbol that is not demangled; the rest is cut */
+	GIVE_BACK_BYTES = 4 << 20,
 };
 
 /* One location to be named. */
@@ -337,6 +339,13 @@ static int list_todo(struct dict *d, const struct symbolize_opts *opts, struct t
 	return 0;
 }
 
+/* What an image's symbols took is free again, in blocks too small to go back by themselves. */
+static void give_back_memory(void)
+{
+	if (mallinfo2().fordblks > GIVE_BACK_BYTES)
+		malloc_trim(0);
+}
+
 int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symbolize_stats *ret_stats)
 {
 	uint32_t n_locations = dict_location_count(d), n;
@@ -360,6 +369,7 @@ int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symboliz
 		for (end = i + 1; end < n && todo[end].image == todo[i].image; end++)
 			;
 		name_group(g, todo + i, end - i, &st);
+		give_back_memory();
 	}
 	st.locations = n;
 	if (dict_oom(d))
