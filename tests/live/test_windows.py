@@ -184,15 +184,17 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
     check(closed >= 5, f"{closed} windows in 3 s")
     # The last is written after the last look; one that was still in the making then may stay too.
     within(len(mine), 3, 7, "windows that were kept")
-    for path in mine[:2]:
+    # On a busy machine the oldest may be one that was cleaned away while it was written: in part.
+    old = [[path.replace(".pb.gz", ext) for ext in (".pb.gz", ".folded", ".svg")] for path in mine]
+    old = [paths for paths in old if all(map(os.path.exists, paths))][:2]
+    equal(len(old), 2, "windows that are whole")
+    for path in sum(old, []):
         os.utime(path, (1e9, 1e9))
-        for ext in (".folded", ".svg"):
-            os.utime(path.replace(".pb.gz", ext), (1e9, 1e9))
     r = subprocess.run([MEMSCOPE, "clean", "--older-than", "1d", tree], capture_output=True,
                        text=True, check=False)
     equal(r.returncode, 0, f"exit status of clean ({r.stderr})")
     check(r.stdout.startswith("removed 6 files, "), f"it said {r.stdout!r}")
-    equal([p for p in mine if not os.path.exists(p)], mine[:2], "windows removed")
+    equal([p for p in mine if not os.path.exists(p)], [paths[0] for paths in old], "windows removed")
     for path, text in foreign.items():
         with open(path, encoding="utf-8") as f:
             equal(f.read(), text, path)

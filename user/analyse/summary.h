@@ -293,6 +293,7 @@ struct run_summary {
 
 	struct {
 		int64_t cpu_ns, rss_kb, map_bytes;  /* memscope's own; 0 unknown */
+		int64_t peak_kb;                    /* rss_kb at most, 0 unknown */
 	} own;
 
 	const char *dir;              /* where the files are, "" or NULL when none were written */

@@ -624,10 +624,32 @@ static uint32_t mem_for(const struct run *r, const uint64_t *stats)
 	return (uint32_t)ceil(r->cfg->mem_mb * (1 + (double)stats[STAT_BLOCKS_FULL] / has));
 }
 
+/* What memscope promises to take at most, resident and in the kernel, with the default --mem. */
+#define OWN_ONE_BYTES  64000000
+#define OWN_HOST_BYTES 150000000
+#define MEM_DEFAULT_MB 64
+
+static void note_own_memory(const struct output *o)
+{
+	struct run *r = o->r;
+	int64_t limit = r->cfg->all ? OWN_HOST_BYTES : OWN_ONE_BYTES;
+	int64_t took = o->s.own.peak_kb * 1024 + o->s.own.map_bytes;
+
+	if (r->cfg->mem_mb > MEM_DEFAULT_MB)
+		limit += (int64_t)(r->cfg->mem_mb - MEM_DEFAULT_MB) << 20;
+	if (took > limit)
+		run_note(
+			r, false,
+			"memscope itself took up to %s, %s more than it should: a lower --mem (now %u "
+			"MiB) takes less",
+			unit_bytes(took).s, unit_bytes(took - limit).s, r->cfg->mem_mb);
+}
+
 static void notes(struct output *o)
 {
 	struct run *r = o->r;
 
+	note_own_memory(o);
 	if (r->gap_children || r->gap_ended)
 		run_note(
 			r, false,
@@ -722,7 +744,7 @@ static int gather(struct output *o, struct err *e)
 		facts_memory(o);
 	}
 	run_unwind_facts(r, &o->s);
-	proc_mem_self(&o->s.own.cpu_ns, &o->s.own.rss_kb);
+	proc_mem_self(&o->s.own.cpu_ns, &o->s.own.rss_kb, &o->s.own.peak_kb);
 	o->s.own.map_bytes = (int64_t)session_map_bytes(r->session);
 	notes(o);
 	o->s.notes = (const char *const *)r->notes;

@@ -202,7 +202,11 @@ static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size,
 	return 0;
 }
 
-void drain_breathe(struct drain *d)
+/*
+ * Where every event has a stack of its own, a total takes longer to be understood than to be made: the
+ * ring, which is small, is emptied in between.
+ */
+static void breathe(struct drain *d)
 {
 	if (++d->breath % BREATH == 0 && d->n_sent < SENT_MAX)
 		ring_buffer__consume(d->ring);
@@ -212,7 +216,7 @@ static bool on_total(struct drain *d, const void *key, const void *value)
 {
 	d->n_totals++;
 	d->fns.total(d->fns.ctx, key, value);
-	drain_breathe(d);
+	breathe(d);
 	return true;
 }
 
@@ -244,7 +248,7 @@ int drain_sent(struct drain *d)
 		struct ms_total_rec rec = d->sent[i];
 
 		d->fns.total(d->fns.ctx, &rec.key, &rec.total);
-		drain_breathe(d);
+		breathe(d);
 	}
 	if (n)
 		memmove(d->sent, d->sent + n, (d->n_sent - n) * sizeof(*d->sent));

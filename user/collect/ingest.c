@@ -4,7 +4,6 @@
 #include "model/alloc_site.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #define OWN_FRAMES_MAX    6      /* of a stack taken in sched_switch, before __schedule */
@@ -519,13 +518,12 @@ bool ingest_gone(struct ingest *in, const struct ms_proc *p)
 {
 	struct proc *proc = proc_of(in, p);
 
-	if (proc && proc_replaced(proc))
-		return true;
+	if (!proc || proc_replaced(proc))
+		return proc != NULL;
 	for (uint32_t i = 0; i < in->n_keep; i++)
 		if (in->keep[i] == (pid_t)p->tgid)
 			return false;
-	/* Of one whose records were lost it is asked whether it is there. */
-	return proc ? proc_exited(proc) : kill((pid_t)p->tgid, 0) < 0 && errno == ESRCH;
+	return proc_exited(proc);
 }
 
 int64_t ingest_live_bytes(struct ingest *in)

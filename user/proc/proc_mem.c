@@ -414,9 +414,11 @@ static int64_t mapped_maps_kb(void)
 	return sum;
 }
 
-void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb)
+void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb, int64_t *ret_peak_kb)
 {
-	char text[256] = "";
+	char text[4096] = "";
+	const char *hwm;
+	int64_t maps_kb = mapped_maps_kb();
 	long pages = 0;
 	struct rusage ru;
 	_cleanup_(closep) int fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -426,5 +428,13 @@ void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb)
 		      ((int64_t)ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000;
 	if (fd >= 0 && read_at(fd, "statm", text, sizeof(text)) > 0)
 		sscanf(text, "%*d %ld", &pages);
-	*ret_rss_kb = pages * (sysconf(_SC_PAGESIZE) / 1024) - mapped_maps_kb();
+	*ret_rss_kb = pages * (sysconf(_SC_PAGESIZE) / 1024) - maps_kb;
+	/* Not ru_maxrss, which is also that of whom we were before an exec. Maps are mapped from the
+	 * start. */
+	*ret_peak_kb = 0;
+	if (fd >= 0 && read_at(fd, "status", text, sizeof(text)) > 0 &&
+	    (hwm = strstr(text, "\nVmHWM:")))
+		*ret_peak_kb = strtoll(hwm + 7, NULL, 10) - maps_kb;
+	if (*ret_peak_kb < *ret_rss_kb)
+		*ret_peak_kb = *ret_rss_kb;
 }

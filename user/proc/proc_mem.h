@@ -48,8 +48,8 @@ uint32_t proc_mem_count(const struct proc_mem *m);
 /* Time spent reading smaps_rollup so far. */
 int64_t proc_mem_rollup_ns(const struct proc_mem *m);
 
-/* Our own use: CPU time so far, and resident memory but for what is mapped of BPF maps, which
- * session_map_bytes() counts. */
-void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb);
+/* Our own use: CPU time so far, and resident memory now and at most, but for what is mapped of BPF
+ * maps, which session_map_bytes() counts. */
+void proc_mem_self(int64_t *ret_cpu_ns, int64_t *ret_rss_kb, int64_t *ret_peak_kb);
 
 #endif

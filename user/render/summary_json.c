@@ -667,6 +667,7 @@ static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 	o = object(d, root, "own");
 	number(d, o, "cpu_ns", s->own.cpu_ns);
 	number(d, o, "rss_kb", s->own.rss_kb);
+	number(d, o, "peak_kb", s->own.peak_kb);
 	number(d, o, "map_bytes", s->own.map_bytes);
 }
 

@@ -472,6 +472,8 @@ static void put_own(const struct run_summary *s, struct sink *out)
 	sink_printf(out, "%s of CPU (%s of the run), %s resident", unit_ns(s->own.cpu_ns).s,
 		    unit_percent(s->own.cpu_ns, s->duration_ns).s,
 		    unit_bytes(s->own.rss_kb * 1024).s);
+	if (s->own.peak_kb > 0)
+		sink_printf(out, " (%s at most)", unit_bytes(s->own.peak_kb * 1024).s);
 	if (s->own.map_bytes > 0)
 		sink_printf(out, ", %s in the kernel", unit_bytes(s->own.map_bytes).s);
 	sink_puts(out, "\n");

@@ -255,11 +255,16 @@ static void process_whose_main_thread_ended_still_counts(void **state)
 
 static void own_use_is_told(void **state)
 {
-	int64_t cpu_ns, rss_kb;
+	int64_t cpu_ns, rss_kb, peak_kb;
+	volatile char *p = malloc(32 * MIB);
 
-	proc_mem_self(&cpu_ns, &rss_kb);
+	for (size_t i = 0; i < 32 * MIB; i += 4096)
+		p[i] = 1;
+	free((void *)p);
+	proc_mem_self(&cpu_ns, &rss_kb, &peak_kb);
 	assert_true(cpu_ns > 0);
 	assert_true(rss_kb > 0);
+	assert_true(peak_kb >= 32 * 1024 && peak_kb >= rss_kb);
 }
 
 int main(void)
