@@ -376,6 +376,10 @@ bench-alloc: deps-bench all targets ## what tracing every malloc and free costs,
 	$(call need,$(DEPS_ALLOC))
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/alloc.py $(BENCHFLAGS)
 
+.PHONY: bench-hard
+bench-hard: all targets ## exact allocations of hard targets at full size: 10,000,000 live blocks, 100,000 stacks … (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) python3 tests/bench/hard.py $(BENCHFLAGS)
+
 .PHONY: bench-sites
 bench-sites: all ## who allocates, by memscope's tiers, heaptrack, jeprof and massif, side by side (as root)
 	$(call need,$(DEPS_SITES))

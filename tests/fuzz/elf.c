@@ -1,6 +1,7 @@
 /* An image of a hostile file: header, segments, sections, build ID, symbols, demangled names. */
 #include "elf/demangle.h"
 #include "elf/elf_file.h"
+#include "elf/elf_objects.h"
 #include "elf/elf_plt.h"
 #include "elf/elf_syms.h"
 
@@ -46,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_(elf_plt_freep) struct elf_plt *plt = NULL;
 	const struct elf_segment *segs;
 	struct elf_sym found[4];
+	struct elf_object object;
 	uint64_t vaddr;
 	uint32_t n;
 
@@ -57,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (elf_plt_load(elf, &plt, NULL) == 0 && elf_plt_find(plt, size) &&
 	    !*elf_plt_find(plt, size))
 		abort();
+	elf_object_find(elf, (const char *[]){ "main", "rate", NULL }, &object);
 	if (elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;
 	walk_symbols(syms);

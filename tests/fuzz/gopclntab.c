@@ -34,6 +34,9 @@ static void check_functions(const struct gopclntab *tab)
 			abort();
 		if (gopclntab_rows(tab, i, check_row, &f) != 0)
 			abort();
+		if (i < 16 && (gopclntab_find_name(tab, f.name, &found) < 0 || found > i))
+			abort();
+		gopclntab_args(tab, i);
 		if (f.start < f.end && (gopclntab_find(tab, f.start, &found) < 0 || found < i))
 			abort();
 	}

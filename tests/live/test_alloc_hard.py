@@ -201,6 +201,144 @@ def a_program_that_throws_jumps_and_changes_stacks_survives_many_runs():
         equal(text_differences(target.pid), [], "bytes of the target's text left changed")
 
 
+class Spoken(Target):
+    """A program that speaks a target's language, and ends with status 7 when its input does."""
+
+    def __init__(self, argv):
+        Child.__init__(self, argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._line("ready", 10)
+
+    def status(self):
+        self.process.stdin.close()
+        return self.process.wait(20)
+
+
+def built(name, command):
+    out = subprocess.run(command, capture_output=True, check=False, cwd=TOP,
+                         env={**os.environ, "GOCACHE": os.path.join(BUILD, "go-cache"), "GO111MODULE": "off",
+                              "GOFLAGS": ""})
+    if out.returncode:
+        skip(f"{name} does not compile here: {out.stderr.decode(errors='replace')[-200:]}")
+
+
+def busy_through_runs(target, times, *args):
+    """It works all the while; true when it lived."""
+    stop = threading.Event()
+
+    def drive():
+        while not stop.is_set():
+            target.ask("go")
+    driver = threading.Thread(target=drive)
+    driver.start()
+    lived = attach_and_detach(target, times, *args)
+    stop.set()
+    driver.join(60)
+    return lived
+
+
+@fact
+def goroutines_that_allocate_in_c_are_counted_and_survive():
+    need("go", "gcc")
+    program = scratch("go_mallocs")
+    built("go_mallocs.go", [tool("go"), "build", "-o", program, "tests/targets/go_mallocs.go"])
+    target = Spoken([program])
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("go"))
+    equal([run.profile("heap").sum(t, "go_malloc", pid=target.pid) for t in HEAP], lines[0][2:],
+          "calls, bytes, live")
+    if busy_through_runs(target, 3, *EXACT):
+        equal(target.status(), 7, "its exit status")
+
+
+GREENLETS = """
+import sys
+from greenlet import greenlet
+def worker(n):
+    while True:
+        kept = [bytearray(1000 + n * 10 + i) for i in range(20)]
+        main.switch(sum(map(len, kept)))
+main = greenlet.getcurrent()
+workers = [greenlet(worker) for _ in range(8)]
+print("ready", flush=True)
+for line in sys.stdin:
+    got = [g.switch(n) for _ in range(100) for n, g in enumerate(workers)]
+    print("right" if sum(got) == 100 * sum(20 * (1000 + n * 10) + 190 for n in [0] + list(range(1, 8))) else "wrong")
+    print("end", flush=True)
+sys.exit(7)
+"""
+
+
+@fact
+def greenlets_of_python_survive():
+    python = "/usr/bin/python3"
+    if not os.path.exists(python) or subprocess.run([python, "-c", "import greenlet"], check=False, **QUIET).returncode:
+        skip("python3-greenlet is not installed")
+    target = Spoken([python, "-c", GREENLETS])
+    equal(target.ask("go"), [["right"]], "what it computes")
+    if busy_through_runs(target, 3, *EXACT):
+        equal(target.ask("go"), [["right"]], "what it computes after the runs")
+        equal(target.status(), 7, "its exit status")
+
+
+FIBERS = """
+#include <boost/context/fiber.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+#include <vector>
+namespace ctx = boost::context;
+static unsigned long calls, bytes, live_calls, live_bytes;
+extern "C" __attribute__((noinline)) void *fiber_malloc(size_t n)
+{
+	void *p = malloc(n);
+	__asm__ volatile("" : "+r"(p));
+	calls++, bytes += n, live_calls++, live_bytes += n;
+	return p;
+}
+int main()
+{
+	char line[64];
+	printf("ready\\n"), fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		std::vector<ctx::fiber> all;
+		for (size_t k = 0; k < 6; k++)
+			all.emplace_back([k](ctx::fiber &&back) {
+				for (size_t i = 0; i < 300; i++) {
+					void *p = fiber_malloc(50 + k);
+					back = std::move(back).resume();
+					if (i % 3) free(p), live_calls--, live_bytes -= 50 + k;
+				}
+				return std::move(back);
+			});
+		for (bool any = true; any;) {
+			any = false;
+			for (auto &f : all)
+				if (f) f = std::move(f).resume(), any = true;
+		}
+		printf("site fiber_malloc %lu %lu %lu %lu\\nend\\n", calls, bytes, live_calls, live_bytes);
+		fflush(stdout);
+	}
+	return 7;
+}
+"""
+
+
+@fact
+def fibers_of_boost_are_counted_and_survive():
+    if not glob.glob("/usr/include/boost/context/fiber.hpp") or not tool("g++"):
+        skip("libboost-context-dev is not installed")
+    source, program = scratch("fibers") + ".cc", scratch("fibers-program")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(FIBERS)
+    built("the program with fibers", ["g++", "-O1", "-g", "-fno-omit-frame-pointer", "-o", program, source,
+                                      "-lboost_context"])
+    target = Spoken([program])
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("go"))
+    equal([run.profile("heap").sum(t, "fiber_malloc", pid=target.pid) for t in HEAP], lines[0][2:],
+          "calls, bytes, live")
+    if busy_through_runs(target, 3, *EXACT):
+        equal(target.status(), 7, "its exit status")
+
+
 @fact
 def an_exception_that_an_own_operator_new_throws_is_counted():
     library = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None) or skip("libjemalloc is not installed")

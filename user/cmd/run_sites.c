@@ -11,6 +11,7 @@ static int on_site(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id
 {
 	struct run *r = ctx;
 
+	drain_breathe(r->drain);
 	return ingest_site(r->ingest, key, cgroup_id, values, untracked, untracked_bytes);
 }
 

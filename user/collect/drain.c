@@ -202,11 +202,7 @@ static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size,
 	return 0;
 }
 
-/*
- * Where every event has a stack of its own, a total takes longer to be understood than to be made: the
- * ring, which is small, is emptied in between.
- */
-static void breathe(struct drain *d)
+void drain_breathe(struct drain *d)
 {
 	if (++d->breath % BREATH == 0 && d->n_sent < SENT_MAX)
 		ring_buffer__consume(d->ring);
@@ -216,7 +212,7 @@ static bool on_total(struct drain *d, const void *key, const void *value)
 {
 	d->n_totals++;
 	d->fns.total(d->fns.ctx, key, value);
-	breathe(d);
+	drain_breathe(d);
 	return true;
 }
 
@@ -248,7 +244,7 @@ int drain_sent(struct drain *d)
 		struct ms_total_rec rec = d->sent[i];
 
 		d->fns.total(d->fns.ctx, &rec.key, &rec.total);
-		breathe(d);
+		drain_breathe(d);
 	}
 	if (n)
 		memmove(d->sent, d->sent + n, (d->n_sent - n) * sizeof(*d->sent));

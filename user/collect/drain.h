@@ -51,6 +51,12 @@ int drain_totals(struct drain *d, struct err *e);
  * about processes are read after that. 0 or -ENOMEM: not all could be kept. */
 int drain_sent(struct drain *d);
 bool drain_sent_waits(const struct drain *d);
+/*
+ * To be called for each total, and for each site of allocations, while they are being understood: where
+ * every event has a stack of its own that takes longer than making them, and the ring, which is small, is
+ * emptied in between.
+ */
+void drain_breathe(struct drain *d);
 /* Threads that have gone, which then leave the table; with `all`, also those that have not. */
 int drain_threads(struct drain *d, bool all, struct err *e);
 /* Live blocks; those that `fns.block` says true of leave the table. */

@@ -4,6 +4,7 @@
 #include "model/alloc_site.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #define OWN_FRAMES_MAX    6      /* of a stack taken in sched_switch, before __schedule */
@@ -518,12 +519,13 @@ bool ingest_gone(struct ingest *in, const struct ms_proc *p)
 {
 	struct proc *proc = proc_of(in, p);
 
-	if (!proc || proc_replaced(proc))
-		return proc != NULL;
+	if (proc && proc_replaced(proc))
+		return true;
 	for (uint32_t i = 0; i < in->n_keep; i++)
 		if (in->keep[i] == (pid_t)p->tgid)
 			return false;
-	return proc_exited(proc);
+	/* Of one whose records were lost it is asked whether it is there. */
+	return proc ? proc_exited(proc) : kill((pid_t)p->tgid, 0) < 0 && errno == ESRCH;
 }
 
 int64_t ingest_live_bytes(struct ingest *in)

@@ -37,6 +37,15 @@ static int find_in(struct elf_file *elf, const struct elf_section *table,
 	return -ENOENT;
 }
 
+/* One that lies about many tables has but one of them read. */
+static const struct elf_section *first_of(const struct elf_section *secs, uint32_t n, uint32_t type)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (secs[i].type == type)
+			return secs[i].link < n ? &secs[i] : NULL;
+	return NULL;
+}
+
 int elf_object_find(struct elf_file *elf, const char *const *names, struct elf_object *ret_object)
 {
 	static const uint32_t types[] = { SHT_SYMTAB, SHT_DYNSYM };
@@ -49,13 +58,14 @@ int elf_object_find(struct elf_file *elf, const char *const *names, struct elf_o
 	r = elf_file_sections(elf, &secs, &n, NULL);
 	if (r < 0)
 		return r;
-	for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++)
-		for (uint32_t i = 0; i < n; i++) {
-			if (secs[i].type != types[t] || secs[i].link >= n)
-				continue;
-			r = find_in(elf, &secs[i], &secs[secs[i].link], names, ret_object);
-			if (r != -ENOENT)
-				return r;
-		}
+	for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++) {
+		const struct elf_section *table = first_of(secs, n, types[t]);
+
+		if (!table)
+			continue;
+		r = find_in(elf, table, &secs[table->link], names, ret_object);
+		if (r != -ENOENT)
+			return r;
+	}
 	return -ENOENT;
 }

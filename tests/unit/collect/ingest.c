@@ -252,6 +252,16 @@ static void an_exited_thread_ends_at_its_last_switch(void **state)
 	assert_int_equal(profile_n_samples(f->p.offcpu), 0);
 }
 
+static void a_process_without_records_has_gone_when_it_is_not_there(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_proc here = { .tgid = (__u32)getppid(), .start_ns = 1 };
+	struct ms_proc nowhere = { .tgid = 0x7ffffffe, .start_ns = 1 };
+
+	assert_false(ingest_gone(f->in, &here));
+	assert_true(ingest_gone(f->in, &nowhere));
+}
+
 static void live_is_what_was_allocated_less_what_was_freed_or_not_followed(void **state)
 {
 	struct fixture *f = *state;
@@ -265,6 +275,7 @@ static void live_is_what_was_allocated_less_what_was_freed_or_not_followed(void 
 					     [SITE_LIVE_BYTES] = 100 };
 	struct ingest_stats st;
 
+	ingest_keep(f->in, (pid_t)self.tgid);
 	assert_int_equal(ingest_site(f->in, &site, 0, did, 1, 100), 0);
 	assert_int_equal(ingest_live_bytes(f->in), 100);
 	assert_int_equal(ingest_site_end(f->in, &site, 0, end), 0);
@@ -432,6 +443,7 @@ int main(void)
 		TEST(the_times_of_a_thread_add_up_to_its_life),
 		TEST(what_a_thread_was_held_is_not_its_time),
 		TEST(an_exited_thread_ends_at_its_last_switch),
+		TEST(a_process_without_records_has_gone_when_it_is_not_there),
 		TEST(live_is_what_was_allocated_less_what_was_freed_or_not_followed),
 		TEST(a_site_is_told_again_until_its_stack_has_come),
 		TEST(what_found_no_room_in_the_table_of_sites_has_a_frame_that_says_so),
