@@ -316,6 +316,8 @@ static void keep_largest(const struct dict *d, const struct site *sites, uint32_
 			.count = sites[i].count,
 		};
 
+		if (row.value <= 0)
+			continue;
 		if (*n_out < cap)
 			out[(*n_out)++] = row;
 		else if (by_value(&row, &out[cap - 1]) < 0)
@@ -353,7 +355,7 @@ static int rank(const struct profile *p, uint32_t type, int count_type, bool wai
 	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
 		struct profile_sample s = profile_sample(p, i);
 
-		if (s.values[type] <= 0)
+		if (s.values[type] <= 0 && (count_type < 0 || s.values[count_type] <= 0))
 			continue;
 		if (frame_path_set(&path, d, s.stack) < 0)
 			return -ENOMEM;

@@ -4,8 +4,9 @@
  * thread.
  *
  * Temporary: freed by the thread that allocated it, before that thread allocated anything else (what a
- * realloc replaces is freed, too). So heaptrack counts as well, but for "thread" it has "process": what
- * another thread allocates in between makes a block permanent there.
+ * realloc replaces is freed, too). heaptrack means the same and counts more: it tells blocks apart by size
+ * and stack alone, so that a loop which frees its previous block seems to free the last one (1,000 of
+ * 1,002 in a program that has one such block, heaptrack 1.4), and all threads have one order.
  *
  * A lifetime is from the return of the allocation to the call of free; the cost of tracing is in it.
  */

@@ -207,6 +207,19 @@ static void samples_without_value_are_left_out(void **state)
 	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 0);
 }
 
+static void counts_are_of_all_samples_of_a_site_but_a_site_without_value_is_no_row(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[2];
+
+	ADD(f, 3, 10, { "malloc", LIBC }, { "load", APP });
+	ADD(f, 4, 0, { "malloc", LIBC }, { "load", APP }, { "main", APP });
+	ADD(f, 5, 0, { "malloc", LIBC }, { "save", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 2), 1);
+	assert_string_equal(rows[0].function, "load");
+	assert_int_equal(rows[0].count, 7);
+}
+
 static void time_in_the_allocator_includes_its_page_faults(void **state)
 {
 	struct fixture *f = *state;
@@ -284,6 +297,7 @@ int main(void)
 		TEST(user_function_with_a_kernel_name_is_no_wait),
 		TEST(rows_are_the_largest_in_order),
 		TEST(samples_without_value_are_left_out),
+		TEST(counts_are_of_all_samples_of_a_site_but_a_site_without_value_is_no_row),
 		TEST(traps_of_probes_are_not_the_allocators_time),
 		TEST(time_in_the_allocator_includes_its_page_faults),
 	};
