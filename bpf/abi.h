@@ -267,7 +267,7 @@ struct ms_alloc_key {
 struct ms_alloc_site {
 	struct ms_alloc_key key; /* tgid 0: the record is not in use */
 	__u32 root;              /* index */
-	__u32 pad;
+	__u32 closed;            /* no allocation may be added: it is about to be used again */
 	__u64 peaks_seen;
 	__u64 allocs, bytes;
 	__u64 frees, freed_bytes; /* by the thread itself                                  */
@@ -324,7 +324,7 @@ struct ms_inflight {
 	__u32 has_old;       /* … if there was one */
 	__u32 shape;         /* enum ms_shape */
 	__u32 as_gen;
-	__u32 pad;
+	__u32 site;          /* of its last allocation, 0: none */
 	__u64 ra;            /* MS_SHAPE_NEW: what is at sp, as long as the call has not returned */
 	__u64 freed;         /* the block that this thread freed last, until it has it again */
 	__u64 last;          /* the block that it allocated last */

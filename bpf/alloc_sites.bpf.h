@@ -51,23 +51,41 @@ static __noinline __u32 site_make(const struct ms_alloc_key *key)
 	return root;
 }
 
+static __always_inline struct ms_alloc_site *site_at(__u32 ix)
+{
+	return ix ? bpf_map_lookup_elem(&alloc_sites, &ix) : NULL;
+}
+
+static __always_inline bool same_proc(const struct ms_proc *a, const struct ms_proc *b)
+{
+	return a->start_ns == b->start_ns && a->tgid == b->tgid && a->exec_id == b->exec_id;
+}
+
+/* Is the thread's last site that of this call, too? Often it is. */
+static __always_inline bool is_last_site(const struct ms_inflight *in, __u32 tid)
+{
+	const struct ms_alloc_site *site = site_at(in->site);
+
+	return site && !site->closed && site->key.user.lo == in->user.lo &&
+	       site->key.user.hi == in->user.hi && site->key.tid == tid &&
+	       site->key.as_gen == in->as_gen && same_proc(&site->key.proc, &in->proc);
+}
+
 /* Of the call in flight; 0: there is no room for it. */
-static __always_inline __u32 site_index(const struct ms_inflight *in, __u32 tid)
+static __always_inline __u32 site_index(struct ms_inflight *in, __u32 tid)
 {
 	struct ms_alloc_key key = {};
 	__u32 *ix;
 
+	if (is_last_site(in, tid))
+		return in->site;
 	key.proc = in->proc;
 	key.user = in->user;
 	key.tid = tid;
 	key.as_gen = in->as_gen;
 	ix = bpf_map_lookup_elem(&alloc_index, &key);
-	return ix ? *ix : site_make(&key);
-}
-
-static __always_inline struct ms_alloc_site *site_at(__u32 ix)
-{
-	return ix ? bpf_map_lookup_elem(&alloc_sites, &ix) : NULL;
+	in->site = ix ? *ix : site_make(&key);
+	return in->site;
 }
 
 /* Before a site changes: what it held when its process was highest. */
@@ -186,8 +204,7 @@ static __noinline int site_freed(const struct ms_proc *proc, const struct ms_blo
 	struct ms_alloc_site *site = site_at(block->site), *root = site ? site_at(site->root) : NULL;
 	__u64 life = bpf_ktime_get_ns() - block->born_ns, size = block->size;
 
-	if (!root || site->key.proc.start_ns != proc->start_ns ||
-	    site->key.proc.tgid != proc->tgid || site->key.proc.exec_id != proc->exec_id)
+	if (!root || !same_proc(&site->key.proc, proc))
 		return 0;
 	site_note(site, root);
 	if (site->key.tid == tid) {

@@ -288,6 +288,7 @@ static void close_record(struct alloc_table *t, uint32_t ix, enum record_state s
 {
 	if (t->told[ix].state == RECORD_USED)
 		bpf_map_delete_elem(t->index_fd, &t->sites[ix].key);
+	__atomic_store_n(&t->sites[ix].closed, 1, __ATOMIC_RELEASE);
 	t->told[ix].state = (uint8_t)state;
 }
 
