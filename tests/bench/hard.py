@@ -118,7 +118,7 @@ def children():
     run, truth, took = exactly("children", 5000, 40, options=("--alloc-scope=file",))
     a, lost = run.summary()["alloc"], {d["name"]: d["count"] for d in run.summary()["drops"] if d["count"]}
     line("children", a["objects"] + lost.get("alloc_sites_none", 0) == truth.done and a["live_objects"] == 0
-         and a["inherited_frees"] == truth.inherited,
+         and a["inherited_frees"] >= truth.inherited,  # and frees of blocks that are in no figure
          f"{truth.done:,} calls, {truth.inherited:,} frees of what was inherited in {took:.1f} s; shown "
          f"{a['objects']:,} and {a['inherited_frees']:,}; live {a['live_objects']:,} of 0; lost: {lost or 'nothing'}, "
          f"{run.summary()['sideband_lost']} of the kernel's records")

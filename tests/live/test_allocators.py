@@ -156,6 +156,8 @@ def allocator_that_is_loaded_during_the_run_is_counted_to_the_byte():
     run, lines = record(("-p", target.pid, *EXACT), during)
     # dlopen() itself has used malloc.
     check_truth(run, lines, target.pid, total_is_all=False)
+    check(any("allocator's file was mapped in the run" in x for x in run.summary()["notes"]),
+          "no word of the time before its probes were there")
 
 
 def stripped():

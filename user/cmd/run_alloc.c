@@ -108,7 +108,10 @@ int run_alloc_begin(struct run *r, struct err *e)
 			stats.nameless[0]
 				? " is stripped and no debug file of it is installed (put one below /usr/lib/debug, or do not strip it)"
 				: ": its allocator is one that memscope does not know");
-	run_say(r, "%u allocator functions in %u files, %u links; room for %s live blocks",
+	/* Measured with 10,000,000 blocks: 128 bytes of the slab each, and 16 for each place in the table. */
+	run_say(r,
+		"%u allocator functions in %u files, %u links; room for %s live blocks, each of which takes 128 "
+		"bytes of kernel memory when it is there, and 16 to 32 when not",
 		stats.functions, stats.files, stats.attached,
 		unit_count(session_map_max(r->session, SESSION_BLOCKS)).s);
 	r->alloc_from_ns = run_now_ns();
