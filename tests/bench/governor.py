@@ -5,10 +5,12 @@
 
 As root. Windows without memscope and with `memscope -p PID` alternate; each tells how much CPU time a
 piece of the program's work took, by the kernel's account of its threads, so that what else the machine
-does counts little. The figure is by what part a window with memscope takes more than the mean of the
-two around it: median, and the interval that holds it with 95 % confidence (order statistics,
-binomial). `nobody` is the same with nothing started: the noise to read the rest by. Beside it what
-memscope itself says that its slices cost, of one CPU, and how much of the time they were.
+does counts little. The figure is the CPU time that the program used more in a window with memscope than
+its work takes by the mean of the two windows around it, in percent of one CPU, which is what the limit
+is of: median, and the interval that holds it with 95 % confidence (order statistics, binomial). All
+sources are on, not the slices alone. `nobody` is the same with nothing started: the noise to read the
+rest by. Beside it what memscope says that its slices cost, its own CPU time for them included, and how
+much of the time they were.
 """
 
 import argparse
@@ -27,7 +29,8 @@ from harness import *  # noqa: E402
 
 PYTHON = """
 import mmap, struct, sys
-m = mmap.mmap(open(sys.argv[1], "r+b").fileno(), 4096)
+f = open(sys.argv[1], "r+b")
+m = mmap.mmap(f.fileno(), 4096)
 n = 0
 while True:
     x = [bytes(600 + i % 7) for i in range(100)]
@@ -107,34 +110,44 @@ def median_interval(values):
     return values[k], values[n - 1 - k]
 
 
-def cpu_ns_a_piece(work, seconds):
-    pieces, ns = work.value(), schedstat(work.child.pid)
-    time.sleep(seconds)
-    return (schedstat(work.child.pid) - ns) / max(work.value() - pieces, 1)
+class Window:
+    """What the program did in a stretch of time: pieces of work, CPU ns and wall ns."""
+
+    def __init__(self, work, seconds):
+        pieces, ns, begin = work.value(), schedstat(work.child.pid), time.monotonic_ns()
+        time.sleep(seconds)
+        self.wall_ns = time.monotonic_ns() - begin
+        self.cpu_ns = schedstat(work.child.pid) - ns
+        self.pieces = work.value() - pieces
+        if not work.child.alive() or not self.pieces:
+            sys.exit(f"bench-governor: {work.name} did nothing in {seconds:g} s")
+
+    def lost(self, before, after):
+        """Of one CPU: what its work took more than in the windows around it."""
+        piece_ns = (before.cpu_ns + after.cpu_ns) / (before.pieces + after.pieces)
+        return (self.cpu_ns - self.pieces * piece_ns) / self.wall_ns
 
 
 def with_memscope(work, seconds, limit, told):
     run = Run("-p", work.child.pid, "--max-overhead", limit)
     run.ready()
-    ns = cpu_ns_a_piece(work, seconds)
+    window = Window(work, seconds)
     run.stop()
     run.must()
     told.append(run.summary()["alloc"])
     shutil.rmtree(run.out, ignore_errors=True)
-    return ns
+    return window
 
 
 def rounds(work, n, seconds, limit):
-    """[(part more with nobody, part more with memscope)], [what memscope said]"""
+    """[(lost with nobody, lost with memscope)], [what memscope said]"""
     rows, told = [], []
-    without = [cpu_ns_a_piece(work, seconds)]
+    first = Window(work, seconds)
     for _ in range(n):
-        nobody = cpu_ns_a_piece(work, seconds)
-        without.append(cpu_ns_a_piece(work, seconds))
-        mean = (without[-2] + without[-1]) / 2
-        ns = with_memscope(work, seconds, limit, told)
-        without.append(cpu_ns_a_piece(work, seconds))
-        rows.append((nobody / mean - 1, ns / ((without[-2] + without[-1]) / 2) - 1))
+        nobody, second = Window(work, seconds), Window(work, seconds)
+        watched, third = with_memscope(work, seconds, limit, told), Window(work, seconds)
+        rows.append((nobody.lost(first, second), watched.lost(second, third)))
+        first = third
     return rows, told
 
 
