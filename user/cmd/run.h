@@ -119,8 +119,9 @@ struct run {
 	int epoll_fd, signal_fd, timer_fd;
 	uint32_t live_targets;   /* asked for, not ended                     */
 	uint32_t n_members;      /* of control groups, all that were met     */
+	uint32_t n_oom;          /* … that were killed because memory ran out */
 	bool members_due;        /* some are to be named by the kernel       */
-	uint64_t next_look_ns;
+	uint64_t next_look_ns, next_renew_ns;
 	uint64_t end_ns;         /* CLOCK_MONOTONIC                           */
 	int64_t start_wall_ns;
 	uint64_t next_forget_ns, next_sweep_ns;

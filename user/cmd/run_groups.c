@@ -12,8 +12,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define GONE_NS 10000000000ULL /* a run without -d ends when nothing has been there for so long */
-#define LOOK_NS 100000000ULL   /* between two looks at groups and members                       */
+#define GONE_NS  10000000000ULL /* a run without -d ends when nothing has been there for so long */
+#define LOOK_NS  100000000ULL   /* between two looks at groups and members                       */
+#define OOM_SAID 5              /* of those that were killed because memory ran out */
+#define REST     20 /* what all engines are asked for a name takes a share of the time: 1 in so many */
 
 static void on_member(void *ctx, const struct ms_task *task)
 {
@@ -65,6 +67,19 @@ pid_t run_ns_pid(struct run *r, pid_t pid)
 	return t && t->ns_pid != pid ? t->ns_pid : 0;
 }
 
+void run_groups_oom(struct run *r, pid_t pid)
+{
+	pid_t ns_pid = run_ns_pid(r, pid);
+	char inside[32] = "";
+
+	if (r->n_oom++ >= OOM_SAID)
+		return;
+	if (ns_pid)
+		snprintf(inside, sizeof(inside), " (%d there)", (int)ns_pid);
+	run_note(r, false, "the kernel killed process %d%s because memory ran out", (int)pid,
+		 inside);
+}
+
 static void meet(void *ctx, pid_t pid)
 {
 	run_groups_met(ctx, pid);
@@ -86,6 +101,7 @@ static void look_at(struct run *r, struct group *g, uint64_t now)
 {
 	struct cgroup at;
 	uint64_t id;
+	int rc;
 
 	if (cgroup_id_of(r->cfg->mounts, g->at.hierarchy, g->at.path, &id) == 0) {
 		if (id != g->at.id)
@@ -95,7 +111,11 @@ static void look_at(struct run *r, struct group *g, uint64_t now)
 	if (!g->gone_ns)
 		g->gone_ns = now;
 	g->was_gone = true;
-	if (group_renewed(r->cfg->mounts, g, &at) < 0)
+	if (now < r->next_renew_ns)
+		return;
+	rc = group_renewed(r->cfg->mounts, g, &at);
+	r->next_renew_ns = now + REST * (run_now_ns() - now);
+	if (rc < 0)
 		return;
 	/* Its group may be made before we look again: then the programs have seen it. */
 	session_cgroup_path(r->session, at.hierarchy, at.path);

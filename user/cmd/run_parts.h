@@ -61,6 +61,8 @@ int run_groups_begin(struct run *r, struct err *e);
 bool run_groups_met(struct run *r, pid_t pid);
 /* Takes up members, as the kernel names them now. Not while records are read. */
 void run_groups_look(struct run *r);
+/* A member was killed because memory ran out. */
+void run_groups_oom(struct run *r, pid_t pid);
 void run_groups_tick(struct run *r, uint64_t now_ns);
 
 /* --- run_output.c --- */

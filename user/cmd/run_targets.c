@@ -213,6 +213,8 @@ static void thread_ended(struct run *r, const struct sideband_record *rec)
 		return;
 	}
 	t->ended_ns = rec->ns;
+	if (r->cfg->n_groups && session_ran_out_of_memory(r->session, rec->pid))
+		run_groups_oom(r, rec->pid);
 	r->ended_since_sweep = true;
 	if (r->probes && !r->cfg->file_scope)
 		alloc_probes_drop(r->probes, rec->pid);
