@@ -11,6 +11,8 @@ __noinline int cgroup_is_watched(__u64 at)
 	const struct cgroup *group = (const void *)at;
 	struct ms_cgroup key = { .hierarchy = (__u32)BPF_CORE_READ(group, root, hierarchy_id) };
 
+	if (!(cgroup_hierarchies >> (key.hierarchy < 63 ? key.hierarchy : 63) & 1))
+		return 0;
 	for (int i = 0; i < MS_CGROUP_DEPTH && group; i++) {
 		key.id = BPF_CORE_READ(group, kn, id);
 		if (bpf_map_lookup_elem(&cgroups, &key))

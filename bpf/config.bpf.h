@@ -63,6 +63,9 @@ volatile __u64 slice_closed_ns __weak = 0;
 /* Of a sampler's allocations one in 2^sample_shift is kept; written by user space (thinner.h). */
 volatile __u32 sample_shift __weak = 0;
 
+/* Bit n: groups of hierarchy n are watched, of 63: of those from 63 on. Written by user space. */
+volatile __u64 cgroup_hierarchies __weak = 0;
+
 /* Mappings made up to then, CLOCK_MONOTONIC ns, are in `spaces`. */
 volatile __u64 mappings_known_ns __weak = 0;
 

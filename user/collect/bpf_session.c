@@ -492,6 +492,12 @@ int session_target(struct session *s, pid_t pid, struct err *e)
 	return 0;
 }
 
+static void watch_hierarchy(struct session *s, uint32_t hierarchy)
+{
+	__atomic_fetch_or(&s->skel->bss->cgroup_hierarchies,
+			  1ULL << (hierarchy < 63 ? hierarchy : 63), __ATOMIC_RELAXED);
+}
+
 int session_cgroup(struct session *s, uint32_t hierarchy, uint64_t id, struct err *e)
 {
 	struct ms_cgroup key = { .id = id, .hierarchy = hierarchy };
@@ -499,6 +505,7 @@ int session_cgroup(struct session *s, uint32_t hierarchy, uint64_t id, struct er
 
 	if (bpf_map_update_elem(session_map_fd(s, SESSION_CGROUPS), &key, &one, BPF_ANY) < 0)
 		return err_set(e, -errno, "cannot watch a control group: %s", strerror(errno));
+	watch_hierarchy(s, hierarchy);
 	return 0;
 }
 
@@ -511,6 +518,7 @@ int session_cgroup_path(struct session *s, uint32_t hierarchy, const char *path)
 	if (len >= sizeof(key.path))
 		return -ENAMETOOLONG;
 	memcpy(key.path, path, len);
+	watch_hierarchy(s, hierarchy);
 	return bpf_map_update_elem(session_map_fd(s, SESSION_CGROUP_PATHS), &key, &one, BPF_ANY) < 0
 		       ? -errno
 		       : 0;
