@@ -348,10 +348,12 @@ def massif(load):
     if not tool("valgrind"):
         raise Skip("valgrind is not installed")
     out = scratch("massif")
+    os.mkdir(out)
+    os.chmod(out, 0o777)
     # With setpriv it is another program that is watched after the exec.
     took, said = run([tool("valgrind"), "-q", "--tool=massif", "--trace-children=yes", "--depth=40", "--threshold=0.1",
-                      f"--massif-out-file={out}.%p", *load[0]], *load[1:])
-    found = sorted(glob.glob(f"{out}.*"), key=os.path.getsize)
+                      f"--massif-out-file={out}/%p", *load[0]], *load[1:])
+    found = sorted(glob.glob(f"{out}/*"), key=os.path.getsize)
     if not found:
         raise Skip(f"it wrote nothing: {said[-100:]}")
     return took, {"memory": of_massif(found[-1])}
