@@ -32,6 +32,9 @@ const volatile __u64 cfg_bucket_ns __weak = 0;
 const volatile __u64 cfg_start_ns __weak = 0;
 /* The off-CPU source is on: the task iterator fills in `threads`. */
 const volatile __u8 cfg_threads __weak = 0;
+/* Waits, blocked and runnable together, that are in the off-CPU totals, ns; others are counted. */
+const volatile __u64 cfg_wait_min_ns __weak = 0;
+const volatile __u64 cfg_wait_max_ns __weak = ~0ULL;
 /* sched_switch has prev_state as its fourth argument (kernel commit fa2c3254d7cf, 5.18). */
 const volatile __u8 cfg_switch_has_state __weak = 0;
 

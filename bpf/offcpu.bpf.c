@@ -54,11 +54,22 @@ static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_p
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
+/* Is a wait of that length asked for? It is counted if not. */
+static __always_inline bool wait_is_told(__u64 ns)
+{
+	if (ns >= cfg_wait_min_ns && ns <= cfg_wait_max_ns)
+		return true;
+	stat_inc(STAT_WAITS_LEFT_OUT);
+	stat_add(STAT_WAITS_LEFT_OUT_NS, ns);
+	return false;
+}
+
 /* What ends when a thread comes to a CPU at `in_ns`. */
 static __always_inline void wait_end(struct ms_thread *t, const struct task_struct *task, __u32 tid,
 				     __u64 in_ns, __u64 now_ns)
 {
 	__u64 runnable_from = t->since_ns;
+	bool told = t->state == MS_RUN_HELD || wait_is_told(in_ns - t->since_ns);
 
 	if (t->state == MS_RUN_HELD) {
 		t->held_ns += in_ns - t->since_ns;
@@ -66,11 +77,13 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 	} else if (t->state == MS_RUN_BLOCKED) {
 		runnable_from = t->wake_ns ?: in_ns;
 		t->blocked_ns += runnable_from - t->since_ns;
-		wait_emit(t, task, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
+		if (told)
+			wait_emit(t, task, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
 	}
 	if (in_ns > runnable_from) {
 		t->runnable_ns += in_ns - runnable_from;
-		wait_emit(t, task, tid, MS_RUNNABLE, now_ns, in_ns - runnable_from);
+		if (told)
+			wait_emit(t, task, tid, MS_RUNNABLE, now_ns, in_ns - runnable_from);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
 	t->state = MS_RUN_ON_CPU;
@@ -99,7 +112,8 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 	if (t->state != MS_RUN_BLOCKED || !t->wake_ns)
 		return;
 	t->blocked_ns += t->wake_ns - t->since_ns;
-	wait_emit(t, task, tid, MS_BLOCKED, now_ns, t->wake_ns - t->since_ns);
+	if (wait_is_told(t->wake_ns - t->since_ns))
+		wait_emit(t, task, tid, MS_BLOCKED, now_ns, t->wake_ns - t->since_ns);
 }
 
 /* A tracer is its tracee's parent. What a debugger stops is blocked like any other. */

@@ -234,4 +234,48 @@ def folded_shows_blocked_microseconds():
     near(sum(folded.values()), want, len(folded) + 1, "sum of offcpu.folded, µs")
 
 
+def check_thresholds(option, us, told):
+    """Of waits of 2 and of 40 ms those that `told` takes are in the stacks; nothing is lost of the
+    others but their stacks."""
+    target = Target("waits", 4, 2, 40)
+    run, lines = record(("-p", target.pid, "--only", "offcpu", option, us),
+                        lambda: target.ask("go"))
+    p, s = run.profile("offcpu"), run.summary()
+    for sample in p.samples:
+        n, ns = sample.values[0], sample.values[1] + sample.values[3]
+        if n:
+            check(told(ns / n), f"a wait of {ns / n / 1e6:.3f} ms in {sample.frames[0].name}")
+    equal(sum(p.sum(t) for t in (BLOCKED, RUNNABLE)) + s["offcpu"]["left_out_ns"],
+          s["time"]["blocked_ns"] + s["time"]["runnable_ns"], "ns in stacks and left out")
+    check(s["offcpu"]["left_out"] > 0, "nothing was left out")
+    return p, {line[1]: line for line in lines}
+
+
+@fact
+def option_min_block_leaves_short_waits_out_of_the_stacks():
+    p, lines = check_thresholds("--min-block", 20000, lambda ns: ns >= 20e6)
+    n = p.sum("blocked/count", "do_sleep", tid=lines["do_sleep"][2])
+    check(n >= 4 - HIDDEN_WAITS, f"{n} of 4 sleeps of 40 ms are told")
+    check(off_ns(p, "do_open") > 0, "the wait that never ends is missing")
+
+
+@fact
+def option_max_block_leaves_long_waits_out_of_the_stacks():
+    p, lines = check_thresholds("--max-block", 20000, lambda ns: ns <= 20e6)
+    check(p.sum("blocked/count", "do_sleep", tid=lines["do_sleep"][2]) > 0,
+          "no sleep of 2 ms is told")
+    equal(off_ns(p, "do_open"), 0, "the wait that never ends")
+
+
+@fact
+def wait_for_work_is_told_apart_from_what_holds_it_up():
+    target = Target("waits", 4, 2, 40)
+    run, _ = record(("-p", target.pid, "--only", "offcpu"), lambda: target.ask("go"))
+    by_kind = {}
+    for w in run.summary()["offcpu"]["waits"]:
+        by_kind.setdefault(w["kind"], set()).add(w["idle"])
+    equal(by_kind.get("signal"), {True}, "threads that wait for a signal are idle")
+    equal(by_kind.get("timer"), {False}, "one that sleeps for 2 or 40 ms is idle")
+
+
 main()

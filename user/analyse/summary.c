@@ -133,6 +133,13 @@ static const struct site_row *find_wait(const struct run_summary *s)
 	return long_lock;
 }
 
+bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
+{
+	return mean_ns(w) >= PARKED_PART * (double)s->duration_ns || w->wait == WAIT_EVENTS ||
+	       w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
+	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
+}
+
 static int64_t find_growth(const struct run_summary *s)
 {
 	int64_t grown_kb = s->memory.last - s->memory.base;

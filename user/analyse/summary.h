@@ -249,6 +249,8 @@ struct run_summary {
 	struct {
 		const struct site_row *waits;  /* of blocked ns and how often, sites_waits()    */
 		uint32_t n_waits;
+		int64_t min_ns, max_ns;        /* thresholds; 0: none                           */
+		uint64_t left_out, left_out_ns; /* waits beyond them: in the times, in no stack  */
 		bool sampled;
 	} offcpu;
 
@@ -333,5 +335,13 @@ bool summary_few_samples(const struct run_summary *s);
 
 /* It computes half of the time or more: more load would not give more samples, more time would. */
 bool summary_is_busy(const struct run_summary *s);
+
+/*
+ * A wait for work, by all appearances, and not for what holds the program up: for events, a signal or
+ * somebody to type; for a lock on average 0.1 s and longer (nothing in the kernel tells a contended lock
+ * from a thread that waits to be given work, but locks are held briefly); for anything, on average half
+ * the run.
+ */
+bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w);
 
 #endif

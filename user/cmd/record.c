@@ -22,7 +22,7 @@ struct record_args {
 	const char *containers, *cgroups;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle;
 	uint32_t tid, hz, mem_mb;
-	double duration_s, delay_s, interval_s, every_s, max_overhead;
+	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
 	int alloc, alloc_scope, by;
 };
 
@@ -54,6 +54,8 @@ static const struct opt rows[] = {
 	{ .name = "What to gather", .kind = OPT_HEADING },
 	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc, growth (default: all; with -a: without alloc)"),
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
+	ROW("min-block", 0, OPT_DOUBLE, "US", min_block_us, .min = 0, .max = 1e12, .help = "off-CPU: leave out waits shorter than US microseconds"),
+	ROW("max-block", 0, OPT_DOUBLE, "US", max_block_us, .min = 0.001, .max = 1e12, .help = "off-CPU: leave out waits longer than US microseconds"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
 	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|slices|off", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in slices of time (slices forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
@@ -420,6 +422,13 @@ int cmd_record(int argc, char **argv)
 		cfg.cpus = cpus;
 		cfg.n_cpus = MAX_CPUS;
 	}
+	if (a.max_block_us > 0 && a.min_block_us > a.max_block_us) {
+		err_set(&e, -EINVAL, "--min-block %g is more than --max-block %g: no wait is both",
+			a.min_block_us, a.max_block_us);
+		return command_fail(EXIT_USAGE, &e);
+	}
+	cfg.wait_min_ns = (uint64_t)(a.min_block_us * 1000);
+	cfg.wait_max_ns = (uint64_t)(a.max_block_us * 1000);
 	cfg.duration_s = a.duration_s;
 	cfg.delay_s = a.delay_s;
 	cfg.hz = a.hz;

@@ -88,6 +88,8 @@ static int open_rooms(struct run *r, struct err *e)
 		.cpus = cfg->cpus,
 		.n_cpus = cfg->n_cpus,
 		.mem_mb = cfg->mem_mb,
+		.wait_min_ns = cfg->wait_min_ns,
+		.wait_max_ns = cfg->wait_max_ns,
 	};
 	/* The first, and what is called between a change of a page count and our program. */
 	static const char *const names[1 + INGEST_TRACERS] = {
@@ -140,6 +142,7 @@ static int open_rooms(struct run *r, struct err *e)
 	if (!r->ingest)
 		return err_set(e, -ENOMEM, "out of memory");
 	ingest_tracers(r->ingest, functions + 1, INGEST_TRACERS);
+	ingest_waits(r->ingest, cfg->wait_min_ns, cfg->wait_max_ns);
 	ingest_on_gap(r->ingest, run_on_gap, r);
 	ingest_on_alloc(r->ingest, run_on_alloc, r);
 	ingest_on_whose(r->ingest, run_whose, r);

@@ -59,6 +59,7 @@ struct run_config {
 	bool quiet, verbose, json, no_demangle;
 	const char *by;          /* label at the root of stacks, NULL: none   */
 	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
+	uint64_t wait_min_ns, wait_max_ns; /* off-CPU: waits that are told with their stacks; 0: no bound */
 	double every_s;          /* a window of profiles every so many seconds; 0: one of all */
 	struct keep keep;        /* which of them stay                       */
 	const char *stamp;       /* of trend and summary, which stay beside those of other runs; or NULL */

@@ -19,7 +19,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define TOP_ROWS 10
+#define TOP_ROWS  10
+#define WAIT_ROWS 30 /* idle ones among them are shown apart */
 
 struct output {
 	struct run *r;
@@ -31,7 +32,7 @@ struct output {
 	struct summary_drop drops[MS_N_STATS + 4];
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
 	struct process_row by_process[TOP_ROWS];
-	struct site_row waits[TOP_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
+	struct site_row waits[WAIT_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
 	struct summary_sites more_sites;
 	struct site_row grown[TOP_ROWS], returned[TOP_ROWS];
 	const char *files[32];
@@ -482,7 +483,11 @@ static void facts_offcpu(struct output *o)
 	o->s.time.held_ns = (int64_t)o->in.times.held_ns;
 	o->s.time.wall_ns = (int64_t)o->in.times.wall_ns;
 	o->s.seen_threads = o->in.times.threads;
-	o->s.offcpu.n_waits = rows(sites_waits(p, 1, 0, o->waits, TOP_ROWS));
+	o->s.offcpu.n_waits = rows(sites_waits(p, 1, 0, o->waits, WAIT_ROWS));
+	o->s.offcpu.min_ns = (int64_t)o->r->cfg->wait_min_ns;
+	o->s.offcpu.max_ns = (int64_t)o->r->cfg->wait_max_ns;
+	o->s.offcpu.left_out = o->stats[STAT_WAITS_LEFT_OUT] + o->in.times.left_out;
+	o->s.offcpu.left_out_ns = o->stats[STAT_WAITS_LEFT_OUT_NS] + o->in.times.left_out_ns;
 	o->s.offcpu.waits = o->waits;
 }
 

@@ -370,6 +370,9 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_unwind = s->opts.unwind_bytes != 0;
 	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
 	cfg->cfg_threads = s->opts.offcpu;
+	cfg->cfg_wait_min_ns = s->opts.wait_min_ns;
+	if (s->opts.wait_max_ns)
+		cfg->cfg_wait_max_ns = s->opts.wait_max_ns;
 	cfg->cfg_places = uprobes_cookies();
 	/* Cycles are not time: a sample then stands for what the rate says. */
 	s->hardware = s->opts.oncpu && has_cycles(s);

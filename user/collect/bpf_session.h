@@ -37,6 +37,7 @@ struct session_opts {
 	uint32_t hz;
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
 	uint32_t n_cpus;
+	uint64_t wait_min_ns, wait_max_ns; /* waits that are told with their stacks; max 0: no bound */
 	uint32_t mem_mb;      /* budget for BPF maps                  */
 	uint64_t unwind_bytes; /* of it, for unwind tables: session_unwind_share() at most; 0: user
 				* stacks are followed by frame pointer */

@@ -60,6 +60,7 @@ struct waiting {
 };
 
 struct ingest {
+	uint64_t wait_min_ns, wait_max_ns; /* max 0: no bound */
 	struct dict *dict;
 	struct proc_table *procs;
 	struct ingest_profiles profiles;
@@ -718,6 +719,19 @@ static struct open_state open_state(const struct ms_thread *t, uint64_t end_ns)
 	return o;
 }
 
+void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns)
+{
+	in->wait_min_ns = min_ns;
+	in->wait_max_ns = max_ns;
+}
+
+static bool wait_is_told(const struct ingest *in, const struct open_state *o)
+{
+	uint64_t ns = o->blocked + o->runnable;
+
+	return ns >= in->wait_min_ns && (!in->wait_max_ns || ns <= in->wait_max_ns);
+}
+
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns)
 {
 	struct open_state o = open_state(t, end_ns);
@@ -731,6 +745,11 @@ int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, ui
 	sum->runnable_ns += t->runnable_ns + o.runnable;
 	sum->held_ns += held;
 	sum->wall_ns += o.to - t->first_ns - held;
+	if (!wait_is_told(in, &o)) {
+		sum->left_out += o.blocked || o.runnable;
+		sum->left_out_ns += o.blocked + o.runnable;
+		return 0;
+	}
 	r = open_wait(in, tid, t, MS_BLOCKED, o.blocked);
 	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, o.runnable);
 }
@@ -745,7 +764,8 @@ int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const 
 				    (int64_t)o.runnable };
 	stack_id stack;
 
-	if ((!o.blocked && !o.runnable) || !resolve(in, proc, &key, &stack))
+	if ((!o.blocked && !o.runnable) || !wait_is_told(in, &o) ||
+	    !resolve(in, proc, &key, &stack))
 		return 0;
 	return profile_add(to, stack, labels_of(in, proc, &key.proc, key.tid, 0, memory_name(&key)),
 			   values);

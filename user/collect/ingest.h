@@ -93,6 +93,8 @@ int64_t ingest_live_bytes(struct ingest *in);
  * to `end_ns`, and a wait that is still open becomes a sample of that length.
  */
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns);
+/* Open waits beyond these are left out, as the kernel leaves out those that have ended; max 0: no bound. */
+void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns);
 /* The wait that a thread is in at `now_ns`, if it is in one, as a sample of `to`; nothing else. One
  * whose stack has not arrived is left out: it will be in a total when it ends. */
 int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
@@ -107,6 +109,7 @@ void ingest_forget(struct ingest *in);
 struct ingest_times {
 	uint64_t oncpu_ns, blocked_ns, runnable_ns, wall_ns;
 	uint64_t held_ns;  /* stopped by ourselves at the start of a command: not in wall_ns */
+	uint64_t left_out, left_out_ns; /* open waits that ingest_waits() leaves out        */
 	uint32_t threads;
 };
 struct ingest_stats {

@@ -291,8 +291,12 @@ static void add_oncpu(struct doc *d, cJSON *root, const struct run_summary *s)
 
 static void add_offcpu(struct doc *d, cJSON *root, const struct run_summary *s)
 {
-	cJSON *list = array(d, object(d, root, "offcpu"), "waits");
+	cJSON *offcpu = object(d, root, "offcpu"), *list = array(d, offcpu, "waits");
 
+	number(d, offcpu, "min_ns", s->offcpu.min_ns);
+	number(d, offcpu, "max_ns", s->offcpu.max_ns);
+	count(d, offcpu, "left_out", s->offcpu.left_out);
+	count(d, offcpu, "left_out_ns", s->offcpu.left_out_ns);
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 		cJSON *o = element(d, list);
@@ -304,6 +308,7 @@ static void add_offcpu(struct doc *d, cJSON *root, const struct run_summary *s)
 		text(d, o, "kind", wait_kind_name(w->wait));
 		number(d, o, "blocked_ns", w->value);
 		number(d, o, "count", w->count);
+		cJSON_AddBoolToObject(o, "idle", summary_wait_is_idle(s, w));
 	}
 }
 

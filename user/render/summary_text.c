@@ -292,22 +292,24 @@ static void put_wait_place(const struct site_row *w, struct sink *out)
 	cells_in_image(out, w->function[0] ? w->function : name, 32, w->module, 14);
 }
 
-static void put_waits(const struct run_summary *s, struct sink *out)
+/* At most so many of each sort. */
+enum { WAITS_SHOWN = 10, IDLE_SHOWN = 5 };
+
+static void put_wait_rows(const struct run_summary *s, struct sink *out, bool idle)
 {
-	if (s->offcpu.n_waits == 0)
-		return;
-	cells_label(out, "Blocked");
-	sink_printf(out, "who waited, and for what%s\n", s->offcpu.sampled ? " (estimates)" : "");
-	cells_right(out, "time", 10);
-	cells_right(out, "times", 12);
-	sink_puts(out, "  ");
-	cells_left(out, "for", 24);
-	sink_puts(out, "  in\n");
+	uint32_t shown = 0;
+
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 
 		if (w->value < s->offcpu.waits[0].value / 10000)
 			break; /* sorted: from here on hardly any */
+		if (summary_wait_is_idle(s, w) != idle ||
+		    shown == (idle ? IDLE_SHOWN : WAITS_SHOWN))
+			continue;
+		if (idle && !shown)
+			sink_puts(out, "  without work, by all appearances\n");
+		shown++;
 		cells_right(out, unit_ns(w->value).s, 10);
 		cells_right(out, unit_count(w->count).s, 12);
 		sink_puts(out, "  ");
@@ -318,6 +320,40 @@ static void put_waits(const struct run_summary *s, struct sink *out)
 		sink_puts(out, "  ");
 		put_wait_place(w, out);
 	}
+}
+
+static void put_thresholds(const struct run_summary *s, struct sink *out)
+{
+	char range[120] = "", text[300];
+
+	if (s->offcpu.min_ns)
+		snprintf(range, sizeof(range), "shorter than %s", unit_ns(s->offcpu.min_ns).s);
+	if (s->offcpu.max_ns)
+		snprintf(range + strlen(range), sizeof(range) - strlen(range), "%slonger than %s",
+			 *range ? " or " : "", unit_ns(s->offcpu.max_ns).s);
+	if (!*range)
+		return;
+	snprintf(text, sizeof(text),
+		 "%s waits %s (%s in all) are left out of the stacks, not of the times above.",
+		 unit_count((int64_t)s->offcpu.left_out).s, range,
+		 unit_ns((int64_t)s->offcpu.left_out_ns).s);
+	cells_wrapped(out, text, 2, false);
+}
+
+static void put_waits(const struct run_summary *s, struct sink *out)
+{
+	if (s->offcpu.n_waits == 0 && s->offcpu.left_out == 0)
+		return;
+	cells_label(out, "Blocked");
+	sink_printf(out, "who waited, and for what%s\n", s->offcpu.sampled ? " (estimates)" : "");
+	cells_right(out, "time", 10);
+	cells_right(out, "times", 12);
+	sink_puts(out, "  ");
+	cells_left(out, "for", 24);
+	sink_puts(out, "  in\n");
+	put_wait_rows(s, out, false);
+	put_wait_rows(s, out, true);
+	put_thresholds(s, out);
 }
 
 static void put_sources(const struct run_summary *s, struct sink *out)
