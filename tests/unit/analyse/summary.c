@@ -426,6 +426,23 @@ static void every_verdict_is_one_sentence_with_an_advice(void **state)
 	}
 }
 
+static void a_wait_for_work_is_told_from_one_that_holds_up(void **state)
+{
+	const struct run_summary s = { .duration_ns = 10000000000 };
+	struct site_row w = { .wait = WAIT_LOCK, .value = 1000000000, .count = 100 };
+
+	assert_false(summary_wait_is_idle(&s, &w)); /* 10 ms each: contended */
+	w.count = 10;
+	assert_true(summary_wait_is_idle(&s, &w)); /* 0.1 s each: waits to be given work */
+	w.wait = WAIT_DISK;
+	assert_false(summary_wait_is_idle(&s, &w));
+	w.value = 5000000000;
+	w.count = 1;
+	assert_true(summary_wait_is_idle(&s, &w)); /* half the run */
+	w = (struct site_row){ .wait = WAIT_EVENTS, .value = 1000, .count = 1000 };
+	assert_true(summary_wait_is_idle(&s, &w));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +471,7 @@ int main(void)
 		cmocka_unit_test(empty_run_says_nothing_was_measured_and_why),
 		cmocka_unit_test(sampling_without_a_sample_is_idle),
 		cmocka_unit_test(every_verdict_is_one_sentence_with_an_advice),
+		cmocka_unit_test(a_wait_for_work_is_told_from_one_that_holds_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
