@@ -64,6 +64,12 @@ static bool begins_context(struct build *b)
 	return p && !memcmp(p, code, sizeof(code));
 }
 
+/* The byte before `start`, where a return address that is `start` is looked up; not outside the code. */
+static uint64_t before_or_at(struct build *b, uint64_t start)
+{
+	return start - (code_at(&b->code, start - 1, 1) != NULL);
+}
+
 static int add_cfi_rows(struct build *b, const struct cfi *cfi)
 {
 	uint64_t end = 0;
@@ -76,7 +82,7 @@ static int add_cfi_rows(struct build *b, const struct cfi *cfi)
 		if (i && b->fde.start > end && !code_is_padding(&b->code, end, b->fde.start))
 			r = marks_add(&b->marks, end, MARK_HOLE);
 		if (r == 0 && begins_context(b))
-			r = marks_add(&b->marks, b->fde.start - 1, MS_RULE_IX_END);
+			r = marks_add(&b->marks, before_or_at(b, b->fde.start), MS_RULE_IX_END);
 		else if (r == 0)
 			r = cfi_rows(cfi, i, on_cfi_row, b);
 		end = b->fde.end;
@@ -201,7 +207,7 @@ static int find_sigreturns(void *arg, uint64_t start, uint64_t end)
 	}
 	while (r == 0 && code_find_sigreturn(&s->b->code, at, end, &found, &len)) {
 		at = found + len + (found + len < end);
-		r = add_rule(s->b, found - 1, &rule, s->over);
+		r = add_rule(s->b, before_or_at(s->b, found), &rule, s->over);
 		if (r == 0)
 			r = marks_add(s->over, at, MARK_HOLE);
 	}
