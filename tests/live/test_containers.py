@@ -231,17 +231,24 @@ def follow_by_name(engine):
         ident = engine.run("web", BUSY)
         engine.run("other", BUSY)
 
-        def during():
+        def until_again(times):
+            # How soon it is looked for hangs on how long the engine's files take to read.
+            deadline = time.monotonic() + 30
+            while run.stderr.count(" is there again") < times and time.monotonic() < deadline:
+                time.sleep(0.02)
             time.sleep(0.3)
-            engine.restart("web")
-            time.sleep(0.3)
-            engine.remove("web")
-            time.sleep(0.3)
-            second = engine.run("web", BRIEF)
-            time.sleep(0.5)
-            return second
 
-        run, second = record(("-c", "web", "-F", HZ, "--only", "oncpu,offcpu"), during, env=engine.env)
+        run = Run("-c", "web", "-F", HZ, "--only", "oncpu,offcpu", "-v", env=engine.env)
+        run.ready()
+        time.sleep(0.3)
+        engine.restart("web")
+        until_again(1)
+        engine.remove("web")
+        time.sleep(0.3)
+        second = engine.run("web", BRIEF)
+        until_again(2)
+        run.stop()
+        run.must()
         p, target = run.profile("oncpu"), run.summary()["target"]
         equal({s.labels.get("container") for s in p.samples} - {None}, {"web"}, "containers")
         equal({s.labels["container_id"] for s in run.profile("offcpu").samples if "container_id" in s.labels},
