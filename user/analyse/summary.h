@@ -128,7 +128,7 @@ struct summary_alloc {
 	/* ALLOC_TIER_SLICES: objects and bytes are estimates, with bytes_interval */
 	struct {
 		uint32_t n;
-		int64_t from_ns;          /* since the start of the run; exact before         */
+		int64_t from_ns;          /* since the start of the run, exact before; 0: from its start */
 		int64_t covered_ns, span_ns; /* length of all; what they stand for            */
 		uint64_t seen_calls, seen_bytes;
 		double weight, weight_low, weight_high; /* by which seen bytes are multiplied */

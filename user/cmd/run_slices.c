@@ -44,6 +44,7 @@ struct run_slices {
 	struct slice ready[READY_MAX];
 	uint32_t n_ready;
 	uint64_t from_ns;
+	bool after_exact; /* every call was traced before */
 	struct slicer_stats stats;
 };
 
@@ -81,6 +82,7 @@ int run_slices_begin(struct run *r, struct err *e)
 	s->from_ns = run_now_ns();
 	if (s->from_ns < session_start_ns(r->session))
 		s->from_ns = session_start_ns(r->session);
+	s->after_exact = r->tier == ALLOC_TIER_EXACT;
 	s->max_rows = (uint32_t)(((uint64_t)r->cfg->mem_mb << 20) / ROWS_PART / ROW_BYTES);
 	s->slices = slices_new(s->from_ns);
 	if (!s->slices)
@@ -282,7 +284,8 @@ void run_slices_facts(struct run *r, struct summary_alloc *a, struct site_row *s
 	a->bytes += (uint64_t)llround(total->bytes);
 	a->objects += (uint64_t)llround(total->calls);
 	a->slices.n = facts.slices;
-	a->slices.from_ns = (int64_t)(s->from_ns - session_start_ns(r->session));
+	if (s->after_exact)
+		a->slices.from_ns = (int64_t)(s->from_ns - session_start_ns(r->session));
 	a->slices.covered_ns = (int64_t)facts.covered_ns;
 	a->slices.span_ns = (int64_t)span_ns;
 	a->slices.seen_calls = total->seen_calls;
