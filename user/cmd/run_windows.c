@@ -22,11 +22,19 @@ struct windows {
 	int64_t begin_wall_ns;
 	char stamp[32], stamp_before[32];
 	struct profile_mark marks[N_PROFILE_KINDS];
-	struct profile *open;    /* waits that were going on at its begin              */
-	struct profile *opening; /* those at its end, while they are gathered          */
+	struct profile *open;        /* waits that were going on at its begin              */
+	struct profile *opening;     /* those at its end                                   */
+	struct open_thread *threads; /* as they were just before its end              */
+	uint32_t n_threads, cap_threads;
+	bool gathering;
 	uint64_t boundary_ns;
 	pid_t writers[WRITERS]; /* 0: none                                            */
 	uint64_t closed, failed, skipped;
+};
+
+struct open_thread {
+	uint32_t tid;
+	struct ms_thread state;
 };
 
 /* One window, ready to be written. */
@@ -99,16 +107,46 @@ bool run_windows_thread(struct run *r, uint32_t tid, const struct ms_thread *thr
 {
 	struct windows *ws = r->windows;
 
-	if (!ws || !ws->opening)
+	if (!ws || !ws->gathering)
 		return false;
-	r->oom |= ingest_open_wait(r->ingest, ws->opening, tid, thread, ws->boundary_ns) < 0;
+	if (ws->n_threads == ws->cap_threads) {
+		uint32_t cap = ws->cap_threads ? 2 * ws->cap_threads : 256;
+		struct open_thread *grown = reallocarray(ws->threads, cap, sizeof(*grown));
+
+		if (!grown) {
+			r->oom = true;
+			return true;
+		}
+		ws->threads = grown;
+		ws->cap_threads = cap;
+	}
+	ws->threads[ws->n_threads++] = (struct open_thread){ tid, *thread };
 	return true;
 }
 
 /*
- * A wait that ended between the reading of the totals and that of the threads is in neither, and what
- * of it was in the window before leaves less than nothing: that is nothing here, and taken off the
- * next window, which has all of it. `open`: what will be taken off.
+ * Who waits, just before the totals are exchanged: that takes the kernel tens of ms, during which waits
+ * end that were going on. Their stacks may be on the way; so they are understood later.
+ */
+static int gather_threads(struct run *r, struct err *e)
+{
+	struct windows *ws = r->windows;
+	int rc;
+
+	if (!r->cfg->sources[MS_OFFCPU])
+		return 0;
+	ws->n_threads = 0;
+	ws->gathering = true;
+	ws->boundary_ns = run_now_ns();
+	rc = drain_threads(r->drain, true, e);
+	ws->gathering = false;
+	return rc;
+}
+
+/*
+ * A wait that ended between the reading of the threads and the exchange of the totals is in both, and
+ * leaves the window after it less than nothing: that is nothing there, and taken off the one that
+ * follows. `open`: what will be taken off.
  */
 static int keep_positive(struct profile **p, struct profile *open)
 {
@@ -154,8 +192,9 @@ static int cut_waits(struct run *r, struct profile **window, bool last, struct e
 		ws->opening = profile_new(r->dict, row->types, row->n_types);
 		if (!ws->opening)
 			return err_set(e, -ENOMEM, "out of memory for a window");
-		ws->boundary_ns = run_now_ns();
-		rc = drain_threads(r->drain, true, e);
+		for (uint32_t i = 0; rc == 0 && i < ws->n_threads; i++)
+			rc = ingest_open_wait(r->ingest, ws->opening, ws->threads[i].tid,
+					      &ws->threads[i].state, ws->boundary_ns);
 	}
 	if (rc == 0 && ws->opening)
 		rc = profile_add_all(*window, ws->opening, NULL, 1);
@@ -333,13 +372,15 @@ static int close_window(struct run *r, int writer, struct err *e)
 	struct windows *ws = r->windows;
 	uint64_t end_ns, every_ns = (uint64_t)(r->cfg->every_s * 1e9);
 	int64_t end_wall_ns;
-	int rc = run_take_totals(r, e);
+	int rc = gather_threads(r, e);
 
+	end_ns = run_now_ns();
+	end_wall_ns = wall_ns();
+	if (rc == 0)
+		rc = run_take_totals(r, e);
 	if (rc < 0)
 		return rc;
 	run_finish_pending(r, false);
-	end_ns = run_now_ns();
-	end_wall_ns = wall_ns();
 	rc = make_window(r, false, end_ns, &w, e);
 	if (rc == 0)
 		rc = start_writer(r, &w, &ws->writers[writer], e);
@@ -411,6 +452,7 @@ void run_windows_free(struct run *r)
 		profile_mark_fini(&ws->marks[i]);
 	profile_free(ws->open);
 	profile_free(ws->opening);
+	free(ws->threads);
 	free(ws);
 	r->windows = NULL;
 }

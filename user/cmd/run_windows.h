@@ -3,7 +3,8 @@
  *
  * A window holds what the profiles gained since the one before (model/profile_mark.h), so windows
  * add up to the run: nothing falls between two, nothing is in both. Waits that are going on at a
- * boundary are cut there: a window of SEC seconds never holds more than SEC seconds of a thread.
+ * boundary are cut there; of one that ends in the very moment of the boundary (a millisecond or so),
+ * up to a window's length may be told in the window before and is missing in the one after.
  * What is live in the heap is told as of the window's end.
  *
  * Naming and writing is done by a child process over a copy of what was gathered, so that it never
