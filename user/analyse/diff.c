@@ -1,5 +1,6 @@
 #include "analyse/diff.h"
 
+#include "analyse/beta.h"
 #include "analyse/functions.h"
 
 #include <errno.h>
@@ -61,47 +62,6 @@ double sample_variance(const struct profile *p, const struct profile_sample *s, 
 	mean = bytes / objects;
 	chance = -expm1(-mean / (double)profile_get_meta(p)->period);
 	return objects * (1 - chance) / chance * (is_bytes ? mean * mean : 1);
-}
-
-/* Lentz's continued fraction of the incomplete beta function (Numerical methods, any text). */
-static double beta_fraction(double a, double b, double x)
-{
-	const double tiny = 1e-300;
-	double c = 1, d = 1 - (a + b) * x / (a + 1), h;
-
-	d = 1 / (fabs(d) < tiny ? tiny : d);
-	h = d;
-	for (int m = 1; m < 500; m++) {
-		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-		double step;
-
-		d = 1 + even * d;
-		c = 1 + even / c;
-		d = 1 / (fabs(d) < tiny ? tiny : d);
-		c = fabs(c) < tiny ? tiny : c;
-		h *= d * c;
-		d = 1 + odd * d;
-		c = 1 + odd / c;
-		d = 1 / (fabs(d) < tiny ? tiny : d);
-		c = fabs(c) < tiny ? tiny : c;
-		step = d * c;
-		h *= step;
-		if (fabs(step - 1) < 1e-14)
-			break;
-	}
-	return h;
-}
-
-static double beta_inc(double a, double b, double x)
-{
-	double front;
-
-	if (x <= 0 || x >= 1)
-		return x > 0;
-	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
-	return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
-					 : 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
 double binomial_tail(double n, double k, double p)

@@ -1,5 +1,7 @@
 #include "analyse/series.h"
 
+#include "analyse/beta.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,46 +25,10 @@ void series_facts(const struct point *p, uint32_t n, struct series_facts *ret_fa
 
 /* --- Student's t --- */
 
-/* The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by the
- * method of Lentz. */
-static double beta_fraction(double a, double b, double x)
-{
-	double c = 1, d = 1 - (a + b) * x / (a + 1), h;
-
-	d = 1 / (fabs(d) < DBL_MIN ? DBL_MIN : d);
-	h = d;
-	for (int m = 1; m < 500; m++) {
-		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-		double step;
-
-		d = 1 + even * d;
-		c = 1 + even / c;
-		d = 1 / (fabs(d) < DBL_MIN ? DBL_MIN : d);
-		h *= d * c;
-		d = 1 + odd * d;
-		c = 1 + odd / c;
-		d = 1 / (fabs(d) < DBL_MIN ? DBL_MIN : d);
-		step = d * c;
-		h *= step;
-		if (fabs(step - 1) < 1e-16)
-			break;
-	}
-	return h;
-}
-
-static double beta_part(double a, double b, double x)
-{
-	double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
-
-	return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
-					 : 1 - front * beta_fraction(b, a, 1 - x) / b;
-}
-
 /* P(T > t), t > 0. */
 static double student_t_tail(double t, double df)
 {
-	return 0.5 * beta_part(df / 2, 0.5, df / (df + t * t));
+	return 0.5 * beta_inc(df / 2, 0.5, df / (df + t * t));
 }
 
 double student_t_quantile(double p, double df)
