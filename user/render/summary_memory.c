@@ -152,7 +152,7 @@ static void put_sampled(const struct summary_alloc *a, struct sink *out)
 	if (a->covered_from_ns > 0)
 		strbuf_printf(&b, "; from %s of the run", unit_ns(a->covered_from_ns).s);
 	if (a->reason)
-		strbuf_printf(&b, ". %s", a->reason);
+		strbuf_printf(&b, "; %s", a->reason);
 	cells_labelled(out, "Allocations", b.s ? b.s : "");
 	put_estimate(out, "allocated", a->bytes, a->objects, &a->bytes_interval);
 	if (!a->untold || a->untold < a->bytes_interval.samples)
@@ -347,7 +347,7 @@ static void put_slices(const struct summary_alloc *a, struct sink *out)
 		"be told from slices",
 		a->slices.cost_percent, a->slices.limit_percent);
 	if (a->reason)
-		strbuf_printf(&b, ". %s", a->reason);
+		strbuf_printf(&b, "; %s", a->reason);
 	cells_labelled(out, "Allocations", b.s ? b.s : "");
 	sink_puts(out, "  ");
 	cells_left(out, "allocated", CELLS_LABEL_WIDTH - 2);
