@@ -21,6 +21,7 @@
 
 #define MS_MAX_FRAMES 2048 /* of one stack record, user or kernel */
 #define MS_COMM_LEN   16
+#define MS_GROWTH_PAGES 127 /* that one stack of growth stands for */
 
 /*
  * A frame is a tagged word. The top four bits say what the rest means:

@@ -14,9 +14,9 @@
  * the sum alone is all there is. So it is before 6.2, where each thread keeps its own part and folds it
  * at every 64th page fault: whoever makes that is charged with what came since the last.
  *
- * Stacks: of every PERIOD_PAGES that a CPU sees come (or go) in an address space, the last takes a
+ * Stacks: of every MS_GROWTH_PAGES that a CPU sees come (or go) in an address space, the last takes a
  * stack, and stands for all of them; an event of more pages stands for itself. The first of a CPU is
- * drawn, so that each page is as likely to be taken as any other. PERIOD_PAGES is a prime: programs do
+ * drawn, so that each page is as likely to be taken as any other. MS_GROWTH_PAGES is a prime: programs do
  * things by powers of two. All pages are in the counters of stats.def, whether a stack was taken or
  * not.
  *
@@ -30,8 +30,7 @@
 #include "emit.bpf.h"
 #include "stack.bpf.h"
 
-#define PERIOD_PAGES 127
-#define CPUS_MAX     512 /* of which the parts are read when a run begins */
+#define CPUS_MAX 512 /* of which the parts are read when a run begins */
 
 #define PF_EXITING_BIT 0x00000004 /* linux/sched.h */
 #define PF_KTHREAD_BIT 0x00200000
@@ -258,8 +257,8 @@ static __always_inline int memory_cpu_set(struct ms_memory_cpu *c, const struct 
 	if (c->born_ns == m->born_ns)
 		return 0;
 	c->born_ns = m->born_ns;
-	c->waiting[0] = bpf_get_prandom_u32() % PERIOD_PAGES;
-	c->waiting[1] = bpf_get_prandom_u32() % PERIOD_PAGES;
+	c->waiting[0] = bpf_get_prandom_u32() % MS_GROWTH_PAGES;
+	c->waiting[1] = bpf_get_prandom_u32() % MS_GROWTH_PAGES;
 	if (!has_parts() || !off)
 		return 0;
 	for (__u32 i = 0; i < N_MEMBERS; i++) {
@@ -409,13 +408,13 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 	pages = gone ? -change : change;
 	memory = member == MEMBER_SHARED ? MS_MEMORY_SHARED : member;
 	pages_add((gone ? STAT_RETURNED_FILE : STAT_RESIDENT_FILE) + memory, pages);
-	if (pages < PERIOD_PAGES) {
+	if (pages < MS_GROWTH_PAGES) {
 		pages += c->waiting[gone];
 		c->waiting[gone] = pages;
-		if (pages < PERIOD_PAGES)
+		if (pages < MS_GROWTH_PAGES)
 			return;
-		c->waiting[gone] = pages - PERIOD_PAGES;
-		pages = PERIOD_PAGES;
+		c->waiting[gone] = pages - MS_GROWTH_PAGES;
+		pages = MS_GROWTH_PAGES;
 	}
 	growth_add(ctx, mm, owner, (gone ? MS_RETURNED : MS_RESIDENT) | memory << WHAT_MEMORY_SHIFT,
 		   pages);

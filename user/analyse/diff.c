@@ -52,9 +52,14 @@ double sample_variance(const struct profile *p, const struct profile_sample *s, 
 
 	if (samples >= 0)
 		return s->values[samples] > 0 ? value * value / (double)s->values[samples] : 0;
-	pair = profile_get_meta(p)->period > 1 ? find_pair(p, type, &is_bytes) : -1;
-	if (pair < 0)
+	if (profile_get_meta(p)->period <= 1)
 		return 0;
+	pair = find_pair(p, type, &is_bytes);
+	if (pair < 0) /* growth: each sample stands for as much as a period, of what is sampled */
+		return strcmp(profile_type(p, type)->unit, profile_get_meta(p)->period_type.unit) ==
+				       0
+			       ? fabs(value) * (double)profile_get_meta(p)->period
+			       : 0;
 	bytes = is_bytes ? value : (double)s->values[pair];
 	objects = is_bytes ? (double)s->values[pair] : value;
 	if (bytes <= 0 || objects <= 0)

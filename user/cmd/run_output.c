@@ -167,7 +167,9 @@ struct profile_meta run_profile_meta(const struct run *r, const struct profile_r
 {
 	return (struct profile_meta){
 		.period_type = row->period,
-		.period = row->source == MS_ONCPU ? 1000000000 / r->cfg->hz : 1,
+		.period = row->source == MS_ONCPU    ? 1000000000 / r->cfg->hz
+			  : row->source == MS_GROWTH ? MS_GROWTH_PAGES * sysconf(_SC_PAGESIZE)
+						     : 1,
 		.default_type = row->default_type,
 	};
 }

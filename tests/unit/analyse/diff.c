@@ -324,6 +324,24 @@ static void of_two_runs_of_one_program_nothing_is_named(void **state)
 	assert_true(outside > compared / 50 && outside < compared / 16);
 }
 
+static void growth_is_known_to_its_sampling_period(void **state)
+{
+	const struct value_type type = { "resident", "bytes" };
+	struct dict *dict = dict_new();
+	struct profile *p = profile_new(dict, &type, 1);
+	struct profile_meta meta = { .period_type = type, .period = 127 * 4096 };
+	struct profile_sample s = { .values = (const int64_t[]){ 10 * 127 * 4096 } };
+
+	assert_int_equal(profile_set_meta(p, &meta), 0);
+	/* Ten samples: their number varies by its root. */
+	assert_float_equal(sample_variance(p, &s, 0), 10 * 127.0 * 4096 * 127 * 4096, 1);
+	meta.period = 1;
+	assert_int_equal(profile_set_meta(p, &meta), 0);
+	assert_float_equal(sample_variance(p, &s, 0), 0, 0);
+	profile_free(p);
+	dict_free(dict);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +357,7 @@ int main(void)
 		FACT(what_is_counted_exactly_has_no_noise),
 		FACT(stacks_are_told_apart_where_functions_are_not),
 		FACT(of_two_runs_of_one_program_nothing_is_named),
+		cmocka_unit_test(growth_is_known_to_its_sampling_period),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
