@@ -212,6 +212,10 @@ static int store(struct parse *p, const struct opt *o, char *arg)
 		*(bool *)field = true;
 		return 0;
 	case OPT_STRING:
+		/* The first of two lists would be forgotten without a word. */
+		if (o->arg && strstr(o->arg, ",…") && *(const char **)field)
+			return mistake(p, "--%s is given twice; give all in one: --%s=%.64s,%.64s",
+				       o->name, o->name, *(const char **)field, arg);
 		*(const char **)field = arg;
 		return 0;
 	case OPT_U32:

@@ -1,11 +1,11 @@
 #include "base/tree.h"
 
 #include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/tree_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,109 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIST       ".memscope"
-#define STAMP_LEN  15 /* YYYYMMDD-HHMMSS */
-#define LIST_BYTES (64u << 20)
-#define YOUNG      8 /* windows that may still be in the making */
+#define SAME_NAMES 10000 /* windows of one second in one directory */
 
-struct entry {
-	char name[256];
-	char stamp[32];    /* and what follows it up to the ending */
-	bool there, young; /* young: may be about to be written */
-	uint64_t bytes;
-	int64_t time_s;
+struct tree {
+	char *dir, *making;
+	char stamp[32];
+	int lock_fd;
 };
-
-struct list {
-	int dir_fd, fd;
-	struct entry *entries;
-	size_t n;
-};
-
-/* SOURCE-YYYYMMDD-HHMMSS[-N].EXT; *ret_stamp: between the first '-' and the '.'. */
-static bool is_window_name(const char *name, char *ret_stamp, size_t cap)
-{
-	const char *dash = strchr(name, '-'), *dot = dash ? strchr(dash, '.') : NULL;
-	size_t len = dot ? (size_t)(dot - dash - 1) : 0;
-
-	if (!dot || dash == name || strchr(name, '/') || len < STAMP_LEN || len >= cap)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		char c = dash[1 + i];
-
-		if (i == 8 || i == STAMP_LEN ? c != '-' : c < '0' || c > '9')
-			return false;
-	}
-	memcpy(ret_stamp, dash + 1, len);
-	ret_stamp[len] = '\0';
-	return true;
-}
-
-/* Opens and locks the list of `dir`; a cleaner may have replaced it while we waited. */
-static int open_list(const char *dir, bool make, struct list *ret_list, struct err *e)
-{
-	_cleanup_(closep) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stat mine, there;
-
-	if (dir_fd < 0)
-		return err_set(e, -errno, "%s: %s", dir, strerror(errno));
-	for (;;) {
-		_cleanup_(closep) int fd = openat(
-			dir_fd, LIST,
-			O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
-
-		if (fd < 0)
-			return err_set(e, -errno, "%s/" LIST ": %s", dir, strerror(errno));
-		if (flock(fd, LOCK_EX) < 0 || fstat(fd, &mine) < 0)
-			return err_set(e, -errno, "%s/" LIST ": %s", dir, strerror(errno));
-		if (fstatat(dir_fd, LIST, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)
-			continue;
-		if (!S_ISREG(mine.st_mode))
-			return err_set(e, -EINVAL, "%s/" LIST " is not a regular file", dir);
-		ret_list->dir_fd = TAKE_FD(dir_fd);
-		ret_list->fd = TAKE_FD(fd);
-		return 0;
-	}
-}
-
-static void list_fini(struct list *l)
-{
-	closep(&l->fd);
-	closep(&l->dir_fd);
-	free(l->entries);
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-int tree_note(const char *dir, const char *file, struct err *e)
-{
-	_cleanup_(list_fini) struct list l = { -1, -1, NULL, 0 };
-	char line[300], stamp[32];
-	int r;
-
-	if (!is_window_name(file, stamp, sizeof(stamp)) || strlen(file) >= sizeof(l.entries->name))
-		return err_set(e, -EINVAL, "%s is no name of a window's file", file);
-	r = open_list(dir, true, &l, e);
-	if (r < 0)
-		return r;
-	snprintf(line, sizeof(line), "%s\n", file);
-	r = write_all(l.fd, line, strlen(line));
-	return r < 0 ? err_set(e, r, "%s/" LIST ": %s", dir, strerror(-r)) : 0;
-}
 
 /* --- what to keep --- */
 
@@ -152,60 +56,44 @@ int keep_parse(const char *text, const char *option, struct keep *ret_keep, stru
 
 /* --- removing --- */
 
-static int read_list(struct list *l, const char *dir, struct err *e)
-{
-	_cleanup_(fclosep) FILE *f = NULL;
-	_cleanup_(freep) char *line = NULL;
-	size_t cap = 0, room = 0;
-	struct stat st;
-	ssize_t len;
-	int fd;
-
-	if (fstat(l->fd, &st) < 0 || st.st_size > LIST_BYTES)
-		return err_set(e, -EFBIG, "%s/" LIST " is too large", dir);
-	fd = openat(l->dir_fd, LIST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!f)
-		return err_set(e, -errno, "%s/" LIST ": %s", dir, strerror(errno));
-	while ((len = getline(&line, &cap, f)) > 0) {
-		struct entry entry = { .there = false };
-
-		if (line[len - 1] == '\n')
-			line[--len] = '\0';
-		if ((size_t)len >= sizeof(entry.name) ||
-		    !is_window_name(line, entry.stamp, sizeof(entry.stamp)))
-			continue; /* somebody wrote into it: not ours to remove */
-		memcpy(entry.name, line, (size_t)len + 1);
-		if (fstatat(l->dir_fd, entry.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode)) {
-			entry.there = true;
-			entry.bytes = (uint64_t)st.st_size;
-			entry.time_s = st.st_mtim.tv_sec;
-		}
-		if (l->n == room) {
-			struct entry *grown;
-
-			room = room ? 2 * room : 64;
-			grown = reallocarray(l->entries, room, sizeof(*grown));
-			if (!grown)
-				return err_set(e, -ENOMEM, "out of memory for the list of %s", dir);
-			l->entries = grown;
-		}
-		l->entries[l->n++] = entry;
-	}
-	return 0;
-}
-
-/* By window, the newest first; names of one window and doubles side by side. */
+/* The newest first; files of one window, and doubles, side by side. */
 static int newest_first(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-	int by_stamp = strcmp(y->stamp, x->stamp);
+	int by_when = strcmp(y->when, x->when);
 
-	return by_stamp ? by_stamp : strcmp(x->name, y->name);
+	if (by_when == 0 && x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return by_when ? by_when : strcmp(x->name, y->name);
 }
 
-/* Of the window at [i, end): may it go? */
+static int by_run(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->stamp, y->stamp);
+}
+
+/* The files of a run are of one time, that of the last that was written. */
+static void join_runs(struct list *l)
+{
+	qsort(l->entries, l->n, sizeof(*l->entries), by_run);
+	for (size_t i = 0, end; i < l->n; i = end) {
+		size_t last = i;
+
+		for (end = i; end < l->n && by_run(&l->entries[i], &l->entries[end]) == 0; end++)
+			if (l->entries[end].there &&
+			    l->entries[end].time_s > l->entries[last].time_s)
+				last = end;
+		for (size_t j = i; l->entries[i].kind == RUN_FILE && j < end; j++) {
+			l->entries[j].time_s = l->entries[last].time_s;
+			memmove(l->entries[j].when, l->entries[last].when,
+				sizeof(l->entries[j].when));
+		}
+	}
+}
+
+/* Of the window, or the files of runs, at [i, end): may they go? */
 static bool may_go(const struct list *l, size_t i, size_t end, const struct keep *keep,
 		   uint64_t nth, uint64_t bytes_newer, time_t now)
 {
@@ -229,71 +117,331 @@ static bool may_go(const struct list *l, size_t i, size_t end, const struct keep
 	}
 }
 
-static void remove_window(struct list *l, size_t i, size_t end, struct pruned *pruned)
+static void remove_files(struct list *l, size_t i, size_t end, struct pruned *pruned)
 {
 	for (size_t j = i; j < end; j++) {
 		struct entry *entry = &l->entries[j];
 
-		if (!entry->there || unlinkat(l->dir_fd, entry->name, 0) < 0)
+		if (!entry->there || entry->held)
 			continue;
+		if (unlinkat(l->dir_fd, entry->name, 0) < 0 && errno != ENOENT) {
+			pruned->failed++;
+			pruned->error = -errno;
+			continue;
+		}
 		entry->there = false;
 		pruned->files++;
 		pruned->bytes += entry->bytes;
 	}
 }
 
-/* Files that are gone leave the list; those that may not be written yet stay. */
-static int rewrite_list(struct list *l, const char *dir, struct err *e)
+/* With the list locked and open, and read here: it may have been replaced when this returns. */
+static int prune(struct list *l, const char *dir, const struct keep *keep, const char *but,
+		 struct pruned *pruned, struct err *e)
 {
-	_cleanup_(closep) int fd =
-		openat(l->dir_fd, LIST ".new",
-		       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int r = fd < 0 ? -errno : 0;
-
-	for (size_t i = 0; r == 0 && i < l->n; i++) {
-		const struct entry *entry = &l->entries[i];
-
-		if ((!entry->there && !entry->young) ||
-		    (i && strcmp(entry->name, l->entries[i - 1].name) == 0))
-			continue;
-		r = write_all(fd, entry->name, strlen(entry->name));
-		if (r == 0)
-			r = write_all(fd, "\n", 1);
-	}
-	if (r == 0 && renameat(l->dir_fd, LIST ".new", l->dir_fd, LIST) < 0)
-		r = -errno;
-	if (r < 0 && fd >= 0)
-		unlinkat(l->dir_fd, LIST ".new", 0);
-	return r < 0 ? err_set(e, r, "%s/" LIST ": %s", dir, strerror(-r)) : 0;
-}
-
-int tree_prune(const char *dir, const struct keep *keep, const char *but, struct pruned *pruned,
-	       struct err *e)
-{
-	_cleanup_(list_fini) struct list l = { -1, -1, NULL, 0 };
-	uint64_t nth = 0, listed = 0, bytes_newer = 0;
+	uint64_t nth = 0, bytes_newer = 0;
 	time_t now = time(NULL);
-	int r = open_list(dir, false, &l, e);
+	int r = list_read(l, dir, e);
 
-	if (r == 0)
-		r = read_list(&l, dir, e);
 	if (r < 0)
 		return r;
-	qsort(l.entries, l.n, sizeof(*l.entries), newest_first);
-	for (size_t i = 0, end; i < l.n; i = end) {
-		bool is_but = but && strcmp(l.entries[i].stamp, but) == 0, any = false;
+	list_find_runs(l);
+	join_runs(l);
+	qsort(l->entries, l->n, sizeof(*l->entries), newest_first);
+	for (size_t i = 0, end; i < l->n; i = end) {
+		const struct entry *first = &l->entries[i];
+		bool is_but = but && first->kind == WINDOW_FILE && strcmp(first->stamp, but) == 0;
+		bool any = false;
 
-		for (end = i; end < l.n && strcmp(l.entries[end].stamp, l.entries[i].stamp) == 0;
+		for (end = i; end < l->n && l->entries[end].kind == first->kind &&
+			      strcmp(l->entries[end].when, first->when) == 0;
 		     end++)
-			any |= l.entries[end].there;
-		if (!is_but && may_go(&l, i, end, keep, nth, bytes_newer, now))
-			remove_window(&l, i, end, pruned);
-		for (size_t j = i; j < end; j++) {
-			bytes_newer += l.entries[j].there ? l.entries[j].bytes : 0;
-			l.entries[j].young = listed < YOUNG;
-		}
-		nth += any || is_but;
-		listed++;
+			any |= l->entries[end].there;
+		if (first->kind == MAKING_DIR)
+			continue;
+		if (!is_but && may_go(l, i, end, keep, nth, bytes_newer, now))
+			remove_files(l, i, end, pruned);
+		for (size_t j = i; j < end; j++)
+			bytes_newer += l->entries[j].there ? l->entries[j].bytes : 0;
+		nth += first->kind == WINDOW_FILE && any;
 	}
-	return rewrite_list(&l, dir, e);
+	return list_rewrite(l, dir, e);
+}
+
+int tree_prune(const char *dir, const struct keep *keep, struct pruned *pruned, struct err *e)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	int r = list_open(dir, false, &l, e);
+
+	return r < 0 ? r : prune(&l, dir, keep, NULL, pruned, e);
+}
+
+/* --- writing --- */
+
+/* "trend.csv" of a stamp is trend-STAMP.csv. */
+static void put_stamp(char *name, size_t cap, const char *file, const char *stamp)
+{
+	size_t source = strcspn(file, ".");
+
+	snprintf(name, cap, "%.*s-%s%s", (int)source, file, stamp, file + source);
+}
+
+/* `stamp`, made to be the nth of its second. */
+static void number_stamp(char *stamp, size_t cap, int nth)
+{
+	if (nth > 1)
+		snprintf(stamp + STAMP_LEN, cap - STAMP_LEN, "-%d", nth);
+}
+
+/* The first stamp of that second under which no run has written or is at work. */
+static int choose_run_stamp(const struct list *l, const char *const *files, char *stamp, size_t cap)
+{
+	for (int nth = 1; nth < SAME_NAMES; nth++) {
+		bool taken = false;
+
+		number_stamp(stamp, cap, nth);
+		for (size_t i = 0; !taken && i < l->n; i++)
+			taken = l->entries[i].kind != WINDOW_FILE &&
+				strcmp(l->entries[i].stamp, stamp) == 0;
+		for (int i = 0; !taken && files[i]; i++) {
+			char name[256];
+
+			put_stamp(name, sizeof(name), files[i], stamp);
+			taken = list_sees(l, name);
+		}
+		if (!taken)
+			return 0;
+	}
+	return -EEXIST;
+}
+
+/* The directory where windows are made, and its lock. */
+static int make_making(struct tree *t, struct err *e)
+{
+	_cleanup_(freep) char *lock = NULL;
+
+	if (mkdir(t->making, 0700) < 0)
+		return err_set(e, -errno, "cannot make the directory '%s': %s", t->making,
+			       strerror(errno));
+	if (asprintf(&lock, "%s/" TREE_LOCK, t->making) < 0) {
+		lock = NULL;
+		return err_set(e, -ENOMEM, "out of memory for windows");
+	}
+	t->lock_fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (t->lock_fd < 0 || flock(t->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(e, -errno, "%s: %s", lock, strerror(errno));
+	return 0;
+}
+
+/* Lists the directory and the files of the run under a stamp that is free, and makes the former. */
+static int begin_run(struct tree *t, const char *const *files, struct err *e)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
+	int r = list_open(t->dir, true, &l, e);
+
+	if (r == 0)
+		r = list_read(&l, t->dir, e);
+	if (r < 0)
+		return r;
+	if (choose_run_stamp(&l, files, t->stamp, sizeof(t->stamp)) < 0)
+		return err_set(e, -EEXIST, "%s: no name is left for the files of %s", t->dir,
+			       t->stamp);
+	if (asprintf(&t->making, "%s/" TREE_MAKING "%s", t->dir, t->stamp) < 0) {
+		t->making = NULL;
+		return err_set(e, -ENOMEM, "out of memory for windows");
+	}
+	strbuf_printf(&lines, "+" TREE_MAKING "%s\n", t->stamp);
+	for (int i = 0; files[i]; i++) {
+		char name[256];
+
+		put_stamp(name, sizeof(name), files[i], t->stamp);
+		strbuf_printf(&lines, "=%s\n", name);
+	}
+	r = list_append(&l, t->dir, &lines, e);
+	return r < 0 ? r : make_making(t, e);
+}
+
+/* What killed runs have left is put right, and names of what is gone leave the list. */
+static int put_right(const char *dir, bool make, struct err *e)
+{
+	static const struct keep keep_all = { .kind = KEEP_ALL };
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	struct pruned pruned = { 0 };
+	int r = list_open(dir, make, &l, e);
+
+	return r < 0 ? r : prune(&l, dir, &keep_all, NULL, &pruned, e);
+}
+
+int tree_open(const char *dir, const char *stamp, const char *const *files, struct tree **ret_tree,
+	      struct err *e)
+{
+	_cleanup_(tree_closep) struct tree *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (t) {
+		t->lock_fd = -1;
+		t->dir = strdup(dir);
+	}
+	if (!t || !t->dir)
+		return err_set(e, -ENOMEM, "out of memory for windows");
+	if (strlen(stamp) != STAMP_LEN || !is_stamp(stamp, STAMP_LEN))
+		return err_set(e, -EINVAL, "\"%s\" is no time", stamp);
+	memcpy(t->stamp, stamp, STAMP_LEN + 1);
+	r = put_right(dir, true, e);
+	if (r == 0)
+		r = begin_run(t, files, e);
+	if (r < 0)
+		return r;
+	*ret_tree = TAKE_PTR(t);
+	return 0;
+}
+
+const char *tree_making(const struct tree *t)
+{
+	return t->making;
+}
+
+const char *tree_stamp(const struct tree *t)
+{
+	return t->stamp;
+}
+
+/* A list that nothing is in was made for a run that came to nothing. */
+static void remove_empty_list(const char *dir)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	struct stat st;
+
+	if (list_open(dir, false, &l, NULL) == 0 && fstat(l.fd, &st) == 0 && st.st_size == 0)
+		unlinkat(l.dir_fd, TREE_LIST, 0);
+}
+
+void tree_close(struct tree *t)
+{
+	if (!t)
+		return;
+	if (t->lock_fd >= 0) {
+		close(t->lock_fd);
+		put_right(t->dir, false, NULL);
+		remove_empty_list(t->dir);
+	}
+	free(t->making);
+	free(t->dir);
+	free(t);
+}
+
+/* The files of a window that were made whole. */
+struct made {
+	char (*names)[256];
+	size_t n;
+};
+
+static void made_fini(struct made *m)
+{
+	free(m->names);
+}
+
+static int find_made(const struct tree *t, const char *stamp, struct made *ret_made)
+{
+	_cleanup_(closedirp) DIR *d = opendir(t->making);
+	char of[32];
+
+	if (!d)
+		return -errno;
+	for (struct dirent *entry; (entry = readdir(d));) {
+		char(*grown)[256];
+
+		if (!is_window_name(entry->d_name, of, sizeof(of)) || strcmp(of, stamp) != 0)
+			continue;
+		grown = reallocarray(ret_made->names, ret_made->n + 1, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		ret_made->names = grown;
+		snprintf(grown[ret_made->n++], sizeof(*grown), "%s", entry->d_name);
+	}
+	return 0;
+}
+
+/* A made file's name with another stamp of the same second. */
+static void rename_made(char *name, size_t cap, const char *made, const char *stamp)
+{
+	size_t source = strcspn(made, "-");
+
+	snprintf(name, cap, "%.*s-%s%s", (int)source, made, stamp, strchr(made, '.'));
+}
+
+/* Lists a window's files, and puts them in place. `stamp`: made another one if that is taken. */
+static int place(const struct tree *t, const struct made *made, char *stamp, size_t cap,
+		 struct err *e)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
+	char from[4096], name[256];
+	bool taken = true;
+	int r = list_open(t->dir, true, &l, e);
+
+	if (r < 0)
+		return r;
+	for (int nth = 1; taken && nth < SAME_NAMES; nth++) {
+		taken = false;
+		number_stamp(stamp, cap, nth);
+		for (size_t i = 0; !taken && i < made->n; i++) {
+			rename_made(name, sizeof(name), made->names[i], stamp);
+			taken = list_sees(&l, name);
+		}
+	}
+	if (taken)
+		return err_set(e, -EEXIST, "%s: no name is left for the window %s", t->dir, stamp);
+	for (size_t i = 0; i < made->n; i++) {
+		rename_made(name, sizeof(name), made->names[i], stamp);
+		strbuf_printf(&lines, "%s\n", name);
+	}
+	r = list_append(&l, t->dir, &lines, e);
+	for (size_t i = 0; r == 0 && i < made->n; i++) {
+		snprintf(from, sizeof(from), "%s/%s", t->making, made->names[i]);
+		rename_made(name, sizeof(name), made->names[i], stamp);
+		if (renameat(AT_FDCWD, from, l.dir_fd, name) < 0)
+			r = err_set(e, -errno, "%s: cannot be put in place: %s", from,
+				    strerror(errno));
+	}
+	return r;
+}
+
+static void remove_made(const struct tree *t, const struct made *made)
+{
+	char path[4096];
+
+	for (size_t i = 0; i < made->n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", t->making, made->names[i]);
+		unlink(path);
+	}
+}
+
+int tree_commit(const struct tree *t, const char *stamp, const struct keep *keep, struct err *e)
+{
+	_cleanup_(made_fini) struct made made = { 0 };
+	struct pruned pruned = { 0 };
+	struct err first = { 0 };
+	char as[32];
+	int r = find_made(t, stamp, &made), r2 = 0;
+
+	if (r < 0)
+		return err_set(e, r, "%s: %s", t->making, strerror(-r));
+	snprintf(as, sizeof(as), "%s", stamp);
+	if (made.n)
+		r = place(t, &made, as, sizeof(as), &first);
+	if (keep->kind != KEEP_ALL) {
+		_cleanup_(list_fini) struct list l = LIST_INIT;
+
+		r2 = list_open(t->dir, true, &l, e);
+		if (r2 == 0)
+			r2 = prune(&l, t->dir, keep, as, &pruned, e);
+	}
+	if (r < 0 && pruned.files) /* the disk was full, and may have room now */
+		r = place(t, &made, as, sizeof(as), &first);
+	remove_made(t, &made);
+	if (r < 0 && e)
+		*e = first;
+	return r < 0 ? r : r2;
 }

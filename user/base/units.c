@@ -45,43 +45,73 @@ static const struct step ns_steps[] = {
 	{ 1, "ns" }, { 1000, "µs" }, { 1000 * 1000, "ms" }, { 1000 * 1000 * 1000, "s" }, { 0 },
 };
 
-/* v / div in tenths, rounded to the nearest. */
-static uint64_t tenths(uint64_t v, uint64_t div)
+/* v / div in parts of `parts`, rounded to the nearest. */
+static unsigned __int128 parts_of(uint64_t v, uint64_t div, uint64_t parts)
 {
-	return v / div * 10 + (uint64_t)(((unsigned __int128)(v % div) * 10 + div / 2) / div);
+	return ((unsigned __int128)v * parts + div / 2) / div;
 }
 
 /*
- * In the largest unit of which there is at least one after rounding, so that 1023.97 KiB reads
+ * The largest unit of which there is at least one after rounding to tenths, so that 1023.97 KiB reads
  * 1.0 MiB and not 1024.0 KiB.
  */
-static struct unit_text scale(int64_t value, const struct step *step)
+static const struct step *step_of(uint64_t v, const struct step *step)
+{
+	while (step[1].div &&
+	       (v >= step[1].div ||
+		(step->div > 1 && parts_of(v, step->div, 10) >= step[1].div / step->div * 10)))
+		step++;
+	return step;
+}
+
+static struct unit_text in_unit(int64_t value, const struct step *step, int digits)
 {
 	const char *sign = value < 0 ? "-" : "";
-	uint64_t v = magnitude(value);
+	uint64_t v = magnitude(value), parts = 1;
+	unsigned __int128 n;
 	struct unit_text t;
 	char num[32];
 
-	while (step[1].div &&
-	       (v >= step[1].div ||
-		(step->div > 1 && tenths(v, step->div) >= step[1].div / step->div * 10)))
-		step++;
 	if (step->div == 1) {
 		group(v, num);
 		snprintf(t.s, sizeof(t.s), "%s%s %s", sign, num, step->name);
-	} else {
-		uint64_t t10 = tenths(v, step->div);
-
-		group(t10 / 10, num);
-		snprintf(t.s, sizeof(t.s), "%s%s.%u %s", sign, num, (unsigned)(t10 % 10),
-			 step->name);
+		return t;
 	}
+	for (int i = 0; i < digits; i++)
+		parts *= 10;
+	n = parts_of(v, step->div, parts);
+	group((uint64_t)(n / parts), num);
+	snprintf(t.s, sizeof(t.s), "%s%s.%0*llu %s", sign, num, digits,
+		 (unsigned long long)(n % parts), step->name);
 	return t;
+}
+
+static struct unit_text scale(int64_t value, const struct step *steps)
+{
+	return in_unit(value, step_of(magnitude(value), steps), 1);
 }
 
 struct unit_text unit_bytes(int64_t bytes)
 {
 	return scale(bytes, byte_steps);
+}
+
+struct unit_range unit_bytes_range(int64_t low, int64_t high, bool plus)
+{
+	struct unit_text a = unit_bytes(low), b = unit_bytes(high);
+	const char *sign_a = plus && low >= 0 ? "+" : "", *sign_b = plus && high >= 0 ? "+" : "";
+	const struct step *step = step_of(magnitude(low), byte_steps);
+	struct unit_range range;
+
+	for (int digits = 2; low != high && digits < 19 && strcmp(a.s, b.s) == 0; digits++) {
+		a = in_unit(low, step, digits);
+		b = in_unit(high, step, digits);
+	}
+	if (low == high)
+		snprintf(range.s, sizeof(range.s), "%s%s ± <1 B", sign_a, a.s);
+	else
+		snprintf(range.s, sizeof(range.s), "%s%s to %s%s", sign_a, a.s, sign_b, b.s);
+	return range;
 }
 
 struct unit_text unit_ns(int64_t ns)

@@ -9,15 +9,25 @@
 #ifndef MEMSCOPE_BASE_UNITS_H
 #define MEMSCOPE_BASE_UNITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct unit_text {
-	char s[48];
+	char s[64];
 };
 
 struct unit_text unit_bytes(int64_t bytes);   /* 512 B, 1.0 KiB, 12.3 MiB            */
 struct unit_text unit_ns(int64_t ns);         /* 950 ns, 12.3 µs, 4.5 ms, 1,234.5 s   */
 struct unit_text unit_count(int64_t count);   /* 1,234,567                            */
+
+/*
+ * An interval of bytes: "1.1 MiB to 1.4 MiB", with as many digits as tell its ends apart; "1.1 MiB ± <1 B"
+ * when whole bytes do not. `plus`: what is not negative has a sign, too.
+ */
+struct unit_range {
+	char s[144];
+};
+struct unit_range unit_bytes_range(int64_t low, int64_t high, bool plus);
 
 /* `part` of `whole`: 12.3%, <0.1% for what is not nothing; "-" when there is no whole. */
 struct unit_text unit_percent(int64_t part, int64_t whole);

@@ -48,6 +48,11 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
+bool cgroup_has_controller(const struct cgroup_hierarchy *h, const char *controller)
+{
+	return has_word(h->controllers, controller);
+}
+
 /* Are all of these controllers among a mount's options? Only one hierarchy has any of them. */
 static bool is_mount_of(const char *controllers, const char *options)
 {
@@ -179,6 +184,14 @@ static bool directory_of(const struct cgroup_hierarchy *h, const char *path, cha
 	return n > 0 && (size_t)n < cap;
 }
 
+bool cgroup_directory(const struct cgroup_mounts *m, uint32_t hierarchy, const char *path,
+		      char *out, size_t cap)
+{
+	const struct cgroup_hierarchy *h = cgroup_hierarchy_find(m, hierarchy);
+
+	return h && directory_of(h, path, out, cap);
+}
+
 static int id_of_directory(const char *dir, uint64_t *ret_id)
 {
 	struct statfs fs;
@@ -196,10 +209,9 @@ static int id_of_directory(const char *dir, uint64_t *ret_id)
 int cgroup_id_of(const struct cgroup_mounts *m, uint32_t hierarchy, const char *path,
 		 uint64_t *ret_id)
 {
-	const struct cgroup_hierarchy *h = cgroup_hierarchy_find(m, hierarchy);
 	char dir[2 * PATH_MAX];
 
-	if (!h || !directory_of(h, path, dir, sizeof(dir)))
+	if (!cgroup_directory(m, hierarchy, path, dir, sizeof(dir)))
 		return -ENOENT;
 	return id_of_directory(dir, ret_id);
 }
@@ -253,8 +265,21 @@ static bool by_directory(const struct cgroup_mounts *m, const char *dir, struct 
 	return false;
 }
 
-int cgroup_find(const struct cgroup_mounts *m, const char *name, struct cgroup *ret_group,
-		struct err *e)
+/* cgroup-v2.rst, "Threads": its processes belong to the domain above it. */
+static bool is_threaded(const struct cgroup_mounts *m, const struct cgroup *group)
+{
+	char dir[2 * PATH_MAX], path[2 * PATH_MAX + 16], type[32] = "";
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	if (group->hierarchy || !cgroup_directory(m, 0, group->path, dir, sizeof(dir)))
+		return false;
+	snprintf(path, sizeof(path), "%s/cgroup.type", dir);
+	f = fopen(path, "re");
+	return f && fgets(type, sizeof(type), f) && strcmp(type, "threaded\n") == 0;
+}
+
+static int find_any(const struct cgroup_mounts *m, const char *name, struct cgroup *ret_group,
+		    struct err *e)
 {
 	_cleanup_(freep) char *dir = realpath(name, NULL);
 	char path[PATH_MAX];
@@ -281,6 +306,24 @@ int cgroup_find(const struct cgroup_mounts *m, const char *name, struct cgroup *
 		name, m->list[0].mount);
 }
 
+int cgroup_find(const struct cgroup_mounts *m, const char *name, struct cgroup *ret_group,
+		struct err *e)
+{
+	struct cgroup found;
+	int r = find_any(m, name, &found, e);
+
+	if (r < 0)
+		return r;
+	if (is_threaded(m, &found))
+		return err_set(
+			e, -EOPNOTSUPP,
+			"'%.256s' is a threaded control group: it holds single threads of "
+			"processes that are in a group above it; name that one, or threads with -t",
+			name);
+	*ret_group = found;
+	return 0;
+}
+
 int cgroup_of_process(pid_t pid, uint32_t *ret_hierarchy, char *out, size_t cap)
 {
 	char name[64], best[PATH_MAX] = "", line[PATH_MAX + 256];
@@ -303,6 +346,29 @@ int cgroup_of_process(pid_t pid, uint32_t *ret_hierarchy, char *out, size_t cap)
 	if (!*best)
 		return -ESRCH;
 	return (size_t)snprintf(out, cap, "%s", best) < cap ? 0 : -ENAMETOOLONG;
+}
+
+bool cgroup_unit_in(const char *path, char *out, size_t cap)
+{
+	static const char end[] = ".service", manager[] = "user@";
+	const char *unit = NULL;
+	size_t unit_len = 0;
+
+	for (const char *s = path; *s; s += *s == '/') {
+		size_t len = strcspn(s, "/");
+
+		if (len >= sizeof(end) &&
+		    strncmp(s + len - (sizeof(end) - 1), end, sizeof(end) - 1) == 0 &&
+		    strncmp(s, manager, sizeof(manager) - 1) != 0) {
+			unit = s;
+			unit_len = len;
+		}
+		s += len;
+	}
+	if (!unit || unit_len >= cap)
+		return false;
+	snprintf(out, cap, "%.*s", (int)unit_len, unit);
+	return true;
 }
 
 /* --- below a directory --- */
@@ -360,11 +426,10 @@ static bool list_processes(void *ctx, const char *dir)
 uint32_t cgroup_processes(const struct cgroup_mounts *m, const struct cgroup *group, pid_t *out,
 			  uint32_t cap)
 {
-	const struct cgroup_hierarchy *h = cgroup_hierarchy_find(m, group->hierarchy);
 	struct process_list list = { .out = out, .cap = cap };
 	char dir[2 * PATH_MAX];
 
-	if (h && directory_of(h, group->path, dir, sizeof(dir)))
+	if (cgroup_directory(m, group->hierarchy, group->path, dir, sizeof(dir)))
 		visit(dir, sizeof(dir), 0, list_processes, &list);
 	return list.n;
 }

@@ -48,16 +48,23 @@ void cgroup_mounts_fini(struct cgroup_mounts *m);
 /* Where the hierarchy is, NULL when it is not mounted. */
 const struct cgroup_hierarchy *cgroup_hierarchy_find(const struct cgroup_mounts *m, uint32_t id);
 
+/* Is this controller ("memory") one of a v1 hierarchy's? */
+bool cgroup_has_controller(const struct cgroup_hierarchy *h, const char *controller);
+
 /*
  * The group that a user names: a directory ("/sys/fs/cgroup/system.slice/x.service"), or a path as in
  * /proc/PID/cgroup, for which the unified hierarchy is asked first. -ENOENT; -EINVAL: a directory, and
- * no control group.
+ * no control group; -EOPNOTSUPP: one of threads, which has no processes.
  */
 int cgroup_find(const struct cgroup_mounts *m, const char *name, struct cgroup *ret_group,
 		struct err *e);
 /* The id of the group that has this path now. -ENOENT. */
 int cgroup_id_of(const struct cgroup_mounts *m, uint32_t hierarchy, const char *path,
 		 uint64_t *ret_id);
+/* Where the directory of this path is seen, whether it is there or not. False: the hierarchy is not mounted,
+ * or not that part of it. */
+bool cgroup_directory(const struct cgroup_mounts *m, uint32_t hierarchy, const char *path, char *out,
+		      size_t cap);
 /* The path of an id of the unified hierarchy. -errno: gone, or not permitted. */
 int cgroup_path_of(const struct cgroup_mounts *m, uint64_t id, char *out, size_t cap);
 
@@ -66,6 +73,11 @@ int cgroup_path_of(const struct cgroup_mounts *m, uint64_t id, char *out, size_t
  * another one. -ESRCH.
  */
 int cgroup_of_process(pid_t pid, uint32_t *ret_hierarchy, char *out, size_t cap);
+/*
+ * The systemd service that a path is in, the innermost one: "redis-server.service". That of a user's own
+ * service manager (user@1000.service) is none. False: in none, or its name is too long.
+ */
+bool cgroup_unit_in(const char *path, char *out, size_t cap);
 /* One line of /proc/PID/cgroup, which is cut up. False: it is none. */
 bool cgroup_parse_line(char *line, uint32_t *ret_hierarchy, const char **ret_controllers,
 		       const char **ret_path);

@@ -54,6 +54,12 @@ void images_fini(struct images *set)
 /* --- identity
  * ------------------------------------------------------------------------------------ */
 
+/*
+ * A file that was mounted by itself, and let go of: its path is "/", and no path leads to it. runc starts
+ * containers from such a copy of itself.
+ */
+#define DETACHED "/[detached mount]"
+
 /* What has a path but holds no file that could be opened: kernel objects with a made-up name. */
 static bool is_pseudo_file(const char *path)
 {
@@ -69,7 +75,7 @@ static enum module_kind kind_of(const char *path)
 {
 	if (!strncmp(path, "[vdso", 5))
 		return MODULE_VDSO;
-	if (path[0] == '/' && path[1] != '/' && path[1] != '\0' && !is_pseudo_file(path))
+	if (path[0] == '/' && path[1] != '/' && !is_pseudo_file(path))
 		return MODULE_ELF;
 	return MODULE_ANON;
 }
@@ -107,6 +113,8 @@ struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const cha
 
 	if (kind == MODULE_VDSO)
 		path = vdso_path(addr);
+	else if (!strcmp(path, "/"))
+		path = DETACHED;
 	else if (kind == MODULE_ANON && !path[0])
 		path = "//anon";
 	/* The same address in two processes' own memory is not the same code. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -111,4 +112,20 @@ int ns_open_link(const char *link)
 	_cleanup_(closep) int fd = open(link, O_PATH | O_CLOEXEC);
 
 	return fd < 0 ? -errno : reopen_regular(fd);
+}
+
+pid_t proc_ns_pid(pid_t pid)
+{
+	char path[64], line[256], *last;
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		last = strrchr(line, '\t');
+		return last ? (pid_t)strtol(last, NULL, 10) : 0;
+	}
+	return 0;
 }

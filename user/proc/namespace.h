@@ -49,4 +49,7 @@ int ns_roots_open(const struct ns_roots *r, int ix, const char *path);
 /* The same for a magic link below /proc, which leads to one file and nowhere else. */
 int ns_open_link(const char *link);
 
+/* The number of process `pid` in the innermost of its pid namespaces; 0: it is gone. */
+pid_t proc_ns_pid(pid_t pid);
+
 #endif

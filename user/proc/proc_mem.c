@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 /* smaps_rollup may take this part of the time that goes by: see the header. */
-#define ROLLUP_SHARE 100
+#define ROLLUP_SHARE   100
+#define LAST_ROLLUP_NS 200000000 /* at the end of a run it may take that */
 
 struct member {
 	pid_t pid;
@@ -303,6 +304,21 @@ static void drop_member(struct proc_mem *m, uint32_t i)
 	m->members[i] = m->members[--m->n];
 }
 
+static int compare_pids(const void *a, const void *b)
+{
+	return *(const pid_t *)a - *(const pid_t *)b;
+}
+
+void proc_mem_keep(struct proc_mem *m, const pid_t *pids, uint32_t n)
+{
+	for (uint32_t i = 0; i < m->n;) {
+		if (bsearch(&m->members[i].pid, pids, n, sizeof(*pids), compare_pids))
+			i++;
+		else
+			drop_member(m, i);
+	}
+}
+
 static void sum_sizes(struct mem_sample *sum, const struct mem_sample *s)
 {
 	sum->rss_kb = add(sum->rss_kb, s->rss_kb);
@@ -385,6 +401,12 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 	m->last_ns = now_ns;
 	*ret_sample = sum;
 	return 0;
+}
+
+void proc_mem_last(struct proc_mem *m)
+{
+	if (m->rollup_took_ns <= LAST_ROLLUP_NS)
+		m->rollup_took_ns = 0;
 }
 
 uint32_t proc_mem_count(const struct proc_mem *m)

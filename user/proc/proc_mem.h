@@ -38,10 +38,19 @@ DEFINE_CLEANUP(struct proc_mem *, proc_mem_freep, proc_mem_free)
 int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e);
 
 /*
+ * Leaves only those of `pids`, which are in ascending order: who is in a control group may be moved to
+ * another one. What the others had counted stays in the sums.
+ */
+void proc_mem_keep(struct proc_mem *m, const pid_t *pids, uint32_t n);
+
+/*
  * The processes summed, now. A field that no process could tell is MEM_UNKNOWN; one that some
  * could is the sum of those. -ESRCH: none of them is left.
  */
 int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample);
+
+/* The next sample is the last: smaps_rollup is read for it, where that has not taken 0.2 s before. */
+void proc_mem_last(struct proc_mem *m);
 
 /* How many processes are in the set. */
 uint32_t proc_mem_count(const struct proc_mem *m);

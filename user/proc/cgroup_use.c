@@ -1,0 +1,134 @@
+#include "proc/cgroup_use.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIMIT_NONE ((int64_t)1 << 60) /* v1 says the highest address that a page can have */
+
+enum { STAT_BYTES = 16384 };
+
+/* A small file of a group's directory. Its length, 0: none. */
+static size_t read_file(const char *dir, const char *name, char *buf, size_t cap)
+{
+	char path[2 * PATH_MAX + 64];
+	_cleanup_(closep) int fd = -1;
+	size_t len = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && len < cap - 1 && (n = read(fd, buf + len, cap - 1 - len)) > 0)
+		len += (size_t)n;
+	buf[len] = '\0';
+	return len;
+}
+
+static int64_t read_number(const char *dir, const char *name)
+{
+	char text[64];
+	long long value;
+
+	return read_file(dir, name, text, sizeof(text)) && sscanf(text, "%lld", &value) == 1 &&
+			       value >= 0
+		       ? (int64_t)value
+		       : MEM_UNKNOWN;
+}
+
+int64_t cgroup_stat_value(const char *text, const char *name)
+{
+	size_t len = strlen(name);
+	long long value;
+
+	for (const char *line = text; *line; line += *line == '\n') {
+		if (strncmp(line, name, len) == 0 && line[len] == ' ')
+			return sscanf(line + len + 1, "%lld", &value) == 1 && value >= 0
+				       ? (int64_t)value
+				       : MEM_UNKNOWN;
+		line += strcspn(line, "\n");
+	}
+	return MEM_UNKNOWN;
+}
+
+static int64_t kb(int64_t bytes)
+{
+	return bytes < 0 ? MEM_UNKNOWN : bytes / 1024;
+}
+
+/* Before Linux 5.18 only its parts are told. */
+static int64_t kernel_bytes(const char *text)
+{
+	static const char *const parts[] = { "kernel_stack", "pagetables", "percpu", "slab",
+					     "sock" };
+	int64_t sum = cgroup_stat_value(text, "kernel");
+	bool any = sum >= 0;
+
+	if (any)
+		return sum;
+	sum = 0;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		int64_t part = cgroup_stat_value(text, parts[i]);
+
+		any |= part >= 0;
+		sum += part > 0 ? part : 0;
+	}
+	return any ? sum : MEM_UNKNOWN;
+}
+
+static void use_unified(const char *dir, struct mem_group *use)
+{
+	char text[STAT_BYTES];
+	int64_t usec;
+
+	if (read_file(dir, "cpu.stat", text, sizeof(text))) {
+		usec = cgroup_stat_value(text, "usage_usec");
+		use->cpu_ns = usec < 0 ? MEM_UNKNOWN : usec * 1000;
+	}
+	use->charged_kb = kb(read_number(dir, "memory.current"));
+	if (use->charged_kb < 0 || !read_file(dir, "memory.stat", text, sizeof(text)))
+		return;
+	use->anonymous_kb = kb(cgroup_stat_value(text, "anon"));
+	use->file_kb = kb(cgroup_stat_value(text, "file"));
+	use->kernel_kb = kb(kernel_bytes(text));
+	use->limit_kb = kb(read_number(dir, "memory.max")); /* "max" is no number */
+}
+
+static void use_memory(const char *dir, struct mem_group *use)
+{
+	char text[STAT_BYTES];
+	int64_t limit;
+
+	use->charged_kb = kb(read_number(dir, "memory.usage_in_bytes"));
+	use->kernel_kb = kb(read_number(dir, "memory.kmem.usage_in_bytes"));
+	if (!read_file(dir, "memory.stat", text, sizeof(text)))
+		return;
+	use->anonymous_kb = kb(cgroup_stat_value(text, "total_rss"));
+	use->file_kb = kb(cgroup_stat_value(text, "total_cache"));
+	limit = cgroup_stat_value(text, "hierarchical_memory_limit");
+	use->limit_kb = limit < LIMIT_NONE ? kb(limit) : MEM_UNKNOWN;
+}
+
+void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_group *ret_use)
+{
+	struct mem_group use = { 0,           MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN,
+				 MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN };
+	char dir[2 * PATH_MAX];
+	int64_t ns;
+
+	if (cgroup_directory(m, 0, path, dir, sizeof(dir)))
+		use_unified(dir, &use);
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct cgroup_hierarchy *h = &m->list[i];
+
+		if (!h->id || !cgroup_directory(m, h->id, path, dir, sizeof(dir)))
+			continue;
+		if (cgroup_has_controller(h, "memory"))
+			use_memory(dir, &use);
+		ns = cgroup_has_controller(h, "cpuacct") ? read_number(dir, "cpuacct.usage")
+							 : MEM_UNKNOWN;
+		use.cpu_ns = ns < 0 ? use.cpu_ns : ns;
+	}
+	*ret_use = use;
+}

@@ -1,0 +1,24 @@
+/*
+ * What a control group says of its own use of memory and CPU time.
+ *
+ *   unified   memory.current, memory.stat (anon, file, kernel), memory.max; cpu.stat
+ *   v1        memory.usage_in_bytes, memory.kmem.usage_in_bytes, memory.stat (total_rss, total_cache,
+ *             hierarchical_memory_limit); cpuacct.usage: each in the hierarchy of its controller
+ *
+ * A container's groups have the same path in each hierarchy, so a group is asked for by its path wherever
+ * the controller is; where that hierarchy does not have it, the figure is not known.
+ * (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of the kernel.)
+ */
+#ifndef MEMSCOPE_PROC_CGROUP_USE_H
+#define MEMSCOPE_PROC_CGROUP_USE_H
+
+#include "model/mem_sample.h"
+#include "proc/cgroup.h"
+
+/* What is not known is MEM_UNKNOWN; `processes` always is. */
+void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_group *ret_use);
+
+/* The bytes of `name` in the text of a memory.stat; MEM_UNKNOWN. */
+int64_t cgroup_stat_value(const char *text, const char *name);
+
+#endif
