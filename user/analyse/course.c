@@ -278,6 +278,12 @@ static struct unit_text kb(double v)
 	return unit_bytes((int64_t)llround(v * 1024));
 }
 
+static struct unit_range interval(const struct series_line *l, double per)
+{
+	return unit_bytes_range(llround(l->slope_low * per * 1024),
+				llround(l->slope_high * per * 1024), false);
+}
+
 static struct unit_text seconds(double s)
 {
 	struct unit_text t;
@@ -312,15 +318,13 @@ void course_reason(const struct course *c, char *buf, uint32_t size)
 		if (c->falls >= SAW_FALLS)
 			snprintf(buf, size,
 				 "it fell %u times, and its low points %s by %s %s (95 %% interval "
-				 "%s to %s)",
+				 "%s)",
 				 c->falls, l->slope > 0 ? "rose" : "sank",
-				 kb(fabs(l->slope) * per).s, unit, kb(l->slope_low * per).s,
-				 kb(l->slope_high * per).s);
+				 kb(fabs(l->slope) * per).s, unit, interval(l, per).s);
 		else
-			snprintf(buf, size, "it %s by %s %s (95 %% interval %s to %s) %s%s%s",
+			snprintf(buf, size, "it %s by %s %s (95 %% interval %s) %s%s%s",
 				 l->slope > 0 ? "grew" : "shrank", kb(fabs(l->slope) * per).s, unit,
-				 kb(l->slope_low * per).s, kb(l->slope_high * per).s,
-				 c->since_s > 0 ? "since " : "all the time",
+				 interval(l, per).s, c->since_s > 0 ? "since " : "all the time",
 				 c->since_s > 0 ? seconds(c->since_s).s : "",
 				 c->since_s > 0 ? " after the begin" : "");
 		break;

@@ -75,15 +75,17 @@ static void find_leak(const struct run_summary *s, struct found *f)
 
 	if (s->alloc.n_leaks > 0)
 		add(f, DIAGNOSIS_LEAK,
-		    "%u %s, the fastest (%.80s) by %s %s (95 %% interval %s to %s); %d%% of its blocks "
+		    "%u %s, the fastest (%.80s) by %s %s (95 %% interval %s); %d%% of its blocks "
 		    "that are older than %.0f s are still there",
 		    s->alloc.n_leaks,
 		    s->alloc.n_leaks == 1 ? "stack grows and keeps what it allocates"
 					  : "stacks grow and keep what they allocate",
 		    *l->site.function ? l->site.function : "no function",
 		    unit_bytes((int64_t)(l->slope * per)).s, per > 60 ? "an hour" : "a minute",
-		    unit_bytes((int64_t)(l->slope_low * per)).s,
-		    unit_bytes((int64_t)(l->slope_high * per)).s, percent(l->survived), l->age_s);
+		    unit_bytes_range((int64_t)(l->slope_low * per), (int64_t)(l->slope_high * per),
+				     false)
+			    .s,
+		    percent(l->survived), l->age_s);
 	else if (!is_traced(s) && s->course.kind == COURSE_GROWING && s->memory.known &&
 		 (s->memory.last - s->memory.base) * 1024 >= LEAST_BYTES)
 		add(f, DIAGNOSIS_LEAK,

@@ -2,6 +2,7 @@
 
 #include "analyse/beta.h"
 #include "analyse/functions.h"
+#include "analyse/sites.h"
 
 #include <errno.h>
 #include <math.h>
@@ -44,6 +45,20 @@ static int find_pair(const struct profile *p, uint32_t type, bool *ret_is_bytes)
 	return -1;
 }
 
+/* The count beside "blocked/nanoseconds", -1 where `type` is no time of waits. */
+static int find_waits(const struct profile *p, uint32_t type)
+{
+	static const char *const waits[][2] = {
+		{ "blocked/nanoseconds", "blocked/count" },
+		{ "runnable/nanoseconds", "runnable/count" },
+	};
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+		if (profile_find_type(p, waits[i][0]) == (int)type)
+			return profile_find_type(p, waits[i][1]);
+	return -1;
+}
+
 double sample_variance(const struct profile *p, const struct profile_sample *s, uint32_t type)
 {
 	int samples = profile_find_type(p, "samples/count"), pair;
@@ -52,6 +67,9 @@ double sample_variance(const struct profile *p, const struct profile_sample *s, 
 
 	if (samples >= 0)
 		return s->values[samples] > 0 ? value * value / (double)s->values[samples] : 0;
+	/* Each wait is measured, but how many there are in a run, and how long, is chance. */
+	if (find_waits(p, type) >= 0)
+		return value * value / fmax(1, (double)s->values[find_waits(p, type)]);
 	if (profile_get_meta(p)->period <= 1)
 		return 0;
 	pair = find_pair(p, type, &is_bytes);
@@ -329,6 +347,22 @@ static int find_scale(const struct diff_opts *opts, struct diff *diff)
 	return 0;
 }
 
+/*
+ * Is the leaf of each stack only the messenger? malloc, and the kernel's functions that answer a page
+ * fault, are the same for everyone: what changed is what asked them.
+ */
+static bool has_messengers(const struct diff_opts *opts)
+{
+	static const char *const types[] = { "resident", "alloc_space", "alloc_objects",
+					     "inuse_objects", "inuse_space" };
+	const char *name = profile_type(opts->after, opts->after_type)->name;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(name, types[i]) == 0)
+			return true;
+	return false;
+}
+
 static int work(struct work *w)
 {
 	struct diff *d = w->diff;
@@ -348,6 +382,11 @@ static int work(struct work *w)
 				     .root_comm = w->opts->root_comm,
 			     },
 			     &d->tree);
+	if (r == 0 && w->opts->by == DIFF_BY_FUNCTION && has_messengers(w->opts))
+		frame_tree_charge(d->tree, site_of_node);
+	else if (r == 0 && w->opts->by == DIFF_BY_FUNCTION &&
+		 find_waits(w->opts->after, w->opts->after_type) >= 0)
+		frame_tree_charge(d->tree, wait_site_of_node);
 	if (r == 0)
 		r = make_rows(w);
 	if (r < 0)

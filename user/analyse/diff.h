@@ -3,7 +3,8 @@
  *
  * Where a profile is a sample, each value stands for an unknown one, and its variance is known: n
  * samples of weight w have variance n w² (Poisson); an allocation of s bytes, taken with the
- * probability p = 1 - exp(-s/R), adds (1 - p)/p s². Other profiles are counted exactly.
+ * probability p = 1 - exp(-s/R), adds (1 - p)/p s². Of n waits that come to t it is t²/n: each is measured,
+ * but how many a run has is chance. Other profiles are counted exactly.
  *
  * A function has changed when all of this holds for its self value:
  *
@@ -36,6 +37,10 @@ enum diff_scale {
 
 enum diff_by { DIFF_BY_FUNCTION, DIFF_BY_STACK };
 
+/*
+ * Of memory, a function's own is what it asked for: what malloc or the kernel's answer to a page fault
+ * has at the leaf of a stack is charged to the site (sites.h); and of waits, what schedule() has there. Whole stacks (DIFF_BY_STACK) keep all.
+ */
 struct diff_opts {
 	const struct profile *before, *after;
 	uint32_t before_type, after_type;

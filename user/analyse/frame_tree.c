@@ -361,6 +361,47 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 	return 0;
 }
 
+static void move_sides(struct frame_sides *sides, const struct frame_node *nodes, uint32_t node,
+		       uint32_t to)
+{
+	struct frame_sides own = sides[node];
+
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t at = node; at != to; at = nodes[at].parent) {
+			sides[at].total[i] -= own.self[i];
+			sides[at].total_variance[i] -= own.self_variance[i];
+			/* Sums of fractions: what is left of nothing. */
+			if (sides[at].total_variance[i] < 0 || !sides[at].total[i])
+				sides[at].total_variance[i] = 0;
+		}
+		sides[node].self[i] = 0;
+		sides[node].self_variance[i] = 0;
+		sides[to].self[i] = add_saturating(sides[to].self[i], own.self[i]);
+		sides[to].self_variance[i] += own.self_variance[i];
+	}
+}
+
+void frame_tree_charge(struct frame_tree *t,
+		       uint32_t (*to)(const struct frame_tree *t, uint32_t node))
+{
+	struct builder *b = (struct builder *)t;
+
+	/* Parents have smaller numbers: what is moved up is not met again. */
+	for (uint32_t i = 1; i < t->n_nodes; i++) {
+		int64_t self = b->nodes[i].self;
+		uint32_t site = self ? to(t, i) : i;
+
+		if (site == i)
+			continue;
+		for (uint32_t at = i; at != site; at = b->nodes[at].parent)
+			b->nodes[at].total -= self;
+		b->nodes[i].self = 0;
+		b->nodes[site].self = add_saturating(b->nodes[site].self, self);
+		if (b->two)
+			move_sides(b->sides, b->nodes, i, site);
+	}
+}
+
 void frame_tree_free(struct frame_tree *t)
 {
 	struct builder *b = (struct builder *)t;

@@ -62,6 +62,11 @@ struct frame_tree_opts {
  * 0 or -ENOMEM. The tree borrows names from the profile's dict. */
 int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts,
 		     struct frame_tree **ret_tree);
+/*
+ * What each node has of its own becomes that of the node that `to` says, which is the node itself or one
+ * above it. Those in between lose it from their totals, too: they may be left with nothing.
+ */
+void frame_tree_charge(struct frame_tree *t, uint32_t (*to)(const struct frame_tree *t, uint32_t node));
 void frame_tree_free(struct frame_tree *t);
 DEFINE_CLEANUP(struct frame_tree *, frame_tree_freep, frame_tree_free)
 

@@ -36,7 +36,7 @@ const char *ledger_how(enum ledger_part part)
 
 bool ledger_of_heap(enum ledger_part part)
 {
-	return part <= LEDGER_HELD;
+	return part < N_LEDGER_HEAP_PARTS;
 }
 
 /* "glibc" and "glibc, jemalloc" are "glibc, jemalloc". */
@@ -54,15 +54,24 @@ static void add_allocators(struct ledger *sum, const char *names)
 	}
 }
 
+static void add_row(struct ledger_row *sum, const struct ledger_row *one)
+{
+	sum->resident += one->resident;
+	sum->bytes += one->bytes;
+	sum->blocks += one->blocks;
+}
+
 void ledger_add(struct ledger *sum, const struct ledger *one)
 {
 	sum->processes += one->processes;
 	sum->rss += one->rss;
-	for (int i = 0; i < N_LEDGER_PARTS; i++) {
-		sum->parts[i].resident += one->parts[i].resident;
-		sum->parts[i].bytes += one->parts[i].bytes;
-		sum->parts[i].blocks += one->parts[i].blocks;
-	}
+	for (int i = 0; i < N_LEDGER_PARTS; i++)
+		add_row(&sum->parts[i], &one->parts[i]);
+	for (int i = 0; i < N_LEDGER_HEAP_PARTS; i++)
+		add_row(&sum->objects[i], &one->objects[i]);
+	sum->object_arenas += one->object_arenas;
+	sum->objects_traced |= one->objects_traced;
+	sum->objects_by = sum->objects_by ? sum->objects_by : one->objects_by;
 	add_allocators(sum, one->allocators);
 	sum->doubt = sum->doubt ? sum->doubt : one->doubt;
 	sum->stranger = sum->stranger ? sum->stranger : one->stranger;

@@ -24,6 +24,7 @@ enum ledger_part {
 	LEDGER_FILE,       /* of files, as they are; and the vDSO                           */
 	LEDGER_SHARED,     /* shared memory, tmpfs                                          */
 	N_LEDGER_PARTS,
+	N_LEDGER_HEAP_PARTS = LEDGER_HELD + 1,
 };
 
 struct ledger_row {
@@ -36,6 +37,11 @@ struct ledger {
 	uint32_t processes;       /* 0: there is none                                       */
 	int64_t rss;              /* bytes, by smaps_rollup                                 */
 	struct ledger_row parts[N_LEDGER_PARTS];
+	/* Of the heap's parts, what an interpreter keeps its objects in. */
+	struct ledger_row objects[N_LEDGER_HEAP_PARTS];
+	uint32_t object_arenas;
+	const char *objects_by;   /* "pymalloc"; NULL: there are none                       */
+	bool objects_traced;      /* … and in LEDGER_LIVE all the same: they are not listed */
 	char allocators[64];      /* that were walked: "glibc, jemalloc"                    */
 	const char *doubt;        /* why something is not told apart; a sentence; or NULL   */
 	const char *stranger;     /* an allocator that was not walked, or NULL              */

@@ -25,5 +25,7 @@ struct spread {
 
 /* Sets low, high and samples of `rows`, as sites_allocations() gave them for bytes. 0 or -ENOMEM. */
 int sample_sites(const struct spread *spread, bool live, struct site_row *rows, uint32_t n);
+/* The same of `rows` as sites_waits() gave them for blocked ns. `spread` has value types of one kind. */
+int sample_waits(const struct spread *spread, struct site_row *rows, uint32_t n);
 
 #endif

@@ -135,41 +135,82 @@ struct site {
 };
 
 /* How well a frame of a stack without an asker stands for it. */
-static int fallback_rank(const char *name, const struct frame *f)
+static int fallback_rank(const char *name, enum frame_kind kind)
 {
-	if (f->kind == FRAME_UNKNOWN)
+	if (kind == FRAME_UNKNOWN)
 		return 1;
 	return strstr(name, "+0x") ? 2 : 3;
 }
 
-/* The frame that asked: see the header. NULL when the stack has no user frame. */
+/* Who asked, as the frames of a stack are looked at from the leaf on: see the header. */
+struct search {
+	bool waits;
+	uint32_t go, fallback; /* the place of a frame; 0: none */
+	int best;
+};
+
+/* Is this frame, whose place is not 0, the one? */
+static bool is_asker(struct search *s, const char *name, const struct frame *f, uint32_t place)
+{
+	int rank;
+
+	if (!is_user(f))
+		return false;
+	if (is_go_runtime(name)) {
+		s->go = s->go ? s->go : place;
+		return false;
+	}
+	if (f->kind != FRAME_UNKNOWN && !is_messenger(name, f->module))
+		return true;
+	/* Of equals, for a wait the one nearest the leaf; for an allocation the one
+	 * nearest the root: getaddrinfo, or xmalloc whose caller is not known, says more
+	 * than malloc. */
+	rank = fallback_rank(name, f->kind);
+	if (rank >= s->best + s->waits) {
+		s->best = rank;
+		s->fallback = place;
+	}
+	return false;
+}
+
+/* NULL when the stack has no user frame. */
 static const struct frame *find_asker(const struct dict *d, const struct frame_path *path,
 				      bool waits)
 {
-	const struct frame *fallback = NULL, *go = NULL;
-	int best = 0;
+	struct search s = { .waits = waits };
+	uint32_t place;
 
-	for (uint32_t i = path->n; i-- > 0;) {
-		const struct frame *f = &path->frames[i];
-		const char *name = dict_str(d, f->name);
+	for (place = path->n; place > 0; place--) {
+		const struct frame *f = &path->frames[place - 1];
 
-		if (!is_user(f))
-			continue;
-		if (is_go_runtime(name)) {
-			go = go ? go : f;
-			continue;
-		}
-		if (f->kind != FRAME_UNKNOWN && !is_messenger(name, f->module))
-			return f;
-		/* Of equals, for a wait the one nearest the leaf; for an allocation the one
-		 * nearest the root: getaddrinfo, or xmalloc whose caller is not known, says more
-		 * than malloc. */
-		if (fallback_rank(name, f) >= best + waits) {
-			best = fallback_rank(name, f);
-			fallback = f;
-		}
+		if (is_asker(&s, dict_str(d, f->name), f, place))
+			break;
 	}
-	return go ? go : fallback;
+	place = place ? place : s.go ? s.go : s.fallback;
+	return place ? &path->frames[place - 1] : NULL;
+}
+
+static uint32_t find_node(const struct frame_tree *t, uint32_t node, bool waits)
+{
+	struct search s = { .waits = waits };
+
+	for (uint32_t at = node; at; at = t->nodes[at].parent) {
+		const struct frame f = { .module = t->nodes[at].module, .kind = t->nodes[at].kind };
+
+		if (is_asker(&s, t->nodes[at].name, &f, at))
+			return at;
+	}
+	return s.go ? s.go : s.fallback ? s.fallback : node;
+}
+
+uint32_t site_of_node(const struct frame_tree *t, uint32_t node)
+{
+	return find_node(t, node, false);
+}
+
+uint32_t wait_site_of_node(const struct frame_tree *t, uint32_t node)
+{
+	return find_node(t, node, true);
 }
 
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)

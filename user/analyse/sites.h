@@ -11,6 +11,7 @@
 #ifndef MEMSCOPE_ANALYSE_SITES_H
 #define MEMSCOPE_ANALYSE_SITES_H
 
+#include "analyse/frame_tree.h"
 #include "analyse/wait_kind.h"
 #include "model/profile.h"
 
@@ -39,6 +40,10 @@ int sites_waits(const struct profile *p, uint32_t type, int count_type, struct s
 
 /* The site of one allocation's stack: function, module and leaf of *ret_row. 0 or -ENOMEM. */
 int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row);
+
+/* The same in a tree: the node of the site of what `node` has of its own; `node` when it has no user frame. */
+uint32_t site_of_node(const struct frame_tree *t, uint32_t node);
+uint32_t wait_site_of_node(const struct frame_tree *t, uint32_t node);
 
 /* The part of type `type` spent in malloc, free and their kin (page faults of theirs too); for
  * verdicts. */

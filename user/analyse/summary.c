@@ -461,6 +461,13 @@ static void conclude_nothing(struct verdict *v, const struct run_summary *s)
 		NEXT(v, "Open growth.svg: the widest branch is where most became resident.");
 		return;
 	}
+	if (s->alloc.n_sites > 0) {
+		SAY(v, "Only allocations were measured: of %s, %.100s allocated most (%s).",
+		    unit_bytes((int64_t)s->alloc.bytes).s, s->alloc.sites[0].function,
+		    unit_bytes(s->alloc.sites[0].value).s);
+		next_memory(v, s, s->alloc.n_live_sites > 0);
+		return;
+	}
 	SAY(v, "Nothing was measured");
 	for (uint32_t i = 0; i < s->n_sources; i++) {
 		if (s->sources[i].state == SOURCE_UNAVAILABLE && s->sources[i].why) {

@@ -91,6 +91,23 @@ struct summary_sites {
 	uint32_t n_peak, n_calls, n_temporary, n_threads, seen_threads;
 };
 
+/*
+ * What was mapped by system calls outside of the allocator, while every allocation was traced: bytes of
+ * address space, touched or not (collect/mappings.h).
+ */
+enum mapping_kind { MAPPING_FILE, MAPPING_ANON, MAPPING_SHARED, N_MAPPING_KINDS };
+struct summary_mappings {
+	bool known;
+	struct {
+		uint64_t made, made_bytes, gone_bytes, live, live_bytes;
+	} by[N_MAPPING_KINDS];
+	uint64_t ended_bytes;         /* went with what ended                         */
+	uint64_t failed;              /* calls                                        */
+	uint64_t full;                /* mappings made and not followed               */
+	const struct site_row *sites, *live_sites; /* by bytes made; by bytes there       */
+	uint32_t n_sites, n_live_sites;
+};
+
 struct summary_alloc {
 	enum alloc_tier tier;
 	const char *reason;       /* one sentence: why declined or off, how to force it   */
@@ -144,6 +161,7 @@ struct summary_alloc {
 	uint32_t n_sites;
 	const struct site_row *live_sites;  /* by bytes live                                */
 	uint32_t n_live_sites;
+	struct summary_mappings mappings;
 	struct summary_leak leaks[SUMMARY_LEAKS]; /* the fastest first                      */
 	uint32_t n_leaks;
 };
@@ -166,6 +184,18 @@ struct summary_growth {
 	} check;
 	const struct site_row *sites, *returned_sites; /* by bytes; no counts             */
 	uint32_t n_sites, n_returned_sites;
+};
+
+/*
+ * What one source cost whoever was running, over the run: `events` times what its program took and the
+ * way there and back (a trap, an interrupt, a tracepoint).
+ */
+#define SUMMARY_COSTS 5
+struct summary_cost {
+	const char *name;         /* "on-CPU", …, "process events"           */
+	uint64_t events;
+	double program_ns, trap_ns;   /* each                                */
+	int64_t ns;
 };
 
 struct summary_stacks {
@@ -251,7 +281,11 @@ struct run_summary {
 		uint32_t n_waits;
 		int64_t min_ns, max_ns;        /* thresholds; 0: none                           */
 		uint64_t left_out, left_out_ns; /* waits beyond them: in the times, in no stack  */
-		bool sampled;
+		bool sampled;                  /* not the stacks of all waits were looked at    */
+		uint64_t switches;             /* of all threads                                */
+		uint64_t busy_switches, looks, moved; /* of threads that switched often; waits of theirs
+						       * that were looked at; that were not where expected */
+		double look_gap_s;             /* between looks at one place; 0: not sampled    */
 	} offcpu;
 
 	struct summary_alloc alloc;
@@ -297,6 +331,14 @@ struct run_summary {
 		int64_t cpu_ns, rss_kb, map_bytes;  /* memscope's own; 0 unknown */
 		int64_t peak_kb;                    /* rss_kb at most, 0 unknown */
 	} own;
+
+	struct {
+		bool known;
+		int64_t window_ns;    /* in so much of the run it was measured; allocations: all of it */
+		int64_t ns;           /* the sum                          */
+		struct summary_cost sources[SUMMARY_COSTS];
+		uint32_t n;
+	} cost;
 
 	const char *dir;              /* where the files are, "" or NULL when none were written */
 	const char *const *files;     /* names in `dir` */

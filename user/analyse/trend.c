@@ -23,7 +23,7 @@ void trend_add(struct trend *t, int64_t value)
 
 struct trend_rise trend_rise(const struct trend *t, bool from_birth)
 {
-	if (t->n == 0 || (from_birth && t->added < BIRTH_POINTS))
+	if (t->added < 2 || (from_birth && t->added < BIRTH_POINTS))
 		return (struct trend_rise){ .known = false };
 	return (struct trend_rise){
 		.known = true,

@@ -33,7 +33,7 @@ struct trend_rise {
 };
 
 /*
- * What it rose from and to. The base is the first value; with `from_birth` (the series begins with
+ * What it rose from and to: two values at least. The base is the first value; with `from_birth` (the series begins with
  * the program's own start) it is the value after a quarter of the series, because a program that
  * loads is not one that grows, and fewer than 8 points say nothing.
  */

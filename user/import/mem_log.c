@@ -1,10 +1,13 @@
 #include "import/mem_log.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define MAX_FIELDS 64
@@ -13,10 +16,11 @@
 #define TIMESTAMP  N_MEM_COLUMNS
 
 static const char *const names[] = {
-	[MEM_COLUMN_RSS] = "rss_kb",      [MEM_COLUMN_ANONYMOUS] = "anonymous_kb",
-	[MEM_COLUMN_FILE] = "file_kb",    [MEM_COLUMN_SWAP] = "swap_kb",
-	[MEM_COLUMN_PSS] = "pss_kb",      [MEM_COLUMN_VSZ] = "vsz_kb",
-	[MEM_COLUMN_CPU] = "cpu_percent", [TIMESTAMP] = "timestamp",
+	[MEM_COLUMN_RSS] = "rss_kb",     [MEM_COLUMN_ANONYMOUS] = "anonymous_kb",
+	[MEM_COLUMN_FILE] = "file_kb",   [MEM_COLUMN_SWAP] = "swap_kb",
+	[MEM_COLUMN_PSS] = "pss_kb",     [MEM_COLUMN_VSZ] = "vsz_kb",
+	[MEM_COLUMN_GROUP] = "group_kb", [MEM_COLUMN_CPU] = "cpu_percent",
+	[TIMESTAMP] = "timestamp",
 };
 
 /* Which field of a line is which column; -1: none. */
@@ -203,15 +207,21 @@ int mem_log_parse(FILE *f, const char *name, struct mem_log **ret_log, struct er
 
 int mem_log_read(const char *path, struct mem_log **ret_log, struct err *e)
 {
-	FILE *f;
-	int r;
+	_cleanup_(freep) char *inside = NULL;
+	_cleanup_(fclosep) FILE *f = NULL;
+	struct stat st;
 
 	if (strcmp(path, "-") == 0)
 		return mem_log_parse(stdin, "standard input", ret_log, e);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		if (asprintf(&inside, "%s/trend.csv", path) < 0) {
+			inside = NULL;
+			return err_set(e, -ENOMEM, "out of memory");
+		}
+		path = inside;
+	}
 	f = fopen(path, "re");
 	if (!f)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	r = mem_log_parse(f, path, ret_log, e);
-	fclose(f);
-	return r;
+	return mem_log_parse(f, path, ret_log, e);
 }

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 /*
- * Reads the log in `path` ("-": standard input). -EBADMSG with a sentence: no line of names with
+ * Reads the log in `path` ("-": standard input; of a directory, as a run makes it, its trend.csv). -EBADMSG with a sentence: no line of names with
  * timestamp and rss_kb; -ENODATA: no row below it.
  */
 int mem_log_read(const char *path, struct mem_log **ret_log, struct err *e);

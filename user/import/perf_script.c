@@ -10,7 +10,8 @@
  *
  * or, for a recording without stacks, the header and its one frame on one line. A command's name may
  * hold blanks and digits: the header is looked for as a whole behind it. Only samples of the event
- * that comes first are taken, those of others are counted. Addresses are the process's, without its
+ * that comes first are taken, those of others are counted. The last one is left out
+ * when no empty line ends it: the text was cut, and how much of its stack is there is not known. Addresses are the process's, without its
  * mappings: places are told apart by name and image.
  */
 #include "import/readers.h"
@@ -49,7 +50,8 @@ struct script {
 	struct line lines[MAX_INLINED]; /* inlined into the frame that is still to come, and it */
 	uint32_t n_lines;
 	module_id module;
-	bool whole; /* lines end in the frame itself: what comes next is another, or its source */
+	bool stacks; /* samples have frames on lines of their own, and an empty line behind them */
+	bool whole;  /* lines end in the frame itself: what comes next is another, or its source */
 	uint64_t bad;
 };
 
@@ -162,6 +164,23 @@ static bool take_header(struct bytes line, struct header *h)
 	return false;
 }
 
+/* "prog 1234 5678.123456: PERF_RECORD_MMAP2 …": of --show-mmap-events and its kin. */
+static bool is_record(struct bytes line)
+{
+	static const char word[] = " PERF_RECORD_";
+
+	return memmem(line.data, line.len, word, sizeof(word) - 1) != NULL;
+}
+
+/* "        ffffffff81a2b3c4 do_syscall_64": a frame of a sample. */
+static bool looks_like_a_frame(struct bytes line)
+{
+	uint64_t addr;
+
+	return line.len && scan_is_blank(line.data[0]) && scan_hex(&line, &addr) && line.len &&
+	       scan_is_blank(line.data[0]);
+}
+
 bool perf_script_recognise(struct bytes data)
 {
 	struct header h;
@@ -169,9 +188,13 @@ bool perf_script_recognise(struct bytes data)
 
 	if (data.len > RECOGNISE_BYTES)
 		data.len = RECOGNISE_BYTES;
-	while (bytes_line(&data, &line))
-		if (scan_trim(line).len && line.data[0] != '#')
-			return take_header(line, &h);
+	while (bytes_line(&data, &line)) {
+		if (!scan_trim(line).len || line.data[0] == '#' || is_record(line))
+			continue;
+		/* Printed without the event: not to be read, but to be told why. */
+		return take_header(line, &h) || looks_like_a_frame(line) ||
+		       (bytes_line(&data, &line) && looks_like_a_frame(line));
+	}
 	return false;
 }
 
@@ -302,14 +325,21 @@ static bool take_frame(struct script *s, struct bytes line, int *ret_error)
 	return true;
 }
 
-/* "  main.c:17" below a frame, "  libc.so.6[2724a]" where that is not known (-F +srcline). */
+/* "  main.c:17" below a frame, "  libc.so.6[2724a]" where that is not known (-F +srcline). An inlined
+ * call is told of behind it: "  main.c:17 (inlined)". */
 static bool take_source(struct script *s, struct bytes line)
 {
-	struct bytes number;
+	struct bytes number, image;
 	size_t colon;
 	int64_t n;
 
 	line = scan_trim(line);
+	if (s->n_lines && cut_image(&line, &image)) {
+		if (!is(image, "inlined") || !line.len)
+			return false;
+		s->whole = false;
+		s->module = (module_id){ 0 };
+	}
 	if (line.data[line.len - 1] == ']')
 		return s->n_lines > 0;
 	for (colon = line.len; colon && line.data[colon - 1] != ':'; colon--)
@@ -410,9 +440,11 @@ static int take_line(struct script *s, struct bytes line)
 {
 	int r = 0;
 
-	if (!scan_trim(line).len)
+	if (!scan_trim(line).len) {
+		s->stacks |= s->in_sample;
 		return end_sample(s);
-	if (line.data[0] == '#')
+	}
+	if (line.data[0] == '#' || (!s->in_sample && is_record(line)))
 		return 0;
 	if (s->in_sample && scan_is_blank(line.data[0])) {
 		if (!take_frame(s, line, &r) && r == 0)
@@ -456,10 +488,13 @@ int perf_script_read(struct dict *d, struct bytes data, const char *name,
 
 	while (r == 0 && bytes_line(&data, &line))
 		r = take_line(&s, line);
-	if (r == 0)
+	info->cut = s.in_sample && s.wanted && (s.stacks || s.n_lines || s.n_frames);
+	if (r == 0 && !info->cut)
 		r = end_sample(&s);
 	if (r == 0 && !s.profile)
-		return err_set(e, -EBADMSG, "%s: what perf script prints, without one sample",
+		return err_set(e, -EBADMSG,
+			       "%s: what perf script prints, without one sample that says of which "
+			       "event it is (-F comm,pid,tid,time,event,ip,sym,dso)",
 			       name);
 	if (r == 0)
 		r = set_meta(&s);

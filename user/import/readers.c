@@ -37,6 +37,28 @@ static int not_recognised(const char *name, struct err *e)
 		       strbuf_oom(&known) ? "" : known.s);
 }
 
+/* What people give instead of what it was made from, or is to be made to. NULL: none of these. */
+static const char *known_mistake(struct bytes data)
+{
+	static const char picture[] =
+		"is a picture or a page; give the .pb.gz or .folded that it was made from";
+	static const struct {
+		const char *begin, *sentence;
+	} known[] = {
+		{ "<?xml", picture },
+		{ "<svg", picture },
+		{ "<!DOCTYPE", picture },
+		{ "<html", picture },
+		{ "PERFILE2", "is a recording of perf; give what perf script -i prints of it" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (data.len >= strlen(known[i].begin) &&
+		    memcmp(data.data, known[i].begin, strlen(known[i].begin)) == 0)
+			return known[i].sentence;
+	return NULL;
+}
+
 static int read_plain(struct dict *d, struct bytes data, const char *name,
 		      const struct import_opts *opts, struct profile **ret_profile,
 		      struct import_info *ret_info, struct err *e)
@@ -47,6 +69,8 @@ static int read_plain(struct dict *d, struct bytes data, const char *name,
 
 	if (!data.len)
 		return err_set(e, -EBADMSG, "%s: is empty", name);
+	if (known_mistake(data))
+		return err_set(e, -EBADMSG, "%s: %s", name, known_mistake(data));
 	for (const struct reader *row = readers; row->name; row++) {
 		if (!row->recognise(data))
 			continue;

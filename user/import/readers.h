@@ -22,6 +22,7 @@ struct import_info {
 	const char *format;      /* name of the row that read it                        */
 	uint64_t skipped_lines;  /* text formats: lines that were not understood         */
 	uint64_t other_events;   /* perf script: samples of other events than the first one */
+	bool cut;                /* perf script: it ends in a sample, which is left out   */
 	bool addresses;          /* its places have no names yet: symbolize/ is asked     */
 	bool no_mappings;        /* heap dumps: it ends before MAPPED_LIBRARIES           */
 	uint32_t changed_files;  /* heap dumps: mapped files that are others now (inode)  */

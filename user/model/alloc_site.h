@@ -4,9 +4,12 @@
  * thread.
  *
  * Temporary: freed by the thread that allocated it, before that thread allocated anything else (what a
- * realloc replaces is freed, too). heaptrack means the same and counts more: it tells blocks apart by size
- * and stack alone, so that a loop which frees its previous block seems to free the last one (1,000 of
- * 1,002 in a program that has one such block, heaptrack 1.4), and all threads have one order.
+ * realloc replaces is freed, too). heaptrack 1.4 has two counts of its own. What it prints when the program
+ * ends takes a free whose address is that of the very last call of any thread, where other frees in
+ * between end it: fewer than ours. Its report (heaptrack_print, the window) tells blocks apart by size and
+ * stack alone, so that in a loop which allocates the next block before it frees the one before, each free
+ * seems to be that of the last: more than ours. Of the 93,498 allocations of one run of sqlite3 these were
+ * 30,255 and 60,253; ours are 30,263.
  *
  * A lifetime is from the return of the allocation to the call of free; the cost of tracing is in it.
  */

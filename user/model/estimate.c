@@ -33,7 +33,7 @@ struct interval estimate_interval(const struct estimate *est)
 	struct interval i = { est->bytes, est->bytes };
 
 	if (est->v > 0) {
-		double c = est->vc > 0 ? est->vc / est->v : 0;
+		double c = est->vc / est->v;
 		double half = sqrt(Z * Z * c * c / 4 + est->v);
 
 		i.low = est->bytes + Z * (Z * c / 2 - half);

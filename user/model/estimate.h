@@ -14,7 +14,8 @@
  * The interval takes in that the variance itself grows with what is estimated: it solves
  * (T - x)² = z² (V + c (x - T)) for x, with c = Σ v(w - s/2) / Σ v. For blocks that are small
  * against the rate this is the score interval of a Poisson count; for blocks that are sampled for
- * certain it has no width. It never ends below what was seen. In 10,000 simulated runs it
+ * certain it has no width. (What is estimated to be less by samples, and not more, has a c below 0.) It
+ * never ends below what was seen. In 10,000 simulated runs it
  * holds the truth in 93 to 97 % of them, from five expected samples on (tests/unit/model/estimate.c).
  * The number of blocks gets none: where sizes are mixed it hangs on the few smallest samples, and
  * the same rule holds only 89 %.

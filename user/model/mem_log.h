@@ -15,6 +15,7 @@ enum mem_column {
 	MEM_COLUMN_SWAP,
 	MEM_COLUMN_PSS,
 	MEM_COLUMN_VSZ,
+	MEM_COLUMN_GROUP,   /* what control groups are charged */
 	MEM_COLUMN_CPU,
 	N_MEM_COLUMNS,
 };

@@ -34,4 +34,19 @@ struct mem_sample {
 	int64_t cpu_ns;           /* user and system time since the processes started            */
 };
 
+/*
+ * What control groups are charged, by their own account, at the same moment: all that their processes
+ * brought into memory, also files that nobody maps, and what the kernel keeps for them. A page is charged
+ * to the group that touched it first, so this is neither more nor less than the sums above by any rule.
+ */
+struct mem_group {
+	int64_t processes;     /* in them now                                                    */
+	int64_t charged_kb;    /* all of it                                                      */
+	int64_t anonymous_kb;
+	int64_t file_kb;       /* page cache, tmpfs and shared memory too                        */
+	int64_t kernel_kb;
+	int64_t limit_kb;      /* MEM_UNKNOWN: none, or several groups                           */
+	int64_t cpu_ns;        /* user and system time so far, of processes that ended too       */
+};
+
 #endif
