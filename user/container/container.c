@@ -212,7 +212,11 @@ uint32_t engines_find(const char *root, const struct container_list *l, struct e
 	for (const struct engine *engine = engines; engine->name && n < cap; engine++, n++) {
 		struct container_list own = { 0 };
 
-		out[n] = (struct engine_finding){ .name = engine->name };
+		out[n] = (struct engine_finding){
+			.name = engine->name,
+			.env = engine->env,
+			.looked = engine->looked,
+		};
 		if (fd < 0 || !engine->read(fd, &own, out[n].where, sizeof(out[n].where)))
 			out[n].where[0] = '\0';
 		containers_fini(&own);
@@ -278,6 +282,15 @@ static void list_all(struct strbuf *b, const struct container_list *l, const cha
 		strbuf_printf(b, " and %u more", n - LISTED_MAX);
 }
 
+/* Is there one of which only the control group was found? */
+static bool has_nameless(const struct container_list *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!*l->list[i].engine)
+			return true;
+	return false;
+}
+
 int container_find(const struct container_list *l, const char *name,
 		   const struct container **ret_container, struct err *e)
 {
@@ -309,7 +322,12 @@ int container_find(const struct container_list *l, const char *name,
 		rc = err_set(e, -ESRCH, "container \"%.64s\" (%s) does not run; those that do: %s",
 			     container_title(found), found->engine, b.s ? b.s : "none");
 	else
-		rc = err_set(e, -ENOENT, "there is no container \"%.64s\"; those that run: %s",
+		rc = err_set(e, -ENOENT,
+			     has_nameless(l) ? "there is no container \"%.64s\"; those that run: "
+					       "%s; of some the name is not known (memscope doctor "
+					       "says where it was looked for)"
+					     : "there is no container \"%.64s\"; those that run: "
+					       "%s",
 			     name, b.s ? b.s : "none");
 	strbuf_free(&b);
 	return rc;

@@ -75,6 +75,7 @@ const char *container_title(const struct container *c);
 /* What `doctor` says: an engine, what was found of it ("" nothing), how many containers it knows. */
 struct engine_finding {
 	const char *name;
+	const char *env, *looked; /* engine.h */
 	char where[128];
 	uint32_t containers, running;
 };

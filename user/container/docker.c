@@ -1,5 +1,6 @@
 /*
- * Docker: DATA/containers/ID/config.v2.json. Where DATA is, daemon.json may say ("data-root").
+ * Docker: DATA/containers/ID/config.v2.json. Where DATA is, daemon.json may say ("data-root"); users
+ * without root have theirs at home.
  */
 #include "container/engine.h"
 
@@ -30,19 +31,45 @@ static void add(int root, const char *dir, const char *id, struct container_list
 		c->alias = strndup(service, NAME_MAX);
 }
 
-bool docker_read(int root, struct container_list *l, char *where, size_t cap)
+static bool read_data(int root, const char *data, struct container_list *l)
 {
-	_cleanup_(state_json_freep) cJSON *daemon = state_json(root, "/etc/docker/daemon.json");
-	const char *data = state_text(daemon, "data-root");
 	_cleanup_(state_dir_closep) DIR *d = NULL;
 	char dir[PATH_MAX - 512];
 
-	snprintf(dir, sizeof(dir), "%.3000s/containers", data ? data : DATA_ROOT);
+	snprintf(dir, sizeof(dir), "%.3000s/containers", data);
 	d = state_dir(root, dir);
 	for (struct dirent *ent; d && (ent = readdir(d));)
 		if (ent->d_name[0] != '.')
 			add(root, dir, ent->d_name, l);
-	if (d)
-		snprintf(where, cap, "%s", data ? data : DATA_ROOT);
 	return d != NULL;
+}
+
+struct reading {
+	int root;
+	struct container_list *l;
+	bool found;
+};
+
+static void read_home(void *ctx, const char *home)
+{
+	struct reading *r = ctx;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/.local/share/docker", home);
+	r->found |= read_data(r->root, path, r->l);
+}
+
+bool docker_read(int root, struct container_list *l, char *where, size_t cap)
+{
+	_cleanup_(state_json_freep) cJSON *daemon = state_json(root, "/etc/docker/daemon.json");
+	const char *named = engine_directory("docker"), *data = state_text(daemon, "data-root");
+	struct reading homes = { root, l, false };
+	bool found;
+
+	data = named ? named : data ? data : DATA_ROOT;
+	found = read_data(root, data, l);
+	state_each_home(read_home, &homes);
+	if (found || homes.found)
+		snprintf(where, cap, "%s", found ? data : "homes of users");
+	return found || homes.found;
 }

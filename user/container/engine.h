@@ -11,6 +11,8 @@
 
 struct engine {
 	const char *name;
+	const char *env;    /* a variable that says where its files are instead */
+	const char *looked; /* where they are looked for without it, in words   */
 	/* Adds what it knows to the list; what cannot be read is left out. `root`: below it are its
 	 * files. Returns whether there is anything of this engine. Writes where into `where`. */
 	bool (*read)(int root, struct container_list *l, char *where, size_t cap);
@@ -19,6 +21,9 @@ struct engine {
 /* In the order in which they are asked; a container that two know belongs to the first. Ends with a NULL
  * name. */
 extern const struct engine engines[];
+
+/* What the engine's variable says; NULL: nothing. */
+const char *engine_directory(const char *engine);
 
 bool podman_read(int root, struct container_list *l, char *where, size_t cap);
 bool docker_read(int root, struct container_list *l, char *where, size_t cap);
@@ -34,6 +39,9 @@ struct container *container_add(struct container_list *l, const char *engine, co
 /* --- state files: below `root`, through no link that leads out of it, regular, 16 MiB at most --- */
 
 int state_open(int root, const char *path, int flags);
+/* Calls `each` for the home of each user but root, as our own user data base knows them. */
+typedef void (*state_home_fn)(void *ctx, const char *home);
+void state_each_home(state_home_fn each, void *ctx);
 /* NULL: not there, not readable, too large, no JSON. */
 cJSON *state_json(int root, const char *path);
 DIR *state_dir(int root, const char *path);

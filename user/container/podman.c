@@ -7,11 +7,9 @@
 #include "container/engine.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <string.h>
 
 #define GRAPH_ROOT "/var/lib/containers/storage"
-#define HOMES_MAX  4096
 
 static const char *const drivers[] = { "overlay", "vfs", "btrfs", "zfs" };
 
@@ -61,27 +59,34 @@ static bool configured_root(int root, char *out, size_t cap)
 	return found;
 }
 
+struct reading {
+	int root;
+	struct container_list *l;
+	bool found;
+};
+
+static void read_home(void *ctx, const char *home)
+{
+	struct reading *r = ctx;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/.local/share/containers/storage", home);
+	r->found |= read_storage(r->root, path, r->l);
+}
+
 bool podman_read(int root, struct container_list *l, char *where, size_t cap)
 {
-	char path[PATH_MAX] = GRAPH_ROOT;
-	bool found, any = false;
-	struct passwd *pw;
+	struct reading homes = { root, l, false };
+	const char *named = engine_directory("podman");
+	char path[PATH_MAX];
+	bool found;
 
+	snprintf(path, sizeof(path), "%s", named ? named : GRAPH_ROOT);
 	found = read_storage(root, path, l);
-	if (!found && configured_root(root, path, sizeof(path)))
+	if (!found && !named && configured_root(root, path, sizeof(path)))
 		found = read_storage(root, path, l);
-	if (found)
-		snprintf(where, cap, "%s", path);
-	setpwent();
-	for (int i = 0; i < HOMES_MAX && (pw = getpwent());) {
-		if (!pw->pw_uid || !pw->pw_dir || strcmp(pw->pw_dir, "/") == 0)
-			continue;
-		i++;
-		snprintf(path, sizeof(path), "%s/.local/share/containers/storage", pw->pw_dir);
-		any |= read_storage(root, path, l);
-	}
-	endpwent();
-	if (any && !found)
-		snprintf(where, cap, "homes of users");
-	return found || any;
+	state_each_home(read_home, &homes);
+	if (found || homes.found)
+		snprintf(where, cap, "%s", found ? path : "homes of users");
+	return found || homes.found;
 }

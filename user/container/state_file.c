@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define STATE_BYTES_MAX (16 << 20)
+#define HOMES_MAX       4096
 
 int state_open(int root, const char *path, int flags)
 {
@@ -52,4 +54,18 @@ DIR *state_dir(int root, const char *path)
 const char *state_text(const cJSON *of, const char *name)
 {
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(of, name));
+}
+
+void state_each_home(state_home_fn each, void *ctx)
+{
+	struct passwd *pw;
+
+	setpwent();
+	for (int i = 0; i < HOMES_MAX && (pw = getpwent());) {
+		if (!pw->pw_uid || !pw->pw_dir || strcmp(pw->pw_dir, "/") == 0)
+			continue;
+		i++;
+		each(ctx, pw->pw_dir);
+	}
+	endpwent();
 }
