@@ -9,6 +9,7 @@ const struct heap_walker heap_walkers[] = {
 	{ "glibc", heap_walk_glibc },
 	{ "jemalloc", heap_walk_jemalloc },
 	{ "mimalloc", heap_walk_mimalloc },
+	{ "pymalloc", heap_walk_pymalloc },
 	{ 0 },
 };
 

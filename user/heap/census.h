@@ -27,6 +27,7 @@ struct heap_use {
 	const char *allocator;        /* "glibc"                                             */
 	uint32_t arenas;
 	uint32_t caches;              /* of threads, that hold something                    */
+	bool objects;                 /* an interpreter's: its blocks are counted, not listed */
 	struct heap_amount live;      /* in use; mapped among them                           */
 	struct heap_amount mapped;    /* of live: those that have a mapping of their own     */
 	struct heap_amount cached;    /* given back, kept for the thread that did: tcache     */
@@ -96,6 +97,8 @@ int heap_walk_glibc(const struct heap_memory *mem, struct heap_use *use, struct 
 int heap_walk_jemalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
 int heap_walk_mimalloc(const struct heap_memory *mem, struct heap_use *use,
+		       struct heap_blocks *blocks);
+int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
 
 #endif

@@ -60,6 +60,7 @@ struct walk {
 	uint64_t pieces[2 * PIECES_MAX]; /* a hash table; 0: nothing is there */
 	uint32_t n_pieces;
 	uint64_t extents;
+	uint64_t behind; /* the last one that was counted: its other pages are not looked at */
 	struct heap_window window;
 };
 
@@ -98,23 +99,6 @@ static bool read_edata(const struct walk *w, uint64_t at, struct edata *ret_edat
 	return true;
 }
 
-/* The edata that says of itself that it begins at `page`. */
-static bool edata_of(const struct walk *w, uint64_t entry, uint64_t page, struct edata *ret_edata)
-{
-	const struct heap_map *m = heap_map_of(w->mem, page);
-	struct edata d;
-
-	if (!m || !read_edata(w, entry & EDATA_MASK, &d) ||
-	    (d.addr & ~(uint64_t)(HEAP_PAGE - 1)) != page || !d.size || d.size > ADDR_MASK - page ||
-	    !heap_map_of(w->mem, page + d.size - 1) || state_of(&d) > STATE_RETAINED ||
-	    (class_of(&d) != entry >> 48 && entry >> 48 < CLASSES))
-		return false;
-	*ret_edata = d;
-	return true;
-}
-
-/* --- finding it --- */
-
 static bool covers(const struct heap_memory *mem, uint64_t addr, uint64_t len)
 {
 	const struct heap_map *m = heap_map_of(mem, addr);
@@ -126,6 +110,22 @@ static bool covers(const struct heap_memory *mem, uint64_t addr, uint64_t len)
 	}
 	return m;
 }
+
+/* The edata that says of itself that it begins at `page`. */
+static bool edata_of(const struct walk *w, uint64_t entry, uint64_t page, struct edata *ret_edata)
+{
+	struct edata d;
+
+	if (!read_edata(w, entry & EDATA_MASK, &d) ||
+	    (d.addr & ~(uint64_t)(HEAP_PAGE - 1)) != page || !d.size ||
+	    !covers(w->mem, page, d.size) || state_of(&d) > STATE_RETAINED ||
+	    (class_of(&d) != entry >> 48 && entry >> 48 < CLASSES))
+		return false;
+	*ret_edata = d;
+	return true;
+}
+
+/* --- finding it --- */
 
 /* What an entry number `i` of a leaf says of where the root is, if the word at `place` is its pointer to
  * that leaf; 0: nothing. */
@@ -231,8 +231,8 @@ static void take_slab(struct walk *w, const struct edata *d)
 
 	for (uint64_t i = 0; i < n && i < 512; i++)
 		ones += d->bitmap[i / 64] >> i % 64 & 1;
-	if (!n || n > 512 || ones != nfree) {
-		add_unknown(w, d->addr, d->size);
+	if (!n || n > 512 || ones != nfree || d->addr % HEAP_PAGE) {
+		add_unknown(w, d->addr & ~(uint64_t)(HEAP_PAGE - 1), d->size);
 		return;
 	}
 	for (uint64_t i = 0; i < n; i++) {
@@ -256,7 +256,7 @@ static void take_large(struct walk *w, const struct edata *d)
 	uint64_t size = class_of(d) < CLASSES ? w->sizes[class_of(d)] : 0;
 	uint64_t page = d->addr & ~(uint64_t)(HEAP_PAGE - 1), all, used;
 
-	if (!size || size > d->size) {
+	if (!size || size > d->size - (d->addr - page)) {
 		add_unknown(w, page, d->size);
 		return;
 	}
@@ -287,14 +287,11 @@ static void take_extent(struct walk *w, const struct edata *d)
 
 static void walk_leaf(struct walk *w, uint64_t first)
 {
-	uint64_t behind = 0;
-
 	for (uint64_t i = 0; i < FANOUT; i++) {
 		uint64_t page = first + i * HEAP_PAGE;
 		struct edata d;
 
-		/* What lies in an extent that was counted: its other pages. */
-		if (!w->leaf[i] || page < behind || !edata_of(w, w->leaf[i], page, &d))
+		if (!w->leaf[i] || page < w->behind || !edata_of(w, w->leaf[i], page, &d))
 			continue;
 		if (w->extents++ == EXTENTS_MAX) {
 			w->use->doubt = "jemalloc has more extents than are counted";
@@ -302,7 +299,7 @@ static void walk_leaf(struct walk *w, uint64_t first)
 		}
 		add_piece(w, w->leaf[i] & EDATA_MASK);
 		take_extent(w, &d);
-		behind = page + d.size;
+		w->behind = page + d.size;
 	}
 }
 

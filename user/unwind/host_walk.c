@@ -78,7 +78,7 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 	w->pc = stack->pc;
 	w->space = *stack->space;
 	w->trampoline = stack->trampoline;
-	walk_begin(w, 0);
+	walk_begin(w, 0, true);
 	do {
 		frames[w->n] = walk_frame(w);
 		w->n++;
@@ -86,6 +86,11 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 	*ret_n = w->n;
 	*ret_missing = w->exact ? w->pc : w->pc - 1;
 	return (enum ms_verdict)w->verdict;
+}
+
+const struct ms_notes *host_notes(void)
+{
+	return &host.walk.notes;
 }
 
 static bool is_proven(struct ms_walk *w, uint64_t pc)

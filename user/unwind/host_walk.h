@@ -45,6 +45,9 @@ struct host_stack {
 enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
 			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing);
 
+/* What the last walk has noted of all that it depended on (bpf/walk.h). Until the next one. */
+const struct ms_notes *host_notes(void);
+
 /*
  * Of a stack that was walked: the number of the first frame whose caller nothing vouches for; `n` when
  * every step is by a row, or by a frame pointer that is known to be kept.

@@ -1,0 +1,355 @@
+/*
+ * CPython's allocator of objects (Objects/obmalloc.c; 3.8 and later on 64-bit machines), walked through
+ * its arenas: what PyObject_Malloc() and PyMem_Malloc() give out up to 512 bytes. What is larger they
+ * take from malloc, whose walker has it.
+ *
+ *   usedpools  64 words among the interpreter's variables: of each of 32 sizes the first and the last
+ *              pool that has free blocks, or twice its own address - 16
+ *   arenas     a word there as well: of rows  address:8 pool_address:8 nfreepools:4 ntotalpools:4 …,
+ *              48 bytes; `address` 0: not in use
+ *   arena      1 MiB (before 3.10: 256 KiB) of pools at multiples of 16 KiB (4 KiB); those from
+ *              pool_address on were never used
+ *   pool       count:8 freeblock:8 next:8 prev:8 arena:4 szidx:4 nextoffset:4 maxnextoffset:4, then
+ *              blocks of (szidx + 1) * 16 bytes, of which those from nextoffset on were never used
+ *
+ * No symbols are needed: usedpools points to itself and to pools that point back, and `arenas` is the word
+ * whose rows have those pools where they say that they are. Every pool must have the number of
+ * its row and numbers that fit each other, or it is counted in `unknown`.
+ *
+ * Blocks are counted by what their pool says, not listed. What interpreters with a lock of their own
+ * (3.12) have is not found, nor is what python built for threads without a lock (mimalloc) has.
+ */
+#include "heap/census.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CLASSES = 32,
+	ALIGNMENT = 16,
+	HEADER = 48,
+	ROW_WORDS = 6,
+	POOL = 16 << 10,
+	POOL_BEFORE_3_10 = 4 << 10,
+	POOLS_PER_ARENA = 64,
+	MAP_MAX = 16 << 20,     /* of one image's variables are looked at */
+	IMAGES_MAX = 128 << 20, /* … and of all                           */
+	LOOKS_MAX = 1 << 20,    /* … closely: at what a variable points to */
+	ROWS_MAX = 1 << 22,     /* 4 TiB                                  */
+	UNUSED_MAX = 4 << 10,   /* rows in sequence, then it is no table any more */
+};
+
+struct pool {
+	uint64_t count, freeblock, next, prev;
+	uint32_t arena, szidx, nextoffset, maxnextoffset;
+};
+
+struct arena {
+	uint64_t address, pool_address;
+	uint32_t n_free, n_total;
+};
+
+struct walk {
+	const struct heap_memory *mem;
+	struct heap_use *use;
+	uint64_t pool_size; /* 0: not known yet */
+	uint64_t images;    /* bytes looked at  */
+	uint32_t looks;
+	uint64_t known[CLASSES]; /* pools that usedpools has */
+	uint32_t known_arena[CLASSES];
+	uint32_t n_known;
+	struct heap_window window, rows;
+};
+
+_Static_assert(sizeof(struct pool) == HEADER, "as obmalloc.c has it");
+
+/* --- pools --- */
+
+static bool read_pool(const struct walk *w, uint64_t at, struct pool *ret_pool)
+{
+	return w->mem->read(w->mem->ctx, at, ret_pool, sizeof(*ret_pool));
+}
+
+static uint64_t block_size(const struct pool *p)
+{
+	return ((uint64_t)p->szidx + 1) * ALIGNMENT;
+}
+
+static uint64_t blocks_in(uint64_t pool_size, const struct pool *p)
+{
+	return (pool_size - HEADER) / block_size(p);
+}
+
+/* Do its numbers fit each other? */
+static bool is_pool(const struct pool *p, uint64_t at, uint64_t pool_size)
+{
+	uint64_t size = block_size(p), off = p->freeblock - at - HEADER, touched;
+
+	if (p->szidx >= CLASSES || p->maxnextoffset != pool_size - size ||
+	    p->nextoffset < HEADER + 2 * size || p->nextoffset > pool_size ||
+	    (p->nextoffset - HEADER) % size)
+		return false;
+	touched = (p->nextoffset - HEADER) / size;
+	if (!p->freeblock)
+		return p->count == blocks_in(pool_size, p);
+	/* The one that is next is in reach, and free. */
+	return p->count < touched && off % size == 0 && off / size < touched;
+}
+
+/* --- what the interpreter's variables say --- */
+
+static bool is_anon(const struct walk *w, uint64_t addr)
+{
+	const struct heap_map *m = heap_map_of(w->mem, addr);
+
+	return m && (m->kind == HEAP_MAP_ANON || m->kind == HEAP_MAP_ZEROED);
+}
+
+/* Takes one that usedpools has in its list of size `szidx`, whose head lies at `head`. */
+static void know_pool(struct walk *w, uint64_t at, uint64_t head, uint32_t szidx)
+{
+	struct pool p;
+	uint64_t pool_size;
+
+	if (!read_pool(w, at, &p) || p.szidx != szidx || p.prev != head)
+		return;
+	pool_size = p.maxnextoffset + block_size(&p);
+	if ((pool_size != POOL && pool_size != POOL_BEFORE_3_10) || at % pool_size ||
+	    (w->pool_size && pool_size != w->pool_size) || !is_pool(&p, at, pool_size))
+		return;
+	w->pool_size = pool_size;
+	w->known[w->n_known] = at;
+	w->known_arena[w->n_known++] = p.arena;
+}
+
+/* Is usedpools at `at`, where `first` is? Then pools are known. */
+static bool is_usedpools(struct walk *w, uint64_t at, uint64_t first)
+{
+	uint64_t list[2 * CLASSES];
+
+	if (first != at - 16 && (!first || first % POOL_BEFORE_3_10 || !is_anon(w, first)))
+		return false;
+	if (w->looks++ > LOOKS_MAX || !w->mem->read(w->mem->ctx, at, list, sizeof(list)))
+		return false;
+	for (uint32_t i = 0; i < CLASSES; i++) {
+		uint64_t self = at + 16 * i - 16, a = list[2 * i], b = list[2 * i + 1];
+
+		if ((a != self || b != self) &&
+		    (!a || !b || (a | b) % POOL_BEFORE_3_10 || !is_anon(w, a) || !is_anon(w, b)))
+			return false;
+	}
+	for (uint32_t i = 0; i < CLASSES; i++)
+		if (list[2 * i] != at + 16 * i - 16)
+			know_pool(w, list[2 * i], at + 16 * i - 16, i);
+	return w->n_known > 0;
+}
+
+static uint64_t arena_size(const struct walk *w)
+{
+	return POOLS_PER_ARENA * w->pool_size;
+}
+
+static uint64_t first_pool(const struct walk *w, const struct arena *a)
+{
+	return (a->address + w->pool_size - 1) & ~(w->pool_size - 1);
+}
+
+static uint64_t pools_in(const struct walk *w, const struct arena *a)
+{
+	return POOLS_PER_ARENA - (a->address % w->pool_size != 0);
+}
+
+static bool is_arena(const struct walk *w, const struct arena *a)
+{
+	const struct heap_map *m = heap_map_of(w->mem, a->address);
+	uint64_t first = first_pool(w, a);
+
+	return is_anon(w, a->address) && m->end - a->address >= arena_size(w) &&
+	       a->address % HEAP_PAGE == 0 && a->pool_address % w->pool_size == 0 &&
+	       a->n_total == pools_in(w, a) && a->n_free <= a->n_total &&
+	       a->pool_address >= first && a->pool_address <= first + a->n_total * w->pool_size;
+}
+
+/* Is the table at `table`? It has all known pools in their arenas. */
+static bool is_arenas(struct walk *w, uint64_t table)
+{
+	const struct heap_map *m;
+
+	if (!table || table % ALIGNMENT)
+		return false;
+	m = heap_map_of(w->mem, table);
+	if (!m || m->kind == HEAP_MAP_OTHER || w->looks++ > LOOKS_MAX)
+		return false;
+	for (uint32_t i = 0; i < w->n_known; i++) {
+		uint64_t off = (uint64_t)w->known_arena[i] * ROW_WORDS * 8;
+		struct arena a;
+
+		if (m->end - table < sizeof(a) || off > m->end - table - sizeof(a) ||
+		    !w->mem->read(w->mem->ctx, table + off, &a, sizeof(a)) || !is_arena(w, &a) ||
+		    w->known[i] < a.address || w->known[i] >= a.pool_address)
+			return false;
+	}
+	return true;
+}
+
+/* The first of the interpreter's variables for which `is` holds; 0: none does. */
+static uint64_t find_variable(struct walk *w, bool (*is)(struct walk *, uint64_t, uint64_t),
+			      uint64_t *ret_value)
+{
+	w->images = 0;
+	w->looks = 0;
+	heap_window_forget(&w->window);
+	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
+		const struct heap_map *m = &w->mem->maps[i];
+		uint64_t end = m->end - m->start < MAP_MAX ? m->end : m->start + MAP_MAX, word;
+
+		if (m->kind != HEAP_MAP_DATA && m->kind != HEAP_MAP_ZEROED)
+			continue;
+		w->images += end - m->start;
+		if (w->images > IMAGES_MAX)
+			break;
+		w->window.limit = end;
+		for (uint64_t at = m->start; at < end; at += 8) {
+			if (!heap_window_word(&w->window, at, &word))
+				break;
+			if (!is(w, at, word))
+				continue;
+			*ret_value = word;
+			return at;
+		}
+	}
+	return 0;
+}
+
+static bool is_arenas_variable(struct walk *w, uint64_t at, uint64_t word)
+{
+	(void)at;
+	return is_arenas(w, word);
+}
+
+/* --- arenas --- */
+
+/* Bytes of which `resident` are; those that lie in whole or in part in what is not, nobody knows. */
+static uint64_t add_part(struct heap_amount *a, uint64_t bytes, uint64_t resident)
+{
+	uint64_t here = bytes < resident ? bytes : resident;
+
+	a->bytes += bytes;
+	a->resident += here;
+	return resident - here;
+}
+
+static void take_pool(struct walk *w, const struct pool *p, uint64_t at)
+{
+	struct heap_use *use = w->use;
+	uint64_t size = block_size(p), n = blocks_in(w->pool_size, p);
+	uint64_t resident = w->mem->resident(w->mem->ctx, at, w->pool_size);
+
+	if (!p->count) { /* not of a size any more */
+		heap_amount_add(&use->free, w->mem, at, w->pool_size);
+		return;
+	}
+	resident = add_part(&use->metadata, HEADER, resident);
+	resident = add_part(&use->live, p->count * size, resident);
+	resident = add_part(&use->cached, (n - p->count) * size, resident);
+	add_part(&use->metadata, w->pool_size - HEADER - n * size, resident);
+	use->live.blocks += p->count;
+	use->cached.blocks += n - p->count;
+}
+
+/* One that is another by now is read again. */
+static bool read_sound(const struct walk *w, uint64_t at, uint32_t arena, struct pool *ret_pool)
+{
+	for (int tries = 0; tries < 3; tries++)
+		if (read_pool(w, at, ret_pool) && ret_pool->arena == arena &&
+		    is_pool(ret_pool, at, w->pool_size))
+			return true;
+	return false;
+}
+
+static void take_arena(struct walk *w, const struct arena *a, uint32_t number)
+{
+	struct heap_use *use = w->use;
+	uint64_t first = first_pool(w, a), end = first + a->n_total * w->pool_size;
+	uint64_t behind = a->address + arena_size(w);
+
+	for (uint64_t at = first; at < a->pool_address; at += w->pool_size) {
+		struct pool p;
+
+		if (read_sound(w, at, number, &p)) {
+			take_pool(w, &p, at);
+			continue;
+		}
+		heap_amount_add(&use->unknown, w->mem, at, w->pool_size);
+		use->doubt = "pools of CPython's objects do not add up";
+	}
+	if (a->pool_address < end)
+		heap_amount_add(&use->top, w->mem, a->pool_address, end - a->pool_address);
+	if (a->address < first)
+		heap_amount_add(&use->metadata, w->mem, a->address, first - a->address);
+	if (end < behind)
+		heap_amount_add(&use->metadata, w->mem, end, behind - end);
+	use->arenas++;
+}
+
+/* No more than there is room for. */
+static uint64_t arenas_max(const struct walk *w)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < w->mem->n_maps; i++)
+		if (is_anon(w, w->mem->maps[i].start))
+			bytes += w->mem->maps[i].end - w->mem->maps[i].start;
+	return bytes / arena_size(w);
+}
+
+/* Behind the table there may be another, that was its place before it grew: its numbers are not ours. */
+static bool is_numbered(const struct walk *w, const struct arena *a, uint32_t number)
+{
+	struct pool p;
+
+	return a->pool_address == first_pool(w, a) || read_sound(w, first_pool(w, a), number, &p);
+}
+
+static void take_arenas(struct walk *w, uint64_t table)
+{
+	uint64_t max = arenas_max(w);
+	uint32_t unused = 0;
+
+	w->rows.limit = heap_map_of(w->mem, table)->end;
+	for (uint32_t i = 0; i < ROWS_MAX && unused < UNUSED_MAX; i++) {
+		uint64_t at = table + (uint64_t)i * ROW_WORDS * 8, word[3];
+		struct arena a;
+
+		for (int k = 0; k < 3; k++)
+			if (!heap_window_word(&w->rows, at + 8 * (uint64_t)k, &word[k]))
+				return;
+		memcpy(&a, word, sizeof(a));
+		unused = a.address ? 0 : unused + 1;
+		if (!a.address)
+			continue;
+		if (w->use->arenas == max || !is_arena(w, &a) || !is_numbered(w, &a, i))
+			return;
+		take_arena(w, &a, i);
+	}
+}
+
+int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
+		       struct heap_blocks *blocks)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+	uint64_t table, first;
+
+	(void)blocks;
+	if (!w)
+		return -ENOMEM;
+	w->mem = w->window.mem = w->rows.mem = mem;
+	w->use = use;
+	if (find_variable(w, is_usedpools, &first) && find_variable(w, is_arenas_variable, &table))
+		take_arenas(w, table);
+	use->metadata.blocks = 0;
+	use->objects = true;
+	free(w);
+	return use->arenas ? 0 : -ENOENT;
+}
