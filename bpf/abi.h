@@ -110,6 +110,8 @@ enum ms_event_kind {
 	MS_EV_SAMPLE,  /* struct ms_sample_rec  */
 	MS_EV_TOTAL,   /* struct ms_total_rec   */
 	MS_EV_CGROUP,  /* struct ms_cgroup_rec  */
+	MS_EV_MAPPING, /* struct ms_mapping_rec */
+	MS_EV_MOVED,   /* struct ms_moved_rec   */
 };
 
 /* An addition for which the totals had no room until the next drain. */
@@ -224,6 +226,43 @@ struct ms_site {
 
 #define MS_SITES_MAX 256
 
+/*
+ * A system call that changed what a process maps, and was not part of an allocator's call (mappings.bpf.c).
+ * All addresses and lengths are of whole pages. In the ring they are in the order in which the calls
+ * returned; when two threads' calls overlap in time, began_ns tells what a call cannot have been about.
+ */
+enum ms_mapping_what {
+	MS_MAPPING_MADE,  /* [addr, + len) is new; whatever was there is gone                       */
+	MS_MAPPING_GONE,  /* [old_addr, + old_len) is gone                                          */
+	MS_MAPPING_MOVED, /* [old_addr, + old_len) is [addr, + len) now, cut or grown at its end     */
+	MS_MAPPING_TWICE, /* [addr, + len) is new, by mremap() of what stays mapped where it is too  */
+	MS_N_MAPPING_WHATS,
+};
+
+struct ms_mapping_rec {
+	__u32 kind;   /* MS_EV_MAPPING */
+	__u8 what;    /* enum ms_mapping_what */
+	__u8 memory;  /* enum ms_memory_kind; of MADE: MS_MEMORY_FILE says that a descriptor was given */
+	__u8 pad[2];
+	struct ms_proc proc;
+	struct ms_hash user; /* not of GONE */
+	__u64 began_ns, time_ns; /* CLOCK_MONOTONIC */
+	__u64 addr, len, old_addr, old_len;
+	__u64 cgroup_id; /* as in ms_total */
+	__u32 tid;
+	__u32 as_gen;
+};
+
+/* One that has begun. */
+struct ms_mapping_call {
+	__u64 began_ns;
+	__u64 arg[5];
+	__u64 brk;  /* the end of the heap before */
+	__u32 nr;   /* of the system call; 0: none */
+	__u32 as_gen;
+	struct ms_proc proc;
+};
+
 /* One live allocation. */
 struct ms_block_key {
 	struct ms_proc proc;
@@ -296,6 +335,7 @@ enum ms_run_state {
 	MS_RUN_RUNNABLE,
 	MS_RUN_HELD, /* stopped by memscope itself, until its probes are in place */
 	MS_RUN_GONE, /* exited; kept for its sums until the next drain */
+	MS_RUN_BUSY, /* what it does is in its struct ms_busy, and to be added to this one */
 };
 
 struct ms_thread {
@@ -306,9 +346,68 @@ struct ms_thread {
 	__u64 wake_ns;               /* woken while blocked, not on a CPU yet; 0: not woken  */
 	__u64 oncpu_ns, blocked_ns, runnable_ns, held_ns;
 	__u64 switches;              /* times it left the CPU */
+	__u64 noted;                 /* … when find_busy last looked */
+	__u64 delay_ns;              /* the scheduler's run_delay when it left the CPU */
 	__u32 as_gen;
 	__u8 state; /* enum ms_run_state */
 	__u8 pad[3];
+};
+
+/*
+ * A thread that switches so often that its waits are not all looked at (busy.bpf.h). Its clock is the
+ * scheduler's, that of CLOCK_MONOTONIC less `ahead_ns`.
+ *
+ * A place: where waits begin, as far as that is known without reading memory. All that are there count
+ * for the stack that was found there before; of those whose stack is looked at and is another one, user
+ * space is sent a struct ms_moved_rec.
+ */
+struct ms_place {
+	__u64 where;                 /* 0: not in use */
+	struct ms_hash user, kernel; /* the stack that waits here are expected to have */
+	__u64 looked_ns;             /* when one was last looked at */
+	__u64 blocked, blocked_ns, runnable, runnable_ns; /* waits that are in no total yet */
+	__u32 as_gen;
+	__u8 shift; /* one wait in 2^shift is looked at */
+	__u8 sure;  /* how often the stack was the expected one, less how often not, about */
+	__u8 pad[2];
+};
+
+#define MS_PLACES 8
+
+struct ms_busy {
+	struct ms_proc proc;
+	__u32 tid;
+	__u8 state;  /* enum ms_run_state: on CPU, blocked or runnable                       */
+	__u8 place;  /* of the present wait                                                  */
+	__u8 moved;  /* its stack is not the expected one: `user` and `kernel`               */
+	__u8 weight; /* log2 of how many waits it stands for then                            */
+	__u64 since_ns, ahead_ns;
+	__u64 delay_ns; /* run_delay when it left the CPU */
+	__u64 where; /* … it did so */
+	__u64 random;
+	__u64 oncpu_ns, blocked_ns, runnable_ns;
+	__u64 switches, waits, left_out, left_out_ns; /* that are not in the counters yet */
+	__u64 replaced_ns; /* when a place last had to go for another one */
+	__u32 replaced;    /* how many did since then, less what may */
+	__u32 coarse;      /* of a place there is known: 0: all, 1: not sp, 2: nothing */
+	__u32 on;          /* 0: it is like any other thread (still, or again) */
+	__u32 pad;
+	struct ms_hash user, kernel;
+	struct ms_place places[MS_PLACES];
+};
+
+/*
+ * One wait in 2^shift that was looked at and had another stack than the one that its place counts for:
+ * so many waits of this length are of `key`, and not of `from`.
+ */
+struct ms_moved_rec {
+	__u32 kind; /* MS_EV_MOVED */
+	__u32 shift;
+	struct ms_total_key key; /* its state: as what it began */
+	struct ms_hash from_user, from_kernel;
+	__u64 blocked_ns, runnable_ns;
+	__u32 from_as_gen;
+	__u32 pad;
 };
 
 /*
@@ -497,11 +596,16 @@ MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
 MS_ASSERT(sizeof(struct ms_site) == 56);
+MS_ASSERT(sizeof(struct ms_mapping_rec) == 104);
+MS_ASSERT(sizeof(struct ms_mapping_call) == 80);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 120);
+MS_ASSERT(sizeof(struct ms_thread) == 136);
+MS_ASSERT(sizeof(struct ms_place) == 88);
+MS_ASSERT(sizeof(struct ms_busy) == 176 + MS_PLACES * sizeof(struct ms_place));
+MS_ASSERT(sizeof(struct ms_moved_rec) == 128);
 MS_ASSERT(sizeof(struct ms_inflight) == 120);
 MS_ASSERT(sizeof(struct ms_memory) == 80);
 MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);

@@ -23,6 +23,7 @@
  * return instructions (MS_SHAPE_NEW). What is freed by delete and then by the free that it calls is
  * one free.
  */
+#include "alloc_nested.bpf.h"
 #include "alloc_sites.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
@@ -99,6 +100,31 @@ struct caller {
 	__u32 tid;
 };
 
+static __always_inline void alloc_close(void)
+{
+	gate_alloc_open = 0;
+	if (!slice_closed_ns)
+		slice_closed_ns = bpf_ktime_get_ns();
+}
+
+#define HITS_AT_ONCE 32 /* of one CPU, before all others are told */
+
+/* The last hit that tracing may take ends it. */
+static __always_inline void count_hit(void)
+{
+	__u32 key = STAT_PROBE_HITS;
+	__u64 *slot = bpf_map_lookup_elem(&stats, &key);
+
+	if (!slot)
+		return;
+	__sync_fetch_and_add(slot, 1);
+	if (slice_no || *(volatile __u64 *)slot % HITS_AT_ONCE)
+		return;
+	__sync_fetch_and_add(&slice_left, -HITS_AT_ONCE);
+	if (slice_left <= 0)
+		alloc_close();
+}
+
 static __always_inline bool caller_get(struct caller *c, bool any_thread)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -110,7 +136,7 @@ static __always_inline bool caller_get(struct caller *c, bool any_thread)
 		stat_inc(STAT_PROBE_OTHER);
 		return false;
 	}
-	stat_inc(STAT_PROBE_HITS);
+	count_hit();
 	return true;
 }
 
@@ -180,32 +206,6 @@ static __always_inline void inflight_abandon(struct ms_inflight *in)
 	key.proc = in->proc;
 	bpf_map_update_elem(&blocks, &key, &in->old, BPF_NOEXIST);
 	in->has_old = 0;
-}
-
-/*
- * Does the call in flight still have its frame? Not if it was left by a jump (longjmp, siglongjmp
- * out of a handler) or an exception: what is deeper than it was may then be anything. On x86-64 what
- * it returns to is the return probe's trampoline, or for MS_SHAPE_NEW what it was; arm64 keeps that
- * in a register, and is believed.
- */
-static __always_inline bool has_frame(const struct ms_inflight *in)
-{
-#if defined(__TARGET_ARCH_x86)
-	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 ra;
-
-	if (bpf_probe_read_user(&ra, sizeof(ra), (void *)in->sp))
-		return false;
-	return in->ra ? ra == in->ra : ra == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-#else
-	return true;
-#endif
-}
-
-/* Is this call part of the one in flight? */
-static __always_inline bool is_nested(const struct ms_inflight *in, __u64 sp)
-{
-	return in && in->sp && sp < in->sp && has_frame(in);
 }
 
 /*
@@ -293,13 +293,11 @@ static __always_inline bool slice_may(void)
 		__sync_fetch_and_add(&slice_left, -1);
 		return true;
 	}
-	gate_alloc_open = 0;
-	if (!slice_closed_ns)
-		slice_closed_ns = bpf_ktime_get_ns();
+	alloc_close();
 	return false;
 }
 
-/* A call in a slice is added to its total, and that is all. Its beginning is where no block is. */
+/* A call in a slice is added to its total, and that is all. */
 static __noinline void slice_add(const struct ms_inflight *in)
 {
 	struct ms_total_key key = {
@@ -313,7 +311,37 @@ static __noinline void slice_add(const struct ms_inflight *in)
 	key.as_gen = in->as_gen;
 	emit_add(MS_LANE_TASK, &key, (void *)bpf_get_current_task(), 1, in->size);
 	stat_inc(STAT_SLICE_CALLS);
-	stat_add(STAT_SLICE_NS, bpf_ktime_get_ns() - in->old.born_ns);
+}
+
+/*
+ * How long a program runs, from its first to its last line. Not told of one that was preempted, which it
+ * may be: what others did meanwhile is no cost of ours. Global functions: the verifier takes what they
+ * return for any number, or it would look at all that follows twice.
+ */
+struct run_time {
+	__u64 ns, preempted;
+};
+
+__noinline __u64 times_preempted(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, nivcsw);
+}
+
+/* 0: no slice is open. */
+__noinline __u64 slice_clock(void)
+{
+	return slice_no && gate_alloc_open ? bpf_ktime_get_ns() : 0;
+}
+
+static __always_inline void run_time_end(const struct run_time *t, enum ms_stat runs,
+					 enum ms_stat ns)
+{
+	if (t->preempted != times_preempted())
+		return;
+	stat_inc(runs);
+	stat_add(ns, bpf_ktime_get_ns() - t->ns);
 }
 
 enum begins {
@@ -382,8 +410,6 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 		stat_inc(STAT_INFLIGHT_FULL);
 		return false;
 	}
-	if (slice)
-		in->old.born_ns = bpf_ktime_get_ns();
 	begins = call_begin(ctx, &c, in, shape, sp, size, arg, slice);
 	if (begins == CALL_IS_PART) {
 		stat_inc(STAT_ALLOC_NESTED);
@@ -403,7 +429,8 @@ static __always_inline void inflight_failed(struct ms_inflight *in)
 {
 	struct ms_block_key key = { .addr = in->arg };
 
-	stat_inc(STAT_ALLOC_FAILED);
+	if (in->shape != MS_SHAPE_XALLOC) /* that a block could not grow in place is its answer */
+		stat_inc(STAT_ALLOC_FAILED);
 	if (!in->has_old)
 		return;
 	key.proc = in->proc;
@@ -426,7 +453,10 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	if (!gate_alloc_open || !gate_open)
 		return 0;
 	in = bpf_map_lookup_elem(&inflight, &tid);
-	stat_inc(in ? STAT_PROBE_HITS : STAT_PROBE_OTHER);
+	if (in)
+		count_hit();
+	else
+		stat_inc(STAT_PROBE_OTHER);
 	if (!in || !in->sp || sp < in->sp + RETURN_SP_DELTA)
 		return 0; /* began before us, a tail call's second return, or nested */
 	proc = in->proc;
@@ -460,13 +490,14 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 		in->freed = 0;
 	in->last = addr;
 	block.site = site_index(in, tid);
+	block.size = in->size;
+	block.born_ns = bpf_ktime_get_ns();
 	if (!block.site) {
 		stat_inc(STAT_SITES_NONE);
 		stat_add(STAT_SITES_NONE_BYTES, in->size);
+		block_add(&proc, addr, &block); /* its free is nobody else's */
 		return 0;
 	}
-	block.size = in->size;
-	block.born_ns = bpf_ktime_get_ns();
 	site_allocated(&block, tid, block_add(&proc, addr, &block));
 	return 0;
 }
@@ -572,9 +603,27 @@ int both_ends(struct pt_regs *ctx)
 	enum ms_shape shape = cfg_places ? bpf_get_attach_cookie(ctx) >> MS_PLACE_SHAPE_SHIFT & 15
 					 : MS_SHAPE_SIZE;
 
+	struct run_time time;
+	bool wanted;
+
 	if (is_return(ctx))
 		return end_any(ctx, shape);
-	return begin_any(ctx, shape) ? 0 : RETURN_UNWANTED;
+	time.ns = slice_clock();
+	time.preempted = slice_no ? times_preempted() : time.ns;
+	wanted = begin_any(ctx, shape);
+	if (time.ns)
+		run_time_end(&time, STAT_SLICE_TIMED, STAT_SLICE_NS);
+	return wanted ? 0 : RETURN_UNWANTED;
+}
+
+/* What a hit costs without what programs do: nothing but its own time is taken, as of a call in a slice. */
+SEC("uprobe")
+int trap_only(struct pt_regs *ctx)
+{
+	struct run_time time = { bpf_ktime_get_ns(), times_preempted() };
+
+	run_time_end(&time, STAT_TRAP_TIMED, STAT_TRAP_NS);
+	return RETURN_UNWANTED;
 }
 
 /*

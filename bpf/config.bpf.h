@@ -20,6 +20,10 @@ const volatile __u8 cfg_user_stacks __weak = 1;
 const volatile __u8 cfg_kernel_stacks __weak = 1;
 /* Unwind tables are kept up by user space, and it walks what is sent to it; 0: frame pointers. */
 const volatile __u8 cfg_unwind __weak = 0;
+/* Walks that each CPU remembers for each type of program; 0: all are made. */
+const volatile __u32 cfg_recalls __weak = 0;
+/* Walks that need not be made are made, and compared. */
+const volatile __u8 cfg_recall_check __weak = 0;
 /* What one on-CPU sample stands for, ns; 0: the event's own period (cpu-clock counts in ns). */
 const volatile __u64 cfg_sample_ns __weak = 0;
 /* Seed of the stack hash, random for each run: collisions cannot be prepared. */
@@ -37,6 +41,14 @@ const volatile __u64 cfg_wait_min_ns __weak = 0;
 const volatile __u64 cfg_wait_max_ns __weak = ~0ULL;
 /* sched_switch has prev_state as its fourth argument (kernel commit fa2c3254d7cf, 5.18). */
 const volatile __u8 cfg_switch_has_state __weak = 0;
+
+/*
+ * The scheduler's own account is read: when a thread was last queued, how long it waited for a CPU, what
+ * time it is (rq.clock). Wake-ups are not traced then.
+ */
+const volatile __u8 cfg_sched_account __weak = 0;
+/* There is storage for threads that switch often. */
+const volatile __u8 cfg_busy __weak = 0;
 
 /*
  * Growth. A page's bytes; at how many pages a CPU's part of a counter is folded into the sum
@@ -57,7 +69,8 @@ volatile __u32 gate_alloc_open __weak = 0;
 /*
  * Slices: while slice_no is not 0, only the entries of allocating functions are probed, and each call
  * is a total of that slice (its bucket), no more. slice_left: how many calls it may still take; with
- * the last one it closes gate_alloc_open itself, and says when (CLOCK_MONOTONIC).
+ * the last one it closes gate_alloc_open itself, and says when (CLOCK_MONOTONIC). While slice_no is 0 and
+ * every call is traced, the same of hits of probes, counted down some at a time.
  */
 volatile __u32 slice_no __weak = 0;
 volatile __s64 slice_left __weak = 0;
@@ -65,6 +78,16 @@ volatile __u64 slice_closed_ns __weak = 0;
 
 /* Of a sampler's allocations one in 2^sample_shift is kept; written by user space (thinner.h). */
 volatile __u32 sample_shift __weak = 0;
+
+/*
+ * Of the waits of a busy thread at one place, one in so much time is looked at, about, and all that are
+ * less frequent; 0: all waits of all threads. busy_switches: what find_busy takes for busy, switches since
+ * it last ran; n_busy: how many threads it has so taken, of n_busy_max.
+ */
+volatile __u64 look_gap_ns __weak = 0;
+volatile __u64 busy_switches __weak = 0;
+volatile __u32 n_busy __weak = 0;
+volatile __u32 n_busy_max __weak = 0;
 
 /* Bit n: groups of hierarchy n are watched, of 63: of those from 63 on. Written by user space. */
 volatile __u64 cgroup_hierarchies __weak = 0;

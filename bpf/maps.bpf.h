@@ -145,6 +145,33 @@ struct {
 	__type(value, struct ms_thread);
 } threads __weak SEC(".maps");
 
+/* What does not fit on the stack of the program at sched_switch: what it has found out of the thread that
+ * leaves, while it takes its stacks; the key of a total; a new thread. Nobody who uses it is preempted. */
+struct wait_begun {
+	struct ms_thread fresh;
+	struct ms_total_key key;
+	struct ms_proc proc;
+	struct ms_hash user, kernel;
+	__u64 now_ns;
+	__u32 as_gen;
+	__u32 pad;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_begun);
+} wait_begun __weak SEC(".maps");
+
+/* Threads that switch often. Made by find_busy, which user space runs; written by offcpu.bpf.c, read
+ * through list_busy; goes with its thread. As many as n_busy_max. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct ms_busy);
+} busy __weak SEC(".maps");
+
 /*
  * Sites of exact allocations: records, where each is, and which are free. Written by alloc.bpf.c and
  * read by collect/alloc_table.c, which also takes out what is over. Full: STAT_SITES_FULL, and the
@@ -207,6 +234,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct ms_inflight);
 } inflight __weak SEC(".maps");
+
+/* Per thread: the system call that changes what is mapped and has not returned. Written and emptied by
+ * mappings.bpf.c; full: STAT_MAPPINGS_LOST. Size set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct ms_mapping_call);
+} mapping_calls __weak SEC(".maps");
 
 /* Address spaces of targets, and what is known of them on each CPU. Written by growth.bpf.c; those that
  * have gone are removed by it and by drain.c. Full: STAT_MEMORY_FULL. Sizes set at load. */

@@ -14,6 +14,7 @@
  * no atomics.
  */
 #include "bench.bpf.h"
+#include "busy.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
 #include "stack.bpf.h"
@@ -25,33 +26,46 @@
 static __always_inline void wait_emit(const struct ms_thread *t, const struct task_struct *task,
 				      __u32 tid, enum ms_state state, __u64 now_ns, __u64 ns)
 {
-	struct ms_total_key key = {
-		.source = MS_OFFCPU,
-		.state = state,
-		.tid = tid,
-		.as_gen = t->as_gen,
-		.bucket = emit_bucket(now_ns),
-	};
+	struct wait_begun *w = wait_begun_here();
 
-	key.proc = t->proc;
-	key.user = t->user;
-	key.kernel = t->kernel;
-	emit_add(MS_LANE_TASK, &key, task, 1, ns);
+	if (!w)
+		return;
+	__builtin_memset(&w->key, 0, sizeof(w->key));
+	w->key.source = MS_OFFCPU;
+	w->key.state = state;
+	w->key.tid = tid;
+	w->key.as_gen = t->as_gen;
+	w->key.bucket = emit_bucket(now_ns);
+	w->key.proc = t->proc;
+	w->key.user = t->user;
+	w->key.kernel = t->kernel;
+	emit_add(MS_LANE_TASK, &w->key, task, 1, ns);
 }
 
 /* A thread we have not met: known from now on. An entry that is there already stays. */
-static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_proc *proc,
-						    __u64 now_ns, enum ms_run_state state)
+static __always_inline struct ms_thread *thread_add_from(struct ms_thread *fresh, __u32 tid,
+							 const struct ms_proc *proc, __u64 now_ns,
+							 enum ms_run_state state)
 {
-	struct ms_thread fresh = { .first_ns = now_ns, .since_ns = now_ns, .state = state };
-
-	fresh.proc = *proc;
-	if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST) &&
+	__builtin_memset(fresh, 0, sizeof(*fresh));
+	fresh->first_ns = fresh->since_ns = now_ns;
+	fresh->state = state;
+	fresh->proc = *proc;
+	if (bpf_map_update_elem(&threads, &tid, fresh, BPF_NOEXIST) &&
 	    !bpf_map_lookup_elem(&threads, &tid)) {
 		stat_inc(STAT_THREADS_FULL);
 		return NULL;
 	}
 	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+/* The same where nothing preempts. */
+static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_proc *proc,
+						    __u64 now_ns, enum ms_run_state state)
+{
+	struct wait_begun *w = wait_begun_here();
+
+	return w ? thread_add_from(&w->fresh, tid, proc, now_ns, state) : NULL;
 }
 
 /* Is a wait of that length asked for? It is counted if not. */
@@ -130,27 +144,52 @@ static __always_inline bool is_before_exec(const struct task_struct *task)
 	       BPF_CORE_READ(task, self_exec_id) == BPF_CORE_READ(task, real_parent, self_exec_id);
 }
 
-static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt,
+/* The stacks of the current task, which leaves its CPU. The scratch cannot be taken over: this program
+ * alone uses it, and is not preempted. */
+static __always_inline void wait_stacks(void *ctx, struct wait_begun *w)
+{
+	struct stack_of of = {
+		.source = MS_OFFCPU, .slot = SCRATCH_SWITCH, .may_trap = true, .once = true
+	};
+
+	if (!w)
+		return;
+	of.proc = &w->proc;
+	of.as_gen = w->as_gen;
+	w->user.lo = w->user.hi = w->kernel.lo = w->kernel.hi = 0;
+	if (cfg_user_stacks)
+		stack_capture(ctx, &of, &w->user);
+	of.flags = MS_STACK_KERNEL | MS_STACK_AT_SWITCH;
+	if (cfg_kernel_stacks)
+		stack_capture(ctx, &of, &w->kernel);
+	bench_end(MS_OFFCPU, w->now_ns);
+}
+
+static __always_inline bool is_runnable(bool preempt, __u32 prev_state)
+{
+	return preempt || prev_state == TASK_RUNNING_STATE;
+}
+
+/* true: a wait has begun, whose stacks are wanted. */
+static __always_inline bool switch_out(struct wait_begun *w, struct task_struct *prev, bool preempt,
 				       __u32 prev_state, __u64 now_ns)
 {
 	__u32 tid = BPF_CORE_READ(prev, pid);
-	struct stack_of of = { .source = MS_OFFCPU, .slot = SCRATCH_SWITCH, .may_trap = true };
 	struct ms_target *target;
-	struct ms_proc proc;
 	struct ms_thread *t;
 
-	if (!target_wants(prev, BPF_CORE_READ(prev, tgid), tid, &target, &proc))
-		return;
+	if (!target_wants(prev, BPF_CORE_READ(prev, tgid), tid, &target, &w->proc))
+		return false;
 	stat_inc(STAT_OFFCPU_SWITCHES);
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t) {
 		/* Not met before: since when it was on this CPU is not known. */
-		t = thread_add(tid, &proc, now_ns, MS_RUN_ON_CPU);
+		t = thread_add(tid, &w->proc, now_ns, MS_RUN_ON_CPU);
 		if (!t)
-			return;
+			return false;
 	}
-	if (t->state == MS_RUN_GONE)
-		return; /* the old leader, whose tid an exec has given away */
+	if (t->state == MS_RUN_GONE || t->state == MS_RUN_BUSY)
+		return false; /* the old leader, whose tid an exec has given away */
 	if (t->state != MS_RUN_ON_CPU)
 		switch_in_missed(t, prev, tid, now_ns);
 	if (t->state == MS_RUN_ON_CPU)
@@ -159,34 +198,49 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	t->wake_ns = 0;
 	t->switches++;
 	t->as_gen = target_as_gen(target);
-	t->proc = proc;
+	t->proc = w->proc;
 	if (prev_state & TASK_DEAD_STATE) {
 		t->state = MS_RUN_GONE;
-		return;
+		return false;
 	}
 	if (held_by_us(prev, prev_state)) {
 		t->state = MS_RUN_HELD;
-		return;
+		return false;
 	}
-	t->state = preempt || prev_state == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
-	of.proc = &proc;
-	of.as_gen = t->as_gen;
-	if (cfg_user_stacks)
-		stack_capture(ctx, &of, &t->user);
-	of.flags = MS_STACK_KERNEL | MS_STACK_AT_SWITCH;
-	if (cfg_kernel_stacks)
-		stack_capture(ctx, &of, &t->kernel);
-	bench_end(MS_OFFCPU, now_ns);
+	t->state = is_runnable(preempt, prev_state) ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
+	w->as_gen = t->as_gen;
+	w->now_ns = now_ns;
+	return true;
 }
 
-static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
+/* The stacks of that wait are here. */
+static __always_inline void switch_out_taken(const struct wait_begun *w, struct ms_thread *t)
 {
-	__u32 tid = BPF_CORE_READ(next, pid);
-	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
+	t->user = w->user;
+	t->kernel = w->kernel;
+}
 
-	if (!gate_open || !t || t->state == MS_RUN_ON_CPU || t->state == MS_RUN_GONE)
-		return;
-	wait_end(t, next, tid, now_ns, now_ns);
+static __always_inline struct ms_thread *thread_of(const struct task_struct *task)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+
+	return tid ? bpf_map_lookup_elem(&threads, &tid) : NULL;
+}
+
+static __always_inline struct ms_thread *switch_in(struct task_struct *next)
+{
+	struct ms_thread *t = thread_of(next);
+
+	return t && t->state != MS_RUN_ON_CPU && t->state != MS_RUN_GONE && t->state != MS_RUN_BUSY
+		       ? t
+		       : NULL;
+}
+
+/* By the scheduler's account it could have run for so long before it did. */
+static __always_inline void wait_woken(struct ms_thread *t, __u64 could_ns, __u64 now_ns)
+{
+	if (t->state == MS_RUN_BLOCKED && could_ns)
+		t->wake_ns = could_ns < now_ns - t->since_ns ? now_ns - could_ns : t->since_ns;
 }
 
 static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
@@ -210,16 +264,91 @@ static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
 	}
 }
 
+enum busy_does {
+	BUSY_WAITS, /* its wait counts for its place              */
+	BUSY_LOOKS, /* the same, and its stack is looked at       */
+	BUSY_ENDS,  /* it is busy no more                         */
+};
+
+/* A busy thread leaves a CPU. */
+static __always_inline enum busy_does busy_switch_out(struct wait_begun *w, struct ms_busy *b,
+						      struct task_struct *prev, bool preempt,
+						      __u32 prev_state, __u64 clock_ns)
+{
+	struct ms_target *target;
+
+	/* Not seen to come, it is asked after like any other. */
+	if (b->state != MS_RUN_ON_CPU)
+		return BUSY_ENDS;
+	busy_on_cpu(b, clock_ns);
+	if (prev_state & (TASK_DEAD_STATE | TASK_TRACED_STATE))
+		return BUSY_ENDS;
+	if (!busy_out(b, prev, is_runnable(preempt, prev_state), clock_ns))
+		return BUSY_WAITS;
+	if (!target_wants(prev, prev->tgid, prev->pid, &target, &w->proc)) {
+		b->state = MS_RUN_ON_CPU;
+		return BUSY_ENDS;
+	}
+	w->as_gen = target_as_gen(target);
+	w->now_ns = bpf_ktime_get_ns();
+	b->ahead_ns = w->now_ns - clock_ns;
+	return BUSY_LOOKS;
+}
+
 /* prev_state: the kernel's own argument where it has one (see config.bpf.h); reading the task again
  * may already see it woken. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 prev_state = cfg_switch_has_state ? (__u32)ctx[3] : task_state(prev);
+	__u64 clock_ns = cfg_sched_account ? rq_clock(prev) : 0;
+	struct wait_begun *w = wait_begun_here();
+	enum busy_does does = BUSY_ENDS;
+	struct ms_thread *t;
+	struct ms_busy *b;
+	__u64 now_ns = 0;
 
-	switch_out(ctx, prev, preempt, cfg_switch_has_state ? (__u32)ctx[3] : task_state(prev),
-		   now_ns);
-	switch_in(next, now_ns);
+	if (!gate_open || !w)
+		return 0;
+	b = busy_find(prev);
+	if (busy_is(b)) {
+		does = busy_switch_out(w, b, prev, preempt, prev_state, clock_ns);
+		if (does == BUSY_ENDS)
+			busy_end(b, prev);
+	}
+	/* Once, before stacks are looked at: to the scheduler's account all that comes is the next thread's. */
+	if (does != BUSY_WAITS)
+		now_ns = does == BUSY_LOOKS ? w->now_ns : bpf_ktime_get_ns();
+	if (does == BUSY_LOOKS ||
+	    (does == BUSY_ENDS && switch_out(w, prev, preempt, prev_state, now_ns))) {
+		wait_stacks(ctx, w);
+		b = busy_find(prev);
+		t = busy_is(b) ? NULL : thread_of(prev);
+		if (busy_is(b)) {
+			busy_looked(b, w, prev, clock_ns);
+		} else if (t) {
+			switch_out_taken(w, t);
+			if (cfg_sched_account)
+				t->delay_ns = prev->sched_info.run_delay;
+		}
+	}
+
+	b = busy_find(next);
+	if (busy_is(b)) {
+		if (b->state != MS_RUN_ON_CPU)
+			busy_in(b, next, clock_ns, queued_ns(next, b->delay_ns, clock_ns));
+		return 0;
+	}
+	t = switch_in(next);
+	if (!t)
+		return 0;
+	if (!now_ns)
+		now_ns = bpf_ktime_get_ns();
+	if (cfg_sched_account)
+		wait_woken(t, queued_ns(next, t->delay_ns, clock_ns), now_ns);
+	wait_end(t, next, next->pid, now_ns, now_ns);
+	if (b)
+		busy_begin(b, t, next->pid, clock_ns, now_ns);
 	return 0;
 }
 
@@ -227,11 +356,22 @@ SEC("raw_tp/sched_switch")
 int on_switch_raw(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *prev = (void *)ctx->args[1], *next = (void *)ctx->args[2];
+	__u32 prev_state = cfg_switch_has_state ? (__u32)ctx->args[3] : task_state(prev);
 	__u64 now_ns = bpf_ktime_get_ns();
+	struct wait_begun *w = wait_begun_here();
+	struct ms_thread *t;
 
-	switch_out(ctx, prev, ctx->args[0],
-		   cfg_switch_has_state ? (__u32)ctx->args[3] : task_state(prev), now_ns);
-	switch_in(next, now_ns);
+	if (!gate_open || !w)
+		return 0;
+	if (switch_out(w, prev, ctx->args[0], prev_state, now_ns)) {
+		wait_stacks(ctx, w);
+		t = thread_of(prev);
+		if (t)
+			switch_out_taken(w, t);
+	}
+	t = switch_in(next);
+	if (t)
+		wait_end(t, next, BPF_CORE_READ(next, pid), now_ns, now_ns);
 	return 0;
 }
 
@@ -295,7 +435,26 @@ static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec_btf, struct task_struct *task, pid_t old_tid)
 {
+	struct ms_busy *b = busy_find(task);
+
+	if (gate_open && busy_is(b))
+		busy_end(b, task);
 	on_exec(task, (__u32)old_tid);
+	return 0;
+}
+
+/* Before anybody is told that the thread has gone: what is known of it is with the others. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_busy_exit, struct task_struct *task)
+{
+	struct ms_busy *b = busy_find(task);
+
+	if (!gate_open || !b)
+		return 0;
+	if (busy_is(b))
+		busy_end(b, task);
+	bpf_task_storage_delete(&busy, task);
+	__sync_fetch_and_sub(&n_busy, 1);
 	return 0;
 }
 
@@ -315,6 +474,7 @@ SEC("iter/task")
 int list_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct ms_thread fresh;
 	struct ms_task out = {};
 	struct ms_target *target;
 	struct stack_scratch *s;
@@ -330,10 +490,10 @@ int list_tasks(struct bpf_iter__task *ctx)
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	if (!cfg_threads || bpf_map_lookup_elem(&threads, &out.tid))
 		return 0;
-	t = thread_add(out.tid, &out.proc, bpf_ktime_get_ns(),
-		       task->on_cpu                             ? MS_RUN_ON_CPU
-		       : task_state(task) == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE
-								: MS_RUN_BLOCKED);
+	t = thread_add_from(&fresh, out.tid, &out.proc, bpf_ktime_get_ns(),
+			    task->on_cpu                             ? MS_RUN_ON_CPU
+			    : task_state(task) == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE
+								     : MS_RUN_BLOCKED);
 	if (!t || t->state != MS_RUN_BLOCKED)
 		return 0;
 	if (held_by_us(task, task_state(task)) || is_before_exec(task)) {
@@ -341,13 +501,15 @@ int list_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	t->as_gen = target_as_gen(target);
+	if (cfg_sched_account)
+		t->delay_ns = task->sched_info.run_delay;
 	s = bpf_map_lookup_elem(&scratch, &slot);
 	if (!s)
 		return 0;
 	s->owner = bpf_get_current_pid_tgid();
 	if (cfg_unwind && cfg_user_stacks && task->mm &&
 	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
-	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false))
+	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false, false))
 		pending_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), &out.proc,
 				     t->as_gen, &t->user);
 	if (!cfg_kernel_stacks)
@@ -355,6 +517,46 @@ int list_tasks(struct bpf_iter__task *ctx)
 	len = bpf_get_task_stack(task, s->frames, LIST_MAX * sizeof(__u64), 0);
 	stack_store_list(s, slot, MS_LANE_TASK, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH,
 			 MS_COMPLETE, &t->kernel);
+	return 0;
+}
+
+/*
+ * Threads that have switched busy_switches times and more since this was last run are busy from when
+ * they next come to a CPU. Their storage is made here: no lock of the scheduler's is held.
+ */
+SEC("iter/task")
+int find_busy(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct ms_thread *t;
+	__u64 switches;
+	__u32 tid;
+
+	if (!task || task->exit_state)
+		return 0;
+	tid = task->pid;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t || t->state == MS_RUN_BUSY)
+		return 0;
+	switches = t->switches - t->noted;
+	t->noted = t->switches;
+	if (switches < busy_switches || n_busy >= n_busy_max ||
+	    bpf_task_storage_get(&busy, task, NULL, 0))
+		return 0;
+	if (bpf_task_storage_get(&busy, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		__sync_fetch_and_add(&n_busy, 1);
+	return 0;
+}
+
+/* Writes the storage of all busy threads. */
+SEC("iter/task")
+int list_busy(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct ms_busy *b = task ? bpf_task_storage_get(&busy, task, NULL, 0) : NULL;
+
+	if (busy_is(b))
+		bpf_seq_write(ctx->meta->seq, b, sizeof(*b));
 	return 0;
 }
 

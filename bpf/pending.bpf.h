@@ -30,6 +30,16 @@ struct {
 	__type(value, struct pending_rate);
 } pending_rates __weak SEC(".maps");
 
+/*
+ * Copies take half of the ring at the most. The other half is for samples and walked stacks, which would
+ * be lost: a process that loads libraries while user space has no CPU fills any ring with copies.
+ */
+static __always_inline bool pending_has_room(__u32 bytes)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) + bytes <=
+	       bpf_ringbuf_query(&events, BPF_RB_RING_SIZE) / 2;
+}
+
 static __always_inline bool pending_may_send(__u64 now_ns, __u32 bytes)
 {
 	__u32 zero = 0;
@@ -111,6 +121,10 @@ static __always_inline int pending_send(struct stack_scratch *s, struct task_str
 				      : above < STACK_LIMIT     ? MS_PENDING_LARGE
 								: MS_PENDING_SMALL)) {
 		stat_inc(STAT_PENDING_LIMITED);
+		return -1;
+	}
+	if (!pending_has_room(MS_PENDING_LARGE)) {
+		stat_inc(STAT_PENDING_RING_FULL);
 		return -1;
 	}
 	if (above > MS_PENDING_SMALL && above < STACK_LIMIT) {

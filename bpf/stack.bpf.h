@@ -4,7 +4,8 @@
  * The walker behind it is chosen here, so that programs never know which one they use. Kernel:
  * bpf_get_stack. User, in this order:
  *
- *   walk_cfi      by unwind tables, in place; the usual case
+ *   walk_cfi      by unwind tables, in place; the usual case. What it depended on is remembered, and where
+ *                 that is as it was the walk need not be made (recall.bpf.h)
  *   pending.bpf.h the tables of this process are not here (yet), or are those of what was mapped
  *                 before: registers and a copy of the stack go to user space, which walks them
  *   walk_fp       that would be more than it may cost: frame pointers, and MS_NO_TABLE
@@ -54,17 +55,19 @@ static __always_inline void verdict_count(enum ms_source source, __u32 verdict)
 		__sync_fetch_and_add(slot, 1);
 }
 
-/* Sends the record in `s` unless user space has it. */
+/* Sends the record in `s` unless user space has it, and says there whether it does then. */
 static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lane, __u32 n, __u64 me)
 {
 	__u32 len = sizeof(s->rec) + n * sizeof(__u64);
 	__u8 one = 1;
 
+	s->sent = 1;
 	if (lane == MS_LANE_IRQ ? bpf_map_lookup_elem(&irq_seen, &s->rec.hash)
 				: bpf_map_lookup_elem(&seen, &s->rec.hash))
 		return;
 	s->rec.kind = MS_EV_STACK;
 	s->rec.time_ns = bpf_ktime_get_ns();
+	s->sent = 0;
 	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
 	if (len > sizeof(s->rec) + MS_MAX_FRAMES * sizeof(__u64))
 		return;
@@ -74,6 +77,7 @@ static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lan
 	}
 	if (s->owner != me)
 		return;
+	s->sent = 1;
 	stat_inc(STAT_STACK_SENT);
 	if (lane == MS_LANE_IRQ)
 		bpf_map_update_elem(&irq_seen, &s->rec.hash, &one, BPF_ANY);
@@ -138,6 +142,17 @@ static __always_inline bool space_holds(__u32 tgid)
 	return at && *at <= mappings_known_ns;
 }
 
+static __always_inline int stack_recalled(struct stack_scratch *s, struct ms_hash *ret_hash)
+{
+	struct ms_hash hash = s->hash;
+
+	if (s->owner != bpf_get_current_pid_tgid())
+		return STACK_TORN;
+	stat_inc(STAT_STACK_RECALLED);
+	*ret_hash = hash;
+	return MS_COMPLETE;
+}
+
 static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const struct stack_of *of,
 				      struct ms_hash *ret_hash)
 {
@@ -149,25 +164,32 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	s->owner = bpf_get_current_pid_tgid();
 	if (!BPF_CORE_READ(task, mm))
 		return STACK_NONE;
-	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap))
+	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
+	s->clock_s = *(volatile __u32 *)&clock_s; /* before the spaces are asked */
 	s->walk.at_entry = (of->flags & MS_STACK_AT_ENTRY) != 0;
 	found = space_holds(tgid) ? bpf_map_lookup_elem(&spaces, &tgid) : NULL;
 	if (found)
 		*space = *found;
 	if (found && space->start_ns == of->proc->start_ns &&
 	    space->exec_id == of->proc->exec_id) {
-		walk_stack(of->slot);
+		r = walk_stack(of->slot);
 		verdict = s->walk.verdict;
+		if (r == WALK_RECALLED)
+			return stack_recalled(s, ret_hash);
 	}
 	/* Past the point where an exec has taken the old memory away, nothing of it is left. */
 	if ((verdict == MS_NO_TABLE || verdict == MS_UNREADABLE) &&
 	    BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
 		return STACK_NONE;
-	if (verdict != MS_NO_TABLE)
-		return stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
+	if (verdict != MS_NO_TABLE) {
+		verdict = stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
+		if (verdict == MS_COMPLETE)
+			walk_remember(of->slot);
+		return verdict;
+	}
 	/* The walk has used them up. */
-	walk_regs(&s->walk, task, task_user_regs(task), of->may_trap);
+	walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true);
 	r = pending_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);

@@ -2,7 +2,7 @@
  * walk_cfi.h in the kernel: where it finds memory and tables, and the two functions that all walks
  * are made of.
  */
-#include "walk_cfi.bpf.h"
+#include "recall.bpf.h"
 
 #include "walk_cfi.h"
 
@@ -83,19 +83,111 @@ __noinline int walk_some(__u32 slot)
 	return 1;
 }
 
+/* Is the walk that begins in `slot` one that is remembered? Then its hash is in the scratch. */
+__noinline int walk_recall(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	const struct recall *r;
+	struct ms_walk *w;
+	__u64 differs = 0;
+	__u32 n, writes;
+
+	if (!s)
+		return false;
+	w = &s->walk;
+	s->caller = w->notes.at_entry ? w->window[0] : 0;
+	r = recall_at(s, slot);
+	if (!r || !w->window_len)
+		return false;
+	writes = *(volatile const __u32 *)&r->writes;
+	if (*(volatile const __u32 *)&r->writers)
+		return false;
+	if (r->clock_s != s->clock_s || r->tgid != s->owner >> 32 ||
+	    !same_beginning(&w->notes, &r->notes) || !same_space(&w->space, &r->space))
+		return false;
+	if (r->notes.bytes > w->window_len) {
+		__u32 bytes = r->notes.bytes;
+
+		if (!walk_read(w->window, bytes, w->window_at))
+			return false;
+		w->window_len = bytes;
+	}
+	if (r->notes.far && !walk_read(w->far, sizeof(w->far), w->window_at + r->notes.far))
+		return false;
+	n = r->notes.n;
+	for (__u32 i = 0; i < MS_NOTES; i++) {
+		__u32 at = r->notes.at[i];
+
+		if (i >= n)
+			break;
+		WALK_OPAQUE(at);
+		if (at >= MS_WINDOW_WORDS + MS_FAR_WORDS)
+			return false;
+		differs |= *(&w->window[0] + at) ^ r->notes.word[i];
+	}
+	if (differs)
+		return false;
+	s->hash = r->hash;
+	return *(volatile const __u32 *)&r->writes == writes &&
+	       !*(volatile const __u32 *)&r->writers;
+}
+
+__noinline int walk_remember(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	__u64 me = bpf_get_current_pid_tgid();
+	struct recall *r;
+
+	if (!s || !recall_wanted(slot) || !s->walk.notes.kept || s->walk.verdict != MS_COMPLETE ||
+	    !s->sent)
+		return 0;
+	r = recall_at(s, slot);
+	if (!r)
+		return 0;
+	__sync_fetch_and_add(&r->writers, 1);
+	if (*(volatile __u32 *)&r->writers == 1) {
+		(*(volatile __u32 *)&r->writes)++;
+		r->tgid = me >> 32;
+		r->clock_s = s->clock_s;
+		r->space = s->walk.space;
+		r->hash = s->hash;
+		r->notes = s->walk.notes;
+		if (s->owner != me)
+			r->tgid = 0; /* the scratch was taken over meanwhile */
+	}
+	__sync_fetch_and_add(&r->writers, -1);
+	return 0;
+}
+
 __noinline int walk_stack(__u32 slot)
 {
+	bool recalled = false;
+	struct ms_hash hash;
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
 
 	if (!s)
 		return -1;
+	walk_begin(&s->walk, slot, recall_wanted(slot));
+	if (recall_wanted(slot) && walk_recall(slot)) {
+		if (!cfg_recall_check) {
+			s->walk.verdict = MS_COMPLETE;
+			return WALK_RECALLED;
+		}
+		recalled = true;
+		hash = s->hash;
+	}
 	s->hash.lo = cfg_seed_lo;
 	s->hash.hi = cfg_seed_hi;
-	walk_begin(&s->walk, slot);
 	for (int i = 0; i <= MS_MAX_FRAMES / TURNS; i++)
 		if (!walk_some(slot))
 			break;
 	ms_hash_end(&s->hash, s->walk.n);
+	if (cfg_recall_check && recalled) {
+		stat_inc(STAT_STACK_RECALLED);
+		if (hash.lo != s->hash.lo || hash.hi != s->hash.hi ||
+		    s->walk.verdict != MS_COMPLETE)
+			stat_inc(STAT_RECALL_WRONG);
+	}
 	return 0;
 }
 

@@ -50,6 +50,31 @@ struct ms_memo {
 	__u64 check;
 };
 
+/*
+ * What a walk has noted of all that it depends on (walk_cfi.h): how it began, and words of the stack, by
+ * their places from where it began.
+ */
+#define MS_NOTES     48
+#define MS_FAR_WORDS 64  /* of one other place, beyond a frame that is too large … */
+#define MS_FAR_BELOW 128 /* … bytes before the word that was first noted there     */
+struct ms_notes {
+	__u64 pc, sp, fp; /* with which it began                                                     */
+	__u64 trampoline;
+	__u64 fp_at;      /* where the present frame pointer was read; MS_FP_BEGAN, MS_FP_NOTED     */
+	__u64 far;        /* where that other place begins, bytes from sp; 0: there is none         */
+	__u32 n;
+	__u16 bytes;      /* from sp, rounded down to 8, to behind the last of the words near it    */
+	__u8 at_entry;    /* as in struct ms_walk, at the beginning                                 */
+	__u8 needs_fp;    /* it depends on `fp`                                                     */
+	__u8 kept;        /* there is nothing else that it depends on; 0: nothing is noted any more */
+	__u8 pad[7];
+	__u64 word[MS_NOTES];
+	__u16 at[MS_NOTES]; /* in words; those of the other place from MS_WINDOW_WORDS on */
+};
+
+#define MS_FP_BEGAN 0 /* no addresses of saved frame pointers */
+#define MS_FP_NOTED 1
+
 struct ms_walk {
 	__u64 regs[MS_N_REGS];
 	__u64 pc;
@@ -74,7 +99,9 @@ struct ms_walk {
 	__u64 env;     /* the includer's */
 	__u64 signal[MS_SIGNAL_WORDS];
 	__u64 window[MS_WINDOW_WORDS];
+	__u64 far[MS_FAR_WORDS]; /* directly behind it, as struct ms_notes has it */
 	struct ms_memo memo[1 << MS_MEMO_BITS];
+	struct ms_notes notes;
 };
 
 #endif

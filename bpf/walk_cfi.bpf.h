@@ -14,6 +14,9 @@
 struct stack_scratch {
 	__u64 owner; /* pid_tgid of the walk under way */
 	struct ms_hash hash;
+	__u64 caller;  /* recall_at(): the return address at the top of the stack, or 0 */
+	__u32 clock_s; /* before `spaces` was asked                                     */
+	__u32 sent;    /* user space has the stack                                      */
 	struct ms_walk walk;
 	union {
 		struct {
@@ -102,19 +105,16 @@ static __always_inline bool walk_is_behind_probe(__u64 pc)
 }
 #endif
 
-/*
- * Registers and pc of a task in user space, from task_user_regs(). false: it has none (a kernel thread, an
- * exiting task), or is a 32-bit program. `may_trap`: it is in the kernel, maybe because of a probe that it
- * has just run into.
- */
-static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *task,
-				      const struct pt_regs *regs, bool may_trap)
+/* Since 5.15 the current task and its registers can be read without a call for each field. */
+static __always_inline bool can_load_task(void)
 {
-	struct uprobe_task *utask;
-	struct pt_regs *r = (void *)w->window; /* not in use yet; too large for the stack */
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
+	       bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf);
+}
 
-	if (bpf_probe_read_kernel(r, sizeof(*r), regs))
-		return false;
+/* false: it has none (a kernel thread, an exiting task), or is a 32-bit program. */
+static __always_inline bool walk_take(struct ms_walk *w, const struct pt_regs *r)
+{
 #if defined(__TARGET_ARCH_x86)
 	if (r->cs != 0x33) /* __USER_CS: 64-bit user code */
 		return false;
@@ -138,25 +138,87 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 #else
 	if (r->pstate & 0x10) /* PSR_MODE32_BIT */
 		return false;
-	__builtin_memcpy(w->regs, r->regs, 31 * sizeof(__u64));
+	for (int i = 0; i < 31; i++)
+		w->regs[i] = r->regs[i];
 	w->regs[MS_A64_SP] = r->sp;
 	w->pc = r->pc;
 #endif
-	w->env = w->trampoline = 0;
-	w->at_entry = 0;
+	return true;
+}
+
+/* What the kernel knows of the probes that a task has run into. */
+struct task_probes {
+	bool any;
+	__u64 returns;            /* the innermost of its return instances */
+	__u64 at, instead, probe; /* the probed instruction, where it is executed, and whether it is now */
+};
+
+/* Registers and pc of the current task, from task_user_regs(); the rest as walk_regs(). */
+static __always_inline bool walk_load(struct ms_walk *w, struct task_probes *probes)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+	const struct uprobe_task *utask;
+
+	if (!walk_take(w, (void *)bpf_task_pt_regs((void *)task)))
+		return false;
+	utask = task->utask;
+	if (!utask)
+		return true;
+	probes->any = true;
+	probes->returns = (__u64)utask->return_instances;
+	probes->probe = (__u64)utask->active_uprobe;
+	probes->instead = utask->xol_vaddr;
+	probes->at = utask->vaddr;
+	return true;
+}
+
+/* The same of any task. */
+static __always_inline bool walk_read_regs(struct ms_walk *w, struct task_struct *task,
+					   const struct pt_regs *regs, struct task_probes *probes)
+{
+	struct pt_regs *r = (void *)w->window; /* not in use yet; too large for the stack */
+	struct uprobe_task *utask;
+
+	if (bpf_probe_read_kernel(r, sizeof(*r), regs) || !walk_take(w, r))
+		return false;
 	utask = BPF_CORE_READ(task, utask);
 	if (!utask)
 		return true;
-	w->env = (__u64)BPF_CORE_READ(utask, return_instances);
+	probes->any = true;
+	probes->returns = (__u64)BPF_CORE_READ(utask, return_instances);
+	probes->probe = (__u64)BPF_CORE_READ(utask, active_uprobe);
+	probes->instead = BPF_CORE_READ(utask, xol_vaddr);
+	probes->at = BPF_CORE_READ(utask, vaddr);
+	return true;
+}
+
+/*
+ * Registers and pc of a task in user space, from task_user_regs(). false: it has none (a kernel thread, an
+ * exiting task), or is a 32-bit program. `may_trap`: it is in the kernel, maybe because of a probe that it
+ * has just run into. `current`: it is the current one.
+ */
+static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *task,
+				      const struct pt_regs *regs, bool may_trap, bool current)
+{
+	struct task_probes probes = {};
+
+	if (current && can_load_task() ? !walk_load(w, &probes)
+				       : !walk_read_regs(w, task, regs, &probes))
+		return false;
+	w->env = probes.returns;
+	w->trampoline = 0;
+	w->at_entry = 0;
+	if (!probes.any)
+		return true;
 	if (w->env)
 		w->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-	/* In the middle of a probed instruction, which is executed in a page of the kernel's. */
-	if (BPF_CORE_READ(utask, active_uprobe) &&
-	    !((w->pc ^ BPF_CORE_READ(utask, xol_vaddr)) & ~(MS_PAGE_BYTES - 1ULL)))
-		w->pc = BPF_CORE_READ(utask, vaddr);
 #if defined(__TARGET_ARCH_x86)
-	__u64 ip = r->ip;
-
+	__u64 ip = w->pc;
+#endif
+	/* In the middle of a probed instruction, which is executed in a page of the kernel's. */
+	if (probes.probe && !((w->pc ^ probes.instead) & ~(MS_PAGE_BYTES - 1ULL)))
+		w->pc = probes.at;
+#if defined(__TARGET_ARCH_x86)
 	walk_leave_trampoline(w, task);
 	if (may_trap && w->pc == ip && walk_is_behind_probe(ip))
 		w->pc--;
@@ -166,9 +228,13 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 
 /*
  * walk.bpf.c: walks from the registers and by the space in the scratch of `slot`, and leaves the
- * frames, their hash and the verdict there. 0, or -1: no such scratch.
+ * frames, their hash and the verdict there. WALK_RECALLED: hash and verdict alone (recall.bpf.h). -1:
+ * no such scratch.
  */
+#define WALK_RECALLED 1
 int walk_stack(__u32 slot);
+/* Remembers the walk that has ended. */
+int walk_remember(__u32 slot);
 /* Frames that a helper of the kernel has written to the scratch: their hash. */
 int walk_hash_list(__u32 slot, __u32 n);
 

@@ -275,6 +275,60 @@ WALK_INLINE bool walk_word(struct ms_walk *w, __u64 addr, __u64 *ret_word)
 	return walk_read(ret_word, sizeof(*ret_word), addr);
 }
 
+/* --- what a walk depends on --- */
+
+/* It depends on something that is not noted. */
+WALK_INLINE void walk_notes_drop(struct ms_walk *w)
+{
+	w->notes.kept = 0;
+}
+
+/* The word at `addr` says how it goes on. */
+WALK_INLINE void walk_note(struct ms_walk *w, __u64 addr, __u64 word)
+{
+	struct ms_notes *notes = &w->notes;
+	__u64 off = addr - (notes->sp & ~7ULL);
+	__u32 i = notes->n;
+
+	if (!notes->kept)
+		return;
+	if (off < MS_WINDOW_BYTES) {
+		if (notes->bytes < off + 8)
+			notes->bytes = (__u16)(off + 8);
+	} else {
+		if (!notes->far)
+			notes->far = off - MS_FAR_BELOW;
+		off -= notes->far;
+		if (off >= MS_FAR_WORDS * 8)
+			off = 1; /* nowhere */
+		off += MS_WINDOW_BYTES;
+	}
+	if (off & 7 || i >= MS_NOTES) {
+		notes->kept = 0;
+		return;
+	}
+	notes->word[i] = word;
+	notes->at[i] = (__u16)(off / 8);
+	notes->n = i + 1;
+}
+
+/* So does the value of a register. Others than the frame pointer seldom do, and are not followed. */
+WALK_INLINE void walk_uses(struct ms_walk *w, __u32 reg)
+{
+	struct ms_notes *notes = &w->notes;
+
+	if (reg == MS_WALK_SP)
+		return;
+	if (reg != MS_WALK_FP) {
+		walk_notes_drop(w);
+	} else if (notes->fp_at == MS_FP_BEGAN) {
+		notes->needs_fp = 1;
+	} else if (notes->fp_at != MS_FP_NOTED) {
+		walk_note(w, notes->fp_at, w->regs[MS_WALK_FP]);
+		notes->fp_at = MS_FP_NOTED;
+	}
+}
+
 /*
  * Puts into w->ra what was there before a probe replaced it. The kernel knows a call by where sp was
  * on entry: x86-64 at the return address, arm64 at the CFA. Calls that were left without a return
@@ -307,8 +361,10 @@ WALK_INLINE bool walk_caller(struct ms_walk *w, __u32 slot)
 #if MS_WALK_ARM64
 	w->ra &= (1ULL << 48) - 1; /* pointer authentication code */
 #endif
-	if (w->trampoline && w->ra == w->trampoline)
+	if (w->trampoline && w->ra == w->trampoline) {
+		walk_notes_drop(w);
 		walk_true_return(slot);
+	}
 	ra = w->ra;
 	w->regs[MS_WALK_SP] = w->cfa;
 	w->pc = ra;
@@ -332,6 +388,9 @@ WALK_FUNCTION int walk_by_fp(__u32 slot)
 	sp = w->regs[MS_WALK_SP];
 	if (!(w->known & 1u << MS_WALK_FP))
 		return walk_end(w, MS_GUESSED);
+	if (w->exact)
+		walk_notes_drop(w); /* what the code is */
+	walk_uses(w, MS_WALK_FP);
 	w->known = 1u << MS_WALK_FP | 1u << MS_WALK_SP;
 #if !MS_WALK_ARM64
 	__u64 saved;
@@ -362,6 +421,8 @@ WALK_FUNCTION int walk_by_fp(__u32 slot)
 	}
 	if (!walk_word(w, fp, &w->regs[MS_WALK_FP]) || !walk_word(w, w->ra_at, &w->ra))
 		return walk_end(w, MS_UNREADABLE);
+	w->notes.fp_at = fp;
+	walk_note(w, w->ra_at, w->ra);
 	return walk_caller(w, slot);
 }
 
@@ -376,6 +437,7 @@ WALK_FUNCTION int walk_signal(__u32 slot)
 
 	if (!w)
 		return false;
+	walk_notes_drop(w);
 	s = w->signal;
 	if (!walk_read(s, sizeof(w->signal), w->cfa))
 		return walk_end(w, MS_UNREADABLE);
@@ -430,8 +492,13 @@ WALK_INLINE void walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u
 		if (walk_word(w, at, &saved)) {
 			w->regs[numbers[i]] = saved;
 			w->known |= 1u << numbers[i];
-		} else if (at >= sp) {
-			w->known &= ~(1u << numbers[i]);
+			if (numbers[i] == MS_WALK_FP)
+				w->notes.fp_at = at;
+		} else {
+			if (numbers[i] == MS_WALK_FP)
+				walk_notes_drop(w);
+			if (at >= sp)
+				w->known &= ~(1u << numbers[i]);
 		}
 	}
 	if (rule->lost) {
@@ -459,10 +526,13 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 	ra_reg = rule->ra_reg % MS_N_REGS;
 	if (!(w->known >> reg & 1))
 		return walk_end(w, MS_UNREADABLE);
+	walk_uses(w, reg);
 	cfa = w->regs[reg] + (__u64)(__s64)rule->off;
 	if (rule->kind == MS_RULE_DEREF) {
-		if (!walk_word(w, cfa, &cfa))
+		base = cfa;
+		if (!walk_word(w, base, &cfa))
 			return walk_end(w, MS_UNREADABLE);
+		walk_note(w, base, cfa);
 		cfa += (__u64)(__s64)rule->off2;
 	} else if (rule->kind == MS_RULE_PLT && (w->pc & 15) >= (__u32)rule->off2) {
 		cfa += 8;
@@ -484,15 +554,19 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 		walk_window(slot);
 	}
 	base = w->regs[rule->base_reg % MS_N_REGS];
+	if (rule->from_reg || rule->flags & MS_RULE_RA_BASE)
+		walk_uses(w, rule->base_reg % MS_N_REGS);
 	if (rule->flags & MS_RULE_RA_REG) {
 		if (!(w->known >> ra_reg & 1))
 			return walk_end(w, MS_UNREADABLE);
+		walk_notes_drop(w);
 		w->ra = w->regs[ra_reg];
 		w->ra_at = 0;
 	} else {
 		w->ra_at = (rule->flags & MS_RULE_RA_BASE ? base : cfa) + (__u64)(__s64)rule->ra_off;
 		if (!walk_word(w, w->ra_at, &w->ra))
 			return walk_end(w, MS_UNREADABLE);
+		walk_note(w, w->ra_at, w->ra);
 	}
 	walk_restore(w, rule, cfa, base, sp);
 	w->known &= MS_WALK_KEPT;
@@ -506,12 +580,14 @@ WALK_INLINE bool walk_from_entry(struct ms_walk *w, __u32 slot)
 	w->cfa = w->regs[MS_WALK_SP];
 	w->ra_at = 0;
 #if MS_WALK_ARM64
+	walk_notes_drop(w);
 	w->ra = w->regs[30];
 #else
 	w->ra_at = w->cfa;
 	w->cfa += 8;
 	if (!walk_word(w, w->ra_at, &w->ra))
 		return walk_end(w, MS_UNREADABLE);
+	walk_note(w, w->ra_at, w->ra);
 #endif
 	w->known &= MS_WALK_KEPT;
 	return walk_caller(w, slot);
@@ -565,8 +641,8 @@ WALK_INLINE __u64 walk_frame(const struct ms_walk *w)
 	return w->pc | (w->exact && w->n ? MS_FRAME_EXACT << MS_FRAME_TAG_SHIFT : 0);
 }
 
-/* Before the first frame: regs[], pc, space and trampoline are set. */
-WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot)
+/* Before the first frame: regs[], pc, space and trampoline are set. `noting`: notes are wanted. */
+WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot, bool noting)
 {
 	w->known = MS_WALK_ARM64 ? 0xffffffff : 0xffff;
 	w->n = 0;
@@ -577,6 +653,17 @@ WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot)
 	w->window_next = MS_WINDOW_FIRST;
 	w->from = w->regs[MS_WALK_SP];
 	walk_window(slot);
+	w->notes.pc = w->pc;
+	w->notes.sp = w->from;
+	w->notes.fp = w->regs[MS_WALK_FP];
+	w->notes.trampoline = w->trampoline;
+	w->notes.at_entry = w->at_entry;
+	w->notes.fp_at = MS_FP_BEGAN;
+	w->notes.far = 0;
+	w->notes.n = 0;
+	w->notes.bytes = 0;
+	w->notes.needs_fp = 0;
+	w->notes.kept = noting;
 }
 
 #endif
