@@ -1,6 +1,9 @@
 #include "collect/alloc_probes.h"
 
 #include "collect/alloc_sites.h"
+#include "collect/counter.h"
+#include "collect/go_first.h"
+#include "collect/governor.h"
 #include "collect/uprobes.h"
 
 #include <bpf/bpf.h>
@@ -42,7 +45,7 @@ struct alloc_probes {
 	struct session *session;
 	struct dict *dict;
 	struct proc_table *procs;
-	bool file_scope;
+	bool file_scope, objects;
 	struct probed_file *files;
 	uint32_t n_files;
 	struct attachment **attached;
@@ -53,7 +56,7 @@ struct alloc_probes {
 };
 
 int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs, bool file_scope,
-		     struct alloc_probes **ret_probes, struct err *e)
+		     bool objects, struct alloc_probes **ret_probes, struct err *e)
 {
 	struct alloc_probes *ap = calloc(1, sizeof(*ap));
 
@@ -63,14 +66,21 @@ int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs
 	ap->dict = d;
 	ap->procs = procs;
 	ap->file_scope = file_scope;
+	ap->objects = objects;
 	pthread_mutex_init(&ap->lock, NULL);
 	*ret_probes = ap;
 	return 0;
 }
 
-static void attachment_free(struct attachment *a)
+static void take_away(struct attachment *a)
 {
 	uprobes_detach(a->fds, a->n_fds);
+	a->n_fds = 0;
+}
+
+static void attachment_free(struct attachment *a)
+{
+	take_away(a);
 	free(a);
 }
 
@@ -113,9 +123,17 @@ static void look_into(struct alloc_probes *ap, struct probed_file *f)
 		.ctx = &opener,
 	};
 
-	alloc_sites_find(&image, uprobes_multi(), &f->sites);
+	alloc_sites_find(&image, uprobes_multi(), ap->objects, &f->sites);
+	ap->stats.objects |= f->sites.objects;
+	if (f->sites.objects_hidden)
+		snprintf(ap->stats.objects_hidden, sizeof(ap->stats.objects_hidden), "%s",
+			 image.path);
 	if (f->sites.nameless)
 		snprintf(ap->stats.nameless, sizeof(ap->stats.nameless), "%s", image.path);
+	if (f->sites.hidden) {
+		snprintf(ap->stats.hidden, sizeof(ap->stats.hidden), "%s", image.path);
+		ap->stats.hidden_name = f->sites.hidden;
+	}
 }
 
 /* The file of a module, looked into; NULL when out of memory. */
@@ -273,6 +291,8 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e)
 			continue;
 		}
 		pthread_mutex_lock(&ap->lock);
+		if (ap->slices) /* since just now */
+			take_away(a);
 		ap->attached[ap->n_attached++] = a;
 		pthread_mutex_unlock(&ap->lock);
 		ap->stats.attached += a->n_fds;
@@ -299,10 +319,8 @@ void alloc_probes_slice(struct alloc_probes *ap)
 {
 	pthread_mutex_lock(&ap->lock);
 	ap->slices = true;
-	for (uint32_t i = 0; i < ap->n_attached; i++) {
-		uprobes_detach(ap->attached[i]->fds, ap->attached[i]->n_fds);
-		ap->attached[i]->n_fds = 0;
-	}
+	for (uint32_t i = 0; i < ap->n_attached; i++)
+		take_away(ap->attached[i]);
 	pthread_mutex_unlock(&ap->lock);
 }
 
@@ -335,58 +353,63 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static uint64_t counted(const struct alloc_probes *ap)
-{
-	int n = libbpf_num_possible_cpus();
-	uint64_t slots[1024], sum = 0;
-	uint32_t key = STAT_RATE_CALLS;
+/* A file with an allocator, in a process. */
+struct look {
+	uint32_t file;
+	pid_t pid;
+};
 
-	if (n > 1024 ||
-	    bpf_map_lookup_elem(session_map_fd(ap->session, SESSION_STATS), &key, slots) < 0)
-		return 0;
-	for (int i = 0; i < n; i++)
-		sum += slots[i];
-	return sum;
+#define MAX_LOOKS 64
+
+/* Those of `pid`; looking into files takes its time, so that is done before any is probed. */
+static int add_looks(struct alloc_probes *ap, pid_t pid, struct look *looks, uint32_t *n)
+{
+	struct proc_image images[MAX_IMAGES];
+	struct proc *p = proc_table_live(ap->procs, pid);
+	uint32_t n_images = p ? proc_images(ap->procs, p, images, MAX_IMAGES) : 0;
+
+	for (uint32_t i = 0; i < n_images && i < MAX_IMAGES && *n < MAX_LOOKS; i++) {
+		struct probed_file *f;
+
+		if (dict_module_get(ap->dict, images[i].module)->kind != MODULE_ELF)
+			continue;
+		looks[*n].pid = pid;
+		f = file_get(ap, images[i].module, &looks[*n].file);
+		if (!f)
+			return -ENOMEM;
+		*n += f->sites.n != 0;
+	}
+	return 0;
 }
 
 int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, uint32_t slice_ms,
 		      uint64_t enough, double *ret_per_s, struct err *e)
 {
-	struct attachment *counting[64];
-	uint32_t n_counting = 0;
+	struct attachment *counting[MAX_LOOKS];
+	struct look looks[MAX_LOOKS];
+	uint32_t n_looks = 0;
 	uint64_t calls, begin, end;
+	struct go_first was;
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct proc_image images[MAX_IMAGES];
-		struct proc *p = proc_table_live(ap->procs, pids[i]);
-		uint32_t n_images = p ? proc_images(ap->procs, p, images, MAX_IMAGES) : 0;
-
-		for (uint32_t j = 0; j < n_images && j < MAX_IMAGES && n_counting < 64; j++) {
-			uint32_t file;
-			struct probed_file *f;
-
-			if (dict_module_get(ap->dict, images[j].module)->kind != MODULE_ELF)
-				continue;
-			f = file_get(ap, images[j].module, &file);
-			if (!f)
-				return err_set(e, -ENOMEM, "out of memory");
-			if (!f->sites.n)
-				continue;
-			counting[n_counting] =
-				attach_file(ap, file, pids[i], session_count_prog(ap->session));
-			if (counting[n_counting])
-				n_counting++;
-		}
-	}
+	for (uint32_t i = 0; i < n; i++)
+		if (add_looks(ap, pids[i], looks, &n_looks) < 0)
+			return err_set(e, -ENOMEM, "out of memory");
+	was = go_first();
+	for (uint32_t i = 0; i < n_looks; i++)
+		counting[i] = attach_file(ap, looks[i].file, looks[i].pid,
+					  session_count_prog(ap->session));
 	begin = clock_ns();
-	calls = counted(ap);
+	calls = counter_read(ap->session, STAT_RATE_CALLS);
 	do {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		end = clock_ns();
-	} while (end - begin < slice_ms * 1000000ULL && counted(ap) - calls < enough);
-	calls = counted(ap) - calls;
-	for (uint32_t i = 0; i < n_counting; i++)
-		attachment_free(counting[i]);
+	} while (end - begin < slice_ms * 1000000ULL &&
+		 counter_read(ap->session, STAT_RATE_CALLS) - calls < enough);
+	calls = counter_read(ap->session, STAT_RATE_CALLS) - calls;
+	for (uint32_t i = 0; i < n_looks; i++)
+		if (counting[i])
+			attachment_free(counting[i]);
+	go_back(&was);
 	*ret_per_s = (double)calls * 1e9 / (double)(end - begin);
 	return 0;
 }
@@ -401,7 +424,8 @@ static double hits_ns(const struct alloc_site *site)
 	return site->shape == MS_SHAPE_FREE ? ns : ns + RETURN_NS;
 }
 
-double alloc_probes_pair_ns(const struct alloc_probes *ap)
+/* What the three probes of an allocation and its free cost, without their programs. */
+static double pair_hits_ns(const struct alloc_probes *ap)
 {
 	double alloc_ns = HIT_EMULATED_NS + RETURN_NS, free_ns = HIT_EMULATED_NS;
 
@@ -413,7 +437,17 @@ double alloc_probes_pair_ns(const struct alloc_probes *ap)
 			if (site->main && hits_ns(site) > *of)
 				*of = hits_ns(site);
 		}
-	return alloc_ns + ALLOC_PROG_NS + free_ns + FREE_PROG_NS;
+	return alloc_ns + free_ns;
+}
+
+double alloc_probes_pair_ns(const struct alloc_probes *ap)
+{
+	return pair_hits_ns(ap) + ALLOC_PROG_NS + FREE_PROG_NS;
+}
+
+double alloc_probes_hit_ns(const struct alloc_probes *ap, double trap_ns)
+{
+	return pair_hits_ns(ap) / GOVERNOR_HITS_PER_PAIR * trap_ns / HIT_EMULATED_NS;
 }
 
 double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns)

@@ -19,8 +19,9 @@
 
 struct alloc_probes;
 
+/* `objects`: CPython's functions for objects as well. */
 int alloc_probes_new(struct session *s, struct dict *d, struct proc_table *procs, bool file_scope,
-		     struct alloc_probes **ret_probes, struct err *e);
+		     bool objects, struct alloc_probes **ret_probes, struct err *e);
 /* Begins to detach and returns; uprobes_wait() returns when it is done. */
 void alloc_probes_free(struct alloc_probes *ap);
 DEFINE_CLEANUP(struct alloc_probes *, alloc_probes_freep, alloc_probes_free)
@@ -35,7 +36,7 @@ void alloc_probes_drop(struct alloc_probes *ap, pid_t pid);
 
 /*
  * From now on probes come and go in slices (slicer.h): what is attached is taken away, and where
- * probes belong is only remembered, by alloc_probes_add() as before.
+ * probes belong is only remembered, by alloc_probes_add() as before. May be called by another thread.
  */
 void alloc_probes_slice(struct alloc_probes *ap);
 /*
@@ -47,6 +48,9 @@ uint32_t alloc_probes_attach(struct alloc_probes *ap, int *ret_fds, uint32_t cap
 /* What a hit costs at the dearest of the functions that a program lives in, where one on an emulated
  * instruction costs `trap_ns`. */
 double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns);
+
+/* The same of one hit in the three of an allocation and its free, on average. */
+double alloc_probes_hit_ns(const struct alloc_probes *ap, double trap_ns);
 
 /*
  * The call rate of `pids`, by counting probes on the allocating functions alone, for at most
@@ -62,6 +66,10 @@ struct alloc_probes_stats {
 	uint32_t files, functions, attached;
 	bool own_new;                /* an allocator whose operator new does not call its malloc */
 	char nameless[256];          /* the path of a program without symbols, "": none  */
+	char hidden[256];            /* … in which an allocator is: its path; "": none */
+	const char *hidden_name;     /* that allocator                              */
+	bool objects;                /* asked for, and found                        */
+	char objects_hidden[256];    /* the path of a CPython whose objects are not traced; "": none */
 	uint32_t failed;             /* functions that could not be probed          */
 	char failed_why[160];
 };

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BYTES (1u << 20)  /* of code at a time                            */
-#define JUMP_REACH (16u << 20) /* how far from them jumps to functions are looked for */
+#define READ_BYTES   (1u << 20)  /* of code at a time                            */
+#define TRACE_BYTES  (64u << 20) /* of constants in which an allocator's messages are looked for */
+#define DISPATCH_MAX 64 /* bytes of a function that calls another by a pointer, and no more */
+#define JUMP_REACH   (16u << 20) /* how far from them jumps to functions are looked for */
 
 /* A function, before it is known where in it the probe goes. */
 struct found {
@@ -25,7 +27,7 @@ struct search {
 	struct elf_file *elf;
 	struct elf_syms *syms;
 	const struct exits_image *image; /* NULL: not wanted, or it cannot be had */
-	bool moved;
+	bool moved, objects;
 	uint32_t n;
 	struct found found[ALLOC_SITES_MAX];
 };
@@ -44,6 +46,7 @@ static void place(const struct search *s, const struct elf_sym *sym, struct foun
 	struct placement_ask ask = {
 		.code = code,
 		.args = shape_args[f->row->shape],
+		.first = f->row->heap,
 		.returns = f->row->shape != MS_SHAPE_FREE,
 		.moved = s->moved,
 	};
@@ -145,15 +148,49 @@ static bool has_own_new(struct elf_syms *syms)
 	return false;
 }
 
+static bool can_skip_first(const struct search *s)
+{
+	return s->moved && elf_file_machine(s->elf) == EM_X86_64;
+}
+
+static bool has_name(struct elf_syms *syms, const char *name, struct elf_sym *ret_sym)
+{
+	return elf_syms_find_name(syms, name, ret_sym, 1) > 0;
+}
+
+/* Of CPython's objects: all calls are seen, or none is traced. */
+static bool sees_objects(const struct search *s, bool can_skip, bool *ret_is_python)
+{
+	bool sees = can_skip;
+
+	*ret_is_python = true;
+	for (const char *const *entry = allocator_object_entries; *entry; entry++) {
+		struct elf_sym sym;
+
+		if (!has_name(s->syms, *entry, &sym)) {
+			*ret_is_python = false;
+			return false;
+		}
+		sees &= sym.size <= DISPATCH_MAX;
+	}
+	for (const struct allocator *a = allocators; a->symbol; a++)
+		sees &= !a->objects || has_name(s->syms, a->symbol, &(struct elf_sym){ 0 });
+	return sees;
+}
+
 /* All functions of the table that the file has. */
 static void find_functions(struct search *s, bool own_new)
 {
+	bool can_skip = can_skip_first(s);
+
 	for (const char *const *prefix = allocator_prefixes; *prefix; prefix++)
 		for (const struct allocator *a = allocators; a->symbol; a++) {
 			struct elf_sym syms[8];
 			char buf[64];
 			const char *name = allocator_name(a, *prefix, buf, sizeof(buf));
-			int n = name && (!a->via || (a->own && own_new))
+			int n = name && (!a->via || (a->own && own_new)) &&
+						(!a->heap || can_skip) &&
+						(!a->objects || s->objects)
 					? elf_syms_find_name(s->syms, name, syms, 8)
 					: 0;
 
@@ -212,15 +249,20 @@ static bool is_main(const struct allocator *a)
 }
 
 /* The sites of `elf`, whose functions `syms` names. */
-static void find_sites(struct elf_file *elf, struct elf_syms *syms, bool moved,
+static void find_sites(struct elf_file *elf, struct elf_syms *syms, bool moved, bool objects,
 		       struct alloc_sites *ret_sites)
 {
 	_cleanup_(exits_image_close) struct exits_image image = { 0 };
+	bool is_python;
 	struct search s = { .elf = elf, .syms = syms, .moved = moved };
 	bool own_new = has_own_new(syms);
 
 	if (own_new && exits_image_open(elf, &image) == 0)
 		s.image = &image;
+	if (objects) {
+		s.objects = ret_sites->objects = sees_objects(&s, can_skip_first(&s), &is_python);
+		ret_sites->objects_hidden = is_python && !s.objects;
+	}
 	find_functions(&s, own_new);
 	check_jumps(&s);
 	for (uint32_t i = 0; i < s.n; i++) {
@@ -240,7 +282,7 @@ static void find_sites(struct elf_file *elf, struct elf_syms *syms, bool moved,
 
 /* By what a stripped program's functions are called elsewhere. -ENOENT: nowhere. */
 static int find_by_debug(struct elf_file *elf, const struct alloc_image *im, bool moved,
-			 struct alloc_sites *ret_sites)
+			 bool objects, struct alloc_sites *ret_sites)
 {
 	_cleanup_(debug_file_freep) struct debug_file *debug = NULL;
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
@@ -253,10 +295,42 @@ static int find_by_debug(struct elf_file *elf, const struct alloc_image *im, boo
 	else if (debug_data_open(elf, &bytes, &inner, NULL) == 0)
 		r = elf_syms_load_some(inner, is_of_interest, NULL, &syms, NULL);
 	if (r == 0)
-		find_sites(elf, syms, moved, ret_sites);
+		find_sites(elf, syms, moved, objects, ret_sites);
 	elf_file_close(inner);
 	free(bytes);
 	return r;
+}
+
+static const char *trace_in(const uint8_t *bytes, size_t len)
+{
+	for (const struct allocator_trace *t = allocator_traces; t->allocator; t++)
+		if (memmem(bytes, len, t->text, strlen(t->text)))
+			return t->allocator;
+	return NULL;
+}
+
+/* Piece by piece; a message may lie on a boundary. */
+static const char *find_trace(struct elf_file *elf)
+{
+	const char *found = NULL;
+	uint8_t *piece = malloc(READ_BYTES + 64);
+	const struct elf_segment *segs;
+	uint64_t left = TRACE_BYTES;
+	uint32_t n;
+
+	segs = elf_file_segments(elf, &n);
+	for (uint32_t i = 0; i < n && piece; i++)
+		for (uint64_t at = 0; at < segs[i].filesz && left && !found; at += READ_BYTES) {
+			uint64_t rest = segs[i].filesz - at;
+			size_t len = rest < READ_BYTES + 64 ? (size_t)rest : READ_BYTES + 64;
+
+			if (elf_file_read(elf, segs[i].off + at, piece, len, NULL) < 0)
+				break;
+			found = trace_in(piece, len);
+			left -= left < READ_BYTES ? left : READ_BYTES;
+		}
+	free(piece);
+	return found;
 }
 
 /* A program, not a library: where it begins is said. */
@@ -265,7 +339,8 @@ static bool is_program(const struct elf_file *elf)
 	return elf_file_entry(elf) != 0;
 }
 
-void alloc_sites_find(const struct alloc_image *im, bool moved, struct alloc_sites *ret_sites)
+void alloc_sites_find(const struct alloc_image *im, bool moved, bool objects,
+		      struct alloc_sites *ret_sites)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
@@ -275,11 +350,13 @@ void alloc_sites_find(const struct alloc_image *im, bool moved, struct alloc_sit
 	if (elf_file_open(im->fd, im->path, &elf, NULL) < 0)
 		return;
 	if (elf_syms_load_some(elf, is_of_interest, NULL, &syms, NULL) == 0)
-		find_sites(elf, syms, moved, ret_sites);
+		find_sites(elf, syms, moved, objects, ret_sites);
 	if (ret_sites->n || !is_program(elf) ||
 	    elf_file_find_section(elf, ".symtab", &symtab, NULL) == 0)
 		return;
-	ret_sites->nameless = find_by_debug(elf, im, moved, ret_sites) < 0;
+	ret_sites->nameless = find_by_debug(elf, im, moved, objects, ret_sites) < 0;
+	if (ret_sites->nameless)
+		ret_sites->hidden = find_trace(elf);
 }
 
 void alloc_sites_fini(struct alloc_sites *sites)

@@ -25,6 +25,9 @@ struct alloc_sites {
 	bool own_new; /* operator new calls no malloc, and where it returns is not known: what it
 		       * allocates is not seen */
 	bool nameless; /* a program without symbols of functions: whatever it has is not seen */
+	const char *hidden; /* of such a program: the allocator that is in it, by its messages; or NULL */
+	bool objects;        /* asked for, and CPython's are among the sites */
+	bool objects_hidden; /* asked for: it is CPython, and not all of its calls would be seen */
 	uint32_t n;   /* ALLOC_SITES_MAX at most */
 	struct alloc_site *site;
 };
@@ -40,9 +43,10 @@ struct alloc_image {
 /*
  * Looks into the file. One that cannot be read has no sites. By its own symbols; a program that was
  * stripped of them by those of its debug file, or of its .gnu_debugdata. `moved`: programs can be told
- * where arguments are, so a probe may be where they have been moved.
+ * where arguments are, so a probe may be where they have been moved. `objects`: CPython's as well.
  */
-void alloc_sites_find(const struct alloc_image *im, bool moved, struct alloc_sites *ret_sites);
+void alloc_sites_find(const struct alloc_image *im, bool moved, bool objects,
+		      struct alloc_sites *ret_sites);
 void alloc_sites_fini(struct alloc_sites *sites);
 
 #endif

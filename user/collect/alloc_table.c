@@ -27,7 +27,10 @@ struct told {
 	uint64_t values[SITE_PEAK_OBJECTS], untracked, untracked_bytes;
 	uint8_t state; /* enum record_state */
 	bool idle;     /* had nothing to tell at the last reading */
-	bool late;     /* of a root: a site of its image waits for its stack */
+	/* Of a root: */
+	bool late; /* a site of its image waits for its stack               */
+	bool gone; /* its image had, before this sweep                      */
+	bool lost; /* it had before the last one, and a site waited still   */
 };
 
 /* Of a site whose record was given away while its process lived: it held nothing then. */
@@ -181,7 +184,8 @@ static int tell(struct alloc_table *t, uint32_t ix)
 		return 0;
 	r = t->fns.site(t->fns.ctx, &site->key, site->cgroup_id, more,
 			(int64_t)(untracked - told->untracked),
-			(int64_t)(untracked_bytes - told->untracked_bytes));
+			(int64_t)(untracked_bytes - told->untracked_bytes),
+			t->told[site->root].lost);
 	if (r < 0)
 		return r == -EAGAIN ? LATE : r;
 	memcpy(told->values, v, sizeof(v));
@@ -381,7 +385,7 @@ static int end_gone(struct alloc_table *t, bool roots)
 		uint8_t state = t->told[ix].state;
 
 		if ((state != RECORD_USED && state != RECORD_CLOSED) || is_root(site) != roots ||
-		    t->told[site->root].late || !t->fns.gone(t->fns.ctx, &site->key.proc))
+		    t->told[site->root].late || !t->told[site->root].gone)
 			continue;
 		r = end_site(t, ix);
 		if (r == 0 && roots)
@@ -391,12 +395,27 @@ static int end_gone(struct alloc_table *t, bool roots)
 	return r;
 }
 
-int alloc_table_sweep(struct alloc_table *t)
+/* Before they are read, so that what is read of those that have gone is all there is. */
+static void find_gone(struct alloc_table *t, bool all_here)
+{
+	find_used(t, HOLE);
+	for (uint32_t ix = 1; ix < t->end; ix++) {
+		const struct ms_alloc_site *site = &t->sites[ix];
+		struct told *told = &t->told[ix];
+
+		if (!in_use(site) || !is_root(site))
+			continue;
+		told->lost |= all_here && told->gone && told->late;
+		told->gone = t->fns.gone(t->fns.ctx, &site->key.proc);
+		told->late = false;
+	}
+}
+
+int alloc_table_sweep(struct alloc_table *t, bool all_here)
 {
 	int r;
 
-	for (uint32_t ix = 1; ix < t->end; ix++)
-		t->told[ix].late = false;
+	find_gone(t, all_here);
 	r = read_records(t, HOLE);
 	if (r == 0)
 		r = end_gone(t, false);

@@ -27,10 +27,11 @@ struct alloc_table_fns {
 	/*
 	 * What a site did since it was last told: N_SITE_VALUES, of which those of the peak and of the end
 	 * are 0; `untracked` blocks of them, of so many bytes, are not followed. -EAGAIN: tell it with the
-	 * next ones.
+	 * next ones. `lost`: there is nothing to wait for any more, its process has long gone.
 	 */
 	int (*site)(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
-		    const int64_t *values, int64_t untracked, int64_t untracked_bytes);
+		    const int64_t *values, int64_t untracked, int64_t untracked_bytes,
+		    bool lost);
 	/* The last of a site: only the values of the peak and of the end are not 0. */
 	int (*end)(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
 		   const int64_t *values);
@@ -54,8 +55,12 @@ DEFINE_CLEANUP(struct alloc_table *, alloc_table_closep, alloc_table_close)
 
 /* After a drain_flip(). */
 int alloc_table_read(struct alloc_table *t);
-/* Ends images that have gone. Their blocks have left the table of blocks. */
-int alloc_table_sweep(struct alloc_table *t);
+/*
+ * Ends images that have gone. A site that waits for its stack keeps its image until the next sweep, and
+ * no longer: with a drain_flip() and a reading of the ring between the two, all that came has been read.
+ * Unless it is still to be walked, and so not `all_here`.
+ */
+int alloc_table_sweep(struct alloc_table *t, bool all_here);
 /* Once, when no program runs any more: reads all that there is, and ends it. */
 int alloc_table_finish(struct alloc_table *t);
 /* The site of a block; NULL: it has been given away. */

@@ -49,6 +49,7 @@ const struct allocator allocators[] = {
 	{ "TCMallocInternalCfree",                     MS_SHAPE_FREE },
 	{ "TCMallocInternalFreeSized",                 MS_SHAPE_FREE },
 	{ "TCMallocInternalFreeAlignedSized",          MS_SHAPE_FREE },
+	{ "TCMallocInternalSdallocx",                  MS_SHAPE_FREE },
 
 	/* mimalloc */
 	{ "mi_malloc",                                 MS_SHAPE_SIZE },
@@ -74,6 +75,36 @@ const struct allocator allocators[] = {
 	{ "mi_reallocn",                               MS_SHAPE_REALLOC_N },
 	{ "mi_recalloc",                               MS_SHAPE_REALLOC_N },
 	{ "mi_reallocarray",                           MS_SHAPE_REALLOC_N },
+	{ "mi_calloc_aligned_at",                      MS_SHAPE_COUNT_SIZE },
+	{ "mi_realloc_aligned_at",                     MS_SHAPE_REALLOC },
+	{ "mi_rezalloc_aligned",                       MS_SHAPE_REALLOC },
+	{ "mi_rezalloc_aligned_at",                    MS_SHAPE_REALLOC },
+	{ "mi_recalloc_aligned",                       MS_SHAPE_REALLOC_N },
+	{ "mi_recalloc_aligned_at",                    MS_SHAPE_REALLOC_N },
+	{ "mi_aligned_recalloc",                       MS_SHAPE_REALLOC_N },
+	{ "mi_aligned_offset_recalloc",                MS_SHAPE_REALLOC_N },
+	{ "mi_heap_malloc",                            MS_SHAPE_SIZE, .heap = true },
+	{ "mi_heap_zalloc",                            MS_SHAPE_SIZE, .heap = true },
+	{ "mi_heap_malloc_small",                      MS_SHAPE_SIZE, .heap = true },
+	{ "mi_heap_malloc_aligned",                    MS_SHAPE_SIZE, .heap = true },
+	{ "mi_heap_zalloc_aligned",                    MS_SHAPE_SIZE, .heap = true },
+	{ "mi_heap_malloc_aligned_at",                 MS_SHAPE_SIZE, .heap = true },
+	{ "mi_heap_zalloc_aligned_at",                 MS_SHAPE_SIZE, .heap = true },
+	{ "mi_heap_alloc_new",                         MS_SHAPE_NEW, .heap = true },
+	{ "mi_heap_calloc",                            MS_SHAPE_COUNT_SIZE, .heap = true },
+	{ "mi_heap_mallocn",                           MS_SHAPE_COUNT_SIZE, .heap = true },
+	{ "mi_heap_calloc_aligned",                    MS_SHAPE_COUNT_SIZE, .heap = true },
+	{ "mi_heap_calloc_aligned_at",                 MS_SHAPE_COUNT_SIZE, .heap = true },
+	{ "mi_heap_realloc",                           MS_SHAPE_REALLOC, .heap = true },
+	{ "mi_heap_rezalloc",                          MS_SHAPE_REALLOC, .heap = true },
+	{ "mi_heap_realloc_aligned",                   MS_SHAPE_REALLOC, .heap = true },
+	{ "mi_heap_realloc_aligned_at",                MS_SHAPE_REALLOC, .heap = true },
+	{ "mi_heap_rezalloc_aligned",                  MS_SHAPE_REALLOC, .heap = true },
+	{ "mi_heap_rezalloc_aligned_at",               MS_SHAPE_REALLOC, .heap = true },
+	{ "mi_heap_reallocn",                          MS_SHAPE_REALLOC_N, .heap = true },
+	{ "mi_heap_recalloc",                          MS_SHAPE_REALLOC_N, .heap = true },
+	{ "mi_heap_recalloc_aligned",                  MS_SHAPE_REALLOC_N, .heap = true },
+	{ "mi_heap_recalloc_aligned_at",               MS_SHAPE_REALLOC_N, .heap = true },
 	{ "mi_free",                                   MS_SHAPE_FREE },
 	{ "mi_cfree",                                  MS_SHAPE_FREE },
 	{ "mi_free_size",                              MS_SHAPE_FREE },
@@ -99,6 +130,34 @@ const struct allocator allocators[] = {
 	{ "mi_new_aligned",                            MS_SHAPE_NEW, .via = "malloc", .own = true },
 	{ "mi_new_nothrow",                            MS_SHAPE_SIZE, .via = "malloc", .own = true },
 	{ "mi_new_aligned_nothrow",                    MS_SHAPE_SIZE, .via = "malloc", .own = true },
+
+	/* Google's tcmalloc: new with a hint, and new that says how much it gave: (ptr, size) */
+	{ "_Znwm12__hot_cold_t",                       MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "_Znam12__hot_cold_t",                       MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "_ZnwmSt11align_val_t12__hot_cold_t",        MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "_ZnamSt11align_val_t12__hot_cold_t",        MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "_ZnwmRKSt9nothrow_t12__hot_cold_t",         MS_SHAPE_SIZE, .via = "malloc", .own = true },
+	{ "_ZnamRKSt9nothrow_t12__hot_cold_t",         MS_SHAPE_SIZE, .via = "malloc", .own = true },
+	{ "_ZnwmSt11align_val_tRKSt9nothrow_t12__hot_cold_t", MS_SHAPE_SIZE, .via = "malloc", .own = true },
+	{ "_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t", MS_SHAPE_SIZE, .via = "malloc", .own = true },
+	{ "__size_returning_new",                      MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "__size_returning_new_aligned",              MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "__size_returning_new_hot_cold",             MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "__size_returning_new_aligned_hot_cold",     MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new",      MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new_aligned", MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new_hot_cold", MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new_aligned_hot_cold", MS_SHAPE_NEW, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new_nothrow", MS_SHAPE_SIZE, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new_aligned_nothrow", MS_SHAPE_SIZE, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new_hot_cold_nothrow", MS_SHAPE_SIZE, .via = "malloc", .own = true },
+	{ "tcmalloc_size_returning_operator_new_aligned_hot_cold_nothrow", MS_SHAPE_SIZE, .via = "malloc", .own = true },
+
+	/* CPython: (ctx, …) */
+	{ "_PyObject_Malloc",                          MS_SHAPE_SIZE, .heap = true, .objects = true },
+	{ "_PyObject_Calloc",                          MS_SHAPE_COUNT_SIZE, .heap = true, .objects = true },
+	{ "_PyObject_Realloc",                         MS_SHAPE_REALLOC, .heap = true, .objects = true },
+	{ "_PyObject_Free",                            MS_SHAPE_FREE, .heap = true, .objects = true },
 
 	/* delete, delete[] */
 	{ "_ZdlPv",                                    MS_SHAPE_FREE, .via = "free", .own = true },
@@ -131,6 +190,18 @@ const char *const allocator_prefixes[] = { "", "je_", "_rjem_", "_rjem_je_", NUL
 const char *const allocator_own_new_marks[] = { "mallocx", "tc_version", "TCMallocInternalNew",
 						"mi_new", NULL };
 
+const char *const allocator_object_entries[] = { "PyObject_Malloc", "PyObject_Free", "PyMem_Malloc",
+						 "PyMem_Free", NULL };
+
+/* Their messages; each is the beginning of one. */
+const struct allocator_trace allocator_traces[] = {
+	{ "jemalloc", "<jemalloc>: " },
+	{ "mimalloc", "mimalloc: error: " },
+	{ "tcmalloc", "tcmalloc: allocation failed" },
+	{ "tcmalloc", "tcmalloc/internal/" },
+	{ NULL, NULL },
+};
+
 const char *allocator_name(const struct allocator *a, const char *prefix, char *buf, size_t cap)
 {
 	if (!*prefix)
@@ -162,6 +233,9 @@ bool allocator_is_name(const char *symbol)
 	}
 	for (const char *const *mark = allocator_own_new_marks; *mark; mark++)
 		if (is_same(*mark, symbol))
+			return true;
+	for (const char *const *entry = allocator_object_entries; *entry; entry++)
+		if (is_same(*entry, symbol))
 			return true;
 	return false;
 }

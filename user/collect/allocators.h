@@ -10,8 +10,9 @@
  * function that throws kills a program that catches the exception (MS_SHAPE_NEW).
  *
  * Rust's __rust_alloc and its kin have no rows: they end in the malloc of the allocator that the
- * program was built with, or in jemalloc's mallocx. Nor has mimalloc's mi_heap_…: mi_malloc and
- * the others jump there.
+ * program was built with, or in jemalloc's mallocx. Nor have mimalloc's mi_strdup and its kin, which
+ * do not say how much they allocate, and mi_new_n, whose size is a product and which throws: what
+ * they allocate is not seen, and its free is one of an unknown block.
  */
 #ifndef MEMSCOPE_COLLECT_ALLOCATORS_H
 #define MEMSCOPE_COLLECT_ALLOCATORS_H
@@ -27,6 +28,9 @@ struct allocator {
 	const char *via;    /* not probed: counted by the call of this function it makes … */
 	bool own;           /* … save in files whose operator new is their own            */
 	bool je;            /* also with the prefixes of jemalloc                         */
+	bool heap;          /* the shape's arguments come behind one more, the heap: only where a
+			     * program can be told where they are */
+	bool objects;       /* CPython's, for its objects: only where that is asked for   */
 };
 
 extern const struct allocator allocators[]; /* ends with a row without a symbol */
@@ -35,6 +39,19 @@ extern const struct allocator allocators[]; /* ends with a row without a symbol 
 extern const char *const allocator_prefixes[];
 /* One of these in a file: it has its own operator new and delete. */
 extern const char *const allocator_own_new_marks[];
+
+/*
+ * CPython's functions that all others call. They call what the table has by a pointer, so that every call
+ * is seen there; not where the compiler guessed what it points to and put that in their place, and in that
+ * of their callers. Then they are longer than a jump. Ends with NULL.
+ */
+extern const char *const allocator_object_entries[];
+
+/* What an allocator that is linked into a program leaves in its constants, stripped or not. */
+struct allocator_trace {
+	const char *allocator, *text;
+};
+extern const struct allocator_trace allocator_traces[]; /* ends with one without a name */
 
 /* The name of a row with a prefix, in `buf`; NULL when there is none such. */
 const char *allocator_name(const struct allocator *a, const char *prefix, char *buf, size_t cap);

@@ -1,5 +1,7 @@
 #include "collect/bpf_session.h"
 
+#include "collect/kernel_types.h"
+#include "collect/map_sizes.h"
 #include "collect/uprobes.h"
 #include "memscope.skel.h"
 
@@ -29,6 +31,7 @@ struct session {
 	bool hardware;                 /* cycles can be counted here */
 	const char *why[MS_N_SOURCES]; /* a source that could not be attached */
 	char why_text[MS_N_SOURCES][256];
+	struct bpf_link *mapping_links[2];
 	uint64_t start_ns;
 	struct ms_hash seed;
 };
@@ -49,52 +52,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-/* How many arguments a tracepoint has, -1: there is none. Its type in BTF is a pointer to a function of
- * those, after a context. */
-static int tracepoint_args(const struct btf *btf, const char *name)
-{
-	const struct btf_type *t;
-	char full[64];
-	int id;
-
-	snprintf(full, sizeof(full), "btf_trace_%s", name);
-	id = btf__find_by_name_kind(btf, full, BTF_KIND_TYPEDEF);
-	t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-	t = t ? btf__type_by_id(btf, t->type) : NULL;
-	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
-	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
-}
-
-static bool has_btf_tracepoint(const struct btf *btf, const char *name)
-{
-	char full[64];
-
-	snprintf(full, sizeof(full), "btf_trace_%s", name);
-	return btf__find_by_name_kind(btf, full, BTF_KIND_TYPEDEF) > 0;
-}
-
-static bool has_member(const struct btf *btf, const char *of, const char *name)
-{
-	int id = btf__find_by_name_kind(btf, of, BTF_KIND_STRUCT);
-	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-
-	for (uint32_t i = 0; t && i < btf_vlen(t); i++)
-		if (!strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), name))
-			return true;
-	return false;
-}
-
-/*
- * Since page faults lock a mapping by itself (per-VMA locks, 6.4), the lock of all mappings is taken by
- * those who change them, and a program at its release costs the others nothing. Before that, exchanged
- * mappings are noticed when their record is read, some milliseconds late.
- */
-static bool has_cheap_mmap_lock(const struct btf *btf)
-{
-	return has_btf_tracepoint(btf, "mmap_lock_released") &&
-	       has_member(btf, "vm_area_struct", "vm_lock_seq");
 }
 
 /* One of a pair of programs: by BTF where the kernel can, else the raw tracepoint. */
@@ -169,6 +126,7 @@ static void choose_probes(struct session *s)
 	struct memscope_bpf *k = s->skel;
 
 	bpf_program__set_autoload(k->progs.count_call, false);
+	bpf_program__set_autoload(k->progs.trap_only, false);
 	for (int i = 0; i < MS_N_SHAPES; i++) {
 		struct bpf_program *of_shape[] = { enter_prog(k, (enum ms_shape)i),
 						   return_prog(k, (enum ms_shape)i),
@@ -188,6 +146,8 @@ static void choose_probes(struct session *s)
 	if (!s->opts.alloc || !s->opts.calls)
 		return;
 	load_probe(k->progs.count_call, UPROBE_ENTRY);
+	if (uprobes_session())
+		load_probe(k->progs.trap_only, UPROBE_BOTH);
 	for (int i = 0; i < MS_N_SHAPES; i++)
 		for (int end = UPROBE_ENTRY; end <= UPROBE_BOTH; end++)
 			load_probe(session_alloc_prog(s, (enum ms_shape)i, (enum uprobe_end)end),
@@ -197,16 +157,27 @@ static void choose_probes(struct session *s)
 static void choose_programs(struct session *s, const struct btf *btf)
 {
 	struct memscope_bpf *k = s->skel;
-	bool by_btf = has_btf_tracepoint(btf, "sched_switch");
+	bool by_btf = btf_has_tracepoint(btf, "sched_switch");
 	bool alloc = s->opts.alloc && s->opts.calls, off = s->opts.offcpu;
+	bool account = by_btf && btf_has_sched_account(btf);
+	bool busy = off && account && s->opts.busy && btf_has_task_storage(btf);
 
+	s->skel->rodata->cfg_sched_account = account;
+	s->skel->rodata->cfg_busy = busy;
+	bpf_map__set_autocreate(k->maps.busy, busy);
+	bpf_program__set_autoload(k->progs.find_busy, busy);
+	bpf_program__set_autoload(k->progs.list_busy, busy);
+	bpf_program__set_autoload(k->progs.on_busy_exit, busy);
 	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
-	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off);
+	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off && !account);
 	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);
 	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf,
 		    s->opts.children || s->opts.all || s->opts.cgroups);
 	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
 	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
+	load_either(k->progs.on_sys_exit_btf, k->progs.on_sys_exit_raw,
+		    btf_has_tracepoint(btf, "sys_exit"), alloc);
+	bpf_program__set_autoload(k->progs.on_sys_enter, alloc);
 	bpf_program__set_autoload(k->progs.on_attach, s->opts.cgroups);
 	bpf_program__set_autoload(k->progs.on_cgroup_mkdir, s->opts.cgroups || s->opts.all);
 	bpf_program__set_autoload(k->progs.list_members, s->opts.cgroups);
@@ -214,7 +185,7 @@ static void choose_programs(struct session *s, const struct btf *btf)
 	bpf_program__set_autoload(k->progs.on_rss_stat, s->opts.growth);
 	bpf_program__set_autoload(k->progs.list_memory, s->opts.growth);
 	bpf_program__set_autoload(k->progs.on_mmap,
-				  s->opts.unwind_bytes && has_cheap_mmap_lock(btf));
+				  s->opts.unwind_bytes && btf_has_cheap_mmap_lock(btf));
 	choose_probes(s);
 }
 
@@ -255,97 +226,6 @@ static uint32_t online_cpus(uint32_t *cpus, uint32_t cap)
 	return n;
 }
 
-uint64_t session_unwind_share(uint32_t mem_mb, bool alloc)
-{
-	uint64_t budget = (uint64_t)mem_mb << 20;
-
-	return alloc ? budget / 4 : budget * 3 / 8;
-}
-
-/* Rules: libLLVM-14, 102 MiB of code, has 990 different ones, and files have most of them in
- * common. */
-static void size_unwind_maps(struct session *s, uint64_t bytes)
-{
-	struct memscope_bpf *k = s->skel;
-	uint64_t pages = bytes / sizeof(struct ms_pool_page);
-
-	bpf_map__set_max_entries(k->maps.unwind_pool, pages ? (uint32_t)pages : 1);
-	bpf_map__set_max_entries(k->maps.unwind_tables, s->opts.all ? 4096 : 1024);
-	bpf_map__set_max_entries(k->maps.unwind_rules, s->opts.all ? 32768 : 16384);
-	bpf_map__set_max_entries(k->maps.spaces, s->opts.all ? 8192 : 2048);
-}
-
-/* A 16th of the budget, or what is enough. */
-static void size_growth_maps(struct session *s, uint64_t budget)
-{
-	struct memscope_bpf *k = s->skel;
-	uint64_t cpus = (uint64_t)libbpf_num_possible_cpus();
-	uint64_t most = budget / 16 /
-			(cpus * sizeof(struct ms_memory_cpu) + sizeof(struct ms_memory) + 2 * 56);
-	uint64_t some = s->opts.all ? 4096 : 1024;
-
-	if (!s->opts.growth)
-		some = 1;
-	if (some > most)
-		some = most;
-	bpf_map__set_max_entries(k->maps.memory_cpus, (uint32_t)some);
-	bpf_map__set_max_entries(k->maps.memories, (uint32_t)some);
-}
-
-/* Record 0 is none. */
-static void size_alloc_sites(struct session *s, uint64_t bytes)
-{
-	struct memscope_bpf *k = s->skel;
-	uint32_t n =
-		2 + (uint32_t)(bytes / (sizeof(struct ms_alloc_site) + sizeof(struct ms_alloc_key) +
-					2 * sizeof(uint32_t) + 48 + sizeof(uint32_t)));
-
-	bpf_map__set_max_entries(k->maps.alloc_sites, n);
-	bpf_map__set_max_entries(k->maps.alloc_index, n);
-	bpf_map__set_max_entries(k->maps.alloc_free, n);
-}
-
-/*
- * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
- * bucket and element for preallocated maps, about 64 for those allocated as needed).
- */
-static void size_maps(struct session *s)
-{
-	struct memscope_bpf *k = s->skel;
-	uint64_t budget = (uint64_t)s->opts.mem_mb << 20;
-	/* One program has fewer stacks than a host; what does not fit is drained sooner. */
-	uint32_t totals = (uint32_t)(budget / (s->opts.all ? 16 : 32) /
-				     (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
-	uint32_t threads = s->opts.all ? 32768 : 8192;
-	uint64_t ring = 1 << 20, share = session_unwind_share(s->opts.mem_mb, s->opts.alloc);
-	uint64_t unwind = s->opts.unwind_bytes < share ? s->opts.unwind_bytes : share;
-	bool calls = s->opts.alloc && s->opts.calls;
-	uint32_t small = 1;
-
-	if (totals > 65536)
-		totals = 65536;
-	if (totals < 1024)
-		totals = 1024;
-	while (ring * 16 < budget && ring < (8 << 20))
-		ring *= 2;
-	bpf_map__set_max_entries(k->maps.totals_a, totals);
-	bpf_map__set_max_entries(k->maps.totals_b, totals);
-	bpf_map__set_max_entries(k->maps.irq_totals_a, s->opts.oncpu ? totals : small);
-	bpf_map__set_max_entries(k->maps.irq_totals_b, s->opts.oncpu ? totals : small);
-	bpf_map__set_max_entries(k->maps.seen, totals);
-	bpf_map__set_max_entries(k->maps.irq_seen, totals);
-	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
-	bpf_map__set_max_entries(k->maps.threads, s->opts.offcpu ? threads : small);
-	bpf_map__set_max_entries(k->maps.inflight, calls ? threads : small);
-	bpf_map__set_max_entries(k->maps.blocks, calls ? (uint32_t)((budget - budget / 2 - unwind) /
-								    (sizeof(struct ms_block_key) +
-								     sizeof(struct ms_block) + 64))
-						       : small);
-	size_alloc_sites(s, calls ? budget / 8 : 0);
-	size_growth_maps(s, budget);
-	size_unwind_maps(s, unwind);
-}
-
 /* Whether hardware cycles can be counted: the first CPU that is online is asked. */
 static bool has_cycles(const struct session *s)
 {
@@ -369,6 +249,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_user_stacks = s->opts.user_stacks;
 	cfg->cfg_unwind = s->opts.unwind_bytes != 0;
 	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
+	cfg->cfg_recall_check = s->opts.recall == SESSION_RECALL_CHECK;
 	cfg->cfg_threads = s->opts.offcpu;
 	cfg->cfg_wait_min_ns = s->opts.wait_min_ns;
 	if (s->opts.wait_max_ns)
@@ -378,7 +259,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	s->hardware = s->opts.oncpu && has_cycles(s);
 	cfg->cfg_sample_ns = s->hardware ? 1000000000 / s->opts.hz : 0;
 	/* (preempt, prev, next[, prev_state]) */
-	cfg->cfg_switch_has_state = tracepoint_args(btf, "sched_switch") >= 4;
+	cfg->cfg_switch_has_state = btf_tracepoint_args(btf, "sched_switch") >= 4;
 	cfg->cfg_page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	cfg->cfg_cpus = (uint32_t)libbpf_num_possible_cpus();
 	if (sysconf(_SC_NPROCESSORS_ONLN) > 16)
@@ -430,7 +311,7 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 	}
 	choose_programs(s, btf);
 	set_knobs(s, btf);
-	size_maps(s);
+	map_sizes_set(s->skel, &s->opts);
 	/* Programs of uprobes may allocate map entries as needed since bpf_mem_alloc (6.1). */
 	if (btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) < 0)
 		bpf_map__set_map_flags(s->skel->maps.blocks, 0);
@@ -746,6 +627,8 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 	if (r == 0)
 		r = attach_either(s, k->progs.on_exec_btf, k->progs.on_exec_raw);
 	if (r == 0)
+		r = attach_either(s, k->progs.on_busy_exit, k->progs.on_busy_exit);
+	if (r == 0)
 		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
 	if (r < 0)
 		source_failed(s, MS_OFFCPU, strerror(-r));
@@ -804,10 +687,22 @@ void session_slice_open(struct session *s, uint32_t no, int64_t calls)
 	session_gate_alloc(s, true);
 }
 
+void session_trace_open(struct session *s, int64_t hits)
+{
+	session_slice_open(s, 0, hits);
+}
+
+void session_trace_refill(struct session *s, int64_t hits)
+{
+	__atomic_store_n(&s->skel->bss->slice_left, hits, __ATOMIC_SEQ_CST);
+}
+
 int64_t session_slice_left(const struct session *s)
 {
 	int64_t left = __atomic_load_n(&s->skel->bss->slice_left, __ATOMIC_SEQ_CST);
 
+	if (__atomic_load_n(&s->skel->bss->slice_closed_ns, __ATOMIC_SEQ_CST))
+		return 0; /* whatever it was refilled with meanwhile */
 	return left > 0 ? left : 0;
 }
 
@@ -818,6 +713,27 @@ uint64_t session_slice_close(struct session *s)
 	session_gate_alloc(s, false);
 	ns = __atomic_load_n(&s->skel->bss->slice_closed_ns, __ATOMIC_SEQ_CST);
 	return ns ? ns : now_ns();
+}
+
+int session_mappings(struct session *s, bool on)
+{
+	struct memscope_bpf *k = s->skel;
+	struct bpf_program *exit = bpf_program__autoload(k->progs.on_sys_exit_btf)
+					   ? k->progs.on_sys_exit_btf
+					   : k->progs.on_sys_exit_raw;
+	struct bpf_program *progs[2] = { exit, k->progs.on_sys_enter };
+	int r = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (s->mapping_links[i])
+			bpf_link__destroy(TAKE_PTR(s->mapping_links[i]));
+		if (!on || r < 0)
+			continue;
+		s->mapping_links[i] = bpf_program__attach(progs[i]);
+		if (!s->mapping_links[i])
+			r = -errno;
+	}
+	return r;
 }
 
 void session_thin(struct session *s, uint32_t shift)
@@ -846,6 +762,7 @@ void session_detach(struct session *s)
 	s->perf_fds = NULL;
 	s->perf_links = NULL;
 	s->n_perf = 0;
+	session_mappings(s, false);
 	while (s->n_links)
 		bpf_link__destroy(s->links[--s->n_links]);
 }
@@ -939,6 +856,11 @@ struct bpf_program *session_count_prog(struct session *s)
 	return s->skel->progs.count_call;
 }
 
+struct bpf_program *session_trap_prog(struct session *s)
+{
+	return uprobes_session() ? s->skel->progs.trap_only : NULL;
+}
+
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what)
 {
 	struct memscope_bpf *k = s->skel;
@@ -949,6 +871,28 @@ struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what w
 	};
 
 	return progs[what];
+}
+
+int session_program(const struct session *s, uint32_t i, const char **ret_name)
+{
+	struct bpf_program *prog = bpf_object__next_program(s->skel->obj, NULL);
+
+	while (prog && i--)
+		prog = bpf_object__next_program(s->skel->obj, prog);
+	if (!prog || bpf_program__fd(prog) < 0)
+		return -1;
+	*ret_name = bpf_program__name(prog);
+	return bpf_program__fd(prog);
+}
+
+struct memscope_bpf *session_skeleton(const struct session *s)
+{
+	return s->skel;
+}
+
+bool session_gate_is_open(const struct session *s)
+{
+	return __atomic_load_n(&s->skel->bss->gate_open, __ATOMIC_SEQ_CST);
 }
 
 uint64_t session_start_ns(const struct session *s)

@@ -25,6 +25,13 @@
 struct session;
 struct bpf_program;
 
+/* Walks that need not be made again, because all that they depend on is as it was. */
+enum session_recall {
+	SESSION_RECALL,       /* are not           */
+	SESSION_RECALL_CHECK, /* are, and compared */
+	SESSION_RECALL_OFF,   /* are               */
+};
+
 struct session_opts {
 	bool all;             /* the whole host; else the targets that session_target() names */
 	bool children;
@@ -37,10 +44,12 @@ struct session_opts {
 	uint32_t hz;
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
 	uint32_t n_cpus;
+	bool busy;            /* of `offcpu`: programs for busy.h, where the kernel can */
 	uint64_t wait_min_ns, wait_max_ns; /* waits that are told with their stacks; max 0: no bound */
 	uint32_t mem_mb;      /* budget for BPF maps                  */
 	uint64_t unwind_bytes; /* of it, for unwind tables: session_unwind_share() at most; 0: user
 				* stacks are followed by frame pointer */
+	enum session_recall recall;
 };
 
 /* The most that unwind tables may have of a budget, bytes, when allocations are traced or not. */
@@ -99,6 +108,7 @@ const char *session_oncpu_event(const struct session *s);
 bool session_has(const struct session *s, enum ms_source source, const char **ret_why);
 
 void session_gate(struct session *s, bool open);
+bool session_gate_is_open(const struct session *s);
 /* Allocations count while both gates are open. */
 void session_gate_alloc(struct session *s, bool open);
 /*
@@ -108,10 +118,21 @@ void session_gate_alloc(struct session *s, bool open);
  */
 bool session_slices(const struct session *s);
 void session_slice_open(struct session *s, uint32_t no, int64_t calls);
-/* How many calls the slice may still take; 0: it is closed. */
+/*
+ * The same where every call is traced: `hits` of probes is what it may take before it ends by itself.
+ * May be said again before that: then it is so many from now on.
+ */
+void session_trace_open(struct session *s, int64_t hits);
+void session_trace_refill(struct session *s, int64_t hits);
+/* How many calls or hits may still be taken; 0: it is closed. */
 int64_t session_slice_left(const struct session *s);
 /* Closes it. Returns when it was closed, by itself or now, CLOCK_MONOTONIC ns. */
 uint64_t session_slice_close(struct session *s);
+/*
+ * Follows what is mapped by system calls, while the gates are open; false: no more. It costs every system
+ * call of the host some ns. Only where programs for each call were asked for.
+ */
+int session_mappings(struct session *s, bool on);
 /* Of a sampler's allocations one in 2^shift is kept from now on. */
 void session_thin(struct session *s, uint32_t shift);
 /* Tells the programs what second it is (CLOCK_MONOTONIC): the time of use of unwind tables. */
@@ -145,8 +166,17 @@ void session_seed(const struct session *s, struct ms_hash *ret_seed);
  */
 struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end);
 struct bpf_program *session_count_prog(struct session *s);
+/* One that does nothing, for both ends, to tell what a trap costs (trap_cost.h); NULL: no sessions. */
+struct bpf_program *session_trap_prog(struct session *s);
 /* What runs at a sampler's site. */
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
+
+/* The i-th program's descriptor and name; -1: there is none, or it is not loaded. */
+int session_program(const struct session *s, uint32_t i, const char **ret_name);
+
+/* For files of this room that look after a part of the programs. */
+struct memscope_bpf;
+struct memscope_bpf *session_skeleton(const struct session *s);
 
 /* CLOCK_MONOTONIC when the gate opened, ns; 0 before. */
 uint64_t session_start_ns(const struct session *s);

@@ -24,6 +24,10 @@ struct drain {
 	uint32_t n_sent, sent_cap;
 	uint32_t breath; /* totals handed over */
 	bool oom;
+	struct busy *busy;
+	struct ms_busy *threads; /* that are busy, by tid */
+	uint32_t n_threads, threads_cap;
+	uint64_t rest[MS_N_STATS]; /* what is not in the counters yet */
 	drain_memory_fn memory_fn;
 	void *memory_ctx;
 	struct ms_memory_cpu *cpus; /* of one address space */
@@ -73,6 +77,35 @@ static void on_sent(struct drain *d, const struct ms_total_rec *rec)
 	d->sent[d->n_sent++] = *rec;
 }
 
+static void send_moved(struct drain *d, const struct ms_moved_rec *rec, enum ms_state state,
+		       uint64_t ns, bool away)
+{
+	bool begun = rec->key.state == (uint8_t)state;
+	int64_t weight = (int64_t)1 << rec->shift, sign = away ? -weight : weight;
+	struct ms_total_rec total = { .kind = MS_EV_TOTAL, .key = rec->key };
+
+	if (!ns && !begun)
+		return;
+	total.key.state = (uint8_t)state;
+	if (away) {
+		total.key.user = rec->from_user;
+		total.key.kernel = rec->from_kernel;
+		total.key.as_gen = rec->from_as_gen;
+	}
+	total.total.count = (uint64_t)sign;
+	total.total.value = (uint64_t)(sign * (int64_t)ns);
+	on_sent(d, &total);
+}
+
+static void on_moved(struct drain *d, const struct ms_moved_rec *rec)
+{
+	for (int away = 0; away < 2; away++) {
+		send_moved(d, rec, MS_BLOCKED, rec->blocked_ns, away);
+		send_moved(d, rec, MS_RUNNABLE, rec->runnable_ns, away);
+	}
+	d->fns.moved(d->fns.ctx, rec);
+}
+
 static int on_event(void *ctx, void *data, size_t len)
 {
 	uint32_t kind = len >= sizeof(kind) ? *(const uint32_t *)data : 0;
@@ -86,8 +119,13 @@ static int on_event(void *ctx, void *data, size_t len)
 		d->fns.sample(d->fns.ctx, data);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))
 		on_sent(d, data);
+	else if (kind == MS_EV_MAPPING && len >= sizeof(struct ms_mapping_rec))
+		d->fns.mapping(d->fns.ctx, data);
 	else if (kind == MS_EV_CGROUP && len >= sizeof(struct ms_cgroup_rec))
 		d->fns.cgroup(d->fns.ctx, data);
+	else if (kind == MS_EV_MOVED && len >= sizeof(struct ms_moved_rec) &&
+		 ((const struct ms_moved_rec *)data)->shift < 32)
+		on_moved(d, data);
 	else
 		d->torn++;
 	return 0;
@@ -131,7 +169,13 @@ void drain_free(struct drain *d)
 	free(d->values);
 	free(d->cpus);
 	free(d->sent);
+	free(d->threads);
 	free(d);
+}
+
+void drain_busy(struct drain *d, struct busy *busy)
+{
+	d->busy = busy;
 }
 
 int drain_events_fd(const struct drain *d)
@@ -285,17 +329,121 @@ static bool on_gone_thread(struct drain *d, const void *key, const void *value)
 	return true;
 }
 
+static int compare_tids(const void *a, const void *b)
+{
+	uint32_t x = ((const struct ms_busy *)a)->tid, y = ((const struct ms_busy *)b)->tid;
+
+	return x < y ? -1 : x > y;
+}
+
+static void on_busy(void *ctx, const struct ms_busy *busy)
+{
+	struct drain *d = ctx;
+
+	if (d->n_threads == d->threads_cap) {
+		uint32_t cap = d->threads_cap ? 2 * d->threads_cap : 64;
+		struct ms_busy *more = reallocarray(d->threads, cap, sizeof(*more));
+
+		if (!more) {
+			d->oom = true;
+			return;
+		}
+		d->threads = more;
+		d->threads_cap = cap;
+	}
+	d->threads[d->n_threads++] = *busy;
+	d->rest[STAT_OFFCPU_SWITCHES] += busy->switches;
+	d->rest[STAT_BUSY_SWITCHES] += busy->switches;
+	d->rest[STAT_OFFCPU_WAITS] += busy->waits;
+	d->rest[STAT_WAITS_LEFT_OUT] += busy->left_out;
+	d->rest[STAT_WAITS_LEFT_OUT_NS] += busy->left_out_ns;
+}
+
+static int read_busy(struct drain *d)
+{
+	int r;
+
+	d->n_threads = 0;
+	memset(d->rest, 0, sizeof(d->rest));
+	if (!d->busy)
+		return 0;
+	r = busy_each(d->busy, on_busy, d);
+	if (d->n_threads)
+		qsort(d->threads, d->n_threads, sizeof(*d->threads), compare_tids);
+	return r < 0 ? r : d->oom ? -ENOMEM : 0;
+}
+
+/* A busy thread, as any other is told. */
+static struct ms_thread thread_of(const struct ms_busy *b, const struct ms_thread *t)
+{
+	const struct ms_place *p = &b->places[b->place % MS_PLACES];
+	struct ms_thread whole = *t;
+
+	whole.proc = b->proc;
+	whole.oncpu_ns += b->oncpu_ns;
+	whole.blocked_ns += b->blocked_ns;
+	whole.runnable_ns += b->runnable_ns;
+	whole.switches += b->switches;
+	whole.since_ns = b->since_ns + b->ahead_ns;
+	whole.wake_ns = 0;
+	whole.state = b->state;
+	whole.as_gen = p->as_gen;
+	whole.user = b->moved ? b->user : p->user;
+	whole.kernel = b->moved ? b->kernel : p->kernel;
+	return whole;
+}
+
+static void tell_rest(struct drain *d, const struct ms_busy *b)
+{
+	for (int i = 0; i < MS_PLACES; i++) {
+		const struct ms_place *p = &b->places[i];
+		struct ms_total_key key = {
+			.proc = b->proc,
+			.user = p->user,
+			.kernel = p->kernel,
+			.tid = b->tid,
+			.as_gen = p->as_gen,
+			.source = MS_OFFCPU,
+			.state = MS_BLOCKED,
+		};
+		struct ms_total blocked = { .count = p->blocked, .value = p->blocked_ns };
+		struct ms_total runnable = { .count = p->runnable, .value = p->runnable_ns };
+
+		if (!p->where)
+			continue;
+		if (blocked.count)
+			d->fns.rest(d->fns.ctx, &key, &blocked);
+		key.state = MS_RUNNABLE;
+		if (runnable.count)
+			d->fns.rest(d->fns.ctx, &key, &runnable);
+	}
+}
+
 static bool on_thread(struct drain *d, const void *key, const void *value)
 {
-	d->fns.thread(d->fns.ctx, *(const uint32_t *)key, value);
+	const struct ms_thread *t = value;
+	struct ms_busy want = { .tid = *(const uint32_t *)key }, *b = NULL;
+	struct ms_thread whole;
+
+	if (t->state == MS_RUN_BUSY && d->n_threads)
+		b = bsearch(&want, d->threads, d->n_threads, sizeof(want), compare_tids);
+	if (!b) {
+		d->fns.thread(d->fns.ctx, want.tid, t);
+		return false;
+	}
+	whole = thread_of(b, t);
+	d->fns.thread(d->fns.ctx, want.tid, &whole);
+	tell_rest(d, b);
 	return false;
 }
 
 int drain_threads(struct drain *d, bool all, struct err *e)
 {
-	int r = walk_map(d, session_map_fd(d->session, SESSION_THREADS), sizeof(uint32_t),
-			 sizeof(struct ms_thread), false, all ? on_thread : on_gone_thread);
+	int r = all ? read_busy(d) : 0;
 
+	if (r == 0)
+		r = walk_map(d, session_map_fd(d->session, SESSION_THREADS), sizeof(uint32_t),
+			     sizeof(struct ms_thread), false, all ? on_thread : on_gone_thread);
 	return r < 0 ? err_set(e, r, "cannot read the table of threads: %s", strerror(-r)) : 0;
 }
 
@@ -372,8 +520,10 @@ static uint64_t percpu_sum(const struct drain *d, enum session_map map, uint32_t
 
 void drain_stats(const struct drain *d, uint64_t *ret_stats)
 {
+	bool over = !session_gate_is_open(d->session);
+
 	for (uint32_t i = 0; i < MS_N_STATS; i++)
-		ret_stats[i] = percpu_sum(d, SESSION_STATS, i);
+		ret_stats[i] = percpu_sum(d, SESSION_STATS, i) + (over ? d->rest[i] : 0);
 }
 
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS])

@@ -8,7 +8,7 @@
 #ifndef MEMSCOPE_COLLECT_DRAIN_H
 #define MEMSCOPE_COLLECT_DRAIN_H
 
-#include "collect/bpf_session.h"
+#include "collect/busy.h"
 
 struct drain;
 
@@ -20,10 +20,16 @@ struct drain_fns {
 	void (*pending)(void *ctx, const struct ms_pending_rec *rec, const uint8_t *bytes);
 	/* An event of a sampler in a target. */
 	void (*sample)(void *ctx, const struct ms_sample_rec *rec);
+	/* What a target maps has changed. */
+	void (*mapping)(void *ctx, const struct ms_mapping_rec *rec);
 	/* A control group that was made. */
 	void (*cgroup)(void *ctx, const struct ms_cgroup_rec *rec);
 	void (*total)(void *ctx, const struct ms_total_key *key, const struct ms_total *total);
 	void (*thread)(void *ctx, uint32_t tid, const struct ms_thread *thread);
+	/* Beside a thread that is busy: waits of it that are in no total yet. */
+	void (*rest)(void *ctx, const struct ms_total_key *key, const struct ms_total *total);
+	/* Of a busy thread: waits that were another's. Told again as totals, of which some are negative. */
+	void (*moved)(void *ctx, const struct ms_moved_rec *rec);
 	/* true: the block leaves the table. */
 	bool (*block)(void *ctx, const struct ms_block_key *key, const struct ms_block *block);
 	void *ctx;
@@ -34,6 +40,9 @@ int drain_new(struct session *s, const struct drain_fns *fns, struct drain **ret
 	      struct err *e);
 void drain_free(struct drain *d);
 DEFINE_CLEANUP(struct drain *, drain_freep, drain_free)
+
+/* Busy threads are told as drain_threads() tells all others. `busy` is borrowed. */
+void drain_busy(struct drain *d, struct busy *busy);
 
 /* Readable when stack records wait. */
 int drain_events_fd(const struct drain *d);
@@ -69,7 +78,8 @@ int drain_inflight(struct drain *d, struct err *e);
 typedef bool (*drain_memory_fn)(void *ctx, const struct ms_memory *memory, int64_t net_pages);
 int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx);
 
-/* Counters (stats.def), summed over CPUs: MS_N_STATS of them. */
+/* Counters (stats.def), summed over CPUs: MS_N_STATS of them. Those of busy threads lag behind, until
+ * drain_threads() has told all when the gate was closed. */
 void drain_stats(const struct drain *d, uint64_t *ret_stats);
 /* Verdicts: [source][verdict]. */
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS]);

@@ -1,7 +1,5 @@
 #include "collect/governor.h"
 
-#include <math.h>
-
 double governor_percent(double pairs_per_s, double pair_ns)
 {
 	return pairs_per_s * pair_ns / 1e9 * 100;
@@ -13,25 +11,6 @@ uint64_t governor_enough(double pair_ns, double max_percent, uint32_t slice_ms)
 	double pairs = 4 * max_percent / 100 * slice_ms * 1e6 / pair_ns;
 
 	return pairs < 32 ? 32 : (uint64_t)pairs;
-}
-
-bool governor_exceeded(struct governor *g, uint64_t now_ns, uint64_t hits)
-{
-	double elapsed_s, percent, keep;
-
-	if (!g->last_ns || now_ns <= g->last_ns) {
-		g->last_ns = now_ns;
-		g->last_hits = hits;
-		return false;
-	}
-	elapsed_s = (double)(now_ns - g->last_ns) / 1e9;
-	percent = governor_percent(
-		(double)(hits - g->last_hits) / GOVERNOR_HITS_PER_PAIR / elapsed_s, g->pair_ns);
-	keep = exp(-elapsed_s);
-	g->recent = g->recent * keep + percent * (1 - keep);
-	g->last_ns = now_ns;
-	g->last_hits = hits;
-	return g->recent > g->max_percent;
 }
 
 void pacer_init(struct pacer *p, double max_percent, double burst_ns, uint64_t now_ns)

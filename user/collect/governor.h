@@ -19,23 +19,9 @@ double governor_percent(double pairs_per_s, double pair_ns);
 /* How many calls of a slice of `slice_ms` already prove that the budget would be passed. */
 uint64_t governor_enough(double pair_ns, double max_percent, uint32_t slice_ms);
 
-/* Watches a run that was let through, in case the rate grows. Zero-initialise, set the first
- * two. */
-struct governor {
-	double pair_ns, max_percent;
-	uint64_t last_ns, last_hits;  /* of the tick before    */
-	double recent;                /* moving average, percent */
-};
-
 /*
- * Once per tick, with the number of probe hits so far. true: stop tracing, it costs too much. The
- * average moves with a time constant of one second, so a burst of 100 ms at ten times the budget
- * stops it, and one at twice the budget does after about 0.7 s.
- */
-bool governor_exceeded(struct governor *g, uint64_t now_ns, uint64_t hits);
-
-/*
- * When the next slice may begin (slicer.h): credit grows with time, by the budget's share of it, up to
+ * When the next slice may begin (slicer.h), and how much tracing of every call may still cost
+ * (exact_watch.h): credit grows with time, by the budget's share of it, up to
  * that of one slice, and what a slice cost is taken from it. So in any stretch of time T, slices
  * that keep to `burst_ns` cost no more than share * T + burst_ns; what one costs beyond that is waited
  * for before the next.

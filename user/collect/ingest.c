@@ -403,8 +403,7 @@ static const char *memory_name(const struct ms_total_key *key)
 {
 	static const char *const names[MS_N_MEMORY_KINDS] = { "file", "anonymous", "shared" };
 
-	return key->source == MS_GROWTH && key->memory < MS_N_MEMORY_KINDS ? names[key->memory]
-									   : NULL;
+	return key->memory < MS_N_MEMORY_KINDS ? names[key->memory] : NULL;
 }
 
 static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
@@ -444,6 +443,15 @@ static void tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t
 			   count);
 }
 
+static void wait_values(const struct ms_total_key *key, const struct ms_total *total,
+			int64_t values[4])
+{
+	int first = key->state == MS_BLOCKED ? 0 : 2;
+
+	values[first] = (int64_t)total->count;
+	values[first + 1] = (int64_t)total->value;
+}
+
 static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		      const struct ms_total *total)
 {
@@ -460,7 +468,8 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		in->stats.lost_stacks += total->count;
 	if (!proc)
 		in->stats.unknown_process += total->count;
-	labels = labels_of(in, proc, &key->proc, key->tid, total->cgroup_id, memory_name(key));
+	labels = labels_of(in, proc, &key->proc, key->tid, total->cgroup_id,
+			   key->source == MS_GROWTH ? memory_name(key) : NULL);
 	tell_gap(in, key, total->count);
 	switch (key->source) {
 	case MS_ONCPU:
@@ -471,8 +480,7 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		break;
 	case MS_OFFCPU:
 		p = in->profiles.offcpu;
-		values[key->state == MS_BLOCKED ? 0 : 2] = count;
-		values[key->state == MS_BLOCKED ? 1 : 3] = value;
+		wait_values(key, total, values);
 		break;
 	case MS_GROWTH:
 		p = in->profiles.growth;
@@ -563,14 +571,18 @@ static bool is_root(const struct ms_alloc_key *site)
 	return !site->user.lo && site->user.hi == MS_ROOT_STACK.hi;
 }
 
+/* `lost`: what has not arrived will not. */
 static bool site_stack(struct ingest *in, struct proc *proc, const struct ms_alloc_key *site,
-		       stack_id *ret_stack)
+		       bool lost, stack_id *ret_stack)
 {
 	struct ms_total_key key = total_key(site);
 
-	if (!is_root(site))
+	if (is_root(site))
+		*ret_stack = dict_stack(in->dict, &in->no_room, 1);
+	else if (lost && !is_empty(&site->user) && !raw_find(in, &site->user))
+		*ret_stack = dict_stack(in->dict, &in->lost, 1);
+	else
 		return resolve(in, proc, &key, ret_stack);
-	*ret_stack = dict_stack(in->dict, &in->no_room, 1);
 	return true;
 }
 
@@ -585,7 +597,7 @@ static int add_to_sites(struct ingest *in, struct proc *proc, const struct ms_al
 }
 
 int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgroup_id,
-		const int64_t *values, int64_t untracked, int64_t untracked_bytes)
+		const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost)
 {
 	const int64_t allocated[4] = { values[SITE_OBJECTS], values[SITE_BYTES] };
 	int64_t gone = values[SITE_FREED] + untracked;
@@ -597,7 +609,7 @@ int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgr
 	labels_id labels;
 	int r = 0;
 
-	if (!site_stack(in, proc, site, &stack))
+	if (!site_stack(in, proc, site, lost, &stack))
 		return -EAGAIN;
 	if (!is_empty(&site->user) && !is_root(site) && !raw_find(in, &site->user))
 		in->stats.lost_stacks += count;
@@ -637,7 +649,7 @@ int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t
 	stack_id stack;
 	int r = 0;
 
-	if (!site_stack(in, proc, site, &stack))
+	if (!site_stack(in, proc, site, true, &stack))
 		return -EAGAIN;
 	labels = labels_of(in, proc, &site->proc, site->tid, cgroup_id, NULL);
 	if (ingest_gone(in, &site->proc)) {
@@ -661,7 +673,7 @@ int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struc
 	stack_id stack;
 
 	if (!in->on_alloc || ingest_gone(in, &site->proc) ||
-	    !site_stack(in, proc_of(in, &site->proc), site, &stack))
+	    !site_stack(in, proc_of(in, &site->proc), site, false, &stack))
 		return 0;
 	in->on_alloc(in->alloc_ctx, &site->proc, stack, 1, (int64_t)block->size, block->born_ns);
 	return 0;
@@ -700,6 +712,7 @@ static struct open_state open_state(const struct ms_thread *t, uint64_t end_ns)
 
 	switch ((enum ms_run_state)t->state) {
 	case MS_RUN_GONE:
+	case MS_RUN_BUSY: /* drain.c has its present state, unless it went in that moment */
 		o.to = t->since_ns;
 		break;
 	case MS_RUN_ON_CPU:
@@ -767,8 +780,20 @@ int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const 
 	if ((!o.blocked && !o.runnable) || !wait_is_told(in, &o) ||
 	    !resolve(in, proc, &key, &stack))
 		return 0;
-	return profile_add(to, stack, labels_of(in, proc, &key.proc, key.tid, 0, memory_name(&key)),
-			   values);
+	return profile_add(to, stack, labels_of(in, proc, &key.proc, key.tid, 0, NULL), values);
+}
+
+int ingest_rest(struct ingest *in, struct profile *to, const struct ms_total_key *key,
+		const struct ms_total *total)
+{
+	int64_t values[4] = {};
+	labels_id labels;
+	stack_id stack;
+
+	if (!ingest_place(in, key, &stack, &labels))
+		return 0;
+	wait_values(key, total, values);
+	return profile_add(to, stack, labels, values);
 }
 
 int ingest_finish(struct ingest *in)
@@ -806,6 +831,37 @@ int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int
 		*ret_labels = labels;
 	}
 	return r;
+}
+
+int ingest_mapping(struct ingest *in, const struct ms_total_key *key, uint64_t cgroup_id,
+		   const int64_t values[4])
+{
+	struct proc *proc = proc_of(in, &key->proc);
+	stack_id stack;
+
+	if (!resolve(in, proc, key, &stack))
+		return -EAGAIN;
+	if (!is_empty(&key->user) && !raw_find(in, &key->user))
+		in->stats.lost_stacks += (uint64_t)values[0];
+	if (!proc)
+		in->stats.unknown_process += (uint64_t)values[0];
+	tell_gap(in, key, (uint64_t)values[0]);
+	return in->profiles.mappings ? profile_add(in->profiles.mappings, stack,
+						   labels_of(in, proc, &key->proc, key->tid,
+							     cgroup_id, memory_name(key)),
+						   values)
+				     : 0;
+}
+
+bool ingest_place(struct ingest *in, const struct ms_total_key *key, stack_id *ret_stack,
+		  labels_id *ret_labels)
+{
+	struct proc *proc = proc_of(in, &key->proc);
+
+	if (!resolve(in, proc, key, ret_stack))
+		return false;
+	*ret_labels = labels_of(in, proc, &key->proc, key->tid, 0, NULL);
+	return true;
 }
 
 void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats)

@@ -22,7 +22,7 @@ struct ingest;
 
 /* The profiles of a run; each NULL when its source is off. Value types as in sources.h. */
 struct ingest_profiles {
-	struct profile *oncpu, *offcpu, *alloc, *heap, *peak, *growth;
+	struct profile *oncpu, *offcpu, *alloc, *heap, *peak, *growth, *mappings;
 	struct profile *sites; /* model/alloc_site.h */
 };
 
@@ -70,7 +70,7 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
  * to be kept stay: what was live at the end.
  */
 int ingest_site(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
-		const int64_t *values, int64_t untracked, int64_t untracked_bytes);
+		const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost);
 int ingest_site_end(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
 		    const int64_t *values);
 /* A block that is there at the end; `site`: its site's key. Only its age is new. */
@@ -86,6 +86,15 @@ bool ingest_gone(struct ingest *in, const struct ms_proc *proc);
  */
 int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
 		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels);
+/*
+ * What a stack has mapped (mappings.h): `values` are those of the mappings profile, with a label for the
+ * kind of memory. Once, after ingest_finish().
+ */
+int ingest_mapping(struct ingest *in, const struct ms_total_key *key, uint64_t cgroup_id,
+		   const int64_t values[4]);
+/* What a total of `key` is added under. false: its stack has not arrived, and may still. */
+bool ingest_place(struct ingest *in, const struct ms_total_key *key, stack_id *ret_stack,
+		  labels_id *ret_labels);
 /* Live bytes by what sites told so far, of images that have not gone. */
 int64_t ingest_live_bytes(struct ingest *in);
 /*
@@ -99,6 +108,9 @@ void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns);
  * whose stack has not arrived is left out: it will be in a total when it ends. */
 int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
 		     uint64_t now_ns);
+/* The same for waits of a busy thread that are in no total yet. */
+int ingest_rest(struct ingest *in, struct profile *to, const struct ms_total_key *key,
+		const struct ms_total *total);
 /* What was waiting for its stack is added without it. */
 int ingest_finish(struct ingest *in);
 

@@ -11,7 +11,7 @@
 #define N_ARGS 3
 #define RSP    4 /* as instructions number registers: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 … */
 
-static const uint8_t abi_args[N_ARGS] = { 7, 6, 2 }; /* rdi, rsi, rdx */
+static const uint8_t abi_args[N_ARGS + 1] = { 7, 6, 2, 1 }; /* rdi, rsi, rdx, rcx */
 
 /* What is known on the straight line, before an instruction. */
 struct state {
@@ -51,12 +51,6 @@ static bool is_emulated(const uint8_t *code, size_t len)
 		return len > 1 && code[1] >= 0x80 && code[1] <= 0x8f;
 	return (code[0] >= 0x50 && code[0] <= 0x57) || (code[0] >= 0x70 && code[0] <= 0x7f) ||
 	       code[0] == 0x90 || code[0] == 0xe8 || code[0] == 0xe9 || code[0] == 0xeb;
-}
-
-void placement_entry(const struct placement_ask *ask, struct placement *ret_placement)
-{
-	*ret_placement =
-		(struct placement){ .emulated = ask->len && is_emulated(ask->code, ask->len) };
 }
 
 static int reg_number(ZydisRegister reg)
@@ -139,7 +133,17 @@ static bool step(const struct insn *in, struct state *st)
 	return !sp_written || sp_step(in, st);
 }
 
-/* Where everything is, for the program. 0: where it was. */
+/* At the entry. */
+static struct state state_begin(const struct placement_ask *ask)
+{
+	struct state st = { 0 };
+
+	for (int a = 0; a < N_ARGS; a++)
+		st.held[a] = 1u << abi_args[a + (ask->first != 0)];
+	return st;
+}
+
+/* Where everything is, for the program. 0: where it expects it. */
 static uint64_t place_of(const struct state *st, uint32_t args)
 {
 	uint64_t place = MS_PLACE_MOVED | (uint64_t)st->sp << MS_PLACE_SP_SHIFT;
@@ -155,6 +159,16 @@ static uint64_t place_of(const struct state *st, uint32_t args)
 		place |= (uint64_t)reg << (a * MS_PLACE_ARG_BITS);
 	}
 	return moved ? place : 0;
+}
+
+void placement_entry(const struct placement_ask *ask, struct placement *ret_placement)
+{
+	struct state st = state_begin(ask);
+
+	*ret_placement = (struct placement){
+		.emulated = ask->len && is_emulated(ask->code, ask->len),
+		.place = place_of(&st, ask->args),
+	};
 }
 
 /* Does an instruction from `at` on jump into (0, at], by its own account? */
@@ -181,11 +195,9 @@ static bool is_jumped_into(const struct placement_ask *ask, size_t at)
 void placement_find(const struct placement_ask *ask, struct placement *ret_placement)
 {
 	size_t len = ask->len < PLACEMENT_MAX_CODE ? ask->len : PLACEMENT_MAX_CODE;
-	struct state st = { 0 };
+	struct state st = state_begin(ask);
 	struct insn in;
 
-	for (int a = 0; a < N_ARGS; a++)
-		st.held[a] = 1u << abi_args[a];
 	placement_entry(ask, ret_placement);
 	for (size_t at = 0; at < len && decode(ask->code + at, len - at, &in); at += in.i.length) {
 		uint64_t place;

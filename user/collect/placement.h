@@ -27,6 +27,7 @@ struct placement_ask {
 	const uint8_t *code; /* from the entry on: the function, or as much of it as is known */
 	size_t len;
 	uint32_t args;  /* bit n: argument n is read (0 to 2)                            */
+	uint32_t first; /* 1: those are the second to the fourth of the function. Needs `moved` */
 	bool returns;   /* a return probe goes to the same place                         */
 	bool moved;     /* the program can be told where the arguments are (MS_PLACE_…)  */
 };

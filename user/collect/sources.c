@@ -34,5 +34,11 @@ const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 		.types = { { "resident", "bytes" }, { "returned", "bytes" } },
 		.period = { "resident", "bytes" },
 	},
+	[PROFILE_MAPPINGS] = {
+		.name = "mappings", .source = MS_ALLOC, .n_types = 4, .default_type = 3,
+		.types = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
+			   { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
+		.period = { "space", "bytes" },
+	},
 };
 /* clang-format on */

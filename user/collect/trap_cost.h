@@ -1,17 +1,24 @@
 /*
- * What a probe's hit costs on this machine, now: measured on a function of our own, with the program
- * that will be used and its gate closed, so that it looks and does nothing.
+ * What a probe's hit costs on this machine, now, without what its program does: measured on a function of
+ * our own, which stays probed until trap_cost_close(), so that it can be asked again and again. It differs
+ * by a third from one second to the next, with the clock of the CPU and with what runs on its other half.
  */
 #ifndef MEMSCOPE_COLLECT_TRAP_COST_H
 #define MEMSCOPE_COLLECT_TRAP_COST_H
 
-#include "collect/uprobes.h"
+#include "collect/bpf_session.h"
+
+struct trap_cost;
+
+/* -EOPNOTSUPP: this kernel has no uprobe sessions; -errno when it cannot be attached. */
+int trap_cost_open(struct session *s, struct trap_cost **ret_cost);
+void trap_cost_close(struct trap_cost *t);
+DEFINE_CLEANUP(struct trap_cost *, trap_cost_closep, trap_cost_close)
 
 /*
- * ns a hit, on an instruction that the kernel emulates; the median of several trials, some 3 ms in
- * all. `prog` is attached as to an entry, or to both ends if it says that it does not want returns.
- * -errno when it cannot be attached.
+ * ns a hit, on an instruction that the kernel emulates; the median of several trials, some 0.2 ms in
+ * all. 0: it could not be told.
  */
-int trap_cost_measure(const struct bpf_program *prog, enum uprobe_end end, double *ret_ns);
+double trap_cost_ns(struct trap_cost *t);
 
 #endif

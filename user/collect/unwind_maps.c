@@ -1,13 +1,16 @@
 #include "collect/unwind_maps.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 enum { POOL, TABLES, RULES, N_AREAS };
 
 struct unwind_maps {
+	struct session *session;
 	int spaces_fd;
 	struct area {
 		void *at;
@@ -32,13 +35,14 @@ static int map_area(const struct session *s, enum session_map map, size_t elem_s
 	return 0;
 }
 
-int unwind_maps_open(const struct session *s, struct unwind_maps **ret_maps, struct err *e)
+int unwind_maps_open(struct session *s, struct unwind_maps **ret_maps, struct err *e)
 {
 	_cleanup_(unwind_maps_closep) struct unwind_maps *m = calloc(1, sizeof(*m));
 	int r;
 
 	if (!m)
 		return err_set(e, -ENOMEM, "out of memory for unwind tables");
+	m->session = s;
 	m->spaces_fd = session_map_fd(s, SESSION_SPACES);
 	r = map_area(s, SESSION_UNWIND_POOL, sizeof(struct ms_pool_page), &m->areas[POOL]);
 	if (r == 0)
@@ -75,7 +79,11 @@ struct publish_mem unwind_maps_mem(const struct unwind_maps *m)
 static int put_space(void *ctx, uint32_t pid, const struct ms_space *space)
 {
 	const struct unwind_maps *m = ctx;
+	struct timespec now;
 
+	/* Words of the pool may be used again: what was walked by what they said is not recalled now. */
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	session_clock(m->session, (uint64_t)now.tv_sec * 1000000000);
 	return bpf_map_update_elem(m->spaces_fd, &pid, space, BPF_ANY) < 0 ? -errno : 0;
 }
 
@@ -100,4 +108,13 @@ bool unwind_maps_space(const struct unwind_maps *m, pid_t pid, struct ms_space *
 		return false;
 	*ret_space = space;
 	return true;
+}
+
+uint32_t unwind_maps_recalls(uint64_t budget, uint64_t bytes)
+{
+	uint64_t all = budget / 64 < 1 << 20 ? budget / 64 : 1 << 20;
+	uint64_t each = all / bytes / (uint64_t)libbpf_num_possible_cpus() / UNWIND_MAPS_RECALLERS;
+
+	each = each > 64 ? 64 : each < 8 ? 8 : each;
+	return (uint32_t)each * UNWIND_MAPS_RECALLERS;
 }

@@ -1,5 +1,7 @@
 #include "collect/uprobes.h"
 
+#include "collect/go_first.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -291,6 +293,7 @@ static void *close_loop(void *unused)
 	uint64_t last_ns = 0;
 
 	(void)unused;
+	go_first();
 	pthread_mutex_lock(&closer.lock);
 	for (;;) {
 		int fd;

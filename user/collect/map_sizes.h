@@ -1,0 +1,14 @@
+/*
+ * How large each of the kernel's maps may become: shares of --mem (session_opts.mem_mb), by what a run needs.
+ */
+#ifndef MEMSCOPE_COLLECT_MAP_SIZES_H
+#define MEMSCOPE_COLLECT_MAP_SIZES_H
+
+#include "collect/bpf_session.h"
+
+struct memscope_bpf;
+
+/* Before they are made. */
+void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts);
+
+#endif
