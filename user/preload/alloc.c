@@ -11,7 +11,8 @@
  * What a program must not notice: blocks are the allocator's own, with its alignment and usable
  * size; errno, the floating-point environment and signals are left alone; no lock is taken, no
  * system call made and no memory allocated, after the first call. A thread's counter is its own
- * (initial-exec TLS: this library is loaded with the program, not later).
+ * (initial-exec TLS, 24 bytes: of what the C library keeps for libraries that are loaded later, when
+ * this one is injected into a process that runs; that is agent.c).
  *
  * What it does not see: calls that never come here. A program that has an allocator, or an operator
  * new, linked into itself; mallocx and its kin; mmap. A sampled block given back by such a way (sdallocx, free_sized) counts as live
@@ -21,6 +22,8 @@
  * it. The old block is told of before the call, since afterwards its address may already be
  * another's: if the call then fails for want of memory, that sample is no longer followed.
  */
+#include "preload/alloc.h"
+
 #include "preload/draw.h"
 #include "preload/sampled_set.h"
 #include "preload/sites.h"
@@ -77,6 +80,9 @@ static struct {
 	first_malloc, first_calloc,  first_realloc,        first_aligned_alloc, first_memalign,
 	first_valloc, first_pvalloc, first_posix_memalign, first_free,
 };
+
+/* Loaded into a process that runs: calls come by what agent.c exchanges. Set before any do. */
+static void *(*injected)(const char *name);
 
 static struct sampled_set sampled;
 static double rate = DRAW_RATE_DEFAULT; /* 0: off */
@@ -170,9 +176,29 @@ static int no_such_memalign(void **ret_p, size_t align, size_t size)
 	return ENOSYS;
 }
 
+static bool is_ours(const void *f)
+{
+	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+	extern const char _end[] __attribute__((visibility("hidden")));
+
+	return (const char *)f >= __ehdr_start && (const char *)f < _end;
+}
+
+/* The one that would be called if this library were not there; NULL. */
+static void *find_next(const char *name)
+{
+	void *f;
+
+	if (!injected)
+		return dlsym(RTLD_NEXT, name);
+	/* Behind a library that was loaded late is nothing: what the program is bound to. */
+	f = injected(name);
+	return is_ours(f) ? NULL : f;
+}
+
 static void *look_up(const char *name)
 {
-	void *f = dlsym(RTLD_NEXT, name);
+	void *f = find_next(name);
 
 	return f ? f : (void *)no_such_function;
 }
@@ -188,7 +214,8 @@ static SLOW void begin(void)
 		memcpy(random, bytes, sizeof(random));
 		process_seed = draw_mix(random[0] ^ draw_mix(random[1]));
 	}
-	rate = parse_rate(getenv("MEMSCOPE_ALLOC_RATE"));
+	if (!injected)
+		rate = parse_rate(getenv("MEMSCOPE_ALLOC_RATE"));
 	self.looking_up = true;
 	next.calloc = look_up("calloc");
 	next.realloc = look_up("realloc");
@@ -196,7 +223,7 @@ static SLOW void begin(void)
 	next.memalign = look_up("memalign");
 	next.valloc = look_up("valloc");
 	next.pvalloc = look_up("pvalloc");
-	f = dlsym(RTLD_NEXT, "posix_memalign");
+	f = find_next("posix_memalign");
 	next.posix_memalign = f ? (int (*)(void **, size_t, size_t))f : no_such_memalign;
 	next.free = look_up("free");
 	next.malloc = look_up("malloc");
@@ -492,9 +519,24 @@ void free(void *p)
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
+/* Held while words are exchanged and the dynamic linker is held up: a child would have to live with
+ * half of it, for the thread that was at work is not there. */
+static pthread_mutex_t exchange_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&exchange_lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&exchange_lock);
+}
+
 /* The child has its parent's blocks, and the set with them; its sample points are to be its own. */
 static void in_child(void)
 {
+	pthread_mutex_unlock(&exchange_lock);
 	process_seed = draw_mix(process_seed ^ (uint64_t)getpid());
 	self.seeded = false;
 	self.until = 0;
@@ -502,9 +544,93 @@ static void in_child(void)
 
 __attribute__((constructor)) static void on_load(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(before_fork, in_parent, in_child);
+	/* Preloaded, a program's malloc is ours; the first of several such libraries, that is. */
+	if (!is_ours(dlsym(RTLD_DEFAULT, "malloc")))
+		return;
 	if (dlsym(RTLD_NEXT, "_Znwm"))
 		look_up_operators();
 	else
 		dlerror();
+}
+
+/* --- what agent.c needs ----------------------------------------------------------------------- */
+
+int alloc_inject(double bytes, void *(*find)(const char *name))
+{
+	if (injected)
+		return 0;
+	if (next.malloc != first_malloc)
+		return -EEXIST;
+	injected = find;
+	rate = bytes;
+	begin();
+	look_up_operators();
+	return 0;
+}
+
+double alloc_rate(void)
+{
+	return rate;
+}
+
+void alloc_no_fork(bool none)
+{
+	if (none)
+		pthread_mutex_lock(&exchange_lock);
+	else
+		pthread_mutex_unlock(&exchange_lock);
+}
+
+void alloc_forget(void)
+{
+	for (uint32_t i = 0; i < SET_LINES; i++)
+		for (uint32_t j = 0; j < SET_WAYS; j++)
+			set_take(&sampled, (void *)sampled.slots[i][j]);
+}
+
+bool alloc_function_at(unsigned i, struct alloc_function *ret_f)
+{
+#define FUNCTION(name, back)                                                                       \
+	{                                                                                          \
+#name, (void *)name, (void *)next.name, back                                       \
+	}
+	const struct alloc_function own[] = {
+		FUNCTION(free, true),
+		FUNCTION(realloc, true),
+		FUNCTION(malloc, false),
+		FUNCTION(calloc, false),
+		FUNCTION(aligned_alloc, false),
+		FUNCTION(memalign, false),
+		FUNCTION(valloc, false),
+		FUNCTION(pvalloc, false),
+		FUNCTION(posix_memalign, false),
+		{ "reallocarray", (void *)reallocarray, find_next("reallocarray"), true },
+	};
+	static const struct {
+		const char *name;
+		void *ours;
+	} operators[N_OPERATORS] = {
+#define OPERATOR(name) { #name, (void *)name },
+		OPERATORS_NEW(OPERATOR) OPERATORS_DELETE(OPERATOR)
+#undef OPERATOR
+	};
+	const unsigned n_own = sizeof(own) / sizeof(*own);
+
+	if (i < n_own) {
+		*ret_f = own[i];
+	} else if (own_some && i < n_own + N_OPERATORS) {
+		bool deletes = i - n_own > OP__ZnamSt11align_val_tRKSt9nothrow_t;
+
+		*ret_f = (struct alloc_function){ operators[i - n_own].name,
+						  operators[i - n_own].ours,
+						  (void *)next_operator[i - n_own], deletes };
+		if (!deletes && !own_operator[i - n_own])
+			ret_f->real = NULL;
+	} else {
+		return false;
+	}
+	if (ret_f->real == (void *)no_such_function || ret_f->real == (void *)no_such_memalign)
+		ret_f->real = NULL;
+	return true;
 }

@@ -94,7 +94,7 @@ static SLOW void look_up_operators(void)
 	if (next.malloc == first_malloc)
 		begin();
 	for (int i = 0; i < N_OPERATORS; i++) {
-		void *f = dlsym(RTLD_NEXT, names[i]);
+		void *f = find_next(names[i]);
 
 		/* One that is not there is called by nobody. */
 		found[i] = (operator_fn)(f ? f : (void *)no_such_function);

@@ -1,0 +1,622 @@
+#include "inject/remote.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RED_ZONE 128
+
+/* How often its patience is spent on a thread that only lacks a CPU. */
+#define CALL_WAITS 15
+
+/* What the kernel keeps to itself in a result (include/linux/errno.h). */
+#define ERESTARTSYS           512
+#define ERESTARTNOINTR        513
+#define ERESTARTNOHAND        514
+#define ERESTART_RESTARTBLOCK 516
+
+/* Signals that the C library has for itself, and waits for in other threads. */
+#define LIBRARYS_SIGNALS (1ULL << (32 - 1) | 1ULL << (33 - 1))
+
+/* --- time and stops --------------------------------------------------------------------------- */
+
+static uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* The next stop. -ETIMEDOUT: none yet; -ESRCH: it has ended. */
+static int wait_stop(struct remote *t, uint64_t until_us, int *ret_status)
+{
+	for (uint32_t tries = 0;; tries++) {
+		int status;
+		pid_t r = waitpid(t->tid, &status, __WALL | WNOHANG);
+
+		if (r == t->tid && WIFSTOPPED(status)) {
+			*ret_status = status;
+			return 0;
+		}
+		if (r == t->tid || (r < 0 && errno != EINTR)) {
+			t->traced = false;
+			return -ESRCH;
+		}
+		if (now_us() >= until_us)
+			return -ETIMEDOUT;
+		if (tries > 10)
+			usleep(tries < 100 ? 20 : 200);
+	}
+}
+
+static bool is_syscall_stop(int status)
+{
+	return WSTOPSIG(status) == (SIGTRAP | 0x80);
+}
+
+static bool is_trap(int status)
+{
+	return status >> 16 == PTRACE_EVENT_STOP;
+}
+
+/* A signal that stopped it on its way to the thread; 0: it stopped for another reason. */
+static int signal_of(int status)
+{
+	return status >> 16 || is_syscall_stop(status) ? 0 : WSTOPSIG(status);
+}
+
+/* Of an instruction that cannot be carried out. */
+static bool is_fatal(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE ||
+	       sig == SIGTRAP || sig == SIGABRT;
+}
+
+static int resume(struct remote *t, enum __ptrace_request how, int sig)
+{
+	if (ptrace(how, t->tid, NULL, (void *)(long)sig) == 0)
+		return 0;
+	return -errno;
+}
+
+/* --- registers -------------------------------------------------------------------------------- */
+
+static int get_regs(struct remote *t, struct user_regs_struct *regs)
+{
+	struct iovec iov = { regs, sizeof(*regs) };
+
+	return ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_PRSTATUS, &iov) < 0 ? -errno : 0;
+}
+
+static int set_regs(struct remote *t, struct user_regs_struct *regs)
+{
+	struct iovec iov = { regs, sizeof(*regs) };
+
+	return ptrace(PTRACE_SETREGSET, t->tid, (void *)NT_PRSTATUS, &iov) < 0 ? -errno : 0;
+}
+
+static int set_mask(struct remote *t, uint64_t mask)
+{
+	return ptrace(PTRACE_SETSIGMASK, t->tid, (void *)sizeof(mask), &mask) < 0 ? -errno : 0;
+}
+
+/* It ends with EINTR when a thread is stopped in it, signal or not (signal(7)). */
+static bool ends_by_stop(uint64_t number)
+{
+	return number == SYS_epoll_wait || number == SYS_epoll_pwait ||
+	       number == SYS_epoll_pwait2 || number == SYS_semop || number == SYS_semtimedop ||
+	       number == SYS_rt_sigtimedwait || number == SYS_io_getevents ||
+	       number == SYS_msgrcv || number == SYS_msgsnd;
+}
+
+/* Whether a signal waits that the thread would take. */
+static bool is_signalled(const struct remote *t)
+{
+	char path[64], line[256];
+	unsigned long long pending = 0, v;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)t->pid, (int)t->tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigPnd: %llx", &v) == 1 || sscanf(line, "ShdPnd: %llx", &v) == 1)
+			pending |= v;
+	if (f)
+		fclose(f);
+	return pending & ~t->mask;
+}
+
+/* Once more, from the instruction that makes the system call. */
+static void rewind_call(struct user_regs_struct *regs, uint64_t number)
+{
+	regs->rip -= 2;
+	regs->rax = number;
+	regs->orig_rax = ~0ULL;
+}
+
+/*
+ * The thread has stopped: is it in a system call that can be left and resumed? Sets how. 0, -EAGAIN.
+ */
+static int read_state(struct remote *t)
+{
+	struct user_regs_struct *regs = &t->regs;
+	uint64_t number;
+	uint8_t insn[2];
+	int64_t result;
+
+	if (get_regs(t, regs) < 0 ||
+	    ptrace(PTRACE_GETSIGMASK, t->tid, (void *)sizeof(t->mask), &t->mask) < 0)
+		return -ESRCH;
+	t->back = *regs;
+	number = t->number = regs->orig_rax;
+	result = (int64_t)regs->rax;
+	if ((int64_t)number < 0 || regs->cs != 0x33 || number == SYS_rt_sigreturn ||
+	    pread(t->mem_fd, insn, 2, (off_t)(regs->rip - 2)) != 2 || insn[0] != 0x0f ||
+	    insn[1] != 0x05)
+		return -EAGAIN;
+	if (t->entering) {
+		rewind_call(regs, number);
+		t->back = *regs;
+		return 0;
+	}
+	switch (-result) {
+	case ERESTARTSYS:
+	case ERESTARTNOINTR:
+	case ERESTARTNOHAND:
+		rewind_call(&t->back, number);
+		return 0;
+	case ERESTART_RESTARTBLOCK: /* the kernel knows how long it has still to wait */
+		rewind_call(&t->back, number);
+		return 0;
+	case EINTR:
+		if (ends_by_stop(number) && !is_signalled(t)) {
+			rewind_call(regs, number);
+			t->back = *regs;
+		}
+		return 0;
+	}
+	t->back.orig_rax = ~0ULL;
+	return 0;
+}
+
+/* --- the frame -------------------------------------------------------------------------------- */
+
+/* arch/x86: struct rt_sigframe from its return address on, as rt_sigreturn reads it. */
+struct frame {
+	uint64_t restore;
+	uint64_t flags, link;
+	struct {
+		uint64_t sp;
+		int32_t flags, pad;
+		uint64_t size;
+	} altstack;
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, di, si, bp, bx, dx, ax, cx, sp, ip, eflags;
+	uint16_t cs, gs, fs, ss;
+	uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
+	uint64_t mask;
+};
+
+#define UC_FP_XSTATE         1
+#define UC_SIGCONTEXT_SS     2
+#define UC_STRICT_RESTORE_SS 4
+#define NO_SUCH_ALTSTACK     7 /* the kernel leaves it as it is when these flags make no sense */
+
+/* At 464 of the legacy area, and behind all of it: what is in it (uapi/asm/sigcontext.h). */
+#define SW_OFFSET   464
+#define XCR0_OFFSET 464 /* in what ptrace gives */
+#define MAGIC1      0x46505853u
+#define MAGIC2      0x46505845u
+struct sw_bytes {
+	uint32_t magic1, extended_size;
+	uint64_t features;
+	uint32_t xstate_size, padding[7];
+};
+
+#define LEGACY_BYTES  512
+#define HEADER_BYTES  64
+#define XFEATURES_AMX (3ULL << 17) /* of a size that not every thread may have */
+
+/* The state of vector registers in the form of a signal's. Returns its bytes with the magic. */
+static size_t xstate_for_signal(const struct remote *t, uint8_t *out)
+{
+	uint64_t features;
+	struct sw_bytes sw = { 0 };
+	uint32_t size = LEGACY_BYTES + HEADER_BYTES, magic2 = MAGIC2;
+
+	memcpy(&features, t->xstate + XCR0_OFFSET, sizeof(features));
+	features &= ~XFEATURES_AMX;
+	for (unsigned i = 2; i < 63; i++) {
+		unsigned a, b, c, d;
+
+		if (!(features >> i & 1) || !__get_cpuid_count(0xd, i, &a, &b, &c, &d))
+			continue;
+		if (a + b > size)
+			size = a + b;
+	}
+	if (size > t->xstate_bytes)
+		size = (uint32_t)t->xstate_bytes;
+	memcpy(out, t->xstate, size);
+	sw.magic1 = MAGIC1;
+	sw.extended_size = size + (uint32_t)sizeof(magic2);
+	sw.features = features;
+	sw.xstate_size = size;
+	memcpy(out + SW_OFFSET, &sw, sizeof(sw));
+	memcpy(out + size, &magic2, sizeof(magic2));
+	return size + sizeof(magic2);
+}
+
+/* Writes it below `stack`; where it begins is the stack pointer at the function's entry. */
+static int frame_put(struct remote *t, uint64_t stack, uint64_t restore, uint64_t *ret_sp)
+{
+	static uint8_t fp[REMOTE_XSTATE_MAX + 64] __attribute__((aligned(64)));
+	const struct user_regs_struct *r = &t->back;
+	size_t fp_bytes = xstate_for_signal(t, fp);
+	uint64_t fp_at = (stack - fp_bytes) & ~63ULL;
+	/* The stack is aligned before a call, and 8 off at the entry of a function. */
+	uint64_t at = ((fp_at - sizeof(struct frame)) & ~15ULL) - 8;
+	struct frame f = {
+		.restore = restore,
+		.flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+		.altstack.flags = NO_SUCH_ALTSTACK,
+		.r8 = r->r8,
+		.r9 = r->r9,
+		.r10 = r->r10,
+		.r11 = r->r11,
+		.r12 = r->r12,
+		.r13 = r->r13,
+		.r14 = r->r14,
+		.r15 = r->r15,
+		.di = r->rdi,
+		.si = r->rsi,
+		.bp = r->rbp,
+		.bx = r->rbx,
+		.dx = r->rdx,
+		.ax = r->rax,
+		.cx = r->rcx,
+		.sp = r->rsp,
+		.ip = r->rip,
+		.eflags = r->eflags,
+		.cs = (uint16_t)r->cs,
+		.ss = (uint16_t)r->ss,
+		.fpstate = fp_at,
+		.mask = t->mask,
+	};
+
+	if (pwrite(t->mem_fd, fp, fp_bytes, (off_t)fp_at) != (ssize_t)fp_bytes ||
+	    pwrite(t->mem_fd, &f, sizeof(f), (off_t)at) != (ssize_t)sizeof(f))
+		return -EFAULT;
+	*ret_sp = at;
+	return 0;
+}
+
+/* --- the call --------------------------------------------------------------------------------- */
+
+/* It lacks a CPU, and waits for nothing. */
+static bool is_running(const struct remote *t)
+{
+	char path[64], line[512], *paren;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)t->pid, (int)t->tid);
+	f = fopen(path, "re");
+	paren = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	if (f)
+		fclose(f);
+	return paren && strchr("RD", paren[2]);
+}
+
+/* The next stop of a thread that is in a call: to be put back while it holds a lock of the allocator's
+ * would be the end of the program, so that a machine that is busy is waited for. */
+static int wait_patiently(struct remote *t, uint32_t patience_us, int *ret_status)
+{
+	int r = -ETIMEDOUT;
+
+	for (int i = 0; i < CALL_WAITS && r == -ETIMEDOUT; i++) {
+		r = wait_stop(t, now_us() + patience_us, ret_status);
+		if (r == -ETIMEDOUT && !is_running(t))
+			break;
+	}
+	return r;
+}
+
+/*
+ * It is about to restore its state by rt_sigreturn: by us instead, since the kernel forgets then how
+ * a wait with a time limit is gone on with. One at a time, so that killed between any two of them, we
+ * leave a thread that does it itself, or needs not.
+ */
+static int return_instead(struct remote *t)
+{
+	struct iovec xstate = { t->xstate, t->xstate_bytes };
+	struct user_regs_struct back = t->back;
+	int r = set_mask(t, t->mask);
+
+	back.orig_rax = ~0ULL;
+	ptrace(PTRACE_SETREGSET, t->tid, (void *)NT_X86_XSTATE, &xstate);
+	if (r == 0)
+		r = set_regs(t, &back);
+	if (r == 0 && ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0)
+		r = -errno;
+	return r;
+}
+
+/* To the rt_sigreturn, and into a trap behind it, where registers may be set. */
+static int run_to_end(struct remote *t, uint64_t sp, uint32_t patience_us)
+{
+	bool returning = false;
+	int sig = 0, status, r;
+
+	for (;;) {
+		struct user_regs_struct regs;
+
+		r = resume(t, returning ? PTRACE_CONT : PTRACE_SYSCALL, sig);
+		if (r == 0)
+			r = wait_patiently(t, patience_us, &status);
+		if (r < 0)
+			return r;
+		sig = signal_of(status);
+		if (returning && is_trap(status))
+			return 0;
+		if (is_fatal(sig))
+			return -EFAULT;
+		if (is_syscall_stop(status) && get_regs(t, &regs) == 0 &&
+		    regs.orig_rax == SYS_rt_sigreturn && regs.rsp == sp + sizeof(sp)) {
+			r = return_instead(t);
+			if (r < 0)
+				return r;
+			returning = true;
+		}
+	}
+}
+
+/* All that the call has changed, as it was: also where it did not end. */
+static int put_back(struct remote *t)
+{
+	struct iovec xstate = { t->xstate, t->xstate_bytes };
+	int r = set_regs(t, &t->regs);
+
+	if (r == 0)
+		r = set_mask(t, t->mask);
+	ptrace(PTRACE_SETREGSET, t->tid, (void *)NT_X86_XSTATE, &xstate);
+	return r;
+}
+
+/* It is on its way; from here on it comes back by itself. */
+static int depart(struct remote *t, uint64_t function, const uint64_t args[6], uint64_t stack,
+		  uint64_t restore, uint64_t *ret_sp, struct err *e)
+{
+	struct iovec xstate = { t->xstate, sizeof(t->xstate) };
+	struct user_regs_struct there = t->back;
+	int r;
+
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_X86_XSTATE, &xstate) < 0)
+		return err_set(e, -errno, "cannot read the vector registers of thread %d: %s",
+			       (int)t->tid, strerror(errno));
+	t->xstate_bytes = xstate.iov_len;
+	r = frame_put(t, stack ? stack : t->back.rsp - RED_ZONE, restore, ret_sp);
+	if (r < 0)
+		return err_set(e, r, "no room on the stack of thread %d", (int)t->tid);
+	there.rip = function;
+	there.rsp = *ret_sp;
+	there.rdi = args[0];
+	there.rsi = args[1];
+	there.rdx = args[2];
+	there.rcx = args[3];
+	there.r8 = args[4];
+	there.r9 = args[5];
+	there.rax = 0;
+	there.orig_rax = ~0ULL;
+	there.eflags &= ~0x400ULL; /* the direction flag */
+	r = set_regs(t, &there);
+	t->entering = false;
+	/* Last: were it first, and memscope killed between the two, it would stay. */
+	if (r == 0)
+		r = set_mask(t, ~LIBRARYS_SIGNALS);
+	return r < 0 ? err_set(e, r, "thread %d has ended", (int)t->tid) : 0;
+}
+
+/* `r`: how it went. */
+static int arrive(struct remote *t, int r, struct err *e)
+{
+	int status;
+
+	if (r == 0) {
+		r = put_back(t);
+		return r == 0 ? 0 : err_set(e, r, "thread %d has ended", (int)t->tid);
+	}
+	if (r == -ESRCH)
+		return err_set(e, r, "the process has ended");
+	if (r == -ETIMEDOUT) {
+		ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+		if (wait_stop(t, now_us() + 1000000, &status) < 0)
+			return err_set(e, -ESRCH, "thread %d does not stop any more", (int)t->tid);
+	}
+	put_back(t);
+	return err_set(e, r,
+		       r == -EFAULT ? "a call made in thread %d failed; the thread was put back as "
+				      "it was"
+				    : "a call made in thread %d did not return; the thread was put "
+				      "back as it was",
+		       (int)t->tid);
+}
+
+int remote_call(struct remote *t, uint64_t function, const uint64_t args[6], uint64_t stack,
+		uint64_t restore, uint32_t patience_us, struct err *e)
+{
+	uint64_t sp;
+	int r = depart(t, function, args, stack, restore, &sp, e);
+
+	return r < 0 ? r : arrive(t, run_to_end(t, sp, patience_us), e);
+}
+
+static int run_until_told(struct remote *t, uint64_t told, uint32_t patience_us)
+{
+	uint64_t until_us = now_us() + patience_us;
+	int r = resume(t, PTRACE_CONT, 0), status, waits = 0;
+	uint64_t word = 0;
+
+	while (r == 0) {
+		if (pread(t->mem_fd, &word, sizeof(word), (off_t)told) == sizeof(word) && word)
+			return 0;
+		r = wait_stop(t, now_us(), &status);
+		if (r == 0) {
+			int sig = signal_of(status);
+
+			if (is_fatal(sig))
+				return -EFAULT;
+			r = resume(t, PTRACE_CONT, sig);
+		} else if (r == -ETIMEDOUT) {
+			if (now_us() >= until_us && (!is_running(t) || ++waits == CALL_WAITS))
+				return r;
+			if (now_us() >= until_us)
+				until_us = now_us() + patience_us;
+			usleep(20);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+int remote_call_told(struct remote *t, uint64_t code, uint64_t bytes, uint64_t entry,
+		     const uint64_t args[6], uint64_t stack, uint64_t restore, uint64_t told,
+		     uint32_t patience_us, struct err *e)
+{
+	struct user_regs_struct regs;
+	uint64_t sp;
+	int r = depart(t, code + entry, args, stack, restore, &sp, e), status;
+
+	if (r < 0)
+		return r;
+	r = run_until_told(t, told, patience_us);
+	if (r < 0)
+		return arrive(t, r, e);
+	ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+	do
+		r = wait_stop(t, now_us() + 1000000, &status);
+	while (r == 0 && !is_trap(status) && resume(t, PTRACE_CONT, signal_of(status)) == 0);
+	if (r < 0 || get_regs(t, &regs) < 0)
+		return err_set(e, -ESRCH, "thread %d does not stop any more", (int)t->tid);
+	if (regs.rip - code < bytes)
+		return arrive(t, 0, e);
+	/* We were late, and it is about its own work again. */
+	if (read_state(t) < 0)
+		t->regs = regs;
+	return 0;
+}
+
+/* --- hold and release ------------------------------------------------------------------------- */
+
+int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct remote *ret_thread,
+		struct err *e)
+{
+	struct remote *t = ret_thread;
+	uint64_t until_us = now_us() + patience_us;
+	int status, r, sig = 0;
+	bool first = true;
+
+	memset(t, 0, offsetof(struct remote, xstate));
+	t->pid = pid;
+	t->tid = tid;
+	t->mem_fd = mem_fd;
+	t->signal = 0;
+	t->traced = t->entering = false;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)(long)PTRACE_O_TRACESYSGOOD) < 0)
+		return errno == ESRCH ? -ESRCH
+				      : err_set(e, -errno, "cannot trace thread %d: %s", (int)tid,
+						strerror(errno));
+	t->traced = true;
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	for (;;) {
+		/* The first comes as soon as the kernel can. */
+		r = wait_stop(t, first ? now_us() + 500000 : until_us, &status);
+		if (r == -ETIMEDOUT) {
+			ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+			r = wait_stop(t, now_us() + 500000, &status);
+			if (r < 0)
+				return r == -ESRCH
+					       ? r
+					       : err_set(e, -EBUSY,
+							 "thread %d does not stop: it is frozen, "
+							 "or waits for a device",
+							 (int)tid);
+			t->signal = signal_of(status);
+			t->entering = false;
+			if (read_state(t) == 0 && is_trap(status))
+				set_regs(t, &t->regs);
+			remote_release(t);
+			return -EAGAIN;
+		}
+		if (r < 0)
+			return r;
+		sig = signal_of(status);
+		if (!sig) {
+			struct user_regs_struct regs;
+
+			/* Of the two stops of a system call, the one before it. */
+			t->entering = is_syscall_stop(status);
+			if (t->entering &&
+			    (get_regs(t, &regs) < 0 || regs.rax != (uint64_t)-ENOSYS))
+				t->entering = false;
+			else if (is_syscall_stop(status) || is_trap(status))
+				r = read_state(t);
+			if ((t->entering || is_trap(status)) && r == 0)
+				return 0;
+			/* On: a system call that can only go on by itself, or code. */
+		}
+		first = false;
+		r = resume(t, PTRACE_SYSCALL, sig);
+		if (r < 0)
+			return r;
+	}
+}
+
+void remote_release(struct remote *t)
+{
+	if (!t->traced)
+		return;
+	if (!t->entering && !t->signal && t->regs.rip)
+		set_regs(t, &t->regs);
+	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal);
+	t->traced = false;
+}
+
+#else
+
+#include <errno.h>
+
+int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct remote *ret_thread,
+		struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
+}
+
+int remote_call(struct remote *t, uint64_t function, const uint64_t args[6], uint64_t stack,
+		uint64_t restore, uint32_t patience_us, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
+}
+
+int remote_call_told(struct remote *t, uint64_t code, uint64_t bytes, uint64_t entry,
+		     const uint64_t args[6], uint64_t stack, uint64_t restore, uint64_t told,
+		     uint32_t patience_us, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
+}
+
+void remote_release(struct remote *t)
+{
+}
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * One thread of a running process made to call a function, and put back as it was.
+ *
+ * The way back is laid out before the way there: a signal frame with all of the thread's state is
+ * written to memory that nobody uses, and the function returns into the rt_sigreturn that restores
+ * it. So from the one system call that sets the thread's registers on, it comes back by itself, should
+ * memscope be killed at any moment. Where memscope lives it sees the thread arrive there, and
+ * gives it its registers in the kernel's own terms: a system call that was interrupted by all
+ * this is then restarted, or ended by a signal that has come meanwhile, as it would have been.
+ *
+ * Signals to the thread wait while it is away; those that are meant for the process go to others.
+ * Nothing of this is written into code or into memory that the process uses, save below the red zone
+ * of the stack of that thread, as for a signal.
+ *
+ * x86-64 only. Which thread may be asked is safe.h's business.
+ */
+#ifndef MEMSCOPE_INJECT_REMOTE_H
+#define MEMSCOPE_INJECT_REMOTE_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#define REMOTE_XSTATE_MAX 16384
+
+/* A thread that is stopped between two of its own instructions, at a system call. */
+struct remote {
+	pid_t pid, tid;
+	int mem_fd;                   /* /proc/PID/mem, borrowed                       */
+	struct user_regs_struct regs; /* as it is to go on, in the kernel's terms …     */
+	struct user_regs_struct back; /* … and as code would have it: what is restored
+	                                 when memscope is gone                         */
+	uint64_t number;              /* of the system call that it is in              */
+	uint64_t mask;                /* of signals                                    */
+	uint64_t xstate_bytes;
+	uint8_t xstate[REMOTE_XSTATE_MAX] __attribute__((aligned(64)));
+	bool traced, entering;
+	int signal;                   /* to be delivered when it goes on               */
+};
+
+/*
+ * Takes hold of a thread: it stops in the system call that it is blocked in, or at the next that it
+ * makes within `patience_us`. -EAGAIN: none that can be left and resumed; the thread runs on.
+ * -ESRCH: it has ended. -errno with a sentence.
+ */
+int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct remote *ret_thread,
+		struct err *e);
+
+/*
+ * Has it call function(args). `stack`: above the memory for the call, 0 for the thread's own stack;
+ * `restore`: an address of code that makes the system call rt_sigreturn. The result is not told: see
+ * what it did. -ETIMEDOUT: it did not return within `patience_us`, and was put back as it was.
+ */
+int remote_call(struct remote *t, uint64_t function, const uint64_t args[6], uint64_t stack,
+		uint64_t restore, uint32_t patience_us, struct err *e);
+
+/*
+ * The same of code that was put at [code, code + bytes), from `entry` on, which writes a word that is not 0
+ * at `told` when it is done, and waits there for a while before it returns.
+ */
+int remote_call_told(struct remote *t, uint64_t code, uint64_t bytes, uint64_t entry,
+		     const uint64_t args[6], uint64_t stack, uint64_t restore, uint64_t told,
+		     uint32_t patience_us, struct err *e);
+
+/* Lets it go on. */
+void remote_release(struct remote *t);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * The sampler as agent.c sees it, when the library is put into a process that runs.
+ */
+#ifndef MEMSCOPE_PRELOAD_ALLOC_H
+#define MEMSCOPE_PRELOAD_ALLOC_H
+
+#include <stdbool.h>
+
+/*
+ * Has `find` look for the functions that the program calls now, for ours to hand calls on to; samples every `bytes`
+ * on average. 0, also when that was done before: then the rate is what it was, since each thread's
+ * next sample point has been drawn with it. -EEXIST: the library was preloaded.
+ */
+int alloc_inject(double bytes, void *(*find)(const char *name));
+double alloc_rate(void);
+
+/* No block is a sample any more. For a time when no calls come. */
+void alloc_forget(void);
+
+/* Until it is called with false, who forks waits. */
+void alloc_no_fork(bool none);
+
+struct alloc_function {
+	const char *name;
+	void *ours;
+	void *real;     /* NULL: there is none that ours is to stand for */
+	bool gives_back;
+};
+/* The i-th of them; false: there are no more. */
+bool alloc_function_at(unsigned i, struct alloc_function *ret_f);
+
+#endif
