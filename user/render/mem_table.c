@@ -14,6 +14,7 @@ struct mem_table {
 	struct sink *out;
 	cJSON *json;     /* an array of processes, or NULL */
 	cJSON *mappings; /* of the process in hand         */
+	cJSON *total, *groups;
 	bool maps, begun;
 	struct mem_mapping sum;
 };
@@ -182,6 +183,93 @@ void mem_table_mapping(struct mem_table *t, const struct mem_mapping *m)
 	strbuf_free(&name);
 }
 
+void mem_table_total(struct mem_table *t, const struct mem_sample *s)
+{
+	if (t->json) {
+		t->total = cJSON_CreateObject();
+		for (size_t i = 0; i < N(columns); i++)
+			add_kb(t->total, columns[i].key, field(s, columns[i].at));
+		return;
+	}
+	put_sum(t);
+	if (t->maps)
+		put_heads(t);
+	t->begun = false;
+	sink_printf(t->out, "%8s", "total");
+	for (size_t i = 0; i < N(columns); i++)
+		put_kb(t->out, field(s, columns[i].at));
+	sink_printf(t->out, "  %u process%s\n", s->processes, s->processes == 1 ? "" : "es");
+}
+
+static const struct {
+	const char *label, *key;
+	size_t at;
+} group_columns[] = {
+	{ "charged", "charged_kb", offsetof(struct mem_group, charged_kb) },
+	{ "anonymous", "anonymous_kb", offsetof(struct mem_group, anonymous_kb) },
+	{ "file", "file_kb", offsetof(struct mem_group, file_kb) },
+	{ "kernel", "kernel_kb", offsetof(struct mem_group, kernel_kb) },
+	{ "limit", "limit_kb", offsetof(struct mem_group, limit_kb) },
+};
+
+static void json_group(struct mem_table *t, const struct mem_table_group *g, const char *name)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(o, "name", name);
+	cJSON_AddStringToObject(o, "path", g->path);
+	if (g->id)
+		cJSON_AddStringToObject(o, "container_id", g->id);
+	if (g->engine)
+		cJSON_AddStringToObject(o, "engine", g->engine);
+	cJSON_AddNumberToObject(o, "processes", (double)g->use.processes);
+	for (size_t i = 0; i < N(group_columns); i++)
+		add_kb(o, group_columns[i].key, field(&g->use, group_columns[i].at));
+	if (!t->groups)
+		t->groups = cJSON_CreateArray();
+	cJSON_AddItemToArray(t->groups, o);
+}
+
+void mem_table_group(struct mem_table *t, const struct mem_table_group *g)
+{
+	_cleanup_(strbuf_free) struct strbuf name = { 0 };
+
+	strbuf_add_clean(&name, g->name, strlen(g->name));
+	if (t->json) {
+		json_group(t, g, name.s ? name.s : "");
+		return;
+	}
+	sink_printf(t->out, "\n%s", name.len ? name.s : "?");
+	if (g->id)
+		sink_printf(t->out, " (%s%s%.12s)", g->engine ? g->engine : "",
+			    g->engine && *g->engine ? " " : "", g->id);
+	if (g->use.charged_kb < 0) {
+		sink_puts(t->out, ": nothing accounts for the memory of its control group here\n");
+		return;
+	}
+	sink_puts(t->out, ", by its control group (kB):\n");
+	for (size_t i = 0; i < N(group_columns); i++) {
+		put_kb(t->out, field(&g->use, group_columns[i].at));
+		sink_printf(t->out, "  %s\n", group_columns[i].label);
+	}
+}
+
+/* An array of processes, or an object that has it. */
+static cJSON *whole(struct mem_table *t)
+{
+	cJSON *all;
+
+	if (!t->groups)
+		return t->json;
+	all = cJSON_CreateObject();
+	cJSON_AddItemToObject(all, "processes", t->json);
+	if (t->total)
+		cJSON_AddItemToObject(all, "total", t->total);
+	cJSON_AddItemToObject(all, "groups", t->groups);
+	t->total = t->groups = NULL;
+	return all;
+}
+
 int mem_table_end(struct mem_table *t, struct err *e)
 {
 	char *text;
@@ -189,6 +277,7 @@ int mem_table_end(struct mem_table *t, struct err *e)
 	put_sum(t);
 	if (!t->json)
 		return 0;
+	t->json = whole(t);
 	text = cJSON_Print(t->json);
 	if (!text)
 		return err_set(e, -ENOMEM, "out of memory for a table");
@@ -203,5 +292,7 @@ void mem_table_free(struct mem_table *t)
 	if (!t)
 		return;
 	cJSON_Delete(t->json);
+	cJSON_Delete(t->total);
+	cJSON_Delete(t->groups);
 	free(t);
 }

@@ -21,6 +21,12 @@ struct mem_mapping {
 	bool deleted;
 };
 
+/* A container or control group; `id` and `engine` are NULL where it is no container. */
+struct mem_table_group {
+	const char *name, *path, *id, *engine;
+	struct mem_group use;
+};
+
 /* `maps`: each process has a table of its own. -ENOMEM. */
 int mem_table_open(struct sink *out, bool maps, bool json, struct mem_table **ret_table,
 		   struct err *e);
@@ -28,6 +34,10 @@ void mem_table_process(struct mem_table *t, pid_t pid, const char *name,
 		       const struct mem_sample *s);
 /* Of the process before. */
 void mem_table_mapping(struct mem_table *t, const struct mem_mapping *m);
+/* Of all of them together. */
+void mem_table_total(struct mem_table *t, const struct mem_sample *s);
+/* Behind the processes. As JSON it is then an object: processes, total, groups. */
+void mem_table_group(struct mem_table *t, const struct mem_table_group *g);
 int mem_table_end(struct mem_table *t, struct err *e);
 
 void mem_table_free(struct mem_table *t);

@@ -297,6 +297,12 @@ static void add_offcpu(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, offcpu, "max_ns", s->offcpu.max_ns);
 	count(d, offcpu, "left_out", s->offcpu.left_out);
 	count(d, offcpu, "left_out_ns", s->offcpu.left_out_ns);
+	truth(d, offcpu, "sampled", s->offcpu.sampled);
+	count(d, offcpu, "switches", s->offcpu.switches);
+	count(d, offcpu, "busy_switches", s->offcpu.busy_switches);
+	count(d, offcpu, "looks", s->offcpu.looks);
+	count(d, offcpu, "moved", s->offcpu.moved);
+	cJSON_AddNumberToObject(offcpu, "look_gap_s", s->offcpu.look_gap_s);
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 		cJSON *o = element(d, list);
@@ -309,6 +315,10 @@ static void add_offcpu(struct doc *d, cJSON *root, const struct run_summary *s)
 		number(d, o, "blocked_ns", w->value);
 		number(d, o, "count", w->count);
 		cJSON_AddBoolToObject(o, "idle", summary_wait_is_idle(s, w));
+		if (w->high > w->low) {
+			number(d, o, "low_ns", w->low);
+			number(d, o, "high_ns", w->high);
+		}
 	}
 }
 
@@ -457,6 +467,36 @@ static void add_slices(struct doc *d, cJSON *to, const struct summary_alloc *a)
 	add_interval(d, to, "bytes_interval", &a->bytes_interval);
 }
 
+static void add_mappings(struct doc *d, cJSON *in, const struct summary_mappings *m)
+{
+	static const char *const kinds[N_MAPPING_KINDS] = {
+		[MAPPING_FILE] = "file",
+		[MAPPING_ANON] = "anonymous",
+		[MAPPING_SHARED] = "shared",
+	};
+	cJSON *o;
+
+	if (!m->known) {
+		null(d, in, "mappings");
+		return;
+	}
+	o = object(d, in, "mappings");
+	for (int i = 0; i < N_MAPPING_KINDS; i++) {
+		cJSON *of = object(d, o, kinds[i]);
+
+		count(d, of, "made", m->by[i].made);
+		count(d, of, "made_bytes", m->by[i].made_bytes);
+		count(d, of, "given_back_bytes", m->by[i].gone_bytes);
+		count(d, of, "live", m->by[i].live);
+		count(d, of, "live_bytes", m->by[i].live_bytes);
+	}
+	count(d, o, "ended_bytes", m->ended_bytes);
+	count(d, o, "failed", m->failed);
+	count(d, o, "untracked", m->full);
+	add_sites(d, o, "sites", m->sites, m->n_sites);
+	add_sites(d, o, "live_sites", m->live_sites, m->n_live_sites);
+}
+
 static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 {
 	static const char *const tiers[] = {
@@ -502,6 +542,7 @@ static void add_alloc(struct doc *d, cJSON *root, const struct summary_alloc *a)
 	add_sites(d, o, "live_sites", a->live_sites, a->n_live_sites);
 	add_leaks(d, o, a);
 	add_fates(d, o, a);
+	add_mappings(d, o, &a->mappings);
 }
 
 static void add_diagnoses(struct doc *d, cJSON *root, const struct run_summary *s)
@@ -570,6 +611,35 @@ static void add_rss(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "peak_kb", s->rss.peak_kb);
 }
 
+static cJSON *add_ledger_row(struct doc *d, cJSON *rows, enum ledger_part part,
+			     const struct ledger_row *from)
+{
+	cJSON *row = object(d, rows, ledger_name(part));
+
+	number(d, row, "resident_bytes", from->resident);
+	if (ledger_of_heap(part)) {
+		number(d, row, "bytes", from->bytes);
+		number(d, row, "blocks", from->blocks);
+	}
+	return row;
+}
+
+static void add_ledger_objects(struct doc *d, cJSON *ledger, const struct ledger *l)
+{
+	cJSON *o, *rows;
+
+	if (!l->objects_by) {
+		null(d, ledger, "objects");
+		return;
+	}
+	o = object(d, ledger, "objects");
+	text(d, o, "allocator", l->objects_by);
+	number(d, o, "arenas", l->object_arenas);
+	rows = object(d, o, "parts");
+	for (int i = LEDGER_LIVE; i < N_LEDGER_HEAP_PARTS; i++)
+		add_ledger_row(d, rows, (enum ledger_part)i, &l->objects[i]);
+}
+
 static void add_ledger(struct doc *d, cJSON *memory, const struct run_summary *s)
 {
 	const struct ledger *l = &s->ledger.now;
@@ -590,14 +660,10 @@ static void add_ledger(struct doc *d, cJSON *memory, const struct run_summary *s
 	for (int i = 0; i < N_LEDGER_PARTS; i++) {
 		enum ledger_part part = (enum ledger_part)i;
 
-		row = object(d, rows, ledger_name(part));
-		number(d, row, "resident_bytes", l->parts[i].resident);
-		if (ledger_of_heap(part)) {
-			number(d, row, "bytes", l->parts[i].bytes);
-			number(d, row, "blocks", l->parts[i].blocks);
-		}
+		row = add_ledger_row(d, rows, part, &l->parts[i]);
 		text(d, row, "how", ledger_how(part));
 	}
+	add_ledger_objects(d, o, l);
 }
 
 static void add_memory(struct doc *d, cJSON *root, const struct run_summary *s)
@@ -676,6 +742,32 @@ static void add_truth(struct doc *d, cJSON *root, const struct run_summary *s)
 	number(d, o, "map_bytes", s->own.map_bytes);
 }
 
+static void add_cost(struct doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o, *list;
+
+	if (!s->cost.known)
+		return;
+	o = object(d, root, "cost");
+	number(d, o, "window_ns", s->cost.window_ns);
+	number(d, o, "ns", s->cost.ns);
+	real(d, o, "percent", (double)s->cost.ns * 100 / (double)s->duration_ns);
+	real(d, o, "target_percent",
+	     s->oncpu.cpu_ns > 0 ? (double)s->cost.ns * 100 / (double)s->oncpu.cpu_ns : NAN);
+	list = array(d, o, "sources");
+	for (uint32_t i = 0; i < s->cost.n; i++) {
+		const struct summary_cost *c = &s->cost.sources[i];
+
+		o = element(d, list);
+		text(d, o, "name", c->name);
+		count(d, o, "events", c->events);
+		real(d, o, "program_ns", c->program_ns);
+		real(d, o, "trap_ns", c->trap_ns);
+		number(d, o, "ns", c->ns);
+		real(d, o, "percent", (double)c->ns * 100 / (double)s->duration_ns);
+	}
+}
+
 static void add_unwind(struct doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *o;
@@ -752,6 +844,7 @@ int summary_json_write(const struct run_summary *s, struct sink *out, struct err
 	add_memory(&d, root, s);
 	add_truth(&d, root, s);
 	add_unwind(&d, root, s);
+	add_cost(&d, root, s);
 	text(&d, root, "dir", s->dir);
 	add_strings(&d, root, "files", s->files, s->n_files);
 	add_strings(&d, root, "notes", s->notes, s->n_notes);

@@ -22,7 +22,11 @@
  *   symbols    {locations, named, offset_only, no_module, worst: [{module, locations, reason}]}
  *   drops      [{name, count, help}]: every counter of loss, those at 0 too
  *   sideband_lost
- *   own        {cpu_ns, rss_kb, map_bytes}
+ *   own        {cpu_ns, rss_kb, map_bytes}: of memscope itself
+ *   cost       {window_ns, ns, percent, target_percent, sources: [{name, events, program_ns, trap_ns,
+ *               ns, percent}]}: CPU time of the programs in the kernel and of the way to them, of all who
+ *               ran them; percent: of one CPU; target_percent: of the target's CPU time; program_ns and
+ *               trap_ns: of one event; measured in window_ns of the run, allocations in all of it
  *   dir, files: []
  *   notes      []
  *   verdict    {kind, sentence, next}

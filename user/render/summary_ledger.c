@@ -32,11 +32,11 @@ static bool is_split(const struct ledger *l)
 static void put_part(struct sink *out, const struct ledger *l, enum ledger_part part)
 {
 	const struct ledger_row *row = &l->parts[part];
+	bool rest = part == LEDGER_LIVE && is_split(l) && !l->objects_traced;
 
 	if (!row->resident && !row->bytes)
 		return;
-	put_row(out, part == LEDGER_LIVE && is_split(l) ? "live, not traced" : ledger_title(part),
-		row->resident, l->rss);
+	put_row(out, rest ? "live, not traced" : ledger_title(part), row->resident, l->rss);
 	if (row->blocks)
 		sink_printf(out, "of %s in %s blocks; ", unit_bytes(row->bytes).s,
 			    unit_count(row->blocks).s);
@@ -63,6 +63,22 @@ static void put_doubts(struct sink *out, const struct ledger *l)
 	cells_wrapped(out, b.s ? b.s : "", 2, true);
 }
 
+/* Of the heap's parts above, what is an interpreter's. */
+static void put_objects(struct sink *out, const struct ledger *l)
+{
+	const struct ledger_row *o = l->objects;
+	int64_t resident = 0;
+
+	if (!l->objects_by)
+		return;
+	for (int i = 0; i < N_LEDGER_HEAP_PARTS; i++)
+		resident += o[i].resident;
+	put_row(out, "- for objects", resident, l->rss);
+	sink_printf(out, "of the above, %s's %u arenas: %s live in %s blocks, %s free\n",
+		    l->objects_by, l->object_arenas, unit_bytes(o[LEDGER_LIVE].bytes).s,
+		    unit_count(o[LEDGER_LIVE].blocks).s, unit_bytes(o[LEDGER_FREE].bytes).s);
+}
+
 void summary_put_ledger(const struct run_summary *s, struct sink *out)
 {
 	const struct ledger *l = &s->ledger.now;
@@ -78,8 +94,13 @@ void summary_put_ledger(const struct run_summary *s, struct sink *out)
 	if (*l->allocators)
 		sink_printf(out, "; %s walked", l->allocators);
 	sink_puts(out, "\n");
-	for (int i = 0; i < N_LEDGER_PARTS; i++)
+	if (l->processes > 1)
+		sink_puts(out, "  a page that several of them share counts in each\n");
+	for (int i = 0; i < N_LEDGER_PARTS; i++) {
 		put_part(out, l, (enum ledger_part)i);
+		if (i == N_LEDGER_HEAP_PARTS - 1)
+			put_objects(out, l);
+	}
 	put_row(out, "not explained", rest, l->rss);
 	sink_puts(out, rest < 0 ? "more was counted than was there: it changed meanwhile\n"
 				: "smaps_rollup, less all of the above\n");

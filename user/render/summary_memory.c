@@ -71,9 +71,11 @@ static void put_leaks(const struct summary_alloc *a, struct sink *out)
 		cells_in_image(out, l->site.function[0] ? l->site.function : "[unknown]", 42,
 			       l->site.module, 18);
 		cells_spaces(out, CELLS_LABEL_WIDTH);
-		sink_printf(out, "95 %% interval %s to %s, r2 %.3f, since second %.0f\n",
-			    unit_bytes((int64_t)(l->slope_low * 60)).s,
-			    unit_bytes((int64_t)(l->slope_high * 60)).s, l->r2, l->since_s);
+		sink_printf(out, "95 %% interval %s, r2 %.3f, since second %.0f\n",
+			    unit_bytes_range((int64_t)(l->slope_low * 60),
+					     (int64_t)(l->slope_high * 60), false)
+				    .s,
+			    l->r2, l->since_s);
 	}
 }
 
@@ -325,36 +327,44 @@ static void put_more_sites(const struct summary_alloc *a, struct sink *out)
 	put_threads(a, out);
 }
 
-/* What was traced when, how much of it was seen, what that weighs, and what it cost. */
+static struct unit_text weight_text(double weight)
+{
+	struct unit_text t;
+
+	if (weight >= 100)
+		return unit_count((int64_t)weight);
+	snprintf(t.s, sizeof(t.s), "%.3g", weight);
+	return t;
+}
+
+/* Tier, coverage and cost in a sentence; what to do for more in another. */
 static void put_slices(const struct summary_alloc *a, struct sink *out)
 {
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 
 	if (a->slices.from_ns > a->covered_from_ns)
-		strbuf_printf(&b, "every call until %s of the run, then ",
+		strbuf_printf(&b, "every call until %s of the run, then in ",
 			      unit_ns(a->slices.from_ns).s);
-	strbuf_printf(&b, "every call in %u slices, %s of the time", a->slices.n,
-		      unit_percent(a->slices.covered_ns, a->slices.span_ns).s);
+	strbuf_printf(&b, "%u slices of time, %s of it, at %.2g%% of one CPU (limit %.3g%%)",
+		      a->slices.n, unit_percent(a->slices.covered_ns, a->slices.span_ns).s,
+		      a->slices.cost_percent, a->slices.limit_percent);
 	if (a->slices.weight > 0)
-		strbuf_printf(&b,
-			      ": %s calls seen, weighed by %.3g on average (95%% interval %.3g to "
-			      "%.3g)",
-			      unit_count((int64_t)a->slices.seen_calls).s, a->slices.weight,
-			      a->slices.weight_low, a->slices.weight_high);
-	strbuf_printf(
-		&b,
-		"; it cost %.2g%% of one CPU (limit %.3g%%). What is freed and what lives cannot "
-		"be told from slices",
-		a->slices.cost_percent, a->slices.limit_percent);
-	if (a->reason)
-		strbuf_printf(&b, "; %s", a->reason);
+		strbuf_printf(&b, "; %s calls seen, each for %s (95%% interval %s to %s)",
+			      unit_count((int64_t)a->slices.seen_calls).s,
+			      weight_text(a->slices.weight).s, weight_text(a->slices.weight_low).s,
+			      weight_text(a->slices.weight_high).s);
+	strbuf_puts(&b, "; frees and what lives are not told");
 	cells_labelled(out, "Allocations", b.s ? b.s : "");
+	if (a->reason) {
+		cells_spaces(out, CELLS_LABEL_WIDTH);
+		cells_wrapped(out, a->reason, CELLS_LABEL_WIDTH, true);
+	}
 	sink_puts(out, "  ");
 	cells_left(out, "allocated", CELLS_LABEL_WIDTH - 2);
 	cells_right(out, unit_bytes((int64_t)a->bytes).s, 12);
 	cells_right(out, unit_count((int64_t)a->objects).s, 14);
-	sink_printf(out, " blocks; 95%% interval %s to %s\n", unit_bytes(a->bytes_interval.low).s,
-		    unit_bytes(a->bytes_interval.high).s);
+	sink_printf(out, " blocks; 95%% interval %s\n",
+		    unit_bytes_range(a->bytes_interval.low, a->bytes_interval.high, false).s);
 	if (!a->n_sites)
 		return;
 	sink_puts(out, "       bytes   95%, from          to       seen  share  allocated by\n");
@@ -370,6 +380,75 @@ static void put_slices(const struct summary_alloc *a, struct sink *out)
 		cells_in_image(out, row->function[0] ? row->function : "[unknown]", 34, row->module,
 			       18);
 	}
+}
+
+static void put_mapped(struct sink *out, const char *title, const struct site_row *rows, uint32_t n,
+		       uint64_t whole)
+{
+	if (n == 0)
+		return;
+	cells_right(out, "bytes", 12);
+	cells_right(out, "mappings", 14);
+	sink_printf(out, "         %s\n", title);
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = rows[i].function[0] ? rows[i].function
+				   : rows[i].leaf[0]   ? rows[i].leaf
+						       : "[unknown]";
+
+		cells_right(out, unit_bytes(rows[i].value).s, 12);
+		cells_right(out, unit_count(rows[i].count).s, 14);
+		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
+		sink_puts(out, "  ");
+		cells_in_image(out, name, 42, rows[i].module, 18);
+	}
+}
+
+/* Beside the allocator: what none of the figures above has. */
+static void put_mappings(const struct summary_mappings *m, struct sink *out)
+{
+	static const char *const kinds[N_MAPPING_KINDS] = {
+		[MAPPING_ANON] = "anonymous",
+		[MAPPING_FILE] = "of files",
+		[MAPPING_SHARED] = "shared",
+	};
+	uint64_t made = 0, live = 0;
+
+	for (int i = 0; m->known && i < N_MAPPING_KINDS; i++) {
+		made += m->by[i].made_bytes;
+		live += m->by[i].live_bytes;
+	}
+	if (!made && !m->failed)
+		return;
+	cells_labelled(out, "Mappings",
+		       "by mmap, mremap and brk outside of the allocator, in bytes of address "
+		       "space: every system call on this host took some ns more for it");
+	cells_right(out, "made", CELLS_LABEL_WIDTH + 12);
+	cells_right(out, "given back", 12);
+	cells_right(out, "still there", 12);
+	sink_puts(out, "\n");
+	for (int i = 0; i < N_MAPPING_KINDS; i++) {
+		if (!m->by[i].made)
+			continue;
+		sink_puts(out, "  ");
+		cells_left(out, kinds[i], CELLS_LABEL_WIDTH - 2);
+		cells_right(out, unit_bytes((int64_t)m->by[i].made_bytes).s, 12);
+		cells_right(out, unit_bytes((int64_t)m->by[i].gone_bytes).s, 12);
+		cells_right(out, unit_bytes((int64_t)m->by[i].live_bytes).s, 12);
+		sink_printf(out, "  in %s of %s mappings\n", unit_count((int64_t)m->by[i].live).s,
+			    unit_count((int64_t)m->by[i].made).s);
+	}
+	if (m->ended_bytes)
+		sink_printf(out, "  %s went with images that ended\n",
+			    unit_bytes((int64_t)m->ended_bytes).s);
+	if (m->failed)
+		sink_printf(out, "  %s calls failed\n", unit_count((int64_t)m->failed).s);
+	if (m->full)
+		sink_printf(out,
+			    "  %s mappings not followed: no room (still there is too low by "
+			    "these); raise --mem\n",
+			    unit_count((int64_t)m->full).s);
+	put_mapped(out, "mapped by", m->sites, m->n_sites, made);
+	put_mapped(out, "still there, mapped by", m->live_sites, m->n_live_sites, live);
 }
 
 void summary_put_alloc(const struct run_summary *s, struct sink *out)
@@ -413,6 +492,7 @@ void summary_put_alloc(const struct run_summary *s, struct sink *out)
 		  a->live_bytes + a->before_bytes);
 	put_more_sites(a, out);
 	put_leaks(a, out);
+	put_mappings(&a->mappings, out);
 }
 
 /* Two verdicts, kept apart: of all points, and of two. */

@@ -3,6 +3,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "render/cells.h"
+#include "render/summary_cost.h"
 #include "render/summary_ledger.h"
 #include "render/summary_memory.h"
 
@@ -319,7 +320,31 @@ static void put_wait_rows(const struct run_summary *s, struct sink *out, bool id
 			   24, true);
 		sink_puts(out, "  ");
 		put_wait_place(w, out);
+		if (w->high > w->low) {
+			sink_printf(out, "  %10s", "");
+			sink_printf(out, "  95 %%: %s", unit_ns(w->low).s);
+			sink_printf(out, " to %s\n", unit_ns(w->high).s);
+		}
 	}
+}
+
+static void put_looks(const struct run_summary *s, struct sink *out)
+{
+	char text[480];
+
+	if (!s->offcpu.sampled || !s->offcpu.busy_switches)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"Stacks of %s of %s waits were looked at: threads that switch often have some looked at "
+		"by chance, and the others count for the stack last seen at their place. %s were not "
+		"where expected; what is estimated by those has its 95 %% interval. Times of threads "
+		"are exact; --offcpu=exact looks at all.",
+		unit_count(
+			(int64_t)(s->offcpu.switches - s->offcpu.busy_switches + s->offcpu.looks))
+			.s,
+		unit_count((int64_t)s->offcpu.switches).s, unit_count((int64_t)s->offcpu.moved).s);
+	cells_wrapped(out, text, 2, false);
 }
 
 static void put_thresholds(const struct run_summary *s, struct sink *out)
@@ -345,7 +370,8 @@ static void put_waits(const struct run_summary *s, struct sink *out)
 	if (s->offcpu.n_waits == 0 && s->offcpu.left_out == 0)
 		return;
 	cells_label(out, "Blocked");
-	sink_printf(out, "who waited, and for what%s\n", s->offcpu.sampled ? " (estimates)" : "");
+	sink_printf(out, "who waited, and for what%s\n",
+		    s->offcpu.sampled ? " (sampled: estimates)" : "");
 	cells_right(out, "time", 10);
 	cells_right(out, "times", 12);
 	sink_puts(out, "  ");
@@ -353,6 +379,7 @@ static void put_waits(const struct run_summary *s, struct sink *out)
 	sink_puts(out, "  in\n");
 	put_wait_rows(s, out, false);
 	put_wait_rows(s, out, true);
+	put_looks(s, out);
 	put_thresholds(s, out);
 }
 
@@ -500,21 +527,6 @@ static void put_drops(const struct run_summary *s, struct sink *out)
 	}
 }
 
-static void put_own(const struct run_summary *s, struct sink *out)
-{
-	if (s->own.cpu_ns == 0 && s->own.rss_kb == 0)
-		return;
-	cells_label(out, "Own cost");
-	sink_printf(out, "%s of CPU (%s of the run), %s resident", unit_ns(s->own.cpu_ns).s,
-		    unit_percent(s->own.cpu_ns, s->duration_ns).s,
-		    unit_bytes(s->own.rss_kb * 1024).s);
-	if (s->own.peak_kb > 0)
-		sink_printf(out, " (%s at most)", unit_bytes(s->own.peak_kb * 1024).s);
-	if (s->own.map_bytes > 0)
-		sink_printf(out, ", %s in the kernel", unit_bytes(s->own.map_bytes).s);
-	sink_puts(out, "\n");
-}
-
 /* Only when the tables had too little room. */
 static void put_unwind(const struct run_summary *s, struct sink *out)
 {
@@ -575,7 +587,7 @@ void summary_text_write(const struct run_summary *s, struct sink *out)
 	put_symbols(s, out);
 	put_drops(s, out);
 	put_unwind(s, out);
-	put_own(s, out);
+	summary_put_cost(s, out);
 	for (uint32_t i = 0; i < s->n_notes; i++)
 		cells_labelled(out, "Note", s->notes[i]);
 	put_files(s, out);

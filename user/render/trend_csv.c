@@ -10,12 +10,15 @@
 
 #define HEADER                                                                                     \
 	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
-	"minor_faults,major_faults,live_bytes,shared_kb,private_kb\n"
+	"minor_faults,major_faults,live_bytes,shared_kb,private_kb"
+#define HEADER_END       "\n"
+#define HEADER_END_GROUP ",processes,group_kb,group_anonymous_kb,group_file_kb,group_kernel_kb\n"
 
 struct trend_csv {
 	int fd;
 	off_t len;  /* of the whole lines */
 	char *path; /* for sentences      */
+	const char *header;
 };
 
 /* One line, or none of it. */
@@ -52,6 +55,7 @@ static int new_at(int dir_fd, const char *path, int flags, struct trend_csv **re
 	if (!t)
 		return err_set(e, -ENOMEM, "%s: out of memory", path);
 	t->fd = -1;
+	t->header = HEADER HEADER_END;
 	t->path = strdup(path);
 	if (!t->path)
 		return err_set(e, -ENOMEM, "%s: out of memory", path);
@@ -68,7 +72,7 @@ int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, s
 	int r = new_at(dir_fd, path, O_WRONLY | O_TRUNC, &t, e);
 
 	if (r == 0)
-		r = append(t, HEADER, strlen(HEADER), e);
+		r = append(t, t->header, strlen(t->header), e);
 	if (r < 0)
 		return r;
 	*ret_trend = TAKE_PTR(t);
@@ -78,14 +82,22 @@ int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, s
 /* Goes to the end of the last whole line of a file that begins with our header. */
 static int find_end(struct trend_csv *t, off_t size, struct err *e)
 {
-	char text[sizeof(HEADER)];
+	char text[sizeof(HEADER HEADER_END_GROUP)];
+	size_t len = strlen(t->header);
 	off_t end = size;
-	ssize_t n = pread(t->fd, text, strlen(HEADER), 0);
+	ssize_t n = pread(t->fd, text, sizeof(text) - 1, 0);
+	bool groups = len > strlen(HEADER HEADER_END), ours;
 
-	if (n != (ssize_t)strlen(HEADER) || memcmp(text, HEADER, strlen(HEADER)) != 0)
+	ours = n > (ssize_t)strlen(HEADER) && memcmp(text, HEADER, strlen(HEADER)) == 0;
+	if (n < (ssize_t)len || memcmp(text, t->header, len) != 0)
 		return err_set(e, -EBADMSG,
-			       "%s: is no log of ours (its first line differs), and is left as it "
-			       "is: choose another -o",
+			       ours && groups
+				       ? "%s: is a log of processes, and one of control groups has "
+					 "more columns: choose another -o"
+			       : ours ? "%s: is a log of control groups, which has more columns "
+					"than one of processes: choose another -o"
+				      : "%s: is no log of ours (its first line differs), and is "
+					"left as it is: choose another -o",
 			       t->path);
 	while (end > 0 && pread(t->fd, text, 1, end - 1) == 1 && text[0] != '\n')
 		end--;
@@ -95,7 +107,7 @@ static int find_end(struct trend_csv *t, off_t size, struct err *e)
 	return 0;
 }
 
-int trend_csv_append(const char *path, struct trend_csv **ret_trend, struct err *e)
+int trend_csv_append(const char *path, bool groups, struct trend_csv **ret_trend, struct err *e)
 {
 	_cleanup_(trend_csv_closep) struct trend_csv *t = NULL;
 	struct stat st;
@@ -107,7 +119,9 @@ int trend_csv_append(const char *path, struct trend_csv **ret_trend, struct err 
 		return err_set(e, -EINVAL, "%s: is not a regular file", path);
 	if (flock(t->fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(e, -EBUSY, "%s: another memscope is writing it", path);
-	r = st.st_size ? find_end(t, st.st_size, e) : append(t, HEADER, strlen(HEADER), e);
+	if (groups)
+		t->header = HEADER HEADER_END_GROUP;
+	r = st.st_size ? find_end(t, st.st_size, e) : append(t, t->header, strlen(t->header), e);
 	if (r < 0)
 		return r;
 	*ret_trend = TAKE_PTR(t);
@@ -129,7 +143,7 @@ static void put(struct line *l, const char *fmt, ...)
 	n = vsnprintf(l->text + l->len, sizeof(l->text) - l->len, fmt, ap);
 	va_end(ap);
 	l->len += n;
-	if (l->len >= sizeof(l->text)) /* 14 fields of at most 21 bytes never come here */
+	if (l->len >= sizeof(l->text)) /* 19 fields of at most 21 bytes never come here */
 		l->len = sizeof(l->text) - 1;
 }
 
@@ -142,7 +156,7 @@ static void put_field(struct line *l, int64_t value)
 }
 
 int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
-		  struct err *e)
+		  const struct mem_group *group, struct err *e)
 {
 	time_t sec = s->time_ns / 1000000000;
 	struct line l = { .len = 0 };
@@ -166,6 +180,13 @@ int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_
 	put_field(&l, live_bytes);
 	put_field(&l, s->shared_kb);
 	put_field(&l, s->private_kb);
+	if (group) {
+		put_field(&l, group->processes);
+		put_field(&l, group->charged_kb);
+		put_field(&l, group->anonymous_kb);
+		put_field(&l, group->file_kb);
+		put_field(&l, group->kernel_kb);
+	}
 	put(&l, "\n");
 	return append(t, l.text, l.len, e);
 }

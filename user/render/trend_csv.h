@@ -10,6 +10,9 @@
  * YYYY-MM-DD HH:MM:SS; cpu_percent is that of the interval, 100.0 being one CPU; the first row's
  * interval is only what went by between the begin of the run and the first look, some tenths of a
  * second. live_bytes is the sum at that moment. What is not known is an empty field.
+ *
+ * A log of control groups has more columns: processes,group_kb,group_anonymous_kb,group_file_kb,
+ * group_kernel_kb (model/mem_sample.h: struct mem_group).
  */
 #ifndef MEMSCOPE_RENDER_TREND_CSV_H
 #define MEMSCOPE_RENDER_TREND_CSV_H
@@ -17,6 +20,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "model/mem_sample.h"
+
+#include <stdbool.h>
 
 struct trend_csv;
 
@@ -26,17 +31,17 @@ int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, s
 
 /*
  * Opens `path` to go on with it, or creates it. A line that was cut short at its end, by a crash, is
- * taken away. -EBADMSG: what is there does not begin with our header, and is left alone; -EBUSY:
- * another memscope is writing it.
+ * taken away. `groups`: with the columns of control groups. -EBADMSG: what is there does not begin with
+ * that header, and is left alone; -EBUSY: another memscope is writing it.
  */
-int trend_csv_append(const char *path, struct trend_csv **ret_trend, struct err *e);
+int trend_csv_append(const char *path, bool groups, struct trend_csv **ret_trend, struct err *e);
 
 /*
- * Appends a line. `live_bytes`: allocated and not freed, MEM_UNKNOWN when not traced. After an
- * error (-ENOSPC) the file holds whole lines, and later rows may be tried again.
+ * Appends a line. `live_bytes`: allocated and not freed, MEM_UNKNOWN when not traced; `group`: NULL in a
+ * log that has no columns for it. After an error (-ENOSPC) the file holds whole lines, and later rows may be tried again.
  */
 int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
-		  struct err *e);
+		  const struct mem_group *group, struct err *e);
 
 void trend_csv_close(struct trend_csv *t);
 DEFINE_CLEANUP(struct trend_csv *, trend_csv_closep, trend_csv_close)

@@ -21,6 +21,7 @@ static const struct {
 	[MEM_COLUMN_SWAP] = { "swap", "swap_kb" },
 	[MEM_COLUMN_PSS] = { "PSS", "pss_kb" },
 	[MEM_COLUMN_VSZ] = { "VSZ", "vsz_kb" },
+	[MEM_COLUMN_GROUP] = { "cgroup", "group_kb" },
 	[MEM_COLUMN_CPU] = { "CPU", "cpu_percent" },
 };
 
@@ -79,9 +80,12 @@ static void put_slope(const struct mem_trend *t, struct sink *out)
 			    LABEL, "slope");
 		return;
 	}
-	sink_printf(out, "%-*s %s an hour (95 %% interval %s to %s), r2 %.3f\n", LABEL, "slope",
-		    signed_kb(l->slope * 3600).s, signed_kb(l->slope_low * 3600).s,
-		    signed_kb(l->slope_high * 3600).s, l->r2);
+	sink_printf(out, "%-*s %s an hour (95 %% interval %s), r2 %.3f\n", LABEL, "slope",
+		    signed_kb(l->slope * 3600).s,
+		    unit_bytes_range(llround(l->slope_low * 3600 * 1024),
+				     llround(l->slope_high * 3600 * 1024), true)
+			    .s,
+		    l->r2);
 }
 
 static void put_changes(const struct mem_trend *t, struct sink *out)

@@ -34,6 +34,7 @@ static const struct {
 	{ MEM_COLUMN_PSS, "PSS", "#6f4fa0", "1.2" },
 	{ MEM_COLUMN_FILE, "file", "#4f8f3a", "1.2" },
 	{ MEM_COLUMN_SWAP, "swap", "#777777", "1.2" },
+	{ MEM_COLUMN_GROUP, "cgroup", "#b08400", "1.2" },
 };
 
 enum { N_CURVES = sizeof(curves) / sizeof(*curves) };
