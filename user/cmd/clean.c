@@ -35,7 +35,7 @@ const struct opt_command clean_options = {
 static int clean_one(const char *dir, const struct keep *keep, struct pruned *pruned,
 		     uint32_t *lists, struct err *e)
 {
-	int r = tree_prune(dir, keep, NULL, pruned, e);
+	int r = tree_prune(dir, keep, pruned, e);
 
 	if (r == -ENOENT)
 		return 0;
@@ -102,5 +102,15 @@ int cmd_clean(int argc, char **argv)
 	}
 	printf("removed %s files, %s\n", unit_count((int64_t)pruned.files).s,
 	       unit_bytes((int64_t)pruned.bytes).s);
+	if (fflush(stdout) < 0 && errno != EPIPE) {
+		err_set(&e, -errno, "standard output: %s; it was removed, and that is not told",
+			strerror(errno));
+		return command_fail(EXIT_PARTIAL, &e);
+	}
+	if (pruned.failed) {
+		err_set(&e, pruned.error, "%s files could not be removed: %s",
+			unit_count((int64_t)pruned.failed).s, strerror(-pruned.error));
+		return command_fail(EXIT_PARTIAL, &e);
+	}
 	return EXIT_DONE;
 }

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 struct diff_args {
 	struct input_args in;
@@ -378,6 +379,12 @@ static int run(struct job *j, char **operands, int n, struct err *e)
 {
 	int first = inputs_first(operands, n), r;
 
+	/* A directory and a word that names nothing: most likely a name that was misspelt. */
+	if (first == n && n == 2 && access(operands[1], F_OK) < 0)
+		return err_set(
+			e, -EINVAL,
+			"%s: No such file or directory; which two? (memscope diff BEFORE AFTER)",
+			operands[1]);
 	if (first == n)
 		return err_set(e, -EINVAL, "which two? (memscope diff BEFORE AFTER)");
 	if (n - first > 1 && inputs_first(operands + first, n - first) < n - first)

@@ -108,6 +108,18 @@ static uint32_t find_engines(struct engine_finding *out)
 	return n;
 }
 
+/* Where an engine's files are not. */
+static void print_where(const struct engine_finding *f)
+{
+	const char *named = getenv(f->env);
+
+	printf("-c knows its containers by their ids alone, -G takes any control group\n");
+	if (named && *named)
+		printf("%30s looked in %s (%s)", "", named, f->env);
+	else
+		printf("%30s looked in %s; %s names another place", "", f->looked, f->env);
+}
+
 static void print_engines(void)
 {
 	struct engine_finding engines[ENGINES_MAX];
@@ -123,7 +135,7 @@ static void print_engines(void)
 			       f->containers == 1 ? "" : "s", f->running,
 			       f->running == 1 ? "s" : "", f->where);
 		else
-			printf("-c knows no container of it; -G takes any control group");
+			print_where(f);
 		printf("\n");
 	}
 }
@@ -186,6 +198,8 @@ static bool add_engines(cJSON *root)
 		       cJSON_AddStringToObject(o, "name", f->name) &&
 		       cJSON_AddBoolToObject(o, "found", f->where[0] != 0) &&
 		       cJSON_AddStringToObject(o, "where", f->where) &&
+		       cJSON_AddStringToObject(o, "looked", f->looked) &&
+		       cJSON_AddStringToObject(o, "variable", f->env) &&
 		       cJSON_AddNumberToObject(o, "containers", f->containers) &&
 		       cJSON_AddNumberToObject(o, "running", f->running);
 	}

@@ -10,6 +10,7 @@
 #include "elf/cfi.h"
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
+#include "inject/inject.h"
 #include "proc/proc_maps.h"
 #include "render/summary_json.h"
 
@@ -59,7 +60,7 @@ static int look_for_allocator(void *ctx, const struct proc_map *map)
 	    elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;
 	for (const struct allocator *a = allocators; a->symbol; a++)
-		n += !a->via && elf_syms_find_name(syms, a->symbol, NULL, 0) > 0;
+		n += !a->via && !a->objects && elf_syms_find_name(syms, a->symbol, NULL, 0) > 0;
 	if (n < 2) /* a function of that name is not an allocator yet */
 		return 0;
 	if (f->n_allocators++)
@@ -208,7 +209,7 @@ static void print_names(const struct run_summary *s)
 }
 
 /* Who could tell of its allocations without a trap for each. */
-static void print_sampler(const struct sampler_facts *facts)
+static void print_sampler(pid_t pid, const struct sampler_facts *facts)
 {
 	char advice[512];
 	char library[PATH_MAX];
@@ -229,6 +230,18 @@ static void print_sampler(const struct sampler_facts *facts)
 		printf(LABEL "none: --alloc=sampled needs it started with LD_PRELOAD=%s\n",
 		       "sampler",
 		       sampler_library(library, sizeof(library)) ? library : SAMPLER_LIBRARY);
+	}
+	if (!facts->heard && (!facts->otel || strstr(facts->where, SAMPLER_LIBRARY)) &&
+	    sampler_library(library, sizeof(library))) {
+		struct err e = { 0 };
+
+		if (inject_check(pid, library, &e) == 0) {
+			printf(LABEL "--inject can put memscope's sampler into it\n", "");
+		} else {
+			printf(LABEL "--inject cannot be used: ", "");
+			print_name(e.msg);
+			putchar('\n');
+		}
 	}
 	if (!facts->jemalloc_conf)
 		return;
@@ -302,7 +315,7 @@ static void report(void *ctx, const struct run_summary *s)
 	print_names(s);
 	sampler_look(rep->pid, &facts);
 	allocator = print_files(rep->pid, &facts);
-	print_sampler(&facts);
+	print_sampler(rep->pid, &facts);
 	for (uint32_t i = 0; i < s->n_notes; i++) {
 		printf(LABEL, "note");
 		print_name(s->notes[i]);

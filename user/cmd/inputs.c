@@ -128,6 +128,7 @@ static int read_file(struct inputs *in, const char *path, struct profile **ret_p
 	in->skipped_lines += info.skipped_lines;
 	in->other_events += info.other_events;
 	in->no_mappings += info.no_mappings;
+	in->cut += info.cut;
 	in->addresses |= info.addresses;
 	/* Under another root the inodes of a copy say nothing. */
 	if (in->root < 0 && info.changed_files > in->changed_files)
@@ -214,6 +215,13 @@ int inputs_left_out(const struct inputs *in)
 	if (in->other_events) {
 		err_set(&e, 0, "samples of other events than the first, left out: %s",
 			unit_count((int64_t)in->other_events).s);
+		status = command_fail(EXIT_PARTIAL, &e);
+	}
+	if (in->cut) {
+		err_set(&e, 0,
+			"texts of perf script that are cut (no empty line ends the last sample, which "
+			"is left out): %u",
+			in->cut);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	if (in->no_mappings) {

@@ -37,7 +37,7 @@ struct inputs {
 	int root;                /* where images are looked for: an index of roots, -1 our own */
 	uint32_t n_files;
 	uint64_t skipped_lines, other_events;
-	uint32_t changed_files, no_mappings, same_process;
+	uint32_t changed_files, no_mappings, cut, same_process;
 	uint64_t unnamed, places;  /* of those without names in the files */
 	char why_unnamed[256];
 	bool addresses;

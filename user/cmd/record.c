@@ -6,11 +6,11 @@
 #include "cmd/cmd.h"
 #include "cmd/run.h"
 #include "cmd/target.h"
+#include "cmd/tree_name.h"
 #include "collect/uprobes.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -20,10 +20,11 @@
 struct record_args {
 	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *tree, *keep;
 	const char *containers, *cgroups;
-	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle;
+	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, inject;
+	bool python_objects;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
-	int alloc, alloc_scope, by;
+	int alloc, alloc_scope, by, offcpu;
 };
 
 #define ALLOC_NOT_GIVEN (-1)
@@ -59,14 +60,17 @@ static const struct opt rows[] = {
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
 	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|slices|off", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in slices of time (slices forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
-	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD: mean bytes between samples (default 512K)"),
+	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD, or --inject: mean bytes between samples (default 512K)"),
+	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with -p or -n: allocations sampled by memscope's own library, which is put into the running process, and idle again in the end; refused, with the reason, where that is not safe (glibc 2.34 and later, x86-64; no static programs, no seccomp)"),
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
-	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what tracing allocations may cost, in percent of one CPU, unless forced (default 5)"),
+	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --alloc=exact: every object that CPython allocates as well, not only what it takes from malloc; millions a second. Refused by name where not all calls can be seen: they are inlined, as in Debian's python3, or there are no symbols"),
+	ROW("offcpu", 0, OPT_CHOICE, "MODE", offcpu, .choices = "exact|auto|sampled", .help = "waits: the length of each is taken, and its stack: of all (exact, the default), of some by chance where a thread switches over a thousand times a second (sampled), or that once all would cost more than --max-overhead (auto)"),
+	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what tracing allocations may cost, and what the stacks of waits may, in percent of one CPU each, unless forced (default 5)"),
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
 
 	{ .name = "Windows", .kind = OPT_HEADING },
 	ROW("every", 0, OPT_DOUBLE, "SEC", every_s, .min = 0.1, .max = 1e7, .help = "write the profiles of each SEC seconds as SOURCE-DATE-TIME, and go on"),
-	ROW("tree", 0, OPT_STRING, "DIR", tree, .help = "with --every: the files go into DIR/NAME, NAME being the container's or the command's name, or \"host\""),
+	ROW("tree", 0, OPT_STRING, "DIR", tree, .help = "with --every: the files go into DIR/NAME, NAME being that of the container, else of the systemd service, else the pattern of --name, else the command's; \"host\" with -a"),
 	ROW("keep", 0, OPT_STRING, "WHAT", keep, .help = "with --every: remove windows that are older (30s, 90m, 12h, 7d), too many (200), or too large together (500M)"),
 
 	{ .name = "What to write", .kind = OPT_HEADING },
@@ -96,6 +100,19 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 	const char *s = a->only;
 
 	cfg->alloc = a->alloc == ALLOC_NOT_GIVEN ? ALLOC_AUTO : (enum alloc_mode)a->alloc;
+	if (a->inject && (a->alloc == ALLOC_NOT_GIVEN || a->alloc == ALLOC_SAMPLED))
+		cfg->alloc = ALLOC_SAMPLED;
+	else if (a->inject)
+		return err_set(e, -EINVAL, "--inject is for --alloc=sampled");
+	if (a->inject && !a->pids && !a->pattern && !a->tid)
+		return err_set(e, -EINVAL, "--inject is for one running process (-p, -n, -t)%s",
+			       cfg->command
+				       ? ": a command gets the library by --alloc=sampled alone"
+				       : "");
+	cfg->inject = a->inject;
+	if (a->python_objects && cfg->alloc != ALLOC_EXACT)
+		return err_set(e, -EINVAL, "--python-objects goes with --alloc=exact");
+	cfg->python_objects = a->python_objects;
 	for (int i = 0; i < MS_N_SOURCES; i++)
 		cfg->sources[i] = !s;
 	while (s && *s) {
@@ -112,7 +129,7 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		cfg->sources[i] = true;
 		s += len + (s[len] == ',');
 	}
-	cfg->alloc_asked = a->alloc == ALLOC_EXACT || a->alloc == ALLOC_SAMPLED ||
+	cfg->alloc_asked = a->inject || a->alloc == ALLOC_EXACT || a->alloc == ALLOC_SAMPLED ||
 			   a->alloc == ALLOC_SLICES || (a->only && cfg->sources[MS_ALLOC]);
 	if (cfg->all && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_SAMPLED &&
 	    cfg->alloc != ALLOC_SLICES)
@@ -136,10 +153,10 @@ static int choose_rate(const struct record_args *a, struct run_config *cfg, stru
 	cfg->alloc_rate = 512 << 10;
 	if (!a->alloc_rate)
 		return 0;
-	if (cfg->alloc != ALLOC_SAMPLED || !cfg->command)
+	if (cfg->alloc != ALLOC_SAMPLED || (!cfg->command && !cfg->inject))
 		return err_set(
 			e, -EINVAL,
-			"--alloc-rate is for --alloc=sampled -- CMD: a process that runs has "
+			"--alloc-rate is for --alloc=sampled -- CMD and --inject: a process that runs has "
 			"its own rate (MEMSCOPE_ALLOC_RATE when it was started)");
 	n = strtoull(a->alloc_rate, &end, 10);
 	for (const char *units = "KMG", *u = units; *end && u < units + 3; u++)
@@ -244,15 +261,26 @@ static int find_targets(const struct record_args *a, struct run_config *cfg, str
 	return 0;
 }
 
+/* "web+db" */
+static void groups_word(const struct group *groups, uint32_t n, char *out, uint32_t cap)
+{
+	struct strbuf b = { 0 };
+
+	for (uint32_t i = 0; i < n; i++)
+		strbuf_printf(&b, "%s%s", i ? "+" : "", group_title(&groups[i]));
+	target_file_word(b.s ? b.s : "", out, cap);
+	strbuf_free(&b);
+}
+
 /* What is profiled, in one word that is fit for a file name. */
 static void target_name(const struct run_config *cfg, char *out, uint32_t cap)
 {
 	if (cfg->command) {
 		const char *base = strrchr(cfg->command[0], '/');
 
-		snprintf(out, cap, "%.32s", base ? base + 1 : cfg->command[0]);
+		target_file_word(base ? base + 1 : cfg->command[0], out, cap);
 	} else if (cfg->n_groups) {
-		target_file_word(group_title(&cfg->groups[0]), out, cap);
+		groups_word(cfg->groups, cfg->n_groups, out, cap);
 	} else if (cfg->all) {
 		snprintf(out, cap, "host");
 	} else {
@@ -267,7 +295,10 @@ static int make_dir(const struct run_config *cfg, const struct record_args *a, c
 	char name[64];
 	struct stat st;
 
-	target_name(cfg, name, sizeof(name));
+	if (a->tree && cfg->n_pids && !cfg->n_groups && !cfg->command && !cfg->all)
+		tree_name_of(cfg->pids[0], a->pattern, name, sizeof(name));
+	else
+		target_name(cfg, name, sizeof(name));
 	if (a->dir)
 		snprintf(out, cap, "%s", a->dir);
 	else if (a->tree)
@@ -290,17 +321,6 @@ static int make_dir(const struct run_config *cfg, const struct record_args *a, c
 	if (access(out, W_OK) < 0)
 		return err_set(e, -errno, "cannot write to '%s': %s", out, strerror(errno));
 	return 0;
-}
-
-/* Each probe and perf event is a descriptor; the usual soft limit of 1,024 is soon used up. */
-static void raise_file_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
-		lim.rlim_cur = lim.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &lim);
-	}
 }
 
 /* A name that others chose, for the terminal. Until the next call. */
@@ -352,7 +372,6 @@ static int record(const struct run_config *cfg)
 		run_end(&r, NULL);
 		run_free(&r);
 		uprobes_wait();
-		rmdir(cfg->dir); /* if it is still empty */
 		return EXIT_NOTHING;
 	}
 	say_ready(&r);
@@ -380,6 +399,12 @@ static int record(const struct run_config *cfg)
 	return rc;
 }
 
+/* Those of a run as a whole, which stay beside the windows with its stamp. */
+static const char *const run_files[] = {
+	"trend.csv", "ledger.csv", "bands.csv", "sites.csv", "summary.txt", "summary.json", NULL,
+};
+static const char *const no_files[] = { NULL };
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_args a = {
@@ -392,7 +417,7 @@ int cmd_record(int argc, char **argv)
 	time_t now = time(NULL);
 	struct err e = {};
 	struct tm tm;
-	int first;
+	int first, r;
 
 	if (opt_parse(&record_options, argc, argv, &a, &first, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
@@ -427,6 +452,7 @@ int cmd_record(int argc, char **argv)
 			a.min_block_us, a.max_block_us);
 		return command_fail(EXIT_USAGE, &e);
 	}
+	cfg.waits = (enum waits_mode)a.offcpu;
 	cfg.wait_min_ns = (uint64_t)(a.min_block_us * 1000);
 	cfg.wait_max_ns = (uint64_t)(a.max_block_us * 1000);
 	cfg.duration_s = a.duration_s;
@@ -453,8 +479,15 @@ int cmd_record(int argc, char **argv)
 	if (find_targets(&a, &cfg, &e) < 0 || make_dir(&cfg, &a, stamp, dir, sizeof(dir), &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	cfg.dir = dir;
+	if (a.every_s > 0 &&
+	    tree_open(dir, stamp, a.tree ? run_files : no_files, &cfg.tree, &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
 	if (a.tree)
-		cfg.stamp = stamp;
-	raise_file_limit();
-	return record(&cfg);
+		cfg.stamp = tree_stamp(cfg.tree);
+	target_raise_files();
+	r = record(&cfg);
+	tree_close(cfg.tree);
+	if (r == EXIT_NOTHING)
+		rmdir(dir); /* if it is still empty */
+	return r;
 }

@@ -88,6 +88,7 @@ static int open_rooms(struct run *r, struct err *e)
 		.cpus = cfg->cpus,
 		.n_cpus = cfg->n_cpus,
 		.mem_mb = cfg->mem_mb,
+		.busy = cfg->waits != WAITS_EXACT,
 		.wait_min_ns = cfg->wait_min_ns,
 		.wait_max_ns = cfg->wait_max_ns,
 	};
@@ -99,11 +100,17 @@ static int open_rooms(struct run *r, struct err *e)
 	struct kernel_function functions[1 + INGEST_TRACERS] = {};
 	struct drain_fns fns = run_drain_fns(r);
 	struct profile **by_kind[N_PROFILE_KINDS] = {
-		&r->ingest_profiles.oncpu, &r->ingest_profiles.offcpu, &r->ingest_profiles.alloc,
-		&r->ingest_profiles.heap,  &r->ingest_profiles.peak,   &r->ingest_profiles.growth
+		&r->ingest_profiles.oncpu,   &r->ingest_profiles.offcpu, &r->ingest_profiles.alloc,
+		&r->ingest_profiles.heap,    &r->ingest_profiles.peak,   &r->ingest_profiles.growth,
+		&r->ingest_profiles.mappings
 	};
+	const char *recall = getenv("MEMSCOPE_RECALL"); /* for tests and benchmarks */
 	int rc;
 
+	if (recall)
+		opts.recall = !strcmp(recall, "check") ? SESSION_RECALL_CHECK
+			      : !strcmp(recall, "off") ? SESSION_RECALL_OFF
+						       : SESSION_RECALL;
 	for (uint32_t i = 0; i < cfg->n_groups; i++)
 		opts.cgroups_v1 |= cfg->groups[i].at.hierarchy != 0;
 	r->dict = dict_new();
@@ -122,6 +129,8 @@ static int open_rooms(struct run *r, struct err *e)
 		rc = run_unwind_open(r, e);
 	if (rc == 0)
 		rc = drain_new(r->session, &fns, &r->drain, e);
+	if (rc == 0)
+		rc = run_waits_begin(r, e);
 	if (rc == 0 && opts.alloc && opts.calls)
 		rc = run_open_sites(r, e);
 	if (rc < 0)
@@ -249,7 +258,8 @@ static void look_for_samplers(struct run *r)
 			sampler_look(cfg->pids[i], &facts);
 		r->may_sample |= facts.otel || facts.heard;
 		n_go += facts.go && facts.heard;
-		if (!*r->sampler_advice && (cfg->alloc == ALLOC_SAMPLED || facts.go))
+		if (!*r->sampler_advice && !cfg->inject &&
+		    (cfg->alloc == ALLOC_SAMPLED || facts.go))
 			sampler_advise(&facts, r->sampler_advice, sizeof(r->sampler_advice));
 	}
 	r->samples_first = cfg->alloc == ALLOC_SAMPLED || (n_go && n_go == n);
@@ -304,9 +314,12 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	rc = session_attach(r->session, run_on_task, r, e);
 	if (rc < 0)
 		return rc;
+	run_costs_begin(r);
 	run_growth_begin(r);
 	run_ledger_begin(r);
 	rc = run_alloc_opened(r, e);
+	if (rc == 0)
+		rc = run_inject_hook(r, e);
 	if (rc < 0)
 		return rc;
 	check_sources(r);
@@ -348,7 +361,7 @@ static void trend_tick(struct run *r)
 		live = ingest_live_bytes(r->ingest);
 	else if (run_sampling_allocs(r))
 		live = samples_live_bytes(r->samples);
-	if (trend_csv_row(r->trend, &s, live, &e) < 0) {
+	if (trend_csv_row(r->trend, &s, live, NULL, &e) < 0) {
 		run_note(r, true, "trend.csv is not whole: %s", e.msg);
 		trend_csv_close(TAKE_PTR(r->trend));
 	}
@@ -391,8 +404,11 @@ static int tick(struct run *r, struct err *e)
 	run_read_sideband(r);
 	run_groups_tick(r, now);
 	run_unwind_tick(r);
-	run_alloc_govern(r, now);
+	run_costs_tick(r, now);
+	run_alloc_govern(r);
 	run_sampled_govern(r, now);
+	run_inject_tick(r);
+	run_waits_govern(r, now);
 	/* A row's live bytes are those of its moment, not of the last drain. */
 	if (now >= r->next_drain_ns || (now >= r->next_trend_ns && run_tracing_allocs(r)))
 		rc = run_drain(r, e);
@@ -534,21 +550,29 @@ static void take_late_signals(struct run *r)
 
 int run_end(struct run *r, struct err *e)
 {
-	bool exact = run_tracing_allocs(r), sampled = run_sampling_allocs(r);
+	bool exact, sampled;
 	int rc = 0, status;
 
 	take_late_signals(r);
 	if (!r->session)
 		return 0;
+	run_alloc_govern(r);
+	exact_watch_free(TAKE_PTR(r->exact_watch));
+	exact = run_tracing_allocs(r);
+	sampled = run_sampling_allocs(r);
 	run_slices_stop(r);
 	if ((exact || sampled) && session_start_ns(r->session))
 		run_take_totals(r, NULL); /* for the last row; an error shows again below */
+	if (r->mem)
+		proc_mem_last(r->mem);
 	trend_tick(r);
 	run_bands_tick(r);
 	if (session_start_ns(r->session))
 		run_ledger_end(r, exact);
+	run_costs_stop(r);
 	session_gate(r->session, false);
 	r->end_ns = run_now_ns();
+	run_inject_end(r);
 	if (!session_start_ns(r->session))
 		return 0;
 	run_growth_end(r);
@@ -571,9 +595,11 @@ int run_end(struct run *r, struct err *e)
 	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0)
-		r->oom |= ingest_finish(r->ingest) < 0;
+		r->oom |= ingest_finish(r->ingest) < 0 || run_waits_finish(r) < 0;
 	if (rc == 0)
 		rc = run_finish_sites(r, e);
+	if (rc == 0)
+		rc = run_mappings_finish(r, e);
 	run_ledger_finish(r);
 	if (rc == 0 && r->oom)
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
@@ -600,9 +626,13 @@ void run_free(struct run *r)
 	struct watched *t, *next;
 
 	run_slices_free(r);
+	run_costs_free(r);
+	exact_watch_free(r->exact_watch);
 	alloc_probes_free(r->probes);
+	run_waits_free(r);
 	run_sampled_free(r);
 	run_bands_free(r);
+	mappings_free(r->mappings);
 	launch_free(r->launch);
 	ingest_free(r->ingest);
 	drain_free(r->drain);

@@ -18,9 +18,11 @@
 #include "collect/alloc_probes.h"
 #include "collect/alloc_table.h"
 #include "collect/drain.h"
+#include "collect/exact_watch.h"
 #include "collect/governor.h"
 #include "collect/ingest.h"
 #include "collect/launch.h"
+#include "collect/mappings.h"
 #include "collect/sample_probes.h"
 #include "collect/samples.h"
 #include "collect/sideband.h"
@@ -32,6 +34,7 @@
 #include "render/trend_csv.h"
 
 enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_SLICES, ALLOC_OFF };
+enum waits_mode { WAITS_EXACT, WAITS_AUTO, WAITS_SAMPLED };
 
 struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
@@ -47,8 +50,10 @@ struct run_config {
 	bool sources[MS_N_SOURCES];
 	enum alloc_mode alloc;
 	bool alloc_asked;        /* allocations were asked for by name       */
-	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command: mean bytes between samples */
+	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command, or injected: mean bytes between samples */
+	bool inject;             /* ALLOC_SAMPLED: put the library into running processes */
 	bool file_scope;
+	bool python_objects;     /* ALLOC_EXACT: CPython's allocator of objects as well   */
 	double max_overhead;     /* % of one CPU                             */
 	bool children, user_stacks, kernel_stacks;
 	pid_t tid;
@@ -59,9 +64,11 @@ struct run_config {
 	bool quiet, verbose, json, no_demangle;
 	const char *by;          /* label at the root of stacks, NULL: none   */
 	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
+	enum waits_mode waits;
 	uint64_t wait_min_ns, wait_max_ns; /* off-CPU: waits that are told with their stacks; 0: no bound */
 	double every_s;          /* a window of profiles every so many seconds; 0: one of all */
 	struct keep keep;        /* which of them stay                       */
+	struct tree *tree;       /* with every_s: where they are made        */
 	const char *stamp;       /* of trend and summary, which stay beside those of other runs; or NULL */
 };
 
@@ -91,6 +98,8 @@ struct gap;
 struct image;
 /* A stack that waits to be walked. */
 struct pending;
+/* What the programs take. */
+struct costs;
 /* Which processes are in which containers. */
 struct run_containers;
 
@@ -106,6 +115,7 @@ struct run {
 	struct alloc_probes *probes;
 	struct sample_probes *sample_probes;
 	struct samples *samples;
+	struct mappings *mappings; /* NULL: system calls are not traced */
 	struct launch *launch;
 	struct run_unwind *unwind; /* NULL: user stacks by frame pointer */
 	struct run_containers *containers;
@@ -114,8 +124,9 @@ struct run {
 	struct profile *profiles[N_PROFILE_KINDS];
 	struct ingest_profiles ingest_profiles;
 	struct windows *windows; /* NULL: the run is one                    */
+	struct run_waits *waits; /* NULL: all waits are looked at           */
 	struct watched *targets;
-	struct governor governor;
+	struct exact_watch *exact_watch; /* NULL: no limit, or not every call is traced */
 
 	int epoll_fd, signal_fd, timer_fd;
 	uint32_t live_targets;   /* asked for, not ended                     */
@@ -143,11 +154,16 @@ struct run {
 	bool samples_first;      /* and used without a look at what every call would cost */
 	char sampler_advice[512]; /* a sampler there is not listened to: a sentence; "" */
 	char library[512];       /* libmemscope-alloc.so, where it was looked for  */
+	struct injection *injections; /* that are in force; run_inject.c              */
+	bool injected;           /* there was one                                  */
 	char *preload_before;    /* LD_PRELOAD as memscope got it                  */
 	struct sample_probes_stats sampler;
 	char sampler_name[512];
 	struct estimate sampled, sampled_live;
 	struct spread spread;
+	struct costs *costs;     /* NULL: the kernel does not tell               */
+	double trap_ns;          /* what a hit of an allocator's probe costs      */
+	struct spread waits_spread; /* of the off-CPU profile's blocked time */
 	uint64_t alloc_from_ns, alloc_to_ns;  /* CLOCK_MONOTONIC              */
 	struct profile *sites;   /* what became of exact allocations; NULL: not traced */
 	struct alloc_peak peak;  /* of all images                                */
@@ -213,10 +229,15 @@ void run_site_facts(struct run *r, struct summary_sites *rows, struct summary_al
 void run_sampled_facts(struct run *r, struct summary_alloc *to);
 /* What slices came to: into *to, and the intervals of `sites`, to->n_sites of them. */
 void run_slices_facts(struct run *r, struct summary_alloc *to, struct site_row *sites);
+/* What was mapped by system calls. */
+void run_mappings_facts(const struct run *r, const uint64_t *stats, struct site_row *sites,
+			struct site_row *live_sites, uint32_t n, struct summary_mappings *to);
 /* Stacks that grow and keep: into to->leaks, which live as long as the run. */
 void run_leak_facts(struct run *r, struct summary_alloc *to);
 /* Where RSS is, and what was there before the run. */
 void run_ledger_facts(struct run *r, struct run_summary *to);
+/* What the programs cost; after what is known of allocations. */
+void run_cost_facts(struct run *r, struct run_summary *to);
 /* What became of the unwind tables; strings live as long as the run. */
 void run_unwind_facts(struct run *r, struct run_summary *to);
 

@@ -36,8 +36,7 @@ static int alloc_look(struct run *r, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
-	r->cost_percent = governor_percent(r->calls_per_s, r->governor.pair_ns);
+	r->cost_percent = governor_percent(r->calls_per_s, alloc_probes_pair_ns(r->probes));
 	if (r->cost_percent <= r->cfg->max_overhead || r->cfg->alloc == ALLOC_SLICES)
 		return 0;
 	if (r->cfg->alloc == ALLOC_AUTO && (r->may_sample || !session_slices(r->session))) {
@@ -46,11 +45,9 @@ static int alloc_look(struct run *r, struct err *e)
 		r->tier = ALLOC_TIER_SLICES;
 		snprintf(
 			r->alloc_reason, sizeof(r->alloc_reason),
-			"allocations are traced in slices of time: every one of %s a second would cost "
-			"about %.0f %% of a CPU (limit %.3g %%); --alloc=exact forces it, --max-overhead "
-			"raises the limit",
-			unit_count((int64_t)r->calls_per_s).s, r->cost_percent,
-			r->cfg->max_overhead);
+			"every allocation, %s a second, would cost about %.0f %% of a CPU to trace: "
+			"traced in slices of time; --alloc=exact forces it, --max-overhead raises the limit",
+			unit_count((int64_t)r->calls_per_s).s, r->cost_percent);
 	} else {
 		snprintf(
 			r->alloc_reason, sizeof(r->alloc_reason),
@@ -68,10 +65,10 @@ int run_alloc_begin(struct run *r, struct err *e)
 	struct watched *t, *next;
 	int rc;
 
-	rc = alloc_probes_new(r->session, r->dict, r->procs, r->cfg->file_scope, &r->probes, e);
+	rc = alloc_probes_new(r->session, r->dict, r->procs, r->cfg->file_scope,
+			      r->cfg->python_objects, &r->probes, e);
 	if (rc < 0)
 		return rc;
-	r->governor.max_percent = r->cfg->max_overhead;
 	if (r->cfg->n_pids) {
 		rc = alloc_look(r, e);
 		if (rc == 0 && r->tier == ALLOC_TIER_DECLINED)
@@ -93,7 +90,6 @@ int run_alloc_begin(struct run *r, struct err *e)
 			return rc;
 	}
 	alloc_probes_stats(r->probes, &stats);
-	r->governor.pair_ns = alloc_probes_pair_ns(r->probes);
 	if (!stats.functions && *r->sampler_advice) {
 		r->partial |= r->cfg->alloc_asked;
 		snprintf(r->alloc_reason, sizeof(r->alloc_reason), "%.390s", r->sampler_advice);
@@ -108,7 +104,6 @@ int run_alloc_begin(struct run *r, struct err *e)
 			stats.nameless[0]
 				? " is stripped and no debug file of it is installed (put one below /usr/lib/debug, or do not strip it)"
 				: ": its allocator is one that memscope does not know");
-	/* Measured with 10,000,000 blocks: 128 bytes of the slab each, and 16 for each place in the table. */
 	run_say(r,
 		"%u allocator functions in %u files, %u links; room for %s live blocks, each of which takes 128 "
 		"bytes of kernel memory when it is there, and 16 to 32 when not",
@@ -118,7 +113,14 @@ int run_alloc_begin(struct run *r, struct err *e)
 	if (r->tier == ALLOC_TIER_SLICES)
 		return 0; /* they begin when the gate is open */
 	r->tier = ALLOC_TIER_EXACT;
-	session_gate_alloc(r->session, true);
+	rc = run_mappings_begin(r, e);
+	if (rc < 0)
+		return rc;
+	if (r->cfg->alloc == ALLOC_AUTO)
+		return exact_watch_start(r->session, r->probes, r->cfg->max_overhead,
+					 alloc_probes_pair_ns(r->probes) / GOVERNOR_HITS_PER_PAIR,
+					 &r->exact_watch, e);
+	session_trace_open(r->session, INT64_MAX);
 	return 0;
 }
 
@@ -133,6 +135,18 @@ void run_alloc_say_failed(struct run *r)
 		run_note(
 			r, false,
 			"the allocator in use has an operator new that does not call malloc, and where it returns is not known: what C++ code allocates with new is not traced");
+	if (*stats.hidden)
+		run_note(
+			r, r->cfg->alloc_asked,
+			"%s has %s linked in, by its messages, and is stripped: what it allocates there is not traced; install its debug file (below /usr/lib/debug, or where its .gnu_debuglink says), or do not strip it",
+			stats.hidden, stats.hidden_name);
+	if (*stats.objects_hidden)
+		run_note(
+			r, true,
+			"--python-objects: of the calls of %s's object allocator not all can be seen, as they are inlined, it has no symbols, or this is not Linux 6.6 on x86-64: its objects are not traced; how much they take is in Where RSS is",
+			stats.objects_hidden);
+	else if (r->cfg->python_objects && !stats.objects)
+		run_note(r, true, "--python-objects: no CPython was found in these processes");
 	if (stats.failed)
 		run_note(r, true, "%u times an allocator function could not be probed: %s",
 			 stats.failed, stats.failed_why);
@@ -143,26 +157,24 @@ void run_alloc_say_failed(struct run *r)
 int run_alloc_opened(struct run *r, struct err *e)
 {
 	if (r->tier == ALLOC_TIER_SLICES)
-		return run_slices_begin(r, e);
-	if (run_tracing_allocs(r))
-		governor_exceeded(&r->governor, session_start_ns(r->session), 0);
+		return run_slices_begin(r, run_now_ns(), e);
 	return 0;
 }
 
 /* It has come to cost too much: in slices from now on. What lives cannot be told any more. */
 static int alloc_to_slices(struct run *r)
 {
-	double traced_s = (double)(run_now_ns() - session_start_ns(r->session)) / 1e9;
+	uint64_t closed_ns = session_slice_close(r->session);
+	double traced_s = (double)(closed_ns - session_start_ns(r->session)) / 1e9;
 
-	session_gate_alloc(r->session, false);
+	run_mappings_end(r);
 	run_drain(r, NULL);
 	run_bands_free(r);
-	snprintf(
-		r->alloc_reason, sizeof(r->alloc_reason),
-		"every call was traced for %.1f s, until that began to cost more than %.3g %% of a CPU, "
-		"then in slices of time; --alloc=exact forces it, --max-overhead raises the limit",
-		traced_s, r->cfg->max_overhead);
-	return run_slices_begin(r, NULL);
+	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
+		 "every call was traced for %.1f s, until that cost more than %.3g %% of a CPU; "
+		 "--alloc=exact forces it, --max-overhead raises the limit",
+		 traced_s, r->cfg->max_overhead);
+	return run_slices_begin(r, closed_ns, NULL);
 }
 
 /* Auto mode promised a limit; the rate has grown past it. */
@@ -176,19 +188,17 @@ static void alloc_stop(struct run *r)
 		(double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9,
 		r->cfg->max_overhead);
 	session_gate_alloc(r->session, false);
+	run_mappings_end(r);
 	run_drain(r, NULL);
 	run_alloc_say_failed(r);
 	alloc_probes_free(TAKE_PTR(r->probes));
 }
 
-void run_alloc_govern(struct run *r, uint64_t now)
+void run_alloc_govern(struct run *r)
 {
-	uint64_t stats[MS_N_STATS];
-
-	if (r->cfg->alloc != ALLOC_AUTO || !run_tracing_allocs(r))
+	if (!r->exact_watch || !exact_watch_over(r->exact_watch) || !run_tracing_allocs(r))
 		return;
-	drain_stats(r->drain, stats);
-	if (governor_exceeded(&r->governor, now, stats[STAT_PROBE_HITS]))
-		if (!session_slices(r->session) || alloc_to_slices(r) < 0)
-			alloc_stop(r);
+	exact_watch_free(TAKE_PTR(r->exact_watch));
+	if (!session_slices(r->session) || alloc_to_slices(r) < 0)
+		alloc_stop(r);
 }

@@ -9,6 +9,7 @@
  */
 #include "base/strbuf.h"
 #include "cmd/run_parts.h"
+#include "proc/namespace.h"
 
 #include <errno.h>
 #include <string.h>
@@ -245,22 +246,11 @@ static const struct who *who_of_process(struct run *r, pid_t pid)
 	return who_of_path(r, path);
 }
 
-/* The last number of NSpid: of the innermost namespace; 0: gone, or the same. */
+/* 0: gone, or the same. */
 static pid_t read_ns_pid(pid_t pid)
 {
-	char path[64], line[256], *last;
-	_cleanup_(fclosep) FILE *f = NULL;
-	pid_t ns_pid = 0;
+	pid_t ns_pid = proc_ns_pid(pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "NSpid:", 6) != 0)
-			continue;
-		last = strrchr(line, '\t');
-		ns_pid = last ? (pid_t)strtol(last, NULL, 10) : 0;
-		break;
-	}
 	return ns_pid != pid ? ns_pid : 0;
 }
 

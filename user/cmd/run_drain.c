@@ -35,6 +35,14 @@ static void on_thread(void *ctx, uint32_t tid, const struct ms_thread *thread)
 	r->oom |= ingest_thread(r->ingest, tid, thread, r->end_ns ? r->end_ns : run_now_ns()) < 0;
 }
 
+static void on_rest(void *ctx, const struct ms_total_key *key, const struct ms_total *total)
+{
+	struct run *r = ctx;
+
+	if (!run_windows_rest(r, key, total))
+		r->oom |= ingest_total(r->ingest, key, total) < 0;
+}
+
 static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_block *block)
 {
 	const struct ms_alloc_key *site;
@@ -43,6 +51,8 @@ static bool on_block(void *ctx, const struct ms_block_key *key, const struct ms_
 	if (r->sweeping)
 		return ingest_gone(r->ingest, &key->proc);
 	site = alloc_table_key(r->alloc_table, block->site);
+	if (site && memcmp(&site->proc, &key->proc, sizeof(key->proc)) != 0)
+		site = NULL; /* the block's was given away */
 	r->oom |= site && ingest_block(r->ingest, site, block) < 0;
 	run_ledger_block(r, key);
 	return false;
@@ -112,21 +122,26 @@ static void forget_the_dead(struct run *r)
 }
 
 /* Blocks of processes that ended leave the table, or a server that forks would fill it with its
- * dead. */
+ * dead. So do sites, and at once where there is little room for more. */
 static void sweep_blocks(struct run *r)
 {
 	uint64_t now = run_now_ns();
 
-	if ((!run_tracing_allocs(r) && !run_sampling_allocs(r)) || !r->ended_since_sweep ||
-	    now < r->next_sweep_ns)
+	if ((!run_tracing_allocs(r) && !run_sampling_allocs(r)) || !r->ended_since_sweep)
 		return;
+	if (now < r->next_sweep_ns) {
+		if (r->alloc_table && alloc_table_filling(r->alloc_table))
+			r->oom |= alloc_table_sweep(r->alloc_table, !r->pending) < 0;
+		return;
+	}
 	if (run_sampling_allocs(r)) {
 		run_sampled_sweep(r);
 	} else {
 		r->sweeping = true;
 		drain_blocks(r->drain, NULL);
 		r->sweeping = false;
-		r->oom |= alloc_table_sweep(r->alloc_table) < 0;
+		r->oom |= alloc_table_sweep(r->alloc_table, !r->pending) < 0;
+		run_mappings_sweep(r);
 	}
 	r->ended_since_sweep = false;
 	r->next_sweep_ns = now + SWEEP_NS;
@@ -163,9 +178,12 @@ struct drain_fns run_drain_fns(struct run *r)
 		.stack = on_stack,
 		.pending = run_on_pending,
 		.sample = run_on_sample,
+		.mapping = run_on_mapping,
 		.cgroup = run_on_cgroup,
 		.total = on_total,
 		.thread = on_thread,
+		.rest = on_rest,
+		.moved = run_on_moved,
 		.block = on_block,
 		.ctx = r,
 	};

@@ -266,4 +266,5 @@ void run_finish_say(const struct run *r)
 		(unsigned long long)stats[STAT_STACK_PENDING], at ? text : "",
 		(unsigned long long)stats[STAT_PENDING_LIMITED],
 		(unsigned long long)stats[STAT_PENDING_RING_FULL]);
+	run_say(r, "stacks not walked again: %llu", (unsigned long long)stats[STAT_STACK_RECALLED]);
 }

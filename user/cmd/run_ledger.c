@@ -35,6 +35,7 @@ enum {
 struct holder {
 	pid_t pid;
 	const struct proc *image; /* whose blocks `at_start` are; another after an exec        */
+	bool asked;               /* by its pid, or it is the command: not as a member         */
 	bool newborn;             /* it began with the run: nothing was there before           */
 	bool started;             /* `at_start` is known and whole                             */
 	struct heap_blocks at_start, at_end;
@@ -49,17 +50,21 @@ struct holders {
 	bool splits;   /* what is in use at the end is told apart */
 	bool complete; /* the last look was the one at the end    */
 	bool oom;
+	bool full;  /* there were more processes at one time   */
 	int csv_fd; /* -1: there is none, or it failed          */
 	uint64_t next_ns;
 	uint64_t at_ns; /* CLOCK_MONOTONIC of the last look */
 	uint64_t start_blocks, start_bytes, before_blocks, before_bytes;
 };
 
+/* Those that are listed, as it is they that can be told apart later. */
 static struct heap_amount live_of(const struct heap_census *c)
 {
 	struct heap_amount sum = { 0 };
 
 	for (uint32_t i = 0; i < c->n; i++) {
+		if (c->use[i].objects)
+			continue;
 		sum.blocks += c->use[i].live.blocks;
 		sum.bytes += c->use[i].live.bytes;
 		sum.resident += c->use[i].live.resident;
@@ -74,6 +79,17 @@ static void add_row(struct ledger_row *row, const struct heap_amount *a)
 	row->resident += (int64_t)a->resident;
 }
 
+static void add_use(struct ledger_row *parts, const struct heap_use *u)
+{
+	add_row(&parts[LEDGER_LIVE], &u->live);
+	add_row(&parts[LEDGER_FREE], &u->cached);
+	add_row(&parts[LEDGER_FREE], &u->fast);
+	add_row(&parts[LEDGER_FREE], &u->free);
+	add_row(&parts[LEDGER_FREE], &u->top);
+	add_row(&parts[LEDGER_METADATA], &u->metadata);
+	add_row(&parts[LEDGER_HELD], &u->unknown);
+}
+
 static void take_census(struct ledger *l, const struct heap_census *c)
 {
 	size_t len = 0;
@@ -81,13 +97,12 @@ static void take_census(struct ledger *l, const struct heap_census *c)
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct heap_use *u = &c->use[i];
 
-		add_row(&l->parts[LEDGER_LIVE], &u->live);
-		add_row(&l->parts[LEDGER_FREE], &u->cached);
-		add_row(&l->parts[LEDGER_FREE], &u->fast);
-		add_row(&l->parts[LEDGER_FREE], &u->free);
-		add_row(&l->parts[LEDGER_FREE], &u->top);
-		add_row(&l->parts[LEDGER_METADATA], &u->metadata);
-		add_row(&l->parts[LEDGER_HELD], &u->unknown);
+		add_use(l->parts, u);
+		if (u->objects) {
+			add_use(l->objects, u);
+			l->object_arenas += u->arenas;
+			l->objects_by = u->allocator;
+		}
 		if (u->doubt)
 			l->doubt = u->doubt;
 		if (len < sizeof(l->allocators))
@@ -113,8 +128,9 @@ static void take_resident(struct ledger *l, const struct heap_resident *r)
 		l->parts[LEDGER_ANONYMOUS].resident = (int64_t)r->anonymous - heap;
 }
 
-/* One process, now. `blocks`: where those in use go, or NULL. */
-static int look(pid_t pid, struct heap_blocks *blocks, struct ledger *ret_ledger,
+/* One process, now. `with_objects`: an interpreter's are traced; `blocks`: where those in use go, or
+ * NULL. */
+static int look(pid_t pid, bool with_objects, struct heap_blocks *blocks, struct ledger *ret_ledger,
 		struct heap_census *ret_census, struct err *e)
 {
 	_cleanup_(heap_process_closep) struct heap_process *p = NULL;
@@ -134,6 +150,7 @@ static int look(pid_t pid, struct heap_blocks *blocks, struct ledger *ret_ledger
 	take_census(&l, &c);
 	take_resident(&l, heap_process_resident(p));
 	l.stranger = heap_process_stranger(p);
+	l.objects_traced = l.objects_by && with_objects;
 	for (uint32_t i = 0; l.stranger && i < c.n; i++)
 		if (strstr(l.stranger, c.use[i].allocator))
 			l.stranger = NULL;
@@ -158,7 +175,7 @@ static void begin_holder(struct run *r, struct holder *h)
 	}
 	if (!run_tracing_allocs(r))
 		return;
-	rc = look(h->pid, &h->at_start, &l, &c, &e);
+	rc = look(h->pid, r->cfg->python_objects, &h->at_start, &l, &c, &e);
 	if (rc < 0) {
 		run_say(r, "what is in use already is not known: %s", e.msg);
 		return;
@@ -206,6 +223,31 @@ void run_ledger_open(struct run *r)
 	write_text(r, &header);
 }
 
+static bool is_listed(const struct holders *all, pid_t pid)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (all->rows[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Of those that were asked for, what they had forked before the run. */
+static void add_descendants(struct run *r)
+{
+	struct holders *all = r->holders;
+	struct watched *t, *next;
+
+	if (r->cfg->n_groups || !r->cfg->children)
+		return;
+	HASH_ITER (hh, r->targets, t, next) {
+		if (t->ended_ns || is_listed(all, t->pid))
+			continue;
+		all->full |= all->n == PROCESSES_MAX;
+		if (all->n < PROCESSES_MAX)
+			all->rows[all->n++] = (struct holder){ .pid = t->pid };
+	}
+}
+
 void run_ledger_begin(struct run *r)
 {
 	const struct run_config *cfg = r->cfg;
@@ -218,15 +260,52 @@ void run_ledger_begin(struct run *r)
 	r->holders->csv_fd = -1;
 	if (cfg->command && r->launch)
 		r->holders->rows[r->holders->n++] = (struct holder){ .pid = launch_pid(r->launch),
+								     .asked = !cfg->n_groups,
 								     .newborn = cfg->delay_s <= 0 };
 	for (uint32_t i = 0; i < cfg->n_pids && r->holders->n < PROCESSES_MAX; i++)
-		r->holders->rows[r->holders->n++] = (struct holder){ .pid = cfg->pids[i] };
-	if (!r->holders->n) {
+		r->holders->rows[r->holders->n++] =
+			(struct holder){ .pid = cfg->pids[i], .asked = !cfg->n_groups };
+	add_descendants(r);
+	if (!r->holders->n && !cfg->n_groups) {
 		free(TAKE_PTR(r->holders));
 		return;
 	}
 	for (uint32_t i = 0; i < r->holders->n; i++)
 		begin_holder(r, &r->holders->rows[i]);
+}
+
+/* Its pid may be another's by now. */
+static bool is_over(struct run *r, const struct holder *h)
+{
+	const struct watched *t = run_target_find(r, h->pid);
+
+	return t ? t->ended_ns != 0 : !h->asked;
+}
+
+void run_ledger_member(struct run *r, pid_t pid)
+{
+	struct holders *all = r->holders;
+	struct holder *h = NULL;
+
+	for (uint32_t i = 0; all && i < all->n; i++)
+		if (all->rows[i].pid == pid && !is_over(r, &all->rows[i]))
+			return;
+	if (all && all->n < PROCESSES_MAX)
+		h = &all->rows[all->n++];
+	for (uint32_t i = 0; all && !h && i < all->n; i++)
+		if (is_over(r, &all->rows[i])) {
+			h = &all->rows[i];
+			heap_blocks_free(&h->at_start);
+			heap_blocks_free(&h->at_end);
+			free(h->traced);
+		}
+	if (!h) {
+		if (all)
+			all->full = true;
+		return;
+	}
+	*h = (struct holder){ .pid = pid, .newborn = true };
+	begin_holder(r, h);
 }
 
 static void sum_up(const struct holders *all, struct ledger *ret_sum)
@@ -250,7 +329,10 @@ static bool look_at_all(struct run *r, bool with_blocks)
 		struct heap_census c;
 		struct err e = { 0 };
 		struct ledger l;
-		int rc = look(h->pid, with_blocks && h->started ? &h->at_end : NULL, &l, &c, &e);
+		int rc = is_over(r, h)
+				 ? -ESRCH
+				 : look(h->pid, r->cfg->python_objects,
+					with_blocks && h->started ? &h->at_end : NULL, &l, &c, &e);
 
 		all->oom |= rc == -ENOMEM;
 		if (rc < 0)
@@ -297,7 +379,7 @@ void run_ledger_block(struct run *r, const struct ms_block_key *key)
 	for (uint32_t i = 0; all && all->splits && i < all->n; i++) {
 		struct holder *h = &all->rows[i];
 
-		if (h->pid != (pid_t)key->proc.tgid)
+		if (h->pid != (pid_t)key->proc.tgid || is_over(r, h))
 			continue;
 		if (h->n_traced == h->room_traced) {
 			uint64_t room = h->room_traced ? 2 * h->room_traced : 1024;
@@ -388,6 +470,10 @@ void run_ledger_finish(struct run *r)
 
 	if (!all)
 		return;
+	if (all->full)
+		run_note(r, false,
+			 "where RSS is, is told of %d processes: there were more at one time",
+			 PROCESSES_MAX);
 	if (all->oom)
 		run_note(r, true,
 			 "out of memory for the list of blocks: where RSS is, is not told apart");

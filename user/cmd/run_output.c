@@ -33,6 +33,7 @@ struct output {
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
 	struct process_row by_process[TOP_ROWS];
 	struct site_row waits[WAIT_ROWS], sites[TOP_ROWS], live_sites[TOP_ROWS];
+	struct site_row mapped[SUMMARY_FEW_SITES], live_mapped[SUMMARY_FEW_SITES];
 	struct summary_sites more_sites;
 	struct site_row grown[TOP_ROWS], returned[TOP_ROWS];
 	const char *files[32];
@@ -152,12 +153,7 @@ int run_write_profile(const struct run *r, const struct profile *p, const char *
 static void file_written(struct output *o, const char *name, const char *ext)
 {
 	char *full;
-	char listed[128];
 
-	/* Beside the windows it is one of the files that may be removed when they are old. */
-	snprintf(listed, sizeof(listed), "%s%s", name, ext);
-	if (o->r->cfg->stamp)
-		tree_note(o->r->cfg->dir, listed, NULL);
 	if (o->s.n_files < sizeof(o->files) / sizeof(*o->files) &&
 	    asprintf(&full, "%s%s", name, ext) >= 0)
 		o->files[o->s.n_files++] = full;
@@ -211,6 +207,10 @@ static void set_meta(const struct output *o, struct profile *p, const struct pro
 			(long long)a->bytes_interval.high);
 		meta.comments = comments;
 	}
+	if (row->source == MS_OFFCPU && o->s.offcpu.sampled) {
+		run_waits_comment(&o->s, tier, sizeof(tier));
+		meta.comments = comments;
+	}
 	profile_set_meta(p, &meta);
 }
 
@@ -220,7 +220,8 @@ static bool is_told(const struct run *r, enum profile_kind kind)
 	if (profile_rows[kind].source != MS_ALLOC)
 		return true;
 	return r->tier == ALLOC_TIER_EXACT ||
-	       (r->tier == ALLOC_TIER_SAMPLED && kind != PROFILE_PEAK) ||
+	       (r->tier == ALLOC_TIER_SAMPLED && kind != PROFILE_PEAK &&
+		kind != PROFILE_MAPPINGS) ||
 	       (r->tier == ALLOC_TIER_SLICES && kind == PROFILE_ALLOC);
 }
 
@@ -491,6 +492,7 @@ static void facts_offcpu(struct output *o)
 	o->s.offcpu.left_out = o->stats[STAT_WAITS_LEFT_OUT] + o->in.times.left_out;
 	o->s.offcpu.left_out_ns = o->stats[STAT_WAITS_LEFT_OUT_NS] + o->in.times.left_out_ns;
 	o->s.offcpu.waits = o->waits;
+	run_waits_facts(o->r, o->stats, &o->s, o->waits);
 }
 
 static void facts_processes(struct output *o)
@@ -541,6 +543,7 @@ static void facts_alloc(struct output *o)
 		return;
 	}
 	run_leak_facts(r, a);
+	run_mappings_facts(r, o->stats, o->mapped, o->live_mapped, SUMMARY_FEW_SITES, &a->mappings);
 	if (r->tier != ALLOC_TIER_SAMPLED) {
 		run_site_facts(r, &o->more_sites, a);
 		return;
@@ -667,9 +670,10 @@ static void notes(struct output *o)
 	if (r->late_files)
 		run_note(
 			r, false,
-			"%u times an allocator's file was mapped in the run, %s in all before its probes were in "
+			"an allocator's file was mapped in the run %u time%s, %s in all before its probes were in "
 			"place: what it allocated then is not in alloc and heap",
-			r->late_files, unit_ns((int64_t)r->late_ns).s);
+			r->late_files, r->late_files == 1 ? "" : "s",
+			unit_ns((int64_t)r->late_ns).s);
 	if (r->tier == ALLOC_TIER_EXACT && r->children)
 		run_note(
 			r, false,
@@ -738,6 +742,7 @@ static int gather(struct output *o, struct err *e)
 	facts_processes(o);
 	facts_alloc(o);
 	facts_growth(o);
+	run_cost_facts(r, &o->s);
 	run_ledger_facts(r, &o->s);
 	facts_stacks(o);
 	run_gap_facts(r, &o->s);
@@ -845,8 +850,11 @@ int run_write(struct run *r, struct err *e)
 			rc = rc2;
 			*e = one;
 		}
-		if (r->cfg->json || !r->cfg->quiet)
-			write_summary(o, "-", r->cfg->json, NULL);
+		if ((r->cfg->json || !r->cfg->quiet) &&
+		    write_summary(o, "-", r->cfg->json, &one) < 0) {
+			fprintf(stderr, "memscope: %s\n", one.msg);
+			r->partial = true;
+		}
 	}
 	output_free(o);
 	return rc;

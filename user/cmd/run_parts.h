@@ -122,7 +122,7 @@ int run_alloc_begin(struct run *r, struct err *e);
 /* The gate has opened. */
 int run_alloc_opened(struct run *r, struct err *e);
 /* Stops tracing, or goes on in slices, when it has come to cost more than was promised. */
-void run_alloc_govern(struct run *r, uint64_t now_ns);
+void run_alloc_govern(struct run *r);
 /* Notes what could not be probed; before the probes are given back. */
 void run_alloc_say_failed(struct run *r);
 
@@ -131,8 +131,8 @@ void run_alloc_say_failed(struct run *r);
 bool run_slicing_allocs(const struct run *r);
 /* Every call is traced, always or in slices: probes follow processes and what they map. */
 bool run_probing_allocs(const struct run *r);
-/* From now on in slices, with the probes that there are. */
-int run_slices_begin(struct run *r, struct err *e);
+/* From now on in slices, with the probes that there are; they stand for all since `from_ns`. */
+int run_slices_begin(struct run *r, uint64_t from_ns, struct err *e);
 /* A total of a slice; around a drain: before the maps are exchanged, and when all has been read. */
 int run_slices_total(struct run *r, const struct ms_total_key *key, const struct ms_total *total);
 void run_slices_flip(struct run *r);
@@ -141,6 +141,14 @@ void run_slices_stop(struct run *r);
 /* What slices say, into the alloc profile; after ingest_finish(). */
 int run_slices_finish(struct run *r, struct err *e);
 void run_slices_free(struct run *r);
+
+/* --- run_costs.c --- */
+
+/* Programs are attached; ten times a second or oftener; before the gate closes. */
+void run_costs_begin(struct run *r);
+void run_costs_tick(struct run *r, uint64_t now_ns);
+void run_costs_stop(struct run *r);
+void run_costs_free(struct run *r);
 
 /* --- run_bands.c --- */
 
@@ -156,6 +164,17 @@ void run_bands_free(struct run *r);
 int run_open_sites(struct run *r, struct err *e);
 /* Takes all that is left of exact allocations; after ingest_finish(). */
 int run_finish_sites(struct run *r, struct err *e);
+
+/* --- run_mappings.c --- */
+
+/* Every allocation is traced from now on, and mappings with them; no more. */
+int run_mappings_begin(struct run *r, struct err *e);
+void run_mappings_end(struct run *r);
+void run_on_mapping(void *ctx, const struct ms_mapping_rec *rec);
+/* What images that ended had mapped goes. */
+void run_mappings_sweep(struct run *r);
+/* Into the profile; after ingest_finish(). */
+int run_mappings_finish(struct run *r, struct err *e);
 
 /* --- run_sampled.c --- */
 
@@ -178,6 +197,39 @@ void run_sampled_stop(struct run *r);
 int run_sampled_finish(struct run *r, struct err *e);
 void run_sampled_free(struct run *r);
 
+/* --- run_inject.c --- */
+
+/* With --inject: the library is in the processes asked for, and does nothing yet. */
+int run_inject_begin(struct run *r, struct err *e);
+/* Samples are listened to: let there be some. */
+int run_inject_hook(struct run *r, struct err *e);
+/* `pid` has mapped something, which is heeded at the next tick. */
+void run_inject_look(struct run *r, pid_t pid);
+void run_inject_tick(struct run *r);
+void run_inject_end(struct run *r);
+void run_inject_free(struct run *r);
+
+/* --- run_waits.c --- */
+
+/* Looks at all waits, or not at all those of threads that switch often, by r->cfg->waits. */
+int run_waits_begin(struct run *r, struct err *e);
+/* Keeps what looking at waits costs within --max-overhead. */
+void run_waits_govern(struct run *r, uint64_t now_ns);
+void run_on_moved(void *ctx, const struct ms_moved_rec *rec);
+/*
+ * What was moved from a stack is an estimate, and can be more than it had: then it has nothing, and the
+ * others of its thread have less in proportion, so that what the thread waited in all stays as it was.
+ * 0 or -ENOMEM.
+ */
+int run_waits_settle(struct profile *p);
+/* How sure the profile is; after ingest_finish(). 0 or -ENOMEM. */
+int run_waits_finish(struct run *r);
+/* Which it was, and how sure the `rows` of waits are. */
+void run_waits_facts(struct run *r, const uint64_t *stats, struct run_summary *to, struct site_row *rows);
+/* What the profile says of that. */
+void run_waits_comment(const struct run_summary *s, char *buf, size_t size);
+void run_waits_free(struct run *r);
+
 /* --- run_growth.c --- */
 
 /* The gate has opened; has closed. In between, now and then: what is kept of memory that has gone. */
@@ -190,6 +242,8 @@ void run_growth_free(struct run *r);
 
 /* The gate has opened: what the processes asked for hold already. */
 void run_ledger_begin(struct run *r);
+/* Somebody came into a watched control group, or a child of somebody watched was forked. */
+void run_ledger_member(struct run *r, pid_t pid);
 /* ledger.csv is begun; that of an earlier run in the same place goes. */
 void run_ledger_open(struct run *r);
 /* A row of trend.csv was written; one of ledger.csv where that is not too dear. `traced`: live bytes. */

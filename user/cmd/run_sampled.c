@@ -69,7 +69,8 @@ static void say_how(struct run *r)
 		strcpy(r->library, "/path/to/" SAMPLER_LIBRARY);
 	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
 		 "no sampler of allocations (otel_memory sites) is mapped by %s: start it with "
-		 "LD_PRELOAD=%.200s, or trace every call with --alloc=exact",
+		 "LD_PRELOAD=%.200s, put one in with --inject, or trace every call with "
+		 "--alloc=exact",
 		 r->cfg->all ? "any process" : "this process", r->library);
 }
 
@@ -83,6 +84,9 @@ int run_sampled_begin(struct run *r, struct err *e)
 	if (!r->samples)
 		return err_set(e, -ENOMEM, "out of memory");
 	rc = sample_probes_new(r->session, r->dict, r->procs, &r->sample_probes, e);
+	if (rc < 0)
+		return rc;
+	rc = run_inject_begin(r, e);
 	if (rc < 0)
 		return rc;
 	HASH_ITER (hh, r->targets, t, next) {
@@ -117,8 +121,10 @@ int run_sampled_instead(struct run *r, struct err *e)
 
 void run_sampled_look(struct run *r, pid_t pid)
 {
-	if (run_sampling_allocs(r))
-		sample_probes_add(r->sample_probes, pid, NULL);
+	if (!run_sampling_allocs(r))
+		return;
+	sample_probes_add(r->sample_probes, pid, NULL);
+	run_inject_look(r, pid);
 }
 
 void run_on_sample(void *ctx, const struct ms_sample_rec *rec)
@@ -189,6 +195,7 @@ void run_sampled_stop(struct run *r)
 static void sampled_end_early(struct run *r)
 {
 	session_gate_alloc(r->session, false);
+	run_inject_end(r);
 	run_drain(r, NULL);
 	r->alloc_to_ns = run_now_ns();
 	run_sampled_stop(r);
@@ -302,7 +309,9 @@ static void name_samplers(struct run *r, uint64_t told)
 		told = r->sampler.sources;
 	*r->sampler_name = '\0';
 	if (told & 1 && r->sampler.own)
-		name_add(r, "", "libmemscope-alloc (preload)");
+		name_add(r, "",
+			 r->injected ? "libmemscope-alloc (injected)"
+				     : "libmemscope-alloc (preload)");
 	if (told & 1 && *r->sampler.other)
 		name_add(r, "otel_memory in ", r->sampler.other);
 	for (uint32_t i = 0; i < n_samplers; i++) {
@@ -362,6 +371,7 @@ void run_sampled_facts(struct run *r, struct summary_alloc *a)
 
 void run_sampled_free(struct run *r)
 {
+	run_inject_free(r);
 	sample_probes_free(r->sample_probes);
 	samples_free(r->samples);
 	profile_free(r->spread.sums);

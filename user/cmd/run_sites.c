@@ -7,12 +7,12 @@
 #include <errno.h>
 
 static int on_site(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
-		   const int64_t *values, int64_t untracked, int64_t untracked_bytes)
+		   const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost)
 {
 	struct run *r = ctx;
 
 	drain_breathe(r->drain);
-	return ingest_site(r->ingest, key, cgroup_id, values, untracked, untracked_bytes);
+	return ingest_site(r->ingest, key, cgroup_id, values, untracked, untracked_bytes, lost);
 }
 
 static int on_site_end(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,

@@ -69,7 +69,7 @@ static struct slice_cpu *cpus_of(const struct slice_thread *threads, uint32_t n)
 	return cpus;
 }
 
-int run_slices_begin(struct run *r, struct err *e)
+int run_slices_begin(struct run *r, uint64_t from_ns, struct err *e)
 {
 	_cleanup_(freep) struct slice_cpu *cpus = NULL;
 	struct run_slices *s = calloc(1, sizeof(*s));
@@ -79,7 +79,7 @@ int run_slices_begin(struct run *r, struct err *e)
 	if (!s)
 		return err_set(e, -ENOMEM, "out of memory");
 	r->slices = s;
-	s->from_ns = run_now_ns();
+	s->from_ns = from_ns;
 	if (s->from_ns < session_start_ns(r->session))
 		s->from_ns = session_start_ns(r->session);
 	s->after_exact = r->tier == ALLOC_TIER_EXACT;

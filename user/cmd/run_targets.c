@@ -50,6 +50,8 @@ static int target_add(struct run *r, pid_t pid, bool asked, bool newborn, struct
 	}
 	if (r->mem)
 		proc_mem_add(r->mem, pid, newborn, NULL);
+	if (!asked)
+		run_ledger_member(r, pid);
 	return 0;
 }
 

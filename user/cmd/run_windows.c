@@ -17,24 +17,35 @@
 
 #define WRITERS 4 /* windows in the making at a time; with more to do, the open one grows longer */
 
+struct open_thread {
+	uint32_t tid;
+	struct ms_thread state;
+};
+
+struct thread_list {
+	struct open_thread *rows;
+	uint32_t n, cap;
+};
+
+/* Waits of a busy thread that are in no total then. */
+struct rest {
+	struct ms_total_key key;
+	struct ms_total total;
+};
+
 struct windows {
 	uint64_t begin_ns, due_ns; /* of the open window, CLOCK_MONOTONIC                */
 	int64_t begin_wall_ns;
 	char stamp[32], stamp_before[32];
 	struct profile_mark marks[N_PROFILE_KINDS];
-	struct profile *open;        /* waits that were going on at its begin              */
-	struct profile *opening;     /* those at its end                                   */
-	struct open_thread *threads; /* as they were just before its end              */
-	uint32_t n_threads, cap_threads;
-	bool gathering;
+	struct profile *open;             /* waits that were going on at its begin           */
+	struct thread_list before, after; /* the exchange of totals at its end               */
+	struct thread_list *gathering;
+	struct rest *rests; /* before it  */
+	uint32_t n_rests, cap_rests;
 	uint64_t boundary_ns;
 	pid_t writers[WRITERS]; /* 0: none                                            */
 	uint64_t closed, failed, skipped;
-};
-
-struct open_thread {
-	uint32_t tid;
-	struct ms_thread state;
 };
 
 /* One window, ready to be written. */
@@ -105,48 +116,126 @@ int run_windows_due_ms(const struct run *r)
 
 bool run_windows_thread(struct run *r, uint32_t tid, const struct ms_thread *thread)
 {
-	struct windows *ws = r->windows;
+	struct thread_list *to = r->windows ? r->windows->gathering : NULL;
 
-	if (!ws || !ws->gathering)
+	if (!to)
 		return false;
-	if (ws->n_threads == ws->cap_threads) {
-		uint32_t cap = ws->cap_threads ? 2 * ws->cap_threads : 256;
-		struct open_thread *grown = reallocarray(ws->threads, cap, sizeof(*grown));
+	if (to->n == to->cap) {
+		uint32_t cap = to->cap ? 2 * to->cap : 256;
+		struct open_thread *grown = reallocarray(to->rows, cap, sizeof(*grown));
 
 		if (!grown) {
 			r->oom = true;
 			return true;
 		}
-		ws->threads = grown;
-		ws->cap_threads = cap;
+		to->rows = grown;
+		to->cap = cap;
 	}
-	ws->threads[ws->n_threads++] = (struct open_thread){ tid, *thread };
+	to->rows[to->n++] = (struct open_thread){ tid, *thread };
 	return true;
 }
 
-/*
- * Who waits, just before the totals are exchanged: that takes the kernel tens of ms, during which waits
- * end that were going on. Their stacks may be on the way; so they are understood later.
- */
-static int gather_threads(struct run *r, struct err *e)
+bool run_windows_rest(struct run *r, const struct ms_total_key *key, const struct ms_total *total)
+{
+	struct windows *ws = r->windows;
+
+	if (!ws || !ws->gathering)
+		return false;
+	if (ws->gathering != &ws->before)
+		return true;
+	if (ws->n_rests == ws->cap_rests) {
+		uint32_t cap = ws->cap_rests ? 2 * ws->cap_rests : 256;
+		struct rest *grown = reallocarray(ws->rests, cap, sizeof(*grown));
+
+		if (!grown) {
+			r->oom = true;
+			return true;
+		}
+		ws->rests = grown;
+		ws->cap_rests = cap;
+	}
+	ws->rests[ws->n_rests++] = (struct rest){ *key, *total };
+	return true;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct open_thread *x = a, *y = b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static int gather_threads(struct run *r, struct thread_list *to, struct err *e)
 {
 	struct windows *ws = r->windows;
 	int rc;
 
 	if (!r->cfg->sources[MS_OFFCPU])
 		return 0;
-	ws->n_threads = 0;
-	ws->gathering = true;
-	ws->boundary_ns = run_now_ns();
+	to->n = 0;
+	if (to == &ws->before)
+		ws->n_rests = 0;
+	ws->gathering = to;
 	rc = drain_threads(r->drain, true, e);
-	ws->gathering = false;
+	ws->gathering = NULL;
+	if (to->n)
+		qsort(to->rows, to->n, sizeof(*to->rows), by_tid);
+	return rc;
+}
+
+/* Is the wait that was open before the exchange of the totals open still behind it? */
+static bool goes_on(const struct windows *ws, const struct open_thread *was)
+{
+	const struct open_thread *is =
+		ws->after.n ? bsearch(was, ws->after.rows, ws->after.n, sizeof(*was), by_tid)
+			    : NULL;
+
+	return is && is->state.since_ns == was->state.since_ns &&
+	       is->state.state == was->state.state;
+}
+
+/*
+ * Waits at a boundary: what of them is before it, into `opening`. One that is open on both sides of the
+ * exchange of the totals, which takes the kernel tens of ms, will be told as a whole in a later window, and is
+ * taken off there. One that ended meanwhile was told in this window or will be in the next, and must
+ * not be in both: it is still to come if this window has less of its thread and stack than it is long.
+ */
+static int find_opening(struct run *r, const struct profile *window, struct profile *opening)
+{
+	const struct profile_row *row = &profile_rows[PROFILE_OFFCPU];
+	_cleanup_(profile_freep) struct profile *ended =
+		profile_new(r->dict, row->types, row->n_types);
+	_cleanup_(profile_freep) struct profile *rest =
+		profile_new(r->dict, row->types, row->n_types);
+	const struct windows *ws = r->windows;
+	int rc = ended && rest ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; rc == 0 && i < ws->before.n; i++) {
+		const struct open_thread *t = &ws->before.rows[i];
+
+		rc = ingest_open_wait(r->ingest, goes_on(ws, t) ? opening : ended, t->tid,
+				      &t->state, ws->boundary_ns);
+	}
+	/* Samples of `rest` begin with those of `ended`, in their order. */
+	if (rc == 0)
+		rc = profile_add_all(rest, ended, NULL, -1);
+	if (rc == 0)
+		rc = profile_add_all(rest, window, NULL, 1);
+	for (uint32_t i = 0; rc == 0 && i < profile_n_samples(ended); i++) {
+		struct profile_sample s = profile_sample(ended, i), left = profile_sample(rest, i);
+		bool to_come = false;
+
+		for (uint32_t j = 0; j < row->n_types; j++)
+			to_come |= left.values[j] < 0;
+		if (to_come)
+			rc = profile_add(opening, s.stack, s.labels, s.values);
+	}
 	return rc;
 }
 
 /*
- * A wait that ended between the reading of the threads and the exchange of the totals is in both, and
- * leaves the window after it less than nothing: that is nothing there, and taken off the one that
- * follows. `open`: what will be taken off.
+ * A wait that was cut and has ended, but whose stack has not come yet, leaves less than nothing: that is
+ * nothing here, and taken off the window that has it. `open`: what will be taken off.
  */
 static int keep_positive(struct profile **p, struct profile *open)
 {
@@ -185,25 +274,32 @@ static int keep_positive(struct profile **p, struct profile *open)
 static int cut_waits(struct run *r, struct profile **window, bool last, struct err *e)
 {
 	const struct profile_row *row = &profile_rows[PROFILE_OFFCPU];
+	_cleanup_(profile_freep) struct profile *opening = NULL;
 	struct windows *ws = r->windows;
 	int rc = 0;
 
-	if (!last) {
-		ws->opening = profile_new(r->dict, row->types, row->n_types);
-		if (!ws->opening)
+	/* Of waits that are left out for their length it is known at their end only. */
+	if (!last && !r->cfg->wait_max_ns) {
+		opening = profile_new(r->dict, row->types, row->n_types);
+		if (!opening)
 			return err_set(e, -ENOMEM, "out of memory for a window");
-		for (uint32_t i = 0; rc == 0 && i < ws->n_threads; i++)
-			rc = ingest_open_wait(r->ingest, ws->opening, ws->threads[i].tid,
-					      &ws->threads[i].state, ws->boundary_ns);
+		rc = find_opening(r, *window, opening);
+		for (uint32_t i = 0; rc == 0 && i < ws->n_rests; i++)
+			rc = ingest_rest(r->ingest, opening, &ws->rests[i].key,
+					 &ws->rests[i].total);
 	}
-	if (rc == 0 && ws->opening)
-		rc = profile_add_all(*window, ws->opening, NULL, 1);
+	if (rc == 0 && opening)
+		rc = profile_add_all(*window, opening, NULL, 1);
 	if (rc == 0 && ws->open)
 		rc = profile_add_all(*window, ws->open, NULL, -1);
+	if (rc == 0 && r->waits)
+		rc = run_waits_settle(*window);
 	if (rc == 0)
-		rc = keep_positive(window, ws->opening);
-	profile_free(ws->open);
-	ws->open = TAKE_PTR(ws->opening);
+		rc = keep_positive(window, opening);
+	if (rc == 0) {
+		profile_free(ws->open);
+		ws->open = TAKE_PTR(opening);
+	}
 	return rc;
 }
 
@@ -248,8 +344,9 @@ static int make_window(struct run *r, bool last, uint64_t end_ns, struct window 
 	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++) {
 		struct profile_meta meta;
 
-		/* The highest point is known at the end, and is that of the whole run. */
-		if (!is_told(r, i) || (i == PROFILE_PEAK && !last))
+		/* The highest point and who has what mapped are known at the end, and are those of the
+		 * whole run. */
+		if (!is_told(r, i) || ((i == PROFILE_PEAK || i == PROFILE_MAPPINGS) && !last))
 			continue;
 		rc = profile_since(r->profiles[i], &ws->marks[i], &w->profiles[i]);
 		if (rc == 0 && i == PROFILE_OFFCPU)
@@ -272,20 +369,15 @@ static int write_file(const struct run *r, const struct window *w, int kind, con
 		      struct err *e)
 {
 	char file[128], path[4096];
-	int rc;
 
 	snprintf(file, sizeof(file), "%s-%s%s", profile_rows[kind].name, w->stamp, f->ext);
-	snprintf(path, sizeof(path), "%s/%s", r->cfg->dir, file);
-	rc = tree_note(r->cfg->dir, file, e);
-	return rc < 0 ? rc
-		      : run_write_profile(r, w->profiles[kind], profile_rows[kind].name, f, path,
-					  e);
+	snprintf(path, sizeof(path), "%s/%s", tree_making(r->cfg->tree), file);
+	return run_write_profile(r, w->profiles[kind], profile_rows[kind].name, f, path, e);
 }
 
 /* Every file that can be written is; the first error is told. */
 static int write_window(const struct run *r, const struct window *w, struct err *e)
 {
-	struct pruned pruned = { 0 };
 	int rc = 0;
 
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
@@ -299,9 +391,17 @@ static int write_window(const struct run *r, const struct window *w, struct err 
 			}
 		}
 	}
-	if (rc == 0 && r->cfg->keep.kind != KEEP_ALL)
-		rc = tree_prune(r->cfg->dir, &r->cfg->keep, w->stamp, &pruned, e);
 	return rc;
+}
+
+static int put_in_place(const struct run *r, const struct window *w, int rc, struct err *e)
+{
+	struct err one = { 0 };
+	int r2 = tree_commit(r->cfg->tree, w->stamp, &r->cfg->keep, &one);
+
+	if (rc == 0 && r2 < 0)
+		*e = one;
+	return rc < 0 ? rc : r2;
 }
 
 /* What the kernel gave us descriptors of would live as long as the writer, should we be killed. */
@@ -338,7 +438,7 @@ static int start_writer(struct run *r, const struct window *w, pid_t *ret_pid, s
 	let_go_of_the_kernel();
 	rc = run_name(r, NULL, e);
 	if (rc == 0)
-		rc = write_window(r, w, e);
+		rc = put_in_place(r, w, write_window(r, w, e), e);
 	if (rc < 0)
 		fprintf(stderr, "memscope: window %s: %s\n", w->stamp, e->msg);
 	fflush(NULL);
@@ -372,12 +472,16 @@ static int close_window(struct run *r, int writer, struct err *e)
 	struct windows *ws = r->windows;
 	uint64_t end_ns, every_ns = (uint64_t)(r->cfg->every_s * 1e9);
 	int64_t end_wall_ns;
-	int rc = gather_threads(r, e);
+	int rc;
 
+	ws->boundary_ns = run_now_ns();
+	rc = gather_threads(r, &ws->before, e);
 	end_ns = run_now_ns();
 	end_wall_ns = wall_ns();
 	if (rc == 0)
 		rc = run_take_totals(r, e);
+	if (rc == 0)
+		rc = gather_threads(r, &ws->after, e);
 	if (rc < 0)
 		return rc;
 	run_finish_pending(r, false);
@@ -428,6 +532,8 @@ int run_windows_end(struct run *r, struct err *e)
 	for (int i = 0; i < WRITERS; i++)
 		if (ws->writers[i] && waitpid(ws->writers[i], &status, 0) == ws->writers[i])
 			writer_ended(ws, i, status);
+	if (w.stamp) /* the last: what is to be kept is counted from it */
+		rc = put_in_place(r, &w, rc, e);
 	run_note(r, false, "%llu windows of %g s are in %s", (unsigned long long)ws->closed,
 		 r->cfg->every_s, r->cfg->dir);
 	if (ws->failed)
@@ -451,8 +557,9 @@ void run_windows_free(struct run *r)
 	for (int i = 0; i < N_PROFILE_KINDS; i++)
 		profile_mark_fini(&ws->marks[i]);
 	profile_free(ws->open);
-	profile_free(ws->opening);
-	free(ws->threads);
+	free(ws->rests);
+	free(ws->before.rows);
+	free(ws->after.rows);
 	free(ws);
 	r->windows = NULL;
 }

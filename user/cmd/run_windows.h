@@ -3,8 +3,8 @@
  *
  * A window holds what the profiles gained since the one before (model/profile_mark.h), so windows
  * add up to the run: nothing falls between two, nothing is in both. Waits that are going on at a
- * boundary are cut there; of one that ends in the very moment of the boundary (a millisecond or so),
- * up to a window's length may be told in the window before and is missing in the one after.
+ * boundary are cut there, but for those that end in its very moment (some tens of ms): each of these is in
+ * one window as a whole. With --max-block waits are told where they end.
  * What is live in the heap is told as of the window's end.
  *
  * Naming and writing is done by a child process over a copy of what was gathered, so that it never
@@ -23,6 +23,8 @@ int run_windows_tick(struct run *r, struct err *e);
 int run_windows_due_ms(const struct run *r);
 /* While a boundary is made: a thread's open wait. false: none is. */
 bool run_windows_thread(struct run *r, uint32_t tid, const struct ms_thread *thread);
+/* The same: waits of a busy thread that are in no total yet. */
+bool run_windows_rest(struct run *r, const struct ms_total_key *key, const struct ms_total *total);
 /* The last window, with all names there, after run_end(); then waits for those still in the making. */
 int run_windows_end(struct run *r, struct err *e);
 void run_windows_free(struct run *r);

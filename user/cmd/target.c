@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <regex.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
 #define MAX_CPUS   4096
@@ -334,7 +335,7 @@ void target_file_word(const char *name, char *out, uint32_t cap)
 			*c = '_';
 }
 
-void target_file_name(pid_t pid, char *out, uint32_t cap)
+void target_comm(pid_t pid, char *out, uint32_t cap)
 {
 	char path[64];
 	_cleanup_(fclosep) FILE *f = NULL;
@@ -344,7 +345,22 @@ void target_file_name(pid_t pid, char *out, uint32_t cap)
 	if (!f || !fgets(out, (int)cap, f))
 		snprintf(out, cap, "pid");
 	out[strcspn(out, "\n")] = '\0';
+}
+
+void target_file_name(pid_t pid, char *out, uint32_t cap)
+{
+	target_comm(pid, out, cap);
 	for (char *c = out; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("._+", *c))
 			*c = '_';
+}
+
+void target_raise_files(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &lim);
+	}
 }

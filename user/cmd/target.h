@@ -54,7 +54,13 @@ int target_check(pid_t pid, struct err *e);
 
 /* Any name, made fit for a file name. */
 void target_file_word(const char *name, char *out, uint32_t cap);
-/* Its command name, made fit for a file name; "pid" when it cannot be read. */
+/* Its command name; "pid" when it cannot be read. */
+void target_comm(pid_t pid, char *out, uint32_t cap);
+/* The same, made fit for a file name. */
 void target_file_name(pid_t pid, char *out, uint32_t cap);
+
+/* As many descriptors as the hard limit allows: each process, probe and event takes one, and the usual soft
+ * limit of 1,024 is soon used up. */
+void target_raise_files(void);
 
 #endif

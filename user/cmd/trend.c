@@ -21,7 +21,7 @@
 #define INTERVAL_S 300
 
 struct trend_args {
-	const char *pids, *pattern, *output, *svg;
+	const char *pids, *pattern, *containers, *cgroups, *output, *svg;
 	double interval_s, duration_s;
 	bool once, maps, json;
 };
@@ -37,6 +37,8 @@ static const struct opt rows[] = {
 	{ .name = "Writing a log", .kind = OPT_HEADING },
 	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "of these processes, summed, without their children; one that ends is waited for by its command line"),
 	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "of the process whose full command line matches this regular expression"),
+	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "of the processes of these containers, summed, and what the containers are charged; also when one is started again"),
+	ROW("cgroup", 'G', OPT_STRING, "GROUP,…", cgroups, .help = "of those in these control groups and below them"),
 	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 1, .max = 86400, .help = "a row every SEC seconds (default 300)"),
 	ROW("duration", 'd', OPT_DOUBLE, "SEC", duration_s, .min = 1, .max = 1e9, .help = "end after SEC seconds; without it, at Ctrl-C"),
 	ROW("output", 'o', OPT_STRING, "FILE", output, .help = "the log, which is gone on with if it is there (default " LOGS "/memory-DATE-TIME.csv)"),
@@ -55,8 +57,8 @@ static const struct opt rows[] = {
 const struct opt_command trend_options = {
 	.name = "trend",
 	.synopsis = "[OPTION…] [FILE [FILE]]",
-	.doc = "With -p or -n writes a log of the memory of processes, for days, over their restarts, and tells of "
-	       "it at the end. Without, says of a log whether the memory grew: of the file named, which may "
+	.doc = "With -p, -n, -c or -G writes a log of the memory of processes, for days, over their restarts, and tells "
+	       "of it at the end. Without, says of a log whether the memory grew: of the file named, which may "
 	       "also be the trend.csv of a run or any file of lines timestamp,rss_kb,vsz_kb,cpu_percent below a "
 	       "line of these names; of the newest of " NEWEST
 	       " if none is. Two verdicts: the plain rule of "
@@ -125,6 +127,8 @@ static int find_target(const struct trend_args *a, struct trend_target *ret_targ
 	int r;
 
 	*ret_target = (struct trend_target){ .pattern = a->pattern };
+	if (a->containers || a->cgroups)
+		return trend_groups_open(a->containers, a->cgroups, &ret_target->groups, e);
 	if (a->pattern) {
 		r = target_check_pattern(a->pattern, e);
 		if (r == 0 && target_find_oldest(a->pattern, NULL, NULL, ret_target->pids) < 0)
@@ -157,17 +161,15 @@ static int name_log(char *buf, size_t cap, struct err *e)
 	return 0;
 }
 
-static int watch(const struct trend_args *a, struct err *e)
+static int watch_target(const struct trend_args *a, const struct trend_target *target,
+			struct err *e)
 {
-	struct trend_target target;
 	const char *path = a->output;
 	char name[64];
-	int r = find_target(a, &target, e);
+	int r = 0;
 
-	if (r < 0)
-		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, e);
 	if (a->once) {
-		r = trend_once(&target, a->maps, a->json, e);
+		r = trend_once(target, a->maps, a->json, e);
 		return r < 0 ? command_fail(EXIT_NOTHING, e) : EXIT_DONE;
 	}
 	if (!path) {
@@ -175,25 +177,47 @@ static int watch(const struct trend_args *a, struct err *e)
 		path = name;
 	}
 	if (r == 0)
-		r = trend_log(&target, path, a->interval_s, a->duration_s, e);
+		r = trend_log(target, path, a->interval_s, a->duration_s, e);
 	if (r == 0)
 		r = tell(&path, 1, a->json, a->svg, e);
 	return r < 0 ? command_fail(EXIT_NOTHING, e) : EXIT_DONE;
 }
 
+static int watch(const struct trend_args *a, struct err *e)
+{
+	struct trend_target target;
+	int r = find_target(a, &target, e);
+
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, e);
+	if (target.groups)
+		target_raise_files();
+	r = watch_target(a, &target, e);
+	trend_groups_free(target.groups);
+	return r;
+}
+
 /* What was asked for must make sense together. */
 static int check(const struct trend_args *a, int n, struct err *e)
 {
-	bool processes = a->pids || a->pattern;
+	int kinds = !!a->pids + !!a->pattern + !!a->containers + !!a->cgroups;
 
-	if (a->pids && a->pattern)
-		return err_set(e, -EINVAL, "-p and -n each name processes: give one of them");
-	if (processes && n)
+	if (kinds > 1)
+		return err_set(e, -EINVAL,
+			       "-p, -n, -c and -G each name processes: give one of them");
+	if (a->containers && groups_check("-c", a->containers, e) < 0)
+		return -EINVAL;
+	if (a->cgroups && groups_check("-G", a->cgroups, e) < 0)
+		return -EINVAL;
+	if (kinds && n)
 		return err_set(e, -EINVAL,
 			       "-%c writes a log (-o FILE), a FILE is told of: give one of them",
-			       a->pids ? 'p' : 'n');
-	if ((a->once || a->output || a->duration_s > 0) && !processes)
-		return err_set(e, -EINVAL, "%s is for processes: name them with -p or -n",
+			       a->pids         ? 'p'
+			       : a->pattern    ? 'n'
+			       : a->containers ? 'c'
+					       : 'G');
+	if ((a->once || a->output || a->duration_s > 0) && !kinds)
+		return err_set(e, -EINVAL, "%s is for processes: name them with -p, -n, -c or -G",
 			       a->once     ? "--once"
 			       : a->output ? "-o"
 					   : "-d");
@@ -219,7 +243,7 @@ int cmd_trend(int argc, char **argv)
 	n = argc - operand;
 	if (check(&a, n, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
-	if (a.pids || a.pattern)
+	if (a.pids || a.pattern || a.containers || a.cgroups)
 		return watch(&a, &e);
 	if (n == 0) {
 		if (newest(found, sizeof(found), &e) < 0)

@@ -1,4 +1,4 @@
-/* memscope trend -p: the memory of processes that run, row by row into a log, for days. */
+/* memscope trend -p, -c: the memory of processes that run, row by row into a log, for days. */
 #include "cmd/follow.h"
 #include "cmd/trend_parts.h"
 #include "proc/proc_mem.h"
@@ -16,10 +16,12 @@
 
 struct log {
 	struct follow *follow;
+	struct trend_groups *groups; /* or NULL */
 	struct proc_mem *mem;
 	struct trend_csv *csv;
 	uint64_t rows, lost;
-	bool full; /* the last row could not be written, and that was said */
+	bool full;   /* the last row could not be written, and that was said */
+	bool missed; /* some process could not be looked at, and that was said */
 };
 
 static volatile sig_atomic_t stopped;
@@ -88,14 +90,59 @@ static void on_began(void *ctx, pid_t pid, const char *name)
 		say("%s is back as %d", name, (int)pid);
 }
 
+static void on_group(void *ctx, const struct group *group, bool there)
+{
+	(void)ctx;
+	if (there)
+		say("%s is there again", group_title(group));
+	else
+		say("%s has ended; waiting for it to be started again", group_title(group));
+}
+
+/* Those that are in the groups at this moment. `first`: what they did before is not ours. */
+static void take_members(struct log *l, bool first)
+{
+	uint32_t n;
+	const pid_t *pids = trend_groups_pids(l->groups, &n);
+	bool missed = n == TREND_GROUP_PIDS;
+
+	for (uint32_t i = 0; i < n; i++)
+		missed |= proc_mem_add(l->mem, pids[i], !first, NULL) == -EMFILE;
+	proc_mem_keep(l->mem, pids, n);
+	if (missed && !l->missed)
+		say("there are more processes than can be looked at: rows are of %u of them",
+		    proc_mem_count(l->mem));
+	l->missed = missed;
+}
+
+/* False: none of them runs. */
+static bool look(struct log *l, struct mem_sample *s, struct mem_group *group)
+{
+	int64_t cpu_ns;
+
+	if (!l->groups)
+		return proc_mem_sample(l->mem, s) == 0;
+	/* One that was made anew counts its CPU time from 0. */
+	trend_groups_check(l->groups, on_group, l);
+	take_members(l, false);
+	if (proc_mem_sample(l->mem, s) < 0)
+		return false;
+	/* The groups' own account knows of processes, too, that came and went between two rows. */
+	trend_groups_sum(l->groups, group, &cpu_ns);
+	if (cpu_ns >= 0)
+		s->interval_cpu_ns = cpu_ns;
+	return true;
+}
+
 static void write_row(struct log *l)
 {
 	struct mem_sample s;
+	struct mem_group group;
 	struct err e = { 0 };
 
-	if (proc_mem_sample(l->mem, &s) < 0)
-		return; /* none of them runs */
-	if (trend_csv_row(l->csv, &s, MEM_UNKNOWN, &e) == 0) {
+	if (!look(l, &s, &group))
+		return;
+	if (trend_csv_row(l->csv, &s, MEM_UNKNOWN, l->groups ? &group : NULL, &e) == 0) {
 		l->rows++;
 		l->full = false;
 		return;
@@ -123,6 +170,8 @@ static int wait_until(const struct log *l, double until_s, const sigset_t *mask)
 
 static int follow_all(struct log *l, const struct trend_target *target, struct err *e)
 {
+	if (l->groups)
+		take_members(l, true);
 	for (uint32_t i = 0; i < target->n; i++) {
 		int r = follow_add(l->follow, target->pids[i], target->pattern, e);
 
@@ -134,6 +183,20 @@ static int follow_all(struct log *l, const struct trend_target *target, struct e
 	return 0;
 }
 
+/* Is anything not there, so that it is worth looking for it? Groups tell nobody when they end. */
+static bool must_search(const struct log *l)
+{
+	return l->groups || follow_running(l->follow) < follow_count(l->follow);
+}
+
+static void search(struct log *l)
+{
+	if (l->groups)
+		trend_groups_check(l->groups, on_group, l);
+	else
+		follow_search(l->follow, on_began, l);
+}
+
 static int run_log(struct log *l, double interval_s, double end_s, const sigset_t *mask)
 {
 	double begin = now_s(), row_s = begin, search_s = 0;
@@ -143,8 +206,8 @@ static int run_log(struct log *l, double interval_s, double end_s, const sigset_
 		int r;
 
 		follow_check(l->follow, on_ended, l);
-		if (follow_running(l->follow) < follow_count(l->follow) && now >= search_s) {
-			follow_search(l->follow, on_began, l);
+		if (must_search(l) && now >= search_s) {
+			search(l);
 			search_s = now + (interval_s < SEARCH_S ? interval_s : SEARCH_S);
 		}
 		if (now >= row_s || now >= end_s) {
@@ -156,7 +219,7 @@ static int run_log(struct log *l, double interval_s, double end_s, const sigset_
 				interval_s * ((double)(int64_t)((now - begin) / interval_s) + 1);
 		}
 		next = row_s < end_s ? row_s : end_s;
-		if (follow_running(l->follow) < follow_count(l->follow) && search_s < next)
+		if (must_search(l) && search_s < next)
 			next = search_s;
 		r = wait_until(l, next, mask);
 		if (r < 0)
@@ -172,7 +235,7 @@ int trend_log(const struct trend_target *target, const char *path, double interv
 	_cleanup_(follow_freep) struct follow *follow = follow_new();
 	_cleanup_(proc_mem_freep) struct proc_mem *mem = proc_mem_new();
 	_cleanup_(trend_csv_closep) struct trend_csv *csv = NULL;
-	struct log l = { .follow = follow, .mem = mem };
+	struct log l = { .follow = follow, .groups = target->groups, .mem = mem };
 	sigset_t mask;
 	int r;
 
@@ -180,7 +243,7 @@ int trend_log(const struct trend_target *target, const char *path, double interv
 		return err_set(e, -ENOMEM, "out of memory for the log");
 	r = follow_all(&l, target, e);
 	if (r == 0)
-		r = trend_csv_append(path, &csv, e);
+		r = trend_csv_append(path, l.groups != NULL, &csv, e);
 	if (r < 0)
 		return r;
 	l.csv = csv;
@@ -192,6 +255,9 @@ int trend_log(const struct trend_target *target, const char *path, double interv
 	if (l.lost)
 		say("%llu rows could not be written", (unsigned long long)l.lost);
 	if (!l.rows)
-		return err_set(e, -EIO, "%s: no row could be written", path);
+		return err_set(e, -EIO,
+			       l.lost ? "%s: no row could be written"
+				      : "%s: has no row, because no process was there",
+			       path);
 	return 0;
 }

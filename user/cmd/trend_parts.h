@@ -6,6 +6,7 @@
 #define MEMSCOPE_CMD_TREND_PARTS_H
 
 #include "base/err.h"
+#include "cmd/trend_groups.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,18 +18,20 @@ struct trend_target {
 	pid_t pids[TREND_PIDS];
 	uint32_t n;
 	const char *pattern;  /* they were found by, or NULL */
+	/* Instead of them: whoever is in these; NULL. */
+	struct trend_groups *groups;
 };
 
 /*
  * Writes a row of each `interval_s` seconds into the log `path`, for `duration_s` seconds (0: until a
- * signal), over ends and new beginnings of the processes; says on stderr when one ends and when
- * another has come in its place. A row that cannot be written is counted and said; the next one is
+ * signal), over ends and new beginnings of the processes or groups; says on stderr when one ends and
+ * when another has come in its place. A row that cannot be written is counted and said; the next one is
  * tried. 0, or -errno: nothing could be looked at or written.
  */
 int trend_log(const struct trend_target *target, const char *path, double interval_s,
 	      double duration_s, struct err *e);
 
-/* Prints the memory of each process, and with `maps` of each of its mappings. */
+/* Prints the memory of each process, with `maps` of each of its mappings, and that of each group. */
 int trend_once(const struct trend_target *target, bool maps, bool json, struct err *e);
 
 #endif
