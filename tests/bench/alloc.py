@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """What tracing every malloc and free costs: CPU time of one pair, by tool.
 
-    make bench-alloc [BENCHFLAGS="--rounds 9 --window 0.8"]
+    make bench-alloc [BENCHFLAGS="--rounds 9 --window 0.8"] [MEMLEAK=PATH]
+
+MEMLEAK: memleak of libbpf-tools, which Debian does not package; without it that row is left out.
 
 A program does nothing but malloc and free, from a shallow stack; then another one nothing but operator
 new and delete. In each round every tool has a new one of its own: what attaches is attached to it, and its
@@ -24,7 +26,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from bench import (ARGS, FIRST_CPU, LAST_CPU, LIBC, NOTHING, WHERE, Counter, Target,  # noqa: E402
+from bench import (ARGS, FIRST_CPU, LAST_CPU, LIBC, NOTHING, WHERE, Counter, Target, Tool,  # noqa: E402
                    bcc, bcc_headers, bpftrace, memscope)
 from harness import BUILD, TARGETS, Child, schedstat, tool  # noqa: E402
 
@@ -32,11 +34,22 @@ LIBRARIES = {"glibc": None, "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcma
              "mimalloc": "libmimalloc.so.2.0"}
 
 
+MEMLEAK = os.environ.get("MEMLEAK", "")
+LIBBPF_MEMLEAK = "libbpf-tools memleak"
+
+
+def no_memleak():
+    if not MEMLEAK:
+        return "MEMLEAK does not say where it is: Debian has no package of it"
+    return None if os.access(MEMLEAK, os.X_OK) else f"{MEMLEAK} cannot be run"
+
+
 def tools():
     return [
         NOTHING,
         memscope("--only", "alloc", "--alloc=exact"),
         bcc("memleak", "-p", "{pid}", ready="Attaching", settle=4),
+        Tool(LIBBPF_MEMLEAK, [MEMLEAK, "-p", "{pid}", "60"], settle=2),
         bpftrace("uprobe:{libc}:malloc { @[ustack] = count(); } "
                  "uprobe:{libc}:free { @frees = count(); }".replace("{libc}", LIBC)),
     ]
@@ -145,6 +158,8 @@ def round_of(program, allocator, library, window, costs, notes):
 
 def measure(program, pair, allocator, library, rounds, window):
     costs, notes = {}, {}
+    if no_memleak():
+        notes[LIBBPF_MEMLEAK] = no_memleak()
     for _ in range(rounds):
         round_of(program, allocator, library, window, costs, notes)
     print(f"\n### {allocator}: CPU time that {pair} take more, ns\n")

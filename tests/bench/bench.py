@@ -183,8 +183,13 @@ def fast_tools():
 
 
 def off_cpu_tools():
+    # libbpf-tools has no package in Debian 12: one that was built is named by OFFCPUTIME.
+    offcputime = os.environ.get("OFFCPUTIME")
+    built = [Tool("libbpf-tools offcputime", [offcputime, "-p", "{pid}"], settle=0.8)]
     return [
-        memscope("--only", "offcpu"),
+        memscope("--only", "offcpu", "--offcpu=exact", name="memscope, exact"),
+        memscope("--only", "offcpu", "--offcpu=sampled", name="memscope, sampled"),
+        *(built if offcputime else []),
         perf("-e", "sched:sched_switch"),
         bcc("offcputime", "-p", "{pid}", "-f", settle=2.5),
         bpftrace("""tracepoint:sched:sched_switch {

@@ -9,8 +9,9 @@ does counts little. The figure is the CPU time that the program used more in a w
 its work takes by the mean of the two windows around it, in percent of one CPU, which is what the limit
 is of: median, and the interval that holds it with 95 % confidence (order statistics, binomial). All
 sources are on, not the slices alone. `nobody` is the same with nothing started: the noise to read the
-rest by. Beside it what memscope says that its slices cost, its own CPU time for them included, and how
-much of the time they were.
+rest by. Beside it what memscope says that its slices cost, its own CPU time for them included; what it
+says that all of its programs cost, in whatever process, which on a busy machine is more than the target's
+share; and how much of the time slices were.
 """
 
 import argparse
@@ -134,7 +135,7 @@ def with_memscope(work, seconds, limit, told):
     window = Window(work, seconds)
     run.stop()
     run.must()
-    told.append(run.summary()["alloc"])
+    told.append(run.summary())
     shutil.rmtree(run.out, ignore_errors=True)
     return window
 
@@ -167,22 +168,25 @@ def main_():
     print(f"Measured {time.strftime('%Y-%m-%d')}, Linux {os.uname().release}, load "
           f"{os.getloadavg()[0]:.1f} at the begin; {opts.rounds} rounds of {opts.window:g} s; limit "
           f"{opts.max_overhead:g} % of one CPU\n")
-    print("| program | nobody | memscope -p | it says | of the time in slices | tier |")
-    print("|---|---|---|---|---|---|")
+    print("| program | nobody | memscope -p | it says, slices | it says, all | in slices | tier |")
+    print("|---|---|---|---|---|---|---|")
     for kind in (Cxx, Python, Sqlite):
         if kind is Sqlite and not tool("sqlite3"):
-            print(f"| {kind.name} | sqlite3 is not installed | | | | |")
+            print(f"| {kind.name} | sqlite3 is not installed | | | | | |")
             continue
         work = kind()
         time.sleep(0.5)
         rows, told = rounds(work, opts.rounds, opts.window, opts.max_overhead)
         work.child.end()
-        costs = [a["slices"]["cost_percent"] / 100 for a in told if "slices" in a]
+        allocs = [s["alloc"] for s in told]
+        costs = [a["slices"]["cost_percent"] / 100 for a in allocs if "slices" in a]
+        all_costs = [s["cost"]["percent"] / 100 for s in told if "cost" in s]
         parts = [a["slices"]["covered_ns"] / max(a["slices"]["span_ns"], 1)
-                 for a in told if "slices" in a]
-        tiers = ", ".join(sorted({a["tier"] for a in told}))
+                 for a in allocs if "slices" in a]
+        tiers = ", ".join(sorted({a["tier"] for a in allocs}))
         print(f"| {kind.name} | {text([r[0] for r in rows])} | {text([r[1] for r in rows])} | "
-              f"{text(costs) if costs else ''} | {text(parts) if parts else ''} | {tiers} |",
+              f"{text(costs) if costs else ''} | {text(all_costs) if all_costs else ''} | "
+              f"{text(parts) if parts else ''} | {tiers} |",
               flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 

@@ -11,6 +11,8 @@ what happened by the target's own count.
     sampled    8 threads that do nothing else, by the preloaded library: the rate, and the estimate
     children   5,000 children one after the other, each of which frees what it inherited
     runs       100 runs that begin and end while a target throws, jumps and changes stacks
+    attach     1,000 times the traps of a sampled run, and 100 whole runs, on a target with the library in
+               front of its allocator and 8 threads that fork, load libraries, end and are canceled
 
 Ends with status 1 if anything is neither shown nor said to be lost.
 """
@@ -25,10 +27,12 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live"))
 ARGS, sys.argv = sys.argv, sys.argv[:1]  # harness reads sys.argv for tests
 import harness  # noqa: E402
+import uprobes  # noqa: E402
 from harness import BUILD, Broken, Counter, Run, Target, record, scratch  # noqa: E402
 from truth import ALLOC, EXACT  # noqa: E402
 
 FIELDS = ("begun", "done", "begun_bytes", "done_bytes", "frees_begun", "frees", "freed_bytes", "inherited")
+LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
 bad = []
 
 
@@ -133,7 +137,7 @@ def flat(pairs=500000):
 
 
 def sampled(pairs=10000000):
-    os.environ["LD_PRELOAD"] = os.path.join(BUILD, "libmemscope-alloc.so")
+    os.environ["LD_PRELOAD"] = LIBRARY
     try:
         target = Target("alloc_flat", 8)
     finally:
@@ -167,7 +171,41 @@ def runs(times=100):
          f"{told['switches']:,} switches; its text is {'as it was' if same else 'CHANGED'}")
 
 
-KINDS = {f.__name__: f for f in (live, stacks, threads, flat, sampled, children, runs)}
+def known_bytes(run, told, target, rate):
+    """Whether the bytes of the main thread, which does nothing else, are within 8 sigma of what they were."""
+    got = run.profile("alloc").sum(ALLOC[1], pid=target.pid, tid=target.pid)
+    return abs(got - told["bytes"]) <= 8 * (rate * told["bytes"]) ** 0.5 + rate
+
+
+def attach(cycles=1000, times=100, rate=1 << 17):
+    os.environ.update(LD_PRELOAD=LIBRARY, MEMSCOPE_ALLOC_RATE=str(rate))
+    try:
+        target = Target("alloc_manners", 8)
+    finally:
+        del os.environ["LD_PRELOAD"], os.environ["MEMSCOPE_ALLOC_RATE"]
+    target.say("go")
+    begin = time.monotonic()
+    uprobes.attach_and_detach(target.pid, LIBRARY, cycles)
+    took, right = time.monotonic() - begin, 0
+    for _ in range(times):
+        run = Run("-p", target.pid, "--only", "alloc", "--alloc=sampled")
+        run.ready()
+        told = dict(target.ask("known 20000", 600))
+        run.send(2)
+        run.finish(600)
+        right += known_bytes(run, told, target, rate)
+        if not target.alive():
+            line("attach", False, f"the target died: {target.process.returncode}")
+            return
+    told = dict(target.ask("stop", 600))
+    same = harness.text_differences(target.pid) == []
+    line("attach", same and right == times and told["broken"] == 0 and told["rounds"] > 0,
+         f"{cycles:,} times attached and detached in {took:.0f} s; {times} runs, {right} of them with the right bytes; "
+         f"{told['rounds']:,} rounds of its threads, {told['broken']} promises broken; "
+         f"its text is {'as it was' if same else 'CHANGED'}")
+
+
+KINDS = {f.__name__: f for f in (live, stacks, threads, flat, sampled, children, runs, attach)}
 
 
 def main():

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 """What sampled allocations cost, and how true they are, in interleaved runs.
 
-    tests/bench/sampled.py [pairs] [redis] [truth] [--rounds N]
+    tests/bench/sampled.py [pairs] [redis] [truth] [--rounds N] [--seconds N]
 
 pairs   CPU time of a malloc and its free: alone, with libmemscope-alloc.so in front of it and nobody
         listening, and with memscope listening.
-redis   CPU time of a redis-server for each request of redis-benchmark, the same three.
+redis   CPU time of a redis-server for each request of redis-benchmark, watched by the sampled tier, by
+        growth alone, or by a default run, beside another that is not: two new servers for each
+        figure, four windows each in turn. The mean of the ratios with its 95 % interval; rounds for
+        --seconds (360).
 truth   200 runs of a program that knows what it allocates: how often the 95 % interval of the total
         and of each function holds the truth, and how many estimates are further off than chance
         allows in one of a thousand.
@@ -32,6 +35,7 @@ MEMSCOPE = os.path.join(BUILD, "memscope")
 LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
 TARGETS = os.path.join(BUILD, "targets")
 DEVNULL = subprocess.DEVNULL
+CPUS = sorted(os.sched_getaffinity(0))
 VARIANTS = ("alone", "library, nobody listens", "library, memscope listens")
 
 
@@ -39,9 +43,9 @@ def env_of(variant):
     return dict(os.environ) if variant == 0 else {**os.environ, "LD_PRELOAD": LIBRARY}
 
 
-def listener(pid, out):
+def listener(pid, out, options):
     """memscope on a process, attached."""
-    m = subprocess.Popen([MEMSCOPE, "-p", str(pid), "--alloc=sampled", "--only", "alloc", "-o", out],
+    m = subprocess.Popen([MEMSCOPE, "-p", str(pid), *options, "-o", out],
                          stdout=DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in m.stderr:
         if line.startswith("memscope: profiling"):
@@ -92,37 +96,85 @@ def cpu_ns(pid):
     return total
 
 
-def redis(rounds):
-    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
-        print("redis is not installed")
-        return
-    requests = 200000
-    rows = []
+# Options of memscope beside -p PID; whether the library is in front of the allocator; requests of a window.
+# What a run does when it begins (tables, pages of code that get a probe of their own, the first look at the
+# allocator) would be most of a short window.
+WATCHED = {
+    "sampled": (["--alloc=sampled", "--only", "alloc"], True, 200000),
+    "growth": (["--only", "growth"], False, 200000),
+    "default": ([], False, 200000),
+    "auto": (["--offcpu=auto"], False, 200000),
+}
+
+
+class Server:
+    """A new redis-server on the last CPU, with a data set that no longer grows."""
+
+    def __init__(self, where, name, library):
+        self.sock = os.path.join(where, name)
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", self.sock, "--save", ""], stdout=DEVNULL,
+            env=env_of(1 if library else 0), cwd=where, preexec_fn=lambda: os.sched_setaffinity(0, {CPUS[-1]}))
+        while not os.path.exists(self.sock):
+            time.sleep(0.005)
+        self.work(20000)
+
+    def work(self, requests):
+        """CPU time of the server for each, ns."""
+        before = cpu_ns(self.process.pid)
+        subprocess.run(["redis-benchmark", "-s", self.sock, "-n", str(requests), "-q", "-P", "8", "-t", "set",
+                        "-r", "5000", "-d", "200"], check=True, stdout=DEVNULL)
+        return (cpu_ns(self.process.pid) - before) / requests
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        os.unlink(self.sock)
+
+
+def redis_round(options, library, windows, requests):
+    """Logarithm of what a watched server takes by what another takes, both new: so whatever one of them has
+    by where its memory is, is in the scatter of rounds, not in their mean."""
     with tempfile.TemporaryDirectory() as d:
-        servers = []
-        for variant in range(3):
-            sock = os.path.join(d, f"s{variant}")
-            servers.append((subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", sock, "--save", ""],
-                                             stdout=DEVNULL, env=env_of(variant), cwd=d), sock))
-        while not all(os.path.exists(s) for _, s in servers):
-            time.sleep(0.05)
-        m = listener(servers[2][0].pid, os.path.join(d, "o"))
+        plain, watched = Server(d, "plain", False), Server(d, "watched", library)
+        m = listener(watched.process.pid, os.path.join(d, "o"), options)
         try:
-            for _ in range(rounds):
-                row = []
-                for server, sock in servers:
-                    before = cpu_ns(server.pid)
-                    subprocess.run(["redis-benchmark", "-s", sock, "-n", str(requests), "-q", "-P", "8", "-t",
-                                    "set", "-r", "10000", "-d", "200"], check=True, stdout=DEVNULL)
-                    row.append((cpu_ns(server.pid) - before) / requests)
-                rows.append(row)
+            took = {plain: 0.0, watched: 0.0}
+            for i in range(windows):
+                for server in (plain, watched) if i % 2 else (watched, plain):
+                    took[server] += server.work(requests)
+            return math.log(took[watched] / took[plain]), took[plain] / windows
         finally:
             m.send_signal(2)
             m.wait()
-            for server, _ in servers:
-                server.kill()
-                server.wait()
-    show("redis-server under redis-benchmark -t set", rows, "ns a request")
+            plain.end()
+            watched.end()
+
+
+def redis(rounds, seconds):
+    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
+        print("redis is not installed")
+        return
+    os.sched_setaffinity(0, {CPUS[0]})  # and all that is started here, but the servers
+    ratios, base = {name: [] for name in WATCHED}, []
+    begin = time.monotonic()
+    while len(ratios["default"]) < (rounds or 1000) and (rounds or time.monotonic() - begin < seconds):
+        for name, (options, library, requests) in WATCHED.items():
+            ratio, plain = redis_round(options, library, 4, requests)
+            ratios[name].append(ratio)
+            base.append(plain)
+    print(f"redis-server under redis-benchmark -t set: {statistics.median(base):.0f} ns of CPU a request unwatched "
+          f"({len(ratios['default'])} rounds, load {os.getloadavg()[0]:.1f}); watched, more:")
+    for name, logs in ratios.items():
+        mean = statistics.fmean(logs)
+        # Student's t for 95 %, to a percent from four rounds on.
+        n = len(logs)
+        half = (1.96 + 2.5 / max(n - 2, 1)) * statistics.stdev(logs) / math.sqrt(n) if n > 2 else math.inf
+        low, high = (math.expm1(x) * 100 for x in (mean - half, min(mean + half, 5)))
+        limit = 1 if name in ("sampled", "growth") else 5  # what is promised; --max-overhead
+        says = (f"at most {limit} %" if high <= limit else f"more than {limit} %" if low > limit else
+                f"{limit} % is not resolved")
+        print(f"  {name:8} {math.expm1(mean) * 100:+.2f} % ({low:+.2f} to {high:+.2f}, 95 %): {says}")
 
 
 def truth(runs):
@@ -167,9 +219,10 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("what", nargs="*", default=["pairs", "redis", "truth"])
     p.add_argument("--rounds", type=int, default=0)
+    p.add_argument("--seconds", type=float, default=360)
     a = p.parse_args()
     for what in a.what:
-        {"pairs": lambda: pairs(a.rounds or 15), "redis": lambda: redis(a.rounds or 15),
+        {"pairs": lambda: pairs(a.rounds or 15), "redis": lambda: redis(a.rounds, a.seconds),
          "truth": lambda: truth(a.rounds or 200)}[what]()
         sys.stdout.flush()
     return 0

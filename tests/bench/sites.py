@@ -12,16 +12,24 @@ Each load does the same work each time. It is run once under each tool, which st
     jeprof     jemalloc, prof_accum, 16 KiB           calls and bytes, as estimates
     massif     valgrind                               bytes at the highest point
 
-A site is the innermost function that has a name of its own and is neither an allocator's nor the C++
-library's; the rule is ours, and the same for all. Three comparisons: calls, bytes allocated, and
-memory held. For each column: how many of the first column's top ten it has in its own, and Spearman's
-rank correlation over the sites of both, of those above one percent. Then every site of a top ten,
-above two percent, whose share differs from the first column's by more than a third, with the reason
-where one is known. Nothing here passes or fails.
+A site is the innermost function that has a name of its own and is neither an allocator's (the program's
+own wrappers included: zmalloc, palloc, sqlite3Malloc, PyMem_Malloc …) nor the C++ library's; the rule is
+ours, and the same for all. Three comparisons: calls, bytes allocated, and memory held. What is held is
+compared by caller: the share of it that has a function anywhere on its stacks, of functions below 95 % in
+each column, and not main or above it. Growth is who touched a page first, and not who asked for it, but both have the same callers,
+and programs that keep what they allocate touch it once.
+
+For each column: how many of the first column's top ten it has in its own, and Spearman's rank correlation
+over the sites of both, of those above one percent. Then every site of a top ten, above two percent, whose
+share differs from the first column's by more than a third: those within four sigma of what sampling
+scatters, by the samples' own weights, are only counted; of the others each run says what it knows (stacks
+that were cut, calls made before it looked). Nothing here passes or fails.
 """
 
 import argparse
 import glob
+import json
+import math
 import os
 import re
 import shutil
@@ -153,7 +161,7 @@ def load_redis():
 def load_postgres():
     p = Postgres()
     argv = ["setpriv", f"--reuid={p.as_user['user']}", f"--regid={p.as_user['group']}", "--clear-groups",
-            f"{p.bin}/postgres", "--single", "-D", f"{p.where}/d", "-F", "postgres"]
+            f"{p.bin}/postgres", "--single", "-D", f"{p.where}/d", "-F", "-c", "jit=off", "postgres"]
     query = (b"create table t as select x, md5(x::text) as m from generate_series(1, 40000) x;\n"
              b"select count(*), length(string_agg(m, ',' order by m)) from t;\n"
              b"select count(*) from t a join t b using (m);\ndrop table t;\n")
@@ -188,14 +196,23 @@ def run(argv, work, keywords, env=()):
 ALLOCATOR = re.compile(
     r"^(je_|_?_?libc_|__|tc_|mi_)?(malloc|calloc|realloc|reallocarray|free|memalign|posix_memalign|aligned_alloc|"
     r"valloc|pvalloc|mallocx|rallocx|cfree|default)(@|$)"
-    r"|^operator (new|delete)|^(std|__gnu_cxx)::|^_?(int|mid)_(malloc|memalign)|^_Zn[aw]|^prof_|^imalloc|^newImpl"
+    r"|^operator (new|delete)|^(std|__gnu_cxx)::|^_?(int|mid)_(malloc|memalign|realloc|free)|^_Zn[aw]|^prof_|^imalloc|^newImpl"
     r"|^(do_rallocx|fallback_impl|handleOOM|iralloc|arena_|tcache_|large_|alloc_hook)"
     r"|^(malloc_usable_size|mallctl|malloc_stats_print|[sn]?d?allocx|sysmalloc|sysmalloc_mmap|malloc_consolidate|"
     r"unlink_chunk|systrim|grow_heap|sbrk|brk|mmap|mremap|alloc_perturb|checked_request2size|ptmalloc_init|"
     r"tcmalloc|_?_?(mem|str|wcs|wmem)[a-z]*(_chk)?(_[a-z0-9_]+)?)(@|$)")
+# What programs have in front of their allocator.
+WRAPPER = re.compile(
+    r"^(z(m|c|re)alloc|ztry(m|c|re)alloc)(_usable|_num)?$|^sqlite3(Db)?(_)?(Malloc|Realloc|malloc|realloc)|^dbMallocRaw"
+    r"|^(palloc|repalloc|MemoryContext(Alloc|Strdup)|AllocSet|GenerationAlloc|SlabAlloc|pstrdup|pnstrdup)"
+    r"|^_?Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc|GC_Alloc|GC_New|GC_Resize)|^_PyObject_(GC_)?(New|Alloc|Malloc)"
+    r"|^_?Py(Type_GenericAlloc|Bytes_FromSize|Unicode_New|Bytes_FromStringAndSize)$"
+    r"|^CRYPTO_([mzc]?alloc|malloc|realloc|strdup|strndup|memdup|clear_realloc)$|^lua_newuserdata|^luaM_|^sds(new|MakeRoom)")
 NAMELESS = re.compile(r"^(0x|\[|\?\?\?|\(below main\)|$)|^[0-9a-f]{8,}$")
 
 
+# Above all of a program, and not seen by every tool.
+START = re.compile(r"^(_start|main|_?_libc_start_.*|_dl_.*|call_init)$")
 OWN = re.compile(r"libmemscope-alloc\.so|^\[kernel")
 # valgrind leaves out the namespace of what was inlined: known by its file.
 LIBRARY_FILES = {os.path.basename(f) for f in glob.glob("/usr/include/c++/*/**/*", recursive=True)}
@@ -222,36 +239,72 @@ def site_of(names):
         if NAMELESS.search(name):
             continue
         short = plain(name)
-        if short and not ALLOCATOR.search(short):
+        if short and not ALLOCATOR.search(short) and not WRAPPER.search(short):
             return short
     return "(no name)"
 
 
-def add(sites, names, value):
-    site = site_of(names)
-    sites[site] = sites.get(site, 0) + value
+class Sites(dict):
+    """{site: value}, what they are parts of, and of estimates the variance of each."""
+
+    def __init__(self):
+        super().__init__()
+        self.variance, self.whole = {}, 0
+
+    def take(self, found, value, variance):
+        self.whole += value
+        for site in found:
+            self[site] = self.get(site, 0) + value
+            self.variance[site] = self.variance.get(site, 0) + variance
+
+    def shares(self):
+        return {site: value / self.whole for site, value in self.items()} if self.whole else {}
+
+    def scatter(self, site):
+        """Standard deviation of a share."""
+        return self.variance.get(site, 0) ** 0.5 / self.whole if self.whole else 0
 
 
-def of_pprof(path, kinds, **labels):
+def add(sites, names, value, variance=0.0):
+    sites.take([site_of(names)], value, variance)
+
+
+def add_callers(sites, names, value, variance=0.0):
+    """To every function of the stack that could be a site, once."""
+    sites.take({site for site in map(site_of, zip(names)) if site != "(no name)" and not START.search(site)}, value,
+               variance)
+
+
+def scatter(calls, size, rate):
+    """Variances of the calls and the bytes of one stack, of which so much was estimated."""
+    if not calls or not size or not rate:
+        return 0.0, 0.0
+    p = -math.expm1(-size / calls / rate)
+    return calls * (1 - p) / p, size * (size / calls) * (1 - p) / p
+
+
+def of_pprof(path, kinds, rate=0, to=add, **labels):
+    """`rate`: of samples; of what is no sample, what each value is a multiple of is their scatter."""
     profile = pprof_reader.read(path)
-    out = [{} for _ in kinds]
+    out = [Sites() for _ in kinds]
     for sample in profile.samples:
         if any(sample.labels.get(k) != v for k, v in labels.items()):
             continue
         names = ["" if OWN.search(f.module or "") else f.name for f in sample.frames]
-        for sites, kind in zip(out, kinds):
-            value = sample.values[profile.types.index(kind)]
+        values = [sample.values[profile.types.index(kind)] for kind in kinds]
+        variances = scatter(*values, rate) if len(kinds) == 2 else [rate * values[0]]
+        for sites, value, variance in zip(out, values, variances):
             if value:
-                add(sites, names, value)
+                to(sites, names, value, variance)
     return out
 
 
-def of_folded(text):
-    sites = {}
+def of_folded(text, to=add):
+    sites = Sites()
     for line in text.splitlines():
         stack, _, value = line.rpartition(" ")
         if stack and re.fullmatch(r"\d+", value) and int(value):
-            add(sites, [x for x in stack.split(";") if x][::-1], int(value))
+            to(sites, [x for x in stack.split(";") if x][::-1], int(value))
     return sites
 
 
@@ -263,41 +316,57 @@ def of_massif(path):
     if not trees:
         return {}
     lines = [re.match(r"( *)n(\d+): (\d+) (.*)", x) for x in max(trees, key=lambda t: int(t[0]))[1].splitlines()]
-    sites, path_names = {}, []
+    sites, path_names = Sites(), []
     for m in filter(None, lines):
         depth, children, value = len(m[1]), int(m[2]), int(m[3])
         name = re.sub(r"^0x[0-9A-Fa-f]+: | \((in )?[^()]*\)$", "", m[4])
         of_library = (re.findall(r"\(([^()]*):\d+\)$", m[4]) or [""])[0] in LIBRARY_FILES
         path_names = path_names[:depth] + ["" if depth == 0 or of_library or "below massif" in name else name]
         if children == 0:
-            add(sites, path_names, value)
+            add_callers(sites, path_names, value)
     return sites
 
 
 # --- tools: name → {what it says: sites} -------------------------------------------------------
 
 def own(load, *args):
+    """(where it wrote, seconds, what it says of itself)."""
     out = scratch("own")
-    took, said = run([MEMSCOPE, "-q", "-o", out, *args, "--", *load[0]], *load[1:])
-    return out, took, said
+    took, _ = run([MEMSCOPE, "-q", "-o", out, *args, "--", *load[0]], *load[1:])
+    with open(f"{out}/summary.json", encoding="utf-8") as f:
+        summary = json.load(f)
+    says = [f"{d['count']:,} {d['help']}" for d in summary["drops"] if d["count"]]
+    for row in summary["stacks"]:
+        whole = sum(v for k, v in row.items() if k != "source")
+        if whole and row["source"] in ("alloc", "growth"):
+            says.append(f"{100 * (1 - row['complete'] / whole):.1f} % of its stacks are cut, most of them before the "
+                        "tables of a new image were made" if row["complete"] < whole else "all its stacks are whole")
+    says += [n.split(":")[0] for n in summary["notes"] if "was mapped in the run" in n]
+    return out, took, "; ".join(says)
+
+
+CALLS_AND_BYTES = ["alloc_objects/count", "alloc_space/bytes"]
 
 
 def exact(load):
-    out, took, said = own(load, "--only", "alloc", "--alloc=exact", "--mem", "512")
-    calls, size = of_pprof(f"{out}/alloc.pb.gz", ["alloc_objects/count", "alloc_space/bytes"])
-    return took, {"calls": calls, "bytes": size}
+    out, took, says = own(load, "--only", "alloc", "--alloc=exact", "--mem", "512")
+    # Their scatter is what samples of them would have.
+    calls, size = of_pprof(f"{out}/alloc.pb.gz", CALLS_AND_BYTES, RATE)
+    return took, {"calls": calls, "bytes": size, "says": says,
+                  "memory": of_pprof(f"{out}/peak.pb.gz", ["inuse_space/bytes"], to=add_callers)[0]}
 
 
 def sampled(load):
-    out, took, said = own(load, "--only", "alloc", "--alloc=sampled", "--alloc-rate", str(RATE))
-    calls, size = of_pprof(f"{out}/alloc.pb.gz", ["alloc_objects/count", "alloc_space/bytes"])
-    return took, {"calls": calls, "bytes": size}
+    out, took, says = own(load, "--only", "alloc", "--alloc=sampled", "--alloc-rate", str(RATE))
+    calls, size = of_pprof(f"{out}/alloc.pb.gz", CALLS_AND_BYTES, RATE)
+    return took, {"calls": calls, "bytes": size, "says": says}
 
 
 def growth(load):
-    out, took, said = own(load, "--only", "growth")
+    out, took, says = own(load, "--only", "growth")
     kind = pprof_reader.read(f"{out}/growth.pb.gz").types[0]
-    return took, {"memory": of_pprof(f"{out}/growth.pb.gz", [kind], memory="anonymous")[0]}
+    return took, {"says": says, "memory": of_pprof(f"{out}/growth.pb.gz", [kind], 127 * 4096, add_callers,
+                                                   memory="anonymous")[0]}
 
 
 def heaptrack(load):
@@ -314,13 +383,13 @@ def heaptrack(load):
     if not found:
         raise Skip(f"heaptrack wrote nothing: {said[-100:]}")
 
-    def cost(kind):
+    def cost(kind, to=add):
         subprocess.run([tool("heaptrack_print"), "-f", found[0], "-p", "0", "-a", "0", "-T", "0", "-l", "0",
                         "-F", f"{out}/{kind}", "--flamegraph-cost-type", kind], stdout=DEVNULL, stderr=DEVNULL,
                        check=False)
         with open(f"{out}/{kind}", encoding="utf-8", errors="replace") as f:
-            return of_folded(f.read())
-    return took, {"calls": cost("allocations"), "memory": cost("peak")}
+            return of_folded(f.read(), to)
+    return took, {"calls": cost("allocations"), "memory": cost("peak", add_callers)}
 
 
 def jeprof(load):
@@ -364,15 +433,10 @@ TOOLS = {"exact": exact, "sampled": sampled, "growth": growth, "heaptrack": heap
 COMPARED = [("calls", "calls", ["exact", "heaptrack", "sampled", "jeprof"]),
             ("bytes", "bytes allocated", ["exact", "sampled", "jeprof"]),
             ("memory", "memory held: at the highest point; growth: what became resident",
-             ["heaptrack", "massif", "growth"])]
+             ["heaptrack", "exact", "massif", "growth"])]
 
 
 # --- comparing ---------------------------------------------------------------------------------
-
-def shares(sites):
-    whole = sum(sites.values()) or 1
-    return {site: value / whole for site, value in sites.items()}
-
 
 def ranking(sites):
     return sorted(sites, key=lambda s: (-sites[s], s))
@@ -394,47 +458,57 @@ def spearman(a, b):
     return cov / var if var else None
 
 
-def reason(what, name, site):
-    if site == "(no name)":
-        return "stacks without any named function: each tool unwinds and names differently without symbols"
-    if what == "memory" and name == "growth":
-        return ("growth counts pages when they are first touched: memory that is freed and reused costs nothing "
-                "again, stacks and data of libraries count too, and the toucher need not be the allocator's caller")
-    if name == "jeprof" and what == "calls":
-        return "an estimate by samples of bytes; code without a symbol has the nearest symbol's name in jeprof"
-    if what == "memory":
-        return "massif's highest snapshot is taken within 1 % of the peak, and has what is below its threshold apart"
-    if name in ("jeprof", "sampled") and what == "calls":
-        return "an estimate of calls by samples of bytes: small blocks are rarely sampled"
-    if name == "jeprof":
-        return "another allocator, an estimate; jeprof gives code without a symbol the nearest symbol's name"
-    if name == "sampled":
-        return "an estimate"
-    return "calls made before the tool looked, or counted by it in another function (inlined, or an alias)"
+WHY = {
+    "growth": "growth counts a page when it is first touched: what is reused costs nothing again, and variables of "
+              "libraries and their relocation count, which no allocator knows",
+    "massif": "massif's highest snapshot is within 1 % of the peak, of stacks no deeper than 40 and sites above 0.1 %",
+    "jeprof": "jeprof gives code without a symbol the nearest symbol's name; and it is another allocator: a realloc "
+              "that needs no other block is none there",
+    "sampled": "calls of a function whose blocks are of very different sizes scatter more than their mean size says",
+    "heaptrack": "calls before the tool looked",
+    "exact": "blocks from before its probes were in place; the moment of the peak is another",
+}
+
+
+def tell(first, name, whole, other, top):
+    """Which shares differ, but for those that chance explains."""
+    a, b, chance = whole.shares(), other.shares(), 0
+    for site in top:
+        x, y = a.get(site, 0), b.get(site, 0)
+        if max(x, y) < 0.02 or min(x, y) >= max(x, y) * 2 / 3:
+            continue
+        sampler = name in ("sampled", "jeprof", "growth")
+        if sampler and abs(x - y) <= 4 * max(whole.scatter(site) if first == "exact" else 0, other.scatter(site)):
+            chance += 1
+        else:
+            print(f"    - {site}: {100 * x:.1f} % and {100 * y:.1f} %")
+    if chance:
+        print(f"    - {chance} more differ by what chance explains")
 
 
 def compare(what, title, names, results):
-    got = [(n, shares(results[n][what])) for n in names if n in results and results[n].get(what)]
+    got = [(n, results[n][what]) for n in names if n in results and results[n].get(what)]
     if len(got) < 2:
         return
     print(f"\n#### {title}\n")
     print("| | " + " | ".join(n for n, _ in got) + " |")
     print("|---|" + "---|" * len(got))
-    tops = [[s for s in ranking(sites) if sites[s] >= 0.0005][:TOP_TEN] for _, sites in got]
+    shares = [sites.shares() for _, sites in got]
+    if what == "memory":  # main and its like hold everything
+        most = {site for x in shares for site in x if all(y.get(site, 0) > 0.95 for y in shares)}
+        shares = [{site: v for site, v in x.items() if site not in most} for x in shares]
+    tops = [[s for s in ranking(x) if x[s] >= 0.0005][:TOP_TEN] for x in shares]
     for i in range(max(map(len, tops))):
-        cells = [f"{top[i]} {100 * sites[top[i]]:.1f} %" if i < len(top) else "" for top, (_, sites) in zip(tops, got)]
+        cells = [f"{top[i]} {100 * x[top[i]]:.1f} %" if i < len(top) else "" for top, x in zip(tops, shares)]
         print(f"| {i + 1} | " + " | ".join(cells) + " |")
-    first, base = got[0]
     print()
-    for (name, sites), top in list(zip(got, tops))[1:]:
-        rho = spearman(base, sites)
-        print(f"- {name}: {len(set(top) & set(tops[0]))} of {len(tops[0])} of {first}'s top ten"
+    for (name, sites), top, x in list(zip(got, tops, shares))[1:]:
+        rho = spearman(shares[0], x)
+        print(f"- {name}: {len(set(top) & set(tops[0]))} of {len(tops[0])} of {got[0][0]}'s top ten"
               + (f", rank correlation {rho:.2f}" if rho is not None else "")
-              + (", the same first" if top[:1] == tops[0][:1] else ", another first"))
-        for site in dict.fromkeys(tops[0] + top):
-            a, b = base.get(site, 0), sites.get(site, 0)
-            if max(a, b) >= 0.02 and min(a, b) < max(a, b) * 2 / 3:
-                print(f"    - {site}: {100 * a:.1f} % and {100 * b:.1f} %: {reason(what, name, site)}")
+              + (", the same first" if top[:1] == tops[0][:1] else ", another first")
+              + f". Where they differ: {WHY[name]}.")
+        tell(got[0][0], name, got[0][1], sites, list(dict.fromkeys(tops[0] + top)))
     sys.stdout.flush()
 
 
@@ -455,7 +529,9 @@ def main():
                 try:
                     took, results[which] = TOOLS[which](LOADS[name]())
                     calls = sum(results[which].get("calls", {}).values())
-                    print(f"- {which}: {took:.1f} s" + (f", {calls:,} calls" if calls else ""))
+                    says = results[which].get("says")
+                    print(f"- {which}: {took:.1f} s" + (f", {calls:,} calls" if calls else "")
+                          + (f"; {says}" if says else ""))
                 except (Skip, OSError, ValueError, subprocess.CalledProcessError) as e:
                     print(f"- {which}: not here: {str(e)[:160]}")
                 sys.stdout.flush()

@@ -8,7 +8,7 @@
  *   NAME ok INSNS USEC STACK… instructions looked at, how long that took, and the bytes of stack
  *                             of the program and of each function that it comes with
  *   NAME refused REASON       the verifier's last words
- *   NAME absent TRACEPOINT    this kernel has no such tracepoint, and nothing to be verified
+ *   NAME absent SECTION       this kernel has no such tracepoint or storage, and nothing to be verified
  *
  * -v: nothing but that program, and all that the verifier says of it, on stderr.
  *
@@ -106,15 +106,39 @@ static bool is_absent(const struct bpf_program *prog)
 	return btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0;
 }
 
+static bool has_helper(const char *name)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (unsigned)id) : NULL;
+	bool has = false;
+
+	for (int i = 0; t && !has && i < btf_vlen(t); i++)
+		has = !strcmp(btf__name_by_offset(btf, btf_enum(t)[i].name_off), name);
+	btf__free(btf);
+	return has;
+}
+
+/* Storage of tasks, and the programs that are for that alone: on kernels that have what collect/ asks
+ * for (kernel_types.h). */
+static bool is_of_task_storage(const struct bpf_program *prog)
+{
+	return !strcmp(bpf_program__name(prog), "find_busy") ||
+	       !strcmp(bpf_program__name(prog), "list_busy") ||
+	       !strcmp(bpf_program__name(prog), "on_busy_exit");
+}
+
 /* Loads what has not been refused so far. > 0: another one was refused, to be tried without it. */
 static int try_load(const char *path, char *const *knobs)
 {
 	struct bpf_object *obj = bpf_object__open_file(path, NULL);
 	struct bpf_program *prog;
+	bool storage = has_helper("BPF_FUNC_task_pt_regs");
 	int i = 0, last = -1, r;
 
 	if (!obj)
 		return fprintf(stderr, "load: %s: %s\n", path, strerror(errno)), -errno;
+	bpf_map__set_autocreate(bpf_object__find_map_by_name(obj, "busy"), storage);
 	r = set_knobs(obj, knobs);
 	if (r < 0)
 		goto out;
@@ -124,7 +148,7 @@ static int try_load(const char *path, char *const *knobs)
 			break;
 		size_t bytes = only ? ALL_BYTES : LOG_BYTES;
 
-		absent[i] = is_absent(prog);
+		absent[i] = is_absent(prog) || (!storage && is_of_task_storage(prog));
 		left_out[i] = absent[i] || (only && strcmp(bpf_program__name(prog), only));
 		bpf_program__set_autoload(prog, !refused[i] && !left_out[i]);
 		bpf_program__set_log_level(prog, only ? LOG_ALL : LOG_STATS);

@@ -20,13 +20,13 @@ BUDGET = os.path.join(TOP, "tests/bpf/budget.txt")
 LOAD = os.path.join(BUILD, "tests/bpf/load")
 COMPILERS = ("clang", "clang-19")  # the build's own, and the newest in Debian 12
 KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_places=1",
-         "cfg_cgroups=2")
+         "cfg_cgroups=2", "cfg_recalls=64", "cfg_sched_account=1", "cfg_busy=1")
 HEADROOM = 1.25
 # Before 6.13 a chain of calls has 512 bytes of stack, of which each function takes a multiple of 32.
 # The walker's longest: walk_stack, walk_some, walk_one, walk_by_rule, walk_signal.
 STACK_OF_WALKER = 32 + 32 + 32 + 64 + 32
 STACK = 512 - STACK_OF_WALKER
-LARGEST_OF_WALKER = 64
+LARGEST_OF_WALKER = 96
 FUNCTIONS_OF_WALKER = 8  # a program with as many has the walker
 HEAD = """\
 # Instructions that the verifier may look at, for each program: see test_budget.py. What is measured

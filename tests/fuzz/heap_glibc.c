@@ -4,8 +4,8 @@
  *   flags:1 top:2 { where:1 offset:2 what:1 word:8 }…      `what` is what the word counts from
  */
 #include "base/bytes.h"
+#include "glibc_fixture.h"
 #include "heap/census.h"
-#include "heap_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -23,8 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct bytes in = bytes_of(data, len);
 	struct heap_blocks blocks = { .max = 1 << 16 };
 	struct heap_census c = { .blocks = &blocks };
-	struct fake_heap f;
-	uint64_t last = 0;
+	struct fake_memory f;
 	uint8_t flags, where, what;
 	uint16_t offset;
 
@@ -36,23 +35,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	}
 	for (uint64_t word; bytes_u8(&in, &where) == 0 && bytes_u16(&in, &offset) == 0 &&
 			    bytes_u8(&in, &what) == 0 && bytes_u64(&in, &word) == 0;) {
-		uint64_t place = f.maps[where % FAKE_N].start + 8ULL * (offset % (FAKE_LEN / 8));
+		uint64_t place = f.maps[where % FAKE_MAPS].start + 8ULL * (offset % (FAKE_LEN / 8));
 
 		fake_word(&f, place, word_of(what, place, word));
 	}
-	if (heap_census_take(&f.mem, &c) < 0 || f.reads > 10000000)
+	if (heap_census_take(&f.mem, &c) < 0 || f.reads > 10000000 ||
+	    !fake_blocks_lie_apart(&f, &blocks, 16))
 		abort();
-	for (uint64_t i = 0; i < blocks.n; i++) {
-		uint64_t addr = blocks.rows[i].addr, bytes = 8 * (uint64_t)blocks.rows[i].words;
-
-		if (addr < last || !heap_map_of(&f.mem, addr - 16) || bytes > FAKE_LEN)
-			abort();
-		last = addr + bytes;
-	}
 	for (uint32_t i = 0; i < c.n; i++)
-		if (!blocks.over && c.use[i].live.blocks != blocks.n)
+		if (!blocks.over && !c.use[i].objects && c.use[i].live.blocks != blocks.n)
 			abort();
 	heap_blocks_free(&blocks);
-	fake_heap_fini(&f);
+	fake_fini(&f);
 	return 0;
 }

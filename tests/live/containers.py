@@ -159,8 +159,12 @@ BUSY = ("/bin/sh", "-c", "while :; do :; done")
 BRIEF = ("/bin/sh", "-c", "while :; do sleep 0.02; done")
 
 
+# What an image has beside it: they say of themselves what they did.
+MEASURED = ("alloc_truth", "cpu_split")
+
+
 def image():
-    """A root with a static busybox."""
+    """A root with a static busybox, and the targets that measure themselves."""
     busybox = tool("busybox")
     if not busybox or "statically" not in subprocess.run(
             ["file", "-L", busybox], capture_output=True, text=True, check=False).stdout + "statically" * (
@@ -170,17 +174,22 @@ def image():
     os.makedirs(root + "/bin")
     for name in ("busybox", "sh", "sleep"):
         shutil.copy(busybox, f"{root}/bin/{name}")
+    for name in MEASURED:
+        shutil.copytree(root_of(os.path.join(TARGETS, name)), root, dirs_exist_ok=True)
     return root
 
 
 def image_tar():
     root, tar = image(), scratch("image") + ".tar"
-    subprocess.run(["tar", "-cf", tar, "-C", root, "bin"], check=True)
+    subprocess.run(["tar", "-cf", tar, "-C", root, *os.listdir(root)], check=True)
     return tar
 
 
 class Engine:
     """A command line of an engine with its state below a scratch root."""
+
+    # A container that may ask the kernel for perf's account of itself.
+    MEASURES = ("--security-opt", "seccomp=unconfined", "--cap-add", "SYS_ADMIN")
 
     def __init__(self):
         self.root = scratch("engine")
@@ -195,6 +204,12 @@ class Engine:
             # What an engine needs and has not got here is the machine's affair.
             skip(f"{self.command[0]} {args[0]} does not work here: {done.stderr.strip()[-200:]}")
         return done.stdout.strip()
+
+    def run(self, name, argv, *options):
+        return self.call(*self.start("-d", name, argv, *options))
+
+    def pid_of(self, name):
+        return int(self.call("inspect", "-f", "{{.State.Pid}}", name))
 
     def daemon(self, argv, ready):
         log = open(self.root + "/log", "ab")
@@ -218,9 +233,10 @@ class Podman(Engine):
                         "--events-backend", "file", "--runtime", "runc"]
         self.call("import", "-q", image_tar(), "localhost/box:1")
 
-    def run(self, name, argv):
-        return self.call("run", "-d", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096",
-                         "--network", "none", "--name", name, "localhost/box:1", *argv)
+    @staticmethod
+    def start(how, name, argv, *options):
+        return ("run", how, "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096", "--network", "none",
+                "--name", name, *options, "localhost/box:1", *argv)
 
     def restart(self, name):
         self.call("restart", "-t", "0", name)
@@ -236,6 +252,8 @@ class Podman(Engine):
 
 
 class Containerd(Engine):
+    MEASURES = ("--privileged",)
+
     def __init__(self):
         need("containerd", "ctr", "runc")
         super().__init__()
@@ -249,9 +267,17 @@ class Containerd(Engine):
         self.daemon(["containerd", "-c", config], lambda: subprocess.run(
             [*self.command, "version"], capture_output=True, check=False).returncode == 0)
 
+    def start(self, how, name, argv, *options):
+        # Attached is what it does unless it is told otherwise.
+        return ("run", *([how] if how == "-d" else []), *options, "--rootfs", self.image, name, *argv)
+
     def run(self, name, argv):
-        self.call("run", "-d", "--rootfs", self.image, name, *argv)
+        super().run(name, argv)
         return name
+
+    def pid_of(self, name):
+        return next(int(line.split()[1]) for line in self.call("task", "ls").splitlines()[1:]
+                    if line.split()[0] == name)
 
     def remove(self, name):
         self.call("task", "kill", "-s", "9", name, check=False)
@@ -280,8 +306,9 @@ class Docker(Engine):
                     lambda: subprocess.run([*self.command, "ps"], capture_output=True, check=False).returncode == 0)
         self.call("import", image_tar(), "box:1")
 
-    def run(self, name, argv):
-        return self.call("run", "-d", "--network", "none", "--name", name, "box:1", *argv)
+    @staticmethod
+    def start(how, name, argv, *options):
+        return ("run", how, "--network", "none", "--name", name, *options, "box:1", *argv)
 
     def restart(self, name):
         self.call("restart", "-t", "0", name)
@@ -296,3 +323,17 @@ class Docker(Engine):
         for child in self.daemons:
             child.process.terminate()
             child.process.wait(15)
+
+
+class Served(Target):
+    """A target in a container of an engine."""
+
+    def __init__(self, engine, name, *argv, options=()):
+        argv = engine.start("-i", name, [f"/{argv[0]}", *map(str, argv[1:])], *options)
+        Child.__init__(self, [*engine.command, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=engine.env)
+        self._line("ready", 30)
+        self.inner = engine.pid_of(name)
+
+    @property
+    def pid(self):
+        return getattr(self, "inner", self.process.pid)

@@ -3,31 +3,10 @@ what happened, by the target's own count in shared memory, which outlives it."""
 
 import glob
 import re
-import struct
 import time
 
 from harness import *
 from truth import *
-
-FIELDS = ("begun", "done", "begun_bytes", "done_bytes", "frees_begun", "frees", "freed_bytes", "inherited",
-          "children", "execs")
-
-
-class Truth(Counter):
-    """What alloc_hard has counted so far."""
-
-    def __init__(self):
-        super().__init__()
-        self.target = Target("alloc_hard")
-
-    def __getattr__(self, name):
-        return struct.unpack_from("<Q", self._map, 8 * FIELDS.index(name))[0]
-
-    def command(self, what, *args):
-        return " ".join([what, self.path, *map(str, args)])
-
-    def ask(self, what, *args, timeout=60):
-        return self.target.ask(self.command(what, *args), timeout)
 
 
 def drops(run):

@@ -24,9 +24,9 @@ def library(name):
 
 
 def preloaded(name, target, *args):
-    """A target with that allocator in place of glibc's."""
+    """A target with that allocator (by name, or a library) in place of glibc's."""
     before = dict(os.environ)
-    os.environ.update(LD_PRELOAD=library(name), ALLOC_TRUTH_OTHER="1")
+    os.environ.update(LD_PRELOAD=library(name) if name in LIBRARIES else name, ALLOC_TRUTH_OTHER="1")
     try:
         return Target(target, *args)
     finally:
@@ -89,11 +89,14 @@ def check_api(name, target=None):
     run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
     check_truth(run, lines, target.pid)
     check_frees(run, lines)
+    return run
 
 
 @fact
 def functions_that_only_jemalloc_has_are_counted_to_the_byte():
-    check_api("jemalloc")
+    run = check_api("jemalloc")
+    # xallocx that cannot do it in place has not failed: it answers so, and the block stays.
+    equal(run.summary()["alloc"]["failed"], 0, "calls that returned an error")
 
 
 @fact
@@ -104,6 +107,11 @@ def functions_that_only_tcmalloc_has_are_counted_to_the_byte():
 @fact
 def functions_that_only_mimalloc_has_are_counted_to_the_byte():
     check_api("mimalloc")
+
+
+@fact
+def names_and_calls_of_googles_tcmalloc_are_counted_to_the_byte():
+    check_api("google", preloaded(os.path.join(TARGETS, "lib_google.so"), "alloc_api", "google"))
 
 
 def linked(name, *args, package="libjemalloc-dev"):
@@ -136,6 +144,14 @@ def musl_is_counted_to_the_byte_though_it_has_no_unwind_tables():
 
 
 @fact
+def musl_as_a_shared_library_is_counted_to_the_byte():
+    target = linked("alloc_truth_musl_shared", 4, 2000, package="musl-tools")
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run"))
+    check_truth(run, lines, target.pid)
+    check_frees(run, lines, 48)
+
+
+@fact
 def an_allocator_with_the_prefix_that_rust_gives_it_is_counted_to_the_byte():
     check_api("jemalloc", linked("alloc_api_rjem", "jemalloc", "_rjem_"))
 
@@ -160,14 +176,16 @@ def allocator_that_is_loaded_during_the_run_is_counted_to_the_byte():
           "no word of the time before its probes were there")
 
 
-def stripped():
-    """A static program without symbols, and the file that holds them."""
+def stripped(name="alloc_truth_static"):
+    """A program without symbols, and the file that holds them."""
+    if not os.path.exists(os.path.join(TARGETS, name)):
+        skip("what it is linked with was not installed when targets were made (libjemalloc-dev)")
     objcopy, where = tool("objcopy"), scratch("stripped")
     if not objcopy:
         skip("objcopy is not installed (binutils)")
     os.mkdir(where)
     program, debug = os.path.join(where, "program"), os.path.join(where, "program.debug")
-    original = os.path.join(TARGETS, "alloc_truth_static")
+    original = os.path.join(TARGETS, name)
     subprocess.run([objcopy, "--only-keep-debug", original, debug], check=True)
     subprocess.run([objcopy, "--strip-all", f"--add-gnu-debuglink={debug}", original, program],
                    check=True)
@@ -191,6 +209,28 @@ def a_stripped_static_program_without_one_is_refused_by_name():
     run.ready()
     run.stop()
     check(program in run.stderr and "stripped" in run.stderr, f"it is not named: {run.stderr}")
+
+
+@fact
+def an_allocator_inside_a_stripped_program_is_found_by_its_debug_file():
+    program, _ = stripped("je_allocs_rjem")
+    target = Target(program)
+    run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("run 1000"))
+    # 1,000 small, 20 large, 2,000 churned, 100 times realloc.
+    equal(run.summary()["alloc"]["objects"], 3120, "allocations")
+
+
+@fact
+def an_allocator_inside_a_stripped_program_without_one_is_refused_by_name():
+    program, debug = stripped("je_allocs_rjem")
+    os.unlink(debug)
+    target = Target(program)
+    run = Run("-p", target.pid, *EXACT)
+    run.ready()
+    run.stop()
+    check(program + " has jemalloc linked in" in run.stderr and "debug file" in run.stderr,
+          f"it is not named: {run.stderr}")
+    equal(run.status, 3, "exit status")
 
 
 @fact

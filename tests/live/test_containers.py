@@ -115,6 +115,54 @@ def a_group_that_is_made_again_is_followed_from_its_first_process():
           [2, 1, True], "members, times that it was made again, was it gone")
 
 
+@fact
+@grouped
+def group_of_threads_is_refused_and_its_domain_has_them():
+    group = Group(group_name())
+    threads = Group(f"{os.path.basename(group.dir)}/threads")
+    Group.made.insert(0, Group.made.pop())  # it goes first
+    try:
+        with open(threads.dir + "/cgroup.type", "w", encoding="ascii") as f:
+            f.write("threaded")
+    except OSError as e:
+        skip(f"a control group cannot be made threaded here: {e}")
+    member = Inside(group, "cpu_split", 300)
+    worker = next(t for t in os.listdir(f"/proc/{member.pid}/task") if int(t) != member.pid)
+    with open(threads.dir + "/cgroup.threads", "w", encoding="ascii") as f:
+        f.write(worker)
+    run = Run("-G", threads.dir, "-d", "0.1")
+    equal(run.finish(), 1, "exit status of -G of a group of threads")
+    check("is a threaded control group" in run.stderr, f"it said {run.stderr!r}")
+    run, lines = record(("-G", group.dir, "-F", HZ, "--only", "oncpu"), lambda: member.ask("go"))
+    p = run.profile("oncpu")
+    samples_of(p.sum("samples/count", tid=int(worker)), lines[0][2], lines[0][6], HZ, "samples of the moved thread")
+
+
+@fact
+@grouped
+def where_rss_is_is_told_of_those_who_came_in_the_run():
+    group = Group(group_name())
+    first = Child(entering(group, ["sleep", "600"]))
+    while group.pids() != [first.pid]:
+        time.sleep(0.01)
+    kept = []
+
+    def during():
+        first.end()
+        second = Child(entering(group, [tool("python3"), "-c",
+                                        "x = bytearray(b'x') * (48 << 20); print(flush=True); input()"]),
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        second.process.stdout.readline()
+        kept.append(second)
+        time.sleep(0.3)
+
+    run, _ = record(("-G", group.dir, "--alloc=off", "--only", "growth"), during)
+    memory = run.summary()["memory"]["ledger"]
+    equal(memory["processes"], 1, "processes whose memory is told")
+    within(memory["rss_bytes"], 48 << 20, 96 << 20, "bytes of the one that is there")
+    equal(group.pids(), [kept[0].pid], "processes in the group at the end")
+
+
 def truth_in(root, ident, engines, run_args, target):
     group = Group(f"libpod-{ident}")
     # What another libc than glibc may do differently, the target leaves out.
@@ -125,7 +173,8 @@ def truth_in(root, ident, engines, run_args, target):
 
 
 def without_ids(run):
-    return sorted((stack, value) for stack, value in run.folded("alloc").items())
+    """Engines refuse clone3, so that threads are begun by clone."""
+    return sorted((stack.replace(";clone3;", ";clone;"), value) for stack, value in run.folded("alloc").items())
 
 
 @fact
@@ -225,6 +274,41 @@ def a_container_of_a_moment_has_its_name_in_a_run_of_the_host():
     check("burn" in own, f"functions of a program whose root is gone are named: {sorted(own)[:8]}")
 
 
+@once
+def outside():
+    """The same allocations by a program that is in no container."""
+    target = Target("alloc_truth", 2, 500)
+    run, _ = record(("-p", target.pid), lambda: target.ask("run"), *EXACT)
+    return without_ids(run)
+
+
+def profiles_are_those_of_the_program_outside(engine):
+    truth = Served(engine, "truth", "alloc_truth", 2, 500)
+    split = Served(engine, "split", "cpu_split", 600, options=engine.MEASURES)
+    run, lines = record(("-c", "truth"), lambda: truth.ask("run"), *EXACT, env=engine.env)
+    check_truth(run, lines, truth.pid)
+    equal(without_ids(run), outside(), "stacks of allocations, in and outside")
+    equal({tuple(s.labels.get(k) for k in ("container", "pid", "ns_pid")) for s in run.profile("alloc").samples},
+          {("truth", truth.pid, 1)}, "container, pid here and there")
+    run, lines = record(("-c", "split", "-F", HZ, "--only", "oncpu"), lambda: split.ask("go"), env=engine.env)
+    p, line = run.profile("oncpu"), lines[0]
+    got = p.sum("samples/count", pid=split.pid)
+    samples_of(got, line[2], line[6], HZ, "samples of the container's program")
+    for i, name in enumerate(("hot_70", "hot_20", "hot_10")):
+        share_of(p.sum("samples/count", name, pid=split.pid) / max(got, 1), line[3 + i] / line[2], got,
+                 f"share of {name}")
+    out = subprocess.run([MEMSCOPE, "trend", "-c", "split", "--once", "--json"], capture_output=True, text=True,
+                         check=False, env=engine.env, timeout=60)
+    equal(out.returncode, 0, f"exit status of trend -c ({out.stderr})")
+    seen = json.loads(out.stdout or "{}")
+    equal([p["pid"] for p in seen["processes"]], [split.pid], "processes of trend -c")
+    if "memory" in mounts():
+        charged = seen["groups"][0]["charged_kb"] or 0
+        check(charged >= seen["total"]["anonymous_kb"], f"what the engine's group is charged: {charged} kB")
+    engine.remove("truth")
+    engine.remove("split")
+
+
 def follow_by_name(engine):
     """A container by its name, restarted; replaced by another one of the name; and by its short id."""
     try:
@@ -251,8 +335,10 @@ def follow_by_name(engine):
         run.must()
         p, target = run.profile("oncpu"), run.summary()["target"]
         equal({s.labels.get("container") for s in p.samples} - {None}, {"web"}, "containers")
-        equal({s.labels["container_id"] for s in run.profile("offcpu").samples if "container_id" in s.labels},
-              {ident, second}, "ids that the name had")
+        # The first hardly waits, with a CPU to itself; the second hardly runs.
+        seen = p.samples + run.profile("offcpu").samples
+        equal({s.labels["container_id"] for s in seen if "container_id" in s.labels}, {ident, second},
+              "ids that the name had")
         equal(target["groups"][0]["restarts"], 2, "times that it was started again")
         equal(target["groups"][0]["container_id"], second, "the id that it has at the end")
         mains = {s.labels["pid"] for s in p.select(ns_pid=1) if s.labels["comm"] == "sh"}
@@ -261,6 +347,7 @@ def follow_by_name(engine):
         check(len(pids_of(run, "offcpu", "sleep")) > 3, "processes of 20 ms in the last one")
         run = Run("-c", second[:6], "-d", "0.3", "--only", "oncpu", env=engine.env).must()
         equal(run.summary()["target"]["groups"][0]["container"], "web", "the name, by the short id")
+        profiles_are_those_of_the_program_outside(engine)
     finally:
         engine.end()
 
@@ -275,6 +362,25 @@ def podman_s_container_is_followed_by_its_name():
 @grouped
 def docker_s_container_is_followed_by_its_name():
     follow_by_name(Docker())
+
+
+@fact
+@grouped
+def two_replicas_of_docker_are_listed():
+    engine = Docker()
+    try:
+        label = ("--label", "com.docker.compose.service=app")
+        ids = [engine.run(f"shop-app-{i}", BRIEF, *label) for i in (1, 2)]
+        run = Run("-c", "app", "-d", "0.1", env=engine.env)
+        equal(run.finish(), 1, "exit status of -c app")
+        for word in ('2 containers are called "app"', "shop-app-1", "shop-app-2", ids[0][:12], ids[1][:12]):
+            check(word in run.stderr, f"{word!r} in {run.stderr!r}")
+        engine.remove("shop-app-1")
+        run = Run("-c", "app", "-d", "0.5", "--only", "offcpu", env=engine.env).must()
+        equal(run.summary()["target"]["groups"][0]["container"], "shop-app-2", "the one that is left")
+        check(len(pids_of(run, "offcpu", "sleep")) > 3, "its processes of 20 ms")
+    finally:
+        engine.end()
 
 
 @fact
@@ -296,6 +402,7 @@ def containerd_s_container_is_followed_by_its_id():
               ["web", "containerd", "/default/web", 1], "what the summary says of it")
         check(len(pids_of(run, "offcpu", "sleep")) > 3, "processes of 20 ms in the second one")
         equal({s.labels.get("container") for s in run.profile("offcpu").samples} - {None}, {"web"}, "containers")
+        profiles_are_those_of_the_program_outside(engine)
     finally:
         engine.end()
 

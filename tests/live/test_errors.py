@@ -201,4 +201,73 @@ def pattern_that_matches_one_profiles_it():
     equal({s.labels.get("pid") for s in run.profile("oncpu").samples}, {target.pid}, "processes")
 
 
+@fact
+def mistakes_with_files_are_one_sentence():
+    where = scratch("files")
+    os.makedirs(f"{where}/dir")
+    with open(f"{where}/a.folded", "w", encoding="ascii") as f:
+        f.write("main;hot 10\nmain;cold 3\n")
+    os.makedirs(f"{where}/run")
+    shutil.copy(f"{where}/a.folded", f"{where}/run/oncpu.folded")
+    with open(f"{where}/run/trend.csv", "w", encoding="ascii") as f:
+        f.write("timestamp,rss_kb\n2026-03-01 00:00:00,100\n2026-03-01 00:00:01,110\n")
+    for name, text in (("empty", ""), ("text", "hello\n"), ("a.svg", "<?xml version='1.0'?>\n<svg/>\n"),
+                       ("perf.data", "PERFILE2\0\0"),
+                       ("cut", "p 1 1.0: 5 cycles:\n\t1 f (/x)\n\np 1 1.1: 5 cycles:\n\t1 f (/x)\n")):
+        with open(f"{where}/{name}", "w", encoding="ascii") as f:
+            f.write(text)
+    os.symlink("nowhere", f"{where}/dangling")
+    for line, status, words in (
+            ("flame nope", NOTHING, "nope: .*No such file"), ("flame empty", NOTHING, "is empty"),
+            ("flame dangling", NOTHING, "No such file"), ("flame text", NOTHING, "no line is a folded"),
+            ("flame dir", NOTHING, "no profile in it"), ("flame a.svg", NOTHING, "is a picture"),
+            ("flame perf.data", NOTHING, "perf script"), ("flame cut -o cut.svg", PARTIAL, "cut .*left out.: 1"),
+            ("flame a.folded -o dir/no/x.svg", NOTHING, "No such file"),
+            ("flame a.folded -o x.png", USAGE, "x.png"), ("flame a.folded -o dir", USAGE, "dir"),
+            ("convert a.folded -o /dev/full --format folded", NOTHING, "No space left"),
+            ("convert text -o a.folded", NOTHING, "no line is a folded"),
+            ("diff run nope", USAGE, "nope: No such file"), ("diff a.folded nope", NOTHING, "No such file"),
+            ("diff a.folded", USAGE, "which two"), ("merge a.folded", USAGE, "which profiles"),
+            ("merge a.folded nope -o b.folded", NOTHING, "No such file"),
+            ("trend nope", NOTHING, "No such file"), ("trend text", NOTHING, "not a memory log"),
+            ("trend dir", NOTHING, "dir/trend.csv: No such file"), ("trend run", DONE, ""),
+            ("clean --keep 1 text", NOTHING, "Not a directory"), ("clean --keep 1 dir", NOTHING, "no windows here"),
+            ("-p 1 -p 2", USAGE, "given twice")):
+        got = subprocess.run([MEMSCOPE, *line.split()], cwd=where, capture_output=True, timeout=30, check=False,
+                             stdin=subprocess.DEVNULL, text=True)
+        equal(got.returncode, status, f"exit status of memscope {line} ({got.stderr.strip()})")
+        if status != DONE:
+            equal(got.stderr.count("\n"), 1, f"lines on stderr of memscope {line}: {got.stderr!r}")
+            check(got.stderr.startswith("memscope: ") and re.search(words, got.stderr),
+                  f"memscope {line} says {got.stderr!r}, not {words!r}")
+    with open(f"{where}/a.folded", encoding="ascii") as f:
+        equal(f.read(), "main;hot 10\nmain;cold 3\n", "a file that was to be written when all failed")
+
+
+@fact
+def output_that_cannot_be_printed_is_told_of():
+    where = scratch("full")
+    os.makedirs(where)
+    with open(f"{where}/a.folded", "w", encoding="ascii") as f:
+        f.write("main;hot 10\n")
+    with open(f"{where}/log.csv", "w", encoding="ascii") as f:
+        f.write("timestamp,rss_kb\n2026-03-01 00:00:00,100\n2026-03-01 00:00:01,110\n")
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    run = ["-p", str(target.pid), "--only", "oncpu", "-d", "0.3", "-o", f"{where}/run"]
+    for args, status in ((["report", "a.folded"], NOTHING), (["trend", "log.csv"], NOTHING),
+                         (["--help"], NOTHING), (["--version"], NOTHING), (["diff", "a.folded", "a.folded"], NOTHING),
+                         (run, PARTIAL)):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            got = subprocess.run([MEMSCOPE, *args], cwd=where, stdout=full, stderr=subprocess.PIPE, timeout=60,
+                                 check=False, stdin=subprocess.DEVNULL, text=True)
+        equal(got.returncode, status, f"exit status of {args} to a full disk")
+        check("No space left" in got.stderr or args[0].startswith("--"), f"{args} says {got.stderr!r}")
+        # One that reads the first line and goes is not told of anything.
+        got = subprocess.run(["sh", "-c", '"$0" "$@" | head -n 1 >/dev/null', MEMSCOPE, *args], cwd=where,
+                             capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL, text=True)
+        check("Broken pipe" not in got.stderr, f"{args} says {got.stderr!r} to a reader that goes")
+    check(os.path.exists(f"{where}/run/summary.txt"), "the summary is not kept")
+
+
 main()

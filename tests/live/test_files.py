@@ -1,6 +1,7 @@
 """Profiles from files: the same totals as the tools that are made for them, and what changed."""
 
 import glob
+import itertools
 import json
 import os
 import re
@@ -34,19 +35,18 @@ def folded(*args, status=0):
     return {l.rsplit(" ", 1)[0]: int(l.rsplit(" ", 1)[1]) for l in lines}
 
 
-def total_of(tool_name, value, files):
+def total_of(tool_name, value, files, program):
     """What jeprof or google-pprof say the files add up to."""
-    got = subprocess.run([tool_name, "--text", "--show_bytes", f"--{value}",
-                          os.path.join(BUILD, "targets/heap_churn"), *files],
+    got = subprocess.run([tool_name, "--text", "--show_bytes", f"--{value}", program, *files],
                          capture_output=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
     found = re.search(r"Total: (\d+)", got.stdout.decode())
     check(found, f"{tool_name} says no total: {got.stdout[:200]} {got.stderr[:400]}")
     return int(found.group(1))
 
 
-def agrees(tool_name, values, files, *ours):
+def agrees(tool_name, values, files, *ours, program=os.path.join(BUILD, "targets/heap_churn")):
     for value in values:
-        want = total_of(tool_name, value, files)
+        want = total_of(tool_name, value, files, program)
         lines = memscope("convert", *ours, "-o", "-", "--format", "folded", "--value", value)
         got = sum(int(l.rsplit(" ", 1)[1]) for l in lines.splitlines())
         # Each stack of each file is rounded once, here to the nearest and there as floats are.
@@ -123,6 +123,45 @@ def dumps_of_gperftools_add_up_as_google_pprof_says():
           "bytes allocated by churn")
 
 
+@once
+def redis_dumps():
+    """A series of heap dumps of redis-server while it is filled; oldest first."""
+    need("redis-server", "redis-cli", "jeprof")
+    where = scratch("redis")
+    os.makedirs(where)
+    server = Child([tool("redis-server"), "--port", "0", "--unixsocket", f"{where}/s", "--save", "", "--dir",
+                    where, "--enable-debug-command", "yes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   env=dict(os.environ, MALLOC_CONF="prof:true,lg_prof_sample:15,lg_prof_interval:22,"
+                                                    f"prof_prefix:{where}/redis"))
+    def cli(*words):
+        return subprocess.run([tool("redis-cli"), "-s", f"{where}/s", *words], capture_output=True,
+                              timeout=60, check=False).stdout
+    deadline = time.monotonic() + 20
+    while cli("ping") != b"PONG\n" and time.monotonic() < deadline and server.alive():
+        time.sleep(0.05)
+    for i in range(4):
+        cli("debug", "populate", "5000", f"k{i}", "1000")
+    server.end()
+    files = sorted(glob.glob(f"{where}/redis.*.heap"), key=lambda f: int(f.rsplit(".", 3)[1]))
+    if not files:
+        skip("this redis-server has no allocator that writes heap dumps")
+    return where, files
+
+
+@fact
+def a_series_of_dumps_of_redis_adds_up_as_jeprof_says():
+    where, files = redis_dumps()
+    check(len(files) >= 4, f"{len(files)} dumps")
+    program = tool("redis-server")
+    agrees("jeprof", ("inuse_space",), files, where, "all", program=program)
+    agrees("jeprof", ("inuse_space",), files[-3:], where, "last:3", program=program)
+    names = [os.path.basename(f) for f in (files[0], files[2])]
+    agrees("jeprof", ("inuse_space",), [files[0], files[2]], where, ",".join(names), program=program)
+    # Their functions and ours: the share of what redis made of its values.
+    check(any("dict" in s.lower() or "sds" in s for s in folded(where, "latest", status=0)),
+          "no function of redis is named")
+
+
 @fact
 @grouped
 def a_dump_of_a_container_is_named_from_its_root():
@@ -188,6 +227,52 @@ def what_perf_script_prints_counts_as_perf_report_does():
             equal(self.get(name, 0), want.get(name, (0, 0))[column], f"{value} of {name}")
 
 
+def folded_by_hand(text):
+    """{"comm;root;…;leaf": samples} of what perf script prints, read as a person would."""
+    found = {}
+    for block in re.split(r"\n\s*\n", text.replace("\r", "")):
+        lines = [l for l in block.splitlines() if "PERF_RECORD_" not in l and l.strip()]
+        if not lines:
+            continue
+        comm = re.match(r" *(.*?) +\d+(?:/\d+)? +[\d.]+: ", lines[0]).group(1)
+        frames = []
+        for line in lines[1:]:
+            addr, name, _, image = re.match(r"\s+([0-9a-f]+) (.*?)(?:\+0x[0-9a-f]+)?( \(([^()]*|\[.*\])\))?$",
+                                            line).groups()
+            if name == "[unknown]":
+                name = "[" + image.rsplit("/", 1)[-1].strip("[]") + "]" if image else name
+            frames.append(name + ("_[k]" if len(addr) == 16 and addr[0] in "89abcdef" else "") +
+                          ("_[i]" if image == "inlined" else ""))
+        stack = ";".join([comm] + frames[::-1])
+        found[stack] = found.get(stack, 0) + 1
+    return found
+
+
+@fact
+def what_perf_script_prints_is_folded_as_by_hand():
+    need("perf")
+    where = scratch("perf-hand")
+    os.makedirs(where)
+    program = os.path.join(where, "my prog 7")  # a name as bad as the first line of a sample
+    shutil.copy(os.path.join(BUILD, "targets/cpu_mix"), program)
+    for how in ("fp", "dwarf,4096"):
+        data = f"{where}/perf.data"
+        got = subprocess.run(["perf", "record", "-q", "-F", "499", "-e", "cpu-clock", "--call-graph", how,
+                              "-o", data, program, "100"], capture_output=True, timeout=60, check=False)
+        if got.returncode:
+            skip(f"perf cannot record here: {got.stderr.decode().strip()[:80]}")
+        for fields in ((), ("-F", "comm,tid,time,event,ip,sym,dso"), ("--show-mmap-events", "--show-task-events")):
+            text = subprocess.run(["perf", "script", "-i", data, *fields], capture_output=True, check=True,
+                                  timeout=60).stdout.decode()
+            for ends in ("\n", "\r\n"):
+                with open(f"{where}/perf.txt", "w", encoding="utf-8", newline="") as f:
+                    f.write(text.replace("\n", ends))
+                want, got = folded_by_hand(text), folded(f"{where}/perf.txt")
+                check(sum(want.values()) > 20, f"{sum(want.values())} samples")
+                equal(sum(got.values()), sum(want.values()), f"samples, {how} {fields} {ends!r}")
+                equal({k: v for k, v in got.items() if want.get(k) != v}, {}, f"stacks, {how} {fields} {ends!r}")
+
+
 @once
 def two_runs():
     """The same work twice, and once with one function more."""
@@ -217,11 +302,65 @@ def diff_names_the_one_change_and_none_of_two_equal_runs():
           "the function more, as a share")
 
 
-def changed(before, after, *how):
+def changed(before, after, *how, sources=("oncpu",)):
     got = json.loads(memscope("diff", "--json", "-n", 1000, *how, before, after))
-    equal([p["source"] for p in got["profiles"]], ["oncpu"], "profiles compared")
+    equal([p["source"] for p in got["profiles"]], list(sources), "profiles compared")
     check(got["scalars"]["duration_ns"]["before"] > 0, "no scalars")
-    return {r["function"]: r["what"] for r in got["profiles"][0]["rows"] if r["changed"]}
+    return {r["function"]: r["what"] for p in got["profiles"] for r in p["rows"] if r["changed"]}
+
+
+def check_pairs(outs, sources):
+    """Of all pairs of runs of one program hardly one names anything: one run in a hundred may differ by
+    chance from the others, which of four are three pairs of six."""
+    named = [changed(a, b, sources=sources) for a, b in itertools.combinations(outs, 2)]
+    check(sum(map(bool, named)) <= 3, f"changes of runs of one program: {named}")
+
+
+@fact
+def runs_that_wait_alike_differ_by_nothing():
+    outs = []
+    for _ in range(4):
+        target = Target("waits", 20, 2, 5)
+        run = Run("-p", target.pid, "--only", "offcpu")
+        run.ready()
+        target.ask("go")
+        run.stop()
+        run.must()
+        target.end()
+        outs.append(run.out)
+    check_pairs(outs, ["offcpu"])
+
+
+@fact
+def runs_whose_allocations_are_sampled_differ_by_nothing():
+    outs = []
+    for _ in range(4):
+        run = Run("--alloc=sampled", "--alloc-rate", "16K", "--only", "alloc", "--",
+                  os.path.join(BUILD, "targets/heap_churn"))
+        run.finish()
+        run.must()
+        outs.append(run.out)
+    check_pairs(outs, ["alloc", "heap"])
+
+
+@fact
+def runs_whose_allocations_are_exact_differ_by_nothing():
+    outs = []
+    for _ in range(2):
+        run = Run("--alloc=exact", "--only", "alloc", "--", os.path.join(BUILD, "targets/alloc_pairs"), 20000)
+        run.finish()
+        run.must()
+        outs.append(run.out)
+    got = json.loads(memscope("diff", "--json", "-n", 1000, *outs))
+    equal([r for p in got["profiles"] if p["source"] == "alloc" for r in p["rows"] if r["changed"]], [],
+          "changes of two equal runs")
+    more = Run("--alloc=exact", "--only", "alloc", "--", os.path.join(BUILD, "targets/alloc_pairs"), 30000)
+    more.finish()
+    more.must()
+    got = json.loads(memscope("diff", "--json", "-n", 1000, outs[0], more.out))
+    rows = {r["function"]: r["self"]["after"] - r["self"]["before"] if isinstance(r["self"], dict) else r
+            for p in got["profiles"] if p["source"] == "alloc" for r in p["rows"] if r["changed"]}
+    equal(set(rows), {"main"}, f"what changed where 10,000 pairs more are made: {rows}")
 
 
 @fact

@@ -116,6 +116,40 @@ def a_load_that_jumps_in_mid_run_goes_to_slices():
 
 
 @fact
+def targets_that_jump_together_share_one_limit():
+    """Quiet, and then two at 10^7 pairs a second each: every call is traced until what the limit gives in a
+    second is used up, 50 ms of CPU time; then 20 ms at most pass until it is noticed, in which hits cost
+    their traps, and probes are taken away; slices follow."""
+    pairs = []
+    for _ in range(2):
+        target, counter = Target("alloc_flat", 1), Counter()
+        target.say(f"jump {counter.path} 1000 2")
+        pairs.append((target, counter))
+    run = Run("-p", ",".join(str(t.pid) for t, _ in pairs))
+    run.ready()
+    windows, lost_ns, end = [], 0, time.monotonic() + 4
+    last = [(c.value(), schedstat(t.pid)) for t, c in pairs]
+    while time.monotonic() < end:
+        time.sleep(0.02)
+        now = [(c.value(), schedstat(t.pid)) for t, c in pairs]
+        windows += [(n[0] - b[0], n[1] - b[1]) for n, b in zip(now, last)]
+        last = now
+    run.stop()
+    run.must()
+    tier = run.summary()["alloc"]["tier"]
+    flat = [ns / n for n, ns in windows if n > 20000]
+    if tier != "slices" or len(flat) < 10:
+        skip(f"tier {tier}, {len(flat)} windows of 20 ms at full rate: no sessions, or too busy")
+    pair_ns = statistics.median(flat)
+    # Windows in which a pair took four times as long, of those at the full rate.
+    lost_ns = sum(ns - n * pair_ns for n, ns in windows if n > 2000 and ns > 4 * pair_ns * n)
+    # A hit may cost half as much again as it is taken to; 2 x 20 ms until noticed, as long until the
+    # probes are gone; 5 % of 2 s for slices, and one more.
+    allowed = 75e6 + 40e6 + 40e6 + 100e6 + 10e6
+    check(lost_ns < allowed, f"{lost_ns / 1e6:.0f} ms of CPU time lost, {allowed / 1e6:.0f} allowed")
+
+
+@fact
 def estimates_from_slices_hold_what_the_target_counted():
     target, counter = Target("alloc_flat", 1), Counter()
     target.go_first()

@@ -3,6 +3,7 @@
 import csv
 import datetime
 import json
+import random
 import os
 import re
 import signal
@@ -10,7 +11,9 @@ import subprocess
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from fractions import Fraction
 
+from containers import *
 from harness import *
 
 FIRST = "timestamp,rss_kb,vsz_kb,cpu_percent,"
@@ -200,6 +203,70 @@ def day_long_log_has_a_row_each_hour():
     ET.parse(chart)
 
 
+def made_log(name, seed, rate_kb, n=150):
+    """A log of a program that grows by so much from row to row, with noise; and its RSS."""
+    dice, path, rss = random.Random(seed), path_of(name), []
+    begin = datetime.datetime(2026, 3, 1)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("timestamp,rss_kb,vsz_kb,cpu_percent\n")
+        for i in range(n):
+            rss.append(int(100000 + seed * 1000 + rate_kb * i + dice.gauss(0, 300)))
+            at = begin + datetime.timedelta(seconds=300 * i)
+            f.write(f"{at},{rss[-1]},{800000 + i},{dice.uniform(1, 9):.1f}\n")
+    return path, rss
+
+
+@fact
+def figures_of_a_log_are_those_of_exact_fractions():
+    for seed in range(1, 8):
+        path, rss = made_log(f"exact-{seed}.csv", seed, (seed - 4) * 40.5)
+        got = json.loads(subprocess.run([MEMSCOPE, "trend", "--json", path], capture_output=True, check=True,
+                                        timeout=30).stdout)[0]
+        n, t = len(rss), [Fraction(300 * i) for i in range(len(rss))]
+        tm, ym = sum(t) / n, Fraction(sum(rss), n)
+        stt = sum((x - tm) ** 2 for x in t)
+        sty = sum((x - tm) * (y - ym) for x, y in zip(t, rss))
+        syy = sum((y - ym) ** 2 for y in rss)
+        want = {"mean": ym, "slope": sty / stt, "r2": sty ** 2 / (stt * syy),
+                "percent": Fraction(100 * (rss[-1] - rss[0]), rss[0])}
+        have = {"mean": got["rss_kb"]["mean"], "slope": got["line"]["slope_kb_s"], "r2": got["line"]["r2"],
+                "percent": got["plain_percent"]}
+        for name, value in want.items():
+            near(have[name], float(value), 1e-9 * max(1, abs(float(value))), f"{name} of log {seed}")
+        equal([got["rss_kb"][k] for k in ("first", "last", "min", "max")],
+              [rss[0], rss[-1], min(rss), max(rss)], "first, last, min, max")
+
+
+@fact
+def reports_of_logs_of_one_shape_differ_in_numbers_only():
+    reports = []
+    for seed in (1, 2):
+        path, _ = made_log(f"shape-{seed}.csv", seed, 400)
+        text = subprocess.run([MEMSCOPE, "trend", path], capture_output=True, check=True, text=True,
+                              timeout=30).stdout.replace(path, "LOG")
+        reports.append(text)
+    equal(*(re.sub(r" *[-+]?[0-9][0-9.,]*", " N", r) for r in reports), "reports but for their numbers")
+    # And in as many columns: one log's line is below the other's.
+    equal(*([len(line) for line in r.splitlines()][2:6] for r in reports), "lengths of the table's lines")
+    check(reports[0] != reports[1], "two logs are told of in the same words")
+
+
+@fact
+def plain_rule_is_said_with_its_figure():
+    for last, word, bound in ((100000, "healthy: RSS +0.0%", "under 20%"), (119900, "healthy: RSS +19.9%", "under 20%"),
+                              (120000, "monitor closely: RSS +20.0%", ""), (150000, "monitor closely: RSS +50.0%", ""),
+                              (150100, "warning, potential leak: RSS +50.1%", "over 50%"),
+                              (90000, "healthy: RSS -10.0%", "")):
+        path = path_of("plain.csv")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("timestamp,rss_kb,vsz_kb,cpu_percent\n2026-03-01 00:00:00,100000,1,1.0\n"
+                    f"2026-03-01 00:05:00,{last},1,1.0\n")
+        out = subprocess.run([MEMSCOPE, "trend", path], capture_output=True, check=True, text=True,
+                             timeout=30).stdout
+        line = re.search(r"^plain rule +(.*)$", out, re.M).group(1)
+        check(line.startswith(word) and bound in line, f"{last} kB after 100,000: {line!r}, expected {word!r}")
+
+
 @fact
 def one_look_says_what_proc_says():
     target = Target("grow", 8, 0)
@@ -243,11 +310,109 @@ def mappings_are_those_of_pmap():
     equal(mine, total, "totals")
 
 
+def both_groups(name):
+    """A group of the unified hierarchy and, where memory is in one of its own, the group of that path there."""
+    groups = [Group(name)]
+    if "memory" in mounts():
+        groups.append(Group(name, "memory"))
+    return groups
+
+
+def put(groups, *children):
+    for group in groups:
+        for child in children:
+            group.take(child.pid)
+
+
+def looked_at(*args):
+    log = Log(*args, "--once", "--json")
+    status, out = log.finish()
+    equal(status, 0, f"exit status of {args}: {log.said()}")
+    return json.loads(out)
+
+
+@fact
+@grouped
+def group_is_the_sum_of_its_processes_and_what_it_is_charged():
+    name = f"memscope-live-{os.getpid()}-{os.urandom(4).hex()}"
+    groups = both_groups(name)
+    other = Target("grow", 8, 0)
+    put(groups, Child(["tail", "-f", "/dev/null"]))
+    # Whatever it touches is charged from its first instruction.
+    for _ in range(2):
+        script = "".join(f"echo 0 > {g.dir}/cgroup.procs && " for g in groups)
+        Child(["sh", "-c", script + 'exec "$0" -c "x = bytearray(9 << 20); print(flush=True); input()"',
+               tool("python3")], stdin=subprocess.PIPE, stdout=subprocess.PIPE).process.stdout.readline()
+    seen = looked_at("-G", groups[0].dir)
+    pids = sorted(groups[0].pids())
+    equal([p["pid"] for p in seen["processes"]], pids, "processes in the group")
+    check(other.pid not in pids, "a process of others is in it")
+    for key in ("rss_kb", "anonymous_kb", "private_kb"):
+        equal(seen["total"][key], sum(p[key] for p in seen["processes"]), f"{key} of all together")
+    group = seen["groups"][0]
+    equal([group["name"], group["path"], group["processes"]], [name, "/" + name, 3], "the group")
+    if group["charged_kb"] is None:
+        skip("no controller counts the memory of control groups here")
+    # Each 9 MiB and what python has of its own; pages are charged in batches of 64 to a CPU.
+    least = sum(p["anonymous_kb"] for p in seen["processes"] if p["anonymous_kb"] > 9 << 10)
+    within(group["anonymous_kb"], least - 512 * os.cpu_count(), least + (1 << 14), "kB that the group is charged")
+    check(group["charged_kb"] >= group["anonymous_kb"], f"what is charged in all: {group}")
+
+    path = path_of("group.csv")
+    log = Log("-G", "/" + name, "--interval", 1, "-o", path)
+    log.wait_for("a row", lambda: len(rows_of(path)) >= 1)
+    status, out = log.stop()
+    equal(status, 0, "exit status")
+    row = rows_of(path)[0]
+    check(row["rss_kb"] and int(row["rss_kb"]) >= seen["total"]["rss_kb"] // 2, f"the sum in the log: {row}")
+    equal(row["processes"], "3", "processes in the log")
+    near(int(row["group_kb"]), group["charged_kb"], 4096, "kB charged in the log")
+    check(re.search(r"^cgroup +\d", out, re.M), f"the report does not tell of the group: {out}")
+    # The columns of a log of processes would not be enough.
+    again = Log("-p", other.pid, "-o", path)
+    equal(again.finish()[0], 1, "exit status of a log of processes into it")
+    check("more columns" in again.said(), f"it said {again.said()!r}")
+
+
+@fact
+@grouped
+def log_of_a_container_goes_on_in_the_one_that_gets_its_name():
+    engines, ids = Engines(), [new_id(), new_id()]
+    os.environ["MEMSCOPE_ENGINES_ROOT"] = engines.root
+    try:
+        path = path_of("container.csv")
+        engines.add_podman(ids[0], "web")
+        group = Group(f"libpod-{ids[0]}")
+        first = Child(entering(group, ["sleep", "600"]))
+        log = Log("-c", "web", "--interval", 1, "-o", path)
+        log.wait_for("the first row", lambda: len(rows_of(path)) >= 1)
+        first.end()
+        group.remove()
+        log.wait_for("word of its end", lambda: "web has ended" in log.said())
+        before = len(rows_of(path))
+        time.sleep(1.2)
+        equal(len(rows_of(path)), before, "rows while there is none of its name")
+        engines.add_podman(ids[1], "web")
+        second = Group(f"libpod-{ids[1]}")
+        spin = Child(entering(second, ["sh", "-c", "while :; do :; done"]))
+        log.wait_for("word of its return", lambda: "web is there again" in log.said())
+        log.wait_for("three rows more", lambda: len(rows_of(path)) >= before + 3)
+        spin.process.send_signal(signal.SIGSTOP)
+        status, _ = log.stop()
+        equal(status, 0, "exit status")
+        # One thread spins: no second is counted twice. A row may be late, by what is stolen too.
+        shares = [float(row["cpu_percent"]) for row in rows_of(path)[before:]]
+        check(all(s < 125 for s in shares) and max(shares) > 5, f"CPU of one thread that spins: {shares}")
+    finally:
+        del os.environ["MEMSCOPE_ENGINES_ROOT"]
+
+
 @fact
 def what_does_not_fit_together_is_wrong_usage():
-    for args, word in ((("--once",), "-p or -n"), (("-p", 1, "x.csv"), "give one of them"),
+    for args, word in ((("--once",), "-p, -n, -c or -G"), (("-p", 1, "x.csv"), "give one of them"),
                        (("-p", 1, "--maps"), "--once"), (("--svg", "a", "b", "c"), "one log"),
-                       (("-p", 1, "-n", "x"), "give one of them")):
+                       (("-p", 1, "-n", "x"), "give one of them"), (("-c", "x", "-G", "y"), "give one of them"),
+                       (("-c", ","), "-c takes names")):
         log = Log(*args)
         status, _ = log.finish()
         equal(status, 2, f"exit status of {args}")

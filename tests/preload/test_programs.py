@@ -15,6 +15,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
 LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
+MANNERS = os.path.join(BUILD, "targets", "alloc_manners")
 LIBRARIES = f"/usr/lib/{os.uname().machine}-linux-gnu"
 
 PYTHON = """
@@ -77,18 +78,30 @@ def run(argv, given, env):
     return r.returncode, r.stdout, r.stderr
 
 
-def preloaded(env, more=()):
-    return {**env, "LD_PRELOAD": ":".join([LIBRARY, *more]), "MEMSCOPE_ALLOC_RATE": "64"}
+def preloaded(env, more=(), rate="64"):
+    return {**env, "LD_PRELOAD": ":".join([LIBRARY, *more]), "MEMSCOPE_ALLOC_RATE": rate}
 
 
-def same(argv, given, env, more=()):
+def same(argv, given, env, more=(), rate="64"):
     """What differs, None when nothing does."""
     plain_env = {**env, **({"LD_PRELOAD": ":".join(more)} if more else {})}
     plain = run(argv, given, plain_env)
-    ours = run(argv, given, preloaded(env, more))
+    ours = run(argv, given, preloaded(env, more, rate))
     for what, a, b in zip(("status", "output", "errors"), plain, ours):
         if a != b:
             return f"{what}: {a if isinstance(a, int) else a[-300:]} became {b if isinstance(b, int) else b[-300:]}"
+    return None
+
+
+def manners(more):
+    """Signals, threads that end, children of every kind, libraries that go: the same at several rates."""
+    status, said, _ = run([MANNERS, "once"], None, {})
+    if status:
+        return f"not even without the library: {said.decode()}"
+    for rate in ("1", "64", "4K", "512K"):
+        wrong = same([MANNERS, "once"], None, {}, more, rate)
+        if wrong:
+            return f"rate {rate}: {wrong}"
     return None
 
 
@@ -126,6 +139,9 @@ def main():
         missing = None if shutil.which(argv[0]) else f"{argv[0]} is not installed"
         tests.append((f"{name} runs as it does without the library", missing,
                       lambda a=argv, g=given, e=env: same(a, g, e)))
+    no_manners = None if os.path.exists(MANNERS) else f"{MANNERS} is not built (make targets)"
+    tests.append(("a program of all manners keeps every promise, as it does without the library", no_manners,
+                  lambda: manners([])))
     no_redis = None if shutil.which("redis-server") and shutil.which("redis-cli") else "redis is not installed"
     tests.append(("redis-server, linked with jemalloc, answers as it does without the library", no_redis, redis))
     for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4"):
@@ -133,6 +149,9 @@ def main():
         tests.append((f"python3 with {name} preloaded behind the library runs as without it",
                       None if os.path.exists(path) else f"{name} is not installed",
                       lambda p=path: same(["python3", "-c", PYTHON], None, {"PYTHONMALLOC": "malloc"}, [p])))
+        tests.append((f"a program of all manners, with {name} preloaded behind the library, runs as without it",
+                      no_manners or (None if os.path.exists(path) else f"{name} is not installed"),
+                      lambda p=path: manners([p])))
         tests.append((f"clang, in C++, with {name} preloaded behind the library runs as without it",
                       None if os.path.exists(path) and shutil.which("clang") else f"{name} or clang is not installed",
                       lambda p=path: same(["clang", "-O2", "-S", "-x", "c", "-o", "-", "-"], C, {}, [p])))

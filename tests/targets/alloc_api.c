@@ -4,7 +4,8 @@
  *
  *   alloc_api jemalloc PREFIX     mallocx and its kin, PREFIX before each name ("" for none)
  *   alloc_api tcmalloc
- *   alloc_api mimalloc
+ *   alloc_api google              lib_google.c
+ *   alloc_api mimalloc            mi_heap_malloc and its kin among them
  *
  * run → site NAME CALLS BYTES LIVE_CALLS LIVE_BYTES (each); total …; frees N; end
  *
@@ -14,12 +15,17 @@
 
 #include <dlfcn.h>
 
-enum { ROUNDS = 240, MAX_SITES = 32 };
+enum { ROUNDS = 240, MAX_SITES = 48 };
 
 typedef void *(*size_fn)(size_t size, int flags);
 typedef void *(*count_fn)(size_t n, size_t size); /* or (align, size) */
 typedef int (*out_fn)(void **p, size_t align, size_t size);
 typedef void *(*realloc_fn)(void *p, size_t size, size_t flags); /* or (ptr, n, size) */
+typedef void *(*heap_new_fn)(void);
+typedef void *(*heap_fn)(void *heap, size_t size,
+			 ...); /* or (heap, n, size), (heap, size, align) */
+typedef void *(*heap_realloc_fn)(void *heap, void *p, size_t size,
+				 ...); /* or (heap, ptr, n, size) */
 typedef size_t (*in_place_fn)(void *p, size_t size, size_t extra, int flags);
 typedef void (*free_fn)(void *p, size_t size_or_flags, size_t flags_or_align);
 
@@ -101,6 +107,27 @@ static void count(const char *name, size_t size, int sign)
 		return ((realloc_fn)find(#name))(p, size / 8, 8);                                  \
 	}
 
+/* Those of a heap of mimalloc's: it comes first. */
+#define HEAP(name, ...)                                                                            \
+	static NOINLINE void *do_##name(size_t size)                                               \
+	{                                                                                          \
+		return ((heap_fn)find(#name))(heap(), __VA_ARGS__);                                \
+	}
+#define HEAP_REALLOC(name, ...)                                                                    \
+	static NOINLINE void *do_##name(void *p, size_t size)                                      \
+	{                                                                                          \
+		return ((heap_realloc_fn)find(#name))(heap(), p, __VA_ARGS__);                     \
+	}
+
+static void *heap(void)
+{
+	static void *one;
+
+	if (!one)
+		one = ((heap_new_fn)find("mi_heap_new"))();
+	return one;
+}
+
 SIZE(malloc)
 SIZE(mallocx)
 COUNT(calloc)
@@ -116,6 +143,15 @@ OUT(tc_posix_memalign)
 SIZE(tc_new)
 SIZE(tc_newarray_nothrow)
 REALLOC(tc_realloc)
+SIZE(TCMallocInternalMalloc)
+COUNT(TCMallocInternalCalloc)
+ALIGN(TCMallocInternalAlignedAlloc)
+REALLOC(TCMallocInternalRealloc)
+SIZE(_Znwm)
+SIZE(_ZnwmRKSt9nothrow_t)
+SIZE(_Znwm12__hot_cold_t)
+SIZE(__size_returning_new)
+SIZE(tcmalloc_size_returning_operator_new_nothrow)
 SIZE(mi_malloc)
 SIZE(mi_zalloc)
 SIZE(mi_malloc_small)
@@ -128,6 +164,19 @@ SIZE(mi_new_nothrow)
 REALLOC(mi_realloc)
 REALLOC(mi_rezalloc)
 REALLOC_N(mi_reallocn)
+REALLOC(mi_reallocf)
+HEAP(mi_heap_malloc, size)
+HEAP(mi_heap_zalloc, size)
+HEAP(mi_heap_malloc_small, size)
+HEAP(mi_heap_alloc_new, size)
+HEAP(mi_heap_calloc, size / 8, 8)
+HEAP(mi_heap_mallocn, size / 8, 8)
+HEAP(mi_heap_malloc_aligned, size, 64)
+HEAP_REALLOC(mi_heap_realloc, size)
+HEAP_REALLOC(mi_heap_rezalloc, size)
+HEAP_REALLOC(mi_heap_reallocf, size)
+HEAP_REALLOC(mi_heap_reallocn, size / 8, 8)
+HEAP_REALLOC(mi_heap_recalloc, size / 8, 8)
 
 /* NULL: it stays as it was. */
 static NOINLINE void *do_xallocx(void *p, size_t size)
@@ -175,6 +224,18 @@ static const struct way tcmalloc[] = {
 	GROWN(tc_malloc, tc_realloc, "tc_free"),
 	{ NULL },
 };
+static const struct way google[] = {
+	MADE(TCMallocInternalMalloc, "TCMallocInternalFree"),
+	MADE(TCMallocInternalCalloc, "TCMallocInternalSdallocx"),
+	MADE(TCMallocInternalAlignedAlloc, "TCMallocInternalFree"),
+	GROWN(TCMallocInternalMalloc, TCMallocInternalRealloc, "TCMallocInternalFree"),
+	MADE(_Znwm, "_ZdlPv"),
+	MADE(_ZnwmRKSt9nothrow_t, "_ZdlPvm"),
+	MADE(_Znwm12__hot_cold_t, "_ZdlPvm"),
+	MADE(__size_returning_new, "_ZdlPvm"),
+	MADE(tcmalloc_size_returning_operator_new_nothrow, "_ZdlPv"),
+	{ NULL },
+};
 static const struct way mimalloc[] = {
 	MADE(mi_malloc, "mi_free"),
 	MADE(mi_zalloc, "mi_free_size"),
@@ -188,6 +249,19 @@ static const struct way mimalloc[] = {
 	GROWN(mi_malloc, mi_realloc, "mi_free"),
 	GROWN(mi_malloc, mi_rezalloc, "mi_free"),
 	GROWN(mi_malloc, mi_reallocn, "mi_free"),
+	GROWN(mi_malloc, mi_reallocf, "mi_free"),
+	MADE(mi_heap_malloc, "mi_free"),
+	MADE(mi_heap_zalloc, "mi_free"),
+	MADE(mi_heap_malloc_small, "mi_free"),
+	MADE(mi_heap_alloc_new, "mi_free"),
+	MADE(mi_heap_calloc, "mi_free"),
+	MADE(mi_heap_mallocn, "mi_free"),
+	MADE(mi_heap_malloc_aligned, "mi_free"),
+	GROWN(mi_heap_malloc, mi_heap_realloc, "mi_free"),
+	GROWN(mi_malloc, mi_heap_rezalloc, "mi_free"),
+	GROWN(mi_heap_malloc, mi_heap_reallocf, "mi_free"),
+	GROWN(mi_heap_malloc, mi_heap_reallocn, "mi_free"),
+	GROWN(mi_heap_zalloc, mi_heap_recalloc, "mi_free"),
 	{ NULL },
 };
 
@@ -228,13 +302,16 @@ int main(int argc, char **argv)
 	const struct way *ways = argc < 2                       ? NULL
 				 : !strcmp(argv[1], "jemalloc") ? jemalloc
 				 : !strcmp(argv[1], "tcmalloc") ? tcmalloc
+				 : !strcmp(argv[1], "google")   ? google
 				 : !strcmp(argv[1], "mimalloc") ? mimalloc
 								: NULL;
 
 	if (!ways)
-		die("usage: alloc_api jemalloc|tcmalloc|mimalloc [PREFIX]");
+		die("usage: alloc_api jemalloc|tcmalloc|google|mimalloc [PREFIX]");
 	if (argc > 2)
 		prefix = argv[2];
+	if (ways == mimalloc)
+		heap(); /* takes a block itself */
 	say_ready();
 	for (;;) {
 		struct site total = { .name = "total" };

@@ -2,6 +2,7 @@
  * Generated code: two loops in memory without a file, and no file that names them.
  *
  *   where           → loop ADDR SIZE, in hex, twice
+ *   map FILE        maps its first page, executable, as one maps a jitdump that is written
  *   burn            works in the first for 0.9 s of CPU time, in the second for 0.3 s
  */
 #include "target.h"
@@ -27,6 +28,15 @@ static NOINLINE void call_for(loop_fn loop, uint64_t ns)
 		loop(200000);
 }
 
+static void map_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		die(path);
+	close(fd);
+}
+
 int main(void)
 {
 	unsigned char *memory =
@@ -45,6 +55,8 @@ int main(void)
 			for (int i = 0; i < 2; i++)
 				say("loop x%lx x%zx", (unsigned long)(memory + i * APART),
 				    sizeof(code));
+		} else if (!strncmp(command, "map ", 4)) {
+			map_file(command + 4);
 		} else if (!strcmp(command, "burn")) {
 			call_for((loop_fn)(uintptr_t)memory, 900 * NSEC_PER_MSEC);
 			call_for((loop_fn)(uintptr_t)(memory + APART), 300 * NSEC_PER_MSEC);

@@ -1,7 +1,8 @@
 /*
  * Threads that wait for known times: in a sleep, for a lock, for a pipe.
  *
- *   waits ROUNDS MS [MS…]     each kind of wait, ROUNDS times through the list of lengths
+ *   waits ROUNDS MS [MS…] [/FILE]    each kind of wait, ROUNDS times through the list of lengths; as often
+ *                                    a page of FILE is brought to its disk, however long that takes
  *
  * What each wait really took is measured by the thread itself: wall time less its own CPU time, and
  * less what was stolen while it was on a CPU, which its CPU clock leaves out and perf's account does
@@ -9,7 +10,8 @@
  * was stolen is what the difference of the two is above its median. Two more threads: one begins a wait at `go` that is
  * never answered, one has been blocked since before `ready`.
  *
- * go → wait FUNCTION TID COUNT ASKED_NS OFF_NS BLOCKS STOLEN_NS (do_sleep, do_lock, do_pipe);
+ * go → wait FUNCTION TID COUNT ASKED_NS OFF_NS BLOCKS STOLEN_NS (do_sleep, do_lock, do_pipe,
+ *      do_fsync);
  *      BLOCKS is how often the kernel says it gave up the CPU (a sleep that is over before it
  *      began is none), STOLEN_NS what was stolen, not in OFF_NS
  *      open FUNCTION TID BEGIN_NS (do_open; CLOCK_MONOTONIC)
@@ -18,10 +20,11 @@
  */
 #include "target.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
-static int n_ms, rounds;
+static int n_ms, rounds, file_fd = -1;
 static uint64_t length_ns[32];
 static struct gate start, done;
 static int left = 4, before_tid;
@@ -63,6 +66,12 @@ static NOINLINE void do_pipe(int fd)
 
 	if (sys(SYS_read, fd, (long)&c, 1, 0, 0, 0) != 1)
 		die("do_pipe");
+}
+
+static NOINLINE void do_fsync(int fd)
+{
+	if (sys(SYS_fsync, fd, 0, 0, 0, 0, 0) < 0)
+		die("do_fsync");
 }
 
 static NOINLINE void do_open(int *never)
@@ -240,6 +249,27 @@ static void *writer(void *arg)
 	return arg;
 }
 
+static void *syncer(void *arg)
+{
+	static struct tally t;
+	static char page[4096];
+
+	on_cpu_fd = on_cpu_open();
+	gate_wait(&start);
+	for (int i = 0; i < rounds * n_ms; i++) {
+		struct stamp a;
+
+		page[0]++;
+		if (pwrite(file_fd, page, sizeof(page), i % 16 * (off_t)sizeof(page)) < 0)
+			die("write");
+		a = stamp_now();
+		do_fsync(file_fd);
+		tally_add(&t, a, 0);
+	}
+	finish("do_fsync", &t);
+	return arg;
+}
+
 static void *opener(void *arg)
 {
 	static int never;
@@ -268,8 +298,14 @@ int main(int argc, char **argv)
 	pthread_t t;
 
 	rounds = argc > 1 ? atoi(argv[1]) : 0;
+	if (argc > 2 && argv[argc - 1][0] == '/') {
+		file_fd = open(argv[--argc], O_RDWR | O_CREAT, 0600);
+		if (file_fd < 0)
+			die("open");
+		left++;
+	}
 	if (argc < 3 || argc - 2 > 32 || rounds * (argc - 2) > MAX_WAITS)
-		die("usage: waits ROUNDS MS…");
+		die("usage: waits ROUNDS MS… [/FILE]");
 	for (int i = 2; i < argc; i++)
 		length_ns[n_ms++] = (uint64_t)atoi(argv[i]) * NSEC_PER_MSEC;
 	/* The sum of off-CPU time is asked for to 1 %: the default slack of 50 µs is not an error
@@ -280,6 +316,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++)
 		if (pthread_create(&t, NULL, threads[i], NULL))
 			die("pthread_create");
+	if (file_fd >= 0 && pthread_create(&t, NULL, syncer, NULL))
+		die("pthread_create");
 	while (!__atomic_load_n(&before_tid, __ATOMIC_ACQUIRE))
 		sleep_ns(NSEC_PER_MSEC);
 	sleep_ns(20 * NSEC_PER_MSEC);

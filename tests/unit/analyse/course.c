@@ -122,8 +122,8 @@ static void a_reason_says_how_much_and_since_when(void **unused)
 	course_of(p, 200, &c);
 	course_reason(&c, text, sizeof(text));
 	assert_int_equal(c.kind, COURSE_GROWING);
-	assert_string_equal(text, "it grew by 100.0 MiB a minute (95 % interval 100.0 MiB to "
-				  "100.0 MiB) since 101 seconds after the begin");
+	assert_string_equal(text, "it grew by 100.0 MiB a minute (95 % interval 100.0 MiB ± "
+				  "<1 B) since 101 seconds after the begin");
 	assert_int_equal(c.n_changes, 1);
 	for (int i = 0; i < 200; i++)
 		p[i].y = i < 50 ? 100000 : 151200;
@@ -135,9 +135,8 @@ static void a_reason_says_how_much_and_since_when(void **unused)
 		p[i] = (struct point){ 3600 * i, 100000 + 1024 * i };
 	course_of(p, 200, &c);
 	course_reason(&c, text, sizeof(text));
-	assert_string_equal(text,
-			    "it grew by 24.0 MiB a day (95 % interval 24.0 MiB to 24.0 MiB) all "
-			    "the time");
+	assert_string_equal(text, "it grew by 24.0 MiB a day (95 % interval 24.0 MiB ± <1 B) all "
+				  "the time");
 	course_of(p, 3, &c);
 	course_reason(&c, text, sizeof(text));
 	assert_string_equal(text, "3 points are too few to tell (12 are needed)");

@@ -39,9 +39,16 @@ static void add(struct profile *p, const char *path, int64_t a, int64_t b)
 
 	snprintf(copy, sizeof(copy), "%s", path);
 	while ((name = strsep(&rest, ";"))) {
-		struct line line = { .function = dict_string(d, name) };
+		struct module kernel = { .kind = MODULE_KERNEL,
+					 .path = dict_string(d, "[kernel]") };
+		module_id m = { 0 };
+		struct line line;
 
-		s = dict_stack_push(d, s, dict_location_lines(d, (module_id){ 0 }, 0, &line, 1));
+		if (strstr(name, "_[k]"))
+			m = dict_module(d, &kernel);
+		name[strcspn(name, "[") - (m.ix != 0)] = '\0';
+		line = (struct line){ .function = dict_string(d, name) };
+		s = dict_stack_push(d, s, dict_location_lines(d, m, 0, &line, 1));
 	}
 	assert_int_equal(profile_add(p, s, (labels_id){ 0 }, values), 0);
 }
@@ -342,6 +349,66 @@ static void growth_is_known_to_its_sampling_period(void **state)
 	dict_free(dict);
 }
 
+static void memory_is_charged_to_who_asked_for_it(void **state)
+{
+	static const struct value_type resident[] = { { "resident", "bytes" } };
+	struct profile *before = profile_new(d, resident, 1), *after = profile_new(d, resident, 1);
+	struct diff_opts opts = { .before = before, .after = after, .least_share = 0.01 };
+	struct diff diff;
+
+	add(before, "main;cache_put;asm_exc_page_fault_[k];do_anonymous_page_[k]", 5 << 20, 0);
+	add(after, "main;cache_put;asm_exc_page_fault_[k];do_anonymous_page_[k]", 8 << 20, 0);
+	add(before, "main;other;malloc;asm_exc_page_fault_[k];do_anonymous_page_[k]", 5 << 20, 0);
+	add(after, "main;other;malloc;asm_exc_page_fault_[k];do_anonymous_page_[k]", 5 << 20, 0);
+	add(before, "khugepaged_[k]", 1 << 20, 0);
+	add(after, "khugepaged_[k]", 1 << 20, 0);
+	assert_int_equal(diff_make(&opts, &diff), 0);
+	assert_int_equal(diff.n_changed, 1);
+	assert_string_equal(diff.rows[0].name, "cache_put");
+	near(diff.rows[0].self[1] - diff.rows[0].self[0], 3 << 20);
+	near(row(&diff, "other")->self[1], 5 << 20);
+	near(row(&diff, "main")->total[1], 13 << 20);
+	near(row(&diff, "khugepaged")->self[1], 1 << 20);
+	near(row(&diff, "do_anonymous_page")->total[1], 0);
+	near(row(&diff, "malloc")->self[0], 0);
+	diff_fini(&diff);
+	/* A whole stack says more than its site. */
+	opts.by = DIFF_BY_STACK;
+	assert_int_equal(diff_make(&opts, &diff), 0);
+	assert_string_equal(diff.rows[0].name, "do_anonymous_page");
+	diff_fini(&diff);
+	profile_free(before);
+	profile_free(after);
+}
+
+static void waits_are_charged_to_who_waits_and_told_from_chance(void **state)
+{
+	static const struct value_type types[] = { { "blocked", "count" },
+						   { "blocked", "nanoseconds" } };
+	struct profile *before = profile_new(d, types, 2), *after = profile_new(d, types, 2);
+	struct diff_opts opts = { .before = before,
+				  .after = after,
+				  .before_type = 1,
+				  .after_type = 1,
+				  .least_share = 0.01 };
+	struct diff diff;
+
+	/* As many waits as chance gives, one that lasts the whole run, and one kind that is new. */
+	add(before, "main;reads;sys_read_[k];schedule_[k]", 100, 100000000);
+	add(after, "main;reads;sys_read_[k];schedule_[k]", 112, 115000000);
+	add(before, "main;idle;futex_wait_[k];schedule_[k]", 1, 1000000000);
+	add(after, "main;idle;futex_wait_[k];schedule_[k]", 1, 1400000000);
+	add(after, "main;saves;sys_fsync_[k];schedule_[k]", 40, 60000000);
+	assert_int_equal(diff_make(&opts, &diff), 0);
+	assert_int_equal(diff.n_changed, 1);
+	assert_true(row(&diff, "saves")->changed);
+	near(row(&diff, "saves")->self[1], 60000000);
+	near(row(&diff, "schedule")->total[1], 0);
+	diff_fini(&diff);
+	profile_free(before);
+	profile_free(after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +424,8 @@ int main(void)
 		FACT(what_is_counted_exactly_has_no_noise),
 		FACT(stacks_are_told_apart_where_functions_are_not),
 		FACT(of_two_runs_of_one_program_nothing_is_named),
+		FACT(memory_is_charged_to_who_asked_for_it),
+		FACT(waits_are_charged_to_who_waits_and_told_from_chance),
 		cmocka_unit_test(growth_is_known_to_its_sampling_period),
 	};
 

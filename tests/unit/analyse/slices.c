@@ -15,14 +15,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define RUNS   2000
-#define ROWS   3
-#define CALL   1000.0 /* ns by which a call in a slice is slower */
-#define BUDGET 300
-#define LENGTH 2e6
-#define END    4e9
+#define RUNS          2000
+#define DOUBTFUL_RUNS 500
+#define ROWS          3
+#define CALL          1000.0 /* ns by which a call in a slice is slower */
+#define BUDGET        300
+#define LENGTH        2e6
+#define END           4e9
 
 static uint64_t state;
+static double true_call = CALL; /* of which CALL is said */
 
 static double uniform(void)
 {
@@ -117,8 +119,8 @@ static double run_slice(struct program *p, double open, struct slice_calls *call
 		p->left_ns -= step;
 		p->cpu_ns += phase->work_ns > 0 ? step : 0;
 		if (calls_it) {
-			now += CALL;
-			p->cpu_ns += CALL;
+			now += true_call;
+			p->cpu_ns += true_call;
 			p->calls++;
 			p->bytes[row] += phase->bytes;
 			calls[row].calls++;
@@ -277,11 +279,40 @@ static void doubt_about_what_a_call_costs_widens_the_interval(void **unused)
 	simulate(flat, 1, 0, &sure);
 	state = 1;
 	simulate(flat, 1, 100, &unsure);
-	assert_true(sure.said_all == unsure.said_all);
-	/* 200 ns of its own, give or take 100: twice as many calls, or two thirds. */
-	assert_true(fabs(unsure.of_all.high / unsure.said_all - 2) < 0.2);
-	assert_true(fabs(unsure.of_all.low / unsure.said_all - 0.667) < 0.06);
+	/* 200 ns of its own, give or take 100: twice as many calls, or two thirds; 1.155 is between. */
+	assert_true(fabs(unsure.said_all / sure.said_all - 1.155) < 0.06);
+	assert_true(fabs(unsure.of_all.high / sure.said_all - 2) < 0.2);
+	assert_true(fabs(unsure.of_all.low / sure.said_all - 0.667) < 0.06);
 	assert_true(unsure.of_all.low < sure.of_all.low && unsure.of_all.high > sure.of_all.high);
+}
+
+/*
+ * Programs that calls in slices make up to 30 times slower, by a cost that is not the one that is said:
+ * it is wrong by a fifth, 95 % of the time. Where nothing of its own may be left the interval is wide,
+ * so it may hold more often than it says.
+ */
+static void intervals_hold_though_the_cost_of_a_call_is_not_known(void **unused)
+{
+	static const double works_ns[] = { 35, 150, 1000 };
+
+	(void)unused;
+	for (int i = 0; i < 3; i++) {
+		struct phase work[] = { { 1e9, works_ns[i], { 0.7, 0.2, 0.1 }, 48 } };
+		int held = 0;
+
+		state = 0x9e3779b97f4a7c15ULL;
+		for (int run = 0; run < DOUBTFUL_RUNS; run++) {
+			struct outcome o;
+
+			true_call = CALL * (1 + 0.2 / 1.96 * normal());
+			simulate(work, 1, 0.2 * CALL, &o);
+			held += o.of_all.low <= o.bytes[0] + o.bytes[1] + o.bytes[2] &&
+				o.bytes[0] + o.bytes[1] + o.bytes[2] <= o.of_all.high;
+		}
+		true_call = CALL;
+		print_message("%.0f ns: held %d of %d\n", works_ns[i], held, DOUBTFUL_RUNS);
+		assert_in_range(held, DOUBTFUL_RUNS * 93 / 100, DOUBTFUL_RUNS);
+	}
 }
 
 static void what_was_seen_is_the_least_that_there_is(void **unused)
@@ -321,6 +352,7 @@ int main(void)
 			a_program_that_lives_in_its_allocator_is_told_by_what_little_is_its_own),
 		cmocka_unit_test(calls_that_others_pace_are_not_multiplied),
 		cmocka_unit_test(doubt_about_what_a_call_costs_widens_the_interval),
+		cmocka_unit_test(intervals_hold_though_the_cost_of_a_call_is_not_known),
 		cmocka_unit_test(what_was_seen_is_the_least_that_there_is),
 		cmocka_unit_test(no_slices_say_nothing),
 	};

@@ -288,6 +288,37 @@ static void who_made_memory_resident_is_the_next_step_where_allocations_were_not
 	assert_says(verdict_of(&s).next, "Open growth.svg: fill_cache made 90.0 MiB resident.");
 }
 
+static void run_that_measured_allocations_alone_names_who_allocated_most(void **state)
+{
+	static const struct site_row sites[] = {
+		{ .function = "read_lines",
+		  .module = "",
+		  .leaf = "",
+		  .comm = "",
+		  .value = 60 << 20 },
+		{ .function = "cache_put",
+		  .module = "",
+		  .leaf = "",
+		  .comm = "",
+		  .value = 10 << 20 },
+	};
+	struct run_summary s = { .duration_ns = S_NS,
+				 .alloc = { .tier = ALLOC_TIER_EXACT, .bytes = 80 << 20 } };
+
+	assert_says(verdict_of(&s).sentence, "Nothing was measured");
+	s.alloc.sites = sites;
+	s.alloc.n_sites = 2;
+	assert_string_equal(
+		verdict_of(&s).sentence,
+		"Only allocations were measured: of 80.0 MiB, read_lines allocated most "
+		"(60.0 MiB).");
+	assert_says(verdict_of(&s).next, "Open alloc.svg: read_lines allocated 60.0 MiB.");
+	s.alloc.live_sites = &sites[1];
+	s.alloc.n_live_sites = 1;
+	assert_says(verdict_of(&s).next,
+		    "Open heap.svg: cache_put holds 10.0 MiB that nothing has freed.");
+}
+
 static void run_that_measured_memory_alone_names_who_touched_most(void **state)
 {
 	static const struct site_row site = {
@@ -463,6 +494,7 @@ int main(void)
 		cmocka_unit_test(
 			who_made_memory_resident_is_the_next_step_where_allocations_were_not_traced),
 		cmocka_unit_test(run_that_measured_memory_alone_names_who_touched_most),
+		cmocka_unit_test(run_that_measured_allocations_alone_names_who_allocated_most),
 		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
 		cmocka_unit_test(memory_that_came_back_is_not_growth),
 		cmocka_unit_test(files_that_are_mapped_are_no_growth),

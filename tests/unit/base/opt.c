@@ -19,6 +19,7 @@ struct args {
 	double minwidth;
 	int colors;
 	uint32_t any;
+	const char *pids;
 };
 
 static const struct opt opts[] = {
@@ -33,6 +34,7 @@ static const struct opt opts[] = {
 	{ "colors", 0, OPT_CHOICE, "NAME", offsetof(struct args, colors), .choices = "hot|mem|io",
 	  .help = "palette" },
 	{ "any", 0, OPT_U32, "N", offsetof(struct args, any), .help = "number" },
+	{ "pid", 'p', OPT_STRING, "PID,…", offsetof(struct args, pids), .help = "of these" },
 	{ 0 },
 };
 
@@ -137,6 +139,14 @@ static void a_missing_or_unwanted_value_is_refused(void **state)
 	assert_refused("--width", "--width needs a value (--width=PX)");
 	assert_refused("-qw", "-w needs a value (-w PX)");
 	assert_refused("--quiet=yes", "--quiet takes no value");
+}
+
+static void a_list_is_given_once_and_other_options_the_last_time(void **state)
+{
+	assert_refused("-p 1 -p 2", "--pid is given twice; give all in one: --pid=1,2");
+	assert_int_equal(parse("-o a -o b -w 200 -w 300"), 0);
+	assert_string_equal(args.output, "b");
+	assert_int_equal(args.width, 300);
 }
 
 static void numbers_are_strict(void **state)
@@ -256,6 +266,7 @@ int main(void)
 		cmocka_unit_test(a_misspelled_option_names_the_one_that_was_meant),
 		cmocka_unit_test(an_unknown_option_without_a_neighbour_points_to_help),
 		cmocka_unit_test(a_missing_or_unwanted_value_is_refused),
+		cmocka_unit_test(a_list_is_given_once_and_other_options_the_last_time),
 		cmocka_unit_test(numbers_are_strict),
 		cmocka_unit_test(a_wrong_choice_lists_the_right_ones),
 		cmocka_unit_test(an_ambiguous_prefix_lists_its_options),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,18 +19,26 @@
 
 #include "base/tree.h"
 
+#define RUN "20260101-000000"
+
+static const char *const run_files[] = { "trend.csv", "summary.txt", NULL };
+static const struct keep keep_all = { .kind = KEEP_ALL };
+
 static char dir[] = "/tmp/memscope-tree-XXXXXX";
+static struct tree *run;
 
 static int setup(void **state)
 {
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
+	return mkdtemp(dir) && tree_open(dir, RUN, run_files, &run, NULL) == 0 ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	char command[128];
 
+	tree_close(run);
+	run = NULL;
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command);
 }
@@ -47,31 +56,66 @@ static bool is_there(const char *name)
 	return access(path(name), F_OK) == 0;
 }
 
-/* A file of `bytes`, last written `age_s` ago; `ours`: listed. */
-static void make_file(const char *name, size_t bytes, int age_s, bool ours)
+/* A file of `bytes`, last written `age_s` ago. */
+static void make_at(const char *where, size_t bytes, int age_s)
 {
 	struct timespec then[2] = { { .tv_sec = time(NULL) - age_s },
 				    { .tv_sec = time(NULL) - age_s } };
-	int fd;
+	int fd = open(where, O_WRONLY | O_CREAT, 0600);
 
-	if (ours)
-		assert_int_equal(tree_note(dir, name, NULL), 0);
-	fd = open(path(name), O_WRONLY | O_CREAT, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
 	assert_int_equal(futimens(fd, then), 0);
 	close(fd);
 }
 
-static struct pruned prune(const char *what, const char *but)
+static void make_in(const struct tree *t, const char *name, size_t bytes, int age_s)
+{
+	char making[512];
+
+	snprintf(making, sizeof(making), "%s/%s", tree_making(t), name);
+	make_at(making, bytes, age_s);
+}
+
+/* `ours`: as a window's file. */
+static void make_file(const char *name, size_t bytes, int age_s, bool ours)
+{
+	char stamp[16] = "";
+
+	if (!ours) {
+		make_at(path(name), bytes, age_s);
+		return;
+	}
+	make_in(run, name, bytes, age_s);
+	memcpy(stamp, strchr(name, '-') + 1, 15);
+	assert_int_equal(tree_commit(run, stamp, &keep_all, NULL), 0);
+	assert_true(is_there(name));
+}
+
+static struct pruned prune(const char *what)
 {
 	struct pruned pruned = { 0 };
 	struct keep keep;
 	struct err e = { 0 };
 
 	assert_int_equal(keep_parse(what, "--keep", &keep, &e), 0);
-	assert_int_equal(tree_prune(dir, &keep, but, &pruned, &e), 0);
+	assert_int_equal(tree_prune(dir, &keep, &pruned, &e), 0);
 	return pruned;
+}
+
+static bool is_listed(const char *line)
+{
+	FILE *f = fopen(path(".memscope"), "r");
+	char buf[256];
+	bool found = false;
+
+	while (f && !found && fgets(buf, sizeof(buf), f)) {
+		buf[strcspn(buf, "\n")] = '\0';
+		found = strcmp(buf, line) == 0;
+	}
+	if (f)
+		fclose(f);
+	return found;
 }
 
 static void make_three(void)
@@ -115,38 +159,175 @@ static void what_is_older_goes_window_by_window(void **state)
 	struct pruned pruned;
 
 	make_three();
-	pruned = prune("2500s", NULL);
+	pruned = prune("2500s");
 	assert_int_equal(pruned.files, 2);
 	assert_int_equal(pruned.bytes, 150);
 	assert_false(is_there("oncpu-20260101-000000.pb.gz"));
 	assert_false(is_there("offcpu-20260101-000000.pb.gz"));
 	assert_true(is_there("oncpu-20260101-000100.pb.gz"));
-	assert_int_equal(prune("2500s", NULL).files, 0);
+	assert_int_equal(prune("2500s").files, 0);
 }
 
 static void a_number_of_windows_stays(void **state)
 {
 	make_three();
-	assert_int_equal(prune("1", NULL).files, 3);
+	assert_int_equal(prune("1").files, 3);
 	assert_true(is_there("oncpu-20260101-000200.pb.gz"));
 }
 
 static void a_number_of_bytes_stays(void **state)
 {
 	make_three();
-	assert_int_equal(prune("1K", NULL).files, 0);
+	assert_int_equal(prune("1K").files, 0);
 	make_file("oncpu-20260101-000300.pb.gz", 400, 10, true);
 	/* 400 + 400 + 200 fit, the 150 before them do not. */
-	assert_int_equal(prune("1K", NULL).files, 2);
+	assert_int_equal(prune("1K").files, 2);
 	assert_true(is_there("oncpu-20260101-000100.pb.gz"));
 }
 
-static void the_window_in_the_making_stays(void **state)
+static void a_window_is_there_as_a_whole_or_not_at_all(void **state)
 {
 	make_three();
-	assert_int_equal(prune("1s", "20260101-000000").files, 2);
-	assert_true(is_there("offcpu-20260101-000000.pb.gz"));
+	make_in(run, "oncpu-20260101-000300.pb.gz", 100, 9000);
+	make_in(run, "oncpu-20260101-000300.svg", 100, 9000);
+	make_in(run, ".oncpu-20260101-000300.folded.x1x2x3", 100, 9000);
+	/* A cleaner meets nothing of it. */
+	assert_int_equal(prune("1s").files, 4);
+	assert_false(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_int_equal(tree_commit(run, "20260101-000300", &keep_all, NULL), 0);
+	assert_true(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000300.svg"));
+	assert_int_equal(prune("1s").files, 2);
+}
+
+static void the_window_put_in_place_stays_and_those_before_it_go(void **state)
+{
+	static const struct keep one = { KEEP_WINDOWS, 1 }, small = { KEEP_BYTES, 100 };
+
+	make_three();
+	make_in(run, "oncpu-20260101-000300.pb.gz", 500, 10);
+	assert_int_equal(tree_commit(run, "20260101-000300", &one, NULL), 0);
 	assert_false(is_there("oncpu-20260101-000200.pb.gz"));
+	make_in(run, "oncpu-20260101-000400.pb.gz", 600, 10);
+	assert_int_equal(tree_commit(run, "20260101-000400", &small, NULL), 0);
+	assert_false(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000400.pb.gz"));
+	/* One that comes late is not taken away by itself. */
+	make_in(run, "oncpu-20260101-000350.pb.gz", 600, 10);
+	assert_int_equal(tree_commit(run, "20260101-000350", &one, NULL), 0);
+	assert_true(is_there("oncpu-20260101-000350.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000400.pb.gz"));
+}
+
+static void nothing_that_is_there_is_written_over(void **state)
+{
+	struct tree *other;
+
+	make_file("oncpu-20260101-000100.svg", 7, 9000, false);
+	make_in(run, "oncpu-20260101-000100.pb.gz", 100, 10);
+	make_in(run, "oncpu-20260101-000100.svg", 100, 10);
+	assert_int_equal(tree_commit(run, "20260101-000100", &keep_all, NULL), 0);
+	assert_false(is_there("oncpu-20260101-000100.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000100-2.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000100-2.svg"));
+	/* Another run that began in the same second has its own names. */
+	assert_int_equal(tree_open(dir, RUN, run_files, &other, NULL), 0);
+	assert_string_equal(tree_stamp(other), RUN "-2");
+	assert_true(is_listed("=trend-" RUN "-2.csv"));
+	make_in(other, "oncpu-20260101-000100-2.pb.gz", 100, 10);
+	assert_int_equal(tree_commit(other, "20260101-000100-2", &keep_all, NULL), 0);
+	assert_true(is_there("oncpu-20260101-000100-3.pb.gz"));
+	tree_close(other);
+	assert_int_equal(prune("1s").files, 3);
+	assert_true(is_there("oncpu-20260101-000100.svg"));
+}
+
+static void files_of_a_run_stay_while_it_is_at_work(void **state)
+{
+	make_file("trend-" RUN ".csv", 10, 9000, false);
+	assert_int_equal(prune("1s").files, 0);
+	assert_true(is_listed("=summary-" RUN ".txt")); /* which is yet to be written */
+	tree_close(run);
+	run = NULL;
+	assert_false(is_listed("=summary-" RUN ".txt"));
+	assert_false(is_there(".memscope-" RUN));
+	assert_int_equal(prune("1s").files, 1);
+}
+
+static void files_of_a_run_go_with_the_windows_of_their_time(void **state)
+{
+	make_three();
+	make_file("trend-" RUN ".csv", 10, 9000, false);
+	make_file("summary-" RUN ".txt", 10, 100, false); /* the time of both */
+	tree_close(run);
+	run = NULL;
+	assert_int_equal(prune("2").files, 2);
+	assert_int_equal(prune("1").files, 2 - 1);
+	assert_true(is_there("trend-" RUN ".csv"));
+	assert_int_equal(tree_open(dir, "20260101-000300", run_files, &run, NULL), 0);
+	make_file("oncpu-20991231-000000.pb.gz", 10, 1, true);
+	assert_int_equal(prune("1").files, 3); /* the last window before it, and those two */
+	assert_false(is_there("trend-" RUN ".csv"));
+}
+
+/* As SIGKILL does: its lock is gone, and what it was making is there. */
+static void forget_run(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct tree *dead;
+
+		if (tree_open(dir, "20260102-000000", run_files, &dead, NULL) < 0)
+			_exit(1);
+		make_in(dead, "oncpu-20260102-000000.pb.gz", 10, 10);
+		make_in(dead, "oncpu-20260102-000100.pb.gz", 10, 10);
+		make_in(dead, ".oncpu-20260102-000100.svg.abcdef", 10, 10);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &(int){ 0 }, 0), pid);
+}
+
+static void what_a_killed_run_has_left_is_put_right(void **state)
+{
+	struct tree *next;
+	FILE *f;
+
+	forget_run();
+	assert_true(is_there(".memscope-20260102-000000/oncpu-20260102-000100.pb.gz"));
+	f = fopen(path(".memscope"), "a"); /* it died between the list and the names */
+	fputs("oncpu-20260102-000000.pb.gz\n", f);
+	fclose(f);
+	assert_int_equal(tree_open(dir, "20260103-000000", run_files, &next, NULL), 0);
+	assert_true(is_there("oncpu-20260102-000000.pb.gz"));
+	assert_true(is_listed("oncpu-20260102-000000.pb.gz"));
+	assert_false(is_there("oncpu-20260102-000100.pb.gz"));
+	assert_false(is_there(".memscope-20260102-000000"));
+	assert_false(is_listed("=trend-20260102-000000.csv"));
+	assert_true(is_there(".memscope-20260103-000000"));
+	assert_true(is_there(".memscope-" RUN)); /* which is at work */
+	tree_close(next);
+	assert_false(is_there(".memscope-20260103-000000"));
+}
+
+static void a_line_cut_by_a_crash_hides_no_other(void **state)
+{
+	FILE *f = fopen(path(".memscope"), "a");
+
+	assert_non_null(f);
+	fputs("oncpu-2026", f);
+	fclose(f);
+	make_file("oncpu-20260101-000100.pb.gz", 10, 9000, true);
+	assert_int_equal(prune("1s").files, 1);
+}
+
+static void a_run_that_comes_to_nothing_leaves_nothing(void **state)
+{
+	tree_close(run);
+	run = NULL;
+	assert_false(is_there(".memscope"));
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(mkdir(dir, 0700), 0);
 }
 
 static void what_is_not_listed_stays(void **state)
@@ -154,7 +335,7 @@ static void what_is_not_listed_stays(void **state)
 	make_three();
 	make_file("oncpu-20250101-000000.pb.gz", 10, 9000, false);
 	make_file("notes.txt", 10, 9000, false);
-	assert_int_equal(prune("1s", NULL).files, 4);
+	assert_int_equal(prune("1s").files, 4);
 	assert_true(is_there("oncpu-20250101-000000.pb.gz"));
 	assert_true(is_there("notes.txt"));
 }
@@ -172,20 +353,45 @@ static void a_list_that_was_tampered_with_leads_nowhere(void **state)
 	      "oncpu-20250101-000000.svg\noncpu-2025010a-000000.svg\n-20250101-000000.svg\n\n",
 	      f);
 	fclose(f);
-	assert_int_equal(prune("1s", NULL).files, 4);
+	assert_int_equal(prune("1s").files, 4);
 	assert_true(is_there("notes.txt"));
 	assert_true(is_there("oncpu-20250101-000000.svg"));
 }
 
-static void a_name_is_listed_before_its_file_is_there(void **state)
+static void links_and_directories_under_listed_names_stay(void **state)
 {
+	char other_name[256];
+
 	make_three();
-	assert_int_equal(tree_note(dir, "oncpu-20260101-000300.pb.gz", NULL), 0);
-	assert_int_equal(prune("7d", NULL).files, 0);
-	make_file("oncpu-20260101-000300.pb.gz", 10, 9000, false);
-	assert_int_equal(prune("8000s", NULL).files, 1);
-	assert_int_equal(tree_note(dir, "notes.txt", NULL), -EINVAL);
-	assert_int_equal(tree_note(dir, "../oncpu-20260101-000300.pb.gz", NULL), -EINVAL);
+	make_file("keep.bin", 10, 9000, false);
+	snprintf(other_name, sizeof(other_name), "%s/mine.bin", dir);
+	assert_int_equal(link(path("oncpu-20260101-000200.pb.gz"), other_name), 0);
+	assert_int_equal(unlink(path("oncpu-20260101-000100.pb.gz")), 0);
+	assert_int_equal(mkdir(path("oncpu-20260101-000100.pb.gz"), 0700), 0);
+	assert_int_equal(unlink(path("offcpu-20260101-000000.pb.gz")), 0);
+	assert_int_equal(symlink("keep.bin", path("offcpu-20260101-000000.pb.gz")), 0);
+	assert_int_equal(chmod(path("oncpu-20260101-000000.pb.gz"), 0400), 0);
+	assert_int_equal(prune("1s").files, 2);
+	assert_true(is_there("keep.bin"));
+	assert_true(is_there("oncpu-20260101-000100.pb.gz"));
+	assert_true(is_there("offcpu-20260101-000000.pb.gz"));
+	assert_true(is_there("mine.bin")); /* another name of a file of ours is somebody's */
+}
+
+static void a_list_that_is_no_file_is_refused(void **state)
+{
+	struct pruned pruned = { 0 };
+
+	tree_close(run);
+	run = NULL;
+	assert_int_equal(mkfifo(path(".memscope"), 0600), 0);
+	assert_int_equal(tree_prune(dir, &keep_all, &pruned, NULL), -EINVAL);
+	assert_int_equal(unlink(path(".memscope")), 0);
+	assert_int_equal(symlink("/etc/passwd", path(".memscope")), 0);
+	assert_int_equal(tree_prune(dir, &keep_all, &pruned, NULL), -ELOOP);
+	assert_int_equal(unlink(path(".memscope")), 0);
+	assert_int_equal(mkdir(path(".memscope"), 0700), 0);
+	assert_true(tree_prune(dir, &keep_all, &pruned, NULL) < 0);
 }
 
 static void a_directory_without_a_list_is_said_to_have_none(void **state)
@@ -193,7 +399,9 @@ static void a_directory_without_a_list_is_said_to_have_none(void **state)
 	struct keep keep = { KEEP_SECONDS, 1 };
 	struct pruned pruned = { 0 };
 
-	assert_int_equal(tree_prune(dir, &keep, NULL, &pruned, NULL), -ENOENT);
+	tree_close(run);
+	run = NULL;
+	assert_int_equal(tree_prune(dir, &keep, &pruned, NULL), -ENOENT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -205,10 +413,18 @@ int main(void)
 		TEST(what_is_older_goes_window_by_window),
 		TEST(a_number_of_windows_stays),
 		TEST(a_number_of_bytes_stays),
-		TEST(the_window_in_the_making_stays),
+		TEST(a_window_is_there_as_a_whole_or_not_at_all),
+		TEST(the_window_put_in_place_stays_and_those_before_it_go),
+		TEST(nothing_that_is_there_is_written_over),
+		TEST(files_of_a_run_stay_while_it_is_at_work),
+		TEST(files_of_a_run_go_with_the_windows_of_their_time),
+		TEST(what_a_killed_run_has_left_is_put_right),
+		TEST(a_line_cut_by_a_crash_hides_no_other),
+		TEST(a_run_that_comes_to_nothing_leaves_nothing),
 		TEST(what_is_not_listed_stays),
 		TEST(a_list_that_was_tampered_with_leads_nowhere),
-		TEST(a_name_is_listed_before_its_file_is_there),
+		TEST(links_and_directories_under_listed_names_stay),
+		TEST(a_list_that_is_no_file_is_refused),
 		TEST(a_directory_without_a_list_is_said_to_have_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,22 @@ static void rounding_up_to_the_next_unit_takes_its_name(void **state)
 	assert_string_equal(unit_ns(999951).s, "1.0 ms");
 }
 
+static void ends_of_an_interval_differ(void **state)
+{
+	(void)state;
+	assert_string_equal(unit_bytes_range(1024, 2048, false).s, "1.0 KiB to 2.0 KiB");
+	assert_string_equal(unit_bytes_range(-5, 1048576, true).s, "-5 B to +1.0 MiB");
+	assert_string_equal(unit_bytes_range(1150000, 1150900, false).s, "1.097 MiB to 1.098 MiB");
+	assert_string_equal(unit_bytes_range(-2000000, -1999000, true).s,
+			    "-1.907 MiB to -1.906 MiB");
+	assert_string_equal(unit_bytes_range((1LL << 40) + 1, (1LL << 40) + 2, false).s,
+			    "1.000000000001 TiB to 1.000000000002 TiB");
+	assert_string_equal(unit_bytes_range(INT64_MAX - 1, INT64_MAX, false).s,
+			    "7.999999999999999998 EiB to 7.999999999999999999 EiB");
+	assert_string_equal(unit_bytes_range(2048, 2048, true).s, "+2.0 KiB ± <1 B");
+	assert_string_equal(unit_bytes_range(0, 0, true).s, "+0 B ± <1 B");
+}
+
 static void durations_are_decimal_and_stop_at_seconds(void **state)
 {
 	assert_string_equal(unit_ns(950).s, "950 ns");
@@ -74,6 +90,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_count_in_1024_and_say_so),
 		cmocka_unit_test(rounding_up_to_the_next_unit_takes_its_name),
+		cmocka_unit_test(ends_of_an_interval_differ),
 		cmocka_unit_test(durations_are_decimal_and_stop_at_seconds),
 		cmocka_unit_test(counts_are_grouped_by_thousands),
 		cmocka_unit_test(percent_tells_little_from_nothing),

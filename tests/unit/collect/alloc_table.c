@@ -20,12 +20,12 @@ struct fixture {
 };
 
 static int on_site(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
-		   const int64_t *values, int64_t untracked, int64_t untracked_bytes)
+		   const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost)
 {
 	struct fixture *f = ctx;
 
 	f->calls++;
-	if (f->answer)
+	if (f->answer && !(lost && f->answer == -EAGAIN))
 		return f->answer;
 	for (int i = 0; i < N_SITE_VALUES; i++)
 		f->sums[i] += values[i];
@@ -180,7 +180,7 @@ static void records_of_an_image_that_has_gone_are_used_again(void **state)
 	add_root(f)->highest_ns = 1;
 	add_site(f, 2, 3, 1);
 	f->gone = 7;
-	assert_int_equal(alloc_table_sweep(f->table), 0);
+	assert_int_equal(alloc_table_sweep(f->table, true), 0);
 	assert_int_equal(f->sums[SITE_LIVE_OBJECTS], 2);
 	assert_int_equal(f->images, 1);
 	assert_int_equal(f->sites[2].key.proc.tgid, 7); /* programs may still be at it */
@@ -200,12 +200,73 @@ static void an_image_is_not_ended_before_all_of_it_could_be_told(void **state)
 	add_site(f, 2, 3, 1);
 	f->gone = 7;
 	f->answer = -EAGAIN;
-	assert_int_equal(alloc_table_sweep(f->table), 0);
+	assert_int_equal(alloc_table_sweep(f->table, true), 0);
 	assert_int_equal(f->ends + f->images, 0);
 	f->answer = 0;
-	assert_int_equal(alloc_table_sweep(f->table), 0);
+	assert_int_equal(alloc_table_sweep(f->table, true), 0);
 	assert_int_equal(f->images, 1);
 	assert_int_equal(f->sums[SITE_OBJECTS], 3);
+}
+
+static void stack_that_never_comes_is_not_waited_for_when_its_process_has_gone(void **state)
+{
+	struct fixture *f = *state;
+
+	add_root(f)->highest_ns = 1;
+	add_site(f, 2, 3, 1);
+	f->answer = -EAGAIN;
+	for (int i = 0; i < 5; i++) /* it may still come */
+		assert_int_equal(alloc_table_sweep(f->table, true), 0);
+	f->gone = 7;
+	for (int i = 0; i < 5; i++) /* it is still to be walked */
+		assert_int_equal(alloc_table_sweep(f->table, false), 0);
+	assert_int_equal(f->sums[SITE_OBJECTS] + f->images, 0);
+	assert_int_equal(alloc_table_sweep(f->table, true), 0);
+	assert_int_equal(f->sums[SITE_OBJECTS], 3);
+	assert_int_equal(f->sums[SITE_LIVE_OBJECTS], 2);
+	assert_int_equal(f->images, 1);
+	assert_int_equal(alloc_table_read(f->table), 0);
+	assert_int_equal(f->sites[2].key.proc.tgid, 0);
+}
+
+static uint32_t free_record(const struct fixture *f)
+{
+	for (uint32_t ix = 1; ix < RECORDS; ix++)
+		if (!f->sites[ix].key.proc.tgid)
+			return ix;
+	return 0;
+}
+
+/* Every third has a stack that never comes. */
+static void short_processes_one_after_another_do_not_grow_the_table(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t tgid = 100; tgid < 1100; tgid++) {
+		uint32_t root = free_record(f), ix;
+
+		assert_int_not_equal(root, 0);
+		f->sites[root] = (struct ms_alloc_site){
+			.key = { .proc = { tgid, tgid, 1 }, .user = MS_ROOT_STACK },
+			.root = root,
+		};
+		ix = free_record(f);
+		assert_int_not_equal(ix, 0);
+		add_site(f, ix, 3, 1)->root = root;
+		f->sites[ix].key.proc = f->sites[root].key.proc;
+		f->answer = tgid % 3 ? 0 : -EAGAIN;
+		assert_int_equal(alloc_table_read(f->table), 0);
+		f->gone = tgid;
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(alloc_table_read(f->table), 0);
+			assert_int_equal(alloc_table_sweep(f->table, true), 0);
+		}
+		assert_int_equal(alloc_table_read(f->table), 0);
+		assert_false(alloc_table_filling(f->table));
+	}
+	assert_int_equal(f->images, 1000);
+	assert_int_equal(f->sums[SITE_OBJECTS], 3000);
+	assert_int_equal(f->sums[SITE_LIVE_OBJECTS], 2000);
 }
 
 static void idle_sites_make_room_when_the_table_is_nearly_full(void **state)
@@ -262,6 +323,8 @@ int main(void)
 		TEST(frees_of_a_root_are_nobodys),
 		TEST(records_of_an_image_that_has_gone_are_used_again),
 		TEST(an_image_is_not_ended_before_all_of_it_could_be_told),
+		TEST(stack_that_never_comes_is_not_waited_for_when_its_process_has_gone),
+		TEST(short_processes_one_after_another_do_not_grow_the_table),
 		TEST(idle_sites_make_room_when_the_table_is_nearly_full),
 		TEST(what_a_site_held_is_forgotten_when_its_process_gets_higher),
 	};

@@ -53,6 +53,28 @@ static void a_function_that_begins_with_push_is_probed_at_its_entry(void **state
 	assert_at(find(MALLOC, true, false, CODE(0x41, 0x54, 0x55, 0x53)), 0, 0);
 }
 
+/* mimalloc 2.0's mi_heap_malloc(heap, size): cmp $0x400,%rsi; ja */
+static void arguments_behind_a_heap_are_where_its_registers_are(void **state)
+{
+	static const uint8_t code[] = { 0x48, 0x81, 0xfe, 0x00, 0x04, 0x00, 0x00, 0x77, 0x27 };
+	const uint64_t three = MS_PLACE_MOVED | RSI | RDX << MS_PLACE_ARG_BITS |
+			       (uint64_t)RCX << 2 * MS_PLACE_ARG_BITS;
+	struct placement_ask ask = { .code = code,
+				     .len = sizeof(code),
+				     .args = 7,
+				     .first = 1,
+				     .returns = true,
+				     .moved = true };
+	struct placement p;
+
+	placement_find(&ask, &p);
+	assert_at(p, 7, three);
+	placement_entry(&ask, &p);
+	assert_false(p.emulated);
+	assert_int_equal(p.at, 0);
+	assert_int_equal(p.place, three);
+}
+
 static void free_of_glibc_is_probed_at_its_branch_not_at_its_test(void **state)
 {
 	assert_at(find(1, false, false, CODE(GLIBC_FREE)), 3, 0);
@@ -144,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_function_that_begins_with_push_is_probed_at_its_entry),
+		cmocka_unit_test(arguments_behind_a_heap_are_where_its_registers_are),
 		cmocka_unit_test(free_of_glibc_is_probed_at_its_branch_not_at_its_test),
 		cmocka_unit_test(behind_endbr64_comes_the_push),
 		cmocka_unit_test(an_argument_that_was_moved_is_found_where_programs_can_be_told),

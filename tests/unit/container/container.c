@@ -177,6 +177,32 @@ static void where_files_are_configured_to_be_they_are_found(void **state)
 	assert_int_equal(all.n, 2);
 }
 
+static void a_variable_names_another_place_below_the_root(void **state)
+{
+	struct engine_finding f[8];
+
+	put("big/docker/containers/" ID_A "/config.v2.json", "{\"Name\":\"/db\"}");
+	put("big/pods/overlay-containers/containers.json",
+	    "[{\"id\":\"" ID_B "\",\"names\":[\"web\"]}]");
+	put("run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/" ID_C "/config.json", "{}");
+	read_all();
+	assert_int_equal(all.n, 1); /* k3s' place is known */
+	containers_fini(&all);
+	setenv("MEMSCOPE_DOCKER_ROOT", "/big/docker", 1);
+	setenv("MEMSCOPE_PODMAN_ROOT", "/big/pods", 1);
+	setenv("MEMSCOPE_CONTAINERD_STATE", "../../etc", 1); /* no absolute path: none */
+	read_all();
+	assert_int_equal(all.n, 3);
+	assert_int_equal(engines_find(root, &all, f, 8), 3);
+	assert_string_equal(f[0].where, "/big/pods");
+	assert_string_equal(f[1].where, "/big/docker");
+	assert_string_equal(f[2].where, "/run/k3s/containerd");
+	assert_string_equal(f[2].env, "MEMSCOPE_CONTAINERD_STATE");
+	unsetenv("MEMSCOPE_DOCKER_ROOT");
+	unsetenv("MEMSCOPE_PODMAN_ROOT");
+	unsetenv("MEMSCOPE_CONTAINERD_STATE");
+}
+
 /* --- which one is meant --- */
 
 static void put_two(void)
@@ -233,6 +259,10 @@ static void an_unknown_name_lists_those_that_run(void **state)
 	assert_non_null(strstr(e.msg, "web-1"));
 	assert_non_null(strstr(e.msg, "web-2"));
 	assert_null(strstr(e.msg, "cccc"));
+	assert_null(strstr(e.msg, "doctor"));
+	all.list[0].engine = ""; /* only its group was found */
+	assert_int_equal(container_find(&all, "nobody", &c, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "memscope doctor"));
 	assert_int_equal(container_find(&all, "aa", &c, &e),
 			 -ENOENT); /* two characters name nothing */
 }
@@ -315,6 +345,7 @@ int main(void)
 		FACT(a_sandbox_is_no_container),
 		FACT(state_files_that_are_not_what_they_should_be_are_passed_over),
 		FACT(a_link_leads_nowhere_but_below_the_root),
+		FACT(a_variable_names_another_place_below_the_root),
 		FACT(where_files_are_configured_to_be_they_are_found),
 		FACT(a_name_goes_before_the_beginning_of_an_id),
 		FACT(two_that_fit_are_listed_and_refused),

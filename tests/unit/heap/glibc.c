@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
+#include "glibc_fixture.h"
 #include "heap/census.h"
 #include "heap/glibc.h"
-#include "heap_fixture.h"
 
-static struct fake_heap fake;
+static struct fake_memory fake;
 static struct heap_blocks blocks;
 static struct heap_use use;
 
@@ -30,7 +30,7 @@ static int fresh(void **state)
 static int done(void **state)
 {
 	(void)state;
-	fake_heap_fini(&fake);
+	fake_fini(&fake);
 	heap_blocks_free(&blocks);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -100,7 +101,7 @@ static void inlined_calls_belong_to_the_frame_below_them(void **state)
 
 	assert_int_equal(read_text("p 1 1.0: cycles: \n"
 				   "\t1 a (inlined)\n\t1 b (inlined)\n\t1 c+0x1 (/x)\n  c.c:7\n"
-				   "\t2 d (/x)\n",
+				   "\t2 d (/x)\n\n",
 				   &p),
 			 0);
 	expect_stack(profile_sample(p, 0), "d;c/b/a");
@@ -115,7 +116,7 @@ static void a_frame_without_a_symbol_goes_by_its_image(void **state)
 
 	assert_int_equal(read_text("p 1 1.0: cycles: \n"
 				   "\t1 [unknown] (/usr/lib/libx.so)\n\t2 [unknown] ([unknown])\n"
-				   "\tffffffff81000000 [unknown] ([kernel.kallsyms])\n",
+				   "\tffffffff81000000 [unknown] ([kernel.kallsyms])\n\n",
 				   &p),
 			 0);
 	expect_stack(profile_sample(p, 0), "[kernel.kallsyms];[unknown];[libx.so]");
@@ -163,6 +164,92 @@ static void lines_that_are_nothing_are_counted(void **state)
 	profile_free(p);
 }
 
+static void text_cut_in_a_sample_has_those_before_it(void **state)
+{
+	static const char *const ends[] = {
+		"p 1 1.5: 5 cycles: \n",
+		"p 1 1.5: 5 cycles: \n\t 401010 leaf (/bin/a)\n",
+		"p 1 1.5: 5 cycles: \n\t 401010 leaf (/bin/a)\n\t 401100 ma",
+	};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		_cleanup_(profile_freep) struct profile *p = NULL;
+		char text[512];
+
+		snprintf(text, sizeof(text), "p 1 1.0: 5 cycles: \n" FRAMES "%s", ends[i]);
+		assert_int_equal(read_text(text, &p), 0);
+		assert_true(info.cut);
+		assert_int_equal(profile_total(p, 0), 1);
+		expect_stack(profile_sample(p, 0), "main;leaf(int (*)(char))");
+	}
+}
+
+static void samples_that_have_no_stacks_are_not_cut(void **state)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+
+	assert_int_equal(read_text("p 1 1.0: 5 cycles: \np 1 1.5: 5 cycles: \n", &p), 0);
+	assert_false(info.cut);
+	assert_int_equal(profile_total(p, 0), 2);
+}
+
+static void records_between_samples_are_no_samples(void **state)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+
+	assert_int_equal(
+		read_text(
+			"swapper     0     0.000000: PERF_RECORD_MMAP -1/0: [0xffffffff81000000(0x12090c8) "
+			"@ 0xffffffff81000000]: x [kernel.kallsyms]_text\n"
+			"perf-exec     0     0.000000: PERF_RECORD_COMM: perf-exec:8194/8194\n"
+			"prog  8194 48105.708408: PERF_RECORD_FORK(8195:8195):(8194:8194)\n"
+			"prog  8194 48105.710510:    2004008 cpu-clock: \n"
+			"\t 1219 hot (/bin/prog)\n"
+			"\n"
+			"prog  8194 48105.710520: PERF_RECORD_EXIT(8195:8195):(8194:8194)\n"
+			"prog  8194 48105.710610:    2004008 cpu-clock: \n"
+			"\t 1219 hot (/bin/prog)\n"
+			"\n",
+			&p),
+		0);
+	assert_int_equal(profile_total(p, 0), 2);
+	assert_int_equal(info.other_events, 0);
+	assert_int_equal(info.skipped_lines, 0);
+}
+
+static void an_inlined_call_may_be_told_of_behind_its_source(void **state)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+
+	assert_int_equal(read_text("prog 1/1 2.0: 7 cpu-clock: \n"
+				   "\t 1219 inner+0x19\n"
+				   "  a.c:18 (inlined)\n"
+				   "\t 1219 outer+0x21 (/bin/prog)\r\n"
+				   "  a.c:33\n"
+				   "\t 1084 main+0x34 (/bin/prog)\n"
+				   "  a.c:59\n"
+				   "\n",
+				   &p),
+			 0);
+	assert_int_equal(info.skipped_lines, 0);
+	expect_stack(profile_sample(p, 0), "main;outer/inner");
+}
+
+static void samples_without_their_event_are_refused_with_the_reason(void **state)
+{
+	static const char *const texts[] = {
+		"cpu_mix \n\t            1219 mix_3\n\t            1085 main\n\n",
+		"\n\t            1219 mix_3 (/bin/x)\n\n",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct profile *p = NULL;
+
+		assert_int_equal(read_text(texts[i], &p), -EBADMSG);
+		assert_non_null(strstr(e.msg, "-F comm,pid,tid,time,event,ip,sym,dso"));
+	}
+}
+
 static void folded_text_is_not_taken_for_it(void **state)
 {
 	static const char *const texts[] = {
@@ -184,6 +271,11 @@ int main(void)
 		FACT(other_events_are_left_out_and_counted),
 		FACT(recordings_without_stacks_have_their_frame_on_the_line),
 		FACT(lines_that_are_nothing_are_counted),
+		FACT(text_cut_in_a_sample_has_those_before_it),
+		FACT(samples_that_have_no_stacks_are_not_cut),
+		FACT(records_between_samples_are_no_samples),
+		FACT(an_inlined_call_may_be_told_of_behind_its_source),
+		FACT(samples_without_their_event_are_refused_with_the_reason),
 		FACT(folded_text_is_not_taken_for_it),
 	};
 

@@ -46,6 +46,34 @@ static void what_is_no_such_line_is_refused(void **state)
 		assert_false(parse(lines[i]));
 }
 
+static void the_innermost_service_is_the_unit(void **state)
+{
+	static const struct {
+		const char *path, *unit;
+	} cases[] = {
+		{ "/system.slice/redis-server.service", "redis-server.service" },
+		{ "/system.slice/system-postgresql.slice/postgresql@15-main.service",
+		  "postgresql@15-main.service" },
+		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service/x",
+		  "web.service" },
+		{ "/user.slice/user-1000.slice/user@1000.service/init.scope", NULL },
+		{ "/user.slice/user-1000.slice/session-3.scope", NULL },
+		{ "/system.slice/.service", NULL },
+		{ "/a.service.d/b", NULL },
+		{ "/", NULL },
+		{ "", NULL },
+	};
+	char unit[32];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(cgroup_unit_in(cases[i].path, unit, sizeof(unit)),
+				 cases[i].unit != NULL);
+		if (cases[i].unit)
+			assert_string_equal(unit, cases[i].unit);
+	}
+	assert_false(cgroup_unit_in("/redis-server.service", unit, 20));
+}
+
 static struct cgroup_mounts mounts;
 
 /* Every process is in a group of every hierarchy that is mounted. */
@@ -99,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_has_a_hierarchy_its_controllers_and_a_path),
+		cmocka_unit_test(the_innermost_service_is_the_unit),
 		cmocka_unit_test(what_is_no_such_line_is_refused),
 		cmocka_unit_test(our_own_group_is_found_by_its_path_and_by_its_directory),
 		cmocka_unit_test(

@@ -131,6 +131,12 @@ static void pages_that_two_processes_share_are_their_own_once(void **state)
 	 * two thirds. */
 	assert_true(s.anonymous_kb >= 64 * 1024);
 	assert_true(s.own_kb > 0 && s.own_kb < 48 * 1024);
+	/* Not read again so soon, but for the last time. */
+	assert_int_equal(proc_mem_sample(m, &s), 0);
+	assert_int_equal(s.own_kb, MEM_UNKNOWN);
+	proc_mem_last(m);
+	assert_int_equal(proc_mem_sample(m, &s), 0);
+	assert_true(s.own_kb > 0);
 	stop(a);
 	stop(b);
 }

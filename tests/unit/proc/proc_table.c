@@ -396,6 +396,7 @@ static void pseudo_mappings_have_their_own_kinds(void **state)
 		{ "//anon", "//anon", MODULE_ANON },
 		{ "", "//anon", MODULE_ANON },
 		{ "[heap]", "[heap]", MODULE_ANON },
+		{ "/", "/[detached mount]", MODULE_ELF },
 		{ "/dev/zero (deleted)", "/dev/zero", MODULE_ANON },
 		{ "anon_inode:[perf_event]", "anon_inode:[perf_event]", MODULE_ANON },
 		{ "/memfd:jit (deleted)", "/memfd:jit", MODULE_ELF },

@@ -94,6 +94,10 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "drops.1.help", "samples not counted because the totals map was full");
 	assert_number(root, "sideband_lost", 0);
 	assert_number(root, "own.rss_kb", 24 * 1024);
+	assert_number(root, "cost.ns", 207000000);
+	assert_text(root, "cost.sources.1.name", "allocations");
+	assert_number(root, "cost.sources.1.events", 150000);
+	assert_number(root, "cost.sources.1.percent", 2);
 	assert_text(root, "files.10", "summary.txt");
 	assert_text(root, "verdict.kind", "cpu-bound");
 	assert_non_null(strstr(at(root, "verdict.next")->valuestring, "912 samples are few"));

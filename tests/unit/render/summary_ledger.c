@@ -49,11 +49,30 @@ static void parts_and_what_is_left_are_shown_with_their_sign(void **state)
 	assert_null(strstr(text, "stacks"));
 }
 
+static void what_an_interpreter_keeps_its_objects_in_is_a_line_of_its_own(void **state)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	struct run_summary s = { 0 };
+	struct ledger *l = &s.ledger.now;
+	const char *text;
+
+	*l = (struct ledger){ .processes = 1, .rss = 8 << 20, .objects_by = "pymalloc" };
+	l->object_arenas = 3;
+	l->objects[LEDGER_LIVE] = (struct ledger_row){ 1 << 20, 1 << 20, 4321 };
+	l->objects[LEDGER_FREE] = (struct ledger_row){ 1 << 20, 2 << 20, 7 };
+	text = text_of(&s, &sink);
+	assert_non_null(strstr(text, "  - for objects         2.0 MiB   25.0%  of the above, "
+				     "pymalloc's 3 arenas: 1.0 MiB live in 4,321 blocks, "
+				     "2.0 MiB free\n"));
+	assert_non_null(strstr(text, "not explained         8.0 MiB"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_said_without_a_ledger),
 		cmocka_unit_test(parts_and_what_is_left_are_shown_with_their_sign),
+		cmocka_unit_test(what_an_interpreter_keeps_its_objects_in_is_a_line_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,8 @@ static void everything_known_is_told(void **state)
 	assert_has_not(text, "the totals map was full");
 	assert_has(text,
 		   "120.0 ms of CPU (1.2% of the run), 24.0 MiB resident, 40.0 MiB in the kernel");
+	assert_has(text, "Overhead     2.1% of one CPU");
+	assert_has(text, "     150,000     853 ns     480 ns       2.00%  allocations\n");
 	assert_has(text, "memscope-redis-server-4711-20251121-093012/");
 	assert_has(text, "redis-server is CPU-bound");
 }
@@ -340,6 +342,29 @@ static void exact_tier_tells_what_became_of_the_blocks(void **state)
 	assert_has(text_of(&s), "each of 3 process images at its own highest point");
 }
 
+static void what_is_mapped_is_told_apart_from_what_is_allocated(void **state)
+{
+	static const struct site_row site = {
+		.function = "start_threads", .module = "app", .value = 6 << 20, .count = 3
+	};
+	struct run_summary s = fixture_summary();
+
+	s.alloc = (struct summary_alloc){ .tier = ALLOC_TIER_EXACT };
+	assert_has_not(text_of(&s), "Mappings");
+	s.alloc.mappings = (struct summary_mappings){
+		.known = true,
+		.by = { [MAPPING_ANON] = { 5, 8 << 20, 2 << 20, 3, 6 << 20 } },
+		.failed = 2,
+		.sites = &site,
+		.n_sites = 1,
+	};
+	assert_has(text_of(&s), "Mappings     by mmap, mremap and brk outside of the allocator");
+	assert_has(text_of(&s),
+		   "  anonymous       8.0 MiB     2.0 MiB     6.0 MiB  in 3 of 5 mappings");
+	assert_has(text_of(&s), "     6.0 MiB             3  75.0%  start_threads");
+	assert_has(text_of(&s), "  2 calls failed\n");
+}
+
 static struct summary_alloc sampled_alloc(void)
 {
 	static const struct site_row site = { .function = "load",
@@ -493,6 +518,7 @@ int main(void)
 		cmocka_unit_test(a_container_is_told_by_name_id_and_what_became_of_it),
 		cmocka_unit_test(places_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
+		cmocka_unit_test(what_is_mapped_is_told_apart_from_what_is_allocated),
 		cmocka_unit_test(exact_tier_tells_what_became_of_the_blocks),
 		cmocka_unit_test(sampled_tier_says_who_sampled_and_how_sure_each_figure_is),
 		cmocka_unit_test(growth_is_told_with_its_kinds_and_set_against_rss),

@@ -89,7 +89,7 @@ static void row_is_on_disk_at_once_in_the_order_scripts_read(void **state)
 {
 	_cleanup_(trend_csv_closep) struct trend_csv *t = open_trend();
 
-	assert_int_equal(trend_csv_row(t, &full, 12, NULL), 0);
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL), 0);
 	assert_string_equal(content(),
 			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11\n");
 }
@@ -101,8 +101,39 @@ static void unknown_is_an_empty_field(void **state)
 
 	s.pss_kb = s.shared_kb = s.private_kb = MEM_UNKNOWN;
 	s.interval_ns = 0;
-	assert_int_equal(trend_csv_row(t, &s, MEM_UNKNOWN, NULL), 0);
+	assert_int_equal(trend_csv_row(t, &s, MEM_UNKNOWN, NULL, NULL), 0);
 	assert_string_equal(content(), HEADER "1970-01-02 02:00:00,1,2,0.0,,4,5,6,7,8,9,,,\n");
+}
+
+static void log_of_groups_has_their_columns_at_the_end(void **state)
+{
+	static const struct mem_group group = { 20, 21, 22, MEM_UNKNOWN, 24, 25, 26 };
+	struct trend_csv *t = NULL;
+	struct err e = { 0 };
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/trend.csv", dir);
+	unlink(path);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(trend_csv_append(path, true, &t, &e), 0);
+		assert_int_equal(trend_csv_row(t, &full, 12, &group, NULL), 0);
+		trend_csv_close(t);
+	}
+	assert_string_equal(
+		content(),
+		"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"
+		"minor_faults,major_faults,live_bytes,shared_kb,private_kb,processes,group_kb,"
+		"group_anonymous_kb,group_file_kb,group_kernel_kb\n"
+		"1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,20,21,22,,24\n"
+		"1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,20,21,22,,24\n");
+	/* Neither kind is gone on with as the other. */
+	t = NULL;
+	assert_int_equal(trend_csv_append(path, false, &t, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "more columns"));
+	trend_csv_close(open_trend());
+	assert_int_equal(trend_csv_append(path, true, &t, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "more columns"));
+	assert_null(t);
 }
 
 static void full_disk_leaves_whole_lines(void **state)
@@ -115,16 +146,16 @@ static void full_disk_leaves_whole_lines(void **state)
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &old);
 	limit = old;
-	assert_int_equal(trend_csv_row(t, &full, 12, NULL), 0);
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL), 0);
 	limit.rlim_cur = strlen(content()) + 10;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(trend_csv_row(t, &full, 12, &e), -EFBIG);
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, &e), -EFBIG);
 	setrlimit(RLIMIT_FSIZE, &old);
 	assert_non_null(strstr(e.msg, "trend.csv: "));
 	assert_string_equal(content(),
 			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11\n");
 	/* Room again: the next row follows. */
-	assert_int_equal(trend_csv_row(t, &full, 13, NULL), 0);
+	assert_int_equal(trend_csv_row(t, &full, 13, NULL, NULL), 0);
 	assert_non_null(strstr(content(), "12,10,11\n1970-01-02 02:00:00,1,2,"));
 }
 
@@ -146,6 +177,7 @@ int main(void)
 		cmocka_unit_test(header_is_there_before_the_first_row),
 		cmocka_unit_test(row_is_on_disk_at_once_in_the_order_scripts_read),
 		cmocka_unit_test(unknown_is_an_empty_field),
+		cmocka_unit_test(log_of_groups_has_their_columns_at_the_end),
 		cmocka_unit_test(full_disk_leaves_whole_lines),
 		cmocka_unit_test(symlink_is_not_followed),
 	};

@@ -1,0 +1,82 @@
+/*
+ * Puts the library into a process and takes it away again, many times.
+ *
+ *   inject PID LIBRARY CYCLES [RATE [HOLD_US]]
+ *
+ * Says at the end, or at the first cycle that fails: cycles, words exchanged and put back in the last
+ * one, and how long the thread that was asked was away (us: median, 99th percentile, largest), and a whole
+ * cycle took (us: median).
+ */
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int cycle(pid_t pid, const char *library, uint64_t rate, useconds_t hold_us,
+		 struct inject_counts *hooked, struct inject_counts *undone, struct err *e)
+{
+	_cleanup_(inject_freep) struct injected *in = NULL;
+	int r = inject_begin(pid, library, rate, &in, e);
+
+	if (r == 0)
+		r = inject_hook(in, hooked, e);
+	if (r == 0 && hold_us)
+		usleep(hold_us);
+	return r < 0 ? r : inject_end(in, undone, e);
+}
+
+int main(int argc, char **argv)
+{
+	int n = argc > 3 ? atoi(argv[3]) : 0, done = 0, r = 0;
+	uint64_t rate = argc > 4 ? strtoull(argv[4], NULL, 10) : 512 << 10;
+	useconds_t hold_us = argc > 5 ? (useconds_t)atoi(argv[5]) : 1000;
+	struct inject_counts hooked = { 0 }, undone = { 0 };
+	uint64_t *away, *whole;
+	struct err e = { 0 };
+
+	if (n < 1)
+		return 2;
+	away = calloc((size_t)n, sizeof(*away));
+	whole = calloc((size_t)n, sizeof(*whole));
+	if (!away || !whole)
+		return 1;
+	for (; done < n; done++) {
+		uint64_t from_us = now_us();
+
+		r = cycle(atoi(argv[1]), argv[2], rate, hold_us, &hooked, &undone, &e);
+		if (r < 0)
+			break;
+		away[done] = hooked.stopped_us;
+		whole[done] = now_us() - from_us;
+	}
+	if (r < 0)
+		fprintf(stderr, "%s\n", e.msg);
+	qsort(away, (size_t)done, sizeof(*away), by_value);
+	qsort(whole, (size_t)done, sizeof(*whole), by_value);
+	if (done)
+		printf("%d %u %u %u %llu %llu %llu %llu\n", done, hooked.places, undone.places,
+		       hooked.left + undone.left, (unsigned long long)away[done / 2],
+		       (unsigned long long)away[done * 99 / 100],
+		       (unsigned long long)away[done - 1], (unsigned long long)whole[done / 2]);
+	free(away);
+	free(whole);
+	return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,50 @@
+/*
+ * CPython's arenas as anyone may have written them: the walk ends, and what it says is there is no more
+ * than what is mapped.
+ *
+ *   { where:1 offset:2 bytes:1 what:1 word:8 }…    `what` is what the word counts from
+ */
+#include "base/bytes.h"
+#include "pymalloc_fixture.h"
+
+#include <errno.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static bool put_word(struct fake_memory *f, struct bytes *in)
+{
+	static const uint64_t bases[] = { 0, PY_DATA, PY_TABLE, PY_AT, PY_FIRST };
+	uint8_t where, bytes, what;
+	uint16_t offset;
+	uint64_t word, map;
+
+	if (bytes_u8(in, &where) < 0 || bytes_u16(in, &offset) < 0 || bytes_u8(in, &bytes) < 0 ||
+	    bytes_u8(in, &what) < 0 || bytes_u64(in, &word) < 0)
+		return false;
+	map = where % f->mem.n_maps;
+	fake_put(f, f->maps[map].start + offset % f->len[map], word + bases[what % 5],
+		 1 + bytes % 8);
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct bytes in = bytes_of(data, len);
+	struct heap_use use = { 0 };
+	struct fake_memory f;
+	int r;
+
+	py_init(&f);
+	while (put_word(&f, &in))
+		;
+	r = heap_walk_pymalloc(&f.mem, &use, NULL);
+	if ((r < 0 && r != -ENOENT) || f.reads > 10000000 ||
+	    use.live.bytes + use.cached.bytes + use.free.bytes + use.top.bytes +
+			    use.metadata.bytes + use.unknown.bytes >
+		    2 * PY_ARENA)
+		abort();
+	if (heap_use_resident(&use) > 2 * PY_ARENA)
+		abort();
+	fake_fini(&f);
+	return 0;
+}

@@ -1,0 +1,71 @@
+"""What a run costs, by its own account and by the clock of the target's thread."""
+
+import statistics
+import time
+
+from harness import *
+
+SOURCES = ["on-CPU", "off-CPU", "allocations", "growth", "process events"]
+
+
+def flat():
+    """A program that does nothing but malloc and free, and its count of pairs."""
+    target, counter = Target("alloc_flat", 1), Counter()
+    target.say(f"rate {counter.path}")
+    time.sleep(0.2)
+    return target, counter
+
+
+def pair_ns(target, counter, seconds=0.3):
+    """CPU time of a pair: what else runs on the machine takes little of that."""
+    count, cpu_ns = counter.value(), schedstat(target.pid)
+    time.sleep(seconds)
+    return (schedstat(target.pid) - cpu_ns) / max(counter.value() - count, 1)
+
+
+@fact
+def each_source_says_what_it_costs():
+    target, counter = flat()
+    run = Run("-p", target.pid, "-d", 2)
+    run.finish()
+    run.must()
+    s = run.summary()
+    if "cost" not in s:
+        skip("this kernel does not tell what BPF programs take (BPF_ENABLE_STATS, 5.8)")
+    cost = s["cost"]
+    equal([c["name"] for c in cost["sources"]], SOURCES, "sources")
+    for c in cost["sources"]:
+        for key, kind in (("events", int), ("program_ns", (int, float)), ("trap_ns", (int, float)),
+                          ("ns", int), ("percent", (int, float))):
+            check(isinstance(c[key], kind), f"{c['name']}: {key} is {c[key]!r}")
+        check(c["ns"] >= 0 and c["events"] >= 0, f"{c}")
+    equal(cost["ns"], sum(c["ns"] for c in cost["sources"]), "the sum")
+    near(cost["percent"], cost["ns"] * 100 / s["duration_ns"], 0.01, "percent of one CPU")
+    check(0 < cost["window_ns"] <= s["duration_ns"], f"windows of {cost['window_ns']} ns")
+    # The target runs, so it is sampled and switched; each of those takes some time.
+    for c in cost["sources"][:3]:
+        check(c["events"] and 20 < c["program_ns"] < 100_000, f"{c}")
+    check("Overhead " in open(run.path("summary.txt")).read(), "summary.txt does not say it")
+
+
+@fact
+def what_exact_tracing_costs_is_what_the_target_lost():
+    target, counter = flat()
+    before = pair_ns(target, counter)
+    run = Run("-p", target.pid, "--alloc=exact", "--only", "alloc")
+    run.ready()
+    during = [pair_ns(target, counter) for _ in range(5)]
+    run.stop()
+    run.must()
+    lost = statistics.median(during) - statistics.median((before, pair_ns(target, counter)))
+    s = run.summary()
+    if "cost" not in s:
+        skip("this kernel does not tell what BPF programs take (BPF_ENABLE_STATS, 5.8)")
+    alloc = [c for c in s["cost"]["sources"] if c["name"] == "allocations"][0]
+    said = alloc["ns"] / s["alloc"]["objects"]
+    # Three traps of a third more or less by the moment, a tenth for the target's colder caches.
+    within(said / lost, 0.6, 1.5, f"{said:.0f} ns a pair said, of {lost:.0f} lost")
+    near(s["alloc"]["cost_percent"], alloc["percent"], alloc["percent"] / 4, "cost_percent")
+
+
+main()

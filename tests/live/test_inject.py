@@ -1,0 +1,400 @@
+"""memscope's library put into running processes, and taken out of their way again: what is sampled is
+true, and the process does not notice.
+
+`inject` (tests/bench/inject.c) makes the cycles without a run of memscope around each; the figures
+for thousands of them are `make bench-inject`.
+"""
+
+import ctypes
+import mmap
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import *
+from programs import redis
+from truth import *
+
+LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
+INJECT = os.path.join(BUILD, "tests/bench/inject")
+INJECTED = ("--inject", "--alloc-rate", "16K", "--only", "alloc", "--max-overhead", "100000")
+WAITS = ("read", "poll", "ppoll", "epoll", "select", "cond", "sem", "nanosleep", "absolute")
+BUSY = ("work", "work", "fork", "load", "signal", *WAITS)
+CYCLES = int(os.environ.get("MEMSCOPE_INJECT_CYCLES", 100))
+KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 30))
+
+if os.uname().machine != "x86_64":
+    print("1..0 # SKIP a library can be injected on x86-64 only")
+    sys.exit(0)
+
+
+def cycles(pid, n, *args, library=LIBRARY):
+    """-> exit status, words of what it said, sentence."""
+    got = subprocess.run([INJECT, str(pid), library, str(n), *map(str, args)], capture_output=True, text=True,
+                         timeout=60 + n, check=False)
+    return got.returncode, [int(w) for w in got.stdout.split()], got.stderr.strip()
+
+
+def mapped(pid):
+    """Mappings of files: [(range, protection, path)]; the library is not among them."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
+        rows = [line.split(maxsplit=5) for line in f]
+    return [(row[0], row[1], row[5].strip()) for row in rows
+            if len(row) > 5 and row[5].startswith("/") and "libmemscope" not in row[5] and "lib_late" not in row[5]]
+
+
+def threads(pid):
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def settled(pid, n):
+    """Whether a process has no more than `n` threads, within some seconds."""
+    for _ in range(500):
+        if threads(pid) <= n:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def healthy(t, what):
+    report = {line[0]: line[1:] for line in t.ask("report")}
+    equal(report["errors"], [0], f"{what}: what the program found wrong")
+    equal(report["signals"][1], report["signals"][0], f"{what}: signals taken, of those sent")
+    return report
+
+
+@fact
+def estimates_of_an_injected_process_are_within_chance_of_the_truth():
+    t = Target("alloc_truth", 4, 8000)
+    before = threads(t.pid)
+    run, lines = record(("-p", t.pid, *INJECTED), lambda: t.ask("run"))
+    check_estimates(run, lines, t.pid)
+    a = run.summary()["alloc"]
+    equal(a["sampler"], "libmemscope-alloc (injected)", "sampler")
+    near(a["rate"], RATE, RATE * 0.01, "rate")
+    check(any(f"injected into process {t.pid}" in note for note in run.summary()["notes"]),
+          f"no note of what was done: {run.summary()['notes']}")
+    check(settled(t.pid, before), "the thread of the library has not ended")
+    # It is there still, and a second run finds it.
+    run, again = record(("-p", t.pid, *INJECTED), lambda: t.ask("run"))
+    total = [b - a for a, b in zip(sites_of(lines)[1], sites_of(again)[1])]
+    near(run.profile("alloc").sum(ALLOC[1], pid=t.pid), total[1], tolerance(total[1]), "bytes of a second run")
+    check(t.alive(), "the target has ended")
+
+
+@fact
+def operators_of_cxx_are_sampled_once():
+    t = Target("new_truth", 10000)
+    run, lines = record(("-p", t.pid, *INJECTED), lambda: t.ask("run"))
+    check_estimates(run, lines, t.pid)
+
+
+@fact
+def a_library_that_is_loaded_during_the_run_is_sampled_too():
+    code = ("import sys\nprint('ready', flush=True)\nsys.stdin.readline()\nimport sqlite3, time\n"
+            "print('loaded', flush=True)\nsys.stdin.readline()\n"
+            "db = sqlite3.connect(':memory:')\ndb.execute('create table t(x)')\n"
+            "for i in range(300): db.execute('insert into t values (?)', ('x' * 100000,))\n"
+            "print('done', flush=True)\nsys.stdin.readline()\n")
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import sqlite3"], capture_output=True, check=False).returncode:
+        skip("Debian's python3 has no sqlite3 here")
+    p = Child([python, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def turn(word):
+        equal(p.process.stdout.readline().strip(), word, "the program's progress")
+        p.process.stdin.write(b"\n")
+        p.process.stdin.flush()
+
+    def work():
+        turn(b"ready")
+        time.sleep(1)  # some ticks of memscope, which looks at new mappings at each
+        turn(b"loaded")
+        equal(p.process.stdout.readline().strip(), b"done", "the program's progress")
+
+    run, _ = record(("-p", p.pid, *INJECTED), work)
+    got = sum(s.values[1] for s in run.profile("alloc").samples
+              if any("sqlite" in (f.module or "") for f in s.frames))
+    check(got > 20e6, f"bytes allocated by libsqlite3, of 30 MB and more: {got}")
+
+
+@fact
+def a_busy_program_does_not_notice_many_cycles():
+    t = Target("inject_busy", *BUSY)
+    time.sleep(0.3)
+    files, before = mapped(t.pid), threads(t.pid)
+    status, said, why = cycles(t.pid, CYCLES, 65536)
+    equal(status, 0, f"cycles: {why}")
+    if status == 0:
+        equal(said[0], CYCLES, "cycles")
+        equal(said[2], said[1], "words put back, of those exchanged")
+        equal(said[3], 0, "words that could not be exchanged")
+    report = healthy(t, "cycles")
+    check(report["work"][0] > 1000 and report["fork"][0] > 1, f"it did not work: {report}")
+    check(settled(t.pid, before), "threads are left")
+    missing = set(files) - set(mapped(t.pid))
+    check(not missing, f"mappings that are not as they were: {sorted(missing)[:5]}")
+    print(f"# {said}")
+
+
+@fact
+def a_memscope_that_is_killed_at_any_moment_leaves_a_program_that_works():
+    t = Target("inject_busy", *BUSY)
+    time.sleep(0.3)
+    before, random_ms = threads(t.pid), random.Random(4)
+    for _ in range(KILLS):
+        m = Child([INJECT, str(t.pid), LIBRARY, "1000", "65536"], stdout=subprocess.DEVNULL,
+                  stderr=subprocess.DEVNULL)
+        time.sleep(random_ms.uniform(0.001, 0.12))
+        m.process.send_signal(signal.SIGKILL)
+        m.end()
+        if not check(t.alive(), "the program has ended"):
+            return
+    check(settled(t.pid, before), "the library does not end its thread when memscope is gone")
+    healthy(t, "kills")
+    equal(cycles(t.pid, 3)[0], 0, "afterwards it can be injected again")
+    healthy(t, "a cycle after kills")
+
+
+@fact
+def the_only_thread_of_a_program_sees_no_wait_ended():
+    for wait in (w for w in WAITS if w not in ("cond", "sem")):  # who would wake them?
+        t = Target("inject_busy", "main", wait)
+        begun = t._line("alone", 10)
+        status, _, why = cycles(t.pid, 5, 65536)
+        equal(status, 0, f"a thread in {wait}: {why}")
+        line = begun
+        for _ in range(100):  # what it says after the last cycle
+            line = t._line("alone", 10)
+            if int(line[2]) > int(begun[2]) + 20:
+                break
+        equal(line[1], "0", f"errors of a thread in {wait}")
+        t.end()
+
+
+@fact
+def redis_under_load_is_sampled_and_goes_on():
+    server = redis()
+    run, _ = record(("-p", server.pid, "--inject", "--alloc-rate", "64K", "--only", "alloc"), lambda: time.sleep(1))
+    check(server.alive(), "redis has ended")
+    a = run.summary()["alloc"]
+    equal(a["sampler"], "libmemscope-alloc (injected)", "sampler")
+    check(a["bytes"] > 1 << 20, f"bytes allocated by a redis under load: {a['bytes']}")
+    equal(cycles(server.pid, 5)[0], 0, "cycles under load")
+    check(server.alive(), "redis has ended")
+
+
+def refused(pid, words, library=LIBRARY):
+    status, _, said = cycles(pid, 1, library=library)
+    check(status == 1 and words in said, f"not refused with \"{words}\": {status} {said}")
+
+
+def sleeper(*prefix, **kw):
+    child = Child([*prefix, shutil.which("sleep"), "1000"], **kw)
+    for _ in range(200):
+        with open(f"/proc/{child.pid}/comm", encoding="ascii") as f:
+            if f.read() == "sleep\n":
+                break
+        time.sleep(0.01)
+    time.sleep(0.05)
+    return child
+
+
+@fact
+def a_static_program_is_refused():
+    refused(Target("alloc_truth_static", 1, 10).pid, "is a static program")
+
+
+@fact
+def another_c_library_is_refused():
+    if not os.path.exists(os.path.join(TARGETS, "alloc_truth_musl_shared")):
+        skip("musl-tools is not installed")
+    refused(Target("alloc_truth_musl_shared", 1, 10).pid, "has another C library than glibc")
+
+
+@fact
+def a_process_that_has_ended_is_refused():
+    child = Child(["true"])
+    for _ in range(500):
+        with open(f"/proc/{child.pid}/stat", encoding="ascii") as f:
+            if f.read().split()[2] == "Z":
+                break
+        time.sleep(0.01)
+    refused(child.pid, "has ended")
+
+
+@fact
+def a_stopped_process_is_refused():
+    child = sleeper()
+    os.kill(child.pid, signal.SIGSTOP)
+    os.waitpid(child.pid, os.WUNTRACED)
+    refused(child.pid, "is stopped")
+    os.kill(child.pid, signal.SIGCONT)
+
+
+@fact
+def a_traced_process_is_refused():
+    libc, child = ctypes.CDLL(None, use_errno=True), sleeper()
+    if libc.ptrace(0x4206, child.pid, 0, 0) != 0:  # PTRACE_SEIZE
+        skip(f"ptrace is not permitted here: {os.strerror(ctypes.get_errno())}")
+    refused(child.pid, f"is traced by process {os.getpid()}")
+
+
+@fact
+def a_process_under_seccomp_is_refused():
+    # prctl(PR_SET_NO_NEW_PRIVS), prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, {BPF_RET ALLOW})
+    code = ("import ctypes, time\nlibc = ctypes.CDLL(None)\n"
+            "class F(ctypes.Structure): _fields_ = [('n', ctypes.c_ushort), ('p', ctypes.c_void_p)]\n"
+            "insn = ctypes.create_string_buffer(b'\\x06\\0\\0\\0\\0\\0\\xff\\x7f', 8)\n"
+            "f = F(1, ctypes.addressof(insn))\nlibc.prctl(38, 1, 0, 0, 0)\n"
+            "print(libc.prctl(22, 2, ctypes.byref(f)), flush=True)\ntime.sleep(1000)\n")
+    child = Child([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    if child.process.stdout.readline().strip() != b"0":
+        skip("seccomp filters are not available here")
+    refused(child.pid, "is under seccomp")
+
+
+@fact
+def a_program_with_other_privileges_is_refused():
+    where = scratch("suid")
+    os.mkdir(where)
+    os.chmod(where, 0o755)
+    path = os.path.join(where, "sleep")
+    shutil.copy(shutil.which("sleep"), path)
+    os.chmod(path, 0o4755)
+    child = Child([path, "1000"], user=65534)
+    time.sleep(0.1)
+    with open(f"/proc/{child.pid}/auxv", "rb") as f:
+        words = memoryview(f.read()).cast("Q").tolist()
+    if dict(zip(words[::2], words[1::2])).get(23) != 1:
+        skip("programs do not change their user here (nosuid)")
+    refused(child.pid, "runs with other privileges")
+
+
+@fact
+def a_sanitized_program_is_refused():
+    asan = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False)
+    path = asan.stdout.strip()
+    if not os.path.isabs(path):
+        skip("libasan is not installed")
+    refused(sleeper(env={**os.environ, "LD_PRELOAD": path, "ASAN_OPTIONS": "detect_leaks=0"}).pid,
+            "runs under a sanitizer")
+
+
+@fact
+def a_process_that_does_not_see_the_library_is_refused():
+    need("unshare", "mount")
+    child = Child(["unshare", "-m", "sh", "-c",
+                   f"mount -t tmpfs none {os.path.dirname(LIBRARY)} && exec sleep 1000"])
+    for _ in range(200):
+        with open(f"/proc/{child.pid}/comm", encoding="ascii") as f:
+            if f.read() == "sleep\n":
+                break
+        if not child.alive():
+            skip("no mount namespace of its own can be made here")
+        time.sleep(0.01)
+    time.sleep(0.05)
+    refused(child.pid, f"does not see {LIBRARY}")
+
+
+@fact
+def a_thread_that_cannot_be_started_leaves_the_process_as_it_was():
+    t = Target("inject_busy", "main", "read")
+    t._line("alone", 10)
+    before = mapped(t.pid)
+    with open(f"/proc/{t.pid}/statm", encoding="ascii") as f:
+        size = int(f.read().split()[0]) * mmap.PAGESIZE
+    resource.prlimit(t.pid, resource.RLIMIT_AS, (size + (4 << 20), size + (4 << 20)))
+    refused(t.pid, "could not start a thread")
+    equal(mapped(t.pid), before, "mappings")
+    equal(t._line("alone", 10)[1], "0", "errors")
+    with open(f"/proc/{t.pid}/statm", encoding="ascii") as f:
+        near(int(f.read().split()[0]) * mmap.PAGESIZE, size, 100 << 10, "bytes mapped")
+
+
+@fact
+def a_long_sleep_goes_on_to_its_time():
+    begun = time.monotonic()
+    t = Child([shutil.which("sleep"), "5"])
+    time.sleep(0.3)
+    while time.monotonic() - begun < 2:
+        equal(cycles(t.pid, 2)[0], 0, "cycles in a sleep")
+    if time.monotonic() - begun > 4.5:
+        skip("the machine is too busy: the cycles took all of the sleep's time")
+    equal(t.process.wait(), 0, "exit status")
+    # Begun anew, it would have slept for 5 s after the last cycle, which began no earlier than at 1.5 s.
+    within(time.monotonic() - begun, 5, 6.5, "seconds that it slept")
+
+
+@fact
+def two_at_a_time_are_refused():
+    t = Target("inject_busy", "work", "read")
+    first = Child([INJECT, str(t.pid), LIBRARY, "1", "65536", "20000000"], stdout=subprocess.DEVNULL)
+    for _ in range(500):
+        if threads(t.pid) > 4:
+            break
+        time.sleep(0.01)
+    refused(t.pid, "another memscope has its library")
+    first.end()
+    check(settled(t.pid, 4), "the first one's thread does not end with it")
+    healthy(t, "after a refusal")
+
+
+@fact
+def a_library_that_cannot_be_loaded_leaves_the_process_as_it_was():
+    path = os.path.join(scratch("broken"), "libbroken.so")
+    os.mkdir(os.path.dirname(path))
+    os.chmod(os.path.dirname(path), 0o755)
+    with open(path, "wb") as f:
+        f.write(b"no library" * 100)
+    t = Target("inject_busy", *BUSY)
+    time.sleep(0.3)
+    before = threads(t.pid)
+    refused(t.pid, "cannot load the library: " + path + ": invalid ELF header", library=path)
+    check(settled(t.pid, before), "threads are left")
+    healthy(t, "a library that is none")
+
+
+@fact
+def a_preloaded_process_is_only_listened_to():
+    os.environ.update(LD_PRELOAD=LIBRARY, MEMSCOPE_ALLOC_RATE=str(RATE))
+    try:
+        t = Target("alloc_truth", 1, 8000)
+    finally:
+        del os.environ["LD_PRELOAD"], os.environ["MEMSCOPE_ALLOC_RATE"]
+    run, lines = record(("-p", t.pid, *INJECTED), lambda: t.ask("run"))
+    check_estimates(run, lines, t.pid)
+    equal(run.summary()["alloc"]["sampler"], "libmemscope-alloc (preload)", "sampler")
+
+
+@fact
+def memscope_refuses_before_it_begins_and_says_why():
+    t = Target("alloc_truth_static", 1, 10)
+    run = Run("-p", t.pid, *INJECTED, "-d", "1")
+    run.finish()
+    equal(run.status, 1, "exit status")
+    check("is a static program" in run.stderr, f"not said: {run.stderr}")
+    for args, word in ((("--inject", "--", "true"), "--inject"), (("--inject", "-a"), "--inject"),
+                       (("--inject", "--alloc=exact", "-p", "1"), "--inject")):
+        run = Run(*args)
+        run.finish()
+        equal(run.status, 2, f"exit status of {' '.join(args)}")
+        check(word in run.stderr, f"not named: {run.stderr}")
+
+
+@fact
+def doctor_says_whether_a_process_can_be_injected():
+    def doctor(t):
+        return subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, text=True, timeout=60,
+                              check=False).stdout
+    check("--inject can put memscope's sampler into it" in doctor(Target("alloc_truth", 1, 10)), "it can")
+    check(re.search("--inject cannot be used: .* is a static program", doctor(Target("alloc_truth_static", 1, 10))),
+          "it cannot")
+
+
+main()

@@ -1,0 +1,169 @@
+"""Waits of threads that switch so often that not all of them are looked at."""
+
+import glob
+import gzip
+import math
+import os
+import time
+
+import pprof_reader
+from harness import *
+
+BLOCKED, RUNNABLE = "blocked/nanoseconds", "runnable/nanoseconds"
+ROUNDS, NAPS = 60000, 6
+HIDDEN = 2e-3  # share of switches that the kernel may not show (test_offcpu.py), with much to spare
+
+
+def can_sample():
+    if kernel() < (5, 15):
+        skip("this kernel has no storage for tasks that memscope can use (5.15)")
+
+
+def ask(target, rounds, naps):
+    return target.ask(f"go {rounds} {naps}")
+
+
+@once
+def sampled():
+    can_sample()
+    target = Target("places", online_cpus()[-1])
+    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=sampled")
+    run.ready()
+    warm = ask(target, 30000, 0)
+    time.sleep(0.3)
+    lines = ask(target, ROUNDS, NAPS)
+    run.stop()
+    run.must()
+    target.end()
+    return run, warm, lines
+
+
+@fact
+def few_stacks_of_many_waits_are_looked_at_and_the_summary_says_so():
+    run, _, _ = sampled()
+    s = run.summary()["offcpu"]
+    check(s["sampled"], "the summary does not say that waits were sampled")
+    check(s["busy_switches"] > ROUNDS, f"{s['busy_switches']} switches of busy threads")
+    # One look in a millisecond and place, and those at first: hardly any at 100 µs a switch.
+    check(s["looks"] < s["busy_switches"] / 2, f"{s['looks']} looks at {s['busy_switches']} waits")
+    with gzip.open(run.path("offcpu.pb.gz")) as f:
+        check(b"sampled: of " in f.read(), "the profile does not say that waits were sampled")
+
+
+@fact
+def times_of_threads_stay_exact():
+    run, _, _ = sampled()
+    p, t = run.profile("offcpu"), run.summary()["time"]
+    near(t["oncpu_ns"] + t["blocked_ns"] + t["runnable_ns"], t["wall_ns"], 0.01 * t["wall_ns"],
+         "on-CPU + blocked + runnable")
+    near(t["wall_ns"], 2 * p.duration_ns, 0.01 * 2 * p.duration_ns, "wall of 2 threads")
+    near(p.sum(BLOCKED), t["blocked_ns"], 0.01 * t["wall_ns"], "blocked ns")
+    near(p.sum(RUNNABLE), t["runnable_ns"], 0.01 * t["wall_ns"], "runnable ns")
+
+
+@fact
+def all_waits_are_counted():
+    run, warm, lines = sampled()
+    blocks = sum(x[4] for x in warm + lines if x[0] == "calls")
+    tid = next(x[1] for x in lines if x[0] == "calls")
+    # Those between the rounds, for its commands, too: few.
+    within(run.profile("offcpu").sum("blocked/count", tid=tid), (1 - HIDDEN) * blocks - 2,
+           (1 + HIDDEN) * blocks + 20, "waits")
+
+
+@fact
+def rare_long_waits_of_a_busy_thread_are_all_found_in_their_function():
+    run, _, lines = sampled()
+    p = run.profile("offcpu")
+    tid = next(x[1] for x in lines if x[0] == "calls")
+    nap_ns = next(x[1] for x in lines if x[0] == "naps")
+    equal(p.sum("blocked/count", "wait_long", tid=tid), NAPS, "long waits")
+    got = p.sum(BLOCKED, "wait_long", tid=tid) + p.sum(RUNNABLE, "wait_long", tid=tid)
+    # Its own clock has the way to and from it as well.
+    within(got, 0.97 * nap_ns - 1e6, 1.005 * nap_ns, "ns of long waits")
+
+
+@fact
+def functions_that_place_cannot_tell_apart_are_told_by_estimate():
+    run, warm, lines = sampled()
+    p, s = run.profile("offcpu"), run.summary()["offcpu"]
+    calls = [x for x in warm + lines if x[0] == "calls"]
+    often, seldom = sum(x[2] for x in calls), sum(x[3] for x in calls)
+    tid = calls[0][1]
+    check(s["moved"] > 0, "no wait was found elsewhere than expected")
+    # Each look that finds the other function stands for w waits; w differs between looks: twice the
+    # mean for the root of its square. Then 5 sigma, and 2.
+    w = 2 * s["busy_switches"] / s["looks"]
+    tolerance = 5 * w * math.sqrt(s["moved"]) + 2 + HIDDEN * often
+    near(p.sum("blocked/count", "wait_often", tid=tid), often, tolerance, "waits in wait_often")
+    near(p.sum("blocked/count", "wait_seldom", tid=tid), seldom, tolerance, "waits in wait_seldom")
+
+
+@fact
+def option_offcpu_exact_looks_at_all_waits():
+    target = Target("places", online_cpus()[-1])
+    run, lines = record(("-p", target.pid, "--only", "offcpu", "--offcpu=exact"),
+                        lambda: ask(target, 30000, 0))
+    s, p = run.summary()["offcpu"], run.profile("offcpu")
+    equal((s["sampled"], s["looks"]), (False, 0), "sampled, looks")
+    _, tid, often, seldom, blocks = next(x for x in lines if x[0] == "calls")
+    for function, waits in (("wait_often", often), ("wait_seldom", seldom)):
+        within(p.sum("blocked/count", function, tid=tid), (1 - HIDDEN) * waits - 2,
+               (1 + HIDDEN) * waits + 2, f"waits in {function}")
+    check(blocks >= often + seldom > 1000, f"{often} and {seldom} of {blocks} waits")
+
+
+@fact
+def waits_are_sampled_by_themselves_when_looking_at_all_costs_too_much():
+    can_sample()
+    target = Target("places", online_cpus()[-1])
+    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=auto", "--max-overhead", 0.5)
+    run.ready()
+    # Until it says so in its counters: as long as the machine needs to give it the CPU.
+    for _ in range(20):
+        ask(target, 20000, 0)
+    run.stop()
+    run.must()
+    s = run.summary()["offcpu"]
+    check(s["sampled"] and s["busy_switches"] > 0, f"not sampled: {s['switches']} switches")
+
+
+@fact
+def waits_of_a_process_that_ends_during_the_run_are_all_there():
+    can_sample()
+    target = Target("places", online_cpus()[-1])
+    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=sampled")
+    run.ready()
+    calls = []
+    for _ in range(4):
+        calls += [x for x in ask(target, 20000, 0) if x[0] == "calls"]
+    target.end()
+    run.finish()
+    run.must()
+    p, t = run.profile("offcpu"), run.summary()["time"]
+    blocks = sum(x[4] for x in calls)
+    within(p.sum("blocked/count", tid=calls[0][1]), (1 - HIDDEN) * blocks - 2,
+           (1 + HIDDEN) * blocks + 20, "waits")
+    near(p.sum(BLOCKED), t["blocked_ns"], 0.01 * t["wall_ns"], "blocked ns")
+
+
+@fact
+def windows_of_a_sampled_run_add_up_to_the_run():
+    can_sample()
+    target = Target("places", online_cpus()[-1])
+    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=sampled", "--every", 0.15)
+    run.ready()
+    for _ in range(6):
+        ask(target, 30000, 1)
+    run.stop()
+    run.must()
+    parts = [pprof_reader.read(path)
+             for path in glob.glob(os.path.join(run.out, "offcpu-*.pb.gz"))]
+    check(len(parts) > 1, f"{len(parts)} windows")
+    t = run.summary()["time"]
+    # What is moved in one window may have been told in the one before: no part is less than nothing.
+    for kind, ns in ((BLOCKED, t["blocked_ns"]), (RUNNABLE, t["runnable_ns"])):
+        near(sum(p.sum(kind) for p in parts), ns, 0.02 * t["wall_ns"], kind)
+
+
+main()

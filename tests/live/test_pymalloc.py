@@ -1,0 +1,196 @@
+"""CPython's objects: in the RSS ledger, against what the interpreter says of its own arenas; and traced,
+against a program that makes a known number."""
+
+import fcntl
+import glob
+import os
+import re
+import subprocess
+import time
+
+from harness import *
+from truth import *
+
+# Half of 100,000 are given back, and pools of a size that nothing is of any more are free.
+PROGRAM = """
+import sys
+kept = [bytes(100) for i in range(100000)]
+for i in range(0, len(kept), 2):
+    kept[i] = None
+gone = [bytes(300) for i in range(20000)]
+del gone
+sys._debugmallocstats()
+"""
+
+
+# Of n zeros sys.getsizeof() is n + 33, which is what is asked for: at most 512 from an arena. Before 3.11
+# bytes() makes a name of its arguments once as well.
+MAKES = """
+import sys
+print("ready", flush=True)
+sys.stdin.readline()
+kept = [bytes(100) for i in range(20000)]
+large = [bytes(5000) for i in range(300)]
+for i in range(10000):
+    bytes(200)
+for i in range(200):
+    bytes(6000)
+print("made", flush=True)
+sys.stdin.readline()
+"""
+LARGE = [500, 300 * 5033 + 200 * 6033, 300, 300 * 5033]  # calls, bytes, live, live bytes
+ALL = [LARGE[0] + 30000, LARGE[1] + 20000 * 133 + 10000 * 233, LARGE[2] + 20000,
+       LARGE[3] + 20000 * 133]
+
+
+def waits_for_room(pid):
+    """Is it in write(2, …)?"""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
+            return f.read().split()[:2] == ["1", "0x2"]
+    except OSError:
+        return False
+
+
+def looked_at(python, **env):
+    """The ledger of a python that tells of its arenas, and what it tells. It is looked at while it
+    waits for a reader: nothing is made or given back in between."""
+    if os.uname().machine != "x86_64":
+        skip("the number of write() is x86-64's here")
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    try:
+        while os.write(writes, b"." * 4096):
+            pass
+    except BlockingIOError:
+        pass
+    os.set_blocking(writes, True)
+    child = Child([python, "-S", "-c", PROGRAM], stderr=writes, stdin=subprocess.DEVNULL,
+                  env={**os.environ, **env})
+    os.close(writes)
+    until = time.monotonic() + 60
+    while not waits_for_room(child.pid):
+        if time.monotonic() > until or not child.alive():
+            raise Broken(f"{python} does not tell of its arenas")
+        time.sleep(0.02)
+    run = Run("-p", child.pid, "--only", "growth", "-d", 0.3)
+    run.finish()
+    run.must()
+    check(waits_for_room(child.pid), "it went on meanwhile")
+    with os.fdopen(reads, "rb") as f:
+        said = f.read().decode().lstrip(".")
+    child.end()
+    return run, run.summary()["memory"]["ledger"], said
+
+
+def figure(said, pattern):
+    return int(re.search(pattern, said).group(1).replace(",", ""))
+
+
+def is_as_it_says(python):
+    run, found, said = looked_at(python)
+    objects = found["objects"]
+    if not check(objects, f"{python}: its objects were not found: {found['walked']}"):
+        return
+    parts = objects["parts"]
+    unused = re.search(r"(\d+) unused pools \* (\d+) bytes", said)
+    equal(objects["arenas"], figure(said, r"# arenas allocated current *= *([\d,]+)"), "arenas")
+    equal(parts["live"]["bytes"], figure(said, r"# bytes in allocated blocks *= *([\d,]+)"), "live")
+    # class, size, pools, blocks in use, blocks that are free
+    rows = re.findall(r"^ *\d+ +\d+ +\d+ +(\d+) +\d+$", said, re.M)
+    equal(parts["live"]["blocks"], sum(map(int, rows)), "live blocks")
+    equal(parts["free_held"]["bytes"],
+          figure(said, r"# bytes in available blocks *= *([\d,]+)") +
+          int(unused.group(1)) * int(unused.group(2)), "free")
+    equal(parts["metadata"]["bytes"],
+          sum(figure(said, rf"# bytes lost to {what} *= *([\d,]+)")
+              for what in ("pool headers", "quantization", "arena alignment")), "its own")
+    equal(parts["held_unwalked"]["bytes"], 0, "not walked")
+    equal(found["walked"], "glibc, pymalloc", "allocators")
+    check(parts["live"]["bytes"] > 50000 * 133, f"live: {parts['live']}")
+    # It waits: RSS has nothing that is not in a part.
+    near(found["not_explained_bytes"], 0, 0.005 * found["rss_bytes"], "not explained")
+    text = open(run.path("summary.txt"), encoding="utf-8").read()
+    check(f"pymalloc's {objects['arenas']} arenas: " in text, "the summary has no line for it")
+
+
+@fact
+def arenas_of_the_stripped_interpreter_are_as_it_says_to_the_byte():
+    need("python3.11")
+    is_as_it_says("/usr/bin/python3.11")
+
+
+def of_versions(*versions):
+    """One of these, built from source."""
+    root = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    for version in versions:
+        for found in sorted(glob.glob(f"{root}/versions/{version}.*/bin/python{version}")):
+            return found
+    return skip(f"none of python {', '.join(versions)} is below {root}/versions")
+
+
+@fact
+def arenas_in_the_interpreters_state_are_found_as_well():
+    is_as_it_says(of_versions("3.13", "3.12"))
+
+
+@fact
+def arenas_of_256_kib_are_found_as_well():
+    is_as_it_says(of_versions("3.9", "3.8"))
+
+
+def traced(python, *args):
+    child = Child([python, "-S", "-c", MAKES], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    run = Run("-p", child.pid, "--only", "alloc", "--alloc=exact", *args)
+    run.ready()
+    child.process.stdin.write(b"go\n")
+    child.process.stdin.flush()
+    child.process.stdout.readline()
+    run.stop()
+    child.end()
+    return run, open(run.path("summary.txt"), encoding="utf-8").read()
+
+
+def made(run):
+    """Where bytes are made, and nothing else is."""
+    profile = run.profile("heap")
+    return [profile.sum(t, "bytes_new") for t in HEAP]
+
+
+@fact
+def every_object_is_traced_where_that_is_asked_for():
+    python = of_versions("3.11", "3.12", "3.13")
+    run, text = traced(python, "--python-objects")
+    run.must()
+    # What is larger than 512 bytes comes from malloc beneath, and counts once.
+    equal(made(run), ALL, "calls, bytes, live, live bytes of bytes()")
+    check(run.summary()["alloc"]["earlier_frees"] < 100, "frees of unknown blocks")
+    check("--python-objects" not in text, "something was not traced")
+
+
+@fact
+def without_being_asked_only_what_malloc_gives_is_traced():
+    run, _ = traced(of_versions("3.11", "3.12", "3.13"))
+    run.must()
+    equal(made(run), LARGE, "calls, bytes, live, live bytes of bytes()")
+
+
+@fact
+def objects_whose_calls_cannot_all_be_seen_are_refused_by_name():
+    need("python3.11")
+    run, text = traced("/usr/bin/python3.11", "--python-objects")
+    check(re.search(r"--python-objects: of the calls of\s+/usr/bin/python3.11's object\s+allocator",
+                    text), "the summary does not say so")
+    within(run.profile("heap").sum(HEAP[0]), LARGE[0], LARGE[0] + 10000, "calls of malloc alone")
+
+
+@fact
+def interpreter_that_takes_all_from_malloc_has_no_arenas():
+    need("python3")
+    _, found, _ = looked_at("/usr/bin/python3", PYTHONMALLOC="malloc")
+    equal(found["objects"], None, "objects")
+    equal(found["walked"], "glibc", "allocators")
+
+
+main()

@@ -1,0 +1,156 @@
+/*
+ * Arenas of CPython's made of bytes: sound, and as nobody's interpreter has made them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pymalloc_fixture.h"
+
+static struct fake_memory fake;
+static struct heap_use use;
+
+static void put(uint64_t addr, uint64_t value, size_t len)
+{
+	fake_put(&fake, addr, value, len);
+}
+
+static int fresh(void **state)
+{
+	(void)state;
+	py_init(&fake);
+	use = (struct heap_use){ 0 };
+	return 0;
+}
+
+static int done(void **state)
+{
+	(void)state;
+	fake_fini(&fake);
+	return 0;
+}
+
+static void again(void **state)
+{
+	done(state);
+	fresh(state);
+}
+
+static void pools_are_split_into_what_is_in_use_and_what_is_free(void **state)
+{
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+	assert_int_equal(use.arenas, 2);
+	assert_int_equal(use.live.blocks, PY_COUNT + PY_BLOCKS);
+	assert_int_equal(use.live.bytes, (PY_COUNT + PY_BLOCKS) * PY_SIZE);
+	/* Of each pool the first page was touched. */
+	assert_int_equal(use.live.resident, PY_COUNT * PY_SIZE + HEAP_PAGE - 48);
+	assert_int_equal(use.cached.bytes, (PY_BLOCKS - PY_COUNT) * PY_SIZE);
+	assert_int_equal(use.free.bytes, PY_POOL);
+	assert_int_equal(use.top.bytes, (60 + 63) * PY_POOL);
+	assert_int_equal(use.metadata.bytes, 2 * PY_POOL + 2 * (PY_POOL - PY_BLOCKS * PY_SIZE));
+	assert_int_equal(use.unknown.bytes, 0);
+	assert_null(use.doubt);
+}
+
+static void pool_whose_numbers_do_not_fit_is_unknown(void **state)
+{
+	static const struct {
+		uint64_t off, value;
+		size_t len;
+	} wrong[] = {
+		{ 0, PY_BLOCKS - 1, 8 }, /* one is free, and none is next             */
+		{ 0, PY_BLOCKS + 1, 8 },
+		{ 8, PY_FIRST + PY_POOL + 49, 8 },
+		{ 8, PY_FIRST + 48, 8 }, /* of another pool                           */
+		{ 32, 2, 4 },
+		{ 36, PY_CLASS + 1, 4 },
+		{ 36, 0xffff, 4 },
+		{ 36, 0xffffffff, 4 },
+		{ 40, 0, 4 },
+		{ 40, 48 + (PY_BLOCKS + 1) * PY_SIZE, 4 },
+		{ 40, 48 + 3 * PY_SIZE + 8, 4 },
+		{ 44, PY_POOL, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		again(state);
+		put(PY_FIRST + PY_POOL + wrong[i].off, wrong[i].value, wrong[i].len);
+		assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+		assert_int_equal(use.unknown.bytes, PY_POOL);
+		assert_int_equal(use.live.bytes, PY_COUNT * PY_SIZE);
+		assert_non_null(use.doubt);
+	}
+}
+
+static void assert_not_believed(void)
+{
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), -ENOENT);
+	assert_int_equal(use.live.blocks + use.unknown.blocks + use.top.bytes, 0);
+}
+
+static void table_that_does_not_have_the_pool_is_not_believed(void **state)
+{
+	py_arena(&fake, 1, PY_AT, PY_FIRST, 63); /* the pool was never used */
+	assert_not_believed();
+	py_arena(&fake, 1, PY_AT + PY_ARENA, py_pool_at(3), 61);
+	assert_not_believed();
+	py_arena(&fake, 1, PY_AT, py_pool_at(64), 0); /* behind the arena */
+	assert_not_believed();
+	py_arena(&fake, 1, PY_AT, py_pool_at(3), 64);
+	assert_not_believed();
+	again(state);
+	put(PY_FIRST + 32, 0xffffffff, 4);
+	assert_not_believed();
+}
+
+static void pools_that_do_not_point_back_are_not_believed(void **state)
+{
+	put(PY_FIRST + 24, py_head(PY_CLASS), 8);
+	assert_not_believed();
+	again(state);
+	put(py_head(9), py_head(9), 8); /* one of the 32 lists is none */
+	assert_not_believed();
+}
+
+static void interpreter_that_takes_all_from_malloc_has_none(void **state)
+{
+	put(py_head(PY_CLASS), py_head(PY_CLASS) - 16, 8);
+	put(py_head(PY_CLASS) + 8, py_head(PY_CLASS) - 16, 8);
+	assert_not_believed();
+}
+
+static void table_that_was_left_behind_this_one_is_not_counted_again(void **state)
+{
+	/* Its row 1 is our row 5, and has the same pools. */
+	py_arena(&fake, 5, PY_AT, py_pool_at(3), 61);
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+	assert_int_equal(use.arenas, 2);
+	assert_int_equal(use.live.blocks, PY_COUNT + PY_BLOCKS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			pools_are_split_into_what_is_in_use_and_what_is_free, fresh, done),
+		cmocka_unit_test_setup_teardown(pool_whose_numbers_do_not_fit_is_unknown, fresh,
+						done),
+		cmocka_unit_test_setup_teardown(table_that_does_not_have_the_pool_is_not_believed,
+						fresh, done),
+		cmocka_unit_test_setup_teardown(pools_that_do_not_point_back_are_not_believed,
+						fresh, done),
+		cmocka_unit_test_setup_teardown(interpreter_that_takes_all_from_malloc_has_none,
+						fresh, done),
+		cmocka_unit_test_setup_teardown(
+			table_that_was_left_behind_this_one_is_not_counted_again, fresh, done),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
