@@ -47,10 +47,10 @@ memscope libmemscope-alloc.so: %: $(BUILD)/%
 
 # Runs inside other programs: the same whatever else is built, and nothing but libc.
 PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -shared -fPIC -fvisibility=hidden -fno-builtin \
-            -ftls-model=initial-exec -MMD -MP
-$(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.c)
+            -ftls-model=initial-exec
+$(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch])
 	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
+	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 
 $(BUILD)/memscope: $(CMD_OBJ) $(BUILD)/libmemscope.a
 	$(call say,LINK,$@)
@@ -102,7 +102,7 @@ $(BUILD)/gen/assets.c: $(ASSETS)
 $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
 	$(Q)$(CC) $(CFLAGS) -w -c -o $@ $<
 
--include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(BUILD)/libmemscope-alloc.d
+-include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d)
 
 # --- the manual: hand-written parts around options printed by the program itself --------------------
 
@@ -287,11 +287,12 @@ TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tes
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
-OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc)) \
-                $(if $(shell command -v musl-gcc),$(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared))
+MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared)
+OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem)) \
+                $(if $(shell command -v musl-gcc),$(MUSL_BIN))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(OTHERS_BIN) \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/maps_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(OTHERS_BIN) \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after $(BUILD)/targets/je_allocs: TFLAGS += -no-pie
@@ -324,12 +325,15 @@ $(BUILD)/tests/bpf/load: tests/bpf/load.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -std=gnu11 $(WARN) -static -o $@ $< -lbpf -lelf -lz
 
 # With musl, where it is; the kernel's headers go with any C library.
-$(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared): tests/targets/alloc_truth.c tests/targets/target.h
+$(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared): tests/targets/alloc_truth.c
+$(BUILD)/targets/maps_musl: tests/targets/maps.c
+$(BUILD)/targets/cpu_split_musl_shared: tests/targets/cpu_split.c
+$(MUSL_BIN): tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) $(BUILD)/gen/kernel && for d in linux asm-generic $(MULTIARCH)/asm; do \
 		ln -sfn /usr/include/$$d $(BUILD)/gen/kernel/; done && \
 		musl-gcc $(TFLAGS) $(if $(filter %_shared,$@),,-static) -std=gnu11 -D_GNU_SOURCE \
-		-Dpvalloc=valloc -idirafter $(BUILD)/gen/kernel -o $@ $<
+		-Dpvalloc=valloc -idirafter $(BUILD)/gen/kernel -o $@ $(filter %.c,$^)
 $(BUILD)/targets/rjem.a: $(JEMALLOC)
 	$(Q)mkdir -p $(@D) && objcopy $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \
 		valloc malloc_usable_size mallocx rallocx xallocx dallocx sdallocx,--redefine-sym $(f)=_rjem_$(f)) $< $@
@@ -343,6 +347,11 @@ $(BUILD)/targets/alloc_truth_jemalloc: tests/targets/alloc_truth.c $(JEMALLOC) t
 $(BUILD)/targets/je_allocs_jemalloc: tests/targets/je_allocs.c $(JEMALLOC) tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -no-pie -rdynamic -std=gnu11 -o $@ $< $(JEMALLOC) -ldl -lm -lstdc++
+# As Rust's crates have it: an allocator that no symbol tells of once the program is stripped.
+$(BUILD)/targets/je_allocs_rjem: tests/targets/je_allocs.c $(BUILD)/targets/rjem.a tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)$(CC) $(TFLAGS) $(foreach f,malloc calloc realloc free,-D$(f)=_rjem_$(f)) -std=gnu11 -o $@ $< \
+		$(BUILD)/targets/rjem.a -ldl -lm -lstdc++
 $(BUILD)/targets/new_truth_jemalloc: tests/targets/new_truth.cc $(JEMALLOC) tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -fsized-deallocation -o $@ $< $(JEMALLOC) -ldl -lm
@@ -388,6 +397,11 @@ bench-sites: all ## who allocates, by memscope's tiers, heaptrack, jeprof and ma
 .PHONY: bench-sampled
 bench-sampled: all targets ## what sampled allocations cost, and how true they are (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/sampled.py $(BENCHFLAGS)
+
+.PHONY: bench-inject
+bench-inject: all targets ## thousands of times into a busy program and out again, and killed on the way (as root)
+	$(Q)BUILD=$(BUILD) MEMSCOPE_INJECT_CYCLES=3000 MEMSCOPE_INJECT_KILLS=300 python3 tests/live/test_inject.py \
+		'a_busy_program*' 'a_memscope_that_is_killed*'
 
 .PHONY: bench-growth
 bench-growth: all targets ## what counting resident pages costs at a page fault (as root)
