@@ -41,9 +41,10 @@ TARGETS = os.path.join(BUILD, "targets")
 os.environ.setdefault("MEMSCOPE_CACHE_DIR", os.path.join(BUILD, "cache"))
 
 # How long memscope may take to attach, and to write its files after the end of a run. Not a
-# promise, only the point at which a test stops waiting.
-READY_SEC = 20
-FINISH_SEC = 60
+# promise, only the point at which a test stops waiting: among 15 programs that spin on two CPUs it has
+# a tenth of what it has alone, and each of the kernel's grace periods takes as many times as long.
+READY_SEC = 60
+FINISH_SEC = 120
 # The share of each CPU that is stolen and in no account of the kernel's, on average (tests/soak).
 STOLEN = float(os.environ.get("MEMSCOPE_TEST_STOLEN", 0))
 SOURCES = ("oncpu", "offcpu", "alloc", "heap", "peak", "growth")
@@ -119,6 +120,26 @@ def chance(mean):
         term *= mean / k
         total += term
     return k
+
+
+def student(freedom, beyond=1e-6):
+    """How far from its mean, in standard errors that are estimated with so many degrees of freedom, a
+    normal figure is but for this share of times. Of an interval that says 95 %, so many times
+    student(f) / student(f, 0.05) is what holds all but one in a million."""
+    def outside(t):
+        # The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+        angle = math.atan(t / math.sqrt(freedom))
+        term, sum_, odd = 1.0, 0.0, freedom % 2
+        for k in range(1 + odd, freedom, 2):
+            sum_ += term
+            term *= k / (k + 1) * math.cos(angle) ** 2
+        sum_ = math.sin(angle) * sum_
+        return 1 - (2 / math.pi * (angle + math.cos(angle) * sum_) if odd else sum_)
+    low, high = 0.0, 1e7
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if outside(middle) > beyond else (low, middle)
+    return high
 
 
 def once(f):
@@ -248,16 +269,6 @@ class Target(Child):
                 return lines
             lines.append([int(w) if w.isdigit() else w for w in words])
 
-    def go_first(self, first=True):
-        """Its threads before all ordinary ones of a busy machine (or as ordinary ones again): a
-        CPU each, less the twentieth that the kernel keeps for others."""
-        policy, priority = (os.SCHED_RR, 1) if first else (os.SCHED_OTHER, 0)
-        for tid in os.listdir(f"/proc/{self.pid}/task"):
-            try:
-                os.sched_setscheduler(int(tid), policy, os.sched_param(priority))
-            except PermissionError:
-                skip("real-time scheduling is not permitted here, and the machine may be busy")
-
     def ask(self, command, timeout=60):
         self.say(command)
         return self.answer(timeout)
@@ -298,6 +309,22 @@ def has_worked(pid, cpu_s, waits=0, seconds=0, most=40):
         if passed > most or (passed >= seconds and cpu_now - cpu >= cpu_s * 1e9 and
                              waited_now - waited >= waits):
             return
+
+
+def at_work(child, cpu_s=0.1):
+    """The child, when its main thread has had so much CPU time: what it is made of is mapped by then, which
+    takes a few ms of it."""
+    while schedstat(child.pid) < cpu_s * 1e9:
+        if not child.alive():
+            raise Broken(f"{child.argv[0]} ended with {child.process.returncode}")
+        time.sleep(0.02)
+    return child
+
+
+def cpu_clock(pid):
+    """CPU ns of all threads of a process, those on a CPU now included; schedstat() has them as of
+    their last tick."""
+    return time.clock_gettime_ns(~pid << 3 | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
 
 
 class OnCpu:

@@ -258,7 +258,7 @@ def what_perf_script_prints_is_folded_as_by_hand():
     for how in ("fp", "dwarf,4096"):
         data = f"{where}/perf.data"
         got = subprocess.run(["perf", "record", "-q", "-F", "499", "-e", "cpu-clock", "--call-graph", how,
-                              "-o", data, program, "100"], capture_output=True, timeout=60, check=False)
+                              "-o", data, program, "200"], capture_output=True, timeout=60, check=False)
         if got.returncode:
             skip(f"perf cannot record here: {got.stderr.decode().strip()[:80]}")
         for fields in ((), ("-F", "comm,tid,time,event,ip,sym,dso"), ("--show-mmap-events", "--show-task-events")):
@@ -268,7 +268,8 @@ def what_perf_script_prints_is_folded_as_by_hand():
                 with open(f"{where}/perf.txt", "w", encoding="utf-8", newline="") as f:
                     f.write(text.replace("\n", ends))
                 want, got = folded_by_hand(text), folded(f"{where}/perf.txt")
-                check(sum(want.values()) > 20, f"{sum(want.values())} samples")
+                # 100 samples of eleven functions, each with 4 in a hundred and more.
+                check(len(want) > 3, f"{len(want)} stacks of {sum(want.values())} samples")
                 equal(sum(got.values()), sum(want.values()), f"samples, {how} {fields} {ends!r}")
                 equal({k: v for k, v in got.items() if want.get(k) != v}, {}, f"stacks, {how} {fields} {ends!r}")
 

@@ -325,22 +325,16 @@ def jemalloc_stripped_is_listened_to_by_its_debug_file_or_refused_by_name():
 
 @fact
 def jemalloc_is_listened_to_where_every_call_would_cost_too_much():
-    t, over = je_target(), threading.Event()
-
-    def during():
-        while not over.is_set():
-            t.ask("churn 100000")
-    worker = threading.Thread(target=during)
-    worker.start()
-    try:
-        t.go_first()  # the look at what it would cost is one of 20 ms
-        # However little of a CPU it gets: every call would cost more than that.
+    t = je_target()
+    t.say("churn 2000000000")
+    # However little of a CPU it gets: every call would cost more than that. But the look is one of 20 ms,
+    # and a busy machine may run it in none of them: then nothing is known of its calls.
+    for _ in range(20):
         run = Run("-p", t.pid, "--only", "alloc", "-d", 1, "--max-overhead", 0.2)
         run.finish()
-    finally:
-        over.set()
-        worker.join()
-    a = run.summary()["alloc"]
+        a = run.summary()["alloc"]
+        if a.get("calls_per_s"):
+            break
     equal([a["tier"], a.get("sampler")], ["sampled", "jemalloc"], f"tier, sampler ({a})")
 
 
