@@ -269,6 +269,13 @@ class Target(Child):
                 return lines
             lines.append([int(w) if w.isdigit() else w for w in words])
 
+    def weigh(self):
+        """Three times what an ordinary program gets of a busy machine. No more: what runs before all others,
+        or weighs ninety times as much, keeps the kernel's own threads from its CPU, and each grace
+        period of attaching and detaching then takes a tenth of a second and more."""
+        for tid in os.listdir(f"/proc/{self.pid}/task"):
+            os.setpriority(os.PRIO_PROCESS, int(tid), -5)
+
     def ask(self, command, timeout=60):
         self.say(command)
         return self.answer(timeout)
