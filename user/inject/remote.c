@@ -27,8 +27,11 @@
 #define ERESTARTNOHAND        514
 #define ERESTART_RESTARTBLOCK 516
 
-/* Signals that the C library has for itself, and waits for in other threads. */
-#define LIBRARYS_SIGNALS (1ULL << (32 - 1) | 1ULL << (33 - 1))
+/*
+ * Of the C library's own two signals, the one that it waits for in other threads (setuid). The other
+ * cancels a thread, at once where that is in a system call: here that would be within the call.
+ */
+#define LIBRARYS_SIGNAL (1ULL << (33 - 1))
 
 /* --- time and stops --------------------------------------------------------------------------- */
 
@@ -113,13 +116,36 @@ static int set_mask(struct remote *t, uint64_t mask)
 	return ptrace(PTRACE_SETSIGMASK, t->tid, (void *)sizeof(mask), &mask) < 0 ? -errno : 0;
 }
 
-/* It ends with EINTR when a thread is stopped in it, signal or not (signal(7)). */
+/* It ends with EINTR when a thread is stopped in it, signal or not (signal(7)), and has done nothing. */
 static bool ends_by_stop(uint64_t number)
 {
-	return number == SYS_epoll_wait || number == SYS_epoll_pwait ||
-	       number == SYS_epoll_pwait2 || number == SYS_semop || number == SYS_semtimedop ||
-	       number == SYS_rt_sigtimedwait || number == SYS_io_getevents ||
-	       number == SYS_msgrcv || number == SYS_msgsnd;
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_io_getevents:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	/* On a socket that has a time limit (SO_RCVTIMEO, SO_SNDTIMEO). */
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+		return true;
+	}
+	return false;
 }
 
 /* Whether a signal waits that the thread would take. */
@@ -423,7 +449,7 @@ static int depart(struct remote *t, uint64_t function, const uint64_t args[6], u
 	t->entering = false;
 	/* Last: were it first, and memscope killed between the two, it would stay. */
 	if (r == 0)
-		r = set_mask(t, ~LIBRARYS_SIGNALS);
+		r = set_mask(t, ~LIBRARYS_SIGNAL);
 	return r < 0 ? err_set(e, r, "thread %d has ended", (int)t->tid) : 0;
 }
 
