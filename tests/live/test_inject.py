@@ -23,7 +23,8 @@ from truth import *
 LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
 INJECT = os.path.join(BUILD, "tests/bench/inject")
 INJECTED = ("--inject", "--alloc-rate", "16K", "--only", "alloc", "--max-overhead", "100000")
-WAITS = ("read", "poll", "ppoll", "epoll", "select", "cond", "sem", "nanosleep", "absolute")
+SYS_WRITE, SYS_POLL = 1, 7
+WAITS = ("read", "recv", "poll", "ppoll", "epoll", "select", "cond", "sem", "nanosleep", "absolute")
 BUSY = ("work", "work", "fork", "load", "signal", *WAITS)
 CYCLES = int(os.environ.get("MEMSCOPE_INJECT_CYCLES", 100))
 KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 30))
@@ -59,6 +60,33 @@ def settled(pid, n):
             return True
         time.sleep(0.01)
     return False
+
+
+def anonymous_code(pid):
+    """Mappings of no file that can be executed."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
+        return [line.split()[0] for line in f if " r-xp " in line and len(line.split()) == 5]
+
+
+def call_of(pid, task):
+    """The number of the system call that a thread is blocked in; None."""
+    with open(f"/proc/{pid}/task/{task}/syscall", encoding="ascii") as f:
+        word = f.read().split()[0]
+    return int(word) if word.isdecimal() else None
+
+
+def agent_pipes(pid):
+    """How many descriptors the library's thread has, and what it waits in."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        where = f"/proc/{pid}/task/{task}"
+        try:
+            with open(f"{where}/comm", encoding="ascii", errors="replace") as f:
+                if f.read() != "memscope-alloc\n":
+                    continue
+            return len(os.listdir(f"{where}/fd")), call_of(pid, task)
+        except FileNotFoundError:
+            pass
+    return 0, None
 
 
 def healthy(t, what):
@@ -175,6 +203,63 @@ def the_only_thread_of_a_program_sees_no_wait_ended():
                 break
         equal(line[1], "0", f"errors of a thread in {wait}")
         t.end()
+
+
+@fact
+def a_thread_under_seccomp_is_left_alone():
+    t = Target("inject_busy", "main", "nanosleep", "filtered")
+    t._line("alone", 10)
+    with open(f"/proc/{t.pid}/status", encoding="ascii") as f:
+        if "Seccomp:\t0\n" not in f.read():
+            skip("everything is under a seccomp filter here")
+    status, _, why = cycles(t.pid, 5, 65536)
+    equal(status, 0, f"beside a thread with a filter: {why}")
+    check(t.alive(), "the program has ended")
+
+
+@fact
+def a_write_that_is_under_way_is_not_cut_short():
+    t = Target("inject_busy", "main", "nanosleep", "writing")
+    for _ in range(1000):
+        if any(call_of(t.pid, task) == SYS_WRITE for task in os.listdir(f"/proc/{t.pid}/task")):
+            break
+        time.sleep(0.01)
+    status, _, why = cycles(t.pid, 5, 65536)
+    equal(status, 0, f"beside a thread that writes: {why}")
+    for _ in range(3):
+        line = t._line("alone", 10)
+    equal(line[1], "0", "errors")
+
+
+@fact
+def a_memscope_that_is_killed_leaves_no_memory_behind():
+    t = Target("inject_busy", "work")
+    before = anonymous_code(t.pid)
+    m = Child([INJECT, str(t.pid), LIBRARY, "1", "65536", "20000000"], stdout=subprocess.DEVNULL)
+    # It has taken its ends of the two pipes, so that the thread has closed them.
+    for _ in range(1000):
+        if agent_pipes(t.pid) == (2, SYS_POLL):
+            break
+        time.sleep(0.01)
+    equal(len(anonymous_code(t.pid)), len(before) + 1, "mappings that code was put into")
+    m.process.send_signal(signal.SIGKILL)
+    m.end()
+    check(settled(t.pid, 3), "the library does not end its thread when memscope is gone")
+    equal(anonymous_code(t.pid), before, "mappings that code was put into, afterwards")
+    healthy(t, "a kill")
+
+
+@fact
+def a_program_that_executes_itself_all_the_time_is_never_called_where_it_was():
+    # Each time its C library is elsewhere.
+    need("bash")
+    code = 'read -t 0.003; exec bash -c "$0" "$0"'
+    t = Child(["bash", "-c", code, code], stdin=subprocess.PIPE)
+    for _ in range(40):
+        why = cycles(t.pid, 1)[2]
+        if not check("a call made in thread" not in why, f"called at an address of before: {why}"):
+            return
+    check(t.alive(), "the program has ended")
 
 
 @fact

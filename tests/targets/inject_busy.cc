@@ -11,9 +11,11 @@
  *            dynamic linker's lock taken, whoever is injected
  *   load     loads and unloads a library
  *   signal   sends itself queued signals and has timers go off (SIGALRM, SIGPROF)
- *   read poll ppoll epoll select cond sem nanosleep absolute: wait in that, with all signals blocked:
- *            EINTR is wrong, and so is a sleep that is too short
- *   main     (alone) no other thread: the main thread waits in what comes next
+ *   read recv poll ppoll epoll select cond sem nanosleep absolute: wait in that, with all signals
+ *            blocked: EINTR is wrong, and so is a sleep that is too short. recv: with a time limit
+ *   main     (alone) no other thread: the main thread waits in what comes next. Behind that, but for
+ *            `filtered`, to which seccomp allows no memory, or `writing` more than a pipe holds that
+ *            nobody reads: should that end, it is wrong
  *
  * `report` -> errors N, rounds N for each kind, signals SENT TAKEN. WHAT is wrong is said on stderr.
  */
@@ -21,6 +23,8 @@
 
 #include <fenv.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -28,6 +32,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -296,6 +301,13 @@ static int take(struct wait *w)
 	return read(w->fds[0], &c, 1) == 1 && c == 'x' ? 0 : -1;
 }
 
+static int in_recv(struct wait *w)
+{
+	char c;
+
+	return recv(w->fds[0], &c, 1, 0) == 1 && c == 'x' ? 0 : -1;
+}
+
 static int in_poll(struct wait *w)
 {
 	struct pollfd p = { w->fds[0], POLLIN, 0 };
@@ -374,9 +386,10 @@ static int in_absolute(struct wait *w)
 }
 
 static struct wait waits[] = {
-	{ "read", take },           { "poll", in_poll },           { "ppoll", in_ppoll },
-	{ "epoll", in_epoll },      { "select", in_select },       { "cond", in_cond },
-	{ "sem", in_sem },          { "nanosleep", in_nanosleep }, { "absolute", in_absolute },
+	{ "read", take },           { "recv", in_recv },           { "poll", in_poll },
+	{ "ppoll", in_ppoll },      { "epoll", in_epoll },         { "select", in_select },
+	{ "cond", in_cond },        { "sem", in_sem },             { "nanosleep", in_nanosleep },
+	{ "absolute", in_absolute },
 };
 
 static void *wait_on(void *arg)
@@ -418,10 +431,18 @@ static void *wake(void *arg)
 
 static void begin(struct wait *w)
 {
+	const struct timeval limit = { 100, 0 };
 	struct epoll_event ev = {};
 
-	if (pipe(w->fds) < 0 || (w->epoll = epoll_create1(0)) < 0)
+	if (w->once == in_recv) {
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, w->fds) < 0)
+			die("socketpair");
+		setsockopt(w->fds[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	} else if (pipe(w->fds) < 0) {
 		die("pipe");
+	}
+	if ((w->epoll = epoll_create1(0)) < 0)
+		die("epoll_create1");
 	ev.events = EPOLLIN;
 	epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->fds[0], &ev);
 	sem_init(&w->sem, 0, 0);
@@ -441,6 +462,40 @@ static void start(void *(*f)(void *), void *arg, bool blocked)
 		die("pthread_create");
 	if (blocked)
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Who asks this thread for memory ends the program. */
+static void *filtered(void *arg)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { 4, code };
+	int none[2];
+	char c;
+
+	(void)arg;
+	if (pipe(none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+		die("seccomp");
+	for (;;)
+		if (read(none[0], &c, 1) != 1)
+			wrong("read", errno);
+}
+
+static void *writing(void *arg)
+{
+	static char block[1 << 20];
+	int fds[2];
+
+	(void)arg;
+	if (pipe(fds) < 0)
+		die("pipe");
+	wrong("a write", write(fds[1], block, sizeof(block)));
+	return NULL;
 }
 
 /* A child wakes the only thread there is. */
@@ -483,8 +538,13 @@ int main(int argc, char **argv)
 	say_ready();
 	if (argc > 2 && !strcmp(argv[1], "main"))
 		for (struct wait &w : waits)
-			if (!strcmp(argv[2], w.name))
+			if (!strcmp(argv[2], w.name)) {
+				if (argc > 3 && !strcmp(argv[3], "filtered"))
+					start(filtered, NULL, true);
+				if (argc > 3 && !strcmp(argv[3], "writing"))
+					start(writing, NULL, true);
 				alone(&w);
+			}
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "work"))
 			start(work, NULL, false);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -26,6 +27,7 @@
 #define CODE_AT    PAGE_BYTES
 
 #define SEARCH_US 5000000  /* for a thread that may be asked            */
+#define RUNS_US   200000   /* for one of which it is known what it does */
 #define CALL_US   2000000  /* for it to come back                       */
 #define LOAD_US   10000000 /* for the library: the loader may be in use */
 #define LEAVE_US  3000000  /* for the one of a memscope that was killed */
@@ -54,10 +56,60 @@ struct candidate {
 	int trouble; /* how much it would notice: the least first */
 };
 
+/* What it does is not known: it may be in the middle of a system call that would be cut short. */
+#define TROUBLE_RUNS 3
+
+/* Its filter may end the process for what we have it do: that is a thread's own, as it came to it. */
+static bool is_filtered(pid_t pid, pid_t tid)
+{
+	char path[64], line[512];
+	int filter = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Seccomp: %d", &filter) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return filter;
+}
+
+/*
+ * It waits in a system call that has perhaps been carried out in part: stopped, it would end with
+ * that part, as only a signal's handler makes it do otherwise.
+ */
+static bool may_be_cut(long number, const unsigned long long args[4])
+{
+	switch (number) {
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_sendfile:
+	case SYS_splice:
+	case SYS_vmsplice:
+	case SYS_tee:
+	case SYS_copy_file_range:
+	case SYS_recvmmsg:
+		return true;
+	case SYS_recvfrom:
+		return args[3] & MSG_WAITALL;
+	case SYS_recvmsg:
+		return args[2] & MSG_WAITALL;
+	}
+	return false;
+}
+
 /* By what the kernel says of it, without touching it. -1: not to be stopped now. */
 static int trouble_of(pid_t pid, pid_t tid)
 {
 	char path[64], line[512], *paren;
+	unsigned long long args[4] = { 0 };
 	long number;
 	FILE *f;
 
@@ -66,17 +118,21 @@ static int trouble_of(pid_t pid, pid_t tid)
 	paren = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
 	if (f)
 		fclose(f);
-	if (!paren || !strchr("RS", paren[2]))
+	if (!paren || !strchr("RS", paren[2]) || is_filtered(pid, tid))
 		return -1;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
 	f = fopen(path, "re");
-	if (!f || !fgets(line, sizeof(line), f) || sscanf(line, "%ld", &number) != 1)
+	if (!f || !fgets(line, sizeof(line), f) ||
+	    sscanf(line, "%ld %llx %llx %llx %llx", &number, &args[0], &args[1], &args[2],
+		   &args[3]) < 1)
 		number = -1;
 	if (f)
 		fclose(f);
+	if (may_be_cut(number, args))
+		return -1;
 	switch (number) {
-	case -1: /* it runs */
-		return 3;
+	case -1:
+		return TROUBLE_RUNS;
 #if defined(__x86_64__)
 	case SYS_poll: /* these would wait longer if memscope were killed on the way */
 	case SYS_nanosleep:
@@ -123,27 +179,38 @@ static uint32_t find_candidates(pid_t pid, struct candidate *out, uint32_t cap)
 	return n;
 }
 
+/* The memory that it had is nobody's any more: this is no error of an address, which would be one. */
+static bool is_gone(int mem_fd)
+{
+	char byte;
+
+	return pread(mem_fd, &byte, 1, PAGE_BYTES) == 0;
+}
+
 /* A thread that is stopped where it may be asked. */
 static int find_thread(pid_t pid, int mem_fd, struct remote *ret_thread, struct err *e)
 {
 	static struct candidate threads[THREADS_MAX];
 	struct safe *safe = NULL;
 	struct err why = { .msg = "none was in a system call that can be left" };
-	uint64_t until_us = now_us() + SEARCH_US;
+	uint64_t from_us = now_us(), until_us = from_us + SEARCH_US;
 	int r = safe_new(pid, mem_fd, &safe, e);
 
 	if (r < 0)
 		return r;
-	/* Longer each time: a thread that computes, or sleeps, comes to a system call in the end. */
-	for (uint32_t patience_us = 2000;; patience_us *= 2) {
+	for (uint32_t patience_us = 2000;;) {
 		uint32_t n = find_candidates(pid, threads, THREADS_MAX);
 
-		if (!n && kill(pid, 0) < 0) {
-			r = err_set(e, -ESRCH, "process %d has ended", (int)pid);
+		if (is_gone(mem_fd)) {
+			r = err_set(e, -ESRCH, "process %d has ended, or runs another program",
+				    (int)pid);
 			break;
 		}
 		for (uint32_t i = 0; i < n; i++) {
-			if (now_us() >= until_us)
+			uint64_t at_us = now_us();
+
+			if (at_us >= until_us ||
+			    (threads[i].trouble == TROUBLE_RUNS && at_us < from_us + RUNS_US))
 				break;
 			r = remote_stop(pid, threads[i].tid, mem_fd, patience_us, ret_thread, e);
 			if (r < 0 && r != -EAGAIN && r != -ESRCH) {
@@ -167,8 +234,9 @@ static int find_thread(pid_t pid, int mem_fd, struct remote *ret_thread, struct 
 				(int)pid, SEARCH_US / 1000000, why.msg);
 			break;
 		}
-		if (patience_us > 500000)
-			patience_us = 500000;
+		/* Longer each time: a thread that computes comes to a system call in the end. */
+		if (now_us() >= from_us + RUNS_US && patience_us < 500000)
+			patience_us *= 2;
 		usleep(500);
 	}
 	safe_free(safe);
@@ -395,12 +463,19 @@ int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected 
 	uint64_t from_us;
 	int32_t tid = 0;
 	char path[64];
-	int r;
+	int r, no_memory;
 
 	if (!in)
 		return err_set(e, -ENOMEM, "out of memory");
 	in->pid = pid;
 	in->mem_fd = in->command_fd = in->answer_fd = -1;
+	/*
+	 * Before all that is read of it: should it execute another program from now on, this is of no
+	 * use any more, and nothing is called at addresses of the one that is gone.
+	 */
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	in->mem_fd = open(path, O_RDWR | O_CLOEXEC);
+	no_memory = errno;
 	/* The thread of a memscope that was killed is gone a moment later. */
 	from_us = now_us();
 	do
@@ -419,11 +494,9 @@ int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected 
 	block.detach = place.pthread_detach;
 	block.bytes = ROOM_BYTES;
 	block.rate = rate;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	in->mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (in->mem_fd < 0)
-		return err_set(e, -errno, "cannot write to the memory of process %d: %s", (int)pid,
-			       strerror(errno));
+		return err_set(e, -no_memory, "cannot write to the memory of process %d: %s",
+			       (int)pid, strerror(no_memory));
 	r = find_thread(pid, in->mem_fd, &thread, e);
 	if (r < 0)
 		return r;

@@ -419,6 +419,7 @@ static struct agent_answer walk(bool undo)
 	alloc_no_fork(true);
 	for (int i = 0; i < 2; i++) {
 		p.gives_back = (i == 0) != undo;
+		p.know_maps = false; /* between the two, libraries come and go */
 		p.answer.loading = 0;
 		dl_iterate_phdr(on_module, &p);
 		page_close(&p);
@@ -525,7 +526,7 @@ static int prepare(const struct agent_block *block)
 	return AGENT_READY;
 }
 
-/* The next command; AGENT_LEAVE when there will be none. */
+/* The next command; 0 when there will be none. */
 static char command(int fd, int timeout_ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -591,10 +592,8 @@ void *memscope_alloc_agent(struct agent_block *block)
 		answer(answers[1], &a);
 	}
 	a = walk(true);
-	if (c == AGENT_LEAVE) {
-		munmap(block, bytes);
-		answer(answers[1], &a);
-	}
+	munmap(block, bytes); /* ours since AGENT_READY, whether memscope is there or not */
+	answer(answers[1], &a);
 out:
 	__atomic_store_n(&agent_of, 0, __ATOMIC_RELEASE);
 	return NULL;
