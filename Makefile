@@ -261,14 +261,15 @@ golden-update: $(BUILD)/memscope ## rewrite the golden expectations (read the di
 lint: ## layers, tree, words, format
 	$(Q)tests/run -v --build $(BUILD) lint
 
-# gcc's flow analysis sees uninitialised values in what the sanitizers add.
+# gcc's flow analysis sees uninitialised values and long numbers in what the sanitizers add.
+SAN_CFLAGS := -O1 -g -fno-omit-frame-pointer -Wno-maybe-uninitialized -Wno-format-truncation
 asan: ## unit and golden tests under AddressSanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-asan CC=gcc \
-		CFLAGS="-O1 -g -fno-omit-frame-pointer -Wno-maybe-uninitialized" \
+		CFLAGS="$(SAN_CFLAGS)" \
 		SAN="-fsanitize=address" test-free
 ubsan: ## unit and golden tests under UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-ubsan CC=gcc \
-		CFLAGS="-O1 -g -Wno-maybe-uninitialized" \
+		CFLAGS="$(SAN_CFLAGS)" \
 		SAN="-fsanitize=undefined -fno-sanitize-recover=all" test-free
 # The rooms that ask the kernel for nothing valgrind has never heard of (bpf, openat2).
 valgrind: units ## unit tests of the rooms without BPF under valgrind

@@ -146,8 +146,10 @@ static int prune(struct list *l, const char *dir, const struct keep *keep, const
 	if (r < 0)
 		return r;
 	list_find_runs(l);
-	join_runs(l);
-	qsort(l->entries, l->n, sizeof(*l->entries), newest_first);
+	if (l->n) {
+		join_runs(l);
+		qsort(l->entries, l->n, sizeof(*l->entries), newest_first);
+	}
 	for (size_t i = 0, end; i < l->n; i = end) {
 		const struct entry *first = &l->entries[i];
 		bool is_but = but && first->kind == WINDOW_FILE && strcmp(first->stamp, but) == 0;

@@ -238,6 +238,8 @@ static int cut(struct mappings *m, struct space *s, uint64_t from, uint64_t to, 
 		if (range->from < range->to)
 			s->ranges[kept++] = *range;
 	}
+	if (kept == at)
+		return r;
 	memmove(&s->ranges[kept], &s->ranges[at], (s->n - at) * sizeof(*s->ranges));
 	m->n_ranges -= at - kept;
 	s->n -= at - kept;

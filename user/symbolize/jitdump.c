@@ -377,7 +377,8 @@ static int give_out(struct reader *r)
 	struct jitdump *j = r->j;
 	bool any = false;
 
-	qsort(j->codes, j->n, sizeof(*j->codes), compare_codes);
+	if (j->n)
+		qsort(j->codes, j->n, sizeof(*j->codes), compare_codes);
 	for (uint32_t i = j->n; i-- > 0;) {
 		struct code *code = &j->codes[i];
 

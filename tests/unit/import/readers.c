@@ -104,7 +104,7 @@ static void what_is_no_profile_is_refused_with_the_known_formats(void **state)
 {
 	put("PERFILE2\0\0\0\0", 12, false);
 	refused(-EBADMSG, "is a recording of perf; give what perf script -i prints of it");
-	put("<?xml version=\"1.0\"?>\n<svg>", 29, false);
+	put("<?xml version=\"1.0\"?>\n<svg>", 27, false);
 	refused(-EBADMSG, "is a picture or a page");
 	put("\177ELF\0\0\0\0", 8, false);
 	refused(-EBADMSG, "not a profile of a known format (pprof, heap, perf, folded)");
