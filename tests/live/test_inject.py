@@ -171,6 +171,19 @@ def a_busy_program_does_not_notice_many_cycles():
 
 
 @fact
+def a_program_that_forks_with_the_dynamic_linker_in_its_hands_goes_on():
+    t = Target("inject_busy", "work", "fork-within")
+    status, _, why = cycles(t.pid, 20, 65536)
+    equal(status, 0, f"cycles: {why}")
+    before = healthy(t, "cycles")["fork"][0]
+    for _ in range(100):
+        if healthy(t, "afterwards")["fork"][0] > before + 2:
+            return
+        time.sleep(0.1)
+    check(False, "it forks no more")
+
+
+@fact
 def a_memscope_that_is_killed_at_any_moment_leaves_a_program_that_works():
     t = Target("inject_busy", *BUSY)
     time.sleep(0.3)

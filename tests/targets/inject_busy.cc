@@ -9,6 +9,7 @@
  *   fork     has children that allocate, throw, and end well
  *   fork-load  the same, and they load a library: not beside `load`, for then a child may find the
  *            dynamic linker's lock taken, whoever is injected
+ *   fork-within  has children while it holds the dynamic linker's lock (dl_iterate_phdr)
  *   load     loads and unloads a library
  *   signal   sends itself queued signals and has timers go off (SIGALRM, SIGPROF)
  *   read recv poll ppoll epoll select cond sem nanosleep absolute: wait in that, with all signals
@@ -23,6 +24,7 @@
 
 #include <fenv.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -221,6 +223,28 @@ static void *forks(void *arg)
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 			wrong("a child", status);
 		usleep(20000);
+	}
+}
+
+static int on_object(struct dl_phdr_info *, size_t, void *)
+{
+	int status = 0;
+	pid_t pid;
+
+	usleep(3000);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		wrong("a child", status);
+	return 1;
+}
+
+static void *forks_within(void *)
+{
+	for (;; forked++) {
+		dl_iterate_phdr(on_object, NULL);
+		usleep(5000);
 	}
 }
 
@@ -552,6 +576,8 @@ int main(int argc, char **argv)
 			start(forks, NULL, false);
 		else if (!strcmp(argv[i], "fork-load"))
 			start(forks, path, false);
+		else if (!strcmp(argv[i], "fork-within"))
+			start(forks_within, NULL, false);
 		else if (!strcmp(argv[i], "load"))
 			start(loads, path, false);
 		else if (!strcmp(argv[i], "signal"))

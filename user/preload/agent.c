@@ -189,6 +189,7 @@ static uint32_t n_places;
 struct pass {
 	bool undo;
 	bool gives_back; /* of two passes: those that take blocks back, and the others */
+	bool begun;      /* nobody forks, and what is mapped how was read */
 	bool know_maps;
 	uintptr_t page; /* the one that is writable for now; 0: none                  */
 	int page_prot;
@@ -343,6 +344,8 @@ static bool is_left_alone(const struct module *m)
 	return false;
 }
 
+enum { FORKS = 1, UNKNOWN }; /* why a pass ends early */
+
 static int on_module(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct module m = { .info = info };
@@ -353,10 +356,13 @@ static int on_module(struct dl_phdr_info *info, size_t size, void *ctx)
 	bool rela = true;
 
 	(void)size;
-	if (!p->know_maps)
+	if (!p->begun && !alloc_no_fork())
+		return FORKS;
+	if (!p->begun)
 		p->know_maps = maps_read();
+	p->begun = true;
 	if (!p->know_maps)
-		return 1;
+		return UNKNOWN;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 
@@ -416,21 +422,22 @@ static struct agent_answer walk(bool undo)
 {
 	struct pass p = { .undo = undo, .page_bytes = (size_t)sysconf(_SC_PAGESIZE) };
 
-	alloc_no_fork(true);
 	for (int i = 0; i < 2; i++) {
 		p.gives_back = (i == 0) != undo;
-		p.know_maps = false; /* between the two, libraries come and go */
+		p.begun = false; /* between the two, libraries come and go */
 		p.answer.loading = 0;
-		dl_iterate_phdr(on_module, &p);
+		/* Who forks may need the dynamic linker, which is ours during a pass: so it is let go. */
+		while (dl_iterate_phdr(on_module, &p) == FORKS)
+			usleep(100);
 		page_close(&p);
 		if (!p.know_maps)
 			p.answer.left++;
+		maps_forget();
+		if (undo && i == 1)
+			n_places = 0;
+		alloc_may_fork();
 	}
 	p.answer.rate = alloc_rate();
-	maps_forget();
-	if (undo)
-		n_places = 0;
-	alloc_no_fork(false);
 	return p.answer;
 }
 

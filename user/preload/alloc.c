@@ -520,7 +520,8 @@ void free(void *p)
 /* --- fork ------------------------------------------------------------------------------------- */
 
 /* Held while words are exchanged and the dynamic linker is held up: a child would have to live with
- * half of it, for the thread that was at work is not there. */
+ * half of it, for the thread that was at work is not there. Taken with the dynamic linker's lock held,
+ * but not waited for: who forks may be waiting for that one, in another's handler. */
 static pthread_mutex_t exchange_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void before_fork(void)
@@ -574,12 +575,14 @@ double alloc_rate(void)
 	return rate;
 }
 
-void alloc_no_fork(bool none)
+bool alloc_no_fork(void)
 {
-	if (none)
-		pthread_mutex_lock(&exchange_lock);
-	else
-		pthread_mutex_unlock(&exchange_lock);
+	return pthread_mutex_trylock(&exchange_lock) == 0;
+}
+
+void alloc_may_fork(void)
+{
+	pthread_mutex_unlock(&exchange_lock);
 }
 
 void alloc_forget(void)

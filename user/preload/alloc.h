@@ -17,8 +17,9 @@ double alloc_rate(void);
 /* No block is a sample any more. For a time when no calls come. */
 void alloc_forget(void);
 
-/* Until it is called with false, who forks waits. */
-void alloc_no_fork(bool none);
+/* Who forks waits until the other is called. false: somebody is just forking. */
+bool alloc_no_fork(void);
+void alloc_may_fork(void);
 
 struct alloc_function {
 	const char *name;
