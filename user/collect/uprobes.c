@@ -333,6 +333,8 @@ void uprobes_detach(const int *fds, uint32_t n)
 {
 	pthread_t thread;
 
+	if (!n)
+		return;
 	pthread_mutex_lock(&closer.lock);
 	if (!closer_grow(n)) {
 		pthread_mutex_unlock(&closer.lock);
