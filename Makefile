@@ -239,7 +239,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 SUITES_FREE := unit preload golden names lint fuzz
 SUITES_ROOT := bpf vm live consumers browser
 
-.PHONY: golden-update test check test-live test-free check-all lint asan ubsan
+.PHONY: golden-update test check test-live test-free check-all lint asan ubsan sanitized
 test: all units clang ## all tests that need no rights
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE)
 
@@ -271,6 +271,10 @@ ubsan: ## unit and golden tests under UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-ubsan CC=gcc \
 		CFLAGS="$(SAN_CFLAGS)" \
 		SAN="-fsanitize=undefined -fno-sanitize-recover=all" test-free
+sanitized: ## all that live tests run, under both sanitizers: in BUILD-san
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-san CC=gcc CFLAGS="$(SAN_CFLAGS)" \
+		SAN="-fsanitize=address,undefined" $(BUILD)-san/memscope $(BUILD)-san/libmemscope-alloc.so \
+		units targets
 # The rooms that ask the kernel for nothing valgrind has never heard of (bpf, openat2).
 valgrind: units ## unit tests of the rooms without BPF under valgrind
 	$(Q)MEMSCOPE_VALGRIND=1 tests/run --build $(BUILD) --wrap "valgrind -q --error-exitcode=99 --leak-check=full" \
@@ -443,7 +447,7 @@ vmlinux: ## refresh vmlinux/ARCH/vmlinux.h, from this kernel or KERNEL=IMAGE of 
 
 .PHONY: clean help
 clean: ## remove everything that was built
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(FUZZ_BUILD) memscope libmemscope-alloc.so
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-san $(FUZZ_BUILD) memscope libmemscope-alloc.so
 
 help: ## this list
 	@sed -n 's/^\([a-zA-Z%-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | sort | \
