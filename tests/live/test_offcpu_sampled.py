@@ -114,10 +114,10 @@ def option_offcpu_exact_looks_at_all_waits():
 
 
 @fact
-def waits_are_sampled_by_themselves_when_looking_at_all_costs_too_much():
+def default_run_samples_waits_when_looking_at_all_costs_too_much():
     can_sample()
     target = Target("places", online_cpus()[-1])
-    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=auto", "--max-overhead", 0.5)
+    run = Run("-p", target.pid, "--only", "offcpu", "--max-overhead", 0.5)
     run.ready()
     # Until it says so in its counters: as long as the machine needs to give it the CPU.
     for _ in range(20):
@@ -161,9 +161,9 @@ def windows_of_a_sampled_run_add_up_to_the_run():
              for path in glob.glob(os.path.join(run.out, "offcpu-*.pb.gz"))]
     check(len(parts) > 1, f"{len(parts)} windows")
     t = run.summary()["time"]
-    # What is moved in one window may have been told in the one before: no part is less than nothing.
+    # What one window has too much the next one has less; but for parts of a nanosecond in each stack.
     for kind, ns in ((BLOCKED, t["blocked_ns"]), (RUNNABLE, t["runnable_ns"])):
-        near(sum(p.sum(kind) for p in parts), ns, 0.02 * t["wall_ns"], kind)
+        near(sum(p.sum(kind) for p in parts), ns, 1000, kind)
 
 
 main()

@@ -20,6 +20,8 @@ static void on_total(void *ctx, const struct ms_total_key *key, const struct ms_
 {
 	struct run *r = ctx;
 
+	if (key->source == MS_OFFCPU)
+		run_windows_total(r, key, total);
 	if (key->source == MS_ALLOC && key->bucket)
 		r->oom |= run_slices_total(r, key, total) < 0;
 	else

@@ -215,13 +215,16 @@ void run_inject_free(struct run *r);
 int run_waits_begin(struct run *r, struct err *e);
 /* Keeps what looking at waits costs within --max-overhead. */
 void run_waits_govern(struct run *r, uint64_t now_ns);
+/* The arithmetic of that; NULL: all waits are looked at, whatever it costs. */
+struct busy *run_waits_busy(struct run *r);
 void run_on_moved(void *ctx, const struct ms_moved_rec *rec);
 /*
  * What was moved from a stack is an estimate, and can be more than it had: then it has nothing, and the
- * others of its thread have less in proportion, so that what the thread waited in all stays as it was.
- * 0 or -ENOMEM.
+ * others of its thread have less in proportion, so that what the thread waited in all stays as it was
+ * (if that is less than nothing: nothing).
+ * By how much is added to `ret_changes`, if it is not NULL. 0 or -ENOMEM.
  */
-int run_waits_settle(struct profile *p);
+int run_waits_settle(struct profile *p, struct profile *ret_changes);
 /* How sure the profile is; after ingest_finish(). 0 or -ENOMEM. */
 int run_waits_finish(struct run *r);
 /* Which it was, and how sure the `rows` of waits are. */

@@ -108,7 +108,7 @@ struct part {
 	int64_t more, less; /* sums of what is above nothing, and of what is below */
 };
 
-int run_waits_settle(struct profile *p)
+int run_waits_settle(struct profile *p, struct profile *ret_changes)
 {
 	uint32_t n = profile_n_samples(p), n_types = profile_n_types(p), n_labels = 0;
 	_cleanup_(freep) struct part *parts = NULL;
@@ -137,14 +137,16 @@ int run_waits_settle(struct profile *p)
 		for (uint32_t j = 0; j < n_types; j++) {
 			const struct part *part = &parts[(size_t)s.labels.ix * n_types + j];
 
-			if (s.values[j] < 0)
+			if (s.values[j] < 0 || part->less >= part->more)
 				change[j] = -s.values[j];
-			else if (part->less > 0 && part->more > part->less)
+			else if (part->less > 0)
 				change[j] = -(int64_t)((double)s.values[j] * (double)part->less /
 						       (double)part->more);
 			any |= change[j] != 0;
 		}
 		if (any && profile_add(p, s.stack, s.labels, change) < 0)
+			return -ENOMEM;
+		if (any && ret_changes && profile_add(ret_changes, s.stack, s.labels, change) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -167,7 +169,7 @@ int run_waits_finish(struct run *r)
 
 	if (!w || !r->profiles[PROFILE_OFFCPU])
 		return 0;
-	if (w->oom || run_waits_settle(r->profiles[PROFILE_OFFCPU]) < 0)
+	if (w->oom || run_waits_settle(r->profiles[PROFILE_OFFCPU], NULL) < 0)
 		return -ENOMEM;
 	spread->v_unit = unit_for(2 * w->moved.v);
 	spread->vc_unit = unit_for(2 * w->moved.vc);

@@ -27,10 +27,22 @@ struct thread_list {
 	uint32_t n, cap;
 };
 
-/* Waits of a busy thread that are in no total then. */
+/* Waits of a busy thread that are in no total then; how many of them came in one after all. */
 struct rest {
 	struct ms_total_key key;
 	struct ms_total total;
+	int64_t came;
+};
+
+struct rest_list {
+	struct rest *rows;
+	uint32_t n, cap;
+};
+
+/* What is not in the totals yet. */
+struct gathered {
+	struct thread_list threads;
+	struct rest_list rests;
 };
 
 struct windows {
@@ -38,11 +50,10 @@ struct windows {
 	int64_t begin_wall_ns;
 	char stamp[32], stamp_before[32];
 	struct profile_mark marks[N_PROFILE_KINDS];
-	struct profile *open;             /* waits that were going on at its begin           */
-	struct thread_list before, after; /* the exchange of totals at its end               */
-	struct thread_list *gathering;
-	struct rest *rests; /* before it  */
-	uint32_t n_rests, cap_rests;
+	struct profile *open;          /* waits that were going on at its begin           */
+	struct gathered before, after; /* the exchange of totals at its end               */
+	struct gathered *gathering;
+	bool exchanging;
 	uint64_t boundary_ns;
 	pid_t writers[WRITERS]; /* 0: none                                            */
 	uint64_t closed, failed, skipped;
@@ -116,10 +127,11 @@ int run_windows_due_ms(const struct run *r)
 
 bool run_windows_thread(struct run *r, uint32_t tid, const struct ms_thread *thread)
 {
-	struct thread_list *to = r->windows ? r->windows->gathering : NULL;
+	struct thread_list *to;
 
-	if (!to)
+	if (!r->windows || !r->windows->gathering)
 		return false;
+	to = &r->windows->gathering->threads;
 	if (to->n == to->cap) {
 		uint32_t cap = to->cap ? 2 * to->cap : 256;
 		struct open_thread *grown = reallocarray(to->rows, cap, sizeof(*grown));
@@ -137,24 +149,23 @@ bool run_windows_thread(struct run *r, uint32_t tid, const struct ms_thread *thr
 
 bool run_windows_rest(struct run *r, const struct ms_total_key *key, const struct ms_total *total)
 {
-	struct windows *ws = r->windows;
+	struct rest_list *to;
 
-	if (!ws || !ws->gathering)
+	if (!r->windows || !r->windows->gathering)
 		return false;
-	if (ws->gathering != &ws->before)
-		return true;
-	if (ws->n_rests == ws->cap_rests) {
-		uint32_t cap = ws->cap_rests ? 2 * ws->cap_rests : 256;
-		struct rest *grown = reallocarray(ws->rests, cap, sizeof(*grown));
+	to = &r->windows->gathering->rests;
+	if (to->n == to->cap) {
+		uint32_t cap = to->cap ? 2 * to->cap : 256;
+		struct rest *grown = reallocarray(to->rows, cap, sizeof(*grown));
 
 		if (!grown) {
 			r->oom = true;
 			return true;
 		}
-		ws->rests = grown;
-		ws->cap_rests = cap;
+		to->rows = grown;
+		to->cap = cap;
 	}
-	ws->rests[ws->n_rests++] = (struct rest){ *key, *total };
+	to->rows[to->n++] = (struct rest){ *key, *total, 0 };
 	return true;
 }
 
@@ -165,33 +176,89 @@ static int by_tid(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-static int gather_threads(struct run *r, struct thread_list *to, struct err *e)
+/* By thread, state and stack. */
+static int by_wait(const void *a, const void *b)
+{
+	const struct ms_total_key *x = &((const struct rest *)a)->key,
+				  *y = &((const struct rest *)b)->key;
+	int order = x->tid < y->tid ? -1 : x->tid > y->tid;
+
+	if (!order)
+		order = (int)x->state - (int)y->state;
+	if (!order)
+		order = memcmp(&x->user, &y->user, sizeof(x->user));
+	return order ? order : memcmp(&x->kernel, &y->kernel, sizeof(x->kernel));
+}
+
+static struct rest *rest_find(const struct rest_list *in, const struct rest *like)
+{
+	return in->n ? bsearch(like, in->rows, in->n, sizeof(*in->rows), by_wait) : NULL;
+}
+
+/* One row for each, whatever number of places it has. */
+static void sort_rests(struct rest_list *l)
+{
+	uint32_t kept = 0;
+
+	if (l->n)
+		qsort(l->rows, l->n, sizeof(*l->rows), by_wait);
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (!kept || by_wait(&l->rows[kept - 1], &l->rows[i])) {
+			l->rows[kept++] = l->rows[i];
+			continue;
+		}
+		l->rows[kept - 1].total.count += l->rows[i].total.count;
+		l->rows[kept - 1].total.value += l->rows[i].total.value;
+	}
+	l->n = kept;
+}
+
+void run_windows_total(struct run *r, const struct ms_total_key *key, const struct ms_total *total)
+{
+	struct rest like = { .key = *key }, *rest;
+
+	if (!r->windows || !r->windows->exchanging)
+		return;
+	rest = rest_find(&r->windows->before.rests, &like);
+	if (rest && (int64_t)total->count > 0) /* less than nothing: moved from there */
+		rest->came += (int64_t)total->count;
+}
+
+static int gather_threads(struct run *r, struct gathered *to, struct err *e)
 {
 	struct windows *ws = r->windows;
 	int rc;
 
 	if (!r->cfg->sources[MS_OFFCPU])
 		return 0;
-	to->n = 0;
-	if (to == &ws->before)
-		ws->n_rests = 0;
+	to->threads.n = to->rests.n = 0;
 	ws->gathering = to;
 	rc = drain_threads(r->drain, true, e);
 	ws->gathering = NULL;
-	if (to->n)
-		qsort(to->rows, to->n, sizeof(*to->rows), by_tid);
+	if (to->threads.n)
+		qsort(to->threads.rows, to->threads.n, sizeof(*to->threads.rows), by_tid);
+	sort_rests(&to->rests);
 	return rc;
 }
 
 /* Is the wait that was open before the exchange of the totals open still behind it? */
 static bool goes_on(const struct windows *ws, const struct open_thread *was)
 {
+	const struct thread_list *after = &ws->after.threads;
 	const struct open_thread *is =
-		ws->after.n ? bsearch(was, ws->after.rows, ws->after.n, sizeof(*was), by_tid)
-			    : NULL;
+		after->n ? bsearch(was, after->rows, after->n, sizeof(*was), by_tid) : NULL;
 
 	return is && is->state.since_ns == was->state.since_ns &&
 	       is->state.state == was->state.state;
+}
+
+/* Will what was in no total before the exchange be in one of a later window? It grows until it goes into
+ * one. */
+static bool is_to_come(const struct windows *ws, const struct rest *was)
+{
+	const struct rest *is = rest_find(&ws->after.rests, was);
+
+	return (is && is->total.count >= was->total.count) || was->came < (int64_t)was->total.count;
 }
 
 /*
@@ -210,11 +277,17 @@ static int find_opening(struct run *r, const struct profile *window, struct prof
 	const struct windows *ws = r->windows;
 	int rc = ended && rest ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; rc == 0 && i < ws->before.n; i++) {
-		const struct open_thread *t = &ws->before.rows[i];
+	for (uint32_t i = 0; rc == 0 && i < ws->before.threads.n; i++) {
+		const struct open_thread *t = &ws->before.threads.rows[i];
 
 		rc = ingest_open_wait(r->ingest, goes_on(ws, t) ? opening : ended, t->tid,
 				      &t->state, ws->boundary_ns);
+	}
+	for (uint32_t i = 0; rc == 0 && i < ws->before.rests.n; i++) {
+		const struct rest *was = &ws->before.rests.rows[i];
+
+		if (is_to_come(ws, was))
+			rc = ingest_rest(r->ingest, opening, &was->key, &was->total);
 	}
 	/* Samples of `rest` begin with those of `ended`, in their order. */
 	if (rc == 0)
@@ -278,22 +351,22 @@ static int cut_waits(struct run *r, struct profile **window, bool last, struct e
 	struct windows *ws = r->windows;
 	int rc = 0;
 
-	/* Of waits that are left out for their length it is known at their end only. */
-	if (!last && !r->cfg->wait_max_ns) {
+	if (!last) {
 		opening = profile_new(r->dict, row->types, row->n_types);
 		if (!opening)
 			return err_set(e, -ENOMEM, "out of memory for a window");
-		rc = find_opening(r, *window, opening);
-		for (uint32_t i = 0; rc == 0 && i < ws->n_rests; i++)
-			rc = ingest_rest(r->ingest, opening, &ws->rests[i].key,
-					 &ws->rests[i].total);
 	}
+	/* Of waits that are left out for their length it is known at their end only. */
+	if (opening && !r->cfg->wait_max_ns)
+		rc = find_opening(r, *window, opening);
 	if (rc == 0 && opening)
 		rc = profile_add_all(*window, opening, NULL, 1);
 	if (rc == 0 && ws->open)
 		rc = profile_add_all(*window, ws->open, NULL, -1);
+	/* What was moved from a stack here may have been told in the window before: what is made up for that
+	 * is taken back in the next one. */
 	if (rc == 0 && r->waits)
-		rc = run_waits_settle(*window);
+		rc = run_waits_settle(*window, opening);
 	if (rc == 0)
 		rc = keep_positive(window, opening);
 	if (rc == 0) {
@@ -478,8 +551,10 @@ static int close_window(struct run *r, int writer, struct err *e)
 	rc = gather_threads(r, &ws->before, e);
 	end_ns = run_now_ns();
 	end_wall_ns = wall_ns();
+	ws->exchanging = true;
 	if (rc == 0)
 		rc = run_take_totals(r, e);
+	ws->exchanging = false;
 	if (rc == 0)
 		rc = gather_threads(r, &ws->after, e);
 	if (rc < 0)
@@ -557,9 +632,10 @@ void run_windows_free(struct run *r)
 	for (int i = 0; i < N_PROFILE_KINDS; i++)
 		profile_mark_fini(&ws->marks[i]);
 	profile_free(ws->open);
-	free(ws->rests);
-	free(ws->before.rows);
-	free(ws->after.rows);
+	free(ws->before.threads.rows);
+	free(ws->before.rests.rows);
+	free(ws->after.threads.rows);
+	free(ws->after.rests.rows);
 	free(ws);
 	r->windows = NULL;
 }

@@ -25,6 +25,8 @@ int run_windows_due_ms(const struct run *r);
 bool run_windows_thread(struct run *r, uint32_t tid, const struct ms_thread *thread);
 /* The same: waits of a busy thread that are in no total yet. */
 bool run_windows_rest(struct run *r, const struct ms_total_key *key, const struct ms_total *total);
+/* A total of waits that is read. */
+void run_windows_total(struct run *r, const struct ms_total_key *key, const struct ms_total *total);
 /* The last window, with all names there, after run_end(); then waits for those still in the making. */
 int run_windows_end(struct run *r, struct err *e);
 void run_windows_free(struct run *r);
