@@ -45,6 +45,7 @@ def each_source_says_what_it_costs():
     # The target runs, so it is sampled and switched; each of those takes some time.
     for c in cost["sources"][:3]:
         check(c["events"] and 20 < c["program_ns"] < 100_000, f"{c}")
+    equal(cost["limit_percent"], 5, "limit of a run of which nothing was forced")
     check("Overhead " in open(run.path("summary.txt")).read(), "summary.txt does not say it")
 
 
@@ -61,6 +62,7 @@ def what_exact_tracing_costs_is_what_the_target_lost():
     s = run.summary()
     if "cost" not in s:
         skip("this kernel does not tell what BPF programs take (BPF_ENABLE_STATS, 5.8)")
+    equal(s["cost"]["limit_percent"], None, "limit of a run that was to trace every call")
     alloc = [c for c in s["cost"]["sources"] if c["name"] == "allocations"][0]
     said = alloc["ns"] / s["alloc"]["objects"]
     # Three traps of a third more or less by the moment, a tenth for the target's colder caches.

@@ -64,8 +64,8 @@ static const struct opt rows[] = {
 	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with -p or -n: allocations sampled by memscope's own library, which is put into the running process, and idle again in the end; refused, with the reason, where that is not safe (glibc 2.34 and later, x86-64; no static programs, no seccomp)"),
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
 	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --alloc=exact: every object that CPython allocates as well, not only what it takes from malloc; millions a second. Refused by name where not all calls can be seen: they are inlined, as in Debian's python3, or there are no symbols"),
-	ROW("offcpu", 0, OPT_CHOICE, "MODE", offcpu, .choices = "exact|auto|sampled", .help = "waits: the length of each is taken, and its stack: of all (exact, the default), of some by chance where a thread switches over a thousand times a second (sampled), or that once all would cost more than --max-overhead (auto)"),
-	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what tracing allocations may cost, and what the stacks of waits may, in percent of one CPU each, unless forced (default 5)"),
+	ROW("offcpu", 0, OPT_CHOICE, "MODE", offcpu, .choices = "auto|exact|sampled", .help = "waits: the length of each is taken, and its stack: of all (exact), of some by chance where a thread switches over a thousand times a second (sampled), or that once all cost more than --max-overhead leaves for it (auto, the default)"),
+	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what the run may cost who is profiled, in percent of one CPU: allocations and stacks of waits keep within what the other sources leave, unless forced (default 5)"),
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
 
 	{ .name = "Windows", .kind = OPT_HEADING },

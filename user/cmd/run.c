@@ -277,6 +277,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	int rc;
 
 	r->cfg = cfg;
+	r->for_allocs = cfg->max_overhead;
 	look_for_samplers(r);
 	r->epoll_fd = r->signal_fd = r->timer_fd = -1;
 	r->drain_every_ns = DRAIN_NS;

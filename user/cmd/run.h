@@ -34,7 +34,7 @@
 #include "render/trend_csv.h"
 
 enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_SLICES, ALLOC_OFF };
-enum waits_mode { WAITS_EXACT, WAITS_AUTO, WAITS_SAMPLED };
+enum waits_mode { WAITS_AUTO, WAITS_EXACT, WAITS_SAMPLED };
 
 struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
@@ -163,6 +163,7 @@ struct run {
 	struct spread spread;
 	struct costs *costs;     /* NULL: the kernel does not tell               */
 	double trap_ns;          /* what a hit of an allocator's probe costs      */
+	double for_allocs;       /* of --max-overhead: what tracing them may cost now */
 	struct spread waits_spread; /* of the off-CPU profile's blocked time */
 	uint64_t alloc_from_ns, alloc_to_ns;  /* CLOCK_MONOTONIC              */
 	struct profile *sites;   /* what became of exact allocations; NULL: not traced */

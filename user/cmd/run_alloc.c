@@ -117,7 +117,7 @@ int run_alloc_begin(struct run *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (r->cfg->alloc == ALLOC_AUTO)
-		return exact_watch_start(r->session, r->probes, r->cfg->max_overhead,
+		return exact_watch_start(r->session, r->probes, r->for_allocs,
 					 alloc_probes_pair_ns(r->probes) / GOVERNOR_HITS_PER_PAIR,
 					 &r->exact_watch, e);
 	session_trace_open(r->session, INT64_MAX);
@@ -171,9 +171,10 @@ static int alloc_to_slices(struct run *r)
 	run_drain(r, NULL);
 	run_bands_free(r);
 	snprintf(r->alloc_reason, sizeof(r->alloc_reason),
-		 "every call was traced for %.1f s, until that cost more than %.3g %% of a CPU; "
-		 "--alloc=exact forces it, --max-overhead raises the limit",
-		 traced_s, r->cfg->max_overhead);
+		 "every call was traced for %.1f s, until that cost more than the %.2g %% of a CPU "
+		 "that the limit of %.3g %% leaves for it; --alloc=exact forces it, --max-overhead "
+		 "raises the limit",
+		 traced_s, r->for_allocs, r->cfg->max_overhead);
 	return run_slices_begin(r, closed_ns, NULL);
 }
 
@@ -183,9 +184,10 @@ static void alloc_stop(struct run *r)
 	r->alloc_to_ns = run_now_ns();
 	snprintf(
 		r->alloc_reason, sizeof(r->alloc_reason),
-		"exact allocation tracing stopped after %.1f s: it began to cost more than %.3g %% of a CPU; "
-		"--alloc=exact forces it, --max-overhead raises the limit",
-		(double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9,
+		"exact allocation tracing stopped after %.1f s: it began to cost more than the %.2g %% of a "
+		"CPU that the limit of %.3g %% leaves for it; --alloc=exact forces it, --max-overhead raises "
+		"the limit",
+		(double)(r->alloc_to_ns - session_start_ns(r->session)) / 1e9, r->for_allocs,
 		r->cfg->max_overhead);
 	session_gate_alloc(r->session, false);
 	run_mappings_end(r);

@@ -3,6 +3,8 @@
  * what it is known to take.
  */
 #include "cmd/run_parts.h"
+#include "collect/budget.h"
+#include "collect/busy.h"
 #include "collect/costs.h"
 #include "collect/counter.h"
 #include "collect/trap_cost.h"
@@ -15,6 +17,7 @@
 #define INTERRUPT_NS  3000.0
 #define TRACEPOINT_NS 50.0
 #define TRAP_NS       520.0
+#define LOOK_MOST_NS  (2.0 * LOOK_USUAL_NS)
 
 void run_costs_begin(struct run *r)
 {
@@ -44,6 +47,72 @@ void run_costs_tick(struct run *r, uint64_t now_ns)
 	costs_tick(r->costs, now_ns);
 	if (r->exact_watch && run_tracing_allocs(r))
 		tell_watch(r);
+	run_costs_govern(r, now_ns);
+}
+
+/* Programs and the way to them, percent of one CPU in the windows. */
+static double percent_of(const struct program_cost *c, double trap_ns, double window_ns)
+{
+	return ((double)c->run_ns + (double)c->runs * trap_ns) * 100 / window_ns;
+}
+
+/*
+ * Switches cost `percent`; without the looks at their stacks so much less. What a look costs is measured while
+ * every wait is looked at; but most switches of a host may be of others.
+ */
+static double switches_without_looks(struct run *r, double percent, uint64_t now_ns)
+{
+	struct busy *busy = run_waits_busy(r);
+	double elapsed_ns = (double)(now_ns - session_start_ns(r->session)), looks, each;
+	uint64_t stats[MS_N_STATS];
+
+	if (!busy)
+		return percent;
+	drain_stats(r->drain, stats);
+	looks = (double)(stats[STAT_OFFCPU_SWITCHES] - stats[STAT_BUSY_SWITCHES] +
+			 stats[STAT_BUSY_LOOKS]);
+	if (!busy_gap_ns(busy) && looks >= RUNS_ENOUGH) {
+		each = percent / 100 * elapsed_ns / looks;
+		busy_look_costs(busy, each < LOOK_MOST_NS ? each : LOOK_MOST_NS);
+	}
+	percent -= looks * busy_look_ns(busy) * 100 / elapsed_ns;
+	return percent > 0 ? percent : 0;
+}
+
+static double allocs_percent(struct run *r, const struct program_cost *c, double window_ns,
+			     uint64_t now_ns)
+{
+	if (run_slicing_allocs(r))
+		return run_slices_percent(r, now_ns);
+	if (run_sampling_allocs(r))
+		return r->thinner.recent;
+	return run_tracing_allocs(r)
+		       ? percent_of(c, alloc_probes_hit_ns(r->probes, TRAP_NS), window_ns)
+		       : 0;
+}
+
+void run_costs_govern(struct run *r, uint64_t now_ns)
+{
+	struct budget b = { .limit = r->cfg->max_overhead };
+	struct program_cost costs[N_COSTS];
+	double window_ns = (double)costs_read(r->costs, costs);
+
+	if (window_ns <= 0 || now_ns <= session_start_ns(r->session))
+		return;
+	b.fixed = percent_of(&costs[MS_ONCPU], INTERRUPT_NS, window_ns) +
+		  percent_of(&costs[MS_GROWTH], TRACEPOINT_NS, window_ns) +
+		  percent_of(&costs[COST_EVENTS], TRACEPOINT_NS, window_ns) +
+		  switches_without_looks(r, percent_of(&costs[MS_OFFCPU], TRACEPOINT_NS, window_ns),
+					 now_ns);
+	b.allocs = allocs_percent(r, &costs[MS_ALLOC], window_ns, now_ns);
+	b.looks = run_waits_busy(r) ? busy_percent(run_waits_busy(r)) : 0;
+	r->for_allocs = budget_for_allocs(&b);
+	if (r->exact_watch)
+		exact_watch_limit(r->exact_watch, r->for_allocs);
+	run_slices_limit(r, r->for_allocs);
+	r->thinner.max_percent = r->for_allocs;
+	if (run_waits_busy(r))
+		busy_limit(run_waits_busy(r), budget_for_looks(&b));
 }
 
 void run_costs_stop(struct run *r)
@@ -96,6 +165,15 @@ static struct summary_cost cost_of_calls(const struct run *r, const struct progr
 	return cost;
 }
 
+/* Whatever it costs. */
+static bool is_forced(const struct run *r)
+{
+	const struct run_config *cfg = r->cfg;
+
+	return (cfg->sources[MS_ALLOC] && cfg->alloc == ALLOC_EXACT) ||
+	       (cfg->sources[MS_OFFCPU] && cfg->waits == WAITS_EXACT);
+}
+
 void run_cost_facts(struct run *r, struct run_summary *to)
 {
 	static const struct {
@@ -117,6 +195,8 @@ void run_cost_facts(struct run *r, struct run_summary *to)
 	if (!to->cost.window_ns)
 		return;
 	to->cost.known = true;
+	if (!is_forced(r))
+		to->cost.limit_percent = r->cfg->max_overhead;
 	scale = (double)to->duration_ns / (double)to->cost.window_ns;
 	for (int i = 0; i < N_COSTS; i++) {
 		bool calls = i == MS_ALLOC && (to->alloc.tier == ALLOC_TIER_EXACT ||

@@ -131,6 +131,9 @@ void run_alloc_say_failed(struct run *r);
 bool run_slicing_allocs(const struct run *r);
 /* Every call is traced, always or in slices: probes follow processes and what they map. */
 bool run_probing_allocs(const struct run *r);
+/* What they may cost, and do cost so far; percent of one CPU. */
+void run_slices_limit(struct run *r, double max_percent);
+double run_slices_percent(struct run *r, uint64_t now_ns);
 /* From now on in slices, with the probes that there are; they stand for all since `from_ns`. */
 int run_slices_begin(struct run *r, uint64_t from_ns, struct err *e);
 /* A total of a slice; around a drain: before the maps are exchanged, and when all has been read. */
@@ -147,6 +150,8 @@ void run_slices_free(struct run *r);
 /* Programs are attached; ten times a second or oftener; before the gate closes. */
 void run_costs_begin(struct run *r);
 void run_costs_tick(struct run *r, uint64_t now_ns);
+/* Divides --max-overhead among the sources, by what they cost so far. */
+void run_costs_govern(struct run *r, uint64_t now_ns);
 void run_costs_stop(struct run *r);
 void run_costs_free(struct run *r);
 

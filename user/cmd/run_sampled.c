@@ -98,7 +98,7 @@ int run_sampled_begin(struct run *r, struct err *e)
 	if (!stats.sites && !r->cfg->command && !r->cfg->all && r->cfg->alloc == ALLOC_SAMPLED)
 		say_how(r);
 	run_say(r, "%u sites of samplers", stats.sites);
-	r->thinner.max_percent = r->cfg->max_overhead;
+	r->thinner.max_percent = r->for_allocs;
 	r->tier = ALLOC_TIER_SAMPLED;
 	r->alloc_from_ns = run_now_ns();
 	session_gate_alloc(r->session, true);

@@ -53,6 +53,22 @@ bool run_slicing_allocs(const struct run *r)
 	return r->slices && r->slices->slicer && r->tier == ALLOC_TIER_SLICES && !r->alloc_to_ns;
 }
 
+void run_slices_limit(struct run *r, double max_percent)
+{
+	if (run_slicing_allocs(r))
+		slicer_limit(r->slices->slicer, max_percent);
+}
+
+double run_slices_percent(struct run *r, uint64_t now_ns)
+{
+	struct slicer_stats stats;
+
+	if (!run_slicing_allocs(r) || now_ns <= r->slices->from_ns)
+		return 0;
+	slicer_stats(r->slices->slicer, &stats);
+	return (stats.target_ns + stats.own_ns) * 100 / (double)(now_ns - r->slices->from_ns);
+}
+
 bool run_probing_allocs(const struct run *r)
 {
 	return run_tracing_allocs(r) || run_slicing_allocs(r);
@@ -89,7 +105,7 @@ int run_slices_begin(struct run *r, uint64_t from_ns, struct err *e)
 		return err_set(e, -ENOMEM, "out of memory");
 	r->tier = ALLOC_TIER_SLICES;
 	alloc_probes_slice(r->probes);
-	rc = slicer_start(r->session, r->probes, r->cfg->max_overhead, &s->slicer, e);
+	rc = slicer_start(r->session, r->probes, r->for_allocs, &s->slicer, e);
 	if (rc < 0)
 		return rc;
 	slicer_ends(s->slicer, &first, &last);

@@ -86,8 +86,15 @@ int run_waits_begin(struct run *r, struct err *e)
 		return 0;
 	}
 	drain_busy(r->drain, r->waits->busy);
-	busy_limit(r->waits->busy, r->cfg->max_overhead, r->cfg->waits == WAITS_SAMPLED);
+	busy_limit(r->waits->busy, r->cfg->max_overhead);
+	if (r->cfg->waits == WAITS_SAMPLED)
+		busy_begin(r->waits->busy);
 	return 0;
+}
+
+struct busy *run_waits_busy(struct run *r)
+{
+	return r->waits ? r->waits->busy : NULL;
 }
 
 void run_waits_govern(struct run *r, uint64_t now_ns)

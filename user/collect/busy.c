@@ -7,9 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Measured on Linux 6.18 in a virtual machine: a switch whose stacks are taken (tests/bench/bench.py). */
-#define LOOK_NS 3500
-
 /* How long a change is given to show before the next one, and how long it must be quiet before more is
  * looked at again. */
 #define SETTLE_NS 250000000ULL
@@ -44,6 +41,7 @@ int busy_new(struct session *s, struct busy **ret_busy, struct err *e)
 	if (!b)
 		return err_set(e, -ENOMEM, "out of memory");
 	b->session = s;
+	b->gap.look_ns = LOOK_USUAL_NS;
 	b->finder = bpf_program__attach_iter(k->progs.find_busy, NULL);
 	b->lister = bpf_program__attach_iter(k->progs.list_busy, NULL);
 	if (!b->finder || !b->lister)
@@ -97,7 +95,7 @@ void look_gap_tick(struct look_gap *g, uint64_t now_ns, uint64_t looks)
 	elapsed_s = (double)(now_ns - g->last_ns) / 1e9;
 	keep = exp(-elapsed_s);
 	g->recent = g->recent * keep +
-		    (double)(looks - g->last_looks) * LOOK_NS / elapsed_s / 1e7 * (1 - keep);
+		    (double)(looks - g->last_looks) * g->look_ns / elapsed_s / 1e7 * (1 - keep);
 	g->last_ns = now_ns;
 	g->last_looks = looks;
 	if (g->recent > g->max_percent && (!g->gap_ns || now_ns - g->changed_ns >= SETTLE_NS)) {
@@ -140,12 +138,30 @@ static void find(struct busy *b, uint64_t now_ns, uint64_t not_busy)
 	b->found_switches = not_busy;
 }
 
-void busy_limit(struct busy *b, double max_percent, bool at_once)
+void busy_begin(struct busy *b)
+{
+	b->gap.gap_ns = LOOK_GAP_MIN_NS;
+	set_gap(b);
+}
+
+void busy_limit(struct busy *b, double max_percent)
 {
 	b->gap.max_percent = max_percent;
-	if (at_once)
-		b->gap.gap_ns = LOOK_GAP_MIN_NS;
-	set_gap(b);
+}
+
+void busy_look_costs(struct busy *b, double look_ns)
+{
+	b->gap.look_ns = look_ns;
+}
+
+double busy_look_ns(const struct busy *b)
+{
+	return b->gap.look_ns;
+}
+
+double busy_percent(const struct busy *b)
+{
+	return b->gap.recent;
 }
 
 void busy_tick(struct busy *b, uint64_t now_ns, uint64_t switches, uint64_t busy_switches,

@@ -17,7 +17,7 @@ struct exact_watch {
 	struct session *session;
 	struct alloc_probes *probes;
 	struct pacer pacer;
-	uint64_t hit_ns;
+	uint64_t hit_ns, share_ppm; /* others set them */
 	pthread_t thread;
 	bool running, stopping, over;
 };
@@ -46,6 +46,7 @@ static void *watch_loop(void *ctx)
 	while (!__atomic_load_n(&w->stopping, __ATOMIC_ACQUIRE)) {
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
 		before = hits;
+		w->pacer.share = (double)__atomic_load_n(&w->share_ppm, __ATOMIC_RELAXED) / 1e6;
 		hits = counter_read(w->session, STAT_PROBE_HITS);
 		pacer_spend(
 			&w->pacer, now_ns(),
@@ -68,6 +69,11 @@ void exact_watch_hit_costs(struct exact_watch *w, double hit_ns)
 	__atomic_store_n(&w->hit_ns, hit_ns > 1 ? (uint64_t)hit_ns : 1, __ATOMIC_RELAXED);
 }
 
+void exact_watch_limit(struct exact_watch *w, double max_percent)
+{
+	__atomic_store_n(&w->share_ppm, (uint64_t)(max_percent * 1e4), __ATOMIC_RELAXED);
+}
+
 int exact_watch_start(struct session *s, struct alloc_probes *probes, double max_percent,
 		      double hit_ns, struct exact_watch **ret_watch, struct err *e)
 {
@@ -79,6 +85,7 @@ int exact_watch_start(struct session *s, struct alloc_probes *probes, double max
 	w->session = s;
 	w->probes = probes;
 	exact_watch_hit_costs(w, hit_ns);
+	exact_watch_limit(w, max_percent);
 	pacer_init(&w->pacer, max_percent, CREDIT_NS * max_percent / 100, now_ns());
 	session_trace_open(s, hits_left(w) > 0 ? hits_left(w) : 1);
 	r = pthread_create(&w->thread, NULL, watch_loop, w);

@@ -17,6 +17,8 @@ struct exact_watch;
 /* Opens the gate of allocations. `hit_ns`: what a hit is taken to cost. */
 int exact_watch_start(struct session *s, struct alloc_probes *probes, double max_percent,
 		      double hit_ns, struct exact_watch **ret_watch, struct err *e);
+/* From now on it may cost so much: others cost something, too. */
+void exact_watch_limit(struct exact_watch *w, double max_percent);
 /* From now on a hit is taken to cost so much: it has been measured. */
 void exact_watch_hit_costs(struct exact_watch *w, double hit_ns);
 /* Whether it has come to cost too much: then probes are taken away, alloc_probes_slice() was called. */

@@ -62,6 +62,7 @@ struct slicer {
 	struct slice *done;
 	uint32_t n_done, cap_done;
 	struct slicer_stats stats;
+	double max_percent;
 
 	/* The thread's own. */
 	struct pacer pacer;
@@ -310,10 +311,11 @@ static void one_slice(struct slicer *s, uint32_t no)
 	cost_ns += (double)late * trap_ns;
 	slice.call_sure_ns = slice.call_ns * CALL_UNSURE;
 	own_ns = own_cpu_ns(s);
-	pacer_spend(&s->pacer, now_ns(), cost_ns + own_ns);
 	adapt(s, &slice, slice.hits >= (uint64_t)budget);
 
 	pthread_mutex_lock(&s->lock);
+	s->pacer.share = s->max_percent / 100;
+	pacer_spend(&s->pacer, now_ns(), cost_ns + own_ns);
 	slice_done(s, &slice);
 	s->stats.slices++;
 	s->trap_sum_ns += trap_ns;
@@ -365,6 +367,7 @@ int slicer_start(struct session *session, struct alloc_probes *probes, double ma
 		return err_set(e, -ENOMEM, "out of memory");
 	s->session = session;
 	s->probes = probes;
+	s->max_percent = max_percent;
 	s->random = now_ns() | 1;
 	s->length_ns = LENGTH_FIRST_NS;
 	s->detach_cpu_ns = uprobes_detach_ns();
@@ -385,6 +388,13 @@ int slicer_start(struct session *session, struct alloc_probes *probes, double ma
 	s->running = true;
 	*ret_slicer = s;
 	return 0;
+}
+
+void slicer_limit(struct slicer *s, double max_percent)
+{
+	pthread_mutex_lock(&s->lock);
+	s->max_percent = max_percent;
+	pthread_mutex_unlock(&s->lock);
 }
 
 void slicer_stop(struct slicer *s)

@@ -42,6 +42,8 @@ struct slice {
  */
 int slicer_start(struct session *s, struct alloc_probes *probes, double max_percent,
 		 struct slicer **ret_slicer, struct err *e);
+/* From the next slice on they may cost so much. */
+void slicer_limit(struct slicer *s, double max_percent);
 /* Ends; the probes are gone or going. What was taken can still be had. */
 void slicer_stop(struct slicer *s);
 void slicer_free(struct slicer *s);

@@ -3,6 +3,8 @@
 #include "base/units.h"
 #include "render/cells.h"
 
+#define SECOND_NS 1e9
+
 static void put_own(const struct run_summary *s, struct sink *out)
 {
 	if (s->own.cpu_ns == 0 && s->own.rss_kb == 0)
@@ -26,13 +28,16 @@ static double percent_of_cpu(const struct run_summary *s, int64_t ns)
 /* What the programs cost those who ran them. */
 static void put_cost(const struct run_summary *s, struct sink *out)
 {
-	char line[160], cell[32];
+	char line[160], cell[32], limit[32] = "";
+	double percent = percent_of_cpu(s, s->cost.ns);
 
 	if (!s->cost.known)
 		return;
+	if (s->cost.limit_percent > 0)
+		snprintf(limit, sizeof(limit), " (limit %.3g%%)", s->cost.limit_percent);
 	snprintf(line, sizeof(line),
-		 "%.2g%% of one CPU, in all processes that ran into what is traced",
-		 percent_of_cpu(s, s->cost.ns));
+		 "%.2g%% of one CPU%s, in all processes that ran into what is traced", percent,
+		 limit);
 	cells_labelled(out, "Overhead", line);
 	sink_puts(out, "      events    program       trap  of one CPU  source\n");
 	for (uint32_t i = 0; i < s->cost.n; i++) {
@@ -45,6 +50,15 @@ static void put_cost(const struct run_summary *s, struct sink *out)
 		cells_right(out, cell, 12);
 		sink_printf(out, "  %s\n", c->name);
 	}
+	/* What a run begins with, before it knows rates, is what the limit gives in a second. */
+	if (s->cost.limit_percent > 0 &&
+	    (double)s->cost.ns > s->cost.limit_percent / 100 * ((double)s->duration_ns + SECOND_NS))
+		cells_wrapped(
+			out,
+			"More than the limit: allocations and stacks of waits are told for less of the time, "
+			"but each sample, switch and page fault costs what it costs. --only leaves out "
+			"sources, and -F takes fewer samples.",
+			2, false);
 }
 
 void summary_put_cost(const struct run_summary *s, struct sink *out)

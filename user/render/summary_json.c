@@ -754,6 +754,7 @@ static void add_cost(struct doc *d, cJSON *root, const struct run_summary *s)
 	real(d, o, "percent", (double)s->cost.ns * 100 / (double)s->duration_ns);
 	real(d, o, "target_percent",
 	     s->oncpu.cpu_ns > 0 ? (double)s->cost.ns * 100 / (double)s->oncpu.cpu_ns : NAN);
+	real(d, o, "limit_percent", s->cost.limit_percent > 0 ? s->cost.limit_percent : NAN);
 	list = array(d, o, "sources");
 	for (uint32_t i = 0; i < s->cost.n; i++) {
 		const struct summary_cost *c = &s->cost.sources[i];

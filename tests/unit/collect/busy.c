@@ -243,7 +243,7 @@ static void run(struct load *l, double seconds, double per_s)
 
 static void few_waits_are_all_looked_at(void **state)
 {
-	struct load l = { .g = { .max_percent = 5 } };
+	struct load l = { .g = { .max_percent = 5, .look_ns = LOOK_USUAL_NS } };
 
 	(void)state;
 	run(&l, 60, 10000);
@@ -252,7 +252,7 @@ static void few_waits_are_all_looked_at(void **state)
 
 static void more_than_the_budget_makes_a_gap(void **state)
 {
-	struct load l = { .g = { .max_percent = 5 } };
+	struct load l = { .g = { .max_percent = 5, .look_ns = LOOK_USUAL_NS } };
 
 	(void)state;
 	run(&l, 1, 200000);
@@ -261,7 +261,7 @@ static void more_than_the_budget_makes_a_gap(void **state)
 
 static void gap_grows_while_looking_costs_too_much_and_then_shrinks_but_stays(void **state)
 {
-	struct load l = { .g = { .max_percent = 0.1 } };
+	struct load l = { .g = { .max_percent = 0.1, .look_ns = LOOK_USUAL_NS } };
 
 	(void)state;
 	run(&l, 10, 200000);

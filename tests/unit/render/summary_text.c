@@ -479,6 +479,19 @@ static void cost_of_our_own_probes_is_told(void **state)
 	assert_has(text_of(&s), "50.0% of the samples are in the traps of allocation probes");
 }
 
+static void cost_is_told_beside_its_limit(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	assert_has(text_of(&s), "2.1% of one CPU (limit 5%)");
+	assert_has_not(text_of(&s), "More than the limit");
+	s.cost.limit_percent = 2;
+	assert_has(text_of(&s), "More than the limit");
+	s.cost.limit_percent = 0; /* something was asked for whatever it costs */
+	assert_has_not(text_of(&s), "(limit");
+	assert_has_not(text_of(&s), "More than the limit");
+}
+
 static void end_of_the_command_is_told(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -524,6 +537,7 @@ int main(void)
 		cmocka_unit_test(growth_is_told_with_its_kinds_and_set_against_rss),
 		cmocka_unit_test(tables_without_room_are_told),
 		cmocka_unit_test(cost_of_our_own_probes_is_told),
+		cmocka_unit_test(cost_is_told_beside_its_limit),
 		cmocka_unit_test(end_of_the_command_is_told),
 		cmocka_unit_test(time_counted_twice_is_not_hidden),
 	};
