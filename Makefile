@@ -129,7 +129,8 @@ DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck 
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
               libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
-              qemu-system-x86 busybox-static cpio faketime podman runc
+              qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
+              python3-greenlet libboost-context-dev
 DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
