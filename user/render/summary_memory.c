@@ -345,9 +345,9 @@ static void put_slices(const struct summary_alloc *a, struct sink *out)
 	if (a->slices.from_ns > a->covered_from_ns)
 		strbuf_printf(&b, "every call until %s of the run, then in ",
 			      unit_ns(a->slices.from_ns).s);
-	strbuf_printf(&b, "%u slices of time, %s of it, at %.2g%% of one CPU (limit %.3g%%)",
-		      a->slices.n, unit_percent(a->slices.covered_ns, a->slices.span_ns).s,
-		      a->slices.cost_percent, a->slices.limit_percent);
+	strbuf_printf(&b, "%u slices of time, %s of it, at %.2g%% of one CPU", a->slices.n,
+		      unit_percent(a->slices.covered_ns, a->slices.span_ns).s,
+		      a->slices.cost_percent);
 	if (a->slices.weight > 0)
 		strbuf_printf(&b, "; %s calls seen, each for %s (95%% interval %s to %s)",
 			      unit_count((int64_t)a->slices.seen_calls).s,
