@@ -88,6 +88,7 @@ static struct run_summary fixture_summary(void)
 		.cost = { true,
 			  1000 * MS,
 			  207 * MS,
+			  206 * MS,
 			  5,
 			  { { "on-CPU", 990, 3900, 3000, 7 * MS },
 			    { "allocations", 150000, 853, 480, 200 * MS } },

@@ -7,8 +7,8 @@
 #include <time.h>
 
 /* What a function is given, `k`, is in units of CPU time; those of a round, and what `more` adds. */
-#define UNIT_NS	     20000
-#define UNITS	     53
+#define UNIT_NS       20000
+#define UNITS         53
 #define UNITS_OF_MORE 10
 
 static volatile unsigned long x;

@@ -336,7 +336,8 @@ struct run_summary {
 		bool known;
 		int64_t window_ns;    /* in so much of the run it was measured; allocations: all of it */
 		int64_t ns;           /* the sum                          */
-		double limit_percent; /* of one CPU, for all of it; 0: some was asked for whatever it costs */
+		int64_t target_ns;    /* of that, of those who are profiled, about */
+		double limit_percent; /* of one CPU, for that; 0: some was asked for whatever it costs */
 		struct summary_cost sources[SUMMARY_COSTS];
 		uint32_t n;
 	} cost;

@@ -9,6 +9,8 @@
 #include "collect/counter.h"
 #include "collect/trap_cost.h"
 
+#include <math.h>
+
 /*
  * Measured on Linux 6.18 in a virtual machine: an interrupt of the clock that perf samples by (2.6 to
  * 3.7 us), a raw tracepoint with an empty program less what that is said to take, and a trap where it
@@ -17,7 +19,23 @@
 #define INTERRUPT_NS  3000.0
 #define TRACEPOINT_NS 50.0
 #define TRAP_NS       520.0
+/* What a program takes, at most, for a process that is not profiled, and for one that is where no stack is
+ * looked at. */
+#define OTHER_NS 100.0
+/* What a look is taken to cost, whatever is measured. */
+#define LOOK_LEAST_NS 500.0
 #define LOOK_MOST_NS  (2.0 * LOOK_USUAL_NS)
+
+static const struct {
+	const char *name;
+	double trap_ns;
+} kinds[N_COSTS] = {
+	[MS_ONCPU] = { "on-CPU", INTERRUPT_NS },
+	[MS_OFFCPU] = { "off-CPU", TRACEPOINT_NS },
+	[MS_ALLOC] = { "allocations", TRAP_NS },
+	[MS_GROWTH] = { "growth", TRACEPOINT_NS },
+	[COST_EVENTS] = { "process events", TRACEPOINT_NS },
+};
 
 void run_costs_begin(struct run *r)
 {
@@ -50,33 +68,63 @@ void run_costs_tick(struct run *r, uint64_t now_ns)
 	run_costs_govern(r, now_ns);
 }
 
-/* Programs and the way to them, percent of one CPU in the windows. */
-static double percent_of(const struct program_cost *c, double trap_ns, double window_ns)
+/* What the programs of a source took, of a stretch of time of which the windows are a part. */
+struct taken {
+	double all_ns;    /* with the way to them                  */
+	double target_ns; /* of that, of those who are profiled    */
+	double events;
+};
+
+/*
+ * Events that are the target's: others are asked who they are, and go on. Of what follows processes that is not
+ * counted; all of it is taken to be the target's, and is little.
+ */
+static double events_of_target(const struct run *r, int i, const uint64_t *stats)
 {
-	return ((double)c->run_ns + (double)c->runs * trap_ns) * 100 / window_ns;
+	if (r->cfg->all || i == COST_EVENTS || i == MS_ALLOC)
+		return INFINITY;
+	if (i == MS_ONCPU)
+		return (double)stats[STAT_ONCPU_SAMPLES];
+	if (i == MS_OFFCPU) /* one when it leaves, one when it comes */
+		return 2 * (double)stats[STAT_OFFCPU_SWITCHES];
+	return (double)(stats[STAT_RESIDENT_FILE] + stats[STAT_RESIDENT_ANON] +
+			stats[STAT_RESIDENT_SHARED] + stats[STAT_RETURNED_FILE] +
+			stats[STAT_RETURNED_ANON] + stats[STAT_RETURNED_SHARED]);
+}
+
+/* `scale`: how much longer that was than the windows. */
+static struct taken taken_by(const struct program_cost *c, double scale, double trap_ns,
+			     double of_target)
+{
+	double runs = (double)c->runs * scale, run_ns = (double)c->run_ns * scale;
+	double others = runs > of_target ? runs - of_target : 0;
+	double each = runs > 0 ? fmin(run_ns / runs, OTHER_NS) : 0;
+
+	return (struct taken){
+		.all_ns = run_ns + runs * trap_ns,
+		.target_ns = run_ns - others * each + (runs - others) * trap_ns,
+		.events = runs,
+	};
 }
 
 /*
- * Switches cost `percent`; without the looks at their stacks so much less. What a look costs is measured while
- * every wait is looked at; but most switches of a host may be of others.
+ * Of what its switches cost the target: how much looks at their stacks are not. What a look costs is measured
+ * while every wait is looked at.
  */
-static double switches_without_looks(struct run *r, double percent, uint64_t now_ns)
+static double switches_without_looks(struct run *r, double target_ns, const uint64_t *stats)
 {
+	double switches = (double)stats[STAT_OFFCPU_SWITCHES], looks, each;
 	struct busy *busy = run_waits_busy(r);
-	double elapsed_ns = (double)(now_ns - session_start_ns(r->session)), looks, each;
-	uint64_t stats[MS_N_STATS];
+	double looks_ns = fmax(target_ns - 2 * switches * (TRACEPOINT_NS + OTHER_NS), 0);
 
 	if (!busy)
-		return percent;
-	drain_stats(r->drain, stats);
-	looks = (double)(stats[STAT_OFFCPU_SWITCHES] - stats[STAT_BUSY_SWITCHES] +
-			 stats[STAT_BUSY_LOOKS]);
+		return target_ns;
+	looks = switches - (double)stats[STAT_BUSY_SWITCHES] + (double)stats[STAT_BUSY_LOOKS];
 	if (!busy_gap_ns(busy) && looks >= RUNS_ENOUGH) {
-		each = percent / 100 * elapsed_ns / looks;
-		busy_look_costs(busy, each < LOOK_MOST_NS ? each : LOOK_MOST_NS);
+		each = fmin(looks_ns / looks, LOOK_MOST_NS);
+		busy_look_costs(busy, fmax(each, LOOK_LEAST_NS));
 	}
-	percent -= looks * busy_look_ns(busy) * 100 / elapsed_ns;
-	return percent > 0 ? percent : 0;
+	return fmax(target_ns - looks * busy_look_ns(busy), 0);
 }
 
 static double allocs_percent(struct run *r, const struct program_cost *c, double window_ns,
@@ -86,24 +134,33 @@ static double allocs_percent(struct run *r, const struct program_cost *c, double
 		return run_slices_percent(r, now_ns);
 	if (run_sampling_allocs(r))
 		return r->thinner.recent;
-	return run_tracing_allocs(r)
-		       ? percent_of(c, alloc_probes_hit_ns(r->probes, TRAP_NS), window_ns)
-		       : 0;
+	if (!run_tracing_allocs(r))
+		return 0;
+	return taken_by(c, 1, alloc_probes_hit_ns(r->probes, TRAP_NS), INFINITY).all_ns * 100 /
+	       window_ns;
 }
 
 void run_costs_govern(struct run *r, uint64_t now_ns)
 {
 	struct budget b = { .limit = r->cfg->max_overhead };
+	double elapsed_ns = (double)(now_ns - session_start_ns(r->session)), window_ns;
 	struct program_cost costs[N_COSTS];
-	double window_ns = (double)costs_read(r->costs, costs);
+	uint64_t stats[MS_N_STATS];
 
+	window_ns = (double)costs_read(r->costs, costs);
 	if (window_ns <= 0 || now_ns <= session_start_ns(r->session))
 		return;
-	b.fixed = percent_of(&costs[MS_ONCPU], INTERRUPT_NS, window_ns) +
-		  percent_of(&costs[MS_GROWTH], TRACEPOINT_NS, window_ns) +
-		  percent_of(&costs[COST_EVENTS], TRACEPOINT_NS, window_ns) +
-		  switches_without_looks(r, percent_of(&costs[MS_OFFCPU], TRACEPOINT_NS, window_ns),
-					 now_ns);
+	drain_stats(r->drain, stats);
+	for (int i = 0; i < N_COSTS; i++) {
+		double ns = taken_by(&costs[i], elapsed_ns / window_ns, kinds[i].trap_ns,
+				     events_of_target(r, i, stats))
+				    .target_ns;
+
+		if (i == MS_OFFCPU)
+			ns = switches_without_looks(r, ns, stats);
+		if (i != MS_ALLOC)
+			b.fixed += ns * 100 / elapsed_ns;
+	}
 	b.allocs = allocs_percent(r, &costs[MS_ALLOC], window_ns, now_ns);
 	b.looks = run_waits_busy(r) ? busy_percent(run_waits_busy(r)) : 0;
 	r->for_allocs = budget_for_allocs(&b);
@@ -134,15 +191,9 @@ void run_costs_free(struct run *r)
 	costs_free(TAKE_PTR(r->costs));
 }
 
-/* `trap_ns` for each of them; what the windows say stands for `scale` times as much. */
-static struct summary_cost cost_of(const char *name, const struct program_cost *c, double scale,
-				   double trap_ns)
+static double mean_ns(const struct program_cost *c)
 {
-	double each = c->runs ? (double)c->run_ns / (double)c->runs : 0;
-	double events = (double)c->runs * scale;
-
-	return (struct summary_cost){ name, (uint64_t)events, each, trap_ns,
-				      (int64_t)(events * (each + trap_ns)) };
+	return c->runs ? (double)c->run_ns / (double)c->runs : 0;
 }
 
 /* Every call was traced, of which each hit was counted; then, maybe, in slices, which say it themselves. */
@@ -150,7 +201,7 @@ static struct summary_cost cost_of_calls(const struct run *r, const struct progr
 					 const struct summary_alloc *a)
 {
 	uint64_t hits = counter_read(r->session, STAT_PROBE_HITS);
-	double each = c->runs ? (double)c->run_ns / (double)c->runs : 0;
+	double each = mean_ns(c);
 	struct summary_cost cost = { "allocations", hits, each, r->trap_ns, 0 };
 
 	if (a->tier == ALLOC_TIER_SLICES) {
@@ -176,17 +227,8 @@ static bool is_forced(const struct run *r)
 
 void run_cost_facts(struct run *r, struct run_summary *to)
 {
-	static const struct {
-		const char *name;
-		double trap_ns;
-	} kinds[N_COSTS] = {
-		[MS_ONCPU] = { "on-CPU", INTERRUPT_NS },
-		[MS_OFFCPU] = { "off-CPU", TRACEPOINT_NS },
-		[MS_ALLOC] = { "allocations", TRAP_NS },
-		[MS_GROWTH] = { "growth", TRACEPOINT_NS },
-		[COST_EVENTS] = { "process events", TRACEPOINT_NS },
-	};
 	struct program_cost costs[N_COSTS];
+	uint64_t stats[MS_N_STATS];
 	double scale;
 
 	if (!r->costs || to->duration_ns <= 0)
@@ -197,17 +239,23 @@ void run_cost_facts(struct run *r, struct run_summary *to)
 	to->cost.known = true;
 	if (!is_forced(r))
 		to->cost.limit_percent = r->cfg->max_overhead;
+	drain_stats(r->drain, stats);
 	scale = (double)to->duration_ns / (double)to->cost.window_ns;
 	for (int i = 0; i < N_COSTS; i++) {
 		bool calls = i == MS_ALLOC && (to->alloc.tier == ALLOC_TIER_EXACT ||
 					       to->alloc.tier == ALLOC_TIER_SLICES);
+		struct taken taken =
+			taken_by(&costs[i], scale, kinds[i].trap_ns, events_of_target(r, i, stats));
 		struct summary_cost *cost = &to->cost.sources[to->cost.n];
 
 		if (i != COST_EVENTS && !r->cfg->sources[i])
 			continue;
 		*cost = calls ? cost_of_calls(r, &costs[i], &to->alloc)
-			      : cost_of(kinds[i].name, &costs[i], scale, kinds[i].trap_ns);
+			      : (struct summary_cost){ kinds[i].name, (uint64_t)taken.events,
+						       mean_ns(&costs[i]), kinds[i].trap_ns,
+						       (int64_t)taken.all_ns };
 		to->cost.ns += cost->ns;
+		to->cost.target_ns += calls ? cost->ns : (int64_t)taken.target_ns;
 		to->cost.n++;
 		if (calls && to->alloc.tier == ALLOC_TIER_EXACT)
 			to->alloc.cost_percent =

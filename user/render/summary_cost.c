@@ -29,15 +29,15 @@ static double percent_of_cpu(const struct run_summary *s, int64_t ns)
 static void put_cost(const struct run_summary *s, struct sink *out)
 {
 	char line[160], cell[32], limit[32] = "";
-	double percent = percent_of_cpu(s, s->cost.ns);
 
 	if (!s->cost.known)
 		return;
 	if (s->cost.limit_percent > 0)
 		snprintf(limit, sizeof(limit), " (limit %.3g%%)", s->cost.limit_percent);
 	snprintf(line, sizeof(line),
-		 "%.2g%% of one CPU%s, in all processes that ran into what is traced", percent,
-		 limit);
+		 "%.2g%% of one CPU%s, and %.2g%% in others that ran into what is traced",
+		 percent_of_cpu(s, s->cost.target_ns), limit,
+		 percent_of_cpu(s, s->cost.ns - s->cost.target_ns));
 	cells_labelled(out, "Overhead", line);
 	sink_puts(out, "      events    program       trap  of one CPU  source\n");
 	for (uint32_t i = 0; i < s->cost.n; i++) {
@@ -52,7 +52,8 @@ static void put_cost(const struct run_summary *s, struct sink *out)
 	}
 	/* What a run begins with, before it knows rates, is what the limit gives in a second. */
 	if (s->cost.limit_percent > 0 &&
-	    (double)s->cost.ns > s->cost.limit_percent / 100 * ((double)s->duration_ns + SECOND_NS))
+	    (double)s->cost.target_ns >
+		    s->cost.limit_percent / 100 * ((double)s->duration_ns + SECOND_NS))
 		cells_wrapped(
 			out,
 			"More than the limit: allocations and stacks of waits are told for less of the time, "

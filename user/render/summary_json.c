@@ -754,6 +754,8 @@ static void add_cost(struct doc *d, cJSON *root, const struct run_summary *s)
 	real(d, o, "percent", (double)s->cost.ns * 100 / (double)s->duration_ns);
 	real(d, o, "target_percent",
 	     s->oncpu.cpu_ns > 0 ? (double)s->cost.ns * 100 / (double)s->oncpu.cpu_ns : NAN);
+	number(d, o, "profiled_ns", s->cost.target_ns);
+	real(d, o, "profiled_percent", (double)s->cost.target_ns * 100 / (double)s->duration_ns);
 	real(d, o, "limit_percent", s->cost.limit_percent > 0 ? s->cost.limit_percent : NAN);
 	list = array(d, o, "sources");
 	for (uint32_t i = 0; i < s->cost.n; i++) {

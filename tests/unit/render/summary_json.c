@@ -95,6 +95,7 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "sideband_lost", 0);
 	assert_number(root, "own.rss_kb", 24 * 1024);
 	assert_number(root, "cost.ns", 207000000);
+	assert_number(root, "cost.profiled_ns", 206000000);
 	assert_number(root, "cost.limit_percent", 5);
 	assert_text(root, "cost.sources.1.name", "allocations");
 	assert_number(root, "cost.sources.1.events", 150000);

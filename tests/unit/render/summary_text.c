@@ -483,9 +483,11 @@ static void cost_is_told_beside_its_limit(void **state)
 {
 	struct run_summary s = fixture_summary();
 
-	assert_has(text_of(&s), "2.1% of one CPU (limit 5%)");
+	assert_has(text_of(&s), "2.1% of one CPU (limit 5%), and 0.01% in others");
 	assert_has_not(text_of(&s), "More than the limit");
-	s.cost.limit_percent = 2;
+	s.cost.limit_percent = 2; /* and what that gives in a second: 220 ms, of 206 */
+	assert_has_not(text_of(&s), "More than the limit");
+	s.cost.limit_percent = 1;
 	assert_has(text_of(&s), "More than the limit");
 	s.cost.limit_percent = 0; /* something was asked for whatever it costs */
 	assert_has_not(text_of(&s), "(limit");
