@@ -184,6 +184,16 @@ def a_program_that_forks_with_the_dynamic_linker_in_its_hands_goes_on():
 
 
 @fact
+def a_program_whose_threads_come_and_go_is_reached():
+    t = Target("inject_busy", "work", "churn", "churn", "churn", "churn")
+    status, said, why = cycles(t.pid, CYCLES, 65536)
+    equal(status, 0, f"cycles: {why}")
+    if status == 0:
+        equal(said[2], said[1], "words put back, of those exchanged")
+    healthy(t, "cycles")
+
+
+@fact
 def a_memscope_that_is_killed_at_any_moment_leaves_a_program_that_works():
     t = Target("inject_busy", *BUSY)
     time.sleep(0.3)

@@ -9,6 +9,7 @@
  *   fork     has children that allocate, throw, and end well
  *   fork-load  the same, and they load a library: not beside `load`, for then a child may find the
  *            dynamic linker's lock taken, whoever is injected
+ *   churn    has threads that end at once
  *   fork-within  has children while it holds the dynamic linker's lock (dl_iterate_phdr)
  *   load     loads and unloads a library
  *   signal   sends itself queued signals and has timers go off (SIGALRM, SIGPROF)
@@ -223,6 +224,24 @@ static void *forks(void *arg)
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 			wrong("a child", status);
 		usleep(20000);
+	}
+}
+
+static void *nothing(void *)
+{
+	return NULL;
+}
+
+static void *churn(void *)
+{
+	for (;;) {
+		pthread_t threads[4];
+
+		for (pthread_t &t : threads)
+			if (pthread_create(&t, NULL, nothing, NULL))
+				die("pthread_create");
+		for (pthread_t t : threads)
+			pthread_join(t, NULL);
 	}
 }
 
@@ -576,6 +595,8 @@ int main(int argc, char **argv)
 			start(forks, NULL, false);
 		else if (!strcmp(argv[i], "fork-load"))
 			start(forks, path, false);
+		else if (!strcmp(argv[i], "churn"))
+			start(churn, NULL, false);
 		else if (!strcmp(argv[i], "fork-within"))
 			start(forks_within, NULL, false);
 		else if (!strcmp(argv[i], "load"))

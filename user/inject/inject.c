@@ -34,6 +34,7 @@
 #define ANSWER_MS 10000
 
 #define THREADS_MAX 4096
+#define LISTS       50 /* of threads that are looked through */
 
 struct injected {
 	pid_t pid, tid;
@@ -307,31 +308,42 @@ static int wait_ready(int mem_fd, uint64_t at, struct agent_block *ret_block)
 	}
 }
 
-/* Its number here: in a container it knows another. */
+static bool is_thread(pid_t pid, const char *at, pid_t tid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[320], line[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, at);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "NSpid:", 6) == 0)
+			return atoi(strrchr(line, '\t') + 1) == tid;
+	return false;
+}
+
+/*
+ * Its number here: in a container it knows another. 0: it has ended. The kernel's list of threads is cut
+ * short where one of them is just ending, so that one look at it proves nothing.
+ */
 static pid_t find_thread_of(pid_t pid, pid_t tid)
 {
-	char path[320], line[512];
-	struct dirent *d;
 	pid_t found = 0;
-	DIR *dir;
+	char path[64];
 
+	snprintf(path, sizeof(path), "%d", (int)tid);
+	if (is_thread(pid, path, tid))
+		return tid;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && !found && (d = readdir(dir))) {
-		_cleanup_(fclosep) FILE *f = NULL;
-		pid_t at = (pid_t)atoi(d->d_name);
+	for (int i = 0; i < LISTS && !found; i++) {
+		struct dirent *d;
+		DIR *dir = opendir(path);
 
-		if (at <= 0)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)at);
-		f = fopen(path, "re");
-		while (f && fgets(line, sizeof(line), f)) {
-			if (strncmp(line, "NSpid:", 6) == 0 && atoi(strrchr(line, '\t') + 1) == tid)
-				found = at;
-		}
+		while (dir && !found && (d = readdir(dir)))
+			if (is_thread(pid, d->d_name, tid))
+				found = (pid_t)atoi(d->d_name);
+		if (dir)
+			closedir(dir);
 	}
-	if (dir)
-		closedir(dir);
 	return found;
 }
 
