@@ -5,8 +5,10 @@
 #include "base/version.h"
 #include "cmd/cmd.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command *command_find(const char *name)
 {
@@ -26,8 +28,8 @@ static void print_overview(FILE *f)
 	fprintf(f, "  %-10s %s\n\n", "help", "what a command does and its options");
 	fprintf(f,
 		"memscope help COMMAND shows a command's options; memscope --version the version.\n"
-		"Exit status: 0 done; 1 nothing could be gathered or written; 2 wrong usage;\n"
-		"3 done, but something asked for was unavailable.\n");
+		"Exit status: 0 done; 1 nothing could be gathered, or not all could be written;\n"
+		"2 wrong usage; 3 done, but something asked for was unavailable.\n");
 }
 
 static int flushed(void)
@@ -58,7 +60,7 @@ static int help(int argc, char **argv)
 {
 	const struct command *c;
 
-	if (argc < 2) {
+	if (argc < 2 || strcmp(argv[1], "help") == 0) {
 		print_overview(stdout);
 		return flushed();
 	}
@@ -69,10 +71,23 @@ static int help(int argc, char **argv)
 	return flushed();
 }
 
+/*
+ * A standard descriptor that the caller has closed would be given to the next file that is opened,
+ * a map or a profile, and what is printed would go into that. So each is held, the wrong way round:
+ * what is printed there fails. Commands that are started find it closed, as they would without us.
+ */
+static void hold_closed_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c = commands;
 
+	hold_closed_descriptors();
 	if (argc < 2) {
 		print_overview(stderr);
 		return EXIT_USAGE;
@@ -87,11 +102,6 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--man") == 0) { /* for the build: the middle of memscope(1) */
 		for (; c->name; c++)
-			opt_print_man(c->options, stdout);
-		return flushed();
-	}
-	if (strcmp(argv[1], "--man") == 0) { /* for the build: the options part of memscope(1) */
-		for (c = commands; c->name; c++)
 			opt_print_man(c->options, stdout);
 		return flushed();
 	}

@@ -1,8 +1,8 @@
 /*
  * Subcommands: one file (cmd/NAME.c), its line below, and one row in commands.c each.
  *
- * run() returns the exit status (design: 0 done; 1 nothing could be gathered or written; 2 wrong
- * usage; 3 done, but something asked for was unavailable) and has printed its own sentence.
+ * run() returns the exit status (design: 0 done; 1 nothing could be gathered, or not all
+ * could be written; 2 wrong usage; 3 done, but something asked for was unavailable) and has printed its own sentence.
  */
 #ifndef MEMSCOPE_CMD_CMD_H
 #define MEMSCOPE_CMD_CMD_H
@@ -20,7 +20,10 @@ struct command {
 
 extern const struct command commands[];  /* ends with a row without a name; the first is the default */
 
-/* Prints "memscope: SENTENCE" on stderr, control bytes made harmless; returns `status`. */
+/* Prints "memscope: SENTENCE" on stderr, control bytes made harmless. */
+void command_say(const char *sentence);
+
+/* The same with the sentence of `e`; returns `status`. */
 int command_fail(enum exit_status status, const struct err *e);
 
 extern const struct opt_command record_options;

@@ -42,12 +42,17 @@ const struct command commands[] = {
 	{ 0 },
 };
 
-int command_fail(enum exit_status status, const struct err *e)
+void command_say(const char *sentence)
 {
 	fputs("memscope: ", stderr);
 	/* Sentences quote file names and other people's bytes. */
-	for (const char *c = e->msg; *c; c++)
+	for (const char *c = sentence; *c; c++)
 		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
 	fputc('\n', stderr);
+}
+
+int command_fail(enum exit_status status, const struct err *e)
+{
+	command_say(e->msg);
 	return status;
 }

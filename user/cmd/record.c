@@ -346,16 +346,16 @@ static void say_ready(const struct run *r)
 			shown(group_title(&cfg->groups[0])), cfg->n_groups > 1 ? " and others" : "",
 			r->n_members, r->n_members == 1 ? "" : "es");
 	else if (cfg->command)
-		fprintf(stderr, "memscope: profiling '%s' (process %d)", cfg->command[0],
+		fprintf(stderr, "memscope: profiling '%s' (process %d)", shown(cfg->command[0]),
 			(int)launch_pid(r->launch));
 	else
 		fprintf(stderr, "memscope: profiling process %d%s", (int)cfg->pids[0],
 			cfg->n_pids > 1 ? " and others" : "");
 	fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
 	if (*r->alloc_reason)
-		fprintf(stderr, "memscope: %s\n", r->alloc_reason);
+		command_say(r->alloc_reason);
 	for (uint32_t i = 0; i < r->n_notes; i++)
-		fprintf(stderr, "memscope: %s\n", r->notes[i]);
+		command_say(r->notes[i]);
 }
 
 /* Runs, and writes whatever was gathered, also after an error. */
@@ -390,7 +390,7 @@ static int record(const struct run_config *cfg)
 	/* What is missing is named on stderr where no summary is there to read. */
 	for (uint32_t i = said; i < r.n_notes && (cfg->quiet || cfg->json); i++)
 		if (r.missing[i])
-			fprintf(stderr, "memscope: %s\n", r.notes[i]);
+			command_say(r.notes[i]);
 	if (rc2 < 0)
 		command_fail(EXIT_NOTHING, &later);
 	rc = rc2 < 0 ? EXIT_NOTHING : r.partial ? EXIT_PARTIAL : EXIT_DONE;

@@ -1,4 +1,5 @@
 /* memscope trend -p, -c: the memory of processes that run, row by row into a log, for days. */
+#include "cmd/cmd.h"
 #include "cmd/follow.h"
 #include "cmd/trend_parts.h"
 #include "proc/proc_mem.h"
@@ -61,17 +62,17 @@ static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *fmt, ...)
 {
 	time_t now = time(NULL);
-	char stamp[32];
+	char text[512];
+	size_t len;
 	struct tm tm;
 	va_list ap;
 
 	localtime_r(&now, &tm);
-	strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm);
-	fprintf(stderr, "memscope: %s: ", stamp);
+	len = strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S: ", &tm);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text + len, sizeof(text) - len, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	command_say(text);
 }
 
 static void on_ended(void *ctx, pid_t pid, const char *name)
