@@ -329,9 +329,11 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
     old = [[path.replace(".pb.gz", ext) for ext in (".pb.gz", ".folded", ".svg")] for path in mine][:2]
     for path in sum(old, []):
         os.utime(path, (1e9, 1e9))
+    os.makedirs(os.path.join(tree, "another", ".memscope"))  # no list: it cannot be read
     r = subprocess.run([MEMSCOPE, "clean", "--older-than", "1d", tree], capture_output=True,
                        text=True, check=False)
-    equal(r.returncode, 0, f"exit status of clean ({r.stderr})")
+    equal(r.returncode, 3, f"exit status of clean where one directory cannot be read ({r.stderr})")
+    check("another" in r.stderr and r.stderr.count("\n") == 1, f"it says {r.stderr!r}")
     check(r.stdout.startswith("removed 6 files, "), f"it said {r.stdout!r}")
     equal([p for p in mine if not os.path.exists(p)], [paths[0] for paths in old], "windows removed")
     for path, text in foreign.items():

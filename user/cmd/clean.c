@@ -31,27 +31,34 @@ const struct opt_command clean_options = {
 	.opts = rows,
 };
 
-/* A directory without a list is none of ours: 0. */
-static int clean_one(const char *dir, const struct keep *keep, struct pruned *pruned,
-		     uint32_t *lists, struct err *e)
-{
-	int r = tree_prune(dir, keep, pruned, e);
+/* What was found on the way. */
+struct found {
+	struct pruned pruned;
+	uint32_t lists;
+	uint32_t
+		unread; /* directories that could not be looked into, and why the first could not */
+	struct err why;
+};
 
-	if (r == -ENOENT)
-		return 0;
-	*lists += r == 0;
-	return r;
+/* A directory without a list is none of ours. One that cannot be read does not keep the others. */
+static void clean_one(const char *dir, const struct keep *keep, struct found *f)
+{
+	struct err e = { 0 };
+	int r = tree_prune(dir, keep, &f->pruned, &e);
+
+	if (r == 0)
+		f->lists++;
+	else if (r != -ENOENT && !f->unread++)
+		f->why = e;
 }
 
-static int clean_below(const char *dir, const struct keep *keep, struct pruned *pruned,
-		       uint32_t *lists, struct err *e)
+static int clean_below(const char *dir, const struct keep *keep, struct found *f, struct err *e)
 {
 	DIR *d = opendir(dir);
-	int r = 0;
 
 	if (!d)
 		return err_set(e, -errno, "%s: %s", dir, strerror(errno));
-	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
+	for (struct dirent *entry; (entry = readdir(d));) {
 		char path[4096];
 		struct stat st;
 
@@ -60,20 +67,19 @@ static int clean_below(const char *dir, const struct keep *keep, struct pruned *
 			    (int)sizeof(path) ||
 		    lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
-		r = clean_one(path, keep, pruned, lists, e);
+		clean_one(path, keep, f);
 	}
 	closedir(d);
-	return r;
+	return 0;
 }
 
 int cmd_clean(int argc, char **argv)
 {
 	struct clean_args a = { 0 };
-	struct pruned pruned = { 0 };
+	struct found f = { 0 };
 	struct keep keep;
 	struct err e = { 0 };
-	uint32_t lists = 0;
-	int operand, r;
+	int operand;
 
 	if (opt_parse(&clean_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
@@ -91,25 +97,30 @@ int cmd_clean(int argc, char **argv)
 		err_set(&e, -EINVAL, "--older-than takes an age, like 7d, not \"%.32s\"", a.older);
 		return command_fail(EXIT_USAGE, &e);
 	}
-	r = clean_one(argv[operand], &keep, &pruned, &lists, &e);
-	if (r == 0)
-		r = clean_below(argv[operand], &keep, &pruned, &lists, &e);
-	if (r < 0)
+	clean_one(argv[operand], &keep, &f);
+	if (!f.unread && clean_below(argv[operand], &keep, &f, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
-	if (!lists) {
+	if (f.unread && !f.lists)
+		return command_fail(EXIT_NOTHING, &f.why);
+	if (!f.lists) {
 		err_set(&e, -ENOENT, "%s: memscope has written no windows here", argv[operand]);
 		return command_fail(EXIT_NOTHING, &e);
 	}
-	printf("removed %s files, %s\n", unit_count((int64_t)pruned.files).s,
-	       unit_bytes((int64_t)pruned.bytes).s);
+	printf("removed %s files, %s\n", unit_count((int64_t)f.pruned.files).s,
+	       unit_bytes((int64_t)f.pruned.bytes).s);
 	if (fflush(stdout) < 0 && errno != EPIPE) {
 		err_set(&e, -errno, "standard output: %s; it was removed, and that is not told",
 			strerror(errno));
 		return command_fail(EXIT_PARTIAL, &e);
 	}
-	if (pruned.failed) {
-		err_set(&e, pruned.error, "%s files could not be removed: %s",
-			unit_count((int64_t)pruned.failed).s, strerror(-pruned.error));
+	if (f.pruned.failed) {
+		err_set(&e, f.pruned.error, "%s files could not be removed: %s",
+			unit_count((int64_t)f.pruned.failed).s, strerror(-f.pruned.error));
+		return command_fail(EXIT_PARTIAL, &e);
+	}
+	if (f.unread) {
+		err_set(&e, f.why.code, "%s (%s directories are as they were for such a reason)",
+			f.why.msg, unit_count(f.unread).s);
 		return command_fail(EXIT_PARTIAL, &e);
 	}
 	return EXIT_DONE;
