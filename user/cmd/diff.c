@@ -229,6 +229,23 @@ static int choose_types(const struct job *j, struct diff_opts *o, struct err *e)
 	return 0;
 }
 
+/* More samples of a second are no more of its time. */
+static void tell_rates(const struct job *j, const struct diff_opts *o)
+{
+	const struct profile_meta *before = profile_get_meta(o->before),
+				  *after = profile_get_meta(o->after);
+	struct err e;
+
+	if (strcmp(profile_type(o->after, o->after_type)->name, "samples") != 0 ||
+	    before->period <= 0 || after->period <= 0 || before->period == after->period)
+		return;
+	err_set(&e, 0,
+		"%.100s and %.100s were sampled at different rates: counts of samples differ by that "
+		"alone; --value cpu compares times, --normalize shares",
+		j->names[0], j->names[1]);
+	command_fail(EXIT_DONE, &e);
+}
+
 static int compare(struct job *j, const struct profile *before, const struct profile *after,
 		   const char *source, struct err *e)
 {
@@ -257,6 +274,8 @@ static int compare(struct job *j, const struct profile *before, const struct pro
 				       : "--normalize: one of the profiles has a total of 0");
 	if (r < 0)
 		return err_set(e, r, "out of memory for a difference");
+	if (o.scale == DIFF_ABSOLUTE)
+		tell_rates(j, &o);
 	report.shown = shown_pick(after, (int)o.after_type);
 	r = print(j, &report, e);
 	if (r == 0 && j->a->output)
