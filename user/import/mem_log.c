@@ -52,6 +52,8 @@ static bool read_layout(char *line, struct layout *l)
 	bool has_time = false, has_rss = false;
 	char *fields[MAX_FIELDS];
 
+	if (strncmp(line, "\xef\xbb\xbf", 3) == 0) /* a spreadsheet marks its text as UTF-8 */
+		line += 3;
 	l->n = split(line, fields);
 	for (int i = 0; i < l->n; i++) {
 		l->column[i] = -1;

@@ -49,6 +49,8 @@ static const char *known_mistake(struct bytes data)
 		{ "<svg", picture },
 		{ "<!DOCTYPE", picture },
 		{ "<html", picture },
+		{ "{\n", "is JSON, and no profile of a known format" },
+		{ "{\"", "is JSON, and no profile of a known format" },
 		{ "PERFILE2", "is a recording of perf; give what perf script -i prints of it" },
 	};
 
