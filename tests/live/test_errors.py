@@ -1,5 +1,6 @@
 """What goes wrong is told in one sentence, with the right exit status, and nothing is lost."""
 
+import json
 import os
 import re
 import shutil
@@ -138,6 +139,12 @@ def full_disk_is_told_and_no_half_file_is_left():
         equal(run.status, NOTHING, "exit status")
         check(re.search("no space|disk", run.stderr, re.I),
               f"the cause is not named: {run.stderr!r}")
+        there = set(os.listdir(os.path.join(where, "out")))
+        lost = set(re.split(r"[,\s]+", " ".join(re.findall(r"not written: (.*)", run.stderr))))
+        listed = set(json.loads(run.stdout)["files"])
+        equal(listed - there, set(), "files that are listed and not there")
+        equal(lost & there, set(), "files that are there and said not to be written")
+        check({"summary.txt", "summary.json"} <= lost | there, f"{lost} and {there} have no summary")
         for root, _, files in os.walk(os.path.join(where, "out")):
             for name in files:
                 path = os.path.join(root, name)
@@ -150,6 +157,58 @@ def full_disk_is_told_and_no_half_file_is_left():
                         check(f.read()[-1:] in ("", "\n"), f"{name} ends inside a line")
     finally:
         subprocess.run(["umount", "-l", where], check=False)
+
+
+@fact
+def what_is_printed_to_a_closed_descriptor_goes_into_no_file():
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    for closed, status in ((">&-", PARTIAL), (">&- 2>&- <&-", PARTIAL), ("2>&- <&-", DONE)):
+        out = scratch("closed")
+        got = subprocess.run(["sh", "-c", f'exec "$0" "$@" {closed}', MEMSCOPE, "-p", str(target.pid), "-F", "499",
+                              "-d", "0.5", "-o", out], capture_output=True, timeout=60, check=False, text=True)
+        equal(got.returncode, status, f"exit status with {closed} ({got.stderr!r})")
+        if "2>" not in closed:
+            check("Bad file descriptor" in got.stderr, f"with {closed} it says {got.stderr!r}")
+        with open(f"{out}/summary.json", encoding="utf-8") as f:
+            json.load(f)
+        for name in os.listdir(out):
+            if name.endswith(".pb.gz"):
+                pprof_reader.read(os.path.join(out, name))
+            if name.endswith(".csv"):
+                with open(os.path.join(out, name), encoding="utf-8") as f:
+                    check("memscope" not in f.read(), f"words of memscope are in {name}")
+        shutil.rmtree(out)
+
+
+@fact
+def a_target_that_has_ended_still_has_its_name_and_command_line():
+    target = Target("cpu_split", 600000)
+    run = Run("-p", target.pid, "--only", "oncpu")
+    run.ready()
+    target.say("go")
+    target.process.kill()
+    target.process.wait()
+    run.finish(20)
+    with open(os.path.join(run.out, "summary.txt"), encoding="utf-8") as f:
+        head = f.read().split("\n\n", maxsplit=1)[0]
+    check(head.startswith(f"cpu_split (pid {target.pid})"), f"it begins with {head!r}")
+    check("cpu_split 600000\n" in head, f"no command line in {head!r}")
+
+
+@fact
+def counts_of_samples_at_different_rates_are_said_to_be_that():
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    outs = []
+    for hz in (99, 499):
+        run = Run("-p", target.pid, "--only", "oncpu", "-F", hz, "-d", 0.5)
+        run.finish(30)
+        outs.append(os.path.join(run.out, "oncpu.pb.gz"))
+    for how, said in (((), True), (("--value", "cpu"), False), (("--normalize",), False)):
+        got = subprocess.run([MEMSCOPE, "diff", *how, *outs], capture_output=True, timeout=30, check=False, text=True)
+        equal(got.returncode, DONE, f"exit status of diff {how} ({got.stderr!r})")
+        equal("different rates" in got.stderr, said, f"diff {how} speaks of the rates ({got.stderr!r})")
 
 
 @fact
@@ -212,16 +271,17 @@ def mistakes_with_files_are_one_sentence():
     with open(f"{where}/run/trend.csv", "w", encoding="ascii") as f:
         f.write("timestamp,rss_kb\n2026-03-01 00:00:00,100\n2026-03-01 00:00:01,110\n")
     for name, text in (("empty", ""), ("text", "hello\n"), ("a.svg", "<?xml version='1.0'?>\n<svg/>\n"),
-                       ("perf.data", "PERFILE2\0\0"),
+                       ("perf.data", "PERFILE2\0\0"), ("json", '{\n"a": 1\n}\n'),
+                       ("sheet", "\ufefftimestamp,rss_kb\r\n2026-03-01 00:00:00,100\r\n"),
                        ("cut", "p 1 1.0: 5 cycles:\n\t1 f (/x)\n\np 1 1.1: 5 cycles:\n\t1 f (/x)\n")):
-        with open(f"{where}/{name}", "w", encoding="ascii") as f:
+        with open(f"{where}/{name}", "w", encoding="utf-8", newline="") as f:
             f.write(text)
     os.symlink("nowhere", f"{where}/dangling")
     for line, status, words in (
             ("flame nope", NOTHING, "nope: .*No such file"), ("flame empty", NOTHING, "is empty"),
             ("flame dangling", NOTHING, "No such file"), ("flame text", NOTHING, "no line is a folded"),
             ("flame dir", NOTHING, "no profile in it"), ("flame a.svg", NOTHING, "is a picture"),
-            ("flame perf.data", NOTHING, "perf script"), ("flame cut -o cut.svg", PARTIAL, "cut .*left out.: 1"),
+            ("flame perf.data", NOTHING, "perf script"), ("flame json", NOTHING, "is JSON"), ("help help", DONE, ""), ("flame cut -o cut.svg", PARTIAL, "cut .*left out.: 1"),
             ("flame a.folded -o dir/no/x.svg", NOTHING, "No such file"),
             ("flame a.folded -o x.png", USAGE, "x.png"), ("flame a.folded -o dir", USAGE, "dir"),
             ("convert a.folded -o /dev/full --format folded", NOTHING, "No space left"),
@@ -230,7 +290,7 @@ def mistakes_with_files_are_one_sentence():
             ("diff a.folded", USAGE, "which two"), ("merge a.folded", USAGE, "which profiles"),
             ("merge a.folded nope -o b.folded", NOTHING, "No such file"),
             ("trend nope", NOTHING, "No such file"), ("trend text", NOTHING, "not a memory log"),
-            ("trend dir", NOTHING, "dir/trend.csv: No such file"), ("trend run", DONE, ""),
+            ("trend dir", NOTHING, "dir/trend.csv: No such file"), ("trend run", DONE, ""), ("trend sheet", DONE, ""),
             ("clean --keep 1 text", NOTHING, "Not a directory"), ("clean --keep 1 dir", NOTHING, "no windows here"),
             ("-p 1 -p 2", USAGE, "given twice")):
         got = subprocess.run([MEMSCOPE, *line.split()], cwd=where, capture_output=True, timeout=30, check=False,

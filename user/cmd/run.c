@@ -1,6 +1,7 @@
 #include "cmd/run_parts.h"
 #include "cmd/run_windows.h"
 #include "cmd/sampler.h"
+#include "cmd/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +68,19 @@ void run_say(const struct run *r, const char *fmt, ...)
 }
 
 /* --- begin --- */
+
+/* A target that has ended by then has no command line to print. Without memory, there is just none. */
+static void note_cmdlines(struct run *r)
+{
+	char line[4096];
+
+	if (r->cfg->n_groups || !r->cfg->n_pids)
+		return;
+	r->cmdlines = calloc(r->cfg->n_pids, sizeof(*r->cmdlines));
+	for (uint32_t i = 0; r->cmdlines && i < r->cfg->n_pids; i++)
+		if (target_cmdline(r->cfg->pids[i], line, sizeof(line)))
+			r->cmdlines[i] = strdup(line);
+}
 
 static int open_rooms(struct run *r, struct err *e)
 {
@@ -278,6 +292,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 
 	r->cfg = cfg;
 	r->for_allocs = cfg->max_overhead;
+	note_cmdlines(r);
 	look_for_samplers(r);
 	r->epoll_fd = r->signal_fd = r->timer_fd = -1;
 	r->drain_every_ns = DRAIN_NS;
@@ -626,6 +641,9 @@ void run_free(struct run *r)
 {
 	struct watched *t, *next;
 
+	for (uint32_t i = 0; r->cmdlines && i < r->cfg->n_pids; i++)
+		free(r->cmdlines[i]);
+	free(r->cmdlines);
 	run_slices_free(r);
 	run_costs_free(r);
 	exact_watch_free(r->exact_watch);

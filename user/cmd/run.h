@@ -196,6 +196,7 @@ struct run {
 
 	struct gap *gaps;
 
+	char **cmdlines;  /* of the targets that were named by pid, as the run began */
 	char *notes[64];
 	bool missing[64];        /* this note says that something asked for was unavailable */
 	uint32_t n_notes;

@@ -3,9 +3,11 @@
  */
 #include "base/units.h"
 #include "base/version.h"
+#include "cmd/cmd.h"
 #include "cmd/run_parts.h"
 #include "cmd/run_windows.h"
 #include "cmd/stale.h"
+#include "cmd/target.h"
 #include "render/bands_csv.h"
 #include "render/render.h"
 #include "render/sites_csv.h"
@@ -40,7 +42,8 @@ struct output {
 	struct debug_package packages[8]; /* of symbols.worst */
 	uint64_t stats[MS_N_STATS];
 	struct ingest_stats in;
-	char suffix[40]; /* of trend, bands and summary: "-STAMP", or "" */
+	struct strbuf missing; /* names of files that could not be written */
+	char suffix[40];       /* of trend, bands and summary: "-STAMP", or "" */
 };
 
 static int open_module(void *ctx, module_id m, struct err *e)
@@ -159,6 +162,19 @@ static void file_written(struct output *o, const char *name, const char *ext)
 		o->files[o->s.n_files++] = full;
 }
 
+static void file_missing(struct output *o, const char *name, const char *ext)
+{
+	strbuf_printf(&o->missing, "%s%s%s", o->missing.len ? ", " : "", name, ext);
+}
+
+/* The first failure has its sentence; those after it are named. */
+static void tell_missing(struct output *o)
+{
+	if (o->missing.len && !strbuf_oom(&o->missing))
+		run_note(o->r, true, "not written: %s", o->missing.s);
+	strbuf_reset(&o->missing);
+}
+
 struct profile_meta run_profile_meta(const struct run *r, const struct profile_row *row)
 {
 	return (struct profile_meta){
@@ -247,11 +263,14 @@ static int write_profiles(struct output *o, struct err *e)
 			snprintf(path, sizeof(path), "%s/%s%s", o->r->cfg->dir, row->name, f->ext);
 			r = run_write_profile(o->r, p, row->name, f, path, &one);
 
+			if (r == -ENODATA)
+				continue; /* no picture of nothing: an idle target is no failure */
 			if (r == 0) {
 				file_written(o, row->name, f->ext);
-			} else if (r == -ENODATA) {
-				continue; /* no picture of nothing: an idle target is no failure */
-			} else if (rc == 0) {
+				continue;
+			}
+			file_missing(o, row->name, f->ext);
+			if (rc == 0) {
 				rc = r;
 				*e = one;
 			}
@@ -287,17 +306,19 @@ static int write_csv(struct output *o, const char *name,
 	snprintf(path, sizeof(path), "%s.csv", o->suffix);
 	if (rc == 0)
 		file_written(o, name, path);
+	else
+		file_missing(o, name, path);
 	return rc;
 }
 
 /* Tables of exact allocations. */
 static int write_tables(struct output *o, struct err *e)
 {
-	int rc = o->r->bands ? write_csv(o, "bands", write_bands, e) : 0;
+	int rc = o->r->bands ? write_csv(o, "bands", write_bands, e) : 0, rc2 = 0;
 
-	if (rc == 0 && o->r->sites && o->r->tier == ALLOC_TIER_EXACT)
-		rc = write_csv(o, "sites", write_sites, e);
-	return rc;
+	if (o->r->sites && o->r->tier == ALLOC_TIER_EXACT)
+		rc2 = write_csv(o, "sites", write_sites, rc == 0 ? e : NULL);
+	return rc < 0 ? rc : rc2;
 }
 
 static int write_summary(struct output *o, const char *name, bool json, struct err *e)
@@ -314,28 +335,47 @@ static int write_summary(struct output *o, const char *name, bool json, struct e
 	return rc == 0 ? sink_commit(sink, e) : rc;
 }
 
+/* They name themselves as well; what is printed then names those that are there. */
+static int write_summaries(struct output *o, struct err *e)
+{
+	static const char *const kinds[] = { "txt", "json" };
+	uint32_t others = o->s.n_files;
+	char path[4096], ending[64];
+	bool there[2];
+	int rc = 0;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, kinds[i]);
+		file_written(o, "summary", ending);
+	}
+	for (int i = 0; i < 2; i++) {
+		int r;
+
+		snprintf(path, sizeof(path), "%s/summary%s.%s", o->s.dir, o->suffix, kinds[i]);
+		r = write_summary(o, path, i == 1, rc == 0 ? e : NULL);
+		there[i] = r == 0;
+		rc = rc == 0 ? r : rc;
+	}
+	while (o->s.n_files > others)
+		free((char *)o->files[--o->s.n_files]);
+	for (int i = 0; i < 2; i++) {
+		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, kinds[i]);
+		(there[i] ? file_written : file_missing)(o, "summary", ending);
+	}
+	return rc;
+}
+
 /* --- facts
  * --------------------------------------------------------------------------------------- */
 
-/* /proc/PID/cmdline, arguments joined by spaces; NULL when it is gone. */
-static char *read_cmdline(pid_t pid)
+/* The command line of the `i`th target, as it is, or was when the run began; NULL when not known. */
+static char *target_line(const struct run *r, uint32_t i)
 {
-	char path[64], buf[4096];
-	_cleanup_(fclosep) FILE *f = NULL;
-	size_t n;
+	char line[4096];
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	f = fopen(path, "re");
-	n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
-	while (n && !buf[n - 1])
-		n--;
-	if (!n)
-		return NULL;
-	for (size_t i = 0; i < n; i++)
-		if (!buf[i])
-			buf[i] = ' ';
-	buf[n] = '\0';
-	return strdup(buf);
+	if (target_cmdline(r->cfg->pids[i], line, sizeof(line)))
+		return strdup(line);
+	return r->cmdlines && r->cmdlines[i] ? strdup(r->cmdlines[i]) : NULL;
 }
 
 static char *join_command(char **argv)
@@ -404,11 +444,13 @@ static int facts_target(struct output *o)
 		p = proc_table_live(o->r->procs, sp->pid);
 		if (cfg->n_groups && !p)
 			continue; /* of its members, those that are still there */
+		if (!p)
+			p = proc_table_first(o->r->procs, sp->pid);
 		o->s.n_processes++;
 		sp->ns_pid = run_ns_pid(o->r, sp->pid);
 		sp->comm = p ? proc_comm(p) : cfg->command ? command_name(cfg->command[0]) : NULL;
 		sp->exe = p ? proc_exe(p) : NULL;
-		sp->cmdline = cfg->command ? join_command(cfg->command) : read_cmdline(sp->pid);
+		sp->cmdline = cfg->command ? join_command(cfg->command) : target_line(o->r, i);
 	}
 	o->s.processes = o->processes;
 	facts_groups(o);
@@ -784,6 +826,7 @@ static void output_free(struct output *o)
 	for (uint32_t i = 0; i < o->s.n_processes; i++)
 		free((char *)o->processes[i].cmdline);
 	free(o->processes);
+	strbuf_free(&o->missing);
 	free(o);
 }
 
@@ -807,7 +850,7 @@ int run_write(struct run *r, struct err *e)
 {
 	struct output *o = calloc(1, sizeof(*o));
 	struct err one = {};
-	char path[4096], ending[64];
+	char ending[64];
 	int rc, rc2;
 
 	if (!o)
@@ -834,25 +877,20 @@ int run_write(struct run *r, struct err *e)
 			file_written(o, "ledger", ending);
 		o->s.dir = r->cfg->dir;
 		o->s.files = o->files;
-		snprintf(ending, sizeof(ending), "%s.txt", o->suffix);
-		file_written(o, "summary", ending);
-		snprintf(path, sizeof(path), "%s.json", o->suffix);
-		file_written(o, "summary", path);
 		if (rc == 0 && !r->cfg->stamp)
 			clear_earlier_run(o);
+		tell_missing(o);
 		o->s.n_notes = r->n_notes;
-		snprintf(path, sizeof(path), "%s/summary%s", r->cfg->dir, ending);
-		rc2 = write_summary(o, path, false, &one);
-		snprintf(path, sizeof(path), "%s/summary%s.json", r->cfg->dir, o->suffix);
-		if (rc2 == 0)
-			rc2 = write_summary(o, path, true, &one);
+		rc2 = write_summaries(o, &one);
 		if (rc2 < 0 && rc == 0) {
 			rc = rc2;
 			*e = one;
 		}
+		tell_missing(o);
+		o->s.n_notes = r->n_notes;
 		if ((r->cfg->json || !r->cfg->quiet) &&
 		    write_summary(o, "-", r->cfg->json, &one) < 0) {
-			fprintf(stderr, "memscope: %s\n", one.msg);
+			command_say(one.msg);
 			r->partial = true;
 		}
 	}

@@ -163,6 +163,15 @@ struct proc *proc_table_live(struct proc_table *t, pid_t pid)
 	return l ? l->newest : NULL;
 }
 
+struct proc *proc_table_first(struct proc_table *t, pid_t pid)
+{
+	struct life *l = life_of(t, pid);
+
+	while (l && l->older)
+		l = l->older;
+	return l ? l->newest : NULL;
+}
+
 /* --- beginnings and ends
  * ------------------------------------------------------------------------- */
 

@@ -305,6 +305,8 @@ static void a_pid_used_again_is_another_process(void **state)
 	assert_resolves(f, third, 0, 0x400000, "/bin/sh");
 	assert_true(proc_exited(first) && proc_exited(second) && !proc_exited(third));
 	assert_ptr_equal(proc_table_live(f->t, CHILD), third);
+	assert_ptr_equal(proc_table_first(f->t, CHILD), first);
+	assert_null(proc_table_first(f->t, CHILD + 1));
 	assert_ptr_equal(find(f, CHILD, 1995, 8), first);
 	/* Another start is another process still. */
 	assert_null(find(f, CHILD, 2400, 8));
