@@ -77,12 +77,14 @@ struct taken {
 
 /*
  * Events that are the target's: others are asked who they are, and go on. Of what follows processes that is not
- * counted; all of it is taken to be the target's, and is little.
+ * counted: all are taken to be others', so that the target's part is what took longer.
  */
 static double events_of_target(const struct run *r, int i, const uint64_t *stats)
 {
-	if (r->cfg->all || i == COST_EVENTS || i == MS_ALLOC)
+	if (r->cfg->all || i == MS_ALLOC)
 		return INFINITY;
+	if (i == COST_EVENTS)
+		return 0;
 	if (i == MS_ONCPU)
 		return (double)stats[STAT_ONCPU_SAMPLES];
 	if (i == MS_OFFCPU) /* one when it leaves, one when it comes */
