@@ -337,6 +337,15 @@ def a_process_that_has_ended_is_refused():
 
 
 @fact
+def a_process_with_more_capabilities_than_memscope_is_refused_as_that():
+    need("setpriv")
+    child = sleeper()
+    got = subprocess.run(["setpriv", "--bounding-set=-sys_ptrace", MEMSCOPE, "-p", str(child.pid), "--inject", "-d",
+                          "0.3", "-o", scratch("out")], capture_output=True, timeout=60, check=False, text=True)
+    check(got.returncode == 1 and "may not be looked into" in got.stderr, f"{got.returncode}: {got.stderr!r}")
+
+
+@fact
 def a_stopped_process_is_refused():
     child = sleeper()
     os.kill(child.pid, signal.SIGSTOP)

@@ -271,6 +271,12 @@ static int check_machine(pid_t pid, struct err *e)
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return err_set(
+			e, -errno,
+			"process %d may not be looked into: it has capabilities that memscope "
+			"has not",
+			(int)pid);
 	if (fd < 0)
 		return err_set(e, -errno,
 			       "process %d has no program: it is the kernel's, or has ended",
