@@ -39,9 +39,13 @@ static int64_t saturating_add(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* Adds value type `names[i]` of each sample to the field at `fields[i]`. */
-static int take(struct entry **table, const struct profile *p, const char *const *names,
-		const size_t *fields, uint32_t n)
+/* A value type, and the field that it is added to. */
+struct column {
+	const char *name;
+	size_t field;
+};
+
+static int take(struct entry **table, const struct profile *p, const struct column columns[2])
 {
 	const struct dict *d = p ? profile_dict(p) : NULL;
 
@@ -64,9 +68,9 @@ static int take(struct entry **table, const struct profile *p, const char *const
 			entry->row.container = dict_str(d, container->str);
 		if (ns_pid)
 			entry->row.ns_pid = (pid_t)ns_pid->num;
-		for (uint32_t j = 0; j < n; j++) {
-			int64_t *field = (int64_t *)((char *)&entry->row + fields[j]);
-			int type = profile_find_type(p, names[j]);
+		for (int j = 0; j < 2; j++) {
+			int64_t *field = (int64_t *)((char *)&entry->row + columns[j].field);
+			int type = profile_find_type(p, columns[j].name);
 
 			if (type >= 0)
 				*field = saturating_add(*field, s.values[type]);
@@ -90,20 +94,22 @@ static int by_time(const void *a, const void *b)
 int by_process(const struct profile *oncpu, const struct profile *offcpu, struct process_row *out,
 	       uint32_t cap, uint32_t *ret_seen)
 {
-	static const char *const on_names[] = { "samples", "cpu" };
-	static const char *const off_names[] = { "blocked/nanoseconds", "runnable/nanoseconds" };
-	static const size_t on_fields[] = { offsetof(struct process_row, samples),
-					    offsetof(struct process_row, cpu_ns) };
-	static const size_t off_fields[] = { offsetof(struct process_row, blocked_ns),
-					     offsetof(struct process_row, runnable_ns) };
+	static const struct column on[2] = {
+		{ "samples", offsetof(struct process_row, samples) },
+		{ "cpu", offsetof(struct process_row, cpu_ns) },
+	};
+	static const struct column off[2] = {
+		{ "blocked/nanoseconds", offsetof(struct process_row, blocked_ns) },
+		{ "runnable/nanoseconds", offsetof(struct process_row, runnable_ns) },
+	};
 	_cleanup_(freep) struct process_row *all = NULL;
 	struct entry *table = NULL, *entry, *next;
 	uint32_t n = 0;
 	int r;
 
-	r = take(&table, oncpu, on_names, on_fields, 2);
+	r = take(&table, oncpu, on);
 	if (r == 0)
-		r = take(&table, offcpu, off_names, off_fields, 2);
+		r = take(&table, offcpu, off);
 	if (r == 0) {
 		all = calloc(HASH_COUNT(table) + 1, sizeof(*all));
 		r = all ? 0 : -ENOMEM;

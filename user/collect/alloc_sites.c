@@ -123,12 +123,6 @@ static void check_jumps(struct search *s)
 			s->found[i].best = s->found[i].at_entry;
 }
 
-static bool is_of_interest(void *ctx, const char *symbol)
-{
-	(void)ctx;
-	return allocator_is_name(symbol);
-}
-
 /* jemalloc (from 5.3), tcmalloc and mimalloc: known by a function that no other has. */
 static bool has_own_new(struct elf_syms *syms)
 {
@@ -291,9 +285,9 @@ static int find_by_debug(struct elf_file *elf, const struct alloc_image *im, boo
 	int r = debug_link_find(elf, im->open_debug, im->ctx, &debug);
 
 	if (r == 0)
-		r = elf_syms_load_some(debug->elf, is_of_interest, NULL, &syms, NULL);
+		r = elf_syms_load_some(debug->elf, allocator_is_name, &syms, NULL);
 	else if (debug_data_open(elf, &bytes, &inner, NULL) == 0)
-		r = elf_syms_load_some(inner, is_of_interest, NULL, &syms, NULL);
+		r = elf_syms_load_some(inner, allocator_is_name, &syms, NULL);
 	if (r == 0)
 		find_sites(elf, syms, moved, objects, ret_sites);
 	elf_file_close(inner);
@@ -349,7 +343,7 @@ void alloc_sites_find(const struct alloc_image *im, bool moved, bool objects,
 	memset(ret_sites, 0, sizeof(*ret_sites));
 	if (elf_file_open(im->fd, im->path, &elf, NULL) < 0)
 		return;
-	if (elf_syms_load_some(elf, is_of_interest, NULL, &syms, NULL) == 0)
+	if (elf_syms_load_some(elf, allocator_is_name, &syms, NULL) == 0)
 		find_sites(elf, syms, moved, objects, ret_sites);
 	if (ret_sites->n || !is_program(elf) ||
 	    elf_file_find_section(elf, ".symtab", &symtab, NULL) == 0)

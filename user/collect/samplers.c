@@ -257,9 +257,8 @@ static bool is_function_of_one(const char *symbol, const char *prefix)
 	return is_name(symbol, "mallctl");
 }
 
-static bool is_of_interest(void *ctx, const char *symbol)
+static bool is_of_interest(const char *symbol)
 {
-	(void)ctx;
 	for (const char *const *prefix = allocator_prefixes; *prefix; prefix++) {
 		size_t len = strlen(*prefix);
 
@@ -364,7 +363,7 @@ static void find_by_debug(const struct alloc_image *im, struct elf_file *elf,
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 
 	if (im->open_debug && debug_link_find(elf, im->open_debug, im->ctx, &debug) == 0 &&
-	    elf_syms_load_some(debug->elf, is_of_interest, NULL, &syms, NULL) == 0 &&
+	    elf_syms_load_some(debug->elf, is_of_interest, &syms, NULL) == 0 &&
 	    find_c(elf, debug->elf, syms, found))
 		return;
 	if (found->why)
@@ -386,7 +385,7 @@ void samplers_find(const struct alloc_image *im, struct sampler_found *ret_found
 		return;
 	if (elf_is_go(elf))
 		find_go(elf, ret_found);
-	if (ret_found->kind || elf_syms_load_some(elf, is_of_interest, NULL, &syms, NULL) < 0)
+	if (ret_found->kind || elf_syms_load_some(elf, is_of_interest, &syms, NULL) < 0)
 		return;
 	if (!find_c(elf, elf, syms, ret_found) && !ret_found->why && is_jemalloc(syms) &&
 	    imports_unwinder(elf))

@@ -245,16 +245,16 @@ static bool plt_expression(struct bytes b, uint8_t *ret_from)
 	return true;
 }
 
-static void set_cfa_bad(struct cfi_rules *rules, enum cfi_why why)
+static void set_cfa_bad(struct cfi_rules *rules)
 {
 	rules->cfa_kind = CFI_CFA_BAD;
-	rules->why = why;
+	rules->why = CFI_WHY_EXPRESSION;
 }
 
 static void set_cfa(struct cfi_rules *rules, enum cfi_cfa_kind kind, uint64_t reg, int64_t off)
 {
 	if (reg >= CFI_N_REGS || off != (int32_t)off) {
-		set_cfa_bad(rules, CFI_WHY_EXPRESSION);
+		set_cfa_bad(rules);
 		return;
 	}
 	rules->cfa_kind = kind;
@@ -276,7 +276,7 @@ static void set_cfa_expression(struct cfi_rules *rules, struct bytes expr)
 		set_cfa(rules, v.deref ? CFI_CFA_DEREF : CFI_CFA_REG, v.base, v.off);
 		rules->cfa_off2 = (int32_t)v.off2;
 	} else {
-		set_cfa_bad(rules, CFI_WHY_EXPRESSION);
+		set_cfa_bad(rules);
 	}
 }
 

@@ -43,12 +43,6 @@ struct name_row {
 	uint32_t hash, row;
 };
 
-/* Which names are wanted; `fn` NULL: all. */
-struct wanted {
-	elf_syms_keep_fn fn;
-	void *ctx;
-};
-
 struct elf_syms {
 	struct strings strings[N_TABLES];
 	struct row *rows; /* by vaddr, then by preference */
@@ -98,13 +92,13 @@ static bool is_label(const char *name)
 	return name[0] == '\0' || name[0] == '$' || (name[0] == '.' && name[1] == 'L');
 }
 
-/* The name's length, 0 when it has none that can be used. */
-static uint16_t usable_name(struct strings *strings, uint32_t name, const struct wanted *wanted)
+/* The name's length, 0 when it has none that can be used. `wanted`: which names are; NULL: all. */
+static uint16_t usable_name(struct strings *strings, uint32_t name, elf_syms_keep_fn wanted)
 {
 	size_t len;
 
 	if (name >= strings->size || is_label(strings->bytes + name) ||
-	    (wanted->fn && !wanted->fn(wanted->ctx, strings->bytes + name)))
+	    (wanted && !wanted(strings->bytes + name)))
 		return 0;
 	len = name_length(strings->bytes + name);
 	if (len > UINT16_MAX || len > strings->budget)
@@ -114,7 +108,7 @@ static uint16_t usable_name(struct strings *strings, uint32_t name, const struct
 }
 
 static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
-		   const struct elf_section *secs, uint32_t n_secs, const struct wanted *wanted,
+		   const struct elf_section *secs, uint32_t n_secs, elf_syms_keep_fn wanted,
 		   struct row *ret)
 {
 	uint8_t type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
@@ -164,7 +158,7 @@ static void to_sym64(const Elf32_Sym *s, Elf64_Sym *ret)
 
 static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
 			const struct elf_section *sec, const struct elf_section *secs,
-			uint32_t n_secs, const struct wanted *wanted, struct err *e)
+			uint32_t n_secs, elf_syms_keep_fn wanted, struct err *e)
 {
 	size_t ent = elf_file_is64(elf) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	_cleanup_(freep) uint8_t *buf = malloc(CHUNK_SYMS * ent);
@@ -200,7 +194,7 @@ static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *e
 
 static int read_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
 		      const struct elf_section *sec, const struct elf_section *secs,
-		      uint32_t n_secs, const struct wanted *wanted, struct err *e)
+		      uint32_t n_secs, elf_syms_keep_fn wanted, struct err *e)
 {
 	int r;
 
@@ -225,7 +219,7 @@ static int read_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf
 
 static int read_first_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
 			    const struct elf_section *secs, uint32_t n_secs,
-			    const struct wanted *wanted, struct err *e)
+			    elf_syms_keep_fn wanted, struct err *e)
 {
 	static const uint32_t types[N_TABLES] = { SHT_SYMTAB, SHT_DYNSYM };
 
@@ -409,7 +403,7 @@ static int build_pieces(struct elf_syms *syms)
 /* --- interface
  * ----------------------------------------------------------------------------------- */
 
-static int read_rows(struct elf_file *elf, const struct wanted *wanted, struct elf_syms **ret_syms,
+static int read_rows(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_syms **ret_syms,
 		     struct err *e)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
@@ -436,8 +430,8 @@ static int read_rows(struct elf_file *elf, const struct wanted *wanted, struct e
 		return failed;
 	if (!syms->n_rows)
 		return err_set(e, -ENOENT, "%s: %s", elf_file_name(elf),
-			       wanted->fn ? "no symbol of a name that was looked for"
-					  : "no symbol table");
+			       wanted ? "no symbol of a name that was looked for"
+				      : "no symbol table");
 
 	qsort_r(syms->rows, syms->n_rows, sizeof(*syms->rows), compare_rows, syms);
 	drop_doubles(syms);
@@ -453,31 +447,31 @@ static bool any_unsized(const struct elf_syms *syms)
 	return false;
 }
 
-static void drop_unwanted(struct elf_syms *syms, const struct wanted *wanted)
+static void drop_unwanted(struct elf_syms *syms, elf_syms_keep_fn wanted)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < syms->n_rows; i++)
-		if (wanted->fn(wanted->ctx, row_name(syms, &syms->rows[i])))
+		if (wanted(row_name(syms, &syms->rows[i])))
 			syms->rows[n++] = syms->rows[i];
 	syms->n_rows = n;
 }
 
-static int load(struct elf_file *elf, const struct wanted *wanted, struct elf_syms **ret_syms,
+static int load(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_syms **ret_syms,
 		struct err *e)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 	int r = read_rows(elf, wanted, &syms, e);
 
 	/* One without a size ends at its neighbour, whatever that is called. */
-	if (r == 0 && wanted->fn && any_unsized(syms)) {
+	if (r == 0 && wanted && any_unsized(syms)) {
 		elf_syms_free(TAKE_PTR(syms));
-		r = read_rows(elf, &(struct wanted){ NULL }, &syms, e);
+		r = read_rows(elf, NULL, &syms, e);
 	}
 	if (r < 0)
 		return r;
 	end_unsized(syms);
-	if (wanted->fn)
+	if (wanted)
 		drop_unwanted(syms, wanted);
 	if (build_pieces(syms) < 0)
 		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(elf));
@@ -487,13 +481,13 @@ static int load(struct elf_file *elf, const struct wanted *wanted, struct elf_sy
 
 int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *e)
 {
-	return load(elf, &(struct wanted){ NULL }, ret_syms, e);
+	return load(elf, NULL, ret_syms, e);
 }
 
-int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, void *ctx,
-		       struct elf_syms **ret_syms, struct err *e)
+int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, struct elf_syms **ret_syms,
+		       struct err *e)
 {
-	return load(elf, &(struct wanted){ keep, ctx }, ret_syms, e);
+	return load(elf, keep, ret_syms, e);
 }
 
 void elf_syms_free(struct elf_syms *syms)

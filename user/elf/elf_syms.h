@@ -41,9 +41,9 @@ int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *
  * large program has, for a small part of the time. What is found is as it would be among all of them.
  * `name` ends with NUL or '@'.
  */
-typedef bool (*elf_syms_keep_fn)(void *ctx, const char *name);
-int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, void *ctx,
-		       struct elf_syms **ret_syms, struct err *e);
+typedef bool (*elf_syms_keep_fn)(const char *name);
+int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, struct elf_syms **ret_syms,
+		       struct err *e);
 void elf_syms_free(struct elf_syms *syms);
 DEFINE_CLEANUP(struct elf_syms *, elf_syms_freep, elf_syms_free)
 

@@ -86,11 +86,10 @@ static bool has_agent(pid_t pid)
 struct maps {
 	pid_t pid;
 	struct proc_map libc; /* its code; path is not kept */
-	bool have_libc, have_libc_name, have_loader;
+	bool have_libc;
 	char other[64]; /* another C library                  */
 	char sanitizer[64];
-	uint64_t last_end, last_size, room, room_size, room_bytes;
-	bool last_grows;
+	uint64_t last_end, room, room_size;
 };
 
 static const char *base_of(const char *path)
@@ -122,8 +121,6 @@ static int on_map(void *ctx, const struct proc_map *map)
 	if (strncmp(name, "ld-musl", 7) == 0 || strncmp(name, "libc.musl", 9) == 0 ||
 	    strcmp(name, "libc.so") == 0 || strncmp(name, "libuClibc", 9) == 0)
 		snprintf(m->other, sizeof(m->other), "%.60s", name);
-	if (strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-2.", 5) == 0)
-		m->have_loader = true;
 	if (!m->have_libc && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0)) {
 		m->libc = *map;
 		m->libc.path = "";
@@ -157,9 +154,8 @@ static const struct wanted {
 	{ "dlerror", offsetof(struct inject_place, dlerror) },
 };
 
-static bool is_wanted(void *ctx, const char *name)
+static bool is_wanted(const char *name)
 {
-	(void)ctx;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
 		size_t len = strlen(wanted[i].name);
 
@@ -209,7 +205,7 @@ static int look_into_libc(const struct maps *m, struct inject_place *place, stru
 			       (int)m->pid, strerror(errno));
 	r = elf_file_open(fd, "its C library", &elf, e);
 	if (r == 0)
-		r = elf_syms_load_some(elf, is_wanted, NULL, &syms, e);
+		r = elf_syms_load_some(elf, is_wanted, &syms, e);
 	if (r < 0)
 		return r;
 	segs = elf_file_segments(elf, &n);
@@ -292,7 +288,7 @@ static int check_machine(pid_t pid, struct err *e)
 int inject_look(pid_t pid, const char *library, uint64_t room_bytes, struct inject_place *ret_place,
 		struct err *e)
 {
-	struct maps m = { .pid = pid, .room_bytes = room_bytes };
+	struct maps m = { .pid = pid };
 	struct inject_place place = { 0 };
 	struct status st;
 	int r;

@@ -103,12 +103,11 @@ void safe_free(struct safe *s)
 	free(s);
 }
 
-static bool keep_function(void *ctx, const char *name)
+static bool keep_function(const char *name)
 {
 	static const char *const wanted[] = { "malloc", "free", "__libc_start_main",
 					      "pthread_create" };
 
-	(void)ctx;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
 		size_t len = strlen(wanted[i]);
 
@@ -124,7 +123,7 @@ static enum image_kind kind_of(struct elf_file *elf, const char *name)
 
 	if (strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-2.", 5) == 0)
 		return IMAGE_LOADER;
-	if (elf_syms_load_some(elf, keep_function, NULL, &syms, NULL) < 0)
+	if (elf_syms_load_some(elf, keep_function, &syms, NULL) < 0)
 		return IMAGE_OTHER;
 	if (elf_syms_find_name(syms, "__libc_start_main", NULL, 0) > 0 &&
 	    elf_syms_find_name(syms, "pthread_create", NULL, 0) > 0)

@@ -88,16 +88,15 @@ static void on_symbol(struct found *found, struct code *code, const struct elf_s
 		  root->how == ROOT_FP ? MS_RULE_IX_FP : MS_RULE_IX_END);
 }
 
-static bool is_root(void *ctx, const char *name)
+static bool is_root(const char *name)
 {
-	(void)ctx;
 	return root_may_be(roots_elf, name);
 }
 
 static int find_symbols(struct elf_file *elf, struct code *code, struct found *found)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-	int r = elf_syms_load_some(elf, is_root, NULL, &syms, NULL);
+	int r = elf_syms_load_some(elf, is_root, &syms, NULL);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
