@@ -20,7 +20,6 @@
 #include "rows.h"
 
 #define MS_MAX_FRAMES 2048 /* of one stack record, user or kernel */
-#define MS_COMM_LEN   16
 #define MS_GROWTH_PAGES 127 /* that one stack of growth stands for */
 
 /*
@@ -31,9 +30,7 @@
  * Frames are stored leaf first; all but the first and those of tag 1 are return addresses.
  */
 #define MS_FRAME_TAG_SHIFT    60
-#define MS_FRAME_RAW          0x0ULL
 #define MS_FRAME_EXACT        0x1ULL
-#define MS_FRAME_KERNEL       0xfULL
 #define MS_FRAME_ADDR_MASK    ((1ULL << MS_FRAME_TAG_SHIFT) - 1)
 
 enum ms_source {
@@ -478,7 +475,6 @@ struct ms_memory_cpu {
 struct ms_target {
 	__u32 flags;
 	__u32 as_gen;  /* written by user space when an address changed hands */
-	__u64 fork_ns; /* MS_TARGET_FORKED: when                              */
 	__u64 start_ns; /* of its leader, learned from its first event: another process that gets its pid later is not it */
 	__u32 exec_id; /* MS_TARGET_FORKED: its image then; another one inherited nothing. _JOINED: the same */
 	__u32 ns_pid;  /* of a member of a control group: its pid in its own namespace; 0: not known */
@@ -609,7 +605,7 @@ MS_ASSERT(sizeof(struct ms_moved_rec) == 128);
 MS_ASSERT(sizeof(struct ms_inflight) == 120);
 MS_ASSERT(sizeof(struct ms_memory) == 80);
 MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);
-MS_ASSERT(sizeof(struct ms_target) == 32);
+MS_ASSERT(sizeof(struct ms_target) == 24);
 MS_ASSERT(sizeof(struct ms_cgroup) == 16);
 MS_ASSERT(sizeof(struct ms_cgroup_path) == 256);
 MS_ASSERT(sizeof(struct ms_cgroup_rec) == 272);

@@ -43,7 +43,6 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 	fresh.as_gen = target_as_gen(target);
 	if (cfg_cgroups)
 		fresh.ns_pid = task_ns_pid(child);
-	fresh.fork_ns = bpf_ktime_get_ns();
 	fresh.start_ns = BPF_CORE_READ(child, start_time);
 	fresh.exec_id = (__u32)BPF_CORE_READ(child, self_exec_id);
 	if (bpf_map_update_elem(&targets, &tgid, &fresh, BPF_ANY))

@@ -2,8 +2,8 @@
  * An entry of the cache on disk. Its checksum is made right first, or nothing but the checksum would
  * be looked at: what is then believed must be within its bounds.
  */
-#include "unwind/row_cache.h"
 #include "base/cleanup.h"
+#include "unwind/row_format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		checksum = XXH3_64bits(copy + CHECKED_FROM, size - CHECKED_FROM);
 		memcpy(copy + CHECKSUM_AT, &checksum, sizeof(checksum));
 	}
-	if (row_cache_parse(copy, size, &t) < 0)
+	if (row_format_read(copy, size, NULL, &t) < 0)
 		return 0;
 	for (uint64_t page = t->first_page; page < t->first_page + t->n_pages; page++) {
 		const struct ms_rule *rule =

@@ -527,11 +527,6 @@ int slices_finish(struct slices *s, uint64_t to_ns, const struct slice_cpu *cpus
 	return settle(s, s->n_held);
 }
 
-uint32_t slices_rows(const struct slices *s)
-{
-	return s->n_rows;
-}
-
 const struct slice_estimate *slices_row(const struct slices *s, uint32_t row)
 {
 	static const struct slice_estimate none;

@@ -86,7 +86,6 @@ int slices_begin(struct slices *s, const struct slice_cpu *cpus, uint32_t n_cpus
 int slices_finish(struct slices *s, uint64_t to_ns, const struct slice_cpu *cpus, uint32_t n_cpus);
 
 /* Of what is settled: all after slices_finish(), else all but the last blocks. */
-uint32_t slices_rows(const struct slices *s);
 const struct slice_estimate *slices_row(const struct slices *s, uint32_t row);
 const struct slice_estimate *slices_total(const struct slices *s);
 

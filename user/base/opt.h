@@ -53,10 +53,9 @@ struct opt_command {
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *args, int *ret_operand,
 	      struct err *e);
 
-/* What --help shows; the options as a roff (man) section; the options as a Markdown table. */
+/* What --help shows; the options as a roff (man) section. */
 void opt_print_help(const struct opt_command *cmd, FILE *file);
 void opt_print_man(const struct opt_command *cmd, FILE *file);
-void opt_print_markdown(const struct opt_command *cmd, FILE *file);
 
 /*
  * The word of `words` (n of them) that `word` was probably meant to be: within an edit distance

@@ -139,39 +139,3 @@ void opt_print_man(const struct opt_command *cmd, FILE *f)
 		fputc('\n', f);
 	}
 }
-
-static void put_cell(FILE *f, const char *s)
-{
-	for (; *s; s++) {
-		if (*s == '|')
-			fputc('\\', f);
-		fputc(*s, f);
-	}
-}
-
-void opt_print_markdown(const struct opt_command *cmd, FILE *f)
-{
-	char help[1024];
-
-	fputs("| option | meaning |\n|---|---|\n", f);
-	for (const struct opt *o = cmd->opts; o->name; o++) {
-		const char *value = value_name(o);
-
-		if (o->kind == OPT_HEADING) {
-			fprintf(f, "| **%s** | |\n", o->name);
-			continue;
-		}
-		fputs("| `", f);
-		if (o->key)
-			fprintf(f, "-%c, ", o->key);
-		fprintf(f, "--%s", o->name);
-		if (value) {
-			fputc('=', f);
-			put_cell(f, value);
-		}
-		fputs("` | ", f);
-		full_help(o, help, sizeof(help));
-		put_cell(f, help);
-		fputs(" |\n", f);
-	}
-}

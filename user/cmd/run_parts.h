@@ -38,9 +38,8 @@ int run_watch_fd(struct run *r, int fd, uint64_t tag);
 struct watched *run_target_find(struct run *r, pid_t pid);
 /* Watches what was asked for, and starts the command. */
 int run_add_targets(struct run *r, struct err *e);
-/* The task iterator's and the sideband's callbacks; `ctx` is the run. */
+/* The task iterator's callback; `ctx` is the run. */
 void run_on_task(void *ctx, const struct ms_task *task);
-void run_on_sideband(void *ctx, const struct sideband_record *rec);
 /* A process that was asked for has ended; with the last of them the run does. */
 void run_target_ended(struct run *r, pid_t pid);
 /* Hands on what the kernel has recorded about processes, and what follows from it. */
@@ -128,7 +127,6 @@ void run_alloc_say_failed(struct run *r);
 
 /* --- run_slices.c --- */
 
-bool run_slicing_allocs(const struct run *r);
 /* Every call is traced, always or in slices: probes follow processes and what they map. */
 bool run_probing_allocs(const struct run *r);
 /* What they may cost, and do cost so far; percent of one CPU. */

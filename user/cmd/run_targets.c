@@ -280,7 +280,7 @@ static void file_mapped(struct run *r, const struct sideband_record *rec)
 	}
 }
 
-void run_on_sideband(void *ctx, const struct sideband_record *rec)
+static void on_sideband(void *ctx, const struct sideband_record *rec)
 {
 	struct run *r = ctx;
 	uint32_t gen;
@@ -333,7 +333,7 @@ void run_read_sideband(struct run *r)
 	/* What stacks there are so far, are of before the records that come now, or between them. */
 	if (r->drain)
 		drain_events(r->drain);
-	sideband_read(r->sideband, run_on_sideband, r);
+	sideband_read(r->sideband, on_sideband, r);
 	run_unwind_read(r, now);
 }
 

@@ -17,7 +17,6 @@ struct drain {
 	struct ms_hash seed;
 	int live; /* which of the two totals maps the programs use: 0 or 1 */
 	int n_cpus;
-	uint64_t torn;
 	uint32_t n_totals; /* found by the last drain */
 	/* Came by themselves; handed over with the totals, when what they need is known. */
 	struct ms_total_rec *sent;
@@ -35,29 +34,25 @@ struct drain {
 	size_t key_cap, value_cap;
 };
 
+/* One that was torn on the way is thrown away: the kernel sends it again, and what never comes is
+ * counted where it is missed (ingest.h). */
 static void on_stack(struct drain *d, const struct ms_stack_rec *rec, size_t len)
 {
 	const uint64_t *frames = (const uint64_t *)(rec + 1);
 	struct ms_hash h = d->seed;
 
-	if (len < sizeof(*rec) || rec->n_frames > (len - sizeof(*rec)) / sizeof(*frames)) {
-		d->torn++;
+	if (len < sizeof(*rec) || rec->n_frames > (len - sizeof(*rec)) / sizeof(*frames))
 		return;
-	}
 	for (uint32_t i = 0; i < rec->n_frames; i++)
 		ms_hash_step(&h, frames[i]);
 	ms_hash_end(&h, rec->n_frames);
-	if (h.lo != rec->hash.lo || h.hi != rec->hash.hi)
-		d->torn++;
-	else
+	if (h.lo == rec->hash.lo && h.hi == rec->hash.hi)
 		d->fns.stack(d->fns.ctx, rec, frames);
 }
 
 static void on_pending(struct drain *d, const struct ms_pending_rec *rec, size_t len)
 {
-	if (len < sizeof(*rec) || rec->stack_bytes > len - sizeof(*rec))
-		d->torn++;
-	else
+	if (len >= sizeof(*rec) && rec->stack_bytes <= len - sizeof(*rec))
 		d->fns.pending(d->fns.ctx, rec, (const uint8_t *)(rec + 1));
 }
 
@@ -126,8 +121,6 @@ static int on_event(void *ctx, void *data, size_t len)
 	else if (kind == MS_EV_MOVED && len >= sizeof(struct ms_moved_rec) &&
 		 ((const struct ms_moved_rec *)data)->shift < 32)
 		on_moved(d, data);
-	else
-		d->torn++;
 	return 0;
 }
 
@@ -531,11 +524,6 @@ void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][M
 	for (uint32_t s = 0; s < MS_N_SOURCES; s++)
 		for (uint32_t v = 0; v < MS_N_VERDICTS; v++)
 			ret_verdicts[s][v] = percpu_sum(d, SESSION_VERDICTS, s * MS_N_VERDICTS + v);
-}
-
-uint64_t drain_torn(const struct drain *d)
-{
-	return d->torn;
 }
 
 uint32_t drain_last_totals(const struct drain *d)

@@ -83,8 +83,6 @@ int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx);
 void drain_stats(const struct drain *d, uint64_t *ret_stats);
 /* Verdicts: [source][verdict]. */
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS]);
-/* Records whose hash was not that of their frames: torn on the way, sent again by the kernel. */
-uint64_t drain_torn(const struct drain *d);
 /* Entries that the last drain_totals() found in the fuller lane, of
  * session_map_max(SESSION_TOTALS_A). */
 uint32_t drain_last_totals(const struct drain *d);

@@ -5,7 +5,10 @@
 
 #define BYTES_MAX (1ULL << 50)
 
-const struct heap_walker heap_walkers[] = {
+static const struct walker {
+	const char *allocator;
+	heap_walk_fn walk;
+} walkers[] = {
 	{ "glibc", heap_walk_glibc },
 	{ "jemalloc", heap_walk_jemalloc },
 	{ "mimalloc", heap_walk_mimalloc },
@@ -109,8 +112,7 @@ void heap_blocks_free(struct heap_blocks *b)
 
 int heap_census_take(const struct heap_memory *mem, struct heap_census *c)
 {
-	for (const struct heap_walker *w = heap_walkers; w->allocator && c->n < HEAP_ALLOCATORS_MAX;
-	     w++) {
+	for (const struct walker *w = walkers; w->allocator && c->n < HEAP_ALLOCATORS_MAX; w++) {
 		struct heap_use use = { .allocator = w->allocator };
 		int r = w->walk(mem, &use, c->blocks);
 

@@ -87,12 +87,6 @@ void heap_blocks_free(struct heap_blocks *b);
 typedef int (*heap_walk_fn)(const struct heap_memory *mem, struct heap_use *use,
 			    struct heap_blocks *blocks);
 
-struct heap_walker {
-	const char *allocator;
-	heap_walk_fn walk;
-};
-extern const struct heap_walker heap_walkers[]; /* ends with one without a name */
-
 int heap_walk_glibc(const struct heap_memory *mem, struct heap_use *use, struct heap_blocks *blocks);
 int heap_walk_jemalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);

@@ -74,7 +74,8 @@ static struct pid_entry *entry_of(const struct proc_table *t, pid_t pid)
 	return entry;
 }
 
-struct life *life_of(const struct proc_table *t, pid_t pid)
+/* The newest life of a pid, whether it lives or not; NULL. */
+static struct life *life_of(const struct proc_table *t, pid_t pid)
 {
 	struct pid_entry *entry = entry_of(t, pid);
 
@@ -421,11 +422,6 @@ bool proc_exited(const struct proc *p)
 struct proc *proc_parent(const struct proc *p)
 {
 	return p->life->parent;
-}
-
-bool proc_inherited(const struct proc *p)
-{
-	return p->life->parent && p->nth == 0;
 }
 
 uint32_t proc_generation(const struct proc *p)

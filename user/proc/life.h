@@ -86,9 +86,7 @@ struct proc_table {
 	struct proc_table_stats stats;
 };
 
-/* The newest life of a pid, whether it lives or not; NULL. */
-struct life *life_of(const struct proc_table *t, pid_t pid);
-/* The same if it lives. */
+/* The newest life of a pid, if it lives; NULL. */
 struct life *life_running(const struct proc_table *t, pid_t pid);
 /*
  * A new life with one image in an empty space, over any that the pid had. `parent` as in

@@ -28,7 +28,7 @@ struct proc_mem {
 	uint32_t n, cap;
 	int64_t last_ns; /* CLOCK_MONOTONIC of the sample before */
 	int64_t gone_minor, gone_major, gone_cpu_ns;
-	int64_t rollup_ns, rollup_last_ns, rollup_took_ns;
+	int64_t rollup_last_ns, rollup_took_ns;
 };
 
 static int64_t clock_ns(clockid_t id)
@@ -347,7 +347,6 @@ static void read_rollups(struct proc_mem *m)
 		read_rollup(&m->members[i]);
 	m->rollup_last_ns = clock_ns(CLOCK_MONOTONIC);
 	m->rollup_took_ns = m->rollup_last_ns - start_ns;
-	m->rollup_ns += m->rollup_took_ns;
 }
 
 int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
@@ -412,11 +411,6 @@ void proc_mem_last(struct proc_mem *m)
 uint32_t proc_mem_count(const struct proc_mem *m)
 {
 	return m->n;
-}
-
-int64_t proc_mem_rollup_ns(const struct proc_mem *m)
-{
-	return m->rollup_ns;
 }
 
 /* Resident pages of the kernel's maps: those that are mapped here are the kernel's own. */

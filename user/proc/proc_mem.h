@@ -54,8 +54,6 @@ void proc_mem_last(struct proc_mem *m);
 
 /* How many processes are in the set. */
 uint32_t proc_mem_count(const struct proc_mem *m);
-/* Time spent reading smaps_rollup so far. */
-int64_t proc_mem_rollup_ns(const struct proc_mem *m);
 
 /* Our own use: CPU time so far, and resident memory now and at most, but for what is mapped of BPF
  * maps, which session_map_bytes() counts. */

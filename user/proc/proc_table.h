@@ -103,8 +103,6 @@ bool proc_exited(const struct proc *p);
  * as long as `p` does.
  */
 struct proc *proc_parent(const struct proc *p);
-/* True when its memory began as a copy of its parent's: forked, and no exec since. */
-bool proc_inherited(const struct proc *p);
 /* Does [addr, addr + len) of the live incarnation of a pid meet anything that is known to be mapped? */
 bool proc_table_meets(struct proc_table *t, pid_t pid, uint64_t addr, uint64_t len);
 /* The present generation (see proc_table_mmap). */

@@ -22,7 +22,6 @@ static const struct {
 	{ "Shared_Dirty:", offsetof(struct smaps_entry, dirty_kb) },
 	{ "Private_Dirty:", offsetof(struct smaps_entry, dirty_kb) },
 	{ "Anonymous:", offsetof(struct smaps_entry, anonymous_kb) },
-	{ "AnonHugePages:", offsetof(struct smaps_entry, huge_kb) },
 	{ "Swap:", offsetof(struct smaps_entry, swap_kb) },
 };
 

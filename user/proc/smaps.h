@@ -19,7 +19,6 @@ struct smaps_entry {
 	int64_t private_kb;
 	int64_t dirty_kb;       /* of both                                   */
 	int64_t anonymous_kb;   /* belongs to no file: also written pages of a private file mapping */
-	int64_t huge_kb;        /* of it in transparent huge pages           */
 	int64_t swap_kb;
 };
 

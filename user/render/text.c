@@ -35,7 +35,8 @@ static bool harmful(uint32_t c)
 	       (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x61c;
 }
 
-uint32_t text_next(const char **s)
+/* The next safe code point of `*s`, which moves on; 0 at the end. */
+static uint32_t next(const char **s)
 {
 	unsigned len;
 	uint32_t c;
@@ -62,7 +63,7 @@ uint32_t text_columns(const char *s)
 {
 	uint32_t n = 0, c;
 
-	while ((c = text_next(&s)))
+	while ((c = next(&s)))
 		n += width(c);
 	return n;
 }
@@ -124,7 +125,7 @@ void text_add(struct strbuf *out, enum text_form form, const char *s, uint32_t m
 
 	if (!max_columns)
 		return;
-	while ((c = text_next(&s)) && width(c) <= room) {
+	while ((c = next(&s)) && width(c) <= room) {
 		const char *instead = escape(form, c);
 		char utf8[4];
 

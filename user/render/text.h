@@ -13,8 +13,6 @@
 
 #include <stdint.h>
 
-/* The next safe code point of `*s`, which moves on; 0 at the end. */
-uint32_t text_next(const char **s);
 /* Columns of a fixed-width font: wide characters take two. */
 uint32_t text_columns(const char *s);
 

@@ -203,8 +203,3 @@ const char *kallsyms_find(const struct kallsyms *k, uint64_t addr)
 		return NULL;
 	return row_name(k, &k->rows[lo - 1]);
 }
-
-uint32_t kallsyms_count(const struct kallsyms *k)
-{
-	return k->n;
-}

@@ -30,6 +30,5 @@ DEFINE_CLEANUP(struct kallsyms *, kallsyms_freep, kallsyms_free)
 
 /* The function at `addr`, NULL when none covers it. O(log n). */
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr);
-uint32_t kallsyms_count(const struct kallsyms *k);
 
 #endif

@@ -371,6 +371,5 @@ void publish_stats(const struct publish *p, struct publish_stats *ret_stats)
 	s.waiting_bytes = bytes_of(p, POOL_WAITS);
 	s.tables_known = p->n_tables;
 	s.rules = p->rules.n;
-	s.rules_max = p->rules.max;
 	*ret_stats = s;
 }

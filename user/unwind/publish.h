@@ -141,7 +141,7 @@ struct publish_stats {
 	uint32_t tables;          /* resident                                            */
 	uint32_t tables_known;    /* with a number                                       */
 	uint64_t rows;            /* of the resident ones                                */
-	uint32_t rules, rules_max;
+	uint32_t rules;
 	uint32_t spaces;          /* processes with an entry                             */
 	uint32_t lists;
 	uint64_t spans;           /* of all lists                                        */

@@ -515,8 +515,3 @@ int row_cache_build(struct row_cache *cache, struct elf_file *elf, struct unwind
 		row_cache_store(cache, elf, *ret_table, NULL);
 	return r;
 }
-
-int row_cache_parse(const void *data, size_t len, struct unwind_table **ret_table)
-{
-	return row_format_read(data, len, NULL, ret_table);
-}

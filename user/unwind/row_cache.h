@@ -54,7 +54,4 @@ int row_cache_store(struct row_cache *cache, struct elf_file *elf, const struct 
 int row_cache_build(struct row_cache *cache, struct elf_file *elf, struct unwind_table **ret_table,
 		    struct err *e);
 
-/* For the fuzzer: the bytes of an entry, whatever digest it has. -EBADMSG: not usable. */
-int row_cache_parse(const void *data, size_t len, struct unwind_table **ret_table);
-
 #endif

@@ -1,5 +1,5 @@
 /*
- * An unwind table as bytes, and back with every number checked. Used by row_cache.c alone.
+ * An unwind table as bytes, and back with every number checked. For row_cache.c.
  */
 #ifndef MEMSCOPE_UNWIND_ROW_FORMAT_H
 #define MEMSCOPE_UNWIND_ROW_FORMAT_H

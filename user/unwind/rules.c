@@ -30,22 +30,6 @@ const struct rule_machine *rule_machine(uint16_t machine)
 	return NULL;
 }
 
-const char *rule_why_text(enum rule_why why)
-{
-	static const char *const texts[N_RULE_WHY] = {
-		[RULE_OK] = "none",
-		[RULE_NO_CFA] = "no rule for the CFA",
-		[RULE_EXPRESSION] = "an expression of an unusual form",
-		[RULE_PROGRAM] = "damaged or unknown instructions",
-		[RULE_SP] = "a stack pointer that is saved like a register",
-		[RULE_RANGE] = "an offset too far away",
-		[RULE_RETURN] = "a return address where it is not looked for",
-		[RULE_TOO_MANY] = "too many different rules",
-	};
-
-	return texts[why];
-}
-
 /* --- from DWARF's terms --- */
 
 /* Registers found relative to the one that the CFA is relative to, are found relative to the CFA. */

@@ -21,7 +21,6 @@ enum rule_why {
 	RULE_TOO_MANY,    /* of different rules                                              */
 	N_RULE_WHY,
 };
-const char *rule_why_text(enum rule_why why);
 
 /* What a table is made for. */
 struct rule_machine {

@@ -151,7 +151,6 @@ static void a_forked_child_has_its_parents_mappings_and_its_own_after(void **sta
 	assert_string_equal(proc_comm(c), "sh");
 	assert_string_equal(proc_exe(c), "/bin/sh");
 	assert_ptr_equal(proc_parent(c), p);
-	assert_true(proc_inherited(c));
 
 	map(f, 2100, CHILD, 0x7f2200000000, "/lib/of_child.so");
 	map(f, 2200, SHELL, 0x7f3300000000, "/lib/of_parent.so");
@@ -215,7 +214,6 @@ static void exec_ids_of_children_count_on_from_their_parents(void **state)
 
 	c = find(f, CHILD, 1990, 8);
 	assert_string_equal(proc_comm(c), "make");
-	assert_false(proc_inherited(c));
 	assert_string_equal(proc_comm(find(f, CHILD, 1990, 7)), "sh");
 	g = find(f, OTHER, 2190, 9);
 	assert_string_equal(proc_comm(g), "cc1");

@@ -244,8 +244,6 @@ static void what_has_no_rule_says_why(void **state)
 	in.regs[16] = (struct cfi_reg){ CFI_REG_AT, 6, 8 };
 	assert_int_equal(translate(EM_X86_64), RULE_RETURN);
 	assert_memory_equal(&out, &bad, sizeof(bad));
-	for (int i = 0; i < N_RULE_WHY; i++)
-		assert_true(strlen(rule_why_text(i)) > 0);
 }
 
 static void equal_rules_have_one_number(void **state)
