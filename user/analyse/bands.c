@@ -34,14 +34,9 @@ struct bands *bands_new(void)
 
 void bands_free(struct bands *b)
 {
-	struct entry *e, *next;
-
 	if (!b)
 		return;
-	HASH_ITER (hh, b->entries, e, next) {
-		HASH_DEL(b->entries, e);
-		free(e);
-	}
+	hash_free(b->entries);
 	free(b);
 }
 
@@ -55,23 +50,17 @@ static struct band *find(const struct bands *b, uint32_t image, stack_id stack)
 
 static int add_band(struct bands *b, uint32_t image, stack_id stack, struct band **ret_band)
 {
-	struct entry *e;
+	struct entry *e, key = { .key = { image, stack.ix } };
 
 	if (b->n == BANDS_MAX) {
 		*ret_band = &b->other;
 		return 0;
 	}
-	e = calloc(1, sizeof(*e));
+	e = hash_new(b->entries, key, &key.key);
 	if (!e)
 		return -ENOMEM;
-	e->key.image = e->band.image = image;
-	e->key.stack = stack.ix;
+	e->band.image = image;
 	e->band.stack = stack;
-	HASH_ADD(hh, b->entries, key, sizeof(e->key), e);
-	if (!hash_added(e)) {
-		free(e);
-		return -ENOMEM;
-	}
 	b->n++;
 	*ret_band = &e->band;
 	return 0;

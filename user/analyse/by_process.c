@@ -14,22 +14,11 @@ struct entry {
 
 static struct entry *entry_of(struct entry **table, pid_t pid)
 {
-	struct entry *found;
+	struct entry *e = hash_get(*table, row.pid, &pid);
 
-	HASH_FIND(hh, *table, &pid, sizeof(pid), found);
-	if (found)
-		return found;
-	found = calloc(1, sizeof(*found));
-	if (!found)
-		return NULL;
-	found->row.pid = pid;
-	found->row.comm = "";
-	found->row.container = "";
-	HASH_ADD(hh, *table, row.pid, sizeof(found->row.pid), found);
-	if (hash_added(found))
-		return found;
-	free(found);
-	return NULL;
+	if (e && !e->row.comm)
+		e->row.comm = e->row.container = "";
+	return e;
 }
 
 static int64_t saturating_add(int64_t a, int64_t b)

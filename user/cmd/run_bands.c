@@ -16,21 +16,13 @@ struct image {
 /* 0: out of memory. */
 static uint32_t image_number(struct run *r, const struct ms_proc *proc)
 {
-	struct image *image;
+	struct image *image = hash_get(r->images, proc, proc);
 
-	HASH_FIND(hh, r->images, proc, sizeof(*proc), image);
-	if (image)
-		return image->number;
-	image = calloc(1, sizeof(*image));
 	if (!image)
 		return 0;
-	image->proc = *proc;
-	image->number = HASH_COUNT(r->images) + 1;
-	HASH_ADD(hh, r->images, proc, sizeof(image->proc), image);
-	if (hash_added(image))
-		return image->number;
-	free(image);
-	return 0;
+	if (!image->number)
+		image->number = HASH_COUNT(r->images);
+	return image->number;
 }
 
 /* Seconds since the run began. */
@@ -109,11 +101,6 @@ void run_leak_facts(struct run *r, struct summary_alloc *to)
 
 void run_bands_free(struct run *r)
 {
-	struct image *image, *next;
-
-	HASH_ITER (hh, r->images, image, next) {
-		HASH_DEL(r->images, image);
-		free(image);
-	}
+	hash_free(r->images);
 	bands_free(TAKE_PTR(r->bands));
 }

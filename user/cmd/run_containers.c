@@ -137,21 +137,10 @@ static const struct who *who_of_path(struct run *r, const char *path)
 
 static void group_put(struct run_containers *rc, uint64_t id, const struct who *who)
 {
-	struct known_group *g;
+	struct known_group *g = hash_get(rc->groups, id, &id);
 
-	HASH_FIND(hh, rc->groups, &id, sizeof(id), g);
-	if (!g) {
-		g = calloc(1, sizeof(*g));
-		if (!g)
-			return;
-		g->id = id;
-		HASH_ADD(hh, rc->groups, id, sizeof(g->id), g);
-		if (!hash_added(g)) {
-			free(g);
-			return;
-		}
-	}
-	g->who = who;
+	if (g)
+		g->who = who;
 }
 
 static bool preload(void *ctx, const char *path)
@@ -178,21 +167,13 @@ int run_containers_begin(struct run *r, struct err *e)
 void run_containers_free(struct run *r)
 {
 	struct run_containers *rc = r->containers;
-	struct known_process *p, *p_next;
-	struct known_group *g, *g_next;
-	struct who *w, *w_next;
+	struct who *w, *next;
 
 	if (!rc)
 		return;
-	HASH_ITER (hh, rc->processes, p, p_next) {
-		HASH_DEL(rc->processes, p);
-		free(p);
-	}
-	HASH_ITER (hh, rc->groups, g, g_next) {
-		HASH_DEL(rc->groups, g);
-		free(g);
-	}
-	HASH_ITER (hh, rc->whos, w, w_next) {
+	hash_free(rc->processes);
+	hash_free(rc->groups);
+	HASH_ITER (hh, rc->whos, w, next) {
 		HASH_DEL(rc->whos, w);
 		free(w->id);
 		free(w->name);
@@ -256,14 +237,9 @@ static pid_t read_ns_pid(pid_t pid)
 
 static void forget_processes(struct run_containers *rc)
 {
-	struct known_process *p, *next;
-
 	if (HASH_COUNT(rc->processes) < REMEMBERED)
 		return;
-	HASH_ITER (hh, rc->processes, p, next) {
-		HASH_DEL(rc->processes, p);
-		free(p);
-	}
+	hash_free(rc->processes);
 }
 
 void run_whose(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,

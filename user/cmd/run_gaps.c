@@ -51,19 +51,9 @@ void run_on_gap(void *ctx, const struct ms_total_key *key, enum ms_verdict verdi
 	proc_resolve(r->procs, proc_table_find(r->procs, &id), key->as_gen,
 		     to_blame(r, p, verdict, frames, n), &module, &vaddr);
 	k = (struct gap_key){ module.ix, verdict };
-	HASH_FIND(hh, r->gaps, &k, sizeof(k), g);
-	if (!g) {
-		g = calloc(1, sizeof(*g));
-		if (!g)
-			return;
-		g->key = k;
-		HASH_ADD(hh, r->gaps, key, sizeof(g->key), g);
-		if (!hash_added(g)) {
-			free(g);
-			return;
-		}
-	}
-	g->events += count;
+	g = hash_get(r->gaps, key, &k);
+	if (g)
+		g->events += count;
 }
 
 static int by_events(const struct gap *a, const struct gap *b)
@@ -95,10 +85,5 @@ void run_gap_facts(struct run *r, struct run_summary *to)
 
 void run_free_gaps(struct run *r)
 {
-	struct gap *g, *next;
-
-	HASH_ITER (hh, r->gaps, g, next) {
-		HASH_DEL(r->gaps, g);
-		free(g);
-	}
+	hash_free(r->gaps);
 }

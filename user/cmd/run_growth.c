@@ -97,10 +97,5 @@ void run_growth_end(struct run *r)
 
 void run_growth_free(struct run *r)
 {
-	struct grower *g, *next;
-
-	HASH_ITER (hh, r->growers, g, next) {
-		HASH_DEL(r->growers, g);
-		free(g);
-	}
+	hash_free(r->growers);
 }

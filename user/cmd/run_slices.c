@@ -129,16 +129,10 @@ static int row_of(struct run_slices *s, const struct ms_total_key *key, uint32_t
 		return 0;
 	}
 	if (!row) {
-		row = calloc(1, sizeof(*row));
+		row = hash_new(s->rows, key, &k);
 		if (!row)
 			return -ENOMEM;
-		row->key = k;
-		row->row = HASH_COUNT(s->rows);
-		HASH_ADD(hh, s->rows, key, sizeof(row->key), row);
-		if (!hash_added(row)) {
-			free(row);
-			return -ENOMEM;
-		}
+		row->row = HASH_COUNT(s->rows) - 1;
 	}
 	*ret_row = row->row;
 	return 0;
@@ -340,16 +334,12 @@ void run_slices_facts(struct run *r, struct summary_alloc *a, struct site_row *s
 void run_slices_free(struct run *r)
 {
 	struct run_slices *s = r->slices;
-	struct slice_row *row, *next;
 
 	if (!s)
 		return;
 	slicer_free(s->slicer);
 	slices_free(s->slices);
-	HASH_ITER (hh, s->rows, row, next) {
-		HASH_DEL(s->rows, row);
-		free(row);
-	}
+	hash_free(s->rows);
 	free(s->totals);
 	free(TAKE_PTR(r->slices));
 }

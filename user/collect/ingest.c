@@ -134,35 +134,17 @@ void ingest_tracers(struct ingest *in, const struct kernel_function *functions, 
 
 void ingest_forget(struct ingest *in)
 {
-	struct resolved *res, *res_next;
-	struct thread_labels *lab, *lab_next;
-
-	HASH_ITER (hh, in->resolved, res, res_next) {
-		HASH_DEL(in->resolved, res);
-		free(res);
-	}
-	HASH_ITER (hh, in->labels, lab, lab_next) {
-		HASH_DEL(in->labels, lab);
-		free(lab);
-	}
+	hash_free(in->resolved);
+	hash_free(in->labels);
 }
 
 void ingest_free(struct ingest *in)
 {
-	struct raw_stack *raw, *raw_next;
-	struct holding *h, *h_next;
-
 	if (!in)
 		return;
 	ingest_forget(in);
-	HASH_ITER (hh, in->holdings, h, h_next) {
-		HASH_DEL(in->holdings, h);
-		free(h);
-	}
-	HASH_ITER (hh, in->raw, raw, raw_next) {
-		HASH_DEL(in->raw, raw);
-		free(raw);
-	}
+	hash_free(in->holdings);
+	hash_free(in->raw);
 	free(in->waiting);
 	free(in);
 }
@@ -327,14 +309,9 @@ static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 		in->scratch[n++] = in->none; /* viewers drop samples without a frame */
 	*ret_stack = dict_stack(in->dict, in->scratch, n);
 
-	res = calloc(1, sizeof(*res));
-	if (res) {
-		res->key = k;
+	res = hash_new(in->resolved, key, &k);
+	if (res) /* only a cache */
 		res->stack = *ret_stack;
-		HASH_ADD(hh, in->resolved, key, sizeof(res->key), res);
-		if (!hash_added(res))
-			free(res); /* only a cache */
-	}
 	return true;
 }
 
@@ -388,14 +365,9 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, const struct ms
 					   .str = dict_string(in->dict, memory) };
 	n = whose(in, p, cgroup_id, set, n);
 	labels = dict_labels(in->dict, set, n);
-	lab = calloc(1, sizeof(*lab));
-	if (lab) {
-		lab->key = k;
+	lab = hash_new(in->labels, key, &k);
+	if (lab) /* only a cache */
 		lab->labels = labels;
-		HASH_ADD(hh, in->labels, key, sizeof(lab->key), lab);
-		if (!hash_added(lab))
-			free(lab); /* only a cache */
-	}
 	return labels;
 }
 
@@ -496,21 +468,10 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 
 static void hold(struct ingest *in, const struct ms_proc *proc, int64_t bytes)
 {
-	struct holding *h;
+	struct holding *h = hash_get(in->holdings, proc, proc);
 
-	HASH_FIND(hh, in->holdings, proc, sizeof(*proc), h);
-	if (!h) {
-		h = calloc(1, sizeof(*h));
-		if (!h)
-			return;
-		h->proc = *proc;
-		HASH_ADD(hh, in->holdings, proc, sizeof(h->proc), h);
-		if (!hash_added(h)) {
-			free(h);
-			return;
-		}
-	}
-	h->bytes += bytes;
+	if (h)
+		h->bytes += bytes;
 }
 
 int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)

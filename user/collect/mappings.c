@@ -95,19 +95,10 @@ static struct row *row_get(struct mappings *m, const struct ms_mapping_rec *rec,
 	key.as_gen = rec->as_gen;
 	key.source = MS_ALLOC;
 	key.memory = memory;
-	HASH_FIND(hh, m->rows, &key, sizeof(key), r);
-	if (r)
-		return r;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return NULL;
-	r->row.key = key;
-	r->row.cgroup_id = rec->cgroup_id;
-	HASH_ADD(hh, m->rows, row.key, sizeof(key), r);
-	if (hash_added(r))
-		return r;
-	free(r);
-	return NULL;
+	r = hash_get(m->rows, row.key, &key);
+	if (r && !r->row.cgroup_id)
+		r->row.cgroup_id = rec->cgroup_id;
+	return r;
 }
 
 /* --- ranges of a space --- */
@@ -118,23 +109,6 @@ static struct space *space_find(struct mappings *m, const struct ms_proc *proc)
 
 	HASH_FIND(hh, m->spaces, proc, sizeof(*proc), s);
 	return s;
-}
-
-static struct space *space_get(struct mappings *m, const struct ms_proc *proc)
-{
-	struct space *s = space_find(m, proc);
-
-	if (s)
-		return s;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	s->proc = *proc;
-	HASH_ADD(hh, m->spaces, proc, sizeof(s->proc), s);
-	if (hash_added(s))
-		return s;
-	free(s);
-	return NULL;
 }
 
 /* The first that ends behind `addr`. */
@@ -354,7 +328,7 @@ int mappings_take(struct mappings *m, const struct ms_mapping_rec *rec)
 	}
 	if (!rec->len)
 		return 0;
-	s = space_get(m, &rec->proc);
+	s = hash_get(m->spaces, proc, &rec->proc);
 	if (!s)
 		return -ENOMEM;
 	if (rec->what == MS_MAPPING_MOVED)
@@ -408,16 +382,12 @@ void mappings_stats(const struct mappings *m, struct mappings_stats *ret_stats)
 
 void mappings_free(struct mappings *m)
 {
-	struct space *s, *next_space;
-	struct row *r, *next_row;
+	struct space *s, *next;
 
 	if (!m)
 		return;
-	HASH_ITER (hh, m->spaces, s, next_space)
+	HASH_ITER (hh, m->spaces, s, next)
 		space_end(m, s);
-	HASH_ITER (hh, m->rows, r, next_row) {
-		HASH_DEL(m->rows, r);
-		free(r);
-	}
+	hash_free(m->rows);
 	free(m);
 }

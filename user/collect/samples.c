@@ -72,24 +72,19 @@ static void block_drop(struct samples *s, struct block *b)
 
 void samples_free(struct samples *s)
 {
-	struct block *b, *next_block;
-	struct row *r, *next_row;
+	struct block *b, *next;
 
 	if (!s)
 		return;
-	HASH_ITER (hh, s->blocks, b, next_block)
+	HASH_ITER (hh, s->blocks, b, next)
 		block_drop(s, b);
-	HASH_ITER (hh, s->rows, r, next_row) {
-		HASH_DEL(s->rows, r);
-		free(r);
-	}
+	hash_free(s->rows);
 	free(s);
 }
 
 static struct row *row_get(struct samples *s, const struct ms_sample_rec *rec)
 {
 	struct ms_total_key key;
-	struct row *r;
 
 	memset(&key, 0, sizeof(key));
 	key.proc = rec->proc;
@@ -97,18 +92,7 @@ static struct row *row_get(struct samples *s, const struct ms_sample_rec *rec)
 	key.tid = rec->tid;
 	key.as_gen = rec->as_gen;
 	key.source = MS_ALLOC;
-	HASH_FIND(hh, s->rows, &key, sizeof(key), r);
-	if (r)
-		return r;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return NULL;
-	r->row.key = key;
-	HASH_ADD(hh, s->rows, row.key, sizeof(key), r);
-	if (hash_added(r))
-		return r;
-	free(r);
-	return NULL;
+	return hash_get(s->rows, row.key, &key);
 }
 
 static struct block *block_find(struct samples *s, const struct ms_block_key *key)

@@ -90,10 +90,5 @@ uint32_t dwarf_out_string(struct dwarf_out *o, const char *text)
 
 void dwarf_out_fini(struct dwarf_out *o)
 {
-	struct dwarf_out_string *s, *next;
-
-	HASH_ITER (hh, o->strings, s, next) {
-		HASH_DELETE(hh, o->strings, s);
-		free(s);
-	}
+	hash_free(o->strings);
 }

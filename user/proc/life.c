@@ -5,12 +5,7 @@
 
 static void forget_threads(struct proc *p)
 {
-	struct thread_name *name, *next;
-
-	HASH_ITER (hh, p->threads, name, next) {
-		HASH_DELETE(hh, p->threads, name);
-		free(name);
-	}
+	hash_free(p->threads);
 	p->n_threads = 0;
 }
 
@@ -206,19 +201,10 @@ static struct lineage *lineage_of(const struct proc *parent)
 
 static bool enter(struct proc_table *t, struct life *l)
 {
-	struct pid_entry *entry = entry_of(t, l->pid);
+	struct pid_entry *entry = hash_get(t->pids, pid, &l->pid);
 
-	if (!entry) {
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
-			return false;
-		entry->pid = l->pid;
-		HASH_ADD(hh, t->pids, pid, sizeof(entry->pid), entry);
-		if (!hash_added(entry)) {
-			free(entry);
-			return false;
-		}
-	}
+	if (!entry)
+		return false;
 	if (entry->newest)
 		life_end(entry->newest, l->forked_ns);
 	l->older = entry->newest;
@@ -365,16 +351,8 @@ void proc_set_comm(struct proc *p, pid_t tid, const char *comm)
 	}
 	HASH_FIND(hh, p->threads, &tid, sizeof(tid), name);
 	if (!name && p->n_threads < THREAD_NAMES_MAX) {
-		name = calloc(1, sizeof(*name));
-		if (!name)
-			return;
-		name->tid = tid;
-		HASH_ADD(hh, p->threads, tid, sizeof(name->tid), name);
-		if (!hash_added(name)) {
-			free(name);
-			return;
-		}
-		p->n_threads++;
+		name = hash_new(p->threads, tid, &tid);
+		p->n_threads += name != NULL;
 	}
 	if (name)
 		copy_comm(name->comm, comm);

@@ -120,17 +120,10 @@ static int remember(struct reader *r, const struct code *code)
 	HASH_FIND(hh, r->moving, &code->index, sizeof(code->index), entry);
 	if (!entry && HASH_COUNT(r->moving) == MOVING_MAX)
 		return 0;
-	if (!entry) {
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
-			return -ENOMEM;
-		entry->index = code->index;
-		HASH_ADD(hh, r->moving, index, sizeof(entry->index), entry);
-		if (!hash_added(entry)) {
-			free(entry);
-			return -ENOMEM;
-		}
-	}
+	if (!entry)
+		entry = hash_new(r->moving, index, &code->index);
+	if (!entry)
+		return -ENOMEM;
 	entry->code = *code;
 	return 0;
 }
@@ -223,12 +216,7 @@ static int take_records(struct reader *r, uint64_t off)
 
 static void forget_moving(struct reader *r)
 {
-	struct by_index *entry, *next;
-
-	HASH_ITER (hh, r->moving, entry, next) {
-		HASH_DELETE(hh, r->moving, entry);
-		free(entry);
-	}
+	hash_free(r->moving);
 }
 
 /*

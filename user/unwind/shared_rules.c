@@ -33,12 +33,7 @@ int shared_rules_init(struct shared_rules *s, void *rules, uint32_t max, size_t 
 
 void shared_rules_fini(struct shared_rules *s)
 {
-	struct shared_rule *r, *next;
-
-	HASH_ITER (hh, s->by_rule, r, next) {
-		HASH_DELETE(hh, s->by_rule, r);
-		free(r);
-	}
+	hash_free(s->by_rule);
 	free(s->by_ix);
 	*s = (struct shared_rules){ 0 };
 }
