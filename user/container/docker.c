@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-#define DATA_ROOT "/var/lib/docker"
-#define SERVICE   "com.docker.compose.service"
+#define DATA_ROOT    "/var/lib/docker"
+#define DATA_AT_HOME ".local/share/docker"
+#define SERVICE      "com.docker.compose.service"
 
 static void add(int root, const char *dir, const char *id, struct container_list *l)
 {
@@ -44,32 +45,14 @@ static bool read_data(int root, const char *data, struct container_list *l)
 	return d != NULL;
 }
 
-struct reading {
-	int root;
-	struct container_list *l;
-	bool found;
-};
-
-static void read_home(void *ctx, const char *home)
-{
-	struct reading *r = ctx;
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/.local/share/docker", home);
-	r->found |= read_data(r->root, path, r->l);
-}
-
 bool docker_read(int root, struct container_list *l, char *where, size_t cap)
 {
 	_cleanup_(state_json_freep) cJSON *daemon = state_json(root, "/etc/docker/daemon.json");
 	const char *named = engine_directory("docker"), *data = state_text(daemon, "data-root");
-	struct reading homes = { root, l, false };
 	bool found;
 
 	data = named ? named : data ? data : DATA_ROOT;
 	found = read_data(root, data, l);
-	state_each_home(read_home, &homes);
-	if (found || homes.found)
-		snprintf(where, cap, "%s", found ? data : "homes of users");
-	return found || homes.found;
+	return state_where(found, data, state_read_homes(root, DATA_AT_HOME, read_data, l), where,
+			   cap);
 }

@@ -39,9 +39,12 @@ struct container *container_add(struct container_list *l, const char *engine, co
 /* --- state files: below `root`, through no link that leads out of it, regular, 16 MiB at most --- */
 
 int state_open(int root, const char *path, int flags);
-/* Calls `each` for the home of each user but root, as our own user data base knows them. */
-typedef void (*state_home_fn)(void *ctx, const char *home);
-void state_each_home(state_home_fn each, void *ctx);
+/* Adds what is below a directory to the list; false: nothing of this engine. */
+typedef bool (*state_read_fn)(int root, const char *dir, struct container_list *l);
+/* Reads HOME/`below` of each user but root, as our own user data base knows them. */
+bool state_read_homes(int root, const char *below, state_read_fn read, struct container_list *l);
+/* Where it was `found`: in `dir`, else in `homes`. Returns whether it was anywhere. */
+bool state_where(bool found, const char *dir, bool homes, char *where, size_t cap);
 /* NULL: not there, not readable, too large, no JSON. */
 cJSON *state_json(int root, const char *path);
 DIR *state_dir(int root, const char *path);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define GRAPH_ROOT "/var/lib/containers/storage"
+#define AT_HOME    ".local/share/containers/storage"
 
 static const char *const drivers[] = { "overlay", "vfs", "btrfs", "zfs" };
 
@@ -59,24 +60,8 @@ static bool configured_root(int root, char *out, size_t cap)
 	return found;
 }
 
-struct reading {
-	int root;
-	struct container_list *l;
-	bool found;
-};
-
-static void read_home(void *ctx, const char *home)
-{
-	struct reading *r = ctx;
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/.local/share/containers/storage", home);
-	r->found |= read_storage(r->root, path, r->l);
-}
-
 bool podman_read(int root, struct container_list *l, char *where, size_t cap)
 {
-	struct reading homes = { root, l, false };
 	const char *named = engine_directory("podman");
 	char path[PATH_MAX];
 	bool found;
@@ -85,8 +70,6 @@ bool podman_read(int root, struct container_list *l, char *where, size_t cap)
 	found = read_storage(root, path, l);
 	if (!found && !named && configured_root(root, path, sizeof(path)))
 		found = read_storage(root, path, l);
-	state_each_home(read_home, &homes);
-	if (found || homes.found)
-		snprintf(where, cap, "%s", found ? path : "homes of users");
-	return found || homes.found;
+	return state_where(found, path, state_read_homes(root, AT_HOME, read_storage, l), where,
+			   cap);
 }

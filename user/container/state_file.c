@@ -56,16 +56,27 @@ const char *state_text(const cJSON *of, const char *name)
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(of, name));
 }
 
-void state_each_home(state_home_fn each, void *ctx)
+bool state_read_homes(int root, const char *below, state_read_fn read, struct container_list *l)
 {
 	struct passwd *pw;
+	bool found = false;
+	char dir[PATH_MAX];
 
 	setpwent();
 	for (int i = 0; i < HOMES_MAX && (pw = getpwent());) {
 		if (!pw->pw_uid || !pw->pw_dir || strcmp(pw->pw_dir, "/") == 0)
 			continue;
 		i++;
-		each(ctx, pw->pw_dir);
+		snprintf(dir, sizeof(dir), "%s/%s", pw->pw_dir, below);
+		found |= read(root, dir, l);
 	}
 	endpwent();
+	return found;
+}
+
+bool state_where(bool found, const char *dir, bool homes, char *where, size_t cap)
+{
+	if (found || homes)
+		snprintf(where, cap, "%s", found ? dir : "homes of users");
+	return found || homes;
 }
