@@ -11,22 +11,39 @@
 
 #define MODULE_WIDTH 24
 
-static void put_sites(struct sink *out, const char *title, const struct site_row *rows, uint32_t n,
-		      uint64_t whole)
+static const char *name_of(const struct site_row *row)
+{
+	return row->function[0] ? row->function : "[unknown]";
+}
+
+/* Where no function of the program asked, what the kernel did tells more than nothing. */
+static const char *name_or_leaf(const struct site_row *row)
+{
+	return !row->function[0] && row->leaf[0] ? row->leaf : name_of(row);
+}
+
+static void put_rows(struct sink *out, const char *what, const char *title,
+		     const struct site_row *rows, uint32_t n, uint64_t whole,
+		     const char *(*name)(const struct site_row *row))
 {
 	if (n == 0)
 		return;
 	cells_right(out, "bytes", 12);
-	cells_right(out, "blocks", 14);
+	cells_right(out, what, 14);
 	sink_printf(out, "         %s\n", title);
 	for (uint32_t i = 0; i < n; i++) {
 		cells_right(out, unit_bytes(rows[i].value).s, 12);
 		cells_right(out, unit_count(rows[i].count).s, 14);
 		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
 		sink_puts(out, "  ");
-		cells_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 42,
-			       rows[i].module, 18);
+		cells_in_image(out, name(&rows[i]), 42, rows[i].module, 18);
 	}
+}
+
+static void put_sites(struct sink *out, const char *title, const struct site_row *rows, uint32_t n,
+		      uint64_t whole)
+{
+	put_rows(out, "blocks", title, rows, n, whole, name_of);
 }
 
 static void put_alloc_row(struct sink *out, const char *what, uint64_t bytes, uint64_t objects)
@@ -68,8 +85,7 @@ static void put_leaks(const struct summary_alloc *a, struct sink *out)
 		cells_right(out, unit_bytes((int64_t)(l->slope * 60)).s, 14);
 		cells_right(out, unit_percent((int64_t)(l->survived * 1000), 1000).s, 7);
 		sink_puts(out, "  ");
-		cells_in_image(out, l->site.function[0] ? l->site.function : "[unknown]", 42,
-			       l->site.module, 18);
+		cells_in_image(out, name_of(&l->site), 42, l->site.module, 18);
 		cells_spaces(out, CELLS_LABEL_WIDTH);
 		sink_printf(out, "95 %% interval %s, r2 %.3f, since second %.0f\n",
 			    unit_bytes_range((int64_t)(l->slope_low * 60),
@@ -137,8 +153,7 @@ static void put_estimated_sites(struct sink *out, const char *what, const struct
 		cells_right(out, unit_count((int64_t)rows[i].samples).s, 9);
 		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
 		sink_puts(out, "  ");
-		cells_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 38,
-			       rows[i].module, 18);
+		cells_in_image(out, name_of(&rows[i]), 38, rows[i].module, 18);
 	}
 }
 
@@ -288,8 +303,7 @@ static void put_counted(struct sink *out, const char *value, const char *beside,
 			    14);
 		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
 		sink_puts(out, "  ");
-		cells_in_image(out, rows[i].function[0] ? rows[i].function : "[unknown]", 42,
-			       rows[i].module, 18);
+		cells_in_image(out, name_of(&rows[i]), 42, rows[i].module, 18);
 	}
 }
 
@@ -377,30 +391,14 @@ static void put_slices(const struct summary_alloc *a, struct sink *out)
 		cells_right(out, unit_count((int64_t)row->samples).s, 11);
 		cells_right(out, unit_percent(row->value, (int64_t)a->bytes).s, 7);
 		sink_puts(out, "  ");
-		cells_in_image(out, row->function[0] ? row->function : "[unknown]", 34, row->module,
-			       18);
+		cells_in_image(out, name_of(row), 34, row->module, 18);
 	}
 }
 
 static void put_mapped(struct sink *out, const char *title, const struct site_row *rows, uint32_t n,
 		       uint64_t whole)
 {
-	if (n == 0)
-		return;
-	cells_right(out, "bytes", 12);
-	cells_right(out, "mappings", 14);
-	sink_printf(out, "         %s\n", title);
-	for (uint32_t i = 0; i < n; i++) {
-		const char *name = rows[i].function[0] ? rows[i].function
-				   : rows[i].leaf[0]   ? rows[i].leaf
-						       : "[unknown]";
-
-		cells_right(out, unit_bytes(rows[i].value).s, 12);
-		cells_right(out, unit_count(rows[i].count).s, 14);
-		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
-		sink_puts(out, "  ");
-		cells_in_image(out, name, 42, rows[i].module, 18);
-	}
+	put_rows(out, "mappings", title, rows, n, whole, name_or_leaf);
 }
 
 /* Beside the allocator: what none of the figures above has. */
@@ -524,14 +522,10 @@ static void put_growth_sites(struct sink *out, const char *title, const struct s
 	cells_right(out, "bytes", 12);
 	sink_printf(out, "         %s\n", title);
 	for (uint32_t i = 0; i < n; i++) {
-		const char *name = rows[i].function[0] ? rows[i].function
-				   : rows[i].leaf[0]   ? rows[i].leaf
-						       : "[unknown]";
-
 		cells_right(out, unit_bytes(rows[i].value).s, 12);
 		cells_right(out, unit_percent(rows[i].value, (int64_t)whole).s, 7);
 		sink_puts(out, "  ");
-		cells_in_image(out, name, 48, rows[i].module, MODULE_WIDTH);
+		cells_in_image(out, name_or_leaf(&rows[i]), 48, rows[i].module, MODULE_WIDTH);
 	}
 }
 
