@@ -2,8 +2,7 @@
 
 #include "collect/kernel_types.h"
 #include "collect/map_sizes.h"
-#include "collect/uprobes.h"
-#include "memscope.skel.h"
+#include "collect/session_parts.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>
@@ -16,25 +15,6 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
-
-#define N_TP_LINKS 16
-
-struct session {
-	struct session_opts opts;
-	struct memscope_bpf *skel;
-	struct bpf_link *links[N_TP_LINKS];
-	uint32_t n_links;
-	int *perf_fds;
-	struct bpf_link **perf_links;
-	uint32_t n_perf;
-	const char *event;
-	bool hardware;                 /* cycles can be counted here */
-	const char *why[MS_N_SOURCES]; /* a source that could not be attached */
-	char why_text[MS_N_SOURCES][256];
-	struct bpf_link *mapping_links[2];
-	uint64_t start_ns;
-	struct ms_hash seed;
-};
 
 /* libbpf's own words: kept for the sentence of a failed load, never printed by themselves. */
 static char last_words[1024];
@@ -52,141 +32,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-/* One of a pair of programs: by BTF where the kernel can, else the raw tracepoint. */
-static void load_either(struct bpf_program *btf_prog, struct bpf_program *raw_prog, bool by_btf,
-			bool wanted)
-{
-	bpf_program__set_autoload(btf_prog, wanted && by_btf);
-	bpf_program__set_autoload(raw_prog, wanted && !by_btf);
-}
-
-/* One for all shapes that have a return. */
-static struct bpf_program *both_prog(struct memscope_bpf *k, enum ms_shape shape)
-{
-	switch (shape) {
-	case MS_SHAPE_NEW:
-	case MS_SHAPE_NEW_EXIT:
-	case MS_SHAPE_FREE:
-		return NULL;
-	default:
-		return k->progs.both_ends;
-	}
-}
-
-static struct bpf_program *enter_prog(struct memscope_bpf *k, enum ms_shape shape)
-{
-	struct bpf_program *progs[MS_N_SHAPES] = {
-		[MS_SHAPE_SIZE] = k->progs.enter_size,
-		[MS_SHAPE_COUNT_SIZE] = k->progs.enter_count,
-		[MS_SHAPE_ALIGN_SIZE] = k->progs.enter_align,
-		[MS_SHAPE_OUT_PTR] = k->progs.enter_outptr,
-		[MS_SHAPE_REALLOC] = k->progs.enter_realloc,
-		[MS_SHAPE_REALLOC_N] = k->progs.enter_realloc_n,
-		[MS_SHAPE_FREE] = k->progs.enter_free,
-		[MS_SHAPE_XALLOC] = k->progs.enter_xalloc,
-		[MS_SHAPE_NEW] = k->progs.enter_new,
-		[MS_SHAPE_NEW_EXIT] = k->progs.exit_new,
-	};
-
-	return progs[shape];
-}
-
-static struct bpf_program *return_prog(struct memscope_bpf *k, enum ms_shape shape)
-{
-	switch (shape) {
-	case MS_SHAPE_FREE:
-	case MS_SHAPE_NEW:
-	case MS_SHAPE_NEW_EXIT:
-		return NULL;
-	case MS_SHAPE_XALLOC:
-		return k->progs.return_xalloc;
-	case MS_SHAPE_OUT_PTR:
-		return k->progs.return_outptr;
-	case MS_SHAPE_REALLOC:
-	case MS_SHAPE_REALLOC_N:
-		return k->progs.return_realloc;
-	default:
-		return k->progs.return_ptr;
-	}
-}
-
-static void load_probe(struct bpf_program *prog, enum uprobe_end end)
-{
-	if (!prog)
-		return;
-	bpf_program__set_autoload(prog, true);
-	uprobes_prepare(prog, end);
-}
-
-/* All that this kernel wants; the other ones of each shape are for other kernels. */
-static void choose_probes(struct session *s)
-{
-	struct memscope_bpf *k = s->skel;
-
-	bpf_program__set_autoload(k->progs.count_call, false);
-	bpf_program__set_autoload(k->progs.trap_only, false);
-	for (int i = 0; i < MS_N_SHAPES; i++) {
-		struct bpf_program *of_shape[] = { enter_prog(k, (enum ms_shape)i),
-						   return_prog(k, (enum ms_shape)i),
-						   both_prog(k, (enum ms_shape)i) };
-
-		for (int j = 0; j < 3; j++)
-			if (of_shape[j])
-				bpf_program__set_autoload(of_shape[j], false);
-	}
-	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++) {
-		struct bpf_program *prog = session_sample_prog(s, (enum ms_sample_what)i);
-
-		bpf_program__set_autoload(prog, false);
-		if (s->opts.alloc && s->opts.sampled)
-			load_probe(prog, UPROBE_ENTRY);
-	}
-	if (!s->opts.alloc || !s->opts.calls)
-		return;
-	load_probe(k->progs.count_call, UPROBE_ENTRY);
-	if (uprobes_session())
-		load_probe(k->progs.trap_only, UPROBE_BOTH);
-	for (int i = 0; i < MS_N_SHAPES; i++)
-		for (int end = UPROBE_ENTRY; end <= UPROBE_BOTH; end++)
-			load_probe(session_alloc_prog(s, (enum ms_shape)i, (enum uprobe_end)end),
-				   (enum uprobe_end)end);
-}
-
-static void choose_programs(struct session *s, const struct btf *btf)
-{
-	struct memscope_bpf *k = s->skel;
-	bool by_btf = btf_has_tracepoint(btf, "sched_switch");
-	bool alloc = s->opts.alloc && s->opts.calls, off = s->opts.offcpu;
-	bool account = by_btf && btf_has_sched_account(btf);
-	bool busy = off && account && s->opts.busy && btf_has_task_storage(btf);
-
-	s->skel->rodata->cfg_sched_account = account;
-	s->skel->rodata->cfg_busy = busy;
-	bpf_map__set_autocreate(k->maps.busy, busy);
-	bpf_program__set_autoload(k->progs.find_busy, busy);
-	bpf_program__set_autoload(k->progs.list_busy, busy);
-	bpf_program__set_autoload(k->progs.on_busy_exit, busy);
-	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
-	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off && !account);
-	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);
-	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf,
-		    s->opts.children || s->opts.all || s->opts.cgroups);
-	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);
-	load_either(k->progs.on_exit_btf, k->progs.on_exit_raw, by_btf, alloc);
-	load_either(k->progs.on_sys_exit_btf, k->progs.on_sys_exit_raw,
-		    btf_has_tracepoint(btf, "sys_exit"), alloc);
-	bpf_program__set_autoload(k->progs.on_sys_enter, alloc);
-	bpf_program__set_autoload(k->progs.on_attach, s->opts.cgroups);
-	bpf_program__set_autoload(k->progs.on_cgroup_mkdir, s->opts.cgroups || s->opts.all);
-	bpf_program__set_autoload(k->progs.list_members, s->opts.cgroups);
-	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
-	bpf_program__set_autoload(k->progs.on_rss_stat, s->opts.growth);
-	bpf_program__set_autoload(k->progs.list_memory, s->opts.growth);
-	bpf_program__set_autoload(k->progs.on_mmap,
-				  s->opts.unwind_bytes && btf_has_cheap_mmap_lock(btf));
-	choose_probes(s);
 }
 
 static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
@@ -309,7 +154,7 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 		btf__free(btf);
 		return err_set(e, r, "cannot open the BPF programs: %s", strerror(-r));
 	}
-	choose_programs(s, btf);
+	session_choose_programs(s, btf);
 	set_knobs(s, btf);
 	map_sizes_set(s->skel, &s->opts);
 	/* Programs of uprobes may allocate map entries as needed since bpf_mem_alloc (6.1). */
@@ -361,177 +206,6 @@ void session_free(struct session *s)
 	session_detach(s);
 	memscope_bpf__destroy(s->skel);
 	free(s);
-}
-
-int session_target(struct session *s, pid_t pid, struct err *e)
-{
-	struct ms_target target = { .flags = MS_TARGET_ASKED };
-	uint32_t key = (uint32_t)pid;
-
-	/* One that a target forked just now is there already, and keeps what is known of it. */
-	if (bpf_map_update_elem(session_map_fd(s, SESSION_TARGETS), &key, &target, BPF_NOEXIST) <
-		    0 &&
-	    errno != EEXIST)
-		return err_set(e, -errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
-	return 0;
-}
-
-static void watch_hierarchy(struct session *s, uint32_t hierarchy)
-{
-	__atomic_fetch_or(&s->skel->bss->cgroup_hierarchies,
-			  1ULL << (hierarchy < 63 ? hierarchy : 63), __ATOMIC_RELAXED);
-}
-
-int session_cgroup(struct session *s, uint32_t hierarchy, uint64_t id, struct err *e)
-{
-	struct ms_cgroup key = { .id = id, .hierarchy = hierarchy };
-	uint8_t one = 1;
-
-	if (bpf_map_update_elem(session_map_fd(s, SESSION_CGROUPS), &key, &one, BPF_ANY) < 0)
-		return err_set(e, -errno, "cannot watch a control group: %s", strerror(errno));
-	watch_hierarchy(s, hierarchy);
-	return 0;
-}
-
-int session_cgroup_path(struct session *s, uint32_t hierarchy, const char *path)
-{
-	struct ms_cgroup_path key = { .hierarchy = hierarchy };
-	size_t len = strlen(path);
-	uint8_t one = 1;
-
-	if (len >= sizeof(key.path))
-		return -ENAMETOOLONG;
-	memcpy(key.path, path, len);
-	watch_hierarchy(s, hierarchy);
-	return bpf_map_update_elem(session_map_fd(s, SESSION_CGROUP_PATHS), &key, &one, BPF_ANY) < 0
-		       ? -errno
-		       : 0;
-}
-
-void session_cgroup_gone(struct session *s, uint32_t hierarchy, uint64_t id)
-{
-	struct ms_cgroup key = { .id = id, .hierarchy = hierarchy };
-
-	bpf_map_delete_elem(session_map_fd(s, SESSION_CGROUPS), &key);
-}
-
-bool session_is_target(const struct session *s, pid_t pid, pid_t *ret_ns_pid)
-{
-	struct ms_target target;
-	uint32_t key = (uint32_t)pid;
-
-	if (bpf_map_lookup_elem(session_map_fd(s, SESSION_TARGETS), &key, &target) < 0)
-		return false;
-	*ret_ns_pid = (pid_t)target.ns_pid;
-	return true;
-}
-
-void session_each_target(const struct session *s, void (*each)(void *ctx, pid_t pid), void *ctx)
-{
-	int fd = session_map_fd(s, SESSION_TARGETS);
-	uint32_t key, *before = NULL;
-	uint32_t n = 0;
-
-	/* A key that goes meanwhile makes it begin again: bounded. */
-	while (n++ < 4 * session_map_max(s, SESSION_TARGETS) &&
-	       bpf_map_get_next_key(fd, before, &key) == 0) {
-		each(ctx, (pid_t)key);
-		before = &key;
-	}
-}
-
-bool session_ran_out_of_memory(const struct session *s, pid_t pid)
-{
-	struct ms_target target;
-	uint32_t key = (uint32_t)pid;
-
-	return bpf_map_lookup_elem(session_map_fd(s, SESSION_TARGETS), &key, &target) == 0 &&
-	       target.flags & MS_TARGET_OOM;
-}
-
-void session_untarget(struct session *s, pid_t pid)
-{
-	uint32_t key = (uint32_t)pid;
-
-	bpf_map_delete_elem(session_map_fd(s, SESSION_TARGETS), &key);
-}
-
-bool session_name_of(const struct session *s, pid_t pid, uint64_t *ret_start_ns,
-		     uint32_t *ret_exec_id)
-{
-	struct ms_target target;
-	uint32_t key = (uint32_t)pid;
-
-	if (bpf_map_lookup_elem(session_map_fd(s, SESSION_TARGETS), &key, &target) < 0 ||
-	    !(target.flags & (MS_TARGET_FORKED | MS_TARGET_JOINED)) || !target.start_ns)
-		return false;
-	*ret_start_ns = target.start_ns;
-	*ret_exec_id = target.exec_id;
-	return true;
-}
-
-int session_set_gen(struct session *s, pid_t pid, uint32_t gen)
-{
-	int fd = session_map_fd(s, SESSION_TARGETS);
-	struct ms_target target = {};
-	uint32_t key = (uint32_t)pid;
-
-	if (bpf_map_lookup_elem(fd, &key, &target) < 0 && !s->opts.all)
-		return -ENOENT;
-	target.as_gen = gen;
-	if (s->opts.all)
-		target.start_ns = 0; /* the pid may have been another's; learned anew */
-	return bpf_map_update_elem(fd, &key, &target, BPF_ANY) < 0 ? -errno : 0;
-}
-
-/* A list of tasks, made when it is read. Opening it takes a while, reading it does not. */
-static int open_tasks(const struct bpf_program *prog, struct err *e)
-{
-	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
-	int fd;
-
-	if (!link)
-		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s",
-			       strerror(errno));
-	fd = bpf_iter_create(bpf_link__fd(link));
-	bpf_link__destroy(link);
-	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : fd;
-}
-
-static void read_tasks(int fd, session_task_fn each, void *ctx)
-{
-	struct ms_task tasks[64];
-	size_t have = 0;
-	ssize_t n;
-
-	while ((n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
-		size_t whole = (have + (size_t)n) / sizeof(*tasks);
-
-		for (size_t i = 0; i < whole; i++)
-			each(ctx, &tasks[i]);
-		have = (have + (size_t)n) % sizeof(*tasks);
-		memmove(tasks, (char *)&tasks[whole], have);
-	}
-}
-
-int session_members(struct session *s, session_task_fn each, void *ctx, struct err *e)
-{
-	_cleanup_(closep) int fd = open_tasks(s->skel->progs.list_members, e);
-
-	if (fd < 0)
-		return fd;
-	read_tasks(fd, each, ctx);
-	return 0;
-}
-
-int session_name_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e)
-{
-	_cleanup_(closep) int fd = open_tasks(s->skel->progs.name_tasks, e);
-
-	if (fd < 0)
-		return fd;
-	read_tasks(fd, each, ctx);
-	return 0;
 }
 
 static const char *oncpu_why(int code)
@@ -608,13 +282,13 @@ static int attach_growth(struct session *s)
 int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e)
 {
 	struct memscope_bpf *k = s->skel;
-	_cleanup_(closep) int tasks = open_tasks(k->progs.list_tasks, e), memory = -1;
+	_cleanup_(closep) int tasks = session_open_tasks(k->progs.list_tasks, e), memory = -1;
 	int r;
 
 	if (tasks < 0)
 		return tasks;
 	if (s->opts.growth && !s->opts.all) {
-		memory = open_tasks(k->progs.list_memory, e);
+		memory = session_open_tasks(k->progs.list_memory, e);
 		if (memory < 0)
 			return memory;
 	}
@@ -644,8 +318,8 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 	}
 	session_gate(s, true);
 	if (memory >= 0)
-		read_tasks(memory, NULL, NULL); /* it writes nothing */
-	read_tasks(tasks, each, ctx);
+		session_read_tasks(memory, NULL, NULL); /* it writes nothing */
+	session_read_tasks(tasks, each, ctx);
 	return 0;
 }
 
@@ -837,52 +511,6 @@ uint64_t session_map_bytes(const struct session *s)
 void session_seed(const struct session *s, struct ms_hash *ret_seed)
 {
 	*ret_seed = s->seed;
-}
-
-struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end)
-{
-	struct memscope_bpf *k = s->skel;
-	bool both = uprobes_session() && both_prog(k, shape);
-
-	if (end == UPROBE_BOTH)
-		return both ? both_prog(k, shape) : NULL;
-	if (both)
-		return NULL;
-	return end == UPROBE_ENTRY ? enter_prog(k, shape) : return_prog(k, shape);
-}
-
-struct bpf_program *session_count_prog(struct session *s)
-{
-	return s->skel->progs.count_call;
-}
-
-struct bpf_program *session_trap_prog(struct session *s)
-{
-	return uprobes_session() ? s->skel->progs.trap_only : NULL;
-}
-
-struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what)
-{
-	struct memscope_bpf *k = s->skel;
-	struct bpf_program *progs[MS_N_SAMPLE_WHATS] = {
-		[MS_SAMPLE_ALLOC] = k->progs.sampled_alloc,
-		[MS_SAMPLE_UNTRACKED] = k->progs.sampled_untrack,
-		[MS_SAMPLE_FREE] = k->progs.sampled_free,
-	};
-
-	return progs[what];
-}
-
-int session_program(const struct session *s, uint32_t i, const char **ret_name)
-{
-	struct bpf_program *prog = bpf_object__next_program(s->skel->obj, NULL);
-
-	while (prog && i--)
-		prog = bpf_object__next_program(s->skel->obj, prog);
-	if (!prog || bpf_program__fd(prog) < 0)
-		return -1;
-	*ret_name = bpf_program__name(prog);
-	return bpf_program__fd(prog);
 }
 
 struct memscope_bpf *session_skeleton(const struct session *s)

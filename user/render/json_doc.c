@@ -105,7 +105,7 @@ void json_null(struct json_doc *d, cJSON *in, const char *key)
 }
 
 void json_strings(struct json_doc *d, cJSON *in, const char *key, const char *const *strings,
-			uint32_t n)
+		  uint32_t n)
 {
 	cJSON *list = json_array(d, in, key);
 
