@@ -1,93 +1,10 @@
-#include "collect/ingest.h"
-
-#include "base/hash.h"
-#include "model/alloc_site.h"
+#include "collect/ingest_parts.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #define OWN_FRAMES_MAX    6      /* of a stack taken in sched_switch, before __schedule */
 #define SCHEDULE_SIZE_MAX 0x2000 /* bytes of code; it has some 3,000                     */
-
-/* A stack as it came: words, leaf first. */
-struct raw_stack {
-	struct ms_hash hash;
-	uint16_t n;
-	uint8_t flags, verdict;
-	bool placed; /* `as_gen` is known better than in the totals */
-	uint32_t as_gen;
-	UT_hash_handle hh;
-	uint64_t frames[];
-};
-
-/* A pair of raw stacks resolved in one image and generation. */
-struct resolved_key {
-	const struct proc *proc;
-	struct ms_hash user, kernel;
-	uint64_t as_gen;
-};
-
-struct resolved {
-	struct resolved_key key;
-	stack_id stack;
-	UT_hash_handle hh;
-};
-
-struct thread_key {
-	const struct proc *proc;
-	uint64_t tid;
-	const char *memory;
-};
-
-struct thread_labels {
-	struct thread_key key;
-	labels_id labels;
-	UT_hash_handle hh;
-};
-
-/* What a process image holds, by its totals. */
-struct holding {
-	struct ms_proc proc;
-	int64_t bytes;
-	UT_hash_handle hh;
-};
-
-/* A total whose stack has not come yet. */
-struct waiting {
-	struct ms_total_key key;
-	struct ms_total total;
-};
-
-struct ingest {
-	uint64_t wait_min_ns, wait_max_ns; /* max 0: no bound */
-	struct dict *dict;
-	struct proc_table *procs;
-	struct ingest_profiles profiles;
-	struct raw_stack *raw;
-	struct resolved *resolved;
-	struct thread_labels *labels;
-	struct holding *holdings;
-	pid_t keep[1024]; /* as many as -p takes */
-	uint32_t n_keep;
-	struct waiting *waiting;
-	uint32_t n_waiting, cap_waiting;
-	bool finishing;
-	uint64_t schedule_addr;
-	struct kernel_function tracers[INGEST_TRACERS];
-	module_id kernel;
-	location_id lost, none, no_room;
-	string_id key_pid, key_tid, key_comm, key_thread, key_memory;
-	string_id key_container, key_container_id, key_ns_pid;
-	struct ingest_stats stats;
-	ingest_gap_fn on_gap;
-	void *gap_ctx;
-	ingest_alloc_fn on_alloc;
-	void *alloc_ctx;
-	ingest_whose_fn on_whose;
-	void *whose_ctx;
-	location_id scratch[2 * MS_MAX_FRAMES];
-};
 
 /* A frame that stands for the absence of one. */
 static location_id named_location(struct dict *d, uint64_t vaddr, const char *name)
@@ -273,10 +190,12 @@ static bool is_empty(const struct ms_hash *h)
 	return !h->lo && !h->hi;
 }
 
-/*
- * The interned stack of `key`. false: a record has not arrived (and we are not finishing).
- */
-static bool resolve(struct ingest *in, struct proc *proc, const struct ms_total_key *key,
+bool ingest_missing(struct ingest *in, const struct ms_hash *stack)
+{
+	return !is_empty(stack) && !raw_find(in, stack);
+}
+
+bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_key *key,
 		    stack_id *ret_stack)
 {
 	struct raw_stack *user = is_empty(&key->user) ? NULL : raw_find(in, &key->user);
@@ -334,9 +253,8 @@ static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgrou
 	return n;
 }
 
-/* `tid` 0: of the process. `memory`: what kind, NULL for what is no memory; one of a few strings. */
-static labels_id labels_of(struct ingest *in, struct proc *proc, const struct ms_proc *p,
-			   uint32_t tid, uint64_t cgroup_id, const char *memory)
+labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t tid,
+			uint64_t cgroup_id, const char *memory)
 {
 	struct thread_key k;
 	struct thread_labels *lab;
@@ -371,14 +289,14 @@ static labels_id labels_of(struct ingest *in, struct proc *proc, const struct ms
 	return labels;
 }
 
-static const char *memory_name(const struct ms_total_key *key)
+const char *ingest_memory_name(const struct ms_total_key *key)
 {
 	static const char *const names[MS_N_MEMORY_KINDS] = { "file", "anonymous", "shared" };
 
 	return key->memory < MS_N_MEMORY_KINDS ? names[key->memory] : NULL;
 }
 
-static struct proc *proc_of(struct ingest *in, const struct ms_proc *p)
+struct proc *ingest_proc(struct ingest *in, const struct ms_proc *p)
 {
 	struct proc_id id = { .pid = p->tgid, .exec_id = p->exec_id, .start_ns = p->start_ns };
 
@@ -403,7 +321,7 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 	return 0;
 }
 
-static void tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t count)
+void ingest_tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t count)
 {
 	const struct raw_stack *user;
 
@@ -415,7 +333,7 @@ static void tell_gap(struct ingest *in, const struct ms_total_key *key, uint64_t
 			   count);
 }
 
-static void wait_values(const struct ms_total_key *key, const struct ms_total *total,
+void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *total,
 			int64_t values[4])
 {
 	int first = key->state == MS_BLOCKED ? 0 : 2;
@@ -424,25 +342,24 @@ static void wait_values(const struct ms_total_key *key, const struct ms_total *t
 	values[first + 1] = (int64_t)total->value;
 }
 
-static int add_sample(struct ingest *in, const struct ms_total_key *key,
-		      const struct ms_total *total)
+int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
 {
 	int64_t count = (int64_t)total->count, value = (int64_t)total->value;
-	struct proc *proc = proc_of(in, &key->proc);
+	struct proc *proc = ingest_proc(in, &key->proc);
 	struct profile *p = NULL;
 	int64_t values[4] = {};
 	labels_id labels;
 	stack_id stack;
 
-	if (!resolve(in, proc, key, &stack))
+	if (!ingest_resolve(in, proc, key, &stack))
 		return wait_for_stack(in, key, total);
-	if (in->finishing && !is_empty(&key->user) && !raw_find(in, &key->user))
+	if (in->finishing && ingest_missing(in, &key->user))
 		in->stats.lost_stacks += total->count;
 	if (!proc)
 		in->stats.unknown_process += total->count;
-	labels = labels_of(in, proc, &key->proc, key->tid, total->cgroup_id,
-			   key->source == MS_GROWTH ? memory_name(key) : NULL);
-	tell_gap(in, key, total->count);
+	labels = ingest_labels(in, proc, &key->proc, key->tid, total->cgroup_id,
+			       key->source == MS_GROWTH ? ingest_memory_name(key) : NULL);
+	ingest_tell_gap(in, key, total->count);
 	switch (key->source) {
 	case MS_ONCPU:
 		p = in->profiles.oncpu;
@@ -452,7 +369,7 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 		break;
 	case MS_OFFCPU:
 		p = in->profiles.offcpu;
-		wait_values(key, total, values);
+		ingest_wait_values(key, total, values);
 		break;
 	case MS_GROWTH:
 		p = in->profiles.growth;
@@ -466,362 +383,25 @@ static int add_sample(struct ingest *in, const struct ms_total_key *key,
 	return p ? profile_add(p, stack, labels, values) : 0;
 }
 
-static void hold(struct ingest *in, const struct ms_proc *proc, int64_t bytes)
-{
-	struct holding *h = hash_get(in->holdings, proc, proc);
-
-	if (h)
-		h->bytes += bytes;
-}
-
-int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
-{
-	return add_sample(in, key, total);
-}
-
-void ingest_keep(struct ingest *in, pid_t pid)
-{
-	if (in->n_keep < sizeof(in->keep) / sizeof(*in->keep))
-		in->keep[in->n_keep++] = pid;
-}
-
-bool ingest_gone(struct ingest *in, const struct ms_proc *p)
-{
-	struct proc *proc = proc_of(in, p);
-
-	if (proc && proc_replaced(proc))
-		return true;
-	for (uint32_t i = 0; i < in->n_keep; i++)
-		if (in->keep[i] == (pid_t)p->tgid)
-			return false;
-	/* Of one whose records were lost it is asked whether it is there. */
-	return proc ? proc_exited(proc) : kill((pid_t)p->tgid, 0) < 0 && errno == ESRCH;
-}
-
-int64_t ingest_live_bytes(struct ingest *in)
-{
-	struct holding *h, *next;
-	int64_t sum = 0;
-
-	HASH_ITER (hh, in->holdings, h, next) {
-		if (ingest_gone(in, &h->proc)) {
-			HASH_DEL(in->holdings, h);
-			free(h);
-		} else {
-			sum += h->bytes;
-		}
-	}
-	return sum;
-}
-
-/* --- exact allocations --- */
-
-static struct ms_total_key total_key(const struct ms_alloc_key *site)
-{
-	return (struct ms_total_key){
-		.proc = site->proc,
-		.user = site->user,
-		.tid = site->tid,
-		.as_gen = site->as_gen,
-		.source = MS_ALLOC,
-	};
-}
-
-static bool is_root(const struct ms_alloc_key *site)
-{
-	return !site->user.lo && site->user.hi == MS_ROOT_STACK.hi;
-}
-
-/* `lost`: what has not arrived will not. */
-static bool site_stack(struct ingest *in, struct proc *proc, const struct ms_alloc_key *site,
-		       bool lost, stack_id *ret_stack)
-{
-	struct ms_total_key key = total_key(site);
-
-	if (is_root(site))
-		*ret_stack = dict_stack(in->dict, &in->no_room, 1);
-	else if (lost && !is_empty(&site->user) && !raw_find(in, &site->user))
-		*ret_stack = dict_stack(in->dict, &in->lost, 1);
-	else
-		return resolve(in, proc, &key, ret_stack);
-	return true;
-}
-
-/* The profiles of allocations have a label for the thread, that of sites has not. */
-static int add_to_sites(struct ingest *in, struct proc *proc, const struct ms_alloc_key *site,
-			uint64_t cgroup_id, stack_id stack, const int64_t *values)
-{
-	return in->profiles.sites
-		       ? profile_add(in->profiles.sites, stack,
-				     labels_of(in, proc, &site->proc, 0, cgroup_id, NULL), values)
-		       : 0;
-}
-
-int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgroup_id,
-		const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost)
-{
-	const int64_t allocated[4] = { values[SITE_OBJECTS], values[SITE_BYTES] };
-	int64_t gone = values[SITE_FREED] + untracked;
-	int64_t gone_bytes = values[SITE_FREED_BYTES] + untracked_bytes;
-	uint64_t count = (uint64_t)values[SITE_OBJECTS];
-	struct proc *proc = proc_of(in, &site->proc);
-	struct ms_total_key key = total_key(site);
-	stack_id stack;
-	labels_id labels;
-	int r = 0;
-
-	if (!site_stack(in, proc, site, lost, &stack))
-		return -EAGAIN;
-	if (!is_empty(&site->user) && !is_root(site) && !raw_find(in, &site->user))
-		in->stats.lost_stacks += count;
-	if (!proc)
-		in->stats.unknown_process += count;
-	in->stats.allocated += count;
-	in->stats.allocated_bytes += (uint64_t)values[SITE_BYTES];
-	in->stats.freed += (uint64_t)values[SITE_FREED];
-	in->stats.freed_bytes += (uint64_t)values[SITE_FREED_BYTES];
-	in->stats.untracked += (uint64_t)untracked;
-	in->stats.untracked_bytes += (uint64_t)untracked_bytes;
-	hold(in, &site->proc, values[SITE_BYTES] - gone_bytes);
-	if (count)
-		tell_gap(in, &key, count);
-	if (in->on_alloc && count)
-		in->on_alloc(in->alloc_ctx, &site->proc, stack, allocated[0], allocated[1], 0);
-	if (in->on_alloc && gone)
-		in->on_alloc(in->alloc_ctx, &site->proc, stack, -gone, -gone_bytes, 0);
-	labels = labels_of(in, proc, &site->proc, site->tid, cgroup_id, NULL);
-	if (count && in->profiles.alloc)
-		r = profile_add(in->profiles.alloc, stack, labels, allocated);
-	if (count && r == 0 && in->profiles.heap)
-		r = profile_add(in->profiles.heap, stack, labels, allocated);
-	return r == 0 ? add_to_sites(in, proc, site, cgroup_id, stack, values) : r;
-}
-
-int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgroup_id,
-		    const int64_t *values)
-{
-	const int64_t live[4] = { 0, 0, values[SITE_LIVE_OBJECTS], values[SITE_LIVE_BYTES] };
-	struct proc *proc = proc_of(in, &site->proc);
-	int64_t end[N_SITE_VALUES] = {
-		[SITE_PEAK_OBJECTS] = values[SITE_PEAK_OBJECTS],
-		[SITE_PEAK_BYTES] = values[SITE_PEAK_BYTES],
-	};
-	labels_id labels;
-	stack_id stack;
-	int r = 0;
-
-	if (!site_stack(in, proc, site, true, &stack))
-		return -EAGAIN;
-	labels = labels_of(in, proc, &site->proc, site->tid, cgroup_id, NULL);
-	if (ingest_gone(in, &site->proc)) {
-		in->stats.ended += (uint64_t)live[2];
-		in->stats.ended_bytes += (uint64_t)live[3];
-	} else {
-		in->stats.live += (uint64_t)live[2];
-		in->stats.live_bytes += (uint64_t)live[3];
-		end[SITE_LIVE_OBJECTS] = live[2];
-		end[SITE_LIVE_BYTES] = live[3];
-		if (live[2] && in->profiles.heap)
-			r = profile_add(in->profiles.heap, stack, labels, live);
-	}
-	if (r == 0 && end[SITE_PEAK_OBJECTS] && in->profiles.peak)
-		r = profile_add(in->profiles.peak, stack, labels, &end[SITE_PEAK_OBJECTS]);
-	return r == 0 ? add_to_sites(in, proc, site, cgroup_id, stack, end) : r;
-}
-
-int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struct ms_block *block)
-{
-	stack_id stack;
-
-	if (!in->on_alloc || ingest_gone(in, &site->proc) ||
-	    !site_stack(in, proc_of(in, &site->proc), site, false, &stack))
-		return 0;
-	in->on_alloc(in->alloc_ctx, &site->proc, stack, 1, (int64_t)block->size, block->born_ns);
-	return 0;
-}
-
-static struct ms_total_key wait_key(uint32_t tid, const struct ms_thread *t, enum ms_state state)
-{
-	return (struct ms_total_key){
-		.proc = t->proc,
-		.user = t->user,
-		.kernel = t->kernel,
-		.tid = tid,
-		.as_gen = t->as_gen,
-		.source = MS_OFFCPU,
-		.state = (uint8_t)state,
-	};
-}
-
-static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
-		     enum ms_state state, uint64_t ns)
-{
-	struct ms_total_key key = wait_key(tid, t, state);
-	struct ms_total total = { .count = 1, .value = ns };
-
-	return ns ? add_sample(in, &key, &total) : 0;
-}
-
-/* What a thread does since it was last switched: until `to`. */
-struct open_state {
-	uint64_t to, oncpu, blocked, runnable, held;
-};
-
-static struct open_state open_state(const struct ms_thread *t, uint64_t end_ns)
-{
-	struct open_state o = { .to = end_ns > t->since_ns ? end_ns : t->since_ns };
-
-	switch ((enum ms_run_state)t->state) {
-	case MS_RUN_GONE:
-	case MS_RUN_BUSY: /* drain.c has its present state, unless it went in that moment */
-		o.to = t->since_ns;
-		break;
-	case MS_RUN_ON_CPU:
-		o.oncpu = o.to - t->since_ns;
-		break;
-	case MS_RUN_BLOCKED:
-		o.blocked = (t->wake_ns ? t->wake_ns : o.to) - t->since_ns;
-		o.runnable = t->wake_ns && o.to > t->wake_ns ? o.to - t->wake_ns : 0;
-		break;
-	case MS_RUN_RUNNABLE:
-		o.runnable = o.to - t->since_ns;
-		break;
-	case MS_RUN_HELD:
-		o.held = o.to - t->since_ns;
-		break;
-	}
-	return o;
-}
-
-void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns)
-{
-	in->wait_min_ns = min_ns;
-	in->wait_max_ns = max_ns;
-}
-
-static bool wait_is_told(const struct ingest *in, const struct open_state *o)
-{
-	uint64_t ns = o->blocked + o->runnable;
-
-	return ns >= in->wait_min_ns && (!in->wait_max_ns || ns <= in->wait_max_ns);
-}
-
-int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns)
-{
-	struct open_state o = open_state(t, end_ns);
-	struct ingest_times *sum = &in->stats.times;
-	uint64_t held = t->held_ns + o.held;
-	int r;
-
-	sum->threads++;
-	sum->oncpu_ns += t->oncpu_ns + o.oncpu;
-	sum->blocked_ns += t->blocked_ns + o.blocked;
-	sum->runnable_ns += t->runnable_ns + o.runnable;
-	sum->held_ns += held;
-	sum->wall_ns += o.to - t->first_ns - held;
-	if (!wait_is_told(in, &o)) {
-		sum->left_out += o.blocked || o.runnable;
-		sum->left_out_ns += o.blocked + o.runnable;
-		return 0;
-	}
-	r = open_wait(in, tid, t, MS_BLOCKED, o.blocked);
-	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, o.runnable);
-}
-
-int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
-		     uint64_t now_ns)
-{
-	struct open_state o = open_state(t, now_ns);
-	struct ms_total_key key = wait_key(tid, t, MS_BLOCKED);
-	struct proc *proc = proc_of(in, &key.proc);
-	const int64_t values[4] = { o.blocked > 0, (int64_t)o.blocked, o.runnable > 0,
-				    (int64_t)o.runnable };
-	stack_id stack;
-
-	if ((!o.blocked && !o.runnable) || !wait_is_told(in, &o) ||
-	    !resolve(in, proc, &key, &stack))
-		return 0;
-	return profile_add(to, stack, labels_of(in, proc, &key.proc, key.tid, 0, NULL), values);
-}
-
-int ingest_rest(struct ingest *in, struct profile *to, const struct ms_total_key *key,
-		const struct ms_total *total)
-{
-	int64_t values[4] = {};
-	labels_id labels;
-	stack_id stack;
-
-	if (!ingest_place(in, key, &stack, &labels))
-		return 0;
-	wait_values(key, total, values);
-	return profile_add(to, stack, labels, values);
-}
-
 int ingest_finish(struct ingest *in)
 {
 	int r = 0;
 
 	in->finishing = true;
 	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
-		r = add_sample(in, &in->waiting[i].key, &in->waiting[i].total);
+		r = ingest_total(in, &in->waiting[i].key, &in->waiting[i].total);
 	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
-}
-
-int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
-		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels)
-{
-	struct proc *proc = proc_of(in, &key->proc);
-	stack_id stack;
-	labels_id labels;
-	int r;
-
-	if (!resolve(in, proc, key, &stack))
-		return -EAGAIN;
-	if (!is_empty(&key->user) && !raw_find(in, &key->user))
-		in->stats.lost_stacks += samples;
-	if (!proc)
-		in->stats.unknown_process += samples;
-	tell_gap(in, key, samples);
-	labels = labels_of(in, proc, &key->proc, key->tid, 0, NULL);
-	r = in->profiles.alloc ? profile_add(in->profiles.alloc, stack, labels, values) : 0;
-	if (r == 0 && in->profiles.heap)
-		r = profile_add(in->profiles.heap, stack, labels, values);
-	if (r == 0) {
-		*ret_stack = stack;
-		*ret_labels = labels;
-	}
-	return r;
-}
-
-int ingest_mapping(struct ingest *in, const struct ms_total_key *key, uint64_t cgroup_id,
-		   const int64_t values[4])
-{
-	struct proc *proc = proc_of(in, &key->proc);
-	stack_id stack;
-
-	if (!resolve(in, proc, key, &stack))
-		return -EAGAIN;
-	if (!is_empty(&key->user) && !raw_find(in, &key->user))
-		in->stats.lost_stacks += (uint64_t)values[0];
-	if (!proc)
-		in->stats.unknown_process += (uint64_t)values[0];
-	tell_gap(in, key, (uint64_t)values[0]);
-	return in->profiles.mappings ? profile_add(in->profiles.mappings, stack,
-						   labels_of(in, proc, &key->proc, key->tid,
-							     cgroup_id, memory_name(key)),
-						   values)
-				     : 0;
 }
 
 bool ingest_place(struct ingest *in, const struct ms_total_key *key, stack_id *ret_stack,
 		  labels_id *ret_labels)
 {
-	struct proc *proc = proc_of(in, &key->proc);
+	struct proc *proc = ingest_proc(in, &key->proc);
 
-	if (!resolve(in, proc, key, ret_stack))
+	if (!ingest_resolve(in, proc, key, ret_stack))
 		return false;
-	*ret_labels = labels_of(in, proc, &key->proc, key->tid, 0, NULL);
+	*ret_labels = ingest_labels(in, proc, &key->proc, key->tid, 0, NULL);
 	return true;
 }
 
