@@ -19,8 +19,7 @@ enum {
 	SPREAD_FUNCTIONS = 16, /* … and how many of them it takes */
 };
 
-/* --- how sure a value is
- * ----------------------------------------------------------------------- */
+/* --- how sure a value is --- */
 
 /* "alloc_space" → "alloc_objects" and back; -1 where it is neither. */
 static int find_pair(const struct profile *p, uint32_t type, bool *ret_is_bytes)
@@ -112,8 +111,7 @@ static double count_test(double a, double b, double p, double share)
 	return fmin(1, 2 * fmin(high, low));
 }
 
-/* --- rows
- * ---------------------------------------------------------------------------------------- */
+/* --- rows --- */
 
 struct work {
 	const struct diff_opts *opts;
@@ -313,8 +311,7 @@ static int compare_rows(const void *a, const void *b)
 	       (x->node > y->node) - (x->node < y->node);
 }
 
-/* --- all of it
- * --------------------------------------------------------------------------------- */
+/* --- all of it --- */
 
 static double positive_total(const struct profile *p, uint32_t type)
 {

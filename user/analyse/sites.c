@@ -106,8 +106,7 @@ static bool is_messenger(const char *name, const char *module)
 	       is_library_code(name);
 }
 
-/* --- sites of one stack
- * ------------------------------------------------------------------------ */
+/* --- sites of one stack --- */
 
 static bool in_kernel(const struct frame *f)
 {
@@ -270,8 +269,7 @@ int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
 	return 0;
 }
 
-/* --- ranking
- * ----------------------------------------------------------------------------------- */
+/* --- ranking --- */
 
 /* No user function and no reason that we have a word for: the kernel's function is all there is. */
 static bool told_by_leaf(const struct site *s)

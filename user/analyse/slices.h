@@ -17,10 +17,12 @@
  *
  * Where much of a slice is lost (a program that lives in its allocator), C - n c is a small difference
  * of large numbers. Slices alike in what part was lost are then taken together over the block: the CPU
- * time that they stand for over their own work. And how wrong c may be is a part of the interval, of its own: the same calls, weighed for a c that
- * is larger and smaller by `call_sure`. What is left of C is never taken to be less than calls can
- * take at all. What is said is in the middle of the two, by ratio: where little is left, what c says of it
- * may be nothing.
+ * time that they stand for over their own work. What is left of C is never taken to be less than calls
+ * can take at all.
+ *
+ * How wrong c may be is a part of the interval, of its own: the same calls, weighed for a c that is larger
+ * and smaller by `call_sure`. What is said is in the middle of the two, by ratio: where little is left,
+ * what c says of it may be nothing.
  *
  * The other part is from how slices differ: within a block, the squares of what each slice says beyond
  * its share of the CPU time. Those deviations are kept in SLICE_GROUPS sums, by the slice's place in

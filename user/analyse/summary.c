@@ -91,8 +91,7 @@ bool summary_few_samples(const struct run_summary *s)
 	return source_ok(s, "oncpu") && s->oncpu.samples < SUMMARY_FEW_SAMPLES;
 }
 
-/* --- the facts a verdict is made of
- * -------------------------------------------------------------- */
+/* --- the facts a verdict is made of --- */
 
 struct judged {
 	const struct run_summary *s;
@@ -198,8 +197,7 @@ static enum verdict_kind decide(const struct judged *j)
 	return VERDICT_MIXED;
 }
 
-/* --- sentences
- * ----------------------------------------------------------------------------------- */
+/* --- sentences --- */
 
 static void say(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void say(char *buf, size_t size, const char *fmt, ...)

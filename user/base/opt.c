@@ -28,8 +28,7 @@ static size_t n_rows(const struct opt *opts)
 	return n;
 }
 
-/* --- did you mean
- * ------------------------------------------------------------------------------ */
+/* --- did you mean --- */
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)
 {
@@ -104,8 +103,7 @@ static const char *nearest_option(const struct opt *opts, const char *word, size
 	return opt_nearest(copy, names, n);
 }
 
-/* --- values
- * ------------------------------------------------------------------------------------ */
+/* --- values --- */
 
 static int mistake(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -230,8 +228,7 @@ static int store(struct parse *p, const struct opt *o, char *arg)
 	return EINVAL;
 }
 
-/* --- which word was wrong
- * ---------------------------------------------------------------------- */
+/* --- which word was wrong --- */
 
 /* argp only says that it met a mistake; find it in `word` and say what it is. */
 static void explain_long(struct parse *p, const char *word)
@@ -323,8 +320,7 @@ static void explain(struct parse *p, int argc, char **argv)
 			p->cmd->name);
 }
 
-/* --- argp
- * -------------------------------------------------------------------------------------- */
+/* --- argp --- */
 
 static int help_key(const struct opt *opts)
 {

@@ -92,8 +92,7 @@ static bool only_output(const struct job *j)
 	return j->a->output && strcmp(j->a->output, "-") == 0;
 }
 
-/* --- one pair of profiles
- * ----------------------------------------------------------------------- */
+/* --- one pair of profiles --- */
 
 /* "x.svg", "oncpu" → "x-oncpu.svg" */
 static void output_name(const struct job *j, const char *source, const char *ext, char *out,
@@ -294,8 +293,7 @@ static int compare_inputs(struct job *j, char **before, int n_before, char **aft
 	return r == 0 ? compare(j, first, second, source, e) : r;
 }
 
-/* --- two runs
- * ----------------------------------------------------------------------------------- */
+/* --- two runs --- */
 
 static bool has_source(const char *dir, const char *source)
 {
@@ -383,8 +381,7 @@ static int compare_runs(struct job *j, char *const dirs[2], struct err *e)
 	return r;
 }
 
-/* --- all of it
- * --------------------------------------------------------------------------------- */
+/* --- all of it --- */
 
 static void add_json_name(struct job *j, const char *key, const char *name)
 {

@@ -73,8 +73,7 @@ static int usage(struct err *e, const char *fmt, const char *arg)
 	return command_fail(EXIT_USAGE, e);
 }
 
-/* --- choices
- * ------------------------------------------------------------------------------------- */
+/* --- choices --- */
 
 static uint32_t count_negative(const struct profile *p, uint32_t type)
 {

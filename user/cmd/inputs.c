@@ -61,8 +61,7 @@ void inputs_fini(struct inputs *in)
 	ns_roots_fini(&in->roots);
 }
 
-/* --- files that were mapped
- * ----------------------------------------------------------------------- */
+/* --- files that were mapped --- */
 
 static int open_path(const struct inputs *in, const char *path)
 {
@@ -112,8 +111,7 @@ static int name_places(struct inputs *in, struct err *e)
 	return 0;
 }
 
-/* --- reading
- * ------------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static int read_file(struct inputs *in, const char *path, struct profile **ret_profile,
 		     struct err *e)
@@ -185,8 +183,7 @@ int inputs_first(char *const *operands, int n)
 		       : n > 0;
 }
 
-/* --- what to tell
- * ------------------------------------------------------------------------------- */
+/* --- what to tell --- */
 
 int inputs_left_out(const struct inputs *in)
 {

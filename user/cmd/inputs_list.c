@@ -72,8 +72,7 @@ bool input_is_choice(const char *word)
 	       (strcmp(word, "-") != 0 && access(word, F_OK) < 0);
 }
 
-/* --- names
- * --------------------------------------------------------------------------------------- */
+/* --- names --- */
 
 static bool ends(const char *name, const char *with)
 {
@@ -274,8 +273,7 @@ static int list_dumps(const char *dir, const char *source, struct dumps *dumps, 
 		       dir, source ? " of source " : "", source ? source : "");
 }
 
-/* --- choices
- * ------------------------------------------------------------------------------------- */
+/* --- choices --- */
 
 static int take_from(struct input_list *list, const char *dir, const struct dumps *d,
 		     uint32_t first)

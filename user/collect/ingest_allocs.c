@@ -84,7 +84,8 @@ static int add_to_sites(struct ingest *in, struct proc *proc, const struct ms_al
 {
 	return in->profiles.sites
 		       ? profile_add(in->profiles.sites, stack,
-				     ingest_labels(in, proc, &site->proc, 0, cgroup_id, NULL), values)
+				     ingest_labels(in, proc, &site->proc, 0, cgroup_id, NULL),
+				     values)
 		       : 0;
 }
 
@@ -210,9 +211,10 @@ int ingest_mapping(struct ingest *in, const struct ms_total_key *key, uint64_t c
 	if (!proc)
 		in->stats.unknown_process += (uint64_t)values[0];
 	ingest_tell_gap(in, key, (uint64_t)values[0]);
-	return in->profiles.mappings ? profile_add(in->profiles.mappings, stack,
-						   ingest_labels(in, proc, &key->proc, key->tid,
-							     cgroup_id, ingest_memory_name(key)),
-						   values)
-				     : 0;
+	return in->profiles.mappings
+		       ? profile_add(in->profiles.mappings, stack,
+				     ingest_labels(in, proc, &key->proc, key->tid, cgroup_id,
+						   ingest_memory_name(key)),
+				     values)
+		       : 0;
 }

@@ -24,8 +24,7 @@
 /* The number of the initial PID namespace: PROC_PID_INIT_INO of the kernel. */
 #define INIT_PID_NAMESPACE 0xEFFFFFFCU
 
-/* --- findings
- * -------------------------------------------------------------------------------------- */
+/* --- findings --- */
 
 static void found(struct kernel_finding *f, enum kernel_state state, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -50,8 +49,7 @@ static void todo(struct kernel_finding *f, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- small questions
- * --------------------------------------------------------------------------------- */
+/* --- small questions --- */
 
 /* The first bytes of a file, as text without the newline. The length, or -errno. */
 static int read_text(const char *path, char *buf, size_t size)
@@ -136,8 +134,7 @@ static bool has_type(const char *name, uint32_t kind)
 	return there;
 }
 
-/* --- one probe per row
- * -------------------------------------------------------------------------------- */
+/* --- one probe per row --- */
 
 static void probe_rights(struct kernel_finding *f)
 {
@@ -463,8 +460,7 @@ static void probe_cgroups(struct kernel_finding *f)
 	found(f, KERNEL_OK, "not mounted");
 }
 
-/* --- the table
- * ----------------------------------------------------------------------------------------- */
+/* --- the table --- */
 
 #define ALL_SOURCES (KERNEL_BPF_SOURCES | KERNEL_NAMES | KERNEL_TREND)
 

@@ -110,8 +110,7 @@ pid_t launch_pid(const struct launch *l)
 	return l->pid;
 }
 
-/* --- the trap at the entry point
- * ------------------------------------------------------------------ */
+/* --- the trap at the entry point --- */
 
 struct trap {
 	uint64_t addr; /* 0: none is planted                         */
@@ -193,8 +192,7 @@ static bool trap_sprung(pid_t pid, const struct trap *t)
 	return true;
 }
 
-/* --- held
- * ------------------------------------------------------------------------------------------ */
+/* --- held --- */
 
 struct hold {
 	struct launch *l;
@@ -340,8 +338,7 @@ static void hold_run(struct hold *h)
 	ptrace(PTRACE_DETACH, h->l->pid, NULL, (void *)(long)signal);
 }
 
-/* --- the command
- * ----------------------------------------------------------------------------------- */
+/* --- the command --- */
 
 /* Seized before its exec: nothing of memory or signals changes for it until it stops there. */
 static bool seize(struct launch *l)

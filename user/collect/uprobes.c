@@ -261,8 +261,7 @@ bool uprobes_nop5(void)
 #endif
 }
 
-/* --- closing
- * ------------------------------------------------------------------------------------- */
+/* --- closing --- */
 
 #define CLOSERS 64 /* they only wait, and share the grace periods */
 

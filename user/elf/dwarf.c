@@ -39,8 +39,7 @@ bool dwarf_present(struct elf_file *elf)
 	return dwarf_is_packed(elf) >= 0;
 }
 
-/* --- the child
- * ----------------------------------------------------------------------------------- */
+/* --- the child --- */
 
 /* What the child is given; -1 where there is none. */
 struct given {
@@ -168,8 +167,7 @@ static pid_t start_child(struct elf_file *elf, struct elf_file *alt, const uint6
 	return pid;
 }
 
-/* --- its answers
- * --------------------------------------------------------------------------------- */
+/* --- its answers --- */
 
 static int64_t now_ms(void)
 {

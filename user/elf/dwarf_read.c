@@ -58,8 +58,7 @@ struct reader {
 	bool everywhere;      /* look for functions where none are expected */
 };
 
-/* --- memory
- * -------------------------------------------------------------------------------------- */
+/* --- memory --- */
 
 /* Pages of files (and of shared memory) that this process has resident; 0: not known. */
 static uint64_t file_pages(const struct reader *r)
@@ -106,8 +105,7 @@ static __attribute__((noreturn)) void libdw_out_of_memory(void)
 	_exit(0);
 }
 
-/* --- addresses
- * ----------------------------------------------------------------------------------- */
+/* --- addresses --- */
 
 /*
  * A source file's number. Paths are relative to where the compiler ran; libdw puts that before
@@ -179,8 +177,7 @@ static void mark_here(struct reader *r, uint64_t start, uint64_t end, void *arg)
 		mark(r, i);
 }
 
-/* --- functions
- * ----------------------------------------------------------------------------------- */
+/* --- functions --- */
 
 /* A node for `die` under `parent`; 0 when out of memory. */
 static uint32_t add_node(struct reader *r, uint32_t parent)
@@ -369,8 +366,7 @@ static void descend(struct reader *r, Dwarf_Die *die, uint32_t node, int depth)
 	} while (dwarf_siblingof(&child, &child) == 0);
 }
 
-/* --- units
- * --------------------------------------------------------------------------------------- */
+/* --- units --- */
 
 /* File and line of each frame: where execution is, and outwards where each call was made. */
 static void answer(struct reader *r, uint32_t i)

@@ -371,8 +371,7 @@ uint64_t elf_file_eh_frame_hdr(const struct elf_file *elf)
 	return elf->eh_frame_hdr;
 }
 
-/* --- addresses
- * --------------------------------------------------------------------------------- */
+/* --- addresses --- */
 
 static const struct elf_segment *segment_by_off(const struct elf_segment *segs, uint32_t n,
 						uint64_t off, uint32_t flags, uint64_t page)
@@ -414,8 +413,7 @@ bool elf_segments_vaddr_to_off(const struct elf_segment *segs, uint32_t n, uint6
 	return false;
 }
 
-/* --- sections
- * ---------------------------------------------------------------------------------- */
+/* --- sections --- */
 
 static void to_section(const struct elf_file *elf, const uint8_t *p, struct elf_section *ret,
 		       uint32_t *ret_name, uint32_t *ret_info)

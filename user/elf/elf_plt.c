@@ -60,8 +60,7 @@ static int compare_stubs(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-/* --- relocations
- * --------------------------------------------------------------------------------- */
+/* --- relocations --- */
 
 static bool binds_function(uint16_t machine, uint64_t type)
 {
@@ -118,8 +117,7 @@ static uint32_t name_of(const struct plt_load *l, uint32_t sym)
 	return s.st_name < l->dynstr->size && l->plt->names[s.st_name] ? s.st_name : 0;
 }
 
-/* --- stubs
- * --------------------------------------------------------------------------------------- */
+/* --- stubs --- */
 
 static int add_stub(struct plt_load *l, uint64_t vaddr, uint32_t len, uint64_t slot_vaddr)
 {

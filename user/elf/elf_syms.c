@@ -68,8 +68,7 @@ static size_t name_length(const char *name)
 	return name[0] ? 1 + strcspn(name + 1, "@") : 0;
 }
 
-/* --- reading a table
- * ---------------------------------------------------------------------------- */
+/* --- reading a table --- */
 
 static int add_row(struct elf_syms *syms, const struct row *row)
 {
@@ -229,8 +228,7 @@ static int read_first_table(struct elf_syms *syms, uint8_t table, struct elf_fil
 	return 0;
 }
 
-/* --- order
- * --------------------------------------------------------------------------------------- */
+/* --- order --- */
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -318,8 +316,7 @@ static void end_unsized(struct elf_syms *syms)
 	}
 }
 
-/* --- pieces
- * -------------------------------------------------------------------------------------- */
+/* --- pieces --- */
 
 /* The rows that have begun and are not known to have ended, innermost last. */
 struct nest {
@@ -400,8 +397,7 @@ static int build_pieces(struct elf_syms *syms)
 	return 0;
 }
 
-/* --- interface
- * ----------------------------------------------------------------------------------- */
+/* --- interface --- */
 
 static int read_rows(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_syms **ret_syms,
 		     struct err *e)

@@ -61,8 +61,7 @@ static void script_fini(struct script *s)
 	free(s->frames);
 }
 
-/* --- headers
- * ------------------------------------------------------------------------------------- */
+/* --- headers --- */
 
 /* "5678.123456:", in nanoseconds. */
 static bool take_time(struct bytes *b, int64_t *ret_ns)
@@ -198,8 +197,7 @@ bool perf_script_recognise(struct bytes data)
 	return false;
 }
 
-/* --- frames
- * -------------------------------------------------------------------------------------- */
+/* --- frames --- */
 
 /* "NAME (IMAGE)": cuts the last pair of brackets off `b`, which may hold pairs itself. */
 static bool cut_image(struct bytes *b, struct bytes *ret_image)
@@ -353,8 +351,7 @@ static bool take_source(struct script *s, struct bytes line)
 	return true;
 }
 
-/* --- samples
- * ------------------------------------------------------------------------------------- */
+/* --- samples --- */
 
 /* The first sample says what is counted. */
 static int begin_profile(struct script *s)

@@ -23,8 +23,7 @@ int profile_same_type(const struct profile *p, const struct value_type *t)
 	return -1;
 }
 
-/* --- images: one per build ID
- * --------------------------------------------------------------------- */
+/* --- images: one per build ID --- */
 
 /* `one[m]` is the module that stands for module m: the first of its kind and build ID. */
 struct images {
@@ -123,8 +122,7 @@ static int move_stack(struct images *im, stack_id *stack)
 	return 0;
 }
 
-/* --- adding up
- * ----------------------------------------------------------------------------------- */
+/* --- adding up --- */
 
 static int64_t negated(int64_t v)
 {

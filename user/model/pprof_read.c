@@ -100,8 +100,7 @@ static int oom(struct reader *r)
 	return -ENOMEM;
 }
 
-/* --- ids, strings, elements
- * ---------------------------------------------------------------------- */
+/* --- ids, strings, elements --- */
 
 static struct id_entry *id_find(const struct id_map *map, uint64_t id)
 {
@@ -207,8 +206,7 @@ static int each(struct reader *r, uint64_t number, int (*take)(struct reader *, 
 	return 0;
 }
 
-/* --- passes
- * --------------------------------------------------------------------------------------- */
+/* --- passes --- */
 
 static int take_string(struct reader *r, struct bytes b)
 {

@@ -89,8 +89,7 @@ static void put(struct writer *w, const pb_profile *piece)
 	perftools__profiles__profile__pack_to_buffer(piece, &w->base);
 }
 
-/* --- strings
- * ------------------------------------------------------------------------------------ */
+/* --- strings --- */
 
 static int64_t string(struct writer *w, string_id id)
 {
@@ -128,8 +127,7 @@ static void put_strings(struct writer *w)
 	}
 }
 
-/* --- what is used
- * --------------------------------------------------------------------------------- */
+/* --- what is used --- */
 
 static void use_location(struct writer *w, location_id id)
 {
@@ -281,8 +279,7 @@ static int writer_init(struct writer *w, const struct profile *p, struct sink *o
 	return w->frames && w->labels && w->label_ptrs ? 0 : -ENOMEM;
 }
 
-/* --- the pieces
- * ------------------------------------------------------------------------------------ */
+/* --- the pieces --- */
 
 static pb_value_type value_type(struct writer *w, const struct value_type *t)
 {

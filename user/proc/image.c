@@ -51,8 +51,7 @@ void images_fini(struct images *set)
 	*set = (struct images){ 0 };
 }
 
-/* --- identity
- * ------------------------------------------------------------------------------------ */
+/* --- identity --- */
 
 /*
  * A file that was mounted by itself, and let go of: its path is "/", and no path leads to it. runc starts
@@ -177,8 +176,7 @@ struct image *images_find(const struct images *set, module_id m)
 	return m.ix < set->n_by_module ? set->by_module[m.ix] : NULL;
 }
 
-/* --- opening
- * ------------------------------------------------------------------------------------- */
+/* --- opening --- */
 
 static bool is_same_file(const struct image *img, int fd)
 {
@@ -319,8 +317,7 @@ int image_open_any(struct images *set, struct image *img, struct err *e)
 	return err_set(e, by_path, "%s: %s", img->path, strerror(-by_path));
 }
 
-/* --- layout
- * -------------------------------------------------------------------------------------- */
+/* --- layout --- */
 
 static void learn(struct images *set, struct image *img, const struct elf_file *elf)
 {

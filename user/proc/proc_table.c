@@ -45,8 +45,7 @@ struct proc_table_stats proc_table_stats(const struct proc_table *t)
 	return t->stats;
 }
 
-/* --- mappings
- * ------------------------------------------------------------------------------------ */
+/* --- mappings --- */
 
 struct still_mapped {
 	struct space *now;
@@ -272,8 +271,7 @@ bool proc_table_in_own_root(const struct proc_table *t, module_id m)
 	return img && img->root >= 0 && ns_root_is_own(&t->roots, img->root);
 }
 
-/* --- records
- * ------------------------------------------------------------------------------------- */
+/* --- records --- */
 
 /* A parent's pid may have been a child's, when both were scanned after the fork they tell of. */
 static bool descends_from(const struct life *l, const struct life *other)

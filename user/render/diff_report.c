@@ -56,8 +56,7 @@ static const char *verdict(const struct diff *d, const struct diff_row *row)
 	return row->self[1] > row->self[0] ? "more" : "less";
 }
 
-/* --- names
- * --------------------------------------------------------------------------------------- */
+/* --- names --- */
 
 /* Root first; what does not fit is left out at the root. */
 static int add_stack(struct strbuf *b, const struct frame_tree *tree, uint32_t node,
@@ -97,8 +96,7 @@ static int add_name(struct strbuf *b, const struct diff *d, const struct diff_ro
 	return 0;
 }
 
-/* --- text
- * ---------------------------------------------------------------------------------------- */
+/* --- text --- */
 
 static void add_total(struct strbuf *b, const struct diff_report *r)
 {
@@ -279,8 +277,7 @@ void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char
 		  "One run each: how much these vary by themselves is not known from them.\n\n");
 }
 
-/* --- JSON and CSV
- * ------------------------------------------------------------------------------- */
+/* --- JSON and CSV --- */
 
 static void add_number(struct strbuf *b, const char *key, double v)
 {

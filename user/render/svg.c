@@ -63,8 +63,7 @@ static void flush(struct picture *p, size_t above)
 	strbuf_reset(&p->out);
 }
 
-/* --- geometry
- * ---------------------------------------------------------------------------------- */
+/* --- geometry --- */
 
 /* Tenths of a pixel. (js) */
 static int64_t left_edge(const struct picture *p, int64_t value)
@@ -112,8 +111,7 @@ static uint32_t color_of(const struct picture *p, uint32_t index)
 	return palette_color(p->palette, index / PALETTE_SHADES, index % PALETTE_SHADES);
 }
 
-/* --- parts
- * ------------------------------------------------------------------------------------- */
+/* --- parts --- */
 
 static void add_line(struct picture *p, const char *attributes, const char *text, uint32_t columns)
 {
@@ -373,8 +371,7 @@ static void write_legend(struct picture *p, uint32_t y)
 	strbuf_puts(&p->out, "</g>\n");
 }
 
-/* --- the table for the script
- * ------------------------------------------------------------------ */
+/* --- the table for the script --- */
 
 static void add_json(struct picture *p, const char *key, const char *text)
 {
@@ -556,8 +553,7 @@ static void write_foot(struct picture *p)
 		p->height - fs - 16, p->width, fs + 16, PAD, y, p->width - PAD, y);
 }
 
-/* --- all of it
- * --------------------------------------------------------------------------------- */
+/* --- all of it --- */
 
 static int picture_init(struct picture *p, const struct render_opts *opts, struct sink *sink,
 			struct err *e)
