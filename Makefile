@@ -452,5 +452,5 @@ clean: ## remove everything that was built
 
 help: ## this list
 	@sed -n 's/^\([a-zA-Z%-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | sort | \
-		while IFS="	" read -r t d; do printf '  %-12s %s\n' "$$t" "$$d"; done
+		while IFS="	" read -r t d; do printf '  %-14s %s\n' "$$t" "$$d"; done
 	@echo "  V=1 shows the commands; BUILD=DIR builds elsewhere; CC=clang uses clang"

@@ -40,8 +40,8 @@
  *   sideband_lost
  *   own        {cpu_ns, rss_kb, peak_kb, map_bytes}: of memscope itself
  *   unwind     the unwind tables of the run
- *   cost       {window_ns, ns, percent, target_percent, profiled_ns, profiled_percent, limit_percent, sources: [{name, events, program_ns, trap_ns,
- *               ns, percent}]}: CPU time of the programs in the kernel and of the way to them, of all who
+ *   cost       {window_ns, ns, percent, target_percent, profiled_ns, profiled_percent, limit_percent,
+ *               sources: [{name, events, program_ns, trap_ns, ns, percent}]}: CPU time of the programs in the kernel and of the way to them, of all who
  *               ran them; percent: of one CPU; target_percent: of the target's CPU time; program_ns and
  *               trap_ns: of one event; measured in window_ns of the run, allocations in all of it
  *   dir, files: []
