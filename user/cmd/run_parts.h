@@ -1,6 +1,5 @@
 /*
- * What the files of a run (run.c, run_targets.c, run_drain.c, run_alloc.c, run_growth.c) know of each other.
- * Everyone else includes run.h.
+ * What the files of a run (run.c, run_*.c) know of each other. Everyone else includes run.h.
  */
 #ifndef MEMSCOPE_CMD_RUN_PARTS_H
 #define MEMSCOPE_CMD_RUN_PARTS_H
@@ -127,6 +126,7 @@ void run_alloc_say_failed(struct run *r);
 
 /* --- run_slices.c --- */
 
+bool run_slicing_allocs(const struct run *r);
 /* Every call is traced, always or in slices: probes follow processes and what they map. */
 bool run_probing_allocs(const struct run *r);
 /* What they may cost, and do cost so far; percent of one CPU. */

@@ -48,7 +48,7 @@ struct run_slices {
 	struct slicer_stats stats;
 };
 
-static bool slicing(const struct run *r)
+bool run_slicing_allocs(const struct run *r)
 {
 	return r->slices && r->slices->slicer && r->tier == ALLOC_TIER_SLICES && !r->alloc_to_ns;
 }
@@ -71,7 +71,7 @@ double run_slices_percent(struct run *r, uint64_t now_ns)
 
 bool run_probing_allocs(const struct run *r)
 {
-	return run_tracing_allocs(r) || slicing(r);
+	return run_tracing_allocs(r) || run_slicing_allocs(r);
 }
 
 /* NULL: out of memory. */
@@ -209,7 +209,7 @@ void run_slices_stop(struct run *r)
 {
 	struct run_slices *s = r->slices;
 
-	if (!slicing(r))
+	if (!run_slicing_allocs(r))
 		return;
 	slicer_stop(s->slicer);
 	r->alloc_to_ns = run_now_ns();
