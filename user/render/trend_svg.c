@@ -142,7 +142,7 @@ static double time_tick(double span)
 {
 	static const double steps[] = { 1,     2,     5,      10,     30,      60,      120,
 					300,   600,   1800,   3600,   7200,    10800,   21600,
-					43200, 86400, 172800, 604800, 2592000, 31536000 };
+					43200, 86400, 172800, 604800, 2592000, 7776000, 31536000 };
 	size_t i = 0;
 
 	while (i + 1 < sizeof(steps) / sizeof(*steps) && span / steps[i] > 2 * LEAST_TICKS)
