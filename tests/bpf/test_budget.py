@@ -53,7 +53,7 @@ def make_object(compiler):
         return None, f"{compiler} is not installed"
     build = os.path.join(BUILD, "tests/bpf", compiler)
     path = os.path.join(build, "bpf/memscope.bpf.o")
-    done = subprocess.run(["make", "-s", "-C", TOP, f"BUILD={build}", f"CLANG={compiler}", path],
+    done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "-C", TOP, f"BUILD={build}", f"CLANG={compiler}", path],
                           capture_output=True, text=True, check=False)
     if done.returncode:
         print("\n".join("# " + line for line in (done.stdout + done.stderr).splitlines()[:20]))

@@ -50,9 +50,10 @@ export async function launch() {
 	return chromium.launch({ executablePath, args: flags });
 }
 
-/* Runs memscope; throws what it said when it fails. */
+/* Runs memscope, for 5 s of CPU time at most; throws what it said when it fails. */
 export function run(...args) {
-	const r = spawnSync(memscope, args, { encoding: "utf8", cwd: dir });
+	const r = spawnSync("sh", ["-c", 'ulimit -t 5; exec "$0" "$@"', memscope, ...args],
+		{ encoding: "utf8", cwd: dir });
 	if (r.status !== 0)
 		throw new Error("memscope " + args.join(" ") + ": " + r.stderr);
 }

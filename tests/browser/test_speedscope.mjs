@@ -30,7 +30,7 @@ async function opened(file) {
 	page.on("pageerror", (e) => errors.push(e.message));
 	await page.goto(`${base}/#profileURL=${encodeURIComponent(base + "/p/" + file)}`);
 	await page.waitForFunction(() => document.querySelector("canvas") !== null &&
-		document.title !== "speedscope", null, { timeout: 20000 });
+		document.title !== "speedscope", null, { timeout: 120000 });
 	/* The sandwich view is a table of text: total, self, name. */
 	await page.keyboard.press("3");
 	await page.waitForSelector("table tr td");

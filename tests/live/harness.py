@@ -318,6 +318,21 @@ def has_worked(pid, cpu_s, waits=0, seconds=0, most=40):
             return
 
 
+def until(holds, what, seconds=30):
+    """Waits for what happens, and gives it."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        if time.monotonic() > deadline:
+            raise Broken(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+    return found
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(child) for child in f.read().split()]
+
+
 def at_work(child, cpu_s=0.1):
     """The child, when its main thread has had so much CPU time: what it is made of is mapped by then, which
     takes a few ms of it."""
@@ -462,7 +477,24 @@ class Run(Child):
         except (OSError, IndexError):
             return 0
 
-    def rows(self, n, seconds=30):
+    def had_time(self, seconds):
+        """Waits until it has had so much time in which no other kept its main thread from a CPU."""
+        begin, starved = time.monotonic(), self.starved_ns()
+        while self.alive() and time.monotonic() - begin - (self.starved_ns() - starved) / 1e9 < seconds:
+            time.sleep(0.02)
+
+    def ended_in(self, begin_ns=None, timeout=FINISH_SEC):
+        """Waits for its end: seconds from now (or from when it was started), less those in which others kept
+        its main thread from a CPU."""
+        starved_ns, begin_ns = (0, begin_ns) if begin_ns else (self.starved_ns(), time.monotonic_ns())
+        deadline = time.monotonic() + timeout
+        while not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if time.monotonic() > deadline:
+                raise Broken(f"memscope did not end within {timeout} s: {self.stderr[-500:]}")
+            time.sleep(0.01)
+        return (time.monotonic_ns() - begin_ns - self.starved_ns() + starved_ns) / 1e9
+
+    def rows(self, n, seconds=60):
         """Waits until trend.csv has so many rows."""
         deadline = time.monotonic() + seconds
         while True:
@@ -538,12 +570,13 @@ _runs = []
 
 def record(target_args, during, *args, status=0, **kw):
     """A whole run: start, wait until ready, during(), stop by Ctrl-C, read. Returns (run, what
-    during() returned)."""
+    during() returned). `status`: what it must exit with; None: any."""
     run = Run(*target_args, *args, **kw)
     run.ready()
     got = during()
     run.stop()
-    run.must(status)
+    if status is not None:
+        run.must(status)
     return run, got
 
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from harness import BUILD, TOP, Child, Target, need, scratch, skip, tool
+from harness import BUILD, TOP, Child, Target, at_work, children_of, has_worked, need, scratch, skip, tool, until
 
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
@@ -23,20 +23,31 @@ def free_port():
         return s.getsockname()[1]
 
 
+def listens(port):
+    """Waits until something does."""
+    def connects():
+        try:
+            socket.create_connection(("127.0.0.1", int(port)), 1).close()
+            return True
+        except OSError:
+            return False
+    until(connects, f"something listens on port {port}")
+
+
 def python():
     if not os.path.exists("/usr/bin/python3"):
         skip("/usr/bin/python3 is not installed")
     code = ("import json, time\nd = {}\nwhile True:\n"
             "  for i in range(3000): d[i] = json.dumps([str(i)] * 9) + 'x' * (i % 700)\n"
             "  time.sleep(0.001)")
-    return Child(["/usr/bin/python3", "-c", code], **QUIET)
+    return at_work(Child(["/usr/bin/python3", "-c", code], **QUIET))
 
 
 def sqlite():
     need("sqlite3")
     query = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<3000000000) "
              "SELECT sum(length(hex(randomblob(x % 50)))), count(DISTINCT x % 1000) FROM c;")
-    return Child([tool("sqlite3"), ":memory:", query], **QUIET)
+    return at_work(Child([tool("sqlite3"), ":memory:", query], **QUIET))
 
 
 def redis():
@@ -45,19 +56,17 @@ def redis():
     os.mkdir(where)
     server = Child(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
                     "--appendonly", "no", "--dir", where], **QUIET)
-    time.sleep(0.5)
+    listens(port)
     Child(["redis-benchmark", "-p", str(port), "-n", "100000000", "-t", "set,get,lpush,lpop",
            "-q", "-c", "20", "-P", "4"], **QUIET)
-    time.sleep(0.3)
+    has_worked(server.pid, 0.1)
     return server
 
 
 def xz():
     need("xz")
     with open("/dev/urandom", "rb") as random:
-        child = Child([tool("xz"), "-T2", "-c"], stdin=random, stdout=subprocess.DEVNULL)
-    time.sleep(0.3)
-    return child
+        return at_work(Child([tool("xz"), "-T2", "-c"], stdin=random, stdout=subprocess.DEVNULL))
 
 
 def c_source(functions):
@@ -70,19 +79,24 @@ def c_source(functions):
     return name
 
 
+def with_children(child):
+    until(lambda: children_of(child.pid), f"a child of {child.argv[0]}")
+    return child
+
+
 def gcc():
     """One compiler after the other, each some seconds long."""
     need("gcc")
-    return Child(["sh", "-c", f"while gcc -O2 -c {c_source(2000)} -o /dev/null; do :; done"],
-                 **QUIET)
+    return with_children(Child(["sh", "-c", f"while gcc -O2 -c {c_source(2000)} -o /dev/null; do :; done"],
+                               **QUIET))
 
 
 def git():
     need("git")
     if subprocess.run(["git", "-C", TOP, "rev-parse"], check=False, **QUIET).returncode:
         skip("the tree is not a git repository")
-    return Child(["sh", "-c", "while git -c safe.directory='*' -C \"$1\" log -p --stat -M "
-                  "> /dev/null; do :; done", "sh", TOP], **QUIET)
+    return with_children(Child(["sh", "-c", "while git -c safe.directory='*' -C \"$1\" log -p --stat -M "
+                                "> /dev/null; do :; done", "sh", TOP], **QUIET))
 
 
 class Postgres:
@@ -115,8 +129,7 @@ class Postgres:
                       stderr=subprocess.DEVNULL, **self.as_user)
         child.process.stdin.write(query + b"\n")
         child.process.stdin.flush()
-        time.sleep(0.7)
-        return child
+        return at_work(child, 0.5)
 
     def server(self):
         """A server with four clients of pgbench."""
@@ -125,12 +138,11 @@ class Postgres:
         port = str(free_port())
         child = Child([f"{self.bin}/postgres", "-D", f"{self.where}/d", "-F", "-p", port, "-k", "",
                        "-h", "127.0.0.1"], **self.as_user, **QUIET)
-        time.sleep(1.5)
+        listens(port)
         at = ("-h", "127.0.0.1", "-p", port, "-U", "postgres")
         self.do("pgbench", *at, "-i", "-q", "postgres")
-        Child([f"{self.bin}/pgbench", *at, "-c", "4", "-T", "3600", "postgres"], **self.as_user,
-              **QUIET)
-        time.sleep(1)
+        at_work(Child([f"{self.bin}/pgbench", *at, "-c", "4", "-T", "3600", "postgres"], **self.as_user,
+                      **QUIET))
         return child
 
 
@@ -152,8 +164,7 @@ def node():
             "JSON.stringify([i, f(8)]); return o; }\nfor (;;) g();")
     child = Child([tool("node") or "node", "--perf-basic-prof", "-e", code],
                   cwd=os.path.dirname(scratch("node")), **QUIET)
-    time.sleep(1.5)
-    return child
+    return at_work(child, 1)  # most of what it runs is compiled then
 
 
 JAVA = """
@@ -175,8 +186,7 @@ def java(*options):
         f.write(JAVA)
     subprocess.run(["javac", "-d", where, os.path.join(where, "Burn.java")], check=True, **QUIET)
     child = Child(["java", *options, "-Xmx64m", "-cp", where, "Burn"], **QUIET)
-    time.sleep(2)
-    return child
+    return at_work(child, 1.5)
 
 
 RUST = """
@@ -207,7 +217,7 @@ def rust():
                            source], capture_output=True, check=False)
     if made.returncode:
         skip(f"rustc does not work here: {made.stderr.decode()[-100:]}")
-    return Child([source + ".bin"], **QUIET)
+    return at_work(Child([source + ".bin"], **QUIET))
 
 
 GO = """
@@ -250,9 +260,7 @@ def go(flags="", source=GO):
                                    GOCACHE=os.path.join(BUILD, "go-cache")))
     if made.returncode:
         skip(f"go build does not work here: {made.stderr.decode()[-200:]}")
-    child = Child([f"{where}/program"], **QUIET)
-    time.sleep(0.3)
-    return child
+    return at_work(Child([f"{where}/program"], **QUIET))
 
 
 def target(name, *args):

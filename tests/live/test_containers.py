@@ -99,16 +99,17 @@ def a_group_that_is_made_again_is_followed_from_its_first_process():
     while group.pids() != [first.pid]:
         time.sleep(0.01)
 
-    def during():
-        first.end()
-        group.remove()
-        time.sleep(0.3)  # it is seen that it has gone
-        group.make()
-        # Shorter than the time between two looks: nobody but the kernel can have seen it.
-        subprocess.run(entering(group, ["sleep", "0.02"]), check=True)
-        time.sleep(0.3)
-
-    run, _ = record(("-G", group.dir, "--alloc=off"), during)
+    run = Run("-G", group.dir, "--alloc=off")
+    run.ready()
+    first.end()
+    group.remove()
+    run.had_time(0.3)  # it is seen that it has gone
+    group.make()
+    # Shorter than the time between two looks: nobody but the kernel can have seen it.
+    subprocess.run(entering(group, ["sleep", "0.02"]), check=True)
+    run.had_time(0.3)
+    run.stop()
+    run.must()
     target = run.summary()["target"]
     equal(len(pids_of(run, "offcpu", "sleep")), 1, "the process of the second group")
     equal([target["members"], target["groups"][0]["restarts"], target["groups"][0]["was_gone"]],
@@ -145,22 +146,20 @@ def where_rss_is_is_told_of_those_who_came_in_the_run():
     first = Child(entering(group, ["sleep", "600"]))
     while group.pids() != [first.pid]:
         time.sleep(0.01)
-    kept = []
-
-    def during():
-        first.end()
-        second = Child(entering(group, [tool("python3"), "-c",
-                                        "x = bytearray(b'x') * (48 << 20); print(flush=True); input()"]),
-                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        second.process.stdout.readline()
-        kept.append(second)
-        time.sleep(0.3)
-
-    run, _ = record(("-G", group.dir, "--alloc=off", "--only", "growth"), during)
+    run = Run("-G", group.dir, "--alloc=off", "--only", "growth")
+    run.ready()
+    first.end()
+    second = Child(entering(group, [tool("python3"), "-c",
+                                    "x = bytearray(b'x') * (48 << 20); print(flush=True); input()"]),
+                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    second.process.stdout.readline()
+    run.had_time(0.3)
+    run.stop()
+    run.must()
     memory = run.summary()["memory"]["ledger"]
     equal(memory["processes"], 1, "processes whose memory is told")
     within(memory["rss_bytes"], 48 << 20, 96 << 20, "bytes of the one that is there")
-    equal(group.pids(), [kept[0].pid], "processes in the group at the end")
+    equal(group.pids(), [second.pid], "processes in the group at the end")
 
 
 def truth_in(root, ident, engines, run_args, target):
@@ -320,15 +319,15 @@ def follow_by_name(engine):
             deadline = time.monotonic() + 30
             while run.stderr.count(" is there again") < times and time.monotonic() < deadline:
                 time.sleep(0.02)
-            time.sleep(0.3)
+            run.had_time(0.3)
 
         run = Run("-c", "web", "-F", HZ, "--only", "oncpu,offcpu", "-v", env=engine.env)
         run.ready()
-        time.sleep(0.3)
+        run.had_time(0.3)
         engine.restart("web")
         until_again(1)
         engine.remove("web")
-        time.sleep(0.3)
+        run.had_time(0.3)
         second = engine.run("web", BRIEF)
         until_again(2)
         run.stop()
@@ -390,13 +389,14 @@ def containerd_s_container_is_followed_by_its_id():
     try:
         engine.run("web", BUSY)
 
-        def during():
-            engine.remove("web")
-            time.sleep(0.3)
-            engine.run("web", BRIEF)
-            time.sleep(0.5)
-
-        run, _ = record(("-c", "web", "-F", HZ, "--only", "oncpu,offcpu"), during, env=engine.env)
+        run = Run("-c", "web", "-F", HZ, "--only", "oncpu,offcpu", env=engine.env)
+        run.ready()
+        engine.remove("web")
+        run.had_time(0.3)
+        engine.run("web", BRIEF)
+        run.had_time(0.5)
+        run.stop()
+        run.must()
         group = run.summary()["target"]["groups"][0]
         equal([group[k] for k in ("container", "engine", "path", "restarts")],
               ["web", "containerd", "/default/web", 1], "what the summary says of it")

@@ -52,22 +52,28 @@ def each_source_says_what_it_costs():
 @fact
 def what_exact_tracing_costs_is_what_the_target_lost():
     target, counter = flat()
-    before = pair_ns(target, counter)
-    run = Run("-p", target.pid, "--alloc=exact", "--only", "alloc")
-    run.ready()
-    during = [pair_ns(target, counter) for _ in range(5)]
-    run.stop()
-    run.must()
-    lost = statistics.median(during) - statistics.median((before, pair_ns(target, counter)))
-    s = run.summary()
-    if "cost" not in s:
-        skip("this kernel does not tell what BPF programs take (BPF_ENABLE_STATS, 5.8)")
-    equal(s["cost"]["limit_percent"], None, "limit of a run that was to trace every call")
-    alloc = [c for c in s["cost"]["sources"] if c["name"] == "allocations"][0]
-    said = alloc["ns"] / s["alloc"]["objects"]
-    # Three traps of a third more or less by the moment, a tenth for the target's colder caches.
-    within(said / lost, 0.6, 1.5, f"{said:.0f} ns a pair said, of {lost:.0f} lost")
-    near(s["alloc"]["cost_percent"], alloc["percent"], alloc["percent"] / 4, "cost_percent")
+    ratios = []
+    for _ in range(3):
+        before = pair_ns(target, counter)
+        run = Run("-p", target.pid, "--alloc=exact", "--only", "alloc")
+        run.ready()
+        during = [pair_ns(target, counter) for _ in range(3)]
+        run.stop()
+        run.must()
+        lost = statistics.median(during) - statistics.median((before, pair_ns(target, counter)))
+        s = run.summary()
+        if "cost" not in s:
+            skip("this kernel does not tell what BPF programs take (BPF_ENABLE_STATS, 5.8)")
+        equal(s["cost"]["limit_percent"], None, "limit of a run that was to trace every call")
+        alloc = [c for c in s["cost"]["sources"] if c["name"] == "allocations"][0]
+        said = alloc["ns"] / s["alloc"]["objects"]
+        print(f"# {said:.0f} ns a pair said, of {lost:.0f} lost")
+        ratios.append(said / lost)
+        near(s["alloc"]["cost_percent"], alloc["percent"], alloc["percent"] / 4, "cost_percent")
+    # Three traps of a third more or less by the moment, a tenth for the target's colder caches. What a trap
+    # costs is measured in one moment at the end, in which the machine may be twice as fast or as slow as
+    # it was: not in two runs of three.
+    within(statistics.median(ratios), 0.6, 1.5, "ns said, of those lost, in the middle one of three runs")
 
 
 main()

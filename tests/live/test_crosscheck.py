@@ -101,12 +101,12 @@ def a_compiler_and_its_children_are_walked_as_libdw_walks_them():
 
 @fact
 def redis_under_load_is_walked_as_libdw_walks_it():
-    need("redis-server", "redis-benchmark")
+    need("redis-server", "redis-benchmark", "redis-cli")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     whole(agrees("sh", "-c", f"redis-server --port {port} --bind 127.0.0.1 --save '' "
-                 f"--dir {scratch('redis')[:-8]} > /dev/null & sleep 0.3; "
+                 f"--dir {scratch('redis')[:-8]} > /dev/null & until redis-cli -p {port} ping > /dev/null 2>&1; do sleep 0.05; done; "
                  f"exec redis-benchmark -p {port} -n 100000000 -t set,get -q -c 20 > /dev/null"))
 
 

@@ -16,7 +16,7 @@ DONE, NOTHING, USAGE, PARTIAL = 0, 1, 2, 3
 def fails(args, status, *words, **kw):
     """memscope ends with `status`, soon, and says one sentence with all these words."""
     run = Run(*args, **kw)
-    run.finish(20)
+    run.finish()
     equal(run.status, status, f"exit status of memscope {' '.join(map(str, args))}")
     said = run.stderr.strip()
     check(said.startswith("memscope: "), f"stderr does not begin with `memscope: `: {said!r}")
@@ -44,7 +44,7 @@ def a_process_that_has_ended_and_was_not_waited_for_is_told_as_that_by_doctor():
     with subprocess.Popen(["true"]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         got = subprocess.run([MEMSCOPE, "doctor", "-p", str(child.pid)], capture_output=True,
-                             timeout=30, check=False, text=True)
+                             timeout=FINISH_SEC, check=False, text=True)
     equal((got.returncode, got.stdout), (NOTHING, ""), "exit status and words")
     check("has ended" in got.stderr and got.stderr.count("\n") == 1, got.stderr)
 
@@ -88,20 +88,18 @@ def unknown_pid_is_named():
 def pid_that_dies_at_once_is_no_crash():
     for delay in (0, 0.02, 0.1):
         child = Child(["/bin/sleep", "60"])
-        run = Run("-p", child.pid, "-d", 2)
+        run = Run("-p", child.pid, "-d", 3600)
         time.sleep(delay)
         child.end()
-        begin = time.monotonic()
-        run.finish(20)
+        run.finish()  # it would go on for an hour
         check(run.status in (DONE, NOTHING, PARTIAL), f"exit status {run.status}: {run.stderr}")
-        check(time.monotonic() - begin < 5, "it went on after its only process had died")
 
 
 @fact
 def kernel_thread_is_sampled_or_refused_with_a_reason():
     # 2 is kthreadd. It has no user memory; it can still be sampled, or be refused clearly.
     run = Run("-p", 2, "-d", 1)
-    run.finish(20)
+    run.finish()
     check(run.status in (DONE, NOTHING, PARTIAL), f"exit status {run.status}")
     if run.status != DONE:
         check("kernel thread" in run.stderr, f"the reason is not named: {run.stderr!r}")
@@ -135,7 +133,7 @@ def full_disk_is_told_and_no_half_file_is_left():
             target.ask("go")
             run.stop()
         except Broken:
-            run.finish(20)
+            run.finish()
         equal(run.status, NOTHING, "exit status")
         check(re.search("no space|disk", run.stderr, re.I),
               f"the cause is not named: {run.stderr!r}")
@@ -228,7 +226,7 @@ def user_without_rights_is_told_what_to_do():
         skip(f"that user may not run what is in {where} (TMPDIR)")
     got = subprocess.run([*prefix, program, "-p", str(target.pid), "-d", "1",
                           "-o", os.path.join(where, "out")],
-                         capture_output=True, check=False, timeout=20, stdin=subprocess.DEVNULL)
+                         capture_output=True, check=False, timeout=FINISH_SEC, stdin=subprocess.DEVNULL)
     said = got.stderr.decode()
     equal(got.returncode, NOTHING, "exit status")
     check(re.search("root|sudo|CAP_", said), f"it does not say what to do: {said!r}")
@@ -293,7 +291,7 @@ def mistakes_with_files_are_one_sentence():
             ("trend dir", NOTHING, "dir/trend.csv: No such file"), ("trend run", DONE, ""), ("trend sheet", DONE, ""),
             ("clean --keep 1 text", NOTHING, "Not a directory"), ("clean --keep 1 dir", NOTHING, "no windows here"),
             ("-p 1 -p 2", USAGE, "given twice")):
-        got = subprocess.run([MEMSCOPE, *line.split()], cwd=where, capture_output=True, timeout=30, check=False,
+        got = subprocess.run([MEMSCOPE, *line.split()], cwd=where, capture_output=True, timeout=FINISH_SEC, check=False,
                              stdin=subprocess.DEVNULL, text=True)
         equal(got.returncode, status, f"exit status of memscope {line} ({got.stderr.strip()})")
         if status != DONE:

@@ -297,8 +297,10 @@ def diff_names_the_one_change_and_none_of_two_equal_runs():
         run.must()
         named = [changed(first.out, run.out), changed(again.out, run.out)]
     check(not set.intersection(*map(set, named)), f"changes of two equal runs: {named}")
-    equal(changed(first.out, more.out), {"mix_12": "added"}, "changes by the function more")
-    equal(changed(more.out, first.out), {"mix_12": "removed"}, "changes by the function less")
+    # Of its own functions: what the kernel does at its switches is others' affair, and differs.
+    for before, after, what in ((first, more, "added"), (more, first, "removed")):
+        found = {name: how for name, how in changed(before.out, after.out).items() if name.startswith("mix_")}
+        equal(found, {"mix_12": what}, f"changes by the function {what}")
     equal(changed(first.out, more.out, "--normalize").get("mix_12"), "added",
           "the function more, as a share")
 

@@ -54,12 +54,11 @@ def threads(pid):
 
 
 def settled(pid, n):
-    """Whether a process has no more than `n` threads, within some seconds."""
-    for _ in range(500):
-        if threads(pid) <= n:
-            return True
-        time.sleep(0.01)
-    return False
+    """Whether a process comes to have no more than `n` threads."""
+    try:
+        return until(lambda: threads(pid) <= n, "fewer threads")
+    except Broken:
+        return False
 
 
 def anonymous_code(pid):
@@ -141,11 +140,15 @@ def a_library_that_is_loaded_during_the_run_is_sampled_too():
 
     def work():
         turn(b"ready")
-        time.sleep(1)  # some ticks of memscope, which looks at new mappings at each
+        run.had_time(1)  # some ticks, at each of which it looks at new mappings
         turn(b"loaded")
         equal(p.process.stdout.readline().strip(), b"done", "the program's progress")
 
-    run, _ = record(("-p", p.pid, *INJECTED), work)
+    run = Run("-p", p.pid, *INJECTED)
+    run.ready()
+    work()
+    run.stop()
+    run.must()
     got = sum(s.values[1] for s in run.profile("alloc").samples
               if any("sqlite" in (f.module or "") for f in s.frames))
     check(got > 20e6, f"bytes allocated by libsqlite3, of 30 MB and more: {got}")
@@ -288,7 +291,8 @@ def a_program_that_executes_itself_all_the_time_is_never_called_where_it_was():
 @fact
 def redis_under_load_is_sampled_and_goes_on():
     server = redis()
-    run, _ = record(("-p", server.pid, "--inject", "--alloc-rate", "64K", "--only", "alloc"), lambda: time.sleep(1))
+    run, _ = record(("-p", server.pid, "--inject", "--alloc-rate", "64K", "--only", "alloc"),
+                    lambda: has_worked(server.pid, 0.3, seconds=1))
     check(server.alive(), "redis has ended")
     a = run.summary()["alloc"]
     equal(a["sampler"], "libmemscope-alloc (injected)", "sampler")
@@ -302,15 +306,17 @@ def refused(pid, words, library=LIBRARY):
     check(status == 1 and words in said, f"not refused with \"{words}\": {status} {said}")
 
 
-def sleeper(*prefix, **kw):
-    child = Child([*prefix, shutil.which("sleep"), "1000"], **kw)
-    for _ in range(200):
-        with open(f"/proc/{child.pid}/comm", encoding="ascii") as f:
-            if f.read() == "sleep\n":
-                break
-        time.sleep(0.01)
-    time.sleep(0.05)
+def asleep(child):
+    """The child, when it is in nanosleep() or clock_nanosleep(): all that it does before is done."""
+    def sleeps():
+        with open(f"/proc/{child.pid}/syscall", encoding="ascii") as f:
+            return f.read().split()[0] in ("35", "230")
+    until(lambda: not child.alive() or sleeps(), f"{child.argv[0]} sleeps")
     return child
+
+
+def sleeper(*prefix, **kw):
+    return asleep(Child([*prefix, shutil.which("sleep"), "1000"], **kw))
 
 
 @fact
@@ -328,11 +334,7 @@ def another_c_library_is_refused():
 @fact
 def a_process_that_has_ended_is_refused():
     child = Child(["true"])
-    for _ in range(500):
-        with open(f"/proc/{child.pid}/stat", encoding="ascii") as f:
-            if f.read().split()[2] == "Z":
-                break
-        time.sleep(0.01)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     refused(child.pid, "has ended")
 
 
@@ -384,8 +386,7 @@ def a_program_with_other_privileges_is_refused():
     path = os.path.join(where, "sleep")
     shutil.copy(shutil.which("sleep"), path)
     os.chmod(path, 0o4755)
-    child = Child([path, "1000"], user=65534)
-    time.sleep(0.1)
+    child = asleep(Child([path, "1000"], user=65534))
     with open(f"/proc/{child.pid}/auxv", "rb") as f:
         words = memoryview(f.read()).cast("Q").tolist()
     if dict(zip(words[::2], words[1::2])).get(23) != 1:
@@ -408,14 +409,9 @@ def a_process_that_does_not_see_the_library_is_refused():
     need("unshare", "mount")
     child = Child(["unshare", "-m", "sh", "-c",
                    f"mount -t tmpfs none {os.path.dirname(LIBRARY)} && exec sleep 1000"])
-    for _ in range(200):
-        with open(f"/proc/{child.pid}/comm", encoding="ascii") as f:
-            if f.read() == "sleep\n":
-                break
-        if not child.alive():
-            skip("no mount namespace of its own can be made here")
-        time.sleep(0.01)
-    time.sleep(0.05)
+    asleep(child)
+    if not child.alive():
+        skip("no mount namespace of its own can be made here")
     refused(child.pid, f"does not see {LIBRARY}")
 
 
@@ -437,8 +433,7 @@ def a_thread_that_cannot_be_started_leaves_the_process_as_it_was():
 @fact
 def a_long_sleep_goes_on_to_its_time():
     begun = time.monotonic()
-    t = Child([shutil.which("sleep"), "5"])
-    time.sleep(0.3)
+    t = asleep(Child([shutil.which("sleep"), "5"]))
     while time.monotonic() - begun < 2:
         equal(cycles(t.pid, 2)[0], 0, "cycles in a sleep")
     if time.monotonic() - begun > 4.5:
@@ -452,10 +447,7 @@ def a_long_sleep_goes_on_to_its_time():
 def two_at_a_time_are_refused():
     t = Target("inject_busy", "work", "read")
     first = Child([INJECT, str(t.pid), LIBRARY, "1", "65536", "20000000"], stdout=subprocess.DEVNULL)
-    for _ in range(500):
-        if threads(t.pid) > 4:
-            break
-        time.sleep(0.01)
+    until(lambda: threads(t.pid) > 4, "the first one's thread")
     refused(t.pid, "another memscope has its library")
     first.end()
     check(settled(t.pid, 4), "the first one's thread does not end with it")

@@ -96,11 +96,15 @@ def rows_of_ledger_csv_add_up():
 
 @fact
 def program_that_is_watched_from_its_start_has_nothing_from_before():
-    run = Run("--only", "alloc", "--alloc=exact", "-d", 2, "--", "/bin/sh", "-c",
-              "exec /usr/bin/python3 -c 'import time; x = [bytes(5000) for i in range(2000)]; "
-              "time.sleep(30)' >/dev/null 2>&1")
-    run.finish()
+    made = scratch("made")
+    run = Run("--only", "alloc", "--alloc=exact", "--", "/bin/sh", "-c",
+              "exec /usr/bin/python3 -c 'import sys, time; x = [bytes(5000) for i in range(2000)]; "
+              "open(sys.argv[1], \"w\").close(); time.sleep(600)' \"$0\" >/dev/null 2>&1", made)
+    run.ready()
+    until(lambda: os.path.exists(made), "the program has made its blocks", FINISH_SEC)
+    run.stop()
     run.must()
+    os.kill(run.command_pid(), signal.SIGKILL)
     found, _ = adds_up(run, 0.05, "python3")
     equal(found["parts"]["live_before"]["blocks"], 0, "blocks from before")
     within(found["parts"]["live_traced"]["bytes"], 10_000_000, 60_000_000, "traced")
@@ -259,7 +263,7 @@ def redis_is_as_full_as_it_says():
     os.mkdir(where)
     server = Child(["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
                     "--appendonly", "no", "--dir", where], **programs.QUIET)
-    time.sleep(0.5)
+    programs.listens(port)
     subprocess.run(["redis-benchmark", "-p", port, "-n", "60000", "-r", "60000", "-t", "set,lpush",
                     "-d", "300", "-q", "-P", "16"], **programs.QUIET, timeout=60, check=True)
     run = Run("-p", server.pid, "--only", "growth", "-d", 1)

@@ -102,7 +102,7 @@ def default_directory_name_has_comm_pid_and_time():
     where = scratch("cwd")
     os.mkdir(where)
     got = subprocess.run([MEMSCOPE, "-p", str(target.pid), "-d", "0.5", "-q"], cwd=where,
-                         stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+                         stdin=subprocess.DEVNULL, capture_output=True, timeout=FINISH_SEC, check=False)
     equal(got.returncode, 0, "exit status")
     names = os.listdir(where)
     check(len(names) == 1 and re.fullmatch(rf"memscope-cpu_split-{target.pid}-\d{{8}}-\d{{6}}",
@@ -148,7 +148,7 @@ def flame_draws_from_a_profile_and_from_folded_text():
     for name in ("alloc.pb.gz", "alloc.folded"):
         svg = scratch("flame") + ".svg"
         got = subprocess.run([MEMSCOPE, "flame", run.path(name), "-o", svg], capture_output=True,
-                             stdin=subprocess.DEVNULL, timeout=30, check=False)
+                             stdin=subprocess.DEVNULL, timeout=FINISH_SEC, check=False)
         if equal(got.returncode, 0, f"exit status of flame {name}: {got.stderr.decode()}"):
             text = open(svg, encoding="utf-8").read()
             ET.fromstring(text)
@@ -194,7 +194,7 @@ def delay_leaves_out_what_came_before():
 
 @fact
 def doctor_reports_what_works_here():
-    got = subprocess.run([MEMSCOPE, "doctor"], capture_output=True, timeout=30, check=False,
+    got = subprocess.run([MEMSCOPE, "doctor"], capture_output=True, timeout=FINISH_SEC, check=False,
                          stdin=subprocess.DEVNULL)
     text = got.stdout.decode()
     check(got.returncode in (0, 3), f"exit status {got.returncode}: {got.stderr.decode()}")

@@ -6,23 +6,7 @@ import subprocess
 import time
 
 from harness import *
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_for_port(port, seconds=5):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise Broken(f"nothing listens on port {port}")
+from programs import free_port, listens
 
 
 def names_of(p):
@@ -54,10 +38,10 @@ def redis_under_load_shows_its_event_loop_and_where_it_waits():
     os.mkdir(where)
     server = Child(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
                     "--appendonly", "no", "--dir", where, "--daemonize", "no"], **QUIET)
-    wait_for_port(port)
+    listens(port)
     load = Child(["redis-benchmark", "-p", str(port), "-n", "100000000", "-t", "set,get", "-q",
                   "-c", "20", "-P", "4"], **QUIET)
-    time.sleep(0.3)
+    has_worked(server.pid, 0.1)
     run = profile_for(3, "-p", server.pid)
     load.end()
     # Debian's redis-server has no symbol table, but exports its functions. Kernel functions of
@@ -73,8 +57,7 @@ def python_computing_shows_the_interpreter():
     if not os.path.exists("/usr/bin/python3"):
         skip("/usr/bin/python3 is not installed")
     code = "d={}\nwhile True:\n  for i in range(1000): d[i]=str(i)*3"
-    child = Child(["/usr/bin/python3", "-c", code], **QUIET)
-    time.sleep(0.2)
+    child = at_work(Child(["/usr/bin/python3", "-c", code], **QUIET))
     run = profile_for(2, "-p", child.pid)
     look(run, "_PyEval_EvalFrameDefault", "PyDict_SetItem", "PyObject_Str", "PyUnicode_New",
          "_PyObject_Malloc", "PyObject_Malloc")
@@ -134,7 +117,7 @@ def nginx_workers_are_followed():
     os.chmod(where, 0o755)
     run = Run("-F", 499, "--", tool("nginx"), "-p", where, "-c", conf)
     run.ready()
-    wait_for_port(port)
+    listens(port)
     with open(f"/proc/{run.command_pid()}/task/{run.command_pid()}/children", encoding="ascii") as f:
         workers = {int(pid) for pid in f.read().split()}
     with socket.create_connection(("127.0.0.1", port)) as s:

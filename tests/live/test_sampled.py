@@ -152,7 +152,7 @@ def program_that_throws_lives_on_under_the_library_whoever_owns_new():
         for _ in range(2):
             run = Run("-p", t.pid, *SAMPLED)
             run.ready()
-            time.sleep(0.2)
+            has_worked(t.pid, 0.1)
             run.stop()
             run.must()
         if check(t.alive(), f"it died: {t.process.returncode}"):
@@ -278,9 +278,13 @@ def more_samples_than_max_overhead_allows_are_thinned_and_weigh_more():
         for _ in range(20):
             lines = t.ask("run")
         return lines
-    run, lines = record(("-p", t.pid, "--alloc=sampled", "--only", "alloc", "--max-overhead", "0.5"), during, status=0)
+    run, lines = record(("-p", t.pid, "--alloc=sampled", "--only", "alloc", "--max-overhead", "0.5"), during,
+                        status=None)
     total = sites_of(lines)[1]
     a = run.summary()["alloc"]
+    if run.status == 3 and "its samples alone began to cost more" in (a["reason"] or ""):
+        skip("the machine is so slow that the traps alone passed the limit")
+    run.must()
     thinned = [n for n in run.summary()["notes"] if "left out at random" in n]
     if not thinned:
         skip("its samples were spread over so much time that they cost too little")

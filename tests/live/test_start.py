@@ -26,12 +26,6 @@ def answer(run):
         return None
 
 
-def children_of(run):
-    """The children of memscope: the command is the only one."""
-    with open(f"/proc/{run.pid}/task/{run.pid}/children", encoding="ascii") as f:
-        return [int(p) for p in f.read().split()]
-
-
 def wait_until(holds, seconds):
     deadline = time.monotonic() + seconds
     while not holds():
@@ -112,10 +106,10 @@ def signal_before_the_exec_is_delivered():
     for _ in range(10):
         run = begin("sleep")
         deadline = time.monotonic() + READY_SEC
-        while not children_of(run):  # a few ms are all there is: no sleep here
+        while not children_of(run.pid):  # a few ms are all there is: no sleep here
             if time.monotonic() > deadline:
                 raise Broken("the command was not started")
-        child = children_of(run)[0]
+        child = children_of(run.pid)[0]
         os.kill(child, signal.SIGTERM)  # blocked until just before its exec
         in_time = os.readlink(f"/proc/{child}/exe") == MEMSCOPE
         run.finish()
@@ -132,7 +126,7 @@ def signal_before_the_exec_is_delivered():
 def constructor_that_stops_itself_is_stopped_and_not_held():
     run = begin("stop")
     run.ready()
-    children = children_of(run)
+    children = children_of(run.pid)
     equal(len(children), 1, "children of memscope")
     # T: stopped by job control; t: by a tracer.
     check(wait_until(lambda: state_of(children[0]) == "T", 5),
@@ -145,10 +139,13 @@ def constructor_that_stops_itself_is_stopped_and_not_held():
 @fact
 def constructor_that_sleeps_is_let_go_and_sleeps_on():
     run = begin("sleep")
-    begin_ns = time.monotonic_ns()
-    # 2 s of hold; it sleeps for 4 s, and memscope says it is ready in between.
-    waited = run.ready() - begin_ns
-    check(waited < 3.9e9, f"ready after {waited / 1e9:.1f} s: the constructor was waited for")
+    run.ready()
+    # 2 s of hold; it sleeps for 4 s, and writes its answer behind that. A machine that keeps memscope from
+    # its CPUs for the 2 s in between proves nothing.
+    late, starved_ns = answer(run) is not None, run.starved_ns()
+    if late and starved_ns > 1e9:
+        skip(f"others had the CPUs for {starved_ns / 1e9:.1f} s")
+    check(not late, "the constructor was waited for")
     run.finish()
     check_run(run, "sleep")
 
@@ -157,35 +154,33 @@ def constructor_that_sleeps_is_let_go_and_sleeps_on():
 def signal_to_memscope_does_not_wait_for_a_constructor():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         run = begin("sleep")
-        check(wait_until(lambda: children_of(run), READY_SEC), "the command was not started")
-        child = children_of(run)[0]
+        check(wait_until(lambda: children_of(run.pid), READY_SEC), "the command was not started")
+        child = children_of(run.pid)[0]
         check(wait_until(lambda: os.readlink(f"/proc/{child}/exe") == PROGRAM, READY_SEC),
               "the command did not exec")
         time.sleep(0.3)
-        start = time.monotonic()
         run.send(number)
-        run.process.wait(FINISH_SEC)  # finish() also reads stdout, which the command has open
-        took = time.monotonic() - start
+        took = run.ended_in()
         run.finish()
         run.must()
         check(took < 1.5, f"{number.name}: ended after {took:.2f} s")
         equal(run.profile("alloc").sum("alloc_objects/count", "ctor_before"), BEFORE,
               f"{number.name}: blocks")
-        check(wait_until(lambda: answer(run) is not None, 6), f"{number.name}: the program died")
+        check(wait_until(lambda: answer(run) is not None, 30), f"{number.name}: the program died")
         equal((answer(run) or {}).get("result"), 7, f"{number.name}: the sleep of 4 s")
 
 
 @fact
 def duration_does_not_wait_for_a_constructor():
-    start = time.monotonic()
+    start_ns = time.monotonic_ns()
     run = begin("sleep", "-d", 0.5)
-    run.process.wait(FINISH_SEC)
-    took = time.monotonic() - start
+    took = run.ended_in(start_ns)
+    starved_ns = run.starved_ns()
     check(took < 2.4, f"-d 0.5 took {took:.2f} s, to attach and to write included")
     run.finish()
     run.must()
-    within(run.profile("alloc").duration_ns, 0.49e9, 0.8e9, "duration_ns of the profile")
-    check(wait_until(lambda: answer(run) is not None, 6), "the program died")
+    within(run.profile("alloc").duration_ns, 0.49e9, 0.8e9 + starved_ns, "duration_ns of the profile")
+    check(wait_until(lambda: answer(run) is not None, 30), "the program died")
 
 
 @fact

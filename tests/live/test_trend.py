@@ -124,8 +124,10 @@ def cpu_percent_of_a_spinner_is_the_cpu_time_it_got():
     # of them by 20 ms and by what we are kept from the CPU: in that the target may have had none or all
     # of the CPUs. Its account in /proc counts ticks of 10 ms.
     late = (abs(seconds - 5 * 0.5) + 2 * 0.02) * len(online_cpus()) + 2 * 0.01
-    near(statistics.mean(shares), share, 100 * late / seconds, "mean of cpu_percent")
-    check(share > 30, f"the target had {share:.0f} % of a CPU: too little to tell")
+    off_by = 100 * late / seconds
+    near(statistics.mean(shares), share, off_by, "mean of cpu_percent")
+    if off_by > share / 2:
+        skip(f"the target had {share:.0f} % of a CPU, give or take {off_by:.0f}: the machine is too busy to tell")
 
 
 @fact

@@ -195,14 +195,17 @@ def with_too_little_room_what_is_in_use_stays():
     if None in large:
         skip("libLLVM-14 and libclang-cpp are not installed")
 
-    def during(t):
-        for lib in large:
-            t.ask(f"map {lib}", 60)
-            time.sleep(2)
-            t.ask(f"load {FIRST} 500")
-        time.sleep(1)
-        return t.ask(f"load {SECOND} 500")
-    run, _ = watch(bare(), during, "--mem", 16)
+    target = bare()
+    run = Run("-p", target.pid, "--only", "oncpu", "-F", 499, "--mem", 16)
+    run.ready()
+    for lib in large:
+        target.ask(f"map {lib}", 60)
+        run.had_time(2)
+        target.ask(f"load {FIRST} 500")
+    run.had_time(1)
+    target.ask(f"load {SECOND} 500")
+    run.stop()
+    run.must()
     unwind = run.summary()["unwind"]
     equal(unwind["budget_bytes"] <= 6 << 20, True, "a pool of at most 6 MiB")
     check(unwind["bytes"] <= unwind["budget_bytes"], f"{unwind['bytes']} bytes used")
