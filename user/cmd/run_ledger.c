@@ -418,7 +418,8 @@ static void split(struct holders *all, struct holder *h)
 	struct ledger_row *rows = h->ledger.parts;
 	uint64_t at = 0;
 
-	qsort(h->traced, h->n_traced, sizeof(*h->traced), by_number);
+	if (h->n_traced)
+		qsort(h->traced, h->n_traced, sizeof(*h->traced), by_number);
 	for (uint64_t i = 0; i < h->at_end.n; i++) {
 		const struct heap_block *b = &h->at_end.rows[i];
 		struct heap_amount one = { 1, 8 * (uint64_t)b->words,
