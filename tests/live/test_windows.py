@@ -330,7 +330,9 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
     closed = len(re.findall(r"memscope: window ", r.stderr)) + 1
     check(closed >= 5, f"{closed} windows in 3 s")
     equal(len(mine), 3, "windows that were kept")
-    old = [[path.replace(".pb.gz", ext) for ext in (".pb.gz", ".folded", ".svg")] for path in mine][:2]
+    # A window in which the target got no CPU has no picture.
+    old = [[path.replace(".pb.gz", ext) for ext in (".pb.gz", ".folded", ".svg")
+            if os.path.exists(path.replace(".pb.gz", ext))] for path in mine][:2]
     for path in sum(old, []):
         os.utime(path, (1e9, 1e9))
     os.makedirs(os.path.join(tree, "another", ".memscope"))  # no list: it cannot be read
@@ -338,7 +340,7 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
                        text=True, check=False)
     equal(r.returncode, 3, f"exit status of clean where one directory cannot be read ({r.stderr})")
     check("another" in r.stderr and r.stderr.count("\n") == 1, f"it says {r.stderr!r}")
-    check(r.stdout.startswith("removed 6 files, "), f"it said {r.stdout!r}")
+    check(r.stdout.startswith(f"removed {len(sum(old, []))} files, "), f"it said {r.stdout!r}")
     equal([p for p in mine if not os.path.exists(p)], [paths[0] for paths in old], "windows removed")
     for path, text in foreign.items():
         with open(path, encoding="utf-8") as f:
