@@ -650,6 +650,8 @@ static void facts_stacks(struct output *o)
 
 static void facts_drops(struct output *o)
 {
+	struct proc_table_stats procs = proc_table_stats(o->r->procs);
+
 	for (int i = 0; i < MS_N_STATS; i++)
 		if (stat_rows[i].loss)
 			o->drops[o->s.n_drops++] =
@@ -664,6 +666,14 @@ static void facts_drops(struct output *o)
 		"events of processes whose mappings were not known: their frames have no names",
 		o->in.unknown_process
 	};
+	o->drops[o->s.n_drops++] = (struct summary_drop){
+		"maps_not_recorded",
+		"mappings of processes that found no room: their code has no names", procs.lost_maps
+	};
+	o->drops[o->s.n_drops++] =
+		(struct summary_drop){ "processes_not_recorded",
+				       "processes that found no room: their code has no names",
+				       procs.lost_procs };
 	o->s.drops = o->drops;
 	o->s.sideband_lost = sideband_lost(o->r->sideband);
 }

@@ -90,7 +90,7 @@ void summary_put_ledger(const struct run_summary *s, struct sink *out)
 	sink_printf(out, " %s", unit_bytes(l->rss).s);
 	if (l->processes > 1)
 		sink_printf(out, " of %u processes", l->processes);
-	sink_printf(out, ", %s of the run", unit_ns(s->ledger.at_ns).s);
+	sink_printf(out, ", after %s of the run", unit_ns(s->ledger.at_ns).s);
 	if (*l->allocators)
 		sink_printf(out, "; %s walked", l->allocators);
 	sink_puts(out, "\n");

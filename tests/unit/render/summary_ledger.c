@@ -41,7 +41,7 @@ static void parts_and_what_is_left_are_shown_with_their_sign(void **state)
 	s.ledger.now.stranger = "libmimalloc";
 	s.ledger.at_ns = 2000000000;
 	text = text_of(&s, &sink);
-	assert_non_null(strstr(text, "4.0 MiB, 2.0 s of the run; glibc walked\n"));
+	assert_non_null(strstr(text, "4.0 MiB, after 2.0 s of the run; glibc walked\n"));
 	assert_non_null(strstr(text, "live, from before     3.0 MiB   75.0%  of 5.0 MiB in 1,234"));
 	assert_non_null(strstr(text, "live, not traced"));
 	assert_non_null(strstr(text, "not explained        -1.0 MiB"));
