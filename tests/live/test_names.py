@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -268,6 +269,49 @@ def inlined_calls_have_their_files_and_lines():
     with open(os.path.join(run.out, "oncpu.folded")) as f:
         check(any("spin(unsigned int);step(unsigned int)_[i] " in line for line in f),
               "folded stacks do not mark the inlined call")
+
+
+FLOOD = """
+import os, sys, threading
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(30000):
+    t = threading.Thread(target=int)
+    t.start()
+    t.join()
+import bz2
+print("mapped", flush=True)
+data = os.urandom(1 << 20)
+while True:
+    bz2.compress(data)
+"""
+
+
+@fact
+def a_library_whose_mapping_was_lost_among_other_records_is_found():
+    need("python3")
+    child = Child(["/usr/bin/python3", "-c", FLOOD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    run = Run("-p", child.pid, "--only", "oncpu", "-F", 499)
+    run.ready()
+    # Nobody empties the rings of records, and each thread makes four.
+    os.kill(run.pid, signal.SIGSTOP)
+    try:
+        child.process.stdin.write(b"go\n")
+        child.process.stdin.flush()
+        child.process.stdout.readline()
+    finally:
+        os.kill(run.pid, signal.SIGCONT)
+    cpu_ns = cpu_clock(child.pid)
+    run.had_time(1)
+    cpu_ns = cpu_clock(child.pid) - cpu_ns
+    run.stop()
+    run.must()
+    if not run.summary()["sideband_lost"]:
+        skip("the rings had room for the records of 30,000 threads")
+    # It does nothing else in that time; half of it, as it may have begun before its mapping was taken up.
+    named = run.profile("oncpu").sum("samples/count", "BZ2_bzCompress")
+    check(named > 0.5 * 499 * cpu_ns / 1e9, f"{named} samples in BZ2_bzCompress in {cpu_ns / 1e9:.2f} s of CPU")
 
 
 main()

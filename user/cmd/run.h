@@ -108,6 +108,7 @@ struct run {
 	struct dict *dict;
 	struct proc_table *procs;
 	struct sideband *sideband;
+	uint64_t records_lost;     /* of it, when it was last read */
 	struct session *session;
 	struct drain *drain;
 	struct ingest *ingest;

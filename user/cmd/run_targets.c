@@ -3,6 +3,7 @@
  * kernel's records say of them.
  */
 #include "cmd/run_parts.h"
+#include "proc/proc_maps.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -326,14 +327,59 @@ static void on_sideband(void *ctx, const struct sideband_record *rec)
 	}
 }
 
+struct missed {
+	struct run *r;
+	pid_t pid;
+	uint64_t ns;
+};
+
+static int map_missed(void *ctx, const struct proc_map *map)
+{
+	struct missed *m = ctx;
+	const struct sideband_record rec = { .kind = SIDEBAND_MMAP,
+					     .ns = m->ns,
+					     .pid = m->pid,
+					     .tid = m->pid,
+					     .name = map->path,
+					     .addr = map->start,
+					     .len = map->end - map->start,
+					     .off = map->file_off,
+					     .dev = map->dev,
+					     .ino = map->ino };
+
+	if ((map->perms & PROC_MAP_EXEC) &&
+	    !proc_table_meets(m->r->procs, m->pid, rec.addr, rec.len))
+		on_sideband(m->r, &rec);
+	return 0;
+}
+
+/* Records were lost: what the targets have mapped where nothing is known of is taken up now. All records up
+ * to `ns` have been read. */
+static void take_up_missed(struct run *r, uint64_t ns)
+{
+	struct watched *t, *next;
+
+	HASH_ITER (hh, r->targets, t, next) {
+		struct missed m = { r, t->pid, ns };
+
+		if (!t->ended_ns)
+			proc_maps_each(t->pid, map_missed, &m, NULL);
+	}
+}
+
 void run_read_sideband(struct run *r)
 {
-	uint64_t now = run_now_ns();
+	uint64_t now = run_now_ns(), lost;
 
 	/* What stacks there are so far, are of before the records that come now, or between them. */
 	if (r->drain)
 		drain_events(r->drain);
 	sideband_read(r->sideband, on_sideband, r);
+	lost = sideband_lost(r->sideband);
+	if (lost != r->records_lost) {
+		r->records_lost = lost;
+		take_up_missed(r, now);
+	}
 	run_unwind_read(r, now);
 }
 
