@@ -1,8 +1,6 @@
 """Off-CPU time against programs that measure their own waits."""
 
 import os
-import re
-import subprocess
 import time
 
 from harness import *
@@ -68,7 +66,6 @@ HIDDEN_WAITS = 2
 # A switch takes about two of these (half a million a second on one CPU, with nothing else to do), and where in it
 # a wait begins and ends differs between the scheduler's account and a tracepoint.
 SWITCH_NS = 1000
-PERF_STACK_NS = 5000  # 3 us, and as much again where another thread has half the core
 
 
 def run_queue_ns():
@@ -128,81 +125,43 @@ def pipe_waits_are_found_under_their_function_within_1_percent():
         near_blocks(p.sum("blocked/count", "do_pipe", pid=pid, tid=tid), blocks, "pipe waits")
 
 
-class PerfSwitches:
-    """perf's record of the switches of threads of a name, with their stacks, from when it exists."""
-
-    def __init__(self, comm):
-        need("perf")
-        self.data = os.path.join(scratch("perf"))
-        commands, answers = os.pipe(), os.pipe()
-        self.perf = subprocess.Popen(
-            ["perf", "record", "-q", "-a", "-g", "-e", "sched:sched_switch", "--filter",
-             f'prev_comm=="{comm}"||next_comm=="{comm}"', "-D", "-1", "--control",
-             f"fd:{commands[0]},{answers[1]}", "-o", self.data], pass_fds=(commands[0], answers[1]),
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        os.close(commands[0])
-        os.close(answers[1])
-        self.commands, self.answers = os.fdopen(commands[1], "w"), os.fdopen(answers[0])
-        self.tell("enable")
-
-    def tell(self, command):
-        try:
-            self.commands.write(f"{command}\n")
-            self.commands.flush()
-            answer = self.answers.readline()
-        except BrokenPipeError:
-            answer = ""
-        if "ack" not in answer:
-            skip(f"perf cannot record here: {self.perf.communicate()[1].decode().strip()[:80]}")
-
-    def off_ns(self, tid, function):
-        """[length in ns of each time that the thread left its CPU in the function and came back]."""
-        self.tell("stop")
-        self.perf.communicate()
-        text = subprocess.run(["perf", "script", "--ns", "-i", self.data, "-F", "time,event,trace,ip,sym"],
-                              capture_output=True, check=True).stdout.decode()
-        left, waits = None, []
-        for block in re.split(r"\n\s*\n", text):
-            head = re.search(r"([\d.]+): +sched:sched_switch: .*prev_pid=(\d+) .*next_pid=(\d+)", block)
-            if not head:
-                continue
-            ns = round(float(head.group(1)) * 1e9)
-            if int(head.group(3)) == tid and left:
-                waits.append(ns - left)
-                left = None
-            elif int(head.group(2)) == tid:
-                left = ns if re.search(rf"^\s+[0-9a-f]+ {function}$", block, re.M) else None
-        return waits
+def idle_ns():
+    """Time that all CPUs had nothing to do, since boot (proc(5): idle, iowait), in ticks of 10 ms."""
+    with open("/proc/stat", encoding="ascii") as f:
+        return sum(int(x) for x in f.readline().split()[4:6]) * 1000000000 // os.sysconf("SC_CLK_TCK")
 
 
 @fact
 def waits_for_a_disk_are_found_under_the_function_that_syncs():
     path = os.path.join(BUILD, f"fsync-{os.getpid()}")
     target = Target("waits", 100, 1, path)
-    # The earlier of two at a tracepoint is called first. perf takes as long for whoever leaves; memscope
-    # longer for its target, and would be between perf's clock and the switch.
-    switches = PerfSwitches("waits")
     run = Run("-p", target.pid, "--only", "offcpu")
     run.ready()
+    idle, stolen, begin_ns = idle_ns(), stolen_ns(), time.monotonic_ns()
     lines = target.ask("go")
+    passed_ns = (time.monotonic_ns() - begin_ns) * len(online_cpus())
+    idle_share, share = (idle_ns() - idle) / passed_ns, (stolen_ns() - stolen) / passed_ns
     run.stop()
     run.must()
     os.unlink(path)
-    _, _, tid, count, _, _, blocks, _ = next(x for x in lines if x[1] == "do_fsync")
+    _, _, tid, count, _, own_ns, blocks, _ = next(x for x in lines if x[1] == "do_fsync")
     if blocks < count:
         skip(f"to sync does not wait here ({blocks} times in {count})")
-    # By the same tracepoint: where in a switch the hypervisor takes the CPU, as it does for a disk's sake,
-    # is in neither.
-    waits = switches.off_ns(tid, "do_fsync")
-    check(len(waits) >= blocks, f"perf saw {len(waits)} waits, the kernel counted {blocks}")
+    # Who asks a virtual disk wakes the hypervisor, which then needs a CPU; if none is idle, it takes this one, in
+    # the switch that follows, where no account has it.
+    if idle_share < 0.25:
+        skip(f"the CPUs were idle for {idle_share:.0%} of the time: what a hypervisor takes for its disk is unknown")
     p = run.profile("offcpu")
     got = off_ns(p, "do_fsync", tid=tid)
-    # A disk may answer in 15 us, and what perf needs for a stack is between its clock and ours.
-    within(got, 0.99 * sum(waits) - len(waits) * PERF_STACK_NS, 1.01 * sum(waits) + len(waits) * SWITCH_NS,
-           f"off-CPU ns under do_fsync of {count} syncs, {len(waits)} waits")
+    clocks = sum(off_ns(p, name, tid=tid) for name in ("stamp_now", "tally_add"))
+    missing = max(0, blocks - p.sum("blocked/count", "do_fsync", tid=tid))
+    hidden_ns = min(missing, HIDDEN_WAITS) * run_queue_ns() + (HOST_SLICE_NS if share >= QUIET_SHARE else 0)
+    # A fast disk answers in 15 us: what is a percent of that is less than the switch itself.
+    switches_ns = blocks * SWITCH_NS
+    within(got + clocks, 0.99 * own_ns - switches_ns - hidden_ns, 1.01 * own_ns + switches_ns,
+           f"off-CPU ns under do_fsync of {count} syncs, {blocks} waits ({missing} hidden)")
     disk = sum(w["blocked_ns"] for w in run.summary()["offcpu"]["waits"] if w["kind"] == "disk")
-    blocked = p.sum(BLOCKED, "do_fsync", tid=tid)
-    near(disk, blocked, 0.05 * blocked, "ns that are said to be for the disk")
+    near(disk, p.sum(BLOCKED, "do_fsync", tid=tid), 0.05 * own_ns, "ns that are said to be for the disk")
 
 
 @fact

@@ -23,13 +23,14 @@ class Log(Child):
     """memscope trend at work; its words go to a file, so that they can be read while it runs."""
 
     def __init__(self, *args, prefix=()):
-        self.words = tempfile.TemporaryFile("w+")
+        self.words = tempfile.NamedTemporaryFile("w")
         super().__init__([*prefix, MEMSCOPE, "trend", *map(str, args)], stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=self.words)
 
     def said(self):
-        self.words.seek(0)
-        return self.words.read()
+        # By a position of our own: that of the file it was given is where it writes.
+        with open(self.words.name, encoding="utf-8") as f:
+            return f.read()
 
     def wait_for(self, what, holds, timeout=30):
         deadline = time.monotonic() + timeout
