@@ -187,6 +187,7 @@ def off_cpu_tools():
     offcputime = os.environ.get("OFFCPUTIME")
     built = [Tool("libbpf-tools offcputime", [offcputime, "-p", "{pid}"], settle=0.8)]
     return [
+        memscope("--only", "offcpu"),
         memscope("--only", "offcpu", "--offcpu=exact", name="memscope, exact"),
         memscope("--only", "offcpu", "--offcpu=sampled", name="memscope, sampled"),
         *(built if offcputime else []),

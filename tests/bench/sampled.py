@@ -6,9 +6,9 @@
 pairs   CPU time of a malloc and its free: alone, with libmemscope-alloc.so in front of it and nobody
         listening, and with memscope listening.
 redis   CPU time of a redis-server for each request of redis-benchmark, watched by the sampled tier, by
-        growth alone, or by a default run, beside another that is not: two new servers for each
-        figure, four windows each in turn. The mean of the ratios with its 95 % interval; rounds for
-        --seconds (360).
+        growth alone, by a default run, or by one that looks at every wait, beside another that is not:
+        two new servers for each figure, four windows each in turn. The mean of the ratios with its 95 %
+        interval; rounds for --seconds (360).
 truth   200 runs of a program that knows what it allocates: how often the 95 % interval of the total
         and of each function holds the truth, and how many estimates are further off than chance
         allows in one of a thousand.
@@ -103,7 +103,7 @@ WATCHED = {
     "sampled": (["--alloc=sampled", "--only", "alloc"], True, 200000),
     "growth": (["--only", "growth"], False, 200000),
     "default": ([], False, 200000),
-    "auto": (["--offcpu=auto"], False, 200000),
+    "exact waits": (["--offcpu=exact"], False, 200000),
 }
 
 
@@ -174,7 +174,7 @@ def redis(rounds, seconds):
         limit = 1 if name in ("sampled", "growth") else 5  # what is promised; --max-overhead
         says = (f"at most {limit} %" if high <= limit else f"more than {limit} %" if low > limit else
                 f"{limit} % is not resolved")
-        print(f"  {name:8} {math.expm1(mean) * 100:+.2f} % ({low:+.2f} to {high:+.2f}, 95 %): {says}")
+        print(f"  {name:11} {math.expm1(mean) * 100:+.2f} % ({low:+.2f} to {high:+.2f}, 95 %): {says}")
 
 
 def truth(runs):
