@@ -237,8 +237,11 @@ def memscope_killed_at_any_moment_leaves_whole_windows_and_the_next_goes_on():
     equal(last.process.wait(30), 0, f"exit status of the last: {last.process.stderr.read()}")
     # Writers of those before it may have been at work meanwhile: a cleaner waits for none of them.
     deadline = time.monotonic() + 20
-    while glob.glob(os.path.join(where, ".memscope-*")) and time.monotonic() < deadline:
+    while True:
+        at_work_still = glob.glob(os.path.join(where, ".memscope-*"))
         subprocess.run([MEMSCOPE, "clean", "--keep", "4", tree], capture_output=True, check=False)
+        if not at_work_still or time.monotonic() > deadline:
+            break
     equal(glob.glob(os.path.join(where, ".memscope-*")), [], "what killed runs have left")
     found = files_of(where)
     equal(len(found), 4, "windows that were kept")
