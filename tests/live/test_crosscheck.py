@@ -49,10 +49,10 @@ def agrees(*command, options=(), at_least=200):
     return found
 
 
-def whole(found, share=0.995, programs=1):
+def whole(found, share=0.995, started=1):
     # In its first millisecond, three periods, each program is where its loader is not mapped yet for us.
     spoilt = max((1 - share) * found["samples"], chance((1 - share) * found["samples"] / 10))
-    check(found["complete"] >= found["samples"] - spoilt - 3 * programs,
+    check(found["complete"] >= found["samples"] - spoilt - 3 * started,
           f"{found['complete']} of {found['samples']} are complete: {found['class'][:3]}")
 
 
@@ -104,7 +104,7 @@ def redis_under_load_is_walked_as_libdw_walks_it():
     sock = scratch("redis") + ".sock"
     whole(agrees("sh", "-c", f"redis-server --port 0 --unixsocket {sock} --save '' --dir {os.path.dirname(sock)} "
                  f"> /dev/null & until [ -S {sock} ]; do sleep 0.05; done; "
-                 f"exec redis-benchmark -s {sock} -n 100000000 -t set,get -q -c 20 > /dev/null"), programs=2)
+                 f"exec redis-benchmark -s {sock} -n 100000000 -t set,get -q -c 20 > /dev/null"), started=2)
 
 
 @fact
