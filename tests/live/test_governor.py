@@ -226,6 +226,51 @@ def estimate_from_slices_is_what_the_target_counted():
     near(a["bytes"] / 48 / pairs, 1, off_by, "bytes estimated, of those that the target allocated")
 
 
+SWITCHES = """
+import mmap, os, struct, sys, threading
+file = open(sys.argv[1], "r+b")
+count = mmap.mmap(file.fileno(), 4096)
+there, back = os.pipe(), os.pipe()
+def answer():
+    while True:
+        os.write(back[1], os.read(there[0], 1))
+threading.Thread(target=answer, daemon=True).start()
+n = 0
+while True:
+    os.write(there[1], b"x")
+    os.read(back[0], 1)
+    bytes(700)
+    sum(range(1000))
+    n += 1
+    struct.pack_into("<Q", count, 0, n)
+"""
+
+
+@fact
+def slices_of_a_program_whose_waits_are_sampled_stand_for_all_of_its_time():
+    if kernel() < (6, 13):
+        skip("this kernel has no uprobe sessions (6.13)")
+    need("python3")
+    counter = Counter()
+    child = Child(["/usr/bin/python3", "-c", SWITCHES, counter.path], **QUIET)
+    until(counter.value, "it works")
+    run = Run("-p", child.pid, "--alloc=slices", "--offcpu=sampled")
+    run.ready()
+    before = counter.value()
+    run.had_time(3)
+    rounds = counter.value() - before
+    run.stop()
+    run.must()
+    s = run.summary()
+    a = s["alloc"]
+    if not s["offcpu"]["busy_switches"]:
+        skip(f"{s['offcpu']['switches']} switches: too few for a thread to be busy")
+    # Objects of bytes have a header of 33. An estimate of few slices may be off by half; without the CPU time
+    # that a thread has had since it was found to switch often, slices stand for anything.
+    truth = rounds * (700 + 33)
+    within(a["bytes"] / truth, 1 / 3, 3, "bytes estimated, of those that it allocated")
+
+
 def top(run, share):
     a = run.summary()["alloc"]
     return {row["function"] for row in a["sites"] if row["bytes"] >= share * a["bytes"]}

@@ -105,7 +105,7 @@ int run_slices_begin(struct run *r, uint64_t from_ns, struct err *e)
 		return err_set(e, -ENOMEM, "out of memory");
 	r->tier = ALLOC_TIER_SLICES;
 	alloc_probes_slice(r->probes);
-	rc = slicer_start(r->session, r->probes, r->for_allocs, &s->slicer, e);
+	rc = slicer_start(r->session, r->probes, run_waits_busy(r), r->for_allocs, &s->slicer, e);
 	if (rc < 0)
 		return rc;
 	slicer_ends(s->slicer, &first, &last);

@@ -54,6 +54,7 @@ struct thread_time {
 struct slicer {
 	struct session *session;
 	struct alloc_probes *probes;
+	struct busy *busy; /* NULL: no thread is */
 	pthread_t thread;
 	bool running, stopping;
 	pthread_mutex_t lock;
@@ -97,6 +98,27 @@ static int by_tid(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
+struct times_at {
+	struct thread_time *rows;
+	uint32_t n;
+	uint64_t ns;
+};
+
+/* What a thread that switches often has had since it was found to is not in the table. */
+static void add_busy(void *ctx, const struct ms_busy *b)
+{
+	const struct times_at *at = ctx;
+	struct thread_time like = { .tid = b->tid }, *row;
+	uint64_t since_ns = b->since_ns + b->ahead_ns;
+
+	row = at->n ? bsearch(&like, at->rows, at->n, sizeof(like), by_tid) : NULL;
+	if (!row)
+		return;
+	row->cpu_ns += b->oncpu_ns;
+	if (b->state == MS_RUN_ON_CPU && at->ns > since_ns)
+		row->cpu_ns += at->ns - since_ns;
+}
+
 /* Of all threads in the table, at `ns`, which is now or was just now; by number. */
 static uint32_t read_times(struct slicer *s, uint64_t ns, struct thread_time *to)
 {
@@ -121,6 +143,8 @@ static uint32_t read_times(struct slicer *s, uint64_t ns, struct thread_time *to
 		in = &token;
 	} while (r == 0 && n < MAX_THREADS);
 	qsort(to, n, sizeof(*to), by_tid);
+	if (s->busy && busy_gap_ns(s->busy))
+		busy_each(s->busy, add_busy, &(struct times_at){ to, n, ns });
 	return n;
 }
 
@@ -356,8 +380,8 @@ static void *slicer_loop(void *ctx)
 	return NULL;
 }
 
-int slicer_start(struct session *session, struct alloc_probes *probes, double max_percent,
-		 struct slicer **ret_slicer, struct err *e)
+int slicer_start(struct session *session, struct alloc_probes *probes, struct busy *busy,
+		 double max_percent, struct slicer **ret_slicer, struct err *e)
 {
 	struct slicer *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
@@ -367,6 +391,7 @@ int slicer_start(struct session *session, struct alloc_probes *probes, double ma
 		return err_set(e, -ENOMEM, "out of memory");
 	s->session = session;
 	s->probes = probes;
+	s->busy = busy;
 	s->max_percent = max_percent;
 	s->random = now_ns() | 1;
 	s->length_ns = LENGTH_FIRST_NS;

@@ -17,6 +17,7 @@
 #define MEMSCOPE_COLLECT_SLICER_H
 
 #include "collect/alloc_probes.h"
+#include "collect/busy.h"
 
 struct slicer;
 
@@ -37,11 +38,11 @@ struct slice {
 };
 
 /*
- * Begins. Numbers of slices begin at 1. `probes` must be in slices (alloc_probes_slice()) and live
- * until slicer_stop().
+ * Begins. Numbers of slices begin at 1. `busy`: threads whose times are in no table, or NULL. `probes` must
+ * be in slices (alloc_probes_slice()); both must live until slicer_stop().
  */
-int slicer_start(struct session *s, struct alloc_probes *probes, double max_percent,
-		 struct slicer **ret_slicer, struct err *e);
+int slicer_start(struct session *s, struct alloc_probes *probes, struct busy *busy,
+		 double max_percent, struct slicer **ret_slicer, struct err *e);
 /* From the next slice on they may cost so much. */
 void slicer_limit(struct slicer *s, double max_percent);
 /* Ends; the probes are gone or going. What was taken can still be had. */
