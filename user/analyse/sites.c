@@ -451,6 +451,33 @@ static bool in_probe(const struct dict *d, const struct frame_path *path)
 	return false;
 }
 
+/*
+ * A probe at a return is a system call of its own (x86), made at the address to which the function returns: the
+ * way into the kernel and out of it, with whatever is traced there, but none of the calls that programs
+ * make; those are made in the C library.
+ */
+static bool in_return_probe(const struct dict *d, const struct frame_path *path)
+{
+	bool entered = false;
+
+	for (uint32_t i = path->n; i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+		const char *name = dict_str(d, f->name);
+
+		if (!in_kernel(f))
+			return entered && is_user(f) && !IN_LIST(messenger_modules, f->module);
+		if (strncmp(name, "__x64_sys_", 10) == 0)
+			return false;
+		entered |= strcmp(name, "entry_SYSCALL_64_after_hwframe") == 0;
+	}
+	return false;
+}
+
+static bool in_any_probe(const struct dict *d, const struct frame_path *path)
+{
+	return in_probe(d, path) || in_return_probe(d, path);
+}
+
 /* From the leaf down through the kernel and the C library: was it for an allocator? */
 static bool in_allocator(const struct dict *d, const struct frame_path *path)
 {
@@ -503,9 +530,9 @@ int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_v
 	return sum_if(p, type, in_allocator, ret_value);
 }
 
-int sites_probe_value(const struct profile *p, uint32_t type, int64_t *ret_value)
+int sites_probe_value(const struct profile *p, uint32_t type, bool returns, int64_t *ret_value)
 {
-	return sum_if(p, type, in_probe, ret_value);
+	return sum_if(p, type, returns ? in_any_probe : in_probe, ret_value);
 }
 
 int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value)

@@ -48,8 +48,9 @@ uint32_t wait_site_of_node(const struct frame_tree *t, uint32_t node);
 /* The part of type `type` spent in malloc, free and their kin (page faults of theirs too); for
  * verdicts. */
 int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value);
-/* The part spent in the traps of probes, memscope's own on the allocator above all. */
-int sites_probe_value(const struct profile *p, uint32_t type, int64_t *ret_value);
+/* The part spent in the traps of probes, memscope's own on the allocator above all; with `returns` those at
+ * returns, too: on x86 what enters the kernel outside of the C library and makes no system call there. */
+int sites_probe_value(const struct profile *p, uint32_t type, bool returns, int64_t *ret_value);
 /* The part of type `type` whose leaf is in the kernel. */
 int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value);
 

@@ -509,7 +509,7 @@ static void facts_oncpu(struct output *o)
 	o->s.oncpu.by_total = o->by_total;
 	if (sites_allocator_value(p, 0, &in_allocator) == 0)
 		o->s.oncpu.allocator_samples = (uint64_t)in_allocator;
-	if (sites_probe_value(p, 0, &in_probes) == 0)
+	if (sites_probe_value(p, 0, o->r->tier == ALLOC_TIER_EXACT, &in_probes) == 0)
 		o->s.oncpu.probe_samples = (uint64_t)in_probes;
 	if (sites_kernel_value(p, 0, &in_kernel) == 0)
 		o->s.oncpu.kernel_samples = (uint64_t)in_kernel;

@@ -246,10 +246,30 @@ static void traps_of_probes_are_not_the_allocators_time(void **state)
 	ADD(f, 1, 4, { "[anon]", "[uprobes]" }, { "malloc", LIBC }, { "f", APP });
 	ADD(f, 1, 5, { "malloc", LIBC }, { "f", APP });
 	ADD(f, 1, 6, { "read", LIBC }, { "asm_exc_int3", APP });
-	assert_int_equal(sites_probe_value(f->p, 1, &value), 0);
+	assert_int_equal(sites_probe_value(f->p, 1, false, &value), 0);
 	assert_int_equal(value, 7);
 	assert_int_equal(sites_allocator_value(f->p, 1, &value), 0);
 	assert_int_equal(value, 5);
+}
+
+static void way_to_a_probe_at_a_return_is_told_from_a_system_call(void **state)
+{
+	struct fixture *f = *state;
+	int64_t value = 0;
+
+	ADD(f, 1, 3, { "do_syscall_64", KERN }, { "entry_SYSCALL_64_after_hwframe", KERN },
+	    { "f", APP });
+	ADD(f, 1, 4, { "bpf_prog_1_on_sys_enter", KERN }, { "do_syscall_64", KERN },
+	    { "entry_SYSCALL_64_after_hwframe", KERN }, { "f", APP });
+	ADD(f, 1, 10, { "do_syscall_64", KERN }, { "entry_SYSCALL_64_after_hwframe", KERN },
+	    { "read", LIBC }, { "f", APP });
+	ADD(f, 1, 20, { "ksys_read", KERN }, { "__x64_sys_read", KERN }, { "do_syscall_64", KERN },
+	    { "entry_SYSCALL_64_after_hwframe", KERN }, { "f", APP });
+	ADD(f, 1, 40, { "clear_page_erms", KERN }, { "asm_exc_page_fault", KERN }, { "f", APP });
+	assert_int_equal(sites_probe_value(f->p, 1, true, &value), 0);
+	assert_int_equal(value, 7);
+	assert_int_equal(sites_probe_value(f->p, 1, false, &value), 0);
+	assert_int_equal(value, 0);
 }
 
 static void add_of(struct fixture *f, const char *comm, int64_t value, const char *function)
@@ -299,6 +319,7 @@ int main(void)
 		TEST(samples_without_value_are_left_out),
 		TEST(counts_are_of_all_samples_of_a_site_but_a_site_without_value_is_no_row),
 		TEST(traps_of_probes_are_not_the_allocators_time),
+		TEST(way_to_a_probe_at_a_return_is_told_from_a_system_call),
 		TEST(time_in_the_allocator_includes_its_page_faults),
 	};
 
