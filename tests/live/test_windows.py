@@ -45,7 +45,8 @@ def busy():
         answers = allocs.answer(), spins.answer(), waits.answer()
         time.sleep(0.5)
         return answers
-    run = Run("-p", f"{allocs.pid},{spins.pid},{waits.pid}", "--every", 0.1, "-F", 999, "--alloc=exact")
+    run = Run("-p", f"{allocs.pid},{spins.pid},{waits.pid}", "--every", 0.1, "-F", 999, "--alloc=exact",
+              "--offcpu=exact")
     run.ready()
     answers = during()
     run.starved = run.starved_ns()  # of one look at two clocks no more can be between them
@@ -116,7 +117,7 @@ def many():
     """Windows of a tenth of a second while threads, children and programs come and go."""
     threads, children, waits = Truth(), Truth(), Target("waits", 3, 20)
     pids = ",".join(str(t.pid) for t in (threads.target, children.target, waits))
-    run = Run("-p", pids, "--every", 0.1, "-F", 999, "--alloc=exact")
+    run = Run("-p", pids, "--every", 0.1, "-F", 999, "--alloc=exact", "--offcpu=exact")
     run.ready()
     waits.say("go")
     deadline = time.monotonic() + 300
@@ -149,8 +150,9 @@ def sums_of_many_windows_under_load_are_those_of_the_run():
           [growth["on_stacks_bytes"], growth["returned_on_stacks_bytes"]], "bytes of growth")
     for kind in ("blocked", "runnable"):
         of, ns = total(profiles["offcpu"], f"{kind}/nanoseconds"), s["time"][f"{kind}_ns"]
-        # What of it has no stack was lost, and counted.
-        check(of == ns or (lost and of < ns), f"{kind} ns: {of}, expected {ns} ({lost} lost)")
+        # What of it has no stack was lost, and counted. Above it may be what the last window would have to give
+        # back and has not: a wait that ended while the boundary before it was made, a slice or two of the scheduler's.
+        check(ns <= of <= ns + 8e6 or (lost and of < ns), f"{kind} ns: {of}, expected {ns} ({lost} lost)")
 
 
 @fact
