@@ -1,5 +1,6 @@
 #include "analyse/diagnosis.h"
 
+#include "analyse/beta.h"
 #include "base/units.h"
 #include "model/alloc_site.h"
 
@@ -14,7 +15,7 @@
 #define SHORT_CLASSES   3    /* 10 us, 100 us, 1 ms                        */
 #define CHURN_CPU       0.10
 #define CHURN_CPU_ALONE 0.25
-#define FEW_SAMPLES     100
+#define DOUBT           0.025 /* that a smaller part has as many samples */
 #define SPIKE           2.0
 #define OVERHEAD_PART   0.33
 #define FREE_PART       0.25
@@ -94,34 +95,47 @@ static void find_leak(const struct run_summary *s, struct found *f)
 		    unit_bytes((s->memory.last - s->memory.base) * 1024).s);
 }
 
-/* Of the CPU time that is not our own probes'. Negative: not known. */
-static double allocator_part(const struct run_summary *s)
-{
-	uint64_t of = s->oncpu.samples - s->oncpu.probe_samples;
+/* What the samples tell of the allocator's part of the CPU time, without our own probes. */
+struct allocator_time {
+	double samples, of;
+};
 
-	if (s->oncpu.probe_samples > s->oncpu.samples || of < FEW_SAMPLES)
-		return -1;
-	return (double)s->oncpu.allocator_samples / (double)of;
+static struct allocator_time allocator_time(const struct run_summary *s)
+{
+	struct allocator_time t = { .samples = (double)s->oncpu.allocator_samples };
+
+	if (s->oncpu.probe_samples < s->oncpu.samples)
+		t.of = (double)(s->oncpu.samples - s->oncpu.probe_samples);
+	if (t.samples > t.of)
+		t.samples = t.of;
+	return t;
+}
+
+/* As many samples come by chance where the true part is smaller: the tail of the binomial distribution. */
+static bool is_surely(struct allocator_time t, double part)
+{
+	return t.samples > 0 && beta_inc(t.samples, t.of - t.samples + 1, part) <= DOUBT;
 }
 
 static void find_churn(const struct run_summary *s, struct found *f)
 {
 	const struct summary_alloc *a = &s->alloc;
-	double cpu = allocator_part(s), all = (double)a->objects, temporary, brief = 0;
+	struct allocator_time cpu = allocator_time(s);
+	double all = (double)a->objects, temporary, brief = 0;
 	char site[128];
 
 	if (!is_traced(s)) {
-		if (cpu >= CHURN_CPU_ALONE)
+		if (is_surely(cpu, CHURN_CPU_ALONE))
 			add(f, DIAGNOSIS_CHURN,
 			    "%d%% of its CPU time is spent in the allocator; what is allocated for so "
 			    "short a time, --alloc=exact tells",
-			    percent(cpu));
+			    percent(cpu.samples / cpu.of));
 		return;
 	}
 	temporary = (double)a->temporary / all;
 	for (int i = 0; i < SHORT_CLASSES; i++)
 		brief += (double)a->lives[i] / all;
-	if ((temporary < TEMPORARY_PART && brief < SHORT_PART) || cpu < CHURN_CPU)
+	if ((temporary < TEMPORARY_PART && brief < SHORT_PART) || !is_surely(cpu, CHURN_CPU))
 		return;
 	add(f, DIAGNOSIS_CHURN,
 	    "%d%% of %s allocations are temporary and %d%% live less than a millisecond%s; %d%% of its "
@@ -129,7 +143,7 @@ static void find_churn(const struct run_summary *s, struct found *f)
 	    percent(temporary), unit_count((int64_t)a->objects).s, percent(brief),
 	    in_site(a->more && a->more->n_temporary ? &a->more->temporary[0] : NULL, site,
 		    sizeof(site)),
-	    percent(cpu));
+	    percent(cpu.samples / cpu.of));
 }
 
 static int64_t heap_resident(const struct ledger *l)

@@ -8,7 +8,8 @@
  *   churn          memory that is hardly had before it is given back, at a cost: a quarter of all
  *                  allocations are temporary, or three quarters live less than a millisecond
  *                  (alloc_site.h), and a tenth of the CPU time is spent in the allocator. Where calls
- *                  are not traced: a quarter of the CPU time.
+ *                  are not traced: a quarter of the CPU time. Without the time of our own probes; and
+ *                  the samples must be too many for a smaller part to give them but once in forty.
  *   bloat          more than is needed. For a moment it held twice of what it keeps, or blocks are so
  *                  small that a third of the heap is what the allocator needs to keep them.
  *   fragmentation  memory that nobody has and the allocator cannot give back: a quarter of the heap's
