@@ -345,6 +345,7 @@ struct ms_thread {
 	__u64 switches;              /* times it left the CPU */
 	__u64 noted;                 /* … when find_busy last looked */
 	__u64 delay_ns;              /* the scheduler's run_delay when it left the CPU */
+	__u64 ahead_ns;              /* CLOCK_MONOTONIC less the scheduler's clock, then; 0: not known */
 	__u32 as_gen;
 	__u8 state; /* enum ms_run_state */
 	__u8 pad[3];
@@ -510,6 +511,14 @@ struct ms_task {
 	__u32 pad;
 };
 
+/* A thread that waits, and could run: since when. It is not in `threads` before it runs. */
+struct ms_queued {
+	__u64 since_ns; /* of struct ms_thread: which wait */
+	__u64 wake_ns;
+	__u32 tid;
+	__u32 pad;
+};
+
 /* Argument shapes of allocator functions: one program pair each (alloc.bpf.c, allocators.c). */
 enum ms_shape {
 	MS_SHAPE_SIZE,       /* (size) → ptr                */
@@ -598,7 +607,7 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 136);
+MS_ASSERT(sizeof(struct ms_thread) == 144);
 MS_ASSERT(sizeof(struct ms_place) == 88);
 MS_ASSERT(sizeof(struct ms_busy) == 176 + MS_PLACES * sizeof(struct ms_place));
 MS_ASSERT(sizeof(struct ms_moved_rec) == 128);

@@ -328,8 +328,10 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 			busy_looked(b, w, prev, clock_ns);
 		} else if (t) {
 			switch_out_taken(w, t);
-			if (cfg_sched_account)
+			if (cfg_sched_account) {
 				t->delay_ns = prev->sched_info.run_delay;
+				t->ahead_ns = now_ns - clock_ns;
+			}
 		}
 	}
 
@@ -557,6 +559,48 @@ int list_busy(struct bpf_iter__task *ctx)
 
 	if (busy_is(b))
 		bpf_seq_write(ctx->meta->seq, b, sizeof(*b));
+	return 0;
+}
+
+/*
+ * Writes a struct ms_queued for each thread that was woken and has not run since. Where wake-ups are told by
+ * the scheduler's account, the table of threads has them only when a wait ends. Holds for a wait that is
+ * the same when the threads are read, after this.
+ */
+SEC("iter/task")
+int list_queued(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct ms_queued out = {};
+	__u64 ahead_ns, delay_ns;
+	struct ms_thread *t;
+	struct ms_busy *b;
+
+	if (!task || task->exit_state)
+		return 0;
+	out.tid = task->pid;
+	t = bpf_map_lookup_elem(&threads, &out.tid);
+	b = cfg_busy ? bpf_task_storage_get(&busy, task, NULL, 0) : NULL;
+	if (busy_is(b)) {
+		if (b->state != MS_RUN_BLOCKED)
+			return 0;
+		ahead_ns = b->ahead_ns;
+		delay_ns = b->delay_ns;
+		out.since_ns = b->since_ns + ahead_ns;
+	} else {
+		if (!t || t->state != MS_RUN_BLOCKED || !t->ahead_ns)
+			return 0;
+		ahead_ns = t->ahead_ns;
+		delay_ns = t->delay_ns;
+		out.since_ns = t->since_ns;
+	}
+	out.wake_ns = task->sched_info.last_queued;
+	if (!out.wake_ns)
+		return 0;
+	out.wake_ns += ahead_ns - (task->sched_info.run_delay - delay_ns);
+	if (out.wake_ns < out.since_ns)
+		out.wake_ns = out.since_ns;
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }
 

@@ -63,6 +63,10 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 void session_free(struct session *s);
 DEFINE_CLEANUP(struct session *, session_freep, session_free)
 
+/* What a BPF iterator writes, a record of `size` bytes at a time. 0 or -errno. */
+typedef void (*session_record_fn)(void *ctx, const void *record);
+int session_read_records(int iter_fd, size_t size, session_record_fn each, void *ctx);
+
 /* Watch a process. Before the gate opens, or at any time after. */
 int session_target(struct session *s, pid_t pid, struct err *e);
 /*
@@ -95,6 +99,9 @@ void session_each_target(const struct session *s, void (*each)(void *ctx, pid_t 
 void session_untarget(struct session *s, pid_t pid);
 /* From now on stacks of `pid` belong to address-space generation `gen`. */
 int session_set_gen(struct session *s, pid_t pid, uint32_t gen);
+
+/* Threads that could run and wait for a CPU (struct ms_queued), where nothing else tells. 0 or -errno. */
+int session_queued(struct session *s, session_record_fn each, void *ctx);
 
 /*
  * Attaches the tracepoints, then calls `each` for every thread that is watched (identity of its

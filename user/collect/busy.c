@@ -61,24 +61,11 @@ void busy_free(struct busy *b)
 	free(b);
 }
 
-int busy_each(struct busy *b, busy_fn each, void *ctx)
+int busy_each(struct busy *b, session_record_fn each, void *ctx)
 {
 	_cleanup_(closep) int fd = bpf_iter_create(bpf_link__fd(b->lister));
-	struct ms_busy threads[16];
-	size_t have = 0;
-	ssize_t n;
 
-	if (fd < 0)
-		return fd;
-	while ((n = read(fd, (char *)threads + have, sizeof(threads) - have)) > 0) {
-		size_t whole = (have + (size_t)n) / sizeof(*threads);
-
-		for (size_t i = 0; i < whole; i++)
-			each(ctx, &threads[i]);
-		have = (have + (size_t)n) % sizeof(*threads);
-		memmove(threads, (char *)&threads[whole], have);
-	}
-	return n < 0 ? -errno : 0;
+	return fd < 0 ? fd : session_read_records(fd, sizeof(struct ms_busy), each, ctx);
 }
 
 /* --- what it costs --- */

@@ -14,9 +14,8 @@ int busy_new(struct session *s, struct busy **ret_busy, struct err *e);
 void busy_free(struct busy *b);
 DEFINE_CLEANUP(struct busy *, busy_freep, busy_free)
 
-/* Calls `each` for all busy threads. 0 or -errno. */
-typedef void (*busy_fn)(void *ctx, const struct ms_busy *thread);
-int busy_each(struct busy *b, busy_fn each, void *ctx);
+/* Calls `each` with the struct ms_busy of all busy threads. 0 or -errno. */
+int busy_each(struct busy *b, session_record_fn each, void *ctx);
 
 /* The waits of busy threads are thinned from now on, and not only once looking at all costs too much. */
 void busy_begin(struct busy *b);

@@ -26,6 +26,8 @@ struct drain {
 	struct busy *busy;
 	struct ms_busy *threads; /* that are busy, by tid */
 	uint32_t n_threads, threads_cap;
+	struct ms_queued *queued; /* by tid */
+	uint32_t n_queued, queued_cap;
 	uint64_t rest[MS_N_STATS]; /* what is not in the counters yet */
 	drain_memory_fn memory_fn;
 	void *memory_ctx;
@@ -33,6 +35,21 @@ struct drain {
 	void *keys, *values;        /* BATCH of the largest kind */
 	size_t key_cap, value_cap;
 };
+
+/* `rows`, with room for one more. NULL: there is none, and that is kept in mind. */
+static void *room(struct drain *d, void *rows, uint32_t n, uint32_t *cap, size_t size)
+{
+	uint32_t more = *cap ? 2 * *cap : 64;
+
+	if (n < *cap)
+		return rows;
+	rows = reallocarray(rows, more, size);
+	if (rows)
+		*cap = more;
+	else
+		d->oom = true;
+	return rows;
+}
 
 /* One that was torn on the way is thrown away: the kernel sends it again, and what never comes is
  * counted where it is missed (ingest.h). */
@@ -58,18 +75,12 @@ static void on_pending(struct drain *d, const struct ms_pending_rec *rec, size_t
 
 static void on_sent(struct drain *d, const struct ms_total_rec *rec)
 {
-	if (d->n_sent == d->sent_cap) {
-		uint32_t cap = d->sent_cap ? d->sent_cap * 2 : 1024;
-		struct ms_total_rec *more = realloc(d->sent, cap * sizeof(*more));
+	struct ms_total_rec *rows = room(d, d->sent, d->n_sent, &d->sent_cap, sizeof(*rows));
 
-		if (!more) {
-			d->oom = true;
-			return;
-		}
-		d->sent = more;
-		d->sent_cap = cap;
-	}
-	d->sent[d->n_sent++] = *rec;
+	if (!rows)
+		return;
+	d->sent = rows;
+	rows[d->n_sent++] = *rec;
 }
 
 static void send_moved(struct drain *d, const struct ms_moved_rec *rec, enum ms_state state,
@@ -163,6 +174,7 @@ void drain_free(struct drain *d)
 	free(d->cpus);
 	free(d->sent);
 	free(d->threads);
+	free(d->queued);
 	free(d);
 }
 
@@ -329,27 +341,50 @@ static int compare_tids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void on_busy(void *ctx, const struct ms_busy *busy)
+static void on_busy(void *ctx, const void *record)
 {
+	const struct ms_busy *busy = record;
 	struct drain *d = ctx;
+	struct ms_busy *rows = room(d, d->threads, d->n_threads, &d->threads_cap, sizeof(*rows));
 
-	if (d->n_threads == d->threads_cap) {
-		uint32_t cap = d->threads_cap ? 2 * d->threads_cap : 64;
-		struct ms_busy *more = reallocarray(d->threads, cap, sizeof(*more));
-
-		if (!more) {
-			d->oom = true;
-			return;
-		}
-		d->threads = more;
-		d->threads_cap = cap;
-	}
-	d->threads[d->n_threads++] = *busy;
+	if (!rows)
+		return;
+	d->threads = rows;
+	rows[d->n_threads++] = *busy;
 	d->rest[STAT_OFFCPU_SWITCHES] += busy->switches;
 	d->rest[STAT_BUSY_SWITCHES] += busy->switches;
 	d->rest[STAT_OFFCPU_WAITS] += busy->waits;
 	d->rest[STAT_WAITS_LEFT_OUT] += busy->left_out;
 	d->rest[STAT_WAITS_LEFT_OUT_NS] += busy->left_out_ns;
+}
+
+static int compare_queued(const void *a, const void *b)
+{
+	uint32_t x = ((const struct ms_queued *)a)->tid, y = ((const struct ms_queued *)b)->tid;
+
+	return x < y ? -1 : x > y;
+}
+
+static void on_queued(void *ctx, const void *record)
+{
+	struct drain *d = ctx;
+	struct ms_queued *rows = room(d, d->queued, d->n_queued, &d->queued_cap, sizeof(*rows));
+
+	if (!rows)
+		return;
+	d->queued = rows;
+	rows[d->n_queued++] = *(const struct ms_queued *)record;
+}
+
+static int read_queued(struct drain *d)
+{
+	int r;
+
+	d->n_queued = 0;
+	r = session_queued(d->session, on_queued, d);
+	if (d->n_queued)
+		qsort(d->queued, d->n_queued, sizeof(*d->queued), compare_queued);
+	return r < 0 ? r : d->oom ? -ENOMEM : 0;
 }
 
 static int read_busy(struct drain *d)
@@ -412,6 +447,17 @@ static void tell_rest(struct drain *d, const struct ms_busy *b)
 	}
 }
 
+/* It was woken, and waits for a CPU. */
+static void add_wake(const struct drain *d, uint32_t tid, struct ms_thread *t)
+{
+	struct ms_queued want = { .tid = tid }, *q = NULL;
+
+	if (t->state == MS_RUN_BLOCKED && !t->wake_ns && d->n_queued)
+		q = bsearch(&want, d->queued, d->n_queued, sizeof(want), compare_queued);
+	if (q && q->since_ns == t->since_ns)
+		t->wake_ns = q->wake_ns;
+}
+
 static bool on_thread(struct drain *d, const void *key, const void *value)
 {
 	const struct ms_thread *t = value;
@@ -420,20 +466,21 @@ static bool on_thread(struct drain *d, const void *key, const void *value)
 
 	if (t->state == MS_RUN_BUSY && d->n_threads)
 		b = bsearch(&want, d->threads, d->n_threads, sizeof(want), compare_tids);
-	if (!b) {
-		d->fns.thread(d->fns.ctx, want.tid, t);
-		return false;
-	}
-	whole = thread_of(b, t);
+	whole = b ? thread_of(b, t) : *t;
+	add_wake(d, want.tid, &whole);
 	d->fns.thread(d->fns.ctx, want.tid, &whole);
-	tell_rest(d, b);
+	if (b)
+		tell_rest(d, b);
 	return false;
 }
 
+/* Who was woken is read first, and holds if the wait is still the same: bpf/offcpu.bpf.c. */
 int drain_threads(struct drain *d, bool all, struct err *e)
 {
-	int r = all ? read_busy(d) : 0;
+	int r = all ? read_queued(d) : 0;
 
+	if (all && r == 0)
+		r = read_busy(d);
 	if (r == 0)
 		r = walk_map(d, session_map_fd(d->session, SESSION_THREADS), sizeof(uint32_t),
 			     sizeof(struct ms_thread), false, all ? on_thread : on_gone_thread);

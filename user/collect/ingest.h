@@ -104,7 +104,8 @@ int64_t ingest_live_bytes(struct ingest *in);
 int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns);
 /* Open waits beyond these are left out, as the kernel leaves out those that have ended; max 0: no bound. */
 void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns);
-/* The wait that a thread is in at `now_ns`, if it is in one, as a sample of `to`; nothing else. One
+/* The wait that a thread is in at `now_ns`, if it is in one, as a sample of `to`; nothing else. Of its
+ * blocked and its runnable part it is never more than will be told when it ends. One
  * whose stack has not arrived is left out: it will be in a total when it ends. */
 int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
 		     uint64_t now_ns);

@@ -1,5 +1,9 @@
 #include "collect/ingest_parts.h"
 
+/* When a thread was woken is known by two clocks that are read one after the other, and again when its wait
+ * ends: to some us. What is told of an open wait must not be more than will be told of it then. */
+#define WAKE_NS 100000ULL
+
 static struct ms_total_key wait_key(uint32_t tid, const struct ms_thread *t, enum ms_state state)
 {
 	return (struct ms_total_key){
@@ -40,8 +44,9 @@ static struct open_state open_state(const struct ms_thread *t, uint64_t end_ns)
 		o.oncpu = o.to - t->since_ns;
 		break;
 	case MS_RUN_BLOCKED:
-		o.blocked = (t->wake_ns ? t->wake_ns : o.to) - t->since_ns;
-		o.runnable = t->wake_ns && o.to > t->wake_ns ? o.to - t->wake_ns : 0;
+		if (t->wake_ns && t->wake_ns < o.to)
+			o.runnable = o.to - t->wake_ns;
+		o.blocked = o.to - t->since_ns - o.runnable;
 		break;
 	case MS_RUN_RUNNABLE:
 		o.runnable = o.to - t->since_ns;
@@ -94,13 +99,20 @@ int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const 
 	struct open_state o = open_state(t, now_ns);
 	struct ms_total_key key = wait_key(tid, t, MS_BLOCKED);
 	struct proc *proc = ingest_proc(in, &key.proc);
-	const int64_t values[4] = { o.blocked > 0, (int64_t)o.blocked, o.runnable > 0,
-				    (int64_t)o.runnable };
+	bool told = wait_is_told(in, &o);
+	int64_t values[4];
 	stack_id stack;
 
-	if ((!o.blocked && !o.runnable) || !wait_is_told(in, &o) ||
-	    !ingest_resolve(in, proc, &key, &stack))
+	if (o.blocked && o.runnable) {
+		o.blocked -= o.blocked < WAKE_NS ? o.blocked : WAKE_NS;
+		o.runnable -= o.runnable < WAKE_NS ? o.runnable : WAKE_NS;
+	}
+	if ((!o.blocked && !o.runnable) || !told || !ingest_resolve(in, proc, &key, &stack))
 		return 0;
+	values[0] = o.blocked > 0;
+	values[1] = (int64_t)o.blocked;
+	values[2] = o.runnable > 0;
+	values[3] = (int64_t)o.runnable;
 	return profile_add(to, stack, ingest_labels(in, proc, &key.proc, key.tid, 0, NULL), values);
 }
 

@@ -115,6 +115,7 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	bpf_program__set_autoload(k->progs.find_busy, busy);
 	bpf_program__set_autoload(k->progs.list_busy, busy);
 	bpf_program__set_autoload(k->progs.on_busy_exit, busy);
+	bpf_program__set_autoload(k->progs.list_queued, off && account);
 	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off && !account);
 	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);

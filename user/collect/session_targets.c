@@ -138,20 +138,48 @@ int session_open_tasks(const struct bpf_program *prog, struct err *e)
 	return fd < 0 ? err_set(e, fd, "cannot list tasks through a BPF iterator") : fd;
 }
 
-void session_read_tasks(int fd, session_task_fn each, void *ctx)
+int session_read_records(int fd, size_t size, session_record_fn each, void *ctx)
 {
-	struct ms_task tasks[64];
+	char buf[16384] __attribute__((aligned(8)));
 	size_t have = 0;
 	ssize_t n;
 
-	while ((n = read(fd, (char *)tasks + have, sizeof(tasks) - have)) > 0) {
-		size_t whole = (have + (size_t)n) / sizeof(*tasks);
+	while ((n = read(fd, buf + have, sizeof(buf) - have)) > 0) {
+		size_t all = have + (size_t)n, at = 0;
 
-		for (size_t i = 0; i < whole; i++)
-			each(ctx, &tasks[i]);
-		have = (have + (size_t)n) % sizeof(*tasks);
-		memmove(tasks, (char *)&tasks[whole], have);
+		for (; all - at >= size; at += size)
+			each(ctx, buf + at);
+		have = all - at;
+		memmove(buf, buf + at, have);
 	}
+	return n < 0 ? -errno : 0;
+}
+
+struct each_task {
+	session_task_fn each;
+	void *ctx;
+};
+
+static void on_task(void *ctx, const void *record)
+{
+	const struct each_task *t = ctx;
+
+	t->each(t->ctx, record);
+}
+
+void session_read_tasks(int fd, session_task_fn each, void *ctx)
+{
+	session_read_records(fd, sizeof(struct ms_task), on_task, &(struct each_task){ each, ctx });
+}
+
+int session_queued(struct session *s, session_record_fn each, void *ctx)
+{
+	_cleanup_(closep) int fd = -1;
+
+	if (!bpf_program__autoload(s->skel->progs.list_queued))
+		return 0;
+	fd = session_open_tasks(s->skel->progs.list_queued, NULL);
+	return fd < 0 ? fd : session_read_records(fd, sizeof(struct ms_queued), each, ctx);
 }
 
 int session_members(struct session *s, session_task_fn each, void *ctx, struct err *e)

@@ -105,9 +105,10 @@ struct times_at {
 };
 
 /* What a thread that switches often has had since it was found to is not in the table. */
-static void add_busy(void *ctx, const struct ms_busy *b)
+static void add_busy(void *ctx, const void *record)
 {
 	const struct times_at *at = ctx;
+	const struct ms_busy *b = record;
 	struct thread_time like = { .tid = b->tid }, *row;
 	uint64_t since_ns = b->since_ns + b->ahead_ns;
 

@@ -217,6 +217,26 @@ static void the_times_of_a_thread_add_up_to_its_life(void **state)
 	assert_int_equal(profile_total(f->p.offcpu, 3), 1000000000);
 }
 
+static void what_is_cut_of_an_open_wait_is_less_than_it_will_come_to(void **state)
+{
+	struct fixture *f = *state;
+	/* Blocked since 3 s, woken at 4 s by the scheduler's clock, give or take some us. */
+	struct ms_thread t = {
+		.proc = self, .since_ns = 3000000000, .wake_ns = 4000000000, .state = MS_RUN_BLOCKED
+	};
+
+	assert_int_equal(ingest_open_wait(f->in, f->p.offcpu, 4000000, &t, END_NS), 0);
+	assert_int_equal(profile_total(f->p.offcpu, 1), 999900000);
+	assert_int_equal(profile_total(f->p.offcpu, 3), 999900000);
+	t.wake_ns = END_NS + 1; /* after the boundary: it was blocked there */
+	assert_int_equal(ingest_open_wait(f->in, f->p.offcpu, 4000000, &t, END_NS), 0);
+	assert_int_equal(profile_total(f->p.offcpu, 1), 2999900000);
+	assert_int_equal(profile_total(f->p.offcpu, 3), 999900000);
+	t.wake_ns = t.since_ns + 10; /* at once, as good as: nothing is taken for blocked */
+	assert_int_equal(ingest_open_wait(f->in, f->p.offcpu, 4000000, &t, END_NS), 0);
+	assert_int_equal(profile_total(f->p.offcpu, 1), 2999900000);
+}
+
 static void what_a_thread_was_held_is_not_its_time(void **state)
 {
 	struct fixture *f = *state;
@@ -454,6 +474,7 @@ int main(void)
 		TEST(a_stack_that_never_comes_is_shown_and_counted),
 		TEST(blocked_and_runnable_are_value_types_of_their_own),
 		TEST(the_times_of_a_thread_add_up_to_its_life),
+		TEST(what_is_cut_of_an_open_wait_is_less_than_it_will_come_to),
 		TEST(what_a_thread_was_held_is_not_its_time),
 		TEST(an_exited_thread_ends_at_its_last_switch),
 		TEST(a_process_without_records_has_gone_when_it_is_not_there),
