@@ -101,4 +101,17 @@ static __always_inline __u32 target_as_gen(const struct ms_target *target)
 	return target ? target->as_gen : 0;
 }
 
+/*
+ * How a record goes into the ring that need not be read at once: user space looks there several times a
+ * second. To wake it costs whoever sends some ten us, in a virtual machine; that is done where a quarter of the
+ * ring is full.
+ */
+static __always_inline __u64 events_wake(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >
+			       bpf_ringbuf_query(&events, BPF_RB_RING_SIZE) / 4
+		       ? BPF_RB_FORCE_WAKEUP
+		       : BPF_RB_NO_WAKEUP;
+}
+
 #endif

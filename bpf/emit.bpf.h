@@ -23,7 +23,7 @@ static __noinline bool emit_send(const struct ms_total_key *key, __u64 cgroup_id
 	rec->pad = 0;
 	rec->key = *key;
 	rec->total = (struct ms_total){ .count = count, .value = value, .cgroup_id = cgroup_id };
-	bpf_ringbuf_submit(rec, 0);
+	bpf_ringbuf_submit(rec, events_wake());
 	stat_add(STAT_TOTAL_SENT, count);
 	return true;
 }

@@ -206,7 +206,7 @@ static __noinline int mapping_ends(void *ctx, __u32 nr, __u64 ret)
 	of.as_gen = rec.as_gen;
 	if (cfg_user_stacks && rec.what != MS_MAPPING_GONE)
 		stack_capture(ctx, &of, &rec.user);
-	if (bpf_ringbuf_output(&events, &rec, sizeof(rec), 0))
+	if (bpf_ringbuf_output(&events, &rec, sizeof(rec), events_wake()))
 		stat_inc(STAT_MAPPINGS_LOST);
 	else
 		stat_inc(STAT_MAPPINGS);

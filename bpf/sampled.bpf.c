@@ -125,7 +125,7 @@ static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what wh
 	of.proc = &rec.proc;
 	if (!is_free)
 		stack_capture(ctx, &of, &rec.user);
-	if (bpf_ringbuf_output(&events, &rec, sizeof(rec), 0))
+	if (bpf_ringbuf_output(&events, &rec, sizeof(rec), events_wake()))
 		sample_lost(&rec);
 	return 0;
 }

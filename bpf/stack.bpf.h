@@ -71,7 +71,7 @@ static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lan
 	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
 	if (len > sizeof(s->rec) + MS_MAX_FRAMES * sizeof(__u64))
 		return;
-	if (bpf_ringbuf_output(&events, &s->rec, len, 0)) {
+	if (bpf_ringbuf_output(&events, &s->rec, len, events_wake())) {
 		stat_inc(STAT_STACK_RING_FULL);
 		return;
 	}

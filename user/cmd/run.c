@@ -418,6 +418,9 @@ static int tick(struct run *r, struct err *e)
 
 	(void)!read(r->timer_fd, &expired, sizeof(expired));
 	run_read_sideband(r);
+	rc = run_take_stacks(r, e); /* what came without waking us */
+	if (rc < 0)
+		return rc;
 	run_groups_tick(r, now);
 	run_unwind_tick(r);
 	run_costs_tick(r, now);
