@@ -6,9 +6,10 @@
 pairs   CPU time of a malloc and its free: alone, with libmemscope-alloc.so in front of it and nobody
         listening, and with memscope listening.
 redis   CPU time of a redis-server for each request of redis-benchmark, watched by the sampled tier, by
-        growth alone, by a default run, or by one that looks at every wait, beside another that is not:
-        two new servers for each figure, four windows each in turn. The mean of the ratios with its 95 %
-        interval; rounds for --seconds (360).
+        growth alone, by a default run, or by one that looks at every wait, beside another that is not;
+        one request at a time, as redis-benchmark has it, and eight: then a request takes a fifth, and
+        as many allocations. Two new servers for each figure, many short windows in turn, for CPUs change
+        their speed. The mean of the ratios with its 95 % interval; rounds for --seconds (360).
 truth   200 runs of a program that knows what it allocates: how often the 95 % interval of the total
         and of each function holds the truth, and how many estimates are further off than chance
         allows in one of a thousand.
@@ -96,15 +97,17 @@ def cpu_ns(pid):
     return total
 
 
-# Options of memscope beside -p PID; whether the library is in front of the allocator; requests of a window.
-# What a run does when it begins (tables, pages of code that get a probe of their own, the first look at the
-# allocator) would be most of a short window.
+# Options of memscope beside -p PID; whether the library is in front of the allocator.
 WATCHED = {
-    "sampled": (["--alloc=sampled", "--only", "alloc"], True, 200000),
-    "growth": (["--only", "growth"], False, 200000),
-    "default": ([], False, 200000),
-    "exact waits": (["--offcpu=exact"], False, 200000),
+    "sampled": (["--alloc=sampled", "--only", "alloc"], True),
+    "growth": (["--only", "growth"], False),
+    "default": ([], False),
+    "exact waits": (["--offcpu=exact"], False),
 }
+# Requests of a window, by how many are sent at a time; some 30 ms. What a run does when it begins (tables, pages
+# of code that get a probe of their own, the first look at the allocator) would be most of few windows.
+REQUESTS = {1: 5000, 8: 20000}
+WINDOWS = 40
 
 
 class Server:
@@ -117,12 +120,12 @@ class Server:
             env=env_of(1 if library else 0), cwd=where, preexec_fn=lambda: os.sched_setaffinity(0, {CPUS[-1]}))
         while not os.path.exists(self.sock):
             time.sleep(0.005)
-        self.work(20000)
+        self.work(20000, 8)
 
-    def work(self, requests):
+    def work(self, requests, at_a_time):
         """CPU time of the server for each, ns."""
         before = cpu_ns(self.process.pid)
-        subprocess.run(["redis-benchmark", "-s", self.sock, "-n", str(requests), "-q", "-P", "8", "-t", "set",
+        subprocess.run(["redis-benchmark", "-s", self.sock, "-n", str(requests), "-q", "-P", str(at_a_time), "-t", "set",
                         "-r", "5000", "-d", "200"], check=True, stdout=DEVNULL)
         return (cpu_ns(self.process.pid) - before) / requests
 
@@ -132,18 +135,20 @@ class Server:
         os.unlink(self.sock)
 
 
-def redis_round(options, library, windows, requests):
-    """Logarithm of what a watched server takes by what another takes, both new: so whatever one of them has
-    by where its memory is, is in the scatter of rounds, not in their mean."""
+def redis_round(options, library, at_a_time):
+    """Of two new servers, so that whatever one of them has by where its memory is, is in the scatter of rounds,
+    not in their mean: logarithm of what the watched one takes by what the other takes; what that is of one CPU, in
+    percent, over the time of watching; and what the other takes."""
     with tempfile.TemporaryDirectory() as d:
         plain, watched = Server(d, "plain", False), Server(d, "watched", library)
         m = listener(watched.process.pid, os.path.join(d, "o"), options)
         try:
-            took = {plain: 0.0, watched: 0.0}
-            for i in range(windows):
+            took, begin = {plain: 0.0, watched: 0.0}, time.monotonic()
+            for i in range(WINDOWS):
                 for server in (plain, watched) if i % 2 else (watched, plain):
-                    took[server] += server.work(requests)
-            return math.log(took[watched] / took[plain]), took[plain] / windows
+                    took[server] += server.work(REQUESTS[at_a_time], at_a_time)
+            more = (took[watched] - took[plain]) * REQUESTS[at_a_time] / (time.monotonic() - begin) / 1e7
+            return math.log(took[watched] / took[plain]), more, took[plain] / WINDOWS
         finally:
             m.send_signal(2)
             m.wait()
@@ -151,30 +156,43 @@ def redis_round(options, library, windows, requests):
             watched.end()
 
 
+def interval(values):
+    """Mean, and its 95 % interval by Student's t, to a percent from four values on."""
+    mean, n = statistics.fmean(values), len(values)
+    half = (1.96 + 2.5 / max(n - 2, 1)) * statistics.stdev(values) / math.sqrt(n) if n > 2 else math.inf
+    return mean, mean - half, mean + half
+
+
+def redis_says(name, logs, more):
+    """What is promised: 1 % of a request where a tier is always on; else --max-overhead, which is of one CPU."""
+    request = [math.expm1(min(x, 5)) * 100 for x in interval(logs)]
+    cpu = interval(more)
+    limit, of, (_, low, high) = (1, "", request) if name in ("sampled", "growth") else (5, " of one CPU", cpu)
+    says = "at most {}" if high <= limit else "more than {}" if low > limit else "{} is not resolved"
+    print("  {:11} {:+.2f} % ({:+.2f} to {:+.2f}, 95 %)".format(name, *request), end="")
+    print("; {:+.2f} % ({:+.2f} to {:+.2f}) of one CPU".format(*cpu), end="")
+    print(":", says.format(f"{limit} %{of}"))
+
+
 def redis(rounds, seconds):
     if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
         print("redis is not installed")
         return
     os.sched_setaffinity(0, {CPUS[0]})  # and all that is started here, but the servers
-    ratios, base = {name: [] for name in WATCHED}, []
+    ratios, cpu = ({(n, name): [] for n in REQUESTS for name in WATCHED} for _ in range(2))
+    base = {n: [] for n in REQUESTS}
     begin = time.monotonic()
-    while len(ratios["default"]) < (rounds or 1000) and (rounds or time.monotonic() - begin < seconds):
-        for name, (options, library, requests) in WATCHED.items():
-            ratio, plain = redis_round(options, library, 4, requests)
-            ratios[name].append(ratio)
-            base.append(plain)
-    print(f"redis-server under redis-benchmark -t set: {statistics.median(base):.0f} ns of CPU a request unwatched "
-          f"({len(ratios['default'])} rounds, load {os.getloadavg()[0]:.1f}); watched, more:")
-    for name, logs in ratios.items():
-        mean = statistics.fmean(logs)
-        # Student's t for 95 %, to a percent from four rounds on.
-        n = len(logs)
-        half = (1.96 + 2.5 / max(n - 2, 1)) * statistics.stdev(logs) / math.sqrt(n) if n > 2 else math.inf
-        low, high = (math.expm1(x) * 100 for x in (mean - half, min(mean + half, 5)))
-        limit = 1 if name in ("sampled", "growth") else 5  # what is promised; --max-overhead
-        says = (f"at most {limit} %" if high <= limit else f"more than {limit} %" if low > limit else
-                f"{limit} % is not resolved")
-        print(f"  {name:11} {math.expm1(mean) * 100:+.2f} % ({low:+.2f} to {high:+.2f}, 95 %): {says}")
+    while len(base[1]) < len(WATCHED) * (rounds or 1000) and (rounds or time.monotonic() - begin < seconds):
+        for n, name in ratios:
+            ratio, more, plain = redis_round(*WATCHED[name], n)
+            ratios[n, name].append(ratio)
+            cpu[n, name].append(more)
+            base[n].append(plain)
+    for n in REQUESTS:
+        print(f"redis-server under redis-benchmark -P {n} -t set: {statistics.median(base[n]):.0f} ns of CPU a request "
+              f"unwatched ({len(ratios[n, 'default'])} rounds, load {os.getloadavg()[0]:.1f}); watched, more:")
+        for name in WATCHED:
+            redis_says(name, ratios[n, name], cpu[n, name])
 
 
 def truth(runs):
