@@ -3,8 +3,9 @@
  *
  * A window holds what the profiles gained since the one before (model/profile_mark.h), so windows
  * add up to the run: nothing falls between two, nothing is in both. Waits that are going on at a
- * boundary are cut there, 0.1 ms early where a thread was woken and does not run yet; but for those that end
- * in its very moment (some tens of ms): each of these is in one window as a whole. With --max-block waits are told where they end.
+ * boundary are cut there, 0.1 ms early where a thread was woken and does not run yet. Those that end in
+ * its very moment (some tens of ms) are in one window each, as a whole. With --max-block waits are told
+ * where they end.
  * What is live in the heap is told as of the window's end.
  *
  * Naming and writing is done by a child process over a copy of what was gathered, so that it never
