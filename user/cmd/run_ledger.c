@@ -26,6 +26,7 @@ enum {
 	PROCESSES_MAX = 64,
 	SHARE = 100,     /* a look may take this part of the time that goes by          */
 	LISTS_SHARE = 4, /* lists of blocks may take this part of --mem, each            */
+	LOOKS = 3,
 };
 #define WALK_NS 2000000000LL /* the longest that one walk may take                          */
 
@@ -38,6 +39,7 @@ struct holder {
 	bool asked;               /* by its pid, or it is the command: not as a member         */
 	bool newborn;             /* it began with the run: nothing was there before           */
 	bool started;             /* `at_start` is known and whole                             */
+	bool walked;              /* an allocator was found in it by the last look             */
 	struct heap_blocks at_start, at_end;
 	uint64_t *traced; /* addresses of the table */
 	uint64_t n_traced, room_traced;
@@ -160,6 +162,24 @@ static int look(pid_t pid, bool with_objects, struct heap_blocks *blocks, struct
 	return 0;
 }
 
+/*
+ * The same of one that runs: an allocator that is in the middle of a call may not be found, because what it
+ * writes does not add up for that moment. Looked for again where it was there before, or nobody knows.
+ */
+static int look_at(const struct run *r, struct holder *h, struct heap_blocks *blocks,
+		   struct ledger *ret_ledger, struct heap_census *ret_census, struct err *e)
+{
+	int rc = 0;
+
+	for (int i = 0; i < LOOKS; i++) {
+		rc = look(h->pid, r->cfg->python_objects, blocks, ret_ledger, ret_census, e);
+		if (rc < 0 || ret_census->n || !h->walked)
+			break;
+	}
+	h->walked = rc == 0 && ret_census->n;
+	return rc;
+}
+
 static void begin_holder(struct run *r, struct holder *h)
 {
 	struct heap_census c;
@@ -175,7 +195,8 @@ static void begin_holder(struct run *r, struct holder *h)
 	}
 	if (!run_tracing_allocs(r))
 		return;
-	rc = look(h->pid, r->cfg->python_objects, &h->at_start, &l, &c, &e);
+	h->walked = true;
+	rc = look_at(r, h, &h->at_start, &l, &c, &e);
 	if (rc < 0) {
 		run_say(r, "what is in use already is not known: %s", e.msg);
 		return;
@@ -331,8 +352,8 @@ static bool look_at_all(struct run *r, bool with_blocks)
 		struct ledger l;
 		int rc = is_over(r, h)
 				 ? -ESRCH
-				 : look(h->pid, r->cfg->python_objects,
-					with_blocks && h->started ? &h->at_end : NULL, &l, &c, &e);
+				 : look_at(r, h, with_blocks && h->started ? &h->at_end : NULL, &l,
+					   &c, &e);
 
 		all->oom |= rc == -ENOMEM;
 		if (rc < 0)
