@@ -26,7 +26,7 @@ enum {
 	PROCESSES_MAX = 64,
 	SHARE = 100,     /* a look may take this part of the time that goes by          */
 	LISTS_SHARE = 4, /* lists of blocks may take this part of --mem, each            */
-	LOOKS = 3,
+	LOOKS = 3,       /* at one process, where its allocator was not found at the first        */
 };
 #define WALK_NS 2000000000LL /* the longest that one walk may take                          */
 
