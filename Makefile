@@ -25,13 +25,14 @@ ALL_CFLAGS = $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(
 LIBZYDIS := $(if $(filter x86_64,$(ARCH)),-lZydis)
 LDLIBS    = $(shell pkg-config --libs $(PKGS)) $(LIBZYDIS) -liberty -lm -pthread
 
-BPF_SRC  := $(wildcard bpf/*.bpf.c)
+BPF_SRC  := $(wildcard bpf/*.bpf.c bpf/*/*.bpf.c)
 BPF_OBJ  := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 SKEL     := $(BUILD)/gen/memscope.skel.h
 PB       := $(BUILD)/gen/profile.pb-c
-ASSETS   := $(wildcard user/render/assets/*)
+TOPICS   := $(basename $(notdir $(wildcard user/cmd/topics/*.txt)))
+ASSETS   := $(wildcard user/render/assets/* user/cmd/topics/*.txt)
 ROOMS    := $(filter-out user/cmd user/preload,$(patsubst %/,%,$(wildcard user/*/)))
-LIB_SRC  := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c))
+LIB_SRC  := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c $(r)/*/*.c))
 LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(if $(wildcard user/model/*.proto),$(BUILD)/gen/profile.pb-c.o) $(BUILD)/gen/assets.o
 CMD_SRC  := $(wildcard user/main.c user/cmd/*.c)
 CMD_OBJ  := $(CMD_SRC:user/%.c=$(BUILD)/user/%.o)
@@ -61,7 +62,7 @@ $(BUILD)/libmemscope.a: $(LIB_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # Only the rooms that include a generated header wait for it.
-$(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/collect/*.c)): | $(if $(BPF_SRC),$(SKEL))
+$(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/collect/*/*.c)): | $(if $(BPF_SRC),$(SKEL))
 $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/model/*.c)): | $(PB).h
 
 $(BUILD)/user/%.o: user/%.c
@@ -70,7 +71,7 @@ $(BUILD)/user/%.o: user/%.c
 
 # --- generated: BPF objects joined into one skeleton, protobuf code, embedded assets -------------
 
-$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def) vmlinux/$(VMARCH)/vmlinux.h
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h bpf/*.def) vmlinux/$(VMARCH)/vmlinux.h
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Werror \
 		-Wno-unused-parameter -Wno-missing-field-initializers -Wno-unused-function \
@@ -92,7 +93,7 @@ $(BUILD)/gen/profile.pb-c.o: $(PB).c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(SAN) -I$(BUILD)/gen -c -o $@ $<
 
-# Each file of user/render/assets/ becomes asset_NAME_EXT[] and asset_NAME_EXT_len.
+# Each file of user/render/assets/ and user/cmd/topics/ becomes asset_NAME_EXT[] and asset_NAME_EXT_len.
 $(BUILD)/gen/assets.c: $(ASSETS)
 	$(call say,EMBED,$@)
 	$(Q)mkdir -p $(@D) && { for f in $(ASSETS); do n=asset_$$(basename $$f | tr '.-' '__'); \
@@ -104,18 +105,32 @@ $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d)
 
-# --- the manual: hand-written parts around options printed by the program itself --------------------
+# --- the manual and completion: printed by the program itself, from its options and topics -------------
 
 $(BUILD)/memscope.1: $(BUILD)/memscope $(wildcard user/cmd/memscope.1.*)
 	$(call say,MAN,$@)
 	$(Q)sed -n '/^@OPTIONS@$$/q;p' user/cmd/memscope.1.in > $@ && $< --man >> $@ && \
 		sed '1,/^@OPTIONS@$$/d' user/cmd/memscope.1.in >> $@
 
-.PHONY: install
-install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so $(BUILD)/memscope.1 ## install below PREFIX (/usr/local), DESTDIR before it
+$(BUILD)/memscope-%.7: $(BUILD)/memscope
+	$(call say,MAN,$@)
+	$(Q)$< --man $* > $@
+
+$(BUILD)/completion.%: $(BUILD)/memscope
+	$(call say,SHELL,$@)
+	$(Q)$< --completion $* > $@
+
+MAN7  := $(TOPICS:%=$(BUILD)/memscope-%.7)
+SHARE  = $(DESTDIR)$(PREFIX)/share
+.PHONY: install manual
+manual: $(BUILD)/memscope.1 $(MAN7)
+install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/completion.bash $(BUILD)/completion.zsh ## install below PREFIX (/usr/local), DESTDIR before it
 	install -D -m 0755 $(BUILD)/memscope $(DESTDIR)$(PREFIX)/bin/memscope
 	install -D -m 0644 $(BUILD)/libmemscope-alloc.so $(DESTDIR)$(PREFIX)/lib/memscope/libmemscope-alloc.so
-	install -D -m 0644 $(BUILD)/memscope.1 $(DESTDIR)$(PREFIX)/share/man/man1/memscope.1
+	install -D -m 0644 -t $(SHARE)/man/man1 $(BUILD)/memscope.1
+	install -D -m 0644 -t $(SHARE)/man/man7 $(MAN7)
+	install -D -m 0644 $(BUILD)/completion.bash $(SHARE)/bash-completion/completions/memscope
+	install -D -m 0644 $(BUILD)/completion.zsh $(SHARE)/zsh/site-functions/_memscope
 
 # --- packages --------------------------------------------------------------------------------------
 
@@ -127,7 +142,7 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
-              libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
+              libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools zsh \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
               python3-greenlet libboost-context-dev
@@ -180,6 +195,9 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS) -lcmocka
 
+# Tests of a run bring services of their own (tests/run_fixture.h): the first definition counts.
+$(BUILD)/tests/unit/run/%: LDLIBS += -Wl,-z,muldefs
+
 # Calls of malloc stay what they are.
 $(BUILD)/tests/unit/preload/alloc: ALL_CFLAGS += -fno-builtin
 
@@ -203,8 +221,8 @@ $(BUILD)/tests/unwind/crosscheck: $(CROSS_SRC) $(wildcard tests/unwind/*.h) $(BU
 # The walker as it is compiled for arm64, where there is a compiler: no library, so that it is one file.
 CROSS_ARM64 := $(shell command -v aarch64-linux-gnu-gcc)
 REPLAY_SRC  := tests/replay/replay.c $(wildcard user/unwind/host_walk.c user/unwind/publish*.c user/unwind/pool.c \
-               user/unwind/shared_rules.c user/unwind/rules.c user/unwind/marks.c user/base/err.c user/base/hash.c)
-REPLAY_DEP  := $(REPLAY_SRC) bpf/walk_cfi.h bpf/walk.h bpf/abi.h bpf/rows.h
+               user/unwind/shared_rules.c user/unwind/rules.c user/unwind/rule_ranges.c user/base/err.c user/base/hash.c)
+REPLAY_DEP  := $(REPLAY_SRC) bpf/walk/walk_cfi.h bpf/walk/walk.h bpf/abi.h bpf/walk/rows.h
 REPLAY_BIN  := $(BUILD)/tests/replay/replay \
                $(if $(filter-out aarch64,$(ARCH)),$(if $(CROSS_ARM64),$(BUILD)/tests/replay/replay_arm64))
 $(BUILD)/tests/replay/replay: $(REPLAY_DEP)
@@ -237,19 +255,25 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 	$(Q)mkdir -p tests/fuzz/corpus/$*
 	$(FUZZ_BUILD)/tests/fuzz/$* -artifact_prefix=$(FUZZ_BUILD)/ -timeout=10 tests/fuzz/corpus/$*
 
-SUITES_FREE := unit preload golden names lint fuzz
+# Programs that others may run beside run so, one a CPU; the rest one by one (tests/run).
+SUITES_FREE := unit preload golden replay names lint fuzz
 SUITES_ROOT := bpf vm live consumers browser
 
 .PHONY: golden-update test check test-live test-free check-all lint asan ubsan sanitized
 test: all units clang ## all tests that need no rights
-	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE)
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_FREE)
 
 test-live: all units targets ## the tests against a real kernel (as root)
-	$(Q)tests/run --build $(BUILD) $(SUITES_ROOT)
+	$(Q)tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_ROOT)
 
 check: deps ## packages, build, every suite (as root)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units targets clang
-	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
+
+MINUTES ?= 30
+.PHONY: soak
+soak: all units targets clang ## what proves by repetition, for MINUTES=30, all or SOAK="NAME…" (as root)
+	$(Q)BUILD=$(BUILD) FUZZ_BUILD=$(FUZZ_BUILD) tests/soak $(MINUTES) $(SOAK)
 
 .PHONY: vm
 vm: deps all targets ## the tests on every other kernel, in emulated guests (as root)

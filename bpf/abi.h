@@ -1,6 +1,6 @@
 /*
- * Everything that crosses the line between the kernel programs and user space: structs, enums
- * and limits, each written once, asserted below, compiled in both worlds.
+ * The contract between the kernel programs and user space: structs, enums and limits, each written
+ * once, asserted below, compiled in both worlds.
  *
  *   perf event ──┐                     ┌─ totals  (added up in the kernel, drained by a flip)
  *   sched_switch │                     ├─ threads (times of each thread)
@@ -17,10 +17,11 @@
 #include <linux/types.h>
 #endif
 
-#include "rows.h"
+#include "walk/rows.h"
 
 #define MS_MAX_FRAMES 2048 /* of one stack record, user or kernel */
-#define MS_GROWTH_PAGES 127 /* that one stack of growth stands for */
+#define MS_GROWTH_PAGES 127 /* represented by one growth stack */
+#define MS_PERIOD_MOST_PERCENT 175 /* the longest period between on-CPU samples, of their mean */
 
 /*
  * A frame is a tagged word. The top four bits say what the rest means:
@@ -103,15 +104,15 @@ struct ms_total {
 /* Records of the events ring begin with their kind. */
 enum ms_event_kind {
 	MS_EV_STACK = 1,
-	MS_EV_PENDING, /* struct ms_pending_rec */
+	MS_EV_DEFERRED, /* struct ms_deferred_rec */
 	MS_EV_SAMPLE,  /* struct ms_sample_rec  */
 	MS_EV_TOTAL,   /* struct ms_total_rec   */
 	MS_EV_CGROUP,  /* struct ms_cgroup_rec  */
 	MS_EV_MAPPING, /* struct ms_mapping_rec */
-	MS_EV_MOVED,   /* struct ms_moved_rec   */
+	MS_EV_REASSIGNED,   /* struct ms_reassigned_rec   */
 };
 
-/* An addition for which the totals had no room until the next drain. */
+/* An addition that the totals had no room for. */
 struct ms_total_rec {
 	__u32 kind; /* MS_EV_TOTAL */
 	__u32 pad;
@@ -136,13 +137,14 @@ struct ms_stack_rec {
 };
 
 /*
- * A user stack that could not be walked in place: its process or a file it maps has no table in the
- * kernel yet. User space walks it, and stores it under `hash`, which is that of nothing else.
- * Variable length: the stack's bytes from sp on follow the struct. None do for a thread that was
- * blocked before the run: user space reads them itself, while it still is.
+ * A user stack that could not be walked in place: its process, or a file that the process maps, has
+ * no unwind table in the kernel yet. User space walks it and stores it under `hash`, which no other
+ * stack has. Variable length: the stack's bytes from sp on follow the struct. There are none for a
+ * thread that was blocked before the run: user space reads its stack itself, while it is still
+ * blocked.
  */
-struct ms_pending_rec {
-	__u32 kind; /* MS_EV_PENDING */
+struct ms_deferred_rec {
+	__u32 kind; /* MS_EV_DEFERRED */
 	__u32 stack_bytes;
 	struct ms_hash hash;
 	struct ms_proc proc;
@@ -155,24 +157,23 @@ struct ms_pending_rec {
 	__u64 regs[MS_N_REGS]; /* rows.h; the architecture's sp among them */
 };
 
-/* Stack bytes of a pending record: a small one is as long as it need be, a large one is used for
- * main threads, whose stack's end is known to be further away. */
-#define MS_PENDING_SMALL (16 * 1024)
-#define MS_PENDING_LARGE (64 * 1024)
+/* Stack bytes of a deferred record. Small ones copy no more than is needed; large ones are for main
+ * threads, whose stack is known to end further away. */
+#define MS_DEFERRED_SMALL (16 * 1024)
+#define MS_DEFERRED_LARGE (64 * 1024)
 
 /*
- * One event of a sampler that runs in the target, at a site of its own (sampled.bpf.c). In the ring
- * they are in the order in which they happened: a free is told before the allocator hands the
- * address out again.
+ * One event of a sampler that runs in the target, at one of the sampler's sites (sampled.bpf.c).
+ * The ring keeps their order: a free is recorded before the allocator hands out the address again.
  */
 enum ms_sample_what {
 	MS_SAMPLE_ALLOC,
-	MS_SAMPLE_UNTRACKED, /* an allocation whose free will not be told */
+	MS_SAMPLE_UNTRACKED, /* an allocation whose free is not reported */
 	MS_SAMPLE_FREE,
 	MS_N_SAMPLE_WHATS,
 };
 
-/* What a sampler says of how much a sample stands for. */
+/* How a sampler states the weight of a sample. */
 enum ms_weigh {
 	MS_WEIGH_BYTES,     /* the bytes                                           */
 	MS_WEIGH_RATE,      /* mean bytes between samples: user space reckons       */
@@ -183,11 +184,11 @@ struct ms_sample_rec {
 	__u32 kind;    /* MS_EV_SAMPLE */
 	__u8 what;     /* enum ms_sample_what */
 	__u8 weigh;    /* enum ms_weigh */
-	__u8 shift;    /* it stands for 2^shift as much: the others were left out. MS_WEIGH_BYTES has it */
+	__u8 shift;    /* weight is times 2^shift: others were dropped. Only with MS_WEIGH_BYTES */
 	__u8 source;   /* whose site it was: as user space has numbered it; 0: of otel_memory */
 	struct ms_proc proc;
 	struct ms_hash user;
-	__u64 addr;   /* ms_site.by_class: of what stands for a class of blocks */
+	__u64 addr;   /* ms_site.by_class: of whatever identifies the class of blocks */
 	__u64 size;   /* asked for                       */
 	__u64 weight; /* by `weigh`; a free by class: when its block was allocated, CLOCK_MONOTONIC */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
@@ -195,8 +196,8 @@ struct ms_sample_rec {
 	__u32 as_gen;
 };
 
-/* Where a site has an argument; the program is told which site by its probe's cookie, 1 + its number
- * in the map. Cookie 0: the arguments are where those of a call are. */
+/* Where a site's argument is. A probe's cookie says which site it is: 1 + its index in the map.
+ * Cookie 0: the arguments are where those of a call are. */
 enum ms_arg_kind {
 	MS_ARG_REG,
 	MS_ARG_MEMORY, /* at register + value */
@@ -224,9 +225,10 @@ struct ms_site {
 #define MS_SITES_MAX 256
 
 /*
- * A system call that changed what a process maps, and was not part of an allocator's call (mappings.bpf.c).
- * All addresses and lengths are of whole pages. In the ring they are in the order in which the calls
- * returned; when two threads' calls overlap in time, began_ns tells what a call cannot have been about.
+ * A system call outside the allocator that changed what a process maps (mappings.bpf.c). All
+ * addresses and lengths are of whole pages. In the ring they are in the order in which the calls
+ * returned; when calls of two threads overlap in time, began_ns shows which mappings a call cannot
+ * have referred to.
  */
 enum ms_mapping_what {
 	MS_MAPPING_MADE,  /* [addr, + len) is new; whatever was there is gone                       */
@@ -250,7 +252,7 @@ struct ms_mapping_rec {
 	__u32 as_gen;
 };
 
-/* One that has begun. */
+/* A call that has begun. */
 struct ms_mapping_call {
 	__u64 began_ns;
 	__u64 arg[5];
@@ -274,20 +276,21 @@ struct ms_block {
 };
 
 /*
- * A site: one stack of one thread from which is allocated, and all that became of what was. A record of
- * the array alloc_sites, found by its key through alloc_index, and by a block through its index. Record
- * 0 is none.
+ * An allocation site: one thread's stack, and the fate of its blocks. A record of the array
+ * alloc_sites, found by its key through alloc_index, and by a block through its index. Record 0 is
+ * unused.
  *
- * A process image has a root besides, of stack MS_ROOT_STACK and thread 0, which knows how much is live
- * in it; what finds no room for a record of its own is counted there.
+ * Each process image also has a root record, with stack MS_ROOT_STACK and thread 0. It counts the
+ * live bytes of the image, and whatever finds no room for a record of its own.
  *
- * What a thread does with its own blocks it alone adds up, without atomic operations; what other
- * threads do is in fields of its own.
+ * Only the thread itself adds to the counts of its own blocks, without atomic operations; counts of
+ * other threads' actions have separate fields.
  *
- * Live at the process's highest point costs each event one comparison: `peaks` of the root counts new
- * highest points, and before a site changes for the first time after one, what it holds is noted. A
- * site whose peaks_seen is not the root's has not changed since: what is live in it was live then. With
- * several threads a note may be off by the events that other CPUs are in the midst of.
+ * Keeping what was live at the process's peak costs each event one comparison. `peaks` of the root
+ * counts new peaks; before a site changes for the first time after a peak, its live amount is
+ * saved. A site whose peaks_seen differs from the root's has not changed since: what is live in it
+ * now was live then. With several threads the saved amount may be off by events in progress on
+ * other CPUs.
  */
 struct ms_alloc_key {
 	struct ms_proc proc;
@@ -313,7 +316,7 @@ struct ms_alloc_site {
 	__u64 life_ns;            /* sum over all frees                                    */
 	__u64 cgroup_id;          /* of the thread, when the record was made; as in ms_total */
 	__u64 untracked, untracked_bytes; /* of allocs: not in the full table of blocks    */
-	__u64 peak_objects, peak_bytes;   /* what was live when that was last noted        */
+	__u64 peak_objects, peak_bytes;   /* live at the last peak that was saved         */
 	__u64 lives[MS_LIFE_CLASSES];     /* frees by how long the blocks were there       */
 	/* Of the root: bytes live in the process; the most that was, and when. */
 	__s64 live, highest;
@@ -323,8 +326,8 @@ struct ms_alloc_site {
 
 /*
  * One thread, as the scheduler sees it. Kept from its first event to its exit, so that a switch
- * costs look-ups and no insertion. Finished intervals are added to the three sums; the present
- * one began at since_ns.
+ * costs look-ups and no insertion. Finished intervals are added to the four sums; the present one
+ * began at since_ns.
  */
 enum ms_run_state {
 	MS_RUN_ON_CPU,
@@ -332,18 +335,18 @@ enum ms_run_state {
 	MS_RUN_RUNNABLE,
 	MS_RUN_HELD, /* stopped by memscope itself, until its probes are in place */
 	MS_RUN_GONE, /* exited; kept for its sums until the next drain */
-	MS_RUN_BUSY, /* what it does is in its struct ms_busy, and to be added to this one */
+	MS_RUN_SAMPLED, /* its present state and newest sums are in its struct ms_sampled_thread */
 };
 
 struct ms_thread {
 	struct ms_proc proc;
 	struct ms_hash user, kernel; /* where it left the CPU */
-	__u64 first_ns;              /* when it was first known: its birth, or our attach    */
+	__u64 first_ns;              /* when it was first seen: its start, or our attach     */
 	__u64 since_ns;              /* when the present state began                         */
 	__u64 wake_ns;               /* woken while blocked, not on a CPU yet; 0: not woken  */
 	__u64 oncpu_ns, blocked_ns, runnable_ns, held_ns;
 	__u64 switches;              /* times it left the CPU */
-	__u64 noted;                 /* … when find_busy last looked */
+	__u64 noted;                 /* … when find_sampled last ran */
 	__u64 delay_ns;              /* the scheduler's run_delay when it left the CPU */
 	__u64 ahead_ns;              /* CLOCK_MONOTONIC less the scheduler's clock, then; 0: not known */
 	__u32 as_gen;
@@ -352,54 +355,54 @@ struct ms_thread {
 };
 
 /*
- * A thread that switches so often that its waits are not all looked at (busy.bpf.h). Its clock is the
- * scheduler's, that of CLOCK_MONOTONIC less `ahead_ns`.
+ * A thread that switches so often that only some of its waits have their stack sampled
+ * (wait_sampler.bpf.h). Its clock is the scheduler's: CLOCK_MONOTONIC less `ahead_ns`.
  *
- * A place: where waits begin, as far as that is known without reading memory. All that are there count
- * for the stack that was found there before; of those whose stack is looked at and is another one, user
- * space is sent a struct ms_moved_rec.
+ * A wait site identifies where waits begin as far as that is known without reading memory. All
+ * waits at a site are attributed to the stack last seen there. When a sampled stack differs from
+ * it, user space gets a struct ms_reassigned_rec.
  */
-struct ms_place {
+struct ms_wait_site {
 	__u64 where;                 /* 0: not in use */
 	struct ms_hash user, kernel; /* the stack that waits here are expected to have */
-	__u64 looked_ns;             /* when one was last looked at */
+	__u64 sampled_ns;            /* when a wait was last sampled */
 	__u64 blocked, blocked_ns, runnable, runnable_ns; /* waits that are in no total yet */
 	__u32 as_gen;
-	__u8 shift; /* one wait in 2^shift is looked at */
-	__u8 sure;  /* how often the stack was the expected one, less how often not, about */
+	__u8 shift; /* one wait in 2^shift is sampled */
+	__u8 sure;  /* about: how often the stack was the expected one, less how often not */
 	__u8 pad[2];
 };
 
-#define MS_PLACES 8
+#define MS_WAIT_SITES 8
 
-struct ms_busy {
+struct ms_sampled_thread {
 	struct ms_proc proc;
 	__u32 tid;
 	__u8 state;  /* enum ms_run_state: on CPU, blocked or runnable                       */
-	__u8 place;  /* of the present wait                                                  */
-	__u8 moved;  /* its stack is not the expected one: `user` and `kernel`               */
-	__u8 weight; /* log2 of how many waits it stands for then                            */
+	__u8 site;   /* of the present wait                                                  */
+	__u8 reassigned; /* its sampled stack, `user` and `kernel`, is not the expected one      */
+	__u8 weight; /* log2 of how many waits it then represents                            */
 	__u64 since_ns, ahead_ns;
 	__u64 delay_ns; /* run_delay when it left the CPU */
 	__u64 where; /* … it did so */
 	__u64 random;
 	__u64 oncpu_ns, blocked_ns, runnable_ns;
-	__u64 switches, waits, left_out, left_out_ns; /* that are not in the counters yet */
-	__u64 replaced_ns; /* when a place last had to go for another one */
-	__u32 replaced;    /* how many did since then, less what may */
-	__u32 coarse;      /* of a place there is known: 0: all, 1: not sp, 2: nothing */
-	__u32 on;          /* 0: it is like any other thread (still, or again) */
+	__u64 switches, waits, left_out, left_out_ns; /* not added to the counters yet */
+	__u64 replaced_ns; /* when a site was last replaced by another */
+	__u32 replaced;    /* how many were within a gap of that       */
+	__u32 coarse;      /* what distinguishes sites; 0: all of it, 1: all but sp, 2: nothing */
+	__u32 on;          /* 0: not sampled (yet, or any more) */
 	__u32 pad;
 	struct ms_hash user, kernel;
-	struct ms_place places[MS_PLACES];
+	struct ms_wait_site sites[MS_WAIT_SITES];
 };
 
 /*
- * One wait in 2^shift that was looked at and had another stack than the one that its place counts for:
- * so many waits of this length are of `key`, and not of `from`.
+ * A wait whose stack was sampled and was not the one its site expected. 2^shift waits of this
+ * length belong to `key`, and not to `from`.
  */
-struct ms_moved_rec {
-	__u32 kind; /* MS_EV_MOVED */
+struct ms_reassigned_rec {
+	__u32 kind; /* MS_EV_REASSIGNED */
 	__u32 shift;
 	struct ms_total_key key; /* its state: as what it began */
 	struct ms_hash from_user, from_kernel;
@@ -409,8 +412,8 @@ struct ms_moved_rec {
 };
 
 /*
- * The allocator call a thread is in: between the entry and the return probe. A realloc's old block
- * is in its hands, not in the table, for as long.
+ * The allocator call that a thread is in: between the entry and the return probe. Meanwhile a
+ * realloc's old block is kept here, not in the table.
  */
 struct ms_inflight {
 	struct ms_proc proc;
@@ -423,7 +426,7 @@ struct ms_inflight {
 	__u32 shape;         /* enum ms_shape */
 	__u32 as_gen;
 	__u32 site;          /* of its last allocation, 0: none */
-	__u64 ra;            /* MS_SHAPE_NEW: what is at sp, as long as the call has not returned */
+	__u64 ra;            /* MS_SHAPE_NEW: the word at sp while the call is in flight */
 	__u64 freed;         /* the block that this thread freed last, until it has it again */
 	__u64 last;          /* the block that it allocated last */
 };
@@ -440,8 +443,8 @@ enum ms_lane {
 };
 
 /*
- * An address space, by the address of its struct in the kernel: the sums of its counters as last seen
- * (pages; members as the kernel numbers them).
+ * An address space, by the address of its mm_struct: the sums of its counters as last seen (in
+ * pages; indexed as the kernel numbers them).
  */
 #define MS_MEMORY_MADE  (1u << 0) /* a fork or an exec is making it: no task runs in it yet */
 #define MS_MEMORY_WHOLE (1u << 1) /* known since it was made: all began with 0              */
@@ -449,16 +452,16 @@ enum ms_lane {
 struct ms_memory {
 	struct ms_proc proc;
 	__u64 owner;   /* the task it is charged to, an address */
-	__u64 born_ns; /* when it was met; tells it from another one at the same address */
+	__u64 born_ns; /* when it was first seen; distinguishes a later one at this address */
 	__s64 sum[4];
-	__s64 base;    /* pages that it had when it was met, about */
+	__s64 base;    /* pages it had when first seen, about */
 	__u32 flags;   /* MS_MEMORY_… */
 	__u32 pad;
 };
 
-/* What is known of it on one CPU; all zero: it has not been seen there. */
+/* The same on one CPU; all zero: not seen there yet. */
 struct ms_memory_cpu {
-	__u64 owner, born_ns; /* as above, when it was last looked at */
+	__u64 owner, born_ns; /* as above, when last read */
 	__u64 part_at[4];     /* where the CPU's parts of the counters are */
 	__s64 net;            /* pages that came less those that went */
 	__s32 part[4];        /* as last seen */
@@ -482,8 +485,8 @@ struct ms_target {
 };
 
 /*
- * A control group: its directory's inode, and which hierarchy that is in (the first number of a line of
- * /proc/PID/cgroup; 0: the unified one). Ids of different hierarchies may be the same.
+ * A control group: its directory's inode, and its hierarchy (the first number of a line of
+ * /proc/PID/cgroup; 0: the unified one). Ids are unique only within a hierarchy.
  */
 struct ms_cgroup {
 	__u64 id;
@@ -493,10 +496,10 @@ struct ms_cgroup {
 
 #define MS_CGROUPS_MAX   64  /* watched */
 #define MS_CGROUP_DEPTH  32  /* directories above one another */
-#define MS_HIERARCHIES   32  /* that a task is in at most: 14 controllers, and those that have names alone */
+#define MS_HIERARCHIES   32  /* of one task at most: 14 controllers, and named ones */
 #define MS_CGROUP_PATH   248 /* bytes, with the final 0 */
 
-/* A control group that is to be watched as soon as it is made. Padded with zeros. */
+/* A control group to be watched as soon as it is made. Padded with zeros. */
 struct ms_cgroup_path {
 	__u32 hierarchy;
 	__u32 pad;
@@ -511,7 +514,7 @@ struct ms_task {
 	__u32 pad;
 };
 
-/* A thread that waits, and could run: since when. It is not in `threads` before it runs. */
+/* A blocked thread that was woken and has not run since. `threads` shows that only once it runs. */
 struct ms_queued {
 	__u64 since_ns; /* of struct ms_thread: which wait */
 	__u64 wake_ns;
@@ -535,18 +538,18 @@ enum ms_shape {
 };
 
 /*
- * Where a probe finds what it reads when it is not at its function's entry: the probe's cookie; 0:
+ * A probe's cookie: where it finds sp and the arguments when it is not at its function's entry. 0:
  * everything is as at the entry.
  *
  *   bit   0  4 for each of three arguments: the register that holds it, as x86 numbers them
- *         16 16: by how much sp is below what it was at the entry, bytes
+ *         16 16: by how many bytes sp is below its value at the entry
  *         32  4: enum ms_shape, for the one program that serves all
  *         63 set if something is not where it is at the entry
  */
-#define MS_PLACE_ARG_BITS 4
-#define MS_PLACE_SP_SHIFT 16
-#define MS_PLACE_SHAPE_SHIFT 32
-#define MS_PLACE_MOVED    (1ULL << 63)
+#define MS_COOKIE_ARG_BITS 4
+#define MS_COOKIE_SP_SHIFT 16
+#define MS_COOKIE_SHAPE_SHIFT 32
+#define MS_COOKIE_MOVED    (1ULL << 63)
 
 /* Counters, one row each in stats.def. */
 enum ms_stat {
@@ -598,7 +601,7 @@ MS_ASSERT(sizeof(struct ms_total_key) == 64);
 MS_ASSERT(sizeof(struct ms_total) == 24);
 MS_ASSERT(sizeof(struct ms_total_rec) == 8 + sizeof(struct ms_total_key) + sizeof(struct ms_total));
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
-MS_ASSERT(sizeof(struct ms_pending_rec) == 328);
+MS_ASSERT(sizeof(struct ms_deferred_rec) == 328);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
 MS_ASSERT(sizeof(struct ms_site) == 56);
 MS_ASSERT(sizeof(struct ms_mapping_rec) == 104);
@@ -608,9 +611,9 @@ MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
 MS_ASSERT(sizeof(struct ms_thread) == 144);
-MS_ASSERT(sizeof(struct ms_place) == 88);
-MS_ASSERT(sizeof(struct ms_busy) == 176 + MS_PLACES * sizeof(struct ms_place));
-MS_ASSERT(sizeof(struct ms_moved_rec) == 128);
+MS_ASSERT(sizeof(struct ms_wait_site) == 88);
+MS_ASSERT(sizeof(struct ms_sampled_thread) == 176 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
+MS_ASSERT(sizeof(struct ms_reassigned_rec) == 128);
 MS_ASSERT(sizeof(struct ms_inflight) == 120);
 MS_ASSERT(sizeof(struct ms_memory) == 80);
 MS_ASSERT(sizeof(struct ms_memory_cpu) == 88);

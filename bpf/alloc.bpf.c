@@ -2,26 +2,26 @@
  * Source: allocations and frees, by uprobes on the functions of an allocator; one program pair per
  * argument shape (abi.h).
  *
- *   entry   remember what was asked, and the stack: at the return it is already damaged
- *           (the return probe has put its trampoline on it)
+ *   entry   record the arguments and the stack: at the return it is damaged (the return probe has
+ *           put its trampoline on it)
  *   return  the block exists: add to the totals and to the table of live blocks
  *
- * The probe of an entry may be some instructions behind it (collect/placement.h), where arguments
- * and sp are not as at the entry; its cookie says where they are.
+ * The probe of an entry may be some instructions into the function (collect/probes/placement.h),
+ * where arguments and sp are not as at the entry; its cookie says where they are.
  *
- * Order keeps one address right when several threads use it in turn: a block leaves the table at
- * the entry of free and realloc, before the allocator can hand its address out again, and enters
- * it at the return of the allocation, before the caller can give the pointer away. A realloc that
+ * This order keeps one address right when several threads use it in turn: a block leaves the table
+ * at the entry of free and realloc, before the allocator can hand out its address again, and enters
+ * it at the return of the allocation, before the caller can pass on the pointer. A realloc that
  * fails puts its block back.
  *
- * Calls inside calls (calloc → malloc, reallocarray → realloc) are told by the stack pointer: a
- * call deeper than the one in flight is part of it, if that still has its frame; one at the same
- * depth is a tail call and takes its place; one above it shows that the other's return was never seen.
+ * Calls inside calls (calloc → malloc, reallocarray → realloc) are recognized by the stack pointer:
+ * a call deeper than the one in flight is part of it, if that still has its frame; one at the same
+ * depth is a tail call and replaces it; one above it shows that the other's return was missed.
  *
- * No return probe on `operator new` and its kin: on a function that throws it kills the target. Most
- * are counted by the malloc they call; those of allocators that have their own by probes on their
- * return instructions (MS_SHAPE_NEW). What is freed by delete and then by the free that it calls is
- * one free.
+ * No return probe on `operator new` and its kin: on a function that throws it kills the target.
+ * Most are counted by the malloc they call; those of allocators with an implementation of their
+ * own, by probes on their return instructions (MS_SHAPE_NEW). A delete and the free that it calls
+ * are one free.
  */
 #include "alloc_nested.bpf.h"
 #include "alloc_sites.bpf.h"
@@ -29,7 +29,7 @@
 #include "emit.bpf.h"
 #include "stack.bpf.h"
 
-/* Where the stack pointer stands after a return, seen from the entry. */
+/* sp after a return, relative to the entry. */
 #if defined(__TARGET_ARCH_x86)
 #define RETURN_SP_DELTA 8 /* ret has popped the return address */
 #else
@@ -42,7 +42,7 @@ struct call {
 };
 
 #if defined(__TARGET_ARCH_x86)
-/* In assembly: clang would make one load at a chosen offset of it, which no verifier takes. */
+/* In assembly: clang would make one load at a variable offset, which the verifier rejects. */
 #define REG_CASE(number, field)                                                                    \
 	case number:                                                                               \
 		asm volatile("%0 = *(u64 *)(%1 + %2)"                                              \
@@ -83,17 +83,17 @@ static __always_inline void call_read(struct pt_regs *ctx, struct call *call, __
 	call->arg[1] = n > 1 ? PT_REGS_PARM2(ctx) : 0;
 	call->arg[2] = n > 2 ? PT_REGS_PARM3(ctx) : 0;
 #if defined(__TARGET_ARCH_x86) /* elsewhere probes are at the entry */
-	__u64 place = cfg_places ? bpf_get_attach_cookie(ctx) : 0;
+	__u64 place = cfg_cookies ? bpf_get_attach_cookie(ctx) : 0;
 
-	if (!(place & MS_PLACE_MOVED))
+	if (!(place & MS_COOKIE_MOVED))
 		return;
-	call->sp += place >> MS_PLACE_SP_SHIFT & 0xffff;
+	call->sp += place >> MS_COOKIE_SP_SHIFT & 0xffff;
 	for (__u32 i = 0; i < n && i < 3; i++)
-		call->arg[i] = reg_read(ctx, place >> i * MS_PLACE_ARG_BITS & 15);
+		call->arg[i] = reg_read(ctx, place >> i * MS_COOKIE_ARG_BITS & 15);
 #endif
 }
 
-/* The watched thread this probe fired in. */
+/* The watched thread that hit the probe. */
 struct caller {
 	struct ms_proc proc;
 	struct ms_target *target;
@@ -103,13 +103,13 @@ struct caller {
 static __always_inline void alloc_close(void)
 {
 	gate_alloc_open = 0;
-	if (!slice_closed_ns)
-		slice_closed_ns = bpf_ktime_get_ns();
+	if (!burst_closed_ns)
+		burst_closed_ns = bpf_ktime_get_ns();
 }
 
-#define HITS_AT_ONCE 32 /* of one CPU, before all others are told */
+#define HITS_AT_ONCE 32 /* counted per CPU before they are added to burst_left */
 
-/* The last hit that tracing may take ends it. */
+/* The last hit that tracing may take closes the gate. */
 static __always_inline void count_hit(void)
 {
 	__u32 key = STAT_PROBE_HITS;
@@ -118,10 +118,10 @@ static __always_inline void count_hit(void)
 	if (!slot)
 		return;
 	__sync_fetch_and_add(slot, 1);
-	if (slice_no || *(volatile __u64 *)slot % HITS_AT_ONCE)
+	if (burst_no || *(volatile __u64 *)slot % HITS_AT_ONCE)
 		return;
-	__sync_fetch_and_add(&slice_left, -HITS_AT_ONCE);
-	if (slice_left <= 0)
+	__sync_fetch_and_add(&burst_left, -HITS_AT_ONCE);
+	if (burst_left <= 0)
 		alloc_close();
 }
 
@@ -155,7 +155,7 @@ static __always_inline bool block_take(const struct ms_proc *proc, __u64 addr,
 	return !bpf_map_delete_elem(&blocks, &key);
 }
 
-/* A free of a block that is not in the table: whose was it? */
+/* A free of a block that is not in the table: was it inherited by fork? */
 static __always_inline void block_missing(const struct ms_proc *proc)
 {
 	__u32 tgid = proc->tgid;
@@ -167,7 +167,7 @@ static __always_inline void block_missing(const struct ms_proc *proc)
 		stat_inc(STAT_FREE_UNKNOWN);
 }
 
-/* Whether it is in the table now. */
+/* Returns whether it is in the table now. */
 static __noinline bool block_add(const struct ms_proc *proc, __u64 addr,
 				 const struct ms_block *block)
 {
@@ -195,7 +195,7 @@ static __noinline bool block_add(const struct ms_proc *proc, __u64 addr,
 	return false;
 }
 
-/* The call that `in` describes will not return to us: what it took out of the table goes back. */
+/* The call that `in` describes will not return: the block it took out of the table goes back. */
 static __always_inline void inflight_abandon(struct ms_inflight *in)
 {
 	struct ms_block_key key = { .addr = in->arg };
@@ -209,8 +209,8 @@ static __always_inline void inflight_abandon(struct ms_inflight *in)
 }
 
 /*
- * An operator new that fails throws: the call inside it then allocates the exception, which lives on.
- * One that works calls nothing but what allocates the same block, of the same size.
+ * A failing operator new throws: the call inside it then allocates the exception, which outlives
+ * it. A successful one calls only the function that allocates the same block, of the same size.
  */
 static __always_inline bool is_exception(const struct ms_inflight *in, __u64 size)
 {
@@ -218,8 +218,8 @@ static __always_inline bool is_exception(const struct ms_inflight *in, __u64 siz
 }
 
 /*
- * Does the call in flight go on as this one, by a jump? realloc(NULL, n), calloc and memalign jump
- * to others; then the return probe's trampoline is there already. On arm64: those of glibc.
+ * Does the call in flight continue as this one, by a jump? realloc(NULL, n), calloc and memalign
+ * jump to others; the return probe's trampoline is in place by then. On arm64: those of glibc.
  */
 static __always_inline bool is_tail_call(const struct ms_inflight *in, enum ms_shape to)
 {
@@ -240,7 +240,7 @@ static __always_inline bool is_realloc(enum ms_shape shape)
 
 static const struct ms_inflight no_call;
 
-/* Of this thread, made when it is first here; NULL: the table is full. */
+/* The thread's record, created at its first call; NULL: the table is full. */
 static __always_inline struct ms_inflight *inflight_get(__u32 tid)
 {
 	struct ms_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
@@ -250,7 +250,7 @@ static __always_inline struct ms_inflight *inflight_get(__u32 tid)
 	return bpf_map_lookup_elem(&inflight, &tid);
 }
 
-/* Where the call was made, of the entry that `ctx` stands at; 0: it cannot be read. */
+/* The return address of the call at whose entry `ctx` is; 0: it cannot be read. */
 static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -266,11 +266,11 @@ static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 #define NEAR_BYTES (1u << 20) /* one allocator's code is not larger */
 
 /*
- * In a slice returns are not seen. A call is part of the one before if it jumped here (what it returns
- * to is the same, but the function is another) or if that one still has its frame and it comes from
- * the allocator's own code.
+ * In a burst returns are not probed. A call is part of the previous one if that jumped here (the
+ * same return address, but another function), or if the previous one still has its frame and the
+ * caller is the allocator's own code.
  */
-static __always_inline bool slice_nested(struct pt_regs *ctx, const struct ms_inflight *in,
+static __always_inline bool burst_nested(struct pt_regs *ctx, const struct ms_inflight *in,
 					 enum ms_shape shape, __u64 sp, __u64 ra)
 {
 	if (!in->sp || !in->ra || !ra)
@@ -286,23 +286,23 @@ static __always_inline bool slice_nested(struct pt_regs *ctx, const struct ms_in
 #endif
 }
 
-/* The last call that the slice may take closes it. */
-static __always_inline bool slice_may(void)
+/* The last call that the burst may count closes it. */
+static __always_inline bool burst_may(void)
 {
-	if (slice_left > 0) {
-		__sync_fetch_and_add(&slice_left, -1);
+	if (burst_left > 0) {
+		__sync_fetch_and_add(&burst_left, -1);
 		return true;
 	}
 	alloc_close();
 	return false;
 }
 
-/* A call in a slice is added to its total, and that is all. */
-static __noinline void slice_add(const struct ms_inflight *in)
+/* In a burst a call only adds to its total. */
+static __noinline void burst_add(const struct ms_inflight *in)
 {
 	struct ms_total_key key = {
 		.source = MS_ALLOC,
-		.bucket = slice_no,
+		.bucket = burst_no,
 	};
 
 	key.proc = in->proc;
@@ -310,13 +310,13 @@ static __noinline void slice_add(const struct ms_inflight *in)
 	key.tid = (__u32)bpf_get_current_pid_tgid();
 	key.as_gen = in->as_gen;
 	emit_add(MS_LANE_TASK, &key, (void *)bpf_get_current_task(), 1, in->size);
-	stat_inc(STAT_SLICE_CALLS);
+	stat_inc(STAT_BURST_CALLS);
 }
 
 /*
- * How long a program runs, from its first to its last line. Not told of one that was preempted, which it
- * may be: what others did meanwhile is no cost of ours. Global functions: the verifier takes what they
- * return for any number, or it would look at all that follows twice.
+ * How long a program runs, from its first to its last line. Not measured if it was preempted,
+ * because what others did meanwhile is not our cost. Global functions: the verifier assumes nothing
+ * of their results; inlined, it would check all that follows twice.
  */
 struct run_time {
 	__u64 ns, preempted;
@@ -329,10 +329,10 @@ __noinline __u64 times_preempted(void)
 	return BPF_CORE_READ(task, nivcsw);
 }
 
-/* 0: no slice is open. */
-__noinline __u64 slice_clock(void)
+/* 0: no burst is open. */
+__noinline __u64 burst_clock(void)
 {
-	return slice_no && gate_alloc_open ? bpf_ktime_get_ns() : 0;
+	return burst_no && gate_alloc_open ? bpf_ktime_get_ns() : 0;
 }
 
 static __always_inline void run_time_end(const struct run_time *t, enum ms_stat runs,
@@ -346,29 +346,29 @@ static __always_inline void run_time_end(const struct run_time *t, enum ms_stat 
 
 enum begins {
 	CALL_IS_PART, /* of the one in flight                     */
-	CALL_GOES_ON, /* as another one: its stack is known       */
+	CALL_GOES_ON, /* as another one, with the same stack       */
 	CALL_BEGINS,
 };
 
-/* What a call is to the one in flight, `in`; it takes its place if it is not part of it. */
+/* How a call relates to the one in flight, `in`; it replaces it unless it is part of it. */
 static __always_inline enum begins call_begin(struct pt_regs *ctx, const struct caller *c,
 					      struct ms_inflight *in, enum ms_shape shape, __u64 sp,
-					      __u64 size, __u64 arg, bool slice)
+					      __u64 size, __u64 arg, bool burst)
 {
-	__u64 ra = slice || shape == MS_SHAPE_NEW ? return_address(ctx, sp) : 0;
+	__u64 ra = burst || shape == MS_SHAPE_NEW ? return_address(ctx, sp) : 0;
 	bool tail_call;
 
-	if (slice ? slice_nested(ctx, in, shape, sp, ra)
+	if (burst ? burst_nested(ctx, in, shape, sp, ra)
 		  : is_nested(in, sp) && !is_exception(in, size))
 		return CALL_IS_PART;
-	if (!slice && in->sp == sp && in->arg == arg && in->has_old) {
-		/* reallocarray's jump to realloc: the block is in hand already. */
+	if (!burst && in->sp == sp && in->arg == arg && in->has_old) {
+		/* reallocarray's jump to realloc: the block has been taken already. */
 		in->size = size;
 		in->shape = shape;
 		return CALL_IS_PART;
 	}
-	tail_call = !slice && in->sp == sp && !in->has_old && is_tail_call(in, shape);
-	if (!slice && in->sp && !tail_call)
+	tail_call = !burst && in->sp == sp && !in->has_old && is_tail_call(in, shape);
+	if (!burst && in->sp && !tail_call)
 		inflight_abandon(in);
 	in->sp = sp;
 	in->size = size;
@@ -378,39 +378,39 @@ static __always_inline enum begins call_begin(struct pt_regs *ctx, const struct 
 	in->has_old = 0;
 	in->proc = c->proc;
 	in->ra = ra;
-	if (!slice && is_realloc(shape) && arg)
+	if (!burst && is_realloc(shape) && arg)
 		in->has_old = block_take(&c->proc, arg, &in->old);
-	/* realloc(NULL, n) jumps to malloc: the call is the same and so is its stack, but where the
-	 * return address was there is a return probe's trampoline by now. */
+	/* realloc(NULL, n) jumps to malloc: the call and its stack are the same, but the return
+	 * address has been replaced by the return probe's trampoline. */
 	return tail_call ? CALL_GOES_ON : CALL_BEGINS;
 }
 
 /*
- * Whether the return of the call is of interest. `may_slice`: slices are taken by this program; those
- * of kernels without sessions have no room for it on their stack.
+ * Returns whether the call's return is wanted. `may_burst`: this program counts bursts; on kernels
+ * without sessions its stack has no room for that.
  */
 static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape, __u64 sp,
-					__u64 size, __u64 arg, bool may_slice)
+					__u64 size, __u64 arg, bool may_burst)
 {
 	struct stack_of of = {
 		.source = MS_ALLOC,
 		.slot = SCRATCH_ALLOC,
 		.flags = MS_STACK_AT_ENTRY,
 	};
-	bool slice = may_slice && slice_no;
+	bool burst = may_burst && burst_no;
 	struct ms_inflight *in;
 	enum begins begins;
 	struct caller c;
 
 	of.proc = &c.proc;
-	if (!caller_get(&c, false) || (slice && !slice_may()))
+	if (!caller_get(&c, false) || (burst && !burst_may()))
 		return false;
 	in = inflight_get(c.tid);
 	if (!in) {
 		stat_inc(STAT_INFLIGHT_FULL);
 		return false;
 	}
-	begins = call_begin(ctx, &c, in, shape, sp, size, arg, slice);
+	begins = call_begin(ctx, &c, in, shape, sp, size, arg, burst);
 	if (begins == CALL_IS_PART) {
 		stat_inc(STAT_ALLOC_NESTED);
 		return false;
@@ -418,18 +418,18 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 	of.as_gen = in->as_gen;
 	if (begins == CALL_BEGINS)
 		stack_capture(ctx, &of, &in->user);
-	if (!slice)
+	if (!burst)
 		return true;
-	slice_add(in);
+	burst_add(in);
 	return false;
 }
 
-/* The call has failed: what it took out of the table is still there. */
+/* The call has failed: the block it took out of the table still exists. */
 static __always_inline void inflight_failed(struct ms_inflight *in)
 {
 	struct ms_block_key key = { .addr = in->arg };
 
-	if (in->shape != MS_SHAPE_XALLOC) /* that a block could not grow in place is its answer */
+	if (in->shape != MS_SHAPE_XALLOC) /* not growing in place is no failure */
 		stat_inc(STAT_ALLOC_FAILED);
 	if (!in->has_old)
 		return;
@@ -439,8 +439,8 @@ static __always_inline void inflight_failed(struct ms_inflight *in)
 }
 
 /*
- * `sp`: behind the return. Who is here was said at the entry: a call that did not begin while it was
- * watched is not here.
+ * `sp`: after the return. Whether the thread is watched was decided at the entry: a call that began
+ * unwatched has no record.
  */
 static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape, __u64 sp)
 {
@@ -458,7 +458,7 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	else
 		stat_inc(STAT_PROBE_OTHER);
 	if (!in || !in->sp || sp < in->sp + RETURN_SP_DELTA)
-		return 0; /* began before us, a tail call's second return, or nested */
+		return 0; /* began before the run, a tail call's second return, or nested */
 	proc = in->proc;
 	if (sp != in->sp + RETURN_SP_DELTA) {
 		inflight_abandon(in);
@@ -495,7 +495,7 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	if (!block.site) {
 		stat_inc(STAT_SITES_NONE);
 		stat_add(STAT_SITES_NONE_BYTES, in->size);
-		block_add(&proc, addr, &block); /* its free is nobody else's */
+		block_add(&proc, addr, &block); /* only its free matters */
 		return 0;
 	}
 	site_allocated(&block, tid, block_add(&proc, addr, &block));
@@ -503,9 +503,9 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 }
 
 /*
- * n × size; a product that overflows is a call that will fail, never one of few bytes. Said by
- * magnitude, because BPF has no 128-bit product: what is called too large here is over 2^48, more
- * than an address space.
+ * n × size; a product that overflows belongs to a call that will fail, never to one of few bytes.
+ * BPF has no 128-bit product, so magnitudes decide: what is taken for an overflow here is over
+ * 2^48, more than an address space.
  */
 static __always_inline __u64 product(__u64 n, __u64 size)
 {
@@ -516,7 +516,7 @@ static __always_inline __u64 product(__u64 n, __u64 size)
 	return n * size;
 }
 
-/* Of a shape: what was asked for, in bytes, and what alloc_return() needs of the arguments. */
+/* By shape: the bytes asked for, and what alloc_return() needs of the arguments. */
 static __always_inline __u64 call_size(const struct call *call, enum ms_shape shape)
 {
 	switch (shape) {
@@ -540,7 +540,7 @@ static __always_inline __u64 call_arg(const struct call *call, enum ms_shape sha
 	return is_realloc(shape) || shape == MS_SHAPE_OUT_PTR ? call->arg[0] : 0;
 }
 
-/* How many of a shape's arguments are read. */
+/* How many arguments a shape reads. */
 static __always_inline __u32 call_args(enum ms_shape shape)
 {
 	return shape == MS_SHAPE_OUT_PTR || shape == MS_SHAPE_REALLOC_N ? 3
@@ -568,7 +568,7 @@ ENTER_PROGRAM(realloc, MS_SHAPE_REALLOC)
 ENTER_PROGRAM(realloc_n, MS_SHAPE_REALLOC_N)
 ENTER_PROGRAM(xalloc, MS_SHAPE_XALLOC)
 
-/* At the return, the instruction pointer is where the function returns to. */
+/* At the return, the instruction pointer is the return address. */
 static __always_inline bool is_return(struct pt_regs *ctx)
 {
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_func_ip))
@@ -590,33 +590,34 @@ static __noinline int end_any(struct pt_regs *ctx, enum ms_shape shape)
 	return alloc_return(ctx, shape, PT_REGS_SP(ctx));
 }
 
-#define RETURN_UNWANTED 1 /* a session's entry program's way to say so */
+#define RETURN_UNWANTED 1 /* returned by a session's entry program */
 
 /*
  * One program for both ends of a call and all shapes, where the kernel has sessions (6.13), and so
- * cookies: returns that the entry does not want are never made, and what the verifier takes longest
- * over, the walk, it sees once.
+ * cookies. Returns that the entry does not want are never probed, and the verifier checks the walk,
+ * which takes longest, only once.
  */
 SEC("uprobe")
 int both_ends(struct pt_regs *ctx)
 {
-	enum ms_shape shape = cfg_places ? bpf_get_attach_cookie(ctx) >> MS_PLACE_SHAPE_SHIFT & 15
-					 : MS_SHAPE_SIZE;
+	enum ms_shape shape = cfg_cookies ? bpf_get_attach_cookie(ctx) >> MS_COOKIE_SHAPE_SHIFT & 15
+					  : MS_SHAPE_SIZE;
 
 	struct run_time time;
 	bool wanted;
 
 	if (is_return(ctx))
 		return end_any(ctx, shape);
-	time.ns = slice_clock();
-	time.preempted = slice_no ? times_preempted() : time.ns;
+	time.ns = burst_clock();
+	time.preempted = burst_no ? times_preempted() : time.ns;
 	wanted = begin_any(ctx, shape);
 	if (time.ns)
-		run_time_end(&time, STAT_SLICE_TIMED, STAT_SLICE_NS);
+		run_time_end(&time, STAT_BURST_TIMED, STAT_BURST_NS);
 	return wanted ? 0 : RETURN_UNWANTED;
 }
 
-/* What a hit costs without what programs do: nothing but its own time is taken, as of a call in a slice. */
+/* What a hit costs apart from what programs do: it only measures its own time, as a call in a burst
+ * does. */
 SEC("uprobe")
 int trap_only(struct pt_regs *ctx)
 {
@@ -627,8 +628,8 @@ int trap_only(struct pt_regs *ctx)
 }
 
 /*
- * operator new of an allocator that has its own: it throws, so its return is not probed, but each
- * of its return instructions is, before which sp is what it was.
+ * operator new with an implementation of its own: it throws, so its return is not probed, but each
+ * of its return instructions is; before them sp is as at the entry.
  */
 SEC("uprobe")
 int enter_new(struct pt_regs *ctx)
@@ -646,7 +647,7 @@ int exit_new(struct pt_regs *ctx)
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	const struct ms_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
 
-	/* Other functions may end in this instruction as well. */
+	/* Other functions may end in this instruction, too. */
 	if (!in || in->shape != MS_SHAPE_NEW)
 		return 0;
 	return alloc_return(ctx, MS_SHAPE_NEW, PT_REGS_SP(ctx) + RETURN_SP_DELTA);
@@ -709,7 +710,7 @@ int BPF_KRETPROBE(return_realloc)
 	return alloc_return(ctx, MS_SHAPE_REALLOC, PT_REGS_SP(ctx));
 }
 
-/* The slice that measures the call rate, before anything dearer is attached and the gate opens. */
+/* The burst that measures the call rate, before anything costlier is attached. */
 SEC("uprobe")
 int BPF_KPROBE(count_call)
 {

@@ -8,9 +8,9 @@
 
 /*
  * Does the call in flight still have its frame? Not if it was left by a jump (longjmp, siglongjmp
- * out of a handler) or an exception: what is deeper than it was may then be anything. On x86-64 what
- * it returns to is the return probe's trampoline, or for MS_SHAPE_NEW what it was; arm64 keeps that
- * in a register, and is believed.
+ * out of a handler) or an exception: what is deeper than it was may then be anything. On x86-64
+ * what it returns to is the return probe's trampoline, or for MS_SHAPE_NEW what it was; arm64 keeps
+ * that in a register, and is believed.
  */
 static __always_inline bool has_frame(const struct ms_inflight *in)
 {

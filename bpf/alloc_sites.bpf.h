@@ -1,17 +1,19 @@
 /*
- * What becomes of allocations, added up by site (struct ms_alloc_site, abi.h).
+ * The fate of allocations, added up by site (struct ms_alloc_site, abi.h).
  *
- * Order: a block is in the table before its site counts it as live, and its pointer has not been given
- * to the caller yet; a free takes it out of the table before the site does. So nothing is freed before
- * it is allocated, and a block whose record was given to another process meanwhile is not counted there.
+ * Order: a block enters the table before its site counts it as live, and before the caller gets its
+ * pointer; a free takes it out of the table before the site counts the free. So no free precedes
+ * its allocation, and a block whose record was reused for another process meanwhile is not counted
+ * there.
  */
 #ifndef MEMSCOPE_ALLOC_SITES_BPF_H
 #define MEMSCOPE_ALLOC_SITES_BPF_H
 
 #include "common.bpf.h"
 
-/* Not inlined, as all that is here more than once or seldom: before 6.13 a chain of calls has 512 bytes of
- * stack. `root` 0: the record is one itself. Returns 0 when there is no room. */
+/* Not inlined, like everything here that is used more than once or seldom: before 6.13 a chain of
+ * calls has 512 bytes of stack. `root` 0: the record is a root itself. Returns 0 when there is no
+ * room. */
 static __noinline __u32 site_new(const struct ms_alloc_key *key, __u32 root)
 {
 	const struct task_struct *task = (void *)bpf_get_current_task();
@@ -30,7 +32,7 @@ static __noinline __u32 site_new(const struct ms_alloc_key *key, __u32 root)
 		return ix;
 	site->key.proc.tgid = 0;
 	bpf_map_push_elem(&alloc_free, &ix, 0);
-	other = bpf_map_lookup_elem(&alloc_index, key); /* another thread's root was first */
+	other = bpf_map_lookup_elem(&alloc_index, key); /* another thread made it first */
 	return other ? *other : 0;
 }
 
@@ -61,7 +63,7 @@ static __always_inline bool same_proc(const struct ms_proc *a, const struct ms_p
 	return a->start_ns == b->start_ns && a->tgid == b->tgid && a->exec_id == b->exec_id;
 }
 
-/* Is the thread's last site that of this call, too? Often it is. */
+/* Is this call's site also the thread's last one? Often it is. */
 static __always_inline bool is_last_site(const struct ms_inflight *in, __u32 tid)
 {
 	const struct ms_alloc_site *site = site_at(in->site);
@@ -71,7 +73,7 @@ static __always_inline bool is_last_site(const struct ms_inflight *in, __u32 tid
 	       site->key.as_gen == in->as_gen && same_proc(&site->key.proc, &in->proc);
 }
 
-/* Of the call in flight; 0: there is no room for it. */
+/* The site of the call in flight; 0: there is no room for one. */
 static __always_inline __u32 site_index(struct ms_inflight *in, __u32 tid)
 {
 	struct ms_alloc_key key = {};
@@ -88,7 +90,7 @@ static __always_inline __u32 site_index(struct ms_inflight *in, __u32 tid)
 	return in->site;
 }
 
-/* Before a site changes: what it held when its process was highest. */
+/* Called before a site changes: saves what it held at its process's peak. */
 static __always_inline void site_note(struct ms_alloc_site *site, const struct ms_alloc_site *root)
 {
 	__u64 peaks = *(volatile const __u64 *)&root->peaks;
@@ -102,7 +104,8 @@ static __always_inline void site_note(struct ms_alloc_site *site, const struct m
 }
 
 /*
- * More is live. With several threads the sum that is read may have others' in it; it was live all the same.
+ * More is live. With several threads the sum may include others' blocks; they were live all the
+ * same.
  */
 static __always_inline void root_live(struct ms_alloc_site *root, __u64 bytes, __u64 now_ns)
 {
@@ -117,7 +120,7 @@ static __always_inline void root_live(struct ms_alloc_site *root, __u64 bytes, _
 	__sync_fetch_and_add(&root->peaks, 1);
 }
 
-/* How many binary digits. */
+/* Number of binary digits. */
 static __always_inline __u32 width(__u64 v)
 {
 	__u32 n = 0;
@@ -195,8 +198,8 @@ static __always_inline __u32 life_class(__u64 ns)
 }
 
 /*
- * A block has left the table, freed by thread `tid` (0: nobody knows) of `proc`. `last`: it is what that
- * thread allocated last.
+ * A block has left the table, freed by thread `tid` (0: unknown) of `proc`. `last`: it is the
+ * thread's last allocation.
  */
 static __noinline int site_freed(const struct ms_proc *proc, const struct ms_block *block, __u32 tid,
 				 bool last)

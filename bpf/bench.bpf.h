@@ -1,6 +1,6 @@
 /*
- * In the build that `make bench` measures (-DMS_BENCH), and nowhere else: how long programs take, by
- * source. `bpf_stats` has only their mean, with the runs that find nobody of interest in it.
+ * In the build that `make bench` measures (-DMS_BENCH), and nowhere else: how long programs take,
+ * by source. `bpf_stats` has only their mean, with the runs that find nobody of interest in it.
  */
 #ifndef MEMSCOPE_BENCH_BPF_H
 #define MEMSCOPE_BENCH_BPF_H

@@ -1,7 +1,7 @@
 /*
- * The members of watched control groups become targets: those that are there, those that are moved there,
- * and (proc.bpf.c: on_fork) those that are made there. A container that is started again makes its
- * group anew: known by its path, it is watched before anyone is in it.
+ * The members of watched control groups become targets: present ones, those that are moved there,
+ * and (proc.bpf.c: on_fork) those that are forked there. A restarted container makes its group
+ * anew: it is known by its path, so it is watched before any process is in it.
  */
 #include "cgroup.bpf.h"
 #include "common.bpf.h"
@@ -54,7 +54,7 @@ static __always_inline void member_add(const struct task_struct *task, __u32 tgi
 		stat_inc(STAT_TARGETS_FULL);
 }
 
-/* (dst_cgrp, path, task, threadgroup); the task is there already. */
+/* Arguments: (dst_cgrp, path, task, threadgroup); the task has been moved already. */
 SEC("raw_tp/cgroup_attach_task")
 int on_attach(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -71,7 +71,7 @@ int on_attach(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* A record is half of a program's stack. */
+/* Half of a BPF program's stack would be taken by one record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -79,7 +79,7 @@ struct {
 	__type(value, struct ms_cgroup_rec);
 } made_group __weak SEC(".maps");
 
-/* (cgrp, path); a lock is held that keeps others from being here on this CPU. */
+/* Arguments: (cgrp, path); a lock is held that keeps others from being here on this CPU. */
 SEC("raw_tp/cgroup_mkdir")
 int on_cgroup_mkdir(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -100,12 +100,12 @@ int on_cgroup_mkdir(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	if (bpf_map_lookup_elem(&cgroup_paths, &rec->at))
 		bpf_map_update_elem(&cgroups, &key, &one, BPF_ANY);
-	/* Lost, its path is asked for while it is there. */
+	/* If the record is lost, user space finds the group by its path. */
 	bpf_ringbuf_output(&events, rec, sizeof(*rec), 0);
 	return 0;
 }
 
-/* The members that there are now. */
+/* The present members. */
 SEC("iter/task")
 int list_members(struct bpf_iter__task *ctx)
 {

@@ -1,14 +1,14 @@
 /*
- * Who is in a watched control group, of whatever hierarchy. Asked when a process is made or moved, never
- * for an event: members are in `targets` like anyone who was named.
+ * Membership in watched control groups, of any hierarchy. Checked when a process is made or moved,
+ * never for an event: members are in `targets` like processes named by the user.
  *
  *   task ─► css_set ─► dfl_cgrp                     its group in the unified hierarchy
  *                 └──► cgrp_links ─► link ─► cgrp   … and in each of the others
  *                                                    │ self.parent.cgroup
  *                                                    ▼ … up to the root of its hierarchy
  *
- * A css_set never changes, so its list can be walked without the lock; what a task has may be exchanged.
- * A process is where its leader is: the threads of one may be in different groups.
+ * A css_set never changes, so its list can be walked without the lock; a task's css_set may be
+ * exchanged. A process counts where its leader is: its threads may be in different groups.
  */
 #ifndef MEMSCOPE_CGROUP_BPF_H
 #define MEMSCOPE_CGROUP_BPF_H

@@ -14,7 +14,7 @@
 #include "config.bpf.h"
 #include "maps.bpf.h"
 
-#define E2BIG 7 /* a hash map's answer when it is full */
+#define E2BIG 7 /* what a full hash map returns */
 
 static __always_inline void stat_add(enum ms_stat id, __u64 n)
 {
@@ -65,9 +65,9 @@ static __always_inline void current_proc(struct ms_proc *proc)
 }
 
 /*
- * Is this thread (NULL: the current one) watched? Cheapest tests first: in a run of one process every other one costs a
- * single look-up. *ret_target may be NULL under -a: nothing is known of the process, its
- * generation is 0. *ret_proc is set when it is watched.
+ * Is this thread (NULL: the current one) watched? Cheapest tests first: in a run of one process,
+ * every other process costs a single look-up. *ret_target may be NULL under -a: then nothing is
+ * known of the process and its generation is 0. *ret_proc is set when the thread is watched.
  */
 static __always_inline bool target_wants(const struct task_struct *task, __u32 tgid, __u32 tid,
 					 struct ms_target **ret_target, struct ms_proc *ret_proc)
@@ -90,7 +90,7 @@ static __always_inline bool target_wants(const struct task_struct *task, __u32 t
 		else if (cfg_all)
 			target = NULL;
 		else
-			return false; /* its pid, used again */
+			return false; /* its pid was reused */
 	}
 	*ret_target = target;
 	return true;
@@ -102,9 +102,9 @@ static __always_inline __u32 target_as_gen(const struct ms_target *target)
 }
 
 /*
- * How a record goes into the ring that need not be read at once: user space looks there several times a
- * second. To wake it costs whoever sends some ten us, in a virtual machine; that is done where a quarter of the
- * ring is full.
+ * Flags for a record that need not be read at once: user space polls the ring several times a
+ * second. Waking it costs the sender about 10 us in a virtual machine, so it is woken only when a
+ * quarter of the ring is full.
  */
 static __always_inline __u64 events_wake(void)
 {

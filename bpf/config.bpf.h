@@ -8,8 +8,7 @@
 const volatile __u8 cfg_all __weak = 0;
 /* Follow the children of targets. */
 const volatile __u8 cfg_children __weak = 1;
-/* The members of `cgroups` are watched, and nobody else: 1: all of those are of the unified hierarchy;
- * 2: of any. */
+/* Watch only the members of `cgroups`. 1: all of those are of the unified hierarchy; 2: of any. */
 const volatile __u8 cfg_cgroups __weak = 0;
 /* Watch this thread only (-t); 0: all threads. */
 const volatile __u32 cfg_tid __weak = 0;
@@ -18,41 +17,44 @@ const volatile __u32 cfg_self __weak = 0;
 /* Stacks to keep: -U leaves out the kernel's, -K the user's. */
 const volatile __u8 cfg_user_stacks __weak = 1;
 const volatile __u8 cfg_kernel_stacks __weak = 1;
-/* Unwind tables are kept up by user space, and it walks what is sent to it; 0: frame pointers. */
+/* User space maintains unwind tables and walks deferred stacks; 0: frame pointers. */
 const volatile __u8 cfg_unwind __weak = 0;
-/* Walks that each CPU remembers for each type of program; 0: all are made. */
-const volatile __u32 cfg_recalls __weak = 0;
-/* Walks that need not be made are made, and compared. */
-const volatile __u8 cfg_recall_check __weak = 0;
-/* What one on-CPU sample stands for, ns; 0: the event's own period (cpu-clock counts in ns). */
-const volatile __u64 cfg_sample_ns __weak = 0;
-/* Seed of the stack hash, random for each run: collisions cannot be prepared. */
+/* Entries of the unwind cache, for each CPU and type of program; 0: no cache. */
+const volatile __u32 cfg_unwind_caches __weak = 0;
+/* Tests: walk despite a cache hit, and compare. */
+const volatile __u8 cfg_unwind_cache_check __weak = 0;
+/* Mean weight of an on-CPU sample, ns. */
+const volatile __u64 cfg_sample_ns __weak = 10000000;
+/* The event counts time, at periods that change: each sample has a weight of its own. */
+const volatile __u8 cfg_sample_dither __weak = 0;
+/* Seed of the stack hash, random for each run: nobody can prepare collisions. */
 const volatile __u64 cfg_seed_lo __weak = 1;
 const volatile __u64 cfg_seed_hi __weak = 2;
-/* Probes have cookies: MS_PLACE_… of where they are. */
-const volatile __u8 cfg_places __weak = 0;
+/* Probes have cookies, which say where arguments are (abi.h: MS_COOKIE_…). */
+const volatile __u8 cfg_cookies __weak = 0;
 /* Length of a time bucket, ns; 0: one bucket. */
 const volatile __u64 cfg_bucket_ns __weak = 0;
 const volatile __u64 cfg_start_ns __weak = 0;
 /* The off-CPU source is on: the task iterator fills in `threads`. */
 const volatile __u8 cfg_threads __weak = 0;
-/* Waits, blocked and runnable together, that are in the off-CPU totals, ns; others are counted. */
+/* Only waits of this length, blocked and runnable together, enter the off-CPU totals, ns; others
+ * are counted. */
 const volatile __u64 cfg_wait_min_ns __weak = 0;
 const volatile __u64 cfg_wait_max_ns __weak = ~0ULL;
 /* sched_switch has prev_state as its fourth argument (kernel commit fa2c3254d7cf, 5.18). */
 const volatile __u8 cfg_switch_has_state __weak = 0;
 
 /*
- * The scheduler's own account is read: when a thread was last queued, how long it waited for a CPU, what
- * time it is (rq.clock). Wake-ups are not traced then.
+ * Read the scheduler's own account: when a thread was last queued, how long it waited for a CPU,
+ * the present time (rq.clock). Wake-ups are not traced then.
  */
 const volatile __u8 cfg_sched_account __weak = 0;
-/* There is storage for threads that switch often. */
-const volatile __u8 cfg_busy __weak = 0;
+/* Waits of threads that switch often are sampled (wait_sampler.bpf.h). */
+const volatile __u8 cfg_wait_sampler __weak = 0;
 
 /*
- * Growth. A page's bytes; at how many pages a CPU's part of a counter is folded into the sum
- * (lib/percpu_counter.c); CPUs that there may be.
+ * Growth. Bytes of a page; at how many pages a CPU's part of a counter is folded into the sum
+ * (lib/percpu_counter.c); the number of possible CPUs.
  */
 const volatile __u32 cfg_page_bytes __weak = 4096;
 const volatile __s64 cfg_rss_batch __weak = 32;
@@ -63,39 +65,41 @@ const volatile __u32 cfg_cpus __weak = 1;
  * detached, so that all sources see the same interval.
  */
 volatile __u32 gate_open __weak = 0;
-/* The same for allocations alone: all of an allocator's functions are watched, or none. */
+/* The same for allocations: all functions of an allocator are watched, or none. */
 volatile __u32 gate_alloc_open __weak = 0;
 
 /*
- * Slices: while slice_no is not 0, only the entries of allocating functions are probed, and each call
- * is a total of that slice (its bucket), no more. slice_left: how many calls it may still take; with
- * the last one it closes gate_alloc_open itself, and says when (CLOCK_MONOTONIC). While slice_no is 0 and
- * every call is traced, the same of hits of probes, counted down some at a time.
+ * Bursts: while burst_no is not 0, only entries of allocating functions are probed, and each call
+ * only adds to the burst's totals (burst_no is their bucket). burst_left: how many calls the burst
+ * may still count; the last one closes gate_alloc_open and sets burst_closed_ns (CLOCK_MONOTONIC).
+ * While burst_no is 0 and every call is traced, burst_left does the same for probe hits, counted
+ * down in batches.
  */
-volatile __u32 slice_no __weak = 0;
-volatile __s64 slice_left __weak = 0;
-volatile __u64 slice_closed_ns __weak = 0;
+volatile __u32 burst_no __weak = 0;
+volatile __s64 burst_left __weak = 0;
+volatile __u64 burst_closed_ns __weak = 0;
 
-/* Of a sampler's allocations one in 2^sample_shift is kept; written by user space (thinner.h). */
+/* Keep one in 2^sample_shift of a sampler's allocations; set by user space (sample_throttle.h). */
 volatile __u32 sample_shift __weak = 0;
 
 /*
- * Of the waits of a busy thread at one place, one in so much time is looked at, about, and all that are
- * less frequent; 0: all waits of all threads. busy_switches: what find_busy takes for busy, switches since
- * it last ran; n_busy: how many threads it has so taken, of n_busy_max.
+ * Wait sampling. At each wait site of a sampled thread, about one wait in sample_gap_ns has its
+ * stack sampled, and every wait at rarer sites; 0: all waits of all threads. Threads with at least
+ * wait_sampler_switches switches since find_sampled last ran become sampled; n_sampled: how many
+ * there are, n_sampled_max at most.
  */
-volatile __u64 look_gap_ns __weak = 0;
-volatile __u64 busy_switches __weak = 0;
-volatile __u32 n_busy __weak = 0;
-volatile __u32 n_busy_max __weak = 0;
+volatile __u64 sample_gap_ns __weak = 0;
+volatile __u64 wait_sampler_switches __weak = 0;
+volatile __u32 n_sampled __weak = 0;
+volatile __u32 n_sampled_max __weak = 0;
 
-/* Bit n: groups of hierarchy n are watched, of 63: of those from 63 on. Written by user space. */
+/* Bit n: groups of hierarchy n are watched; bit 63: of any hierarchy from 63 on. By user space. */
 volatile __u64 cgroup_hierarchies __weak = 0;
 
-/* Mappings made up to then, CLOCK_MONOTONIC ns, are in `spaces`. */
+/* `spaces` contains all mappings made up to then, CLOCK_MONOTONIC ns. */
 volatile __u64 mappings_known_ns __weak = 0;
 
-/* CLOCK_MONOTONIC in seconds, kept by user space: when tables are used need not be known better. */
+/* CLOCK_MONOTONIC in seconds, kept by user space: exact enough for a table's time of last use. */
 volatile __u32 clock_s __weak = 0;
 
 #endif

@@ -1,16 +1,17 @@
 /*
- * Source: on-CPU. One perf event per CPU; each sample of a watched task adds what it stands for
- * to the total of its stacks. An NMI where the event counts hardware cycles: it shares no map that
- * takes a lock with any other program (abi.h: enum ms_lane).
+ * Source: on-CPU. One perf event per CPU; each sample of a watched task adds its weight
+ * (sample_weight.h) to the total of its stacks. It is an NMI where the event counts hardware
+ * cycles: it shares no map that takes a lock with any other program (abi.h: enum ms_lane).
  */
 #include "bench.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "sample_weight.h"
 #include "stack.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
-/* Contexts are only read in whole words, and here not relocated: newer kernels have
- * only 2 bytes of one as cs (since FRED), at the same place. */
+/* Contexts can only be read in whole words, and without CO-RE relocation: since FRED, cs is a bit
+ * field of 2 bytes, at the same offset. */
 static __always_inline __u64 read_cs(struct bpf_perf_event_data *ctx)
 {
 	__u64 cs;
@@ -22,6 +23,15 @@ static __always_inline __u64 read_cs(struct bpf_perf_event_data *ctx)
 }
 #endif
 
+/* Of every firing, whoever it finds. */
+static __always_inline __u64 weight_ns(__u64 now_ns)
+{
+	__u32 key = 0;
+	__u64 *last_ns = cfg_sample_dither ? bpf_map_lookup_elem(&oncpu_fired, &key) : NULL;
+
+	return last_ns ? sample_weight_ns(last_ns, now_ns, cfg_sample_ns) : cfg_sample_ns;
+}
+
 SEC("perf_event")
 int on_cpu(struct bpf_perf_event_data *ctx)
 {
@@ -30,7 +40,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	struct ms_total_key key = { .source = MS_ONCPU };
 	struct stack_of of = { .source = MS_ONCPU, .slot = SCRATCH_CPU, .proc = &key.proc };
 	struct ms_target *target;
-	__u64 begin = bench_begin();
+	__u64 begin = bench_begin(), now_ns = bpf_ktime_get_ns(), value = weight_ns(now_ns);
 
 	if (!target_wants(task, id >> 32, (__u32)id, &target, &key.proc))
 		return 0;
@@ -40,13 +50,13 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 #endif
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
-	key.bucket = emit_bucket(bpf_ktime_get_ns());
+	key.bucket = emit_bucket(now_ns);
 	if (cfg_user_stacks)
 		stack_capture(ctx, &of, &key.user);
 	of.flags = MS_STACK_KERNEL;
 	if (cfg_kernel_stacks)
 		stack_capture(ctx, &of, &key.kernel);
-	emit_add(MS_LANE_IRQ, &key, task, 1, cfg_sample_ns ?: ctx->sample_period);
+	emit_add(MS_LANE_IRQ, &key, task, 1, value);
 	bench_end(MS_ONCPU, begin);
 	return 0;
 }

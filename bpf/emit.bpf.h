@@ -1,5 +1,5 @@
 /*
- * The way out for numbers: add to an in-kernel total (maps.bpf.h: totals).
+ * Output of the programs: add to an in-kernel total (maps.bpf.h: totals).
  */
 #ifndef MEMSCOPE_EMIT_BPF_H
 #define MEMSCOPE_EMIT_BPF_H
@@ -11,7 +11,7 @@ static __always_inline __u32 emit_bucket(__u64 now_ns)
 	return cfg_bucket_ns ? (__u32)((now_ns - cfg_start_ns) / cfg_bucket_ns) : 0;
 }
 
-/* What the totals have no room for goes to user space by itself. */
+/* Sends an addition for which the totals have no room. */
 static __noinline bool emit_send(const struct ms_total_key *key, __u64 cgroup_id, __u64 count,
 				 __u64 value)
 {
@@ -29,8 +29,8 @@ static __noinline bool emit_send(const struct ms_total_key *key, __u64 cgroup_id
 }
 
 /*
- * Adds (count, value) to the total of `key`, an event of `task` (not always the current one), or
- * sends them where they cannot be added; if that cannot be done either they are counted as lost.
+ * Adds (count, value) to the total of `key`, an event of `task` (not always the current one). What
+ * cannot be added is sent through the ring; what cannot be sent is counted as lost.
  */
 static __always_inline void emit_add(enum ms_lane lane, const struct ms_total_key *key,
 				     const struct task_struct *task, __u64 count, __u64 value)

@@ -1,36 +1,36 @@
 /*
- * Source: growth. The kernel says whenever the resident pages of an address space change (rss_stat).
- * It does not say by how much: that is the difference of what its counters were and are.
+ * Source: growth. The kernel reports whenever the resident pages of an address space change
+ * (rss_stat), but not by how much: that is the difference of its counters before and after.
  *
- * Since 6.2 a counter is a sum and a part for each CPU, folded into the sum when it reaches a batch
- * (kernel commit f1a7941243c1). This CPU's part tells an event's pages exactly; where an event has
- * folded it the sum tells them:
+ * Since 6.2 a counter is a sum and a part for each CPU, which is folded into the sum when it
+ * reaches a batch (kernel commit f1a7941243c1). This CPU's part gives an event's pages exactly;
+ * where an event has folded it, the sum does:
  *
  *   part not 0   pages = part - part as last seen
  *   part is 0    pages = sum - sum as last seen, less the part as last seen
  *
- * What was last seen is kept by adding the same differences to it, so that whatever two CPUs see at
- * one time, all differences add up to the change of the counter. Where a CPU's part cannot be read,
- * the sum alone is all there is. So it is before 6.2, where each thread keeps its own part and folds it
- * at every 64th page fault: whoever makes that is charged with what came since the last.
+ * The values last seen are updated by the same differences, so all differences add up to the change
+ * of the counter, whatever two CPUs see at one time. Where a CPU's part cannot be read, only the
+ * sum is used. So it is before 6.2, where each thread keeps its own part and folds it at every 64th
+ * page fault: the stack of that fault is charged with all pages since the last fold.
  *
- * Stacks: of every MS_GROWTH_PAGES that a CPU sees come (or go) in an address space, the last takes a
- * stack, and stands for all of them; an event of more pages stands for itself. The first of a CPU is
- * drawn, so that each page is as likely to be taken as any other. MS_GROWTH_PAGES is a prime: programs do
- * things by powers of two. All pages are in the counters of stats.def, whether a stack was taken or
- * not.
+ * Stacks: of every MS_GROWTH_PAGES pages that a CPU sees come (or go) in an address space, the last
+ * has its stack captured, which represents all of them; an event of more pages represents itself.
+ * The first page of a CPU is drawn at random, so every page is equally likely to be sampled.
+ * MS_GROWTH_PAGES is a prime, because programs work in powers of two. All pages are in the counters
+ * of stats.def, with a stack or without.
  *
- * An address space that no task runs in yet is being made, by fork or exec: what comes then is no
- * growth, and what an exit takes down is not given back by anyone.
+ * An address space that no task runs in yet is being made, by fork or exec: pages that come then
+ * are no growth, and pages taken down by an exit are not released by anyone.
  *
- * The program runs where the event is, often with the lock of a page table held, and with preemption
- * off. Nothing here faults: user memory is read only where it is present.
+ * The program runs at the event, often with a page table's lock held and with preemption off.
+ * Nothing here faults: user memory is read only where it is present.
  */
 #include "common.bpf.h"
 #include "emit.bpf.h"
 #include "stack.bpf.h"
 
-#define CPUS_MAX 512 /* of which the parts are read when a run begins */
+#define CPUS_MAX 512 /* whose parts are read when a run begins */
 
 #define PF_EXITING_BIT 0x00000004 /* linux/sched.h */
 #define PF_KTHREAD_BIT 0x00200000
@@ -61,12 +61,12 @@ struct mm_struct___owned {
 } __attribute__((preserve_access_index));
 
 /*
- * Where each CPU's variables are, as an offset to a per-CPU pointer. The kernel's own list of them is not
- * to be had everywhere (without CONFIG_KALLSYMS_ALL), but this map is in such memory itself: the offset
- * is where a CPU's slot is, less what the map's pointer says. `scratch`: a pointer becomes a number
- * when it is written to a map and read again; one for on_rss, one for list_memory.
+ * Where each CPU's variables are, as an offset to a per-CPU pointer. The kernel's own list of
+ * offsets is not always readable (without CONFIG_KALLSYMS_ALL), but this map is in per-CPU memory
+ * itself: the offset is the address of a CPU's slot less the map's pointer. `scratch`: a pointer
+ * becomes a number when it is written to a map and read again; one for on_rss, one for list_memory.
  */
-struct cpu_place {
+struct cpu_offset {
 	__u64 off;
 	__u64 scratch[2];
 };
@@ -75,17 +75,18 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct cpu_place);
-} cpu_places __weak SEC(".maps");
+	__type(value, struct cpu_offset);
+} cpu_offsets __weak SEC(".maps");
 
 /* Fills in `of`; `here` is this CPU's. */
-static __always_inline void cpu_place_learn(struct cpu_place *of, struct cpu_place *here, int user)
+static __always_inline void cpu_offset_learn(struct cpu_offset *of, struct cpu_offset *here,
+					     int user)
 {
 	volatile __u64 *number = &here->scratch[user];
 	struct bpf_array *map;
 	__u64 base = 0;
 
-	*number = (__u64)&cpu_places;
+	*number = (__u64)&cpu_offsets;
 	map = (struct bpf_array *)*number;
 	if (bpf_probe_read_kernel(&base, sizeof(base),
 				  __builtin_preserve_access_index(&map->pptrs[0])))
@@ -94,16 +95,16 @@ static __always_inline void cpu_place_learn(struct cpu_place *of, struct cpu_pla
 	of->off = *number - base;
 }
 
-/* Of this CPU; 0: not known. */
+/* Of this CPU; 0: unknown. */
 static __always_inline __u64 cpu_off(void)
 {
 	__u32 zero = 0;
-	struct cpu_place *here = bpf_map_lookup_elem(&cpu_places, &zero);
+	struct cpu_offset *here = bpf_map_lookup_elem(&cpu_offsets, &zero);
 
 	if (!here)
 		return 0;
 	if (!here->off)
-		cpu_place_learn(here, here, 0);
+		cpu_offset_learn(here, here, 0);
 	return here->off;
 }
 
@@ -111,17 +112,17 @@ static __always_inline __u64 cpu_off(void)
 static __always_inline __u64 cpu_off_of(__u32 cpu)
 {
 	__u32 zero = 0;
-	struct cpu_place *here = bpf_map_lookup_elem(&cpu_places, &zero);
-	struct cpu_place *there = bpf_map_lookup_percpu_elem(&cpu_places, &zero, cpu);
+	struct cpu_offset *here = bpf_map_lookup_elem(&cpu_offsets, &zero);
+	struct cpu_offset *there = bpf_map_lookup_percpu_elem(&cpu_offsets, &zero, cpu);
 
 	if (!here || !there)
 		return 0;
 	if (!there->off)
-		cpu_place_learn(there, here, 1);
+		cpu_offset_learn(there, here, 1);
 	return there->off;
 }
 
-/* Found by asking: the sum is the tracepoint's third argument where counters have no parts. */
+/* Feature test: where counters have no parts, the sum is the tracepoint's third argument. */
 static __always_inline bool has_parts(void)
 {
 	return bpf_core_field_exists(((struct mm_struct___parts *)0)->rss_stat[0].counters);
@@ -135,7 +136,7 @@ static __always_inline struct percpu_counter *mm_counter(__u64 mm, __u32 member)
 					 member * bpf_core_type_size(struct percpu_counter));
 }
 
-/* The sum of a counter, without what CPUs keep of it. */
+/* The sum of a counter, without the parts of CPUs. */
 static __always_inline __s64 mm_sum(__u64 mm, __u32 member)
 {
 	struct mm_struct___sums *old = (void *)mm;
@@ -148,8 +149,8 @@ static __always_inline __s64 mm_sum(__u64 mm, __u32 member)
 	return sum;
 }
 
-/* What a CPU keeps of a counter, `at` an address. Nothing, when that is not known: then all that can be
- * seen is the sum. */
+/* A CPU's part of a counter, at address `at`. 0 when the address is unknown: then only the sum is
+ * used. */
 static __always_inline __s32 part_read(__u64 at)
 {
 	__s32 part = 0;
@@ -159,8 +160,8 @@ static __always_inline __s32 part_read(__u64 at)
 	return part;
 }
 
-/* The task that the memory is charged to, 0: none has it any more. Without memory cgroups the kernel
- * does not keep it. */
+/* The task that the memory is charged to; 0: none any more. Without memory cgroups the kernel does
+ * not keep it. */
 static __always_inline __u64 mm_owner(__u64 mm)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -170,9 +171,9 @@ static __always_inline __u64 mm_owner(__u64 mm)
 	return (__u64)BPF_CORE_READ(task, mm) == mm ? (__u64)BPF_CORE_READ(task, group_leader) : 0;
 }
 
-/* Nobody has it any more, or whoever has it is not watched: it is taken down. Its first pages have gone
- * just now, so what it had is what was last seen: on this CPU, with those that others have folded. Of
- * those, what came since it was met. */
+/* The address space has no owner any more, or an unwatched one: it is taken down. Its first pages
+ * have just gone, so what it had is what was last seen on this CPU, including the parts that other
+ * CPUs have folded; only pages that came since it was first seen count. */
 static __always_inline void memory_end(__u64 mm, const struct ms_memory *m)
 {
 	struct ms_memory_cpu *c = bpf_map_lookup_elem(&memory_cpus, &mm);
@@ -209,8 +210,8 @@ static __always_inline void memory_add(__u64 mm, __u64 owner, const struct ms_pr
 }
 
 /*
- * An address space that is not known, or whose owner is not the one that is: 1 when it is watched,
- * and then it is in `memories`.
+ * An address space that is not known, or has another owner than recorded: returns 1 when it is
+ * watched, and then it is in `memories`.
  */
 __noinline int memory_meet(__u64 mm)
 {
@@ -240,15 +241,15 @@ __noinline int memory_meet(__u64 mm)
 		return 1;
 	}
 	if (m && !made && m->proc.tgid == proc.tgid && m->proc.start_ns == proc.start_ns) {
-		m->owner = owner; /* the thread that was has ended */
+		m->owner = owner; /* the thread that was the owner has ended */
 		return 1;
 	}
 	memory_add(mm, owner, &proc, made);
 	return 1;
 }
 
-/* Brings what is known of an address space on a CPU, whose variables are at `off`, up to date with what is
- * known of it on all. 1: what that CPU kept of the counters before now is not known. */
+/* Brings a CPU's record of an address space, with its variables at `off`, up to date with the
+ * record for all CPUs. 1: what that CPU kept of the counters before now is unknown. */
 static __always_inline int memory_cpu_set(struct ms_memory_cpu *c, const struct ms_memory *m,
 					  __u64 mm, __u64 off)
 {
@@ -292,7 +293,7 @@ __noinline int memory_meet_there(__u64 mm, __u32 cpu)
 	struct ms_memory_cpu *c;
 
 	if (!has_parts())
-		return 0; /* the helper below is younger than some such kernels */
+		return 0; /* some such kernels lack the helper below */
 	c = bpf_map_lookup_percpu_elem(&memory_cpus, &mm, cpu);
 	if (m && c && c->born_ns != m->born_ns)
 		memory_cpu_set(c, m, mm, cpu_off_of(cpu));
@@ -300,8 +301,8 @@ __noinline int memory_meet_there(__u64 mm, __u32 cpu)
 }
 
 /*
- * The pages of this event. `fresh`: what this CPU kept before is not known; then a fold says no more
- * than that it was less than a batch.
+ * The pages of this event. `fresh`: the CPU's previous part is unknown; then a fold only shows that
+ * it was less than a batch.
  */
 static __always_inline __s64 memory_pages(struct ms_memory_cpu *c, __u64 mm, __u32 member,
 					  __s64 sum, bool fresh)
@@ -328,8 +329,7 @@ static __always_inline __s64 memory_pages(struct ms_memory_cpu *c, __u64 mm, __u
 	return pages + moved;
 }
 
-/* Without an atomic operation: this program is the only one that counts these, and it does not run twice
- * at a time on a CPU. */
+/* Without an atomic operation: only this program counts these, and it does not nest on a CPU. */
 static __always_inline void pages_add(enum ms_stat id, __u64 n)
 {
 	__u32 key = id;
@@ -362,7 +362,8 @@ static __noinline int growth_add(void *ctx, __u64 mm, __u64 owner, __u32 what, _
 	key.bucket = emit_bucket(bpf_ktime_get_ns());
 	of.proc = &key.proc;
 	of.as_gen = key.as_gen;
-	/* Reclaim, a debugger or another process's system call has no user stack of this one. */
+	/* Not by reclaim, a debugger or another process's system call: they have no user stack of
+	 * this one. */
 	if (cfg_user_stacks && (__u64)BPF_CORE_READ(task, mm) == mm &&
 	    !(BPF_CORE_READ(task, flags) & PF_KTHREAD_BIT))
 		stack_capture(ctx, &of, &key.user);
@@ -387,7 +388,7 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 		return;
 	owner = mm_owner(mm);
 	c = bpf_map_lookup_elem(&memory_cpus, &mm);
-	/* A CPU on which it was not seen has no owner either. */
+	/* On a CPU that has not seen it, it has no owner either. */
 	if (!c || !owner || c->owner != owner || c->flags & MS_MEMORY_MADE) {
 		if (!memory_meet(mm))
 			return;
@@ -420,8 +421,7 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 		   pages);
 }
 
-/* Raw on all kernels: what the types of
- * arguments are good for, reading through them, is not done here often. */
+/* Raw on all kernels: typed arguments would help little here. */
 SEC("raw_tp/rss_stat")
 int on_rss_stat(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -429,7 +429,7 @@ int on_rss_stat(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* What the counters are when a run begins, on all CPUs, of the processes that it names. */
+/* The counters on all CPUs when a run begins, for the processes it names. */
 SEC("iter/task")
 int list_memory(struct bpf_iter__task *ctx)
 {

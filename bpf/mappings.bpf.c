@@ -1,14 +1,16 @@
 /*
- * Source: mappings. What a process maps, moves and gives back by itself: mmap, munmap, mremap, brk.
+ * Source: mappings. What a process itself maps, moves and unmaps: mmap, munmap, mremap, brk.
  *
- *   entry   what was asked, and when; not if it is part of an allocator's call, which is counted there
- *   exit    it has worked: sent to user space, where who has mapped what is kept (collect/mappings.h)
+ *   entry   keep arguments and time; not inside an allocator's call, where it is counted already
+ *   exit    on success: send it to user space, which keeps who has mapped what
+ *           (collect/stream/mappings.h)
  *
- * A tracepoint of system calls costs every system call of the host some ns, those of processes that are
- * not watched with them: it is attached while every allocation is traced, and no longer.
+ * A tracepoint of system calls costs every system call of the host some ns, including those of
+ * processes that are not watched: it is attached only while every allocation is traced.
  *
- * The exit may be seen in another order than the calls took effect: a range that one thread gave back
- * is another's before the first is seen to return. So each record says when its call began.
+ * Exits may be seen in another order than the calls took effect: a range that one thread unmapped
+ * may be mapped by another before the first call's exit is seen. So each record has the time its
+ * call began.
  */
 #include "alloc_nested.bpf.h"
 #include "common.bpf.h"
@@ -37,7 +39,7 @@ static __always_inline bool is_of_mappings(__u64 nr)
 	return nr == NR_MMAP || nr == NR_MUNMAP || nr == NR_MREMAP || nr == NR_BRK;
 }
 
-/* A 32-bit system call: the numbers are others'. */
+/* A 32-bit system call: it has other numbers. */
 static __always_inline bool is_compat(const struct task_struct *task)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -108,7 +110,7 @@ int on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* What an mmap() made: of bytes that may be of huge pages. */
+/* The mapping that an mmap() made; its length may be rounded to huge pages. */
 static __always_inline void made(struct ms_mapping_rec *rec, const struct ms_mapping_call *call,
 				 __u64 addr)
 {
@@ -140,7 +142,7 @@ static __always_inline void moved(struct ms_mapping_rec *rec, const struct ms_ma
 		rec->what = MS_MAPPING_TWICE;
 }
 
-/* The heap ends somewhere else. false: it does not. */
+/* The end of the heap moved. false: it did not. */
 static __always_inline bool heap_moved(struct ms_mapping_rec *rec,
 				       const struct ms_mapping_call *call, __u64 now)
 {
@@ -159,7 +161,7 @@ static __always_inline bool heap_moved(struct ms_mapping_rec *rec,
 	return true;
 }
 
-/* What the call came to; false: nothing. */
+/* The effect of the call; false: none. */
 static __always_inline bool what_came(struct ms_mapping_rec *rec,
 				      const struct ms_mapping_call *call, __u64 ret)
 {

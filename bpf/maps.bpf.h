@@ -1,12 +1,12 @@
 /*
  * Every map: key, value, writer, reader, and what happens when it is full. Defined once here;
  * the copies in the separate objects are folded into one when they are linked (__weak). Sizes
- * marked "set at load" come from collect/bpf_session.c and the --mem budget.
+ * marked "set at load" come from collect/session/bpf_session.c and the --mem budget.
  */
 #ifndef MEMSCOPE_MAPS_BPF_H
 #define MEMSCOPE_MAPS_BPF_H
 
-/* Counters: one slot per row of stats.def and CPU. Written by all, read by collect/drain.c. */
+/* Counters: one slot per row of stats.def and CPU. Written by all, read by collect/stream/drain.c. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, MS_N_STATS);
@@ -14,13 +14,21 @@ struct {
 	__type(value, __u64);
 } stats __weak SEC(".maps");
 
-/* Verdicts of stacks as they were used: [source * MS_N_VERDICTS + verdict]. */
+/* Verdicts, one count per use of a stack: [source * MS_N_VERDICTS + verdict]. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, MS_N_SOURCES * MS_N_VERDICTS);
 	__type(key, __u32);
 	__type(value, __u64);
 } verdicts __weak SEC(".maps");
+
+/* When the on-CPU event last fired, CLOCK_MONOTONIC ns; 0: never. Written and read by on_cpu. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} oncpu_fired __weak SEC(".maps");
 
 /* Watched processes, by tgid. Written by user space and by fork/exit in proc.bpf.c; full: the
  * child is not followed, STAT_TARGETS_FULL. With -a only as_gen is used. */
@@ -31,8 +39,9 @@ struct {
 	__type(value, struct ms_target);
 } targets __weak SEC(".maps");
 
-/* Watched control groups: whoever is in one of them or below it is a target. Written by user space and,
- * when one of `cgroup_paths` is made, by cgroup.bpf.c; full: user space meets it some time later. */
+/* Watched control groups: every process in one of them, or below it, is a target. Written by user
+ * space, and by cgroup.bpf.c when one of `cgroup_paths` is made; full: user space finds it some
+ * time later. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MS_CGROUPS_MAX);
@@ -48,11 +57,10 @@ struct {
 } cgroup_paths __weak SEC(".maps");
 
 /*
- * Totals: for each lane two maps of one shape, of which the programs use the one in
- * totals_live[lane]. User space puts the other one there (the update returns after a grace period,
- * when no program holds the old one any more), then reads and clears the old: no addition is
- * lost. Full: the event goes to the ring. Preallocated, as perf events demand; size
- * set at load.
+ * Totals: for each lane two maps of one shape; programs use the one in totals_live[lane]. User
+ * space puts the other one there (the update returns after a grace period, when no program holds
+ * the old map any more), then reads and clears the old one: no addition is lost. Full: the event
+ * goes to the ring. Preallocated, as perf events demand; size set at load.
  */
 struct totals_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -62,7 +70,7 @@ struct totals_map {
 } totals_a __weak SEC(".maps"), totals_b __weak SEC(".maps"), irq_totals_a __weak SEC(".maps"),
 	irq_totals_b __weak SEC(".maps");
 
-/* Filled in at load: bpftool gen object does not carry initial values of maps in maps. */
+/* Filled in at load: bpftool gen object drops the initial values of maps in maps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, MS_N_LANES);
@@ -70,8 +78,8 @@ struct {
 	__array(values, struct totals_map);
 } totals_live __weak SEC(".maps");
 
-/* Stacks that user space has been sent, by hash; one map for each lane. An LRU is right here: a
- * forgotten stack is only sent once more. Size set at load. */
+/* Stacks that user space has been sent, by hash; one map for each lane. An LRU does no harm here: a
+ * forgotten stack is sent once more. Size set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 32768);
@@ -79,8 +87,8 @@ struct {
 	__type(value, __u8);
 } seen __weak SEC(".maps"), irq_seen __weak SEC(".maps");
 
-/* Stack records, and what the totals had no room for. Full: STAT_STACK_RING_FULL, and the stack is sent
- * when it is next seen; STAT_TOTAL_FULL. */
+/* Stack records, and additions that the totals had no room for. Full: STAT_STACK_RING_FULL, and the
+ * stack is sent when it is next seen; STAT_TOTAL_FULL. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 * 1024 * 1024);
@@ -124,9 +132,9 @@ struct {
 } spaces __weak SEC(".maps");
 
 /*
- * When something executable was last mapped over what `spaces` says of a process: slot tgid %
- * N_REMAPPED. Written by proc.bpf.c; what is later than mappings_known_ns makes walks go to user space.
- * Two processes in one slot: the stacks of both do, for some milliseconds.
+ * When something executable was last mapped over what `spaces` describes: slot tgid % N_REMAPPED.
+ * Written by proc.bpf.c; a time later than mappings_known_ns defers walks to user space. When two
+ * processes share a slot, the stacks of both are deferred for some milliseconds.
  */
 #define N_REMAPPED 1024
 struct {
@@ -145,8 +153,8 @@ struct {
 	__type(value, struct ms_thread);
 } threads __weak SEC(".maps");
 
-/* What does not fit on the stack of the program at sched_switch: what it has found out of the thread that
- * leaves, while it takes its stacks; the key of a total; a new thread. Nobody who uses it is preempted. */
+/* What does not fit on the BPF stack at sched_switch: facts of the thread that leaves, kept while
+ * its stacks are captured; the key of a total; a new thread. Its users are not preempted. */
 struct wait_begun {
 	struct ms_thread fresh;
 	struct ms_total_key key;
@@ -163,19 +171,20 @@ struct {
 	__type(value, struct wait_begun);
 } wait_begun __weak SEC(".maps");
 
-/* Threads that switch often. Made by find_busy, which user space runs; written by offcpu.bpf.c, read
- * through list_busy; goes with its thread. As many as n_busy_max. */
+/* Threads that switch often. Created by find_sampled, which user space runs; written by
+ * offcpu.bpf.c, read through list_sampled; freed with the thread. n_sampled_max at most. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct ms_busy);
-} busy __weak SEC(".maps");
+	__type(value, struct ms_sampled_thread);
+} sampled_threads __weak SEC(".maps");
 
 /*
- * Sites of exact allocations: records, where each is, and which are free. Written by alloc.bpf.c and
- * read by collect/alloc_table.c, which also takes out what is over. Full: STAT_SITES_FULL, and the
- * allocation counts at its process's root; not even that: STAT_SITES_NONE. Sizes set at load.
+ * Sites of exact allocations: the records, the index of each by key, and the free ones. Written by
+ * alloc.bpf.c, read by collect/stream/alloc_table.c, which also removes finished ones. Full:
+ * STAT_SITES_FULL, and the allocation is counted at its process's root; without a root:
+ * STAT_SITES_NONE. Sizes set at load.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -206,8 +215,8 @@ struct {
 	__type(value, __u64);
 } alloc_sizes __weak SEC(".maps");
 
-/* Live allocations. Written by alloc.bpf.c; full: STAT_BLOCKS_FULL, and its site counts the allocation
- * as untracked. Allocated as needed; bound set at load. */
+/* Live allocations. Written by alloc.bpf.c; full: STAT_BLOCKS_FULL, and the site counts the
+ * allocation as untracked. Allocated on demand; bound set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -216,8 +225,8 @@ struct {
 	__type(value, struct ms_block);
 } blocks __weak SEC(".maps");
 
-/* Sites of samplers whose arguments are not where those of a call are. Written by user space before
- * it attaches there, read by sampled.bpf.c. */
+/* Argument positions of samplers' sites that differ from those of a call. Written by user space
+ * before it attaches there, read by sampled.bpf.c. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MS_SITES_MAX);
@@ -235,8 +244,8 @@ struct {
 	__type(value, struct ms_inflight);
 } inflight __weak SEC(".maps");
 
-/* Per thread: the system call that changes what is mapped and has not returned. Written and emptied by
- * mappings.bpf.c; full: STAT_MAPPINGS_LOST. Size set at load. */
+/* Per thread: the mapping system call in flight. Written and emptied by mappings.bpf.c; full:
+ * STAT_MAPPINGS_LOST. Size set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
@@ -244,8 +253,8 @@ struct {
 	__type(value, struct ms_mapping_call);
 } mapping_calls __weak SEC(".maps");
 
-/* Address spaces of targets, and what is known of them on each CPU. Written by growth.bpf.c; those that
- * have gone are removed by it and by drain.c. Full: STAT_MEMORY_FULL. Sizes set at load. */
+/* Address spaces of targets, and the same on each CPU. Written by growth.bpf.c; removed by it and
+ * by drain.c when they end. Full: STAT_MEMORY_FULL. Sizes set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);

@@ -6,18 +6,18 @@
  *        └─────(switch out, still RUNNING: preempted or yielded)──────► runnable ──┘
  *
  * Blocked time belongs to the stack where the thread left the CPU, and so does the runnable time
- * after it: what it waited for was there, a CPU was not. "Still RUNNING" is read from the task's
- * state, because the preempt flag alone misses most of it (two spinning threads on one CPU: all
- * switches have state R and preempt false).
+ * after it: the wait began there. "Still RUNNING" is read from the task's state, because the
+ * preempt flag alone misses most of it (two spinning threads on one CPU: all switches have state R
+ * and preempt false).
  *
  * Changes of one thread are serialised by the scheduler (its run queue's lock), so its entry needs
  * no atomics.
  */
 #include "bench.bpf.h"
-#include "busy.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
 #include "stack.bpf.h"
+#include "wait_sampler.bpf.h"
 
 #define TASK_RUNNING_STATE 0
 #define TASK_TRACED_STATE  0x08 /* linux/sched.h: __TASK_TRACED */
@@ -42,7 +42,7 @@ static __always_inline void wait_emit(const struct ms_thread *t, const struct ta
 	emit_add(MS_LANE_TASK, &w->key, task, 1, ns);
 }
 
-/* A thread we have not met: known from now on. An entry that is there already stays. */
+/* A thread not seen before: known from now on. An existing entry stays. */
 static __always_inline struct ms_thread *thread_add_from(struct ms_thread *fresh, __u32 tid,
 							 const struct ms_proc *proc, __u64 now_ns,
 							 enum ms_run_state state)
@@ -59,7 +59,7 @@ static __always_inline struct ms_thread *thread_add_from(struct ms_thread *fresh
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
-/* The same where nothing preempts. */
+/* The same where preemption is off. */
 static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_proc *proc,
 						    __u64 now_ns, enum ms_run_state state)
 {
@@ -68,8 +68,8 @@ static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_p
 	return w ? thread_add_from(&w->fresh, tid, proc, now_ns, state) : NULL;
 }
 
-/* Is a wait of that length asked for? It is counted if not. */
-static __always_inline bool wait_is_told(__u64 ns)
+/* Does a wait of that length pass --min-block and --max-block? If not, it is counted. */
+static __always_inline bool wait_in_bounds(__u64 ns)
 {
 	if (ns >= cfg_wait_min_ns && ns <= cfg_wait_max_ns)
 		return true;
@@ -78,12 +78,12 @@ static __always_inline bool wait_is_told(__u64 ns)
 	return false;
 }
 
-/* What ends when a thread comes to a CPU at `in_ns`. */
+/* A thread comes to a CPU at `in_ns`: ends the wait. */
 static __always_inline void wait_end(struct ms_thread *t, const struct task_struct *task, __u32 tid,
 				     __u64 in_ns, __u64 now_ns)
 {
 	__u64 runnable_from = t->since_ns;
-	bool told = t->state == MS_RUN_HELD || wait_is_told(in_ns - t->since_ns);
+	bool in_bounds = t->state == MS_RUN_HELD || wait_in_bounds(in_ns - t->since_ns);
 
 	if (t->state == MS_RUN_HELD) {
 		t->held_ns += in_ns - t->since_ns;
@@ -91,12 +91,12 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 	} else if (t->state == MS_RUN_BLOCKED) {
 		runnable_from = t->wake_ns ?: in_ns;
 		t->blocked_ns += runnable_from - t->since_ns;
-		if (told)
+		if (in_bounds)
 			wait_emit(t, task, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
 	}
 	if (in_ns > runnable_from) {
 		t->runnable_ns += in_ns - runnable_from;
-		if (told)
+		if (in_bounds)
 			wait_emit(t, task, tid, MS_RUNNABLE, now_ns, in_ns - runnable_from);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
@@ -105,10 +105,10 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 }
 
 /*
- * It leaves a CPU, and was not seen to come: the kernel passes over a tracepoint now and then. The
- * scheduler keeps what a thread had run before it was picked (set_next_entity()), so that it knows
- * how long it has now been there. Other classes than the fair one do not keep it: what is known
- * then is a wait that ended with a wake-up; the rest stays in nobody's account.
+ * A thread leaves a CPU without having been seen to come: the kernel skips a tracepoint now and
+ * then. The scheduler keeps what a thread had run before it was picked (set_next_entity()), which
+ * gives the time since it came. Only the fair class keeps that; for others, a wait that ended with
+ * a wake-up is known, and the rest is counted nowhere.
  */
 static __always_inline void switch_in_missed(struct ms_thread *t, const struct task_struct *task,
 					     __u32 tid, __u64 now_ns)
@@ -126,26 +126,26 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 	if (t->state != MS_RUN_BLOCKED || !t->wake_ns)
 		return;
 	t->blocked_ns += t->wake_ns - t->since_ns;
-	if (wait_is_told(t->wake_ns - t->since_ns))
+	if (wait_in_bounds(t->wake_ns - t->since_ns))
 		wait_emit(t, task, tid, MS_BLOCKED, now_ns, t->wake_ns - t->since_ns);
 }
 
-/* A tracer is its tracee's parent. What a debugger stops is blocked like any other. */
+/* A tracer is its tracee's parent. A thread stopped by a debugger is blocked like any other. */
 static __always_inline bool held_by_us(const struct task_struct *task, __u32 state)
 {
 	return (state & TASK_TRACED_STATE) && cfg_self &&
 	       (__u32)BPF_CORE_READ(task, parent, tgid) == cfg_self;
 }
 
-/* A command that waits for us to be let go is our child still, and has not become what it is to be. */
+/* A launched command held by memscope is still our child, and has not yet called exec. */
 static __always_inline bool is_before_exec(const struct task_struct *task)
 {
 	return cfg_self && (__u32)BPF_CORE_READ(task, real_parent, tgid) == cfg_self &&
 	       BPF_CORE_READ(task, self_exec_id) == BPF_CORE_READ(task, real_parent, self_exec_id);
 }
 
-/* The stacks of the current task, which leaves its CPU. The scratch cannot be taken over: this program
- * alone uses it, and is not preempted. */
+/* The stacks of the current task, which leaves its CPU. Nothing can take over the scratch: only
+ * this program uses it, and it is not preempted. */
 static __always_inline void wait_stacks(void *ctx, struct wait_begun *w)
 {
 	struct stack_of of = {
@@ -170,7 +170,7 @@ static __always_inline bool is_runnable(bool preempt, __u32 prev_state)
 	return preempt || prev_state == TASK_RUNNING_STATE;
 }
 
-/* true: a wait has begun, whose stacks are wanted. */
+/* true: a wait has begun, and its stacks are wanted. */
 static __always_inline bool switch_out(struct wait_begun *w, struct task_struct *prev, bool preempt,
 				       __u32 prev_state, __u64 now_ns)
 {
@@ -183,12 +183,12 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 	stat_inc(STAT_OFFCPU_SWITCHES);
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t) {
-		/* Not met before: since when it was on this CPU is not known. */
+		/* Not seen before: when it came to this CPU is unknown. */
 		t = thread_add(tid, &w->proc, now_ns, MS_RUN_ON_CPU);
 		if (!t)
 			return false;
 	}
-	if (t->state == MS_RUN_GONE || t->state == MS_RUN_BUSY)
+	if (t->state == MS_RUN_GONE || t->state == MS_RUN_SAMPLED)
 		return false; /* the old leader, whose tid an exec has given away */
 	if (t->state != MS_RUN_ON_CPU)
 		switch_in_missed(t, prev, tid, now_ns);
@@ -213,7 +213,7 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 	return true;
 }
 
-/* The stacks of that wait are here. */
+/* The stacks of that wait have been captured. */
 static __always_inline void switch_out_taken(const struct wait_begun *w, struct ms_thread *t)
 {
 	t->user = w->user;
@@ -231,12 +231,13 @@ static __always_inline struct ms_thread *switch_in(struct task_struct *next)
 {
 	struct ms_thread *t = thread_of(next);
 
-	return t && t->state != MS_RUN_ON_CPU && t->state != MS_RUN_GONE && t->state != MS_RUN_BUSY
+	return t && t->state != MS_RUN_ON_CPU && t->state != MS_RUN_GONE &&
+			       t->state != MS_RUN_SAMPLED
 		       ? t
 		       : NULL;
 }
 
-/* By the scheduler's account it could have run for so long before it did. */
+/* By the scheduler's account it was runnable for `could_ns` before it ran. */
 static __always_inline void wait_woken(struct ms_thread *t, __u64 could_ns, __u64 now_ns)
 {
 	if (t->state == MS_RUN_BLOCKED && could_ns)
@@ -252,8 +253,8 @@ static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
 	struct ms_proc proc;
 
 	if (fresh) {
-		/* A new thread: runnable from its first moment, in nobody's stack. An entry
-		 * under its tid is of a thread that has gone. */
+		/* A new thread: runnable from the start, without a stack. An entry under its tid
+		 * belongs to a thread that has ended. */
 		if (!target_wants(task, BPF_CORE_READ(task, tgid), tid, &target, &proc))
 			return;
 		if (t)
@@ -264,68 +265,69 @@ static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
 	}
 }
 
-enum busy_does {
-	BUSY_WAITS, /* its wait counts for its place              */
-	BUSY_LOOKS, /* the same, and its stack is looked at       */
-	BUSY_ENDS,  /* it is busy no more                         */
+enum wait_sampler_does {
+	WAIT_SAMPLER_COUNT,  /* count the wait at its site                */
+	WAIT_SAMPLER_SAMPLE, /* the same, and sample its stack            */
+	WAIT_SAMPLER_NONE,   /* the thread is no longer sampled           */
 };
 
-/* A busy thread leaves a CPU. */
-static __always_inline enum busy_does busy_switch_out(struct wait_begun *w, struct ms_busy *b,
-						      struct task_struct *prev, bool preempt,
-						      __u32 prev_state, __u64 clock_ns)
+/* A sampled thread leaves a CPU. */
+static __always_inline enum wait_sampler_does wait_sampler_switch_out(
+	struct wait_begun *w, struct ms_sampled_thread *b, struct task_struct *prev, bool preempt,
+	__u32 prev_state, __u64 clock_ns)
 {
 	struct ms_target *target;
 
-	/* Not seen to come, it is asked after like any other. */
+	/* Not seen to come: treated like a thread that is not sampled. */
 	if (b->state != MS_RUN_ON_CPU)
-		return BUSY_ENDS;
-	busy_on_cpu(b, clock_ns);
+		return WAIT_SAMPLER_NONE;
+	wait_sampler_on_cpu(b, clock_ns);
 	if (prev_state & (TASK_DEAD_STATE | TASK_TRACED_STATE))
-		return BUSY_ENDS;
-	if (!busy_out(b, prev, is_runnable(preempt, prev_state), clock_ns))
-		return BUSY_WAITS;
+		return WAIT_SAMPLER_NONE;
+	if (!wait_sampler_out(b, prev, is_runnable(preempt, prev_state), clock_ns))
+		return WAIT_SAMPLER_COUNT;
 	if (!target_wants(prev, prev->tgid, prev->pid, &target, &w->proc)) {
 		b->state = MS_RUN_ON_CPU;
-		return BUSY_ENDS;
+		return WAIT_SAMPLER_NONE;
 	}
 	w->as_gen = target_as_gen(target);
 	w->now_ns = bpf_ktime_get_ns();
 	b->ahead_ns = w->now_ns - clock_ns;
-	return BUSY_LOOKS;
+	return WAIT_SAMPLER_SAMPLE;
 }
 
-/* prev_state: the kernel's own argument where it has one (see config.bpf.h); reading the task again
- * may already see it woken. */
+/* prev_state: the tracepoint's argument where it has one (see config.bpf.h); the task's own field
+ * may already show it woken. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	__u32 prev_state = cfg_switch_has_state ? (__u32)ctx[3] : task_state(prev);
 	__u64 clock_ns = cfg_sched_account ? rq_clock(prev) : 0;
 	struct wait_begun *w = wait_begun_here();
-	enum busy_does does = BUSY_ENDS;
+	enum wait_sampler_does does = WAIT_SAMPLER_NONE;
 	struct ms_thread *t;
-	struct ms_busy *b;
+	struct ms_sampled_thread *b;
 	__u64 now_ns = 0;
 
 	if (!gate_open || !w)
 		return 0;
-	b = busy_find(prev);
-	if (busy_is(b)) {
-		does = busy_switch_out(w, b, prev, preempt, prev_state, clock_ns);
-		if (does == BUSY_ENDS)
-			busy_end(b, prev);
+	b = wait_sampler_find(prev);
+	if (wait_sampler_is(b)) {
+		does = wait_sampler_switch_out(w, b, prev, preempt, prev_state, clock_ns);
+		if (does == WAIT_SAMPLER_NONE)
+			wait_sampler_end(b, prev);
 	}
-	/* Once, before stacks are looked at: to the scheduler's account all that comes is the next thread's. */
-	if (does != BUSY_WAITS)
-		now_ns = does == BUSY_LOOKS ? w->now_ns : bpf_ktime_get_ns();
-	if (does == BUSY_LOOKS ||
-	    (does == BUSY_ENDS && switch_out(w, prev, preempt, prev_state, now_ns))) {
+	/* Read once, before stacks are captured: the scheduler charges all that follows to the next
+	 * thread. */
+	if (does != WAIT_SAMPLER_COUNT)
+		now_ns = does == WAIT_SAMPLER_SAMPLE ? w->now_ns : bpf_ktime_get_ns();
+	if (does == WAIT_SAMPLER_SAMPLE ||
+	    (does == WAIT_SAMPLER_NONE && switch_out(w, prev, preempt, prev_state, now_ns))) {
 		wait_stacks(ctx, w);
-		b = busy_find(prev);
-		t = busy_is(b) ? NULL : thread_of(prev);
-		if (busy_is(b)) {
-			busy_looked(b, w, prev, clock_ns);
+		b = wait_sampler_find(prev);
+		t = wait_sampler_is(b) ? NULL : thread_of(prev);
+		if (wait_sampler_is(b)) {
+			wait_sampler_sampled(b, w, prev, clock_ns);
 		} else if (t) {
 			switch_out_taken(w, t);
 			if (cfg_sched_account) {
@@ -335,10 +337,10 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 		}
 	}
 
-	b = busy_find(next);
-	if (busy_is(b)) {
+	b = wait_sampler_find(next);
+	if (wait_sampler_is(b)) {
 		if (b->state != MS_RUN_ON_CPU)
-			busy_in(b, next, clock_ns, queued_ns(next, b->delay_ns, clock_ns));
+			wait_sampler_in(b, next, clock_ns, queued_ns(next, b->delay_ns, clock_ns));
 		return 0;
 	}
 	t = switch_in(next);
@@ -350,7 +352,7 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 		wait_woken(t, queued_ns(next, t->delay_ns, clock_ns), now_ns);
 	wait_end(t, next, next->pid, now_ns, now_ns);
 	if (b)
-		busy_begin(b, t, next->pid, clock_ns, now_ns);
+		wait_sampler_begin(b, t, next->pid, clock_ns, now_ns);
 	return 0;
 }
 
@@ -406,8 +408,8 @@ int on_wakeup_new_raw(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * A thread that is not the leader execs: the leader is made to exit, and the thread goes on under
- * the leader's tid. Its own ends here.
+ * A thread other than the leader calls exec: the leader is made to exit, and the thread goes on
+ * under the leader's tid. Its own tid ends here.
  */
 static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
 {
@@ -437,26 +439,26 @@ static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec_btf, struct task_struct *task, pid_t old_tid)
 {
-	struct ms_busy *b = busy_find(task);
+	struct ms_sampled_thread *b = wait_sampler_find(task);
 
-	if (gate_open && busy_is(b))
-		busy_end(b, task);
+	if (gate_open && wait_sampler_is(b))
+		wait_sampler_end(b, task);
 	on_exec(task, (__u32)old_tid);
 	return 0;
 }
 
-/* Before anybody is told that the thread has gone: what is known of it is with the others. */
+/* Before drain.c sees that the thread has ended, its sampled sums must be in `threads`. */
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_busy_exit, struct task_struct *task)
+int BPF_PROG(on_sampled_exit, struct task_struct *task)
 {
-	struct ms_busy *b = busy_find(task);
+	struct ms_sampled_thread *b = wait_sampler_find(task);
 
 	if (!gate_open || !b)
 		return 0;
-	if (busy_is(b))
-		busy_end(b, task);
-	bpf_task_storage_delete(&busy, task);
-	__sync_fetch_and_sub(&n_busy, 1);
+	if (wait_sampler_is(b))
+		wait_sampler_end(b, task);
+	bpf_task_storage_delete(&sampled_threads, task);
+	__sync_fetch_and_sub(&n_sampled, 1);
 	return 0;
 }
 
@@ -468,9 +470,10 @@ int on_exec_raw(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * Threads that were there before us: met here, so that a wait which began before the run is counted
- * from its beginning on, even if it never ends. A thread that had an event since attach is known
- * already. The kernel stack of one that waits can be read from here, its user stack by user space.
+ * Threads that exist at the start: recorded here, so that a wait which began before the run counts
+ * from its beginning even if it never ends. A thread that had an event since attach is known
+ * already. The kernel stack of a waiting thread can be read from here, its user stack by user
+ * space.
  */
 SEC("iter/task")
 int list_tasks(struct bpf_iter__task *ctx)
@@ -512,8 +515,8 @@ int list_tasks(struct bpf_iter__task *ctx)
 	if (cfg_unwind && cfg_user_stacks && task->mm &&
 	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
 	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false, false))
-		pending_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), &out.proc,
-				     t->as_gen, &t->user);
+		deferred_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), &out.proc,
+				      t->as_gen, &t->user);
 	if (!cfg_kernel_stacks)
 		return 0;
 	len = bpf_get_task_stack(task, s->frames, LIST_MAX * sizeof(__u64), 0);
@@ -523,11 +526,11 @@ int list_tasks(struct bpf_iter__task *ctx)
 }
 
 /*
- * Threads that have switched busy_switches times and more since this was last run are busy from when
- * they next come to a CPU. Their storage is made here: no lock of the scheduler's is held.
+ * Threads with at least wait_sampler_switches switches since this last ran are sampled from when
+ * they next come to a CPU. Their storage is created here, where no lock of the scheduler is held.
  */
 SEC("iter/task")
-int find_busy(struct bpf_iter__task *ctx)
+int find_sampled(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct ms_thread *t;
@@ -538,34 +541,35 @@ int find_busy(struct bpf_iter__task *ctx)
 		return 0;
 	tid = task->pid;
 	t = bpf_map_lookup_elem(&threads, &tid);
-	if (!t || t->state == MS_RUN_BUSY)
+	if (!t || t->state == MS_RUN_SAMPLED)
 		return 0;
 	switches = t->switches - t->noted;
 	t->noted = t->switches;
-	if (switches < busy_switches || n_busy >= n_busy_max ||
-	    bpf_task_storage_get(&busy, task, NULL, 0))
+	if (switches < wait_sampler_switches || n_sampled >= n_sampled_max ||
+	    bpf_task_storage_get(&sampled_threads, task, NULL, 0))
 		return 0;
-	if (bpf_task_storage_get(&busy, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		__sync_fetch_and_add(&n_busy, 1);
+	if (bpf_task_storage_get(&sampled_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		__sync_fetch_and_add(&n_sampled, 1);
 	return 0;
 }
 
-/* Writes the storage of all busy threads. */
+/* Writes the storage of all sampled threads. */
 SEC("iter/task")
-int list_busy(struct bpf_iter__task *ctx)
+int list_sampled(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct ms_busy *b = task ? bpf_task_storage_get(&busy, task, NULL, 0) : NULL;
+	struct ms_sampled_thread *b =
+		task ? bpf_task_storage_get(&sampled_threads, task, NULL, 0) : NULL;
 
-	if (busy_is(b))
+	if (wait_sampler_is(b))
 		bpf_seq_write(ctx->meta->seq, b, sizeof(*b));
 	return 0;
 }
 
 /*
- * Writes a struct ms_queued for each thread that was woken and has not run since. Where wake-ups are told by
- * the scheduler's account, the table of threads has them only when a wait ends. Holds for a wait that is
- * the same when the threads are read, after this.
+ * Writes a struct ms_queued for each thread that was woken and has not run since. Where wake-ups
+ * come from the scheduler's account, `threads` shows them only when a wait ends. A record is valid
+ * if the thread's wait is the same when `threads` is read, after this.
  */
 SEC("iter/task")
 int list_queued(struct bpf_iter__task *ctx)
@@ -574,14 +578,14 @@ int list_queued(struct bpf_iter__task *ctx)
 	struct ms_queued out = {};
 	__u64 ahead_ns, delay_ns;
 	struct ms_thread *t;
-	struct ms_busy *b;
+	struct ms_sampled_thread *b;
 
 	if (!task || task->exit_state)
 		return 0;
 	out.tid = task->pid;
 	t = bpf_map_lookup_elem(&threads, &out.tid);
-	b = cfg_busy ? bpf_task_storage_get(&busy, task, NULL, 0) : NULL;
-	if (busy_is(b)) {
+	b = cfg_wait_sampler ? bpf_task_storage_get(&sampled_threads, task, NULL, 0) : NULL;
+	if (wait_sampler_is(b)) {
 		if (b->state != MS_RUN_BLOCKED)
 			return 0;
 		ahead_ns = b->ahead_ns;

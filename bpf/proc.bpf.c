@@ -1,10 +1,10 @@
 /*
- * Who is watched changes by itself: the children of a target join it (cgroup.bpf.c: and whoever enters a
- * control group), and memory may run out.
+ * The set of targets changes by itself: the children of a target join it (cgroup.bpf.c: so do
+ * processes that enter a control group), and memory may run out.
  */
 #include "cgroup.bpf.h"
 #include "common.bpf.h"
-#include "walk_cfi.bpf.h"
+#include "walk/walk_cfi.bpf.h"
 
 /* A child begins with its parent's address space, and so with its spans. */
 static __always_inline void space_inherit(__u32 parent_tgid, const struct task_struct *child)
@@ -33,7 +33,7 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 	target = bpf_map_lookup_elem(&targets, &parent_tgid);
 	if (target && target->start_ns &&
 	    target->start_ns != BPF_CORE_READ(parent, group_leader, start_time))
-		target = NULL; /* its pid, used again */
+		target = NULL; /* its pid was reused */
 	/* A child may be made in another control group than its parent's (CLONE_INTO_CGROUP). */
 	if (cfg_cgroups ? !task_is_member(child) : !target)
 		return;
@@ -64,8 +64,8 @@ int on_fork_raw(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * Memory has run out, of the machine or of a control group, and the kernel has picked whom to kill. The
- * argument is the victim's thread (kernel commit 72ba14deb40a, 6.8), and was its number before.
+ * Memory has run out, of the machine or of a control group, and the kernel has picked a victim. The
+ * argument is the victim's thread (kernel commit 72ba14deb40a, 6.8); before, it was its number.
  */
 SEC("raw_tp/mark_victim")
 int on_oom(struct bpf_raw_tracepoint_args *ctx)
@@ -90,7 +90,7 @@ static __always_inline const struct ms_span *span_at(const struct ms_space *spac
 	return page ? (const struct ms_span *)&page->word[word % MS_POOL_PAGE_WORDS & ~7u] : NULL;
 }
 
-/* The first of its spans that ends behind `start`; NULL: it begins at `end` or later, or there is none. */
+/* The first span that ends after `start`; NULL: it begins at `end` or later, or there is none. */
 static __always_inline const struct ms_span *span_over(const struct ms_space *space, __u64 start,
 						       __u64 end)
 {
@@ -156,11 +156,11 @@ static __always_inline bool in_mmap(struct mmap_args *ret_args)
 }
 
 /*
- * A file's code where something else was, as when one library is unloaded and another comes in its
- * place: until user space has heard of it, the spans of that process are not what is there, and its
- * stacks are walked in user space (stack_user). The moment is when mmap() gives the lock back: the
- * record of the mapping has been written, and nobody has run in it. Memory of a JIT that takes the
- * place of its own is walked as before.
+ * A file's code was mapped over something else, as when one library is unloaded and another is
+ * loaded in its place. Until user space has handled that, the spans of the process are outdated,
+ * and its stacks are walked in user space (stack_user). This runs when mmap() releases the lock:
+ * the record of the mapping has been written, and no code in it has run. A JIT's memory mapped over
+ * its own is walked as before.
  */
 SEC("tp_btf/mmap_lock_released")
 int BPF_PROG(on_mmap, const struct mm_struct *mm, bool write)
@@ -177,7 +177,7 @@ int BPF_PROG(on_mmap, const struct mm_struct *mm, bool write)
 	when = bpf_map_lookup_elem(&remapped, &slot);
 	if (!when)
 		return 0;
-	/* Where one goes that is not told where to go, is not known here; nor what spans there will be. */
+	/* Without MAP_FIXED neither the address nor the spans to come are known here. */
 	if (space && args.fixed) {
 		span = span_over(space, args.addr, args.addr + args.len);
 		if (!span || (!args.file && span->kind != MS_SPAN_TABLE))
@@ -187,7 +187,8 @@ int BPF_PROG(on_mmap, const struct mm_struct *mm, bool write)
 	return 0;
 }
 
-/* The watched processes, whether the gate is open or not. A leader may have ended before the others. */
+/* The watched processes, whether the gate is open or not. A leader may have ended before its other
+ * threads. */
 SEC("iter/task")
 int name_tasks(struct bpf_iter__task *ctx)
 {

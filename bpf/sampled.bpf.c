@@ -1,11 +1,11 @@
 /*
- * Source: sampled allocations, told by a sampler inside the target: at its USDT sites (the
+ * Source: sampled allocations, reported by a sampler inside the target: at its USDT sites (the
  * otel_memory contract; user/preload/sites.h), or where a runtime's or an allocator's own sampler
- * takes down a sample (user/collect/samplers.h). Only a sample traps: one in some 512 KiB.
+ * records a sample (user/collect/probes/samplers.h). Only sampled calls trap: one in some 512 KiB.
  *
- * Here is only taken what cannot be had later, the stack and the moment; the live set, weights and
- * sums are user space's (collect/samples.c). Records go through the ring, in order. Where even the
- * samples are too many, some are left out at random, and the others weigh as much more.
+ * Only what cannot be had later is taken here, the stack and the time; user space keeps the live
+ * set, weights and sums (collect/stream/samples.c). Records go through the ring, in order. Where
+ * there are too many samples, some are dropped at random, and the others weigh as much more.
  */
 #include "common.bpf.h"
 #include "stack.bpf.h"
@@ -34,10 +34,10 @@ static __always_inline bool site_arg(struct pt_regs *ctx, const struct ms_site_a
 	return true;
 }
 
-/* The address, and of an allocation the size and weight. */
+/* The address, and for an allocation the size and weight. */
 static __always_inline bool site_args(struct pt_regs *ctx, struct ms_sample_rec *rec)
 {
-	__u64 cookie = cfg_places ? bpf_get_attach_cookie(ctx) : 0;
+	__u64 cookie = cfg_cookies ? bpf_get_attach_cookie(ctx) : 0;
 	bool all = rec->what != MS_SAMPLE_FREE;
 	__u32 key = (__u32)cookie - 1;
 	const struct ms_site *site;
@@ -59,7 +59,7 @@ static __always_inline bool site_args(struct pt_regs *ctx, struct ms_sample_rec 
 					    site_arg(ctx, &site->args[2], &rec->weight));
 }
 
-/* Of one that `shift` has left out others for. */
+/* The weight of a sample, when others were dropped for `shift`. */
 static __always_inline void weigh(struct ms_sample_rec *rec, __u32 shift)
 {
 	if (rec->weigh == MS_WEIGH_BYTES) {
@@ -79,7 +79,7 @@ static __always_inline void sample_lost(const struct ms_sample_rec *rec)
 		return;
 	}
 	stat_inc(STAT_SAMPLE_LOST);
-	/* By its rate, a small block stands for that and half its own size, a large one for itself. */
+	/* By rate, a small block weighs that plus half its size, a large one its size. */
 	if (rec->weigh == MS_WEIGH_BYTES)
 		stat_add(STAT_SAMPLE_LOST_BYTES, rec->weight);
 	else
@@ -98,7 +98,7 @@ static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what wh
 	struct stack_of of = { .source = MS_ALLOC, .slot = SCRATCH_ALLOC };
 	struct ms_target *target;
 
-	/* Any thread may free what the watched one has allocated. */
+	/* A block of the watched thread may be freed by any other. */
 	if (!gate_alloc_open ||
 	    !target_wants((void *)bpf_get_current_task(), tgid, is_free && cfg_tid ? cfg_tid : tid,
 			  &target, &rec.proc)) {
@@ -108,14 +108,14 @@ static __always_inline int on_sample(struct pt_regs *ctx, enum ms_sample_what wh
 	stat_inc(STAT_PROBE_HITS);
 	stat_inc(is_free ? STAT_SAMPLE_FREES : STAT_SAMPLE_ALLOCS);
 	if (!is_free && shift && bpf_get_prandom_u32() & ((1u << shift) - 1)) {
-		stat_inc(STAT_SAMPLE_THINNED);
+		stat_inc(STAT_SAMPLE_THROTTLED);
 		return 0;
 	}
 	if (!site_args(ctx, &rec)) {
 		sample_lost(&rec);
 		return 0;
 	}
-	/* Where frees are not told, the address is a condition (samplers.h). */
+	/* Where frees are not reported, the address is a condition (samplers.h). */
 	if (what == MS_SAMPLE_UNTRACKED && rec.source && !rec.addr)
 		return 0;
 	if (!is_free)

@@ -1,45 +1,45 @@
 /*
  * stack_capture(): walk, store the stack once, return its hash.
  *
- * The walker behind it is chosen here, so that programs never know which one they use. Kernel:
- * bpf_get_stack. User, in this order:
+ * The walker is chosen here; programs never know which one they use. Kernel: bpf_get_stack. User,
+ * in this order:
  *
- *   walk_cfi      by unwind tables, in place; the usual case. What it depended on is remembered, and where
- *                 that is as it was the walk need not be made (recall.bpf.h)
- *   pending.bpf.h the tables of this process are not here (yet), or are those of what was mapped
- *                 before: registers and a copy of the stack go to user space, which walks them
- *   walk_fp       that would be more than it may cost: frame pointers, and MS_NO_TABLE
+ *   walk_cfi        by unwind tables, in place; the usual case. Its inputs are remembered;
+ *                   while they are unchanged it is not repeated (unwind_cache.bpf.h)
+ *   deferred.bpf.h  the kernel has no (current) tables of this process: registers and a copy of the
+ *                   stack go to user space, which walks them
+ *   walk_fp         where deferring would exceed its rate: frame pointers, and MS_NO_TABLE
  *
  * Each program type brings its own scratch: a perf interrupt may land inside a uprobe program.
  *
- * A uprobe program can also be preempted in the middle, and another thread's then uses the same
- * CPU's scratch. So the scratch remembers whose it is: a walk that finds another owner at its end
- * is done again, once. A record that was torn on the way out is not marked as sent, and user
- * space, which repeats the hash, throws it away.
+ * A uprobe program can also be preempted, and another thread's then uses the same CPU's scratch. So
+ * the scratch remembers its owner: a walk that finds another owner at its end is done again, once.
+ * A record that was torn on the way out is not marked as sent; user space repeats the hash and
+ * throws it away.
  */
 #ifndef MEMSCOPE_STACK_BPF_H
 #define MEMSCOPE_STACK_BPF_H
 
 #include "common.bpf.h"
-#include "pending.bpf.h"
-#include "walk_cfi.bpf.h"
-#include "walk_fp.bpf.h"
+#include "walk/deferred.bpf.h"
+#include "walk/walk_cfi.bpf.h"
+#include "walk/walk_fp.bpf.h"
 
-/* What a stack is taken of, and for whom. */
+/* What to capture, and for whom. */
 struct stack_of {
 	enum ms_source source;
 	__u32 slot;  /* enum scratch_slot */
 	__u32 flags; /* MS_STACK_… */
 	__u32 as_gen;
-	bool may_trap; /* as in walk_regs() */
-	bool once;     /* nothing can take the scratch over meanwhile: half as much to verify */
+	bool may_trap; /* see walk_regs() */
+	bool once;     /* nothing can take over the scratch meanwhile: no second walk to verify */
 	const struct ms_proc *proc;
 };
 
 /* Besides enum ms_verdict: */
 #define STACK_NONE    (-3) /* the task has no user side: a kernel thread, in exit or in exec */
 #define STACK_TORN    (-1) /* the scratch was taken over: walk again */
-#define STACK_PENDING (-2) /* user space walks it                    */
+#define STACK_DEFERRED (-2) /* user space walks it                     */
 
 static __always_inline enum ms_lane stack_lane(const struct stack_of *of)
 {
@@ -55,7 +55,8 @@ static __always_inline void verdict_count(enum ms_source source, __u32 verdict)
 		__sync_fetch_and_add(slot, 1);
 }
 
-/* Sends the record in `s` unless user space has it, and says there whether it does then. */
+/* Sends the record in `s` unless user space has it, and records in `s` whether user space has it
+ * now. */
 static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lane, __u32 n, __u64 me)
 {
 	__u32 len = sizeof(s->rec) + n * sizeof(__u64);
@@ -85,7 +86,7 @@ static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lan
 		bpf_map_update_elem(&seen, &s->rec.hash, &one, BPF_ANY);
 }
 
-/* The `n` frames in `s->frames`, of hash `s->hash`, become a stack. Returns `verdict`. */
+/* Makes a stack of the `n` frames in `s->frames`, with hash `s->hash`. Returns `verdict`. */
 static __always_inline int stack_store(struct stack_scratch *s, enum ms_lane lane, __u32 n,
 				       __u32 flags, int verdict, struct ms_hash *ret_hash)
 {
@@ -103,7 +104,7 @@ static __always_inline int stack_store(struct stack_scratch *s, enum ms_lane lan
 	return verdict;
 }
 
-/* The same for a list of frames that a helper of the kernel has written: `len` bytes, or -errno. */
+/* The same for a list of frames that a kernel helper wrote: `len` bytes, or -errno. */
 static __always_inline int stack_store_list(struct stack_scratch *s, __u32 slot, enum ms_lane lane,
 					    long len, __u32 flags, int verdict,
 					    struct ms_hash *ret_hash)
@@ -132,8 +133,8 @@ static __always_inline int stack_by_fp(void *ctx, struct stack_scratch *s, const
 	return stack_store_list(s, of->slot, stack_lane(of), len, of->flags, verdict, ret_hash);
 }
 
-/* Whether what `spaces` will say of a process is so: nothing was mapped over it since it was put. Asked
- * first: what is put meanwhile is newer. */
+/* Is `spaces` current for a process: was nothing mapped over it since it was written? Checked
+ * before the spaces are read: what is written after the check is newer. */
 static __always_inline bool space_holds(__u32 tgid)
 {
 	__u32 slot = tgid % N_REMAPPED;
@@ -142,13 +143,13 @@ static __always_inline bool space_holds(__u32 tgid)
 	return at && *at <= mappings_known_ns;
 }
 
-static __always_inline int stack_recalled(struct stack_scratch *s, struct ms_hash *ret_hash)
+static __always_inline int stack_cached(struct stack_scratch *s, struct ms_hash *ret_hash)
 {
 	struct ms_hash hash = s->hash;
 
 	if (s->owner != bpf_get_current_pid_tgid())
 		return STACK_TORN;
-	stat_inc(STAT_STACK_RECALLED);
+	stat_inc(STAT_STACK_CACHED);
 	*ret_hash = hash;
 	return MS_COMPLETE;
 }
@@ -166,7 +167,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 		return STACK_NONE;
 	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
-	s->clock_s = *(volatile __u32 *)&clock_s; /* before the spaces are asked */
+	s->clock_s = *(volatile __u32 *)&clock_s; /* before the spaces are read */
 	s->walk.at_entry = (of->flags & MS_STACK_AT_ENTRY) != 0;
 	found = space_holds(tgid) ? bpf_map_lookup_elem(&spaces, &tgid) : NULL;
 	if (found)
@@ -175,10 +176,10 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	    space->exec_id == of->proc->exec_id) {
 		r = walk_stack(of->slot);
 		verdict = s->walk.verdict;
-		if (r == WALK_RECALLED)
-			return stack_recalled(s, ret_hash);
+		if (r == WALK_CACHED)
+			return stack_cached(s, ret_hash);
 	}
-	/* Past the point where an exec has taken the old memory away, nothing of it is left. */
+	/* Late in an exec the old memory is gone, and nothing of the stack is left. */
 	if ((verdict == MS_NO_TABLE || verdict == MS_UNREADABLE) &&
 	    BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
 		return STACK_NONE;
@@ -188,12 +189,12 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 			walk_remember(of->slot);
 		return verdict;
 	}
-	/* The walk has used them up. */
+	/* The first walk has used up the registers. */
 	walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true);
-	r = pending_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
+	r = deferred_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);
-	return s->owner == bpf_get_current_pid_tgid() ? STACK_PENDING : STACK_TORN;
+	return s->owner == bpf_get_current_pid_tgid() ? STACK_DEFERRED : STACK_TORN;
 }
 
 static __always_inline int stack_walk(void *ctx, struct stack_scratch *s, const struct stack_of *of,
@@ -216,8 +217,9 @@ static __always_inline int stack_lost(struct ms_hash *ret_hash)
 }
 
 /*
- * Takes one stack of the current task: the kernel's (MS_STACK_KERNEL) or the user's. *ret_hash is
- * all zero when there is none. Verdicts are counted for user stacks: the kernel's are whole.
+ * Captures one stack of the current task: the kernel's (MS_STACK_KERNEL) or the user's. *ret_hash
+ * is all zero when there is none. Verdicts are counted only for user stacks: kernel stacks are
+ * complete.
  */
 static __always_inline void stack_capture(void *ctx, const struct stack_of *of,
 					  struct ms_hash *ret_hash)

@@ -100,9 +100,9 @@ static struct run_summary fixture_summary(void)
 		.n_notes = 1,
 	};
 
-	s.gaps[0] = (struct summary_gap){ "/usr/lib/libjit.so.1", "guessed", 40000 };
-	s.gaps[1] = (struct summary_gap){ "/usr/lib/libonce.so.1", "unreadable", 1 };
-	s.n_gaps = 2;
+	s.incomplete[0] = (struct summary_incomplete){ "/usr/lib/libjit.so.1", "guessed", 40000 };
+	s.incomplete[1] = (struct summary_incomplete){ "/usr/lib/libonce.so.1", "unreadable", 1 };
+	s.n_incomplete = 2;
 	s.time.known = true;
 	s.time.wall_ns = 50000 * MS;
 	s.time.oncpu_ns = 9120 * MS;
@@ -139,8 +139,8 @@ static struct run_summary fixture_summary(void)
 	s.rss.last_kb = 190 * 1024;
 	s.rss.peak_kb = 200 * 1024;
 	s.memory = (struct trend_rise){ true, false, 80 * 1024, 170 * 1024, 180 * 1024 };
-	s.course = (struct course){
-		.kind = COURSE_GROWING, .since_s = 10,
+	s.shape = (struct trend_shape){
+		.kind = TREND_SHAPE_GROWING, .since_s = 10,
 		.all = { .n = 60, .slope = 1500 },
 		.tail = { .n = 50, .slope = 1536, .slope_low = 1024, .slope_high = 2048 },
 	};

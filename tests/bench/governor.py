@@ -8,10 +8,10 @@ piece of the program's work took, by the kernel's account of its threads, so tha
 does counts little. The figure is the CPU time that the program used more in a window with memscope than
 its work takes by the mean of the two windows around it, in percent of one CPU, which is what the limit
 is of: median, and the interval that holds it with 95 % confidence (order statistics, binomial). All
-sources are on, not the slices alone. `nobody` is the same with nothing started: the noise to read the
-rest by. Beside it what memscope says that its slices cost, its own CPU time for them included; what it
+sources are on, not the bursts alone. `nobody` is the same with nothing started: the noise to read the
+rest by. Beside it what memscope says that its bursts cost, its own CPU time for them included; what it
 says that all of its programs cost, in whatever process, which on a busy machine is more than the target's
-share; and how much of the time slices were.
+share; and how much of the time bursts were.
 """
 
 import argparse
@@ -168,7 +168,7 @@ def main_():
     print(f"Measured {time.strftime('%Y-%m-%d')}, Linux {os.uname().release}, load "
           f"{os.getloadavg()[0]:.1f} at the begin; {opts.rounds} rounds of {opts.window:g} s; limit "
           f"{opts.max_overhead:g} % of one CPU\n")
-    print("| program | nobody | memscope -p | it says, slices | it says, all | in slices | tier |")
+    print("| program | nobody | memscope -p | it says, bursts | it says, all | in bursts | tier |")
     print("|---|---|---|---|---|---|---|")
     for kind in (Cxx, Python, Sqlite):
         if kind is Sqlite and not tool("sqlite3"):
@@ -179,10 +179,10 @@ def main_():
         rows, told = rounds(work, opts.rounds, opts.window, opts.max_overhead)
         work.child.end()
         allocs = [s["alloc"] for s in told]
-        costs = [a["slices"]["cost_percent"] / 100 for a in allocs if "slices" in a]
+        costs = [a["bursts"]["cost_percent"] / 100 for a in allocs if "bursts" in a]
         all_costs = [s["cost"]["percent"] / 100 for s in told if "cost" in s]
-        parts = [a["slices"]["covered_ns"] / max(a["slices"]["span_ns"], 1)
-                 for a in allocs if "slices" in a]
+        parts = [a["bursts"]["covered_ns"] / max(a["bursts"]["span_ns"], 1)
+                 for a in allocs if "bursts" in a]
         tiers = ", ".join(sorted({a["tier"] for a in allocs}))
         print(f"| {kind.name} | {text([r[0] for r in rows])} | {text([r[1] for r in rows])} | "
               f"{text(costs) if costs else ''} | {text(all_costs) if all_costs else ''} | "

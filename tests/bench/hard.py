@@ -104,7 +104,7 @@ def live(n=10000000):
     line("live", a["objects"] == n and a["live_objects"] + a["untracked"] == n,
          f"{n:,} blocks in {took:.1f} s with --mem={mem}: {a['live_objects']:,} live in the table, {a['untracked']:,} "
          f"without room; {grown[0] / n:.0f} bytes of {grown[1]} for each, "
-         f"{run.summary()['own']['map_bytes'] / 2**20:.0f} MiB of maps by the kernel's account")
+         f"{run.summary()['memscope']['map_bytes'] / 2**20:.0f} MiB of maps by the kernel's account")
 
 
 def stacks():
@@ -122,7 +122,7 @@ def children():
     run, truth, took = exactly("children", 5000, 40, options=("--alloc-scope=file",))
     a, lost = run.summary()["alloc"], {d["name"]: d["count"] for d in run.summary()["drops"] if d["count"]}
     line("children", a["objects"] + lost.get("alloc_sites_none", 0) == truth.done and a["live_objects"] == 0
-         and a["inherited_frees"] >= truth.inherited,  # and frees of blocks that are in no figure
+         and a["inherited_frees"] >= truth.inherited,  # and frees of blocks that are not counted
          f"{truth.done:,} calls, {truth.inherited:,} frees of what was inherited in {took:.1f} s; shown "
          f"{a['objects']:,} and {a['inherited_frees']:,}; live {a['live_objects']:,} of 0; lost: {lost or 'nothing'}, "
          f"{run.summary()['sideband_lost']} of the kernel's records")

@@ -123,9 +123,9 @@ static bool has_helper(const char *name)
  * for (kernel_types.h). */
 static bool is_of_task_storage(const struct bpf_program *prog)
 {
-	return !strcmp(bpf_program__name(prog), "find_busy") ||
-	       !strcmp(bpf_program__name(prog), "list_busy") ||
-	       !strcmp(bpf_program__name(prog), "on_busy_exit");
+	return !strcmp(bpf_program__name(prog), "find_sampled") ||
+	       !strcmp(bpf_program__name(prog), "list_sampled") ||
+	       !strcmp(bpf_program__name(prog), "on_sampled_exit");
 }
 
 /* Loads what has not been refused so far. > 0: another one was refused, to be tried without it. */
@@ -138,7 +138,7 @@ static int try_load(const char *path, char *const *knobs)
 
 	if (!obj)
 		return fprintf(stderr, "load: %s: %s\n", path, strerror(errno)), -errno;
-	bpf_map__set_autocreate(bpf_object__find_map_by_name(obj, "busy"), storage);
+	bpf_map__set_autocreate(bpf_object__find_map_by_name(obj, "sampled_threads"), storage);
 	r = set_knobs(obj, knobs);
 	if (r < 0)
 		goto out;

@@ -18,9 +18,9 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
 BUDGET = os.path.join(TOP, "tests/bpf/budget.txt")
 LOAD = os.path.join(BUILD, "tests/bpf/load")
-COMPILERS = ("clang", "clang-19")  # the build's own, and the newest in Debian 12
-KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_places=1",
-         "cfg_cgroups=2", "cfg_recalls=64", "cfg_sched_account=1", "cfg_busy=1")
+COMPILERS = (os.environ.get("CLANG", "clang"), "clang-19")  # the build's own, and the newest in Debian 12
+KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_cookies=1",
+         "cfg_cgroups=2", "cfg_unwind_caches=64", "cfg_sched_account=1", "cfg_wait_sampler=1")
 HEADROOM = 1.25
 # Before 6.13 a chain of calls has 512 bytes of stack, of which each function takes a multiple of 32.
 # The walker's longest: walk_stack, walk_some, walk_one, walk_by_rule, walk_signal.
@@ -51,7 +51,8 @@ def make_object(compiler):
     """The joined object as `compiler` makes it; None and the reason when it cannot."""
     if not shutil.which(compiler):
         return None, f"{compiler} is not installed"
-    build = os.path.join(BUILD, "tests/bpf", compiler)
+    # What the build made with the same compiler is not made again.
+    build = BUILD if compiler == COMPILERS[0] else os.path.join(BUILD, "tests/bpf", compiler)
     path = os.path.join(build, "bpf/memscope.bpf.o")
     done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "-C", TOP, f"BUILD={build}", f"CLANG={compiler}", path],
                           capture_output=True, text=True, check=False)

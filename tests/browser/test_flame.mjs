@@ -265,6 +265,25 @@ test("labels are cut to their frames", async () => {
 	ok((await frame("x".repeat(400))).label.endsWith("\u2026"), "with an ellipsis");
 });
 
+test("title, buttons, subtitle and legend do not overlap, however wide the picture and long the names", async () => {
+	const lines = ["p;main;read;sys_read_[k] 50", "p;main;inner_[i] 30", "p;[unknown] 20"];
+	const file = "a name of a file that is rather long, and has no end for some time to come.folded";
+	writeFileSync(join(dir, file), ["# Label: env=" + "prod ".repeat(30) + "#", ...lines].join("\n") + "\n");
+	for (const width of [400, 600, 1200, 2000]) {
+		await open(file, ["--width", width]);
+		await click("main");
+		ok(await visible("reset"), "both buttons are there");
+		const over = await page.evaluate(() => {
+			const box = (id) => document.getElementById(id).getBoundingClientRect();
+			return [["title", "reset"], ["title", "search"], ["subtitle", "legend"]].filter(([a, b]) =>
+				document.getElementById(b) && box(a).right > box(b).left &&
+				box(a).bottom > box(b).top && box(a).top < box(b).bottom);
+		});
+		equal(over, [], "overlaps at " + width);
+		equal(await page.locator("#legend").count(), width < 600 ? 0 : 1, "legends at " + width);
+	}
+});
+
 test("names from the target are text, whatever they hold", async () => {
 	const names = ["<script>alert(1)</script>", "</title><script>alert(2)</script>",
 		"]]></script><script>alert(3)</script>", "\"onmouseover=\"alert(4)", "'\"><img src=x onerror=alert(5)>",

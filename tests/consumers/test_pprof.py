@@ -75,6 +75,8 @@ def our_top(path, name, unit):
                  f"{name}/{unit}", path)
     rows, total, lines = {}, 0, 0
     for line in folded.splitlines():
+        if line.startswith("# ") and line.endswith(" #"):
+            continue  # what the run was called
         stack, _, n = line.rpartition(" ")
         n = int(n) * (1000 if unit == "nanoseconds" else 1)
         frames = [re.sub(r"_\[[ki]\]$", "", f) for f in stack.split(";")]

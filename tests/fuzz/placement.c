@@ -2,7 +2,7 @@
  * The code of a hostile file: a place is within the code, and the program's instructions for it name
  * registers that hold arguments. First byte: what is asked for.
  */
-#include "collect/placement.h"
+#include "collect/probes/placement.h"
 
 #include "abi.h"
 
@@ -26,9 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	placement_find(&ask, &p);
 	if (p.at && (p.at >= ask.len || p.at >= PLACEMENT_MAX_CODE || !p.emulated))
 		abort();
-	if (p.place && (!p.at || !ask.moved || !(p.place & MS_PLACE_MOVED)))
+	if (p.place && (!p.at || !ask.moved || !(p.place & MS_COOKIE_MOVED)))
 		abort();
-	if (ask.returns && p.place >> MS_PLACE_SP_SHIFT & 0xffff)
+	if (ask.returns && p.place >> MS_COOKIE_SP_SHIFT & 0xffff)
 		abort();
 	gap = (struct placement_gap){ 0, p.at, false };
 	placement_jumps(ask.code, ask.len, 0, &gap, 1);

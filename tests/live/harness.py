@@ -4,7 +4,11 @@ A test file holds functions marked @fact, named as the fact they prove, and ends
 Each test calls check(), near() and equal(); all of its checks are made, and each that does not
 hold is one diagnostic line. skip(reason) ends a test that cannot be made here.
 
-    python3 tests/live/test_x.py [-l] [-k] [PATTERN…]     -l lists; -k keeps the output directories
+    python3 tests/live/test_x.py [-l] [-k] [-a | -b] [PATTERN…]
+    -l lists; -k keeps the output directories; -a takes the facts marked @alone, -b the others
+
+@alone("why") marks a fact that must have the machine to itself: one that measures time, a cost, or what is there
+once on a machine. All others hold beside another test, and tests/run runs them so.
 
 Environment: BUILD (build directory, default `build`), MEMSCOPE (program, default BUILD/memscope).
 """
@@ -45,7 +49,7 @@ os.environ.setdefault("MEMSCOPE_CACHE_DIR", os.path.join(BUILD, "cache"))
 # a tenth of what it has alone, and each of the kernel's grace periods takes as many times as long.
 READY_SEC = 60
 FINISH_SEC = 120
-# The share of each CPU that is stolen and in no account of the kernel's, on average (tests/soak).
+# The share of each CPU that is stolen and in no account of the kernel's, on average (tests/unsteady).
 STOLEN = float(os.environ.get("MEMSCOPE_TEST_STOLEN", 0))
 SOURCES = ("oncpu", "offcpu", "alloc", "heap", "peak", "growth")
 
@@ -67,6 +71,14 @@ _scratch = None
 def fact(f):
     _facts.append(f)
     return f
+
+
+def alone(why):
+    """Below @fact: no other test runs at the same time. `why` is for who reads."""
+    def mark(f):
+        f.alone = why
+        return f
+    return mark
 
 
 def skip(reason):
@@ -681,6 +693,9 @@ def main(needs_root=True):
     patterns = [a for a in sys.argv[1:] if not a.startswith("-")]
     facts = [f for f in _facts if not patterns or
              any(fnmatch.fnmatch(f.__name__, f"*{p}*") for p in patterns)]
+    for option, wanted in (("-a", True), ("-b", False)):
+        if option in sys.argv:
+            facts = [f for f in facts if hasattr(f, "alone") == wanted]
     if "-l" in sys.argv:
         print("\n".join(f.__name__ for f in facts))
         return

@@ -43,7 +43,7 @@ def known_leak_is_named_with_its_exact_bytes():
 
 
 @fact
-def frees_of_blocks_from_before_the_run_are_told_apart():
+def frees_of_pre_existing_blocks_are_counted_apart():
     _, run, lines = single()
     frees = next(line[1] for line in lines if line[0] == "frees")
     a = run.summary()["alloc"]

@@ -59,7 +59,7 @@ def went():
 
 
 @fact
-def every_block_is_told_by_what_became_of_it_and_what_was_live_at_the_peak():
+def every_block_is_counted_by_its_fate_and_what_was_live_at_the_peak():
     target, run, lines = went()
     check_sites(run, lines, target.pid)
 
@@ -113,7 +113,7 @@ def lifetimes_are_those_that_the_target_measured():
 
 
 @fact
-def summary_tells_shares_sizes_and_first_sites():
+def summary_has_shares_sizes_and_first_sites():
     target, run, lines = went()
     a, sites = run.summary()["alloc"], told(lines)
     equal([a["objects"], a["temporary"], a["cross_thread_frees"]],
@@ -132,7 +132,7 @@ def summary_tells_shares_sizes_and_first_sites():
 
 
 @fact
-def what_threads_hold_together_is_told_by_stack_but_for_what_was_in_the_making():
+def what_threads_hold_together_is_reported_by_stack_but_for_what_was_in_the_making():
     target = Target("alloc_fates")
     run, lines = record(("-p", target.pid, *EXACT), lambda: target.ask("threads"))
     [highest], a = line_of(lines, "peak"), run.summary()["alloc"]["peak"]

@@ -2,6 +2,8 @@
 
 import time
 
+import pprof_reader
+
 from containers import *
 from harness import *
 from truth import EXACT, check_truth
@@ -141,7 +143,7 @@ def group_of_threads_is_refused_and_its_domain_has_them():
 
 @fact
 @grouped
-def where_rss_is_is_told_of_those_who_came_in_the_run():
+def where_rss_is_includes_processes_that_came_in_the_run():
     group = Group(group_name())
     first = Child(entering(group, ["sleep", "600"]))
     while group.pids() != [first.pid]:
@@ -156,7 +158,7 @@ def where_rss_is_is_told_of_those_who_came_in_the_run():
     run.had_time(0.3)
     run.stop()
     run.must()
-    memory = run.summary()["memory"]["ledger"]
+    memory = run.summary()["rss_breakdown"]
     equal(memory["processes"], 1, "processes whose memory is told")
     within(memory["rss_bytes"], 48 << 20, 96 << 20, "bytes of the one that is there")
     equal(group.pids(), [second.pid], "processes in the group at the end")
@@ -240,6 +242,65 @@ def names_that_are_not_one_container_are_refused_with_a_list():
 
 
 @fact
+@grouped
+def doctor_looks_at_the_first_process_of_a_container():
+    engines, ident = Engines(), new_id()
+    engines.add_podman(ident, "web")
+    first = Child(entering(Group(f"libpod-{ident}.scope"), ["sh", "-c", "while :; do :; done"]))
+    time.sleep(0.2)
+
+    def doctor(*args):
+        return subprocess.run([MEMSCOPE, "doctor", *args], capture_output=True, text=True, timeout=60, check=False,
+                              env=engines.env)
+    got = doctor("-c", "web")
+    check(got.returncode in (0, 3), f"exit status {got.returncode} ({got.stderr})")
+    check(str(first.pid) in got.stdout, f"it looked at another process than {first.pid}: {got.stdout[:200]!r}")
+    equal([doctor("-c", "nothing-like-it").returncode, doctor("-c", "web", "-p", "1").returncode], [1, 2],
+          "exit status of a container that is not there, and of two targets")
+
+
+@fact
+@alone("the whole machine")
+@grouped
+def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
+    engines, ids, names = Engines(), [new_id(), new_id()], ("web", "db")
+    for ident, name in zip(ids, names):
+        engines.add_podman(ident, name)
+    groups = [Group(f"libpod-{ident}.scope") for ident in ids]
+    for how, folders in (("-c", "web,db"), ("web", "db")), (("-a",), ("web", "db", "host")):
+        targets = [*(Inside(group, "cpu_split", 600) for group in groups), Target("cpu_split", 600)]
+        folders = {name: target.pid for name, target in zip(folders, targets)}
+
+        def during(targets=targets):
+            for target in targets:
+                target.say("go")
+            for target in targets:
+                target.answer()
+
+        run, _ = record((*how, "-F", HZ, "--only", "oncpu", "--interval", "0.2"), during, env=engines.env)
+        whole = run.profile("oncpu")
+        parts = {name: pprof_reader.read(run.path(f"{name}/oncpu.pb.gz")) for name in folders}
+        for name, pid in folders.items():
+            check(parts[name].sum("samples/count", pid=pid) > 100, f"samples of {pid} in {name}")
+            equal(parts[name].sum("samples/count", pid=pid), whole.sum("samples/count", pid=pid), f"samples in {name}")
+            check(os.path.getsize(run.path(f"{name}/oncpu.svg")) > 1000, f"flame graph in {name}")
+            with open(run.path(f"{name}/trend.csv"), encoding="utf-8") as f:
+                head, *rows = [line.rstrip("\n").split(",") for line in f]
+            check(len(rows) >= 3, f"rows of trend.csv in {name}: {rows}")
+            rss, processes = (int(rows[-1][head.index(key)]) for key in ("rss_kb", "processes"))
+            check(rss > 500 and (processes == 1 or name == "host"), f"last row of {name}: {rows[-1]}")
+        dirs = {name for name in os.listdir(run.out) if os.path.isdir(run.path(name))}
+        equal(set(folders) - dirs, set(), "folders")
+        check(how[0] == "-a" or dirs == set(folders), f"folders of others: {dirs}")
+        check(sum(p.sum("samples/count") for p in parts.values()) <= whole.sum("samples/count"), "more than the whole")
+        for target in targets:
+            target.end()
+    with open(run.path(".memscope"), encoding="utf-8") as f:
+        check(":host/trend.csv\n" in f.read(), "clean does not know of the folder host")
+
+
+@fact
+@alone("the whole machine")
 @grouped
 def a_container_of_a_moment_has_its_name_in_a_run_of_the_host():
     need("ldd", "chroot", "unshare")

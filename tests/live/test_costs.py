@@ -24,6 +24,7 @@ def pair_ns(target, counter, seconds=0.3):
 
 
 @fact
+@alone("what a run costs")
 def each_source_says_what_it_costs():
     target, counter = flat()
     run = Run("-p", target.pid, "-d", 2)
@@ -50,6 +51,7 @@ def each_source_says_what_it_costs():
 
 
 @fact
+@alone("what a run costs")
 def what_exact_tracing_costs_is_what_the_target_lost():
     target, counter = flat()
     ratios = []

@@ -63,7 +63,7 @@ def blocks_that_live_for_a_moment_are_churn():
 def moment_of_much_more_than_is_kept_is_bloat():
     found, _ = diagnoses("bloat")
     equal(list(found), ["bloat"], "diagnoses")
-    check(re.search(r"it held 64\.0 MiB .*spike_here.* keeps 1\.0 MiB", found.get("bloat", "")),
+    check(re.search(r" 64\.0 MiB .*spike_here.*at the end, 1\.0 MiB", found.get("bloat", "")),
           f"evidence: {found}")
 
 

@@ -17,6 +17,7 @@ def check_switches(p, tid, voluntary, involuntary):
 
 
 @fact
+@alone("as many events as the machine can make")
 def every_switch_of_a_ping_pong_on_each_cpu_is_counted():
     targets = [Target("pingpong", cpu) for cpu in online_cpus()[:2]]
 
@@ -62,6 +63,7 @@ def drop_counts(run):
 
 
 @fact
+@alone("as many events as the machine can make")
 def off_cpu_time_of_a_ping_pong_adds_up():
     target = Target("pingpong", online_cpus()[-1])
     run, lines = record(("-p", target.pid, "--only", "offcpu"), lambda: target.ask("go 300000"))
@@ -74,6 +76,7 @@ def off_cpu_time_of_a_ping_pong_adds_up():
 
 
 @fact
+@alone("as many events as the machine can make")
 def every_allocation_of_a_flat_out_allocator_is_counted():
     target = Target("alloc_flat", max(2, len(online_cpus())))
 

@@ -40,7 +40,7 @@ def rate_that_is_no_number_is_wrong_usage():
 
 
 @fact
-def a_process_that_has_ended_and_was_not_waited_for_is_told_as_that_by_doctor():
+def doctor_recognizes_a_process_that_has_ended_and_was_not_waited_for():
     with subprocess.Popen(["true"]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         got = subprocess.run([MEMSCOPE, "doctor", "-p", str(child.pid)], capture_output=True,
@@ -50,13 +50,13 @@ def a_process_that_has_ended_and_was_not_waited_for_is_told_as_that_by_doctor():
 
 
 @fact
-def number_below_the_range_is_told_the_range():
+def number_below_the_range_is_refused_with_the_range():
     fails(("-p", os.getpid(), "--max-overhead=-1"), USAGE, "max-overhead: -1 is out of range")
     fails(("-p", os.getpid(), "-F", "-99"), USAGE, "frequency: -99 is out of range")
 
 
 @fact
-def cpu_that_is_not_there_is_wrong_usage_and_told_those_that_are():
+def cpu_that_is_not_there_is_wrong_usage_and_named_with_those_that_are():
     with open("/sys/devices/system/cpu/online", encoding="ascii") as f:
         online = f.read().strip()
     run = fails(("-p", os.getpid(), "-C", "0,4095", "-d", 1), USAGE, "CPU 4095", re.escape(online))
@@ -115,7 +115,7 @@ def output_directory_that_is_a_file_is_named():
 
 
 @fact
-def full_disk_is_told_and_no_half_file_is_left():
+def full_disk_is_reported_and_no_half_file_is_left():
     need("mount", "umount")
     where = scratch("full")
     os.mkdir(where)
@@ -210,7 +210,7 @@ def counts_of_samples_at_different_rates_are_said_to_be_that():
 
 
 @fact
-def user_without_rights_is_told_what_to_do():
+def user_without_rights_learns_what_to_do():
     need("setpriv")
     target = Target("cpu_split", 100)
     # A place that user may run it from and write to.
@@ -279,7 +279,7 @@ def mistakes_with_files_are_one_sentence():
             ("flame nope", NOTHING, "nope: .*No such file"), ("flame empty", NOTHING, "is empty"),
             ("flame dangling", NOTHING, "No such file"), ("flame text", NOTHING, "no line is a folded"),
             ("flame dir", NOTHING, "no profile in it"), ("flame a.svg", NOTHING, "is a picture"),
-            ("flame perf.data", NOTHING, "perf script"), ("flame json", NOTHING, "is JSON"), ("help help", DONE, ""), ("flame cut -o cut.svg", PARTIAL, "cut .*left out.: 1"),
+            ("flame perf.data", NOTHING, "perf script"), ("flame json", NOTHING, "is JSON"), ("help help", DONE, ""), ("flame cut -o cut.svg", PARTIAL, "truncated perf script output .*: 1"),
             ("flame a.folded -o dir/no/x.svg", NOTHING, "No such file"),
             ("flame a.folded -o x.png", USAGE, "x.png"), ("flame a.folded -o dir", USAGE, "dir"),
             ("convert a.folded -o /dev/full --format folded", NOTHING, "No space left"),
@@ -289,7 +289,7 @@ def mistakes_with_files_are_one_sentence():
             ("merge a.folded nope -o b.folded", NOTHING, "No such file"),
             ("trend nope", NOTHING, "No such file"), ("trend text", NOTHING, "not a memory log"),
             ("trend dir", NOTHING, "dir/trend.csv: No such file"), ("trend run", DONE, ""), ("trend sheet", DONE, ""),
-            ("clean --keep 1 text", NOTHING, "Not a directory"), ("clean --keep 1 dir", NOTHING, "no windows here"),
+            ("clean --keep 1 text", NOTHING, "Not a directory"), ("clean --keep 1 dir", NOTHING, "there is no run or window of memscope here"),
             ("-p 1 -p 2", USAGE, "given twice")):
         got = subprocess.run([MEMSCOPE, *line.split()], cwd=where, capture_output=True, timeout=FINISH_SEC, check=False,
                              stdin=subprocess.DEVNULL, text=True)
@@ -303,7 +303,7 @@ def mistakes_with_files_are_one_sentence():
 
 
 @fact
-def output_that_cannot_be_printed_is_told_of():
+def output_that_cannot_be_printed_is_reported():
     where = scratch("full")
     os.makedirs(where)
     with open(f"{where}/a.folded", "w", encoding="ascii") as f:

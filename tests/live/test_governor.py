@@ -7,7 +7,7 @@ import time
 from harness import *
 
 
-def slices(pairs, n, cpu_s=0.02, most=2):
+def bursts(pairs, n, cpu_s=0.02, most=2):
     """n times: the rate of the first (counter, pid) of two, in rates of the second, while each has so
     much CPU time, and 0.1 s at least. What else the machine does, on the other half of a core or in the
     shared cache, slows both; and CPU time it takes from either is left out."""
@@ -41,13 +41,13 @@ def heavy():
             os.sched_setaffinity(int(tid), online_cpus()[-1:])
         t.say(f"rate {counter.path}")
         pairs.append((counter, t.pid))
-    before = slices(pairs, 15)
+    before = bursts(pairs, 15)
     run = Run("-p", target.pid)
     share = share_since(target, run.ready())
-    during = slices(pairs, 20)
+    during = bursts(pairs, 20)
     share = share()
     run.stop()
-    after = slices(pairs, 15)
+    after = bursts(pairs, 15)
     target.end()
     beside.end()
     return run, before, during, after, share
@@ -59,7 +59,7 @@ def share_since(target, begin_ns):
     return lambda: (cpu_clock(target.pid) - cpu_ns) / (time.monotonic_ns() - begin_ns)
 
 
-def needs_slices(a, share):
+def needs_bursts(a, share):
     if a["tier"] == "declined":
         skip("this kernel has no uprobe sessions: a heavy allocator is not traced here")
     # The limit is 5 % of a CPU, and tracing costs no more than all that the target has.
@@ -68,33 +68,34 @@ def needs_slices(a, share):
 
 
 def keeps_to_its_limit(a, what):
-    """What slices cost, by the run's own account, in the time that they stand for: never more than the
-    limit and one slice (the credit it begins with), and by how much the dearest passed its bound."""
-    s = a["slices"]
+    """What bursts cost, by the run's own account, in the time that they stand for: never more than the
+    limit and one burst (the credit it begins with), and by how much the dearest passed its bound."""
+    s = a["bursts"]
     spent = s["target_ns"] + s["own_ns"]
-    allowed = s["limit_percent"] / 100 * s["span_ns"] + s["slice_ns"]
-    beyond = max(s["worst_slice_ns"] - s["slice_ns"], 0)
+    allowed = s["limit_percent"] / 100 * s["span_ns"] + s["burst_ns"]
+    beyond = max(s["worst_burst_ns"] - s["burst_ns"], 0)
     check(spent <= allowed + beyond,
           f"{what}: {spent / 1e6:.1f} ms spent, {allowed / 1e6:.1f} ms allowed, "
-          f"{beyond / 1e6:.1f} more by the dearest slice")
+          f"{beyond / 1e6:.1f} more by the dearest burst")
 
 
 @fact
-def default_run_traces_a_heavy_allocator_in_slices_and_says_so():
+@alone("how fast a program is, and how heavy it is taken to be")
+def default_run_traces_a_heavy_allocator_in_bursts_and_says_so():
     run, *_, share = heavy()
     run.must()
     a = run.summary()["alloc"]
-    needs_slices(a, share)
-    equal(a["tier"], "slices", "tier")
+    needs_bursts(a, share)
+    equal(a["tier"], "bursts", "tier")
     check("--alloc=exact" in (a["reason"] or ""), f"the reason names no way out: {a['reason']}")
-    s = a["slices"]
-    check(s["slices"] >= 5, f"{s['slices']} slices")
+    s = a["bursts"]
+    check(s["bursts"] >= 5, f"{s['bursts']} bursts")
     check(s["seen_calls"] > 1000, f"{s['seen_calls']} calls seen")
     # Calls inside others are hits that are no calls of their own; one or two are in flight at an end.
     check(s["hits"] >= s["seen_calls"], f"{s['hits']} hits for {s['seen_calls']} calls")
     equal([row["function"] for row in a["sites"][:1]], ["malloc_and_free"], "top site")
-    check(not os.path.exists(run.path("heap.pb.gz")), "heap was written: slices do not tell it")
-    check(not os.path.exists(run.path("bands.csv")), "bands were written: slices do not tell them")
+    check(not os.path.exists(run.path("heap.pb.gz")), "heap was written: bursts do not tell it")
+    check(not os.path.exists(run.path("live_series.csv")), "live_series.csv was written: bursts do not know what lives")
     profile = run.profile("alloc")
     near(profile.sum("alloc_objects/count", "malloc_and_free"), a["objects"], 1, "calls in alloc")
     if a["calls_per_s"]:
@@ -103,15 +104,17 @@ def default_run_traces_a_heavy_allocator_in_slices_and_says_so():
 
 
 @fact
-def slices_keep_to_the_limit():
+@alone("how fast a program is, and how heavy it is taken to be")
+def bursts_keep_to_the_limit():
     run, *_, share = heavy()
     a = run.summary()["alloc"]
-    needs_slices(a, share)
+    needs_bursts(a, share)
     keeps_to_its_limit(a, "default limit")
 
 
 @fact
-def a_load_that_jumps_in_mid_run_goes_to_slices():
+@alone("how heavy a program is taken to be")
+def a_load_that_jumps_in_mid_run_goes_to_bursts():
     target, counter = Target("alloc_flat", 1), Counter()
     target.weigh()
     run = Run("-p", target.pid)
@@ -126,21 +129,22 @@ def a_load_that_jumps_in_mid_run_goes_to_slices():
     a = run.summary()["alloc"]
     if a["tier"] == "declined" or (a["tier"] == "exact" and "stopped" in (a["reason"] or "")):
         skip("this kernel has no uprobe sessions: tracing ends when the load jumps")
-    needs_slices(a, share)
-    equal(a["tier"], "slices", "tier")
+    needs_bursts(a, share)
+    equal(a["tier"], "bursts", "tier")
     keeps_to_its_limit(a, "after the jump")
-    before = max(a["slices"]["from_ns"], 1)
+    before = max(a["bursts"]["from_ns"], 1)
     # It notices what costs 100 % of a CPU within 1 s (and a busy machine), and then has time left.
-    check(a["slices"]["slices"] >= 3, f"{a['slices']['slices']} slices after the jump")
-    check(a["slices"]["span_ns"] + before > 3e9, f"the run is not covered: {a['slices']}")
+    check(a["bursts"]["bursts"] >= 3, f"{a['bursts']['bursts']} bursts after the jump")
+    check(a["bursts"]["span_ns"] + before > 3e9, f"the run is not covered: {a['bursts']}")
     equal([row["function"] for row in a["sites"][:1]], ["malloc_and_free"], "top site")
 
 
 @fact
+@alone("CPU time that is lost in 20 ms")
 def targets_that_jump_together_share_one_limit():
     """Quiet, and then two at 10^7 pairs a second each: every call is traced until what the limit gives in a
     second is used up, 50 ms of CPU time; then 20 ms at most pass until it is noticed, in which hits cost
-    their traps, and probes are taken away; slices follow."""
+    their traps, and probes are taken away; bursts follow."""
     pairs = []
     for _ in range(2):
         target, counter = Target("alloc_flat", 1), Counter()
@@ -159,24 +163,24 @@ def targets_that_jump_together_share_one_limit():
     run.must()
     tier = run.summary()["alloc"]["tier"]
     flat = [ns / n for n, ns in windows if n > 20000]
-    if tier != "slices" or len(flat) < 10:
+    if tier != "bursts" or len(flat) < 10:
         skip(f"tier {tier}, {len(flat)} windows of 20 ms at full rate: no sessions, or too busy")
     pair_ns = statistics.median(flat)
     # Windows in which a pair took four times as long, of those at the full rate.
     lost_ns = sum(ns - n * pair_ns for n, ns in windows if n > 2000 and ns > 4 * pair_ns * n)
     # A hit may cost half as much again as it is taken to; 2 x 20 ms until noticed, as long until the
-    # probes are gone; 5 % of 2 s for slices, and one more.
+    # probes are gone; 5 % of 2 s for bursts, and one more.
     allowed = 75e6 + 40e6 + 40e6 + 100e6 + 10e6
     check(lost_ns < allowed, f"{lost_ns / 1e6:.0f} ms of CPU time lost, {allowed / 1e6:.0f} allowed")
 
 
 @once
 def mixed():
-    """Pairs with 3 us of work between, of which a slice loses about as much: (the run, pairs made in it,
+    """Pairs with 3 us of work between, of which a burst loses about as much: (the run, pairs made in it,
     CPU time of a pair undisturbed, standard deviation of that by windows, as a share of it)."""
     target, counter = Target("alloc_flat", 1), Counter()
     target.weigh()
-    run = Run("-p", target.pid, "--alloc=slices")
+    run = Run("-p", target.pid, "--alloc=bursts")
     run.ready()
     target.say(f"mix {counter.path} 300000")
     windows, begin, worked = [], time.monotonic(), 0
@@ -186,7 +190,7 @@ def mixed():
     while worked < 1e9 and time.monotonic() - begin < 40 or time.monotonic() - begin < 5:
         time.sleep(0.02)
         now = counter.value(), cpu_clock(target.pid)
-        # A window as long as a slice: those that are slow for a while are as slow in both.
+        # A window as long as a burst: those that are slow for a while are as slow in both.
         if now[1] - last[1] >= 10e6:
             windows.append((now[1] - last[1]) / max(now[0] - last[0], 1))
             worked, last = worked + now[1] - last[1], now
@@ -199,30 +203,32 @@ def mixed():
 
 
 @fact
-def interval_of_slices_holds_what_the_target_counted():
+@alone("CPU time of a call")
+def interval_of_bursts_holds_what_the_target_counted():
     run, pairs, *_ = mixed()
     a = run.summary()["alloc"]
-    equal(a["tier"], "slices", "tier")
-    truth, i, n = 48 * pairs, a["bytes_interval"], a["slices"]["slices"]
-    check(n >= 5, f"{n} slices")
-    # It is Student's interval for 95 %, of a scatter that is estimated from the slices, in groups of 16:
+    equal(a["tier"], "bursts", "tier")
+    truth, i, n = 48 * pairs, a["bytes_interval"], a["bursts"]["bursts"]
+    check(n >= 5, f"{n} bursts")
+    # It is Student's interval for 95 %, of a scatter that is estimated from the bursts, in groups of 16:
     # this much wider, it holds all but one in a million.
     wider = student(min(n, 16) - 1) / student(min(n, 16) - 1, 0.05)
     within(truth, a["bytes"] - wider * (a["bytes"] - i["low"]), a["bytes"] + wider * (i["high"] - a["bytes"]),
-           f"bytes that the target allocated, {n} slices that say {i['low']:.4g} … {i['high']:.4g}")
+           f"bytes that the target allocated, {n} bursts that say {i['low']:.4g} … {i['high']:.4g}")
 
 
 @fact
-def estimate_from_slices_is_what_the_target_counted():
+@alone("CPU time of a call")
+def estimate_from_bursts_is_what_the_target_counted():
     run, pairs, pair_ns, scatter = mixed()
     a = run.summary()["alloc"]
-    s = a["slices"]
-    # Slices are few, and what a pair takes is not the same at all times: 5 standard errors of its mean.
-    # What a call is slowed by is known to a fifth (slicer.c), and is a part of all that it takes there.
+    s = a["bursts"]
+    # Bursts are few, and what a pair takes is not the same at all times: 5 standard errors of its mean.
+    # What a call is slowed by is known to a fifth (burst_timer.c), and is a part of all that it takes there.
     call_ns = s["target_ns"] / max(s["seen_calls"], 1)
-    off_by = SIGMAS * scatter / math.sqrt(s["slices"]) + 0.2 * call_ns / pair_ns
-    print(f"# {s['slices']} slices, {a['bytes'] / 48 / pairs:.3f} of {pairs} pairs, give or take {off_by:.3f}: "
-          f"{pair_ns:.0f} ns a pair, {scatter:.3f} of that by window, {call_ns:.0f} ns more in a slice")
+    off_by = SIGMAS * scatter / math.sqrt(s["bursts"]) + 0.2 * call_ns / pair_ns
+    print(f"# {s['bursts']} bursts, {a['bytes'] / 48 / pairs:.3f} of {pairs} pairs, give or take {off_by:.3f}: "
+          f"{pair_ns:.0f} ns a pair, {scatter:.3f} of that by window, {call_ns:.0f} ns more in a burst")
     near(a["bytes"] / 48 / pairs, 1, off_by, "bytes estimated, of those that the target allocated")
 
 
@@ -247,14 +253,14 @@ while True:
 
 
 @fact
-def slices_of_a_program_whose_waits_are_sampled_stand_for_all_of_its_time():
+def bursts_of_a_program_whose_waits_are_sampled_stand_for_all_of_its_time():
     if kernel() < (6, 13):
         skip("this kernel has no uprobe sessions (6.13)")
     need("python3")
     counter = Counter()
     child = Child(["/usr/bin/python3", "-c", SWITCHES, counter.path], **QUIET)
     until(counter.value, "it works")
-    run = Run("-p", child.pid, "--alloc=slices", "--offcpu=sampled")
+    run = Run("-p", child.pid, "--alloc=bursts", "--offcpu=sampled")
     run.ready()
     before = counter.value()
     run.had_time(3)
@@ -263,10 +269,10 @@ def slices_of_a_program_whose_waits_are_sampled_stand_for_all_of_its_time():
     run.must()
     s = run.summary()
     a = s["alloc"]
-    if not s["offcpu"]["busy_switches"]:
+    if not s["offcpu"]["wait_sampler_switches"]:
         skip(f"{s['offcpu']['switches']} switches: too few for a thread to be busy")
-    # Objects of bytes have a header of 33. An estimate of few slices may be off by half; without the CPU time
-    # that a thread has had since it was found to switch often, slices stand for anything.
+    # Objects of bytes have a header of 33. An estimate of few bursts may be off by half; without the CPU time
+    # that a thread has had since it was found to switch often, bursts stand for anything.
     truth = rounds * (700 + 33)
     within(a["bytes"] / truth, 1 / 3, 3, "bytes estimated, of those that it allocated")
 
@@ -277,16 +283,16 @@ def top(run, share):
 
 
 def same_tops(child):
-    """Sites with a sixth of the bytes in an exact run have a twelfth in slices at least."""
+    """Sites with a sixth of the bytes in an exact run have a twelfth in bursts at least."""
     tops = []
     try:
-        for mode, share in (("exact", 1 / 6), ("slices", 1 / 12)):
+        for mode, share in (("exact", 1 / 6), ("bursts", 1 / 12)):
             run, _ = record(("-p", child.pid, f"--alloc={mode}"), lambda: has_worked(child.pid, 0.5, seconds=1.5))
             tops.append(top(run, share))
     finally:
         child.end()
     check(tops[0], "an exact run names no site")
-    check(tops[0] <= tops[1], f"in slices {sorted(tops[1])}, exact {sorted(tops[0])}")
+    check(tops[0] <= tops[1], f"in bursts {sorted(tops[1])}, exact {sorted(tops[0])}")
 
 
 @fact
@@ -313,19 +319,21 @@ def top_sites_of_sqlite_are_those_of_an_exact_run():
 
 
 @fact
+@alone("how fast a program is, and how heavy it is taken to be")
 def heavy_allocator_keeps_its_rate_in_a_default_run():
     _, before, during, after, _ = heavy()
-    # 20 slices of 0.1 s: at most one may hold the look of 20 ms. Slices of two programs alone
+    # 20 bursts of 0.1 s: at most one may hold the look of 20 ms. Bursts of two programs alone
     # differ by 10 % on a shared machine; the median of 20 leaves that behind. Traced, it would
     # run at a thirtieth. 80 %: between, nearer to the top.
     base = statistics.median(before + after)
     check(statistics.median(during) > 0.8 * base,
           f"{statistics.median(during):.2f} of the other's rate in the run, {base:.2f} without")
     slow = sum(1 for x in during if x < 0.5 * base)
-    check(slow <= 2, f"{slow} of 20 slices at less than half the rate")
+    check(slow <= 2, f"{slow} of 20 bursts at less than half the rate")
 
 
 @fact
+@alone("how heavy a program is taken to be")
 def modest_allocator_is_traced_exactly_by_default():
     target, counter = Target("alloc_flat", 1), Counter()
     run = Run("-p", target.pid)
@@ -343,6 +351,7 @@ def modest_allocator_is_traced_exactly_by_default():
 
 
 @fact
+@alone("how heavy a program is taken to be")
 def max_overhead_decides_what_is_too_much():
     target, counter = Target("alloc_flat", 1), Counter()
     target.say(f"rate {counter.path} 20000")
@@ -355,7 +364,7 @@ def max_overhead_decides_what_is_too_much():
         run.must()
         tiers[limit] = run.summary()["alloc"]["tier"]
     if tiers[0.1] != "declined":  # a kernel without uprobe sessions
-        equal(tiers[0.1], "slices", "tier at 0.1 %")
+        equal(tiers[0.1], "bursts", "tier at 0.1 %")
     equal(tiers[90], "exact", "tier at 90 %")
 
 

@@ -53,12 +53,12 @@ def total(run, key):
 
 def check_sums(run, change):
     """What the events tell is what /proc tells, by our own look and by memscope's."""
-    told = total(run, "resident") - total(run, "returned")
+    told = total(run, "resident") - total(run, "released")
     near(told, change, rss_off_by(), "resident less returned, against the change of RSS")
     own = run.summary()["growth"]["check"]
     equal(own["processes"], 1, "processes compared with /proc")
-    near(own["told_bytes"], own["rss_bytes"], rss_off_by(), "its own comparison with /proc")
-    for key, value_type in (("resident", RESIDENT), ("returned", RETURNED)):
+    near(own["reported_bytes"], own["rss_bytes"], rss_off_by(), "its own comparison with /proc")
+    for key, value_type in (("resident", RESIDENT), ("released", RETURNED)):
         # Each CPU begins with a part of a period that is drawn, and ends with another.
         near(run.profile("growth").sum(value_type), total(run, key), OFF_BY, f"stacks of {key}")
 
@@ -76,7 +76,7 @@ def bytes_are_the_change_of_rss():
 
 
 @fact
-def kinds_of_memory_are_told_apart():
+def kinds_of_memory_are_distinguished():
     run, _, _ = usual()
     g = run.summary()["growth"]
     # Besides, the target has some pages of its own: stacks, libc.
@@ -87,7 +87,7 @@ def kinds_of_memory_are_told_apart():
     near(file, 0 if files_are_shared else 16 * MIB, slack, "bytes of files")
     near(shared, 24 * MIB if files_are_shared else 8 * MIB, slack if files_are_shared else rss_off_by(),
          "shared bytes")
-    near(g["returned"]["anonymous_bytes"], 88 * MIB, MIB, "anonymous bytes given back")
+    near(g["released"]["anonymous_bytes"], 88 * MIB, MIB, "anonymous bytes given back")
     p = run.profile("growth")
     near(p.sum(RESIDENT, memory="shared"), shared, OFF_BY, "bytes labelled as shared")
     near(p.sum(RESIDENT, memory="file"), file, OFF_BY, "bytes labelled as of files")
@@ -115,7 +115,7 @@ def kernel_frames_begin_with_who_changed_the_count():
 
 
 @fact
-def two_functions_that_take_turns_are_told_apart():
+def two_functions_that_take_turns_are_distinguished():
     if not TELLS_ALL:
         skip("this kernel tells every 64th page fault only: it may always be the same function's")
     run, change, _ = grown("mixed 96")
@@ -173,13 +173,13 @@ def a_child_is_charged_with_what_it_touches_and_not_with_what_it_inherits():
     within(p.sum(RESIDENT, pid=child), 0, 28 * MIB, "all that the child is charged with")
     # The kill has taken the child's memory: nobody has given it back.
     within(p.sum(RETURNED, pid=child), 0, OFF_BY, "bytes given back by the child")
-    within(total(run, "returned"), 0, MIB, "bytes given back")
+    within(total(run, "released"), 0, MIB, "bytes given back")
     check(abs(change) < MIB, f"the parent itself grew by {change} bytes")
     near(p.sum(RESIDENT, pid=target.pid), 32 * MIB, MIB + OFF_BY, "what the parent touched")
     # What it had when it was killed; of what a CPU has not folded, only one CPU's part is looked at.
     near(run.summary()["growth"]["ended_bytes"], child_rss, 2 * MIB + rss_off_by(), "what went with it")
     # 32 MiB and what else the parent had were copied for the child.
-    made = run.summary()["growth"]["made_bytes"]
+    made = run.summary()["growth"]["fork_exec_bytes"]
     near(made + total(run, "resident") - 32 * MIB, child_rss, 2 * MIB + rss_off_by(),
          "inherited and touched, against the child's RSS")
 
@@ -230,7 +230,7 @@ def growth_of_a_command_counts_from_its_beginning():
     within(total(run, "resident"), 48 * MIB, 120 * MIB, "bytes of python3 with 48 MiB of data")
     # python3 has no debug symbols here, but its functions have names or ranges: of the list first.
     # What it has at its end goes with it; what memscope's own image had before the exec is not of it.
-    near(g["ended_bytes"], total(run, "resident") - total(run, "returned") + g["made_bytes"],
+    near(g["ended_bytes"], total(run, "resident") - total(run, "released") + g["fork_exec_bytes"],
          MIB + rss_off_by(), "what went with the command")
     site = g["sites"][0]
     check(site["bytes"] >= 30 * MIB, f"the top site has {site['bytes']} bytes only: {site}")
@@ -238,6 +238,7 @@ def growth_of_a_command_counts_from_its_beginning():
 
 
 @fact
+@alone("the whole machine")
 def of_the_whole_host_each_process_is_charged_with_its_own():
     target = Target("growth")
     run = Run("-a", "--only", "growth", "-d", 20)

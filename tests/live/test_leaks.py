@@ -24,14 +24,14 @@ def only_the_stack_that_keeps_what_it_takes_is_called_a_leak():
     equal(leak["live_bytes"], leaked, "bytes of the leak")
     # The line is through rows 0.1 s apart, of rounds 50 ms apart: a round more or less in each.
     near(leak["bytes_s"], rate, 0.1 * rate, "bytes a second")
-    within(leak["kept"], 0.9, 1, "share of its older blocks that are kept")
+    within(leak["retained"], 0.9, 1, "share of its older blocks that are kept")
     check(leak["low"] <= leak["bytes_s"] <= leak["high"], f"interval: {leak}")
 
 
 @fact
 def bands_add_up_to_what_is_live():
     run, leaked, _ = leaks()
-    with open(os.path.join(run.out, "bands.csv"), newline="", encoding="utf-8") as f:
+    with open(os.path.join(run.out, "live_series.csv"), newline="", encoding="utf-8") as f:
         rows = list(csv.reader(f))
     header, last = rows[0], rows[-1]
     check(len(rows) > 12, f"only {len(rows)} rows, too few for a verdict")

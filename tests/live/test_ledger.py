@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Where RSS is: parts that add up to it, and what was there before anyone looked."""
+"""The RSS breakdown: parts that add up to it, and blocks from before the run."""
 
 import csv
 import re
@@ -24,14 +24,14 @@ def late():
 
 
 def ledger(run):
-    return run.summary()["memory"]["ledger"]
+    return run.summary()["rss_breakdown"]
 
 
 def adds_up(run, tolerance, what):
     found = ledger(run)
     parts = {name: part["resident_bytes"] for name, part in found["parts"].items()}
-    equal(sum(parts.values()) + found["not_explained_bytes"], found["rss_bytes"], f"{what}: RSS")
-    near(found["not_explained_bytes"], 0, tolerance * found["rss_bytes"], f"{what}: not explained")
+    equal(sum(parts.values()) + found["unexplained_bytes"], found["rss_bytes"], f"{what}: RSS")
+    near(found["unexplained_bytes"], 0, tolerance * found["rss_bytes"], f"{what}: unexplained")
     check(min(parts.values()) >= 0, f"{what}: {parts}")
     return found, parts
 
@@ -41,8 +41,8 @@ def blocks_from_before_attach_are_found_to_the_byte():
     run, said = late()
     blocks, bytes_ = said["kept"]
     alloc = run.summary()["alloc"]
-    within(alloc["before_objects"], blocks, blocks + LOADERS, "blocks from before")
-    within(alloc["before_bytes"], bytes_, bytes_ + 1024 * LOADERS, "their bytes")
+    within(alloc["preexisting_objects"], blocks, blocks + LOADERS, "blocks from before")
+    within(alloc["preexisting_bytes"], bytes_, bytes_ + 1024 * LOADERS, "their bytes")
     # The main thread's tcache was empty then.
     within(alloc["start_objects"], blocks + said["freed"][0],
            blocks + said["freed"][0] + LOADERS + 1, "blocks in use at the start")
@@ -54,7 +54,7 @@ def heap_profile_has_them_beside_what_was_traced():
     run, said = late()
     found = run.folded("heap")
     before = sum(v for s, v in found.items() if s.endswith(";[before attach]"))
-    equal(before, run.summary()["alloc"]["before_bytes"], "[before attach] in heap.folded")
+    equal(before, run.summary()["alloc"]["preexisting_bytes"], "[before attach] in heap.folded")
     equal(sum(v for s, v in found.items() if ";make_here" in s), said["made"][2], "what was made")
     check(not any("[before attach]" in s for s in run.folded("alloc")),
           "it was not allocated in the run")
@@ -69,21 +69,21 @@ def first_report_after_attach_adds_up():
     equal(blocks["live_traced"]["blocks"], said["made"][0], "blocks of the run")
     equal(blocks["live_traced"]["bytes"], said["made"][1], "their bytes")
     # All of it was touched, but for the ends of large blocks' last pages.
-    near(parts["live_before"], said["kept"][1], 4096 * 4, "resident of those from before")
-    within(blocks["free_held"]["blocks"], 1, said["freed"][0] + 100, "pieces that are free")
+    near(parts["live_preexisting"], said["kept"][1], 4096 * 4, "resident of those from before")
+    within(blocks["free_retained"]["blocks"], 1, said["freed"][0] + 100, "pieces that are free")
     # What was freed is held, but for the large ones' mappings, and made into something else.
-    check(blocks["free_held"]["bytes"] > (said["freed"][1] - (10 << 20)) / 2,
-          f"held: {blocks['free_held']}")
-    equal(blocks["held_unwalked"]["bytes"], 0, "not walked")
+    check(blocks["free_retained"]["bytes"] > (said["freed"][1] - (10 << 20)) / 2,
+          f"held: {blocks['free_retained']}")
+    equal(blocks["heap_unwalked"]["bytes"], 0, "not walked")
     equal(found["walked"], "glibc", "allocator")
-    check(found["doubt"] is None, f"doubt: {found['doubt']}")
+    check(found["caveat"] is None, f"caveat: {found['caveat']}")
     check(parts["stacks"] >= 4096 * (1 + THREADS), f"stacks: {parts['stacks']}")
 
 
 @fact
-def rows_of_ledger_csv_add_up():
+def rows_of_rss_breakdown_csv_add_up():
     run, _ = late()
-    with open(run.path("ledger.csv"), newline="", encoding="utf-8") as f:
+    with open(run.path("rss_breakdown.csv"), newline="", encoding="utf-8") as f:
         rows = list(csv.DictReader(f))
     check(rows, "no row")
     for row in rows:
@@ -106,7 +106,7 @@ def program_that_is_watched_from_its_start_has_nothing_from_before():
     run.must()
     os.kill(run.command_pid(), signal.SIGKILL)
     found, _ = adds_up(run, 0.05, "python3")
-    equal(found["parts"]["live_before"]["blocks"], 0, "blocks from before")
+    equal(found["parts"]["live_preexisting"]["blocks"], 0, "blocks from before")
     within(found["parts"]["live_traced"]["bytes"], 10_000_000, 60_000_000, "traced")
     # Objects are in use as well, and not traced.
     live = found["parts"]["live"]["bytes"] - found["objects"]["parts"]["live"]["bytes"]
@@ -144,7 +144,7 @@ def children_are_in_the_sum_whether_they_were_there_before_or_not():
     equal(found["processes"], 3, "processes")
     # Each child's own 30 MB, and in each of the three the parent's 8 MB.
     within(found["parts"]["live"]["bytes"], 2 * 30_000_000 + 3 * 8_000_000, 110_000_000, "in use")
-    check("a page that several of them share counts in each" in open(run.path("summary.txt"), encoding="utf-8").read(),
+    check("pages shared by several of them count in each" in open(run.path("summary.txt"), encoding="utf-8").read(),
           "the summary does not say that pages are shared")
 
 
@@ -185,10 +185,10 @@ def jemalloc_is_walked_and_equal_to_its_own_statistics():
     allocated, _, retained = said["stats"]
     rows = found["parts"]
     equal(found["walked"], "jemalloc", "allocators")
-    equal(rows["live"]["bytes"] + rows["live_before"]["bytes"] + rows["live_traced"]["bytes"],
+    equal(rows["live"]["bytes"] + rows["live_preexisting"]["bytes"] + rows["live_traced"]["bytes"],
           allocated, "in use, by stats.allocated")
-    check(rows["free_held"]["bytes"] >= retained, f"held: {rows['free_held']} of {retained} retained")
-    equal(rows["held_unwalked"]["bytes"], 0, "not walked")
+    check(rows["free_retained"]["bytes"] >= retained, f"held: {rows['free_retained']} of {retained} retained")
+    equal(rows["heap_unwalked"]["bytes"], 0, "not walked")
 
 
 @fact
@@ -199,8 +199,8 @@ def blocks_from_before_attach_are_found_in_jemalloc():
     rows = ledger(run)["parts"]
     equal(rows["live_traced"]["bytes"], said["made"][1], "what was made")
     # Freed ones in the main thread's cache are among them: 200 at the most of each of 36 classes.
-    within(alloc["before_objects"], blocks, blocks + 200 * 36, "blocks from before")
-    within(alloc["before_bytes"], bytes_, bytes_ + said["freed"][1], "their bytes")
+    within(alloc["preexisting_objects"], blocks, blocks + 200 * 36, "blocks from before")
+    within(alloc["preexisting_bytes"], bytes_, bytes_ + said["freed"][1], "their bytes")
 
 
 def program_adds_up(start, walked, **more):
@@ -249,11 +249,11 @@ def blocks_from_before_attach_are_found_in_mimalloc():
     # It has no blocks of its own among them. What the main thread gives back of another's page is in
     # a list that is not followed, one of a page: 26 sizes of up to 896 bytes, some in two or three pages.
     more = LOADERS + THREADS * 26 * 3
-    within(alloc["before_objects"], said["kept"][0], said["kept"][0] + more, "blocks from before")
-    within(alloc["before_bytes"], said["kept"][1], said["kept"][1] + 1024 * more, "their bytes")
+    within(alloc["preexisting_objects"], said["kept"][0], said["kept"][0] + more, "blocks from before")
+    within(alloc["preexisting_bytes"], said["kept"][1], said["kept"][1] + 1024 * more, "their bytes")
     equal(rows["live_traced"]["blocks"], said["made"][0], "blocks of the run")
     equal(rows["live_traced"]["bytes"], said["made"][1], "their bytes")
-    equal(rows["held_unwalked"]["bytes"], 0, "not walked")
+    equal(rows["heap_unwalked"]["bytes"], 0, "not walked")
 
 
 @fact

@@ -21,10 +21,10 @@ def check_all(run, lines, pid, by_site=True):
         check_sites(run, lines, pid)
     maps, (_, total) = run.profile("mappings"), sites_of(lines)
     equal([maps.sum(t, pid=pid) for t in HEAP], total, "total")
-    told = run.summary()["alloc"]["mappings"]
+    told = run.summary()["mappings"]
     for _, kind, made, live in (x for x in lines if x[0] == "kind"):
         got = told[kind]
-        equal([got["made_bytes"], got["live_bytes"], got["given_back_bytes"]],
+        equal([got["made_bytes"], got["live_bytes"], got["released_bytes"]],
               [made, live, made - live], kind)
         got = [s for s in maps.samples if s.labels.get("memory") == kind]
         equal(sum(s.values[1] for s in got), made, f"{kind}, by label")
@@ -111,14 +111,14 @@ def a_new_image_begins_with_nothing():
     sites, _ = sites_of(lines)
     live = {name: [maps.sum(t, name, pid=target.pid) for t in HEAP[2:]] for name in sites}
     equal(live, {name: truth[2:] for name, truth in sites.items()}, "what is there of the new image")
-    check(run.summary()["alloc"]["mappings"]["ended_bytes"] > 0, "the old one's went without a word")
+    check(run.summary()["mappings"]["ended_bytes"] > 0, "the old one's went without a word")
 
 
 @fact
 def nothing_listens_to_system_calls_unless_every_call_is_traced():
     target = Target("maps", 1, 500)
     run, _ = record(("-p", target.pid, "--only", "growth"), lambda: target.ask("run"))
-    equal(run.summary()["alloc"]["mappings"], None, "mappings")
+    equal(run.summary()["mappings"], None, "mappings")
     check(not os.path.exists(run.path("mappings.pb.gz")), "a profile of mappings")
 
 

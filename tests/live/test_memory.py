@@ -62,7 +62,7 @@ def watch(*args):
 def check_account(what, limit, *args):
     """Its own account of what it took is what was seen. The bytes."""
     run, resident, maps = watch(*args)
-    own = run.summary()["own"]
+    own = run.summary()["memscope"]
     print(f"# {what}: {resident / 1e6:.1f} MB resident at most and {maps / 1e6:.1f} MB of maps; by its own account "
           f"{own['peak_kb'] * 1024 / 1e6:.1f} and {own['map_bytes'] / 1e6:.1f}")
     check(resident > 1e6 and maps > 1e6, f"{what}: nothing was seen: {resident}, {maps}")
@@ -71,7 +71,7 @@ def check_account(what, limit, *args):
     # The table of live blocks is as large as they are many, and that goes up and down between our looks.
     within(own["map_bytes"], maps / 2, maps + 1e6, f"{what}: bytes of maps by its own account")
     told = own["peak_kb"] * 1024 + own["map_bytes"]
-    equal(any("memscope itself took" in note for note in run.summary()["notes"]), told > limit,
+    equal(any("memscope itself used" in note for note in run.summary()["notes"]), told > limit,
           f"{what}: a note that {told} bytes are more than {limit:.0f}")
     return resident + maps
 
@@ -94,7 +94,8 @@ def a_run_on_redis_takes_at_most_64_mb():
 
 
 @fact
-def a_run_on_the_whole_host_tells_when_it_takes_more_than_150_mb():
+@alone("the whole machine")
+def a_run_on_the_whole_host_says_when_it_takes_more_than_150_mb():
     programs.python()
     programs.gcc()
     check_account("the host", HOST, "-a", "-d", 3)

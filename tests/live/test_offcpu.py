@@ -132,6 +132,7 @@ def idle_ns():
 
 
 @fact
+@alone("waits of 15 us")
 def waits_for_a_disk_are_found_under_the_function_that_syncs():
     path = os.path.join(BUILD, f"fsync-{os.getpid()}")
     target = Target("waits", 100, 1, path)
@@ -317,7 +318,7 @@ def option_max_block_leaves_long_waits_out_of_the_stacks():
 
 
 @fact
-def wait_for_work_is_told_apart_from_what_holds_it_up():
+def wait_for_work_is_distinguished_from_what_holds_it_up():
     target = Target("waits", 4, 2, 40)
     run, _ = record(("-p", target.pid, "--only", "offcpu"), lambda: target.ask("go"))
     by_kind = {}

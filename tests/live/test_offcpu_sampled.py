@@ -39,13 +39,13 @@ def sampled():
 
 
 @fact
-def few_stacks_of_many_waits_are_looked_at_and_the_summary_says_so():
+def few_stacks_of_many_waits_are_sampled_and_the_summary_says_so():
     run, _, _ = sampled()
     s = run.summary()["offcpu"]
     check(s["sampled"], "the summary does not say that waits were sampled")
-    check(s["busy_switches"] > ROUNDS, f"{s['busy_switches']} switches of busy threads")
+    check(s["wait_sampler_switches"] > ROUNDS, f"{s['wait_sampler_switches']} switches of busy threads")
     # One look in a millisecond and place, and those at first: hardly any at 100 µs a switch.
-    check(s["looks"] < s["busy_switches"] / 2, f"{s['looks']} looks at {s['busy_switches']} waits")
+    check(s["stacks_sampled"] < s["wait_sampler_switches"] / 2, f"{s['stacks_sampled']} stacks of {s['wait_sampler_switches']} waits")
     with gzip.open(run.path("offcpu.pb.gz")) as f:
         check(b"sampled: of " in f.read(), "the profile does not say that waits were sampled")
 
@@ -84,17 +84,17 @@ def rare_long_waits_of_a_busy_thread_are_all_found_in_their_function():
 
 
 @fact
-def functions_that_place_cannot_tell_apart_are_told_by_estimate():
+def functions_at_one_wait_site_are_separated_by_estimate():
     run, warm, lines = sampled()
     p, s = run.profile("offcpu"), run.summary()["offcpu"]
     calls = [x for x in warm + lines if x[0] == "calls"]
     often, seldom = sum(x[2] for x in calls), sum(x[3] for x in calls)
     tid = calls[0][1]
-    check(s["moved"] > 0, "no wait was found elsewhere than expected")
+    check(s["reassigned"] > 0, "no wait was found elsewhere than expected")
     # Each look that finds the other function stands for w waits; w differs between looks: twice the
     # mean for the root of its square. Then 5 sigma, and 2.
-    w = 2 * s["busy_switches"] / s["looks"]
-    tolerance = 5 * w * math.sqrt(s["moved"]) + 2 + HIDDEN * often
+    w = 2 * s["wait_sampler_switches"] / s["stacks_sampled"]
+    tolerance = 5 * w * math.sqrt(s["reassigned"]) + 2 + HIDDEN * often
     near(p.sum("blocked/count", "wait_often", tid=tid), often, tolerance, "waits in wait_often")
     near(p.sum("blocked/count", "wait_seldom", tid=tid), seldom, tolerance, "waits in wait_seldom")
 
@@ -105,7 +105,7 @@ def option_offcpu_exact_looks_at_all_waits():
     run, lines = record(("-p", target.pid, "--only", "offcpu", "--offcpu=exact"),
                         lambda: ask(target, 30000, 0))
     s, p = run.summary()["offcpu"], run.profile("offcpu")
-    equal((s["sampled"], s["looks"]), (False, 0), "sampled, looks")
+    equal((s["sampled"], s["stacks_sampled"]), (False, 0), "sampled, looks")
     _, tid, often, seldom, blocks = next(x for x in lines if x[0] == "calls")
     for function, waits in (("wait_often", often), ("wait_seldom", seldom)):
         within(p.sum("blocked/count", function, tid=tid), (1 - HIDDEN) * waits - 2,
@@ -114,6 +114,7 @@ def option_offcpu_exact_looks_at_all_waits():
 
 
 @fact
+@alone("what looking costs")
 def default_run_samples_waits_when_looking_at_all_costs_too_much():
     can_sample()
     target = Target("places", online_cpus()[-1])
@@ -125,7 +126,7 @@ def default_run_samples_waits_when_looking_at_all_costs_too_much():
     run.stop()
     run.must()
     s = run.summary()["offcpu"]
-    check(s["sampled"] and s["busy_switches"] > 0, f"not sampled: {s['switches']} switches")
+    check(s["sampled"] and s["wait_sampler_switches"] > 0, f"not sampled: {s['switches']} switches")
 
 
 @fact

@@ -1,5 +1,6 @@
 """On-CPU samples against programs that know where their CPU time went."""
 
+import math
 import os
 import time
 
@@ -49,13 +50,61 @@ def cpu_time_of_each_thread_is_its_own_clock():
 
 
 @fact
-def each_sample_weighs_one_period():
-    _, p, _ = split()
+def samples_weigh_their_own_time_and_are_still_counted():
+    target, p, lines = split()
     equal(p.period_type, "cpu/nanoseconds", "period type")
-    near(p.period, 1e9 / HZ, 1, "period")
-    for s in p.samples:
-        samples, ns = s.values[:2]
-        near(ns, samples * p.period, samples, "ns of a stack")
+    near(p.period, 1e9 / HZ, 1, "mean period")
+    n = sum(s.values[0] for s in p.samples)
+    ns = sum(s.values[1] for s in p.samples)
+    # Periods come in pairs, uniform over their mean ± a half: of either kind the scatter is below that of
+    # independent ones.
+    near(ns / max(n, 1) * HZ / 1e9, 1, SIGMAS / max(n, 1) ** 0.5, "mean weight in periods")
+    check(len({s.values[1] / s.values[0] for s in p.samples}) > 1, "all samples weigh the same")
+
+
+CYCLES_US = (1000, 2000, 5000, 10000, 100000)
+# Rate, cycle, s of CPU time. A fixed period would meet the same phases of the first three again and again.
+CELLS = [(1000, 1000, 2.5), (500, 10000, 2.5), (100, 10000, 4), (499, 10000, 4)]
+SECONDS_A_CELL = float(os.environ.get("MEMSCOPE_TEST_CYCLES", 0))
+if SECONDS_A_CELL:
+    CELLS = [(hz, us, SECONDS_A_CELL) for hz in (99, 100, 499, 500, 999, 1000) for us in CYCLES_US]
+
+
+@once
+def cycles():
+    """For each cell: the target's line, and its samples as counts and as time."""
+    found = []
+    for hz, us, seconds in CELLS:
+        target = Target("cpu_cycle", us, int(seconds * 1000))
+        run, lines = record(("-p", target.pid, "-F", hz, "--only", "oncpu"), lambda: target.ask("go"))
+        found.append((hz, us, target, lines[0], run.profile("oncpu")))
+        target.end()
+    return found
+
+
+@fact
+def no_program_is_in_step_with_the_samples():
+    for hz, us, target, line, p in cycles():
+        n = p.sum("samples/count", pid=target.pid)
+        ns = p.sum("cpu/nanoseconds", pid=target.pid)
+        for name, cpu_ns in zip(("hot_70", "hot_20", "hot_10"), line[3:6]):
+            truth, what = cpu_ns / line[2], f"{name}, cycle of {us} us at {hz} Hz"
+            share_of(p.sum("samples/count", name, pid=target.pid) / max(n, 1), truth, n, what)
+            # Weights differ: (mean of p) (mean of 1/p) is 1.1 for periods p of the mean ± a half.
+            share_of(p.sum("cpu/nanoseconds", name, pid=target.pid) / max(ns, 1), truth, n / 1.1,
+                     f"ns of {what}")
+
+
+@fact
+def cpu_nanoseconds_of_a_busy_thread_are_its_clock_to_1_percent():
+    for hz, us, target, line, p in cycles():
+        (cpu_ns, on_ns), wall_ns = (line[2], line[6]), line[8]
+        # It had its CPU for this share of the time; of the rest chance decides which samples are its own.
+        share = min(cpu_ns / wall_ns, 1)
+        n = wall_ns / 1e9 * hz
+        slack = 0.01 * cpu_ns + (SIGMAS * math.sqrt(1.1 * n * share * (1 - share)) + 2) * 1e9 / hz
+        within(p.sum("cpu/nanoseconds", tid=line[1]), cpu_ns * (1 - 2 * STOLEN) - slack,
+               max(cpu_ns, on_ns) + slack, f"CPU ns, cycle of {us} us at {hz} Hz")
 
 
 @fact
@@ -168,6 +217,7 @@ def several_pids_are_profiled_apart():
 
 
 @fact
+@alone("the whole machine")
 def whole_host_run_finds_every_process_and_no_more_than_all_cpus():
     targets = [Target("cpu_split", 1000), Target("cpu_split", 700)]
 

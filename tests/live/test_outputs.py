@@ -1,5 +1,6 @@
 """Every file of a run is there, readable, private, and agrees with the others."""
 
+import json
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import xml.etree.ElementTree as ET
 from harness import *
 
 FILES = {f"{s}.{ext}" for s in SOURCES for ext in ("pb.gz", "folded", "svg")} | \
-        {"sites.csv", "trend.csv", "ledger.csv", "summary.txt", "summary.json"}
+        {"sites.csv", "trend.csv", "rss_breakdown.csv", "summary.txt", "summary.json"}
 # What folded text and pictures show: value type, and how many of its units are one of theirs.
 SHOWN = {"oncpu": ("samples/count", 1), "offcpu": ("blocked/nanoseconds", 1000),
          "alloc": ("alloc_space/bytes", 1), "heap": ("inuse_space/bytes", 1),
@@ -34,8 +35,11 @@ def full():
 def every_promised_file_is_written_and_nothing_else():
     _, run = full()
     equal(sorted(FILES - set(os.listdir(run.out))), [], "files missing")
-    equal([f for f in os.listdir(run.out) if f.startswith(".") or f.endswith("~")], [],
+    equal([f for f in os.listdir(run.out) if (f.startswith(".") and f != ".memscope") or f.endswith("~")], [],
           "temporary files")
+    with open(run.path(".memscope"), encoding="utf-8") as f:
+        listed = {line.rstrip("\n").removeprefix(":") for line in f}
+    equal(listed ^ set(run.summary()["files"]), set(), "files listed for clean or in the summary, and not in both")
 
 
 @fact
@@ -81,7 +85,7 @@ def profiles_name_the_main_binary_first_with_its_build_id():
 
 
 @fact
-def summary_text_is_printed_and_kept():
+def summary_is_printed_on_one_screen_and_kept_whole():
     target = Target("cpu_split", 300)
     run = Run("-p", target.pid, "-F", 999, quiet_json=False)
     run.ready()
@@ -92,8 +96,25 @@ def summary_text_is_printed_and_kept():
         kept = f.read()
     printed = run.stdout.decode()
     for text in (kept, printed):
-        check("hot_70" in text, "the hot function is not in the summary")
-        check(run.out in text or "oncpu.svg" in text, "the summary does not say where files are")
+        check(re.search(r"\d% +burn +cpu_split", text), "the hot function is not in the summary")
+        check(run.out in text and "oncpu.svg" in text, "the summary does not say where files are")
+        verdict = [line for line in text.splitlines() if line.startswith("cpu_split is ")]
+        equal(len(verdict), 2, "lines that begin with the verdict")
+    check(printed.count("\n") <= 40, f"{printed.count(chr(10))} lines were printed")
+    check("summary.txt" in printed, "it is not said where the rest is")
+    check("\033" not in printed, "colour went to a pipe")
+
+
+@fact
+def verbose_prints_the_whole_summary():
+    target = Target("cpu_split", 300)
+    run = Run("-p", target.pid, "--only", "oncpu", "-v", quiet_json=False)
+    run.ready()
+    target.ask("go")
+    run.stop()
+    run.must()
+    with open(run.path("summary.txt"), encoding="utf-8") as f:
+        equal(run.stdout.decode(), f.read(), "what was printed, and summary.txt")
 
 
 @fact
@@ -136,7 +157,7 @@ def run_in_the_directory_of_another_replaces_it_as_a_whole():
     run.finish()
     run.must()
     equal(set(os.listdir(where)), {"offcpu.pb.gz", "offcpu.folded", "offcpu.svg", "trend.csv",
-                                   "ledger.csv", "summary.txt", "summary.json", "notes.txt",
+                                   "rss_breakdown.csv", ".memscope", "summary.txt", "summary.json", "notes.txt",
                                    "oncpu.svg.old"}, "files")
     check(any("oncpu.pb.gz" in note for note in run.summary()["notes"]),
           "the summary does not name what was removed")
@@ -153,6 +174,48 @@ def flame_draws_from_a_profile_and_from_folded_text():
             text = open(svg, encoding="utf-8").read()
             ET.fromstring(text)
             check("do_malloc" in text, f"flame {name}: no do_malloc")
+
+
+@fact
+def a_run_by_thread_keeps_its_target_title_and_labels_in_every_file():
+    target = Target("cpu_split", 400, 300, 200)
+    run, lines = record(("-p", target.pid, "-F", 499, "--only", "oncpu", "--by", "thread",
+                         "--title", "before <the> fix", "--label", "env=prod", "--label", "n=1 2"),
+                        lambda: target.ask("go"))
+    p = run.profile("oncpu")
+    equal(p.comments, [f"Target: cpu_split (pid {target.pid})", "Title: before <the> fix",
+                       "Label: env=prod", "Label: n=1 2"], "comments")
+    with open(run.path("oncpu.folded"), encoding="utf-8") as f:
+        folded = f.read()
+    for tid in {line[1] for line in lines}:
+        got = re.findall(rf"^cpu_split;[^;]* \(tid {tid}\);.* (\d+)$", folded, re.M)
+        equal(sum(map(int, got)), p.sum("samples/count", tid=tid), f"samples below thread {tid}")
+    again = subprocess.run([MEMSCOPE, "flame", "--by", "thread", "--format", "folded", "-o", "-",
+                            run.path("oncpu.pb.gz")], capture_output=True, stdin=subprocess.DEVNULL,
+                           timeout=FINISH_SEC, check=False)
+    equal(again.stdout.decode(), folded, "what flame writes of the profile")
+    svg = ET.parse(run.path("oncpu.svg")).getroot()
+    title = svg.find("{http://www.w3.org/2000/svg}title").text
+    n = f"{p.sum('samples/count'):,} samples"
+    check(re.fullmatch(rf"before <the> fix, on-CPU, \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, [\d.]+ m?s, {n}", title),
+          f"title: {title}")
+    check("env=prod, n=1 2" in "".join(svg.itertext()), "the labels are not in the picture")
+    equal(run.summary()["title"], "before <the> fix", "title in the summary")
+    equal(run.summary()["labels"], {"env": "prod", "n": "1 2"}, "labels in the summary")
+
+
+@fact
+def report_of_a_run_prints_its_summary_again():
+    _, run = full()
+    got = subprocess.run([MEMSCOPE, "report", run.out], capture_output=True, stdin=subprocess.DEVNULL,
+                         timeout=FINISH_SEC, check=False)
+    equal(got.returncode, 0, f"exit status: {got.stderr.decode()}")
+    with open(run.path("summary.txt"), "rb") as f:
+        equal(got.stdout, f.read(), "what is printed")
+    got = subprocess.run([MEMSCOPE, "report", run.out, "--source", "alloc", "--json"], capture_output=True,
+                         stdin=subprocess.DEVNULL, timeout=FINISH_SEC, check=False)
+    top = json.loads(got.stdout)["by_self"][0]["function"]
+    equal(top, run.summary()["alloc"]["sites"][0]["function"], "the top site of the report and of the summary")
 
 
 @fact

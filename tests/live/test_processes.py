@@ -15,7 +15,7 @@ def near_cpu(p, times, what, function=None, **labels):
 
 
 @fact
-def code_of_two_libraries_at_one_address_is_told_apart():
+def code_of_two_libraries_at_one_address_is_distinguished():
     target = Target("reload", 600)
     run, lines = record(("-p", target.pid, *ARGS), lambda: target.ask("go"))
     answer = {line[0]: line[1:] for line in lines}
@@ -31,7 +31,7 @@ def code_of_two_libraries_at_one_address_is_told_apart():
 
 
 @fact
-def code_before_and_after_exec_is_told_apart():
+def code_before_and_after_exec_is_distinguished():
     target = Target("exec_before", 600)
     run, lines = record(("-p", target.pid, *ARGS), lambda: target.ask("go"))
     answer = {line[0]: line[1:] for line in lines}

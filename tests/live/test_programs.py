@@ -87,8 +87,8 @@ def compiler_and_its_children_are_profiled_from_the_start():
     with open(source, "w", encoding="ascii") as f:
         f.write("#include <stdio.h>\n" + "".join(
             f"int f{i}(int a){{int s=0;for(int i=0;i<a;i++)s+=(i^{i})%(a+1);return s;}}\n"
-            for i in range(1500)))
-    # The assembler is at work for some 30 ms: at this rate no chance leaves it out.
+            for i in range(600)))
+    # The assembler is at work for some 20 ms: 40 samples, which no chance leaves out.
     run = Run("-F", 1999, "--", tool("gcc"), "-O2", "-c", source, "-o", out)
     run.finish()
     check(run.status in (0, 3), f"exit status {run.status}: {run.stderr[-300:]}")

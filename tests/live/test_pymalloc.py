@@ -80,7 +80,7 @@ def looked_at(python, **env):
     with os.fdopen(reads, "rb") as f:
         said = f.read().decode().lstrip(".")
     child.end()
-    return run, run.summary()["memory"]["ledger"], said
+    return run, run.summary()["rss_breakdown"], said
 
 
 def figure(said, pattern):
@@ -99,17 +99,17 @@ def is_as_it_says(python):
     # class, size, pools, blocks in use, blocks that are free
     rows = re.findall(r"^ *\d+ +\d+ +\d+ +(\d+) +\d+$", said, re.M)
     equal(parts["live"]["blocks"], sum(map(int, rows)), "live blocks")
-    equal(parts["free_held"]["bytes"],
+    equal(parts["free_retained"]["bytes"],
           figure(said, r"# bytes in available blocks *= *([\d,]+)") +
           int(unused.group(1)) * int(unused.group(2)), "free")
     equal(parts["metadata"]["bytes"],
           sum(figure(said, rf"# bytes lost to {what} *= *([\d,]+)")
               for what in ("pool headers", "quantization", "arena alignment")), "its own")
-    equal(parts["held_unwalked"]["bytes"], 0, "not walked")
+    equal(parts["heap_unwalked"]["bytes"], 0, "not walked")
     equal(found["walked"], "glibc, pymalloc", "allocators")
     check(parts["live"]["bytes"] > 50000 * 133, f"live: {parts['live']}")
     # It waits: RSS has nothing that is not in a part.
-    near(found["not_explained_bytes"], 0, 0.005 * found["rss_bytes"], "not explained")
+    near(found["unexplained_bytes"], 0, 0.005 * found["rss_bytes"], "unexplained")
     text = open(run.path("summary.txt"), encoding="utf-8").read()
     check(f"pymalloc's {objects['arenas']} arenas: " in text, "the summary has no line for it")
 
@@ -180,7 +180,7 @@ def without_being_asked_only_what_malloc_gives_is_traced():
 def objects_whose_calls_cannot_all_be_seen_are_refused_by_name():
     need("python3.11")
     run, text = traced("/usr/bin/python3.11", "--python-objects")
-    check(re.search(r"--python-objects: of the calls of\s+/usr/bin/python3.11's object\s+allocator",
+    check(re.search(r"--python-objects: not all calls of\s+/usr/bin/python3.11's\s+object\s+allocator",
                     text), "the summary does not say so")
     within(run.profile("heap").sum(HEAP[0]), LARGE[0], LARGE[0] + 10000, "calls of malloc alone")
 

@@ -86,7 +86,7 @@ def stacks_of_samples_are_whole_and_begin_in_the_library():
 
 
 @fact
-def frees_by_other_threads_are_told():
+def frees_by_other_threads_are_reported():
     t = target("alloc_truth", 4, 8000)
     run, lines = record(("-p", t.pid, *SAMPLED), lambda: t.ask("run"))
     check_estimates(run, lines, t.pid)
@@ -216,8 +216,8 @@ def another_sampler_is_heard_at_its_own_arguments_and_semaphores():
     run = Run("-p", t.pid, *SAMPLED)
     run.ready()
     lines = t.ask(f"run {n}")
-    if run.stop() == 3 and "this kernel does not tell a probe" in run.stderr:
-        skip("this kernel does not tell a probe where its arguments are")
+    if run.stop() == 3 and "this kernel has no probe cookies" in run.stderr:
+        skip("this kernel has no probe cookies")
     run.must()
     equal(lines[0][1:], [n, n // 2], "told")
     equal(t.ask("run 100")[0][1:], [0, 0], "told after the end")
@@ -231,7 +231,7 @@ def another_sampler_is_heard_at_its_own_arguments_and_semaphores():
 
 
 @fact
-def process_without_a_sampler_is_told_how_to_get_one():
+def process_without_a_sampler_gets_advice_how_to_have_one():
     t = Target("alloc_truth", 1, 100)
     run = Run("-p", t.pid, *SAMPLED)
     run.ready()
@@ -271,6 +271,7 @@ def heavy_allocator_with_a_sampler_is_sampled_by_a_default_run():
 
 
 @fact
+@alone("what samples cost")
 def more_samples_than_max_overhead_allows_are_thinned_and_weigh_more():
     t = target("alloc_truth", 1, 20000, rate=2048)
 

@@ -163,7 +163,7 @@ def go_command_is_listened_to_from_its_beginning():
 
 
 @fact
-def go_program_whose_linker_turned_it_off_is_told_so():
+def go_program_whose_linker_turned_it_off_is_reported():
     t = Commanded(go_build("go_quiet"))
     run = Run("-p", t.pid, "--only", "alloc", "-d", 0.5)
     run.finish()
@@ -406,7 +406,7 @@ def tcmalloc_is_listened_to_and_what_it_does_not_tell_is_said():
     a = run.summary()["alloc"]
     equal([a["tier"], a["sampler"], a["rate"]], ["sampled", "tcmalloc", TC_RATE],
           "tier, sampler, rate")
-    equal([a["untold"], a["live_bytes"]], [a["bytes_interval"]["samples"], 0],
+    equal([a["unreported"], a["live_bytes"]], [a["bytes_interval"]["samples"], 0],
           "samples whose frees are not told, live bytes")
 
 

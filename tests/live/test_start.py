@@ -151,6 +151,7 @@ def constructor_that_sleeps_is_let_go_and_sleeps_on():
 
 
 @fact
+@alone("how long an end takes")
 def signal_to_memscope_does_not_wait_for_a_constructor():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         run = begin("sleep")
@@ -171,6 +172,7 @@ def signal_to_memscope_does_not_wait_for_a_constructor():
 
 
 @fact
+@alone("how long an end takes")
 def duration_does_not_wait_for_a_constructor():
     start_ns = time.monotonic_ns()
     run = begin("sleep", "-d", 0.5)

@@ -231,7 +231,7 @@ def figures_of_a_log_are_those_of_exact_fractions():
         want = {"mean": ym, "slope": sty / stt, "r2": sty ** 2 / (stt * syy),
                 "percent": Fraction(100 * (rss[-1] - rss[0]), rss[0])}
         have = {"mean": got["rss_kb"]["mean"], "slope": got["line"]["slope_kb_s"], "r2": got["line"]["r2"],
-                "percent": got["plain_percent"]}
+                "percent": got["endpoint_percent"]}
         for name, value in want.items():
             near(have[name], float(value), 1e-9 * max(1, abs(float(value))), f"{name} of log {seed}")
         equal([got["rss_kb"][k] for k in ("first", "last", "min", "max")],
@@ -253,7 +253,7 @@ def reports_of_logs_of_one_shape_differ_in_numbers_only():
 
 
 @fact
-def plain_rule_is_said_with_its_figure():
+def endpoint_rule_is_printed_with_its_figure():
     for last, word, bound in ((100000, "healthy: RSS +0.0%", "under 20%"), (119900, "healthy: RSS +19.9%", "under 20%"),
                               (120000, "monitor closely: RSS +20.0%", ""), (150000, "monitor closely: RSS +50.0%", ""),
                               (150100, "warning, potential leak: RSS +50.1%", "over 50%"),
@@ -264,7 +264,7 @@ def plain_rule_is_said_with_its_figure():
                     f"2026-03-01 00:05:00,{last},1,1.0\n")
         out = subprocess.run([MEMSCOPE, "trend", path], capture_output=True, check=True, text=True,
                              timeout=30).stdout
-        line = re.search(r"^plain rule +(.*)$", out, re.M).group(1)
+        line = re.search(r"^endpoint rule +(.*)$", out, re.M).group(1)
         check(line.startswith(word) and bound in line, f"{last} kB after 100,000: {line!r}, expected {word!r}")
 
 
@@ -287,6 +287,55 @@ def one_look_says_what_proc_says():
     equal(row["private_kb"], roll["Private_Clean"] + roll["Private_Dirty"], "private")
     # Others that map the same files come and go.
     near(row["pss_kb"], roll["Pss"], 0.2 * roll["Pss"], "PSS")
+    with open(f"/proc/{target.pid}/cmdline", "rb") as f:
+        equal(row["command"], f.read().rstrip(b"\0").replace(b"\0", b" ").decode(), "command line")
+    if "machine_kb" in row:  # else somebody has set a limit for all of us
+        with open("/proc/meminfo", encoding="ascii") as f:
+            total_kb = int(re.search(r"^MemTotal:\s+(\d+)", f.read(), re.M)[1])
+        near(row["machine_kb"], total_kb, 0, "the machine's memory")
+        near(row["mem_percent"], 100 * kb["VmRSS"] / total_kb, 1e-6, "percent of the machine's memory")
+
+
+@fact
+def looks_are_repeated_at_the_interval_until_the_process_ends():
+    target = Child(["sleep", "2.5"])
+    log = Log("-p", target.pid, "--once", "--interval", 1)
+    status, out = log.finish()
+    equal(status, 0, f"exit status: {log.said()}")
+    stamps = re.findall(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", out, re.M)
+    within(len(re.findall(rf"^ *{target.pid} .*  sleep 2.5$", out, re.M)), 2, 3, "looks in 2.5 s")
+    check(len(stamps) >= 2, f"times above the tables: {stamps}")
+
+
+@fact
+@grouped
+def percent_of_memory_is_of_the_limit_of_the_group_or_of_one_above_it():
+    name = f"memscope-live-{os.getpid()}-{os.urandom(4).hex()}"
+    groups = both_groups(name)
+    below = both_groups(name + "/below")
+    for group in below:
+        Group.made.remove(group)
+        Group.made.insert(0, group)  # it goes first
+    for group in groups:
+        for file in ("memory.max", "memory.limit_in_bytes"):
+            path = os.path.join(group.dir, file)
+            if os.path.exists(path):
+                with open(path, "w", encoding="ascii") as f:
+                    f.write(str(64 << 20))
+                break
+        else:
+            continue
+        break
+    else:
+        skip("no controller limits the memory of control groups here")
+    child = Child(["sleep", "600"])
+    put(below, child)
+    row = looked_at("-p", child.pid)[0]
+    equal(row["limit_kb"], 64 << 10, "limit")
+    near(row["mem_percent"], 100 * row["rss_kb"] / (64 << 10), 1e-6, "percent of the limit")
+    log = Log("-p", child.pid, "--once")
+    _, out = log.finish()
+    check("limit of its container or service, 64.0 MiB" in out, f"it said {out!r}")
 
 
 @fact
@@ -411,7 +460,8 @@ def log_of_a_container_goes_on_in_the_one_that_gets_its_name():
 @fact
 def what_does_not_fit_together_is_wrong_usage():
     for args, word in ((("--once",), "-p, -n, -c or -G"), (("-p", 1, "x.csv"), "give one of them"),
-                       (("-p", 1, "--maps"), "--once"), (("--svg", "a", "b", "c"), "one log"),
+                       (("-p", 1, "--maps"), "--once"), (("-p", 1, "--once", "-o", "x"), "--once writes none"),
+                       (("-p", 1, "--once", "-d", 2), "--interval"), (("--interval", 2, "x.csv"), "-p, -n, -c or -G"),
                        (("-p", 1, "-n", "x"), "give one of them"), (("-c", "x", "-G", "y"), "give one of them"),
                        (("-c", ","), "-c takes names")):
         log = Log(*args)

@@ -157,6 +157,7 @@ def a_command_is_unwound_from_its_start():
 
 
 @fact
+@alone("the whole machine")
 def programs_that_live_for_50_ms_are_unwound_on_a_whole_host():
     target = bare()
     run, _ = record(["-a", "--only", "oncpu", "-F", 199], lambda: target.ask("short 40 50"))
@@ -170,6 +171,7 @@ def programs_that_live_for_50_ms_are_unwound_on_a_whole_host():
 
 
 @fact
+@alone("how long a start takes")
 def the_first_sample_of_a_whole_host_does_not_wait_for_tables():
     """Beside a run that needs none, so that a busy machine is the same for both; and without the time
     in which other programs had the CPUs."""

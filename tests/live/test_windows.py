@@ -147,7 +147,7 @@ def sums_of_many_windows_under_load_are_those_of_the_run():
           [threads.done, threads.done_bytes], "calls and bytes of threads, by their own count")
     growth = s["growth"]
     equal([total(profiles["growth"], t) for t in profiles["growth"][0].types],
-          [growth["on_stacks_bytes"], growth["returned_on_stacks_bytes"]], "bytes of growth")
+          [growth["on_stacks_bytes"], growth["released_on_stacks_bytes"]], "bytes of growth")
     for kind in ("blocked", "runnable"):
         of, ns = total(profiles["offcpu"], f"{kind}/nanoseconds"), s["time"][f"{kind}_ns"]
         # What of it has no stack was lost, and counted.
@@ -184,7 +184,7 @@ def files_of(where):
     found = {}
     for name in os.listdir(where):
         m = re.fullmatch(r"(\w+)-(\d{8}-\d{6}(?:-\d+)?)(\..*)", name)
-        if not m or m[1] in ("trend", "ledger", "bands", "sites", "summary"):
+        if not m or m[1] in ("trend", "rss_breakdown", "live_series", "sites", "summary"):
             check(m or name.startswith(".memscope"), f"a file named {name}")
             continue
         path = os.path.join(where, name)
@@ -215,7 +215,7 @@ def memscope_killed_at_any_moment_leaves_whole_windows_and_the_next_goes_on():
     where = os.path.join(tree, "cpu_split")
 
     def start(keep, *args):
-        return Child([MEMSCOPE, "-q", "-p", str(target.pid), "--every", "0.1", "--tree", tree, "--keep",
+        return Child([MEMSCOPE, "-q", "-p", str(target.pid), "--every", "0.1", "--archive", tree, "--keep",
                       keep, "-F", "499", "--only", "oncpu", *args], start_new_session=True,
                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     for i in range(KILLS):
@@ -256,13 +256,13 @@ def memscope_killed_at_any_moment_leaves_whole_windows_and_the_next_goes_on():
 
 
 @fact
-def runs_that_begin_in_the_same_second_share_a_tree():
+def runs_that_begin_in_the_same_second_share_an_archive():
     targets, tree = [Target("cpu_split", 600000) for _ in range(2)], scratch("shared")
     for t in targets:
         t.say("go")
     where, together, told = os.path.join(tree, "cpu_split"), 0, 0
     for _ in range(5):  # until both have begun in one second
-        children = [Child([MEMSCOPE, "-p", str(t.pid), "--every", "0.2", "--tree", tree, "-F", "499",
+        children = [Child([MEMSCOPE, "-p", str(t.pid), "--every", "0.2", "--archive", tree, "-F", "499",
                            "--only", "oncpu", "-d", "1"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for t in targets]
         equal([c.process.wait(FINISH_SEC) for c in children], [0, 0], "exit status")
@@ -319,12 +319,12 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
         os.utime(path, (1e9, 1e9))
     target = Target("cpu_split", 60000)
     target.say("go")
-    run = Run("-p", target.pid, "--every", 0.3, "--tree", tree, "--keep", 3, "-F", 199, "--only",
+    run = Run("-p", target.pid, "--every", 0.3, "--archive", tree, "--keep", 3, "-F", 199, "--only",
               "oncpu", "-d", 3)
-    # Run gives -o; --tree says the same.
+    # Run gives -o; --archive says the same.
     run.finish()
-    equal(run.status, 2, "exit status of -o with --tree")
-    argv = [MEMSCOPE, "--json", "-p", str(target.pid), "--every", "0.3", "--tree", tree, "--keep",
+    equal(run.status, 2, "exit status of -o with --archive")
+    argv = [MEMSCOPE, "--json", "-p", str(target.pid), "--every", "0.3", "--archive", tree, "--keep",
             "3", "-F", "199", "--only", "oncpu", "-d", "3"]
     r = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     equal(r.returncode, 0, f"exit status ({r.stderr[-300:]})")
@@ -354,6 +354,45 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
     equal(r.returncode, 1, "exit status of clean where no window is")
 
 
+@fact
+def single_runs_of_an_archive_and_run_directories_are_cleaned_as_a_whole():
+    tree, target = scratch("tree"), Target("cpu_split", 60000)
+    os.mkdir(tree)
+    target.say("go")
+
+    def record_into(where, *args):
+        r = subprocess.run([MEMSCOPE, "-q", "-p", str(target.pid), *args, "-F", "199", "--only", "oncpu", "-d", "0.3"],
+                           capture_output=True, text=True, timeout=60, check=False, cwd=tree)
+        equal(r.returncode, 0, f"exit status ({r.stderr[-300:]})")
+        return sorted(glob.glob(os.path.join(tree, where)))
+
+    def clean(*args):
+        r = subprocess.run([MEMSCOPE, "clean", *args], capture_output=True, text=True, check=False, cwd=tree)
+        equal(r.returncode, 0, f"exit status of clean ({r.stderr})")
+        return int(re.match(r"removed ([\d,]+) files", r.stdout)[1])
+
+    first, = record_into("archive/cpu_split/*", "--archive", "archive")
+    check(re.fullmatch(r"\d{8}-\d{6}", os.path.basename(first)), f"the run's directory is {first}")
+    check(os.path.exists(os.path.join(first, "oncpu.pb.gz")), "no oncpu.pb.gz in the archive")
+    n = len([name for name in os.listdir(first) if name != ".memscope"])
+    second, = set(record_into("archive/cpu_split/*", "--archive", "archive")) - {first}
+    os.utime(os.path.join(first, "summary.txt"), (1e9, 1e9))
+    equal(clean("--keep", "2,1d", "archive"), 0, "files removed of runs that may stay")
+    equal(clean("--keep", "1,20G", "archive"), n, "files removed of the older run")
+    equal(os.listdir(os.path.dirname(second)), [os.path.basename(second)], "runs that are left")
+    third, = set(record_into("archive/cpu_split/*", "--archive", "archive", "--keep", "1")) - {second}
+    equal(os.listdir(os.path.dirname(third)), [os.path.basename(third)], "runs that --keep has left")
+
+    plain, = record_into("memscope-*")
+    notes = os.path.join(plain, "notes.txt")
+    with open(notes, "w", encoding="utf-8") as f:
+        f.write("mine")
+    for path in glob.glob(os.path.join(plain, "*")):
+        os.utime(path, (1e9, 1e9))
+    equal(clean("--older-than", "1d", "."), n, "files removed of a plain run directory")
+    equal(os.listdir(plain), ["notes.txt"], "what is left in it")
+
+
 def trees_of(*how, env=None):
     tree = scratch("tree")
     r = subprocess.run([MEMSCOPE, *map(str, how), "--every", "1", "--tree", tree, "--only", "oncpu", "-q", "-d",
@@ -364,7 +403,7 @@ def trees_of(*how, env=None):
 
 @fact
 @grouped
-def tree_is_named_after_container_unit_pattern_or_command():
+def archive_is_named_after_container_unit_pattern_or_command():
     engines, ident, word = Engines(), new_id(), f"pattern{os.getpid()}"
     engines.add_podman(ident, "web")
     unit = f"memscope-live-{os.getpid()}.service"

@@ -26,8 +26,8 @@
  */
 #include "base/cleanup.h"
 #include "unwind/host_walk.h"
-#include "unwind/marks.h"
 #include "unwind/publish.h"
+#include "unwind/rule_ranges.h"
 #include "unwind/rules.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ struct place {
 
 struct module {
 	struct ms_span span;
-	struct marks marks;
+	struct rule_ranges marks;
 	struct rule_set rules;
 };
 
@@ -273,8 +273,8 @@ static void line_rule(struct replay *r, char *words)
 	if (!r->n_modules || sscanf(words, "%lx %lx %n", &start, &end, &len) < 2 || !len)
 		bad(r, "rule START END RULE, behind a module");
 	rule = rule_read(r, words + len);
-	if (rule_set_add(&m->rules, &rule, &ix) < 0 || marks_add(&m->marks, start, ix) < 0 ||
-	    marks_add(&m->marks, end, MS_RULE_IX_NONE) < 0)
+	if (rule_set_add(&m->rules, &rule, &ix) < 0 || rule_ranges_add(&m->marks, start, ix) < 0 ||
+	    rule_ranges_add(&m->marks, end, MS_RULE_IX_NONE) < 0)
 		bad(r, "out of memory, or rules that are not in the order of their addresses");
 }
 
@@ -432,7 +432,7 @@ static void drop(void *ctx, uint32_t pid)
 /* Borrowed from the module, but for what is allocated for dir and rows. */
 static struct unwind_table table_of(const struct replay *r, const struct module *m)
 {
-	const struct mark *k = m->marks.m;
+	const struct rule_range *k = m->marks.m;
 	uint64_t first = (m->span.start - m->span.bias) >> MS_ROW_PAGE_SHIFT;
 	uint64_t last = (m->span.end - 1 - m->span.bias) >> MS_ROW_PAGE_SHIFT;
 	struct unwind_table t = { .first_page = first,

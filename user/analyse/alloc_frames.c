@@ -26,7 +26,7 @@ static bool matches(const char *const *list, size_t n, const char *name)
 	return false;
 }
 
-/* By location: 0 not looked at yet, 1 no, 2 yes. */
+/* By location: 0 unknown yet, 1 no, 2 yes. */
 static bool is_allocator(struct dict *d, location_id loc, uint8_t *known)
 {
 	struct frame f;

@@ -15,7 +15,7 @@
 #define SHORT_CLASSES   3    /* 10 us, 100 us, 1 ms                        */
 #define CHURN_CPU       0.10
 #define CHURN_CPU_ALONE 0.25
-#define DOUBT           0.025 /* that a smaller part has as many samples */
+#define DOUBT           0.025 /* probability of as many samples from a smaller part */
 #define SPIKE           2.0
 #define OVERHEAD_PART   0.33
 #define FREE_PART       0.25
@@ -76,26 +76,26 @@ static void find_leak(const struct run_summary *s, struct found *f)
 
 	if (s->alloc.n_leaks > 0)
 		add(f, DIAGNOSIS_LEAK,
-		    "%u %s, the fastest (%.80s) by %s %s (95 %% interval %s); %d%% of its blocks "
-		    "that are older than %.0f s are still there",
+		    "%u %s; the fastest (%.80s) by %s %s (95 %% interval %s); %d%% of its blocks older "
+		    "than %.0f s are still live",
 		    s->alloc.n_leaks,
-		    s->alloc.n_leaks == 1 ? "stack grows and keeps what it allocates"
-					  : "stacks grow and keep what they allocate",
-		    *l->site.function ? l->site.function : "no function",
+		    s->alloc.n_leaks == 1 ? "allocation site keeps growing"
+					  : "allocation sites keep growing",
+		    *l->site.function ? l->site.function : "[unknown]",
 		    unit_bytes((int64_t)(l->slope * per)).s, per > 60 ? "an hour" : "a minute",
 		    unit_bytes_range((int64_t)(l->slope_low * per), (int64_t)(l->slope_high * per),
 				     false)
 			    .s,
 		    percent(l->survived), l->age_s);
-	else if (!is_traced(s) && s->course.kind == COURSE_GROWING && s->memory.known &&
+	else if (!is_traced(s) && s->shape.kind == TREND_SHAPE_GROWING && s->memory.known &&
 		 (s->memory.last - s->memory.base) * 1024 >= LEAST_BYTES)
 		add(f, DIAGNOSIS_LEAK,
-		    "its own memory rose by %s and still does; which stacks keep it is not known, "
-		    "because calls were not traced (--alloc=exact)",
+		    "private memory grew by %s and is still growing; calls were not traced, so its allocation "
+		    "sites are unknown (--alloc=exact finds them)",
 		    unit_bytes((s->memory.last - s->memory.base) * 1024).s);
 }
 
-/* What the samples tell of the allocator's part of the CPU time, without our own probes. */
+/* The samples' estimate of the allocator's part of the CPU time, without our own probes. */
 struct allocator_time {
 	double samples, of;
 };
@@ -111,7 +111,8 @@ static struct allocator_time allocator_time(const struct run_summary *s)
 	return t;
 }
 
-/* As many samples come by chance where the true part is smaller: the tail of the binomial distribution. */
+/* Are so many samples improbable (DOUBT) from a smaller true part? By the tail of the binomial
+ * distribution. */
 static bool is_surely(struct allocator_time t, double part)
 {
 	return t.samples > 0 && beta_inc(t.samples, t.of - t.samples + 1, part) <= DOUBT;
@@ -127,8 +128,8 @@ static void find_churn(const struct run_summary *s, struct found *f)
 	if (!is_traced(s)) {
 		if (is_surely(cpu, CHURN_CPU_ALONE))
 			add(f, DIAGNOSIS_CHURN,
-			    "%d%% of its CPU time is spent in the allocator; what is allocated for so "
-			    "short a time, --alloc=exact tells",
+			    "%d%% of its CPU time is spent in the allocator; --alloc=exact shows which "
+			    "allocations are short-lived",
 			    percent(cpu.samples / cpu.of));
 		return;
 	}
@@ -166,8 +167,8 @@ static void find_bloat(const struct run_summary *s, struct found *f)
 	if (is_traced(s) && a->peak.images == 1 && a->peak.bytes - keeps >= LEAST_BYTES &&
 	    (double)a->peak.bytes >= SPIKE * (double)keeps)
 		add(f, DIAGNOSIS_BLOAT,
-		    "for a moment, %.1f s after the begin, it held %s of what it allocated in the run%s; at "
-		    "the end it keeps %s. What it runs in must have room for the former",
+		    "at its peak, %.1f s into the run, %s allocated in the run were live%s; at the end, %s. "
+		    "Size its memory limit for the peak",
 		    (double)a->peak.at_ns / 1e9, unit_bytes(a->peak.bytes).s,
 		    in_site(a->more && a->more->n_peak ? &a->more->peak[0] : NULL, site,
 			    sizeof(site)),
@@ -175,8 +176,7 @@ static void find_bloat(const struct run_summary *s, struct found *f)
 	else if (l->processes && l->parts[LEDGER_METADATA].resident >= LEAST_BYTES &&
 		 (double)l->parts[LEDGER_METADATA].resident >= OVERHEAD_PART * (double)heap)
 		add(f, DIAGNOSIS_BLOAT,
-		    "%s, %d%% of the heap, are headers and rounding of blocks: they are too small and "
-		    "too many",
+		    "%s, %d%% of the heap, are block headers and rounding: its blocks are small and many",
 		    unit_bytes(l->parts[LEDGER_METADATA].resident).s,
 		    percent((double)l->parts[LEDGER_METADATA].resident / (double)heap));
 }
@@ -189,8 +189,8 @@ static void find_fragmentation(const struct run_summary *s, struct found *f)
 	if (!l->processes || unused < LEAST_BYTES || (double)unused < FREE_PART * (double)heap)
 		return;
 	add(f, DIAGNOSIS_FRAGMENTATION,
-	    "%s, %d%% of the heap's resident memory, are in no block, and the allocator has not given "
-	    "them back: blocks in use lie between",
+	    "%s, %d%% of the heap's resident memory, is free but retained by the allocator: live blocks "
+	    "lie in between",
 	    unit_bytes(unused).s, percent((double)unused / (double)heap));
 }
 

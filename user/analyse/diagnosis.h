@@ -1,21 +1,22 @@
 /*
- * What is wrong with a program's memory, if anything: the four classic diagnoses, each named only with
- * its evidence in numbers. None of them excludes another.
+ * What is wrong with a program's memory, if anything: the four classic diagnoses, each named only
+ * with its evidence in numbers. None of them excludes another.
  *
- *   leak           memory that is not given back. A stack whose live bytes grow and whose blocks stay
- *                  (bands.h); where stacks are not traced, the program's own memory grows to the end
- *                  of the run (course.h), and that is all that is said.
- *   churn          memory that is hardly had before it is given back, at a cost: a quarter of all
+ *   leak           memory that is never freed. A stack whose live bytes grow and whose blocks stay
+ *                  (live_series.h); where stacks are not traced, only: the private memory grows
+ *                  to the end of the run (trend_shape.h).
+ *   churn          blocks that are freed soon after their allocation, at a cost: a quarter of all
  *                  allocations are temporary, or three quarters live less than a millisecond
- *                  (alloc_site.h), and a tenth of the CPU time is spent in the allocator. Where calls
- *                  are not traced: a quarter of the CPU time. Without the time of our own probes; and
- *                  the samples must be too many for a smaller part to give them but once in forty.
- *   bloat          more than is needed. For a moment it held twice of what it keeps, or blocks are so
- *                  small that a third of the heap is what the allocator needs to keep them.
- *   fragmentation  memory that nobody has and the allocator cannot give back: a quarter of the heap's
- *                  resident memory (ledger.h).
+ *                  (alloc_site.h), and a tenth of the CPU time is spent in the allocator. Where
+ *                  calls are not traced: a quarter of the CPU time. Without the time of our own
+ *                  probes. The samples must be so many that a smaller share gives them with
+ *                  probability 1/40 at most.
+ *   bloat          more memory than needed. At its peak the program held twice what it retains, or
+ *                  blocks are so small that a third of the heap is allocator metadata and rounding.
+ *   fragmentation  free memory that the allocator cannot release: a quarter of the heap's resident
+ *                  memory (ledger.h).
  *
- * The last two want 16 MiB at least: less is not worth a name.
+ * The last two need at least 16 MiB: smaller amounts are not reported.
  */
 #ifndef MEMSCOPE_ANALYSE_DIAGNOSIS_H
 #define MEMSCOPE_ANALYSE_DIAGNOSIS_H
@@ -37,7 +38,7 @@ struct diagnosis {
 
 const char *diagnosis_name(enum diagnosis_kind kind); /* one word, lower case */
 
-/* Those that hold, in the order above. Returns how many. */
+/* The diagnoses that hold, in the order above. Returns how many. */
 uint32_t diagnose(const struct run_summary *s, struct diagnosis ret_found[N_DIAGNOSES]);
 
 #endif

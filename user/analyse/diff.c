@@ -15,11 +15,11 @@
 
 enum {
 	NORMAL_FROM = 200,     /* samples of both together */
-	SPREAD_SAMPLES = 10,   /* on either side, of a function that has a say in the spread … */
-	SPREAD_FUNCTIONS = 16, /* … and how many of them it takes */
+	SPREAD_SAMPLES = 10,   /* on either side, of a function that counts for the spread … */
+	SPREAD_FUNCTIONS = 16, /* … and the least number of them */
 };
 
-/* --- how sure a value is --- */
+/* --- variances --- */
 
 /* "alloc_space" → "alloc_objects" and back; -1 where it is neither. */
 static int find_pair(const struct profile *p, uint32_t type, bool *ret_is_bytes)
@@ -72,7 +72,7 @@ double sample_variance(const struct profile *p, const struct profile_sample *s, 
 	if (profile_get_meta(p)->period <= 1)
 		return 0;
 	pair = find_pair(p, type, &is_bytes);
-	if (pair < 0) /* growth: each sample stands for as much as a period, of what is sampled */
+	if (pair < 0) /* growth: each sample represents one period */
 		return strcmp(profile_type(p, type)->unit, profile_get_meta(p)->period_type.unit) ==
 				       0
 			       ? fabs(value) * (double)profile_get_meta(p)->period
@@ -94,8 +94,8 @@ double binomial_tail(double n, double k, double p)
 }
 
 /*
- * Two-sided: are a and b counts of one rate, b's exposure being `p` of both? `share`: the part of
- * all samples that they are, which they cannot exceed.
+ * Two-sided test: are a and b counts of one rate, with `p` of the exposure being b's? `share`: the
+ * row's part of all samples, which bounds its counts.
  */
 static double count_test(double a, double b, double p, double share)
 {
@@ -163,7 +163,7 @@ static int make_rows(struct work *w)
 	return 0;
 }
 
-/* How many samples each side has, all of the weight that they have on average. */
+/* Sample counts of each side, all with the side's mean weight. */
 struct counts {
 	double a, b;         /* of the row    */
 	double all_a, all_b; /* of all        */
@@ -206,9 +206,9 @@ static bool has_say(const struct work *w, uint32_t i, struct counts *c)
 }
 
 /*
- * How much more the rows spread about what most of them did than chance explains. About that, not
- * about the totals: one large change moves every share. By the quartile: half of the rows may
- * have changed and it still says what the others do.
+ * How much more the rows spread around the common change than chance explains. Around that, not
+ * around the totals: one large change moves every share. By the quartile: it still describes the
+ * others if half of the rows have changed.
  */
 static int find_spread(struct work *w)
 {
@@ -259,7 +259,7 @@ static void test_row(struct work *w, uint32_t i)
 		return;
 	}
 	row->p = by_value = count_test(c.a, c.b, exposure, 0);
-	/* Bytes are what they are; time is also what the machine makes of it. */
+	/* Bytes are exact; time also depends on the machine's load. */
 	if (profile_find_type(w->opts->after, "samples/count") < 0)
 		return;
 	row->p = fmax(by_share, by_value);
@@ -344,22 +344,6 @@ static int find_scale(const struct diff_opts *opts, struct diff *diff)
 	return 0;
 }
 
-/*
- * Is the leaf of each stack only the messenger? malloc, and the kernel's functions that answer a page
- * fault, are the same for everyone: what changed is what asked them.
- */
-static bool has_messengers(const struct diff_opts *opts)
-{
-	static const char *const types[] = { "resident", "alloc_space", "alloc_objects",
-					     "inuse_objects", "inuse_space" };
-	const char *name = profile_type(opts->after, opts->after_type)->name;
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strcmp(name, types[i]) == 0)
-			return true;
-	return false;
-}
-
 static int work(struct work *w)
 {
 	struct diff *d = w->diff;
@@ -379,11 +363,10 @@ static int work(struct work *w)
 				     .root_comm = w->opts->root_comm,
 			     },
 			     &d->tree);
-	if (r == 0 && w->opts->by == DIFF_BY_FUNCTION && has_messengers(w->opts))
-		frame_tree_charge(d->tree, site_of_node);
-	else if (r == 0 && w->opts->by == DIFF_BY_FUNCTION &&
-		 find_waits(w->opts->after, w->opts->after_type) >= 0)
-		frame_tree_charge(d->tree, wait_site_of_node);
+	/* malloc, and the kernel's functions that handle a page fault, are shared by all callers:
+	 * what changed is the caller. */
+	if (r == 0 && w->opts->by == DIFF_BY_FUNCTION)
+		sites_charge(d->tree, sites_kind(w->opts->after, w->opts->after_type));
 	if (r == 0)
 		r = make_rows(w);
 	if (r < 0)

@@ -1,17 +1,17 @@
 /*
  * Two profiles of the same thing, one before and one after: what differs, and what may be chance.
  *
- * Where a profile is a sample, each value stands for an unknown one, and its variance is known: n
- * samples of weight w have variance n w² (Poisson); an allocation of s bytes, taken with the
- * probability p = 1 - exp(-s/R), adds (1 - p)/p s². Of n waits that come to t it is t²/n: each is measured,
- * but how many a run has is chance. Other profiles are counted exactly.
+ * Where a profile is a sample, each value estimates an unknown one, with a known variance: n
+ * samples of weight w have variance n w² (Poisson); an allocation of s bytes, sampled with
+ * probability p = 1 - exp(-s/R), adds (1 - p)/p s². For n waits of total time t it is t²/n: each is
+ * measured, but how many a run has is chance. Other profiles are counted exactly.
  *
  * A function has changed when all of this holds for its self value:
  *
  *   it differs        in the values as compared (absolute, per second, or of equal totals), and, for
  *                     samples of time that are not compared by equal totals, in its share of its
- *                     profile too, in the same direction: a machine that was busier makes
- *                     everything dearer alike, and no function changed
+ *                     profile too, in the same direction: a busier machine slows everything
+ *                     down alike, and no function changed
  *   by more than      both by an exact binomial test of two Poisson counts (a normal one from 200
  *   chance            on); the larger of the two p-values is kept
  *   of many           the false discovery rate is 1 % over all functions that have a value
@@ -22,7 +22,7 @@
  *                     control), up to 10, once 16 of them have 10 samples on either side
  *   visibly           by at least `least_share` of the larger total
  *
- * For exact profiles only the last is asked. The intervals are 95 %, of the difference.
+ * For exact profiles only the last condition applies. The intervals are 95 %, of the difference.
  */
 #ifndef MEMSCOPE_ANALYSE_DIFF_H
 #define MEMSCOPE_ANALYSE_DIFF_H
@@ -56,7 +56,7 @@ struct diff_row {
 	uint32_t node;             /* of the tree, a stack's; 0 for a function */
 	double self[2], total[2];  /* scaled */
 	double self_noise, total_noise; /* half the 95 % interval of the difference; 0: exact */
-	double p;                  /* of chance, 1 where nothing was tested */
+	double p;                  /* p-value; 1 where nothing was tested */
 	bool changed;
 	bool as_the_rest;          /* time: its value differs beyond chance, its share does not so */
 };
@@ -69,7 +69,7 @@ struct diff {
 	double total[2];           /* scaled */
 	double raw_total[2];
 	double total_noise;
-	double scale;              /* of before: 1 when absolute */
+	double scale;              /* of the profile before: 1 when absolute */
 	double spread;             /* by which variances were raised, 1 and more */
 	bool exact;
 };

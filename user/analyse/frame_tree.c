@@ -129,47 +129,116 @@ static int add_comm(struct builder *b, struct dict *d, labels_id labels, uint32_
 	return child_get(b, d, *node, &f, node);
 }
 
-static string_id label_text(struct dict *d, const char *key, const struct label *label)
+/* Threads are distinguished by number: names repeat in pools, and are often the process's. */
+static bool is_thread_key(const char *key)
 {
+	return strcmp(key, "thread") == 0 || strcmp(key, "tid") == 0;
+}
+
+/* "worker (tid 5101)" */
+static string_id numbered(struct dict *d, labels_id labels, const char *name_key, const char *key,
+			  const struct label *number)
+{
+	const struct label *name = dict_label_find(d, labels, name_key);
+	char text[256];
+
+	if (!name)
+		name = dict_label_find(d, labels, "comm");
+	snprintf(text, sizeof(text), "%.200s%s%s %lld%s", name ? dict_str(d, name->str) : "",
+		 name ? " (" : "", key, (long long)number->num, name ? ")" : "");
+	return dict_string(d, text);
+}
+
+static string_id label_text(struct dict *d, const char *key, labels_id labels)
+{
+	const struct label *label = is_thread_key(key) ? dict_label_find(d, labels, "tid") : NULL;
 	char number[24];
 
+	if (label && !label->str.ix)
+		return numbered(d, labels, "thread", "tid", label);
+	label = dict_label_find(d, labels, key);
 	if (!label)
 		return dict_string(d, strncmp(key, "container", 9) == 0 ? "[host]" : "[other]");
 	if (label->str.ix)
 		return label->str;
+	if (strcmp(key, "pid") == 0)
+		return numbered(d, labels, "comm", "pid", label);
 	snprintf(number, sizeof(number), "%lld", (long long)label->num);
 	return dict_string(d, number);
+}
+
+bool frame_tree_has_label(const struct profile *p, const char *key)
+{
+	const struct dict *d = profile_dict(p);
+
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		labels_id labels = profile_sample(p, i).labels;
+
+		if (dict_label_find(d, labels, key) ||
+		    (is_thread_key(key) && dict_label_find(d, labels, "tid")))
+			return true;
+	}
+	return false;
+}
+
+static int add_label(struct builder *b, struct dict *d, const char *key, labels_id labels,
+		     uint32_t *node)
+{
+	struct frame f = { .module = "", .kind = FRAME_PROCESS };
+
+	f.name = label_text(d, key, labels);
+	return child_get(b, d, *node, &f, node);
 }
 
 /* What is above the frames. */
 static int add_root(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
 		    labels_id labels, uint32_t *node)
 {
-	struct frame f = { .module = "", .kind = FRAME_PROCESS };
-	const struct label *by;
-	int r;
+	bool threads = opts->by && is_thread_key(opts->by);
+	/* "redis-server (pid 5099)" has the process's name in it. */
+	bool comm = opts->root_comm && !(opts->by && strcmp(opts->by, "pid") == 0);
+	int r = 0;
 
-	if (opts->by) {
-		by = dict_label_find(d, labels, opts->by);
-		f.name = label_text(d, opts->by, by);
-		r = child_get(b, d, *node, &f, node);
-		if (r < 0)
-			return r;
-	}
-	return opts->root_comm ? add_comm(b, d, labels, node) : 0;
+	if (opts->by && !threads)
+		r = add_label(b, d, opts->by, labels, node);
+	if (r == 0 && comm)
+		r = add_comm(b, d, labels, node);
+	if (r == 0 && threads)
+		r = add_label(b, d, opts->by, labels, node);
+	return r;
 }
 
+/* Leaves of a stack what `name` calls, or with `leaf_first` what calls it. false: it is not in it. */
+static bool cut_at(struct frame_path *path, const struct dict *d, const char *name, bool leaf_first,
+		   uint32_t *first)
+{
+	uint32_t i = 0;
+
+	while (i < path->n && strcmp(dict_str(d, path->frames[i].name), name) != 0)
+		i++;
+	if (i == path->n)
+		return false;
+	if (leaf_first)
+		path->n = i + 1;
+	else
+		*first = i;
+	return true;
+}
+
+/* 1: the sample is not of what is looked for. */
 static int add_sample(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
 		      struct frame_path *path, const struct profile_sample *s, uint32_t *ret_node)
 {
-	uint32_t node = 0;
+	uint32_t node = 0, first = 0;
 	int r = frame_path_set(path, d, s->stack);
 
 	if (r < 0)
 		return r;
+	if (opts->from && !cut_at(path, d, opts->from, opts->leaf_first, &first))
+		return 1;
 	if (!opts->leaf_first && (r = add_root(b, d, opts, s->labels, &node)) < 0)
 		return r;
-	for (uint32_t i = 0; i < path->n; i++) {
+	for (uint32_t i = first; i < path->n; i++) {
 		uint32_t at = opts->leaf_first ? path->n - 1 - i : i;
 
 		r = child_get(b, d, node, &path->frames[at], &node);
@@ -201,6 +270,8 @@ static int add_profile(struct builder *b, const struct profile *p, uint32_t type
 		r = add_sample(b, d, opts, path, &s, &node);
 		if (r < 0)
 			return r;
+		if (r > 0)
+			continue;
 		b->tree.n_samples++;
 		if (!b->two) {
 			b->nodes[node].self = add_saturating(b->nodes[node].self, value);

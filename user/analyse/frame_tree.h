@@ -2,13 +2,14 @@
  * A profile merged into one call tree: the view behind folded text, flame graphs and top lists.
  *
  * Node 0 is the root ("all"). Frames of the same name and kind under the same parent are one node;
- * inlined calls are nodes of their own. With `by`, the first level is a label's text or number, "[other]"
- * where a sample has none, "[host]" where that is a container. With `root_comm`, the next level is the process name
- * (label "comm"; a sample without one starts at the root). Children are sorted by name, as
- * flamegraph.pl does, so that equal profiles give equal output. Values are of one value type: total
- * = self + total of all children, saturating at INT64_MAX. Samples whose value is zero or less have
- * no place in a picture of shares and are left out; the negative ones (a difference of two
- * profiles) are counted.
+ * inlined calls are nodes of their own. With `by`, the first level is a label's text or number,
+ * "[other]" where a sample has none, "[host]" where that is a container; a process is "redis-server
+ * (pid 5099)", a thread "worker (tid 5101)". With `root_comm`, the next level is the process name
+ * (label "comm"; a sample without one starts at the root); threads are below it. Children are
+ * sorted by name, as flamegraph.pl does, so that equal profiles give equal output. Values are of
+ * one value type: total = self + total of all children, saturating at INT64_MAX. Samples with
+ * values of zero or less have no share to draw and are left out; negative ones (from a difference
+ * of two profiles) are counted.
  */
 #ifndef MEMSCOPE_ANALYSE_FRAME_TREE_H
 #define MEMSCOPE_ANALYSE_FRAME_TREE_H
@@ -26,7 +27,7 @@ struct frame_node {
 	int64_t self, total;
 };
 
-/* What a node has in each of two profiles: [0] the one before, [1] the one after. */
+/* A node's values in each of two profiles: [0] the one before, [1] the one after. */
 struct frame_sides {
 	int64_t self[2], total[2];
 	double self_variance[2], total_variance[2];
@@ -45,28 +46,34 @@ struct frame_tree {
 struct frame_tree_opts {
 	uint32_t type;        /* index of the value type          */
 	const char *by;       /* first level: this label; NULL: none */
-	bool root_comm;       /* next level: process name          */
+	bool root_comm;       /* next level: process name; with by "thread" the first */
 	bool leaf_first;      /* callers below callees (bottom-up); the process name comes last */
+	const char *from;     /* only stacks with this function, cut to its callees; with `leaf_first`
+			       * its callers. Of a recursive one the outermost call. NULL: all */
 	const struct profile *before; /* of the same dict: a tree of both (below)   */
 	uint32_t before_type;
 	double scale[2];      /* of the values of each, 0: 1                       */
-	/* How far a sample's value may be from what it stands for, as a variance; NULL: not at all. */
+	/* The variance of a sample's value, as an estimate; NULL: values are exact. */
 	double (*variance)(const struct profile *p, const struct profile_sample *s, uint32_t type);
 };
 
 /*
  * With a profile before, the tree has the paths of both, and a node's self is the larger of its two
- * (scaled): what is only in one of them has its full width, and what is equal in both is drawn once.
+ * (scaled): a path of only one profile has its full width, and what is equal in both is drawn once.
  * `sides` has the values themselves, not scaled.
  *
- * 0 or -ENOMEM. The tree borrows names from the profile's dict. */
+ * 0 or -ENOMEM. The tree borrows names from the profile's dict.
+ */
 int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts,
 		     struct frame_tree **ret_tree);
+/* Does any sample have the label that `by` names? */
+bool frame_tree_has_label(const struct profile *p, const char *by);
 /*
- * What each node has of its own becomes that of the node that `to` says, which is the node itself or one
- * above it. Those in between lose it from their totals, too: they may be left with nothing.
+ * Moves each node's self to the node that `to` returns: the node itself or an ancestor. Nodes in
+ * between lose it from their totals, too, and may be left with nothing.
  */
-void frame_tree_charge(struct frame_tree *t, uint32_t (*to)(const struct frame_tree *t, uint32_t node));
+void frame_tree_charge(struct frame_tree *t,
+		       uint32_t (*to)(const struct frame_tree *t, uint32_t node));
 void frame_tree_free(struct frame_tree *t);
 DEFINE_CLEANUP(struct frame_tree *, frame_tree_freep, frame_tree_free)
 

@@ -24,7 +24,15 @@ static int compare_nodes(const void *a, const void *b, void *nodes)
 	return compare_names(x->name, x->module, y->name, y->module);
 }
 
+static int compare_modules(const void *a, const void *b, void *nodes)
+{
+	const struct frame_node *all = nodes;
+
+	return strcmp(all[*(const uint32_t *)a].module, all[*(const uint32_t *)b].module);
+}
+
 struct grouping {
+	int (*compare)(const void *a, const void *b, void *nodes);
 	uint32_t *row_of;  /* node → its row                              */
 	uint32_t *on_path; /* row → its nodes between the root and here   */
 };
@@ -52,7 +60,7 @@ static int64_t add_saturating(int64_t a, int64_t b)
 static int group(struct functions *f, struct grouping *g, const struct frame_tree *tree)
 {
 	_cleanup_(freep) uint32_t *order = calloc(tree->n_nodes, sizeof(*order));
-	const struct frame_node *last = NULL;
+	void *nodes = (void *)tree->nodes;
 
 	f->rows = calloc(tree->n_nodes, sizeof(*f->rows));
 	g->row_of = calloc(tree->n_nodes, sizeof(*g->row_of));
@@ -61,20 +69,19 @@ static int group(struct functions *f, struct grouping *g, const struct frame_tre
 		return -ENOMEM;
 	for (uint32_t i = 1; i < tree->n_nodes; i++)
 		order[i - 1] = i;
-	qsort_r(order, tree->n_nodes - 1, sizeof(*order), compare_nodes, (void *)tree->nodes);
+	qsort_r(order, tree->n_nodes - 1, sizeof(*order), g->compare, nodes);
 	for (uint32_t i = 0; i + 1 < tree->n_nodes; i++) {
 		const struct frame_node *n = &tree->nodes[order[i]];
 
-		if (!last || compare_names(n->name, n->module, last->name, last->module) != 0)
+		if (!i || g->compare(&order[i - 1], &order[i], nodes) != 0)
 			f->rows[f->n++] = (struct function){
-				.name = n->name,
+				.name = g->compare == compare_modules ? n->module : n->name,
 				.module = n->module,
 				.kind = n->kind,
 			};
 		else if (f->rows[f->n - 1].kind == FRAME_INLINED)
 			f->rows[f->n - 1].kind = n->kind;
 		g->row_of[order[i]] = f->n - 1;
-		last = n;
 	}
 	return 0;
 }
@@ -129,14 +136,24 @@ static void add_up(struct functions *f, struct grouping *g, const struct frame_t
 	}
 }
 
-int functions_make(const struct frame_tree *tree, struct functions *f)
+static int make(const struct frame_tree *tree, struct grouping *g, struct functions *f)
 {
-	_cleanup_(grouping_fini) struct grouping g = { 0 };
 	int r;
 
 	*f = (struct functions){ 0 };
-	r = group(f, &g, tree);
+	r = group(f, g, tree);
 	if (r == 0)
-		add_up(f, &g, tree);
+		add_up(f, g, tree);
+	grouping_fini(g);
 	return r;
+}
+
+int functions_make(const struct frame_tree *tree, struct functions *f)
+{
+	return make(tree, &(struct grouping){ .compare = compare_nodes }, f);
+}
+
+int functions_make_modules(const struct frame_tree *tree, struct functions *f)
+{
+	return make(tree, &(struct grouping){ .compare = compare_modules }, f);
 }

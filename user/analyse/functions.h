@@ -23,6 +23,8 @@ struct functions {
 
 /* 0 or -ENOMEM; functions_fini() in either case. */
 int functions_make(const struct frame_tree *tree, struct functions *f);
+/* The same of images: `name` is the image's, too; rows of what is no code have an empty one. */
+int functions_make_modules(const struct frame_tree *tree, struct functions *f);
 void functions_fini(struct functions *f);
 
 /* The order of the rows: 0 when two are the same function. */

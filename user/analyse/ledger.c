@@ -6,16 +6,18 @@
 static const struct {
 	const char *name, *title, *how;
 } parts[N_LEDGER_PARTS] = {
-	[LEDGER_TRACED] = { "live_traced", "live, traced", "in the table of traced blocks" },
-	[LEDGER_BEFORE] = { "live_before", "live, from before", "in use since before the start" },
+	[LEDGER_TRACED] = { "live_traced", "live, traced", "allocated in the run" },
+	[LEDGER_BEFORE] = { "live_preexisting", "live, pre-existing",
+			    "in use since before the run" },
 	[LEDGER_LIVE] = { "live", "live", "in use" },
-	[LEDGER_FREE] = { "free_held", "free, held", "kept by the allocator" },
-	[LEDGER_METADATA] = { "metadata", "allocator's own", "headers, arenas, caches" },
-	[LEDGER_HELD] = { "held_unwalked", "held, not walked", "in use or free" },
-	[LEDGER_ANONYMOUS] = { "other_anonymous", "other anonymous", "smaps, less the above" },
+	[LEDGER_FREE] = { "free_retained", "free, retained", "by the allocator" },
+	[LEDGER_METADATA] = { "metadata", "allocator metadata", "headers, arenas, caches" },
+	[LEDGER_HELD] = { "heap_unwalked", "heap, not walked", "in use or free" },
+	[LEDGER_ANONYMOUS] = { "other_anonymous", "other anonymous", "smaps minus the above" },
 	[LEDGER_STACKS] = { "stacks", "stacks", "smaps; by stack pointers and guard pages" },
-	[LEDGER_DATA] = { "file_changed", "changed of files", "smaps; variables of programs" },
-	[LEDGER_FILE] = { "file", "files", "smaps" },
+	[LEDGER_DATA] = { "file_modified", "file-backed, modified",
+			  "smaps; variables of programs" },
+	[LEDGER_FILE] = { "file", "file-backed", "smaps" },
 	[LEDGER_SHARED] = { "shared_memory", "shared memory", "smaps" },
 };
 
@@ -73,8 +75,9 @@ void ledger_add(struct ledger *sum, const struct ledger *one)
 	sum->objects_traced |= one->objects_traced;
 	sum->objects_by = sum->objects_by ? sum->objects_by : one->objects_by;
 	add_allocators(sum, one->allocators);
-	sum->doubt = sum->doubt ? sum->doubt : one->doubt;
-	sum->stranger = sum->stranger ? sum->stranger : one->stranger;
+	sum->caveat = sum->caveat ? sum->caveat : one->caveat;
+	sum->unsupported_allocator = sum->unsupported_allocator ? sum->unsupported_allocator
+								: one->unsupported_allocator;
 	sum->took_ns += one->took_ns;
 }
 

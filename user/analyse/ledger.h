@@ -2,8 +2,8 @@
  * Where the resident memory of a process is: RSS split into what explains it, and the rest.
  *
  * The parts do not overlap. Those of the heap come from walking the allocator's own structures, and
- * count what is resident of its blocks; the others from smaps. They are read one after the other
- * from a process that runs, so they need not add up: what is left is told, and may be negative.
+ * count the resident pages of its blocks; the others come from smaps. A running process cannot be
+ * read atomically, so the parts need not add up: the remainder is reported, and may be negative.
  */
 #ifndef MEMSCOPE_ANALYSE_LEDGER_H
 #define MEMSCOPE_ANALYSE_LEDGER_H
@@ -13,9 +13,9 @@
 
 enum ledger_part {
 	LEDGER_TRACED,     /* in use, and in the table of traced blocks                     */
-	LEDGER_BEFORE,     /* in use, was so at the start, and is not in that table         */
-	LEDGER_LIVE,       /* in use; which of the two is not known                         */
-	LEDGER_FREE,       /* given back, or never handed out: kept by the allocator        */
+	LEDGER_BEFORE,     /* pre-existing: in use since the start, not in that table       */
+	LEDGER_LIVE,       /* in use; which of the two is unknown                           */
+	LEDGER_FREE,       /* freed, or never handed out: retained by the allocator         */
 	LEDGER_METADATA,   /* headers of blocks, arenas, caches                             */
 	LEDGER_HELD,       /* the allocator's, but not walked: in use or free               */
 	LEDGER_ANONYMOUS,  /* the rest of private memory of no file                         */
@@ -43,8 +43,8 @@ struct ledger {
 	const char *objects_by;   /* "pymalloc"; NULL: there are none                       */
 	bool objects_traced;      /* … and in LEDGER_LIVE all the same: they are not listed */
 	char allocators[64];      /* that were walked: "glibc, jemalloc"                    */
-	const char *doubt;        /* why something is not told apart; a sentence; or NULL   */
-	const char *stranger;     /* an allocator that was not walked, or NULL              */
+	const char *caveat;        /* why parts cannot be separated; a sentence; or NULL     */
+	const char *unsupported_allocator;     /* an allocator that was not walked, or NULL              */
 	int64_t took_ns;          /* to make it                                             */
 };
 

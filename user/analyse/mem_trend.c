@@ -6,7 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-int mem_trend_of(const struct mem_log *log, struct mem_trend *ret_trend, struct err *e)
+int mem_trend_of(const struct mem_log *log, uint32_t n_cpus, struct mem_trend *ret_trend,
+		 struct err *e)
 {
 	_cleanup_(freep) struct point *p = malloc(log->n * sizeof(*p));
 	struct mem_trend t = {
@@ -19,7 +20,7 @@ int mem_trend_of(const struct mem_log *log, struct mem_trend *ret_trend, struct 
 
 	if (!p)
 		return err_set(e, -ENOMEM, "out of memory for a log of %u rows", log->n);
-	/* The RSS last: its points are those that the course is told from. */
+	/* The RSS last: its points are those that the shape is judged by. */
 	for (int c = N_MEM_COLUMNS; c-- > 0;) {
 		uint32_t n = 0;
 
@@ -31,8 +32,10 @@ int mem_trend_of(const struct mem_log *log, struct mem_trend *ret_trend, struct 
 		if (n)
 			series_facts(p, n, &t.column[c].facts);
 		if (c == MEM_COLUMN_RSS)
-			course_of(p, n, &t.course);
+			trend_shape_of(p, n, &t.shape);
 	}
+	if (t.column[MEM_COLUMN_CPU].known)
+		t.cpu_kind = cpu_kind_of(log, n_cpus);
 	t.plain = plain_verdict(t.column[MEM_COLUMN_RSS].facts.first,
 				t.column[MEM_COLUMN_RSS].facts.last);
 	*ret_trend = t;

@@ -1,10 +1,11 @@
 /*
- * What a memory log says: the facts of every column, and the course of one.
+ * What a memory log says: the facts of every column, and the shape of one.
  */
 #ifndef MEMSCOPE_ANALYSE_MEM_TREND_H
 #define MEMSCOPE_ANALYSE_MEM_TREND_H
 
-#include "analyse/course.h"
+#include "analyse/cpu_kind.h"
+#include "analyse/trend_shape.h"
 #include "base/err.h"
 #include "model/mem_log.h"
 
@@ -18,12 +19,13 @@ struct mem_trend {
 		bool known;    /* in at least one row */
 		struct series_facts facts;
 	} column[N_MEM_COLUMNS];
+	enum cpu_kind cpu_kind; /* of the CPU column */
 	/* Of the RSS, which every log has. */
-	struct course course;
+	struct trend_shape shape;
 	struct plain_verdict plain;
 };
 
-/* -ENOMEM. The log has a row at least. */
-int mem_trend_of(const struct mem_log *log, struct mem_trend *ret_trend, struct err *e);
+/* `n_cpus`: as for cpu_kind_of(). -ENOMEM. The log has a row at least. */
+int mem_trend_of(const struct mem_log *log, uint32_t n_cpus, struct mem_trend *ret_trend, struct err *e);
 
 #endif

@@ -4,6 +4,7 @@
 #include "model/estimate.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,11 @@ static int set_intervals(const struct spread *spread, uint32_t base, rank_fn ran
 		rows[i].high = (int64_t)interval.high;
 	}
 	return 0;
+}
+
+double spread_unit(double total)
+{
+	return total > 0x1p60 ? exp2(ceil(log2(total / 0x1p60))) : 1;
 }
 
 int sample_sites(const struct spread *spread, bool live, struct site_row *rows, uint32_t n)

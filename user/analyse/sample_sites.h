@@ -23,6 +23,9 @@ struct spread {
 	double v_unit, vc_unit; /* what 1 of those stands for   */
 };
 
+/* A unit for sums of `total`: twice as large as needed for none of them to overflow. */
+double spread_unit(double total);
+
 /* Sets low, high and samples of `rows`, as sites_allocations() gave them for bytes. 0 or -ENOMEM. */
 int sample_sites(const struct spread *spread, bool live, struct site_row *rows, uint32_t n);
 /* The same of `rows` as sites_waits() gave them for blocked ns. `spread` has value types of one kind. */

@@ -1,6 +1,6 @@
 /*
  * Statistics of a series of measurements over time: a line through it, with an interval that can be
- * believed, and the moments at which its course changes.
+ * believed, and the moments at which its shape changes.
  *
  * Times are in seconds and rise; they need not be evenly spaced. Values have any unit, and so have
  * slopes per second.
@@ -42,11 +42,10 @@ void series_line(const struct point *p, uint32_t n, struct series_line *ret_line
 
 /*
  * Where pieces begin if the series is cut so that lines through its pieces fit best: optimal
- * partitioning (Jackson et al. 2005) by dynamic programming, with a penalty for each piece of
- * 3 ln n times the variance of the noise (a line and a place are three numbers: BIC). That is told
- * from the differences of neighbours and of every second one, by medians, and allows for neighbours
- * that are alike; its root is at least `noise`.
- *
+ * partitioning (Jackson et al. 2005) by dynamic programming, with a penalty for each piece of 3 ln
+ * n times the variance of the noise (a line and a place are three numbers: BIC). The variance is
+ * estimated from the differences of neighbours and of every second one, by medians, allowing for
+ * correlated neighbours; its root is at least `noise`.
  * The first is always 0. At most SERIES_PIECES, each of at least 4 points; n at most SERIES_POINTS.
  * Returns how many, at least 1.
  */
@@ -56,7 +55,7 @@ void series_line(const struct point *p, uint32_t n, struct series_line *ret_line
 uint32_t series_pieces(const struct point *p, uint32_t n, double noise,
 		       uint32_t ret_begin[SERIES_PIECES]);
 
-/* At most `max` points that stand for n: means of runs of equal length. Returns how many. */
+/* Reduces n points to at most `max`: means of runs of equal length. Returns how many. */
 uint32_t series_thin(const struct point *p, uint32_t n, struct point *ret_points, uint32_t max);
 
 /* The number that Student's t with `df` (at least 1) degrees of freedom exceeds with probability

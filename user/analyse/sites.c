@@ -30,6 +30,7 @@ static const char *const allocators[] = {
 	"g_malloc*", "g_realloc*", "g_try_malloc*", "g_slice_*", "g_free*", "g_strdup*",
 	"PyMem_*", "_PyMem_*", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
 	"PyObject_Free", "_PyObject_Malloc", "_PyObject_Calloc", "_PyObject_Realloc", "_PyObject_Free",
+	"pymalloc_*",
 	"palloc*", "repalloc*", "pfree", "AllocSet*", "MemoryContextAlloc*",
 	"sqlite3Malloc*", "sqlite3Mem*", "sqlite3Db*alloc*", "sqlite3_malloc*", "sqlite3_realloc*",
 	"sqlite3_free", "ngx_alloc", "ngx_calloc", "ngx_palloc*", "ngx_pnalloc", "ngx_pcalloc",
@@ -141,7 +142,7 @@ static int fallback_rank(const char *name, enum frame_kind kind)
 	return strstr(name, "+0x") ? 2 : 3;
 }
 
-/* Who asked, as the frames of a stack are looked at from the leaf on: see the header. */
+/* The site found so far, going through a stack from the leaf on: see the header. */
 struct search {
 	bool waits;
 	uint32_t go, fallback; /* the place of a frame; 0: none */
@@ -207,9 +208,31 @@ uint32_t site_of_node(const struct frame_tree *t, uint32_t node)
 	return find_node(t, node, false);
 }
 
-uint32_t wait_site_of_node(const struct frame_tree *t, uint32_t node)
+uint32_t place_of_node(const struct frame_tree *t, uint32_t node)
 {
 	return find_node(t, node, true);
+}
+
+enum site_kind sites_kind(const struct profile *p, uint32_t type)
+{
+	static const char *const allocations[] = {
+		"resident",      "returned",      "alloc_space",
+		"alloc_objects", "inuse_objects", "inuse_space"
+	};
+	const struct value_type *t = profile_type(p, type);
+
+	if (IN_LIST(allocations, t->name))
+		return SITE_ALLOCATION;
+	if (strcmp(t->unit, "nanoseconds") == 0 &&
+	    (strcmp(t->name, "blocked") == 0 || strcmp(t->name, "runnable") == 0))
+		return SITE_WAIT;
+	return SITE_NONE;
+}
+
+void sites_charge(struct frame_tree *t, enum site_kind kind)
+{
+	if (kind != SITE_NONE)
+		frame_tree_charge(t, kind == SITE_WAIT ? place_of_node : site_of_node);
 }
 
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)

@@ -1,12 +1,12 @@
 /*
- * Where a value belongs, when the leaf of the stack is only the messenger.
+ * The site of a value, when the leaf of the stack only delivers it.
  *
- * The leaf of an allocation is always malloc, the leaf of a wait always schedule(). The site is
- * the function that asked: the leaf-most user frame that is no messenger itself: no function
- * of the C or C++ library, of Go's runtime or of an allocator, no wrapper known to call malloc (sites.c
- * lists them). What Go's runtime does of its own is charged to its function nearest the leaf.
- * A stack of nothing but messengers is charged to the one with a name nearest the root, for a wait
- * nearest the leaf. For waits the kernel part of the stack says what was waited for.
+ * The leaf of an allocation is always malloc, the leaf of a wait always schedule(). The site is the
+ * function that asked: the leaf-most user frame outside of the C and C++ libraries, Go's runtime,
+ * allocators and known wrappers of malloc (sites.c lists them). What Go's runtime does for itself
+ * is charged to its function nearest the leaf. A stack of only such frames is charged to the one
+ * with a name nearest the root, for a wait nearest the leaf. For waits the kernel part of the stack
+ * says what was waited for.
  */
 #ifndef MEMSCOPE_ANALYSE_SITES_H
 #define MEMSCOPE_ANALYSE_SITES_H
@@ -20,7 +20,7 @@ struct site_row {
 	const char *module;    /* base name of its image, "" when unknown                    */
 	const char *comm;      /* waits without a user frame: whose they are, up to a '/' (all kworkers
 				* are one); else "" */
-	const char *leaf;      /* the messenger: malloc; the kernel function waited in         */
+	const char *leaf;      /* malloc; the kernel function waited in                        */
 	enum wait_kind wait;   /* waits only                                                  */
 	int64_t value;         /* of the type asked for                                       */
 	int64_t count;         /* of the count type, 0 when there is none                     */
@@ -38,20 +38,37 @@ int sites_allocations(const struct profile *p, uint32_t type, int count_type,
 int sites_waits(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
 		uint32_t cap);
 
+/* Which values belong to a site and not to the leaf. */
+enum site_kind {
+	SITE_NONE,
+	SITE_ALLOCATION,  /* allocated, live, made resident: the function that asked the allocator */
+	SITE_WAIT,        /* time of waits: the function that waits                                */
+};
+enum site_kind sites_kind(const struct profile *p, uint32_t type);
+/* Moves the self values of such leaves to the sites; the leaves lose them from their totals, too. */
+void sites_charge(struct frame_tree *t, enum site_kind kind);
+
 /* The site of one allocation's stack: function, module and leaf of *ret_row. 0 or -ENOMEM. */
 int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row);
 
-/* The same in a tree: the node of the site of what `node` has of its own; `node` when it has no user frame. */
+/* The same in a tree: the node of the site of `node`'s self value; `node` if it has no user frame. */
 uint32_t site_of_node(const struct frame_tree *t, uint32_t node);
-uint32_t wait_site_of_node(const struct frame_tree *t, uint32_t node);
+uint32_t place_of_node(const struct frame_tree *t, uint32_t node);
 
-/* The part of type `type` spent in malloc, free and their kin (page faults of theirs too); for
+/* The part of type `type` spent in malloc, free and their kin, with their page faults; for
  * verdicts. */
 int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value);
-/* The part spent in the traps of probes, memscope's own on the allocator above all; with `returns` those at
- * returns, too: on x86 what enters the kernel outside of the C library and makes no system call there. */
+/* The part spent in the traps of probes, above all memscope's on the allocator; with `returns` also
+ * those at returns: on x86 an entry to the kernel outside of the C library that makes no system
+ * call. */
 int sites_probe_value(const struct profile *p, uint32_t type, bool returns, int64_t *ret_value);
 /* The part of type `type` whose leaf is in the kernel. */
 int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value);
+
+/* Of functions here and in top.h that return rows or -errno: none when they fail. */
+static inline uint32_t row_count(int n)
+{
+	return n < 0 ? 0 : (uint32_t)n;
+}
 
 #endif

@@ -8,7 +8,7 @@
 
 /* CPU shares: 1.0 is one CPU. */
 #define CPU_BOUND_SHARE 0.70 /* from here on computing is the story                          */
-#define BUSY_SHARE      0.50 /* it has load enough to be looked at                             */
+#define BUSY_SHARE      0.50 /* it has load enough to be judged                                */
 #define IDLE_SHARE      0.05 /* below this it hardly ran                                      */
 #define STARVED_PART    0.25 /* of the time it wanted a CPU, it had to wait for one            */
 #define STARVED_SHARE   0.05 /* and that cost at least this part of the run                    */
@@ -32,12 +32,13 @@ static const char *const names[N_VERDICT_KINDS] = {
 
 /* What to do about a wait, after "look at … ". */
 static const char *const wait_advice[N_WAIT_KINDS] = {
-	[WAIT_OTHER] = "offcpu.svg shows the kernel functions it waits in",
-	[WAIT_TIMER] = "it sleeps by its own choice: look for the caller in offcpu.svg",
-	[WAIT_EVENTS] = "whoever sends it work decides: profile that side",
+	[WAIT_OTHER] = "it shows the kernel functions it waits in",
+	[WAIT_TIMER] = "it sleeps by its own choice: look for the caller",
+	[WAIT_EVENTS] = "its pace is set by whoever sends it work: profile that side",
 	[WAIT_SOCKET] = "profile the process at the other end of the connection",
 	[WAIT_PIPE] = "profile the process at the other end of the pipe",
-	[WAIT_LOCK] = "offcpu.svg shows who waits for the lock, oncpu.svg what runs meanwhile",
+	[WAIT_LOCK] =
+		"it shows who waits for the lock; the on-CPU profile shows what runs meanwhile",
 	[WAIT_FILE_LOCK] = "find who holds the file: /proc/locks names its pid",
 	[WAIT_KERNEL_LOCK] =
 		"often the address space's lock: fewer mmap, munmap and page faults help",
@@ -111,7 +112,7 @@ static double mean_ns(const struct site_row *w)
 /*
  * The largest wait that may hold the program up. A futex is a contended lock or a thread waiting
  * to be given work, and nothing in the kernel tells which; locks are held briefly, so long futex
- * waits are looked at only when there is nothing else.
+ * waits count only when there is nothing else.
  */
 static const struct site_row *find_wait(const struct run_summary *s)
 {
@@ -330,6 +331,48 @@ static void say_wait(struct verdict *v, const struct judged *j)
 		SAY(v, ", in the kernel's %.64s", j->wait->leaf);
 }
 
+/* The file of a profile to open, by what was written: its picture at best, else words for it. */
+static struct unit_text profile_file(const struct run_summary *s, const char *name,
+				     const char *words)
+{
+	static const char *const endings[] = { ".svg", ".folded", ".pb.gz" };
+	size_t len = strlen(name);
+	struct unit_text t;
+
+	snprintf(t.s, sizeof(t.s), "the %s profile", words);
+	for (size_t k = 0; k < sizeof(endings) / sizeof(*endings); k++) {
+		for (uint32_t i = 0; i < s->n_files; i++) {
+			const char *file = s->files[i];
+			size_t all = strlen(file), end = strlen(endings[k]);
+
+			/* NAME.svg, or NAME-STAMP.svg */
+			if (all >= len + end && all < sizeof(t.s) &&
+			    strncmp(file, name, len) == 0 &&
+			    (file[len] == '.' || file[len] == '-') &&
+			    strcmp(file + all - end, endings[k]) == 0) {
+				memcpy(t.s, file, all + 1);
+				return t;
+			}
+		}
+	}
+	return t;
+}
+
+static struct unit_text oncpu_file(const struct run_summary *s)
+{
+	return profile_file(s, "oncpu", "on-CPU");
+}
+
+static struct unit_text offcpu_file(const struct run_summary *s)
+{
+	return profile_file(s, "offcpu", "off-CPU");
+}
+
+static struct unit_text growth_file(const struct run_summary *s)
+{
+	return profile_file(s, "growth", "growth");
+}
+
 static struct unit_text kb_text(int64_t kb)
 {
 	return unit_bytes(kb * 1024);
@@ -349,13 +392,13 @@ static void next_cpu(struct verdict *v, const struct run_summary *s)
 	if (probes_lead(s))
 		NEXT(v, "Record again with --only oncpu for a CPU profile without them.");
 	else if (summary_few_samples(s))
-		NEXT(v, "%s samples are few: record 60-120 s or use -F 999, then read oncpu.svg.",
-		     unit_count((int64_t)s->oncpu.samples).s);
+		NEXT(v, "%s samples are few: record 60-120 s or use -F 999, then read %s.",
+		     unit_count((int64_t)s->oncpu.samples).s, oncpu_file(s).s);
 	else if (hot)
-		NEXT(v, "Search oncpu.svg for %.100s: what calls it is where time can be saved.",
+		NEXT(v, "Search %s for %.100s: time is saved in what calls it.", oncpu_file(s).s,
 		     hot->name);
 	else
-		NEXT(v, "Read oncpu.svg from the root: the widest branch is what costs most.");
+		NEXT(v, "Read %s from the root: the widest branch costs most.", oncpu_file(s).s);
 }
 
 static void next_memory(struct verdict *v, const struct run_summary *s, bool live)
@@ -364,14 +407,18 @@ static void next_memory(struct verdict *v, const struct run_summary *s, bool liv
 	uint32_t n = live ? s->alloc.n_live_sites : s->alloc.n_sites;
 
 	if ((s->alloc.tier == ALLOC_TIER_EXACT || s->alloc.tier == ALLOC_TIER_SAMPLED ||
-	     s->alloc.tier == ALLOC_TIER_SLICES) &&
+	     s->alloc.tier == ALLOC_TIER_BURSTS) &&
 	    n > 0)
-		NEXT(v, "Open %s: %.100s %s %s%s.", live ? "heap.svg" : "alloc.svg", site->function,
-		     live ? "holds" : "allocated", unit_bytes(site->value).s,
+		NEXT(v, "Open %s: %.100s %s %s%s.",
+		     (live ? profile_file(s, "heap", "heap")
+			   : profile_file(s, "alloc", "allocation"))
+			     .s,
+		     site->function, live ? "holds" : "allocated", unit_bytes(site->value).s,
 		     live ? " that nothing has freed" : "");
 	else if (live && s->growth.n_sites > 0)
 		NEXT(v,
-		     "Open growth.svg: %.100s made %s resident. --alloc=exact shows what is never freed.",
+		     "Open %s: %.100s first touched %s. --alloc=exact shows what is never freed.",
+		     growth_file(s).s,
 		     s->growth.sites[0].function[0] ? s->growth.sites[0].function : "the kernel",
 		     unit_bytes(s->growth.sites[0].value).s);
 	else
@@ -385,7 +432,7 @@ static void next_host(struct verdict *v, const struct run_summary *s)
 		NEXT(v, "%.64s (pid %d) has the most CPU time: profile it with -p %d.",
 		     s->by_process[0].comm, s->by_process[0].pid, s->by_process[0].pid);
 	else
-		NEXT(v, "Read oncpu.svg: its first boxes are the processes.");
+		NEXT(v, "Read %s: its first boxes are the processes.", oncpu_file(s).s);
 }
 
 static void conclude(struct verdict *v, const struct judged *j)
@@ -399,14 +446,13 @@ static void conclude(struct verdict *v, const struct judged *j)
 		next_cpu(v, s);
 		break;
 	case VERDICT_MEMORY:
-		SAY(v,
-		    " is bound by its allocator: it used %s, %.0f%% of it inside malloc, free and their kin",
+		SAY(v, " is bound by its allocator: it used %s, %.0f%% of it inside the allocator",
 		    cpu_text(j).s, 100 * j->allocator);
 		next_memory(v, s, false);
 		break;
 	case VERDICT_STARVED:
 		SAY(v,
-		    " is short of CPU: it used %s, and of the time it could have run it waited %.0f%% for a CPU",
+		    " is short of CPU: it used %s and waited for a CPU during %.0f%% of the time it could have run",
 		    cpu_text(j).s, 100 * j->starved);
 		if (s->target == RUN_HOST)
 			next_host(v, s);
@@ -418,7 +464,7 @@ static void conclude(struct verdict *v, const struct judged *j)
 	case VERDICT_WAITING:
 		SAY(v, " is waiting: it used %s and ", cpu_text(j).s);
 		say_wait(v, j);
-		NEXT(v, "Open offcpu.svg; %s.", wait_advice[j->wait->wait]);
+		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[j->wait->wait]);
 		break;
 	case VERDICT_GROWING:
 		SAY(v, " is growing: its memory rose by %s to %s in %s", kb_text(j->grown_kb).s,
@@ -440,8 +486,10 @@ static void conclude(struct verdict *v, const struct judged *j)
 			SAY(v, ", and ");
 			say_wait(v, j);
 		}
-		NEXT(v, "Read oncpu.svg for what the work costs and offcpu.svg for the waits; "
-			"under full load the picture may change.");
+		NEXT(v,
+		     "Read %s for what the work costs and %s for the waits; under full load the picture "
+		     "may change.",
+		     oncpu_file(s).s, offcpu_file(s).s);
 		break;
 	case VERDICT_NOTHING:
 	case N_VERDICT_KINDS:
@@ -452,11 +500,10 @@ static void conclude(struct verdict *v, const struct judged *j)
 static void conclude_nothing(struct verdict *v, const struct run_summary *s)
 {
 	if (s->growth.known && s->growth.n_sites > 0) {
-		SAY(v,
-		    "Only memory was measured: of what became resident, %.100s touched most (%s).",
+		SAY(v, "Only memory was measured: %.100s first touched the most (%s).",
 		    s->growth.sites[0].function[0] ? s->growth.sites[0].function : "the kernel",
 		    unit_bytes(s->growth.sites[0].value).s);
-		NEXT(v, "Open growth.svg: the widest branch is where most became resident.");
+		NEXT(v, "Open %s: the widest branch touched the most memory.", growth_file(s).s);
 		return;
 	}
 	if (s->alloc.n_sites > 0) {

@@ -1,7 +1,7 @@
 /*
  * What one run found, as facts, and what to make of it.
  *
- * cmd/record fills in struct run_summary; render/summary_text.h and render/summary_json.h show it;
+ * cmd/record fills in struct run_summary; render/summary/ shows it;
  * summary_verdict() concludes. All pointers are borrowed and must outlive the struct. A zeroed
  * struct is a valid summary of a run that found nothing: what is not filled in is not shown.
  * Percentages are computed here and in render/, never passed in.
@@ -11,7 +11,7 @@
 
 #include "analyse/alloc_threads.h"
 #include "analyse/by_process.h"
-#include "analyse/course.h"
+#include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
@@ -60,7 +60,7 @@ enum alloc_tier {
 	ALLOC_TIER_OFF,           /* not asked for                                       */
 	ALLOC_TIER_EXACT,
 	ALLOC_TIER_SAMPLED,       /* estimates, with intervals                           */
-	ALLOC_TIER_SLICES,        /* every call in slices of time: the same; none of what lives */
+	ALLOC_TIER_BURSTS,        /* every call in bursts: the same; none of what lives */
 	ALLOC_TIER_DECLINED,      /* auto looked, and it would cost too much             */
 };
 
@@ -93,7 +93,7 @@ struct summary_sites {
 
 /*
  * What was mapped by system calls outside of the allocator, while every allocation was traced: bytes of
- * address space, touched or not (collect/mappings.h).
+ * address space, touched or not (collect/stream/mappings.h).
  */
 enum mapping_kind { MAPPING_FILE, MAPPING_ANON, MAPPING_SHARED, N_MAPPING_KINDS };
 struct summary_mappings {
@@ -111,7 +111,7 @@ struct summary_mappings {
 struct summary_alloc {
 	enum alloc_tier tier;
 	const char *reason;       /* one sentence: why declined or off, how to force it   */
-	double calls_per_s;       /* measured in the first slice; 0 unknown               */
+	double calls_per_s;       /* measured in the first burst; 0 unknown               */
 	double cost_percent;      /* estimated cost of exact tracing, % of one CPU; 0 unknown */
 	int64_t covered_from_ns, covered_to_ns;  /* since the start of the run             */
 	uint64_t objects, bytes;            /* allocated                                  */
@@ -122,8 +122,8 @@ struct summary_alloc {
 	uint64_t earlier_frees;             /* of blocks from before the run                */
 	/* In use since before the run, by walking the allocator at its start and at its end; in the heap
 	 * profile as [before attach], and in no other number here. */
-	bool before_known;
-	uint64_t before_objects, before_bytes;
+	bool preexisting_known;
+	uint64_t preexisting_objects, preexisting_bytes;
 	uint64_t start_objects, start_bytes; /* all that was in use at the start           */
 	uint64_t untracked;                 /* allocations dropped because the block table was full */
 	/* ALLOC_TIER_EXACT; what the words mean: model/alloc_site.h */
@@ -142,7 +142,7 @@ struct summary_alloc {
 	const char *sampler;                /* who sampled: "libmemscope-alloc (preload)"     */
 	int64_t rate;                       /* mean bytes between samples; 0 unknown         */
 	struct summary_interval bytes_interval, live_interval;
-	/* ALLOC_TIER_SLICES: objects and bytes are estimates, with bytes_interval */
+	/* ALLOC_TIER_BURSTS: objects and bytes are estimates, with bytes_interval */
 	struct {
 		uint32_t n;
 		int64_t from_ns;          /* since the start of the run, exact before; 0: from its start */
@@ -152,11 +152,11 @@ struct summary_alloc {
 		uint64_t hits;
 		double trap_ns;           /* what a hit costs the target without its program  */
 		int64_t target_ns, own_ns;  /* time lost by the target; CPU time of attaching */
-		int64_t worst_ns, slice_ns; /* the dearest slice; what one may cost           */
+		int64_t worst_ns, burst_ns; /* the dearest burst; what one may cost           */
 		double cost_percent, limit_percent;  /* of one CPU                           */
-	} slices;
+	} bursts;
 	uint64_t freed_samples;
-	uint64_t untold;                    /* samples whose free their sampler does not tell    */
+	uint64_t unreported;                /* samples whose sampler does not report frees        */
 	const struct site_row *sites;       /* by bytes allocated                           */
 	uint32_t n_sites;
 	const struct site_row *live_sites;  /* by bytes live                                */
@@ -166,7 +166,7 @@ struct summary_alloc {
 	uint32_t n_leaks;
 };
 
-/* Pages that became resident and were given back; of all that was watched, children with it. */
+/* Pages first touched and released; of all that was profiled, children included. */
 enum growth_kind { GROWTH_FILE, GROWTH_ANON, GROWTH_SHARED, N_GROWTH_KINDS };
 
 struct summary_growth {
@@ -174,12 +174,12 @@ struct summary_growth {
 	uint64_t resident_bytes[N_GROWTH_KINDS], returned_bytes[N_GROWTH_KINDS];
 	uint64_t made_bytes;      /* copied by forks and set up by execs: in none of those   */
 	int64_t ended_bytes;      /* of all that came, what went with processes and images that ended,
-				   * about; < 0: they had given back more than came */
+				   * about; < 0: they had released more than came */
 	uint64_t on_stacks, returned_on_stacks;  /* what stacks stand for: estimates of those  */
 	uint64_t samples;         /* stacks                                                  */
 	struct {
 		uint32_t processes;   /* that were there from the first to the last; 0: none  */
-		int64_t told_bytes;   /* resident less returned, of those                     */
+		int64_t reported_bytes; /* resident less returned, of those                     */
 		int64_t rss_bytes;    /* the change of their RSS, by /proc                    */
 	} check;
 	const struct site_row *sites, *returned_sites; /* by bytes; no counts             */
@@ -204,8 +204,8 @@ struct summary_stacks {
 };
 
 /* Stacks that are not complete, by the code that is to blame. */
-#define SUMMARY_GAPS 8
-struct summary_gap {
+#define SUMMARY_INCOMPLETE 8
+struct summary_incomplete {
 	const char *module;
 	const char *verdict;      /* "guessed", "no table", "unreadable", "lost" */
 	uint64_t events;          /* of all sources                              */
@@ -214,7 +214,7 @@ struct summary_gap {
 struct summary_symbols {
 	/* locations = named + ranges + offset_only + no_module */
 	uint64_t locations, named;
-	uint64_t ranges;                  /* told apart by function, without a name: [sqlite3+0x4a210] */
+	uint64_t ranges;                  /* in a function without a name: [sqlite3+0x4a210]          */
 	uint64_t offset_only, no_module;
 	struct summary_module {
 		const char *module;
@@ -232,6 +232,9 @@ struct summary_drop {
 
 struct run_summary {
 	const char *version;
+	const char *title;            /* what the run is to be known by; may be NULL */
+	const char *const *labels;    /* "env=prod", n_labels of them */
+	uint32_t n_labels;
 	int64_t start_ns;             /* wall clock, Unix time */
 	int64_t duration_ns;
 	enum run_end end;
@@ -281,11 +284,12 @@ struct run_summary {
 		uint32_t n_waits;
 		int64_t min_ns, max_ns;        /* thresholds; 0: none                           */
 		uint64_t left_out, left_out_ns; /* waits beyond them: in the times, in no stack  */
-		bool sampled;                  /* not the stacks of all waits were looked at    */
+		bool sampled;                  /* only some waits had their stack captured     */
 		uint64_t switches;             /* of all threads                                */
-		uint64_t busy_switches, looks, moved; /* of threads that switched often; waits of theirs
-						       * that were looked at; that were not where expected */
-		double look_gap_s;             /* between looks at one place; 0: not sampled    */
+		/* Of threads that switched often: their switches, waits of theirs whose stack was
+		 * sampled, and those of them that were not at the wait site expected. */
+		uint64_t wait_sampler_switches, stacks_sampled, reassigned;
+		double sample_gap_s;           /* between samples of one wait site; 0: not sampled */
 	} offcpu;
 
 	struct summary_alloc alloc;
@@ -302,13 +306,13 @@ struct run_summary {
 		int64_t at_ns;        /* since the start of the run          */
 	} ledger;
 	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */
-	struct course course;         /* of the same; and what the plain rule says of the RSS */
+	struct trend_shape shape;         /* of the same; and what the endpoint rule says of the RSS */
 	struct plain_verdict plain;
 
 	const struct summary_stacks *stacks;
 	uint32_t n_stacks;
-	struct summary_gap gaps[SUMMARY_GAPS]; /* the worst first */
-	uint32_t n_gaps;
+	struct summary_incomplete incomplete[SUMMARY_INCOMPLETE]; /* the worst first */
+	uint32_t n_incomplete;
 	struct summary_symbols symbols;
 
 	const struct summary_drop *drops;  /* rows with count 0 are not shown as lost */
@@ -381,7 +385,7 @@ bool summary_few_samples(const struct run_summary *s);
 bool summary_is_busy(const struct run_summary *s);
 
 /*
- * A wait for work, by all appearances, and not for what holds the program up: for events, a signal or
+ * Probably a wait for new work rather than for what holds the program up: for events, a signal or
  * somebody to type; for a lock on average 0.1 s and longer (nothing in the kernel tells a contended lock
  * from a thread that waits to be given work, but locks are held briefly); for anything, on average half
  * the run.

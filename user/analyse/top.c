@@ -1,6 +1,7 @@
 #include "analyse/top.h"
 
 #include "analyse/functions.h"
+#include "analyse/sites.h"
 
 #include <string.h>
 
@@ -24,8 +25,10 @@ int top_functions(const struct profile *p, uint32_t type, enum top_order order, 
 	int r;
 
 	r = frame_tree_build(p, &(struct frame_tree_opts){ .type = type }, &tree);
-	if (r == 0)
+	if (r == 0) {
+		sites_charge(tree, sites_kind(p, type));
 		r = functions_make(tree, &f);
+	}
 	if (r < 0)
 		return r;
 	if (f.n)
@@ -33,7 +36,7 @@ int top_functions(const struct profile *p, uint32_t type, enum top_order order, 
 	for (; n < f.n && n < cap; n++) {
 		const struct function *row = &f.rows[n];
 
-		if (order == TOP_BY_SELF && !row->self)
+		if (!(order == TOP_BY_SELF ? row->self : row->total))
 			break;
 		out[n] = (struct top_row){ row->name, row->module, row->kind, row->self,
 					   row->total };

@@ -1,7 +1,8 @@
 /*
  * Flat ranking of a profile: per function, how much was spent in it (self) and in it and all it
  * called (total; a recursive function counts once per sample). A function is a name in an image:
- * its inlined copies count with it.
+ * its inlined copies count with it. What is allocated, and the time of waits, is charged to the site
+ * (sites.h): malloc and the kernel's scheduler are in no row.
  */
 #ifndef MEMSCOPE_ANALYSE_TOP_H
 #define MEMSCOPE_ANALYSE_TOP_H
@@ -19,7 +20,7 @@ enum top_order { TOP_BY_SELF, TOP_BY_TOTAL };
 
 /*
  * Fills `out` with at most `cap` rows, largest first (ties by name), for value type `type`;
- * TOP_BY_SELF leaves out functions without self. Names are borrowed from the profile's dict.
+ * functions that have none of it are left out. Names are borrowed from the profile's dict.
  * Returns the number of rows written, or -ENOMEM.
  */
 int top_functions(const struct profile *p, uint32_t type, enum top_order order,

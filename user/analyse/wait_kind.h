@@ -1,6 +1,6 @@
 /*
- * What a thread waits for, as the kernel functions on its stack tell: one table of function
- * names in wait_kind.c.
+ * What a thread waits for, by the kernel functions on its stack: one table of function names in
+ * wait_kind.c.
  */
 #ifndef MEMSCOPE_ANALYSE_WAIT_KIND_H
 #define MEMSCOPE_ANALYSE_WAIT_KIND_H
@@ -26,7 +26,7 @@ enum wait_kind {
 const char *wait_kind_text(enum wait_kind k);
 /* The word in JSON: "disk", "kernel-lock". */
 const char *wait_kind_name(enum wait_kind k);
-/* What one kernel function tells; WAIT_OTHER for most. */
+/* The kind for one kernel function; WAIT_OTHER for most. */
 enum wait_kind wait_kind_of(const char *kernel_function);
 
 #endif

@@ -15,3 +15,12 @@ int err_set(struct err *e, int code, const char *fmt, ...)
 	va_end(ap);
 	return code;
 }
+
+void err_print(const char *sentence)
+{
+	fputs("memscope: ", stderr);
+	/* Sentences quote file names and other people's bytes. */
+	for (const char *c = sentence; *c; c++)
+		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
+	fputc('\n', stderr);
+}

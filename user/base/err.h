@@ -19,4 +19,7 @@ struct err {
  */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* Prints "memscope: SENTENCE" on stderr, control bytes made harmless. */
+void err_print(const char *sentence);
+
 #endif

@@ -179,12 +179,29 @@ static int parse_double(struct parse *p, const struct opt *o, const char *arg, d
 	return 0;
 }
 
+/* "slices" by "slices=bursts|…" → "bursts", in `buf`; any other word is left as it is. */
+static const char *current_choice(const char *synonyms, const char *arg, char *buf, size_t cap)
+{
+	size_t arg_len = strlen(arg);
+
+	for (const char *item = synonyms; item; item = strchr(item, '|')) {
+		item += *item == '|';
+		if (strncmp(item, arg, arg_len) == 0 && item[arg_len] == '=') {
+			item += arg_len + 1;
+			snprintf(buf, cap, "%.*s", (int)strcspn(item, "|"), item);
+			return buf;
+		}
+	}
+	return arg;
+}
+
 static int parse_choice(struct parse *p, const struct opt *o, const char *arg, int *ret)
 {
-	char copy[256], list[320] = "", *save = NULL;
+	char copy[256], list[320] = "", current[64], *save = NULL;
 	const char *words[32], *near;
 	size_t n = 0, used = 0;
 
+	arg = current_choice(o->choice_synonyms, arg, current, sizeof(current));
 	snprintf(copy, sizeof(copy), "%s", o->choices);
 	for (char *w = strtok_r(copy, "|", &save); w && n < 32; w = strtok_r(NULL, "|", &save)) {
 		if (strcmp(w, arg) == 0) {
@@ -199,6 +216,16 @@ static int parse_choice(struct parse *p, const struct opt *o, const char *arg, i
 	near = opt_nearest(arg, words, n);
 	return mistake(p, "--%s: \"%.64s\" is not one of %s%s%s%s", o->name, arg, list,
 		       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static int add_item(struct parse *p, const struct opt *o, const char *arg, struct opt_list *list)
+{
+	uint32_t max = sizeof(list->items) / sizeof(list->items[0]);
+
+	if (list->n == max)
+		return mistake(p, "--%s is given more than %u times", o->name, max);
+	list->items[list->n++] = arg;
+	return 0;
 }
 
 static int store(struct parse *p, const struct opt *o, char *arg)
@@ -216,6 +243,8 @@ static int store(struct parse *p, const struct opt *o, char *arg)
 				       o->name, o->name, *(const char **)field, arg);
 		*(const char **)field = arg;
 		return 0;
+	case OPT_LIST:
+		return add_item(p, o, arg, field);
 	case OPT_U32:
 		return parse_u32(p, o, arg, field);
 	case OPT_DOUBLE:
@@ -230,6 +259,15 @@ static int store(struct parse *p, const struct opt *o, char *arg)
 
 /* --- which word was wrong --- */
 
+/* Are the `len` bytes at `name` a former name of the option, in full? */
+static bool is_synonym(const struct opt *o, const char *name, size_t len)
+{
+	for (int i = 0; i < OPT_SYNONYMS && o->synonyms[i]; i++)
+		if (strlen(o->synonyms[i]) == len && strncmp(o->synonyms[i], name, len) == 0)
+			return true;
+	return false;
+}
+
 /* argp only says that it met a mistake; find it in `word` and say what it is. */
 static void explain_long(struct parse *p, const char *word)
 {
@@ -239,10 +277,12 @@ static void explain_long(struct parse *p, const char *word)
 	char list[256] = "";
 
 	for (const struct opt *o = p->cmd->opts; o->name; o++) {
-		if (o->kind == OPT_HEADING || strncmp(o->name, name, len) != 0)
+		bool is_former = o->kind != OPT_HEADING && is_synonym(o, name, len);
+
+		if (o->kind == OPT_HEADING || (!is_former && strncmp(o->name, name, len) != 0))
 			continue;
 		hit = o;
-		if (!o->name[len]) {
+		if (is_former || !o->name[len]) {
 			n_hits = 1;
 			break;
 		}
@@ -346,20 +386,29 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+static void argp_row(struct argp_option *row, const char *name, int key, const struct opt *o)
+{
+	row->name = name;
+	row->key = key;
+	row->arg = o->kind == OPT_FLAG ? NULL : "VALUE";
+}
+
 static struct argp_option *argp_rows(const struct opt *opts)
 {
 	size_t n = n_rows(opts), used = 0;
-	struct argp_option *rows = calloc(n + 2, sizeof(*rows));
+	struct argp_option *rows = calloc(n * (1 + OPT_SYNONYMS) + 2, sizeof(*rows));
 
 	if (!rows)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
-		if (opts[i].kind == OPT_HEADING)
+		const struct opt *o = &opts[i];
+		int key = o->key ? o->key : KEY_LONG + (int)i;
+
+		if (o->kind == OPT_HEADING)
 			continue;
-		rows[used].name = opts[i].name;
-		rows[used].key = opts[i].key ? opts[i].key : KEY_LONG + (int)i;
-		rows[used].arg = opts[i].kind == OPT_FLAG ? NULL : "VALUE";
-		used++;
+		argp_row(&rows[used++], o->name, key, o);
+		for (int j = 0; j < OPT_SYNONYMS && o->synonyms[j]; j++)
+			argp_row(&rows[used++], o->synonyms[j], key, o);
 	}
 	rows[used].name = "help";
 	rows[used].key = help_key(opts);

@@ -1,10 +1,13 @@
 /*
  * Command-line options as rows: from one table come the parser (GNU argp), --help, the man page
- * and the reference in README.md.
+ * and what shells complete.
  *
  * Bad input is refused, never guessed at: the sentence names the option as it was typed, what was
  * found, and, where a known word is near, what may have been meant. Nothing here prints errors or
  * exits on them, so argp's own exit status (64) and messages cannot leak.
+ *
+ * A name or a choice that has been renamed keeps its former name as a synonym, so that scripts go on
+ * working: it is parsed like the new one, and appears neither in help nor in suggestions.
  */
 #ifndef MEMSCOPE_BASE_OPT_H
 #define MEMSCOPE_BASE_OPT_H
@@ -20,8 +23,17 @@ enum opt_kind {
 	OPT_STRING,    /* const char *: borrowed from argv                  */
 	OPT_U32,       /* uint32_t, decimal, checked against min … max      */
 	OPT_DOUBLE,    /* double, decimal, checked against min … max        */
+	OPT_LIST,      /* struct opt_list: borrowed from argv; may be given again  */
 	OPT_CHOICE,    /* int: index into `choices` ("a|b|c")               */
 	OPT_HEADING,   /* a line that groups the rows below it              */
+};
+
+enum { OPT_SYNONYMS = 2 };
+
+/* What an option that may be given again was given. */
+struct opt_list {
+	const char *items[64];
+	uint32_t n;
 };
 
 struct opt {
@@ -33,6 +45,8 @@ struct opt {
 	double min, max;       /* inclusive; max 0: no upper bound                         */
 	const char *choices;
 	const char *help;      /* one sentence; the default in it where there is one       */
+	const char *synonyms[OPT_SYNONYMS]; /* former long names: accepted, never shown    */
+	const char *choice_synonyms; /* former choices, "slices=bursts|…": likewise        */
 };
 
 struct opt_command {
@@ -56,6 +70,14 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *args, 
 /* What --help shows; the options as a roff (man) section. */
 void opt_print_help(const struct opt_command *cmd, FILE *file);
 void opt_print_man(const struct opt_command *cmd, FILE *file);
+
+/*
+ * For shells. bash: the arms of `case COMMAND:OPTION in` that complete values, and the names of the
+ * options as one line of words; zsh: the specifications that _arguments takes, a line each.
+ */
+void opt_print_bash_values(const struct opt_command *cmd, FILE *file);
+void opt_print_bash_names(const struct opt_command *cmd, FILE *file);
+void opt_print_zsh(const struct opt_command *cmd, FILE *file);
 
 /*
  * The word of `words` (n of them) that `word` was probably meant to be: within an edit distance

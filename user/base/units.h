@@ -21,7 +21,7 @@ struct unit_text unit_ns(int64_t ns);         /* 950 ns, 12.3 µs, 4.5 ms, 1,234
 struct unit_text unit_count(int64_t count);   /* 1,234,567                            */
 
 /*
- * An interval of bytes: "1.1 MiB to 1.4 MiB", with as many digits as tell its ends apart; "1.1 MiB ± <1 B"
+ * An interval of bytes: "1.1 MiB to 1.4 MiB", with as many digits as distinguish its ends; "1.1 MiB ± <1 B"
  * when whole bytes do not. `plus`: what is not negative has a sign, too.
  */
 struct unit_range {

@@ -1,6 +1,6 @@
-/* memscope clean: removes old windows from directories that --every has written to. */
+/* memscope clean: removes old runs and windows. */
+#include "base/archive.h"
 #include "base/cleanup.h"
-#include "base/tree.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 
@@ -16,18 +16,19 @@ struct clean_args {
 
 static const struct opt rows[] = {
 	{ "older-than", 0, OPT_STRING, "AGE", offsetof(struct clean_args, older),
-	  .help = "remove windows that were written longer ago (30s, 90m, 12h, 7d)" },
-	{ "keep", 0, OPT_STRING, "WHAT", offsetof(struct clean_args, keep),
-	  .help = "remove the oldest: all but 200 windows, or but 500M of them, in each directory" },
+	  .help = "remove runs and windows that were written longer ago (30s, 90m, 12h, 7d)" },
+	{ "keep", 0, OPT_STRING, "LIMIT,…", offsetof(struct clean_args, keep),
+	  .help = "remove the oldest runs and windows until what is left in each directory is within every limit: an age (7d), a number (200), a size (20G), or several (7d,20G)" },
 	{ 0 },
 };
 
 const struct opt_command clean_options = {
 	.name = "clean",
 	.synopsis = "OPTION DIR",
-	.doc = "Removes old windows from DIR, and from the directories in it, where --every or --tree has "
-	       "written them. Only what memscope has put on its list of files there (.memscope) goes; whatever "
-	       "else lies there, by whatever name, stays.",
+	.doc = "Removes old runs and windows (--every) from DIR and the directories in it: an archive, or the "
+	       "directory in which run directories lie. A run goes as a whole; one that is at work stays. Only "
+	       "files that memscope has listed there (.memscope) are removed; anything else stays, whatever its "
+	       "name.",
 	.opts = rows,
 };
 
@@ -44,7 +45,7 @@ struct found {
 static void clean_one(const char *dir, const struct keep *keep, struct found *f)
 {
 	struct err e = { 0 };
-	int r = tree_prune(dir, keep, &f->pruned, &e);
+	int r = archive_prune(dir, keep, &f->pruned, &e);
 
 	if (r == 0)
 		f->lists++;
@@ -87,13 +88,13 @@ int cmd_clean(int argc, char **argv)
 		err_set(&e, -EINVAL, "%s",
 			argc - operand != 1
 				? "name one directory: memscope clean --older-than 7d DIR"
-				: "say what may go: --older-than AGE or --keep WHAT");
+				: "say what may go: --older-than AGE or --keep LIMIT,…");
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (keep_parse(a.older ? a.older : a.keep, a.older ? "--older-than" : "--keep", &keep, &e) <
 	    0)
 		return command_fail(EXIT_USAGE, &e);
-	if (a.older && keep.kind != KEEP_SECONDS) {
+	if (a.older && (keep.count || keep.bytes)) {
 		err_set(&e, -EINVAL, "--older-than takes an age, like 7d, not \"%.32s\"", a.older);
 		return command_fail(EXIT_USAGE, &e);
 	}
@@ -103,13 +104,15 @@ int cmd_clean(int argc, char **argv)
 	if (f.unread && !f.lists)
 		return command_fail(EXIT_NOTHING, &f.why);
 	if (!f.lists) {
-		err_set(&e, -ENOENT, "%s: memscope has written no windows here", argv[operand]);
+		err_set(&e, -ENOENT, "%s: there is no run or window of memscope here",
+			argv[operand]);
 		return command_fail(EXIT_NOTHING, &e);
 	}
 	printf("removed %s files, %s\n", unit_count((int64_t)f.pruned.files).s,
 	       unit_bytes((int64_t)f.pruned.bytes).s);
 	if (fflush(stdout) < 0 && errno != EPIPE) {
-		err_set(&e, -errno, "standard output: %s; it was removed, and that is not told",
+		err_set(&e, -errno,
+			"standard output: %s; it was removed, but that could not be printed",
 			strerror(errno));
 		return command_fail(EXIT_PARTIAL, &e);
 	}

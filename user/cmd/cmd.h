@@ -20,10 +20,7 @@ struct command {
 
 extern const struct command commands[];  /* ends with a row without a name; the first is the default */
 
-/* Prints "memscope: SENTENCE" on stderr, control bytes made harmless. */
-void command_say(const char *sentence);
-
-/* The same with the sentence of `e`; returns `status`. */
+/* Prints the sentence of `e` (err_print()); returns `status`. */
 int command_fail(enum exit_status status, const struct err *e);
 
 extern const struct opt_command record_options;

@@ -32,7 +32,7 @@ const struct command commands[] = {
 	  .options = &trend_options,
 	  .run = cmd_trend },
 	{ .name = "clean",
-	  .summary = "remove old windows that --every has written",
+	  .summary = "remove old runs and windows",
 	  .options = &clean_options,
 	  .run = cmd_clean },
 	{ .name = "doctor",
@@ -42,17 +42,8 @@ const struct command commands[] = {
 	{ 0 },
 };
 
-void command_say(const char *sentence)
-{
-	fputs("memscope: ", stderr);
-	/* Sentences quote file names and other people's bytes. */
-	for (const char *c = sentence; *c; c++)
-		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
-	fputc('\n', stderr);
-}
-
 int command_fail(enum exit_status status, const struct err *e)
 {
-	command_say(e->msg);
+	err_print(e->msg);
 	return status;
 }

@@ -8,7 +8,7 @@
 
 struct convert_args {
 	struct input_args in;
-	const char *output, *value;
+	const char *output, *value, *by;
 	int format;
 	bool no_comm;
 };
@@ -24,8 +24,8 @@ static const struct opt rows[] = {
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "of formats that show one value type: this one" },
 	INPUT_OPTS(struct convert_args),
-	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm),
-	  .help = "merge processes: no process name at the root" },
+	BY_OPT(struct convert_args),
+	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm), .help = "the same as --by none" },
 	{ 0 },
 };
 
@@ -41,8 +41,9 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 			  const struct format *format, struct err *e)
 {
 	_cleanup_(profile_freep) struct profile *p = NULL;
-	struct render_opts opts = { .value_type = -1, .minwidth = 0.1, .no_comm = a->no_comm };
+	struct render_opts opts = { .value_type = -1, .minwidth = 0.1 };
 	char types[256];
+	bool comm;
 	int r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
 
 	if (r < 0)
@@ -52,7 +53,10 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 		return err_set(e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
 			       a->value, types);
 	}
-	return output_profile(p, a->output, format, &opts, e);
+	r = inputs_find_by(p, a->by, &opts.by, &comm, e);
+	opts.no_comm = a->no_comm || !comm;
+	opts.what = in->name;
+	return r < 0 ? r : output_profile(p, a->output, format, &opts, e);
 }
 
 int cmd_convert(int argc, char **argv)

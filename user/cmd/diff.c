@@ -5,10 +5,10 @@
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
 #include "cmd/outputs.h"
-#include "cmd/run_parts.h"
+#include "collect/session/sources.h"
 #include "import/run_scalars.h"
-#include "render/diff_report.h"
-#include "render/text.h"
+#include "render/formats/text.h"
+#include "render/tables/diff_report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -61,7 +61,7 @@ const struct opt_command diff_options = {
 	.synopsis = "[OPTION…] BEFORE AFTER",
 	.doc = "Compares two profiles of any format that flame reads, or the directories of two "
 	       "runs: their figures, and every profile that both have. Where profiles are samples, "
-	       "noise is told from change: a function has changed when its value and its share differ "
+	       "change is separated from noise: a function has changed when its value and its share differ "
 	       "by more than chance explains, at a false discovery rate of 1 % over all functions, and "
 	       "by --min-change of the total. The rest is within noise.",
 	.opts = rows,
@@ -72,6 +72,7 @@ struct job {
 	const struct diff_args *a;
 	struct inputs in;
 	const char *names[2];
+	char files[2][256]; /* of the profiles being compared */
 	struct sink *out;
 	struct strbuf json; /* the profiles of one JSON object */
 	bool several;       /* sources of two runs */
@@ -158,6 +159,8 @@ static int write_file(const struct job *j, const struct diff_report *report, str
 		.before = report->opts->before,
 		.before_type = (int)report->opts->before_type,
 		.before_scale = report->diff->scale,
+		.what = j->files[1],
+		.before_what = j->files[0],
 		.inverted = j->a->inverted,
 		.no_comm = j->a->no_comm,
 		.width = j->a->width,
@@ -288,8 +291,11 @@ static int compare_inputs(struct job *j, char **before, int n_before, char **aft
 	_cleanup_(profile_freep) struct profile *first = NULL, *second = NULL;
 	int r = inputs_read(&j->in, before, n_before, source, MERGE_COMMON, NULL, &first, e);
 
-	if (r == 0)
+	if (r == 0) {
+		snprintf(j->files[0], sizeof(j->files[0]), "%s", j->in.name);
 		r = inputs_read(&j->in, after, n_after, source, MERGE_COMMON, NULL, &second, e);
+		snprintf(j->files[1], sizeof(j->files[1]), "%s", j->in.name);
+	}
 	return r == 0 ? compare(j, first, second, source, e) : r;
 }
 

@@ -1,12 +1,13 @@
 /*
  * `memscope doctor`: what works on this machine, what does not, why, and what to do about it.
- * The rows are collect/kernel.c's.
+ * The rows are collect/session/kernel.c's.
  */
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
 #include "cmd/doctor_process.h"
-#include "collect/kernel.h"
+#include "collect/session/kernel.h"
 #include "container/container.h"
+#include "run/group.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 struct doctor_args {
 	bool json;
 	uint32_t pid;
+	const char *container;
 };
 
 static const struct opt doctor_opts[] = {
@@ -24,6 +26,8 @@ static const struct opt doctor_opts[] = {
 	  .help = "Look at this process instead: samples it for a second and a half, and says whether its "
 		  "stacks are whole, where they are not, which code has no names and what would help, and "
 		  "which allocator it has." },
+	{ "container", 'c', OPT_STRING, "NAME", offsetof(struct doctor_args, container),
+	  .help = "The same for the first process of this container." },
 	{ "json", 0, OPT_FLAG, NULL, offsetof(struct doctor_args, json),
 	  .help = "Print one JSON object instead of the table." },
 	{ 0 },
@@ -31,9 +35,10 @@ static const struct opt doctor_opts[] = {
 
 const struct opt_command doctor_options = {
 	.name = "doctor",
-	.synopsis = "[--json] [-p PID]",
+	.synopsis = "[--json] [-p PID | -c NAME]",
 	.doc = "Says what works on this machine, what does not, why, and what to do about it. Changes "
-	       "nothing; asks more as root. Exit status: 0 when every source works, else 3.",
+	       "nothing; asks more as root. What to do by symptom: memscope help symptoms. "
+	       "Exit status: 0 when every source works, else 3.",
 	.opts = doctor_opts,
 };
 
@@ -117,7 +122,7 @@ static void print_where(const struct engine_finding *f)
 	if (named && *named)
 		printf("%30s looked in %s (%s)", "", named, f->env);
 	else
-		printf("%30s looked in %s; %s names another place", "", f->looked, f->env);
+		printf("%30s looked in %s; %s sets another path", "", f->looked, f->env);
 }
 
 static void print_engines(void)
@@ -244,6 +249,7 @@ int cmd_doctor(int argc, char **argv)
 	struct err e = { 0 };
 	bool all = false;
 	int operand, r = 0;
+	pid_t pid = 0;
 
 	if (opt_parse(&doctor_options, argc, argv, &args, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
@@ -251,8 +257,19 @@ int cmd_doctor(int argc, char **argv)
 		err_set(&e, -EINVAL, "doctor takes no operand, but got \"%.64s\"", argv[operand]);
 		return command_fail(EXIT_USAGE, &e);
 	}
-	if (args.pid)
-		return doctor_process((pid_t)args.pid, args.json);
+	if (args.pid && args.container) {
+		err_set(&e, -EINVAL, "-p and -c both name a process: give one of them");
+		return command_fail(EXIT_USAGE, &e);
+	}
+	if (args.container) {
+		if (groups_check("-c", args.container, &e) < 0)
+			return command_fail(EXIT_USAGE, &e);
+		r = group_first_process(args.container, &pid, &e);
+		if (r < 0)
+			return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+	}
+	if (pid || args.pid)
+		return doctor_process(pid ? pid : (pid_t)args.pid, args.json);
 	findings = calloc(kernel_n_checks(), sizeof(*findings));
 	if (!findings || uname(&uts) < 0) {
 		err_set(&e, -ENOMEM, "out of memory");

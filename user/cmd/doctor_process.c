@@ -3,16 +3,16 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/run.h"
-#include "cmd/sampler.h"
-#include "cmd/target.h"
-#include "collect/allocators.h"
+#include "collect/probes/allocators.h"
 #include "elf/cfi.h"
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
 #include "inject/inject.h"
 #include "proc/proc_maps.h"
-#include "render/summary_json.h"
+#include "render/summary/summary_json.h"
+#include "run/run.h"
+#include "run/sampler.h"
+#include "run/target.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -159,12 +159,12 @@ static void print_stacks(const struct run_summary *s)
 }
 
 /* The code to blame. */
-static void print_gaps(const struct run_summary *s)
+static void print_incomplete(const struct run_summary *s)
 {
-	for (uint32_t i = 0; i < s->n_gaps; i++) {
-		printf(LABEL "%s %s in ", i ? "" : "not whole",
-		       unit_count((int64_t)s->gaps[i].events).s, s->gaps[i].verdict);
-		print_name(s->gaps[i].module);
+	for (uint32_t i = 0; i < s->n_incomplete; i++) {
+		printf(LABEL "%s %s in ", i ? "" : "incomplete",
+		       unit_count((int64_t)s->incomplete[i].events).s, s->incomplete[i].verdict);
+		print_name(s->incomplete[i].module);
 		putchar('\n');
 	}
 }
@@ -192,7 +192,7 @@ static void print_names(const struct run_summary *s)
 
 	if (!y->locations)
 		return;
-	printf(LABEL "%s of %s places in code have one\n", "names",
+	printf(LABEL "%s of %s locations symbolized\n", "symbols",
 	       unit_percent((int64_t)y->named, (int64_t)y->locations).s,
 	       unit_count((int64_t)y->locations).s);
 	for (uint32_t i = 0; i < y->n_worst; i++) {
@@ -307,7 +307,7 @@ static void report(void *ctx, const struct run_summary *s)
 	print_name(s->n_processes ? s->processes[0].comm : NULL);
 	printf(" (pid %d), for %s\n\n", (int)rep->pid, unit_ns(s->duration_ns).s);
 	print_stacks(s);
-	print_gaps(s);
+	print_incomplete(s);
 	if (!all)
 		printf(LABEL "none seen: it neither ran nor left a CPU; try again under load\n",
 		       "stacks");

@@ -3,7 +3,7 @@
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
 #include "cmd/outputs.h"
-#include "render/palette.h"
+#include "render/formats/palette.h"
 #include "render/render.h"
 #include "render/shown.h"
 
@@ -40,8 +40,10 @@ static const struct opt rows[] = {
 	INPUT_OPTS(struct flame_args),
 	{ "Picture", .kind = OPT_HEADING },
 	{ "inverted", 'i', OPT_FLAG, NULL, AT(inverted), .help = "root at the top (icicle graph)" },
-	{ "title", 0, OPT_STRING, "TEXT", AT(title), .help = "title (what the value type is)" },
-	{ "subtitle", 0, OPT_STRING, "TEXT", AT(subtitle), .help = "second line (the total)" },
+	{ "title", 0, OPT_STRING, "TEXT", AT(title),
+	  .help = "title (what was profiled, when, for how long)" },
+	{ "subtitle", 0, OPT_STRING, "TEXT", AT(subtitle),
+	  .help = "second line (what the width means, and the recording's labels)" },
 	{ "width", 0, OPT_U32, "PX", AT(width), 200, 20000, .help = "width of the picture (1200)" },
 	{ "fontsize", 0, OPT_U32, "PX", AT(fontsize), 6, 64, .help = "size of the letters (12)" },
 	{ "minwidth", 0, OPT_DOUBLE, "PX", AT(minwidth), 0, 1000,
@@ -50,10 +52,8 @@ static const struct opt rows[] = {
 	  .help = "palette (auto, by kind of frame)" },
 	{ "countname", 0, OPT_STRING, "NAME", AT(countname),
 	  .help = "name of the values: bytes, objects, us" },
-	{ "by", 0, OPT_STRING, "LABEL", AT(by),
-	  .help = "put a label of the samples at the root: container, thread, pid" },
-	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm),
-	  .help = "merge processes: no process name at the root" },
+	BY_OPT(struct flame_args),
+	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm), .help = "the same as --by none" },
 	{ 0 },
 };
 
@@ -84,24 +84,19 @@ static uint32_t count_negative(const struct profile *p, uint32_t type)
 	return n;
 }
 
-static int write_output(const struct profile *p, const struct flame_args *a,
-			const struct format *format, int type, struct err *e)
+static struct render_opts render_options(const struct flame_args *a, const struct inputs *in)
 {
-	struct render_opts opts = {
-		.value_type = type,
+	return (struct render_opts){
 		.title = a->title,
 		.subtitle = a->subtitle,
+		.what = in->name,
 		.width = a->width,
 		.fontsize = a->fontsize,
 		.minwidth = a->minwidth > 0 ? a->minwidth : -1,
 		.colors = palette_choice(a->colors),
 		.countname = a->countname,
 		.inverted = a->inverted,
-		.no_comm = a->no_comm,
-		.by = a->by,
 	};
-
-	return output_profile(p, a->output, format, &opts, e);
 }
 
 /* Says what did not make it into the output. */
@@ -113,7 +108,7 @@ static int left_out(const struct inputs *in, const struct profile *p, int type)
 
 	if (negative) {
 		err_set(&e, 0,
-			"samples with negative values, left out: %s (is this the difference of "
+			"samples with negative values, not drawn: %s (is this the difference of "
 			"two profiles?)",
 			unit_count(negative).s);
 		status = command_fail(EXIT_PARTIAL, &e);
@@ -129,7 +124,9 @@ int cmd_flame(int argc, char **argv)
 	const struct format *format;
 	int operand, r, type = -1;
 	struct err e = { 0 };
+	struct render_opts opts;
 	char types[256];
+	bool comm;
 
 	if (opt_parse(&flame_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
@@ -156,7 +153,12 @@ int cmd_flame(int argc, char **argv)
 		err_set(&e, -ENODATA, "%s: the profile is empty", argv[operand]);
 		return command_fail(EXIT_NOTHING, &e);
 	}
-	if (write_output(p, &a, format, type, &e) < 0)
+	opts = render_options(&a, &in);
+	opts.value_type = type;
+	if (inputs_find_by(p, a.by, &opts.by, &comm, &e) < 0)
+		return command_fail(EXIT_USAGE, &e);
+	opts.no_comm = a.no_comm || !comm;
+	if (output_profile(p, a.output, format, &opts, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 
 	return left_out(&in, p, format->one_value ? (int)shown_pick(p, type).type : -1);

@@ -1,10 +1,11 @@
 #include "cmd/inputs.h"
 
 #include "analyse/alloc_frames.h"
+#include "analyse/frame_tree.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/group.h"
 #include "cmd/inputs_list.h"
+#include "run/group.h"
 #include "symbolize/symbolize.h"
 
 #include <errno.h>
@@ -15,27 +16,16 @@
 /* The root of a container's first process. */
 static int container_root(struct inputs *in, const char *name, struct err *e)
 {
-	struct group groups[GROUPS_MAX];
-	struct cgroup_mounts mounts;
-	int n, r = cgroup_mounts_read(&mounts, e);
 	pid_t pid;
+	int r = group_first_process(name, &pid, e);
 
 	if (r < 0)
 		return r;
-	n = groups_of_containers(&mounts, name, groups, e);
-	if (n > 1)
-		r = err_set(e, -EINVAL, "-c: one container's files are meant, not those of %d", n);
-	else if (n < 0)
-		r = n;
-	else if (!groups_processes(&mounts, groups, 1, &pid, 1))
-		r = err_set(e, -ESRCH, "container \"%.64s\" has no process", name);
-	else if ((r = in->root = ns_roots_add(&in->roots, pid)) < 0)
-		err_set(e, r, "container \"%.64s\": its root cannot be opened: %s", name,
-			strerror(-r));
-	if (n > 0)
-		groups_free(groups, (uint32_t)n);
-	cgroup_mounts_fini(&mounts);
-	return r < 0 ? r : 0;
+	in->root = ns_roots_add(&in->roots, pid);
+	if (in->root < 0)
+		return err_set(e, in->root, "container \"%.64s\": its root cannot be opened: %s",
+			       name, strerror(-in->root));
+	return 0;
 }
 
 int inputs_init(struct inputs *in, const struct input_args *args, struct err *e)
@@ -89,8 +79,8 @@ static int open_debug(void *ctx, module_id m, const char *path, bool host)
 	return host ? ns_roots_open(&in->roots, -1, path) : open_path(in, path);
 }
 
-/* Names for places that the files gave by their addresses. */
-static int name_places(struct inputs *in, struct err *e)
+/* Names for locations that the files gave by their addresses. */
+static int name_locations(struct inputs *in, struct err *e)
 {
 	struct symbolize_opts opts = {
 		.open_module = open_module,
@@ -102,7 +92,7 @@ static int name_places(struct inputs *in, struct err *e)
 
 	if (r < 0)
 		return err_set(e, r, "out of memory while naming functions");
-	in->places += st.locations;
+	in->locations += st.locations;
 	in->unnamed += st.locations - st.named;
 	if (st.n_worst)
 		snprintf(in->why_unnamed, sizeof(in->why_unnamed), "%.160s: %.80s",
@@ -154,6 +144,19 @@ static int read_list(struct inputs *in, const struct input_list *list, enum merg
 	return 0;
 }
 
+static void name_inputs(struct inputs *in, const struct input_list *list)
+{
+	const char *path = list->paths[0], *slash = strrchr(path, '/');
+
+	if (list->n > 1)
+		snprintf(in->name, sizeof(in->name), "%u profiles", list->n);
+	else
+		snprintf(in->name, sizeof(in->name), "%s",
+			 strcmp(path, "-") == 0 ? ""
+			 : slash && slash[1]    ? slash + 1
+						: path);
+}
+
 int inputs_read(struct inputs *in, char *const *operands, int n, const char *source,
 		enum merge_types types, struct merge_info *info, struct profile **ret_profile,
 		struct err *e)
@@ -165,12 +168,13 @@ int inputs_read(struct inputs *in, char *const *operands, int n, const char *sou
 	if (r == 0)
 		r = read_list(in, &list, types, info, &p, e);
 	if (r == 0 && in->addresses)
-		r = name_places(in, e);
+		r = name_locations(in, e);
 	if (r == 0 && in->addresses && alloc_frames_trim(&p) < 0)
 		r = err_set(e, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
 	in->same_process += list.same_process;
+	name_inputs(in, &list);
 	*ret_profile = TAKE_PTR(p);
 	return 0;
 }
@@ -183,7 +187,7 @@ int inputs_first(char *const *operands, int n)
 		       : n > 0;
 }
 
-/* --- what to tell --- */
+/* --- what was left out --- */
 
 int inputs_left_out(const struct inputs *in)
 {
@@ -192,48 +196,93 @@ int inputs_left_out(const struct inputs *in)
 
 	if (in->same_process > 1) {
 		err_set(&e, 0,
-			"%u dumps are added up, of one process at several times: divide by %u for "
-			"what it held on average",
+			"%u dumps of one process at different times were added up: divide by %u for the "
+			"average it held",
 			in->same_process, in->same_process);
 		command_fail(EXIT_DONE, &e);
 	}
 	if (in->changed_files) {
 		err_set(&e, 0,
-			"mapped files that are not those of the dump any more (or not of this "
-			"machine: --root): %u; names in them may be wrong",
+			"mapped files that changed since the dump was taken (or are another "
+			"machine's: --root): %u; their symbols may be wrong",
 			in->changed_files);
 		command_fail(EXIT_DONE, &e);
 	}
 	if (in->skipped_lines) {
-		err_set(&e, 0, "lines that were not understood, left out: %s",
+		err_set(&e, 0, "lines not understood, skipped: %s",
 			unit_count((int64_t)in->skipped_lines).s);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	if (in->other_events) {
-		err_set(&e, 0, "samples of other events than the first, left out: %s",
+		err_set(&e, 0, "samples of other events than the first, skipped: %s",
 			unit_count((int64_t)in->other_events).s);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	if (in->cut) {
 		err_set(&e, 0,
-			"texts of perf script that are cut (no empty line ends the last sample, which "
-			"is left out): %u",
+			"truncated perf script output (no empty line ends the last sample, which is "
+			"skipped): %u",
 			in->cut);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	if (in->no_mappings) {
 		err_set(&e, 0,
-			"heap dumps that end before their MAPPED_LIBRARIES, so without names: %u",
+			"truncated heap dumps (they end before MAPPED_LIBRARIES, so nothing in them can "
+			"be symbolized): %u",
 			in->no_mappings);
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
-	if (in->places && 2 * in->unnamed > in->places) {
-		err_set(&e, 0, "places without a name: %s of %s; most in %s",
-			unit_count((int64_t)in->unnamed).s, unit_count((int64_t)in->places).s,
+	if (in->locations && 2 * in->unnamed > in->locations) {
+		/* Nothing that was asked for is missing: many libraries are stripped. */
+		err_set(&e, 0, "locations without a symbol: %s of %s; most in %s",
+			unit_count((int64_t)in->unnamed).s, unit_count((int64_t)in->locations).s,
 			in->why_unnamed[0] ? in->why_unnamed : "memory that no file is mapped at");
-		status = command_fail(EXIT_PARTIAL, &e);
+		command_fail(EXIT_DONE, &e);
 	}
 	return status;
+}
+
+/* "pid, comm": the labels of samples, each once; as many as fit. */
+static void list_labels(const struct profile *p, char *out, size_t cap)
+{
+	const struct dict *d = profile_dict(p);
+	string_id seen[16];
+	uint32_t n_seen = 0, n;
+	size_t len = 0;
+
+	*out = 0;
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		const struct label *labels = dict_labels_get(d, profile_sample(p, i).labels, &n);
+
+		for (uint32_t k = 0; k < n && n_seen < 16 && len < cap; k++) {
+			uint32_t at = 0;
+
+			while (at < n_seen && seen[at].ix != labels[k].key.ix)
+				at++;
+			if (at < n_seen)
+				continue;
+			seen[n_seen++] = labels[k].key;
+			len += (size_t)snprintf(out + len, cap - len, "%s%.40s", at ? ", " : "",
+						dict_str(d, labels[k].key));
+		}
+	}
+}
+
+int inputs_find_by(const struct profile *p, const char *by, const char **ret_label, bool *ret_comm,
+		   struct err *e)
+{
+	bool none = by && strcmp(by, "none") == 0, process = !by || strcmp(by, "process") == 0;
+	char labels[256];
+
+	if (!none && !process && !frame_tree_has_label(p, by)) {
+		list_labels(p, labels, sizeof(labels));
+		return err_set(e, -EINVAL, "--by: no sample has the label \"%.64s\"; %s%s", by,
+			       *labels ? "their labels are " : "the samples have no labels",
+			       labels);
+	}
+	*ret_label = none || process ? NULL : by;
+	*ret_comm = !none;
+	return 0;
 }
 
 int inputs_find_value(const struct profile *p, const char *name)

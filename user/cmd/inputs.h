@@ -31,6 +31,11 @@ struct input_args {
 	{ "root", 0, OPT_STRING, "DIR", offsetof(args, in.root),                                   \
 	  .help = "the same by its root directory, or a copy of it (/)" }
 
+#define BY_OPT(args)                                                                                \
+	{ "by", 0, OPT_STRING, "LABEL", offsetof(args, by),                                        \
+	  .help = "at the root: process (its name), thread, container, none, or another label of the " \
+		  "samples, like pid (process)" }
+
 struct inputs {
 	struct dict *d;
 	struct ns_roots roots;
@@ -38,8 +43,9 @@ struct inputs {
 	uint32_t n_files;
 	uint64_t skipped_lines, other_events;
 	uint32_t changed_files, no_mappings, cut, same_process;
-	uint64_t unnamed, places;  /* of those without names in the files */
+	uint64_t unnamed, locations;  /* of those that files gave by address */
 	char why_unnamed[256];
+	char name[256];            /* of what was read last: a file, or how many; "" standard input */
 	bool addresses;
 };
 
@@ -49,7 +55,7 @@ void inputs_fini(struct inputs *in);
 
 /*
  * Reads `n` operands into one profile. `source`: of a directory's (NULL: there is only one). `info`
- * may be NULL. Places without names are named. -EINVAL: wrong usage, the rest is about the files.
+ * may be NULL. Locations without names are symbolized. -EINVAL: wrong usage, the rest is about the files.
  */
 int inputs_read(struct inputs *in, char *const *operands, int n, const char *source,
 		enum merge_types types, struct merge_info *info, struct profile **ret_profile,
@@ -61,8 +67,18 @@ int inputs_read(struct inputs *in, char *const *operands, int n, const char *sou
  */
 int inputs_first(char *const *operands, int n);
 
-/* Says on stderr what did not make it; EXIT_PARTIAL when something did not, else EXIT_DONE. */
+/*
+ * Says on stderr what was skipped, and what has no symbol. EXIT_PARTIAL when something was skipped, else
+ * EXIT_DONE: a library without symbols is common, and everything that was asked for is there.
+ */
 int inputs_left_out(const struct inputs *in);
+
+/*
+ * --by as render_opts and frame_tree_opts have it: process and none are no label. `by` may be NULL. -EINVAL
+ * with a sentence: no sample of the profile has it.
+ */
+int inputs_find_by(const struct profile *p, const char *by, const char **ret_label, bool *ret_comm,
+		   struct err *e);
 
 /* "blocked" alone means its time: that is what people ask about. -1: there is none. */
 int inputs_find_value(const struct profile *p, const char *name);

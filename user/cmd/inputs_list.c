@@ -377,3 +377,48 @@ int input_list_make(char *const *operands, int n, const char *source, struct inp
 	}
 	return r;
 }
+
+/* --- runs --- */
+
+const char *input_main_source(const char *dir)
+{
+	static const char *const sources[] = { "oncpu", "offcpu", "alloc",   "heap",
+					       "peak",  "growth", "mappings" };
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		_cleanup_(dumps_fini) struct dumps d = { 0 };
+		struct err e;
+
+		if (list_ending(dir, ".pb.gz", sources[i], &d, &e) == 0 && d.n)
+			return sources[i];
+	}
+	return NULL;
+}
+
+int input_summary(const char *dir, const char *ending, char *out, size_t cap)
+{
+	_cleanup_(freep) char *latest = NULL;
+	DIR *handle = opendir(dir);
+	struct dirent *entry;
+
+	if (!handle)
+		return -errno;
+	/* Stamps are dates and times: the last by name is the latest. */
+	while ((entry = readdir(handle))) {
+		const char *name = entry->d_name;
+
+		if (strncmp(name, "summary", 7) != 0 || !ends(name, ending))
+			continue;
+		if (name[7] != '-' && strcmp(name + 7, ending) != 0)
+			continue;
+		if (latest && (latest[7] == '.' || (name[7] != '.' && strcmp(name, latest) < 0)))
+			continue;
+		free(latest);
+		latest = strdup(name);
+	}
+	closedir(handle);
+	if (!latest)
+		return -ENOENT;
+	snprintf(out, cap, "%s/%s", dir, latest);
+	return 0;
+}

@@ -5,6 +5,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct input_list {
@@ -22,5 +23,13 @@ int input_list_make(char *const *operands, int n, const char *source, struct inp
 bool input_is_directory(const char *path);
 /* Is `word`, after a directory, what is chosen of it? */
 bool input_is_choice(const char *word);
+
+/* Of a run's directory, which may have profiles of several sources, the first: oncpu, offcpu … NULL: none. */
+const char *input_main_source(const char *dir);
+/*
+ * The summary of a run: DIR/summary`ending`, else the latest DIR/summary-STAMP`ending` (of runs that share
+ * a directory). -ENOENT: there is none.
+ */
+int input_summary(const char *dir, const char *ending, char *out, size_t cap);
 
 #endif

@@ -38,13 +38,13 @@ static void tell(const struct merge_info *info)
 
 	if (info->periods_differ) {
 		err_set(&e, 0,
-			"the profiles were sampled at different rates: a count of samples weighs "
-			"more in one than in the other, times and bytes do not");
+			"the profiles were sampled at different rates: their counts of samples cannot be "
+			"compared, times and bytes can");
 		command_fail(EXIT_DONE, &e);
 	}
 	if (info->build_ids_differ) {
 		err_set(&e, 0,
-			"some file is of more than one build: its functions are added up by name");
+			"the profiles have different builds of a file: its functions were added up by name");
 		command_fail(EXIT_DONE, &e);
 	}
 }
@@ -71,6 +71,7 @@ int cmd_merge(int argc, char **argv)
 	if (r == 0)
 		r = inputs_read(&in, argv + operand, argc - operand, a.in.source, MERGE_SAME, &info,
 				&p, &e);
+	opts.what = in.name;
 	if (r == 0)
 		r = output_profile(p, a.output, format, &opts, &e);
 	if (r < 0)

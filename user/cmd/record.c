@@ -4,10 +4,12 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
-#include "cmd/run.h"
-#include "cmd/target.h"
-#include "cmd/tree_name.h"
-#include "collect/uprobes.h"
+#include "collect/probes/uprobes.h"
+#include "run/about.h"
+#include "run/archive_name.h"
+#include "run/run.h"
+#include "run/target.h"
+#include "run/targets.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,8 +20,9 @@
 #define MAX_CPUS 4096
 
 struct record_args {
-	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *tree, *keep;
-	const char *containers, *cgroups;
+	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep;
+	const char *containers, *cgroups, *title;
+	struct opt_list labels;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, inject;
 	bool python_objects;
 	uint32_t tid, hz, mem_mb;
@@ -28,6 +31,8 @@ struct record_args {
 };
 
 #define ALLOC_NOT_GIVEN (-1)
+
+enum { BY_PROCESS, BY_THREAD, BY_CONTAINER, BY_NONE };
 
 #define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
 	{                                                                                          \
@@ -59,7 +64,7 @@ static const struct opt rows[] = {
 	ROW("max-block", 0, OPT_DOUBLE, "US", max_block_us, .min = 0.001, .max = 1e12, .help = "off-CPU: leave out waits longer than US microseconds"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
-	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|slices|off", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in slices of time (slices forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
+	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|bursts|off", .choice_synonyms = "slices=bursts", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in bursts (bursts forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
 	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD, or --inject: mean bytes between samples (default 512K)"),
 	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with -p or -n: allocations sampled by memscope's own library, which is put into the running process, and idle again in the end; refused, with the reason, where that is not safe (glibc 2.34 and later, x86-64; no static programs, no seccomp)"),
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
@@ -68,18 +73,20 @@ static const struct opt rows[] = {
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what the run may cost who is profiled, in percent of one CPU: allocations and stacks of waits keep within what the other sources leave, unless forced (default 5)"),
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
 
-	{ .name = "Windows", .kind = OPT_HEADING },
+	{ .name = "Windows and archives", .kind = OPT_HEADING },
 	ROW("every", 0, OPT_DOUBLE, "SEC", every_s, .min = 0.1, .max = 1e7, .help = "write the profiles of each SEC seconds as SOURCE-DATE-TIME, and go on"),
-	ROW("tree", 0, OPT_STRING, "DIR", tree, .help = "with --every: the files go into DIR/NAME, NAME being that of the container, else of the systemd service, else the pattern of --name, else the command's; \"host\" with -a"),
-	ROW("keep", 0, OPT_STRING, "WHAT", keep, .help = "with --every: remove windows that are older (30s, 90m, 12h, 7d), too many (200), or too large together (500M)"),
+	ROW("archive", 0, OPT_STRING, "DIR", archive, .synonyms = { "tree" }, .help = "write into DIR/NAME/DATE-TIME, or with --every into DIR/NAME, where NAME is the container's, else the systemd service's, else the pattern of --name, else the command's; \"host\" with -a"),
+	ROW("keep", 0, OPT_STRING, "LIMIT,…", keep, .help = "with --every or --archive: remove the oldest windows and runs beside this one until every limit is kept: an age (30s, 90m, 12h, 7d), a number (200), a size (500M), or several (7d,20G)"),
 
 	{ .name = "What to write", .kind = OPT_HEADING },
 	ROW("output", 'o', OPT_STRING, "DIR", dir, .help = "where the files go (default memscope-COMM-PID-TIME); an earlier run there is replaced"),
-	ROW("by", 0, OPT_CHOICE, "WHAT", by, .choices = "process|container", .help = "at the root of folded stacks and pictures: process (default), or the container above it"),
+	ROW("by", 0, OPT_CHOICE, "WHAT", by, .choices = "process|thread|container|none", .help = "at the root of folded stacks and pictures: the process's name (default), each of its threads below it, its container above it, or none"),
+	ROW("title", 0, OPT_STRING, "TEXT", title, .help = "what pictures and the summary name the run by, instead of its target; kept in its profiles"),
+	ROW("label", 0, OPT_LIST, "KEY=VALUE", labels, .help = "kept in the profiles and the summary, and shown in pictures, like env=prod; may be given again"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print the summary as JSON"),
 	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++, Rust, D and Haskell names as the linker knows them"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, quiet, .help = "print nothing but errors"),
-	ROW("verbose", 'v', OPT_FLAG, NULL, verbose, .help = "say what is done"),
+	ROW("verbose", 'v', OPT_FLAG, NULL, verbose, .help = "print the whole summary, and say what is done meanwhile"),
 	{ 0 },
 };
 /* clang-format on */
@@ -130,9 +137,9 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		s += len + (s[len] == ',');
 	}
 	cfg->alloc_asked = a->inject || a->alloc == ALLOC_EXACT || a->alloc == ALLOC_SAMPLED ||
-			   a->alloc == ALLOC_SLICES || (a->only && cfg->sources[MS_ALLOC]);
+			   a->alloc == ALLOC_BURSTS || (a->only && cfg->sources[MS_ALLOC]);
 	if (cfg->all && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_SAMPLED &&
-	    cfg->alloc != ALLOC_SLICES)
+	    cfg->alloc != ALLOC_BURSTS)
 		cfg->sources[MS_ALLOC] = false;
 	if (cfg->alloc == ALLOC_OFF)
 		cfg->sources[MS_ALLOC] = false;
@@ -176,11 +183,11 @@ static int choose_rate(const struct record_args *a, struct run_config *cfg, stru
 static int choose_windows(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
 	cfg->every_s = a->every_s;
-	if (!a->every_s && (a->tree || a->keep))
-		return err_set(e, -EINVAL, "%s goes with --every SEC",
-			       a->tree ? "--tree" : "--keep");
-	if (a->tree && a->dir)
-		return err_set(e, -EINVAL, "-o and --tree both say where the files go: give one");
+	if (!a->every_s && !a->archive && a->keep)
+		return err_set(e, -EINVAL, "--keep goes with --every SEC or --archive DIR");
+	if (a->archive && a->dir)
+		return err_set(e, -EINVAL,
+			       "-o and --archive both say where the files go: give one");
 	return a->keep ? keep_parse(a->keep, "--keep", &cfg->keep, e) : 0;
 }
 
@@ -288,28 +295,54 @@ static void target_name(const struct run_config *cfg, char *out, uint32_t cap)
 	}
 }
 
-/* Where the files go: it is made, and can be written to. `stamp`: when the run began. */
+/* DIR/NAME/STAMP of a single run in an archive, numbered if another run has the same second. */
+static int make_run_dir(const char *of_target, const char *stamp, char *out, size_t cap,
+			struct err *e)
+{
+	int nth = 1;
+
+	if (mkdir(of_target, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "cannot make the directory '%s': %s", of_target,
+			       strerror(errno));
+	snprintf(out, cap, "%s/%s", of_target, stamp);
+	while (mkdir(out, 0700) < 0) {
+		if (errno != EEXIST || ++nth > 1000)
+			return err_set(e, -errno, "cannot make the output directory '%s': %s", out,
+				       strerror(errno));
+		snprintf(out, cap, "%s/%s-%d", of_target, stamp, nth);
+	}
+	return 0;
+}
+
+/*
+ * Where the files go: it is made, and can be written to. `stamp`: when the run began. `of_target`: in an
+ * archive, the directory of all runs of this target.
+ */
 static int make_dir(const struct run_config *cfg, const struct record_args *a, const char *stamp,
-		    char *out, size_t cap, struct err *e)
+		    char *of_target, char *out, size_t cap, struct err *e)
 {
 	char name[64];
 	struct stat st;
 
-	if (a->tree && cfg->n_pids && !cfg->n_groups && !cfg->command && !cfg->all)
-		tree_name_of(cfg->pids[0], a->pattern, name, sizeof(name));
+	if (a->archive && cfg->n_pids && !cfg->n_groups && !cfg->command && !cfg->all)
+		archive_name_of(cfg->pids[0], a->pattern, name, sizeof(name));
 	else
 		target_name(cfg, name, sizeof(name));
+	if (a->archive && mkdir(a->archive, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "cannot make the directory '%s': %s", a->archive,
+			       strerror(errno));
+	if (a->archive)
+		snprintf(of_target, cap, "%s/%s", a->archive, name);
+	if (a->archive && !a->every_s)
+		return make_run_dir(of_target, stamp, out, cap, e);
 	if (a->dir)
 		snprintf(out, cap, "%s", a->dir);
-	else if (a->tree)
-		snprintf(out, cap, "%s/%s", a->tree, name);
+	else if (a->archive)
+		snprintf(out, cap, "%s", of_target);
 	else if (cfg->all || cfg->command || cfg->n_groups)
 		snprintf(out, cap, "memscope-%s-%s", name, stamp);
 	else
 		snprintf(out, cap, "memscope-%s-%d-%s", name, (int)cfg->pids[0], stamp);
-	if (a->tree && mkdir(a->tree, 0700) < 0 && errno != EEXIST)
-		return err_set(e, -errno, "cannot make the directory '%s': %s", a->tree,
-			       strerror(errno));
 	if (mkdir(out, 0700) == 0)
 		return 0;
 	if (errno != EEXIST)
@@ -336,6 +369,7 @@ static const char *shown(const char *name)
 static void say_ready(const struct run *r)
 {
 	const struct run_config *cfg = r->cfg;
+	uint32_t members = targets_count(r).members;
 
 	if (cfg->quiet)
 		return;
@@ -344,23 +378,24 @@ static void say_ready(const struct run *r)
 	else if (cfg->n_groups)
 		fprintf(stderr, "memscope: profiling %s%s, %u process%s",
 			shown(group_title(&cfg->groups[0])), cfg->n_groups > 1 ? " and others" : "",
-			r->n_members, r->n_members == 1 ? "" : "es");
+			members, members == 1 ? "" : "es");
 	else if (cfg->command)
 		fprintf(stderr, "memscope: profiling '%s' (process %d)", shown(cfg->command[0]),
-			(int)launch_pid(r->launch));
+			(int)targets_command(r));
 	else
 		fprintf(stderr, "memscope: profiling process %d%s", (int)cfg->pids[0],
 			cfg->n_pids > 1 ? " and others" : "");
 	fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
-	if (*r->alloc_reason)
-		command_say(r->alloc_reason);
-	for (uint32_t i = 0; i < r->n_notes; i++)
-		command_say(r->notes[i]);
+	if (r->alloc.reason && *r->alloc.reason)
+		err_print(r->alloc.reason);
+	for (uint32_t i = 0; i < r->notes.n; i++)
+		err_print(r->notes.text[i]);
 }
 
 /* Runs, and writes whatever was gathered, also after an error. */
-static int record(const struct run_config *cfg)
+static int record(struct run_config *cfg)
 {
+	const char **about;
 	static struct run r;
 	struct err e = {}, later = {};
 	uint32_t said;
@@ -374,8 +409,10 @@ static int record(const struct run_config *cfg)
 		uprobes_wait();
 		return EXIT_NOTHING;
 	}
+	about = about_lines(cfg, cfg->command ? targets_command(&r) : 0);
+	cfg->about = about;
 	say_ready(&r);
-	said = r.n_notes;
+	said = r.notes.n;
 	rc = run_loop(&r, &e);
 	rc2 = run_end(&r, &later);
 	if (rc == 0 && rc2 < 0) {
@@ -383,25 +420,28 @@ static int record(const struct run_config *cfg)
 		e = later;
 	}
 	if (rc < 0) {
-		r.ended = RUN_END_ERROR;
+		r.end.why = RUN_END_ERROR;
 		run_note(&r, true, "%s", e.msg);
 	}
 	rc2 = run_write(&r, &later);
 	/* What is missing is named on stderr where no summary is there to read. */
-	for (uint32_t i = said; i < r.n_notes && (cfg->quiet || cfg->json); i++)
-		if (r.missing[i])
-			command_say(r.notes[i]);
+	for (uint32_t i = said; i < r.notes.n && (cfg->quiet || cfg->json); i++)
+		if (r.notes.missing[i])
+			err_print(r.notes.text[i]);
 	if (rc2 < 0)
 		command_fail(EXIT_NOTHING, &later);
-	rc = rc2 < 0 ? EXIT_NOTHING : r.partial ? EXIT_PARTIAL : EXIT_DONE;
+	rc = rc2 < 0 ? EXIT_NOTHING : r.notes.partial ? EXIT_PARTIAL : EXIT_DONE;
 	run_free(&r);
+	about_free(about);
 	uprobes_wait();
 	return rc;
 }
 
 /* Those of a run as a whole, which stay beside the windows with its stamp. */
 static const char *const run_files[] = {
-	"trend.csv", "ledger.csv", "bands.csv", "sites.csv", "summary.txt", "summary.json", NULL,
+	"trend.csv", "rss_breakdown.csv", "live_series.csv",
+	"sites.csv", "summary.txt",       "summary.json",
+	NULL,
 };
 static const char *const no_files[] = { NULL };
 
@@ -413,7 +453,8 @@ int cmd_record(int argc, char **argv)
 	static pid_t pids[MAX_PIDS];
 	static bool cpus[MAX_CPUS];
 	struct run_config cfg = { .pids = pids };
-	char dir[4096], stamp[32], **command = NULL;
+	char dir[4096], of_target[4096] = "", stamp[32], **command = NULL;
+	_cleanup_(closep) int hold_fd = -1;
 	time_t now = time(NULL);
 	struct err e = {};
 	struct tm tm;
@@ -430,6 +471,9 @@ int cmd_record(int argc, char **argv)
 		}
 		command = &argv[first];
 	}
+	for (uint32_t i = 0; i < a.labels.n; i++)
+		if (about_check_label(a.labels.items[i], &e) < 0)
+			return command_fail(EXIT_USAGE, &e);
 	if (a.user_only && a.kernel_only) {
 		err_set(&e, -EINVAL,
 			"-U and -K exclude each other: without either, both stacks are kept");
@@ -465,7 +509,11 @@ int cmd_record(int argc, char **argv)
 	cfg.kernel_stacks = !a.user_only;
 	cfg.interval_s = a.interval_s;
 	cfg.mem_mb = a.mem_mb;
-	cfg.by = a.by == 1 ? "container" : NULL;
+	cfg.by = a.by == BY_THREAD ? "thread" : a.by == BY_CONTAINER ? "container" : NULL;
+	cfg.no_comm = a.by == BY_NONE;
+	cfg.title = a.title;
+	cfg.labels = a.labels.items;
+	cfg.n_labels = a.labels.n;
 	cfg.quiet = a.quiet;
 	cfg.verbose = a.verbose;
 	cfg.json = a.json;
@@ -476,17 +524,23 @@ int cmd_record(int argc, char **argv)
 		return command_fail(EXIT_NOTHING, &e);
 	}
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
-	if (find_targets(&a, &cfg, &e) < 0 || make_dir(&cfg, &a, stamp, dir, sizeof(dir), &e) < 0)
+	if (find_targets(&a, &cfg, &e) < 0 ||
+	    make_dir(&cfg, &a, stamp, of_target, dir, sizeof(dir), &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	cfg.dir = dir;
 	if (a.every_s > 0 &&
-	    tree_open(dir, stamp, a.tree ? run_files : no_files, &cfg.tree, &e) < 0)
+	    archive_open(dir, stamp, a.archive ? run_files : no_files, &cfg.archive, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
-	if (a.tree)
-		cfg.stamp = tree_stamp(cfg.tree);
+	if (a.archive && cfg.archive)
+		cfg.stamp = archive_stamp(cfg.archive);
+	if (archive_hold_run(dir, &hold_fd, &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
 	target_raise_files();
 	r = record(&cfg);
-	tree_close(cfg.tree);
+	archive_close(cfg.archive);
+	if (r != EXIT_NOTHING && a.archive && a.keep && !a.every_s &&
+	    archive_prune(of_target, &cfg.keep, &(struct pruned){ 0 }, &e) < 0)
+		r = command_fail(EXIT_PARTIAL, &e);
 	if (r == EXIT_NOTHING)
 		rmdir(dir); /* if it is still empty */
 	return r;

@@ -1,20 +1,22 @@
-/* memscope trend: a log of a program's memory, written or told of. */
+/* memscope trend: writes a log of a program's memory, reports on logs, compares them. */
 #include "base/cleanup.h"
 #include "base/sink.h"
 #include "cmd/cmd.h"
-#include "cmd/target.h"
 #include "cmd/trend_parts.h"
 #include "import/mem_log.h"
-#include "render/trend_report.h"
-#include "render/trend_svg.h"
+#include "render/formats/trend_svg.h"
+#include "render/tables/trend_report.h"
+#include "run/target.h"
 
 #include <errno.h>
 #include <glob.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LOGS       "logs"
 #define NEWEST     LOGS "/memory-*.csv" /* names that sort by time */
@@ -22,8 +24,9 @@
 
 struct trend_args {
 	const char *pids, *pattern, *containers, *cgroups, *output, *svg;
-	double interval_s, duration_s;
+	double interval_s, duration_s; /* interval_s: 0 if not given */
 	bool once, maps, json;
+	int cpu; /* enum cpu_kind */
 };
 
 #define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
@@ -35,34 +38,35 @@ struct trend_args {
 /* clang-format off */
 static const struct opt rows[] = {
 	{ .name = "Writing a log", .kind = OPT_HEADING },
-	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "of these processes, summed, without their children; one that ends is waited for by its command line"),
-	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "of the process whose full command line matches this regular expression"),
-	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "of the processes of these containers, summed, and what the containers are charged; also when one is started again"),
-	ROW("cgroup", 'G', OPT_STRING, "GROUP,…", cgroups, .help = "of those in these control groups and below them"),
-	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 1, .max = 86400, .help = "a row every SEC seconds (default 300)"),
+	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "these processes, summed, without their children; when one ends, the next with its command line takes its place"),
+	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "the process whose full command line matches this regular expression"),
+	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "the processes of these containers, summed, and what the containers are charged; restarted containers are picked up again"),
+	ROW("cgroup", 'G', OPT_STRING, "GROUP,…", cgroups, .help = "the processes in these control groups and below them"),
+	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 1, .max = 86400, .help = "a row every SEC seconds (default 300); with --once: print every SEC seconds instead of once"),
 	ROW("duration", 'd', OPT_DOUBLE, "SEC", duration_s, .min = 1, .max = 1e9, .help = "end after SEC seconds; without it, at Ctrl-C"),
-	ROW("output", 'o', OPT_STRING, "FILE", output, .help = "the log, which is gone on with if it is there (default " LOGS "/memory-DATE-TIME.csv)"),
+	ROW("output", 'o', OPT_STRING, "FILE", output, .help = "the log; rows are appended to an earlier log of memscope (default " LOGS "/memory-DATE-TIME.csv)"),
 
-	{ .name = "One look", .kind = OPT_HEADING },
-	ROW("once", 0, OPT_FLAG, NULL, once, .help = "print what the processes use now, and end"),
-	ROW("maps", 0, OPT_FLAG, NULL, maps, .help = "with --once: each of their mappings as well"),
+	{ .name = "Memory now", .kind = OPT_HEADING },
+	ROW("once", 0, OPT_FLAG, NULL, once, .help = "print what each process uses now, in percent of the machine or of the container's limit too, and end"),
+	ROW("maps", 0, OPT_FLAG, NULL, maps, .help = "with --once: the mappings of each process as well"),
 
-	{ .name = "What is printed", .kind = OPT_HEADING },
-	ROW("svg", 0, OPT_STRING, "FILE", svg, .help = "a chart of the log as well"),
-	ROW("json", 0, OPT_FLAG, NULL, json, .help = "the same for programs to read"),
+	{ .name = "Reading logs", .kind = OPT_HEADING },
+	ROW("cpu", 0, OPT_CHOICE, "KIND", cpu, .choices = "auto|interval|lifetime", .help = "what cpu_percent means in logs that memscope has not written: of each interval, or the average over the life of the process, as ps prints it (default auto: by how it changes)"),
+	ROW("svg", 0, OPT_STRING, "FILE", svg, .help = "a chart as well; of several logs, the RSS of each"),
+	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print JSON"),
 	{ 0 },
 };
 /* clang-format on */
 
 const struct opt_command trend_options = {
 	.name = "trend",
-	.synopsis = "[OPTION…] [FILE [FILE]]",
-	.doc = "With -p, -n, -c or -G writes a log of the memory of processes, for days, over their restarts, and tells "
-	       "of it at the end. Without, says of a log whether the memory grew: of the file named, which may "
-	       "also be the trend.csv of a run or any file of lines timestamp,rss_kb,vsz_kb,cpu_percent below a "
-	       "line of these names; of the newest of " NEWEST
-	       " if none is. Two verdicts: the plain rule of "
-	       "first and last value, and one of all points, each with its reason. Two files are compared.",
+	.synopsis = "[OPTION…] [FILE…]",
+	.doc = "With -p, -n, -c or -G writes a log of the memory of processes, for days, across their restarts, and "
+	       "reports on it at the end. Without, reports whether memory grew in a log: in FILE, which may also be "
+	       "the trend.csv of a run, or any file of lines timestamp,rss_kb,vsz_kb,cpu_percent, with or without a "
+	       "line of column names; without FILE, in the newest of " NEWEST
+	       ". Gives two verdicts with reasons: the endpoint rule of the first and the last value, and the trend "
+	       "shape of all points. Several files are compared.",
 	.opts = rows,
 };
 
@@ -80,43 +84,72 @@ static int newest(char *buf, size_t cap, struct err *e)
 	return 0;
 }
 
-static int draw(const struct mem_log *log, const struct mem_trend *trend, const char *name,
-		const char *path, struct err *e)
+/* Logs that were read, and what they say. */
+struct logs {
+	const char *const *names;
+	struct mem_log **logs;
+	struct mem_trend *trends;
+	uint32_t n;
+};
+
+static void logs_fini(struct logs *all)
+{
+	for (uint32_t i = 0; all->logs && i < all->n; i++)
+		mem_log_free(all->logs[i]);
+	free(all->logs);
+	free(all->trends);
+}
+
+static int read_logs(struct logs *all, enum cpu_kind cpu, struct err *e)
+{
+	uint32_t n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	int r = 0;
+
+	all->logs = calloc(all->n, sizeof(struct mem_log *));
+	all->trends = calloc(all->n, sizeof(*all->trends));
+	if (!all->logs || !all->trends)
+		return err_set(e, -ENOMEM, "out of memory for %u logs", all->n);
+	for (uint32_t i = 0; r == 0 && i < all->n; i++) {
+		r = mem_log_read(all->names[i], &all->logs[i], e);
+		if (r == 0)
+			r = mem_trend_of(all->logs[i], n_cpus, &all->trends[i], e);
+		if (r == 0 && cpu != CPU_UNKNOWN && !all->logs[i]->of_memscope)
+			all->trends[i].cpu_kind = cpu;
+	}
+	return r;
+}
+
+static int draw(const struct logs *all, const char *path, struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *out = NULL;
 	int r = sink_open_file(path, &out, e);
 
-	if (r == 0)
-		r = trend_svg(log, trend, name, out, e);
+	if (r == 0 && all->n == 1)
+		r = trend_svg(all->logs[0], &all->trends[0], all->names[0], out, e);
+	else if (r == 0)
+		r = trend_svg_compare((const struct mem_log *const *)all->logs, all->trends,
+				      all->names, all->n, out, e);
 	return r < 0 ? r : sink_commit(out, e);
 }
 
-/* Of one log, or of two; `svg`: NULL, or where the chart of the first goes. */
-static int tell(const char *const *names, uint32_t n, bool json, const char *svg, struct err *e)
+static int report(const struct trend_args *a, const char *const *names, uint32_t n, struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *out = NULL;
-	struct mem_trend trends[2];
-	int r = 0;
+	_cleanup_(logs_fini) struct logs all = { .names = names, .n = n };
+	int r = read_logs(&all, (enum cpu_kind)a->cpu, e);
 
-	for (uint32_t i = 0; r == 0 && i < n; i++) {
-		_cleanup_(mem_log_freep) struct mem_log *log = NULL;
-
-		r = mem_log_read(names[i], &log, e);
-		if (r == 0)
-			r = mem_trend_of(log, &trends[i], e);
-		if (r == 0 && svg)
-			r = draw(log, &trends[i], names[i], svg, e);
-	}
+	if (r == 0 && a->svg)
+		r = draw(&all, a->svg, e);
 	if (r == 0)
 		r = sink_open_file("-", &out, e);
 	if (r < 0)
 		return r;
-	if (json)
-		r = trend_report_json(trends, names, n, out, e);
-	else if (n == 2)
-		trend_report_compare(&trends[0], names[0], &trends[1], names[1], out);
+	if (a->json)
+		r = trend_report_json(all.trends, names, n, out, e);
+	else if (n > 1)
+		trend_report_compare(all.trends, names, n, out);
 	else
-		trend_report_text(&trends[0], names[0], out);
+		trend_report_text(&all.trends[0], names[0], out);
 	return r < 0 ? r : sink_commit(out, e);
 }
 
@@ -169,7 +202,9 @@ static int watch_target(const struct trend_args *a, const struct trend_target *t
 	int r = 0;
 
 	if (a->once) {
-		r = trend_once(target, a->maps, a->json, e);
+		struct trend_look how = { a->maps, a->json, a->interval_s, a->duration_s };
+
+		r = trend_once(target, &how, e);
 		return r < 0 ? command_fail(EXIT_NOTHING, e) : EXIT_DONE;
 	}
 	if (!path) {
@@ -177,9 +212,10 @@ static int watch_target(const struct trend_args *a, const struct trend_target *t
 		path = name;
 	}
 	if (r == 0)
-		r = trend_log(target, path, a->interval_s, a->duration_s, e);
+		r = trend_log(target, path, a->interval_s > 0 ? a->interval_s : INTERVAL_S,
+			      a->duration_s, e);
 	if (r == 0)
-		r = tell(&path, 1, a->json, a->svg, e);
+		r = report(a, &path, 1, e);
 	return r < 0 ? command_fail(EXIT_NOTHING, e) : EXIT_DONE;
 }
 
@@ -210,30 +246,33 @@ static int check(const struct trend_args *a, int n, struct err *e)
 	if (a->cgroups && groups_check("-G", a->cgroups, e) < 0)
 		return -EINVAL;
 	if (kinds && n)
-		return err_set(e, -EINVAL,
-			       "-%c writes a log (-o FILE), a FILE is told of: give one of them",
-			       a->pids         ? 'p'
-			       : a->pattern    ? 'n'
-			       : a->containers ? 'c'
-					       : 'G');
-	if ((a->once || a->output || a->duration_s > 0) && !kinds)
+		return err_set(
+			e, -EINVAL,
+			"-%c writes a log (-o FILE), and FILE is one to report on: give one of them",
+			a->pids         ? 'p'
+			: a->pattern    ? 'n'
+			: a->containers ? 'c'
+					: 'G');
+	if ((a->once || a->output || a->duration_s > 0 || a->interval_s > 0) && !kinds)
 		return err_set(e, -EINVAL, "%s is for processes: name them with -p, -n, -c or -G",
-			       a->once     ? "--once"
-			       : a->output ? "-o"
-					   : "-d");
+			       a->once             ? "--once"
+			       : a->output         ? "-o"
+			       : a->duration_s > 0 ? "-d"
+						   : "--interval");
 	if (a->maps && !a->once)
 		return err_set(e, -EINVAL, "--maps goes with --once");
-	if (a->svg && (a->once || n == 2))
-		return err_set(e, -EINVAL, "--svg draws one log");
-	if (n > 2)
-		return err_set(e, -EINVAL, "%d logs; one is told of, two are compared", n);
+	if (a->once && (a->svg || a->output))
+		return err_set(e, -EINVAL, "%s is for logs, and --once writes none",
+			       a->svg ? "--svg" : "-o");
+	if (a->once && a->duration_s > 0 && !(a->interval_s > 0))
+		return err_set(e, -EINVAL, "with --once, -d goes with --interval SEC");
 	return 0;
 }
 
 int cmd_trend(int argc, char **argv)
 {
-	struct trend_args a = { .interval_s = INTERVAL_S };
-	const char *names[2];
+	struct trend_args a = { 0 };
+	const char *newest_log;
 	char found[4096];
 	struct err e = { 0 };
 	int operand, n, r;
@@ -248,10 +287,10 @@ int cmd_trend(int argc, char **argv)
 	if (n == 0) {
 		if (newest(found, sizeof(found), &e) < 0)
 			return command_fail(EXIT_USAGE, &e);
-		names[n++] = found;
+		newest_log = found;
+		r = report(&a, &newest_log, 1, &e);
 	} else {
-		memcpy(names, argv + operand, (size_t)n * sizeof(names[0]));
+		r = report(&a, (const char *const *)&argv[operand], (uint32_t)n, &e);
 	}
-	r = tell(names, (uint32_t)n, a.json, a.svg, &e);
 	return r < 0 ? command_fail(EXIT_NOTHING, &e) : EXIT_DONE;
 }

@@ -7,7 +7,7 @@
 #define MEMSCOPE_CMD_TREND_GROUPS_H
 
 #include "base/cleanup.h"
-#include "cmd/group.h"
+#include "run/group.h"
 #include "model/mem_sample.h"
 
 enum { TREND_GROUP_PIDS = 4096 };

@@ -1,9 +1,9 @@
 /* memscope trend -p, -c: the memory of processes that run, row by row into a log, for days. */
 #include "cmd/cmd.h"
-#include "cmd/follow.h"
 #include "cmd/trend_parts.h"
 #include "proc/proc_mem.h"
-#include "render/trend_csv.h"
+#include "render/tables/trend_csv.h"
+#include "run/follow.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,8 +32,12 @@ static void on_signal(int number)
 	stopped = number;
 }
 
-/* Signals end the log, and are taken only while it waits; `ret_mask`: for then. */
-static void take_signals(sigset_t *ret_mask)
+bool trend_is_stopped(void)
+{
+	return stopped;
+}
+
+void trend_take_signals(sigset_t *ret_mask)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction sa = { .sa_handler = on_signal }, old;
@@ -50,7 +54,7 @@ static void take_signals(sigset_t *ret_mask)
 	sigprocmask(SIG_BLOCK, &blocked, ret_mask);
 }
 
-static double now_s(void)
+double trend_now_s(void)
 {
 	struct timespec ts;
 
@@ -72,7 +76,7 @@ static void say(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text + len, sizeof(text) - len, fmt, ap);
 	va_end(ap);
-	command_say(text);
+	err_print(text);
 }
 
 static void on_ended(void *ctx, pid_t pid, const char *name)
@@ -159,7 +163,7 @@ static int wait_until(const struct log *l, double until_s, const sigset_t *mask)
 {
 	struct pollfd fds[TREND_PIDS];
 	nfds_t n = follow_poll(l->follow, fds);
-	double left = until_s - now_s();
+	double left = until_s - trend_now_s();
 	struct timespec ts = { 0 };
 
 	if (left > 0) {
@@ -200,10 +204,10 @@ static void search(struct log *l)
 
 static int run_log(struct log *l, double interval_s, double end_s, const sigset_t *mask)
 {
-	double begin = now_s(), row_s = begin, search_s = 0;
+	double begin = trend_now_s(), row_s = begin, search_s = 0;
 
 	while (!stopped) {
-		double now = now_s(), next;
+		double now = trend_now_s(), next;
 		int r;
 
 		follow_check(l->follow, on_ended, l);
@@ -248,9 +252,9 @@ int trend_log(const struct trend_target *target, const char *path, double interv
 	if (r < 0)
 		return r;
 	l.csv = csv;
-	take_signals(&mask);
+	trend_take_signals(&mask);
 	fprintf(stderr, "memscope: a row each %g s into %s; Ctrl-C ends it\n", interval_s, path);
-	r = run_log(&l, interval_s, duration_s > 0 ? now_s() + duration_s : HUGE_VAL, &mask);
+	r = run_log(&l, interval_s, duration_s > 0 ? trend_now_s() + duration_s : HUGE_VAL, &mask);
 	if (r < 0)
 		return err_set(e, r, "cannot wait: %s", strerror(-r));
 	if (l.lost)

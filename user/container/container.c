@@ -146,7 +146,7 @@ static void runs_at(struct container *c, uint32_t hierarchy, const char *path, s
 	c->running = true;
 }
 
-/* A container's own groups below it are not looked at. */
+/* A container's own groups below it are not read. */
 static bool take_group(void *ctx, const char *path)
 {
 	struct place *p = ctx;

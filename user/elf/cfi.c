@@ -132,7 +132,7 @@ static int read_augmentation(const struct frames *f, struct bytes letters, struc
 		case 'G': /* arm64: frames with memory tags */
 			break;
 		default:
-			/* What follows cannot be told apart; the data's length is known. */
+			/* What follows cannot be decoded; the data's length is known. */
 			return 0;
 		}
 	}

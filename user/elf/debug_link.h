@@ -13,7 +13,7 @@
 #include "elf/elf_file.h"
 
 /*
- * Opens the regular file `path`, below the root of whoever maps the image or, with `host`, below
+ * Opens the regular file `path`, below the root of a process that maps the image or, with `host`, below
  * our own: a descriptor that becomes the caller's, or -errno.
  */
 typedef int (*debug_open_fn)(void *ctx, const char *path, bool host);

@@ -16,7 +16,7 @@ struct output {
 };
 
 /*
- * The demanglers hand over their output in pieces and cannot be told to stop. They hold
+ * The demanglers hand over their output in pieces and cannot be stopped. They hold
  * nothing on the heap while they print, so leaving by longjmp loses nothing.
  */
 static void append(const char *s, size_t len, void *ctx)
@@ -62,7 +62,7 @@ static bool demangle_d(const char *in, size_t len, char out[DEMANGLE_OUT_MAX])
 	return true;
 }
 
-/* Go's linker tells apart by a suffix what has the same name under both calling conventions. */
+/* Go's linker distinguishes by a suffix what has the same name under both calling conventions. */
 static bool demangle_go(const char *in, size_t len, char out[DEMANGLE_OUT_MAX])
 {
 	static const char *const suffixes[] = { ".abi0", ".abiinternal" };

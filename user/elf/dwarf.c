@@ -365,7 +365,7 @@ int dwarf_answers_parse(char *text, size_t len, struct dwarf_lines **ret_lines, 
 
 static const char too_much_memory[] = "debug info needs more memory than it may have";
 
-/* The sentence for a reader that told nothing at all. */
+/* The sentence for a reader that answered nothing at all. */
 static int nothing(const char *name, const char *cut_short, int32_t code, struct err *e)
 {
 	if (code == -EFBIG)

@@ -10,12 +10,12 @@
  * It reads only the units whose ranges hold an address asked for, each once: what it costs is one
  * pass over the headers of all units, and over the functions of those.
  *
- * Its memory does not grow with the file. libdw's is given back between units when it is more than a
+ * Its memory does not grow with the file. libdw's is released between units when it is more than a
  * third of DWARF_MEMORY_MAX, which the kernel enforces (RLIMIT_DATA): a single unit may need that
- * much, and what needs more is left out, and told. Pages of the file are given back whenever
+ * much, and what needs more is left out, and reported. Pages of the file are released whenever
  * DWARF_PAGES_MAX of them are resident. Compressed sections are unpacked to a file without a name in
  * /var/tmp, whose pages are as good as the file's own; where none can be had, or /var/tmp is memory,
- * to half of DWARF_MEMORY_MAX, and larger ones are left out, and told.
+ * to half of DWARF_MEMORY_MAX, and larger ones are left out, and reported.
  */
 #ifndef MEMSCOPE_ELF_DWARF_H
 #define MEMSCOPE_ELF_DWARF_H
@@ -33,7 +33,7 @@ enum {
 
 struct dwarf_frame {
 	const char *function;  /* linkage name where there is one; NULL: not known            */
-	const char *file;      /* as the compiler was told, made absolute; NULL: not known     */
+	const char *file;      /* as given to the compiler, made absolute; NULL: not known */
 	uint32_t line;         /* of the address; in outer frames that of the call; 0 unknown  */
 	uint32_t start_line;   /* where the function is declared; 0 unknown                    */
 };

@@ -2,7 +2,7 @@
  * An ELF image, read with suspicion: header, loaded segments, sections, build ID, and the way
  * between file offsets and the file's own addresses. Symbols are elf_syms.h.
  *
- * The bytes belong to whoever owns the file, who may be hostile and may still be writing to it. So
+ * The bytes belong to the file's owner, who may be hostile and may still be writing to it. So
  * the file is read with pread(), never mapped (truncating a mapped file kills its reader with
  * SIGBUS), every offset and size is checked against the file and against a limit below, and what
  * does not add up is an error with a sentence or, for a single segment or section, left out.

@@ -1,16 +1,16 @@
 /*
- * What a process's allocators hold, by their own structures, read from outside: which blocks are in
- * use, which are free but kept, and what the bookkeeping takes.
+ * What a process's allocators hold, by their own structures, read from outside: blocks in use,
+ * blocks that are free but retained, and bookkeeping.
  *
  * The process is not stopped. Each 64 KiB of its memory is of one moment, the whole is not: blocks
- * that are made or given back while the walk goes over them may be counted or not. Whatever does
- * not add up is read again, and at last counted in `unknown`: held by the allocator, in use or
- * not. Nothing is taken on trust: the bytes are the process's, every size and pointer is checked
- * against the mappings, every loop is bounded.
+ * that are allocated or freed during the walk may be counted or not. What does not add up is read
+ * again, and finally counted in `unknown`: held by the allocator, in use or not. Nothing is
+ * trusted: the bytes are the process's, every size and pointer is checked against the mappings,
+ * every loop is bounded.
  *
- * Bytes in use are what the program may use of its blocks, which is what it asked for rounded up: no
- * allocator here keeps the number that was asked for. A block that was never touched is in use,
- * and not resident.
+ * Bytes in use are the usable sizes of blocks, which are the requested sizes rounded up: no
+ * allocator here keeps the requested size. A block that was never touched is in use, and not
+ * resident.
  */
 #ifndef MEMSCOPE_HEAP_CENSUS_H
 #define MEMSCOPE_HEAP_CENSUS_H
@@ -30,13 +30,13 @@ struct heap_use {
 	bool objects;                 /* an interpreter's: its blocks are counted, not listed */
 	struct heap_amount live;      /* in use; mapped among them                           */
 	struct heap_amount mapped;    /* of live: those that have a mapping of their own     */
-	struct heap_amount cached;    /* given back, kept for the thread that did: tcache     */
-	struct heap_amount fast;      /* given back, not joined with their neighbours yet    */
+	struct heap_amount cached;    /* freed, kept for the thread that freed: tcache        */
+	struct heap_amount fast;      /* freed, not joined with their neighbours yet         */
 	struct heap_amount free;      /* in the allocator's lists                            */
 	struct heap_amount top;       /* ends of arenas, not handed out (since the last trim) */
 	struct heap_amount metadata;  /* headers of blocks and of arenas; `blocks` is 0      */
 	struct heap_amount unknown;   /* not walked: in use or free                          */
-	const char *doubt;            /* why some is unknown, or not told apart; a sentence; or NULL */
+	const char *caveat;            /* why some is unknown or not separated; a sentence; or NULL */
 };
 
 enum { HEAP_ALLOCATORS_MAX = 4 };
@@ -70,7 +70,7 @@ uint64_t heap_use_resident(const struct heap_use *u);
 /* Returns how much of it is resident. */
 uint64_t heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
 			 uint64_t bytes);
-/* A block that an amount counts leaves it. */
+/* Removes a counted block from an amount. */
 void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
 		      uint64_t bytes);
 /* `b` may be NULL. */

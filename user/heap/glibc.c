@@ -12,7 +12,7 @@
 enum {
 	BINS_BYTES = 2 * 8 * GLIBC_BINS,
 	AFTER_BINS = 16 + 5 * 8, /* binmap, next … max_system_mem        */
-	DATA_MAX = 16 << 20,     /* of one image's variables is looked at */
+	DATA_MAX = 16 << 20,     /* of one image's variables is read */
 	EMPTY_LEAST = 16,        /* bins of a main arena that are empty   */
 	FIND_MAX = 4096,         /* places that look like an empty bin    */
 };

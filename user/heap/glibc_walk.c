@@ -20,7 +20,7 @@ enum {
 	TCACHE_2_26 = 0x250,
 	CACHES_MAX = 1 << 16,
 	LIST_MAX = 1 << 20,         /* chunks in fastbins and tcaches, all together              */
-	MAPPED_PAGES_MAX = 1 << 16, /* pages that are looked at for chunks of their own mapping */
+	MAPPED_PAGES_MAX = 1 << 16, /* pages that are searched for chunks of their own mapping */
 	HEAPS_MAX = 1 << 16,
 	GROWN_MAX = 64 << 20, /* what [heap] may have grown by since mappings were read   */
 };
@@ -53,7 +53,7 @@ struct walk {
 };
 
 /* How far a walk was when a window had been filled. */
-struct mark {
+struct checkpoint {
 	uint64_t at;
 	struct heap_use use;
 	uint64_t n_blocks;
@@ -122,7 +122,7 @@ static void add_unknown(struct walk *w, uint64_t from, uint64_t end, const char 
 		return;
 	w->use->unknown.bytes += end - from;
 	w->use->unknown.resident += w->mem->resident(w->mem->ctx, from, end - from);
-	w->use->doubt = why;
+	w->use->caveat = why;
 }
 
 /* A block that may be the tcache of a thread. */
@@ -134,7 +134,7 @@ static void add_cache(struct walk *w, uint64_t chunk)
 			room <= CACHES_MAX ? reallocarray(w->caches, room, sizeof(*more)) : NULL;
 
 		if (!more) {
-			w->use->doubt = "not all caches of threads were looked at";
+			w->use->caveat = "not all thread caches were read";
 			return;
 		}
 		w->caches = more;
@@ -231,7 +231,7 @@ static int take_chunk(struct walk *w, const struct stretch *s, uint64_t *at)
  */
 static void walk_stretch(struct walk *w, struct stretch *s)
 {
-	struct mark marks[STEPS_BACK];
+	struct checkpoint checkpoints[STEPS_BACK];
 	uint64_t p = s->from, loads = UINT64_MAX, n = 0, kept = 0, again = 0, back;
 	int r = 0;
 
@@ -240,9 +240,9 @@ static void walk_stretch(struct walk *w, struct stretch *s)
 	while (p < s->end && r != 1) {
 		if (w->window.loads != loads) {
 			loads = w->window.loads;
-			marks[n++ % STEPS_BACK] =
-				(struct mark){ p, *w->use, w->blocks ? w->blocks->n : 0,
-					       w->n_caches };
+			checkpoints[n++ % STEPS_BACK] =
+				(struct checkpoint){ p, *w->use, w->blocks ? w->blocks->n : 0,
+						     w->n_caches };
 			kept += kept < STEPS_BACK;
 		}
 		if (s->top && p >= s->top)
@@ -257,11 +257,11 @@ static void walk_stretch(struct walk *w, struct stretch *s)
 		back = again < kept ? again : kept;
 		n -= back;
 		kept -= back;
-		p = marks[n % STEPS_BACK].at;
-		*w->use = marks[n % STEPS_BACK].use;
+		p = checkpoints[n % STEPS_BACK].at;
+		*w->use = checkpoints[n % STEPS_BACK].use;
 		if (w->blocks)
-			w->blocks->n = marks[n % STEPS_BACK].n_blocks;
-		w->n_caches = marks[n % STEPS_BACK].n_caches;
+			w->blocks->n = checkpoints[n % STEPS_BACK].n_blocks;
+		w->n_caches = checkpoints[n % STEPS_BACK].n_caches;
 		heap_window_forget(&w->window);
 		if (s->top)
 			read_top(w, s);
@@ -308,7 +308,7 @@ static void walk_main(struct walk *w, const struct glibc_arena *a, const struct 
 	}
 	if (walked < a->system_mem) {
 		w->use->unknown.bytes += a->system_mem - walked;
-		w->use->doubt = "the main arena has memory in several places";
+		w->use->caveat = "the main arena is not contiguous";
 	}
 }
 
@@ -348,7 +348,7 @@ static void walk_heaps(struct walk *w, const struct glibc_arena *a)
 	}
 	if (walked < a->system_mem) {
 		w->use->unknown.bytes += a->system_mem - walked;
-		w->use->doubt = "heaps of an arena were not found";
+		w->use->caveat = "heaps of an arena were not found";
 	}
 }
 
@@ -420,10 +420,10 @@ static void walk_mapped(struct walk *w, bool counted, uint64_t blocks, uint64_t 
 		return;
 	if (found < bytes)
 		w->use->unknown.bytes += bytes - found;
-	w->use->doubt = "not all large blocks with mappings of their own were found";
+	w->use->caveat = "not all large blocks with mappings of their own were found";
 }
 
-/* --- what was given back and looks in use --- */
+/* --- freed blocks that look in use --- */
 
 static void add_idle(struct walk *w, uint64_t chunk, uint64_t size, enum idle_kind kind)
 {
@@ -465,7 +465,8 @@ static uint32_t take_list(struct walk *w, uint64_t first, uint64_t off, uint64_t
 		uint64_t chunk = at - off, place = chunk + 16, link;
 
 		if (!w->mem->read(w->mem->ctx, place, &link, sizeof(link))) {
-			w->use->doubt = "not all that was freed could be told from what is in use";
+			w->use->caveat =
+				"some free memory could not be distinguished from memory in use";
 			break;
 		}
 		if (chunk_size(w, chunk) != size)
@@ -585,7 +586,7 @@ static void walk_arenas(struct walk *w, const struct glibc_arena *main, const st
 		if (glibc_arena_read(w->mem, &w->layout, a.next, &a) < 0)
 			break;
 	}
-	w->use->doubt = "the list of arenas could not be read to its end";
+	w->use->caveat = "the list of arenas could not be read to its end";
 }
 
 static void take_lists(struct walk *w, const struct glibc_arena *main)

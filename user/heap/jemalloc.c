@@ -10,11 +10,11 @@
  *           bitmap of a slab: 1 is free
  *
  * Nothing of it needs a symbol: a word of .bss that points to what looks like a leaf, in which some entry's
- * edata says of itself that it is at that entry's address, tells where the root is, as that
+ * edata says of itself that it is at that entry's address, shows where the root is, as that
  * address says which word of the root it was. A slab is believed when its bitmap has as many ones as
  * it says that it has free regions.
  *
- * What threads keep in their caches cannot be told from what is in use: jemalloc's own
+ * Blocks in thread caches cannot be distinguished from those in use: jemalloc's own
  * stats.allocated counts it so, too.
  */
 #include "base/cleanup.h"
@@ -36,8 +36,8 @@ enum {
 	LEAVES_MAX = 1024,
 	EXTENTS_MAX = 1 << 22,
 	TRIES_MAX = 64,     /* words of .bss that may point to a leaf                   */
-	BSS_MAX = 64 << 20, /* of one image is looked at */
-	LOOKS_MAX = 256,    /* entries of one that are looked at to say so              */
+	BSS_MAX = 64 << 20, /* of one image is read */
+	LOOKS_MAX = 256,    /* entries of one that are read to decide that             */
 };
 
 #define ADDR_MASK  0xffffffffffffULL
@@ -60,7 +60,7 @@ struct walk {
 	uint64_t pieces[2 * PIECES_MAX]; /* a hash table; 0: nothing is there */
 	uint32_t n_pieces;
 	uint64_t extents;
-	uint64_t behind; /* the last one that was counted: its other pages are not looked at */
+	uint64_t behind; /* the last one that was counted: its other pages are not read */
 	struct heap_window window;
 };
 
@@ -220,7 +220,7 @@ static void add_piece(struct walk *w, uint64_t addr)
 static void add_unknown(struct walk *w, uint64_t page, uint64_t size)
 {
 	heap_amount_add(&w->use->unknown, w->mem, page, size);
-	w->use->doubt = "extents of jemalloc do not add up";
+	w->use->caveat = "extents of jemalloc do not add up";
 }
 
 static void take_slab(struct walk *w, const struct edata *d)
@@ -294,7 +294,7 @@ static void walk_leaf(struct walk *w, uint64_t first)
 		if (!w->leaf[i] || page < w->behind || !edata_of(w, w->leaf[i], page, &d))
 			continue;
 		if (w->extents++ == EXTENTS_MAX) {
-			w->use->doubt = "jemalloc has more extents than are counted";
+			w->use->caveat = "jemalloc has more extents than are counted";
 			return;
 		}
 		add_piece(w, w->leaf[i] & EDATA_MASK);
@@ -313,7 +313,7 @@ static void walk_root(struct walk *w)
 		if (!leaf || !covers(w->mem, leaf, TABLE))
 			continue;
 		if (!w->mem->read(w->mem->ctx, leaf, w->leaf, TABLE)) {
-			w->use->doubt = "part of jemalloc's map could not be read, or not in time";
+			w->use->caveat = "part of jemalloc's map could not be read, or not in time";
 			return;
 		}
 		leaves++;
@@ -347,7 +347,7 @@ int heap_walk_jemalloc(const struct heap_memory *mem, struct heap_use *use,
 	if (r == 0 && !mem->read(mem->ctx, root, w->root, TABLE))
 		r = -ENOENT;
 	if (r == 0) {
-		use->doubt = in_caches;
+		use->caveat = in_caches;
 		walk_root(w);
 	}
 	if (w) {

@@ -1,7 +1,7 @@
 /*
- * The memory of a process as those who read allocators' structures see it: what is mapped, bytes,
- * and which of them are resident. The process owns those bytes and may be hostile; it also goes on
- * running while it is read.
+ * The memory of a process for readers of allocators' structures: what is mapped, bytes, and which
+ * of them are resident. The process owns those bytes and may be hostile; it also keeps running
+ * while it is read.
  *
  * heap_process.h makes one of a live process; tests and the fuzzer make theirs of bytes.
  */
@@ -32,8 +32,8 @@ struct heap_map {
 struct heap_memory {
 	const struct heap_map *maps;  /* by address, disjoint                            */
 	uint32_t n_maps;
-	/* Copies `len` bytes. What was never touched reads as zeros and is not touched by this.
-	 * false: it is not there (any more), or the time is up. */
+	/* Copies `len` bytes. Untouched memory reads as zeros and stays untouched. false: it is not
+	 * there (any more), or the time is up. */
 	bool (*read)(void *ctx, uint64_t addr, void *buf, size_t len);
 	/* How many of these bytes are in resident pages. */
 	uint64_t (*resident)(void *ctx, uint64_t addr, uint64_t len);
@@ -59,7 +59,7 @@ struct heap_window {
 
 /* The word at `addr`, which is a multiple of 8. false: it cannot be read. */
 bool heap_window_word(struct heap_window *w, uint64_t addr, uint64_t *ret_word);
-/* What it holds is read again. */
+/* Drops the window's contents, which are read again. */
 void heap_window_forget(struct heap_window *w);
 
 #endif

@@ -190,7 +190,7 @@ static void take_segment(struct walk *w, uint64_t at, uint64_t end)
 			continue;
 		}
 		add_to(&w->use->unknown, w, from, bytes);
-		w->use->doubt = "pages of mimalloc do not add up";
+		w->use->caveat = "pages of mimalloc do not add up";
 		i += p.slices;
 	}
 }
@@ -228,8 +228,8 @@ int heap_walk_mimalloc(const struct heap_memory *mem, struct heap_use *use,
 			blocks->n = n_blocks;
 	}
 	use->metadata.blocks = 0;
-	if (r == 0 && !use->doubt)
-		use->doubt = in_lists;
+	if (r == 0 && !use->caveat)
+		use->caveat = in_lists;
 	free(w);
 	return r;
 }

@@ -1,4 +1,5 @@
 #include "heap/process.h"
+#include "base/clock.h"
 
 #include "proc/smaps.h"
 
@@ -40,7 +41,7 @@ struct heap_process {
 	struct heap_map *maps;
 	uint32_t n, room;
 	struct heap_resident resident;
-	const char *stranger;
+	const char *unsupported_allocator;
 	pid_t pid;
 	int pagemap_fd;
 	uint64_t zero_pfn; /* of the page that all memory is that was only read; 0: unknown */
@@ -53,14 +54,6 @@ struct heap_process {
 	struct page_run runs[RUNS];
 	uint64_t reads; /* calls of read_memory() so far */
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 /* --- pages --- */
 
@@ -94,7 +87,7 @@ static void load_run(struct heap_process *p, struct page_run *run, uint64_t firs
 	run->first = first;
 	run->n = 0;
 	run->read = p->reads;
-	if (now_ns() > p->until_ns)
+	if ((int64_t)thread_cpu_ns() > p->until_ns)
 		return;
 	len = pread(p->pagemap_fd, run->page, sizeof(run->page), (off_t)(first * 8));
 	run->n = len > 0 ? (uint64_t)len / 8 : 0;
@@ -178,7 +171,7 @@ static bool read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 	uint64_t run = addr, at = addr, end = addr + len;
 	bool touched = false;
 
-	if (end < addr || now_ns() > p->until_ns)
+	if (end < addr || (int64_t)thread_cpu_ns() > p->until_ns)
 		return false;
 	p->reads++;
 	while (at < end) {
@@ -332,17 +325,19 @@ static void count_resident(struct heap_resident *r, const struct smaps_entry *s,
 
 static int on_smap(void *ctx, const struct smaps_entry *s)
 {
-	static const char *const strangers[] = { "libtcmalloc", "libmimalloc", "libjemalloc",
-						 "libsnmalloc", "libhoard",    "ld-musl" };
+	static const char *const unsupported_allocators[] = { "libtcmalloc", "libmimalloc",
+							      "libjemalloc", "libsnmalloc",
+							      "libhoard",    "ld-musl" };
 	struct heap_process *p = ctx;
 	const struct proc_map *m = &s->map;
 	const char *slash = strrchr(m->path, '/');
 	enum heap_map_kind kind = kind_of(p, m);
 
 	count_resident(&p->resident, s, kind);
-	for (size_t i = 0; slash && i < sizeof(strangers) / sizeof(*strangers); i++)
-		if (starts_with(slash + 1, strangers[i]))
-			p->stranger = strangers[i];
+	for (size_t i = 0;
+	     slash && i < sizeof(unsupported_allocators) / sizeof(*unsupported_allocators); i++)
+		if (starts_with(slash + 1, unsupported_allocators[i]))
+			p->unsupported_allocator = unsupported_allocators[i];
 	if (!(m->perms & 7) && m->end - m->start <= GUARD_MAX)
 		p->guard_end = m->end;
 	if (kind == HEAP_MAP_DATA)
@@ -395,7 +390,7 @@ int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_pr
 		return err_set(e, -ENOMEM, "out of memory");
 	p->pid = pid;
 	p->pagemap_fd = -1;
-	p->until_ns = now_ns() + budget_ns;
+	p->until_ns = (int64_t)thread_cpu_ns() + budget_ns;
 	find_stacks(p);
 	r = smaps_each(pid, on_smap, p, e);
 	if (r == 0 && p->oom)
@@ -433,7 +428,7 @@ const struct heap_resident *heap_process_resident(const struct heap_process *p)
 	return &p->resident;
 }
 
-const char *heap_process_stranger(const struct heap_process *p)
+const char *heap_process_unsupported(const struct heap_process *p)
 {
-	return p->stranger;
+	return p->unsupported_allocator;
 }

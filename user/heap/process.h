@@ -40,6 +40,6 @@ DEFINE_CLEANUP(struct heap_process *, heap_process_closep, heap_process_close)
 const struct heap_memory *heap_process_memory(const struct heap_process *p);
 const struct heap_resident *heap_process_resident(const struct heap_process *p);
 /* The name of a mapped allocator that no walker knows, or NULL. */
-const char *heap_process_stranger(const struct heap_process *p);
+const char *heap_process_unsupported(const struct heap_process *p);
 
 #endif

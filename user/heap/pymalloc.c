@@ -33,7 +33,7 @@ enum {
 	POOL = 16 << 10,
 	POOL_BEFORE_3_10 = 4 << 10,
 	POOLS_PER_ARENA = 64,
-	MAP_MAX = 16 << 20,     /* of one image's variables are looked at */
+	MAP_MAX = 16 << 20,     /* of one image's variables are read */
 	IMAGES_MAX = 128 << 20, /* … and of all                           */
 	LOOKS_MAX = 1 << 20,    /* … closely: at what a variable points to */
 	ROWS_MAX = 1 << 22,     /* 4 TiB                                  */
@@ -54,7 +54,7 @@ struct walk {
 	const struct heap_memory *mem;
 	struct heap_use *use;
 	uint64_t pool_size; /* 0: not known yet */
-	uint64_t images;    /* bytes looked at  */
+	uint64_t images;    /* bytes read  */
 	uint32_t looks;
 	uint64_t known[CLASSES]; /* pools that usedpools has */
 	uint32_t known_arena[CLASSES];
@@ -282,7 +282,7 @@ static void take_arena(struct walk *w, const struct arena *a, uint32_t number)
 			continue;
 		}
 		heap_amount_add(&use->unknown, w->mem, at, w->pool_size);
-		use->doubt = "pools of CPython's objects do not add up";
+		use->caveat = "pools of CPython's objects do not add up";
 	}
 	if (a->pool_address < end)
 		heap_amount_add(&use->top, w->mem, a->pool_address, end - a->pool_address);

@@ -5,7 +5,8 @@
  *
  * The count is after the last blank, so names may have blanks in them. Suffixes as flamegraph.pl
  * documents them: `_[k]` a kernel frame, `_[i]` a call inlined into the frame before it; others
- * stay part of the name. A frame has no address: places are told apart by name.
+ * stay part of the name. A frame has no address: locations are distinguished by name. "# Title: TEXT #" and
+ * "# Label: KEY=VALUE #", which memscope writes, are comments; other lines that begin with # are skipped.
  */
 #include "base/strbuf.h"
 #include "import/readers.h"
@@ -22,12 +23,15 @@ struct folded {
 	uint64_t good, two_columns;
 	uint64_t bad, first_bad; /* count, and number of the first such line */
 	struct bytes bad_line;
+	const char **comments; /* NULL-terminated, or NULL */
+	uint32_t n_comments;
 };
 
 static void folded_free(struct folded *f)
 {
 	profile_free(f->profile);
 	free(f->group);
+	free(f->comments);
 }
 
 bool folded_recognise(struct bytes data)
@@ -174,6 +178,27 @@ static int add_stack(struct folded *f, struct bytes text, int64_t count)
 	return profile_add(f->profile, stack, (labels_id){ 0 }, &count);
 }
 
+/* "# Title: TEXT #" → "Title: TEXT" */
+static int add_comment(struct folded *f, struct bytes line)
+{
+	const char **comments;
+
+	bytes_skip(&line, 1);
+	line = trim(line);
+	if (!line.len || line.data[line.len - 1] != '#')
+		return 0;
+	line.len--;
+	line = trim(line);
+	comments = reallocarray(f->comments, f->n_comments + 2ul, sizeof(*comments));
+	if (!comments)
+		return -ENOMEM;
+	f->comments = comments;
+	comments[f->n_comments++] =
+		dict_str(f->d, dict_string_n(f->d, (const char *)line.data, line.len));
+	comments[f->n_comments] = NULL;
+	return 0;
+}
+
 static int add_line(struct folded *f, struct bytes line, uint64_t number)
 {
 	struct bytes stack, rest;
@@ -183,6 +208,8 @@ static int add_line(struct folded *f, struct bytes line, uint64_t number)
 	if (!line.len)
 		return 0;
 	if (split_count(line, &stack, &count) < 0) {
+		if (line.data[0] == '#')
+			return add_comment(f, line);
 		if (!f->bad++) {
 			f->first_bad = number;
 			f->bad_line = line;
@@ -229,6 +256,9 @@ int folded_read(struct dict *d, struct bytes data, const char *name, const struc
 		r = -ENOMEM;
 	for (uint64_t number = 1; r == 0 && bytes_line(&data, &line); number++)
 		r = add_line(&f, line, number);
+	if (r == 0)
+		r = profile_set_meta(f.profile, &(struct profile_meta){ .period_type = { "", "" },
+									.comments = f.comments });
 	if (r < 0 || dict_oom(d))
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	if (!f.good || f.two_columns == f.good)

@@ -273,7 +273,7 @@ static bool split(struct bytes data, struct bytes *ret_stacks, struct bytes *ret
 }
 
 /*
- * jemalloc keeps what was ever allocated only when told to (prof_accum): no value of zeros for it. A
+ * jemalloc keeps what was ever allocated only with prof_accum: no value of zeros for it. A
  * growth has nothing but what is there.
  */
 static int make_profile(struct dump *dump, struct profile **ret_profile)

@@ -27,6 +27,7 @@ static const char *const names[] = {
 struct layout {
 	int column[MAX_FIELDS];
 	int n;
+	bool of_memscope;
 };
 
 /* Cuts `line` at its commas. Returns how many fields there are, MAX_FIELDS at most. */
@@ -47,13 +48,18 @@ static int split(char *line, char *fields[MAX_FIELDS])
 	return n;
 }
 
+/* Of a log without a line of names. */
+static const struct layout unnamed = {
+	.column = { TIMESTAMP, MEM_COLUMN_RSS, MEM_COLUMN_VSZ, MEM_COLUMN_CPU },
+	.n = 4,
+};
+
 static bool read_layout(char *line, struct layout *l)
 {
 	bool has_time = false, has_rss = false;
 	char *fields[MAX_FIELDS];
 
-	if (strncmp(line, "\xef\xbb\xbf", 3) == 0) /* a spreadsheet marks its text as UTF-8 */
-		line += 3;
+	l->of_memscope = false;
 	l->n = split(line, fields);
 	for (int i = 0; i < l->n; i++) {
 		l->column[i] = -1;
@@ -62,6 +68,8 @@ static bool read_layout(char *line, struct layout *l)
 				l->column[i] = c;
 		has_time |= l->column[i] == TIMESTAMP;
 		has_rss |= l->column[i] == MEM_COLUMN_RSS;
+		/* A column that no other program writes. */
+		l->of_memscope |= strcmp(fields[i], "live_bytes") == 0;
 	}
 	return has_time && has_rss;
 }
@@ -183,6 +191,25 @@ static int read_rows(FILE *f, const struct layout *l, struct mem_log *log)
 	return ferror(f) ? -EIO : 0;
 }
 
+/* The first line: the names of the columns, or the first row of a log without them. -EBADMSG; -ENOMEM */
+static int read_first(char *line, struct layout *ret_layout, struct mem_log *log)
+{
+	char copy[MAX_LINE];
+	struct mem_log_row row;
+
+	if (strncmp(line, "\xef\xbb\xbf", 3) == 0) /* a spreadsheet marks its text as UTF-8 */
+		line += 3;
+	memcpy(copy, line, strlen(line) + 1);
+	if (read_layout(copy, ret_layout)) {
+		log->of_memscope = ret_layout->of_memscope;
+		return 0;
+	}
+	if (!read_row(line, &unnamed, &row))
+		return -EBADMSG;
+	*ret_layout = unnamed;
+	return add_row(log, &row);
+}
+
 int mem_log_parse(FILE *f, const char *name, struct mem_log **ret_log, struct err *e)
 {
 	_cleanup_(mem_log_freep) struct mem_log *log = calloc(1, sizeof(*log));
@@ -193,12 +220,15 @@ int mem_log_parse(FILE *f, const char *name, struct mem_log **ret_log, struct er
 
 	if (!log)
 		return err_set(e, -ENOMEM, "%s: out of memory", name);
-	if (!next_line(f, line, &whole) || !whole || !read_layout(line, &layout))
-		return err_set(e, -EBADMSG,
-			       "%s: not a memory log: its first line does not name the columns "
-			       "timestamp and rss_kb",
-			       name);
-	r = read_rows(f, &layout, log);
+	r = next_line(f, line, &whole) && whole ? read_first(line, &layout, log) : -EBADMSG;
+	if (r == -EBADMSG)
+		return err_set(
+			e, r,
+			"%s: not a memory log: its first line neither names the columns timestamp "
+			"and rss_kb nor is a row timestamp,rss_kb,vsz_kb,cpu_percent",
+			name);
+	if (r == 0)
+		r = read_rows(f, &layout, log);
 	if (r < 0)
 		return err_set(e, r, "%s: %s", name, strerror(-r));
 	if (!log->n)

@@ -1,11 +1,12 @@
 /*
  * Logs of a program's memory over time: comma-separated lines below a line of names, as
- * render/trend_csv.h writes them and as many scripts do:
+ * render/tables/trend_csv.h writes them and as many scripts do:
  *
  *   timestamp,rss_kb,vsz_kb,cpu_percent
  *
- * Columns are known by their names and come in any order; others are left out. A timestamp is
- * YYYY-MM-DD HH:MM:SS (or with a T, or with a fraction) of local time, or seconds since 1970.
+ * Columns are known by their names and come in any order; others are left out. Without a line of names,
+ * a log is of these four. A timestamp is YYYY-MM-DD HH:MM:SS (or with a T, or with a fraction) of local
+ * time, or seconds since 1970.
  */
 #ifndef MEMSCOPE_IMPORT_MEM_LOG_H
 #define MEMSCOPE_IMPORT_MEM_LOG_H
@@ -16,8 +17,9 @@
 #include <stdio.h>
 
 /*
- * Reads the log in `path` ("-": standard input; of a directory, as a run makes it, its trend.csv). -EBADMSG with a sentence: no line of names with
- * timestamp and rss_kb; -ENODATA: no row below it.
+ * Reads the log in `path` ("-": standard input; of a directory, as a run makes it, its trend.csv).
+ * -EBADMSG with a sentence: the first line is neither a row of the four columns nor names timestamp and
+ * rss_kb; -ENODATA: no row below the names.
  */
 int mem_log_read(const char *path, struct mem_log **ret_log, struct err *e);
 /* The same from an open file; `name` is for sentences. */

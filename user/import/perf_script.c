@@ -12,7 +12,7 @@
  * hold blanks and digits: the header is looked for as a whole behind it. Only samples of the event
  * that comes first are taken, those of others are counted. The last one is left out
  * when no empty line ends it: the text was cut, and how much of its stack is there is not known. Addresses are the process's, without its
- * mappings: places are told apart by name and image.
+ * mappings: locations are distinguished by name and image.
  */
 #include "import/readers.h"
 #include "import/scan.h"
@@ -190,7 +190,7 @@ bool perf_script_recognise(struct bytes data)
 	while (bytes_line(&data, &line)) {
 		if (!scan_trim(line).len || line.data[0] == '#' || is_record(line))
 			continue;
-		/* Printed without the event: not to be read, but to be told why. */
+		/* Printed without the event: it cannot be read, and the reason is said. */
 		return take_header(line, &h) || looks_like_a_frame(line) ||
 		       (bytes_line(&data, &line) && looks_like_a_frame(line));
 	}
@@ -456,7 +456,7 @@ static int take_line(struct script *s, struct bytes line)
 		return 0;
 	}
 	r = begin_sample(s);
-	/* Without a stack: the frame is on the same line; what a tracepoint tells is not one. */
+	/* Without a stack: the frame is on the same line; a tracepoint's fields are not one. */
 	if (r == 0 && s->header.rest.len && take_frame(s, s->header.rest, &r) && r == 0)
 		r = end_sample(s);
 	return r;

@@ -17,7 +17,7 @@ struct import_opts {
 	void *ctx;
 };
 
-/* What there is to tell about a file that was read. */
+/* What is known of a file that was read. */
 struct import_info {
 	const char *format;      /* name of the row that read it                        */
 	uint64_t skipped_lines;  /* text formats: lines that were not understood         */

@@ -1,5 +1,5 @@
 /*
- * The numbers of a run as its summary.json has them (render/summary_json.h): those that a run before
+ * The numbers of a run as its summary.json has them (render/summary/summary_json.h): those that a run before
  * is compared with.
  */
 #ifndef MEMSCOPE_IMPORT_RUN_SCALARS_H

@@ -7,15 +7,15 @@
  *   inject_hook     calls of malloc and its kin go through the library (preload/agent.h)
  *   inject_end      they go where they went before, and the thread ends
  *
- * Only pthread_create() is called in a thread of the program, and that is in it for some tenths of
- * a millisecond. What may take long, or wait for the program itself (the dynamic linker's lock), is
- * done by the thread of ours, which has no signals, a table of descriptors of its own, and none of
- * the program's locks.
+ * Only pthread_create() is called in a thread of the program, which takes some tenths of a
+ * millisecond. Work that may take long, or wait for the program itself (the dynamic linker's lock),
+ * is done by our own thread, which has no signals, its own table of descriptors, and none of the
+ * program's locks.
  *
- * Whatever becomes of memscope, the process goes on: the thread that was asked comes back by itself,
- * and the thread of ours undoes all when it is alone. What stays is the library, mapped and idle,
- * since some thread may be in it; and that the process has once had a second thread, which makes
- * the C library take its locks for real from then on.
+ * Whatever happens to memscope, the process goes on: the thread that was borrowed returns by
+ * itself, and our thread undoes everything when it is alone. What stays is the library, mapped and
+ * idle, since some thread may be in it; and that the process has once had a second thread, which
+ * makes the C library take its locks for real from then on.
  */
 #ifndef MEMSCOPE_INJECT_INJECT_H
 #define MEMSCOPE_INJECT_INJECT_H
@@ -43,7 +43,7 @@ struct inject_counts {
 	uint32_t places;   /* words exchanged, or put back                        */
 	uint32_t left;     /* that could not be                                   */
 	uint64_t rate;     /* in force: of an earlier run, when that was before   */
-	uint64_t stopped_us; /* how long the thread that was asked was away        */
+	uint64_t stopped_us; /* how long the borrowed thread was away              */
 };
 
 /* Also again, for libraries that were loaded since; then the counts are of those. */

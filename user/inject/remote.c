@@ -360,7 +360,7 @@ static int wait_patiently(struct remote *t, uint32_t patience_us, int *ret_statu
 
 /*
  * It is about to restore its state by rt_sigreturn: by us instead, since the kernel forgets then how
- * a wait with a time limit is gone on with. One at a time, so that killed between any two of them, we
+ * a wait with a time limit is continued. One at a time, so that killed between any two of them, we
  * leave a thread that does it itself, or needs not.
  */
 static int return_instead(struct remote *t)

@@ -1,16 +1,16 @@
 /*
  * One thread of a running process made to call a function, and put back as it was.
  *
- * The way back is laid out before the way there: a signal frame with all of the thread's state is
- * written to memory that nobody uses, and the function returns into the rt_sigreturn that restores
- * it. So from the one system call that sets the thread's registers on, it comes back by itself, should
- * memscope be killed at any moment. Where memscope lives it sees the thread arrive there, and
- * gives it its registers in the kernel's own terms: a system call that was interrupted by all
- * this is then restarted, or ended by a signal that has come meanwhile, as it would have been.
+ * The way back is prepared before the way there: a signal frame with the thread's whole state is
+ * written to unused memory, and the function returns into the rt_sigreturn that restores it. So
+ * from the one system call that sets the thread's registers on, it returns by itself even if
+ * memscope is killed at any moment. While memscope lives, it sees the thread arrive there and
+ * restores its registers in the kernel's own terms: an interrupted system call is then restarted,
+ * or ended by a signal that has arrived meanwhile, as it would have been.
  *
- * Signals to the thread wait while it is away; those that are meant for the process go to others.
- * Nothing of this is written into code or into memory that the process uses, save below the red zone
- * of the stack of that thread, as for a signal.
+ * Signals to the thread wait while it is away; those for the process go to other threads. Nothing
+ * is written into code or into memory that the process uses, except below the red zone of that
+ * thread's stack, as for a signal.
  *
  * x86-64 only. Which thread may be asked is safe.h's business.
  */
@@ -42,17 +42,18 @@ struct remote {
 };
 
 /*
- * Takes hold of a thread: it stops in the system call that it is blocked in, or at the next that it
- * makes within `patience_us`. -EAGAIN: none that can be left and resumed; the thread runs on.
- * -ESRCH: it has ended. -errno with a sentence.
+ * Stops a thread in the system call that it is blocked in, or in its next one within `patience_us`.
+ * -EAGAIN: none that can be left and resumed; the thread runs on. -ESRCH: it has ended. -errno with
+ * a sentence.
  */
 int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct remote *ret_thread,
 		struct err *e);
 
 /*
  * Has it call function(args). `stack`: above the memory for the call, 0 for the thread's own stack;
- * `restore`: an address of code that makes the system call rt_sigreturn. The result is not told: see
- * what it did. -ETIMEDOUT: it did not return within `patience_us`, and was put back as it was.
+ * `restore`: an address of code that makes the system call rt_sigreturn. There is no result: check
+ * the call's effects. -ETIMEDOUT: it did not return within `patience_us`, and was put back as it
+ * was.
  */
 int remote_call(struct remote *t, uint64_t function, const uint64_t args[6], uint64_t stack,
 		uint64_t restore, uint32_t patience_us, struct err *e);

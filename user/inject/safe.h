@@ -1,11 +1,12 @@
 /*
- * Where a thread may be made to call into the C library: not within what the call takes locks of.
+ * Where a thread may be made to call into the C library: not while it may hold a lock that the call
+ * takes.
  *
- * What is called, pthread_create(), takes the allocator's locks and those of the list of threads and of
- * thread-local storage. So a thread is asked only when it is in a system call that a program
- * waits in (a read, a poll, a condition variable …), its stack is known from there to its beginning, and
- * nothing on it is the dynamic linker's, an allocator's or a signal handler's. The C library
- * may be on it only with functions that hold none of those locks while they wait.
+ * The called function, pthread_create(), takes the allocator's locks and those of the list of
+ * threads and of thread-local storage. So a thread is borrowed only in a system call that programs
+ * wait in (a read, a poll, a condition variable …), with its stack known from there to its
+ * beginning, and with no frame on it of the dynamic linker, an allocator or a signal handler.
+ * Frames of the C library may only be of functions that hold none of those locks while they wait.
  */
 #ifndef MEMSCOPE_INJECT_SAFE_H
 #define MEMSCOPE_INJECT_SAFE_H

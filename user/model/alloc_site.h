@@ -6,7 +6,7 @@
  * Temporary: freed by the thread that allocated it, before that thread allocated anything else (what a
  * realloc replaces is freed, too). heaptrack 1.4 has two counts of its own. What it prints when the program
  * ends takes a free whose address is that of the very last call of any thread, where other frees in
- * between end it: fewer than ours. Its report (heaptrack_print, the window) tells blocks apart by size and
+ * between end it: fewer than ours. Its report (heaptrack_print, the window) identifies blocks by size and
  * stack alone, so that in a loop which allocates the next block before it frees the one before, each free
  * seems to be that of the last: more than ours. Of the 93,498 allocations of one run of sqlite3 these were
  * 30,255 and 60,253; ours are 30,263.

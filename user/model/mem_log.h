@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum mem_column {
@@ -30,6 +31,7 @@ struct mem_log {
 	uint32_t n, cap;
 	uint64_t skipped;            /* lines that were not understood, or went back in time … */
 	uint64_t first_skipped;      /* … and the number of the first of them    */
+	bool of_memscope;            /* written by memscope: its CPU is of each interval */
 };
 
 void mem_log_free(struct mem_log *log);

@@ -1,6 +1,6 @@
 /*
  * The memory and CPU use of one process, or of several summed, at one moment. Read by
- * proc/proc_mem.h, written as a row of trend.csv by render/trend_csv.h.
+ * proc/proc_mem.h, written as a row of trend.csv by render/tables/trend_csv.h.
  *
  * Sizes are in kB of 1,024 bytes, as the kernel prints them. MEM_UNKNOWN marks what this kernel
  * does not say, what we may not read, and what was too dear to read at this moment; it is never

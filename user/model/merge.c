@@ -193,11 +193,43 @@ static int refuse(const struct profile *a, const struct profile *b, const char *
 		       name, other, have);
 }
 
+static uint32_t count(const char *const *lines)
+{
+	uint32_t n = 0;
+
+	while (lines && lines[n])
+		n++;
+	return n;
+}
+
+/* Those of both, each once; NULL when out of memory. To be freed, not its lines. */
+static const char **merge_comments(const char *const *a, const char *const *b)
+{
+	const char **all = calloc(count(a) + count(b) + 1ul, sizeof(*all));
+	uint32_t n = 0;
+
+	for (int side = 0; all && side < 2; side++) {
+		for (const char *const *c = side ? b : a; c && *c; c++) {
+			uint32_t i = 0;
+
+			while (i < n && strcmp(all[i], *c) != 0)
+				i++;
+			if (i == n)
+				all[n++] = *c;
+		}
+	}
+	return all;
+}
+
 static int merge_meta(struct profile *sum, const struct profile_meta *a,
 		      const struct profile_meta *b, uint32_t default_type, struct merge_info *info)
 {
+	_cleanup_(freep) const char **comments = merge_comments(a->comments, b->comments);
 	struct profile_meta meta = *a;
 
+	if (!comments)
+		return -ENOMEM;
+	meta.comments = comments;
 	meta.default_type = default_type;
 	if (__builtin_add_overflow(a->duration_ns, b->duration_ns, &meta.duration_ns))
 		meta.duration_ns = INT64_MAX;

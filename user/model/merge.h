@@ -1,6 +1,6 @@
 /*
  * Profiles added up, as pprof adds them: equal stacks with equal labels become one sample, durations
- * add, the earliest start is the start, and of two periods the larger is kept. Images are one when
+ * add, the earliest start is the start, of two periods the larger is kept, and comments of both, each once. Images are one when
  * their build IDs are, whatever path each was mapped under.
  */
 #ifndef MEMSCOPE_MODEL_MERGE_H

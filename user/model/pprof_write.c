@@ -21,7 +21,7 @@ typedef Perftools__Profiles__Location pb_location;
 typedef Perftools__Profiles__Line pb_line;
 typedef Perftools__Profiles__Function pb_function;
 
-/* Functions are told apart by all they say. */
+/* Functions are one only if all their fields are equal. */
 struct function_key {
 	string_id name, system_name, file;
 	uint32_t start_line;

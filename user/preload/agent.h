@@ -1,13 +1,13 @@
 /*
- * What memscope and the library say to each other when the library is injected (inject/inject.h).
+ * The protocol of memscope and the injected library (inject/inject.h).
  *
  * memscope writes one block into memory that it had the process map, and has a thread started there
  * whose function is memscope_alloc_agent(block). That thread makes two pipes in a table of
- * descriptors that no other thread has, tells their numbers in the block, and waits: memscope opens
- * their other ends in /proc. A command is one byte, an answer one struct.
+ * descriptors that no other thread has, writes their numbers to the block, and waits: memscope
+ * opens their other ends in /proc. A command is one byte, an answer one struct.
  *
- * When the pipe of commands closes, memscope has ended, in whatever way: all is undone as with
- * AGENT_LEAVE.
+ * When the pipe of commands closes, memscope has ended, however that happened: everything is undone
+ * as with AGENT_LEAVE.
  */
 #ifndef MEMSCOPE_PRELOAD_AGENT_H
 #define MEMSCOPE_PRELOAD_AGENT_H

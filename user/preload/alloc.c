@@ -2,7 +2,7 @@
  * libmemscope-alloc.so: a sampler in front of whatever allocator a program uses.
  *
  * Preloaded (LD_PRELOAD), its malloc is found before the allocator's. It hands every call on to the
- * next one, counts the bytes asked for, and tells of the few blocks that a sample point falls into
+ * next one, counts the bytes asked for, and reports the few blocks that a sample point falls into
  * (draw.h), at the sites of sites.h. The stack is taken by who listens there: memscope, or any
  * other profiler that knows the contract. Nobody listening, a site does nothing.
  *
@@ -19,7 +19,7 @@
  * until its address is allocated or freed again.
  *
  * A realloc gives its old block back, then is an allocation of its new size, as exact tracing has
- * it. The old block is told of before the call, since afterwards its address may already be
+ * it. The old block is reported before the call, since afterwards its address may already be
  * another's: if the call then fails for want of memory, that sample is no longer followed.
  */
 #include "preload/alloc.h"

@@ -2,9 +2,9 @@
  * C++'s operator new and delete, for allocators that bring their own. Part of alloc.c.
  *
  * libstdc++'s call malloc, and are counted there. Those of jemalloc (5.3), tcmalloc and mimalloc do
- * not, and a program that uses them would hardly be seen. An operator new that lies in one image with
- * the next malloc is tried: a block is asked of it, and the counter that our malloc counts down tells
- * whether it came there.
+ * not, and a program that uses them would hardly be seen. An operator new in one image with the
+ * next malloc is tested: it allocates a block, and the counter that our malloc decrements shows
+ * whether it called ours.
  *
  * All arguments are words in registers, so one shape does for all forms. What throws is jumped to,
  * or called from a frame that unwinds like any other.
@@ -96,7 +96,7 @@ static SLOW void look_up_operators(void)
 	for (int i = 0; i < N_OPERATORS; i++) {
 		void *f = find_next(names[i]);
 
-		/* One that is not there is called by nobody. */
+		/* A form that does not exist is never called. */
 		found[i] = (operator_fn)(f ? f : (void *)no_such_function);
 		missing |= !f;
 	}

@@ -1,14 +1,14 @@
 /*
- * Which live blocks are samples: a set of addresses that every free asks.
+ * The set of live blocks that are samples, which every free checks.
  *
- * Nearly every free is of a block that is not in it, so that answer must be cheap: one byte for
- * each hash value counts the blocks of that hash. It is 16 KiB of bytes, and zero for all but a few
- * (a heap of 1 GiB has some 2,000 samples at the default rate: 12 % of the bytes). Where it is not
- * zero, the slots are looked through: 8 of a cache line at the hash, and three lines further if
- * those were full.
+ * Nearly every free is of a block that is not in it, so that check must be cheap: one byte for each
+ * hash value counts the blocks of that hash. That is 16 KiB of bytes, zero for all but a few (a
+ * heap of 1 GiB has some 2,000 samples at the default rate: 12 % of the bytes). Where it is not
+ * zero, the slots are searched: 8 of a cache line at the hash, and three lines further if those
+ * were full.
  *
- * The block itself carries no mark: not its size, its alignment nor its usable size is changed, and
- * no allocator need be known.
+ * The block itself carries no mark: its size, alignment and usable size are unchanged, and nothing
+ * of the allocator need be known.
  *
  * Without locks, so that it can be used in a signal handler, and in the child of a fork whatever
  * other threads were doing: a slot is taken and given by one exchange. The byte is counted up

@@ -1,11 +1,11 @@
 /*
- * The places where a profiler listens: USDT sites of the otel_memory contract.
+ * The sites where a profiler listens: USDT sites of the otel_memory contract.
  *
- *   otel_memory:alloc(ptr, size, weight)  a sampled allocation: what was asked for, and the bytes
- *                                         that it stands for (unbiased: their sum over samples is
- *                                         right on average)
- *   otel_memory:free(ptr)                 such a block is given back; before it is
- *   memscope:untracked(ptr, size, weight) a sampled allocation whose free will not be told: there
+ *   otel_memory:alloc(ptr, size, weight)  a sampled allocation: the bytes asked for, and the bytes
+ *                                         that it represents (unbiased: their sum over samples
+ *                                         is right on average)
+ *   otel_memory:free(ptr)                 such a block is about to be freed
+ *   memscope:untracked(ptr, size, weight) a sampled allocation whose free is not reported: there
  *                                         was no room in the set
  *
  * A site is an instruction that does nothing, and a note (section .note.stapsdt, the form of

@@ -57,7 +57,7 @@ static int64_t kb(int64_t bytes)
 	return bytes < 0 ? MEM_UNKNOWN : bytes / 1024;
 }
 
-/* Before Linux 5.18 only its parts are told. */
+/* Before Linux 5.18 only its parts are reported. */
 static int64_t kernel_bytes(const char *text)
 {
 	static const char *const parts[] = { "kernel_stack", "pagetables", "percpu", "slab",
@@ -131,4 +131,23 @@ void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_grou
 		use.cpu_ns = ns < 0 ? use.cpu_ns : ns;
 	}
 	*ret_use = use;
+}
+
+int64_t cgroup_limit_kb(const struct cgroup_mounts *m, const char *path)
+{
+	int64_t least = MEM_UNKNOWN;
+	char above[PATH_MAX];
+
+	snprintf(above, sizeof(above), "%s", path);
+	for (char *slash = above; slash; *slash = '\0') {
+		struct mem_group use;
+
+		cgroup_use(m, above, &use);
+		if (use.limit_kb >= 0 && (least < 0 || use.limit_kb < least))
+			least = use.limit_kb;
+		slash = strrchr(above, '/');
+		if (!slash || slash == above) /* the root has no limit */
+			break;
+	}
+	return least;
 }

@@ -18,6 +18,9 @@
 /* What is not known is MEM_UNKNOWN; `processes` always is. */
 void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_group *ret_use);
 
+/* The least limit of memory of a group and of those above it; MEM_UNKNOWN: there is none. */
+int64_t cgroup_limit_kb(const struct cgroup_mounts *m, const char *path);
+
 /* The bytes of `name` in the text of a memory.stat; MEM_UNKNOWN. */
 int64_t cgroup_stat_value(const char *text, const char *name);
 

@@ -1,10 +1,10 @@
 /*
- * The files (and what stands for one: [vdso], //anon) that processes map, each once.
+ * The files (and pseudo-files: [vdso], //anon) that processes map, each once.
  *
- * An image is known by path, device and inode as the kernel reported them, and becomes a module
- * of the dict when somebody asks for it. Its program headers are read once, at the first address
- * that is resolved in it, while whoever maps it most likely still lives; the descriptor is kept, up
- * to a share of our own limit, which also keeps the inode number from being used again.
+ * An image is known by path, device and inode as the kernel reported them, and becomes a module of
+ * the dict when it is first asked for. Its program headers are read once, at the first address that
+ * is resolved in it, while the process that maps it most likely still lives; the descriptor is
+ * kept, up to a share of our own limit, which also keeps the inode number from being reused.
  */
 #ifndef MEMSCOPE_PROC_IMAGE_H
 #define MEMSCOPE_PROC_IMAGE_H
@@ -26,7 +26,7 @@ enum image_state {
 	IMAGE_UNREADABLE,  /* vaddrs of this module are file offsets, from the first one on */
 };
 
-/* Whose memory without a file is, and under which number; see jit_files.h. */
+/* The owner of memory without a file, and its number; see jit_files.h. */
 struct jit_owner {
 	bool known;
 	uid_t uid;
@@ -42,7 +42,7 @@ struct image {
 	uint32_t n_segs;
 	int fd;                      /* kept open, or -1        */
 	int root;                    /* in ns_roots, or -1      */
-	pid_t pid;                   /* who mapped it last …    */
+	pid_t pid;                   /* that mapped it last …   */
 	uint64_t addr, len;          /* … and where             */
 	struct jit_owner jit;        /* MODULE_ANON only        */
 	/* The identity, hashed as one run of bytes. */

@@ -1,5 +1,5 @@
 /*
- * The files in which a process tells what code it generated.
+ * The files in which a process describes code that it generated.
  *
  *   perf map   /tmp/perf-PID.map
  *   jitdump    …/jit-PID.dump, wherever it put it: it maps the file once, executable, so that

@@ -85,11 +85,11 @@ static void unescape_newlines(char *s)
 bool proc_path_undelete(char *path)
 {
 	static const char mark[] = " (deleted)";
-	size_t len = strlen(path), mark_len = sizeof(mark) - 1;
+	size_t len = strlen(path), rule_range_len = sizeof(mark) - 1;
 
-	if (len <= mark_len || memcmp(path + len - mark_len, mark, mark_len) != 0)
+	if (len <= rule_range_len || memcmp(path + len - rule_range_len, mark, rule_range_len) != 0)
 		return false;
-	path[len - mark_len] = '\0';
+	path[len - rule_range_len] = '\0';
 	return true;
 }
 

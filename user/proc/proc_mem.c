@@ -175,7 +175,7 @@ static int read_rollup(struct member *m)
 	s->pss_kb = row_value(text, "Pss");
 	s->shared_kb = add(row_value(text, "Shared_Clean"), row_value(text, "Shared_Dirty"));
 	s->private_kb = add(row_value(text, "Private_Clean"), row_value(text, "Private_Dirty"));
-	/* Before Linux 5.4 the parts of Pss are not told apart. */
+	/* Before Linux 5.4 Pss has no parts. */
 	m->own_pss_kb = row_value(text, "Pss_Anon");
 	m->own_pss_kb =
 		m->own_pss_kb < 0 ? s->private_kb : add(m->own_pss_kb, row_value(text, "SwapPss"));

@@ -44,7 +44,7 @@ int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e);
 void proc_mem_keep(struct proc_mem *m, const pid_t *pids, uint32_t n);
 
 /*
- * The processes summed, now. A field that no process could tell is MEM_UNKNOWN; one that some
+ * The processes summed, now. A field that is unknown for all is MEM_UNKNOWN; one that some
  * could is the sum of those. -ESRCH: none of them is left.
  */
 int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample);

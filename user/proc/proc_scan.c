@@ -30,7 +30,7 @@ static int read_text(int dir, const char *name, char *buf, size_t size)
 }
 
 /*
- * When the process began, on CLOCK_MONOTONIC; stat tells it in ticks of CLOCK_BOOTTIME, which runs
+ * When the process began, on CLOCK_MONOTONIC; stat has it in ticks of CLOCK_BOOTTIME, which runs
  * on while the machine is suspended. 0: unknown.
  */
 static uint64_t started_ns(int dir)
@@ -58,7 +58,7 @@ static uint64_t started_ns(int dir)
 	return ns > ahead ? (uint64_t)(ns - ahead) : 0;
 }
 
-/* Has another process the pid by now, although nobody told us that this one ended? */
+/* Has another process the pid by now, although no record says that this one ended? */
 static bool is_another(const struct life *l, int dir)
 {
 	uint64_t started = started_ns(dir);
@@ -126,7 +126,7 @@ static void scan_exe(struct proc *p, int dir)
 	proc_set_exe(p, path);
 }
 
-/* Everything the records would have told, had we been there. */
+/* Everything that the records would have reported before we opened them. */
 static int fill_in(struct proc_table *t, struct life *l, int dir)
 {
 	struct fill f = { t, l->newest };

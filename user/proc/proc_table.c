@@ -273,7 +273,7 @@ bool proc_table_in_own_root(const struct proc_table *t, module_id m)
 
 /* --- records --- */
 
-/* A parent's pid may have been a child's, when both were scanned after the fork they tell of. */
+/* A parent's pid may have been a child's, when both were scanned after that fork. */
 static bool descends_from(const struct life *l, const struct life *other)
 {
 	for (; l; l = l->parent ? l->parent->life : NULL)
@@ -293,7 +293,7 @@ void proc_table_fork(struct proc_table *t, uint64_t ns, pid_t pid, pid_t ppid, p
 	}
 	parent = life_running(t, ppid);
 	if (l && ns <= l->scanned_ns) {
-		/* /proc showed its outcome already; what it tells is the parent and the time. */
+		/* /proc showed its outcome already; the record adds the parent and the time. */
 		if (!l->parent && parent && !l->fork_seen && !descends_from(parent, l)) {
 			l->parent = parent->newest;
 			l->parent->refs++;
@@ -321,7 +321,7 @@ void proc_table_comm(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid, co
 
 	if (l && ns <= l->scanned_ns)
 		return;
-	/* An exec tells all about the new image; the one before it stays empty. */
+	/* All mappings of the new image follow an exec; the one before it stays empty. */
 	if (!l && exec)
 		l = life_begin(t, pid, ns, NULL);
 	if (!l)

@@ -1,21 +1,21 @@
 /*
  * Which image was at which address, for which process, at which time.
  *
- * The table is fed with the kernel's own records (perf mmap2, comm, task), in time order, and
- * with what /proc says about processes that were there before. It answers for processes that
- * have gone, for addresses that have changed hands (dlclose + dlopen at one place), for exec,
- * and for a pid used twice in one run.
+ * The table is fed with the kernel's own records (perf mmap2, comm, task), in time order, and with
+ * /proc's state of processes that existed before. It also answers for processes that have ended,
+ * for addresses that were reused (dlclose + dlopen at one place), for exec, and for a pid used
+ * twice in one run.
  *
  * A process image is an incarnation: one tgid between one fork or exec and the next. In the
- * kernel's totals it is named by struct proc_id; here it is a struct proc.
+ * kernel's totals it is identified by struct proc_id; here it is a struct proc.
  *
  * Address-space generations: every change that lays a new executable mapping over an old one in the
  * same incarnation gives its process a new generation (proc_table_mmap() returns it, and collect/
- * tells the kernel), and an address is resolved in the generation in which it was seen.
+ * passes it to the kernel), and an address is resolved in the generation in which it was seen.
  *
  * Times are CLOCK_MONOTONIC ns, as perf (use_clockid) and bpf_ktime_get_ns() give them. An event
- * older than the moment its process was read from /proc is already in what /proc said, and is
- * ignored. Not thread-safe.
+ * older than the reading of its process from /proc is already included in that, and is ignored. Not
+ * thread-safe.
  */
 #ifndef MEMSCOPE_PROC_PROC_TABLE_H
 #define MEMSCOPE_PROC_PROC_TABLE_H
@@ -51,9 +51,8 @@ DEFINE_CLEANUP(struct proc_table *, proc_table_freep, proc_table_free)
  * `exec_id` is the process's exec id where known from the kernel (task iterator), else 0 and found
  * out later (proc_table_find).
  * `now_ns` is the clock before the read, and when `exec_id` was seen. A process that is known to
- * live is left as it is, but that it learns the exec_id of the image it had at that time (the
- * records up to then have been read) where that was not known, unless /proc says that another one
- * has its pid by now.
+ * live stays as it is, but learns the exec_id of its image at that time if that was unknown (the
+ * records up to then have been read), unless /proc shows that its pid has been reused.
  */
 int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t now_ns,
 		    struct err *e);
@@ -75,15 +74,15 @@ void proc_table_exit(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid);
 uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const struct proc_mmap *m);
 
 /*
- * The process that `id` names, NULL when it was never heard of (then: proc_table_scan and ask
- * again). O(incarnations of that pid).
+ * The process that `id` identifies, NULL when it is unknown (then: proc_table_scan and ask again).
+ * O(incarnations of that pid).
  *
  * The kernel takes start_ns microseconds before it writes the fork record: of the processes that
  * had this pid it is the one with the smallest fork time >= start_ns, where one found by a scan
  * counts as forked at the scan. Within it, exec_id counts the execs; a forked child begins with its
- * parent's. Where the count began was not heard of (exec_id 0 in the scan, an exec of an unknown
- * process) the first id asked for is taken as that of the newest image. An id before the oldest
- * image or behind the newest names none: its exec record has not been read, or was lost.
+ * parent's. Where the start of the count is unknown (exec_id 0 in the scan, an exec of an unknown
+ * process) the first id asked for is assumed to be that of the newest image. An id before the
+ * oldest image or after the newest matches none: its exec record has not been read, or was lost.
  */
 struct proc *proc_table_find(struct proc_table *t, const struct proc_id *id);
 /* The live incarnation of a pid, NULL when none is known. */
@@ -103,20 +102,20 @@ bool proc_exited(const struct proc *p);
  * as long as `p` does.
  */
 struct proc *proc_parent(const struct proc *p);
-/* Does [addr, addr + len) of the live incarnation of a pid meet anything that is known to be mapped? */
+/* Does [addr, addr + len) of the live incarnation of a pid overlap a known mapping? */
 bool proc_table_meets(struct proc_table *t, pid_t pid, uint64_t addr, uint64_t len);
 /* The present generation (see proc_table_mmap). */
 uint32_t proc_generation(const struct proc *p);
 /*
- * The generation in which something was seen at `ns`, which the kernel thought was `gen`: it is told of
- * a new one a little late. The records up to `ns` have been read.
+ * The generation of something seen at `ns`, when the kernel assumed `gen`: it learns of a new one a
+ * little late. The records up to `ns` have been read.
  */
 uint32_t proc_generation_at(const struct proc *p, uint32_t gen, uint64_t ns);
 
 /*
- * addr → (module, vaddr) in generation `gen` of `p`. Never fails: an address that no mapping
- * covers comes back as MODULE_NONE with vaddr = addr, and is counted. A NULL `p` (a process never
- * heard of) has no mappings. O(log mappings).
+ * addr → (module, vaddr) in generation `gen` of `p`. Never fails: an address that no mapping covers
+ * becomes MODULE_NONE with vaddr = addr, and is counted. A NULL `p` (an unknown process) has no
+ * mappings. O(log mappings).
  */
 void proc_resolve(struct proc_table *t, struct proc *p, uint32_t gen, uint64_t addr,
 		  module_id *ret_module, uint64_t *ret_vaddr);
@@ -138,14 +137,14 @@ struct proc_mapping {
 	bool readable;            /* MODULE_ELF: its program headers were read, so `bias` is so */
 };
 /*
- * All of them, by address, disjoint; what was unmapped since may be among them. Reads the program
- * headers of files that have not been read. Writes up to `cap`, returns how many there are.
+ * All of them, by address, disjoint; some may have been unmapped since. Reads the program headers
+ * of files that have not been read. Writes up to `cap`, returns how many there are.
  */
 uint32_t proc_mappings(struct proc_table *t, struct proc *p, struct proc_mapping *out, uint32_t cap);
 
 /*
- * How the kernel names this process image, once that is known (proc_table_find() was asked for an
- * id of its life); false before.
+ * The kernel's identity of this process image, once known (proc_table_find() was asked for an id of
+ * its life); false before.
  */
 bool proc_id_of(const struct proc *p, struct proc_id *ret_id);
 
@@ -163,12 +162,12 @@ bool proc_id_of(const struct proc *p, struct proc_id *ret_id);
 int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
 
 /*
- * The same for a regular file `path` as whoever maps `m` sees it, or as we do (`host`): separate
+ * The same for a regular file `path` as seen by processes that map `m`, or by us (`host`): separate
  * debug info. No symlink leads out of that root. -errno.
  */
 int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, bool host);
 
-/* Opens what a process says about code it generated into the memory `m` (jit_files.h). -errno. */
+/* Opens a process's file about code it generated into the memory `m` (jit_files.h). -errno. */
 int proc_table_open_perf_map(struct proc_table *t, module_id m);
 int proc_table_open_jitdump(struct proc_table *t, module_id m);
 

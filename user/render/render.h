@@ -14,8 +14,9 @@
  * flamegraph.pl names them. */
 struct render_opts {
 	int value_type;        /* index into the profile's value types, -1: the format's default */
-	const char *title;     /* default: what the value type is          */
-	const char *subtitle;  /* default: the total; "" for none           */
+	const char *title;     /* default: who, what, when, how much (title.h) */
+	const char *subtitle;  /* default: what the width means, and labels; "" for none */
+	const char *what;      /* of a profile that does not say whose it is: its file */
 	uint32_t width;        /* px, default 1200                        */
 	uint32_t fontsize;     /* px, default 12                          */
 	double minwidth;       /* px below which a frame is left out, default 0.1; < 0: none is */
@@ -26,6 +27,7 @@ struct render_opts {
 	bool no_comm;          /* do not put the process name at the root   */
 	/* The difference to this one, of the same dict (pictures and folded text only). */
 	const struct profile *before;
+	const char *before_what;
 	int before_type;       /* index of its value type                  */
 	double before_scale;   /* of its values, 0: 1                      */
 };

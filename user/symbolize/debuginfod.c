@@ -1,4 +1,5 @@
 #include "symbolize/debuginfod.h"
+#include "base/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,14 +27,6 @@ struct debuginfod {
 		    char **path);
 	void (*set_progress)(struct debuginfod_client *c, progress_fn fn);
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
-}
 
 static int64_t seconds_allowed(void)
 {
@@ -74,7 +67,7 @@ static struct debuginfod *fetching;
 /* Anything but 0 ends the fetch. */
 static int progress(struct debuginfod_client *c, long a, long b)
 {
-	return !fetching || now_ns() > fetching->end_ns;
+	return !fetching || now_ns() > (uint64_t)fetching->end_ns;
 }
 
 struct debuginfod *debuginfod_new(void)
@@ -122,7 +115,7 @@ static int from_hex(const char *hex, unsigned char out[BUILD_ID_BYTES_MAX])
 int debuginfod_open(struct debuginfod *s, const char *build_id)
 {
 	unsigned char id[BUILD_ID_BYTES_MAX];
-	int64_t start = now_ns();
+	int64_t start = (int64_t)now_ns();
 	int n = from_hex(build_id, id), fd;
 
 	if (!n)
@@ -133,7 +126,7 @@ int debuginfod_open(struct debuginfod *s, const char *build_id)
 	fetching = s;
 	fd = s->find(s->client, id, n, NULL);
 	fetching = NULL;
-	s->left_ns -= now_ns() - start;
+	s->left_ns -= (int64_t)now_ns() - start;
 	/* -ENOENT is an answer; -ENOSYS: no servers. */
 	if (fd < 0 && fd != -ENOENT)
 		s->failed = true;

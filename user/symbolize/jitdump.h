@@ -38,8 +38,8 @@ struct jit_place {
 
 /*
  * Reads the file for these addresses (ascending; borrowed until it is freed). -EBADMSG: not a
- * jitdump of this byte order; -ENOENT: it says nothing about them; -ENOMEM. One that is damaged
- * behind its beginning is good up to there.
+ * jitdump of this byte order; -ENOENT: it has none of them; -ENOMEM. A file damaged after its
+ * header is used up to the damage.
  */
 int jitdump_read(int fd, const uint64_t *vaddrs, uint32_t n, struct jitdump **ret_dump);
 void jitdump_free(struct jitdump *j);

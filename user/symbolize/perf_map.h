@@ -3,9 +3,9 @@
  *
  *   3ef414c0 398 JS:*fibonacci /srv/app.js:3:19
  *
- * START and SIZE in hex, then the name to the end of the line (tools/perf/Documentation/
- * jit-interface.txt). Code moves and memory is used again: of several lines that cover an address
- * the last counts. Only lines that cover an address asked for are kept.
+ * START and SIZE in hex, then the name to the end of the line
+ * (tools/perf/Documentation/jit-interface.txt). Code moves and memory is reused: of several lines
+ * that cover an address the last counts. Only lines that cover an address asked for are kept.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_PERF_MAP_H
 #define MEMSCOPE_SYMBOLIZE_PERF_MAP_H
@@ -16,14 +16,14 @@
 #include <stdint.h>
 
 enum {
-	PERF_MAP_BYTES_MAX = 128 << 20,  /* what is read of a longer one is its end */
+	PERF_MAP_BYTES_MAX = 128 << 20,  /* only the end of a longer one is read */
 };
 
 struct perf_map;
 
 /*
- * Reads the map for these addresses (ascending; borrowed until it is freed). -ENOENT: it says
- * nothing about them; -ENOMEM, or the errno of the file.
+ * Reads the map for these addresses (ascending; borrowed until it is freed). -ENOENT: it has none
+ * of them; -ENOMEM, or the errno of the file.
  */
 int perf_map_read(int fd, const uint64_t *vaddrs, uint32_t n, struct perf_map **ret_map);
 /* The same from memory, which is borrowed. */

@@ -1,9 +1,9 @@
 /*
  * A source of names: one file sym_NAME.c, one row in resolvers.c.
  *
- * A resolver is opened for one image, asked for addresses in it, and closed. What it answers is
- * one frame, or several where calls were inlined: innermost first, the function that was really
- * called last.
+ * A resolver is opened for one image, asked for addresses in it, and closed. It answers with one
+ * frame, or several where calls were inlined: innermost first, the function that was really called
+ * last.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_RESOLVER_H
 #define MEMSCOPE_SYMBOLIZE_RESOLVER_H
@@ -16,25 +16,26 @@
 enum { SYM_FRAMES_MAX = 128 };
 
 struct sym_frame {
-	const char *name;     /* `len` bytes; borrowed from the resolver until it is closed; NULL: not known */
+	const char *name;     /* `len` bytes; borrowed from the resolver until it is closed; NULL:
+			       * not known */
 	size_t len;
 	const char *suffix;   /* shown behind it ("@plt"), static; NULL for none             */
 	const char *file;     /* source file, borrowed; NULL: not known                      */
-	uint32_t line;        /* where in it execution is, or called the frame before; 0     */
+	uint32_t line;        /* the line executed, or that called the frame before; 0       */
 	uint32_t start_line;  /* where the function begins; 0                                */
-	bool label;           /* what names it is no typed symbol with a size                */
+	bool label;           /* its name is not from a typed symbol with a size             */
 };
 
 struct sym_answer {
 	uint32_t n;
-	bool sure;   /* the outermost name yields to no symbol */
+	bool sure;   /* no symbol replaces the outermost name */
 	struct sym_frame frames[SYM_FRAMES_MAX];
 };
 
 enum sym_role {
 	SYM_NAMES,   /* names functions                                                         */
-	SYM_LINES,   /* tells inlined calls and lines; its outermost name yields to SYM_NAMES'   */
-	SYM_RANGES,  /* only tells functions apart: what it answers is shown, and is no name     */
+	SYM_LINES,   /* has inlined calls and lines; SYM_NAMES replaces its outermost name     */
+	SYM_RANGES,  /* has only function ranges: its answer is shown, but is no name          */
 };
 
 struct resolver {
@@ -45,7 +46,8 @@ struct resolver {
 	int (*open)(struct sym_image *img, void **ret_state, const char **ret_why);
 	/* Does it know `vaddr`? Then at least one frame. */
 	bool (*find)(void *state, uint64_t vaddr, struct sym_answer *ret_answer);
-	/* Why an address that it does not find has no name. Only asked of the first of a kind. */
+	/* Why an address that it did not find has no name. Only called for the first resolver of a
+	 * kind. */
 	const char *(*why_not)(const void *state);
 	void (*close)(void *state);
 };

@@ -19,7 +19,7 @@ struct sym_image {
 	int64_t *dwarf_ms_left;     /* for the debug info of all images       */
 	const char *lines_problem;  /* out: why inlined calls and lines may be missing, although there
 	                             * is debug info; NULL                    */
-	const char *jitdump_problem; /* why it names nothing, although there is one; NULL */
+	const char *jitdump_problem; /* why an existing one names nothing; NULL */
 
 	int fd;                   /* of elf                                 */
 	int state;                /* 0: not opened yet; 1: open; or -errno  */
@@ -27,7 +27,7 @@ struct sym_image {
 	struct elf_file *elf;
 
 	bool sought_debug;
-	struct debug_file *debug; /* NULL: there is none                    */
+	struct debug_file *debug; /* NULL: none                             */
 	struct debug_file *alt;
 };
 
@@ -41,7 +41,7 @@ void sym_image_fini(struct sym_image *img);
  */
 int sym_image_elf(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why);
 
-/* The file that its debug info was put aside in; borrowed. -ENOENT: none. */
+/* The file with its separate debug info; borrowed. -ENOENT: none. */
 int sym_image_debug(struct sym_image *img, struct elf_file **ret_elf, const char **ret_why);
 /* What `elf`, its own file or the one above, shares with others (dwz); borrowed. */
 int sym_image_alt(struct sym_image *img, struct elf_file *elf, struct elf_file **ret_alt);

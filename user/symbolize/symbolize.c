@@ -55,7 +55,7 @@ struct group {
 	uint64_t *vaddrs; /* of the image, each once         */
 	uint64_t *missed; /* by module: without a name       */
 	struct asked names, lines, ranges;
-	struct last_name last; /* neighbours often share one, and demangling is dear */
+	struct last_name last; /* neighbours often share one, and demangling costs much */
 	struct sym_answer answer, named;
 	struct line shown[SYM_FRAMES_MAX];
 };
@@ -112,7 +112,7 @@ enum found { FOUND_NAME, FOUND_RANGE, FOUND_NOTHING };
 
 /*
  * Lines and inlined calls from one source, the name of the function around them from another: a
- * symbol tells clones apart (f.cold, f.constprop.0) and is what other tools show. Only a label
+ * symbol distinguishes clones (f.cold, f.constprop.0) and is what other tools show. Only a label
  * without type or size yields to what the debug info says.
  */
 static enum found find(struct group *g, uint64_t vaddr)

@@ -2,10 +2,10 @@
  * Names for every location of a dict, each once, grouped by image: modules that are the same file
  * or the same bytes under several paths are one (same_image.h).
  *
- * A table of resolvers (resolvers.c) is asked in order; the first that knows a location names it.
+ * A table of resolvers (resolvers.c) is tried in order; the first that knows a location names it.
  * Where none does, a location of an image is shown as `basename+0xvaddr`, one in memory without a
  * file as `[anon]`, one without a mapping as `[unknown]`, and counted. A name is only given to an
- * address inside the symbol's size: never the nearest exported symbol below it.
+ * address inside the symbol's size, never to one above the nearest exported symbol.
  *
  * Each image is read once by each resolver that is needed for it, when its locations' turn comes,
  * and closed again: memory is that of one image's symbols. kallsyms is only read when there is a
@@ -17,7 +17,8 @@
 #include "base/err.h"
 #include "model/dict.h"
 
-/* For the debug info of all images together; what is left then has its functions' names only. */
+/* Time limit for the debug info of all images together; remaining locations get only function
+ * names. */
 enum { SYMBOLIZE_DWARF_MS_MAX = 60000 };
 
 enum jit_file { JIT_PERF_MAP, JIT_DUMP };
@@ -26,13 +27,13 @@ struct symbolize_opts {
 	/* An open descriptor of the image's file (we close it), or -errno. */
 	int (*open_module)(void *ctx, module_id m, struct err *e);
 	/*
-	 * The same for a regular file of separate debug info, by its path below the root of those
-	 * who map the image or, with `host`, below our own. NULL: none is looked for.
+	 * The same for a regular file of separate debug info, by its path below the root of the
+	 * processes that map the image or, with `host`, below our own. NULL: none is searched.
 	 */
 	int (*open_debug)(void *ctx, module_id m, const char *path, bool host);
 	/*
-	 * The same for what a process says about the code it generated into the memory `m`. -EPERM:
-	 * there is such a file, of somebody who has no say in it. NULL: none.
+	 * The same for a process's file about code that it generated into the memory `m`. -EPERM:
+	 * the file's owner may not describe that process. NULL: none.
 	 */
 	int (*open_jit)(void *ctx, module_id m, enum jit_file what);
 	void *ctx;
@@ -40,9 +41,9 @@ struct symbolize_opts {
 };
 
 struct symbolize_stats {
-	uint64_t locations;     /* looked at now: named + ranges + offset_only + no_module  */
+	uint64_t locations;     /* handled now: named + ranges + offset_only + no_module    */
 	uint64_t named;
-	uint64_t ranges;        /* told apart by their function's range, `[image+0xstart]`  */
+	uint64_t ranges;        /* known only by a function's range, `[image+0xstart]`      */
 	uint64_t offset_only;   /* in an image, but no symbol covers them; [anon]           */
 	uint64_t no_module;     /* [unknown]                                                */
 	uint64_t images;        /* read for them                                            */
@@ -58,9 +59,9 @@ struct symbolize_stats {
 };
 
 /*
- * Names all locations that are not named yet: function as shown, and system_name as the linker
- * knows it (without version); made-up names have no system_name. 0 or -ENOMEM; an image that fails
- * only costs its own names.
+ * Names all locations that have no name yet: function as shown, and system_name as the linker knows
+ * it (without version); made-up names have no system_name. 0 or -ENOMEM; an image that fails only
+ * costs its own names.
  */
 int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symbolize_stats *ret_stats);
 

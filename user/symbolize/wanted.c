@@ -49,7 +49,7 @@ bool wanted_any(const struct wanted *w, uint64_t start, uint64_t size)
 	return is_in(w, wanted_first(w, start), start, size);
 }
 
-/* The first free one at or behind `i`; the way there is shortened for whoever comes next. */
+/* The first free one at or behind `i`; the way there is shortened for later calls. */
 static uint32_t free_from(struct wanted *w, uint32_t i)
 {
 	while (w->next[i] != i) {

@@ -1,7 +1,7 @@
 /*
- * The addresses asked for in one image, given out to whoever covers them: first come, first
- * served. Whoever wants the last to win gives out from the end. Linear in all, whatever the
- * ranges: an address that is taken is never looked at again.
+ * The addresses asked for in one image, each owned by the first range that covers it. To let the
+ * last range win, start from the end. Linear in all, whatever the ranges: an owned address is not
+ * visited again.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_WANTED_H
 #define MEMSCOPE_SYMBOLIZE_WANTED_H
@@ -14,7 +14,7 @@
 struct wanted {
 	const uint64_t *vaddrs;  /* ascending; borrowed                     */
 	uint32_t n;
-	uint32_t *owner;         /* 0: nobody's                             */
+	uint32_t *owner;         /* 0: no owner                             */
 	uint32_t *next;          /* the first that is free, from here on    */
 };
 
@@ -26,9 +26,10 @@ void wanted_fini(struct wanted *w);
 uint32_t wanted_first(const struct wanted *w, uint64_t vaddr);
 /* Does [start, start + size) hold any, free or not? */
 bool wanted_any(const struct wanted *w, uint64_t start, uint64_t size);
-/* Gives those of [start, start + size) that are free to `owner` (not 0). True when there was one. */
+/* Makes `owner` (not 0) the owner of the free ones in [start, start + size). True when there was
+ * one. */
 bool wanted_give(struct wanted *w, uint64_t start, uint64_t size, uint32_t owner);
-/* 0: nobody's, or not asked for. O(log n). */
+/* 0: no owner, or not asked for. O(log n). */
 uint32_t wanted_owner(const struct wanted *w, uint64_t vaddr);
 
 #endif

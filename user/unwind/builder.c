@@ -1,4 +1,5 @@
 #include "unwind/builder.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,14 +30,6 @@ struct builder {
 	uint64_t done_bytes;
 	bool stop;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static void queue_put(struct queue *q, struct build *b)
 {

@@ -235,7 +235,7 @@ bool code_find_sigreturn(struct code *code, uint64_t start, uint64_t end, uint64
 				return true;
 			}
 		}
-		/* What the window's end may have cut in two is looked at again. */
+		/* What the window's end may have cut in two is read again. */
 		if (have <= sizeof(sigreturns[0].bytes))
 			return false;
 		start += have == end - start ? have : have - sizeof(sigreturns[0].bytes);

@@ -11,7 +11,7 @@ struct go_build {
 	const struct rule_machine *machine;
 	struct code *code;
 	struct rule_set *rules;
-	struct marks *to;
+	struct rule_ranges *to;
 	bool saves_fp; /* the function's frame pointer is saved once its frame is there */
 	bool seen_frame;
 };
@@ -25,7 +25,7 @@ static int add(struct go_build *b, uint64_t vaddr, const struct ms_rule *rule)
 		ix = MS_RULE_IX_BAD;
 	else if (r < 0)
 		return r;
-	return marks_add(b->to, vaddr, ix);
+	return rule_ranges_add(b->to, vaddr, ix);
 }
 
 static struct ms_rule rule_of_delta(const struct go_build *b, uint8_t reg, int64_t delta)
@@ -157,7 +157,7 @@ static int add_sp_kept(struct go_build *b, const struct gopclntab *tab, uint32_t
 
 /*
  * The caller's frame, by the frame pointer: see ROOT_SWITCH. arm64's points below its frame, whose
- * size it does not tell.
+ * size it does not give.
  */
 static struct ms_rule rule_of_switch(const struct go_build *b)
 {
@@ -199,11 +199,11 @@ static int add_function(struct go_build *b, const struct gopclntab *tab, uint32_
 		return 0;
 	switch (root ? root->how : ROOT_PLAIN) {
 	case ROOT_END:
-		return marks_add(b->to, f.start, MS_RULE_IX_END);
+		return rule_ranges_add(b->to, f.start, MS_RULE_IX_END);
 	case ROOT_GUESS:
-		return marks_add(b->to, f.start, MS_RULE_IX_NONE);
+		return rule_ranges_add(b->to, f.start, MS_RULE_IX_NONE);
 	case ROOT_FP:
-		return marks_add(b->to, f.start, MS_RULE_IX_FP);
+		return rule_ranges_add(b->to, f.start, MS_RULE_IX_FP);
 	case ROOT_EARLY:
 		r = add(b, f.start - (f.start > 0), &rule);
 		return r < 0 ? r : gopclntab_rows(tab, i, on_row, b);
@@ -217,7 +217,7 @@ static int add_function(struct go_build *b, const struct gopclntab *tab, uint32_
 }
 
 int go_rows(const struct gopclntab *tab, const struct rule_machine *m, struct code *code,
-	    struct rule_set *rules, struct marks *to)
+	    struct rule_set *rules, struct rule_ranges *to)
 {
 	struct go_build b = { .machine = m, .code = code, .rules = rules, .to = to };
 	uint32_t n = gopclntab_n_funcs(tab);
@@ -229,10 +229,10 @@ int go_rows(const struct gopclntab *tab, const struct rule_machine *m, struct co
 
 		b.saves_fp = b.seen_frame = false;
 		/* One without rows follows the frame pointer, as all of Go can. */
-		r = marks_add(to, f.start, MS_RULE_IX_FP);
+		r = rule_ranges_add(to, f.start, MS_RULE_IX_FP);
 		if (r == 0)
 			r = add_function(&b, tab, i);
 		end = f.end;
 	}
-	return r < 0 ? r : marks_add(to, end, MARK_HOLE);
+	return r < 0 ? r : rule_ranges_add(to, end, RULE_RANGE_HOLE);
 }

@@ -13,11 +13,11 @@
 
 #include "elf/gopclntab.h"
 #include "unwind/code.h"
-#include "unwind/marks.h"
+#include "unwind/rule_ranges.h"
 #include "unwind/rules.h"
 
 /* Adds the rows of every function to `to`, whose marks must not be above them. -ENOMEM, -EFBIG. */
 int go_rows(const struct gopclntab *tab, const struct rule_machine *m, struct code *code,
-	    struct rule_set *rules, struct marks *to);
+	    struct rule_set *rules, struct rule_ranges *to);
 
 #endif

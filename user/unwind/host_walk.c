@@ -1,6 +1,6 @@
 #include "unwind/host_walk.h"
 
-#include "walk_cfi.h"
+#include "walk/walk_cfi.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /*
- * The kernel's walker, compiled for the host: bpf/walk_cfi.h over the same tables, with a copy of
+ * The kernel's walker, compiled for the host: bpf/walk/walk_cfi.h over the same tables, with a copy of
  * the registers and of the stack. For stacks that could not be walked in place (abi.h: struct
- * ms_pending_rec), and for the tests that replay recorded ones.
+ * ms_deferred_rec), and for the tests that replay recorded ones.
  */
 #ifndef MEMSCOPE_UNWIND_HOST_WALK_H
 #define MEMSCOPE_UNWIND_HOST_WALK_H
 
 #include "unwind/publish.h"
-#include "walk.h"
+#include "walk/walk.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ struct host_stack {
 enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
 			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing);
 
-/* What the last walk has noted of all that it depended on (bpf/walk.h). Until the next one. */
+/* What the last walk has noted of all that it depended on (bpf/walk/walk.h). Until the next one. */
 const struct ms_notes *host_notes(void);
 
 /*

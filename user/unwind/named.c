@@ -109,12 +109,12 @@ static int find_symbols(struct elf_file *elf, struct code *code, struct found *f
 }
 
 /* Nobody calls the first instruction. Its code ends where something is known, at the latest. */
-static void find_entry(struct elf_file *elf, const struct code *code, const struct marks *known,
-		       struct found *found)
+static void find_entry(struct elf_file *elf, const struct code *code,
+		       const struct rule_ranges *known, struct found *found)
 {
 	uint64_t entry = elf_file_entry(elf), end = entry + NAMED_ENTRY_BYTES;
 
-	if (!entry || end < entry || marks_find(known, entry) != MARK_HOLE)
+	if (!entry || end < entry || rule_ranges_find(known, entry) != RULE_RANGE_HOLE)
 		return;
 	for (uint32_t i = 0; i < found->n_over; i++)
 		if (found->over[i].start == entry)
@@ -127,7 +127,7 @@ static void find_entry(struct elf_file *elf, const struct code *code, const stru
 		if (end > x->end)
 			end = x->end;
 		for (uint64_t at = entry; at < end; at++)
-			if (marks_find(known, at) != MARK_HOLE)
+			if (rule_ranges_find(known, at) != RULE_RANGE_HOLE)
 				end = at;
 		add_range(found->under, &found->n_under, entry, end, MS_RULE_IX_END);
 		return;
@@ -135,14 +135,15 @@ static void find_entry(struct elf_file *elf, const struct code *code, const stru
 }
 
 /* The largest piece without rules, unless there were names in it. */
-static void find_fp_hole(const struct marks *known, struct found *found)
+static void find_fp_hole(const struct rule_ranges *known, struct found *found)
 {
 	struct range hole = { 0 };
 
 	for (uint32_t i = 0; i + 1 < known->n; i++) {
 		struct range at = { known->m[i].vaddr, known->m[i + 1].vaddr, MS_RULE_IX_FP };
 
-		if (known->m[i].rule == MARK_HOLE && at.end - at.start > hole.end - hole.start)
+		if (known->m[i].rule == RULE_RANGE_HOLE &&
+		    at.end - at.start > hole.end - hole.start)
 			hole = at;
 	}
 	for (uint32_t i = 0; i < found->n_under; i++)
@@ -160,7 +161,7 @@ static int compare_ranges(const void *pa, const void *pb)
 }
 
 /* Of two that overlap, the one that begins first. */
-static int to_marks(struct range *ranges, uint32_t n, struct marks *to)
+static int to_rule_ranges(struct range *ranges, uint32_t n, struct rule_ranges *to)
 {
 	uint64_t end = 0;
 	int r = 0;
@@ -170,15 +171,15 @@ static int to_marks(struct range *ranges, uint32_t n, struct marks *to)
 		if (i && ranges[i].start < end)
 			continue;
 		end = ranges[i].end;
-		r = marks_add(to, ranges[i].start, ranges[i].rule);
+		r = rule_ranges_add(to, ranges[i].start, ranges[i].rule);
 		if (r == 0)
-			r = marks_add(to, end, MARK_HOLE);
+			r = rule_ranges_add(to, end, RULE_RANGE_HOLE);
 	}
 	return r;
 }
 
-int named_find(struct elf_file *elf, struct code *code, const struct marks *known, bool symbols,
-	       struct named *ret_named)
+int named_find(struct elf_file *elf, struct code *code, const struct rule_ranges *known,
+	       bool symbols, struct named *ret_named)
 {
 	struct found found = { .n_over = 0 };
 	struct named named = { 0 };
@@ -190,9 +191,9 @@ int named_find(struct elf_file *elf, struct code *code, const struct marks *know
 		find_fp_hole(known, &found);
 	find_entry(elf, code, known, &found);
 	if (r == 0)
-		r = to_marks(found.over, found.n_over, &named.over);
+		r = to_rule_ranges(found.over, found.n_over, &named.over);
 	if (r == 0)
-		r = to_marks(found.under, found.n_under, &named.under);
+		r = to_rule_ranges(found.under, found.n_under, &named.under);
 	if (r < 0) {
 		named_fini(&named);
 		return r;
@@ -203,6 +204,6 @@ int named_find(struct elf_file *elf, struct code *code, const struct marks *know
 
 void named_fini(struct named *named)
 {
-	marks_fini(&named->over);
-	marks_fini(&named->under);
+	rule_ranges_fini(&named->over);
+	rule_ranges_fini(&named->under);
 }

@@ -6,7 +6,7 @@
  *
  * One list of extents, by address, covers the whole pool. Tables are placed from the bottom, best
  * fit, below a ceiling; lists of spans from the top: they come and go with processes, and would
- * else keep tables from one another's room. What is given back waits until no walk can be reading
+ * else keep tables from one another's room. What is released waits until no walk can be reading
  * it any more (MS_POOL_GRACE_NS), and is then joined with its free neighbours.
  *
  * Lengths and places are in units of MS_SPAN_WORDS words, so every extent begins where a span may.
@@ -58,7 +58,7 @@ uint32_t pool_largest(const struct pool *p);
 
 /*
  * Where tables have to make room for one of `len` units: neighbouring extents below the ceiling
- * with no spans among them, chosen so that the dearest table in it is as cheap as can be; of
+ * with no spans among them, chosen so that the most expensive table in it is as cheap as possible; of
  * equals the one with the fewest words in use. `cost` says what it costs to lose a table.
  * Extents [*ret_from, *ret_to) of p->extents. *ret_waits: they are all free or waiting, and no table
  * has to go. -ENOSPC: there is no such place.

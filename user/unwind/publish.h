@@ -1,21 +1,21 @@
 /*
  * Which unwind tables are where walks find them, and which process has which.
  *
- * Writes the memory of bpf/rows.h: tables, rules, lists of spans. A walk may be reading at any time, so
+ * Writes the memory of bpf/walk/rows.h: tables, rules, lists of spans. A walk may be reading at any time, so
  * what it can reach is whole before it can be reached, and nothing that it may still be reading is
  * overwritten before MS_POOL_GRACE_NS have gone by:
  *
  *   a table comes:   rows, directory, then ms_table.n_pages        goes: n_pages = 0, words wait
  *   a list comes:    spans, then the process's entry               goes: other entry, words wait
  *
- * A table belongs to a file, whoever maps it, and has its number from the first mention on: spans
+ * A table belongs to a file, not to a process, and has its number from the first mention on: spans
  * name it before it is resident, while it is, and after it was evicted; only n_pages changes. A
  * list belongs to all processes whose spans are the same (a server and its forks).
  *
- * When the pool is full, tables that no process refers to make way for any other; those that one does
- * only for a table that a walk needs, and the one that no walk has used for longest first; those used
- * just now stay. What is merely mapped does not drive out what is used. The room they leave can be used after the grace
- * time, so the caller tries again.
+ * When the pool is full, tables that no process refers to are evicted for any other; tables
+ * that a process refers to only for one that a walk needs, least recently used first, and never one
+ * used just now. A table that is merely mapped does not evict one in use. The room can be used after
+ * the grace time, so the caller tries again.
  *
  * No system calls and no libbpf: memory comes from the caller, entries leave through struct
  * space_sink. Not thread-safe. Times are CLOCK_MONOTONIC ns.
@@ -80,7 +80,7 @@ struct publish_key {
 enum publish_state {
 	PUBLISH_ABSENT,    /* not given yet                                       */
 	PUBLISH_RESIDENT,
-	PUBLISH_EVICTED,   /* was resident; made way for another                  */
+	PUBLISH_EVICTED,   /* was resident; evicted for another                   */
 	PUBLISH_REFUSED,   /* larger than the pool: never will be                 */
 	PUBLISH_NO_ROWS,   /* publish_table_none(): there is nothing to publish   */
 };
@@ -148,7 +148,7 @@ struct publish_stats {
 	uint64_t evictions;       /* tables evicted …                                    */
 	uint64_t evicted_in_use;  /* … though processes referred to them                 */
 	uint64_t too_large;       /* tables refused: larger than the pool                */
-	uint64_t no_room;         /* tables or lists for which nothing made way            */
+	uint64_t no_room;         /* tables or lists for which nothing was evicted       */
 	uint64_t no_number;       /* mentions of files for which there was no number     */
 	uint64_t bad_rows;        /* rows made MS_RULE_BAD, for want of room for their rule */
 	uint64_t spans_left_out;

@@ -166,7 +166,7 @@ static int write_file(struct row_cache *c, const char *name, const void *data, s
 	return r;
 }
 
-/* The seed is made by whoever comes first. */
+/* The first run makes the seed. */
 static int read_seed(struct row_cache *c)
 {
 	for (int try = 0; try < 2; try++) {
@@ -400,7 +400,7 @@ static void digest_segments(struct digester *d, struct elf_file *elf)
 			digest_bytes(d, elf, segs[i].off, segs[i].filesz);
 }
 
-/* -EFBIG: very large, or a stranger's, whose headers may name the same bytes 65,536 times. */
+/* -EFBIG: very large, or another owner's, whose headers may name the same bytes 65,536 times. */
 static int digest(const struct row_cache *c, struct elf_file *elf, struct row_digest *ret)
 {
 	const uint64_t numbers[] = { elf_file_machine(elf), elf_file_entry(elf),
@@ -493,8 +493,8 @@ int row_cache_store(struct row_cache *c, struct elf_file *elf, const struct unwi
 	if (r == 0)
 		r = write_file(c, name, data, len, false);
 	if (r < 0)
-		return err_set(e, r, "%s: its unwind table cannot be kept: %s", elf_file_name(elf),
-			       strerror(-r));
+		return err_set(e, r, "%s: its unwind table cannot be cached: %s",
+			       elf_file_name(elf), strerror(-r));
 	pthread_mutex_lock(&c->lock);
 	c->bytes += len;
 	if (c->bytes > c->bytes_max)

@@ -2,7 +2,7 @@
  * Unwind tables on disk, so that a file's CFI is read once and not by every run.
  *
  * A directory (usually /var/cache/memscope/rows, mode 0700) with one file per build ID. A build ID is
- * only a claim of the file that carries it, and a stranger's file must not spoil what is known of
+ * only a claim of the file that carries it, and another owner's file must not spoil what is known of
  * libc: the entry also has a digest of what the table was made from (segments, CFI, Go's tables) and
  * by which build of memscope, under a secret seed that lies in the same directory. Padding and names
  * are not in it.

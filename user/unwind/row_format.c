@@ -70,7 +70,7 @@ int row_format_write(const struct unwind_table *table, const struct row_digest *
 	return 0;
 }
 
-/* --- what is read is believed by the walker, so each number is looked at --- */
+/* --- the walker trusts a table, so each number of it is checked here --- */
 
 static bool header_ok(const struct header *h, size_t len, const struct row_digest *digest)
 {

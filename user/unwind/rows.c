@@ -14,7 +14,7 @@ struct build {
 	const struct rule_machine *machine;
 	struct unwind_table *table;
 	struct rule_set rules;
-	struct marks marks;
+	struct rule_ranges marks;
 	struct code code;
 	/* of the function whose rows are being made */
 	struct cfi_fde fde;
@@ -23,7 +23,8 @@ struct build {
 
 /* --- CFI --- */
 
-static int add_rule(struct build *b, uint64_t vaddr, const struct ms_rule *rule, struct marks *to)
+static int add_rule(struct build *b, uint64_t vaddr, const struct ms_rule *rule,
+		    struct rule_ranges *to)
 {
 	uint32_t ix;
 	int r = rule_set_add(&b->rules, rule, &ix);
@@ -33,7 +34,7 @@ static int add_rule(struct build *b, uint64_t vaddr, const struct ms_rule *rule,
 		b->why = RULE_TOO_MANY;
 		r = 0;
 	}
-	return r < 0 ? r : marks_add(to, vaddr, ix);
+	return r < 0 ? r : rule_ranges_add(to, vaddr, ix);
 }
 
 static int on_cfi_row(void *arg, uint64_t start, uint64_t end, const struct cfi_rules *rules)
@@ -80,9 +81,10 @@ static int add_cfi_rows(struct build *b, const struct cfi *cfi)
 		b->why = RULE_OK;
 		/* Padding stays with the function before it. */
 		if (i && b->fde.start > end && !code_is_padding(&b->code, end, b->fde.start))
-			r = marks_add(&b->marks, end, MARK_HOLE);
+			r = rule_ranges_add(&b->marks, end, RULE_RANGE_HOLE);
 		if (r == 0 && begins_context(b))
-			r = marks_add(&b->marks, before_or_at(b, b->fde.start), MS_RULE_IX_END);
+			r = rule_ranges_add(&b->marks, before_or_at(b, b->fde.start),
+					    MS_RULE_IX_END);
 		else if (r == 0)
 			r = cfi_rows(cfi, i, on_cfi_row, b);
 		end = b->fde.end;
@@ -90,7 +92,7 @@ static int add_cfi_rows(struct build *b, const struct cfi *cfi)
 		b->table->counts.bad[b->why] += b->why != RULE_OK;
 	}
 	b->table->counts.damaged = cfi_counts(cfi).bad;
-	return r < 0 ? r : marks_add(&b->marks, end, MARK_HOLE);
+	return r < 0 ? r : rule_ranges_add(&b->marks, end, RULE_RANGE_HOLE);
 }
 
 /* -ENOENT: there is none. */
@@ -106,12 +108,12 @@ static int add_cfi(struct build *b, unsigned from, struct err *e)
 
 static int add_go(struct build *b, const struct gopclntab *tab)
 {
-	struct marks under = { 0 };
+	struct rule_ranges under = { 0 };
 	int r = go_rows(tab, b->machine, &b->code, &b->rules, &under);
 
 	if (r == 0)
-		r = marks_underlay(&b->marks, &under);
-	marks_fini(&under);
+		r = rule_ranges_underlay(&b->marks, &under);
+	rule_ranges_fini(&under);
 	b->table->counts.functions += gopclntab_n_funcs(tab);
 	return r;
 }
@@ -119,17 +121,17 @@ static int add_go(struct build *b, const struct gopclntab *tab)
 /* All of Go's code keeps frame pointers. */
 static int add_fp(struct build *b)
 {
-	struct marks under = { 0 };
+	struct rule_ranges under = { 0 };
 	int r = 0;
 
 	for (uint32_t i = 0; i < b->code.n_text && r == 0; i++) {
-		r = marks_add(&under, b->code.text[i].start, MS_RULE_IX_FP);
+		r = rule_ranges_add(&under, b->code.text[i].start, MS_RULE_IX_FP);
 		if (r == 0)
-			r = marks_add(&under, b->code.text[i].end, MARK_HOLE);
+			r = rule_ranges_add(&under, b->code.text[i].end, RULE_RANGE_HOLE);
 	}
 	if (r == 0)
-		r = marks_underlay(&b->marks, &under);
-	marks_fini(&under);
+		r = rule_ranges_underlay(&b->marks, &under);
+	rule_ranges_fini(&under);
 	return r;
 }
 
@@ -140,7 +142,7 @@ typedef int (*range_fn)(void *arg, uint64_t start, uint64_t end);
 /* Every stretch of the executable sections for which `rule` holds. Returns what `fn` did, if not 0. */
 static int each_range(const struct build *b, uint32_t rule, range_fn fn, void *arg)
 {
-	const struct marks *list = &b->marks;
+	const struct rule_ranges *list = &b->marks;
 	uint32_t k = 0;
 	int r = 0;
 
@@ -155,7 +157,7 @@ static int each_range(const struct build *b, uint32_t rule, range_fn fn, void *a
 			bool more = k < list->n && list->m[k].vaddr < x->end;
 			uint64_t to = more ? list->m[k].vaddr : x->end;
 
-			if ((k ? list->m[k - 1].rule : MARK_HOLE) == rule)
+			if ((k ? list->m[k - 1].rule : RULE_RANGE_HOLE) == rule)
 				r = fn(arg, at, to);
 			at = to;
 			k += more;
@@ -183,7 +185,7 @@ static uint64_t bytes_of_rule(const struct build *b, uint32_t rule)
 /* Looks at what CFI leaves open. */
 struct known_holes {
 	struct build *b;
-	struct marks *over;
+	struct rule_ranges *over;
 };
 
 /*
@@ -203,13 +205,13 @@ static int find_sigreturns(void *arg, uint64_t start, uint64_t end)
 	if (start < end && code_sigreturn_ends_at(&s->b->code, start)) {
 		r = add_rule(s->b, start, &rule, s->over);
 		if (r == 0)
-			r = marks_add(s->over, ++at, MARK_HOLE);
+			r = rule_ranges_add(s->over, ++at, RULE_RANGE_HOLE);
 	}
 	while (r == 0 && code_find_sigreturn(&s->b->code, at, end, &found, &len)) {
 		at = found + len + (found + len < end);
 		r = add_rule(s->b, before_or_at(s->b, found), &rule, s->over);
 		if (r == 0)
-			r = marks_add(s->over, at, MARK_HOLE);
+			r = rule_ranges_add(s->over, at, RULE_RANGE_HOLE);
 	}
 	return r;
 }
@@ -235,7 +237,7 @@ static int find_clone(void *arg, uint64_t start, uint64_t end)
 	    p[9] != 0xc3)
 		return 0;
 	r = add_rule(s->b, start, &rule, s->over);
-	return r < 0 ? r : marks_add(s->over, end, MARK_HOLE);
+	return r < 0 ? r : rule_ranges_add(s->over, end, RULE_RANGE_HOLE);
 }
 
 /* --- assembly --- */
@@ -251,18 +253,18 @@ static int find_leaf_code(void *arg, uint64_t start, uint64_t end)
 	if (!leaf_code(&s->b->code, start, end))
 		return 0;
 	r = add_rule(s->b, start, &rule, s->over);
-	return r < 0 ? r : marks_add(s->over, end, MARK_HOLE);
+	return r < 0 ? r : rule_ranges_add(s->over, end, RULE_RANGE_HOLE);
 }
 
 static int add_known_holes(struct build *b, int (*find)(void *arg, uint64_t start, uint64_t end))
 {
-	struct marks over = { 0 };
+	struct rule_ranges over = { 0 };
 	struct known_holes s = { b, &over };
-	int r = each_range(b, MARK_HOLE, find, &s);
+	int r = each_range(b, RULE_RANGE_HOLE, find, &s);
 
 	if (r == 0)
-		r = marks_overlay(&b->marks, &over);
-	marks_fini(&over);
+		r = rule_ranges_overlay(&b->marks, &over);
+	rule_ranges_fini(&over);
 	return r;
 }
 
@@ -271,9 +273,9 @@ static int add_known_holes(struct build *b, int (*find)(void *arg, uint64_t star
 /* MS_RULE_NONE wherever nothing is known, from the first page to the last. */
 static int fill_holes(struct build *b)
 {
-	struct mark first = { b->table->first_page << MS_ROW_PAGE_SHIFT, MS_RULE_IX_NONE };
+	struct rule_range first = { b->table->first_page << MS_ROW_PAGE_SHIFT, MS_RULE_IX_NONE };
 
-	return marks_underlay(&b->marks, &(struct marks){ .m = &first, .n = 1 });
+	return rule_ranges_underlay(&b->marks, &(struct rule_ranges){ .m = &first, .n = 1 });
 }
 
 static int set_pages(struct build *b, struct err *e)
@@ -295,7 +297,7 @@ static int set_pages(struct build *b, struct err *e)
 static int pack(struct build *b)
 {
 	struct unwind_table *t = b->table;
-	const struct mark *m = b->marks.m;
+	const struct rule_range *m = b->marks.m;
 	uint32_t page = 0;
 
 	t->n_rows = b->marks.n;
@@ -323,14 +325,14 @@ static int pack(struct build *b)
 static int add_names(struct build *b)
 {
 	/* Most files have some bytes of hand-written start code, and nothing to look up. */
-	bool holes = bytes_of_rule(b, MARK_HOLE) > NAMED_HOLE_MIN;
+	bool holes = bytes_of_rule(b, RULE_RANGE_HOLE) > NAMED_HOLE_MIN;
 	struct named named = { 0 };
 	int r = named_find(b->elf, &b->code, &b->marks, holes, &named);
 
 	if (r == 0)
-		r = marks_overlay(&b->marks, &named.over);
+		r = rule_ranges_overlay(&b->marks, &named.over);
 	if (r == 0)
-		r = marks_underlay(&b->marks, &named.under);
+		r = rule_ranges_underlay(&b->marks, &named.under);
 	named_fini(&named);
 	return r;
 }
@@ -407,7 +409,7 @@ int unwind_table_build(struct elf_file *elf, struct unwind_table **ret_table, st
 			       elf_file_name(elf));
 	r = build(b, e);
 	rule_set_fini(&b->rules);
-	marks_fini(&b->marks);
+	rule_ranges_fini(&b->marks);
 	if (r == -ENOMEM)
 		return err_set(e, r, "%s: out of memory for its unwind table", elf_file_name(elf));
 	if (r == -EFBIG && e && !e->code)

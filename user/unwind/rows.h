@@ -1,6 +1,6 @@
 /*
  * The unwind table of one ELF file: everything that is known of how its code finds its callers, in
- * the form of bpf/rows.h. From there it goes into the pool (publish.h) or onto the disk
+ * the form of bpf/walk/rows.h. From there it goes into the pool (publish.h) or onto the disk
  * (row_cache.h).
  *
  * Known from, the first that covers an address counts:

@@ -5,7 +5,7 @@
 #define MEMSCOPE_UNWIND_RULES_H
 
 #include "elf/cfi.h"
-#include <rows.h> /* bpf/rows.h; in quotes it would be the one beside this file */
+#include "walk/rows.h"
 
 #include <stdbool.h>
 

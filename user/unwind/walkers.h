@@ -1,7 +1,7 @@
 /*
  * How the stacks of a piece of code are walked: one row for each kind, and how to choose among them.
  *
- * A file that can be read gets a table; what its own CFI does not tell is unwind/rows.h's business.
+ * A file that can be read gets a table; unwind/rows.h fills in what its own CFI leaves open.
  * Code without a file (a JIT's, a stub's) has none. Where its runtime is known to keep frame
  * pointers in it, following them is proof; else it is a guess, and stacks through it say so.
  *

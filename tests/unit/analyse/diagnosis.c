@@ -76,14 +76,14 @@ static void a_stack_that_grows_and_keeps_is_a_leak(void **state)
 	assert_non_null(strstr(text, "60.0 KiB a minute"));
 	assert_non_null(strstr(text, "98%"));
 	s.alloc.n_leaks = 3;
-	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "3 stacks grow"));
+	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "3 allocation sites keep growing"));
 }
 
 static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void **state)
 {
 	struct run_summary s = healthy();
 
-	s.course.kind = COURSE_GROWING;
+	s.shape.kind = TREND_SHAPE_GROWING;
 	s.memory = (struct trend_rise){ .known = true, .base = 100 << 10, .last = 116 << 10 };
 	assert_int_equal(diagnose(&s, found), 0); /* traced: no stack keeps it, so it is no leak */
 	s.alloc.tier = ALLOC_TIER_DECLINED;
@@ -141,8 +141,7 @@ static void a_spike_is_bloat(void **state)
 	struct run_summary s = healthy();
 
 	s.alloc.peak.bytes = 120 * MIB;
-	assert_non_null(
-		strstr(only(&s, DIAGNOSIS_BLOAT), "12.3 s after the begin, it held 120.0 MiB"));
+	assert_non_null(strstr(only(&s, DIAGNOSIS_BLOAT), "12.3 s into the run, 120.0 MiB"));
 	s.alloc.peak.bytes -= 1;
 	assert_int_equal(diagnose(&s, found), 0);
 	s.alloc.live_bytes = 1 * MIB;

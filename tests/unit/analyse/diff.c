@@ -249,7 +249,7 @@ static void what_is_counted_exactly_has_no_noise(void **state)
 	profile_free(b);
 }
 
-static void stacks_are_told_apart_where_functions_are_not(void **state)
+static void stacks_are_distinguished_where_functions_are_not(void **state)
 {
 	struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
 	struct diff_opts o = { .before = a, .after = b, .by = DIFF_BY_STACK };
@@ -381,7 +381,7 @@ static void memory_is_charged_to_who_asked_for_it(void **state)
 	profile_free(after);
 }
 
-static void waits_are_charged_to_who_waits_and_told_from_chance(void **state)
+static void waits_are_charged_to_who_waits_and_tested_against_chance(void **state)
 {
 	static const struct value_type types[] = { { "blocked", "count" },
 						   { "blocked", "nanoseconds" } };
@@ -422,10 +422,10 @@ int main(void)
 		FACT(seconds_and_totals_scale_what_was_before),
 		FACT(bytes_that_grew_with_all_others_have_changed_all_the_same),
 		FACT(what_is_counted_exactly_has_no_noise),
-		FACT(stacks_are_told_apart_where_functions_are_not),
+		FACT(stacks_are_distinguished_where_functions_are_not),
 		FACT(of_two_runs_of_one_program_nothing_is_named),
 		FACT(memory_is_charged_to_who_asked_for_it),
-		FACT(waits_are_charged_to_who_waits_and_told_from_chance),
+		FACT(waits_are_charged_to_who_waits_and_tested_against_chance),
 		cmocka_unit_test(growth_is_known_to_its_sampling_period),
 	};
 

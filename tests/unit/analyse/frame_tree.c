@@ -261,8 +261,72 @@ static void a_label_is_the_first_level_when_asked_for(void **state)
 	opts.by = "pid";
 	opts.leaf_first = true;
 	assert_int_equal(frame_tree_build(f.p, &opts, &t), 0);
-	assert_int_equal(at(t, "main;7")->self, 1);
+	assert_int_equal(at(t, "main;pid 7")->self, 1);
 	assert_int_equal(at(t, "main;[other]")->self, 1);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
+/* One sample of "main" with these labels; `thread` may be NULL. */
+static void add_thread(struct fixture *f, const char *comm, const char *thread, int64_t tid)
+{
+	struct label set[3] = {
+		{ .key = dict_string(f->d, "comm"), .str = dict_string(f->d, comm) },
+		{ .key = dict_string(f->d, "tid"), .num = tid },
+	};
+	location_id main_ = fixture_location(f, (char[]){ "main" });
+	int64_t one = 1;
+
+	if (thread)
+		set[2] = (struct label){ .key = dict_string(f->d, "thread"),
+					 .str = dict_string(f->d, thread) };
+	profile_add(f->p, dict_stack(f->d, &main_, 1), dict_labels(f->d, set, thread ? 3 : 2),
+		    &one);
+}
+
+static void threads_are_below_their_process_and_distinguished_by_number(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree_opts opts = { .by = "thread", .root_comm = true };
+	struct frame_tree *t;
+
+	add_thread(&f, "server", NULL, 70);
+	add_thread(&f, "server", "pool", 71);
+	add_thread(&f, "server", "pool", 72);
+	fixture_add1(&f, "server;main", 1);
+	assert_int_equal(frame_tree_build(f.p, &opts, &t), 0);
+	assert_int_equal(at(t, "server;server (tid 70);main")->total, 1);
+	assert_int_equal(at(t, "server;pool (tid 71);main")->total, 1);
+	assert_int_equal(at(t, "server;pool (tid 72);main")->total, 1);
+	assert_int_equal(at(t, "server;[other];main")->total, 1);
+	frame_tree_free(t);
+	assert_true(frame_tree_has_label(f.p, "thread"));
+	assert_false(frame_tree_has_label(f.p, "container"));
+	fixture_free(&f);
+}
+
+static void from_a_function_there_are_its_callees_or_its_callers_of_the_outermost_call(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree_opts opts = { .from = "walk", .root_comm = true };
+	struct frame_tree *t;
+
+	fixture_add1(&f, "p;main;walk;walk;visit", 3);
+	fixture_add1(&f, "p;other;walk", 4);
+	fixture_add1(&f, "p;main;visit", 100);
+	opts.root_comm = false;
+	assert_int_equal(frame_tree_build(f.p, &opts, &t), 0);
+	assert_int_equal(t->nodes[0].total, 7);
+	assert_int_equal(at(t, "walk")->total, 7);
+	assert_int_equal(at(t, "walk")->self, 4);
+	assert_int_equal(at(t, "walk;walk;visit")->self, 3);
+	frame_tree_free(t);
+	opts.root_comm = true;
+	opts.leaf_first = true;
+	assert_int_equal(frame_tree_build(f.p, &opts, &t), 0);
+	assert_int_equal(at(t, "walk")->total, 7);
+	assert_int_equal(at(t, "walk;main;p")->self, 3);
+	assert_int_equal(at(t, "walk;other;p")->self, 4);
 	frame_tree_free(t);
 	fixture_free(&f);
 }
@@ -274,6 +338,9 @@ int main(void)
 		cmocka_unit_test(children_are_sorted_by_name_whatever_the_order_of_samples),
 		cmocka_unit_test(the_process_name_is_the_first_level_when_asked_for),
 		cmocka_unit_test(a_label_is_the_first_level_when_asked_for),
+		cmocka_unit_test(threads_are_below_their_process_and_distinguished_by_number),
+		cmocka_unit_test(
+			from_a_function_there_are_its_callees_or_its_callers_of_the_outermost_call),
 		cmocka_unit_test(inlined_calls_are_nodes_between_their_neighbours),
 		cmocka_unit_test(frames_without_names_are_named_by_their_image),
 		cmocka_unit_test(one_name_in_kernel_and_user_space_is_two_nodes),

@@ -32,7 +32,7 @@ static void processes_add_up(void **state)
 {
 	struct ledger sum = { 0 }, a = one(160, "glibc"), b = one(200, "glibc, jemalloc");
 
-	b.doubt = "why";
+	b.caveat = "why";
 	ledger_add(&sum, &a);
 	ledger_add(&sum, &b);
 	assert_int_equal(sum.processes, 2);
@@ -40,7 +40,7 @@ static void processes_add_up(void **state)
 	assert_int_equal(sum.parts[LEDGER_LIVE].blocks, 4);
 	assert_int_equal(ledger_unexplained(&sum), 60);
 	assert_string_equal(sum.allocators, "glibc, jemalloc");
-	assert_string_equal(sum.doubt, "why");
+	assert_string_equal(sum.caveat, "why");
 	assert_int_equal(sum.took_ns, 20);
 }
 

@@ -138,7 +138,7 @@ static void frame_without_a_name_is_not_the_site(void **state)
 	assert_string_equal(rows[1].function, "serve");
 }
 
-static void wait_is_told_by_the_kernel_and_charged_to_user_code(void **state)
+static void wait_has_the_kernels_reason_and_is_charged_to_user_code(void **state)
 {
 	struct fixture *f = *state;
 	struct site_row rows[4];
@@ -252,7 +252,7 @@ static void traps_of_probes_are_not_the_allocators_time(void **state)
 	assert_int_equal(value, 5);
 }
 
-static void way_to_a_probe_at_a_return_is_told_from_a_system_call(void **state)
+static void way_to_a_probe_at_a_return_is_not_taken_for_a_system_call(void **state)
 {
 	struct fixture *f = *state;
 	int64_t value = 0;
@@ -284,7 +284,7 @@ static void add_of(struct fixture *f, const char *comm, int64_t value, const cha
 			 0);
 }
 
-static void waits_of_kernel_threads_are_told_apart(void **state)
+static void waits_of_kernel_threads_are_distinguished(void **state)
 {
 	struct fixture *f = *state;
 	struct site_row rows[8];
@@ -306,20 +306,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
-		TEST(waits_of_kernel_threads_are_told_apart),
+		TEST(waits_of_kernel_threads_are_distinguished),
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(cxx_containers_are_messengers_too),
 		TEST(function_that_takes_a_std_type_is_not_of_std),
 		TEST(allocation_by_messengers_alone_is_charged_to_the_first_of_them),
 		TEST(frame_without_a_name_is_not_the_site),
-		TEST(wait_is_told_by_the_kernel_and_charged_to_user_code),
+		TEST(wait_has_the_kernels_reason_and_is_charged_to_user_code),
 		TEST(unknown_wait_shows_its_first_telling_kernel_function),
 		TEST(user_function_with_a_kernel_name_is_no_wait),
 		TEST(rows_are_the_largest_in_order),
 		TEST(samples_without_value_are_left_out),
 		TEST(counts_are_of_all_samples_of_a_site_but_a_site_without_value_is_no_row),
 		TEST(traps_of_probes_are_not_the_allocators_time),
-		TEST(way_to_a_probe_at_a_return_is_told_from_a_system_call),
+		TEST(way_to_a_probe_at_a_return_is_not_taken_for_a_system_call),
 		TEST(time_in_the_allocator_includes_its_page_faults),
 	};
 

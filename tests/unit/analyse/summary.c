@@ -153,7 +153,7 @@ static void waiting_for_a_cpu_is_starved_not_cpu_bound(void **state)
 	s.time.runnable_ns = 4 * S_NS;
 	s.time.blocked_ns = 0;
 	assert_int_equal(verdict_of(&s).kind, VERDICT_STARVED);
-	assert_says(verdict_of(&s).sentence, "waited 40% for a CPU");
+	assert_says(verdict_of(&s).sentence, "waited for a CPU during 40% of the time");
 }
 
 static void a_few_ms_of_run_queue_do_not_starve_an_idle_program(void **state)
@@ -285,7 +285,8 @@ static void who_made_memory_resident_is_the_next_step_where_allocations_were_not
 	s.growth.sites = &site;
 	s.growth.n_sites = 1;
 	assert_int_equal(verdict_of(&s).kind, VERDICT_GROWING);
-	assert_says(verdict_of(&s).next, "Open growth.svg: fill_cache made 90.0 MiB resident.");
+	assert_says(verdict_of(&s).next,
+		    "Open the growth profile: fill_cache first touched 90.0 MiB.");
 }
 
 static void run_that_measured_allocations_alone_names_who_allocated_most(void **state)
@@ -312,11 +313,12 @@ static void run_that_measured_allocations_alone_names_who_allocated_most(void **
 		verdict_of(&s).sentence,
 		"Only allocations were measured: of 80.0 MiB, read_lines allocated most "
 		"(60.0 MiB).");
-	assert_says(verdict_of(&s).next, "Open alloc.svg: read_lines allocated 60.0 MiB.");
+	assert_says(verdict_of(&s).next,
+		    "Open the allocation profile: read_lines allocated 60.0 MiB.");
 	s.alloc.live_sites = &sites[1];
 	s.alloc.n_live_sites = 1;
 	assert_says(verdict_of(&s).next,
-		    "Open heap.svg: cache_put holds 10.0 MiB that nothing has freed.");
+		    "Open the heap profile: cache_put holds 10.0 MiB that nothing has freed.");
 }
 
 static void run_that_measured_memory_alone_names_who_touched_most(void **state)
@@ -330,8 +332,31 @@ static void run_that_measured_memory_alone_names_who_touched_most(void **state)
 	s.growth.known = true;
 	s.growth.sites = &site;
 	s.growth.n_sites = 1;
-	assert_says(verdict_of(&s).sentence, "fill_cache touched most (90.0 MiB)");
-	assert_says(verdict_of(&s).next, "growth.svg");
+	assert_says(verdict_of(&s).sentence, "fill_cache first touched the most (90.0 MiB)");
+	assert_says(verdict_of(&s).next, "Open the growth profile");
+}
+
+static void only_files_that_were_written_are_named(void **state)
+{
+	static const struct site_row site = {
+		.function = "fill_cache", .module = "", .leaf = "", .comm = "", .value = 90 << 20
+	};
+	static const char *const of_a_window[] = { "growth-20251121-093012.svg" };
+	static const char *const without_picture[] = { "growth.pb.gz", "growth.folded",
+						       "oncpu.svg" };
+	static const char *const all[] = { "growth.pb.gz", "growth.folded", "growth.svg" };
+	struct run_summary s = { .duration_ns = S_NS,
+				 .growth = { .known = true, .sites = &site, .n_sites = 1 } };
+
+	assert_says(verdict_of(&s).next, "Open the growth profile:");
+	s.files = all;
+	s.n_files = 3;
+	assert_says(verdict_of(&s).next, "Open growth.svg:");
+	s.files = without_picture;
+	assert_says(verdict_of(&s).next, "Open growth.folded:");
+	s.files = of_a_window;
+	s.n_files = 1;
+	assert_says(verdict_of(&s).next, "Open growth-20251121-093012.svg:");
 }
 
 static void growth_is_a_clause_of_a_dearer_verdict(void **state)
@@ -495,6 +520,7 @@ int main(void)
 			who_made_memory_resident_is_the_next_step_where_allocations_were_not_traced),
 		cmocka_unit_test(run_that_measured_memory_alone_names_who_touched_most),
 		cmocka_unit_test(run_that_measured_allocations_alone_names_who_allocated_most),
+		cmocka_unit_test(only_files_that_were_written_are_named),
 		cmocka_unit_test(growth_is_a_clause_of_a_dearer_verdict),
 		cmocka_unit_test(memory_that_came_back_is_not_growth),
 		cmocka_unit_test(files_that_are_mapped_are_no_growth),

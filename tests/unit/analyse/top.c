@@ -84,6 +84,34 @@ static void an_empty_profile_has_no_rows(void **state)
 	fixture_free(&f);
 }
 
+static void what_is_allocated_is_that_of_the_site_and_the_allocator_has_no_row(void **state)
+{
+	static const struct value_type bytes = { "alloc_space", "bytes" };
+	struct fixture f = fixture_new(&bytes, 1);
+	struct top_row rows[8];
+
+	fixture_add1(&f, "comm;main;load;malloc", 70);
+	fixture_add1(&f, "comm;main;grow;xrealloc;realloc", 30);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_SELF, rows, 8), 2);
+	assert_row(&rows[0], "load", 70, 70);
+	assert_row(&rows[1], "grow", 30, 30);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_TOTAL, rows, 8), 3);
+	assert_row(&rows[0], "main", 0, 100);
+	fixture_free(&f);
+}
+
+static void a_wait_is_that_of_the_function_that_waits(void **state)
+{
+	static const struct value_type blocked = { "blocked", "nanoseconds" };
+	struct fixture f = fixture_new(&blocked, 1);
+	struct top_row rows[8];
+
+	fixture_add1(&f, "comm;main;take;futex_wait_[k];schedule_[k]", 5);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_SELF, rows, 8), 1);
+	assert_row(&rows[0], "take", 5, 5);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +119,9 @@ int main(void)
 		cmocka_unit_test(by_self_leaves_out_functions_without_self),
 		cmocka_unit_test(an_inlined_copy_counts_with_its_function),
 		cmocka_unit_test(a_function_is_a_name_in_an_image),
+		cmocka_unit_test(
+			what_is_allocated_is_that_of_the_site_and_the_allocator_has_no_row),
+		cmocka_unit_test(a_wait_is_that_of_the_function_that_waits),
 		cmocka_unit_test(an_empty_profile_has_no_rows),
 	};
 

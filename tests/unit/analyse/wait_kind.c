@@ -7,7 +7,7 @@
 
 #include "analyse/wait_kind.h"
 
-static void kernel_functions_tell_what_is_waited_for(void **state)
+static void kernel_functions_show_what_is_waited_for(void **state)
 {
 	static const struct {
 		const char *function;
@@ -39,7 +39,7 @@ static void kernel_functions_tell_what_is_waited_for(void **state)
 				 wait_kind_name(wait_kind_of(cases[i].function)));
 }
 
-static void the_way_into_the_scheduler_tells_nothing(void **state)
+static void the_way_into_the_scheduler_is_no_reason(void **state)
 {
 	static const char *const quiet[] = { "__schedule",
 					     "schedule",
@@ -66,8 +66,8 @@ static void every_kind_has_a_word_and_a_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernel_functions_tell_what_is_waited_for),
-		cmocka_unit_test(the_way_into_the_scheduler_tells_nothing),
+		cmocka_unit_test(kernel_functions_show_what_is_waited_for),
+		cmocka_unit_test(the_way_into_the_scheduler_is_no_reason),
 		cmocka_unit_test(every_kind_has_a_word_and_a_text),
 	};
 

@@ -20,6 +20,7 @@ struct args {
 	int colors;
 	uint32_t any;
 	const char *pids;
+	struct opt_list labels;
 };
 
 static const struct opt opts[] = {
@@ -35,6 +36,11 @@ static const struct opt opts[] = {
 	  .help = "palette" },
 	{ "any", 0, OPT_U32, "N", offsetof(struct args, any), .help = "number" },
 	{ "pid", 'p', OPT_STRING, "PID,…", offsetof(struct args, pids), .help = "of these" },
+	{ "label", 0, OPT_LIST, "KEY=VALUE", offsetof(struct args, labels), .help = "kept" },
+	{ "archive", 0, OPT_STRING, "DIR", offsetof(struct args, output), .help = "into",
+	  .synonyms = { "tree", "forest" } },
+	{ "alloc", 0, OPT_CHOICE, NULL, offsetof(struct args, colors), .choices = "auto|bursts|off",
+	  .help = "mode", .choice_synonyms = "slices=bursts|none=off" },
 	{ 0 },
 };
 
@@ -149,6 +155,14 @@ static void a_list_is_given_once_and_other_options_the_last_time(void **state)
 	assert_int_equal(args.width, 300);
 }
 
+static void what_may_be_given_again_keeps_all_in_their_order(void **state)
+{
+	assert_int_equal(parse("--label a=1 x --label=b=2,3"), 0);
+	assert_int_equal(args.labels.n, 2);
+	assert_string_equal(args.labels.items[0], "a=1");
+	assert_string_equal(args.labels.items[1], "b=2,3");
+}
+
 static void numbers_are_strict(void **state)
 {
 	assert_refused("-w 12x", "--width: \"12x\" is not a whole number");
@@ -212,6 +226,33 @@ static void distance_counts_a_swap_of_neighbours_once(void **state)
 		3));
 }
 
+static void a_former_name_does_what_the_new_one_does(void **state)
+{
+	assert_int_equal(parse("--tree a"), 0);
+	assert_string_equal(args.output, "a");
+	assert_int_equal(parse("--forest=b"), 0);
+	assert_string_equal(args.output, "b");
+	assert_int_equal(parse("--archive=b --tree c"), 0);
+	assert_string_equal(args.output, "c");
+	assert_refused("--tree", "--archive needs a value (--archive=DIR)");
+}
+
+static void a_former_choice_means_the_new_one(void **state)
+{
+	assert_int_equal(parse("--alloc=slices"), 0);
+	assert_int_equal(args.colors, 1);
+	assert_int_equal(parse("--alloc=none"), 0);
+	assert_int_equal(args.colors, 2);
+	assert_refused("--alloc=slice", "--alloc: \"slice\" is not one of auto, bursts, off");
+	assert_refused("--alloc=slices=bursts",
+		       "--alloc: \"slices=bursts\" is not one of auto, bursts, off");
+}
+
+static void a_former_name_is_never_suggested(void **state)
+{
+	assert_refused("--tere x", "there is no option --tere (memscope flame --help lists them)");
+}
+
 static char *printed(void (*print)(const struct opt_command *, FILE *))
 {
 	char *text = NULL;
@@ -231,6 +272,9 @@ static void help_and_man_come_from_the_same_rows(void **state)
 		assert_non_null(strstr(help, o->name));
 		assert_non_null(strstr(man, o->name));
 	}
+	assert_null(strstr(help, "tree"));
+	assert_null(strstr(man, "forest"));
+	assert_null(strstr(help, "slices"));
 	assert_non_null(strstr(help, "  -w, --width=PX          px (1200)\n"));
 	assert_non_null(strstr(help, "palette: hot, mem, io\n"));
 	assert_non_null(
@@ -264,11 +308,15 @@ int main(void)
 		cmocka_unit_test(an_unknown_option_without_a_neighbour_points_to_help),
 		cmocka_unit_test(a_missing_or_unwanted_value_is_refused),
 		cmocka_unit_test(a_list_is_given_once_and_other_options_the_last_time),
+		cmocka_unit_test(what_may_be_given_again_keeps_all_in_their_order),
 		cmocka_unit_test(numbers_are_strict),
 		cmocka_unit_test(a_wrong_choice_lists_the_right_ones),
 		cmocka_unit_test(an_ambiguous_prefix_lists_its_options),
 		cmocka_unit_test(no_sentence_is_needed),
 		cmocka_unit_test(distance_counts_a_swap_of_neighbours_once),
+		cmocka_unit_test(a_former_name_does_what_the_new_one_does),
+		cmocka_unit_test(a_former_choice_means_the_new_one),
+		cmocka_unit_test(a_former_name_is_never_suggested),
 		cmocka_unit_test(help_and_man_come_from_the_same_rows),
 		cmocka_unit_test(help_exits_0_without_parsing_further),
 	};

@@ -1,4 +1,4 @@
-#include "collect/alloc_table.h"
+#include "collect/stream/alloc_table.h"
 
 #include <errno.h>
 #include <setjmp.h>

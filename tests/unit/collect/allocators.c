@@ -1,4 +1,4 @@
-#include "collect/allocators.h"
+#include "collect/probes/allocators.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

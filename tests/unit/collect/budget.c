@@ -1,4 +1,4 @@
-#include "collect/budget.h"
+#include "collect/overhead/budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,10 +20,10 @@ static void each_may_have_what_the_others_leave(void **state)
 
 	(void)state;
 	assert_float_equal(budget_for_allocs(&b), 4, 1e-9);
-	assert_float_equal(budget_for_looks(&b), 4, 1e-9);
+	assert_float_equal(budget_for_stack_samples(&b), 4, 1e-9);
 	b = with(1, 3, 0.5);
 	assert_float_equal(budget_for_allocs(&b), 3.5, 1e-9);
-	assert_float_equal(budget_for_looks(&b), 2, 1e-9); /* half of 4: 1 would be less */
+	assert_float_equal(budget_for_stack_samples(&b), 2, 1e-9); /* half of 4: 1 would be less */
 }
 
 static void both_at_their_most_make_the_limit(void **state)
@@ -31,8 +31,9 @@ static void both_at_their_most_make_the_limit(void **state)
 	struct budget b = with(1.5, 100, 100);
 
 	(void)state;
-	assert_float_equal(budget_for_allocs(&b) + budget_for_looks(&b) + b.fixed, LIMIT, 1e-9);
-	assert_float_equal(budget_for_allocs(&b), budget_for_looks(&b), 1e-9);
+	assert_float_equal(budget_for_allocs(&b) + budget_for_stack_samples(&b) + b.fixed, LIMIT,
+			   1e-9);
+	assert_float_equal(budget_for_allocs(&b), budget_for_stack_samples(&b), 1e-9);
 }
 
 /* Whoever takes all that it may have, round by round, from whatever beginning: the sum comes to the limit. */
@@ -46,7 +47,7 @@ static void taking_turns_they_come_to_the_limit(void **state)
 		double want, sum;
 
 		for (int round = 0; round < 50; round++) {
-			double allocs = budget_for_allocs(&b), looks = budget_for_looks(&b);
+			double allocs = budget_for_allocs(&b), looks = budget_for_stack_samples(&b);
 
 			b.allocs = wants[i][0] < allocs ? wants[i][0] : allocs;
 			b.looks = wants[i][1] < looks ? wants[i][1] : looks;
@@ -62,8 +63,8 @@ static void some_rest_there_is_whatever_the_others_cost(void **state)
 	struct budget b = with(30, 9, 9);
 
 	(void)state;
-	assert_float_equal(budget_for_allocs(&b) + budget_for_looks(&b), BUDGET_REST_LEAST * LIMIT,
-			   1e-9);
+	assert_float_equal(budget_for_allocs(&b) + budget_for_stack_samples(&b),
+			   BUDGET_REST_LEAST * LIMIT, 1e-9);
 	b.looks = 0;
 	assert_float_equal(budget_for_allocs(&b), BUDGET_REST_LEAST * LIMIT, 1e-9);
 }

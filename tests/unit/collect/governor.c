@@ -1,4 +1,4 @@
-#include "collect/governor.h"
+#include "collect/overhead/governor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,17 +15,17 @@ static void cost_is_calls_times_price(void **state)
 	assert_float_equal(governor_percent(0, PAIR_NS), 0.0, 1e-9);
 }
 
-/* 5 % of 20 ms is 100 pairs of 10 µs; four times that ends the slice early. */
-static void a_slice_ends_early_when_the_budget_is_passed_four_times(void **state)
+/* 5 % of 20 ms is 100 pairs of 10 µs; four times that ends the burst early. */
+static void a_burst_ends_early_when_the_budget_is_passed_four_times(void **state)
 {
 	(void)state;
 	assert_int_equal(governor_enough(PAIR_NS, 5, 20), 400);
 	assert_int_equal(governor_enough(PAIR_NS, 0.001, 20), 32);
 }
 
-/* Slices as dear as they like, one after the other as soon as it may begin: what they cost in any stretch
- * of time is the budget's share of it and one slice, and what single ones cost beyond theirs. */
-static void slices_keep_to_the_budget_in_every_stretch_of_time(void **state)
+/* Bursts as dear as they like, one after the other as soon as it may begin: what they cost in any stretch
+ * of time is the budget's share of it and one burst, and what single ones cost beyond theirs. */
+static void bursts_keep_to_the_budget_in_every_stretch_of_time(void **state)
 {
 	static const double costs[] = { 5e6, 1e6, 0, 5e6, 12e6, 3e6, 5e6, 0.1e6 };
 	const double share = 0.05, burst = 5e6;
@@ -60,7 +60,7 @@ static void slices_keep_to_the_budget_in_every_stretch_of_time(void **state)
 	assert_true(p.spent_ns > 0.9 * share * (double)(now - 1000));
 }
 
-static void the_first_slice_begins_at_once_and_a_dear_one_is_waited_for(void **state)
+static void the_first_burst_begins_at_once_and_a_dear_one_is_waited_for(void **state)
 {
 	struct pacer p;
 
@@ -69,7 +69,7 @@ static void the_first_slice_begins_at_once_and_a_dear_one_is_waited_for(void **s
 	assert_int_equal(pacer_due_ns(&p), 7000);
 	pacer_spend(&p, 7000, 5e6);
 	assert_int_equal(pacer_due_ns(&p), 7000 + 100000000);
-	/* Time that passes without slices is no credit for more than one. */
+	/* Time that passes without bursts is no credit for more than one. */
 	pacer_spend(&p, 7000 + 3600000000000ULL, 5e6);
 	assert_int_equal(pacer_due_ns(&p), 7000 + 3600000000000ULL + 100000000);
 }
@@ -78,9 +78,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cost_is_calls_times_price),
-		cmocka_unit_test(a_slice_ends_early_when_the_budget_is_passed_four_times),
-		cmocka_unit_test(slices_keep_to_the_budget_in_every_stretch_of_time),
-		cmocka_unit_test(the_first_slice_begins_at_once_and_a_dear_one_is_waited_for),
+		cmocka_unit_test(a_burst_ends_early_when_the_budget_is_passed_four_times),
+		cmocka_unit_test(bursts_keep_to_the_budget_in_every_stretch_of_time),
+		cmocka_unit_test(the_first_burst_begins_at_once_and_a_dear_one_is_waited_for),
 	};
 
 	return cmocka_run_group_tests_name("collect/governor", tests, NULL, NULL);

@@ -1,6 +1,6 @@
-#include "collect/ingest.h"
+#include "collect/stream/ingest.h"
 
-#include "collect/sources.h"
+#include "collect/session/sources.h"
 #include "model/alloc_site.h"
 
 #include <errno.h>
@@ -421,7 +421,7 @@ static void the_container_of_a_process_is_a_label(void **state)
 	uint64_t cgroup_id = 0;
 	labels_id labels;
 
-	ingest_on_whose(f->in, in_a_container, &cgroup_id);
+	ingest_container_lookup(f->in, in_a_container, &cgroup_id);
 	assert_int_equal(ingest_total(f->in, &key, &total), 0);
 	assert_int_equal(cgroup_id, 4242);
 	labels = profile_sample(f->p.oncpu, 0).labels;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "collect/kernel.h"
+#include "collect/session/kernel.h"
 
 static struct kernel_finding *all_ok(void)
 {

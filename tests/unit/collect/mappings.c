@@ -1,4 +1,4 @@
-#include "collect/mappings.h"
+#include "collect/stream/mappings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

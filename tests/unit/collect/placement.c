@@ -1,4 +1,4 @@
-#include "collect/placement.h"
+#include "collect/probes/placement.h"
 
 #include "abi.h"
 
@@ -57,8 +57,8 @@ static void a_function_that_begins_with_push_is_probed_at_its_entry(void **state
 static void arguments_behind_a_heap_are_where_its_registers_are(void **state)
 {
 	static const uint8_t code[] = { 0x48, 0x81, 0xfe, 0x00, 0x04, 0x00, 0x00, 0x77, 0x27 };
-	const uint64_t three = MS_PLACE_MOVED | RSI | RDX << MS_PLACE_ARG_BITS |
-			       (uint64_t)RCX << 2 * MS_PLACE_ARG_BITS;
+	const uint64_t three = MS_COOKIE_MOVED | RSI | RDX << MS_COOKIE_ARG_BITS |
+			       (uint64_t)RCX << 2 * MS_COOKIE_ARG_BITS;
 	struct placement_ask ask = { .code = code,
 				     .len = sizeof(code),
 				     .args = 7,
@@ -88,7 +88,7 @@ static void behind_endbr64_comes_the_push(void **state)
 static void an_argument_that_was_moved_is_found_where_programs_can_be_told(void **state)
 {
 	assert_at(find(MALLOC, true, true, CODE(MI_MALLOC)), 21,
-		  MS_PLACE_MOVED | RDX << 8 | RSI << 4 | RSI);
+		  MS_COOKIE_MOVED | RDX << 8 | RSI << 4 | RSI);
 	assert_entry(find(MALLOC, true, false, CODE(MI_MALLOC)));
 }
 
@@ -105,7 +105,7 @@ static void a_return_probe_wants_the_return_address_on_top(void **state)
 {
 	/* sub $0x18,%rsp; test %rdi,%rdi; je; */
 	const uint8_t code[] = { 0x48, 0x83, 0xec, 0x18, 0x48, 0x85, 0xff, 0x74, 0x10 };
-	uint64_t sp = MS_PLACE_MOVED | 0x18 << MS_PLACE_SP_SHIFT | RDX << 8 | RSI << 4 | RDI;
+	uint64_t sp = MS_COOKIE_MOVED | 0x18 << MS_COOKIE_SP_SHIFT | RDX << 8 | RSI << 4 | RDI;
 
 	assert_entry(find(MALLOC, true, true, code, sizeof(code)));
 	assert_at(find(1, false, true, code, sizeof(code)), 7, sp);

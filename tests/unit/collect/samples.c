@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "collect/samplers.h"
-#include "collect/samples.h"
+#include "collect/probes/samplers.h"
+#include "collect/stream/samples.h"
 
 #include <string.h>
 
@@ -340,7 +340,7 @@ static void a_sampler_that_does_not_tell_of_frees_is_no_loss(void **state)
 	take(s, rec);
 	take(s, rec);
 	assert_int_equal(samples_live_bytes(s), 0);
-	assert_int_equal(stats_of(s).untold, 2);
+	assert_int_equal(stats_of(s).unreported, 2);
 	assert_int_equal(stats_of(s).untracked, 0);
 	assert_int_equal(stats_of(s).alloc.samples, 2);
 	samples_free(s);

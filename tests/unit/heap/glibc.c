@@ -56,7 +56,7 @@ static void heap_without_a_block_is_all_top(void **state)
 	assert_int_equal(use.arenas, 1);
 	assert_int_equal(use.live.blocks, 0);
 	assert_int_equal(use.top.bytes, FAKE_LEN - 8);
-	assert_null(use.doubt);
+	assert_null(use.caveat);
 	assert_whole(FAKE_LEN);
 }
 
@@ -87,7 +87,7 @@ static void arena_of_its_own_heap_is_walked(void **state)
 	assert_int_equal(use.arenas, 2);
 	assert_int_equal(use.live.blocks, 1);
 	assert_int_equal(blocks.rows[0].addr, first + 16);
-	assert_null(use.doubt);
+	assert_null(use.caveat);
 	assert_whole(2 * FAKE_LEN);
 }
 
@@ -132,7 +132,7 @@ static void size_that_is_none_ends_the_walk_and_is_told(void **state)
 		assert_int_equal(walk(), 0);
 		assert_int_equal(use.live.blocks, 1);
 		assert_int_equal(use.unknown.bytes, FAKE_LEN - 64);
-		assert_non_null(use.doubt);
+		assert_non_null(use.caveat);
 		assert_whole(FAKE_LEN);
 	}
 }
@@ -157,7 +157,7 @@ static void what_was_being_changed_is_read_again(void **state)
 	assert_int_equal(walk(), 0);
 	assert_int_equal(use.live.blocks, 2);
 	assert_int_equal(use.live.bytes, 56 + 88);
-	assert_null(use.doubt);
+	assert_null(use.caveat);
 	assert_whole(FAKE_LEN);
 }
 
@@ -278,7 +278,7 @@ static void large_blocks_are_found_below_what_others_map(void **state)
 	assert_int_equal(use.mapped.blocks, 2);
 	assert_int_equal(use.mapped.bytes, 3 * 4096 - 32);
 	assert_int_equal(use.live.blocks, 2);
-	assert_null(use.doubt);
+	assert_null(use.caveat);
 }
 
 static void large_block_that_is_not_there_is_told(void **state)
@@ -288,7 +288,7 @@ static void large_block_that_is_not_there_is_told(void **state)
 	assert_int_equal(walk(), 0);
 	assert_int_equal(use.mapped.blocks, 1);
 	assert_int_equal(use.unknown.bytes, 4096);
-	assert_non_null(use.doubt);
+	assert_non_null(use.caveat);
 }
 
 static void heap_whose_list_leads_to_itself_is_walked_once(void **state)
@@ -302,7 +302,7 @@ static void heap_whose_list_leads_to_itself_is_walked_once(void **state)
 	assert_int_equal(use.top.blocks, 2);
 	assert_int_equal(use.top.bytes, FAKE_LEN - 8 + FAKE_HEAP + FAKE_LEN - first - 8);
 	assert_true(use.unknown.bytes > 1ULL << 61);
-	assert_non_null(use.doubt);
+	assert_non_null(use.caveat);
 }
 
 static void list_that_is_full_is_said_to_be(void **state)

@@ -81,7 +81,7 @@ static void bitmap_that_denies_its_count_is_unknown(void **state)
 	assert_int_equal(walk(), 0);
 	assert_int_equal(use.live.blocks, 0);
 	assert_int_equal(use.unknown.bytes, 12288);
-	assert_non_null(use.doubt);
+	assert_non_null(use.caveat);
 }
 
 static void entry_whose_edata_is_of_another_place_is_none(void **state)

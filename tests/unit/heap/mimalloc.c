@@ -74,7 +74,7 @@ static void page_whose_lists_do_not_add_up_is_unknown(void **state)
 	assert_int_equal(heap_walk_mimalloc(&fake.mem, &use, &blocks), 0);
 	assert_int_equal(use.live.blocks, MI_CAPACITY);
 	assert_true(use.unknown.bytes >= MI_SLICE);
-	assert_non_null(use.doubt);
+	assert_non_null(use.caveat);
 }
 
 static void assert_not_believed(void)

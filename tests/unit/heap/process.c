@@ -152,9 +152,9 @@ static void glibc_is_found_with_an_arena_per_thread(void **state)
 	assert_string_equal(f->census.use[0].allocator, "glibc");
 	assert_in_range(f->census.use[0].arenas, 2, THREADS + 1);
 	assert_true(f->census.use[0].caches >= 2);
-	if (f->census.use[0].doubt)
-		print_message("doubt: %s\n", f->census.use[0].doubt);
-	assert_null(f->census.use[0].doubt);
+	if (f->census.use[0].caveat)
+		print_message("caveat: %s\n", f->census.use[0].caveat);
+	assert_null(f->census.use[0].caveat);
 	assert_int_equal(f->census.use[0].unknown.bytes, 0);
 }
 

@@ -56,7 +56,7 @@ static void pools_are_split_into_what_is_in_use_and_what_is_free(void **state)
 	assert_int_equal(use.top.bytes, (60 + 63) * PY_POOL);
 	assert_int_equal(use.metadata.bytes, 2 * PY_POOL + 2 * (PY_POOL - PY_BLOCKS * PY_SIZE));
 	assert_int_equal(use.unknown.bytes, 0);
-	assert_null(use.doubt);
+	assert_null(use.caveat);
 }
 
 static void pool_whose_numbers_do_not_fit_is_unknown(void **state)
@@ -85,7 +85,7 @@ static void pool_whose_numbers_do_not_fit_is_unknown(void **state)
 		assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
 		assert_int_equal(use.unknown.bytes, PY_POOL);
 		assert_int_equal(use.live.bytes, PY_COUNT * PY_SIZE);
-		assert_non_null(use.doubt);
+		assert_non_null(use.caveat);
 	}
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/strbuf.h"
 #include "import/readers.h"
+#include "model/about.h"
 
 static struct dict *d;
 static struct err e;
@@ -119,13 +120,29 @@ static void bad_lines_are_skipped_and_counted(void **state)
 {
 	struct profile *p;
 
-	assert_int_equal(read_text("# a comment\nmain 4\n;;; x\n 7\nmain -3\nmain 1e5\n"
+	assert_int_equal(read_text("no stack\nmain 4\n;;; x\n 7\nmain -3\nmain 1e5\n"
 				   "main 99999999999999999999\nmain 9223372036854775807.5\n",
 				   &p),
 			 0);
 	assert_int_equal(profile_n_samples(p), 1);
 	expect(p, 0, 4, "main");
 	assert_int_equal(info.skipped_lines, 7);
+	profile_free(p);
+}
+
+static void what_a_recording_is_known_by_is_read_and_other_comments_are_skipped(void **state)
+{
+	struct profile *p;
+
+	assert_int_equal(read_text("# Title: after 7 #\n# a comment\n# Label: env=prod #\n"
+				   "#main 4\n",
+				   &p),
+			 0);
+	assert_int_equal(profile_n_samples(p), 1);
+	expect(p, 0, 4, "#main");
+	assert_int_equal(info.skipped_lines, 0);
+	assert_string_equal(profile_about(p, ABOUT_TITLE, 0), "after 7");
+	assert_string_equal(profile_about(p, ABOUT_LABEL, 0), "env=prod");
 	profile_free(p);
 }
 
@@ -170,6 +187,7 @@ int main(void)
 		test(frame_of_one_name_is_one_place),
 		test(counts_with_a_fraction_are_rounded),
 		test(bad_lines_are_skipped_and_counted),
+		test(what_a_recording_is_known_by_is_read_and_other_comments_are_skipped),
 		test(text_without_any_stack_is_refused_by_its_first_line),
 		test(two_columns_are_a_comparison_and_refused),
 		test(values_that_add_up_too_far_saturate),

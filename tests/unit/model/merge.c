@@ -125,7 +125,7 @@ static void images_of_one_build_id_are_one(void **state)
 	profile_free(sum);
 }
 
-static void two_builds_at_one_path_are_told(void **state)
+static void two_builds_at_one_path_are_reported(void **state)
 {
 	struct profile *sum = NULL, *a = profile_of(two, 1);
 	struct merge_info info = { 0 };
@@ -164,6 +164,29 @@ static void durations_add_and_the_larger_period_stays(void **state)
 	profile_free(sum);
 }
 
+static void comments_of_both_are_kept_each_once(void **state)
+{
+	struct profile *sum = NULL, *a = profile_of(two, 1), *b = profile_of(two, 1);
+	const char *of_a[] = { "Label: env=prod", "Label: host=a", NULL };
+	const char *of_b[] = { "Label: host=b", "Label: env=prod", NULL };
+	struct profile_meta meta = { .period_type = { "", "" }, .comments = of_a };
+	const char *const *c;
+
+	assert_int_equal(profile_set_meta(a, &meta), 0);
+	meta.comments = of_b;
+	assert_int_equal(profile_set_meta(b, &meta), 0);
+	assert_int_equal(profile_merge(&sum, a, "a", MERGE_SAME, NULL, &e), 0);
+	assert_int_equal(profile_merge(&sum, b, "b", MERGE_SAME, NULL, &e), 0);
+	c = profile_get_meta(sum)->comments;
+	assert_string_equal(c[0], "Label: env=prod");
+	assert_string_equal(c[1], "Label: host=a");
+	assert_string_equal(c[2], "Label: host=b");
+	assert_null(c[3]);
+	profile_free(a);
+	profile_free(b);
+	profile_free(sum);
+}
+
 static void what_is_taken_away_is_negative(void **state)
 {
 	struct profile *a = profile_of(two, 1);
@@ -183,8 +206,9 @@ int main(void)
 		FACT(other_value_types_are_refused_or_left_out_as_asked),
 		FACT(a_profile_without_samples_has_no_say_in_the_types),
 		FACT(images_of_one_build_id_are_one),
-		FACT(two_builds_at_one_path_are_told),
+		FACT(two_builds_at_one_path_are_reported),
 		FACT(durations_add_and_the_larger_period_stays),
+		FACT(comments_of_both_are_kept_each_once),
 		FACT(what_is_taken_away_is_negative),
 	};
 

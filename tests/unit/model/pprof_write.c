@@ -166,7 +166,7 @@ static void the_image_that_the_process_is_named_after_is_mapping_1(void **state)
 	done(pb);
 }
 
-static void mapping_tells_its_range_and_what_is_named(void **state)
+static void mapping_has_its_range_and_what_is_named(void **state)
 {
 	pb_profile *pb;
 
@@ -338,7 +338,7 @@ int main(void)
 		test(head_says_types_period_time_and_comment),
 		test(main_binary_is_mapping_1_used_or_not),
 		test(the_image_that_the_process_is_named_after_is_mapping_1),
-		test(mapping_tells_its_range_and_what_is_named),
+		test(mapping_has_its_range_and_what_is_named),
 		test(range_is_widened_around_its_addresses),
 		test(locations_keep_inlined_lines_innermost_first),
 		test(address_without_a_mapping_or_name_is_kept_as_one),

@@ -100,7 +100,7 @@ static void our_own_group_is_found_by_its_path_and_by_its_directory(void **state
 	cgroup_mounts_fini(&mounts);
 }
 
-static void a_directory_that_is_no_group_and_a_name_that_is_none_are_told_apart(void **state)
+static void a_directory_that_is_no_group_differs_from_a_name_that_is_none(void **state)
 {
 	static struct cgroup group;
 	struct err e;
@@ -130,8 +130,7 @@ int main(void)
 		cmocka_unit_test(the_innermost_service_is_the_unit),
 		cmocka_unit_test(what_is_no_such_line_is_refused),
 		cmocka_unit_test(our_own_group_is_found_by_its_path_and_by_its_directory),
-		cmocka_unit_test(
-			a_directory_that_is_no_group_and_a_name_that_is_none_are_told_apart),
+		cmocka_unit_test(a_directory_that_is_no_group_differs_from_a_name_that_is_none),
 		cmocka_unit_test(the_unified_hierarchy_comes_first),
 	};
 

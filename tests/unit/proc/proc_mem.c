@@ -259,7 +259,7 @@ static void process_whose_main_thread_ended_still_counts(void **state)
 	close(ready[1]);
 }
 
-static void own_use_is_told(void **state)
+static void own_use_is_reported(void **state)
 {
 	int64_t cpu_ns, rss_kb, peak_kb;
 	volatile char *p = malloc(32 * MIB);
@@ -285,7 +285,7 @@ int main(void)
 		cmocka_unit_test(no_such_process_is_said),
 		cmocka_unit_test(command_name_cannot_shift_the_fields),
 		cmocka_unit_test(process_whose_main_thread_ended_still_counts),
-		cmocka_unit_test(own_use_is_told),
+		cmocka_unit_test(own_use_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "render/ledger_csv.h"
+#include "render/tables/ledger_csv.h"
 
 static int fields(const char *line)
 {

@@ -1,4 +1,4 @@
-#include "render/palette.h"
+#include "render/formats/palette.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "render/sites_csv.h"
+#include "render/tables/sites_csv.h"
 
 #include "model/alloc_site.h"
 #include "unit/profile_fixture.h"

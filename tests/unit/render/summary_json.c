@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "render/summary_json.h"
+#include "render/summary/summary_json.h"
 #include "summary_fixture.h"
 
 static cJSON *json_of(const struct run_summary *s)
@@ -93,7 +93,7 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "drops.1.count", 0);
 	assert_text(root, "drops.1.help", "samples not counted because the totals map was full");
 	assert_number(root, "sideband_lost", 0);
-	assert_number(root, "own.rss_kb", 24 * 1024);
+	assert_number(root, "memscope.rss_kb", 24 * 1024);
 	assert_number(root, "cost.ns", 207000000);
 	assert_number(root, "cost.profiled_ns", 206000000);
 	assert_number(root, "cost.limit_percent", 5);
@@ -168,7 +168,7 @@ static void growth_has_its_kinds_and_its_check(void **state)
 	root = json_of(&s);
 	assert_number(root, "growth.resident.shared_bytes", 8192);
 	assert_number(root, "growth.resident.file_bytes", 0);
-	assert_number(root, "growth.returned.anonymous_bytes", 4096);
+	assert_number(root, "growth.released.anonymous_bytes", 4096);
 	assert_text(root, "growth.sites.0.function", "fill");
 	assert_true(cJSON_IsNull(at(root, "growth.check")));
 	cJSON_Delete(root);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "render/summary_text.h"
+#include "render/summary/summary_text.h"
 #include "summary_fixture.h"
 
 /* The text of `s`; the caller's for the length of the test. */
@@ -19,7 +19,7 @@ static const char *text_of(const struct run_summary *s)
 	size_t len;
 
 	assert_int_equal(sink_open_memory(&out, NULL), 0);
-	summary_text_write(s, out);
+	summary_text_write(s, false, out);
 	written = sink_memory(out, &len);
 	assert_non_null(written);
 	assert_true(len < sizeof(text));
@@ -28,9 +28,41 @@ static const char *text_of(const struct run_summary *s)
 	return text;
 }
 
+/* The screen, as text_of(). */
+static const char *screen_of(const struct run_summary *s, bool colour)
+{
+	static char text[32768];
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	size_t len;
+
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	summary_screen_write(s, colour, out);
+	assert_true(strlen(sink_memory(out, &len)) < sizeof(text));
+	strcpy(text, sink_memory(out, &len));
+	return text;
+}
+
+/* Without regard to where lines are broken and how wide columns are. */
+static void squeeze(const char *text, char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	for (; *text && n + 1 < size; text++) {
+		char c = *text == '\n' ? ' ' : *text;
+
+		if (c != ' ' || (n > 0 && ret_text[n - 1] != ' '))
+			ret_text[n++] = c;
+	}
+	ret_text[n] = '\0';
+}
+
 static void assert_has(const char *text, const char *part)
 {
-	if (!strstr(text, part))
+	static char all[32768], wanted[1024];
+
+	squeeze(text, all, sizeof(all));
+	squeeze(part, wanted, sizeof(wanted));
+	if (!strstr(all, wanted))
 		fail_msg("\"%s\" is not in\n%s", part, text);
 }
 
@@ -40,7 +72,7 @@ static void assert_has_not(const char *text, const char *part)
 		fail_msg("\"%s\" is in\n%s", part, text);
 }
 
-static void everything_known_is_told(void **state)
+static void everything_known_is_shown(void **state)
 {
 	struct run_summary s = fixture_summary();
 	const char *text = text_of(&s);
@@ -50,45 +82,191 @@ static void everything_known_is_told(void **state)
 	assert_has(text, "stopped by a signal (SIGINT)");
 	assert_has(text, "  on-CPU          9.1 s    18.2%\n");
 	assert_has(text, "  blocked        40.3 s    80.6%\n");
-	assert_has(text, "  not known     60.0 ms     0.1%\n");
+	assert_has(text, "  unaccounted     60.0 ms     0.1%\n");
 	assert_has(text, "912 samples at 99 Hz (cpu-clock), 91.2% of one CPU");
 	assert_has(text, "Few samples");
 	assert_has(text, "    23.1%    42.8%  __send ");
 	assert_has(text, "aeProcessEvents");
 	assert_has(text, "worker_thread");
 	assert_has(text, "createStringObject");
-	assert_has(text, "3 blocks not followed");
-	assert_has(text, "RSS 100.0 MiB at first, 190.0 MiB at last (+90.0 MiB), peak 200.0 MiB");
-	assert_has(text, "its own (anonymous and swap) 80.0 MiB at first, 170.0 MiB at last");
+	assert_has(text, "3 blocks not tracked");
+	assert_has(text,
+		   "RSS 100.0 MiB at the start, 190.0 MiB at the end (+90.0 MiB), peak 200.0 MiB");
+	assert_has(text,
+		   "private (anonymous and swap) 80.0 MiB at the start, 170.0 MiB at the end");
 	assert_has(text,
 		   "growing: it grew by 90.0 MiB a minute (95 % interval 60.0 MiB to 120.0 MiB)");
-	assert_has(text, "plain rule: warning, potential leak: RSS +90.0% from first to last\n");
+	assert_has(text, "endpoint rule: warning, potential leak: RSS +90.0% from first to last\n");
 	assert_has(text, "trend: /proc is mounted with hidepid");
-	assert_has(text, "98.7% guessed, 1.3% cut at the top");
+	assert_has(text, "98.7% guessed, 1.3% truncated");
 	assert_has(text, "97.5% guessed in libjit.so.1");
 	assert_has_not(text, "libonce"); /* below a thousandth */
-	assert_has(text,
-		   "1,260 of 1,300 places in code have one (96.9%), 30 are told apart by function");
-	assert_has(text, "its debug symbols: libjemalloc2-dbgsym");
+	assert_has(text, "1,260 of 1,300 locations symbolized (96.9%), 30 in unnamed functions");
+	assert_has(text, "debug symbols: libjemalloc2-dbgsym");
 	assert_has(text, "104  stacks not stored because the stack map was full");
 	assert_has_not(text, "the totals map was full");
-	assert_has(text,
-		   "120.0 ms of CPU (1.2% of the run), 24.0 MiB resident, 40.0 MiB in the kernel");
+	assert_has(
+		text,
+		"memscope itself 120.0 ms of CPU time (1.2% of one CPU), 24.0 MiB resident, 40.0 MiB in the "
+		"kernel");
 	assert_has(text, "Overhead     2.1% of one CPU");
 	assert_has(text, "     150,000     853 ns     480 ns       2.00%  allocations\n");
 	assert_has(text, "memscope-redis-server-4711-20251121-093012/");
 	assert_has(text, "redis-server is CPU-bound");
 }
 
-static void verdict_is_the_last_paragraph(void **state)
+static void verdict_is_the_second_and_the_last_paragraph(void **state)
+{
+	static const char verdict[] = "\n\nredis-server is CPU-bound";
+	struct run_summary s = fixture_summary();
+	const char *const texts[] = { text_of(&s), screen_of(&s, false) };
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *first = strstr(texts[i], "\n\n");
+
+		assert_true(strncmp(first, verdict, strlen(verdict)) == 0);
+		assert_non_null(strstr(first, "\nNext: "));
+		assert_true(strstr(first, "\nNext: ") < strstr(first + 2, "\n\n"));
+		first = strstr(first + 2, verdict);
+		assert_non_null(first);
+		assert_null(strstr(first + 2, "\n\n"));
+		assert_null(strstr(first, "Next: "));
+	}
+}
+
+static uint32_t lines_of(const char *text)
+{
+	uint32_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+/* What a run can have at most: every section is there, and each sentence is a long one. */
+static struct run_summary fullest(void)
+{
+	static struct process_row processes[10];
+	static struct top_row top[10];
+	static struct site_row waits[12], sites[10];
+	static char sentence[600];
+	static const char *const notes[] = { sentence, sentence, sentence };
+	static struct summary_source sources[] = { { "oncpu", SOURCE_OK, NULL },
+						   { "offcpu", SOURCE_UNAVAILABLE, sentence },
+						   { "trend", SOURCE_UNAVAILABLE, sentence } };
+	struct run_summary s = fixture_summary();
+
+	for (size_t i = 0; i + 1 < sizeof(sentence); i++)
+		sentence[i] = i % 7 ? 'w' : ' ';
+	for (int i = 0; i < 10; i++) {
+		processes[i] =
+			(struct process_row){ .pid = i + 1, .comm = "worker", .cpu_ns = 90 * MS };
+		top[i] = (struct top_row){
+			.name = "function", .module = "app", .self = 90 - i, .total = 90
+		};
+		sites[i] = (struct site_row){
+			.function = "caller", .module = "app", .value = 1 << 20, .count = 7
+		};
+	}
+	for (int i = 0; i < 12; i++)
+		waits[i] = (struct site_row){ .function = "waiter",
+					      .module = "app",
+					      .wait = i % 2 ? WAIT_EVENTS : WAIT_SOCKET,
+					      .value = 900 * MS,
+					      .count = 70 };
+	s.seen_processes = 312;
+	s.by_process = processes;
+	s.n_by_process = 10;
+	s.oncpu.by_self = s.oncpu.by_total = top;
+	s.oncpu.n_self = s.oncpu.n_total = 10;
+	s.offcpu.waits = waits;
+	s.offcpu.n_waits = 12;
+	s.alloc.sites = s.alloc.live_sites = sites;
+	s.alloc.n_sites = s.alloc.n_live_sites = 10;
+	s.growth.known = true;
+	s.growth.on_stacks = s.growth.resident_bytes[GROWTH_ANON] = 80 << 20;
+	s.growth.sites = sites;
+	s.growth.n_sites = 10;
+	s.sources = sources;
+	s.n_sources = 3;
+	s.notes = notes;
+	s.n_notes = 3;
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0] = (struct summary_leak){ sites[0], 1 << 20, 5e5, 4e5, 6e5, 1, 0, 0.9, 3 };
+	return s;
+}
+
+static void the_first_screen_has_at_most_40_lines(void **state)
 {
 	struct run_summary s = fixture_summary();
-	const char *text = text_of(&s);
-	const char *verdict = strstr(text, "\n\nredis-server is CPU-bound");
 
-	assert_non_null(verdict);
-	assert_null(strstr(verdict + 2, "\n\n"));
-	assert_non_null(strstr(verdict, "\nNext: "));
+	assert_true(SUMMARY_SCREEN_LINES <= 40);
+	assert_true(lines_of(text_of(&s)) > 40);
+	assert_true(lines_of(screen_of(&s, false)) <= SUMMARY_SCREEN_LINES);
+	s = fullest();
+	assert_true(lines_of(screen_of(&s, false)) <= SUMMARY_SCREEN_LINES);
+	assert_has(screen_of(&s, false), "ww…");
+	s = (struct run_summary){ 0 };
+	assert_true(lines_of(screen_of(&s, false)) <= SUMMARY_SCREEN_LINES);
+}
+
+static void what_matters_is_on_the_first_screen_of_the_fullest_run(void **state)
+{
+	static const char *const labels[] = {
+		"Next: ",          "\nDiagnosis ",   "\nTime ",
+		"\nProcesses ",    "\nOn-CPU ",      "\nBlocked ",
+		"\nMemory ",       "\nAllocations ", "\nMissing ",
+		"\nLost ",         "\nNote ",        "\nOverhead ",
+		"memscope itself", "\nFiles ",       "summary.txt or --verbose"
+	};
+	struct run_summary s = fullest();
+	const char *at = screen_of(&s, false), *text = at;
+
+	for (size_t i = 0; i < sizeof(labels) / sizeof(*labels); i++) {
+		at = strstr(at, labels[i]);
+		if (!at)
+			fail_msg("\"%s\" is not in, or before the one before it:\n%s", labels[i],
+				 text);
+	}
+	s = fixture_summary();
+	assert_has(screen_of(&s, false), "live 90.0 MiB in 70,000 (too low by 3 blocks)");
+	assert_has(screen_of(&s, false), "(shares ± 4 points)");
+	assert_has(screen_of(&s, false), "the stack map was full (104)");
+	assert_has(screen_of(&s, false), "probably idle: bioProcessBackgroundJobs 30.0 s");
+}
+
+static void estimates_have_their_intervals_on_the_first_screen(void **state)
+{
+	static const struct site_row wait = { .function = "io",
+					      .wait = WAIT_SOCKET,
+					      .value = 1000 * MS,
+					      .count = 50,
+					      .low = 900 * MS,
+					      .high = 1100 * MS };
+	struct run_summary s = fixture_summary();
+
+	s.offcpu.sampled = true;
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_has(screen_of(&s, false), "1.0 s ± 10.0% 50");
+	s.alloc.tier = ALLOC_TIER_BURSTS;
+	s.alloc.bytes_interval = (struct summary_interval){ 600 << 20, 800 << 20, 10 };
+	assert_has(screen_of(&s, false),
+		   "701.0 MiB (95% interval 600.0 MiB to 800.0 MiB), estimated from");
+}
+
+static void colour_is_for_the_verdict_and_for_what_is_lost(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = screen_of(&s, true);
+
+	assert_has(text, "\033[1mredis-server is CPU-bound");
+	assert_has(text, "\033[33mLost");
+	assert_has(text, "\033[33mMissing");
+	assert_has_not(text, "\033[33mTime");
+	assert_has_not(screen_of(&s, false), "\033");
+	s.n_drops = 0;
+	assert_has_not(screen_of(&s, true), "\033[33mLost");
 }
 
 static void no_line_is_wider_than_100_columns(void **state)
@@ -178,7 +356,7 @@ static void no_sample_at_all_is_few_samples(void **state)
 	assert_has_not(text_of(&s), "inf");
 }
 
-static void busy_target_is_not_told_to_work_more(void **state)
+static void busy_target_is_not_asked_for_more_load(void **state)
 {
 	struct run_summary s = fixture_summary();
 
@@ -188,13 +366,13 @@ static void busy_target_is_not_told_to_work_more(void **state)
 	assert_has(text_of(&s), "Put load on it");
 }
 
-static void time_that_memscope_held_it_is_told_apart(void **state)
+static void time_that_memscope_stopped_it_is_told_apart(void **state)
 {
 	struct run_summary s = fixture_summary();
 
-	assert_has_not(text_of(&s), "held by memscope");
+	assert_has_not(text_of(&s), "stopped by memscope");
 	s.time.held_ns = 15 * MS;
-	assert_has(text_of(&s), "held by memscope for 15.0 ms while it put its probes in place");
+	assert_has(text_of(&s), "stopped by memscope for 15.0 ms while it placed its probes");
 	assert_has(text_of(&s), "  blocked        40.3 s    80.6%\n");
 }
 
@@ -211,7 +389,7 @@ static void processes_of_a_host_are_listed(void **state)
 	s.by_process = rows;
 	s.n_by_process = 2;
 	s.seen_processes = 312;
-	assert_has(text_of(&s), "Processes    312 had time in the run");
+	assert_has(text_of(&s), "Processes    312 ran or waited");
 	assert_has(text_of(&s), "     5.0 s    50.0%      1.5 s   250.0 ms     4711  cc1\n");
 	assert_has(text_of(&s), "      12  kworker/0:1\n");
 }
@@ -233,7 +411,7 @@ static void processes_of_containers_have_their_names_and_both_pids(void **state)
 	assert_has(text_of(&s), "       12          kworker/0:1\n");
 }
 
-static void a_container_is_told_by_name_id_and_what_became_of_it(void **state)
+static void a_container_has_its_name_its_id_and_what_became_of_it(void **state)
 {
 	const struct summary_process inside = { .pid = 4711, .comm = "hog", .ns_pid = 1 };
 	struct summary_group g[] = {
@@ -254,18 +432,18 @@ static void a_container_is_told_by_name_id_and_what_became_of_it(void **state)
 	s.n_members = 9;
 	s.processes = &inside;
 	s.n_processes = 1;
-	assert_has(text_of(&s), "container web, from ");
+	assert_has(text_of(&s), "container web, 2025-");
 	assert_has(text_of(&s), "  docker 0123456789ab, hog:1, /docker/0123456789ab\n");
-	assert_has(text_of(&s), "  started again 2 times during the run\n");
+	assert_has(text_of(&s), "  restarted 2 times during the run\n");
 	assert_has(text_of(&s), "  gone for the last 1.5 s\n");
 	assert_has(text_of(&s), "  9 processes in it during the run\n");
-	assert_has(text_of(&s), "pid 1 there");
+	assert_has(text_of(&s), "pid 1 inside");
 	s.n_groups = 2;
-	assert_has(text_of(&s), "container web and 1 more, from ");
+	assert_has(text_of(&s), "container web and 1 more, 2025-");
 	assert_has(text_of(&s), "  control group x.service: /system.slice/x.service\n");
 }
 
-static void places_without_a_name_add_up(void **state)
+static void locations_without_a_name_add_up(void **state)
 {
 	struct run_summary s = fixture_summary();
 
@@ -273,9 +451,9 @@ static void places_without_a_name_add_up(void **state)
 	s.symbols.ranges = 20;
 	s.symbols.offset_only = 45;
 	s.symbols.no_module = 275;
-	assert_has(text_of(&s), "  40 without in libjemalloc.so.2: no symbol table\n");
-	assert_has(text_of(&s), "  25 without in other images\n");
-	assert_has(text_of(&s), " 275 without in no mapping: [unknown]\n");
+	assert_has(text_of(&s), "  40 unsymbolized in libjemalloc.so.2: no symbol table\n");
+	assert_has(text_of(&s), "  25 unsymbolized in other images\n");
+	assert_has(text_of(&s), " 275 unsymbolized in no mapping: [unknown]\n");
 }
 
 static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
@@ -292,7 +470,7 @@ static void declined_tier_gives_its_reason_instead_of_numbers(void **state)
 	assert_has_not(text_of(&s), "blocks");
 }
 
-static void exact_tier_tells_what_became_of_the_blocks(void **state)
+static void exact_tier_shows_what_became_of_the_blocks(void **state)
 {
 	static const struct summary_sites more = {
 		.peak = { { .function = "load", .module = "app", .value = 3 << 20, .count = 50 } },
@@ -327,22 +505,23 @@ static void exact_tier_tells_what_became_of_the_blocks(void **state)
 	assert_has(text_of(&s),
 		   "peak            4.0 MiB            60 blocks, 1.5 s into the run\n");
 	assert_has(text_of(&s),
-		   "temporary         10.0%           100 freed by their thread before");
-	assert_has(text_of(&s), "crossing          10.0%            40 of the freed: by another");
+		   "temporary         10.0%           100 freed by their thread before its next");
+	assert_has(text_of(&s),
+		   "cross-thread      10.0%            40 of the freed: freed by another thread");
 	assert_has(text_of(&s), "10 µs 75.0%, 10 ms 22.5%, more 2.5%\n");
 	assert_has(text_of(&s), "8 B 50.0%, 1 KiB 25.0%, more 25.0%\n");
 	assert_has(text_of(&s), "     3.0 MiB            50  75.0%  load");
 	assert_has(text_of(&s), "         700       6.8 KiB  70.0%  parse");
 	assert_has(text_of(&s), "          25            30  25.0%  format");
 	assert_has(text_of(&s), "allocated by thread, of 2\n");
-	assert_has_not(text_of(&s), "stacks tell");
+	assert_has_not(text_of(&s), "stacks add up");
 	s.alloc.peak.on_stacks -= 512;
-	assert_has(text_of(&s), "stacks tell 512 B less of the peak");
+	assert_has(text_of(&s), "stacks add up to 512 B less than the peak");
 	s.alloc.peak.images = 3;
-	assert_has(text_of(&s), "each of 3 process images at its own highest point");
+	assert_has(text_of(&s), "over 3 process images, each at its own peak");
 }
 
-static void what_is_mapped_is_told_apart_from_what_is_allocated(void **state)
+static void mappings_are_apart_from_allocations(void **state)
 {
 	static const struct site_row site = {
 		.function = "start_threads", .module = "app", .value = 6 << 20, .count = 3
@@ -358,7 +537,7 @@ static void what_is_mapped_is_told_apart_from_what_is_allocated(void **state)
 		.sites = &site,
 		.n_sites = 1,
 	};
-	assert_has(text_of(&s), "Mappings     by mmap, mremap and brk outside of the allocator");
+	assert_has(text_of(&s), "Mappings     by mmap, mremap and brk outside the allocator");
 	assert_has(text_of(&s),
 		   "  anonymous       8.0 MiB     2.0 MiB     6.0 MiB  in 3 of 5 mappings");
 	assert_has(text_of(&s), "     6.0 MiB             3  75.0%  start_threads");
@@ -397,17 +576,17 @@ static void sampled_tier_says_who_sampled_and_how_sure_each_figure_is(void **sta
 
 	s.alloc = sampled_alloc();
 	assert_has(text_of(&s),
-		   "Allocations  sampled by libmemscope-alloc (preload), every 512.0 KiB");
+		   "Allocations  sampled by libmemscope-alloc (preload), one per 512.0 KiB");
 	assert_has(text_of(&s),
 		   "allocated       4.0 MiB  ± 25.0%         7,000 blocks, by 8 samples");
 	assert_has(text_of(&s),
 		   "live            1.0 MiB    exact             3 blocks, by 1 samples");
 	assert_has(text_of(&s), "     3.0 MiB   ± 33.3%        6  75.0%  load");
-	assert_has(text_of(&s), "2 samples not followed");
+	assert_has(text_of(&s), "2 samples not tracked");
 	assert_has_not(text_of(&s), "every call");
 }
 
-static void growth_is_told_with_its_kinds_and_set_against_rss(void **state)
+static void growth_has_its_kinds_and_is_set_against_rss(void **state)
 {
 	static const struct site_row site = { .function = "fill_cache",
 					      .module = "server",
@@ -434,7 +613,7 @@ static void growth_is_told_with_its_kinds_and_set_against_rss(void **state)
 	s.growth.returned_sites = &kernels;
 	s.growth.n_returned_sites = 1;
 	assert_has(text_of(&s),
-		   "Growth       80.0 MiB became resident, 20.0 MiB was given back (+60.0 MiB)\n");
+		   "Growth       80.0 MiB first touched, 20.0 MiB released (+60.0 MiB)\n");
 	assert_has(text_of(&s), "  anonymous     +64.0 MiB     -20.0 MiB\n");
 	assert_has_not(text_of(&s), "shared  ");
 	assert_has_not(text_of(&s), "RSS changed");
@@ -442,21 +621,19 @@ static void growth_is_told_with_its_kinds_and_set_against_rss(void **state)
 	/* No user function: the kernel's own. */
 	assert_has(text_of(&s), " 2.0 MiB  10.0%  shrink_folio_list\n");
 	s.growth.check.processes = 1;
-	s.growth.check.told_bytes = s.growth.check.rss_bytes = 60 << 20;
-	assert_has(text_of(&s),
-		   "RSS changed by +60.0 MiB, all of it told by the kernel's events\n");
+	s.growth.check.reported_bytes = s.growth.check.rss_bytes = 60 << 20;
+	assert_has(text_of(&s), "RSS changed by +60.0 MiB, as the kernel's events report\n");
 	s.growth.check.rss_bytes = -(4 << 20);
-	assert_has(
-		text_of(&s),
-		"RSS changed by -4.0 MiB, which is 64.0 MiB less than the kernel's events tell\n");
+	assert_has(text_of(&s),
+		   "RSS changed by -4.0 MiB, 64.0 MiB less than the kernel's events report\n");
 	s.growth.made_bytes = 8 << 20;
 	s.growth.ended_bytes = 24 << 20;
-	assert_has(text_of(&s), "20.0 MiB was given back\n"); /* what is left is not known */
+	assert_has(text_of(&s), "20.0 MiB released\n"); /* what is left is not known */
 	assert_has(text_of(&s),
-		   "forks and execs made 8.0 MiB, and 24.0 MiB went with what ended\n");
+		   "forks and execs made 8.0 MiB; 24.0 MiB ended with their process\n");
 }
 
-static void tables_without_room_are_told(void **state)
+static void tables_without_room_are_shown(void **state)
 {
 	struct run_summary s = fixture_summary();
 
@@ -466,11 +643,12 @@ static void tables_without_room_are_told(void **state)
 	assert_has_not(text_of(&s), "Unwinding"); /* nobody was in need of them */
 	s.unwind.evicted_in_use = 3;
 	s.unwind.refused = 1;
-	assert_has(text_of(&s), "4.0 MiB for tables is too little, see --mem: 3 left while in use, "
-				"1 refused");
+	assert_has(text_of(&s),
+		   "4.0 MiB for unwind tables is too little (--mem): 3 evicted while in use, "
+		   "1 refused");
 }
 
-static void cost_of_our_own_probes_is_told(void **state)
+static void cost_of_our_own_probes_is_shown(void **state)
 {
 	struct run_summary s = fixture_summary();
 
@@ -479,22 +657,22 @@ static void cost_of_our_own_probes_is_told(void **state)
 	assert_has(text_of(&s), "50.0% of the samples are in the traps of allocation probes");
 }
 
-static void cost_is_told_beside_its_limit(void **state)
+static void cost_is_shown_beside_its_limit(void **state)
 {
 	struct run_summary s = fixture_summary();
 
-	assert_has(text_of(&s), "2.1% of one CPU (limit 5%), and 0.01% in others");
-	assert_has_not(text_of(&s), "More than the limit");
+	assert_has(text_of(&s), "2.1% of one CPU (limit 5%) in the target; 0.01% in untraced");
+	assert_has_not(text_of(&s), "Over the limit");
 	s.cost.limit_percent = 2; /* and what that gives in a second: 220 ms, of 206 */
-	assert_has_not(text_of(&s), "More than the limit");
+	assert_has_not(text_of(&s), "Over the limit");
 	s.cost.limit_percent = 1;
-	assert_has(text_of(&s), "More than the limit");
+	assert_has(text_of(&s), "Over the limit");
 	s.cost.limit_percent = 0; /* something was asked for whatever it costs */
 	assert_has_not(text_of(&s), "(limit");
-	assert_has_not(text_of(&s), "More than the limit");
+	assert_has_not(text_of(&s), "Over the limit");
 }
 
-static void end_of_the_command_is_told(void **state)
+static void end_of_the_command_is_shown(void **state)
 {
 	struct run_summary s = fixture_summary();
 
@@ -507,41 +685,45 @@ static void end_of_the_command_is_told(void **state)
 	assert_has(text_of(&s), "killed by signal 11");
 }
 
-static void time_counted_twice_is_not_hidden(void **state)
+static void overcounted_time_is_not_hidden(void **state)
 {
 	struct run_summary s = fixture_summary();
 
 	s.time.runnable_ns += 1000 * MS;
-	assert_has(text_of(&s), "counted twice");
+	assert_has(text_of(&s), "overcounted");
 	assert_has(text_of(&s), "940.0 ms");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_known_is_told),
-		cmocka_unit_test(verdict_is_the_last_paragraph),
+		cmocka_unit_test(everything_known_is_shown),
+		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),
+		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
+		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),
+		cmocka_unit_test(estimates_have_their_intervals_on_the_first_screen),
+		cmocka_unit_test(colour_is_for_the_verdict_and_for_what_is_lost),
 		cmocka_unit_test(no_line_is_wider_than_100_columns),
 		cmocka_unit_test(long_name_loses_its_arguments_or_its_middle),
 		cmocka_unit_test(hostile_names_reach_no_terminal),
 		cmocka_unit_test(empty_run_is_short_and_says_so),
 		cmocka_unit_test(no_sample_at_all_is_few_samples),
-		cmocka_unit_test(busy_target_is_not_told_to_work_more),
-		cmocka_unit_test(time_that_memscope_held_it_is_told_apart),
+		cmocka_unit_test(busy_target_is_not_asked_for_more_load),
+		cmocka_unit_test(time_that_memscope_stopped_it_is_told_apart),
 		cmocka_unit_test(processes_of_a_host_are_listed),
 		cmocka_unit_test(processes_of_containers_have_their_names_and_both_pids),
-		cmocka_unit_test(a_container_is_told_by_name_id_and_what_became_of_it),
-		cmocka_unit_test(places_without_a_name_add_up),
+		cmocka_unit_test(a_container_has_its_name_its_id_and_what_became_of_it),
+		cmocka_unit_test(locations_without_a_name_add_up),
 		cmocka_unit_test(declined_tier_gives_its_reason_instead_of_numbers),
-		cmocka_unit_test(what_is_mapped_is_told_apart_from_what_is_allocated),
-		cmocka_unit_test(exact_tier_tells_what_became_of_the_blocks),
+		cmocka_unit_test(mappings_are_apart_from_allocations),
+		cmocka_unit_test(exact_tier_shows_what_became_of_the_blocks),
 		cmocka_unit_test(sampled_tier_says_who_sampled_and_how_sure_each_figure_is),
-		cmocka_unit_test(growth_is_told_with_its_kinds_and_set_against_rss),
-		cmocka_unit_test(tables_without_room_are_told),
-		cmocka_unit_test(cost_of_our_own_probes_is_told),
-		cmocka_unit_test(cost_is_told_beside_its_limit),
-		cmocka_unit_test(end_of_the_command_is_told),
-		cmocka_unit_test(time_counted_twice_is_not_hidden),
+		cmocka_unit_test(growth_has_its_kinds_and_is_set_against_rss),
+		cmocka_unit_test(tables_without_room_are_shown),
+		cmocka_unit_test(cost_of_our_own_probes_is_shown),
+		cmocka_unit_test(cost_is_shown_beside_its_limit),
+		cmocka_unit_test(end_of_the_command_is_shown),
+		cmocka_unit_test(overcounted_time_is_not_hidden),
 	};
 	struct run_summary s = fixture_summary();
 

@@ -1,4 +1,4 @@
-#include "render/svg_change.h"
+#include "render/formats/svg_change.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

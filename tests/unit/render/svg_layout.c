@@ -1,4 +1,4 @@
-#include "render/svg_layout.h"
+#include "render/formats/svg_layout.h"
 #include "unit/profile_fixture.h"
 
 #include <setjmp.h>

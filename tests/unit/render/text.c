@@ -1,4 +1,4 @@
-#include "render/text.h"
+#include "render/formats/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "render/trend_csv.h"
+#include "render/tables/trend_csv.h"
 
 #define HEADER                                                                                     \
 	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
@@ -126,7 +126,7 @@ static void log_of_groups_has_their_columns_at_the_end(void **state)
 		"group_anonymous_kb,group_file_kb,group_kernel_kb\n"
 		"1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,20,21,22,,24\n"
 		"1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,20,21,22,,24\n");
-	/* Neither kind is gone on with as the other. */
+	/* Neither kind is continued as the other. */
 	t = NULL;
 	assert_int_equal(trend_csv_append(path, false, &t, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "more columns"));

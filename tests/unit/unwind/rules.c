@@ -165,7 +165,7 @@ static void arm64s_signal_frame_is_where_the_kernel_puts_it(void **state)
 	assert_int_equal(out.off, 128 + 176);
 }
 
-static void a_register_that_cannot_be_told_is_lost_alone(void **state)
+static void a_register_that_cannot_be_recovered_is_lost_alone(void **state)
 {
 	static const struct cfi_reg nowhere[] = {
 		{ CFI_REG_BAD, 0, 0 },
@@ -291,7 +291,7 @@ int main(void)
 		FACT(an_undefined_return_address_ends_the_stack_whatever_else_is_said),
 		FACT(a_signals_frame_begins_where_its_rip_says),
 		FACT(arm64s_signal_frame_is_where_the_kernel_puts_it),
-		FACT(a_register_that_cannot_be_told_is_lost_alone),
+		FACT(a_register_that_cannot_be_recovered_is_lost_alone),
 		FACT(two_other_bases_are_one_too_many),
 		FACT(a_register_far_from_the_cfa_is_near_sp),
 		FACT(what_has_no_rule_says_why),

@@ -40,7 +40,7 @@ static void code_of_v8_is_walked_by_frame_pointer(void **state)
 	(void)state;
 }
 
-static void the_jvm_must_have_been_told_to_keep_them(void **state)
+static void the_jvm_needs_an_option_to_keep_them(void **state)
 {
 	const char *java[] = { "/usr/bin/java", "/usr/lib/jvm/lib/server/libjvm.so", NULL };
 
@@ -93,7 +93,7 @@ static void every_kind_of_code_has_a_walker_and_a_reason(void **state)
 	(void)state;
 }
 
-static void pages_of_the_kernels_are_told_from_named_memory(void **state)
+static void pages_of_the_kernels_are_not_taken_for_named_memory(void **state)
 {
 	assert_true(walker_is_kernels("[vsyscall]"));
 	assert_true(walker_is_kernels("[uprobes]"));
@@ -107,11 +107,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(code_of_v8_is_walked_by_frame_pointer),
-		cmocka_unit_test(the_jvm_must_have_been_told_to_keep_them),
+		cmocka_unit_test(the_jvm_needs_an_option_to_keep_them),
 		cmocka_unit_test(a_word_may_need_another_after_it),
 		cmocka_unit_test(a_name_that_only_begins_alike_is_another_program),
 		cmocka_unit_test(every_kind_of_code_has_a_walker_and_a_reason),
-		cmocka_unit_test(pages_of_the_kernels_are_told_from_named_memory),
+		cmocka_unit_test(pages_of_the_kernels_are_not_taken_for_named_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,272 @@
+/*
+ * Waits of threads that switch often, at a cost that a switch can bear: the length of every wait is
+ * measured, its stack only of some (wait_sites.h). A switch whose stack is not sampled costs two
+ * look-ups in task storage. It reads neither the target's memory nor a clock: the time is rq.clock,
+ * which the scheduler has just updated.
+ */
+#ifndef MEMSCOPE_WAIT_SAMPLER_BPF_H
+#define MEMSCOPE_WAIT_SAMPLER_BPF_H
+
+#include "common.bpf.h"
+#include "emit.bpf.h"
+#include "wait_sites.h"
+
+#define WAIT_SITE_PREEMPTED 1 /* wherever the thread lost its CPU     */
+#define WAIT_SITE_ANYWHERE  3 /* of a thread that has too many sites  */
+
+static __always_inline struct wait_begun *wait_begun_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&wait_begun, &zero);
+}
+
+/* The scheduler's present time, in a program at sched_switch: `task` is on this CPU. (The run
+ * queue's own symbol is there only with CONFIG_KALLSYMS_ALL.) */
+static __always_inline __u64 rq_clock(const struct task_struct *task)
+{
+	return task->se.cfs_rq->rq->clock;
+}
+
+/*
+ * How long `task`, which comes to a CPU, was runnable: since it was queued, plus earlier run queues
+ * if it was migrated. (The scheduler adds this up after the tracepoint.)
+ */
+static __always_inline __u64 queued_ns(const struct task_struct *task, __u64 delay_ns,
+				       __u64 clock_ns)
+{
+	__u64 from_ns = task->sched_info.last_queued,
+	      before_ns = task->sched_info.run_delay - delay_ns;
+
+	return before_ns + (from_ns && clock_ns > from_ns ? clock_ns - from_ns : 0);
+}
+
+/* Its record if `task` is sampled, else NULL. */
+static __always_inline struct ms_sampled_thread *wait_sampler_find(struct task_struct *task)
+{
+	return cfg_wait_sampler && sample_gap_ns
+		       ? bpf_task_storage_get(&sampled_threads, task, NULL, 0)
+		       : NULL;
+}
+
+static __always_inline bool wait_sampler_is(const struct ms_sampled_thread *b)
+{
+	return b && b->on;
+}
+
+/* Sends what a site has accumulated to user space, past the totals: this is rare. */
+static __noinline void wait_site_flush(const struct ms_sampled_thread *b, struct ms_wait_site *p,
+				       __u64 clock_ns, __u64 cgroup_id)
+{
+	struct wait_begun *w = wait_begun_here();
+
+	if (!b || !p || !w || !(p->blocked | p->runnable))
+		return;
+	__builtin_memset(&w->key, 0, sizeof(w->key));
+	w->key.source = MS_OFFCPU;
+	w->key.state = MS_BLOCKED;
+	w->key.tid = b->tid;
+	w->key.as_gen = p->as_gen;
+	w->key.bucket = emit_bucket(clock_ns + b->ahead_ns);
+	w->key.proc = b->proc;
+	w->key.user = p->user;
+	w->key.kernel = p->kernel;
+	if (p->blocked && !emit_send(&w->key, cgroup_id, p->blocked, p->blocked_ns))
+		stat_add(STAT_TOTAL_FULL, p->blocked);
+	w->key.state = MS_RUNNABLE;
+	if (p->runnable && !emit_send(&w->key, cgroup_id, p->runnable, p->runnable_ns))
+		stat_add(STAT_TOTAL_FULL, p->runnable);
+	p->blocked = p->blocked_ns = p->runnable = p->runnable_ns = 0;
+}
+
+/* Through a helper: for a direct pointer walk the verifier searches all types for the name. */
+static __always_inline __u64 task_cgroup(const struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
+static __always_inline void wait_sampler_count(struct ms_sampled_thread *b)
+{
+	stat_add(STAT_OFFCPU_SWITCHES, b->switches);
+	stat_add(STAT_WAIT_SWITCHES, b->switches);
+	stat_add(STAT_OFFCPU_WAITS, b->waits);
+	if (b->left_out) {
+		stat_add(STAT_WAITS_LEFT_OUT, b->left_out);
+		stat_add(STAT_WAITS_LEFT_OUT_NS, b->left_out_ns);
+	}
+	b->switches = b->waits = b->left_out = b->left_out_ns = 0;
+}
+
+/* The thread is no longer sampled; its entry in `threads` takes over its present state. */
+static __always_inline void wait_sampler_end(struct ms_sampled_thread *b, struct task_struct *task)
+{
+	__u32 tid = b->tid;
+	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
+	const struct ms_wait_site *p = wait_site_of(b);
+	__u64 cgroup_id = task_cgroup(task);
+
+	for (int i = 0; i < MS_WAIT_SITES; i++)
+		wait_site_flush(b, &b->sites[i], b->since_ns, cgroup_id);
+	if (t && t->state == MS_RUN_SAMPLED) {
+		t->oncpu_ns += b->oncpu_ns;
+		t->blocked_ns += b->blocked_ns;
+		t->runnable_ns += b->runnable_ns;
+		t->switches += b->switches;
+		t->since_ns = b->since_ns + b->ahead_ns;
+		t->delay_ns = b->delay_ns;
+		t->wake_ns = 0;
+		t->state = b->state;
+		t->user = p->user;
+		t->kernel = p->kernel;
+		t->as_gen = p->as_gen;
+	}
+	b->oncpu_ns = b->blocked_ns = b->runnable_ns = 0;
+	wait_sampler_count(b);
+	b->on = 0;
+}
+
+/* A thread that was found to switch often has come to a CPU: it is sampled from now on. */
+static __always_inline void wait_sampler_begin(struct ms_sampled_thread *b, struct ms_thread *t,
+					       __u32 tid, __u64 clock_ns, __u64 now_ns)
+{
+	b->proc = t->proc;
+	b->tid = tid;
+	b->since_ns = clock_ns;
+	b->ahead_ns = now_ns - b->since_ns;
+	b->state = MS_RUN_ON_CPU;
+	b->on = 1;
+	b->reassigned = 0;
+	b->random = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1;
+	for (int i = 0; i < MS_WAIT_SITES; i++)
+		b->sites[i].where = 0;
+	t->state = MS_RUN_SAMPLED;
+}
+
+/* Outside of a system call this is some other number, always the same for one faulting or
+ * interrupted instruction. */
+static __always_inline long syscall_number(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->orig_ax;
+#else
+	return regs->syscallno;
+#endif
+}
+
+/* The site at which `task` is about to wait. */
+static __always_inline __u64 wait_sampler_where(const struct ms_sampled_thread *b,
+						struct task_struct *task)
+{
+	struct pt_regs *regs;
+	__u64 where;
+
+	if (b->coarse > 1)
+		return WAIT_SITE_ANYWHERE;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	where = (PT_REGS_IP(regs) ^ (__u64)syscall_number(regs) << 48) * 0x9e3779b185ebca87ULL;
+	if (!b->coarse)
+		where = (where ^ PT_REGS_SP(regs)) * 0xc2b2ae3d27d4eb4fULL;
+	return where | 1ULL << 63; /* never one of the special sites above */
+}
+
+static __always_inline void wait_sampler_on_cpu(struct ms_sampled_thread *b, __u64 clock_ns)
+{
+	b->oncpu_ns += clock_ns - b->since_ns;
+	b->since_ns = clock_ns;
+}
+
+/* It leaves the CPU. true: capture its stack, then call wait_sampler_sampled(). */
+static __always_inline bool wait_sampler_out(struct ms_sampled_thread *b, struct task_struct *task,
+					     bool runnable, __u64 clock_ns)
+{
+	__u64 where = runnable ? WAIT_SITE_PREEMPTED : wait_sampler_where(b, task);
+
+	wait_sampler_on_cpu(b, clock_ns);
+	b->switches++;
+	b->state = runnable ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
+	b->delay_ns = task->sched_info.run_delay;
+	b->where = where;
+	return wait_site_enter(b, where, clock_ns, sample_gap_ns);
+}
+
+/* The stack of the wait that begins has been captured, into `w`. */
+static __always_inline void wait_sampler_sampled(struct ms_sampled_thread *b,
+						 const struct wait_begun *w,
+						 const struct task_struct *task, __u64 clock_ns)
+{
+	struct ms_wait_site *p = wait_site_of(b);
+
+	b->user = w->user;
+	b->kernel = w->kernel;
+	stat_inc(STAT_WAIT_SAMPLES);
+	wait_sampler_count(b);
+	if (p->where && p->where != b->where)
+		wait_site_flush(b, p, clock_ns, task_cgroup(task));
+	wait_site_sampled(b, b->where, w->as_gen, clock_ns, sample_gap_ns);
+}
+
+/* The wait that ends was sampled, and its stack is not the expected one. */
+static __noinline void wait_sampler_reassign(struct ms_sampled_thread *b,
+					     const struct task_struct *task, __u64 clock_ns,
+					     __u64 blocked_ns, __u64 runnable_ns)
+{
+	struct ms_reassigned_rec *rec;
+	struct ms_wait_site *p;
+
+	if (!b)
+		return;
+	p = wait_site_of(b);
+	stat_inc(STAT_WAIT_REASSIGNED);
+	rec = bpf_ringbuf_reserve(&events, sizeof(*rec), 0);
+	if (rec) {
+		rec->kind = MS_EV_REASSIGNED;
+		rec->shift = b->weight;
+		__builtin_memset(&rec->key, 0, sizeof(rec->key));
+		rec->key.source = MS_OFFCPU;
+		rec->key.state = b->state == MS_RUN_BLOCKED ? MS_BLOCKED : MS_RUNNABLE;
+		rec->key.tid = b->tid;
+		rec->key.as_gen = p->as_gen;
+		rec->key.bucket = emit_bucket(clock_ns + b->ahead_ns);
+		rec->key.proc = b->proc;
+		rec->key.user = b->user;
+		rec->key.kernel = b->kernel;
+		rec->from_user = p->user;
+		rec->from_kernel = p->kernel;
+		rec->from_as_gen = p->as_gen;
+		rec->pad = 0;
+		rec->blocked_ns = blocked_ns;
+		rec->runnable_ns = runnable_ns;
+		bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	} else {
+		stat_inc(STAT_WAIT_REASSIGNED_LOST);
+	}
+	if (!wait_site_is_sure(p)) {
+		wait_site_flush(b, p, clock_ns, task_cgroup(task));
+		wait_site_expect(p, b, p->as_gen);
+	}
+}
+
+/* It comes to a CPU, or came there at clock_ns. `could_ns`: how long it was runnable. */
+static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
+					    const struct task_struct *task, __u64 clock_ns,
+					    __u64 could_ns)
+{
+	__u64 ns = clock_ns - b->since_ns;
+	__u64 runnable_ns = b->state == MS_RUN_RUNNABLE || could_ns > ns ? ns : could_ns;
+
+	b->blocked_ns += ns - runnable_ns;
+	b->runnable_ns += runnable_ns;
+	b->waits++;
+	if (ns < cfg_wait_min_ns || ns > cfg_wait_max_ns) {
+		b->left_out++;
+		b->left_out_ns += ns;
+	} else {
+		wait_site_leave(b, ns, runnable_ns);
+		if (b->reassigned)
+			wait_sampler_reassign(b, task, clock_ns, ns - runnable_ns, runnable_ns);
+	}
+	b->state = MS_RUN_ON_CPU;
+	b->since_ns = clock_ns;
+}
+
+#endif

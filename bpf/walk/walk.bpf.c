@@ -1,0 +1,228 @@
+/*
+ * walk_cfi.h in the kernel: how it reads memory and tables, and the two functions that make up
+ * every walk.
+ */
+#include "walk/unwind_cache.bpf.h"
+
+#include "walk/walk_cfi.h"
+
+WALK_INLINE struct ms_walk *walk_of(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	return s ? &s->walk : NULL;
+}
+
+WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
+{
+	/* The size is never more than a window: stated for the verifier, hidden from clang. */
+	WALK_OPAQUE(size);
+	if (size > MS_WINDOW_BYTES)
+		return false;
+	return !bpf_probe_read_user(dst, size, (void *)addr);
+}
+
+WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix)
+{
+	return bpf_map_lookup_elem(&unwind_pool, &ix);
+}
+
+WALK_INLINE const struct ms_table *walk_table(__u32 ix)
+{
+	struct ms_table *t = bpf_map_lookup_elem(&unwind_tables, &ix);
+
+	/* Once a second at most: other CPUs read the same line. */
+	if (t && t->used != clock_s)
+		t->used = clock_s;
+	return t;
+}
+
+WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
+{
+	return bpf_map_lookup_elem(&unwind_rules, &ix);
+}
+
+#define RETURNS_MAX 64 /* the kernel keeps no more per thread (MAX_URETPROBE_DEPTH) */
+
+WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
+{
+	struct return_instance *ri = (void *)w->env;
+
+	for (int i = 0; i < RETURNS_MAX && ri; i++) {
+		if (BPF_CORE_READ(ri, stack) == at) {
+			*ret_ra = BPF_CORE_READ(ri, orig_ret_vaddr);
+			return true;
+		}
+		ri = BPF_CORE_READ(ri, next);
+	}
+	return false;
+}
+
+/* Stores the present frame, and steps to its caller. 0: there is none, or no room for one. */
+__noinline int walk_one(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	__u64 frame;
+
+	if (!s || s->walk.n >= MS_MAX_FRAMES)
+		return 0;
+	frame = walk_frame(&s->walk);
+	s->frames[s->walk.n % MS_MAX_FRAMES] = frame;
+	s->walk.n++;
+	ms_hash_step(&s->hash, frame);
+	return walk_step(&s->walk, slot);
+}
+
+#define TURNS 64 /* of each of two loops, one around the other: verified one after the other */
+
+__noinline int walk_some(__u32 slot)
+{
+	for (int i = 0; i < TURNS; i++)
+		if (!walk_one(slot))
+			return 0;
+	return 1;
+}
+
+/* Is the walk that begins in `slot` cached? Then its hash is in the scratch. */
+__noinline int walk_cached(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	const struct cached_walk *r;
+	struct ms_walk *w;
+	__u64 differs = 0;
+	__u32 n, writes;
+
+	if (!s)
+		return false;
+	w = &s->walk;
+	s->caller = w->notes.at_entry ? w->window[0] : 0;
+	r = unwind_cache_at(s, slot);
+	if (!r || !w->window_len)
+		return false;
+	writes = *(volatile const __u32 *)&r->writes;
+	if (*(volatile const __u32 *)&r->writers)
+		return false;
+	if (r->clock_s != s->clock_s || r->tgid != s->owner >> 32 ||
+	    !same_beginning(&w->notes, &r->notes) || !same_space(&w->space, &r->space))
+		return false;
+	if (r->notes.bytes > w->window_len) {
+		__u32 bytes = r->notes.bytes;
+
+		if (!walk_read(w->window, bytes, w->window_at))
+			return false;
+		w->window_len = bytes;
+	}
+	if (r->notes.far && !walk_read(w->far, sizeof(w->far), w->window_at + r->notes.far))
+		return false;
+	n = r->notes.n;
+	for (__u32 i = 0; i < MS_NOTES; i++) {
+		__u32 at = r->notes.at[i];
+
+		if (i >= n)
+			break;
+		WALK_OPAQUE(at);
+		if (at >= MS_WINDOW_WORDS + MS_FAR_WORDS)
+			return false;
+		differs |= *(&w->window[0] + at) ^ r->notes.word[i];
+	}
+	if (differs)
+		return false;
+	s->hash = r->hash;
+	return *(volatile const __u32 *)&r->writes == writes &&
+	       !*(volatile const __u32 *)&r->writers;
+}
+
+__noinline int walk_remember(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	__u64 me = bpf_get_current_pid_tgid();
+	struct cached_walk *r;
+
+	if (!s || !unwind_cache_wanted(slot) || !s->walk.notes.kept ||
+	    s->walk.verdict != MS_COMPLETE || !s->sent)
+		return 0;
+	r = unwind_cache_at(s, slot);
+	if (!r)
+		return 0;
+	__sync_fetch_and_add(&r->writers, 1);
+	if (*(volatile __u32 *)&r->writers == 1) {
+		(*(volatile __u32 *)&r->writes)++;
+		r->tgid = me >> 32;
+		r->clock_s = s->clock_s;
+		r->space = s->walk.space;
+		r->hash = s->hash;
+		r->notes = s->walk.notes;
+		if (s->owner != me)
+			r->tgid = 0; /* the scratch was taken over meanwhile */
+	}
+	__sync_fetch_and_add(&r->writers, -1);
+	return 0;
+}
+
+__noinline int walk_stack(__u32 slot)
+{
+	bool cached = false;
+	struct ms_hash hash;
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s)
+		return -1;
+	walk_begin(&s->walk, slot, unwind_cache_wanted(slot));
+	if (unwind_cache_wanted(slot) && walk_cached(slot)) {
+		if (!cfg_unwind_cache_check) {
+			s->walk.verdict = MS_COMPLETE;
+			return WALK_CACHED;
+		}
+		cached = true;
+		hash = s->hash;
+	}
+	s->hash.lo = cfg_seed_lo;
+	s->hash.hi = cfg_seed_hi;
+	for (int i = 0; i <= MS_MAX_FRAMES / TURNS; i++)
+		if (!walk_some(slot))
+			break;
+	ms_hash_end(&s->hash, s->walk.n);
+	if (cfg_unwind_cache_check && cached) {
+		stat_inc(STAT_STACK_CACHED);
+		if (hash.lo != s->hash.lo || hash.hi != s->hash.hi ||
+		    s->walk.verdict != MS_COMPLETE)
+			stat_inc(STAT_UNWIND_CACHE_WRONG);
+	}
+	return 0;
+}
+
+#define HASH_TURNS 16
+
+/* Adds the frames [from, n) to the hash, HASH_TURNS of them at most. */
+__noinline int walk_hash_some(__u32 slot, __u32 from, __u32 n)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s)
+		return -1;
+	for (__u32 i = 0; i < HASH_TURNS; i++) {
+		if (from + i >= n)
+			break;
+		ms_hash_step(&s->hash, s->frames[(from + i) % LIST_MAX]);
+	}
+	return 0;
+}
+
+__noinline int walk_hash_list(__u32 slot, __u32 n)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s)
+		return -1;
+	s->hash.lo = cfg_seed_lo;
+	s->hash.hi = cfg_seed_hi;
+	for (__u32 from = 0; from < LIST_MAX; from += HASH_TURNS) {
+		if (from >= n)
+			break;
+		walk_hash_some(slot, from, n);
+	}
+	ms_hash_end(&s->hash, n);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

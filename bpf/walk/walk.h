@@ -1,0 +1,107 @@
+/*
+ * The state of one walk, and what the walker (walk_cfi.h) assumes of the machine. Shared by the
+ * kernel and the host, as rows.h is.
+ */
+#ifndef MEMSCOPE_WALK_WALK_H
+#define MEMSCOPE_WALK_WALK_H
+
+#include "abi.h"
+
+#if defined(__TARGET_ARCH_arm64) || (!defined(__BPF__) && !defined(__bpf__) && defined(__aarch64__))
+#define MS_WALK_ARM64   1
+#define MS_WALK_SP      MS_A64_SP
+#define MS_WALK_FP      MS_A64_FP
+#define MS_WALK_N_SAVED MS_N_SAVED_A64
+#define MS_WALK_KEPT    (0x7ff80000u | 1u << MS_A64_SP) /* x19 … x30, sp */
+#else
+#define MS_WALK_ARM64   0
+#define MS_WALK_SP      MS_X86_RSP
+#define MS_WALK_FP      MS_X86_RBP
+#define MS_WALK_N_SAVED MS_N_SAVED_X86
+#define MS_WALK_KEPT    (0xf000u | 1u << MS_X86_RBX | 1u << MS_X86_RBP | 1u << MS_X86_RSP)
+#endif
+
+/* The stack is copied in windows: a small one first, as most stacks are small, then larger ones. */
+#define MS_WINDOW_FIRST 1024
+#define MS_WINDOW_BYTES 4096
+#define MS_WINDOW_WORDS (MS_WINDOW_BYTES / 8)
+#define MS_PAGE_BYTES   4096
+#define MS_USER_TOP     (1ULL << 56) /* above all user addresses of every supported machine */
+
+/* Words in a signal's frame from the sigcontext on: x86-64 r8 … rip, arm64 fault address … pc. */
+#if MS_WALK_ARM64
+#define MS_SIGNAL_WORDS 34
+#else
+#define MS_SIGNAL_WORDS 17
+#endif
+
+/* Keeps clang from inferences that the verifier cannot follow. */
+#define WALK_OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
+/*
+ * The rule found last for some place of some table: most frames of a stack are where earlier ones
+ * were. Kept from walk to walk. `check` is `of` ^ a number made of the table's serial, so that a
+ * half-written memo matches nothing.
+ */
+#define MS_MEMO_BITS 9
+#define MS_MEMO_KEY(serial) ((serial) * 0x9e3779b97f4a7c15ULL)
+struct ms_memo {
+	__u64 of; /* vaddr << MS_ROW_RULE_BITS | rule; not for vaddrs too large for that */
+	__u64 check;
+};
+
+/*
+ * What a walk depended on (walk_cfi.h): its start, and words of the stack with their offsets from
+ * its start.
+ */
+#define MS_NOTES     48
+#define MS_FAR_WORDS 64  /* of one more area, beyond a frame that is too large … */
+#define MS_FAR_BELOW 128 /* it begins so many bytes below the first word noted there */
+struct ms_notes {
+	__u64 pc, sp, fp; /* at the start */
+	__u64 trampoline;
+	__u64 fp_at;      /* where the present frame pointer was read; MS_FP_BEGAN, MS_FP_NOTED */
+	__u64 far;        /* where that other area begins, bytes from sp; 0: there is none */
+	__u32 n;
+	__u16 bytes;      /* from sp, rounded down to 8, to behind the last of the words near it */
+	__u8 at_entry;    /* as in struct ms_walk, at the start */
+	__u8 needs_fp;    /* it depended on `fp` */
+	__u8 kept;        /* it depended on nothing else; 0: notes were given up */
+	__u8 pad[7];
+	__u64 word[MS_NOTES];
+	__u16 at[MS_NOTES]; /* in words; those of the other area from MS_WINDOW_WORDS on */
+};
+
+#define MS_FP_BEGAN 0 /* no addresses of saved frame pointers */
+#define MS_FP_NOTED 1
+
+struct ms_walk {
+	__u64 regs[MS_N_REGS];
+	__u64 pc;
+	__u32 known;   /* a bit per register whose value is this frame's           */
+	__u32 n;       /* frames stored                                            */
+	__u8 exact;    /* pc is where the thread was, not a return address         */
+	__u8 guessed;  /* a step so far was not proven                             */
+	__u8 verdict;  /* enum ms_verdict, once the walk has ended                 */
+	__u8 has_rows; /* `span` is one of a table, which is `table`               */
+	__u8 at_entry; /* the first pc is a function's entry, or sp and all saved registers are as there */
+	struct ms_space space;
+	struct ms_span span; /* of the last pc */
+	struct ms_table table;
+	__u64 window_at, window_len;
+	__u32 window_next; /* size of the next one, bytes */
+	__u64 trampoline;  /* the return address that return probes put on the stack; 0: none */
+	/* Arguments. */
+	__u64 look;           /* walk_find_span: a pc; walk_find_rule: a vaddr  */
+	__u64 from;           /* walk_window: where to begin the copy        */
+	__u64 cfa, ra_at, ra; /* walk_caller                                    */
+	__u32 rule;           /* walk_by_rule: a rule's number, from find_rule  */
+	__u64 env;     /* the includer's */
+	__u64 signal[MS_SIGNAL_WORDS];
+	__u64 window[MS_WINDOW_WORDS];
+	__u64 far[MS_FAR_WORDS]; /* directly behind it, as struct ms_notes has it */
+	struct ms_memo memo[1 << MS_MEMO_BITS];
+	struct ms_notes notes;
+};
+
+#endif

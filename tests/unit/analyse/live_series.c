@@ -1,0 +1,151 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyse/live_series.h"
+
+#define LEAKY   ((stack_id){ 7 })
+#define CHURN   ((stack_id){ 8 })
+#define BACKLOG ((stack_id){ 9 })
+#define MIB     (1 << 20)
+
+static void live_bytes_are_those_of_the_moment(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	const struct live_series_row *rows[2];
+	const double *times;
+
+	live_series_add(b, 1, LEAKY, 2, 200);
+	live_series_tick(b, 1);
+	live_series_add(b, 1, LEAKY, -1, -50);
+	live_series_add(b, 2, LEAKY, 1, 1000);
+	live_series_add(b, 1, CHURN, 1, 10);
+	live_series_tick(b, 2);
+	live_series_drop(b, 2);
+	live_series_tick(b, 3);
+	assert_int_equal(live_series_times(b, &times), 3);
+	assert_true(times[0] == 1 && times[2] == 3);
+	assert_int_equal(live_series_rank(b, rows, 2), 2);
+	assert_int_equal(rows[0]->image, 2);
+	assert_int_equal(rows[0]->bytes[0], 0);
+	assert_int_equal(rows[0]->bytes[1], 1000);
+	assert_int_equal(rows[0]->bytes[2], 0);
+	assert_int_equal(rows[1]->bytes[0], 200);
+	assert_int_equal(rows[1]->bytes[1], 150);
+	assert_int_equal(rows[1]->made, 2);
+	assert_int_equal(live_series_other(b, rows, 2, 1), 10);
+	assert_int_equal(live_series_other(b, rows, 0, 1), 1160);
+	(void)state;
+}
+
+static void long_runs_keep_fewer_moments_evenly_spaced(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	const struct live_series_row *row;
+	const double *times;
+	uint32_t n;
+
+	for (int i = 0; i < 5000; i++) {
+		live_series_add(b, 1, LEAKY, 1, 100);
+		live_series_tick(b, i);
+	}
+	n = live_series_times(b, &times);
+	assert_true(n > LIVE_SERIES_TICKS / 2 - 1 && n <= LIVE_SERIES_TICKS);
+	live_series_rank(b, &row, 1);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_true(times[i] == i * (times[1] - times[0]));
+		assert_true((double)row->bytes[i] == 100 * (times[i] + 1));
+	}
+	(void)state;
+}
+
+static void more_stacks_than_there_is_room_for_are_other(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	const struct live_series_row *rows[3];
+
+	for (uint32_t i = 0; i < LIVE_SERIES_MAX + 500; i++)
+		live_series_add(b, 1, (stack_id){ i }, 1, i == 3 ? 77 : 1);
+	live_series_tick(b, 0);
+	assert_int_equal(live_series_rank(b, rows, 3), 3);
+	assert_int_equal(rows[0]->live, 77);
+	assert_int_equal(live_series_other(b, rows, 1, 0), LIVE_SERIES_MAX + 500 - 1);
+	(void)state;
+}
+
+/* One stack keeps everything; one gives all back within a tick; one keeps what it has for ten ticks
+ * and makes more all the time: it grows too, but nothing of it lasts. */
+static void what_grows_and_stays_is_a_leak(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	struct leak leaks[4];
+
+	for (int i = 0; i < 60; i++) {
+		live_series_add(b, 1, LEAKY, 10, MIB);
+		live_series_add(b, 1, CHURN, 1000, 50 * MIB);
+		live_series_add(b, 1, CHURN, -1000, -50 * MIB);
+		live_series_add(b, 1, BACKLOG, i, (int64_t)i * MIB);
+		if (i >= 10)
+			live_series_add(b, 1, BACKLOG, -(i - 10), -(int64_t)(i - 10) * MIB);
+		live_series_tick(b, i);
+	}
+	for (int i = 0; i < 300; i++) /* all that LEAKY had made 30 s before the end */
+		live_series_old(b, 1, LEAKY);
+	assert_int_equal(live_series_leaks(b, 30, leaks, 4), 1);
+	assert_int_equal(leaks[0].row->stack.ix, LEAKY.ix);
+	assert_true(leaks[0].shape.tail.slope > 1023.9 && leaks[0].shape.tail.slope < 1024.1);
+	assert_true(leaks[0].survived > 0.99);
+	assert_int_equal(live_series_leaks(b, 30, leaks, 0), 0);
+	(void)state;
+}
+
+static void few_ticks_are_no_evidence(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	struct leak leak;
+
+	for (int i = 0; i < TREND_SHAPE_POINTS - 1; i++) {
+		live_series_add(b, 1, LEAKY, 10, MIB);
+		live_series_tick(b, i);
+	}
+	for (int i = 0; i < 60; i++)
+		live_series_old(b, 1, LEAKY);
+	assert_int_equal(live_series_leaks(b, 5, &leak, 1), 0);
+	(void)state;
+}
+
+static void leaks_come_fastest_first(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	struct leak leaks[2];
+
+	for (int i = 0; i < 40; i++) {
+		for (uint32_t s = 0; s < 5; s++)
+			live_series_add(b, 1, (stack_id){ s }, 1, (int64_t)(s * 3 % 5 + 1) * MIB);
+		live_series_tick(b, i);
+	}
+	for (uint32_t s = 0; s < 5; s++)
+		for (int i = 0; i < 30; i++)
+			live_series_old(b, 1, (stack_id){ s });
+	assert_int_equal(live_series_leaks(b, 10, leaks, 2), 2);
+	assert_int_equal(leaks[0].row->stack.ix, 3); /* 3 * 3 % 5 + 1 = 5 MiB */
+	assert_int_equal(leaks[1].row->stack.ix, 1); /* 4 */
+	(void)state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(live_bytes_are_those_of_the_moment),
+		cmocka_unit_test(long_runs_keep_fewer_moments_evenly_spaced),
+		cmocka_unit_test(more_stacks_than_there_is_room_for_are_other),
+		cmocka_unit_test(what_grows_and_stays_is_a_leak),
+		cmocka_unit_test(few_ticks_are_no_evidence),
+		cmocka_unit_test(leaks_come_fastest_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

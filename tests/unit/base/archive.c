@@ -1,0 +1,582 @@
+/* Which windows may go, and that nothing else does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/archive.h"
+
+#define RUN "20260101-000000"
+
+static const char *const run_files[] = { "trend.csv", "summary.txt", NULL };
+static const struct keep keep_all = { 0 };
+
+static char dir[] = "/tmp/memscope-tree-XXXXXX";
+static struct archive *run;
+
+static int setup(void **state)
+{
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	return mkdtemp(dir) && archive_open(dir, RUN, run_files, &run, NULL) == 0 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	archive_close(run);
+	run = NULL;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static const char *path(const char *name)
+{
+	static char buf[256];
+
+	snprintf(buf, sizeof(buf), "%s/%s", dir, name);
+	return buf;
+}
+
+static bool is_there(const char *name)
+{
+	return access(path(name), F_OK) == 0;
+}
+
+/* A file of `bytes`, last written `age_s` ago. */
+static void make_at(const char *where, size_t bytes, int age_s)
+{
+	struct timespec then[2] = { { .tv_sec = time(NULL) - age_s },
+				    { .tv_sec = time(NULL) - age_s } };
+	int fd = open(where, O_WRONLY | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(futimens(fd, then), 0);
+	close(fd);
+}
+
+static void make_in(const struct archive *t, const char *name, size_t bytes, int age_s)
+{
+	char making[512];
+
+	snprintf(making, sizeof(making), "%s/%s", archive_making(t), name);
+	make_at(making, bytes, age_s);
+}
+
+/* `ours`: as a window's file. */
+static void make_file(const char *name, size_t bytes, int age_s, bool ours)
+{
+	char stamp[16] = "";
+
+	if (!ours) {
+		make_at(path(name), bytes, age_s);
+		return;
+	}
+	make_in(run, name, bytes, age_s);
+	memcpy(stamp, strchr(name, '-') + 1, 15);
+	assert_int_equal(archive_commit(run, stamp, &keep_all, NULL), 0);
+	assert_true(is_there(name));
+}
+
+static struct pruned prune(const char *what)
+{
+	struct pruned pruned = { 0 };
+	struct keep keep;
+	struct err e = { 0 };
+
+	assert_int_equal(keep_parse(what, "--keep", &keep, &e), 0);
+	assert_int_equal(archive_prune(dir, &keep, &pruned, &e), 0);
+	return pruned;
+}
+
+static bool is_listed(const char *line)
+{
+	FILE *f = fopen(path(".memscope"), "r");
+	char buf[256];
+	bool found = false;
+
+	while (f && !found && fgets(buf, sizeof(buf), f)) {
+		buf[strcspn(buf, "\n")] = '\0';
+		found = strcmp(buf, line) == 0;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void make_three(void)
+{
+	make_file("oncpu-20260101-000000.pb.gz", 100, 3000, true);
+	make_file("offcpu-20260101-000000.pb.gz", 50, 3000, true);
+	make_file("oncpu-20260101-000100.pb.gz", 200, 2000, true);
+	make_file("oncpu-20260101-000200.pb.gz", 400, 1000, true);
+}
+
+static void an_age_a_number_and_a_size_are_told_apart(void **state)
+{
+	static const struct {
+		const char *text;
+		struct keep keep;
+	} good[] = {
+		{ "30s", { .age_s = 30 } },
+		{ "90m", { .age_s = 5400 } },
+		{ "12h", { .age_s = 43200 } },
+		{ "7d", { .age_s = 604800 } },
+		{ "200", { .count = 200 } },
+		{ "500M", { .bytes = 524288000 } },
+		{ "2G", { .bytes = 2147483648 } },
+		{ "1K", { .bytes = 1024 } },
+		{ "7d,20G", { .age_s = 604800, .bytes = 21474836480 } },
+		{ "1K,3,2h", { 7200, 3, 1024 } },
+	};
+	static const char *const bad[] = {
+		"",      "0",    "-1",      "7x",      "d7",
+		"7dd",   "1.5d", " 7d",     "7 d",     "99999999999999999999",
+		"7d,",   ",20G", "7d,,20G", "7d, 20G", "7d,1h",
+		"1K,2M", "1,2",
+	};
+	struct keep keep;
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		assert_int_equal(keep_parse(good[i].text, "--keep", &keep, &e), 0);
+		assert_memory_equal(&keep, &good[i].keep, sizeof(keep));
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(keep_parse(bad[i], "--keep", &keep, &e), -EINVAL);
+		assert_non_null(strstr(e.msg, "--keep"));
+	}
+}
+
+static void what_is_older_goes_window_by_window(void **state)
+{
+	struct pruned pruned;
+
+	make_three();
+	pruned = prune("2500s");
+	assert_int_equal(pruned.files, 2);
+	assert_int_equal(pruned.bytes, 150);
+	assert_false(is_there("oncpu-20260101-000000.pb.gz"));
+	assert_false(is_there("offcpu-20260101-000000.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000100.pb.gz"));
+	assert_int_equal(prune("2500s").files, 0);
+}
+
+static void a_number_of_windows_stays(void **state)
+{
+	make_three();
+	assert_int_equal(prune("1").files, 3);
+	assert_true(is_there("oncpu-20260101-000200.pb.gz"));
+}
+
+static void a_number_of_bytes_stays(void **state)
+{
+	make_three();
+	assert_int_equal(prune("1K").files, 0);
+	make_file("oncpu-20260101-000300.pb.gz", 400, 10, true);
+	/* 400 + 400 + 200 fit, the 150 before them do not. */
+	assert_int_equal(prune("1K").files, 2);
+	assert_true(is_there("oncpu-20260101-000100.pb.gz"));
+}
+
+static void all_limits_of_a_list_hold_at_once(void **state)
+{
+	make_three();
+	assert_int_equal(prune("2500s,1K").files, 2); /* too old, though all would fit */
+	make_file("oncpu-20260101-000300.pb.gz", 900, 10, true);
+	assert_int_equal(prune("2500s,1K").files, 2); /* too large together, though not old */
+	make_file("oncpu-20260101-000400.pb.gz", 10, 10, true);
+	assert_int_equal(prune("1d,1,1K").files, 1); /* too many, though they would fit */
+	assert_true(is_there("oncpu-20260101-000400.pb.gz"));
+}
+
+/* The directory of a run as it is when the run has ended. */
+static void make_run(const char *name, size_t bytes, int age_s)
+{
+	static const char *const files[] = { "oncpu.pb.gz", "summary.txt", "web/trend.csv" };
+	char where[300];
+
+	assert_int_equal(mkdir(path(name), 0700), 0);
+	snprintf(where, sizeof(where), "%s/web", path(name));
+	assert_int_equal(mkdir(where, 0700), 0);
+	for (int i = 0; i < 3; i++) {
+		snprintf(where, sizeof(where), "%s/%s", path(name), files[i]);
+		make_at(where, bytes, age_s + i);
+	}
+	snprintf(where, sizeof(where), "%s", path(name));
+	assert_int_equal(archive_list_run(where, files, 3, NULL), 0);
+}
+
+static void a_run_s_directory_goes_as_a_whole(void **state)
+{
+	struct pruned pruned;
+
+	make_run("memscope-a-1-20260101-000000", 10, 3000);
+	make_run("memscope-a-1-20260102-000000", 20, 2000);
+	make_three();
+	assert_int_equal(prune("2500s").files, 3 + 2);
+	assert_false(is_there("memscope-a-1-20260101-000000"));
+	assert_true(is_there("memscope-a-1-20260102-000000/web/trend.csv"));
+	make_run("memscope-b-1-20260103-000000", 30, 500);
+	pruned = prune("2"); /* both windows are older than the runs */
+	assert_int_equal(pruned.files, 2);
+	assert_int_equal(pruned.bytes, 600);
+	assert_int_equal(prune("1d,2,1K").files, 0);
+	pruned = prune("1d,1,1K");
+	assert_int_equal(pruned.files, 3);
+	assert_int_equal(pruned.bytes, 3 * 20);
+	assert_true(is_there("memscope-b-1-20260103-000000/oncpu.pb.gz"));
+}
+
+static void runs_in_a_directory_without_a_list_are_seen(void **state)
+{
+	archive_close(run);
+	run = NULL;
+	assert_false(is_there(".memscope"));
+	make_run("memscope-a-1-20260101-000000", 10, 3000);
+	make_run("memscope-a-2-20260101-000000", 10, 1000);
+	assert_int_equal(prune("1").files, 3);
+	assert_false(is_there("memscope-a-1-20260101-000000"));
+	assert_true(is_there("memscope-a-2-20260101-000000"));
+	assert_false(is_there(".memscope"));
+}
+
+static void what_else_is_in_a_run_s_directory_stays(void **state)
+{
+	make_run("memscope-a-1-20260101-000000", 10, 3000);
+	make_file("memscope-a-1-20260101-000000/notes.txt", 10, 9000, false);
+	make_file("memscope-a-1-20260101-000000/heap.svg", 10, 9000, false);
+	assert_int_equal(symlink("/etc", path("memscope-a-1-20260101-000000/etc")), 0);
+	assert_int_equal(mkdir(path("memscope-x-1-20260101-000000"), 0700), 0);
+	make_file("memscope-x-1-20260101-000000/oncpu.pb.gz", 10, 9000,
+		  false); /* by its name alone */
+	assert_int_equal(symlink("memscope-x-1-20260101-000000", path("link")), 0);
+	assert_int_equal(prune("1s").files, 3);
+	assert_true(is_there("memscope-a-1-20260101-000000/notes.txt"));
+	assert_true(is_there("memscope-a-1-20260101-000000/heap.svg"));
+	assert_true(is_there("memscope-a-1-20260101-000000/etc"));
+	assert_false(is_there("memscope-a-1-20260101-000000/.memscope"));
+	assert_false(is_there("memscope-a-1-20260101-000000/web"));
+	assert_true(is_there("memscope-x-1-20260101-000000/oncpu.pb.gz"));
+	assert_int_equal(prune("1s").files, 0);
+}
+
+static void a_run_at_work_keeps_its_directory(void **state)
+{
+	int fd;
+
+	make_run("memscope-a-1-20260101-000000", 10, 3000);
+	assert_int_equal(archive_hold_run(path("memscope-a-1-20260101-000000"), &fd, NULL), 0);
+	assert_int_equal(prune("1s").files, 0);
+	close(fd);
+	assert_int_equal(prune("1s").files, 3);
+}
+
+static void a_run_replaces_the_list_of_the_one_before_it(void **state)
+{
+	static const char *const fewer[] = { "oncpu.pb.gz" };
+	char where[300];
+
+	make_run("again", 10, 3000);
+	snprintf(where, sizeof(where), "%s", path("again"));
+	assert_int_equal(archive_list_run(where, fewer, 1, NULL), 0);
+	assert_false(is_there("again/web")); /* of a container that is in this run no more */
+	assert_int_equal(prune("1s").files, 1);
+	assert_true(is_there("again/summary.txt"));
+}
+
+static void a_run_s_list_that_others_could_write_is_not_believed(void **state)
+{
+	make_run("memscope-a-1-20260101-000000", 10, 3000);
+	assert_int_equal(chmod(path("memscope-a-1-20260101-000000/.memscope"), 0666), 0);
+	assert_int_equal(prune("1s").files, 0);
+	assert_int_equal(chmod(path("memscope-a-1-20260101-000000/.memscope"), 0600), 0);
+	assert_int_equal(prune("1s").files, 3);
+}
+
+static void names_in_a_run_s_list_lead_nowhere(void **state)
+{
+	FILE *f;
+
+	make_run("run", 10, 3000);
+	make_file("notes.txt", 10, 9000, false);
+	assert_int_equal(mkdir(path("run/deep"), 0700), 0);
+	assert_int_equal(mkdir(path("run/deep/er"), 0700), 0);
+	make_file("run/deep/er/x.csv", 10, 9000, false);
+	assert_int_equal(symlink("..", path("run/up")), 0);
+	f = fopen(path("run/.memscope"), "a");
+	assert_non_null(f);
+	fputs(":../notes.txt\n:up/notes.txt\n:/etc/passwd\n:deep/er/x.csv\n:deep/..\n:.memscope\n:\n",
+	      f);
+	fclose(f);
+	assert_int_equal(prune("1s").files, 3);
+	assert_true(is_there("notes.txt"));
+	assert_true(is_there("run/deep/er/x.csv"));
+}
+
+static void a_window_is_there_as_a_whole_or_not_at_all(void **state)
+{
+	make_three();
+	make_in(run, "oncpu-20260101-000300.pb.gz", 100, 9000);
+	make_in(run, "oncpu-20260101-000300.svg", 100, 9000);
+	make_in(run, ".oncpu-20260101-000300.folded.x1x2x3", 100, 9000);
+	/* A cleaner meets nothing of it. */
+	assert_int_equal(prune("1s").files, 4);
+	assert_false(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_int_equal(archive_commit(run, "20260101-000300", &keep_all, NULL), 0);
+	assert_true(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000300.svg"));
+	assert_int_equal(prune("1s").files, 2);
+}
+
+static void the_window_put_in_place_stays_and_those_before_it_go(void **state)
+{
+	static const struct keep one = { .count = 1 }, small = { .bytes = 100 };
+
+	make_three();
+	make_in(run, "oncpu-20260101-000300.pb.gz", 500, 10);
+	assert_int_equal(archive_commit(run, "20260101-000300", &one, NULL), 0);
+	assert_false(is_there("oncpu-20260101-000200.pb.gz"));
+	make_in(run, "oncpu-20260101-000400.pb.gz", 600, 10);
+	assert_int_equal(archive_commit(run, "20260101-000400", &small, NULL), 0);
+	assert_false(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000400.pb.gz"));
+	/* One that comes late is not taken away by itself. */
+	make_in(run, "oncpu-20260101-000350.pb.gz", 600, 10);
+	assert_int_equal(archive_commit(run, "20260101-000350", &one, NULL), 0);
+	assert_true(is_there("oncpu-20260101-000350.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000400.pb.gz"));
+}
+
+static void nothing_that_is_there_is_written_over(void **state)
+{
+	struct archive *other;
+
+	make_file("oncpu-20260101-000100.svg", 7, 9000, false);
+	make_in(run, "oncpu-20260101-000100.pb.gz", 100, 10);
+	make_in(run, "oncpu-20260101-000100.svg", 100, 10);
+	assert_int_equal(archive_commit(run, "20260101-000100", &keep_all, NULL), 0);
+	assert_false(is_there("oncpu-20260101-000100.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000100-2.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000100-2.svg"));
+	/* Another run that began in the same second has its own names. */
+	assert_int_equal(archive_open(dir, RUN, run_files, &other, NULL), 0);
+	assert_string_equal(archive_stamp(other), RUN "-2");
+	assert_true(is_listed("=trend-" RUN "-2.csv"));
+	make_in(other, "oncpu-20260101-000100-2.pb.gz", 100, 10);
+	assert_int_equal(archive_commit(other, "20260101-000100-2", &keep_all, NULL), 0);
+	assert_true(is_there("oncpu-20260101-000100-3.pb.gz"));
+	archive_close(other);
+	assert_int_equal(prune("1s").files, 3);
+	assert_true(is_there("oncpu-20260101-000100.svg"));
+}
+
+static void files_of_a_run_stay_while_it_is_at_work(void **state)
+{
+	make_file("trend-" RUN ".csv", 10, 9000, false);
+	assert_int_equal(prune("1s").files, 0);
+	assert_true(is_listed("=summary-" RUN ".txt")); /* which is yet to be written */
+	archive_close(run);
+	run = NULL;
+	assert_false(is_listed("=summary-" RUN ".txt"));
+	assert_false(is_there(".memscope-" RUN));
+	assert_int_equal(prune("1s").files, 1);
+}
+
+static void files_of_a_run_go_with_the_windows_of_their_time(void **state)
+{
+	make_three();
+	make_file("trend-" RUN ".csv", 10, 9000, false);
+	make_file("summary-" RUN ".txt", 10, 100, false); /* the time of both */
+	archive_close(run);
+	run = NULL;
+	assert_int_equal(prune("2").files, 2);
+	assert_int_equal(prune("1").files, 2 - 1);
+	assert_true(is_there("trend-" RUN ".csv"));
+	assert_int_equal(archive_open(dir, "20260101-000300", run_files, &run, NULL), 0);
+	make_file("oncpu-20991231-000000.pb.gz", 10, 1, true);
+	assert_int_equal(prune("1").files, 3); /* the last window before it, and those two */
+	assert_false(is_there("trend-" RUN ".csv"));
+}
+
+/* As SIGKILL does: its lock is gone, and what it was making is there. */
+static void forget_run(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct archive *dead;
+
+		if (archive_open(dir, "20260102-000000", run_files, &dead, NULL) < 0)
+			_exit(1);
+		make_in(dead, "oncpu-20260102-000000.pb.gz", 10, 10);
+		make_in(dead, "oncpu-20260102-000100.pb.gz", 10, 10);
+		make_in(dead, ".oncpu-20260102-000100.svg.abcdef", 10, 10);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &(int){ 0 }, 0), pid);
+}
+
+static void what_a_killed_run_has_left_is_put_right(void **state)
+{
+	struct archive *next;
+	FILE *f;
+
+	forget_run();
+	assert_true(is_there(".memscope-20260102-000000/oncpu-20260102-000100.pb.gz"));
+	f = fopen(path(".memscope"), "a"); /* it died between the list and the names */
+	fputs("oncpu-20260102-000000.pb.gz\n", f);
+	fclose(f);
+	assert_int_equal(archive_open(dir, "20260103-000000", run_files, &next, NULL), 0);
+	assert_true(is_there("oncpu-20260102-000000.pb.gz"));
+	assert_true(is_listed("oncpu-20260102-000000.pb.gz"));
+	assert_false(is_there("oncpu-20260102-000100.pb.gz"));
+	assert_false(is_there(".memscope-20260102-000000"));
+	assert_false(is_listed("=trend-20260102-000000.csv"));
+	assert_true(is_there(".memscope-20260103-000000"));
+	assert_true(is_there(".memscope-" RUN)); /* which is at work */
+	archive_close(next);
+	assert_false(is_there(".memscope-20260103-000000"));
+}
+
+static void a_line_cut_by_a_crash_hides_no_other(void **state)
+{
+	FILE *f = fopen(path(".memscope"), "a");
+
+	assert_non_null(f);
+	fputs("oncpu-2026", f);
+	fclose(f);
+	make_file("oncpu-20260101-000100.pb.gz", 10, 9000, true);
+	assert_int_equal(prune("1s").files, 1);
+}
+
+static void a_run_that_comes_to_nothing_leaves_nothing(void **state)
+{
+	archive_close(run);
+	run = NULL;
+	assert_false(is_there(".memscope"));
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(mkdir(dir, 0700), 0);
+}
+
+static void what_is_not_listed_stays(void **state)
+{
+	make_three();
+	make_file("oncpu-20250101-000000.pb.gz", 10, 9000, false);
+	make_file("notes.txt", 10, 9000, false);
+	assert_int_equal(prune("1s").files, 4);
+	assert_true(is_there("oncpu-20250101-000000.pb.gz"));
+	assert_true(is_there("notes.txt"));
+}
+
+static void a_list_that_was_tampered_with_leads_nowhere(void **state)
+{
+	FILE *f;
+
+	make_three();
+	make_file("notes.txt", 10, 9000, false);
+	assert_int_equal(symlink("notes.txt", path("oncpu-20250101-000000.svg")), 0);
+	f = fopen(path(".memscope"), "a");
+	assert_non_null(f);
+	fputs("notes.txt\n../notes.txt\n/etc/passwd\nx-20250101-000000/../notes.txt\n"
+	      "oncpu-20250101-000000.svg\noncpu-2025010a-000000.svg\n-20250101-000000.svg\n\n",
+	      f);
+	fclose(f);
+	assert_int_equal(prune("1s").files, 4);
+	assert_true(is_there("notes.txt"));
+	assert_true(is_there("oncpu-20250101-000000.svg"));
+}
+
+static void links_and_directories_under_listed_names_stay(void **state)
+{
+	char other_name[256];
+
+	make_three();
+	make_file("keep.bin", 10, 9000, false);
+	snprintf(other_name, sizeof(other_name), "%s/mine.bin", dir);
+	assert_int_equal(link(path("oncpu-20260101-000200.pb.gz"), other_name), 0);
+	assert_int_equal(unlink(path("oncpu-20260101-000100.pb.gz")), 0);
+	assert_int_equal(mkdir(path("oncpu-20260101-000100.pb.gz"), 0700), 0);
+	assert_int_equal(unlink(path("offcpu-20260101-000000.pb.gz")), 0);
+	assert_int_equal(symlink("keep.bin", path("offcpu-20260101-000000.pb.gz")), 0);
+	assert_int_equal(chmod(path("oncpu-20260101-000000.pb.gz"), 0400), 0);
+	assert_int_equal(prune("1s").files, 2);
+	assert_true(is_there("keep.bin"));
+	assert_true(is_there("oncpu-20260101-000100.pb.gz"));
+	assert_true(is_there("offcpu-20260101-000000.pb.gz"));
+	assert_true(is_there("mine.bin")); /* another name of a file of ours is somebody's */
+}
+
+static void a_list_that_is_no_file_is_refused(void **state)
+{
+	struct pruned pruned = { 0 };
+
+	archive_close(run);
+	run = NULL;
+	assert_int_equal(mkfifo(path(".memscope"), 0600), 0);
+	assert_int_equal(archive_prune(dir, &keep_all, &pruned, NULL), -EINVAL);
+	assert_int_equal(unlink(path(".memscope")), 0);
+	assert_int_equal(symlink("/etc/passwd", path(".memscope")), 0);
+	assert_int_equal(archive_prune(dir, &keep_all, &pruned, NULL), -ELOOP);
+	assert_int_equal(unlink(path(".memscope")), 0);
+	assert_int_equal(mkdir(path(".memscope"), 0700), 0);
+	assert_true(archive_prune(dir, &keep_all, &pruned, NULL) < 0);
+}
+
+static void a_directory_without_a_list_is_said_to_have_none(void **state)
+{
+	struct keep keep = { .age_s = 1 };
+	struct pruned pruned = { 0 };
+
+	archive_close(run);
+	run = NULL;
+	assert_int_equal(archive_prune(dir, &keep, &pruned, NULL), -ENOENT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_age_a_number_and_a_size_are_told_apart),
+		TEST(what_is_older_goes_window_by_window),
+		TEST(a_number_of_windows_stays),
+		TEST(a_number_of_bytes_stays),
+		TEST(all_limits_of_a_list_hold_at_once),
+		TEST(a_run_s_directory_goes_as_a_whole),
+		TEST(runs_in_a_directory_without_a_list_are_seen),
+		TEST(what_else_is_in_a_run_s_directory_stays),
+		TEST(a_run_at_work_keeps_its_directory),
+		TEST(a_run_replaces_the_list_of_the_one_before_it),
+		TEST(a_run_s_list_that_others_could_write_is_not_believed),
+		TEST(names_in_a_run_s_list_lead_nowhere),
+		TEST(a_window_is_there_as_a_whole_or_not_at_all),
+		TEST(the_window_put_in_place_stays_and_those_before_it_go),
+		TEST(nothing_that_is_there_is_written_over),
+		TEST(files_of_a_run_stay_while_it_is_at_work),
+		TEST(files_of_a_run_go_with_the_windows_of_their_time),
+		TEST(what_a_killed_run_has_left_is_put_right),
+		TEST(a_line_cut_by_a_crash_hides_no_other),
+		TEST(a_run_that_comes_to_nothing_leaves_nothing),
+		TEST(what_is_not_listed_stays),
+		TEST(a_list_that_was_tampered_with_leads_nowhere),
+		TEST(links_and_directories_under_listed_names_stay),
+		TEST(a_list_that_is_no_file_is_refused),
+		TEST(a_directory_without_a_list_is_said_to_have_none),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+#include "collect/overhead/budget.h"
+#include "run_fixture.h"
+
+/* A table of its own: two who share the limit. */
+struct part {
+	struct run *run;
+	double cost, limit;
+};
+
+static double cost(void *self, struct cost_window *w)
+{
+	w->fixed_ns = 0;
+	return ((struct part *)self)->cost;
+}
+
+static void limit(void *self, double percent)
+{
+	((struct part *)self)->limit = percent;
+}
+
+static const struct component allocs = { .name = "a",
+					 .size = sizeof(struct part),
+					 .share = BUDGET_ALLOCATIONS,
+					 .source = MS_ALLOC,
+					 .cost = cost,
+					 .limit = limit };
+static const struct component waits = { .name = "w",
+					.size = sizeof(struct part),
+					.share = BUDGET_WAIT_STACKS,
+					.source = MS_OFFCPU,
+					.cost = cost,
+					.limit = limit };
+const struct component *const components[] = { &allocs, &waits, NULL };
+
+static struct program_cost program[N_COSTS];
+struct costs *costs_new(struct session *s)
+{
+	return (struct costs *)program;
+}
+void costs_free(struct costs *c)
+{
+}
+void costs_tick(struct costs *c, uint64_t now)
+{
+	called("tick");
+}
+void costs_stop(struct costs *c, uint64_t now)
+{
+	called("stop");
+}
+uint64_t costs_read(const struct costs *c, struct program_cost *ret)
+{
+	memcpy(ret, program, sizeof(program));
+	return 100000000;
+}
+
+static const struct run_config cfg = { .max_overhead = 5, .all = true };
+
+static void each_gets_what_the_fixed_part_and_the_other_leave(void **state)
+{
+	struct run *r = bare_run(&cfg);
+	struct part *a = alone(r, "a"), *w = alone(r, "w");
+	struct budget b = { .limit = 5, .allocs = 1, .looks = 0.5 };
+
+	a->cost = 1;
+	w->cost = 0.5;
+	memset(program, 0, sizeof(program));
+	budget_start(r);
+	budget_tick(r, fake.start_ns + 1000000000);
+	assert_true(a->limit == budget_for_allocs(&b));
+	assert_true(w->limit == budget_for_stack_samples(&b));
+	assert_string_equal(fake.calls, "tick");
+	budget_free(r);
+	bare_run_free(r);
+}
+
+static void dearer_samples_leave_less_to_both(void **state)
+{
+	struct run *r = bare_run(&cfg);
+	struct part *a = alone(r, "a"), *w = alone(r, "w");
+	double before;
+
+	memset(program, 0, sizeof(program));
+	budget_start(r);
+	budget_tick(r, fake.start_ns + 1000000000);
+	before = a->limit;
+	/* 1,000 samples of 10 us in a tenth of a second: 10 % of a CPU and the interrupts. */
+	program[MS_ONCPU] = (struct program_cost){ .runs = 1000, .run_ns = 10000000 };
+	budget_tick(r, fake.start_ns + 1000000000);
+	assert_true(a->limit < before);
+	/* Never nothing: then nobody would know what it costs. */
+	assert_true(a->limit + w->limit >= BUDGET_REST_LEAST * 5);
+	budget_free(r);
+	bare_run_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_gets_what_the_fixed_part_and_the_other_leave),
+		cmocka_unit_test(dearer_samples_leave_less_to_both),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

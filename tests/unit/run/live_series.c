@@ -1,0 +1,68 @@
+#include "run/output/files.h"
+#include "run_fixture.h"
+
+static struct run_config cfg = { .sources = { [MS_ALLOC] = true } };
+static ingest_alloc_fn told;
+static void *told_ctx;
+
+void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
+{
+	told = fn;
+	told_ctx = ctx;
+}
+
+int output_csv(struct run_output *to, const char *name,
+	       int (*write)(void *ctx, struct sink *sink, struct err *e), void *ctx, struct err *e)
+{
+	called(name);
+	return 0;
+}
+
+static struct run *with_one_block(void **ret_self)
+{
+	struct run *r = bare_run(&cfg);
+	const struct ms_proc proc = { .tgid = 1 };
+	location_id at = dict_location(r->dict, (module_id){ 0 }, 4096);
+
+	*ret_self = alone(r, "live series");
+	r->alloc.tier = ALLOC_TIER_EXACT;
+	r->alloc.tracing = true;
+	assert_int_equal(component_named("live series")->attach(*ret_self, NULL), 0);
+	told(told_ctx, &proc, dict_stack(r->dict, &at, 1), 1, 100, 0);
+	return r;
+}
+
+static void series_of_exact_allocations_are_written(void **state)
+{
+	void *self;
+	struct run *r = with_one_block(&self);
+
+	component_named("live series")->row(self, now_ns());
+	assert_int_equal(component_named("live series")->write(self, NULL, NULL), 0);
+	assert_string_equal(fake.calls, "live_series");
+	bare_run_free(r);
+}
+
+static void in_bursts_nobody_knows_what_lives_and_the_series_goes(void **state)
+{
+	void *self;
+	struct run *r = with_one_block(&self);
+
+	r->alloc.tier = ALLOC_TIER_BURSTS;
+	r->alloc.tracing = false;
+	component_named("live series")->row(self, now_ns());
+	r->alloc.tier = ALLOC_TIER_EXACT; /* even so: it was given up */
+	assert_int_equal(component_named("live series")->write(self, NULL, NULL), 0);
+	assert_string_equal(fake.calls, "");
+	bare_run_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(series_of_exact_allocations_are_written),
+		cmocka_unit_test(in_bursts_nobody_knows_what_lives_and_the_series_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+#include "analyse/live_series.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+	struct {
+		uint32_t image, stack;
+	} key;
+	struct live_series_row row;
+	UT_hash_handle hh;
+};
+
+struct live_series {
+	struct entry *entries;
+	uint32_t n;
+	struct live_series_row other;
+	double times[LIVE_SERIES_TICKS];
+	uint32_t n_times, stride;
+	uint64_t ticks;
+};
+
+struct live_series *live_series_new(void)
+{
+	struct live_series *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->stride = 1;
+	return b;
+}
+
+void live_series_free(struct live_series *b)
+{
+	if (!b)
+		return;
+	hash_free(b->entries);
+	free(b);
+}
+
+static struct live_series_row *find(const struct live_series *b, uint32_t image, stack_id stack)
+{
+	struct entry *e, key = { .key = { image, stack.ix } };
+
+	HASH_FIND(hh, b->entries, &key.key, sizeof(key.key), e);
+	return e ? &e->row : NULL;
+}
+
+static int add_row(struct live_series *b, uint32_t image, stack_id stack,
+		   struct live_series_row **ret_row)
+{
+	struct entry *e, key = { .key = { image, stack.ix } };
+
+	if (b->n == LIVE_SERIES_MAX) {
+		*ret_row = &b->other;
+		return 0;
+	}
+	e = hash_new(b->entries, key, &key.key);
+	if (!e)
+		return -ENOMEM;
+	e->row.image = image;
+	e->row.stack = stack;
+	b->n++;
+	*ret_row = &e->row;
+	return 0;
+}
+
+int live_series_add(struct live_series *b, uint32_t image, stack_id stack, int64_t blocks,
+		    int64_t bytes)
+{
+	struct live_series_row *row = find(b, image, stack);
+	int r = row ? 0 : add_row(b, image, stack, &row);
+
+	if (r < 0)
+		return r;
+	row->live += bytes;
+	if (blocks > 0)
+		row->made += (uint64_t)blocks;
+	return 0;
+}
+
+void live_series_drop(struct live_series *b, uint32_t image)
+{
+	struct entry *e, *next;
+
+	HASH_ITER (hh, b->entries, e, next)
+		if (e->row.image == image)
+			e->row.live = 0;
+}
+
+/* Every other moment goes. */
+static void thin(struct live_series *b)
+{
+	struct entry *e, *next;
+
+	for (uint32_t i = 0; i < LIVE_SERIES_TICKS / 2; i++) {
+		b->times[i] = b->times[2 * i];
+		b->other.bytes[i] = b->other.bytes[2 * i];
+	}
+	HASH_ITER (hh, b->entries, e, next) {
+		for (uint32_t i = 0; i < LIVE_SERIES_TICKS / 2; i++) {
+			e->row.bytes[i] = e->row.bytes[2 * i];
+			e->row.made_by[i] = e->row.made_by[2 * i];
+		}
+	}
+	b->n_times = LIVE_SERIES_TICKS / 2;
+	b->stride *= 2;
+}
+
+static void note(struct live_series_row *row, uint32_t at)
+{
+	row->bytes[at] = row->live;
+	row->made_by[at] = row->made;
+}
+
+void live_series_tick(struct live_series *b, double t_s)
+{
+	struct entry *e, *next;
+	bool kept = b->ticks++ % b->stride == 0;
+
+	if (kept && b->n_times == LIVE_SERIES_TICKS) {
+		thin(b);
+		kept = (b->ticks - 1) % b->stride == 0;
+	}
+	HASH_ITER (hh, b->entries, e, next) {
+		e->row.area += (double)e->row.live;
+		if (kept)
+			note(&e->row, b->n_times);
+	}
+	if (kept) {
+		note(&b->other, b->n_times);
+		b->times[b->n_times++] = t_s;
+	}
+}
+
+void live_series_old(struct live_series *b, uint32_t image, stack_id stack)
+{
+	struct live_series_row *row = find(b, image, stack);
+
+	if (row)
+		row->old++;
+}
+
+uint32_t live_series_times(const struct live_series *b, const double **ret_times)
+{
+	*ret_times = b->times;
+	return b->n_times;
+}
+
+static int by_area(const void *a, const void *b)
+{
+	const struct live_series_row *x = *(const struct live_series_row *const *)a,
+				     *y = *(const struct live_series_row *const *)b;
+
+	if (x->area != y->area)
+		return x->area < y->area ? 1 : -1;
+	return (x->stack.ix > y->stack.ix) - (x->stack.ix < y->stack.ix);
+}
+
+uint32_t live_series_rank(const struct live_series *b, const struct live_series_row **ret_rows,
+			  uint32_t cap)
+{
+	const struct live_series_row *all[LIVE_SERIES_MAX];
+	struct entry *e, *next;
+	uint32_t n = 0;
+
+	HASH_ITER (hh, b->entries, e, next)
+		if (e->row.area > 0)
+			all[n++] = &e->row;
+	qsort(all, n, sizeof(all[0]), by_area);
+	if (n > cap)
+		n = cap;
+	memcpy(ret_rows, all, n * sizeof(all[0]));
+	return n;
+}
+
+int64_t live_series_other(const struct live_series *b, const struct live_series_row *const *shown,
+			  uint32_t n, uint32_t i)
+{
+	int64_t sum = b->other.bytes[i];
+	struct entry *e, *next;
+
+	HASH_ITER (hh, b->entries, e, next)
+		sum += e->row.bytes[i];
+	for (uint32_t k = 0; k < n; k++)
+		sum -= shown[k]->bytes[i];
+	return sum;
+}
+
+/* --- leaks --- */
+
+/* How many blocks had been made `age_s` before the last moment. */
+static double made_before(const struct live_series *b, const struct live_series_row *row,
+			  double age_s)
+{
+	double t = b->times[b->n_times - 1] - age_s;
+
+	for (uint32_t i = 1; i < b->n_times; i++) {
+		double width = b->times[i] - b->times[i - 1], x;
+
+		if (b->times[i] < t || width <= 0)
+			continue;
+		x = t <= b->times[i - 1] ? 0 : (t - b->times[i - 1]) / width;
+		return (double)row->made_by[i - 1] +
+		       x * (double)(row->made_by[i] - row->made_by[i - 1]);
+	}
+	return 0;
+}
+
+static bool judge(const struct live_series *b, const struct live_series_row *row, double age_s,
+		  struct leak *leak)
+{
+	struct point p[LIVE_SERIES_TICKS];
+	double made;
+
+	for (uint32_t i = 0; i < b->n_times; i++)
+		p[i] = (struct point){ b->times[i], (double)row->bytes[i] / 1024 };
+	trend_shape_of(p, b->n_times, &leak->shape);
+	if (leak->shape.kind != TREND_SHAPE_GROWING)
+		return false;
+	made = made_before(b, row, age_s);
+	leak->row = row;
+	leak->age_s = age_s;
+	leak->survived = made > 0 ? (double)row->old / made : 0;
+	if (leak->survived > 1)
+		leak->survived = 1; /* between two ticks */
+	return leak->survived >= LEAK_SURVIVAL;
+}
+
+uint32_t live_series_leaks(const struct live_series *b, double age_s, struct leak *ret_leaks,
+			   uint32_t cap)
+{
+	struct entry *e, *next;
+	uint32_t n = 0;
+
+	if (b->n_times < TREND_SHAPE_POINTS)
+		return 0;
+	HASH_ITER (hh, b->entries, e, next) {
+		struct leak leak;
+		uint32_t at;
+
+		/* What is smaller at the end than what matters at all cannot have grown by it. */
+		if (e->row.live < TREND_SHAPE_MIN_KB * 1024 || !judge(b, &e->row, age_s, &leak))
+			continue;
+		for (at = n; at > 0 && ret_leaks[at - 1].shape.tail.slope < leak.shape.tail.slope;
+		     at--)
+			if (at < cap)
+				ret_leaks[at] = ret_leaks[at - 1];
+		if (at < cap)
+			ret_leaks[at] = leak;
+		if (n < cap)
+			n++;
+	}
+	return n;
+}

@@ -1,0 +1,76 @@
+/*
+ * Live memory of each stack over time: the bytes it had allocated and that were not freed, at every
+ * tick.
+ *
+ * Memory is bounded. At most LIVE_SERIES_TICKS moments are kept: when they are used up every other
+ * one is dropped, and from then on only every second, fourth, … tick is kept. At most
+ * LIVE_SERIES_MAX stacks have a row; later ones are added to the row OTHER.
+ */
+#ifndef MEMSCOPE_ANALYSE_LIVE_SERIES_H
+#define MEMSCOPE_ANALYSE_LIVE_SERIES_H
+
+#include "analyse/trend_shape.h"
+#include "base/cleanup.h"
+#include "model/ids.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LIVE_SERIES_TICKS 256
+#define LIVE_SERIES_MAX   4096
+
+struct live_series;
+
+/* One stack of one process image. `image` is a number of the caller's. */
+struct live_series_row {
+	uint32_t image;
+	stack_id stack;
+	int64_t live;                 /* bytes, now                                      */
+	uint64_t made;                /* blocks allocated so far                         */
+	uint64_t old;                 /* blocks passed to live_series_old()              */
+	double area;                  /* bytes x ticks: held most, for longest           */
+	int64_t bytes[LIVE_SERIES_TICKS];   /* live at each moment                             */
+	uint64_t made_by[LIVE_SERIES_TICKS];
+};
+
+struct live_series *live_series_new(void);
+void live_series_free(struct live_series *b);
+DEFINE_CLEANUP(struct live_series *, live_series_freep, live_series_free)
+
+/* Blocks were allocated (both positive) or freed (both negative). 0 or -ENOMEM. */
+int live_series_add(struct live_series *b, uint32_t image, stack_id stack, int64_t blocks,
+		    int64_t bytes);
+/* The process has ended or called exec: its memory is gone. */
+void live_series_drop(struct live_series *b, uint32_t image);
+/* A moment, in seconds since the run began. */
+void live_series_tick(struct live_series *b, double t_s);
+/* A block is live at the end, and older than the age passed to live_series_leaks(). */
+void live_series_old(struct live_series *b, uint32_t image, stack_id stack);
+
+/* The moments kept. Returns how many. */
+uint32_t live_series_times(const struct live_series *b, const double **ret_times);
+/* At most `cap` by area, the largest first. Returns how many. */
+uint32_t live_series_rank(const struct live_series *b, const struct live_series_row **ret_rows,
+			  uint32_t cap);
+/* What all others hold at moment `i`. */
+int64_t live_series_other(const struct live_series *b, const struct live_series_row *const *shown,
+			  uint32_t n, uint32_t i);
+
+/*
+ * A stack whose memory grows (trend_shape.h) and stays: of the blocks it had allocated `age_s`
+ * before the end, at least half are still live. Survival distinguishes a leak from a queue that is
+ * behind.
+ */
+#define LEAK_SURVIVAL 0.5
+
+struct leak {
+	const struct live_series_row *row;
+	struct trend_shape shape;
+	double survived, age_s; /* live share of the blocks allocated before then */
+};
+
+/* At most `cap`, the fastest first. Returns how many. */
+uint32_t live_series_leaks(const struct live_series *b, double age_s, struct leak *ret_leaks,
+			   uint32_t cap);
+
+#endif

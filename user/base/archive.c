@@ -1,0 +1,542 @@
+#include "base/archive.h"
+
+#include "base/archive_list.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SAME_NAMES 10000 /* windows of one second in one directory */
+
+struct archive {
+	char *dir, *making;
+	char stamp[32];
+	int lock_fd;
+};
+
+/* --- what to keep --- */
+
+static const struct {
+	char unit;
+	size_t limit; /* in struct keep */
+	uint64_t factor;
+} units[] = {
+	{ '\0', offsetof(struct keep, count), 1 },
+	{ 's', offsetof(struct keep, age_s), 1 },
+	{ 'm', offsetof(struct keep, age_s), 60 },
+	{ 'h', offsetof(struct keep, age_s), 3600 },
+	{ 'd', offsetof(struct keep, age_s), 86400 },
+	{ 'K', offsetof(struct keep, bytes), 1ull << 10 },
+	{ 'M', offsetof(struct keep, bytes), 1ull << 20 },
+	{ 'G', offsetof(struct keep, bytes), 1ull << 30 },
+	{ 'T', offsetof(struct keep, bytes), 1ull << 40 },
+};
+
+/* One limit, the `len` bytes at `text`, into `keep`. -EINVAL; -EEXIST: there is one of its kind. */
+static int parse_limit(const char *text, size_t len, struct keep *keep)
+{
+	unsigned long long n;
+	char unit, *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	unit = end < text + len ? *end : '\0';
+	if (text[0] < '0' || text[0] > '9' || errno || !n || n >= 1ull << 40 ||
+	    end + (unit != '\0') != text + len)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		uint64_t *limit = (uint64_t *)((char *)keep + units[i].limit);
+
+		if (units[i].unit != unit || n > UINT64_MAX / units[i].factor)
+			continue;
+		if (*limit)
+			return -EEXIST;
+		*limit = n * units[i].factor;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int keep_parse(const char *text, const char *option, struct keep *ret_keep, struct err *e)
+{
+	struct keep keep = { 0 };
+	const char *at = text;
+
+	for (;;) {
+		size_t len = strcspn(at, ",");
+		int r = parse_limit(at, len, &keep);
+
+		if (r == -EEXIST)
+			return err_set(
+				e, -EINVAL,
+				"%s takes one age, one number and one size at most, and \"%.64s\" has "
+				"two of a kind",
+				option, text);
+		if (r < 0)
+			return err_set(
+				e, -EINVAL,
+				"%s takes an age (30s, 90m, 12h, 7d), a number of windows or runs (200), "
+				"a size (500M, 2G), or several of them (7d,20G), not \"%.64s\"",
+				option, text);
+		if (!at[len])
+			break;
+		at += len + 1;
+	}
+	*ret_keep = keep;
+	return 0;
+}
+
+static bool keeps_all(const struct keep *keep)
+{
+	return !keep->age_s && !keep->count && !keep->bytes;
+}
+
+/* --- removing --- */
+
+/* The newest first; files of one window, and doubles, side by side. */
+static int newest_first(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int by_when = strcmp(y->when, x->when);
+
+	if (by_when == 0 && x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return by_when ? by_when : strcmp(x->name, y->name);
+}
+
+static int by_run(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->stamp, y->stamp);
+}
+
+static bool is_of_run(enum entry_kind kind)
+{
+	return kind == RUN_FILE || kind == RUN_PART;
+}
+
+/* The files of a run are of one time, that of the last that was written. */
+static void join_runs(struct list *l)
+{
+	qsort(l->entries, l->n, sizeof(*l->entries), by_run);
+	for (size_t i = 0, end; i < l->n; i = end) {
+		size_t last = i;
+
+		for (end = i; end < l->n && by_run(&l->entries[i], &l->entries[end]) == 0; end++)
+			if (l->entries[end].there &&
+			    l->entries[end].time_s > l->entries[last].time_s)
+				last = end;
+		for (size_t j = i; is_of_run(l->entries[i].kind) && j < end; j++) {
+			l->entries[j].time_s = l->entries[last].time_s;
+			memmove(l->entries[j].when, l->entries[last].when,
+				sizeof(l->entries[j].when));
+		}
+	}
+}
+
+/* Of the window, or the files of runs, at [i, end): may they go? */
+static bool may_go(const struct list *l, size_t i, size_t end, const struct keep *keep,
+		   uint64_t nth, uint64_t bytes_newer, time_t now)
+{
+	uint64_t bytes = 0;
+	int64_t newest = INT64_MIN;
+
+	for (size_t j = i; j < end; j++) {
+		bytes += l->entries[j].bytes;
+		if (l->entries[j].there && l->entries[j].time_s > newest)
+			newest = l->entries[j].time_s;
+	}
+	if (keep->age_s && newest != INT64_MIN && (int64_t)now - newest > (int64_t)keep->age_s)
+		return true;
+	if (keep->count && nth >= keep->count)
+		return true;
+	return keep->bytes && bytes_newer + bytes > keep->bytes;
+}
+
+/* Those at [i, end) that are side by side and go together. */
+static size_t unit_end(const struct list *l, size_t i)
+{
+	const struct entry *first = &l->entries[i];
+	size_t end = i + 1;
+
+	while (first->kind != RUN_DIR && end < l->n && l->entries[end].kind == first->kind &&
+	       strcmp(l->entries[end].when, first->when) == 0)
+		end++;
+	return end;
+}
+
+static void remove_files(struct list *l, size_t i, size_t end, struct pruned *pruned)
+{
+	for (size_t j = i; j < end; j++) {
+		struct entry *entry = &l->entries[j];
+
+		int r;
+
+		if (!entry->there || entry->held)
+			continue;
+		if (entry->kind == RUN_DIR) {
+			entry->there = run_dir_remove(l, entry, pruned);
+			continue;
+		}
+		r = list_unlink(l, entry->name);
+		if (r < 0) {
+			pruned->failed++;
+			pruned->error = r;
+			continue;
+		}
+		entry->there = false;
+		pruned->files++;
+		pruned->bytes += entry->bytes;
+	}
+}
+
+/* What `keep` says may go of all entries, the window `but` excepted. */
+static void remove_old(struct list *l, const struct keep *keep, const char *but,
+		       struct pruned *pruned)
+{
+	uint64_t nth = 0, bytes_newer = 0;
+	time_t now = time(NULL);
+
+	if (l->n) {
+		join_runs(l);
+		qsort(l->entries, l->n, sizeof(*l->entries), newest_first);
+	}
+	for (size_t i = 0, end; i < l->n; i = end) {
+		enum entry_kind kind = l->entries[i].kind;
+		bool is_but = but && kind == WINDOW_FILE && strcmp(l->entries[i].stamp, but) == 0;
+		bool any = false;
+
+		end = unit_end(l, i);
+		for (size_t j = i; j < end; j++)
+			any |= l->entries[j].there;
+		if (kind == MAKING_DIR)
+			continue;
+		if (!is_but && may_go(l, i, end, keep, nth, bytes_newer, now))
+			remove_files(l, i, end, pruned);
+		for (size_t j = i; j < end; j++)
+			bytes_newer += l->entries[j].there ? l->entries[j].bytes : 0;
+		nth += (kind == WINDOW_FILE || kind == RUN_DIR) && any;
+	}
+}
+
+/* With the list locked and open, and read here: it may have been replaced when this returns. */
+static int prune(struct list *l, const char *dir, const struct keep *keep, const char *but,
+		 struct pruned *pruned, struct err *e)
+{
+	int r = list_read(l, dir, e);
+
+	if (r < 0)
+		return r;
+	list_find_runs(l);
+	if (!keeps_all(keep))
+		list_find_run_dirs(l);
+	remove_old(l, keep, but, pruned);
+	return list_rewrite(l, dir, e);
+}
+
+/* Of a directory without a list. -ENOENT: there is no run below it either. */
+static int prune_run_dirs(const char *dir, const struct keep *keep, struct pruned *pruned)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+
+	l.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (l.dir_fd < 0)
+		return -errno;
+	list_find_run_dirs(&l);
+	if (!l.n)
+		return -ENOENT;
+	remove_old(&l, keep, NULL, pruned);
+	return 0;
+}
+
+int archive_prune(const char *dir, const struct keep *keep, struct pruned *pruned, struct err *e)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	struct err why = { 0 };
+	int r = list_open(dir, false, &l, &why);
+
+	if (r == 0)
+		return prune(&l, dir, keep, NULL, pruned, e);
+	if (r == -ENOENT)
+		r = prune_run_dirs(dir, keep, pruned);
+	return r < 0 ? err_set(e, r, "%s", why.msg) : 0;
+}
+
+/* --- writing --- */
+
+/* "trend.csv" of a stamp is trend-STAMP.csv. */
+static void put_stamp(char *name, size_t cap, const char *file, const char *stamp)
+{
+	size_t source = strcspn(file, ".");
+
+	snprintf(name, cap, "%.*s-%s%s", (int)source, file, stamp, file + source);
+}
+
+/* `stamp`, made to be the nth of its second. */
+static void number_stamp(char *stamp, size_t cap, int nth)
+{
+	if (nth > 1)
+		snprintf(stamp + STAMP_LEN, cap - STAMP_LEN, "-%d", nth);
+}
+
+/* The first stamp of that second under which no run has written or is at work. */
+static int choose_run_stamp(const struct list *l, const char *const *files, char *stamp, size_t cap)
+{
+	for (int nth = 1; nth < SAME_NAMES; nth++) {
+		bool taken = false;
+
+		number_stamp(stamp, cap, nth);
+		for (size_t i = 0; !taken && i < l->n; i++)
+			taken = l->entries[i].kind != WINDOW_FILE &&
+				strcmp(l->entries[i].stamp, stamp) == 0;
+		for (int i = 0; !taken && files[i]; i++) {
+			char name[256];
+
+			put_stamp(name, sizeof(name), files[i], stamp);
+			taken = list_sees(l, name);
+		}
+		if (!taken)
+			return 0;
+	}
+	return -EEXIST;
+}
+
+/* The directory where windows are made, and its lock. */
+static int make_making(struct archive *t, struct err *e)
+{
+	_cleanup_(freep) char *lock = NULL;
+
+	if (mkdir(t->making, 0700) < 0)
+		return err_set(e, -errno, "cannot make the directory '%s': %s", t->making,
+			       strerror(errno));
+	if (asprintf(&lock, "%s/" ARCHIVE_LOCK, t->making) < 0) {
+		lock = NULL;
+		return err_set(e, -ENOMEM, "out of memory for windows");
+	}
+	t->lock_fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (t->lock_fd < 0 || flock(t->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(e, -errno, "%s: %s", lock, strerror(errno));
+	return 0;
+}
+
+/* Lists the directory and the files of the run under a stamp that is free, and makes the former. */
+static int begin_run(struct archive *t, const char *const *files, struct err *e)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
+	int r = list_open(t->dir, true, &l, e);
+
+	if (r == 0)
+		r = list_read(&l, t->dir, e);
+	if (r < 0)
+		return r;
+	if (choose_run_stamp(&l, files, t->stamp, sizeof(t->stamp)) < 0)
+		return err_set(e, -EEXIST, "%s: no name is left for the files of %s", t->dir,
+			       t->stamp);
+	if (asprintf(&t->making, "%s/" ARCHIVE_MAKING "%s", t->dir, t->stamp) < 0) {
+		t->making = NULL;
+		return err_set(e, -ENOMEM, "out of memory for windows");
+	}
+	strbuf_printf(&lines, "+" ARCHIVE_MAKING "%s\n", t->stamp);
+	for (int i = 0; files[i]; i++) {
+		char name[256];
+
+		put_stamp(name, sizeof(name), files[i], t->stamp);
+		strbuf_printf(&lines, "=%s\n", name);
+	}
+	r = list_append(&l, t->dir, &lines, e);
+	return r < 0 ? r : make_making(t, e);
+}
+
+/* What killed runs have left is put right, and names of what is gone leave the list. */
+static int put_right(const char *dir, bool make, struct err *e)
+{
+	static const struct keep keep_all = { 0 };
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	struct pruned pruned = { 0 };
+	int r = list_open(dir, make, &l, e);
+
+	return r < 0 ? r : prune(&l, dir, &keep_all, NULL, &pruned, e);
+}
+
+int archive_open(const char *dir, const char *stamp, const char *const *files,
+		 struct archive **ret_archive, struct err *e)
+{
+	_cleanup_(archive_closep) struct archive *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (t) {
+		t->lock_fd = -1;
+		t->dir = strdup(dir);
+	}
+	if (!t || !t->dir)
+		return err_set(e, -ENOMEM, "out of memory for windows");
+	if (strlen(stamp) != STAMP_LEN || !is_stamp(stamp, STAMP_LEN))
+		return err_set(e, -EINVAL, "\"%s\" is no time", stamp);
+	memcpy(t->stamp, stamp, STAMP_LEN + 1);
+	r = put_right(dir, true, e);
+	if (r == 0)
+		r = begin_run(t, files, e);
+	if (r < 0)
+		return r;
+	*ret_archive = TAKE_PTR(t);
+	return 0;
+}
+
+const char *archive_making(const struct archive *t)
+{
+	return t->making;
+}
+
+const char *archive_stamp(const struct archive *t)
+{
+	return t->stamp;
+}
+
+/* It was made for a run that came to nothing. */
+static void remove_empty_list(const char *dir)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+
+	if (list_open(dir, false, &l, NULL) == 0)
+		list_remove_empty(&l);
+}
+
+void archive_close(struct archive *t)
+{
+	if (!t)
+		return;
+	if (t->lock_fd >= 0) {
+		close(t->lock_fd);
+		put_right(t->dir, false, NULL);
+		remove_empty_list(t->dir);
+	}
+	free(t->making);
+	free(t->dir);
+	free(t);
+}
+
+/* The files of a window that were made whole. */
+struct made {
+	char (*names)[256];
+	size_t n;
+};
+
+static void made_fini(struct made *m)
+{
+	free(m->names);
+}
+
+static int find_made(const struct archive *t, const char *stamp, struct made *ret_made)
+{
+	_cleanup_(closedirp) DIR *d = opendir(t->making);
+	char of[32];
+
+	if (!d)
+		return -errno;
+	for (struct dirent *entry; (entry = readdir(d));) {
+		char(*grown)[256];
+
+		if (!is_window_name(entry->d_name, of, sizeof(of)) || strcmp(of, stamp) != 0)
+			continue;
+		grown = reallocarray(ret_made->names, ret_made->n + 1, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		ret_made->names = grown;
+		snprintf(grown[ret_made->n++], sizeof(*grown), "%s", entry->d_name);
+	}
+	return 0;
+}
+
+/* A made file's name with another stamp of the same second. */
+static void rename_made(char *name, size_t cap, const char *made, const char *stamp)
+{
+	size_t source = strcspn(made, "-");
+
+	snprintf(name, cap, "%.*s-%s%s", (int)source, made, stamp, strchr(made, '.'));
+}
+
+/* Lists a window's files, and puts them in place. `stamp`: made another one if that is taken. */
+static int place(const struct archive *t, const struct made *made, char *stamp, size_t cap,
+		 struct err *e)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
+	char from[4096], name[256];
+	bool taken = true;
+	int r = list_open(t->dir, true, &l, e);
+
+	if (r < 0)
+		return r;
+	for (int nth = 1; taken && nth < SAME_NAMES; nth++) {
+		taken = false;
+		number_stamp(stamp, cap, nth);
+		for (size_t i = 0; !taken && i < made->n; i++) {
+			rename_made(name, sizeof(name), made->names[i], stamp);
+			taken = list_sees(&l, name);
+		}
+	}
+	if (taken)
+		return err_set(e, -EEXIST, "%s: no name is left for the window %s", t->dir, stamp);
+	for (size_t i = 0; i < made->n; i++) {
+		rename_made(name, sizeof(name), made->names[i], stamp);
+		strbuf_printf(&lines, "%s\n", name);
+	}
+	r = list_append(&l, t->dir, &lines, e);
+	for (size_t i = 0; r == 0 && i < made->n; i++) {
+		snprintf(from, sizeof(from), "%s/%s", t->making, made->names[i]);
+		rename_made(name, sizeof(name), made->names[i], stamp);
+		if (renameat(AT_FDCWD, from, l.dir_fd, name) < 0)
+			r = err_set(e, -errno, "%s: cannot be put in place: %s", from,
+				    strerror(errno));
+	}
+	return r;
+}
+
+static void remove_made(const struct archive *t, const struct made *made)
+{
+	char path[4096];
+
+	for (size_t i = 0; i < made->n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", t->making, made->names[i]);
+		unlink(path);
+	}
+}
+
+int archive_commit(const struct archive *t, const char *stamp, const struct keep *keep,
+		   struct err *e)
+{
+	_cleanup_(made_fini) struct made made = { 0 };
+	struct pruned pruned = { 0 };
+	struct err first = { 0 };
+	char as[32];
+	int r = find_made(t, stamp, &made), r2 = 0;
+
+	if (r < 0)
+		return err_set(e, r, "%s: %s", t->making, strerror(-r));
+	snprintf(as, sizeof(as), "%s", stamp);
+	if (made.n)
+		r = place(t, &made, as, sizeof(as), &first);
+	if (!keeps_all(keep)) {
+		_cleanup_(list_fini) struct list l = LIST_INIT;
+
+		r2 = list_open(t->dir, true, &l, e);
+		if (r2 == 0)
+			r2 = prune(&l, t->dir, keep, as, &pruned, e);
+	}
+	if (r < 0 && pruned.files) /* the disk was full, and may have room now */
+		r = place(t, &made, as, sizeof(as), &first);
+	remove_made(t, &made);
+	if (r < 0 && e)
+		*e = first;
+	return r < 0 ? r : r2;
+}

@@ -1,0 +1,85 @@
+/*
+ * What runs have left in directories, and what of it may go. A directory of dated files, windows of runs:
+ * DIR/SOURCE-YYYYMMDD-HHMMSS[-N].EXT; or the directory of one run, DIR/SOURCE.EXT. What memscope wrote
+ * there is listed in DIR/.memscope. Nothing that is not in a list is ever removed, whatever its name, and
+ * no window is ever written over.
+ *
+ *   .memscope:  oncpu-STAMP.pb.gz     a window's file
+ *               =trend-STAMP.csv      a file of a whole run, of whose begin the stamp is
+ *               +.memscope-STAMP      where a run that is at work makes its windows
+ *               :oncpu.pb.gz          a file of the one run whose directory this is
+ *               :web/oncpu.pb.gz      … in a directory of its own, one below
+ *
+ * A window's files are made in DIR/.memscope-STAMP/, listed when all of them are whole, and then put in
+ * place: so a window is there as a whole or not at all, no cleaner meets half of one, and a crash leaves
+ * names without files, never files without a name. A run holds the lock (flock) of
+ * DIR/.memscope-STAMP/lock for its life, its writers with it. What one that was killed has left there
+ * is put right by the next run: listed files are put in place, others go. The list is locked
+ * while it changes: several runs and cleaners may meet in one directory.
+ *
+ * The files of a run's directory are listed when they are in place, and belong together: they go as a
+ * whole, and the directory with them if nothing else is in it. While the run is at work it holds a lock
+ * of the directory itself.
+ */
+#ifndef MEMSCOPE_BASE_ARCHIVE_H
+#define MEMSCOPE_BASE_ARCHIVE_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#include <stdint.h>
+
+/* What stays: what is within all limits. 0: there is no such limit; {0}: all of it stays. */
+struct keep {
+	uint64_t age_s;   /* since it was written                                    */
+	uint64_t count;   /* of windows and runs                                     */
+	uint64_t bytes;   /* of all that stays                                       */
+};
+
+/* One or several of these, separated by commas: "30s", "90m", "12h", "7d", an age; "200", a number of
+ * windows and runs; "500M", "2G" (K, M, G, T, powers of 1,024), bytes; each at most once. -EINVAL with a
+ * sentence that names `option`. */
+int keep_parse(const char *text, const char *option, struct keep *ret_keep, struct err *e);
+
+struct archive;
+
+/*
+ * For a run that begins at `stamp` (YYYYMMDD-HHMMSS). `files`: those that the run itself will write
+ * into `dir`, "trend.csv" for trend-STAMP.csv, up to a NULL; they are not removed while it is at work. If
+ * another run has the same second, its stamp is numbered: archive_stamp().
+ */
+int archive_open(const char *dir, const char *stamp, const char *const *files, struct archive **ret_archive,
+	      struct err *e);
+const char *archive_stamp(const struct archive *t);
+/* The directory in which windows are made: files by the names that they are to have. */
+const char *archive_making(const struct archive *t);
+/*
+ * Puts the files of the window `stamp` in place; numbers the stamp if a name is taken. Then removes what
+ * `keep` says may go, but not this window; on a full disk before it. Also from a child process.
+ */
+int archive_commit(const struct archive *t, const char *stamp, const struct keep *keep, struct err *e);
+/* After the last window; by the process that opened it. */
+void archive_close(struct archive *t);
+DEFINE_CLEANUP(struct archive *, archive_closep, archive_close)
+
+struct pruned {
+	uint64_t files, bytes;
+	uint64_t failed; /* could not be removed, for one with `error` (-errno) */
+	int error;
+};
+
+/*
+ * Removes what `keep` says may go, the oldest first: windows, whose files share their stamp, and the runs
+ * whose directories lie in `dir`, each as a whole. Files of a run go by when they were last written, and
+ * are no window. A listed name that is no longer a regular file is only taken off the list. What was
+ * removed is added to *pruned. -ENOENT: `dir` has no list, and neither has a directory in it.
+ */
+int archive_prune(const char *dir, const struct keep *keep, struct pruned *pruned, struct err *e);
+
+/* Holds the directory of a run that is at work; until the descriptor is closed no cleaner touches it. */
+int archive_hold_run(const char *dir, int *ret_fd, struct err *e);
+/* Lists `names`, n of them, as the files of the run whose directory this is, in place of those before; of
+ * which those in folders that are not among `names` are removed. */
+int archive_list_run(const char *dir, const char *const *names, uint32_t n, struct err *e);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * The list of a directory of windows (base/archive.h has its format), and which runs are at work there.
+ * For archive.c and archive_runs.c alone.
+ */
+#ifndef MEMSCOPE_BASE_ARCHIVE_LIST_H
+#define MEMSCOPE_BASE_ARCHIVE_LIST_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ARCHIVE_LIST   ".memscope"
+#define ARCHIVE_MAKING ".memscope-" /* and the stamp of the run: where its windows are made */
+#define ARCHIVE_LOCK   "lock"
+#define STAMP_LEN   15 /* YYYYMMDD-HHMMSS */
+
+/* The first character of a line says what is listed; a window's file has none. */
+enum entry_kind {
+	WINDOW_FILE = 0,
+	RUN_FILE = '=',
+	MAKING_DIR = '+',
+	RUN_PART = ':',  /* a file of the run whose directory this is             */
+	RUN_DIR = '/',   /* the directory of a run below this one: found, not listed */
+};
+
+struct entry {
+	enum entry_kind kind;
+	char name[256];
+	char stamp[32]; /* and what follows it up to the ending: of the window, or of the run */
+	char when[32];  /* order: a window's stamp; of a run: when it was last written        */
+	bool there;     /* MAKING_DIR: its run is at work                                      */
+	bool held;      /* of a run: it is at work                                            */
+	uint64_t bytes;
+	int64_t time_s;
+};
+
+struct list {
+	int dir_fd, fd;
+	struct entry *entries;
+	size_t n;
+};
+#define LIST_INIT { -1, -1, NULL, 0 }
+
+void list_fini(struct list *l);
+DEFINE_CLEANUP(DIR *, closedirp, closedir)
+
+/* YYYYMMDD-HHMMSS[-N] of `len` characters. */
+bool is_stamp(const char *text, size_t len);
+/* SOURCE-STAMP.EXT; *ret_stamp: between the first '-' and the '.'. */
+bool is_window_name(const char *name, char *ret_stamp, size_t cap);
+
+/* Opens and locks the list of `dir`, which is made if `make`; else -ENOENT where there is none. */
+int list_open(const char *dir, bool make, struct list *ret_list, struct err *e);
+/* Of a directory in that of `above`, never by a link. */
+int list_open_below(const struct list *above, const char *name, struct list *ret_list);
+/* With what is there under each name. */
+int list_read(struct list *l, const char *dir, struct err *e);
+int list_add(struct list *l, const struct entry *entry);
+/* "20260101-000000" */
+void list_when(int64_t time_s, char *out, size_t cap);
+/* Removes a listed file; a symlink is never followed. 0; -errno; -ENOENT is none. */
+int list_unlink(const struct list *l, const char *name);
+/* Adds lines: all or none. */
+int list_append(struct list *l, const char *dir, const struct strbuf *lines, struct err *e);
+/* Takes names off the list of what is gone and of no run at work; entries of one name side by side.
+ * The list is another file afterwards. */
+int list_rewrite(struct list *l, const char *dir, struct err *e);
+/* Which runs are at work; what others have left is put right. */
+void list_find_runs(struct list *l);
+/* Is anything there by that name? */
+bool list_sees(const struct list *l, const char *name);
+/* A list that nothing is in is taken away. */
+void list_remove_empty(const struct list *l);
+
+/* Adds the runs whose directories lie in that of the list; it need not have a list of its own. */
+void list_find_run_dirs(struct list *l);
+/* Takes the files of such a run away, and its directory if nothing else is in it. Counts them. Is
+ * any of them left? */
+struct pruned;
+bool run_dir_remove(const struct list *l, const struct entry *run, struct pruned *pruned);
+/* Is a run at work that writes this directory? */
+bool run_dir_is_held(int dir_fd);
+
+#endif

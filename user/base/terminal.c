@@ -1,0 +1,14 @@
+#include "base/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool terminal_takes_colour(int fd)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (no_color && *no_color)
+		return false;
+	return term && *term && strcmp(term, "dumb") != 0 && isatty(fd);
+}

@@ -1,0 +1,126 @@
+#include "collect/overhead/costs.h"
+
+#include <bpf/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WINDOW_NS    100000000 /* at least */
+#define EVERY_NS     1000000000
+#define MAX_PROGRAMS 64
+
+struct costs {
+	struct session *session;
+	int stats_fd; /* -1: no window is open */
+	uint64_t begun_ns, next_ns, window_ns;
+	struct program_cost at_begin[MAX_PROGRAMS], sums[N_COSTS];
+};
+
+/* Programs of a source by the beginnings of their names. */
+static const struct {
+	const char *name;
+	int cost;
+} owners[] = {
+	{ "on_cpu", MS_ONCPU },    { "on_switch", MS_OFFCPU }, { "on_wakeup", MS_OFFCPU },
+	{ "both_ends", MS_ALLOC }, { "enter_", MS_ALLOC },     { "exit_new", MS_ALLOC },
+	{ "return_", MS_ALLOC },   { "sampled_", MS_ALLOC },   { "on_rss_stat", MS_GROWTH },
+};
+
+static int owner(const char *program)
+{
+	for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
+		if (strncmp(program, owners[i].name, strlen(owners[i].name)) == 0)
+			return owners[i].cost;
+	return COST_EVENTS;
+}
+
+struct costs *costs_new(struct session *s)
+{
+	struct costs *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->session = s;
+	c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (c->stats_fd < 0) {
+		free(c);
+		return NULL;
+	}
+	close(c->stats_fd);
+	c->stats_fd = -1;
+	return c;
+}
+
+void costs_free(struct costs *c)
+{
+	if (c && c->stats_fd >= 0)
+		close(c->stats_fd);
+	free(c);
+}
+
+static bool read_program(int fd, struct program_cost *ret_cost)
+{
+	struct bpf_prog_info info = {};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+		return false;
+	*ret_cost = (struct program_cost){ info.run_cnt, info.run_time_ns };
+	return true;
+}
+
+static void begin(struct costs *c, uint64_t now_ns)
+{
+	const char *name;
+
+	for (uint32_t i = 0; i < MAX_PROGRAMS; i++) {
+		int fd = session_program(c->session, i, &name);
+
+		memset(&c->at_begin[i], 0, sizeof(c->at_begin[i]));
+		if (fd >= 0)
+			read_program(fd, &c->at_begin[i]);
+	}
+	c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	c->begun_ns = now_ns;
+	c->next_ns = now_ns + EVERY_NS;
+}
+
+static void end(struct costs *c, uint64_t now_ns)
+{
+	struct program_cost cost;
+	const char *name;
+
+	close(c->stats_fd);
+	c->stats_fd = -1;
+	c->window_ns += now_ns - c->begun_ns;
+	for (uint32_t i = 0; i < MAX_PROGRAMS; i++) {
+		int fd = session_program(c->session, i, &name);
+		struct program_cost *sum = &c->sums[fd >= 0 ? owner(name) : COST_EVENTS];
+
+		if (fd < 0 || !read_program(fd, &cost))
+			continue;
+		sum->runs += cost.runs - c->at_begin[i].runs;
+		sum->run_ns += cost.run_ns - c->at_begin[i].run_ns;
+	}
+}
+
+void costs_tick(struct costs *c, uint64_t now_ns)
+{
+	if (c->stats_fd < 0 && now_ns >= c->next_ns)
+		begin(c, now_ns);
+	else if (c->stats_fd >= 0 && now_ns - c->begun_ns >= WINDOW_NS)
+		end(c, now_ns);
+}
+
+void costs_stop(struct costs *c, uint64_t now_ns)
+{
+	if (c->stats_fd >= 0)
+		end(c, now_ns);
+	c->next_ns = UINT64_MAX;
+}
+
+uint64_t costs_read(const struct costs *c, struct program_cost *ret_costs)
+{
+	memcpy(ret_costs, c->sums, sizeof(c->sums));
+	return c->window_ns;
+}

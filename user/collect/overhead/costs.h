@@ -1,0 +1,33 @@
+/*
+ * The run time of a session's BPF programs, by the kernel's own account: BPF_ENABLE_STATS. While
+ * that is on, each run reads the clock twice, so it is on only for a tenth of a second in each
+ * second, which represents all of the time. Runs for all processes of the host are included: a
+ * program at the scheduler also runs for threads that are not watched.
+ */
+#ifndef MEMSCOPE_COLLECT_OVERHEAD_COSTS_H
+#define MEMSCOPE_COLLECT_OVERHEAD_COSTS_H
+
+#include "collect/session/bpf_session.h"
+
+/* Whose programs: the sources, and those that follow processes (fork, exec, exit, mappings). */
+enum { COST_EVENTS = MS_N_SOURCES, N_COSTS };
+
+struct program_cost {
+	uint64_t runs, run_ns; /* in the windows */
+};
+
+struct costs;
+
+/* NULL: out of memory, or the kernel has no such account (before 5.8). */
+struct costs *costs_new(struct session *s);
+void costs_free(struct costs *c);
+DEFINE_CLEANUP(struct costs *, costs_freep, costs_free)
+
+/* Call it ten times a second or more often: begins or ends a window. */
+void costs_tick(struct costs *c, uint64_t now_ns);
+/* Before programs are detached: ends the last one. */
+void costs_stop(struct costs *c, uint64_t now_ns);
+/* N_COSTS; returns the length of all windows, ns. */
+uint64_t costs_read(const struct costs *c, struct program_cost *ret_costs);
+
+#endif

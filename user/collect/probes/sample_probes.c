@@ -1,0 +1,339 @@
+#include "collect/probes/sample_probes.h"
+
+#include "collect/probes/samplers.h"
+#include "collect/probes/uprobes.h"
+#include "elf/elf_file.h"
+#include "elf/sdt.h"
+
+#include <bpf/bpf.h>
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#define MAX_IMAGES 512
+#define MAX_SITES  16 /* of one kind in one file: a sampler may be inlined */
+
+/* A file, looked into once. */
+struct looked_at {
+	module_id module;
+	uint32_t alloc_sites;
+	int fds[MS_N_SAMPLE_WHATS * MAX_SITES];
+	uint32_t n_fds;
+};
+
+struct sample_probes {
+	struct session *session;
+	struct dict *dict;
+	struct proc_table *procs;
+	struct looked_at *files;
+	uint32_t n_files;
+	uint32_t n_places; /* in the map of sites */
+	struct sample_probes_stats stats;
+};
+
+int sample_probes_new(struct session *s, struct dict *d, struct proc_table *procs,
+		      struct sample_probes **ret_probes, struct err *e)
+{
+	struct sample_probes *sp = calloc(1, sizeof(*sp));
+
+	if (!sp)
+		return err_set(e, -ENOMEM, "out of memory");
+	sp->session = s;
+	sp->dict = d;
+	sp->procs = procs;
+	*ret_probes = sp;
+	return 0;
+}
+
+void sample_probes_free(struct sample_probes *sp)
+{
+	if (!sp)
+		return;
+	for (uint32_t i = 0; i < sp->n_files; i++)
+		uprobes_detach(sp->files[i].fds, sp->files[i].n_fds);
+	free(sp->files);
+	free(sp);
+}
+
+struct opener {
+	struct sample_probes *sp;
+	module_id module;
+};
+
+static int open_debug(void *ctx, const char *path, bool host)
+{
+	const struct opener *o = ctx;
+
+	return proc_table_open_beside(o->sp->procs, o->module, path, host);
+}
+
+/* Places to be probed with one program. */
+struct places {
+	uint64_t offs[MAX_SITES], semaphores[MAX_SITES], cookies[MAX_SITES];
+	uint32_t n;
+};
+
+static void failed(struct sample_probes *sp, uint32_t n, const char *why)
+{
+	sp->stats.failed += n;
+	snprintf(sp->stats.failed_why, sizeof(sp->stats.failed_why), "%s", why);
+}
+
+/* The cookie for a probe at `site`. */
+static int cookie_for(struct sample_probes *sp, const struct ms_site *site, uint64_t *ret_cookie)
+{
+	uint32_t key = sp->n_places;
+
+	if (!uprobes_cookies())
+		return -ENOSYS;
+	if (key >= MS_SITES_MAX || bpf_map_update_elem(session_map_fd(sp->session, SESSION_SITES),
+						       &key, site, BPF_ANY) < 0)
+		return -EOPNOTSUPP;
+	sp->n_places++;
+	*ret_cookie = key + 1;
+	return 0;
+}
+
+/*
+ * The cookie of a site by the arguments of its note: 0 where they are those of a call. -EOPNOTSUPP:
+ * they are elsewhere, in a way that is not understood; -ENOSYS: this kernel's probes have no cookies.
+ */
+static int cookie_of(struct sample_probes *sp, uint16_t machine, const char *args, uint32_t n_args,
+		     uint64_t *ret_cookie)
+{
+#if defined(__x86_64__)
+	static const uint8_t of_call[3] = { 5, 4, 1 };
+#else
+	static const uint8_t of_call[3] = { 0, 1, 2 };
+#endif
+	struct ms_site site = { 0 };
+	bool usual = true;
+
+	for (uint32_t i = 0; i < n_args; i++) {
+		struct sdt_arg a;
+		int r = sdt_arg_parse(machine, args, i, &a);
+
+		if (r < 0)
+			return -EOPNOTSUPP;
+		usual &= a.kind == SDT_ARG_REG && a.size == 8 && a.reg == of_call[i];
+		site.args[i] = (struct ms_site_arg){
+			.value = (uint64_t)a.value,
+			.reg_off = samplers_reg_off(a.reg),
+			.kind = a.kind == SDT_ARG_REG      ? MS_ARG_REG
+				: a.kind == SDT_ARG_MEMORY ? MS_ARG_MEMORY
+							   : MS_ARG_CONST,
+			.size = a.size,
+			.is_signed = a.is_signed,
+		};
+	}
+	*ret_cookie = 0;
+	return usual ? 0 : cookie_for(sp, &site, ret_cookie);
+}
+
+static bool is_note(const struct sdt_note *note, const char *provider, const char *name)
+{
+	return strcmp(note->provider, provider) == 0 && strcmp(note->name, name) == 0;
+}
+
+/*
+ * Linux 6.18 turns a probe on a nop of five bytes into a call to a page of its own, which a forked
+ * child does not get: it dies at its next sample (seen in 200 of 200 children, 6.18.44). What has
+ * the system call that such a page makes is taken to do so.
+ */
+static bool kills_children(int fd, uint64_t off)
+{
+	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	uint8_t b[sizeof(nop5)];
+
+	return uprobes_nop5() && pread(fd, b, sizeof(b), (off_t)off) == (ssize_t)sizeof(b) &&
+	       memcmp(b, nop5, sizeof(b)) == 0;
+}
+
+static void collect_places(struct sample_probes *sp, struct elf_file *elf, int fd,
+			   const struct sdt_notes *notes, struct places *places)
+{
+	static const struct {
+		const char *provider, *name;
+		uint32_t n_args;
+	} wanted[MS_N_SAMPLE_WHATS] = {
+		[MS_SAMPLE_ALLOC] = { "otel_memory", "alloc", 3 },
+		[MS_SAMPLE_FREE] = { "otel_memory", "free", 1 },
+		[MS_SAMPLE_UNTRACKED] = { "memscope", "untracked", 3 },
+	};
+
+	for (uint32_t i = 0; i < sdt_notes_count(notes); i++) {
+		const struct sdt_note *note = sdt_notes_at(notes, i);
+
+		for (int what = 0; what < MS_N_SAMPLE_WHATS; what++) {
+			struct places *p = &places[what];
+			uint64_t cookie;
+			int r;
+
+			if (!is_note(note, wanted[what].provider, wanted[what].name))
+				continue;
+			if (kills_children(fd, note->off)) {
+				failed(sp, 1,
+				       "it is a nop of five bytes, and this kernel ends forked children "
+				       "of who runs into a probe there");
+				continue;
+			}
+			r = p->n == MAX_SITES ? -EOPNOTSUPP
+					      : cookie_of(sp, elf_file_machine(elf), note->args,
+							  wanted[what].n_args, &cookie);
+			if (r < 0) {
+				failed(sp, 1,
+				       r == -ENOSYS
+					       ? "this kernel has no probe cookies (Linux 5.15), "
+						 "which say where arguments are"
+					       : "its arguments are where memscope cannot read "
+						 "them");
+				continue;
+			}
+			p->offs[p->n] = note->off;
+			p->semaphores[p->n] = note->semaphore_off;
+			p->cookies[p->n++] = cookie;
+		}
+	}
+}
+
+/* Frees first: one that is heard of without its allocation does no harm. */
+static void attach(struct sample_probes *sp, struct looked_at *f, int fd, struct places *places)
+{
+	static const enum ms_sample_what order[] = { MS_SAMPLE_FREE, MS_SAMPLE_UNTRACKED,
+						     MS_SAMPLE_ALLOC };
+
+	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++) {
+		const struct places *p = &places[order[i]];
+		int r;
+
+		if (!p->n)
+			continue;
+		r = uprobes_attach_sites(session_sample_prog(sp->session, order[i]), fd, p->offs,
+					 p->semaphores, uprobes_cookies() ? p->cookies : NULL, p->n,
+					 -1, &f->fds[f->n_fds]);
+		if (r < 0) {
+			failed(sp, p->n, strerror(-r));
+			continue;
+		}
+		f->n_fds += (uint32_t)r;
+		sp->stats.sites += p->n;
+		if (order[i] == MS_SAMPLE_ALLOC)
+			f->alloc_sites = p->n;
+	}
+}
+
+/* The sampler that a runtime or an allocator in the file has of its own. */
+static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int fd)
+{
+	struct opener opener = { sp, f->module };
+	struct alloc_image image = {
+		.fd = fd,
+		.path = dict_str(sp->dict, dict_module_get(sp->dict, f->module)->path),
+		.open_debug = open_debug,
+		.ctx = &opener,
+	};
+	struct places places[MS_N_SAMPLE_WHATS] = { 0 };
+	struct sampler_found found;
+
+	samplers_find(&image, &found);
+	for (uint32_t i = 0; found.sampler && i < found.n_sites; i++) {
+		struct places *p = &places[found.sites[i].what];
+		int r = kills_children(fd, found.sites[i].off)
+				? -EOPNOTSUPP
+				: cookie_for(sp, &found.sites[i].site, p->cookies);
+
+		if (r < 0) {
+			failed(sp, found.n_sites,
+			       r == -ENOSYS
+				       ? "this kernel has no probe cookies (Linux 5.15), which "
+					 "say where arguments are"
+				       : "too many files have samplers");
+			return;
+		}
+		p->offs[0] = found.sites[i].off;
+		p->n = 1;
+	}
+	if (found.sampler) {
+		attach(sp, f, fd, places);
+		if (!found.sampler->free && f->n_fds)
+			f->alloc_sites = 1;
+		sp->stats.assumed |= !found.rate_vaddr;
+		sp->stats.sources |= 1ULL << (found.sampler - samplers + 1);
+	} else if (found.why && !*sp->stats.unheard) {
+		snprintf(sp->stats.unheard, sizeof(sp->stats.unheard),
+			 "the sampler of %s in %.200s cannot be listened to: %s", found.kind,
+			 image.path, found.why);
+	}
+}
+
+static void look_into(struct sample_probes *sp, struct looked_at *f)
+{
+	_cleanup_(sdt_notes_freep) struct sdt_notes *notes = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	struct places places[MS_N_SAMPLE_WHATS] = { 0 };
+	_cleanup_(closep) int fd = proc_table_open_module(sp->procs, f->module, NULL);
+	bool own = false;
+
+	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0)
+		return;
+	if (sdt_notes_load(elf, &notes, NULL) < 0) {
+		look_for_sampler(sp, f, fd);
+		return;
+	}
+	for (uint32_t i = 0; i < sdt_notes_count(notes); i++)
+		own |= is_note(sdt_notes_at(notes, i), "memscope", "untracked");
+	collect_places(sp, elf, fd, notes, places);
+	attach(sp, f, fd, places);
+	if (!f->alloc_sites) {
+		look_for_sampler(sp, f, fd);
+		return;
+	}
+	sp->stats.sources |= 1;
+	sp->stats.own |= own;
+	if (!own && !*sp->stats.other)
+		snprintf(sp->stats.other, sizeof(sp->stats.other), "%s",
+			 dict_str(sp->dict, dict_module_get(sp->dict, f->module)->path));
+}
+
+static struct looked_at *file_get(struct sample_probes *sp, module_id module)
+{
+	struct looked_at *more;
+
+	for (uint32_t i = 0; i < sp->n_files; i++)
+		if (sp->files[i].module.ix == module.ix)
+			return &sp->files[i];
+	more = realloc(sp->files, (sp->n_files + 1) * sizeof(*more));
+	if (!more)
+		return NULL;
+	sp->files = more;
+	more += sp->n_files++;
+	memset(more, 0, sizeof(*more));
+	more->module = module;
+	look_into(sp, more);
+	return more;
+}
+
+int sample_probes_add(struct sample_probes *sp, pid_t pid, struct err *e)
+{
+	struct proc_image images[MAX_IMAGES];
+	struct proc *p = proc_table_live(sp->procs, pid);
+	uint32_t n = p ? proc_images(sp->procs, p, images, MAX_IMAGES) : 0;
+	int sites = 0;
+
+	for (uint32_t i = 0; i < n && i < MAX_IMAGES; i++) {
+		struct looked_at *f;
+
+		if (dict_module_get(sp->dict, images[i].module)->kind != MODULE_ELF)
+			continue;
+		f = file_get(sp, images[i].module);
+		if (!f)
+			return err_set(e, -ENOMEM, "out of memory");
+		sites += (int)f->alloc_sites;
+	}
+	return sites;
+}
+
+void sample_probes_stats(const struct sample_probes *sp, struct sample_probes_stats *ret_stats)
+{
+	*ret_stats = sp->stats;
+}

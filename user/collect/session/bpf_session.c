@@ -1,0 +1,538 @@
+#include "collect/session/bpf_session.h"
+#include "base/clock.h"
+
+#include "collect/session/dither.h"
+#include "collect/session/kernel_types.h"
+#include "collect/session/map_sizes.h"
+#include "collect/session/session_parts.h"
+
+#include <assert.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* libbpf's own words: kept for the sentence of a failed load, never printed by themselves. */
+static char last_words[1024];
+static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER; /* programs are loaded by threads */
+
+static int keep_words(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	pthread_mutex_lock(&words_lock);
+	if (level == LIBBPF_WARN && !strstr(fmt, "RLIMIT_MEMLOCK"))
+		vsnprintf(last_words, sizeof(last_words), fmt, ap);
+	pthread_mutex_unlock(&words_lock);
+	return 0;
+}
+
+static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = hardware ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
+		.config = hardware ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
+				   : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = s->opts.hz,
+		.exclude_idle =
+			hardware, /* of time, what the idle CPU has counts, too: sample_weight.h */
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* "0-3,5": CPUs that are online. Numbers may be sparse. */
+static uint32_t online_cpus(uint32_t *cpus, uint32_t cap)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	unsigned from, to;
+	uint32_t n = 0;
+	int c = ',';
+
+	while (f && c == ',' && fscanf(f, "%u", &from) == 1) {
+		to = from;
+		c = fgetc(f);
+		if (c == '-') {
+			if (fscanf(f, "%u", &to) != 1)
+				break;
+			c = fgetc(f);
+		}
+		for (; from <= to && n < cap; from++)
+			cpus[n++] = from;
+	}
+	return n;
+}
+
+/* Whether hardware cycles can be counted: the first CPU that is online is asked. */
+static bool has_cycles(const struct session *s)
+{
+	uint32_t cpu;
+	int fd = online_cpus(&cpu, 1) ? perf_open(s, cpu, true) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void set_knobs(struct session *s, const struct btf *btf)
+{
+	struct memscope_bpf__rodata *cfg = s->skel->rodata;
+
+	cfg->cfg_all = s->opts.all;
+	cfg->cfg_children = s->opts.children || s->opts.cgroups;
+	cfg->cfg_cgroups = (__u8)(s->opts.cgroups + s->opts.cgroups_v1);
+	cfg->cfg_tid = (uint32_t)s->opts.tid;
+	cfg->cfg_self = (uint32_t)getpid();
+	cfg->cfg_user_stacks = s->opts.user_stacks;
+	cfg->cfg_unwind = s->opts.unwind_bytes != 0;
+	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
+	cfg->cfg_unwind_cache_check = s->opts.unwind_cache == SESSION_UNWIND_CACHE_CHECK;
+	cfg->cfg_threads = s->opts.offcpu;
+	cfg->cfg_wait_min_ns = s->opts.wait_min_ns;
+	if (s->opts.wait_max_ns)
+		cfg->cfg_wait_max_ns = s->opts.wait_max_ns;
+	cfg->cfg_cookies = uprobes_cookies();
+	/* Cycles are not time: a sample then stands for what the rate says. */
+	s->hardware = s->opts.oncpu && has_cycles(s);
+	cfg->cfg_sample_ns = 1000000000 / s->opts.hz;
+	cfg->cfg_sample_dither = !s->hardware;
+	/* (preempt, prev, next[, prev_state]) */
+	cfg->cfg_switch_has_state = btf_tracepoint_args(btf, "sched_switch") >= 4;
+	cfg->cfg_page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+	cfg->cfg_cpus = (uint32_t)libbpf_num_possible_cpus();
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 16)
+		cfg->cfg_rss_batch = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed))
+		s->seed = (struct ms_hash){ now_ns(), (uint64_t)getpid() };
+	cfg->cfg_seed_lo = s->seed.lo;
+	cfg->cfg_seed_hi = s->seed.hi;
+}
+
+/* Attaches whichever of the pair was loaded. */
+static int attach_either(struct session *s, struct bpf_program *btf_prog,
+			 struct bpf_program *raw_prog)
+{
+	struct bpf_program *prog = bpf_program__autoload(btf_prog) ? btf_prog : raw_prog;
+	struct bpf_link *link;
+
+	if (!bpf_program__autoload(prog))
+		return 0;
+	assert(s->n_links < N_TP_LINKS);
+	link = bpf_program__attach(prog);
+	if (!link)
+		return -errno;
+	s->links[s->n_links++] = link;
+	return 0;
+}
+
+struct memscope_bpf *session_skeleton_open(void)
+{
+	return memscope_bpf__open();
+}
+
+int session_open(const struct session_opts *opts, struct session **ret_session, struct err *e)
+{
+	_cleanup_(session_freep) struct session *s = calloc(1, sizeof(*s));
+	struct btf *btf;
+	int r, fd;
+
+	if (!s)
+		return err_set(e, -ENOMEM, "out of memory");
+	s->opts = *opts;
+	libbpf_set_print(keep_words);
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return err_set(
+			e, -EOPNOTSUPP,
+			"this kernel has no type information (BTF): /sys/kernel/btf/vmlinux is missing; "
+			"use a kernel built with CONFIG_DEBUG_INFO_BTF");
+	s->skel = session_skeleton_open();
+	if (!s->skel) {
+		r = -errno;
+		btf__free(btf);
+		return err_set(e, r, "cannot open the BPF programs: %s", strerror(-r));
+	}
+	session_choose_programs(s, btf);
+	set_knobs(s, btf);
+	map_sizes_set(s->skel, &s->opts);
+	/* Programs of uprobes may allocate map entries as needed since bpf_mem_alloc (6.1). */
+	if (btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) < 0)
+		bpf_map__set_map_flags(s->skel->maps.blocks, 0);
+	btf__free(btf);
+
+	r = session_load(s);
+	if (r < 0) {
+		last_words[strcspn(last_words, "\n")] = '\0';
+		if (r == -EPERM)
+			return err_set(
+				e, r,
+				"the kernel does not permit BPF programs here (%s): in a container, give it "
+				"CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, or run memscope on the host",
+				last_words);
+		return err_set(e, r, "the kernel refused the BPF programs: %s (%s)", strerror(-r),
+			       last_words);
+	}
+	s->skel->bss->gate_open = 0;
+	s->skel->bss->gate_alloc_open = 0;
+	for (uint32_t lane = 0; lane < MS_N_LANES; lane++) {
+		fd = session_map_fd(s,
+				    lane == MS_LANE_IRQ ? SESSION_IRQ_TOTALS_A : SESSION_TOTALS_A);
+		if (bpf_map_update_elem(session_map_fd(s, SESSION_TOTALS_LIVE), &lane, &fd,
+					BPF_ANY) < 0)
+			return err_set(e, -errno, "cannot set up the totals map: %s",
+				       strerror(errno));
+	}
+	r = attach_either(s, s->skel->progs.on_fork_btf, s->skel->progs.on_fork_raw);
+	if (r < 0)
+		return err_set(e, r, "cannot follow forks: %s", strerror(-r));
+	r = attach_either(s, s->skel->progs.on_attach, s->skel->progs.on_attach);
+	if (r < 0)
+		return err_set(e, r, "cannot follow who enters control groups: %s", strerror(-r));
+	attach_either(s, s->skel->progs.on_cgroup_mkdir, s->skel->progs.on_cgroup_mkdir);
+	/* Where one of these tracepoints is not there an end for want of memory looks like any
+	 * other, and what was mapped in another's place is walked by the old table for a moment. */
+	attach_either(s, s->skel->progs.on_oom, s->skel->progs.on_oom);
+	attach_either(s, s->skel->progs.on_mmap, s->skel->progs.on_mmap);
+	*ret_session = TAKE_PTR(s);
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	session_detach(s);
+	session_unload(s);
+	free(s);
+}
+
+static const char *oncpu_why(int code)
+{
+	switch (code) {
+	case -EACCES:
+	case -EPERM:
+		return "perf events are not permitted: run as root, or set kernel.perf_event_paranoid lower";
+	case -EINVAL:
+		return "the kernel refuses this sampling rate: see kernel.perf_event_max_sample_rate, or lower -F";
+	case -EMFILE:
+		return "too many open files: raise the limit (ulimit -n)";
+	default:
+		return strerror(-code);
+	}
+}
+
+static int attach_oncpu(struct session *s)
+{
+	static uint32_t cpus[4096];
+	uint32_t n = online_cpus(cpus, 4096);
+	int r = -ENODEV;
+
+	s->perf_fds = calloc(n, sizeof(*s->perf_fds));
+	s->perf_links = calloc(n, sizeof(*s->perf_links));
+	if (!s->perf_fds || !s->perf_links)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		int fd;
+
+		if (s->opts.cpus && (cpus[i] >= s->opts.n_cpus || !s->opts.cpus[cpus[i]]))
+			continue;
+		fd = perf_open(s, cpus[i], s->hardware);
+		if (fd < 0) {
+			r = -errno;
+			if (r == -ENODEV) /* went offline between the list and here */
+				continue;
+			return r;
+		}
+		s->perf_links[s->n_perf] =
+			bpf_program__attach_perf_event(s->skel->progs.on_cpu, fd);
+		if (!s->perf_links[s->n_perf]) {
+			r = -errno;
+			close(fd);
+			return r;
+		}
+		s->perf_fds[s->n_perf++] = fd;
+	}
+	if (!s->n_perf)
+		return r;
+	s->event = s->hardware ? "cycles" : "cpu-clock";
+	/* Without a thread the period is fixed, and weights are right all the same. */
+	if (!s->hardware)
+		dither_start(s->perf_fds, s->n_perf, s->opts.hz, &s->dither);
+	return 0;
+}
+
+static void source_failed(struct session *s, enum ms_source source, const char *why)
+{
+	snprintf(s->why_text[source], sizeof(s->why_text[source]), "%s", why);
+	s->why[source] = s->why_text[source];
+}
+
+static int attach_growth(struct session *s)
+{
+	struct bpf_link *link;
+
+	if (!s->opts.growth)
+		return 0;
+	link = bpf_program__attach(s->skel->progs.on_rss_stat);
+	if (!link)
+		return -errno;
+	s->links[s->n_links++] = link;
+	return 0;
+}
+
+int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e)
+{
+	struct memscope_bpf *k = s->skel;
+	_cleanup_(closep) int tasks = session_open_tasks(k->progs.list_tasks, e), memory = -1;
+	int r;
+
+	if (tasks < 0)
+		return tasks;
+	if (s->opts.growth && !s->opts.all) {
+		memory = session_open_tasks(k->progs.list_memory, e);
+		if (memory < 0)
+			return memory;
+	}
+	r = attach_either(s, k->progs.on_exit_btf, k->progs.on_exit_raw);
+	if (r < 0)
+		return err_set(e, r, "cannot attach to process events: %s", strerror(-r));
+	r = attach_either(s, k->progs.on_wakeup_btf, k->progs.on_wakeup_raw);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_exec_btf, k->progs.on_exec_raw);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_sampled_exit, k->progs.on_sampled_exit);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
+	if (r < 0)
+		source_failed(s, MS_OFFCPU, strerror(-r));
+	r = attach_growth(s);
+	if (r == -ENOENT)
+		source_failed(s, MS_GROWTH, "this kernel has no tracepoint kmem:rss_stat");
+	else if (r < 0)
+		source_failed(s, MS_GROWTH, strerror(-r));
+	if (s->opts.oncpu) {
+		r = attach_oncpu(s);
+		if (r < 0)
+			source_failed(s, MS_ONCPU, oncpu_why(r));
+	}
+	session_gate(s, true);
+	if (memory >= 0)
+		session_read_tasks(memory, NULL, NULL); /* it writes nothing */
+	session_read_tasks(tasks, each, ctx);
+	return 0;
+}
+
+const char *session_oncpu_event(const struct session *s)
+{
+	return s->event;
+}
+
+bool session_has(const struct session *s, enum ms_source source, const char **ret_why)
+{
+	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc, s->opts.growth };
+
+	*ret_why = s->why[source];
+	return asked[source] && !s->why[source];
+}
+
+void session_gate(struct session *s, bool open)
+{
+	if (open && !s->start_ns)
+		s->start_ns = now_ns();
+	__atomic_store_n(&s->skel->bss->gate_open, open, __ATOMIC_SEQ_CST);
+}
+
+void session_gate_alloc(struct session *s, bool open)
+{
+	__atomic_store_n(&s->skel->bss->gate_alloc_open, open, __ATOMIC_SEQ_CST);
+}
+
+bool session_bursts(const struct session *s)
+{
+	return s->opts.alloc && s->opts.calls && uprobes_session();
+}
+
+void session_burst_open(struct session *s, uint32_t no, int64_t calls)
+{
+	__atomic_store_n(&s->skel->bss->burst_left, calls, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->bss->burst_closed_ns, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->bss->burst_no, no, __ATOMIC_SEQ_CST);
+	session_gate_alloc(s, true);
+}
+
+void session_trace_open(struct session *s, int64_t hits)
+{
+	session_burst_open(s, 0, hits);
+}
+
+void session_trace_refill(struct session *s, int64_t hits)
+{
+	__atomic_store_n(&s->skel->bss->burst_left, hits, __ATOMIC_SEQ_CST);
+}
+
+int64_t session_burst_left(const struct session *s)
+{
+	int64_t left = __atomic_load_n(&s->skel->bss->burst_left, __ATOMIC_SEQ_CST);
+
+	if (__atomic_load_n(&s->skel->bss->burst_closed_ns, __ATOMIC_SEQ_CST))
+		return 0; /* whatever it was refilled with meanwhile */
+	return left > 0 ? left : 0;
+}
+
+uint64_t session_burst_close(struct session *s)
+{
+	uint64_t ns;
+
+	session_gate_alloc(s, false);
+	ns = __atomic_load_n(&s->skel->bss->burst_closed_ns, __ATOMIC_SEQ_CST);
+	return ns ? ns : now_ns();
+}
+
+int session_mappings(struct session *s, bool on)
+{
+	struct memscope_bpf *k = s->skel;
+	struct bpf_program *exit = bpf_program__autoload(k->progs.on_sys_exit_btf)
+					   ? k->progs.on_sys_exit_btf
+					   : k->progs.on_sys_exit_raw;
+	struct bpf_program *progs[2] = { exit, k->progs.on_sys_enter };
+	int r = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (s->mapping_links[i])
+			bpf_link__destroy(TAKE_PTR(s->mapping_links[i]));
+		if (!on || r < 0)
+			continue;
+		s->mapping_links[i] = bpf_program__attach(progs[i]);
+		if (!s->mapping_links[i])
+			r = -errno;
+	}
+	return r;
+}
+
+void session_thin(struct session *s, uint32_t shift)
+{
+	__atomic_store_n(&s->skel->bss->sample_shift, shift, __ATOMIC_RELAXED);
+}
+
+void session_clock(struct session *s, uint64_t ns)
+{
+	__atomic_store_n(&s->skel->bss->clock_s, (uint32_t)(ns / 1000000000), __ATOMIC_RELAXED);
+}
+
+void session_mappings_known(struct session *s, uint64_t ns)
+{
+	__atomic_store_n(&s->skel->bss->mappings_known_ns, ns, __ATOMIC_RELEASE);
+}
+
+void session_detach(struct session *s)
+{
+	dither_stop(TAKE_PTR(s->dither));
+	for (uint32_t i = 0; i < s->n_perf; i++) {
+		ioctl(s->perf_fds[i], PERF_EVENT_IOC_DISABLE, 0);
+		bpf_link__destroy(s->perf_links[i]); /* closes the event */
+	}
+	free(s->perf_fds);
+	free(s->perf_links);
+	s->perf_fds = NULL;
+	s->perf_links = NULL;
+	s->n_perf = 0;
+	session_mappings(s, false);
+	while (s->n_links)
+		bpf_link__destroy(s->links[--s->n_links]);
+}
+
+static struct bpf_map *session_map(const struct session *s, enum session_map m)
+{
+	struct memscope_bpf *k = s->skel;
+	struct bpf_map *maps[SESSION_N_MAPS] = {
+		[SESSION_STATS] = k->maps.stats,
+		[SESSION_VERDICTS] = k->maps.verdicts,
+		[SESSION_TARGETS] = k->maps.targets,
+		[SESSION_CGROUPS] = k->maps.cgroups,
+		[SESSION_CGROUP_PATHS] = k->maps.cgroup_paths,
+		[SESSION_TOTALS_LIVE] = k->maps.totals_live,
+		[SESSION_TOTALS_A] = k->maps.totals_a,
+		[SESSION_TOTALS_B] = k->maps.totals_b,
+		[SESSION_IRQ_TOTALS_A] = k->maps.irq_totals_a,
+		[SESSION_IRQ_TOTALS_B] = k->maps.irq_totals_b,
+		[SESSION_EVENTS] = k->maps.events,
+		[SESSION_THREADS] = k->maps.threads,
+		[SESSION_BLOCKS] = k->maps.blocks,
+		[SESSION_INFLIGHT] = k->maps.inflight,
+		[SESSION_UNWIND_POOL] = k->maps.unwind_pool,
+		[SESSION_UNWIND_TABLES] = k->maps.unwind_tables,
+		[SESSION_UNWIND_RULES] = k->maps.unwind_rules,
+		[SESSION_SPACES] = k->maps.spaces,
+		[SESSION_SITES] = k->maps.sites,
+		[SESSION_MEMORIES] = k->maps.memories,
+		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,
+		[SESSION_ALLOC_SITES] = k->maps.alloc_sites,
+		[SESSION_ALLOC_INDEX] = k->maps.alloc_index,
+		[SESSION_ALLOC_FREE] = k->maps.alloc_free,
+		[SESSION_ALLOC_SIZES] = k->maps.alloc_sizes,
+	};
+
+	return maps[m];
+}
+
+int session_map_fd(const struct session *s, enum session_map m)
+{
+	return bpf_map__fd(session_map(s, m));
+}
+
+uint32_t session_map_max(const struct session *s, enum session_map m)
+{
+	return bpf_map__max_entries(session_map(s, m));
+}
+
+static uint64_t map_memlock(int fd)
+{
+	char path[64], line[128];
+	unsigned long long bytes = 0;
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	return bytes;
+}
+
+uint64_t session_map_bytes(const struct session *s)
+{
+	struct bpf_map *map;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_map(map, s->skel->obj) sum += map_memlock(bpf_map__fd(map));
+	return sum;
+}
+
+void session_seed(const struct session *s, struct ms_hash *ret_seed)
+{
+	*ret_seed = s->seed;
+}
+
+struct memscope_bpf *session_skeleton(const struct session *s)
+{
+	return s->skel;
+}
+
+bool session_gate_is_open(const struct session *s)
+{
+	return __atomic_load_n(&s->skel->bss->gate_open, __ATOMIC_SEQ_CST);
+}
+
+uint64_t session_start_ns(const struct session *s)
+{
+	return s->start_ns;
+}

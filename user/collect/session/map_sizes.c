@@ -1,0 +1,100 @@
+#include "collect/session/map_sizes.h"
+
+#include "collect/session/unwind_maps.h"
+#include "collect/stream/block_room.h"
+#include "memscope.skel.h"
+
+#include <bpf/libbpf.h>
+
+uint64_t session_unwind_share(uint32_t mem_mb, bool alloc)
+{
+	uint64_t budget = (uint64_t)mem_mb << 20;
+
+	return alloc ? budget / 4 : budget * 3 / 8;
+}
+
+/* Rules: libLLVM-14, 102 MiB of code, has 990 different ones, and files have most of them in
+ * common. */
+static void size_unwind_maps(struct memscope_bpf *k, const struct session_opts *opts,
+			     uint64_t bytes)
+{
+	uint64_t pages = bytes / sizeof(struct ms_pool_page);
+
+	bpf_map__set_max_entries(k->maps.unwind_pool, pages ? (uint32_t)pages : 1);
+	bpf_map__set_max_entries(k->maps.unwind_tables, opts->all ? 4096 : 1024);
+	bpf_map__set_max_entries(k->maps.unwind_rules, opts->all ? 32768 : 16384);
+	bpf_map__set_max_entries(k->maps.spaces, opts->all ? 8192 : 2048);
+}
+
+/* A 16th of the budget, or what is enough. */
+static void size_growth_maps(struct memscope_bpf *k, const struct session_opts *opts,
+			     uint64_t budget)
+{
+	uint64_t cpus = (uint64_t)libbpf_num_possible_cpus();
+	uint64_t most = budget / 16 /
+			(cpus * sizeof(struct ms_memory_cpu) + sizeof(struct ms_memory) + 2 * 56);
+	uint64_t some = opts->all ? 4096 : 1024;
+
+	if (!opts->growth)
+		some = 1;
+	if (some > most)
+		some = most;
+	bpf_map__set_max_entries(k->maps.memory_cpus, (uint32_t)some);
+	bpf_map__set_max_entries(k->maps.memories, (uint32_t)some);
+}
+
+/* Record 0 is none. */
+static void size_alloc_sites(struct memscope_bpf *k, uint64_t bytes)
+{
+	uint32_t n =
+		2 + (uint32_t)(bytes / (sizeof(struct ms_alloc_site) + sizeof(struct ms_alloc_key) +
+					2 * sizeof(uint32_t) + 48 + sizeof(uint32_t)));
+
+	bpf_map__set_max_entries(k->maps.alloc_sites, n);
+	bpf_map__set_max_entries(k->maps.alloc_index, n);
+	bpf_map__set_max_entries(k->maps.alloc_free, n);
+}
+
+/*
+ * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
+ * bucket and element for preallocated maps, about 64 for those allocated as needed).
+ */
+void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
+{
+	uint64_t budget = (uint64_t)opts->mem_mb << 20;
+	/* One program has fewer stacks than a host; what does not fit is drained sooner. */
+	uint32_t totals = (uint32_t)(budget / (opts->all ? 16 : 32) /
+				     (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
+	uint32_t threads = opts->all ? 32768 : 8192;
+	uint64_t ring = 1 << 20, share = session_unwind_share(opts->mem_mb, opts->alloc);
+	uint64_t unwind = opts->unwind_bytes < share ? opts->unwind_bytes : share;
+	bool calls = opts->alloc && opts->calls;
+	uint32_t small = 1, unwind_caches = 0;
+
+	if (totals > 65536)
+		totals = 65536;
+	if (totals < 1024)
+		totals = 1024;
+	while (ring * 16 < budget && ring < (8 << 20))
+		ring *= 2;
+	bpf_map__set_max_entries(k->maps.totals_a, totals);
+	bpf_map__set_max_entries(k->maps.totals_b, totals);
+	bpf_map__set_max_entries(k->maps.irq_totals_a, opts->oncpu ? totals : small);
+	bpf_map__set_max_entries(k->maps.irq_totals_b, opts->oncpu ? totals : small);
+	bpf_map__set_max_entries(k->maps.seen, totals);
+	bpf_map__set_max_entries(k->maps.irq_seen, totals);
+	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
+	bpf_map__set_max_entries(k->maps.threads, opts->offcpu ? threads : small);
+	bpf_map__set_max_entries(k->maps.inflight, calls ? threads : small);
+	bpf_map__set_max_entries(k->maps.mapping_calls, calls ? threads / 8 : small);
+	bpf_map__set_max_entries(k->maps.blocks,
+				 calls ? block_room(budget - budget / 2 - unwind) : small);
+	size_alloc_sites(k, calls ? budget / 8 : 0);
+	if (opts->unwind_cache != SESSION_UNWIND_CACHE_OFF && (opts->offcpu || opts->alloc))
+		unwind_caches =
+			unwind_maps_caches(budget, bpf_map__value_size(k->maps.unwind_caches));
+	k->rodata->cfg_unwind_caches = unwind_caches / UNWIND_MAPS_CACHES;
+	bpf_map__set_max_entries(k->maps.unwind_caches, unwind_caches ? unwind_caches : 1);
+	size_growth_maps(k, opts, budget);
+	size_unwind_maps(k, opts, unwind);
+}

@@ -1,0 +1,57 @@
+/*
+ * What the files of a session share: bpf_session.c, session_programs.c (which programs this run and
+ * kernel load), session_load.c (loading them) and session_targets.c (what is watched). All others include
+ * bpf_session.h.
+ */
+#ifndef MEMSCOPE_COLLECT_SESSION_SESSION_PARTS_H
+#define MEMSCOPE_COLLECT_SESSION_SESSION_PARTS_H
+
+#include "collect/session/bpf_session.h"
+#include "memscope.skel.h"
+
+#define N_TP_LINKS 16
+/* Objects of libbpf that programs are loaded by. Each stays, with 3 to 4 MB of its own. */
+#define SESSION_PARTS    3
+#define SESSION_PROGRAMS 128
+
+struct session {
+	struct session_opts opts;
+	struct memscope_bpf *skel;
+	struct memscope_bpf *parts[SESSION_PARTS]; /* that have loaded its programs; NULL: it has itself */
+	struct bpf_link *links[N_TP_LINKS];
+	uint32_t n_links;
+	int *perf_fds;
+	struct bpf_link **perf_links;
+	uint32_t n_perf;
+	struct dither_thread *dither;  /* NULL: the period is fixed  */
+	const char *event;
+	bool hardware;                 /* cycles can be counted here */
+	const char *why[MS_N_SOURCES]; /* a source that could not be attached */
+	char why_text[MS_N_SOURCES][256];
+	struct bpf_link *mapping_links[2];
+	uint64_t start_ns;
+	struct ms_hash seed;
+};
+
+struct btf;
+
+/* Between opening and loading. */
+void session_choose_programs(struct session *s, const struct btf *btf);
+
+/* Maps, and the programs that were chosen. 0 or -errno. */
+int session_load(struct session *s);
+void session_unload(struct session *s);
+/*
+ * Divides programs that cost so much to load (0: not wanted) among at most `most` parts, not more than
+ * there are dear ones. Returns how many parts; ret_part[i] is where the i-th is.
+ */
+uint32_t session_load_parts(const uint32_t *costs, uint32_t n, uint32_t most, uint32_t *ret_part);
+
+/* A list of tasks, made when it is read; opening it is slow, reading it is not. A descriptor. */
+int session_open_tasks(const struct bpf_program *prog, struct err *e);
+void session_read_tasks(int fd, session_task_fn each, void *ctx);
+
+/* In one place, as each that opens the skeleton brings its 1.4 MB of programs into the binary. */
+struct memscope_bpf *session_skeleton_open(void);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Table: the profile types of a run, with the value types that pprof's users expect, in order.
+ */
+#ifndef MEMSCOPE_COLLECT_SESSION_SOURCES_H
+#define MEMSCOPE_COLLECT_SESSION_SOURCES_H
+
+#include "abi.h"
+#include "model/value_type.h"
+
+#include <stdint.h>
+
+enum profile_kind { PROFILE_ONCPU, PROFILE_OFFCPU, PROFILE_ALLOC, PROFILE_HEAP, PROFILE_PEAK, PROFILE_GROWTH, PROFILE_MAPPINGS, N_PROFILE_KINDS };
+
+struct profile_row {
+	const char *name;           /* file name and --only word                       */
+	enum ms_source source;      /* its totals fill the profile                     */
+	struct value_type types[4];
+	uint32_t n_types;
+	uint32_t default_type;      /* what viewers show first                         */
+	struct value_type period;   /* pprof's period type; its value is set by the run */
+};
+
+extern const struct profile_row profile_rows[N_PROFILE_KINDS];
+
+#endif

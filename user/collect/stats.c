@@ -1,7 +1,0 @@
-#include "collect/stats.h"
-
-const struct stat_row stat_rows[MS_N_STATS] = {
-#define STAT(id, name, loss, help) [id] = { name, help, loss },
-#include "stats.def"
-#undef STAT
-};

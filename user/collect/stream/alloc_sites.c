@@ -1,0 +1,360 @@
+#include "collect/stream/alloc_sites.h"
+
+#include "collect/probes/placement.h"
+#include "collect/probes/return_sites.h"
+#include "elf/elf_file.h"
+#include "elf/elf_syms.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define READ_BYTES   (1u << 20)  /* of code at a time                            */
+#define TRACE_BYTES  (64u << 20) /* of constants that are searched for an allocator's messages */
+#define DISPATCH_MAX 64 /* bytes of a function that calls another by a pointer, and no more */
+#define JUMP_REACH   (16u << 20) /* how far from functions jumps to them are searched */
+
+/* A function, before it is known where in it the probe goes. */
+struct found {
+	uint64_t vaddr, off;
+	const struct allocator *row;
+	struct placement at_entry, best;
+};
+
+struct search {
+	struct elf_file *elf;
+	struct elf_syms *syms;
+	const struct return_sites_image *image; /* NULL: not wanted, or not available */
+	bool moved, objects;
+	uint32_t n;
+	struct found found[ALLOC_SITES_MAX];
+};
+
+/* Arguments that the program of a shape reads, a bit each. */
+static const uint32_t shape_args[MS_N_SHAPES] = {
+	[MS_SHAPE_SIZE] = 1,    [MS_SHAPE_COUNT_SIZE] = 3, [MS_SHAPE_ALIGN_SIZE] = 2,
+	[MS_SHAPE_OUT_PTR] = 5, [MS_SHAPE_REALLOC] = 3,    [MS_SHAPE_REALLOC_N] = 7,
+	[MS_SHAPE_FREE] = 1,    [MS_SHAPE_XALLOC] = 3,     [MS_SHAPE_NEW] = 1,
+};
+
+/* Where in the function: at its entry, and better if the code is known. */
+static void place(const struct search *s, const struct elf_sym *sym, struct found *f)
+{
+	uint8_t code[PLACEMENT_MAX_CODE];
+	struct placement_ask ask = {
+		.code = code,
+		.args = shape_args[f->row->shape],
+		.first = f->row->heap,
+		.returns = f->row->shape != MS_SHAPE_FREE,
+		.moved = s->moved,
+	};
+
+	if (elf_file_machine(s->elf) == EM_X86_64 && elf_file_is64(s->elf) && !sym->label)
+		ask.len = sym->size < sizeof(code) ? sym->size : sizeof(code);
+	if (ask.len && elf_file_read(s->elf, f->off, code, ask.len, NULL) < 0)
+		ask.len = 0;
+	placement_entry(&ask, &f->at_entry);
+	placement_find(&ask, &f->best);
+}
+
+static void found_add(struct search *s, const struct elf_sym *sym, const struct allocator *row)
+{
+	const struct elf_segment *segs;
+	struct found f = { .vaddr = sym->vaddr, .row = row };
+	uint32_t n;
+
+	segs = elf_file_segments(s->elf, &n);
+	if (sym->ifunc || !elf_segments_vaddr_to_off(segs, n, sym->vaddr, &f.off))
+		return;
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->found[i].off == f.off)
+			return; /* an alias */
+	if (s->n == ALLOC_SITES_MAX)
+		return;
+	place(s, sym, &f);
+	s->found[s->n++] = f;
+}
+
+/* Jumps in [from, to) of the file's addresses, piece by piece; a jump may lie on a boundary. */
+static void read_jumps(const struct search *s, const struct elf_segment *seg, uint64_t from,
+		       uint64_t to, struct placement_gap *gaps, uint32_t n)
+{
+	uint8_t *text = malloc(READ_BYTES + 8);
+
+	for (uint64_t at = from; text && at < to; at += READ_BYTES) {
+		size_t len = to - at < READ_BYTES + 8 ? to - at : READ_BYTES + 8;
+
+		if (elf_file_read(s->elf, seg->off + (at - seg->vaddr), text, len, NULL) < 0)
+			break;
+		placement_jumps(text, len, at, gaps, n);
+	}
+	free(text);
+}
+
+/* Where a jump into the function lands before its probe, the probe moves to the entry. */
+static void check_jumps(struct search *s)
+{
+	struct placement_gap gaps[ALLOC_SITES_MAX];
+	const struct elf_segment *segs;
+	uint64_t low = UINT64_MAX, high = 0;
+	uint32_t n_segs;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct found *f = &s->found[i];
+
+		gaps[i] = (struct placement_gap){ f->vaddr, f->vaddr + f->best.at, false };
+		low = f->vaddr < low ? f->vaddr : low;
+		high = f->vaddr > high ? f->vaddr : high;
+	}
+	low = low < JUMP_REACH ? 0 : low - JUMP_REACH;
+	high = high > UINT64_MAX - JUMP_REACH ? UINT64_MAX : high + JUMP_REACH;
+	segs = elf_file_segments(s->elf, &n_segs);
+	for (uint32_t i = 0; i < n_segs && s->n; i++) {
+		uint64_t from = segs[i].vaddr, to = segs[i].vaddr + segs[i].filesz;
+
+		if (segs[i].flags & PF_X && from < high && to > low)
+			read_jumps(s, &segs[i], from > low ? from : low, to < high ? to : high,
+				   gaps, s->n);
+	}
+	for (uint32_t i = 0; i < s->n; i++)
+		if (gaps[i].hit)
+			s->found[i].best = s->found[i].at_entry;
+}
+
+/* jemalloc (from 5.3), tcmalloc and mimalloc: known by a function that no other has. */
+static bool has_own_new(struct elf_syms *syms)
+{
+	char buf[64];
+
+	if (elf_syms_find_name(syms, "_Znwm", NULL, 0) <= 0)
+		return false;
+	for (const char *const *mark = allocator_own_new_marks; *mark; mark++)
+		if (elf_syms_find_name(syms, *mark, NULL, 0) > 0)
+			return true;
+	/* jemalloc's have its prefix. */
+	for (const char *const *prefix = allocator_prefixes; *prefix; prefix++) {
+		snprintf(buf, sizeof(buf), "%smallocx", *prefix);
+		if (elf_syms_find_name(syms, buf, NULL, 0) > 0)
+			return true;
+	}
+	return false;
+}
+
+static bool can_skip_first(const struct search *s)
+{
+	return s->moved && elf_file_machine(s->elf) == EM_X86_64;
+}
+
+static bool has_name(struct elf_syms *syms, const char *name, struct elf_sym *ret_sym)
+{
+	return elf_syms_find_name(syms, name, ret_sym, 1) > 0;
+}
+
+/* CPython's objects: either all calls are seen, or none is traced. */
+static bool sees_objects(const struct search *s, bool can_skip, bool *ret_is_python)
+{
+	bool sees = can_skip;
+
+	*ret_is_python = true;
+	for (const char *const *entry = allocator_object_entries; *entry; entry++) {
+		struct elf_sym sym;
+
+		if (!has_name(s->syms, *entry, &sym)) {
+			*ret_is_python = false;
+			return false;
+		}
+		sees &= sym.size <= DISPATCH_MAX;
+	}
+	for (const struct allocator *a = allocators; a->symbol; a++)
+		sees &= !a->objects || has_name(s->syms, a->symbol, &(struct elf_sym){ 0 });
+	return sees;
+}
+
+/* All functions of the table that the file contains. */
+static void find_functions(struct search *s, bool own_new)
+{
+	bool can_skip = can_skip_first(s);
+
+	for (const char *const *prefix = allocator_prefixes; *prefix; prefix++)
+		for (const struct allocator *a = allocators; a->symbol; a++) {
+			struct elf_sym syms[8];
+			char buf[64];
+			const char *name = allocator_name(a, *prefix, buf, sizeof(buf));
+			int n = name && (!a->via || (a->own && own_new)) &&
+						(!a->heap || can_skip) &&
+						(!a->objects || s->objects)
+					? elf_syms_find_name(s->syms, name, syms, 8)
+					: 0;
+
+			for (int i = 0; i < n && i < 8; i++)
+				found_add(s, &syms[i], a);
+		}
+}
+
+static int add_site(struct alloc_sites *sites, struct alloc_site site)
+{
+	struct alloc_site *more;
+
+	if (sites->n == ALLOC_SITES_MAX)
+		return -E2BIG;
+	more = realloc(sites->site, (sites->n + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	sites->site = more;
+	sites->site[sites->n++] = site;
+	return 0;
+}
+
+/* The return instructions of a function whose return cannot be probed. false: they are unknown. */
+static bool add_return_sites(const struct search *s, const struct found *f,
+			     struct alloc_sites *sites)
+{
+	uint64_t exits[RETURN_SITES_MAX], off;
+	const struct elf_segment *segs;
+	uint32_t n_segs;
+	int n = s->image ? return_sites_find(s->image, f->vaddr, exits) : -EOPNOTSUPP;
+
+	segs = elf_file_segments(s->elf, &n_segs);
+	for (int i = 0; i < n; i++)
+		if (!elf_segments_vaddr_to_off(segs, n_segs, exits[i], &off))
+			return false;
+	for (int i = 0; i < n; i++) {
+		bool known = false;
+
+		elf_segments_vaddr_to_off(segs, n_segs, exits[i], &off);
+		for (uint32_t j = 0; j < sites->n; j++)
+			known |= sites->site[j].off == off;
+		if (!known && add_site(sites, (struct alloc_site){
+						      .off = off, .shape = MS_SHAPE_NEW_EXIT }) < 0)
+			return false;
+	}
+	return n > 0;
+}
+
+static bool is_main(const struct allocator *a)
+{
+	static const char *const names[] = { "malloc", "free", "_Znwm", "_ZdlPvm", NULL };
+
+	for (const char *const *name = names; *name; name++)
+		if (strcmp(a->symbol, *name) == 0)
+			return true;
+	return false;
+}
+
+/* The sites of `elf`, whose functions `syms` names. */
+static void find_sites(struct elf_file *elf, struct elf_syms *syms, bool moved, bool objects,
+		       struct alloc_sites *ret_sites)
+{
+	_cleanup_(return_sites_image_close) struct return_sites_image image = { 0 };
+	bool is_python;
+	struct search s = { .elf = elf, .syms = syms, .moved = moved };
+	bool own_new = has_own_new(syms);
+
+	if (own_new && return_sites_image_open(elf, &image) == 0)
+		s.image = &image;
+	if (objects) {
+		s.objects = ret_sites->objects = sees_objects(&s, can_skip_first(&s), &is_python);
+		ret_sites->objects_hidden = is_python && !s.objects;
+	}
+	find_functions(&s, own_new);
+	check_jumps(&s);
+	for (uint32_t i = 0; i < s.n; i++) {
+		const struct found *f = &s.found[i];
+
+		if (f->row->shape == MS_SHAPE_NEW && !add_return_sites(&s, f, ret_sites)) {
+			ret_sites->own_new = true;
+			continue;
+		}
+		add_site(ret_sites, (struct alloc_site){ .off = f->off + f->best.at,
+							 .place = f->best.place,
+							 .shape = f->row->shape,
+							 .main = is_main(f->row),
+							 .emulated = f->best.emulated });
+	}
+}
+
+/* By the function names in a stripped program's debug info. -ENOENT: there is none. */
+static int find_by_debug(struct elf_file *elf, const struct alloc_image *im, bool moved,
+			 bool objects, struct alloc_sites *ret_sites)
+{
+	_cleanup_(debug_file_freep) struct debug_file *debug = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	struct elf_file *inner = NULL;
+	uint8_t *bytes = NULL;
+	int r = debug_link_find(elf, im->open_debug, im->ctx, &debug);
+
+	if (r == 0)
+		r = elf_syms_load_some(debug->elf, allocator_is_name, &syms, NULL);
+	else if (debug_data_open(elf, &bytes, &inner, NULL) == 0)
+		r = elf_syms_load_some(inner, allocator_is_name, &syms, NULL);
+	if (r == 0)
+		find_sites(elf, syms, moved, objects, ret_sites);
+	elf_file_close(inner);
+	free(bytes);
+	return r;
+}
+
+static const char *trace_in(const uint8_t *bytes, size_t len)
+{
+	for (const struct allocator_trace *t = allocator_traces; t->allocator; t++)
+		if (memmem(bytes, len, t->text, strlen(t->text)))
+			return t->allocator;
+	return NULL;
+}
+
+/* Piece by piece; a message may lie on a boundary. */
+static const char *find_trace(struct elf_file *elf)
+{
+	const char *found = NULL;
+	uint8_t *piece = malloc(READ_BYTES + 64);
+	const struct elf_segment *segs;
+	uint64_t left = TRACE_BYTES;
+	uint32_t n;
+
+	segs = elf_file_segments(elf, &n);
+	for (uint32_t i = 0; i < n && piece; i++)
+		for (uint64_t at = 0; at < segs[i].filesz && left && !found; at += READ_BYTES) {
+			uint64_t rest = segs[i].filesz - at;
+			size_t len = rest < READ_BYTES + 64 ? (size_t)rest : READ_BYTES + 64;
+
+			if (elf_file_read(elf, segs[i].off + at, piece, len, NULL) < 0)
+				break;
+			found = trace_in(piece, len);
+			left -= left < READ_BYTES ? left : READ_BYTES;
+		}
+	free(piece);
+	return found;
+}
+
+/* A program, not a library: it has an entry point. */
+static bool is_program(const struct elf_file *elf)
+{
+	return elf_file_entry(elf) != 0;
+}
+
+void alloc_sites_find(const struct alloc_image *im, bool moved, bool objects,
+		      struct alloc_sites *ret_sites)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	const struct elf_section *symtab;
+
+	memset(ret_sites, 0, sizeof(*ret_sites));
+	if (elf_file_open(im->fd, im->path, &elf, NULL) < 0)
+		return;
+	if (elf_syms_load_some(elf, allocator_is_name, &syms, NULL) == 0)
+		find_sites(elf, syms, moved, objects, ret_sites);
+	if (ret_sites->n || !is_program(elf) ||
+	    elf_file_find_section(elf, ".symtab", &symtab, NULL) == 0)
+		return;
+	ret_sites->nameless = find_by_debug(elf, im, moved, objects, ret_sites) < 0;
+	if (ret_sites->nameless)
+		ret_sites->hidden = find_trace(elf);
+}
+
+void alloc_sites_fini(struct alloc_sites *sites)
+{
+	free(sites->site);
+}

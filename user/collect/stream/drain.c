@@ -1,0 +1,611 @@
+#include "collect/stream/drain.h"
+
+#include <assert.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#define BATCH           1024
+#define BREATH          128
+#define SENT_MAX        (1u << 18) /* 26 MiB; beyond, the ring fills, and that is counted */
+#define KERNEL_ENOTSUPP 524        /* the kernel's own, not in errno.h */
+
+struct handler {
+	drain_fn fn;
+	void *ctx;
+};
+
+struct drain {
+	struct session *session;
+	struct handler handlers[N_DRAIN_KINDS][DRAIN_FNS_MAX];
+	uint32_t n_handlers[N_DRAIN_KINDS];
+	struct ring_buffer *ring;
+	struct ms_hash seed;
+	int live; /* which of the two totals maps the programs use: 0 or 1 */
+	int n_cpus;
+	uint32_t n_totals; /* found by the last drain */
+	/* Sent through the ring; delivered when process records up to them have been read. */
+	struct ms_total_rec *sent;
+	uint32_t n_sent, sent_cap;
+	uint32_t breath; /* totals delivered */
+	bool oom;
+	struct wait_sampler *busy;
+	struct ms_sampled_thread *threads; /* sampled threads, by tid */
+	uint32_t n_threads, threads_cap;
+	struct ms_queued *queued; /* by tid */
+	uint32_t n_queued, queued_cap;
+	uint64_t rest[MS_N_STATS]; /* not in the counters yet */
+	drain_memory_fn memory_fn;
+	void *memory_ctx;
+	struct ms_memory_cpu *cpus; /* of one address space */
+	void *keys, *values;        /* BATCH of the largest kind */
+	size_t key_cap, value_cap;
+};
+
+void drain_on(struct drain *d, enum drain_kind kind, drain_fn fn, void *ctx)
+{
+	assert(d->n_handlers[kind] < DRAIN_FNS_MAX);
+	d->handlers[kind][d->n_handlers[kind]++] = (struct handler){ fn, ctx };
+}
+
+/* true: one of them has taken it. */
+static bool hand_over(struct drain *d, enum drain_kind kind, const void *record, const void *more)
+{
+	for (uint32_t i = 0; i < d->n_handlers[kind]; i++)
+		if (d->handlers[kind][i].fn(d->handlers[kind][i].ctx, record, more) == DRAIN_TAKEN)
+			return true;
+	return false;
+}
+
+/* `rows`, with room for one more. NULL: out of memory, which d->oom records. */
+static void *room(struct drain *d, void *rows, uint32_t n, uint32_t *cap, size_t size)
+{
+	uint32_t more = *cap ? 2 * *cap : 64;
+
+	if (n < *cap)
+		return rows;
+	rows = reallocarray(rows, more, size);
+	if (rows)
+		*cap = more;
+	else
+		d->oom = true;
+	return rows;
+}
+
+/* A record torn by a preempted walk has the wrong hash and is dropped: the kernel sends the stack
+ * again. A total whose stack never comes is counted in ingest. */
+static void on_stack(struct drain *d, const struct ms_stack_rec *rec, size_t len)
+{
+	const uint64_t *frames = (const uint64_t *)(rec + 1);
+	struct ms_hash h = d->seed;
+
+	if (len < sizeof(*rec) || rec->n_frames > (len - sizeof(*rec)) / sizeof(*frames))
+		return;
+	for (uint32_t i = 0; i < rec->n_frames; i++)
+		ms_hash_step(&h, frames[i]);
+	ms_hash_end(&h, rec->n_frames);
+	if (h.lo == rec->hash.lo && h.hi == rec->hash.hi)
+		hand_over(d, DRAIN_STACK, rec, frames);
+}
+
+static void on_deferred(struct drain *d, const struct ms_deferred_rec *rec, size_t len)
+{
+	if (len >= sizeof(*rec) && rec->stack_bytes <= len - sizeof(*rec))
+		hand_over(d, DRAIN_DEFERRED, rec, rec + 1);
+}
+
+static void on_sent(struct drain *d, const struct ms_total_rec *rec)
+{
+	struct ms_total_rec *rows = room(d, d->sent, d->n_sent, &d->sent_cap, sizeof(*rows));
+
+	if (!rows)
+		return;
+	d->sent = rows;
+	rows[d->n_sent++] = *rec;
+}
+
+static void send_reassigned(struct drain *d, const struct ms_reassigned_rec *rec,
+			    enum ms_state state, uint64_t ns, bool away)
+{
+	bool begun = rec->key.state == (uint8_t)state;
+	int64_t weight = (int64_t)1 << rec->shift, sign = away ? -weight : weight;
+	struct ms_total_rec total = { .kind = MS_EV_TOTAL, .key = rec->key };
+
+	if (!ns && !begun)
+		return;
+	total.key.state = (uint8_t)state;
+	if (away) {
+		total.key.user = rec->from_user;
+		total.key.kernel = rec->from_kernel;
+		total.key.as_gen = rec->from_as_gen;
+	}
+	total.total.count = (uint64_t)sign;
+	total.total.value = (uint64_t)(sign * (int64_t)ns);
+	on_sent(d, &total);
+}
+
+/* One record becomes up to four totals: the wait's parts added to its own stack and taken from the
+ * expected one, so that the thread's sums do not change. */
+static void on_reassigned(struct drain *d, const struct ms_reassigned_rec *rec)
+{
+	for (int away = 0; away < 2; away++) {
+		send_reassigned(d, rec, MS_BLOCKED, rec->blocked_ns, away);
+		send_reassigned(d, rec, MS_RUNNABLE, rec->runnable_ns, away);
+	}
+	hand_over(d, DRAIN_REASSIGNED, rec, NULL);
+}
+
+static int on_event(void *ctx, void *data, size_t len)
+{
+	uint32_t kind = len >= sizeof(kind) ? *(const uint32_t *)data : 0;
+	struct drain *d = ctx;
+
+	if (kind == MS_EV_STACK)
+		on_stack(d, data, len);
+	else if (kind == MS_EV_DEFERRED)
+		on_deferred(d, data, len);
+	else if (kind == MS_EV_SAMPLE && len >= sizeof(struct ms_sample_rec))
+		hand_over(d, DRAIN_SAMPLE, data, NULL);
+	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))
+		on_sent(d, data);
+	else if (kind == MS_EV_MAPPING && len >= sizeof(struct ms_mapping_rec))
+		hand_over(d, DRAIN_MAPPING, data, NULL);
+	else if (kind == MS_EV_CGROUP && len >= sizeof(struct ms_cgroup_rec))
+		hand_over(d, DRAIN_CGROUP, data, NULL);
+	else if (kind == MS_EV_REASSIGNED && len >= sizeof(struct ms_reassigned_rec) &&
+		 ((const struct ms_reassigned_rec *)data)->shift < 32)
+		on_reassigned(d, data);
+	return 0;
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+int drain_new(struct session *s, struct drain **ret_drain, struct err *e)
+{
+	_cleanup_(drain_freep) struct drain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return err_set(e, -ENOMEM, "out of memory");
+	d->session = s;
+	d->n_cpus = libbpf_num_possible_cpus();
+	session_seed(s, &d->seed);
+	d->key_cap = max_size(sizeof(struct ms_total_key), sizeof(struct ms_block_key));
+	d->value_cap = max_size(sizeof(struct ms_thread), sizeof(struct ms_inflight));
+	d->value_cap = max_size(d->value_cap, (size_t)d->n_cpus * sizeof(uint64_t) / BATCH + 8);
+	d->keys = calloc(BATCH, d->key_cap);
+	d->values = calloc(BATCH, d->value_cap);
+	d->cpus = calloc(d->n_cpus > 0 ? (size_t)d->n_cpus : 1, sizeof(*d->cpus));
+	d->ring = ring_buffer__new(session_map_fd(s, SESSION_EVENTS), on_event, d, NULL);
+	if (!d->keys || !d->values || !d->cpus || !d->ring || d->n_cpus <= 0)
+		return err_set(e, -ENOMEM, "cannot read the events ring: %s", strerror(errno));
+	*ret_drain = TAKE_PTR(d);
+	return 0;
+}
+
+void drain_free(struct drain *d)
+{
+	if (!d)
+		return;
+	ring_buffer__free(d->ring);
+	free(d->keys);
+	free(d->values);
+	free(d->cpus);
+	free(d->sent);
+	free(d->threads);
+	free(d->queued);
+	free(d);
+}
+
+void drain_wait_sampler(struct drain *d, struct wait_sampler *busy)
+{
+	d->busy = busy;
+}
+
+int drain_events_fd(const struct drain *d)
+{
+	return ring_buffer__epoll_fd(d->ring);
+}
+
+int drain_events(struct drain *d)
+{
+	int n = ring_buffer__consume(d->ring);
+
+	return n < 0 ? n : 0;
+}
+
+typedef bool (*entry_fn)(struct drain *d, const void *key, const void *value);
+
+/* One entry at a time, for kernels whose hash maps have no batch operations (before 5.6). A key
+ * that has been deleted is no place to go on from: the kernel would return the first key again. So
+ * `key` stays at the last one kept. */
+static int walk_slowly(struct drain *d, int fd, size_t key_size, entry_fn fn)
+{
+	char *key = d->keys, *next = (char *)d->keys + key_size;
+	bool first = true;
+
+	while (bpf_map_get_next_key(fd, first ? NULL : key, next) == 0) {
+		bool drop = bpf_map_lookup_elem(fd, next, d->values) == 0 && fn(d, next, d->values);
+		bool restart = drop && first;
+
+		if (drop)
+			bpf_map_delete_elem(fd, next);
+		if (restart)
+			continue; /* still at the beginning */
+		if (!drop) {
+			memcpy(key, next, key_size);
+			first = false;
+		}
+	}
+	return errno == ENOENT ? 0 : -errno;
+}
+
+/*
+ * Calls `fn` for each entry. Entries for which it returns true leave the map; with `all` they all
+ * leave at once (a map that no program writes to). A hash map's batches are whole buckets, and the
+ * token is the next bucket's number: deleting what a batch returned does not disturb the next.
+ */
+static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size, bool all,
+		    entry_fn fn)
+{
+	uint32_t token = 0, n;
+	void *in = NULL;
+	int r, err;
+
+	do {
+		n = BATCH;
+		r = all ? bpf_map_lookup_and_delete_batch(fd, in, &token, d->keys, d->values, &n,
+							  NULL)
+			: bpf_map_lookup_batch(fd, in, &token, d->keys, d->values, &n, NULL);
+		err = r < 0 ? errno : 0;
+		if (!in && (err == EINVAL || err == ENOTSUP || err == KERNEL_ENOTSUPP))
+			return walk_slowly(d, fd, key_size, fn);
+		if (err && err != ENOENT)
+			return -err;
+		for (uint32_t i = 0; i < n; i++) {
+			const char *key = (char *)d->keys + i * key_size;
+
+			if (fn(d, key, (char *)d->values + i * value_size) && !all)
+				bpf_map_delete_elem(fd, key);
+		}
+		in = &token;
+	} while (!err);
+	return 0;
+}
+
+void drain_breathe(struct drain *d)
+{
+	if (++d->breath % BREATH == 0 && d->n_sent < SENT_MAX)
+		ring_buffer__consume(d->ring);
+}
+
+static bool on_total(struct drain *d, const void *key, const void *value)
+{
+	d->n_totals++;
+	hand_over(d, DRAIN_TOTAL, value, key);
+	drain_breathe(d);
+	return true;
+}
+
+static const enum session_map totals_maps[MS_N_LANES][2] = {
+	[MS_LANE_TASK] = { SESSION_TOTALS_A, SESSION_TOTALS_B },
+	[MS_LANE_IRQ] = { SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B },
+};
+
+int drain_flip(struct drain *d, struct err *e)
+{
+	int live = session_map_fd(d->session, SESSION_TOTALS_LIVE);
+
+	for (uint32_t lane = 0; lane < MS_N_LANES; lane++) {
+		int fresh = session_map_fd(d->session, totals_maps[lane][!d->live]);
+
+		/* Returns after a grace period (the kernel's maybe_wait_bpf_programs() for maps of
+		 * maps): no program that found the other map is still adding to it. */
+		if (bpf_map_update_elem(live, &lane, &fresh, BPF_ANY) < 0)
+			return err_set(e, -errno, "cannot exchange the totals maps: %s",
+				       strerror(errno));
+	}
+	d->live = !d->live;
+	return 0;
+}
+
+/* Only those there at the start: drain_breathe() may append more, whose process records have not been
+ * read yet. Each is copied, because appending may move the array. */
+int drain_sent(struct drain *d)
+{
+	uint32_t n = d->n_sent;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct ms_total_rec rec = d->sent[i];
+
+		hand_over(d, DRAIN_TOTAL, &rec.total, &rec.key);
+		drain_breathe(d);
+	}
+	if (n)
+		memmove(d->sent, d->sent + n, (d->n_sent - n) * sizeof(*d->sent));
+	d->n_sent -= n;
+	return d->oom ? -ENOMEM : 0;
+}
+
+bool drain_sent_waits(const struct drain *d)
+{
+	return d->n_sent > 0;
+}
+
+int drain_totals(struct drain *d, struct err *e)
+{
+	uint32_t fullest = 0;
+	int r = drain_events(d);
+
+	if (r < 0)
+		return err_set(e, r, "cannot read the events ring: %s", strerror(-r));
+	for (uint32_t lane = 0; lane < MS_N_LANES && r == 0; lane++) {
+		d->n_totals = 0;
+		r = walk_map(d, session_map_fd(d->session, totals_maps[lane][!d->live]),
+			     sizeof(struct ms_total_key), sizeof(struct ms_total), true, on_total);
+		if (d->n_totals > fullest)
+			fullest = d->n_totals;
+	}
+	d->n_totals = fullest;
+	return r < 0 ? err_set(e, r, "cannot read the totals: %s", strerror(-r)) : 0;
+}
+
+static bool on_gone_thread(struct drain *d, const void *key, const void *value)
+{
+	const struct ms_thread *t = value;
+
+	if (t->state != MS_RUN_GONE)
+		return false;
+	hand_over(d, DRAIN_THREAD, t, key);
+	return true;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	uint32_t x = ((const struct ms_sampled_thread *)a)->tid,
+		 y = ((const struct ms_sampled_thread *)b)->tid;
+
+	return x < y ? -1 : x > y;
+}
+
+static void on_sampled(void *ctx, const void *record)
+{
+	const struct ms_sampled_thread *busy = record;
+	struct drain *d = ctx;
+	struct ms_sampled_thread *rows =
+		room(d, d->threads, d->n_threads, &d->threads_cap, sizeof(*rows));
+
+	if (!rows)
+		return;
+	d->threads = rows;
+	rows[d->n_threads++] = *busy;
+	d->rest[STAT_OFFCPU_SWITCHES] += busy->switches;
+	d->rest[STAT_WAIT_SWITCHES] += busy->switches;
+	d->rest[STAT_OFFCPU_WAITS] += busy->waits;
+	d->rest[STAT_WAITS_LEFT_OUT] += busy->left_out;
+	d->rest[STAT_WAITS_LEFT_OUT_NS] += busy->left_out_ns;
+}
+
+static int compare_queued(const void *a, const void *b)
+{
+	uint32_t x = ((const struct ms_queued *)a)->tid, y = ((const struct ms_queued *)b)->tid;
+
+	return x < y ? -1 : x > y;
+}
+
+static void on_queued(void *ctx, const void *record)
+{
+	struct drain *d = ctx;
+	struct ms_queued *rows = room(d, d->queued, d->n_queued, &d->queued_cap, sizeof(*rows));
+
+	if (!rows)
+		return;
+	d->queued = rows;
+	rows[d->n_queued++] = *(const struct ms_queued *)record;
+}
+
+static int read_queued(struct drain *d)
+{
+	int r;
+
+	d->n_queued = 0;
+	r = session_queued(d->session, on_queued, d);
+	if (d->n_queued)
+		qsort(d->queued, d->n_queued, sizeof(*d->queued), compare_queued);
+	return r < 0 ? r : d->oom ? -ENOMEM : 0;
+}
+
+static int read_sampled(struct drain *d)
+{
+	int r;
+
+	d->n_threads = 0;
+	memset(d->rest, 0, sizeof(d->rest));
+	if (!d->busy)
+		return 0;
+	r = wait_sampler_each(d->busy, on_sampled, d);
+	if (d->n_threads)
+		qsort(d->threads, d->n_threads, sizeof(*d->threads), compare_tids);
+	return r < 0 ? r : d->oom ? -ENOMEM : 0;
+}
+
+/* A sampled thread in the form of any other: the sums of both records, the state of the newer one. */
+static struct ms_thread thread_of(const struct ms_sampled_thread *b, const struct ms_thread *t)
+{
+	const struct ms_wait_site *p = &b->sites[b->site % MS_WAIT_SITES];
+	struct ms_thread whole = *t;
+
+	whole.proc = b->proc;
+	whole.oncpu_ns += b->oncpu_ns;
+	whole.blocked_ns += b->blocked_ns;
+	whole.runnable_ns += b->runnable_ns;
+	whole.switches += b->switches;
+	whole.since_ns = b->since_ns + b->ahead_ns;
+	whole.wake_ns = 0;
+	whole.state = b->state;
+	whole.as_gen = p->as_gen;
+	whole.user = b->reassigned ? b->user : p->user;
+	whole.kernel = b->reassigned ? b->kernel : p->kernel;
+	return whole;
+}
+
+static void report_rest(struct drain *d, const struct ms_sampled_thread *b)
+{
+	for (int i = 0; i < MS_WAIT_SITES; i++) {
+		const struct ms_wait_site *p = &b->sites[i];
+		struct ms_total_key key = {
+			.proc = b->proc,
+			.user = p->user,
+			.kernel = p->kernel,
+			.tid = b->tid,
+			.as_gen = p->as_gen,
+			.source = MS_OFFCPU,
+			.state = MS_BLOCKED,
+		};
+		struct ms_total blocked = { .count = p->blocked, .value = p->blocked_ns };
+		struct ms_total runnable = { .count = p->runnable, .value = p->runnable_ns };
+
+		if (!p->where)
+			continue;
+		if (blocked.count)
+			hand_over(d, DRAIN_REST, &blocked, &key);
+		key.state = MS_RUNNABLE;
+		if (runnable.count)
+			hand_over(d, DRAIN_REST, &runnable, &key);
+	}
+}
+
+/* Adds when the thread was woken, if it is still in the same wait. */
+static void add_wake(const struct drain *d, uint32_t tid, struct ms_thread *t)
+{
+	struct ms_queued want = { .tid = tid }, *q = NULL;
+
+	if (t->state == MS_RUN_BLOCKED && !t->wake_ns && d->n_queued)
+		q = bsearch(&want, d->queued, d->n_queued, sizeof(want), compare_queued);
+	if (q && q->since_ns == t->since_ns)
+		t->wake_ns = q->wake_ns;
+}
+
+static bool on_thread(struct drain *d, const void *key, const void *value)
+{
+	const struct ms_thread *t = value;
+	struct ms_sampled_thread want = { .tid = *(const uint32_t *)key }, *b = NULL;
+	struct ms_thread whole;
+
+	if (t->state == MS_RUN_SAMPLED && d->n_threads)
+		b = bsearch(&want, d->threads, d->n_threads, sizeof(want), compare_tids);
+	whole = b ? thread_of(b, t) : *t;
+	add_wake(d, want.tid, &whole);
+	hand_over(d, DRAIN_THREAD, &whole, &want.tid);
+	if (b)
+		report_rest(d, b);
+	return false;
+}
+
+/* Woken threads are read first: such a record is valid if the wait is still the same
+ * (bpf/offcpu.bpf.c). */
+int drain_threads(struct drain *d, bool all, struct err *e)
+{
+	int r = all ? read_queued(d) : 0;
+
+	if (all && r == 0)
+		r = read_sampled(d);
+	if (r == 0)
+		r = walk_map(d, session_map_fd(d->session, SESSION_THREADS), sizeof(uint32_t),
+			     sizeof(struct ms_thread), false, all ? on_thread : on_gone_thread);
+	return r < 0 ? err_set(e, r, "cannot read the table of threads: %s", strerror(-r)) : 0;
+}
+
+static bool on_block(struct drain *d, const void *key, const void *value)
+{
+	return hand_over(d, DRAIN_BLOCK, value, key);
+}
+
+static bool on_inflight(struct drain *d, const void *key, const void *value)
+{
+	const struct ms_inflight *in = value;
+	struct ms_block_key block = { .proc = in->proc, .addr = in->arg };
+
+	(void)key;
+	if (in->sp && in->has_old)
+		hand_over(d, DRAIN_BLOCK, &in->old, &block);
+	return false;
+}
+
+int drain_inflight(struct drain *d, struct err *e)
+{
+	int r = walk_map(d, session_map_fd(d->session, SESSION_INFLIGHT), sizeof(uint32_t),
+			 sizeof(struct ms_inflight), false, on_inflight);
+
+	return r < 0 ? err_set(e, r, "cannot read the calls in flight: %s", strerror(-r)) : 0;
+}
+
+int drain_blocks(struct drain *d, struct err *e)
+{
+	int r = walk_map(d, session_map_fd(d->session, SESSION_BLOCKS), sizeof(struct ms_block_key),
+			 sizeof(struct ms_block), false, on_block);
+
+	return r < 0 ? err_set(e, r, "cannot read the table of live blocks: %s", strerror(-r)) : 0;
+}
+
+static int64_t net_pages(const struct drain *d, const void *mm, struct ms_memory_cpu *cpus)
+{
+	int64_t sum = 0;
+
+	if (bpf_map_lookup_elem(session_map_fd(d->session, SESSION_MEMORY_CPUS), mm, cpus) < 0)
+		return 0;
+	for (int i = 0; i < d->n_cpus; i++)
+		sum += cpus[i].net;
+	return sum;
+}
+
+static bool on_memory(struct drain *d, const void *key, const void *value)
+{
+	bool drop = d->memory_fn(d->memory_ctx, value, net_pages(d, key, d->cpus));
+
+	if (drop)
+		bpf_map_delete_elem(session_map_fd(d->session, SESSION_MEMORY_CPUS), key);
+	return drop;
+}
+
+int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx)
+{
+	d->memory_fn = fn;
+	d->memory_ctx = ctx;
+	return walk_map(d, session_map_fd(d->session, SESSION_MEMORIES), sizeof(uint64_t),
+			sizeof(struct ms_memory), false, on_memory);
+}
+
+static uint64_t percpu_sum(const struct drain *d, enum session_map map, uint32_t key)
+{
+	uint64_t *slots = d->values, sum = 0;
+
+	if (bpf_map_lookup_elem(session_map_fd(d->session, map), &key, slots) < 0)
+		return 0;
+	for (int i = 0; i < d->n_cpus; i++)
+		sum += slots[i];
+	return sum;
+}
+
+void drain_stats(const struct drain *d, uint64_t *ret_stats)
+{
+	bool over = !session_gate_is_open(d->session);
+
+	for (uint32_t i = 0; i < MS_N_STATS; i++)
+		ret_stats[i] = percpu_sum(d, SESSION_STATS, i) + (over ? d->rest[i] : 0);
+}
+
+void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS])
+{
+	for (uint32_t s = 0; s < MS_N_SOURCES; s++)
+		for (uint32_t v = 0; v < MS_N_VERDICTS; v++)
+			ret_verdicts[s][v] = percpu_sum(d, SESSION_VERDICTS, s * MS_N_VERDICTS + v);
+}
+
+uint32_t drain_last_totals(const struct drain *d)
+{
+	return d->n_totals;
+}

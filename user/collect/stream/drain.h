@@ -1,0 +1,95 @@
+/*
+ * Reads what the kernel programs gathered out of their maps.
+ *
+ * Totals: the two maps are exchanged; the update that does so returns after a grace period, when no
+ * program holds the old map any more; then the old one is read and emptied. So no addition is lost
+ * or counted twice.
+ */
+#ifndef MEMSCOPE_COLLECT_STREAM_DRAIN_H
+#define MEMSCOPE_COLLECT_STREAM_DRAIN_H
+
+#include "collect/overhead/wait_sampler.h"
+
+struct drain;
+
+/*
+ * What the kernel sends or keeps, by kind. A record goes to the functions of its kind in the order in
+ * which they were added, until one says DRAIN_TAKEN.
+ *
+ *   kind              record                      more
+ *   DRAIN_STACK       struct ms_stack_rec         its frames: rec->n_frames words
+ *   DRAIN_DEFERRED    struct ms_deferred_rec      rec->stack_bytes of a stack to be walked here
+ *   DRAIN_SAMPLE      struct ms_sample_rec        an event of a sampler in a target
+ *   DRAIN_MAPPING     struct ms_mapping_rec       a target's mappings have changed
+ *   DRAIN_CGROUP      struct ms_cgroup_rec        a control group that was made
+ *   DRAIN_REASSIGNED  struct ms_reassigned_rec    waits of a thread that switches often, which were
+ *                                                 another stack's; they come again as totals, some negative
+ *   DRAIN_TOTAL       struct ms_total             struct ms_total_key
+ *   DRAIN_THREAD      struct ms_thread            uint32_t: its tid
+ *   DRAIN_REST        struct ms_total             struct ms_total_key: waits of such a thread that are in
+ *                                                 no total yet
+ *   DRAIN_BLOCK       struct ms_block             struct ms_block_key; DRAIN_TAKEN: it leaves the table
+ */
+enum drain_kind {
+	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
+	DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
+};
+
+enum drain_says { DRAIN_NEXT, DRAIN_TAKEN };
+
+/* Records live until it returns. */
+typedef enum drain_says (*drain_fn)(void *ctx, const void *record, const void *more);
+
+int drain_new(struct session *s, struct drain **ret_drain, struct err *e);
+/* At most DRAIN_FNS_MAX of a kind; more is our own mistake. */
+enum { DRAIN_FNS_MAX = 4 };
+void drain_on(struct drain *d, enum drain_kind kind, drain_fn fn, void *ctx);
+void drain_free(struct drain *d);
+DEFINE_CLEANUP(struct drain *, drain_freep, drain_free)
+
+/* Also reports sampled threads, as drain_threads() does all others. `busy` is borrowed. */
+void drain_wait_sampler(struct drain *d, struct wait_sampler *busy);
+
+/* Readable when the ring has records. */
+int drain_events_fd(const struct drain *d);
+/* Delivers the ring's records. */
+int drain_events(struct drain *d);
+/*
+ * The two halves of a drain. After drain_flip() no program adds to what drain_totals() will deliver
+ * (first ring records, then all totals up to the flip). What is needed to interpret totals, above
+ * all the records about processes, is read in between: then it is not older than they are. 0 or
+ * -errno.
+ */
+int drain_flip(struct drain *d, struct err *e);
+int drain_totals(struct drain *d, struct err *e);
+/* The same for additions sent through the ring because the totals were full, up to the last
+ * drain_events(); read records about processes after that. 0 or -ENOMEM: not all could be kept. */
+int drain_sent(struct drain *d);
+bool drain_sent_waits(const struct drain *d);
+/*
+ * Call it for each total, and for each allocation site, while they are ingested. Where every event
+ * has a new stack, ingesting takes longer than making them; this empties the small ring in between.
+ */
+void drain_breathe(struct drain *d);
+/* Threads that have ended, which then leave the table; with `all`, also the others. */
+int drain_threads(struct drain *d, bool all, struct err *e);
+/* Live blocks; those that are taken leave the table. */
+int drain_blocks(struct drain *d, struct err *e);
+/* Blocks that are live but not in the table: a realloc is moving them. Once the gate is closed. */
+int drain_inflight(struct drain *d, struct err *e);
+
+/* The address spaces that are followed; those for which `fn` returns true are dropped. `net_pages`:
+ * pages that came less pages that went, by its events. */
+typedef bool (*drain_memory_fn)(void *ctx, const struct ms_memory *memory, int64_t net_pages);
+int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx);
+
+/* Counters (stats.def), summed over CPUs: MS_N_STATS of them. Those of sampled threads lag behind
+ * until drain_threads() has reported all, after the gate was closed. */
+void drain_stats(const struct drain *d, uint64_t *ret_stats);
+/* Verdicts: [source][verdict]. */
+void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS]);
+/* Entries that the last drain_totals() found in the fuller lane, of
+ * session_map_max(SESSION_TOTALS_A). */
+uint32_t drain_last_totals(const struct drain *d);
+
+#endif

@@ -1,0 +1,411 @@
+#include "collect/stream/ingest_parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define OWN_FRAMES_MAX    6      /* of a stack taken in sched_switch, before __schedule */
+#define SCHEDULE_SIZE_MAX 0x2000 /* bytes of code; it has some 3,000                     */
+
+/* A frame that marks a missing one. */
+static location_id named_location(struct dict *d, uint64_t vaddr, const char *name)
+{
+	location_id id = dict_location(d, (module_id){ 0 }, vaddr);
+	struct line line = { .function = dict_string(d, name) };
+
+	dict_location_name(d, id, &line, 1);
+	return id;
+}
+
+struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
+			  const struct ingest_profiles *profiles, uint64_t schedule_addr)
+{
+	struct ingest *in = calloc(1, sizeof(*in));
+
+	if (!in)
+		return NULL;
+	in->dict = d;
+	in->procs = procs;
+	in->profiles = *profiles;
+	in->schedule_addr = schedule_addr;
+	in->kernel = dict_module(
+		d, &(struct module){ .kind = MODULE_KERNEL, .path = dict_string(d, "[kernel]") });
+	in->lost = named_location(d, UINT64_MAX, "[stack lost]");
+	in->none = named_location(d, UINT64_MAX - 1, "[no stack]");
+	in->no_room = named_location(d, UINT64_MAX - 3, "[no room for more stacks]");
+	in->key_pid = dict_string(d, "pid");
+	in->key_tid = dict_string(d, "tid");
+	in->key_comm = dict_string(d, "comm");
+	in->key_thread = dict_string(d, "thread");
+	in->key_memory = dict_string(d, "memory");
+	in->key_container = dict_string(d, "container");
+	in->key_container_id = dict_string(d, "container_id");
+	in->key_ns_pid = dict_string(d, "ns_pid");
+	return in;
+}
+
+void ingest_tracers(struct ingest *in, const struct kernel_function *functions, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && i < INGEST_TRACERS; i++)
+		in->tracers[i] = functions[i];
+}
+
+void ingest_forget(struct ingest *in)
+{
+	hash_free(in->resolved);
+	hash_free(in->labels);
+}
+
+void ingest_free(struct ingest *in)
+{
+	if (!in)
+		return;
+	ingest_forget(in);
+	hash_free(in->holdings);
+	hash_free(in->raw);
+	free(in->waiting);
+	free(in);
+}
+
+void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx)
+{
+	in->on_incomplete = fn;
+	in->incomplete_ctx = ctx;
+}
+
+void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
+{
+	in->on_alloc = fn;
+	in->alloc_ctx = ctx;
+}
+
+void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ctx)
+{
+	in->container_of_process = fn;
+	in->container_ctx = ctx;
+}
+
+static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
+{
+	struct raw_stack *raw;
+
+	HASH_FIND(hh, in->raw, hash, sizeof(*hash), raw);
+	return raw;
+}
+
+static int add_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
+		     bool placed, uint32_t as_gen)
+{
+	struct raw_stack *raw = raw_find(in, &rec->hash);
+
+	if (raw || rec->n_frames > MS_MAX_FRAMES)
+		return 0;
+	raw = malloc(sizeof(*raw) + rec->n_frames * sizeof(*frames));
+	if (!raw)
+		return -ENOMEM;
+	raw->hash = rec->hash;
+	raw->n = rec->n_frames;
+	raw->flags = rec->flags;
+	raw->verdict = rec->verdict;
+	raw->placed = placed;
+	raw->as_gen = as_gen;
+	memcpy(raw->frames, frames, rec->n_frames * sizeof(*frames));
+	HASH_ADD(hh, in->raw, hash, sizeof(raw->hash), raw);
+	if (hash_added(raw))
+		return 0;
+	free(raw);
+	return -ENOMEM;
+}
+
+int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames)
+{
+	return add_stack(in, rec, frames, false, 0);
+}
+
+int ingest_stack_placed(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
+			uint32_t as_gen)
+{
+	return add_stack(in, rec, frames, true, as_gen);
+}
+
+/* --- resolving --- */
+
+static bool is_tracer(const struct ingest *in, uint64_t addr)
+{
+	for (int i = 0; i < INGEST_TRACERS; i++)
+		if (addr - in->tracers[i].addr < in->tracers[i].size)
+			return true;
+	return false;
+}
+
+/*
+ * A stack taken in sched_switch begins with our own program and the tracepoint's machinery; the
+ * thread's own frames begin at __schedule. One taken in rss_stat begins after the machinery. The
+ * number of frames differs between kernels, so functions are recognized by address.
+ */
+static uint32_t own_frames(const struct ingest *in, const struct raw_stack *raw)
+{
+	uint32_t n = 0;
+
+	if (raw->flags & MS_STACK_AT_RSS) {
+		for (uint32_t i = 0; i < raw->n && i < OWN_FRAMES_MAX; i++)
+			if (is_tracer(in, raw->frames[i]))
+				n = i + 1;
+		return n;
+	}
+	if (!(raw->flags & MS_STACK_AT_SWITCH) || !in->schedule_addr)
+		return 0;
+	for (uint32_t i = 0; i < raw->n && i < OWN_FRAMES_MAX; i++)
+		if (raw->frames[i] - in->schedule_addr < SCHEDULE_SIZE_MAX)
+			return i;
+	return 0;
+}
+
+static uint32_t kernel_frames(struct ingest *in, const struct raw_stack *raw, location_id *out)
+{
+	uint32_t n = 0;
+
+	/* Only where an interrupt found the kernel is the leaf not a return address. */
+	for (uint32_t i = own_frames(in, raw); i < raw->n; i++) {
+		bool leaf = i == 0 && !(raw->flags & (MS_STACK_AT_SWITCH | MS_STACK_AT_RSS));
+
+		out[n++] = dict_location(in->dict, in->kernel,
+					 leaf ? raw->frames[i] : raw->frames[i] - 1);
+	}
+	return n;
+}
+
+static location_id user_location(struct ingest *in, struct proc *proc, uint32_t gen, uint64_t frame,
+				 bool leaf)
+{
+	bool exact = leaf || frame >> MS_FRAME_TAG_SHIFT == MS_FRAME_EXACT;
+	uint64_t addr = frame & MS_FRAME_ADDR_MASK, pc = exact || !addr ? addr : addr - 1, vaddr;
+	module_id module;
+
+	proc_resolve(in->procs, proc, gen, pc, &module, &vaddr);
+	return dict_location(in->dict, module, vaddr);
+}
+
+static bool is_empty(const struct ms_hash *h)
+{
+	return !h->lo && !h->hi;
+}
+
+bool ingest_missing(struct ingest *in, const struct ms_hash *stack)
+{
+	return !is_empty(stack) && !raw_find(in, stack);
+}
+
+bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_key *key,
+		    stack_id *ret_stack)
+{
+	struct raw_stack *user = is_empty(&key->user) ? NULL : raw_find(in, &key->user);
+	struct raw_stack *kernel = is_empty(&key->kernel) ? NULL : raw_find(in, &key->kernel);
+	struct resolved_key k;
+	struct resolved *res;
+	uint32_t n = 0;
+
+	if (!in->finishing &&
+	    ((!user && !is_empty(&key->user)) || (!kernel && !is_empty(&key->kernel))))
+		return false;
+	memset(&k, 0, sizeof(k));
+	k.proc = proc;
+	k.user = key->user;
+	k.kernel = key->kernel;
+	k.as_gen = user && user->placed ? user->as_gen : key->as_gen;
+	HASH_FIND(hh, in->resolved, &k, sizeof(k), res);
+	if (res) {
+		*ret_stack = res->stack;
+		return true;
+	}
+	if (kernel)
+		n = kernel_frames(in, kernel, in->scratch);
+	for (uint32_t i = 0; user && i < user->n; i++)
+		in->scratch[n++] =
+			user_location(in, proc, (uint32_t)k.as_gen, user->frames[i], i == 0);
+	if (!user && !is_empty(&key->user))
+		in->scratch[n++] = in->lost;
+	if (!n)
+		in->scratch[n++] = in->none; /* viewers drop samples without a frame */
+	*ret_stack = dict_stack(in->dict, in->scratch, n);
+
+	res = hash_new(in->resolved, key, &k);
+	if (res) /* only a cache */
+		res->stack = *ret_stack;
+	return true;
+}
+
+/* Adds the container of a process to its labels; returns the new number of labels. */
+static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgroup_id,
+		      struct label *set, uint32_t n)
+{
+	struct ingest_container c = { 0 };
+
+	if (in->container_of_process)
+		in->container_of_process(in->container_ctx, p, cgroup_id, &c);
+	if (c.name)
+		set[n++] = (struct label){ .key = in->key_container,
+					   .str = dict_string(in->dict, c.name) };
+	if (c.id)
+		set[n++] = (struct label){ .key = in->key_container_id,
+					   .str = dict_string(in->dict, c.id) };
+	if (c.ns_pid)
+		set[n++] = (struct label){ .key = in->key_ns_pid, .num = c.ns_pid };
+	return n;
+}
+
+labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t tid,
+			uint64_t cgroup_id, const char *memory)
+{
+	struct thread_key k;
+	struct thread_labels *lab;
+	struct label set[8] = { { .key = in->key_pid, .num = p->tgid }, { .key = in->key_comm } };
+	uint32_t n = 2;
+	labels_id labels;
+	const char *name;
+
+	memset(&k, 0, sizeof(k));
+	k.proc = proc;
+	k.tid = (uint64_t)p->tgid << 32 | tid;
+	k.memory = memory;
+	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
+	if (lab)
+		return lab->labels;
+	set[1].str =
+		dict_string(in->dict, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]");
+	if (tid)
+		set[n++] = (struct label){ .key = in->key_tid, .num = tid };
+	name = proc && tid ? proc_thread_comm(proc, (pid_t)tid) : NULL;
+	if (name && *name)
+		set[n++] =
+			(struct label){ .key = in->key_thread, .str = dict_string(in->dict, name) };
+	if (memory)
+		set[n++] = (struct label){ .key = in->key_memory,
+					   .str = dict_string(in->dict, memory) };
+	n = whose(in, p, cgroup_id, set, n);
+	labels = dict_labels(in->dict, set, n);
+	lab = hash_new(in->labels, key, &k);
+	if (lab) /* only a cache */
+		lab->labels = labels;
+	return labels;
+}
+
+const char *ingest_memory_name(const struct ms_total_key *key)
+{
+	static const char *const names[MS_N_MEMORY_KINDS] = { "file", "anonymous", "shared" };
+
+	return key->memory < MS_N_MEMORY_KINDS ? names[key->memory] : NULL;
+}
+
+struct proc *ingest_proc(struct ingest *in, const struct ms_proc *p)
+{
+	struct proc_id id = { .pid = p->tgid, .exec_id = p->exec_id, .start_ns = p->start_ns };
+
+	return proc_table_find(in->procs, &id);
+}
+
+/* --- samples --- */
+
+static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
+			  const struct ms_total *total)
+{
+	if (in->n_waiting == in->cap_waiting) {
+		uint32_t cap = in->cap_waiting ? in->cap_waiting * 2 : 64;
+		struct waiting *more = realloc(in->waiting, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		in->waiting = more;
+		in->cap_waiting = cap;
+	}
+	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total };
+	return 0;
+}
+
+void ingest_report_incomplete(struct ingest *in, const struct ms_total_key *key, uint64_t count)
+{
+	const struct raw_stack *user;
+
+	if (!in->on_incomplete || is_empty(&key->user))
+		return;
+	user = raw_find(in, &key->user);
+	if (user && user->verdict != MS_COMPLETE)
+		in->on_incomplete(in->incomplete_ctx, key, (enum ms_verdict)user->verdict,
+				  user->frames, user->n, count);
+}
+
+void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *total,
+			int64_t values[4])
+{
+	int first = key->state == MS_BLOCKED ? 0 : 2;
+
+	values[first] = (int64_t)total->count;
+	values[first + 1] = (int64_t)total->value;
+}
+
+int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
+{
+	int64_t count = (int64_t)total->count, value = (int64_t)total->value;
+	struct proc *proc = ingest_proc(in, &key->proc);
+	struct profile *p = NULL;
+	int64_t values[4] = {};
+	labels_id labels;
+	stack_id stack;
+
+	if (!ingest_resolve(in, proc, key, &stack))
+		return wait_for_stack(in, key, total);
+	if (in->finishing && ingest_missing(in, &key->user))
+		in->stats.lost_stacks += total->count;
+	if (!proc)
+		in->stats.unknown_process += total->count;
+	labels = ingest_labels(in, proc, &key->proc, key->tid, total->cgroup_id,
+			       key->source == MS_GROWTH ? ingest_memory_name(key) : NULL);
+	ingest_report_incomplete(in, key, total->count);
+	switch (key->source) {
+	case MS_ONCPU:
+		p = in->profiles.oncpu;
+		in->stats.oncpu_samples += total->count;
+		values[0] = count;
+		values[1] = value;
+		break;
+	case MS_OFFCPU:
+		p = in->profiles.offcpu;
+		ingest_wait_values(key, total, values);
+		break;
+	case MS_GROWTH:
+		p = in->profiles.growth;
+		values[key->state == MS_RETURNED] = value;
+		if (key->state == MS_RETURNED)
+			in->stats.returned_bytes += total->value;
+		else
+			in->stats.resident_bytes += total->value;
+		break;
+	}
+	return p ? profile_add(p, stack, labels, values) : 0;
+}
+
+int ingest_finish(struct ingest *in)
+{
+	int r = 0;
+
+	in->finishing = true;
+	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
+		r = ingest_total(in, &in->waiting[i].key, &in->waiting[i].total);
+	in->n_waiting = 0;
+	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
+}
+
+bool ingest_place(struct ingest *in, const struct ms_total_key *key, stack_id *ret_stack,
+		  labels_id *ret_labels)
+{
+	struct proc *proc = ingest_proc(in, &key->proc);
+
+	if (!ingest_resolve(in, proc, key, ret_stack))
+		return false;
+	*ret_labels = ingest_labels(in, proc, &key->proc, key->tid, 0, NULL);
+	return true;
+}
+
+void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats)
+{
+	*ret_stats = in->stats;
+}

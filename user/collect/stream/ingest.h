@@ -1,0 +1,141 @@
+/*
+ * Wire shape → profiles: a total or a site of allocations becomes a sample.
+ *
+ * Stacks arrive once (struct ms_stack_rec) and are resolved per process image and address-space
+ * generation when they are first used: frame → (module, vaddr) through proc/, one interned stack
+ * of kernel frames (leaf side) and user frames. A total whose stack has not arrived waits until
+ * ingest_finish(); if it never came, its frames are `[stack lost]`, and it is counted.
+ *
+ * Return addresses are moved back into their call (pc - 1) here, so that nobody who looks up a
+ * location needs a flag; leaf frames are not.
+ */
+#ifndef MEMSCOPE_COLLECT_STREAM_INGEST_H
+#define MEMSCOPE_COLLECT_STREAM_INGEST_H
+
+#include "abi.h"
+#include "base/cleanup.h"
+#include "collect/session/kernel_functions.h"
+#include "model/profile.h"
+#include "proc/proc_table.h"
+
+struct ingest;
+
+/* The profiles of a run; each NULL when its source is off. Value types as in sources.h. */
+struct ingest_profiles {
+	struct profile *oncpu, *offcpu, *alloc, *heap, *peak, *growth, *mappings;
+	struct profile *sites; /* model/alloc_site.h */
+};
+
+/* `schedule_addr`: where __schedule is, 0 when unknown (kallsyms hidden). */
+struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
+			  const struct ingest_profiles *profiles, uint64_t schedule_addr);
+/* Functions that appear in stacks between our program and the function that changed a count of
+ * pages (MS_STACK_AT_RSS), `n` of them, INGEST_TRACERS at most. */
+#define INGEST_TRACERS 5
+void ingest_tracers(struct ingest *in, const struct kernel_function *functions, uint32_t n);
+void ingest_free(struct ingest *in);
+/* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as
+ * in their record. */
+typedef void (*ingest_incomplete_fn)(void *ctx, const struct ms_total_key *key, enum ms_verdict verdict,
+			      const uint64_t *frames, uint32_t n, uint64_t count);
+void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx);
+/*
+ * Called for exact allocations as their stacks become known: `blocks` and `bytes` were allocated,
+ * or freed (both negative) of what `stack` had allocated. With `born_ns` it is instead one block
+ * that is live at the end, reported after the last of its site.
+ */
+typedef void (*ingest_alloc_fn)(void *ctx, const struct ms_proc *proc, stack_id stack,
+				int64_t blocks, int64_t bytes, uint64_t born_ns);
+void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx);
+/* The container of a process, and its pid there; none: NULL, 0. */
+struct ingest_container {
+	const char *name, *id; /* copied */
+	pid_t ns_pid;
+};
+/* Called for each thread, for labels. `cgroup_id`: of ms_total or ms_alloc_site, 0 if unknown. */
+typedef void (*ingest_container_fn)(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+				struct ingest_container *ret_container);
+void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ctx);
+DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
+
+/* All return 0 or -ENOMEM. */
+int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames);
+/* The same for a stack walked in user space, which knows the generation of its addresses; those of
+ * totals are ignored. */
+int ingest_stack_placed(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
+			uint32_t as_gen);
+int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total);
+/*
+ * Exact allocations, as in alloc_table.h: what a site did, and its last report. Blocks live at the
+ * end of an image ended with it, and are counted apart. Images of processes passed to ingest_keep()
+ * stay: their blocks were live at the end of the run.
+ */
+int ingest_site(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
+		const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost);
+int ingest_site_end(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
+		    const int64_t *values);
+/* A block that is live at the end; `site`: its site's key. Only its age is new. */
+int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struct ms_block *block);
+/* If `pid` ends, that ends the run: its last state is kept. */
+void ingest_keep(struct ingest *in, pid_t pid);
+/* Has the memory of this image gone, without being kept? */
+bool ingest_gone(struct ingest *in, const struct ms_proc *proc);
+/*
+ * A sampler's estimate for a stack: `values` are those of the heap profile, of which the first two
+ * are the alloc profile's. `samples`: their number. Once, after ingest_finish(). *ret_stack and
+ * *ret_labels are what it was added under.
+ */
+int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
+		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels);
+/*
+ * What a stack has mapped (mappings.h): `values` are those of the mappings profile, with a label
+ * for the kind of memory. Once, after ingest_finish().
+ */
+int ingest_mapping(struct ingest *in, const struct ms_total_key *key, uint64_t cgroup_id,
+		   const int64_t values[4]);
+/* The stack and labels of a total with this key. false: its stack has not arrived, and may still. */
+bool ingest_place(struct ingest *in, const struct ms_total_key *key, stack_id *ret_stack,
+		  labels_id *ret_labels);
+/* Live bytes by the sites reported so far, of images that have not gone. */
+int64_t ingest_live_bytes(struct ingest *in);
+/*
+ * The scheduler's times of a thread. One that has not ended is assumed to stay in its present state
+ * up to `end_ns`, and a wait that is still open becomes a sample of that length.
+ */
+int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns);
+/* Open waits outside these bounds are dropped, as the kernel drops finished ones; max 0: no bound. */
+void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns);
+/* Adds the wait that a thread is in at `now_ns`, if any, as a sample to `to`, and nothing else.
+ * Neither its blocked nor its runnable part exceeds what will be reported when it ends. A wait
+ * whose stack has not arrived is dropped here: it will be in a total when it ends. */
+int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
+		     uint64_t now_ns);
+/* The same for waits of a sampled thread that are in no total yet. */
+int ingest_rest(struct ingest *in, struct profile *to, const struct ms_total_key *key,
+		const struct ms_total *total);
+/* Totals still waiting for their stack are added without it. */
+int ingest_finish(struct ingest *in);
+
+/* Drops what is remembered about processes, so that proc_table_retire() may forget those that
+ * ended. */
+void ingest_forget(struct ingest *in);
+
+struct ingest_times {
+	uint64_t oncpu_ns, blocked_ns, runnable_ns, wall_ns;
+	uint64_t held_ns;  /* stopped by ourselves at the start of a command: not in wall_ns */
+	uint64_t left_out, left_out_ns; /* open waits that ingest_waits() leaves out        */
+	uint32_t threads;
+};
+struct ingest_stats {
+	struct ingest_times times;   /* summed over threads                                */
+	uint64_t lost_stacks;        /* events whose stack record never arrived            */
+	uint64_t unknown_process;    /* events of a process that nothing was known of      */
+	uint64_t allocated, allocated_bytes, freed, freed_bytes, untracked, untracked_bytes;
+	uint64_t live, live_bytes;   /* blocks handed in, of images that still exist        */
+	uint64_t ended, ended_bytes; /* blocks that went with their process or an exec      */
+	uint64_t oncpu_samples;
+	uint64_t resident_bytes, returned_bytes; /* that stacks stand for                */
+};
+void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats);
+
+#endif

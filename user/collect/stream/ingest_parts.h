@@ -1,0 +1,106 @@
+/*
+ * What the files of ingest share: ingest.c (stacks, labels, totals), ingest_allocs.c (allocations
+ * and mappings) and ingest_threads.c (running and waiting times). All others include ingest.h.
+ */
+#ifndef MEMSCOPE_COLLECT_STREAM_INGEST_PARTS_H
+#define MEMSCOPE_COLLECT_STREAM_INGEST_PARTS_H
+
+#include "base/hash.h"
+#include "collect/stream/ingest.h"
+
+/* A stack as received: words, leaf first. */
+struct raw_stack {
+	struct ms_hash hash;
+	uint16_t n;
+	uint8_t flags, verdict;
+	bool placed; /* `as_gen` is known, whatever the totals say */
+	uint32_t as_gen;
+	UT_hash_handle hh;
+	uint64_t frames[];
+};
+
+/* A pair of raw stacks resolved in one image and generation. */
+struct resolved_key {
+	const struct proc *proc;
+	struct ms_hash user, kernel;
+	uint64_t as_gen;
+};
+
+struct resolved {
+	struct resolved_key key;
+	stack_id stack;
+	UT_hash_handle hh;
+};
+
+struct thread_key {
+	const struct proc *proc;
+	uint64_t tid;
+	const char *memory;
+};
+
+struct thread_labels {
+	struct thread_key key;
+	labels_id labels;
+	UT_hash_handle hh;
+};
+
+/* What a process image holds, by its totals. */
+struct holding {
+	struct ms_proc proc;
+	int64_t bytes;
+	UT_hash_handle hh;
+};
+
+/* A total whose stack has not come yet. */
+struct waiting {
+	struct ms_total_key key;
+	struct ms_total total;
+};
+
+struct ingest {
+	uint64_t wait_min_ns, wait_max_ns; /* max 0: no bound */
+	struct dict *dict;
+	struct proc_table *procs;
+	struct ingest_profiles profiles;
+	struct raw_stack *raw;
+	struct resolved *resolved;
+	struct thread_labels *labels;
+	struct holding *holdings;
+	pid_t keep[1024]; /* as many as -p takes */
+	uint32_t n_keep;
+	struct waiting *waiting;
+	uint32_t n_waiting, cap_waiting;
+	bool finishing;
+	uint64_t schedule_addr;
+	struct kernel_function tracers[INGEST_TRACERS];
+	module_id kernel;
+	location_id lost, none, no_room;
+	string_id key_pid, key_tid, key_comm, key_thread, key_memory;
+	string_id key_container, key_container_id, key_ns_pid;
+	struct ingest_stats stats;
+	ingest_incomplete_fn on_incomplete;
+	void *incomplete_ctx;
+	ingest_alloc_fn on_alloc;
+	void *alloc_ctx;
+	ingest_container_fn container_of_process;
+	void *container_ctx;
+	location_id scratch[2 * MS_MAX_FRAMES];
+};
+
+/* NULL: nothing is known of it. */
+struct proc *ingest_proc(struct ingest *in, const struct ms_proc *p);
+/* The interned stack of `key`. false: a record has not arrived (and we are not finishing). */
+bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_key *key,
+		    stack_id *ret_stack);
+/* This hash names a stack whose record has not arrived. */
+bool ingest_missing(struct ingest *in, const struct ms_hash *stack);
+/* `tid` 0: of the process. `memory`: what kind, NULL for other sources; one of a few strings. */
+labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t tid,
+			uint64_t cgroup_id, const char *memory);
+const char *ingest_memory_name(const struct ms_total_key *key);
+void ingest_report_incomplete(struct ingest *in, const struct ms_total_key *key, uint64_t count);
+/* A total of waits as the values of the off-CPU profile. */
+void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *total,
+			int64_t values[4]);
+
+#endif

@@ -1,0 +1,351 @@
+#include "collect/stream/samples.h"
+
+#include "base/hash.h"
+#include "collect/probes/samplers.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The same record within this time is the same event: probed twice, where one file is mapped under
+ * two names. */
+#define TWIN_NS 1000000
+
+/*
+ * Blocks by class are grouped by the span of time in which they were allocated. A free states when
+ * its block was allocated, by a clock that may lag some ms behind and was read after the sample was
+ * reported.
+ */
+#define SPAN_SHIFT   26 /* 67 ms */
+#define SAME_TIME_NS 50000000
+
+struct row {
+	struct samples_row row;
+	UT_hash_handle hh;
+};
+
+struct block {
+	struct ms_block_key key;
+	struct row *row;
+	struct block *older; /* of the same key: by class; only the youngest is in the table */
+	uint64_t size, weight, time_ns;
+	UT_hash_handle hh;
+};
+
+struct samples {
+	struct row *rows;
+	struct block *blocks;
+	uint64_t n_blocks, max_blocks;
+	int64_t live_bytes;
+	double smallest; /* share of its weight that the smallest sample was */
+	struct samples_stats stats;
+};
+
+struct samples *samples_new(uint64_t max_bytes)
+{
+	struct samples *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->max_blocks = max_bytes / (sizeof(struct block) + sizeof(UT_hash_bucket));
+	return s;
+}
+
+/* `b`, which is not in the table. */
+static void block_end(struct samples *s, struct block *b)
+{
+	s->n_blocks--;
+	s->live_bytes -= (int64_t)b->weight;
+	free(b);
+}
+
+/* `b` and all older ones of its key. */
+static void block_drop(struct samples *s, struct block *b)
+{
+	HASH_DEL(s->blocks, b);
+	while (b) {
+		struct block *older = b->older;
+
+		block_end(s, b);
+		b = older;
+	}
+}
+
+void samples_free(struct samples *s)
+{
+	struct block *b, *next;
+
+	if (!s)
+		return;
+	HASH_ITER (hh, s->blocks, b, next)
+		block_drop(s, b);
+	hash_free(s->rows);
+	free(s);
+}
+
+static struct row *row_get(struct samples *s, const struct ms_sample_rec *rec)
+{
+	struct ms_total_key key;
+
+	memset(&key, 0, sizeof(key));
+	key.proc = rec->proc;
+	key.user = rec->user;
+	key.tid = rec->tid;
+	key.as_gen = rec->as_gen;
+	key.source = MS_ALLOC;
+	return hash_get(s->rows, row.key, &key);
+}
+
+static struct block *block_find(struct samples *s, const struct ms_block_key *key)
+{
+	struct block *b;
+
+	HASH_FIND(hh, s->blocks, key, sizeof(*key), b);
+	return b;
+}
+
+/* `weight`: of the record, in bytes. */
+static int block_add(struct samples *s, const struct ms_block_key *key, struct row *row,
+		     const struct ms_sample_rec *rec, uint64_t weight)
+{
+	struct block *b, *old = block_find(s, key);
+
+	if (s->n_blocks >= s->max_blocks) {
+		s->stats.full++;
+		s->stats.untracked++;
+		return 0;
+	}
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	*b = (struct block){ .key = *key,
+			     .row = row,
+			     .older = old,
+			     .size = rec->size,
+			     .weight = weight,
+			     .time_ns = rec->time_ns };
+	if (old)
+		HASH_DEL(s->blocks, old);
+	HASH_ADD(hh, s->blocks, key, sizeof(b->key), b);
+	if (!hash_added(b)) {
+		while (b->older) {
+			struct block *next = b->older->older;
+
+			block_end(s, b->older);
+			b->older = next;
+		}
+		free(b);
+		return -ENOMEM;
+	}
+	s->n_blocks++;
+	s->live_bytes += (int64_t)b->weight;
+	return 0;
+}
+
+/* A block that is small against the rate has a weight of the rate and half its own size. */
+static void learn_rate(struct samples *s, const struct ms_sample_rec *rec, uint64_t weight)
+{
+	double share = (double)rec->size / (double)weight;
+
+	if (rec->weigh == MS_WEIGH_RATE) {
+		s->stats.rate = (double)rec->weight;
+		return;
+	}
+	if (s->stats.rate > 0 && share >= s->smallest)
+		return;
+	s->smallest = share;
+	s->stats.rate = (double)weight - (double)rec->size / 2;
+}
+
+/* The bytes that a sample represents; 0: unknown, or implausible. */
+static uint64_t weight_of(const struct ms_sample_rec *rec)
+{
+	double size = (double)rec->size, rate = (double)rec->weight, bytes;
+
+	if (!rec->size || !rec->weight || rec->weight > INT64_MAX / 2 || rec->size > INT64_MAX / 2)
+		return 0;
+	if (rec->weigh != MS_WEIGH_RATE)
+		return rec->weight;
+	/* A rate of one byte is every block (Go's MemProfileRate, jemalloc's lg_prof_sample of 0). */
+	bytes = ldexp(rec->weight == 1 ? size : size / -expm1(-size / rate), rec->shift & 15);
+	return bytes < (double)(INT64_MAX / 2) ? (uint64_t)llround(bytes) : 0;
+}
+
+static bool is_twin(const struct block *b, const struct ms_sample_rec *rec, uint64_t weight)
+{
+	return b->size == rec->size && b->weight == weight && b->row->row.key.tid == rec->tid &&
+	       rec->time_ns - b->time_ns < TWIN_NS;
+}
+
+static bool by_class(const struct ms_sample_rec *rec)
+{
+	return rec->source && samplers[rec->source - 1].by_class;
+}
+
+static uint64_t class_addr(const struct ms_sample_rec *rec, uint64_t span)
+{
+	return rec->addr ^ ((rec->size ^ span << 32) * 0x9e3779b97f4a7c15);
+}
+
+static int take_alloc(struct samples *s, struct ms_block_key *key, const struct ms_sample_rec *rec)
+{
+	uint64_t weight = weight_of(rec);
+	struct block *old;
+	struct row *row;
+
+	if (!weight)
+		return 0;
+	if (by_class(rec))
+		key->addr = class_addr(rec, rec->time_ns >> SPAN_SHIFT);
+	old = block_find(s, key);
+	if (old && !by_class(rec)) {
+		if (is_twin(old, rec, weight))
+			return 0;
+		s->stats.reused++;
+		block_drop(s, old);
+	}
+	row = row_get(s, rec);
+	if (!row)
+		return -ENOMEM;
+	estimate_add(&row->row.alloc, rec->size, weight);
+	estimate_add(&s->stats.alloc, rec->size, weight);
+	learn_rate(s, rec, weight);
+	s->stats.by_source |= 1ULL << (rec->source & 63);
+	if (rec->what == MS_SAMPLE_ALLOC)
+		return block_add(s, key, row, rec, weight);
+	if (rec->source)
+		s->stats.unreported++;
+	else
+		s->stats.untracked++;
+	return 0;
+}
+
+/* Among those allocated in that span of time, the one nearest in time, and the distance. */
+static void nearest_in(struct samples *s, struct ms_block_key *key, const struct ms_sample_rec *rec,
+		       uint64_t span, struct block **nearest, uint64_t *off_ns)
+{
+	key->addr = class_addr(rec, span);
+	for (struct block *b = block_find(s, key); b; b = b->older) {
+		uint64_t off = b->time_ns > rec->weight ? b->time_ns - rec->weight
+							: rec->weight - b->time_ns;
+
+		if (off >= *off_ns)
+			continue;
+		*nearest = b;
+		*off_ns = off;
+	}
+}
+
+/* Takes `b` out from among those of its key. */
+static void block_unlink(struct samples *s, struct block *b)
+{
+	struct block *young = block_find(s, &b->key);
+
+	if (young != b) {
+		while (young->older != b)
+			young = young->older;
+		young->older = b->older;
+		return;
+	}
+	HASH_DEL(s->blocks, b);
+	if (!b->older)
+		return;
+	young = b->older;
+	HASH_ADD(hh, s->blocks, key, sizeof(young->key), young);
+	if (hash_added(young))
+		return;
+	while (young) { /* out of memory: they cannot be followed further */
+		struct block *older = young->older;
+
+		block_end(s, young);
+		young = older;
+	}
+}
+
+static struct block *find_freed(struct samples *s, struct ms_block_key *key,
+				const struct ms_sample_rec *rec)
+{
+	uint64_t off_ns = SAME_TIME_NS, span = rec->weight >> SPAN_SHIFT;
+	struct block *b;
+
+	if (by_class(rec)) {
+		b = NULL;
+		nearest_in(s, key, rec, span, &b, &off_ns);
+		nearest_in(s, key, rec, span + 1, &b, &off_ns);
+		nearest_in(s, key, rec, span - 1, &b, &off_ns);
+		return b;
+	}
+	b = block_find(s, key);
+	if (b || !rec->source || !samplers[rec->source - 1].header)
+		return b;
+	key->addr += samplers[rec->source - 1].header;
+	return block_find(s, key);
+}
+
+int samples_take(struct samples *s, const struct ms_sample_rec *rec)
+{
+	struct ms_block_key key;
+	struct block *b;
+
+	if (rec->source > n_samplers)
+		return 0;
+	memset(&key, 0, sizeof(key));
+	key.proc = rec->proc;
+	key.addr = rec->addr;
+	if (rec->what != MS_SAMPLE_FREE)
+		return take_alloc(s, &key, rec);
+	b = find_freed(s, &key, rec);
+	if (b) {
+		s->stats.frees++;
+		block_unlink(s, b);
+		block_end(s, b);
+	} else {
+		s->stats.unknown_frees++;
+	}
+	return 0;
+}
+
+void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct ms_proc *proc),
+		   void *ctx)
+{
+	struct block *b, *next;
+
+	HASH_ITER (hh, s->blocks, b, next) {
+		if (!gone(ctx, &b->key.proc))
+			continue;
+		for (struct block *each = b; each; each = each->older) {
+			s->stats.ended++;
+			s->stats.ended_bytes += (double)each->weight;
+		}
+		block_drop(s, b);
+	}
+}
+
+int64_t samples_live_bytes(const struct samples *s)
+{
+	return s->live_bytes;
+}
+
+int samples_each(struct samples *s, int (*fn)(void *ctx, const struct samples_row *row), void *ctx)
+{
+	struct block *b, *next_block;
+	struct row *r, *next_row;
+
+	HASH_ITER (hh, s->rows, r, next_row)
+		memset(&r->row.live, 0, sizeof(r->row.live));
+	HASH_ITER (hh, s->blocks, b, next_block)
+		for (struct block *each = b; each; each = each->older)
+			estimate_add(&each->row->row.live, each->size, each->weight);
+	HASH_ITER (hh, s->rows, r, next_row) {
+		int rc = fn(ctx, &r->row);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void samples_stats(const struct samples *s, struct samples_stats *ret_stats)
+{
+	*ret_stats = s->stats;
+}

@@ -1,0 +1,323 @@
+#include "collect/stream/sideband.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#define RING_PAGES 64 /* 256 KiB a CPU: some 2,500 mmap records */
+
+struct ring {
+	int fd;
+	void *base; /* one control page, then RING_PAGES of data */
+};
+
+/* A record copied out of its ring, waiting for its turn. */
+struct held {
+	uint64_t ns;
+	uint32_t off, len; /* in `bytes` */
+	uint32_t order;    /* of arrival: keeps equal times stable */
+};
+
+struct sideband {
+	struct ring *rings;
+	uint32_t n_rings;
+	uint32_t page;
+	char *bytes;
+	uint32_t n_bytes, cap_bytes;
+	struct held *held;
+	uint32_t n_held, cap_held;
+	uint64_t lost;
+};
+
+/* sample_id_all appends this to each record, in the order of linux/perf_event.h for our
+ * sample_type. */
+struct sample_id {
+	uint32_t pid, tid;
+	uint64_t time;
+};
+
+struct mmap2_body {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	uint32_t maj, min;
+	uint64_t ino, ino_generation;
+	uint32_t prot, flags;
+};
+
+struct task_body {
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+static int ring_open(struct sideband *s, uint32_t cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY, /* counts nothing: only the records are wanted */
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+		.sample_id_all = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = 1,
+	};
+	struct ring *ring = &s->rings[s->n_rings];
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	ring->base = mmap(NULL, (size_t)(1 + RING_PAGES) * s->page, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, fd, 0);
+	if (ring->base == MAP_FAILED) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	ring->fd = fd;
+	s->n_rings++;
+	return 0;
+}
+
+int sideband_open(struct sideband **ret_sideband, struct err *e)
+{
+	_cleanup_(sideband_closep) struct sideband *s = calloc(1, sizeof(*s));
+	long n_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int r = 0;
+
+	if (!s || n_cpus <= 0)
+		return err_set(e, -ENOMEM, "out of memory");
+	s->page = (uint32_t)sysconf(_SC_PAGESIZE);
+	s->rings = calloc((size_t)n_cpus, sizeof(*s->rings));
+	if (!s->rings)
+		return err_set(e, -ENOMEM, "out of memory");
+	/* An offline CPU fails with -ENODEV, and has no records. */
+	for (uint32_t cpu = 0; cpu < (uint32_t)n_cpus && (r == 0 || r == -ENODEV); cpu++)
+		r = ring_open(s, cpu);
+	if (r < 0 && r != -ENODEV)
+		return err_set(e, r, "cannot follow mappings through perf events: %s%s",
+			       strerror(-r), r == -EACCES || r == -EPERM ? "; run as root" : "");
+	if (!s->n_rings)
+		return err_set(e, -ENODEV, "cannot follow mappings: no CPU gives perf events");
+	*ret_sideband = TAKE_PTR(s);
+	return 0;
+}
+
+void sideband_close(struct sideband *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->n_rings; i++) {
+		munmap(s->rings[i].base, (size_t)(1 + RING_PAGES) * s->page);
+		close(s->rings[i].fd);
+	}
+	free(s->rings);
+	free(s->bytes);
+	free(s->held);
+	free(s);
+}
+
+int sideband_watch(struct sideband *s, struct loop *loop, loop_fn fn, void *ctx)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < s->n_rings && rc == 0; i++)
+		rc = loop_fd(loop, s->rings[i].fd, fn, ctx);
+	return rc;
+}
+
+/* Room for a record of `len` bytes; NULL when out of memory (it then counts as lost). */
+static char *hold(struct sideband *s, uint32_t len, uint64_t **ret_ns)
+{
+	struct held *h;
+
+	if (s->n_held == s->cap_held) {
+		uint32_t cap = s->cap_held ? s->cap_held * 2 : 256;
+		struct held *more = realloc(s->held, cap * sizeof(*more));
+
+		if (!more)
+			return NULL;
+		s->held = more;
+		s->cap_held = cap;
+	}
+	if (s->cap_bytes - s->n_bytes < len) {
+		uint32_t cap = (s->cap_bytes ? s->cap_bytes * 2 : 65536) + len;
+		char *more = realloc(s->bytes, cap);
+
+		if (!more)
+			return NULL;
+		s->bytes = more;
+		s->cap_bytes = cap;
+	}
+	h = &s->held[s->n_held];
+	*h = (struct held){ .off = s->n_bytes, .len = len, .order = s->n_held };
+	s->n_held++;
+	s->n_bytes += len;
+	*ret_ns = &h->ns;
+	return s->bytes + h->off;
+}
+
+static void ring_copy(const struct sideband *s, const struct ring *ring, uint64_t pos, void *out,
+		      uint32_t len)
+{
+	const char *data = (const char *)ring->base + s->page;
+	uint32_t size = RING_PAGES * s->page, at = (uint32_t)(pos & (size - 1));
+	uint32_t first = len < size - at ? len : size - at;
+
+	memcpy(out, data + at, first);
+	memcpy((char *)out + first, data, len - first);
+}
+
+static void ring_take(struct sideband *s, struct ring *ring)
+{
+	struct perf_event_mmap_page *page = ring->base;
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), tail = page->data_tail;
+
+	/* linux/perf_event.h: the acquire above keeps reads of records behind that of data_head, the
+	 * release below keeps them before the kernel may overwrite them. Positions only grow. */
+	while (tail < head) {
+		struct perf_event_header header;
+		struct sample_id id;
+		uint64_t *ns;
+		char *copy;
+
+		ring_copy(s, ring, tail, &header, sizeof(header));
+		if (header.size < sizeof(header) + sizeof(id))
+			break; /* the kernel does not write such a record */
+		copy = hold(s, header.size, &ns);
+		if (copy) {
+			ring_copy(s, ring, tail, copy, header.size);
+			memcpy(&id, copy + header.size - sizeof(id), sizeof(id));
+			*ns = id.time;
+		} else {
+			s->lost++;
+		}
+		tail += header.size;
+	}
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void deliver(struct sideband *s, const struct held *h, sideband_fn fn, void *ctx)
+{
+	const char *rec = s->bytes + h->off, *body = rec + sizeof(struct perf_event_header);
+	struct sideband_record out = { .ns = h->ns };
+	struct perf_event_header header;
+	struct mmap2_body mm;
+	struct task_body task;
+	uint32_t ids[2];
+	uint64_t lost;
+
+	memcpy(&header, rec, sizeof(header));
+	switch (header.type) {
+	case PERF_RECORD_MMAP2:
+		memcpy(&mm, body, sizeof(mm));
+		out.kind = SIDEBAND_MMAP;
+		out.pid = (pid_t)mm.pid;
+		out.tid = (pid_t)mm.tid;
+		out.addr = mm.addr;
+		out.len = mm.len;
+		out.off = mm.pgoff;
+		out.dev = makedev(mm.maj, mm.min);
+		out.ino = mm.ino;
+		out.name = body + sizeof(mm);
+		break;
+	case PERF_RECORD_COMM:
+		memcpy(ids, body, sizeof(ids));
+		out.kind = SIDEBAND_COMM;
+		out.pid = (pid_t)ids[0];
+		out.tid = (pid_t)ids[1];
+		out.exec = header.misc & PERF_RECORD_MISC_COMM_EXEC;
+		out.name = body + sizeof(ids);
+		break;
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		memcpy(&task, body, sizeof(task));
+		out.kind = header.type == PERF_RECORD_FORK ? SIDEBAND_FORK : SIDEBAND_EXIT;
+		out.pid = (pid_t)task.pid;
+		out.tid = (pid_t)task.tid;
+		out.ppid = (pid_t)task.ppid;
+		break;
+	case PERF_RECORD_LOST:
+		memcpy(&lost, body + sizeof(uint64_t), sizeof(lost));
+		s->lost += lost;
+		return;
+	default:
+		return;
+	}
+	fn(ctx, &out);
+}
+
+/* Moves records left for the next read to a new buffer: few, of the last microseconds. */
+static void keep_rest(struct sideband *s, uint32_t done)
+{
+	uint32_t left = s->n_held - done, n_bytes = 0, at = 0;
+	char *rest = NULL;
+
+	for (uint32_t i = done; i < s->n_held; i++)
+		n_bytes += s->held[i].len;
+	if (left && !(rest = malloc(n_bytes))) {
+		s->lost += left;
+		left = n_bytes = 0;
+	}
+	for (uint32_t i = 0; i < left; i++) {
+		struct held h = s->held[done + i];
+
+		memcpy(rest + at, s->bytes + h.off, h.len);
+		h.off = at;
+		h.order = i;
+		s->held[i] = h;
+		at += h.len;
+	}
+	s->n_held = left;
+	s->n_bytes = n_bytes;
+	if (left) {
+		free(s->bytes);
+		s->bytes = rest;
+		s->cap_bytes = n_bytes;
+	}
+}
+
+uint32_t sideband_read(struct sideband *s, sideband_fn fn, void *ctx)
+{
+	struct timespec ts;
+	uint32_t done = 0;
+	uint64_t cut;
+
+	/* Before the rings are read: records that a ring gains meanwhile are younger, and wait. */
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	cut = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	for (uint32_t i = 0; i < s->n_rings; i++)
+		ring_take(s, &s->rings[i]);
+	if (!s->n_held)
+		return 0;
+	qsort(s->held, s->n_held, sizeof(*s->held), by_time);
+	while (done < s->n_held && s->held[done].ns <= cut)
+		deliver(s, &s->held[done++], fn, ctx);
+	keep_rest(s, done);
+	return s->n_held;
+}
+
+uint64_t sideband_lost(const struct sideband *s)
+{
+	return s->lost;
+}

@@ -1,0 +1,53 @@
+/*
+ * The kernel's own account of address spaces: perf mmap2, comm and task records from every CPU,
+ * handed on in time order.
+ *
+ * Opened before /proc is read, so that nothing falls between the two. Each CPU has its ring; a read
+ * takes what all rings hold and delivers records up to the moment it began, oldest first. Younger
+ * ones wait for the next read: a record that belongs before them may still be on its way in another
+ * ring.
+ *
+ * Times are CLOCK_MONOTONIC ns (use_clockid), the clock of bpf_ktime_get_ns().
+ */
+#ifndef MEMSCOPE_COLLECT_STREAM_SIDEBAND_H
+#define MEMSCOPE_COLLECT_STREAM_SIDEBAND_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/loop.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sideband;
+
+enum sideband_kind { SIDEBAND_MMAP, SIDEBAND_COMM, SIDEBAND_FORK, SIDEBAND_EXIT };
+
+struct sideband_record {
+	enum sideband_kind kind;
+	uint64_t ns;
+	pid_t pid, tid;
+	pid_t ppid;              /* fork: the parent process; equals pid for a new thread */
+	bool exec;               /* comm: by exec, not by prctl                           */
+	const char *name;        /* mmap: path; comm: the name. Until the callback returns */
+	uint64_t addr, len, off; /* mmap */
+	uint64_t dev, ino;       /* mmap: makedev(major, minor)                           */
+};
+
+typedef void (*sideband_fn)(void *ctx, const struct sideband_record *r);
+
+int sideband_open(struct sideband **ret_sideband, struct err *e);
+void sideband_close(struct sideband *s);
+DEFINE_CLEANUP(struct sideband *, sideband_closep, sideband_close)
+
+/* Calls `fn` from the loop as soon as there is a record. 0 or -errno. */
+int sideband_watch(struct sideband *s, struct loop *loop, loop_fn fn, void *ctx);
+
+/* Delivers; returns how many records are waiting for the next call. */
+uint32_t sideband_read(struct sideband *s, sideband_fn fn, void *ctx);
+
+/* Records that the kernel dropped because a ring was full. */
+uint64_t sideband_lost(const struct sideband *s);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * What a profile says of itself: lines among pprof's comments. pprof shows comments in its legend (those that
+ * begin with a '#' it does not) and keeps them when it merges, and so do we.
+ *
+ *   Target: redis-server (pid 5099)    what was profiled; one line each
+ *   Title: before the fix              record --title
+ *   Label: env=prod                    record --label, one line each
+ */
+#ifndef MEMSCOPE_MODEL_ABOUT_H
+#define MEMSCOPE_MODEL_ABOUT_H
+
+#include "model/profile.h"
+
+enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL };
+
+/* "Target: " */
+const char *about_prefix(enum about what);
+/* The `i`th line of that kind, without its prefix; NULL: there are not so many. Lives as long as `p`. */
+const char *profile_about(const struct profile *p, enum about what, uint32_t i);
+
+#endif

@@ -1,0 +1,54 @@
+#include "render/formats/writers.h"
+
+#include <string.h>
+
+const struct format formats[] = {
+	{ .name = "pprof",
+	  .ext = ".pb.gz",
+	  .gzip = true,
+	  .write = pprof_format_write,
+	  .help = "pprof profile, for `go tool pprof`, speedscope and profile stores" },
+	{ .name = "folded",
+	  .ext = ".folded",
+	  .one_value = true,
+	  .write = folded_write,
+	  .help = "folded stacks, one per line, for flamegraph.pl, speedscope and grep" },
+	{ .name = "svg",
+	  .ext = ".svg",
+	  .picture = true,
+	  .one_value = true,
+	  .write = svg_write,
+	  .help = "flame graph, self-contained, for a browser" },
+	{ .name = "csv",
+	  .ext = ".csv",
+	  .on_demand = true,
+	  .write = csv_write,
+	  .help = "table of functions: self and total of every value type" },
+	{ .name = "speedscope",
+	  .ext = ".json",
+	  .on_demand = true,
+	  .write = speedscope_write,
+	  .help = "speedscope's own file, every value type in it" },
+	{ 0 },
+};
+
+const struct format *format_find(const char *name)
+{
+	for (const struct format *f = formats; f->name; f++)
+		if (strcmp(f->name, name) == 0)
+			return f;
+	return NULL;
+}
+
+const struct format *format_for_path(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (const struct format *f = formats; f->name; f++) {
+		size_t ext = strlen(f->ext);
+
+		if (len >= ext && strcmp(path + len - ext, f->ext) == 0)
+			return f;
+	}
+	return NULL;
+}

@@ -1,0 +1,38 @@
+/* The writers behind the rows of formats.c; called through struct format only. */
+#ifndef MEMSCOPE_RENDER_FORMATS_WRITERS_H
+#define MEMSCOPE_RENDER_FORMATS_WRITERS_H
+
+#include "render/render.h"
+
+/*
+ * Folded stacks: `comm;root;…;leaf COUNT`, one line per stack, sorted by name. Kernel frames end
+ * in _[k], inlined ones in _[i]. What counts is shown.h's choice; stacks that round to 0 are left
+ * out.
+ */
+int folded_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		 struct err *e);
+
+/*
+ * A flame graph in one SVG file that needs nothing else: drawn without scripts, and with them
+ * zoomed, searched and walked with the keyboard (assets/flame.js). Frames narrower than
+ * `minwidth` are neither drawn nor kept. -ENODATA when there is nothing to draw.
+ */
+int svg_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+	      struct err *e);
+
+/* pprof, uncompressed; ignores the options, all value types are kept. */
+int pprof_format_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		       struct err *e);
+
+/*
+ * One line per function, most of the default value type first: function, module, kind, then self and
+ * total of every value type. Ignores the options.
+ */
+int csv_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+	      struct err *e);
+
+/* speedscope's file format: a "sampled" profile for every value type. Takes `no_comm`. */
+int speedscope_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		     struct err *e);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * RSS, the process's private memory, and the shape of its trend.
+ */
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "render/summary/sections.h"
+#include "render/summary/site_rows.h"
+#include "render/tables/cells.h"
+
+#include <stdio.h>
+
+/* Two verdicts, kept apart: of all points, and of two. */
+static void put_trend_shape(const struct run_summary *s, struct sink *out)
+{
+	char reason[256], line[320];
+
+	if (s->shape.kind == TREND_SHAPE_SHORT)
+		return;
+	trend_shape_reason(&s->shape, reason, sizeof(reason));
+	snprintf(line, sizeof(line), "%s: %s", trend_shape_name(s->shape.kind), reason);
+	cells_spaces(out, CELLS_LABEL_WIDTH);
+	cells_wrapped(out, line, CELLS_LABEL_WIDTH, true);
+	cells_spaces(out, CELLS_LABEL_WIDTH);
+	sink_printf(out, "endpoint rule: %s: RSS %+.1f%% from first to last\n",
+		    plain_words(s->plain.kind), s->plain.percent);
+}
+
+void section_memory_text(const struct run_summary *s, struct sink *out)
+{
+	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
+
+	if (!s->rss.known || s->rss.first_kb < 0 || s->rss.last_kb < 0)
+		return;
+	cells_label(out, "Memory");
+	sink_printf(out, "RSS %s at the start, %s at the end (%s%s)",
+		    unit_bytes(s->rss.first_kb * 1024).s, unit_bytes(s->rss.last_kb * 1024).s,
+		    grown_kb < 0 ? "-" : "+",
+		    unit_bytes((grown_kb < 0 ? -grown_kb : grown_kb) * 1024).s);
+	if (s->rss.peak_kb >= 0)
+		sink_printf(out, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
+	sink_puts(out, "\n");
+	if (s->rss.shared) {
+		cells_spaces(out, CELLS_LABEL_WIDTH);
+		sink_puts(out, "pages shared by several processes count in each\n");
+	}
+	if (s->memory.known) {
+		cells_spaces(out, CELLS_LABEL_WIDTH);
+		sink_printf(out, "private (anonymous and swap) %s %s, %s at the end\n",
+			    unit_bytes(s->memory.base * 1024).s,
+			    s->memory.from_quarter ? "after a quarter of the run" : "at the start",
+			    unit_bytes(s->memory.last * 1024).s);
+	}
+	put_trend_shape(s, out);
+}
+
+void section_memory_brief(const struct run_summary *s, uint32_t rows, struct sink *out)
+{
+	const struct site_row *top =
+		s->growth.known && s->growth.n_sites ? &s->growth.sites[0] : NULL;
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
+	char reason[256];
+
+	(void)rows;
+	if (s->rss.known && s->rss.first_kb >= 0 && s->rss.last_kb >= 0) {
+		strbuf_printf(&b, "RSS %s to %s", unit_bytes(s->rss.first_kb * 1024).s,
+			      unit_bytes(s->rss.last_kb * 1024).s);
+		strbuf_printf(&b, " (%s%s)", grown_kb < 0 ? "-" : "+",
+			      unit_bytes((grown_kb < 0 ? -grown_kb : grown_kb) * 1024).s);
+		if (s->rss.peak_kb >= 0)
+			strbuf_printf(&b, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
+	}
+	if (b.len && s->shape.kind != TREND_SHAPE_SHORT) {
+		trend_shape_reason(&s->shape, reason, sizeof(reason));
+		strbuf_printf(&b, "; private memory: %s; %s", trend_shape_name(s->shape.kind),
+			      reason);
+	}
+	/* Whose pages, where they are a part of RSS worth a word. */
+	if (top && (int64_t)s->growth.on_stacks > s->rss.last_kb * 1024 / 20)
+		strbuf_printf(&b, "%s%s of %s first touched by %s", b.len ? "; " : "",
+			      unit_percent(top->value, (int64_t)s->growth.on_stacks).s,
+			      unit_bytes((int64_t)s->growth.on_stacks).s, site_name_or_leaf(top));
+	if (!b.s)
+		return;
+	cells_line(out, "Memory");
+	cells_wrapped(out, b.s, CELLS_LABEL_WIDTH, true);
+}
+
+static void add_rss(struct json_doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o;
+
+	if (!s->rss.known) {
+		json_null(d, root, "rss");
+		return;
+	}
+	o = json_object(d, root, "rss");
+	json_number(d, o, "first_kb", s->rss.first_kb);
+	json_number(d, o, "last_kb", s->rss.last_kb);
+	json_number(d, o, "peak_kb", s->rss.peak_kb);
+}
+
+static void add_memory(struct json_doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o;
+
+	if (!s->memory.known) {
+		json_null(d, root, "memory");
+		return;
+	}
+	o = json_object(d, root, "memory");
+	json_number(d, o, "base_kb", s->memory.base);
+	json_number(d, o, "last_kb", s->memory.last);
+	json_number(d, o, "peak_kb", s->memory.peak);
+	json_text(d, o, "trend_shape", trend_shape_name(s->shape.kind));
+	json_real(d, o, "slope_kb_s", s->shape.all.slope);
+	json_text(d, o, "endpoint_rule", plain_name(s->plain.kind));
+	json_real(d, o, "endpoint_percent", s->plain.percent);
+}
+
+void section_memory_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
+{
+	add_rss(d, root, s);
+	add_memory(d, root, s);
+}

@@ -1,0 +1,66 @@
+/*
+ * A run's summary for scripts: one JSON object. Keys are stable: they may be added, never
+ * renamed or given another unit. What is unknown is null, or its object is missing.
+ *
+ *   version, start (RFC 3339, local time with offset), duration_ns, end, end_detail
+ *   target     {kind: "processes"|"command"|"host"|"groups", processes: [{pid, ns_pid, comm, exe,
+ *               cmdline}], groups: [{path, container, container_id, engine, image, restarts, was_gone,
+ *               gone_ns}], members, seen_processes, seen_threads}
+ *   child      {exited, code, signal}; null without a command
+ *   sources    {oncpu|offcpu|alloc|growth|trend: {state: "ok"|"off"|"unavailable", why}}
+ *   time       {oncpu_ns, blocked_ns, runnable_ns, wall_ns, held_ns, residual_ns}: thread time; null when
+ *              unknown
+ *   by_process [{pid, comm, container, ns_pid, samples, cpu_ns, blocked_ns, runnable_ns}]
+ *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples,
+ *               top_self|top_total: [{function, module, self, total}]}
+ *   offcpu     {min_ns, max_ns, left_out, left_out_ns, sampled, switches, wait_sampler_switches,
+ *               stacks_sampled, reassigned, sample_gap_s, waits: [{function, module, comm, kernel, kind, blocked_ns, count, idle, low_ns,
+ *               high_ns}]}
+ *   alloc      {tier: "off"|"exact"|"sampled"|"bursts"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
+ *               covered_to_ns, objects, bytes, freed_objects, freed_bytes, live_objects,
+ *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,
+ *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval;
+ *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks: [];
+ *               exact: temporary, cross_thread_frees, lifetime_ns, peak, lifetimes, sizes, peak_sites,
+ *               call_sites, temporary_sites, threads; preexisting_… (live at the end) and start_… (at the
+ *               start), where blocks from before the run are known}
+ *   mappings   {file|anonymous|shared: {made, made_bytes, released_bytes, live, live_bytes}, ended_bytes, failed,
+ *               untracked, sites, live_sites}; null when unknown
+ *   diagnoses  [{kind, evidence}]
+ *   growth     {resident|released: {file_bytes, anonymous_bytes, shared_bytes}, fork_exec_bytes, ended_bytes,
+ *               on_stacks_bytes, released_on_stacks_bytes, samples, check: {processes, reported_bytes,
+ *               rss_bytes}, sites, released_sites}; null when unknown
+ *   rss        {first_kb, last_kb, peak_kb}; null when unknown
+ *   memory     {base_kb, last_kb, peak_kb, trend_shape, slope_kb_s, endpoint_rule, endpoint_percent}: private
+ *               memory; null when unknown
+ *   rss_breakdown {at_ns, processes, rss_bytes, unexplained_bytes, walked, not_walked, caveat, took_ns,
+ *               parts: {NAME: {resident_bytes, bytes, blocks, how}}, objects}; null when unknown
+ *   stacks     [{source, complete, truncated, guessed, no_table, unreadable, lost}]
+ *   incomplete_stacks [{module, verdict, events}]: the code in which stacks became incomplete, worst first
+ *   symbols    {locations, symbolized, range_only, offset_only, no_module, worst: [{module, locations, reason,
+ *               debug_package}]}
+ *   drops      [{name, count, help}]: every counter of loss, those at 0 too
+ *   sideband_lost
+ *   memscope   {cpu_ns, rss_kb, peak_kb, map_bytes}: what it took itself
+ *   unwind     the unwind tables of the run
+ *   cost       {window_ns, ns, percent, target_percent, profiled_ns, profiled_percent, limit_percent,
+ *               sources: [{name, events, program_ns, trap_ns, ns, percent}]}: CPU time of the programs in the
+ *               kernel and of the way to them, of all processes that ran them; percent: of one CPU; target_percent: of the target's CPU time; program_ns and
+ *               trap_ns: of one event; measured in window_ns of the run, allocations in all of it
+ *   dir, files: []
+ *   notes      []
+ *   verdict    {kind, sentence, next}
+ *
+ * Names are clean UTF-8: a byte that is not, and a control character, is U+FFFD.
+ */
+#ifndef MEMSCOPE_RENDER_SUMMARY_SUMMARY_JSON_H
+#define MEMSCOPE_RENDER_SUMMARY_SUMMARY_JSON_H
+
+#include "analyse/summary.h"
+#include "base/err.h"
+#include "base/sink.h"
+
+/* -ENOMEM; errors of writing stick in the sink. */
+int summary_json_write(const struct run_summary *s, struct sink *out, struct err *e);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * What threads waited for, and where.
+ */
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "render/summary/sections.h"
+#include "render/tables/cells.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put_wait_site(const struct site_row *w, struct sink *out)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "%.40s%s[no user stack]", w->comm ? w->comm : "",
+		 w->comm && w->comm[0] ? " " : "");
+	cells_in_image(out, w->function[0] ? w->function : name, 32, w->module, 14);
+}
+
+/* A reason without a word of its own goes by the kernel's function. */
+static void put_reason(const struct site_row *w, size_t width, struct sink *out)
+{
+	cells_name(out, w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf : wait_kind_text(w->wait),
+		   width, true);
+}
+
+/* At most so many of each sort. */
+enum { WAITS_SHOWN = 10, IDLE_SHOWN = 5 };
+
+static void put_wait_rows(const struct run_summary *s, struct sink *out, bool idle)
+{
+	uint32_t shown = 0;
+
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+
+		if (w->value < s->offcpu.waits[0].value / 10000)
+			break; /* sorted: from here on hardly any */
+		if (summary_wait_is_idle(s, w) != idle ||
+		    shown == (idle ? IDLE_SHOWN : WAITS_SHOWN))
+			continue;
+		if (idle && !shown)
+			sink_puts(out, "  probably idle\n");
+		shown++;
+		cells_right(out, unit_ns(w->value).s, 10);
+		cells_right(out, unit_count(w->count).s, 12);
+		sink_puts(out, "  ");
+		put_reason(w, 24, out);
+		sink_puts(out, "  ");
+		put_wait_site(w, out);
+		if (w->high > w->low) {
+			sink_printf(out, "  %10s", "");
+			sink_printf(out, "  95 %%: %s", unit_ns(w->low).s);
+			sink_printf(out, " to %s\n", unit_ns(w->high).s);
+		}
+	}
+}
+
+static void put_sampling(const struct run_summary *s, struct sink *out)
+{
+	char text[640];
+
+	if (!s->offcpu.sampled || !s->offcpu.wait_sampler_switches)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"Stacks were sampled for %s of %s waits: for threads that switch often, only a random sample "
+		"of waits has its stack captured; the others are attributed to the last stack seen at the "
+		"same wait site. %s were reassigned to the stack found. Estimates carry their 95%% "
+		"interval. Times per thread are exact; --offcpu=exact captures every stack.",
+		unit_count((int64_t)(s->offcpu.switches - s->offcpu.wait_sampler_switches +
+				     s->offcpu.stacks_sampled))
+			.s,
+		unit_count((int64_t)s->offcpu.switches).s,
+		unit_count((int64_t)s->offcpu.reassigned).s);
+	cells_wrapped(out, text, 2, false);
+}
+
+static void put_thresholds(const struct run_summary *s, struct sink *out)
+{
+	char range[120] = "", text[300];
+
+	if (s->offcpu.min_ns)
+		snprintf(range, sizeof(range), "shorter than %s", unit_ns(s->offcpu.min_ns).s);
+	if (s->offcpu.max_ns)
+		snprintf(range + strlen(range), sizeof(range) - strlen(range), "%slonger than %s",
+			 *range ? " or " : "", unit_ns(s->offcpu.max_ns).s);
+	if (!*range)
+		return;
+	snprintf(text, sizeof(text),
+		 "%s waits %s (%s in all) have no stack; the times above include them.",
+		 unit_count((int64_t)s->offcpu.left_out).s, range,
+		 unit_ns((int64_t)s->offcpu.left_out_ns).s);
+	cells_wrapped(out, text, 2, false);
+}
+
+void section_waits_text(const struct run_summary *s, struct sink *out)
+{
+	if (s->offcpu.n_waits == 0 && s->offcpu.left_out == 0)
+		return;
+	cells_label(out, "Blocked");
+	sink_printf(out, "wait sites%s\n", s->offcpu.sampled ? " (sampled: estimates)" : "");
+	cells_right(out, "time", 10);
+	cells_right(out, "count", 12);
+	sink_puts(out, "  ");
+	cells_left(out, "for", 26);
+	sink_puts(out, "in\n");
+	put_wait_rows(s, out, false);
+	put_wait_rows(s, out, true);
+	put_sampling(s, out);
+	put_thresholds(s, out);
+}
+
+/* "± 7%", half of the interval, where it is an estimate. */
+static void put_error(const struct site_row *w, struct sink *out)
+{
+	char text[80] = "";
+
+	if (w->high > w->low)
+		snprintf(text, sizeof(text), "± %s",
+			 unit_percent((w->high - w->low) / 2, w->value).s);
+	cells_right(out, text, 10);
+}
+
+/* Sorted: the last ones are hardly any. */
+static bool is_shown(const struct run_summary *s, const struct site_row *w, bool idle)
+{
+	return w->value >= s->offcpu.waits[0].value / 10000 && summary_wait_is_idle(s, w) == idle;
+}
+
+static bool has_waits(const struct run_summary *s, bool idle)
+{
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++)
+		if (is_shown(s, &s->offcpu.waits[i], idle))
+			return true;
+	return false;
+}
+
+static void put_brief_waits(const struct run_summary *s, uint32_t rows, struct sink *out)
+{
+	for (uint32_t i = 0; i < s->offcpu.n_waits && rows > 0; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+
+		if (!is_shown(s, w, false))
+			continue;
+		rows--;
+		cells_right(out, unit_ns(w->value).s, CELLS_LABEL_WIDTH + 10);
+		if (s->offcpu.sampled)
+			put_error(w, out);
+		cells_right(out, unit_count(w->count).s, 12);
+		sink_puts(out, "  ");
+		put_reason(w, 20, out);
+		sink_puts(out, "  ");
+		put_wait_site(w, out);
+	}
+}
+
+/* In a line: who waited longest, as many as fit. */
+static void put_brief_idle(const struct run_summary *s, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf line = { 0 };
+
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+		_cleanup_(strbuf_free) struct strbuf one = { 0 };
+		const char *name = *w->function ? w->function : *w->leaf ? w->leaf : w->comm;
+
+		if (!is_shown(s, w, true))
+			continue;
+		strbuf_add_clean(&one, name, strlen(name));
+		strbuf_printf(&one, " %s%s", unit_ns(w->value).s,
+			      w->high > w->low ? " (estimated)" : "");
+		if (CELLS_LABEL_WIDTH + line.len + one.len + 2 > CELLS_WIDTH && line.len)
+			break;
+		strbuf_printf(&line, "%s%s",
+			      line.len ? ", " : "probably idle: ", one.s ? one.s : "");
+	}
+	if (!line.s)
+		return;
+	cells_name(out, line.s, CELLS_WIDTH - CELLS_LABEL_WIDTH, false);
+	sink_puts(out, "\n");
+}
+
+void section_waits_brief(const struct run_summary *s, uint32_t rows, struct sink *out)
+{
+	if (s->offcpu.n_waits == 0)
+		return;
+	cells_line(out, "Blocked");
+	if (has_waits(s, false)) {
+		cells_right(out, "time", 10);
+		if (s->offcpu.sampled)
+			cells_right(out, "95%", 10);
+		cells_right(out, "count", 12);
+		sink_puts(out, "  ");
+		cells_left(out, "for", 22);
+		sink_puts(out, "in\n");
+		put_brief_waits(s, rows, out);
+		if (has_waits(s, true))
+			cells_spaces(out, CELLS_LABEL_WIDTH);
+	}
+	put_brief_idle(s, out);
+}
+
+void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *offcpu = json_object(d, root, "offcpu"), *list = json_array(d, offcpu, "waits");
+
+	json_number(d, offcpu, "min_ns", s->offcpu.min_ns);
+	json_number(d, offcpu, "max_ns", s->offcpu.max_ns);
+	json_count(d, offcpu, "left_out", s->offcpu.left_out);
+	json_count(d, offcpu, "left_out_ns", s->offcpu.left_out_ns);
+	json_truth(d, offcpu, "sampled", s->offcpu.sampled);
+	json_count(d, offcpu, "switches", s->offcpu.switches);
+	json_count(d, offcpu, "wait_sampler_switches", s->offcpu.wait_sampler_switches);
+	json_count(d, offcpu, "stacks_sampled", s->offcpu.stacks_sampled);
+	json_count(d, offcpu, "reassigned", s->offcpu.reassigned);
+	cJSON_AddNumberToObject(offcpu, "sample_gap_s", s->offcpu.sample_gap_s);
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+		cJSON *o = json_element(d, list);
+
+		json_text(d, o, "function", w->function);
+		json_text(d, o, "module", w->module);
+		json_text(d, o, "comm", w->comm);
+		json_text(d, o, "kernel", w->leaf);
+		json_text(d, o, "kind", wait_kind_name(w->wait));
+		json_number(d, o, "blocked_ns", w->value);
+		json_number(d, o, "count", w->count);
+		cJSON_AddBoolToObject(o, "idle", summary_wait_is_idle(s, w));
+		if (w->high > w->low) {
+			json_number(d, o, "low_ns", w->low);
+			json_number(d, o, "high_ns", w->high);
+		}
+	}
+}

@@ -1,0 +1,38 @@
+#include "render/tables/ledger_csv.h"
+
+#include <time.h>
+
+/* What was traced and what was there before is separated at the end only. */
+static bool is_column(enum ledger_part part)
+{
+	return part != LEDGER_TRACED && part != LEDGER_BEFORE;
+}
+
+void ledger_csv_header(struct strbuf *out)
+{
+	strbuf_puts(out, "timestamp,rss");
+	for (int i = 0; i < N_LEDGER_PARTS; i++)
+		if (is_column((enum ledger_part)i))
+			strbuf_printf(out, ",%s", ledger_name((enum ledger_part)i));
+	strbuf_puts(out, ",unexplained,live_blocks,live_bytes,traced_bytes\n");
+}
+
+void ledger_csv_row(const struct ledger *l, int64_t time_ns, int64_t traced, struct strbuf *out)
+{
+	const struct ledger_row *live = &l->parts[LEDGER_LIVE];
+	time_t sec = (time_t)(time_ns / 1000000000);
+	char when[32];
+	struct tm tm;
+
+	localtime_r(&sec, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	strbuf_printf(out, "%s,%lld", when, (long long)l->rss);
+	for (int i = 0; i < N_LEDGER_PARTS; i++)
+		if (is_column((enum ledger_part)i))
+			strbuf_printf(out, ",%lld", (long long)l->parts[i].resident);
+	strbuf_printf(out, ",%lld,%lld,%lld,", (long long)ledger_unexplained(l),
+		      (long long)live->blocks, (long long)live->bytes);
+	if (traced >= 0)
+		strbuf_printf(out, "%lld", (long long)traced);
+	strbuf_putc(out, '\n');
+}

@@ -1,0 +1,711 @@
+/*
+ * Whether, how and how long allocations are gathered in a run.
+ */
+#include "run/alloc/alloc.h"
+#include "base/units.h"
+#include "collect/overhead/counter.h"
+#include "collect/overhead/governor.h"
+#include "collect/overhead/trap_cost.h"
+#include "model/alloc_site.h"
+#include "proc/proc_mem.h"
+#include "render/tables/sites_csv.h"
+#include "run/budget.h"
+#include "run/output/files.h"
+#include "run/sampler.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define RATE_BURST_MS 20
+
+static const struct alloc_tier_ops *const tiers[] = {
+	[ALLOC_TIER_EXACT] = &exact_ops,
+	[ALLOC_TIER_BURSTS] = &bursts_ops,
+	[ALLOC_TIER_SAMPLED] = &sampled_ops,
+};
+
+/* --- the tier --- */
+
+bool alloc_is(const struct alloc *al, enum alloc_tier tier)
+{
+	const struct alloc_state *state = &al->run->alloc;
+
+	return state->tier == tier && state->from_ns && !state->to_ns &&
+	       (tier != ALLOC_TIER_BURSTS || al->bursts);
+}
+
+bool alloc_probing(const struct alloc *al)
+{
+	return alloc_is(al, ALLOC_TIER_EXACT) || alloc_is(al, ALLOC_TIER_BURSTS);
+}
+
+static void publish(struct alloc *al)
+{
+	struct alloc_state *state = &al->run->alloc;
+
+	state->tracing = alloc_is(al, ALLOC_TIER_EXACT);
+	state->following = alloc_probing(al) || alloc_is(al, ALLOC_TIER_SAMPLED);
+}
+
+void alloc_set_tier(struct alloc *al, enum alloc_tier tier)
+{
+	al->run->alloc.tier = tier;
+	publish(al);
+}
+
+void alloc_begun(struct alloc *al)
+{
+	al->run->alloc.from_ns = now_ns();
+	publish(al);
+}
+
+void alloc_ended(struct alloc *al, uint64_t ns)
+{
+	al->run->alloc.to_ns = ns;
+	publish(al);
+}
+
+bool alloc_image_gone(void *ctx, const struct ms_proc *proc)
+{
+	struct alloc *al = ctx;
+
+	return ingest_gone(al->run->ingest, proc);
+}
+
+/* NULL: nothing is gathered. */
+static const struct alloc_tier_ops *ops_of(const struct alloc *al)
+{
+	enum alloc_tier tier = al->run->alloc.tier;
+
+	return tier < sizeof(tiers) / sizeof(*tiers) ? tiers[tier] : NULL;
+}
+
+static const struct alloc_tier_ops *ops_now(const struct alloc *al)
+{
+	return alloc_is(al, al->run->alloc.tier) ? ops_of(al) : NULL;
+}
+
+/* --- the choice --- */
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->sources[MS_ALLOC];
+}
+
+/*
+ * Where every call would cost too much, a sampler may be listened to instead. Go's is listened to in
+ * any case, if all that is profiled is Go: what it allocates goes through no function of C.
+ */
+static void look_for_samplers(struct alloc *al)
+{
+	const struct run_config *cfg = al->run->cfg;
+	uint32_t n = cfg->command ? 1 : cfg->n_pids, n_go = 0;
+
+	al->may_sample = cfg->alloc == ALLOC_SAMPLED;
+	if (cfg->alloc == ALLOC_OFF || cfg->alloc == ALLOC_EXACT)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct sampler_facts facts;
+
+		if (cfg->command)
+			sampler_look_command(cfg->command, &facts);
+		else
+			sampler_look(cfg->pids[i], &facts);
+		al->may_sample |= facts.otel || facts.heard;
+		n_go += facts.go && facts.heard;
+		if (!*al->sampler_advice && !cfg->inject &&
+		    (cfg->alloc == ALLOC_SAMPLED || facts.go))
+			sampler_advise(&facts, al->sampler_advice, sizeof(al->sampler_advice));
+	}
+	al->samples_first = cfg->alloc == ALLOC_SAMPLED || (n_go && n_go == n);
+}
+
+static int64_t live_bytes(void *ctx)
+{
+	const struct alloc_tier_ops *ops = ops_now(ctx);
+
+	return ops && ops->live_bytes ? ops->live_bytes(ctx) : MEM_UNKNOWN;
+}
+
+static int command(void *self, struct err *e)
+{
+	struct alloc *al = self;
+	struct run *r = al->run;
+
+	r->alloc.reason = al->reason;
+	r->alloc.live_bytes = live_bytes;
+	r->alloc.live_ctx = al;
+	al->limit_percent = r->cfg->max_overhead;
+	al->trap_ns = BUDGET_TRAP_NS;
+	look_for_samplers(al);
+	return r->cfg->command && r->cfg->alloc == ALLOC_SAMPLED ? sampled_preload(al, e) : 0;
+}
+
+static int prepare(void *self, struct session_opts *opts, struct err *e)
+{
+	const struct alloc *al = self;
+
+	(void)e;
+	opts->calls = !al->samples_first;
+	opts->sampled = al->may_sample;
+	return 0;
+}
+
+static int open_alloc(void *self, struct err *e)
+{
+	struct alloc *al = self;
+	struct drain *d = al->run->drain;
+
+	drain_on(d, DRAIN_TOTAL, bursts_on_total, al);
+	drain_on(d, DRAIN_SAMPLE, sampled_on_record, al);
+	drain_on(d, DRAIN_MAPPING, mappings_on_record, al);
+	return al->samples_first ? 0 : exact_open(al, e);
+}
+
+static void alloc_decline(struct alloc *al)
+{
+	alloc_set_tier(al, ALLOC_TIER_DECLINED);
+	snprintf(
+		al->reason, sizeof(al->reason),
+		"exact allocation tracing is off: %s allocations a second would cost about %.0f %% of a CPU "
+		"(limit %.3g %%); --alloc=exact forces it, --max-overhead raises the limit",
+		unit_count((int64_t)al->calls_per_s).s, al->cost_percent,
+		al->run->cfg->max_overhead);
+}
+
+/*
+ * Looks before it leaps: what would exact tracing cost these processes? Over the limit it stays
+ * off, unless the user insists: then what to expect is said first.
+ */
+static int alloc_look(struct alloc *al, struct err *e)
+{
+	uint64_t enough = governor_enough(alloc_probes_pair_ns(al->probes),
+					  al->run->cfg->max_overhead, RATE_BURST_MS);
+	int rc = alloc_probes_rate(al->probes, al->run->cfg->pids, al->run->cfg->n_pids,
+				   RATE_BURST_MS, enough, &al->calls_per_s, e);
+
+	if (rc < 0)
+		return rc;
+	al->cost_percent = governor_percent(al->calls_per_s, alloc_probes_pair_ns(al->probes));
+	if (al->cost_percent <= al->run->cfg->max_overhead || al->run->cfg->alloc == ALLOC_BURSTS)
+		return 0;
+	if (al->run->cfg->alloc == ALLOC_AUTO &&
+	    (al->may_sample || !session_bursts(al->run->session))) {
+		alloc_decline(al);
+	} else if (al->run->cfg->alloc == ALLOC_AUTO) {
+		alloc_set_tier(al, ALLOC_TIER_BURSTS);
+		snprintf(
+			al->reason, sizeof(al->reason),
+			"every allocation, %s a second, would cost about %.0f %% of a CPU to trace: "
+			"traced in bursts; --alloc=exact forces it, --max-overhead raises the limit",
+			unit_count((int64_t)al->calls_per_s).s, al->cost_percent);
+	} else {
+		snprintf(
+			al->reason, sizeof(al->reason),
+			"--alloc=exact: %s allocations a second cost about %.0f %% of a CPU while they are traced; "
+			"expect the target to run up to %.1f times slower",
+			unit_count((int64_t)al->calls_per_s).s, al->cost_percent,
+			1 + al->cost_percent / 100);
+	}
+	return 0;
+}
+
+struct add_probes {
+	struct alloc *al;
+	int rc;
+	struct err *e;
+};
+
+static void add_probes(void *ctx, const struct target *t)
+{
+	struct add_probes *add = ctx;
+
+	if (add->rc >= 0)
+		add->rc = alloc_probes_add(add->al->probes, t->pid, add->e);
+}
+
+static int trace_calls(struct alloc *al, struct err *e)
+{
+	struct alloc_probes_stats stats;
+	struct add_probes add = { al, 0, e };
+	int rc;
+
+	rc = alloc_probes_new(al->run->session, al->run->dict, al->run->procs,
+			      al->run->cfg->file_scope, al->run->cfg->python_objects, &al->probes,
+			      e);
+	if (rc < 0)
+		return rc;
+	if (al->run->cfg->n_pids) {
+		rc = alloc_look(al, e);
+		if (rc == 0 && al->run->alloc.tier == ALLOC_TIER_DECLINED)
+			return sampled_instead(al, e);
+		if (rc < 0)
+			return rc;
+	}
+	if (al->run->cfg->alloc == ALLOC_BURSTS && !session_bursts(al->run->session))
+		return err_set(
+			e, -EOPNOTSUPP,
+			"--alloc=bursts needs a kernel with uprobe sessions (6.13 and later)");
+	if (al->run->cfg->alloc == ALLOC_BURSTS)
+		alloc_set_tier(al, ALLOC_TIER_BURSTS);
+	if (al->run->alloc.tier == ALLOC_TIER_BURSTS)
+		alloc_probes_burst(al->probes);
+	targets_each(al->run, add_probes, &add);
+	if (add.rc < 0)
+		return add.rc;
+	alloc_probes_stats(al->probes, &stats);
+	if (!stats.functions && *al->sampler_advice) {
+		al->run->notes.partial |= al->run->cfg->alloc_asked;
+		snprintf(al->reason, sizeof(al->reason), "%.390s", al->sampler_advice);
+		alloc_set_tier(al, ALLOC_TIER_OFF);
+		return 0;
+	}
+	if (!stats.functions && targets_count(al->run).live && !al->run->cfg->command &&
+	    !al->run->cfg->all)
+		run_note(
+			al->run, al->run->cfg->alloc_asked,
+			"no allocator function was found in the files this process maps%s%s%s",
+			stats.nameless[0] ? ": " : "", stats.nameless,
+			stats.nameless[0]
+				? " is stripped and no debug file of it is installed (put one below /usr/lib/debug, or do not strip it)"
+				: ": memscope does not know its allocator");
+	run_say(al->run,
+		"%u allocator functions in %u files, %u links; room for %s live blocks, each takes 128 "
+		"bytes of kernel memory when in use, 16 to 32 otherwise",
+		stats.functions, stats.files, stats.attached,
+		unit_count(session_map_max(al->run->session, SESSION_BLOCKS)).s);
+	alloc_begun(al);
+	/* Bursts begin when the gate is open. */
+	return al->run->alloc.tier == ALLOC_TIER_BURSTS ? 0 : exact_start(al, e);
+}
+
+static int attach(void *self, struct err *e)
+{
+	struct alloc *al = self;
+
+	sampled_preloaded(al);
+	if (al->run->cfg->alloc == ALLOC_OFF)
+		return 0;
+	return al->samples_first ? sampled_start(al, e) : trace_calls(al, e);
+}
+
+static int start(void *self, struct err *e)
+{
+	struct alloc *al = self;
+	int rc = 0;
+
+	if (al->run->alloc.tier == ALLOC_TIER_BURSTS)
+		rc = bursts_start(al, now_ns(), e);
+	return rc == 0 ? injections_hook(al, e) : rc;
+}
+
+/* --- while it runs --- */
+
+static void process(void *self, const struct process_event *event)
+{
+	const struct alloc_tier_ops *ops = ops_now(self);
+	struct alloc *al = self;
+
+	if (event->listed && (event->kind == PROCESS_ENDED || event->kind == PROCESS_EXEC))
+		al->ended_since_sweep = true;
+	if (ops && ops->process)
+		ops->process(al, event);
+}
+
+void alloc_say_failed(struct alloc *al)
+{
+	struct alloc_probes_stats stats;
+
+	if (!al->probes)
+		return;
+	alloc_probes_stats(al->probes, &stats);
+	if (stats.own_new)
+		run_note(
+			al->run, false,
+			"the allocator in use has an operator new that does not call malloc and whose return sites are unknown: C++ new is not traced");
+	if (*stats.hidden)
+		run_note(
+			al->run, al->run->cfg->alloc_asked,
+			"%s has %s linked in, going by its messages, and is stripped: those allocations are not traced; install its debug file (below /usr/lib/debug, or where its .gnu_debuglink says), or do not strip it",
+			stats.hidden, stats.hidden_name);
+	if (*stats.objects_hidden)
+		run_note(
+			al->run, true,
+			"--python-objects: not all calls of %s's object allocator can be seen (they are inlined, it has no symbols, or this is not Linux 6.6 or later on x86-64): its objects are not traced; how much they take is in the RSS breakdown",
+			stats.objects_hidden);
+	else if (al->run->cfg->python_objects && !stats.objects)
+		run_note(al->run, true,
+			 "--python-objects: no CPython was found in these processes");
+	if (stats.failed)
+		run_note(al->run, true, "%u allocator functions could not be probed: %s",
+			 stats.failed, stats.failed_why);
+	if (!stats.functions && al->run->cfg->all && al->run->alloc.tier == ALLOC_TIER_EXACT)
+		run_note(al->run, true, "no allocator function was found on this host");
+}
+
+/* It has come to cost too much: in bursts from now on. What is live is no longer known. */
+static int alloc_to_bursts(struct alloc *al)
+{
+	uint64_t closed_ns = session_burst_close(al->run->session);
+	double traced_s = (double)(closed_ns - session_start_ns(al->run->session)) / 1e9;
+
+	mappings_end(al);
+	pipeline_drain(al->run, NULL);
+	snprintf(al->reason, sizeof(al->reason),
+		 "every call was traced for %.1f s, until that cost more than the %.2g %% of a CPU "
+		 "that the limit of %.3g %% leaves for it; --alloc=exact forces it, --max-overhead "
+		 "raises the limit",
+		 traced_s, al->limit_percent, al->run->cfg->max_overhead);
+	return bursts_start(al, closed_ns, NULL);
+}
+
+/* Auto mode promised a limit; the rate has grown past it. */
+static void alloc_stop(struct alloc *al)
+{
+	alloc_ended(al, now_ns());
+	snprintf(
+		al->reason, sizeof(al->reason),
+		"exact allocation tracing stopped after %.1f s: it began to cost more than the %.2g %% of a "
+		"CPU that the limit of %.3g %% leaves for it; --alloc=exact forces it, --max-overhead raises "
+		"the limit",
+		(double)(al->run->alloc.to_ns - session_start_ns(al->run->session)) / 1e9,
+		al->limit_percent, al->run->cfg->max_overhead);
+	session_gate_alloc(al->run->session, false);
+	mappings_end(al);
+	pipeline_drain(al->run, NULL);
+	alloc_say_failed(al);
+	alloc_probes_free(TAKE_PTR(al->probes));
+}
+
+static void govern(struct alloc *al)
+{
+	if (!al->limiter || !exact_limiter_over(al->limiter) || !alloc_is(al, ALLOC_TIER_EXACT))
+		return;
+	exact_limiter_free(TAKE_PTR(al->limiter));
+	if (!session_bursts(al->run->session) || alloc_to_bursts(al) < 0)
+		alloc_stop(al);
+}
+
+static void tick(void *self, uint64_t now)
+{
+	const struct alloc_tier_ops *ops;
+	struct alloc *al = self;
+
+	govern(al);
+	ops = ops_now(al);
+	if (ops && ops->tick)
+		ops->tick(al, now);
+	injections_tick(al);
+}
+
+static void before_totals(void *self)
+{
+	bursts_flip(self);
+}
+
+static void after_totals(void *self)
+{
+	struct alloc *al = self;
+
+	if (al->table)
+		al->run->oom |= alloc_table_read(al->table) < 0;
+	bursts_read(al);
+}
+
+static void drained(void *self, uint64_t now)
+{
+	const struct alloc_tier_ops *ops = ops_now(self);
+	struct alloc *al = self;
+
+	if (al->table && alloc_table_filling(al->table))
+		pipeline_sooner(al->run);
+	if (ops && ops->drained && al->ended_since_sweep)
+		ops->drained(al, now);
+}
+
+static double cost(void *self, struct cost_window *w)
+{
+	const struct alloc_tier_ops *ops = ops_now(self);
+
+	w->fixed_ns = 0;
+	return ops ? ops->percent(self, w) : 0;
+}
+
+static void limit(void *self, double percent)
+{
+	const struct alloc_tier_ops *ops = ops_now(self);
+	struct alloc *al = self;
+
+	al->limit_percent = percent;
+	if (ops && ops->limit)
+		ops->limit(al, percent);
+}
+
+/* Of processes that run: what is live now, by stack. */
+static bool lives(const struct run *r, labels_id labels)
+{
+	const struct label *pid = dict_label_find(r->dict, labels, "pid");
+
+	return !pid || proc_table_live(r->procs, (pid_t)pid->num);
+}
+
+static int snapshot(void *self, struct profile_since *since, struct profile_now *now, struct err *e)
+{
+	const struct run *r = ((struct alloc *)self)->run;
+	struct profile *sites = r->alloc.sites, *heap = now->profiles[PROFILE_HEAP];
+	int rc = 0;
+
+	(void)since;
+	(void)e;
+	if (!heap || now->last || !sites)
+		return 0;
+	for (uint32_t i = 0; rc == 0 && i < profile_n_samples(sites); i++) {
+		struct profile_sample s = profile_sample(sites, i);
+		const int64_t values[4] = { 0, 0, s.values[SITE_OBJECTS] - s.values[SITE_FREED],
+					    s.values[SITE_BYTES] - s.values[SITE_FREED_BYTES] };
+
+		if (values[2] > 0 && lives(r, s.labels))
+			rc = profile_add(heap, s.stack, s.labels, values);
+	}
+	return rc;
+}
+
+/* --- the end --- */
+
+static void closing(void *self)
+{
+	const struct alloc_tier_ops *ops;
+	struct alloc *al = self;
+
+	govern(al);
+	exact_limiter_free(TAKE_PTR(al->limiter));
+	ops = ops_now(al);
+	if (!ops)
+		return;
+	if (ops->closing)
+		ops->closing(al);
+	if (!al->run->alloc.to_ns)
+		pipeline_totals(al->run, NULL); /* for the last row; an error shows again later */
+}
+
+static void closed(void *self)
+{
+	_cleanup_(trap_cost_closep) struct trap_cost *trap = NULL;
+	struct alloc *al = self;
+	double ns;
+
+	injections_end(al);
+	if (alloc_is(al, ALLOC_TIER_EXACT)) {
+		ns = trap_cost_open(al->run->session, &trap) == 0 ? trap_cost_ns(trap) : 0;
+		al->trap_ns = alloc_probes_hit_ns(al->probes, ns > 0 ? ns : BUDGET_TRAP_NS);
+	}
+	if (al->run->alloc.from_ns && !al->run->alloc.to_ns)
+		alloc_ended(al, al->run->clock.end_ns);
+}
+
+static void stop_alloc(void *self)
+{
+	struct alloc *al = self;
+
+	sampled_stop(al);
+	alloc_say_failed(al);
+	alloc_probes_free(TAKE_PTR(al->probes));
+}
+
+static int finish(void *self, struct err *e)
+{
+	const struct alloc_tier_ops *ops = ops_of(self);
+
+	return ops && ops->finish ? ops->finish(self, e) : 0;
+}
+
+/* What the ingest counted, which all tiers have. */
+static void report_counts(struct alloc *al, struct summary_alloc *a)
+{
+	const struct run *r = al->run;
+	uint64_t begin = session_start_ns(r->session), stats[MS_N_STATS];
+	struct ingest_stats in;
+
+	ingest_stats(r->ingest, &in);
+	drain_stats(r->drain, stats);
+	a->covered_from_ns = r->alloc.from_ns > begin ? (int64_t)(r->alloc.from_ns - begin) : 0;
+	a->covered_to_ns = (int64_t)(r->alloc.to_ns - begin);
+	a->objects = in.allocated;
+	a->bytes = in.allocated_bytes;
+	a->freed_objects = in.freed;
+	a->freed_bytes = in.freed_bytes;
+	a->live_objects = in.live;
+	a->live_bytes = in.live_bytes;
+	a->failed = stats[STAT_ALLOC_FAILED];
+	a->inherited_frees = stats[STAT_FREE_INHERITED];
+	a->earlier_frees = stats[STAT_FREE_UNKNOWN];
+	a->untracked = in.untracked;
+	a->n_sites = row_count(
+		sites_allocations(r->profiles[PROFILE_ALLOC], 1, 0, al->sites, ALLOC_ROWS));
+	a->n_live_sites = row_count(
+		sites_allocations(r->profiles[PROFILE_HEAP], 3, 2, al->live_sites, ALLOC_ROWS));
+	a->sites = al->sites;
+	a->live_sites = al->live_sites;
+}
+
+/* MiB for a table that has room for what this one had not: its share grows at least as --mem does. */
+static uint32_t mem_for(const struct run *r, const uint64_t *stats)
+{
+	double has = session_map_max(r->session, SESSION_BLOCKS);
+
+	return (uint32_t)ceil(r->cfg->mem_mb * (1 + (double)stats[STAT_BLOCKS_FULL] / has));
+}
+
+static void notes(struct alloc *al)
+{
+	struct run *r = al->run;
+	uint64_t stats[MS_N_STATS];
+	struct ingest_stats in;
+
+	ingest_stats(r->ingest, &in);
+	drain_stats(r->drain, stats);
+	if (al->gap_children || al->gap_ended)
+		run_note(
+			r, false,
+			"of %u forked children, %u ran %s in all before their allocation probes were in place, and "
+			"%u ended before: what they allocated then is missing from alloc and heap "
+			"(--alloc-scope=file leaves no gap)",
+			targets_count(r).children, al->gap_children, unit_ns((int64_t)al->gap_ns).s,
+			al->gap_ended);
+	if (al->late_files)
+		run_note(
+			r, false,
+			"an allocator's file was mapped in the run %u time%s, %s in all before its probes were in "
+			"place: what it allocated then is missing from alloc and heap",
+			al->late_files, al->late_files == 1 ? "" : "s",
+			unit_ns((int64_t)al->late_ns).s);
+	if (r->alloc.tier == ALLOC_TIER_EXACT && targets_count(r).children)
+		run_note(
+			r, false,
+			"a fork copies no live blocks: what a child inherits is counted once, as its parent's");
+	if (stats[STAT_PROBE_OTHER] && r->cfg->file_scope)
+		run_note(
+			r, false,
+			"--alloc-scope=file: %s probe hits in untraced processes; each cost them 0.5 to 9 µs",
+			unit_count((int64_t)stats[STAT_PROBE_OTHER]).s);
+	if (in.ended)
+		run_note(
+			r, false,
+			"%s blocks (%s) ended with a child process or an image that an exec replaced: they are not in heap",
+			unit_count((int64_t)in.ended).s, unit_bytes((int64_t)in.ended_bytes).s);
+	if (stats[STAT_SITES_FULL] || stats[STAT_SITES_NONE])
+		run_note(
+			r, true,
+			"the table of allocation sites was full: %s allocations are counted without their stack, "
+			"%s (%s) are not counted at all; raise --mem (now %u)",
+			unit_count((int64_t)stats[STAT_SITES_FULL]).s,
+			unit_count((int64_t)stats[STAT_SITES_NONE]).s,
+			unit_bytes((int64_t)stats[STAT_SITES_NONE_BYTES]).s, r->cfg->mem_mb);
+	if (stats[STAT_BLOCKS_FULL])
+		run_note(
+			r, true,
+			"the table of live blocks was full: %s allocations (%s) are in alloc but not in heap; "
+			"--mem=%u would hold them (now %u)",
+			unit_count((int64_t)stats[STAT_BLOCKS_FULL]).s,
+			unit_bytes((int64_t)stats[STAT_BLOCKS_FULL_BYTES]).s, mem_for(r, stats),
+			r->cfg->mem_mb);
+}
+
+static void report(void *self, struct run_summary *s)
+{
+	const struct alloc_tier_ops *ops = ops_of(self);
+	struct summary_alloc *a = &s->alloc;
+	struct alloc *al = self;
+
+	a->tier = al->run->alloc.tier;
+	a->reason = *al->reason ? al->reason : NULL;
+	a->calls_per_s = al->calls_per_s;
+	a->cost_percent = al->cost_percent;
+	if (ops) {
+		report_counts(al, a);
+		ops->report(al, a);
+	}
+	notes(al);
+}
+
+/* Every call was traced, of which each hit was counted; then, maybe, in bursts, which say it themselves. */
+static bool cost_report(void *self, const struct program_cost *program, const struct run_summary *s,
+			struct summary_cost *ret_cost)
+{
+	const struct summary_alloc *a = &s->alloc;
+	struct alloc *al = self;
+	uint64_t hits = counter_read(al->run->session, STAT_PROBE_HITS), timed;
+	double each = program->runs ? (double)program->run_ns / (double)program->runs : 0;
+	struct summary_cost sum = { "allocations", hits, each, al->trap_ns, 0 };
+
+	if (a->tier != ALLOC_TIER_EXACT && a->tier != ALLOC_TIER_BURSTS)
+		return false;
+	if (a->tier == ALLOC_TIER_BURSTS) {
+		timed = counter_read(al->run->session, STAT_BURST_TIMED);
+		hits -= a->bursts.hits < hits ? a->bursts.hits : hits;
+		each = timed ? (double)counter_read(al->run->session, STAT_BURST_NS) / (double)timed
+			     : 0;
+		sum = (struct summary_cost){ "allocations", a->bursts.hits + hits, each,
+					     a->bursts.trap_ns, a->bursts.target_ns };
+	}
+	sum.ns += (int64_t)((double)hits * (sum.program_ns + sum.trap_ns));
+	*ret_cost = sum;
+	return true;
+}
+
+static int write_sites(void *ctx, struct sink *sink, struct err *e)
+{
+	return sites_csv_write(((struct alloc *)ctx)->run->alloc.sites, sink, e);
+}
+
+static int write_files(void *self, struct run_output *to, struct err *e)
+{
+	const struct alloc_state *state = &((struct alloc *)self)->run->alloc;
+
+	if (!state->sites || state->tier != ALLOC_TIER_EXACT)
+		return 0;
+	return output_csv(to, "sites", write_sites, self, e);
+}
+
+static void free_alloc(void *self)
+{
+	struct alloc *al = self;
+
+	bursts_close(al);
+	exact_limiter_free(al->limiter);
+	alloc_probes_free(al->probes);
+	sampled_free(al);
+	mappings_free(al->mappings);
+	alloc_table_close(al->table);
+	profile_free(al->run->alloc.sites);
+}
+
+const struct component alloc_component = {
+	.name = "allocations",
+	.size = sizeof(struct alloc),
+	.wanted = wanted,
+	.command = command,
+	.prepare = prepare,
+	.open = open_alloc,
+	.attach = attach,
+	.start = start,
+	.process = process,
+	.tick = tick,
+	.before_totals = before_totals,
+	.after_totals = after_totals,
+	.drained = drained,
+	.share = BUDGET_ALLOCATIONS,
+	.source = MS_ALLOC,
+	.cost = cost,
+	.limit = limit,
+	.cost_report = cost_report,
+	.snapshot = snapshot,
+	.closing = closing,
+	.closed = closed,
+	.stop = stop_alloc,
+	.finish = finish,
+	.report = report,
+	.write = write_files,
+	.free = free_alloc,
+};

@@ -1,0 +1,170 @@
+/*
+ * Allocations in a run: what the files of this folder know of each other; to the rest of a run they are
+ * one component, and struct alloc_state (run.h) is what it says of itself.
+ *
+ *   exact     every call, by probes: alloc_table.h adds up what becomes of them; mappings beside them
+ *   bursts    every call, for a moment now and then
+ *   sampled   what a sampler in the target reports
+ *
+ * alloc.c decides which, by what a look at the call rate and --max-overhead say, and alone changes it.
+ */
+#ifndef MEMSCOPE_RUN_ALLOC_ALLOC_H
+#define MEMSCOPE_RUN_ALLOC_ALLOC_H
+
+#include "analyse/sample_sites.h"
+#include "analyse/sites.h"
+#include "base/clock.h"
+#include "collect/overhead/exact_limiter.h"
+#include "collect/overhead/sample_throttle.h"
+#include "collect/probes/sample_probes.h"
+#include "collect/stream/alloc_table.h"
+#include "collect/stream/mappings.h"
+#include "collect/stream/samples.h"
+#include "model/estimate.h"
+#include "run/component.h"
+#include "run/pipeline.h"
+#include "run/targets.h"
+
+struct alloc_tier_ops;
+struct run_bursts;
+struct injection;
+
+/* The highest points of process images, each its own. */
+struct alloc_peak {
+	uint32_t images; /* that held anything                 */
+	int64_t bytes;   /* sum                                */
+	uint64_t at_ns;  /* of the last image; CLOCK_MONOTONIC  */
+};
+
+enum { ALLOC_ROWS = 10 };
+
+struct alloc {
+	struct run *run;
+	double calls_per_s, cost_percent; /* by the look at the call rate; 0: there was none */
+	double limit_percent;             /* of --max-overhead: what allocations may cost now */
+	char reason[400];                 /* why it is this tier; ""                          */
+	bool may_sample;                  /* the programs for samplers are loaded             */
+	bool samples_first;               /* and used without a look at the call rate         */
+
+	/* Every call. */
+	struct alloc_probes *probes;
+	struct alloc_table *table;
+	struct exact_limiter *limiter;    /* NULL: no limit, or not every call is traced      */
+	struct mappings *mappings;        /* NULL: system calls are not traced                */
+	struct run_bursts *bursts;        /* NULL: none were taken                            */
+	double trap_ns;                   /* what a hit costs beside its program              */
+	struct alloc_peak peak;           /* of all images                                    */
+	uint64_t sizes[ALLOC_SIZES];
+	bool sweeping, ended_since_sweep;
+	uint64_t next_sweep_ns;
+	uint64_t gap_ns;                  /* forked children that ran before their probes     */
+	uint32_t gap_children, gap_ended; /* … and those that ended before                    */
+	uint64_t late_ns;                 /* libraries that were mapped before theirs         */
+	uint32_t late_files;
+
+	/* Samples. */
+	struct sample_probes *sample_probes;
+	struct samples *samples;
+	struct sample_throttle sample_throttle;
+	struct sample_probes_stats sampler;
+	char sampler_advice[512];         /* a sampler there is not listened to: a sentence; "" */
+	char sampler_name[512];
+	char library[512];                /* libmemscope-alloc.so, where it was looked for     */
+	char *preload_before;             /* LD_PRELOAD as memscope got it                     */
+	bool preloaded;
+	struct injection *injections;     /* that are in force                                 */
+	bool injected;                    /* there was one                                     */
+	struct estimate sampled, sampled_live;
+	struct spread spread;
+
+	/* Of the summary. */
+	struct site_row sites[ALLOC_ROWS], live_sites[ALLOC_ROWS];
+	struct site_row mapped[SUMMARY_FEW_SITES], live_mapped[SUMMARY_FEW_SITES];
+	struct summary_sites more_sites;
+};
+
+/* What a tier does at the moments of component.h; all may be NULL. */
+struct alloc_tier_ops {
+	void (*process)(struct alloc *al, const struct process_event *event);
+	void (*tick)(struct alloc *al, uint64_t now_ns);
+	void (*drained)(struct alloc *al, uint64_t now_ns);
+	double (*percent)(struct alloc *al, const struct cost_window *w);
+	void (*limit)(struct alloc *al, double percent);
+	int64_t (*live_bytes)(struct alloc *al);
+	void (*closing)(struct alloc *al);
+	int (*finish)(struct alloc *al, struct err *e);
+	void (*report)(struct alloc *al, struct summary_alloc *to);
+};
+extern const struct alloc_tier_ops exact_ops, bursts_ops, sampled_ops;
+
+/* --- alloc.c --- */
+
+/* The tier changes; tracing ends at `ns`. What struct alloc_state says follows from these. */
+void alloc_set_tier(struct alloc *al, enum alloc_tier tier);
+void alloc_begun(struct alloc *al);
+void alloc_ended(struct alloc *al, uint64_t ns);
+/* Gathered now: every call; in bursts; by a sampler. */
+bool alloc_is(const struct alloc *al, enum alloc_tier tier);
+/* Probes of calls follow processes and what they map. */
+bool alloc_probing(const struct alloc *al);
+/* Has the memory of this image gone? `ctx`: the component. */
+bool alloc_image_gone(void *ctx, const struct ms_proc *proc);
+/* Notes what could not be probed; before the probes are given back. */
+void alloc_say_failed(struct alloc *al);
+
+/* --- exact.c --- */
+
+/* The table of what becomes of allocations; before the gate opens. */
+int exact_open(struct alloc *al, struct err *e);
+int exact_start(struct alloc *al, struct err *e);
+/* A process of which the kernel said something, whether calls are traced always or in bursts. */
+void probes_process(struct alloc *al, const struct process_event *event);
+
+/* --- bursts.c --- */
+
+/* From now on in bursts, with the probes that there are; they stand for all since `from_ns`. */
+int bursts_start(struct alloc *al, uint64_t from_ns, struct err *e);
+/* Around the exchange of the totals: which bursts are over; their totals have been read. */
+void bursts_flip(struct alloc *al);
+void bursts_read(struct alloc *al);
+enum drain_says bursts_on_total(void *ctx, const void *total, const void *key);
+void bursts_close(struct alloc *al);
+
+/* --- mappings.c --- */
+
+/* Every allocation is traced from now on, and mappings with them; no more. */
+int mappings_begin(struct alloc *al, struct err *e);
+void mappings_end(struct alloc *al);
+enum drain_says mappings_on_record(void *ctx, const void *record, const void *more);
+/* What images that ended had mapped goes. */
+void mappings_forget(struct alloc *al);
+/* Into the profile; after ingest_finish(). */
+int mappings_finish(struct alloc *al, struct err *e);
+void mappings_report(struct alloc *al, struct summary_mappings *to);
+
+/* --- sampled.c --- */
+
+/* Before and after a command is started: memscope's library is in its environment. */
+int sampled_preload(struct alloc *al, struct err *e);
+void sampled_preloaded(struct alloc *al);
+int sampled_start(struct alloc *al, struct err *e);
+/* Exact tracing was declined: listens to a sampler, where the process has one. */
+int sampled_instead(struct alloc *al, struct err *e);
+enum drain_says sampled_on_record(void *ctx, const void *record, const void *more);
+/* Detaches, and notes what could not be heard. */
+void sampled_stop(struct alloc *al);
+void sampled_free(struct alloc *al);
+
+/* --- inject.c --- */
+
+/* With --inject: the library is in the processes asked for, and does nothing yet. */
+int injections_begin(struct alloc *al, struct err *e);
+/* Samples are listened to: let there be some. */
+int injections_hook(struct alloc *al, struct err *e);
+/* `pid` has mapped something, which is heeded at the next tick. */
+void injections_look(struct alloc *al, pid_t pid);
+void injections_tick(struct alloc *al);
+void injections_end(struct alloc *al);
+void injections_free(struct alloc *al);
+
+#endif

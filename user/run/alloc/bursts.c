@@ -1,0 +1,373 @@
+/*
+ * Allocations in bursts: where every call would cost too much, or has come to.
+ *
+ * Totals of a burst carry its number. They are held until the burst is over and all of them have been
+ * read; then analyse/bursts.h weighs them.
+ */
+#include "analyse/bursts.h"
+#include "base/units.h"
+#include "collect/overhead/burst_timer.h"
+#include "run/alloc/alloc.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define READY_MAX 256 /* bursts that end between two drains */
+/* A row takes some 350 bytes: this part of --mem may go into them. */
+#define ROW_BYTES 350
+#define ROWS_PART 4
+
+/* A stack of a thread, and its number. */
+struct burst_row {
+	struct ms_total_key key; /* without bucket */
+	uint32_t row;
+	stack_id stack; /* known in the end */
+	bool placed;
+	UT_hash_handle hh;
+};
+
+/* A total that waits for its burst. */
+struct burst_total {
+	uint32_t bucket;
+	struct burst_calls calls;
+};
+
+struct run_bursts {
+	struct burst_timer *burst_timer;
+	struct bursts *bursts;
+	struct burst_row *rows;
+	uint32_t max_rows;
+	bool full;
+	struct burst_total *totals;
+	uint32_t n_totals, cap_totals;
+	struct burst ready[READY_MAX];
+	uint32_t n_ready;
+	uint64_t from_ns;
+	bool after_exact; /* every call was traced before */
+	struct burst_timer_stats stats;
+};
+
+/* NULL: out of memory. */
+static struct burst_cpu *cpus_of(const struct burst_thread *threads, uint32_t n)
+{
+	struct burst_cpu *cpus = calloc(n + 1, sizeof(*cpus));
+
+	for (uint32_t i = 0; cpus && i < n; i++)
+		cpus[i] = (struct burst_cpu){ threads[i].tid, threads[i].open_ns,
+					      threads[i].close_ns };
+	return cpus;
+}
+
+static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
+{
+	_cleanup_(freep) struct burst_cpu *cpus = NULL;
+	struct run_bursts *s = calloc(1, sizeof(*s));
+	struct burst_times first, last;
+	int rc;
+
+	if (!s)
+		return err_set(e, -ENOMEM, "out of memory");
+	al->bursts = s;
+	s->from_ns = from_ns;
+	if (s->from_ns < session_start_ns(al->run->session))
+		s->from_ns = session_start_ns(al->run->session);
+	s->after_exact = al->run->alloc.tier == ALLOC_TIER_EXACT;
+	s->max_rows = (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / ROWS_PART / ROW_BYTES);
+	s->bursts = bursts_new(s->from_ns);
+	if (!s->bursts)
+		return err_set(e, -ENOMEM, "out of memory");
+	alloc_set_tier(al, ALLOC_TIER_BURSTS);
+	alloc_probes_burst(al->probes);
+	rc = burst_timer_start(al->run->session, al->probes, al->run->sampler, al->limit_percent,
+			       &s->burst_timer, e);
+	if (rc < 0)
+		return rc;
+	burst_timer_ends(s->burst_timer, &first, &last);
+	cpus = cpus_of(first.threads, first.n);
+	if (!cpus || bursts_begin(s->bursts, cpus, first.n) < 0)
+		return err_set(e, -ENOMEM, "out of memory");
+	return 0;
+}
+
+int bursts_start(struct alloc *al, uint64_t from_ns, struct err *e)
+{
+	enum alloc_tier before = al->run->alloc.tier;
+	int rc = try_start(al, from_ns, e);
+
+	if (rc < 0) {
+		bursts_close(al);
+		alloc_set_tier(al, before);
+	}
+	return rc;
+}
+
+/* The number of a stack of a thread; the last one of all is for those that there is no room for. */
+static int row_of(struct run_bursts *s, const struct ms_total_key *key, uint32_t *ret_row)
+{
+	struct ms_total_key k = *key;
+	struct burst_row *row;
+
+	k.bucket = 0;
+	HASH_FIND(hh, s->rows, &k, sizeof(k), row);
+	if (!row && HASH_COUNT(s->rows) >= s->max_rows) {
+		s->full = true;
+		*ret_row = s->max_rows;
+		return 0;
+	}
+	if (!row) {
+		row = hash_new(s->rows, key, &k);
+		if (!row)
+			return -ENOMEM;
+		row->row = HASH_COUNT(s->rows) - 1;
+	}
+	*ret_row = row->row;
+	return 0;
+}
+
+enum drain_says bursts_on_total(void *ctx, const void *record, const void *key_of)
+{
+	const struct ms_total_key *key = key_of;
+	const struct ms_total *total = record;
+	struct alloc *al = ctx;
+	struct run_bursts *s = al->bursts;
+	struct burst_total *t;
+	uint32_t row;
+
+	if (key->source != MS_ALLOC || !key->bucket)
+		return DRAIN_NEXT;
+	if (!s)
+		return DRAIN_TAKEN;
+	if (s->n_totals == s->cap_totals) {
+		uint32_t cap = s->cap_totals ? s->cap_totals * 2 : 256;
+		struct burst_total *more = realloc(s->totals, cap * sizeof(*more));
+
+		if (!more) {
+			al->run->oom = true;
+			return DRAIN_TAKEN;
+		}
+		s->totals = more;
+		s->cap_totals = cap;
+	}
+	if (row_of(s, key, &row) < 0) {
+		al->run->oom = true;
+		return DRAIN_TAKEN;
+	}
+	t = &s->totals[s->n_totals++];
+	t->bucket = key->bucket;
+	t->calls = (struct burst_calls){ row, key->tid, total->count, total->value };
+	return DRAIN_TAKEN;
+}
+
+void bursts_flip(struct alloc *al)
+{
+	struct run_bursts *s = al->bursts;
+
+	if (s && s->burst_timer)
+		s->n_ready += burst_timer_take(s->burst_timer, s->ready + s->n_ready,
+					       READY_MAX - s->n_ready);
+}
+
+/* Hands over the totals of one burst: they leave `totals`. */
+static int settle(struct run_bursts *s, struct burst *burst)
+{
+	_cleanup_(freep) struct burst_thread *threads = TAKE_PTR(burst->threads);
+	_cleanup_(freep) struct burst_cpu *cpus = cpus_of(threads, threads ? burst->n_threads : 0);
+	struct burst_span span = { burst->open_ns, burst->close_ns, burst->call_ns,
+				   burst->call_sure_ns };
+	_cleanup_(freep) struct burst_calls *calls = calloc(s->n_totals + 1, sizeof(*calls));
+	uint32_t n = 0, left = 0;
+
+	if (!calls || !cpus)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_totals; i++)
+		if (s->totals[i].bucket == burst->no)
+			calls[n++] = s->totals[i].calls;
+		else
+			s->totals[left++] = s->totals[i];
+	s->n_totals = left;
+	return bursts_add(s->bursts, &span, calls, n, cpus, threads ? burst->n_threads : 0);
+}
+
+void bursts_read(struct alloc *al)
+{
+	struct run_bursts *s = al->bursts;
+
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->n_ready; i++)
+		al->run->oom |= settle(s, &s->ready[i]) < 0;
+	s->n_ready = 0;
+}
+
+static void limit(struct alloc *al, double percent)
+{
+	burst_timer_limit(al->bursts->burst_timer, percent);
+}
+
+static double percent(struct alloc *al, const struct cost_window *w)
+{
+	struct burst_timer_stats stats;
+
+	if (w->now_ns <= al->bursts->from_ns)
+		return 0;
+	burst_timer_stats(al->bursts->burst_timer, &stats);
+	return (stats.target_ns + stats.own_ns) * 100 / (double)(w->now_ns - al->bursts->from_ns);
+}
+
+static void closing(struct alloc *al)
+{
+	struct run_bursts *s = al->bursts;
+
+	burst_timer_stop(s->burst_timer);
+	alloc_ended(al, now_ns());
+	burst_timer_stats(s->burst_timer, &s->stats);
+	run_say(al->run,
+		"%u bursts: %llu calls, %llu hits before and after; a trap costs %.0f ns; attaching took "
+		"%.2f ms on average, %.1f at most, until taken away %.1f at most; the dearest cost %.2f ms "
+		"of %.2f; target lost %.1f ms, own %.1f ms",
+		s->stats.bursts, (unsigned long long)s->stats.hits,
+		(unsigned long long)s->stats.late_hits, s->stats.trap_ns,
+		s->stats.bursts ? (double)s->stats.attach_ns / 1e6 / s->stats.bursts : 0,
+		(double)s->stats.attach_worst_ns / 1e6, (double)s->stats.detach_worst_ns / 1e6,
+		s->stats.worst_ns / 1e6, s->stats.burst_ns / 1e6, s->stats.target_ns / 1e6,
+		s->stats.own_ns / 1e6);
+}
+
+/* --- in the end ------------------------------------------------------------------------------- */
+
+static int place(struct alloc *al, struct burst_row *row)
+{
+	const struct burst_estimate *est = bursts_row(al->bursts->bursts, row->row);
+	int64_t values[4] = { llround(est->calls), llround(est->bytes), 0, 0 };
+	labels_id labels;
+	int rc;
+
+	if (!est->seen_calls)
+		return 0;
+	rc = ingest_estimate(al->run->ingest, &row->key, values, est->seen_calls, &row->stack,
+			     &labels);
+	row->placed = rc == 0;
+	return rc;
+}
+
+static int finish(struct alloc *al, struct err *e)
+{
+	struct run_bursts *s = al->bursts;
+	struct burst_row *row, *next;
+	_cleanup_(freep) struct burst_cpu *cpus = NULL;
+	struct burst_times first, last;
+	int rc = -ENOMEM;
+
+	if (!s) /* they did not begin */
+		return 0;
+	burst_timer_ends(s->burst_timer, &first, &last);
+	cpus = cpus_of(last.threads, last.n);
+	if (cpus)
+		rc = bursts_finish(s->bursts, al->run->alloc.to_ns, cpus, last.n);
+	HASH_ITER (hh, s->rows, row, next)
+		if (rc == 0)
+			rc = place(al, row);
+	return rc < 0 ? err_set(e, rc, "out of memory: the profiles are not complete") : 0;
+}
+
+/* What a site's stacks came to, in bursts. */
+static struct burst_estimate estimate_of_site(struct alloc *al, const struct site_row *site)
+{
+	struct run_bursts *s = al->bursts;
+	struct burst_estimate sum = { 0 };
+	struct burst_row *row, *next;
+
+	HASH_ITER (hh, s->rows, row, next) {
+		struct site_row of = { 0 };
+
+		if (row->placed && site_of_stack(al->run->dict, row->stack, &of) == 0 &&
+		    strcmp(of.function, site->function) == 0 &&
+		    strcmp(of.module, site->module) == 0)
+			burst_estimate_merge(&sum, bursts_row(s->bursts, row->row));
+	}
+	return sum;
+}
+
+static void report(struct alloc *al, struct summary_alloc *a)
+{
+	struct run_bursts *s = al->bursts;
+	const struct burst_estimate *total;
+	struct interval bytes;
+	struct burst_facts facts;
+	double span_ns;
+
+	if (!s) /* they did not begin */
+		return;
+	total = bursts_total(s->bursts);
+	span_ns = (double)(al->run->alloc.to_ns - s->from_ns);
+	a->freed_objects = a->freed_bytes = 0;
+	a->live_objects = a->live_bytes = 0;
+	a->n_live_sites = 0;
+	bursts_facts(s->bursts, &facts);
+	bytes = burst_interval(total, facts.bursts);
+	a->bytes_interval = (struct summary_interval){ (int64_t)a->bytes + (int64_t)bytes.low,
+						       (int64_t)a->bytes + (int64_t)bytes.high,
+						       total->seen_calls };
+	a->bytes += (uint64_t)llround(total->bytes);
+	a->objects += (uint64_t)llround(total->calls);
+	a->bursts.n = facts.bursts;
+	if (s->after_exact)
+		a->bursts.from_ns = (int64_t)(s->from_ns - session_start_ns(al->run->session));
+	a->bursts.covered_ns = (int64_t)facts.covered_ns;
+	a->bursts.span_ns = (int64_t)span_ns;
+	a->bursts.seen_calls = total->seen_calls;
+	a->bursts.seen_bytes = total->seen_bytes;
+	if (total->seen_bytes) {
+		a->bursts.weight = total->bytes / (double)total->seen_bytes;
+		a->bursts.weight_low = bytes.low / (double)total->seen_bytes;
+		a->bursts.weight_high = bytes.high / (double)total->seen_bytes;
+	}
+	a->bursts.hits = s->stats.hits + s->stats.late_hits;
+	a->bursts.trap_ns = s->stats.trap_ns;
+	a->bursts.target_ns = (int64_t)s->stats.target_ns;
+	a->bursts.own_ns = (int64_t)s->stats.own_ns;
+	a->bursts.worst_ns = (int64_t)s->stats.worst_ns;
+	a->bursts.burst_ns = (int64_t)s->stats.burst_ns;
+	a->bursts.limit_percent = al->run->cfg->max_overhead;
+	if (span_ns > 0)
+		a->bursts.cost_percent = (s->stats.target_ns + s->stats.own_ns) / span_ns * 100;
+	for (uint32_t i = 0; i < a->n_sites; i++) {
+		struct site_row *sites = al->sites;
+		struct burst_estimate est = estimate_of_site(al, &sites[i]);
+		struct interval site = burst_interval(&est, facts.bursts);
+		int64_t exact = sites[i].value - llround(est.bytes);
+
+		sites[i].samples = est.seen_calls;
+		sites[i].low = exact + (int64_t)site.low;
+		sites[i].high = exact + (int64_t)site.high;
+	}
+	if (s->full)
+		run_note(
+			al->run, true,
+			"more than %u stacks of threads allocated: later ones count in the total of "
+			"allocated bytes, but not in alloc; raise --mem (now %u MiB)",
+			s->max_rows, al->run->cfg->mem_mb);
+}
+
+void bursts_close(struct alloc *al)
+{
+	struct run_bursts *s = al->bursts;
+
+	if (!s)
+		return;
+	burst_timer_free(s->burst_timer);
+	bursts_free(s->bursts);
+	hash_free(s->rows);
+	free(s->totals);
+	free(TAKE_PTR(al->bursts));
+}
+
+const struct alloc_tier_ops bursts_ops = {
+	.process = probes_process,
+	.limit = limit,
+	.percent = percent,
+	.closing = closing,
+	.finish = finish,
+	.report = report,
+};

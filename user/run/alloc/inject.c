@@ -1,0 +1,156 @@
+/*
+ * --inject: memscope's library in processes that run without it, for as long as the run takes.
+ */
+#include "inject/inject.h"
+#include "base/units.h"
+#include "run/alloc/alloc.h"
+#include "run/sampler.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct injection {
+	struct injection *next;
+	pid_t pid;
+	struct injected *in;
+	struct inject_counts counts;
+	bool due; /* it has mapped something since */
+};
+
+static int begin_one(struct alloc *al, pid_t pid, struct err *e)
+{
+	struct injection *one;
+	struct sampler_facts facts;
+	int rc;
+
+	sampler_look(pid, &facts);
+	if (facts.heard || (facts.otel && strcmp(facts.where, al->library) != 0)) {
+		run_note(al->run, false,
+			 "process %d has a sampler already (%s): nothing was injected, that one is "
+			 "used",
+			 (int)pid, facts.otel ? facts.where : facts.own);
+		return 0;
+	}
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return err_set(e, -ENOMEM, "out of memory");
+	one->pid = pid;
+	rc = inject_begin(pid, al->library, al->run->cfg->alloc_rate, &one->in, e);
+	if (rc < 0) {
+		free(one);
+		if (rc != -EALREADY)
+			return rc;
+		run_note(al->run, false, "%s: nothing was injected", e->msg);
+		return 0;
+	}
+	one->next = al->injections;
+	al->injections = one;
+	return 0;
+}
+
+int injections_begin(struct alloc *al, struct err *e)
+{
+	int rc = 0;
+
+	if (!al->run->cfg->inject)
+		return 0;
+	if (!sampler_library(al->library, sizeof(al->library)))
+		return err_set(e, -ENOENT,
+			       "cannot find " SAMPLER_LIBRARY
+			       " beside memscope or in ../lib/memscope: `make` and `make install` "
+			       "put it there");
+	for (uint32_t i = 0; i < al->run->cfg->n_pids && rc == 0; i++)
+		rc = begin_one(al, al->run->cfg->pids[i], e);
+	if (rc == 0)
+		pipeline_processes(al->run); /* where it was mapped */
+	return rc;
+}
+
+static int hook(struct alloc *al, struct injection *one, struct err *e)
+{
+	struct inject_counts counts;
+	int rc = inject_hook(one->in, &counts, e);
+
+	if (rc < 0)
+		return rc;
+	one->counts.places += counts.places;
+	one->counts.rate = counts.rate;
+	one->counts.stopped_us = counts.stopped_us;
+	one->due = counts.left > one->counts.left; /* some are just being loaded */
+	one->counts.left = counts.left;
+	return 0;
+}
+
+int injections_hook(struct alloc *al, struct err *e)
+{
+	for (struct injection *one = al->injections; one; one = one->next) {
+		int rc = hook(al, one, e);
+
+		if (rc < 0 && rc != -ESRCH)
+			return rc;
+		run_say(al->run,
+			"process %d: %u words lead calls to the library, %.1f ms for its thread",
+			(int)one->pid, one->counts.places, (double)one->counts.stopped_us / 1000);
+	}
+	return 0;
+}
+
+void injections_look(struct alloc *al, pid_t pid)
+{
+	for (struct injection *one = al->injections; one; one = one->next)
+		one->due |= one->pid == pid;
+}
+
+void injections_tick(struct alloc *al)
+{
+	for (struct injection *one = al->injections; one; one = one->next)
+		if (one->due && hook(al, one, NULL) < 0)
+			one->due = false;
+}
+
+void injections_end(struct alloc *al)
+{
+	struct injection *one;
+
+	while ((one = al->injections)) {
+		struct inject_counts counts;
+		struct err e = { 0 };
+		int rc = inject_end(one->in, &counts, &e);
+
+		al->injections = one->next;
+		al->injected = true;
+		if (rc < 0 && rc != -ESRCH)
+			run_note(al->run, true, "%s; it restores everything as soon as it can",
+				 e.msg);
+		else
+			run_note(
+				al->run, false,
+				SAMPLER_LIBRARY
+				" was injected into process %d: %u words of its data led calls there, "
+				"and one of its threads was stopped for %.1f ms%s; %s",
+				(int)one->pid, one->counts.places,
+				(double)one->counts.stopped_us / 1000,
+				one->counts.left ? "; some words could not be exchanged" : "",
+				rc == 0 ? "it is idle there now"
+					: "that process has ended, or runs another program");
+		if (one->counts.places && one->counts.rate != al->run->cfg->alloc_rate)
+			run_note(al->run, false,
+				 "the library was in process %d already, with samples every %s on "
+				 "average: that rate stays",
+				 (int)one->pid, unit_bytes((int64_t)one->counts.rate).s);
+		inject_free(one->in);
+		free(one);
+	}
+}
+
+/* Without a word: what is undone when nobody asks for it. */
+void injections_free(struct alloc *al)
+{
+	struct injection *one;
+
+	while ((one = al->injections)) {
+		al->injections = one->next;
+		inject_free(one->in);
+		free(one);
+	}
+}

@@ -1,0 +1,25 @@
+/*
+ * --max-overhead: asks each component what it costs, and says what it may cost.
+ *
+ * What a run costs those who are profiled: the programs' own time by the kernel's account, and the way to
+ * them by what it is known to take.
+ */
+#ifndef MEMSCOPE_RUN_BUDGET_H
+#define MEMSCOPE_RUN_BUDGET_H
+
+#include "analyse/summary.h"
+
+struct run;
+
+/* Programs are attached; ten times a second or oftener; before the gate closes. */
+void budget_start(struct run *r);
+void budget_tick(struct run *r, uint64_t now_ns);
+void budget_closing(struct run *r);
+/* After the components' own reports. */
+void budget_report(struct run *r, struct run_summary *to);
+void budget_free(struct run *r);
+
+/* Where what it takes to get to a probe cannot be measured. */
+#define BUDGET_TRAP_NS 520.0
+
+#endif

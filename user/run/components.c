@@ -1,0 +1,22 @@
+/* Table: what takes part in a run, in the order in which it is called. */
+#include "run/component.h"
+
+extern const struct component containers_component, oncpu_component, offcpu_component,
+	growth_component, alloc_component, stacks_component, trend_component, live_series_component,
+	rss_component, container_trends_component, by_container_component, windows_component;
+
+const struct component *const components[] = {
+	&containers_component,
+	&oncpu_component,
+	&offcpu_component,
+	&growth_component,
+	&alloc_component,
+	&stacks_component, /* probes before tables of what is mapped */
+	&trend_component,
+	&live_series_component,
+	&rss_component,
+	&container_trends_component,
+	&by_container_component,
+	&windows_component, /* of all the others' profiles */
+	NULL,
+};

@@ -1,0 +1,304 @@
+/*
+ * Which container a process is in, for labels: from the id of its control group, as the totals have it.
+ *
+ *   a group that was there   its path is asked for, once
+ *   one that is made         the programs tell its path, so that it is known when it has gone
+ *   no unified hierarchy     /proc/PID/cgroup, while the process lives
+ *
+ * A name is looked up as soon as a container's group is seen: an engine may have forgotten it soon after.
+ */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/strbuf.h"
+#include "container/container.h"
+#include "proc/namespace.h"
+#include "run/component.h"
+#include "run/targets.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define REREAD_NS  100000000ULL /* between two looks at what the engines say           */
+#define REMEMBERED 65536        /* processes; then they are looked up again            */
+#define NAME_BYTES 128
+
+struct who {
+	char *id, *name;
+	UT_hash_handle hh;
+};
+
+/* A control group of the unified hierarchy. `who` NULL: of no container. */
+struct known_group {
+	uint64_t id;
+	const struct who *who;
+	UT_hash_handle hh;
+};
+
+/* An image: whoever enters a container does so before its last exec. */
+struct known_process {
+	struct ms_proc key;
+	const struct who *who;
+	pid_t ns_pid;
+	UT_hash_handle hh;
+};
+
+struct containers {
+	struct run *run;
+	struct cgroup_mounts mounts;
+	struct container_list list;
+	uint64_t read_ns;
+	struct who *whos;
+	struct known_group *groups;
+	struct known_process *processes;
+};
+
+/* --- names --- */
+
+static char *clean(const char *name)
+{
+	struct strbuf b = { 0 };
+
+	strbuf_add_clean(&b, name, strnlen(name, NAME_BYTES));
+	return strbuf_take(&b);
+}
+
+static const struct who *who_add(struct containers *cs, const char *id, const char *name)
+{
+	struct who *w;
+
+	HASH_FIND_STR(cs->whos, id, w);
+	if (w)
+		return w;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->id = clean(id);
+	w->name = clean(name);
+	if (w->id && w->name)
+		HASH_ADD_KEYPTR(hh, cs->whos, w->id, strlen(w->id), w);
+	if (w->id && w->name && hash_added(w))
+		return w;
+	free(w->id);
+	free(w->name);
+	free(w);
+	return NULL;
+}
+
+static void reread(struct containers *cs)
+{
+	uint64_t now = now_ns();
+
+	if (cs->read_ns && now - cs->read_ns < REREAD_NS)
+		return;
+	cs->read_ns = now;
+	containers_fini(&cs->list);
+	containers_read(NULL, NULL, &cs->list, NULL);
+}
+
+/* A group that is watched has its name from there: what the user called it by. */
+static const struct who *who_asked(struct containers *cs, const char *path)
+{
+	for (uint32_t i = 0; i < cs->run->cfg->n_groups; i++) {
+		const struct group *g = &cs->run->cfg->groups[i];
+		size_t len = strlen(g->at.path);
+
+		if (g->id && strncmp(path, g->at.path, len) == 0 &&
+		    (!path[len] || path[len] == '/'))
+			return who_add(cs, g->id, group_title(g));
+	}
+	return NULL;
+}
+
+static const struct who *who_of_path(struct containers *cs, const char *path)
+{
+	const struct who *asked = who_asked(cs, path);
+	char id[CONTAINER_ID_HEX + 1], short_id[CONTAINER_ID_SHORT + 1];
+	const struct container *c;
+	struct who *known;
+	size_t len;
+
+	if (asked)
+		return asked;
+	if (!cs->read_ns)
+		reread(cs);
+	if (!container_id_in(path, id, &len)) {
+		c = container_by_path(&cs->list, path);
+		return c ? who_add(cs, c->id, container_title(c)) : NULL;
+	}
+	HASH_FIND_STR(cs->whos, id, known);
+	if (known)
+		return known;
+	c = container_by_id(&cs->list, id);
+	if (!c) {
+		reread(cs);
+		c = container_by_id(&cs->list, id);
+	}
+	snprintf(short_id, sizeof(short_id), "%.*s", CONTAINER_ID_SHORT, id);
+	return who_add(cs, id, c ? container_title(c) : short_id);
+}
+
+/* --- groups and processes --- */
+
+static void group_put(struct containers *cs, uint64_t id, const struct who *who)
+{
+	struct known_group *g = hash_get(cs->groups, id, &id);
+
+	if (g)
+		g->who = who;
+}
+
+static bool preload(void *ctx, const char *path)
+{
+	struct containers *cs = ctx;
+	const struct who *who = who_of_path(cs, path);
+	uint64_t id;
+
+	if (who && cgroup_id_of(&cs->mounts, 0, path, &id) == 0)
+		group_put(cs, id, who);
+	return true;
+}
+
+static int prepare(void *self, struct session_opts *opts, struct err *e)
+{
+	struct containers *cs = self;
+
+	(void)opts;
+	(void)e;
+	if (cgroup_mounts_read(&cs->mounts, NULL) == 0 && cs->run->cfg->all)
+		cgroup_each(&cs->mounts, 0, preload, cs);
+	return 0;
+}
+
+static void free_containers(void *self)
+{
+	struct containers *cs = self;
+	struct who *w, *next;
+
+	hash_free(cs->processes);
+	hash_free(cs->groups);
+	HASH_ITER (hh, cs->whos, w, next) {
+		HASH_DEL(cs->whos, w);
+		free(w->id);
+		free(w->name);
+		free(w);
+	}
+	containers_fini(&cs->list);
+	cgroup_mounts_fini(&cs->mounts);
+}
+
+static enum drain_says on_cgroup(void *ctx, const void *record, const void *more)
+{
+	const struct ms_cgroup_rec *rec = record;
+	struct containers *cs = ctx;
+	char path[MS_CGROUP_PATH];
+	const struct who *who;
+
+	memcpy(path, rec->at.path, sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	who = who_of_path(cs, path);
+	if (!rec->at.hierarchy)
+		group_put(cs, rec->id, who);
+	(void)more;
+	return DRAIN_TAKEN;
+}
+
+/* NULL: in none, or not known. */
+static const struct who *who_of_group(struct containers *cs, uint64_t id)
+{
+	const struct who *who = NULL;
+	struct known_group *g;
+	char path[PATH_MAX];
+
+	if (!id)
+		return NULL;
+	HASH_FIND(hh, cs->groups, &id, sizeof(id), g);
+	if (g)
+		return g->who;
+	if (cgroup_path_of(&cs->mounts, id, path, sizeof(path)) == 0)
+		who = who_of_path(cs, path);
+	group_put(cs, id, who);
+	return who;
+}
+
+static const struct who *who_of_process(struct containers *cs, pid_t pid)
+{
+	char path[PATH_MAX];
+	uint32_t hierarchy;
+
+	if (cgroup_of_process(pid, &hierarchy, path, sizeof(path)) < 0)
+		return NULL;
+	return who_of_path(cs, path);
+}
+
+/* 0: gone, or the same. */
+static pid_t read_ns_pid(pid_t pid)
+{
+	pid_t ns_pid = proc_ns_pid(pid);
+
+	return ns_pid != pid ? ns_pid : 0;
+}
+
+static void forget_processes(struct containers *cs)
+{
+	if (HASH_COUNT(cs->processes) < REMEMBERED)
+		return;
+	hash_free(cs->processes);
+}
+
+static void whose(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+		  struct ingest_container *ret_container)
+{
+	struct containers *cs = ctx;
+	struct known_process *p;
+
+	HASH_FIND(hh, cs->processes, proc, sizeof(*proc), p);
+	if (!p) {
+		forget_processes(cs);
+		p = calloc(1, sizeof(*p));
+		if (!p)
+			return;
+		p->key = *proc;
+		p->who = who_of_group(cs, cgroup_id);
+		/* The root of the unified hierarchy: there may be others. */
+		if (!p->who)
+			p->who = who_of_process(cs, (pid_t)proc->tgid);
+		p->ns_pid = target_ns_pid(cs->run, (pid_t)proc->tgid);
+		if (p->who && !p->ns_pid)
+			p->ns_pid = read_ns_pid((pid_t)proc->tgid);
+		HASH_ADD(hh, cs->processes, key, sizeof(p->key), p);
+		if (!hash_added(p)) {
+			free(p);
+			return;
+		}
+	}
+	ret_container->name = p->who ? p->who->name : NULL;
+	ret_container->id = p->who ? p->who->id : NULL;
+	ret_container->ns_pid = p->ns_pid;
+}
+
+static int open_containers(void *self, struct err *e)
+{
+	struct containers *cs = self;
+
+	(void)e;
+	drain_on(cs->run->drain, DRAIN_CGROUP, on_cgroup, cs);
+	return 0;
+}
+
+static int attach(void *self, struct err *e)
+{
+	struct containers *cs = self;
+
+	(void)e;
+	ingest_container_lookup(cs->run->ingest, whose, cs);
+	return 0;
+}
+
+const struct component containers_component = {
+	.name = "containers",
+	.size = sizeof(struct containers),
+	.prepare = prepare,
+	.open = open_containers,
+	.attach = attach,
+	.free = free_containers,
+};

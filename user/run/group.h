@@ -1,0 +1,47 @@
+/*
+ * Control groups whose members are profiled: -G names one, -c a container, which is one.
+ */
+#ifndef MEMSCOPE_RUN_GROUP_H
+#define MEMSCOPE_RUN_GROUP_H
+
+#include "container/container.h"
+
+enum { GROUPS_MAX = 16 };
+
+struct group {
+	struct cgroup at;
+	/* Of a container, else NULL. */
+	char *name, *id, *engine, *image;
+	bool by_name;          /* asked for by its name: another one that gets it is followed */
+	/* What became of it in the run. */
+	uint64_t gone_ns;      /* since when it has not been there; 0: it is         */
+	uint32_t restarts;
+	bool was_gone;         /* since the run began, at any time                   */
+};
+
+/* Are these names, separated by commas? -EINVAL. Looks at nothing but the words. */
+int groups_check(const char *option, const char *names, struct err *e);
+/* Those whom -G or -c means, separated by commas. Returns how many; groups_free() after an error too. */
+int groups_of_cgroups(const struct cgroup_mounts *m, const char *names, struct group *out,
+		      struct err *e);
+int groups_of_containers(const struct cgroup_mounts *m, const char *names, struct group *out,
+			 struct err *e);
+void groups_free(struct group *g, uint32_t n);
+
+/* What to call it: the container's name, else the last part of its path. Borrowed. */
+const char *group_title(const struct group *g);
+/* The processes that are in any of them now, each once; at most `cap`. */
+uint32_t groups_processes(const struct cgroup_mounts *m, const struct group *g, uint32_t n,
+			  pid_t *out, uint32_t cap);
+
+/* The first process of the one container that `name` means. -EINVAL: it means several; -ESRCH: there is
+ * none, or it has no process. */
+int group_first_process(const char *name, pid_t *ret_pid, struct err *e);
+
+/*
+ * It is gone: has its name another container by now? 0: `g` is that one, whose group may not be there
+ * yet; *ret_at is where it will be, or is. -ENOENT: it has not.
+ */
+int group_renewed(const struct cgroup_mounts *m, struct group *g, struct cgroup *ret_at);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * What each stack holds over time, while every allocation is traced.
+ */
+#include "analyse/live_series.h"
+#include "analyse/sites.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "render/render.h"
+#include "render/tables/bands_csv.h"
+#include "run/component.h"
+#include "run/output/files.h"
+
+#include <stdlib.h>
+
+#define KEPT_AGE_S 30.0 /* or half of what was traced, if that is less */
+
+struct image {
+	struct ms_proc proc;
+	uint32_t number;
+	UT_hash_handle hh;
+};
+
+struct live {
+	struct run *run;
+	struct live_series *bands; /* NULL: not traced exactly                     */
+	struct image *images;      /* whose they are                               */
+	double leak_age_s;         /* how old a block must be to count as retained */
+};
+
+/* 0: out of memory. */
+static uint32_t image_number(struct live *ls, const struct ms_proc *proc)
+{
+	struct image *image = hash_get(ls->images, proc, proc);
+
+	if (!image)
+		return 0;
+	if (!image->number)
+		image->number = HASH_COUNT(ls->images);
+	return image->number;
+}
+
+/* Seconds since the run began. */
+static double run_seconds(const struct live *ls, uint64_t ns)
+{
+	uint64_t start = session_start_ns(ls->run->session);
+
+	return ns > start ? (double)(ns - start) / 1e9 : 0;
+}
+
+/* How old a block must be at the end: there must have been time to free it. */
+static double kept_age_s(const struct live *ls)
+{
+	double traced = (double)(ls->run->alloc.to_ns - ls->run->alloc.from_ns) / 1e9;
+
+	return traced / 2 < KEPT_AGE_S ? traced / 2 : KEPT_AGE_S;
+}
+
+static void on_alloc(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t blocks,
+		     int64_t bytes, uint64_t born_ns)
+{
+	struct live *ls = ctx;
+	uint32_t image;
+
+	if (ls->run->alloc.tier == ALLOC_TIER_BURSTS)
+		return; /* what lives is not known any more */
+	image = image_number(ls, proc);
+	if (!ls->bands)
+		ls->bands = live_series_new();
+	if (!ls->bands || !image) {
+		ls->run->oom = true;
+	} else if (!born_ns) {
+		ls->run->oom |= live_series_add(ls->bands, image, stack, blocks, bytes) < 0;
+	} else {
+		ls->leak_age_s = kept_age_s(ls);
+		if (ls->run->alloc.to_ns > born_ns &&
+		    (double)(ls->run->alloc.to_ns - born_ns) / 1e9 >= ls->leak_age_s)
+			live_series_old(ls->bands, image, stack);
+	}
+}
+
+static void drop(void *self)
+{
+	struct live *ls = self;
+
+	hash_free(ls->images);
+	live_series_free(TAKE_PTR(ls->bands));
+}
+
+static int attach(void *self, struct err *e)
+{
+	struct live *ls = self;
+
+	(void)e;
+	ingest_on_alloc(ls->run->ingest, on_alloc, ls);
+	return 0;
+}
+
+/* What each stack holds now. */
+static void row(void *self, uint64_t now)
+{
+	struct live *ls = self;
+	struct image *image, *next;
+
+	if (ls->run->alloc.tier == ALLOC_TIER_BURSTS)
+		drop(ls);
+	if (!ls->bands || !ls->run->alloc.tracing)
+		return;
+	HASH_ITER (hh, ls->images, image, next)
+		if (ingest_gone(ls->run->ingest, &image->proc))
+			live_series_drop(ls->bands, image->number);
+	live_series_tick(ls->bands, run_seconds(ls, now));
+}
+
+static void closing(void *self)
+{
+	row(self, now_ns());
+}
+
+static bool is_known(const struct live *ls)
+{
+	return ls->bands && ls->run->alloc.tier == ALLOC_TIER_EXACT;
+}
+
+static void report(void *self, struct run_summary *s)
+{
+	struct live *ls = self;
+	struct summary_alloc *to = &s->alloc;
+	struct leak leaks[SUMMARY_LEAKS];
+	uint32_t n = is_known(ls)
+			     ? live_series_leaks(ls->bands, ls->leak_age_s, leaks, SUMMARY_LEAKS)
+			     : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct series_line *l = &leaks[i].shape.tail;
+		struct summary_leak *leak = &to->leaks[to->n_leaks];
+
+		if (site_of_stack(ls->run->dict, leaks[i].row->stack, &leak->site) < 0)
+			continue;
+		leak->live = leaks[i].row->live;
+		leak->slope = l->slope * 1024;
+		leak->slope_low = l->slope_low * 1024;
+		leak->slope_high = l->slope_high * 1024;
+		leak->r2 = l->r2;
+		leak->since_s = leaks[i].shape.since_s;
+		leak->survived = leaks[i].survived;
+		leak->age_s = leaks[i].age_s;
+		to->n_leaks++;
+	}
+}
+
+static int write_bands(void *ctx, struct sink *sink, struct err *e)
+{
+	struct live *ls = ctx;
+
+	return bands_csv_write(ls->bands, ls->run->dict, ls->run->clock.start_wall_ns, sink, e);
+}
+
+static int write_files(void *self, struct run_output *to, struct err *e)
+{
+	return is_known(self) ? output_csv(to, "live_series", write_bands, self, e) : 0;
+}
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->sources[MS_ALLOC] && cfg->alloc != ALLOC_OFF;
+}
+
+const struct component live_series_component = {
+	.name = "live series",
+	.size = sizeof(struct live),
+	.wanted = wanted,
+	.attach = attach,
+	.row = row,
+	.closing = closing,
+	.report = report,
+	.write = write_files,
+	.free = drop,
+};

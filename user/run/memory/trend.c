@@ -1,0 +1,165 @@
+/*
+ * The memory of the targets over time: trend.csv, the rise and the shape of it, and the line of progress on
+ * a terminal.
+ */
+#include "analyse/trend.h"
+#include "analyse/mem_trend.h"
+#include "base/clock.h"
+#include "collect/session/stats.h"
+#include "proc/proc_mem.h"
+#include "render/tables/trend_csv.h"
+#include "run/component.h"
+#include "run/output/files.h"
+#include "run/targets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+struct mem_trend_state {
+	struct run *run;
+	struct proc_mem *mem;
+	struct trend_csv *csv; /* NULL: not written any more            */
+	bool written;          /* there is one                          */
+	struct mem_sample first, last;
+	struct trend own; /* mem_sample.own_kb, one per row         */
+	int64_t peak_rss_kb;
+	bool known; /* there was a row                        */
+};
+
+static int prepare(void *self, struct session_opts *opts, struct err *e)
+{
+	struct mem_trend_state *t = self;
+
+	(void)opts;
+	t->mem = proc_mem_new();
+	return t->mem ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+static void process(void *self, const struct process_event *event)
+{
+	struct mem_trend_state *t = self;
+
+	if (event->kind == PROCESS_ADDED)
+		proc_mem_add(t->mem, event->pid, event->newborn, NULL);
+}
+
+/* Last of all: it empties the trend of an earlier run in the same directory. */
+static int ready(void *self, struct err *e)
+{
+	struct mem_trend_state *t = self;
+	const struct run_config *cfg = t->run->cfg;
+	char path[4096];
+	int rc;
+
+	if (cfg->all || !cfg->dir)
+		return 0;
+	snprintf(path, sizeof(path), "%s/trend%s%s.csv", cfg->dir, cfg->stamp ? "-" : "",
+		 cfg->stamp ? cfg->stamp : "");
+	rc = trend_csv_open(AT_FDCWD, path, &t->csv, e);
+	t->written = rc == 0;
+	return rc;
+}
+
+static void take_row(struct mem_trend_state *t)
+{
+	const struct alloc_state *alloc = &t->run->alloc;
+	struct mem_sample s;
+	struct err e = {};
+	int64_t live = alloc->live_bytes ? alloc->live_bytes(alloc->live_ctx) : MEM_UNKNOWN;
+
+	if (!t->csv || proc_mem_sample(t->mem, &s) < 0)
+		return;
+	if (trend_csv_row(t->csv, &s, live, NULL, &e) < 0) {
+		run_note(t->run, true, "trend.csv is incomplete: %s", e.msg);
+		trend_csv_close(TAKE_PTR(t->csv));
+	}
+	if (!t->known)
+		t->first = s;
+	t->known = true;
+	t->last = s;
+	trend_add(&t->own, s.own_kb);
+	if (s.rss_kb > t->peak_rss_kb)
+		t->peak_rss_kb = s.rss_kb;
+}
+
+static void progress(const struct mem_trend_state *t, uint64_t now)
+{
+	uint64_t stats[MS_N_STATS], dropped = 0;
+	const struct run *r = t->run;
+
+	if (r->cfg->quiet || !isatty(STDERR_FILENO))
+		return;
+	drain_stats(r->drain, stats);
+	for (int i = 0; i < MS_N_STATS; i++)
+		if (stat_rows[i].loss)
+			dropped += stats[i];
+	fprintf(stderr, "\r\033[Kmemscope: %5.1f s  %llu samples  %llu switches  %llu dropped",
+		(double)(now - session_start_ns(r->session)) / 1e9,
+		(unsigned long long)stats[STAT_ONCPU_SAMPLES],
+		(unsigned long long)stats[STAT_OFFCPU_SWITCHES], (unsigned long long)dropped);
+	if (t->known && t->last.rss_kb != MEM_UNKNOWN)
+		fprintf(stderr, "  RSS %lld MiB", (long long)t->last.rss_kb / 1024);
+	fputs("  (Ctrl-C ends)", stderr);
+	fflush(stderr);
+}
+
+static void row(void *self, uint64_t now)
+{
+	take_row(self);
+	progress(self, now);
+}
+
+static void closing(void *self)
+{
+	struct mem_trend_state *t = self;
+
+	proc_mem_last(t->mem);
+	take_row(t);
+}
+
+static void report(void *self, struct run_summary *to)
+{
+	struct mem_trend_state *t = self;
+	const struct run_config *cfg = t->run->cfg;
+	struct point points[TREND_POINTS];
+
+	if (!t->known)
+		return;
+	to->rss.known = true;
+	to->rss.first_kb = t->first.rss_kb;
+	to->rss.last_kb = t->last.rss_kb;
+	to->rss.peak_kb = t->peak_rss_kb;
+	to->rss.shared = t->last.processes > 1;
+	to->memory = trend_rise(&t->own, cfg->command && cfg->delay_s <= 0);
+	trend_shape_of(points, trend_points(&t->own, cfg->interval_s, points), &to->shape);
+	to->plain = plain_verdict((double)t->first.rss_kb, (double)t->last.rss_kb);
+}
+
+static int write_files(void *self, struct run_output *to, struct err *e)
+{
+	(void)e;
+	if (((struct mem_trend_state *)self)->written)
+		output_written(to, "trend", ".csv");
+	return 0;
+}
+
+static void free_trend(void *self)
+{
+	struct mem_trend_state *t = self;
+
+	trend_csv_close(t->csv);
+	proc_mem_free(t->mem);
+}
+
+const struct component trend_component = {
+	.name = "memory trend",
+	.size = sizeof(struct mem_trend_state),
+	.prepare = prepare,
+	.process = process,
+	.ready = ready,
+	.row = row,
+	.closing = closing,
+	.report = report,
+	.write = write_files,
+	.free = free_trend,
+};

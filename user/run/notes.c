@@ -1,0 +1,39 @@
+#include "run/notes.h"
+#include "run/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void run_note(struct run *r, bool missing, const char *fmt, ...)
+{
+	struct notes *n = &r->notes;
+	va_list ap;
+
+	n->partial |= missing;
+	if (n->n == NOTES_MAX)
+		return;
+	va_start(ap, fmt);
+	if (vasprintf(&n->text[n->n], fmt, ap) >= 0)
+		n->missing[n->n++] = missing;
+	va_end(ap);
+}
+
+void run_say(const struct run *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!r->cfg->verbose)
+		return;
+	fputs("memscope: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+void notes_fini(struct notes *n)
+{
+	for (uint32_t i = 0; i < n->n; i++)
+		free(n->text[i]);
+}

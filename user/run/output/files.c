@@ -1,0 +1,748 @@
+/*
+ * What a run leaves: files, and the summary on the terminal and beside them.
+ */
+#include "run/output/files.h"
+#include "base/terminal.h"
+#include "base/units.h"
+#include "base/version.h"
+#include "collect/session/stats.h"
+#include "proc/proc_mem.h"
+#include "render/render.h"
+#include "render/summary/summary_json.h"
+#include "render/summary/summary_text.h"
+#include "run/budget.h"
+#include "run/component.h"
+#include "run/pipeline.h"
+#include "run/stale.h"
+#include "run/target.h"
+#include "run/targets.h"
+#include "symbolize/debug_package.h"
+#include "symbolize/symbolize.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define TOP_ROWS 10
+
+struct run_output {
+	struct run *r;
+	struct run_summary s;
+	struct summary_process *processes;
+	struct summary_group groups[GROUPS_MAX];
+	struct summary_source sources[MS_N_SOURCES + 1];
+	struct summary_drop drops[MS_N_STATS + 4];
+	struct process_row by_process[TOP_ROWS];
+	const char *files[256];
+	struct debug_package packages[8]; /* of symbols.worst */
+	uint64_t stats[MS_N_STATS];
+	struct ingest_stats in;
+	struct strbuf missing; /* names of files that could not be written */
+	char **in_folders;     /* of files in the folders of containers     */
+	uint32_t n_in_folders;
+	char suffix[40]; /* of trend, bands and summary: "-STAMP", or "" */
+};
+
+static int open_module(void *ctx, module_id m, struct err *e)
+{
+	struct run *r = ctx;
+
+	if (run_in_a_hurry())
+		return err_set(e, -ECANCELED, "left out at a second signal");
+	return proc_table_open_module(r->procs, m, e);
+}
+
+static int open_debug(void *ctx, module_id m, const char *path, bool host)
+{
+	struct run *r = ctx;
+
+	return proc_table_open_beside(r->procs, m, path, host);
+}
+
+static int open_jit(void *ctx, module_id m, enum jit_file what)
+{
+	struct run *r = ctx;
+
+	return what == JIT_DUMP ? proc_table_open_jitdump(r->procs, m)
+				: proc_table_open_perf_map(r->procs, m);
+}
+
+/* Memory without a file is a module of its own in each process: one row for all of the same
+ * name. */
+static void add_worst(struct run_output *o, const struct symbolize_miss *miss)
+{
+	const char *path = dict_str(o->r->dict, dict_module_get(o->r->dict, miss->module)->path);
+	struct summary_module *worst = o->s.symbols.worst;
+	uint32_t i = 0;
+
+	while (i < o->s.symbols.n_worst &&
+	       (strcmp(worst[i].module, path) != 0 || strcmp(worst[i].reason, miss->reason) != 0))
+		i++;
+	if (i < o->s.symbols.n_worst) {
+		worst[i].locations += miss->locations;
+	} else if (i < 8) {
+		worst[i] = (struct summary_module){ path, miss->locations, miss->reason, NULL };
+		if (proc_table_in_own_root(o->r->procs, miss->module))
+			o->packages[i].path = path;
+		o->s.symbols.n_worst++;
+	}
+}
+
+int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
+{
+	struct symbolize_opts opts = {
+		.open_module = open_module,
+		.open_debug = open_debug,
+		.open_jit = open_jit,
+		.ctx = r,
+		.no_demangle = r->cfg->no_demangle,
+	};
+	struct symbolize_stats st = {};
+	int rc = symbolize(r->dict, &opts, ret_stats ? ret_stats : &st);
+
+	return rc < 0 ? err_set(e, rc, "out of memory while naming functions") : 0;
+}
+
+static int name_everything(struct run_output *o, struct err *e)
+{
+	struct symbolize_stats st = {};
+	int rc = output_name(o->r, &st, e);
+
+	if (rc < 0)
+		return rc;
+	o->s.symbols.locations = st.locations;
+	o->s.symbols.named = st.named;
+	o->s.symbols.ranges = st.ranges;
+	o->s.symbols.offset_only = st.offset_only;
+	o->s.symbols.no_module = st.no_module;
+	for (uint32_t i = 0; i < 8; i++)
+		o->packages[i].path = "";
+	for (uint32_t i = 0; i < st.n_worst; i++)
+		add_worst(o, &st.worst[i]);
+	if (st.lines_problem)
+		run_note(o->r, false, "inlined calls and lines may be missing, in %s first: %s",
+			 dict_str(o->r->dict, dict_module_get(o->r->dict, st.lines_module)->path),
+			 st.lines_problem);
+	debug_packages_find(NULL, o->packages, 8);
+	for (uint32_t i = 0; i < o->s.symbols.n_worst; i++)
+		o->s.symbols.worst[i].package = o->packages[i].name;
+	return 0;
+}
+
+/* --- files
+ * --------------------------------------------------------------------------------------- */
+
+int output_write(const struct run *r, const struct profile *p, const struct format *f,
+		 const char *path, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	struct render_opts opts = { .value_type = -1, .no_comm = r->cfg->no_comm };
+	int rc;
+
+	if (r->cfg->by && frame_tree_has_label(p, r->cfg->by))
+		opts.by = r->cfg->by;
+	rc = sink_open_file(path, &sink, e);
+	if (rc == 0 && f->gzip)
+		rc = sink_gzip(sink, e);
+	if (rc == 0)
+		rc = f->write(p, &opts, sink, e);
+	return rc == 0 ? sink_commit(sink, e) : rc;
+}
+
+static void file_written(struct run_output *o, const char *name, const char *ext)
+{
+	char *full;
+
+	if (o->s.n_files < sizeof(o->files) / sizeof(*o->files) &&
+	    asprintf(&full, "%s%s", name, ext) >= 0)
+		o->files[o->s.n_files++] = full;
+}
+
+static void file_missing(struct run_output *o, const char *name, const char *ext)
+{
+	strbuf_printf(&o->missing, "%s%s%s", o->missing.len ? ", " : "", name, ext);
+}
+
+/* The first failure has its sentence; those after it are named. */
+static void tell_missing(struct run_output *o)
+{
+	if (o->missing.len && !strbuf_oom(&o->missing))
+		run_note(o->r, true, "not written: %s", o->missing.s);
+	strbuf_reset(&o->missing);
+}
+
+int output_set_meta(const struct run *r, struct profile *p, struct profile_meta *meta,
+		    const char *comment)
+{
+	const char *const *about = r->cfg->about;
+	_cleanup_(freep) const char **comments = NULL;
+	size_t n = 0, i = 0;
+
+	while (about && about[n])
+		n++;
+	comments = calloc(n + 2, sizeof(*comments));
+	if (!comments)
+		return -ENOMEM;
+	if (comment && *comment)
+		comments[i++] = comment;
+	for (size_t k = 0; k < n; k++)
+		comments[i++] = about[k];
+	meta->comments = comments;
+	return profile_set_meta(p, meta);
+}
+
+struct profile_meta output_profile_meta(const struct run *r, const struct profile_row *row)
+{
+	return (struct profile_meta){
+		.period_type = row->period,
+		.period = row->source == MS_ONCPU    ? 1000000000 / r->cfg->hz
+			  : row->source == MS_GROWTH ? MS_GROWTH_PAGES * sysconf(_SC_PAGESIZE)
+						     : 1,
+		.default_type = row->default_type,
+	};
+}
+
+static void waits_comment(const struct run_summary *s, char *buf, size_t size)
+{
+	snprintf(
+		buf, size,
+		"sampled: of %llu waits of threads that switched often the stacks of %llu were looked "
+		"at; times of threads are exact, of stacks unbiased estimates",
+		(unsigned long long)s->offcpu.wait_sampler_switches,
+		(unsigned long long)s->offcpu.stacks_sampled);
+}
+
+static void set_meta(const struct run_output *o, struct profile *p, const struct profile_row *row)
+{
+	bool sampled = row->source == MS_ALLOC && o->r->alloc.tier == ALLOC_TIER_SAMPLED;
+	char tier[512] = "";
+	struct profile_meta meta = output_profile_meta(o->r, row);
+
+	meta.time_ns = o->r->clock.start_wall_ns;
+	meta.duration_ns = o->s.duration_ns;
+	if (sampled) {
+		const struct summary_alloc *a = &o->s.alloc;
+
+		snprintf(tier, sizeof(tier),
+			 "sampled by %s: unbiased estimates from %llu samples, 95 %% intervals: "
+			 "alloc_space %lld to %lld, inuse_space %lld to %lld",
+			 a->sampler, (unsigned long long)a->bytes_interval.samples,
+			 (long long)a->bytes_interval.low, (long long)a->bytes_interval.high,
+			 (long long)a->live_interval.low, (long long)a->live_interval.high);
+		meta.period = a->rate > 0 ? a->rate : 1;
+	}
+
+	if (row->source == MS_ALLOC && o->r->alloc.tier == ALLOC_TIER_BURSTS) {
+		const struct summary_alloc *a = &o->s.alloc;
+
+		snprintf(tier, sizeof(tier),
+			 "every call in %u bursts, %.3g %% of it: estimates, from %llu calls; "
+			 "alloc_space 95 %% interval: %lld to %lld",
+			 a->bursts.n,
+			 a->bursts.span_ns
+				 ? (double)a->bursts.covered_ns * 100 / (double)a->bursts.span_ns
+				 : 0,
+			 (unsigned long long)a->bursts.seen_calls, (long long)a->bytes_interval.low,
+			 (long long)a->bytes_interval.high);
+	}
+	if (row->source == MS_OFFCPU && o->s.offcpu.sampled)
+		waits_comment(&o->s, tier, sizeof(tier));
+	output_set_meta(o->r, p, &meta, tier);
+}
+
+/* Every profile in every format; one that fails does not keep the others from being written. */
+static int write_profiles(struct run_output *o, struct err *e)
+{
+	int rc = 0;
+
+	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+		const struct profile_row *row = &profile_rows[i];
+		struct profile *p = o->r->profiles[i];
+
+		if (!p || !pipeline_has(o->r, (enum profile_kind)i))
+			continue;
+		set_meta(o, p, row);
+		for (const struct format *f = formats; f->name; f++) {
+			struct err one = {};
+			char path[4096];
+			int r;
+
+			if (f->on_demand || (run_in_a_hurry() && f->picture))
+				continue;
+			snprintf(path, sizeof(path), "%s/%s%s", o->r->cfg->dir, row->name, f->ext);
+			r = output_write(o->r, p, f, path, &one);
+
+			if (r == -ENODATA)
+				continue; /* no picture of nothing: an idle target is no failure */
+			if (r == 0) {
+				file_written(o, row->name, f->ext);
+				continue;
+			}
+			file_missing(o, row->name, f->ext);
+			if (rc == 0) {
+				rc = r;
+				*e = one;
+			}
+		}
+	}
+	return rc;
+}
+
+void output_written(struct run_output *o, const char *name, const char *ext)
+{
+	char ending[64];
+
+	snprintf(ending, sizeof(ending), "%s%s", o->suffix, ext);
+	file_written(o, name, ending);
+}
+
+bool output_has_folders(const struct run_config *cfg)
+{
+	bool named = cfg->n_groups > 1;
+
+	for (uint32_t i = 0; i < cfg->n_groups; i++)
+		named &= cfg->groups[i].id != NULL; /* samples are labelled with containers alone */
+	return cfg->dir && cfg->every_s <= 0 && (cfg->all || named);
+}
+
+void output_folder_name(const char *container, char *out, uint32_t cap)
+{
+	if (!container) {
+		snprintf(out, cap, "host");
+		return;
+	}
+	target_file_word(container, out, cap - 1);
+	if (strcmp(out, "host") == 0)
+		strcat(out, "_");
+}
+
+int output_folder_make(const struct run *r, const char *name, struct err *e)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", r->cfg->dir, name);
+	return mkdir(path, 0700) == 0 || errno == EEXIST
+		       ? 0
+		       : err_set(e, -errno, "cannot make the directory '%s': %s", path,
+				 strerror(errno));
+}
+
+void output_in_folder(struct run_output *o, const char *name, const char *file)
+{
+	char **more = reallocarray(o->in_folders, o->n_in_folders + 1, sizeof(*more));
+	char *full = NULL;
+
+	if (more)
+		o->in_folders = more;
+	if (more && asprintf(&full, "%s/%s", name, file) >= 0)
+		more[o->n_in_folders++] = full;
+	for (uint32_t i = 0; i < o->s.n_files; i++)
+		if (strncmp(o->files[i], name, strlen(name)) == 0 &&
+		    strcmp(o->files[i] + strlen(name), "/") == 0)
+			return;
+	file_written(o, name, "/");
+}
+
+int output_csv(struct run_output *o, const char *name,
+	       int (*write)(void *ctx, struct sink *sink, struct err *e), void *ctx, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	char path[4096];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/%s%s.csv", o->r->cfg->dir, name, o->suffix);
+	rc = sink_open_file(path, &sink, e);
+	if (rc == 0)
+		rc = write(ctx, sink, e);
+	if (rc == 0)
+		rc = sink_commit(sink, e);
+	snprintf(path, sizeof(path), "%s.csv", o->suffix);
+	(rc == 0 ? file_written : file_missing)(o, name, path);
+	return rc;
+}
+
+/* Those of the components. */
+static int write_parts(struct run_output *o, struct err *e)
+{
+	int rc = 0;
+
+	EACH_COMPONENT(o->r, c, self)
+	{
+		struct err one = {};
+		int r2 = c->write ? c->write(self, o, &one) : 0;
+
+		if (r2 < 0 && rc == 0) {
+			rc = r2;
+			*e = one;
+		}
+	}
+	return rc;
+}
+
+static int write_summary(struct run_output *o, const char *name, bool json, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	int rc = sink_open_file(name, &sink, e);
+
+	if (rc < 0)
+		return rc;
+	if (json)
+		rc = summary_json_write(&o->s, sink, e);
+	else if (strcmp(name, "-") != 0)
+		summary_text_write(&o->s, false, sink);
+	else if (o->r->cfg->verbose)
+		summary_text_write(&o->s, terminal_takes_colour(STDOUT_FILENO), sink);
+	else
+		summary_screen_write(&o->s, terminal_takes_colour(STDOUT_FILENO), sink);
+	return rc == 0 ? sink_commit(sink, e) : rc;
+}
+
+/* They name themselves as well; what is printed then names those that are there. */
+static int write_summaries(struct run_output *o, struct err *e)
+{
+	static const char *const kinds[] = { "txt", "json" };
+	uint32_t others = o->s.n_files;
+	char path[4096], ending[64];
+	bool there[2];
+	int rc = 0;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, kinds[i]);
+		file_written(o, "summary", ending);
+	}
+	for (int i = 0; i < 2; i++) {
+		int r;
+
+		snprintf(path, sizeof(path), "%s/summary%s.%s", o->s.dir, o->suffix, kinds[i]);
+		r = write_summary(o, path, i == 1, rc == 0 ? e : NULL);
+		there[i] = r == 0;
+		rc = rc == 0 ? r : rc;
+	}
+	while (o->s.n_files > others)
+		free((char *)o->files[--o->s.n_files]);
+	for (int i = 0; i < 2; i++) {
+		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, kinds[i]);
+		(there[i] ? file_written : file_missing)(o, "summary", ending);
+	}
+	return rc;
+}
+
+/* --- facts
+ * --------------------------------------------------------------------------------------- */
+
+static char *join_command(char **argv)
+{
+	size_t len = 1;
+	char *s;
+
+	for (char **a = argv; *a; a++)
+		len += strlen(*a) + 1;
+	s = calloc(1, len);
+	for (char **a = argv; s && *a; a++) {
+		strcat(s, *a);
+		if (a[1])
+			strcat(s, " ");
+	}
+	return s;
+}
+
+static const char *command_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void facts_groups(struct run_output *o)
+{
+	const struct run_config *cfg = o->r->cfg;
+
+	for (uint32_t i = 0; i < cfg->n_groups; i++) {
+		const struct group *g = &cfg->groups[i];
+
+		o->groups[i] = (struct summary_group){
+			.path = g->at.path,
+			.name = g->name,
+			.id = g->id,
+			.engine = g->engine,
+			.image = g->image,
+			.restarts = g->restarts,
+			.was_gone = g->was_gone,
+			.gone_ns = g->gone_ns ? (int64_t)(o->r->clock.end_ns - g->gone_ns) : 0,
+		};
+	}
+	o->s.groups = o->groups;
+	o->s.n_groups = cfg->n_groups;
+	o->s.n_members = targets_count(o->r).members;
+}
+
+static int facts_target(struct run_output *o)
+{
+	const struct run_config *cfg = o->r->cfg;
+	uint32_t n = cfg->command ? 1 : cfg->n_pids;
+
+	o->s.target = cfg->all        ? RUN_HOST
+		      : cfg->n_groups ? RUN_GROUPS
+		      : cfg->command  ? RUN_COMMAND
+				      : RUN_PROCESSES;
+	o->processes = calloc(n ? n : 1, sizeof(*o->processes));
+	if (!o->processes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		struct summary_process *sp = &o->processes[o->s.n_processes];
+		struct proc *p;
+
+		sp->pid = cfg->command ? targets_command(o->r) : cfg->pids[i];
+		p = proc_table_live(o->r->procs, sp->pid);
+		if (cfg->n_groups && !p)
+			continue; /* of its members, those that are still there */
+		if (!p)
+			p = proc_table_first(o->r->procs, sp->pid);
+		o->s.n_processes++;
+		sp->ns_pid = target_ns_pid(o->r, sp->pid);
+		sp->comm = p ? proc_comm(p) : cfg->command ? command_name(cfg->command[0]) : NULL;
+		sp->exe = p ? proc_exe(p) : NULL;
+		sp->cmdline = cfg->command ? join_command(cfg->command) : targets_cmdline(o->r, i);
+	}
+	o->s.processes = o->processes;
+	facts_groups(o);
+	if (o->r->end.child_ended) {
+		o->s.child.known = true;
+		o->s.child.exited = WIFEXITED(o->r->end.child_status);
+		o->s.child.code = o->s.child.exited ? WEXITSTATUS(o->r->end.child_status) : 0;
+		o->s.child.signal = o->s.child.exited ? 0 : WTERMSIG(o->r->end.child_status);
+	}
+	return 0;
+}
+
+static void facts_sources(struct run_output *o)
+{
+	const char *names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc", "growth" };
+
+	for (int i = 0; i < MS_N_SOURCES; i++) {
+		const char *why = NULL;
+		bool ok = session_has(o->r->session, (enum ms_source)i, &why);
+
+		o->sources[i] = (struct summary_source){ names[i],
+							 ok    ? SOURCE_OK
+							 : why ? SOURCE_UNAVAILABLE
+							       : SOURCE_NOT_ASKED,
+							 why };
+	}
+	o->sources[MS_N_SOURCES] =
+		(struct summary_source){ "trend", o->s.rss.known ? SOURCE_OK : SOURCE_NOT_ASKED,
+					 NULL };
+	o->s.sources = o->sources;
+	o->s.n_sources = MS_N_SOURCES + 1;
+}
+
+static void facts_processes(struct run_output *o)
+{
+	uint32_t seen = 0;
+
+	o->s.n_by_process =
+		row_count(by_process(o->r->profiles[PROFILE_ONCPU], o->r->profiles[PROFILE_OFFCPU],
+				     o->by_process, TOP_ROWS, &seen));
+	o->s.by_process = o->by_process;
+	o->s.seen_processes = seen;
+}
+
+static void facts_drops(struct run_output *o)
+{
+	struct proc_table_stats procs = proc_table_stats(o->r->procs);
+
+	for (int i = 0; i < MS_N_STATS; i++)
+		if (stat_rows[i].loss)
+			o->drops[o->s.n_drops++] =
+				(struct summary_drop){ stat_rows[i].name, stat_rows[i].help,
+						       o->stats[i] };
+	o->drops[o->s.n_drops++] =
+		(struct summary_drop){ "stacks_never_arrived",
+				       "events whose stack never reached user space",
+				       o->in.lost_stacks };
+	o->drops[o->s.n_drops++] = (struct summary_drop){
+		"unknown_process",
+		"events of processes whose mappings were not known: their frames have no names",
+		o->in.unknown_process
+	};
+	o->drops[o->s.n_drops++] = (struct summary_drop){
+		"maps_not_recorded",
+		"mappings of processes that found no room: their code has no names", procs.lost_maps
+	};
+	o->drops[o->s.n_drops++] =
+		(struct summary_drop){ "processes_not_recorded",
+				       "processes that found no room: their code has no names",
+				       procs.lost_procs };
+	o->s.drops = o->drops;
+	o->s.sideband_lost = targets_lost(o->r);
+}
+
+/* What memscope promises to take at most, resident and in the kernel, with the default --mem. */
+#define OWN_ONE_BYTES  64000000
+#define OWN_HOST_BYTES 150000000
+#define MEM_DEFAULT_MB 64
+
+static void note_own_memory(const struct run_output *o)
+{
+	struct run *r = o->r;
+	int64_t limit = r->cfg->all ? OWN_HOST_BYTES : OWN_ONE_BYTES;
+	int64_t took = o->s.own.peak_kb * 1024 + o->s.own.map_bytes;
+
+	if (r->cfg->mem_mb > MEM_DEFAULT_MB)
+		limit += (int64_t)(r->cfg->mem_mb - MEM_DEFAULT_MB) << 20;
+	if (took > limit)
+		run_note(
+			r, false,
+			"memscope itself used up to %s, %s more than its limit: lower --mem (now %u MiB)",
+			unit_bytes(took).s, unit_bytes(took - limit).s, r->cfg->mem_mb);
+}
+
+static int gather(struct run_output *o, struct err *e)
+{
+	struct run *r = o->r;
+	int rc;
+
+	ingest_stats(r->ingest, &o->in);
+	drain_stats(r->drain, o->stats);
+	o->s.version = MEMSCOPE_VERSION;
+	o->s.title = o->r->cfg->title;
+	o->s.labels = o->r->cfg->labels;
+	o->s.n_labels = o->r->cfg->n_labels;
+	o->s.start_ns = r->clock.start_wall_ns;
+	o->s.duration_ns = (int64_t)(r->clock.end_ns - session_start_ns(r->session));
+	o->s.end = r->end.why;
+	o->s.end_detail = *r->end.detail ? r->end.detail : NULL;
+	o->s.n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	if (facts_target(o) < 0)
+		return err_set(e, -ENOMEM, "out of memory");
+	rc = name_everything(o, e);
+	if (rc < 0)
+		return rc;
+	EACH_COMPONENT(r, c, self)
+	if (c->report)
+		c->report(self, &o->s);
+	budget_report(r, &o->s);
+	facts_sources(o);
+	facts_processes(o);
+	facts_drops(o);
+	proc_mem_self(&o->s.own.cpu_ns, &o->s.own.rss_kb, &o->s.own.peak_kb);
+	o->s.own.map_bytes = (int64_t)session_map_bytes(r->session);
+	note_own_memory(o);
+	o->s.notes = (const char *const *)r->notes.text;
+	o->s.n_notes = r->notes.n;
+	return 0;
+}
+
+/* With all files of this run in place; one that could not be written leaves those before it. */
+static void clear_earlier_run(struct run_output *o)
+{
+	_cleanup_(strbuf_free) struct strbuf removed = { 0 };
+
+	stale_remove(o->s.dir, o->s.files, o->s.n_files, &removed);
+	if (removed.len)
+		run_note(o->r, false, "files of an earlier run in this directory were removed: %s",
+			 removed.s);
+}
+
+/* For `memscope clean`. Files with a stamp are listed by the archive. */
+static void list_files(struct run_output *o)
+{
+	_cleanup_(freep) const char **all =
+		calloc(o->s.n_files + o->n_in_folders + 1, sizeof(*all));
+	struct err e = { .msg = "out of memory" };
+	uint32_t n = 0;
+	int rc = -ENOMEM;
+
+	if (o->r->cfg->stamp)
+		return;
+	for (uint32_t i = 0; all && i < o->s.n_files; i++)
+		if (!strchr(o->files[i], '/'))
+			all[n++] = o->files[i];
+	for (uint32_t i = 0; all && i < o->n_in_folders; i++)
+		all[n++] = o->in_folders[i];
+	if (all)
+		rc = archive_list_run(o->s.dir, all, n, &e);
+	if (rc < 0)
+		run_note(o->r, false, "memscope clean will not see this run: %s", e.msg);
+}
+
+static void output_free(struct run_output *o)
+{
+	if (!o)
+		return;
+	for (uint32_t i = 0; i < o->s.n_files; i++)
+		free((char *)o->files[i]);
+	for (uint32_t i = 0; i < o->s.n_processes; i++)
+		free((char *)o->processes[i].cmdline);
+	for (uint32_t i = 0; i < o->n_in_folders; i++)
+		free(o->in_folders[i]);
+	free(o->in_folders);
+	free(o->processes);
+	strbuf_free(&o->missing);
+	free(o);
+}
+
+int run_facts(struct run *r, void (*fn)(void *ctx, const struct run_summary *s), void *ctx,
+	      struct err *e)
+{
+	struct run_output *o = calloc(1, sizeof(*o));
+	int rc;
+
+	if (!o)
+		return err_set(e, -ENOMEM, "out of memory");
+	o->r = r;
+	rc = gather(o, e);
+	if (rc == 0)
+		fn(ctx, &o->s);
+	output_free(o);
+	return rc;
+}
+
+int run_write(struct run *r, struct err *e)
+{
+	struct run_output *o = calloc(1, sizeof(*o));
+	struct err one = {};
+	int rc, rc2;
+
+	if (!o)
+		return err_set(e, -ENOMEM, "out of memory");
+	o->r = r;
+	if (r->cfg->stamp)
+		snprintf(o->suffix, sizeof(o->suffix), "-%s", r->cfg->stamp);
+	rc = gather(o, e);
+	if (rc == 0) {
+		rc = r->cfg->every_s > 0 ? 0 : write_profiles(o, e);
+		rc2 = write_parts(o, &one);
+		if (rc2 < 0 && rc == 0) {
+			rc = rc2;
+			*e = one;
+		}
+		if (run_in_a_hurry())
+			run_note(r, true,
+				 "a second signal came while files were written: names and "
+				 "flame graphs not yet made are left out");
+		o->s.dir = r->cfg->dir;
+		o->s.files = o->files;
+		if (rc == 0 && !r->cfg->stamp)
+			clear_earlier_run(o);
+		tell_missing(o);
+		o->s.n_notes = r->notes.n;
+		rc2 = write_summaries(o, &one);
+		if (rc2 < 0 && rc == 0) {
+			rc = rc2;
+			*e = one;
+		}
+		list_files(o);
+		tell_missing(o);
+		o->s.n_notes = r->notes.n;
+		if ((r->cfg->json || !r->cfg->quiet) &&
+		    write_summary(o, "-", r->cfg->json, &one) < 0) {
+			err_print(one.msg);
+			r->notes.partial = true;
+		}
+	}
+	output_free(o);
+	return rc;
+}

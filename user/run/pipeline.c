@@ -1,0 +1,298 @@
+#include "run/pipeline.h"
+#include "base/clock.h"
+#include "run/component.h"
+#include "run/targets.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define DRAIN_NS         1000000000ULL /* while the totals stay far from full */
+#define DRAIN_FASTEST_NS 50000000ULL
+#define FORGET_NS        30000000000ULL /* how long a process is remembered after its end */
+
+struct pipeline {
+	uint64_t next_drain_ns, drain_every_ns, next_forget_ns;
+	bool filling; /* a table asks for a drain sooner than the totals do */
+};
+
+static enum drain_says on_stack(void *ctx, const void *record, const void *frames)
+{
+	struct run *r = ctx;
+
+	r->oom |= ingest_stack(r->ingest, record, frames) < 0;
+	return DRAIN_TAKEN;
+}
+
+static enum drain_says on_total(void *ctx, const void *total, const void *key)
+{
+	struct run *r = ctx;
+
+	r->oom |= ingest_total(r->ingest, key, total) < 0;
+	return DRAIN_TAKEN;
+}
+
+static enum drain_says on_thread(void *ctx, const void *thread, const void *tid)
+{
+	struct run *r = ctx;
+	uint64_t end_ns = r->clock.end_ns ? r->clock.end_ns : now_ns();
+
+	r->oom |= ingest_thread(r->ingest, *(const uint32_t *)tid, thread, end_ns) < 0;
+	return DRAIN_TAKEN;
+}
+
+static int on_events(void *ctx, struct err *e)
+{
+	return pipeline_stacks(ctx, e);
+}
+
+int pipeline_open(struct run *r, struct err *e)
+{
+	int rc;
+
+	r->pipeline = calloc(1, sizeof(*r->pipeline));
+	if (!r->pipeline)
+		return err_set(e, -ENOMEM, "out of memory");
+	r->pipeline->drain_every_ns = DRAIN_NS;
+	/* After those of the components, which may take what is not for a profile. */
+	drain_on(r->drain, DRAIN_STACK, on_stack, r);
+	drain_on(r->drain, DRAIN_TOTAL, on_total, r);
+	drain_on(r->drain, DRAIN_REST, on_total, r);
+	drain_on(r->drain, DRAIN_THREAD, on_thread, r);
+	rc = loop_fd(r->loop, drain_events_fd(r->drain), on_events, r);
+	return rc < 0 ? err_set(e, rc, "cannot wait for events: %s", strerror(-rc)) : 0;
+}
+
+void pipeline_free(struct run *r)
+{
+	free(TAKE_PTR(r->pipeline));
+}
+
+/* --- what the kernel has --- */
+
+void pipeline_processes(struct run *r)
+{
+	uint64_t now = now_ns();
+
+	/* Stacks that have come are older than the records that are read now, or lie between them. */
+	if (r->drain)
+		drain_events(r->drain);
+	targets_read(r, now);
+	EACH_COMPONENT(r, c, self)
+	if (c->processes)
+		c->processes(self, now);
+}
+
+static int take_sent(struct run *r, struct err *e)
+{
+	int rc;
+
+	pipeline_processes(r);
+	rc = drain_sent(r->drain);
+	return rc < 0 ? err_set(e, rc, "out of memory: totals were lost") : 0;
+}
+
+int pipeline_totals(struct run *r, struct err *e)
+{
+	int rc;
+
+	EACH_COMPONENT(r, c, self)
+	if (c->before_totals)
+		c->before_totals(self);
+	rc = drain_flip(r->drain, e);
+	if (rc < 0)
+		return rc;
+	pipeline_processes(r);
+	rc = drain_totals(r->drain, e);
+	if (rc == 0)
+		rc = take_sent(r, e);
+	EACH_COMPONENT(r, c, self)
+	if (c->after_totals)
+		c->after_totals(self);
+	return rc;
+}
+
+static void walk_stacks(struct run *r)
+{
+	EACH_COMPONENT(r, c, self)
+	if (c->stacks)
+		c->stacks(self);
+}
+
+int pipeline_stacks(struct run *r, struct err *e)
+{
+	int rc = drain_events(r->drain);
+
+	if (rc < 0)
+		return err_set(e, rc, "cannot read the events ring: %s", strerror(-rc));
+	if (drain_sent_waits(r->drain))
+		rc = take_sent(r, e);
+	if (rc == 0)
+		walk_stacks(r);
+	return rc;
+}
+
+/*
+ * Processes that ended a while ago: on a host where compilers come and go they would fill memory.
+ * Live blocks name their process until the end, so not while allocations are followed.
+ */
+static void forget_the_dead(struct run *r, uint64_t now)
+{
+	struct pipeline *p = r->pipeline;
+
+	if (now < p->next_forget_ns || r->alloc.tier == ALLOC_TIER_EXACT ||
+	    r->alloc.tier == ALLOC_TIER_SAMPLED || r->alloc.tier == ALLOC_TIER_BURSTS)
+		return;
+	if (p->next_forget_ns) {
+		ingest_forget(r->ingest);
+		proc_table_retire(r->procs, now - FORGET_NS);
+	}
+	p->next_forget_ns = now + FORGET_NS;
+}
+
+/* Twice as often while the fuller map is filled by more than a quarter, until it is by a sixteenth. */
+static void adapt(struct run *r)
+{
+	uint32_t max = session_map_max(r->session, SESSION_TOTALS_A);
+	uint32_t last = drain_last_totals(r->drain);
+	struct pipeline *p = r->pipeline;
+
+	if ((last > max / 4 || p->filling) && p->drain_every_ns > DRAIN_FASTEST_NS)
+		p->drain_every_ns /= 2;
+	else if (last < max / 16 && !p->filling && p->drain_every_ns < DRAIN_NS)
+		p->drain_every_ns *= 2;
+	p->filling = false;
+	p->next_drain_ns = now_ns() + p->drain_every_ns;
+}
+
+void pipeline_sooner(struct run *r)
+{
+	r->pipeline->filling = true;
+}
+
+int pipeline_drain(struct run *r, struct err *e)
+{
+	uint64_t now;
+	int rc = pipeline_totals(r, e);
+
+	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
+		rc = drain_threads(r->drain, false, e);
+	now = now_ns();
+	EACH_COMPONENT(r, c, self)
+	if (rc == 0 && c->drained)
+		c->drained(self, now);
+	if (rc == 0) {
+		targets_drained(r, now);
+		forget_the_dead(r, now);
+	}
+	adapt(r);
+	return rc;
+}
+
+int pipeline_tick(struct run *r, uint64_t now, bool anyway, struct err *e)
+{
+	return anyway || now >= r->pipeline->next_drain_ns ? pipeline_drain(r, e) : 0;
+}
+
+int pipeline_end(struct run *r, struct err *e)
+{
+	int rc = pipeline_totals(r, e);
+
+	EACH_COMPONENT(r, c, self)
+	if (c->drained_last)
+		c->drained_last(self, rc == 0);
+	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
+		rc = drain_threads(r->drain, true, e);
+	if (rc == 0)
+		r->oom |= ingest_finish(r->ingest) < 0;
+	return rc;
+}
+
+/* --- a profile, now --- */
+
+bool pipeline_has(const struct run *r, enum profile_kind kind)
+{
+	enum alloc_tier tier = r->alloc.tier;
+
+	if (!r->profiles[kind])
+		return false;
+	if (profile_rows[kind].source != MS_ALLOC)
+		return true;
+	return tier == ALLOC_TIER_EXACT ||
+	       (tier == ALLOC_TIER_SAMPLED && kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS) ||
+	       (tier == ALLOC_TIER_BURSTS && kind == PROFILE_ALLOC);
+}
+
+/* Can it be split by time? Estimates are made at the end, for the whole run; so are the peak and the
+ * mappings that are left. */
+static bool has_part(const struct run *r, enum profile_kind kind, bool last)
+{
+	if (!pipeline_has(r, kind))
+		return false;
+	if (profile_rows[kind].source == MS_ALLOC && r->alloc.tier != ALLOC_TIER_EXACT)
+		return false;
+	return last || (kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS);
+}
+
+/* Everything up to now into the profiles, and what of it belongs before and after that moment. */
+static int take_all(struct run *r, struct profile_now *now, struct err *e)
+{
+	int rc = 0;
+
+	EACH_COMPONENT(r, c, self)
+	if (rc == 0 && c->boundary)
+		rc = c->boundary(self, false, e);
+	now->end_ns = now_ns();
+	if (rc == 0)
+		rc = pipeline_totals(r, e);
+	EACH_COMPONENT(r, c, self)
+	if (rc == 0 && c->boundary)
+		rc = c->boundary(self, true, e);
+	if (rc == 0)
+		walk_stacks(r);
+	return rc;
+}
+
+int pipeline_now(struct run *r, struct profile_since *since, struct profile_now *ret_now,
+		 struct err *e)
+{
+	struct profile_now now = { .end_ns = r->clock.end_ns, .last = r->clock.end_ns != 0 };
+	int64_t end_wall_ns;
+	int rc = now.last ? 0 : take_all(r, &now, e);
+
+	if (rc < 0)
+		return rc;
+	end_wall_ns = wall_ns() - (int64_t)(now_ns() - now.end_ns);
+	if (!since->begin_ns) {
+		since->begin_ns = session_start_ns(r->session);
+		since->begin_wall_ns = r->clock.start_wall_ns;
+	}
+	now.time_ns = since->begin_wall_ns;
+	now.duration_ns = (int64_t)(now.end_ns - since->begin_ns);
+	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
+		if (has_part(r, (enum profile_kind)i, now.last))
+			rc = profile_since(r->profiles[i], &since->had[i], &now.profiles[i]);
+	EACH_COMPONENT(r, c, self)
+	if (rc == 0 && c->snapshot)
+		rc = c->snapshot(self, since, &now, e);
+	if (rc < 0) {
+		profile_now_fini(&now);
+		return e && *e->msg ? rc : err_set(e, rc, "out of memory for a profile");
+	}
+	since->begin_ns = now.end_ns;
+	since->begin_wall_ns = end_wall_ns;
+	*ret_now = now;
+	return 0;
+}
+
+void profile_now_fini(struct profile_now *now)
+{
+	for (int i = 0; i < N_PROFILE_KINDS; i++)
+		profile_free(TAKE_PTR(now->profiles[i]));
+}
+
+void profile_since_fini(struct profile_since *since)
+{
+	for (int i = 0; i < N_PROFILE_KINDS; i++)
+		profile_checkpoint_fini(&since->had[i]);
+	profile_free(TAKE_PTR(since->open));
+}

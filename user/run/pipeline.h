@@ -1,0 +1,67 @@
+/*
+ * From the kernel's maps to the profiles, in the one order that is right:
+ *
+ *   exchange the totals ─► records about processes ─► read the totals ─► stacks
+ *
+ * What totals and stacks speak of must be known when they are read, so records about processes are
+ * read in between.
+ */
+#ifndef MEMSCOPE_RUN_PIPELINE_H
+#define MEMSCOPE_RUN_PIPELINE_H
+
+#include "collect/session/sources.h"
+#include "base/err.h"
+#include "model/profile_checkpoint.h"
+
+#include <stdbool.h>
+
+struct run;
+
+/* What one consumer has taken of the profiles so far; zeroed: nothing. */
+struct profile_since {
+	uint64_t begin_ns;     /* CLOCK_MONOTONIC; 0: since the gate opened */
+	int64_t begin_wall_ns;
+	struct profile_checkpoint had[N_PROFILE_KINDS];
+	struct profile *open;  /* waits that were going on then             */
+};
+
+/* Profiles of a stretch of time; NULL for kinds that cannot be split by time. */
+struct profile_now {
+	struct profile *profiles[N_PROFILE_KINDS];
+	uint64_t end_ns;
+	int64_t time_ns, duration_ns; /* when it began, since the Epoch; how long it was */
+	bool last;                    /* up to the end of the run                        */
+};
+
+int pipeline_open(struct run *r, struct err *e);
+void pipeline_free(struct run *r);
+
+/* Records about processes. */
+void pipeline_processes(struct run *r);
+/* Totals and sites into the profiles. */
+int pipeline_totals(struct run *r, struct err *e);
+/* Stack records, and those stacks that are walked here. */
+int pipeline_stacks(struct run *r, struct err *e);
+/* To be called in drained(): a table fills up, the next drain should be sooner. */
+void pipeline_sooner(struct run *r);
+/* All of it, and everything that is due with it; sets when it is next due. */
+int pipeline_drain(struct run *r, struct err *e);
+/* That, where it is due. `anyway`: in any case. */
+int pipeline_tick(struct run *r, uint64_t now_ns, bool anyway, struct err *e);
+/* The gate is shut: the last totals, threads and stacks. */
+int pipeline_end(struct run *r, struct err *e);
+
+/*
+ * A profile, now, of what was gathered since `since` was last used: for a window, a signal, a request.
+ * The profiles that one consumer takes add up to the run, whatever others take meanwhile. After
+ * pipeline_end() it is the last. 0, -ENOMEM, or an error of the drain; *ret_now is untouched then.
+ */
+int pipeline_now(struct run *r, struct profile_since *since, struct profile_now *ret_now,
+		 struct err *e);
+void profile_now_fini(struct profile_now *now);
+void profile_since_fini(struct profile_since *since);
+
+/* Does the run have figures for a profile of this kind? Bursts do not show what is live. */
+bool pipeline_has(const struct run *r, enum profile_kind kind);
+
+#endif

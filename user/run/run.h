@@ -1,0 +1,100 @@
+/*
+ * One recording. The services that its components stand on, joined:
+ *
+ *   targets ─► process table ─┐
+ *   BPF maps ─► drain ─► ingest ─► profiles ─► symbolize ─► files, summary
+ *
+ * components.c says what takes part, component.h when each part is called. record.c says what is
+ * wanted; whoever else wants a recording calls the same functions.
+ */
+#ifndef MEMSCOPE_RUN_RUN_H
+#define MEMSCOPE_RUN_RUN_H
+
+#include "analyse/summary.h"
+#include "base/loop.h"
+#include "collect/session/bpf_session.h"
+#include "collect/stream/drain.h"
+#include "collect/stream/ingest.h"
+#include "model/profile.h"
+#include "proc/proc_table.h"
+#include "run/config.h"
+#include "run/notes.h"
+
+struct targets;
+struct pipeline;
+struct run_budget;
+struct profile_since;
+struct profile_now;
+
+struct run_clock {
+	int64_t start_wall_ns; /* when the gate opened                        */
+	uint64_t end_ns;       /* when it was shut, CLOCK_MONOTONIC; 0: is open */
+	uint64_t next_row_ns;  /* of the memory series, CLOCK_MONOTONIC        */
+};
+
+struct run_ending {
+	enum run_end why;
+	char detail[128];
+	bool child_ended;
+	int child_status; /* as of waitpid(2) */
+};
+
+/*
+ * How allocations are gathered, as others need to know it: the component `alloc` alone writes it.
+ * Tracing: every call is counted now.
+ */
+struct alloc_state {
+	enum alloc_tier tier;
+	bool tracing;
+	bool following;          /* probes or sampler sites follow what targets map */
+	const char *reason;      /* why it is this tier; ""                     */
+	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC; to_ns 0: it goes on    */
+	struct profile *sites;   /* what became of exact allocations; NULL: not traced */
+	/* Live bytes now, MEM_UNKNOWN where that is not known. */
+	int64_t (*live_bytes)(void *ctx);
+	void *live_ctx;
+};
+
+struct run {
+	const struct run_config *cfg;
+	struct loop *loop;
+	struct dict *dict;
+	struct proc_table *procs;
+	struct session *session;
+	struct drain *drain;
+	struct ingest *ingest;
+	struct profile *profiles[N_PROFILE_KINDS];
+	struct targets *targets;
+	struct pipeline *pipeline;
+	struct run_budget *budget;
+	struct notes notes;
+	struct run_clock clock;
+	struct run_ending end;
+	struct alloc_state alloc;
+	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
+	uint32_t n_deferred;    /* stacks that wait to be walked here                   */
+	void **states;          /* of components, by their place in the table           */
+	bool oom;               /* something gathered did not fit in memory             */
+};
+
+/* Everything from here to the end of the run. On an error, what was gathered is still in *r. */
+int run_begin(struct run *r, const struct run_config *cfg, struct err *e);
+int run_loop(struct run *r, struct err *e);
+/* Closes the gate, takes everything out, detaches. */
+int run_end(struct run *r, struct err *e);
+void run_free(struct run *r);
+
+/* A second signal has come: names and pictures that are not there yet are left out. */
+bool run_in_a_hurry(void);
+/* Ends the loop. The first reason stays. */
+void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Names and facts, and no file: calls `fn` once, whose `s` lives until it returns. */
+int run_facts(struct run *r, void (*fn)(void *ctx, const struct run_summary *s), void *ctx,
+	      struct err *e);
+
+/* Names, files, summary. 0, or -errno when a file could not be written (the others are). */
+int run_write(struct run *r, struct err *e);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * Growth: the table of address spaces is kept free of those that have gone, and what the events came
+ * to is set against the change of RSS that /proc tells.
+ */
+#include "analyse/sites.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "run/component.h"
+#include "run/targets.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#define SWEEP_NS    5000000000ULL
+#define GROWTH_ROWS 10
+
+/* What the events of memory came to, and what /proc says, of processes that were there all the time. */
+struct growth_check {
+	uint32_t processes;
+	int64_t told_bytes, rss_bytes;
+};
+
+/* A process that was there when the run began. */
+struct rss_baseline {
+	pid_t pid;
+	int64_t first_kb, last_kb; /* RSS */
+	UT_hash_handle hh;
+};
+
+struct growth {
+	struct run *run;
+	struct rss_baseline *baselines;
+	struct growth_check check;
+	uint64_t next_sweep_ns;
+	struct site_row grown[GROWTH_ROWS], returned[GROWTH_ROWS];
+};
+
+/* VmRSS of /proc/PID/status, which newer kernels add up exactly; -1 when there is none. */
+static int64_t rss_kb(pid_t pid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256];
+	long long kb = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmRSS: %lld kB", &kb) == 1)
+			break;
+	return kb;
+}
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->sources[MS_GROWTH];
+}
+
+static void add_baseline(void *ctx, const struct target *t)
+{
+	struct rss_baseline *b = calloc(1, sizeof(*b));
+	struct growth *g = ctx;
+
+	if (!b)
+		return;
+	b->pid = t->pid;
+	b->first_kb = rss_kb(t->pid);
+	if (b->first_kb >= 0)
+		HASH_ADD(hh, g->baselines, pid, sizeof(b->pid), b);
+	if (b->first_kb < 0 || !hash_added(b))
+		free(b);
+}
+
+static int start(void *self, struct err *e)
+{
+	struct growth *g = self;
+
+	(void)e;
+	if (!g->run->cfg->all && !g->run->cfg->tid)
+		targets_each(g->run, add_baseline, g);
+	return 0;
+}
+
+static bool has_ended(void *ctx, const struct ms_memory *memory, int64_t net_pages)
+{
+	(void)ctx;
+	(void)net_pages;
+	return kill((pid_t)memory->proc.tgid, 0) < 0 && errno == ESRCH;
+}
+
+static void drained(void *self, uint64_t now)
+{
+	struct growth *g = self;
+
+	if (now < g->next_sweep_ns)
+		return;
+	g->next_sweep_ns = now + SWEEP_NS;
+	drain_memories(g->run->drain, has_ended, NULL);
+}
+
+/* A process that still has the memory it had when the run began. */
+static bool compare(void *ctx, const struct ms_memory *memory, int64_t net_pages)
+{
+	pid_t pid = (pid_t)memory->proc.tgid;
+	struct growth *g = ctx;
+	struct rss_baseline *b;
+
+	HASH_FIND(hh, g->baselines, &pid, sizeof(pid), b);
+	if (!b || b->last_kb < 0 || memory->flags & MS_MEMORY_WHOLE)
+		return false;
+	g->check.processes++;
+	g->check.told_bytes += net_pages * sysconf(_SC_PAGESIZE);
+	g->check.rss_bytes += (b->last_kb - b->first_kb) * 1024;
+	return false;
+}
+
+static void closed(void *self)
+{
+	struct growth *g = self;
+	struct rss_baseline *b, *next;
+
+	HASH_ITER (hh, g->baselines, b, next)
+		b->last_kb = rss_kb(b->pid);
+	if (g->baselines)
+		drain_memories(g->run->drain, compare, g);
+}
+
+static void report(void *self, struct run_summary *s)
+{
+	struct growth *g = self;
+	const struct profile *p = g->run->profiles[PROFILE_GROWTH];
+	struct summary_growth *to = &s->growth;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), stats[MS_N_STATS];
+	struct ingest_stats in;
+	const char *why;
+
+	if (!p || !session_has(g->run->session, MS_GROWTH, &why))
+		return;
+	drain_stats(g->run->drain, stats);
+	ingest_stats(g->run->ingest, &in);
+	to->known = true;
+	for (int i = 0; i < N_GROWTH_KINDS; i++) {
+		to->resident_bytes[i] = stats[STAT_RESIDENT_FILE + i] * page;
+		to->returned_bytes[i] = stats[STAT_RETURNED_FILE + i] * page;
+	}
+	to->made_bytes = stats[STAT_MEMORY_MADE] * page;
+	to->ended_bytes = (int64_t)(stats[STAT_MEMORY_ENDED] * page);
+	to->on_stacks = in.resident_bytes;
+	to->returned_on_stacks = in.returned_bytes;
+	to->samples = stats[STAT_GROWTH_SAMPLES];
+	to->check.processes = g->check.processes;
+	to->check.reported_bytes = g->check.told_bytes;
+	to->check.rss_bytes = g->check.rss_bytes;
+	to->n_sites = row_count(sites_allocations(p, 0, -1, g->grown, GROWTH_ROWS));
+	to->n_returned_sites = row_count(sites_allocations(p, 1, -1, g->returned, GROWTH_ROWS));
+	to->sites = g->grown;
+	to->returned_sites = g->returned;
+}
+
+static void free_growth(void *self)
+{
+	struct growth *g = self;
+
+	hash_free(g->baselines);
+}
+
+const struct component growth_component = {
+	.name = "growth",
+	.size = sizeof(struct growth),
+	.wanted = wanted,
+	.start = start,
+	.drained = drained,
+	.closed = closed,
+	.report = report,
+	.free = free_growth,
+};

@@ -1,0 +1,51 @@
+/*
+ * On-CPU samples in a run: the programs and the profile are the services'; here is what the summary says of
+ * them.
+ */
+#include "analyse/sites.h"
+#include "analyse/top.h"
+#include "run/component.h"
+
+#define TOP_ROWS 10
+
+struct oncpu {
+	struct run *run;
+	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
+};
+
+static void report(void *self, struct run_summary *to)
+{
+	struct oncpu *o = self;
+	const struct run *r = o->run;
+	const struct profile *p = r->profiles[PROFILE_ONCPU];
+	int64_t in_allocator, in_kernel, in_probes;
+	struct ingest_stats in;
+
+	ingest_stats(r->ingest, &in);
+	to->oncpu.hz = r->cfg->hz;
+	to->oncpu.event = session_oncpu_event(r->session);
+	to->oncpu.samples = in.oncpu_samples;
+	/* The scheduler's account, where there is one; else what the samples stand for. */
+	if (r->profiles[PROFILE_OFFCPU])
+		to->oncpu.cpu_ns = (int64_t)in.times.oncpu_ns;
+	else if (p)
+		to->oncpu.cpu_ns = profile_total(p, 1);
+	if (!p)
+		return;
+	to->oncpu.n_self = row_count(top_functions(p, 0, TOP_BY_SELF, o->by_self, TOP_ROWS));
+	to->oncpu.n_total = row_count(top_functions(p, 0, TOP_BY_TOTAL, o->by_total, TOP_ROWS));
+	to->oncpu.by_self = o->by_self;
+	to->oncpu.by_total = o->by_total;
+	if (sites_allocator_value(p, 0, &in_allocator) == 0)
+		to->oncpu.allocator_samples = (uint64_t)in_allocator;
+	if (sites_probe_value(p, 0, r->alloc.tier == ALLOC_TIER_EXACT, &in_probes) == 0)
+		to->oncpu.probe_samples = (uint64_t)in_probes;
+	if (sites_kernel_value(p, 0, &in_kernel) == 0)
+		to->oncpu.kernel_samples = (uint64_t)in_kernel;
+}
+
+const struct component oncpu_component = {
+	.name = "on-CPU",
+	.size = sizeof(struct oncpu),
+	.report = report,
+};

@@ -1,0 +1,275 @@
+/*
+ * Stacks that the kernel could not walk in place: walked here, by the same walker over the same
+ * tables, from the registers and the copy of the stack that it sent.
+ *
+ * A record waits until the kernel's records about processes have been read up to it, and until the
+ * tables it needs are made; those are asked for now, so that the next stack of that process is
+ * walked in place.
+ */
+#include "run/stacks/stacks.h"
+
+#include "unwind/host_walk.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <utlist.h>
+
+struct deferred_stack {
+	struct deferred_stack *prev, *next;
+	/* The spans that were in force when it was taken, where others are now; they stay in the pool
+	 * for a while. 0: those of now are. */
+	struct ms_space space;
+	uint64_t space_until_ns;
+	uint64_t stack[]; /* struct ms_deferred_rec and the bytes */
+};
+
+static const struct ms_deferred_rec *record_of(const struct deferred_stack *p)
+{
+	return (const struct ms_deferred_rec *)p->stack;
+}
+
+#define WAITING_LEAST (16u << 20)
+
+/* Bytes of stacks that may wait, in all: beyond, they are finished as they are. With the tables that
+ * are under way this is most of what a run on a host takes where no table was made before. */
+static uint64_t waiting_max(const struct stacks *st)
+{
+	uint64_t part = ((uint64_t)st->run->cfg->mem_mb << 20) * 3 / 8;
+
+	return part > WAITING_LEAST ? part : WAITING_LEAST;
+}
+
+static size_t size_of(const struct ms_deferred_rec *rec)
+{
+	return sizeof(*rec) + rec->stack_bytes;
+}
+
+/* Memory of the process that was not copied, as it is now: code is what it was. */
+static bool read_process(void *ctx, void *dst, size_t size, uint64_t addr)
+{
+	const struct ms_deferred_rec *rec = ctx;
+	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)addr, size };
+
+	return size <= sizeof(uint64_t) &&
+	       process_vm_readv((pid_t)rec->proc.tgid, &to, 1, &from, 1, 0) == (ssize_t)size;
+}
+
+/* How often a thread has left a CPU so far; false when it has ended. */
+static bool read_switches(const struct ms_deferred_rec *rec, uint32_t *ret_switches)
+{
+	static const char voluntary[] = "voluntary_ctxt_switches:",
+			  other[] = "nonvoluntary_ctxt_switches:";
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256];
+	uint32_t sum = 0;
+	int rows = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", rec->proc.tgid, rec->tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		size_t skip = strncmp(line, voluntary, strlen(voluntary)) == 0 ? strlen(voluntary)
+			      : strncmp(line, other, strlen(other)) == 0       ? strlen(other)
+									       : 0;
+
+		if (!skip)
+			continue;
+		sum += (uint32_t)strtoull(line + skip, NULL, 10);
+		rows++;
+	}
+	*ret_switches = sum;
+	return rows == 2;
+}
+
+/*
+ * Reads the stack of a thread that the kernel found blocked: page by page, as far as it goes. It is
+ * good if the thread is in the same place afterwards, and has not run meanwhile: it may be back in
+ * the same system call with another caller. Returns bytes.
+ */
+static size_t read_blocked(const struct ms_deferred_rec *rec, uint8_t *to, size_t room)
+{
+	uint64_t sp = rec->regs[MS_WALK_SP], at = sp;
+	unsigned long long is_sp = 0, is_pc = 0;
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256], *end;
+	uint32_t switches;
+
+	while (at - sp < room) {
+		size_t part = MS_PAGE_BYTES - at % MS_PAGE_BYTES;
+		struct iovec from = { (void *)(uintptr_t)at, part };
+		struct iovec into = { to + (at - sp), part };
+
+		if (part > room - (at - sp) ||
+		    process_vm_readv((pid_t)rec->proc.tgid, &into, 1, &from, 1, 0) != (ssize_t)part)
+			break;
+		at += part;
+	}
+	/* proc(5): … stack pointer, program counter, the last two words. */
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/syscall", rec->proc.tgid, rec->tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return 0;
+	end = strrchr(line, ' ');
+	if (!end || sscanf(end, "%llx", &is_pc) != 1)
+		return 0;
+	*end = '\0';
+	end = strrchr(line, ' ');
+	if (!end || sscanf(end, "%llx", &is_sp) != 1)
+		return 0;
+	if (is_sp != sp || is_pc != rec->pc || !read_switches(rec, &switches))
+		return 0;
+	return switches == rec->switches ? at - sp : 0;
+}
+
+/* The stack of `rec` into the profiles. false: it should wait for its tables. */
+static bool finish(struct stacks *st, struct deferred_stack *p, bool may_wait)
+{
+	struct ms_deferred_rec *rec = (struct ms_deferred_rec *)p->stack;
+	static uint64_t frames[MS_MAX_FRAMES];
+	static uint8_t blocked[MS_DEFERRED_LARGE];
+	struct ms_stack_rec out = { .kind = MS_EV_STACK,
+				    .hash = rec->hash,
+				    .time_ns = rec->time_ns };
+	enum ms_verdict verdict = MS_NO_TABLE;
+	struct host_stack stack = {
+		.pc = rec->pc,
+		.regs = (const uint64_t *)rec->regs,
+		.addr = rec->regs[MS_WALK_SP],
+		.bytes = (const uint8_t *)(rec + 1),
+		.len = rec->stack_bytes,
+		.read = read_process,
+		.ctx = rec,
+	};
+	struct proc_id id = { rec->proc.tgid, rec->proc.exec_id, rec->proc.start_ns };
+	uint64_t missing;
+	struct ms_space space;
+	struct proc *proc;
+	uint32_t n = 1;
+	uint32_t gen = rec->as_gen;
+	int rc = tables_space(st, &rec->proc, &space);
+
+	if (rc == -EAGAIN && may_wait)
+		return false;
+	proc = proc_table_find(st->run->procs, &id);
+	if (proc)
+		gen = proc_generation_at(proc, rec->as_gen, rec->time_ns);
+	/* What is mapped now is not what was: see deferred_before(). */
+	if (proc && gen != proc_generation(proc)) {
+		rc = now_ns() < p->space_until_ns ? 0 : -ESTALE;
+		space = p->space;
+	}
+	frames[0] = rec->pc;
+	if (!rec->stack_bytes) {
+		stack.bytes = blocked;
+		stack.len = read_blocked(rec, blocked, sizeof(blocked));
+	}
+	if (!stack.len) { /* it has moved on: what is there now is another stack */
+		verdict = MS_UNREADABLE;
+	} else if (rc == 0) {
+		stack.space = &space;
+		verdict = host_walk(tables_mem(st), &stack, frames, &n, &missing);
+		if (verdict == MS_NO_TABLE && may_wait &&
+		    tables_need(st, &space, missing) == -EAGAIN)
+			return false;
+	}
+	out.n_frames = (uint16_t)n;
+	out.verdict = (uint8_t)verdict;
+	st->run->oom |= ingest_stack_placed(st->run->ingest, &out, frames, gen) < 0;
+	if (rec->source < MS_N_SOURCES)
+		st->finished[rec->source][verdict]++;
+	return true;
+}
+
+enum drain_says on_deferred(void *ctx, const void *record, const void *bytes)
+{
+	const struct ms_deferred_rec *rec = record;
+	struct deferred_stack *p = malloc(sizeof(*p) + size_of(rec));
+	struct stacks *st = ctx;
+
+	if (!p) {
+		st->run->oom = true;
+		return DRAIN_TAKEN;
+	}
+	p->space_until_ns = 0;
+	memcpy(p->stack, rec, sizeof(*rec));
+	memcpy((struct ms_deferred_rec *)p->stack + 1, bytes, rec->stack_bytes);
+	DL_APPEND(st->deferred, p);
+	st->deferred_bytes += size_of(rec);
+	st->run->n_deferred++;
+	return DRAIN_TAKEN;
+}
+
+/* false: it waits for a table. */
+static bool try_finish(struct stacks *st, struct deferred_stack *p, bool all)
+{
+	size_t size = size_of(record_of(p));
+
+	if (!finish(st, p, !all && st->deferred_bytes < waiting_max(st)))
+		return false;
+	DL_DELETE(st->deferred, p);
+	st->deferred_bytes -= size;
+	st->run->n_deferred--;
+	free(p);
+	return true;
+}
+
+void deferred_walk(struct stacks *st, bool all)
+{
+	struct deferred_stack *p, *next;
+
+	DL_FOREACH_SAFE(st->deferred, p, next)
+	try_finish(st, p, all);
+}
+
+void deferred_before(struct stacks *st, pid_t pid, uint64_t ns)
+{
+	struct deferred_stack *p, *next;
+
+	DL_FOREACH_SAFE(st->deferred, p, next)
+	{
+		const struct ms_deferred_rec *rec = record_of(p);
+
+		if ((pid_t)rec->proc.tgid != pid || rec->time_ns >= ns || p->space_until_ns ||
+		    try_finish(st, p, false))
+			continue;
+		if (tables_known(st, &rec->proc, &p->space))
+			p->space_until_ns = now_ns() + MS_POOL_GRACE_NS / 10 * 9;
+	}
+}
+
+void deferred_free(struct stacks *st)
+{
+	struct deferred_stack *p, *next;
+
+	DL_FOREACH_SAFE(st->deferred, p, next)
+	{
+		DL_DELETE(st->deferred, p);
+		free(p);
+	}
+}
+
+void deferred_say(const struct stacks *st)
+{
+	static const char *const words[MS_N_VERDICTS] = { "complete",   "truncated", "no table",
+							  "unreadable", "guessed",   "lost" };
+	uint64_t stats[MS_N_STATS], n[MS_N_VERDICTS] = { 0 };
+	char text[200];
+	size_t at = 0;
+
+	drain_stats(st->run->drain, stats);
+	for (int i = 0; i < MS_N_SOURCES; i++)
+		for (int j = 0; j < MS_N_VERDICTS; j++)
+			n[j] += st->finished[i][j];
+	for (int j = 0; j < MS_N_VERDICTS; j++)
+		if (n[j] && at < sizeof(text))
+			at += (size_t)snprintf(text + at, sizeof(text) - at, ", %llu %s",
+					       (unsigned long long)n[j], words[j]);
+	run_say(st->run,
+		"stacks walked in user space: %llu sent%s; not sent: %llu too many at a time, %llu for "
+		"want of room in the ring",
+		(unsigned long long)stats[STAT_STACK_DEFERRED], at ? text : "",
+		(unsigned long long)stats[STAT_DEFERRED_LIMITED],
+		(unsigned long long)stats[STAT_DEFERRED_RING_FULL]);
+	run_say(st->run, "stacks not walked again: %llu",
+		(unsigned long long)stats[STAT_STACK_CACHED]);
+}

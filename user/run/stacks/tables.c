@@ -1,0 +1,660 @@
+/*
+ * Keeps the unwind tables of the processes that are watched where the kernel's walker finds them.
+ *
+ *   -p, -- CMD   tables are there before the first sample, and follow every mapping
+ *   -a           a process gets its spans when a stack of it could not be walked (tables_space),
+ *                and from then on so do its children
+ *
+ * A table is made once for each file, by the builder's threads; a list of spans names it before it
+ * is there. What the kernel's records change in a process is put right once they have all been read
+ * (flush_due).
+ */
+#include "collect/session/unwind_maps.h"
+#include "run/stacks/stacks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <string.h>
+
+#define BEGIN_NS  10000000000ULL /* how long a run waits for its first tables              */
+#define SETTLE_NS 2000000000ULL  /* and a command that is held, for those of its libraries */
+#define AGAIN_NS  50000000ULL    /* between two tries to find room for spans               */
+#define LATER_NS  3000000ULL     /* under -a: changes of a process are gathered so long    */
+
+#define POOL_MIN     (4 << 20)
+#define POOL_COMMAND (8 << 20) /* nobody knows yet what it will map */
+
+/* Blocks of this size go back to the system as soon as they are free. Making tables takes 10 to 60 MiB
+ * that is not needed again; left to itself glibc begins to keep larger and larger ones. */
+#define GIVE_BACK_BYTES (1 << 20)
+
+#define TRIM_NS 1000000000ULL
+
+#define N_ASKED 256
+
+struct asked {
+	struct ms_proc proc;
+	uint64_t ns;
+	int answer;
+};
+
+struct run_unwind {
+	struct unwind_maps *maps;
+	struct publish *publish;
+	struct builder *builder;
+	struct row_cache *cache;
+	struct unwind_files files;
+	pid_t *changed; /* processes whose spans are to be put again */
+	uint32_t n_changed, cap_changed;
+	uint64_t flush_ns; /* when                                      */
+	uint64_t read_ns;  /* records of before that have been read     */
+	struct proc_mapping *maps_buf;
+	struct ms_span *spans_buf;
+	uint32_t cap_buf;
+	struct asked asked[N_ASKED];
+	struct ms_proc before_exec; /* the command while it is still memscope    */
+	uint64_t trimmed;           /* tables made when memory was last given back */
+	uint64_t trimmed_ns;        /* and when that was                           */
+	uint64_t put, put_ns;       /* lists of spans, and what that took        */
+};
+
+/* --- opening --- */
+
+struct size {
+	module_id module;
+	uint64_t bytes;
+};
+
+static int larger_first(const void *pa, const void *pb)
+{
+	const struct size *a = pa, *b = pb;
+
+	return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+}
+
+/*
+ * The files of a process: what their tables will take, and the making of them begun, the largest
+ * first, while the main thread has other things to do.
+ */
+static uint64_t begin_process(struct stacks *st, pid_t pid)
+{
+	struct proc_image images[1024];
+	struct size sizes[1024];
+	struct proc *p;
+	uint64_t sum = 0;
+	uint32_t n;
+
+	if (proc_table_scan(st->run->procs, pid, 0, now_ns(), NULL) < 0 ||
+	    !(p = proc_table_live(st->run->procs, pid)))
+		return 0;
+	n = proc_images(st->run->procs, p, images, 1024);
+	if (n > 1024)
+		n = 1024;
+	for (uint32_t i = 0; i < n; i++) {
+		_cleanup_(closep) int fd =
+			proc_table_open_module(st->run->procs, images[i].module, NULL);
+
+		sizes[i] = (struct size){ images[i].module, fd < 0 ? 0 : unwind_file_estimate(fd) };
+		sum += sizes[i].bytes;
+	}
+	qsort(sizes, n, sizeof(*sizes), larger_first);
+	for (uint32_t i = 0; i < n && sizes[i].bytes; i++)
+		unwind_files_begin(&st->unwind->files, sizes[i].module);
+	return sum;
+}
+
+static uint64_t pool_bytes(struct stacks *st)
+{
+	const struct run_config *cfg = st->run->cfg;
+	uint64_t share = session_unwind_share(cfg->mem_mb, cfg->sources[MS_ALLOC]), sum = 0;
+
+	if (cfg->all)
+		return share;
+	for (uint32_t i = 0; i < cfg->n_pids; i++)
+		sum += begin_process(st, cfg->pids[i]);
+	/* As much again as a quarter, for what it maps later and for spans. */
+	sum = cfg->command ? POOL_COMMAND : sum + sum / 4 + POOL_MIN / 2;
+	if (sum < POOL_MIN)
+		sum = POOL_MIN;
+	return sum < share ? sum : share;
+}
+
+int tables_prepare(struct stacks *st, uint64_t *ret_bytes, struct err *e)
+{
+	struct run_unwind *u;
+	int rc;
+
+	*ret_bytes = 0;
+	if (!st->run->cfg->user_stacks)
+		return 0;
+	u = st->unwind = calloc(1, sizeof(*u));
+	if (!u)
+		return err_set(e, -ENOMEM, "out of memory");
+	mallopt(M_MMAP_THRESHOLD, GIVE_BACK_BYTES);
+	row_cache_open(NULL, ROW_CACHE_BYTES_MAX, &u->cache, NULL); /* or none */
+	rc = builder_new(2, unwind_file_make, u->cache, &u->builder, e);
+	if (rc < 0)
+		return rc;
+	u->files.dict = st->run->dict;
+	u->files.procs = st->run->procs;
+	u->files.builder = u->builder;
+	*ret_bytes = pool_bytes(st);
+	return 0;
+}
+
+static void take_tables(struct stacks *st);
+static void flush_due(struct stacks *st);
+
+static int on_tables(void *ctx, struct err *e)
+{
+	(void)e;
+	take_tables(ctx);
+	return 0;
+}
+
+static int on_due(void *ctx, struct err *e)
+{
+	(void)e;
+	flush_due(ctx);
+	return 0;
+}
+
+/* Changes of processes are gathered for a moment. */
+static uint64_t flush_due_ns(void *ctx)
+{
+	const struct stacks *st = ctx;
+
+	return st->unwind->n_changed ? st->unwind->flush_ns : LOOP_NEVER;
+}
+
+int tables_open(struct stacks *st, struct err *e)
+{
+	struct run_unwind *u = st->unwind;
+	struct publish_mem mem;
+	struct space_sink sink;
+	int rc;
+
+	if (!u)
+		return 0;
+	rc = unwind_maps_open(st->run->session, &u->maps, e);
+	if (rc < 0)
+		return rc;
+	mem = unwind_maps_mem(u->maps);
+	sink = unwind_maps_sink(u->maps);
+	rc = publish_new(&mem, &sink, &u->publish, e);
+	if (rc < 0)
+		return rc;
+	u->files.publish = u->publish;
+	session_clock(st->run->session, now_ns());
+	rc = loop_fd(st->run->loop, builder_fd(u->builder), on_tables, st);
+	if (rc == 0)
+		rc = loop_at(st->run->loop, flush_due_ns, on_due, st);
+	return rc < 0 ? err_set(e, rc, "cannot wait for unwind tables: %s", strerror(-rc)) : 0;
+}
+
+void tables_close(struct stacks *st)
+{
+	struct run_unwind *u = st->unwind;
+
+	if (!u)
+		return;
+	builder_free(u->builder);
+	row_cache_close(u->cache);
+	unwind_files_fini(&u->files);
+	publish_free(u->publish);
+	unwind_maps_close(u->maps);
+	free(u->changed);
+	free(u->maps_buf);
+	free(u->spans_buf);
+	free(u);
+	st->unwind = NULL;
+}
+
+/* --- one process --- */
+
+static int reserve(struct run_unwind *u, uint32_t n)
+{
+	struct proc_mapping *maps;
+	struct ms_span *spans;
+
+	if (n <= u->cap_buf)
+		return 0;
+	maps = reallocarray(u->maps_buf, n, sizeof(*maps));
+	if (maps)
+		u->maps_buf = maps;
+	spans = maps ? reallocarray(u->spans_buf, n, sizeof(*spans)) : NULL;
+	if (!spans)
+		return -ENOMEM;
+	u->spans_buf = spans;
+	u->cap_buf = n;
+	return 0;
+}
+
+struct paths {
+	struct stacks *st;
+	uint32_t n;
+};
+
+static const char *path_of(void *ctx, uint32_t i)
+{
+	const struct paths *p = ctx;
+	struct dict *d = p->st->run->dict;
+
+	if (i >= p->n)
+		return NULL;
+	return dict_str(d, dict_module_get(d, p->st->unwind->maps_buf[i].module)->path);
+}
+
+static const struct runtime_row *runtime_of(struct stacks *st, struct proc *p, uint32_t n)
+{
+	struct paths paths = { st, n };
+	char path[64], cmdline[4096];
+	_cleanup_(closep) int fd = -1;
+	ssize_t len = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)proc_pid(p));
+	if (!proc_exited(p) && !proc_replaced(p))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		len = read(fd, cmdline, sizeof(cmdline));
+	return runtime_find(path_of, &paths, cmdline, len > 0 ? (size_t)len : 0);
+}
+
+/* Mappings → spans, in u->spans_buf. */
+static int spans_of(struct stacks *st, struct proc *p, uint32_t *ret_n)
+{
+	const struct runtime_row *runtime = NULL;
+	struct run_unwind *u = st->unwind;
+	bool runtime_known = false;
+	uint64_t now = now_ns();
+	uint32_t n = proc_mappings(st->run->procs, p, u->maps_buf, u->cap_buf);
+
+	if (n > u->cap_buf) {
+		if (reserve(u, n) < 0)
+			return -ENOMEM;
+		n = proc_mappings(st->run->procs, p, u->maps_buf, u->cap_buf);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct proc_mapping *m = &u->maps_buf[i];
+		struct ms_span *s = &u->spans_buf[i];
+		enum code_kind code = CODE_ANON;
+		uint32_t table = 0;
+		int rc = unwind_files_table(&u->files, m->module, now, &code, &table);
+
+		if (!runtime_known && (code == CODE_ANON || code == CODE_NOT_ELF)) {
+			runtime = runtime_of(st, p, n);
+			runtime_known = true;
+		}
+		*s = (struct ms_span){ .start = m->addr,
+				       .end = m->end,
+				       .bias = m->bias,
+				       .table = table,
+				       .kind = walker_choose(code, runtime)->span };
+		if (rc < 0)
+			s->kind = MS_SPAN_PENDING;
+		else if (s->kind == MS_SPAN_TABLE && m->kind == MODULE_ELF && !m->readable)
+			s->kind = MS_SPAN_GUESS;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static int put_process(struct stacks *st, struct proc *p, const struct proc_id *id)
+{
+	struct run_unwind *u = st->unwind;
+	struct ms_proc proc = { .start_ns = id->start_ns, .tgid = id->pid, .exec_id = id->exec_id };
+	uint64_t began = now_ns();
+	uint32_t n;
+	int rc;
+
+	rc = spans_of(st, p, &n);
+	if (rc < 0)
+		return rc;
+	rc = publish_space_put(u->publish, &proc, proc_generation(p), u->spans_buf, n,
+			       proc_exited(p) || proc_replaced(p), now_ns());
+	u->put++;
+	u->put_ns += now_ns() - began;
+	return rc;
+}
+
+/* How the kernel names the newest image of a process: known, or in what the kernel has of it. */
+static bool id_of(struct stacks *st, struct proc *p, struct proc_id *ret_id)
+{
+	struct proc_id id = { .pid = (uint32_t)proc_pid(p) };
+	struct ms_space space;
+
+	if (proc_id_of(p, ret_id))
+		return true;
+	if (!session_name_of(st->run->session, proc_pid(p), &id.start_ns, &id.exec_id)) {
+		if (!unwind_maps_space(st->unwind->maps, proc_pid(p), &space))
+			return false;
+		id.start_ns = space.start_ns;
+		id.exec_id = space.exec_id;
+	}
+	/* The child as it was forked; it may have gone through an exec since. */
+	return proc_table_find(st->run->procs, &id) && proc_id_of(p, ret_id);
+}
+
+/* --- changes --- */
+
+void tables_changed(struct stacks *st, pid_t pid)
+{
+	struct run_unwind *u = st->unwind;
+	struct ms_space space;
+	struct ms_proc proc;
+
+	if (!u ||
+	    (st->run->cfg->all ? !publish_space_of_pid(u->publish, (uint32_t)pid, &proc, &space)
+			       : !target_of(st->run, pid)))
+		return;
+	for (uint32_t i = u->n_changed; i-- > 0;)
+		if (u->changed[i] == pid)
+			return;
+	if (u->n_changed == u->cap_changed) {
+		uint32_t cap = u->cap_changed ? u->cap_changed * 2 : 64;
+		pid_t *more = reallocarray(u->changed, cap, sizeof(*more));
+
+		if (!more)
+			return; /* its stacks will ask for it */
+		u->changed = more;
+		u->cap_changed = cap;
+	}
+	if (!u->n_changed)
+		u->flush_ns = now_ns() + (st->run->cfg->all ? LATER_NS : 0);
+	u->changed[u->n_changed++] = pid;
+}
+
+void tables_forked(struct stacks *st, pid_t pid)
+{
+	struct run_unwind *u = st->unwind;
+	struct ms_space space;
+	struct proc_id id;
+	struct proc *p;
+
+	if (!u)
+		return;
+	if (!st->run->cfg->all) {
+		tables_changed(st, pid);
+		return;
+	}
+	/* The kernel has given it its parent's entry: from now on that is ours to keep. */
+	p = proc_table_live(st->run->procs, pid);
+	if (p && unwind_maps_space(u->maps, pid, &space) && id_of(st, p, &id))
+		put_process(st, p, &id);
+}
+
+void tables_ended(struct stacks *st, pid_t pid)
+{
+	if (st->unwind)
+		publish_space_end(st->unwind->publish, (uint32_t)pid, now_ns());
+}
+
+static void flush(struct stacks *st)
+{
+	struct run_unwind *u = st->unwind;
+	uint32_t n = u->n_changed;
+
+	u->n_changed = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		pid_t pid = u->changed[i];
+		struct proc *p = proc_table_live(st->run->procs, pid);
+		struct proc_id id;
+
+		if (!p || !id_of(st, p, &id)) { /* nobody can say whose entry it is */
+			publish_space_end(u->publish, (uint32_t)pid, now_ns());
+			continue;
+		}
+		if (put_process(st, p, &id) == -EAGAIN) {
+			u->changed[u->n_changed++] = pid;
+			u->flush_ns = now_ns() + AGAIN_NS;
+		}
+	}
+}
+
+static void flush_due(struct stacks *st)
+{
+	struct run_unwind *u = st->unwind;
+
+	if (!u || (u->n_changed && now_ns() < u->flush_ns))
+		return;
+	flush(st);
+	/* What there was no room for has no entry now: its stacks are walked here. */
+	session_mappings_known(st->run->session, u->read_ns);
+}
+
+void tables_read(struct stacks *st, uint64_t ns)
+{
+	if (!st->unwind)
+		return;
+	st->unwind->read_ns = ns;
+	flush_due(st);
+}
+
+static void take_tables(struct stacks *st)
+{
+	if (st->unwind)
+		unwind_files_collect(&st->unwind->files, now_ns());
+}
+
+/* The rest of what making tables took is kept by the threads' arenas. */
+static void give_back_memory(struct run_unwind *u)
+{
+	uint64_t now = now_ns();
+
+	if (u->trimmed == u->files.built)
+		return;
+	/* On a busy host some table is always under way. */
+	if (builder_pending(u->builder) && now < u->trimmed_ns + TRIM_NS)
+		return;
+	malloc_trim(0);
+	u->trimmed = u->files.built;
+	u->trimmed_ns = now;
+}
+
+void tables_tick(struct stacks *st)
+{
+	if (!st->unwind)
+		return;
+	give_back_memory(st->unwind);
+	session_clock(st->run->session, now_ns());
+	flush_due(st);
+	publish_tick(st->unwind->publish, now_ns());
+	take_tables(st);
+}
+
+/* --- asked for --- */
+
+static bool is_changed(const struct run_unwind *u, pid_t pid)
+{
+	for (uint32_t i = 0; i < u->n_changed; i++)
+		if (u->changed[i] == pid)
+			return true;
+	return false;
+}
+
+/* Puts what is known of an image now. */
+static int put_anew(struct stacks *st, const struct ms_proc *proc)
+{
+	struct proc_id id = { proc->tgid, proc->exec_id, proc->start_ns };
+	struct proc *p = proc_table_find(st->run->procs, &id);
+
+	if (!p && proc_table_scan(st->run->procs, (pid_t)id.pid, id.exec_id, now_ns(), NULL) == 0)
+		p = proc_table_find(st->run->procs, &id);
+	return p ? put_process(st, p, &id) : -ESRCH;
+}
+
+int tables_space(struct stacks *st, const struct ms_proc *proc, struct ms_space *ret_space)
+{
+	struct run_unwind *u = st->unwind;
+	struct asked *asked;
+	struct ms_space space;
+	uint64_t now;
+
+	if (!u || !memcmp(proc, &u->before_exec, sizeof(*proc)))
+		return -ESRCH;
+	take_tables(st);
+	if (is_changed(u, (pid_t)proc->tgid) || !publish_space(u->publish, proc, &space)) {
+		/* Many stacks of one image may wait: it is asked for once for all. */
+		now = now_ns();
+		asked = &u->asked[proc->tgid % N_ASKED];
+		if (memcmp(&asked->proc, proc, sizeof(*proc)) || now > asked->ns + AGAIN_NS ||
+		    asked->answer == 0)
+			*asked = (struct asked){ *proc, now, put_anew(st, proc) };
+		if (asked->answer < 0)
+			return asked->answer;
+		if (!publish_space(u->publish, proc, &space))
+			return -ESRCH;
+	}
+	*ret_space = space;
+	return 0;
+}
+
+int tables_need(struct stacks *st, const struct ms_space *space, uint64_t addr)
+{
+	const struct publish_mem *mem = publish_memory(st->unwind->publish);
+	const struct ms_span *s = (const struct ms_span *)(const void *)(mem->pool + space->spans);
+
+	for (uint32_t i = 0; i < space->n_spans && s[i].start <= addr; i++)
+		if (addr < s[i].end)
+			return s[i].kind == MS_SPAN_TABLE
+				       ? unwind_files_need(&st->unwind->files, s[i].table, now_ns())
+				       : -ENOENT;
+	return -ENOENT;
+}
+
+bool tables_known(const struct stacks *st, const struct ms_proc *proc, struct ms_space *ret_space)
+{
+	return st->unwind && publish_space(st->unwind->publish, proc, ret_space);
+}
+
+const struct publish_mem *tables_mem(const struct stacks *st)
+{
+	return publish_memory(st->unwind->publish);
+}
+
+/* --- the beginning --- */
+
+/* The command waits to be let go: so far it is a copy of this process. */
+static bool is_before_exec(const struct stacks *st, pid_t pid)
+{
+	return st->run->cfg->delay_s <= 0 && pid == targets_command(st->run);
+}
+
+static void on_name(void *ctx, const struct ms_task *task)
+{
+	struct proc_id id = { task->proc.tgid, task->proc.exec_id, task->proc.start_ns };
+	struct stacks *st = ctx;
+	struct proc *p;
+
+	pipeline_processes(st->run);
+	if (proc_table_scan(st->run->procs, (pid_t)id.pid, id.exec_id, task->seen_ns, NULL) < 0)
+		return;
+	p = proc_table_find(st->run->procs, &id);
+	if (is_before_exec(st, (pid_t)id.pid)) {
+		st->unwind->before_exec = task->proc;
+		return;
+	}
+	if (p && put_process(st, p, &id) < 0)
+		tables_changed(st, (pid_t)id.pid);
+}
+
+/* Until all tables that are being made are there, a signal comes, or it has been long enough. */
+static void settle(struct stacks *st, uint64_t until_ns)
+{
+	struct run_unwind *u = st->unwind;
+
+	while (builder_pending(u->builder) && now_ns() < until_ns && !run_in_a_hurry() &&
+	       !loop_signal_waits(st->run->loop, 0)) {
+		uint64_t soon = now_ns() + 50000000;
+
+		builder_wait(u->builder, soon < until_ns ? soon : until_ns);
+		take_tables(st);
+	}
+}
+
+int tables_begin(struct stacks *st, struct err *e)
+{
+	struct run_unwind *u = st->unwind;
+	uint64_t began = now_ns();
+	struct publish_stats s;
+	int rc;
+
+	if (!u || st->run->cfg->all)
+		return 0;
+	rc = session_name_tasks(st->run->session, on_name, st, e);
+	if (rc < 0)
+		return rc;
+	settle(st, began + BEGIN_NS);
+	publish_stats(u->publish, &s);
+	run_say(st->run,
+		"unwind tables: %u of %u files, %.1f of %.1f MiB, %llu rows, %u rules; %.1f ms",
+		s.tables, s.tables_known, (double)s.table_bytes / 1048576,
+		(double)s.pool_bytes / 1048576, (unsigned long long)s.rows, s.rules,
+		(double)(now_ns() - began) / 1e6);
+	return 0;
+}
+
+void tables_held(struct stacks *st)
+{
+	if (!st->unwind)
+		return;
+	flush_due(st);
+	settle(st, now_ns() + SETTLE_NS);
+}
+
+void tables_settle(struct stacks *st)
+{
+	if (st->unwind)
+		settle(st, now_ns() + SETTLE_NS);
+}
+
+void tables_facts(struct stacks *st, struct run_summary *to)
+{
+	struct run_unwind *u = st->unwind;
+	struct publish_stats s;
+
+	if (!u)
+		return;
+	publish_stats(u->publish, &s);
+	to->unwind.known = true;
+	to->unwind.files = s.tables_known;
+	to->unwind.resident = s.tables;
+	to->unwind.bytes = s.table_bytes + s.span_bytes;
+	to->unwind.budget_bytes = s.pool_bytes;
+	to->unwind.rows = s.rows;
+	to->unwind.rules = s.rules;
+	to->unwind.spans = s.spans;
+	to->unwind.processes = s.spaces;
+	to->unwind.made = u->files.built;
+	to->unwind.made_ns = u->files.build_ns;
+	to->unwind.evicted = s.evictions;
+	to->unwind.evicted_in_use = s.evicted_in_use;
+	to->unwind.refused = s.too_large;
+	to->unwind.left_out = s.no_room;
+	to->unwind.unreadable = u->files.unreadable;
+	to->unwind.without_rows = u->files.no_rows;
+	to->unwind.trouble = u->files.first_trouble;
+}
+
+void tables_say(struct stacks *st)
+{
+	struct run_unwind *u = st->unwind;
+	struct publish_stats s;
+
+	if (!u)
+		return;
+	publish_stats(u->publish, &s);
+	run_say(st->run,
+		"unwind tables at the end: %u of %u files, %.1f MiB, %llu rows, %u rules; %u "
+		"processes, %llu spans in %u lists, put %llu times at %.1f us; %llu tables made in "
+		"%.1f ms; %llu evicted, %llu of them in use; %llu refused; %llu without room; %u "
+		"files unreadable, %u without rows%s%s",
+		s.tables, s.tables_known, (double)s.table_bytes / 1048576,
+		(unsigned long long)s.rows, s.rules, s.spaces, (unsigned long long)s.spans, s.lists,
+		(unsigned long long)u->put, u->put ? (double)u->put_ns / 1e3 / (double)u->put : 0,
+		(unsigned long long)u->files.built, (double)u->files.build_ns / 1e6,
+		(unsigned long long)s.evictions, (unsigned long long)s.evicted_in_use,
+		(unsigned long long)s.too_large, (unsigned long long)s.no_room, u->files.unreadable,
+		u->files.no_rows, *u->files.first_trouble ? ": " : "", u->files.first_trouble);
+}
