@@ -264,11 +264,11 @@ test: all units clang ## all tests that need no rights
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_FREE)
 
 test-live: all units targets ## the tests against a real kernel (as root)
-	$(Q)tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_ROOT)
+	$(Q)tests/run --jobs $(JOBS) --again 2 --build $(BUILD) $(SUITES_ROOT)
 
 check: deps ## packages, build, every suite (as root)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units targets clang
-	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --again 2 --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
 
 MINUTES ?= 30
 .PHONY: soak

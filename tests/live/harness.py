@@ -4,7 +4,7 @@ A test file holds functions marked @fact, named as the fact they prove, and ends
 Each test calls check(), near() and equal(); all of its checks are made, and each that does not
 hold is one diagnostic line. skip(reason) ends a test that cannot be made here.
 
-    python3 tests/live/test_x.py [-l] [-k] [-a | -b] [PATTERN…]
+    python3 tests/live/test_x.py [-l] [-k] [-a | -b] [PATTERN | =NAME…]
     -l lists; -k keeps the output directories; -a takes the facts marked @alone, -b the others
 
 @alone("why") marks a fact that must have the machine to itself: one that measures time, a cost, or what is there
@@ -692,7 +692,8 @@ def main(needs_root=True):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     patterns = [a for a in sys.argv[1:] if not a.startswith("-")]
     facts = [f for f in _facts if not patterns or
-             any(fnmatch.fnmatch(f.__name__, f"*{p}*") for p in patterns)]
+             any(f.__name__ == p[1:] if p[0] == "=" else fnmatch.fnmatch(f.__name__, f"*{p}*")
+                 for p in patterns if p)]
     for option, wanted in (("-a", True), ("-b", False)):
         if option in sys.argv:
             facts = [f for f in facts if hasattr(f, "alone") == wanted]
