@@ -17,6 +17,7 @@
 #include <linux/types.h>
 #endif
 
+#include "stat_ids.h"
 #include "walk/rows.h"
 
 #define MS_MAX_FRAMES 2048 /* of one stack record, user or kernel */
@@ -550,14 +551,6 @@ enum ms_shape {
 #define MS_COOKIE_SP_SHIFT 16
 #define MS_COOKIE_SHAPE_SHIFT 32
 #define MS_COOKIE_MOVED    (1ULL << 63)
-
-/* Counters, one row each in stats.def. */
-enum ms_stat {
-#define STAT(id, name, loss, help) id,
-#include "stats.def"
-#undef STAT
-	MS_N_STATS,
-};
 
 /*
  * One round of the stack hash: two lanes of multiply and rotate (the constants are large odd

@@ -335,8 +335,8 @@ __noinline __u64 burst_clock(void)
 	return burst_no && gate_alloc_open ? bpf_ktime_get_ns() : 0;
 }
 
-static __always_inline void run_time_end(const struct run_time *t, enum ms_stat runs,
-					 enum ms_stat ns)
+static __always_inline void run_time_end(const struct run_time *t, enum stat_id runs,
+					 enum stat_id ns)
 {
 	if (t->preempted != times_preempted())
 		return;

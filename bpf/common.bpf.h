@@ -16,7 +16,7 @@
 
 #define E2BIG 7 /* what a full hash map returns */
 
-static __always_inline void stat_add(enum ms_stat id, __u64 n)
+static __always_inline void stat_add(enum stat_id id, __u64 n)
 {
 	__u32 key = id;
 	__u64 *slot = bpf_map_lookup_elem(&stats, &key);
@@ -25,7 +25,7 @@ static __always_inline void stat_add(enum ms_stat id, __u64 n)
 		__sync_fetch_and_add(slot, n); /* uprobe programs are preempted by others on their CPU */
 }
 
-static __always_inline void stat_inc(enum ms_stat id)
+static __always_inline void stat_inc(enum stat_id id)
 {
 	stat_add(id, 1);
 }

@@ -330,7 +330,7 @@ static __always_inline __s64 memory_pages(struct ms_memory_cpu *c, __u64 mm, __u
 }
 
 /* Without an atomic operation: only this program counts these, and it does not nest on a CPU. */
-static __always_inline void pages_add(enum ms_stat id, __u64 n)
+static __always_inline void pages_add(enum stat_id id, __u64 n)
 {
 	__u32 key = id;
 	__u64 *slot = bpf_map_lookup_elem(&stats, &key);

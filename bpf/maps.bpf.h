@@ -9,7 +9,7 @@
 /* Counters: one slot per row of stats.def and CPU. Written by all, read by collect/stream/drain.c. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, MS_N_STATS);
+	__uint(max_entries, N_STATS);
 	__type(key, __u32);
 	__type(value, __u64);
 } stats __weak SEC(".maps");

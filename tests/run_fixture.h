@@ -24,7 +24,7 @@ static struct {
 	char calls[1024];
 	struct { enum drain_kind kind; drain_fn fn; void *ctx; } on[32];
 	uint32_t n_on;
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	uint64_t start_ns;
 	void (*on_threads)(void); /* what drain_threads() hands over */
 } fake;
@@ -60,14 +60,14 @@ int drain_events(struct drain *d) { return 0; }
 bool drain_sent_waits(const struct drain *d) { return false; }
 int drain_threads(struct drain *d, bool all, struct err *e) { called(all ? "threads(all)" : "threads"); if (fake.on_threads) fake.on_threads(); return 0; }
 void drain_stats(const struct drain *d, uint64_t *ret) { memcpy(ret, fake.stats, sizeof(fake.stats)); }
-void drain_verdicts(const struct drain *d, uint64_t v[MS_N_SOURCES][MS_N_VERDICTS]) { memset(v, 0, sizeof(uint64_t) * MS_N_SOURCES * MS_N_VERDICTS); }
+void drain_verdicts(const struct drain *d, uint64_t v[N_SOURCES][N_STACK_VERDICTS]) { memset(v, 0, sizeof(uint64_t) * N_SOURCES * N_STACK_VERDICTS); }
 uint32_t drain_last_totals(const struct drain *d) { return 0; }
 int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx) { called("memories"); return 0; }
 int drain_blocks(struct drain *d, struct err *e) { called("blocks"); return 0; }
 int drain_inflight(struct drain *d, struct err *e) { return 0; }
 uint64_t session_start_ns(const struct session *s) { return fake.start_ns; }
 uint32_t session_map_max(const struct session *s, enum session_map m) { return 1024; }
-bool session_has(const struct session *s, enum ms_source source, const char **why) { *why = NULL; return true; }
+bool session_has(const struct session *s, enum source source, const char **why) { *why = NULL; return true; }
 const char *session_oncpu_event(const struct session *s) { return "cpu-clock"; }
 
 /* The component of that name in the table. */

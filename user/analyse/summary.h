@@ -17,6 +17,7 @@
 #include "analyse/top.h"
 #include "analyse/trend.h"
 #include "model/alloc_site.h"
+#include "model/source.h"
 
 #include <sys/types.h>
 
@@ -95,12 +96,11 @@ struct summary_sites {
  * What was mapped by system calls outside of the allocator, while every allocation was traced: bytes of
  * address space, touched or not (collect/stream/mappings.h).
  */
-enum mapping_kind { MAPPING_FILE, MAPPING_ANON, MAPPING_SHARED, N_MAPPING_KINDS };
 struct summary_mappings {
 	bool known;
 	struct {
 		uint64_t made, made_bytes, gone_bytes, live, live_bytes;
-	} by[N_MAPPING_KINDS];
+	} by[N_MEMORY_KINDS];
 	uint64_t ended_bytes;         /* went with what ended                         */
 	uint64_t failed;              /* calls                                        */
 	uint64_t full;                /* mappings made and not followed               */
@@ -167,11 +167,9 @@ struct summary_alloc {
 };
 
 /* Pages first touched and released; of all that was profiled, children included. */
-enum growth_kind { GROWTH_FILE, GROWTH_ANON, GROWTH_SHARED, N_GROWTH_KINDS };
-
 struct summary_growth {
 	bool known;
-	uint64_t resident_bytes[N_GROWTH_KINDS], returned_bytes[N_GROWTH_KINDS];
+	uint64_t resident_bytes[N_MEMORY_KINDS], returned_bytes[N_MEMORY_KINDS];
 	uint64_t made_bytes;      /* copied by forks and set up by execs: in none of those   */
 	int64_t ended_bytes;      /* of all that came, what went with processes and images that ended,
 				   * about; < 0: they had released more than came */

@@ -97,7 +97,7 @@ static bool count_frame_pointers(pid_t pid, struct fp_count *c)
 	if (fd < 0 || elf_file_open(fd, path, &elf, NULL) < 0 ||
 	    cfi_open(elf, CFI_EH_FRAME | CFI_DEBUG_FRAME, &cfi, NULL) < 0)
 		return false;
-	c->fp = elf_file_machine(elf) == EM_AARCH64 ? MS_A64_FP : MS_X86_RBP;
+	c->fp = cfi_frame_pointer(elf_file_machine(elf));
 	for (uint32_t i = 0; i < cfi_n_fdes(cfi); i++) {
 		struct cfi_fde fde = cfi_fde_at(cfi, i);
 
@@ -354,7 +354,7 @@ int doctor_process(pid_t pid, bool json)
 		.n_pids = 1,
 		.duration_s = DOCTOR_SECONDS,
 		.hz = DOCTOR_HZ,
-		.sources = { [MS_ONCPU] = true, [MS_OFFCPU] = true },
+		.sources = { [SOURCE_ONCPU] = true, [SOURCE_OFFCPU] = true },
 		.alloc = ALLOC_OFF,
 		.user_stacks = true,
 		.kernel_stacks = true,

@@ -103,7 +103,6 @@ const struct opt_command record_options = {
 /* "oncpu,alloc" → sources; without --only all, but under -a no allocations. */
 static int choose_sources(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
-	static const char *const names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc", "growth" };
 	const char *s = a->only;
 
 	cfg->alloc = a->alloc == ALLOC_NOT_GIVEN ? ALLOC_AUTO : (enum alloc_mode)a->alloc;
@@ -120,16 +119,16 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 	if (a->python_objects && cfg->alloc != ALLOC_EXACT)
 		return err_set(e, -EINVAL, "--python-objects goes with --alloc=exact");
 	cfg->python_objects = a->python_objects;
-	for (int i = 0; i < MS_N_SOURCES; i++)
+	for (int i = 0; i < N_SOURCES; i++)
 		cfg->sources[i] = !s;
 	while (s && *s) {
 		size_t len = strcspn(s, ",");
 		int i = 0;
 
-		while (i < MS_N_SOURCES &&
-		       (strlen(names[i]) != len || strncmp(names[i], s, len) != 0))
+		while (i < N_SOURCES &&
+		       (strlen(source_names[i]) != len || strncmp(source_names[i], s, len) != 0))
 			i++;
-		if (i == MS_N_SOURCES)
+		if (i == N_SOURCES)
 			return err_set(e, -EINVAL,
 				       "--only takes oncpu, offcpu, alloc and growth, not \"%.*s\"",
 				       (int)len, s);
@@ -137,15 +136,15 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		s += len + (s[len] == ',');
 	}
 	cfg->alloc_asked = a->inject || a->alloc == ALLOC_EXACT || a->alloc == ALLOC_SAMPLED ||
-			   a->alloc == ALLOC_BURSTS || (a->only && cfg->sources[MS_ALLOC]);
+			   a->alloc == ALLOC_BURSTS || (a->only && cfg->sources[SOURCE_ALLOC]);
 	if (cfg->all && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_SAMPLED &&
 	    cfg->alloc != ALLOC_BURSTS)
-		cfg->sources[MS_ALLOC] = false;
+		cfg->sources[SOURCE_ALLOC] = false;
 	if (cfg->alloc == ALLOC_OFF)
-		cfg->sources[MS_ALLOC] = false;
+		cfg->sources[SOURCE_ALLOC] = false;
 	if (cfg->all && cfg->alloc == ALLOC_EXACT)
 		cfg->file_scope = true;
-	for (int i = 0; i < MS_N_SOURCES; i++)
+	for (int i = 0; i < N_SOURCES; i++)
 		if (cfg->sources[i])
 			return 0;
 	return err_set(e, -EINVAL, "nothing is left to gather: see --only and --alloc");

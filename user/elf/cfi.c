@@ -565,6 +565,11 @@ static int add_source(struct cfi *cfi, struct elf_file *elf,
 
 /* --- interface --- */
 
+uint8_t cfi_frame_pointer(uint16_t machine)
+{
+	return machine == EM_AARCH64 ? 29 : 6;
+}
+
 int cfi_open(struct elf_file *elf, unsigned from, struct cfi **ret_cfi, struct err *e)
 {
 	_cleanup_(cfi_freep) struct cfi *cfi = NULL;

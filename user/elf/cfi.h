@@ -82,6 +82,9 @@ enum {
 	CFI_DEBUG_FRAME = 1 << 1,  /* where .eh_frame says nothing */
 };
 
+/* The DWARF number of the frame pointer: rbp, x29. `machine`: EM_… */
+uint8_t cfi_frame_pointer(uint16_t machine);
+
 /*
  * Reads and sorts the FDEs; `elf` may be closed afterwards. `from`: CFI_EH_FRAME and
  * CFI_DEBUG_FRAME.

@@ -26,10 +26,10 @@ static const struct {
 	const char *name;
 	double trap_ns;
 } kinds[N_COSTS] = {
-	[MS_ONCPU] = { "on-CPU", INTERRUPT_NS },
-	[MS_OFFCPU] = { "off-CPU", TRACEPOINT_NS },
-	[MS_ALLOC] = { "allocations", BUDGET_TRAP_NS },
-	[MS_GROWTH] = { "growth", TRACEPOINT_NS },
+	[SOURCE_ONCPU] = { "on-CPU", INTERRUPT_NS },
+	[SOURCE_OFFCPU] = { "off-CPU", TRACEPOINT_NS },
+	[SOURCE_ALLOC] = { "allocations", BUDGET_TRAP_NS },
+	[SOURCE_GROWTH] = { "growth", TRACEPOINT_NS },
 	[COST_EVENTS] = { "process events", TRACEPOINT_NS },
 };
 
@@ -53,13 +53,13 @@ struct taken {
  */
 static double events_of_target(const struct run *r, int i, const uint64_t *stats)
 {
-	if (r->cfg->all || i == MS_ALLOC)
+	if (r->cfg->all || i == SOURCE_ALLOC)
 		return INFINITY;
 	if (i == COST_EVENTS)
 		return 0;
-	if (i == MS_ONCPU)
+	if (i == SOURCE_ONCPU)
 		return (double)stats[STAT_ONCPU_SAMPLES];
-	if (i == MS_OFFCPU) /* one when it leaves, one when it comes */
+	if (i == SOURCE_OFFCPU) /* one when it leaves, one when it comes */
 		return 2 * (double)stats[STAT_OFFCPU_SWITCHES];
 	return (double)(stats[STAT_RESIDENT_FILE] + stats[STAT_RESIDENT_ANON] +
 			stats[STAT_RESIDENT_SHARED] + stats[STAT_RETURNED_FILE] +
@@ -87,7 +87,7 @@ static void govern(struct run *r, uint64_t now)
 	struct budget b = { .limit = r->cfg->max_overhead };
 	double fixed_ns[N_COSTS], elapsed_ns = (double)(now - start_ns), window_ns;
 	struct program_cost costs[N_COSTS];
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 
 	window_ns = (double)costs_read(r->budget->costs, costs);
 	if (window_ns <= 0 || now <= start_ns)
@@ -150,8 +150,8 @@ static bool is_forced(const struct run *r)
 {
 	const struct run_config *cfg = r->cfg;
 
-	return (cfg->sources[MS_ALLOC] && cfg->alloc == ALLOC_EXACT) ||
-	       (cfg->sources[MS_OFFCPU] && cfg->waits == WAITS_EXACT);
+	return (cfg->sources[SOURCE_ALLOC] && cfg->alloc == ALLOC_EXACT) ||
+	       (cfg->sources[SOURCE_OFFCPU] && cfg->waits == WAITS_EXACT);
 }
 
 /* Of those that know it better than the kernel's account. */
@@ -167,7 +167,7 @@ static bool reported(struct run *r, uint32_t source, const struct program_cost *
 void budget_report(struct run *r, struct run_summary *to)
 {
 	struct program_cost costs[N_COSTS];
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	double scale;
 
 	if (!r->budget || !r->budget->costs || to->duration_ns <= 0)

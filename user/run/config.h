@@ -20,7 +20,7 @@ struct run_config {
 	double duration_s;       /* 0: until a signal or the target's end    */
 	double delay_s;          /* before anything is attached              */
 	uint32_t hz;
-	bool sources[MS_N_SOURCES];
+	bool sources[N_SOURCES];
 	enum alloc_mode alloc;
 	bool alloc_asked;        /* allocations were asked for by name       */
 	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command, or injected: mean bytes between samples */

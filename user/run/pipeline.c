@@ -174,7 +174,7 @@ int pipeline_drain(struct run *r, struct err *e)
 	uint64_t now;
 	int rc = pipeline_totals(r, e);
 
-	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
+	if (rc == 0 && r->cfg->sources[SOURCE_OFFCPU])
 		rc = drain_threads(r->drain, false, e);
 	now = now_ns();
 	EACH_COMPONENT(r, c, self)
@@ -200,7 +200,7 @@ int pipeline_end(struct run *r, struct err *e)
 	EACH_COMPONENT(r, c, self)
 	if (c->drained_last)
 		c->drained_last(self, rc == 0);
-	if (rc == 0 && r->cfg->sources[MS_OFFCPU])
+	if (rc == 0 && r->cfg->sources[SOURCE_OFFCPU])
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0)
 		r->oom |= ingest_finish(r->ingest) < 0;
@@ -215,7 +215,7 @@ bool pipeline_has(const struct run *r, enum profile_kind kind)
 
 	if (!r->profiles[kind])
 		return false;
-	if (profile_rows[kind].source != MS_ALLOC)
+	if (profile_rows[kind].source != SOURCE_ALLOC)
 		return true;
 	return tier == ALLOC_TIER_EXACT ||
 	       (tier == ALLOC_TIER_SAMPLED && kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS) ||
@@ -228,7 +228,7 @@ static bool has_part(const struct run *r, enum profile_kind kind, bool last)
 {
 	if (!pipeline_has(r, kind))
 		return false;
-	if (profile_rows[kind].source == MS_ALLOC && r->alloc.tier != ALLOC_TIER_EXACT)
+	if (profile_rows[kind].source == SOURCE_ALLOC && r->alloc.tier != ALLOC_TIER_EXACT)
 		return false;
 	return last || (kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS);
 }

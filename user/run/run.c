@@ -52,10 +52,10 @@ static void session_opts_of(const struct run_config *cfg, struct session_opts *r
 		.children = cfg->children,
 		.cgroups = cfg->n_groups > 0,
 		.tid = cfg->tid,
-		.oncpu = cfg->sources[MS_ONCPU],
-		.offcpu = cfg->sources[MS_OFFCPU],
-		.alloc = cfg->sources[MS_ALLOC],
-		.growth = cfg->sources[MS_GROWTH],
+		.oncpu = cfg->sources[SOURCE_ONCPU],
+		.offcpu = cfg->sources[SOURCE_OFFCPU],
+		.alloc = cfg->sources[SOURCE_ALLOC],
+		.growth = cfg->sources[SOURCE_GROWTH],
 		.user_stacks = cfg->user_stacks,
 		.kernel_stacks = cfg->kernel_stacks,
 		.hz = cfg->hz,
@@ -124,7 +124,7 @@ static int open_all(struct run *r, struct err *e)
 	int rc;
 
 	session_opts_of(r->cfg, &opts);
-	if (r->cfg->sources[MS_OFFCPU] || r->cfg->sources[MS_GROWTH])
+	if (r->cfg->sources[SOURCE_OFFCPU] || r->cfg->sources[SOURCE_GROWTH])
 		kernel = kernel_functions_begin(function_names, 1 + INGEST_TRACERS);
 	r->dict = dict_new();
 	r->procs = r->dict ? proc_table_new(r->dict) : NULL;
@@ -148,12 +148,12 @@ static int open_all(struct run *r, struct err *e)
 
 static void check_sources(struct run *r)
 {
-	const char *names[MS_N_SOURCES] = { "on-CPU samples", "off-CPU times", "allocations",
-					    "changes of resident memory" };
+	const char *names[N_SOURCES] = { "on-CPU samples", "off-CPU times", "allocations",
+					 "changes of resident memory" };
 	const char *why;
 
-	for (int i = 0; i < MS_N_SOURCES; i++)
-		if (r->cfg->sources[i] && !session_has(r->session, (enum ms_source)i, &why))
+	for (int i = 0; i < N_SOURCES; i++)
+		if (r->cfg->sources[i] && !session_has(r->session, (enum source)i, &why))
 			run_note(r, true, "%s are not available: %s", names[i], why);
 }
 
@@ -231,7 +231,7 @@ static int open_loop(struct run *r, struct err *e)
 
 static int start_loop(struct run *r, struct err *e)
 {
-	bool fast = r->cfg->sources[MS_ALLOC] && r->cfg->alloc == ALLOC_AUTO;
+	bool fast = r->cfg->sources[SOURCE_ALLOC] && r->cfg->alloc == ALLOC_AUTO;
 	int rc = loop_every(r->loop, fast ? FAST_TICK_NS : TICK_NS, on_tick, r);
 
 	if (rc == 0)

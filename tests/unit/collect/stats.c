@@ -13,7 +13,7 @@
 static void every_counter_has_a_name_of_its_own_and_a_sentence(void **state)
 {
 	(void)state;
-	for (int i = 0; i < MS_N_STATS; i++) {
+	for (int i = 0; i < N_STATS; i++) {
 		assert_non_null(stat_rows[i].name);
 		assert_true(strlen(stat_rows[i].help) > 0);
 		for (int k = 0; k < i; k++)
@@ -25,7 +25,7 @@ static void every_counter_has_a_name_of_its_own_and_a_sentence(void **state)
 static void names_are_lower_case_words_joined_by_underscores(void **state)
 {
 	(void)state;
-	for (int i = 0; i < MS_N_STATS; i++)
+	for (int i = 0; i < N_STATS; i++)
 		for (const char *c = stat_rows[i].name; *c; c++)
 			assert_true(islower((unsigned char)*c) || isdigit((unsigned char)*c) ||
 				    *c == '_');

@@ -161,8 +161,8 @@ static void growth_has_its_kinds_and_its_check(void **state)
 	assert_true(cJSON_IsNull(at(root, "growth")));
 	cJSON_Delete(root);
 	s.growth.known = true;
-	s.growth.resident_bytes[GROWTH_SHARED] = 8192;
-	s.growth.returned_bytes[GROWTH_ANON] = 4096;
+	s.growth.resident_bytes[MEMORY_SHARED] = 8192;
+	s.growth.returned_bytes[MEMORY_ANON] = 4096;
 	s.growth.sites = &site;
 	s.growth.n_sites = 1;
 	root = json_of(&s);

@@ -184,7 +184,7 @@ static struct run_summary fullest(void)
 	s.alloc.sites = s.alloc.live_sites = sites;
 	s.alloc.n_sites = s.alloc.n_live_sites = 10;
 	s.growth.known = true;
-	s.growth.on_stacks = s.growth.resident_bytes[GROWTH_ANON] = 80 << 20;
+	s.growth.on_stacks = s.growth.resident_bytes[MEMORY_ANON] = 80 << 20;
 	s.growth.sites = sites;
 	s.growth.n_sites = 10;
 	s.sources = sources;
@@ -532,7 +532,7 @@ static void mappings_are_apart_from_allocations(void **state)
 	assert_has_not(text_of(&s), "Mappings");
 	s.alloc.mappings = (struct summary_mappings){
 		.known = true,
-		.by = { [MAPPING_ANON] = { 5, 8 << 20, 2 << 20, 3, 6 << 20 } },
+		.by = { [MEMORY_ANON] = { 5, 8 << 20, 2 << 20, 3, 6 << 20 } },
 		.failed = 2,
 		.sites = &site,
 		.n_sites = 1,
@@ -603,9 +603,9 @@ static void growth_has_its_kinds_and_is_set_against_rss(void **state)
 	assert_has_not(text_of(&s), "Growth");
 	s.growth.known = true;
 	assert_has_not(text_of(&s), "Growth"); /* nothing came, nothing went */
-	s.growth.resident_bytes[GROWTH_ANON] = 64 << 20;
-	s.growth.resident_bytes[GROWTH_FILE] = 16 << 20;
-	s.growth.returned_bytes[GROWTH_ANON] = 20 << 20;
+	s.growth.resident_bytes[MEMORY_ANON] = 64 << 20;
+	s.growth.resident_bytes[MEMORY_FILE] = 16 << 20;
+	s.growth.returned_bytes[MEMORY_ANON] = 20 << 20;
 	s.growth.on_stacks = 80 << 20;
 	s.growth.returned_on_stacks = 20 << 20;
 	s.growth.sites = &site;

@@ -2,7 +2,7 @@
 #include "proc/proc_mem.h"
 #include "run_fixture.h"
 
-static struct run_config cfg = { .sources = { [MS_ALLOC] = true },
+static struct run_config cfg = { .sources = { [SOURCE_ALLOC] = true },
 				 .alloc = ALLOC_SAMPLED,
 				 .all = true,
 				 .max_overhead = 5,
@@ -21,8 +21,8 @@ static struct alloc *made(struct run **ret_run)
 
 static void totals_of_bursts_never_reach_the_profile_as_they_are(void **state)
 {
-	struct ms_total_key key = { .source = MS_ALLOC, .bucket = 3 },
-			    other = { .source = MS_ONCPU };
+	struct ms_total_key key = { .source = SOURCE_ALLOC, .bucket = 3 },
+			    other = { .source = SOURCE_ONCPU };
 	struct ms_total total = { .count = 1 };
 	struct run *r;
 

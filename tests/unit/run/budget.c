@@ -21,13 +21,13 @@ static void limit(void *self, double percent)
 static const struct component allocs = { .name = "a",
 					 .size = sizeof(struct part),
 					 .share = BUDGET_ALLOCATIONS,
-					 .source = MS_ALLOC,
+					 .source = SOURCE_ALLOC,
 					 .cost = cost,
 					 .limit = limit };
 static const struct component waits = { .name = "w",
 					.size = sizeof(struct part),
 					.share = BUDGET_WAIT_STACKS,
-					.source = MS_OFFCPU,
+					.source = SOURCE_OFFCPU,
 					.cost = cost,
 					.limit = limit };
 const struct component *const components[] = { &allocs, &waits, NULL };
@@ -85,7 +85,7 @@ static void dearer_samples_leave_less_to_both(void **state)
 	budget_tick(r, fake.start_ns + 1000000000);
 	before = a->limit;
 	/* 1,000 samples of 10 us in a tenth of a second: 10 % of a CPU and the interrupts. */
-	program[MS_ONCPU] = (struct program_cost){ .runs = 1000, .run_ns = 10000000 };
+	program[SOURCE_ONCPU] = (struct program_cost){ .runs = 1000, .run_ns = 10000000 };
 	budget_tick(r, fake.start_ns + 1000000000);
 	assert_true(a->limit < before);
 	/* Never nothing: then nobody would know what it costs. */

@@ -56,7 +56,7 @@ static void only_what_is_asked_for_takes_part(void **state)
 	};
 
 	for (int i = 1; i < 3; i++)
-		for (int k = 0; k < MS_N_SOURCES; k++)
+		for (int k = 0; k < N_SOURCES; k++)
 			cfgs[i].sources[k] = true;
 	for (uint32_t i = 0; components[i]; i++) {
 		uint32_t n = 0;

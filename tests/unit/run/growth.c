@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-static struct run_config cfg = { .sources = { [MS_GROWTH] = true } };
+static struct run_config cfg = { .sources = { [SOURCE_GROWTH] = true } };
 
 /* One target: this process. */
 void targets_each(const struct run *r, void (*fn)(void *ctx, const struct target *t), void *ctx)

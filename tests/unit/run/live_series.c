@@ -1,7 +1,7 @@
 #include "run/output/files.h"
 #include "run_fixture.h"
 
-static struct run_config cfg = { .sources = { [MS_ALLOC] = true } };
+static struct run_config cfg = { .sources = { [SOURCE_ALLOC] = true } };
 static ingest_alloc_fn told;
 static void *told_ctx;
 

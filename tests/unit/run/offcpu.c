@@ -1,6 +1,6 @@
 #include "run_fixture.h"
 
-static struct run_config cfg = { .sources = { [MS_OFFCPU] = true } };
+static struct run_config cfg = { .sources = { [SOURCE_OFFCPU] = true } };
 
 static struct run *exact_run(void **ret_self)
 {
@@ -65,7 +65,7 @@ static void open_waits_are_kept_from_the_profile_only_while_a_boundary_is_made(v
 static void with_every_wait_traced_its_cost_is_fixed_and_no_limit_applies(void **state)
 {
 	const struct component *c = component_named("off-CPU");
-	uint64_t stats[MS_N_STATS] = { [STAT_OFFCPU_SWITCHES] = 1000 };
+	uint64_t stats[N_STATS] = { [STAT_OFFCPU_SWITCHES] = 1000 };
 	struct cost_window w = {
 		.stats = stats, .fixed_ns = 5e6, .elapsed_ns = 1e9, .window_ns = 1e8
 	};

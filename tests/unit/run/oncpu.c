@@ -1,6 +1,6 @@
 #include "run_fixture.h"
 
-static const struct run_config cfg = { .hz = 99, .sources = { [MS_ONCPU] = true } };
+static const struct run_config cfg = { .hz = 99, .sources = { [SOURCE_ONCPU] = true } };
 
 static void without_the_schedulers_account_cpu_time_is_what_the_samples_weigh(void **state)
 {

@@ -17,7 +17,7 @@ int drain_events_fd(const struct drain *d)
 	return events[0];
 }
 
-static struct run_config cfg = { .sources = { [MS_ONCPU] = true, [MS_OFFCPU] = true } };
+static struct run_config cfg = { .sources = { [SOURCE_ONCPU] = true, [SOURCE_OFFCPU] = true } };
 
 static int make(void **state)
 {

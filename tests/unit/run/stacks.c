@@ -1,6 +1,6 @@
 #include "run_fixture.h"
 
-static struct run_config cfg = { .sources = { [MS_ONCPU] = true, [MS_GROWTH] = true },
+static struct run_config cfg = { .sources = { [SOURCE_ONCPU] = true, [SOURCE_GROWTH] = true },
 				 .mem_mb = 64 };
 
 static void a_stack_that_is_still_to_be_walked_waits_and_is_counted(void **state)

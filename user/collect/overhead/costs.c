@@ -21,9 +21,9 @@ static const struct {
 	const char *name;
 	int cost;
 } owners[] = {
-	{ "on_cpu", MS_ONCPU },    { "on_switch", MS_OFFCPU }, { "on_wakeup", MS_OFFCPU },
-	{ "both_ends", MS_ALLOC }, { "enter_", MS_ALLOC },     { "exit_new", MS_ALLOC },
-	{ "return_", MS_ALLOC },   { "sampled_", MS_ALLOC },   { "on_rss_stat", MS_GROWTH },
+	{ "on_cpu", SOURCE_ONCPU },    { "on_switch", SOURCE_OFFCPU }, { "on_wakeup", MS_OFFCPU },
+	{ "both_ends", SOURCE_ALLOC }, { "enter_", SOURCE_ALLOC },     { "exit_new", MS_ALLOC },
+	{ "return_", SOURCE_ALLOC },   { "sampled_", SOURCE_ALLOC },   { "on_rss_stat", MS_GROWTH },
 };
 
 static int owner(const char *program)

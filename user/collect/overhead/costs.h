@@ -10,7 +10,7 @@
 #include "collect/session/bpf_session.h"
 
 /* Whose programs: the sources, and those that follow processes (fork, exec, exit, mappings). */
-enum { COST_EVENTS = MS_N_SOURCES, N_COSTS };
+enum { COST_EVENTS = N_SOURCES, N_COSTS };
 
 struct program_cost {
 	uint64_t runs, run_ns; /* in the windows */

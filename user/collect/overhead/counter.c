@@ -5,7 +5,7 @@
 
 #define MAX_CPUS 1024
 
-uint64_t counter_read(const struct session *s, enum ms_stat id)
+uint64_t counter_read(const struct session *s, enum stat_id id)
 {
 	static _Thread_local uint64_t slots[MAX_CPUS];
 	int n = libbpf_num_possible_cpus();

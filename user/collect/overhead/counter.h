@@ -5,8 +5,9 @@
 #define MEMSCOPE_COLLECT_OVERHEAD_COUNTER_H
 
 #include "collect/session/bpf_session.h"
+#include "stat_ids.h"
 
 /* Summed over CPUs; 0 when it cannot be read. */
-uint64_t counter_read(const struct session *s, enum ms_stat id);
+uint64_t counter_read(const struct session *s, enum stat_id id);
 
 #endif

@@ -268,7 +268,7 @@ static int attach_oncpu(struct session *s)
 	return 0;
 }
 
-static void source_failed(struct session *s, enum ms_source source, const char *why)
+static void source_failed(struct session *s, enum source source, const char *why)
 {
 	snprintf(s->why_text[source], sizeof(s->why_text[source]), "%s", why);
 	s->why[source] = s->why_text[source];
@@ -313,16 +313,16 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 	if (r == 0)
 		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
 	if (r < 0)
-		source_failed(s, MS_OFFCPU, strerror(-r));
+		source_failed(s, SOURCE_OFFCPU, strerror(-r));
 	r = attach_growth(s);
 	if (r == -ENOENT)
-		source_failed(s, MS_GROWTH, "this kernel has no tracepoint kmem:rss_stat");
+		source_failed(s, SOURCE_GROWTH, "this kernel has no tracepoint kmem:rss_stat");
 	else if (r < 0)
-		source_failed(s, MS_GROWTH, strerror(-r));
+		source_failed(s, SOURCE_GROWTH, strerror(-r));
 	if (s->opts.oncpu) {
 		r = attach_oncpu(s);
 		if (r < 0)
-			source_failed(s, MS_ONCPU, oncpu_why(r));
+			source_failed(s, SOURCE_ONCPU, oncpu_why(r));
 	}
 	session_gate(s, true);
 	if (memory >= 0)
@@ -336,7 +336,7 @@ const char *session_oncpu_event(const struct session *s)
 	return s->event;
 }
 
-bool session_has(const struct session *s, enum ms_source source, const char **ret_why)
+bool session_has(const struct session *s, enum source source, const char **ret_why)
 {
 	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc, s->opts.growth };
 

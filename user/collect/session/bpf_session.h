@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collect/probes/uprobes.h"
+#include "model/source.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,7 +113,7 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 /* What on-CPU samples count: "cycles" or "cpu-clock"; NULL when off. `why`: the reason if it, or
  * another source, failed. */
 const char *session_oncpu_event(const struct session *s);
-bool session_has(const struct session *s, enum ms_source source, const char **ret_why);
+bool session_has(const struct session *s, enum source source, const char **ret_why);
 
 void session_gate(struct session *s, bool open);
 bool session_gate_is_open(const struct session *s);

@@ -26,8 +26,8 @@ struct session {
 	struct dither_thread *dither;  /* NULL: the period is fixed  */
 	const char *event;
 	bool hardware;                 /* cycles can be counted here */
-	const char *why[MS_N_SOURCES]; /* a source that could not be attached */
-	char why_text[MS_N_SOURCES][256];
+	const char *why[N_SOURCES]; /* a source that could not be attached */
+	char why_text[N_SOURCES][256];
 	struct bpf_link *mapping_links[2];
 	uint64_t start_ns;
 	struct ms_hash seed;

@@ -1,41 +1,62 @@
 #include "collect/session/sources.h"
+#include "abi.h"
+
+/* The model's numbers are the kernel programs' own. */
+#define SAME(a, b) _Static_assert((int)(a) == (int)(b), #a " is " #b)
+SAME(SOURCE_ONCPU, MS_ONCPU);
+SAME(SOURCE_OFFCPU, MS_OFFCPU);
+SAME(SOURCE_ALLOC, MS_ALLOC);
+SAME(SOURCE_GROWTH, MS_GROWTH);
+SAME(N_SOURCES, MS_N_SOURCES);
+SAME(STACK_COMPLETE, MS_COMPLETE);
+SAME(STACK_TRUNCATED, MS_TRUNCATED);
+SAME(STACK_NO_TABLE, MS_NO_TABLE);
+SAME(STACK_UNREADABLE, MS_UNREADABLE);
+SAME(STACK_GUESSED, MS_GUESSED);
+SAME(STACK_LOST, MS_LOST);
+SAME(N_STACK_VERDICTS, MS_N_VERDICTS);
+SAME(MEMORY_FILE, MS_MEMORY_FILE);
+SAME(MEMORY_ANON, MS_MEMORY_ANON);
+SAME(MEMORY_SHARED, MS_MEMORY_SHARED);
+SAME(N_MEMORY_KINDS, MS_N_MEMORY_KINDS);
+SAME(GROWTH_SAMPLE_PAGES, MS_GROWTH_PAGES);
 
 /* clang-format off */
 const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 	[PROFILE_ONCPU] = {
-		.name = "oncpu", .source = MS_ONCPU, .n_types = 2, .default_type = 1,
+		.name = "oncpu", .source = SOURCE_ONCPU, .n_types = 2, .default_type = 1,
 		.types = { { "samples", "count" }, { "cpu", "nanoseconds" } },
 		.period = { "cpu", "nanoseconds" },
 	},
 	[PROFILE_OFFCPU] = {
-		.name = "offcpu", .source = MS_OFFCPU, .n_types = 4, .default_type = 1,
+		.name = "offcpu", .source = SOURCE_OFFCPU, .n_types = 4, .default_type = 1,
 		.types = { { "blocked", "count" }, { "blocked", "nanoseconds" },
 			   { "runnable", "count" }, { "runnable", "nanoseconds" } },
 		.period = { "blocked", "nanoseconds" },
 	},
 	[PROFILE_ALLOC] = {
-		.name = "alloc", .source = MS_ALLOC, .n_types = 2, .default_type = 1,
+		.name = "alloc", .source = SOURCE_ALLOC, .n_types = 2, .default_type = 1,
 		.types = { { "alloc_objects", "count" }, { "alloc_space", "bytes" } },
 		.period = { "space", "bytes" },
 	},
 	[PROFILE_HEAP] = {
-		.name = "heap", .source = MS_ALLOC, .n_types = 4, .default_type = 3,
+		.name = "heap", .source = SOURCE_ALLOC, .n_types = 4, .default_type = 3,
 		.types = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
 			   { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
 		.period = { "space", "bytes" },
 	},
 	[PROFILE_PEAK] = {
-		.name = "peak", .source = MS_ALLOC, .n_types = 2, .default_type = 1,
+		.name = "peak", .source = SOURCE_ALLOC, .n_types = 2, .default_type = 1,
 		.types = { { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
 		.period = { "space", "bytes" },
 	},
 	[PROFILE_GROWTH] = {
-		.name = "growth", .source = MS_GROWTH, .n_types = 2, .default_type = 0,
+		.name = "growth", .source = SOURCE_GROWTH, .n_types = 2, .default_type = 0,
 		.types = { { "resident", "bytes" }, { "returned", "bytes" } },
 		.period = { "resident", "bytes" },
 	},
 	[PROFILE_MAPPINGS] = {
-		.name = "mappings", .source = MS_ALLOC, .n_types = 4, .default_type = 3,
+		.name = "mappings", .source = SOURCE_ALLOC, .n_types = 4, .default_type = 3,
 		.types = { { "alloc_objects", "count" }, { "alloc_space", "bytes" },
 			   { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
 		.period = { "space", "bytes" },

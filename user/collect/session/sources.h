@@ -4,7 +4,7 @@
 #ifndef MEMSCOPE_COLLECT_SESSION_SOURCES_H
 #define MEMSCOPE_COLLECT_SESSION_SOURCES_H
 
-#include "abi.h"
+#include "model/source.h"
 #include "model/value_type.h"
 
 #include <stdint.h>
@@ -13,12 +13,15 @@ enum profile_kind { PROFILE_ONCPU, PROFILE_OFFCPU, PROFILE_ALLOC, PROFILE_HEAP, 
 
 struct profile_row {
 	const char *name;           /* file name and --only word                       */
-	enum ms_source source;      /* its totals fill the profile                     */
+	enum source source;      /* its totals fill the profile                     */
 	struct value_type types[4];
 	uint32_t n_types;
 	uint32_t default_type;      /* what viewers show first                         */
 	struct value_type period;   /* pprof's period type; its value is set by the run */
 };
+
+/* Pages that one growth stack stands for. */
+#define GROWTH_SAMPLE_PAGES 127
 
 extern const struct profile_row profile_rows[N_PROFILE_KINDS];
 

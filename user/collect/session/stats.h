@@ -2,7 +2,7 @@
 #ifndef MEMSCOPE_COLLECT_SESSION_STATS_H
 #define MEMSCOPE_COLLECT_SESSION_STATS_H
 
-#include "abi.h"
+#include "stat_ids.h"
 
 #include <stdbool.h>
 
@@ -11,6 +11,6 @@ struct stat_row {
 	bool loss;  /* each count is an event that is not shown */
 };
 
-extern const struct stat_row stat_rows[MS_N_STATS];
+extern const struct stat_row stat_rows[N_STATS];
 
 #endif

@@ -35,7 +35,7 @@ struct drain {
 	uint32_t n_threads, threads_cap;
 	struct ms_queued *queued; /* by tid */
 	uint32_t n_queued, queued_cap;
-	uint64_t rest[MS_N_STATS]; /* not in the counters yet */
+	uint64_t rest[N_STATS]; /* not in the counters yet */
 	drain_memory_fn memory_fn;
 	void *memory_ctx;
 	struct ms_memory_cpu *cpus; /* of one address space */
@@ -594,7 +594,7 @@ void drain_stats(const struct drain *d, uint64_t *ret_stats)
 {
 	bool over = !session_gate_is_open(d->session);
 
-	for (uint32_t i = 0; i < MS_N_STATS; i++)
+	for (uint32_t i = 0; i < N_STATS; i++)
 		ret_stats[i] = percpu_sum(d, SESSION_STATS, i) + (over ? d->rest[i] : 0);
 }
 

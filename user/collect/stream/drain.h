@@ -83,11 +83,11 @@ int drain_inflight(struct drain *d, struct err *e);
 typedef bool (*drain_memory_fn)(void *ctx, const struct ms_memory *memory, int64_t net_pages);
 int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx);
 
-/* Counters (stats.def), summed over CPUs: MS_N_STATS of them. Those of sampled threads lag behind
+/* Counters (stats.def), summed over CPUs: N_STATS of them. Those of sampled threads lag behind
  * until drain_threads() has reported all, after the gate was closed. */
 void drain_stats(const struct drain *d, uint64_t *ret_stats);
 /* Verdicts: [source][verdict]. */
-void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS]);
+void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[N_SOURCES][N_STACK_VERDICTS]);
 /* Entries that the last drain_totals() found in the fuller lane, of
  * session_map_max(SESSION_TOTALS_A). */
 uint32_t drain_last_totals(const struct drain *d);

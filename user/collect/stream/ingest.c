@@ -329,7 +329,7 @@ void ingest_report_incomplete(struct ingest *in, const struct ms_total_key *key,
 		return;
 	user = raw_find(in, &key->user);
 	if (user && user->verdict != MS_COMPLETE)
-		in->on_incomplete(in->incomplete_ctx, key, (enum ms_verdict)user->verdict,
+		in->on_incomplete(in->incomplete_ctx, key, (enum stack_verdict)user->verdict,
 				  user->frames, user->n, count);
 }
 

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "collect/session/kernel_functions.h"
 #include "model/profile.h"
+#include "model/source.h"
 #include "proc/proc_table.h"
 
 struct ingest;
@@ -36,7 +37,7 @@ void ingest_tracers(struct ingest *in, const struct kernel_function *functions, 
 void ingest_free(struct ingest *in);
 /* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as
  * in their record. */
-typedef void (*ingest_incomplete_fn)(void *ctx, const struct ms_total_key *key, enum ms_verdict verdict,
+typedef void (*ingest_incomplete_fn)(void *ctx, const struct ms_total_key *key, enum stack_verdict verdict,
 			      const uint64_t *frames, uint32_t n, uint64_t count);
 void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx);
 /*

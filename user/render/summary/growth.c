@@ -10,9 +10,9 @@
 
 #define MODULE_WIDTH 24
 
-static uint64_t growth_sum(const uint64_t bytes[N_GROWTH_KINDS])
+static uint64_t growth_sum(const uint64_t bytes[N_MEMORY_KINDS])
 {
-	return bytes[GROWTH_FILE] + bytes[GROWTH_ANON] + bytes[GROWTH_SHARED];
+	return bytes[MEMORY_FILE] + bytes[MEMORY_ANON] + bytes[MEMORY_SHARED];
 }
 
 static void put_growth_sites(struct sink *out, const char *title, const struct site_row *rows,
@@ -55,10 +55,10 @@ static void put_growth_check(const struct summary_growth *g, struct sink *out)
 
 void section_growth_text(const struct run_summary *s, struct sink *out)
 {
-	static const char *const kinds[N_GROWTH_KINDS] = {
-		[GROWTH_ANON] = "anonymous",
-		[GROWTH_FILE] = "file-backed",
-		[GROWTH_SHARED] = "shared",
+	static const char *const kinds[N_MEMORY_KINDS] = {
+		[MEMORY_ANON] = "anonymous",
+		[MEMORY_FILE] = "file-backed",
+		[MEMORY_SHARED] = "shared",
 	};
 	const struct summary_growth *g = &s->growth;
 	uint64_t resident = growth_sum(g->resident_bytes), returned = growth_sum(g->returned_bytes);
@@ -71,7 +71,7 @@ void section_growth_text(const struct run_summary *s, struct sink *out)
 	if (g->made_bytes == 0 && g->ended_bytes == 0)
 		sink_printf(out, " (%s)", signed_bytes((int64_t)(resident - returned)).s);
 	sink_puts(out, "\n");
-	for (int i = 0; i < N_GROWTH_KINDS; i++) {
+	for (int i = 0; i < N_MEMORY_KINDS; i++) {
 		if (g->resident_bytes[i] + g->returned_bytes[i] == 0)
 			continue;
 		sink_puts(out, "  ");
@@ -92,13 +92,13 @@ void section_growth_text(const struct run_summary *s, struct sink *out)
 }
 
 static void add_growth_kinds(struct json_doc *d, cJSON *in, const char *key,
-			     const uint64_t bytes[N_GROWTH_KINDS])
+			     const uint64_t bytes[N_MEMORY_KINDS])
 {
 	cJSON *o = json_object(d, in, key);
 
-	json_count(d, o, "file_bytes", bytes[GROWTH_FILE]);
-	json_count(d, o, "anonymous_bytes", bytes[GROWTH_ANON]);
-	json_count(d, o, "shared_bytes", bytes[GROWTH_SHARED]);
+	json_count(d, o, "file_bytes", bytes[MEMORY_FILE]);
+	json_count(d, o, "anonymous_bytes", bytes[MEMORY_ANON]);
+	json_count(d, o, "shared_bytes", bytes[MEMORY_SHARED]);
 }
 
 void section_growth_json(struct json_doc *d, cJSON *root, const struct run_summary *s)

@@ -16,16 +16,16 @@ static void put_mapped(struct sink *out, const char *title, const struct site_ro
 void section_mappings_text(const struct run_summary *s, struct sink *out)
 {
 	const struct summary_mappings *m = &s->alloc.mappings;
-	static const char *const kinds[N_MAPPING_KINDS] = {
-		[MAPPING_ANON] = "anonymous",
-		[MAPPING_FILE] = "file-backed",
-		[MAPPING_SHARED] = "shared",
+	static const char *const kinds[N_MEMORY_KINDS] = {
+		[MEMORY_ANON] = "anonymous",
+		[MEMORY_FILE] = "file-backed",
+		[MEMORY_SHARED] = "shared",
 	};
 	uint64_t made = 0, live = 0;
 
 	if (s->alloc.tier != ALLOC_TIER_EXACT)
 		return;
-	for (int i = 0; m->known && i < N_MAPPING_KINDS; i++) {
+	for (int i = 0; m->known && i < N_MEMORY_KINDS; i++) {
 		made += m->by[i].made_bytes;
 		live += m->by[i].live_bytes;
 	}
@@ -38,7 +38,7 @@ void section_mappings_text(const struct run_summary *s, struct sink *out)
 	cells_right(out, "released", 12);
 	cells_right(out, "live", 12);
 	sink_puts(out, "\n");
-	for (int i = 0; i < N_MAPPING_KINDS; i++) {
+	for (int i = 0; i < N_MEMORY_KINDS; i++) {
 		if (!m->by[i].made)
 			continue;
 		sink_puts(out, "  ");
@@ -66,10 +66,10 @@ void section_mappings_text(const struct run_summary *s, struct sink *out)
 void section_mappings_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
 {
 	const struct summary_mappings *m = &s->alloc.mappings;
-	static const char *const kinds[N_MAPPING_KINDS] = {
-		[MAPPING_FILE] = "file",
-		[MAPPING_ANON] = "anonymous",
-		[MAPPING_SHARED] = "shared",
+	static const char *const kinds[N_MEMORY_KINDS] = {
+		[MEMORY_FILE] = "file",
+		[MEMORY_ANON] = "anonymous",
+		[MEMORY_SHARED] = "shared",
 	};
 	cJSON *o;
 
@@ -78,7 +78,7 @@ void section_mappings_json(struct json_doc *d, cJSON *root, const struct run_sum
 		return;
 	}
 	o = json_object(d, root, "mappings");
-	for (int i = 0; i < N_MAPPING_KINDS; i++) {
+	for (int i = 0; i < N_MEMORY_KINDS; i++) {
 		cJSON *of = json_object(d, o, kinds[i]);
 
 		json_count(d, of, "made", m->by[i].made);

@@ -90,7 +90,7 @@ static const struct alloc_tier_ops *ops_now(const struct alloc *al)
 
 static bool wanted(const struct run_config *cfg)
 {
-	return cfg->sources[MS_ALLOC];
+	return cfg->sources[SOURCE_ALLOC];
 }
 
 /*
@@ -524,7 +524,7 @@ static int finish(void *self, struct err *e)
 static void report_counts(struct alloc *al, struct summary_alloc *a)
 {
 	const struct run *r = al->run;
-	uint64_t begin = session_start_ns(r->session), stats[MS_N_STATS];
+	uint64_t begin = session_start_ns(r->session), stats[N_STATS];
 	struct ingest_stats in;
 
 	ingest_stats(r->ingest, &in);
@@ -560,7 +560,7 @@ static uint32_t mem_for(const struct run *r, const uint64_t *stats)
 static void notes(struct alloc *al)
 {
 	struct run *r = al->run;
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	struct ingest_stats in;
 
 	ingest_stats(r->ingest, &in);
@@ -696,7 +696,7 @@ const struct component alloc_component = {
 	.after_totals = after_totals,
 	.drained = drained,
 	.share = BUDGET_ALLOCATIONS,
-	.source = MS_ALLOC,
+	.source = SOURCE_ALLOC,
 	.cost = cost,
 	.limit = limit,
 	.cost_report = cost_report,

@@ -134,7 +134,7 @@ enum drain_says bursts_on_total(void *ctx, const void *record, const void *key_o
 	struct burst_total *t;
 	uint32_t row;
 
-	if (key->source != MS_ALLOC || !key->bucket)
+	if (key->source != SOURCE_ALLOC || !key->bucket)
 		return DRAIN_NEXT;
 	if (!s)
 		return DRAIN_TAKEN;

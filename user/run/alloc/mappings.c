@@ -7,11 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert((int)MAPPING_FILE == MS_MEMORY_FILE && (int)MAPPING_ANON == MS_MEMORY_ANON &&
-		       (int)MAPPING_SHARED == MS_MEMORY_SHARED &&
-		       (int)N_MAPPING_KINDS == MS_N_MEMORY_KINDS,
-	       "one list of kinds");
-
 #define SHARE 16 /* of --mem, for the ranges that are there */
 
 int mappings_begin(struct alloc *al, struct err *e)
@@ -76,7 +71,7 @@ int mappings_finish(struct alloc *al, struct err *e)
 void mappings_report(struct alloc *al, struct summary_mappings *to)
 {
 	const struct profile *p = al->run->profiles[PROFILE_MAPPINGS];
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	struct mappings_stats st;
 
 	if (!al->mappings || al->run->alloc.tier != ALLOC_TIER_EXACT)
@@ -84,7 +79,7 @@ void mappings_report(struct alloc *al, struct summary_mappings *to)
 	mappings_stats(al->mappings, &st);
 	drain_stats(al->run->drain, stats);
 	to->known = true;
-	for (int i = 0; i < N_MAPPING_KINDS; i++) {
+	for (int i = 0; i < N_MEMORY_KINDS; i++) {
 		to->by[i].made = st.by[i].made;
 		to->by[i].made_bytes = st.by[i].made_bytes;
 		to->by[i].gone_bytes = st.by[i].gone_bytes;

@@ -249,7 +249,7 @@ static void sampled_end_early(struct alloc *al)
 
 static void tick(struct alloc *al, uint64_t now)
 {
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	enum sample_throttle_says says;
 
 	drain_stats(al->run->drain, stats);
@@ -358,7 +358,7 @@ static void name_samplers(struct alloc *al, uint64_t told)
 static void report(struct alloc *al, struct summary_alloc *a)
 {
 	struct samples_stats stats;
-	uint64_t counters[MS_N_STATS];
+	uint64_t counters[N_STATS];
 
 	samples_stats(al->samples, &stats);
 	drain_stats(al->run->drain, counters);

@@ -162,7 +162,7 @@ static int write_files(void *self, struct run_output *to, struct err *e)
 
 static bool wanted(const struct run_config *cfg)
 {
-	return cfg->sources[MS_ALLOC] && cfg->alloc != ALLOC_OFF;
+	return cfg->sources[SOURCE_ALLOC] && cfg->alloc != ALLOC_OFF;
 }
 
 const struct component live_series_component = {

@@ -84,13 +84,13 @@ static void take_row(struct mem_trend_state *t)
 
 static void progress(const struct mem_trend_state *t, uint64_t now)
 {
-	uint64_t stats[MS_N_STATS], dropped = 0;
+	uint64_t stats[N_STATS], dropped = 0;
 	const struct run *r = t->run;
 
 	if (r->cfg->quiet || !isatty(STDERR_FILENO))
 		return;
 	drain_stats(r->drain, stats);
-	for (int i = 0; i < MS_N_STATS; i++)
+	for (int i = 0; i < N_STATS; i++)
 		if (stat_rows[i].loss)
 			dropped += stats[i];
 	fprintf(stderr, "\r\033[Kmemscope: %5.1f s  %llu samples  %llu switches  %llu dropped",

@@ -32,12 +32,12 @@ struct run_output {
 	struct run_summary s;
 	struct summary_process *processes;
 	struct summary_group groups[GROUPS_MAX];
-	struct summary_source sources[MS_N_SOURCES + 1];
-	struct summary_drop drops[MS_N_STATS + 4];
+	struct summary_source sources[N_SOURCES + 1];
+	struct summary_drop drops[N_STATS + 4];
 	struct process_row by_process[TOP_ROWS];
 	const char *files[256];
 	struct debug_package packages[8]; /* of symbols.worst */
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	struct ingest_stats in;
 	struct strbuf missing; /* names of files that could not be written */
 	char **in_folders;     /* of files in the folders of containers     */
@@ -197,9 +197,10 @@ struct profile_meta output_profile_meta(const struct run *r, const struct profil
 {
 	return (struct profile_meta){
 		.period_type = row->period,
-		.period = row->source == MS_ONCPU    ? 1000000000 / r->cfg->hz
-			  : row->source == MS_GROWTH ? MS_GROWTH_PAGES * sysconf(_SC_PAGESIZE)
-						     : 1,
+		.period = row->source == SOURCE_ONCPU ? 1000000000 / r->cfg->hz
+			  : row->source == SOURCE_GROWTH
+				  ? GROWTH_SAMPLE_PAGES * sysconf(_SC_PAGESIZE)
+				  : 1,
 		.default_type = row->default_type,
 	};
 }
@@ -216,7 +217,7 @@ static void waits_comment(const struct run_summary *s, char *buf, size_t size)
 
 static void set_meta(const struct run_output *o, struct profile *p, const struct profile_row *row)
 {
-	bool sampled = row->source == MS_ALLOC && o->r->alloc.tier == ALLOC_TIER_SAMPLED;
+	bool sampled = row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_SAMPLED;
 	char tier[512] = "";
 	struct profile_meta meta = output_profile_meta(o->r, row);
 
@@ -234,7 +235,7 @@ static void set_meta(const struct run_output *o, struct profile *p, const struct
 		meta.period = a->rate > 0 ? a->rate : 1;
 	}
 
-	if (row->source == MS_ALLOC && o->r->alloc.tier == ALLOC_TIER_BURSTS) {
+	if (row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_BURSTS) {
 		const struct summary_alloc *a = &o->s.alloc;
 
 		snprintf(tier, sizeof(tier),
@@ -247,7 +248,7 @@ static void set_meta(const struct run_output *o, struct profile *p, const struct
 			 (unsigned long long)a->bursts.seen_calls, (long long)a->bytes_interval.low,
 			 (long long)a->bytes_interval.high);
 	}
-	if (row->source == MS_OFFCPU && o->s.offcpu.sampled)
+	if (row->source == SOURCE_OFFCPU && o->s.offcpu.sampled)
 		waits_comment(&o->s, tier, sizeof(tier));
 	output_set_meta(o->r, p, &meta, tier);
 }
@@ -519,23 +520,23 @@ static int facts_target(struct run_output *o)
 
 static void facts_sources(struct run_output *o)
 {
-	const char *names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc", "growth" };
-
-	for (int i = 0; i < MS_N_SOURCES; i++) {
+	for (int i = 0; i < N_SOURCES; i++) {
 		const char *why = NULL;
-		bool ok = session_has(o->r->session, (enum ms_source)i, &why);
+		bool ok = session_has(o->r->session, (enum source)i, &why);
 
-		o->sources[i] = (struct summary_source){ names[i],
-							 ok    ? SOURCE_OK
-							 : why ? SOURCE_UNAVAILABLE
-							       : SOURCE_NOT_ASKED,
-							 why };
+		o->sources[i] = (struct summary_source){
+			source_names[i],
+			ok    ? SOURCE_OK
+			: why ? SOURCE_UNAVAILABLE
+			      : SOURCE_NOT_ASKED,
+			why,
+		};
 	}
-	o->sources[MS_N_SOURCES] =
+	o->sources[N_SOURCES] =
 		(struct summary_source){ "trend", o->s.rss.known ? SOURCE_OK : SOURCE_NOT_ASKED,
 					 NULL };
 	o->s.sources = o->sources;
-	o->s.n_sources = MS_N_SOURCES + 1;
+	o->s.n_sources = N_SOURCES + 1;
 }
 
 static void facts_processes(struct run_output *o)
@@ -553,7 +554,7 @@ static void facts_drops(struct run_output *o)
 {
 	struct proc_table_stats procs = proc_table_stats(o->r->procs);
 
-	for (int i = 0; i < MS_N_STATS; i++)
+	for (int i = 0; i < N_STATS; i++)
 		if (stat_rows[i].loss)
 			o->drops[o->s.n_drops++] =
 				(struct summary_drop){ stat_rows[i].name, stat_rows[i].help,

@@ -53,7 +53,7 @@ static int64_t rss_kb(pid_t pid)
 
 static bool wanted(const struct run_config *cfg)
 {
-	return cfg->sources[MS_GROWTH];
+	return cfg->sources[SOURCE_GROWTH];
 }
 
 static void add_baseline(void *ctx, const struct target *t)
@@ -130,16 +130,16 @@ static void report(void *self, struct run_summary *s)
 	struct growth *g = self;
 	const struct profile *p = g->run->profiles[PROFILE_GROWTH];
 	struct summary_growth *to = &s->growth;
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), stats[MS_N_STATS];
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), stats[N_STATS];
 	struct ingest_stats in;
 	const char *why;
 
-	if (!p || !session_has(g->run->session, MS_GROWTH, &why))
+	if (!p || !session_has(g->run->session, SOURCE_GROWTH, &why))
 		return;
 	drain_stats(g->run->drain, stats);
 	ingest_stats(g->run->ingest, &in);
 	to->known = true;
-	for (int i = 0; i < N_GROWTH_KINDS; i++) {
+	for (int i = 0; i < N_MEMORY_KINDS; i++) {
 		to->resident_bytes[i] = stats[STAT_RESIDENT_FILE + i] * page;
 		to->returned_bytes[i] = stats[STAT_RETURNED_FILE + i] * page;
 	}

@@ -49,7 +49,7 @@ struct offcpu {
 
 static bool wanted(const struct run_config *cfg)
 {
-	return cfg->sources[MS_OFFCPU];
+	return cfg->sources[SOURCE_OFFCPU];
 }
 
 static void uncertain_add(struct offcpu *w, const struct ms_total_key *key,
@@ -143,7 +143,7 @@ static int attach(void *self, struct err *e)
 
 static void tick(void *self, uint64_t now)
 {
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	struct offcpu *w = self;
 
 	if (!w->sampler)
@@ -308,7 +308,7 @@ static void report(void *self, struct run_summary *to)
 {
 	struct offcpu *w = self;
 	const struct run_config *cfg = w->run->cfg;
-	uint64_t stats[MS_N_STATS];
+	uint64_t stats[N_STATS];
 	struct ingest_stats in;
 
 	ingest_stats(w->run->ingest, &in);
@@ -349,7 +349,7 @@ const struct component offcpu_component = {
 	.attach = attach,
 	.tick = tick,
 	.share = BUDGET_WAIT_STACKS,
-	.source = MS_OFFCPU,
+	.source = SOURCE_OFFCPU,
 	.cost = cost,
 	.limit = limit,
 	.boundary = boundary,

@@ -104,7 +104,7 @@ static enum drain_says on_total(void *ctx, const void *record, const void *key)
 	const struct ms_total *total = record;
 	struct wait_cut *w = ctx;
 
-	if (!w->exchanging || like.key.source != MS_OFFCPU)
+	if (!w->exchanging || like.key.source != SOURCE_OFFCPU)
 		return DRAIN_NEXT;
 	rest = rest_find(&w->before.rests, &like);
 	if (rest && (int64_t)total->count > 0) /* less than nothing: reassigned from there */

@@ -130,7 +130,7 @@ static bool finish(struct stacks *st, struct deferred_stack *p, bool may_wait)
 	struct ms_stack_rec out = { .kind = MS_EV_STACK,
 				    .hash = rec->hash,
 				    .time_ns = rec->time_ns };
-	enum ms_verdict verdict = MS_NO_TABLE;
+	enum stack_verdict verdict = STACK_NO_TABLE;
 	struct host_stack stack = {
 		.pc = rec->pc,
 		.regs = (const uint64_t *)rec->regs,
@@ -164,18 +164,19 @@ static bool finish(struct stacks *st, struct deferred_stack *p, bool may_wait)
 		stack.len = read_blocked(rec, blocked, sizeof(blocked));
 	}
 	if (!stack.len) { /* it has moved on: what is there now is another stack */
-		verdict = MS_UNREADABLE;
+		verdict = STACK_UNREADABLE;
 	} else if (rc == 0) {
 		stack.space = &space;
-		verdict = host_walk(tables_mem(st), &stack, frames, &n, &missing);
-		if (verdict == MS_NO_TABLE && may_wait &&
+		verdict =
+			(enum stack_verdict)host_walk(tables_mem(st), &stack, frames, &n, &missing);
+		if (verdict == STACK_NO_TABLE && may_wait &&
 		    tables_need(st, &space, missing) == -EAGAIN)
 			return false;
 	}
 	out.n_frames = (uint16_t)n;
 	out.verdict = (uint8_t)verdict;
 	st->run->oom |= ingest_stack_placed(st->run->ingest, &out, frames, gen) < 0;
-	if (rec->source < MS_N_SOURCES)
+	if (rec->source < N_SOURCES)
 		st->finished[rec->source][verdict]++;
 	return true;
 }
@@ -250,20 +251,18 @@ void deferred_free(struct stacks *st)
 
 void deferred_say(const struct stacks *st)
 {
-	static const char *const words[MS_N_VERDICTS] = { "complete",   "truncated", "no table",
-							  "unreadable", "guessed",   "lost" };
-	uint64_t stats[MS_N_STATS], n[MS_N_VERDICTS] = { 0 };
+	uint64_t stats[N_STATS], n[N_STACK_VERDICTS] = { 0 };
 	char text[200];
 	size_t at = 0;
 
 	drain_stats(st->run->drain, stats);
-	for (int i = 0; i < MS_N_SOURCES; i++)
-		for (int j = 0; j < MS_N_VERDICTS; j++)
+	for (int i = 0; i < N_SOURCES; i++)
+		for (int j = 0; j < N_STACK_VERDICTS; j++)
 			n[j] += st->finished[i][j];
-	for (int j = 0; j < MS_N_VERDICTS; j++)
+	for (int j = 0; j < N_STACK_VERDICTS; j++)
 		if (n[j] && at < sizeof(text))
 			at += (size_t)snprintf(text + at, sizeof(text) - at, ", %llu %s",
-					       (unsigned long long)n[j], words[j]);
+					       (unsigned long long)n[j], stack_verdict_names[j]);
 	run_say(st->run,
 		"stacks walked in user space: %llu sent%s; not sent: %llu too many at a time, %llu for "
 		"want of room in the ring",

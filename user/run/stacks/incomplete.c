@@ -21,19 +21,19 @@ struct incomplete_stacks {
 };
 
 static uint64_t to_blame(const struct stacks *st, const struct ms_proc *proc,
-			 enum ms_verdict verdict, const uint64_t *frames, uint32_t n)
+			 enum stack_verdict verdict, const uint64_t *frames, uint32_t n)
 {
 	struct ms_space space;
 	uint32_t i = n - 1;
 
-	if (verdict == MS_GUESSED && tables_known(st, proc, &space))
+	if (verdict == STACK_GUESSED && tables_known(st, proc, &space))
 		i = host_first_guess(tables_mem(st), &space, frames, n);
 	if (i >= n)
 		i = n - 1;
 	return (frames[i] & MS_FRAME_ADDR_MASK) - (i > 0);
 }
 
-void on_incomplete(void *ctx, const struct ms_total_key *key, enum ms_verdict verdict,
+void on_incomplete(void *ctx, const struct ms_total_key *key, enum stack_verdict verdict,
 		   const uint64_t *frames, uint32_t n, uint64_t count)
 {
 	const struct ms_proc *p = &key->proc;
@@ -46,7 +46,7 @@ void on_incomplete(void *ctx, const struct ms_total_key *key, enum ms_verdict ve
 	uint64_t vaddr;
 	struct incomplete_stacks *g;
 
-	if (!n || verdict == MS_TRUNCATED)
+	if (!n || verdict == STACK_TRUNCATED)
 		return;
 	proc_resolve(st->run->procs, proc_table_find(st->run->procs, &id), key->as_gen,
 		     to_blame(st, p, verdict, frames, n), &module, &vaddr);
@@ -63,13 +63,6 @@ static int by_events(const struct incomplete_stacks *a, const struct incomplete_
 
 void incomplete_facts(struct stacks *st, struct run_summary *to)
 {
-	static const char *const words[MS_N_VERDICTS] = {
-		[MS_NO_TABLE] = "no table",
-		[MS_UNREADABLE] = "unreadable",
-		[MS_GUESSED] = "guessed",
-		[MS_LOST] = "lost",
-	};
-
 	HASH_SORT(st->incomplete, by_events);
 	for (struct incomplete_stacks *g = st->incomplete;
 	     g && to->n_incomplete < SUMMARY_INCOMPLETE; g = g->hh.next) {
@@ -79,7 +72,7 @@ void incomplete_facts(struct stacks *st, struct run_summary *to)
 
 		to->incomplete[to->n_incomplete++] = (struct summary_incomplete){
 			.module = *path ? path : "[unknown]",
-			.verdict = words[g->key.verdict],
+			.verdict = stack_verdict_names[g->key.verdict],
 			.events = g->events,
 		};
 	}

@@ -98,24 +98,23 @@ static void drained_last(void *self, bool whole)
 
 static void report(void *self, struct run_summary *to)
 {
-	const char *names[MS_N_SOURCES] = { "oncpu", "offcpu", "alloc", "growth" };
-	uint64_t v[MS_N_SOURCES][MS_N_VERDICTS];
+	uint64_t v[N_SOURCES][N_STACK_VERDICTS];
 	struct stacks *st = self;
 
 	drain_verdicts(st->run->drain, v);
-	for (int i = 0; i < MS_N_SOURCES; i++) {
-		for (int j = 0; j < MS_N_VERDICTS; j++)
+	for (int i = 0; i < N_SOURCES; i++) {
+		for (int j = 0; j < N_STACK_VERDICTS; j++)
 			v[i][j] += st->finished[i][j];
 		if (!st->run->cfg->sources[i])
 			continue;
 		st->rows[to->n_stacks++] = (struct summary_stacks){
-			.source = names[i],
-			.complete = v[i][MS_COMPLETE],
-			.truncated = v[i][MS_TRUNCATED],
-			.guessed = v[i][MS_GUESSED],
-			.no_table = v[i][MS_NO_TABLE],
-			.unreadable = v[i][MS_UNREADABLE],
-			.lost = v[i][MS_LOST],
+			.source = source_names[i],
+			.complete = v[i][STACK_COMPLETE],
+			.truncated = v[i][STACK_TRUNCATED],
+			.guessed = v[i][STACK_GUESSED],
+			.no_table = v[i][STACK_NO_TABLE],
+			.unreadable = v[i][STACK_UNREADABLE],
+			.lost = v[i][STACK_LOST],
 		};
 	}
 	to->stacks = st->rows;

@@ -23,9 +23,9 @@ struct stacks {
 	struct run_unwind *unwind; /* NULL: user stacks by frame pointer */
 	struct deferred_stack *deferred;
 	uint64_t deferred_bytes;
-	uint64_t finished[MS_N_SOURCES][MS_N_VERDICTS];
+	uint64_t finished[N_SOURCES][N_STACK_VERDICTS];
 	struct incomplete_stacks *incomplete;
-	struct summary_stacks rows[MS_N_SOURCES];
+	struct summary_stacks rows[N_SOURCES];
 };
 
 /* --- tables.c --- */
@@ -56,7 +56,7 @@ void tables_tick(struct stacks *st);
  */
 int tables_space(struct stacks *st, const struct ms_proc *proc, struct ms_space *ret_space);
 /*
- * Such a walk ended with MS_NO_TABLE at `addr`. -EAGAIN: the table is being made, or waits for
+ * Such a walk ended with STACK_NO_TABLE at `addr`. -EAGAIN: the table is being made, or waits for
  * room: walk again later; -ENOENT: there is none, or it will not come soon.
  */
 int tables_need(struct stacks *st, const struct ms_space *space, uint64_t addr);
@@ -85,7 +85,7 @@ void deferred_say(const struct stacks *st);
 /* --- incomplete.c --- */
 
 /* Stacks that are not complete, from ingest: counted by the code that is to blame. */
-void on_incomplete(void *ctx, const struct ms_total_key *key, enum ms_verdict verdict,
+void on_incomplete(void *ctx, const struct ms_total_key *key, enum stack_verdict verdict,
 		   const uint64_t *frames, uint32_t n, uint64_t count);
 /* Where stacks came to be not complete, the worst first. */
 void incomplete_facts(struct stacks *st, struct run_summary *to);

@@ -107,7 +107,7 @@ static uint64_t begin_process(struct stacks *st, pid_t pid)
 static uint64_t pool_bytes(struct stacks *st)
 {
 	const struct run_config *cfg = st->run->cfg;
-	uint64_t share = session_unwind_share(cfg->mem_mb, cfg->sources[MS_ALLOC]), sum = 0;
+	uint64_t share = session_unwind_share(cfg->mem_mb, cfg->sources[SOURCE_ALLOC]), sum = 0;
 
 	if (cfg->all)
 		return share;

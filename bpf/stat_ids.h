@@ -1,0 +1,12 @@
+/* The counters by number: one row each in stats.def. */
+#ifndef MEMSCOPE_STAT_IDS_H
+#define MEMSCOPE_STAT_IDS_H
+
+enum stat_id {
+#define STAT(id, name, loss, help) id,
+#include "stats.def"
+#undef STAT
+	N_STATS,
+};
+
+#endif
