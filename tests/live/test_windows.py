@@ -154,6 +154,86 @@ def sums_of_many_windows_under_load_are_those_of_the_run():
         check(of == ns or (lost and of < ns), f"{kind} ns: {of}, expected {ns} ({lost} lost)")
 
 
+def sites_equal(profiles, alloc):
+    """Windows' sums by site are those of the run; a stack's figures are rounded once."""
+    for row in alloc["sites"]:
+        equal(sum(p.sum(ALLOC[1], row["function"]) for p in profiles), row["bytes"], f"bytes of {row['function']}")
+
+
+@once
+def sampled():
+    """(run, the answer of its target): a sampler's samples in windows, some of which see no work."""
+    library = os.path.join(BUILD, "libmemscope-alloc.so")
+    os.environ.update(LD_PRELOAD=library, MEMSCOPE_ALLOC_RATE="16384")
+    try:
+        target = Target("alloc_truth", 2, 20000)
+    finally:
+        del os.environ["LD_PRELOAD"], os.environ["MEMSCOPE_ALLOC_RATE"]
+    run = Run("-p", target.pid, "--every", 0.2, "--alloc=sampled", "--only", "alloc", "--max-overhead", 100000)
+    run.ready()
+    lines = target.ask("run")
+    heard = len(said(run))
+    until(lambda: len(said(run)) >= heard + 3, "windows after the work")
+    run.stop()
+    return run.must(), lines, target.pid
+
+
+@fact
+def windows_of_a_sampled_run_add_up_to_it_and_say_what_they_are_worth():
+    run, lines, pid = sampled()
+    a = run.summary()["alloc"]
+    equal(a["tier"], "sampled", "tier")
+    profiles = windows(run.out, "alloc")
+    check(len(profiles) >= 4, f"{len(profiles)} windows")
+    # Of each stack the estimate is rounded; the summary rounds the sum.
+    near(total(profiles, ALLOC[1]), a["bytes"], len([s for p in profiles for s in p.samples]), "bytes of all windows")
+    sites_equal(profiles, a)
+    truth = next(line for line in lines if line[0] == "total")
+    heaps = windows(run.out, "heap")
+    # The target has come to rest before the last windows: they know what is live as the last does.
+    equal(len({p.sum("inuse_space/bytes", pid=pid) for p in heaps[-2:]}), 1, "live bytes of the last two windows")
+    near(heaps[-1].sum("inuse_space/bytes"), a["live_bytes"], 1000, "live bytes at the end")
+    check(truth[2] > 0, "the target has not worked")
+    samples = 0
+    for p in profiles:
+        said_by = next((c for c in p.comments if c.startswith("sampled: ")), "")
+        m = re.search(r"from (\d+) samples, .* alloc_space (\d+) to (\d+)", said_by)
+        if check(m, f"a window says of itself {p.comments}"):
+            samples += int(m[1])
+            size = p.sum(ALLOC[1])
+            check(int(m[2]) <= size + 1000 and size <= int(m[3]) + 1000, f"{size} is not in {said_by}")
+        near(p.period, 16384, 200, "bytes between samples")
+    equal(samples, a["bytes_interval"]["samples"], "samples of all windows")
+
+
+@fact
+def windows_of_bursts_add_up_to_the_run_and_say_what_they_are_worth():
+    target = Target("alloc_flat", 1)
+    run = Run("-p", target.pid, "--every", 1, "--alloc=bursts", "--only", "alloc", "--max-overhead", 20)
+    run.ready()
+    target.say(f"rate {Counter().path}")
+    until(lambda: len(said(run)) >= 5, "five windows", 60)
+    run.stop()
+    run.must()
+    a = run.summary()["alloc"]
+    equal(a["tier"], "bursts", "tier")
+    profiles = windows(run.out, "alloc")
+    check(profiles, "no window of allocations")
+    near(total(profiles, ALLOC[1]), a["bytes"], len([s for p in profiles for s in p.samples]), "bytes of all windows")
+    sites_equal(profiles, a)
+    bursts = 0
+    for p in profiles:
+        said_by = next((c for c in p.comments if c.startswith("every call in ")), "")
+        m = re.search(r"every call in (\d+) bursts, .* interval: (\d+) to (\d+); cost", said_by)
+        if m:
+            bursts += int(m[1])
+            check(int(m[2]) - 1000 <= p.sum(ALLOC[1]) <= int(m[3]) + 1000, f"{p.sum(ALLOC[1])} is not in {said_by}")
+        else:
+            check("they are in the next" in said_by and not p.samples, f"a window says of itself {p.comments}")
+    equal(bursts, a["bursts"]["bursts"], "bursts of all windows")
+    check(not glob.glob(os.path.join(run.out, "heap-*")), "heap was written: bursts do not tell it")
+
+
 @fact
 def killed_memscope_loses_the_open_window_only():
     target = Target("cpu_split", 60000)

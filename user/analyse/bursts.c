@@ -39,6 +39,8 @@ struct bursts {
 	struct burst_estimate *rows, total;
 	uint32_t n_rows, cap_rows;
 	struct burst_facts facts;
+	bursts_settled_fn on_settled;
+	void *settled_ctx;
 };
 
 /* The assumed cost of a call: as measured, larger, smaller; so bytes: middle, more, fewer. */
@@ -161,7 +163,9 @@ static double length_of(const struct held *h)
 
 static double span_of(const struct held *h)
 {
-	return larger((double)(h->to_ns - h->from_ns), length_of(h));
+	/* One that was open at a boundary begins before its interval does. */
+	return h->to_ns > h->from_ns ? larger((double)(h->to_ns - h->from_ns), length_of(h))
+				     : length_of(h);
 }
 
 /* CPU time of a thread between two consecutive bursts; a new thread had none before. */
@@ -403,6 +407,9 @@ static void settle_row(const struct bursts *s, uint32_t m, const double *parts,
 		est->bytes += e->bytes[MID];
 		est->low_bytes += e->bytes[LOW];
 		est->high_bytes += e->bytes[HIGH];
+		if (s->on_settled && est != &s->total)
+			s->on_settled(s->settled_ctx, e->row, e->bytes[MID],
+				      s->held[e->burst].from_ns, s->held[e->burst].to_ns);
 		said[e->burst] += e->bytes[MID];
 		sum += e->bytes[MID];
 	}
@@ -421,7 +428,7 @@ static int settle(struct bursts *s, uint32_t m)
 	_cleanup_(freep) struct share *shares = NULL;
 	_cleanup_(freep) struct entry *entries = NULL;
 	_cleanup_(freep) uint32_t *threads = NULL;
-	double parts[HELD];
+	double parts[HELD] = { 0 };
 	uint32_t n = 0, n_threads, n_entries;
 
 	for (uint32_t i = 0; i < m; i++)
@@ -449,6 +456,10 @@ static int settle(struct bursts *s, uint32_t m)
 		settle_row(s, m, parts, entries + from, i - from, est);
 	}
 	settle_row(s, m, parts, entries, n_entries, &s->total);
+	for (uint32_t i = 0; i < m; i++)
+		s->facts.settled_covered_ns += (uint64_t)length_of(&s->held[i]);
+	s->facts.settled += m;
+	s->facts.settled_to_ns = s->held[m - 1].to_ns;
 	drop_held(s, m);
 	return 0;
 }
@@ -513,12 +524,13 @@ int bursts_begin(struct bursts *s, const struct burst_cpu *cpus, uint32_t n_cpus
 	return 0;
 }
 
-int bursts_finish(struct bursts *s, uint64_t to_ns, const struct burst_cpu *cpus, uint32_t n_cpus)
+/* All that are held; CPU times at `to_ns` are known. */
+static int settle_to(struct bursts *s, uint64_t to_ns, const struct burst_cpu *cpus,
+		     uint32_t n_cpus)
 {
-	struct held *last = s->n_held ? &s->held[s->n_held - 1] : NULL;
+	struct held *last = &s->held[s->n_held - 1];
 
-	if (!last)
-		return 0;
+	free(s->after.cpus);
 	s->after.cpus = copy(cpus, n_cpus, sizeof(*cpus));
 	if (!s->after.cpus)
 		return -ENOMEM;
@@ -526,6 +538,31 @@ int bursts_finish(struct bursts *s, uint64_t to_ns, const struct burst_cpu *cpus
 	s->after.n_cpus = n_cpus;
 	last->to_ns = to_ns > last->span.close_ns ? to_ns : last->span.close_ns;
 	return settle(s, s->n_held);
+}
+
+int bursts_cut(struct bursts *s, uint64_t ns, const struct burst_cpu *cpus, uint32_t n_cpus)
+{
+	int r = s->n_held < BLOCK ? 0 : settle_to(s, ns, cpus, n_cpus);
+
+	if (r < 0 || s->n_held || !s->after.cpus)
+		return r;
+	free(s->before.cpus);
+	s->before = s->after;
+	s->after.cpus = NULL;
+	s->has_before = false;
+	s->from_ns = s->facts.settled_to_ns;
+	return 0;
+}
+
+int bursts_finish(struct bursts *s, uint64_t to_ns, const struct burst_cpu *cpus, uint32_t n_cpus)
+{
+	return s->n_held ? settle_to(s, to_ns, cpus, n_cpus) : 0;
+}
+
+void bursts_on_settled(struct bursts *s, bursts_settled_fn fn, void *ctx)
+{
+	s->on_settled = fn;
+	s->settled_ctx = ctx;
 }
 
 const struct burst_estimate *bursts_row(const struct bursts *s, uint32_t row)
@@ -555,6 +592,18 @@ void burst_estimate_merge(struct burst_estimate *to, const struct burst_estimate
 	to->high_bytes += from->high_bytes;
 	for (int i = 0; i < BURST_GROUPS; i++)
 		to->group[i] += from->group[i];
+}
+
+void burst_estimate_less(struct burst_estimate *from, const struct burst_estimate *part)
+{
+	from->seen_calls -= part->seen_calls;
+	from->seen_bytes -= part->seen_bytes;
+	from->calls -= part->calls;
+	from->bytes -= part->bytes;
+	from->low_bytes -= part->low_bytes;
+	from->high_bytes -= part->high_bytes;
+	for (int i = 0; i < BURST_GROUPS; i++)
+		from->group[i] -= part->group[i];
 }
 
 /* The 97.5 % quantile of Student's distribution. */

@@ -87,6 +87,18 @@ int bursts_begin(struct bursts *s, const struct burst_cpu *cpus, uint32_t n_cpus
  */
 int bursts_finish(struct bursts *s, uint64_t to_ns, const struct burst_cpu *cpus, uint32_t n_cpus);
 
+/*
+ * A boundary at `ns`, when CPU times were `cpus`: what was seen before it is settled, so that what comes
+ * later adds to it and changes nothing. With fewer than BURST_GROUPS bursts since the last boundary it does
+ * nothing: the ratio `s` of so few would be biased. They are settled at the next one. 0 or -ENOMEM.
+ */
+int bursts_cut(struct bursts *s, uint64_t ns, const struct burst_cpu *cpus, uint32_t n_cpus);
+
+/* Called for each row of each burst as it is settled: `bytes` of the interval that the burst represents. */
+typedef void (*bursts_settled_fn)(void *ctx, uint32_t row, double bytes, uint64_t from_ns,
+				  uint64_t to_ns);
+void bursts_on_settled(struct bursts *s, bursts_settled_fn fn, void *ctx);
+
 /* Settled estimates: all after bursts_finish(), before that all but the last blocks. */
 const struct burst_estimate *bursts_row(const struct bursts *s, uint32_t row);
 const struct burst_estimate *bursts_total(const struct bursts *s);
@@ -94,10 +106,14 @@ const struct burst_estimate *bursts_total(const struct bursts *s);
 struct burst_facts {
 	uint32_t bursts;
 	uint64_t covered_ns; /* their length in all */
+	uint32_t settled;    /* of the bursts       */
+	uint64_t settled_covered_ns, settled_to_ns;
 };
 void bursts_facts(const struct bursts *s, struct burst_facts *ret_facts);
 
 void burst_estimate_merge(struct burst_estimate *to, const struct burst_estimate *from);
+/* What came since: `part` was in it at an earlier time. */
+void burst_estimate_less(struct burst_estimate *from, const struct burst_estimate *part);
 /* 95 % interval of the bytes, from so many bursts. Never below the bytes seen. */
 struct interval burst_interval(const struct burst_estimate *est, uint32_t bursts);
 

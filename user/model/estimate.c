@@ -28,6 +28,16 @@ void estimate_merge(struct estimate *to, const struct estimate *from)
 	to->vc += from->vc;
 }
 
+void estimate_less(struct estimate *from, const struct estimate *part)
+{
+	from->samples -= part->samples;
+	from->bytes -= part->bytes;
+	from->blocks -= part->blocks;
+	from->seen_bytes -= part->seen_bytes;
+	from->v -= part->v;
+	from->vc -= part->vc;
+}
+
 struct interval estimate_interval(const struct estimate *est)
 {
 	struct interval i = { est->bytes, est->bytes };

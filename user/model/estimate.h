@@ -40,6 +40,8 @@ struct interval {
 /* A sampled block; `size` 0 adds nothing. */
 void estimate_add(struct estimate *to, uint64_t size, uint64_t weight);
 void estimate_merge(struct estimate *to, const struct estimate *from);
+/* What came since: `part` was in it at an earlier time. */
+void estimate_less(struct estimate *from, const struct estimate *part);
 
 /* 95 %, of the bytes. */
 struct interval estimate_interval(const struct estimate *est);

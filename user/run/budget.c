@@ -3,9 +3,11 @@
 #include "collect/overhead/budget.h"
 #include "collect/overhead/costs.h"
 #include "run/component.h"
+#include "run/pipeline.h"
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 struct run_budget {
 	struct costs *costs; /* NULL: the kernel has no such account */
@@ -117,6 +119,27 @@ static void govern(struct run *r, uint64_t now)
 	if (c->share != BUDGET_NONE)
 		c->limit(self, c->share == BUDGET_ALLOCATIONS ? budget_for_allocs(&b)
 							      : budget_for_stack_samples(&b));
+}
+
+void budget_part(const struct run *r, struct profile_since *since, struct profile_now *now)
+{
+	struct program_cost costs[N_COSTS] = { 0 };
+	uint64_t window_ns = 0;
+
+	if (r->budget && r->budget->costs)
+		window_ns = costs_read(r->budget->costs, costs);
+	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+		uint32_t source = profile_rows[i].source;
+		double runs = (double)(costs[source].runs - since->costs[source].runs);
+		double ns = (double)(costs[source].run_ns - since->costs[source].run_ns);
+
+		now->cost_percent[i] = -1;
+		if (window_ns > since->cost_window_ns)
+			now->cost_percent[i] = (ns + runs * kinds[source].trap_ns) * 100 /
+					       (double)(window_ns - since->cost_window_ns);
+	}
+	memcpy(since->costs, costs, sizeof(costs));
+	since->cost_window_ns = window_ns;
 }
 
 void budget_tick(struct run *r, uint64_t now)

@@ -10,11 +10,15 @@
 #include "analyse/summary.h"
 
 struct run;
+struct profile_since;
+struct profile_now;
 
 /* Programs are attached; ten times a second or oftener; before the gate closes. */
 void budget_start(struct run *r);
 void budget_tick(struct run *r, uint64_t now_ns);
 void budget_closing(struct run *r);
+/* What each source cost in a stretch of time, into now->cost_percent (pipeline.h). */
+void budget_part(const struct run *r, struct profile_since *since, struct profile_now *now);
 /* After the components' own reports. */
 void budget_report(struct run *r, struct run_summary *to);
 void budget_free(struct run *r);

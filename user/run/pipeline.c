@@ -1,5 +1,6 @@
 #include "run/pipeline.h"
 #include "base/clock.h"
+#include "run/budget.h"
 #include "run/component.h"
 #include "run/targets.h"
 
@@ -222,15 +223,11 @@ bool pipeline_has(const struct run *r, enum profile_kind kind)
 	       (tier == ALLOC_TIER_BURSTS && kind == PROFILE_ALLOC);
 }
 
-/* Can it be split by time? Estimates are made at the end, for the whole run; so are the peak and the
- * mappings that are left. */
+/* Can it be split by time? The peak, and the mappings that are left, are of the whole run. */
 static bool has_part(const struct run *r, enum profile_kind kind, bool last)
 {
-	if (!pipeline_has(r, kind))
-		return false;
-	if (profile_rows[kind].source == SOURCE_ALLOC && r->alloc.tier != ALLOC_TIER_EXACT)
-		return false;
-	return last || (kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS);
+	return pipeline_has(r, kind) &&
+	       (last || (kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS));
 }
 
 /* Everything up to now into the profiles, and what of it belongs before and after that moment. */
@@ -271,6 +268,7 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
 		if (has_part(r, (enum profile_kind)i, now.last))
 			rc = profile_since(r->profiles[i], &since->had[i], &now.profiles[i]);
+	budget_part(r, since, &now);
 	EACH_COMPONENT(r, c, self)
 	if (rc == 0 && c->snapshot)
 		rc = c->snapshot(self, since, &now, e);

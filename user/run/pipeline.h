@@ -9,8 +9,11 @@
 #ifndef MEMSCOPE_RUN_PIPELINE_H
 #define MEMSCOPE_RUN_PIPELINE_H
 
-#include "collect/session/sources.h"
+#include "analyse/bursts.h"
 #include "base/err.h"
+#include "collect/overhead/costs.h"
+#include "collect/session/sources.h"
+#include "model/estimate.h"
 #include "model/profile_checkpoint.h"
 
 #include <stdbool.h>
@@ -23,11 +26,23 @@ struct profile_since {
 	int64_t begin_wall_ns;
 	struct profile_checkpoint had[N_PROFILE_KINDS];
 	struct profile *open;  /* waits that were going on then             */
+	/* What estimates were made of then, and what had been spent. */
+	struct estimate sampled;
+	struct burst_estimate bursts;
+	struct burst_facts burst_facts;
+	double burst_cost_ns;
+	struct program_cost costs[N_COSTS];
+	uint64_t cost_window_ns;
 };
 
 /* Profiles of a stretch of time; NULL for kinds that cannot be split by time. */
 struct profile_now {
 	struct profile *profiles[N_PROFILE_KINDS];
+	/* What the figures of a kind are worth in this stretch: a sentence, or ""; the mean between samples,
+	 * 0: the kind's own; what gathering them cost, percent of a CPU, below 0: not known. */
+	char comment[N_PROFILE_KINDS][320];
+	int64_t period[N_PROFILE_KINDS];
+	double cost_percent[N_PROFILE_KINDS];
 	uint64_t end_ns;
 	int64_t time_ns, duration_ns; /* when it began, since the Epoch; how long it was */
 	bool last;                    /* up to the end of the run                        */

@@ -315,6 +315,109 @@ static void intervals_hold_though_the_cost_of_a_call_is_not_known(void **unused)
 	}
 }
 
+#define WINDOWS 4
+
+/* A run in windows of a second: truth and interval of each, and what the windows and the run come to. */
+static void simulate_windows(const struct phase *phases, int n_phases, double *truth,
+			     struct interval *said, double *ret_bias)
+{
+	struct program p = { phases, n_phases, 0, 1, 0, 0, { 0 } };
+	struct burst_estimate before = { 0 };
+	struct bursts *s = bursts_new(0);
+	struct burst_facts facts;
+	double now = 0, sum = 0, all = 0, all_before = 0;
+	uint32_t settled = 0;
+	int window = 0;
+
+	turn(&p);
+	while (window < WINDOWS) {
+		double gap = (0.5 + uniform()) * 4e7, end = (window + 1) * END / WINDOWS;
+		struct burst_calls calls[ROWS];
+		struct burst_cpu cpu = { .thread = 7 };
+		struct burst_span span = { .call_ns = CALL };
+
+		if (now + gap > end) {
+			struct burst_estimate est;
+
+			run_free(&p, end - now);
+			now = end > now ? end : now;
+			cpu.open_ns = cpu.close_ns = (uint64_t)p.cpu_ns;
+			if (window == WINDOWS - 1)
+				assert_int_equal(bursts_finish(s, (uint64_t)now, &cpu, 1), 0);
+			else
+				assert_int_equal(bursts_cut(s, (uint64_t)now, &cpu, 1), 0);
+			bursts_facts(s, &facts);
+			est = *bursts_total(s);
+			burst_estimate_less(&est, &before);
+			before = *bursts_total(s);
+			all = p.bytes[0] + p.bytes[1] + p.bytes[2];
+			truth[window] = all - all_before;
+			all_before = all;
+			said[window++] = burst_interval(&est, facts.settled - settled);
+			settled = facts.settled;
+			sum += est.bytes;
+			continue;
+		}
+		run_free(&p, gap);
+		now += gap;
+		span.open_ns = (uint64_t)now;
+		cpu.open_ns = (uint64_t)p.cpu_ns;
+		now = run_burst(&p, now, calls);
+		span.close_ns = (uint64_t)now;
+		cpu.close_ns = (uint64_t)p.cpu_ns;
+		assert_int_equal(bursts_add(s, &span, calls, ROWS, &cpu, 1), 0);
+	}
+	assert_int_equal(facts.settled, facts.bursts);
+	assert_true(fabs(sum - bursts_total(s)->bytes) < 1e-6 * sum);
+	*ret_bias += sum / all - 1;
+	bursts_free(s);
+}
+
+static void windows_add_up_and_the_interval_of_each_holds(void **unused)
+{
+	static const struct phase flat[] = { { 1e9, 5000, { 0.7, 0.2, 0.1 }, 48 } };
+	int held = 0;
+	double bias = 0;
+
+	(void)unused;
+	state = 0x9e3779b97f4a7c15ULL;
+	for (int run = 0; run < RUNS / WINDOWS; run++) {
+		struct interval said[WINDOWS];
+		double truth[WINDOWS];
+
+		simulate_windows(flat, 1, truth, said, &bias);
+		for (int i = 0; i < WINDOWS; i++)
+			held += said[i].low <= truth[i] && truth[i] <= said[i].high;
+	}
+	print_message("held %d of %d, bias %.4f\n", held, RUNS, bias / (RUNS / WINDOWS));
+	assert_in_range(held, RUNS * 93 / 100, RUNS * 97 / 100);
+	assert_true(fabs(bias / (RUNS / WINDOWS)) < 0.01);
+}
+
+static void what_so_few_bursts_say_waits_for_the_next_window(void **unused)
+{
+	struct bursts *s = bursts_new(0);
+	struct burst_calls calls = { 0, 7, 10, 1000 };
+	struct burst_facts facts;
+
+	(void)unused;
+	for (uint64_t i = 0; i < 2 * BURST_GROUPS - 1; i++) {
+		struct burst_span span = { i * 1000 + 500, i * 1000 + 600, 0, 0 };
+
+		assert_int_equal(bursts_add(s, &span, &calls, 1, NULL, 0), 0);
+		if (i == BURST_GROUPS - 2)
+			assert_int_equal(bursts_cut(s, i * 1000 + 999, NULL, 0), 0);
+		bursts_facts(s, &facts);
+		assert_int_equal(facts.settled, 0);
+	}
+	assert_int_equal(bursts_cut(s, 40000, NULL, 0), 0);
+	bursts_facts(s, &facts);
+	assert_int_equal(facts.settled, 2 * BURST_GROUPS - 1);
+	assert_int_equal(facts.settled_to_ns, 40000);
+	assert_true(bursts_total(s)->bytes > 1000 * BURST_GROUPS);
+	bursts_free(s);
+}
+
 static void what_was_seen_is_the_least_that_there_is(void **unused)
 {
 	struct bursts *s = bursts_new(1000000);
@@ -352,6 +455,8 @@ int main(void)
 		cmocka_unit_test(calls_that_others_pace_are_not_multiplied),
 		cmocka_unit_test(doubt_about_what_a_call_costs_widens_the_interval),
 		cmocka_unit_test(intervals_hold_though_the_cost_of_a_call_is_not_known),
+		cmocka_unit_test(windows_add_up_and_the_interval_of_each_holds),
+		cmocka_unit_test(what_so_few_bursts_say_waits_for_the_next_window),
 		cmocka_unit_test(what_was_seen_is_the_least_that_there_is),
 		cmocka_unit_test(no_bursts_say_nothing),
 	};

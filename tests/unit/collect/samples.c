@@ -59,7 +59,7 @@ static uint8_t source_that(bool by_class)
 	return 0;
 }
 
-static int keep_row(void *ctx, const struct samples_row *row)
+static int keep_row(void *ctx, struct samples_row *row)
 {
 	struct rows *rows = ctx;
 

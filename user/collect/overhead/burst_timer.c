@@ -52,6 +52,12 @@ struct thread_time {
 	uint64_t cpu_ns;
 };
 
+/* What the kernel hands over at a time. */
+struct batch {
+	uint32_t keys[BATCH];
+	struct ms_thread values[BATCH];
+};
+
 struct burst_timer {
 	struct session *session;
 	struct alloc_probes *probes;
@@ -75,8 +81,7 @@ struct burst_timer {
 	uint64_t random;
 	int fds[MAX_FDS];
 	struct thread_time at_open[MAX_THREADS], at_close[MAX_THREADS];
-	uint32_t keys[BATCH];
-	struct ms_thread values[BATCH];
+	struct batch batch;
 };
 
 static uint64_t clock_now(clockid_t clock)
@@ -117,7 +122,8 @@ static void add_sampled(void *ctx, const void *record)
 }
 
 /* CPU times of all threads in the table at `ns`, which is now or was just now; sorted by tid. */
-static uint32_t read_times(struct burst_timer *s, uint64_t ns, struct thread_time *to)
+static uint32_t read_times(const struct burst_timer *s, uint64_t ns, struct batch *batch,
+			   struct thread_time *to)
 {
 	int fd = session_map_fd(s->session, SESSION_THREADS), r;
 	uint32_t token, n = 0, got;
@@ -125,13 +131,13 @@ static uint32_t read_times(struct burst_timer *s, uint64_t ns, struct thread_tim
 
 	do {
 		got = BATCH;
-		r = bpf_map_lookup_batch(fd, in, &token, s->keys, s->values, &got, NULL);
+		r = bpf_map_lookup_batch(fd, in, &token, batch->keys, batch->values, &got, NULL);
 		if (r < 0 && errno != ENOENT)
 			break;
 		for (uint32_t i = 0; i < got && n < MAX_THREADS; i++) {
-			const struct ms_thread *t = &s->values[i];
+			const struct ms_thread *t = &batch->values[i];
 
-			to[n].tid = s->keys[i];
+			to[n].tid = batch->keys[i];
 			to[n].cpu_ns = t->oncpu_ns;
 			if (t->state == MS_RUN_ON_CPU && ns > t->since_ns)
 				to[n].cpu_ns += ns - t->since_ns;
@@ -167,15 +173,30 @@ static void join_times(struct burst_timer *s, struct burst *burst, uint32_t n_op
 }
 
 /* The present times of all threads, while our own thread does not run. */
-static void read_end(struct burst_timer *s, struct burst_times *to)
+static void read_now(const struct burst_timer *s, struct batch *batch, struct thread_time *at,
+		     struct burst_times *to)
 {
-	uint32_t n = read_times(s, now_ns(), s->at_close);
+	uint32_t n = read_times(s, now_ns(), batch, at);
 
 	to->threads = calloc(n + 1, sizeof(*to->threads));
 	for (; to->threads && to->n < n; to->n++)
 		to->threads[to->n] =
-			(struct burst_thread){ s->at_close[to->n].tid, s->at_close[to->n].cpu_ns,
-					       s->at_close[to->n].cpu_ns };
+			(struct burst_thread){ at[to->n].tid, at[to->n].cpu_ns, at[to->n].cpu_ns };
+}
+
+static void read_end(struct burst_timer *s, struct burst_times *to)
+{
+	read_now(s, &s->batch, s->at_close, to);
+}
+
+void burst_timer_times(struct burst_timer *s, struct burst_times *ret_now)
+{
+	_cleanup_(freep) struct batch *batch = malloc(sizeof(*batch));
+	_cleanup_(freep) struct thread_time *at = malloc(MAX_THREADS * sizeof(*at));
+
+	*ret_now = (struct burst_times){ 0 };
+	if (batch && at)
+		read_now(s, batch, at, ret_now);
 }
 
 void burst_timer_ends(const struct burst_timer *s, struct burst_times *ret_first,
@@ -313,12 +334,12 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	n = alloc_probes_attach(s->probes, s->fds, MAX_FDS);
 	burst.open_ns = now_ns();
 	session_burst_open(s->session, no, budget);
-	n_open = read_times(s, now_ns(), s->at_open);
+	n_open = read_times(s, now_ns(), &s->batch, s->at_open);
 	wait_in_burst(s, burst.open_ns, budget);
 	burst.close_ns = session_burst_close(s->session);
 	end = now_ns();
 	uprobes_detach(s->fds, n);
-	join_times(s, &burst, n_open, read_times(s, burst.close_ns, s->at_close));
+	join_times(s, &burst, n_open, read_times(s, burst.close_ns, &s->batch, s->at_close));
 
 	burst.hits = (uint64_t)(budget - session_burst_left(s->session));
 	calls = counter_read(s->session, STAT_BURST_CALLS) - calls_before;

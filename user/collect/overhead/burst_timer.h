@@ -61,6 +61,9 @@ struct burst_times {
 void burst_timer_ends(const struct burst_timer *s, struct burst_times *ret_first,
 		 struct burst_times *ret_last);
 
+/* The same now, by any thread; the caller frees `threads`. NULL there: out of memory. */
+void burst_timer_times(struct burst_timer *s, struct burst_times *ret_now);
+
 struct burst_timer_stats {
 	uint32_t bursts;
 	uint64_t hits, late_hits;  /* late: after the burst was closed, or before it was open */

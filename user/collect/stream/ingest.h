@@ -83,8 +83,9 @@ void ingest_keep(struct ingest *in, pid_t pid);
 bool ingest_gone(struct ingest *in, const struct ms_proc *proc);
 /*
  * A sampler's estimate for a stack: `values` are those of the heap profile, of which the first two
- * are the alloc profile's. `samples`: their number. Once, after ingest_finish(). *ret_stack and
- * *ret_labels are what it was added under.
+ * are the alloc profile's; of one that grows, what came since the last call. `samples`: their number.
+ * *ret_stack and *ret_labels are what it was added under. -EAGAIN: its stack has not arrived, and nothing
+ * was added; not after ingest_finish().
  */
 int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
 		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels);

@@ -326,7 +326,7 @@ int64_t samples_live_bytes(const struct samples *s)
 	return s->live_bytes;
 }
 
-int samples_each(struct samples *s, int (*fn)(void *ctx, const struct samples_row *row), void *ctx)
+int samples_each(struct samples *s, int (*fn)(void *ctx, struct samples_row *row), void *ctx)
 {
 	struct block *b, *next_block;
 	struct row *r, *next_row;

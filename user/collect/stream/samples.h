@@ -43,9 +43,12 @@ int64_t samples_live_bytes(const struct samples *s);
 struct samples_row {
 	struct ms_total_key key;
 	struct estimate alloc, live;
+	/* The caller's: how much of it is in the profiles. */
+	int64_t added[4];
+	uint64_t added_samples;
 };
 /* Calls `fn` for each; stops at its first error and returns that. */
-int samples_each(struct samples *s, int (*fn)(void *ctx, const struct samples_row *row), void *ctx);
+int samples_each(struct samples *s, int (*fn)(void *ctx, struct samples_row *row), void *ctx);
 
 struct samples_stats {
 	struct estimate alloc;

@@ -442,33 +442,21 @@ static void limit(void *self, double percent)
 		ops->limit(al, percent);
 }
 
-/* Of processes that run: what is live now, by stack. */
-static bool lives(const struct run *r, labels_id labels)
+/* Estimates so far are in the profiles before a part of these is taken. */
+static int boundary(void *self, bool after, struct err *e)
 {
-	const struct label *pid = dict_label_find(r->dict, labels, "pid");
+	const struct alloc_tier_ops *ops = ops_of(self);
+	int rc = after && ops && ops->add ? ops->add(self, true) : 0;
 
-	return !pid || proc_table_live(r->procs, (pid_t)pid->num);
+	return rc < 0 ? err_set(e, rc, "out of memory: the profiles are not complete") : 0;
 }
 
 static int snapshot(void *self, struct profile_since *since, struct profile_now *now, struct err *e)
 {
-	const struct run *r = ((struct alloc *)self)->run;
-	struct profile *sites = r->alloc.sites, *heap = now->profiles[PROFILE_HEAP];
-	int rc = 0;
+	const struct alloc_tier_ops *ops = ops_of(self);
 
-	(void)since;
 	(void)e;
-	if (!heap || now->last || !sites)
-		return 0;
-	for (uint32_t i = 0; rc == 0 && i < profile_n_samples(sites); i++) {
-		struct profile_sample s = profile_sample(sites, i);
-		const int64_t values[4] = { 0, 0, s.values[SITE_OBJECTS] - s.values[SITE_FREED],
-					    s.values[SITE_BYTES] - s.values[SITE_FREED_BYTES] };
-
-		if (values[2] > 0 && lives(r, s.labels))
-			rc = profile_add(heap, s.stack, s.labels, values);
-	}
-	return rc;
+	return ops && ops->snapshot ? ops->snapshot(self, since, now) : 0;
 }
 
 /* --- the end --- */
@@ -700,6 +688,7 @@ const struct component alloc_component = {
 	.cost = cost,
 	.limit = limit,
 	.cost_report = cost_report,
+	.boundary = boundary,
 	.snapshot = snapshot,
 	.closing = closing,
 	.closed = closed,

@@ -91,6 +91,10 @@ struct alloc_tier_ops {
 	double (*percent)(struct alloc *al, const struct cost_window *w);
 	void (*limit)(struct alloc *al, double percent);
 	int64_t (*live_bytes)(struct alloc *al);
+	/* Estimates so far into the profiles. `boundary`: what was seen before this moment is settled. */
+	int (*add)(struct alloc *al, bool boundary);
+	/* Of a profile of a stretch of time: what is live, and what the estimates are worth. */
+	int (*snapshot)(struct alloc *al, struct profile_since *since, struct profile_now *now);
 	void (*closing)(struct alloc *al);
 	int (*finish)(struct alloc *al, struct err *e);
 	void (*report)(struct alloc *al, struct summary_alloc *to);

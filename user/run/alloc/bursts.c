@@ -22,8 +22,11 @@
 struct burst_row {
 	struct ms_total_key key; /* without bucket */
 	uint32_t row;
-	stack_id stack; /* known in the end */
+	stack_id stack; /* once it is in the profiles       */
 	bool placed;
+	/* How much of it is in them. */
+	int64_t added[2];
+	uint64_t added_calls;
 	UT_hash_handle hh;
 };
 
@@ -234,27 +237,116 @@ static void closing(struct alloc *al)
 		s->stats.own_ns / 1e6);
 }
 
-/* --- in the end ------------------------------------------------------------------------------- */
+/* --- into the profiles ------------------------------------------------------------------------ */
 
+/* What is settled of a row and not in them yet. */
 static int place(struct alloc *al, struct burst_row *row)
 {
 	const struct burst_estimate *est = bursts_row(al->bursts->bursts, row->row);
-	int64_t values[4] = { llround(est->calls), llround(est->bytes), 0, 0 };
+	int64_t calls = llround(est->calls), bytes = llround(est->bytes);
+	int64_t more[4] = { calls - row->added[0], bytes - row->added[1], 0, 0 };
 	labels_id labels;
 	int rc;
 
-	if (!est->seen_calls)
+	if (est->seen_calls == row->added_calls)
 		return 0;
-	rc = ingest_estimate(al->run->ingest, &row->key, values, est->seen_calls, &row->stack,
-			     &labels);
-	row->placed = rc == 0;
-	return rc;
+	rc = ingest_estimate(al->run->ingest, &row->key, more, est->seen_calls - row->added_calls,
+			     &row->stack, &labels);
+	if (rc < 0)
+		return rc;
+	row->placed = true;
+	row->added[0] = calls;
+	row->added[1] = bytes;
+	row->added_calls = est->seen_calls;
+	return 0;
 }
+
+static int place_all(struct alloc *al)
+{
+	struct burst_row *row, *next;
+	int rc = 0;
+
+	HASH_ITER (hh, al->bursts->rows, row, next)
+		if (rc == 0 || rc == -EAGAIN)
+			rc = place(al, row);
+	return rc == -EAGAIN ? 0 : rc; /* with the next, once its stack is there */
+}
+
+static int cut(struct run_bursts *s)
+{
+	_cleanup_(freep) struct burst_thread *threads = NULL;
+	_cleanup_(freep) struct burst_cpu *cpus = NULL;
+	uint64_t ns = now_ns();
+	struct burst_times now;
+
+	burst_timer_times(s->burst_timer, &now);
+	threads = now.threads;
+	cpus = threads ? cpus_of(threads, now.n) : NULL;
+	return cpus ? bursts_cut(s->bursts, ns, cpus, now.n) : -ENOMEM;
+}
+
+static int add(struct alloc *al, bool boundary)
+{
+	int rc = 0;
+
+	if (!al->bursts)
+		return 0;
+	if (boundary && !al->run->alloc.to_ns)
+		rc = cut(al->bursts);
+	return rc == 0 ? place_all(al) : rc;
+}
+
+static int snapshot(struct alloc *al, struct profile_since *since, struct profile_now *now)
+{
+	struct burst_timer_stats stats;
+	struct burst_estimate est;
+	struct burst_facts facts;
+	struct interval bytes;
+	char *comment = now->comment[PROFILE_ALLOC];
+	uint64_t from_ns, span_ns;
+	uint32_t n;
+
+	if (!al->bursts)
+		return 0;
+	bursts_facts(al->bursts->bursts, &facts);
+	est = *bursts_total(al->bursts->bursts);
+	burst_estimate_less(&est, &since->bursts);
+	n = facts.settled - since->burst_facts.settled;
+	bytes = burst_interval(&est, n);
+	from_ns =
+		since->burst_facts.settled ? since->burst_facts.settled_to_ns : al->bursts->from_ns;
+	span_ns = facts.settled_to_ns > from_ns ? facts.settled_to_ns - from_ns : 0;
+	if (n == 0)
+		snprintf(comment, sizeof(now->comment[0]),
+			 "every call in bursts: too few of them since the last window to estimate "
+			 "from; they are in the next");
+	else
+		snprintf(comment, sizeof(now->comment[0]),
+			 "every call in %u bursts, %.3g %% of %s: estimates, from %llu calls; "
+			 "alloc_space 95 %% interval: %lld to %lld",
+			 n,
+			 span_ns ? (double)(facts.settled_covered_ns -
+					    since->burst_facts.settled_covered_ns) *
+					   100 / (double)span_ns
+				 : 0,
+			 unit_ns((int64_t)span_ns).s, (unsigned long long)est.seen_calls,
+			 (long long)bytes.low, (long long)bytes.high);
+	burst_timer_stats(al->bursts->burst_timer, &stats);
+	if (now->duration_ns > 0)
+		now->cost_percent[PROFILE_ALLOC] =
+			(stats.target_ns + stats.own_ns - since->burst_cost_ns) * 100 /
+			(double)now->duration_ns;
+	since->burst_cost_ns = stats.target_ns + stats.own_ns;
+	since->bursts = *bursts_total(al->bursts->bursts);
+	since->burst_facts = facts;
+	return 0;
+}
+
+/* --- in the end ------------------------------------------------------------------------------- */
 
 static int finish(struct alloc *al, struct err *e)
 {
 	struct run_bursts *s = al->bursts;
-	struct burst_row *row, *next;
 	_cleanup_(freep) struct burst_cpu *cpus = NULL;
 	struct burst_times first, last;
 	int rc = -ENOMEM;
@@ -265,9 +357,8 @@ static int finish(struct alloc *al, struct err *e)
 	cpus = cpus_of(last.threads, last.n);
 	if (cpus)
 		rc = bursts_finish(s->bursts, al->run->alloc.to_ns, cpus, last.n);
-	HASH_ITER (hh, s->rows, row, next)
-		if (rc == 0)
-			rc = place(al, row);
+	if (rc == 0)
+		rc = place_all(al);
 	return rc < 0 ? err_set(e, rc, "out of memory: the profiles are not complete") : 0;
 }
 
@@ -367,6 +458,8 @@ const struct alloc_tier_ops bursts_ops = {
 	.process = probes_process,
 	.limit = limit,
 	.percent = percent,
+	.add = add,
+	.snapshot = snapshot,
 	.closing = closing,
 	.finish = finish,
 	.report = report,

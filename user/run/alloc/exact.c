@@ -214,6 +214,33 @@ static int64_t live(struct alloc *al)
 	return ingest_live_bytes(al->run->ingest);
 }
 
+/* Of processes that run: what is live now, by stack. */
+static bool lives(const struct run *r, labels_id labels)
+{
+	const struct label *pid = dict_label_find(r->dict, labels, "pid");
+
+	return !pid || proc_table_live(r->procs, (pid_t)pid->num);
+}
+
+static int snapshot(struct alloc *al, struct profile_since *since, struct profile_now *now)
+{
+	struct profile *sites = al->run->alloc.sites, *heap = now->profiles[PROFILE_HEAP];
+	int rc = 0;
+
+	(void)since;
+	if (!heap || now->last || !sites)
+		return 0;
+	for (uint32_t i = 0; rc == 0 && i < profile_n_samples(sites); i++) {
+		struct profile_sample s = profile_sample(sites, i);
+		const int64_t values[4] = { 0, 0, s.values[SITE_OBJECTS] - s.values[SITE_FREED],
+					    s.values[SITE_BYTES] - s.values[SITE_FREED_BYTES] };
+
+		if (values[2] > 0 && lives(al->run, s.labels))
+			rc = profile_add(heap, s.stack, s.labels, values);
+	}
+	return rc;
+}
+
 /* --- in the end ------------------------------------------------------------------------------- */
 
 /* Blocks last: their sites are known by then. */
@@ -276,6 +303,7 @@ const struct alloc_tier_ops exact_ops = {
 	.percent = percent,
 	.limit = limit,
 	.live_bytes = live,
+	.snapshot = snapshot,
 	.finish = finish,
 	.report = report,
 };

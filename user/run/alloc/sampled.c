@@ -262,9 +262,100 @@ static void tick(struct alloc *al, uint64_t now)
 		sampled_end_early(al);
 }
 
+/* --- into the profiles ------------------------------------------------------------------------ */
+
+/* What is not in them yet, live bytes apart. */
+static int add_new(struct alloc *al, struct samples_row *row, const int64_t values[4],
+		   stack_id *ret_stack, labels_id *ret_labels)
+{
+	int64_t more[4];
+	int rc;
+
+	for (int i = 0; i < 4; i++)
+		more[i] = values[i] - row->added[i];
+	rc = ingest_estimate(al->run->ingest, &row->key, more,
+			     row->alloc.samples - row->added_samples, ret_stack, ret_labels);
+	if (rc < 0)
+		return rc;
+	memcpy(row->added, values, sizeof(row->added));
+	row->added_samples = row->alloc.samples;
+	return 0;
+}
+
+static int add_row_now(void *ctx, struct samples_row *row)
+{
+	const int64_t values[4] = { llround(row->alloc.blocks), llround(row->alloc.bytes), 0, 0 };
+	struct alloc *al = ctx;
+	labels_id labels;
+	stack_id stack;
+	int rc;
+
+	if (row->alloc.samples == row->added_samples)
+		return 0;
+	rc = add_new(al, row, values, &stack, &labels);
+	return rc == -EAGAIN ? 0 : rc; /* with the next, once its stack is there */
+}
+
+static int add(struct alloc *al, bool boundary)
+{
+	(void)boundary;
+	return al->samples ? samples_each(al->samples, add_row_now, al) : 0;
+}
+
+struct live_now {
+	struct alloc *al;
+	struct profile *heap; /* NULL: they are in it */
+	struct estimate live;
+};
+
+static int add_live(void *ctx, struct samples_row *row)
+{
+	const int64_t values[4] = { 0, 0, llround(row->live.blocks), llround(row->live.bytes) };
+	struct live_now *now = ctx;
+	labels_id labels;
+	stack_id stack;
+
+	if (!row->live.samples || ingest_gone(now->al->run->ingest, &row->key.proc))
+		return 0;
+	estimate_merge(&now->live, &row->live);
+	if (!now->heap || !ingest_place(now->al->run->ingest, &row->key, &stack, &labels))
+		return 0;
+	return profile_add(now->heap, stack, labels, values);
+}
+
+static int snapshot(struct alloc *al, struct profile_since *since, struct profile_now *now)
+{
+	struct live_now live = { al, now->last ? NULL : now->profiles[PROFILE_HEAP], { 0 } };
+	struct samples_stats stats;
+	struct estimate est;
+	struct interval all, in_use;
+	int rc;
+
+	if (!al->samples)
+		return 0;
+	rc = samples_each(al->samples, add_live, &live);
+	samples_stats(al->samples, &stats);
+	est = stats.alloc;
+	estimate_less(&est, &since->sampled);
+	since->sampled = stats.alloc;
+	all = estimate_interval(&est);
+	in_use = estimate_interval(&live.live);
+	for (enum profile_kind i = 0; i < N_PROFILE_KINDS; i++) {
+		if (profile_rows[i].source != SOURCE_ALLOC)
+			continue;
+		now->period[i] = stats.rate > 1 ? llround(stats.rate) : 1;
+		snprintf(now->comment[i], sizeof(now->comment[i]),
+			 "sampled: unbiased estimates from %llu samples, 95 %% intervals: "
+			 "alloc_space %lld to %lld, inuse_space %lld to %lld",
+			 (unsigned long long)est.samples, (long long)all.low, (long long)all.high,
+			 (long long)in_use.low, (long long)in_use.high);
+	}
+	return rc;
+}
+
 /* --- in the end ------------------------------------------------------------------------------- */
 
-static int add_total(void *ctx, const struct samples_row *row)
+static int add_total(void *ctx, struct samples_row *row)
 {
 	struct alloc *al = ctx;
 
@@ -281,7 +372,7 @@ static void put_sums(const struct spread *spread, const struct estimate *est, in
 	values[SPREAD_SEEN] = (int64_t)est->seen_bytes;
 }
 
-static int add_row(void *ctx, const struct samples_row *row)
+static int add_row(void *ctx, struct samples_row *row)
 {
 	struct alloc *al = ctx;
 	int64_t values[4] = { llround(row->alloc.blocks), llround(row->alloc.bytes),
@@ -289,8 +380,7 @@ static int add_row(void *ctx, const struct samples_row *row)
 	int64_t sums[2 * SPREAD_TYPES];
 	labels_id labels;
 	stack_id stack;
-	int rc = ingest_estimate(al->run->ingest, &row->key, values, row->alloc.samples, &stack,
-				 &labels);
+	int rc = add_new(al, row, values, &stack, &labels);
 
 	if (rc < 0)
 		return rc;
@@ -420,6 +510,8 @@ const struct alloc_tier_ops sampled_ops = {
 	.percent = percent,
 	.limit = limit,
 	.live_bytes = live,
+	.add = add,
+	.snapshot = snapshot,
 	.finish = finish,
 	.report = report,
 };

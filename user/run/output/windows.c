@@ -69,6 +69,20 @@ static int write_file(const struct windows *ws, const struct profile_now *now, i
 	return output_write(ws->run, now->profiles[kind], f, path, e);
 }
 
+/* What it is worth, and what it cost. */
+static void set_meta(const struct windows *ws, const struct profile_now *now, int kind,
+		     struct profile_meta *meta)
+{
+	char comment[400];
+	int n = snprintf(comment, sizeof(comment), "%s", now->comment[kind]);
+
+	if (now->cost_percent[kind] >= 0)
+		snprintf(comment + n, sizeof(comment) - (size_t)n,
+			 "%scost in this window: %.3g %% of a CPU", n ? "; " : "",
+			 now->cost_percent[kind]);
+	output_set_meta(ws->run, now->profiles[kind], meta, comment);
+}
+
 /* Writes every file that can be written; returns the first error. */
 static int write_window(const struct windows *ws, const struct profile_now *now, struct err *e)
 {
@@ -79,8 +93,10 @@ static int write_window(const struct windows *ws, const struct profile_now *now,
 
 		meta.time_ns = now->time_ns;
 		meta.duration_ns = now->duration_ns;
+		if (now->period[i])
+			meta.period = now->period[i];
 		if (now->profiles[i])
-			output_set_meta(ws->run, now->profiles[i], &meta, NULL);
+			set_meta(ws, now, i, &meta);
 		for (const struct format *f = formats; now->profiles[i] && f->name; f++) {
 			struct err one = { 0 };
 			int r2 = f->on_demand ? 0 : write_file(ws, now, i, f, &one);
