@@ -1,6 +1,8 @@
 """Allocation tracing can slow a program 30 times: a default run looks before it leaps."""
 
+import csv
 import os
+import signal
 import statistics
 import time
 
@@ -101,6 +103,40 @@ def default_run_traces_a_heavy_allocator_in_bursts_and_says_so():
     if a["calls_per_s"]:
         sentences = [x for x in run.stderr.splitlines() if "--alloc=exact" in x]
         equal(len(sentences), 1, "sentences on stderr that name --alloc=exact")
+
+
+def rates_of(run, function):
+    """alloc_series.csv: bytes per second of a function in each row, and all columns together."""
+    with open(run.path("alloc_series.csv"), encoding="utf-8", newline="") as f:
+        header, *lines = csv.reader(f)
+    check(header[0] == "timestamp" and header[-1] == "OTHER" and len(header) <= 22, f"columns: {header}")
+    mine = [i for i, name in enumerate(header) if function in name.split(";")]
+    return [sum(int(line[i]) for i in mine) for line in lines], [sum(map(int, line[1:])) for line in lines]
+
+
+@fact
+def series_of_rates_says_who_allocated_and_when_in_every_tier():
+    for tier in ("exact", "bursts"):
+        target = Target("alloc_flat", 1)
+        run = Run("-p", target.pid, f"--alloc={tier}", "--only", "alloc")
+        run.ready()
+        run.rows(4)
+        target.say(f"rate {Counter().path}")
+        has_worked(target.pid, 0.5, seconds=2)
+        target.process.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        run.stop()
+        run.must()
+        a = run.summary()["alloc"]
+        equal(a["tier"], tier, "tier")
+        mine, every = rates_of(run, "malloc_and_free")
+        check(len(mine) >= 6, f"{tier}: {len(mine)} rows")
+        # It slept for three rows, and for two after what the last burst stands for.
+        for i in (0, 1, 2, -2, -1):
+            check(mine[i] <= max(mine) / 100, f"{tier}: a rate while it did nothing: {mine}")
+        # Rows are a second long or a little more, however late: of all together the mean is known.
+        width = run.summary()["duration_ns"] / 1e9 / len(mine)
+        near(sum(every) * width, a["bytes"], a["bytes"] * 0.3, f"{tier}: bytes of all rows")
 
 
 @fact

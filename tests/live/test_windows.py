@@ -264,7 +264,7 @@ def files_of(where):
     found = {}
     for name in os.listdir(where):
         m = re.fullmatch(r"(\w+)-(\d{8}-\d{6}(?:-\d+)?)(\..*)", name)
-        if not m or m[1] in ("trend", "rss_breakdown", "live_series", "sites", "summary"):
+        if not m or m[1] in ("trend", "rss_breakdown", "live_series", "alloc_series", "sites", "summary"):
             check(m or name.startswith(".memscope"), f"a file named {name}")
             continue
         path = os.path.join(where, name)

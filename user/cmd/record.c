@@ -438,9 +438,8 @@ static int record(struct run_config *cfg)
 
 /* Those of a run as a whole, which stay beside the windows with its stamp. */
 static const char *const run_files[] = {
-	"trend.csv", "rss_breakdown.csv", "live_series.csv",
-	"sites.csv", "summary.txt",       "summary.json",
-	NULL,
+	"trend.csv", "rss_breakdown.csv", "live_series.csv", "alloc_series.csv",
+	"sites.csv", "summary.txt",       "summary.json",    NULL,
 };
 static const char *const no_files[] = { NULL };
 

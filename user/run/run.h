@@ -53,6 +53,11 @@ struct alloc_state {
 	/* Live bytes now, MEM_UNKNOWN where that is not known. */
 	int64_t (*live_bytes)(void *ctx);
 	void *live_ctx;
+	/* Called as estimates become known: `bytes` were allocated between two moments (CLOCK_MONOTONIC);
+	 * `stack` NULL: not known. Exact calls come from ingest_on_alloc(). */
+	void (*allocated)(void *ctx, const stack_id *stack, double bytes, uint64_t from_ns,
+			  uint64_t to_ns);
+	void *allocated_ctx;
 };
 
 struct run {
@@ -72,9 +77,9 @@ struct run {
 	struct run_ending end;
 	struct alloc_state alloc;
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
-	uint32_t n_deferred;    /* stacks that wait to be walked here                   */
-	void **states;          /* of components, by their place in the table           */
-	bool oom;               /* something gathered did not fit in memory             */
+	uint32_t n_deferred;          /* stacks that wait to be walked here                   */
+	void **states;                /* of components, by their place in the table           */
+	bool oom;                     /* something gathered did not fit in memory             */
 };
 
 /* Everything from here to the end of the run. On an error, what was gathered is still in *r. */

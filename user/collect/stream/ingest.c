@@ -1,5 +1,6 @@
 #include "collect/stream/ingest_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -74,8 +75,9 @@ void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx)
 
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
 {
-	in->on_alloc = fn;
-	in->alloc_ctx = ctx;
+	assert(in->n_on_alloc < INGEST_ALLOC_LISTENERS);
+	in->on_alloc[in->n_on_alloc].fn = fn;
+	in->on_alloc[in->n_on_alloc++].ctx = ctx;
 }
 
 void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ctx)

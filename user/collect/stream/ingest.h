@@ -37,8 +37,9 @@ void ingest_tracers(struct ingest *in, const struct kernel_function *functions, 
 void ingest_free(struct ingest *in);
 /* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as
  * in their record. */
-typedef void (*ingest_incomplete_fn)(void *ctx, const struct ms_total_key *key, enum stack_verdict verdict,
-			      const uint64_t *frames, uint32_t n, uint64_t count);
+typedef void (*ingest_incomplete_fn)(void *ctx, const struct ms_total_key *key,
+				     enum stack_verdict verdict, const uint64_t *frames, uint32_t n,
+				     uint64_t count);
 void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx);
 /*
  * Called for exact allocations as their stacks become known: `blocks` and `bytes` were allocated,
@@ -47,6 +48,8 @@ void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx)
  */
 typedef void (*ingest_alloc_fn)(void *ctx, const struct ms_proc *proc, stack_id stack,
 				int64_t blocks, int64_t bytes, uint64_t born_ns);
+/* INGEST_ALLOC_LISTENERS at most. */
+#define INGEST_ALLOC_LISTENERS 4
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx);
 /* The container of a process, and its pid there; none: NULL, 0. */
 struct ingest_container {
@@ -55,7 +58,7 @@ struct ingest_container {
 };
 /* Called for each thread, for labels. `cgroup_id`: of ms_total or ms_alloc_site, 0 if unknown. */
 typedef void (*ingest_container_fn)(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
-				struct ingest_container *ret_container);
+				    struct ingest_container *ret_container);
 void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ctx);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
@@ -124,14 +127,14 @@ void ingest_forget(struct ingest *in);
 
 struct ingest_times {
 	uint64_t oncpu_ns, blocked_ns, runnable_ns, wall_ns;
-	uint64_t held_ns;  /* stopped by ourselves at the start of a command: not in wall_ns */
+	uint64_t held_ns; /* stopped by ourselves at the start of a command: not in wall_ns */
 	uint64_t left_out, left_out_ns; /* open waits that ingest_waits() leaves out        */
 	uint32_t threads;
 };
 struct ingest_stats {
-	struct ingest_times times;   /* summed over threads                                */
-	uint64_t lost_stacks;        /* events whose stack record never arrived            */
-	uint64_t unknown_process;    /* events of a process that nothing was known of      */
+	struct ingest_times times; /* summed over threads                                */
+	uint64_t lost_stacks;      /* events whose stack record never arrived            */
+	uint64_t unknown_process;  /* events of a process that nothing was known of      */
 	uint64_t allocated, allocated_bytes, freed, freed_bytes, untracked, untracked_bytes;
 	uint64_t live, live_bytes;   /* blocks handed in, of images that still exist        */
 	uint64_t ended, ended_bytes; /* blocks that went with their process or an exec      */

@@ -58,6 +58,13 @@ static struct ms_total_key total_key(const struct ms_alloc_key *site)
 	};
 }
 
+static void tell(struct ingest *in, const struct ms_proc *proc, stack_id stack, int64_t blocks,
+		 int64_t bytes, uint64_t born_ns)
+{
+	for (uint32_t i = 0; i < in->n_on_alloc; i++)
+		in->on_alloc[i].fn(in->on_alloc[i].ctx, proc, stack, blocks, bytes, born_ns);
+}
+
 static bool is_root(const struct ms_alloc_key *site)
 {
 	return !site->user.lo && site->user.hi == MS_ROOT_STACK.hi;
@@ -117,10 +124,10 @@ int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgr
 	hold(in, &site->proc, values[SITE_BYTES] - gone_bytes);
 	if (count)
 		ingest_report_incomplete(in, &key, count);
-	if (in->on_alloc && count)
-		in->on_alloc(in->alloc_ctx, &site->proc, stack, allocated[0], allocated[1], 0);
-	if (in->on_alloc && gone)
-		in->on_alloc(in->alloc_ctx, &site->proc, stack, -gone, -gone_bytes, 0);
+	if (count)
+		tell(in, &site->proc, stack, allocated[0], allocated[1], 0);
+	if (gone)
+		tell(in, &site->proc, stack, -gone, -gone_bytes, 0);
 	labels = ingest_labels(in, proc, &site->proc, site->tid, cgroup_id, NULL);
 	if (count && in->profiles.alloc)
 		r = profile_add(in->profiles.alloc, stack, labels, allocated);
@@ -165,10 +172,10 @@ int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struc
 {
 	stack_id stack;
 
-	if (!in->on_alloc || ingest_gone(in, &site->proc) ||
+	if (!in->n_on_alloc || ingest_gone(in, &site->proc) ||
 	    !site_stack(in, ingest_proc(in, &site->proc), site, false, &stack))
 		return 0;
-	in->on_alloc(in->alloc_ctx, &site->proc, stack, 1, (int64_t)block->size, block->born_ns);
+	tell(in, &site->proc, stack, 1, (int64_t)block->size, block->born_ns);
 	return 0;
 }
 

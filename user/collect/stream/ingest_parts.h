@@ -80,8 +80,11 @@ struct ingest {
 	struct ingest_stats stats;
 	ingest_incomplete_fn on_incomplete;
 	void *incomplete_ctx;
-	ingest_alloc_fn on_alloc;
-	void *alloc_ctx;
+	struct {
+		ingest_alloc_fn fn;
+		void *ctx;
+	} on_alloc[INGEST_ALLOC_LISTENERS];
+	uint32_t n_on_alloc;
 	ingest_container_fn container_of_process;
 	void *container_ctx;
 	location_id scratch[2 * MS_MAX_FRAMES];

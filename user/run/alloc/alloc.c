@@ -442,6 +442,25 @@ static void limit(void *self, double percent)
 		ops->limit(al, percent);
 }
 
+void alloc_tell(const struct alloc *al, const stack_id *stack, double bytes, uint64_t from_ns,
+		uint64_t to_ns)
+{
+	const struct alloc_state *state = &al->run->alloc;
+
+	if (state->allocated)
+		state->allocated(state->allocated_ctx, stack, bytes, from_ns, to_ns);
+}
+
+static void row(void *self, uint64_t now)
+{
+	const struct alloc_tier_ops *ops = ops_of(self);
+	struct alloc *al = self;
+
+	(void)now;
+	if (ops && ops->add && ops->adds_rows)
+		al->run->oom |= ops->add(al, false) < 0;
+}
+
 /* Estimates so far are in the profiles before a part of these is taken. */
 static int boundary(void *self, bool after, struct err *e)
 {
@@ -683,6 +702,7 @@ const struct component alloc_component = {
 	.before_totals = before_totals,
 	.after_totals = after_totals,
 	.drained = drained,
+	.row = row,
 	.share = BUDGET_ALLOCATIONS,
 	.source = SOURCE_ALLOC,
 	.cost = cost,

@@ -49,11 +49,11 @@ struct alloc {
 	/* Every call. */
 	struct alloc_probes *probes;
 	struct alloc_table *table;
-	struct exact_limiter *limiter;    /* NULL: no limit, or not every call is traced      */
-	struct mappings *mappings;        /* NULL: system calls are not traced                */
-	struct run_bursts *bursts;        /* NULL: none were taken                            */
-	double trap_ns;                   /* what a hit costs beside its program              */
-	struct alloc_peak peak;           /* of all images                                    */
+	struct exact_limiter *limiter; /* NULL: no limit, or not every call is traced      */
+	struct mappings *mappings;     /* NULL: system calls are not traced                */
+	struct run_bursts *bursts;     /* NULL: none were taken                            */
+	double trap_ns;                /* what a hit costs beside its program              */
+	struct alloc_peak peak;        /* of all images                                    */
 	uint64_t sizes[ALLOC_SIZES];
 	bool sweeping, ended_since_sweep;
 	uint64_t next_sweep_ns;
@@ -67,13 +67,14 @@ struct alloc {
 	struct samples *samples;
 	struct sample_throttle sample_throttle;
 	struct sample_probes_stats sampler;
-	char sampler_advice[512];         /* a sampler there is not listened to: a sentence; "" */
+	char sampler_advice[512]; /* a sampler there is not listened to: a sentence; "" */
 	char sampler_name[512];
-	char library[512];                /* libmemscope-alloc.so, where it was looked for     */
-	char *preload_before;             /* LD_PRELOAD as memscope got it                     */
+	char library[512];    /* libmemscope-alloc.so, where it was looked for     */
+	char *preload_before; /* LD_PRELOAD as memscope got it                     */
 	bool preloaded;
-	struct injection *injections;     /* that are in force                                 */
-	bool injected;                    /* there was one                                     */
+	struct injection *injections; /* that are in force                                 */
+	bool injected;                /* there was one                                     */
+	uint64_t added_ns;            /* when estimates were last put into the profiles    */
 	struct estimate sampled, sampled_live;
 	struct spread spread;
 
@@ -93,6 +94,7 @@ struct alloc_tier_ops {
 	int64_t (*live_bytes)(struct alloc *al);
 	/* Estimates so far into the profiles. `boundary`: what was seen before this moment is settled. */
 	int (*add)(struct alloc *al, bool boundary);
+	bool adds_rows; /* for every row of the series, too */
 	/* Of a profile of a stretch of time: what is live, and what the estimates are worth. */
 	int (*snapshot)(struct alloc *al, struct profile_since *since, struct profile_now *now);
 	void (*closing)(struct alloc *al);
@@ -107,6 +109,9 @@ extern const struct alloc_tier_ops exact_ops, bursts_ops, sampled_ops;
 void alloc_set_tier(struct alloc *al, enum alloc_tier tier);
 void alloc_begun(struct alloc *al);
 void alloc_ended(struct alloc *al, uint64_t ns);
+/* An estimate has become known, for the series. */
+void alloc_tell(const struct alloc *al, const stack_id *stack, double bytes, uint64_t from_ns,
+		uint64_t to_ns);
 /* Gathered now: every call; in bursts; by a sampler. */
 bool alloc_is(const struct alloc *al, enum alloc_tier tier);
 /* Probes of calls follow processes and what they map. */

@@ -39,8 +39,8 @@ struct burst_total {
 struct run_bursts {
 	struct burst_timer *burst_timer;
 	struct bursts *bursts;
-	struct burst_row *rows;
-	uint32_t max_rows;
+	struct burst_row *rows, **by_row; /* by_row: `cap_by_row` of them have room */
+	uint32_t max_rows, cap_by_row;
 	bool full;
 	struct burst_total *totals;
 	uint32_t n_totals, cap_totals;
@@ -62,6 +62,18 @@ static struct burst_cpu *cpus_of(const struct burst_thread *threads, uint32_t n)
 	return cpus;
 }
 
+static void on_settled(void *ctx, uint32_t row, double bytes, uint64_t from_ns, uint64_t to_ns)
+{
+	struct alloc *al = ctx;
+	struct run_bursts *s = al->bursts;
+	stack_id stack;
+	labels_id labels;
+	bool known = row < HASH_COUNT(s->rows) &&
+		     ingest_place(al->run->ingest, &s->by_row[row]->key, &stack, &labels);
+
+	alloc_tell(al, known ? &stack : NULL, bytes, from_ns, to_ns);
+}
+
 static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 {
 	_cleanup_(freep) struct burst_cpu *cpus = NULL;
@@ -80,6 +92,7 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	s->bursts = bursts_new(s->from_ns);
 	if (!s->bursts)
 		return err_set(e, -ENOMEM, "out of memory");
+	bursts_on_settled(s->bursts, on_settled, al);
 	alloc_set_tier(al, ALLOC_TIER_BURSTS);
 	alloc_probes_burst(al->probes);
 	rc = burst_timer_start(al->run->session, al->probes, al->run->sampler, al->limit_percent,
@@ -105,6 +118,21 @@ int bursts_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	return rc;
 }
 
+static int room_by_row(struct run_bursts *s)
+{
+	uint32_t cap = s->cap_by_row ? s->cap_by_row * 2 : 256;
+	struct burst_row **more;
+
+	if (HASH_COUNT(s->rows) < s->cap_by_row)
+		return 0;
+	more = reallocarray(s->by_row, cap, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	s->by_row = more;
+	s->cap_by_row = cap;
+	return 0;
+}
+
 /* The number of a stack of a thread; the last one of all is for those that there is no room for. */
 static int row_of(struct run_bursts *s, const struct ms_total_key *key, uint32_t *ret_row)
 {
@@ -119,10 +147,13 @@ static int row_of(struct run_bursts *s, const struct ms_total_key *key, uint32_t
 		return 0;
 	}
 	if (!row) {
+		if (room_by_row(s) < 0)
+			return -ENOMEM;
 		row = hash_new(s->rows, key, &k);
 		if (!row)
 			return -ENOMEM;
 		row->row = HASH_COUNT(s->rows) - 1;
+		s->by_row[row->row] = row;
 	}
 	*ret_row = row->row;
 	return 0;
@@ -450,6 +481,7 @@ void bursts_close(struct alloc *al)
 	burst_timer_free(s->burst_timer);
 	bursts_free(s->bursts);
 	hash_free(s->rows);
+	free(s->by_row);
 	free(s->totals);
 	free(TAKE_PTR(al->bursts));
 }

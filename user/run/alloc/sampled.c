@@ -115,6 +115,7 @@ int sampled_start(struct alloc *al, struct err *e)
 	al->sample_throttle.max_percent = al->limit_percent;
 	alloc_set_tier(al, ALLOC_TIER_SAMPLED);
 	alloc_begun(al);
+	al->added_ns = now_ns();
 	session_gate_alloc(al->run->session, true);
 	return 0;
 }
@@ -277,6 +278,9 @@ static int add_new(struct alloc *al, struct samples_row *row, const int64_t valu
 			     row->alloc.samples - row->added_samples, ret_stack, ret_labels);
 	if (rc < 0)
 		return rc;
+	if (more[1] > 0)
+		alloc_tell(al, ret_stack, (double)more[1], al->added_ns,
+			   al->run->clock.end_ns ? al->run->clock.end_ns : now_ns());
 	memcpy(row->added, values, sizeof(row->added));
 	row->added_samples = row->alloc.samples;
 	return 0;
@@ -298,8 +302,11 @@ static int add_row_now(void *ctx, struct samples_row *row)
 
 static int add(struct alloc *al, bool boundary)
 {
+	int rc = al->samples ? samples_each(al->samples, add_row_now, al) : 0;
+
 	(void)boundary;
-	return al->samples ? samples_each(al->samples, add_row_now, al) : 0;
+	al->added_ns = now_ns();
+	return rc;
 }
 
 struct live_now {
@@ -511,6 +518,7 @@ const struct alloc_tier_ops sampled_ops = {
 	.limit = limit,
 	.live_bytes = live,
 	.add = add,
+	.adds_rows = true,
 	.snapshot = snapshot,
 	.finish = finish,
 	.report = report,
