@@ -36,7 +36,7 @@ struct known_group {
 
 /* An image: whoever enters a container does so before its last exec. */
 struct known_process {
-	struct ms_proc key;
+	struct proc_id key;
 	const struct who *who;
 	pid_t ns_pid;
 	UT_hash_handle hh;
@@ -245,7 +245,7 @@ static void forget_processes(struct containers *cs)
 	hash_free(cs->processes);
 }
 
-static void whose(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+static void whose(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 		  struct ingest_container *ret_container)
 {
 	struct containers *cs = ctx;
@@ -261,10 +261,10 @@ static void whose(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
 		p->who = who_of_group(cs, cgroup_id);
 		/* The root of the unified hierarchy: there may be others. */
 		if (!p->who)
-			p->who = who_of_process(cs, (pid_t)proc->tgid);
-		p->ns_pid = target_ns_pid(cs->run, (pid_t)proc->tgid);
+			p->who = who_of_process(cs, (pid_t)proc->pid);
+		p->ns_pid = target_ns_pid(cs->run, (pid_t)proc->pid);
 		if (p->who && !p->ns_pid)
-			p->ns_pid = read_ns_pid((pid_t)proc->tgid);
+			p->ns_pid = read_ns_pid((pid_t)proc->pid);
 		HASH_ADD(hh, cs->processes, key, sizeof(p->key), p);
 		if (!hash_added(p)) {
 			free(p);

@@ -21,18 +21,18 @@
 #define OOM_SAID 5              /* of those that were killed because memory ran out */
 #define REST     20 /* what all engines are asked for a name takes a share of the time: 1 in so many */
 
-static void on_member(void *ctx, const struct ms_task *task)
+static void on_member(void *ctx, const struct session_task *task)
 {
 	struct run *r = ctx;
 
 	pipeline_processes(r);
-	target_member(r, (pid_t)task->proc.tgid);
-	proc_table_scan(r->procs, (pid_t)task->proc.tgid, task->proc.exec_id, task->seen_ns, NULL);
+	target_member(r, (pid_t)task->id.pid);
+	proc_table_scan(r->procs, (pid_t)task->id.pid, task->id.exec_id, task->seen_ns, NULL);
 	targets_tell(r, &(struct process_event){ .kind = PROCESS_LISTED,
-						 .pid = (pid_t)task->proc.tgid,
+						 .pid = (pid_t)task->id.pid,
 						 .ns = task->seen_ns,
-						 .target = target_of(r, (pid_t)task->proc.tgid),
-						 .listed = target_of(r, (pid_t)task->proc.tgid) });
+						 .target = target_of(r, (pid_t)task->id.pid),
+						 .listed = target_of(r, (pid_t)task->id.pid) });
 }
 
 int groups_begin(struct run *r, struct err *e)

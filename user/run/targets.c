@@ -303,17 +303,17 @@ int targets_add(struct run *r, struct err *e)
 }
 
 /* The task iterator's callback. */
-static void on_task(void *ctx, const struct ms_task *task)
+static void on_task(void *ctx, const struct session_task *task)
 {
-	pid_t pid = (pid_t)task->proc.tgid;
+	pid_t pid = (pid_t)task->id.pid;
 	struct run *r = ctx;
 
 	pipeline_processes(r);
-	if (task->tid != task->proc.tgid)
+	if (task->tid != task->id.pid)
 		return;
 	/* One that is known already still learns its exec id: guessed from the first total, it
 	 * would be wrong for a process that has gone through an exec by then. */
-	proc_table_scan(r->procs, pid, task->proc.exec_id, task->seen_ns, NULL);
+	proc_table_scan(r->procs, pid, task->id.exec_id, task->seen_ns, NULL);
 	targets_tell(r, &(struct process_event){ .kind = PROCESS_LISTED,
 						 .pid = pid,
 						 .ns = task->seen_ns,

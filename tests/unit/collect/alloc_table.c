@@ -52,11 +52,11 @@ static void on_image(void *ctx, const struct table_image *image)
 	f->highest = image->highest;
 }
 
-static bool on_gone(void *ctx, const struct ms_proc *proc)
+static bool on_gone(void *ctx, const struct proc_id *proc)
 {
 	struct fixture *f = ctx;
 
-	return proc->tgid == f->gone;
+	return proc->pid == f->gone;
 }
 
 static int setup(void **state)

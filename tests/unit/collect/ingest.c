@@ -275,8 +275,8 @@ static void an_exited_thread_ends_at_its_last_switch(void **state)
 static void a_process_without_records_has_gone_when_it_is_not_there(void **state)
 {
 	struct fixture *f = *state;
-	struct ms_proc here = { .tgid = (__u32)getppid(), .start_ns = 1 };
-	struct ms_proc nowhere = { .tgid = 0x7ffffffe, .start_ns = 1 };
+	struct proc_id here = { .pid = (uint32_t)getppid(), .start_ns = 1 };
+	struct proc_id nowhere = { .pid = 0x7ffffffe, .start_ns = 1 };
 
 	assert_false(ingest_gone(f->in, &here));
 	assert_true(ingest_gone(f->in, &nowhere));
@@ -405,10 +405,10 @@ static void kinds_of_memory_are_labels(void **state)
 	assert_null(dict_label_find(f->d, profile_sample(f->p.oncpu, 0).labels, "memory"));
 }
 
-static void in_a_container(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+static void in_a_container(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 			   struct ingest_container *ret)
 {
-	assert_int_equal(proc->tgid, self.tgid);
+	assert_int_equal(proc->pid, self.tgid);
 	*(uint64_t *)ctx = cgroup_id;
 	*ret = (struct ingest_container){ .name = "web", .id = "0123", .ns_pid = 7 };
 }

@@ -35,7 +35,7 @@ static struct profile *new_profile(struct dict *d, enum profile_kind kind)
 	return profile_new(d, profile_rows[kind].types, profile_rows[kind].n_types);
 }
 
-static void tell(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t blocks,
+static void tell(void *ctx, const struct proc_id *proc, stack_id stack, int64_t blocks,
 		 int64_t bytes, uint64_t born_ns)
 {
 	struct fixture *f = ctx;
@@ -79,6 +79,7 @@ static int teardown(void **state)
 
 /* A number that no process has (pid_max is 4194304 at most). */
 static const struct ms_proc gone = { .start_ns = 1, .tgid = 5000000, .exec_id = 1 };
+static const struct proc_id gone_id = { .pid = 5000000, .exec_id = 1, .start_ns = 1 };
 
 static struct ms_proc here(void)
 {
@@ -165,9 +166,9 @@ static void a_process_that_is_kept_counts_as_there(void **state)
 	struct fixture *f = *state;
 	struct ms_alloc_key theirs = { .proc = gone, .tid = 2 };
 
-	assert_true(ingest_gone(f->in, &gone));
+	assert_true(ingest_gone(f->in, &gone_id));
 	ingest_keep(f->in, (pid_t)gone.tgid);
-	assert_false(ingest_gone(f->in, &gone));
+	assert_false(ingest_gone(f->in, &gone_id));
 	assert_int_equal(ingest_site_end(f->in, &theirs, 0, last), 0);
 	assert_int_equal(profile_total(f->p.heap, 3), 300);
 }

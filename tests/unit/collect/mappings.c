@@ -213,9 +213,9 @@ static void a_range_that_another_thread_has_by_now_stays_its_own(void **state)
 	is(ANOTHER, 1, 4 * PAGE, 1, 4 * PAGE);
 }
 
-static bool is_77(void *ctx, const struct ms_proc *proc)
+static bool is_77(void *ctx, const struct proc_id *proc)
 {
-	return proc->tgid == 77;
+	return proc->pid == 77;
 }
 
 static void what_ended_processes_had_is_neither_there_nor_given_back(void **state)

@@ -174,10 +174,10 @@ static void a_full_table_is_counted_and_makes_room_again(void **state)
 	samples_free(s);
 }
 
-static bool is_ten(void *ctx, const struct ms_proc *proc)
+static bool is_ten(void *ctx, const struct proc_id *proc)
 {
 	(void)ctx;
-	return proc->tgid == 10;
+	return proc->pid == 10;
 }
 
 static void blocks_of_images_that_are_gone_leave_with_them(void **state)

@@ -16,7 +16,7 @@ static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void
 {
 	const struct component *c = component_named("containers");
 	struct ms_cgroup_rec rec = { .id = 987654321 };
-	const struct ms_proc proc = { .tgid = 0x3fffffff };
+	const struct proc_id proc = { .pid = 0x3fffffff };
 	struct ingest_container is = { 0 };
 	struct run *r = bare_run(&cfg);
 	void *self = alone(r, "containers");

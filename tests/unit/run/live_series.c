@@ -21,7 +21,7 @@ int output_csv(struct run_output *to, const char *name,
 static struct run *with_one_block(void **ret_self)
 {
 	struct run *r = bare_run(&cfg);
-	const struct ms_proc proc = { .tgid = 1 };
+	const struct proc_id proc = { .pid = 1 };
 	location_id at = dict_location(r->dict, (module_id){ 0 }, 4096);
 
 	*ret_self = alone(r, "live series");

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "collect/probes/uprobes.h"
 #include "model/source.h"
+#include "proc/proc_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,7 +75,12 @@ int session_target(struct session *s, pid_t pid, struct err *e);
  * The kernel's identity of each process watched at present, before the gate opens (`tid` is the
  * leader's). Under -a: of all processes.
  */
-typedef void (*session_task_fn)(void *ctx, const struct ms_task *task);
+struct session_task {
+	struct proc_id id;
+	uint32_t tid;
+	uint64_t seen_ns; /* CLOCK_MONOTONIC, when all this was so */
+};
+typedef void (*session_task_fn)(void *ctx, const struct session_task *task);
 int session_name_tasks(struct session *s, session_task_fn each, void *ctx, struct err *e);
 /* The same for a child that a target forked during the run, at the time of the fork. */
 bool session_name_of(const struct session *s, pid_t pid, uint64_t *ret_start_ns,

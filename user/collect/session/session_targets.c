@@ -1,4 +1,5 @@
 #include "collect/session/session_parts.h"
+#include "collect/wire.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -162,9 +163,10 @@ struct each_task {
 
 static void on_task(void *ctx, const void *record)
 {
+	const struct ms_task *task = record;
 	const struct each_task *t = ctx;
 
-	t->each(t->ctx, record);
+	t->each(t->ctx, &(struct session_task){ wire_id(&task->proc), task->tid, task->seen_ns });
 }
 
 void session_read_tasks(int fd, session_task_fn each, void *ctx)

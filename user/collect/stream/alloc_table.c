@@ -1,6 +1,7 @@
 #include "collect/stream/alloc_table.h"
 
 #include "base/hash.h"
+#include "collect/wire.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -273,7 +274,7 @@ static int end_past(struct alloc_table *t, uint32_t root)
 static int end_image(struct alloc_table *t, uint32_t root)
 {
 	const struct ms_alloc_site *site = &t->sites[root];
-	struct table_image image = { site->key.proc, site->highest, site->highest_ns };
+	struct table_image image = { wire_id(&site->key.proc), site->highest, site->highest_ns };
 	int r = end_past(t, root);
 
 	t->fns.image(t->fns.ctx, &image);
@@ -402,11 +403,13 @@ static void find_gone(struct alloc_table *t, bool all_here)
 	for (uint32_t ix = 1; ix < t->end; ix++) {
 		const struct ms_alloc_site *site = &t->sites[ix];
 		struct reported *reported = &t->reported[ix];
+		struct proc_id id;
 
 		if (!in_use(site) || !is_root(site))
 			continue;
 		reported->lost |= all_here && reported->gone && reported->late;
-		reported->gone = t->fns.gone(t->fns.ctx, &site->key.proc);
+		id = wire_id(&site->key.proc);
+		reported->gone = t->fns.gone(t->fns.ctx, &id);
 		reported->late = false;
 	}
 }

@@ -18,7 +18,7 @@ struct alloc_table;
 
 /* At the end of a process image, or of the run. */
 struct table_image {
-	struct ms_proc proc;
+	struct proc_id proc;
 	int64_t highest;     /* the most bytes that were live in it     */
 	uint64_t highest_ns; /* when, CLOCK_MONOTONIC; 0: nothing ever was */
 };
@@ -39,7 +39,7 @@ struct alloc_table_fns {
 	/* The last report of an image, after all its sites. */
 	void (*image)(void *ctx, const struct table_image *image);
 	/* Has the memory of this image gone for good? */
-	bool (*gone)(void *ctx, const struct ms_proc *proc);
+	bool (*gone)(void *ctx, const struct proc_id *proc);
 	void *ctx;
 };
 

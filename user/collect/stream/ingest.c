@@ -240,10 +240,11 @@ bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgroup_id,
 		      struct label *set, uint32_t n)
 {
+	struct proc_id id = wire_id(p);
 	struct ingest_container c = { 0 };
 
 	if (in->container_of_process)
-		in->container_of_process(in->container_ctx, p, cgroup_id, &c);
+		in->container_of_process(in->container_ctx, &id, cgroup_id, &c);
 	if (c.name)
 		set[n++] = (struct label){ .key = in->key_container,
 					   .str = dict_string(in->dict, c.name) };
@@ -300,7 +301,7 @@ const char *ingest_memory_name(const struct ms_total_key *key)
 
 struct proc *ingest_proc(struct ingest *in, const struct ms_proc *p)
 {
-	struct proc_id id = { .pid = p->tgid, .exec_id = p->exec_id, .start_ns = p->start_ns };
+	struct proc_id id = wire_id(p);
 
 	return proc_table_find(in->procs, &id);
 }
@@ -325,14 +326,15 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 
 void ingest_report_incomplete(struct ingest *in, const struct ms_total_key *key, uint64_t count)
 {
+	struct proc_id id = wire_id(&key->proc);
 	const struct raw_stack *user;
 
 	if (!in->on_incomplete || is_empty(&key->user))
 		return;
 	user = raw_find(in, &key->user);
 	if (user && user->verdict != MS_COMPLETE)
-		in->on_incomplete(in->incomplete_ctx, key, (enum stack_verdict)user->verdict,
-				  user->frames, user->n, count);
+		in->on_incomplete(in->incomplete_ctx, &id, key->as_gen,
+				  (enum stack_verdict)user->verdict, user->frames, user->n, count);
 }
 
 void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *total,

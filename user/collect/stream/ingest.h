@@ -37,7 +37,7 @@ void ingest_tracers(struct ingest *in, const struct kernel_function *functions, 
 void ingest_free(struct ingest *in);
 /* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as
  * in their record. */
-typedef void (*ingest_incomplete_fn)(void *ctx, const struct ms_total_key *key,
+typedef void (*ingest_incomplete_fn)(void *ctx, const struct proc_id *proc, uint32_t as_gen,
 				     enum stack_verdict verdict, const uint64_t *frames, uint32_t n,
 				     uint64_t count);
 void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx);
@@ -46,7 +46,7 @@ void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx)
  * or freed (both negative) of what `stack` had allocated. With `born_ns` it is instead one block
  * that is live at the end, reported after the last of its site.
  */
-typedef void (*ingest_alloc_fn)(void *ctx, const struct ms_proc *proc, stack_id stack,
+typedef void (*ingest_alloc_fn)(void *ctx, const struct proc_id *proc, stack_id stack,
 				int64_t blocks, int64_t bytes, uint64_t born_ns);
 /* INGEST_ALLOC_LISTENERS at most. */
 #define INGEST_ALLOC_LISTENERS 4
@@ -57,7 +57,7 @@ struct ingest_container {
 	pid_t ns_pid;
 };
 /* Called for each thread, for labels. `cgroup_id`: of ms_total or ms_alloc_site, 0 if unknown. */
-typedef void (*ingest_container_fn)(void *ctx, const struct ms_proc *proc, uint64_t cgroup_id,
+typedef void (*ingest_container_fn)(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 				    struct ingest_container *ret_container);
 void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ctx);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
@@ -83,7 +83,7 @@ int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struc
 /* If `pid` ends, that ends the run: its last state is kept. */
 void ingest_keep(struct ingest *in, pid_t pid);
 /* Has the memory of this image gone, without being kept? */
-bool ingest_gone(struct ingest *in, const struct ms_proc *proc);
+bool ingest_gone(struct ingest *in, const struct proc_id *proc);
 /*
  * A sampler's estimate for a stack: `values` are those of the heap profile, of which the first two
  * are the alloc profile's; of one that grows, what came since the last call. `samples`: their number.

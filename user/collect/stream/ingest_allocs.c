@@ -6,7 +6,8 @@
 
 static void hold(struct ingest *in, const struct ms_proc *proc, int64_t bytes)
 {
-	struct holding *h = hash_get(in->holdings, proc, proc);
+	struct proc_id id = wire_id(proc);
+	struct holding *h = hash_get(in->holdings, proc, &id);
 
 	if (h)
 		h->bytes += bytes;
@@ -18,17 +19,17 @@ void ingest_keep(struct ingest *in, pid_t pid)
 		in->keep[in->n_keep++] = pid;
 }
 
-bool ingest_gone(struct ingest *in, const struct ms_proc *p)
+bool ingest_gone(struct ingest *in, const struct proc_id *id)
 {
-	struct proc *proc = ingest_proc(in, p);
+	struct proc *proc = proc_table_find(in->procs, id);
 
 	if (proc && proc_replaced(proc))
 		return true;
 	for (uint32_t i = 0; i < in->n_keep; i++)
-		if (in->keep[i] == (pid_t)p->tgid)
+		if (in->keep[i] == (pid_t)id->pid)
 			return false;
 	/* The records of this process were lost: check whether it exists. */
-	return proc ? proc_exited(proc) : kill((pid_t)p->tgid, 0) < 0 && errno == ESRCH;
+	return proc ? proc_exited(proc) : kill((pid_t)id->pid, 0) < 0 && errno == ESRCH;
 }
 
 int64_t ingest_live_bytes(struct ingest *in)
@@ -58,7 +59,7 @@ static struct ms_total_key total_key(const struct ms_alloc_key *site)
 	};
 }
 
-static void tell(struct ingest *in, const struct ms_proc *proc, stack_id stack, int64_t blocks,
+static void tell(struct ingest *in, const struct proc_id *proc, stack_id stack, int64_t blocks,
 		 int64_t bytes, uint64_t born_ns)
 {
 	for (uint32_t i = 0; i < in->n_on_alloc; i++)
@@ -103,6 +104,7 @@ int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgr
 	int64_t gone = values[SITE_FREED] + untracked;
 	int64_t gone_bytes = values[SITE_FREED_BYTES] + untracked_bytes;
 	uint64_t count = (uint64_t)values[SITE_OBJECTS];
+	struct proc_id id = wire_id(&site->proc);
 	struct proc *proc = ingest_proc(in, &site->proc);
 	struct ms_total_key key = total_key(site);
 	stack_id stack;
@@ -125,9 +127,9 @@ int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgr
 	if (count)
 		ingest_report_incomplete(in, &key, count);
 	if (count)
-		tell(in, &site->proc, stack, allocated[0], allocated[1], 0);
+		tell(in, &id, stack, allocated[0], allocated[1], 0);
 	if (gone)
-		tell(in, &site->proc, stack, -gone, -gone_bytes, 0);
+		tell(in, &id, stack, -gone, -gone_bytes, 0);
 	labels = ingest_labels(in, proc, &site->proc, site->tid, cgroup_id, NULL);
 	if (count && in->profiles.alloc)
 		r = profile_add(in->profiles.alloc, stack, labels, allocated);
@@ -140,6 +142,7 @@ int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t
 		    const int64_t *values)
 {
 	const int64_t live[4] = { 0, 0, values[SITE_LIVE_OBJECTS], values[SITE_LIVE_BYTES] };
+	struct proc_id id = wire_id(&site->proc);
 	struct proc *proc = ingest_proc(in, &site->proc);
 	int64_t end[N_SITE_VALUES] = {
 		[SITE_PEAK_OBJECTS] = values[SITE_PEAK_OBJECTS],
@@ -152,7 +155,7 @@ int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t
 	if (!site_stack(in, proc, site, true, &stack))
 		return -EAGAIN;
 	labels = ingest_labels(in, proc, &site->proc, site->tid, cgroup_id, NULL);
-	if (ingest_gone(in, &site->proc)) {
+	if (ingest_gone(in, &id)) {
 		in->stats.ended += (uint64_t)live[2];
 		in->stats.ended_bytes += (uint64_t)live[3];
 	} else {
@@ -170,12 +173,13 @@ int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t
 
 int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struct ms_block *block)
 {
+	struct proc_id id = wire_id(&site->proc);
 	stack_id stack;
 
-	if (!in->n_on_alloc || ingest_gone(in, &site->proc) ||
+	if (!in->n_on_alloc || ingest_gone(in, &id) ||
 	    !site_stack(in, ingest_proc(in, &site->proc), site, false, &stack))
 		return 0;
-	tell(in, &site->proc, stack, 1, (int64_t)block->size, block->born_ns);
+	tell(in, &id, stack, 1, (int64_t)block->size, block->born_ns);
 	return 0;
 }
 

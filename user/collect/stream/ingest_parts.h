@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "collect/stream/ingest.h"
+#include "collect/wire.h"
 
 /* A stack as received: words, leaf first. */
 struct raw_stack {
@@ -46,7 +47,7 @@ struct thread_labels {
 
 /* What a process image holds, by its totals. */
 struct holding {
-	struct ms_proc proc;
+	struct proc_id proc;
 	int64_t bytes;
 	UT_hash_handle hh;
 };

@@ -1,4 +1,5 @@
 #include "collect/stream/mappings.h"
+#include "collect/wire.h"
 
 #include "base/hash.h"
 
@@ -351,14 +352,17 @@ static void space_end(struct mappings *m, struct space *s)
 	free(s);
 }
 
-void mappings_sweep(struct mappings *m, bool (*gone)(void *ctx, const struct ms_proc *proc),
+void mappings_sweep(struct mappings *m, bool (*gone)(void *ctx, const struct proc_id *proc),
 		    void *ctx)
 {
 	struct space *s, *next;
 
-	HASH_ITER (hh, m->spaces, s, next)
-		if (gone(ctx, &s->proc))
+	HASH_ITER (hh, m->spaces, s, next) {
+		struct proc_id id = wire_id(&s->proc);
+
+		if (gone(ctx, &id))
 			space_end(m, s);
+	}
 }
 
 int mappings_each(struct mappings *m, int (*fn)(void *ctx, const struct mappings_row *row),

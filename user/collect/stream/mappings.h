@@ -22,6 +22,7 @@
 
 #include "abi.h"
 #include "base/cleanup.h"
+#include "proc/proc_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,7 +37,7 @@ DEFINE_CLEANUP(struct mappings *, mappings_freep, mappings_free)
 /* 0 or -ENOMEM. Contradictory records are ignored. */
 int mappings_take(struct mappings *m, const struct ms_mapping_rec *rec);
 /* Ends the ranges of images that are `gone`. */
-void mappings_sweep(struct mappings *m, bool (*gone)(void *ctx, const struct ms_proc *proc),
+void mappings_sweep(struct mappings *m, bool (*gone)(void *ctx, const struct proc_id *proc),
 		    void *ctx);
 
 /* Sums of a stack, or of a kind of memory. */

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "collect/probes/samplers.h"
+#include "collect/wire.h"
 
 #include <errno.h>
 #include <math.h>
@@ -305,13 +306,15 @@ int samples_take(struct samples *s, const struct ms_sample_rec *rec)
 	return 0;
 }
 
-void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct ms_proc *proc),
+void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct proc_id *proc),
 		   void *ctx)
 {
 	struct block *b, *next;
 
 	HASH_ITER (hh, s->blocks, b, next) {
-		if (!gone(ctx, &b->key.proc))
+		struct proc_id id = wire_id(&b->key.proc);
+
+		if (!gone(ctx, &id))
 			continue;
 		for (struct block *each = b; each; each = each->older) {
 			s->stats.ended++;

@@ -18,6 +18,7 @@
 
 #include "abi.h"
 #include "base/cleanup.h"
+#include "proc/proc_table.h"
 #include "model/estimate.h"
 
 #include <stdbool.h>
@@ -33,7 +34,7 @@ DEFINE_CLEANUP(struct samples *, samples_freep, samples_free)
 int samples_take(struct samples *s, const struct ms_sample_rec *rec);
 
 /* Removes the blocks of images that are `gone`. */
-void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct ms_proc *proc),
+void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct proc_id *proc),
 		   void *ctx);
 
 /* Σ weights of the live blocks. */

@@ -66,7 +66,7 @@ void alloc_ended(struct alloc *al, uint64_t ns)
 	publish(al);
 }
 
-bool alloc_image_gone(void *ctx, const struct ms_proc *proc)
+bool alloc_image_gone(void *ctx, const struct proc_id *proc)
 {
 	struct alloc *al = ctx;
 

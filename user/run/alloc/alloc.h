@@ -117,7 +117,7 @@ bool alloc_is(const struct alloc *al, enum alloc_tier tier);
 /* Probes of calls follow processes and what they map. */
 bool alloc_probing(const struct alloc *al);
 /* Has the memory of this image gone? `ctx`: the component. */
-bool alloc_image_gone(void *ctx, const struct ms_proc *proc);
+bool alloc_image_gone(void *ctx, const struct proc_id *proc);
 /* Notes what could not be probed; before the probes are given back. */
 void alloc_say_failed(struct alloc *al);
 

@@ -4,6 +4,7 @@
  */
 #include "analyse/alloc_threads.h"
 #include "collect/overhead/governor.h"
+#include "collect/wire.h"
 #include "model/alloc_site.h"
 #include "run/alloc/alloc.h"
 #include "run/budget.h"
@@ -48,11 +49,12 @@ static enum drain_says on_block(void *ctx, const void *record, const void *key_o
 {
 	const struct ms_block_key *key = key_of;
 	const struct ms_block *block = record;
+	struct proc_id id = wire_id(&key->proc);
 	const struct ms_alloc_key *site;
 	struct alloc *al = ctx;
 
 	if (al->sweeping)
-		return ingest_gone(al->run->ingest, &key->proc) ? DRAIN_TAKEN : DRAIN_NEXT;
+		return ingest_gone(al->run->ingest, &id) ? DRAIN_TAKEN : DRAIN_NEXT;
 	site = alloc_table_key(al->table, block->site);
 	if (site && memcmp(&site->proc, &key->proc, sizeof(key->proc)) != 0)
 		site = NULL; /* the block's was given away */

@@ -15,7 +15,7 @@
 #define KEPT_AGE_S 30.0 /* or half of what was traced, if that is less */
 
 struct image {
-	struct ms_proc proc;
+	struct proc_id proc;
 	uint32_t number;
 	UT_hash_handle hh;
 };
@@ -28,7 +28,7 @@ struct live {
 };
 
 /* 0: out of memory. */
-static uint32_t image_number(struct live *ls, const struct ms_proc *proc)
+static uint32_t image_number(struct live *ls, const struct proc_id *proc)
 {
 	struct image *image = hash_get(ls->images, proc, proc);
 
@@ -55,7 +55,7 @@ static double kept_age_s(const struct live *ls)
 	return traced / 2 < KEPT_AGE_S ? traced / 2 : KEPT_AGE_S;
 }
 
-static void on_alloc(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t blocks,
+static void on_alloc(void *ctx, const struct proc_id *proc, stack_id stack, int64_t blocks,
 		     int64_t bytes, uint64_t born_ns)
 {
 	struct live *ls = ctx;

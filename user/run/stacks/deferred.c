@@ -6,6 +6,7 @@
  * tables it needs are made; those are asked for now, so that the next stack of that process is
  * walked in place.
  */
+#include "collect/wire.h"
 #include "run/stacks/stacks.h"
 
 #include "unwind/host_walk.h"
@@ -140,13 +141,13 @@ static bool finish(struct stacks *st, struct deferred_stack *p, bool may_wait)
 		.read = read_process,
 		.ctx = rec,
 	};
-	struct proc_id id = { rec->proc.tgid, rec->proc.exec_id, rec->proc.start_ns };
+	struct proc_id id = wire_id(&rec->proc);
 	uint64_t missing;
 	struct ms_space space;
 	struct proc *proc;
 	uint32_t n = 1;
 	uint32_t gen = rec->as_gen;
-	int rc = tables_space(st, &rec->proc, &space);
+	int rc = tables_space(st, &id, &space);
 
 	if (rc == -EAGAIN && may_wait)
 		return false;
@@ -229,11 +230,12 @@ void deferred_before(struct stacks *st, pid_t pid, uint64_t ns)
 	DL_FOREACH_SAFE(st->deferred, p, next)
 	{
 		const struct ms_deferred_rec *rec = record_of(p);
+		struct proc_id id = wire_id(&rec->proc);
 
 		if ((pid_t)rec->proc.tgid != pid || rec->time_ns >= ns || p->space_until_ns ||
 		    try_finish(st, p, false))
 			continue;
-		if (tables_known(st, &rec->proc, &p->space))
+		if (tables_known(st, &id, &p->space))
 			p->space_until_ns = now_ns() + MS_POOL_GRACE_NS / 10 * 9;
 	}
 }

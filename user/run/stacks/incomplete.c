@@ -20,26 +20,22 @@ struct incomplete_stacks {
 	UT_hash_handle hh;
 };
 
-static uint64_t to_blame(const struct stacks *st, const struct ms_proc *proc,
+static uint64_t to_blame(const struct stacks *st, const struct proc_id *id,
 			 enum stack_verdict verdict, const uint64_t *frames, uint32_t n)
 {
 	struct ms_space space;
 	uint32_t i = n - 1;
 
-	if (verdict == STACK_GUESSED && tables_known(st, proc, &space))
+	if (verdict == STACK_GUESSED && tables_known(st, id, &space))
 		i = host_first_guess(tables_mem(st), &space, frames, n);
 	if (i >= n)
 		i = n - 1;
 	return (frames[i] & MS_FRAME_ADDR_MASK) - (i > 0);
 }
 
-void on_incomplete(void *ctx, const struct ms_total_key *key, enum stack_verdict verdict,
+void on_incomplete(void *ctx, const struct proc_id *id, uint32_t as_gen, enum stack_verdict verdict,
 		   const uint64_t *frames, uint32_t n, uint64_t count)
 {
-	const struct ms_proc *p = &key->proc;
-	struct proc_id id = { .pid = (pid_t)p->tgid,
-			      .exec_id = p->exec_id,
-			      .start_ns = p->start_ns };
 	struct stacks *st = ctx;
 	struct incomplete_key k;
 	module_id module = { 0 };
@@ -48,8 +44,8 @@ void on_incomplete(void *ctx, const struct ms_total_key *key, enum stack_verdict
 
 	if (!n || verdict == STACK_TRUNCATED)
 		return;
-	proc_resolve(st->run->procs, proc_table_find(st->run->procs, &id), key->as_gen,
-		     to_blame(st, p, verdict, frames, n), &module, &vaddr);
+	proc_resolve(st->run->procs, proc_table_find(st->run->procs, id), as_gen,
+		     to_blame(st, id, verdict, frames, n), &module, &vaddr);
 	k = (struct incomplete_key){ module.ix, verdict };
 	g = hash_get(st->incomplete, key, &k);
 	if (g)

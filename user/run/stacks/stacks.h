@@ -54,14 +54,14 @@ void tables_tick(struct stacks *st);
  * about processes have been read. -EAGAIN: there is no room for its spans yet; -ESRCH: nothing is known of it. 0
  * does not say that all tables are there.
  */
-int tables_space(struct stacks *st, const struct ms_proc *proc, struct ms_space *ret_space);
+int tables_space(struct stacks *st, const struct proc_id *id, struct ms_space *ret_space);
 /*
  * Such a walk ended with STACK_NO_TABLE at `addr`. -EAGAIN: the table is being made, or waits for
  * room: walk again later; -ENOENT: there is none, or it will not come soon.
  */
 int tables_need(struct stacks *st, const struct ms_space *space, uint64_t addr);
 /* The same without doing anything for it; false: nothing is known of this image. */
-bool tables_known(const struct stacks *st, const struct ms_proc *proc, struct ms_space *ret_space);
+bool tables_known(const struct stacks *st, const struct proc_id *id, struct ms_space *ret_space);
 /* The memory that such walks read. */
 const struct publish_mem *tables_mem(const struct stacks *st);
 /* With -v. */
@@ -85,7 +85,7 @@ void deferred_say(const struct stacks *st);
 /* --- incomplete.c --- */
 
 /* Stacks that are not complete, from ingest: counted by the code that is to blame. */
-void on_incomplete(void *ctx, const struct ms_total_key *key, enum stack_verdict verdict,
+void on_incomplete(void *ctx, const struct proc_id *id, uint32_t as_gen, enum stack_verdict verdict,
 		   const uint64_t *frames, uint32_t n, uint64_t count);
 /* Where stacks came to be not complete, the worst first. */
 void incomplete_facts(struct stacks *st, struct run_summary *to);

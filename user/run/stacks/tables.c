@@ -10,6 +10,7 @@
  * (flush_due).
  */
 #include "collect/session/unwind_maps.h"
+#include "collect/wire.h"
 #include "run/stacks/stacks.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@
 #define N_ASKED 256
 
 struct asked {
-	struct ms_proc proc;
+	struct proc_id id;
 	uint64_t ns;
 	int answer;
 };
@@ -53,7 +54,7 @@ struct run_unwind {
 	struct ms_span *spans_buf;
 	uint32_t cap_buf;
 	struct asked asked[N_ASKED];
-	struct ms_proc before_exec; /* the command while it is still memscope    */
+	struct proc_id before_exec; /* the command while it is still memscope    */
 	uint64_t trimmed;           /* tables made when memory was last given back */
 	uint64_t trimmed_ns;        /* and when that was                           */
 	uint64_t put, put_ns;       /* lists of spans, and what that took        */
@@ -303,7 +304,7 @@ static int spans_of(struct stacks *st, struct proc *p, uint32_t *ret_n)
 static int put_process(struct stacks *st, struct proc *p, const struct proc_id *id)
 {
 	struct run_unwind *u = st->unwind;
-	struct ms_proc proc = { .start_ns = id->start_ns, .tgid = id->pid, .exec_id = id->exec_id };
+	struct ms_proc proc = wire_proc(id);
 	uint64_t began = now_ns();
 	uint32_t n;
 	int rc;
@@ -474,36 +475,35 @@ static bool is_changed(const struct run_unwind *u, pid_t pid)
 }
 
 /* Puts what is known of an image now. */
-static int put_anew(struct stacks *st, const struct ms_proc *proc)
+static int put_anew(struct stacks *st, const struct proc_id *id)
 {
-	struct proc_id id = { proc->tgid, proc->exec_id, proc->start_ns };
-	struct proc *p = proc_table_find(st->run->procs, &id);
+	struct proc *p = proc_table_find(st->run->procs, id);
 
-	if (!p && proc_table_scan(st->run->procs, (pid_t)id.pid, id.exec_id, now_ns(), NULL) == 0)
-		p = proc_table_find(st->run->procs, &id);
-	return p ? put_process(st, p, &id) : -ESRCH;
+	if (!p && proc_table_scan(st->run->procs, (pid_t)id->pid, id->exec_id, now_ns(), NULL) == 0)
+		p = proc_table_find(st->run->procs, id);
+	return p ? put_process(st, p, id) : -ESRCH;
 }
 
-int tables_space(struct stacks *st, const struct ms_proc *proc, struct ms_space *ret_space)
+int tables_space(struct stacks *st, const struct proc_id *id, struct ms_space *ret_space)
 {
 	struct run_unwind *u = st->unwind;
 	struct asked *asked;
 	struct ms_space space;
 	uint64_t now;
 
-	if (!u || !memcmp(proc, &u->before_exec, sizeof(*proc)))
+	if (!u || !memcmp(id, &u->before_exec, sizeof(*id)))
 		return -ESRCH;
 	take_tables(st);
-	if (is_changed(u, (pid_t)proc->tgid) || !publish_space(u->publish, proc, &space)) {
+	if (is_changed(u, (pid_t)id->pid) || !tables_known(st, id, &space)) {
 		/* Many stacks of one image may wait: it is asked for once for all. */
 		now = now_ns();
-		asked = &u->asked[proc->tgid % N_ASKED];
-		if (memcmp(&asked->proc, proc, sizeof(*proc)) || now > asked->ns + AGAIN_NS ||
+		asked = &u->asked[id->pid % N_ASKED];
+		if (memcmp(&asked->id, id, sizeof(*id)) || now > asked->ns + AGAIN_NS ||
 		    asked->answer == 0)
-			*asked = (struct asked){ *proc, now, put_anew(st, proc) };
+			*asked = (struct asked){ *id, now, put_anew(st, id) };
 		if (asked->answer < 0)
 			return asked->answer;
-		if (!publish_space(u->publish, proc, &space))
+		if (!tables_known(st, id, &space))
 			return -ESRCH;
 	}
 	*ret_space = space;
@@ -523,9 +523,11 @@ int tables_need(struct stacks *st, const struct ms_space *space, uint64_t addr)
 	return -ENOENT;
 }
 
-bool tables_known(const struct stacks *st, const struct ms_proc *proc, struct ms_space *ret_space)
+bool tables_known(const struct stacks *st, const struct proc_id *id, struct ms_space *ret_space)
 {
-	return st->unwind && publish_space(st->unwind->publish, proc, ret_space);
+	struct ms_proc proc = wire_proc(id);
+
+	return st->unwind && publish_space(st->unwind->publish, &proc, ret_space);
 }
 
 const struct publish_mem *tables_mem(const struct stacks *st)
@@ -541,9 +543,9 @@ static bool is_before_exec(const struct stacks *st, pid_t pid)
 	return st->run->cfg->delay_s <= 0 && pid == targets_command(st->run);
 }
 
-static void on_name(void *ctx, const struct ms_task *task)
+static void on_name(void *ctx, const struct session_task *task)
 {
-	struct proc_id id = { task->proc.tgid, task->proc.exec_id, task->proc.start_ns };
+	struct proc_id id = task->id;
 	struct stacks *st = ctx;
 	struct proc *p;
 
@@ -552,7 +554,7 @@ static void on_name(void *ctx, const struct ms_task *task)
 		return;
 	p = proc_table_find(st->run->procs, &id);
 	if (is_before_exec(st, (pid_t)id.pid)) {
-		st->unwind->before_exec = task->proc;
+		st->unwind->before_exec = id;
 		return;
 	}
 	if (p && put_process(st, p, &id) < 0)
