@@ -7,7 +7,9 @@
 #define MEMSCOPE_COLLECT_WIRE_H
 
 #include "abi.h"
-#include "proc/proc_table.h"
+#include "collect/stream/event_key.h"
+
+#include <string.h>
 
 static inline struct proc_id wire_id(const struct ms_proc *p)
 {
@@ -17,6 +19,34 @@ static inline struct proc_id wire_id(const struct ms_proc *p)
 static inline struct ms_proc wire_proc(const struct proc_id *id)
 {
 	return (struct ms_proc){ .start_ns = id->start_ns, .tgid = id->pid, .exec_id = id->exec_id };
+}
+
+_Static_assert(sizeof(struct event_key) == sizeof(struct ms_total_key), "event_key");
+
+static inline struct ms_total_key wire_key(const struct event_key *key)
+{
+	struct ms_total_key k;
+
+	memcpy(&k, key, sizeof(k));
+	return k;
+}
+
+static inline struct event_key wire_event(const struct ms_total_key *key)
+{
+	struct event_key k;
+
+	memcpy(&k, key, sizeof(k));
+	return k;
+}
+
+static inline const struct ms_alloc_key *wire_site(const struct site_key *site)
+{
+	return (const struct ms_alloc_key *)site;
+}
+
+static inline const struct site_key *wire_site_key(const struct ms_alloc_key *key)
+{
+	return (const struct site_key *)key;
 }
 
 #endif

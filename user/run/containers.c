@@ -188,16 +188,12 @@ static void free_containers(void *self)
 
 static enum drain_says on_cgroup(void *ctx, const void *record, const void *more)
 {
-	const struct ms_cgroup_rec *rec = record;
+	const struct drain_cgroup *made = record;
 	struct containers *cs = ctx;
-	char path[MS_CGROUP_PATH];
-	const struct who *who;
+	const struct who *who = who_of_path(cs, made->path);
 
-	memcpy(path, rec->at.path, sizeof(path));
-	path[sizeof(path) - 1] = '\0';
-	who = who_of_path(cs, path);
-	if (!rec->at.hierarchy)
-		group_put(cs, rec->id, who);
+	if (!made->hierarchy)
+		group_put(cs, made->id, who);
 	(void)more;
 	return DRAIN_TAKEN;
 }

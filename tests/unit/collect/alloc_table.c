@@ -1,4 +1,5 @@
 #include "collect/stream/alloc_table.h"
+#include "collect/wire.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -19,8 +20,8 @@ struct fixture {
 	uint32_t gone; /* tgid */
 };
 
-static int on_site(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
-		   const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost)
+static int on_site(void *ctx, const struct site_key *key, uint64_t cgroup_id, const int64_t *values,
+		   int64_t untracked, int64_t untracked_bytes, bool lost)
 {
 	struct fixture *f = ctx;
 
@@ -33,8 +34,7 @@ static int on_site(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id
 	return 0;
 }
 
-static int on_end(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
-		  const int64_t *values)
+static int on_end(void *ctx, const struct site_key *key, uint64_t cgroup_id, const int64_t *values)
 {
 	struct fixture *f = ctx;
 

@@ -1,4 +1,5 @@
 #include "collect/stream/ingest.h"
+#include "collect/wire.h"
 
 #include "collect/session/sources.h"
 #include "model/alloc_site.h"
@@ -296,9 +297,9 @@ static void live_is_what_was_allocated_less_what_was_freed_or_not_followed(void 
 	struct ingest_stats st;
 
 	ingest_keep(f->in, (pid_t)self.tgid);
-	assert_int_equal(ingest_site(f->in, &site, 0, did, 1, 100, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 1, 100, false), 0);
 	assert_int_equal(ingest_live_bytes(f->in), 100);
-	assert_int_equal(ingest_site_end(f->in, &site, 0, end), 0);
+	assert_int_equal(ingest_site_end(f->in, wire_site_key(&site), 0, end), 0);
 	assert_int_equal(profile_total(f->p.alloc, 0), 4);
 	assert_int_equal(profile_total(f->p.alloc, 1), 400);
 	assert_int_equal(profile_total(f->p.heap, 1), 400);
@@ -320,11 +321,11 @@ static void a_site_is_told_again_until_its_stack_has_come(void **state)
 	const int64_t did[N_SITE_VALUES] = { [SITE_OBJECTS] = 1, [SITE_BYTES] = 10 };
 	uint64_t user[] = { 0x1000 };
 
-	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0, false), -EAGAIN);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 0, 0, false), -EAGAIN);
 	assert_int_equal(profile_n_samples(f->p.alloc), 0);
 	assert_int_equal(ingest_live_bytes(f->in), 0);
 	send_stack(f, 7, 0, user, 1);
-	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 0, 0, false), 0);
 	assert_int_equal(profile_total(f->p.alloc, 1), 10);
 }
 
@@ -335,7 +336,7 @@ static void a_site_whose_stack_will_not_come_is_told_without_it(void **state)
 	const int64_t did[N_SITE_VALUES] = { [SITE_OBJECTS] = 3, [SITE_BYTES] = 10 };
 	struct ingest_stats st;
 
-	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0, true), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 0, 0, true), 0);
 	assert_int_equal(profile_total(f->p.alloc, 1), 10);
 	ingest_stats(f->in, &st);
 	assert_int_equal(st.lost_stacks, 3);
@@ -348,7 +349,7 @@ static void what_found_no_room_in_the_table_of_sites_has_a_frame_that_says_so(vo
 	const int64_t did[N_SITE_VALUES] = { [SITE_OBJECTS] = 1, [SITE_BYTES] = 10 };
 	location_id leaf;
 
-	assert_int_equal(ingest_site(f->in, &root, 0, did, 0, 0, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&root), 0, did, 0, 0, false), 0);
 	leaf = dict_stack_leaf(f->d, profile_sample(f->p.alloc, 0).stack);
 	assert_string_equal(dict_str(f->d, dict_location_get(f->d, leaf)->lines[0].function),
 			    "[no room for more stacks]");
@@ -360,9 +361,9 @@ static void sites_of_several_threads_are_one_row_of_their_process(void **state)
 	struct ms_alloc_key site = { .proc = self, .tid = 4000000 };
 	const int64_t did[N_SITE_VALUES] = { [SITE_OBJECTS] = 1, [SITE_TEMPORARY] = 1 };
 
-	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 0, 0, false), 0);
 	site.tid++;
-	assert_int_equal(ingest_site(f->in, &site, 0, did, 0, 0, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 0, 0, false), 0);
 	assert_int_equal(profile_n_samples(f->p.alloc), 2);
 	assert_int_equal(profile_n_samples(f->p.sites), 1);
 	assert_int_equal(profile_total(f->p.sites, SITE_TEMPORARY), 2);

@@ -11,6 +11,7 @@
 
 #include "collect/session/sources.h"
 #include "collect/stream/ingest.h"
+#include "collect/wire.h"
 #include "model/alloc_site.h"
 
 #include <errno.h>
@@ -107,7 +108,7 @@ static void who_listens_hears_of_what_came_and_then_of_what_went(void **state)
 	struct fixture *f = *state;
 	struct ms_alloc_key site = { .proc = here(), .tid = 1 };
 
-	assert_int_equal(ingest_site(f->in, &site, 0, did, 1, 100, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 1, 100, false), 0);
 	assert_int_equal(f->n_told, 2);
 	assert_int_equal(f->told[0].blocks, 5);
 	assert_int_equal(f->told[0].bytes, 500);
@@ -122,7 +123,7 @@ static void a_site_that_did_nothing_is_no_news(void **state)
 	struct fixture *f = *state;
 	struct ms_alloc_key site = { .proc = here(), .tid = 1 };
 
-	assert_int_equal(ingest_site(f->in, &site, 0, nothing, 0, 0, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, nothing, 0, 0, false), 0);
 	assert_int_equal(f->n_told, 0);
 	assert_int_equal(profile_n_samples(f->p.alloc), 0);
 	assert_int_equal(profile_n_samples(f->p.heap), 0);
@@ -134,8 +135,8 @@ static void live_bytes_are_of_processes_that_are_there(void **state)
 	struct ms_alloc_key ours = { .proc = here(), .tid = 1 },
 			    theirs = { .proc = gone, .tid = 2 };
 
-	assert_int_equal(ingest_site(f->in, &ours, 0, did, 0, 0, false), 0);
-	assert_int_equal(ingest_site(f->in, &theirs, 0, did, 0, 0, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&ours), 0, did, 0, 0, false), 0);
+	assert_int_equal(ingest_site(f->in, wire_site_key(&theirs), 0, did, 0, 0, false), 0);
 	assert_int_equal(ingest_live_bytes(f->in), 300);
 	/* It is forgotten and not counted again. */
 	assert_int_equal(ingest_live_bytes(f->in), 300);
@@ -148,8 +149,8 @@ static void blocks_of_a_process_that_ended_went_with_it(void **state)
 			    theirs = { .proc = gone, .tid = 2 };
 	struct ingest_stats st;
 
-	assert_int_equal(ingest_site_end(f->in, &ours, 0, last), 0);
-	assert_int_equal(ingest_site_end(f->in, &theirs, 0, last), 0);
+	assert_int_equal(ingest_site_end(f->in, wire_site_key(&ours), 0, last), 0);
+	assert_int_equal(ingest_site_end(f->in, wire_site_key(&theirs), 0, last), 0);
 	ingest_stats(f->in, &st);
 	assert_int_equal(st.live, 3);
 	assert_int_equal(st.live_bytes, 300);
@@ -169,7 +170,7 @@ static void a_process_that_is_kept_counts_as_there(void **state)
 	assert_true(ingest_gone(f->in, &gone_id));
 	ingest_keep(f->in, (pid_t)gone.tgid);
 	assert_false(ingest_gone(f->in, &gone_id));
-	assert_int_equal(ingest_site_end(f->in, &theirs, 0, last), 0);
+	assert_int_equal(ingest_site_end(f->in, wire_site_key(&theirs), 0, last), 0);
 	assert_int_equal(profile_total(f->p.heap, 3), 300);
 }
 
@@ -180,8 +181,10 @@ static void a_block_that_is_live_at_the_end_is_told_with_its_birth(void **state)
 			    theirs = { .proc = gone, .tid = 2 };
 	struct ms_block block = { .size = 64, .born_ns = 77 };
 
-	assert_int_equal(ingest_block(f->in, &ours, &block), 0);
-	assert_int_equal(ingest_block(f->in, &theirs, &block), 0);
+	assert_int_equal(
+		ingest_block(f->in, wire_site_key(&ours), (int64_t)block.size, block.born_ns), 0);
+	assert_int_equal(
+		ingest_block(f->in, wire_site_key(&theirs), (int64_t)block.size, block.born_ns), 0);
 	assert_int_equal(f->n_told, 1);
 	assert_int_equal(f->told[0].blocks, 1);
 	assert_int_equal(f->told[0].bytes, 64);
@@ -195,13 +198,14 @@ static void an_estimate_waits_for_its_stack(void **state)
 	struct ms_total_key key = {
 		.proc = here(), .user = { 9, 9 }, .tid = 1, .source = MS_ALLOC
 	};
+	struct event_key of = wire_event(&key);
 	stack_id stack;
 	labels_id labels;
 
-	assert_int_equal(ingest_estimate(f->in, &key, values, 1, &stack, &labels), -EAGAIN);
+	assert_int_equal(ingest_estimate(f->in, &of, values, 1, &stack, &labels), -EAGAIN);
 	assert_int_equal(profile_n_samples(f->p.alloc), 0);
 	send_stack(f, 9);
-	assert_int_equal(ingest_estimate(f->in, &key, values, 1, &stack, &labels), 0);
+	assert_int_equal(ingest_estimate(f->in, &of, values, 1, &stack, &labels), 0);
 	assert_int_equal(profile_total(f->p.alloc, 1), 1000);
 	assert_int_equal(profile_total(f->p.heap, 3), 400);
 	assert_int_equal(profile_sample(f->p.alloc, 0).stack.ix, stack.ix);
@@ -214,9 +218,10 @@ static void a_mapping_goes_to_its_own_profile_and_no_other(void **state)
 	struct ms_total_key key = {
 		.proc = here(), .user = { 9, 9 }, .tid = 1, .source = MS_ALLOC
 	};
+	struct event_key of = wire_event(&key);
 
 	send_stack(f, 9);
-	assert_int_equal(ingest_mapping(f->in, &key, 0, values), 0);
+	assert_int_equal(ingest_mapping(f->in, &of, 0, values), 0);
 	assert_int_equal(profile_total(f->p.mappings, 3), 4096);
 	assert_int_equal(profile_n_samples(f->p.alloc) + profile_n_samples(f->p.heap), 0);
 	assert_int_equal(f->n_told, 0);

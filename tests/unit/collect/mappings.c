@@ -1,4 +1,5 @@
 #include "collect/stream/mappings.h"
+#include "collect/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +85,7 @@ static uint64_t wanted;
 
 static int find(void *ctx, const struct mappings_row *row)
 {
-	if (row->key.user.lo == wanted) {
+	if (wire_key(row->key).user.lo == wanted) {
 		found.made += row->sum.made;
 		found.made_bytes += row->sum.made_bytes;
 		found.gone_bytes += row->sum.gone_bytes;

@@ -19,16 +19,13 @@ static struct alloc *made(struct run **ret_run)
 	return al;
 }
 
-static void totals_of_bursts_never_reach_the_profile_as_they_are(void **state)
+static void calls_of_a_burst_that_nobody_began_go_no_further(void **state)
 {
-	struct ms_total_key key = { .source = SOURCE_ALLOC, .bucket = 3 },
-			    other = { .source = SOURCE_ONCPU };
-	struct ms_total total = { .count = 1 };
+	struct drain_burst calls = { .no = 3, .calls = 1 };
 	struct run *r;
 
 	made(&r);
-	assert_int_equal(deliver(DRAIN_TOTAL, &total, &key), DRAIN_TAKEN);
-	assert_int_equal(deliver(DRAIN_TOTAL, &total, &other), DRAIN_NEXT);
+	assert_int_equal(deliver(DRAIN_BURST, &calls, NULL), DRAIN_TAKEN);
 	bare_run_free(r);
 }
 
@@ -83,7 +80,7 @@ static void a_sampler_that_is_listened_to_keeps_within_what_it_is_given(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(totals_of_bursts_never_reach_the_profile_as_they_are),
+		cmocka_unit_test(calls_of_a_burst_that_nobody_began_go_no_further),
 		cmocka_unit_test(what_others_know_of_it_follows_the_tier),
 		cmocka_unit_test(its_whole_cost_can_be_less_and_before_it_begins_there_is_none),
 		cmocka_unit_test(a_sampler_that_is_listened_to_keeps_within_what_it_is_given),

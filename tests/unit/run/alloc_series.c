@@ -41,7 +41,7 @@ int output_csv(struct run_output *to, const char *name,
 static void exact_calls_and_estimates_are_rates_by_the_same_clock(void **state)
 {
 	const struct component *c = component_named("allocation series");
-	const struct ms_proc proc = { .tgid = 1 };
+	const struct proc_id proc = { .pid = 1 };
 	struct run *r = bare_run(&cfg);
 	location_id at = dict_location(r->dict, (module_id){ 0 }, 4096);
 	stack_id stack = dict_stack(r->dict, &at, 1);
@@ -63,8 +63,8 @@ static void exact_calls_and_estimates_are_rates_by_the_same_clock(void **state)
 	c->closed(self);
 	assert_int_equal(c->write(self, NULL, NULL), 0);
 	assert_string_equal(fake.calls, "alloc_series");
-	assert_non_null(strstr(
-		text, ",OTHER\n1970-01-01 00:00:02,2000,0\n1970-01-01 00:00:04,0,300\n"));
+	assert_non_null(
+		strstr(text, ",OTHER\n1970-01-01 00:00:02,2000,0\n1970-01-01 00:00:04,0,300\n"));
 	bare_run_free(r);
 }
 

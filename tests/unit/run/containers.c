@@ -15,13 +15,12 @@ void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ct
 static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void **state)
 {
 	const struct component *c = component_named("containers");
-	struct ms_cgroup_rec rec = { .id = 987654321 };
+	struct drain_cgroup rec = { .id = 987654321, .path = "/system.slice/docker-" ID ".scope" };
 	const struct proc_id proc = { .pid = 0x3fffffff };
 	struct ingest_container is = { 0 };
 	struct run *r = bare_run(&cfg);
 	void *self = alone(r, "containers");
 
-	snprintf(rec.at.path, sizeof(rec.at.path), "/system.slice/docker-" ID ".scope");
 	assert_int_equal(c->open(self, NULL), 0);
 	assert_int_equal(c->attach(self, NULL), 0);
 	assert_int_equal(deliver(DRAIN_CGROUP, &rec, NULL), DRAIN_TAKEN);

@@ -54,8 +54,7 @@ struct alloc_table {
 	uint32_t n_past, cap_past;
 };
 
-struct alloc_table *alloc_table_over(struct ms_alloc_site *sites, uint32_t n,
-				     const struct alloc_table_fns *fns)
+struct alloc_table *alloc_table_over(void *records, uint32_t n, const struct alloc_table_fns *fns)
 {
 	struct alloc_table *t = calloc(1, sizeof(*t));
 	struct reported *reported = calloc(n, sizeof(*reported));
@@ -67,7 +66,7 @@ struct alloc_table *alloc_table_over(struct ms_alloc_site *sites, uint32_t n,
 	}
 	*t = (struct alloc_table){
 		.fns = *fns,
-		.sites = sites,
+		.sites = records,
 		.n = n,
 		.end = 1,
 		.index_fd = -1,
@@ -183,7 +182,7 @@ static int report(struct alloc_table *t, uint32_t ix)
 	reported->idle = !changed;
 	if (!changed)
 		return 0;
-	r = t->fns.site(t->fns.ctx, &site->key, site->cgroup_id, more,
+	r = t->fns.site(t->fns.ctx, wire_site_key(&site->key), site->cgroup_id, more,
 			(int64_t)(untracked - reported->untracked),
 			(int64_t)(untracked_bytes - reported->untracked_bytes),
 			t->reported[site->root].lost);
@@ -208,7 +207,7 @@ static int end_site(struct alloc_table *t, uint32_t ix)
 	v[SITE_PEAK_BYTES] = noted ? (int64_t)site->peak_bytes : v[SITE_LIVE_BYTES];
 	if (!v[SITE_LIVE_OBJECTS] && !v[SITE_PEAK_OBJECTS])
 		return 0;
-	return t->fns.end(t->fns.ctx, &site->key, site->cgroup_id, v);
+	return t->fns.end(t->fns.ctx, wire_site_key(&site->key), site->cgroup_id, v);
 }
 
 /* --- records that are reused --- */
@@ -265,7 +264,7 @@ static int end_past(struct alloc_table *t, uint32_t root)
 		if (p->root != root)
 			t->past[n++] = *p;
 		else if (r == 0 && p->peaks_seen == t->sites[root].peaks)
-			r = t->fns.end(t->fns.ctx, &p->key, p->cgroup_id, v);
+			r = t->fns.end(t->fns.ctx, wire_site_key(&p->key), p->cgroup_id, v);
 	}
 	t->n_past = n;
 	return r;
@@ -438,9 +437,15 @@ int alloc_table_finish(struct alloc_table *t)
 	return r;
 }
 
-const struct ms_alloc_key *alloc_table_key(const struct alloc_table *t, uint32_t site)
+const struct site_key *alloc_table_key(const struct alloc_table *t, uint32_t site,
+				       const struct proc_id *proc)
 {
-	return site && site < t->n && in_use(&t->sites[site]) ? &t->sites[site].key : NULL;
+	struct ms_proc of = wire_proc(proc);
+
+	if (!site || site >= t->n || !in_use(&t->sites[site]) ||
+	    memcmp(&t->sites[site].key.proc, &of, sizeof(of)) != 0)
+		return NULL;
+	return wire_site_key(&t->sites[site].key);
 }
 
 bool alloc_table_filling(const struct alloc_table *t)

@@ -1,5 +1,5 @@
 /*
- * Reads the table of sites (struct ms_alloc_site) that exact tracing fills in the kernel: what each
+ * Reads the table of sites that exact tracing fills in the kernel: what each
  * site did since the last reading; at its end, what was live in it then and at its process's peak.
  *
  * The table is shared memory. Finished records are reused: those of images that have ended and,
@@ -12,6 +12,7 @@
 #define MEMSCOPE_COLLECT_STREAM_ALLOC_TABLE_H
 
 #include "collect/session/bpf_session.h"
+#include "collect/stream/event_key.h"
 #include "model/alloc_site.h"
 
 struct alloc_table;
@@ -30,11 +31,11 @@ struct alloc_table_fns {
 	 * -EAGAIN: report it again with the next ones. `lost`: its process has long gone, there is
 	 * nothing to wait for.
 	 */
-	int (*site)(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
+	int (*site)(void *ctx, const struct site_key *key, uint64_t cgroup_id,
 		    const int64_t *values, int64_t untracked, int64_t untracked_bytes,
 		    bool lost);
 	/* The last report of a site: only the values of the peak and of the end are not 0. */
-	int (*end)(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
+	int (*end)(void *ctx, const struct site_key *key, uint64_t cgroup_id,
 		   const int64_t *values);
 	/* The last report of an image, after all its sites. */
 	void (*image)(void *ctx, const struct table_image *image);
@@ -46,9 +47,9 @@ struct alloc_table_fns {
 /* `fns` is copied. */
 int alloc_table_open(const struct session *s, const struct alloc_table_fns *fns,
 		     struct alloc_table **ret_table, struct err *e);
-/* The same over `n` records that no kernel writes to, and that must outlive it; NULL: out of
- * memory. */
-struct alloc_table *alloc_table_over(struct ms_alloc_site *sites, uint32_t n,
+/* The same over `n` records, laid out as the kernel's, that no kernel writes to and that must outlive it;
+ * NULL: out of memory. */
+struct alloc_table *alloc_table_over(void *records, uint32_t n,
 				     const struct alloc_table_fns *fns);
 void alloc_table_close(struct alloc_table *t);
 DEFINE_CLEANUP(struct alloc_table *, alloc_table_closep, alloc_table_close)
@@ -65,8 +66,9 @@ int alloc_table_read(struct alloc_table *t);
 int alloc_table_sweep(struct alloc_table *t, bool all_here);
 /* Once, when no program runs any more: reads everything, and ends it. */
 int alloc_table_finish(struct alloc_table *t);
-/* The site of a block; NULL: its record has been reused. */
-const struct ms_alloc_key *alloc_table_key(const struct alloc_table *t, uint32_t site);
+/* The site of a block of that image; NULL: its record has been reused. */
+const struct site_key *alloc_table_key(const struct alloc_table *t, uint32_t site,
+				       const struct proc_id *proc);
 /* More than half of the records are in use: read it sooner. */
 bool alloc_table_filling(const struct alloc_table *t);
 /* Allocations by size: ALLOC_SIZES classes. */

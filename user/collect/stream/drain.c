@@ -1,4 +1,5 @@
 #include "collect/stream/drain.h"
+#include "collect/wire.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>
@@ -125,6 +126,21 @@ static void send_reassigned(struct drain *d, const struct ms_reassigned_rec *rec
 	on_sent(d, &total);
 }
 
+static void tell_reassigned(struct drain *d, const struct ms_reassigned_rec *rec)
+{
+	struct drain_reassigned told = { .blocked_ns = rec->blocked_ns, .shift = rec->shift };
+	struct ms_total_key key = rec->key;
+
+	key.state = MS_STATE_NONE;
+	key.bucket = 0;
+	told.key = wire_event(&key);
+	key.user = rec->from_user;
+	key.kernel = rec->from_kernel;
+	key.as_gen = rec->from_as_gen;
+	told.from = wire_event(&key);
+	hand_over(d, DRAIN_REASSIGNED, &told, NULL);
+}
+
 /* One record becomes up to four totals: the wait's parts added to its own stack and taken from the
  * expected one, so that the thread's sums do not change. */
 static void on_reassigned(struct drain *d, const struct ms_reassigned_rec *rec)
@@ -133,7 +149,17 @@ static void on_reassigned(struct drain *d, const struct ms_reassigned_rec *rec)
 		send_reassigned(d, rec, MS_BLOCKED, rec->blocked_ns, away);
 		send_reassigned(d, rec, MS_RUNNABLE, rec->runnable_ns, away);
 	}
-	hand_over(d, DRAIN_REASSIGNED, rec, NULL);
+	tell_reassigned(d, rec);
+}
+
+static void on_cgroup(struct drain *d, const struct ms_cgroup_rec *rec)
+{
+	char path[MS_CGROUP_PATH];
+	struct drain_cgroup made = { rec->id, rec->at.hierarchy, path };
+
+	memcpy(path, rec->at.path, sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	hand_over(d, DRAIN_CGROUP, &made, NULL);
 }
 
 static int on_event(void *ctx, void *data, size_t len)
@@ -152,7 +178,7 @@ static int on_event(void *ctx, void *data, size_t len)
 	else if (kind == MS_EV_MAPPING && len >= sizeof(struct ms_mapping_rec))
 		hand_over(d, DRAIN_MAPPING, data, NULL);
 	else if (kind == MS_EV_CGROUP && len >= sizeof(struct ms_cgroup_rec))
-		hand_over(d, DRAIN_CGROUP, data, NULL);
+		on_cgroup(d, data);
 	else if (kind == MS_EV_REASSIGNED && len >= sizeof(struct ms_reassigned_rec) &&
 		 ((const struct ms_reassigned_rec *)data)->shift < 32)
 		on_reassigned(d, data);
@@ -282,10 +308,32 @@ void drain_breathe(struct drain *d)
 		ring_buffer__consume(d->ring);
 }
 
+static bool hand_burst(struct drain *d, const struct ms_total *total,
+		       const struct ms_total_key *key)
+{
+	struct drain_burst calls = {
+		.no = key->bucket, .tid = key->tid, .calls = total->count, .bytes = total->value
+	};
+	struct ms_total_key k = *key;
+
+	k.bucket = 0;
+	calls.key = wire_event(&k);
+	return hand_over(d, DRAIN_BURST, &calls, NULL);
+}
+
+static void hand_total(struct drain *d, const struct ms_total *total,
+		       const struct ms_total_key *key)
+{
+	bool burst = key->source == MS_ALLOC && key->bucket;
+
+	if (!burst || !hand_burst(d, total, key))
+		hand_over(d, DRAIN_TOTAL, total, key);
+}
+
 static bool on_total(struct drain *d, const void *key, const void *value)
 {
 	d->n_totals++;
-	hand_over(d, DRAIN_TOTAL, value, key);
+	hand_total(d, value, key);
 	drain_breathe(d);
 	return true;
 }
@@ -321,7 +369,7 @@ int drain_sent(struct drain *d)
 	for (uint32_t i = 0; i < n; i++) {
 		struct ms_total_rec rec = d->sent[i];
 
-		hand_over(d, DRAIN_TOTAL, &rec.total, &rec.key);
+		hand_total(d, &rec.total, &rec.key);
 		drain_breathe(d);
 	}
 	if (n)
@@ -519,19 +567,28 @@ int drain_threads(struct drain *d, bool all, struct err *e)
 	return r < 0 ? err_set(e, r, "cannot read the table of threads: %s", strerror(-r)) : 0;
 }
 
+static bool hand_block(struct drain *d, const struct ms_proc *proc, uint64_t addr,
+		       const struct ms_block *block)
+{
+	struct drain_block b = { wire_id(proc), addr, block->size, block->born_ns, block->site };
+
+	return hand_over(d, DRAIN_BLOCK, &b, NULL);
+}
+
 static bool on_block(struct drain *d, const void *key, const void *value)
 {
-	return hand_over(d, DRAIN_BLOCK, value, key);
+	const struct ms_block_key *at = key;
+
+	return hand_block(d, &at->proc, at->addr, value);
 }
 
 static bool on_inflight(struct drain *d, const void *key, const void *value)
 {
 	const struct ms_inflight *in = value;
-	struct ms_block_key block = { .proc = in->proc, .addr = in->arg };
 
 	(void)key;
 	if (in->sp && in->has_old)
-		hand_over(d, DRAIN_BLOCK, &in->old, &block);
+		hand_block(d, &in->proc, in->arg, &in->old);
 	return false;
 }
 
@@ -564,7 +621,10 @@ static int64_t net_pages(const struct drain *d, const void *mm, struct ms_memory
 
 static bool on_memory(struct drain *d, const void *key, const void *value)
 {
-	bool drop = d->memory_fn(d->memory_ctx, value, net_pages(d, key, d->cpus));
+	const struct ms_memory *is = value;
+	struct drain_memory memory = { (pid_t)is->proc.tgid, is->flags & MS_MEMORY_WHOLE,
+				       net_pages(d, key, d->cpus) };
+	bool drop = d->memory_fn(d->memory_ctx, &memory);
 
 	if (drop)
 		bpf_map_delete_elem(session_map_fd(d->session, SESSION_MEMORY_CPUS), key);

@@ -9,6 +9,7 @@
 #define MEMSCOPE_COLLECT_STREAM_DRAIN_H
 
 #include "collect/overhead/wait_sampler.h"
+#include "collect/stream/event_key.h"
 
 struct drain;
 
@@ -17,22 +18,57 @@ struct drain;
  * which they were added, until one says DRAIN_TAKEN.
  *
  *   kind              record                      more
- *   DRAIN_STACK       struct ms_stack_rec         its frames: rec->n_frames words
- *   DRAIN_DEFERRED    struct ms_deferred_rec      rec->stack_bytes of a stack to be walked here
- *   DRAIN_SAMPLE      struct ms_sample_rec        an event of a sampler in a target
- *   DRAIN_MAPPING     struct ms_mapping_rec       a target's mappings have changed
- *   DRAIN_CGROUP      struct ms_cgroup_rec        a control group that was made
- *   DRAIN_REASSIGNED  struct ms_reassigned_rec    waits of a thread that switches often, which were
- *                                                 another stack's; they come again as totals, some negative
- *   DRAIN_TOTAL       struct ms_total             struct ms_total_key
- *   DRAIN_THREAD      struct ms_thread            uint32_t: its tid
- *   DRAIN_REST        struct ms_total             struct ms_total_key: waits of such a thread that are in
- *                                                 no total yet
- *   DRAIN_BLOCK       struct ms_block             struct ms_block_key; DRAIN_TAKEN: it leaves the table
+ *   DRAIN_SAMPLE      for samples_take()          an event of a sampler in a target
+ *   DRAIN_MAPPING     for mappings_take()         a target's mappings have changed
+ *   DRAIN_CGROUP      struct drain_cgroup
+ *   DRAIN_REASSIGNED  struct drain_reassigned
+ *   DRAIN_BURST       struct drain_burst
+ *   DRAIN_BLOCK       struct drain_block          DRAIN_TAKEN: it leaves the table
+ *
+ * and as the kernel has them, for files of this room:
+ *
+ *   DRAIN_STACK       a stack record              its frames, as many words as it says
+ *   DRAIN_DEFERRED    a deferred record           as many bytes of a stack, to be walked here
+ *   DRAIN_TOTAL       a total                     its key
+ *   DRAIN_THREAD      a thread                    uint32_t: its tid
+ *   DRAIN_REST        a total                     its key: waits of a thread that switches often, which
+ *                                                 are in no total yet
  */
 enum drain_kind {
 	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
-	DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
+	DRAIN_BURST, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
+};
+
+/* A control group that was made. */
+struct drain_cgroup {
+	uint64_t id;
+	uint32_t hierarchy; /* 0: the unified one              */
+	const char *path;   /* as in /proc/PID/cgroup          */
+};
+
+/*
+ * A wait of a thread that switches often, whose stack was sampled and was not the one expected: 2^shift waits
+ * that long are those of `key` and not of `from`. They come again as totals, some negative. Neither key has
+ * a state or a bucket.
+ */
+struct drain_reassigned {
+	struct event_key key, from;
+	uint64_t blocked_ns;
+	uint32_t shift;
+};
+
+/* Calls of a burst (burst_timer.h). The key has no bucket. */
+struct drain_burst {
+	struct event_key key;
+	uint32_t no, tid;
+	uint64_t calls, bytes;
+};
+
+/* A live block. */
+struct drain_block {
+	struct proc_id proc;
+	uint64_t addr, size, born_ns;
+	uint32_t site; /* for alloc_table_key() */
 };
 
 enum drain_says { DRAIN_NEXT, DRAIN_TAKEN };
@@ -78,12 +114,16 @@ int drain_blocks(struct drain *d, struct err *e);
 /* Blocks that are live but not in the table: a realloc is moving them. Once the gate is closed. */
 int drain_inflight(struct drain *d, struct err *e);
 
-/* The address spaces that are followed; those for which `fn` returns true are dropped. `net_pages`:
- * pages that came less pages that went, by its events. */
-typedef bool (*drain_memory_fn)(void *ctx, const struct ms_memory *memory, int64_t net_pages);
+/* The address spaces that are followed; those for which `fn` returns true are dropped. */
+struct drain_memory {
+	pid_t pid;
+	bool whole;        /* known since it was made, with no page       */
+	int64_t net_pages; /* pages that came less pages that went, by its events */
+};
+typedef bool (*drain_memory_fn)(void *ctx, const struct drain_memory *memory);
 int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx);
 
-/* Counters (stats.def), summed over CPUs: N_STATS of them. Those of sampled threads lag behind
+/* Counters (stats.h), summed over CPUs: N_STATS of them. Those of sampled threads lag behind
  * until drain_threads() has reported all, after the gate was closed. */
 void drain_stats(const struct drain *d, uint64_t *ret_stats);
 /* Verdicts: [source][verdict]. */

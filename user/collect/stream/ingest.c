@@ -398,14 +398,15 @@ int ingest_finish(struct ingest *in)
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
 }
 
-bool ingest_place(struct ingest *in, const struct ms_total_key *key, stack_id *ret_stack,
+bool ingest_place(struct ingest *in, const struct event_key *of, stack_id *ret_stack,
 		  labels_id *ret_labels)
 {
-	struct proc *proc = ingest_proc(in, &key->proc);
+	struct ms_total_key key = wire_key(of);
+	struct proc *proc = ingest_proc(in, &key.proc);
 
-	if (!ingest_resolve(in, proc, key, ret_stack))
+	if (!ingest_resolve(in, proc, &key, ret_stack))
 		return false;
-	*ret_labels = ingest_labels(in, proc, &key->proc, key->tid, 0, NULL);
+	*ret_labels = ingest_labels(in, proc, &key.proc, key.tid, 0, NULL);
 	return true;
 }
 

@@ -15,6 +15,7 @@
 #include "abi.h"
 #include "base/cleanup.h"
 #include "collect/session/kernel_functions.h"
+#include "collect/stream/event_key.h"
 #include "model/profile.h"
 #include "model/source.h"
 #include "proc/proc_table.h"
@@ -74,12 +75,12 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
  * end of an image ended with it, and are counted apart. Images of processes passed to ingest_keep()
  * stay: their blocks were live at the end of the run.
  */
-int ingest_site(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
+int ingest_site(struct ingest *in, const struct site_key *key, uint64_t cgroup_id,
 		const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost);
-int ingest_site_end(struct ingest *in, const struct ms_alloc_key *key, uint64_t cgroup_id,
+int ingest_site_end(struct ingest *in, const struct site_key *key, uint64_t cgroup_id,
 		    const int64_t *values);
 /* A block that is live at the end; `site`: its site's key. Only its age is new. */
-int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struct ms_block *block);
+int ingest_block(struct ingest *in, const struct site_key *site, int64_t bytes, uint64_t born_ns);
 /* If `pid` ends, that ends the run: its last state is kept. */
 void ingest_keep(struct ingest *in, pid_t pid);
 /* Has the memory of this image gone, without being kept? */
@@ -90,16 +91,16 @@ bool ingest_gone(struct ingest *in, const struct proc_id *proc);
  * *ret_stack and *ret_labels are what it was added under. -EAGAIN: its stack has not arrived, and nothing
  * was added; not after ingest_finish().
  */
-int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
+int ingest_estimate(struct ingest *in, const struct event_key *key, const int64_t values[4],
 		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels);
 /*
  * What a stack has mapped (mappings.h): `values` are those of the mappings profile, with a label
  * for the kind of memory. Once, after ingest_finish().
  */
-int ingest_mapping(struct ingest *in, const struct ms_total_key *key, uint64_t cgroup_id,
+int ingest_mapping(struct ingest *in, const struct event_key *key, uint64_t cgroup_id,
 		   const int64_t values[4]);
 /* The stack and labels of a total with this key. false: its stack has not arrived, and may still. */
-bool ingest_place(struct ingest *in, const struct ms_total_key *key, stack_id *ret_stack,
+bool ingest_place(struct ingest *in, const struct event_key *key, stack_id *ret_stack,
 		  labels_id *ret_labels);
 /* Live bytes by the sites reported so far, of images that have not gone. */
 int64_t ingest_live_bytes(struct ingest *in);

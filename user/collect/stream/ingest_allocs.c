@@ -97,9 +97,10 @@ static int add_to_sites(struct ingest *in, struct proc *proc, const struct ms_al
 		       : 0;
 }
 
-int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgroup_id,
+int ingest_site(struct ingest *in, const struct site_key *key_of, uint64_t cgroup_id,
 		const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost)
 {
+	const struct ms_alloc_key *site = wire_site(key_of);
 	const int64_t allocated[4] = { values[SITE_OBJECTS], values[SITE_BYTES] };
 	int64_t gone = values[SITE_FREED] + untracked;
 	int64_t gone_bytes = values[SITE_FREED_BYTES] + untracked_bytes;
@@ -138,9 +139,10 @@ int ingest_site(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgr
 	return r == 0 ? add_to_sites(in, proc, site, cgroup_id, stack, values) : r;
 }
 
-int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t cgroup_id,
+int ingest_site_end(struct ingest *in, const struct site_key *key_of, uint64_t cgroup_id,
 		    const int64_t *values)
 {
+	const struct ms_alloc_key *site = wire_site(key_of);
 	const int64_t live[4] = { 0, 0, values[SITE_LIVE_OBJECTS], values[SITE_LIVE_BYTES] };
 	struct proc_id id = wire_id(&site->proc);
 	struct proc *proc = ingest_proc(in, &site->proc);
@@ -171,34 +173,36 @@ int ingest_site_end(struct ingest *in, const struct ms_alloc_key *site, uint64_t
 	return r == 0 ? add_to_sites(in, proc, site, cgroup_id, stack, end) : r;
 }
 
-int ingest_block(struct ingest *in, const struct ms_alloc_key *site, const struct ms_block *block)
+int ingest_block(struct ingest *in, const struct site_key *key_of, int64_t bytes, uint64_t born_ns)
 {
+	const struct ms_alloc_key *site = wire_site(key_of);
 	struct proc_id id = wire_id(&site->proc);
 	stack_id stack;
 
 	if (!in->n_on_alloc || ingest_gone(in, &id) ||
 	    !site_stack(in, ingest_proc(in, &site->proc), site, false, &stack))
 		return 0;
-	tell(in, &id, stack, 1, (int64_t)block->size, block->born_ns);
+	tell(in, &id, stack, 1, bytes, born_ns);
 	return 0;
 }
 
-int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int64_t values[4],
+int ingest_estimate(struct ingest *in, const struct event_key *of, const int64_t values[4],
 		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels)
 {
-	struct proc *proc = ingest_proc(in, &key->proc);
+	struct ms_total_key key = wire_key(of);
+	struct proc *proc = ingest_proc(in, &key.proc);
 	stack_id stack;
 	labels_id labels;
 	int r;
 
-	if (!ingest_resolve(in, proc, key, &stack))
+	if (!ingest_resolve(in, proc, &key, &stack))
 		return -EAGAIN;
-	if (ingest_missing(in, &key->user))
+	if (ingest_missing(in, &key.user))
 		in->stats.lost_stacks += samples;
 	if (!proc)
 		in->stats.unknown_process += samples;
-	ingest_report_incomplete(in, key, samples);
-	labels = ingest_labels(in, proc, &key->proc, key->tid, 0, NULL);
+	ingest_report_incomplete(in, &key, samples);
+	labels = ingest_labels(in, proc, &key.proc, key.tid, 0, NULL);
 	r = in->profiles.alloc ? profile_add(in->profiles.alloc, stack, labels, values) : 0;
 	if (r == 0 && in->profiles.heap)
 		r = profile_add(in->profiles.heap, stack, labels, values);
@@ -209,23 +213,24 @@ int ingest_estimate(struct ingest *in, const struct ms_total_key *key, const int
 	return r;
 }
 
-int ingest_mapping(struct ingest *in, const struct ms_total_key *key, uint64_t cgroup_id,
+int ingest_mapping(struct ingest *in, const struct event_key *of, uint64_t cgroup_id,
 		   const int64_t values[4])
 {
-	struct proc *proc = ingest_proc(in, &key->proc);
+	struct ms_total_key key = wire_key(of);
+	struct proc *proc = ingest_proc(in, &key.proc);
 	stack_id stack;
 
-	if (!ingest_resolve(in, proc, key, &stack))
+	if (!ingest_resolve(in, proc, &key, &stack))
 		return -EAGAIN;
-	if (ingest_missing(in, &key->user))
+	if (ingest_missing(in, &key.user))
 		in->stats.lost_stacks += (uint64_t)values[0];
 	if (!proc)
 		in->stats.unknown_process += (uint64_t)values[0];
-	ingest_report_incomplete(in, key, (uint64_t)values[0]);
+	ingest_report_incomplete(in, &key, (uint64_t)values[0]);
 	return in->profiles.mappings
 		       ? profile_add(in->profiles.mappings, stack,
-				     ingest_labels(in, proc, &key->proc, key->tid, cgroup_id,
-						   ingest_memory_name(key)),
+				     ingest_labels(in, proc, &key.proc, key.tid, cgroup_id,
+						   ingest_memory_name(&key)),
 				     values)
 		       : 0;
 }

@@ -120,11 +120,12 @@ int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const 
 int ingest_rest(struct ingest *in, struct profile *to, const struct ms_total_key *key,
 		const struct ms_total *total)
 {
+	struct event_key of = wire_event(key);
 	int64_t values[4] = {};
 	labels_id labels;
 	stack_id stack;
 
-	if (!ingest_place(in, key, &stack, &labels))
+	if (!ingest_place(in, &of, &stack, &labels))
 		return 0;
 	ingest_wait_values(key, total, values);
 	return profile_add(to, stack, labels, values);

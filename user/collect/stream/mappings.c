@@ -8,6 +8,7 @@
 #include <string.h>
 
 struct row {
+	struct ms_total_key key;
 	struct mappings_row row;
 	UT_hash_handle hh;
 };
@@ -60,7 +61,7 @@ struct mappings *mappings_new(uint64_t max_bytes)
 
 static struct mappings_sum *kind_sum(struct mappings *m, const struct mapping *of)
 {
-	return &m->stats.by[of->row->row.key.memory];
+	return &m->stats.by[of->row->key.memory];
 }
 
 /* `bytes` of the mapping are unmapped; with the last of them it ends. */
@@ -96,7 +97,9 @@ static struct row *row_get(struct mappings *m, const struct ms_mapping_rec *rec,
 	key.as_gen = rec->as_gen;
 	key.source = MS_ALLOC;
 	key.memory = memory;
-	r = hash_get(m->rows, row.key, &key);
+	r = hash_get(m->rows, key, &key);
+	if (r)
+		r->row.key = (const struct event_key *)&r->key;
 	if (r && !r->row.cgroup_id)
 		r->row.cgroup_id = rec->cgroup_id;
 	return r;
@@ -261,7 +264,7 @@ static uint8_t kind_before(const struct space *s, uint64_t addr)
 {
 	uint32_t at = range_find(s, addr - 1);
 
-	return at < s->n && s->ranges[at].from < addr ? s->ranges[at].of->row->row.key.memory
+	return at < s->n && s->ranges[at].from < addr ? s->ranges[at].of->row->key.memory
 						      : MS_MEMORY_ANON;
 }
 
@@ -314,8 +317,9 @@ static bool is_range(uint64_t addr, uint64_t len)
 	return addr < 1ULL << 62 && len < 1ULL << 62;
 }
 
-int mappings_take(struct mappings *m, const struct ms_mapping_rec *rec)
+int mappings_take(struct mappings *m, const void *record)
 {
+	const struct ms_mapping_rec *rec = record;
 	struct space *s;
 
 	if (!is_range(rec->addr, rec->len) || !is_range(rec->old_addr, rec->old_len) ||

@@ -20,9 +20,9 @@
 #ifndef MEMSCOPE_COLLECT_STREAM_MAPPINGS_H
 #define MEMSCOPE_COLLECT_STREAM_MAPPINGS_H
 
-#include "abi.h"
 #include "base/cleanup.h"
-#include "proc/proc_table.h"
+#include "collect/stream/event_key.h"
+#include "model/source.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +34,8 @@ struct mappings *mappings_new(uint64_t max_bytes);
 void mappings_free(struct mappings *m);
 DEFINE_CLEANUP(struct mappings *, mappings_freep, mappings_free)
 
-/* 0 or -ENOMEM. Contradictory records are ignored. */
-int mappings_take(struct mappings *m, const struct ms_mapping_rec *rec);
+/* A record of DRAIN_MAPPING. 0 or -ENOMEM. Contradictory records are ignored. */
+int mappings_take(struct mappings *m, const void *record);
 /* Ends the ranges of images that are `gone`. */
 void mappings_sweep(struct mappings *m, bool (*gone)(void *ctx, const struct proc_id *proc),
 		    void *ctx);
@@ -47,9 +47,9 @@ struct mappings_sum {
 	uint64_t live, live_bytes;
 };
 
-/* One stack of one thread of one process image, and one kind of memory (key.memory). */
+/* One stack of one thread of one process image, and one kind of memory. */
 struct mappings_row {
-	struct ms_total_key key;   /* source MS_ALLOC */
+	const struct event_key *key;
 	uint64_t cgroup_id;
 	struct mappings_sum sum;
 };
@@ -58,7 +58,7 @@ int mappings_each(struct mappings *m, int (*fn)(void *ctx, const struct mappings
 		  void *ctx);
 
 struct mappings_stats {
-	struct mappings_sum by[MS_N_MEMORY_KINDS];
+	struct mappings_sum by[N_MEMORY_KINDS];
 	uint64_t ended_bytes;      /* ended with their process or an exec: otherwise only in made */
 	uint64_t full;             /* mappings made but not followed: no room */
 };

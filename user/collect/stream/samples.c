@@ -22,6 +22,7 @@
 #define SAME_TIME_NS 50000000
 
 struct row {
+	struct ms_total_key key;
 	struct samples_row row;
 	UT_hash_handle hh;
 };
@@ -87,6 +88,7 @@ void samples_free(struct samples *s)
 static struct row *row_get(struct samples *s, const struct ms_sample_rec *rec)
 {
 	struct ms_total_key key;
+	struct row *r;
 
 	memset(&key, 0, sizeof(key));
 	key.proc = rec->proc;
@@ -94,7 +96,10 @@ static struct row *row_get(struct samples *s, const struct ms_sample_rec *rec)
 	key.tid = rec->tid;
 	key.as_gen = rec->as_gen;
 	key.source = MS_ALLOC;
-	return hash_get(s->rows, row.key, &key);
+	r = hash_get(s->rows, key, &key);
+	if (r)
+		r->row.key = (const struct event_key *)&r->key;
+	return r;
 }
 
 static struct block *block_find(struct samples *s, const struct ms_block_key *key)
@@ -174,7 +179,7 @@ static uint64_t weight_of(const struct ms_sample_rec *rec)
 
 static bool is_twin(const struct block *b, const struct ms_sample_rec *rec, uint64_t weight)
 {
-	return b->size == rec->size && b->weight == weight && b->row->row.key.tid == rec->tid &&
+	return b->size == rec->size && b->weight == weight && b->row->key.tid == rec->tid &&
 	       rec->time_ns - b->time_ns < TWIN_NS;
 }
 
@@ -283,8 +288,9 @@ static struct block *find_freed(struct samples *s, struct ms_block_key *key,
 	return block_find(s, key);
 }
 
-int samples_take(struct samples *s, const struct ms_sample_rec *rec)
+int samples_take(struct samples *s, const void *record)
 {
+	const struct ms_sample_rec *rec = record;
 	struct ms_block_key key;
 	struct block *b;
 

@@ -16,9 +16,8 @@
 #ifndef MEMSCOPE_COLLECT_STREAM_SAMPLES_H
 #define MEMSCOPE_COLLECT_STREAM_SAMPLES_H
 
-#include "abi.h"
 #include "base/cleanup.h"
-#include "proc/proc_table.h"
+#include "collect/stream/event_key.h"
 #include "model/estimate.h"
 
 #include <stdbool.h>
@@ -30,8 +29,8 @@ struct samples *samples_new(uint64_t max_bytes);
 void samples_free(struct samples *s);
 DEFINE_CLEANUP(struct samples *, samples_freep, samples_free)
 
-/* 0 or -ENOMEM. */
-int samples_take(struct samples *s, const struct ms_sample_rec *rec);
+/* A record of DRAIN_SAMPLE. 0 or -ENOMEM. */
+int samples_take(struct samples *s, const void *record);
 
 /* Removes the blocks of images that are `gone`. */
 void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct proc_id *proc),
@@ -42,7 +41,7 @@ int64_t samples_live_bytes(const struct samples *s);
 
 /* One stack of one thread of one process image: all its allocations, and the live ones. */
 struct samples_row {
-	struct ms_total_key key;
+	const struct event_key *key;
 	struct estimate alloc, live;
 	/* The caller's: how much of it is in the profiles. */
 	int64_t added[4];
@@ -61,7 +60,7 @@ struct samples_stats {
 	uint64_t reused;        /* address reused before a free was seen                    */
 	uint64_t ended;         /* samples that went with their process or an exec          */
 	double ended_bytes;
-	uint64_t by_source;     /* bit n: source n has reported an allocation (ms_sample_rec)*/
+	uint64_t by_source;     /* bit n: source n has reported an allocation */
 	double rate;            /* mean bytes between samples, as the weights have it; 0: unknown */
 };
 void samples_stats(const struct samples *s, struct samples_stats *ret_stats);

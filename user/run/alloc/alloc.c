@@ -157,7 +157,7 @@ static int open_alloc(void *self, struct err *e)
 	struct alloc *al = self;
 	struct drain *d = al->run->drain;
 
-	drain_on(d, DRAIN_TOTAL, bursts_on_total, al);
+	drain_on(d, DRAIN_BURST, bursts_on_calls, al);
 	drain_on(d, DRAIN_SAMPLE, sampled_on_record, al);
 	drain_on(d, DRAIN_MAPPING, mappings_on_record, al);
 	return al->samples_first ? 0 : exact_open(al, e);

@@ -136,7 +136,7 @@ int bursts_start(struct alloc *al, uint64_t from_ns, struct err *e);
 /* Around the exchange of the totals: which bursts are over; their totals have been read. */
 void bursts_flip(struct alloc *al);
 void bursts_read(struct alloc *al);
-enum drain_says bursts_on_total(void *ctx, const void *total, const void *key);
+enum drain_says bursts_on_calls(void *ctx, const void *calls, const void *more);
 void bursts_close(struct alloc *al);
 
 /* --- mappings.c --- */

@@ -20,7 +20,7 @@
 
 /* A stack of a thread, and its number. */
 struct burst_row {
-	struct ms_total_key key; /* without bucket */
+	struct event_key key;
 	uint32_t row;
 	stack_id stack; /* once it is in the profiles       */
 	bool placed;
@@ -32,7 +32,7 @@ struct burst_row {
 
 /* A total that waits for its burst. */
 struct burst_total {
-	uint32_t bucket;
+	uint32_t burst;
 	struct burst_calls calls;
 };
 
@@ -134,13 +134,11 @@ static int room_by_row(struct run_bursts *s)
 }
 
 /* The number of a stack of a thread; the last one of all is for those that there is no room for. */
-static int row_of(struct run_bursts *s, const struct ms_total_key *key, uint32_t *ret_row)
+static int row_of(struct run_bursts *s, const struct event_key *key, uint32_t *ret_row)
 {
-	struct ms_total_key k = *key;
 	struct burst_row *row;
 
-	k.bucket = 0;
-	HASH_FIND(hh, s->rows, &k, sizeof(k), row);
+	HASH_FIND(hh, s->rows, key, sizeof(*key), row);
 	if (!row && HASH_COUNT(s->rows) >= s->max_rows) {
 		s->full = true;
 		*ret_row = s->max_rows;
@@ -149,7 +147,7 @@ static int row_of(struct run_bursts *s, const struct ms_total_key *key, uint32_t
 	if (!row) {
 		if (room_by_row(s) < 0)
 			return -ENOMEM;
-		row = hash_new(s->rows, key, &k);
+		row = hash_new(s->rows, key, key);
 		if (!row)
 			return -ENOMEM;
 		row->row = HASH_COUNT(s->rows) - 1;
@@ -159,37 +157,35 @@ static int row_of(struct run_bursts *s, const struct ms_total_key *key, uint32_t
 	return 0;
 }
 
-enum drain_says bursts_on_total(void *ctx, const void *record, const void *key_of)
+enum drain_says bursts_on_calls(void *ctx, const void *record, const void *more)
 {
-	const struct ms_total_key *key = key_of;
-	const struct ms_total *total = record;
+	const struct drain_burst *calls = record;
 	struct alloc *al = ctx;
 	struct run_bursts *s = al->bursts;
 	struct burst_total *t;
 	uint32_t row;
 
-	if (key->source != SOURCE_ALLOC || !key->bucket)
-		return DRAIN_NEXT;
+	(void)more;
 	if (!s)
 		return DRAIN_TAKEN;
 	if (s->n_totals == s->cap_totals) {
 		uint32_t cap = s->cap_totals ? s->cap_totals * 2 : 256;
-		struct burst_total *more = realloc(s->totals, cap * sizeof(*more));
+		struct burst_total *grown = realloc(s->totals, cap * sizeof(*grown));
 
-		if (!more) {
+		if (!grown) {
 			al->run->oom = true;
 			return DRAIN_TAKEN;
 		}
-		s->totals = more;
+		s->totals = grown;
 		s->cap_totals = cap;
 	}
-	if (row_of(s, key, &row) < 0) {
+	if (row_of(s, &calls->key, &row) < 0) {
 		al->run->oom = true;
 		return DRAIN_TAKEN;
 	}
 	t = &s->totals[s->n_totals++];
-	t->bucket = key->bucket;
-	t->calls = (struct burst_calls){ row, key->tid, total->count, total->value };
+	t->burst = calls->no;
+	t->calls = (struct burst_calls){ row, calls->tid, calls->calls, calls->bytes };
 	return DRAIN_TAKEN;
 }
 
@@ -215,7 +211,7 @@ static int settle(struct run_bursts *s, struct burst *burst)
 	if (!calls || !cpus)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->n_totals; i++)
-		if (s->totals[i].bucket == burst->no)
+		if (s->totals[i].burst == burst->no)
 			calls[n++] = s->totals[i].calls;
 		else
 			s->totals[left++] = s->totals[i];

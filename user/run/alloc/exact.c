@@ -4,7 +4,6 @@
  */
 #include "analyse/alloc_threads.h"
 #include "collect/overhead/governor.h"
-#include "collect/wire.h"
 #include "model/alloc_site.h"
 #include "run/alloc/alloc.h"
 #include "run/budget.h"
@@ -16,8 +15,8 @@
 /* A mean of fewer runs says little. */
 #define RUNS_ENOUGH 100
 
-static int on_site(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
-		   const int64_t *values, int64_t untracked, int64_t untracked_bytes, bool lost)
+static int on_site(void *ctx, const struct site_key *key, uint64_t cgroup_id, const int64_t *values,
+		   int64_t untracked, int64_t untracked_bytes, bool lost)
 {
 	struct alloc *al = ctx;
 
@@ -26,7 +25,7 @@ static int on_site(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id
 			   lost);
 }
 
-static int on_site_end(void *ctx, const struct ms_alloc_key *key, uint64_t cgroup_id,
+static int on_site_end(void *ctx, const struct site_key *key, uint64_t cgroup_id,
 		       const int64_t *values)
 {
 	struct alloc *al = ctx;
@@ -45,20 +44,18 @@ static void on_image(void *ctx, const struct table_image *image)
 	al->peak.at_ns = image->highest_ns;
 }
 
-static enum drain_says on_block(void *ctx, const void *record, const void *key_of)
+static enum drain_says on_block(void *ctx, const void *record, const void *more)
 {
-	const struct ms_block_key *key = key_of;
-	const struct ms_block *block = record;
-	struct proc_id id = wire_id(&key->proc);
-	const struct ms_alloc_key *site;
+	const struct drain_block *block = record;
+	const struct site_key *site;
 	struct alloc *al = ctx;
 
+	(void)more;
 	if (al->sweeping)
-		return ingest_gone(al->run->ingest, &id) ? DRAIN_TAKEN : DRAIN_NEXT;
-	site = alloc_table_key(al->table, block->site);
-	if (site && memcmp(&site->proc, &key->proc, sizeof(key->proc)) != 0)
-		site = NULL; /* the block's was given away */
-	al->run->oom |= site && ingest_block(al->run->ingest, site, block) < 0;
+		return ingest_gone(al->run->ingest, &block->proc) ? DRAIN_TAKEN : DRAIN_NEXT;
+	site = alloc_table_key(al->table, block->site, &block->proc);
+	al->run->oom |= site && ingest_block(al->run->ingest, site, (int64_t)block->size,
+					     block->born_ns) < 0;
 	return DRAIN_NEXT;
 }
 

@@ -55,7 +55,7 @@ static int on_row(void *ctx, const struct mappings_row *row)
 				    (int64_t)row->sum.live, (int64_t)row->sum.live_bytes };
 	struct alloc *al = ctx;
 
-	return ingest_mapping(al->run->ingest, &row->key, row->cgroup_id, values);
+	return ingest_mapping(al->run->ingest, row->key, row->cgroup_id, values);
 }
 
 int mappings_finish(struct alloc *al, struct err *e)

@@ -274,7 +274,7 @@ static int add_new(struct alloc *al, struct samples_row *row, const int64_t valu
 
 	for (int i = 0; i < 4; i++)
 		more[i] = values[i] - row->added[i];
-	rc = ingest_estimate(al->run->ingest, &row->key, more,
+	rc = ingest_estimate(al->run->ingest, row->key, more,
 			     row->alloc.samples - row->added_samples, ret_stack, ret_labels);
 	if (rc < 0)
 		return rc;
@@ -318,14 +318,15 @@ struct live_now {
 static int add_live(void *ctx, struct samples_row *row)
 {
 	const int64_t values[4] = { 0, 0, llround(row->live.blocks), llround(row->live.bytes) };
+	struct proc_id proc = event_proc(row->key);
 	struct live_now *now = ctx;
 	labels_id labels;
 	stack_id stack;
 
-	if (!row->live.samples || ingest_gone(now->al->run->ingest, &row->key.proc))
+	if (!row->live.samples || ingest_gone(now->al->run->ingest, &proc))
 		return 0;
 	estimate_merge(&now->live, &row->live);
-	if (!now->heap || !ingest_place(now->al->run->ingest, &row->key, &stack, &labels))
+	if (!now->heap || !ingest_place(now->al->run->ingest, row->key, &stack, &labels))
 		return 0;
 	return profile_add(now->heap, stack, labels, values);
 }

@@ -33,7 +33,7 @@ static void allocated(void *ctx, const stack_id *stack, double bytes, uint64_t f
 					      run_seconds(s, to_ns)) < 0;
 }
 
-static void on_alloc(void *ctx, const struct ms_proc *proc, stack_id stack, int64_t blocks,
+static void on_alloc(void *ctx, const struct proc_id *proc, stack_id stack, int64_t blocks,
 		     int64_t bytes, uint64_t born_ns)
 {
 	struct series *s = ctx;

@@ -409,30 +409,30 @@ static void closing(void *self)
 	all->splits = exact && all->complete;
 }
 
-static enum drain_says on_block(void *ctx, const void *block, const void *key_of)
+static enum drain_says on_block(void *ctx, const void *record, const void *more)
 {
-	const struct ms_block_key *key = key_of;
+	const struct drain_block *block = record;
 	struct rss_processes *all = ctx;
 
 	for (uint32_t i = 0; all->splits && i < all->n; i++) {
 		struct rss_process *h = &all->rows[i];
 
-		if (h->pid != (pid_t)key->proc.tgid || is_over(all, h))
+		if (h->pid != (pid_t)block->proc.pid || is_over(all, h))
 			continue;
 		if (h->n_traced == h->room_traced) {
 			uint64_t room = h->room_traced ? 2 * h->room_traced : 1024;
-			uint64_t *more = reallocarray(h->traced, room, sizeof(*more));
+			uint64_t *grown = reallocarray(h->traced, room, sizeof(*grown));
 
-			all->oom |= !more;
-			if (!more)
+			all->oom |= !grown;
+			if (!grown)
 				return DRAIN_NEXT;
-			h->traced = more;
+			h->traced = grown;
 			h->room_traced = room;
 		}
-		h->traced[h->n_traced++] = key->addr;
+		h->traced[h->n_traced++] = block->addr;
 		return DRAIN_NEXT;
 	}
-	(void)block;
+	(void)more;
 	return DRAIN_NEXT;
 }
 

@@ -81,11 +81,10 @@ static int start(void *self, struct err *e)
 	return 0;
 }
 
-static bool has_ended(void *ctx, const struct ms_memory *memory, int64_t net_pages)
+static bool has_ended(void *ctx, const struct drain_memory *memory)
 {
 	(void)ctx;
-	(void)net_pages;
-	return kill((pid_t)memory->proc.tgid, 0) < 0 && errno == ESRCH;
+	return kill(memory->pid, 0) < 0 && errno == ESRCH;
 }
 
 static void drained(void *self, uint64_t now)
@@ -99,17 +98,16 @@ static void drained(void *self, uint64_t now)
 }
 
 /* A process that still has the memory it had when the run began. */
-static bool compare(void *ctx, const struct ms_memory *memory, int64_t net_pages)
+static bool compare(void *ctx, const struct drain_memory *memory)
 {
-	pid_t pid = (pid_t)memory->proc.tgid;
 	struct growth *g = ctx;
 	struct rss_baseline *b;
 
-	HASH_FIND(hh, g->baselines, &pid, sizeof(pid), b);
-	if (!b || b->last_kb < 0 || memory->flags & MS_MEMORY_WHOLE)
+	HASH_FIND(hh, g->baselines, &memory->pid, sizeof(memory->pid), b);
+	if (!b || b->last_kb < 0 || memory->whole)
 		return false;
 	g->check.processes++;
-	g->check.told_bytes += net_pages * sysconf(_SC_PAGESIZE);
+	g->check.told_bytes += memory->net_pages * sysconf(_SC_PAGESIZE);
 	g->check.rss_bytes += (b->last_kb - b->first_kb) * 1024;
 	return false;
 }

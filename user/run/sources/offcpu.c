@@ -32,7 +32,7 @@
 /* Waits of one stack that were looked at and did not have the stack that was expected, and of the one
  * that was expected. */
 struct uncertain {
-	struct ms_total_key key; /* of no state and bucket */
+	struct event_key key;
 	struct estimate sum;
 	UT_hash_handle hh;
 };
@@ -52,8 +52,7 @@ static bool wanted(const struct run_config *cfg)
 	return cfg->sources[SOURCE_OFFCPU];
 }
 
-static void uncertain_add(struct offcpu *w, const struct ms_total_key *key,
-			  const struct estimate *one)
+static void uncertain_add(struct offcpu *w, const struct event_key *key, const struct estimate *one)
 {
 	struct uncertain *u;
 
@@ -75,23 +74,17 @@ static void uncertain_add(struct offcpu *w, const struct ms_total_key *key,
 
 static enum drain_says on_reassigned(void *ctx, const void *record, const void *more)
 {
-	const struct ms_reassigned_rec *rec = record;
-	struct ms_total_key key = rec->key;
+	const struct drain_reassigned *waits = record;
 	struct estimate one = { 0 };
 	struct offcpu *w = ctx;
 
 	(void)more;
-	estimate_add(&one, rec->blocked_ns, rec->blocked_ns << rec->shift);
+	estimate_add(&one, waits->blocked_ns, waits->blocked_ns << waits->shift);
 	one.samples = 1;
 	estimate_merge(&w->moved, &one);
-	key.state = MS_STATE_NONE;
-	key.bucket = 0;
-	uncertain_add(w, &key, &one);
+	uncertain_add(w, &waits->key, &one);
 	one.vc = -one.vc;
-	key.user = rec->from_user;
-	key.kernel = rec->from_kernel;
-	key.as_gen = rec->from_as_gen;
-	uncertain_add(w, &key, &one);
+	uncertain_add(w, &waits->from, &one);
 	return DRAIN_TAKEN;
 }
 
