@@ -16,31 +16,6 @@ struct pipeline {
 	bool filling; /* a table asks for a drain sooner than the totals do */
 };
 
-static enum drain_says on_stack(void *ctx, const void *record, const void *frames)
-{
-	struct run *r = ctx;
-
-	r->oom |= ingest_stack(r->ingest, record, frames) < 0;
-	return DRAIN_TAKEN;
-}
-
-static enum drain_says on_total(void *ctx, const void *total, const void *key)
-{
-	struct run *r = ctx;
-
-	r->oom |= ingest_total(r->ingest, key, total) < 0;
-	return DRAIN_TAKEN;
-}
-
-static enum drain_says on_thread(void *ctx, const void *thread, const void *tid)
-{
-	struct run *r = ctx;
-	uint64_t end_ns = r->clock.end_ns ? r->clock.end_ns : now_ns();
-
-	r->oom |= ingest_thread(r->ingest, *(const uint32_t *)tid, thread, end_ns) < 0;
-	return DRAIN_TAKEN;
-}
-
 static int on_events(void *ctx, struct err *e)
 {
 	return pipeline_stacks(ctx, e);
@@ -54,11 +29,8 @@ int pipeline_open(struct run *r, struct err *e)
 	if (!r->pipeline)
 		return err_set(e, -ENOMEM, "out of memory");
 	r->pipeline->drain_every_ns = DRAIN_NS;
-	/* After those of the components, which may take what is not for a profile. */
-	drain_on(r->drain, DRAIN_STACK, on_stack, r);
-	drain_on(r->drain, DRAIN_TOTAL, on_total, r);
-	drain_on(r->drain, DRAIN_REST, on_total, r);
-	drain_on(r->drain, DRAIN_THREAD, on_thread, r);
+	/* After the components, which may take what is not for a profile. */
+	ingest_listen(r->ingest, r->drain, &r->clock.end_ns, &r->oom);
 	rc = loop_fd(r->loop, drain_events_fd(r->drain), on_events, r);
 	return rc < 0 ? err_set(e, rc, "cannot wait for events: %s", strerror(-rc)) : 0;
 }

@@ -1,5 +1,4 @@
-#include "collect/stream/ingest.h"
-#include "collect/wire.h"
+#include "collect/stream/ingest_wire.h"
 
 #include "collect/session/sources.h"
 #include "model/alloc_site.h"

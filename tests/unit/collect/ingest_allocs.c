@@ -10,8 +10,7 @@
 #include <cmocka.h>
 
 #include "collect/session/sources.h"
-#include "collect/stream/ingest.h"
-#include "collect/wire.h"
+#include "collect/stream/ingest_wire.h"
 #include "model/alloc_site.h"
 
 #include <errno.h>

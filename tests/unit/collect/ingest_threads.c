@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "collect/session/sources.h"
-#include "collect/stream/ingest.h"
+#include "collect/stream/ingest_wire.h"
 
 #define SEC 1000000000ULL
 #define US  1000ULL

@@ -1,3 +1,4 @@
+#include "abi.h"
 #include "run_fixture.h"
 
 static struct run_config cfg = { .sources = { [SOURCE_OFFCPU] = true } };

@@ -1,7 +1,7 @@
 /*
  * Wire shape → profiles: a total or a site of allocations becomes a sample.
  *
- * Stacks arrive once (struct ms_stack_rec) and are resolved per process image and address-space
+ * Stacks arrive once and are resolved per process image and address-space
  * generation when they are first used: frame → (module, vaddr) through proc/, one interned stack
  * of kernel frames (leaf side) and user frames. A total whose stack has not arrived waits until
  * ingest_finish(); if it never came, its frames are `[stack lost]`, and it is counted.
@@ -12,7 +12,6 @@
 #ifndef MEMSCOPE_COLLECT_STREAM_INGEST_H
 #define MEMSCOPE_COLLECT_STREAM_INGEST_H
 
-#include "abi.h"
 #include "base/cleanup.h"
 #include "collect/session/kernel_functions.h"
 #include "collect/stream/event_key.h"
@@ -32,7 +31,7 @@ struct ingest_profiles {
 struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 			  const struct ingest_profiles *profiles, uint64_t schedule_addr);
 /* Functions that appear in stacks between our program and the function that changed a count of
- * pages (MS_STACK_AT_RSS), `n` of them, INGEST_TRACERS at most. */
+ * pages `n` of them, INGEST_TRACERS at most. */
 #define INGEST_TRACERS 5
 void ingest_tracers(struct ingest *in, const struct kernel_function *functions, uint32_t n);
 void ingest_free(struct ingest *in);
@@ -57,19 +56,22 @@ struct ingest_container {
 	const char *name, *id; /* copied */
 	pid_t ns_pid;
 };
-/* Called for each thread, for labels. `cgroup_id`: of ms_total or ms_alloc_site, 0 if unknown. */
+/* Called for each thread, for labels. `cgroup_id`: of its first event, 0 if unknown. */
 typedef void (*ingest_container_fn)(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 				    struct ingest_container *ret_container);
 void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ctx);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
+struct drain;
+/*
+ * What `d` hands over and nobody has taken before goes into the profiles: call it after all other drain_on().
+ * Threads that have not ended stay in their present state up to *end_ns, up to now while that is 0. *oom is set
+ * when memory runs out. All are borrowed.
+ */
+void ingest_listen(struct ingest *in, struct drain *d, const uint64_t *end_ns, bool *oom);
+
 /* All return 0 or -ENOMEM. */
-int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames);
-/* The same for a stack walked in user space, which knows the generation of its addresses; those of
- * totals are ignored. */
-int ingest_stack_placed(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
-			uint32_t as_gen);
-int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total);
+
 /*
  * Exact allocations, as in alloc_table.h: what a site did, and its last report. Blocks live at the
  * end of an image ended with it, and are counted apart. Images of processes passed to ingest_keep()
@@ -104,21 +106,8 @@ bool ingest_place(struct ingest *in, const struct event_key *key, stack_id *ret_
 		  labels_id *ret_labels);
 /* Live bytes by the sites reported so far, of images that have not gone. */
 int64_t ingest_live_bytes(struct ingest *in);
-/*
- * The scheduler's times of a thread. One that has not ended is assumed to stay in its present state
- * up to `end_ns`, and a wait that is still open becomes a sample of that length.
- */
-int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, uint64_t end_ns);
 /* Open waits outside these bounds are dropped, as the kernel drops finished ones; max 0: no bound. */
 void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns);
-/* Adds the wait that a thread is in at `now_ns`, if any, as a sample to `to`, and nothing else.
- * Neither its blocked nor its runnable part exceeds what will be reported when it ends. A wait
- * whose stack has not arrived is dropped here: it will be in a total when it ends. */
-int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,
-		     uint64_t now_ns);
-/* The same for waits of a sampled thread that are in no total yet. */
-int ingest_rest(struct ingest *in, struct profile *to, const struct ms_total_key *key,
-		const struct ms_total *total);
 /* Totals still waiting for their stack are added without it. */
 int ingest_finish(struct ingest *in);
 

@@ -6,8 +6,7 @@
 #define MEMSCOPE_COLLECT_STREAM_INGEST_PARTS_H
 
 #include "base/hash.h"
-#include "collect/stream/ingest.h"
-#include "collect/wire.h"
+#include "collect/stream/ingest_wire.h"
 
 /* A stack as received: words, leaf first. */
 struct raw_stack {
@@ -60,6 +59,8 @@ struct waiting {
 
 struct ingest {
 	uint64_t wait_min_ns, wait_max_ns; /* max 0: no bound */
+	const uint64_t *end_ns;            /* ingest_listen() */
+	bool *oom;
 	struct dict *dict;
 	struct proc_table *procs;
 	struct ingest_profiles profiles;

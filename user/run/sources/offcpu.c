@@ -8,10 +8,10 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "collect/overhead/wait_sampler.h"
+#include "collect/stream/wait_cut.h"
 #include "model/estimate.h"
 #include "run/component.h"
 #include "run/pipeline.h"
-#include "run/sources/wait_cut.h"
 
 #include <errno.h>
 #include <math.h>
@@ -43,7 +43,7 @@ struct offcpu {
 	struct uncertain *uncertain;
 	struct estimate moved; /* all, once */
 	struct spread spread;  /* of the profile's blocked time */
-	struct wait_cut cut;
+	struct wait_cut *cut;
 	struct site_row waits[WAIT_ROWS];
 };
 
@@ -104,8 +104,9 @@ static int open_offcpu(void *self, struct err *e)
 	struct err why = { 0 };
 	int rc;
 
-	(void)e;
-	wait_cut_open(&w->cut, r);
+	w->cut = wait_cut_new(r->drain, r->dict, r->cfg->wait_max_ns, &r->oom);
+	if (!w->cut)
+		return err_set(e, -ENOMEM, "out of memory");
 	if (r->cfg->waits == WAITS_EXACT)
 		return 0;
 	rc = wait_sampler_new(r->session, &w->sampler, &why);
@@ -235,15 +236,15 @@ static int settle(struct profile *p, struct profile *ret_changes)
 
 static int boundary(void *self, bool after, struct err *e)
 {
-	return wait_cut_boundary(&((struct offcpu *)self)->cut, after, e);
+	return wait_cut_boundary(((struct offcpu *)self)->cut, after, e);
 }
 
 static int snapshot(void *self, struct profile_since *since, struct profile_now *now, struct err *e)
 {
 	struct offcpu *w = self;
 
-	return wait_cut(&w->cut, &now->profiles[PROFILE_OFFCPU], &since->open, now->last,
-			w->sampler ? settle : NULL, e);
+	return wait_cut(w->cut, w->run->ingest, &now->profiles[PROFILE_OFFCPU], &since->open,
+			now->last, w->sampler ? settle : NULL, e);
 }
 
 /* --- in the end ------------------------------------------------------------------------------- */
@@ -330,7 +331,7 @@ static void free_offcpu(void *self)
 	profile_free(w->spread.sums);
 	hash_free(w->uncertain);
 	wait_sampler_free(w->sampler);
-	wait_cut_fini(&w->cut);
+	wait_cut_free(w->cut);
 }
 
 const struct component offcpu_component = {

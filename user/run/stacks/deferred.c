@@ -6,6 +6,7 @@
  * tables it needs are made; those are asked for now, so that the next stack of that process is
  * walked in place.
  */
+#include "collect/stream/ingest_wire.h"
 #include "collect/wire.h"
 #include "run/stacks/stacks.h"
 

@@ -1,10 +1,51 @@
-#include "run/sources/wait_cut.h"
+#include "collect/stream/wait_cut.h"
 #include "base/clock.h"
+#include "collect/session/sources.h"
+#include "collect/stream/ingest_wire.h"
 #include "model/merge.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct open_thread {
+	uint32_t tid;
+	struct ms_thread state;
+};
+
+struct thread_list {
+	struct open_thread *rows;
+	uint32_t n, cap;
+};
+
+/* Waits of a busy thread that are in no total then; how many of them came in one after all. */
+struct rest {
+	struct ms_total_key key;
+	struct ms_total total;
+	int64_t came;
+};
+
+struct rest_list {
+	struct rest *rows;
+	uint32_t n, cap;
+};
+
+/* What is not in the totals yet. */
+struct wait_gathered {
+	struct thread_list threads;
+	struct rest_list rests;
+};
+
+struct wait_cut {
+	struct drain *drain;
+	struct dict *dict;
+	uint64_t max_ns;
+	bool *oom;
+	struct wait_gathered before, after; /* the exchange of totals at a boundary */
+	struct wait_gathered *gathering;
+	bool exchanging;
+	uint64_t boundary_ns;
+};
 
 static enum drain_says on_thread(void *ctx, const void *thread, const void *tid)
 {
@@ -19,7 +60,7 @@ static enum drain_says on_thread(void *ctx, const void *thread, const void *tid)
 		struct open_thread *grown = reallocarray(to->rows, cap, sizeof(*grown));
 
 		if (!grown) {
-			w->run->oom = true;
+			*w->oom = true;
 			return DRAIN_TAKEN;
 		}
 		to->rows = grown;
@@ -43,7 +84,7 @@ static enum drain_says on_rest(void *ctx, const void *total, const void *key)
 		struct rest *grown = reallocarray(to->rows, cap, sizeof(*grown));
 
 		if (!grown) {
-			w->run->oom = true;
+			*w->oom = true;
 			return DRAIN_TAKEN;
 		}
 		to->rows = grown;
@@ -104,7 +145,7 @@ static enum drain_says on_total(void *ctx, const void *record, const void *key)
 	const struct ms_total *total = record;
 	struct wait_cut *w = ctx;
 
-	if (!w->exchanging || like.key.source != SOURCE_OFFCPU)
+	if (!w->exchanging || like.key.source != MS_OFFCPU)
 		return DRAIN_NEXT;
 	rest = rest_find(&w->before.rests, &like);
 	if (rest && (int64_t)total->count > 0) /* less than nothing: reassigned from there */
@@ -118,7 +159,7 @@ static int gather_threads(struct wait_cut *w, struct wait_gathered *to, struct e
 
 	to->threads.n = to->rests.n = 0;
 	w->gathering = to;
-	rc = drain_threads(w->run->drain, true, e);
+	rc = drain_threads(w->drain, true, e);
 	w->gathering = NULL;
 	if (to->threads.n)
 		qsort(to->threads.rows, to->threads.n, sizeof(*to->threads.rows), by_tid);
@@ -152,26 +193,27 @@ static bool is_to_come(const struct wait_cut *w, const struct rest *was)
  * subtracted there. One that ended meanwhile counts in this window or in the next, and must not be in
  * both: it is still to come if this window has less of its thread and stack than it is long.
  */
-static int find_opening(struct wait_cut *w, const struct profile *window, struct profile *opening)
+static int find_opening(struct wait_cut *w, struct ingest *in, const struct profile *window,
+			struct profile *opening)
 {
 	const struct profile_row *row = &profile_rows[PROFILE_OFFCPU];
 	_cleanup_(profile_freep) struct profile *ended =
-		profile_new(w->run->dict, row->types, row->n_types);
+		profile_new(w->dict, row->types, row->n_types);
 	_cleanup_(profile_freep) struct profile *rest =
-		profile_new(w->run->dict, row->types, row->n_types);
+		profile_new(w->dict, row->types, row->n_types);
 	int rc = ended && rest ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; rc == 0 && i < w->before.threads.n; i++) {
 		const struct open_thread *t = &w->before.threads.rows[i];
 
-		rc = ingest_open_wait(w->run->ingest, goes_on(w, t) ? opening : ended, t->tid,
-				      &t->state, w->boundary_ns);
+		rc = ingest_open_wait(in, goes_on(w, t) ? opening : ended, t->tid, &t->state,
+				      w->boundary_ns);
 	}
 	for (uint32_t i = 0; rc == 0 && i < w->before.rests.n; i++) {
 		const struct rest *was = &w->before.rests.rows[i];
 
 		if (is_to_come(w, was))
-			rc = ingest_rest(w->run->ingest, opening, &was->key, &was->total);
+			rc = ingest_rest(in, opening, &was->key, &was->total);
 	}
 	/* Samples of `rest` begin with those of `ended`, in their order. */
 	if (rc == 0)
@@ -235,21 +277,21 @@ int wait_cut_boundary(struct wait_cut *w, bool after, struct err *e)
 	return gather_threads(w, after ? &w->after : &w->before, e);
 }
 
-int wait_cut(struct wait_cut *w, struct profile **window, struct profile **open, bool last,
-	     wait_settle_fn settle, struct err *e)
+int wait_cut(struct wait_cut *w, struct ingest *in, struct profile **window, struct profile **open,
+	     bool last, wait_settle_fn settle, struct err *e)
 {
 	const struct profile_row *row = &profile_rows[PROFILE_OFFCPU];
 	_cleanup_(profile_freep) struct profile *opening = NULL;
 	int rc = 0;
 
 	if (!last) {
-		opening = profile_new(w->run->dict, row->types, row->n_types);
+		opening = profile_new(w->dict, row->types, row->n_types);
 		if (!opening)
 			return err_set(e, -ENOMEM, "out of memory for a window");
 	}
 	/* Of waits that are left out for their length it is known at their end only. */
-	if (opening && !w->run->cfg->wait_max_ns)
-		rc = find_opening(w, *window, opening);
+	if (opening && !w->max_ns)
+		rc = find_opening(w, in, *window, opening);
 	if (rc == 0 && opening)
 		rc = profile_add_all(*window, opening, NULL, 1);
 	if (rc == 0 && *open)
@@ -267,18 +309,29 @@ int wait_cut(struct wait_cut *w, struct profile **window, struct profile **open,
 	return rc;
 }
 
-void wait_cut_open(struct wait_cut *w, struct run *r)
+struct wait_cut *wait_cut_new(struct drain *d, struct dict *dict, uint64_t max_ns, bool *oom)
 {
-	w->run = r;
-	drain_on(r->drain, DRAIN_THREAD, on_thread, w);
-	drain_on(r->drain, DRAIN_REST, on_rest, w);
-	drain_on(r->drain, DRAIN_TOTAL, on_total, w);
+	struct wait_cut *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->drain = d;
+	w->dict = dict;
+	w->max_ns = max_ns;
+	w->oom = oom;
+	drain_on(d, DRAIN_THREAD, on_thread, w);
+	drain_on(d, DRAIN_REST, on_rest, w);
+	drain_on(d, DRAIN_TOTAL, on_total, w);
+	return w;
 }
 
-void wait_cut_fini(struct wait_cut *w)
+void wait_cut_free(struct wait_cut *w)
 {
+	if (!w)
+		return;
 	free(w->before.threads.rows);
 	free(w->before.rests.rows);
 	free(w->after.threads.rows);
 	free(w->after.rests.rows);
+	free(w);
 }
