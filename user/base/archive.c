@@ -193,6 +193,7 @@ static void remove_files(struct list *l, size_t i, size_t end, struct pruned *pr
 			pruned->error = r;
 			continue;
 		}
+		list_remove_folder(l, entry->name);
 		entry->there = false;
 		pruned->files++;
 		pruned->bytes += entry->bytes;
@@ -273,12 +274,20 @@ int archive_prune(const char *dir, const struct keep *keep, struct pruned *prune
 
 /* --- writing --- */
 
+/* Behind the folder. */
+static const char *file_in(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash ? slash + 1 : name;
+}
+
 /* "trend.csv" of a stamp is trend-STAMP.csv. */
 static void put_stamp(char *name, size_t cap, const char *file, const char *stamp)
 {
-	size_t source = strcspn(file, ".");
+	const char *dot = file_in(file) + strcspn(file_in(file), ".");
 
-	snprintf(name, cap, "%.*s-%s%s", (int)source, file, stamp, file + source);
+	snprintf(name, cap, "%.*s-%s%s", (int)(dot - file), file, stamp, dot);
 }
 
 /* `stamp`, made to be the nth of its second. */
@@ -397,6 +406,20 @@ const char *archive_making(const struct archive *t)
 	return t->making;
 }
 
+int archive_add_file(const struct archive *t, const char *file, struct err *e)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	_cleanup_(strbuf_free) struct strbuf line = { 0 };
+	char name[256];
+	int r = list_open(t->dir, true, &l, e);
+
+	if (r < 0)
+		return r;
+	put_stamp(name, sizeof(name), file, t->stamp);
+	strbuf_printf(&line, "=%s\n", name);
+	return list_append(&l, t->dir, &line, e);
+}
+
 const char *archive_stamp(const struct archive *t)
 {
 	return t->stamp;
@@ -436,42 +459,61 @@ static void made_fini(struct made *m)
 	free(m->names);
 }
 
-static int find_made(const struct archive *t, const char *stamp, struct made *ret_made)
+static int add_made(struct made *made, const char *name)
 {
-	_cleanup_(closedirp) DIR *d = opendir(t->making);
-	char of[32];
+	char(*grown)[256] = reallocarray(made->names, made->n + 1, sizeof(*grown));
 
+	if (!grown)
+		return -ENOMEM;
+	made->names = grown;
+	snprintf(grown[made->n++], sizeof(*grown), "%s", name);
+	return 0;
+}
+
+/* In `folder` of the directory where windows are made; "": in itself, and then in its folders. */
+static int find_made(const struct archive *t, const char *folder, const char *stamp,
+		     struct made *ret_made)
+{
+	_cleanup_(closedirp) DIR *d = NULL;
+	char path[4096], of[32];
+	int r = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", t->making, folder);
+	d = opendir(path);
 	if (!d)
 		return -errno;
-	for (struct dirent *entry; (entry = readdir(d));) {
-		char(*grown)[256];
+	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
+		char name[256];
 
-		if (!is_window_name(entry->d_name, of, sizeof(of)) || strcmp(of, stamp) != 0)
+		if (snprintf(name, sizeof(name), "%s%s%s", folder, *folder ? "/" : "",
+			     entry->d_name) >= (int)sizeof(name))
 			continue;
-		grown = reallocarray(ret_made->names, ret_made->n + 1, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		ret_made->names = grown;
-		snprintf(grown[ret_made->n++], sizeof(*grown), "%s", entry->d_name);
+		if (is_window_name(name, of, sizeof(of)))
+			r = strcmp(of, stamp) == 0 ? add_made(ret_made, name) : 0;
+		else if (!*folder && *name != '.')
+			r = find_made(t, name, stamp, ret_made);
+		if (r == -ENOTDIR) /* the lock */
+			r = 0;
 	}
-	return 0;
+	return r;
 }
 
 /* A made file's name with another stamp of the same second. */
 static void rename_made(char *name, size_t cap, const char *made, const char *stamp)
 {
-	size_t source = strcspn(made, "-");
+	const char *file = file_in(made), *dash = strchr(file, '-');
 
-	snprintf(name, cap, "%.*s-%s%s", (int)source, made, stamp, strchr(made, '.'));
+	snprintf(name, cap, "%.*s-%s%s", (int)(dash - made), made, stamp, strchr(dash, '.'));
 }
 
 /* Lists a window's files, and puts them in place. `stamp`: made another one if that is taken. */
 static int place(const struct archive *t, const struct made *made, char *stamp, size_t cap,
 		 struct err *e)
 {
+	_cleanup_(closep) int making_fd = open(t->making, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(list_fini) struct list l = LIST_INIT;
 	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
-	char from[4096], name[256];
+	char name[256];
 	bool taken = true;
 	int r = list_open(t->dir, true, &l, e);
 
@@ -493,11 +535,11 @@ static int place(const struct archive *t, const struct made *made, char *stamp, 
 	}
 	r = list_append(&l, t->dir, &lines, e);
 	for (size_t i = 0; r == 0 && i < made->n; i++) {
-		snprintf(from, sizeof(from), "%s/%s", t->making, made->names[i]);
 		rename_made(name, sizeof(name), made->names[i], stamp);
-		if (renameat(AT_FDCWD, from, l.dir_fd, name) < 0)
-			r = err_set(e, -errno, "%s: cannot be put in place: %s", from,
-				    strerror(errno));
+		r = list_place(&l, making_fd, made->names[i], name);
+		if (r < 0)
+			err_set(e, r, "%s/%s: cannot be put in place: %s", t->making,
+				made->names[i], strerror(-r));
 	}
 	return r;
 }
@@ -519,7 +561,7 @@ int archive_commit(const struct archive *t, const char *stamp, const struct keep
 	struct pruned pruned = { 0 };
 	struct err first = { 0 };
 	char as[32];
-	int r = find_made(t, stamp, &made), r2 = 0;
+	int r = find_made(t, "", stamp, &made), r2 = 0;
 
 	if (r < 0)
 		return err_set(e, r, "%s: %s", t->making, strerror(-r));

@@ -1,10 +1,12 @@
 /*
  * What runs have left in directories, and what of it may go. A directory of dated files, windows of runs:
- * DIR/SOURCE-YYYYMMDD-HHMMSS[-N].EXT; or the directory of one run, DIR/SOURCE.EXT. What memscope wrote
+ * DIR/[FOLDER/]SOURCE-YYYYMMDD-HHMMSS[-N].EXT, which are one window with those of the same date in other
+ * folders; or the directory of one run, DIR/[FOLDER/]SOURCE.EXT. What memscope wrote
  * there is listed in DIR/.memscope. Nothing that is not in a list is ever removed, whatever its name, and
  * no window is ever written over.
  *
  *   .memscope:  oncpu-STAMP.pb.gz     a window's file
+ *               web/oncpu-STAMP.pb.gz … in a directory of its own, one below
  *               =trend-STAMP.csv      a file of a whole run, of whose begin the stamp is
  *               +.memscope-STAMP      where a run that is at work makes its windows
  *               :oncpu.pb.gz          a file of the one run whose directory this is
@@ -18,7 +20,8 @@
  * while it changes: several runs and cleaners may meet in one directory.
  *
  * The files of a run's directory are listed when they are in place, and belong together: they go as a
- * whole, and the directory with them if nothing else is in it. While the run is at work it holds a lock
+ * whole, and the directory with them if nothing else is in it. Dated ones among them, for which a signal
+ * asked, are of any run that was written there. While the run is at work it holds a lock
  * of the directory itself.
  */
 #ifndef MEMSCOPE_BASE_ARCHIVE_H
@@ -51,8 +54,11 @@ struct archive;
 int archive_open(const char *dir, const char *stamp, const char *const *files, struct archive **ret_archive,
 	      struct err *e);
 const char *archive_stamp(const struct archive *t);
-/* The directory in which windows are made: files by the names that they are to have. */
+/* The directory in which windows are made: files by the names that they are to have, in directories of it
+ * those that are to be in directories. */
 const char *archive_making(const struct archive *t);
+/* One more file of the run itself, "web/trend.csv" for web/trend-STAMP.csv. */
+int archive_add_file(const struct archive *t, const char *file, struct err *e);
 /*
  * Puts the files of the window `stamp` in place; numbers the stamp if a name is taken. Then removes what
  * `keep` says may go, but not this window; on a full disk before it. Also from a child process.

@@ -23,12 +23,26 @@ bool is_stamp(const char *text, size_t len)
 	return len >= STAMP_LEN && len != STAMP_LEN + 1;
 }
 
+/* "oncpu.pb.gz", "web/oncpu.pb.gz": one directory below at most, and nothing hidden. */
+static bool is_part_name(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < ' ')
+			return false;
+	if (!*name || *name == '.')
+		return false;
+	return !slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'));
+}
+
 bool is_window_name(const char *name, char *ret_stamp, size_t cap)
 {
-	const char *dash = strchr(name, '-'), *dot = dash ? strchr(dash, '.') : NULL;
+	const char *slash = strchr(name, '/'), *file = slash ? slash + 1 : name;
+	const char *dash = strchr(file, '-'), *dot = dash ? strchr(dash, '.') : NULL;
 	size_t len = dot ? (size_t)(dot - dash - 1) : 0;
 
-	if (!dot || dash == name || *name == '.' || strchr(name, '/') || len >= cap ||
+	if (!dot || dash == file || !is_part_name(name) || strchr(file, '/') || len >= cap ||
 	    !is_stamp(dash + 1, len))
 		return false;
 	memcpy(ret_stamp, dash + 1, len);
@@ -143,19 +157,6 @@ int list_append(struct list *l, const char *dir, const struct strbuf *lines, str
 	return r < 0 ? err_set(e, r, "%s/" ARCHIVE_LIST ": %s", dir, strerror(-r)) : 0;
 }
 
-/* "oncpu.pb.gz", "web/oncpu.pb.gz": one directory below at most, and nothing hidden. */
-static bool is_part_name(const char *name)
-{
-	const char *slash = strchr(name, '/');
-
-	for (const char *c = name; *c; c++)
-		if ((unsigned char)*c < ' ')
-			return false;
-	if (!*name || *name == '.')
-		return false;
-	return !slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'));
-}
-
 static bool parse_entry(char *line, struct entry *ret_entry)
 {
 	struct entry entry = { .kind = WINDOW_FILE };
@@ -178,7 +179,7 @@ static bool parse_entry(char *line, struct entry *ret_entry)
 }
 
 /* The directory of a listed file, and its name there. -errno */
-static int open_parent(const struct list *l, const char *name, const char **ret_base)
+static int open_parent(int dir_fd, const char *name, const char **ret_base)
 {
 	const char *slash = strchr(name, '/');
 	char dir[256];
@@ -186,14 +187,50 @@ static int open_parent(const struct list *l, const char *name, const char **ret_
 
 	*ret_base = slash ? slash + 1 : name;
 	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - name) : 1, slash ? name : ".");
-	fd = openat(l->dir_fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(dir_fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+/* The folder that a name is in; false: it is in none. */
+static bool folder_of(const char *name, char *ret_folder, size_t cap)
+{
+	const char *slash = strchr(name, '/');
+
+	if (slash)
+		snprintf(ret_folder, cap, "%.*s", (int)(slash - name), name);
+	return slash;
+}
+
+int list_place(const struct list *l, int from_fd, const char *from, const char *name)
+{
+	_cleanup_(closep) int source_fd = -1, target_fd = -1;
+	const char *source, *target;
+	char folder[256];
+
+	if (folder_of(name, folder, sizeof(folder)) && mkdirat(l->dir_fd, folder, 0700) < 0 &&
+	    errno != EEXIST)
+		return -errno;
+	source_fd = open_parent(from_fd, from, &source);
+	if (source_fd < 0)
+		return source_fd;
+	target_fd = open_parent(l->dir_fd, name, &target);
+	if (target_fd < 0)
+		return target_fd;
+	return renameat(source_fd, source, target_fd, target) < 0 ? -errno : 0;
+}
+
+void list_remove_folder(const struct list *l, const char *name)
+{
+	char folder[256];
+
+	if (folder_of(name, folder, sizeof(folder)))
+		unlinkat(l->dir_fd, folder, AT_REMOVEDIR);
 }
 
 int list_unlink(const struct list *l, const char *name)
 {
 	const char *base;
-	_cleanup_(closep) int fd = open_parent(l, name, &base);
+	_cleanup_(closep) int fd = open_parent(l->dir_fd, name, &base);
 
 	if (fd < 0)
 		return fd;
@@ -213,7 +250,7 @@ void list_when(int64_t time_s, char *out, size_t cap)
 static void look_at(const struct list *l, struct entry *entry)
 {
 	const char *base;
-	_cleanup_(closep) int fd = open_parent(l, entry->name, &base);
+	_cleanup_(closep) int fd = open_parent(l->dir_fd, entry->name, &base);
 	struct stat st;
 
 	memcpy(entry->when, entry->stamp, sizeof(entry->when));
@@ -242,7 +279,8 @@ int list_add(struct list *l, const struct entry *entry)
 	return 0;
 }
 
-/* Parts of a run are removed under any name: the list must be one that only we can have written. */
+/* Parts of a run are removed under any name, and in folders: the list must be one that only we can have
+ * written. */
 static bool is_ours(const struct stat *st)
 {
 	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
@@ -268,7 +306,8 @@ int list_read(struct list *l, const char *dir, struct err *e)
 
 		if (line[len - 1] == '\n')
 			line[--len] = '\0';
-		if (!parse_entry(line, &entry) || (entry.kind == RUN_PART && !is_ours(&st)))
+		if (!parse_entry(line, &entry) ||
+		    ((entry.kind == RUN_PART || strchr(entry.name, '/')) && !is_ours(&st)))
 			continue; /* somebody wrote into it: not ours to remove */
 		look_at(l, &entry);
 		if (list_add(l, &entry) < 0)
@@ -329,21 +368,28 @@ int list_rewrite(struct list *l, const char *dir, struct err *e)
 
 /* --- runs that are at work, and what is left of others --- */
 
-/* A killed run may have left windows that it had listed, but not yet put in place; and parts of one. */
-static void finish_for(const struct list *l, int making_fd)
+/* A killed run may have left windows that it had listed, but not yet put in place; and parts of one. In
+ * `folder` of where they are made, "": in itself, and then in its folders. */
+static void finish_for(const struct list *l, int making_fd, const char *folder)
 {
-	_cleanup_(closedirp) DIR *d = fdopendir(openat(making_fd, ".", O_RDONLY | O_CLOEXEC));
+	_cleanup_(closedirp) DIR *d =
+		fdopendir(openat(making_fd, *folder ? folder : ".",
+				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 
 	for (struct dirent *entry; d && (entry = readdir(d));) {
-		const char *name = entry->d_name;
-		char stamp[32];
+		char name[600], stamp[32];
 
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (!is_window_name(name, stamp, sizeof(stamp)) || !is_listed(l, name) ||
-		    list_sees(l, name) || renameat(making_fd, name, l->dir_fd, name) < 0)
-			unlinkat(making_fd, name, 0);
+		snprintf(name, sizeof(name), "%s%s%s", folder, *folder ? "/" : "", entry->d_name);
+		if (is_window_name(name, stamp, sizeof(stamp)) && is_listed(l, name) &&
+		    !list_sees(l, name) && list_place(l, making_fd, name, name) == 0)
+			continue;
+		if (unlinkat(making_fd, name, 0) < 0 && errno == EISDIR && !*folder)
+			finish_for(l, making_fd, name);
 	}
+	if (*folder)
+		unlinkat(making_fd, folder, AT_REMOVEDIR);
 }
 
 /* Is a run at work in the directory `name`? Else it is taken away, if it is one of ours. */
@@ -360,7 +406,7 @@ static bool is_at_work(const struct list *l, const char *name)
 		return false;
 	if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return true;
-	finish_for(l, making_fd);
+	finish_for(l, making_fd, "");
 	unlinkat(l->dir_fd, name, AT_REMOVEDIR);
 	return false;
 }

@@ -50,7 +50,7 @@ DEFINE_CLEANUP(DIR *, closedirp, closedir)
 
 /* YYYYMMDD-HHMMSS[-N] of `len` characters. */
 bool is_stamp(const char *text, size_t len);
-/* SOURCE-STAMP.EXT; *ret_stamp: between the first '-' and the '.'. */
+/* [FOLDER/]SOURCE-STAMP.EXT; *ret_stamp: between the first '-' and the '.'. */
 bool is_window_name(const char *name, char *ret_stamp, size_t cap);
 
 /* Opens and locks the list of `dir`, which is made if `make`; else -ENOENT where there is none. */
@@ -62,7 +62,7 @@ int list_read(struct list *l, const char *dir, struct err *e);
 int list_add(struct list *l, const struct entry *entry);
 /* "20260101-000000" */
 void list_when(int64_t time_s, char *out, size_t cap);
-/* Removes a listed file; a symlink is never followed. 0; -errno; -ENOENT is none. */
+/* Removes a listed file, by no link. 0; -errno; -ENOENT is none. */
 int list_unlink(const struct list *l, const char *name);
 /* Adds lines: all or none. */
 int list_append(struct list *l, const char *dir, const struct strbuf *lines, struct err *e);
@@ -71,6 +71,10 @@ int list_append(struct list *l, const char *dir, const struct strbuf *lines, str
 int list_rewrite(struct list *l, const char *dir, struct err *e);
 /* Which runs are at work; what others have left is put right. */
 void list_find_runs(struct list *l);
+/* Puts a file of the directory `from_fd` in place under the same name, or `name`; makes its folder. */
+int list_place(const struct list *l, int from_fd, const char *from, const char *name);
+/* The folder of a name, when it is empty. */
+void list_remove_folder(const struct list *l, const char *name);
 /* Is anything there by that name? */
 bool list_sees(const struct list *l, const char *name);
 /* A list that nothing is in is taken away. */

@@ -53,13 +53,14 @@ static bool is_among(const char *name, const char *const *names, uint32_t n)
 }
 
 /*
- * Takes the files of the run before off the list; those of its folders that are not among `names` go. The
- * list is another file afterwards.
+ * Takes the files of the run before off the list, but for dated ones; those of its folders that are not
+ * among `names` go. The list is another file afterwards.
  */
 static int unlist_run(const char *dir, const char *const *names, uint32_t n, struct err *e)
 {
 	_cleanup_(list_fini) struct list l = LIST_INIT;
 	int r = list_open(dir, true, &l, e);
+	char stamp[32];
 
 	if (r == 0)
 		r = list_read(&l, dir, e);
@@ -69,7 +70,7 @@ static int unlist_run(const char *dir, const char *const *names, uint32_t n, str
 	for (size_t i = 0; i < l.n; i++) {
 		struct entry *part = &l.entries[i];
 
-		if (part->kind != RUN_PART)
+		if (part->kind != RUN_PART || is_window_name(part->name, stamp, sizeof(stamp)))
 			continue;
 		if (part->there && strchr(part->name, '/') && !is_among(part->name, names, n))
 			list_unlink(&l, part->name);

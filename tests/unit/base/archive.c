@@ -453,6 +453,98 @@ static void what_a_killed_run_has_left_is_put_right(void **state)
 	assert_false(is_there(".memscope-20260103-000000"));
 }
 
+static void make_folder(const struct archive *t, const char *name)
+{
+	char making[512];
+
+	snprintf(making, sizeof(making), "%s/%s", archive_making(t), name);
+	assert_int_equal(mkdir(making, 0700), 0);
+}
+
+static void a_window_in_folders_is_one_and_goes_as_one(void **state)
+{
+	make_folder(run, "my-web.1");
+	for (int day = 1; day <= 3; day++) {
+		char stamp[32], name[64];
+
+		snprintf(stamp, sizeof(stamp), "2026010%d-000000", day);
+		snprintf(name, sizeof(name), "oncpu-%s.pb.gz", stamp);
+		make_in(run, name, 10, 100);
+		snprintf(name, sizeof(name), "my-web.1/oncpu-%s.pb.gz", stamp);
+		make_in(run, name, 10, 100);
+		assert_int_equal(archive_commit(run, stamp, &keep_all, NULL), 0);
+		assert_true(is_there(name));
+		assert_true(is_listed(name));
+	}
+	make_at(path("my-web.1/notes.txt"), 10, 9000);
+	/* The same second again: all files of it get another number. */
+	make_in(run, "my-web.1/oncpu-20260103-000000.pb.gz", 10, 100);
+	assert_int_equal(archive_commit(run, "20260103-000000", &keep_all, NULL), 0);
+	assert_true(is_there("my-web.1/oncpu-20260103-000000-2.pb.gz"));
+	assert_int_equal(prune("2").files, 4);
+	assert_true(is_there("my-web.1/oncpu-20260103-000000.pb.gz"));
+	assert_false(is_there("my-web.1/oncpu-20260102-000000.pb.gz"));
+	assert_false(is_listed("my-web.1/oncpu-20260102-000000.pb.gz"));
+	unlink(path("my-web.1/notes.txt"));
+	assert_int_equal(prune("1s").files, 3);
+	assert_false(is_there("my-web.1")); /* with the last that was in it */
+}
+
+static void files_of_a_run_in_folders_stay_while_it_is_at_work(void **state)
+{
+	make_folder(run, "web");
+	assert_int_equal(archive_add_file(run, "web/trend.csv", NULL), 0);
+	assert_int_equal(mkdir(path("web"), 0700), 0);
+	make_at(path("web/trend-" RUN ".csv"), 10, 9000);
+	assert_int_equal(prune("1s").files, 0);
+	archive_close(run);
+	run = NULL;
+	assert_int_equal(prune("1s").files, 1);
+	assert_false(is_there("web"));
+}
+
+static void folders_that_a_killed_run_has_left_are_put_right(void **state)
+{
+	struct archive *next;
+	pid_t pid = fork();
+	FILE *f;
+
+	if (pid == 0) {
+		struct archive *dead;
+
+		if (archive_open(dir, "20260102-000000", run_files, &dead, NULL) < 0)
+			_exit(1);
+		make_folder(dead, "web");
+		make_in(dead, "web/oncpu-20260102-000000.pb.gz", 10, 10);
+		make_in(dead, "web/oncpu-20260102-000100.pb.gz", 10, 10);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &(int){ 0 }, 0), pid);
+	f = fopen(path(".memscope"), "a");
+	fputs("web/oncpu-20260102-000000.pb.gz\n", f);
+	fclose(f);
+	assert_int_equal(archive_open(dir, "20260103-000000", run_files, &next, NULL), 0);
+	assert_true(is_there("web/oncpu-20260102-000000.pb.gz"));
+	assert_false(is_there("web/oncpu-20260102-000100.pb.gz"));
+	assert_false(is_there(".memscope-20260102-000000"));
+	archive_close(next);
+}
+
+static void profiles_that_a_signal_asked_for_go_with_the_run(void **state)
+{
+	static const char *const asked[] = { "oncpu.pb.gz", "oncpu-20260101-000007.pb.gz" };
+	static const char *const other[] = { "oncpu.pb.gz" };
+	char where[300];
+
+	make_run("again", 10, 3000);
+	make_at(path("again/oncpu-20260101-000007.pb.gz"), 10, 3000);
+	snprintf(where, sizeof(where), "%s", path("again"));
+	assert_int_equal(archive_list_run(where, asked, 2, NULL), 0);
+	assert_int_equal(archive_list_run(where, other, 1, NULL), 0); /* another run, there */
+	assert_true(is_there("again/oncpu-20260101-000007.pb.gz"));
+	assert_int_equal(prune("1s").files, 2);
+}
+
 static void a_line_cut_by_a_crash_hides_no_other(void **state)
 {
 	FILE *f = fopen(path(".memscope"), "a");
@@ -570,6 +662,10 @@ int main(void)
 		TEST(files_of_a_run_stay_while_it_is_at_work),
 		TEST(files_of_a_run_go_with_the_windows_of_their_time),
 		TEST(what_a_killed_run_has_left_is_put_right),
+		TEST(a_window_in_folders_is_one_and_goes_as_one),
+		TEST(files_of_a_run_in_folders_stay_while_it_is_at_work),
+		TEST(folders_that_a_killed_run_has_left_are_put_right),
+		TEST(profiles_that_a_signal_asked_for_go_with_the_run),
 		TEST(a_line_cut_by_a_crash_hides_no_other),
 		TEST(a_run_that_comes_to_nothing_leaves_nothing),
 		TEST(what_is_not_listed_stays),
