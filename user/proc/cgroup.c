@@ -348,6 +348,23 @@ int cgroup_of_process(pid_t pid, uint32_t *ret_hierarchy, char *out, size_t cap)
 	return (size_t)snprintf(out, cap, "%s", best) < cap ? 0 : -ENAMETOOLONG;
 }
 
+int cgroup_path_in(pid_t pid, uint32_t hierarchy, char *out, size_t cap)
+{
+	char name[64], line[PATH_MAX + 256];
+	_cleanup_(fclosep) FILE *f = NULL;
+	const char *controllers, *path;
+	uint32_t id;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
+	f = fopen(name, "re");
+	if (!f)
+		return -ESRCH;
+	while (fgets(line, sizeof(line), f))
+		if (cgroup_parse_line(line, &id, &controllers, &path) && id == hierarchy)
+			return (size_t)snprintf(out, cap, "%s", path) < cap ? 0 : -ENAMETOOLONG;
+	return ferror(f) ? -ESRCH : -ENOENT;
+}
+
 bool cgroup_unit_in(const char *path, char *out, size_t cap)
 {
 	static const char end[] = ".service", manager[] = "user@";

@@ -73,6 +73,8 @@ int cgroup_path_of(const struct cgroup_mounts *m, uint64_t id, char *out, size_t
  * another one. -ESRCH.
  */
 int cgroup_of_process(pid_t pid, uint32_t *ret_hierarchy, char *out, size_t cap);
+/* Its path in one hierarchy. -ESRCH: it is gone; -ENOENT: there is no such hierarchy. */
+int cgroup_path_in(pid_t pid, uint32_t hierarchy, char *out, size_t cap);
 /*
  * The systemd service that a path is in, the innermost one: "redis-server.service". That of a user's own
  * service manager (user@1000.service) is none. False: in none, or its name is too long.

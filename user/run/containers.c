@@ -1,5 +1,6 @@
 /*
- * Which container a process is in, for labels: from the id of its control group, as the totals have it.
+ * Which container a process is in, for labels: from the id of its control group, as the totals have it. In a
+ * run of several control groups (-G), also in which of these.
  *
  *   a group that was there   its path is asked for, once
  *   one that is made         the programs tell its path, so that it is known when it has gone
@@ -39,6 +40,14 @@ struct known_process {
 	struct proc_id key;
 	const struct who *who;
 	pid_t ns_pid;
+	int group; /* of those of -G; -1: none */
+	UT_hash_handle hh;
+};
+
+/* A process of a -G, when it was met: it may have ended when its samples come. */
+struct met_process {
+	pid_t pid;
+	int group;
 	UT_hash_handle hh;
 };
 
@@ -50,6 +59,7 @@ struct containers {
 	struct who *whos;
 	struct known_group *groups;
 	struct known_process *processes;
+	struct met_process *met;
 };
 
 /* --- names --- */
@@ -175,6 +185,7 @@ static void free_containers(void *self)
 	struct who *w, *next;
 
 	hash_free(cs->processes);
+	hash_free(cs->met);
 	hash_free(cs->groups);
 	HASH_ITER (hh, cs->whos, w, next) {
 		HASH_DEL(cs->whos, w);
@@ -226,6 +237,79 @@ static const struct who *who_of_process(struct containers *cs, pid_t pid)
 	return who_of_path(cs, path);
 }
 
+/* -G: samples say of which group they are, where there are several. */
+static bool tells_groups(const struct containers *cs)
+{
+	const struct run_config *cfg = cs->run->cfg;
+
+	return cfg->n_groups > 1 && !cfg->groups[0].id;
+}
+
+static int group_of_living(const struct containers *cs, pid_t pid)
+{
+	const struct run_config *cfg = cs->run->cfg;
+	char path[PATH_MAX];
+
+	for (uint32_t i = 0; i < cfg->n_groups; i++) {
+		uint32_t hierarchy = cfg->groups[i].at.hierarchy;
+		int group;
+
+		if (cgroup_path_in(pid, hierarchy, path, sizeof(path)) < 0)
+			continue;
+		group = group_of_path(cfg->groups, cfg->n_groups, hierarchy, path);
+		if (group >= 0)
+			return group;
+	}
+	return -1;
+}
+
+static int group_of_met(const struct containers *cs, pid_t pid)
+{
+	struct met_process *m;
+
+	HASH_FIND_INT(cs->met, &pid, m);
+	return m ? m->group : -1;
+}
+
+/* By the id that the kernel's programs saw, which holds for one that has ended; by /proc; as it was met. */
+static int group_of(struct containers *cs, uint64_t cgroup_id, pid_t pid)
+{
+	const struct run_config *cfg = cs->run->cfg;
+	char path[PATH_MAX];
+	int group = -1;
+
+	if (!tells_groups(cs))
+		return -1;
+	if (cgroup_id && cgroup_path_of(&cs->mounts, cgroup_id, path, sizeof(path)) == 0)
+		group = group_of_path(cfg->groups, cfg->n_groups, 0, path);
+	if (group < 0)
+		group = group_of_living(cs, pid);
+	return group < 0 ? group_of_met(cs, pid) : group;
+}
+
+/* A child is in its parent's, unless it is known better. */
+static void process(void *self, const struct process_event *event)
+{
+	struct containers *cs = self;
+	struct met_process *m;
+	pid_t pid = event->pid;
+	int group;
+
+	if (!tells_groups(cs) || (event->kind != PROCESS_ADDED && event->kind != PROCESS_MEMBER &&
+				  event->kind != PROCESS_FORKED && event->kind != PROCESS_LISTED))
+		return;
+	group = group_of_living(cs, pid);
+	if (group < 0 && event->kind == PROCESS_FORKED)
+		group = group_of_met(cs, event->ppid);
+	if (group < 0)
+		return;
+	if (HASH_COUNT(cs->met) >= REMEMBERED)
+		hash_free(cs->met);
+	m = hash_get(cs->met, pid, &pid);
+	if (m)
+		m->group = group;
+}
+
 /* 0: gone, or the same. */
 static pid_t read_ns_pid(pid_t pid)
 {
@@ -258,6 +342,7 @@ static void whose(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 		/* The root of the unified hierarchy: there may be others. */
 		if (!p->who)
 			p->who = who_of_process(cs, (pid_t)proc->pid);
+		p->group = group_of(cs, cgroup_id, (pid_t)proc->pid);
 		p->ns_pid = target_ns_pid(cs->run, (pid_t)proc->pid);
 		if (p->who && !p->ns_pid)
 			p->ns_pid = read_ns_pid((pid_t)proc->pid);
@@ -269,6 +354,9 @@ static void whose(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 	}
 	ret_container->name = p->who ? p->who->name : NULL;
 	ret_container->id = p->who ? p->who->id : NULL;
+	if (p->group >= 0)
+		ret_container->cgroup = group_unique_title(
+			cs->run->cfg->groups, cs->run->cfg->n_groups, (uint32_t)p->group);
 	ret_container->ns_pid = p->ns_pid;
 }
 
@@ -296,5 +384,6 @@ const struct component containers_component = {
 	.prepare = prepare,
 	.open = open_containers,
 	.attach = attach,
+	.process = process,
 	.free = free_containers,
 };

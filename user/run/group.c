@@ -16,6 +16,34 @@ const char *group_title(const struct group *g)
 	return slash && slash[1] ? slash + 1 : g->at.path;
 }
 
+const char *group_unique_title(const struct group *all, uint32_t n, uint32_t i)
+{
+	const char *title = group_title(&all[i]);
+
+	for (uint32_t k = 0; !all[i].id && k < n; k++)
+		if (k != i && strcmp(group_title(&all[k]), title) == 0)
+			return all[i].at.path[1] ? all[i].at.path + 1 : all[i].at.path;
+	return title;
+}
+
+int group_of_path(const struct group *all, uint32_t n, uint32_t hierarchy, const char *path)
+{
+	size_t longest = 0;
+	int found = -1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const char *group = all[i].at.path;
+		size_t len = group[1] ? strlen(group) : 0; /* the root holds all */
+
+		if (all[i].at.hierarchy == hierarchy && (found < 0 || len > longest) &&
+		    strncmp(path, group, len) == 0 && (!path[len] || path[len] == '/')) {
+			longest = len;
+			found = (int)i;
+		}
+	}
+	return found;
+}
+
 void groups_free(struct group *g, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

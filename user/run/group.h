@@ -30,6 +30,11 @@ void groups_free(struct group *g, uint32_t n);
 
 /* What to call it: the container's name, else the last part of its path. Borrowed. */
 const char *group_title(const struct group *g);
+/* That, where no other of the `n` has the same; else its path. Of a container in any case: another of its
+ * name, of another engine, is one with it. */
+const char *group_unique_title(const struct group *all, uint32_t n, uint32_t i);
+/* Which of them a path is in: of several, the innermost. -1: none. */
+int group_of_path(const struct group *all, uint32_t n, uint32_t hierarchy, const char *path);
 /* The processes that are in any of them now, each once; at most `cap`. */
 uint32_t groups_processes(const struct cgroup_mounts *m, const struct group *g, uint32_t n,
 			  pid_t *out, uint32_t cap);

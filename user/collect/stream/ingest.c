@@ -40,6 +40,7 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	in->key_memory = dict_string(d, "memory");
 	in->key_container = dict_string(d, "container");
 	in->key_container_id = dict_string(d, "container_id");
+	in->key_cgroup = dict_string(d, "cgroup");
 	in->key_ns_pid = dict_string(d, "ns_pid");
 	return in;
 }
@@ -251,6 +252,9 @@ static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgrou
 	if (c.id)
 		set[n++] = (struct label){ .key = in->key_container_id,
 					   .str = dict_string(in->dict, c.id) };
+	if (c.cgroup)
+		set[n++] = (struct label){ .key = in->key_cgroup,
+					   .str = dict_string(in->dict, c.cgroup) };
 	if (c.ns_pid)
 		set[n++] = (struct label){ .key = in->key_ns_pid, .num = c.ns_pid };
 	return n;

@@ -78,7 +78,7 @@ struct ingest {
 	module_id kernel;
 	location_id lost, none, no_room;
 	string_id key_pid, key_tid, key_comm, key_thread, key_memory;
-	string_id key_container, key_container_id, key_ns_pid;
+	string_id key_container, key_container_id, key_cgroup, key_ns_pid;
 	struct ingest_stats stats;
 	ingest_incomplete_fn on_incomplete;
 	void *incomplete_ctx;
