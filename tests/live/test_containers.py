@@ -1,5 +1,6 @@
 """A container, or any control group, by name: who is in it, from when, and what is known of them."""
 
+import signal
 import time
 
 import pprof_reader
@@ -259,15 +260,26 @@ def doctor_looks_at_the_first_process_of_a_container():
           "exit status of a container that is not there, and of two targets")
 
 
-@fact
-@alone("the whole machine")
-@grouped
-def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
+def two_containers():
+    """Two, and what each way of naming them calls their folders; a target in each, and one in neither."""
     engines, ids, names = Engines(), [new_id(), new_id()], ("web", "db")
     for ident, name in zip(ids, names):
         engines.add_podman(ident, name)
     groups = [Group(f"libpod-{ident}.scope") for ident in ids]
-    for how, folders in (("-c", "web,db"), ("web", "db")), (("-a",), ("web", "db", "host")):
+    return engines, groups, {"-c": names, "-G": [os.path.basename(g.dir)[:48] for g in groups]}  # cut, as files are named
+
+
+def named(how, groups):
+    return {"-c": ("-c", "web,db"), "-G": ("-G", ",".join(g.dir for g in groups)), "-a": ("-a",)}[how]
+
+
+@fact
+@alone("the whole machine")
+@grouped
+def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
+    engines, groups, names = two_containers()
+    for how, folders in ((named("-c", groups), names["-c"]), (named("-G", groups), names["-G"]),
+                         (("-a",), ("web", "db", "host"))):
         targets = [*(Inside(group, "cpu_split", 600) for group in groups), Target("cpu_split", 600)]
         folders = {name: target.pid for name, target in zip(folders, targets)}
 
@@ -297,6 +309,97 @@ def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
             target.end()
     with open(run.path(".memscope"), encoding="utf-8") as f:
         check(":host/trend.csv\n" in f.read(), "clean does not know of the folder host")
+
+
+def windows_in(where, source):
+    return [pprof_reader.read(path) for path in sorted(glob.glob(os.path.join(where, f"{source}-*.pb.gz")))]
+
+
+@fact
+@alone("the whole machine")
+@grouped
+def each_container_has_its_windows_in_its_own_folder_and_they_add_up():
+    engines, groups, names = two_containers()
+    for how in ("-c", "-G", "-a"):
+        targets = [*(Inside(group, "cpu_split", 600) for group in groups), Target("cpu_split", 600)]
+        folders = dict(zip([*names.get(how, names["-c"]), "host"], [t.pid for t in targets]))
+        if how != "-a":
+            del folders["host"]
+
+        def during(targets=targets):
+            for target in targets:
+                target.say("go")
+            for target in targets:
+                target.answer()
+        run, _ = record((*named(how, groups), "-F", HZ, "--only", "oncpu", "--every", 0.2), during, env=engines.env)
+        whole = windows_in(run.out, "oncpu")
+        check(len(whole) >= 3, f"{how}: {len(whole)} windows")
+        equal(sum(p.sum("samples/count") for p in whole), run.summary()["oncpu"]["samples"], f"{how}: samples of all")
+        parts = {name: windows_in(run.path(name), "oncpu") for name in sorted(os.listdir(run.out))
+                 if os.path.isdir(run.path(name)) and not name.startswith(".")}
+        equal(sum(p.sum("samples/count") for of in parts.values() for p in of),
+              sum(p.sum("samples/count") for p in whole), f"{how}: samples in all folders")
+        for name, pid in folders.items():
+            got = sum(p.sum("samples/count", pid=pid) for p in parts.get(name, ()))
+            check(got > 100, f"{how}: {got} samples of {pid} in {name} of {sorted(parts)}")
+            equal(got, sum(p.sum("samples/count", pid=pid) for p in whole), f"{how}: samples of {pid} in {name}")
+            check(os.path.getsize(run.path(f"{name}/trend.csv")) > 100, f"{how}: trend.csv of {name}")
+            stamps = {os.path.basename(path) for path in glob.glob(run.path("oncpu-*.pb.gz"))}
+            check({os.path.basename(p) for p in glob.glob(run.path(f"{name}/oncpu-*"))
+                   if p.endswith(".pb.gz")} <= stamps, f"{how}: windows of {name} are none of the run's")
+        check(how == "-a" or set(parts) == set(folders), f"{how}: folders {sorted(parts)}")
+        for target in targets:
+            target.end()
+
+
+@fact
+@grouped
+def windows_of_containers_are_kept_and_cleaned_as_one():
+    engines, groups, _ = two_containers()
+    tree, targets = scratch("tree"), [Inside(group, "cpu_split", 60000) for group in groups]
+    for target in targets:
+        target.say("go")
+    got = subprocess.run([MEMSCOPE, "-q", "-c", "web,db", "-F", "199", "--only", "oncpu", "--every", "0.3", "--archive",
+                          tree, "--keep", "2", "-d", "2"], capture_output=True, text=True, check=False, timeout=60,
+                         env=engines.env)
+    equal(got.returncode, 0, f"exit status ({got.stderr})")
+    where, = glob.glob(f"{tree}/*")
+    stamps = {os.path.basename(p) for p in glob.glob(f"{where}/oncpu-*.pb.gz")}
+    equal(len(stamps), 2, "windows that were kept")
+    for name in ("web", "db"):
+        equal({os.path.basename(p) for p in glob.glob(f"{where}/{name}/oncpu-*.pb.gz")}, stamps, f"windows of {name}")
+        equal(len(glob.glob(f"{where}/{name}/trend-*.csv")), 1, f"trend of {name}")
+    got = subprocess.run([MEMSCOPE, "clean", "--keep", "1K", tree], capture_output=True, text=True, check=False)
+    equal(got.returncode, 0, f"exit status of clean ({got.stderr})")
+    equal([f for _, _, files in os.walk(where) for f in files if not f.startswith(".")], [], "files that are left")
+    equal([d for d in os.listdir(where) if not d.startswith(".")], [], "folders that are left")
+
+
+@fact
+@grouped
+def what_a_signal_asked_for_goes_with_the_run():
+    engines, groups, _ = two_containers()
+    tree, targets = scratch("runs"), [Inside(group, "cpu_split", 60000) for group in groups]
+    os.mkdir(tree)
+    run = Run("-c", "web,db", "-F", 499, "--only", "oncpu", out=f"{tree}/run", env=engines.env)
+    run.ready()
+    for target in targets:
+        target.say("go")
+    run.had_time(0.5)
+    run.send(signal.SIGUSR1)
+    deadline = time.monotonic() + 20
+    while not glob.glob(run.path("web/oncpu-*.pb.gz")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    run.stop()
+    run.must()
+    asked = [os.path.basename(p) for p in glob.glob(run.path("oncpu-*.pb.gz"))]
+    equal(len(asked), 1, "profiles that the signal asked for")
+    with open(run.path(".memscope"), encoding="utf-8") as f:
+        listed = f.read().splitlines()
+    for name in ("", "web/", "db/"):
+        check(f":{name}{asked[0]}" in listed, f"{name}{asked[0]} is not in the list: {listed}")
+    subprocess.run([MEMSCOPE, "clean", "--keep", "1K", tree], capture_output=True, check=False)
+    equal(os.listdir(tree), [], "what clean has left of the run")
 
 
 @fact

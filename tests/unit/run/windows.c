@@ -1,21 +1,46 @@
 #include "run_fixture.h"
 
+#include "run/output/files.h"
+
 #include <dirent.h>
+#include <errno.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/memscope-unit-windows-XXXXXX";
 static struct run_config cfg = { .quiet = true, .hz = 99, .interval_s = 1 };
+
+static char listed[4096]; /* what goes with the run's files */
+
+void output_beside(struct run_output *to, const char *file)
+{
+	size_t n = strlen(listed);
+
+	snprintf(listed + n, sizeof(listed) - n, "%s ", file);
+}
+
+static bool no_memory; /* for what a profile says of itself */
+
+int output_set_meta(const struct run *r, struct profile *p, struct profile_meta *meta,
+		    const char *comment)
+{
+	return no_memory ? -ENOMEM : profile_set_meta(p, meta);
+}
 
 int pipeline_now(struct run *r, struct profile_since *since, struct profile_now *ret_now,
 		 struct err *e)
 {
 	location_id at = dict_location(r->dict, (module_id){ 0 }, 4096);
 	const int64_t values[2] = { 1, 10 };
+	struct label web = { .key = dict_string(r->dict, "container"),
+			     .str = dict_string(r->dict, "web") };
 	struct profile *p = profile_new(r->dict, profile_rows[PROFILE_ONCPU].types, 2);
 
 	called("now");
 	assert_int_equal(
 		profile_add(p, dict_stack(r->dict, &at, 1), dict_labels(r->dict, NULL, 0), values),
+		0);
+	assert_int_equal(
+		profile_add(p, dict_stack(r->dict, &at, 1), dict_labels(r->dict, &web, 1), values),
 		0);
 	*ret_now = (struct profile_now){ .time_ns = 1000000000, .duration_ns = 5 };
 	ret_now->profiles[PROFILE_ONCPU] = p;
@@ -23,42 +48,80 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 	return 0;
 }
 
-static int files(void)
+/* Takes them away; how many there were. */
+static int files(const char *where)
 {
-	DIR *d = opendir(dir);
+	DIR *d = opendir(where);
 	char path[512];
 	int n = 0;
 
-	for (struct dirent *f; (f = readdir(d));)
+	for (struct dirent *f; d && (f = readdir(d));)
 		if (f->d_name[0] != '.') {
-			snprintf(path, sizeof(path), "%s/%s", dir, f->d_name);
-			unlink(path);
-			n++;
+			snprintf(path, sizeof(path), "%s/%s", where, f->d_name);
+			n += unlink(path) == 0 ? 1 : files(path);
 		}
-	closedir(d);
+	if (d)
+		closedir(d);
+	rmdir(where);
 	return n;
 }
 
-static void a_signal_asks_for_a_profile_and_the_run_goes_on(void **state)
+/* What a signal asks for, to the end of the run. */
+static struct run *asked_once(void)
 {
 	const struct component *c = component_named("windows");
 	struct run *r;
 	void *self;
 
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	cfg.dir = dir;
+	*listed = '\0';
 	r = bare_run(&cfg);
 	self = alone(r, "windows");
 	assert_int_equal(c->ready(self, NULL), 0);
 	c->asked(self);
 	assert_int_equal(loop_run(r->loop, NULL), 0);
-	assert_string_equal(fake.calls, "now");
 	assert_int_equal(c->write(self, NULL, NULL), 0); /* waits for who writes it */
-	assert_string_equal(fake.calls, "now");          /* without --every no last one */
+	return r;
+}
+
+static void a_signal_asks_for_a_profile_and_the_run_goes_on(void **state)
+{
+	struct run *r = asked_once();
+
+	assert_string_equal(fake.calls, "now"); /* without --every no last one */
 	assert_int_equal(r->notes.n, 1);
 	assert_non_null(strstr(r->notes.text[0], "SIGUSR1"));
-	assert_true(files() >= 2); /* .pb.gz and .folded at least */
-	rmdir(dir);
+	assert_non_null(strstr(listed, "oncpu-19")); /* 1970, or the year before it */
+	assert_non_null(strstr(listed, ".pb.gz "));
+	assert_true(files(dir) >= 2); /* .pb.gz and .folded at least */
+	bare_run_free(r);
+}
+
+static void containers_have_theirs_in_folders_and_all_go_with_the_run(void **state)
+{
+	struct run *r;
+
+	cfg.all = true;
+	r = asked_once();
+	cfg.all = false;
+	assert_non_null(strstr(listed, "web/oncpu-19"));
+	assert_non_null(strstr(listed, "host/oncpu-19"));
+	assert_true(files(dir) >= 6); /* of all, and in two folders */
+	bare_run_free(r);
+}
+
+static void a_profile_of_no_known_time_is_not_written_and_counted(void **state)
+{
+	struct run *r;
+
+	no_memory = true;
+	r = asked_once();
+	no_memory = false;
+	assert_int_equal(r->notes.n, 2);
+	assert_non_null(strstr(r->notes.text[1], "1 windows could not be written"));
+	assert_int_equal(files(dir), 0);
 	bare_run_free(r);
 }
 
@@ -66,6 +129,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_asks_for_a_profile_and_the_run_goes_on),
+		cmocka_unit_test(containers_have_theirs_in_folders_and_all_go_with_the_run),
+		cmocka_unit_test(a_profile_of_no_known_time_is_not_written_and_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "proc/proc_mem.h"
 #include "render/tables/trend_csv.h"
 #include "run/component.h"
+#include "run/folders.h"
 #include "run/output/files.h"
 
 #include <ctype.h>
@@ -24,7 +25,7 @@ struct pids {
 };
 
 struct series {
-	char folder[64];
+	char folder[FOLDER_NAME];
 	struct proc_mem *mem;
 	struct trend_csv *csv; /* NULL: it could not be written */
 	int64_t cpu_seen_ns;   /* of the group                  */
@@ -58,21 +59,18 @@ static void open_csv(struct container_trends *t, struct series *s)
 	struct err e = { 0 };
 	char path[4096];
 
-	snprintf(path, sizeof(path), "%s/%s/trend.csv", t->run->cfg->dir, s->folder);
-	if (output_folder_make(t->run, s->folder, &e) == 0) {
-		unlink(path); /* of an earlier run */
-		if (trend_csv_append(path, true, &s->csv, &e) == 0)
-			return;
-	}
+	if (output_in_folder_begin(t->run, s->folder, "trend.csv", path, sizeof(path), &e) == 0 &&
+	    trend_csv_append(path, true, &s->csv, &e) == 0)
+		return;
 	fail(t, e.msg);
 }
 
 static struct series *series_of(struct container_trends *t, const char *container)
 {
-	char folder[sizeof(t->series->folder)];
+	char folder[FOLDER_NAME];
 	struct series *more;
 
-	output_folder_name(container, folder, sizeof(folder));
+	folder_name(t->run->cfg, container, folder);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (strcmp(t->series[i].folder, folder) == 0)
 			return &t->series[i];
@@ -200,7 +198,8 @@ static void row(void *self, uint64_t now)
 	t->in_containers.n = 0;
 	for (uint32_t i = 0; i < cfg->n_groups; i++)
 		if (!cfg->groups[i].gone_ns)
-			take_container(t, group_title(&cfg->groups[i]), &cfg->groups[i].at);
+			take_container(t, group_unique_title(cfg->groups, cfg->n_groups, i),
+				       &cfg->groups[i].at);
 }
 
 static int ready(void *self, struct err *e)
@@ -248,7 +247,7 @@ static void free_series(void *self)
 const struct component container_trends_component = {
 	.name = "memory of containers",
 	.size = sizeof(struct container_trends),
-	.wanted = output_has_folders,
+	.wanted = folders_wanted,
 	.ready = ready,
 	.row = row,
 	.closing = closing,

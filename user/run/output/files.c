@@ -12,6 +12,7 @@
 #include "render/summary/summary_text.h"
 #include "run/budget.h"
 #include "run/component.h"
+#include "run/folders.h"
 #include "run/pipeline.h"
 #include "run/stale.h"
 #include "run/target.h"
@@ -40,8 +41,8 @@ struct run_output {
 	uint64_t stats[N_STATS];
 	struct ingest_stats in;
 	struct strbuf missing; /* names of files that could not be written */
-	char **in_folders;     /* of files in the folders of containers     */
-	uint32_t n_in_folders;
+	char **beside;         /* of files that are not named one by one: in folders, dated ones */
+	uint32_t n_beside;
 	char suffix[40]; /* of trend, bands and summary: "-STAMP", or "" */
 };
 
@@ -215,7 +216,7 @@ static void waits_comment(const struct run_summary *s, char *buf, size_t size)
 		(unsigned long long)s->offcpu.stacks_sampled);
 }
 
-static void set_meta(const struct run_output *o, struct profile *p, const struct profile_row *row)
+static int set_meta(const struct run_output *o, struct profile *p, const struct profile_row *row)
 {
 	bool sampled = row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_SAMPLED;
 	char tier[512] = "";
@@ -250,7 +251,7 @@ static void set_meta(const struct run_output *o, struct profile *p, const struct
 	}
 	if (row->source == SOURCE_OFFCPU && o->s.offcpu.sampled)
 		waits_comment(&o->s, tier, sizeof(tier));
-	output_set_meta(o->r, p, &meta, tier);
+	return output_set_meta(o->r, p, &meta, tier);
 }
 
 /* Every profile in every format; one that fails does not keep the others from being written. */
@@ -264,7 +265,11 @@ static int write_profiles(struct run_output *o, struct err *e)
 
 		if (!p || !pipeline_has(o->r, (enum profile_kind)i))
 			continue;
-		set_meta(o, p, row);
+		if (set_meta(o, p, row) < 0) { /* it would be of no known time */
+			rc = rc < 0 ? rc : err_set(e, -ENOMEM, "out of memory for a profile");
+			file_missing(o, row->name, ".*");
+			continue;
+		}
 		for (const struct format *f = formats; f->name; f++) {
 			struct err one = {};
 			char path[4096];
@@ -299,46 +304,44 @@ void output_written(struct run_output *o, const char *name, const char *ext)
 	file_written(o, name, ending);
 }
 
-bool output_has_folders(const struct run_config *cfg)
+void output_beside(struct run_output *o, const char *file)
 {
-	bool named = cfg->n_groups > 1;
+	char **more = reallocarray(o->beside, o->n_beside + 1, sizeof(*more));
+	char *copy = strdup(file);
 
-	for (uint32_t i = 0; i < cfg->n_groups; i++)
-		named &= cfg->groups[i].id != NULL; /* samples are labelled with containers alone */
-	return cfg->dir && cfg->every_s <= 0 && (cfg->all || named);
+	if (more)
+		o->beside = more;
+	if (more && copy)
+		more[o->n_beside++] = copy;
+	else
+		free(copy);
 }
 
-void output_folder_name(const char *container, char *out, uint32_t cap)
+int output_in_folder_begin(const struct run *r, const char *folder, const char *file,
+			   char *ret_path, uint32_t cap, struct err *e)
 {
-	if (!container) {
-		snprintf(out, cap, "host");
-		return;
-	}
-	target_file_word(container, out, cap - 1);
-	if (strcmp(out, "host") == 0)
-		strcat(out, "_");
-}
+	const char *stamp = r->cfg->stamp;
+	size_t name = strcspn(file, ".");
+	char full[256];
+	int rc;
 
-int output_folder_make(const struct run *r, const char *name, struct err *e)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/%s", r->cfg->dir, name);
-	return mkdir(path, 0700) == 0 || errno == EEXIST
-		       ? 0
-		       : err_set(e, -errno, "cannot make the directory '%s': %s", path,
-				 strerror(errno));
+	snprintf(full, sizeof(full), "%s/%s", folder, file);
+	rc = stamp ? archive_add_file(r->cfg->archive, full, e) : 0;
+	if (rc == 0)
+		rc = folder_make(r->cfg->dir, folder, e);
+	snprintf(ret_path, cap, "%s/%s/%.*s%s%s%s", r->cfg->dir, folder, (int)name, file,
+		 stamp ? "-" : "", stamp ? stamp : "", file + name);
+	if (rc == 0)
+		unlink(ret_path); /* of an earlier run */
+	return rc;
 }
 
 void output_in_folder(struct run_output *o, const char *name, const char *file)
 {
-	char **more = reallocarray(o->in_folders, o->n_in_folders + 1, sizeof(*more));
-	char *full = NULL;
+	char full[512];
 
-	if (more)
-		o->in_folders = more;
-	if (more && asprintf(&full, "%s/%s", name, file) >= 0)
-		more[o->n_in_folders++] = full;
+	snprintf(full, sizeof(full), "%s/%s", name, file);
+	output_beside(o, full);
 	for (uint32_t i = 0; i < o->s.n_files; i++)
 		if (strncmp(o->files[i], name, strlen(name)) == 0 &&
 		    strcmp(o->files[i] + strlen(name), "/") == 0)
@@ -650,8 +653,7 @@ static void clear_earlier_run(struct run_output *o)
 /* For `memscope clean`. Files with a stamp are listed by the archive. */
 static void list_files(struct run_output *o)
 {
-	_cleanup_(freep) const char **all =
-		calloc(o->s.n_files + o->n_in_folders + 1, sizeof(*all));
+	_cleanup_(freep) const char **all = calloc(o->s.n_files + o->n_beside + 1, sizeof(*all));
 	struct err e = { .msg = "out of memory" };
 	uint32_t n = 0;
 	int rc = -ENOMEM;
@@ -661,8 +663,8 @@ static void list_files(struct run_output *o)
 	for (uint32_t i = 0; all && i < o->s.n_files; i++)
 		if (!strchr(o->files[i], '/'))
 			all[n++] = o->files[i];
-	for (uint32_t i = 0; all && i < o->n_in_folders; i++)
-		all[n++] = o->in_folders[i];
+	for (uint32_t i = 0; all && i < o->n_beside; i++)
+		all[n++] = o->beside[i];
 	if (all)
 		rc = archive_list_run(o->s.dir, all, n, &e);
 	if (rc < 0)
@@ -677,9 +679,9 @@ static void output_free(struct run_output *o)
 		free((char *)o->files[i]);
 	for (uint32_t i = 0; i < o->s.n_processes; i++)
 		free((char *)o->processes[i].cmdline);
-	for (uint32_t i = 0; i < o->n_in_folders; i++)
-		free(o->in_folders[i]);
-	free(o->in_folders);
+	for (uint32_t i = 0; i < o->n_beside; i++)
+		free(o->beside[i]);
+	free(o->beside);
 	free(o->processes);
 	strbuf_free(&o->missing);
 	free(o);

@@ -18,14 +18,15 @@ struct run_output;
 void output_written(struct run_output *to, const char *name, const char *ext);
 
 /*
- * The folder of one container in the directory of a run that is of several: its name, as one word; NULL:
- * what is in none, "host". Made when it is not there.
+ * A file of the run that grows while it is at work, FOLDER/trend.csv, or trend-STAMP.csv in an archive of
+ * windows: an earlier one is removed, the folder is made, and no cleaner takes it from the run.
  */
-bool output_has_folders(const struct run_config *cfg);
-void output_folder_name(const char *container, char *ret_name, uint32_t cap);
-int output_folder_make(const struct run *r, const char *name, struct err *e);
-/* FOLDER/FILE was written. The summary names the folder. */
+int output_in_folder_begin(const struct run *r, const char *folder, const char *file, char *ret_path,
+			   uint32_t cap, struct err *e);
+/* FOLDER/FILE was written (folders.h). The summary names the folder. */
 void output_in_folder(struct run_output *to, const char *name, const char *file);
+/* FILE, or FOLDER/FILE, was written in the run, and nobody needs to be told: it goes with the run's. */
+void output_beside(struct run_output *to, const char *file);
 
 /* NAME.csv. 0, or -errno when it could not be written, which the summary names. */
 int output_csv(struct run_output *to, const char *name,

@@ -4,6 +4,9 @@
  * A window is what pipeline_now() says there was since the one before, so windows add up to the run: nothing
  * falls between two, nothing is in both. What is live in the heap is that of the window's end.
  *
+ * In a run of several containers each has its windows in its own folder (folders.h): with one stamp, they
+ * are one window, which is put in place and removed as a whole.
+ *
  * Naming and writing is done by a child process over a copy of what was gathered, so that it never
  * holds up the emptying of the kernel's maps; a memscope that is killed loses the open window only.
  */
@@ -11,6 +14,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "run/component.h"
+#include "run/folders.h"
 #include "run/output/files.h"
 #include "run/pipeline.h"
 
@@ -28,6 +32,8 @@ struct windows {
 	uint64_t due_ns;   /* CLOCK_MONOTONIC; LOOP_NEVER: when it is asked for */
 	uint64_t asked_ns; /* by SIGUSR1: from when on it can be made; 0: nobody asks */
 	char stamp[32], stamp_before[32];
+	char (*asked_stamps)[32]; /* of those without --every: they go with the run's files */
+	uint32_t n_asked;
 	pid_t writers[WRITERS]; /* 0: none */
 	uint64_t closed, failed, skipped;
 };
@@ -57,21 +63,71 @@ static bool wanted(const struct run_config *cfg)
 
 /* --- writing --- */
 
-static int write_file(const struct windows *ws, const struct profile_now *now, int kind,
-		      const struct format *f, struct err *e)
+/* What failed first is what is said. */
+struct outcome {
+	int rc;
+	struct err *e;
+};
+
+static void add_outcome(struct outcome *o, int rc, const struct err *e)
+{
+	if (rc == 0 || o->rc < 0)
+		return;
+	o->rc = rc;
+	if (o->e)
+		*o->e = *e;
+}
+
+/* In every format that has something to show; `folder`: "" or "web/". */
+static void write_formats(const struct windows *ws, const struct profile *p, int kind,
+			  const char *folder, struct outcome *o)
 {
 	const struct run_config *cfg = ws->run->cfg;
 	const char *dir =
 		cfg->archive && cfg->every_s > 0 ? archive_making(cfg->archive) : cfg->dir;
-	char path[4096];
 
-	snprintf(path, sizeof(path), "%s/%s-%s%s", dir, profile_rows[kind].name, ws->stamp, f->ext);
-	return output_write(ws->run, now->profiles[kind], f, path, e);
+	for (const struct format *f = formats; f->name; f++) {
+		struct err one = { 0 };
+		char path[4096];
+		int rc = 0;
+
+		snprintf(path, sizeof(path), "%s/%s%s-%s%s", dir, folder, profile_rows[kind].name,
+			 ws->stamp, f->ext);
+		if (!f->on_demand && *folder)
+			rc = folder_make(dir, folder, &one);
+		if (!f->on_demand && rc == 0)
+			rc = output_write(ws->run, p, f, path, &one);
+		add_outcome(o, rc == -ENODATA ? 0 : rc, &one);
+	}
+}
+
+static void write_folders(const struct windows *ws, const struct profile *all, int kind,
+			  struct outcome *o)
+{
+	_cleanup_(folders_fini) struct folders f = { 0 };
+	struct err one = { 0 };
+
+	if (!folders_wanted(ws->run->cfg))
+		return;
+	add_outcome(o, folders_split(ws->run->cfg, all, &f, &one), &one);
+	for (uint32_t i = 0; i < f.n; i++) {
+		char folder[FOLDER_NAME + 1];
+
+		snprintf(folder, sizeof(folder), "%s/", f.list[i].name);
+		write_formats(ws, f.list[i].profile, kind, folder, o);
+	}
+	if (f.full)
+		add_outcome(o,
+			    err_set(&one, -E2BIG,
+				    "there are over %u containers: the others have no folder of "
+				    "their own",
+				    FOLDERS_MAX),
+			    &one);
 }
 
 /* What it is worth, and what it cost. */
-static void set_meta(const struct windows *ws, const struct profile_now *now, int kind,
-		     struct profile_meta *meta)
+static int set_meta(const struct windows *ws, const struct profile_now *now, int kind,
+		    struct profile_meta *meta)
 {
 	char comment[400];
 	int n = snprintf(comment, sizeof(comment), "%s", now->comment[kind]);
@@ -80,34 +136,34 @@ static void set_meta(const struct windows *ws, const struct profile_now *now, in
 		snprintf(comment + n, sizeof(comment) - (size_t)n,
 			 "%scost in this window: %.3g %% of a CPU", n ? "; " : "",
 			 now->cost_percent[kind]);
-	output_set_meta(ws->run, now->profiles[kind], meta, comment);
+	return output_set_meta(ws->run, now->profiles[kind], meta, comment);
 }
 
 /* Writes every file that can be written; returns the first error. */
 static int write_window(const struct windows *ws, const struct profile_now *now, struct err *e)
 {
-	int rc = 0;
+	struct outcome o = { 0, e };
 
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
 		struct profile_meta meta = output_profile_meta(ws->run, &profile_rows[i]);
+		struct err one = { 0 };
+		int rc;
 
+		if (!now->profiles[i])
+			continue;
 		meta.time_ns = now->time_ns;
 		meta.duration_ns = now->duration_ns;
 		if (now->period[i])
 			meta.period = now->period[i];
-		if (now->profiles[i])
-			set_meta(ws, now, i, &meta);
-		for (const struct format *f = formats; now->profiles[i] && f->name; f++) {
-			struct err one = { 0 };
-			int r2 = f->on_demand ? 0 : write_file(ws, now, i, f, &one);
-
-			if (r2 < 0 && r2 != -ENODATA && rc == 0) {
-				rc = r2;
-				*e = one;
-			}
+		rc = set_meta(ws, now, i, &meta);
+		if (rc < 0) { /* it would be of no known time */
+			add_outcome(&o, err_set(&one, rc, "out of memory for a profile"), &one);
+			continue;
 		}
+		write_formats(ws, now->profiles[i], i, "", &o);
+		write_folders(ws, now->profiles[i], i, &o);
 	}
-	return rc;
+	return o.rc;
 }
 
 static int put_in_place(const struct windows *ws, int rc, struct err *e)
@@ -144,6 +200,7 @@ static void let_go_of_the_kernel(void)
 static int start_writer(struct windows *ws, const struct profile_now *now, pid_t *ret_pid,
 			struct err *e)
 {
+	struct err why = { 0 };
 	pid_t pid;
 	int rc;
 
@@ -156,11 +213,11 @@ static int start_writer(struct windows *ws, const struct profile_now *now, pid_t
 		return 0;
 	}
 	let_go_of_the_kernel();
-	rc = output_name(ws->run, NULL, e);
+	rc = output_name(ws->run, NULL, &why);
 	if (rc == 0)
-		rc = put_in_place(ws, write_window(ws, now, e), e);
+		rc = put_in_place(ws, write_window(ws, now, &why), &why);
 	if (rc < 0)
-		fprintf(stderr, "memscope: window %s: %s\n", ws->stamp, e->msg);
+		fprintf(stderr, "memscope: window %s: %s\n", ws->stamp, why.msg);
 	fflush(NULL);
 	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
@@ -186,6 +243,18 @@ static int free_writer(struct windows *ws)
 	return found;
 }
 
+/* false: out of memory. */
+static bool note_asked(struct windows *ws)
+{
+	char(*more)[32] = reallocarray(ws->asked_stamps, ws->n_asked + 1, sizeof(*more));
+
+	if (!more)
+		return false;
+	ws->asked_stamps = more;
+	memcpy(more[ws->n_asked++], ws->stamp, sizeof(*more));
+	return true;
+}
+
 static int close_window(struct windows *ws, int writer, struct err *e)
 {
 	_cleanup_(profile_now_fini) struct profile_now now = { 0 };
@@ -194,6 +263,10 @@ static int close_window(struct windows *ws, int writer, struct err *e)
 	if (rc < 0)
 		return rc;
 	make_stamp(ws, now.time_ns);
+	if (ws->run->cfg->every_s <= 0 && !note_asked(ws))
+		run_note(ws->run, true,
+			 "out of memory: memscope clean will not see the profiles of %s",
+			 ws->stamp);
 	rc = start_writer(ws, &now, &ws->writers[writer], e);
 	if (rc < 0)
 		return rc;
@@ -247,6 +320,45 @@ static void asked(void *self)
 	((struct windows *)self)->asked_ns = 1;
 }
 
+static bool is_of_asked(const struct windows *ws, const char *file)
+{
+	for (int kind = 0; kind < N_PROFILE_KINDS; kind++) {
+		size_t len = strlen(profile_rows[kind].name);
+
+		if (strncmp(file, profile_rows[kind].name, len) != 0 || file[len] != '-')
+			continue;
+		for (uint32_t i = 0; i < ws->n_asked; i++) {
+			size_t stamp = strlen(ws->asked_stamps[i]);
+
+			if (strncmp(file + len + 1, ws->asked_stamps[i], stamp) == 0 &&
+			    file[len + 1 + stamp] == '.')
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What the writers have written for SIGUSR1: they could not say. `folder`: "" or one in the directory. */
+static void list_asked(const struct windows *ws, const char *folder, struct run_output *to)
+{
+	_cleanup_(freep) struct dirent **names = NULL;
+	char path[4096];
+	int n;
+
+	snprintf(path, sizeof(path), "%s/%s", ws->run->cfg->dir, folder);
+	n = scandir(path, &names, NULL, NULL);
+	for (int i = 0; i < n; i++) {
+		const char *name = names[i]->d_name;
+
+		snprintf(path, sizeof(path), "%s%s%s", folder, *folder ? "/" : "", name);
+		if (is_of_asked(ws, name))
+			output_beside(to, path);
+		else if (!*folder && *name != '.' && folders_wanted(ws->run->cfg))
+			list_asked(ws, name, to); /* of a file there is no list */
+		free(names[i]);
+	}
+}
+
 /* The last window, with all names there; then waits for those still in the making. */
 static int write_last(void *self, struct run_output *to, struct err *e)
 {
@@ -255,7 +367,6 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 	struct run *r = ws->run;
 	int status, rc = 0;
 
-	(void)to;
 	if (r->cfg->every_s > 0) {
 		make_stamp(ws,
 			   ws->since.begin_ns ? ws->since.begin_wall_ns : r->clock.start_wall_ns);
@@ -268,6 +379,8 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 	for (int i = 0; i < WRITERS; i++)
 		if (ws->writers[i] && waitpid(ws->writers[i], &status, 0) == ws->writers[i])
 			writer_ended(ws, i, status);
+	if (ws->n_asked)
+		list_asked(ws, "", to);
 	if (r->cfg->every_s > 0) /* the last: what is to be kept is counted from it */
 		rc = put_in_place(ws, rc, e);
 	if (r->cfg->every_s > 0)
@@ -290,7 +403,10 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 
 static void free_windows(void *self)
 {
-	profile_since_fini(&((struct windows *)self)->since);
+	struct windows *ws = self;
+
+	profile_since_fini(&ws->since);
+	free(ws->asked_stamps);
 }
 
 const struct component windows_component = {
