@@ -1,13 +1,24 @@
+#include "abi.h"
 #include "run_fixture.h"
 
 static struct run_config cfg = { .sources = { [SOURCE_ONCPU] = true, [SOURCE_GROWTH] = true },
 				 .mem_mb = 64 };
 
+static struct run *prepared(void **ret_self)
+{
+	struct run *r = bare_run(&cfg);
+	struct session_opts opts = { 0 };
+
+	*ret_self = alone(r, "stacks");
+	assert_int_equal(component_named("stacks")->prepare(*ret_self, &opts, NULL), 0);
+	return r;
+}
+
 static void a_stack_that_is_still_to_be_walked_waits_and_is_counted(void **state)
 {
 	const struct component *c = component_named("stacks");
-	struct run *r = bare_run(&cfg);
-	void *self = alone(r, "stacks");
+	void *self;
+	struct run *r = prepared(&self);
 	struct ms_deferred_rec rec = { .stack_bytes = 8 };
 	uint64_t bytes = 1;
 
@@ -20,8 +31,8 @@ static void a_stack_that_is_still_to_be_walked_waits_and_is_counted(void **state
 
 static void verdicts_are_reported_of_the_sources_that_were_asked_for(void **state)
 {
-	struct run *r = bare_run(&cfg);
-	void *self = alone(r, "stacks");
+	void *self;
+	struct run *r = prepared(&self);
 	struct run_summary s = { 0 };
 
 	component_named("stacks")->report(self, &s);

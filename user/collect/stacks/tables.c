@@ -10,8 +10,7 @@
  * (flush_due).
  */
 #include "collect/session/unwind_maps.h"
-#include "collect/wire.h"
-#include "run/stacks/stacks.h"
+#include "collect/stacks/stacks_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +39,7 @@ struct asked {
 	int answer;
 };
 
-struct run_unwind {
+struct unwind {
 	struct unwind_maps *maps;
 	struct publish *publish;
 	struct builder *builder;
@@ -78,7 +77,7 @@ static int larger_first(const void *pa, const void *pb)
  * The files of a process: what their tables will take, and the making of them begun, the largest
  * first, while the main thread has other things to do.
  */
-static uint64_t begin_process(struct stacks *st, pid_t pid)
+static uint64_t begin_process(struct user_stacks *st, pid_t pid)
 {
 	struct proc_image images[1024];
 	struct size sizes[1024];
@@ -86,15 +85,15 @@ static uint64_t begin_process(struct stacks *st, pid_t pid)
 	uint64_t sum = 0;
 	uint32_t n;
 
-	if (proc_table_scan(st->run->procs, pid, 0, now_ns(), NULL) < 0 ||
-	    !(p = proc_table_live(st->run->procs, pid)))
+	if (proc_table_scan(st->env.procs, pid, 0, now_ns(), NULL) < 0 ||
+	    !(p = proc_table_live(st->env.procs, pid)))
 		return 0;
-	n = proc_images(st->run->procs, p, images, 1024);
+	n = proc_images(st->env.procs, p, images, 1024);
 	if (n > 1024)
 		n = 1024;
 	for (uint32_t i = 0; i < n; i++) {
 		_cleanup_(closep) int fd =
-			proc_table_open_module(st->run->procs, images[i].module, NULL);
+			proc_table_open_module(st->env.procs, images[i].module, NULL);
 
 		sizes[i] = (struct size){ images[i].module, fd < 0 ? 0 : unwind_file_estimate(fd) };
 		sum += sizes[i].bytes;
@@ -105,29 +104,29 @@ static uint64_t begin_process(struct stacks *st, pid_t pid)
 	return sum;
 }
 
-static uint64_t pool_bytes(struct stacks *st)
+static uint64_t pool_bytes(struct user_stacks *st)
 {
-	const struct run_config *cfg = st->run->cfg;
-	uint64_t share = session_unwind_share(cfg->mem_mb, cfg->sources[SOURCE_ALLOC]), sum = 0;
+	const struct user_stacks_env *env = &st->env;
+	uint64_t share = session_unwind_share(env->mem_mb, env->alloc), sum = 0;
 
-	if (cfg->all)
+	if (env->all)
 		return share;
-	for (uint32_t i = 0; i < cfg->n_pids; i++)
-		sum += begin_process(st, cfg->pids[i]);
+	for (uint32_t i = 0; i < env->n_pids; i++)
+		sum += begin_process(st, env->pids[i]);
 	/* As much again as a quarter, for what it maps later and for spans. */
-	sum = cfg->command ? POOL_COMMAND : sum + sum / 4 + POOL_MIN / 2;
+	sum = env->command ? POOL_COMMAND : sum + sum / 4 + POOL_MIN / 2;
 	if (sum < POOL_MIN)
 		sum = POOL_MIN;
 	return sum < share ? sum : share;
 }
 
-int tables_prepare(struct stacks *st, uint64_t *ret_bytes, struct err *e)
+int user_stacks_prepare(struct user_stacks *st, uint64_t *ret_bytes, struct err *e)
 {
-	struct run_unwind *u;
+	struct unwind *u;
 	int rc;
 
 	*ret_bytes = 0;
-	if (!st->run->cfg->user_stacks)
+	if (!st->env.wanted)
 		return 0;
 	u = st->unwind = calloc(1, sizeof(*u));
 	if (!u)
@@ -137,15 +136,15 @@ int tables_prepare(struct stacks *st, uint64_t *ret_bytes, struct err *e)
 	rc = builder_new(2, unwind_file_make, u->cache, &u->builder, e);
 	if (rc < 0)
 		return rc;
-	u->files.dict = st->run->dict;
-	u->files.procs = st->run->procs;
+	u->files.dict = st->env.dict;
+	u->files.procs = st->env.procs;
 	u->files.builder = u->builder;
 	*ret_bytes = pool_bytes(st);
 	return 0;
 }
 
-static void take_tables(struct stacks *st);
-static void flush_due(struct stacks *st);
+static void take_tables(struct user_stacks *st);
+static void flush_due(struct user_stacks *st);
 
 static int on_tables(void *ctx, struct err *e)
 {
@@ -164,21 +163,21 @@ static int on_due(void *ctx, struct err *e)
 /* Changes of processes are gathered for a moment. */
 static uint64_t flush_due_ns(void *ctx)
 {
-	const struct stacks *st = ctx;
+	const struct user_stacks *st = ctx;
 
 	return st->unwind->n_changed ? st->unwind->flush_ns : LOOP_NEVER;
 }
 
-int tables_open(struct stacks *st, struct err *e)
+int tables_open(struct user_stacks *st, struct err *e)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 	struct publish_mem mem;
 	struct space_sink sink;
 	int rc;
 
 	if (!u)
 		return 0;
-	rc = unwind_maps_open(st->run->session, &u->maps, e);
+	rc = unwind_maps_open(st->session, &u->maps, e);
 	if (rc < 0)
 		return rc;
 	mem = unwind_maps_mem(u->maps);
@@ -187,16 +186,16 @@ int tables_open(struct stacks *st, struct err *e)
 	if (rc < 0)
 		return rc;
 	u->files.publish = u->publish;
-	session_clock(st->run->session, now_ns());
-	rc = loop_fd(st->run->loop, builder_fd(u->builder), on_tables, st);
+	session_clock(st->session, now_ns());
+	rc = loop_fd(st->env.loop, builder_fd(u->builder), on_tables, st);
 	if (rc == 0)
-		rc = loop_at(st->run->loop, flush_due_ns, on_due, st);
+		rc = loop_at(st->env.loop, flush_due_ns, on_due, st);
 	return rc < 0 ? err_set(e, rc, "cannot wait for unwind tables: %s", strerror(-rc)) : 0;
 }
 
-void tables_close(struct stacks *st)
+void tables_close(struct user_stacks *st)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 
 	if (!u)
 		return;
@@ -214,7 +213,7 @@ void tables_close(struct stacks *st)
 
 /* --- one process --- */
 
-static int reserve(struct run_unwind *u, uint32_t n)
+static int reserve(struct unwind *u, uint32_t n)
 {
 	struct proc_mapping *maps;
 	struct ms_span *spans;
@@ -233,21 +232,21 @@ static int reserve(struct run_unwind *u, uint32_t n)
 }
 
 struct paths {
-	struct stacks *st;
+	struct user_stacks *st;
 	uint32_t n;
 };
 
 static const char *path_of(void *ctx, uint32_t i)
 {
 	const struct paths *p = ctx;
-	struct dict *d = p->st->run->dict;
+	struct dict *d = p->st->env.dict;
 
 	if (i >= p->n)
 		return NULL;
 	return dict_str(d, dict_module_get(d, p->st->unwind->maps_buf[i].module)->path);
 }
 
-static const struct runtime_row *runtime_of(struct stacks *st, struct proc *p, uint32_t n)
+static const struct runtime_row *runtime_of(struct user_stacks *st, struct proc *p, uint32_t n)
 {
 	struct paths paths = { st, n };
 	char path[64], cmdline[4096];
@@ -263,18 +262,18 @@ static const struct runtime_row *runtime_of(struct stacks *st, struct proc *p, u
 }
 
 /* Mappings → spans, in u->spans_buf. */
-static int spans_of(struct stacks *st, struct proc *p, uint32_t *ret_n)
+static int spans_of(struct user_stacks *st, struct proc *p, uint32_t *ret_n)
 {
 	const struct runtime_row *runtime = NULL;
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 	bool runtime_known = false;
 	uint64_t now = now_ns();
-	uint32_t n = proc_mappings(st->run->procs, p, u->maps_buf, u->cap_buf);
+	uint32_t n = proc_mappings(st->env.procs, p, u->maps_buf, u->cap_buf);
 
 	if (n > u->cap_buf) {
 		if (reserve(u, n) < 0)
 			return -ENOMEM;
-		n = proc_mappings(st->run->procs, p, u->maps_buf, u->cap_buf);
+		n = proc_mappings(st->env.procs, p, u->maps_buf, u->cap_buf);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		const struct proc_mapping *m = &u->maps_buf[i];
@@ -301,9 +300,9 @@ static int spans_of(struct stacks *st, struct proc *p, uint32_t *ret_n)
 	return 0;
 }
 
-static int put_process(struct stacks *st, struct proc *p, const struct proc_id *id)
+static int put_process(struct user_stacks *st, struct proc *p, const struct proc_id *id)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 	struct ms_proc proc = wire_proc(id);
 	uint64_t began = now_ns();
 	uint32_t n;
@@ -320,34 +319,33 @@ static int put_process(struct stacks *st, struct proc *p, const struct proc_id *
 }
 
 /* How the kernel names the newest image of a process: known, or in what the kernel has of it. */
-static bool id_of(struct stacks *st, struct proc *p, struct proc_id *ret_id)
+static bool id_of(struct user_stacks *st, struct proc *p, struct proc_id *ret_id)
 {
 	struct proc_id id = { .pid = (uint32_t)proc_pid(p) };
 	struct ms_space space;
 
 	if (proc_id_of(p, ret_id))
 		return true;
-	if (!session_name_of(st->run->session, proc_pid(p), &id.start_ns, &id.exec_id)) {
+	if (!session_name_of(st->session, proc_pid(p), &id.start_ns, &id.exec_id)) {
 		if (!unwind_maps_space(st->unwind->maps, proc_pid(p), &space))
 			return false;
 		id.start_ns = space.start_ns;
 		id.exec_id = space.exec_id;
 	}
 	/* The child as it was forked; it may have gone through an exec since. */
-	return proc_table_find(st->run->procs, &id) && proc_id_of(p, ret_id);
+	return proc_table_find(st->env.procs, &id) && proc_id_of(p, ret_id);
 }
 
 /* --- changes --- */
 
-void tables_changed(struct stacks *st, pid_t pid)
+void user_stacks_changed(struct user_stacks *st, pid_t pid)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 	struct ms_space space;
 	struct ms_proc proc;
 
-	if (!u ||
-	    (st->run->cfg->all ? !publish_space_of_pid(u->publish, (uint32_t)pid, &proc, &space)
-			       : !target_of(st->run, pid)))
+	if (!u || (st->env.all ? !publish_space_of_pid(u->publish, (uint32_t)pid, &proc, &space)
+			       : !st->env.is_target(st->env.ctx, pid)))
 		return;
 	for (uint32_t i = u->n_changed; i-- > 0;)
 		if (u->changed[i] == pid)
@@ -362,44 +360,44 @@ void tables_changed(struct stacks *st, pid_t pid)
 		u->cap_changed = cap;
 	}
 	if (!u->n_changed)
-		u->flush_ns = now_ns() + (st->run->cfg->all ? LATER_NS : 0);
+		u->flush_ns = now_ns() + (st->env.all ? LATER_NS : 0);
 	u->changed[u->n_changed++] = pid;
 }
 
-void tables_forked(struct stacks *st, pid_t pid)
+void user_stacks_forked(struct user_stacks *st, pid_t pid)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 	struct ms_space space;
 	struct proc_id id;
 	struct proc *p;
 
 	if (!u)
 		return;
-	if (!st->run->cfg->all) {
-		tables_changed(st, pid);
+	if (!st->env.all) {
+		user_stacks_changed(st, pid);
 		return;
 	}
 	/* The kernel has given it its parent's entry: from now on that is ours to keep. */
-	p = proc_table_live(st->run->procs, pid);
+	p = proc_table_live(st->env.procs, pid);
 	if (p && unwind_maps_space(u->maps, pid, &space) && id_of(st, p, &id))
 		put_process(st, p, &id);
 }
 
-void tables_ended(struct stacks *st, pid_t pid)
+void user_stacks_ended(struct user_stacks *st, pid_t pid)
 {
 	if (st->unwind)
 		publish_space_end(st->unwind->publish, (uint32_t)pid, now_ns());
 }
 
-static void flush(struct stacks *st)
+static void flush(struct user_stacks *st)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 	uint32_t n = u->n_changed;
 
 	u->n_changed = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		pid_t pid = u->changed[i];
-		struct proc *p = proc_table_live(st->run->procs, pid);
+		struct proc *p = proc_table_live(st->env.procs, pid);
 		struct proc_id id;
 
 		if (!p || !id_of(st, p, &id)) { /* nobody can say whose entry it is */
@@ -413,18 +411,18 @@ static void flush(struct stacks *st)
 	}
 }
 
-static void flush_due(struct stacks *st)
+static void flush_due(struct user_stacks *st)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 
 	if (!u || (u->n_changed && now_ns() < u->flush_ns))
 		return;
 	flush(st);
 	/* What there was no room for has no entry now: its stacks are walked here. */
-	session_mappings_known(st->run->session, u->read_ns);
+	session_mappings_known(st->session, u->read_ns);
 }
 
-void tables_read(struct stacks *st, uint64_t ns)
+void user_stacks_read(struct user_stacks *st, uint64_t ns)
 {
 	if (!st->unwind)
 		return;
@@ -432,14 +430,14 @@ void tables_read(struct stacks *st, uint64_t ns)
 	flush_due(st);
 }
 
-static void take_tables(struct stacks *st)
+static void take_tables(struct user_stacks *st)
 {
 	if (st->unwind)
 		unwind_files_collect(&st->unwind->files, now_ns());
 }
 
 /* The rest of what making tables took is kept by the threads' arenas. */
-static void give_back_memory(struct run_unwind *u)
+static void give_back_memory(struct unwind *u)
 {
 	uint64_t now = now_ns();
 
@@ -453,12 +451,12 @@ static void give_back_memory(struct run_unwind *u)
 	u->trimmed_ns = now;
 }
 
-void tables_tick(struct stacks *st)
+void user_stacks_tick(struct user_stacks *st)
 {
 	if (!st->unwind)
 		return;
 	give_back_memory(st->unwind);
-	session_clock(st->run->session, now_ns());
+	session_clock(st->session, now_ns());
 	flush_due(st);
 	publish_tick(st->unwind->publish, now_ns());
 	take_tables(st);
@@ -466,7 +464,7 @@ void tables_tick(struct stacks *st)
 
 /* --- asked for --- */
 
-static bool is_changed(const struct run_unwind *u, pid_t pid)
+static bool is_changed(const struct unwind *u, pid_t pid)
 {
 	for (uint32_t i = 0; i < u->n_changed; i++)
 		if (u->changed[i] == pid)
@@ -475,18 +473,18 @@ static bool is_changed(const struct run_unwind *u, pid_t pid)
 }
 
 /* Puts what is known of an image now. */
-static int put_anew(struct stacks *st, const struct proc_id *id)
+static int put_anew(struct user_stacks *st, const struct proc_id *id)
 {
-	struct proc *p = proc_table_find(st->run->procs, id);
+	struct proc *p = proc_table_find(st->env.procs, id);
 
-	if (!p && proc_table_scan(st->run->procs, (pid_t)id->pid, id->exec_id, now_ns(), NULL) == 0)
-		p = proc_table_find(st->run->procs, id);
+	if (!p && proc_table_scan(st->env.procs, (pid_t)id->pid, id->exec_id, now_ns(), NULL) == 0)
+		p = proc_table_find(st->env.procs, id);
 	return p ? put_process(st, p, id) : -ESRCH;
 }
 
-int tables_space(struct stacks *st, const struct proc_id *id, struct ms_space *ret_space)
+int tables_space(struct user_stacks *st, const struct proc_id *id, struct ms_space *ret_space)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 	struct asked *asked;
 	struct ms_space space;
 	uint64_t now;
@@ -510,7 +508,7 @@ int tables_space(struct stacks *st, const struct proc_id *id, struct ms_space *r
 	return 0;
 }
 
-int tables_need(struct stacks *st, const struct ms_space *space, uint64_t addr)
+int tables_need(struct user_stacks *st, const struct ms_space *space, uint64_t addr)
 {
 	const struct publish_mem *mem = publish_memory(st->unwind->publish);
 	const struct ms_span *s = (const struct ms_span *)(const void *)(mem->pool + space->spans);
@@ -523,51 +521,46 @@ int tables_need(struct stacks *st, const struct ms_space *space, uint64_t addr)
 	return -ENOENT;
 }
 
-bool tables_known(const struct stacks *st, const struct proc_id *id, struct ms_space *ret_space)
+bool tables_known(const struct user_stacks *st, const struct proc_id *id,
+		  struct ms_space *ret_space)
 {
 	struct ms_proc proc = wire_proc(id);
 
 	return st->unwind && publish_space(st->unwind->publish, &proc, ret_space);
 }
 
-const struct publish_mem *tables_mem(const struct stacks *st)
+const struct publish_mem *tables_mem(const struct user_stacks *st)
 {
 	return publish_memory(st->unwind->publish);
 }
 
 /* --- the beginning --- */
 
-/* The command waits to be let go: so far it is a copy of this process. */
-static bool is_before_exec(const struct stacks *st, pid_t pid)
-{
-	return st->run->cfg->delay_s <= 0 && pid == targets_command(st->run);
-}
-
 static void on_name(void *ctx, const struct session_task *task)
 {
 	struct proc_id id = task->id;
-	struct stacks *st = ctx;
+	struct user_stacks *st = ctx;
 	struct proc *p;
 
-	pipeline_processes(st->run);
-	if (proc_table_scan(st->run->procs, (pid_t)id.pid, id.exec_id, task->seen_ns, NULL) < 0)
+	st->env.read_processes(st->env.ctx);
+	if (proc_table_scan(st->env.procs, (pid_t)id.pid, id.exec_id, task->seen_ns, NULL) < 0)
 		return;
-	p = proc_table_find(st->run->procs, &id);
-	if (is_before_exec(st, (pid_t)id.pid)) {
+	p = proc_table_find(st->env.procs, &id);
+	if (st->env.is_before_exec(st->env.ctx, (pid_t)id.pid)) {
 		st->unwind->before_exec = id;
 		return;
 	}
 	if (p && put_process(st, p, &id) < 0)
-		tables_changed(st, (pid_t)id.pid);
+		user_stacks_changed(st, (pid_t)id.pid);
 }
 
 /* Until all tables that are being made are there, a signal comes, or it has been long enough. */
-static void settle(struct stacks *st, uint64_t until_ns)
+static void settle(struct user_stacks *st, uint64_t until_ns)
 {
-	struct run_unwind *u = st->unwind;
+	struct unwind *u = st->unwind;
 
-	while (builder_pending(u->builder) && now_ns() < until_ns && !run_in_a_hurry() &&
-	       !loop_signal_waits(st->run->loop, 0)) {
+	while (builder_pending(u->builder) && now_ns() < until_ns && !st->env.in_a_hurry() &&
+	       !loop_signal_waits(st->env.loop, 0)) {
 		uint64_t soon = now_ns() + 50000000;
 
 		builder_wait(u->builder, soon < until_ns ? soon : until_ns);
@@ -575,29 +568,23 @@ static void settle(struct stacks *st, uint64_t until_ns)
 	}
 }
 
-int tables_begin(struct stacks *st, struct err *e)
+int user_stacks_begin(struct user_stacks *st, struct ingest *in, struct err *e)
 {
-	struct run_unwind *u = st->unwind;
 	uint64_t began = now_ns();
-	struct publish_stats s;
 	int rc;
 
-	if (!u || st->run->cfg->all)
+	st->ingest = in;
+	ingest_on_incomplete(in, on_incomplete, st);
+	if (!st->unwind || st->env.all)
 		return 0;
-	rc = session_name_tasks(st->run->session, on_name, st, e);
+	rc = session_name_tasks(st->session, on_name, st, e);
 	if (rc < 0)
 		return rc;
 	settle(st, began + BEGIN_NS);
-	publish_stats(u->publish, &s);
-	run_say(st->run,
-		"unwind tables: %u of %u files, %.1f of %.1f MiB, %llu rows, %u rules; %.1f ms",
-		s.tables, s.tables_known, (double)s.table_bytes / 1048576,
-		(double)s.pool_bytes / 1048576, (unsigned long long)s.rows, s.rules,
-		(double)(now_ns() - began) / 1e6);
 	return 0;
 }
 
-void tables_held(struct stacks *st)
+void user_stacks_held(struct user_stacks *st)
 {
 	if (!st->unwind)
 		return;
@@ -605,58 +592,42 @@ void tables_held(struct stacks *st)
 	settle(st, now_ns() + SETTLE_NS);
 }
 
-void tables_settle(struct stacks *st)
+void user_stacks_settle(struct user_stacks *st)
 {
 	if (st->unwind)
 		settle(st, now_ns() + SETTLE_NS);
 }
 
-void tables_facts(struct stacks *st, struct run_summary *to)
+bool user_stacks_tables(const struct user_stacks *st, struct user_stacks_tables *ret_tables)
 {
-	struct run_unwind *u = st->unwind;
+	const struct unwind *u = st->unwind;
 	struct publish_stats s;
 
-	if (!u)
-		return;
+	if (!u || !u->publish)
+		return false;
 	publish_stats(u->publish, &s);
-	to->unwind.known = true;
-	to->unwind.files = s.tables_known;
-	to->unwind.resident = s.tables;
-	to->unwind.bytes = s.table_bytes + s.span_bytes;
-	to->unwind.budget_bytes = s.pool_bytes;
-	to->unwind.rows = s.rows;
-	to->unwind.rules = s.rules;
-	to->unwind.spans = s.spans;
-	to->unwind.processes = s.spaces;
-	to->unwind.made = u->files.built;
-	to->unwind.made_ns = u->files.build_ns;
-	to->unwind.evicted = s.evictions;
-	to->unwind.evicted_in_use = s.evicted_in_use;
-	to->unwind.refused = s.too_large;
-	to->unwind.left_out = s.no_room;
-	to->unwind.unreadable = u->files.unreadable;
-	to->unwind.without_rows = u->files.no_rows;
-	to->unwind.trouble = u->files.first_trouble;
-}
-
-void tables_say(struct stacks *st)
-{
-	struct run_unwind *u = st->unwind;
-	struct publish_stats s;
-
-	if (!u)
-		return;
-	publish_stats(u->publish, &s);
-	run_say(st->run,
-		"unwind tables at the end: %u of %u files, %.1f MiB, %llu rows, %u rules; %u "
-		"processes, %llu spans in %u lists, put %llu times at %.1f us; %llu tables made in "
-		"%.1f ms; %llu evicted, %llu of them in use; %llu refused; %llu without room; %u "
-		"files unreadable, %u without rows%s%s",
-		s.tables, s.tables_known, (double)s.table_bytes / 1048576,
-		(unsigned long long)s.rows, s.rules, s.spaces, (unsigned long long)s.spans, s.lists,
-		(unsigned long long)u->put, u->put ? (double)u->put_ns / 1e3 / (double)u->put : 0,
-		(unsigned long long)u->files.built, (double)u->files.build_ns / 1e6,
-		(unsigned long long)s.evictions, (unsigned long long)s.evicted_in_use,
-		(unsigned long long)s.too_large, (unsigned long long)s.no_room, u->files.unreadable,
-		u->files.no_rows, *u->files.first_trouble ? ": " : "", u->files.first_trouble);
+	*ret_tables = (struct user_stacks_tables){
+		.resident = s.tables,
+		.known = s.tables_known,
+		.pool_bytes = s.pool_bytes,
+		.table_bytes = s.table_bytes,
+		.span_bytes = s.span_bytes,
+		.rows = s.rows,
+		.spans = s.spans,
+		.rules = s.rules,
+		.processes = s.spaces,
+		.lists = s.lists,
+		.put = u->put,
+		.put_ns = u->put_ns,
+		.built = u->files.built,
+		.build_ns = u->files.build_ns,
+		.evicted = s.evictions,
+		.evicted_in_use = s.evicted_in_use,
+		.refused = s.too_large,
+		.without_room = s.no_room,
+		.unreadable = u->files.unreadable,
+		.no_rows = u->files.no_rows,
+		.trouble = u->files.first_trouble,
+	};
+	return true;
 }

@@ -1,4 +1,4 @@
-#include "run/stacks/unwind_files.h"
+#include "collect/stacks/unwind_files.h"
 
 #include <elf.h>
 #include <errno.h>

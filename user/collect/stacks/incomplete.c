@@ -4,7 +4,7 @@
  * Guessed: the code whose caller was first found by a frame pointer that nothing vouches for, by the
  * tables as they are now. Else the code in which the walk ended.
  */
-#include "run/stacks/stacks.h"
+#include "collect/stacks/stacks_parts.h"
 #include "unwind/host_walk.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct incomplete_stacks {
 	UT_hash_handle hh;
 };
 
-static uint64_t to_blame(const struct stacks *st, const struct proc_id *id,
+static uint64_t to_blame(const struct user_stacks *st, const struct proc_id *id,
 			 enum stack_verdict verdict, const uint64_t *frames, uint32_t n)
 {
 	struct ms_space space;
@@ -36,7 +36,7 @@ static uint64_t to_blame(const struct stacks *st, const struct proc_id *id,
 void on_incomplete(void *ctx, const struct proc_id *id, uint32_t as_gen, enum stack_verdict verdict,
 		   const uint64_t *frames, uint32_t n, uint64_t count)
 {
-	struct stacks *st = ctx;
+	struct user_stacks *st = ctx;
 	struct incomplete_key k;
 	module_id module = { 0 };
 	uint64_t vaddr;
@@ -44,7 +44,7 @@ void on_incomplete(void *ctx, const struct proc_id *id, uint32_t as_gen, enum st
 
 	if (!n || verdict == STACK_TRUNCATED)
 		return;
-	proc_resolve(st->run->procs, proc_table_find(st->run->procs, id), as_gen,
+	proc_resolve(st->env.procs, proc_table_find(st->env.procs, id), as_gen,
 		     to_blame(st, id, verdict, frames, n), &module, &vaddr);
 	k = (struct incomplete_key){ module.ix, verdict };
 	g = hash_get(st->incomplete, key, &k);
@@ -57,24 +57,20 @@ static int by_events(const struct incomplete_stacks *a, const struct incomplete_
 	return a->events < b->events ? 1 : a->events > b->events ? -1 : 0;
 }
 
-void incomplete_facts(struct stacks *st, struct run_summary *to)
+uint32_t user_stacks_incomplete(struct user_stacks *st, struct user_stacks_incomplete *ret_rows,
+				uint32_t cap)
 {
-	HASH_SORT(st->incomplete, by_events);
-	for (struct incomplete_stacks *g = st->incomplete;
-	     g && to->n_incomplete < SUMMARY_INCOMPLETE; g = g->hh.next) {
-		const char *path = dict_str(
-			st->run->dict,
-			dict_module_get(st->run->dict, (module_id){ g->key.module })->path);
+	uint32_t n = 0;
 
-		to->incomplete[to->n_incomplete++] = (struct summary_incomplete){
-			.module = *path ? path : "[unknown]",
-			.verdict = stack_verdict_names[g->key.verdict],
-			.events = g->events,
-		};
-	}
+	HASH_SORT(st->incomplete, by_events);
+	for (struct incomplete_stacks *g = st->incomplete; g && n < cap; g = g->hh.next)
+		ret_rows[n++] = (struct user_stacks_incomplete){ { g->key.module },
+								 (enum stack_verdict)g->key.verdict,
+								 g->events };
+	return n;
 }
 
-void incomplete_free(struct stacks *st)
+void incomplete_free(struct user_stacks *st)
 {
 	hash_free(st->incomplete);
 }

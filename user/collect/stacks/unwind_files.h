@@ -2,8 +2,8 @@
  * The files that need unwind tables: which are one to us, which tables are being made, and when one
  * that was evicted may come back.
  */
-#ifndef MEMSCOPE_RUN_STACKS_UNWIND_FILES_H
-#define MEMSCOPE_RUN_STACKS_UNWIND_FILES_H
+#ifndef MEMSCOPE_COLLECT_STACKS_UNWIND_FILES_H
+#define MEMSCOPE_COLLECT_STACKS_UNWIND_FILES_H
 
 #include "base/hash.h"
 #include "proc/proc_table.h"

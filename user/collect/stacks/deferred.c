@@ -6,9 +6,8 @@
  * tables it needs are made; those are asked for now, so that the next stack of that process is
  * walked in place.
  */
+#include "collect/stacks/stacks_parts.h"
 #include "collect/stream/ingest_wire.h"
-#include "collect/wire.h"
-#include "run/stacks/stacks.h"
 
 #include "unwind/host_walk.h"
 
@@ -35,9 +34,9 @@ static const struct ms_deferred_rec *record_of(const struct deferred_stack *p)
 
 /* Bytes of stacks that may wait, in all: beyond, they are finished as they are. With the tables that
  * are under way this is most of what a run on a host takes where no table was made before. */
-static uint64_t waiting_max(const struct stacks *st)
+static uint64_t waiting_max(const struct user_stacks *st)
 {
-	uint64_t part = ((uint64_t)st->run->cfg->mem_mb << 20) * 3 / 8;
+	uint64_t part = ((uint64_t)st->env.mem_mb << 20) * 3 / 8;
 
 	return part > WAITING_LEAST ? part : WAITING_LEAST;
 }
@@ -124,7 +123,7 @@ static size_t read_blocked(const struct ms_deferred_rec *rec, uint8_t *to, size_
 }
 
 /* The stack of `rec` into the profiles. false: it should wait for its tables. */
-static bool finish(struct stacks *st, struct deferred_stack *p, bool may_wait)
+static bool finish(struct user_stacks *st, struct deferred_stack *p, bool may_wait)
 {
 	struct ms_deferred_rec *rec = (struct ms_deferred_rec *)p->stack;
 	static uint64_t frames[MS_MAX_FRAMES];
@@ -152,10 +151,10 @@ static bool finish(struct stacks *st, struct deferred_stack *p, bool may_wait)
 
 	if (rc == -EAGAIN && may_wait)
 		return false;
-	proc = proc_table_find(st->run->procs, &id);
+	proc = proc_table_find(st->env.procs, &id);
 	if (proc)
 		gen = proc_generation_at(proc, rec->as_gen, rec->time_ns);
-	/* What is mapped now is not what was: see deferred_before(). */
+	/* What is mapped now is not what was: see user_stacks_remapping(). */
 	if (proc && gen != proc_generation(proc)) {
 		rc = now_ns() < p->space_until_ns ? 0 : -ESTALE;
 		space = p->space;
@@ -177,7 +176,7 @@ static bool finish(struct stacks *st, struct deferred_stack *p, bool may_wait)
 	}
 	out.n_frames = (uint16_t)n;
 	out.verdict = (uint8_t)verdict;
-	st->run->oom |= ingest_stack_placed(st->run->ingest, &out, frames, gen) < 0;
+	*st->env.oom |= ingest_stack_placed(st->ingest, &out, frames, gen) < 0;
 	if (rec->source < N_SOURCES)
 		st->finished[rec->source][verdict]++;
 	return true;
@@ -187,10 +186,10 @@ enum drain_says on_deferred(void *ctx, const void *record, const void *bytes)
 {
 	const struct ms_deferred_rec *rec = record;
 	struct deferred_stack *p = malloc(sizeof(*p) + size_of(rec));
-	struct stacks *st = ctx;
+	struct user_stacks *st = ctx;
 
 	if (!p) {
-		st->run->oom = true;
+		*st->env.oom = true;
 		return DRAIN_TAKEN;
 	}
 	p->space_until_ns = 0;
@@ -198,12 +197,12 @@ enum drain_says on_deferred(void *ctx, const void *record, const void *bytes)
 	memcpy((struct ms_deferred_rec *)p->stack + 1, bytes, rec->stack_bytes);
 	DL_APPEND(st->deferred, p);
 	st->deferred_bytes += size_of(rec);
-	st->run->n_deferred++;
+	(*st->env.n_deferred)++;
 	return DRAIN_TAKEN;
 }
 
 /* false: it waits for a table. */
-static bool try_finish(struct stacks *st, struct deferred_stack *p, bool all)
+static bool try_finish(struct user_stacks *st, struct deferred_stack *p, bool all)
 {
 	size_t size = size_of(record_of(p));
 
@@ -211,12 +210,12 @@ static bool try_finish(struct stacks *st, struct deferred_stack *p, bool all)
 		return false;
 	DL_DELETE(st->deferred, p);
 	st->deferred_bytes -= size;
-	st->run->n_deferred--;
+	(*st->env.n_deferred)--;
 	free(p);
 	return true;
 }
 
-void deferred_walk(struct stacks *st, bool all)
+void user_stacks_walk(struct user_stacks *st, bool all)
 {
 	struct deferred_stack *p, *next;
 
@@ -224,7 +223,7 @@ void deferred_walk(struct stacks *st, bool all)
 	try_finish(st, p, all);
 }
 
-void deferred_before(struct stacks *st, pid_t pid, uint64_t ns)
+void user_stacks_remapping(struct user_stacks *st, pid_t pid, uint64_t ns)
 {
 	struct deferred_stack *p, *next;
 
@@ -241,7 +240,7 @@ void deferred_before(struct stacks *st, pid_t pid, uint64_t ns)
 	}
 }
 
-void deferred_free(struct stacks *st)
+void deferred_free(struct user_stacks *st)
 {
 	struct deferred_stack *p, *next;
 
@@ -252,26 +251,7 @@ void deferred_free(struct stacks *st)
 	}
 }
 
-void deferred_say(const struct stacks *st)
+void user_stacks_verdicts(const struct user_stacks *st, uint64_t ret_n[N_SOURCES][N_STACK_VERDICTS])
 {
-	uint64_t stats[N_STATS], n[N_STACK_VERDICTS] = { 0 };
-	char text[200];
-	size_t at = 0;
-
-	drain_stats(st->run->drain, stats);
-	for (int i = 0; i < N_SOURCES; i++)
-		for (int j = 0; j < N_STACK_VERDICTS; j++)
-			n[j] += st->finished[i][j];
-	for (int j = 0; j < N_STACK_VERDICTS; j++)
-		if (n[j] && at < sizeof(text))
-			at += (size_t)snprintf(text + at, sizeof(text) - at, ", %llu %s",
-					       (unsigned long long)n[j], stack_verdict_names[j]);
-	run_say(st->run,
-		"stacks walked in user space: %llu sent%s; not sent: %llu too many at a time, %llu for "
-		"want of room in the ring",
-		(unsigned long long)stats[STAT_STACK_DEFERRED], at ? text : "",
-		(unsigned long long)stats[STAT_DEFERRED_LIMITED],
-		(unsigned long long)stats[STAT_DEFERRED_RING_FULL]);
-	run_say(st->run, "stacks not walked again: %llu",
-		(unsigned long long)stats[STAT_STACK_CACHED]);
+	memcpy(ret_n, st->finished, sizeof(st->finished));
 }

@@ -1,0 +1,64 @@
+/*
+ * What the files of this folder share: tables.c (the tables of each process), deferred.c (stacks that are walked
+ * here) and incomplete.c. All others include user_stacks.h.
+ */
+#ifndef MEMSCOPE_COLLECT_STACKS_STACKS_PARTS_H
+#define MEMSCOPE_COLLECT_STACKS_STACKS_PARTS_H
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "collect/stacks/unwind_files.h"
+#include "collect/stacks/user_stacks.h"
+#include "collect/wire.h"
+#include "unwind/publish.h"
+
+struct unwind;
+struct deferred_stack;
+struct incomplete_stacks;
+
+struct user_stacks {
+	struct user_stacks_env env;
+	struct session *session;
+	struct ingest *ingest;
+	struct unwind *unwind; /* NULL: user stacks by frame pointer */
+	struct deferred_stack *deferred;
+	uint64_t deferred_bytes;
+	uint64_t finished[N_SOURCES][N_STACK_VERDICTS];
+	struct incomplete_stacks *incomplete;
+};
+
+/* --- tables.c --- */
+
+int tables_open(struct user_stacks *st, struct err *e);
+void tables_close(struct user_stacks *st);
+/*
+ * What walks on behalf of a process image start from, as it is mapped now, after a stack of it could
+ * not be walked in place. Puts its spans and has its tables made, where that is not so; the records
+ * about processes have been read. -EAGAIN: there is no room for its spans yet; -ESRCH: nothing is known of it. 0
+ * does not say that all tables are there.
+ */
+int tables_space(struct user_stacks *st, const struct proc_id *id, struct ms_space *ret_space);
+/*
+ * Such a walk ended with STACK_NO_TABLE at `addr`. -EAGAIN: the table is being made, or waits for
+ * room: walk again later; -ENOENT: there is none, or it will not come soon.
+ */
+int tables_need(struct user_stacks *st, const struct ms_space *space, uint64_t addr);
+/* The same without doing anything for it; false: nothing is known of this image. */
+bool tables_known(const struct user_stacks *st, const struct proc_id *id, struct ms_space *ret_space);
+/* The memory that such walks read. */
+const struct publish_mem *tables_mem(const struct user_stacks *st);
+
+/* --- deferred.c --- */
+
+/* A stack to be walked here: waits for user_stacks_walk(). */
+enum drain_says on_deferred(void *ctx, const void *record, const void *bytes);
+void deferred_free(struct user_stacks *st);
+
+/* --- incomplete.c --- */
+
+/* Stacks that are not complete, from ingest: counted by the code that is to blame. */
+void on_incomplete(void *ctx, const struct proc_id *id, uint32_t as_gen, enum stack_verdict verdict,
+		   const uint64_t *frames, uint32_t n, uint64_t count);
+void incomplete_free(struct user_stacks *st);
+
+#endif

@@ -1,0 +1,29 @@
+#include "collect/stacks/stacks_parts.h"
+
+#include <stdlib.h>
+
+struct user_stacks *user_stacks_new(const struct user_stacks_env *env)
+{
+	struct user_stacks *st = calloc(1, sizeof(*st));
+
+	if (st)
+		st->env = *env;
+	return st;
+}
+
+void user_stacks_free(struct user_stacks *st)
+{
+	if (!st)
+		return;
+	tables_close(st);
+	deferred_free(st);
+	incomplete_free(st);
+	free(st);
+}
+
+int user_stacks_open(struct user_stacks *st, struct session *s, struct drain *d, struct err *e)
+{
+	st->session = s;
+	drain_on(d, DRAIN_DEFERRED, on_deferred, st);
+	return tables_open(st, e);
+}

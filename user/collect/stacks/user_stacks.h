@@ -1,0 +1,99 @@
+/*
+ * Whole user stacks: the unwind tables of the targets where the kernel's walker finds them, stacks that
+ * are walked here because it could not, and which code is to blame for those that are not complete.
+ *
+ * The caller says when records about processes have been read and what they said of a process; all functions
+ * but user_stacks_prepare() do nothing of their own where no user stacks are wanted.
+ */
+#ifndef MEMSCOPE_COLLECT_STACKS_USER_STACKS_H
+#define MEMSCOPE_COLLECT_STACKS_USER_STACKS_H
+
+#include "base/loop.h"
+#include "collect/session/bpf_session.h"
+#include "collect/stream/drain.h"
+#include "collect/stream/ingest.h"
+#include "model/source.h"
+
+struct user_stacks;
+
+/* What they work with; all borrowed. */
+struct user_stacks_env {
+	struct dict *dict;
+	struct proc_table *procs;
+	struct loop *loop;
+	bool wanted;             /* user stacks; else there are no tables               */
+	bool all;                /* the whole host: a process gets its tables when one of its stacks needs them */
+	bool alloc;              /* allocations are traced, and need room too           */
+	bool command;            /* it is started: nobody knows yet what it will map    */
+	const pid_t *pids;       /* of processes asked for                              */
+	uint32_t n_pids;
+	uint32_t mem_mb;
+	uint32_t *n_deferred;    /* kept: stacks that wait to be walked here            */
+	bool *oom;               /* set when memory runs out                            */
+	/* Reads the records about processes up to now. */
+	void (*read_processes)(void *ctx);
+	bool (*is_target)(void *ctx, pid_t pid);
+	/* The command, which waits to be let go: so far it is a copy of this process. */
+	bool (*is_before_exec)(void *ctx, pid_t pid);
+	/* Waiting for tables is not worth it any more. */
+	bool (*in_a_hurry)(void);
+	void *ctx;
+};
+
+/* `env` is copied. NULL: out of memory. */
+struct user_stacks *user_stacks_new(const struct user_stacks_env *env);
+void user_stacks_free(struct user_stacks *st);
+DEFINE_CLEANUP(struct user_stacks *, user_stacks_freep, user_stacks_free)
+
+/* Before the session is opened: the tables of processes that were asked for are begun to be made.
+ * *ret_bytes: room that tables are to have, 0: none are wanted. */
+int user_stacks_prepare(struct user_stacks *st, uint64_t *ret_bytes, struct err *e);
+/* `s` and `d` are borrowed. Before ingest_listen(). */
+int user_stacks_open(struct user_stacks *st, struct session *s, struct drain *d, struct err *e);
+/* Tables of the targets, before the gate opens; waits for them. */
+int user_stacks_begin(struct user_stacks *st, struct ingest *in, struct err *e);
+/* A command is held: tables of what it has mapped so far. */
+void user_stacks_held(struct user_stacks *st);
+/* The run ends: tables that stacks wait for are still made, for a while. */
+void user_stacks_settle(struct user_stacks *st);
+
+/* From the records: a process has other mappings, or another image; is new; has ended. */
+void user_stacks_changed(struct user_stacks *st, pid_t pid);
+void user_stacks_forked(struct user_stacks *st, pid_t pid);
+void user_stacks_ended(struct user_stacks *st, pid_t pid);
+/* Something is mapped over what process `pid` had there: its stacks of before `ns` are walked now. */
+void user_stacks_remapping(struct user_stacks *st, pid_t pid, uint64_t ns);
+/* All records of before `ns` have been read; puts what is due. */
+void user_stacks_read(struct user_stacks *st, uint64_t ns);
+void user_stacks_tick(struct user_stacks *st);
+/* Walks those that wait, once the records about processes have been read; `all`: also those whose
+ * tables are not made yet. */
+void user_stacks_walk(struct user_stacks *st, bool all);
+
+/* How stacks that were walked here ended: [source][verdict]. */
+void user_stacks_verdicts(const struct user_stacks *st, uint64_t ret_n[N_SOURCES][N_STACK_VERDICTS]);
+
+/* Where stacks came to be not complete, the worst first, `cap` at most; returns how many. */
+struct user_stacks_incomplete {
+	module_id module;
+	enum stack_verdict verdict;
+	uint64_t events; /* of all sources */
+};
+uint32_t user_stacks_incomplete(struct user_stacks *st, struct user_stacks_incomplete *ret_rows,
+				uint32_t cap);
+
+/* Of the tables; false: there are none. `trouble` lives as long as `st`. */
+struct user_stacks_tables {
+	uint32_t resident, known;      /* files                                             */
+	uint64_t pool_bytes, table_bytes, span_bytes;
+	uint64_t rows, spans;
+	uint32_t rules, processes, lists;
+	uint64_t put, put_ns;          /* lists of spans, and what that took                */
+	uint64_t built, build_ns;      /* tables made, and what that took, of all threads   */
+	uint64_t evicted, evicted_in_use, refused, without_room;
+	uint32_t unreadable, no_rows;  /* files                                             */
+	const char *trouble;           /* the first of those, and of tables refused; ""     */
+};
+bool user_stacks_tables(const struct user_stacks *st, struct user_stacks_tables *ret_tables);
+
+#endif
