@@ -348,11 +348,13 @@ struct ms_thread {
 	__u64 oncpu_ns, blocked_ns, runnable_ns, held_ns;
 	__u64 switches;              /* times it left the CPU */
 	__u64 noted;                 /* … when find_sampled last ran */
+	__u64 near_ns;               /* since when `near` counts     */
 	__u64 delay_ns;              /* the scheduler's run_delay when it left the CPU */
 	__u64 ahead_ns;              /* CLOCK_MONOTONIC less the scheduler's clock, then; 0: not known */
 	__u32 as_gen;
 	__u8 state; /* enum ms_run_state */
-	__u8 pad[3];
+	__u8 often; /* it switches often: sampled when it next comes to a CPU */
+	__u16 near; /* switches since near_ns, MS_OFTEN_NS at most            */
 };
 
 /*
@@ -375,10 +377,11 @@ struct ms_wait_site {
 };
 
 #define MS_WAIT_SITES 8
+#define MS_OFTEN_NS   10000000ULL
 
 struct ms_sampled_thread {
 	struct ms_proc proc;
-	__u32 tid;
+	__u32 tid;   /* 0: the slot is free                                                  */
 	__u8 state;  /* enum ms_run_state: on CPU, blocked or runnable                       */
 	__u8 site;   /* of the present wait                                                  */
 	__u8 reassigned; /* its sampled stack, `user` and `kernel`, is not the expected one      */
@@ -603,7 +606,7 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 144);
+MS_ASSERT(sizeof(struct ms_thread) == 152);
 MS_ASSERT(sizeof(struct ms_wait_site) == 88);
 MS_ASSERT(sizeof(struct ms_sampled_thread) == 176 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
 MS_ASSERT(sizeof(struct ms_reassigned_rec) == 128);

@@ -51,6 +51,8 @@ const volatile __u8 cfg_switch_has_state __weak = 0;
 const volatile __u8 cfg_sched_account __weak = 0;
 /* Waits of threads that switch often are sampled (wait_sampler.bpf.h). */
 const volatile __u8 cfg_wait_sampler __weak = 0;
+/* Slots of `sampled_threads`, a power of two. */
+const volatile __u32 cfg_sampled_slots __weak = 256;
 
 /*
  * Growth. Bytes of a page; at how many pages a CPU's part of a counter is folded into the sum
@@ -84,14 +86,14 @@ volatile __u32 sample_shift __weak = 0;
 
 /*
  * Wait sampling. At each wait site of a sampled thread, about one wait in sample_gap_ns has its
- * stack sampled, and every wait at rarer sites; 0: all waits of all threads. Threads with at least
- * wait_sampler_switches switches since find_sampled last ran become sampled; n_sampled: how many
- * there are, n_sampled_max at most.
+ * stack sampled, and every wait at rarer sites. A thread becomes sampled when it comes to a CPU
+ * after often_switches switches within MS_OFTEN_NS, or after find_switches since find_sampled last
+ * ran. n_sampled: how many are sampled now.
  */
 volatile __u64 sample_gap_ns __weak = 0;
-volatile __u64 wait_sampler_switches __weak = 0;
+volatile __u32 often_switches __weak = 0;
+volatile __u64 find_switches __weak = 0;
 volatile __u32 n_sampled __weak = 0;
-volatile __u32 n_sampled_max __weak = 0;
 
 /* Bit n: groups of hierarchy n are watched; bit 63: of any hierarchy from 63 on. By user space. */
 volatile __u64 cgroup_hierarchies __weak = 0;

@@ -171,14 +171,26 @@ struct {
 	__type(value, struct wait_begun);
 } wait_begun __weak SEC(".maps");
 
-/* Threads that switch often. Created by find_sampled, which user space runs; written by
- * offcpu.bpf.c, read through list_sampled; freed with the thread. n_sampled_max at most. */
+/*
+ * Threads that switch often: thread `tid` is in slot tid % cfg_sampled_slots or in that one's
+ * neighbour. Not task storage: a look-up there is a call of 22 ns, here some instructions, and each
+ * switch needs two. Written by offcpu.bpf.c, read through list_sampled; free again when the thread
+ * exits. No free slot: the stack of every wait of the thread is captured. Sizes set at load.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 256);
+	__type(key, __u32);
 	__type(value, struct ms_sampled_thread);
 } sampled_threads __weak SEC(".maps");
+
+/* Taken slots, so that two CPUs cannot take the same one: the tid. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, __u32);
+} sampled_slots __weak SEC(".maps");
 
 /*
  * Sites of exact allocations: the records, the index of each by key, and the free ones. Written by

@@ -197,6 +197,7 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 	t->since_ns = now_ns;
 	t->wake_ns = 0;
 	t->switches++;
+	wait_sampler_notice(t, now_ns);
 	t->as_gen = target_as_gen(target);
 	t->proc = w->proc;
 	if (prev_state & TASK_DEAD_STATE) {
@@ -311,7 +312,7 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 
 	if (!gate_open || !w)
 		return 0;
-	b = wait_sampler_find(prev);
+	b = wait_sampler_find(prev->pid);
 	if (wait_sampler_is(b)) {
 		does = wait_sampler_switch_out(w, b, prev, preempt, prev_state, clock_ns);
 		if (does == WAIT_SAMPLER_NONE)
@@ -324,7 +325,7 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 	if (does == WAIT_SAMPLER_SAMPLE ||
 	    (does == WAIT_SAMPLER_NONE && switch_out(w, prev, preempt, prev_state, now_ns))) {
 		wait_stacks(ctx, w);
-		b = wait_sampler_find(prev);
+		b = wait_sampler_find(prev->pid);
 		t = wait_sampler_is(b) ? NULL : thread_of(prev);
 		if (wait_sampler_is(b)) {
 			wait_sampler_sampled(b, w, prev, clock_ns);
@@ -337,7 +338,7 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 		}
 	}
 
-	b = wait_sampler_find(next);
+	b = wait_sampler_find(next->pid);
 	if (wait_sampler_is(b)) {
 		if (b->state != MS_RUN_ON_CPU)
 			wait_sampler_in(b, next, clock_ns, queued_ns(next, b->delay_ns, clock_ns));
@@ -351,8 +352,8 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 	if (cfg_sched_account)
 		wait_woken(t, queued_ns(next, t->delay_ns, clock_ns), now_ns);
 	wait_end(t, next, next->pid, now_ns, now_ns);
-	if (b)
-		wait_sampler_begin(b, t, next->pid, clock_ns, now_ns);
+	if (cfg_wait_sampler && t->often)
+		wait_sampler_begin(t, next->pid, clock_ns, now_ns);
 	return 0;
 }
 
@@ -439,10 +440,12 @@ static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec_btf, struct task_struct *task, pid_t old_tid)
 {
-	struct ms_sampled_thread *b = wait_sampler_find(task);
+	struct ms_sampled_thread *b = wait_sampler_find((__u32)old_tid);
 
 	if (gate_open && wait_sampler_is(b))
 		wait_sampler_end(b, task);
+	if (old_tid != task->pid)
+		wait_sampler_give_back((__u32)old_tid);
 	on_exec(task, (__u32)old_tid);
 	return 0;
 }
@@ -451,14 +454,13 @@ int BPF_PROG(on_exec_btf, struct task_struct *task, pid_t old_tid)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_sampled_exit, struct task_struct *task)
 {
-	struct ms_sampled_thread *b = wait_sampler_find(task);
+	struct ms_sampled_thread *b = wait_sampler_find(task->pid);
 
 	if (!gate_open || !b)
 		return 0;
 	if (wait_sampler_is(b))
 		wait_sampler_end(b, task);
-	bpf_task_storage_delete(&sampled_threads, task);
-	__sync_fetch_and_sub(&n_sampled, 1);
+	wait_sampler_give_back(task->pid);
 	return 0;
 }
 
@@ -526,8 +528,8 @@ int list_tasks(struct bpf_iter__task *ctx)
 }
 
 /*
- * Threads with at least wait_sampler_switches switches since this last ran are sampled from when
- * they next come to a CPU. Their storage is created here, where no lock of the scheduler is held.
+ * Threads with at least find_switches switches since this last ran are sampled from when they next
+ * come to a CPU: those that are too slow to be noticed by themselves (wait_sampler_notice()).
  */
 SEC("iter/task")
 int find_sampled(struct bpf_iter__task *ctx)
@@ -545,21 +547,17 @@ int find_sampled(struct bpf_iter__task *ctx)
 		return 0;
 	switches = t->switches - t->noted;
 	t->noted = t->switches;
-	if (switches < wait_sampler_switches || n_sampled >= n_sampled_max ||
-	    bpf_task_storage_get(&sampled_threads, task, NULL, 0))
-		return 0;
-	if (bpf_task_storage_get(&sampled_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		__sync_fetch_and_add(&n_sampled, 1);
+	if (switches >= find_switches)
+		t->often = 1;
 	return 0;
 }
 
-/* Writes the storage of all sampled threads. */
+/* Writes the records of all sampled threads. */
 SEC("iter/task")
 int list_sampled(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct ms_sampled_thread *b =
-		task ? bpf_task_storage_get(&sampled_threads, task, NULL, 0) : NULL;
+	struct ms_sampled_thread *b = task ? wait_sampler_find(task->pid) : NULL;
 
 	if (wait_sampler_is(b))
 		bpf_seq_write(ctx->meta->seq, b, sizeof(*b));
@@ -584,7 +582,7 @@ int list_queued(struct bpf_iter__task *ctx)
 		return 0;
 	out.tid = task->pid;
 	t = bpf_map_lookup_elem(&threads, &out.tid);
-	b = cfg_wait_sampler ? bpf_task_storage_get(&sampled_threads, task, NULL, 0) : NULL;
+	b = wait_sampler_find(out.tid);
 	if (wait_sampler_is(b)) {
 		if (b->state != MS_RUN_BLOCKED)
 			return 0;

@@ -1,8 +1,8 @@
 /*
  * Waits of threads that switch often, at a cost that a switch can bear: the length of every wait is
- * measured, its stack only of some (wait_sites.h). A switch whose stack is not sampled costs two
- * look-ups in task storage. It reads neither the target's memory nor a clock: the time is rq.clock,
- * which the scheduler has just updated.
+ * measured, its stack only of some (wait_sites.h). A switch whose stack is not sampled calls no
+ * function of the kernel but one for its registers: both threads are found in an array, and the time
+ * is rq.clock, which the scheduler has just updated.
  */
 #ifndef MEMSCOPE_WAIT_SAMPLER_BPF_H
 #define MEMSCOPE_WAIT_SAMPLER_BPF_H
@@ -41,17 +41,79 @@ static __always_inline __u64 queued_ns(const struct task_struct *task, __u64 del
 	return before_ns + (from_ns && clock_ns > from_ns ? clock_ns - from_ns : 0);
 }
 
-/* Its record if `task` is sampled, else NULL. */
-static __always_inline struct ms_sampled_thread *wait_sampler_find(struct task_struct *task)
+/* The slot of a thread: its own, or (beside) the other one that it may have. */
+static __always_inline struct ms_sampled_thread *wait_sampler_slot(__u32 tid, __u32 beside,
+								   __u32 *ret_slot)
 {
-	return cfg_wait_sampler && sample_gap_ns
-		       ? bpf_task_storage_get(&sampled_threads, task, NULL, 0)
-		       : NULL;
+	*ret_slot = (tid ^ beside) & (cfg_sampled_slots - 1);
+	return bpf_map_lookup_elem(&sampled_threads, ret_slot);
+}
+
+/* Its record if the thread has a slot, else NULL. */
+static __always_inline struct ms_sampled_thread *wait_sampler_find(__u32 tid)
+{
+	struct ms_sampled_thread *b;
+	__u32 slot;
+
+	if (!cfg_wait_sampler || !tid)
+		return NULL;
+	b = wait_sampler_slot(tid, 0, &slot);
+	if (b && b->tid == tid)
+		return b;
+	b = wait_sampler_slot(tid, 1, &slot);
+	return b && b->tid == tid ? b : NULL;
 }
 
 static __always_inline bool wait_sampler_is(const struct ms_sampled_thread *b)
 {
 	return b && b->on;
+}
+
+/* Takes a slot for a thread; NULL: both are taken. */
+static __always_inline struct ms_sampled_thread *wait_sampler_take(__u32 tid)
+{
+	struct ms_sampled_thread *b = wait_sampler_find(tid);
+	__u32 slot;
+
+	for (__u32 beside = 0; !b && beside < 2; beside++) {
+		b = wait_sampler_slot(tid, beside, &slot);
+		if (b && bpf_map_update_elem(&sampled_slots, &slot, &tid, BPF_NOEXIST))
+			b = NULL;
+		if (b) {
+			__builtin_memset(b, 0, sizeof(*b));
+			b->tid = tid;
+		}
+	}
+	return b;
+}
+
+/* The thread has ended. */
+static __always_inline void wait_sampler_give_back(__u32 tid)
+{
+	struct ms_sampled_thread *b;
+	__u32 slot;
+
+	for (__u32 beside = 0; cfg_wait_sampler && beside < 2; beside++) {
+		b = wait_sampler_slot(tid, beside, &slot);
+		if (b && b->tid == tid) {
+			b->tid = 0;
+			bpf_map_delete_elem(&sampled_slots, &slot);
+			return;
+		}
+	}
+}
+
+/* A thread that is not sampled leaves a CPU: does it do so often? */
+static __always_inline void wait_sampler_notice(struct ms_thread *t, __u64 now_ns)
+{
+	if (!cfg_wait_sampler || !often_switches)
+		return;
+	if (now_ns - t->near_ns > MS_OFTEN_NS) {
+		t->near_ns = now_ns;
+		t->near = 0;
+	}
+	if (++t->near >= often_switches)
+		t->often = 1;
 }
 
 /* Sends what a site has accumulated to user space, past the totals: this is rare. */
@@ -123,14 +185,22 @@ static __always_inline void wait_sampler_end(struct ms_sampled_thread *b, struct
 	b->oncpu_ns = b->blocked_ns = b->runnable_ns = 0;
 	wait_sampler_count(b);
 	b->on = 0;
+	__sync_fetch_and_sub(&n_sampled, 1);
 }
 
-/* A thread that was found to switch often has come to a CPU: it is sampled from now on. */
-static __always_inline void wait_sampler_begin(struct ms_sampled_thread *b, struct ms_thread *t,
-					       __u32 tid, __u64 clock_ns, __u64 now_ns)
+/* A thread that was found to switch often has come to a CPU: it is sampled from now on, if there is
+ * a slot for it. If there is none, that is tried again when it has been found so once more. */
+static __always_inline void wait_sampler_begin(struct ms_thread *t, __u32 tid, __u64 clock_ns,
+					       __u64 now_ns)
 {
+	struct ms_sampled_thread *b = wait_sampler_take(tid);
+
+	if (!b) {
+		t->often = 0;
+		t->near = 0;
+		return;
+	}
 	b->proc = t->proc;
-	b->tid = tid;
 	b->since_ns = clock_ns;
 	b->ahead_ns = now_ns - b->since_ns;
 	b->state = MS_RUN_ON_CPU;
@@ -139,6 +209,7 @@ static __always_inline void wait_sampler_begin(struct ms_sampled_thread *b, stru
 	b->random = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1;
 	for (int i = 0; i < MS_WAIT_SITES; i++)
 		b->sites[i].where = 0;
+	__sync_fetch_and_add(&n_sampled, 1);
 	t->state = MS_RUN_SAMPLED;
 }
 

@@ -119,9 +119,8 @@ static bool has_helper(const char *name)
 	return has;
 }
 
-/* Storage of tasks, and the programs that are for that alone: on kernels that have what collect/ asks
- * for (kernel_types.h). */
-static bool is_of_task_storage(const struct bpf_program *prog)
+/* For the sampling of waits alone: on kernels that have what collect/ asks for (kernel_types.h). */
+static bool is_of_wait_sampler(const struct bpf_program *prog)
 {
 	return !strcmp(bpf_program__name(prog), "find_sampled") ||
 	       !strcmp(bpf_program__name(prog), "list_sampled") ||
@@ -133,12 +132,11 @@ static int try_load(const char *path, char *const *knobs)
 {
 	struct bpf_object *obj = bpf_object__open_file(path, NULL);
 	struct bpf_program *prog;
-	bool storage = has_helper("BPF_FUNC_task_pt_regs");
+	bool regs = has_helper("BPF_FUNC_task_pt_regs");
 	int i = 0, last = -1, r;
 
 	if (!obj)
 		return fprintf(stderr, "load: %s: %s\n", path, strerror(errno)), -errno;
-	bpf_map__set_autocreate(bpf_object__find_map_by_name(obj, "sampled_threads"), storage);
 	r = set_knobs(obj, knobs);
 	if (r < 0)
 		goto out;
@@ -148,7 +146,7 @@ static int try_load(const char *path, char *const *knobs)
 			break;
 		size_t bytes = only ? ALL_BYTES : LOG_BYTES;
 
-		absent[i] = is_absent(prog) || (!storage && is_of_task_storage(prog));
+		absent[i] = is_absent(prog) || (!regs && is_of_wait_sampler(prog));
 		left_out[i] = absent[i] || (only && strcmp(bpf_program__name(prog), only));
 		bpf_program__set_autoload(prog, !refused[i] && !left_out[i]);
 		bpf_program__set_log_level(prog, only ? LOG_ALL : LOG_STATS);

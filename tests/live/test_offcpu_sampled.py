@@ -16,7 +16,7 @@ HIDDEN = 2e-3  # share of switches that the kernel may not show (test_offcpu.py)
 
 def can_sample():
     if kernel() < (5, 15):
-        skip("this kernel has no storage for tasks that memscope can use (5.15)")
+        skip("tracing programs of this kernel cannot read a task's user registers (5.15)")
 
 
 def ask(target, rounds, naps):
@@ -127,6 +127,23 @@ def default_run_samples_waits_when_looking_at_all_costs_too_much():
     run.must()
     s = run.summary()["offcpu"]
     check(s["sampled"] and s["wait_sampler_switches"] > 0, f"not sampled: {s['switches']} switches")
+
+
+@fact
+def flood_is_sampled_from_its_first_waits_in_a_default_run():
+    can_sample()
+    target = Target("pingpong", online_cpus()[-1])
+    run = Run("-p", target.pid, "--only", "offcpu")
+    run.ready()
+    blocks = sum(x[2] for x in target.ask("go 30000") if x[0] == "thread")
+    run.stop()
+    run.must()
+    s = run.summary()["offcpu"]
+    looked_at = s["switches"] - s["wait_sampler_switches"]
+    # Half of 5 % of 10 ms are 71 stacks of 3.5 us: of each of two threads, and at most four times as many where
+    # one measures less (0.5 us is the least, but only when most waits of the run were looked at).
+    check(looked_at <= 2 * 4 * 72 + 100, f"{looked_at} stacks of {s['switches']} switches before waits were sampled")
+    within(run.profile("offcpu").sum("blocked/count"), (1 - HIDDEN) * blocks - 2, (1 + HIDDEN) * blocks + 40, "waits")
 
 
 @fact

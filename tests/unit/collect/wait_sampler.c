@@ -270,6 +270,21 @@ static void gap_grows_while_looking_costs_too_much_and_then_shrinks_but_stays(vo
 	assert_int_equal(l.g.gap_ns, SAMPLE_GAP_MIN_NS);
 }
 
+/* Those whose stacks would take half of the limit; later those that wait more often than the gap allows. */
+static void thread_that_floods_is_known_by_its_switches_in_ten_milliseconds(void **state)
+{
+	struct sample_gap g = { .max_percent = 5, .look_ns = 3500 };
+
+	(void)state;
+	assert_int_equal(sample_gap_often(&g), 71); /* 250 us */
+	g.gap_ns = SAMPLE_GAP_MIN_NS;
+	assert_int_equal(sample_gap_often(&g), 10);
+	g.gap_ns = SAMPLE_GAP_MAX_NS;
+	assert_int_equal(sample_gap_often(&g), OFTEN_LEAST);
+	g = (struct sample_gap){ .max_percent = 1e9, .look_ns = 500 };
+	assert_int_equal(sample_gap_often(&g), UINT16_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +296,7 @@ int main(void)
 		cmocka_unit_test(few_waits_are_all_looked_at),
 		cmocka_unit_test(more_than_the_budget_makes_a_gap),
 		cmocka_unit_test(gap_grows_while_looking_costs_too_much_and_then_shrinks_but_stays),
+		cmocka_unit_test(thread_that_floods_is_known_by_its_switches_in_ten_milliseconds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

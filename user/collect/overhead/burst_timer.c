@@ -146,7 +146,7 @@ static uint32_t read_times(const struct burst_timer *s, uint64_t ns, struct batc
 		in = &token;
 	} while (r == 0 && n < MAX_THREADS);
 	qsort(to, n, sizeof(*to), by_tid);
-	if (s->busy && wait_sampler_gap_ns(s->busy))
+	if (s->busy && wait_sampler_any(s->busy))
 		wait_sampler_each(s->busy, add_sampled, &(struct times_at){ to, n, ns });
 	return n;
 }

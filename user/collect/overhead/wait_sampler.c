@@ -12,8 +12,7 @@
 #define SETTLE_NS 250000000ULL
 #define QUIET_NS  2000000000ULL
 
-#define FIND_NS     100000000ULL /* at least, between two searches of all tasks */
-#define SAMPLED_MAX 4096         /* threads; some 900 bytes each */
+#define FIND_NS 100000000ULL /* at least, between two searches of all tasks */
 
 struct wait_sampler {
 	struct session *session;
@@ -33,10 +32,11 @@ int wait_sampler_new(struct session *s, struct wait_sampler **ret_sampler, struc
 	_cleanup_(wait_sampler_freep) struct wait_sampler *b = NULL;
 
 	if (!bpf_program__autoload(k->progs.find_sampled))
-		return err_set(e, -EOPNOTSUPP,
-			       "this kernel has no storage for tasks that tracing programs can use "
-			       "(5.15), or its type information does not have the scheduler's run "
-			       "queues");
+		return err_set(
+			e, -EOPNOTSUPP,
+			"tracing programs of this kernel cannot read a task's user registers "
+			"(5.15), or its type information does not have the scheduler's run "
+			"queues");
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -47,7 +47,6 @@ int wait_sampler_new(struct session *s, struct wait_sampler **ret_sampler, struc
 	if (!b->finder || !b->lister)
 		return err_set(e, -errno, "cannot list tasks through a BPF iterator: %s",
 			       strerror(errno));
-	bss(b)->n_sampled_max = SAMPLED_MAX;
 	*ret_sampler = TAKE_PTR(b);
 	return 0;
 }
@@ -101,9 +100,18 @@ void sample_gap_tick(struct sample_gap *g, uint64_t now_ns, uint64_t looks)
 		g->recent = g->max_percent;
 }
 
+uint32_t sample_gap_often(const struct sample_gap *g)
+{
+	double n = g->gap_ns ? (double)MS_OFTEN_NS / (double)g->gap_ns
+			     : g->max_percent / 100 / 2 * (double)MS_OFTEN_NS / g->look_ns;
+
+	return n < OFTEN_LEAST ? OFTEN_LEAST : n > UINT16_MAX ? UINT16_MAX : (uint32_t)n;
+}
+
 static void set_gap(struct wait_sampler *b)
 {
-	__atomic_store_n(&bss(b)->sample_gap_ns, b->gap.gap_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&bss(b)->sample_gap_ns, wait_sampler_gap_ns(b), __ATOMIC_RELAXED);
+	__atomic_store_n(&bss(b)->often_switches, sample_gap_often(&b->gap), __ATOMIC_RELAXED);
 }
 
 /* Finds threads that switch more often than the gap allows samples. */
@@ -116,7 +124,7 @@ static void find(struct wait_sampler *b, uint64_t now_ns, uint64_t not_busy)
 	if (elapsed_ns < FIND_NS)
 		return;
 	if (not_busy - b->found_switches >= most || !b->found_ns) {
-		bss(b)->wait_sampler_switches = most ? most : 1;
+		bss(b)->find_switches = most ? most : 1;
 		fd = bpf_iter_create(bpf_link__fd(b->finder));
 		while (fd >= 0 && read(fd, none, sizeof(none)) > 0)
 			;
@@ -134,6 +142,7 @@ void wait_sampler_begin(struct wait_sampler *b)
 void wait_sampler_limit(struct wait_sampler *b, double max_percent)
 {
 	b->gap.max_percent = max_percent;
+	set_gap(b);
 }
 
 void wait_sampler_sample_costs(struct wait_sampler *b, double look_ns)
@@ -164,5 +173,15 @@ void wait_sampler_tick(struct wait_sampler *b, uint64_t now_ns, uint64_t switche
 
 uint64_t wait_sampler_gap_ns(const struct wait_sampler *b)
 {
-	return b->gap.gap_ns;
+	return b->gap.gap_ns ? b->gap.gap_ns : SAMPLE_GAP_MIN_NS;
+}
+
+bool wait_sampler_any(const struct wait_sampler *b)
+{
+	return __atomic_load_n(&bss(b)->n_sampled, __ATOMIC_RELAXED) != 0;
+}
+
+bool wait_sampler_begun(const struct wait_sampler *b)
+{
+	return b->gap.gap_ns != 0;
 }

@@ -17,7 +17,8 @@ DEFINE_CLEANUP(struct wait_sampler *, wait_sampler_freep, wait_sampler_free)
 /* Calls `each` with the struct ms_sampled_thread of all sampled threads. 0 or -errno. */
 int wait_sampler_each(struct wait_sampler *b, session_record_fn each, void *ctx);
 
-/* Samples waits from now on, and not only once capturing every stack costs too much. */
+/* Samples waits of every thread that waits more often than the gap allows samples, and not only
+ * once capturing every stack costs too much. */
 void wait_sampler_begin(struct wait_sampler *b);
 /* Stack samples of waits may cost `max_percent` of one CPU. */
 void wait_sampler_limit(struct wait_sampler *b, double max_percent);
@@ -29,11 +30,22 @@ double wait_sampler_sample_ns(const struct wait_sampler *b);
 /* Call it several times a second. Counters as in stats.def, since the run began. */
 void wait_sampler_tick(struct wait_sampler *b, uint64_t now_ns, uint64_t switches, uint64_t wait_sampler_switches,
 	       uint64_t looks);
-/* At each wait site of a thread, about one wait in so much time is sampled; 0: every wait is. */
+/* At each wait site of a sampled thread, about one wait in so much time is sampled. */
 uint64_t wait_sampler_gap_ns(const struct wait_sampler *b);
+/* Whether any threads are sampled now. */
+bool wait_sampler_any(const struct wait_sampler *b);
+/* Whether some may be whose waits alone are no flood: capturing every stack was given up. */
+bool wait_sampler_begun(const struct wait_sampler *b);
 
 /*
- * The arithmetic of the gap. `recent`: the cost of stack samples in about the last second, percent
+ * The arithmetic of which threads are sampled, and of the gap.
+ *
+ * The kernel's programs make a thread sampled by themselves, within MS_OFTEN_NS, when its stacks alone
+ * would take half of the limit, or, once there is a gap, when it waits more often than the gap allows
+ * samples. So a flood costs as little in its first second as later. What many slower threads cost
+ * together is noticed here.
+ *
+ * `recent`: the cost of stack samples in about the last second, percent
  * of one CPU. The gap grows while that exceeds the limit, and shrinks again when it is much less.
  * Once there is a gap it stays. Zero-initialise, set the first two.
  */
@@ -52,5 +64,9 @@ struct sample_gap {
 #define SAMPLE_GAP_MAX_NS 256000000ULL
 
 void sample_gap_tick(struct sample_gap *g, uint64_t now_ns, uint64_t looks);
+/* Switches of a thread within MS_OFTEN_NS that make it sampled. */
+uint32_t sample_gap_often(const struct sample_gap *g);
+
+#define OFTEN_LEAST 4 /* a thread that only runs now and then may still wait a few times in a row */
 
 #endif

@@ -62,8 +62,7 @@ static bool has_helper(const struct btf *btf, const char *name)
 	return false;
 }
 
-bool btf_has_task_storage(const struct btf *btf)
+bool btf_has_task_regs(const struct btf *btf)
 {
-	return has_helper(btf, "BPF_FUNC_task_storage_get") &&
-	       has_helper(btf, "BPF_FUNC_task_pt_regs");
+	return has_helper(btf, "BPF_FUNC_task_pt_regs");
 }

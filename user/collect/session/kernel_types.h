@@ -19,8 +19,7 @@ bool btf_has_tracepoint(const struct btf *btf, const char *name);
 bool btf_has_cheap_mmap_lock(const struct btf *btf);
 /* The scheduler's clock and queueing times: read instead of tracing wake-ups. */
 bool btf_has_sched_account(const struct btf *btf);
-/* Tracing programs may use task storage since 5.12, one version after it was introduced; a task's
- * user registers are readable since 5.15. */
-bool btf_has_task_storage(const struct btf *btf);
+/* A task's user registers are readable, since 5.15. */
+bool btf_has_task_regs(const struct btf *btf);
 
 #endif

@@ -70,6 +70,7 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	uint64_t unwind = opts->unwind_bytes < share ? opts->unwind_bytes : share;
 	bool calls = opts->alloc && opts->calls;
 	uint32_t small = 1, unwind_caches = 0;
+	uint32_t sampled = budget < (32 << 20) ? 256 : opts->all ? 2048 : 1024;
 
 	if (totals > 65536)
 		totals = 65536;
@@ -85,6 +86,9 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	bpf_map__set_max_entries(k->maps.irq_seen, totals);
 	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
 	bpf_map__set_max_entries(k->maps.threads, opts->offcpu ? threads : small);
+	bpf_map__set_max_entries(k->maps.sampled_threads, sampled);
+	bpf_map__set_max_entries(k->maps.sampled_slots, sampled);
+	k->rodata->cfg_sampled_slots = sampled;
 	bpf_map__set_max_entries(k->maps.inflight, calls ? threads : small);
 	bpf_map__set_max_entries(k->maps.mapping_calls, calls ? threads / 8 : small);
 	bpf_map__set_max_entries(k->maps.blocks,

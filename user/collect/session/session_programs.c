@@ -107,11 +107,12 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	bool by_btf = btf_has_tracepoint(btf, "sched_switch");
 	bool alloc = s->opts.alloc && s->opts.calls, off = s->opts.offcpu;
 	bool account = by_btf && btf_has_sched_account(btf);
-	bool busy = off && account && s->opts.wait_sampler && btf_has_task_storage(btf);
+	bool busy = off && account && s->opts.wait_sampler && btf_has_task_regs(btf);
 
 	s->skel->rodata->cfg_sched_account = account;
 	s->skel->rodata->cfg_wait_sampler = busy;
 	bpf_map__set_autocreate(k->maps.sampled_threads, busy);
+	bpf_map__set_autocreate(k->maps.sampled_slots, busy);
 	bpf_program__set_autoload(k->progs.find_sampled, busy);
 	bpf_program__set_autoload(k->progs.list_sampled, busy);
 	bpf_program__set_autoload(k->progs.on_sampled_exit, busy);

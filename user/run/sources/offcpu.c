@@ -149,7 +149,7 @@ static void tick(void *self, uint64_t now)
 
 /*
  * Of what its switches cost the target, stack samples can be less. What one costs is measured while
- * the stack of every wait is taken.
+ * the stacks of most waits are taken.
  */
 static double cost(void *self, struct cost_window *c)
 {
@@ -161,7 +161,8 @@ static double cost(void *self, struct cost_window *c)
 		return 0;
 	samples = switches - (double)c->stats[STAT_WAIT_SWITCHES] +
 		  (double)c->stats[STAT_WAIT_SAMPLES];
-	if (!wait_sampler_gap_ns(sampler) && samples >= RUNS_ENOUGH) {
+	/* Where switches without one are few, for their cost is not known as well. */
+	if (samples >= RUNS_ENOUGH && samples > switches / 2) {
 		each = fmin(samples_ns / samples, SAMPLE_MOST_NS);
 		wait_sampler_sample_costs(sampler, fmax(each, SAMPLE_LEAST_NS));
 	}
@@ -287,7 +288,7 @@ static int finish(void *self, struct err *e)
 static void report_sampling(struct offcpu *w, const uint64_t *stats, struct run_summary *to)
 {
 	to->offcpu.switches = stats[STAT_OFFCPU_SWITCHES];
-	if (!w->sampler || !wait_sampler_gap_ns(w->sampler))
+	if (!w->sampler || (!wait_sampler_begun(w->sampler) && !stats[STAT_WAIT_SWITCHES]))
 		return;
 	to->offcpu.sampled = true;
 	to->offcpu.sample_gap_s = (double)wait_sampler_gap_ns(w->sampler) / 1e9;
