@@ -3,7 +3,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "collect/probes/allocators.h"
+#include "collect/probes/alloc_probes.h"
 #include "elf/cfi.h"
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
@@ -59,8 +59,7 @@ static int look_for_allocator(void *ctx, const struct proc_map *map)
 	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0 ||
 	    elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;
-	for (const struct allocator *a = allocators; a->symbol; a++)
-		n += !a->via && !a->objects && elf_syms_find_name(syms, a->symbol, NULL, 0) > 0;
+	n = alloc_probes_functions(syms);
 	if (n < 2) /* a function of that name is not an allocator yet */
 		return 0;
 	if (f->n_allocators++)

@@ -28,7 +28,7 @@
 struct proc_table;
 struct proc;
 
-/* A process as the kernel names it; abi.h's struct ms_proc carries the same facts. */
+/* A process as the kernel names it; its programs send the same facts. */
 struct proc_id {
 	uint32_t pid;       /* tgid                                                        */
 	uint32_t exec_id;   /* low 32 bits of task->self_exec_id                           */

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "abi.h"
 #include "collect/probes/samplers.h"
 #include "collect/stream/samples.h"
 

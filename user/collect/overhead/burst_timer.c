@@ -1,6 +1,6 @@
 #include "collect/overhead/burst_timer.h"
+#include "abi.h"
 #include "base/clock.h"
-
 #include "collect/overhead/counter.h"
 #include "collect/overhead/governor.h"
 #include "collect/overhead/realtime.h"

@@ -1,4 +1,5 @@
 #include "collect/overhead/costs.h"
+#include "collect/session/session_wire.h"
 
 #include <bpf/bpf.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "collect/overhead/counter.h"
+#include "collect/session/session_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>

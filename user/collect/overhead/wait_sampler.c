@@ -1,4 +1,5 @@
 #include "collect/overhead/wait_sampler.h"
+#include "collect/session/session_wire.h"
 
 #include "memscope.skel.h"
 

@@ -14,7 +14,7 @@ int wait_sampler_new(struct session *s, struct wait_sampler **ret_sampler, struc
 void wait_sampler_free(struct wait_sampler *b);
 DEFINE_CLEANUP(struct wait_sampler *, wait_sampler_freep, wait_sampler_free)
 
-/* Calls `each` with the struct ms_sampled_thread of all sampled threads. 0 or -errno. */
+/* Calls `each` with the kernel's records of all sampled threads (for drain.c). 0 or -errno. */
 int wait_sampler_each(struct wait_sampler *b, session_record_fn each, void *ctx);
 
 /* Samples waits of every thread that waits more often than the gap allows samples, and not only

@@ -4,7 +4,9 @@
 #include "collect/overhead/governor.h"
 #include "collect/overhead/realtime.h"
 #include "collect/probes/uprobes.h"
+#include "collect/session/session_wire.h"
 #include "collect/stream/alloc_sites.h"
+#include "elf/elf_syms.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -462,6 +464,15 @@ double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns)
 				dearest = trap_ns + HIT_STEPPED_NS - HIT_EMULATED_NS;
 		}
 	return dearest;
+}
+
+uint32_t alloc_probes_functions(struct elf_syms *syms)
+{
+	uint32_t n = 0;
+
+	for (const struct allocator *a = allocators; a->symbol; a++)
+		n += !a->via && !a->objects && elf_syms_find_name(syms, a->symbol, NULL, 0) > 0;
+	return n;
 }
 
 void alloc_probes_stats(const struct alloc_probes *ap, struct alloc_probes_stats *ret_stats)

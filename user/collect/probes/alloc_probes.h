@@ -62,6 +62,10 @@ int alloc_probes_rate(struct alloc_probes *ap, const pid_t *pids, uint32_t n, ui
 /* The cost of one allocation and its free in the probes of the files found so far, ns. */
 double alloc_probes_pair_ns(const struct alloc_probes *ap);
 
+struct elf_syms;
+/* How many functions of allocators `syms` has, of those that are probed. */
+uint32_t alloc_probes_functions(struct elf_syms *syms);
+
 struct alloc_probes_stats {
 	uint32_t files, functions, attached;
 	bool own_new;                /* an allocator whose operator new does not call its malloc */

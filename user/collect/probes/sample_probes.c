@@ -1,7 +1,8 @@
 #include "collect/probes/sample_probes.h"
 
-#include "collect/probes/samplers.h"
+#include "collect/probes/sampler_site.h"
 #include "collect/probes/uprobes.h"
+#include "collect/session/session_wire.h"
 #include "elf/elf_file.h"
 #include "elf/sdt.h"
 
@@ -237,10 +238,10 @@ static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int 
 
 	samplers_find(&image, &found);
 	for (uint32_t i = 0; found.sampler && i < found.n_sites; i++) {
-		struct places *p = &places[found.sites[i].what];
-		int r = kills_children(fd, found.sites[i].off)
-				? -EOPNOTSUPP
-				: cookie_for(sp, &found.sites[i].site, p->cookies);
+		struct ms_site site;
+		struct places *p = &places[sampler_site(&found, i, &site)];
+		int r = kills_children(fd, found.sites[i].off) ? -EOPNOTSUPP
+							       : cookie_for(sp, &site, p->cookies);
 
 		if (r < 0) {
 			failed(sp, found.n_sites,

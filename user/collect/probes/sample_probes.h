@@ -32,7 +32,7 @@ struct sample_probes_stats {
 	uint32_t failed;         /* sites that could not be probed                   */
 	char failed_why[160];
 	char unheard[512];       /* a sentence: a sampler that cannot be probed; "" */
-	uint64_t sources;        /* bit n: source n has a site (ms_sample_rec)           */
+	uint64_t sources;        /* bit n: source n has a site                           */
 	bool assumed;            /* a sampler's rate is unknown: its default is assumed*/
 };
 void sample_probes_stats(const struct sample_probes *sp, struct sample_probes_stats *ret_stats);

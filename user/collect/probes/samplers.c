@@ -1,5 +1,5 @@
-#include "collect/probes/samplers.h"
-
+#include "collect/probes/allocators.h"
+#include "collect/probes/sampler_site.h"
 #include "elf/elf_file.h"
 #include "elf/elf_objects.h"
 #include "elf/elf_syms.h"
@@ -19,19 +19,19 @@
 
 const struct sampler samplers[] = {
 	{ "Go's runtime", "runtime.mProf_Malloc", "runtime.freeSpecial", .go = true, .args = 16,
-	  .addr = { 0 }, .size = { 1 }, .free_addr = { 1 }, .header = 8, .rate = "runtime.MemProfileRate", .weigh = MS_WEIGH_RATE },
+	  .addr = { 0 }, .size = { 1 }, .free_addr = { 1 }, .header = 8, .rate = "runtime.MemProfileRate" },
 	{ "Go's runtime", "runtime.mProf_Malloc", "runtime.freeSpecial", .go = true, .args = 24,
-	  .addr = { 1 }, .size = { 2 }, .free_addr = { 1 }, .header = 8, .rate = "runtime.MemProfileRate", .weigh = MS_WEIGH_RATE },
+	  .addr = { 1 }, .size = { 2 }, .free_addr = { 1 }, .header = 8, .rate = "runtime.MemProfileRate" },
 	{ "Go's runtime", "runtime.mProf_Malloc", "runtime.freeSpecial", .go = true, .args = 32,
-	  .addr = { 1 }, .size = { 2 }, .free_addr = { 1 }, .header = 8, .rate = "runtime.MemProfileRate", .weigh = MS_WEIGH_RATE },
+	  .addr = { 1 }, .size = { 2 }, .free_addr = { 1 }, .header = 8, .rate = "runtime.MemProfileRate" },
 	{ "jemalloc", "prof_malloc_sample_object", "prof_free_sampled_object", .je = true,
 	  .with = "large_prof_info_set", .without = "prof_sample_free_hook_set",
 	  .addr = { 4 }, .size = { 3 }, .free_addr = { 2, true, 8 }, .free_size = { 1 }, .free_time = { 2, true, 0 },
-	  .by_class = true, .rate = "lg_prof_sample", .weigh = MS_WEIGH_RATE_LOG2, .on = "opt_prof" },
+	  .by_class = true, .rate = "lg_prof_sample", .rate_log2 = true, .on = "opt_prof" },
 	{ "tcmalloc", "_ZN8tcmalloc7Sampler20RecordAllocationSlowEm", .with = "HeapProfilerStart",
 	  .addr = { 0, true, 16, 1 }, .size = { 1 },
 	  .rate = "_ZN61FLAG__namespace_do_not_use_directly_use_DECLARE_int64_instead31FLAGS_tcmalloc_sample_parameterE",
-	  .weigh = MS_WEIGH_RATE, .how = "TCMALLOC_SAMPLE_PARAMETER=524288 in its environment turns it on when the process is started" },
+	  .how = "TCMALLOC_SAMPLE_PARAMETER=524288 in its environment turns it on when the process is started" },
 };
 
 /* clang-format on */
@@ -83,32 +83,31 @@ static struct ms_site_arg site_arg(const struct sampler *s, struct sampler_place
 	};
 }
 
-static void add_sites(const struct sampler *s, const uint64_t vaddrs[SAMPLER_SITES],
-		      struct sampler_found *found)
+enum ms_sample_what sampler_site(const struct sampler_found *found, uint32_t i,
+				 struct ms_site *ret_site)
 {
+	const struct sampler *s = found->sampler;
 	struct ms_site_arg rate = { .value = found->rate, .kind = MS_ARG_CONST, .size = 8 };
-	struct ms_site alloc = { .source = (uint8_t)(s - samplers + 1),
-				 .weigh = (uint8_t)s->weigh,
-				 .by_class = s->by_class },
-		       freed = alloc;
 
+	*ret_site = (struct ms_site){ .source = (uint8_t)(s - samplers + 1),
+				      .weigh = s->rate_log2 ? MS_WEIGH_RATE_LOG2 : MS_WEIGH_RATE,
+				      .by_class = s->by_class };
+	if (i > 0) {
+		ret_site->args[0] = site_arg(s, s->free_addr);
+		ret_site->args[1] = site_arg(s, s->free_size);
+		ret_site->args[2] = site_arg(s, s->free_time);
+		return MS_SAMPLE_FREE;
+	}
 	if (found->rate_vaddr) {
 		rate.kind = MS_ARG_CODE;
-		rate.value = found->rate_vaddr - vaddrs[0];
+		rate.value = found->rate_vaddr - found->sites[0].vaddr;
 	} else {
-		alloc.weigh = MS_WEIGH_RATE;
+		ret_site->weigh = MS_WEIGH_RATE;
 	}
-	alloc.args[0] = site_arg(s, s->addr);
-	alloc.args[1] = site_arg(s, s->size);
-	alloc.args[2] = rate;
-	freed.args[0] = site_arg(s, s->free_addr);
-	freed.args[1] = site_arg(s, s->free_size);
-	freed.args[2] = site_arg(s, s->free_time);
-	found->sites[0].what = s->free ? MS_SAMPLE_ALLOC : MS_SAMPLE_UNTRACKED;
-	found->sites[0].site = alloc;
-	found->sites[1].what = MS_SAMPLE_FREE;
-	found->sites[1].site = freed;
-	found->n_sites = s->free ? 2 : 1;
+	ret_site->args[0] = site_arg(s, s->addr);
+	ret_site->args[1] = site_arg(s, s->size);
+	ret_site->args[2] = rate;
+	return s->free ? MS_SAMPLE_ALLOC : MS_SAMPLE_UNTRACKED;
 }
 
 /* `vaddrs`: of the allocation, of the free; in the file that is loaded, which `elf` is. */
@@ -118,13 +117,15 @@ static void take(struct elf_file *elf, const struct sampler *s,
 	const struct elf_segment *segs;
 	uint32_t n;
 
-	add_sites(s, vaddrs, found);
+	found->n_sites = s->free ? 2 : 1;
 	segs = elf_file_segments(elf, &n);
-	for (uint32_t i = 0; i < found->n_sites; i++)
+	for (uint32_t i = 0; i < found->n_sites; i++) {
+		found->sites[i].vaddr = vaddrs[i];
 		if (!elf_segments_vaddr_to_off(segs, n, vaddrs[i], &found->sites[i].off)) {
 			found->why = "its functions are in no part of the file that is loaded";
 			return;
 		}
+	}
 	found->sampler = s;
 }
 
@@ -420,7 +421,7 @@ int samplers_rate(const struct sampler_found *found, pid_t pid, uint64_t bias, u
 		r = read_memory(pid, bias + found->rate_vaddr, &rate, sizeof(rate));
 	if (r < 0)
 		return r;
-	if (found->rate_vaddr && found->sampler->weigh == MS_WEIGH_RATE_LOG2)
+	if (found->rate_vaddr && found->sampler->rate_log2)
 		rate = rate < 63 ? 1ULL << rate : 0;
 	*ret_rate = on && rate <= INT64_MAX ? rate : 0;
 	return 0;

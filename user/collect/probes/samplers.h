@@ -26,8 +26,11 @@
 #ifndef MEMSCOPE_COLLECT_PROBES_SAMPLERS_H
 #define MEMSCOPE_COLLECT_PROBES_SAMPLERS_H
 
-#include "abi.h"
-#include "collect/stream/alloc_sites.h"
+#include "collect/probes/alloc_image.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 /* An argument, counted from 0; with `in`, the value `off` bytes into what it points to. */
 struct sampler_place {
@@ -47,15 +50,15 @@ struct sampler {
 	const char *with, *without; /* functions that this version has, and lacks; NULL: any    */
 	struct sampler_place addr, size;                  /* of `alloc`                       */
 	struct sampler_place free_addr, free_size, free_time;
-	bool by_class;           /* ms_site.by_class                                          */
+	bool by_class;           /* a free has no address, but a class of blocks               */
 	uint8_t header;          /* a free's address may be so many bytes lower                */
 	const char *rate;        /* variable of 8 bytes: mean bytes between samples             */
-	enum ms_weigh weigh;     /* or the logarithm of that                                   */
+	bool rate_log2;          /* it has the logarithm of that                               */
 	const char *on;          /* variable of a byte: it is on; NULL: by the rate             */
 	const char *how;         /* what turns it on, a clause; NULL: see sampler_advise()      */
 };
 
-extern const struct sampler samplers[]; /* ms_sample_rec.source is the index + 1 */
+extern const struct sampler samplers[]; /* the source of a record is the index + 1 */
 extern const uint32_t n_samplers;
 
 #define SAMPLER_SITES 2
@@ -66,10 +69,9 @@ struct sampler_found {
 	const char *kind; /* "Go's runtime", "jemalloc": whose it would be; NULL: none           */
 	const char *why;  /* a clause: why `kind` cannot be probed; NULL: it can                  */
 	struct {
-		enum ms_sample_what what;
+		uint64_t vaddr;
 		uint64_t off;          /* in the file */
-		struct ms_site site;
-	} sites[SAMPLER_SITES];
+	} sites[SAMPLER_SITES];        /* of the allocation, of the free (sampler_site.h)      */
 	uint32_t n_sites;
 	uint64_t rate_vaddr;      /* 0: not known, `rate` is assumed                           */
 	uint64_t on_vaddr;        /* 0: there is none, or it is not known                      */

@@ -13,7 +13,6 @@
 #ifndef MEMSCOPE_COLLECT_SESSION_BPF_SESSION_H
 #define MEMSCOPE_COLLECT_SESSION_BPF_SESSION_H
 
-#include "abi.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collect/probes/uprobes.h"
@@ -25,7 +24,6 @@
 #include <sys/types.h>
 
 struct session;
-struct bpf_program;
 
 /* What happens to walks whose result is in the unwind cache. */
 enum session_unwind_cache {
@@ -107,7 +105,7 @@ void session_untarget(struct session *s, pid_t pid);
 /* From now on stacks of `pid` belong to address-space generation `gen`. */
 int session_set_gen(struct session *s, pid_t pid, uint32_t gen);
 
-/* Runnable threads that wait for a CPU (struct ms_queued), where no event shows them. 0 or -errno. */
+/* Runnable threads that wait for a CPU, as the kernel has them (for drain.c), where no event shows them. 0 or -errno. */
 int session_queued(struct session *s, session_record_fn each, void *ctx);
 
 /*
@@ -170,27 +168,6 @@ int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);
 /* Kernel memory of all maps when full, bytes, by the kernel's own account (fdinfo memlock). */
 uint64_t session_map_bytes(const struct session *s);
-
-/* Seed of the stack hash, to verify records. */
-void session_seed(const struct session *s, struct ms_hash *ret_seed);
-
-/*
- * The probe programs of a shape: an entry and a return program or, where the kernel has sessions,
- * one for both. NULL: the shape has none; some have no return.
- */
-struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end);
-struct bpf_program *session_count_prog(struct session *s);
-/* A program that does nothing, for both ends, to measure a trap (trap_cost.h); NULL: no sessions. */
-struct bpf_program *session_trap_prog(struct session *s);
-/* The program for a sampler's site. */
-struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
-
-/* The i-th program's descriptor and name; -1: there is none, or it is not loaded. */
-int session_program(const struct session *s, uint32_t i, const char **ret_name);
-
-/* For files of this room that handle some of the programs. */
-struct memscope_bpf;
-struct memscope_bpf *session_skeleton(const struct session *s);
 
 /* CLOCK_MONOTONIC when the gate opened, ns; 0 before. */
 uint64_t session_start_ns(const struct session *s);

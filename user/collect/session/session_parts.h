@@ -6,7 +6,7 @@
 #ifndef MEMSCOPE_COLLECT_SESSION_SESSION_PARTS_H
 #define MEMSCOPE_COLLECT_SESSION_SESSION_PARTS_H
 
-#include "collect/session/bpf_session.h"
+#include "collect/session/session_wire.h"
 #include "memscope.skel.h"
 
 #define N_TP_LINKS 16

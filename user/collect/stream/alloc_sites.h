@@ -5,8 +5,8 @@
 #ifndef MEMSCOPE_COLLECT_STREAM_ALLOC_SITES_H
 #define MEMSCOPE_COLLECT_STREAM_ALLOC_SITES_H
 
+#include "collect/probes/alloc_image.h"
 #include "collect/probes/allocators.h"
-#include "elf/debug_link.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,14 +30,6 @@ struct alloc_sites {
 	bool objects_hidden; /* asked for: it is CPython, but some of its calls would be missed */
 	uint32_t n;   /* ALLOC_SITES_MAX at most */
 	struct alloc_site *site;
-};
-
-/* The file to search, and how its separate debug info is opened. */
-struct alloc_image {
-	int fd;           /* borrowed */
-	const char *path; /* debug info may lie beside it */
-	debug_open_fn open_debug;
-	void *ctx;
 };
 
 /*

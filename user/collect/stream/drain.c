@@ -1,4 +1,5 @@
 #include "collect/stream/drain.h"
+#include "collect/session/session_wire.h"
 #include "collect/wire.h"
 
 #include <assert.h>

@@ -9,6 +9,7 @@
 #define MEMSCOPE_COLLECT_STREAM_DRAIN_H
 
 #include "collect/overhead/wait_sampler.h"
+#include "collect/session/stats.h"
 #include "collect/stream/event_key.h"
 
 struct drain;

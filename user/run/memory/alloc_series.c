@@ -99,7 +99,7 @@ static void free_series(void *self)
 
 static bool wanted(const struct run_config *cfg)
 {
-	return cfg->sources[MS_ALLOC] && cfg->alloc != ALLOC_OFF;
+	return cfg->sources[SOURCE_ALLOC] && cfg->alloc != ALLOC_OFF;
 }
 
 const struct component alloc_series_component = {

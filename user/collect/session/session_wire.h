@@ -1,0 +1,31 @@
+/* A session's programs, and what is needed to read their records: for files of this room. */
+#ifndef MEMSCOPE_COLLECT_SESSION_SESSION_WIRE_H
+#define MEMSCOPE_COLLECT_SESSION_SESSION_WIRE_H
+
+#include "abi.h"
+#include "collect/session/bpf_session.h"
+
+struct bpf_program;
+struct memscope_bpf;
+
+/* Seed of the stack hash, to verify records. */
+void session_seed(const struct session *s, struct ms_hash *ret_seed);
+
+/*
+ * The probe programs of a shape: an entry and a return program or, where the kernel has sessions,
+ * one for both. NULL: the shape has none; some have no return.
+ */
+struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end);
+struct bpf_program *session_count_prog(struct session *s);
+/* A program that does nothing, for both ends, to measure a trap (trap_cost.h); NULL: no sessions. */
+struct bpf_program *session_trap_prog(struct session *s);
+/* The program for a sampler's site. */
+struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
+
+/* The i-th program's descriptor and name; -1: there is none, or it is not loaded. */
+int session_program(const struct session *s, uint32_t i, const char **ret_name);
+
+/* For files that handle some of the programs. */
+struct memscope_bpf *session_skeleton(const struct session *s);
+
+#endif
