@@ -40,7 +40,7 @@ bool wait_sampler_begun(const struct wait_sampler *b);
 /*
  * The arithmetic of which threads are sampled, and of the gap.
  *
- * The kernel's programs make a thread sampled by themselves, within MS_OFTEN_NS, when its stacks alone
+ * The kernel's programs make a thread sampled by themselves, within 10 ms, when its stacks alone
  * would take half of the limit, or, once there is a gap, when it waits more often than the gap allows
  * samples. So a flood costs as little in its first second as later. What many slower threads cost
  * together is noticed here.
@@ -64,7 +64,7 @@ struct sample_gap {
 #define SAMPLE_GAP_MAX_NS 256000000ULL
 
 void sample_gap_tick(struct sample_gap *g, uint64_t now_ns, uint64_t looks);
-/* Switches of a thread within MS_OFTEN_NS that make it sampled. */
+/* Switches of a thread within 10 ms that make it sampled. */
 uint32_t sample_gap_often(const struct sample_gap *g);
 
 #define OFTEN_LEAST 4 /* a thread that only runs now and then may still wait a few times in a row */
