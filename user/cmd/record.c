@@ -22,11 +22,12 @@
 struct record_args {
 	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep;
 	const char *containers, *cgroups, *title;
-	struct opt_list labels;
+	struct opt_list labels, when;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, inject;
 	bool python_objects;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
+	double before_s, rearm_s;
 	int alloc, alloc_scope, by, offcpu;
 };
 
@@ -75,6 +76,9 @@ static const struct opt rows[] = {
 
 	{ .name = "Windows and archives", .kind = OPT_HEADING },
 	ROW("every", 0, OPT_DOUBLE, "SEC", every_s, .min = 0.1, .max = 1e7, .help = "write the profiles of each SEC seconds as SOURCE-DATE-TIME, and go on"),
+	ROW("when", 0, OPT_LIST, "CONDITION", when, .help = "write the profiles of the time before and up to now as SOURCE_CONDITION-DATE-TIME when a condition is met, and go on: 'rss>4G', 'rss+=1G' (each further), 'growth>100M/min', 'allocated>2G', 'allocated+=1G', 'cpu>80%' or 'oom'; may be given again"),
+	ROW("before", 0, OPT_DOUBLE, "SEC", before_s, .min = 1, .max = 3600, .help = "with --when: so much of the time before is in it (default 30)"),
+	ROW("rearm", 0, OPT_DOUBLE, "SEC", rearm_s, .min = 0, .max = 1e7, .help = "with --when: a condition counts again after it was false, and not before SEC seconds (default 60)"),
 	ROW("archive", 0, OPT_STRING, "DIR", archive, .synonyms = { "tree" }, .help = "write into DIR/NAME/DATE-TIME, or with --every into DIR/NAME, where NAME is the container's, else the systemd service's, else the pattern of --name, else the command's; \"host\" with -a"),
 	ROW("keep", 0, OPT_STRING, "LIMIT,…", keep, .help = "with --every or --archive: remove the oldest windows and runs beside this one until every limit is kept: an age (30s, 90m, 12h, 7d), a number (200), a size (500M), or several (7d,20G)"),
 
@@ -179,11 +183,36 @@ static int choose_rate(const struct record_args *a, struct run_config *cfg, stru
 	return 0;
 }
 
+static int choose_triggers(const struct record_args *a, struct run_config *cfg, struct err *e)
+{
+	static struct trigger when[sizeof(a->when.items) / sizeof(*a->when.items)];
+
+	cfg->when = when;
+	for (uint32_t i = 0; i < a->when.n; i++) {
+		if (trigger_parse(a->when.items[i], &when[i], e) < 0)
+			return -EINVAL;
+		if (when[i].what == TRIGGER_ALLOCATED && !cfg->sources[SOURCE_ALLOC])
+			return err_set(
+				e, -EINVAL,
+				"--when '%s' needs allocations, which --only, --alloc=off or -a "
+				"leave out",
+				when[i].text);
+	}
+	cfg->n_when = a->when.n;
+	return 0;
+}
+
 static int choose_windows(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
 	cfg->every_s = a->every_s;
 	if (!a->every_s && !a->archive && a->keep)
 		return err_set(e, -EINVAL, "--keep goes with --every SEC or --archive DIR");
+	if (!a->when.n && (a->before_s > 0 || a->rearm_s >= 0))
+		return err_set(e, -EINVAL, "--before and --rearm go with --when CONDITION");
+	cfg->before_s = a->before_s > 0 ? a->before_s : 30;
+	cfg->rearm_s = a->rearm_s >= 0 ? a->rearm_s : 60;
+	if (choose_triggers(a, cfg, e) < 0)
+		return -EINVAL;
 	if (a->archive && a->dir)
 		return err_set(e, -EINVAL,
 			       "-o and --archive both say where the files go: give one");
@@ -446,7 +475,12 @@ static const char *const no_files[] = { NULL };
 int cmd_record(int argc, char **argv)
 {
 	struct record_args a = {
-		.hz = 99, .mem_mb = 64, .interval_s = 1, .max_overhead = 5, .alloc = ALLOC_NOT_GIVEN
+		.hz = 99,
+		.mem_mb = 64,
+		.interval_s = 1,
+		.max_overhead = 5,
+		.alloc = ALLOC_NOT_GIVEN,
+		.rearm_s = -1,
 	};
 	static pid_t pids[MAX_PIDS];
 	static bool cpus[MAX_CPUS];

@@ -29,6 +29,7 @@ struct proc_mem {
 	int64_t last_ns; /* CLOCK_MONOTONIC of the sample before */
 	int64_t gone_minor, gone_major, gone_cpu_ns;
 	int64_t rollup_last_ns, rollup_took_ns;
+	bool no_rollup;
 };
 
 static int64_t clock_ns(clockid_t id)
@@ -341,7 +342,7 @@ static void read_rollups(struct proc_mem *m)
 {
 	int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
 
-	if (start_ns - m->rollup_last_ns < ROLLUP_SHARE * m->rollup_took_ns)
+	if (m->no_rollup || start_ns - m->rollup_last_ns < ROLLUP_SHARE * m->rollup_took_ns)
 		return;
 	for (uint32_t i = 0; i < m->n; i++) /* gone or not permitted: the rest still holds */
 		read_rollup(&m->members[i]);
@@ -400,6 +401,11 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 	m->last_ns = now_ns;
 	*ret_sample = sum;
 	return 0;
+}
+
+void proc_mem_quick(struct proc_mem *m)
+{
+	m->no_rollup = true;
 }
 
 void proc_mem_last(struct proc_mem *m)

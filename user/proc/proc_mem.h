@@ -52,6 +52,9 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample);
 /* The next sample is the last: smaps_rollup is read for it, where that has not taken 0.2 s before. */
 void proc_mem_last(struct proc_mem *m);
 
+/* smaps_rollup is not read for this set: pss, shared and private stay unknown. */
+void proc_mem_quick(struct proc_mem *m);
+
 /* How many processes are in the set. */
 uint32_t proc_mem_count(const struct proc_mem *m);
 

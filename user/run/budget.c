@@ -130,16 +130,16 @@ void budget_part(const struct run *r, struct profile_since *since, struct profil
 		window_ns = costs_read(r->budget->costs, costs);
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
 		uint32_t source = profile_rows[i].source;
-		double runs = (double)(costs[source].runs - since->costs[source].runs);
-		double ns = (double)(costs[source].run_ns - since->costs[source].run_ns);
+		double runs = (double)(costs[source].runs - since->begin.costs[source].runs);
+		double ns = (double)(costs[source].run_ns - since->begin.costs[source].run_ns);
 
 		now->cost_percent[i] = -1;
-		if (window_ns > since->cost_window_ns)
+		if (window_ns > since->begin.cost_window_ns)
 			now->cost_percent[i] = (ns + runs * kinds[source].trap_ns) * 100 /
-					       (double)(window_ns - since->cost_window_ns);
+					       (double)(window_ns - since->begin.cost_window_ns);
 	}
-	memcpy(since->costs, costs, sizeof(costs));
-	since->cost_window_ns = window_ns;
+	memcpy(since->begin.costs, costs, sizeof(costs));
+	since->begin.cost_window_ns = window_ns;
 }
 
 void budget_tick(struct run *r, uint64_t now)

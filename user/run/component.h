@@ -20,7 +20,7 @@
  *     stacks       stacks have come: those that wait to be walked may be
  *     drained      the totals were emptied: now things may be forgotten
  *     row          a row of the memory series is due (--interval)
- *     asked        SIGUSR1: a profile is wanted now
+ *     asked        a profile is wanted now: by SIGUSR1 (`why` NULL), or by what `why` says, a word
  *     cost, limit  what it costs, what it may cost from now on (budget.h)
  *     boundary     before and after the totals are exchanged for pipeline_now()
  *     snapshot     its part of such a profile (pipeline.h)
@@ -78,7 +78,7 @@ struct component {
 	void (*stacks)(void *self);
 	void (*drained)(void *self, uint64_t now_ns);
 	void (*row)(void *self, uint64_t now_ns);
-	void (*asked)(void *self);
+	void (*asked)(void *self, const char *why);
 
 	/* The share that it takes part in, and by the costs of which source (index of costs.h). */
 	enum budget_share share;
@@ -91,7 +91,8 @@ struct component {
 			    const struct run_summary *s, struct summary_cost *ret_cost);
 
 	int (*boundary)(void *self, bool after, struct err *e);
-	int (*snapshot)(void *self, struct profile_since *since, struct profile_now *now, struct err *e);
+	int (*snapshot)(void *self, struct profile_since *since, struct profile_now *now,
+			struct err *e);
 
 	void (*closing)(void *self);
 	void (*closed)(void *self);

@@ -4,7 +4,7 @@
 extern const struct component containers_component, oncpu_component, offcpu_component,
 	growth_component, alloc_component, stacks_component, trend_component, live_series_component,
 	alloc_series_component, rss_component, container_trends_component, by_container_component,
-	windows_component;
+	triggers_component, windows_component;
 
 const struct component *const components[] = {
 	&containers_component,
@@ -19,6 +19,7 @@ const struct component *const components[] = {
 	&rss_component,
 	&container_trends_component,
 	&by_container_component,
-	&windows_component, /* of all the others' profiles */
+	&triggers_component, /* ask for windows */
+	&windows_component,  /* of all the others' profiles */
 	NULL,
 };

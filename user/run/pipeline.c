@@ -231,12 +231,12 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 	if (rc < 0)
 		return rc;
 	end_wall_ns = wall_ns() - (int64_t)(now_ns() - now.end_ns);
-	if (!since->begin_ns) {
-		since->begin_ns = session_start_ns(r->session);
-		since->begin_wall_ns = r->clock.start_wall_ns;
+	if (!since->begin.ns) {
+		since->begin.ns = session_start_ns(r->session);
+		since->begin.wall_ns = r->clock.start_wall_ns;
 	}
-	now.time_ns = since->begin_wall_ns;
-	now.duration_ns = (int64_t)(now.end_ns - since->begin_ns);
+	now.time_ns = since->begin.wall_ns;
+	now.duration_ns = (int64_t)(now.end_ns - since->begin.ns);
 	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
 		if (has_part(r, (enum profile_kind)i, now.last))
 			rc = profile_since(r->profiles[i], &since->had[i], &now.profiles[i]);
@@ -248,8 +248,8 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 		profile_now_fini(&now);
 		return e && *e->msg ? rc : err_set(e, rc, "out of memory for a profile");
 	}
-	since->begin_ns = now.end_ns;
-	since->begin_wall_ns = end_wall_ns;
+	since->begin.ns = now.end_ns;
+	since->begin.wall_ns = end_wall_ns;
 	*ret_now = now;
 	return 0;
 }

@@ -20,19 +20,25 @@
 
 struct run;
 
-/* What one consumer has taken of the profiles so far; zeroed: nothing. */
-struct profile_since {
-	uint64_t begin_ns;     /* CLOCK_MONOTONIC; 0: since the gate opened */
-	int64_t begin_wall_ns;
-	struct profile_checkpoint had[N_PROFILE_KINDS];
-	struct profile *open;  /* waits that were going on then             */
-	/* What estimates were made of then, and what had been spent. */
+/* What there was when a stretch of time began. */
+struct profile_begin {
+	uint64_t ns; /* CLOCK_MONOTONIC; 0: when the gate opened */
+	int64_t wall_ns;
+	/* What estimates were made of, and what had been spent. */
 	struct estimate sampled;
 	struct burst_estimate bursts;
 	struct burst_facts burst_facts;
 	double burst_cost_ns;
 	struct program_cost costs[N_COSTS];
 	uint64_t cost_window_ns;
+};
+
+/* What one consumer has taken of the profiles so far; zeroed: nothing. */
+struct profile_since {
+	struct profile_begin begin;
+	struct profile_checkpoint had[N_PROFILE_KINDS];
+	struct profile *open; /* waits that were going on then                */
+	bool no_live;         /* the next profiles are to be without what is live */
 };
 
 /* Profiles of a stretch of time; NULL for kinds that cannot be split by time. */

@@ -192,14 +192,17 @@ static int on_round(void *ctx, struct err *e);
 static volatile sig_atomic_t signals_taken, hurry;
 static uint64_t last_signal_ns;
 
-static void on_asked(void *ctx, int number)
+void run_ask(struct run *r, const char *why)
 {
-	struct run *r = ctx;
-
-	(void)number;
 	EACH_COMPONENT(r, c, self)
 	if (c->asked)
-		c->asked(self);
+		c->asked(self, why);
+}
+
+static void on_asked(void *ctx, int number)
+{
+	(void)number;
+	run_ask(ctx, NULL);
 }
 
 static void on_signal(void *ctx, int number)

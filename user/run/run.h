@@ -52,7 +52,9 @@ struct alloc_state {
 	struct profile *sites;   /* what became of exact allocations; NULL: not traced */
 	/* Live bytes now, MEM_UNKNOWN where that is not known. */
 	int64_t (*live_bytes)(void *ctx);
-	void *live_ctx;
+	double (*total_bytes)(
+		void *ctx); /* allocated since the run began; NAN where that is not known */
+	void *live_ctx;     /* of both */
 	/* Called as estimates become known: `bytes` were allocated between two moments (CLOCK_MONOTONIC);
 	 * `stack` NULL: not known. Exact calls come from ingest_on_alloc(). */
 	void (*allocated)(void *ctx, const stack_id *stack, double bytes, uint64_t from_ns,
@@ -91,6 +93,8 @@ void run_free(struct run *r);
 
 /* A second signal has come: names and pictures that are not there yet are left out. */
 bool run_in_a_hurry(void);
+/* Asks for a profile now: see component.h. */
+void run_ask(struct run *r, const char *why);
 /* Ends the loop. The first reason stays. */
 void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -80,7 +80,7 @@ static struct run *asked_once(void)
 	r = bare_run(&cfg);
 	self = alone(r, "windows");
 	assert_int_equal(c->ready(self, NULL), 0);
-	c->asked(self);
+	c->asked(self, NULL);
 	assert_int_equal(loop_run(r->loop, NULL), 0);
 	assert_int_equal(c->write(self, NULL, NULL), 0); /* waits for who writes it */
 	return r;

@@ -15,27 +15,27 @@
 /* One content, whatever its paths. */
 struct unwind_file {
 	struct publish_key key;
-	char *name;                /* a path, for people                                        */
+	char *name; /* a path, for people                                        */
 	bool building;
-	bool failed;               /* it has no table                                           */
-	bool crowded;              /* there is no room for it, unless a walk needs it           */
-	bool needed;               /* a walk could not go on without its table                  */
-	uint32_t table;            /* its number when it was last asked for                     */
-	module_id module;          /* that it was opened as                                     */
-	struct build *waiting;     /* its table, while there is no room for it                  */
+	bool failed;           /* it has no table                                           */
+	bool crowded;          /* there is no room for it, unless a walk needs it           */
+	bool needed;           /* a walk could not go on without its table                  */
+	uint32_t table;        /* its number when it was last asked for                     */
+	module_id module;      /* that it was opened as                                     */
+	struct build *waiting; /* its table, while there is no room for it                  */
 	struct unwind_file *next_waiting;
-	uint64_t tried_ns;         /* when its table last became resident, or found no room     */
+	uint64_t tried_ns; /* when its table last became resident, or found no room     */
 	UT_hash_handle hh;
 };
 
 struct unwind_module {
 	bool seen;
 	enum code_kind code;
-	struct unwind_file *file;  /* CODE_ELF, CODE_VDSO */
+	struct unwind_file *file; /* CODE_ELF, CODE_VDSO */
 };
 
 struct unwind_files {
-	struct dict *dict;             /* borrowed, as the next three */
+	struct dict *dict; /* borrowed, as the next three */
 	struct proc_table *procs;
 	struct publish *publish;
 	struct builder *builder;
@@ -43,9 +43,9 @@ struct unwind_files {
 	struct unwind_module *modules; /* index: module_id.ix                                   */
 	uint32_t n_modules;
 	struct unwind_file *waiting;
-	uint64_t built, build_ns;      /* tables made, and what that took, of all threads       */
-	uint32_t unreadable, no_rows;  /* files                                                 */
-	char first_trouble[512];       /* of those, and of tables that were refused: the first  */
+	uint64_t built, build_ns;     /* tables made, and what that took, of all threads       */
+	uint32_t unreadable, no_rows; /* files                                                 */
+	char first_trouble[512];      /* of those, and of tables that were refused: the first  */
 };
 
 void unwind_files_fini(struct unwind_files *f);
@@ -61,8 +61,8 @@ void unwind_files_begin(struct unwind_files *f, module_id m);
  * table is made if it is neither resident nor on its way; one that was evicted, or found no room,
  * stays away for a while. -ENOSPC: there is no number for it now; -ENOMEM.
  */
-int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns, enum code_kind *ret_code,
-		       uint32_t *ret_table);
+int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
+		       enum code_kind *ret_code, uint32_t *ret_table);
 
 /*
  * A walk could not go on without table `table`. -EAGAIN: it is on its way; -ENOENT: it will not come

@@ -128,6 +128,13 @@ static int64_t live_bytes(void *ctx)
 	return ops && ops->live_bytes ? ops->live_bytes(ctx) : MEM_UNKNOWN;
 }
 
+static double total_bytes(void *ctx)
+{
+	const struct alloc_tier_ops *ops = ops_of(ctx);
+
+	return ops && ops->total_bytes ? ops->total_bytes(ctx) : NAN;
+}
+
 static int command(void *self, struct err *e)
 {
 	struct alloc *al = self;
@@ -135,6 +142,7 @@ static int command(void *self, struct err *e)
 
 	r->alloc.reason = al->reason;
 	r->alloc.live_bytes = live_bytes;
+	r->alloc.total_bytes = total_bytes;
 	r->alloc.live_ctx = al;
 	al->limit_percent = r->cfg->max_overhead;
 	al->trap_ns = BUDGET_TRAP_NS;

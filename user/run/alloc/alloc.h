@@ -92,6 +92,7 @@ struct alloc_tier_ops {
 	double (*percent)(struct alloc *al, const struct cost_window *w);
 	void (*limit)(struct alloc *al, double percent);
 	int64_t (*live_bytes)(struct alloc *al);
+	double (*total_bytes)(struct alloc *al);
 	/* Estimates so far into the profiles. `boundary`: what was seen before this moment is settled. */
 	int (*add)(struct alloc *al, bool boundary);
 	bool adds_rows; /* for every row of the series, too */

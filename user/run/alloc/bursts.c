@@ -245,6 +245,16 @@ static double percent(struct alloc *al, const struct cost_window *w)
 	return (stats.target_ns + stats.own_ns) * 100 / (double)(w->now_ns - al->bursts->from_ns);
 }
 
+/* Of all bursts but the last few, and of what was traced before them. */
+static double total(struct alloc *al)
+{
+	struct ingest_stats stats;
+
+	ingest_stats(al->run->ingest, &stats);
+	return (double)stats.allocated_bytes +
+	       (al->bursts ? bursts_total(al->bursts->bursts)->bytes : 0);
+}
+
 static void closing(struct alloc *al)
 {
 	struct run_bursts *s = al->bursts;
@@ -337,11 +347,11 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 		return 0;
 	bursts_facts(al->bursts->bursts, &facts);
 	est = *bursts_total(al->bursts->bursts);
-	burst_estimate_less(&est, &since->bursts);
-	n = facts.settled - since->burst_facts.settled;
+	burst_estimate_less(&est, &since->begin.bursts);
+	n = facts.settled - since->begin.burst_facts.settled;
 	bytes = burst_interval(&est, n);
-	from_ns =
-		since->burst_facts.settled ? since->burst_facts.settled_to_ns : al->bursts->from_ns;
+	from_ns = since->begin.burst_facts.settled ? since->begin.burst_facts.settled_to_ns
+						   : al->bursts->from_ns;
 	span_ns = facts.settled_to_ns > from_ns ? facts.settled_to_ns - from_ns : 0;
 	if (n == 0)
 		snprintf(comment, sizeof(now->comment[0]),
@@ -353,7 +363,7 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 			 "alloc_space 95 %% interval: %lld to %lld",
 			 n,
 			 span_ns ? (double)(facts.settled_covered_ns -
-					    since->burst_facts.settled_covered_ns) *
+					    since->begin.burst_facts.settled_covered_ns) *
 					   100 / (double)span_ns
 				 : 0,
 			 unit_ns((int64_t)span_ns).s, (unsigned long long)est.seen_calls,
@@ -361,11 +371,11 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 	burst_timer_stats(al->bursts->burst_timer, &stats);
 	if (now->duration_ns > 0)
 		now->cost_percent[PROFILE_ALLOC] =
-			(stats.target_ns + stats.own_ns - since->burst_cost_ns) * 100 /
+			(stats.target_ns + stats.own_ns - since->begin.burst_cost_ns) * 100 /
 			(double)now->duration_ns;
-	since->burst_cost_ns = stats.target_ns + stats.own_ns;
-	since->bursts = *bursts_total(al->bursts->bursts);
-	since->burst_facts = facts;
+	since->begin.burst_cost_ns = stats.target_ns + stats.own_ns;
+	since->begin.bursts = *bursts_total(al->bursts->bursts);
+	since->begin.burst_facts = facts;
 	return 0;
 }
 
@@ -486,6 +496,7 @@ const struct alloc_tier_ops bursts_ops = {
 	.process = probes_process,
 	.limit = limit,
 	.percent = percent,
+	.total_bytes = total,
 	.add = add,
 	.snapshot = snapshot,
 	.closing = closing,

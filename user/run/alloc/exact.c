@@ -213,6 +213,14 @@ static int64_t live(struct alloc *al)
 	return ingest_live_bytes(al->run->ingest);
 }
 
+static double total(struct alloc *al)
+{
+	struct ingest_stats stats;
+
+	ingest_stats(al->run->ingest, &stats);
+	return (double)stats.allocated_bytes;
+}
+
 /* Of processes that run: what is live now, by stack. */
 static bool lives(const struct run *r, labels_id labels)
 {
@@ -226,8 +234,7 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 	struct profile *sites = al->run->alloc.sites, *heap = now->profiles[PROFILE_HEAP];
 	int rc = 0;
 
-	(void)since;
-	if (!heap || now->last || !sites)
+	if (!heap || now->last || since->no_live || !sites)
 		return 0;
 	for (uint32_t i = 0; rc == 0 && i < profile_n_samples(sites); i++) {
 		struct profile_sample s = profile_sample(sites, i);
@@ -302,6 +309,7 @@ const struct alloc_tier_ops exact_ops = {
 	.percent = percent,
 	.limit = limit,
 	.live_bytes = live,
+	.total_bytes = total,
 	.snapshot = snapshot,
 	.finish = finish,
 	.report = report,

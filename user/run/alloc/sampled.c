@@ -177,6 +177,16 @@ static int64_t live(struct alloc *al)
 	return samples_live_bytes(al->samples);
 }
 
+static double total(struct alloc *al)
+{
+	struct samples_stats stats;
+
+	if (!al->samples)
+		return NAN;
+	samples_stats(al->samples, &stats);
+	return stats.alloc.bytes;
+}
+
 static double percent(struct alloc *al, const struct cost_window *w)
 {
 	(void)w;
@@ -333,7 +343,8 @@ static int add_live(void *ctx, struct samples_row *row)
 
 static int snapshot(struct alloc *al, struct profile_since *since, struct profile_now *now)
 {
-	struct live_now live = { al, now->last ? NULL : now->profiles[PROFILE_HEAP], { 0 } };
+	bool in_it = now->last || since->no_live;
+	struct live_now live = { al, in_it ? NULL : now->profiles[PROFILE_HEAP], { 0 } };
 	struct samples_stats stats;
 	struct estimate est;
 	struct interval all, in_use;
@@ -344,8 +355,8 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 	rc = samples_each(al->samples, add_live, &live);
 	samples_stats(al->samples, &stats);
 	est = stats.alloc;
-	estimate_less(&est, &since->sampled);
-	since->sampled = stats.alloc;
+	estimate_less(&est, &since->begin.sampled);
+	since->begin.sampled = stats.alloc;
 	all = estimate_interval(&est);
 	in_use = estimate_interval(&live.live);
 	for (enum profile_kind i = 0; i < N_PROFILE_KINDS; i++) {
@@ -518,6 +529,7 @@ const struct alloc_tier_ops sampled_ops = {
 	.percent = percent,
 	.limit = limit,
 	.live_bytes = live,
+	.total_bytes = total,
 	.add = add,
 	.adds_rows = true,
 	.snapshot = snapshot,

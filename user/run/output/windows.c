@@ -1,8 +1,12 @@
 /*
- * Windows: a run that writes its profiles every so many seconds, or when SIGUSR1 asks for them, and goes on.
+ * Windows: a run that writes its profiles every so many seconds, or when SIGUSR1 or a trigger (--when) asks for
+ * them, and goes on.
  *
  * A window is what pipeline_now() says there was since the one before, so windows add up to the run: nothing
  * falls between two, nothing is in both. What is live in the heap is that of the window's end.
+ *
+ * That of a trigger has some of the time before (profile_ring.h), so those of triggers and the others overlap.
+ * Its name has a word for the trigger, and when that was: oncpu_rss_4G-20261123-101010.pb.gz.
  *
  * In a run of several containers each has its windows in its own folder (folders.h): with one stamp, they
  * are one window, which is put in place and removed as a whole.
@@ -16,6 +20,7 @@
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/output/files.h"
+#include "run/output/profile_ring.h"
 #include "run/pipeline.h"
 
 #include <dirent.h>
@@ -23,37 +28,60 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define RETRY_NS 100000000ULL /* until a writer is free for what SIGUSR1 asked for */
-#define WRITERS  4 /* windows in the making at a time; with more to do, the open one grows longer */
+#define RETRY_NS  100000000ULL /* until a writer is free for what SIGUSR1 asked for */
+#define ASKED_MAX 8            /* triggers that wait for a writer */
+#define RING_PART 8            /* of --mem, for what came before a trigger: this part at most */
+#define WRITERS   4 /* windows in the making at a time; with more to do, the open one grows longer */
 
 struct windows {
 	struct run *run;
 	struct profile_since since;
-	uint64_t due_ns;   /* CLOCK_MONOTONIC; LOOP_NEVER: when it is asked for */
-	uint64_t asked_ns; /* by SIGUSR1: from when on it can be made; 0: nobody asks */
-	char stamp[32], stamp_before[32];
+	uint64_t due_ns;              /* CLOCK_MONOTONIC; LOOP_NEVER: when it is asked for */
+	uint64_t asked_ns;            /* by SIGUSR1: from when on it can be made; 0: nobody asks */
+	struct profile_ring *ring;    /* what came before a trigger; NULL: there are none */
+	char triggers[ASKED_MAX][48]; /* that wait for a writer, by their words           */
+	uint32_t n_triggers;
+	uint64_t triggers_ns; /* as asked_ns                                      */
+	uint64_t by_trigger, triggers_lost;
+	char prefix[50]; /* of the window in hand: "_" and the word, or ""   */
+	char stamp[32], stamp_before[32], trigger_before[32];
 	char (*asked_stamps)[32]; /* of those without --every: they go with the run's files */
 	uint32_t n_asked;
-	pid_t writers[WRITERS]; /* 0: none */
+	pid_t writers[WRITERS];    /* 0: none */
+	char writing[WRITERS][32]; /* their stamps */
 	uint64_t closed, failed, skipped;
 };
 
-/* Names of files have whole seconds: a second window of one second has a number. */
-static void make_stamp(struct windows *ws, int64_t begin_wall_ns)
+static bool is_being_written(const struct windows *ws)
 {
-	time_t sec = (time_t)(begin_wall_ns / 1000000000);
+	for (int i = 0; i < WRITERS; i++)
+		if (ws->writers[i] && strcmp(ws->writing[i], ws->stamp) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Names of files have whole seconds: a second window of one second has a number. So has one of another kind
+ * that is being written: what is put in place goes by its stamp.
+ */
+static void make_stamp(struct windows *ws, int64_t wall_ns, char before[32])
+{
+	time_t sec = (time_t)(wall_ns / 1000000000);
 	struct tm tm;
+	size_t len;
 	int nth = 1;
 
 	localtime_r(&sec, &tm);
-	strftime(ws->stamp, sizeof(ws->stamp), "%Y%m%d-%H%M%S", &tm);
-	if (strncmp(ws->stamp, ws->stamp_before, strlen(ws->stamp)) == 0) {
-		if (ws->stamp_before[strlen(ws->stamp)] == '-')
-			nth = atoi(ws->stamp_before + strlen(ws->stamp) + 1);
-		snprintf(ws->stamp + strlen(ws->stamp), sizeof(ws->stamp) - strlen(ws->stamp),
-			 "-%d", nth + 1);
+	len = strftime(ws->stamp, sizeof(ws->stamp), "%Y%m%d-%H%M%S", &tm);
+	if (strncmp(ws->stamp, before, len) == 0)
+		nth = before[len] == '-' ? atoi(before + len + 1) + 1 : 2;
+	for (; nth > 1 || is_being_written(ws); nth++) {
+		if (nth > 1)
+			snprintf(ws->stamp + len, sizeof(ws->stamp) - len, "-%d", nth);
+		if (!is_being_written(ws))
+			break;
 	}
-	memcpy(ws->stamp_before, ws->stamp, sizeof(ws->stamp));
+	memcpy(before, ws->stamp, sizeof(ws->stamp));
 }
 
 static bool wanted(const struct run_config *cfg)
@@ -91,8 +119,8 @@ static void write_formats(const struct windows *ws, const struct profile *p, int
 		char path[4096];
 		int rc = 0;
 
-		snprintf(path, sizeof(path), "%s/%s%s-%s%s", dir, folder, profile_rows[kind].name,
-			 ws->stamp, f->ext);
+		snprintf(path, sizeof(path), "%s/%s%s%s-%s%s", dir, folder, profile_rows[kind].name,
+			 ws->prefix, ws->stamp, f->ext);
 		if (!f->on_demand && *folder)
 			rc = folder_make(dir, folder, &one);
 		if (!f->on_demand && rc == 0)
@@ -255,6 +283,26 @@ static bool note_asked(struct windows *ws)
 	return true;
 }
 
+/* Stamp and prefix are made. */
+static int hand_to_writer(struct windows *ws, const struct profile_now *now, int writer,
+			  struct err *e)
+{
+	int rc;
+
+	if (ws->run->cfg->every_s <= 0 && !note_asked(ws))
+		run_note(ws->run, true,
+			 "out of memory: memscope clean will not see the profiles of %s",
+			 ws->stamp);
+	rc = start_writer(ws, now, &ws->writers[writer], e);
+	if (rc < 0)
+		return rc;
+	memcpy(ws->writing[writer], ws->stamp, sizeof(ws->stamp));
+	if (!ws->run->cfg->quiet)
+		fprintf(stderr, "memscope: window %s%s%s: %s\n", *ws->prefix ? ws->prefix + 1 : "",
+			*ws->prefix ? "-" : "", ws->stamp, unit_ns(now->duration_ns).s);
+	return 0;
+}
+
 static int close_window(struct windows *ws, int writer, struct err *e)
 {
 	_cleanup_(profile_now_fini) struct profile_now now = { 0 };
@@ -262,18 +310,32 @@ static int close_window(struct windows *ws, int writer, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	make_stamp(ws, now.time_ns);
-	if (ws->run->cfg->every_s <= 0 && !note_asked(ws))
-		run_note(ws->run, true,
-			 "out of memory: memscope clean will not see the profiles of %s",
-			 ws->stamp);
-	rc = start_writer(ws, &now, &ws->writers[writer], e);
+	*ws->prefix = '\0';
+	make_stamp(ws, now.time_ns, ws->stamp_before);
+	ws->closed++;
+	return hand_to_writer(ws, &now, writer, e);
+}
+
+/* The window of the trigger that has waited longest; named by when it was. */
+static int take_triggered(struct windows *ws, struct profile_now *ret_now, struct err *e)
+{
+	int rc = profile_ring_take(ws->ring, ws->run, ret_now, e);
+
 	if (rc < 0)
 		return rc;
-	ws->closed++;
-	if (!ws->run->cfg->quiet)
-		fprintf(stderr, "memscope: window %s: %s\n", ws->stamp, unit_ns(now.duration_ns).s);
+	snprintf(ws->prefix, sizeof(ws->prefix), "_%s", ws->triggers[0]);
+	memmove(ws->triggers, ws->triggers + 1, --ws->n_triggers * sizeof(*ws->triggers));
+	make_stamp(ws, ret_now->time_ns + ret_now->duration_ns, ws->trigger_before);
+	ws->by_trigger++;
 	return 0;
+}
+
+static int close_triggered(struct windows *ws, int writer, struct err *e)
+{
+	_cleanup_(profile_now_fini) struct profile_now now = { 0 };
+	int rc = take_triggered(ws, &now, e);
+
+	return rc == 0 ? hand_to_writer(ws, &now, writer, e) : rc;
 }
 
 /* --- when --- */
@@ -281,16 +343,43 @@ static int close_window(struct windows *ws, int writer, struct err *e)
 static uint64_t due(void *ctx)
 {
 	const struct windows *ws = ctx;
+	uint64_t ns = ws->due_ns;
 
-	return ws->asked_ns && ws->asked_ns < ws->due_ns ? ws->asked_ns : ws->due_ns;
+	if (ws->asked_ns && ws->asked_ns < ns)
+		ns = ws->asked_ns;
+	if (ws->n_triggers && ws->triggers_ns < ns)
+		ns = ws->triggers_ns;
+	if (ws->ring && profile_ring_due(ws->ring) < ns)
+		ns = profile_ring_due(ws->ring);
+	return ns;
+}
+
+static int trigger_due(struct windows *ws, struct err *e)
+{
+	int rc = 0;
+
+	while (rc == 0 && ws->n_triggers) {
+		int writer = free_writer(ws);
+
+		ws->triggers_ns = now_ns() + RETRY_NS;
+		if (writer < 0)
+			break;
+		rc = close_triggered(ws, writer, e);
+	}
+	if (rc == 0 && ws->ring && now_ns() >= profile_ring_due(ws->ring))
+		rc = profile_ring_turn(ws->ring, ws->run, e);
+	return rc;
 }
 
 static int on_due(void *ctx, struct err *e)
 {
 	struct windows *ws = ctx;
-	int writer = free_writer(ws), rc = 0;
+	int writer, rc = trigger_due(ws, e);
 	uint64_t now = now_ns();
 
+	if (rc < 0 || (now < ws->due_ns && (!ws->asked_ns || now < ws->asked_ns)))
+		return rc;
+	writer = free_writer(ws);
 	if (writer >= 0)
 		rc = close_window(ws, writer, e);
 	else if (now >= ws->due_ns)
@@ -311,13 +400,28 @@ static int ready(void *self, struct err *e)
 	ws->due_ns = r->cfg->every_s > 0
 			     ? session_start_ns(r->session) + (uint64_t)(r->cfg->every_s * 1e9)
 			     : LOOP_NEVER;
+	if (r->cfg->n_when) {
+		ws->ring = profile_ring_new(r->cfg->before_s,
+					    ((uint64_t)r->cfg->mem_mb << 20) / RING_PART);
+		if (!ws->ring)
+			return err_set(e, -ENOMEM, "out of memory for windows");
+	}
 	rc = loop_at(r->loop, due, on_due, ws);
 	return rc < 0 ? err_set(e, rc, "out of memory for windows") : 0;
 }
 
-static void asked(void *self)
+static void asked(void *self, const char *why)
 {
-	((struct windows *)self)->asked_ns = 1;
+	struct windows *ws = self;
+
+	if (!why) {
+		ws->asked_ns = 1;
+	} else if (ws->n_triggers == ASKED_MAX) {
+		ws->triggers_lost++;
+	} else {
+		snprintf(ws->triggers[ws->n_triggers++], sizeof(*ws->triggers), "%s", why);
+		ws->triggers_ns = 1;
+	}
 }
 
 static bool is_of_asked(const struct windows *ws, const char *file)
@@ -325,7 +429,11 @@ static bool is_of_asked(const struct windows *ws, const char *file)
 	for (int kind = 0; kind < N_PROFILE_KINDS; kind++) {
 		size_t len = strlen(profile_rows[kind].name);
 
-		if (strncmp(file, profile_rows[kind].name, len) != 0 || file[len] != '-')
+		if (strncmp(file, profile_rows[kind].name, len) != 0)
+			continue;
+		if (file[len] == '_')
+			len += strcspn(file + len, "-");
+		if (file[len] != '-')
 			continue;
 		for (uint32_t i = 0; i < ws->n_asked; i++) {
 			size_t stamp = strlen(ws->asked_stamps[i]);
@@ -359,17 +467,64 @@ static void list_asked(const struct windows *ws, const char *folder, struct run_
 	}
 }
 
+/* Those that were asked for too late for the loop, as the end of a target that ran out of memory. */
+static int write_triggered(struct windows *ws, struct err *e)
+{
+	struct outcome o = { 0, e };
+
+	while (o.rc == 0 && ws->n_triggers) {
+		_cleanup_(profile_now_fini) struct profile_now now = { 0 };
+		struct err one = { 0 };
+		int rc = take_triggered(ws, &now, &one);
+
+		if (rc == 0 && ws->run->cfg->every_s <= 0)
+			note_asked(ws);
+		if (rc == 0)
+			rc = put_in_place(ws, write_window(ws, &now, &one), &one);
+		add_outcome(&o, rc, &one);
+	}
+	return o.rc;
+}
+
+static void report_triggers(const struct windows *ws)
+{
+	struct profile_ring_stats stats;
+
+	if (!ws->ring)
+		return;
+	profile_ring_stats(ws->ring, &stats);
+	run_note(
+		ws->run, false,
+		"%llu windows that --when asked for; what came before was kept in up to %s of memory "
+		"(limit %s)",
+		(unsigned long long)ws->by_trigger, unit_bytes((int64_t)stats.peak_bytes).s,
+		unit_bytes((int64_t)stats.max_bytes).s);
+	if (stats.cut_short)
+		run_note(
+			ws->run, true,
+			"%llu times there was no room to keep all of the %g s before a trigger: its "
+			"window begins later; raise --mem (now %u)",
+			(unsigned long long)stats.cut_short, ws->run->cfg->before_s,
+			ws->run->cfg->mem_mb);
+	if (ws->triggers_lost)
+		run_note(ws->run, true,
+			 "%llu times a trigger got no window: %d others waited to be written",
+			 (unsigned long long)ws->triggers_lost, ASKED_MAX);
+}
+
 /* The last window, with all names there; then waits for those still in the making. */
 static int write_last(void *self, struct run_output *to, struct err *e)
 {
 	_cleanup_(profile_now_fini) struct profile_now now = { 0 };
 	struct windows *ws = self;
 	struct run *r = ws->run;
-	int status, rc = 0;
+	int status, rc = write_triggered(ws, e);
 
-	if (r->cfg->every_s > 0) {
+	if (rc == 0 && r->cfg->every_s > 0) {
+		*ws->prefix = '\0';
 		make_stamp(ws,
-			   ws->since.begin_ns ? ws->since.begin_wall_ns : r->clock.start_wall_ns);
+			   ws->since.begin.ns ? ws->since.begin.wall_ns : r->clock.start_wall_ns,
+			   ws->stamp_before);
 		rc = pipeline_now(r, &ws->since, &now, e);
 		if (rc == 0) {
 			ws->closed++;
@@ -389,6 +544,7 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 	else if (ws->closed)
 		run_note(r, false, "%llu profiles that SIGUSR1 asked for are in %s",
 			 (unsigned long long)ws->closed, r->cfg->dir);
+	report_triggers(ws);
 	if (ws->failed)
 		run_note(r, true, "%llu windows could not be written completely",
 			 (unsigned long long)ws->failed);
@@ -406,6 +562,7 @@ static void free_windows(void *self)
 	struct windows *ws = self;
 
 	profile_since_fini(&ws->since);
+	profile_ring_free(ws->ring);
 	free(ws->asked_stamps);
 }
 
