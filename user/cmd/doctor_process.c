@@ -1,5 +1,6 @@
 #include "cmd/doctor_process.h"
 
+#include "base/small_file.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
@@ -330,12 +331,11 @@ static void report(void *ctx, const struct run_summary *s)
 static bool is_zombie(pid_t pid)
 {
 	char path[64], line[1024], *paren, state;
-	_cleanup_(fclosep) FILE *f = NULL;
 	long threads;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')))
+	if (small_file_read(AT_FDCWD, path, line, sizeof(line)) <= 0 ||
+	    !(paren = strrchr(line, ')')))
 		return false;
 	/* proc(5): state is the 3rd word, num_threads the 20th. */
 	return sscanf(paren + 2,

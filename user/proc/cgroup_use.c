@@ -1,4 +1,5 @@
 #include "proc/cgroup_use.h"
+#include "base/small_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,16 +15,11 @@ enum { STAT_BYTES = 16384 };
 static size_t read_file(const char *dir, const char *name, char *buf, size_t cap)
 {
 	char path[2 * PATH_MAX + 64];
-	_cleanup_(closep) int fd = -1;
-	size_t len = 0;
-	ssize_t n;
+	int len;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && len < cap - 1 && (n = read(fd, buf + len, cap - 1 - len)) > 0)
-		len += (size_t)n;
-	buf[len] = '\0';
-	return len;
+	len = small_file_read(AT_FDCWD, path, buf, cap);
+	return len > 0 ? (size_t)len : 0;
 }
 
 static int64_t read_number(const char *dir, const char *name)

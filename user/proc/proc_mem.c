@@ -1,4 +1,5 @@
 #include "proc/proc_mem.h"
+#include "base/small_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,25 +45,10 @@ static int64_t clock_ns(clockid_t id)
 /* A small /proc file as text. The length, or -errno (-ESRCH: the process is gone). */
 static int read_at(int dir_fd, const char *name, char *buf, size_t size)
 {
-	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
+	int r = small_file_read(dir_fd, name, buf, size);
 
 	/* A /proc/PID that outlived its process has no entries. */
-	if (fd < 0)
-		return errno == ENOENT && faccessat(dir_fd, "stat", F_OK, 0) < 0 ? -ESRCH : -errno;
-	while (len < size - 1) {
-		ssize_t n = read(fd, buf + len, size - 1 - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		len += n;
-	}
-	buf[len] = '\0';
-	return (int)len;
+	return r == -ENOENT && faccessat(dir_fd, "stat", F_OK, 0) < 0 ? -ESRCH : r;
 }
 
 /* The number of the row `Name:   123 kB`, MEM_UNKNOWN when there is no such row. */

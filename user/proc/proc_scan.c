@@ -1,6 +1,7 @@
 /*
  * proc_table_scan(): what /proc says about a process that was there before us.
  */
+#include "base/small_file.h"
 #include "proc/life.h"
 #include "proc/proc_maps.h"
 
@@ -11,23 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-
-/* A small file below an open /proc/PID as one string without its last newline. */
-static int read_text(int dir, const char *name, char *buf, size_t size)
-{
-	_cleanup_(closep) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, size - 1);
-	if (n < 0)
-		return -errno;
-	if (n > 0 && buf[n - 1] == '\n')
-		n--;
-	buf[n] = '\0';
-	return 0;
-}
 
 /*
  * When the process began, on CLOCK_MONOTONIC; stat has it in ticks of CLOCK_BOOTTIME, which runs
@@ -41,7 +25,7 @@ static uint64_t started_ns(int dir)
 	char buf[1024];
 	char *after;
 
-	if (read_text(dir, "stat", buf, sizeof(buf)) < 0)
+	if (small_file_read(dir, "stat", buf, sizeof(buf)) < 0)
 		return 0;
 	/* The name in parentheses may hold anything; field 22 is the 20th after its end
 	 * (proc(5)). */
@@ -86,7 +70,7 @@ static void scan_threads(struct life *l, int dir)
 			continue;
 		n++;
 		snprintf(name, sizeof(name), "%s/comm", ent->d_name);
-		if (tid != l->pid && read_text(fd, name, comm, sizeof(comm)) == 0)
+		if (tid != l->pid && small_file_read(fd, name, comm, sizeof(comm)) >= 0)
 			proc_set_comm(l->newest, tid, comm);
 	}
 	closedir(tasks);
@@ -133,7 +117,7 @@ static int fill_in(struct proc_table *t, struct life *l, int dir)
 	char comm[64];
 
 	l->newest->root = ns_roots_add(&t->roots, l->pid);
-	if (read_text(dir, "comm", comm, sizeof(comm)) == 0)
+	if (small_file_read(dir, "comm", comm, sizeof(comm)) >= 0)
 		proc_set_comm(l->newest, l->pid, comm);
 	scan_exe(l->newest, dir);
 	scan_threads(l, dir);

@@ -1,10 +1,12 @@
 #include "run/target.h"
 
 #include "base/cleanup.h"
+#include "base/small_file.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <regex.h>
 #include <string.h>
@@ -115,14 +117,9 @@ bool target_cmdline(pid_t pid, char *buf, size_t cap)
 static char *read_stat(pid_t pid, char *buf, size_t cap)
 {
 	char path[64];
-	_cleanup_(fclosep) FILE *f = NULL;
-	size_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	n = f ? fread(buf, 1, cap - 1, f) : 0;
-	buf[n] = '\0';
-	return n ? buf : NULL;
+	return small_file_read(AT_FDCWD, path, buf, cap) > 0 ? buf : NULL;
 }
 
 /* We, our parent (the shell or sudo that has the pattern on its own line), and theirs. */

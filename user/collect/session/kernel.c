@@ -1,6 +1,7 @@
 #include "collect/session/kernel.h"
 
 #include "base/cleanup.h"
+#include "base/small_file.h"
 #include "collect/probes/uprobes.h"
 
 #include <bpf/bpf.h>
@@ -51,29 +52,13 @@ static void todo(struct kernel_finding *f, const char *fmt, ...)
 
 /* --- small questions --- */
 
-/* The first bytes of a file, as text without the newline. The length, or -errno. */
-static int read_text(const char *path, char *buf, size_t size)
-{
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, size - 1);
-	if (n < 0)
-		return -errno;
-	while (n > 0 && buf[n - 1] == '\n')
-		n--;
-	buf[n] = '\0';
-	return (int)n;
-}
-
 /* A number in a file, `fallback` when there is none. */
 static long read_number(const char *path, long fallback)
 {
 	char text[64];
 
-	return read_text(path, text, sizeof(text)) > 0 ? strtol(text, NULL, 0) : fallback;
+	return small_file_read(AT_FDCWD, path, text, sizeof(text)) > 0 ? strtol(text, NULL, 0)
+								       : fallback;
 }
 
 static uint64_t effective_caps(void)
@@ -81,7 +66,7 @@ static uint64_t effective_caps(void)
 	char text[8192];
 	const char *row;
 
-	if (read_text("/proc/self/status", text, sizeof(text)) < 0)
+	if (small_file_read(AT_FDCWD, "/proc/self/status", text, sizeof(text)) < 0)
 		return 0;
 	row = strstr(text, "\nCapEff:");
 	return row ? strtoull(row + strlen("\nCapEff:"), NULL, 16) : 0;
@@ -119,7 +104,7 @@ static int open_event(uint32_t type, uint64_t config)
 	int cpu = 0;
 
 	/* CPU 0 may be offline: ask on the first that is not. */
-	if (read_text("/sys/devices/system/cpu/online", online, sizeof(online)) > 0)
+	if (small_file_read(AT_FDCWD, "/sys/devices/system/cpu/online", online, sizeof(online)) > 0)
 		cpu = atoi(online);
 	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
@@ -154,7 +139,7 @@ static void probe_lockdown(struct kernel_finding *f)
 {
 	char text[128];
 
-	if (read_text("/sys/kernel/security/lockdown", text, sizeof(text)) < 0)
+	if (small_file_read(AT_FDCWD, "/sys/kernel/security/lockdown", text, sizeof(text)) < 0)
 		return found(f, KERNEL_OK, "not in use");
 	if (!strstr(text, "[confidentiality]"))
 		return found(f, KERNEL_OK, "%s", strstr(text, "[integrity]") ? "integrity" : "off");
@@ -370,7 +355,7 @@ static void probe_kernel_names(struct kernel_finding *f)
 static void probe_other_processes(struct kernel_finding *f)
 {
 	char text[64];
-	int r = read_text("/proc/1/maps", text, sizeof(text));
+	int r = small_file_read(AT_FDCWD, "/proc/1/maps", text, sizeof(text));
 
 	if (r > 0)
 		return found(f, KERNEL_OK, "/proc shows other users' processes");
@@ -444,8 +429,8 @@ static void probe_cpus(struct kernel_finding *f)
 {
 	char online[128] = "?", possible[128] = "?";
 
-	read_text("/sys/devices/system/cpu/online", online, sizeof(online));
-	read_text("/sys/devices/system/cpu/possible", possible, sizeof(possible));
+	small_file_read(AT_FDCWD, "/sys/devices/system/cpu/online", online, sizeof(online));
+	small_file_read(AT_FDCWD, "/sys/devices/system/cpu/possible", possible, sizeof(possible));
 	found(f, KERNEL_OK, "%s online (possible: %s)", online, possible);
 }
 

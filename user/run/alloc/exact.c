@@ -3,12 +3,14 @@
  * allocations, into the profiles and into the summary.
  */
 #include "analyse/alloc_threads.h"
+#include "base/small_file.h"
 #include "collect/overhead/governor.h"
 #include "model/alloc_site.h"
 #include "run/alloc/alloc.h"
 #include "run/budget.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #define SWEEP_NS 5000000000ULL /* at least, between two sweeps of the table of blocks */
@@ -99,12 +101,10 @@ int exact_start(struct alloc *al, struct err *e)
 static bool is_over(pid_t pid)
 {
 	char path[64], line[512], *paren;
-	_cleanup_(fclosep) FILE *f = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	return !f || !fgets(line, sizeof(line), f) || !(paren = strrchr(line, ')')) ||
-	       strchr("ZX", paren[2]);
+	return small_file_read(AT_FDCWD, path, line, sizeof(line)) <= 0 ||
+	       !(paren = strrchr(line, ')')) || strchr("ZX", paren[2]);
 }
 
 /* A child of a target: in the kernel it is one since its fork; its probes come now. */
