@@ -8,6 +8,7 @@ const char *about_prefix(enum about what)
 		[ABOUT_TARGET] = "Target: ",
 		[ABOUT_TITLE] = "Title: ",
 		[ABOUT_LABEL] = "Label: ",
+		[ABOUT_ESTIMATE] = "Estimate: ",
 	};
 
 	return prefixes[what];

@@ -5,13 +5,15 @@
  *   Target: redis-server (pid 5099)    what was profiled; one line each
  *   Title: before the fix              record --title
  *   Label: env=prod                    record --label, one line each
+ *   Estimate: every call in 57 bursts, 0.52 % of 10 s    how the values were estimated; none: they were counted,
+ *                                      or are samples as pprof knows them. Merged profiles have a line of each
  */
 #ifndef MEMSCOPE_MODEL_ABOUT_H
 #define MEMSCOPE_MODEL_ABOUT_H
 
 #include "model/profile.h"
 
-enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL };
+enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL, ABOUT_ESTIMATE };
 
 /* "Target: " */
 const char *about_prefix(enum about what);

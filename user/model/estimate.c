@@ -16,6 +16,8 @@ void estimate_add(struct estimate *to, uint64_t size, uint64_t weight)
 	to->seen_bytes += s;
 	to->v += v;
 	to->vc += v * (w - s / 2);
+	to->blocks_v += v / s / s;
+	to->blocks_vc += v / s / s * (w / s - 0.5);
 }
 
 void estimate_merge(struct estimate *to, const struct estimate *from)
@@ -26,6 +28,23 @@ void estimate_merge(struct estimate *to, const struct estimate *from)
 	to->seen_bytes += from->seen_bytes;
 	to->v += from->v;
 	to->vc += from->vc;
+	to->blocks_v += from->blocks_v;
+	to->blocks_vc += from->blocks_vc;
+}
+
+void estimate_errors(const struct estimate *est, struct value_error *ret_blocks,
+		     struct value_error *ret_bytes)
+{
+	double n = (double)est->samples;
+
+	*ret_blocks = (struct value_error){ .samples = n,
+					    .unseen = fmax(0, est->blocks - n),
+					    .v = est->blocks_v,
+					    .vc = est->blocks_vc };
+	*ret_bytes = (struct value_error){ .samples = n,
+					   .unseen = fmax(0, est->bytes - est->seen_bytes),
+					   .v = est->v,
+					   .vc = est->vc };
 }
 
 void estimate_less(struct estimate *from, const struct estimate *part)

@@ -17,11 +17,13 @@
  * certain it has no width. (What is estimated to be less by samples, and not more, has a c below 0.) It
  * never ends below what was seen. In 10,000 simulated runs it
  * holds the truth in 93 to 97 % of them, from five expected samples on (tests/unit/model/estimate.c).
- * The number of blocks gets none: where sizes are mixed it hangs on the few smallest samples, and
+ * The number of blocks gets none in a summary: where sizes are mixed it hangs on the few smallest samples, and
  * the same rule holds only 89 %.
  */
 #ifndef MEMSCOPE_MODEL_ESTIMATE_H
 #define MEMSCOPE_MODEL_ESTIMATE_H
+
+#include "model/value_error.h"
 
 #include <stdint.h>
 
@@ -31,6 +33,7 @@ struct estimate {
 	double bytes, blocks; /* Σ w, Σ w/s         */
 	double seen_bytes;    /* Σ s                */
 	double v, vc;         /* Σ v, Σ v(w - s/2)  */
+	double blocks_v, blocks_vc; /* the same of w/s and 1 */
 };
 
 struct interval {
@@ -43,6 +46,9 @@ void estimate_merge(struct estimate *to, const struct estimate *from);
 /* What came since: `part` was in it at an earlier time. */
 void estimate_less(struct estimate *from, const struct estimate *part);
 
+/* What a profile carries of the bytes, and of the number of blocks. */
+void estimate_errors(const struct estimate *est, struct value_error *ret_blocks,
+		     struct value_error *ret_bytes);
 /* 95 %, of the bytes. */
 struct interval estimate_interval(const struct estimate *est);
 

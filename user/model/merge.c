@@ -124,29 +124,17 @@ static int move_stack(struct images *im, stack_id *stack)
 
 /* --- adding up --- */
 
-static int64_t negated(int64_t v)
-{
-	return v == INT64_MIN ? INT64_MAX : -v;
-}
-
 static int add_samples(struct profile *to, const struct profile *more, const uint32_t *from,
 		       int sign, struct images *im)
 {
-	int64_t values[PROFILE_MAX_TYPES];
-
 	for (uint32_t i = 0; i < profile_n_samples(more); i++) {
 		struct profile_sample s = profile_sample(more, i);
 		int r = 0;
 
-		for (uint32_t t = 0; t < profile_n_types(to); t++) {
-			int64_t v = s.values[from ? from[t] : t];
-
-			values[t] = sign < 0 ? negated(v) : v;
-		}
 		if (im && im->any)
 			r = move_stack(im, &s.stack);
 		if (r == 0)
-			r = profile_add(to, s.stack, s.labels, values);
+			r = profile_add_sample(to, s.stack, s.labels, &s, from, sign);
 		if (r < 0)
 			return r;
 	}

@@ -3,7 +3,8 @@
  *
  * Written through protobuf-c. Mapping 1 is the main binary (`main_module`, else the image that has
  * the name of most samples' process, else the one most samples' roots belong to), build IDs as
- * pprof expects them (hex), default_sample_type set, labels as in profile.h. Names are cleaned on
+ * pprof expects them (hex), default_sample_type set, labels as in profile.h, and with them the errors of
+ * values that are estimates, as in value_error.h. Names are cleaned on
  * the way out: protobuf text must be UTF-8, and viewers print it to terminals. Read back: anyone's
  * pprof, gzipped or not; bounded (no allocation larger than the input justifies), every index
  * checked, -EBADMSG with a sentence for what is not a profile.

@@ -420,16 +420,69 @@ static int take_location(struct reader *r, struct bytes b)
 	return id_add(r, &r->location_ids, "location", pb->id, id.ix);
 }
 
+/* "alloc_space_stderr": is it of an error, and of which value type's? Of two of a name the later one. */
+static bool error_label(const struct reader *r, const char *key, uint32_t *ret_type,
+			enum value_error_label *ret_label)
+{
+	const char *suffix = strrchr(key, '_');
+
+	for (int l = 0; suffix && l < N_ERROR_LABELS; l++) {
+		size_t len = (size_t)(suffix - key);
+
+		if (strcmp(suffix, value_error_labels[l]) != 0)
+			continue;
+		for (uint32_t t = r->n_types; t--;) {
+			if (strncmp(r->types[t].name, key, len) != 0 || r->types[t].name[len])
+				continue;
+			*ret_type = t;
+			*ret_label = (enum value_error_label)l;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Errors of values are labels in the file, and no labels here. */
+static int read_errors(struct reader *r, const pb_sample *pb, stack_id stack, labels_id labels)
+{
+	struct value_error errors[PROFILE_MAX_TYPES];
+	bool has[PROFILE_MAX_TYPES] = { false };
+	int res = 0;
+
+	for (size_t i = 0; i < pb->n_label; i++) {
+		struct value_error_number number = { .number = pb->label[i]->num };
+		string_id key = { 0 };
+		uint32_t t;
+
+		if (pb->label[i]->str || string(r, pb->label[i]->key, &key) < 0 ||
+		    !error_label(r, dict_str(r->d, key), &t, &number.label))
+			continue;
+		if (!has[t])
+			value_error_begin(&errors[t]);
+		has[t] = true;
+		value_error_read(&errors[t], pb->value[t], number);
+	}
+	for (uint32_t t = 0; t < r->n_types && res == 0; t++) {
+		if (!has[t])
+			continue;
+		value_error_end(&errors[t]);
+		res = profile_add_error(r->profile, stack, labels, t, &errors[t]);
+	}
+	return res < 0 ? oom(r) : 0;
+}
+
 static int read_labels(struct reader *r, const pb_sample *pb, labels_id *ret_labels)
 {
 	struct label *labels = arena_alloc(&r->scratch, pb->n_label * sizeof(*labels));
+	enum value_error_label what;
+	uint32_t n = 0, type;
 	int res = 0;
 
 	if (!labels)
 		return oom(r);
 	for (size_t i = 0; i < pb->n_label && res == 0; i++) {
 		const pb_label *from = pb->label[i];
-		struct label *to = &labels[i];
+		struct label *to = &labels[n];
 
 		*to = (struct label){ 0 };
 		res = string(r, from->key, &to->key);
@@ -438,10 +491,13 @@ static int read_labels(struct reader *r, const pb_sample *pb, labels_id *ret_lab
 		if (res == 0 && !to->str.ix) {
 			to->num = from->num;
 			res = string(r, from->num_unit, &to->unit);
+			if (error_label(r, dict_str(r->d, to->key), &type, &what))
+				continue;
 		}
+		n++;
 	}
 	if (res == 0)
-		*ret_labels = dict_labels(r->d, labels, (uint32_t)pb->n_label);
+		*ret_labels = dict_labels(r->d, labels, n);
 	return res;
 }
 
@@ -469,7 +525,9 @@ static int take_sample(struct reader *r, struct bytes b)
 	res = read_labels(r, pb, &labels);
 	if (res < 0)
 		return res;
-	return profile_add(r->profile, stack, labels, pb->value) < 0 ? oom(r) : 0;
+	if (profile_add(r->profile, stack, labels, pb->value) < 0)
+		return oom(r);
+	return read_errors(r, pb, stack, labels);
 }
 
 /*

@@ -10,6 +10,8 @@
 #include "base/strbuf.h"
 #include "profile.pb-c.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef Perftools__Profiles__Profile pb_profile;
@@ -55,7 +57,8 @@ struct writer {
 	struct chunks functions;
 	struct function_entry *by_key;
 	struct strbuf text;
-	uint64_t *frames; /* scratch of one sample */
+	string_id *error_keys, count; /* by value type and label; "count"  */
+	uint64_t *frames;             /* scratch of one sample */
 	pb_label *labels;
 	pb_label **label_ptrs;
 	uint32_t max_depth, max_labels;
@@ -72,6 +75,7 @@ static void writer_free(struct writer *w)
 	HASH_CLEAR(hh, w->by_key);
 	chunks_free(&w->functions);
 	strbuf_free(&w->text);
+	free(w->error_keys);
 	free(w->frames);
 	free(w->labels);
 	free(w->label_ptrs);
@@ -158,6 +162,7 @@ static void use_sample(struct writer *w, struct profile_sample s)
 {
 	uint32_t depth = dict_stack_depth(w->d, s.stack), n_labels;
 	struct module_use *root = NULL;
+	struct value_error error;
 
 	for (stack_id at = s.stack; at.ix; at = dict_stack_parent(w->d, at)) {
 		location_id leaf = dict_stack_leaf(w->d, at);
@@ -170,6 +175,9 @@ static void use_sample(struct writer *w, struct profile_sample s)
 	if (depth > w->max_depth)
 		w->max_depth = depth;
 	dict_labels_get(w->d, s.labels, &n_labels);
+	for (uint32_t i = 0; s.errors && i < profile_n_types(w->p); i++)
+		if (profile_error(&s, i, &error))
+			n_labels += ERROR_LABELS_MAX;
 	if (n_labels > w->max_labels)
 		w->max_labels = n_labels;
 }
@@ -246,6 +254,24 @@ static void order_mappings(struct writer *w, module_id main)
 		w->modules[w->mappings[i]].mapping_id = i + 1;
 }
 
+/* Before the tables of strings are made: every name that the labels of errors may have. */
+static int init_error_keys(struct writer *w)
+{
+	uint32_t n = profile_n_types(w->p);
+	char key[256];
+
+	w->error_keys = calloc(n * N_ERROR_LABELS, sizeof(*w->error_keys));
+	if (!w->error_keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n * N_ERROR_LABELS && profile_has_errors(w->p); i++) {
+		snprintf(key, sizeof(key), "%.200s%s", profile_type(w->p, i / N_ERROR_LABELS)->name,
+			 value_error_labels[i % N_ERROR_LABELS]);
+		w->error_keys[i] = dict_string(w->d, key);
+	}
+	w->count = dict_string(w->d, "count");
+	return 0;
+}
+
 static int writer_init(struct writer *w, const struct profile *p, struct sink *out)
 {
 	uint32_t n_strings, n_locations, n_modules;
@@ -258,6 +284,8 @@ static int writer_init(struct writer *w, const struct profile *p, struct sink *o
 		.functions = CHUNKS_OF(struct function_entry),
 	};
 	dict_string(w->d, "//anon"); /* what text() will ask for */
+	if (init_error_keys(w) < 0)
+		return -ENOMEM;
 	n_strings = dict_string_count(w->d) + 1;
 	n_locations = dict_location_count(w->d) + 1;
 	n_modules = dict_module_count(w->d) + 1;
@@ -424,6 +452,33 @@ static int put_location(struct writer *w, location_id id)
 	return 0;
 }
 
+/* As labels behind those that there are; how many there are then. */
+static uint32_t add_errors(struct writer *w, const struct profile_sample *s, uint32_t n_labels)
+{
+	struct value_error_number numbers[ERROR_LABELS_MAX];
+	struct value_error error;
+
+	for (uint32_t i = 0; i < profile_n_types(w->p); i++) {
+		uint32_t n = 0;
+
+		if (profile_error(s, i, &error))
+			n = value_error_write(&error, s->values[i], numbers);
+		for (uint32_t k = 0; k < n; k++) {
+			pb_label *label = &w->labels[n_labels];
+
+			perftools__profiles__label__init(label);
+			label->key =
+				string(w, w->error_keys[i * N_ERROR_LABELS + numbers[k].label]);
+			label->num = numbers[k].number;
+			label->num_unit = numbers[k].label == ERROR_LABEL_SAMPLES
+						  ? string(w, w->count)
+						  : text(w, profile_type(w->p, i)->unit);
+			w->label_ptrs[n_labels++] = label;
+		}
+	}
+	return n_labels;
+}
+
 static void put_sample(struct writer *w, struct profile_sample s)
 {
 	pb_profile piece = PERFTOOLS__PROFILES__PROFILE__INIT;
@@ -444,6 +499,8 @@ static void put_sample(struct writer *w, struct profile_sample s)
 		label->num_unit = string(w, labels[i].unit);
 		w->label_ptrs[i] = label;
 	}
+	if (s.errors)
+		n_labels = add_errors(w, &s, n_labels);
 	sample.location_id = w->frames;
 	sample.n_location_id = depth;
 	sample.value = (int64_t *)s.values;

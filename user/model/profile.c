@@ -1,17 +1,33 @@
 #include "model/profile.h"
 
+#include "base/arena.h"
 #include "base/chunks.h"
 #include "base/hash.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 struct sample_key {
 	uint32_t stack, labels;
 };
 
+/* What most of them have is no more than a variance: groups are kept of those only that have some. */
+struct sample_error {
+	struct sample_error *next;
+	uint32_t type;
+	bool has_groups;
+	double sums[]; /* the beginning of struct value_error */
+};
+
+enum {
+	SUMS_PLAIN = offsetof(struct value_error, group) / sizeof(double),
+	SUMS_ALL = sizeof(struct value_error) / sizeof(double),
+};
+
 struct sample {
 	struct sample_key key;
+	struct sample_error *errors;
 	uint32_t ix;
 	UT_hash_handle hh;
 	int64_t values[]; /* n_types */
@@ -25,6 +41,7 @@ struct profile {
 	const char **comments;
 	struct chunks samples;
 	struct sample *by_key;
+	struct arena errors;
 };
 
 /* The dict keeps the text, so that types and comments live as long as the profile needs them. */
@@ -62,6 +79,7 @@ void profile_free(struct profile *p)
 		return;
 	HASH_CLEAR(hh, p->by_key);
 	chunks_free(&p->samples);
+	arena_free(&p->errors);
 	free(p->comments);
 	free(p);
 }
@@ -180,6 +198,109 @@ int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64
 	return 0;
 }
 
+/* --- errors --- */
+
+/* The one of that type, with room for groups if asked for. NULL: out of memory. */
+static struct sample_error *error_get(struct profile *p, struct sample *s, uint32_t type,
+				      bool groups)
+{
+	struct sample_error **at = &s->errors, *old, *new;
+
+	while (*at && (*at)->type != type)
+		at = &(*at)->next;
+	old = *at;
+	if (old && (old->has_groups || !groups))
+		return old;
+	new = arena_alloc(&p->errors,
+			  sizeof(*new) + (groups ? SUMS_ALL : SUMS_PLAIN) * sizeof(double));
+	if (!new)
+		return NULL;
+	memset(new->sums, 0, (groups ? SUMS_ALL : SUMS_PLAIN) * sizeof(double));
+	new->next = old ? old->next : NULL;
+	new->type = type;
+	new->has_groups = groups;
+	if (old)
+		memcpy(new->sums, old->sums, SUMS_PLAIN * sizeof(double));
+	*at = new;
+	return new;
+}
+
+static struct sample *sample_find(const struct profile *p, stack_id stack, labels_id labels)
+{
+	struct sample_key key = { .stack = stack.ix, .labels = labels.ix };
+	struct sample *s;
+
+	HASH_FIND(hh, p->by_key, &key, sizeof(key), s);
+	return s;
+}
+
+static int add_error(struct profile *p, struct sample *s, uint32_t type,
+		     const struct value_error *error)
+{
+	bool groups = value_error_has_groups(error);
+	struct sample_error *to = error_get(p, s, type, groups);
+	const double *from = (const double *)error;
+
+	if (!to)
+		return -ENOMEM;
+	for (int i = 0; i < (groups ? SUMS_ALL : SUMS_PLAIN); i++)
+		to->sums[i] += from[i];
+	return 0;
+}
+
+int profile_add_error(struct profile *p, stack_id stack, labels_id labels, uint32_t type,
+		      const struct value_error *error)
+{
+	struct sample *s = sample_find(p, stack, labels);
+
+	return s ? add_error(p, s, type, error) : -ENOENT;
+}
+
+bool profile_error(const struct profile_sample *s, uint32_t type, struct value_error *ret_error)
+{
+	const struct sample_error *at = s->errors;
+
+	*ret_error = (struct value_error){ 0 };
+	while (at && at->type != type)
+		at = at->next;
+	if (at)
+		memcpy(ret_error, at->sums,
+		       (at->has_groups ? SUMS_ALL : SUMS_PLAIN) * sizeof(double));
+	return at != NULL;
+}
+
+bool profile_has_errors(const struct profile *p)
+{
+	return p->errors.blocks != NULL;
+}
+
+int profile_add_sample(struct profile *p, stack_id stack, labels_id labels,
+		       const struct profile_sample *s, const uint32_t *from, int sign)
+{
+	int64_t values[PROFILE_MAX_TYPES];
+	struct value_error error;
+	struct sample *to;
+	int r;
+
+	for (uint32_t i = 0; i < p->n_types; i++) {
+		int64_t v = s->values[from ? from[i] : i];
+
+		values[i] = sign > 0 ? v : v == INT64_MIN ? INT64_MAX : -v;
+	}
+	r = profile_add(p, stack, labels, values);
+	if (r < 0 || !s->errors)
+		return r;
+	to = sample_find(p, stack, labels);
+	for (uint32_t i = 0; i < p->n_types && r == 0; i++) {
+		if (!profile_error(s, from ? from[i] : i, &error))
+			continue;
+		if (sign < 0)
+			value_error_negate(&error);
+		r = add_error(p, to, i, &error);
+	}
+	return r;
+}
+
 uint32_t profile_n_samples(const struct profile *p)
 {
 	return p->samples.n;
@@ -193,6 +314,7 @@ struct profile_sample profile_sample(const struct profile *p, uint32_t i)
 		.stack = { s->key.stack },
 		.labels = { s->key.labels },
 		.values = s->values,
+		.errors = s->errors,
 	};
 }
 

@@ -17,6 +17,7 @@
 #define MEMSCOPE_MODEL_PROFILE_H
 
 #include "model/dict.h"
+#include "model/value_error.h"
 #include "model/value_type.h"
 
 struct profile;
@@ -25,6 +26,7 @@ struct profile_sample {
 	stack_id stack;
 	labels_id labels;
 	const int64_t *values;  /* profile_n_types() of them */
+	const struct sample_error *errors; /* for profile_error(); NULL: none of its values is an estimate */
 };
 
 /* What pprof keeps beside the samples; all optional (0, empty). */
@@ -56,6 +58,23 @@ const struct profile_meta *profile_get_meta(const struct profile *p);
 
 /* `values`: profile_n_types() of them. 0 or -ENOMEM (also when the dict ran out: dict_oom()). */
 int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64_t *values);
+
+/*
+ * A value of the sample with this stack and these labels, which was added before, is an estimate: this is added to
+ * its error. 0, -ENOMEM, or -ENOENT: there is no such sample.
+ */
+int profile_add_error(struct profile *p, stack_id stack, labels_id labels, uint32_t type,
+		      const struct value_error *error);
+/* The error of value `type` of a sample. false: it carries none, and *ret_error is zero. */
+bool profile_error(const struct profile_sample *s, uint32_t type, struct value_error *ret_error);
+/*
+ * profile_add() of `sign` (1 or -1) times a sample of another profile, with its errors: what is subtracted is
+ * as uncertain as what is added. from[i] is which of its values is value i here, NULL: value i.
+ */
+int profile_add_sample(struct profile *p, stack_id stack, labels_id labels,
+		       const struct profile_sample *s, const uint32_t *from, int sign);
+/* Do samples carry errors? */
+bool profile_has_errors(const struct profile *p);
 
 uint32_t profile_n_samples(const struct profile *p);
 /* Samples are numbered 0 … n-1 in the order in which they were first added. */

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -332,6 +333,49 @@ static void protoc_decodes_what_was_written(void **state)
 
 #define test(fact) cmocka_unit_test_setup_teardown(fact, setup, teardown)
 
+/* Viewers that know no such labels see one sample of the right value; other labels stay as they are. */
+static void errors_are_numeric_labels_of_the_one_sample_of_a_stack(void **state)
+{
+	struct value_error error = {
+		.samples = 3, .unseen = 100, .v = 400, .vc = 4000, .group = { -7, 9 }
+	};
+	struct label pid = { .key = S("pid"), .num = 42 };
+	labels_id labels = dict_labels(d, &pid, 1);
+	struct profile_sample sample;
+	struct profile *again;
+	const char *data;
+	struct sink *out;
+	pb_profile *pb;
+	size_t len;
+
+	assert_int_equal(profile_add(p, in_main, labels, (int64_t[]){ 5, 500 }), 0);
+	assert_int_equal(profile_add_error(p, in_main, labels, 1, &error), 0);
+	assert_int_equal(profile_add_error(p, in_libc, labels, 1, &error), -ENOENT);
+	pb = decoded((module_id){ 0 });
+	assert_int_equal(pb->n_sample, 1);
+	assert_int_equal(pb->sample[0]->value[1], 500);
+	assert_int_equal(pb->sample[0]->n_label, 1 + 4 + 2);
+	for (size_t i = 0; i < pb->sample[0]->n_label; i++)
+		assert_int_equal(pb->sample[0]->label[i]->str, 0);
+	done(pb);
+
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	assert_int_equal(pprof_write(p, (module_id){ 0 }, out, NULL), 0);
+	assert_int_equal(sink_commit(out, NULL), 0);
+	data = sink_memory(out, &len);
+	assert_int_equal(pprof_read(d, data, len, "again", &again, NULL), 0);
+	sink_close(out);
+	assert_int_equal(profile_n_samples(again), 1);
+	sample = profile_sample(again, 0);
+	assert_int_equal(sample.labels.ix, labels.ix);
+	error = (struct value_error){ 0 };
+	assert_true(profile_error(&sample, 1, &error));
+	assert_true(error.v == 400 && error.vc == 4000 && error.unseen == 100);
+	assert_true(error.group[0] == -7 && error.group[1] == 9 && error.samples == 3);
+	assert_false(profile_error(&sample, 0, &error));
+	profile_free(again);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +390,7 @@ int main(void)
 		test(names_become_clean_utf8),
 		test(equal_profiles_give_equal_bytes),
 		test(protoc_decodes_what_was_written),
+		test(errors_are_numeric_labels_of_the_one_sample_of_a_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
