@@ -196,8 +196,8 @@ def windows_of_a_sampled_run_add_up_to_it_and_say_what_they_are_worth():
     check(truth[2] > 0, "the target has not worked")
     samples = 0
     for p in profiles:
-        said_by = next((c for c in p.comments if c.startswith("sampled: ")), "")
-        m = re.search(r"from (\d+) samples, .* alloc_space (\d+) to (\d+)", said_by)
+        said_by = next((c for c in p.comments if c.startswith("Estimate: ")), "")
+        m = re.search(r"Estimate: (\d+) samples of .* alloc_space (\d+) to (\d+)", said_by)
         if check(m, f"a window says of itself {p.comments}"):
             samples += int(m[1])
             size = p.sum(ALLOC[1])
@@ -223,7 +223,7 @@ def windows_of_bursts_add_up_to_the_run_and_say_what_they_are_worth():
     sites_equal(profiles, a)
     bursts = 0
     for p in profiles:
-        said_by = next((c for c in p.comments if c.startswith("every call in ")), "")
+        said_by = next((c for c in p.comments if c.startswith("Estimate: ")), "")
         m = re.search(r"every call in (\d+) bursts, .* interval: (\d+) to (\d+); cost", said_by)
         if m:
             bursts += int(m[1])

@@ -69,7 +69,7 @@ int alloc_frames_trim(struct profile **p)
 	for (uint32_t i = 0; i < profile_n_samples(*p); i++) {
 		struct profile_sample s = profile_sample(*p, i);
 
-		if (profile_add(new, trimmed(d, s.stack, known), s.labels, s.values) < 0)
+		if (profile_add_sample(new, trimmed(d, s.stack, known), s.labels, &s, NULL, 1) < 0)
 			return -ENOMEM;
 	}
 	if (dict_oom(d))

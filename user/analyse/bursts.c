@@ -606,6 +606,31 @@ void burst_estimate_less(struct burst_estimate *from, const struct burst_estimat
 		from->group[i] -= part->group[i];
 }
 
+void burst_errors(const struct burst_estimate *est, struct value_error *ret_calls,
+		  struct value_error *ret_bytes)
+{
+	double each = est->bytes > 0 ? est->calls / est->bytes : 0;
+	struct value_error bytes = {
+		.samples = (double)est->seen_calls,
+		.unseen = larger(est->bytes - (double)est->seen_bytes, 0),
+		.below = fabs(est->bytes - est->low_bytes),
+		.above = fabs(est->high_bytes - est->bytes),
+	};
+	struct value_error calls = {
+		.samples = (double)est->seen_calls,
+		.unseen = larger(est->calls - (double)est->seen_calls, 0),
+		.below = each * bytes.below,
+		.above = each * bytes.above,
+	};
+
+	for (int g = 0; g < BURST_GROUPS; g++) {
+		bytes.group[g] = est->group[g];
+		calls.group[g] = each * est->group[g];
+	}
+	*ret_calls = calls;
+	*ret_bytes = bytes;
+}
+
 /* The 97.5 % quantile of Student's distribution. */
 static double student(uint32_t freedom)
 {

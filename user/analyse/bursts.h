@@ -36,10 +36,11 @@
 
 #include "base/cleanup.h"
 #include "model/estimate.h"
+#include "model/value_error.h"
 
 #include <stdint.h>
 
-#define BURST_GROUPS 16
+#define BURST_GROUPS ERROR_GROUPS
 
 struct burst_span {
 	uint64_t open_ns, close_ns; /* every call in between was seen   */
@@ -114,6 +115,9 @@ void bursts_facts(const struct bursts *s, struct burst_facts *ret_facts);
 void burst_estimate_merge(struct burst_estimate *to, const struct burst_estimate *from);
 /* What came since: `part` was in it at an earlier time. */
 void burst_estimate_less(struct burst_estimate *from, const struct burst_estimate *part);
+/* The same for a profile: of its bytes, and of its calls, which vary as the bytes of the row do. */
+void burst_errors(const struct burst_estimate *est, struct value_error *ret_calls,
+		  struct value_error *ret_bytes);
 /* 95 % interval of the bytes, from so many bursts. Never below the bytes seen. */
 struct interval burst_interval(const struct burst_estimate *est, uint32_t bursts);
 

@@ -2,7 +2,11 @@
 
 #include "analyse/beta.h"
 #include "analyse/functions.h"
+#include "analyse/row_sums.h"
+#include "analyse/series.h"
 #include "analyse/sites.h"
+#include "model/about.h"
+#include "model/merge.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,73 +22,6 @@ enum {
 	SPREAD_SAMPLES = 10,   /* on either side, of a function that counts for the spread … */
 	SPREAD_FUNCTIONS = 16, /* … and the least number of them */
 };
-
-/* --- variances --- */
-
-/* "alloc_space" → "alloc_objects" and back; -1 where it is neither. */
-static int find_pair(const struct profile *p, uint32_t type, bool *ret_is_bytes)
-{
-	static const char *const pairs[][2] = {
-		{ "alloc_objects/count", "alloc_space/bytes" },
-		{ "inuse_objects/count", "inuse_space/bytes" },
-	};
-
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		int objects = profile_find_type(p, pairs[i][0]);
-		int space = profile_find_type(p, pairs[i][1]);
-
-		if (objects < 0 || space < 0)
-			continue;
-		*ret_is_bytes = (uint32_t)space == type;
-		if (*ret_is_bytes)
-			return objects;
-		if ((uint32_t)objects == type)
-			return space;
-	}
-	return -1;
-}
-
-/* The count beside "blocked/nanoseconds", -1 where `type` is no time of waits. */
-static int find_waits(const struct profile *p, uint32_t type)
-{
-	static const char *const waits[][2] = {
-		{ "blocked/nanoseconds", "blocked/count" },
-		{ "runnable/nanoseconds", "runnable/count" },
-	};
-
-	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
-		if (profile_find_type(p, waits[i][0]) == (int)type)
-			return profile_find_type(p, waits[i][1]);
-	return -1;
-}
-
-double sample_variance(const struct profile *p, const struct profile_sample *s, uint32_t type)
-{
-	int samples = profile_find_type(p, "samples/count"), pair;
-	double value = (double)s->values[type], objects, bytes, chance, mean;
-	bool is_bytes;
-
-	if (samples >= 0)
-		return s->values[samples] > 0 ? value * value / (double)s->values[samples] : 0;
-	/* Each wait is measured, but how many there are in a run, and how long, is chance. */
-	if (find_waits(p, type) >= 0)
-		return value * value / fmax(1, (double)s->values[find_waits(p, type)]);
-	if (profile_get_meta(p)->period <= 1)
-		return 0;
-	pair = find_pair(p, type, &is_bytes);
-	if (pair < 0) /* growth: each sample represents one period */
-		return strcmp(profile_type(p, type)->unit, profile_get_meta(p)->period_type.unit) ==
-				       0
-			       ? fabs(value) * (double)profile_get_meta(p)->period
-			       : 0;
-	bytes = is_bytes ? value : (double)s->values[pair];
-	objects = is_bytes ? (double)s->values[pair] : value;
-	if (bytes <= 0 || objects <= 0)
-		return 0;
-	mean = bytes / objects;
-	chance = -expm1(-mean / (double)profile_get_meta(p)->period);
-	return objects * (1 - chance) / chance * (is_bytes ? mean * mean : 1);
-}
 
 double binomial_tail(double n, double k, double p)
 {
@@ -113,54 +50,293 @@ static double count_test(double a, double b, double p, double share)
 
 /* --- rows --- */
 
+enum { SELF, TOTAL };
+
+/* A row, or all of a profile, in the runs of one side: scaled values. */
+struct side {
+	double mean[2],
+		squares[2]; /* self and total: the mean of runs, and squares of deviations from it */
+	double variance[2]; /* of the estimates, its mean over runs                              */
+	double raw,
+		raw_variance; /* of self, of a single run, not scaled                              */
+};
+
 struct work {
 	const struct diff_opts *opts;
 	struct diff *diff;
-	struct frame_sides *sides; /* of each row, not scaled */
+	struct row_table table;
+	uint32_t *row_of;      /* of stacks */
+	struct side *sides[2]; /* of each row; behind the last that of all */
+	uint32_t groups[2];    /* of bursts: the fewest of a run */
+	double mean_scale[2];
+	bool on_cpu;
 };
 
 static void put_row(struct work *w, const char *name, const char *module, enum frame_kind kind,
-		    uint32_t node, const struct frame_sides *s)
+		    uint32_t node)
 {
-	struct diff *d = w->diff;
-	double scale[2] = { d->scale, 1 };
-	struct diff_row row = { name, module, kind, node, .p = 1 };
-	double noise[2] = { 0 };
-
-	for (int i = 0; i < 2; i++) {
-		row.self[i] = (double)s->self[i] * scale[i];
-		row.total[i] = (double)s->total[i] * scale[i];
-		noise[0] += s->self_variance[i] * scale[i] * scale[i];
-		noise[1] += s->total_variance[i] * scale[i] * scale[i];
-	}
-	row.self_noise = Z95 * sqrt(noise[0]);
-	row.total_noise = Z95 * sqrt(noise[1]);
-	w->sides[d->n] = *s;
-	d->rows[d->n++] = row;
+	w->diff->rows[w->diff->n++] = (struct diff_row){ name, module, kind, node, .p = 1 };
 }
 
-static int make_rows(struct work *w)
+static int make_rows(struct work *w, struct functions *f)
 {
-	const struct frame_tree *tree = w->diff->tree;
-	_cleanup_(functions_fini) struct functions f = { 0 };
+	struct frame_tree *tree = w->diff->tree;
 	uint32_t n = tree->n_nodes;
 
 	if (w->opts->by == DIFF_BY_FUNCTION) {
-		if (functions_make(tree, &f) < 0)
+		/* malloc, and the kernel's functions that handle a page fault, are shared by all
+		 * callers: what changed is the caller. */
+		if (sites_charge(tree, sites_kind(w->opts->after, w->opts->after_type)) < 0 ||
+		    functions_make(tree, f) < 0)
 			return -ENOMEM;
-		n = f.n;
+		n = f->n;
 	}
 	w->diff->rows = calloc(n + 1ul, sizeof(*w->diff->rows));
-	w->sides = calloc(n + 1ul, sizeof(*w->sides));
-	if (!w->diff->rows || !w->sides)
+	w->row_of = malloc(tree->n_nodes * sizeof(*w->row_of));
+	if (!w->diff->rows || !w->row_of)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < f.n; i++)
-		put_row(w, f.rows[i].name, f.rows[i].module, f.rows[i].kind, 0, &f.rows[i].sides);
-	for (uint32_t i = 1; w->opts->by == DIFF_BY_STACK && i < n; i++)
-		if (tree->nodes[i].self)
-			put_row(w, tree->nodes[i].name, tree->nodes[i].module, tree->nodes[i].kind,
-				i, &tree->sides[i]);
+	memset(w->row_of, 0xff, tree->n_nodes * sizeof(*w->row_of));
+	for (uint32_t i = 0; i < f->n; i++)
+		put_row(w, f->rows[i].name, f->rows[i].module, f->rows[i].kind, 0);
+	for (uint32_t i = 1; w->opts->by == DIFF_BY_STACK && i < n; i++) {
+		if (!tree->sides[i].self[0] && !tree->sides[i].self[1])
+			continue;
+		w->row_of[i] = w->diff->n;
+		put_row(w, tree->nodes[i].name, tree->nodes[i].module, tree->nodes[i].kind, i);
+	}
+	w->table = (struct row_table){ tree, f->n ? f->row_of : w->row_of, w->diff->n };
+	for (int k = 0; k < 2; k++) {
+		w->sides[k] = calloc(w->diff->n + 1ul, sizeof(**w->sides));
+		if (!w->sides[k])
+			return -ENOMEM;
+	}
 	return 0;
+}
+
+/* --- runs --- */
+
+static uint32_t n_runs(const struct diff_opts *o, int k)
+{
+	return o->runs[k] ? o->n_runs[k] : 1;
+}
+
+static const struct profile *side_sum(const struct diff_opts *o, int k)
+{
+	return k ? o->after : o->before;
+}
+
+static const struct profile *side_run(const struct diff_opts *o, int k, uint32_t i)
+{
+	return o->runs[k] ? o->runs[k][i] : side_sum(o, k);
+}
+
+/* Of an empty run, which counts nothing: -1. */
+static int run_type(const struct diff_opts *o, int k, uint32_t i)
+{
+	uint32_t type = k ? o->after_type : o->before_type;
+
+	return profile_same_type(side_run(o, k, i), profile_type(side_sum(o, k), type));
+}
+
+static double positive_total(const struct profile *p, int type)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; type >= 0 && i < profile_n_samples(p); i++)
+		sum += fmax(0, (double)profile_sample(p, i).values[type]);
+	return sum;
+}
+
+/* What a run is scaled by: to the mean of those after. 0: it cannot be. */
+static double run_scale(const struct work *w, int k, uint32_t i, double want)
+{
+	const struct diff_opts *o = w->opts;
+	const struct profile *p = side_run(o, k, i);
+	double has = o->scale == DIFF_TOTALS ? positive_total(p, run_type(o, k, i))
+					     : (double)profile_get_meta(p)->duration_ns;
+
+	if (o->scale == DIFF_ABSOLUTE)
+		return 1;
+	return has > 0 ? want / has : 0;
+}
+
+/* The total or the duration that all are scaled to. */
+static double wanted_scale(const struct diff_opts *o)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n_runs(o, 1); i++)
+		sum += o->scale == DIFF_TOTALS
+			       ? positive_total(side_run(o, 1, i), run_type(o, 1, i))
+			       : (double)profile_get_meta(side_run(o, 1, i))->duration_ns;
+	return sum / n_runs(o, 1);
+}
+
+/* What is left of the error of a row when all of its profile is scaled to a given total. */
+static double share_variance(const struct row_sum *row, const struct row_sum *all)
+{
+	double share = all->value > 0 ? row->value / all->value : 0;
+	struct value_error rest = row->error;
+
+	rest.v = fmax(0, rest.v * (1 - 2 * share) + share * share * all->error.v);
+	rest.below = fabs(rest.below - share * all->error.below);
+	rest.above = fabs(rest.above - share * all->error.above);
+	for (int g = 0; g < ERROR_GROUPS; g++)
+		rest.group[g] -= share * all->error.group[g];
+	return value_error_variance(&rest);
+}
+
+/* The `i`th run of this side, Welford's way. */
+static void add_run(struct side *s, const struct row_sum *sums[2], const struct row_sum *all,
+		    uint32_t i, double scale, bool shares)
+{
+	for (int t = SELF; t <= TOTAL; t++) {
+		double v = sums[t]->value * scale, off = v - s->mean[t];
+		double variance = shares ? share_variance(sums[t], all)
+					 : value_error_variance(&sums[t]->error);
+
+		s->mean[t] += off / (i + 1);
+		s->squares[t] += off * (v - s->mean[t]);
+		s->variance[t] += (variance * scale * scale - s->variance[t]) / (i + 1);
+	}
+	s->raw = sums[SELF]->value;
+	s->raw_variance = value_error_variance(&sums[SELF]->error);
+}
+
+static int take_run(struct work *w, int k, uint32_t i, double scale)
+{
+	const struct diff_opts *o = w->opts;
+	const struct profile *p = side_run(o, k, i);
+	int type = run_type(o, k, i);
+	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
+	_cleanup_(freep) struct row_sums *rows = calloc(w->diff->n + 1ul, sizeof(*rows));
+	_cleanup_(freep) uint32_t *map = NULL;
+	struct profile_sums of = { 0 };
+	bool several = n_runs(o, 0) + n_runs(o, 1) > 2;
+	int r = rows ? 0 : -ENOMEM;
+
+	if (r == 0 && type >= 0) {
+		r = frame_tree_build(p,
+				     &(struct frame_tree_opts){
+					     .type = (uint32_t)type,
+					     .root_comm = o->root_comm,
+					     .keep_samples = true,
+				     },
+				     &tree);
+		if (r == 0 && !(map = calloc(tree->n_nodes, sizeof(*map))))
+			r = -ENOMEM;
+		if (r < 0)
+			return r;
+		frame_tree_map(tree, w->diff->tree, map);
+		r = row_sums_add(p, (uint32_t)type, ERROR_OF_LAW, tree, map, &w->table, rows, &of);
+	}
+	if (r < 0)
+		return r;
+	rows[w->diff->n] = (struct row_sums){ of.all, of.all };
+	w->diff->estimated |= of.estimated || profile_about(p, ABOUT_ESTIMATE, 0);
+	w->on_cpu |= of.on_cpu;
+	if (of.groups && (!w->groups[k] || of.groups < w->groups[k]))
+		w->groups[k] = of.groups;
+	for (uint32_t n = 0; n <= w->diff->n; n++)
+		add_run(&w->sides[k][n],
+			(const struct row_sum *[]){ &rows[n].self, &rows[n].total }, &of.all, i,
+			scale, o->scale == DIFF_TOTALS && (several || of.groups) && n < w->diff->n);
+	w->diff->raw_total[k] += of.all.value / n_runs(o, k);
+	return 0;
+}
+
+static int find_scales(struct work *w)
+{
+	const struct diff_opts *o = w->opts;
+	double want = wanted_scale(o);
+
+	for (int k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < n_runs(o, k); i++) {
+			double scale = run_scale(w, k, i, want);
+
+			if (scale <= 0)
+				return -EDOM;
+			w->mean_scale[k] += scale / n_runs(o, k);
+		}
+	w->diff->scale = w->mean_scale[0];
+	/* Sums of unequal numbers of runs are drawn as if they were of as many. */
+	w->diff->tree_scale = w->mean_scale[0] * n_runs(o, 1) / n_runs(o, 0);
+	return 0;
+}
+
+static int take_runs(struct work *w)
+{
+	const struct diff_opts *o = w->opts;
+	double want = wanted_scale(o);
+	int r = 0;
+
+	for (int k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < n_runs(o, k) && r == 0; i++)
+			r = take_run(w, k, i, run_scale(w, k, i, want));
+	return r;
+}
+
+/* --- tests --- */
+
+/* The variance of the mean of a side, and its degrees of freedom (INFINITY: it is known). */
+static double mean_variance(const struct work *w, uint32_t row, int k, int what,
+			    double *ret_freedom)
+{
+	const struct side *s = &w->sides[k][row], *other = &w->sides[!k][row];
+	uint32_t n = w->diff->n_runs[k], n_other = w->diff->n_runs[!k];
+	double variance = s->variance[what];
+
+	*ret_freedom = w->groups[k] ? fmax(1, w->groups[k] - 1) : INFINITY;
+	if (n > 1) {
+		variance = fmax(variance, s->squares[what] / (n - 1));
+		*ret_freedom = n - 1;
+	} else if (n_other > 1) {
+		double ratio = other->mean[what] > 0 ? s->mean[what] / other->mean[what] : 1;
+
+		variance = fmax(variance, other->squares[what] / (n_other - 1) * ratio * ratio);
+		*ret_freedom = n_other - 1;
+	}
+	return variance / n;
+}
+
+/* Of the difference, by Welch and Satterthwaite. */
+static double difference_variance(const struct work *w, uint32_t row, int what, double *ret_freedom)
+{
+	double sum = 0, squares = 0;
+
+	for (int k = 0; k < 2; k++) {
+		double freedom, v = mean_variance(w, row, k, what, &freedom);
+
+		sum += v;
+		squares += v * v / freedom;
+	}
+	*ret_freedom = squares > 0 ? sum * sum / squares : INFINITY;
+	return sum;
+}
+
+static double difference(const struct work *w, uint32_t row, int what)
+{
+	return w->sides[1][row].mean[what] - w->sides[0][row].mean[what];
+}
+
+static bool is_normal(double freedom)
+{
+	return freedom > 1e6;
+}
+
+static double t_test(double z, double freedom)
+{
+	z = fabs(z);
+	return is_normal(freedom) ? erfc(z / sqrt(2)) : 2 * student_t_tail(z, freedom);
+}
+
+static double noise_of(const struct work *w, uint32_t row, int what)
+{
+	double freedom, variance = difference_variance(w, row, what, &freedom);
+
+	if (variance <= 0)
+		return 0;
+	return sqrt(variance) * (is_normal(freedom) ? Z95 : student_t_quantile(0.975, freedom));
 }
 
 /* Sample counts of each side, all with the side's mean weight. */
@@ -171,18 +347,18 @@ struct counts {
 
 static bool count_samples(const struct work *w, uint32_t i, double spread, struct counts *c)
 {
-	const struct frame_sides *s = &w->sides[i], *all = &w->diff->tree->sides[0];
-	double value = (double)s->self[0] + (double)s->self[1], weight;
+	const struct side *a = &w->sides[0][i], *b = &w->sides[1][i];
+	double value = a->raw + b->raw, weight;
 
 	if (value <= 0)
 		return false;
-	weight = (s->self_variance[0] + s->self_variance[1]) / value * spread;
+	weight = (a->raw_variance + b->raw_variance) / value * spread;
 	if (weight <= 0)
 		return false;
-	c->a = (double)s->self[0] / weight;
-	c->b = (double)s->self[1] / weight;
-	c->all_a = (double)all->total[0] / weight;
-	c->all_b = (double)all->total[1] / weight;
+	c->a = a->raw / weight;
+	c->b = b->raw / weight;
+	c->all_a = w->sides[0][w->diff->n].raw / weight;
+	c->all_b = w->sides[1][w->diff->n].raw / weight;
 	return true;
 }
 
@@ -237,8 +413,7 @@ static int find_spread(struct work *w)
 	return 0;
 }
 
-/* The p-value of one row, and whether its differences agree in direction. */
-static void test_row(struct work *w, uint32_t i)
+static void test_counts(struct work *w, uint32_t i)
 {
 	struct diff_row *row = &w->diff->rows[i];
 	double exposure = w->diff->scale / (1 + w->diff->scale);
@@ -259,8 +434,8 @@ static void test_row(struct work *w, uint32_t i)
 		return;
 	}
 	row->p = by_value = count_test(c.a, c.b, exposure, 0);
-	/* Bytes are exact; time also depends on the machine's load. */
-	if (profile_find_type(w->opts->after, "samples/count") < 0)
+	/* Time also depends on the machine's load. */
+	if (!w->on_cpu)
 		return;
 	row->p = fmax(by_share, by_value);
 	if ((c.b > (c.a + c.b) * shares) != (c.b > (c.a + c.b) * exposure))
@@ -268,10 +443,23 @@ static void test_row(struct work *w, uint32_t i)
 	row->as_the_rest = by_value < FALSE_DISCOVERY / w->diff->n;
 }
 
+/* Student's t, whether the variance is that between bursts or between runs. */
+static void test_means(struct work *w, uint32_t i)
+{
+	double freedom, variance = difference_variance(w, i, SELF, &freedom) * w->diff->spread;
+	double by = difference(w, i, SELF);
+
+	if (w->sides[0][i].mean[SELF] <= 0 && w->sides[1][i].mean[SELF] <= 0)
+		return;
+	w->diff->n_tested++;
+	w->diff->rows[i].p = variance > 0 ? t_test(by / sqrt(variance), freedom) : by == 0;
+}
+
 /* Benjamini and Hochberg: the largest p below its rank's share of the rate, and all below it. */
 static int mark_changed(struct work *w)
 {
 	struct diff *d = w->diff;
+	bool counted = d->noise == DIFF_COUNTED;
 	_cleanup_(freep) double *p = calloc(d->n + 1ul, sizeof(*p));
 	double largest = fmax(d->total[0], d->total[1]), limit = -1;
 	uint32_t n = 0;
@@ -281,19 +469,17 @@ static int mark_changed(struct work *w)
 	for (uint32_t i = 0; i < d->n; i++)
 		p[n++] = d->rows[i].p;
 	qsort(p, n, sizeof(*p), compare_doubles);
-	for (uint32_t i = 0; i < n && !d->exact; i++)
-		if (p[i] <= FALSE_DISCOVERY * (i + 1) / n)
+	for (uint32_t i = 0; i < d->n_tested && !counted; i++)
+		if (p[i] <= FALSE_DISCOVERY * (i + 1) / d->n_tested)
 			limit = p[i];
 	for (uint32_t i = 0; i < d->n; i++) {
 		struct diff_row *row = &d->rows[i];
 
 		row->changed =
 			fabs(row->self[1] - row->self[0]) >= w->opts->least_share * largest &&
-			row->self[1] != row->self[0] && (d->exact || row->p <= limit);
+			row->self[1] != row->self[0] && (counted || row->p <= limit);
 		row->as_the_rest &= !row->changed;
 		d->n_changed += row->changed;
-		row->self_noise *= sqrt(d->spread);
-		row->total_noise *= sqrt(d->spread);
 	}
 	return 0;
 }
@@ -313,44 +499,31 @@ static int compare_rows(const void *a, const void *b)
 
 /* --- all of it --- */
 
-static double positive_total(const struct profile *p, uint32_t type)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < profile_n_samples(p); i++)
-		sum += fmax(0, (double)profile_sample(p, i).values[type]);
-	return sum;
-}
-
-static int find_scale(const struct diff_opts *opts, struct diff *diff)
-{
-	int64_t before_ns = profile_get_meta(opts->before)->duration_ns;
-	int64_t after_ns = profile_get_meta(opts->after)->duration_ns;
-
-	diff->raw_total[0] = positive_total(opts->before, opts->before_type);
-	diff->raw_total[1] = positive_total(opts->after, opts->after_type);
-	diff->scale = 1;
-	if (opts->scale == DIFF_TOTALS) {
-		if (diff->raw_total[0] <= 0 || diff->raw_total[1] <= 0)
-			return -EDOM;
-		diff->scale = diff->raw_total[1] / diff->raw_total[0];
-	} else if (opts->scale == DIFF_SECONDS) {
-		if (before_ns <= 0 || after_ns <= 0)
-			return -EDOM;
-		diff->scale = (double)after_ns / (double)before_ns;
-	}
-	diff->total[0] = diff->raw_total[0] * diff->scale;
-	diff->total[1] = diff->raw_total[1];
-	return 0;
-}
-
-static int work(struct work *w)
+static void set_rows(struct work *w)
 {
 	struct diff *d = w->diff;
-	const struct frame_sides *all;
-	int r;
 
-	r = find_scale(w->opts, d);
+	for (uint32_t i = 0; i <= d->n; i++) {
+		struct diff_row all = { 0 }, *row = i < d->n ? &d->rows[i] : &all;
+
+		for (int k = 0; k < 2; k++) {
+			row->self[k] = w->sides[k][i].mean[SELF];
+			row->total[k] = w->sides[k][i].mean[TOTAL];
+		}
+		row->self_noise = noise_of(w, i, SELF) * sqrt(d->spread);
+		row->total_noise = noise_of(w, i, TOTAL) * sqrt(d->spread);
+		if (i < d->n)
+			continue;
+		memcpy(d->total, all.total, sizeof(d->total));
+		d->total_noise = all.total_noise;
+	}
+}
+
+static int work(struct work *w, struct functions *f)
+{
+	struct diff *d = w->diff;
+	int r = find_scales(w);
+
 	if (r < 0)
 		return r;
 	r = frame_tree_build(w->opts->after,
@@ -358,28 +531,25 @@ static int work(struct work *w)
 				     .type = w->opts->after_type,
 				     .before = w->opts->before,
 				     .before_type = w->opts->before_type,
-				     .scale = { d->scale, 1 },
-				     .variance = sample_variance,
+				     .scale = { d->tree_scale, 1 },
 				     .root_comm = w->opts->root_comm,
 			     },
 			     &d->tree);
-	/* malloc, and the kernel's functions that handle a page fault, are shared by all callers:
-	 * what changed is the caller. */
-	if (r == 0 && w->opts->by == DIFF_BY_FUNCTION)
-		sites_charge(d->tree, sites_kind(w->opts->after, w->opts->after_type));
 	if (r == 0)
-		r = make_rows(w);
+		r = make_rows(w, f);
+	if (r == 0)
+		r = take_runs(w);
 	if (r < 0)
 		return r;
-	all = &d->tree->sides[0];
-	d->exact = all->total_variance[0] + all->total_variance[1] <= 0;
-	if (!d->exact && find_spread(w) < 0)
+	d->noise = d->n_runs[0] + d->n_runs[1] > 2 ? DIFF_RUNS
+		   : w->groups[0] || w->groups[1]  ? DIFF_BURSTS
+		   : d->estimated                  ? DIFF_SAMPLES
+						   : DIFF_COUNTED;
+	if ((d->noise == DIFF_SAMPLES || d->noise == DIFF_BURSTS) && find_spread(w) < 0)
 		return -ENOMEM;
-	d->total_noise =
-		Z95 * sqrt((all->total_variance[0] * d->scale * d->scale + all->total_variance[1]) *
-			   d->spread);
-	for (uint32_t i = 0; i < d->n; i++)
-		test_row(w, i);
+	set_rows(w);
+	for (uint32_t i = 0; i < d->n && d->noise != DIFF_COUNTED; i++)
+		(d->noise == DIFF_SAMPLES ? test_counts : test_means)(w, i);
 	if (mark_changed(w) < 0)
 		return -ENOMEM;
 	if (d->n)
@@ -389,12 +559,18 @@ static int work(struct work *w)
 
 int diff_make(const struct diff_opts *opts, struct diff *diff)
 {
-	struct work w = { opts, diff, NULL };
+	_cleanup_(functions_fini) struct functions f = { 0 };
+	struct work w = { .opts = opts, .diff = diff };
 	int r;
 
-	*diff = (struct diff){ .spread = 1, .scale = 1 };
-	r = work(&w);
-	free(w.sides);
+	*diff = (struct diff){ .spread = 1,
+			       .scale = 1,
+			       .tree_scale = 1,
+			       .n_runs = { n_runs(opts, 0), n_runs(opts, 1) } };
+	r = work(&w, &f);
+	free(w.row_of);
+	free(w.sides[0]);
+	free(w.sides[1]);
 	return r;
 }
 

@@ -13,6 +13,7 @@ struct builder {
 	struct frame_node *nodes;
 	struct frame_sides *sides; /* NULL: of one profile      */
 	bool two;
+	uint32_t *sample_nodes, *charged;
 	uint32_t *names; /* string index of nodes[i].name */
 	uint32_t cap;
 	uint32_t *slots; /* node number, 0: free */
@@ -272,14 +273,14 @@ static int add_profile(struct builder *b, const struct profile *p, uint32_t type
 			return r;
 		if (r > 0)
 			continue;
+		if (b->sample_nodes)
+			b->sample_nodes[i] = node;
 		b->tree.n_samples++;
 		if (!b->two) {
 			b->nodes[node].self = add_saturating(b->nodes[node].self, value);
 			continue;
 		}
 		b->sides[node].self[side] = add_saturating(b->sides[node].self[side], value);
-		if (opts->variance)
-			b->sides[node].self_variance[side] += opts->variance(p, &s, type);
 	}
 	return 0;
 }
@@ -301,11 +302,8 @@ static void add_up_sides(struct builder *b, const double scale[2])
 		b->nodes[i].self = before > after ? before : after;
 		for (int k = 0; k < 2; k++) {
 			s->total[k] = add_saturating(s->total[k], s->self[k]);
-			s->total_variance[k] += s->self_variance[k];
-			if (!i)
-				continue;
-			parent->total[k] = add_saturating(parent->total[k], s->total[k]);
-			parent->total_variance[k] += s->total_variance[k];
+			if (i)
+				parent->total[k] = add_saturating(parent->total[k], s->total[k]);
 		}
 	}
 }
@@ -386,6 +384,14 @@ static int build(struct builder *b, const struct profile *p, const struct frame_
 	int r;
 
 	r = grow(b);
+	if (r == 0 && opts->keep_samples && !b->two) {
+		size_t n = profile_n_samples(p);
+
+		b->sample_nodes = malloc((n + 1) * sizeof(*b->sample_nodes));
+		r = b->sample_nodes ? 0 : -ENOMEM;
+		if (r == 0)
+			memset(b->sample_nodes, 0xff, (n + 1) * sizeof(*b->sample_nodes));
+	}
 	if (r < 0)
 		return r;
 	b->nodes[0] = (struct frame_node){ .name = "all", .module = "", .kind = FRAME_PROCESS };
@@ -426,6 +432,7 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 	}
 	b->tree.nodes = b->nodes;
 	b->tree.sides = b->sides;
+	b->tree.sample_nodes = b->sample_nodes;
 	b->tree.type = profile_type(p, opts->type)->name;
 	b->tree.unit = profile_type(p, opts->type)->unit;
 	*ret_tree = &b->tree;
@@ -438,30 +445,51 @@ static void move_sides(struct frame_sides *sides, const struct frame_node *nodes
 	struct frame_sides own = sides[node];
 
 	for (int i = 0; i < 2; i++) {
-		for (uint32_t at = node; at != to; at = nodes[at].parent) {
+		for (uint32_t at = node; at != to; at = nodes[at].parent)
 			sides[at].total[i] -= own.self[i];
-			sides[at].total_variance[i] -= own.self_variance[i];
-			/* Sums of fractions: what is left of nothing. */
-			if (sides[at].total_variance[i] < 0 || !sides[at].total[i])
-				sides[at].total_variance[i] = 0;
-		}
 		sides[node].self[i] = 0;
-		sides[node].self_variance[i] = 0;
 		sides[to].self[i] = add_saturating(sides[to].self[i], own.self[i]);
-		sides[to].self_variance[i] += own.self_variance[i];
 	}
 }
 
-void frame_tree_charge(struct frame_tree *t,
-		       uint32_t (*to)(const struct frame_tree *t, uint32_t node))
+static int compare_children(const struct frame_node *a, const struct frame_node *b)
+{
+	return strcmp(a->name, b->name) ?: (int)a->kind - (int)b->kind;
+}
+
+/* Both have their children in order; parents have smaller numbers. */
+void frame_tree_map(const struct frame_tree *t, const struct frame_tree *in, uint32_t *ret_map)
+{
+	for (uint32_t i = 0; i < t->n_nodes; i++)
+		ret_map[i] = 0;
+	for (uint32_t i = 0; i < t->n_nodes; i++) {
+		uint32_t at = in->nodes[ret_map[i]].first_child;
+
+		for (uint32_t c = t->nodes[i].first_child; c; c = t->nodes[c].next_sibling) {
+			while (at && compare_children(&in->nodes[at], &t->nodes[c]) < 0)
+				at = in->nodes[at].next_sibling;
+			ret_map[c] = at;
+		}
+	}
+}
+
+int frame_tree_charge(struct frame_tree *t,
+		      uint32_t (*to)(const struct frame_tree *t, uint32_t node))
 {
 	struct builder *b = (struct builder *)t;
+
+	b->charged = calloc(t->n_nodes, sizeof(*b->charged));
+	if (!b->charged)
+		return -ENOMEM;
+	b->tree.charged = b->charged;
 
 	/* Parents have smaller numbers: what is moved up is not met again. */
 	for (uint32_t i = 1; i < t->n_nodes; i++) {
 		int64_t self = b->nodes[i].self;
-		uint32_t site = self ? to(t, i) : i;
+		bool any = self || (b->two && (b->sides[i].self[0] || b->sides[i].self[1]));
+		uint32_t site = any ? to(t, i) : i;
 
+		b->charged[i] = site;
 		if (site == i)
 			continue;
 		for (uint32_t at = i; at != site; at = b->nodes[at].parent)
@@ -471,6 +499,7 @@ void frame_tree_charge(struct frame_tree *t,
 		if (b->two)
 			move_sides(b->sides, b->nodes, i, site);
 	}
+	return 0;
 }
 
 void frame_tree_free(struct frame_tree *t)
@@ -481,6 +510,8 @@ void frame_tree_free(struct frame_tree *t)
 		return;
 	free(b->nodes);
 	free(b->sides);
+	free(b->sample_nodes);
+	free(b->charged);
 	free(b->names);
 	free(b->slots);
 	free(b);

@@ -30,18 +30,21 @@ struct frame_node {
 /* A node's values in each of two profiles: [0] the one before, [1] the one after. */
 struct frame_sides {
 	int64_t self[2], total[2];
-	double self_variance[2], total_variance[2];
 };
 
 struct frame_tree {
 	const struct frame_node *nodes;
 	const struct frame_sides *sides;  /* of each node; NULL: there is no profile before */
+	const uint32_t *sample_nodes;     /* with keep_samples: each sample's node, NO_NODE where it has none */
+	const uint32_t *charged;          /* where frame_tree_charge() moved each node's self; NULL: nowhere */
 	uint32_t n_nodes;
 	uint32_t max_depth;
 	uint32_t n_samples;       /* shown                              */
 	uint32_t n_negative;      /* left out for their negative value  */
 	const char *type, *unit;  /* of the value shown */
 };
+
+#define NO_NODE UINT32_MAX
 
 struct frame_tree_opts {
 	uint32_t type;        /* index of the value type          */
@@ -53,8 +56,7 @@ struct frame_tree_opts {
 	const struct profile *before; /* of the same dict: a tree of both (below)   */
 	uint32_t before_type;
 	double scale[2];      /* of the values of each, 0: 1                       */
-	/* The variance of a sample's value, as an estimate; NULL: values are exact. */
-	double (*variance)(const struct profile *p, const struct profile_sample *s, uint32_t type);
+	bool keep_samples;    /* of a tree of one profile: sample_nodes                  */
 };
 
 /*
@@ -70,10 +72,14 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 bool frame_tree_has_label(const struct profile *p, const char *by);
 /*
  * Moves each node's self to the node that `to` returns: the node itself or an ancestor. Nodes in
- * between lose it from their totals, too, and may be left with nothing.
+ * between lose it from their totals, too, and may be left with nothing. Once a tree. 0 or -ENOMEM.
  */
-void frame_tree_charge(struct frame_tree *t,
-		       uint32_t (*to)(const struct frame_tree *t, uint32_t node));
+int frame_tree_charge(struct frame_tree *t,
+		      uint32_t (*to)(const struct frame_tree *t, uint32_t node));
+/*
+ * The node of `in` for each node of `t`, which has no path that `in` has not; `ret_map` has room for all.
+ */
+void frame_tree_map(const struct frame_tree *t, const struct frame_tree *in, uint32_t *ret_map);
 void frame_tree_free(struct frame_tree *t);
 DEFINE_CLEANUP(struct frame_tree *, frame_tree_freep, frame_tree_free)
 

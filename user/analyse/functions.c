@@ -46,6 +46,7 @@ static void grouping_fini(struct grouping *g)
 void functions_fini(struct functions *f)
 {
 	free(f->rows);
+	free(f->row_of);
 	*f = (struct functions){ 0 };
 }
 
@@ -90,11 +91,8 @@ static void enter_sides(struct function *row, const struct frame_sides *s, bool 
 {
 	for (int i = 0; i < 2; i++) {
 		row->sides.self[i] = add_saturating(row->sides.self[i], s->self[i]);
-		row->sides.self_variance[i] += s->self_variance[i];
-		if (first) {
+		if (first)
 			row->sides.total[i] = add_saturating(row->sides.total[i], s->total[i]);
-			row->sides.total_variance[i] += s->total_variance[i];
-		}
 	}
 }
 
@@ -142,8 +140,10 @@ static int make(const struct frame_tree *tree, struct grouping *g, struct functi
 
 	*f = (struct functions){ 0 };
 	r = group(f, g, tree);
-	if (r == 0)
+	if (r == 0) {
 		add_up(f, g, tree);
+		f->row_of = TAKE_PTR(g->row_of);
+	}
 	grouping_fini(g);
 	return r;
 }

@@ -19,6 +19,7 @@ struct function {
 struct functions {
 	struct function *rows;  /* by the addresses of their names: no order for people */
 	uint32_t n;
+	uint32_t *row_of;       /* by node: its row; of the root nothing */
 };
 
 /* 0 or -ENOMEM; functions_fini() in either case. */

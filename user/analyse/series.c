@@ -26,7 +26,7 @@ void series_facts(const struct point *p, uint32_t n, struct series_facts *ret_fa
 /* --- Student's t --- */
 
 /* P(T > t), t > 0. */
-static double student_t_tail(double t, double df)
+double student_t_tail(double t, double df)
 {
 	return 0.5 * beta_inc(df / 2, 0.5, df / (df + t * t));
 }

@@ -61,5 +61,7 @@ uint32_t series_thin(const struct point *p, uint32_t n, struct point *ret_points
 /* The number that Student's t with `df` (at least 1) degrees of freedom exceeds with probability
  * 1 - p, for 0.5 <= p < 1. To 12 digits. */
 double student_t_quantile(double p, double df);
+/* The probability of more than t. */
+double student_t_tail(double t, double df);
 
 #endif

@@ -229,10 +229,11 @@ enum site_kind sites_kind(const struct profile *p, uint32_t type)
 	return SITE_NONE;
 }
 
-void sites_charge(struct frame_tree *t, enum site_kind kind)
+int sites_charge(struct frame_tree *t, enum site_kind kind)
 {
-	if (kind != SITE_NONE)
-		frame_tree_charge(t, kind == SITE_WAIT ? place_of_node : site_of_node);
+	if (kind == SITE_NONE)
+		return 0;
+	return frame_tree_charge(t, kind == SITE_WAIT ? place_of_node : site_of_node);
 }
 
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)

@@ -45,8 +45,8 @@ enum site_kind {
 	SITE_WAIT,        /* time of waits: the function that waits                                */
 };
 enum site_kind sites_kind(const struct profile *p, uint32_t type);
-/* Moves the self values of such leaves to the sites; the leaves lose them from their totals, too. */
-void sites_charge(struct frame_tree *t, enum site_kind kind);
+/* Moves the self values of such leaves to the sites; the leaves lose them from their totals, too. 0 or -ENOMEM. */
+int sites_charge(struct frame_tree *t, enum site_kind kind);
 
 /* The site of one allocation's stack: function, module and leaf of *ret_row. 0 or -ENOMEM. */
 int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row);

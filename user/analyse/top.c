@@ -3,6 +3,8 @@
 #include "analyse/functions.h"
 #include "analyse/sites.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int compare_rows(const void *a, const void *b, void *order)
@@ -16,19 +18,58 @@ static int compare_rows(const void *a, const void *b, void *order)
 	return strcmp(x->name, y->name) ?: strcmp(x->module, y->module);
 }
 
+static int make_functions(const struct profile *p, uint32_t type, bool keep_samples,
+			  struct frame_tree **tree, struct functions *f)
+{
+	struct frame_tree_opts opts = { .type = type, .keep_samples = keep_samples };
+	int r = frame_tree_build(p, &opts, tree);
+
+	if (r == 0)
+		r = sites_charge(*tree, sites_kind(p, type));
+	return r == 0 ? functions_make(*tree, f) : r;
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+	return function_compare(a, b);
+}
+
+int top_intervals(const struct profile *p, uint32_t type, struct top_row *rows, uint32_t n,
+		  struct profile_sums *ret_sums)
+{
+	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
+	_cleanup_(functions_fini) struct functions f = { 0 };
+	_cleanup_(freep) struct row_sums *sums = NULL;
+	int r = make_functions(p, type, true, &tree, &f);
+
+	if (r == 0 && !(sums = calloc(f.n + 1ul, sizeof(*sums))))
+		r = -ENOMEM;
+	if (r == 0)
+		r = row_sums_add(p, type, ERROR_OF_RUN, tree, NULL,
+				 &(struct row_table){ tree, f.row_of, f.n }, sums, ret_sums);
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		struct function like = { .name = rows[i].name, .module = rows[i].module };
+		/* In this order they were made. */
+		const struct function *of =
+			bsearch(&like, f.rows, f.n, sizeof(*f.rows), compare_functions);
+
+		if (!of)
+			continue;
+		rows[i].self_interval = row_interval(&sums[of - f.rows].self, ret_sums);
+		rows[i].total_interval = row_interval(&sums[of - f.rows].total, ret_sums);
+		rows[i].samples = sums[of - f.rows].total.error.samples;
+	}
+	return r;
+}
+
 int top_functions(const struct profile *p, uint32_t type, enum top_order order, struct top_row *out,
 		  uint32_t cap)
 {
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
 	_cleanup_(functions_fini) struct functions f = { 0 };
 	uint32_t n = 0;
-	int r;
+	int r = make_functions(p, type, false, &tree, &f);
 
-	r = frame_tree_build(p, &(struct frame_tree_opts){ .type = type }, &tree);
-	if (r == 0) {
-		sites_charge(tree, sites_kind(p, type));
-		r = functions_make(tree, &f);
-	}
 	if (r < 0)
 		return r;
 	if (f.n)
@@ -38,8 +79,11 @@ int top_functions(const struct profile *p, uint32_t type, enum top_order order, 
 
 		if (!(order == TOP_BY_SELF ? row->self : row->total))
 			break;
-		out[n] = (struct top_row){ row->name, row->module, row->kind, row->self,
-					   row->total };
+		out[n] = (struct top_row){ .name = row->name,
+					   .module = row->module,
+					   .kind = row->kind,
+					   .self = row->self,
+					   .total = row->total };
 	}
 	return (int)n;
 }

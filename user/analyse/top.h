@@ -7,13 +7,16 @@
 #ifndef MEMSCOPE_ANALYSE_TOP_H
 #define MEMSCOPE_ANALYSE_TOP_H
 
-#include "analyse/frame_tree.h"
+#include "analyse/row_sums.h"
 
 struct top_row {
 	const char *name;    /* function as shown */
 	const char *module;  /* base name of its image, "" when unknown */
 	enum frame_kind kind;
 	int64_t self, total;
+	/* By top_intervals(): */
+	struct interval self_interval, total_interval;
+	double samples;      /* that total rests on; 0: counted */
 };
 
 enum top_order { TOP_BY_SELF, TOP_BY_TOTAL };
@@ -25,5 +28,12 @@ enum top_order { TOP_BY_SELF, TOP_BY_TOTAL };
  */
 int top_functions(const struct profile *p, uint32_t type, enum top_order order,
 		  struct top_row *out, uint32_t cap);
+
+/*
+ * Sets the 95 % intervals of `n` rows that top_functions() gave, and *ret_sums of all of the profile; where
+ * nothing is an estimate (ret_sums->estimated), their ends are equal. 0 or -ENOMEM.
+ */
+int top_intervals(const struct profile *p, uint32_t type, struct top_row *rows, uint32_t n,
+		  struct profile_sums *ret_sums);
 
 #endif

@@ -33,7 +33,7 @@ const struct opt_command convert_options = {
 	.name = "convert",
 	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b] -o OUT",
 	.doc = "Reads whatever flame reads, adds it up and writes it in the format that OUT's name "
-	       "says. pprof keeps everything; a table (.csv) and speedscope keep every value type.",
+	       "says. pprof keeps everything, also how sure estimates are; a table (.csv) and speedscope keep every value type.",
 	.opts = rows,
 };
 
@@ -56,7 +56,11 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 	r = inputs_find_by(p, a->by, &opts.by, &comm, e);
 	opts.no_comm = a->no_comm || !comm;
 	opts.what = in->name;
-	return r < 0 ? r : output_profile(p, a->output, format, &opts, e);
+	if (r == 0)
+		r = output_profile(p, a->output, format, &opts, e);
+	if (r == 0)
+		output_tell_lost_errors(p, format);
+	return r;
 }
 
 int cmd_convert(int argc, char **argv)

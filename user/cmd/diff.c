@@ -1,4 +1,5 @@
-/* memscope diff: two profiles, or two runs, before and after. */
+/* memscope diff: profiles or runs before and after, one of each or several. */
+#include "analyse/series.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
@@ -58,20 +59,28 @@ static const struct opt rows[] = {
 
 const struct opt_command diff_options = {
 	.name = "diff",
-	.synopsis = "[OPTION…] BEFORE AFTER",
+	.synopsis = "[OPTION…] BEFORE AFTER | [OPTION…] BEFORE… -- AFTER…",
 	.doc = "Compares two profiles of any format that flame reads, or the directories of two "
-	       "runs: their figures, and every profile that both have. Where profiles are samples, "
-	       "change is separated from noise: a function has changed when its value and its share differ "
-	       "by more than chance explains, at a false discovery rate of 1 % over all functions, and "
-	       "by --min-change of the total. The rest is within noise.",
+	       "runs: their figures, and every profile that both have. With several on a side each function is tested against the variation between runs. Otherwise "
+	       "estimates are tested against their own noise: samples, or the variation between bursts. "
+	       "A function has changed when it differs by more than chance explains, at a false discovery "
+	       "rate of 1 % over all functions, and by --min-change of the total.",
 	.opts = rows,
+};
+
+/* The runs of a side: each is one operand, or a directory and what is chosen of it. */
+struct side {
+	char **operands;
+	int n; /* operands */
+	uint32_t runs;
 };
 
 /* What is at hand while two things are compared. */
 struct job {
 	const struct diff_args *a;
 	struct inputs in;
-	const char *names[2];
+	struct side sides[2];
+	char names[2][256];
 	char files[2][256]; /* of the profiles being compared */
 	struct sink *out;
 	struct strbuf json; /* the profiles of one JSON object */
@@ -158,7 +167,7 @@ static int write_file(const struct job *j, const struct diff_report *report, str
 		.value_type = (int)report->opts->after_type,
 		.before = report->opts->before,
 		.before_type = (int)report->opts->before_type,
-		.before_scale = report->diff->scale,
+		.before_scale = report->diff->tree_scale,
 		.what = j->files[1],
 		.before_what = j->files[0],
 		.inverted = j->a->inverted,
@@ -248,12 +257,30 @@ static void tell_rates(const struct job *j, const struct diff_opts *o)
 	command_fail(EXIT_DONE, &e);
 }
 
-static int compare(struct job *j, const struct profile *before, const struct profile *after,
-		   const char *source, struct err *e)
+/* The profiles of a side, and their sum. */
+struct side_profiles {
+	struct profile **runs, *sum;
+	uint32_t n;
+};
+
+static void side_profiles_fini(struct side_profiles *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->runs[i] != s->sum)
+			profile_free(s->runs[i]);
+	profile_free(s->sum);
+	free(s->runs);
+}
+
+static int compare(struct job *j, const struct side_profiles sides[2], const char *source,
+		   struct err *e)
 {
 	struct diff_opts o = {
-		.before = before,
-		.after = after,
+		.before = sides[0].sum,
+		.after = sides[1].sum,
+		.runs = { (const struct profile *const *)sides[0].runs,
+			  (const struct profile *const *)sides[1].runs },
+		.n_runs = { sides[0].n, sides[1].n },
 		.scale = j->a->normalize ? DIFF_TOTALS
 			 : j->a->rate    ? DIFF_SECONDS
 					 : DIFF_ABSOLUTE,
@@ -262,7 +289,8 @@ static int compare(struct job *j, const struct profile *before, const struct pro
 	};
 	_cleanup_(diff_fini) struct diff d = { 0 };
 	struct diff_report report = {
-		{ j->names[0], j->names[1] }, source, &d, &o, .rows = j->a->rows
+		{ j->names[0], j->names[1] }, source, &d, &o, .rows = j->a->rows,
+		.after_scalars = j->several,
 	};
 	int r = choose_types(j, &o, e);
 
@@ -272,34 +300,75 @@ static int compare(struct job *j, const struct profile *before, const struct pro
 	if (r == -EDOM)
 		return err_set(e, -EDOM,
 			       o.scale == DIFF_SECONDS
-				       ? "--rate: the profiles do not both say how long they took"
+				       ? "--rate: the profiles do not all say how long they took"
 				       : "--normalize: one of the profiles has a total of 0");
 	if (r < 0)
 		return err_set(e, r, "out of memory for a difference");
 	if (o.scale == DIFF_ABSOLUTE)
 		tell_rates(j, &o);
-	report.shown = shown_pick(after, (int)o.after_type);
+	report.shown = shown_pick(o.after, (int)o.after_type);
 	r = print(j, &report, e);
 	if (r == 0 && j->a->output)
 		r = write_file(j, &report, e);
 	return r;
 }
 
-static int compare_inputs(struct job *j, char **before, int n_before, char **after, int n_after,
-			  const char *source, struct err *e)
+/* One run of a side, and into its sum. */
+static int read_run(struct job *j, struct side_profiles *s, char **operands, int n,
+		    const char *source, struct err *e)
 {
-	_cleanup_(profile_freep) struct profile *first = NULL, *second = NULL;
-	int r = inputs_read(&j->in, before, n_before, source, MERGE_COMMON, NULL, &first, e);
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	int r = inputs_read(&j->in, operands, n, source, MERGE_COMMON, NULL, &p, e);
 
-	if (r == 0) {
-		snprintf(j->files[0], sizeof(j->files[0]), "%s", j->in.name);
-		r = inputs_read(&j->in, after, n_after, source, MERGE_COMMON, NULL, &second, e);
-		snprintf(j->files[1], sizeof(j->files[1]), "%s", j->in.name);
-	}
-	return r == 0 ? compare(j, first, second, source, e) : r;
+	if (r == 0)
+		r = profile_merge(&s->sum, p, operands[0], MERGE_COMMON, NULL, e);
+	if (r == 0)
+		s->runs[s->n++] = TAKE_PTR(p);
+	return r;
 }
 
-/* --- two runs --- */
+static int read_side(struct job *j, const struct side *side, const char *source,
+		     struct side_profiles *s, char *file, size_t cap, struct err *e)
+{
+	int r = 0;
+
+	s->runs = calloc(side->runs + 1ul, sizeof(*s->runs));
+	if (!s->runs)
+		return err_set(e, -ENOMEM, "out of memory");
+	/* Of one there is no sum. */
+	if (side->runs == 1) {
+		r = inputs_read(&j->in, side->operands, side->n, source, MERGE_COMMON, NULL,
+				&s->sum, e);
+		if (r == 0)
+			s->runs[s->n++] = s->sum;
+	}
+	for (int at = 0, n; side->runs > 1 && at < side->n && r == 0; at += n) {
+		n = inputs_first(side->operands + at, side->n - at);
+		r = read_run(j, s, side->operands + at, n, source, e);
+	}
+	if (r == 0 && side->runs > 1)
+		snprintf(file, cap, "%u runs", side->runs);
+	else
+		snprintf(file, cap, "%s", j->in.name);
+	return r;
+}
+
+static int compare_inputs(struct job *j, const char *source, struct err *e)
+{
+	struct side_profiles sides[2] = { 0 };
+	int r = 0;
+
+	for (int i = 0; i < 2 && r == 0; i++)
+		r = read_side(j, &j->sides[i], source, &sides[i], j->files[i], sizeof(j->files[i]),
+			      e);
+	if (r == 0)
+		r = compare(j, sides, source, e);
+	for (int i = 0; i < 2; i++)
+		side_profiles_fini(&sides[i]);
+	return r;
+}
+
+/* --- directories of runs --- */
 
 static bool has_source(const char *dir, const char *source)
 {
@@ -309,46 +378,98 @@ static bool has_source(const char *dir, const char *source)
 	return access(path, R_OK) == 0;
 }
 
-static bool share_source(char *const dirs[2], const char *source)
+static bool share_source(const struct job *j, const char *source)
 {
-	return has_source(dirs[0], source) && has_source(dirs[1], source);
+	for (int i = 0; i < 2; i++)
+		for (int k = 0; k < j->sides[i].n; k++)
+			if (!has_source(j->sides[i].operands[k], source))
+				return false;
+	return true;
 }
 
-static bool are_runs(char *const dirs[2])
+/* Are all operands directories of runs? */
+static bool are_runs(const struct job *j)
 {
-	if (!input_is_directory(dirs[0]) || !input_is_directory(dirs[1]))
-		return false;
+	for (int i = 0; i < 2; i++) {
+		if (j->sides[i].runs != (uint32_t)j->sides[i].n)
+			return false;
+		for (int k = 0; k < j->sides[i].n; k++)
+			if (!input_is_directory(j->sides[i].operands[k]))
+				return false;
+	}
 	for (int i = 0; i < N_PROFILE_KINDS; i++)
-		if (share_source(dirs, profile_rows[i].name))
+		if (share_source(j, profile_rows[i].name))
 			return true;
 	return false;
 }
 
-static int compare_scalars(struct job *j, char *const dirs[2], struct err *e)
+/* The mean of the runs of a side, and its 95 % interval by their variation; of one, what it says itself. */
+static void mean_scalar(const struct run_scalars *runs, uint32_t n, int k, int side,
+			struct diff_scalar *to)
 {
-	struct diff_scalar scalars[N_RUN_SCALARS];
-	struct run_scalars s[2];
+	double mean = 0, squares = 0, half;
 
+	for (uint32_t i = 0; i < n; i++)
+		mean += runs[i].value[k] / n;
+	for (uint32_t i = 0; i < n; i++)
+		squares += (runs[i].value[k] - mean) * (runs[i].value[k] - mean);
+	to->value[side] = mean;
+	to->low[side] = runs[0].low[k];
+	to->high[side] = runs[0].high[k];
+	if (n < 2)
+		return;
+	half = student_t_quantile(0.975, n - 1) * sqrt(squares / (n - 1) / n);
+	to->low[side] = mean - half;
+	to->high[side] = mean + half;
+}
+
+static int read_scalars(const struct side *side, struct run_scalars *runs, struct err *e)
+{
+	for (int i = 0; i < side->n; i++) {
+		int r = run_scalars_read(side->operands[i], &runs[i], e);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_scalars(const struct side *side, int which, struct diff_scalar *scalars,
+		       struct err *e)
+{
+	_cleanup_(freep) struct run_scalars *runs = calloc((size_t)side->n + 1, sizeof(*runs));
+	int r = runs ? read_scalars(side, runs, e) : err_set(e, -ENOMEM, "out of memory");
+	double seconds = 0;
+
+	for (int i = 0; i < side->n && r == 0; i++)
+		seconds += runs[i].value[RUN_DURATION] / 1e9 / side->n;
+	for (int k = 0; k < N_RUN_SCALARS && r == 0; k++) {
+		mean_scalar(runs, (uint32_t)side->n, k, which, &scalars[k]);
+		scalars[k].seconds[which] = run_scalar_names[k].of_time ? seconds : 0;
+	}
+	return r;
+}
+
+static int compare_scalars(struct job *j, struct err *e)
+{
+	const char *names[2] = { j->names[0], j->names[1] };
+	struct diff_scalar scalars[N_RUN_SCALARS] = { 0 };
+
+	for (int k = 0; k < N_RUN_SCALARS; k++) {
+		scalars[k].text = run_scalar_names[k].text;
+		scalars[k].key = run_scalar_names[k].key;
+		scalars[k].unit = run_scalar_names[k].unit;
+	}
 	for (int i = 0; i < 2; i++) {
-		int r = run_scalars_read(dirs[i], &s[i], e);
+		int r = add_scalars(&j->sides[i], i, scalars, e);
 
 		/* Runs of earlier versions have none. */
 		if (r < 0)
 			return r == -ENOENT ? 0 : r;
 	}
-	for (int k = 0; k < N_RUN_SCALARS; k++) {
-		const struct run_scalar_name *n = &run_scalar_names[k];
-
-		scalars[k] = (struct diff_scalar){ n->text, n->key, n->unit };
-		for (int i = 0; i < 2; i++) {
-			scalars[k].value[i] = s[i].value[k];
-			scalars[k].low[i] = s[i].low[k];
-			scalars[k].high[i] = s[i].high[k];
-			scalars[k].seconds[i] = n->of_time ? s[i].value[RUN_DURATION] / 1e9 : 0;
-		}
-	}
 	if (!j->a->json) {
-		diff_scalars_text(scalars, N_RUN_SCALARS, j->names, j->out);
+		diff_scalars_text(scalars, N_RUN_SCALARS, names,
+				  j->sides[0].runs > 1 && j->sides[1].runs > 1, j->out);
 		return 0;
 	}
 	sink_puts(j->out, "\"scalars\":{");
@@ -357,23 +478,42 @@ static int compare_scalars(struct job *j, char *const dirs[2], struct err *e)
 	return 0;
 }
 
-static int compare_runs(struct job *j, char *const dirs[2], struct err *e)
+/* The profile of one source in each of the directories. */
+static int compare_source(struct job *j, const char *source, struct err *e)
 {
-	int r = compare_scalars(j, dirs, e);
+	struct side dirs[2] = { j->sides[0], j->sides[1] };
+	int r = 0;
+
+	for (int i = 0; i < 2; i++) {
+		j->sides[i].operands = calloc((size_t)dirs[i].n + 1, sizeof(char *));
+		for (int k = 0; j->sides[i].operands && k < dirs[i].n; k++)
+			if (asprintf(&j->sides[i].operands[k], "%s/%s.pb.gz", dirs[i].operands[k],
+				     source) < 0)
+				j->sides[i].operands[k] = NULL;
+		for (int k = 0; k < dirs[i].n; k++)
+			if (!j->sides[i].operands || !j->sides[i].operands[k])
+				r = err_set(e, -ENOMEM, "out of memory");
+	}
+	if (r == 0)
+		r = compare_inputs(j, source, e);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; j->sides[i].operands && k < dirs[i].n; k++)
+			free(j->sides[i].operands[k]);
+		free(j->sides[i].operands);
+		j->sides[i] = dirs[i];
+	}
+	return r;
+}
+
+static int compare_runs(struct job *j, struct err *e)
+{
+	int r = compare_scalars(j, e);
 
 	j->several = true;
 	for (int i = 0; i < N_PROFILE_KINDS && r == 0; i++) {
-		char *before = NULL, *after = NULL;
-
-		if (!share_source(dirs, profile_rows[i].name))
+		if (!share_source(j, profile_rows[i].name))
 			continue;
-		if (asprintf(&before, "%s/%s.pb.gz", dirs[0], profile_rows[i].name) < 0 ||
-		    asprintf(&after, "%s/%s.pb.gz", dirs[1], profile_rows[i].name) < 0)
-			r = err_set(e, -ENOMEM, "out of memory");
-		else
-			r = compare_inputs(j, &before, 1, &after, 1, profile_rows[i].name, e);
-		free(before);
-		free(after);
+		r = compare_source(j, profile_rows[i].name, e);
 		/* A value that only one of the sources has is compared where it is. */
 		if (j->a->value && r == -EINVAL)
 			r = 0;
@@ -397,9 +537,9 @@ static void add_json_name(struct job *j, const char *key, const char *name)
 	sink_printf(j->out, "\"%s\":\"%s\",", key, b.s ? b.s : "");
 }
 
-static int run(struct job *j, char **operands, int n, struct err *e)
+static int find_two(struct job *j, char **operands, int n, struct err *e)
 {
-	int first = inputs_first(operands, n), r;
+	int first = inputs_first(operands, n);
 
 	/* A directory and a word that names nothing: most likely a name that was misspelt. */
 	if (first == n && n == 2 && access(operands[1], F_OK) < 0)
@@ -410,15 +550,52 @@ static int run(struct job *j, char **operands, int n, struct err *e)
 	if (first == n)
 		return err_set(e, -EINVAL, "which two? (memscope diff BEFORE AFTER)");
 	if (n - first > 1 && inputs_first(operands + first, n - first) < n - first)
-		return err_set(e, -EINVAL, "two are compared, and \"%.200s\" is one too many",
-			       operands[first + inputs_first(operands + first, n - first)]);
-	j->names[0] = operands[0];
-	j->names[1] = operands[first];
+		return err_set(
+			e, -EINVAL,
+			"two are compared, and \"%.200s\" is one too many; several runs a side "
+			"are memscope diff BEFORE… -- AFTER…",
+			operands[first + inputs_first(operands + first, n - first)]);
+	j->sides[0] = (struct side){ operands, first, 1 };
+	j->sides[1] = (struct side){ operands + first, n - first, 1 };
+	return 0;
+}
+
+/* BEFORE AFTER, or BEFORE… -- AFTER… */
+static int find_sides(struct job *j, const struct side sides[2], struct err *e)
+{
+	if (!sides[0].n || !sides[1].n) {
+		int r = find_two(j, sides[sides[1].n > 0].operands, sides[0].n + sides[1].n, e);
+
+		if (r < 0)
+			return r;
+	}
+	for (int i = 0; i < 2; i++) {
+		struct side *s = &j->sides[i];
+
+		if (sides[0].n && sides[1].n)
+			*s = sides[i];
+		s->runs = 0;
+		for (int at = 0; at < s->n; s->runs++)
+			at += inputs_first(s->operands + at, s->n - at);
+		if (s->runs > 1)
+			snprintf(j->names[i], sizeof(j->names[i]), "%.180s and %u more",
+				 s->operands[0], s->runs - 1);
+		else
+			snprintf(j->names[i], sizeof(j->names[i]), "%s", s->operands[0]);
+	}
+	return 0;
+}
+
+static int run(struct job *j, const struct side sides[2], struct err *e)
+{
+	int r = find_sides(j, sides, e);
+
+	if (r < 0)
+		return r;
 	if (only_output(j)) {
-		if (n == 2 && !j->a->in.source && are_runs(operands))
+		if (!j->a->in.source && are_runs(j))
 			return err_set(e, -EINVAL, "--output -: of which source? (--source)");
-		return compare_inputs(j, operands, first, operands + first, n - first,
-				      j->a->in.source, e);
+		return compare_inputs(j, j->a->in.source, e);
 	}
 	r = sink_open_file("-", &j->out, e);
 	if (r < 0)
@@ -428,11 +605,10 @@ static int run(struct job *j, char **operands, int n, struct err *e)
 		add_json_name(j, "before", j->names[0]);
 		add_json_name(j, "after", j->names[1]);
 	}
-	if (n == 2 && !j->a->in.source && are_runs(operands))
-		r = compare_runs(j, operands, e);
+	if (!j->a->in.source && are_runs(j))
+		r = compare_runs(j, e);
 	else
-		r = compare_inputs(j, operands, first, operands + first, n - first, j->a->in.source,
-				   e);
+		r = compare_inputs(j, j->a->in.source, e);
 	if (r < 0)
 		return r;
 	if (j->a->json)
@@ -440,14 +616,45 @@ static int run(struct job *j, char **operands, int n, struct err *e)
 	return strbuf_oom(&j->json) ? err_set(e, -ENOMEM, "out of memory") : sink_commit(j->out, e);
 }
 
+/* The "--" between the sides, argc: there is none. */
+static int find_separator(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && strcmp(argv[i], "--") != 0)
+		i++;
+	return i;
+}
+
+/* Each side by itself: the parser would move all operands behind "--". Options may be in both. */
+static int parse(struct diff_args *a, int argc, char **argv, struct side sides[2], struct err *e)
+{
+	int between = find_separator(argc, argv), operand;
+	int r = opt_parse(&diff_options, between, argv, a, &operand, e);
+
+	if (r < 0)
+		return r;
+	sides[0] = (struct side){ argv + operand, between - operand, 0 };
+	sides[1] = (struct side){ argv + argc, 0, 0 };
+	if (between == argc)
+		return 0;
+	argv += between;
+	argc -= between;
+	argv[0] = (char *)diff_options.name;
+	r = opt_parse(&diff_options, argc, argv, a, &operand, e);
+	if (r == 0)
+		sides[1] = (struct side){ argv + operand, argc - operand, 0 };
+	return r;
+}
+
 int cmd_diff(int argc, char **argv)
 {
 	struct diff_args a = { .rows = 20, .least = 1, .format = -1 };
 	_cleanup_(job_fini) struct job j = { .a = &a };
+	struct side sides[2];
 	struct err e = { 0 };
-	int operand, r;
+	int r = parse(&a, argc, argv, sides, &e);
 
-	r = opt_parse(&diff_options, argc, argv, &a, &operand, &e);
 	if (r == 0 && a.normalize && a.rate)
 		r = err_set(&e, -EINVAL, "--normalize and --rate: choose one");
 	if (r == 0 && a.output && !output_format(a.output, a.format, "svg", &e))
@@ -455,7 +662,7 @@ int cmd_diff(int argc, char **argv)
 	if (r == 0)
 		r = inputs_init(&j.in, &a.in, &e);
 	if (r == 0)
-		r = run(&j, argv + operand, argc - operand, &e);
+		r = run(&j, sides, &e);
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	return inputs_left_out(&j.in);

@@ -27,7 +27,7 @@ const struct opt_command merge_options = {
 	.name = "merge",
 	.synopsis = "[OPTION…] A B… -o OUT.pb.gz",
 	.doc = "Adds profiles up, as pprof does: they must count the same things; durations add, "
-	       "labels are kept, and images are one when their build IDs are.",
+	       "variances of estimates and labels are kept, and images are one when their build IDs are.",
 	.opts = rows,
 };
 
@@ -77,5 +77,6 @@ int cmd_merge(int argc, char **argv)
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	tell(&info);
+	output_tell_lost_errors(p, format);
 	return inputs_left_out(&in);
 }

@@ -1,6 +1,7 @@
 #include "cmd/outputs.h"
 
 #include "base/strbuf.h"
+#include "cmd/cmd.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,6 +26,19 @@ const struct format *output_format(const char *path, int chosen, const char *usu
 		"--format",
 		path, strbuf_oom(&endings) ? "" : endings.s);
 	return NULL;
+}
+
+void output_tell_lost_errors(const struct profile *p, const struct format *format)
+{
+	struct err e;
+
+	if (!profile_has_errors(p) || strcmp(format->name, "pprof") == 0)
+		return;
+	err_set(&e, 0,
+		"these values are estimates, and %s has no place for their errors; pprof (.pb.gz) "
+		"keeps them",
+		format->name);
+	command_fail(EXIT_DONE, &e);
 }
 
 int output_profile(const struct profile *p, const char *path, const struct format *format,

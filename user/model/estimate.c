@@ -55,6 +55,8 @@ void estimate_less(struct estimate *from, const struct estimate *part)
 	from->seen_bytes -= part->seen_bytes;
 	from->v -= part->v;
 	from->vc -= part->vc;
+	from->blocks_v -= part->blocks_v;
+	from->blocks_vc -= part->blocks_vc;
 }
 
 struct interval estimate_interval(const struct estimate *est)

@@ -23,6 +23,18 @@ void value_error_add(struct value_error *to, const struct value_error *from)
 		to->group[g] += from->group[g];
 }
 
+void value_error_less(struct value_error *from, const struct value_error *part)
+{
+	from->samples -= part->samples;
+	from->unseen = isinf(part->unseen) ? INFINITY : from->unseen - part->unseen;
+	from->v = fmax(0, from->v - part->v);
+	from->vc -= part->vc;
+	from->below -= part->below;
+	from->above -= part->above;
+	for (int g = 0; g < ERROR_GROUPS; g++)
+		from->group[g] -= part->group[g];
+}
+
 void value_error_negate(struct value_error *e)
 {
 	double below = e->below;

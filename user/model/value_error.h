@@ -36,6 +36,8 @@ struct value_error {
 };
 
 void value_error_add(struct value_error *to, const struct value_error *from);
+/* What came since: `part` was in it at an earlier time. */
+void value_error_less(struct value_error *from, const struct value_error *part);
 /* The error of minus the value: of what is subtracted, nothing bounds the difference from below. */
 void value_error_negate(struct value_error *e);
 /* Of v and of the groups, and of what is wrong in one direction as if it were normal. */

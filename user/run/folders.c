@@ -129,7 +129,7 @@ static int add_sample(const struct run_config *cfg, struct folders *f, const str
 		if (!to->profile || set_meta(cfg, to->profile, all, owner) < 0)
 			return -ENOMEM;
 	}
-	return profile_add(to->profile, s.stack, s.labels, s.values);
+	return profile_add_sample(to->profile, s.stack, s.labels, &s, NULL, 1);
 }
 
 int folders_split(const struct run_config *cfg, const struct profile *all,

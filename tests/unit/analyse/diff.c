@@ -1,4 +1,5 @@
 #include "analyse/diff.h"
+#include "analyse/row_sums.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "model/merge.h"
+#include "unit/analyse/simulate.h"
 
 static const struct value_type samples[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
 static const struct value_type heap[] = { { "inuse_objects", "count" },
@@ -78,6 +82,13 @@ static void binomial_tails_are_those_of_the_tables(void **state)
 	near(binomial_tail(120, 50, 0.3), 0.004354320130847698);
 }
 
+static double variance(const struct profile *p, const struct profile_sample *s, uint32_t type)
+{
+	struct value_error e;
+
+	return sample_error(p, s, type, ERROR_OF_LAW, &e) ? value_error_variance(&e) : 0;
+}
+
 static void a_sample_of_n_varies_by_the_root_of_n(void **state)
 {
 	struct profile *p = profile_new(d, samples, 2);
@@ -85,8 +96,8 @@ static void a_sample_of_n_varies_by_the_root_of_n(void **state)
 
 	add(p, "main", 9, 900);
 	s = profile_sample(p, 0);
-	near(sample_variance(p, &s, 0), 9);
-	near(sample_variance(p, &s, 1), 9 * 100.0 * 100);
+	near(variance(p, &s, 0), 9);
+	near(variance(p, &s, 1), 9 * 100.0 * 100);
 	profile_free(p);
 }
 
@@ -99,10 +110,10 @@ static void a_heap_varies_by_what_was_not_sampled(void **state)
 
 	add(p, "main", 50, 5000);
 	s = profile_sample(p, 0);
-	near(sample_variance(p, &s, 1), 0); /* not sampled at all */
+	near(variance(p, &s, 1), 0); /* not sampled at all */
 	assert_int_equal(profile_set_meta(p, &meta), 0);
-	near(sample_variance(p, &s, 1), 50 * (1 - chance) / chance * 100 * 100);
-	near(sample_variance(p, &s, 0), 50 * (1 - chance) / chance);
+	near(variance(p, &s, 1), 50 * (1 - chance) / chance * 100 * 100);
+	near(variance(p, &s, 0), 50 * (1 - chance) / chance);
 	profile_free(p);
 }
 
@@ -241,7 +252,7 @@ static void what_is_counted_exactly_has_no_noise(void **state)
 	add(a, "g", 100, 0);
 	add(b, "g", 130, 0);
 	assert_int_equal(diff_make(&o, &diff), 0);
-	assert_true(diff.exact);
+	assert_int_equal(diff.noise, DIFF_COUNTED);
 	assert_int_equal(diff.n_changed, 1);
 	assert_string_equal(diff.rows[0].name, "g");
 	diff_fini(&diff);
@@ -341,10 +352,10 @@ static void growth_is_known_to_its_sampling_period(void **state)
 
 	assert_int_equal(profile_set_meta(p, &meta), 0);
 	/* Ten samples: their number varies by its root. */
-	assert_float_equal(sample_variance(p, &s, 0), 10 * 127.0 * 4096 * 127 * 4096, 1);
+	assert_float_equal(variance(p, &s, 0), 10 * 127.0 * 4096 * 127 * 4096, 1);
 	meta.period = 1;
 	assert_int_equal(profile_set_meta(p, &meta), 0);
-	assert_float_equal(sample_variance(p, &s, 0), 0, 0);
+	assert_float_equal(variance(p, &s, 0), 0, 0);
 	profile_free(p);
 	dict_free(dict);
 }
@@ -409,6 +420,148 @@ static void waits_are_charged_to_who_waits_and_tested_against_chance(void **stat
 	profile_free(after);
 }
 
+/* --- simulated runs of each tier --- */
+
+struct side_of_runs {
+	struct profile *runs[8], *sum;
+	uint32_t n;
+};
+
+static struct side_of_runs make_side(enum sim_tier tier, uint32_t n, double amount, double more,
+				     double unlike)
+{
+	struct side_of_runs s = { .n = n };
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sim_run r = { .unlike = unlike, .steady = amount > 100000 ? 0.98 : 0 };
+
+		for (int k = 0; k < SIM_FUNCTIONS; k++)
+			r.amount[k] = amount * sim_part(k) * (k == 2 ? more : 1);
+		/* Runs of one machine: none has quite the load of the other. */
+		if (tier == SIM_COUNTED)
+			for (int k = 0; k < SIM_FUNCTIONS; k++)
+				r.amount[k] *= 1 + unlike * sim_normal();
+		s.runs[i] = sim_profile(d, tier, &r);
+		assert_int_equal(profile_merge(&s.sum, s.runs[i], "", MERGE_SAME, NULL, NULL), 0);
+	}
+	return s;
+}
+
+static void free_side(struct side_of_runs *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		profile_free(s->runs[i]);
+	profile_free(s->sum);
+}
+
+struct named {
+	uint32_t pairs, with_any, with_right, with_wrong, first_20;
+};
+
+/* `more`: by which f2 has changed; `n` runs a side. */
+static struct named name_changes(enum sim_tier tier, uint32_t pairs, uint32_t n, double amount,
+				 double more, double unlike, enum diff_scale scale)
+{
+	struct named named = { .pairs = pairs };
+
+	sim_state = 88172645463325252u;
+	for (uint32_t pair = 0; pair < pairs; pair++) {
+		struct side_of_runs a = make_side(tier, n, amount, 1, unlike),
+				    b = make_side(tier, n, amount, more, unlike);
+		struct diff_opts o = { .before = a.sum,
+				       .after = b.sum,
+				       .before_type = SIM_TYPE,
+				       .after_type = SIM_TYPE,
+				       .runs = { (const struct profile *const *)a.runs,
+						 (const struct profile *const *)b.runs },
+				       .n_runs = { n, n },
+				       .scale = scale };
+		struct diff diff;
+		bool right = false, wrong = false;
+
+		assert_int_equal(diff_make(&o, &diff), 0);
+		for (uint32_t i = 0; i < diff.n_changed; i++) {
+			assert_true(diff.rows[i].changed);
+			if (strcmp(diff.rows[i].name, "f2") == 0)
+				right = true;
+			else
+				wrong = true;
+		}
+		named.with_any += diff.n_changed > 0;
+		named.first_20 += diff.n_changed > 0 && pair < 20;
+		named.with_right += right;
+		named.with_wrong += wrong;
+		diff_fini(&diff);
+		free_side(&a);
+		free_side(&b);
+	}
+	return named;
+}
+
+/* A false discovery rate of 1 %: so many of 2,000 equal pairs name something; 4 sigma of that more. */
+static void of_equal_pairs_of_each_tier_one_in_100_names_anything(void **state)
+{
+	enum { PAIRS = 2000 };
+	static const double amounts[SIM_TIERS] = { 1000, 1000, 1500, 1000, 100000 };
+
+	(void)state;
+	for (enum sim_tier tier = SIM_ON_CPU; tier < SIM_TIERS; tier++) {
+		bool several = tier == SIM_COUNTED;
+		struct named n = name_changes(tier, PAIRS, several ? 4 : 1, amounts[tier], 1,
+					      several ? 0.05 : 0, DIFF_ABSOLUTE);
+
+		print_message("%s: %u of %u pairs\n", sim_names[tier], n.with_any, n.pairs);
+		if (n.with_any > PAIRS * 0.01 + 4 * sqrt(PAIRS * 0.01 * 0.99) || n.first_20)
+			fail_msg("%s: too many", sim_names[tier]);
+	}
+}
+
+static void of_equal_pairs_of_several_runs_one_in_100_names_anything(void **state)
+{
+	enum { PAIRS = 300 };
+	static const double amounts[SIM_TIERS] = { 1000, 1000, 1000, 1000, 100000 };
+
+	(void)state;
+	for (enum sim_tier tier = SIM_ON_CPU; tier < SIM_TIERS; tier++) {
+		struct named n = name_changes(tier, PAIRS, 3, amounts[tier], 1,
+					      tier == SIM_COUNTED ? 0.05 : 0, DIFF_ABSOLUTE);
+
+		print_message("%s: %u of %u pairs\n", sim_names[tier], n.with_any, n.pairs);
+		if (n.with_any > PAIRS * 0.01 + 4 * sqrt(PAIRS * 0.01 * 0.99) || n.first_20)
+			fail_msg("%s: too many", sim_names[tier]);
+	}
+}
+
+/* f2 has a tenth of all; with so many samples, steady bursts or runs, a tenth more of it is beyond noise. */
+static void a_tenth_more_of_one_function_is_named_alone_when_runs_are_long(void **state)
+{
+	enum { PAIRS = 100 };
+	static const struct {
+		enum sim_tier tier;
+		uint32_t runs;
+		double amount, unlike;
+		enum diff_scale scale;
+	} cases[] = {
+		{ SIM_ON_CPU, 1, 200000, 0, DIFF_ABSOLUTE },
+		{ SIM_SAMPLED, 1, 100000, 0, DIFF_ABSOLUTE },
+		{ SIM_WAITS, 1, 200000, 0, DIFF_ABSOLUTE },
+		{ SIM_BURST, 1, 900000, 0, DIFF_ABSOLUTE },
+		{ SIM_COUNTED, 8, 100000, 0.01, DIFF_ABSOLUTE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct named n = name_changes(cases[i].tier, PAIRS, cases[i].runs, cases[i].amount,
+					      1.1, cases[i].unlike, cases[i].scale);
+
+		print_message("%s: %u of %u pairs name it, %u another\n", sim_names[cases[i].tier],
+			      n.with_right, n.pairs, n.with_wrong);
+		if (n.with_right < 0.95 * PAIRS ||
+		    n.with_wrong > PAIRS * 0.01 + 4 * sqrt(PAIRS * 0.01 * 0.99))
+			fail_msg("%s", sim_names[cases[i].tier]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +580,9 @@ int main(void)
 		FACT(memory_is_charged_to_who_asked_for_it),
 		FACT(waits_are_charged_to_who_waits_and_tested_against_chance),
 		cmocka_unit_test(growth_is_known_to_its_sampling_period),
+		FACT(of_equal_pairs_of_each_tier_one_in_100_names_anything),
+		FACT(of_equal_pairs_of_several_runs_one_in_100_names_anything),
+		FACT(a_tenth_more_of_one_function_is_named_alone_when_runs_are_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

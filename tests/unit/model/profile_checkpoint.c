@@ -92,12 +92,54 @@ static void what_is_taken_away_again_is_nothing(void **state)
 	dict_free(d);
 }
 
+static void errors_of_windows_add_up_to_those_of_the_whole(void **state)
+{
+	struct dict *d = dict_new();
+	struct profile *p = profile_new(d, types, 2), *sum = profile_new(d, types, 2);
+	struct profile_checkpoint mark = { 0 };
+
+	srand(8);
+	for (int window = 0; window < 50; window++) {
+		struct profile *gained;
+
+		for (int i = rand() % 20; i > 0; i--) {
+			uint64_t nth = (uint64_t)(rand() % (5 + window));
+			struct value_error error = { .samples = 1, .unseen = 5, .v = rand() % 9 };
+
+			if (rand() % 2)
+				error.group[rand() % ERROR_GROUPS] = rand() % 100 - 50;
+			put(p, nth, 1, 10);
+			assert_int_equal(profile_add_error(p, stack(d, nth), (labels_id){ 0 },
+							   (uint32_t)(rand() % 2), &error),
+					 0);
+		}
+		assert_int_equal(profile_since(p, &mark, &gained), 0);
+		assert_int_equal(profile_add_all(sum, gained, NULL, 1), 0);
+		profile_free(gained);
+	}
+	for (uint32_t i = 0; i < profile_n_samples(p); i++)
+		for (uint32_t t = 0; t < 2; t++) {
+			struct profile_sample a = profile_sample(p, i), b = profile_sample(sum, i);
+			struct value_error x, y;
+
+			assert_int_equal(profile_error(&a, t, &x), profile_error(&b, t, &y));
+			assert_true(x.samples == y.samples && x.v == y.v && x.unseen == y.unseen);
+			for (int g = 0; g < ERROR_GROUPS; g++)
+				assert_true(x.group[g] == y.group[g]);
+		}
+	profile_checkpoint_fini(&mark);
+	profile_free(p);
+	profile_free(sum);
+	dict_free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_add_up_to_the_whole),
 		cmocka_unit_test(what_gained_nothing_is_not_there),
 		cmocka_unit_test(what_is_taken_away_again_is_nothing),
+		cmocka_unit_test(errors_of_windows_add_up_to_those_of_the_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

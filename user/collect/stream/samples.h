@@ -45,7 +45,7 @@ struct samples_row {
 	struct estimate alloc, live;
 	/* The caller's: how much of it is in the profiles. */
 	int64_t added[4];
-	uint64_t added_samples;
+	struct estimate added_alloc;
 };
 /* Calls `fn` for each; stops at its first error and returns that. */
 int samples_each(struct samples *s, int (*fn)(void *ctx, struct samples_row *row), void *ctx);

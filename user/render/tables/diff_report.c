@@ -1,5 +1,6 @@
 #include "render/tables/diff_report.h"
 
+#include "analyse/sites.h"
 #include "base/strbuf.h"
 #include "render/formats/text.h"
 
@@ -38,6 +39,11 @@ static struct unit_text percent_text(double before, double after)
 	return t;
 }
 
+static bool is_counted(const struct diff *d)
+{
+	return d->noise == DIFF_COUNTED;
+}
+
 /* What is said of a row. */
 static const char *verdict(const struct diff *d, const struct diff_row *row)
 {
@@ -45,7 +51,7 @@ static const char *verdict(const struct diff *d, const struct diff_row *row)
 
 	if (!row->changed)
 		return by == 0                 ? "equal"
-		       : d->exact              ? "little"
+		       : is_counted(d)         ? "little"
 		       : row->as_the_rest      ? "as the rest"
 		       : by <= row->self_noise ? "within noise"
 					       : "uncertain";
@@ -98,6 +104,22 @@ static int add_name(struct strbuf *b, const struct diff *d, const struct diff_ro
 
 /* --- text --- */
 
+static void add_scale(struct strbuf *b, const struct diff_report *r)
+{
+	const struct diff *d = r->diff;
+	const char *to = r->opts->scale == DIFF_TOTALS ? "total" : "duration";
+
+	if (r->opts->scale == DIFF_ABSOLUTE)
+		return;
+	if (d->noise == DIFF_RUNS)
+		strbuf_printf(b,
+			      "\n  every run is scaled to the same %s (before: by %.4g on average)",
+			      to, d->scale);
+	else
+		strbuf_printf(b, "\n  the one before is scaled by %.4g, to the same %s", d->scale,
+			      to);
+}
+
 static void add_total(struct strbuf *b, const struct diff_report *r)
 {
 	const struct diff *d = r->diff;
@@ -109,22 +131,44 @@ static void add_total(struct strbuf *b, const struct diff_report *r)
 	strbuf_printf(b, "%s → ", shown_text(&r->shown, NULL, whole(d->raw_total[0])).s);
 	strbuf_printf(b, "%s%s%s", shown_text(&r->shown, NULL, whole(d->raw_total[1])).s,
 		      *r->shown.noun ? " " : "", r->shown.noun);
-	if (r->opts->scale != DIFF_ABSOLUTE)
-		strbuf_printf(b, "\n  the one before is scaled by %.4g, to the same %s", d->scale,
-			      r->opts->scale == DIFF_TOTALS ? "total" : "duration");
+	if (d->noise == DIFF_RUNS)
+		strbuf_puts(b, " a run");
+	add_scale(b, r);
 	if (r->opts->scale != DIFF_TOTALS) {
 		struct unit_text change = change_text(&r->shown, by);
 
 		strbuf_printf(b, "%s %s (%s)",
 			      r->opts->scale == DIFF_ABSOLUTE ? ":" : ", then differs by", change.s,
 			      percent_text(d->total[0], d->total[1]).s);
-		if (!d->exact)
-			strbuf_printf(b, "%s", fabs(by) <= d->total_noise ? ", within noise" : "");
-		if (!d->exact)
-			strbuf_printf(b, " (± %s)",
-				      shown_text(&r->shown, NULL, whole(d->total_noise)).s);
+		if (!is_counted(d))
+			strbuf_printf(b, " ± %s%s",
+				      shown_text(&r->shown, NULL, whole(d->total_noise)).s,
+				      fabs(by) <= d->total_noise ? ", within noise" : "");
 	}
 	strbuf_putc(b, '\n');
+}
+
+/* What a change was held against. */
+static void add_noise(struct strbuf *b, const struct diff_report *r)
+{
+	const struct diff *d = r->diff;
+	bool waits = sites_kind(r->opts->after, r->opts->after_type) == SITE_WAIT;
+
+	switch (d->noise) {
+	case DIFF_COUNTED:
+		break;
+	case DIFF_SAMPLES:
+		strbuf_puts(b, waits ? "chance: how many waits there are in a run, and how long"
+				     : "sampling noise");
+		break;
+	case DIFF_BURSTS:
+		strbuf_puts(b, "the variation between bursts");
+		break;
+	case DIFF_RUNS:
+		strbuf_printf(b, "the variation between runs (%u before, %u after; Welch's t-test)",
+			      d->n_runs[0], d->n_runs[1]);
+		break;
+	}
 }
 
 static void add_rule(struct strbuf *b, const struct diff_report *r)
@@ -142,22 +186,37 @@ static void add_rule(struct strbuf *b, const struct diff_report *r)
 	}
 	if (d->n_changed > NAMED && !stacks)
 		strbuf_puts(b, ", …");
-	if (d->exact) {
+	strbuf_putc(b, '\n');
+	if (is_counted(d)) {
+		strbuf_printf(
+			b,
+			"  Every value is a count, not an estimate; least change: %g%% of the "
+			"total.\n",
+			least);
+	} else {
+		strbuf_printf(b, "  Tested: %s %s%s, against ", unit_count(d->n_tested).s,
+			      stacks ? "stack" : "function", d->n_tested == 1 ? "" : "s");
+		add_noise(b, r);
 		strbuf_printf(b,
-			      "\n  (by %g %% of the total or more; all is counted, nothing is a "
-			      "sample)\n",
+			      ".\n  False discovery rate: 1%% (Benjamini-Hochberg); least change: "
+			      "%g%% of the total.\n",
 			      least);
-		return;
 	}
-	strbuf_printf(
-		b,
-		"; nothing else is beyond noise\n  (of %s compared: a false discovery rate of "
-		"1 %%, and %g %% of the total or more",
-		unit_count(d->n_tested).s, least);
 	if (d->spread > 1)
-		strbuf_printf(b, "; these two spread %.1f times as much as chance alone",
+		strbuf_printf(b,
+			      "  These two profiles vary by %.1f times that variance, which is "
+			      "taken into account.\n",
 			      d->spread);
-	strbuf_puts(b, ")\n");
+	if (d->noise == DIFF_BURSTS && r->opts->scale != DIFF_TOTALS &&
+	    d->total_noise > 0.5 * fmax(d->total[0], d->total[1]))
+		strbuf_puts(b,
+			    "  Most of that is the error of the tracing cost, which all functions "
+			    "share: --normalize compares shares.\n");
+	if (d->noise != DIFF_RUNS && !r->after_scalars)
+		strbuf_puts(b, "  One run a side does not show how much runs vary: compare "
+			       "several (diff A1 A2 A3 -- B1 B2 B3).\n");
+	if (d->noise == DIFF_RUNS && d->n_runs[0] + d->n_runs[1] < 6)
+		strbuf_puts(b, "  With so few runs only large changes stand out.\n");
 }
 
 static int add_rows(struct strbuf *b, const struct diff_report *r,
@@ -165,9 +224,9 @@ static int add_rows(struct strbuf *b, const struct diff_report *r,
 {
 	const struct diff *d = r->diff;
 
-	strbuf_printf(b, "%12s %7s %12s %7s %13s %8s %11s  %-12s %s\n", "before", "", "after", "",
-		      "change", "", "noise", total ? "" : "what",
-		      r->opts->by == DIFF_BY_STACK ? "stack" : "function");
+	strbuf_printf(b, "%12s %7s %12s %7s %13s %8s %*s  %-12s %s\n", "before", "", "after", "",
+		      "change", "", is_counted(d) ? 11 : 12, is_counted(d) ? "" : "\u00b1 95%",
+		      total ? "" : "what", r->opts->by == DIFF_BY_STACK ? "stack" : "function");
 	for (uint32_t i = 0; i < n; i++) {
 		const double *v = total ? rows[i]->total : rows[i]->self;
 		double noise = total ? rows[i]->total_noise : rows[i]->self_noise;
@@ -179,7 +238,7 @@ static int add_rows(struct strbuf *b, const struct diff_report *r,
 		strbuf_printf(b, "%13s ", change_text(&r->shown, v[1] - v[0]).s);
 		strbuf_printf(b, "%8s ", percent_text(v[0], v[1]).s);
 		strbuf_printf(b, "%11s",
-			      d->exact ? "" : shown_text(&r->shown, NULL, whole(noise)).s);
+			      is_counted(d) ? "" : shown_text(&r->shown, NULL, whole(noise)).s);
 		strbuf_printf(b, "  %-12s ", total ? "" : verdict(d, rows[i]));
 		if (add_name(b, d, rows[i]) < 0)
 			return -ENOMEM;
@@ -249,7 +308,7 @@ static bool scalar_in_noise(const struct diff_scalar *s)
 }
 
 void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char *const names[2],
-		       struct sink *out)
+		       bool several, struct sink *out)
 {
 	_cleanup_(strbuf_free) struct strbuf name = { 0 };
 
@@ -273,8 +332,9 @@ void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char
 		/* NAN compares as false: exact figures have no noise. */
 		sink_printf(out, "%s\n", scalar_in_noise(s) ? "  within noise" : "");
 	}
-	sink_puts(out,
-		  "One run each: how much these vary by themselves is not known from them.\n\n");
+	sink_puts(out, several ? "\n"
+			       : "One run a side does not show how much runs vary: compare several "
+				 "(diff A1 A2 A3 -- B1 B2 B3).\n\n");
 }
 
 /* --- JSON and CSV --- */
@@ -309,11 +369,11 @@ static int add_json_row(struct strbuf *b, const struct diff *d, const struct dif
 	add_pair(b, "total", row->total);
 	strbuf_printf(b, ",\"what\":\"%s\",\"changed\":%s,", verdict(d, row),
 		      row->changed ? "true" : "false");
-	add_number(b, "self_noise", d->exact ? NAN : row->self_noise);
+	add_number(b, "self_noise", is_counted(d) ? NAN : row->self_noise);
 	strbuf_putc(b, ',');
-	add_number(b, "total_noise", d->exact ? NAN : row->total_noise);
+	add_number(b, "total_noise", is_counted(d) ? NAN : row->total_noise);
 	strbuf_putc(b, ',');
-	add_number(b, "p", d->exact ? NAN : row->p);
+	add_number(b, "p", is_counted(d) ? NAN : row->p);
 	strbuf_putc(b, '}');
 	return 0;
 }
@@ -321,6 +381,7 @@ static int add_json_row(struct strbuf *b, const struct diff *d, const struct dif
 int diff_json_write(const struct diff_report *r, struct sink *out, struct err *e)
 {
 	static const char *const scales[] = { "absolute", "totals", "seconds" };
+	static const char *const noises[] = { "counted", "samples", "bursts", "runs" };
 	const struct diff *d = r->diff;
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 
@@ -334,9 +395,13 @@ int diff_json_write(const struct diff_report *r, struct sink *out, struct err *e
 	add_pair(&b, "total", d->total);
 	add_pair(&b, "raw_total", d->raw_total);
 	strbuf_putc(&b, ',');
-	add_number(&b, "total_noise", d->exact ? NAN : d->total_noise);
-	strbuf_printf(&b, ",\"exact\":%s,\"changed\":%u,\"compared\":%u,",
-		      d->exact ? "true" : "false", d->n_changed, d->exact ? d->n : d->n_tested);
+	add_number(&b, "total_noise", is_counted(d) ? NAN : d->total_noise);
+	strbuf_printf(&b,
+		      ",\"noise\":\"%s\",\"runs\":[%u,%u],\"estimated\":%s,\"exact\":%s,"
+		      "\"changed\":%u,\"compared\":%u,",
+		      noises[d->noise], d->n_runs[0], d->n_runs[1], d->estimated ? "true" : "false",
+		      is_counted(d) ? "true" : "false", d->n_changed,
+		      is_counted(d) ? d->n : d->n_tested);
 	add_number(&b, "spread", d->spread);
 	strbuf_puts(&b, ",\n\"rows\":[");
 	for (uint32_t i = 0; i < d->n && i < r->rows; i++) {

@@ -5,7 +5,7 @@
  *   as the rest                  of a profile of time: dearer or cheaper, as the whole is
  *   within noise                 it differs by no more than its 95 % interval
  *   uncertain                    by more, but not by enough for the rule
- *   little                       counted exactly, and below the least change
+ *   little                       counted, and below the least change
  *   equal
  */
 #ifndef MEMSCOPE_RENDER_TABLES_DIFF_REPORT_H
@@ -16,7 +16,7 @@
 #include "base/sink.h"
 #include "render/shown.h"
 
-/* One scalar of two runs; NAN where a run does not say. */
+/* One scalar of two runs, or the means of several; NAN where a run does not say. */
 struct diff_scalar {
 	const char *text, *key, *unit;
 	double value[2];
@@ -31,10 +31,12 @@ struct diff_report {
 	const struct diff_opts *opts;
 	struct shown shown;
 	uint32_t rows;                 /* at most, of each table */
+	bool after_scalars;            /* what one run a side says of noise has been said */
 };
 
+/* `several`: they are means of several runs, and their intervals those of the means. */
 void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char *const names[2],
-		       struct sink *out);
+		       bool several, struct sink *out);
 int diff_text_write(const struct diff_report *r, struct sink *out, struct err *e);
 
 /* The members of one JSON object, without its brackets, so that several reports make one. */

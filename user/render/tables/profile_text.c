@@ -4,15 +4,17 @@
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "base/strbuf.h"
+#include "model/about.h"
 #include "render/formats/text.h"
 #include "render/shown.h"
 #include "render/tables/call_tree.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
-enum { NAME_COLUMNS = 90 };
+enum { NAME_COLUMNS = 90, ESTIMATES_SHOWN = 3 };
 
 /* A profile on its way into a report. */
 struct report {
@@ -20,7 +22,10 @@ struct report {
 	const struct profile_text_opts *o;
 	struct shown shown;
 	enum site_kind sites;
-	int64_t whole; /* sum of what is positive */
+	int64_t whole;        /* sum of what is positive */
+	struct top_row *rows; /* PROFILE_TOP: by self, then by total */
+	int n_self, n_total;
+	struct profile_sums sums;
 	struct strbuf out;
 };
 
@@ -33,19 +38,6 @@ static uint32_t most_rows(const struct profile *p, uint32_t rows)
 	for (uint32_t i = 1; i <= dict_location_count(d); i++)
 		n += 1 + dict_location_get(d, (location_id){ i })->n_lines;
 	return n < rows ? (uint32_t)n : rows;
-}
-
-static int top(const struct profile *p, uint32_t type, enum top_order order, uint32_t rows,
-	       struct top_row **ret_rows)
-{
-	struct top_row *all = calloc(rows + 1ul, sizeof(*all));
-	int n = all ? top_functions(p, type, order, all, rows) : -ENOMEM;
-
-	if (n < 0)
-		free(all);
-	else
-		*ret_rows = all;
-	return n;
 }
 
 static int64_t positive_total(const struct profile *p, uint32_t type)
@@ -94,14 +86,45 @@ static const char *self_heading(const struct report *r)
 	return headings[r->sites];
 }
 
-static void text_table(struct report *r, const char *heading, const struct top_row *rows, int n)
+/* "1.1 MiB to 1.4 MiB", to the right of `width` columns. */
+static void add_range(struct report *r, const struct interval *i, uint32_t width)
 {
-	strbuf_printf(&r->out, "\n%s\n%14s %7s %14s %7s  function\n", heading, "self", "", "total",
-		      "");
+	int64_t low = (int64_t)fmin(i->low, 0x1p62), high = (int64_t)fmin(i->high, 0x1p62);
+	bool bytes = strcmp(r->shown.unit, "bytes") == 0;
+	char text[200];
+	uint32_t columns;
+
+	if (low == high)
+		snprintf(text, sizeof(text), "counted");
+	else if (bytes)
+		snprintf(text, sizeof(text), "%s", unit_bytes_range(low, high, false).s);
+	else
+		snprintf(text, sizeof(text), "%s to %s", shown_text(&r->shown, NULL, low).s,
+			 shown_text(&r->shown, NULL, high).s);
+	columns = text_columns(text);
+	strbuf_printf(&r->out, "%*s%s", columns < width ? (int)(width - columns) : 0, "", text);
+}
+
+static void text_table(struct report *r, const char *heading, const struct top_row *rows, int n,
+		       bool by_self)
+{
+	bool sure = !r->sums.estimated;
+
+	strbuf_printf(&r->out, "\n%s\n%14s %7s ", heading, "self", "");
+	if (!sure && by_self)
+		strbuf_printf(&r->out, "%24s ", "95% interval");
+	strbuf_printf(&r->out, "%14s %7s ", "total", "");
+	if (!sure && !by_self)
+		strbuf_printf(&r->out, "%24s ", "95% interval");
+	strbuf_puts(&r->out, " function\n");
 	for (int i = 0; i < n; i++) {
 		add_value(r, rows[i].self, r->whole);
+		if (!sure && by_self)
+			add_range(r, &rows[i].self_interval, 24);
 		add_value(r, rows[i].total, r->whole);
-		strbuf_putc(&r->out, ' ');
+		if (!sure && !by_self)
+			add_range(r, &rows[i].total_interval, 24);
+		strbuf_puts(&r->out, sure || by_self ? " " : "  ");
 		text_add(&r->out, TEXT_FOLDED, *rows[i].name ? rows[i].name : "[unknown]",
 			 NAME_COLUMNS);
 		add_module(&r->out, rows[i].module);
@@ -109,36 +132,101 @@ static void text_table(struct report *r, const char *heading, const struct top_r
 	}
 }
 
-static void json_table(struct strbuf *b, const char *key, const struct top_row *rows, int n)
+static void json_ends(struct strbuf *b, const char *key, const struct interval *i)
 {
+	strbuf_printf(b, ",\"%s_low\":%.15g,\"%s_high\":%.15g", key, i->low, key, i->high);
+}
+
+static void json_table(struct report *r, const char *key, const struct top_row *rows, int n)
+{
+	struct strbuf *b = &r->out;
+
 	strbuf_printf(b, ",\n\"%s\":[", key);
 	for (int i = 0; i < n; i++) {
 		strbuf_puts(b, i ? ",\n{\"function\":\"" : "\n{\"function\":\"");
 		text_add(b, TEXT_JSON, rows[i].name, UINT32_MAX);
 		strbuf_puts(b, "\",\"module\":\"");
 		text_add(b, TEXT_JSON, rows[i].module, UINT32_MAX);
-		strbuf_printf(b, "\",\"self\":%" PRId64 ",\"total\":%" PRId64 "}", rows[i].self,
+		strbuf_printf(b, "\",\"self\":%" PRId64 ",\"total\":%" PRId64, rows[i].self,
 			      rows[i].total);
+		if (r->sums.estimated) {
+			json_ends(b, "self", &rows[i].self_interval);
+			json_ends(b, "total", &rows[i].total_interval);
+			strbuf_printf(b, ",\"samples\":%.15g", rows[i].samples);
+		}
+		strbuf_puts(b, "}");
 	}
 	strbuf_puts(b, "]");
 }
 
+static int make_top(struct report *r)
+{
+	uint32_t cap = most_rows(r->p, r->o->rows), type = r->shown.type;
+
+	r->rows = calloc(2 * (cap + 1ul), sizeof(*r->rows));
+	if (!r->rows)
+		return -ENOMEM;
+	r->n_self = top_functions(r->p, type, TOP_BY_SELF, r->rows, cap);
+	if (r->n_self < 0)
+		return r->n_self;
+	r->n_total = top_functions(r->p, type, TOP_BY_TOTAL, r->rows + r->n_self, cap);
+	if (r->n_total < 0)
+		return r->n_total;
+	return top_intervals(r->p, type, r->rows, (uint32_t)(r->n_self + r->n_total), &r->sums);
+}
+
+/* How sure the figures are, and of what. */
+static void add_sureness(struct report *r)
+{
+	const struct value_error *e = &r->sums.all.error;
+	bool blocks = r->sites == SITE_ALLOCATION && strcmp(r->shown.unit, "count") == 0;
+	bool bursts = value_error_has_groups(e) || e->below != 0 || e->above != 0;
+
+	if (!r->sums.estimated) {
+		bool sampled = profile_about(r->p, ABOUT_ESTIMATE, 0) && r->sites != SITE_WAIT;
+
+		strbuf_printf(
+			&r->out, "\n%s\n",
+			sampled && r->whole     ? "These are estimates whose errors are not known."
+			: sampled               ? "No sample is among these values."
+			: r->sites == SITE_WAIT ? "Every wait was measured: no sampling error."
+						: "Every value is a count: no sampling error.");
+		return;
+	}
+	strbuf_puts(&r->out, "\n95% intervals: ");
+	if (r->sums.on_cpu)
+		strbuf_printf(&r->out, "shares by %s samples (Wilson).",
+			      unit_count(llround(e->samples)).s);
+	else if (bursts)
+		strbuf_printf(&r->out,
+			      "variation between bursts, and the error of the tracing cost (%s "
+			      "calls seen).%s",
+			      unit_count(llround(e->samples)).s,
+			      fabs(e->below) + fabs(e->above) > 0.5 * (double)r->whole
+				      ? "\nThe latter is common to all rows: shares are surer than "
+					"amounts."
+				      : "");
+	else
+		strbuf_printf(&r->out, "sampling error of %s samples.",
+			      unit_count(llround(e->samples)).s);
+	if (blocks && !bursts)
+		strbuf_puts(&r->out, " Where sizes are mixed, those of counts of blocks hold "
+				     "nearer 90%.");
+	strbuf_putc(&r->out, '\n');
+}
+
 static int write_top(struct report *r, bool json)
 {
-	_cleanup_(freep) struct top_row *self = NULL, *total = NULL;
-	uint32_t cap = most_rows(r->p, r->o->rows);
-	int n_self = top(r->p, r->shown.type, TOP_BY_SELF, cap, &self);
-	int n_total = n_self < 0 ? n_self : top(r->p, r->shown.type, TOP_BY_TOTAL, cap, &total);
+	const struct top_row *total = r->rows + r->n_self;
 
-	if (n_total < 0)
-		return n_total;
 	if (json) {
-		json_table(&r->out, "by_self", self, n_self);
-		json_table(&r->out, "by_total", total, n_total);
+		json_table(r, "by_self", r->rows, r->n_self);
+		json_table(r, "by_total", total, r->n_total);
 		return 0;
 	}
-	text_table(r, self_heading(r), self, n_self);
-	text_table(r, "Top by total", total, n_total);
+	text_table(r, self_heading(r), r->rows, r->n_self, true);
+	text_table(r, "Top by total", total, r->n_total, false);
+	add_sureness(r);
 	return 0;
 }
 
@@ -166,7 +254,9 @@ static int write_tree(struct report *r, bool json)
 
 	if (rc < 0)
 		return rc;
-	sites_charge(tree, r->sites);
+	rc = sites_charge(tree, r->sites);
+	if (rc < 0)
+		return rc;
 	if (json) {
 		strbuf_puts(&r->out, ",\n\"tree\":");
 		return call_tree_json(tree, &o, &r->out);
@@ -300,8 +390,8 @@ static int make_parts(struct report *r, struct frame_tree **tree, struct part **
 
 	if (n < 0)
 		return n;
-	if (by_module(r))
-		sites_charge(*tree, r->sites);
+	if (by_module(r) && sites_charge(*tree, r->sites) < 0)
+		return -ENOMEM;
 	*parts = calloc((*tree)->n_nodes, sizeof(**parts));
 	if (!*parts)
 		return -ENOMEM;
@@ -363,9 +453,20 @@ static int write_parts(struct report *r, bool json)
 
 /* --- all of it --- */
 
+/* Of all: none of on-CPU samples, whose number is that of the CPU time, whatever functions it went to. */
+static bool total_interval(const struct report *r, struct interval *ret_interval)
+{
+	if (!r->sums.estimated || r->sums.on_cpu)
+		return false;
+	*ret_interval = row_interval(&r->sums.all, &r->sums);
+	return ret_interval->low < ret_interval->high;
+}
+
 static void add_text_head(struct report *r)
 {
 	int64_t duration_ns = profile_get_meta(r->p)->duration_ns;
+	struct interval all;
+	const char *line;
 
 	text_add(&r->out, TEXT_FOLDED, r->shown.title, NAME_COLUMNS);
 	strbuf_puts(&r->out, " (");
@@ -377,17 +478,42 @@ static void add_text_head(struct report *r)
 	text_add(&r->out, TEXT_FOLDED, r->shown.noun, NAME_COLUMNS);
 	if (duration_ns > 0)
 		strbuf_printf(&r->out, " in %s", unit_ns(duration_ns).s);
+	if (total_interval(r, &all)) {
+		strbuf_puts(&r->out, "; 95% interval ");
+		add_range(r, &all, 0);
+	}
 	strbuf_putc(&r->out, '\n');
+	for (uint32_t i = 0; (line = profile_about(r->p, ABOUT_ESTIMATE, i)); i++) {
+		strbuf_printf(&r->out, "%s", i < ESTIMATES_SHOWN ? "Estimate: " : "  …\n");
+		if (i == ESTIMATES_SHOWN)
+			break;
+		strbuf_add_clean(&r->out, line, strnlen(line, 500));
+		strbuf_putc(&r->out, '\n');
+	}
 }
 
 static void add_json_head(struct report *r)
 {
+	struct interval all;
+	const char *line;
+
 	strbuf_puts(&r->out, "{\"type\":\"");
 	text_add(&r->out, TEXT_JSON, profile_type(r->p, r->shown.type)->name, UINT32_MAX);
 	strbuf_puts(&r->out, "\",\"unit\":\"");
 	text_add(&r->out, TEXT_JSON, r->shown.unit, UINT32_MAX);
 	strbuf_printf(&r->out, "\",\"total\":%" PRId64 ",\"samples\":%u,\"duration_ns\":%" PRId64,
 		      r->whole, profile_n_samples(r->p), profile_get_meta(r->p)->duration_ns);
+	if (r->o->view == PROFILE_TOP)
+		strbuf_printf(&r->out, ",\"estimated\":%s", r->sums.estimated ? "true" : "false");
+	if (total_interval(r, &all))
+		json_ends(&r->out, "total", &all);
+	for (uint32_t i = 0; (line = profile_about(r->p, ABOUT_ESTIMATE, i)); i++) {
+		strbuf_puts(&r->out, i ? ",\"" : ",\n\"estimates\":[\"");
+		text_add(&r->out, TEXT_JSON, line, UINT32_MAX);
+		strbuf_puts(&r->out, "\"");
+	}
+	if (profile_about(r->p, ABOUT_ESTIMATE, 0))
+		strbuf_puts(&r->out, "]");
 }
 
 static int write_view(struct report *r, bool json)
@@ -409,12 +535,16 @@ static int write_report(const struct profile *p, const struct profile_text_opts 
 			struct sink *out, struct err *e)
 {
 	struct report r = { .p = p, .o = o, .shown = shown_pick(p, o->type) };
-	int rc;
+	int rc = 0;
 
 	r.whole = positive_total(p, r.shown.type);
 	r.sites = sites_kind(p, r.shown.type);
-	(json ? add_json_head : add_text_head)(&r);
-	rc = write_view(&r, json);
+	if (o->view == PROFILE_TOP)
+		rc = make_top(&r);
+	if (rc == 0) {
+		(json ? add_json_head : add_text_head)(&r);
+		rc = write_view(&r, json);
+	}
 	if (json)
 		strbuf_puts(&r.out, "}\n");
 	if (rc < 0 || strbuf_oom(&r.out))
@@ -422,6 +552,7 @@ static int write_report(const struct profile *p, const struct profile_text_opts 
 	else
 		sink_write(out, r.out.s, r.out.len);
 	strbuf_free(&r.out);
+	free(r.rows);
 	return rc;
 }
 

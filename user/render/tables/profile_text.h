@@ -31,9 +31,13 @@ struct profile_text_opts {
 int profile_text_write(const struct profile *p, const struct profile_text_opts *o, struct sink *out,
 		       struct err *e);
 /*
- * {"type", "unit", "total", "samples", "duration_ns", …} and, by view:
+ * {"type", "unit", "total", "samples", "duration_ns", …}, "estimates" where the profile says how it was
+ * estimated and, by view:
  *
- *   "by_self": [{"function", "module", "self", "total"}, …], "by_total": […]
+ *   "by_self": [{"function", "module", "self", "total"}, …], "by_total": […]; before that "estimated": whether
+ *           values are estimates. Then rows have 95 % intervals "self_low", "self_high", "total_low",
+ *           "total_high", and "samples", which total rests on; the whole "total_low" and "total_high" (of on-CPU
+ *           samples none)
  *   "tree": as call_tree.h has it
  *   "function", "function_total", "function_self", "callers": (tree), "callees": (tree)
  *   "by", "parts": [{"name", "self", "total"}, …]    self: of images only

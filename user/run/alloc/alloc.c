@@ -321,6 +321,24 @@ static void process(void *self, const struct process_event *event)
 		ops->process(al, event);
 }
 
+int alloc_add_errors(struct alloc *al, stack_id stack, labels_id labels,
+		     const struct value_error allocated[2], const struct value_error live[2])
+{
+	struct profile *alloc = al->run->profiles[PROFILE_ALLOC],
+		       *heap = al->run->profiles[PROFILE_HEAP];
+	int rc = 0;
+
+	for (uint32_t i = 0; i < 2 && rc == 0; i++) {
+		if (alloc && allocated)
+			rc = profile_add_error(alloc, stack, labels, i, &allocated[i]);
+		if (rc == 0 && heap && allocated)
+			rc = profile_add_error(heap, stack, labels, i, &allocated[i]);
+		if (rc == 0 && heap && live && live[i].samples > 0)
+			rc = profile_add_error(heap, stack, labels, 2 + i, &live[i]);
+	}
+	return rc;
+}
+
 void alloc_say_failed(struct alloc *al)
 {
 	struct alloc_probes_stats stats;

@@ -119,6 +119,10 @@ bool alloc_is(const struct alloc *al, enum alloc_tier tier);
 bool alloc_probing(const struct alloc *al);
 /* Has the memory of this image gone? `ctx`: the component. */
 bool alloc_image_gone(void *ctx, const struct proc_id *proc);
+/* The errors of estimates that ingest_estimate() has added: of blocks and bytes allocated, and live; NULL:
+ * nothing of those. 0 or -errno. */
+int alloc_add_errors(struct alloc *al, stack_id stack, labels_id labels,
+		     const struct value_error allocated[2], const struct value_error live[2]);
 /* Notes what could not be probed; before the probes are given back. */
 void alloc_say_failed(struct alloc *al);
 

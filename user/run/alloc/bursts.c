@@ -7,6 +7,7 @@
 #include "analyse/bursts.h"
 #include "base/units.h"
 #include "collect/overhead/burst_timer.h"
+#include "model/about.h"
 #include "run/alloc/alloc.h"
 
 #include <errno.h>
@@ -14,8 +15,8 @@
 #include <string.h>
 
 #define READY_MAX 256 /* bursts that end between two drains */
-/* A row takes some 350 bytes: this part of --mem may go into them. */
-#define ROW_BYTES 350
+/* A row takes some 540 bytes: this part of --mem may go into them. */
+#define ROW_BYTES 540
 #define ROWS_PART 4
 
 /* A stack of a thread, and its number. */
@@ -24,9 +25,7 @@ struct burst_row {
 	uint32_t row;
 	stack_id stack; /* once it is in the profiles       */
 	bool placed;
-	/* How much of it is in them. */
-	int64_t added[2];
-	uint64_t added_calls;
+	struct burst_estimate added; /* how much of it is in them */
 	UT_hash_handle hh;
 };
 
@@ -280,22 +279,25 @@ static void closing(struct alloc *al)
 static int place(struct alloc *al, struct burst_row *row)
 {
 	const struct burst_estimate *est = bursts_row(al->bursts->bursts, row->row);
-	int64_t calls = llround(est->calls), bytes = llround(est->bytes);
-	int64_t more[4] = { calls - row->added[0], bytes - row->added[1], 0, 0 };
+	const struct burst_estimate *had = &row->added;
+	int64_t more[4] = { llround(est->calls) - llround(had->calls),
+			    llround(est->bytes) - llround(had->bytes), 0, 0 };
+	struct burst_estimate since = *est;
+	struct value_error errors[2];
 	labels_id labels;
 	int rc;
 
-	if (est->seen_calls == row->added_calls)
+	if (est->seen_calls == had->seen_calls)
 		return 0;
-	rc = ingest_estimate(al->run->ingest, &row->key, more, est->seen_calls - row->added_calls,
+	rc = ingest_estimate(al->run->ingest, &row->key, more, est->seen_calls - had->seen_calls,
 			     &row->stack, &labels);
 	if (rc < 0)
 		return rc;
 	row->placed = true;
-	row->added[0] = calls;
-	row->added[1] = bytes;
-	row->added_calls = est->seen_calls;
-	return 0;
+	burst_estimate_less(&since, had);
+	row->added = *est;
+	burst_errors(&since, &errors[0], &errors[1]);
+	return alloc_add_errors(al, row->stack, labels, errors, NULL);
 }
 
 static int place_all(struct alloc *al)
@@ -354,20 +356,23 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 						   : al->bursts->from_ns;
 	span_ns = facts.settled_to_ns > from_ns ? facts.settled_to_ns - from_ns : 0;
 	if (n == 0)
-		snprintf(comment, sizeof(now->comment[0]),
-			 "every call in bursts: too few of them since the last window to estimate "
-			 "from; they are in the next");
+		snprintf(
+			comment, sizeof(now->comment[0]),
+			"%severy call in bursts: too few of them since the last window to estimate "
+			"from; they are in the next",
+			about_prefix(ABOUT_ESTIMATE));
 	else
-		snprintf(comment, sizeof(now->comment[0]),
-			 "every call in %u bursts, %.3g %% of %s: estimates, from %llu calls; "
-			 "alloc_space 95 %% interval: %lld to %lld",
-			 n,
-			 span_ns ? (double)(facts.settled_covered_ns -
-					    since->begin.burst_facts.settled_covered_ns) *
-					   100 / (double)span_ns
-				 : 0,
-			 unit_ns((int64_t)span_ns).s, (unsigned long long)est.seen_calls,
-			 (long long)bytes.low, (long long)bytes.high);
+		snprintf(
+			comment, sizeof(now->comment[0]),
+			"%severy call in %u bursts, %.3g %% of %s, %llu calls seen; alloc_space 95 %% "
+			"interval: %lld to %lld",
+			about_prefix(ABOUT_ESTIMATE), n,
+			span_ns ? (double)(facts.settled_covered_ns -
+					   since->begin.burst_facts.settled_covered_ns) *
+					  100 / (double)span_ns
+				: 0,
+			unit_ns((int64_t)span_ns).s, (unsigned long long)est.seen_calls,
+			(long long)bytes.low, (long long)bytes.high);
 	burst_timer_stats(al->bursts->burst_timer, &stats);
 	if (now->duration_ns > 0)
 		now->cost_percent[PROFILE_ALLOC] =

@@ -4,6 +4,7 @@
  */
 #include "base/units.h"
 #include "collect/probes/samplers.h"
+#include "model/about.h"
 #include "run/alloc/alloc.h"
 #include "run/sampler.h"
 
@@ -279,21 +280,25 @@ static void tick(struct alloc *al, uint64_t now)
 static int add_new(struct alloc *al, struct samples_row *row, const int64_t values[4],
 		   stack_id *ret_stack, labels_id *ret_labels)
 {
+	struct estimate since = row->alloc;
+	struct value_error errors[2];
 	int64_t more[4];
 	int rc;
 
 	for (int i = 0; i < 4; i++)
 		more[i] = values[i] - row->added[i];
 	rc = ingest_estimate(al->run->ingest, row->key, more,
-			     row->alloc.samples - row->added_samples, ret_stack, ret_labels);
+			     row->alloc.samples - row->added_alloc.samples, ret_stack, ret_labels);
 	if (rc < 0)
 		return rc;
 	if (more[1] > 0)
 		alloc_tell(al, ret_stack, (double)more[1], al->added_ns,
 			   al->run->clock.end_ns ? al->run->clock.end_ns : now_ns());
 	memcpy(row->added, values, sizeof(row->added));
-	row->added_samples = row->alloc.samples;
-	return 0;
+	estimate_less(&since, &row->added_alloc);
+	row->added_alloc = row->alloc;
+	estimate_errors(&since, &errors[0], &errors[1]);
+	return since.samples ? alloc_add_errors(al, *ret_stack, *ret_labels, errors, NULL) : 0;
 }
 
 static int add_row_now(void *ctx, struct samples_row *row)
@@ -304,7 +309,7 @@ static int add_row_now(void *ctx, struct samples_row *row)
 	stack_id stack;
 	int rc;
 
-	if (row->alloc.samples == row->added_samples)
+	if (row->alloc.samples == row->added_alloc.samples)
 		return 0;
 	rc = add_new(al, row, values, &stack, &labels);
 	return rc == -EAGAIN ? 0 : rc; /* with the next, once its stack is there */
@@ -330,15 +335,21 @@ static int add_live(void *ctx, struct samples_row *row)
 	const int64_t values[4] = { 0, 0, llround(row->live.blocks), llround(row->live.bytes) };
 	struct proc_id proc = event_proc(row->key);
 	struct live_now *now = ctx;
+	struct value_error errors[2];
 	labels_id labels;
 	stack_id stack;
+	int rc;
 
 	if (!row->live.samples || ingest_gone(now->al->run->ingest, &proc))
 		return 0;
 	estimate_merge(&now->live, &row->live);
 	if (!now->heap || !ingest_place(now->al->run->ingest, row->key, &stack, &labels))
 		return 0;
-	return profile_add(now->heap, stack, labels, values);
+	estimate_errors(&row->live, &errors[0], &errors[1]);
+	rc = profile_add(now->heap, stack, labels, values);
+	for (uint32_t i = 0; i < 2 && rc == 0; i++)
+		rc = profile_add_error(now->heap, stack, labels, 2 + i, &errors[i]);
+	return rc;
 }
 
 static int snapshot(struct alloc *al, struct profile_since *since, struct profile_now *now)
@@ -363,11 +374,13 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 		if (profile_rows[i].source != SOURCE_ALLOC)
 			continue;
 		now->period[i] = stats.rate > 1 ? llround(stats.rate) : 1;
-		snprintf(now->comment[i], sizeof(now->comment[i]),
-			 "sampled: unbiased estimates from %llu samples, 95 %% intervals: "
-			 "alloc_space %lld to %lld, inuse_space %lld to %lld",
-			 (unsigned long long)est.samples, (long long)all.low, (long long)all.high,
-			 (long long)in_use.low, (long long)in_use.high);
+		snprintf(
+			now->comment[i], sizeof(now->comment[i]),
+			"%s%llu samples of allocations, 95 %% intervals: alloc_space %lld to %lld, "
+			"inuse_space %lld to %lld",
+			about_prefix(ABOUT_ESTIMATE), (unsigned long long)est.samples,
+			(long long)all.low, (long long)all.high, (long long)in_use.low,
+			(long long)in_use.high);
 	}
 	return rc;
 }
@@ -397,10 +410,15 @@ static int add_row(void *ctx, struct samples_row *row)
 	int64_t values[4] = { llround(row->alloc.blocks), llround(row->alloc.bytes),
 			      llround(row->live.blocks), llround(row->live.bytes) };
 	int64_t sums[2 * SPREAD_TYPES];
+	struct value_error live[2];
 	labels_id labels;
 	stack_id stack;
 	int rc = add_new(al, row, values, &stack, &labels);
 
+	if (rc < 0)
+		return rc;
+	estimate_errors(&row->live, &live[0], &live[1]);
+	rc = alloc_add_errors(al, stack, labels, NULL, live);
 	if (rc < 0)
 		return rc;
 	put_sums(&al->spread, &row->alloc, sums);

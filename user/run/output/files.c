@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "collect/session/stats.h"
+#include "model/about.h"
 #include "proc/proc_mem.h"
 #include "render/render.h"
 #include "render/summary/summary_json.h"
@@ -206,52 +207,54 @@ struct profile_meta output_profile_meta(const struct run *r, const struct profil
 	};
 }
 
-static void waits_comment(const struct run_summary *s, char *buf, size_t size)
+static struct unit_text percent_of(int64_t part, int64_t whole)
 {
-	snprintf(
-		buf, size,
-		"sampled: of %llu waits of threads that switched often the stacks of %llu were looked "
-		"at; times of threads are exact, of stacks unbiased estimates",
-		(unsigned long long)s->offcpu.wait_sampler_switches,
-		(unsigned long long)s->offcpu.stacks_sampled);
+	struct unit_text t;
+
+	snprintf(t.s, sizeof(t.s), "%.3g", whole > 0 ? (double)part * 100 / (double)whole : 0);
+	return t;
+}
+
+/* How the values of this profile were estimated; "" where they were not. */
+static void estimate_comment(const struct run_output *o, const struct profile_row *row, char *buf,
+			     size_t size)
+{
+	const struct summary_alloc *a = &o->s.alloc;
+	int n = snprintf(buf, size, "%s", about_prefix(ABOUT_ESTIMATE));
+
+	if (row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_SAMPLED)
+		snprintf(buf + n, size - (size_t)n,
+			 "%s samples of allocations, one per %s on average, by %s",
+			 unit_count((int64_t)a->bytes_interval.samples).s,
+			 unit_bytes(a->rate > 0 ? a->rate : 1).s, a->sampler);
+	else if (row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_BURSTS)
+		snprintf(buf + n, size - (size_t)n,
+			 "%severy call in %u bursts, %s %% of %s, %s calls seen",
+			 a->bursts.from_ns > a->covered_from_ns ? "every call, then " : "",
+			 a->bursts.n, percent_of(a->bursts.covered_ns, a->bursts.span_ns).s,
+			 unit_ns(a->bursts.span_ns).s, unit_count((int64_t)a->bursts.seen_calls).s);
+	else if (row->source == SOURCE_OFFCPU && o->s.offcpu.sampled)
+		snprintf(buf + n, size - (size_t)n,
+			 "stacks of %s of %s waits of threads that switch often (times of threads "
+			 "are measured)",
+			 unit_count((int64_t)o->s.offcpu.stacks_sampled).s,
+			 unit_count((int64_t)o->s.offcpu.wait_sampler_switches).s);
+	else
+		*buf = '\0';
 }
 
 static int set_meta(const struct run_output *o, struct profile *p, const struct profile_row *row)
 {
 	bool sampled = row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_SAMPLED;
-	char tier[512] = "";
+	char estimate[700] = "";
 	struct profile_meta meta = output_profile_meta(o->r, row);
 
 	meta.time_ns = o->r->clock.start_wall_ns;
 	meta.duration_ns = o->s.duration_ns;
-	if (sampled) {
-		const struct summary_alloc *a = &o->s.alloc;
-
-		snprintf(tier, sizeof(tier),
-			 "sampled by %s: unbiased estimates from %llu samples, 95 %% intervals: "
-			 "alloc_space %lld to %lld, inuse_space %lld to %lld",
-			 a->sampler, (unsigned long long)a->bytes_interval.samples,
-			 (long long)a->bytes_interval.low, (long long)a->bytes_interval.high,
-			 (long long)a->live_interval.low, (long long)a->live_interval.high);
-		meta.period = a->rate > 0 ? a->rate : 1;
-	}
-
-	if (row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_BURSTS) {
-		const struct summary_alloc *a = &o->s.alloc;
-
-		snprintf(tier, sizeof(tier),
-			 "every call in %u bursts, %.3g %% of it: estimates, from %llu calls; "
-			 "alloc_space 95 %% interval: %lld to %lld",
-			 a->bursts.n,
-			 a->bursts.span_ns
-				 ? (double)a->bursts.covered_ns * 100 / (double)a->bursts.span_ns
-				 : 0,
-			 (unsigned long long)a->bursts.seen_calls, (long long)a->bytes_interval.low,
-			 (long long)a->bytes_interval.high);
-	}
-	if (row->source == SOURCE_OFFCPU && o->s.offcpu.sampled)
-		waits_comment(&o->s, tier, sizeof(tier));
-	return output_set_meta(o->r, p, &meta, tier);
+	if (sampled)
+		meta.period = o->s.alloc.rate > 0 ? o->s.alloc.rate : 1;
+	estimate_comment(o, row, estimate, sizeof(estimate));
+	return output_set_meta(o->r, p, &meta, estimate);
 }
 
 /* Every profile in every format; one that fails does not keep the others from being written. */

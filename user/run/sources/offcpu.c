@@ -275,11 +275,19 @@ static int finish(void *self, struct err *e)
 			[SPREAD_VC] = (int64_t)(u->sum.vc / spread->vc_unit),
 			[SPREAD_SAMPLES] = (int64_t)u->sum.samples,
 		};
+		const struct value_error error = { .samples = (double)u->sum.samples,
+						   .unseen = INFINITY,
+						   .v = u->sum.v,
+						   .vc = u->sum.vc };
+		struct profile *p = r->profiles[PROFILE_OFFCPU];
+		int blocked = profile_find_type(p, "blocked/nanoseconds");
 		labels_id labels;
 		stack_id stack;
 
-		if (ingest_place(r->ingest, &u->key, &stack, &labels) &&
-		    profile_add(spread->sums, stack, labels, values) < 0)
+		if (!ingest_place(r->ingest, &u->key, &stack, &labels))
+			continue;
+		if (profile_add(spread->sums, stack, labels, values) < 0 ||
+		    profile_add_error(p, stack, labels, (uint32_t)blocked, &error) == -ENOMEM)
 			return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	}
 	return 0;
