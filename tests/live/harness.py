@@ -232,7 +232,17 @@ class Child:
         return self.process.pid
 
     def alive(self):
-        return self.process.poll() is None
+        """Does not reap it: what /proc says of one that has ended can be read until finish() or end()."""
+        if self.process.returncode is not None:
+            return False
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:  # reaped: by another thread, or by the kernel where SIGCHLD is ignored
+            return False
+
+    def how_it_ended(self):
+        """Its exit status, for a sentence; reaps it."""
+        return self.process.poll()
 
     def end(self, close=True):
         if self.alive():
@@ -350,7 +360,7 @@ def at_work(child, cpu_s=0.1):
     takes a few ms of it."""
     while schedstat(child.pid) < cpu_s * 1e9:
         if not child.alive():
-            raise Broken(f"{child.argv[0]} ended with {child.process.returncode}")
+            raise Broken(f"{child.argv[0]} ended with {child.how_it_ended()}")
         time.sleep(0.02)
     return child
 
@@ -395,10 +405,11 @@ class OnCpu:
 
 def stolen_ns():
     """Time that interrupts and the hypervisor took from all CPUs, since boot (proc(5): irq, softirq,
-    steal), in ticks of 10 ms."""
+    steal), in ticks of 10 ms. What is in no account of the kernel's (STOLEN) is added as its mean."""
     with open("/proc/stat", encoding="ascii") as f:
         ticks = [int(x) for x in f.readline().split()[6:9]]
-    return sum(ticks) * 1000000000 // os.sysconf("SC_CLK_TCK")
+    unseen = STOLEN * time.monotonic_ns() * len(online_cpus())
+    return sum(ticks) * 1000000000 // os.sysconf("SC_CLK_TCK") + int(unseen)
 
 
 class Counter:
@@ -433,6 +444,7 @@ class Run(Child):
                          stderr=subprocess.PIPE, **kw)
         self.status = None
         self.stdout = b""
+        self._waited_ns, self._stolen_ns = 0, stolen_ns()
         self._lines = []
         self._news = threading.Condition()
         self._threads = [threading.Thread(target=self._read_stderr, daemon=True),
@@ -481,26 +493,39 @@ class Run(Child):
     def send(self, number):
         self.process.send_signal(number)
 
-    def starved_ns(self):
-        """How long its main thread has waited for a CPU that others had (schedstat), so far."""
+    def waited_ns(self):
+        """How long its main thread has waited for a CPU that other threads had (schedstat), so far."""
         try:
             with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as f:
-                return int(f.read().split()[1])
+                self._waited_ns = max(self._waited_ns, int(f.read().split()[1]))
         except (OSError, IndexError):
-            return 0
+            pass  # reaped: it stays as it was last seen
+        return self._waited_ns
+
+    def starved_ns(self):
+        """How long its main thread has been kept from a CPU at most, so far: by other threads, and by a
+        hypervisor or interrupts. Nobody says from whom these took a CPU: all that they took may have been
+        while this thread needed that CPU, for it is on one at a time."""
+        return self.waited_ns() + stolen_ns() - self._stolen_ns
 
     def had_time(self, seconds):
-        """Waits until it has had so much time in which no other kept its main thread from a CPU."""
-        begin, starved = time.monotonic(), self.starved_ns()
-        while self.alive() and time.monotonic() - begin - (self.starved_ns() - starved) / 1e9 < seconds:
+        """Waits until it has had so much time in which nothing kept its main thread from a CPU: of that in
+        which no other thread had it, a hypervisor is taken to have had the part that it had of all."""
+        begin, waited, stolen = time.monotonic_ns(), self.waited_ns(), stolen_ns()
+        while self.alive():
             time.sleep(0.02)
+            passed = time.monotonic_ns() - begin
+            left = 1 - (stolen_ns() - stolen) / len(online_cpus()) / passed
+            if (passed - self.waited_ns() + waited) * max(left, 0.1) >= seconds * 1e9:
+                return
 
     def ended_in(self, begin_ns=None, timeout=FINISH_SEC):
-        """Waits for its end: seconds from now (or from when it was started), less those in which others kept
-        its main thread from a CPU."""
+        """Waits for its end: seconds from now (or from when it was started), less those in which its main
+        thread was kept from a CPU."""
         starved_ns, begin_ns = (0, begin_ns) if begin_ns else (self.starved_ns(), time.monotonic_ns())
         deadline = time.monotonic() + timeout
-        while not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        while self.alive():
+            self.waited_ns()
             if time.monotonic() > deadline:
                 raise Broken(f"memscope did not end within {timeout} s: {self.stderr[-500:]}")
             time.sleep(0.01)

@@ -25,7 +25,7 @@ def program_that_catches_bad_alloc_survives_attach_and_detach():
         has_worked(target.pid, 0.1)
         run.stop()
         run.must()
-        if not check(target.alive(), f"the target died: {target.process.returncode}"):
+        if not check(target.alive(), f"the target died: {target.how_it_ended()}"):
             return
         # The forms that succeed show that its probes were there.
         check(run.profile("alloc").sum("alloc_objects/count", pid=target.pid) > 0,

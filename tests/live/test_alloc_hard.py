@@ -148,7 +148,7 @@ def attach_and_detach(target, times, *args):
         run.send(signal.SIGINT)
         run.finish()
         check(run.status in (0, 3, -signal.SIGINT, 1), f"run {i}: exit status {run.status}")
-        if not check(target.alive(), f"the target died in run {i}: {target.process.returncode}"):
+        if not check(target.alive(), f"the target died in run {i}: {target.how_it_ended()}"):
             return False
     return True
 

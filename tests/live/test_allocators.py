@@ -238,7 +238,7 @@ def program_that_catches_what_an_own_new_throws_survives():
     for name in ("jemalloc", "tcmalloc"):
         target = preloaded(name, "bad_alloc")
         run, _ = record(("-p", target.pid, *EXACT), lambda: (target.ask("go"), has_worked(target.pid, 0.1)))
-        if not check(target.alive(), f"{name}: the target died: {target.process.returncode}"):
+        if not check(target.alive(), f"{name}: the target died: {target.how_it_ended()}"):
             return
         answer = dict(target.ask("stop"))
         check(answer["caught"] > 0, f"{name}: the target never threw")

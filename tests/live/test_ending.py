@@ -77,7 +77,8 @@ def signal_that_comes_twice_at_once_is_one():
 def is_writing(run):
     """The signals that end a run are let through when it has ended and is written down."""
     with open(f"/proc/{run.pid}/status", encoding="utf-8") as f:
-        return any(line.split() == ["SigBlk:", "0" * 16] for line in f)
+        blocked = next(int(line.split()[1], 16) for line in f if line.startswith("SigBlk:"))
+    return not blocked >> (signal.SIGINT - 1) & 1
 
 
 @fact

@@ -120,7 +120,7 @@ def busy_threads_live_through_attaching_and_detaching_again_and_again():
         # and more stacks than user space may be sent are cut meanwhile.
         size = run.profile("alloc").sum(ALLOC[1], pid=t.pid, tid=t.pid)
         near(size, truth["bytes"], tolerance(truth["bytes"], rate), "bytes of the main thread")
-    if check(t.alive(), f"it died: {t.process.returncode}"):
+    if check(t.alive(), f"it died: {t.how_it_ended()}"):
         told = dict(t.ask("stop"))
         check(told["rounds"] > 0, "its threads did nothing")
         equal(told["broken"], 0, "promises of the allocator that were not kept")
@@ -155,7 +155,7 @@ def program_that_throws_lives_on_under_the_library_whoever_owns_new():
             has_worked(t.pid, 0.1)
             run.stop()
             run.must()
-        if check(t.alive(), f"it died: {t.process.returncode}"):
+        if check(t.alive(), f"it died: {t.how_it_ended()}"):
             answer = dict(t.ask("stop"))
             check(answer["caught"] > 0, "it never threw")
             equal(answer["caught"] + answer["nulls"], answer["tried"], "exceptions caught and nulls")

@@ -3,8 +3,9 @@
  * Takes a CPU away from all that runs on it, as a hypervisor does: a timer's interrupt that does not
  * return for a while. No timer fires meanwhile, and the scheduler knows nothing of it.
  */
-#include <bpf/bpf_helpers.h>
 #include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h> /* uses the types of that one */
 
 __u64 mean_ns; /* of one theft; each is 0 to twice that */
 __u64 thefts;
