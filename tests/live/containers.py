@@ -56,7 +56,7 @@ class Group:
 
     def remove(self):
         """Those in it have ended; the kernel lets go of them a little later."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + READY_SEC
         while os.path.isdir(self.dir):
             try:
                 os.rmdir(self.dir)
@@ -97,7 +97,7 @@ class Inside(Target):
             raise Broken(f"{path} is not built (make targets)")
         Child.__init__(self, entering(group, [path, *args], root, pids, before),
                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._line("ready", 10)
+        self._line("ready", READY_SEC)
         self.inner = group.pids()[0]
 
     @property
@@ -199,7 +199,7 @@ class Engine:
 
     def call(self, *args, check=True):
         done = subprocess.run([*self.command, *args], capture_output=True, text=True, env=self.env,
-                              check=False, timeout=60)
+                              check=False, timeout=FINISH_SEC)
         if check and done.returncode:
             # What an engine needs and has not got here is the machine's affair.
             skip(f"{self.command[0]} {args[0]} does not work here: {done.stderr.strip()[-200:]}")
@@ -215,7 +215,7 @@ class Engine:
         log = open(self.root + "/log", "ab")
         child = Child(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env)
         self.daemons.append(child)
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + READY_SEC
         while not ready():
             if not child.alive() or time.monotonic() > deadline:
                 with open(self.root + "/log", encoding="utf-8", errors="replace") as f:
@@ -289,7 +289,7 @@ class Containerd(Engine):
             self.remove(name)
         for child in self.daemons:
             child.process.terminate()
-            child.process.wait(15)
+            child.process.wait(FINISH_SEC)
 
 
 class Docker(Engine):
@@ -322,7 +322,7 @@ class Docker(Engine):
             self.call("rm", "-f", *ids, check=False)
         for child in self.daemons:
             child.process.terminate()
-            child.process.wait(15)
+            child.process.wait(FINISH_SEC)
 
 
 class Served(Target):
@@ -331,7 +331,7 @@ class Served(Target):
     def __init__(self, engine, name, *argv, options=()):
         argv = engine.start("-i", name, [f"/{argv[0]}", *map(str, argv[1:])], *options)
         Child.__init__(self, [*engine.command, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=engine.env)
-        self._line("ready", 30)
+        self._line("ready", READY_SEC)
         self.inner = engine.pid_of(name)
 
     @property

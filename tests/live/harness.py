@@ -266,7 +266,7 @@ class Target(Child):
         if not os.path.exists(path):
             raise Broken(f"{path} is not built (make targets)")
         super().__init__([path, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._line("ready", 10)
+        self._line("ready", READY_SEC)
 
     def _line(self, until, timeout):
         # Lines come in short bursts over a pipe; a thread that reads them keeps the time limit.
@@ -340,7 +340,7 @@ def has_worked(pid, cpu_s, waits=0, seconds=0, most=40):
             return
 
 
-def until(holds, what, seconds=30):
+def until(holds, what, seconds=READY_SEC):
     """Waits for what happens, and gives it."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):
@@ -531,7 +531,7 @@ class Run(Child):
             time.sleep(0.01)
         return (time.monotonic_ns() - begin_ns - self.starved_ns() + starved_ns) / 1e9
 
-    def rows(self, n, seconds=60):
+    def rows(self, n, seconds=FINISH_SEC):
         """Waits until trend.csv has so many rows."""
         deadline = time.monotonic() + seconds
         while True:

@@ -267,6 +267,6 @@ def target(name, *args):
     """A program of tests/targets/, told to go."""
     child = Target(name, *args)
     if name.startswith("unwind_depth"):
-        child._line("chain", 10)
+        child._line("chain", READY_SEC)
     child.say("go")
     return child

@@ -184,11 +184,11 @@ class Spoken(Target):
 
     def __init__(self, argv):
         Child.__init__(self, argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._line("ready", 10)
+        self._line("ready", READY_SEC)
 
     def status(self):
         self.process.stdin.close()
-        return self.process.wait(20)
+        return self.process.wait(FINISH_SEC)
 
 
 def built(name, command):

@@ -18,7 +18,7 @@ class Boxed(Target):
         before = ("sh", "-c", '"$@"; exit', "sh") if second else ()
         Child.__init__(self, entering(group, [path, *args], root, True, before), stdin=subprocess.PIPE,
                        stdout=subprocess.PIPE)
-        self.ns_pid = int(self._line("ready", 10)[1])
+        self.ns_pid = int(self._line("ready", READY_SEC)[1])
         self.inner = next(p for p in group.pids() if p not in known and ns_pid(p) == self.ns_pid)
 
     @property

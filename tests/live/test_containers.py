@@ -283,13 +283,15 @@ def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
         targets = [*(Inside(group, "cpu_split", 600) for group in groups), Target("cpu_split", 600)]
         folders = {name: target.pid for name, target in zip(folders, targets)}
 
-        def during(targets=targets):
-            for target in targets:
-                target.say("go")
-            for target in targets:
-                target.answer()
-
-        run, _ = record((*how, "-F", HZ, "--only", "oncpu", "--interval", "0.2"), during, env=engines.env)
+        run = Run(*how, "-F", HZ, "--only", "oncpu", "--interval", "0.2", env=engines.env)
+        run.ready()
+        for target in targets:
+            target.say("go")
+        for target in targets:
+            target.answer()
+        run.rows(3)
+        run.stop()
+        run.must()
         whole = run.profile("oncpu")
         parts = {name: pprof_reader.read(run.path(f"{name}/oncpu.pb.gz")) for name in folders}
         for name, pid in folders.items():
@@ -539,7 +541,7 @@ def two_replicas_of_docker_are_listed():
         for word in ('2 containers are called "app"', "shop-app-1", "shop-app-2", ids[0][:12], ids[1][:12]):
             check(word in run.stderr, f"{word!r} in {run.stderr!r}")
         engine.remove("shop-app-1")
-        run = Run("-c", "app", "-d", "0.5", "--only", "offcpu", env=engine.env).must()
+        run = Run("-c", "app", "-d", "1", "--only", "offcpu", env=engine.env).must()
         equal(run.summary()["target"]["groups"][0]["container"], "shop-app-2", "the one that is left")
         check(len(pids_of(run, "offcpu", "sleep")) > 3, "its processes of 20 ms")
     finally:
@@ -553,11 +555,12 @@ def containerd_s_container_is_followed_by_its_id():
     try:
         engine.run("web", BUSY)
 
-        run = Run("-c", "web", "-F", HZ, "--only", "oncpu,offcpu", env=engine.env)
+        run = Run("-c", "web", "-F", HZ, "--only", "oncpu,offcpu", "-v", env=engine.env)
         run.ready()
         engine.remove("web")
         run.had_time(0.3)
         engine.run("web", BRIEF)
+        until(lambda: " is there again" in run.stderr, "the container is found again")
         run.had_time(0.5)
         run.stop()
         run.must()

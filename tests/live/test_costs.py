@@ -23,14 +23,28 @@ def pair_ns(target, counter, seconds=0.3):
     return (schedstat(target.pid) - cpu_ns) / max(counter.value() - count, 1)
 
 
+class Stolen:
+    """The share of all CPUs that was stolen since."""
+
+    def __init__(self):
+        self._ns, self._begin = stolen_ns(), time.monotonic_ns()
+
+    def ns(self):
+        return stolen_ns() - self._ns
+
+    def share(self):
+        return min(self.ns() / (time.monotonic_ns() - self._begin) / len(online_cpus()), 0.9)
+
+
 @fact
 @alone("what a run costs")
 def each_source_says_what_it_costs():
     target, counter = flat()
+    stolen = Stolen()
     run = Run("-p", target.pid, "-d", 2)
     run.finish()
     run.must()
-    s = run.summary()
+    s, stolen_in_it = run.summary(), stolen.ns() if stolen.share() > 0.01 else 0
     if "cost" not in s:
         skip("this kernel does not tell what BPF programs take (BPF_ENABLE_STATS, 5.8)")
     cost = s["cost"]
@@ -44,8 +58,9 @@ def each_source_says_what_it_costs():
     near(cost["percent"], cost["ns"] * 100 / s["duration_ns"], 0.01, "percent of one CPU")
     check(0 < cost["window_ns"] <= s["duration_ns"], f"windows of {cost['window_ns']} ns")
     # The target runs, so it is sampled and switched; each of those takes some time.
+    # Programs are timed by a clock that goes on while time is stolen.
     for c in cost["sources"][:3]:
-        check(c["events"] and 20 < c["program_ns"] < 100_000, f"{c}")
+        check(c["events"] and 20 < c["program_ns"] < 100_000 + stolen_in_it / c["events"], f"{c}")
     equal(cost["limit_percent"], 5, "limit of a run of which nothing was forced")
     check("Overhead " in open(run.path("summary.txt")).read(), "summary.txt does not say it")
 
@@ -54,7 +69,7 @@ def each_source_says_what_it_costs():
 @alone("what a run costs")
 def what_exact_tracing_costs_is_what_the_target_lost():
     target, counter = flat()
-    ratios = []
+    ratios, stolen = [], Stolen()
     for _ in range(3):
         before = pair_ns(target, counter)
         run = Run("-p", target.pid, "--alloc=exact", "--only", "alloc")
@@ -75,7 +90,9 @@ def what_exact_tracing_costs_is_what_the_target_lost():
     # Three traps of a third more or less by the moment, a tenth for the target's colder caches. What a trap
     # costs is measured in one moment at the end, in which the machine may be twice as fast or as slow as
     # it was: not in two runs of three.
-    within(statistics.median(ratios), 0.6, 1.5, "ns said, of those lost, in the middle one of three runs")
+    # Programs and traps are timed by a clock that goes on while time is stolen, and the target's does not.
+    within(statistics.median(ratios), 0.6, 1.5 / (1 - stolen.share()),
+           "ns said, of those lost, in the middle one of three runs")
 
 
 main()

@@ -62,11 +62,16 @@ def signal_that_comes_twice_at_once_is_one():
     # A shell and the terminal both say SIGHUP; sudo and timeout pass on what the target got too.
     for number in (signal.SIGINT, signal.SIGHUP):
         for delay in (0, 0.005, 0.02):
-            target, run = interrupted(number)
-            time.sleep(delay)
-            if run.alive():
-                run.send(number)
-            run.finish()
+            for _ in range(5):
+                target, run = interrupted(number)
+                starved = run.starved_ns()
+                time.sleep(delay)
+                if run.alive():
+                    run.send(number)
+                run.finish()
+                # Half a second makes it another press: a machine that holds it up for so long has made it one.
+                if run.status == 0 or run.starved_ns() - starved < 0.4e9:
+                    break
             run.must()
             equal(run.profile("oncpu").sum("samples/count", "hot_70") > 0, True,
                   f"{number.name} twice, {delay} s apart: samples with names")

@@ -187,7 +187,7 @@ def a_target_that_has_ended_still_has_its_name_and_command_line():
     target.say("go")
     target.process.kill()
     target.process.wait()
-    run.finish(20)
+    run.finish()
     with open(os.path.join(run.out, "summary.txt"), encoding="utf-8") as f:
         head = f.read().split("\n\n", maxsplit=1)[0]
     check(head.startswith(f"cpu_split (pid {target.pid})"), f"it begins with {head!r}")
@@ -201,7 +201,7 @@ def counts_of_samples_at_different_rates_are_said_to_be_that():
     outs = []
     for hz in (99, 499):
         run = Run("-p", target.pid, "--only", "oncpu", "-F", hz, "-d", 0.5)
-        run.finish(30)
+        run.finish()
         outs.append(os.path.join(run.out, "oncpu.pb.gz"))
     for how, said in (((), True), (("--value", "cpu"), False), (("--normalize",), False)):
         got = subprocess.run([MEMSCOPE, "diff", *how, *outs], capture_output=True, timeout=30, check=False, text=True)

@@ -219,12 +219,12 @@ def a_memscope_that_is_killed_at_any_moment_leaves_a_program_that_works():
 def the_only_thread_of_a_program_sees_no_wait_ended():
     for wait in (w for w in WAITS if w not in ("cond", "sem")):  # who would wake them?
         t = Target("inject_busy", "main", wait)
-        begun = t._line("alone", 10)
+        begun = t._line("alone", READY_SEC)
         status, _, why = cycles(t.pid, 5, 65536)
         equal(status, 0, f"a thread in {wait}: {why}")
         line = begun
         for _ in range(100):  # what it says after the last cycle
-            line = t._line("alone", 10)
+            line = t._line("alone", READY_SEC)
             if int(line[2]) > int(begun[2]) + 20:
                 break
         equal(line[1], "0", f"errors of a thread in {wait}")
@@ -234,7 +234,7 @@ def the_only_thread_of_a_program_sees_no_wait_ended():
 @fact
 def a_thread_under_seccomp_is_left_alone():
     t = Target("inject_busy", "main", "nanosleep", "filtered")
-    t._line("alone", 10)
+    t._line("alone", READY_SEC)
     with open(f"/proc/{t.pid}/status", encoding="ascii") as f:
         if "Seccomp:\t0\n" not in f.read():
             skip("everything is under a seccomp filter here")
@@ -253,7 +253,7 @@ def a_write_that_is_under_way_is_not_cut_short():
     status, _, why = cycles(t.pid, 5, 65536)
     equal(status, 0, f"beside a thread that writes: {why}")
     for _ in range(3):
-        line = t._line("alone", 10)
+        line = t._line("alone", READY_SEC)
     equal(line[1], "0", "errors")
 
 
@@ -418,14 +418,14 @@ def a_process_that_does_not_see_the_library_is_refused():
 @fact
 def a_thread_that_cannot_be_started_leaves_the_process_as_it_was():
     t = Target("inject_busy", "main", "read")
-    t._line("alone", 10)
+    t._line("alone", READY_SEC)
     before = mapped(t.pid)
     with open(f"/proc/{t.pid}/statm", encoding="ascii") as f:
         size = int(f.read().split()[0]) * mmap.PAGESIZE
     resource.prlimit(t.pid, resource.RLIMIT_AS, (size + (4 << 20), size + (4 << 20)))
     refused(t.pid, "could not start a thread")
     equal(mapped(t.pid), before, "mappings")
-    equal(t._line("alone", 10)[1], "0", "errors")
+    equal(t._line("alone", READY_SEC)[1], "0", "errors")
     with open(f"/proc/{t.pid}/statm", encoding="ascii") as f:
         near(int(f.read().split()[0]) * mmap.PAGESIZE, size, 100 << 10, "bytes mapped")
 

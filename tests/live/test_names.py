@@ -23,7 +23,7 @@ class Contained(Target):
         script = f'cd "{TARGETS}" && mount -t tmpfs none /tmp && exec ./{name}'
         Child.__init__(self, ["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", script],
                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.ns_pid = int(self._line("ready", 10)[1])
+        self.ns_pid = int(self._line("ready", READY_SEC)[1])
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
             self.inner = int(f.read().split()[0])
 
@@ -136,7 +136,7 @@ def functions_of_node_are_named_by_its_jitdump():
 @fact
 def jitdump_of_another_user_is_not_believed():
     def give_away(where):
-        end = time.monotonic() + 20
+        end = time.monotonic() + READY_SEC
         while not (found := glob.glob(f"{where}/jit-*.dump")):
             check(time.monotonic() < end, "node wrote no jitdump")
             time.sleep(0.02)
@@ -208,7 +208,7 @@ def stripped_with_debug_in(where):
     inside = full if where == "target" else empty
     script = f'mount --bind "{inside}" "{beside}" && exec "$0" 60000'
     target = Child(["unshare", "-m", "sh", "-c", script, program])
-    end = time.monotonic() + 20
+    end = time.monotonic() + READY_SEC
     while os.path.realpath(f"/proc/{target.pid}/exe") != program:
         check(time.monotonic() < end, "the program does not start")
         time.sleep(0.02)

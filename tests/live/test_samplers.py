@@ -27,7 +27,7 @@ class Commanded(Target):
     def __init__(self, path, *args, **kw):
         Child.__init__(self, [path, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                        **kw)
-        self._line("ready", 10)
+        self._line("ready", READY_SEC)
 
 
 @functools.lru_cache(None)

@@ -129,7 +129,7 @@ def constructor_that_stops_itself_is_stopped_and_not_held():
     children = children_of(run.pid)
     equal(len(children), 1, "children of memscope")
     # T: stopped by job control; t: by a tracer.
-    check(wait_until(lambda: state_of(children[0]) == "T", 5),
+    check(wait_until(lambda: state_of(children[0]) == "T", READY_SEC),
           f"state {state_of(children[0])}, expected T")
     os.kill(children[0], signal.SIGCONT)
     run.finish()
@@ -167,7 +167,7 @@ def signal_to_memscope_does_not_wait_for_a_constructor():
         check(took < 1.5, f"{number.name}: ended after {took:.2f} s")
         equal(run.profile("alloc").sum("alloc_objects/count", "ctor_before"), BEFORE,
               f"{number.name}: blocks")
-        check(wait_until(lambda: answer(run) is not None, 30), f"{number.name}: the program died")
+        check(wait_until(lambda: answer(run) is not None, READY_SEC), f"{number.name}: the program died")
         equal((answer(run) or {}).get("result"), 7, f"{number.name}: the sleep of 4 s")
 
 
@@ -182,7 +182,7 @@ def duration_does_not_wait_for_a_constructor():
     run.finish()
     run.must()
     within(run.profile("alloc").duration_ns, 0.49e9, 0.8e9 + starved_ns, "duration_ns of the profile")
-    check(wait_until(lambda: answer(run) is not None, 30), "the program died")
+    check(wait_until(lambda: answer(run) is not None, READY_SEC), "the program died")
 
 
 @fact

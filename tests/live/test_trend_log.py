@@ -32,14 +32,14 @@ class Log(Child):
         with open(self.words.name, encoding="utf-8") as f:
             return f.read()
 
-    def wait_for(self, what, holds, timeout=30):
+    def wait_for(self, what, holds, timeout=READY_SEC):
         deadline = time.monotonic() + timeout
         while not holds():
             if time.monotonic() > deadline or not self.alive():
                 raise Broken(f"{what}: not within {timeout} s: {self.said()[-400:]}")
             time.sleep(0.05)
 
-    def finish(self, timeout=60):
+    def finish(self, timeout=FINISH_SEC):
         out = self.process.communicate(timeout=timeout)[0].decode()
         return self.process.returncode, out
 
@@ -298,12 +298,13 @@ def one_look_says_what_proc_says():
 
 @fact
 def looks_are_repeated_at_the_interval_until_the_process_ends():
-    target = Child(["sleep", "2.5"])
+    # It may take memscope a second and a half to begin.
+    target = Child(["sleep", "3.5"])
     log = Log("-p", target.pid, "--once", "--interval", 1)
     status, out = log.finish()
     equal(status, 0, f"exit status: {log.said()}")
     stamps = re.findall(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", out, re.M)
-    within(len(re.findall(rf"^ *{target.pid} .*  sleep 2.5$", out, re.M)), 2, 3, "looks in 2.5 s")
+    within(len(re.findall(rf"^ *{target.pid} .*  sleep 3.5$", out, re.M)), 2, 4, "looks in 3.5 s")
     check(len(stamps) >= 2, f"times above the tables: {stamps}")
 
 

@@ -30,7 +30,7 @@ def from_function(sample, function):
 class Deep(Target):
     def __init__(self, mode, depth, program="unwind_depth"):
         super().__init__(program, mode, depth)
-        self.chain = self._line("chain", 10)[1:]
+        self.chain = self._line("chain", READY_SEC)[1:]
 
 
 def known_depth(mode, depth, source, *options, program="unwind_depth", at_least=50, work=WORK_SEC,

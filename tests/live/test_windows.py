@@ -43,7 +43,8 @@ def busy():
         for t, word in ((allocs, "run"), (spins, "go"), (waits, "go")):
             t.say(word)
         answers = allocs.answer(), spins.answer(), waits.answer()
-        time.sleep(0.5)
+        # The one that is open, one that is whole, and one more: then comes that of the end.
+        until(lambda n=len(said(run)): len(said(run)) >= n + 3, "three windows more")
         return answers
     run = Run("-p", f"{allocs.pid},{spins.pid},{waits.pid}", "--every", 0.1, "-F", 999, "--alloc=exact",
               "--offcpu=exact")
@@ -63,8 +64,8 @@ def allocations_of_all_windows_are_those_that_the_target_made():
     check(len(profiles) >= 5, f"{len(profiles)} windows")
     equal(total(profiles, "alloc_objects/count", pid=pid), truth[1], "allocations")
     equal(total(profiles, "alloc_space/bytes", pid=pid), truth[2], "bytes")
-    # The target has come to rest half a second before the end: the last window but one says what is
-    # live as the last does.
+    # The target had come to rest two windows before the end: the last but one says what is live as the
+    # last does.
     heaps = windows(run.out, "heap")
     for p in heaps[-2:]:
         live = p.sum("inuse_space/bytes", pid=pid)
@@ -245,7 +246,7 @@ def killed_memscope_loses_the_open_window_only():
         time.sleep(0.02)
     time.sleep(0.037)
     run.send(signal.SIGKILL)
-    run.finish(10)
+    run.finish()
     names = said(run)
     if not check(len(names) >= 4, f"{len(names)} windows in 30 s"):
         return
@@ -315,7 +316,7 @@ def memscope_killed_at_any_moment_leaves_whole_windows_and_the_next_goes_on():
         child.process.wait()
         files_of(where)
     last = start("4", "-d", "1")
-    equal(last.process.wait(30), 0, f"exit status of the last: {last.process.stderr.read()}")
+    equal(last.process.wait(FINISH_SEC), 0, f"exit status of the last: {last.process.stderr.read()}")
     # Writers of those before it may have been at work meanwhile: a cleaner waits for none of them.
     deadline = time.monotonic() + 20
     while True:
@@ -412,7 +413,7 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
     mine = sorted(glob.glob(os.path.join(where, "oncpu-2*.pb.gz")))
     mine = [p for p in mine if p not in foreign]
     closed = len(re.findall(r"memscope: window ", r.stderr)) + 1
-    check(closed >= 5, f"{closed} windows in 3 s")
+    check(closed > 3, f"{closed} windows in 3 s: none had to go")
     equal(len(mine), 3, "windows that were kept")
     # A window in which the target got no CPU has no picture.
     old = [[path.replace(".pb.gz", ext) for ext in (".pb.gz", ".folded", ".svg")
