@@ -236,20 +236,30 @@ $(BUILD)/tests/replay/replay_arm64: $(REPLAY_DEP)
 
 -include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d) $(BUILD)/tests/bench/tables.d
 
-.PHONY: units fuzzers objects
+.PHONY: units fuzzers
 units: $(UNIT_BIN) $(NAMES_BIN) $(BUILD)/tests/unwind/crosscheck $(REPLAY_BIN) ## build the unit tests
 fuzzers: $(FUZZ_BIN)
-objects: $(CMD_OBJ) $(LIB_OBJ)
 
-# Everything once more under clang: warnings are errors there too, and the fuzzers need its coverage.
+# Everything once more under clang, whose warnings are errors too: what the fuzzers reach is compiled, with the
+# coverage that they need; of the rest nothing but the warnings is wanted.
 FUZZ_BUILD := $(BUILD)-fuzz
+FUZZ_ROOMS := base container elf heap import model proc symbolize unwind
+FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c)) \
+              user/collect/probes/placement.c user/collect/probes/return_sites.c
+FUZZ_MAKE   = $(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -gline-tables-only" \
+              SAN="-fsanitize=fuzzer-no-link,address" LIB_SRC="$(FUZZ_LIB)"
+CLANG_ONLY := $(patsubst user/%.c,$(FUZZ_BUILD)/checked/%,$(filter-out $(FUZZ_LIB),$(LIB_SRC) $(CMD_SRC)))
+
+$(FUZZ_BUILD)/checked/%: user/%.c | $(SKEL) $(PB).h
+	$(call say,CLANG,$<)
+	$(Q)mkdir -p $(@D) && clang $(ALL_CFLAGS) -MF $@.d -MT $@ -fsyntax-only $< && touch $@
+
+-include $(CLANG_ONLY:=.d)
+
 .PHONY: clang
-clang: ## compile everything with clang, instrumented for the fuzzers
-	$(Q)$(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -g" \
-		SAN="-fsanitize=fuzzer-no-link,address" objects $(FUZZ_BUILD)/libmemscope.a
-	$(Q)if [ -e "$$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a)" ]; then \
-		$(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -g" \
-			SAN="-fsanitize=fuzzer-no-link,address" fuzzers; fi
+clang: $(CLANG_ONLY) ## compile everything with clang, what fuzzers reach instrumented for them
+	+$(Q)$(FUZZ_MAKE) $(FUZZ_BUILD)/libmemscope.a
+	+$(Q)if [ -e "$$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a)" ]; then $(FUZZ_MAKE) fuzzers; fi
 
 fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in its corpus
 	$(Q)mkdir -p tests/fuzz/corpus/$*
