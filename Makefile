@@ -185,6 +185,8 @@ deps-bench: ## install what `make bench` compares with
 # --- tests ---------------------------------------------------------------------------------------
 
 JOBS     ?= $(shell nproc)
+# Live tests wait for three quarters of their time: for timers, and for the kernel's grace periods.
+LIVE_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 UNIT_SRC := $(wildcard tests/unit/*/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/tests/%)
 NAMES_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/names/*.c))
@@ -265,7 +267,8 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 	$(Q)mkdir -p tests/fuzz/corpus/$*
 	$(FUZZ_BUILD)/tests/fuzz/$* -artifact_prefix=$(FUZZ_BUILD)/ -timeout=10 tests/fuzz/corpus/$*
 
-# Programs that others may run beside run so, one a CPU; the rest one by one (tests/run).
+# Programs that others may run beside run so, one a CPU, or two where live ones are among them; the rest one by
+# one (tests/run).
 SUITES_FREE := unit preload golden replay names lint fuzz
 SUITES_ROOT := bpf vm live consumers browser
 
@@ -274,11 +277,11 @@ test: all units clang ## all tests that need no rights
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_FREE)
 
 test-live: all units targets ## the tests against a real kernel (as root)
-	$(Q)tests/run --jobs $(JOBS) --again 2 --build $(BUILD) $(SUITES_ROOT)
+	$(Q)tests/run --jobs $(LIVE_JOBS) --again 2 --build $(BUILD) $(SUITES_ROOT)
 
 check: deps ## packages, build, every suite (as root)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all units targets clang
-	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --again 2 --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(LIVE_JOBS) --again 2 --build $(BUILD) $(SUITES_FREE) $(SUITES_ROOT)
 
 MINUTES ?= 30
 .PHONY: soak

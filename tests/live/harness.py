@@ -236,7 +236,7 @@ class Child:
         if self.process.returncode is not None:
             return False
         try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+            return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         except ChildProcessError:  # reaped: by another thread, or by the kernel where SIGCHLD is ignored
             return False
 

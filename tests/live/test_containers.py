@@ -260,6 +260,14 @@ def doctor_looks_at_the_first_process_of_a_container():
           "exit status of a container that is not there, and of two targets")
 
 
+def rows_in(path):
+    """Of a table that has a line of names."""
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8") as f:
+        return f.read().count("\n") - 1
+
+
 def two_containers():
     """Two, and what each way of naming them calls their folders; a target in each, and one in neither."""
     engines, ids, names = Engines(), [new_id(), new_id()], ("web", "db")
@@ -289,7 +297,8 @@ def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
             target.say("go")
         for target in targets:
             target.answer()
-        run.rows(3)
+        tables = [run.path(f"{name}/trend.csv") for name in folders]
+        until(lambda: all(rows_in(path) >= 3 for path in tables), "three rows of trend.csv in each folder")
         run.stop()
         run.must()
         whole = run.profile("oncpu")
@@ -416,7 +425,7 @@ def a_container_of_a_moment_has_its_name_in_a_run_of_the_host():
     def during():
         engines.add_podman(ident, "brief")
         group = Group(f"libpod-{ident}")
-        subprocess.run(entering(group, ["/exec_after", "50", scratch("file")], root, True),
+        subprocess.run(entering(group, ["/exec_after", "300", scratch("file")], root, True),
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         group.remove()
         shutil.rmtree(root)

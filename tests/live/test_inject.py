@@ -26,8 +26,9 @@ INJECTED = ("--inject", "--alloc-rate", "16K", "--only", "alloc", "--max-overhea
 SYS_WRITE, SYS_POLL = 1, 7
 WAITS = ("read", "recv", "poll", "ppoll", "epoll", "select", "cond", "sem", "nanosleep", "absolute")
 BUSY = ("work", "work", "fork", "load", "signal", *WAITS)
-CYCLES = int(os.environ.get("MEMSCOPE_INJECT_CYCLES", 100))
-KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 30))
+# 300 cycles and 100 kills a turn in `make soak`.
+CYCLES = int(os.environ.get("MEMSCOPE_INJECT_CYCLES", 25))
+KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 10))
 
 if os.uname().machine != "x86_64":
     print("1..0 # SKIP a library can be injected on x86-64 only")

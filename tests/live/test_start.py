@@ -153,6 +153,7 @@ def constructor_that_sleeps_is_let_go_and_sleeps_on():
 @fact
 @alone("how long an end takes")
 def signal_to_memscope_does_not_wait_for_a_constructor():
+    runs = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         run = begin("sleep")
         check(wait_until(lambda: children_of(run.pid), READY_SEC), "the command was not started")
@@ -167,6 +168,8 @@ def signal_to_memscope_does_not_wait_for_a_constructor():
         check(took < 1.5, f"{number.name}: ended after {took:.2f} s")
         equal(run.profile("alloc").sum("alloc_objects/count", "ctor_before"), BEFORE,
               f"{number.name}: blocks")
+        runs.append((number, run))
+    for number, run in runs:  # each sleeps for 4 s
         check(wait_until(lambda: answer(run) is not None, READY_SEC), f"{number.name}: the program died")
         equal((answer(run) or {}).get("result"), 7, f"{number.name}: the sleep of 4 s")
 
