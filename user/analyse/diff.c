@@ -228,7 +228,9 @@ static int take_run(struct work *w, int k, uint32_t i, double scale)
 		if (r < 0)
 			return r;
 		frame_tree_map(tree, w->diff->tree, map);
-		r = row_sums_add(p, (uint32_t)type, ERROR_OF_LAW, tree, map, &w->table, rows, &of);
+		/* How many waits there are in a run, and how long, several runs show themselves. */
+		r = row_sums_add(p, (uint32_t)type, several ? ERROR_OF_RUN : ERROR_OF_LAW, tree,
+				 map, &w->table, rows, &of);
 	}
 	if (r < 0)
 		return r;

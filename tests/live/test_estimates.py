@@ -1,0 +1,237 @@
+"""Figures that are estimates say how sure they are: intervals that hold the truth, comparisons that name nothing
+by chance, whichever tier they are of.
+
+MEMSCOPE_TEST_ESTIMATES=N: N runs of each, of whose 95 % intervals 95 % are to hold it (make soak). One run is asked
+for no more than chance gives one time in a million.
+"""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+
+import pprof_reader
+from harness import *
+from truth import *
+
+RUNS = int(os.environ.get("MEMSCOPE_TEST_ESTIMATES", 1))
+
+
+def memscope(*args):
+    got = subprocess.run([MEMSCOPE, *map(str, args)], capture_output=True, timeout=120, check=False,
+                         stdin=subprocess.DEVNULL)
+    equal(got.returncode, 0, f"exit status of memscope {args}: {got.stderr.decode()}")
+    return got.stdout.decode()
+
+
+def report(*args):
+    return json.loads(memscope("report", "--json", "-n", 1000, *args))
+
+
+class Held:
+    """Intervals beside the truth."""
+
+    def __init__(self):
+        self.n = self.held = 0
+
+    def look(self, value, low, high, truth, what, wider=SIGMAS / 1.96):
+        self.n += 1
+        self.held += low <= truth <= high
+        if RUNS == 1:
+            within(truth, value - wider * (value - low), value + wider * (high - value), f"{what}: {low:.6g} … {high:.6g}")
+
+    def must(self):
+        if RUNS > 1:
+            print(f"# {self.held} of {self.n} hold the truth")
+        # Those of one run are not independent: as if each third one were.
+        if self.n >= 50:
+            off = SIGMAS * math.sqrt(self.n * 3 * 0.05 * 0.95)
+            within(self.held, 0.95 * self.n - off, self.n, f"intervals of {self.n} that hold the truth")
+
+
+def sampled(n):
+    truth_file = scratch("truth")
+    run = Run("--alloc=sampled", "--alloc-rate", "16K", "--only", "alloc", "--max-overhead", "100000", "--",
+              os.path.join(TARGETS, "alloc_truth"), "now", truth_file, n)
+    run.finish()
+    run.must()
+    with open(truth_file, encoding="ascii") as f:
+        return run, [[int(w) if w.isdigit() else w for w in line.split()] for line in f]
+
+
+@once
+def sampled_pair():
+    return sampled(20000), sampled(20000)
+
+
+@fact
+def intervals_of_sampled_allocations_hold_what_the_target_counted():
+    held = Held()
+    for i in range(RUNS):
+        run, lines = sampled_pair()[i] if i < 2 else sampled(20000)
+        sites, total = sites_of(lines)
+        for source, value, at in (("alloc", "alloc_space", 1), ("heap", "inuse_space", 3)):
+            got = report(run.path(f"{source}.pb.gz"), "--value", value)
+            check(got["estimated"], f"{source} is said to be counted")
+            check(got["estimates"][0].endswith("by libmemscope-alloc (preload)"), f"{got['estimates']}")
+            rows = {r["function"]: r for r in got["by_total"]}
+            for name, truth in sites.items():
+                if truth[at] and name in rows:
+                    r = rows[name]
+                    held.look(r["total"], r["total_low"], r["total_high"], truth[at], f"{value} of {name}")
+            if total[at] and "total_low" in got:
+                held.look(got["total"], got["total_low"], got["total_high"], total[at], f"{value} in all")
+    held.must()
+
+
+@fact
+def equal_runs_whose_allocations_are_sampled_differ_by_nothing_and_a_merged_one_is_surer():
+    (first, _), (second, _) = sampled_pair()
+    one = report(first.path("alloc.pb.gz"))
+    out = scratch("sum") + ".pb.gz"
+    memscope("merge", first.path("alloc.pb.gz"), second.path("alloc.pb.gz"), "-o", out)
+    both = report(out)
+    equal(len(both["estimates"]), 2 - (both["estimates"][:1] == both["estimates"][1:]), "estimates that were merged")
+    width = [(r["total_high"] - r["total_low"]) / r["total"] for r in (one, both)]
+    check(width[1] < 0.85 * width[0], f"twice as many samples are not surer: {width}")
+    # One in a hundred pairs may: two of them name nothing, or not the same.
+    names = [changed([a], [b]) for a, b in ((first, second), (second, first))]
+    text = memscope("diff", first.path("alloc.pb.gz"), second.path("alloc.pb.gz"))
+    check("against sampling noise" in text, f"what noise it is is not said: {text}")
+    check(len(names[0]) <= 1, f"changes of two equal runs: {names}")
+
+
+def changed(before, after, source="alloc", *more):
+    files = [[run.path(f"{source}.pb.gz") for run in side] for side in (before, after)]
+    got = json.loads(memscope("diff", "--json", "-n", 1000, *more, *files[0], "--", *files[1]))
+    return {r["function"]: r["what"] for p in got["profiles"] for r in p["rows"] if r["changed"]}
+
+
+def in_bursts(seconds=3):
+    """A program with 3 us of work between pairs: (the run, pairs made in it)."""
+    target, counter = Target("alloc_flat", 1), Counter()
+    target.weigh()
+    run = Run("-p", target.pid, "--alloc=bursts", "--only", "alloc", "--max-overhead", 20)
+    run.ready()
+    target.say(f"mix {counter.path} 300000")
+    while not counter.value():  # first it finds out how long its work takes
+        time.sleep(0.001)
+    time.sleep(seconds)
+    target.process.send_signal(signal.SIGSTOP)  # what it has counted is what it has made in the run
+    run.stop()
+    run.must()
+    pairs = counter.value()
+    target.end()
+    equal(run.summary()["alloc"]["tier"], "bursts", "tier")
+    return run, pairs
+
+
+@once
+def burst_pair():
+    return in_bursts(), in_bursts()
+
+
+def student(df, tail=5.7e-7):
+    """As in test_governor: how far from the mean, in standard errors, one in so many is (both sides)."""
+    def beyond(t):
+        n, step, total, x = df, 0.001, 0.0, t
+        norm = math.gamma((n + 1) / 2) / math.sqrt(n * math.pi) / math.gamma(n / 2)
+        while x < 400:
+            h = step * max(1, x)
+            total += norm * (1 + (x + h / 2) ** 2 / n) ** (-(n + 1) / 2) * h
+            x += h
+        return 2 * total
+    low, high = 0.0, 400.0
+    for _ in range(60):
+        mid = (low + high) / 2
+        low, high = (mid, high) if beyond(mid) > tail else (low, mid)
+    return high
+
+
+@fact
+@alone("CPU time of a call")
+def intervals_of_bursts_hold_what_the_target_counted():
+    held = Held()
+    for i in range(RUNS):
+        run, pairs = burst_pair()[i] if i < 2 else in_bursts()
+        got, n = report(run.path("alloc.pb.gz")), run.summary()["alloc"]["bursts"]["bursts"]
+        check(got["estimates"][0].startswith("every call in "), f"{got['estimates']}")
+        check(n >= 5, f"{n} bursts")
+        df = min(n, 16) - 1
+        held.look(got["total"], got["total_low"], got["total_high"], 48 * pairs, f"bytes by {n} bursts",
+                  wider=student(df) / student(df, 0.05))
+        # What the summary says is what the file does.
+        i = run.summary()["alloc"]["bytes_interval"]
+        near(got["total_low"], i["low"], 0.01 * got["total"] + 1000, "lower end")
+        near(got["total_high"], i["high"], 0.01 * got["total"] + 1000, "upper end")
+    held.must()
+
+
+@fact
+def bursts_compared_are_tested_against_the_variation_between_them():
+    (first, _), (second, _) = burst_pair()
+    # Of one run nothing has changed.
+    text = memscope("diff", first.path("alloc.pb.gz"), first.path("alloc.pb.gz"))
+    check("No function changed" in text and "against the variation between bursts" in text, text)
+    check("is a count" not in text, text)
+    # CPUs of a busy machine are not equally fast: rates differ, shares do not.
+    equal(changed([first], [second], "alloc", "--normalize"), {}, "shares that differ between equal runs")
+
+
+@fact
+def a_profile_of_bursts_has_one_sample_per_stack_and_its_value_for_those_who_know_no_errors():
+    run = burst_pair()[0][0]
+    p = run.profile("alloc")
+    stacks = [(tuple((f.name, f.line) for f in s.frames), s.labels.get("tid")) for s in p.samples]
+    equal(len(set(stacks)), len(stacks), "stacks of different samples")
+    near(p.sum("alloc_space/bytes"), run.summary()["alloc"]["bytes"], len(p.samples) + 1, "bytes")
+    for s in p.samples:
+        check(s.labels.get("alloc_space_samples", 0) > 0, f"a sample without its number of calls: {s.labels}")
+    # Another tool that writes it again may turn its labels round, and drops those of 0.
+    again = pprof_reader.read(run.path("alloc.pb.gz"))
+    equal(len(again.samples), len(p.samples), "samples")
+
+
+@fact
+def shares_of_on_cpu_samples_are_within_their_intervals():
+    held = Held()
+    for _ in range(RUNS):
+        target = Target("cpu_split", 700)
+        run = Run("-p", target.pid, "-F", 499, "--only", "oncpu")
+        run.ready()
+        lines = target.ask("go")
+        run.stop()
+        run.must()
+        target.end()
+        got = report(run.path("oncpu.pb.gz"), "--value", "samples")
+        rows = {r["function"]: r for r in got["by_total"]}
+        _, _, _, *ns = [line for line in lines if line[0] == "thread"][0]
+        hot = sum(rows[name]["total"] for name in ("hot_70", "hot_20", "hot_10"))
+        for name, its in zip(("hot_70", "hot_20", "hot_10"), ns):
+            r = rows[name]
+            # Beside the three there is next to nothing: their share of all is that of the three.
+            truth = its / sum(ns[:3]) * hot
+            held.look(r["total"], r["total_low"], r["total_high"], truth, f"samples of {name}")
+    held.must()
+
+
+@fact
+def a_tenth_more_in_three_exact_runs_is_named_and_nothing_in_equal_ones():
+    def exact(pairs):
+        run = Run("--alloc=exact", "--only", "alloc", "--", os.path.join(TARGETS, "alloc_pairs"), pairs)
+        run.finish()
+        run.must()
+        return run
+
+    before, equals = [exact(20000) for _ in range(3)], [exact(20000) for _ in range(3)]
+    equal(changed(before, equals), {}, "changes of equal runs")
+    equal(changed(before, [exact(22000) for _ in range(3)]), {"main": "more"}, "changes by a tenth")
+    text = memscope("diff", *(r.out for r in before), "--", *(r.out for r in equals))
+    check("between runs (3 before, 3 after; Welch's t-test)" in text and "and 2 more" in text, text)
+    check("One run a side" not in text, text)
+    check("Every value is a count" in memscope("report", before[0].path("alloc.pb.gz")), "counts are said to be estimates")
+
+
+main()
