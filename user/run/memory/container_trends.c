@@ -3,26 +3,19 @@
  * and there, as "host", of the processes that are in none.
  *
  * Who is in a container is asked for at each row. Its CPU time is by its control group's own account, which
- * knows of processes, too, that came and went between two rows.
+ * knows of processes, too, that came and went between two rows, and of groups within it.
  */
 #include "proc/cgroup_use.h"
 #include "proc/proc_mem.h"
 #include "render/tables/trend_csv.h"
 #include "run/component.h"
 #include "run/folders.h"
+#include "run/members.h"
 #include "run/output/files.h"
 
-#include <ctype.h>
-#include <dirent.h>
-#include <errno.h>
 #include <string.h>
 
-enum { PIDS_MAX = 8192, SERIES_MAX = 1024 };
-
-struct pids {
-	pid_t list[PIDS_MAX];
-	uint32_t n;
-};
+enum { SERIES_MAX = 1024 };
 
 struct series {
 	char folder[FOLDER_NAME];
@@ -34,18 +27,11 @@ struct series {
 
 struct container_trends {
 	struct run *run;
-	struct cgroup_mounts mounts;
-	bool known; /* the mounts are; files may be made */
+	struct members *members; /* NULL: no files may be made */
 	struct series *series;
 	uint32_t n;
-	struct pids one, in_containers; /* in ascending order */
-	bool failed;                    /* and said so        */
+	bool failed; /* and said so */
 };
-
-static int compare_pids(const void *a, const void *b)
-{
-	return *(const pid_t *)a - *(const pid_t *)b;
-}
 
 static void fail(struct container_trends *t, const char *why)
 {
@@ -92,23 +78,23 @@ static struct series *series_of(struct container_trends *t, const char *containe
 	return more;
 }
 
-/* A row of the processes in t->one; `path`: of their control group, or NULL. */
-static void take_row(struct container_trends *t, const char *container, const char *path)
+static void take_row(void *self, const char *owner, const char *path, const pid_t *pids, uint32_t n)
 {
-	struct mem_group group = { t->one.n,    MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN,
+	struct mem_group group = { n,           MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN,
 				   MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN };
-	struct series *s = series_of(t, container);
+	struct container_trends *t = self;
+	struct series *s = series_of(t, owner);
 	struct mem_sample sample;
 	struct err e = { 0 };
 
 	if (!s || !s->csv)
 		return;
-	for (uint32_t i = 0; i < t->one.n; i++)
-		proc_mem_add(s->mem, t->one.list[i], s->begun, NULL);
-	proc_mem_keep(s->mem, t->one.list, t->one.n);
+	for (uint32_t i = 0; i < n; i++)
+		proc_mem_add(s->mem, pids[i], s->begun, NULL);
+	proc_mem_keep(s->mem, pids, n);
 	if (path)
-		cgroup_use(&t->mounts, path, &group);
-	group.processes = t->one.n;
+		cgroup_use(members_mounts(t->members), path, &group);
+	group.processes = n;
 	if (proc_mem_sample(s->mem, &sample) < 0)
 		return;
 	if (group.cpu_ns >= 0 && s->begun) /* made anew, it counts from 0 */
@@ -120,86 +106,13 @@ static void take_row(struct container_trends *t, const char *container, const ch
 		fail(t, e.msg);
 }
 
-static void take_container(struct container_trends *t, const char *title, const struct cgroup *at)
-{
-	struct pids *all = &t->in_containers;
-
-	t->one.n = cgroup_processes(&t->mounts, at, t->one.list, PIDS_MAX);
-	if (t->one.n > PIDS_MAX)
-		t->one.n = PIDS_MAX;
-	if (!t->one.n)
-		return;
-	qsort(t->one.list, t->one.n, sizeof(*t->one.list), compare_pids);
-	for (uint32_t i = 0; i < t->one.n && all->n < PIDS_MAX; i++)
-		all->list[all->n++] = t->one.list[i];
-	take_row(t, title, at->path);
-}
-
-/* A kernel thread has no memory of its own. */
-static bool has_program(pid_t pid)
-{
-	char path[32], to[2];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return readlink(path, to, sizeof(to)) > 0;
-}
-
-static void take_host(struct container_trends *t)
-{
-	struct pids *in = &t->in_containers;
-	DIR *d = opendir("/proc");
-
-	qsort(in->list, in->n, sizeof(*in->list), compare_pids);
-	t->one.n = 0;
-	for (struct dirent *entry; d && (entry = readdir(d)) && t->one.n < PIDS_MAX;) {
-		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-
-		if (pid && !bsearch(&pid, in->list, in->n, sizeof(pid), compare_pids) &&
-		    has_program(pid))
-			t->one.list[t->one.n++] = pid;
-	}
-	if (d)
-		closedir(d);
-	qsort(t->one.list, t->one.n, sizeof(*t->one.list), compare_pids);
-	take_row(t, NULL, NULL);
-}
-
-static void take_all(struct container_trends *t)
-{
-	struct container_list all = { 0 };
-
-	t->in_containers.n = 0;
-	if (containers_read(NULL, &t->mounts, &all, NULL) == 0)
-		for (uint32_t i = 0; i < all.n; i++) {
-			const struct container *c = &all.list[i];
-			struct cgroup at = { .hierarchy = c->hierarchy };
-
-			if (!c->running || !c->path || strlen(c->path) >= sizeof(at.path))
-				continue;
-			strcpy(at.path, c->path);
-			take_container(t, container_title(c), &at);
-		}
-	containers_fini(&all);
-	take_host(t);
-}
-
 static void row(void *self, uint64_t now)
 {
 	struct container_trends *t = self;
-	const struct run_config *cfg = t->run->cfg;
 
 	(void)now;
-	if (!t->known)
-		return;
-	if (cfg->all) {
-		take_all(t);
-		return;
-	}
-	t->in_containers.n = 0;
-	for (uint32_t i = 0; i < cfg->n_groups; i++)
-		if (!cfg->groups[i].gone_ns)
-			take_container(t, group_unique_title(cfg->groups, cfg->n_groups, i),
-				       &cfg->groups[i].at);
+	if (t->members)
+		members_each(t->members, take_row, t);
 }
 
 static int ready(void *self, struct err *e)
@@ -207,8 +120,8 @@ static int ready(void *self, struct err *e)
 	struct container_trends *t = self;
 
 	(void)e;
-	t->known = cgroup_mounts_read(&t->mounts, NULL) == 0;
-	row(t, 0);
+	if (members_new(t->run->cfg, &t->members, NULL) == 0)
+		row(t, 0);
 	return 0;
 }
 
@@ -241,7 +154,7 @@ static void free_series(void *self)
 		trend_csv_close(t->series[i].csv);
 	}
 	free(t->series);
-	cgroup_mounts_fini(&t->mounts);
+	members_free(t->members);
 }
 
 const struct component container_trends_component = {
