@@ -153,8 +153,14 @@ static int64_t heap_resident(const struct ledger *l)
 
 	for (int i = 0; i < N_LEDGER_PARTS; i++)
 		if (ledger_of_heap((enum ledger_part)i))
-			sum += l->parts[i].resident;
+			sum += ledger_part_bytes(l, &l->parts[i]);
 	return sum;
+}
+
+/* Of several containers, or of a host, nobody knows whose heap it is. */
+static bool is_of_one(const struct run_summary *s)
+{
+	return s->ledger.now.processes && !s->ledger.n_containers;
 }
 
 static void find_bloat(const struct run_summary *s, struct found *f)
@@ -162,6 +168,7 @@ static void find_bloat(const struct run_summary *s, struct found *f)
 	const struct summary_alloc *a = &s->alloc;
 	const struct ledger *l = &s->ledger.now;
 	int64_t keeps = (int64_t)a->live_bytes, heap = heap_resident(l);
+	int64_t metadata = ledger_part_bytes(l, &l->parts[LEDGER_METADATA]);
 	char site[128];
 
 	if (is_traced(s) && a->peak.images == 1 && a->peak.bytes - keeps >= LEAST_BYTES &&
@@ -173,20 +180,19 @@ static void find_bloat(const struct run_summary *s, struct found *f)
 		    in_site(a->more && a->more->n_peak ? &a->more->peak[0] : NULL, site,
 			    sizeof(site)),
 		    unit_bytes(keeps).s);
-	else if (l->processes && l->parts[LEDGER_METADATA].resident >= LEAST_BYTES &&
-		 (double)l->parts[LEDGER_METADATA].resident >= OVERHEAD_PART * (double)heap)
+	else if (is_of_one(s) && metadata >= LEAST_BYTES &&
+		 (double)metadata >= OVERHEAD_PART * (double)heap)
 		add(f, DIAGNOSIS_BLOAT,
 		    "%s, %d%% of the heap, are block headers and rounding: its blocks are small and many",
-		    unit_bytes(l->parts[LEDGER_METADATA].resident).s,
-		    percent((double)l->parts[LEDGER_METADATA].resident / (double)heap));
+		    unit_bytes(metadata).s, percent((double)metadata / (double)heap));
 }
 
 static void find_fragmentation(const struct run_summary *s, struct found *f)
 {
 	const struct ledger *l = &s->ledger.now;
-	int64_t unused = l->parts[LEDGER_FREE].resident, heap = heap_resident(l);
+	int64_t unused = ledger_part_bytes(l, &l->parts[LEDGER_FREE]), heap = heap_resident(l);
 
-	if (!l->processes || unused < LEAST_BYTES || (double)unused < FREE_PART * (double)heap)
+	if (!is_of_one(s) || unused < LEAST_BYTES || (double)unused < FREE_PART * (double)heap)
 		return;
 	add(f, DIAGNOSIS_FRAGMENTATION,
 	    "%s, %d%% of the heap's resident memory, is free but retained by the allocator: live blocks "

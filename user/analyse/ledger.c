@@ -61,12 +61,30 @@ static void add_row(struct ledger_row *sum, const struct ledger_row *one)
 	sum->resident += one->resident;
 	sum->bytes += one->bytes;
 	sum->blocks += one->blocks;
+	sum->pss += one->pss;
+}
+
+bool ledger_known(const struct ledger *l)
+{
+	return l->processes || l->not_read;
+}
+
+void ledger_apportion(struct ledger *l)
+{
+	for (int i = 0; i < N_LEDGER_HEAP_PARTS; i++) {
+		l->parts[i].pss = (int64_t)((double)l->parts[i].resident * l->heap_pss);
+		l->objects[i].pss = (int64_t)((double)l->objects[i].resident * l->heap_pss);
+	}
 }
 
 void ledger_add(struct ledger *sum, const struct ledger *one)
 {
 	sum->processes += one->processes;
 	sum->rss += one->rss;
+	sum->pss += one->pss;
+	sum->by_pss |= one->by_pss;
+	sum->not_read += one->not_read;
+	sum->not_read_rss += one->not_read_rss;
 	for (int i = 0; i < N_LEDGER_PARTS; i++)
 		add_row(&sum->parts[i], &one->parts[i]);
 	for (int i = 0; i < N_LEDGER_HEAP_PARTS; i++)
@@ -81,11 +99,21 @@ void ledger_add(struct ledger *sum, const struct ledger *one)
 	sum->took_ns += one->took_ns;
 }
 
+int64_t ledger_total(const struct ledger *l)
+{
+	return l->by_pss ? l->pss : l->rss;
+}
+
+int64_t ledger_part_bytes(const struct ledger *l, const struct ledger_row *row)
+{
+	return l->by_pss ? row->pss : row->resident;
+}
+
 int64_t ledger_unexplained(const struct ledger *l)
 {
-	int64_t rest = l->rss;
+	int64_t rest = ledger_total(l);
 
 	for (int i = 0; i < N_LEDGER_PARTS; i++)
-		rest -= l->parts[i].resident;
+		rest -= ledger_part_bytes(l, &l->parts[i]);
 	return rest;
 }

@@ -1,5 +1,8 @@
 /*
- * Where the resident memory of a process is: RSS split into what explains it, and the rest.
+ * Where the resident memory of a process is: RSS split into what explains it, and the rest. Of a container or
+ * a host it is the sum of the PSS (proc(5)) of its processes: a page that n processes map counts as an nth of
+ * it in each, so none counts twice, and containers add up to their host. What is shared with processes of
+ * others counts in part.
  *
  * The parts do not overlap. Those of the heap come from walking the allocator's own structures, and
  * count the resident pages of its blocks; the others come from smaps. A running process cannot be
@@ -31,11 +34,16 @@ struct ledger_row {
 	int64_t resident;         /* bytes of RSS                                          */
 	int64_t bytes;            /* of the heap's: resident or not                        */
 	int64_t blocks;
+	int64_t pss;              /* `resident`, less what other processes have of it      */
 };
 
 struct ledger {
 	uint32_t processes;       /* 0: there is none                                       */
-	int64_t rss;              /* bytes, by smaps_rollup                                 */
+	int64_t rss, pss;         /* bytes, by smaps_rollup                                 */
+	bool by_pss;              /* it is a sum whose parts explain `pss`, not `rss`       */
+	uint32_t not_read;        /* processes that there was no time to read: in no part,  */
+	int64_t not_read_rss;     /* … and their RSS, with all that they share              */
+	double heap_pss;          /* PSS by RSS of the memory that heaps are in             */
 	struct ledger_row parts[N_LEDGER_PARTS];
 	/* Of the heap's parts, what an interpreter keeps its objects in. */
 	struct ledger_row objects[N_LEDGER_HEAP_PARTS];
@@ -57,9 +65,16 @@ const char *ledger_how(enum ledger_part part);
 /* The heap's: they have blocks, and bytes that need not be resident. */
 bool ledger_of_heap(enum ledger_part part);
 
+/* Is there anything to show? */
+bool ledger_known(const struct ledger *l);
+/* Fills in the PSS of the heap's parts: what of a heap is shared (after a fork) is no more in one part than
+ * in another, as far as is known. */
+void ledger_apportion(struct ledger *l);
 void ledger_add(struct ledger *sum, const struct ledger *one);
 
-/* RSS less all parts. */
+/* What the parts explain, RSS or PSS; of a part, what it explains of that; and that less all parts. */
+int64_t ledger_total(const struct ledger *l);
+int64_t ledger_part_bytes(const struct ledger *l, const struct ledger_row *row);
 int64_t ledger_unexplained(const struct ledger *l);
 
 #endif

@@ -228,6 +228,12 @@ struct summary_drop {
 	uint64_t count;
 };
 
+/* One container's, or the rest of the host's: that has the name of its folder. */
+struct summary_container_memory {
+	const char *name;
+	struct ledger now;
+};
+
 struct run_summary {
 	const char *version;
 	const char *title;            /* what the run is to be known by; may be NULL */
@@ -300,7 +306,9 @@ struct run_summary {
 		int64_t first_kb, last_kb, peak_kb;  /* RSS */
 	} rss;
 	struct {
-		struct ledger now;    /* processes: 0 when there is none     */
+		struct ledger now;    /* ledger_known()                      */
+		const struct summary_container_memory *containers; /* of a run of several */
+		uint32_t n_containers;
 		int64_t at_ns;        /* since the start of the run          */
 	} ledger;
 	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */

@@ -40,7 +40,8 @@ struct heap_process {
 	struct heap_memory mem;
 	struct heap_map *maps;
 	uint32_t n, room;
-	struct heap_resident resident;
+	struct heap_resident resident, proportional;
+	struct heap_resident cut; /* of how many mappings smaps cut off part of a kB of PSS */
 	const char *unsupported_allocator;
 	pid_t pid;
 	int pagemap_fd;
@@ -300,10 +301,48 @@ static uint64_t bytes_of_kb(int64_t kb)
 	return kb > 0 ? (uint64_t)kb << 10 : 0;
 }
 
-static void count_resident(struct heap_resident *r, const struct smaps_entry *s,
+static uint64_t pss_of(const struct smaps_entry *s)
+{
+	return bytes_of_kb(s->pss_kb < 0 ? s->rss_kb : s->pss_kb);
+}
+
+/* Each of the parts of what is resident. */
+static void parts_of(struct heap_resident *r, uint64_t *ret_parts[6])
+{
+	uint64_t *parts[6] = { &r->anonymous, &r->written, &r->file,
+			       &r->shmem,     &r->stacks,  &r->special };
+
+	memcpy(ret_parts, parts, sizeof(parts));
+}
+
+/*
+ * smaps cuts the PSS of each mapping off to whole kB, which is most of it where a thousand processes map a
+ * page; the sum in smaps_rollup is exact. What was cut off is given back, to each mapping alike.
+ */
+static void add_what_was_cut(struct heap_process *p)
+{
+	uint64_t *pss[6], *cut[6], sum = 0, n = 0, missing;
+
+	parts_of(&p->proportional, pss);
+	parts_of(&p->cut, cut);
+	for (int i = 0; i < 6; i++) {
+		sum += *pss[i];
+		n += *cut[i];
+	}
+	if (!n || p->proportional.rollup <= sum)
+		return;
+	missing = p->proportional.rollup - sum;
+	if (missing > n << 10)
+		missing = n << 10; /* the rest has come since */
+	for (int i = 0; i < 6; i++)
+		*pss[i] += missing * *cut[i] / n;
+}
+
+/* `rss`: of it, or its PSS. */
+static void count_resident(struct heap_resident *r, const struct smaps_entry *s, uint64_t rss,
 			   enum heap_map_kind kind)
 {
-	uint64_t rss = bytes_of_kb(s->rss_kb), written = bytes_of_kb(s->anonymous_kb);
+	uint64_t written = bytes_of_kb(s->anonymous_kb);
 
 	if (written > rss)
 		written = rss;
@@ -333,7 +372,9 @@ static int on_smap(void *ctx, const struct smaps_entry *s)
 	const char *slash = strrchr(m->path, '/');
 	enum heap_map_kind kind = kind_of(p, m);
 
-	count_resident(&p->resident, s, kind);
+	count_resident(&p->resident, s, bytes_of_kb(s->rss_kb), kind);
+	count_resident(&p->proportional, s, pss_of(s), kind);
+	count_resident(&p->cut, s, pss_of(s) < bytes_of_kb(s->rss_kb), kind);
 	for (size_t i = 0;
 	     slash && i < sizeof(unsupported_allocators) / sizeof(*unsupported_allocators); i++)
 		if (starts_with(slash + 1, unsupported_allocators[i]))
@@ -365,18 +406,20 @@ static int on_smap(void *ctx, const struct smaps_entry *s)
 }
 
 /* 0: not known. */
-static uint64_t rollup_rss(pid_t pid)
+static void read_rollup(struct heap_process *p)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
 	char line[256];
-	long long kb = 0;
+	long long kb;
 
-	snprintf(line, sizeof(line), "/proc/%d/smaps_rollup", (int)pid);
+	snprintf(line, sizeof(line), "/proc/%d/smaps_rollup", (int)p->pid);
 	f = fopen(line, "re");
-	while (f && fgets(line, sizeof(line), f))
+	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "Rss: %lld kB", &kb) == 1)
-			break;
-	return bytes_of_kb(kb);
+			p->resident.rollup = bytes_of_kb(kb);
+		else if (sscanf(line, "Pss: %lld kB", &kb) == 1)
+			p->proportional.rollup = bytes_of_kb(kb);
+	}
 }
 
 int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_process,
@@ -397,7 +440,8 @@ int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_pr
 		r = err_set(e, -ENOMEM, "process %d: too many mappings", (int)pid);
 	if (r < 0)
 		return r;
-	p->resident.rollup = rollup_rss(pid);
+	read_rollup(p);
+	add_what_was_cut(p);
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
 	p->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (p->pagemap_fd < 0)
@@ -426,6 +470,11 @@ const struct heap_memory *heap_process_memory(const struct heap_process *p)
 const struct heap_resident *heap_process_resident(const struct heap_process *p)
 {
 	return &p->resident;
+}
+
+const struct heap_resident *heap_process_proportional(const struct heap_process *p)
+{
+	return &p->proportional;
 }
 
 const char *heap_process_unsupported(const struct heap_process *p)

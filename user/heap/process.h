@@ -36,9 +36,11 @@ int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_pr
 void heap_process_close(struct heap_process *p);
 DEFINE_CLEANUP(struct heap_process *, heap_process_closep, heap_process_close)
 
-/* Both live as long as `p`. */
+/* These live as long as `p`. */
 const struct heap_memory *heap_process_memory(const struct heap_process *p);
 const struct heap_resident *heap_process_resident(const struct heap_process *p);
+/* The same as PSS: of a page that n processes map, an nth. Written pages of a file count as its own. */
+const struct heap_resident *heap_process_proportional(const struct heap_process *p);
 /* The name of a mapped allocator that no walker knows, or NULL. */
 const char *heap_process_unsupported(const struct heap_process *p);
 

@@ -58,12 +58,36 @@ static void every_part_has_its_words(void **state)
 	assert_false(ledger_of_heap(LEDGER_ANONYMOUS));
 }
 
+static void what_is_shared_counts_in_part_in_a_sum_by_pss(void **state)
+{
+	struct ledger sum = { 0 }, l = { .processes = 1, .rss = 300, .pss = 150, .by_pss = true };
+
+	/* Forked, with all that its heap has: half of it is each one's. */
+	l.heap_pss = 0.5;
+	l.parts[LEDGER_LIVE].resident = 200;
+	l.parts[LEDGER_FREE].resident = 60;
+	l.parts[LEDGER_FILE] = (struct ledger_row){ .resident = 40, .pss = 10 };
+	ledger_apportion(&l);
+	assert_int_equal(l.parts[LEDGER_LIVE].pss, 100);
+	ledger_add(&sum, &l);
+	l.not_read = 1;
+	l.not_read_rss = 7;
+	ledger_add(&sum, &l);
+	assert_int_equal(ledger_total(&sum), 300);
+	assert_int_equal(ledger_part_bytes(&sum, &sum.parts[LEDGER_FREE]), 60);
+	assert_int_equal(ledger_unexplained(&sum), 300 - 200 - 60 - 20);
+	assert_int_equal(sum.not_read, 1);
+	assert_int_equal(sum.not_read_rss, 7); /* in no part */
+	assert_true(ledger_known(&(struct ledger){ .not_read = 1 }));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rest_is_what_no_part_explains),
 		cmocka_unit_test(processes_add_up),
 		cmocka_unit_test(every_part_has_its_words),
+		cmocka_unit_test(what_is_shared_counts_in_part_in_a_sum_by_pss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,6 +240,23 @@ static void what_is_resident_adds_up(void **state)
 	assert_true(heap_use_resident(&f->census.use[0]) <= r->anonymous);
 }
 
+static void what_is_proportional_adds_up(void **state)
+{
+	struct found *f = *state;
+	const struct heap_resident *r = heap_process_proportional(f->process);
+	const struct heap_resident *all = heap_process_resident(f->process);
+	int64_t sum =
+		(int64_t)(r->anonymous + r->written + r->file + r->shmem + r->stacks + r->special);
+
+	if (!r->rollup)
+		skip(); /* a kernel before 4.14 */
+	/* Others may begin or end to share a page between two reads. */
+	assert_in_range(sum, r->rollup - (256 << 10), r->rollup + (256 << 10));
+	assert_true(r->rollup <= all->rollup);
+	assert_true(r->anonymous <= all->anonymous);
+	assert_true(r->file < all->file); /* libc is everyone's */
+}
+
 static void process_that_is_gone_is_said_so(void **state)
 {
 	struct heap_process *p = NULL;
@@ -275,6 +292,7 @@ int main(void)
 		cmocka_unit_test(blocks_and_their_sum_are_the_same),
 		cmocka_unit_test(untouched_memory_is_in_use_and_not_resident),
 		cmocka_unit_test(what_is_resident_adds_up),
+		cmocka_unit_test(what_is_proportional_adds_up),
 		cmocka_unit_test(process_that_is_gone_is_said_so),
 		cmocka_unit_test(without_time_nothing_is_read),
 	};

@@ -68,12 +68,44 @@ static void what_an_interpreter_keeps_its_objects_in_is_a_line_of_its_own(void *
 	assert_non_null(strstr(text, "unexplained               8.0 MiB"));
 }
 
+static void containers_are_rows_and_what_was_not_read_is_said(void **state)
+{
+	_cleanup_(sink_closep) struct sink *sink = NULL;
+	struct summary_container_memory rows[] = {
+		{ "web", { .processes = 2, .pss = 6 << 20, .by_pss = true } },
+		{ "host", { .processes = 1, .pss = 2 << 20, .by_pss = true, .not_read = 7 } },
+	};
+	struct run_summary s = { 0 };
+	const char *text;
+
+	s.ledger.now = (struct ledger){ .processes = 3,
+					.rss = 16 << 20,
+					.pss = 8 << 20,
+					.by_pss = true,
+					.not_read = 7,
+					.not_read_rss = 1 << 20 };
+	s.ledger.now.parts[LEDGER_FILE] =
+		(struct ledger_row){ .resident = 12 << 20, .pss = 4 << 20 };
+	rows[0].now.parts[LEDGER_LIVE].pss = 1 << 20;
+	s.ledger.containers = rows;
+	s.ledger.n_containers = 2;
+	text = text_of(&s, &sink);
+	assert_non_null(strstr(text, "8.0 MiB (PSS) of 3 processes"));
+	assert_non_null(strstr(text, "none counts twice"));
+	assert_non_null(strstr(text, "unexplained               4.0 MiB   50.0%"));
+	assert_non_null(strstr(text, "not read: 7 processes with 1.0 MiB of RSS"));
+	assert_non_null(strstr(
+		text, "web                       6.0 MiB   75.0%  2 processes; heaps 1.0 MiB\n"));
+	assert_non_null(strstr(text, "1 process; heaps 0 B; 7 not read\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_said_without_a_ledger),
 		cmocka_unit_test(parts_and_what_is_left_are_shown_with_their_sign),
 		cmocka_unit_test(what_an_interpreter_keeps_its_objects_in_is_a_line_of_its_own),
+		cmocka_unit_test(containers_are_rows_and_what_was_not_read_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

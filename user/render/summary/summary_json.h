@@ -33,8 +33,10 @@
  *   rss        {first_kb, last_kb, peak_kb}; null when unknown
  *   memory     {base_kb, last_kb, peak_kb, trend_shape, slope_kb_s, endpoint_rule, endpoint_percent}: private
  *               memory; null when unknown
- *   rss_breakdown {at_ns, processes, rss_bytes, unexplained_bytes, walked, not_walked, caveat, took_ns,
- *               parts: {NAME: {resident_bytes, bytes, blocks, how}}, objects}; null when unknown
+ *   rss_breakdown {at_ns, processes, measure, rss_bytes, pss_bytes, unexplained_bytes, not_read_processes,
+ *               not_read_rss_bytes, walked, not_walked, caveat, took_ns, parts: {NAME: {resident_bytes, pss_bytes,
+ *               bytes, blocks, how}}, objects, containers: [{name, …, parts}]}: measure says which of RSS and PSS
+ *               the parts explain; null when unknown
  *   stacks     [{source, complete, truncated, guessed, no_table, unreadable, lost}]
  *   incomplete_stacks [{module, verdict, events}]: the code in which stacks became incomplete, worst first
  *   symbols    {locations, symbolized, range_only, offset_only, no_module, worst: [{module, locations, reason,

@@ -8,13 +8,14 @@ static bool is_column(enum ledger_part part)
 	return part != LEDGER_TRACED && part != LEDGER_BEFORE;
 }
 
-void ledger_csv_header(struct strbuf *out)
+void ledger_csv_header(bool by_pss, struct strbuf *out)
 {
-	strbuf_puts(out, "timestamp,rss");
+	strbuf_puts(out, by_pss ? "timestamp,pss" : "timestamp,rss");
 	for (int i = 0; i < N_LEDGER_PARTS; i++)
 		if (is_column((enum ledger_part)i))
 			strbuf_printf(out, ",%s", ledger_name((enum ledger_part)i));
-	strbuf_puts(out, ",unexplained,live_blocks,live_bytes,traced_bytes\n");
+	strbuf_puts(out, ",unexplained,live_blocks,live_bytes,traced_bytes");
+	strbuf_puts(out, by_pss ? ",processes,not_read,not_read_rss\n" : "\n");
 }
 
 void ledger_csv_row(const struct ledger *l, int64_t time_ns, int64_t traced, struct strbuf *out)
@@ -26,13 +27,16 @@ void ledger_csv_row(const struct ledger *l, int64_t time_ns, int64_t traced, str
 
 	localtime_r(&sec, &tm);
 	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-	strbuf_printf(out, "%s,%lld", when, (long long)l->rss);
+	strbuf_printf(out, "%s,%lld", when, (long long)ledger_total(l));
 	for (int i = 0; i < N_LEDGER_PARTS; i++)
 		if (is_column((enum ledger_part)i))
-			strbuf_printf(out, ",%lld", (long long)l->parts[i].resident);
+			strbuf_printf(out, ",%lld", (long long)ledger_part_bytes(l, &l->parts[i]));
 	strbuf_printf(out, ",%lld,%lld,%lld,", (long long)ledger_unexplained(l),
 		      (long long)live->blocks, (long long)live->bytes);
 	if (traced >= 0)
 		strbuf_printf(out, "%lld", (long long)traced);
+	if (l->by_pss)
+		strbuf_printf(out, ",%u,%u,%lld", l->processes, l->not_read,
+			      (long long)l->not_read_rss);
 	strbuf_putc(out, '\n');
 }

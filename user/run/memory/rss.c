@@ -1,6 +1,7 @@
 /*
  * The RSS ledger of the processes that were asked for: at the start what is in use already, now and
- * then where RSS is, and at the end which blocks in use were there before the run.
+ * then where RSS is, and at the end which blocks in use were there before the run. Of control groups that
+ * last alone, where every allocation is traced: the rest is container_rss.c's.
  *
  *   the start    probes are on   walk ─► blocks in use then                      (exact tracing only)
  *   the end      before the gate closes   walk ─► blocks in use now
@@ -12,10 +13,10 @@
  */
 #include "base/clock.h"
 #include "heap/census.h"
-#include "heap/process.h"
 #include "proc/proc_mem.h"
-#include "render/tables/ledger_csv.h"
 #include "run/component.h"
+#include "run/memory/rss_csv.h"
+#include "run/memory/rss_look.h"
 #include "run/output/files.h"
 #include "run/targets.h"
 
@@ -60,8 +61,8 @@ struct rss_processes {
 	bool splits;   /* what is in use at the end is told apart */
 	bool complete; /* the last look was the one at the end    */
 	bool oom;
-	bool full;  /* there were more processes at one time   */
-	int csv_fd; /* -1: there is none, or it failed          */
+	bool full; /* there were more processes at one time   */
+	struct rss_csv csv;
 	uint64_t next_ns;
 	uint64_t at_ns; /* CLOCK_MONOTONIC of the last look */
 	uint64_t start_blocks, start_bytes, before_blocks, before_bytes;
@@ -82,109 +83,15 @@ static struct heap_amount live_of(const struct heap_census *c)
 	return sum;
 }
 
-static void add_row(struct ledger_row *row, const struct heap_amount *a)
-{
-	row->blocks += (int64_t)a->blocks;
-	row->bytes += (int64_t)a->bytes;
-	row->resident += (int64_t)a->resident;
-}
-
-static void add_use(struct ledger_row *parts, const struct heap_use *u)
-{
-	add_row(&parts[LEDGER_LIVE], &u->live);
-	add_row(&parts[LEDGER_FREE], &u->cached);
-	add_row(&parts[LEDGER_FREE], &u->fast);
-	add_row(&parts[LEDGER_FREE], &u->free);
-	add_row(&parts[LEDGER_FREE], &u->top);
-	add_row(&parts[LEDGER_METADATA], &u->metadata);
-	add_row(&parts[LEDGER_HELD], &u->unknown);
-}
-
-static void take_census(struct ledger *l, const struct heap_census *c)
-{
-	size_t len = 0;
-
-	for (uint32_t i = 0; i < c->n; i++) {
-		const struct heap_use *u = &c->use[i];
-
-		add_use(l->parts, u);
-		if (u->objects) {
-			add_use(l->objects, u);
-			l->object_arenas += u->arenas;
-			l->objects_by = u->allocator;
-		}
-		if (u->caveat)
-			l->caveat = u->caveat;
-		if (len < sizeof(l->allocators))
-			len += (size_t)snprintf(l->allocators + len, sizeof(l->allocators) - len,
-						"%s%s", len ? ", " : "", u->allocator);
-	}
-}
-
-static void take_resident(struct ledger *l, const struct heap_resident *r)
-{
-	int64_t heap = 0;
-
-	for (int i = 0; i < N_LEDGER_PARTS; i++)
-		if (ledger_of_heap((enum ledger_part)i))
-			heap += l->parts[i].resident;
-	l->rss = (int64_t)r->rollup;
-	l->parts[LEDGER_STACKS].resident = (int64_t)r->stacks;
-	l->parts[LEDGER_DATA].resident = (int64_t)r->written;
-	l->parts[LEDGER_FILE].resident = (int64_t)(r->file + r->special);
-	l->parts[LEDGER_SHARED].resident = (int64_t)r->shmem;
-	/* The heap has grown since smaps was read: what is too much is in not explained. */
-	if ((int64_t)r->anonymous > heap)
-		l->parts[LEDGER_ANONYMOUS].resident = (int64_t)r->anonymous - heap;
-}
-
-/* One process, now. `with_objects`: an interpreter's are traced; `blocks`: where those in use go, or
- * NULL. */
-static int look(pid_t pid, bool with_objects, struct heap_blocks *blocks, struct ledger *ret_ledger,
-		struct heap_census *ret_census, struct err *e)
-{
-	_cleanup_(heap_process_closep) struct heap_process *p = NULL;
-	struct heap_census c = { .blocks = blocks };
-	struct ledger l = { .processes = 1 };
-	uint64_t from = now_ns();
-	int r = heap_process_open(pid, WALK_NS, &p, e);
-
-	if (r < 0)
-		return r;
-	/* One that has ended, and not been waited for. */
-	if (!heap_process_memory(p)->n_maps)
-		return err_set(e, -ESRCH, "process %d has ended", (int)pid);
-	r = heap_census_take(heap_process_memory(p), &c);
-	if (r < 0)
-		return err_set(e, r, "out of memory for the heap of process %d", (int)pid);
-	take_census(&l, &c);
-	take_resident(&l, heap_process_resident(p));
-	l.unsupported_allocator = heap_process_unsupported(p);
-	l.objects_traced = l.objects_by && with_objects;
-	for (uint32_t i = 0; l.unsupported_allocator && i < c.n; i++)
-		if (strstr(l.unsupported_allocator, c.use[i].allocator))
-			l.unsupported_allocator = NULL;
-	l.took_ns = (int64_t)(now_ns() - from);
-	*ret_ledger = l;
-	*ret_census = c;
-	return 0;
-}
-
-/*
- * The same of one that runs: an allocator that is in the middle of a call may not be found, because what it
- * writes does not add up for that moment. Looked for again where it was there before, or nobody knows.
- */
+/* Looked for again where an allocator was there before, or nobody knows. */
 static int look_at(const struct rss_processes *all, struct rss_process *h,
 		   struct heap_blocks *blocks, struct ledger *ret_ledger,
 		   struct heap_census *ret_census, struct err *e)
 {
-	int rc = 0;
+	const struct rss_look at = { h->pid, WALK_NS, all->run->cfg->python_objects, blocks,
+				     h->walked ? LOOKS : 1 };
+	int rc = rss_look(&at, ret_ledger, ret_census, e);
 
-	for (int i = 0; i < LOOKS; i++) {
-		rc = look(h->pid, all->run->cfg->python_objects, blocks, ret_ledger, ret_census, e);
-		if (rc < 0 || ret_census->n || !h->walked)
-			break;
-	}
 	h->walked = rc == 0 && ret_census->n;
 	return rc;
 }
@@ -224,35 +131,17 @@ static void begin_rss_process(struct rss_processes *all, struct rss_process *h)
 		(unsigned long long)live_of(&c).bytes, (double)l.took_ns / 1e6);
 }
 
-static void write_text(struct rss_processes *all, const struct strbuf *text)
-{
-
-	if (all->csv_fd < 0 ||
-	    (text->s && write(all->csv_fd, text->s, text->len) == (ssize_t)text->len))
-		return;
-	run_note(all->run, true, "rss_breakdown.csv is incomplete: %s",
-		 strerror(text->s ? errno : ENOMEM));
-	closep(&all->csv_fd);
-	all->csv_fd = -1;
-}
-
 static int ready(void *self, struct err *e)
 {
 	struct rss_processes *all = self;
-	_cleanup_(strbuf_free) struct strbuf header = { 0 };
 	char path[4096];
 
-	if (!all->run->cfg->dir || !all->open)
+	if (!all->run->cfg->dir || !all->open || all->run->cfg->n_groups)
 		return 0;
 	snprintf(path, sizeof(path), "%s/rss_breakdown%s%s.csv", all->run->cfg->dir,
 		 all->run->cfg->stamp ? "-" : "", all->run->cfg->stamp ? all->run->cfg->stamp : "");
-	all->csv_fd =
-		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (all->csv_fd < 0)
-		run_note(all->run, true, "%s: %s", path, strerror(errno));
+	rss_csv_open(&all->csv, all->run, path, false);
 	all->written = true;
-	ledger_csv_header(&header);
-	write_text(all, &header);
 	(void)e;
 	return 0;
 }
@@ -284,7 +173,7 @@ static int start(void *self, struct err *e)
 	pid_t command = targets_command(all->run);
 
 	(void)e;
-	all->csv_fd = -1;
+	all->csv.fd = -1;
 	if (cfg->command && command)
 		all->rows[all->n++] = (struct rss_process){ .pid = command,
 							    .asked = !cfg->n_groups,
@@ -384,7 +273,6 @@ static void row(void *self, uint64_t now)
 	struct rss_processes *all = self;
 	const struct alloc_state *alloc = &all->run->alloc;
 	int64_t traced = alloc->live_bytes ? alloc->live_bytes(alloc->live_ctx) : MEM_UNKNOWN;
-	_cleanup_(strbuf_free) struct strbuf text = { 0 };
 	uint64_t from = now_ns();
 	struct ledger sum;
 
@@ -393,8 +281,7 @@ static void row(void *self, uint64_t now)
 		return;
 	all->next_ns = from + SHARE * (all->at_ns - from);
 	sum_up(all, &sum);
-	ledger_csv_row(&sum, wall_ns(), traced, &text);
-	write_text(all, &text);
+	rss_csv_row(&all->csv, &sum, traced);
 }
 
 static void closing(void *self)
@@ -402,7 +289,7 @@ static void closing(void *self)
 	struct rss_processes *all = self;
 	bool exact = all->run->alloc.tracing;
 
-	if (!all->open)
+	if (!all->open || (all->run->cfg->n_groups && !exact))
 		return;
 	row(all, now_ns());
 	all->complete = look_at_all(all, exact);
@@ -475,11 +362,12 @@ static void split(struct rss_processes *all, struct rss_process *h)
 			part = LEDGER_BEFORE;
 		if (part == LEDGER_LIVE)
 			continue;
-		add_row(&rows[part], &one);
+		rss_add(&rows[part], &one);
 		rows[LEDGER_LIVE].blocks--;
 		rows[LEDGER_LIVE].bytes -= (int64_t)one.bytes;
 		rows[LEDGER_LIVE].resident -= (int64_t)one.resident;
 	}
+	ledger_apportion(&h->ledger);
 	all->before_blocks += (uint64_t)rows[LEDGER_BEFORE].blocks;
 	all->before_bytes += (uint64_t)rows[LEDGER_BEFORE].bytes;
 }
@@ -515,10 +403,15 @@ static int finish(void *self, struct err *e)
 	all->finished = true;
 	if (!all->open)
 		return 0;
-	if (all->full)
+	if (all->full && !all->run->cfg->n_groups)
 		run_note(all->run, false,
 			 "the RSS breakdown covers %d processes: there were more at one time",
 			 PROCESSES_MAX);
+	else if (all->full && all->splits)
+		run_note(
+			all->run, false,
+			"pre-existing blocks are separated in %d processes: there were more at one time",
+			PROCESSES_MAX);
 	if (all->oom)
 		run_note(
 			all->run, true,
@@ -553,8 +446,12 @@ static void report(void *self, struct run_summary *to)
 
 	if (!all->open)
 		return;
-	sum_up(all, &to->ledger.now);
-	to->ledger.at_ns = all->at_ns > start ? (int64_t)(all->at_ns - start) : 0;
+	/* Of groups there is one already, which has more only where there were too many processes here. */
+	if (!all->run->cfg->n_groups || (all->splits && !all->full)) {
+		sum_up(all, &to->ledger.now);
+		to->ledger.now.by_pss = all->run->cfg->n_groups;
+		to->ledger.at_ns = all->at_ns > start ? (int64_t)(all->at_ns - start) : 0;
+	}
 	to->alloc.preexisting_known = knows_before(all);
 	to->alloc.preexisting_objects = all->before_blocks;
 	to->alloc.preexisting_bytes = all->before_bytes;
@@ -572,7 +469,7 @@ static void free_rss(void *self)
 		free(all->rows[i].traced);
 	}
 	if (all->open)
-		closep(&all->csv_fd);
+		rss_csv_close(&all->csv);
 }
 
 static bool wanted(const struct run_config *cfg)

@@ -1,0 +1,46 @@
+#include "run/memory/rss_csv.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "render/tables/ledger_csv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static void write_text(struct rss_csv *csv, const struct strbuf *text)
+{
+	if (csv->fd < 0 || (text->s && write(csv->fd, text->s, text->len) == (ssize_t)text->len))
+		return;
+	run_note(csv->run, true, "rss_breakdown.csv is incomplete: %s",
+		 strerror(text->s ? errno : ENOMEM));
+	rss_csv_close(csv);
+}
+
+void rss_csv_open(struct rss_csv *csv, struct run *run, const char *path, bool by_pss)
+{
+	_cleanup_(strbuf_free) struct strbuf header = { 0 };
+
+	csv->run = run;
+	csv->fd =
+		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (csv->fd < 0)
+		run_note(run, true, "%s: %s", path, strerror(errno));
+	ledger_csv_header(by_pss, &header);
+	write_text(csv, &header);
+}
+
+void rss_csv_row(struct rss_csv *csv, const struct ledger *l, int64_t traced)
+{
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+
+	ledger_csv_row(l, wall_ns(), traced, &text);
+	write_text(csv, &text);
+}
+
+void rss_csv_close(struct rss_csv *csv)
+{
+	closep(&csv->fd);
+	csv->fd = -1;
+}
