@@ -1,0 +1,276 @@
+/*
+ * Records of the ring, without a ring: what libbpf and the session do is done here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <bpf/libbpf.h>
+
+#include "collect/session/session_wire.h"
+#include "collect/stream/drain.h"
+#include "collect/wire.h"
+
+static const struct ms_hash seed = { 3, 5 };
+static ring_buffer_sample_fn on_record;
+static void *on_record_ctx;
+
+struct ring_buffer *ring_buffer__new(int fd, ring_buffer_sample_fn fn, void *ctx,
+				     const struct ring_buffer_opts *opts)
+{
+	on_record = fn;
+	on_record_ctx = ctx;
+	return (struct ring_buffer *)1;
+}
+
+void ring_buffer__free(struct ring_buffer *rb)
+{
+}
+
+int ring_buffer__consume(struct ring_buffer *rb)
+{
+	return 0;
+}
+
+int ring_buffer__epoll_fd(const struct ring_buffer *rb)
+{
+	return -1;
+}
+
+int session_map_fd(const struct session *s, enum session_map m)
+{
+	return -1;
+}
+
+void session_seed(const struct session *s, struct ms_hash *ret_seed)
+{
+	*ret_seed = seed;
+}
+
+bool session_gate_is_open(const struct session *s)
+{
+	return true;
+}
+
+int session_queued(struct session *s, session_record_fn each, void *ctx)
+{
+	return 0;
+}
+
+int wait_sampler_each(struct wait_sampler *b, session_record_fn each, void *ctx)
+{
+	return 0;
+}
+
+static struct {
+	uint32_t n;
+	struct drain_cgroup cgroup;
+	char path[300];
+	struct drain_burst burst;
+	struct drain_reassigned reassigned;
+	struct ms_total_key keys[8];
+	struct ms_total totals[8];
+} got;
+
+static enum drain_says count(void *ctx, const void *record, const void *more)
+{
+	got.n++;
+	return DRAIN_TAKEN;
+}
+
+static enum drain_says keep_cgroup(void *ctx, const void *record, const void *more)
+{
+	got.cgroup = *(const struct drain_cgroup *)record;
+	snprintf(got.path, sizeof(got.path), "%s", got.cgroup.path);
+	return DRAIN_TAKEN;
+}
+
+static enum drain_says keep_burst(void *ctx, const void *record, const void *more)
+{
+	got.burst = *(const struct drain_burst *)record;
+	return DRAIN_TAKEN;
+}
+
+static enum drain_says keep_reassigned(void *ctx, const void *record, const void *more)
+{
+	got.reassigned = *(const struct drain_reassigned *)record;
+	return DRAIN_TAKEN;
+}
+
+static enum drain_says keep_total(void *ctx, const void *total, const void *key)
+{
+	assert_true(got.n < 8);
+	got.totals[got.n] = *(const struct ms_total *)total;
+	got.keys[got.n++] = *(const struct ms_total_key *)key;
+	return DRAIN_TAKEN;
+}
+
+static int setup(void **state)
+{
+	struct drain *d;
+
+	memset(&got, 0, sizeof(got));
+	if (drain_new(NULL, &d, NULL) < 0)
+		return -1;
+	*state = d;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	drain_free(*state);
+	return 0;
+}
+
+static void send(const void *record, size_t len)
+{
+	/* libbpf's own type of the record: not const */
+	assert_int_equal(on_record(on_record_ctx, (void *)(uintptr_t)record, len), 0);
+}
+
+struct stack {
+	struct ms_stack_rec rec;
+	uint64_t frames[2];
+};
+
+static void a_stack_that_was_torn_is_left_out(void **state)
+{
+	struct stack s = { .rec = { .kind = MS_EV_STACK, .n_frames = 2, .hash = seed },
+			   .frames = { 0x1000, 0x2000 } };
+
+	drain_on(*state, DRAIN_STACK, count, NULL);
+	for (int i = 0; i < 2; i++)
+		ms_hash_step(&s.rec.hash, s.frames[i]);
+	ms_hash_end(&s.rec.hash, 2);
+	send(&s, sizeof(s));
+	assert_int_equal(got.n, 1);
+	s.frames[1]++;
+	send(&s, sizeof(s));
+	assert_int_equal(got.n, 1);
+}
+
+static void records_that_are_cut_short_are_left_out(void **state)
+{
+	const struct ms_deferred_rec deferred = { .kind = MS_EV_DEFERRED, .stack_bytes = 8 };
+	const struct stack s = { .rec = { .kind = MS_EV_STACK, .n_frames = 3 } };
+	const uint32_t kinds[] = { MS_EV_STACK,  MS_EV_SAMPLE,  MS_EV_TOTAL,
+				   MS_EV_CGROUP, MS_EV_MAPPING, MS_EV_REASSIGNED };
+
+	for (int kind = 0; kind < N_DRAIN_KINDS; kind++)
+		drain_on(*state, (enum drain_kind)kind, count, NULL);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		send(&kinds[i], sizeof(kinds[i]));
+	send(&deferred, sizeof(deferred));
+	send(&s, sizeof(s));
+	send(&s, 2);
+	assert_int_equal(drain_sent(*state), 0);
+	assert_int_equal(got.n, 0);
+}
+
+static void a_control_group_has_a_path_that_ends(void **state)
+{
+	struct ms_cgroup_rec rec = { .kind = MS_EV_CGROUP, .id = 7, .at.hierarchy = 2 };
+
+	memset(rec.at.path, 'x', sizeof(rec.at.path));
+	drain_on(*state, DRAIN_CGROUP, keep_cgroup, NULL);
+	send(&rec, sizeof(rec));
+	assert_int_equal(got.cgroup.id, 7);
+	assert_int_equal(got.cgroup.hierarchy, 2);
+	assert_int_equal(strlen(got.path), sizeof(rec.at.path) - 1);
+}
+
+static void calls_of_a_burst_are_kept_from_the_totals_and_share_a_key(void **state)
+{
+	struct ms_total_rec rec = {
+		.kind = MS_EV_TOTAL,
+		.key = { .proc.tgid = 9, .tid = 10, .source = MS_ALLOC, .bucket = 3 },
+		.total = { .count = 5, .value = 640 }
+	};
+	struct event_key first;
+
+	drain_on(*state, DRAIN_BURST, keep_burst, NULL);
+	drain_on(*state, DRAIN_TOTAL, keep_total, NULL);
+	send(&rec, sizeof(rec));
+	assert_int_equal(drain_sent(*state), 0);
+	assert_int_equal(got.burst.no, 3);
+	assert_int_equal(got.burst.tid, 10);
+	assert_int_equal(got.burst.calls, 5);
+	assert_int_equal(got.burst.bytes, 640);
+	assert_int_equal(event_proc(&got.burst.key).pid, 9);
+	first = got.burst.key;
+	rec.key.bucket = 4;
+	send(&rec, sizeof(rec));
+	assert_int_equal(drain_sent(*state), 0);
+	assert_int_equal(got.burst.no, 4);
+	assert_memory_equal(&got.burst.key, &first, sizeof(first));
+	assert_int_equal(got.n, 0);
+	/* Time buckets of other sources are no bursts. */
+	rec.key.source = MS_ONCPU;
+	send(&rec, sizeof(rec));
+	assert_int_equal(drain_sent(*state), 0);
+	assert_int_equal(got.n, 1);
+	assert_int_equal(got.keys[0].bucket, 4);
+}
+
+static void a_reassigned_wait_leaves_the_times_of_its_thread_as_they_were(void **state)
+{
+	struct ms_reassigned_rec rec = {
+		.kind = MS_EV_REASSIGNED,
+		.shift = 2,
+		.key = { .proc.tgid = 9,
+			 .user = { 1, 1 },
+			 .source = MS_OFFCPU,
+			 .state = MS_BLOCKED },
+		.from_user = { 3, 3 },
+		.from_as_gen = 1,
+		.blocked_ns = 100,
+		.runnable_ns = 10,
+	};
+	int64_t count_sum = 0, ns_sum = 0, ns_here = 0;
+	struct ms_total_key key, from;
+
+	drain_on(*state, DRAIN_REASSIGNED, keep_reassigned, NULL);
+	drain_on(*state, DRAIN_TOTAL, keep_total, NULL);
+	send(&rec, sizeof(rec));
+	assert_int_equal(got.reassigned.blocked_ns, 100);
+	assert_int_equal(got.reassigned.shift, 2);
+	key = wire_key(&got.reassigned.key);
+	from = wire_key(&got.reassigned.from);
+	assert_int_equal(key.state, MS_STATE_NONE);
+	assert_int_equal(from.state, MS_STATE_NONE);
+	assert_int_equal(key.user.lo, 1);
+	assert_int_equal(from.user.lo, 3);
+	assert_int_equal(from.as_gen, 1);
+	assert_int_equal(drain_sent(*state), 0);
+	assert_int_equal(got.n, 4);
+	for (uint32_t i = 0; i < got.n; i++) {
+		count_sum += (int64_t)got.totals[i].count;
+		ns_sum += (int64_t)got.totals[i].value;
+		if (got.keys[i].user.lo == 1)
+			ns_here += (int64_t)got.totals[i].value;
+	}
+	assert_int_equal(count_sum, 0);
+	assert_int_equal(ns_sum, 0);
+	assert_int_equal(ns_here, 4 * 110);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_stack_that_was_torn_is_left_out),
+		TEST(records_that_are_cut_short_are_left_out),
+		TEST(a_control_group_has_a_path_that_ends),
+		TEST(calls_of_a_burst_are_kept_from_the_totals_and_share_a_key),
+		TEST(a_reassigned_wait_leaves_the_times_of_its_thread_as_they_were),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
