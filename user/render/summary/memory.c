@@ -25,20 +25,33 @@ static void put_trend_shape(const struct run_summary *s, struct sink *out)
 		    plain_words(s->plain.kind), s->plain.percent);
 }
 
-void section_memory_text(const struct run_summary *s, struct sink *out)
+static bool has_rss(const struct run_summary *s)
+{
+	return s->rss.known && s->rss.first_kb >= 0 && s->rss.last_kb >= 0;
+}
+
+/* " (+2.0 MiB), peak 10.0 MiB" */
+static void add_change(struct strbuf *b, const struct run_summary *s)
 {
 	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
 
-	if (!s->rss.known || s->rss.first_kb < 0 || s->rss.last_kb < 0)
+	strbuf_printf(b, " (%s%s)", grown_kb < 0 ? "-" : "+",
+		      unit_bytes((grown_kb < 0 ? -grown_kb : grown_kb) * 1024).s);
+	if (s->rss.peak_kb >= 0)
+		strbuf_printf(b, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
+}
+
+void section_memory_text(const struct run_summary *s, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	if (!has_rss(s))
 		return;
 	cells_label(out, "Memory");
-	sink_printf(out, "RSS %s at the start, %s at the end (%s%s)",
-		    unit_bytes(s->rss.first_kb * 1024).s, unit_bytes(s->rss.last_kb * 1024).s,
-		    grown_kb < 0 ? "-" : "+",
-		    unit_bytes((grown_kb < 0 ? -grown_kb : grown_kb) * 1024).s);
-	if (s->rss.peak_kb >= 0)
-		sink_printf(out, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
-	sink_puts(out, "\n");
+	strbuf_printf(&b, "RSS %s at the start, %s at the end",
+		      unit_bytes(s->rss.first_kb * 1024).s, unit_bytes(s->rss.last_kb * 1024).s);
+	add_change(&b, s);
+	sink_printf(out, "%s\n", b.s ? b.s : "");
 	if (s->rss.shared) {
 		cells_spaces(out, CELLS_LABEL_WIDTH);
 		sink_puts(out, "pages shared by several processes count in each\n");
@@ -58,17 +71,13 @@ void section_memory_brief(const struct run_summary *s, uint32_t rows, struct sin
 	const struct site_row *top =
 		s->growth.known && s->growth.n_sites ? &s->growth.sites[0] : NULL;
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
-	int64_t grown_kb = s->rss.last_kb - s->rss.first_kb;
 	char reason[256];
 
 	(void)rows;
-	if (s->rss.known && s->rss.first_kb >= 0 && s->rss.last_kb >= 0) {
+	if (has_rss(s)) {
 		strbuf_printf(&b, "RSS %s to %s", unit_bytes(s->rss.first_kb * 1024).s,
 			      unit_bytes(s->rss.last_kb * 1024).s);
-		strbuf_printf(&b, " (%s%s)", grown_kb < 0 ? "-" : "+",
-			      unit_bytes((grown_kb < 0 ? -grown_kb : grown_kb) * 1024).s);
-		if (s->rss.peak_kb >= 0)
-			strbuf_printf(&b, ", peak %s", unit_bytes(s->rss.peak_kb * 1024).s);
+		add_change(&b, s);
 	}
 	if (b.len && s->shape.kind != TREND_SHAPE_SHORT) {
 		trend_shape_reason(&s->shape, reason, sizeof(reason));
