@@ -39,6 +39,15 @@ static inline struct event_key wire_event(const struct ms_total_key *key)
 	return k;
 }
 
+/* Of allocations: not of a state, a kind of memory or a bucket. */
+static inline struct ms_total_key wire_alloc_key(const struct ms_proc *proc, const struct ms_hash *user,
+						 uint32_t tid, uint32_t as_gen)
+{
+	return (struct ms_total_key){
+		.proc = *proc, .user = *user, .tid = tid, .as_gen = as_gen, .source = MS_ALLOC
+	};
+}
+
 static inline const struct ms_alloc_key *wire_site(const struct site_key *site)
 {
 	return (const struct ms_alloc_key *)site;

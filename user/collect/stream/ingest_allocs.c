@@ -48,17 +48,6 @@ int64_t ingest_live_bytes(struct ingest *in)
 	return sum;
 }
 
-static struct ms_total_key total_key(const struct ms_alloc_key *site)
-{
-	return (struct ms_total_key){
-		.proc = site->proc,
-		.user = site->user,
-		.tid = site->tid,
-		.as_gen = site->as_gen,
-		.source = MS_ALLOC,
-	};
-}
-
 static void tell(struct ingest *in, const struct proc_id *proc, stack_id stack, int64_t blocks,
 		 int64_t bytes, uint64_t born_ns)
 {
@@ -75,7 +64,7 @@ static bool is_root(const struct ms_alloc_key *site)
 static bool site_stack(struct ingest *in, struct proc *proc, const struct ms_alloc_key *site,
 		       bool lost, stack_id *ret_stack)
 {
-	struct ms_total_key key = total_key(site);
+	struct ms_total_key key = wire_alloc_key(&site->proc, &site->user, site->tid, site->as_gen);
 
 	if (is_root(site))
 		*ret_stack = dict_stack(in->dict, &in->no_room, 1);
@@ -107,7 +96,7 @@ int ingest_site(struct ingest *in, const struct site_key *key_of, uint64_t cgrou
 	uint64_t count = (uint64_t)values[SITE_OBJECTS];
 	struct proc_id id = wire_id(&site->proc);
 	struct proc *proc = ingest_proc(in, &site->proc);
-	struct ms_total_key key = total_key(site);
+	struct ms_total_key key = wire_alloc_key(&site->proc, &site->user, site->tid, site->as_gen);
 	stack_id stack;
 	labels_id labels;
 	int r = 0;

@@ -87,15 +87,9 @@ static void give_back(struct mappings *m, struct mapping *of, uint64_t bytes)
 
 static struct row *row_get(struct mappings *m, const struct ms_mapping_rec *rec, uint8_t memory)
 {
-	struct ms_total_key key;
+	struct ms_total_key key = wire_alloc_key(&rec->proc, &rec->user, rec->tid, rec->as_gen);
 	struct row *r;
 
-	memset(&key, 0, sizeof(key));
-	key.proc = rec->proc;
-	key.user = rec->user;
-	key.tid = rec->tid;
-	key.as_gen = rec->as_gen;
-	key.source = MS_ALLOC;
 	key.memory = memory;
 	r = hash_get(m->rows, key, &key);
 	if (r)

@@ -87,16 +87,9 @@ void samples_free(struct samples *s)
 
 static struct row *row_get(struct samples *s, const struct ms_sample_rec *rec)
 {
-	struct ms_total_key key;
-	struct row *r;
+	struct ms_total_key key = wire_alloc_key(&rec->proc, &rec->user, rec->tid, rec->as_gen);
+	struct row *r = hash_get(s->rows, key, &key);
 
-	memset(&key, 0, sizeof(key));
-	key.proc = rec->proc;
-	key.user = rec->user;
-	key.tid = rec->tid;
-	key.as_gen = rec->as_gen;
-	key.source = MS_ALLOC;
-	r = hash_get(s->rows, key, &key);
 	if (r)
 		r->row.key = (const struct event_key *)&r->key;
 	return r;
