@@ -1,5 +1,7 @@
 #include "run_fixture.h"
 
+#include <errno.h>
+
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static const struct run_config cfg = { .all = false };
@@ -30,6 +32,53 @@ static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void
 	bare_run_free(r);
 }
 
+enum { LIVES = 0x3ffffff0, ENDED, UNKNOWN };
+
+int cgroup_path_in(pid_t pid, uint32_t hierarchy, char *out, size_t cap)
+{
+	if (pid != LIVES || hierarchy != 7)
+		return -ESRCH;
+	snprintf(out, cap, "/system.slice/web.service/worker");
+	return 0;
+}
+
+static const char *group_of(pid_t pid)
+{
+	const struct proc_id proc = { .pid = (uint32_t)pid };
+	struct ingest_container is = { 0 };
+
+	asked(asked_ctx, &proc, 0, &is);
+	assert_null(is.name); /* it is no container */
+	return is.cgroup;
+}
+
+static void several_control_groups_are_told_apart_also_for_what_has_ended(void **state)
+{
+	static struct group groups[] = {
+		{ .at = { .hierarchy = 7, .path = "/system.slice/web.service" } },
+		{ .at = { .hierarchy = 7, .path = "/system.slice/db.service" } },
+	};
+	const struct component *c = component_named("containers");
+	struct run_config of = { .groups = groups, .n_groups = 2 };
+	struct run *r = bare_run(&of);
+	void *self = alone(r, "containers");
+
+	assert_int_equal(c->attach(self, NULL), 0);
+	c->process(self, &(struct process_event){ .kind = PROCESS_ADDED, .pid = LIVES });
+	c->process(self,
+		   &(struct process_event){ .kind = PROCESS_FORKED, .pid = ENDED, .ppid = LIVES });
+	assert_string_equal(group_of(LIVES), "web.service");
+	assert_string_equal(group_of(ENDED), "web.service"); /* as its parent */
+	assert_null(group_of(UNKNOWN));
+	bare_run_free(r);
+
+	of.n_groups = 1; /* of one there is nothing to tell */
+	r = bare_run(&of);
+	assert_int_equal(c->attach(alone(r, "containers"), NULL), 0);
+	assert_null(group_of(LIVES));
+	bare_run_free(r);
+}
+
 struct target *target_of(const struct run *r, pid_t pid)
 {
 	return NULL;
@@ -43,6 +92,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_container_that_was_made_in_the_run_is_known_after_it_has_gone),
+		cmocka_unit_test(several_control_groups_are_told_apart_also_for_what_has_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

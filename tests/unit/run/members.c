@@ -1,0 +1,98 @@
+#include "run_fixture.h"
+
+#include "run/members.h"
+
+#include <unistd.h>
+
+static struct group groups[3] = { { .at = { .path = "/outer" } },
+				  { .at = { .path = "/outer/inner" } },
+				  { .at = { .path = "/gone" }, .gone_ns = 1 } };
+static struct container container = { .name = "web", .path = "/web", .running = true };
+static char told[256];
+
+/* 3 and 1 are in the outer group, 2 is in the inner one, and so in both; this process is in none. */
+uint32_t cgroup_processes(const struct cgroup_mounts *m, const struct cgroup *group, pid_t *out,
+			  uint32_t cap)
+{
+	static const pid_t outer[] = { 3, 2, 1 };
+
+	if (strcmp(group->path, "/outer") == 0) {
+		memcpy(out, outer, sizeof(outer));
+		return 3;
+	}
+	out[0] = 2;
+	return 1;
+}
+
+int cgroup_mounts_read(struct cgroup_mounts *ret_mounts, struct err *e)
+{
+	*ret_mounts = (struct cgroup_mounts){ 0 };
+	return 0;
+}
+
+int containers_read(const char *root, const struct cgroup_mounts *m,
+		    struct container_list *ret_list, struct err *e)
+{
+	*ret_list = (struct container_list){ .list = &container, .n = 1 };
+	return 0;
+}
+
+void containers_fini(struct container_list *l)
+{
+}
+
+static void note(void *ctx, const char *owner, const char *path, const pid_t *pids, uint32_t n)
+{
+	size_t len = strlen(told);
+
+	len += (size_t)snprintf(told + len, sizeof(told) - len, "%s(%s):", owner ? owner : "-",
+				path ? path : "-");
+	for (uint32_t i = 0; i < n; i++) {
+		bool self = !owner && pids[i] == getpid();
+
+		if (owner || self)
+			len += (size_t)snprintf(told + len, sizeof(told) - len, "%s%s%d",
+						self ? "self" : "", self ? "" : " ",
+						self ? 0 : (int)pids[i]);
+	}
+	snprintf(told + len, sizeof(told) - len, ";");
+}
+
+static void tell(const struct run_config *cfg)
+{
+	struct members *m;
+
+	*told = '\0';
+	assert_int_equal(members_new(cfg, &m, NULL), 0);
+	members_each(m, note, NULL);
+	members_free(m);
+}
+
+static void a_process_is_in_the_innermost_group_alone(void **state)
+{
+	const struct run_config cfg = { .groups = groups, .n_groups = 3 };
+
+	tell(&cfg);
+	assert_string_equal(told, "inner(/outer/inner): 2;outer(/outer): 1 3;");
+}
+
+static void of_a_host_the_rest_comes_last(void **state)
+{
+	const struct run_config cfg = { .all = true };
+
+	tell(&cfg);
+	assert_string_equal(told, "web(/web): 2;-(-):self0;");
+	container.running = false;
+	tell(&cfg);
+	assert_string_equal(told, "-(-):self0;");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_is_in_the_innermost_group_alone),
+		cmocka_unit_test(of_a_host_the_rest_comes_last),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
