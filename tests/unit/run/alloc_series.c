@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static struct run_config cfg = { .sources = { [MS_ALLOC] = true } };
+static struct run_config cfg = { .sources = { [SOURCE_ALLOC] = true } };
 static ingest_alloc_fn told;
 static void *told_ctx;
 static char text[1024];
