@@ -47,9 +47,9 @@ memscope libmemscope-alloc.so: %: $(BUILD)/%
 	$(Q)cp -f $< $@
 
 # Runs inside other programs: the same whatever else is built, and nothing but libc.
-PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -shared -fPIC -fvisibility=hidden -fno-builtin \
+PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -Ibpf -shared -fPIC -fvisibility=hidden -fno-builtin \
             -ftls-model=initial-exec
-$(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch])
+$(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch] bpf/*.h bpf/walk/*.h)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 

@@ -17,6 +17,7 @@
 #include "preload/agent.h"
 
 #include "preload/alloc.h"
+#include "preload/exact.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -511,7 +512,7 @@ static int prepare(const struct agent_block *block)
 {
 	static bool before;
 
-	if (alloc_inject((double)block->rate, find_function) < 0)
+	if (alloc_inject((double)block->rate, block->exact, find_function) < 0)
 		return AGENT_PRELOADED;
 	if (!places) {
 		void *memory = mmap(NULL, PLACES_MAX * sizeof(*places), PROT_READ | PROT_WRITE,
@@ -560,9 +561,11 @@ static void answer(int fd, const struct agent_answer *a)
 
 void *memscope_alloc_agent(struct agent_block *block)
 {
-	int commands[2], answers[2], none = 0, self = getpid(), timeout = FIRST_COMMAND_MS;
+	int commands[2], answers[2], none = 0, self = getpid(), timeout = FIRST_COMMAND_MS,
+				     area = -1;
 	struct agent_answer a = { 0 };
 	size_t bytes = block->bytes;
+	bool exact = block->exact;
 	sigset_t all;
 	char c;
 
@@ -584,21 +587,30 @@ void *memscope_alloc_agent(struct agent_block *block)
 	}
 	block->command_fd = commands[1];
 	block->answer_fd = answers[0];
-	none = prepare(block);
+	if (exact)
+		block->area_fd = area =
+			memfd_create("memscope-exact", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	none = exact && area < 0 ? AGENT_FAILED : prepare(block);
 	__atomic_store_n(&block->state, (uint32_t)none, __ATOMIC_RELEASE);
 	if (none != AGENT_READY)
 		goto out;
-	while ((c = command(commands[0], timeout)) == AGENT_HOOK || c == AGENT_STAY) {
+	while ((c = command(commands[0], timeout)) == AGENT_HOOK || c == AGENT_STAY ||
+	       (c == AGENT_EXACT && exact)) {
 		if (c == AGENT_STAY) {
 			close(commands[1]);
 			close(answers[0]);
 			timeout = -1;
+		} else if (c == AGENT_EXACT) {
+			a.places = (uint32_t)-exact_begin(area);
+			close(area);
 		} else {
 			a = walk(false);
 		}
 		answer(answers[1], &a);
 	}
 	a = walk(true);
+	if (exact)
+		alloc_exact_end();
 	munmap(block, bytes); /* ours since AGENT_READY, whether memscope is there or not */
 	answer(answers[1], &a);
 out:

@@ -37,10 +37,13 @@ struct agent_block {
 	int32_t command_fd, answer_fd;
 	char function[32];
 	char path[3840];   /* of the library                                  */
+	uint32_t exact;    /* every call is to be recorded (exact_area.h) … */
+	int32_t area_fd;   /* … there: a memfd of the thread's              */
 };
 
 enum agent_command {
 	AGENT_STAY = 's',  /* memscope has the other ends: from now on their closing is heeded */
+	AGENT_EXACT = 'x', /* the memfd is as large as it shall be, and filled: map it; `places`: errno */
 	AGENT_HOOK = 'h',  /* exchange what is not yet; again for libraries that were loaded since */
 	AGENT_LEAVE = 'l', /* put all back, unmap the block, end the thread   */
 };

@@ -6,6 +6,8 @@
  * (draw.h), at the sites of sites.h. The stack is taken by who listens there: memscope, or any
  * other profiler that knows the contract. Nobody listening, a site does nothing.
  *
+ * Or, where memscope asks for it (agent.c), every call is recorded (exact.h).
+ *
  *   MEMSCOPE_ALLOC_RATE   mean bytes between samples; K, M and G are known; default 512K
  *
  * What a program must not notice: blocks are the allocator's own, with its alignment and usable
@@ -25,6 +27,7 @@
 #include "preload/alloc.h"
 
 #include "preload/draw.h"
+#include "preload/exact.h"
 #include "preload/sampled_set.h"
 #include "preload/sites.h"
 
@@ -83,6 +86,9 @@ static struct {
 
 /* Loaded into a process that runs: calls come by what agent.c exchanges. Set before any do. */
 static void *(*injected)(const char *name);
+
+/* Every call is recorded instead (exact.h). Once set it stays: what is recorded where is exact.c's. */
+static bool exact;
 
 static struct sampled_set sampled;
 static double rate = DRAW_RATE_DEFAULT; /* 0: off */
@@ -425,10 +431,102 @@ static SLOW bool maybe_forget(void *p)
 	return true;
 }
 
+/* --- every call ------------------------------------------------------------------------------- */
+
+/* These are jumped to, so that their caller is the program: EXACT_CALLER. */
+#define RECORD SLOW
+
+static RECORD void *exact_malloc(size_t size)
+{
+	void *p = next.malloc(size);
+
+	exact_allocated(p, size, (void *)next.malloc, EXACT_CALLER);
+	return p;
+}
+
+static RECORD void *exact_calloc(size_t n, size_t size)
+{
+	void *p = next.calloc(n, size);
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		bytes = SIZE_MAX;
+	exact_allocated(p, bytes, (void *)next.calloc, EXACT_CALLER);
+	return p;
+}
+
+static RECORD void *exact_realloc(void *p, size_t size)
+{
+	struct exact_old old = { .was_there = false };
+	void *to;
+
+	if (is_early(p))
+		return early_realloc(p, size);
+	if (p)
+		exact_realloc_begins(p, EXACT_CALLER, &old);
+	to = next.realloc(p, size);
+	if (p)
+		exact_realloc_ends(p, to || !size, EXACT_CALLER, &old);
+	if (to || size || !p)
+		exact_allocated(to, size, (void *)next.realloc, EXACT_CALLER);
+	return to;
+}
+
+static RECORD void *exact_aligned_alloc(size_t align, size_t size)
+{
+	void *p = next.aligned_alloc(align, size);
+
+	exact_allocated(p, size, (void *)next.aligned_alloc, EXACT_CALLER);
+	return p;
+}
+
+static RECORD void *exact_memalign(size_t align, size_t size)
+{
+	void *p = next.memalign(align, size);
+
+	exact_allocated(p, size, (void *)next.memalign, EXACT_CALLER);
+	return p;
+}
+
+static RECORD void *exact_valloc(size_t size)
+{
+	void *p = next.valloc(size);
+
+	exact_allocated(p, size, (void *)next.valloc, EXACT_CALLER);
+	return p;
+}
+
+static RECORD void *exact_pvalloc(size_t size)
+{
+	void *p = next.pvalloc(size);
+
+	exact_allocated(p, size, (void *)next.pvalloc, EXACT_CALLER);
+	return p;
+}
+
+static RECORD int exact_posix_memalign(void **ret_p, size_t align, size_t size)
+{
+	int r = next.posix_memalign(ret_p, align, size);
+
+	exact_allocated(r == 0 ? *ret_p : NULL, size, (void *)next.posix_memalign, EXACT_CALLER);
+	return r;
+}
+
+static RECORD void exact_free(void *p)
+{
+	if (is_early(p))
+		return;
+	if (p)
+		exact_freed(p, EXACT_CALLER, false);
+	next.free(p);
+}
+
 /* --- the functions ---------------------------------------------------------------------------- */
 
 void *malloc(size_t size)
 {
+	if (UNLIKELY(exact))
+		return exact_malloc(size);
 	if (LIKELY(pass(size)))
 		return next.malloc(size);
 	return maybe_sampled(next.malloc(size), size);
@@ -438,6 +536,8 @@ void *calloc(size_t n, size_t size)
 {
 	size_t bytes;
 
+	if (UNLIKELY(exact))
+		return exact_calloc(n, size);
 	if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
 		return next.calloc(n, size);
 	if (LIKELY(pass(bytes)))
@@ -447,6 +547,8 @@ void *calloc(size_t n, size_t size)
 
 void *realloc(void *p, size_t size)
 {
+	if (UNLIKELY(exact))
+		return exact_realloc(p, size);
 	if (UNLIKELY(set_maybe(&sampled, p)) && size <= SIZE_POSSIBLE && !maybe_forget(p))
 		return early_realloc(p, size);
 	if (LIKELY(pass(size)))
@@ -460,6 +562,8 @@ void *reallocarray(void *p, size_t n, size_t size)
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes)) {
+		if (UNLIKELY(exact))
+			exact_allocated(NULL, 0, NULL, EXACT_CALLER);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -468,6 +572,8 @@ void *reallocarray(void *p, size_t n, size_t size)
 
 void *aligned_alloc(size_t align, size_t size)
 {
+	if (UNLIKELY(exact))
+		return exact_aligned_alloc(align, size);
 	if (LIKELY(pass(size)))
 		return next.aligned_alloc(align, size);
 	return maybe_sampled(next.aligned_alloc(align, size), size);
@@ -475,6 +581,8 @@ void *aligned_alloc(size_t align, size_t size)
 
 void *memalign(size_t align, size_t size)
 {
+	if (UNLIKELY(exact))
+		return exact_memalign(align, size);
 	if (LIKELY(pass(size)))
 		return next.memalign(align, size);
 	return maybe_sampled(next.memalign(align, size), size);
@@ -482,6 +590,8 @@ void *memalign(size_t align, size_t size)
 
 void *valloc(size_t size)
 {
+	if (UNLIKELY(exact))
+		return exact_valloc(size);
 	if (LIKELY(pass(size)))
 		return next.valloc(size);
 	return maybe_sampled(next.valloc(size), size);
@@ -489,6 +599,8 @@ void *valloc(size_t size)
 
 void *pvalloc(size_t size)
 {
+	if (UNLIKELY(exact))
+		return exact_pvalloc(size);
 	if (LIKELY(pass(size)))
 		return next.pvalloc(size);
 	return maybe_sampled(next.pvalloc(size), size);
@@ -498,6 +610,8 @@ int posix_memalign(void **ret_p, size_t align, size_t size)
 {
 	int r;
 
+	if (UNLIKELY(exact))
+		return exact_posix_memalign(ret_p, align, size);
 	if (LIKELY(pass(size)))
 		return next.posix_memalign(ret_p, align, size);
 	r = next.posix_memalign(ret_p, align, size);
@@ -508,6 +622,10 @@ int posix_memalign(void **ret_p, size_t align, size_t size)
 
 void free(void *p)
 {
+	if (UNLIKELY(exact)) {
+		exact_free(p);
+		return;
+	}
 	if (UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))
 		return;
 	next.free(p);
@@ -541,6 +659,7 @@ static void in_child(void)
 	process_seed = draw_mix(process_seed ^ (uint64_t)getpid());
 	self.seeded = false;
 	self.until = 0;
+	exact_in_child();
 }
 
 __attribute__((constructor)) static void on_load(void)
@@ -557,8 +676,14 @@ __attribute__((constructor)) static void on_load(void)
 
 /* --- what agent.c needs ----------------------------------------------------------------------- */
 
-int alloc_inject(double bytes, void *(*find)(const char *name))
+int alloc_inject(double bytes, bool every, void *(*find)(const char *name))
 {
+	if (every && !injected && next.malloc != first_malloc) {
+		look_up_operators(); /* preloaded: calls come here already */
+		exact = true;
+		return 0;
+	}
+	exact = every;
 	if (injected)
 		return 0;
 	if (next.malloc != first_malloc)
@@ -568,6 +693,12 @@ int alloc_inject(double bytes, void *(*find)(const char *name))
 	begin();
 	look_up_operators();
 	return 0;
+}
+
+void alloc_exact_end(void)
+{
+	exact_end();
+	exact = false;
 }
 
 double alloc_rate(void)

@@ -9,9 +9,11 @@
 /*
  * Has `find` look for the functions that the program calls now, for ours to hand calls on to; samples every `bytes`
  * on average. 0, also when that was done before: then the rate is what it was, since each thread's
- * next sample point has been drawn with it. -EEXIST: the library was preloaded.
+ * next sample point has been drawn with it. -EEXIST: the library was preloaded (with `every`, that is fine).
  */
-int alloc_inject(double bytes, void *(*find)(const char *name));
+int alloc_inject(double bytes, bool every, void *(*find)(const char *name));
+/* With `every`, calls are recorded (exact.h), and none is a sample; until this. */
+void alloc_exact_end(void);
 double alloc_rate(void);
 
 /* No block is a sample any more. For a time when no calls come. */

@@ -121,13 +121,33 @@ static inline operator_fn operator_next(int op)
 	return next_operator[op];
 }
 
+/* Jumped to, as those of alloc.c. What throws is called here, and passes through. */
+static SLOW void *exact_new(size_t size, uintptr_t b, uintptr_t c, int op)
+{
+	void *p = next_operator[op](size, b, c);
+
+	exact_allocated(p, size, (void *)next_operator[op], EXACT_CALLER);
+	return p;
+}
+
+static SLOW void exact_delete(void *p, uintptr_t b, uintptr_t c, int op)
+{
+	if (p)
+		exact_freed(p, EXACT_CALLER, true);
+	next_operator[op]((uintptr_t)p, b, c);
+}
+
 #define NEW(name)                                                                                  \
 	EXPORT void *name(size_t size, uintptr_t b, uintptr_t c);                                  \
 	void *name(size_t size, uintptr_t b, uintptr_t c)                                          \
 	{                                                                                          \
 		operator_fn f = operator_next(OP_##name);                                          \
                                                                                                    \
-		if (LIKELY(!own_operator[OP_##name] || pass(size)))                                                \
+		if (LIKELY(!own_operator[OP_##name]))                                              \
+			return f(size, b, c);                                                      \
+		if (UNLIKELY(exact))                                                               \
+			return exact_new(size, b, c, OP_##name);                                   \
+		if (LIKELY(pass(size)))                                                            \
 			return f(size, b, c);                                                      \
 		return maybe_sampled(f(size, b, c), size);                                         \
 	}
@@ -138,7 +158,11 @@ static inline operator_fn operator_next(int op)
 	{                                                                                          \
 		operator_fn f = operator_next(OP_##name);                                          \
                                                                                                    \
-		if (own_some && UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))               \
+		if (own_some && UNLIKELY(exact)) {                                                 \
+			exact_delete(p, b, c, OP_##name);                                          \
+			return;                                                                    \
+		}                                                                                  \
+		if (own_some && UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))              \
 			return;                                                                    \
 		f((uintptr_t)p, b, c);                                                             \
 	}

@@ -32,6 +32,7 @@ int main(void)
 #else
 
 #include "../../../user/preload/alloc.c"
+#include "../../../user/preload/exact.c"
 
 #include <fenv.h>
 #include <malloc.h>

@@ -1,0 +1,281 @@
+/*
+ * The recording of every call, with an area of our own and no unwind tables: stacks are of one frame.
+ */
+#include "../../../user/preload/exact.c"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define N_NODES 64
+#define N_SLOTS 256
+#define N_SITES 8
+
+static int area_fd = -1;
+static struct exact_area *area; /* memscope's mapping */
+
+static void open_area(uint32_t lines)
+{
+	struct exact_area a = {
+		.magic = EXACT_MAGIC, .on = 1, .used_nodes = 1, .used_sites = ROOT + 1
+	};
+
+	a.node_slots = 8192;
+	a.site_slots = a.node_slots + N_SLOTS * 4;
+	a.nodes = a.site_slots + N_SLOTS * 4;
+	a.sites = a.nodes + N_NODES * sizeof(struct exact_node);
+	a.lines = (a.sites + N_SITES * sizeof(struct ms_alloc_site) + 255) & ~255ULL;
+	a.n_nodes = N_NODES;
+	a.n_sites = N_SITES;
+	a.n_node_slots = a.n_site_slots = N_SLOTS;
+	a.n_lines = lines;
+	a.bytes = a.lines + lines * sizeof(struct exact_line);
+	area_fd = memfd_create("test", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(area_fd, (off_t)a.bytes), 0);
+	area = mmap(NULL, a.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, area_fd, 0);
+	assert_ptr_not_equal(area, MAP_FAILED);
+	*area = a;
+	assert_int_equal(exact_begin(area_fd), 0);
+}
+
+static void close_area(void)
+{
+	exact_end();
+	munmap(area, area->bytes);
+	close(area_fd);
+}
+
+static struct ms_alloc_site *site(uint32_t ix)
+{
+	return (struct ms_alloc_site *)((char *)area + area->sites) + ix;
+}
+
+static __attribute__((noinline)) void as_malloc(uintptr_t p, size_t size)
+{
+	exact_allocated((void *)p, size, (void *)0x1000, EXACT_CALLER);
+	__asm__ volatile("");
+}
+
+/* From one place, whoever calls this. */
+static __attribute__((noinline)) void allocated(uintptr_t p, size_t size)
+{
+	as_malloc(p, size);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void freed(uintptr_t p)
+{
+	exact_freed((void *)p, EXACT_CALLER, false);
+	__asm__ volatile("");
+}
+
+static void what_is_freed_is_known_by_its_address(void **state)
+{
+	open_area(16);
+	for (int i = 0; i < 10; i++)
+		allocated(0x10000 + (uintptr_t)i * 32, 100);
+	for (int i = 0; i < 9; i++)
+		freed(0x10000 + (uintptr_t)i * 32);
+	freed(0x777000);
+	assert_int_equal(area->used_sites, 3);
+	assert_int_equal(site(2)->allocs, 10);
+	assert_int_equal(site(2)->bytes, 1000);
+	assert_int_equal(site(2)->frees, 9);
+	assert_int_equal(site(2)->cross_frees, 0);
+	assert_int_equal(site(ROOT)->live, 100);
+	assert_int_equal(site(ROOT)->highest, 1000);
+	assert_int_equal(area->counts[EXACT_UNKNOWN], 1);
+	close_area();
+}
+
+static void nothing_is_lost_when_lines_spill_over(void **state)
+{
+	const uintptr_t n = 16 * EXACT_WAYS;
+
+	open_area(16);
+	for (uintptr_t i = 0; i < n; i++)
+		allocated(0x10000 + i * 16, 8); /* 16 blocks for 8 ways, of each line */
+	assert_int_equal(area->counts[EXACT_FULL], 0);
+	allocated(0x900000, 8);
+	assert_int_equal(area->counts[EXACT_FULL], 1);
+	assert_int_equal(area->counts[EXACT_FULL_BYTES], 8);
+	for (uintptr_t i = 0; i < n; i++)
+		freed(0x10000 + i * 16);
+	assert_int_equal(area->counts[EXACT_UNKNOWN], 0);
+	assert_int_equal(site(2)->allocs, n + 1);
+	assert_int_equal(site(2)->untracked, 1);
+	assert_int_equal(site(2)->frees, n);
+	assert_int_equal(site(ROOT)->live, 0);
+	freed(0x900000);
+	assert_int_equal(area->counts[EXACT_UNKNOWN], 1);
+	close_area();
+}
+
+static void an_address_that_comes_again_ends_the_block_that_had_it(void **state)
+{
+	open_area(16);
+	allocated(0x10000, 100);
+	allocated(0x10000, 50);
+	assert_int_equal(area->counts[EXACT_REUSED], 1);
+	assert_int_equal(site(ROOT)->live, 50);
+	freed(0x10000);
+	assert_int_equal(site(ROOT)->live, 0);
+	close_area();
+}
+
+static void a_realloc_that_fails_leaves_its_block(void **state)
+{
+	struct exact_old old;
+
+	open_area(16);
+	allocated(0x10000, 100);
+	exact_realloc_begins((void *)0x10000, EXACT_CALLER, &old);
+	assert_true(old.was_there);
+	exact_realloc_ends((void *)0x10000, false, EXACT_CALLER, &old);
+	assert_int_equal(site(2)->frees, 0);
+	exact_realloc_begins((void *)0x10000, EXACT_CALLER, &old);
+	exact_realloc_ends((void *)0x10000, true, EXACT_CALLER, &old);
+	assert_int_equal(site(2)->frees, 1);
+	exact_realloc_begins((void *)0x20000, EXACT_CALLER, &old);
+	assert_false(old.was_there);
+	exact_realloc_ends((void *)0x20000, true, EXACT_CALLER, &old);
+	assert_int_equal(area->counts[EXACT_UNKNOWN], 1);
+	close_area();
+}
+
+static void *of_thread(void *p)
+{
+	allocated((uintptr_t)p, 10);
+	freed(0x10000);
+	return NULL;
+}
+
+static void sites_are_each_threads_and_one_too_many_is_counted(void **state)
+{
+	pthread_t thread;
+
+	open_area(64);
+	allocated(0x10000, 100);
+	for (uintptr_t i = 1; i <= N_SITES; i++) {
+		pthread_create(&thread, NULL, of_thread, (void *)(0x10000 + i * 4096));
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(site(2)->allocs, 1);
+	assert_int_equal(site(2)->cross_frees, 1);
+	assert_int_equal(site(3)->allocs, 1);
+	assert_int_equal(site(ROOT)->allocs,
+			 3); /* of N_SITES + 1 in all, 2 records of which are taken */
+	assert_int_equal(area->counts[EXACT_SITES_FULL], 3);
+	assert_int_equal(site(ROOT)->live, N_SITES * 10);
+	close_area();
+}
+
+static void threads_that_have_ended_leave_their_place(void **state)
+{
+	pthread_t thread;
+	uint32_t before;
+
+	open_area(64);
+	pthread_create(&thread, NULL, of_thread, (void *)0x30000);
+	pthread_join(thread, NULL);
+	before = n_threads;
+	for (int i = 0; i < 20; i++) {
+		pthread_create(&thread, NULL, of_thread, (void *)0x30000);
+		pthread_join(thread, NULL);
+		usleep(1000); /* join() returns a moment before the kernel has forgotten it */
+	}
+	assert_in_range(n_threads, before, before + 2);
+	close_area();
+}
+
+static void a_forked_child_records_nothing(void **state)
+{
+	int status;
+
+	open_area(16);
+	allocated(0x10000, 100);
+	if (fork() == 0) {
+		allocated(0x20000, 100);
+		freed(0x10000);
+		_exit(0);
+	}
+	wait(&status);
+	assert_int_equal(status, 0);
+	assert_int_equal(site(2)->allocs, 1);
+	assert_int_equal(site(ROOT)->live, 100);
+	close_area();
+}
+
+static volatile uintptr_t busy_seen;
+
+static void on_signal(int number)
+{
+	mine->busy =
+		(uintptr_t)__builtin_frame_address(0) + (1 << 20); /* as if it had met a call */
+	allocated(0x50000, 7);
+	busy_seen = mine->busy;
+	mine->busy = 0;
+}
+
+static void a_call_that_meets_another_is_counted_and_not_recorded(void **state)
+{
+	open_area(16);
+	allocated(0x10000, 100);
+	signal(SIGUSR1, on_signal);
+	raise(SIGUSR1);
+	assert_int_equal(area->counts[EXACT_REENTERED], 1);
+	assert_int_not_equal(busy_seen, 0);
+	assert_int_equal(site(ROOT)->live, 100);
+	/* One that was left by a jump is not: its frame is gone. */
+	mine->busy = 16;
+	allocated(0x20000, 100);
+	assert_int_equal(site(ROOT)->live, 200);
+	close_area();
+}
+
+static void nothing_is_recorded_where_memscope_says_no(void **state)
+{
+	open_area(16);
+	area->on = 0;
+	allocated(0x10000, 100);
+	assert_int_equal(area->used_sites, ROOT + 1);
+	close_area();
+	allocated(0x10000, 100);
+	open_area(16);
+	allocated(0x20000, 1);
+	assert_int_equal(site(2)->allocs, 1);
+	close_area();
+}
+
+static void what_is_no_area_is_refused(void **state)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	assert_int_equal(exact_begin(fd), -EINVAL);
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	assert_int_equal(exact_begin(fd), -EINVAL);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_freed_is_known_by_its_address),
+		cmocka_unit_test(nothing_is_lost_when_lines_spill_over),
+		cmocka_unit_test(an_address_that_comes_again_ends_the_block_that_had_it),
+		cmocka_unit_test(a_realloc_that_fails_leaves_its_block),
+		cmocka_unit_test(sites_are_each_threads_and_one_too_many_is_counted),
+		cmocka_unit_test(threads_that_have_ended_leave_their_place),
+		cmocka_unit_test(a_forked_child_records_nothing),
+		cmocka_unit_test(a_call_that_meets_another_is_counted_and_not_recorded),
+		cmocka_unit_test(nothing_is_recorded_where_memscope_says_no),
+		cmocka_unit_test(what_is_no_area_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
