@@ -490,7 +490,7 @@ def memscope_refuses_before_it_begins_and_says_why():
     equal(run.status, 1, "exit status")
     check("is a static program" in run.stderr, f"not said: {run.stderr}")
     for args, word in ((("--inject", "--", "true"), "--inject"), (("--inject", "-a"), "--inject"),
-                       (("--inject", "--alloc=exact", "-p", "1"), "--inject")):
+                       (("--inject", "--alloc=bursts", "-p", "1"), "--inject")):
         run = Run(*args)
         run.finish()
         equal(run.status, 2, f"exit status of {' '.join(args)}")

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,7 +40,8 @@
 
 struct injected {
 	pid_t pid, tid;
-	int mem_fd, command_fd, answer_fd;
+	int mem_fd, command_fd, answer_fd, area_fd; /* area_fd: -1 but with `exact` */
+	bool exact;
 	uint64_t stopped_us;
 };
 
@@ -366,6 +369,26 @@ static int open_end(const struct injected *in, int fd, int flags)
 	return open(path, flags | O_CLOEXEC | O_NONBLOCK);
 }
 
+/* Nor is a file written to that anybody has a name for. */
+static int open_area(const struct injected *in, int fd)
+{
+	_cleanup_(closep) int at = -1;
+	char path[96];
+	struct stat st;
+	struct statfs fs;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", (int)in->pid, (int)in->tid, fd);
+	at = open(path, O_PATH | O_CLOEXEC);
+	if (at < 0 || fstat(at, &st) < 0 || fstatfs(at, &fs) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode) || st.st_nlink || st.st_size || fs.f_type != TMPFS_MAGIC) {
+		errno = EBADF;
+		return -1;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
 static int ask(struct injected *in, char command, struct inject_counts *ret_counts, struct err *e)
 {
 	struct agent_answer a;
@@ -443,6 +466,10 @@ static int meet(struct injected *in, uint64_t at, const char *library, int32_t *
 	if (in->command_fd < 0 || in->answer_fd < 0)
 		return err_set(e, -ESRCH, "cannot reach the thread with %s in process %d: %s",
 			       library, (int)in->pid, strerror(errno));
+	in->area_fd = in->exact ? open_area(in, block.area_fd) : -1;
+	if (in->exact && in->area_fd < 0)
+		return err_set(e, -ESRCH, "cannot share memory with process %d: %s", (int)in->pid,
+			       strerror(errno));
 	return ask(in, AGENT_STAY, &counts, e);
 }
 
@@ -465,8 +492,8 @@ static void unmap(struct injected *in, const struct inject_place *place, int32_t
 	remote_release(&t);
 }
 
-int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected **ret_in,
-		 struct err *e)
+static int begin(pid_t pid, const char *library, uint64_t rate, bool exact,
+		 struct injected **ret_in, struct err *e)
 {
 	_cleanup_(inject_freep) struct injected *in = calloc(1, sizeof(*in));
 	static struct agent_block block;
@@ -480,7 +507,8 @@ int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected 
 	if (!in)
 		return err_set(e, -ENOMEM, "out of memory");
 	in->pid = pid;
-	in->mem_fd = in->command_fd = in->answer_fd = -1;
+	in->mem_fd = in->command_fd = in->answer_fd = in->area_fd = -1;
+	in->exact = exact;
 	/*
 	 * Before all that is read of it: should it execute another program from now on, this is of no
 	 * use any more, and nothing is called at addresses of the one that is gone.
@@ -506,6 +534,7 @@ int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected 
 	block.detach = place.pthread_detach;
 	block.bytes = ROOM_BYTES;
 	block.rate = rate;
+	block.exact = exact;
 	if (in->mem_fd < 0)
 		return err_set(e, -no_memory, "cannot write to the memory of process %d: %s",
 			       (int)pid, strerror(no_memory));
@@ -525,6 +554,36 @@ int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected 
 		return r;
 	*ret_in = TAKE_PTR(in);
 	return 0;
+}
+
+int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected **ret_in,
+		 struct err *e)
+{
+	return begin(pid, library, rate, false, ret_in, e);
+}
+
+int inject_begin_exact(pid_t pid, const char *library, struct injected **ret_in, int *ret_area_fd,
+		       struct err *e)
+{
+	int r = begin(pid, library, 512 << 10, true, ret_in, e);
+
+	if (r == 0) {
+		*ret_area_fd = (*ret_in)->area_fd;
+		(*ret_in)->area_fd = -1;
+	}
+	return r;
+}
+
+int inject_map(struct injected *in, struct err *e)
+{
+	struct inject_counts counts;
+	int r = ask(in, AGENT_EXACT, &counts, e);
+
+	if (r == 0 && counts.places)
+		return err_set(e, -(int)counts.places,
+			       "the library cannot record in process %d: %s", (int)in->pid,
+			       strerror((int)counts.places));
+	return r;
 }
 
 int inject_hook(struct injected *in, struct inject_counts *ret_counts, struct err *e)
@@ -553,5 +612,7 @@ void inject_free(struct injected *in)
 		close(in->answer_fd);
 	if (in->mem_fd >= 0)
 		close(in->mem_fd);
+	if (in->area_fd >= 0)
+		close(in->area_fd);
 	free(in);
 }

@@ -38,6 +38,14 @@ int inject_check(pid_t pid, const char *library, struct err *e);
  */
 int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected **ret_in,
 		 struct err *e);
+/*
+ * The same for every call (preload/exact_area.h), also where the library was preloaded. *ret_area_fd: an
+ * empty memfd that both sides have; the caller's. When it is filled, inject_map() has it mapped, before
+ * the first inject_hook().
+ */
+int inject_begin_exact(pid_t pid, const char *library, struct injected **ret_in, int *ret_area_fd,
+		       struct err *e);
+int inject_map(struct injected *in, struct err *e);
 
 struct inject_counts {
 	uint32_t places;   /* words exchanged, or put back                        */

@@ -78,6 +78,8 @@ static const struct alloc_tier_ops *ops_of(const struct alloc *al)
 {
 	enum alloc_tier tier = al->run->alloc.tier;
 
+	if (tier == ALLOC_TIER_EXACT && inprocess_wanted(al->run->cfg))
+		return &inprocess_ops;
 	return tier < sizeof(tiers) / sizeof(*tiers) ? tiers[tier] : NULL;
 }
 
@@ -155,7 +157,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	const struct alloc *al = self;
 
 	(void)e;
-	opts->calls = !al->samples_first;
+	opts->calls = !al->samples_first && !inprocess_wanted(al->run->cfg);
 	opts->sampled = al->may_sample;
 	return 0;
 }
@@ -168,6 +170,8 @@ static int open_alloc(void *self, struct err *e)
 	drain_on(d, DRAIN_BURST, bursts_on_calls, al);
 	drain_on(d, DRAIN_SAMPLE, sampled_on_record, al);
 	drain_on(d, DRAIN_MAPPING, mappings_on_record, al);
+	if (inprocess_wanted(al->run->cfg))
+		return inprocess_open(al, e);
 	return al->samples_first ? 0 : exact_open(al, e);
 }
 
@@ -295,6 +299,8 @@ static int attach(void *self, struct err *e)
 	sampled_preloaded(al);
 	if (al->run->cfg->alloc == ALLOC_OFF)
 		return 0;
+	if (inprocess_wanted(al->run->cfg))
+		return injections_begin(al, e);
 	return al->samples_first ? sampled_start(al, e) : trace_calls(al, e);
 }
 
@@ -303,6 +309,8 @@ static int start(void *self, struct err *e)
 	struct alloc *al = self;
 	int rc = 0;
 
+	if (inprocess_wanted(al->run->cfg))
+		return inprocess_start(al, e);
 	if (al->run->alloc.tier == ALLOC_TIER_BURSTS)
 		rc = bursts_start(al, now_ns(), e);
 	return rc == 0 ? injections_hook(al, e) : rc;
@@ -436,6 +444,7 @@ static void after_totals(void *self)
 
 	if (al->table)
 		al->run->oom |= alloc_table_read(al->table) < 0;
+	inprocess_totals(al);
 	bursts_read(al);
 }
 
@@ -528,8 +537,9 @@ static void closed(void *self)
 	struct alloc *al = self;
 	double ns;
 
+	inprocess_stop(al);
 	injections_end(al);
-	if (alloc_is(al, ALLOC_TIER_EXACT)) {
+	if (alloc_is(al, ALLOC_TIER_EXACT) && !inprocess_wanted(al->run->cfg)) {
 		ns = trap_cost_open(al->run->session, &trap) == 0 ? trap_cost_ns(trap) : 0;
 		al->trap_ns = alloc_probes_hit_ns(al->probes, ns > 0 ? ns : BUDGET_TRAP_NS);
 	}
@@ -613,7 +623,8 @@ static void notes(struct alloc *al)
 			"place: what it allocated then is missing from alloc and heap",
 			al->late_files, al->late_files == 1 ? "" : "s",
 			unit_ns((int64_t)al->late_ns).s);
-	if (r->alloc.tier == ALLOC_TIER_EXACT && targets_count(r).children)
+	if (r->alloc.tier == ALLOC_TIER_EXACT && targets_count(r).children &&
+	    !inprocess_wanted(r->cfg))
 		run_note(
 			r, false,
 			"a fork copies no live blocks: what a child inherits is counted once, as its parent's");
@@ -674,6 +685,10 @@ static bool cost_report(void *self, const struct program_cost *program, const st
 
 	if (a->tier != ALLOC_TIER_EXACT && a->tier != ALLOC_TIER_BURSTS)
 		return false;
+	if (inprocess_wanted(al->run->cfg)) {
+		inprocess_cost(al, ret_cost);
+		return true;
+	}
 	if (a->tier == ALLOC_TIER_BURSTS) {
 		timed = counter_read(al->run->session, STAT_BURST_TIMED);
 		hits -= a->bursts.hits < hits ? a->bursts.hits : hits;
@@ -705,6 +720,7 @@ static void free_alloc(void *self)
 {
 	struct alloc *al = self;
 
+	inprocess_close(al);
 	bursts_close(al);
 	exact_limiter_free(al->limiter);
 	alloc_probes_free(al->probes);

@@ -2,7 +2,8 @@
  * Allocations in a run: what the files of this folder know of each other; to the rest of a run they are
  * one component, and struct alloc_state (run.h) is what it says of itself.
  *
- *   exact     every call, by probes: alloc_table.h adds up what becomes of them; mappings beside them
+ *   exact     every call, by probes: alloc_table.h adds up what becomes of them; mappings beside them.
+ *             Or recorded in the process itself, by the injected library
  *   bursts    every call, for a moment now and then
  *   sampled   what a sampler in the target reports
  *
@@ -20,6 +21,7 @@
 #include "collect/stream/alloc_table.h"
 #include "collect/stream/mappings.h"
 #include "collect/stream/samples.h"
+#include "inject/inject.h"
 #include "model/estimate.h"
 #include "run/component.h"
 #include "run/pipeline.h"
@@ -27,7 +29,19 @@
 
 struct alloc_tier_ops;
 struct run_bursts;
-struct injection;
+
+/* A process that the library was put into. */
+struct injection {
+	struct injection *next;
+	pid_t pid;
+	struct injected *in; /* NULL: no more */
+	struct inject_counts counts;
+	bool due; /* it has mapped something since */
+	/* Every call is recorded there: */
+	int area_fd;
+	struct inprocess *inprocess;
+	bool replaced; /* it runs another program */
+};
 
 /* The highest points of process images, each its own. */
 struct alloc_peak {
@@ -74,7 +88,9 @@ struct alloc {
 	bool preloaded;
 	struct injection *injections; /* that are in force                                 */
 	bool injected;                /* there was one                                     */
-	uint64_t added_ns;            /* when estimates were last put into the profiles    */
+	uint32_t unrecorded_children;
+	uint64_t recorded_before; /* calls, when the cost was last asked for           */
+	uint64_t added_ns;        /* when estimates were last put into the profiles    */
 	struct estimate sampled, sampled_live;
 	struct spread spread;
 
@@ -102,7 +118,7 @@ struct alloc_tier_ops {
 	int (*finish)(struct alloc *al, struct err *e);
 	void (*report)(struct alloc *al, struct summary_alloc *to);
 };
-extern const struct alloc_tier_ops exact_ops, bursts_ops, sampled_ops;
+extern const struct alloc_tier_ops exact_ops, inprocess_ops, bursts_ops, sampled_ops;
 
 /* --- alloc.c --- */
 
@@ -133,6 +149,21 @@ int exact_open(struct alloc *al, struct err *e);
 int exact_start(struct alloc *al, struct err *e);
 /* A process of which the kernel said something, whether calls are traced always or in bursts. */
 void probes_process(struct alloc *al, const struct process_event *event);
+
+/* What the table of sites calls. */
+struct alloc_table_fns exact_table_fns(struct alloc *al);
+
+/* --- inprocess.c: ALLOC_TIER_EXACT without probes --- */
+
+bool inprocess_wanted(const struct run_config *cfg);
+int inprocess_open(struct alloc *al, struct err *e);
+/* The library is in the processes, and the gate is open. */
+int inprocess_start(struct alloc *al, struct err *e);
+/* What was recorded so far; no more is recorded. */
+void inprocess_totals(struct alloc *al);
+void inprocess_stop(struct alloc *al);
+void inprocess_cost(struct alloc *al, struct summary_cost *ret_cost);
+void inprocess_close(struct alloc *al);
 
 /* --- bursts.c --- */
 
@@ -173,7 +204,7 @@ void sampled_free(struct alloc *al);
 
 /* With --inject: the library is in the processes asked for, and does nothing yet. */
 int injections_begin(struct alloc *al, struct err *e);
-/* Samples are listened to: let there be some. */
+/* Samples are listened to, or calls recorded: let there be some. */
 int injections_hook(struct alloc *al, struct err *e);
 /* `pid` has mapped something, which is heeded at the next tick. */
 void injections_look(struct alloc *al, pid_t pid);

@@ -61,15 +61,20 @@ static enum drain_says on_block(void *ctx, const void *record, const void *more)
 	return DRAIN_NEXT;
 }
 
-int exact_open(struct alloc *al, struct err *e)
+struct alloc_table_fns exact_table_fns(struct alloc *al)
 {
-	struct alloc_table_fns fns = {
+	return (struct alloc_table_fns){
 		.site = on_site,
 		.end = on_site_end,
 		.image = on_image,
 		.gone = alloc_image_gone,
 		.ctx = al,
 	};
+}
+
+int exact_open(struct alloc *al, struct err *e)
+{
+	struct alloc_table_fns fns = exact_table_fns(al);
 
 	al->run->alloc.sites = profile_new(al->run->dict, alloc_site_types, N_SITE_VALUES);
 	if (!al->run->alloc.sites)

@@ -1,5 +1,6 @@
 /*
- * --inject: memscope's library in processes that run without it, for as long as the run takes.
+ * --inject: memscope's library in processes that run without it, for as long as the run takes. It
+ * samples, or records every call (inprocess.c).
  */
 #include "inject/inject.h"
 #include "base/units.h"
@@ -8,22 +9,18 @@
 
 #include <errno.h>
 #include <string.h>
-
-struct injection {
-	struct injection *next;
-	pid_t pid;
-	struct injected *in;
-	struct inject_counts counts;
-	bool due; /* it has mapped something since */
-};
+#include <unistd.h>
 
 static int begin_one(struct alloc *al, pid_t pid, struct err *e)
 {
+	bool exact = inprocess_wanted(al->run->cfg);
 	struct injection *one;
 	struct sampler_facts facts;
 	int rc;
 
 	sampler_look(pid, &facts);
+	if (exact)
+		memset(&facts, 0, sizeof(facts));
 	if (facts.heard || (facts.otel && strcmp(facts.where, al->library) != 0)) {
 		run_note(al->run, false,
 			 "process %d has a sampler already (%s): nothing was injected, that one is "
@@ -35,7 +32,9 @@ static int begin_one(struct alloc *al, pid_t pid, struct err *e)
 	if (!one)
 		return err_set(e, -ENOMEM, "out of memory");
 	one->pid = pid;
-	rc = inject_begin(pid, al->library, al->run->cfg->alloc_rate, &one->in, e);
+	one->area_fd = -1;
+	rc = exact ? inject_begin_exact(pid, al->library, &one->in, &one->area_fd, e)
+		   : inject_begin(pid, al->library, al->run->cfg->alloc_rate, &one->in, e);
 	if (rc < 0) {
 		free(one);
 		if (rc != -EALREADY)
@@ -104,43 +103,46 @@ void injections_look(struct alloc *al, pid_t pid)
 void injections_tick(struct alloc *al)
 {
 	for (struct injection *one = al->injections; one; one = one->next)
-		if (one->due && hook(al, one, NULL) < 0)
+		if (one->due && (!one->in || hook(al, one, NULL) < 0))
 			one->due = false;
+}
+
+static void end_one(struct alloc *al, struct injection *one)
+{
+	bool exact = inprocess_wanted(al->run->cfg);
+	struct inject_counts counts;
+	struct err e = { 0 };
+	int rc = inject_end(one->in, &counts, &e);
+
+	al->injected = true;
+	if (rc < 0 && rc != -ESRCH)
+		run_note(al->run, true, "%s; it restores everything as soon as it can", e.msg);
+	else
+		run_note(
+			al->run, exact && one->counts.left,
+			SAMPLER_LIBRARY
+			" was injected into process %d: %u words of its data led calls there, "
+			"and one of its threads was stopped for %.1f ms%s; %s",
+			(int)one->pid, one->counts.places, (double)one->counts.stopped_us / 1000,
+			!one->counts.left ? ""
+			: exact ? "; not exact: some words could not be exchanged, and calls through "
+				  "them were not recorded"
+				: "; some words could not be exchanged",
+			rc == 0 ? "it is idle there now"
+				: "that process has ended, or runs another program");
+	if (!exact && one->counts.places && one->counts.rate != al->run->cfg->alloc_rate)
+		run_note(al->run, false,
+			 "the library was in process %d already, with samples every %s on average: "
+			 "that rate stays",
+			 (int)one->pid, unit_bytes((int64_t)one->counts.rate).s);
+	inject_free(TAKE_PTR(one->in));
 }
 
 void injections_end(struct alloc *al)
 {
-	struct injection *one;
-
-	while ((one = al->injections)) {
-		struct inject_counts counts;
-		struct err e = { 0 };
-		int rc = inject_end(one->in, &counts, &e);
-
-		al->injections = one->next;
-		al->injected = true;
-		if (rc < 0 && rc != -ESRCH)
-			run_note(al->run, true, "%s; it restores everything as soon as it can",
-				 e.msg);
-		else
-			run_note(
-				al->run, false,
-				SAMPLER_LIBRARY
-				" was injected into process %d: %u words of its data led calls there, "
-				"and one of its threads was stopped for %.1f ms%s; %s",
-				(int)one->pid, one->counts.places,
-				(double)one->counts.stopped_us / 1000,
-				one->counts.left ? "; some words could not be exchanged" : "",
-				rc == 0 ? "it is idle there now"
-					: "that process has ended, or runs another program");
-		if (one->counts.places && one->counts.rate != al->run->cfg->alloc_rate)
-			run_note(al->run, false,
-				 "the library was in process %d already, with samples every %s on "
-				 "average: that rate stays",
-				 (int)one->pid, unit_bytes((int64_t)one->counts.rate).s);
-		inject_free(one->in);
-		free(one);
-	}
+	for (struct injection *one = al->injections; one; one = one->next)
+		if (one->in)
+			end_one(al, one);
 }
 
 /* Without a word: what is undone when nobody asks for it. */
@@ -151,6 +153,8 @@ void injections_free(struct alloc *al)
 	while ((one = al->injections)) {
 		al->injections = one->next;
 		inject_free(one->in);
+		if (one->area_fd >= 0)
+			close(one->area_fd);
 		free(one);
 	}
 }

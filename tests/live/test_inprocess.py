@@ -1,0 +1,278 @@
+"""Every call recorded in the process itself, by the injected library: equal to what the target logs, with
+the stacks that probes see; nothing that happens to either side harms the other."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from harness import *
+from truth import *
+
+LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
+INJECT = os.path.join(BUILD, "tests/bench/inject")
+INPROCESS = ("--alloc=exact", "--inject", "--only", "alloc")
+CYCLES = int(os.environ.get("MEMSCOPE_INJECT_CYCLES", 30))
+KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 6))
+
+if os.uname().machine != "x86_64":
+    print("1..0 # SKIP a library can be injected on x86-64 only")
+    sys.exit(0)
+
+
+def areas(pid):
+    """Mappings of memory that was shared with memscope."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
+        return [line for line in f if "memfd:memscope" in line]
+
+
+def agents(pid):
+    names = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii", errors="replace") as f:
+                names.append(f.read())
+        except FileNotFoundError:
+            pass
+    return names.count("memscope-alloc\n")
+
+
+def is_idle(pid):
+    return until(lambda: not areas(pid) and not agents(pid), "nothing of memscope in the target")
+
+
+def healthy(t, what):
+    report = {line[0]: line[1:] for line in t.ask("report")}
+    equal(report["errors"], [0], f"{what}: what the program found wrong")
+
+
+@once
+def single():
+    t = Target("alloc_truth", 1, 6000)
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    return t, run, lines
+
+
+@fact
+def every_call_byte_and_live_byte_of_one_thread_is_recorded():
+    t, run, lines = single()
+    check_truth(run, lines, t.pid)
+    a = run.summary()["alloc"]
+    frees = next(line[1] for line in lines if line[0] == "frees")
+    equal(a["tier"], "exact", "tier")
+    # 32 of the blocks from before are freed and 16 grown by realloc in the run.
+    equal(a["earlier_frees"], 48, "frees of older blocks")
+    equal(a["freed_objects"], frees - 48, "frees of blocks of the run")
+    check(is_idle(t.pid), "")
+
+
+@fact
+def fates_are_those_that_probes_see():
+    probes = Target("alloc_truth", 1, 6000)
+    seen, _ = record(("-p", probes.pid, *EXACT), lambda: probes.ask("run"))
+    run = single()[1]
+    a, b = run.summary()["alloc"], seen.summary()["alloc"]
+    for key in ("objects", "bytes", "freed_objects", "freed_bytes", "live_objects", "live_bytes", "failed",
+                "earlier_frees", "temporary", "cross_thread_frees", "sizes", "peak"):
+        if isinstance(a[key], dict):
+            for part in ("bytes", "objects"):
+                if part in a[key]:
+                    equal(a[key][part], b[key][part], f"{key}: {part}")
+        else:
+            equal(a[key], b[key], key)
+
+
+@fact
+def stacks_are_those_that_probes_see():
+    def functions(run):
+        """By function of the program: which of them, from the outermost on, and how many calls."""
+        calls = {}
+        for s in run.profile("alloc").samples:
+            names = [f.name for f in s.frames]
+            if "main" in names:
+                names = tuple(names[1:names.index("main") + 1])
+                calls[names] = calls.get(names, 0) + s.values[0]
+        return calls
+    probes = Target("alloc_truth", 1, 6000)
+    seen, _ = record(("-p", probes.pid, *EXACT), lambda: probes.ask("run"))
+    got, want = functions(single()[1]), functions(seen)
+    equal(got, want, "calls by stack")
+    equal(sum(got.values()), single()[1].summary()["alloc"]["objects"], "calls below main()")
+
+
+@fact
+def four_threads_with_cross_thread_frees_are_recorded():
+    t = Target("alloc_truth", 4, 3000)
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    check_truth(run, lines, t.pid)
+    check(run.summary()["alloc"]["cross_thread_frees"] > 0, "no frees by other threads")
+
+
+@fact
+def a_second_run_begins_with_nothing():
+    t = Target("alloc_truth", 2, 3000)
+    record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    before = t.ask("run")
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    grown = [b - a for a, b in zip(sites_of(before)[1], sites_of(lines)[1])]
+    equal([run.profile("alloc").sum(of, pid=t.pid) for of in ALLOC], grown[:2], "calls and bytes of the second run")
+
+
+@fact
+def deep_and_changing_stacks_of_many_threads_are_whole():
+    t = Child([os.path.join(TARGETS, "alloc_depth"), "30", "4", "4"], stdout=subprocess.PIPE)
+    t.process.stdout.readline()
+    time.sleep(0.2)
+    run = Run("-p", t.pid, *INPROCESS)
+    run.ready()
+    t.process.wait()
+    run.finish()
+    run.must()
+    alloc, heap = run.profile("alloc"), run.profile("heap")
+    deep = [s for s in alloc.samples if any(f.name in ("pair", "held") for f in s.frames)]
+    calls = sum(s.values[0] for s in deep)
+    whole = sum(s.values[0] for s in deep
+                if [f.name for f in s.frames].count("enter") == 31 and any(f.name == "run" for f in s.frames))
+    check(calls > 10000, f"calls: {calls}")
+    equal(whole, calls, "calls whose stack has all 31 frames of its recursion, and the thread's first function")
+    equal(heap.sum(HEAP[2], "pair", pid=t.pid), 0, "live blocks of pair()")
+    equal(heap.sum(HEAP[2], "held", pid=t.pid), 0, "live blocks of held(), all of which were freed in the end")
+    a = run.summary()["alloc"]
+    equal(a["objects"] - a["freed_objects"], a["live_objects"], "allocated less freed")
+
+
+@fact
+def a_forked_child_is_not_recorded_and_that_is_said():
+    t = Target("alloc_truth", 1, 2000)
+
+    def during():
+        t.ask("run")
+        return t.ask("fork")
+    run, lines = record(("-p", t.pid, *INPROCESS), during, status=None)
+    at = next(i for i, line in enumerate(lines) if line[0] == "parent")
+    check_truth(run, lines[at + 1:], t.pid)
+    check(any("forked children were not recorded" in note for note in run.summary()["notes"]),
+          f"not said: {run.summary()['notes']}")
+    check(t.alive(), "the target has ended")
+
+
+@fact
+def a_full_table_of_blocks_is_counted_and_named():
+    code = ("import ctypes, sys\nmalloc = ctypes.CDLL(None).malloc\nmalloc.restype = ctypes.c_void_p\n"
+            "print('ready', flush=True)\nsys.stdin.readline()\n"
+            "for i in range(300000): malloc(24)\n"
+            "print('done', flush=True)\nsys.stdin.readline()\n")
+    p = Child(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    p.process.stdout.readline()
+    run = Run("-p", p.pid, *INPROCESS, "--mem", "16")
+    run.ready()
+    p.process.stdin.write(b"\n")
+    p.process.stdin.flush()
+    equal(p.process.stdout.readline().strip(), b"done", "the program's progress")
+    run.stop()
+    a = run.summary()["alloc"]
+    check(a["objects"] >= 300000, f"allocations counted: {a['objects']}")
+    check(a["untracked"] > 0, "no block was left out")
+    equal(a["objects"] - a["freed_objects"] - a["untracked"], a["live_objects"], "live blocks, and those left out")
+    check(any("the table of live blocks" in note for note in run.summary()["notes"]),
+          f"not said: {run.summary()['notes']}")
+
+
+@fact
+def a_library_that_is_loaded_during_the_run_is_recorded_with_whole_stacks():
+    code = ("import sys\nprint('ready', flush=True)\nsys.stdin.readline()\nimport sqlite3\n"
+            "print('loaded', flush=True)\nsys.stdin.readline()\n"
+            "db = sqlite3.connect(':memory:')\ndb.execute('create table t(x)')\n"
+            "for i in range(300): db.execute('insert into t values (?)', ('x' * 100000,))\n"
+            "print('done', flush=True)\nsys.stdin.readline()\n")
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import sqlite3"], capture_output=True, check=False).returncode:
+        skip("Debian's python3 has no sqlite3 here")
+    p = Child([python, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def turn(word):
+        equal(p.process.stdout.readline().strip(), word, "the program's progress")
+        p.process.stdin.write(b"\n")
+        p.process.stdin.flush()
+
+    run = Run("-p", p.pid, *INPROCESS)
+    run.ready()
+    turn(b"ready")
+    run.had_time(2.5)  # tables are not exchanged more than once a second
+    turn(b"loaded")
+    equal(p.process.stdout.readline().strip(), b"done", "the program's progress")
+    run.stop()
+    run.must()
+    inside = [s for s in run.profile("alloc").samples if any("sqlite" in (f.module or "") for f in s.frames)]
+    size = sum(s.values[1] for s in inside)
+    whole = sum(s.values[1] for s in inside if any(f.name == "_start" for f in s.frames))
+    check(size > 20e6, f"bytes allocated by libsqlite3, of 30 MB and more: {size}")
+    check(whole > 0.9 * size, f"bytes of them whose stack is whole: {whole} of {size}")
+
+
+@fact
+def a_target_that_is_killed_leaves_what_it_had_recorded():
+    t = Child([os.path.join(TARGETS, "alloc_depth"), "20", "60"], stdout=subprocess.PIPE)
+    t.process.stdout.readline()
+    run = Run("-p", t.pid, *INPROCESS)
+    run.ready()
+    time.sleep(0.5)
+    t.process.send_signal(signal.SIGKILL)
+    run.finish()
+    run.must()
+    a = run.summary()["alloc"]
+    check(a["objects"] > 1000, f"allocations recorded before the end: {a['objects']}")
+    near(a["objects"] - a["freed_objects"], a["live_objects"], 1, "allocated less freed, but for one in progress")
+
+
+@fact
+def a_memscope_that_is_killed_leaves_a_program_that_works():
+    t = Target("inject_busy", "work", "work", "fork", "load", "churn", "read", "poll")
+    time.sleep(0.3)
+    random_s = random.Random(7)
+    for _ in range(KILLS):
+        m = Run("-p", t.pid, *INPROCESS)
+        time.sleep(random_s.uniform(0.1, 1.2))
+        m.process.send_signal(signal.SIGKILL)
+        m.end()
+        if not check(t.alive(), "the program has ended"):
+            return
+    check(is_idle(t.pid), "")
+    healthy(t, "kills")
+    run, _ = record(("-p", t.pid, *INPROCESS), lambda: time.sleep(0.5), status=None)
+    check(run.summary()["alloc"]["objects"] > 0, "nothing is recorded afterwards")
+    healthy(t, "a run after kills")
+
+
+@fact
+def a_busy_program_does_not_notice_many_cycles():
+    t = Target("inject_busy", "work", "work", "fork", "load", "signal", "churn", "read", "poll")
+    time.sleep(0.3)
+    got = subprocess.run([INJECT, str(t.pid), LIBRARY, str(CYCLES), "exact"], capture_output=True, text=True,
+                         timeout=60 + CYCLES, check=False)
+    equal(got.returncode, 0, f"cycles: {got.stderr}")
+    healthy(t, "cycles")
+    check(is_idle(t.pid), "")
+
+
+@fact
+def a_preloaded_process_is_recorded_too():
+    os.environ.update(LD_PRELOAD=LIBRARY)
+    try:
+        t = Target("alloc_truth", 1, 4000)
+    finally:
+        del os.environ["LD_PRELOAD"]
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    check_truth(run, lines, t.pid)
+
+
+@fact
+def operators_of_cxx_are_recorded_once():
+    t = Target("new_truth", 10000)
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    check_truth(run, lines, t.pid, total_is_all=False)
+
+
+main()
