@@ -99,7 +99,9 @@ def second_interrupt_writes_what_there_is_and_leaves():
     run.send(signal.SIGCONT)
     took = run.ended_in()
     run.finish()
-    check(took < 2, f"it did not leave at once, but after {took:.2f} s")
+    # A fifth of a second, most of it grace periods of the kernel; of those each takes ten times as long among 15
+    # programs that spin on two CPUs, and a program as many times more where half of that is stolen.
+    check(took < 4, f"it did not leave at once, but after {took:.2f} s")
     if run.status == 0:
         skip("the files were written before the second signal")
     equal(run.status, 3, "exit status")

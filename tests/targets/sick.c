@@ -6,7 +6,7 @@
  *   sick fragmentation  takes 64 MiB in small blocks and gives back 28 of them, each between two
  *   sick healthy        holds 24 MiB, and exchanges a few blocks now and then
  *
- * go → some two seconds of it, of CPU time what churns; end
+ * go → some two seconds of it, of CPU time what churns, and no less time at rest than twice what it took before; end
  */
 #include "target.h"
 
@@ -66,27 +66,38 @@ static NOINLINE void exchange_here(int round)
 	__asm__ volatile("");
 }
 
+/* A program that has settled has been at its level for longer than on the way, however slow that was. */
+static uint64_t rest_ns(uint64_t begin)
+{
+	uint64_t took = mono_ns() - begin, least = 1500 * NSEC_PER_MSEC;
+
+	return 2 * took > least ? 2 * took : least;
+}
+
 int main(int argc, char **argv)
 {
 	const char *fault = argc > 1 ? argv[1] : "";
+	uint64_t start, rest;
 
 	say_ready();
 	next_command();
+	start = mono_ns();
 	if (strcmp(fault, "churn") == 0) {
 		for (uint64_t begin = cpu_ns(); cpu_ns() - begin < 1500 * NSEC_PER_MSEC;)
 			churn_here();
 	} else if (strcmp(fault, "bloat") == 0) {
 		spike_here();
-		sleep_ns(1500 * NSEC_PER_MSEC);
+		sleep_ns(rest_ns(start));
 	} else if (strcmp(fault, "fragmentation") == 0) {
 		take_here(BLOCKS);
 		give_back_here();
-		sleep_ns(1500 * NSEC_PER_MSEC);
+		sleep_ns(rest_ns(start));
 	} else if (strcmp(fault, "healthy") == 0) {
 		take_here(KEEPS);
+		rest = rest_ns(start);
 		for (int i = 0; i < 100; i++) {
 			exchange_here(i);
-			sleep_ns(15 * NSEC_PER_MSEC);
+			sleep_ns(rest / 100);
 		}
 	} else {
 		die("usage: sick churn|bloat|fragmentation|healthy");
