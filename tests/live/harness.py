@@ -282,7 +282,7 @@ class Target(Child):
         self.process.stdin.write(command.encode() + b"\n")
         self.process.stdin.flush()
 
-    def answer(self, timeout=60):
+    def answer(self, timeout=2 * FINISH_SEC):
         """The lines up to `end`: [[word, …], …], with numbers as int."""
         lines = []
         while True:
@@ -298,7 +298,7 @@ class Target(Child):
         for tid in os.listdir(f"/proc/{self.pid}/task"):
             os.setpriority(os.PRIO_PROCESS, int(tid), -5)
 
-    def ask(self, command, timeout=60):
+    def ask(self, command, timeout=2 * FINISH_SEC):
         self.say(command)
         return self.answer(timeout)
 
