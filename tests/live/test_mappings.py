@@ -122,4 +122,21 @@ def nothing_listens_to_system_calls_unless_every_call_is_traced():
     check(not os.path.exists(run.path("mappings.pb.gz")), "a profile of mappings")
 
 
+@fact
+@alone("how many system calls there are")
+def system_calls_that_are_too_many_are_traced_only_when_asked_for():
+    for options, known in ((("--max-overhead", 1), False), (("--alloc=exact", "--max-overhead", 1), True)):
+        target = Target("pingpong", online_cpus()[-1])
+        run = Run("-p", target.pid, "--only", "alloc", *options)
+        run.ready()
+        for _ in range(20):
+            target.ask("go 20000")
+        run.stop()
+        run.must()
+        s = run.summary()
+        equal(s["alloc"]["tier"], "exact", f"{options}: tier")
+        equal(s["mappings"] is not None, known, f"{options}: mappings are reported")
+        equal(any("mmap" in note for note in s["notes"]), not known, f"{options}: a note says why not")
+
+
 main()

@@ -8,7 +8,7 @@
 
 #define WINDOW_NS    100000000 /* at least */
 #define EVERY_NS     1000000000
-#define MAX_PROGRAMS 64
+#define MAX_PROGRAMS SESSION_PROGRAMS_MAX
 
 struct costs {
 	struct session *session;

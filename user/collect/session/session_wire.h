@@ -23,6 +23,7 @@ struct bpf_program *session_trap_prog(struct session *s);
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
 
 /* The i-th program's descriptor and name; -1: there is none, or it is not loaded. */
+#define SESSION_PROGRAMS_MAX 64 /* more than there are */
 int session_program(const struct session *s, uint32_t i, const char **ret_name);
 
 /* For files that handle some of the programs. */

@@ -427,6 +427,7 @@ static void tick(void *self, uint64_t now)
 	struct alloc *al = self;
 
 	govern(al);
+	mappings_tick(al, now);
 	ops = ops_now(al);
 	if (ops && ops->tick)
 		ops->tick(al, now);
@@ -725,6 +726,7 @@ static void free_alloc(void *self)
 	exact_limiter_free(al->limiter);
 	alloc_probes_free(al->probes);
 	sampled_free(al);
+	syscall_watch_fini(&al->syscalls);
 	mappings_free(al->mappings);
 	alloc_table_close(al->table);
 	profile_free(al->run->alloc.sites);

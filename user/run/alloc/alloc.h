@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "collect/overhead/exact_limiter.h"
 #include "collect/overhead/sample_throttle.h"
+#include "collect/overhead/syscall_watch.h"
 #include "collect/probes/sample_probes.h"
 #include "collect/stream/alloc_table.h"
 #include "collect/stream/mappings.h"
@@ -65,6 +66,7 @@ struct alloc {
 	struct alloc_table *table;
 	struct exact_limiter *limiter; /* NULL: no limit, or not every call is traced      */
 	struct mappings *mappings;     /* NULL: system calls are not traced                */
+	struct syscall_watch syscalls; /* how many there are, while they are               */
 	struct run_bursts *bursts;     /* NULL: none were taken                            */
 	double trap_ns;                /* what a hit costs beside its program              */
 	struct alloc_peak peak;        /* of all images                                    */
@@ -180,6 +182,8 @@ void bursts_close(struct alloc *al);
 /* Every allocation is traced from now on, and mappings with them; no more. */
 int mappings_begin(struct alloc *al, struct err *e);
 void mappings_end(struct alloc *al);
+/* Unless every call is asked for: gives up, and says so, where there are too many system calls. */
+void mappings_tick(struct alloc *al, uint64_t now_ns);
 enum drain_says mappings_on_record(void *ctx, const void *record, const void *more);
 /* What images that ended had mapped goes. */
 void mappings_forget(struct alloc *al);

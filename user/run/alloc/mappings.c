@@ -2,6 +2,7 @@
  * What targets map by themselves, while every allocation of theirs is traced.
  */
 #include "analyse/sites.h"
+#include "base/units.h"
 #include "run/alloc/alloc.h"
 
 #include <errno.h>
@@ -31,6 +32,31 @@ int mappings_begin(struct alloc *al, struct err *e)
 void mappings_end(struct alloc *al)
 {
 	session_mappings(al->run->session, false);
+	syscall_watch_fini(&al->syscalls);
+}
+
+/* What was mapped so far would be there for ever: none of it is reported. */
+static void give_up(struct alloc *al, double per_s)
+{
+	mappings_end(al);
+	mappings_free(TAKE_PTR(al->mappings));
+	run_note(
+		al->run, false,
+		"mappings made with mmap, mremap and brk are not reported: to trace them slows every "
+		"system call of this host, of which there were %s a second: %.2g %% of a CPU, more than "
+		"half of the limit of %.3g %%; --alloc=exact forces it, --max-overhead raises the limit",
+		unit_count((int64_t)per_s).s, syscalls_percent(per_s), al->run->cfg->max_overhead);
+}
+
+void mappings_tick(struct alloc *al, uint64_t now_ns)
+{
+	double per_s;
+
+	if (!al->mappings || al->run->cfg->alloc != ALLOC_AUTO || !alloc_is(al, ALLOC_TIER_EXACT))
+		return;
+	if (syscall_watch_tick(&al->syscalls, al->run->session, now_ns, &per_s) &&
+	    syscalls_percent(per_s) > al->run->cfg->max_overhead / 2)
+		give_up(al, per_s);
 }
 
 enum drain_says mappings_on_record(void *ctx, const void *rec, const void *more)
