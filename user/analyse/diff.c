@@ -21,6 +21,8 @@ enum {
 	NORMAL_FROM = 200,     /* samples of both together */
 	SPREAD_SAMPLES = 10,   /* on either side, of a function that counts for the spread … */
 	SPREAD_FUNCTIONS = 16, /* … and the least number of them */
+	USUAL_FUNCTIONS = 8,   /* the least number that says how much runs vary usually … */
+	USUAL_MAX = 30,        /* … and no more degrees of freedom than these */
 };
 
 double binomial_tail(double n, double k, double p)
@@ -70,6 +72,8 @@ struct work {
 	uint32_t groups[2];    /* of bursts: the fewest of a run */
 	double mean_scale[2];
 	bool on_cpu;
+	/* Of estimates: by how much more than their own variance runs usually vary, and how sure that is. */
+	double usual, usual_freedom;
 };
 
 static void put_row(struct work *w, const char *name, const char *module, enum frame_kind kind,
@@ -280,6 +284,105 @@ static int take_runs(struct work *w)
 
 /* --- tests --- */
 
+static double digamma(double x)
+{
+	double sum = 0, f;
+
+	for (; x < 8; x++)
+		sum -= 1 / x;
+	f = 1 / (x * x);
+	return sum + log(x) - 0.5 / x - f * (1 / 12.0 - f * (1 / 120.0 - f / 252));
+}
+
+static double trigamma(double x)
+{
+	double sum = 0, f;
+
+	for (; x < 8; x++)
+		sum += 1 / (x * x);
+	f = 1 / (x * x);
+	return sum + 1 / x + f / 2 + f / x * (1 / 6.0 - f * (1 / 30.0 - f / 42));
+}
+
+/* It falls. */
+static double trigamma_inverse(double y)
+{
+	double low = 1e-3, high = 1e6;
+
+	for (int i = 0; i < 100; i++) {
+		double mid = sqrt(low * high);
+
+		if (trigamma(mid) > y)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Squares of deviations between the runs of both sides, over the variance of the estimates. */
+static double run_ratio(const struct work *w, uint32_t row, double freedom)
+{
+	double squares = 0, variance = 0;
+
+	for (int k = 0; k < 2; k++) {
+		const struct side *s = &w->sides[k][row];
+
+		if (w->diff->n_runs[k] < 2)
+			continue;
+		if (s->variance[SELF] <= 0 ||
+		    s->mean[SELF] * s->mean[SELF] < SPREAD_SAMPLES * s->variance[SELF])
+			return 0;
+		squares += s->squares[SELF];
+		variance += s->variance[SELF] * (w->diff->n_runs[k] - 1) / freedom;
+	}
+	return variance > 0 ? squares / freedom / variance : 0;
+}
+
+/*
+ * How much runs vary is hardly known of one function in three runs, but quite well of all functions: their
+ * variances, as multiples of those of the estimates, are taken to be drawn from a scaled inverse chi-squared
+ * distribution, whose parameters follow from the mean and the variance of their logarithms (Smyth, "Linear
+ * models and empirical Bayes methods", 2004, section 6.2).
+ */
+static void find_usual(struct work *w)
+{
+	double freedom = w->diff->n_runs[0] + w->diff->n_runs[1] - 2.0, sum = 0, squares = 0, mean,
+	       rest;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->diff->n; i++) {
+		double ratio = run_ratio(w, i, freedom), e;
+
+		if (ratio <= 0)
+			continue;
+		e = log(ratio) - digamma(freedom / 2) + log(freedom / 2);
+		sum += e;
+		squares += e * e;
+		n++;
+	}
+	if (n < USUAL_FUNCTIONS)
+		return;
+	mean = sum / n;
+	rest = (squares - sum * mean) / (n - 1) - trigamma(freedom / 2);
+	w->usual_freedom = USUAL_MAX;
+	if (rest > 0)
+		w->usual_freedom = fmin(USUAL_MAX, 2 * trigamma_inverse(rest));
+	w->diff->moderated = true;
+	w->usual = exp(mean + digamma(w->usual_freedom / 2) - log(w->usual_freedom / 2));
+}
+
+/* The variance of one of several runs of a side. */
+static double run_variance(const struct work *w, const struct side *s, uint32_t n, int what,
+			   double *ret_freedom)
+{
+	double d0 = s->variance[what] > 0 ? w->usual_freedom : 0;
+
+	*ret_freedom = d0 + n - 1;
+	return fmax(s->variance[what],
+		    (d0 * w->usual * s->variance[what] + s->squares[what]) / *ret_freedom);
+}
+
 /* The variance of the mean of a side, and its degrees of freedom (INFINITY: it is known). */
 static double mean_variance(const struct work *w, uint32_t row, int k, int what,
 			    double *ret_freedom)
@@ -290,13 +393,12 @@ static double mean_variance(const struct work *w, uint32_t row, int k, int what,
 
 	*ret_freedom = w->groups[k] ? fmax(1, w->groups[k] - 1) : INFINITY;
 	if (n > 1) {
-		variance = fmax(variance, s->squares[what] / (n - 1));
-		*ret_freedom = n - 1;
+		variance = run_variance(w, s, n, what, ret_freedom);
 	} else if (n_other > 1) {
 		double ratio = other->mean[what] > 0 ? s->mean[what] / other->mean[what] : 1;
 
-		variance = fmax(variance, other->squares[what] / (n_other - 1) * ratio * ratio);
-		*ret_freedom = n_other - 1;
+		variance = fmax(variance,
+				ratio * ratio * run_variance(w, other, n_other, what, ret_freedom));
 	}
 	return variance / n;
 }
@@ -549,6 +651,8 @@ static int work(struct work *w, struct functions *f)
 						   : DIFF_COUNTED;
 	if ((d->noise == DIFF_SAMPLES || d->noise == DIFF_BURSTS) && find_spread(w) < 0)
 		return -ENOMEM;
+	if (d->noise == DIFF_RUNS && d->estimated)
+		find_usual(w);
 	set_rows(w);
 	for (uint32_t i = 0; i < d->n && d->noise != DIFF_COUNTED; i++)
 		(d->noise == DIFF_SAMPLES ? test_counts : test_means)(w, i);

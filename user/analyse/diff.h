@@ -15,8 +15,9 @@
  *   chance            from 200 on); the larger of the two p-values is kept
  *                     one run a side, bursts: Student's t, with the variance between bursts
  *                     several runs a side: Welch's t-test of the values of runs, whose variance is never taken
- *                     to be less than that of the estimates they are. Of a side of one run it is
- *                     the other's, in proportion
+ *                     to be less than that of the estimates they are. Estimates of eight functions and more
+ *                     are moderated: the variance of each is drawn to what is usual (diff.c). Of a
+ *                     side of one run it is the other's, in proportion
  *   of many           the false discovery rate is 1 % over all functions that have a value
  *                     (Benjamini and Hochberg): of two runs of one program, 99 in 100 pairs name
  *                     nothing
@@ -88,6 +89,7 @@ struct diff {
 	double spread;             /* by which variances were raised, 1 and more */
 	enum diff_noise noise;
 	bool estimated;            /* some value is an estimate */
+	bool moderated;            /* the variance between runs is drawn to what is usual */
 };
 
 /*

@@ -547,6 +547,8 @@ static void a_tenth_more_of_one_function_is_named_alone_when_runs_are_long(void 
 		{ SIM_WAITS, 1, 200000, 0, DIFF_ABSOLUTE },
 		{ SIM_BURST, 1, 900000, 0, DIFF_ABSOLUTE },
 		{ SIM_COUNTED, 8, 100000, 0.01, DIFF_ABSOLUTE },
+		{ SIM_ON_CPU, 3, 100000, 0, DIFF_ABSOLUTE },
+		{ SIM_SAMPLED, 3, 40000, 0, DIFF_ABSOLUTE },
 	};
 
 	(void)state;

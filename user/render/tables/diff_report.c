@@ -165,8 +165,9 @@ static void add_noise(struct strbuf *b, const struct diff_report *r)
 		strbuf_puts(b, "the variation between bursts");
 		break;
 	case DIFF_RUNS:
-		strbuf_printf(b, "the variation between runs (%u before, %u after; Welch's t-test)",
-			      d->n_runs[0], d->n_runs[1]);
+		strbuf_printf(b,
+			      "the variation between runs (%u before, %u after; %sWelch's t-test)",
+			      d->n_runs[0], d->n_runs[1], d->moderated ? "moderated " : "");
 		break;
 	}
 }
@@ -215,7 +216,7 @@ static void add_rule(struct strbuf *b, const struct diff_report *r)
 	if (d->noise != DIFF_RUNS && !r->after_scalars)
 		strbuf_puts(b, "  One run a side does not show how much runs vary: compare "
 			       "several (diff A1 A2 A3 -- B1 B2 B3).\n");
-	if (d->noise == DIFF_RUNS && d->n_runs[0] + d->n_runs[1] < 6)
+	if (d->noise == DIFF_RUNS && !d->moderated && d->n_runs[0] + d->n_runs[1] < 10)
 		strbuf_puts(b, "  With so few runs only large changes stand out.\n");
 }
 
