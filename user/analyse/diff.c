@@ -21,6 +21,7 @@ enum {
 	NORMAL_FROM = 200,     /* samples of both together */
 	SPREAD_SAMPLES = 10,   /* on either side, of a function that counts for the spread … */
 	SPREAD_FUNCTIONS = 16, /* … and the least number of them */
+	FEW_SAMPLES = 10,      /* of a row of a side */
 	USUAL_FUNCTIONS = 8,   /* the least number that says how much runs vary usually … */
 	USUAL_MAX = 30,        /* … and no more degrees of freedom than these */
 };
@@ -56,11 +57,12 @@ enum { SELF, TOTAL };
 
 /* A row, or all of a profile, in the runs of one side: scaled values. */
 struct side {
-	double mean[2],
-		squares[2]; /* self and total: the mean of runs, and squares of deviations from it */
-	double variance[2]; /* of the estimates, its mean over runs                              */
-	double raw,
-		raw_variance; /* of self, of a single run, not scaled                              */
+	double mean[2];     /* self and total, of runs                 */
+	double squares[2];  /* of deviations from it                   */
+	double variance[2]; /* of the estimates, its mean over runs    */
+	double samples[2];  /* that they rest on, of all runs          */
+	double raw;         /* self of a single run, not scaled        */
+	double raw_variance;
 };
 
 struct work {
@@ -71,6 +73,7 @@ struct work {
 	struct side *sides[2]; /* of each row; behind the last that of all */
 	uint32_t groups[2];    /* of bursts: the fewest of a run */
 	double mean_scale[2];
+	double weight[2]; /* of one more sample of the side's sampler; 0: its values are measured */
 	bool on_cpu;
 	/* Of estimates: by how much more than their own variance runs usually vary, and how sure that is. */
 	double usual, usual_freedom;
@@ -202,9 +205,21 @@ static void add_run(struct side *s, const struct row_sum *sums[2], const struct 
 		s->mean[t] += off / (i + 1);
 		s->squares[t] += off * (v - s->mean[t]);
 		s->variance[t] += (variance * scale * scale - s->variance[t]) / (i + 1);
+		s->samples[t] += sums[t]->error.samples;
 	}
 	s->raw = sums[SELF]->value;
 	s->raw_variance = value_error_variance(&sums[SELF]->error);
+}
+
+/* Of samples, what one more of them would add; of bursts, what one more call would. */
+static double sample_weight(const struct row_sum *all)
+{
+	const struct value_error *e = &all->error;
+	double each = e->samples > 0 ? all->value / e->samples : 0;
+
+	if (value_error_has_groups(e))
+		return each;
+	return e->v > 0 ? fabs(e->vc / e->v) : 0;
 }
 
 static int take_run(struct work *w, int k, uint32_t i, double scale)
@@ -238,6 +253,9 @@ static int take_run(struct work *w, int k, uint32_t i, double scale)
 	}
 	if (r < 0)
 		return r;
+	/* A wait weighs what it is long: that of another function says nothing. */
+	if (sites_kind(side_sum(o, k), k ? o->after_type : o->before_type) != SITE_WAIT)
+		w->weight[k] = fmax(w->weight[k], sample_weight(&of.all));
 	rows[w->diff->n] = (struct row_sums){ of.all, of.all };
 	w->diff->estimated |= of.estimated || profile_about(p, ABOUT_ESTIMATE, 0);
 	w->on_cpu |= of.on_cpu;
@@ -403,13 +421,30 @@ static double mean_variance(const struct work *w, uint32_t row, int k, int what,
 	return variance / n;
 }
 
-/* Of the difference, by Welch and Satterthwaite. */
-static double difference_variance(const struct work *w, uint32_t row, int what, double *ret_freedom)
+/*
+ * A side with few samples of a row, or none, does not know its own variance: it is no less than that of one
+ * sample, and, if nothing has changed, than that of the mean of both sides.
+ */
+static double least_variance(const struct work *w, uint32_t row, int k, int what, bool unchanged)
+{
+	const struct side *s = &w->sides[k][row];
+	double weight = w->weight[k] * w->mean_scale[k];
+	double mean = (w->sides[0][row].mean[what] + w->sides[1][row].mean[what]) / 2;
+
+	if (s->samples[what] >= FEW_SAMPLES || mean <= 0)
+		return 0;
+	return weight * (unchanged ? mean : weight) / w->diff->n_runs[k];
+}
+
+/* Of the difference, by Welch and Satterthwaite. `unchanged`: as if there were none. */
+static double difference_variance(const struct work *w, uint32_t row, int what, bool unchanged,
+				  double *ret_freedom)
 {
 	double sum = 0, squares = 0;
 
 	for (int k = 0; k < 2; k++) {
-		double freedom, v = mean_variance(w, row, k, what, &freedom);
+		double freedom, v = fmax(mean_variance(w, row, k, what, &freedom),
+					 least_variance(w, row, k, what, unchanged));
 
 		sum += v;
 		squares += v * v / freedom;
@@ -436,7 +471,7 @@ static double t_test(double z, double freedom)
 
 static double noise_of(const struct work *w, uint32_t row, int what)
 {
-	double freedom, variance = difference_variance(w, row, what, &freedom);
+	double freedom, variance = difference_variance(w, row, what, false, &freedom);
 
 	if (variance <= 0)
 		return 0;
@@ -452,11 +487,18 @@ struct counts {
 static bool count_samples(const struct work *w, uint32_t i, double spread, struct counts *c)
 {
 	const struct side *a = &w->sides[0][i], *b = &w->sides[1][i];
+	bool certain = a->raw_variance + b->raw_variance <= 0;
+	/* Of blocks that both are certain of there is nothing that a sampler has missed. */
+	bool few = !certain || a->samples[SELF] <= 0 || b->samples[SELF] <= 0;
 	double value = a->raw + b->raw, weight;
 
 	if (value <= 0)
 		return false;
-	weight = (a->raw_variance + b->raw_variance) / value * spread;
+	weight = (a->raw_variance + b->raw_variance) / value;
+	for (int k = 0; k < 2 && few; k++)
+		if (w->sides[k][i].samples[SELF] < FEW_SAMPLES)
+			weight = fmax(weight, w->weight[k]);
+	weight *= spread;
 	if (weight <= 0)
 		return false;
 	c->a = a->raw / weight;
@@ -524,8 +566,13 @@ static void test_counts(struct work *w, uint32_t i)
 	double shares, by_share, by_value;
 	struct counts c;
 
-	if (!count_samples(w, i, w->diff->spread, &c))
+	if (!count_samples(w, i, w->diff->spread, &c)) {
+		if (w->sides[0][i].samples[SELF] > 0 && w->sides[1][i].samples[SELF] > 0) {
+			w->diff->n_tested++;
+			row->p = w->sides[0][i].mean[SELF] == w->sides[1][i].mean[SELF];
+		}
 		return;
+	}
 	w->diff->n_tested++;
 	if (c.all_a <= 0 || c.all_b <= 0) {
 		row->p = count_test(c.a, c.b, exposure, 0);
@@ -550,7 +597,8 @@ static void test_counts(struct work *w, uint32_t i)
 /* Student's t, whether the variance is that between bursts or between runs. */
 static void test_means(struct work *w, uint32_t i)
 {
-	double freedom, variance = difference_variance(w, i, SELF, &freedom) * w->diff->spread;
+	double freedom,
+		variance = difference_variance(w, i, SELF, true, &freedom) * w->diff->spread;
 	double by = difference(w, i, SELF);
 
 	if (w->sides[0][i].mean[SELF] <= 0 && w->sides[1][i].mean[SELF] <= 0)

@@ -18,6 +18,8 @@
  *                     to be less than that of the estimates they are. Estimates of eight functions and more
  *                     are moderated: the variance of each is drawn to what is usual (diff.c). Of a
  *                     side of one run it is the other's, in proportion
+ *                     a side with few samples of a function, or none, has the variance that its sampler
+ *                     would give the mean of both sides: nothing of what is rare is no change
  *   of many           the false discovery rate is 1 % over all functions that have a value
  *                     (Benjamini and Hochberg): of two runs of one program, 99 in 100 pairs name
  *                     nothing
