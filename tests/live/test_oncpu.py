@@ -64,7 +64,9 @@ def samples_weigh_their_own_time_and_are_still_counted():
 
 CYCLES_US = (1000, 2000, 5000, 10000, 100000)
 # Rate, cycle, s of CPU time. A fixed period would meet the same phases of the first three again and again.
-CELLS = [(1000, 1000, 2.5), (500, 10000, 2.5), (100, 10000, 4), (499, 10000, 4)]
+# What is in step with its samples has all of them in one function, or none, where 0.7, 0.2 and 0.1 are expected; 200
+# samples are known to 0.16. `make soak` takes all rates and cycles.
+CELLS = [(1000, 1000, 2), (500, 10000, 2), (100, 10000, 2), (499, 10000, 2)]
 SECONDS_A_CELL = float(os.environ.get("MEMSCOPE_TEST_CYCLES", 0))
 if SECONDS_A_CELL:
     CELLS = [(hz, us, SECONDS_A_CELL) for hz in (99, 100, 499, 500, 999, 1000) for us in CYCLES_US]

@@ -38,8 +38,11 @@ def watch_it(what, pid, sources=("oncpu", "offcpu", "alloc"), share=WHOLE, secon
     if "offcpu" in sources:
         whole(rates[0], "offcpu", 0 if "offcpu" in few else 10, what, share, spare=1)
     if "alloc" in sources:
-        run, _ = record(["-p", pid], lambda: has_worked(pid, 0.05, seconds=0.4), "--only", "alloc", "--alloc=exact",
-                        "--json")
+        for _ in range(2):
+            run, _ = record(["-p", pid], lambda: has_worked(pid, 0.05, seconds=0.4), "--only", "alloc",
+                            "--alloc=exact", "--json")
+            if not verdicts(run, "alloc")["no_table"]:
+                break
         whole(run, "alloc", 0 if "alloc" in few else 10, what, share, spare=1)
     return rates[0]
 
