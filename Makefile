@@ -443,6 +443,10 @@ bench-sites: all ## who allocates, by memscope's tiers, heaptrack, jeprof and ma
 bench-sampled: all targets ## what sampled allocations cost, and how true they are (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/sampled.py $(BENCHFLAGS)
 
+.PHONY: bench-floods
+bench-floods: all targets ## work left, in a run's first second, to a program that does nothing but switch (as root)
+	$(Q)BUILD=$(BUILD) python3 tests/bench/floods.py $(BENCHFLAGS)
+
 .PHONY: bench-inject
 bench-inject: all targets ## thousands of times into a busy program and out again, and killed on the way (as root)
 	$(Q)BUILD=$(BUILD) MEMSCOPE_INJECT_CYCLES=3000 MEMSCOPE_INJECT_KILLS=300 python3 tests/live/test_inject.py \
