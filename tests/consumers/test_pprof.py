@@ -122,6 +122,20 @@ def large_profile():
     return os.path.join(DIR, "large.folded")
 
 
+def merged():
+    """What pprof adds up and writes again says as much of its errors as what we add up."""
+    parts = [f"{TOP}/tests/golden/diff-several/{name}.pb.gz" for name in ("before-1", "after-2")]
+    parts.append(f"{TOP}/tests/golden/diff-several/before-3.pb.gz")
+    theirs, ours = f"{DIR}/theirs.pb.gz", f"{DIR}/ours.pb.gz"
+    run(PPROF, "-proto", "-symbolize=none", "-output", theirs, *parts)
+    run(MEMSCOPE, "merge", *parts, "-o", ours)
+    compare(ours)
+    compare(theirs)
+    reports = [run(MEMSCOPE, "report", "--json", path) for path in (theirs, ours)]
+    assert '"self_low":' in reports[1], f"no intervals: {reports[1]}"
+    assert reports[0] == reports[1], f"merged by pprof {reports[0]}, by us {reports[1]}"
+
+
 def sources():
     yield "2,000 folded stacks", large_profile()
     for path in sorted(glob.glob(os.path.join(TOP, "tests/golden/*/input.pb.gz"))):
@@ -133,7 +147,7 @@ def sources():
 def main():
     build_pprof()
     tests = list(sources())
-    print(f"1..{len(tests)}")
+    print(f"1..{len(tests) + 1}")
     bad = 0
     for i, (fact, source) in enumerate(tests, 1):
         try:
@@ -144,6 +158,13 @@ def main():
             print(f"# {e}")
             print(f"not ok {i} - pprof -top agrees on {fact}")
             bad += 1
+    try:
+        merged()
+        print(f"ok {len(tests) + 1} - pprof -proto keeps the errors of estimates")
+    except AssertionError as e:
+        print(f"# {e}")
+        print(f"not ok {len(tests) + 1} - pprof -proto keeps the errors of estimates")
+        bad += 1
     return 1 if bad else 0
 
 

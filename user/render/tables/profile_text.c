@@ -199,8 +199,9 @@ static void add_sureness(struct report *r)
 			      unit_count(llround(e->samples)).s);
 	else if (bursts)
 		strbuf_printf(&r->out,
-			      "variation between bursts, and the error of the tracing cost (%s "
+			      "variation between bursts, and the error of the tracing cost%s (%s "
 			      "calls seen).%s",
+			      e->v > 0 ? "; of samples, their sampling error" : "",
 			      unit_count(llround(e->samples)).s,
 			      fabs(e->below) + fabs(e->above) > 0.5 * (double)r->whole
 				      ? "\nThe latter is common to all rows: shares are surer than "
