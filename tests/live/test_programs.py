@@ -118,8 +118,8 @@ def nginx_workers_are_followed():
     run = Run("-F", 499, "--", tool("nginx"), "-p", where, "-c", conf)
     run.ready()
     listens(port)
-    with open(f"/proc/{run.command_pid()}/task/{run.command_pid()}/children", encoding="ascii") as f:
-        workers = {int(pid) for pid in f.read().split()}
+    # The first process listens before it has any.
+    workers = set(until(lambda: children_of(run.command_pid()), "nginx has a worker"))
     with socket.create_connection(("127.0.0.1", port)) as s:
         stop = time.monotonic() + 1.5
         while time.monotonic() < stop:
