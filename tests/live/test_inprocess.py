@@ -141,6 +141,8 @@ def deep_and_changing_stacks_of_many_threads_are_whole():
     equal(heap.sum(HEAP[2], "held", pid=t.pid), 0, "live blocks of held(), all of which were freed in the end")
     a = run.summary()["alloc"]
     equal(a["objects"] - a["freed_objects"], a["live_objects"], "allocated less freed")
+    stacks = next(s for s in run.summary()["stacks"] if s["source"] == "alloc")
+    equal(stacks["complete"], a["objects"], "stacks that are complete, by the summary")
 
 
 @fact

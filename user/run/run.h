@@ -60,6 +60,8 @@ struct alloc_state {
 	void (*allocated)(void *ctx, const stack_id *stack, double bytes, uint64_t from_ns,
 			  uint64_t to_ns);
 	void *allocated_ctx;
+	/* In the end: allocations recorded in the processes themselves, by how their stack ended. */
+	uint64_t verdicts[N_STACK_VERDICTS];
 };
 
 struct run {

@@ -256,7 +256,8 @@ static void report(void *self, struct run_summary *to)
 	user_stacks_verdicts(st->user, here);
 	for (int i = 0; i < N_SOURCES; i++) {
 		for (int j = 0; j < N_STACK_VERDICTS; j++)
-			v[i][j] += here[i][j];
+			v[i][j] +=
+				here[i][j] + (i == SOURCE_ALLOC ? st->run->alloc.verdicts[j] : 0);
 		if (!st->run->cfg->sources[i])
 			continue;
 		st->rows[to->n_stacks++] = (struct summary_stacks){

@@ -49,6 +49,7 @@ struct inprocess {
 	struct ms_alloc_site
 		*sites; /* 2 × SITES: those in use are too few for any to be used again */
 	struct alloc_table *table;
+	uint8_t verdicts[SITES];           /* of their stacks */
 	uint32_t n_sites;                  /* seen so far, with the root */
 	uint64_t ready_nodes, ready_sites; /* bytes that are there */
 	/* Tables. */
@@ -396,7 +397,7 @@ void inprocess_tick(struct inprocess *ip, uint64_t now_ns)
 
 /* The stack of a leaf is new to us: it is handed on. false: there is no such stack. */
 static int stack_take(struct inprocess *ip, uint64_t leaf, struct ms_hash *ret_hash,
-		      uint32_t *ret_as_gen)
+		      uint32_t *ret_as_gen, uint8_t *ret_verdict)
 {
 	static uint64_t frames[MS_MAX_FRAMES];
 	const struct exact_node *nodes = in_area(ip, ip->is.nodes);
@@ -431,6 +432,7 @@ static int stack_take(struct inprocess *ip, uint64_t leaf, struct ms_hash *ret_h
 	ms_hash_end(&hash, n);
 	rec.hash = *ret_hash = hash;
 	rec.n_frames = (uint16_t)n;
+	*ret_verdict = rec.verdict;
 	return ingest_stack(ip->ingest, &rec, frames);
 }
 
@@ -522,7 +524,7 @@ static int meet(struct inprocess *ip, struct ms_alloc_site *to, const struct ms_
 
 	if (!leaf)
 		return 0;
-	r = stack_take(ip, leaf, &to->key.user, &to->key.as_gen);
+	r = stack_take(ip, leaf, &to->key.user, &to->key.as_gen, &ip->verdicts[to - ip->sites]);
 	if (r < 0)
 		return r;
 	to->key.tid = tid_here(ip, from->key.tid);
@@ -599,8 +601,10 @@ void inprocess_stats(const struct inprocess *ip, struct inprocess_stats *ret_sta
 		.no_tables = ip->no_tables,
 	};
 
-	for (uint32_t i = ROOT; i < ip->n_sites; i++)
+	for (uint32_t i = ROOT; i < ip->n_sites; i++) {
+		s.verdicts[i == ROOT ? MS_LOST : ip->verdicts[i]] += ip->sites[i].allocs;
 		s.calls += ip->sites[i].allocs + ip->sites[i].frees + ip->sites[i].cross_frees;
+	}
 	for (uint32_t i = 0; i < 16; i++)
 		for (uint32_t j = 0; j < ALLOC_SIZES; j++)
 			s.sizes[j] += now(&ip->area->sizes[i][j]);

@@ -46,6 +46,7 @@ struct inprocess_stats {
 	uint32_t room;             /* for blocks                                               */
 	bool no_tables;            /* some unwind tables found no room                         */
 	uint64_t sizes[ALLOC_SIZES];
+	uint64_t verdicts[N_STACK_VERDICTS]; /* allocations by how their stack ended */
 };
 void inprocess_stats(const struct inprocess *ip, struct inprocess_stats *ret_stats);
 

@@ -113,6 +113,8 @@ static struct inprocess_stats sum(const struct alloc *al)
 		all.no_tables |= s.no_tables;
 		for (uint32_t i = 0; i < ALLOC_SIZES; i++)
 			all.sizes[i] += s.sizes[i];
+		for (uint32_t i = 0; i < N_STACK_VERDICTS; i++)
+			all.verdicts[i] += s.verdicts[i];
 	}
 	return all;
 }
@@ -134,6 +136,11 @@ static double percent(struct alloc *al, const struct cost_window *w)
 static int64_t live(struct alloc *al)
 {
 	return ingest_live_bytes(al->run->ingest);
+}
+
+static double total(struct alloc *al)
+{
+	return exact_ops.total_bytes(al);
 }
 
 static int on_block(void *ctx, const struct site_key *site, uint64_t size, uint64_t born_ns)
@@ -209,6 +216,7 @@ static void report(struct alloc *al, struct summary_alloc *a)
 	struct inprocess_stats s = sum(al);
 
 	memcpy(al->sizes, s.sizes, sizeof(al->sizes));
+	memcpy(al->run->alloc.verdicts, s.verdicts, sizeof(s.verdicts));
 	exact_ops.report(al, a);
 	a->failed += s.failed;
 	a->earlier_frees += s.unknown_frees;
@@ -235,6 +243,7 @@ const struct alloc_tier_ops inprocess_ops = {
 	.tick = tick,
 	.percent = percent,
 	.live_bytes = live,
+	.total_bytes = total,
 	.snapshot = snapshot,
 	.finish = finish,
 	.report = report,
