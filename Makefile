@@ -452,6 +452,10 @@ bench-inject: all targets ## thousands of times into a busy program and out agai
 	$(Q)BUILD=$(BUILD) MEMSCOPE_INJECT_CYCLES=3000 MEMSCOPE_INJECT_KILLS=300 python3 tests/live/test_inject.py \
 		'a_busy_program*' 'a_memscope_that_is_killed*'
 
+.PHONY: bench-inprocess
+bench-inprocess: all targets ## what recording every allocation costs: by the injected library, by probes, by heaptrack (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/inprocess.py $(BENCHFLAGS)
+
 .PHONY: bench-growth
 bench-growth: all targets ## what counting resident pages costs at a page fault (as root)
 	$(Q)BUILD=$(BUILD) python3 tests/bench/growth.py $(BENCHFLAGS)

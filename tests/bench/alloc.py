@@ -48,6 +48,7 @@ def tools():
     return [
         NOTHING,
         memscope("--only", "alloc", "--alloc=exact"),
+        memscope("--only", "alloc", "--alloc=exact", "--inject", name="memscope, by its library"),
         bcc("memleak", "-p", "{pid}", ready="Attaching", settle=4),
         Tool(LIBBPF_MEMLEAK, [MEMLEAK, "-p", "{pid}", "60"], settle=2),
         bpftrace("uprobe:{libc}:malloc { @[ustack] = count(); } "

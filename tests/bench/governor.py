@@ -191,8 +191,9 @@ def main_():
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
-try:
-    main_()
-finally:
-    for child in list(Child.living):
-        child.end()
+if __name__ == "__main__":
+    try:
+        main_()
+    finally:
+        for child in list(Child.living):
+            child.end()

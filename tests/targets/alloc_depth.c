@@ -1,6 +1,6 @@
 /*
  * What a malloc and its free cost at the end of a deep stack: `alloc_depth FRAMES SECONDS [THREADS]`
- * prints, about twice a second and thread, ns of the thread's CPU time for each pair,
+ * prints, after each fifth of a second of CPU time of each thread, ns of the thread's CPU time for each pair,
  *
  *   same      from one place
  *   changing  from places some frames apart: before each, a random number of frames, 4 on average,
@@ -102,7 +102,7 @@ static NOINLINE void bottom(struct work *w)
 			w->ns[w->mode] += cpu_ns() - from;
 			w->pairs[w->mode] += BATCH;
 		}
-		if (cpu_ns() - said < 500000000)
+		if (cpu_ns() - said < 200000000)
 			continue;
 		say("same %.1f changing %.1f spread %.1f", (double)w->ns[0] / (double)w->pairs[0],
 		    (double)w->ns[1] / (double)w->pairs[1], (double)w->ns[2] / (double)w->pairs[2]);
