@@ -138,7 +138,7 @@ install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/complet
 NODE       := $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
               libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libxxhash-dev libiberty-dev \
-              libdw-dev liblzma-dev libzstd-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
+              libdw-dev liblzma-dev libzstd-dev libcurl4-openssl-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \

@@ -16,6 +16,7 @@
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
+#include "analyse/workload.h"
 #include "model/alloc_site.h"
 #include "model/source.h"
 
@@ -46,6 +47,13 @@ struct summary_group {
 	uint32_t restarts;    /* times it was made anew during the run            */
 	bool was_gone;        /* was not there for some of the run                */
 	int64_t gone_ns;      /* for so long before the end; 0: was there         */
+};
+
+/* Growth beside the work of the targets. */
+struct summary_workload {
+	const char *name;     /* of the series                                    */
+	bool own;             /* CPU time or allocations, which are always known  */
+	struct workload_fit fit;
 };
 
 enum source_state { SOURCE_NOT_ASKED, SOURCE_OK, SOURCE_UNAVAILABLE };
@@ -314,6 +322,8 @@ struct run_summary {
 	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */
 	struct trend_shape shape;         /* of the same; and what the endpoint rule says of the RSS */
 	struct plain_verdict plain;
+	const struct summary_workload *workload; /* a row for each series that is known */
+	uint32_t n_workload;
 
 	const struct summary_stacks *stacks;
 	uint32_t n_stacks;

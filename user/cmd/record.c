@@ -22,7 +22,7 @@
 struct record_args {
 	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep;
 	const char *containers, *cgroups, *title;
-	struct opt_list labels, when;
+	struct opt_list labels, when, series;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, inject;
 	bool python_objects;
 	uint32_t tid, hz, mem_mb;
@@ -71,6 +71,7 @@ static const struct opt rows[] = {
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
 	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --alloc=exact: every object that CPython allocates as well, not only what it takes from malloc; millions a second. Refused by name where not all calls can be seen: they are inlined, as in Debian's python3, or there are no symbols"),
 	ROW("offcpu", 0, OPT_CHOICE, "MODE", offcpu, .choices = "auto|exact|sampled", .help = "waits: the length of each is taken, and its stack: of all (exact), of some by chance where a thread switches over a thousand times a second (sampled), or that once all cost more than --max-overhead leaves for it (auto, the default)"),
+	ROW("series", 0, OPT_LIST, "FILE|URL", series, .help = "what the targets work, to hold growth against: lines timestamp,name,value of a file, which is followed, or a page of Prometheus text, fetched at each --interval; FILE#NAME,… takes these alone; may be given again"),
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what the run may cost who is profiled, in percent of one CPU: allocations and stacks of waits keep within what the other sources leave, unless forced (default 5)"),
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
 
@@ -210,6 +211,10 @@ static int choose_windows(const struct record_args *a, struct run_config *cfg, s
 	cfg->every_s = a->every_s;
 	if (!a->every_s && !a->archive && a->keep)
 		return err_set(e, -EINVAL, "--keep goes with --every SEC or --archive DIR");
+	if (a->series.n > 8)
+		return err_set(e, -EINVAL, "--series may be given 8 times, not %u", a->series.n);
+	cfg->series = a->series.items;
+	cfg->n_series = a->series.n;
 	if (!a->when.n && (a->before_s > 0 || a->rearm_s >= 0))
 		return err_set(e, -EINVAL, "--before and --rearm go with --when CONDITION");
 	cfg->before_s = a->before_s > 0 ? a->before_s : 30;
@@ -470,8 +475,9 @@ static int record(struct run_config *cfg)
 
 /* Those of a run as a whole, which stay beside the windows with its stamp. */
 static const char *const run_files[] = {
-	"trend.csv", "rss_breakdown.csv", "live_series.csv", "alloc_series.csv",
-	"sites.csv", "summary.txt",       "summary.json",    NULL,
+	"trend.csv",        "rss_breakdown.csv", "live_series.csv",
+	"alloc_series.csv", "workload.csv",      "sites.csv",
+	"summary.txt",      "summary.json",      NULL,
 };
 static const char *const no_files[] = { NULL };
 

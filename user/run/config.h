@@ -47,8 +47,10 @@ struct run_config {
 	const char *dir;          /* where the files go; exists; NULL: run_facts() alone */
 	enum waits_mode waits;
 	uint64_t wait_min_ns, wait_max_ns; /* off-CPU: waits whose stacks are kept; 0: no bound */
-	double every_s;       /* a window of profiles every so many seconds; 0: one of all */
-	struct keep keep;     /* which of them stay                       */
+	double every_s;            /* a window of profiles every so many seconds; 0: one of all */
+	struct keep keep;          /* which of them stay                       */
+	const char *const *series; /* --series: n_series of them             */
+	uint32_t n_series;
 	struct trigger *when; /* n_when of them: a window when one is met */
 	uint32_t n_when;
 	double before_s;         /* so much of the time before is in it      */

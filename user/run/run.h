@@ -15,6 +15,7 @@
 #include "collect/session/bpf_session.h"
 #include "collect/stream/drain.h"
 #include "collect/stream/ingest.h"
+#include "model/mem_sample.h"
 #include "model/profile.h"
 #include "proc/proc_table.h"
 #include "run/config.h"
@@ -80,6 +81,7 @@ struct run {
 	struct run_clock clock;
 	struct run_ending end;
 	struct alloc_state alloc;
+	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
 	uint32_t n_deferred;          /* stacks that wait to be walked here                   */
 	void **states;                /* of components, by their place in the table           */

@@ -77,6 +77,7 @@ static void take_row(struct mem_trend_state *t)
 		t->first = s;
 	t->known = true;
 	t->last = s;
+	t->run->memory = s;
 	trend_add(&t->own, s.own_kb);
 	if (s.rss_kb > t->peak_rss_kb)
 		t->peak_rss_kb = s.rss_kb;
