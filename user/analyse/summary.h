@@ -1,9 +1,10 @@
 /*
  * What one run found, as facts, and what to make of it.
  *
- * cmd/record fills in struct run_summary; render/summary/ shows it;
- * summary_verdict() concludes. All pointers are borrowed and must outlive the struct. A zeroed
- * struct is a valid summary of a run that found nothing: what is not filled in is not shown.
+ * The components of a run fill in struct run_summary (report() in run/component.h), and run/output/files.c
+ * what is of the run as a whole; render/summary/ shows it; summary_verdict() concludes. All pointers are
+ * borrowed and must outlive the struct. A zeroed struct is a valid summary of a run that found nothing: what
+ * is not filled in is not shown.
  * Percentages are computed here and in render/, never passed in.
  */
 #ifndef MEMSCOPE_ANALYSE_SUMMARY_H
@@ -79,7 +80,7 @@ struct summary_interval {
 	uint64_t samples;
 };
 
-/* A stack whose live memory grows and stays (bands.h). */
+/* A stack whose live memory grows and stays (live_series.h). */
 #define SUMMARY_LEAKS 5
 struct summary_leak {
 	struct site_row site;

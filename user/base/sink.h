@@ -36,7 +36,8 @@ void sink_printf(struct sink *s, const char *fmt, ...) __attribute__((format(pri
  * with its sentence; nothing may be written afterwards.
  */
 int sink_commit(struct sink *s, struct err *e);
-/* Memory sinks, after sink_commit(): what was written; valid until sink_close(). NUL-terminated. */
+/* Memory sinks, after sink_commit(): what was written; valid until sink_close(). NUL-terminated. `ret_len` must
+ * not be NULL. */
 const char *sink_memory(struct sink *s, size_t *ret_len);
 void sink_close(struct sink *s);
 DEFINE_CLEANUP(struct sink *, sink_closep, sink_close)

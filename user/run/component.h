@@ -4,18 +4,22 @@
  * A component is one row of components.c. Its state is private: it is `size` bytes, zeroed, and begins
  * with a `struct run *`, which is set before the first call. A component knows the services of a run
  * (run.h) and never another component; `make lint` checks that none includes another's header.
+ * user/README.md lists what belongs to a component outside of its source: files, summary, options.
  *
  * Every function may be NULL. In the order of a run:
  *
+ *   wanted       does it take part in this run? NULL: in every run. doctor runs without a directory (cfg->dir
+ *                NULL) and calls no write
  *   command      before a command is started: its environment
  *   prepare      before programs are loaded: which of them, how large their maps
  *   open         programs are loaded; dict, process table and drain are there
  *   attach       targets are known; the gate is still shut
  *   start        the gate has opened: events count from here
  *   ready        nothing can fail any more: files of an earlier run may be replaced
- *     process      what the kernel says of a process
- *     processes    all that it said before `ns` has been handed over
- *     tick         10 to 50 times a second
+ *     process      what happened to a process (targets.h). PROCESS_ADDED of the first targets comes
+ *                  between open and attach
+ *     processes    all that the kernel recorded before `ns` has been handed to process
+ *     tick         10 or 50 times a second, CLOCK_MONOTONIC; for periods other than --interval
  *     before_totals, after_totals   around the exchange and the reading of the totals
  *     stacks       stacks have come: those that wait to be walked may be
  *     drained      the totals were emptied: now things may be forgotten
@@ -25,13 +29,14 @@
  *     boundary     before and after the totals are exchanged for pipeline_now()
  *     snapshot     its part of such a profile (pipeline.h)
  *   closing      the gate is still open, for the last time
- *   closed       the gate is shut, programs are still attached
+ *   closed       the gate is shut, programs are still attached. Also called when the run failed before its
+ *                gate opened: of what follows, only free is then called
  *   stop         programs are detached
  *   drained_last the last totals are in
  *   finish       all stacks are in: the profiles are completed
- *   report       into the summary; strings and rows live as long as the component
- *   write        files of its own
- *   free         whatever was reached before
+ *   report       into the summary (analyse/summary.h); strings and rows live as long as the component
+ *   write        files of its own (output/files.h)
+ *   free         whatever was reached before; also when none of the others was called
  *
  * Rows are called in the order of the table, and freed in reverse.
  */

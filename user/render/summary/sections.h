@@ -2,8 +2,9 @@
  * The parts of a run's summary, one file each. summary_text.c and summary_json.c go through
  * summary_sections in its order, which is the order of the text.
  *
- * A new section: a file with its functions, and its row in sections.c. What is not known is not shown
- * by text, and null or missing in JSON.
+ * A new section: a file with its functions, their prototypes below, its row in sections.c, and its keys in the
+ * comment of summary_json.h. It reads what a component's report() put into struct run_summary
+ * (analyse/summary.h). What is not known is not shown by text, and null or missing in JSON.
  */
 #ifndef MEMSCOPE_RENDER_SUMMARY_SECTIONS_H
 #define MEMSCOPE_RENDER_SUMMARY_SECTIONS_H

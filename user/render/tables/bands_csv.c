@@ -30,7 +30,7 @@ int bands_csv_write(const struct live_series *b, struct dict *d, int64_t start_n
 	const double *times;
 
 	if (put_header(bands, n, d, out) < 0)
-		return err_set(e, -ENOMEM, "out of memory for bands.csv");
+		return err_set(e, -ENOMEM, "out of memory for live_series.csv");
 	n_times = live_series_times(b, &times);
 	for (uint32_t i = 0; i < n_times; i++) {
 		time_t sec = (time_t)(start_ns / 1000000000 + (int64_t)times[i]);

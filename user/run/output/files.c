@@ -44,7 +44,7 @@ struct run_output {
 	struct strbuf missing; /* names of files that could not be written */
 	char **beside;         /* of files that are not named one by one: in folders, dated ones */
 	uint32_t n_beside;
-	char suffix[40]; /* of trend, bands and summary: "-STAMP", or "" */
+	char suffix[40]; /* of files of the run as a whole: "-STAMP", or "" */
 };
 
 static int open_module(void *ctx, module_id m, struct err *e)

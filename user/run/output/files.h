@@ -13,8 +13,8 @@
 
 struct run_output;
 
-/* A file NAME.EXT of the run as a whole ("-STAMP" in it where others' stay beside it) was written, or was
- * not: the summary names it. */
+/* A file NAME.EXT of the run as a whole ("-STAMP" in it where others' stay beside it) was written: the summary
+ * names it. A new NAME goes into the lists of user/README.md, "A component". */
 void output_written(struct run_output *to, const char *name, const char *ext);
 
 /*
@@ -28,7 +28,8 @@ void output_in_folder(struct run_output *to, const char *name, const char *file)
 /* FILE, or FOLDER/FILE, was written in the run, and nobody needs to be told: it goes with the run's. */
 void output_beside(struct run_output *to, const char *file);
 
-/* NAME.csv. 0, or -errno when it could not be written, which the summary names. */
+/* Makes NAME.csv in write() of a component. 0, or -errno when it could not be written, which the summary
+ * names. A new NAME: as above. */
 int output_csv(struct run_output *to, const char *name,
 	       int (*write)(void *ctx, struct sink *sink, struct err *e), void *ctx, struct err *e);
 
