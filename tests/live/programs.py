@@ -12,7 +12,8 @@ import socket
 import subprocess
 import time
 
-from harness import BUILD, TOP, Child, Target, at_work, children_of, has_worked, need, scratch, skip, tool, until
+from harness import (BUILD, READY_SEC, TOP, Child, Target, at_work, children_of, has_worked, need, scratch, skip, tool,
+                     until)
 
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 

@@ -34,7 +34,7 @@ class Truth(Counter):
     def command(self, what, *args):
         return " ".join([what, self.path, *map(str, args)])
 
-    def ask(self, what, *args, timeout=60):
+    def ask(self, what, *args, timeout=240):
         return self.target.ask(self.command(what, *args), timeout)
 
 
