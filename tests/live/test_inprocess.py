@@ -277,4 +277,40 @@ def operators_of_cxx_are_recorded_once():
     check_truth(run, lines, t.pid, total_is_all=False)
 
 
+@fact
+def other_allocators_are_recorded_and_their_operators_once():
+    found = 0
+    for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"):
+        path = f"/usr/lib/x86_64-linux-gnu/{name}"
+        if not os.path.exists(path):
+            continue
+        found += 1
+        os.environ.update(LD_PRELOAD=path, ALLOC_TRUTH_OTHER="1")
+        try:
+            targets = Target("alloc_truth", 2, 2000), Target("new_truth", 4000)
+        finally:
+            del os.environ["LD_PRELOAD"], os.environ["ALLOC_TRUTH_OTHER"]
+        for t in targets:
+            run, lines = record(("-p", t.pid, *INPROCESS), lambda t=t: t.ask("run"))
+            check_truth(run, lines, t.pid, total_is_all=False)
+    if not found:
+        skip("no other allocator is installed")
+
+
+@fact
+def windows_add_up_to_the_run():
+    t = Target("alloc_truth", 2, 3000)
+    run = Run("-p", t.pid, *INPROCESS, "--every", 0.5)
+    run.ready()
+    lines = t.ask("run")
+    run.had_time(1.2)
+    run.stop()
+    run.must()
+    windows = [pprof_reader.read(run.path(name)) for name in os.listdir(run.out)
+               if name.startswith("alloc-") and name.endswith(".pb.gz")]
+    check(len(windows) > 1, f"windows: {len(windows)}")
+    equal([sum(w.sum(of, pid=t.pid) for w in windows) for of in ALLOC], sites_of(lines)[1][:2],
+          "calls and bytes of all windows")
+
+
 main()

@@ -20,8 +20,8 @@
 
 #define PAGE        4096ULL
 #define ROOT        1
-#define NODES       (1u << 20)
-#define NODE_SLOTS  (1u << 21)
+#define NODES       (1u << 19)
+#define NODE_SLOTS  (1u << 20)
 #define SITES       (1u << 17)
 #define SITE_SLOTS  (1u << 18)
 #define LINES_MIN   (1u << 12)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define SHARE 2 /* of --mem, for the live blocks of all processes together */
+#define SHARE 3 /* of --mem, for the live blocks of all processes together */
 
 bool inprocess_wanted(const struct run_config *cfg)
 {
