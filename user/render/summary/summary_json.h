@@ -33,6 +33,10 @@
  *   rss        {first_kb, last_kb, peak_kb}; null when unknown
  *   memory     {base_kb, last_kb, peak_kb, trend_shape, slope_kb_s, endpoint_rule, endpoint_percent}: private
  *               memory; null when unknown
+ *   workload   [{name, grows_with: "short"|"steady"|"work"|"idle"|"both"|"unknown", grown_bytes, bytes_per_unit,
+ *               bytes_per_unit_low, bytes_per_unit_high, idle_bytes_s, idle_bytes_s_low, idle_bytes_s_high, units,
+ *               r2}]: memory against each series of work (analyse/workload.h); name and grows_with alone when
+ *               there are too few points
  *   rss_breakdown {at_ns, processes, measure, rss_bytes, pss_bytes, unexplained_bytes, not_read_processes,
  *               not_read_rss_bytes, walked, not_walked, caveat, took_ns, parts: {NAME: {resident_bytes, pss_bytes,
  *               bytes, blocks, how}}, objects, containers: [{name, …, parts}]}: measure says which of RSS and PSS
