@@ -341,7 +341,7 @@ def doctor_looks_at_the_first_process_of_a_container():
     time.sleep(0.2)
 
     def doctor(*args):
-        return subprocess.run([MEMSCOPE, "doctor", *args], capture_output=True, text=True, timeout=60, check=False,
+        return subprocess.run([MEMSCOPE, "doctor", *args], capture_output=True, text=True, timeout=FINISH_SEC, check=False,
                               env=engines.env)
     got = doctor("-c", "web")
     check(got.returncode in (0, 3), f"exit status {got.returncode} ({got.stderr})")
@@ -448,7 +448,7 @@ def windows_of_containers_are_kept_and_cleaned_as_one():
     for target in targets:
         target.say("go")
     got = subprocess.run([MEMSCOPE, "-q", "-c", "web,db", "-F", "199", "--only", "oncpu", "--every", "0.3", "--archive",
-                          tree, "--keep", "2", "-d", "2"], capture_output=True, text=True, check=False, timeout=60,
+                          tree, "--keep", "2", "-d", "2"], capture_output=True, text=True, check=False, timeout=FINISH_SEC,
                          env=engines.env)
     equal(got.returncode, 0, f"exit status ({got.stderr})")
     where, = glob.glob(f"{tree}/*")
@@ -552,7 +552,7 @@ def profiles_are_those_of_the_program_outside(engine):
         share_of(p.sum("samples/count", name, pid=split.pid) / max(got, 1), line[3 + i] / line[2], got,
                  f"share of {name}")
     out = subprocess.run([MEMSCOPE, "trend", "-c", "split", "--once", "--json"], capture_output=True, text=True,
-                         check=False, env=engine.env, timeout=60)
+                         check=False, env=engine.env, timeout=FINISH_SEC)
     equal(out.returncode, 0, f"exit status of trend -c ({out.stderr})")
     seen = json.loads(out.stdout or "{}")
     equal([p["pid"] for p in seen["processes"]], [split.pid], "processes of trend -c")

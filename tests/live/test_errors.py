@@ -164,7 +164,7 @@ def what_is_printed_to_a_closed_descriptor_goes_into_no_file():
     for closed, status in ((">&-", PARTIAL), (">&- 2>&- <&-", PARTIAL), ("2>&- <&-", DONE)):
         out = scratch("closed")
         got = subprocess.run(["sh", "-c", f'exec "$0" "$@" {closed}', MEMSCOPE, "-p", str(target.pid), "-F", "499",
-                              "-d", "0.5", "-o", out], capture_output=True, timeout=60, check=False, text=True)
+                              "-d", "0.5", "-o", out], capture_output=True, timeout=FINISH_SEC, check=False, text=True)
         equal(got.returncode, status, f"exit status with {closed} ({got.stderr!r})")
         if "2>" not in closed:
             check("Bad file descriptor" in got.stderr, f"with {closed} it says {got.stderr!r}")
@@ -204,7 +204,7 @@ def counts_of_samples_at_different_rates_are_said_to_be_that():
         run.finish()
         outs.append(os.path.join(run.out, "oncpu.pb.gz"))
     for how, said in (((), True), (("--value", "cpu"), False), (("--normalize",), False)):
-        got = subprocess.run([MEMSCOPE, "diff", *how, *outs], capture_output=True, timeout=30, check=False, text=True)
+        got = subprocess.run([MEMSCOPE, "diff", *how, *outs], capture_output=True, timeout=FINISH_SEC, check=False, text=True)
         equal(got.returncode, DONE, f"exit status of diff {how} ({got.stderr!r})")
         equal("different rates" in got.stderr, said, f"diff {how} speaks of the rates ({got.stderr!r})")
 
@@ -317,13 +317,13 @@ def output_that_cannot_be_printed_is_reported():
                          (["--help"], NOTHING), (["--version"], NOTHING), (["diff", "a.folded", "a.folded"], NOTHING),
                          (run, PARTIAL)):
         with open("/dev/full", "w", encoding="ascii") as full:
-            got = subprocess.run([MEMSCOPE, *args], cwd=where, stdout=full, stderr=subprocess.PIPE, timeout=60,
+            got = subprocess.run([MEMSCOPE, *args], cwd=where, stdout=full, stderr=subprocess.PIPE, timeout=FINISH_SEC,
                                  check=False, stdin=subprocess.DEVNULL, text=True)
         equal(got.returncode, status, f"exit status of {args} to a full disk")
         check("No space left" in got.stderr or args[0].startswith("--"), f"{args} says {got.stderr!r}")
         # One that reads the first line and goes is not told of anything.
         got = subprocess.run(["sh", "-c", '"$0" "$@" | head -n 1 >/dev/null', MEMSCOPE, *args], cwd=where,
-                             capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL, text=True)
+                             capture_output=True, timeout=FINISH_SEC, check=False, stdin=subprocess.DEVNULL, text=True)
         check("Broken pipe" not in got.stderr, f"{args} says {got.stderr!r} to a reader that goes")
     check(os.path.exists(f"{where}/run/summary.txt"), "the summary is not kept")
 

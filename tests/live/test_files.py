@@ -64,7 +64,7 @@ def churned(value, *args):
 def jemalloc_dumps():
     where = scratch("jemalloc")
     os.makedirs(where)
-    subprocess.run([os.path.join(BUILD, "targets/heap_churn")], check=True, timeout=60,
+    subprocess.run([os.path.join(BUILD, "targets/heap_churn")], check=True, timeout=FINISH_SEC,
                    env=dict(os.environ, LD_PRELOAD=library("libjemalloc.so.2", "libjemalloc2"),
                             MALLOC_CONF="prof:true,prof_accum:true,lg_prof_sample:14,prof_final:true,"
                                         f"lg_prof_interval:23,prof_prefix:{where}/jeprof"))
@@ -110,7 +110,7 @@ def dumps_of_gperftools_add_up_as_google_pprof_says():
     need("google-pprof")
     where = scratch("gperftools")
     os.makedirs(where)
-    subprocess.run([os.path.join(BUILD, "targets/heap_churn")], check=True, timeout=60,
+    subprocess.run([os.path.join(BUILD, "targets/heap_churn")], check=True, timeout=FINISH_SEC,
                    stderr=subprocess.DEVNULL,
                    env=dict(os.environ, LD_PRELOAD=library("libtcmalloc.so.4", "libgoogle-perftools4"),
                             HEAPPROFILE=f"{where}/gp", HEAP_PROFILE_ALLOCATION_INTERVAL="16777216"))
@@ -135,7 +135,7 @@ def redis_dumps():
                                                     f"prof_prefix:{where}/redis"))
     def cli(*words):
         return subprocess.run([tool("redis-cli"), "-s", f"{where}/s", *words], capture_output=True,
-                              timeout=60, check=False).stdout
+                              timeout=FINISH_SEC, check=False).stdout
     deadline = time.monotonic() + 20
     while cli("ping") != b"PONG\n" and time.monotonic() < deadline and server.alive():
         time.sleep(0.05)
@@ -204,14 +204,14 @@ def what_perf_script_prints_counts_as_perf_report_does():
     data = f"{where}/perf.data"
     got = subprocess.run(["perf", "record", "-q", "-F", "999", "-e", "cpu-clock", "-g", "-o", data,
                           os.path.join(BUILD, "targets/cpu_mix"), "150"],
-                         capture_output=True, timeout=60, check=False)
+                         capture_output=True, timeout=FINISH_SEC, check=False)
     if got.returncode:
         skip(f"perf cannot record here: {got.stderr.decode().strip()[:80]}")
     with open(f"{where}/perf.txt", "wb") as f:
         subprocess.run(["perf", "script", "-i", data], stdout=f, stderr=subprocess.DEVNULL, check=True,
-                       timeout=60)
+                       timeout=FINISH_SEC)
     report = subprocess.run(["perf", "report", "-i", data, "--stdio", "-g", "none", "--no-children",
-                             "-F", "sample,period,symbol"], capture_output=True, check=True, timeout=60)
+                             "-F", "sample,period,symbol"], capture_output=True, check=True, timeout=FINISH_SEC)
     want = {}
     for count, period, name in re.findall(r"^ *(\d+) +(\d+) +\[[.k]\] (\S+)", report.stdout.decode(),
                                           re.M):
@@ -258,12 +258,12 @@ def what_perf_script_prints_is_folded_as_by_hand():
     for how in ("fp", "dwarf,4096"):
         data = f"{where}/perf.data"
         got = subprocess.run(["perf", "record", "-q", "-F", "499", "-e", "cpu-clock", "--call-graph", how,
-                              "-o", data, program, "200"], capture_output=True, timeout=60, check=False)
+                              "-o", data, program, "200"], capture_output=True, timeout=FINISH_SEC, check=False)
         if got.returncode:
             skip(f"perf cannot record here: {got.stderr.decode().strip()[:80]}")
         for fields in ((), ("-F", "comm,tid,time,event,ip,sym,dso"), ("--show-mmap-events", "--show-task-events")):
             text = subprocess.run(["perf", "script", "-i", data, *fields], capture_output=True, check=True,
-                                  timeout=60).stdout.decode()
+                                  timeout=FINISH_SEC).stdout.decode()
             for ends in ("\n", "\r\n"):
                 with open(f"{where}/perf.txt", "w", encoding="utf-8", newline="") as f:
                     f.write(text.replace("\n", ends))

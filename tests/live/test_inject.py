@@ -344,7 +344,7 @@ def a_process_with_more_capabilities_than_memscope_is_refused_as_that():
     need("setpriv")
     child = sleeper()
     got = subprocess.run(["setpriv", "--bounding-set=-sys_ptrace", MEMSCOPE, "-p", str(child.pid), "--inject", "-d",
-                          "0.3", "-o", scratch("out")], capture_output=True, timeout=60, check=False, text=True)
+                          "0.3", "-o", scratch("out")], capture_output=True, timeout=FINISH_SEC, check=False, text=True)
     check(got.returncode == 1 and "may not be looked into" in got.stderr, f"{got.returncode}: {got.stderr!r}")
 
 
@@ -500,7 +500,7 @@ def memscope_refuses_before_it_begins_and_says_why():
 @fact
 def doctor_says_whether_a_process_can_be_injected():
     def doctor(t):
-        return subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, text=True, timeout=60,
+        return subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, text=True, timeout=FINISH_SEC,
                               check=False).stdout
     check("--inject can put memscope's sampler into it" in doctor(Target("alloc_truth", 1, 10)), "it can")
     check(re.search("--inject cannot be used: .* is a static program", doctor(Target("alloc_truth_static", 1, 10))),

@@ -265,7 +265,7 @@ def redis_is_as_full_as_it_says():
                     "--appendonly", "no", "--dir", where], **programs.QUIET)
     programs.listens(port)
     subprocess.run(["redis-benchmark", "-p", port, "-n", "60000", "-r", "60000", "-t", "set,lpush",
-                    "-d", "300", "-q", "-P", "16"], **programs.QUIET, timeout=60, check=True)
+                    "-d", "300", "-q", "-P", "16"], **programs.QUIET, timeout=FINISH_SEC, check=True)
     run = Run("-p", server.pid, "--only", "growth", "-d", 1)
     run.finish()
     run.must()

@@ -298,7 +298,7 @@ def more_samples_than_max_overhead_allows_are_thinned_and_weigh_more():
 @fact
 def doctor_says_which_sampler_a_process_has():
     def doctor(t):
-        return subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, text=True, timeout=60,
+        return subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, text=True, timeout=FINISH_SEC,
                               check=False).stdout
     said = doctor(Target("alloc_truth", 1, 10))
     check(f"LD_PRELOAD={LIBRARY}" in said, f"no way to a sampler: {said[-600:]}")

@@ -222,7 +222,7 @@ def figures_of_a_log_are_those_of_exact_fractions():
     for seed in range(1, 8):
         path, rss = made_log(f"exact-{seed}.csv", seed, (seed - 4) * 40.5)
         got = json.loads(subprocess.run([MEMSCOPE, "trend", "--json", path], capture_output=True, check=True,
-                                        timeout=30).stdout)[0]
+                                        timeout=FINISH_SEC).stdout)[0]
         n, t = len(rss), [Fraction(300 * i) for i in range(len(rss))]
         tm, ym = sum(t) / n, Fraction(sum(rss), n)
         stt = sum((x - tm) ** 2 for x in t)
@@ -244,7 +244,7 @@ def reports_of_logs_of_one_shape_differ_in_numbers_only():
     for seed in (1, 2):
         path, _ = made_log(f"shape-{seed}.csv", seed, 400)
         text = subprocess.run([MEMSCOPE, "trend", path], capture_output=True, check=True, text=True,
-                              timeout=30).stdout.replace(path, "LOG")
+                              timeout=FINISH_SEC).stdout.replace(path, "LOG")
         reports.append(text)
     equal(*(re.sub(r" *[-+]?[0-9][0-9.,]*", " N", r) for r in reports), "reports but for their numbers")
     # And in as many columns: one log's line is below the other's.
@@ -263,7 +263,7 @@ def endpoint_rule_is_printed_with_its_figure():
             f.write("timestamp,rss_kb,vsz_kb,cpu_percent\n2026-03-01 00:00:00,100000,1,1.0\n"
                     f"2026-03-01 00:05:00,{last},1,1.0\n")
         out = subprocess.run([MEMSCOPE, "trend", path], capture_output=True, check=True, text=True,
-                             timeout=30).stdout
+                             timeout=FINISH_SEC).stdout
         line = re.search(r"^endpoint rule +(.*)$", out, re.M).group(1)
         check(line.startswith(word) and bound in line, f"{last} kB after 100,000: {line!r}, expected {word!r}")
 

@@ -292,7 +292,7 @@ def a_library_deleted_and_replaced_on_disk_is_unwound_by_what_is_mapped():
 # --- doctor -p ----------------------------------------------------------------------------------
 
 def doctor(*args):
-    out = subprocess.run([MEMSCOPE, "doctor", *map(str, args)], capture_output=True, timeout=60,
+    out = subprocess.run([MEMSCOPE, "doctor", *map(str, args)], capture_output=True, timeout=FINISH_SEC,
                          check=False)
     return out.returncode, out.stdout.decode(), out.stderr.decode()
 

@@ -407,7 +407,7 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
     equal(run.status, 2, "exit status of -o with --archive")
     argv = [MEMSCOPE, "--json", "-p", str(target.pid), "--every", "0.3", "--archive", tree, "--keep",
             "3", "-F", "199", "--only", "oncpu", "-d", "3"]
-    r = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    r = subprocess.run(argv, capture_output=True, text=True, timeout=FINISH_SEC, check=False)
     equal(r.returncode, 0, f"exit status ({r.stderr[-300:]})")
     where = os.path.join(tree, "cpu_split")
     mine = sorted(glob.glob(os.path.join(where, "oncpu-2*.pb.gz")))
@@ -443,7 +443,7 @@ def single_runs_of_an_archive_and_run_directories_are_cleaned_as_a_whole():
 
     def record_into(where, *args):
         r = subprocess.run([MEMSCOPE, "-q", "-p", str(target.pid), *args, "-F", "199", "--only", "oncpu", "-d", "0.3"],
-                           capture_output=True, text=True, timeout=60, check=False, cwd=tree)
+                           capture_output=True, text=True, timeout=FINISH_SEC, check=False, cwd=tree)
         equal(r.returncode, 0, f"exit status ({r.stderr[-300:]})")
         return sorted(glob.glob(os.path.join(tree, where)))
 
@@ -477,7 +477,7 @@ def single_runs_of_an_archive_and_run_directories_are_cleaned_as_a_whole():
 def trees_of(*how, env=None):
     tree = scratch("tree")
     r = subprocess.run([MEMSCOPE, *map(str, how), "--every", "1", "--tree", tree, "--only", "oncpu", "-q", "-d",
-                        "0.3"], capture_output=True, text=True, timeout=60, check=False, env=env)
+                        "0.3"], capture_output=True, text=True, timeout=FINISH_SEC, check=False, env=env)
     equal(r.returncode, 0, f"exit status of {how} ({r.stderr[-300:]})")
     return os.listdir(tree)
 
