@@ -71,6 +71,20 @@ void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint6
 	b->rows[b->n++] = (struct heap_block){ addr, words(bytes), words(resident) };
 }
 
+void heap_blocks_unknown(struct heap_blocks *b, uint64_t from, uint64_t end)
+{
+	struct heap_range *more;
+
+	if (!b || b->over)
+		return;
+	more = reallocarray(b->unknown, b->n_unknown + 1, sizeof(*more));
+	b->over = !more;
+	if (!more)
+		return;
+	b->unknown = more;
+	b->unknown[b->n_unknown++] = (struct heap_range){ from, end };
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct heap_block *x = a, *y = b;
@@ -106,8 +120,10 @@ uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr)
 void heap_blocks_free(struct heap_blocks *b)
 {
 	free(b->rows);
+	free(b->unknown);
 	b->rows = NULL;
-	b->n = b->room = 0;
+	b->unknown = NULL;
+	b->n = b->room = b->n_unknown = 0;
 }
 
 int heap_census_take(const struct heap_memory *mem, struct heap_census *c)

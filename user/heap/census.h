@@ -47,7 +47,13 @@ struct heap_block {
 	uint32_t words, resident_words;
 };
 
+struct heap_range {
+	uint64_t from, end;
+};
+
 struct heap_blocks {
+	struct heap_range *unknown;   /* parts of heaps that were not walked */
+	uint32_t n_unknown;
 	struct heap_block *rows;      /* by address once the walk is over */
 	uint64_t n, room, max;        /* max: no more than this is kept    */
 	bool over;                    /* there were more, or no memory for them */
@@ -75,6 +81,8 @@ void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint
 		      uint64_t bytes);
 /* `b` may be NULL. */
 void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint64_t resident);
+/* What lies there was not walked. */
+void heap_blocks_unknown(struct heap_blocks *b, uint64_t from, uint64_t end);
 void heap_blocks_sort(struct heap_blocks *b);
 /* The first row at or behind `addr`; b->n when there is none. Sorted. */
 uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr);

@@ -123,6 +123,7 @@ static void add_unknown(struct walk *w, uint64_t from, uint64_t end, const char 
 	w->use->unknown.bytes += end - from;
 	w->use->unknown.resident += w->mem->resident(w->mem->ctx, from, end - from);
 	w->use->caveat = why;
+	heap_blocks_unknown(w->blocks, from, end);
 }
 
 /* A block that may be the tcache of a thread. */

@@ -1,0 +1,103 @@
+#include "heap/in_use.h"
+
+#include "heap/process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LARGE = 128 << 10 };
+
+int heap_in_use_of(const struct heap_memory *mem, uint64_t max, struct heap_in_use *ret_in_use)
+{
+	struct heap_in_use u = { .blocks.max = max };
+	struct heap_census c = { .blocks = &u.blocks };
+	size_t len = 0;
+	int r = heap_census_take(mem, &c);
+
+	if (r < 0) {
+		heap_blocks_free(&u.blocks);
+		return r;
+	}
+	u.incomplete = u.blocks.over;
+	u.glibc = c.n == 1;
+	for (uint32_t i = 0; i < c.n; i++) {
+		if (c.use[i].objects)
+			continue;
+		u.unknown_bytes += c.use[i].unknown.bytes;
+		u.glibc &= strcmp(c.use[i].allocator, "glibc") == 0;
+		u.cached |= strcmp(c.use[i].allocator, "glibc") != 0;
+		len += (size_t)snprintf(u.allocators + len, sizeof(u.allocators) - len, "%s%s",
+					len ? ", " : "", c.use[i].allocator);
+	}
+	for (uint64_t i = 0; i < u.blocks.n; i++)
+		u.live_bytes += 8 * (uint64_t)u.blocks.rows[i].words;
+	/* Where the unknown part lies, only some walkers say. */
+	if (u.unknown_bytes && !u.blocks.n_unknown)
+		heap_blocks_unknown(&u.blocks, 0, UINT64_MAX);
+	*ret_in_use = u;
+	return 0;
+}
+
+/* What is resident is not asked here, and costs more than the walk. */
+static uint64_t all_resident(void *ctx, uint64_t addr, uint64_t len)
+{
+	(void)ctx;
+	(void)addr;
+	return len;
+}
+
+int heap_in_use_take(pid_t pid, int64_t budget_ns, uint64_t max, struct heap_in_use *ret_in_use,
+		     struct err *e)
+{
+	_cleanup_(heap_process_closep) struct heap_process *p = NULL;
+	int r = heap_process_open(pid, budget_ns, &p, e);
+	struct heap_memory mem;
+
+	if (r < 0)
+		return r;
+	mem = *heap_process_memory(p);
+	mem.resident = all_resident;
+	if (!mem.n_maps)
+		return err_set(e, -ESRCH, "process %d has ended", (int)pid);
+	r = heap_in_use_of(&mem, max, ret_in_use);
+	return r < 0 ? err_set(e, r, "out of memory for the heap of process %d", (int)pid) : 0;
+}
+
+void heap_in_use_fini(struct heap_in_use *u)
+{
+	heap_blocks_free(&u->blocks);
+}
+
+enum heap_answer heap_in_use_at(const struct heap_in_use *u, uint64_t addr, uint64_t *ret_bytes)
+{
+	uint64_t at = heap_blocks_find(&u->blocks, addr), end;
+	const struct heap_block *b = u->blocks.rows;
+
+	if (at < u->blocks.n && b[at].addr == addr) {
+		*ret_bytes = 8 * (uint64_t)b[at].words;
+		return HEAP_IN_USE;
+	}
+	end = at ? b[at - 1].addr + 8 * (uint64_t)b[at - 1].words : 0;
+	if (addr < end && 8 * (uint64_t)b[at - 1].words >= LARGE) {
+		*ret_bytes = end - addr;
+		return HEAP_IN_USE;
+	}
+	for (uint32_t i = 0; i < u->blocks.n_unknown; i++)
+		if (addr >= u->blocks.unknown[i].from && addr < u->blocks.unknown[i].end)
+			return HEAP_CANNOT_SAY;
+	return u->incomplete ? HEAP_CANNOT_SAY : HEAP_FREE;
+}
+
+/* glibc: a chunk's size is a multiple of 16, 32 at least, of which 8 are its header. */
+uint64_t heap_in_use_room(const struct heap_in_use *u, uint64_t size)
+{
+	uint64_t chunk = (size + 8 + 15) & ~15ULL, step = 16;
+
+	if (u->glibc)
+		return size > UINT64_MAX / 2 ? size : (chunk < 32 ? 32 : chunk) - 8;
+	/* jemalloc, mimalloc: four classes for a doubling, or eight. */
+	while (size > 8 * step && step < UINT64_MAX / 16)
+		step *= 2;
+	return size > UINT64_MAX / 2 ? size : (size + step - 1) / step * step;
+}

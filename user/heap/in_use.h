@@ -1,0 +1,49 @@
+/*
+ * Which of many addresses of a process lie in blocks that are in use, and how large those are: one pass
+ * over its allocators' structures (census.h) answers for all of them.
+ *
+ * The process goes on meanwhile: each answer is of some moment of the pass. An answer is
+ *
+ *   HEAP_IN_USE      a block that the program holds; in a thread's cache it is not, where the walker
+ *                    separates those (glibc)
+ *   HEAP_FREE        nothing in use is there
+ *   HEAP_CANNOT_SAY  it lies in a part of a heap that could not be walked, or whose chunks did not add up
+ *                    although they were read again; or the list of blocks was full, which makes
+ *                    `incomplete`: then no answer is HEAP_FREE
+ */
+#ifndef MEMSCOPE_HEAP_IN_USE_H
+#define MEMSCOPE_HEAP_IN_USE_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "heap/census.h"
+
+#include <sys/types.h>
+
+enum heap_answer { HEAP_FREE, HEAP_IN_USE, HEAP_CANNOT_SAY };
+
+struct heap_in_use {
+	struct heap_blocks blocks;  /* by address                                          */
+	uint64_t live_bytes;        /* sum of those                                        */
+	uint64_t unknown_bytes;     /* held by allocators, in use or not                   */
+	bool incomplete;
+	bool cached;                /* blocks in caches of threads are among those in use   */
+	bool glibc;                 /* all of them are glibc's                              */
+	char allocators[96];        /* "glibc, jemalloc"; "": none that is known            */
+};
+
+/* Of memory; or of a live process, within `budget_ns` of this thread's CPU time. At most `max` blocks.
+ * *ret_in_use is the caller's to give to heap_in_use_fini(). -ESRCH, -EACCES, -EPERM, -ENOMEM. */
+int heap_in_use_of(const struct heap_memory *mem, uint64_t max, struct heap_in_use *ret_in_use);
+int heap_in_use_take(pid_t pid, int64_t budget_ns, uint64_t max, struct heap_in_use *ret_in_use,
+		     struct err *e);
+void heap_in_use_fini(struct heap_in_use *u);
+
+/* The answer for one address, O(log n); *ret_bytes is set to the usable bytes from there to the block's
+ * end if it is in use. Blocks are used from their first byte on, but for large ones that were aligned. */
+enum heap_answer heap_in_use_at(const struct heap_in_use *u, uint64_t addr, uint64_t *ret_bytes);
+
+/* The usable size that a request for `size` bytes gets of these allocators, about. */
+uint64_t heap_in_use_room(const struct heap_in_use *u, uint64_t size);
+
+#endif
