@@ -111,6 +111,7 @@ enum ms_event_kind {
 	MS_EV_CGROUP,  /* struct ms_cgroup_rec  */
 	MS_EV_MAPPING, /* struct ms_mapping_rec */
 	MS_EV_REASSIGNED,   /* struct ms_reassigned_rec   */
+	MS_EV_RESULT,  /* struct ms_result_rec  */
 };
 
 /* An addition that the totals had no room for. */
@@ -119,6 +120,17 @@ struct ms_total_rec {
 	__u32 pad;
 	struct ms_total_key key;
 	struct ms_total total;
+};
+
+/* What a call of a burst returned, where that is asked for (cfg_burst_results). */
+struct ms_result_rec {
+	__u32 kind; /* MS_EV_RESULT */
+	__u32 pad;
+	struct ms_total_key key; /* of the call's total: its bucket is the burst */
+	__u64 addr;    /* 0: there is no block, but `old` has gone           */
+	__u64 old;     /* realloc: the block that it took, else 0            */
+	__u64 size;    /* asked for */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
 };
 
 /* Of a stack record. */
@@ -596,6 +608,7 @@ MS_ASSERT(sizeof(struct ms_proc) == 16);
 MS_ASSERT(sizeof(struct ms_total_key) == 64);
 MS_ASSERT(sizeof(struct ms_total) == 24);
 MS_ASSERT(sizeof(struct ms_total_rec) == 8 + sizeof(struct ms_total_key) + sizeof(struct ms_total));
+MS_ASSERT(sizeof(struct ms_result_rec) == 40 + sizeof(struct ms_total_key));
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_deferred_rec) == 328);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);

@@ -266,21 +266,22 @@ static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 #define NEAR_BYTES (1u << 20) /* one allocator's code is not larger */
 
 /*
- * In a burst returns are not probed. A call is part of the previous one if that jumped here (the
- * same return address, but another function), or if the previous one still has its frame and the
- * caller is the allocator's own code.
+ * In a burst, is this call part of the previous one? If returns are not probed: if that jumped here (the
+ * same return address, but another function), or still has its frame and the caller is the allocator's own
+ * code. If they are, a return address on the stack is the trampoline's; but a call that has returned has no
+ * record, and one of another burst is not meant.
  */
 static __always_inline bool burst_nested(struct pt_regs *ctx, const struct ms_inflight *in,
 					 enum ms_shape shape, __u64 sp, __u64 ra)
 {
-	if (!in->sp || !in->ra || !ra)
+	if (!in->sp || !in->ra || !ra || in->site != burst_no)
 		return false;
 	if (sp == in->sp)
-		return ra == in->ra && shape != in->shape;
+		return (cfg_burst_results || ra == in->ra) && shape != in->shape;
 	if (sp > in->sp || ra - PT_REGS_IP(ctx) + NEAR_BYTES > 2 * NEAR_BYTES)
 		return false;
 #if defined(__TARGET_ARCH_x86)
-	return return_address(ctx, in->sp) == in->ra;
+	return cfg_burst_results || return_address(ctx, in->sp) == in->ra;
 #else
 	return true;
 #endif
@@ -297,18 +298,22 @@ static __always_inline bool burst_may(void)
 	return false;
 }
 
+static __always_inline void burst_key(const struct ms_inflight *in, struct ms_total_key *key)
+{
+	key->source = MS_ALLOC;
+	key->bucket = burst_no;
+	key->proc = in->proc;
+	key->user = in->user;
+	key->tid = (__u32)bpf_get_current_pid_tgid();
+	key->as_gen = in->as_gen;
+}
+
 /* In a burst a call only adds to its total. */
 static __noinline void burst_add(const struct ms_inflight *in)
 {
-	struct ms_total_key key = {
-		.source = MS_ALLOC,
-		.bucket = burst_no,
-	};
+	struct ms_total_key key = {};
 
-	key.proc = in->proc;
-	key.user = in->user;
-	key.tid = (__u32)bpf_get_current_pid_tgid();
-	key.as_gen = in->as_gen;
+	burst_key(in, &key);
 	emit_add(MS_LANE_TASK, &key, (void *)bpf_get_current_task(), 1, in->size);
 	stat_inc(STAT_BURST_CALLS);
 }
@@ -420,8 +425,9 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 		stack_capture(ctx, &of, &in->user);
 	if (!burst)
 		return true;
+	in->site = burst_no;
 	burst_add(in);
-	return false;
+	return cfg_burst_results;
 }
 
 /* The call has failed: the block it took out of the table still exists. */
@@ -568,6 +574,52 @@ ENTER_PROGRAM(realloc, MS_SHAPE_REALLOC)
 ENTER_PROGRAM(realloc_n, MS_SHAPE_REALLOC_N)
 ENTER_PROGRAM(xalloc, MS_SHAPE_XALLOC)
 
+/* The return of a call of the burst: which block it made. */
+static __noinline int burst_result(struct pt_regs *ctx, enum ms_shape shape)
+{
+	__u64 ret = PT_REGS_RC(ctx), addr = ret;
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct ms_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+	struct ms_result_rec *rec;
+
+	if (!gate_alloc_open || !gate_open || !in) {
+		stat_inc(STAT_PROBE_OTHER);
+		return 0;
+	}
+	__sync_fetch_and_add(&burst_left, -1);
+	if (!in->sp || in->site != burst_no)
+		return 0;
+	ret = in->sp + RETURN_SP_DELTA;
+	in->sp = 0;
+	if (PT_REGS_SP(ctx) != ret)
+		return 0;
+	if (shape == MS_SHAPE_OUT_PTR) {
+		ret = addr;
+		addr = 0;
+		if (!(__u32)ret)
+			bpf_probe_read_user(&addr, sizeof(addr), (void *)in->arg);
+	}
+	if (shape == MS_SHAPE_XALLOC)
+		addr = addr >= in->size ? in->arg : 0;
+	if (!addr && !(is_realloc(shape) && in->arg && !in->size))
+		return 0;
+	rec = bpf_ringbuf_reserve(&events, sizeof(*rec), 0);
+	if (!rec) {
+		stat_inc(STAT_BURST_RESULTS_LOST);
+		return 0;
+	}
+	__builtin_memset(rec, 0, sizeof(*rec));
+	rec->kind = MS_EV_RESULT;
+	burst_key(in, &rec->key);
+	rec->addr = addr;
+	rec->old = is_realloc(shape) ? in->arg : 0;
+	rec->size = in->size;
+	rec->time_ns = bpf_ktime_get_ns();
+	bpf_ringbuf_submit(rec, events_wake());
+	stat_inc(STAT_BURST_RESULTS);
+	return 0;
+}
+
 /* At the return, the instruction pointer is the return address. */
 static __always_inline bool is_return(struct pt_regs *ctx)
 {
@@ -603,14 +655,17 @@ int both_ends(struct pt_regs *ctx)
 	enum ms_shape shape = cfg_cookies ? bpf_get_attach_cookie(ctx) >> MS_COOKIE_SHAPE_SHIFT & 15
 					  : MS_SHAPE_SIZE;
 
+	bool wanted = true, back = is_return(ctx);
 	struct run_time time;
-	bool wanted;
 
-	if (is_return(ctx))
+	if (back && !burst_no)
 		return end_any(ctx, shape);
 	time.ns = burst_clock();
 	time.preempted = burst_no ? times_preempted() : time.ns;
-	wanted = begin_any(ctx, shape);
+	if (back)
+		burst_result(ctx, shape);
+	else
+		wanted = begin_any(ctx, shape);
 	if (time.ns)
 		run_time_end(&time, STAT_BURST_TIMED, STAT_BURST_NS);
 	return wanted ? 0 : RETURN_UNWANTED;

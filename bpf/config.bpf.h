@@ -32,6 +32,8 @@ const volatile __u64 cfg_seed_lo __weak = 1;
 const volatile __u64 cfg_seed_hi __weak = 2;
 /* Probes have cookies, which say where arguments are (abi.h: MS_COOKIE_…). */
 const volatile __u8 cfg_cookies __weak = 0;
+/* Calls of bursts are probed at their return, too: which block each one made (struct ms_result_rec). */
+const volatile __u8 cfg_burst_results __weak = 0;
 /* Length of a time bucket, ns; 0: one bucket. */
 const volatile __u64 cfg_bucket_ns __weak = 0;
 const volatile __u64 cfg_start_ns __weak = 0;
@@ -75,7 +77,7 @@ volatile __u32 gate_alloc_open __weak = 0;
  * only adds to the burst's totals (burst_no is their bucket). burst_left: how many calls the burst
  * may still count; the last one closes gate_alloc_open and sets burst_closed_ns (CLOCK_MONOTONIC).
  * While burst_no is 0 and every call is traced, burst_left does the same for probe hits, counted
- * down in batches.
+ * down in batches. Returns, with cfg_burst_results, count as calls do.
  */
 volatile __u32 burst_no __weak = 0;
 volatile __s64 burst_left __weak = 0;

@@ -42,6 +42,9 @@
 #define CALL_AFTER  0.1
 #define CALL_UNSURE 0.2
 
+/* A trap at a return takes this part of one at an entry (alloc_probes.c has both). */
+#define RETURN_PART 0.63
+
 #define MAX_FDS     4096
 #define MAX_THREADS 4096 /* beyond these, threads are assumed to run all the time */
 #define BATCH       256
@@ -323,7 +326,8 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	uint64_t prog_before = counter_read(s->session, STAT_BURST_NS);
 	uint64_t timed_before = counter_read(s->session, STAT_BURST_TIMED);
 	uint64_t other_before = counter_read(s->session, STAT_PROBE_OTHER);
-	uint64_t calls, timed, late, begin, end;
+	uint64_t results_before = counter_read(s->session, STAT_BURST_RESULTS);
+	uint64_t calls, timed, late, begin, end, results;
 	struct burst burst = { .no = no };
 	double trap_ns = measure_trap(s), prog_ns, cost_ns, own_ns;
 	int64_t budget;
@@ -349,7 +353,10 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	prog_ns = (double)burst.hits * (timed ? prog_ns / (double)timed : FIRST_PROG_NS);
 	late = counter_read(s->session, STAT_PROBE_OTHER) - other_before;
 	trap_ns = (trap_ns + measure_trap(s)) / 2;
-	cost_ns = ((double)burst.hits * trap_ns + prog_ns) * (1 + CALL_AFTER);
+	results = counter_read(s->session, STAT_BURST_RESULTS) - results_before;
+	results = results < burst.hits ? results : burst.hits;
+	cost_ns = ((double)burst.hits - (double)results * (1 - RETURN_PART)) * trap_ns + prog_ns;
+	cost_ns *= 1 + CALL_AFTER;
 	burst.call_ns = calls ? cost_ns / (double)calls : s->call_ns;
 	cost_ns += (double)late * trap_ns;
 	burst.call_sure_ns = burst.call_ns * CALL_UNSURE;

@@ -99,6 +99,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	if (s->opts.wait_max_ns)
 		cfg->cfg_wait_max_ns = s->opts.wait_max_ns;
 	cfg->cfg_cookies = uprobes_cookies();
+	cfg->cfg_burst_results = s->opts.results;
 	/* Cycles are not time: a sample then stands for what the rate says. */
 	s->hardware = s->opts.oncpu && has_cycles(s);
 	cfg->cfg_sample_ns = 1000000000 / s->opts.hz;

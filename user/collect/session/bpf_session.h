@@ -40,6 +40,7 @@ struct session_opts {
 	pid_t tid;            /* only this thread, 0: all             */
 	bool oncpu, offcpu, alloc, growth;
 	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
+	bool results;         /* of `calls`: in bursts, also which block each one made       */
 	bool user_stacks, kernel_stacks;
 	uint32_t hz;
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */

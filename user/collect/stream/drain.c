@@ -163,6 +163,24 @@ static void on_cgroup(struct drain *d, const struct ms_cgroup_rec *rec)
 	hand_over(d, DRAIN_CGROUP, &made, NULL);
 }
 
+static void on_result(struct drain *d, const struct ms_result_rec *rec)
+{
+	struct ms_total_key k = rec->key;
+	struct drain_result result = {
+		.no = k.bucket,
+		.tid = k.tid,
+		.pid = (pid_t)k.proc.tgid,
+		.addr = rec->addr,
+		.old = rec->old,
+		.size = rec->size,
+		.time_ns = rec->time_ns,
+	};
+
+	k.bucket = 0;
+	result.key = wire_event(&k);
+	hand_over(d, DRAIN_RESULT, &result, NULL);
+}
+
 static int on_event(void *ctx, void *data, size_t len)
 {
 	uint32_t kind = len >= sizeof(kind) ? *(const uint32_t *)data : 0;
@@ -176,6 +194,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		hand_over(d, DRAIN_SAMPLE, data, NULL);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))
 		on_sent(d, data);
+	else if (kind == MS_EV_RESULT && len >= sizeof(struct ms_result_rec))
+		on_result(d, data);
 	else if (kind == MS_EV_MAPPING && len >= sizeof(struct ms_mapping_rec))
 		hand_over(d, DRAIN_MAPPING, data, NULL);
 	else if (kind == MS_EV_CGROUP && len >= sizeof(struct ms_cgroup_rec))

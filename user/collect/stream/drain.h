@@ -24,6 +24,7 @@ struct drain;
  *   DRAIN_CGROUP      struct drain_cgroup
  *   DRAIN_REASSIGNED  struct drain_reassigned
  *   DRAIN_BURST       struct drain_burst
+ *   DRAIN_RESULT      struct drain_result
  *   DRAIN_BLOCK       struct drain_block          DRAIN_TAKEN: it leaves the table
  *
  * and as the kernel has them, for files of this room:
@@ -37,7 +38,7 @@ struct drain;
  */
 enum drain_kind {
 	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
-	DRAIN_BURST, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
+	DRAIN_BURST, DRAIN_RESULT, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
 };
 
 /* A control group that was made. */
@@ -63,6 +64,17 @@ struct drain_burst {
 	struct event_key key;
 	uint32_t no, tid;
 	uint64_t calls, bytes;
+};
+
+/* The block that a call of a burst made; session_opts.results. The key has no bucket. */
+struct drain_result {
+	struct event_key key;
+	uint32_t no, tid;
+	pid_t pid;
+	uint64_t addr; /* 0: none; but `old` is gone                     */
+	uint64_t old;  /* the block that a realloc took, else 0          */
+	uint64_t size; /* asked for                                      */
+	uint64_t time_ns; /* CLOCK_MONOTONIC                             */
 };
 
 /* A live block. */
