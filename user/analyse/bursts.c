@@ -59,8 +59,8 @@ struct share {
 
 /* A row's calls, weighed. */
 struct entry {
-	uint32_t row, burst;
-	double calls, bytes[N_CASES];
+	uint32_t row, burst, thread;
+	double calls, weight, bytes[N_CASES];
 	uint64_t seen_calls, seen_bytes;
 };
 
@@ -337,6 +337,8 @@ static uint32_t make_entries(const struct bursts *s, uint32_t m, const uint32_t 
 			share = &shares[thread * m + i];
 			e->row = c->row;
 			e->burst = i;
+			e->thread = c->thread;
+			e->weight = share->weight[MID];
 			e->calls = share->weight[MID] * (double)c->calls;
 			for (int k = 0; k < N_CASES; k++)
 				e->bytes[k] = share->weight[k] * (double)c->bytes;
@@ -392,6 +394,15 @@ static struct burst_estimate *row_get(struct bursts *s, uint32_t row)
 	return &s->rows[row];
 }
 
+static void tell_settled(const struct bursts *s, const struct entry *e)
+{
+	const struct held *h = &s->held[e->burst];
+	struct burst_settled settled = { e->row,    e->thread,  h->span.no, e->bytes[MID],
+					 e->weight, h->from_ns, h->to_ns };
+
+	s->on_settled(s->settled_ctx, &settled);
+}
+
 /* One row's entries of a block of `m` bursts into its estimate. */
 static void settle_row(const struct bursts *s, uint32_t m, const double *parts,
 		       const struct entry *entries, uint32_t n, struct burst_estimate *est)
@@ -408,8 +419,7 @@ static void settle_row(const struct bursts *s, uint32_t m, const double *parts,
 		est->low_bytes += e->bytes[LOW];
 		est->high_bytes += e->bytes[HIGH];
 		if (s->on_settled && est != &s->total)
-			s->on_settled(s->settled_ctx, e->row, e->bytes[MID],
-				      s->held[e->burst].from_ns, s->held[e->burst].to_ns);
+			tell_settled(s, e);
 		said[e->burst] += e->bytes[MID];
 		sum += e->bytes[MID];
 	}

@@ -46,6 +46,7 @@ struct burst_span {
 	uint64_t open_ns, close_ns; /* every call in between was seen   */
 	double call_ns;             /* by how much each was slowed       */
 	double call_sure;           /* the error of that, ns             */
+	uint32_t no;                /* by which it is named when settled */
 };
 
 /* A thread's CPU time so far, when the burst was opened, and closed. */
@@ -95,9 +96,14 @@ int bursts_finish(struct bursts *s, uint64_t to_ns, const struct burst_cpu *cpus
  */
 int bursts_cut(struct bursts *s, uint64_t ns, const struct burst_cpu *cpus, uint32_t n_cpus);
 
-/* Called for each row of each burst as it is settled: `bytes` of the interval that the burst represents. */
-typedef void (*bursts_settled_fn)(void *ctx, uint32_t row, double bytes, uint64_t from_ns,
-				  uint64_t to_ns);
+/* Called for each row of each burst as it is settled. */
+struct burst_settled {
+	uint32_t row, thread, no;
+	double bytes;            /* of the interval that the burst represents       */
+	double weight;           /* what a call of the row, of that thread, stands for */
+	uint64_t from_ns, to_ns; /* that interval                                   */
+};
+typedef void (*bursts_settled_fn)(void *ctx, const struct burst_settled *settled);
 void bursts_on_settled(struct bursts *s, bursts_settled_fn fn, void *ctx);
 
 /* Settled estimates: all after bursts_finish(), before that all but the last blocks. */

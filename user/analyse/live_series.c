@@ -135,12 +135,12 @@ void live_series_tick(struct live_series *b, double t_s)
 	}
 }
 
-void live_series_old(struct live_series *b, uint32_t image, stack_id stack)
+void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint64_t blocks)
 {
 	struct live_series_row *row = find(b, image, stack);
 
 	if (row)
-		row->old++;
+		row->old += blocks;
 }
 
 uint32_t live_series_times(const struct live_series *b, const double **ret_times)

@@ -44,8 +44,8 @@ int live_series_add(struct live_series *b, uint32_t image, stack_id stack, int64
 void live_series_drop(struct live_series *b, uint32_t image);
 /* A moment, in seconds since the run began. */
 void live_series_tick(struct live_series *b, double t_s);
-/* A block is live at the end, and older than the age passed to live_series_leaks(). */
-void live_series_old(struct live_series *b, uint32_t image, stack_id stack);
+/* So many blocks are live at the end, and older than the age passed to live_series_leaks(). */
+void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint64_t blocks);
 
 /* The moments kept. Returns how many. */
 uint32_t live_series_times(const struct live_series *b, const double **ret_times);

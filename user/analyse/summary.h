@@ -117,6 +117,20 @@ struct summary_mappings {
 	uint32_t n_sites, n_live_sites;
 };
 
+/* What lives, where only bursts are traced: by what the allocators' own structures say is in use. */
+struct summary_live {
+	bool known;               /* live_bytes, live_sites and leaks are estimates of it    */
+	const char *why_not;      /* why not; NULL: not wanted                               */
+	char allocators[96];      /* "glibc"                                                 */
+	bool cached;              /* blocks in caches of threads count as in use            */
+	uint32_t looks, failed_looks;
+	int64_t look_ns;          /* CPU time of all of them                                 */
+	uint64_t kept;            /* blocks that were seen and may be in use                 */
+	uint64_t reused;          /* addresses seen again, so that the earlier block had ended */
+	uint64_t unknown;         /* questions that a look could not answer                  */
+	int64_t before_bytes;     /* in use since before the bursts, usable sizes            */
+};
+
 struct summary_alloc {
 	enum alloc_tier tier;
 	const char *reason;       /* one sentence: why declined or off, how to force it   */
@@ -164,6 +178,7 @@ struct summary_alloc {
 		int64_t worst_ns, burst_ns; /* the dearest burst; what one may cost           */
 		double cost_percent, limit_percent;  /* of one CPU                           */
 	} bursts;
+	struct summary_live live;
 	uint64_t freed_samples;
 	uint64_t unreported;                /* samples whose sampler does not report frees        */
 	const struct site_row *sites;       /* by bytes allocated                           */

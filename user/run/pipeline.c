@@ -192,13 +192,16 @@ bool pipeline_has(const struct run *r, enum profile_kind kind)
 		return true;
 	return tier == ALLOC_TIER_EXACT ||
 	       (tier == ALLOC_TIER_SAMPLED && kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS) ||
-	       (tier == ALLOC_TIER_BURSTS && kind == PROFILE_ALLOC);
+	       (tier == ALLOC_TIER_BURSTS &&
+		(kind == PROFILE_ALLOC || (kind == PROFILE_HEAP && r->alloc.live_known)));
 }
 
-/* Can it be split by time? The peak, and the mappings that are left, are of the whole run. */
+/* Can it be split by time? The peak, the mappings that are left, and what lives where bursts are traced, are
+ * of the whole run. */
 static bool has_part(const struct run *r, enum profile_kind kind, bool last)
 {
 	return pipeline_has(r, kind) &&
+	       (kind != PROFILE_HEAP || r->alloc.tier != ALLOC_TIER_BURSTS) &&
 	       (last || (kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS));
 }
 

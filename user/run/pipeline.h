@@ -82,7 +82,7 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 void profile_now_fini(struct profile_now *now);
 void profile_since_fini(struct profile_since *since);
 
-/* Does the run have figures for a profile of this kind? Bursts do not show what is live. */
+/* Does the run have figures for a profile of this kind? Bursts have them of what lives at the end alone. */
 bool pipeline_has(const struct run *r, enum profile_kind kind);
 
 #endif

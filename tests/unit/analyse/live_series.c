@@ -93,7 +93,7 @@ static void what_grows_and_stays_is_a_leak(void **state)
 		live_series_tick(b, i);
 	}
 	for (int i = 0; i < 300; i++) /* all that LEAKY had made 30 s before the end */
-		live_series_old(b, 1, LEAKY);
+		live_series_old(b, 1, LEAKY, 1);
 	assert_int_equal(live_series_leaks(b, 30, leaks, 4), 1);
 	assert_int_equal(leaks[0].row->stack.ix, LEAKY.ix);
 	assert_true(leaks[0].shape.tail.slope > 1023.9 && leaks[0].shape.tail.slope < 1024.1);
@@ -112,7 +112,7 @@ static void few_ticks_are_no_evidence(void **state)
 		live_series_tick(b, i);
 	}
 	for (int i = 0; i < 60; i++)
-		live_series_old(b, 1, LEAKY);
+		live_series_old(b, 1, LEAKY, 1);
 	assert_int_equal(live_series_leaks(b, 5, &leak, 1), 0);
 	(void)state;
 }
@@ -129,7 +129,7 @@ static void leaks_come_fastest_first(void **state)
 	}
 	for (uint32_t s = 0; s < 5; s++)
 		for (int i = 0; i < 30; i++)
-			live_series_old(b, 1, (stack_id){ s });
+			live_series_old(b, 1, (stack_id){ s }, 1);
 	assert_int_equal(live_series_leaks(b, 10, leaks, 2), 2);
 	assert_int_equal(leaks[0].row->stack.ix, 3); /* 3 * 3 % 5 + 1 = 5 MiB */
 	assert_int_equal(leaks[1].row->stack.ix, 1); /* 4 */

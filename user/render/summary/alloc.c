@@ -130,6 +130,10 @@ static void add_totals(struct strbuf *b, const struct summary_alloc *a)
 	if (a->tier == ALLOC_TIER_BURSTS) {
 		strbuf_printf(b, ", estimated from %s of the time",
 			      unit_percent(a->bursts.covered_ns, a->bursts.span_ns).s);
+		if (a->live.known) {
+			strbuf_puts(b, "; live ");
+			add_estimate(b, a->live_bytes, &a->live_interval);
+		}
 		return;
 	}
 	if (!a->unreported || a->unreported < a->bytes_interval.samples) {

@@ -111,7 +111,8 @@ void alloc_bursts_text(const struct summary_alloc *a, struct sink *out)
 			      unit_count((int64_t)a->bursts.seen_calls).s,
 			      weight_text(a->bursts.weight).s, weight_text(a->bursts.weight_low).s,
 			      weight_text(a->bursts.weight_high).s);
-	strbuf_puts(&b, "; frees and live blocks are unknown");
+	strbuf_puts(&b, a->live.known ? "; frees are not traced"
+				      : "; frees and live blocks are unknown");
 	cells_labelled(out, "Allocations", b.s ? b.s : "");
 	if (a->reason) {
 		cells_spaces(out, CELLS_LABEL_WIDTH);
@@ -123,10 +124,10 @@ void alloc_bursts_text(const struct summary_alloc *a, struct sink *out)
 	cells_right(out, unit_count((int64_t)a->objects).s, 14);
 	sink_printf(out, " blocks; 95%% interval %s\n",
 		    unit_bytes_range(a->bytes_interval.low, a->bytes_interval.high, false).s);
-	if (!a->n_sites)
-		return;
-	sink_puts(out,
-		  "        bytes      95% low         high       seen   share  allocated by\n");
+	if (a->n_sites)
+		sink_puts(
+			out,
+			"        bytes      95% low         high       seen   share  allocated by\n");
 	for (uint32_t i = 0; i < a->n_sites; i++) {
 		const struct site_row *row = &a->sites[i];
 
@@ -138,6 +139,7 @@ void alloc_bursts_text(const struct summary_alloc *a, struct sink *out)
 		sink_puts(out, "  ");
 		cells_in_image(out, site_name(row), 24, row->module, 14);
 	}
+	alloc_live_text(a, out);
 }
 
 static void add_interval(struct json_doc *d, cJSON *to, const char *key,
@@ -184,6 +186,8 @@ void alloc_estimates_json(struct json_doc *d, cJSON *o, const struct summary_all
 		json_count(d, o, "freed_samples", a->freed_samples);
 		json_count(d, o, "unreported", a->unreported);
 	}
-	if (a->tier == ALLOC_TIER_BURSTS)
+	if (a->tier == ALLOC_TIER_BURSTS) {
 		add_bursts(d, o, a);
+		alloc_live_json(d, o, a);
+	}
 }

@@ -14,6 +14,10 @@ void alloc_sampled_text(const struct summary_alloc *a, struct sink *out);
 void alloc_bursts_text(const struct summary_alloc *a, struct sink *out);
 void alloc_estimates_json(struct json_doc *d, cJSON *alloc, const struct summary_alloc *a);
 
+/* alloc_live.c: what lives, of ALLOC_TIER_BURSTS. */
+void alloc_live_text(const struct summary_alloc *a, struct sink *out);
+void alloc_live_json(struct json_doc *d, cJSON *alloc, const struct summary_alloc *a);
+
 /* "± 25.0%": half of the interval's width as a share of the estimate; "exact" without an interval. */
 struct unit_text half_interval(int64_t value, int64_t low, int64_t high);
 

@@ -158,6 +158,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 
 	(void)e;
 	opts->calls = !al->samples_first && !inprocess_wanted(al->run->cfg);
+	opts->results = live_wanted(al->run->cfg);
 	opts->sampled = al->may_sample;
 	return 0;
 }
@@ -168,6 +169,7 @@ static int open_alloc(void *self, struct err *e)
 	struct drain *d = al->run->drain;
 
 	drain_on(d, DRAIN_BURST, bursts_on_calls, al);
+	drain_on(d, DRAIN_RESULT, bursts_on_result, al);
 	drain_on(d, DRAIN_SAMPLE, sampled_on_record, al);
 	drain_on(d, DRAIN_MAPPING, mappings_on_record, al);
 	if (inprocess_wanted(al->run->cfg))
@@ -492,9 +494,10 @@ static void row(void *self, uint64_t now)
 	const struct alloc_tier_ops *ops = ops_of(self);
 	struct alloc *al = self;
 
-	(void)now;
 	if (ops && ops->add && ops->adds_rows)
 		al->run->oom |= ops->add(al, false) < 0;
+	if (alloc_is(al, ALLOC_TIER_BURSTS))
+		live_row(al, now);
 }
 
 /* Estimates so far are in the profiles before a part of these is taken. */
@@ -712,6 +715,8 @@ static int write_files(void *self, struct run_output *to, struct err *e)
 {
 	const struct alloc_state *state = &((struct alloc *)self)->run->alloc;
 
+	if (state->tier == ALLOC_TIER_BURSTS)
+		return live_write(self, to, e);
 	if (!state->sites || state->tier != ALLOC_TIER_EXACT)
 		return 0;
 	return output_csv(to, "sites", write_sites, self, e);

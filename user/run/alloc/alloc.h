@@ -30,6 +30,9 @@
 
 struct alloc_tier_ops;
 struct run_bursts;
+struct run_live;
+struct run_output;
+struct burst_settled;
 
 /* A process that the library was put into. */
 struct injection {
@@ -68,6 +71,7 @@ struct alloc {
 	struct mappings *mappings;     /* NULL: system calls are not traced                */
 	struct syscall_watch syscalls; /* how many there are, while they are               */
 	struct run_bursts *bursts;     /* NULL: none were taken                            */
+	struct run_live *live;         /* NULL: what lives is not looked for in bursts     */
 	double trap_ns;                /* what a hit costs beside its program              */
 	struct alloc_peak peak;        /* of all images                                    */
 	uint64_t sizes[ALLOC_SIZES];
@@ -176,6 +180,32 @@ void bursts_flip(struct alloc *al);
 void bursts_read(struct alloc *al);
 enum drain_says bursts_on_calls(void *ctx, const void *calls, const void *more);
 void bursts_close(struct alloc *al);
+enum drain_says bursts_on_result(void *ctx, const void *result, const void *more);
+/* Each stack of a thread that was seen, and whose it is. */
+typedef void (*bursts_row_fn)(void *ctx, uint32_t row, pid_t pid, const struct event_key *key);
+void bursts_each_row(struct alloc *al, bursts_row_fn fn, void *ctx);
+/* What it allocated; after the last calls are settled. */
+const struct burst_estimate *bursts_of_row(const struct alloc *al, uint32_t row);
+
+/* --- live.c --- */
+
+/* Is what lives looked for, if calls are traced in bursts? */
+bool live_wanted(const struct run_config *cfg);
+/* Before the first burst: what is in use already. */
+int live_begin(struct alloc *al, struct err *e);
+/* A call of a burst has made a block; `row` as in bursts_each_row(). */
+void live_result(struct alloc *al, uint32_t row, const struct drain_result *result);
+/* What calls of a burst stand for, about, before that is settled; and then. */
+void live_guess(struct alloc *al, double weight);
+void live_settled(struct alloc *al, const struct burst_settled *settled, pid_t pid);
+void live_process_event(struct alloc *al, const struct process_event *event);
+/* A row of the series; the last look; the heap profile, after the last calls are settled. */
+void live_row(struct alloc *al, uint64_t now_ns);
+void live_closing(struct alloc *al);
+void live_finish(struct alloc *al);
+void live_report(struct alloc *al, struct summary_alloc *to);
+int live_write(struct alloc *al, struct run_output *to, struct err *e);
+void live_free(struct alloc *al);
 
 /* --- mappings.c --- */
 

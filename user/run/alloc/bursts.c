@@ -46,7 +46,8 @@ struct run_bursts {
 	struct burst ready[READY_MAX];
 	uint32_t n_ready;
 	uint64_t from_ns;
-	bool after_exact; /* every call was traced before */
+	uint64_t guessed_ns; /* the end of the last burst of which guess() was called */
+	bool after_exact;    /* every call was traced before */
 	struct burst_timer_stats stats;
 };
 
@@ -61,16 +62,20 @@ static struct burst_cpu *cpus_of(const struct burst_thread *threads, uint32_t n)
 	return cpus;
 }
 
-static void on_settled(void *ctx, uint32_t row, double bytes, uint64_t from_ns, uint64_t to_ns)
+static void on_settled(void *ctx, const struct burst_settled *settled)
 {
 	struct alloc *al = ctx;
 	struct run_bursts *s = al->bursts;
+	uint32_t row = settled->row;
 	stack_id stack;
 	labels_id labels;
-	bool known = row < HASH_COUNT(s->rows) &&
-		     ingest_place(al->run->ingest, &s->by_row[row]->key, &stack, &labels);
+	bool has_key = row < HASH_COUNT(s->rows);
+	bool known =
+		has_key && ingest_place(al->run->ingest, &s->by_row[row]->key, &stack, &labels);
 
-	alloc_tell(al, known ? &stack : NULL, bytes, from_ns, to_ns);
+	alloc_tell(al, known ? &stack : NULL, settled->bytes, settled->from_ns, settled->to_ns);
+	if (has_key)
+		live_settled(al, settled, (pid_t)event_proc(&s->by_row[row]->key).pid);
 }
 
 static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
@@ -86,12 +91,16 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	s->from_ns = from_ns;
 	if (s->from_ns < session_start_ns(al->run->session))
 		s->from_ns = session_start_ns(al->run->session);
+	s->guessed_ns = s->from_ns;
 	s->after_exact = al->run->alloc.tier == ALLOC_TIER_EXACT;
 	s->max_rows = (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / ROWS_PART / ROW_BYTES);
 	s->bursts = bursts_new(s->from_ns);
 	if (!s->bursts)
 		return err_set(e, -ENOMEM, "out of memory");
 	bursts_on_settled(s->bursts, on_settled, al);
+	rc = live_begin(al, e);
+	if (rc < 0)
+		return rc;
 	alloc_set_tier(al, ALLOC_TIER_BURSTS);
 	alloc_probes_burst(al->probes);
 	rc = burst_timer_start(al->run->session, al->probes, al->run->sampler, al->limit_percent,
@@ -188,6 +197,36 @@ enum drain_says bursts_on_calls(void *ctx, const void *record, const void *more)
 	return DRAIN_TAKEN;
 }
 
+enum drain_says bursts_on_result(void *ctx, const void *record, const void *more)
+{
+	const struct drain_result *result = record;
+	struct alloc *al = ctx;
+	uint32_t row;
+
+	(void)more;
+	if (!al->bursts)
+		return DRAIN_TAKEN;
+	if (row_of(al->bursts, &result->key, &row) < 0)
+		al->run->oom = true;
+	else if (row < al->bursts->max_rows)
+		live_result(al, row, result);
+	return DRAIN_TAKEN;
+}
+
+void bursts_each_row(struct alloc *al, bursts_row_fn fn, void *ctx)
+{
+	for (uint32_t i = 0; i < HASH_COUNT(al->bursts->rows); i++) {
+		const struct event_key *key = &al->bursts->by_row[i]->key;
+
+		fn(ctx, i, (pid_t)event_proc(key).pid, key);
+	}
+}
+
+const struct burst_estimate *bursts_of_row(const struct alloc *al, uint32_t row)
+{
+	return bursts_row(al->bursts->bursts, row);
+}
+
 void bursts_flip(struct alloc *al)
 {
 	struct run_bursts *s = al->bursts;
@@ -197,24 +236,46 @@ void bursts_flip(struct alloc *al)
 					       READY_MAX - s->n_ready);
 }
 
-/* Hands over the totals of one burst: they leave `totals`. */
-static int settle(struct run_bursts *s, struct burst *burst)
+/* What a call of the burst stands for, about: analyse/bursts.h says it later, and better. */
+static void guess(struct alloc *al, const struct burst *burst, const struct burst_calls *calls,
+		  uint32_t n)
 {
-	_cleanup_(freep) struct burst_thread *threads = TAKE_PTR(burst->threads);
+	struct run_bursts *s = al->bursts;
+	double length = fmax((double)(burst->close_ns - burst->open_ns), 1), cpu = 0, lost = 0;
+	double since = fmax((double)(burst->close_ns - s->guessed_ns), length);
+
+	s->guessed_ns = burst->close_ns;
+	for (uint32_t i = 0; i < n; i++)
+		lost += (double)calls[i].calls * burst->call_ns;
+	for (uint32_t i = 0; burst->threads && i < burst->n_threads; i++)
+		cpu += (double)(burst->threads[i].close_ns - burst->threads[i].open_ns);
+	cpu = fmax(cpu > 0 ? cpu : length, lost);
+	live_guess(al, since / length * cpu / fmax(cpu - lost, cpu / 20));
+}
+
+/* Hands over the totals of one burst: they leave `totals`. */
+static int settle(struct alloc *al, struct burst *burst)
+{
+	struct run_bursts *s = al->bursts;
+	_cleanup_(freep) struct burst_thread *threads = burst->threads;
 	_cleanup_(freep) struct burst_cpu *cpus = cpus_of(threads, threads ? burst->n_threads : 0);
 	struct burst_span span = { burst->open_ns, burst->close_ns, burst->call_ns,
-				   burst->call_sure_ns };
+				   burst->call_sure_ns, burst->no };
 	_cleanup_(freep) struct burst_calls *calls = calloc(s->n_totals + 1, sizeof(*calls));
 	uint32_t n = 0, left = 0;
 
-	if (!calls || !cpus)
+	if (!calls || !cpus) {
+		burst->threads = NULL;
 		return -ENOMEM;
+	}
 	for (uint32_t i = 0; i < s->n_totals; i++)
 		if (s->totals[i].burst == burst->no)
 			calls[n++] = s->totals[i].calls;
 		else
 			s->totals[left++] = s->totals[i];
 	s->n_totals = left;
+	guess(al, burst, calls, n);
+	burst->threads = NULL;
 	return bursts_add(s->bursts, &span, calls, n, cpus, threads ? burst->n_threads : 0);
 }
 
@@ -225,7 +286,7 @@ void bursts_read(struct alloc *al)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->n_ready; i++)
-		al->run->oom |= settle(s, &s->ready[i]) < 0;
+		al->run->oom |= settle(al, &s->ready[i]) < 0;
 	s->n_ready = 0;
 }
 
@@ -260,6 +321,7 @@ static void closing(struct alloc *al)
 
 	burst_timer_stop(s->burst_timer);
 	alloc_ended(al, now_ns());
+	live_closing(al);
 	burst_timer_stats(s->burst_timer, &s->stats);
 	run_say(al->run,
 		"%u bursts: %llu calls, %llu hits before and after; a trap costs %.0f ns; attaching took "
@@ -401,6 +463,8 @@ static int finish(struct alloc *al, struct err *e)
 		rc = bursts_finish(s->bursts, al->run->alloc.to_ns, cpus, last.n);
 	if (rc == 0)
 		rc = place_all(al);
+	if (rc == 0)
+		live_finish(al);
 	return rc < 0 ? err_set(e, rc, "out of memory: the profiles are not complete") : 0;
 }
 
@@ -475,6 +539,7 @@ static void report(struct alloc *al, struct summary_alloc *a)
 		sites[i].low = exact + (int64_t)site.low;
 		sites[i].high = exact + (int64_t)site.high;
 	}
+	live_report(al, a);
 	if (s->full)
 		run_note(
 			al->run, true,
@@ -487,6 +552,7 @@ void bursts_close(struct alloc *al)
 {
 	struct run_bursts *s = al->bursts;
 
+	live_free(al);
 	if (!s)
 		return;
 	burst_timer_free(s->burst_timer);
@@ -497,8 +563,14 @@ void bursts_close(struct alloc *al)
 	free(TAKE_PTR(al->bursts));
 }
 
+static void process(struct alloc *al, const struct process_event *event)
+{
+	probes_process(al, event);
+	live_process_event(al, event);
+}
+
 const struct alloc_tier_ops bursts_ops = {
-	.process = probes_process,
+	.process = process,
 	.limit = limit,
 	.percent = percent,
 	.total_bytes = total,

@@ -1,8 +1,7 @@
 /*
  * What each stack holds over time, while every allocation is traced.
  */
-#include "analyse/live_series.h"
-#include "analyse/sites.h"
+#include "analyse/leaks.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "render/render.h"
@@ -74,7 +73,7 @@ static void on_alloc(void *ctx, const struct proc_id *proc, stack_id stack, int6
 		ls->leak_age_s = kept_age_s(ls);
 		if (ls->run->alloc.to_ns > born_ns &&
 		    (double)(ls->run->alloc.to_ns - born_ns) / 1e9 >= ls->leak_age_s)
-			live_series_old(ls->bands, image, stack);
+			live_series_old(ls->bands, image, stack, 1);
 	}
 }
 
@@ -124,28 +123,9 @@ static bool is_known(const struct live *ls)
 static void report(void *self, struct run_summary *s)
 {
 	struct live *ls = self;
-	struct summary_alloc *to = &s->alloc;
-	struct leak leaks[SUMMARY_LEAKS];
-	uint32_t n = is_known(ls)
-			     ? live_series_leaks(ls->bands, ls->leak_age_s, leaks, SUMMARY_LEAKS)
-			     : 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct series_line *l = &leaks[i].shape.tail;
-		struct summary_leak *leak = &to->leaks[to->n_leaks];
-
-		if (site_of_stack(ls->run->dict, leaks[i].row->stack, &leak->site) < 0)
-			continue;
-		leak->live = leaks[i].row->live;
-		leak->slope = l->slope * 1024;
-		leak->slope_low = l->slope_low * 1024;
-		leak->slope_high = l->slope_high * 1024;
-		leak->r2 = l->r2;
-		leak->since_s = leaks[i].shape.since_s;
-		leak->survived = leaks[i].survived;
-		leak->age_s = leaks[i].age_s;
-		to->n_leaks++;
-	}
+	if (is_known(ls))
+		leaks_of(ls->bands, ls->run->dict, ls->leak_age_s, &s->alloc);
 }
 
 static int write_bands(void *ctx, struct sink *sink, struct err *e)

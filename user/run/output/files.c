@@ -241,6 +241,10 @@ static void estimate_comment(const struct run_output *o, const struct profile_ro
 			 unit_count((int64_t)o->s.offcpu.wait_sampler_switches).s);
 	else
 		*buf = '\0';
+	if (row == &profile_rows[PROFILE_HEAP] && a->live.known && strlen(buf) < size)
+		snprintf(buf + strlen(buf), size - strlen(buf),
+			 "; in use: from %s blocks whose addresses were in use at the end",
+			 unit_count((int64_t)a->live_interval.samples).s);
 }
 
 static int set_meta(const struct run_output *o, struct profile *p, const struct profile_row *row)

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""What lives where frees are not traced: estimated from bursts and from the allocator's own structures, against
+what the target says of itself."""
+
+import csv
+
+from harness import *
+
+MS = 25000
+SPINS = 1500
+
+
+@once
+def busy():
+    target = Target("live_truth", MS, SPINS)
+    run, lines = record(["-p", target.pid, "--alloc=bursts", "--interval", 0.5,
+                         "--json"], lambda: target.ask("go", timeout=MS / 1000 + 60))
+    return run, {line[1]: line[2] for line in lines if line[0] == "site"}
+
+
+def sites(run):
+    return {x["function"]: x for x in run.summary()["alloc"]["live_sites"]}
+
+
+def holds(site, truth, what):
+    """The 95 % interval, 2.6 times as wide on either side: 5 sigma of what is about normal."""
+    low = site["bytes"] - 2.6 * (site["bytes"] - site["low"])
+    high = site["bytes"] + 2.6 * (site["high"] - site["bytes"])
+    within(truth, low, high, f"{what}: {site}")
+
+
+@fact
+def intervals_hold_what_each_site_has_live():
+    run, truth = busy()
+    alloc = run.summary()["alloc"]
+    check(alloc["live_estimate"]["known"], f"live is not known: {alloc['live_estimate']}")
+    found = sites(run)
+    for name in ("leak_here", "cache_here"):
+        check(name in found, f"{name} is not among {sorted(found)}")
+        holds(found[name], truth[name], name)
+    whole = {"bytes": alloc["live_bytes"], "low": alloc["live_estimate"]["low"],
+             "high": alloc["live_estimate"]["high"]}
+    holds(whole, sum(truth.values()), "all of it")
+    # Usable sizes of what the target asked for before: 72 bytes each, and what its C library holds.
+    within(alloc["live_estimate"]["before_bytes"], 0.9 * 2000 * 72, 1.1 * 2000 * 72 + 100000,
+           "in use before")
+
+
+@fact
+def all_that_is_in_use_is_accounted_for():
+    """The allocator says exactly how much is in use; the estimates of sites add up to about that."""
+    run, truth = busy()
+    live = run.summary()["alloc"]["live_bytes"]
+    # Usable sizes are up to 16 bytes more than what was asked for; of the smallest, a quarter.
+    within(live, 0.75 * sum(truth.values()), 1.35 * sum(truth.values()), "sum of what lives")
+
+
+@fact
+def a_leak_in_a_busy_allocator_is_named_and_a_cache_that_fills_is_not():
+    run, _ = busy()
+    equal([x["function"] for x in run.summary()["alloc"]["leaks"]], ["leak_here"], "leaks")
+
+
+@fact
+def heap_profile_and_series_have_what_the_summary_says():
+    run, _ = busy()
+    heap = run.profile("heap")
+    for name, site in sites(run).items():
+        equal(heap.sum("inuse_space/bytes", name), site["bytes"], f"heap: {name}")
+    with open(os.path.join(run.out, "live_series.csv"), newline="", encoding="utf-8") as f:
+        rows = list(csv.reader(f))
+    check(len(rows) > 12, f"only {len(rows)} rows")
+    check(any(";leak_here;" in name for name in rows[0]), f"columns: {rows[0]}")
+
+
+main()

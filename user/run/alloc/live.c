@@ -1,0 +1,541 @@
+/*
+ * What lives of allocations that are seen in bursts alone: blocks seen there are remembered, and now and
+ * then the allocators of the processes are walked, which says whose addresses are in use
+ * (analyse/live_heap.h).
+ *
+ *   a burst's results ──► live_heap (one for each process) ◄── a look: heap/in_use.h
+ *                              │
+ *       heap profile, sites with intervals, live_series.csv, stacks that grow
+ *
+ * Looks read the processes from outside and stop nothing; they are memscope's own CPU time, of which they may
+ * take a part of --max-overhead.
+ */
+#include "analyse/leaks.h"
+#include "analyse/live_heap.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "collect/overhead/counter.h"
+#include "heap/in_use.h"
+#include "render/tables/bands_csv.h"
+#include "run/alloc/alloc.h"
+#include "run/output/files.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+	PROCESSES_MAX = 16,
+	LOOK_PART = 2, /* of --max-overhead: CPU time of looks, which is memscope's own   */
+	LIST_PART = 4, /* of --mem: the list of blocks in use                             */
+	KEPT_PART = 8, /* of --mem: blocks that are remembered                            */
+	KEPT_BYTES = 160,
+	UNKNOWN_PART = 20, /* more of a heap that could not be walked: the look does not count */
+};
+#define LOOK_NS       2000000000LL /* the longest that one may take                             */
+#define UNIT_NS       500000000ULL /* some intervals between bursts                             */
+#define KEPT_AGE_S    30.0         /* or half of what was traced, if that is less               */
+#define RESULTS_LEAST 0.8          /* the share of calls whose blocks must be known             */
+
+struct live_process {
+	pid_t pid;
+	struct live_heap *heap; /* NULL: it has ended, or cannot be walked */
+	uint32_t image;         /* of the series                           */
+	bool looked;
+	uint64_t had_made_n;
+	double *made, *bytes; /* by row, as the series has them          */
+};
+
+struct run_live {
+	struct live_process rows[PROCESSES_MAX];
+	uint32_t n, images;
+	bool full, whole, incomplete;
+	uint64_t next_ns, seed;
+	struct live_series *series;
+	struct summary_live facts;
+	double leak_age_s;
+};
+
+static struct live_process *process_of(struct run_live *l, pid_t pid)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->rows[i].pid == pid)
+			return &l->rows[i];
+	return NULL;
+}
+
+static void forget(struct live_process *p)
+{
+	live_heap_free(TAKE_PTR(p->heap));
+	free(TAKE_PTR(p->made));
+	free(TAKE_PTR(p->bytes));
+	p->had_made_n = 0;
+	p->looked = false;
+}
+
+/* What is in use in it now. `begin`: before the first burst. */
+static int look(struct alloc *al, struct live_process *p, bool begin, struct err *e)
+{
+	struct run_live *l = al->live;
+	uint64_t cpu_ns = thread_cpu_ns();
+	struct live_look look = { .at_ns = now_ns() };
+	_cleanup_(freep) struct live_block *blocks = NULL;
+	struct heap_in_use u;
+	int rc = heap_in_use_take(p->pid, LOOK_NS,
+				  ((uint64_t)al->run->cfg->mem_mb << 20) / LIST_PART /
+					  (sizeof(struct heap_block) + sizeof(struct live_block)),
+				  &u, e);
+
+	if (rc < 0)
+		return rc;
+	blocks = calloc(u.blocks.n + 1, sizeof(*blocks));
+	for (uint64_t i = 0; blocks && i < u.blocks.n; i++)
+		blocks[i] = (struct live_block){ u.blocks.rows[i].addr,
+						 8 * (uint64_t)u.blocks.rows[i].words };
+	look.blocks = blocks;
+	look.n = u.blocks.n;
+	look.unknown = (const struct live_range *)u.blocks.unknown;
+	look.n_unknown = u.blocks.n_unknown;
+	snprintf(l->facts.allocators, sizeof(l->facts.allocators), "%s", u.allocators);
+	l->facts.cached |= u.cached;
+	if (u.incomplete) {
+		l->incomplete = true;
+		rc = -E2BIG;
+	} else if (!*u.allocators || u.unknown_bytes > u.live_bytes / UNKNOWN_PART + (1 << 20)) {
+		rc = -EAGAIN;
+		l->facts.failed_looks += !begin;
+	} else if (!blocks) {
+		rc = -ENOMEM;
+	} else {
+		rc = begin ? live_heap_begin(p->heap, &look) : live_heap_look(p->heap, &look);
+		l->facts.looks += !begin;
+		p->looked |= !begin;
+	}
+	heap_in_use_fini(&u);
+	l->facts.look_ns += (int64_t)(thread_cpu_ns() - cpu_ns);
+	return rc;
+}
+
+/* What it has in use now is not of the bursts. */
+static void begin(struct alloc *al, pid_t pid)
+{
+	struct run_live *l = al->live;
+	struct live_process *p = process_of(l, pid);
+	struct err e = { 0 };
+	int rc;
+
+	for (uint32_t i = 0; !p && i < l->n; i++)
+		if (!l->rows[i].heap && !target_of(al->run, l->rows[i].pid))
+			p = &l->rows[i];
+	if (!p && l->n < PROCESSES_MAX)
+		p = &l->rows[l->n++];
+	if (!p) {
+		l->full = true;
+		return;
+	}
+	forget(p);
+	*p = (struct live_process){ .pid = pid, .image = ++l->images };
+	p->heap = live_heap_new(
+		(uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / KEPT_PART / KEPT_BYTES),
+		l->seed + l->images);
+	if (!p->heap) {
+		al->run->oom = true;
+		return;
+	}
+	live_heap_unit(p->heap, UNIT_NS);
+	rc = look(al, p, true, &e);
+	/* One that is about to ask for its first block has nothing before it. */
+	if (rc < 0 && rc != -EAGAIN)
+		forget(p);
+	al->run->oom |= rc == -ENOMEM;
+}
+
+static void begin_target(void *ctx, const struct target *t)
+{
+	if (!t->ended_ns)
+		begin(ctx, t->pid);
+}
+
+int live_begin(struct alloc *al, struct err *e)
+{
+	if (!live_wanted(al->run->cfg))
+		return 0;
+	al->live = calloc(1, sizeof(*al->live));
+	if (!al->live)
+		return err_set(e, -ENOMEM, "out of memory");
+	al->live->seed = now_ns();
+	al->live->series = live_series_new();
+	if (!al->live->series)
+		return err_set(e, -ENOMEM, "out of memory");
+	targets_each(al->run, begin_target, al);
+	return 0;
+}
+
+bool live_wanted(const struct run_config *cfg)
+{
+	return cfg->sources[SOURCE_ALLOC] && !cfg->all && !cfg->tid && !cfg->file_scope &&
+	       (cfg->alloc == ALLOC_AUTO || cfg->alloc == ALLOC_BURSTS);
+}
+
+void live_result(struct alloc *al, uint32_t row, const struct drain_result *r)
+{
+	struct run_live *l = al->live;
+	struct live_process *p = l ? process_of(l, r->pid) : NULL;
+	struct heap_in_use like = { .glibc = l && strcmp(l->facts.allocators, "glibc") == 0 };
+	struct live_seen seen = {
+		.addr = r->addr,
+		.size = r->size,
+		.room = heap_in_use_room(&like, r->size),
+		.born_ns = r->time_ns,
+		.row = row + 1,
+		.thread = r->tid,
+		.burst = r->no,
+	};
+
+	if (l && !p)
+		begin(al, r->pid);
+	if (!p || !p->heap)
+		return;
+	if (r->old && r->old != r->addr)
+		live_heap_freed(p->heap, r->old, r->time_ns);
+	if (r->addr)
+		al->run->oom |= live_heap_seen(p->heap, &seen) < 0;
+}
+
+/* Calls whose block is not known are stood for by the others. */
+static double for_lost(const struct alloc *al)
+{
+	uint64_t calls = counter_read(al->run->session, STAT_BURST_CALLS);
+	uint64_t known = counter_read(al->run->session, STAT_BURST_RESULTS);
+
+	return known && calls > known ? (double)calls / (double)known : 1;
+}
+
+void live_guess(struct alloc *al, double weight)
+{
+	struct run_live *l = al->live;
+
+	for (uint32_t i = 0; l && i < l->n; i++)
+		if (l->rows[i].heap)
+			live_heap_guess(l->rows[i].heap, weight);
+}
+
+void live_settled(struct alloc *al, const struct burst_settled *settled, pid_t pid)
+{
+	struct run_live *l = al->live;
+	struct live_process *p = l ? process_of(l, pid) : NULL;
+
+	if (p && p->heap)
+		al->run->oom |= live_heap_weigh(p->heap, settled->no, settled->thread,
+						settled->weight * for_lost(al)) < 0;
+}
+
+void live_process_event(struct alloc *al, const struct process_event *event)
+{
+	struct live_process *p = al->live ? process_of(al->live, event->pid) : NULL;
+
+	if (!p || (event->kind != PROCESS_EXEC && event->kind != PROCESS_ENDED))
+		return;
+	live_series_drop(al->live->series, p->image);
+	forget(p);
+	if (event->kind == PROCESS_EXEC && event->listed)
+		begin(al, event->pid);
+}
+
+/* --- the series ------------------------------------------------------------------------------- */
+
+static int rows_for(struct live_process *p, uint32_t n)
+{
+	double *made, *bytes;
+
+	if (n <= p->had_made_n)
+		return 0;
+	n = n < 256 ? 256 : 2 * n;
+	made = reallocarray(p->made, n, sizeof(*made));
+	if (made)
+		p->made = made;
+	bytes = reallocarray(p->bytes, n, sizeof(*bytes));
+	if (bytes)
+		p->bytes = bytes;
+	if (!made || !bytes)
+		return -ENOMEM;
+	memset(made + p->had_made_n, 0, (n - p->had_made_n) * sizeof(*made));
+	memset(bytes + p->had_made_n, 0, (n - p->had_made_n) * sizeof(*bytes));
+	p->had_made_n = n;
+	return 0;
+}
+
+/* What a row has come to since the last look, into the series. */
+static int tell_series(struct alloc *al, struct live_process *p, uint32_t row, stack_id stack)
+{
+	const struct live_estimate *est = live_heap_row(p->heap, row + 1);
+	double made = live_heap_made(p->heap, row + 1);
+	int64_t blocks, bytes;
+
+	if (rows_for(p, row + 1) < 0)
+		return -ENOMEM;
+	blocks = llround(made) - llround(p->made[row]);
+	bytes = llround(est->bytes) - llround(p->bytes[row]);
+	p->made[row] = made;
+	p->bytes[row] = est->bytes;
+	return blocks || bytes ? live_series_add(al->live->series, p->image, stack, blocks, bytes)
+			       : 0;
+}
+
+static void tell_row(void *ctx, uint32_t row, pid_t pid, const struct event_key *key)
+{
+	struct alloc *al = ctx;
+	struct live_process *p = process_of(al->live, pid);
+	stack_id stack;
+	labels_id labels;
+
+	if (p && p->heap && p->looked && ingest_place(al->run->ingest, key, &stack, &labels))
+		al->run->oom |= tell_series(al, p, row, stack) < 0;
+}
+
+/* Every process, one after the other. false: none could be walked. */
+static bool look_at_all(struct alloc *al)
+{
+	struct run_live *l = al->live;
+	bool any = false, all = true;
+
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct live_process *p = &l->rows[i];
+		struct err e = { 0 };
+		int rc = p->heap ? look(al, p, false, &e) : -ENOENT;
+
+		al->run->oom |= rc == -ENOMEM;
+		any |= rc == 0;
+		all &= rc == 0 || !target_of(al->run, p->pid) ||
+		       target_of(al->run, p->pid)->ended_ns;
+	}
+	l->whole = any && all;
+	if (any)
+		bursts_each_row(al, tell_row, al);
+	return any;
+}
+
+void live_row(struct alloc *al, uint64_t now)
+{
+	struct run_live *l = al->live;
+	uint64_t from = now_ns();
+	int64_t before;
+	double part = al->run->cfg->max_overhead / 100 / LOOK_PART;
+
+	if (!l || from < l->next_ns)
+		return;
+	before = l->facts.look_ns;
+	if (!look_at_all(al))
+		return;
+	l->next_ns = from + (uint64_t)((double)(l->facts.look_ns - before) / fmax(part, 1e-3));
+	live_series_tick(l->series, (double)(now - session_start_ns(al->run->session)) / 1e9);
+}
+
+void live_closing(struct alloc *al)
+{
+	struct run_live *l = al->live;
+	double traced;
+
+	if (!l)
+		return;
+	drain_events(al->run->drain);
+	traced = (double)(now_ns() - al->run->alloc.from_ns) / 1e9;
+	l->leak_age_s = traced / 2 < KEPT_AGE_S ? traced / 2 : KEPT_AGE_S;
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->rows[i].heap)
+			live_heap_age(l->rows[i].heap, (uint64_t)(l->leak_age_s * 1e9));
+	if (look_at_all(al))
+		live_series_tick(l->series,
+				 (double)(now_ns() - session_start_ns(al->run->session)) / 1e9);
+}
+
+/* --- in the end ------------------------------------------------------------------------------- */
+
+/* Why nothing is known of what lives; NULL: it is. */
+static const char *why_not(const struct alloc *al)
+{
+	const struct run_live *l = al->live;
+
+	if (!l->facts.looks && l->incomplete)
+		return "the processes have more blocks in use than --mem has room for";
+	if (!l->facts.looks || !l->whole)
+		return "the allocators of the processes could not be walked";
+	if (for_lost(al) * RESULTS_LEAST > 1)
+		return "of too many calls it is not known which block they made";
+	return NULL;
+}
+
+/* What is wrong in the same direction for all: the cost of a call, in the weights. */
+static void add_weights(struct value_error *e, double value, const struct burst_estimate *made)
+{
+	if (made->bytes <= 0)
+		return;
+	e->below = value * (1 - fmin(1, made->low_bytes / made->bytes));
+	e->above = value * (fmax(1, made->high_bytes / made->bytes) - 1);
+}
+
+/* The one place where estimates of what lives, and their errors, go into a profile. */
+static int add_estimate(struct alloc *al, uint32_t row, const struct live_estimate *est,
+			stack_id stack, labels_id labels)
+{
+	const struct burst_estimate *made = bursts_of_row(al, row);
+	int64_t values[4] = { 0, 0, llround(est->blocks), llround(est->bytes) };
+	struct profile *heap = al->run->profiles[PROFILE_HEAP];
+	struct value_error errors[2];
+	int rc;
+
+	if (!heap || values[3] <= 0)
+		return 0;
+	rc = profile_add(heap, stack, labels, values);
+	if (rc < 0)
+		return rc;
+	live_errors(est, &errors[0], &errors[1]);
+	add_weights(&errors[0], est->blocks, made);
+	add_weights(&errors[1], est->bytes, made);
+	return alloc_add_errors(al, stack, labels, NULL, errors);
+}
+
+static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_key *key)
+{
+	struct alloc *al = ctx;
+	struct live_process *p = process_of(al->live, pid);
+	const struct live_estimate *est;
+	stack_id stack;
+	labels_id labels;
+
+	if (!p || !p->heap || !ingest_place(al->run->ingest, key, &stack, &labels))
+		return;
+	est = live_heap_row(p->heap, row + 1);
+	al->run->oom |= add_estimate(al, row, est, stack, labels) < 0;
+	live_series_old(al->live->series, p->image, stack, (uint64_t)llround(est->old_blocks));
+}
+
+void live_finish(struct alloc *al)
+{
+	struct run_live *l = al->live;
+
+	if (!l)
+		return;
+	l->facts.why_not = why_not(al);
+	al->run->alloc.live_known = !l->facts.why_not;
+	if (l->facts.why_not)
+		return;
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->rows[i].heap)
+			al->run->oom |= live_heap_estimate(l->rows[i].heap, true) < 0;
+	bursts_each_row(al, add_to_heap, al);
+}
+
+struct merge {
+	struct alloc *al;
+	const struct site_row *site; /* NULL: all */
+	struct live_estimate sum;
+	struct burst_estimate made; /* of the same rows */
+};
+
+static void merge_row(void *ctx, uint32_t row, pid_t pid, const struct event_key *key)
+{
+	struct merge *m = ctx;
+	struct live_process *p = process_of(m->al->live, pid);
+	struct site_row of = { 0 };
+	stack_id stack;
+	labels_id labels;
+
+	if (!p || !p->heap)
+		return;
+	if (m->site && (!ingest_place(m->al->run->ingest, key, &stack, &labels) ||
+			site_of_stack(m->al->run->dict, stack, &of) < 0 ||
+			strcmp(of.function, m->site->function) != 0 ||
+			strcmp(of.module, m->site->module) != 0))
+		return;
+	live_estimate_merge(&m->sum, live_heap_row(p->heap, row + 1));
+	burst_estimate_merge(&m->made, bursts_of_row(m->al, row));
+}
+
+/* That of which blocks were seen, and that of what a call is slowed by, which all weights have in common. */
+static struct interval interval_of(const struct merge *m)
+{
+	struct interval i = live_interval(&m->sum);
+	struct value_error weights = { 0 };
+	double bytes = m->sum.bytes;
+
+	add_weights(&weights, bytes, &m->made);
+	i.low = fmax(0, bytes - hypot(bytes - i.low, weights.below));
+	i.high = fmin(bytes + hypot(i.high - bytes, weights.above), fmax(m->sum.most, bytes));
+	return i;
+}
+
+void live_report(struct alloc *al, struct summary_alloc *a)
+{
+	struct run_live *l = al->live;
+	struct merge all = { .al = al };
+	struct interval i;
+
+	if (!l)
+		return;
+	a->live = l->facts;
+	a->live.known = !l->facts.why_not;
+	if (l->full)
+		run_note(al->run, false,
+			 "live memory is estimated of %d processes: there were more at one time",
+			 PROCESSES_MAX);
+	if (!a->live.known)
+		return;
+	for (uint32_t k = 0; k < l->n; k++) {
+		struct live_facts f;
+
+		if (!l->rows[k].heap)
+			continue;
+		live_heap_facts(l->rows[k].heap, &f);
+		a->live.kept += f.blocks;
+		a->live.unknown += f.unknown;
+		a->live.reused += f.reused;
+		a->live.before_bytes += llround(live_heap_row(l->rows[k].heap, LIVE_BEFORE)->bytes);
+	}
+	bursts_each_row(al, merge_row, &all);
+	i = interval_of(&all);
+	a->live_objects = (uint64_t)llround(fmax(all.sum.blocks, 0));
+	a->live_bytes = (uint64_t)llround(fmax(all.sum.bytes, 0));
+	a->live_interval =
+		(struct summary_interval){ (int64_t)i.low, (int64_t)i.high, all.sum.seen };
+	a->n_live_sites = row_count(sites_allocations(al->run->profiles[PROFILE_HEAP], 3, 2,
+						      al->live_sites, ALLOC_ROWS));
+	a->live_sites = al->live_sites;
+	for (uint32_t k = 0; k < a->n_live_sites; k++) {
+		struct merge one = { .al = al, .site = &al->live_sites[k] };
+
+		bursts_each_row(al, merge_row, &one);
+		i = interval_of(&one);
+		al->live_sites[k].low = (int64_t)i.low;
+		al->live_sites[k].high = (int64_t)i.high;
+		al->live_sites[k].samples = one.sum.seen;
+	}
+	leaks_of(l->series, al->run->dict, l->leak_age_s, a);
+}
+
+static int write_series(void *ctx, struct sink *sink, struct err *e)
+{
+	struct alloc *al = ctx;
+
+	return bands_csv_write(al->live->series, al->run->dict, al->run->clock.start_wall_ns, sink,
+			       e);
+}
+
+int live_write(struct alloc *al, struct run_output *to, struct err *e)
+{
+	return al->live && al->run->alloc.live_known
+		       ? output_csv(to, "live_series", write_series, al, e)
+		       : 0;
+}
+
+void live_free(struct alloc *al)
+{
+	struct run_live *l = al->live;
+
+	if (!l)
+		return;
+	for (uint32_t i = 0; i < l->n; i++)
+		forget(&l->rows[i]);
+	live_series_free(l->series);
+	free(TAKE_PTR(al->live));
+}
