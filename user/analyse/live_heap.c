@@ -52,7 +52,7 @@ struct cell {
 		uint32_t row, class;
 	} key;
 	double in_use[LIVE_GROUPS + 1]; /* usable bytes */
-	double blocks, old, bytes[LIVE_GROUPS + 1];
+	double blocks, old, plain, bytes[LIVE_GROUPS + 1];
 	double reused; /* of in_use, but one group: that have ended, by live_fates.h    */
 	double chance; /* variance of the others' sum: by which blocks were seen            */
 	double ends;
@@ -366,7 +366,7 @@ int live_heap_seen(struct live_heap *h, const struct live_seen *seen)
 	}
 	if (r < 0 || rows_for(h, seen->row) < 0)
 		return -ENOMEM;
-	h->made[seen->row] += mean_weight(h);
+	h->made[seen->row]++;
 	if (((double)seen->size + AROUND) / u < h->threshold)
 		return 0;
 	if (HASH_COUNT(h->kept) >= h->max && thin(h) < 0)
@@ -553,7 +553,7 @@ static int sum_in_use(struct live_heap *h)
 	for (c = h->cells; c; c = c->hh.next) {
 		memset(c->in_use, 0, sizeof(c->in_use));
 		memset(c->bytes, 0, sizeof(c->bytes));
-		c->blocks = c->old = 0;
+		c->blocks = c->old = c->plain = 0;
 		c->v = c->vc = 0;
 		c->seen = 0;
 	}
@@ -576,9 +576,10 @@ static int sum_in_use(struct live_heap *h)
 		x = w * size;
 		c->in_use[g] += w * 8 * k->usable;
 		c->blocks += w;
+		c->plain += k->row == LIVE_BEFORE ? x : size * kept_for(h, k->size);
 		c->bytes[g] += x;
 		if (h->at_ns - k->born_ns >= h->age_ns)
-			c->old += w;
+			c->old += k->row == LIVE_BEFORE ? w : kept_for(h, k->size);
 		c->seen++;
 		if (g != NO_GROUP) {
 			c->v += x * (x - size);
@@ -651,6 +652,7 @@ static void add_cell(struct live_heap *h, const struct cell *c, const struct sha
 	}
 	est->seen += c->seen;
 	est->blocks += c->blocks * part;
+	est->plain += c->plain * part;
 	est->bytes += bytes;
 	est->v += c->v;
 	est->vc += c->vc;
@@ -800,6 +802,7 @@ void live_estimate_merge(struct live_estimate *to, const struct live_estimate *f
 	to->seen += from->seen;
 	to->bytes += from->bytes;
 	to->blocks += from->blocks;
+	to->plain += from->plain;
 	to->old_blocks += from->old_blocks;
 	for (int g = 0; g < LIVE_GROUPS; g++)
 		to->without[g] += from->without[g];

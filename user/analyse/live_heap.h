@@ -106,7 +106,8 @@ int live_heap_estimate(struct live_heap *h, bool intervals);
 struct live_estimate {
 	uint64_t seen;                 /* blocks it is based on: in use, or counted so         */
 	double bytes, blocks;
-	double old_blocks;             /* of blocks: older than live_heap_age()               */
+	double plain;                  /* bytes, with all weights 1: as it is whenever weights become known */
+	double old_blocks;             /* older than live_heap_age(), with all weights 1       */
 	double without[LIVE_GROUPS];   /* bytes, with one group left out                      */
 	double v, vc;                  /* sums of squares and cubes of what each stands for     */
 	double model;                  /* variance of the division among rows                 */
@@ -119,7 +120,7 @@ struct live_estimate {
 const struct live_estimate *live_heap_row(const struct live_heap *h, uint32_t row);
 /* So many seconds old must a block be to count as old; before live_heap_look(). */
 void live_heap_age(struct live_heap *h, uint64_t age_ns);
-/* Weighted calls seen of a row so far. */
+/* Calls seen of a row so far. */
 double live_heap_made(const struct live_heap *h, uint32_t row);
 
 void live_estimate_merge(struct live_estimate *to, const struct live_estimate *from);

@@ -143,6 +143,29 @@ void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint
 		row->old += blocks;
 }
 
+void live_series_final(struct live_series *b, uint32_t image, stack_id stack, double bytes)
+{
+	struct live_series_row *row = find(b, image, stack);
+
+	if (row)
+		row->final += bytes;
+}
+
+void live_series_settle(struct live_series *b)
+{
+	struct entry *e, *next;
+
+	HASH_ITER (hh, b->entries, e, next) {
+		double by = e->row.live > 0 && e->row.final > 0 ? e->row.final / (double)e->row.live
+								: 1;
+
+		for (uint32_t i = 0; i < b->n_times; i++)
+			e->row.bytes[i] = (int64_t)((double)e->row.bytes[i] * by);
+		e->row.live = (int64_t)((double)e->row.live * by);
+		e->row.area *= by;
+	}
+}
+
 uint32_t live_series_times(const struct live_series *b, const double **ret_times)
 {
 	*ret_times = b->times;

@@ -28,6 +28,7 @@ struct live_series_row {
 	int64_t live;                 /* bytes, now                                      */
 	uint64_t made;                /* blocks allocated so far                         */
 	uint64_t old;                 /* blocks passed to live_series_old()              */
+	double final;                 /* bytes passed to live_series_final()             */
 	double area;                  /* bytes x ticks: held most, for longest           */
 	int64_t bytes[LIVE_SERIES_TICKS];   /* live at each moment                             */
 	uint64_t made_by[LIVE_SERIES_TICKS];
@@ -46,6 +47,13 @@ void live_series_drop(struct live_series *b, uint32_t image);
 void live_series_tick(struct live_series *b, double t_s);
 /* So many blocks are live at the end, and older than the age passed to live_series_leaks(). */
 void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint64_t blocks);
+
+/*
+ * Where what was added are estimates in a unit of their own: what a stack holds now, in bytes, is the sum of what
+ * this was called with. live_series_settle() then multiplies each stack's series accordingly.
+ */
+void live_series_final(struct live_series *b, uint32_t image, stack_id stack, double bytes);
+void live_series_settle(struct live_series *b);
 
 /* The moments kept. Returns how many. */
 uint32_t live_series_times(const struct live_series *b, const double **ret_times);

@@ -136,6 +136,26 @@ static void leaks_come_fastest_first(void **state)
 	(void)state;
 }
 
+static void estimates_in_a_unit_of_their_own_become_bytes_in_the_end(void **state)
+{
+	const struct live_series_row *rows[1];
+	struct live_series *b = live_series_new();
+
+	live_series_add(b, 1, LEAKY, 1, 10);
+	live_series_tick(b, 1);
+	live_series_add(b, 1, LEAKY, 1, 10);
+	live_series_tick(b, 2);
+	live_series_final(b, 1, LEAKY, 1500);
+	live_series_final(b, 1, LEAKY, 500);
+	live_series_settle(b);
+	assert_int_equal(live_series_rank(b, rows, 1), 1);
+	assert_int_equal(rows[0]->bytes[0], 1000);
+	assert_int_equal(rows[0]->bytes[1], 2000);
+	assert_int_equal(rows[0]->live, 2000);
+	live_series_free(b);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +165,7 @@ int main(void)
 		cmocka_unit_test(what_grows_and_stays_is_a_leak),
 		cmocka_unit_test(few_ticks_are_no_evidence),
 		cmocka_unit_test(leaks_come_fastest_first),
+		cmocka_unit_test(estimates_in_a_unit_of_their_own_become_bytes_in_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,7 @@ enum {
 };
 #define LOOK_NS       2000000000LL /* the longest that one may take                             */
 #define UNIT_NS       500000000ULL /* some intervals between bursts                             */
+#define SERIES_UNIT   16.0         /* parts of a byte                                           */
 #define KEPT_AGE_S    30.0         /* or half of what was traced, if that is less               */
 #define RESULTS_LEAST 0.8          /* the share of calls whose blocks must be known             */
 
@@ -275,9 +276,11 @@ static int tell_series(struct alloc *al, struct live_process *p, uint32_t row, s
 	if (rows_for(p, row + 1) < 0)
 		return -ENOMEM;
 	blocks = llround(made) - llround(p->made[row]);
-	bytes = llround(est->bytes) - llround(p->bytes[row]);
+	/* Not by weights, which become known later, and would be steps: by what a call stood for at
+	 * first. live_series_settle() makes bytes of it. */
+	bytes = llround(est->plain * SERIES_UNIT) - llround(p->bytes[row] * SERIES_UNIT);
 	p->made[row] = made;
-	p->bytes[row] = est->bytes;
+	p->bytes[row] = est->plain;
 	return blocks || bytes ? live_series_add(al->live->series, p->image, stack, blocks, bytes)
 			       : 0;
 }
@@ -408,6 +411,7 @@ static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_k
 	est = live_heap_row(p->heap, row + 1);
 	al->run->oom |= add_estimate(al, row, est, stack, labels) < 0;
 	live_series_old(al->live->series, p->image, stack, (uint64_t)llround(est->old_blocks));
+	live_series_final(al->live->series, p->image, stack, est->bytes);
 }
 
 void live_finish(struct alloc *al)
@@ -424,6 +428,7 @@ void live_finish(struct alloc *al)
 		if (l->rows[i].heap)
 			al->run->oom |= live_heap_estimate(l->rows[i].heap, true) < 0;
 	bursts_each_row(al, add_to_heap, al);
+	live_series_settle(l->series);
 }
 
 struct merge {
