@@ -11,26 +11,24 @@ enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_BURSTS, ALLOC_OF
 enum waits_mode { WAITS_AUTO, WAITS_EXACT, WAITS_SAMPLED };
 
 struct run_config {
-	pid_t *pids; /* asked for; none with `all` or `command` */
+	pid_t *pids;             /* asked for; none with `all` or `command` */
 	uint32_t n_pids;
 	bool all;
-	struct group
-		*groups; /* -c, -G: their members are targets; `pids` are those that are there */
+	struct group *groups;    /* -c, -G: their members are targets; `pids` are those that are there */
 	uint32_t n_groups;
 	const struct cgroup_mounts *mounts; /* with `groups`                 */
-	char **command;                     /* argv of -- CMD, or NULL                  */
-	double duration_s;                  /* 0: until a signal or the target's end    */
-	double delay_s;                     /* before anything is attached              */
+	char **command;          /* argv of -- CMD, or NULL                  */
+	double duration_s;       /* 0: until a signal or the target's end    */
+	double delay_s;          /* before anything is attached              */
 	uint32_t hz;
 	bool sources[N_SOURCES];
 	enum alloc_mode alloc;
-	bool alloc_asked; /* allocations were asked for by name       */
-	uint64_t
-		alloc_rate; /* ALLOC_SAMPLED of a command, or injected: mean bytes between samples */
-	bool inject;        /* ALLOC_SAMPLED, ALLOC_EXACT: put the library into running processes */
+	bool alloc_asked;        /* allocations were asked for by name       */
+	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command, or injected: mean bytes between samples */
+	bool inject;             /* ALLOC_SAMPLED, ALLOC_EXACT: put the library into running processes */
 	bool file_scope;
-	bool python_objects; /* ALLOC_EXACT: CPython's allocator of objects as well   */
-	double max_overhead; /* % of one CPU                             */
+	bool python_objects;     /* ALLOC_EXACT: CPython's allocator of objects as well   */
+	double max_overhead;     /* % of one CPU                             */
 	bool children, user_stacks, kernel_stacks;
 	pid_t tid;
 	bool *cpus;
@@ -38,26 +36,25 @@ struct run_config {
 	double interval_s;
 	uint32_t mem_mb;
 	bool quiet, verbose, json, no_demangle;
-	const char *by;            /* label at the root of stacks, NULL: none   */
-	bool no_comm;              /* no process name there                    */
-	const char *title;         /* what the run is to be known by; NULL: its target */
+	const char *by;          /* label at the root of stacks, NULL: none   */
+	bool no_comm;            /* no process name there                    */
+	const char *title;       /* what the run is to be known by; NULL: its target */
 	const char *const *labels; /* "env=prod", n_labels of them           */
 	uint32_t n_labels;
 	const char *const *about; /* for the comments of profiles (about.h), NULL: none */
-	const char *dir;          /* where the files go; exists; NULL: run_facts() alone */
+	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
 	enum waits_mode waits;
 	uint64_t wait_min_ns, wait_max_ns; /* off-CPU: waits whose stacks are kept; 0: no bound */
-	double every_s;            /* a window of profiles every so many seconds; 0: one of all */
-	struct keep keep;          /* which of them stay                       */
+	double every_s;          /* a window of profiles every so many seconds; 0: one of all */
+	struct keep keep;        /* which of them stay                       */
 	const char *const *series; /* --series: n_series of them             */
 	uint32_t n_series;
-	struct trigger *when; /* n_when of them: a window when one is met */
+	struct trigger *when;    /* n_when of them: a window when one is met */
 	uint32_t n_when;
 	double before_s;         /* so much of the time before is in it      */
 	double rearm_s;          /* each once in that time at most           */
 	struct archive *archive; /* with every_s: where they are made        */
-	const char
-		*stamp; /* of trend and summary, which stay beside those of other runs; or NULL */
+	const char *stamp;       /* of trend and summary, which stay beside those of other runs; or NULL */
 };
 
 #endif

@@ -54,9 +54,9 @@ struct alloc_state {
 	bool live_known;         /* bursts: what lives was estimated, at the end */
 	/* Live bytes now, MEM_UNKNOWN where that is not known. */
 	int64_t (*live_bytes)(void *ctx);
-	double (*total_bytes)(
-		void *ctx); /* allocated since the run began; NAN where that is not known */
-	void *live_ctx;     /* of both */
+	/* Allocated since the run began; NAN where that is not known. */
+	double (*total_bytes)(void *ctx);
+	void *live_ctx; /* of both */
 	/* Called as estimates become known: `bytes` were allocated between two moments (CLOCK_MONOTONIC);
 	 * `stack` NULL: not known. Exact calls come from ingest_on_alloc(). */
 	void (*allocated)(void *ctx, const stack_id *stack, double bytes, uint64_t from_ns,
@@ -84,9 +84,9 @@ struct run {
 	struct alloc_state alloc;
 	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
-	uint32_t n_deferred;          /* stacks that wait to be walked here                   */
-	void **states;                /* of components, by their place in the table           */
-	bool oom;                     /* something gathered did not fit in memory             */
+	uint32_t n_deferred;    /* stacks that wait to be walked here                   */
+	void **states;          /* of components, by their place in the table           */
+	bool oom;               /* something gathered did not fit in memory             */
 };
 
 /* Everything from here to the end of the run. On an error, what was gathered is still in *r. */

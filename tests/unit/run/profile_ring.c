@@ -11,6 +11,7 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 		 struct err *e)
 {
 	const int64_t values[4] = { 1, each, 1, since->no_live ? 0 : 1000 };
+	const struct value_error error = { .samples = 1, .v = 4 };
 	static uint64_t nth;
 	location_id at = dict_location(r->dict, (module_id){ 0 }, 4096);
 	struct profile *p = profile_new(r->dict, profile_rows[PROFILE_HEAP].types, 4);
@@ -19,6 +20,9 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 	assert_int_equal(
 		profile_add(p, dict_stack(r->dict, &at, 1), dict_labels(r->dict, NULL, 0), values),
 		0);
+	assert_int_equal(profile_add_error(p, dict_stack(r->dict, &at, 1),
+					   dict_labels(r->dict, NULL, 0), 1, &error),
+			 0);
 	at = dict_location(r->dict, (module_id){ 0 }, 8192 + nth++);
 	assert_int_equal(
 		profile_add(p, dict_stack(r->dict, &at, 1), dict_labels(r->dict, NULL, 0), values),
@@ -47,6 +51,8 @@ static void a_window_is_what_is_kept_and_what_came_since(void **state)
 	struct run *r = bare_run(&cfg);
 	_cleanup_(profile_ring_freep) struct profile_ring *ring = profile_ring_new(6, 1 << 20);
 	_cleanup_(profile_now_fini) struct profile_now now = { 0 }, again = { 0 };
+	struct profile_sample first;
+	struct value_error error;
 
 	each = 10;
 	last = false;
@@ -67,6 +73,10 @@ static void a_window_is_what_is_kept_and_what_came_since(void **state)
 	assert_int_equal(profile_ring_take(ring, r, &again, NULL), 0);
 	assert_int_equal(profile_total(again.profiles[PROFILE_HEAP], 0), 2 * 9);
 	assert_int_equal(profile_total(again.profiles[PROFILE_HEAP], 3), 2 * 1000);
+	/* Estimates stay estimates: the first sample is the one that all parts have. */
+	first = profile_sample(again.profiles[PROFILE_HEAP], 0);
+	assert_true(profile_error(&first, 1, &error));
+	assert_true(error.v == 9 * 4);
 	bare_run_free(r);
 	(void)state;
 }

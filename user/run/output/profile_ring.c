@@ -126,6 +126,13 @@ static int copy_profile(enum profile_kind kind, const struct profile *from, stru
 		memcpy(values, s.values, n * sizeof(*values));
 		if (profile_add(copy, s.stack, s.labels, values) < 0)
 			return -ENOMEM;
+		for (uint32_t k = 0; k < n; k++) {
+			struct value_error error;
+
+			if (profile_error(&s, k, &error) &&
+			    profile_add_error(copy, s.stack, s.labels, k, &error) < 0)
+				return -ENOMEM;
+		}
 	}
 	*ret = TAKE_PTR(copy);
 	return *ret ? 0 : -ENOMEM;
