@@ -75,6 +75,7 @@ struct settled {
 struct share {
 	uint32_t row;
 	double in_use, bytes, reused, chance, live;
+	double not_reused; /* `live` before chance was taken from it */
 };
 
 struct live_heap {
@@ -632,9 +633,12 @@ static double take(struct share *shares, uint32_t n, double excess, bool chance)
 
 static void divide(struct share *shares, uint32_t n, double excess)
 {
-	for (int chance = 0; chance < 2; chance++)
+	for (int chance = 0; chance < 2; chance++) {
 		for (int round = 0; round < 8 && fabs(excess) > 1e-9; round++)
 			excess = take(shares, n, excess, chance);
+		for (uint32_t i = 0; i < n && !chance; i++)
+			shares[i].not_reused = shares[i].live;
+	}
 }
 
 /* What a row's cell comes to, of what the row comes to in its pool. */
@@ -652,7 +656,7 @@ static void add_cell(struct live_heap *h, const struct cell *c, const struct sha
 	}
 	est->seen += c->seen;
 	est->blocks += c->blocks * part;
-	est->plain += c->plain * part;
+	est->plain += s->in_use > 0 ? c->plain * s->not_reused / s->in_use : 0;
 	est->bytes += bytes;
 	est->v += c->v;
 	est->vc += c->vc;
