@@ -43,21 +43,21 @@ class Pairs(governor.Work):
     """ns of a pair by its own account: the last lines that it has said."""
     def __init__(self, what, threads, prefix=()):
         super().__init__()
-        self.what = what
+        self.what, self.skip = what, 1 if threads == 1 else 2 * threads
         self.child = Child([*prefix, os.path.join(TARGETS, "alloc_depth"), "24", "1000", str(threads)],
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         os.set_blocking(self.child.process.stdout.fileno(), False)
 
     def figure(self, _seconds):
-        """The median of three lines, each of a fifth of a second of CPU time, after the one that is under way."""
+        """The median of three lines, each of a fifth of a second of CPU time, after those that are under way."""
         got, text, until = [], b"", time.monotonic() + 90
         self.child.process.stdout.read()
-        while len(got) < 4 and time.monotonic() < until:
+        while len(got) < self.skip + 3 and time.monotonic() < until:
             time.sleep(0.1)
             text += self.child.process.stdout.read() or b""
             lines = [line.split() for line in text.decode().splitlines()]
-            got = [float(words[words.index(self.what) + 1]) for words in lines[:4] if len(words) == 6]
-        return statistics.median(got[1:]) if len(got) > 3 else None
+            got = [float(words[words.index(self.what) + 1]) for words in lines[:self.skip + 3] if len(words) == 6]
+        return statistics.median(got[self.skip:]) if len(got) >= self.skip + 3 else None
 
 
 class Pieces:
