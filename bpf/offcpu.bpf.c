@@ -318,6 +318,9 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 		if (does == WAIT_SAMPLER_NONE)
 			wait_sampler_end(b, prev);
 	}
+	/* After on_sampled_exit() it may have waited once more, and been given a slot again. */
+	if (b && prev_state & TASK_DEAD_STATE)
+		wait_sampler_give_back(prev->pid);
 	/* Read once, before stacks are captured: the scheduler charges all that follows to the next
 	 * thread. */
 	if (does != WAIT_SAMPLER_COUNT)

@@ -1,9 +1,14 @@
 """Waits of threads that switch so often that not all of them are looked at."""
 
+import contextlib
 import glob
 import gzip
+import json
 import math
 import os
+import signal
+import subprocess
+import sys
 import time
 
 import pprof_reader
@@ -182,6 +187,62 @@ def windows_of_a_sampled_run_add_up_to_the_run():
     # What one window has too much the next one has less; but for parts of a nanosecond in each stack.
     for kind, ns in ((BLOCKED, t["blocked_ns"]), (RUNNABLE, t["runnable_ns"])):
         near(sum(p.sum(kind) for p in parts), ns, 1000, kind)
+
+
+CHILDREN = 10
+SWITCHES_THEN_DIES = f"""
+import mmap, os, time
+os.sched_setaffinity(0, {{max(os.sched_getaffinity(0))}})
+for _ in range({CHILDREN}):
+    (a, b), (c, d) = os.pipe(), os.pipe()
+    if os.fork() == 0:
+        m = mmap.mmap(-1, 64 << 20)
+        m.madvise(mmap.MADV_NOHUGEPAGE)
+        for at in range(0, len(m), 4096):
+            m[at] = 1
+        while os.read(a, 1) == b"x":
+            os.write(d, b"x")
+        os._exit(0)
+    for _ in range(3000):
+        os.write(b, b"x")
+        os.read(c, 1)
+    os.write(b, b"e")
+    busy = time.monotonic() + 0.1
+    while time.monotonic() < busy: # takes the CPU from the child, which gives back its memory
+        pass
+    os.wait()
+    for fd in (a, b, c, d):
+        os.close(fd)
+time.sleep(60)
+"""
+
+
+def slot_owners(run):
+    """The threads that have a slot of the sampler of this run."""
+    ids = set()
+    for path in glob.glob(f"/proc/{run.pid}/fdinfo/*"):
+        with contextlib.suppress(OSError), open(path, encoding="ascii") as f:
+            ids |= {line.split()[1] for line in f if line.startswith("map_id:")}
+    show = lambda *args: json.loads(subprocess.run([tool("bpftool"), "-j", "map", *args],
+                                                   capture_output=True, check=True).stdout)
+    found = [i for i in ids if show("show", "id", i).get("name") == "sampled_slots"]
+    equal(len(found), 1, "maps of slots")
+    return [int.from_bytes(bytes(int(x, 16) for x in row["value"]), sys.byteorder)
+            for row in show("dump", "id", found[0])]
+
+
+@fact
+def threads_that_ended_leave_no_slot_taken():
+    can_sample()
+    run = Run("--only", "offcpu", "--offcpu=sampled", "--", sys.executable, "-c", SWITCHES_THEN_DIES)
+    run.ready()
+    pid = run.command_pid()
+    until(lambda: open(f"/proc/{pid}/wchan", encoding="utf-8").read().endswith("nanosleep"), "the command to have done it", 60)
+    gone = [tid for tid in slot_owners(run) if not os.path.exists(f"/proc/{tid}")]
+    os.kill(pid, signal.SIGKILL)
+    run.finish()
+    check(run.summary()["offcpu"]["wait_sampler_switches"] > 0, "no thread was sampled")
+    check(not gone, f"{len(gone)} slots are those of threads that have ended")
 
 
 main()
