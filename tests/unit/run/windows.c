@@ -19,11 +19,12 @@ void output_beside(struct run_output *to, const char *file)
 }
 
 static bool no_memory; /* for what a profile says of itself */
+static int failures;   /* … the first so many times         */
 
 int output_set_meta(const struct run *r, struct profile *p, struct profile_meta *meta,
 		    const char *comment)
 {
-	return no_memory ? -ENOMEM : profile_set_meta(p, meta);
+	return no_memory || failures-- > 0 ? -ENOMEM : profile_set_meta(p, meta);
 }
 
 int pipeline_now(struct run *r, struct profile_since *since, struct profile_now *ret_now,
@@ -125,12 +126,42 @@ static void a_profile_of_no_known_time_is_not_written_and_counted(void **state)
 	bare_run_free(r);
 }
 
+static void one_that_fails_in_the_end_keeps_no_other_from_being_written(void **state)
+{
+	const struct component *c = component_named("windows");
+	struct err e = { 0 };
+	struct run *r;
+	void *self;
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	cfg.dir = dir;
+	cfg.every_s = 5;
+	cfg.n_when = 1;
+	cfg.before_s = 6;
+	cfg.mem_mb = 64;
+	r = bare_run(&cfg);
+	self = alone(r, "windows");
+	assert_int_equal(c->ready(self, NULL), 0);
+	c->asked(self, "rss_1G");
+	c->asked(self, "rss_2G");
+	failures = 1;
+	assert_int_equal(c->write(self, NULL, &e), -ENOMEM);
+	failures = 0;
+	assert_string_equal(e.msg, "out of memory for a profile");
+	assert_true(files(dir) >= 4); /* of the second trigger, and the window of --every */
+	cfg.every_s = 0;
+	cfg.n_when = 0;
+	bare_run_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_asks_for_a_profile_and_the_run_goes_on),
 		cmocka_unit_test(containers_have_theirs_in_folders_and_all_go_with_the_run),
 		cmocka_unit_test(a_profile_of_no_known_time_is_not_written_and_counted),
+		cmocka_unit_test(one_that_fails_in_the_end_keeps_no_other_from_being_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -468,22 +468,22 @@ static void list_asked(const struct windows *ws, const char *folder, struct run_
 }
 
 /* Those that were asked for too late for the loop, as the end of a target that ran out of memory. */
-static int write_triggered(struct windows *ws, struct err *e)
+static void write_triggered(struct windows *ws, struct outcome *o)
 {
-	struct outcome o = { 0, e };
-
-	while (o.rc == 0 && ws->n_triggers) {
+	while (ws->n_triggers) {
 		_cleanup_(profile_now_fini) struct profile_now now = { 0 };
 		struct err one = { 0 };
 		int rc = take_triggered(ws, &now, &one);
 
-		if (rc == 0 && ws->run->cfg->every_s <= 0)
+		if (rc < 0) {
+			add_outcome(o, rc, &one);
+			break;
+		}
+		if (ws->run->cfg->every_s <= 0)
 			note_asked(ws);
-		if (rc == 0)
-			rc = put_in_place(ws, write_window(ws, &now, &one), &one);
-		add_outcome(&o, rc, &one);
+		rc = put_in_place(ws, write_window(ws, &now, &one), &one);
+		add_outcome(o, rc, &one);
 	}
-	return o.rc;
 }
 
 static void report_triggers(const struct windows *ws)
@@ -512,32 +512,44 @@ static void report_triggers(const struct windows *ws)
 			 (unsigned long long)ws->triggers_lost, ASKED_MAX);
 }
 
-/* The last window, with all names there; then waits for those still in the making. */
-static int write_last(void *self, struct run_output *to, struct err *e)
+/* The last window of --every. */
+static int write_open(struct windows *ws, struct err *e)
 {
 	_cleanup_(profile_now_fini) struct profile_now now = { 0 };
-	struct windows *ws = self;
 	struct run *r = ws->run;
-	int status, rc = write_triggered(ws, e);
+	int rc;
 
-	if (rc == 0 && r->cfg->every_s > 0) {
-		*ws->prefix = '\0';
-		make_stamp(ws,
-			   ws->since.begin.ns ? ws->since.begin.wall_ns : r->clock.start_wall_ns,
-			   ws->stamp_before);
-		rc = pipeline_now(r, &ws->since, &now, e);
-		if (rc == 0) {
-			ws->closed++;
-			rc = write_window(ws, &now, e);
-		}
-	}
+	*ws->prefix = '\0';
+	make_stamp(ws, ws->since.begin.ns ? ws->since.begin.wall_ns : r->clock.start_wall_ns,
+		   ws->stamp_before);
+	rc = pipeline_now(r, &ws->since, &now, e);
+	if (rc < 0)
+		return rc;
+	ws->closed++;
+	return write_window(ws, &now, e);
+}
+
+/* What is still to be written, with all names there; then waits for those still in the making. One
+ * that fails keeps none of the others from being written. */
+static int write_last(void *self, struct run_output *to, struct err *e)
+{
+	struct windows *ws = self;
+	struct outcome o = { 0, e };
+	struct run *r = ws->run;
+	struct err one = { 0 };
+	int status, rc = 0;
+
+	write_triggered(ws, &o);
+	if (r->cfg->every_s > 0)
+		rc = write_open(ws, &one);
 	for (int i = 0; i < WRITERS; i++)
 		if (ws->writers[i] && waitpid(ws->writers[i], &status, 0) == ws->writers[i])
 			writer_ended(ws, i, status);
 	if (ws->n_asked)
 		list_asked(ws, "", to);
 	if (r->cfg->every_s > 0) /* the last: what is to be kept is counted from it */
-		rc = put_in_place(ws, rc, e);
+		rc = put_in_place(ws, rc, &one);
+	add_outcome(&o, rc, &one);
 	if (r->cfg->every_s > 0)
 		run_note(r, false, "%llu windows of %g s are in %s", (unsigned long long)ws->closed,
 			 r->cfg->every_s, r->cfg->dir);
@@ -554,7 +566,7 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 			"%llu times a window was kept open longer because earlier ones were still being "
 			"written",
 			(unsigned long long)ws->skipped);
-	return rc;
+	return o.rc;
 }
 
 static void free_windows(void *self)
