@@ -5,12 +5,15 @@
 #include "collect/stream/inprocess.h"
 #include "preload/exact_area.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -60,6 +63,14 @@ static int on_block(void *ctx, const struct site_key *site, uint64_t size, uint6
 	return 0;
 }
 
+static uint64_t cut_to; /* 0: the other side leaves the size alone */
+
+/* As it is called by the reader; the other side may cut the memfd before it is sealed. */
+int ftruncate(int fd, off_t size)
+{
+	return (int)syscall(SYS_ftruncate, fd, cut_to ? (off_t)cut_to : size);
+}
+
 static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -93,6 +104,21 @@ static int tear_down(void **state)
 	close(f->fd);
 	free(f);
 	return 0;
+}
+
+static void memory_that_is_cut_before_it_is_sealed_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	const struct alloc_table_fns fns = { on_site, on_end, on_image, is_gone, f };
+	int fd = memfd_create("cut", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct inprocess *ip = NULL;
+	struct err e = { 0 };
+
+	cut_to = 4096;
+	assert_int_equal(inprocess_new(NULL, f->ingest, getpid(), fd, 1 << 20, &fns, &ip, &e),
+			 -EBADF);
+	cut_to = 0;
+	close(fd);
 }
 
 static void *at(const struct fixture *f, uint64_t where)
@@ -203,6 +229,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_the_library_adds_up_is_reported_once, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_area_cannot_be_cut_short, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_that_is_cut_before_it_is_sealed_is_refused,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_tree_that_runs_in_circles_ends, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(any_bytes_are_survived, set_up, tear_down),

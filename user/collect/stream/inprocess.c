@@ -298,6 +298,7 @@ static void lay_out(struct inprocess *ip, uint64_t budget, uint64_t tables)
 
 static int make_area(struct inprocess *ip, int fd, struct err *e)
 {
+	struct stat st;
 	void *at;
 
 	if (ftruncate(fd, (off_t)ip->bytes) < 0)
@@ -308,6 +309,10 @@ static int make_area(struct inprocess *ip, int fd, struct err *e)
 		return err_set(e, -errno,
 			       "the memory to share with process %d cannot be sealed: %s",
 			       (int)ip->pid, strerror(errno));
+	/* It may have been cut before that. */
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != ip->bytes)
+		return err_set(e, -EBADF, "the memory to share with process %d has another size",
+			       (int)ip->pid);
 	at = mmap(NULL, ip->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (at == MAP_FAILED)
 		return err_set(e, -errno, "no memory to share with process %d: %s", (int)ip->pid,
