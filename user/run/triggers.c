@@ -106,15 +106,17 @@ static double used_part(const struct cgroup_mounts *m, const char *path)
 	return most;
 }
 
+/* What is not known of groups; of many processes it takes long. */
 static void of_processes(struct triggers *ts, struct figures *to)
 {
 	struct mem_sample s;
 
-	if (proc_mem_sample(ts->mem, &s) < 0)
+	if ((!isnan(to->rss) && !isnan(to->cpu_s)) || proc_mem_sample(ts->mem, &s) < 0)
 		return;
-	if (s.rss_kb >= 0)
+	if (isnan(to->rss) && s.rss_kb >= 0)
 		to->rss = (double)s.rss_kb * 1024;
-	to->cpu_s = (double)s.cpu_ns / 1e9;
+	if (isnan(to->cpu_s))
+		to->cpu_s = (double)s.cpu_ns / 1e9;
 }
 
 /* What they say of themselves; a figure that one of them does not have stays the sum of processes. */
@@ -192,13 +194,13 @@ static struct figures figures_now(struct triggers *ts)
 	struct figures now = { NAN, NAN, NAN, NAN };
 	const struct run *r = ts->run;
 
+	if (r->cfg->n_groups)
+		of_groups(ts, &now);
 	if (r->cfg->all)
 		of_host(&now);
 	else
 		of_processes(ts, &now);
-	if (r->cfg->n_groups)
-		of_groups(ts, &now);
-	else if (!r->cfg->all && ts->mounts.n)
+	if (!r->cfg->n_groups && !r->cfg->all && ts->mounts.n)
 		targets_each(r, look_at_target, &(struct look){ ts, &now, "" });
 	if (r->alloc.total_bytes)
 		now.allocated = r->alloc.total_bytes(r->alloc.live_ctx);

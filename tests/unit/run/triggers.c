@@ -1,3 +1,4 @@
+#include "proc/cgroup_use.h"
 #include "proc/proc_mem.h"
 #include "run_fixture.h"
 
@@ -7,13 +8,22 @@ static struct trigger when[3];
 static struct run_config cfg = {
 	.dir = "/tmp", .quiet = true, .when = when, .rearm_s = 60, .hz = 99
 };
-static int64_t rss_kb;
+static int64_t rss_kb, group_kb;
+static int processes_read;
 static double total;
 
 int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 {
+	processes_read++;
 	*ret_sample = (struct mem_sample){ .rss_kb = rss_kb, .cpu_ns = 0, .processes = 1 };
 	return rss_kb ? 0 : -3;
+}
+
+void cgroup_use(const struct cgroup_mounts *mounts, const char *path, struct mem_group *ret_use)
+{
+	*ret_use = (struct mem_group){
+		.charged_kb = group_kb, .file_kb = 0, .limit_kb = -1, .cpu_ns = 1
+	};
 }
 
 void run_ask(struct run *r, const char *why)
@@ -89,6 +99,33 @@ static void a_condition_that_is_met_asks_for_a_window_and_is_noted(void **state)
 	(void)state;
 }
 
+static void processes_are_not_read_where_their_groups_say_all(void **state)
+{
+	static const char *const of[] = { "rss>1M", NULL };
+	struct group group = { .at.path = "/web" };
+	const struct component *c = component_named("triggers");
+	void *self;
+	struct run *r;
+
+	cfg.groups = &group;
+	cfg.n_groups = 1;
+	r = made(&self, of);
+	processes_read = 0;
+	rss_kb = 4096;
+	group_kb = 100;
+	c->tick(self, 1000000000);
+	assert_string_equal(fake.calls, "");
+	assert_int_equal(processes_read, 0);
+	group_kb = -1; /* it says nothing of its memory */
+	c->tick(self, 2000000000);
+	assert_string_equal(fake.calls, "rss_1M");
+	assert_int_equal(processes_read, 1);
+	cfg.groups = NULL;
+	cfg.n_groups = 0;
+	bare_run_free(r);
+	(void)state;
+}
+
 static void what_the_kernel_kills_fires_oom_at_the_latest_in_the_end(void **state)
 {
 	static const char *const of[] = { "oom", NULL };
@@ -123,6 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_condition_that_is_met_asks_for_a_window_and_is_noted),
+		cmocka_unit_test(processes_are_not_read_where_their_groups_say_all),
 		cmocka_unit_test(what_the_kernel_kills_fires_oom_at_the_latest_in_the_end),
 		cmocka_unit_test(without_conditions_nobody_looks),
 	};
