@@ -604,7 +604,10 @@ static void test_means(struct work *w, uint32_t i)
 	if (w->sides[0][i].mean[SELF] <= 0 && w->sides[1][i].mean[SELF] <= 0)
 		return;
 	w->diff->n_tested++;
-	w->diff->rows[i].p = variance > 0 ? t_test(by / sqrt(variance), freedom) : by == 0;
+	if (variance > 0)
+		w->diff->rows[i].p = t_test(by / sqrt(variance), freedom);
+	else /* counted on one side, and in no burst on the other: it may have been between them */
+		w->diff->rows[i].p = by == 0 || w->diff->noise == DIFF_BURSTS;
 }
 
 /* Benjamini and Hochberg: the largest p below its rank's share of the rate, and all below it. */

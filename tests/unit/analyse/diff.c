@@ -261,6 +261,27 @@ static void what_is_counted_exactly_has_no_noise(void **state)
 	profile_free(b);
 }
 
+static void what_may_have_been_between_bursts_is_not_called_added(void **state)
+{
+	struct profile *a = profile_new(d, exact, 1), *b = profile_new(d, exact, 1);
+	struct diff_opts o = { .before = a, .after = b, .least_share = 0.01 };
+	const struct value_error bursts = { .group = { 10, -10 } };
+	struct profile_sample s;
+	struct diff diff;
+
+	add(a, "f", 1000, 0);
+	s = profile_sample(a, 0);
+	assert_int_equal(profile_add_error(a, s.stack, s.labels, 0, &bursts), 0);
+	add(b, "f", 1000, 0);
+	add(b, "g", 700, 0);
+	assert_int_equal(diff_make(&o, &diff), 0);
+	assert_int_equal(diff.noise, DIFF_BURSTS);
+	assert_int_equal(diff.n_changed, 0);
+	diff_fini(&diff);
+	profile_free(a);
+	profile_free(b);
+}
+
 static void stacks_are_distinguished_where_functions_are_not(void **state)
 {
 	struct profile *a = profile_new(d, samples, 2), *b = profile_new(d, samples, 2);
@@ -639,6 +660,7 @@ int main(void)
 		FACT(seconds_and_totals_scale_what_was_before),
 		FACT(bytes_that_grew_with_all_others_have_changed_all_the_same),
 		FACT(what_is_counted_exactly_has_no_noise),
+		FACT(what_may_have_been_between_bursts_is_not_called_added),
 		FACT(stacks_are_distinguished_where_functions_are_not),
 		FACT(of_two_runs_of_one_program_nothing_is_named),
 		FACT(memory_is_charged_to_who_asked_for_it),
