@@ -285,7 +285,7 @@ def mistakes_with_files_are_one_sentence():
             ("convert a.folded -o /dev/full --format folded", NOTHING, "No space left"),
             ("convert text -o a.folded", NOTHING, "no line is a folded"),
             ("diff run nope", USAGE, "nope: No such file"), ("diff a.folded nope", NOTHING, "No such file"),
-            ("diff a.folded", USAGE, "which two"), ("merge a.folded", USAGE, "which profiles"),
+            ("diff a.folded", USAGE, "which two"), ("diff a.folded -- a.folded -- a.folded", USAGE, "given twice"), ("merge a.folded", USAGE, "which profiles"),
             ("merge a.folded nope -o b.folded", NOTHING, "No such file"),
             ("trend nope", NOTHING, "No such file"), ("trend text", NOTHING, "not a memory log"),
             ("trend dir", NOTHING, "dir/trend.csv: No such file"), ("trend run", DONE, ""), ("trend sheet", DONE, ""),

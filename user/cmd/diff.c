@@ -641,6 +641,8 @@ static int parse(struct diff_args *a, int argc, char **argv, struct side sides[2
 	argv += between;
 	argc -= between;
 	argv[0] = (char *)diff_options.name;
+	if (find_separator(argc, argv) < argc)
+		return err_set(e, -EINVAL, "\"--\" parts two sides, and was given twice");
 	r = opt_parse(&diff_options, argc, argv, a, &operand, e);
 	if (r == 0)
 		sides[1] = (struct side){ argv + operand, argc - operand, 0 };
