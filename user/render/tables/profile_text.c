@@ -86,15 +86,26 @@ static const char *self_heading(const struct report *r)
 	return headings[r->sites];
 }
 
+static int64_t whole(double v)
+{
+	return v >= 0x1p63 ? INT64_MAX : v <= -0x1p63 ? INT64_MIN : (int64_t)v;
+}
+
+/* Of a file that may say anything. */
+static struct unit_text samples_text(double n)
+{
+	return unit_count(whole(round(fmax(0, n))));
+}
+
 /* "1.1 MiB to 1.4 MiB", to the right of `width` columns. */
 static void add_range(struct report *r, const struct interval *i, uint32_t width)
 {
-	int64_t low = (int64_t)fmin(i->low, 0x1p62), high = (int64_t)fmin(i->high, 0x1p62);
+	int64_t low = whole(i->low), high = whole(i->high);
 	bool bytes = strcmp(r->shown.unit, "bytes") == 0;
 	char text[200];
 	uint32_t columns;
 
-	if (low == high)
+	if (low == high && high < INT64_MAX)
 		snprintf(text, sizeof(text), "counted");
 	else if (bytes)
 		snprintf(text, sizeof(text), "%s", unit_bytes_range(low, high, false).s);
@@ -196,20 +207,19 @@ static void add_sureness(struct report *r)
 	strbuf_puts(&r->out, "\n95% intervals: ");
 	if (r->sums.on_cpu)
 		strbuf_printf(&r->out, "shares by %s samples (Wilson).",
-			      unit_count(llround(e->samples)).s);
+			      samples_text(e->samples).s);
 	else if (bursts)
 		strbuf_printf(&r->out,
 			      "variation between bursts, and the error of the tracing cost%s (%s "
 			      "calls seen).%s",
 			      e->v > 0 ? "; of samples, their sampling error" : "",
-			      unit_count(llround(e->samples)).s,
+			      samples_text(e->samples).s,
 			      fabs(e->below) + fabs(e->above) > 0.5 * (double)r->whole
 				      ? "\nThe latter is common to all rows: shares are surer than "
 					"amounts."
 				      : "");
 	else
-		strbuf_printf(&r->out, "sampling error of %s samples.",
-			      unit_count(llround(e->samples)).s);
+		strbuf_printf(&r->out, "sampling error of %s samples.", samples_text(e->samples).s);
 	if (blocks && !bursts)
 		strbuf_puts(&r->out, " Where sizes are mixed, those of counts of blocks hold "
 				     "nearer 90%.");
