@@ -19,7 +19,9 @@
  *   alloc      {tier: "off"|"exact"|"sampled"|"bursts"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
  *               covered_to_ns, objects, bytes, freed_objects, freed_bytes, live_objects,
  *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,
- *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval;
+ *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval,
+ *               live_estimate: {known, why_not; allocators, low, high, blocks, before_bytes, looks, failed_looks, look_ns,
+ *               reused, unknown, caches_count};
  *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks: [];
  *               exact: temporary, cross_thread_frees, lifetime_ns, peak, lifetimes, sizes, peak_sites,
  *               call_sites, temporary_sites, threads; preexisting_… (live at the end) and start_… (at the
