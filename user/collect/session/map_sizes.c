@@ -70,7 +70,7 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	uint64_t unwind = opts->unwind_bytes < share ? opts->unwind_bytes : share;
 	bool calls = opts->alloc && opts->calls;
 	uint32_t small = 1, unwind_caches = 0;
-	uint32_t sampled = budget < (32 << 20) ? 256 : opts->all ? 2048 : 1024;
+	uint32_t sampled = budget < (32 << 20) ? 256 : opts->all ? 2048 : 512;
 
 	if (totals > 65536)
 		totals = 65536;

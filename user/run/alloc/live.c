@@ -26,9 +26,9 @@
 
 enum {
 	PROCESSES_MAX = 16,
-	LOOK_PART = 2, /* of --max-overhead: CPU time of looks, which is memscope's own   */
-	LIST_PART = 4, /* of --mem: the list of blocks in use                             */
-	KEPT_PART = 8, /* of --mem: blocks that are remembered                            */
+	LOOK_PART = 2,  /* of --max-overhead: CPU time of looks, which is memscope's own   */
+	LIST_PART = 8,  /* of --mem: the list of blocks in use, during a look              */
+	KEPT_PART = 32, /* of --mem: blocks that are remembered                            */
 	KEPT_BYTES = 160,
 	UNKNOWN_PART = 20, /* more of a heap that could not be walked: the look does not count */
 };
@@ -74,26 +74,35 @@ static void forget(struct live_process *p)
 	p->looked = false;
 }
 
+/* The list in the terms of analyse/, in the same memory: there may be half a million blocks. */
+static const struct live_block *in_place(struct heap_blocks *list)
+{
+	_Static_assert(sizeof(struct live_block) == sizeof(struct heap_block),
+		       "one is written over the other");
+
+	for (uint64_t i = 0; i < list->n; i++) {
+		struct live_block b = { list->rows[i].addr, 8 * (uint64_t)list->rows[i].words };
+
+		memcpy(&list->rows[i], &b, sizeof(b));
+	}
+	return (const struct live_block *)list->rows;
+}
+
 /* What is in use in it now. `begin`: before the first burst. */
 static int look(struct alloc *al, struct live_process *p, bool begin, struct err *e)
 {
 	struct run_live *l = al->live;
 	uint64_t cpu_ns = thread_cpu_ns();
 	struct live_look look = { .at_ns = now_ns() };
-	_cleanup_(freep) struct live_block *blocks = NULL;
 	struct heap_in_use u;
 	int rc = heap_in_use_take(p->pid, LOOK_NS,
 				  ((uint64_t)al->run->cfg->mem_mb << 20) / LIST_PART /
-					  (sizeof(struct heap_block) + sizeof(struct live_block)),
+					  sizeof(struct heap_block),
 				  &u, e);
 
 	if (rc < 0)
 		return rc;
-	blocks = calloc(u.blocks.n + 1, sizeof(*blocks));
-	for (uint64_t i = 0; blocks && i < u.blocks.n; i++)
-		blocks[i] = (struct live_block){ u.blocks.rows[i].addr,
-						 8 * (uint64_t)u.blocks.rows[i].words };
-	look.blocks = blocks;
+	look.blocks = in_place(&u.blocks);
 	look.n = u.blocks.n;
 	look.unknown = (const struct live_range *)u.blocks.unknown;
 	look.n_unknown = u.blocks.n_unknown;
@@ -105,8 +114,6 @@ static int look(struct alloc *al, struct live_process *p, bool begin, struct err
 	} else if (!*u.allocators || u.unknown_bytes > u.live_bytes / UNKNOWN_PART + (1 << 20)) {
 		rc = -EAGAIN;
 		l->facts.failed_looks += !begin;
-	} else if (!blocks) {
-		rc = -ENOMEM;
 	} else {
 		rc = begin ? live_heap_begin(p->heap, &look) : live_heap_look(p->heap, &look);
 		l->facts.looks += !begin;
