@@ -6,6 +6,7 @@
 #include "collect/session/session_parts.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -180,6 +181,8 @@ int session_load(struct session *s)
 		if (parts[i].result < 0 && r == 0)
 			r = parts[i].result;
 	}
+	/* Each object of libbpf had the kernel's types: some 5 MB. */
+	malloc_trim(0);
 	return r;
 }
 
