@@ -5,7 +5,7 @@
  * that answers, the whole file is skipped with the reason.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -29,13 +29,20 @@ function skip_all(reason) {
 function install() {
 	if (packages.every((p) => existsSync(join(modules, p))))
 		return;
-	mkdirSync(modules, { recursive: true });
-	const npm = spawnSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix",
-		join(build, "node"), ...packages.map((p) => p + (versions[p] || ""))],
+	/* Another test may be at it, too: what is being installed has a place of its own until it is whole. */
+	const part = join(build, "node-" + process.pid);
+	mkdirSync(join(part, "node_modules"), { recursive: true });
+	const npm = spawnSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix", part,
+		...packages.map((p) => p + (versions[p] || ""))],
 	{ encoding: "utf8", timeout: 180e3 });
+	try {
+		if (npm.status === 0)
+			renameSync(part, join(build, "node"));
+	} catch { /* the other test was first */ }
+	rmSync(part, { recursive: true, force: true });
 	if (npm.error)
 		skip_all("npm is not installed (apt-get install npm)");
-	if (npm.status !== 0 || !packages.every((p) => existsSync(join(modules, p))))
+	if (!packages.every((p) => existsSync(join(modules, p))))
 		skip_all("npm cannot install " + packages.join(" and "));
 }
 
