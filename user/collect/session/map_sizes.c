@@ -63,7 +63,7 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 {
 	uint64_t budget = (uint64_t)opts->mem_mb << 20;
 	/* One program has fewer stacks than a host; what does not fit is drained sooner. */
-	uint32_t totals = (uint32_t)(budget / (opts->all ? 16 : 32) /
+	uint32_t totals = (uint32_t)(budget / (opts->all ? 16 : 40) /
 				     (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
 	uint32_t threads = opts->all ? 32768 : 4096;
 	uint64_t ring = 1 << 20, share = session_unwind_share(opts->mem_mb, opts->alloc);
@@ -78,6 +78,8 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 		totals = 1024;
 	while (ring * 16 < budget && ring < (8 << 20))
 		ring *= 2;
+	if (!opts->all && !opts->cgroups)
+		bpf_map__set_max_entries(k->maps.targets, 4096);
 	bpf_map__set_max_entries(k->maps.totals_a, totals);
 	bpf_map__set_max_entries(k->maps.totals_b, totals);
 	bpf_map__set_max_entries(k->maps.irq_totals_a, opts->oncpu ? totals : small);

@@ -27,7 +27,7 @@
 enum {
 	PROCESSES_MAX = 16,
 	LOOK_PART = 2,  /* of --max-overhead: CPU time of looks, which is memscope's own   */
-	LIST_PART = 8,  /* of --mem: the list of blocks in use, during a look              */
+	LIST_PART = 16, /* of --mem: the list of blocks in use, during a look              */
 	KEPT_PART = 32, /* of --mem: blocks that are remembered                            */
 	KEPT_BYTES = 160,
 	UNKNOWN_PART = 20, /* more of a heap that could not be walked: the look does not count */
