@@ -265,6 +265,11 @@ static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 
 #define NEAR_BYTES (1u << 20) /* one allocator's code is not larger */
 
+static __always_inline bool burst_results(void)
+{
+	return cfg_burst_results && !burst_results_off;
+}
+
 /*
  * In a burst, is this call part of the previous one? If returns are not probed: if that jumped here (the
  * same return address, but another function), or still has its frame and the caller is the allocator's own
@@ -277,11 +282,11 @@ static __always_inline bool burst_nested(struct pt_regs *ctx, const struct ms_in
 	if (!in->sp || !in->ra || !ra || in->site != burst_no)
 		return false;
 	if (sp == in->sp)
-		return (cfg_burst_results || ra == in->ra) && shape != in->shape;
+		return (burst_results() || ra == in->ra) && shape != in->shape;
 	if (sp > in->sp || ra - PT_REGS_IP(ctx) + NEAR_BYTES > 2 * NEAR_BYTES)
 		return false;
 #if defined(__TARGET_ARCH_x86)
-	return cfg_burst_results || return_address(ctx, in->sp) == in->ra;
+	return burst_results() || return_address(ctx, in->sp) == in->ra;
 #else
 	return true;
 #endif
@@ -427,7 +432,7 @@ static __always_inline bool alloc_enter(struct pt_regs *ctx, enum ms_shape shape
 		return true;
 	in->site = burst_no;
 	burst_add(in);
-	return cfg_burst_results;
+	return burst_results();
 }
 
 /* The call has failed: the block it took out of the table still exists. */

@@ -77,9 +77,11 @@ volatile __u32 gate_alloc_open __weak = 0;
  * only adds to the burst's totals (burst_no is their bucket). burst_left: how many calls the burst
  * may still count; the last one closes gate_alloc_open and sets burst_closed_ns (CLOCK_MONOTONIC).
  * While burst_no is 0 and every call is traced, burst_left does the same for probe hits, counted
- * down in batches. Returns, with cfg_burst_results, count as calls do.
+ * down in batches. Returns, with cfg_burst_results, count as calls do; burst_results_off: no more of
+ * them from the next call on.
  */
 volatile __u32 burst_no __weak = 0;
+volatile __u32 burst_results_off __weak = 0;
 volatile __s64 burst_left __weak = 0;
 volatile __u64 burst_closed_ns __weak = 0;
 

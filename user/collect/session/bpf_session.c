@@ -352,6 +352,11 @@ void session_gate(struct session *s, bool open)
 	__atomic_store_n(&s->skel->bss->gate_open, open, __ATOMIC_SEQ_CST);
 }
 
+void session_results_end(struct session *s)
+{
+	__atomic_store_n(&s->skel->bss->burst_results_off, 1, __ATOMIC_SEQ_CST);
+}
+
 void session_gate_alloc(struct session *s, bool open)
 {
 	__atomic_store_n(&s->skel->bss->gate_alloc_open, open, __ATOMIC_SEQ_CST);

@@ -124,6 +124,8 @@ void session_gate(struct session *s, bool open);
 bool session_gate_is_open(const struct session *s);
 /* Allocations count while both gates are open. */
 void session_gate_alloc(struct session *s, bool open);
+/* With session_opts.results: from the next call on, bursts do not tell which block each call made. */
+void session_results_end(struct session *s);
 /*
  * Opens a burst: from now on calls of allocating functions, probed only at their entries, are added
  * to the totals of bucket `no` (not 0). After `calls` of them the programs close the gate of

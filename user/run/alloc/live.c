@@ -27,10 +27,11 @@
 enum {
 	PROCESSES_MAX = 16,
 	LOOK_PART = 2,  /* of --max-overhead: CPU time of looks, which is memscope's own   */
-	LIST_PART = 16, /* of --mem: the list of blocks in use, during a look              */
+	LIST_PART = 8,  /* of --mem: the list of blocks in use, during a look              */
 	KEPT_PART = 32, /* of --mem: blocks that are remembered                            */
 	KEPT_BYTES = 160,
-	UNKNOWN_PART = 20, /* more of a heap that could not be walked: the look does not count */
+	DENSE_PERCENT = 300, /* of a CPU, that exact tracing would cost                          */
+	UNKNOWN_PART = 20,   /* more of a heap that could not be walked: the look does not count */
 };
 #define LOOK_NS       2000000000LL /* the longest that one may take                             */
 #define UNIT_NS       500000000ULL /* some intervals between bursts                             */
@@ -168,6 +169,11 @@ int live_begin(struct alloc *al, struct err *e)
 {
 	if (!live_wanted(al->run->cfg))
 		return 0;
+	/* Tracing returns, too, would leave so little of a burst that amounts could not be estimated. */
+	if (al->run->cfg->alloc == ALLOC_AUTO && al->cost_percent > DENSE_PERCENT) {
+		session_results_end(al->run->session);
+		return 0;
+	}
 	al->live = calloc(1, sizeof(*al->live));
 	if (!al->live)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -307,19 +313,23 @@ static void tell_row(void *ctx, uint32_t row, pid_t pid, const struct event_key 
 static bool look_at_all(struct alloc *al)
 {
 	struct run_live *l = al->live;
-	bool any = false, all = true;
+	bool any = false, all = true, room = false;
 
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct live_process *p = &l->rows[i];
 		struct err e = { 0 };
 		int rc = p->heap ? look(al, p, false, &e) : -ENOENT;
 
+		room |= p->heap && rc != -E2BIG;
 		al->run->oom |= rc == -ENOMEM;
 		any |= rc == 0;
 		all &= rc == 0 || !target_of(al->run, p->pid) ||
 		       target_of(al->run, p->pid)->ended_ns;
 	}
 	l->whole = any && all;
+	/* Nothing more will be known: the returns of calls need not be traced any more. */
+	if (!room && l->incomplete)
+		session_results_end(al->run->session);
 	if (any)
 		bursts_each_row(al, tell_row, al);
 	return any;
@@ -366,7 +376,7 @@ static const char *why_not(const struct alloc *al)
 {
 	const struct run_live *l = al->live;
 
-	if (!l->facts.looks && l->incomplete)
+	if (!l->whole && l->incomplete)
 		return "the processes have more blocks in use than --mem has room for";
 	if (!l->facts.looks || !l->whole)
 		return "the allocators of the processes could not be walked";
