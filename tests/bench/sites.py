@@ -466,7 +466,7 @@ WHY = {
               "that needs no other block is none there",
     "sampled": "calls of a function whose blocks are of very different sizes scatter more than their mean size says",
     "heaptrack": "calls before the tool looked",
-    "exact": "blocks from before its probes were in place; the moment of the peak is another",
+    "exact": "blocks made before its probes were in place; the moment of the peak is another",
 }
 
 

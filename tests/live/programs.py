@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from harness import (BUILD, READY_SEC, TOP, Child, Target, at_work, children_of, has_worked, need, scratch, skip, tool,
+from harness import (BUILD, READY_SEC, TOP, Child, Target, at_work, children_of, equal, has_worked, need, scratch, skip, tool,
                      until)
 
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -148,7 +148,7 @@ class Postgres:
 
 
 def postgres(jit="off"):
-    """JIT: on, functions for a query as dear as that are made by LLVM, and no table tells of them."""
+    """JIT: on, functions for a query as costly as that are made by LLVM, and no table tells of them."""
     return Postgres().single(
         f"set jit = {jit}; select count(*), sum(length(md5((x * y)::text))) "
         "from generate_series(1, 1000) x, generate_series(1, 1000000) y;".encode())
@@ -262,6 +262,27 @@ def go(flags="", source=GO):
     if made.returncode:
         skip(f"go build does not work here: {made.stderr.decode()[-200:]}")
     return at_work(Child([f"{where}/program"], **QUIET))
+
+
+def late_sqlite():
+    """A python3 that loads libsqlite3 when asked and then allocates 30 MB in it, and what waits for its word and
+    lets it go on."""
+    code = ("import sys\nprint('ready', flush=True)\nsys.stdin.readline()\nimport sqlite3\n"
+            "print('loaded', flush=True)\nsys.stdin.readline()\n"
+            "db = sqlite3.connect(':memory:')\ndb.execute('create table t(x)')\n"
+            "for i in range(300): db.execute('insert into t values (?)', ('x' * 100000,))\n"
+            "print('done', flush=True)\nsys.stdin.readline()\n")
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import sqlite3"], capture_output=True, check=False).returncode:
+        skip("Debian's python3 has no sqlite3 here")
+    p = Child([python, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def turn(word):
+        equal(p.process.stdout.readline().strip(), word, "the program's progress")
+        p.process.stdin.write(b"\n")
+        p.process.stdin.flush()
+
+    return p, turn
 
 
 def target(name, *args):

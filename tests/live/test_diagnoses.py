@@ -73,7 +73,7 @@ def holes_between_blocks_are_fragmentation():
     equal(list(found), ["fragmentation"], "diagnoses")
     m = re.search(r"([\d.]+) MiB, (\d+)% of the heap", found.get("fragmentation", ""))
     if check(m, f"evidence: {found}"):
-        # 7 of each 16 blocks of 1,024 bytes with their headers are given back; what of them is in the
+        # 7 of each 16 blocks of 1,024 bytes with their headers are released; what of them is in the
         # thread's cache (7) and in the bins is all held.
         near(float(m.group(1)), 64 * 7 / 16, 1, "MiB in no block")
         near(int(m.group(2)), 100 * 7 / 16, 3, "percent of the heap")

@@ -71,14 +71,14 @@ def needs_bursts(a, share):
 
 def keeps_to_its_limit(a, what):
     """What bursts cost, by the run's own account, in the time that they stand for: never more than the
-    limit and one burst (the credit it begins with), and by how much the dearest passed its bound."""
+    limit and one burst (the credit it begins with), and by how much the costliest passed its bound."""
     s = a["bursts"]
     spent = s["target_ns"] + s["own_ns"]
     allowed = s["limit_percent"] / 100 * s["span_ns"] + s["burst_ns"]
     beyond = max(s["worst_burst_ns"] - s["burst_ns"], 0)
     check(spent <= allowed + beyond,
           f"{what}: {spent / 1e6:.1f} ms spent, {allowed / 1e6:.1f} ms allowed, "
-          f"{beyond / 1e6:.1f} more by the dearest burst")
+          f"{beyond / 1e6:.1f} more by the costliest burst")
 
 
 @fact

@@ -1,4 +1,4 @@
-"""Growth: pages that become resident and are given back, against programs of known growth."""
+"""Growth: pages that become resident and are released, against programs of known growth."""
 
 import os
 import time
@@ -53,8 +53,8 @@ def total(run, key):
 
 def check_sums(run, change):
     """What the events tell is what /proc tells, by our own look and by memscope's."""
-    told = total(run, "resident") - total(run, "released")
-    near(told, change, rss_off_by(), "resident less returned, against the change of RSS")
+    reported = total(run, "resident") - total(run, "released")
+    near(reported, change, rss_off_by(), "resident less returned, against the change of RSS")
     own = run.summary()["growth"]["check"]
     equal(own["processes"], 1, "processes compared with /proc")
     near(own["reported_bytes"], own["rss_bytes"], rss_off_by(), "its own comparison with /proc")
@@ -87,7 +87,7 @@ def kinds_of_memory_are_distinguished():
     near(file, 0 if files_are_shared else 16 * MIB, slack, "bytes of files")
     near(shared, 24 * MIB if files_are_shared else 8 * MIB, slack if files_are_shared else rss_off_by(),
          "shared bytes")
-    near(g["released"]["anonymous_bytes"], 88 * MIB, MIB, "anonymous bytes given back")
+    near(g["released"]["anonymous_bytes"], 88 * MIB, MIB, "anonymous bytes released")
     p = run.profile("growth")
     near(p.sum(RESIDENT, memory="shared"), shared, OFF_BY, "bytes labelled as shared")
     near(p.sum(RESIDENT, memory="file"), file, OFF_BY, "bytes labelled as of files")
@@ -101,7 +101,7 @@ def stacks_name_who_touched_it():
     for function, mib in (("touch_a", 48), ("touch_b", 24), ("populate_d", 16), ("touch_file", 16),
                           ("touch_shared", 8)):
         near(p.sum(RESIDENT, function), mib * MIB, OFF_BY, f"bytes of {function}")
-    near(p.sum(RETURNED, "give_back_c"), 88 * MIB, OFF_BY, "bytes given back by give_back_c")
+    near(p.sum(RETURNED, "give_back_c"), 88 * MIB, OFF_BY, "bytes released by give_back_c")
     equal(p.types, [RESIDENT, RETURNED], "value types")
     equal(p.default_type, "resident", "default value type")
 
@@ -136,7 +136,7 @@ def huge_pages_count_with_all_their_bytes():
     p = run.profile("growth")
     # Its first bytes up to the next 2 MiB are in small pages.
     near(p.sum(RESIDENT, "touch_huge"), 32 * MIB, OFF_BY, "bytes of touch_huge")
-    near(p.sum(RETURNED, "unmap_c"), 40 * MIB, OFF_BY, "bytes given back by unmap_c")
+    near(p.sum(RETURNED, "unmap_c"), 40 * MIB, OFF_BY, "bytes released by unmap_c")
 
 
 @fact
@@ -172,8 +172,8 @@ def a_child_is_charged_with_what_it_touches_and_not_with_what_it_inherits():
     near(p.sum(RESIDENT, "touch_inherited", pid=child), 0, OFF_BY, "copies of inherited pages")
     within(p.sum(RESIDENT, pid=child), 0, 28 * MIB, "all that the child is charged with")
     # The kill has taken the child's memory: nobody has given it back.
-    within(p.sum(RETURNED, pid=child), 0, OFF_BY, "bytes given back by the child")
-    within(total(run, "released"), 0, MIB, "bytes given back")
+    within(p.sum(RETURNED, pid=child), 0, OFF_BY, "bytes released by the child")
+    within(total(run, "released"), 0, MIB, "bytes released")
     check(abs(change) < MIB, f"the parent itself grew by {change} bytes")
     near(p.sum(RESIDENT, pid=target.pid), 32 * MIB, MIB + OFF_BY, "what the parent touched")
     # What it had when it was killed; of what a CPU has not folded, only one CPU's part is looked at.

@@ -17,7 +17,7 @@ import subprocess
 import time
 
 from harness import *
-from programs import redis
+from programs import late_sqlite, redis
 from truth import *
 
 LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
@@ -124,20 +124,7 @@ def operators_of_cxx_are_sampled_once():
 
 @fact
 def a_library_that_is_loaded_during_the_run_is_sampled_too():
-    code = ("import sys\nprint('ready', flush=True)\nsys.stdin.readline()\nimport sqlite3, time\n"
-            "print('loaded', flush=True)\nsys.stdin.readline()\n"
-            "db = sqlite3.connect(':memory:')\ndb.execute('create table t(x)')\n"
-            "for i in range(300): db.execute('insert into t values (?)', ('x' * 100000,))\n"
-            "print('done', flush=True)\nsys.stdin.readline()\n")
-    python = "/usr/bin/python3"
-    if subprocess.run([python, "-c", "import sqlite3"], capture_output=True, check=False).returncode:
-        skip("Debian's python3 has no sqlite3 here")
-    p = Child([python, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def turn(word):
-        equal(p.process.stdout.readline().strip(), word, "the program's progress")
-        p.process.stdin.write(b"\n")
-        p.process.stdin.flush()
+    p, turn = late_sqlite()
 
     def work():
         turn(b"ready")

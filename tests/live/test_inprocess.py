@@ -9,6 +9,7 @@ import sys
 import time
 
 from harness import *
+from programs import late_sqlite
 from truth import *
 
 LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
@@ -62,7 +63,7 @@ def every_call_byte_and_live_byte_of_one_thread_is_recorded():
     a = run.summary()["alloc"]
     frees = next(line[1] for line in lines if line[0] == "frees")
     equal(a["tier"], "exact", "tier")
-    # 32 of the blocks from before are freed and 16 grown by realloc in the run.
+    # 32 of the pre-existing blocks are freed and 16 grown by realloc in the run.
     equal(a["earlier_frees"], 48, "frees of older blocks")
     equal(a["freed_objects"], frees - 48, "frees of blocks of the run")
     check(is_idle(t.pid), "")
@@ -184,21 +185,7 @@ def a_full_table_of_blocks_is_counted_and_named():
 
 @fact
 def a_library_that_is_loaded_during_the_run_is_recorded_with_whole_stacks():
-    code = ("import sys\nprint('ready', flush=True)\nsys.stdin.readline()\nimport sqlite3\n"
-            "print('loaded', flush=True)\nsys.stdin.readline()\n"
-            "db = sqlite3.connect(':memory:')\ndb.execute('create table t(x)')\n"
-            "for i in range(300): db.execute('insert into t values (?)', ('x' * 100000,))\n"
-            "print('done', flush=True)\nsys.stdin.readline()\n")
-    python = "/usr/bin/python3"
-    if subprocess.run([python, "-c", "import sqlite3"], capture_output=True, check=False).returncode:
-        skip("Debian's python3 has no sqlite3 here")
-    p = Child([python, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def turn(word):
-        equal(p.process.stdout.readline().strip(), word, "the program's progress")
-        p.process.stdin.write(b"\n")
-        p.process.stdin.flush()
-
+    p, turn = late_sqlite()
     run = Run("-p", p.pid, *INPROCESS)
     run.ready()
     turn(b"ready")

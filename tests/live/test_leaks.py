@@ -83,7 +83,7 @@ def only_the_stack_that_keeps_what_it_takes_is_called_a_leak():
 
 
 @fact
-def bands_add_up_to_what_is_live():
+def series_add_up_to_what_is_live():
     run, leaked, *_ = leaks()
     header, rows, of_leak = series(run)
     check(len(rows) > 12, f"only {len(rows)} rows, too few for a verdict")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The RSS breakdown: parts that add up to it, and blocks from before the run."""
+"""The RSS breakdown: parts that add up to it, and pre-existing blocks."""
 
 import csv
 import re
@@ -41,12 +41,12 @@ def blocks_from_before_attach_are_found_to_the_byte():
     run, said = late()
     blocks, bytes_ = said["kept"]
     alloc = run.summary()["alloc"]
-    within(alloc["preexisting_objects"], blocks, blocks + LOADERS, "blocks from before")
+    within(alloc["preexisting_objects"], blocks, blocks + LOADERS, "pre-existing blocks")
     within(alloc["preexisting_bytes"], bytes_, bytes_ + 1024 * LOADERS, "their bytes")
     # The main thread's tcache was empty then.
     within(alloc["start_objects"], blocks + said["freed"][0],
            blocks + said["freed"][0] + LOADERS + 1, "blocks in use at the start")
-    equal(alloc["earlier_frees"], said["freed"][0], "frees of blocks from before")
+    equal(alloc["earlier_frees"], said["freed"][0], "frees of pre-existing blocks")
 
 
 @fact
@@ -69,7 +69,7 @@ def first_report_after_attach_adds_up():
     equal(blocks["live_traced"]["blocks"], said["made"][0], "blocks of the run")
     equal(blocks["live_traced"]["bytes"], said["made"][1], "their bytes")
     # All of it was touched, but for the ends of large blocks' last pages.
-    near(parts["live_preexisting"], said["kept"][1], 4096 * 4, "resident of those from before")
+    near(parts["live_preexisting"], said["kept"][1], 4096 * 4, "resident of the pre-existing")
     within(blocks["free_retained"]["blocks"], 1, said["freed"][0] + 100, "pieces that are free")
     # What was freed is held, but for the large ones' mappings, and made into something else.
     check(blocks["free_retained"]["bytes"] > (said["freed"][1] - (10 << 20)) / 2,
@@ -106,7 +106,7 @@ def program_that_is_watched_from_its_start_has_nothing_from_before():
     run.must()
     os.kill(run.command_pid(), signal.SIGKILL)
     found, _ = adds_up(run, 0.05, "python3")
-    equal(found["parts"]["live_preexisting"]["blocks"], 0, "blocks from before")
+    equal(found["parts"]["live_preexisting"]["blocks"], 0, "pre-existing blocks")
     within(found["parts"]["live_traced"]["bytes"], 10_000_000, 60_000_000, "traced")
     # Objects are in use as well, and not traced.
     live = found["parts"]["live"]["bytes"] - found["objects"]["parts"]["live"]["bytes"]
@@ -199,7 +199,7 @@ def blocks_from_before_attach_are_found_in_jemalloc():
     rows = ledger(run)["parts"]
     equal(rows["live_traced"]["bytes"], said["made"][1], "what was made")
     # Freed ones in the main thread's cache are among them: 200 at the most of each of 36 classes.
-    within(alloc["preexisting_objects"], blocks, blocks + 200 * 36, "blocks from before")
+    within(alloc["preexisting_objects"], blocks, blocks + 200 * 36, "pre-existing blocks")
     within(alloc["preexisting_bytes"], bytes_, bytes_ + said["freed"][1], "their bytes")
 
 
@@ -249,7 +249,7 @@ def blocks_from_before_attach_are_found_in_mimalloc():
     # It has no blocks of its own among them. What the main thread gives back of another's page is in
     # a list that is not followed, one of a page: 26 sizes of up to 896 bytes, some in two or three pages.
     more = LOADERS + THREADS * 26 * 3
-    within(alloc["preexisting_objects"], said["kept"][0], said["kept"][0] + more, "blocks from before")
+    within(alloc["preexisting_objects"], said["kept"][0], said["kept"][0] + more, "pre-existing blocks")
     within(alloc["preexisting_bytes"], said["kept"][1], said["kept"][1] + 1024 * more, "their bytes")
     equal(rows["live_traced"]["blocks"], said["made"][0], "blocks of the run")
     equal(rows["live_traced"]["bytes"], said["made"][1], "their bytes")

@@ -21,14 +21,14 @@ def check_all(run, lines, pid, by_site=True):
         check_sites(run, lines, pid)
     maps, (_, total) = run.profile("mappings"), sites_of(lines)
     equal([maps.sum(t, pid=pid) for t in HEAP], total, "total")
-    told = run.summary()["mappings"]
+    reported = run.summary()["mappings"]
     for _, kind, made, live in (x for x in lines if x[0] == "kind"):
-        got = told[kind]
+        got = reported[kind]
         equal([got["made_bytes"], got["live_bytes"], got["released_bytes"]],
               [made, live, made - live], kind)
         got = [s for s in maps.samples if s.labels.get("memory") == kind]
         equal(sum(s.values[1] for s in got), made, f"{kind}, by label")
-    equal(told["failed"], next(x[1] for x in lines if x[0] == "failed"), "calls that failed")
+    equal(reported["failed"], next(x[1] for x in lines if x[0] == "failed"), "calls that failed")
 
 
 def traced(name, *args):
@@ -62,7 +62,7 @@ def pages_of_a_static_program_are_counted():
 @fact
 def pages_of_a_program_with_musl_are_counted():
     target, run, lines = traced("maps_musl", 2, 2000)
-    # Inside musl's mmap(), which has neither unwind tables nor frames, who called it cannot be told.
+    # Inside musl's mmap(), which has neither unwind tables nor frames, who called it is unknown.
     check_all(run, lines, target.pid, by_site=False)
 
 

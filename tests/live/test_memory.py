@@ -1,6 +1,6 @@
 """What memscope itself takes: resident memory and the kernel's maps together, from its start to its
 last file, with no table made before: at most 64 MB for a process. On a host 150 MB are meant to be
-enough; what it runs may ask for more while tables are made and files named, and that is told.
+enough; what it runs may ask for more while tables are made and files named, and that is reported.
 """
 
 import glob
@@ -66,13 +66,13 @@ def check_account(what, limit, *args):
     print(f"# {what}: {resident / 1e6:.1f} MB resident at most and {maps / 1e6:.1f} MB of maps; by its own account "
           f"{own['peak_kb'] * 1024 / 1e6:.1f} and {own['map_bytes'] / 1e6:.1f}")
     check(resident > 1e6 and maps > 1e6, f"{what}: nothing was seen: {resident}, {maps}")
-    # Its peak is told before its pictures are written.
+    # Its peak is reported before its pictures are written.
     check(own["peak_kb"] * 1024 <= resident + 1e6, f"{what}: a peak of {own['peak_kb']} KiB, seen: {resident} bytes")
     # The table of live blocks is as large as they are many, and that goes up and down between our looks.
     within(own["map_bytes"], maps / 2, maps + 1e6, f"{what}: bytes of maps by its own account")
-    told = own["peak_kb"] * 1024 + own["map_bytes"]
-    equal(any("memscope itself used" in note for note in run.summary()["notes"]), told > limit,
-          f"{what}: a note that {told} bytes are more than {limit:.0f}")
+    used = own["peak_kb"] * 1024 + own["map_bytes"]
+    equal(any("memscope itself used" in note for note in run.summary()["notes"]), used > limit,
+          f"{what}: a note that {used} bytes are more than {limit:.0f}")
     return resident + maps
 
 

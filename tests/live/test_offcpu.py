@@ -20,13 +20,13 @@ def off_ns(p, function=None, **labels):
 QUIET_SHARE = 0.01
 RUNS = 3
 # A host that limits a guest's CPU time takes it away until the next period begins, 100 ms at most unless it
-# was told otherwise (cpu.cfs_period_us).
+# was configured otherwise (cpu.cfs_period_us).
 HOST_SLICE_NS = 100e6
 
 
 def one_run_of_waits():
     short, mixed = Target("waits", 200, 1), Target("waits", 8, 1, 2, 5, 20)
-    # Each wait has its own stack here, however dear a stack is on a machine whose time is stolen.
+    # Each wait has its own stack here, however much a stack costs on a machine whose time is stolen.
     run = Run("-p", f"{short.pid},{mixed.pid}", "--only", "offcpu", "--offcpu=exact")
     ready_ns = run.ready()
     stolen = stolen_ns()

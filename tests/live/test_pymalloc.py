@@ -11,7 +11,7 @@ import time
 from harness import *
 from truth import *
 
-# Half of 100,000 are given back, and pools of a size that nothing is of any more are free.
+# Half of 100,000 are released, and pools of a size that nothing is of any more are free.
 PROGRAM = """
 import sys
 kept = [bytes(100) for i in range(100000)]
@@ -54,7 +54,7 @@ def waits_for_room(pid):
 
 def looked_at(python, **env):
     """The ledger of a python that tells of its arenas, and what it tells. It is looked at while it
-    waits for a reader: nothing is made or given back in between."""
+    waits for a reader: nothing is made or released in between."""
     if os.uname().machine != "x86_64":
         skip("the number of write() is x86-64's here")
     reads, writes = os.pipe()

@@ -279,7 +279,7 @@ def jemalloc_frees_of_blocks_from_before_the_run_leave_its_own_alone():
     run, _, _ = je_plain()
     heap, size = run.profile("heap"), 30000 * 1024
     sigma = math.sqrt(JE_RATE * size)
-    # Of 30,000 blocks from before and as many of the run, of one stack, the former were freed.
+    # Of 30,000 pre-existing blocks and as many of the run, of one stack, the former were freed.
     near(heap.sum(OWN[3], "keep_early"), size, SIGMAS * sigma, "live bytes of keep_early")
     near(run.profile("alloc").sum(OWN[1], "keep_early"), heap.sum(OWN[3], "keep_early"), 1,
          "allocated by keep_early, of which none was freed")

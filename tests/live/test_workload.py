@@ -48,7 +48,7 @@ class Worker:
 
 
 def serve(worker):
-    """An address at which the worker's requests are told as Prometheus does it."""
+    """An address at which the worker's requests are exported in Prometheus's text format."""
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             half = worker.done // 2
@@ -66,7 +66,7 @@ def serve(worker):
 
 
 def load(worker, run, path=None, rounds=8):
-    """A second of requests, and two of none, and again; told of in a file when there is one."""
+    """A second of requests, and two of none, and again; logged in a file when there is one."""
     for i in range(30 * rounds):
         if i % 30 < 10:
             worker.request(30)
@@ -94,7 +94,7 @@ def growth_with_requests_is_told_from_a_file_that_grows():
     run.must()
     got = fits(run)["requests"]
     # What python itself takes meanwhile is little beside 8 KiB a request, in pages that it maps for each.
-    if run.starved_ns() < 1e9:  # where nobody looked for so long, it may be that it cannot be told
+    if run.starved_ns() < 1e9:  # where nobody looked for so long, the two may be inseparable
         equal(got["grows_with"], "work", f"{got}")
         check("grows with work: " in open(run.path("summary.txt"), encoding="utf-8").read(), "the summary does not say so")
     within(got["bytes_per_unit"], 7500, 9500, "bytes for each request")
@@ -126,7 +126,7 @@ def growth_by_itself_is_told_from_a_page_of_prometheus():
     # 100 times 8 KiB a second, and what python takes for each of them.
     check(row["idle_bytes_s_low"] < 819200 * 1.05 and row["idle_bytes_s_high"] > 819200 * 0.95, f"its interval: {row}")
     if run.starved_ns() > 1e9:
-        return  # where nobody looked for so long, it may be that it cannot be told
+        return  # where nobody looked for so long, the two may be inseparable
     equal(row["grows_with"], "idle", f"{row}")
     check("grows while idle: " in open(run.path("summary.txt"), encoding="utf-8").read(), "the summary does not say so")
 

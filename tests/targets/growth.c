@@ -1,5 +1,5 @@
 /*
- * Memory that becomes resident, and is given back, in functions of known names.
+ * Memory that becomes resident, and is released, in functions of known names.
  *
  *   growth
  *

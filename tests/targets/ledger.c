@@ -4,7 +4,7 @@
  *
  *   ledger THREADS
  *
- * go → every fourth is given back, and some are allocated:
+ * go → every fourth is released, and some are allocated:
  *      kept BLOCKS BYTES; freed BLOCKS BYTES; made BLOCKS BYTES ASKED; end
  * bytes by malloc_usable_size(), ASKED as it was asked for; and where jemalloc is the allocator
  *      stats ALLOCATED ACTIVE RETAINED

@@ -9,7 +9,7 @@
  * notes. The rules, which are memscope's too: bytes are whole pages; what mremap moves stays whose it was,
  * and what it adds is its own, of the kind of what it grew; a mapping is there as long as a page of it is; a call that fails is nothing.
  * Between all this every thread also has malloc map and give back, which counts as no mapping.
- * Half of what there is when the run begins is older, and some of that is given back.
+ * Half of what there is when the run begins is older, and some of that is released.
  *
  * run     → site NAME CALLS BYTES LIVE_CALLS LIVE_BYTES (each); kind NAME BYTES LIVE_BYTES (each);
  *           total …; failed N; end

@@ -1,6 +1,6 @@
 /*
  * Leaves its allocator by a jump, without frame pointers: the allocator is its own (a few hundred bytes
- * of each of many blocks, never given back), so that nothing is damaged by that.
+ * of each of many blocks, never released), so that nothing is damaged by that.
  *
  *   unwind_jumps hook      malloc calls a hook, which jumps out of every third call
  *   unwind_jumps signal    a signal's handler jumps out of the malloc that it interrupts

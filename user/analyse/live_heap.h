@@ -52,7 +52,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIVE_GROUPS = 16, LIVE_BEFORE = 0 /* the row of blocks from before the first burst */ };
+enum { LIVE_GROUPS = 16, LIVE_BEFORE = 0 /* the row of blocks in use before the first burst */ };
 
 struct live_heap;
 

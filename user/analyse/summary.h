@@ -142,7 +142,7 @@ struct summary_alloc {
 	uint64_t live_objects, live_bytes;  /* allocated in the run and not freed          */
 	uint64_t failed;                    /* calls that returned NULL                    */
 	uint64_t inherited_frees;           /* a child's free of its parent's block         */
-	uint64_t earlier_frees;             /* of blocks from before the run                */
+	uint64_t earlier_frees;             /* of pre-existing blocks                */
 	/* In use since before the run, by walking the allocator at its start and at its end; in the heap
 	 * profile as [before attach], and in no other number here. */
 	bool preexisting_known;
@@ -175,7 +175,7 @@ struct summary_alloc {
 		uint64_t hits;
 		double trap_ns;           /* what a hit costs the target without its program  */
 		int64_t target_ns, own_ns;  /* time lost by the target; CPU time of attaching */
-		int64_t worst_ns, burst_ns; /* the dearest burst; what one may cost           */
+		int64_t worst_ns, burst_ns; /* the costliest burst; what one may cost           */
 		double cost_percent, limit_percent;  /* of one CPU                           */
 	} bursts;
 	struct summary_live live;

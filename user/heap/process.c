@@ -317,7 +317,7 @@ static void parts_of(struct heap_resident *r, uint64_t *ret_parts[6])
 
 /*
  * smaps cuts the PSS of each mapping off to whole kB, which is most of it where a thousand processes map a
- * page; the sum in smaps_rollup is exact. What was cut off is given back, to each mapping alike.
+ * page; the sum in smaps_rollup is exact. What was cut off is released, to each mapping alike.
  */
 static void add_what_was_cut(struct heap_process *p)
 {

@@ -3,7 +3,7 @@
  * proc/proc_mem.h, written as a row of trend.csv by render/tables/trend_csv.h.
  *
  * Sizes are in kB of 1,024 bytes, as the kernel prints them. MEM_UNKNOWN marks what this kernel
- * does not say, what we may not read, and what was too dear to read at this moment; it is never
+ * does not say, what we may not read, and what cost too much to read at this moment; it is never
  * shown as 0.
  */
 #ifndef MEMSCOPE_MODEL_MEM_SAMPLE_H

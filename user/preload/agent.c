@@ -418,7 +418,7 @@ static int on_module(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
-/* Blocks are known to be given back before any is a sample; at the end it is the other way round. */
+/* Blocks are known to be released before any is a sample; at the end it is the other way round. */
 static struct agent_answer walk(bool undo)
 {
 	struct pass p = { .undo = undo, .page_bytes = (size_t)sysconf(_SC_PAGESIZE) };

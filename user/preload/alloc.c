@@ -17,7 +17,7 @@
  * this one is injected into a process that runs; that is agent.c).
  *
  * What it does not see: calls that never come here. A program that has an allocator, or an operator
- * new, linked into itself; mallocx and its kin; mmap. A sampled block given back by such a way (sdallocx, free_sized) counts as live
+ * new, linked into itself; mallocx and its kin; mmap. A sampled block released by such a way (sdallocx, free_sized) counts as live
  * until its address is allocated or freed again.
  *
  * A realloc gives its old block back, then is an allocation of its new size, as exact tracing has
@@ -102,7 +102,7 @@ static __thread struct {
 	bool looking_up; /* in dlsym(), which may allocate                    */
 } self __attribute__((tls_model("initial-exec")));
 
-/* What dlsym() allocates before there is an allocator: never given back. */
+/* What dlsym() allocates before there is an allocator: never released. */
 static struct {
 	size_t used;
 	char bytes[16384] __attribute__((aligned(64)));

@@ -78,7 +78,7 @@ struct exact_tables {
 
 enum exact_count {
 	EXACT_FAILED,  /* calls that got no memory                                    */
-	EXACT_UNKNOWN, /* frees of blocks from before                                 */
+	EXACT_UNKNOWN, /* frees of pre-existing blocks                                 */
 	EXACT_REUSED,  /* addresses that came again: their free was not seen          */
 	EXACT_FULL,    /* blocks for which the table had no room …                    */
 	EXACT_FULL_BYTES,

@@ -176,7 +176,7 @@ void pool_reap(struct pool *p, uint64_t now_ns)
 
 struct window {
 	uint32_t from, to;
-	uint64_t dearest, in_use;
+	uint64_t costliest, in_use;
 };
 
 /* The cheapest window that begins with extent `from` and is large enough; false: there is none. */
@@ -196,8 +196,8 @@ static bool window_at(const struct pool *p, uint32_t from, uint32_t len, pool_co
 			uint64_t c = cost(ctx, x->owner);
 
 			w.in_use += x->len;
-			if (c > w.dearest)
-				w.dearest = c;
+			if (c > w.costliest)
+				w.costliest = c;
 		}
 	}
 	*ret = w;
@@ -213,8 +213,8 @@ int pool_window(const struct pool *p, uint32_t len, pool_cost_fn cost, void *ctx
 	for (uint32_t i = 0; i < p->n; i++) {
 		if (!window_at(p, i, len, cost, ctx, &w))
 			continue;
-		if (!found || w.dearest < best.dearest ||
-		    (w.dearest == best.dearest && w.in_use < best.in_use))
+		if (!found || w.costliest < best.costliest ||
+		    (w.costliest == best.costliest && w.in_use < best.in_use))
 			best = w;
 		found = true;
 	}

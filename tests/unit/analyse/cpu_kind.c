@@ -1,4 +1,4 @@
-/* What CPU percentages mean, told from programs whose CPU time is known: never the wrong way round. */
+/* What CPU percentages mean, known from programs whose CPU time is known: never the wrong way round. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

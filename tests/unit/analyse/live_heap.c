@@ -228,7 +228,7 @@ static const struct site mixed[SITES] = {
 
 /*
  * 60 blocks of the cache are seen, 600 are made, 150 are live: what is seen to be in use is four times too
- * much. The leak's blocks, which share their size class with the cache's, the loop's and those from before,
+ * much. The leak's blocks, which share their size class with the cache's, the loop's and the pre-existing ones,
  * are estimated without bias (the standard error of its mean over the runs is 0.4 %). The others bear what
  * the model of reuse gets wrong: of the bytes that the program has live, each is off by 1.1 % at most.
  */
@@ -265,7 +265,7 @@ static void freed_blocks_come_back_in_the_order_in_which_they_were_freed(void **
 	(void)state;
 }
 
-/* Memory for 300 blocks, of which those from before have half. */
+/* Memory for 300 blocks, of which the pre-existing have half. */
 static void fewer_blocks_are_kept_than_are_seen(void **state)
 {
 	struct outcome o[SITES];

@@ -23,7 +23,7 @@ static void a_burst_ends_early_when_the_budget_is_passed_four_times(void **state
 	assert_int_equal(governor_enough(PAIR_NS, 0.001, 20), 32);
 }
 
-/* Bursts as dear as they like, one after the other as soon as it may begin: what they cost in any stretch
+/* Bursts of any cost, one after the other as soon as it may begin: what they cost in any stretch
  * of time is the budget's share of it and one burst, and what single ones cost beyond theirs. */
 static void bursts_keep_to_the_budget_in_every_stretch_of_time(void **state)
 {

@@ -26,8 +26,8 @@ struct fixture {
 	struct proc_table *procs;
 	struct ingest_profiles p;
 	struct ingest *in;
-	struct change told[8];
-	int n_told;
+	struct change reported[8];
+	int n_reported;
 };
 
 static struct profile *new_profile(struct dict *d, enum profile_kind kind)
@@ -40,8 +40,8 @@ static void tell(void *ctx, const struct proc_id *proc, stack_id stack, int64_t 
 {
 	struct fixture *f = ctx;
 
-	assert_true(f->n_told < 8);
-	f->told[f->n_told++] = (struct change){ blocks, bytes, born_ns };
+	assert_true(f->n_reported < 8);
+	f->reported[f->n_reported++] = (struct change){ blocks, bytes, born_ns };
 }
 
 static int setup(void **state)
@@ -108,12 +108,12 @@ static void who_listens_hears_of_what_came_and_then_of_what_went(void **state)
 	struct ms_alloc_key site = { .proc = here(), .tid = 1 };
 
 	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, did, 1, 100, false), 0);
-	assert_int_equal(f->n_told, 2);
-	assert_int_equal(f->told[0].blocks, 5);
-	assert_int_equal(f->told[0].bytes, 500);
+	assert_int_equal(f->n_reported, 2);
+	assert_int_equal(f->reported[0].blocks, 5);
+	assert_int_equal(f->reported[0].bytes, 500);
 	/* What is not followed any more has gone for who counts what is there. */
-	assert_int_equal(f->told[1].blocks, -3);
-	assert_int_equal(f->told[1].bytes, -300);
+	assert_int_equal(f->reported[1].blocks, -3);
+	assert_int_equal(f->reported[1].bytes, -300);
 }
 
 static void a_site_that_did_nothing_is_no_news(void **state)
@@ -123,7 +123,7 @@ static void a_site_that_did_nothing_is_no_news(void **state)
 	struct ms_alloc_key site = { .proc = here(), .tid = 1 };
 
 	assert_int_equal(ingest_site(f->in, wire_site_key(&site), 0, nothing, 0, 0, false), 0);
-	assert_int_equal(f->n_told, 0);
+	assert_int_equal(f->n_reported, 0);
 	assert_int_equal(profile_n_samples(f->p.alloc), 0);
 	assert_int_equal(profile_n_samples(f->p.heap), 0);
 }
@@ -184,10 +184,10 @@ static void a_block_that_is_live_at_the_end_is_told_with_its_birth(void **state)
 		ingest_block(f->in, wire_site_key(&ours), (int64_t)block.size, block.born_ns), 0);
 	assert_int_equal(
 		ingest_block(f->in, wire_site_key(&theirs), (int64_t)block.size, block.born_ns), 0);
-	assert_int_equal(f->n_told, 1);
-	assert_int_equal(f->told[0].blocks, 1);
-	assert_int_equal(f->told[0].bytes, 64);
-	assert_int_equal(f->told[0].born_ns, 77);
+	assert_int_equal(f->n_reported, 1);
+	assert_int_equal(f->reported[0].blocks, 1);
+	assert_int_equal(f->reported[0].bytes, 64);
+	assert_int_equal(f->reported[0].born_ns, 77);
 }
 
 static void an_estimate_waits_for_its_stack(void **state)
@@ -223,7 +223,7 @@ static void a_mapping_goes_to_its_own_profile_and_no_other(void **state)
 	assert_int_equal(ingest_mapping(f->in, &of, 0, values), 0);
 	assert_int_equal(profile_total(f->p.mappings, 3), 4096);
 	assert_int_equal(profile_n_samples(f->p.alloc) + profile_n_samples(f->p.heap), 0);
-	assert_int_equal(f->n_told, 0);
+	assert_int_equal(f->n_reported, 0);
 }
 
 int main(void)

@@ -18,7 +18,7 @@ static void dear_programs_are_divided_evenly(void **state)
 		assert_in_range(part[i], 0, 1);
 		sums[part[i]] += costs[i];
 	}
-	/* 435 in all, and the dearest that can be exchanged is 35. */
+	/* 435 in all, and the costliest that can be exchanged is 35. */
 	assert_in_range(sums[0], 200, 235);
 }
 

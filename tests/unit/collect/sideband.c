@@ -1,5 +1,5 @@
 /*
- * The kernel's account of address spaces: what a child does is told completely, in order, with the times
+ * The kernel's account of address spaces: what a child does is reported completely, in order, with the times
  * at which it happened. Needs perf events of every CPU, which are root's.
  */
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static struct sideband *have(void **state)
 	return *state;
 }
 
-/* What is told of the child, which has ended. */
+/* What is reported of the child, which has ended. */
 static void read_of(struct sideband *s, struct seen *seen, pid_t pid)
 {
 	memset(seen, 0, sizeof(*seen));

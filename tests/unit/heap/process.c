@@ -49,7 +49,7 @@ static void say(void *block, int live)
 	said->blocks[i].live = live;
 }
 
-/* Sizes of every tcache bin and beyond; two of three are given back: in tcache, fastbins and bins. */
+/* Sizes of every tcache bin and beyond; two of three are released: in tcache, fastbins and bins. */
 static void *work(void *arg)
 {
 	static __thread void *mine[BLOCKS];

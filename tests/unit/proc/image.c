@@ -161,7 +161,7 @@ static void addresses_become_those_of_the_file(void **state)
 	assert_int_equal(image_vaddr(&images, img, here - own.start + own.off), here - bias);
 	assert_int_equal(img->state, IMAGE_READ);
 	assert_int_equal(image_bias(&images, img, own.start, own.end - own.start, own.off), bias);
-	/* What is learnt is told: where its code begins and ends. */
+	/* What is learnt is reported: where its code begins and ends. */
 	assert_true(dict_module_get(dict, img->module)->start <= here - bias &&
 		    here - bias < dict_module_get(dict, img->module)->limit);
 	assert_int_equal(images.fds, 1);

@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 static struct run_config cfg = { .sources = { [SOURCE_ALLOC] = true } };
-static ingest_alloc_fn told;
-static void *told_ctx;
+static ingest_alloc_fn reported;
+static void *reported_ctx;
 static char text[1024];
 
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
 {
-	told = fn;
-	told_ctx = ctx;
+	reported = fn;
+	reported_ctx = ctx;
 }
 
 int output_csv(struct run_output *to, const char *name,
@@ -52,9 +52,9 @@ static void exact_calls_and_estimates_are_rates_by_the_same_clock(void **state)
 	fake.start_ns = start;
 	assert_int_equal(c->attach(self, NULL), 0);
 	c->drained(self, start);
-	told(told_ctx, &proc, stack, 1, 4000, 0);
-	told(told_ctx, &proc, stack, -1, -4000, 0);       /* a free allocates nothing */
-	told(told_ctx, &proc, stack, 1, 4000, start + 1); /* nor what is still there  */
+	reported(reported_ctx, &proc, stack, 1, 4000, 0);
+	reported(reported_ctx, &proc, stack, -1, -4000, 0);       /* a free allocates nothing */
+	reported(reported_ctx, &proc, stack, 1, 4000, start + 1); /* nor what is still there  */
 	c->row(self, start + 2000000000);
 	c->row(self, start + 4000000000);
 	r->alloc.allocated(r->alloc.allocated_ctx, NULL, 600, start + 2000000000,

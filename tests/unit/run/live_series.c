@@ -2,13 +2,13 @@
 #include "run_fixture.h"
 
 static struct run_config cfg = { .sources = { [SOURCE_ALLOC] = true } };
-static ingest_alloc_fn told;
-static void *told_ctx;
+static ingest_alloc_fn reported;
+static void *reported_ctx;
 
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
 {
-	told = fn;
-	told_ctx = ctx;
+	reported = fn;
+	reported_ctx = ctx;
 }
 
 int output_csv(struct run_output *to, const char *name,
@@ -28,7 +28,7 @@ static struct run *with_one_block(void **ret_self)
 	r->alloc.tier = ALLOC_TIER_EXACT;
 	r->alloc.tracing = true;
 	assert_int_equal(component_named("live series")->attach(*ret_self, NULL), 0);
-	told(told_ctx, &proc, dict_stack(r->dict, &at, 1), 1, 100, 0);
+	reported(reported_ctx, &proc, dict_stack(r->dict, &at, 1), 1, 100, 0);
 	return r;
 }
 

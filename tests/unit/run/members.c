@@ -8,7 +8,7 @@ static struct group groups[3] = { { .at = { .path = "/outer" } },
 				  { .at = { .path = "/outer/inner" } },
 				  { .at = { .path = "/gone" }, .gone_ns = 1 } };
 static struct container container = { .name = "web", .path = "/web", .running = true };
-static char told[256];
+static char reported[256];
 
 /* 3 and 1 are in the outer group, 2 is in the inner one, and so in both; this process is in none. */
 uint32_t cgroup_processes(const struct cgroup_mounts *m, const struct cgroup *group, pid_t *out,
@@ -43,26 +43,26 @@ void containers_fini(struct container_list *l)
 
 static void note(void *ctx, const char *owner, const char *path, const pid_t *pids, uint32_t n)
 {
-	size_t len = strlen(told);
+	size_t len = strlen(reported);
 
-	len += (size_t)snprintf(told + len, sizeof(told) - len, "%s(%s):", owner ? owner : "-",
-				path ? path : "-");
+	len += (size_t)snprintf(reported + len, sizeof(reported) - len,
+				"%s(%s):", owner ? owner : "-", path ? path : "-");
 	for (uint32_t i = 0; i < n; i++) {
 		bool self = !owner && pids[i] == getpid();
 
 		if (owner || self)
-			len += (size_t)snprintf(told + len, sizeof(told) - len, "%s%s%d",
+			len += (size_t)snprintf(reported + len, sizeof(reported) - len, "%s%s%d",
 						self ? "self" : "", self ? "" : " ",
 						self ? 0 : (int)pids[i]);
 	}
-	snprintf(told + len, sizeof(told) - len, ";");
+	snprintf(reported + len, sizeof(reported) - len, ";");
 }
 
 static void tell(const struct run_config *cfg)
 {
 	struct members *m;
 
-	*told = '\0';
+	*reported = '\0';
 	assert_int_equal(members_new(cfg, &m, NULL), 0);
 	members_each(m, note, NULL);
 	members_free(m);
@@ -73,7 +73,7 @@ static void a_process_is_in_the_innermost_group_alone(void **state)
 	const struct run_config cfg = { .groups = groups, .n_groups = 3 };
 
 	tell(&cfg);
-	assert_string_equal(told, "inner(/outer/inner): 2;outer(/outer): 1 3;");
+	assert_string_equal(reported, "inner(/outer/inner): 2;outer(/outer): 1 3;");
 }
 
 static void of_a_host_the_rest_comes_last(void **state)
@@ -81,10 +81,10 @@ static void of_a_host_the_rest_comes_last(void **state)
 	const struct run_config cfg = { .all = true };
 
 	tell(&cfg);
-	assert_string_equal(told, "web(/web): 2;-(-):self0;");
+	assert_string_equal(reported, "web(/web): 2;-(-):self0;");
 	container.running = false;
 	tell(&cfg);
-	assert_string_equal(told, "-(-):self0;");
+	assert_string_equal(reported, "-(-):self0;");
 }
 
 int main(void)

@@ -454,16 +454,16 @@ double alloc_probes_hit_ns(const struct alloc_probes *ap, double trap_ns)
 
 double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns)
 {
-	double dearest = trap_ns;
+	double costliest = trap_ns;
 
 	for (uint32_t i = 0; i < ap->n_files; i++)
 		for (uint32_t j = 0; j < ap->files[i].sites.n; j++) {
 			const struct alloc_site *site = &ap->files[i].sites.site[j];
 
 			if (site->main && !site->emulated && ALLOCATING & 1ULL << site->shape)
-				dearest = trap_ns + HIT_STEPPED_NS - HIT_EMULATED_NS;
+				costliest = trap_ns + HIT_STEPPED_NS - HIT_EMULATED_NS;
 		}
-	return dearest;
+	return costliest;
 }
 
 uint32_t alloc_probes_functions(struct elf_syms *syms)

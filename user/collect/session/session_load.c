@@ -67,21 +67,21 @@ uint32_t session_load_parts(const uint32_t *costs, uint32_t n, uint32_t most, ui
 		parts = SESSION_PARTS;
 	if (!parts)
 		parts = 1;
-	/* The dearest that is left to the part that has least. */
+	/* The costliest that is left to the part that has least. */
 	for (;;) {
-		uint32_t dearest = n, least = 0;
+		uint32_t costliest = n, least = 0;
 
 		for (uint32_t i = 0; i < n; i++)
 			if (costs[i] && ret_part[i] == UINT32_MAX &&
-			    (dearest == n || costs[i] > costs[dearest]))
-				dearest = i;
-		if (dearest == n)
+			    (costliest == n || costs[i] > costs[costliest]))
+				costliest = i;
+		if (costliest == n)
 			return parts;
 		for (uint32_t p = 1; p < parts; p++)
 			if (sums[p] < sums[least])
 				least = p;
-		ret_part[dearest] = least;
-		sums[least] += costs[dearest];
+		ret_part[costliest] = least;
+		sums[least] += costs[costliest];
 	}
 }
 

@@ -43,7 +43,7 @@ int session_load(struct session *s);
 void session_unload(struct session *s);
 /*
  * Divides programs that cost so much to load (0: not wanted) among at most `most` parts, not more than
- * there are dear ones. Returns how many parts; ret_part[i] is where the i-th is.
+ * there are programs that take long. Returns how many parts; ret_part[i] is where the i-th is.
  */
 uint32_t session_load_parts(const uint32_t *costs, uint32_t n, uint32_t most, uint32_t *ret_part);
 

@@ -54,7 +54,7 @@ struct unwind {
 	uint32_t cap_buf;
 	struct asked asked[N_ASKED];
 	struct proc_id before_exec; /* the command while it is still memscope    */
-	uint64_t trimmed;           /* tables made when memory was last given back */
+	uint64_t trimmed;           /* tables made when memory was last released */
 	uint64_t trimmed_ns;        /* and when that was                           */
 	uint64_t put, put_ns;       /* lists of spans, and what that took        */
 };

@@ -25,7 +25,7 @@
  *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks: [];
  *               exact: temporary, cross_thread_frees, lifetime_ns, peak, lifetimes, sizes, peak_sites,
  *               call_sites, temporary_sites, threads; preexisting_… (live at the end) and start_… (at the
- *               start), where blocks from before the run are known}
+ *               start), where pre-existing blocks are known}
  *   mappings   {file|anonymous|shared: {made, made_bytes, released_bytes, live, live_bytes}, ended_bytes, failed,
  *               untracked, sites, live_sites}; null when unknown
  *   diagnoses  [{kind, evidence}]

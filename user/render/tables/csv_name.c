@@ -1,5 +1,7 @@
 #include "render/tables/csv_name.h"
 
+#include <errno.h>
+
 static void put_bytes(struct sink *out, const char *name, bool in_path)
 {
 	for (; *name; name++) {
@@ -29,4 +31,29 @@ void csv_put_path(struct sink *out, const struct dict *d, const struct frame_pat
 		put_bytes(out, dict_str(d, path->frames[i].name), true);
 	}
 	sink_puts(out, "\"");
+}
+
+int csv_put_series_names(struct sink *out, struct dict *d, const stack_id *stacks, uint32_t n)
+{
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+
+	sink_puts(out, "timestamp");
+	for (uint32_t i = 0; i < n; i++) {
+		if (frame_path_set(&path, d, stacks[i]) < 0)
+			return -ENOMEM;
+		sink_puts(out, ",");
+		csv_put_path(out, d, &path);
+	}
+	sink_puts(out, ",OTHER\n");
+	return 0;
+}
+
+void csv_put_time(struct sink *out, time_t sec)
+{
+	char when[32];
+	struct tm tm;
+
+	localtime_r(&sec, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	sink_puts(out, when);
 }

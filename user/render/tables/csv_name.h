@@ -1,5 +1,5 @@
 /*
- * Names in a field of CSV: within quotes, with quotes doubled and control bytes replaced.
+ * Fields of CSV. Names stand within quotes, with quotes doubled and control bytes replaced.
  */
 #ifndef MEMSCOPE_RENDER_TABLES_CSV_NAME_H
 #define MEMSCOPE_RENDER_TABLES_CSV_NAME_H
@@ -7,8 +7,14 @@
 #include "analyse/frame.h"
 #include "base/sink.h"
 
+#include <time.h>
+
 void csv_put_name(struct sink *out, const char *name);
 /* A stack, root first, joined by semicolons (those of names are replaced). */
 void csv_put_path(struct sink *out, const struct dict *d, const struct frame_path *path);
+/* The first line of a series by stack: timestamp, a column a stack, OTHER. 0 or -ENOMEM. */
+int csv_put_series_names(struct sink *out, struct dict *d, const stack_id *stacks, uint32_t n);
+/* YYYY-MM-DD HH:MM:SS, local time. */
+void csv_put_time(struct sink *out, time_t sec);
 
 #endif

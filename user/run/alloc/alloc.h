@@ -145,7 +145,7 @@ bool alloc_image_gone(void *ctx, const struct proc_id *proc);
  * nothing of those. 0 or -errno. */
 int alloc_add_errors(struct alloc *al, stack_id stack, labels_id labels,
 		     const struct value_error allocated[2], const struct value_error live[2]);
-/* Notes what could not be probed; before the probes are given back. */
+/* Notes what could not be probed; before the probes are released. */
 void alloc_say_failed(struct alloc *al);
 
 /* --- exact.c --- */

@@ -325,7 +325,7 @@ static void closing(struct alloc *al)
 	burst_timer_stats(s->burst_timer, &s->stats);
 	run_say(al->run,
 		"%u bursts: %llu calls, %llu hits before and after; a trap costs %.0f ns; attaching took "
-		"%.2f ms on average, %.1f at most, until taken away %.1f at most; the dearest cost %.2f ms "
+		"%.2f ms on average, %.1f at most, until taken away %.1f at most; the costliest cost %.2f ms "
 		"of %.2f; target lost %.1f ms, own %.1f ms",
 		s->stats.bursts, (unsigned long long)s->stats.hits,
 		(unsigned long long)s->stats.late_hits, s->stats.trap_ns,

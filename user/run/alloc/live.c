@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "collect/overhead/counter.h"
 #include "heap/in_use.h"
-#include "render/tables/bands_csv.h"
+#include "render/tables/live_series_csv.h"
 #include "run/alloc/alloc.h"
 #include "run/output/files.h"
 
@@ -539,8 +539,8 @@ static int write_series(void *ctx, struct sink *sink, struct err *e)
 {
 	struct alloc *al = ctx;
 
-	return bands_csv_write(al->live->series, al->run->dict, al->run->clock.start_wall_ns, sink,
-			       e);
+	return live_series_csv_write(al->live->series, al->run->dict, al->run->clock.start_wall_ns,
+				     sink, e);
 }
 
 int live_write(struct alloc *al, struct run_output *to, struct err *e)

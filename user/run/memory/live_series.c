@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "render/render.h"
-#include "render/tables/bands_csv.h"
+#include "render/tables/live_series_csv.h"
 #include "run/component.h"
 #include "run/output/files.h"
 
@@ -21,9 +21,9 @@ struct image {
 
 struct live {
 	struct run *run;
-	struct live_series *bands; /* NULL: not traced exactly                     */
-	struct image *images;      /* whose they are                               */
-	double leak_age_s;         /* how old a block must be to count as retained */
+	struct live_series *series; /* NULL: not traced exactly                     */
+	struct image *images;       /* whose they are                               */
+	double leak_age_s;          /* how old a block must be to count as retained */
 };
 
 /* 0: out of memory. */
@@ -63,17 +63,17 @@ static void on_alloc(void *ctx, const struct proc_id *proc, stack_id stack, int6
 	if (ls->run->alloc.tier == ALLOC_TIER_BURSTS)
 		return; /* what lives is not known any more */
 	image = image_number(ls, proc);
-	if (!ls->bands)
-		ls->bands = live_series_new();
-	if (!ls->bands || !image) {
+	if (!ls->series)
+		ls->series = live_series_new();
+	if (!ls->series || !image) {
 		ls->run->oom = true;
 	} else if (!born_ns) {
-		ls->run->oom |= live_series_add(ls->bands, image, stack, blocks, bytes) < 0;
+		ls->run->oom |= live_series_add(ls->series, image, stack, blocks, bytes) < 0;
 	} else {
 		ls->leak_age_s = kept_age_s(ls);
 		if (ls->run->alloc.to_ns > born_ns &&
 		    (double)(ls->run->alloc.to_ns - born_ns) / 1e9 >= ls->leak_age_s)
-			live_series_old(ls->bands, image, stack, 1);
+			live_series_old(ls->series, image, stack, 1);
 	}
 }
 
@@ -82,7 +82,7 @@ static void drop(void *self)
 	struct live *ls = self;
 
 	hash_free(ls->images);
-	live_series_free(TAKE_PTR(ls->bands));
+	live_series_free(TAKE_PTR(ls->series));
 }
 
 static int attach(void *self, struct err *e)
@@ -102,12 +102,12 @@ static void row(void *self, uint64_t now)
 
 	if (ls->run->alloc.tier == ALLOC_TIER_BURSTS)
 		drop(ls);
-	if (!ls->bands || !ls->run->alloc.tracing)
+	if (!ls->series || !ls->run->alloc.tracing)
 		return;
 	HASH_ITER (hh, ls->images, image, next)
 		if (ingest_gone(ls->run->ingest, &image->proc))
-			live_series_drop(ls->bands, image->number);
-	live_series_tick(ls->bands, run_seconds(ls, now));
+			live_series_drop(ls->series, image->number);
+	live_series_tick(ls->series, run_seconds(ls, now));
 }
 
 static void closing(void *self)
@@ -117,7 +117,7 @@ static void closing(void *self)
 
 static bool is_known(const struct live *ls)
 {
-	return ls->bands && ls->run->alloc.tier == ALLOC_TIER_EXACT;
+	return ls->series && ls->run->alloc.tier == ALLOC_TIER_EXACT;
 }
 
 static void report(void *self, struct run_summary *s)
@@ -125,19 +125,20 @@ static void report(void *self, struct run_summary *s)
 	struct live *ls = self;
 
 	if (is_known(ls))
-		leaks_of(ls->bands, ls->run->dict, ls->leak_age_s, &s->alloc);
+		leaks_of(ls->series, ls->run->dict, ls->leak_age_s, &s->alloc);
 }
 
-static int write_bands(void *ctx, struct sink *sink, struct err *e)
+static int write_series(void *ctx, struct sink *sink, struct err *e)
 {
 	struct live *ls = ctx;
 
-	return bands_csv_write(ls->bands, ls->run->dict, ls->run->clock.start_wall_ns, sink, e);
+	return live_series_csv_write(ls->series, ls->run->dict, ls->run->clock.start_wall_ns, sink,
+				     e);
 }
 
 static int write_files(void *self, struct run_output *to, struct err *e)
 {
-	return is_known(self) ? output_csv(to, "live_series", write_bands, self, e) : 0;
+	return is_known(self) ? output_csv(to, "live_series", write_series, self, e) : 0;
 }
 
 static bool wanted(const struct run_config *cfg)

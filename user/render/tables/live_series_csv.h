@@ -8,8 +8,8 @@
  * and OTHER for the rest, so that a row adds up to what was live. Names are quoted, with quotes doubled
  * and control bytes replaced. Two columns may have one name: processes that do the same.
  */
-#ifndef MEMSCOPE_RENDER_TABLES_BANDS_CSV_H
-#define MEMSCOPE_RENDER_TABLES_BANDS_CSV_H
+#ifndef MEMSCOPE_RENDER_TABLES_LIVE_SERIES_CSV_H
+#define MEMSCOPE_RENDER_TABLES_LIVE_SERIES_CSV_H
 
 #include "analyse/live_series.h"
 #include "base/sink.h"
@@ -18,7 +18,7 @@
 #define LIVE_SERIES_COLUMNS 20
 
 /* `start_ns`: Unix time of second 0. 0 or -ENOMEM. */
-int bands_csv_write(const struct live_series *b, struct dict *d, int64_t start_ns, struct sink *out,
+int live_series_csv_write(const struct live_series *b, struct dict *d, int64_t start_ns, struct sink *out,
 		    struct err *e);
 
 #endif
