@@ -334,7 +334,7 @@ TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tes
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
 MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared)
-OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem)) \
+OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem busy_sites_jemalloc busy_sites_rjem)) \
                 $(if $(shell command -v musl-gcc),$(MUSL_BIN))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
@@ -393,8 +393,11 @@ $(BUILD)/targets/alloc_truth_jemalloc: tests/targets/alloc_truth.c $(JEMALLOC) t
 $(BUILD)/targets/je_allocs_jemalloc: tests/targets/je_allocs.c $(JEMALLOC) tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -no-pie -rdynamic -std=gnu11 -o $@ $< $(JEMALLOC) -ldl -lm -lstdc++
+$(BUILD)/targets/busy_sites_jemalloc: tests/targets/busy_sites.c $(JEMALLOC) tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -o $@ $< $(JEMALLOC) -ldl -lm -lstdc++
 # As Rust's crates have it: an allocator that no symbol tells of once the program is stripped.
-$(BUILD)/targets/je_allocs_rjem: tests/targets/je_allocs.c $(BUILD)/targets/rjem.a tests/targets/target.h
+$(addprefix $(BUILD)/targets/,je_allocs_rjem busy_sites_rjem): $(BUILD)/targets/%_rjem: tests/targets/%.c $(BUILD)/targets/rjem.a tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)$(CC) $(TFLAGS) $(foreach f,malloc calloc realloc free,-D$(f)=_rjem_$(f)) -std=gnu11 -o $@ $< \
 		$(BUILD)/targets/rjem.a -ldl -lm -lstdc++
