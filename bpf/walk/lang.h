@@ -1,0 +1,91 @@
+/*
+ * What a walk in the kernel knows of a language's runtime in a process: where its code that executes
+ * frames is, how a thread's state is found, and the layout of frames. Written by user space, which
+ * finds runtimes (user/lang/), one row a process. Shared by the kernel and the host.
+ *
+ * A frame of a language is two words of a stack record (abi.h, tags 2 and 3): what identifies its
+ * code, and where in that it is.
+ */
+#ifndef MEMSCOPE_WALK_LANG_H
+#define MEMSCOPE_WALK_LANG_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+enum ms_lang {
+	MS_LANG_NONE,
+	MS_LANG_PYTHON,
+	MS_N_LANGS,
+};
+
+/* How a thread finds its state. x86-64: `base` is fs, arm64: tpidr_el0. */
+enum ms_lang_thread {
+	MS_THREAD_NONE,
+	MS_THREAD_TLS,    /* the word at base + off: a slot of pthread_getspecific(), a static TLS variable */
+	MS_THREAD_DTV,    /* the word at *(dtv + 16 * module) + off; the dtv is at base + 8 */
+	MS_THREAD_GLOBAL, /* the word at `off` */
+};
+
+/* Where an interpreter's C function stops executing frames of the chain. */
+enum ms_python_boundary {
+	MS_PYTHON_EACH,     /* every frame is a call of it (up to 3.10)     */
+	MS_PYTHON_ENTRY,    /* behind the frame whose byte is `boundary` (3.11: is_entry == 1)      */
+	MS_PYTHON_OWNER,    /* at a frame whose owner is `boundary` or more, which is no frame (3.12 on) */
+};
+
+/* Where in its code a frame is. */
+enum ms_python_instr {
+	MS_PYTHON_LASTI,    /* 4 bytes: a number                             */
+	MS_PYTHON_POINTER,  /* 8 bytes: an address, recorded as its distance from the code object */
+};
+
+/* Offsets in bytes, in the structs that CPython calls PyThreadState, _PyCFrame, _PyInterpreterFrame
+ * (PyFrameObject up to 3.10) and PyCodeObject. */
+struct ms_python {
+	__u16 tstate_frame;  /* the innermost frame, or what points to it: */
+	__u16 cframe_frame;  /* in the struct that tstate_frame points to; 0xffff: there is none */
+	__u16 frame_code, frame_previous, frame_instr, frame_boundary;
+	__u16 code_first_line, code_name, code_linetable;
+	__u8 boundary_kind;  /* enum ms_python_boundary */
+	__u8 boundary;
+	__u8 instr_kind;     /* enum ms_python_instr */
+	__u8 code_mask;      /* low bits of frame_code that are tags */
+	__u8 pad[2];
+};
+
+#define MS_LANG_RANGES 4
+
+struct ms_lang_row {
+	__u64 start_ns; /* of its process, as in struct ms_space */
+	__u32 exec_id;
+	__u8 lang;      /* enum ms_lang */
+	__u8 thread;    /* enum ms_lang_thread */
+	__u8 n_ranges;
+	__u8 pad;
+	__u64 off;      /* enum ms_lang_thread says of what */
+	__u64 module;   /* MS_THREAD_DTV */
+	/* Code that executes the language's frames: absolute addresses. */
+	struct {
+		__u64 start, end;
+	} range[MS_LANG_RANGES];
+	struct ms_python python;
+};
+
+/*
+ * The words of a frame: the address of its code object under MS_FRAME_LANG, then under
+ * MS_FRAME_LANG_AT lang << 56 | cookie << 32 | instr. The cookie tells that the object at that
+ * address still is the one that was seen.
+ */
+#define MS_LANG_SHIFT       56
+#define MS_LANG_COOKIE_MASK 0xffffffULL
+
+static inline __attribute__((always_inline)) __u64 ms_python_cookie(__u32 first_line, __u64 name,
+								    __u64 linetable)
+{
+	__u64 h = (name ^ linetable << 20 ^ first_line) * 0x9e3779b97f4a7c15ULL;
+
+	return (h ^ h >> 32) >> 8 & MS_LANG_COOKIE_MASK;
+}
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * Runtimes of languages in processes: interpreters whose frames are data. What is here finds them and
+ * names their frames; bpf/walk/python.h walks the frames in the kernel.
+ *
+ *   image    a file, read once: is there a runtime in it, of which version, where is its code that
+ *            executes frames, how does a thread find its state. By symbols and sections, never by the
+ *            file's name: runtimes are embedded, renamed, linked statically
+ *   runtime  the same in one process: a row for the kernel (bpf/walk/lang.h), and what decoding needs
+ *   frame    two words, as the kernel recorded them → function, file, line
+ *
+ * All memory that is read belongs to the process, which may be hostile and keeps running: whatever is
+ * read is checked, bounded, and refused where it does not fit; nothing is guessed. Decoders are pure:
+ * bytes in, checked records out.
+ *
+ * One file a language, lang_NAME.c, one row in lang.c.
+ */
+#ifndef MEMSCOPE_LANG_LANG_H
+#define MEMSCOPE_LANG_LANG_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "elf/elf_file.h"
+#include "walk/lang.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory of a process. false: it is not there (any more). */
+struct lang_memory {
+	bool (*read)(void *ctx, uint64_t addr, void *buf, size_t len);
+	void *ctx;
+};
+
+/* What one file says of itself. */
+struct lang_image;
+
+/*
+ * Looks for a runtime in an image, and for a C library, which says how it keeps the values of
+ * pthread_getspecific(). -ENOENT: neither is there (no sentence is set).
+ */
+int lang_image_read(struct elf_file *elf, struct lang_image **ret_image, struct err *e);
+void lang_image_free(struct lang_image *image);
+DEFINE_CLEANUP(struct lang_image *, lang_image_freep, lang_image_free)
+
+/* MS_LANG_NONE: only a C library. */
+enum ms_lang lang_image_lang(const struct lang_image *image);
+bool lang_image_is_libc(const struct lang_image *image);
+
+/* An image as it is mapped: vaddr + bias is an address. */
+struct lang_mapped {
+	const struct lang_image *image;
+	uint64_t bias;
+};
+
+struct lang_runtime {
+	enum ms_lang lang;
+	uint32_t version;     /* 0x030b02: 3.11.2; 0: unknown */
+	bool untested;        /* no build of this version was ever tried with its row of offsets */
+	char name[32];        /* as shown: "CPython 3.11.2" */
+	struct ms_lang_row row; /* start_ns and exec_id are the caller's */
+	/* For decoding: what the kernel need not know. */
+	uint16_t code_filename, code_qualname, code_bytecode;
+	uint8_t str_ascii, str_compact; /* bytes of the heads of strings */
+};
+
+/*
+ * The runtime of a process. `libc`: what answers pthread_getspecific() there, its image NULL where that is not
+ * known. -EAGAIN: it has not been initialized yet, ask again later; -EOPNOTSUPP: of a version that no row
+ * of offsets describes, or memory that does not look like that version, with a sentence.
+ */
+int lang_runtime_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
+		      const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);
+
+enum { LANG_NAME_MAX = 512, LANG_FILE_MAX = 1024 };
+
+struct lang_frame {
+	char function[LANG_NAME_MAX]; /* qualified: Class.method, outer.<locals>.inner, <module>; UTF-8 */
+	char file[LANG_FILE_MAX];     /* "" when unknown */
+	uint32_t line;                /* 0: unknown */
+	uint32_t first_line;          /* of the function; 0: unknown */
+	bool cut;                     /* a name was longer than its room */
+};
+
+/* Why a frame has no name. */
+enum lang_decoded {
+	LANG_DECODED,
+	LANG_GONE,       /* the code object has been freed, or its memory is not there any more */
+	LANG_DAMAGED,    /* what is there is no code object                                     */
+};
+
+/* `words` as in bpf/walk/lang.h, with their tags. Fills in *ret_frame only with LANG_DECODED. */
+enum lang_decoded lang_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
+			      const uint64_t words[2], struct lang_frame *ret_frame);
+
+#endif
