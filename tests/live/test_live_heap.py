@@ -76,6 +76,22 @@ def heap_profile_and_series_have_what_the_summary_says():
 
 
 @fact
+def a_leak_among_millions_of_calls_a_second_is_found_by_default():
+    """Every call would cost some CPUs to trace: amounts and blocks come from bursts of their own."""
+    target = Target("live_truth", 11000, 100, 400000)
+    run, lines = record(["-p", target.pid, "--interval", 0.5, "--json"],
+                        lambda: target.ask("go", timeout=71))
+    alloc = run.summary()["alloc"]
+    check(alloc["live_estimate"]["known"], f"live is not known: {alloc['live_estimate']}")
+    leaked = next(line[2] for line in lines if line[:2] == ["site", "leak_here"])
+    check("leak_here" in sites(run), f"the leak is not among {sorted(sites(run))}")
+    holds(sites(run)["leak_here"], leaked, "leak_here")
+    # Amounts are those of bursts without returns: their interval holds the truth as it did.
+    low, high = (alloc["objects"] * alloc["bytes_interval"][end] / alloc["bytes"] for end in ("low", "high"))
+    within(next(line[1] for line in lines if line[0] == "blocks"), low / 2, high * 2, "blocks allocated")
+
+
+@fact
 def jemalloc_says_what_is_in_use_too():
     library = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None) or skip("libjemalloc is not installed")
     os.environ["LD_PRELOAD"] = library

@@ -2,10 +2,13 @@
  * Where memory lives in a busy allocator: one function leaks, one fills a cache and then replaces entries at
  * random, one hands out blocks of mixed sizes that live briefly, one keeps a set that was there before.
  *
- *   live_truth MS SPINS
+ *   live_truth MS SPINS [LEAK_PER_S]
  *
- * SPINS: work between two calls. go → works for MS:
- *      site NAME LIVE_BYTES; end
+ * SPINS: work between two calls. It leaks with every 128th block, or LEAK_PER_S bytes a second. go → works for
+ * MS:
+ *      site NAME LIVE_BYTES
+ *      blocks N             that were allocated
+ *      end
  */
 #include "target.h"
 
@@ -18,7 +21,7 @@
 
 static void *cache[CACHE], *pool[POOL], *set[SET];
 static size_t pool_bytes[POOL];
-static uint64_t leaked, cached, pooled, state = 88172645463325252ULL;
+static uint64_t leaked, cached, pooled, blocks, state = 88172645463325252ULL;
 static void *volatile kept;
 
 static uint32_t draw(uint32_t n)
@@ -33,6 +36,7 @@ static NOINLINE void leak_here(void)
 {
 	kept = malloc(LEAK_BYTES);
 	leaked += LEAK_BYTES;
+	blocks++;
 	__asm__ volatile("" ::: "memory");
 }
 
@@ -43,6 +47,7 @@ static NOINLINE void cache_here(void)
 	cached += cache[at] ? 0 : CACHE_BYTES;
 	free(cache[at]);
 	cache[at] = malloc(CACHE_BYTES);
+	blocks++;
 	__asm__ volatile("" ::: "memory");
 }
 
@@ -55,6 +60,7 @@ static NOINLINE void pool_here(void)
 	pool_bytes[at] = 24 + draw(300);
 	pooled += pool_bytes[at];
 	pool[at] = malloc(pool_bytes[at]);
+	blocks++;
 	__asm__ volatile("" ::: "memory");
 }
 
@@ -68,19 +74,22 @@ static NOINLINE void before_here(void)
 int main(int argc, char **argv)
 {
 	int ms = argc > 1 ? atoi(argv[1]) : 0, spins = argc > 2 ? atoi(argv[2]) : 0;
-	uint64_t end;
+	double leak_per_s = argc > 3 ? atof(argv[3]) : 0;
+	uint64_t begin, end;
 
 	if (ms <= 0)
-		die("usage: live_truth MS SPINS");
+		die("usage: live_truth MS SPINS [LEAK_PER_S]");
 	before_here();
 	say_ready();
 	next_command();
-	end = mono_ns() + (uint64_t)ms * NSEC_PER_MSEC;
+	begin = mono_ns();
+	end = begin + (uint64_t)ms * NSEC_PER_MSEC;
 	for (uint64_t i = 0; i % 64 || mono_ns() < end; i++) {
 		pool_here();
 		if (i % 16 == 0)
 			cache_here();
-		if (i % 128 == 0)
+		if (i % 128 == 0 && (leak_per_s <= 0 ||
+				     (double)leaked < leak_per_s * (double)(mono_ns() - begin) / 1e9))
 			leak_here();
 		for (volatile int k = 0; k < spins; k++)
 			;
@@ -88,6 +97,7 @@ int main(int argc, char **argv)
 	say("site leak_here %llu", (unsigned long long)leaked);
 	say("site cache_here %llu", (unsigned long long)cached);
 	say("site pool_here %llu", (unsigned long long)pooled);
+	say("blocks %llu", (unsigned long long)blocks);
 	say("end");
 	for (;;)
 		next_command();

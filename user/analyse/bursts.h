@@ -99,7 +99,7 @@ int bursts_cut(struct bursts *s, uint64_t ns, const struct burst_cpu *cpus, uint
 /* Called for each row of each burst as it is settled. */
 struct burst_settled {
 	uint32_t row, thread, no;
-	double bytes;            /* of the interval that the burst represents       */
+	double calls, bytes;     /* of the interval that the burst represents       */
 	double weight;           /* what a call of the row, of that thread, stands for */
 	uint64_t from_ns, to_ns; /* that interval                                   */
 };

@@ -45,6 +45,10 @@
 /* A trap at a return takes this part of one at an entry (alloc_probes.c has both). */
 #define RETURN_PART 0.63
 
+/* So many bursts of which calls took that part show that their returns are better traced apart. */
+#define APART_LOST   0.75
+#define APART_BURSTS 3
+
 #define MAX_FDS     4096
 #define MAX_THREADS 4096 /* beyond these, threads are assumed to run all the time */
 #define BATCH       256
@@ -79,7 +83,10 @@ struct burst_timer {
 	struct pacer pacer;
 	struct trap_cost *trap; /* NULL: it cannot be measured here */
 	double trap_sum_ns;
-	double call_ns, length_ns; /* expected of the next burst */
+	/* Expected of the next burst, without and with returns. */
+	double call_ns[2], length_ns[2];
+	bool results, apart;
+	uint32_t lost; /* bursts of which calls took most */
 	uint64_t detach_cpu_ns, cpu_ns;
 	uint64_t random;
 	int fds[MAX_FDS];
@@ -267,7 +274,7 @@ static bool wait_until(struct burst_timer *s, uint64_t ns)
 /* Waits until the burst's time, or its calls, are used up. */
 static void wait_in_burst(struct burst_timer *s, uint64_t open_ns, int64_t calls)
 {
-	uint64_t end_ns = open_ns + (uint64_t)s->length_ns, now = open_ns;
+	uint64_t end_ns = open_ns + (uint64_t)s->length_ns[s->results], now = open_ns;
 
 	while (now < end_ns && !is_stopping(s)) {
 		int64_t left = session_burst_left(s->session);
@@ -288,11 +295,14 @@ static void wait_in_burst(struct burst_timer *s, uint64_t open_ns, int64_t calls
 static void adapt(struct burst_timer *s, const struct burst *burst, bool used_up)
 {
 	double length = (double)(burst->close_ns - burst->open_ns);
+	double *next = &s->length_ns[s->results];
 
 	if (burst->hits)
-		s->call_ns = burst->call_ns;
-	s->length_ns = used_up ? most(length * 2, LENGTH_LEAST_NS) : s->length_ns * 2;
-	s->length_ns = least(s->length_ns, LENGTH_MOST_NS);
+		s->call_ns[s->results] = burst->call_ns;
+	*next = used_up ? most(length * 2, LENGTH_LEAST_NS) : *next * 2;
+	*next = least(*next, LENGTH_MOST_NS);
+	s->lost += s->results && burst->call_ns * (double)burst->calls > APART_LOST * length;
+	s->apart |= s->lost >= APART_BURSTS;
 }
 
 static void burst_done(struct burst_timer *s, const struct burst *burst)
@@ -328,12 +338,16 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	uint64_t other_before = counter_read(s->session, STAT_PROBE_OTHER);
 	uint64_t results_before = counter_read(s->session, STAT_BURST_RESULTS);
 	uint64_t calls, timed, late, begin, end, results;
-	struct burst burst = { .no = no };
+	struct burst burst = { .no = no,
+			       .alternates = s->apart,
+			       .apart = s->apart && no % 2 == 0 };
 	double trap_ns = measure_trap(s), prog_ns, cost_ns, own_ns;
 	int64_t budget;
 	uint32_t n, n_open;
 
-	budget = (int64_t)most(s->stats.burst_ns / s->call_ns, 16);
+	s->results = session_results(s->session, !s->apart || burst.apart);
+	burst.apart &= s->results;
+	budget = (int64_t)most(s->stats.burst_ns / s->call_ns[s->results], 16);
 	begin = now_ns();
 	n = alloc_probes_attach(s->probes, s->fds, MAX_FDS);
 	burst.open_ns = now_ns();
@@ -357,7 +371,9 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	results = results < burst.hits ? results : burst.hits;
 	cost_ns = ((double)burst.hits - (double)results * (1 - RETURN_PART)) * trap_ns + prog_ns;
 	cost_ns *= 1 + CALL_AFTER;
-	burst.call_ns = calls ? cost_ns / (double)calls : s->call_ns;
+	burst.call_ns = calls ? cost_ns / (double)calls : s->call_ns[s->results];
+	burst.calls = calls;
+	burst.results = results;
 	cost_ns += (double)late * trap_ns;
 	burst.call_sure_ns = burst.call_ns * CALL_UNSURE;
 	own_ns = own_cpu_ns(s);
@@ -392,7 +408,7 @@ static void *burst_timer_loop(void *ctx)
 	s->cpu_ns = clock_now(CLOCK_THREAD_CPUTIME_ID);
 	if (trap_cost_open(s->session, &s->trap) < 0)
 		s->trap = NULL;
-	s->call_ns = measure_trap(s) + FIRST_PROG_NS;
+	s->call_ns[0] = s->call_ns[1] = measure_trap(s) + FIRST_PROG_NS;
 	own_cpu_ns(s);
 	for (uint32_t no = 1; !is_stopping(s); no++) {
 		one_burst(s, no);
@@ -407,8 +423,8 @@ static void *burst_timer_loop(void *ctx)
 }
 
 int burst_timer_start(struct session *session, struct alloc_probes *probes,
-		      struct wait_sampler *busy, double max_percent, struct burst_timer **ret_timer,
-		      struct err *e)
+		      struct wait_sampler *busy, double max_percent, bool apart,
+		      struct burst_timer **ret_timer, struct err *e)
 {
 	struct burst_timer *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
@@ -421,7 +437,8 @@ int burst_timer_start(struct session *session, struct alloc_probes *probes,
 	s->busy = busy;
 	s->max_percent = max_percent;
 	s->random = now_ns() | 1;
-	s->length_ns = LENGTH_FIRST_NS;
+	s->apart = apart;
+	s->length_ns[0] = s->length_ns[1] = LENGTH_FIRST_NS;
 	s->detach_cpu_ns = uprobes_detach_ns();
 	s->stats.burst_ns =
 		least(most(BURST_OF_NS * max_percent / 100, BURST_LEAST_NS), BURST_MOST_NS);

@@ -33,17 +33,24 @@ struct burst {
 	uint64_t open_ns, close_ns;
 	uint64_t hits;       /* calls it counted, including nested ones        */
 	double call_ns, call_sure_ns; /* by how much a call was slowed; the error of that */
+	uint64_t calls, results;      /* calls; of how many the return was seen            */
+	bool alternates;              /* returns are traced in every second one alone,      */
+	bool apart;                   /* … of which this is one                             */
 	struct burst_thread *threads; /* threads with scheduler events; the taker frees it */
 	uint32_t n_threads;
 };
 
 /*
- * Starts the thread. Bursts are numbered from 1. `busy`: sampled threads, whose times are not in
+ * Starts the thread. Where returns are traced (session_opts.results): `apart` from the beginning, or from when
+ * that takes most of a busy thread's time on, returns are traced in every second burst alone.
+ *
+ * Bursts are numbered from 1. `busy`: sampled threads, whose times are not in
  * the table, or NULL. `probes` must be in bursts (alloc_probes_burst()); both must live until
  * burst_timer_stop().
  */
 int burst_timer_start(struct session *s, struct alloc_probes *probes, struct wait_sampler *busy,
-		 double max_percent, struct burst_timer **ret_timer, struct err *e);
+		 double max_percent, bool apart, struct burst_timer **ret_timer,
+		 struct err *e);
 /* The limit from the next burst on. */
 void burst_timer_limit(struct burst_timer *s, double max_percent);
 /* Stops it; the probes are gone or being removed. Finished bursts can still be taken. */

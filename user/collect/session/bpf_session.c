@@ -354,7 +354,15 @@ void session_gate(struct session *s, bool open)
 
 void session_results_end(struct session *s)
 {
-	__atomic_store_n(&s->skel->bss->burst_results_off, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->results_ended, true, __ATOMIC_SEQ_CST);
+	session_results(s, false);
+}
+
+bool session_results(struct session *s, bool on)
+{
+	on &= s->opts.results && !__atomic_load_n(&s->results_ended, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->bss->burst_results_off, !on, __ATOMIC_SEQ_CST);
+	return on;
 }
 
 void session_gate_alloc(struct session *s, bool open)

@@ -126,6 +126,8 @@ bool session_gate_is_open(const struct session *s);
 void session_gate_alloc(struct session *s, bool open);
 /* With session_opts.results: from the next call on, bursts do not tell which block each call made. */
 void session_results_end(struct session *s);
+/* The next burst alone is without them, or with. Returns whether it is with them. */
+bool session_results(struct session *s, bool on);
 /*
  * Opens a burst: from now on calls of allocating functions, probed only at their entries, are added
  * to the totals of bucket `no` (not 0). After `calls` of them the programs close the gate of

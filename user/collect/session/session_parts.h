@@ -30,6 +30,7 @@ struct session {
 	char why_text[N_SOURCES][256];
 	struct bpf_link *mapping_links[2];
 	uint64_t start_ns;
+	bool results_ended;
 	struct ms_hash seed;
 };
 

@@ -195,9 +195,14 @@ bool live_wanted(const struct run_config *cfg);
 int live_begin(struct alloc *al, struct err *e);
 /* A call of a burst has made a block; `row` as in bursts_each_row(). */
 void live_result(struct alloc *al, uint32_t row, const struct drain_result *result);
+/* Do returns take so much of a burst that they are traced in bursts of their own? As the look at the call
+ * rate says. */
+bool live_apart(const struct alloc *al);
+/* In a burst with returns so many calls were seen, and the returns of so many. */
+void live_returns(struct alloc *al, uint64_t calls, uint64_t results);
 /* What calls of a burst stand for, about, before that is settled; and then. */
 void live_guess(struct alloc *al, double weight);
-void live_settled(struct alloc *al, const struct burst_settled *settled, pid_t pid);
+void live_settled(struct alloc *al, uint32_t burst, uint32_t thread, pid_t pid, double weight);
 void live_process_event(struct alloc *al, const struct process_event *event);
 /* A row of the series; the last look; the heap profile, after the last calls are settled. */
 void live_row(struct alloc *al, uint64_t now_ns);

@@ -4,6 +4,7 @@
  * Totals of a burst carry its number. They are held until the burst is over and all of them have been
  * read; then analyse/bursts.h weighs them.
  */
+#include "analyse/burst_match.h"
 #include "analyse/bursts.h"
 #include "base/units.h"
 #include "collect/overhead/burst_timer.h"
@@ -47,6 +48,12 @@ struct run_bursts {
 	uint32_t n_ready;
 	uint64_t from_ns;
 	uint64_t guessed_ns; /* the end of the last burst of which guess() was called */
+	/* Bursts whose returns are traced apart: from `apart_from` on, every second one. */
+	struct burst_match *match;
+	uint32_t apart_from; /* 0: none yet */
+	uint32_t settled_to; /* the last that was settled, and */
+	bool fresh;          /* … was since burst_match_settle() */
+	double guessed;      /* calls since the last burst with returns */
 	bool after_exact;    /* every call was traced before */
 	struct burst_timer_stats stats;
 };
@@ -74,8 +81,31 @@ static void on_settled(void *ctx, const struct burst_settled *settled)
 		has_key && ingest_place(al->run->ingest, &s->by_row[row]->key, &stack, &labels);
 
 	alloc_tell(al, known ? &stack : NULL, settled->bytes, settled->from_ns, settled->to_ns);
-	if (has_key)
-		live_settled(al, settled, (pid_t)event_proc(&s->by_row[row]->key).pid);
+	if (s->apart_from && settled->no >= s->apart_from) {
+		al->run->oom |=
+			burst_match_estimated(s->match, settled->thread, settled->calls) < 0;
+		s->settled_to = settled->no > s->settled_to ? settled->no : s->settled_to;
+		s->fresh = true;
+	} else if (has_key) {
+		live_settled(al, settled->no, settled->thread,
+			     (pid_t)event_proc(&s->by_row[row]->key).pid, settled->weight);
+	}
+}
+
+static void on_matched(void *ctx, uint32_t no, uint32_t thread, pid_t pid, double weight)
+{
+	live_settled(ctx, no, thread, pid, weight);
+}
+
+/* A block of bursts has been settled: what those with returns between them stand for is known, too. */
+static int match(struct alloc *al, bool last)
+{
+	struct run_bursts *s = al->bursts;
+
+	if (!s->fresh)
+		return 0;
+	s->fresh = false;
+	return burst_match_settle(s->match, last ? UINT32_MAX : s->settled_to + 1, on_matched, al);
 }
 
 static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
@@ -95,7 +125,8 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	s->after_exact = al->run->alloc.tier == ALLOC_TIER_EXACT;
 	s->max_rows = (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / ROWS_PART / ROW_BYTES);
 	s->bursts = bursts_new(s->from_ns);
-	if (!s->bursts)
+	s->match = burst_match_new();
+	if (!s->bursts || !s->match)
 		return err_set(e, -ENOMEM, "out of memory");
 	bursts_on_settled(s->bursts, on_settled, al);
 	rc = live_begin(al, e);
@@ -104,7 +135,7 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	alloc_set_tier(al, ALLOC_TIER_BURSTS);
 	alloc_probes_burst(al->probes);
 	rc = burst_timer_start(al->run->session, al->probes, al->run->sampler, al->limit_percent,
-			       &s->burst_timer, e);
+			       live_apart(al), &s->burst_timer, e);
 	if (rc < 0)
 		return rc;
 	burst_timer_ends(s->burst_timer, &first, &last);
@@ -237,20 +268,52 @@ void bursts_flip(struct alloc *al)
 }
 
 /* What a call of the burst stands for, about: analyse/bursts.h says it later, and better. */
-static void guess(struct alloc *al, const struct burst *burst, const struct burst_calls *calls,
-		  uint32_t n)
+static double weight_about(struct run_bursts *s, const struct burst *burst)
 {
-	struct run_bursts *s = al->bursts;
-	double length = fmax((double)(burst->close_ns - burst->open_ns), 1), cpu = 0, lost = 0;
+	double length = fmax((double)(burst->close_ns - burst->open_ns), 1), cpu = 0;
+	double lost = (double)burst->calls * burst->call_ns;
 	double since = fmax((double)(burst->close_ns - s->guessed_ns), length);
 
 	s->guessed_ns = burst->close_ns;
-	for (uint32_t i = 0; i < n; i++)
-		lost += (double)calls[i].calls * burst->call_ns;
 	for (uint32_t i = 0; burst->threads && i < burst->n_threads; i++)
 		cpu += (double)(burst->threads[i].close_ns - burst->threads[i].open_ns);
 	cpu = fmax(cpu > 0 ? cpu : length, lost);
-	live_guess(al, since / length * cpu / fmax(cpu - lost, cpu / 20));
+	return since / length * cpu / fmax(cpu - lost, cpu / 20);
+}
+
+static void guess(struct alloc *al, const struct burst *burst)
+{
+	struct run_bursts *s = al->bursts;
+	double weight;
+
+	if (burst->apart) {
+		if (burst->calls)
+			live_guess(al, fmax(s->guessed / (double)burst->calls, 1));
+		s->guessed = 0;
+		return;
+	}
+	weight = weight_about(s, burst);
+	s->guessed += weight * (double)burst->calls;
+	if (!s->apart_from)
+		live_guess(al, weight);
+}
+
+/* One with returns apart: only which of its calls there were counts, not how many. */
+static int settle_apart(struct alloc *al, const struct burst *burst,
+			const struct burst_calls *calls, uint32_t n)
+{
+	struct run_bursts *s = al->bursts;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		uint32_t row = calls[i].row;
+
+		if (row < HASH_COUNT(s->rows))
+			rc = burst_match_seen(s->match, burst->no, calls[i].thread,
+					      (pid_t)event_proc(&s->by_row[row]->key).pid,
+					      calls[i].calls);
+	}
+	return rc;
 }
 
 /* Hands over the totals of one burst: they leave `totals`. */
@@ -263,6 +326,7 @@ static int settle(struct alloc *al, struct burst *burst)
 				   burst->call_sure_ns, burst->no };
 	_cleanup_(freep) struct burst_calls *calls = calloc(s->n_totals + 1, sizeof(*calls));
 	uint32_t n = 0, left = 0;
+	int rc;
 
 	if (!calls || !cpus) {
 		burst->threads = NULL;
@@ -274,9 +338,16 @@ static int settle(struct alloc *al, struct burst *burst)
 		else
 			s->totals[left++] = s->totals[i];
 	s->n_totals = left;
-	guess(al, burst, calls, n);
+	if (burst->alternates && !s->apart_from)
+		s->apart_from = burst->no;
+	guess(al, burst);
+	if (burst->results)
+		live_returns(al, burst->calls, burst->results);
 	burst->threads = NULL;
-	return bursts_add(s->bursts, &span, calls, n, cpus, threads ? burst->n_threads : 0);
+	if (burst->apart)
+		return settle_apart(al, burst, calls, n);
+	rc = bursts_add(s->bursts, &span, calls, n, cpus, threads ? burst->n_threads : 0);
+	return rc < 0 ? rc : match(al, false);
 }
 
 void bursts_read(struct alloc *al)
@@ -394,6 +465,8 @@ static int add(struct alloc *al, bool boundary)
 		return 0;
 	if (boundary && !al->run->alloc.to_ns)
 		rc = cut(al->bursts);
+	if (rc == 0)
+		rc = match(al, false);
 	return rc == 0 ? place_all(al) : rc;
 }
 
@@ -461,6 +534,8 @@ static int finish(struct alloc *al, struct err *e)
 	cpus = cpus_of(last.threads, last.n);
 	if (cpus)
 		rc = bursts_finish(s->bursts, al->run->alloc.to_ns, cpus, last.n);
+	if (rc == 0)
+		rc = match(al, true);
 	if (rc == 0)
 		rc = place_all(al);
 	if (rc == 0)
@@ -557,6 +632,7 @@ void bursts_close(struct alloc *al)
 		return;
 	burst_timer_free(s->burst_timer);
 	bursts_free(s->bursts);
+	burst_match_free(s->match);
 	hash_free(s->rows);
 	free(s->by_row);
 	free(s->totals);

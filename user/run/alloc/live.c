@@ -14,7 +14,6 @@
 #include "analyse/live_heap.h"
 #include "base/clock.h"
 #include "base/units.h"
-#include "collect/overhead/counter.h"
 #include "heap/in_use.h"
 #include "render/tables/live_series_csv.h"
 #include "run/alloc/alloc.h"
@@ -30,7 +29,7 @@ enum {
 	LIST_PART = 8,  /* of --mem: the list of blocks in use, during a look              */
 	KEPT_PART = 32, /* of --mem: blocks that are remembered                            */
 	KEPT_BYTES = 160,
-	DENSE_PERCENT = 300, /* of a CPU, that exact tracing would cost                          */
+	APART_PERCENT = 200, /* of a CPU, that exact tracing would cost                          */
 	UNKNOWN_PART = 20,   /* more of a heap that could not be walked: the look does not count */
 };
 #define LOOK_NS       2000000000LL /* the longest that one may take                             */
@@ -52,6 +51,7 @@ struct run_live {
 	struct live_process rows[PROCESSES_MAX];
 	uint32_t n, images;
 	bool full, whole, incomplete;
+	uint64_t calls, results; /* of bursts with returns */
 	uint64_t next_ns, seed;
 	struct live_series *series;
 	struct summary_live facts;
@@ -169,11 +169,6 @@ int live_begin(struct alloc *al, struct err *e)
 {
 	if (!live_wanted(al->run->cfg))
 		return 0;
-	/* Tracing returns, too, would leave so little of a burst that amounts could not be estimated. */
-	if (al->run->cfg->alloc == ALLOC_AUTO && al->cost_percent > DENSE_PERCENT) {
-		session_results_end(al->run->session);
-		return 0;
-	}
 	al->live = calloc(1, sizeof(*al->live));
 	if (!al->live)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -183,6 +178,11 @@ int live_begin(struct alloc *al, struct err *e)
 		return err_set(e, -ENOMEM, "out of memory");
 	targets_each(al->run, begin_target, al);
 	return 0;
+}
+
+bool live_apart(const struct alloc *al)
+{
+	return al->live && al->cost_percent > APART_PERCENT;
 }
 
 bool live_wanted(const struct run_config *cfg)
@@ -216,13 +216,18 @@ void live_result(struct alloc *al, uint32_t row, const struct drain_result *r)
 		al->run->oom |= live_heap_seen(p->heap, &seen) < 0;
 }
 
-/* Calls whose block is not known are stood for by the others. */
-static double for_lost(const struct alloc *al)
+void live_returns(struct alloc *al, uint64_t calls, uint64_t results)
 {
-	uint64_t calls = counter_read(al->run->session, STAT_BURST_CALLS);
-	uint64_t known = counter_read(al->run->session, STAT_BURST_RESULTS);
+	if (!al->live)
+		return;
+	al->live->calls += calls;
+	al->live->results += results;
+}
 
-	return known && calls > known ? (double)calls / (double)known : 1;
+/* Calls whose block is not known are stood for by the others. */
+static double for_lost(const struct run_live *l)
+{
+	return l->results && l->calls > l->results ? (double)l->calls / (double)l->results : 1;
 }
 
 void live_guess(struct alloc *al, double weight)
@@ -234,14 +239,13 @@ void live_guess(struct alloc *al, double weight)
 			live_heap_guess(l->rows[i].heap, weight);
 }
 
-void live_settled(struct alloc *al, const struct burst_settled *settled, pid_t pid)
+void live_settled(struct alloc *al, uint32_t burst, uint32_t thread, pid_t pid, double weight)
 {
 	struct run_live *l = al->live;
 	struct live_process *p = l ? process_of(l, pid) : NULL;
 
 	if (p && p->heap)
-		al->run->oom |= live_heap_weigh(p->heap, settled->no, settled->thread,
-						settled->weight * for_lost(al)) < 0;
+		al->run->oom |= live_heap_weigh(p->heap, burst, thread, weight * for_lost(l)) < 0;
 }
 
 void live_process_event(struct alloc *al, const struct process_event *event)
@@ -380,7 +384,7 @@ static const char *why_not(const struct alloc *al)
 		return "the processes have more blocks in use than --mem has room for";
 	if (!l->facts.looks || !l->whole)
 		return "the allocators of the processes could not be walked";
-	if (for_lost(al) * RESULTS_LEAST > 1)
+	if (for_lost(l) * RESULTS_LEAST > 1)
 		return "of too many calls it is not known which block they made";
 	return NULL;
 }
