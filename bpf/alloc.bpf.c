@@ -579,8 +579,8 @@ ENTER_PROGRAM(realloc, MS_SHAPE_REALLOC)
 ENTER_PROGRAM(realloc_n, MS_SHAPE_REALLOC_N)
 ENTER_PROGRAM(xalloc, MS_SHAPE_XALLOC)
 
-/* The return of a call of the burst: which block it made. */
-static __noinline int burst_result(struct pt_regs *ctx, enum ms_shape shape)
+/* The return of a call of the burst, `sp` being what it is behind the return: which block it made. */
+static __noinline int burst_result(struct pt_regs *ctx, enum ms_shape shape, __u64 sp)
 {
 	__u64 ret = PT_REGS_RC(ctx), addr = ret;
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
@@ -596,7 +596,7 @@ static __noinline int burst_result(struct pt_regs *ctx, enum ms_shape shape)
 		return 0;
 	ret = in->sp + RETURN_SP_DELTA;
 	in->sp = 0;
-	if (PT_REGS_SP(ctx) != ret)
+	if (sp != ret)
 		return 0;
 	if (shape == MS_SHAPE_OUT_PTR) {
 		ret = addr;
@@ -668,7 +668,7 @@ int both_ends(struct pt_regs *ctx)
 	time.ns = burst_clock();
 	time.preempted = burst_no ? times_preempted() : time.ns;
 	if (back)
-		burst_result(ctx, shape);
+		burst_result(ctx, shape, PT_REGS_SP(ctx));
 	else
 		wanted = begin_any(ctx, shape);
 	if (time.ns)
@@ -710,6 +710,10 @@ int exit_new(struct pt_regs *ctx)
 	/* Other functions may end in this instruction, too. */
 	if (!in || in->shape != MS_SHAPE_NEW)
 		return 0;
+	if (burst_no)
+		return burst_results()
+			       ? burst_result(ctx, MS_SHAPE_NEW, PT_REGS_SP(ctx) + RETURN_SP_DELTA)
+			       : 0;
 	return alloc_return(ctx, MS_SHAPE_NEW, PT_REGS_SP(ctx) + RETURN_SP_DELTA);
 }
 

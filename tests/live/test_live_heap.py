@@ -91,20 +91,58 @@ def a_leak_among_millions_of_calls_a_second_is_found_by_default():
     within(next(line[1] for line in lines if line[0] == "blocks"), low / 2, high * 2, "blocks allocated")
 
 
-@fact
-def jemalloc_says_what_is_in_use_too():
-    library = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None) or skip("libjemalloc is not installed")
-    os.environ["LD_PRELOAD"] = library
+def preloaded(library, name, *args):
+    """A target on another allocator."""
+    path = next(iter(glob.glob(f"/usr/lib/*/{library}")), None) or skip(f"{library} is not installed")
+    os.environ["LD_PRELOAD"] = path
     try:
-        target = Target("live_truth", 12000, SPINS)
+        return Target(name, *args)
     finally:
         del os.environ["LD_PRELOAD"]
+
+
+def check_walked(library, allocator):
+    target = preloaded(library, "live_truth", 8000, SPINS)
     run, lines = record(["-p", target.pid, "--alloc=bursts", "--interval", 0.5, "--json"],
-                        lambda: target.ask("go", timeout=72))
-    equal(run.summary()["alloc"]["live_estimate"]["allocators"], "jemalloc", "walked")
+                        lambda: target.ask("go", timeout=68))
+    equal(run.summary()["alloc"]["live_estimate"]["allocators"], allocator, "walked")
     leaked = next(line[2] for line in lines if line[:2] == ["site", "leak_here"])
     check("leak_here" in sites(run), f"the leak is not among {sorted(sites(run))}")
     holds(sites(run)["leak_here"], leaked, "leak_here")
+
+
+@fact
+def jemalloc_says_what_is_in_use_too():
+    check_walked("libjemalloc.so.2", "jemalloc")
+
+
+@fact
+def mimalloc_says_what_is_in_use_too():
+    check_walked("libmimalloc.so.2.0", "mimalloc")
+
+
+@fact
+def blocks_of_an_allocators_own_operator_new_are_followed():
+    """Its return cannot be probed: its return instructions are."""
+    target = preloaded("libjemalloc.so.2", "live_new", 5000, SPINS)
+    run, _ = record(["-p", target.pid, "--alloc=bursts", "--interval", 0.5, "--json"],
+                    lambda: target.ask("go", timeout=65))
+    estimate = run.summary()["alloc"]["live_estimate"]
+    check(estimate["known"], f"live is not known: {estimate}")
+    found = {name.split("(")[0]: site for name, site in sites(run).items()}
+    check("leak_here" in found and found["leak_here"]["samples"] > 0,
+          f"the leak is not among {sorted(found)}")
+
+
+@fact
+def what_lives_in_an_allocator_that_is_not_walked_is_unknown():
+    target = preloaded("libtcmalloc_minimal.so.4", "live_new", 4000, SPINS)
+    run, _ = record(["-p", target.pid, "--alloc=bursts", "--interval", 0.5, "--json"],
+                    lambda: target.ask("go", timeout=64))
+    estimate = run.summary()["alloc"]["live_estimate"]
+    check(not estimate["known"] and "could not be walked" in estimate["why_not"], f"{estimate}")
+    found = {x["function"].split("(")[0] for x in run.summary()["alloc"]["sites"]}
+    check("leak_here" in found, f"sites: {sorted(found)}")
 
 
 main()

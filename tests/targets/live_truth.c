@@ -88,8 +88,9 @@ int main(int argc, char **argv)
 		pool_here();
 		if (i % 16 == 0)
 			cache_here();
-		if (i % 128 == 0 && (leak_per_s <= 0 ||
-				     (double)leaked < leak_per_s * (double)(mono_ns() - begin) / 1e9))
+		if (i % 128 == 0 &&
+		    (leak_per_s <= 0 ||
+		     (double)leaked < leak_per_s * (double)(mono_ns() - begin) / 1e9))
 			leak_here();
 		for (volatile int k = 0; k < spins; k++)
 			;

@@ -48,8 +48,7 @@ static struct thread *thread_of(struct burst_match *m, uint32_t tid)
 	return t ? t : hash_new(m->threads, tid, &tid);
 }
 
-int burst_match_seen(struct burst_match *m, uint32_t no, uint32_t thread, pid_t pid,
-		     uint64_t calls)
+int burst_match_seen(struct burst_match *m, uint32_t no, uint32_t thread, pid_t pid, uint64_t calls)
 {
 	if (m->n_seen == m->room_seen) {
 		uint32_t room = m->room_seen ? 2 * m->room_seen : 64;

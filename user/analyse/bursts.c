@@ -397,7 +397,7 @@ static struct burst_estimate *row_get(struct bursts *s, uint32_t row)
 static void tell_settled(const struct bursts *s, const struct entry *e)
 {
 	const struct held *h = &s->held[e->burst];
-	struct burst_settled settled = { e->row,        e->thread, h->span.no,  e->calls,
+	struct burst_settled settled = { e->row,        e->thread, h->span.no, e->calls,
 					 e->bytes[MID], e->weight, h->from_ns, h->to_ns };
 
 	s->on_settled(s->settled_ctx, &settled);

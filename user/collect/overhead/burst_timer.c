@@ -42,9 +42,6 @@
 #define CALL_AFTER  0.1
 #define CALL_UNSURE 0.2
 
-/* A trap at a return takes this part of one at an entry (alloc_probes.c has both). */
-#define RETURN_PART 0.63
-
 /* So many bursts of which calls took that part show that their returns are better traced apart. */
 #define APART_LOST   0.75
 #define APART_BURSTS 3
@@ -322,12 +319,18 @@ static void burst_done(struct burst_timer *s, const struct burst *burst)
 	s->done[s->n_done++] = *burst;
 }
 
-/* The present cost of a trap, at the most expensive of the probed instructions that matter. */
-static double measure_trap(struct burst_timer *s)
+/* What a trap costs, at the most expensive of the probed instructions that matter. */
+struct trap_ns {
+	double entry, exit;
+};
+
+static struct trap_ns measure_trap(struct burst_timer *s)
 {
 	double ns = s->trap ? trap_cost_ns(s->trap) : 0;
 
-	return alloc_probes_trap_ns(s->probes, ns > 0 ? ns : TRAP_NS);
+	ns = ns > 0 ? ns : TRAP_NS;
+	return (struct trap_ns){ alloc_probes_trap_ns(s->probes, ns),
+				 alloc_probes_exit_ns(s->probes, ns) };
 }
 
 static void one_burst(struct burst_timer *s, uint32_t no)
@@ -338,18 +341,20 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	uint64_t other_before = counter_read(s->session, STAT_PROBE_OTHER);
 	uint64_t results_before = counter_read(s->session, STAT_BURST_RESULTS);
 	uint64_t calls, timed, late, begin, end, results;
-	struct burst burst = { .no = no,
-			       .alternates = s->apart,
-			       .apart = s->apart && no % 2 == 0 };
-	double trap_ns = measure_trap(s), prog_ns, cost_ns, own_ns;
+	struct burst burst = { .no = no };
+	struct trap_ns before = measure_trap(s), after;
+	double prog_ns, cost_ns, own_ns, trap_ns;
 	int64_t budget;
 	uint32_t n, n_open;
 
-	s->results = session_results(s->session, !s->apart || burst.apart);
-	burst.apart &= s->results;
+	/* What single-stepped instructions cost is known too badly to estimate amounts from. */
+	s->apart |= alloc_probes_new_exits(s->probes);
+	burst.alternates = s->apart;
+	s->results = session_results(s->session, !s->apart || no % 2 == 0);
+	burst.apart = s->apart && s->results;
 	budget = (int64_t)most(s->stats.burst_ns / s->call_ns[s->results], 16);
 	begin = now_ns();
-	n = alloc_probes_attach(s->probes, s->fds, MAX_FDS);
+	n = alloc_probes_attach(s->probes, s->results, s->fds, MAX_FDS);
 	burst.open_ns = now_ns();
 	session_burst_open(s->session, no, budget);
 	n_open = read_times(s, now_ns(), &s->batch, s->at_open);
@@ -366,10 +371,12 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	/* Untimed hits are assumed to take as long: they were preempted, or are of operator new. */
 	prog_ns = (double)burst.hits * (timed ? prog_ns / (double)timed : FIRST_PROG_NS);
 	late = counter_read(s->session, STAT_PROBE_OTHER) - other_before;
-	trap_ns = (trap_ns + measure_trap(s)) / 2;
+	after = measure_trap(s);
+	trap_ns = (before.entry + after.entry) / 2;
 	results = counter_read(s->session, STAT_BURST_RESULTS) - results_before;
 	results = results < burst.hits ? results : burst.hits;
-	cost_ns = ((double)burst.hits - (double)results * (1 - RETURN_PART)) * trap_ns + prog_ns;
+	cost_ns = (double)(burst.hits - results) * trap_ns + prog_ns;
+	cost_ns += (double)results * (before.exit + after.exit) / 2;
 	cost_ns *= 1 + CALL_AFTER;
 	burst.call_ns = calls ? cost_ns / (double)calls : s->call_ns[s->results];
 	burst.calls = calls;
@@ -408,7 +415,8 @@ static void *burst_timer_loop(void *ctx)
 	s->cpu_ns = clock_now(CLOCK_THREAD_CPUTIME_ID);
 	if (trap_cost_open(s->session, &s->trap) < 0)
 		s->trap = NULL;
-	s->call_ns[0] = s->call_ns[1] = measure_trap(s) + FIRST_PROG_NS;
+	s->call_ns[0] = s->call_ns[1] = measure_trap(s).entry + FIRST_PROG_NS;
+	s->call_ns[1] += measure_trap(s).exit;
 	own_cpu_ns(s);
 	for (uint32_t no = 1; !is_stopping(s); no++) {
 		one_burst(s, no);

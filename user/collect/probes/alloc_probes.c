@@ -326,8 +326,9 @@ void alloc_probes_burst(struct alloc_probes *ap)
 	pthread_mutex_unlock(&ap->lock);
 }
 
-uint32_t alloc_probes_attach(struct alloc_probes *ap, int *ret_fds, uint32_t cap)
+uint32_t alloc_probes_attach(struct alloc_probes *ap, bool results, int *ret_fds, uint32_t cap)
 {
+	uint64_t entries = ALLOCATING | (results ? 1ULL << MS_SHAPE_NEW_EXIT : 0);
 	uint32_t n = 0;
 
 	pthread_mutex_lock(&ap->lock);
@@ -335,7 +336,7 @@ uint32_t alloc_probes_attach(struct alloc_probes *ap, int *ret_fds, uint32_t cap
 		struct attachment *a = ap->attached[i];
 
 		attach_end(ap, a, UPROBE_BOTH, ALLOCATING);
-		attach_end(ap, a, UPROBE_ENTRY, ALLOCATING);
+		attach_end(ap, a, UPROBE_ENTRY, entries);
 		if (a->n_fds > cap - n)
 			uprobes_detach(a->fds, a->n_fds);
 		else
@@ -450,6 +451,24 @@ double alloc_probes_pair_ns(const struct alloc_probes *ap)
 double alloc_probes_hit_ns(const struct alloc_probes *ap, double trap_ns)
 {
 	return pair_hits_ns(ap) / GOVERNOR_HITS_PER_PAIR * trap_ns / HIT_EMULATED_NS;
+}
+
+bool alloc_probes_new_exits(struct alloc_probes *ap)
+{
+	bool has = false;
+
+	pthread_mutex_lock(&ap->lock);
+	for (uint32_t i = 0; i < ap->n_files; i++)
+		for (uint32_t j = 0; j < ap->files[i].sites.n; j++)
+			has |= ap->files[i].sites.site[j].shape == MS_SHAPE_NEW_EXIT;
+	pthread_mutex_unlock(&ap->lock);
+	return has;
+}
+
+double alloc_probes_exit_ns(struct alloc_probes *ap, double trap_ns)
+{
+	return alloc_probes_new_exits(ap) ? trap_ns + HIT_STEPPED_NS - HIT_EMULATED_NS
+					  : trap_ns * RETURN_NS / HIT_EMULATED_NS;
 }
 
 double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns)

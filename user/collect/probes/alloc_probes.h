@@ -40,14 +40,19 @@ void alloc_probes_drop(struct alloc_probes *ap, pid_t pid);
  */
 void alloc_probes_burst(struct alloc_probes *ap);
 /*
- * Attaches probes to the entries of allocating functions, wherever they belong. May be called by
+ * Attaches probes to the entries of allocating functions, wherever they belong; with `results`, also to the
+ * return instructions of an allocator's own operator new, whose return cannot be probed. May be called by
  * another thread than the others. The descriptors, `cap` at most, are the caller's, to detach.
  * Returns how many.
  */
-uint32_t alloc_probes_attach(struct alloc_probes *ap, int *ret_fds, uint32_t cap);
+uint32_t alloc_probes_attach(struct alloc_probes *ap, bool results, int *ret_fds, uint32_t cap);
+/* Are there such? A hit on one is single-stepped. */
+bool alloc_probes_new_exits(struct alloc_probes *ap);
 /* The cost of a hit at the most expensive of malloc and free, given that one on an emulated
  * instruction costs `trap_ns`. */
 double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns);
+/* The same of a hit at the most expensive return. */
+double alloc_probes_exit_ns(struct alloc_probes *ap, double trap_ns);
 
 /* The average cost of the three hits of an allocation and its free. */
 double alloc_probes_hit_ns(const struct alloc_probes *ap, double trap_ns);

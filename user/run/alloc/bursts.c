@@ -4,8 +4,8 @@
  * Totals of a burst carry its number. They are held until the burst is over and all of them have been
  * read; then analyse/bursts.h weighs them.
  */
-#include "analyse/burst_match.h"
 #include "analyse/bursts.h"
+#include "analyse/burst_match.h"
 #include "base/units.h"
 #include "collect/overhead/burst_timer.h"
 #include "model/about.h"

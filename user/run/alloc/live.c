@@ -30,6 +30,7 @@ enum {
 	KEPT_PART = 32, /* of --mem: blocks that are remembered                            */
 	KEPT_BYTES = 160,
 	APART_PERCENT = 200, /* of a CPU, that exact tracing would cost                          */
+	IN_VAIN_MAX = 5,     /* times that no allocator is found: it is not one that is walked   */
 	UNKNOWN_PART = 20,   /* more of a heap that could not be walked: the look does not count */
 };
 #define LOOK_NS       2000000000LL /* the longest that one may take                             */
@@ -51,7 +52,8 @@ struct run_live {
 	struct live_process rows[PROCESSES_MAX];
 	uint32_t n, images;
 	bool full, whole, incomplete;
-	uint64_t calls, results; /* of bursts with returns */
+	uint64_t calls, results; /* of bursts with returns                     */
+	uint32_t in_vain;        /* times that no allocator was found anywhere */
 	uint64_t next_ns, seed;
 	struct live_series *series;
 	struct summary_live facts;
@@ -112,7 +114,10 @@ static int look(struct alloc *al, struct live_process *p, bool begin, struct err
 	if (u.incomplete) {
 		l->incomplete = true;
 		rc = -E2BIG;
-	} else if (!*u.allocators || u.unknown_bytes > u.live_bytes / UNKNOWN_PART + (1 << 20)) {
+	} else if (!*u.allocators) {
+		rc = -ENOENT;
+		l->facts.failed_looks += !begin;
+	} else if (u.unknown_bytes > u.live_bytes / UNKNOWN_PART + (1 << 20)) {
 		rc = -EAGAIN;
 		l->facts.failed_looks += !begin;
 	} else {
@@ -154,7 +159,7 @@ static void begin(struct alloc *al, pid_t pid)
 	live_heap_unit(p->heap, UNIT_NS);
 	rc = look(al, p, true, &e);
 	/* One that is about to ask for its first block has nothing before it. */
-	if (rc < 0 && rc != -EAGAIN)
+	if (rc < 0 && rc != -EAGAIN && rc != -ENOENT)
 		forget(p);
 	al->run->oom |= rc == -ENOMEM;
 }
@@ -317,7 +322,7 @@ static void tell_row(void *ctx, uint32_t row, pid_t pid, const struct event_key 
 static bool look_at_all(struct alloc *al)
 {
 	struct run_live *l = al->live;
-	bool any = false, all = true, room = false;
+	bool any = false, all = true, room = false, walked = false;
 
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct live_process *p = &l->rows[i];
@@ -325,14 +330,16 @@ static bool look_at_all(struct alloc *al)
 		int rc = p->heap ? look(al, p, false, &e) : -ENOENT;
 
 		room |= p->heap && rc != -E2BIG;
+		walked |= p->heap && rc != -ENOENT;
 		al->run->oom |= rc == -ENOMEM;
 		any |= rc == 0;
 		all &= rc == 0 || !target_of(al->run, p->pid) ||
 		       target_of(al->run, p->pid)->ended_ns;
 	}
 	l->whole = any && all;
+	l->in_vain += !walked && !l->facts.looks;
 	/* Nothing more will be known: the returns of calls need not be traced any more. */
-	if (!room && l->incomplete)
+	if ((!room && l->incomplete) || l->in_vain == IN_VAIN_MAX)
 		session_results_end(al->run->session);
 	if (any)
 		bursts_each_row(al, tell_row, al);
