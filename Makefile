@@ -37,9 +37,15 @@ LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(if $(wildcard user/model/*.p
 CMD_SRC  := $(wildcard user/main.c user/cmd/*.c)
 CMD_OBJ  := $(CMD_SRC:user/%.c=$(BUILD)/user/%.o)
 
+# $(call others,FILE,LIST): something to do, where FILE was last made of other files than LIST: a file that went
+# leaves nothing newer behind. FILE's recipe ends with $(noted).
+others = $(if $(filter-out $(2),$(file <$(1).of))$(filter-out $(file <$(1).of),$(2)),anew)
+noted  = echo $(filter-out anew,$^) > $@.of
+
+# No .SECONDARY: with it, an object that is missing is made only if its source is newer than what it goes into.
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.SECONDARY:
+.PHONY: anew
 .PHONY: all
 all: memscope libmemscope-alloc.so ## the program and its library (default)
 
@@ -53,13 +59,14 @@ $(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch] bpf/*.h bpf/walk/*
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 
-$(BUILD)/memscope: $(CMD_OBJ) $(BUILD)/libmemscope.a
+MEMSCOPE_OF := $(CMD_OBJ) $(BUILD)/libmemscope.a
+$(BUILD)/memscope: $(MEMSCOPE_OF) $(call others,$(BUILD)/memscope,$(MEMSCOPE_OF))
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) -o $@ $(MEMSCOPE_OF) $(LDLIBS) && $(noted)
 
-$(BUILD)/libmemscope.a: $(LIB_OBJ)
+$(BUILD)/libmemscope.a: $(LIB_OBJ) $(call others,$(BUILD)/libmemscope.a,$(LIB_OBJ))
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ) && $(noted)
 
 # Only the rooms that include a generated header wait for it.
 $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/collect/*/*.c)): | $(if $(BPF_SRC),$(SKEL))
@@ -77,9 +84,9 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h bpf/*.def) vmlinu
 		-Wno-unused-parameter -Wno-missing-field-initializers -Wno-unused-function \
 		-D__TARGET_ARCH_$(BPFARCH) $(BPF_DEFS) -Ibpf -Ivmlinux/$(VMARCH) -c -o $@ $<
 
-$(BUILD)/bpf/memscope.bpf.o: $(BPF_OBJ)
+$(BUILD)/bpf/memscope.bpf.o: $(BPF_OBJ) $(call others,$(BUILD)/bpf/memscope.bpf.o,$(BPF_OBJ))
 	$(call say,GENOBJ,$@)
-	$(Q)$(BPFTOOL) gen object $@ $^
+	$(Q)$(BPFTOOL) gen object $@ $(BPF_OBJ) && $(noted)
 
 $(SKEL): $(BUILD)/bpf/memscope.bpf.o
 	$(call say,SKEL,$@)
