@@ -336,13 +336,16 @@ static bool same_namespace(pid_t pid)
 int inprocess_new(struct session *s, struct ingest *in, pid_t pid, int area_fd, uint64_t bytes,
 		  const struct alloc_table_fns *fns, struct inprocess **ret_ip, struct err *e)
 {
-	_cleanup_(inprocess_freep) struct inprocess *ip = calloc(1, sizeof(*ip));
+	/* Not calloc(): the area's copy in it wants its alignment. */
+	_cleanup_(inprocess_freep) struct inprocess *ip =
+		aligned_alloc(_Alignof(struct inprocess), sizeof(*ip));
 	struct publish_mem mem = { 0 };
 	struct ms_space space = { 0 };
 	int r;
 
 	if (!ip)
 		return err_set(e, -ENOMEM, "out of memory");
+	memset(ip, 0, sizeof(*ip));
 	ip->ingest = in;
 	ip->pid = pid;
 	if (s) {
