@@ -133,8 +133,22 @@ def redis():
     return None if answers[0] == answers[1] else f"{answers[0][1]} became {answers[1][1]}, or its answers differ"
 
 
+def fast_paths():
+    """What most calls of malloc and free run in the library, up to the jump to the allocator: few instructions, no call."""
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", LIBRARY], capture_output=True, text=True, check=True).stdout
+    for name, most in (("malloc", 6), ("free", 8)):
+        body = text.split(f"<{name}>:\n")[1].split("\n\n")[0]
+        path = [line.split("\t")[1].split("#")[0].strip() for line in body.splitlines()]
+        end = next((i for i, insn in enumerate(path) if insn.startswith("jmp ") and "*" in insn), len(path))
+        if end + 1 > most or any(insn.startswith(("call", "push")) for insn in path[:end]):
+            return f"{name}: {path[:end + 1]}"
+    return None
+
+
 def main():
     tests = []
+    no_objdump = None if shutil.which("objdump") and os.uname().machine == "x86_64" else "no objdump of x86-64"
+    tests.append(("malloc and free that are no samples take six and eight instructions", no_objdump, fast_paths))
     for name, argv, given, env in PROGRAMS:
         missing = None if shutil.which(argv[0]) else f"{argv[0]} is not installed"
         tests.append((f"{name} runs as it does without the library", missing,

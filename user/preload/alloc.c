@@ -6,7 +6,7 @@
  * (draw.h), at the sites of sites.h. The stack is taken by who listens there: memscope, or any
  * other profiler that knows the contract. Nobody listening, a site does nothing.
  *
- * Or, where memscope asks for it (agent.c), every call is recorded (exact.h).
+ * Or, where memscope asks for it (agent.c), every call is recorded (recorded.h).
  *
  *   MEMSCOPE_ALLOC_RATE   mean bytes between samples; K, M and G are known; default 512K
  *
@@ -15,6 +15,11 @@
  * system call made and no memory allocated, after the first call. A thread's counter is its own
  * (initial-exec TLS, 24 bytes: of what the C library keeps for libraries that are loaded later, when
  * this one is injected into a process that runs; that is agent.c).
+ *
+ * What it costs: nearly every call finds that no sample point is within reach, or that the block is none
+ * of the samples, and jumps to the allocator's function. That is six or seven instructions, three or two
+ * loads and a store, all in a few lines of the caches that every call shares (sampled_set.h says why that
+ * matters most). All else is out of the way, in functions of the slow path.
  *
  * What it does not see: calls that never come here. A program that has an allocator, or an operator
  * new, linked into itself; mallocx and its kin; mmap. A sampled block released by such a way (sdallocx, free_sized) counts as live
@@ -41,6 +46,7 @@
 #define SIZE_POSSIBLE ((size_t)1 << 56) /* no address space is larger: a call for more fails */
 
 #define EXPORT      __attribute__((visibility("default")))
+#define FAST        __attribute__((hot, aligned(32))) /* one after the other, in whole lines */
 #define SLOW        __attribute__((noinline, cold))
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -68,9 +74,20 @@ static void *first_pvalloc(size_t size);
 static int first_posix_memalign(void **ret_p, size_t align, size_t size);
 static void first_free(void *p);
 
-/* Begins with functions that look the real ones up: so no call need ask whether that was done. */
-static struct {
+#define FUNCTIONS(X)                                                                               \
+	X(malloc)                                                                                  \
+	X(free)                                                                                    \
+	X(calloc)                                                                                  \
+	X(realloc)                                                                                 \
+	X(aligned_alloc)                                                                           \
+	X(memalign)                                                                                \
+	X(valloc)                                                                                  \
+	X(pvalloc)                                                                                 \
+	X(posix_memalign)
+
+struct functions {
 	void *(*malloc)(size_t);
+	void (*free)(void *);
 	void *(*calloc)(size_t, size_t);
 	void *(*realloc)(void *, size_t);
 	void *(*aligned_alloc)(size_t, size_t);
@@ -78,16 +95,19 @@ static struct {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	int (*posix_memalign)(void **, size_t, size_t);
-	void (*free)(void *);
-} next = {
-	first_malloc, first_calloc,  first_realloc,        first_aligned_alloc, first_memalign,
-	first_valloc, first_pvalloc, first_posix_memalign, first_free,
 };
+
+/* The allocator's. Begin with functions that look them up: so no call need ask whether that was done. */
+#define FIRST(name) .name = first_##name,
+static struct functions real = { FUNCTIONS(FIRST) };
+/* What the fast path jumps to: those, or the ones that record (recorded.h). One line of the caches. */
+static struct functions next __attribute__((aligned(64))) = { FUNCTIONS(FIRST) };
+static const struct functions recording;
 
 /* Loaded into a process that runs: calls come by what agent.c exchanges. Set before any do. */
 static void *(*injected)(const char *name);
 
-/* Every call is recorded instead (exact.h). Once set it stays: what is recorded where is exact.c's. */
+/* Every call is recorded instead; where to is exact.c's. */
 static bool exact;
 
 static struct sampled_set sampled;
@@ -96,7 +116,7 @@ static uint64_t process_seed, n_streams;
 
 /* Of a thread. Zero: its first call comes to the slow path. */
 static __thread struct {
-	uint64_t until; /* bytes to the next sample point                    */
+	uint64_t until; /* bytes that pass before the next sample point      */
 	uint64_t random;
 	bool seeded;
 	bool looking_up; /* in dlsym(), which may allocate                    */
@@ -132,7 +152,7 @@ static void *early_alloc(size_t align, size_t size)
 	}
 	p = (void *)(((uintptr_t)early.bytes + at + align - 1) & ~(align - 1));
 	/* For good: free and realloc of it come to the slow path, and find it is none of theirs. */
-	__atomic_fetch_add(&sampled.counts[set_hash(p)], 1, __ATOMIC_RELAXED);
+	set_pin(&sampled, p);
 	return p;
 }
 
@@ -209,6 +229,14 @@ static void *look_up(const char *name)
 	return f ? f : (void *)no_such_function;
 }
 
+/* Other threads call meanwhile. */
+static void hand_on_to(const struct functions *to)
+{
+#define HAND_ON(name) __atomic_store_n(&next.name, to->name, __ATOMIC_RELEASE);
+	FUNCTIONS(HAND_ON)
+#undef HAND_ON
+}
+
 /* Several threads may do this at once: they find the same. */
 static SLOW void begin(void)
 {
@@ -223,17 +251,18 @@ static SLOW void begin(void)
 	if (!injected)
 		rate = parse_rate(getenv("MEMSCOPE_ALLOC_RATE"));
 	self.looking_up = true;
-	next.calloc = look_up("calloc");
-	next.realloc = look_up("realloc");
-	next.aligned_alloc = look_up("aligned_alloc");
-	next.memalign = look_up("memalign");
-	next.valloc = look_up("valloc");
-	next.pvalloc = look_up("pvalloc");
+	real.calloc = look_up("calloc");
+	real.realloc = look_up("realloc");
+	real.aligned_alloc = look_up("aligned_alloc");
+	real.memalign = look_up("memalign");
+	real.valloc = look_up("valloc");
+	real.pvalloc = look_up("pvalloc");
 	f = find_next("posix_memalign");
-	next.posix_memalign = f ? (int (*)(void **, size_t, size_t))f : no_such_memalign;
-	next.free = look_up("free");
-	next.malloc = look_up("malloc");
+	real.posix_memalign = f ? (int (*)(void **, size_t, size_t))f : no_such_memalign;
+	real.free = look_up("free");
+	real.malloc = look_up("malloc");
 	self.looking_up = false;
+	hand_on_to(exact ? &recording : &real);
 }
 
 static void *first_malloc(size_t size)
@@ -363,7 +392,7 @@ static SLOW void draw_next(void)
 	fp_state theirs = fp_enter();
 	uint64_t state = random;
 
-	until = rate > 0 ? draw_interval(&state, rate) : UINT64_MAX;
+	until = rate > 0 ? draw_interval(&state, rate) - 1 : UINT64_MAX;
 	random = state;
 	fp_leave(theirs);
 	self.random = random;
@@ -390,10 +419,20 @@ static bool is_due(size_t size)
 					       0x9e3779b97f4a7c15ULL);
 		draw_next();
 	}
-	if (size >= self.until)
+	if (size > self.until)
 		return true;
 	self.until -= size;
 	return false;
+}
+
+/* Of the slow path: every call is recorded. Sample points are passed over, as where nobody listens. */
+static bool is_recorded(size_t size)
+{
+	if (!exact)
+		return false;
+	if (is_due(size))
+		draw_next();
+	return true;
 }
 
 /* The slow path of every allocation: `p` is new, NULL if the call failed. */
@@ -415,13 +454,15 @@ static SLOW void *maybe_sampled(void *p, size_t size)
 /* The fast path: true when no sample point is within reach. */
 static inline bool pass(size_t size)
 {
-	if (UNLIKELY(size >= self.until))
+	uint64_t left;
+
+	if (UNLIKELY(__builtin_sub_overflow(self.until, size, &left)))
 		return false;
-	self.until -= size;
+	self.until = left;
 	return true;
 }
 
-/* The slow path of free. -> whether the allocator is to know of it. */
+/* Of the slow path of free. -> whether the allocator is to know of it. */
 static SLOW bool maybe_forget(void *p)
 {
 	if (is_early(p))
@@ -433,127 +474,81 @@ static SLOW bool maybe_forget(void *p)
 
 /* --- every call ------------------------------------------------------------------------------- */
 
-/* These are jumped to, so that their caller is the program: EXACT_CALLER. */
-#define RECORD SLOW
-
-static RECORD void *exact_malloc(size_t size)
-{
-	void *p = next.malloc(size);
-
-	exact_allocated(p, size, (void *)next.malloc, EXACT_CALLER);
-	return p;
-}
-
-static RECORD void *exact_calloc(size_t n, size_t size)
-{
-	void *p = next.calloc(n, size);
-	size_t bytes;
-
-	if (__builtin_mul_overflow(n, size, &bytes))
-		bytes = SIZE_MAX;
-	exact_allocated(p, bytes, (void *)next.calloc, EXACT_CALLER);
-	return p;
-}
-
-static RECORD void *exact_realloc(void *p, size_t size)
-{
-	struct exact_old old = { .was_there = false };
-	void *to;
-
-	if (is_early(p))
-		return early_realloc(p, size);
-	if (p)
-		exact_realloc_begins(p, EXACT_CALLER, &old);
-	to = next.realloc(p, size);
-	if (p)
-		exact_realloc_ends(p, to || !size, EXACT_CALLER, &old);
-	if (to || size || !p)
-		exact_allocated(to, size, (void *)next.realloc, EXACT_CALLER);
-	return to;
-}
-
-static RECORD void *exact_aligned_alloc(size_t align, size_t size)
-{
-	void *p = next.aligned_alloc(align, size);
-
-	exact_allocated(p, size, (void *)next.aligned_alloc, EXACT_CALLER);
-	return p;
-}
-
-static RECORD void *exact_memalign(size_t align, size_t size)
-{
-	void *p = next.memalign(align, size);
-
-	exact_allocated(p, size, (void *)next.memalign, EXACT_CALLER);
-	return p;
-}
-
-static RECORD void *exact_valloc(size_t size)
-{
-	void *p = next.valloc(size);
-
-	exact_allocated(p, size, (void *)next.valloc, EXACT_CALLER);
-	return p;
-}
-
-static RECORD void *exact_pvalloc(size_t size)
-{
-	void *p = next.pvalloc(size);
-
-	exact_allocated(p, size, (void *)next.pvalloc, EXACT_CALLER);
-	return p;
-}
-
-static RECORD int exact_posix_memalign(void **ret_p, size_t align, size_t size)
-{
-	int r = next.posix_memalign(ret_p, align, size);
-
-	exact_allocated(r == 0 ? *ret_p : NULL, size, (void *)next.posix_memalign, EXACT_CALLER);
-	return r;
-}
-
-static RECORD void exact_free(void *p)
-{
-	if (is_early(p))
-		return;
-	if (p)
-		exact_freed(p, EXACT_CALLER, false);
-	next.free(p);
-}
+#include "preload/recorded.h"
 
 /* --- the functions ---------------------------------------------------------------------------- */
 
-void *malloc(size_t size)
+/*
+ * A pair each. The first does what nearly every call needs and jumps on. The other is jumped to, so that
+ * its caller is the program (EXACT_CALLER), and does all else; it asks again what the first one has found.
+ */
+
+static SLOW void *slow_malloc(size_t size)
 {
-	if (UNLIKELY(exact))
+	if (is_recorded(size))
 		return exact_malloc(size);
-	if (LIKELY(pass(size)))
-		return next.malloc(size);
-	return maybe_sampled(next.malloc(size), size);
+	return maybe_sampled(real.malloc(size), size);
 }
 
-void *calloc(size_t n, size_t size)
+FAST void *malloc(size_t size)
+{
+	if (LIKELY(pass(size)))
+		return next.malloc(size);
+	return slow_malloc(size);
+}
+
+static SLOW void slow_free(void *p)
+{
+	if (exact)
+		exact_free(p);
+	else if (!set_maybe(&sampled, p) || maybe_forget(p))
+		real.free(p);
+}
+
+FAST void free(void *p)
+{
+	if (LIKELY(!set_page_maybe(&sampled, p)))
+		next.free(p);
+	else
+		slow_free(p);
+}
+
+static SLOW void *slow_calloc(size_t n, size_t size)
 {
 	size_t bytes;
 
-	if (UNLIKELY(exact))
+	if (__builtin_mul_overflow(n, size, &bytes))
+		return exact ? exact_calloc(n, size) : real.calloc(n, size);
+	if (is_recorded(bytes))
 		return exact_calloc(n, size);
-	if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
-		return next.calloc(n, size);
-	if (LIKELY(pass(bytes)))
-		return next.calloc(n, size);
-	return maybe_sampled(next.calloc(n, size), bytes);
+	return maybe_sampled(real.calloc(n, size), bytes);
 }
 
-void *realloc(void *p, size_t size)
+FAST void *calloc(size_t n, size_t size)
 {
-	if (UNLIKELY(exact))
+	size_t bytes;
+
+	if (LIKELY(!__builtin_mul_overflow(n, size, &bytes) && pass(bytes)))
+		return next.calloc(n, size);
+	return slow_calloc(n, size);
+}
+
+static SLOW void *slow_realloc(void *p, size_t size)
+{
+	if (is_recorded(size))
 		return exact_realloc(p, size);
-	if (UNLIKELY(set_maybe(&sampled, p)) && size <= SIZE_POSSIBLE && !maybe_forget(p))
+	if (set_maybe(&sampled, p) && size <= SIZE_POSSIBLE && !maybe_forget(p))
 		return early_realloc(p, size);
-	if (LIKELY(pass(size)))
+	if (pass(size)) /* it was its page that brought it here */
+		return real.realloc(p, size);
+	return maybe_sampled(real.realloc(p, size), size);
+}
+
+FAST void *realloc(void *p, size_t size)
+{
+	if (LIKELY(!set_page_maybe(&sampled, p) && pass(size)))
 		return next.realloc(p, size);
-	return maybe_sampled(next.realloc(p, size), size);
+	return slow_realloc(p, size);
 }
 
 /* The C library's does this too, and calls realloc. */
@@ -570,65 +565,79 @@ void *reallocarray(void *p, size_t n, size_t size)
 	return realloc(p, bytes);
 }
 
-void *aligned_alloc(size_t align, size_t size)
+static SLOW void *slow_aligned_alloc(size_t align, size_t size)
 {
-	if (UNLIKELY(exact))
+	if (is_recorded(size))
 		return exact_aligned_alloc(align, size);
+	return maybe_sampled(real.aligned_alloc(align, size), size);
+}
+
+FAST void *aligned_alloc(size_t align, size_t size)
+{
 	if (LIKELY(pass(size)))
 		return next.aligned_alloc(align, size);
-	return maybe_sampled(next.aligned_alloc(align, size), size);
+	return slow_aligned_alloc(align, size);
 }
 
-void *memalign(size_t align, size_t size)
+static SLOW void *slow_memalign(size_t align, size_t size)
 {
-	if (UNLIKELY(exact))
+	if (is_recorded(size))
 		return exact_memalign(align, size);
+	return maybe_sampled(real.memalign(align, size), size);
+}
+
+FAST void *memalign(size_t align, size_t size)
+{
 	if (LIKELY(pass(size)))
 		return next.memalign(align, size);
-	return maybe_sampled(next.memalign(align, size), size);
+	return slow_memalign(align, size);
 }
 
-void *valloc(size_t size)
+static SLOW void *slow_valloc(size_t size)
 {
-	if (UNLIKELY(exact))
+	if (is_recorded(size))
 		return exact_valloc(size);
+	return maybe_sampled(real.valloc(size), size);
+}
+
+FAST void *valloc(size_t size)
+{
 	if (LIKELY(pass(size)))
 		return next.valloc(size);
-	return maybe_sampled(next.valloc(size), size);
+	return slow_valloc(size);
 }
 
-void *pvalloc(size_t size)
+static SLOW void *slow_pvalloc(size_t size)
 {
-	if (UNLIKELY(exact))
+	if (is_recorded(size))
 		return exact_pvalloc(size);
+	return maybe_sampled(real.pvalloc(size), size);
+}
+
+FAST void *pvalloc(size_t size)
+{
 	if (LIKELY(pass(size)))
 		return next.pvalloc(size);
-	return maybe_sampled(next.pvalloc(size), size);
+	return slow_pvalloc(size);
 }
 
-int posix_memalign(void **ret_p, size_t align, size_t size)
+static SLOW int slow_posix_memalign(void **ret_p, size_t align, size_t size)
 {
 	int r;
 
-	if (UNLIKELY(exact))
+	if (is_recorded(size))
 		return exact_posix_memalign(ret_p, align, size);
-	if (LIKELY(pass(size)))
-		return next.posix_memalign(ret_p, align, size);
-	r = next.posix_memalign(ret_p, align, size);
+	r = real.posix_memalign(ret_p, align, size);
 	if (r == 0)
 		maybe_sampled(*ret_p, size);
 	return r;
 }
 
-void free(void *p)
+FAST int posix_memalign(void **ret_p, size_t align, size_t size)
 {
-	if (UNLIKELY(exact)) {
-		exact_free(p);
-		return;
-	}
-	if (UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))
-		return;
-	next.free(p);
+	if (LIKELY(pass(size)))
+		return next.posix_memalign(ret_p, align, size);
+	return slow_posix_memalign(ret_p, align, size);
 }
 
 /* --- C++ -------------------------------------------------------------------------------------- */
@@ -678,15 +687,18 @@ __attribute__((constructor)) static void on_load(void)
 
 int alloc_inject(double bytes, bool every, void *(*find)(const char *name))
 {
-	if (every && !injected && next.malloc != first_malloc) {
+	if (every && !injected && real.malloc != first_malloc) {
 		look_up_operators(); /* preloaded: calls come here already */
 		exact = true;
+		hand_on_to(&recording);
 		return 0;
 	}
 	exact = every;
-	if (injected)
+	if (injected) {
+		hand_on_to(exact ? &recording : &real);
 		return 0;
-	if (next.malloc != first_malloc)
+	}
+	if (real.malloc != first_malloc)
 		return -EEXIST;
 	injected = find;
 	rate = bytes;
@@ -699,6 +711,7 @@ void alloc_exact_end(void)
 {
 	exact_end();
 	exact = false;
+	hand_on_to(&real);
 }
 
 double alloc_rate(void)
@@ -727,7 +740,7 @@ bool alloc_function_at(unsigned i, struct alloc_function *ret_f)
 {
 #define FUNCTION(name, back)                                                                       \
 	{                                                                                          \
-#name, (void *)name, (void *)next.name, back                                       \
+#name, (void *)name, (void *)real.name, back                                       \
 	}
 	const struct alloc_function own[] = {
 		FUNCTION(free, true),

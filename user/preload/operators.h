@@ -60,7 +60,7 @@ static bool in_image_of_malloc(operator_fn f)
 {
 	Dl_info of_malloc, of_new;
 
-	return dladdr((void *)next.malloc, &of_malloc) && dladdr((void *)f, &of_new) &&
+	return dladdr((void *)real.malloc, &of_malloc) && dladdr((void *)f, &of_new) &&
 	       of_malloc.dli_fbase == of_new.dli_fbase;
 }
 
@@ -91,7 +91,7 @@ static SLOW void look_up_operators(void)
 	operator_fn found[N_OPERATORS];
 	bool missing = false;
 
-	if (next.malloc == first_malloc)
+	if (real.malloc == first_malloc)
 		begin();
 	for (int i = 0; i < N_OPERATORS; i++) {
 		void *f = find_next(names[i]);
@@ -111,16 +111,6 @@ static SLOW void look_up_operators(void)
 		}
 }
 
-static inline operator_fn operator_next(int op)
-{
-	operator_fn f = __atomic_load_n(&next_operator[op], __ATOMIC_ACQUIRE);
-
-	if (LIKELY(f))
-		return f;
-	look_up_operators();
-	return next_operator[op];
-}
-
 /* Jumped to, as those of alloc.c. What throws is called here, and passes through. */
 static SLOW void *exact_new(size_t size, uintptr_t b, uintptr_t c, int op)
 {
@@ -137,34 +127,51 @@ static SLOW void exact_delete(void *p, uintptr_t b, uintptr_t c, int op)
 	next_operator[op]((uintptr_t)p, b, c);
 }
 
+static SLOW void *slow_new(size_t size, uintptr_t b, uintptr_t c, int op)
+{
+	if (!next_operator[op])
+		look_up_operators();
+	if (!own_operator[op])
+		return next_operator[op](size, b, c);
+	if (is_recorded(size))
+		return exact_new(size, b, c, op);
+	return maybe_sampled(next_operator[op](size, b, c), size);
+}
+
+static SLOW void slow_delete(void *p, uintptr_t b, uintptr_t c, int op)
+{
+	if (!next_operator[op])
+		look_up_operators();
+	if (own_some && exact)
+		exact_delete(p, b, c, op);
+	else if (!own_some || !set_maybe(&sampled, p) || maybe_forget(p))
+		next_operator[op]((uintptr_t)p, b, c);
+}
+
+/* The allocator's own are not in `next`: while calls are recorded, the slow path does it. */
 #define NEW(name)                                                                                  \
 	EXPORT void *name(size_t size, uintptr_t b, uintptr_t c);                                  \
 	void *name(size_t size, uintptr_t b, uintptr_t c)                                          \
 	{                                                                                          \
-		operator_fn f = operator_next(OP_##name);                                          \
+		operator_fn f = __atomic_load_n(&next_operator[OP_##name], __ATOMIC_ACQUIRE);      \
                                                                                                    \
-		if (LIKELY(!own_operator[OP_##name]))                                              \
+		if (UNLIKELY(!f || exact))                                                         \
+			return slow_new(size, b, c, OP_##name);                                    \
+		if (LIKELY(!own_operator[OP_##name] || pass(size)))                                \
 			return f(size, b, c);                                                      \
-		if (UNLIKELY(exact))                                                               \
-			return exact_new(size, b, c, OP_##name);                                   \
-		if (LIKELY(pass(size)))                                                            \
-			return f(size, b, c);                                                      \
-		return maybe_sampled(f(size, b, c), size);                                         \
+		return slow_new(size, b, c, OP_##name);                                            \
 	}
 
 #define DELETE(name)                                                                               \
 	EXPORT void name(void *p, uintptr_t b, uintptr_t c);                                       \
 	void name(void *p, uintptr_t b, uintptr_t c)                                               \
 	{                                                                                          \
-		operator_fn f = operator_next(OP_##name);                                          \
+		operator_fn f = __atomic_load_n(&next_operator[OP_##name], __ATOMIC_ACQUIRE);      \
                                                                                                    \
-		if (own_some && UNLIKELY(exact)) {                                                 \
-			exact_delete(p, b, c, OP_##name);                                          \
-			return;                                                                    \
-		}                                                                                  \
-		if (own_some && UNLIKELY(set_maybe(&sampled, p)) && !maybe_forget(p))              \
-			return;                                                                    \
-		f((uintptr_t)p, b, c);                                                             \
+		if (UNLIKELY(!f || exact || set_page_maybe(&sampled, p)))                          \
+			slow_delete(p, b, c, OP_##name);                                           \
+		else                                                                               \
+			f((uintptr_t)p, b, c);                                                     \
 	}
 
 OPERATORS_NEW(NEW)

@@ -293,13 +293,13 @@ static void alignment_and_usable_size_are_the_allocators_own(void **state)
 		void *ours, *theirs;
 
 		listening = false;
-		theirs = next.malloc(size);
+		theirs = real.malloc(size);
 		listening = true;
 		ours = malloc(size);
 		assert_int_equal((uintptr_t)ours % _Alignof(max_align_t), 0);
 		assert_int_equal(malloc_usable_size(ours), malloc_usable_size(theirs));
 		memset(ours, 1, malloc_usable_size(ours));
-		next.free(theirs);
+		real.free(theirs);
 		free(ours);
 	}
 	stop();
@@ -450,24 +450,24 @@ static void a_signal_handler_may_come_in_between(void **state)
 {
 	struct sigaction sa = { .sa_handler = on_alarm }, old;
 	struct itimerval every = { { 0, 50 }, { 0, 50 } }, off = { { 0, 0 }, { 0, 0 } };
-	void *(*their_malloc)(size_t) = next.malloc;
-	void (*their_free)(void *) = next.free;
+	const struct functions theirs = real;
 	uint32_t before = 0, after = 0;
 
 	(void)state;
 	for (uint32_t i = 0; i < SET_LINES; i++)
 		before += sampled.counts[i];
 	listen_at(400);
-	next.malloc = bump_malloc;
-	next.free = bump_free;
+	real.malloc = bump_malloc;
+	real.free = bump_free;
+	hand_on_to(&real);
 	sigaction(SIGALRM, &sa, &old);
 	setitimer(ITIMER_REAL, &every, NULL);
 	for (int i = 0; i < 150000 || (handled < 100 && i < 400000); i++)
 		free(malloc(100));
 	setitimer(ITIMER_REAL, &off, NULL);
 	sigaction(SIGALRM, &old, NULL);
-	next.malloc = their_malloc;
-	next.free = their_free;
+	real = theirs;
+	hand_on_to(&real);
 	stop();
 	for (uint32_t i = 0; i < SET_LINES; i++)
 		after += sampled.counts[i];
@@ -479,7 +479,7 @@ static void a_signal_handler_may_come_in_between(void **state)
 static void a_set_that_is_full_is_told(void **state)
 {
 	const uint32_t n = SET_LINES * SET_WAYS + 20000;
-	void **blocks = next.malloc(n * sizeof(*blocks));
+	void **blocks = real.malloc(n * sizeof(*blocks));
 	uint32_t told, untracked;
 
 	(void)state;
@@ -490,12 +490,65 @@ static void a_set_that_is_full_is_told(void **state)
 	for (uint32_t i = 0; i < n; i++)
 		free(blocks[i]);
 	stop();
-	next.free(blocks);
+	real.free(blocks);
 	told = count(HEARD_ALLOC, NULL);
 	untracked = count(HEARD_UNTRACKED, NULL);
 	assert_int_equal(told + untracked, n);
 	assert_true(untracked >= 20000);
 	assert_int_equal(count(HEARD_FREE, NULL), told);
+}
+
+/* A page with a sample brings its other blocks to the slow path, which must do what the fast one does. */
+static void neighbours_of_a_sample_are_no_samples(void **state)
+{
+	const uint64_t far = (uint64_t)1 << 40;
+	char *blocks[64], *sample = NULL;
+
+	(void)state;
+	listen_at(1e12);
+	free(malloc(1)); /* draws */
+	for (int i = 0; i < 64; i++) {
+		self.until = i == 32 ? 0 : far;
+		blocks[i] = malloc(40);
+		if (i == 32)
+			sample = blocks[i];
+	}
+	assert_int_equal(count(HEARD_ALLOC, NULL), 1);
+	assert_true(set_page_maybe(&sampled, sample));
+	self.until = far;
+	for (int i = 0; i < 64; i++) {
+		if (blocks[i] == sample)
+			continue;
+		blocks[i] = realloc(blocks[i], 100);
+		assert_non_null(blocks[i]);
+		free(blocks[i]);
+	}
+	assert_int_equal(self.until, far - 63 * 100);
+	assert_int_equal(count(HEARD_FREE, NULL), 0);
+	free(sample);
+	stop();
+	assert_int_equal(count(HEARD_FREE, sample), 1);
+}
+
+static void what_fails_uses_up_no_bytes(void **state)
+{
+	volatile size_t all = SIZE_MAX, half = (size_t)1 << 63;
+
+	(void)state;
+	listen_at(1e12);
+	free(malloc(1));
+	self.until = 1000;
+	assert_null(malloc(all));
+	assert_null(malloc(half + 5000));
+	assert_null(calloc(half, 3));
+	assert_int_equal(self.until, 1000);
+	free(malloc(400));
+	free(malloc(600));
+	assert_int_equal(self.until, 0);
+	assert_int_equal(n_events, 0);
+	free(malloc(1));
+	assert_int_equal(n_events, 2);
+	stop();
 }
 
 static void rates_are_read_with_their_units(void **state)
@@ -560,6 +613,8 @@ int main(void)
 		cmocka_unit_test(a_child_draws_its_own_points_and_knows_the_blocks),
 		cmocka_unit_test(a_signal_handler_may_come_in_between),
 		cmocka_unit_test(a_set_that_is_full_is_told),
+		cmocka_unit_test(neighbours_of_a_sample_are_no_samples),
+		cmocka_unit_test(what_fails_uses_up_no_bytes),
 		cmocka_unit_test(rates_are_read_with_their_units),
 		cmocka_unit_test(a_rate_of_zero_turns_sampling_off),
 		cmocka_unit_test(what_was_allocated_before_the_allocator_may_be_freed),
