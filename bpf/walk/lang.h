@@ -25,6 +25,8 @@ enum ms_lang_thread {
 	MS_THREAD_TLS,    /* the word at base + off: a slot of pthread_getspecific(), a static TLS variable */
 	MS_THREAD_DTV,    /* the word at *(dtv + 16 * module) + off; the dtv is at base + 8 */
 	MS_THREAD_GLOBAL, /* the word at `off` */
+	MS_THREAD_TABLE,  /* the word at *(base + module) + off: a slot in a table of pthread_getspecific()
+			   * that a word of the thread points to (musl; keys from 32 on in glibc) */
 };
 
 /* Where an interpreter's C function stops executing frames of the chain. */
@@ -64,7 +66,7 @@ struct ms_lang_row {
 	__u8 n_ranges;
 	__u8 pad;
 	__u64 off;      /* enum ms_lang_thread says of what */
-	__u64 module;   /* MS_THREAD_DTV */
+	__u64 module;   /* MS_THREAD_DTV, MS_THREAD_TABLE */
 	/* Code that executes the language's frames: absolute addresses. */
 	struct {
 		__u64 start, end;
