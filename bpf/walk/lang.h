@@ -47,14 +47,20 @@ enum ms_python_instr {
 struct ms_python {
 	__u16 tstate_frame;  /* the innermost frame, or what points to it: */
 	__u16 cframe_frame;  /* in the struct that tstate_frame points to; 0xffff: there is none */
+	__u16 cframe_previous; /* … and the one of the outer call; only with MS_PYTHON_ENTRY */
 	__u16 frame_code, frame_previous, frame_instr, frame_boundary;
 	__u16 code_first_line, code_name, code_linetable;
 	__u8 boundary_kind;  /* enum ms_python_boundary */
 	__u8 boundary;
 	__u8 instr_kind;     /* enum ms_python_instr */
 	__u8 code_mask;      /* low bits of frame_code that are tags */
-	__u8 pad[2];
+	__u8 frame_bytes;    /* what is read of a frame: to behind the last of these fields, at most MS_PYTHON_BYTES */
+	__u8 pad[3];
 };
+
+/* At most so many bytes of a frame, and of a code object from code_first_line, rounded down to 8, to behind
+ * code_linetable. Both offsets before it are multiples of 8. */
+#define MS_PYTHON_BYTES 128
 
 #define MS_LANG_RANGES 4
 
@@ -76,11 +82,17 @@ struct ms_lang_row {
 
 /*
  * The words of a frame: the address of its code object under MS_FRAME_LANG, then under
- * MS_FRAME_LANG_AT lang << 56 | cookie << 32 | instr. The cookie tells that the object at that
- * address still is the one that was seen.
+ * MS_FRAME_LANG_AT lang << 56 | cookie << 32 | instr. The cookie shows that the object at that address is still
+ * the one that was seen. An address of 0: the frames that belong here could not be read, `instr` says why.
  */
 #define MS_LANG_SHIFT       56
 #define MS_LANG_COOKIE_MASK 0xffffffULL
+#define MS_LANG_NO_INSTR    0xffffffffULL /* it is not within 4 GiB of the code object */
+
+enum ms_lang_lost {
+	MS_LOST_STATE, /* the thread's state, or the head of its chain of frames    */
+	MS_LOST_FRAME, /* a frame of the chain, or its code object: not in memory */
+};
 
 static inline __attribute__((always_inline)) __u64 ms_python_cookie(__u32 first_line, __u64 name,
 								    __u64 linetable)
