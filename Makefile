@@ -355,6 +355,10 @@ $(BUILD)/targets/bare $(BUILD)/targets/lib_bare_first.so $(BUILD)/targets/lib_ba
 $(BUILD)/targets/starts: $(BUILD)/targets/lib_starts.so
 $(BUILD)/targets/starts: TLIBS = -Wl,--no-as-needed -L$(@D) -l:lib_starts.so -Wl,-rpath,'$$ORIGIN'
 
+# Its allocator is a library's, as other allocators are.
+$(BUILD)/targets/alloc_signals: $(BUILD)/targets/lib_safe.so
+$(BUILD)/targets/alloc_signals: TLIBS = -Wl,--no-as-needed -L$(@D) -l:lib_safe.so -Wl,-rpath,'$$ORIGIN'
+
 $(BUILD)/targets/alloc_jumps: TFLAGS += -fcoroutines
 
 # As distributions build: no frame pointers, and whatever the optimizer likes.

@@ -257,6 +257,44 @@ def a_preloaded_process_is_recorded_too():
     check_truth(run, lines, t.pid)
 
 
+def of_signals(mode, ms=700):
+    """A run on alloc_signals: it, what the program says, and the calls that were not recorded."""
+    t = Target("alloc_signals")
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask(f"run {mode} {ms}"))
+    said = {line[0]: line[1] for line in lines if line[0] in ("begun", "signals", "errors")}
+    equal(said["errors"], 0, f"{mode}: what the program found wrong")
+    check(said["signals"] > 100, f"{mode}: signals: {said['signals']}")
+    check(is_idle(t.pid), "")
+    missed = [int(word.replace(",", "")) for note in run.summary()["notes"] if "calls were not recorded" in note
+              for word in note.split() if word.replace(",", "").isdigit()]
+    return t, run, lines, said, sum(missed)
+
+
+@fact
+def calls_in_signal_handlers_are_recorded_wherever_handlers_run():
+    for mode in ("same", "below", "above", "within", "fork"):
+        t, run, lines, _, missed = of_signals(mode)
+        equal(missed, 0, f"{mode}: calls that were not recorded")
+        check_truth(run, lines, t.pid, total_is_all=False)
+
+
+@fact
+def calls_of_coroutines_that_handlers_change_to_are_recorded():
+    for mode in ("swap", "task"):
+        t, run, lines, _, missed = of_signals(mode)
+        equal(missed, 0, f"{mode}: calls that were not recorded")
+        check_truth(run, lines, t.pid, total_is_all=False)
+
+
+@fact
+def calls_that_a_handler_jumps_out_of_are_counted():
+    t, run, lines, said, missed = of_signals("jump")
+    done = sites_of(lines)[1][0]
+    got = sum(run.profile("alloc").sum(ALLOC[0], name, pid=t.pid) for name in ("in_main", "in_handler"))
+    check(done <= got + missed, f"calls recorded {got}, left out {missed}, of {done} that returned")
+    check(got <= said["begun"], f"calls recorded {got}, of {said['begun']} begun")
+
+
 @fact
 def operators_of_cxx_are_recorded_once():
     t = Target("new_truth", 10000)
