@@ -13,8 +13,9 @@ WALK_INLINE struct ms_walk *walk_of(__u32 slot)
 	return s ? &s->walk : NULL;
 }
 
-WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
+WALK_INLINE bool walk_read(struct ms_walk *w, void *dst, __u32 size, __u64 addr)
 {
+	(void)w;
 	/* The size is never more than a window: stated for the verifier, hidden from clang. */
 	WALK_OPAQUE(size);
 	if (size > MS_WINDOW_BYTES)
@@ -22,13 +23,15 @@ WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
 	return !bpf_probe_read_user(dst, size, (void *)addr);
 }
 
-WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix)
+WALK_INLINE const struct ms_pool_page *walk_pool_page(struct ms_walk *w, __u32 ix)
 {
+	(void)w;
 	return bpf_map_lookup_elem(&unwind_pool, &ix);
 }
 
-WALK_INLINE const struct ms_table *walk_table(__u32 ix)
+WALK_INLINE const struct ms_table *walk_table(struct ms_walk *w, __u32 ix)
 {
+	(void)w;
 	struct ms_table *t = bpf_map_lookup_elem(&unwind_tables, &ix);
 
 	/* Once a second at most: other CPUs read the same line. */
@@ -37,8 +40,9 @@ WALK_INLINE const struct ms_table *walk_table(__u32 ix)
 	return t;
 }
 
-WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
+WALK_INLINE const struct ms_rule *walk_rule(struct ms_walk *w, __u32 ix)
 {
+	(void)w;
 	return bpf_map_lookup_elem(&unwind_rules, &ix);
 }
 
@@ -108,11 +112,11 @@ __noinline int walk_cached(__u32 slot)
 	if (r->notes.bytes > w->window_len) {
 		__u32 bytes = r->notes.bytes;
 
-		if (!walk_read(w->window, bytes, w->window_at))
+		if (!walk_read(w, w->window, bytes, w->window_at))
 			return false;
 		w->window_len = bytes;
 	}
-	if (r->notes.far && !walk_read(w->far, sizeof(w->far), w->window_at + r->notes.far))
+	if (r->notes.far && !walk_read(w, w->far, sizeof(w->far), w->window_at + r->notes.far))
 		return false;
 	n = r->notes.n;
 	for (__u32 i = 0; i < MS_NOTES; i++) {

@@ -4,10 +4,10 @@
  * includer says first how memory and tables are read:
  *
  *   struct ms_walk *walk_of(__u32 slot)                     NULL: no such walk
- *   bool walk_read(void *dst, __u32 size, __u64 addr)       user memory; false: not readable
- *   const struct ms_pool_page *walk_pool_page(__u32 ix)     NULL: no such page
- *   const struct ms_table *walk_table(__u32 ix)
- *   const struct ms_rule *walk_rule(__u32 ix)
+ *   bool walk_read(struct ms_walk *w, void *dst, __u32 size, __u64 addr)   user memory; false: not readable
+ *   const struct ms_pool_page *walk_pool_page(struct ms_walk *w, __u32 ix)   NULL: no such page
+ *   const struct ms_table *walk_table(struct ms_walk *w, __u32 ix)
+ *   const struct ms_rule *walk_rule(struct ms_walk *w, __u32 ix)
  *   bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)   see below
  *
  * and may define WALK_DIRECT where reading a word costs nothing: the stack is not copied then.
@@ -57,19 +57,19 @@
 #endif
 
 WALK_INLINE struct ms_walk *walk_of(__u32 slot);
-WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr);
-WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix);
-WALK_INLINE const struct ms_table *walk_table(__u32 ix);
-WALK_INLINE const struct ms_rule *walk_rule(__u32 ix);
+WALK_INLINE bool walk_read(struct ms_walk *w, void *dst, __u32 size, __u64 addr);
+WALK_INLINE const struct ms_pool_page *walk_pool_page(struct ms_walk *w, __u32 ix);
+WALK_INLINE const struct ms_table *walk_table(struct ms_walk *w, __u32 ix);
+WALK_INLINE const struct ms_rule *walk_rule(struct ms_walk *w, __u32 ix);
 /* The return address that w->trampoline replaced at `at`: of the most recent probe there. */
 WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra);
 
 /* --- tables --- */
 
 /* false: no such page. Continuing with an arbitrary word would add a path to verify, each time. */
-WALK_INLINE bool walk_pool_word(__u32 at, __u32 *ret_word)
+WALK_INLINE bool walk_pool_word(struct ms_walk *w, __u32 at, __u32 *ret_word)
 {
-	const struct ms_pool_page *page = walk_pool_page(at / MS_POOL_PAGE_WORDS);
+	const struct ms_pool_page *page = walk_pool_page(w, at / MS_POOL_PAGE_WORDS);
 
 	if (!page)
 		return false;
@@ -77,9 +77,9 @@ WALK_INLINE bool walk_pool_word(__u32 at, __u32 *ret_word)
 	return true;
 }
 
-WALK_INLINE const struct ms_span *walk_span(__u32 at)
+WALK_INLINE const struct ms_span *walk_span(struct ms_walk *w, __u32 at)
 {
-	const struct ms_pool_page *page = walk_pool_page(at / MS_POOL_PAGE_WORDS);
+	const struct ms_pool_page *page = walk_pool_page(w, at / MS_POOL_PAGE_WORDS);
 
 	/* Spans do not straddle pages of the pool: their first words are multiples of 8. */
 	return page ? (const struct ms_span *)&page->word[at % MS_POOL_PAGE_WORDS & ~7u] : 0;
@@ -126,20 +126,20 @@ WALK_FUNCTION int walk_find_span(__u32 slot)
 	for (int i = 0; i < MS_SPAN_STEPS; i++) {
 		if (!n)
 			break;
-		s = walk_span(w->space.spans + (lo + n / 2) * MS_SPAN_WORDS);
+		s = walk_span(w, w->space.spans + (lo + n / 2) * MS_SPAN_WORDS);
 		if (!s)
 			return false;
 		walk_narrow(&lo, &n, walk_less(s->end, pc + 1));
 	}
 	if (lo >= w->space.n_spans)
 		return false;
-	s = walk_span(w->space.spans + lo * MS_SPAN_WORDS);
+	s = walk_span(w, w->space.spans + lo * MS_SPAN_WORDS);
 	if (!s || pc < s->start || pc >= s->end)
 		return false;
 	w->span = *s;
 	w->has_rows = 0;
 	if (s->kind == MS_SPAN_TABLE) {
-		const struct ms_table *t = walk_table(s->table);
+		const struct ms_table *t = walk_table(w, s->table);
 
 		if (!t || !t->n_pages) {
 			w->span.kind = MS_SPAN_PENDING;
@@ -151,8 +151,8 @@ WALK_FUNCTION int walk_find_span(__u32 slot)
 	return true;
 }
 
-#define MS_ROW_STEPS 11  /* of a page of the pool: 2^10                                     */
-#define MS_ROW_PAGES 5   /* of the pool, that the rows of 4 KiB of code, at most 2^12, touch */
+#define MS_ROW_STEPS 11 /* of a page of the pool: 2^10                                     */
+#define MS_ROW_PAGES 5  /* of the pool, that the rows of 4 KiB of code, at most 2^12, touch */
 
 /* The memo for the rule at `vaddr`. */
 WALK_INLINE struct ms_memo *walk_memo(struct ms_walk *w, __u64 vaddr)
@@ -192,7 +192,7 @@ WALK_FUNCTION int walk_find_rule(__u32 slot)
 	key = ms_row(w->look, MS_ROW_RULE_MASK);
 	first = w->table.rows;
 	dir = w->table.dir + (__u32)page;
-	if (!walk_pool_word(dir, &at) || !walk_pool_word(dir + 1, &n))
+	if (!walk_pool_word(w, dir, &at) || !walk_pool_word(w, dir + 1, &n))
 		return 0;
 	n -= at;
 	at += first;
@@ -200,7 +200,7 @@ WALK_FUNCTION int walk_find_rule(__u32 slot)
 	for (int i = 0; i < MS_ROW_PAGES; i++) {
 		__u32 rest = MS_POOL_PAGE_WORDS - at % MS_POOL_PAGE_WORDS;
 
-		if (rest >= n || !walk_pool_word(at + rest, &word))
+		if (rest >= n || !walk_pool_word(w, at + rest, &word))
 			break;
 		if (word > key) {
 			n = rest;
@@ -209,7 +209,7 @@ WALK_FUNCTION int walk_find_rule(__u32 slot)
 		at += rest;
 		n -= rest;
 	}
-	pool = walk_pool_page(at / MS_POOL_PAGE_WORDS);
+	pool = walk_pool_page(w, at / MS_POOL_PAGE_WORDS);
 	if (!pool)
 		return 0;
 	off = at % MS_POOL_PAGE_WORDS;
@@ -222,7 +222,7 @@ WALK_FUNCTION int walk_find_rule(__u32 slot)
 		walk_narrow(&off, &n, walk_less(word, key + 1ULL));
 	}
 	at += off;
-	if (at <= first || !walk_pool_word(at - 1, &word))
+	if (at <= first || !walk_pool_word(w, at - 1, &word))
 		return 0;
 	w->rule = word & MS_ROW_RULE_MASK;
 	of = w->look << MS_ROW_RULE_BITS;
@@ -260,10 +260,10 @@ WALK_FUNCTION int walk_window(__u32 slot)
 	rest = MS_PAGE_BYTES - (__u32)(at & (MS_PAGE_BYTES - 1));
 	w->window_at = at;
 	w->window_len = len;
-	if (walk_read(w->window, len, at))
+	if (walk_read(w, w->window, len, at))
 		return 0;
 	w->window_len = rest;
-	if (rest >= len || !walk_read(w->window, rest, at))
+	if (rest >= len || !walk_read(w, w->window, rest, at))
 		w->window_len = 0;
 	return 0;
 }
@@ -278,7 +278,7 @@ WALK_INLINE bool walk_word(struct ms_walk *w, __u64 addr, __u64 *ret_word)
 		*ret_word = w->window[off % MS_WINDOW_WORDS];
 		return true;
 	}
-	return walk_read(ret_word, sizeof(*ret_word), addr);
+	return walk_read(w, ret_word, sizeof(*ret_word), addr);
 }
 
 /* --- what a walk depends on --- */
@@ -404,7 +404,7 @@ WALK_FUNCTION int walk_by_fp(__u32 slot)
 	__u64 saved;
 	__u32 code = 0;
 
-	if (w->exact && walk_read(&code, sizeof(code), w->pc)) {
+	if (w->exact && walk_read(w, &code, sizeof(code), w->pc)) {
 		__u8 op = (__u8)code;
 		bool pushed = (code & 0xffffff) == 0xe58948; /* mov %rsp,%rbp */
 
@@ -448,7 +448,7 @@ WALK_FUNCTION int walk_signal(__u32 slot)
 		return false;
 	walk_notes_drop(w);
 	s = w->signal;
-	if (!walk_read(s, sizeof(w->signal), w->cfa))
+	if (!walk_read(w, s, sizeof(w->signal), w->cfa))
 		return walk_end(w, MS_UNREADABLE);
 #if MS_WALK_ARM64
 	for (int i = 0; i < 32; i++)
@@ -484,9 +484,25 @@ WALK_INLINE void walk_restore(struct ms_walk *w, const struct ms_rule *rule, __u
 {
 	static const __u8 numbers[MS_WALK_N_SAVED] = {
 #if MS_WALK_ARM64
-		19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
+		19,
+		20,
+		21,
+		22,
+		23,
+		24,
+		25,
+		26,
+		27,
+		28,
+		29,
+		30
 #else
-		MS_X86_RBX, MS_X86_RBP, 12, 13, 14, 15
+		MS_X86_RBX,
+		MS_X86_RBP,
+		12,
+		13,
+		14,
+		15
 #endif
 	};
 
@@ -527,7 +543,7 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 
 	if (!w)
 		return false;
-	rule = walk_rule(w->rule);
+	rule = walk_rule(w, w->rule);
 	if (!rule)
 		return walk_end(w, MS_NO_TABLE);
 	sp = w->regs[MS_WALK_SP];
@@ -572,7 +588,8 @@ WALK_FUNCTION int walk_by_rule(__u32 slot)
 		w->ra = w->regs[ra_reg];
 		w->ra_at = 0;
 	} else {
-		w->ra_at = (rule->flags & MS_RULE_RA_BASE ? base : cfa) + (__u64)(__s64)rule->ra_off;
+		w->ra_at =
+			(rule->flags & MS_RULE_RA_BASE ? base : cfa) + (__u64)(__s64)rule->ra_off;
 		if (!walk_word(w, w->ra_at, &w->ra))
 			return walk_end(w, MS_UNREADABLE);
 		walk_note(w, w->ra_at, w->ra);
@@ -628,7 +645,7 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 	}
 	w->look = pc - w->span.bias;
 	walk_find_rule(slot);
-	rule = walk_rule(w->rule);
+	rule = walk_rule(w, w->rule);
 	if (!rule)
 		return walk_end(w, MS_NO_TABLE);
 	switch (rule->kind) {

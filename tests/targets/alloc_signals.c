@@ -154,7 +154,8 @@ static void task(void)
 /* Behind a handler, not while it runs: on a busy machine nothing but handlers would run. */
 static void next_signal(void)
 {
-	struct itimerspec once = { .it_value.tv_nsec = 1000 + next_random(SITE_in_handler) % 16384 };
+	struct itimerspec once = { .it_value.tv_nsec =
+					   1000 + next_random(SITE_in_handler) % 16384 };
 
 	timer_settime(timer, 0, &once, NULL);
 }
@@ -186,7 +187,8 @@ static void on_signal(int number)
 
 static bool on_alternate(void)
 {
-	return strcmp(mode, "same") && strcmp(mode, "jump") && strcmp(mode, "fork") && strcmp(mode, "task");
+	return strcmp(mode, "same") && strcmp(mode, "jump") && strcmp(mode, "fork") &&
+	       strcmp(mode, "task");
 }
 
 static void *work(void *ctx)

@@ -31,9 +31,9 @@ void *malloc(size_t size)
 		uint32_t place = (uint32_t)top, *block = word_at(place);
 
 		at = (top >> 32) + 1;
-		if (__atomic_compare_exchange_n(head, &top,
-						at << 32 | __atomic_load_n(&block[1], __ATOMIC_RELAXED),
-						0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(
+			    head, &top, at << 32 | __atomic_load_n(&block[1], __ATOMIC_RELAXED), 0,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return (uint8_t *)block + UNIT;
 	}
 	at = size > ARENA ? ARENA : __atomic_fetch_add(&used, units * UNIT, __ATOMIC_RELAXED);
@@ -57,8 +57,8 @@ void free(void *p)
 	top = __atomic_load_n(head, __ATOMIC_ACQUIRE);
 	do
 		__atomic_store_n(&block[1], (uint32_t)top, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(head, &top, ((top >> 32) + 1) << 32 | place, 0, __ATOMIC_ACQ_REL,
-					    __ATOMIC_ACQUIRE));
+	while (!__atomic_compare_exchange_n(head, &top, ((top >> 32) + 1) << 32 | place, 0,
+					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
 void *calloc(size_t n, size_t size)

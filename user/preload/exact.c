@@ -17,15 +17,19 @@
  * Reads no memory but the thread's own stack, between sp and its end; any other (a signal's stack, a
  * coroutine's) through the kernel, which finds out whether it is there.
  *
- * A call that comes while one of its thread is being recorded is one of a signal's handler: it is
- * counted, and not recorded. A forked child records nothing: the page that says where to is wiped
- * there.
+ * A handler may come at any instruction, on any stack, and never return: what serves one call is used
+ * by no other (exact_threads.h), and what all share is written by one instruction at a time. A forked
+ * child records nothing: the page that says where to is wiped there.
+ *
+ * A call takes less than 1 KiB of the program's stack (tests/unit/preload/exact.c).
  */
 #include "preload/exact.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/membarrier.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -42,14 +46,21 @@
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-#define DEPS_MAX  (MS_MAX_FRAMES * 2)
-#define STEP_DEPS 4
-#define MEMOS     1024
-#define EDGES     4096
-#define THREADS   8192
-#define PROBES    64   /* slots of a hash table that are looked at */
-#define TIME_ONE  1024 /* in so many calls, how long recording takes is measured */
-#define RED_ZONE  128
+#define DEPS_MAX     (MS_MAX_FRAMES * 2)
+#define STEP_DEPS    4
+#define MEMOS        1024
+#define EDGES        4096
+#define MOVES        1024
+#define FEW          128 /* of each of these, when there are many threads: */
+#define LARGE_STATES 256
+#define THREADS      8192
+#define STATES       8 /* of one thread */
+#define STATE_TRIES  16
+#define PROBES       64   /* slots of a hash table that are looked at */
+#define TIME_ONE     1024 /* in so many calls, how long recording takes is measured */
+#define RED_ZONE     128
+#define THREAD_BYTES                                                                               \
+	(64u << 10) /* what may be above a thread's first frame, with nothing of its own */
 
 /* A word of the stack that was read, and what it was. */
 struct dep {
@@ -75,6 +86,19 @@ struct step {
 	struct dep deps[STEP_DEPS];
 };
 
+/* From a return address to its caller's frame. */
+struct move {
+	uint64_t pc;
+	int32_t off;            /* CFA: from sp, or from the frame pointer */
+	int16_t ra_off, fp_off; /* from the CFA; fp_off 0: the frame pointer is the caller's */
+	enum move_kind {
+		MOVE_OTHER, /* none of these: the walker does it */
+		MOVE_END,
+		MOVE_BY_SP,
+		MOVE_BY_FP,
+	} kind;
+};
+
 struct memo {
 	uint32_t node, site;
 	uint64_t leaf;
@@ -86,12 +110,17 @@ struct edge {
 	uint32_t caller, node;
 };
 
-/* A thread. Never unmapped: another one takes it over. */
+/* Of a thread: one of its states. Never unmapped: another thread takes it over. */
 struct thread {
-	uint32_t tid, seen;     /* `seen`: tables_seq */
-	uintptr_t busy;         /* sp of the call that is being recorded; 0: none */
-	uint64_t low, high;     /* its stack */
-	uint64_t start;         /* of the walk: sp */
+	uint32_t tid, seen;  /* `seen`: tables_seq */
+	uint32_t slot;       /* in threads[] */
+	bool is_main, many;  /* the process's first; there are many threads: caches are small */
+	uintptr_t busy;      /* sp of the call that is being recorded; 0: none */
+	struct thread *next; /* for a call that meets one being recorded */
+	uint64_t low, high;  /* its stack, as far as that is known … */
+	uint64_t floor;      /* … and where it cannot be below */
+	uint64_t near_at;    /* of the walk: what is read directly */
+	uint64_t near_len;
 	uint64_t last;          /* the block allocated last                        */
 	uint64_t deleted;       /* … and freed by an operator delete, which may call free */
 	uint32_t n, generation; /* frames; node of the generation */
@@ -107,12 +136,14 @@ struct thread {
 	uint8_t copy[4096];
 	struct memo memo[MEMOS];
 	struct edge edges[EDGES];
+	struct move moves[MOVES];
 	struct ms_walk walk;
 	struct frame frames[MS_MAX_FRAMES];
 	struct dep deps[DEPS_MAX];
 	struct step steps[MS_MAX_FRAMES];
 };
 
+/* Its first. Read once a call: a coroutine may go on in another thread. */
 static __thread struct thread *mine __attribute__((tls_model("initial-exec")));
 
 static struct thread *threads[THREADS];
@@ -122,8 +153,10 @@ static uint32_t n_threads;
 static struct gate {
 	struct exact_area *area;
 } * gate;
-static uint32_t epoch;      /* one for each area; the first is 1 */
-static uint64_t no_threads; /* calls of threads that had no room */
+static uint32_t epoch; /* one for each area; the first is 1 */
+/* Counted by who is in no call that is being recorded: the area may be unmapped any time. */
+static uint64_t outside[N_EXACT_COUNTS];
+static uint64_t thread_bytes = THREAD_BYTES;
 
 static uint64_t clock_now(void)
 {
@@ -137,6 +170,13 @@ static void count_add(struct exact_area *a, enum exact_count what, uint64_t n)
 {
 	__atomic_fetch_add(&a->counts[what], n, __ATOMIC_RELAXED);
 }
+
+static void count_outside(enum exact_count what)
+{
+	__atomic_fetch_add(&outside[what], 1, __ATOMIC_RELAXED);
+}
+
+#include "preload/exact_threads.h"
 
 #include "preload/exact_stack.h"
 
@@ -198,7 +238,7 @@ static uint32_t site_of(struct thread *t, struct exact_area *a, const void *func
 #endif
 	node = stack_node(t, a, pc, (uint64_t)(uintptr_t)(caller + 2), caller[0], &verdict);
 	leaf = (uint64_t)(uintptr_t)function | (uint64_t)verdict << EXACT_VERDICT_SHIFT;
-	m = &t->memo[(node * 7 ^ leaf >> 4) % MEMOS];
+	m = &t->memo[(node * 7 ^ leaf >> 4) % (t->many ? FEW : MEMOS)];
 	if (LIKELY(m->node == node && m->leaf == leaf && node))
 		return m->site;
 	ix = node ? child(a, node, leaf) : 0;
@@ -242,10 +282,14 @@ static uint32_t size_class(uint64_t size)
 	return width < MS_SIZE_CLASSES ? width : MS_SIZE_CLASSES - 1;
 }
 
-/* A number that one thread alone adds to, and memscope reads. */
+/* A number that one thread alone adds to, with its handlers, and memscope reads. */
 static inline void add(__u64 *to, uint64_t n)
 {
-	__atomic_store_n(to, *to + n, __ATOMIC_RELAXED);
+#if defined(__x86_64__)
+	__asm__ volatile("addq %1, %0" : "+m"(*to) : "er"(n));
+#else
+	__atomic_fetch_add(to, n, __ATOMIC_RELAXED);
+#endif
 }
 
 static void site_allocated(struct thread *t, struct exact_area *a, uint32_t ix, uint64_t size,
@@ -315,23 +359,13 @@ static inline struct exact_area *enter(const uintptr_t *caller, struct thread **
 
 	if (!a)
 		return NULL;
-	if (UNLIKELY(!t)) {
-		t = thread_new();
-		if (!t) {
-			__atomic_fetch_add(&no_threads, 1, __ATOMIC_RELAXED);
+	if (UNLIKELY(!t || !claim(t, (uintptr_t)caller))) {
+		t = claim_other((uintptr_t)caller);
+		if (!t)
 			return NULL;
-		}
 	}
-	/* A handler's frames are below those of what it has interrupted; above them is what has left
-	 * that by a jump. */
-	if (UNLIKELY(t->busy && (uintptr_t)caller < t->busy)) {
-		count_add(a, EXACT_REENTERED, 1);
-		return NULL;
-	}
-	t->busy = (uintptr_t)caller;
-	__asm__ volatile(
-		"" ::
-			: "memory"); /* exact_end() has stores and loads of all threads ordered */
+	/* exact_end() has stores and loads of all threads ordered. */
+	__asm__ volatile("" : : : "memory");
 	a = __atomic_load_n(&g->area, __ATOMIC_ACQUIRE);
 	if (UNLIKELY(!a || !__atomic_load_n(&a->on, __ATOMIC_RELAXED))) {
 		__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
@@ -433,6 +467,17 @@ void exact_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
 
 /* --- begin and end ------------------------------------------------------------------------------ */
 
+/* The C library keeps them above a thread's first frame. */
+static int add_tls(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	(void)size;
+	(void)ctx;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			thread_bytes += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+	return 0;
+}
+
 int exact_begin(int fd)
 {
 	struct exact_area *a;
@@ -463,6 +508,8 @@ int exact_begin(int fd)
 		munmap(a, (size_t)st.st_size);
 		return -EINVAL;
 	}
+	thread_bytes = THREAD_BYTES;
+	dl_iterate_phdr(add_tls, NULL);
 #ifdef MADV_POPULATE_WRITE
 	madvise(a, a->nodes,
 		MADV_POPULATE_WRITE); /* by this thread, and by none of the program's */
@@ -493,24 +540,29 @@ void exact_end(void)
 	struct exact_area *a = gate ? gate->area : NULL;
 	uint32_t n = __atomic_load_n(&n_threads, __ATOMIC_ACQUIRE);
 	bool alone;
+	int ms = 0;
 
 	if (!a)
 		return;
-	count_add(a, EXACT_NO_THREAD, __atomic_exchange_n(&no_threads, 0, __ATOMIC_RELAXED));
 	__atomic_store_n(&gate->area, NULL, __ATOMIC_SEQ_CST);
 	alone = stores_seen();
 	/* A thread that is stopped in the middle stays there: then what is mapped stays too. */
-	for (uint32_t i = 0; i < n && i < THREADS && alone; i++) {
+	for (uint32_t i = 0; i < n && i < THREADS; i++) {
 		struct thread *t = __atomic_load_n(&threads[i], __ATOMIC_ACQUIRE);
 
-		for (int ms = 0; t && __atomic_load_n(&t->busy, __ATOMIC_ACQUIRE); ms++) {
-			if (ms == 1000) {
+		while (t && __atomic_load_n(&t->busy, __ATOMIC_ACQUIRE)) {
+			if (ms++ == 1000) {
+				ms--;
 				alone = false;
+				count_outside(EXACT_LEFT);
 				break;
 			}
 			usleep(1000);
 		}
 	}
+	for (int i = 0; i < N_EXACT_COUNTS; i++)
+		count_add(a, (enum exact_count)i,
+			  __atomic_exchange_n(&outside[i], 0, __ATOMIC_RELAXED));
 	if (alone)
 		munmap(a, a->bytes);
 }

@@ -83,7 +83,8 @@ enum exact_count {
 	EXACT_FULL,    /* blocks for which the table had no room …                    */
 	EXACT_FULL_BYTES,
 	EXACT_SITES_FULL, /* calls whose stack or site had no room                       */
-	EXACT_REENTERED,  /* calls of a signal's handler that met a call being recorded  */
+	EXACT_REENTERED,  /* calls of handlers, when too many of the thread were being recorded */
+	EXACT_LEFT,       /* calls that a jump has left while they were being recorded   */
 	EXACT_NO_THREAD,  /* calls of threads that had no room                           */
 	EXACT_TIMED,      /* calls of which it was measured how long recording took …    */
 	EXACT_TIMED_NS,

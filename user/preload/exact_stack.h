@@ -1,16 +1,26 @@
 /*
- * The thread that makes a call, its stack, and the tree of all stacks. Part of exact.c, which says how
- * a walk stops where the last one was.
+ * A thread's stack, and the tree of all stacks. Part of exact.c, which says how a walk stops where the
+ * last one was.
+ *
+ * A step whose rule is of the usual form (the CFA by sp or the frame pointer, the return address and
+ * the caller's frame pointer at places known from it) is taken by what was kept of that rule, by pc
+ * (struct move). The walker takes the stacks in which another one comes, from their beginning, because
+ * such a rule may need registers that were not followed.
  */
 #ifndef MEMSCOPE_PRELOAD_EXACT_STACK_H
 #define MEMSCOPE_PRELOAD_EXACT_STACK_H
 
 /* --- what the walker reads ---------------------------------------------------------------------- */
 
+/* Whose walk it is: not the calling thread's first state, where that is in the middle of another. */
+static inline struct thread *thread_of(struct ms_walk *w)
+{
+	return (struct thread *)((char *)w - offsetof(struct thread, walk));
+}
+
 WALK_INLINE struct ms_walk *walk_of(__u32 slot)
 {
-	(void)slot;
-	return &mine->walk;
+	return &threads[slot]->walk;
 }
 
 /* Through the kernel; once for what lies close together. */
@@ -36,30 +46,44 @@ static SLOW bool read_other(struct thread *t, void *dst, uint32_t size, uint64_t
 	return true;
 }
 
-WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
+/* There, and the thread's own: the walk's start and all above it. */
+static inline bool is_near(const struct thread *t, uint64_t addr, uint64_t size)
 {
-	struct thread *t = mine;
+	uint64_t off = addr - t->near_at;
 
-	if (LIKELY(addr >= t->start - RED_ZONE && addr <= t->high - size)) {
+	return off < t->near_len && size <= t->near_len - off;
+}
+
+WALK_INLINE bool walk_read(struct ms_walk *w, void *dst, __u32 size, __u64 addr)
+{
+	struct thread *t = thread_of(w);
+
+	if (LIKELY(is_near(t, addr, size))) {
 		__builtin_memcpy(dst, (const void *)addr, size);
 		return true;
 	}
 	return read_other(t, dst, size, addr);
 }
 
-WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix)
+WALK_INLINE const struct ms_pool_page *walk_pool_page(struct ms_walk *w, __u32 ix)
 {
-	return ix < mine->n_pages ? &mine->pool[ix] : NULL;
+	const struct thread *t = thread_of(w);
+
+	return ix < t->n_pages ? &t->pool[ix] : NULL;
 }
 
-WALK_INLINE const struct ms_table *walk_table(__u32 ix)
+WALK_INLINE const struct ms_table *walk_table(struct ms_walk *w, __u32 ix)
 {
-	return ix < mine->n_tables ? &mine->tables[ix] : NULL;
+	const struct thread *t = thread_of(w);
+
+	return ix < t->n_tables ? &t->tables[ix] : NULL;
 }
 
-WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
+WALK_INLINE const struct ms_rule *walk_rule(struct ms_walk *w, __u32 ix)
 {
-	return ix < mine->n_rules ? &mine->rules[ix] : NULL;
+	const struct thread *t = thread_of(w);
+
+	return ix < t->n_rules ? &t->rules[ix] : NULL;
 }
 
 WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
@@ -68,119 +92,6 @@ WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 	(void)at;
 	(void)ret_ra;
 	return false;
-}
-
-/* --- threads ------------------------------------------------------------------------------------ */
-
-static uint64_t hex(const char **at)
-{
-	uint64_t v = 0;
-
-	for (;; (*at)++) {
-		char c = **at;
-
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (uint64_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			v = v << 4 | (uint64_t)(c - 'a' + 10);
-		else
-			return v;
-	}
-}
-
-/*
- * The stack that the thread was started with. The C library puts what belongs to a thread at the end
- * of its stack; the main thread's has the kernel's words there, and may grow down to whatever lies
- * below it.
- */
-static SLOW void find_stack(struct thread *t, bool main_thread)
-{
-	uint64_t inside = main_thread ? getauxval(AT_RANDOM)
-				      : (uint64_t)(uintptr_t)__builtin_thread_pointer();
-	uint64_t start = 0, end = 0, before = 0;
-	size_t used = 0, from = 0;
-	char *buf = (char *)t->copy;
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
-
-	t->low = t->high = 0;
-	while (fd >= 0) {
-		char *newline = memchr(buf + from, '\n', used - from);
-		const char *line = buf + from;
-		long n;
-
-		if (newline) {
-			before = end;
-			start = hex(&line);
-			line++;
-			end = hex(&line);
-			if (inside >= start && inside < end && line[1] == 'r') {
-				t->low = main_thread ? before : start;
-				t->high = main_thread ? end : inside;
-				break;
-			}
-			from = (size_t)(newline - buf) + 1;
-			continue;
-		}
-		used -= from;
-		memmove(buf, buf + from, used);
-		from = 0;
-		n = syscall(SYS_read, fd, buf + used, sizeof(t->copy) - used);
-		if (n <= 0)
-			break;
-		used += (size_t)n;
-	}
-	if (fd >= 0)
-		syscall(SYS_close, fd);
-	t->copy_len = 0;
-}
-
-/* What another thread has left, or new; NULL: there are too many, or no memory. */
-static struct thread *thread_take(uint32_t tid, long pid)
-{
-	uint32_t n = __atomic_load_n(&n_threads, __ATOMIC_ACQUIRE);
-	struct thread *t;
-
-	for (uint32_t i = 0; i < n && i < THREADS; i++) {
-		uint32_t owner;
-
-		t = __atomic_load_n(&threads[i], __ATOMIC_ACQUIRE);
-		owner = t ? __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE) : 0;
-		if (!t || (owner && owner != tid &&
-			   (syscall(SYS_tgkill, pid, owner, 0) == 0 || errno != ESRCH)))
-			continue;
-		if (__atomic_compare_exchange_n(&t->tid, &owner, tid, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_RELAXED))
-			return t;
-	}
-	n = __atomic_fetch_add(&n_threads, 1, __ATOMIC_RELAXED);
-	if (n >= THREADS) {
-		__atomic_fetch_sub(&n_threads, 1, __ATOMIC_RELAXED);
-		return NULL;
-	}
-	t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (t == MAP_FAILED)
-		return NULL;
-	t->tid = tid;
-	__atomic_store_n(&threads[n], t, __ATOMIC_RELEASE);
-	return t;
-}
-
-static SLOW struct thread *thread_new(void)
-{
-	long tid = syscall(SYS_gettid), pid = syscall(SYS_getpid);
-	int before = errno;
-	struct thread *t = thread_take((uint32_t)tid, pid);
-
-	if (t) {
-		t->busy = t->last = t->deleted = 0;
-		t->seen = t->n = 0;
-		t->epoch = 0;
-		find_stack(t, tid == pid);
-		mine = t;
-	}
-	errno = before;
-	return t;
 }
 
 /* --- the tree of stacks ------------------------------------------------------------------------- */
@@ -230,7 +141,8 @@ static uint32_t child(struct exact_area *a, uint32_t caller, uint64_t pc)
 static inline uint32_t child_of(struct thread *t, struct exact_area *a, uint32_t caller,
 				uint64_t pc)
 {
-	struct edge *e = &t->edges[(pc ^ pc >> 11 ^ caller * 31ULL) % EDGES];
+	uint64_t at = pc ^ pc >> 11 ^ caller * 31ULL;
+	struct edge *e = &t->edges[at % (t->many ? FEW : EDGES)];
 
 	if (LIKELY(e->pc == pc && e->caller == caller))
 		return e->node;
@@ -246,11 +158,12 @@ static SLOW void new_tables(struct thread *t, struct exact_area *a, uint32_t seq
 	const struct exact_tables *set = &a->sets[seq & 1];
 
 	if (t->epoch != epoch) {
-		memset(t->memo, 0, sizeof(t->memo));
-		memset(t->edges, 0, sizeof(t->edges));
+		memset(t->memo, 0, (t->many ? FEW : MEMOS) * sizeof(*t->memo));
+		memset(t->edges, 0, (t->many ? FEW : EDGES) * sizeof(*t->edges));
 		t->last = t->deleted = 0;
 		t->epoch = epoch;
 	}
+	memset(t->moves, 0, (t->many ? FEW : MOVES) * sizeof(*t->moves));
 	memset(t->walk.memo, 0, sizeof(t->walk.memo));
 	t->n = 0;
 	t->seen = seq;
@@ -269,6 +182,8 @@ static SLOW void new_tables(struct thread *t, struct exact_area *a, uint32_t seq
 	t->generation = child(a, 0, EXACT_GENERATION | (seq ? set->as_gen : 0));
 }
 
+/* --- steps -------------------------------------------------------------------------------------- */
+
 /* How many of the outermost `n` words are as they were, counted from outside. */
 static uint32_t unchanged(const struct thread *t, uint32_t n)
 {
@@ -279,7 +194,7 @@ static uint32_t unchanged(const struct thread *t, uint32_t n)
 	return i;
 }
 
-/* One step outwards, and what it depended on. false: the walk has ended. */
+/* One step of the walker outwards, and what it depended on. false: the walk has ended. */
 static bool step(struct thread *t, struct step *s)
 {
 	struct ms_walk *w = &t->walk;
@@ -293,7 +208,7 @@ static bool step(struct thread *t, struct step *s)
 	notes->fp_at = MS_FP_BEGAN;
 	notes->needs_fp = 0;
 	notes->kept = 1;
-	more = walk_step(w, 0);
+	more = walk_step(w, t->slot);
 	s->uses_fp = notes->needs_fp;
 	s->fp_at = notes->fp_at == MS_FP_BEGAN || notes->fp_at == MS_FP_NOTED ? 0 : notes->fp_at;
 	s->opaque = !notes->kept || notes->n > STEP_DEPS;
@@ -305,14 +220,95 @@ static bool step(struct thread *t, struct step *s)
 			off += notes->far - MS_WINDOW_BYTES;
 		at = (s->sp & ~7ULL) + off;
 		s->deps[i] = (struct dep){ (const uint64_t *)at, notes->word[i] };
-		s->opaque |= at < t->start || at > t->high - 8;
+		s->opaque |= at < t->near_at + RED_ZONE || !is_near(t, at, 8);
 	}
-	s->opaque |= s->fp_at && (s->fp_at < t->start || s->fp_at > t->high - 8 || s->fp_at & 7);
+	s->opaque |= s->fp_at &&
+		     (s->fp_at < t->near_at + RED_ZONE || !is_near(t, s->fp_at, 8) || s->fp_at & 7);
 	return more;
 }
 
+#if MS_WALK_ARM64
+#define FP_SAVED 10 /* in ms_rule.save */
+#else
+#define FP_SAVED 1
+#endif
+
+/* What the rule at this return address does, as far as a move can say it. */
+static SLOW enum move_kind move_find(struct thread *t, struct move *m, uint64_t pc)
+{
+	const struct ms_rule *rule = NULL;
+	struct ms_walk *w = &t->walk;
+
+	*m = (struct move){ .pc = pc, .kind = MOVE_OTHER };
+	w->look = pc - 1;
+	if (walk_find_span(t->slot) && w->has_rows) {
+		w->look -= w->span.bias;
+		walk_find_rule(t->slot);
+		rule = walk_rule(w, w->rule);
+	}
+	if (!rule)
+		return m->kind;
+	if (rule->kind == MS_RULE_END) {
+		m->kind = MOVE_END;
+	} else if (rule->kind == MS_RULE_REG &&
+		   !(rule->flags & (MS_RULE_RA_REG | MS_RULE_RA_BASE)) &&
+		   (rule->reg == MS_WALK_SP || rule->reg == MS_WALK_FP) &&
+		   !(rule->from_reg >> FP_SAVED & 1) && !(rule->lost >> FP_SAVED & 1)) {
+		m->off = rule->off;
+		m->ra_off = rule->ra_off;
+		m->fp_off = rule->save[FP_SAVED];
+		m->kind = rule->reg == MS_WALK_SP ? MOVE_BY_SP : MOVE_BY_FP;
+	}
+	return m->kind;
+}
+
+/* One step by a move, from *s to its caller. MOVE_OTHER: it takes the walker. */
+static inline enum move_kind move(struct thread *t, struct step *s, bool known, uint64_t *ret_pc,
+				  uint64_t *ret_sp, uint64_t *ret_fp)
+{
+	struct move *m = &t->moves[(s->pc ^ s->pc >> 10) % (t->many ? FEW : MOVES)];
+	uint64_t cfa, at, ra;
+
+	if (UNLIKELY(m->pc != s->pc))
+		move_find(t, m, s->pc);
+	s->uses_fp = m->kind == MOVE_BY_FP;
+	s->opaque = false;
+	s->n_deps = 0;
+	s->fp_at = 0;
+	if (UNLIKELY(m->kind <= MOVE_END))
+		return m->kind;
+	if (s->uses_fp && !known)
+		return MOVE_OTHER;
+	cfa = (s->uses_fp ? s->fp : s->sp) + (uint64_t)(int64_t)m->off;
+	at = cfa + (uint64_t)(int64_t)m->ra_off;
+	if (UNLIKELY(cfa <= s->sp || at < s->sp || at & 7 || !is_near(t, at, 8)))
+		return MOVE_OTHER;
+	ra = *(const uint64_t *)at;
+	s->deps[0] = (struct dep){ (const uint64_t *)at, ra };
+	s->n_deps = 1;
+#if MS_WALK_ARM64
+	ra &= (1ULL << 48) - 1;
+#endif
+	if (UNLIKELY(ra < MS_PAGE_BYTES || ra >= MS_USER_TOP))
+		return MOVE_OTHER;
+	*ret_fp = s->fp;
+	if (m->fp_off) {
+		at = cfa + (uint64_t)(int64_t)m->fp_off;
+		if (UNLIKELY(at < s->sp || at & 7 || !is_near(t, at, 8)))
+			return MOVE_OTHER;
+		*ret_fp = *(const uint64_t *)at;
+		s->fp_at = at;
+	}
+	*ret_sp = cfa;
+	*ret_pc = ra;
+	return m->kind;
+}
+
+/* --- stacks ------------------------------------------------------------------------------------- */
+
 /* Where a walk comes to a frame of the last one: its index, or -1. Cuts off what has changed. */
-static int meets(struct thread *t, int j, uint64_t pc, uint64_t sp, uint64_t fp, bool fp_known)
+static inline int meets(struct thread *t, int j, uint64_t pc, uint64_t sp, uint64_t fp,
+			bool fp_known)
 {
 	for (; j >= 0 && t->frames[j].sp == sp; j--) {
 		const struct frame *f = &t->frames[j];
@@ -330,7 +326,7 @@ static int meets(struct thread *t, int j, uint64_t pc, uint64_t sp, uint64_t fp,
 	return -1;
 }
 
-static void walk_start(struct thread *t, uint64_t pc, uint64_t sp, uint64_t fp)
+static SLOW void walk_start(struct thread *t, uint64_t pc, uint64_t sp, uint64_t fp)
 {
 	struct ms_walk *w = &t->walk;
 
@@ -339,7 +335,7 @@ static void walk_start(struct thread *t, uint64_t pc, uint64_t sp, uint64_t fp)
 	w->pc = pc;
 	w->trampoline = 0;
 	w->at_entry = 0;
-	walk_begin(w, 0, true);
+	walk_begin(w, t->slot, true);
 	w->exact = 0; /* a return address */
 	w->n = 1;
 	w->known = 1u << MS_WALK_SP | 1u << MS_WALK_FP;
@@ -374,63 +370,123 @@ static uint32_t join(struct thread *t, struct exact_area *a, int j, uint32_t n, 
 	return node;
 }
 
-/* The stack of a call with this return address, sp after it, and frame pointer: its node. */
-static uint32_t stack_node(struct thread *t, struct exact_area *a, uint64_t pc, uint64_t sp,
-			   uint64_t fp, enum ms_verdict *ret_verdict)
+/* A walk that is under way: where it is, and what it has come to. */
+struct progress {
+	uint64_t pc, sp, fp;
+	uint32_t n; /* steps taken */
+	int j;      /* the frame of the last walk that was met; -1: none */
+	bool known; /* fp */
+	bool ended; /* nobody has called the last frame, or it is not known who */
+};
+
+/* Outwards to a frame of the last walk, or the end. false: it takes the walker. */
+static inline bool by_moves(struct thread *t, struct progress *c)
+{
+	for (c->j = (int)t->n - 1;; c->n++) {
+		struct step *s = &t->steps[c->n];
+		enum move_kind kind;
+
+		while (c->j >= 0 && t->frames[c->j].sp < c->sp)
+			c->j--;
+		if (c->j >= 0 && t->frames[c->j].sp == c->sp) {
+			int met = meets(t, c->j, c->pc, c->sp, c->fp, c->known);
+
+			if (met >= 0) {
+				c->j = met;
+				return true;
+			}
+			if (c->j >= (int)t->n)
+				c->j = (int)t->n - 1;
+		}
+		if (UNLIKELY(c->n == MS_MAX_FRAMES)) {
+			c->j = -1;
+			return true;
+		}
+		s->pc = c->pc;
+		s->sp = c->sp;
+		s->fp = c->fp;
+		kind = move(t, s, c->known, &c->pc, &c->sp, &c->fp);
+		if (UNLIKELY(kind == MOVE_OTHER))
+			return false;
+		if (UNLIKELY(kind == MOVE_END)) {
+			c->n++;
+			c->j = -1;
+			c->ended = true;
+			return true;
+		}
+	}
+}
+
+/* The same by the walker. */
+static SLOW void by_walker(struct thread *t, struct progress *c)
 {
 	struct ms_walk *w = &t->walk;
-	bool own = sp >= t->low && sp < t->high, known = true, begun = false, more = true;
-	uint64_t high = t->high;
-	uint32_t n = 0, kept, node;
-	int j;
 
-	t->start = sp;
-	t->copy_len = 0;
-	kept = t->n;
-	if (!own) {
-		t->n = 0; /* nothing of it is looked at … */
-		t->start = ~0ULL;
-		t->high = 8;
-	}
-	for (j = (int)t->n - 1;; n++) {
+	walk_start(t, c->pc, c->sp, c->fp);
+	for (c->j = (int)t->n - 1;; c->n++) {
+		struct step *s = &t->steps[c->n];
 		int met;
 
-		while (j >= 0 && t->frames[j].sp < sp)
-			j--;
-		met = meets(t, j, pc, sp, fp, known);
+		while (c->j >= 0 && t->frames[c->j].sp < c->sp)
+			c->j--;
+		met = meets(t, c->j, c->pc, c->sp, c->fp, c->known);
 		if (met >= 0) {
-			j = met;
-			break;
+			c->j = met;
+			return;
 		}
-		if (j >= (int)t->n)
-			j = (int)t->n - 1;
-		if (n == MS_MAX_FRAMES) {
-			j = -1;
-			break;
+		if (c->j >= (int)t->n)
+			c->j = (int)t->n - 1;
+		if (c->n == MS_MAX_FRAMES) {
+			c->j = -1;
+			return;
 		}
-		if (!begun)
-			walk_start(t, pc, sp, fp);
-		begun = true;
-		t->steps[n] = (struct step){ .pc = pc, .sp = sp, .fp = fp };
-		more = step(t, &t->steps[n]);
-		if (!more) {
-			n++;
-			j = -1;
-			break;
+		s->pc = c->pc;
+		s->sp = c->sp;
+		s->fp = c->fp;
+		if (!step(t, s)) {
+			c->n++;
+			c->j = -1;
+			c->ended = true;
+			return;
 		}
-		pc = walk_frame(w);
-		sp = w->regs[MS_WALK_SP];
-		fp = w->regs[MS_WALK_FP];
-		known = w->known >> MS_WALK_FP & 1;
+		c->pc = walk_frame(w);
+		c->sp = w->regs[MS_WALK_SP];
+		c->fp = w->regs[MS_WALK_FP];
+		c->known = w->known >> MS_WALK_FP & 1;
 	}
-	if (!begun || (more && j >= 0))
-		*ret_verdict = begun && w->guessed ? MS_GUESSED : MS_COMPLETE;
+}
+
+/* The stack of a call with this return address, sp after it, and frame pointer: its node. */
+static inline uint32_t stack_node(struct thread *t, struct exact_area *a, uint64_t pc, uint64_t sp,
+				  uint64_t fp, enum ms_verdict *ret_verdict)
+{
+	const struct progress begin = { pc, sp, fp, 0, -1, true, false };
+	struct progress c = begin;
+	bool own = is_own(t, sp) || (UNLIKELY(sp - t->floor < t->low - t->floor) && grown(t, sp));
+	bool walked = false;
+	uint32_t kept = t->n, node;
+
+	t->near_at = sp - RED_ZONE;
+	t->near_len = own ? t->high - t->near_at : 0;
+	t->copy_len = 0;
+	if (UNLIKELY(!own))
+		t->n = 0; /* nothing of it is looked at … */
+	if (UNLIKELY(!own || !by_moves(t, &c))) {
+		c = begin;
+		walked = true;
+		by_walker(t, &c);
+	}
+	if (c.j < 0 && !c.ended)
+		*ret_verdict = MS_TRUNCATED;
+	else if (walked && c.ended)
+		*ret_verdict = (enum ms_verdict)t->walk.verdict;
 	else
-		*ret_verdict = more ? MS_TRUNCATED : (enum ms_verdict)w->verdict;
-	node = join(t, a, j, n, fp, own && *ret_verdict == MS_COMPLETE);
-	if (!own) {
+		*ret_verdict = walked && t->walk.guessed ? MS_GUESSED : MS_COMPLETE;
+	node = join(t, a, c.j, c.n, c.fp, own && *ret_verdict == MS_COMPLETE);
+	if (UNLIKELY(!own)) {
 		t->n = kept; /* … and it is the same when this one is left */
-		t->high = high;
+		if (!t->walk.guessed && c.n)
+			is_proven(t, sp, t->steps[c.n - 1].sp);
 	}
 	return node;
 }

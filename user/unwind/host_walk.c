@@ -16,8 +16,9 @@ WALK_INLINE struct ms_walk *walk_of(__u32 slot)
 	return &host.walk;
 }
 
-WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
+WALK_INLINE bool walk_read(struct ms_walk *w, void *dst, __u32 size, __u64 addr)
 {
+	(void)w;
 	const struct host_stack *st = host.stack;
 	uint64_t off = addr - st->addr;
 
@@ -28,20 +29,23 @@ WALK_INLINE bool walk_read(void *dst, __u32 size, __u64 addr)
 	return st->read && st->read(st->ctx, dst, size, addr);
 }
 
-WALK_INLINE const struct ms_pool_page *walk_pool_page(__u32 ix)
+WALK_INLINE const struct ms_pool_page *walk_pool_page(struct ms_walk *w, __u32 ix)
 {
+	(void)w;
 	return ix < host.mem->n_words / MS_POOL_PAGE_WORDS
 		       ? (const struct ms_pool_page *)host.mem->pool + ix
 		       : NULL;
 }
 
-WALK_INLINE const struct ms_table *walk_table(__u32 ix)
+WALK_INLINE const struct ms_table *walk_table(struct ms_walk *w, __u32 ix)
 {
+	(void)w;
 	return ix < host.mem->n_tables ? host.mem->tables + ix : NULL;
 }
 
-WALK_INLINE const struct ms_rule *walk_rule(__u32 ix)
+WALK_INLINE const struct ms_rule *walk_rule(struct ms_walk *w, __u32 ix)
 {
+	(void)w;
 	return ix < host.mem->n_rules
 		       ? (const void *)((const char *)host.mem->rules + ix * host.mem->rule_stride)
 		       : NULL;
@@ -104,7 +108,7 @@ static bool is_proven(struct ms_walk *w, uint64_t pc)
 		return w->span.kind == MS_SPAN_FP;
 	w->look = pc - w->span.bias;
 	walk_find_rule(0);
-	rule = walk_rule(w->rule);
+	rule = walk_rule(w, w->rule);
 	return rule && rule->kind != MS_RULE_NONE && rule->kind != MS_RULE_BAD;
 }
 

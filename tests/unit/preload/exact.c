@@ -3,12 +3,14 @@
  */
 #include "../../../user/preload/exact.c"
 
+#include <alloca.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 #include <cmocka.h>
 
@@ -216,30 +218,159 @@ static void a_forked_child_records_nothing(void **state)
 	close_area();
 }
 
-static volatile uintptr_t busy_seen;
+static uintptr_t busy_before, busy_after;
 
 static void on_signal(int number)
 {
-	mine->busy =
-		(uintptr_t)__builtin_frame_address(0) + (1 << 20); /* as if it had met a call */
+	(void)number;
+	busy_before = mine->busy;
 	allocated(0x50000, 7);
-	busy_seen = mine->busy;
-	mine->busy = 0;
+	busy_after = mine->busy;
 }
 
-static void a_call_that_meets_another_is_counted_and_not_recorded(void **state)
+/* As if a signal's handler, on the alternate stack, met a call that is being recorded at `sp`. */
+static void meet(uintptr_t sp)
 {
+	mine->busy = sp;
+	raise(SIGUSR1);
+	mine->busy = 0;
+	assert_int_equal(busy_before, sp);
+	assert_int_equal(busy_after, sp);
+}
+
+static void a_call_that_meets_another_is_recorded_beside_it(void **state)
+{
+	static char stack[1 << 16];
+	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+	struct thread *t;
+
 	open_area(16);
 	allocated(0x10000, 100);
-	signal(SIGUSR1, on_signal);
-	raise(SIGUSR1);
-	assert_int_equal(area->counts[EXACT_REENTERED], 1);
-	assert_int_not_equal(busy_seen, 0);
-	assert_int_equal(site(ROOT)->live, 100);
-	/* One that was left by a jump is not: its frame is gone. */
-	mine->busy = 16;
+	assert_int_equal(sigaltstack(&alternate, NULL), 0);
+	sigaction(SIGUSR1, &act, NULL);
+	meet((uintptr_t)stack - 4096);
+	freed(0x50000);
+	meet((uintptr_t)stack + sizeof(stack) + 4096);
+	assert_int_equal(site(ROOT)->live, 107);
+	freed(0x50000);
+	/* Within the thread's own stack, above what it meets: not one that was left by a jump. */
+	alternate.ss_sp = alloca(sizeof(stack));
+	assert_int_equal(sigaltstack(&alternate, NULL), 0);
+	meet((uintptr_t)alternate.ss_sp - 256);
+	assert_int_equal(site(ROOT)->live, 107);
+	freed(0x50000);
+	alternate.ss_flags = SS_DISABLE;
+	sigaltstack(&alternate, NULL);
+	/* When all of the thread's states are in the middle of a call, it is counted. */
+	assert_non_null(mine->next);
+	for (t = mine; t; t = t->next)
+		t->busy = 16;
+	for (int i = 0; i < STATES + 2; i++) {
+		allocated(0x60000 + (uintptr_t)i * 32, 1);
+		for (t = mine; t; t = t->next)
+			t->busy = 16;
+	}
+	for (t = mine; t; t = t->next)
+		t->busy = 0;
+	assert_int_equal(outside[EXACT_REENTERED], 4);
+	assert_int_equal(site(ROOT)->live, 100 + STATES - 2);
+	close_area();
+	assert_int_equal(outside[EXACT_REENTERED], 0);
+}
+
+static void a_call_that_a_jump_has_left_is_counted_and_its_state_used_again(void **state)
+{
+	struct thread *t;
+
+	open_area(16);
+	allocated(0x10000, 100);
+	t = mine;
+	t->busy = (uintptr_t)__builtin_frame_address(0) - 4096;
 	allocated(0x20000, 100);
+	assert_int_equal(outside[EXACT_LEFT], 1);
+	assert_int_equal(t->busy, 0);
 	assert_int_equal(site(ROOT)->live, 200);
+	assert_ptr_equal(mine, t);
+	close_area();
+}
+
+/* --- how much of the program's stack a call takes --- */
+
+#define PAINTED 16384
+
+static ucontext_t here, there;
+static uint8_t painted[PAINTED] __attribute__((aligned(16)));
+
+static uint8_t *top;
+
+/* All below the caller's frame, and what that needs to call something. */
+static __attribute__((noinline)) void paint(void)
+{
+	top = (uint8_t *)__builtin_frame_address(0) - 64;
+	for (uint8_t *p = painted; p < top; p++)
+		*(volatile uint8_t *)p = 0xa5;
+}
+
+static size_t painted_used(void)
+{
+	const uint8_t *p = painted;
+
+	while (p < top && *p == 0xa5)
+		p++;
+	return (size_t)(top - p);
+}
+
+static void a_call(void)
+{
+	paint();
+	allocated(0x10000, 100);
+	freed(0x10000);
+}
+
+static size_t of_coroutine(void (*f)(void))
+{
+	getcontext(&there);
+	there.uc_stack.ss_sp = painted;
+	there.uc_stack.ss_size = PAINTED;
+	there.uc_link = &here;
+	makecontext(&there, f, 0);
+	assert_int_equal(swapcontext(&here, &there), 0);
+	return painted_used();
+}
+
+/* A thread's first call, which has its stack to find, and later ones: on a coroutine's small stack. */
+static void *measure(void *ctx)
+{
+	size_t *most = ctx;
+
+	most[0] = of_coroutine(a_call);
+	most[1] = of_coroutine(a_call);
+	return NULL;
+}
+
+static void a_call_takes_less_than_a_kib_of_the_stack(void **state)
+{
+	size_t most[2];
+	pthread_t thread;
+
+	open_area(16);
+	pthread_create(&thread, NULL, measure, most);
+	pthread_join(thread, NULL);
+	print_message("bytes of the stack: first call %zu, later ones %zu\n", most[0], most[1]);
+	assert_in_range(most[0], 64, 1024);
+	assert_in_range(most[1], 64, 1024);
+	assert_int_equal(site(2)->allocs + site(ROOT)->allocs, 2);
+	close_area();
+}
+
+static void errno_is_left_alone(void **state)
+{
+	open_area(16);
+	errno = 77;
+	allocated(0x10000, 100);
+	freed(0x10000);
+	assert_int_equal(errno, 77);
 	close_area();
 }
 
@@ -277,7 +408,10 @@ int main(void)
 		cmocka_unit_test(sites_are_each_threads_and_one_too_many_is_counted),
 		cmocka_unit_test(threads_that_have_ended_leave_their_place),
 		cmocka_unit_test(a_forked_child_records_nothing),
-		cmocka_unit_test(a_call_that_meets_another_is_counted_and_not_recorded),
+		cmocka_unit_test(a_call_that_meets_another_is_recorded_beside_it),
+		cmocka_unit_test(a_call_that_a_jump_has_left_is_counted_and_its_state_used_again),
+		cmocka_unit_test(a_call_takes_less_than_a_kib_of_the_stack),
+		cmocka_unit_test(errno_is_left_alone),
 		cmocka_unit_test(nothing_is_recorded_where_memscope_says_no),
 		cmocka_unit_test(what_is_no_area_is_refused),
 	};

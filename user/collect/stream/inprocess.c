@@ -384,8 +384,11 @@ void inprocess_free(struct inprocess *ip)
 	unwind_maps_close(ip->maps);
 	if (ip->sites)
 		munmap(ip->sites, 2 * SITES * sizeof(*ip->sites));
-	if (ip->area)
+	if (ip->area) {
+		/* Where a thread was in the middle of a call, the process has it mapped for good. */
+		madvise(in_area(ip, ip->is.node_slots), ip->bytes - ip->is.node_slots, MADV_REMOVE);
 		munmap(ip->area, ip->bytes);
+	}
 	free(ip);
 }
 
@@ -602,7 +605,8 @@ void inprocess_stats(const struct inprocess *ip, struct inprocess_stats *ret_sta
 		.full = now(&counts[EXACT_FULL]),
 		.full_bytes = now(&counts[EXACT_FULL_BYTES]),
 		.sites_full = now(&counts[EXACT_SITES_FULL]),
-		.missed = now(&counts[EXACT_REENTERED]) + now(&counts[EXACT_NO_THREAD]),
+		.missed = now(&counts[EXACT_REENTERED]) + now(&counts[EXACT_LEFT]) +
+			  now(&counts[EXACT_NO_THREAD]),
 		.timed = now(&counts[EXACT_TIMED]),
 		.timed_ns = now(&counts[EXACT_TIMED_NS]),
 		.room = ip->is.n_lines * EXACT_WAYS,
