@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	N_CLASSES = 512,
+	N_CLASSES = LIVE_CLASSES,
 	SMALL_WORDS = 130, /* to 1,040 bytes each size has its class; then eight for a doubling */
 	LARGE = 128 << 10, /* such a block may be used from somewhere in it on: it was aligned  */
 	AROUND = 16,       /* bytes: what a block costs beside its size                         */
@@ -137,7 +137,7 @@ static double random_part(struct live_heap *h)
 	return (double)((live_mixed(h->random) >> 40) + 1) * 0x1p-24;
 }
 
-static uint32_t class_of(uint64_t words)
+uint32_t live_class_of(uint64_t words)
 {
 	uint32_t bits = 0, class;
 
@@ -269,7 +269,7 @@ static int note_end(struct live_heap *h, const struct kept *k, bool own)
 	*e = (struct ended){ .row = k->row,
 			     .thread = k->thread,
 			     .burst = k->burst,
-			     .class = (uint16_t)class_of(k->usable),
+			     .class = (uint16_t)live_class_of(k->usable),
 			     .before = own,
 			     .mult = (float)(k->row == LIVE_BEFORE ? k->weight
 								   : kept_for(h, k->size)),
@@ -324,6 +324,7 @@ static int thin(struct live_heap *h)
 int live_heap_begin(struct live_heap *h, const struct live_look *look)
 {
 	double part = look->n > h->max / 2 ? (double)h->max / 2 / (double)look->n : 1;
+	double one_in = fmax(look->one_in, 1) / part;
 
 	if (rows_for(h, LIVE_BEFORE) < 0)
 		return -ENOMEM;
@@ -331,7 +332,7 @@ int live_heap_begin(struct live_heap *h, const struct live_look *look)
 		const struct live_block *b = &look->blocks[i];
 		struct kept *k;
 
-		if (part < 1 && random_part(h) > part)
+		if ((part < 1 && random_part(h) > part) || kept_at(h, b->addr))
 			continue;
 		k = hash_new(h->kept, addr, &b->addr);
 		if (!k)
@@ -340,8 +341,8 @@ int live_heap_begin(struct live_heap *h, const struct live_look *look)
 		k->usable = words_of(b->bytes);
 		k->looked = true;
 		k->born_ns = look->at_ns;
-		k->weight = (float)(1 / part);
-		k->burst = part < 1 ? (uint32_t)(random_part(h) * 1e6) : 0;
+		k->weight = (float)one_in;
+		k->burst = one_in > 1 ? (uint32_t)(random_part(h) * 1e6) : 0;
 		k->u = 1;
 	}
 	return 0;
@@ -478,13 +479,35 @@ static bool is_there(struct kept *k, const struct live_block *b)
 	return true;
 }
 
+static int by_address(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int live_heap_addrs(const struct live_heap *h, uint64_t **ret_addrs, uint64_t *ret_n)
+{
+	uint64_t *addrs = calloc((size_t)HASH_COUNT(h->kept) + 1, sizeof(*addrs)), n = 0;
+
+	if (!addrs)
+		return -ENOMEM;
+	for (const struct kept *k = h->kept; k; k = k->hh.next)
+		addrs[n++] = k->addr;
+	qsort(addrs, n, sizeof(*addrs), by_address);
+	*ret_addrs = addrs;
+	*ret_n = n;
+	return 0;
+}
+
 int live_heap_look(struct live_heap *h, const struct live_look *look)
 {
 	struct kept *k, *next;
 
-	memset(h->in_use, 0, sizeof(h->in_use));
-	for (uint64_t i = 0; i < look->n; i++) {
-		uint32_t class = class_of(words_of(look->blocks[i].bytes));
+	for (uint32_t class = 0; class < N_CLASSES; class ++)
+		h->in_use[class] = look->class_words ? 8 * (double)look->class_words[class] : 0;
+	for (uint64_t i = 0; i < look->n && !look->class_words; i++) {
+		uint32_t class = live_class_of(words_of(look->blocks[i].bytes));
 
 		h->in_use[class] += 8 * (double)words_of(look->blocks[i].bytes);
 	}
@@ -570,7 +593,7 @@ static int sum_in_use(struct live_heap *h)
 			continue;
 		if (k->row != LIVE_BEFORE)
 			w *= kept_for(h, k->size);
-		c = cell_of(h, k->row, class_of(k->usable));
+		c = cell_of(h, k->row, live_class_of(k->usable));
 		if (!c)
 			return -ENOMEM;
 		g = group_of(h, k->row, k->burst, w);
@@ -751,7 +774,7 @@ static void sum_reused(struct live_heap *h, uint32_t without)
 		if (g == without)
 			continue;
 		p = live_fates_ended(&h->fates[k->row], units_of(h, k, h->at_ns));
-		c = cell_of(h, k->row, class_of(k->usable));
+		c = cell_of(h, k->row, live_class_of(k->usable));
 		w *= 8 * k->usable;
 		c->reused += w * p * (g < LIVE_GROUPS ? scale : 1);
 		c->chance += w * (w - 8 * k->usable) * (1 - p) * (1 - p);

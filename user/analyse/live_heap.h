@@ -52,7 +52,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIVE_GROUPS = 16, LIVE_BEFORE = 0 /* the row of blocks in use before the first burst */ };
+enum {
+	LIVE_GROUPS = 16,
+	LIVE_BEFORE = 0,    /* the row of blocks in use before the first burst */
+	LIVE_CLASSES = 512,
+};
 
 struct live_heap;
 
@@ -67,8 +71,11 @@ struct live_range {
 };
 struct live_look {
 	uint64_t at_ns;
+	/* All, or at least those that the addresses of live_heap_addrs() are in; to begin with, a sample. */
 	const struct live_block *blocks;
 	uint64_t n;
+	double one_in;                /* of a sample; 0: all are there                          */
+	const uint64_t *class_words;  /* of all, by live_class_of(); NULL: of those listed       */
 	const struct live_range *unknown;
 	uint32_t n_unknown;
 };
@@ -86,7 +93,7 @@ struct live_heap *live_heap_new(uint32_t max, uint64_t seed);
 void live_heap_free(struct live_heap *h);
 DEFINE_CLEANUP(struct live_heap *, live_heap_freep, live_heap_free)
 
-/* What is in use before the first burst. 0 or -ENOMEM, like all that follow. */
+/* What is in use before the first burst, or but for what was seen in bursts. 0 or -ENOMEM, like all that follow. */
 int live_heap_begin(struct live_heap *h, const struct live_look *look);
 int live_heap_seen(struct live_heap *h, const struct live_seen *seen);
 /* A realloc has taken the block at `addr`, in a burst. */
@@ -97,6 +104,10 @@ void live_heap_unit(struct live_heap *h, uint64_t unit_ns);
 void live_heap_guess(struct live_heap *h, double weight);
 /* What calls of `thread` in `burst` stand for; until then they stand for the mean. */
 int live_heap_weigh(struct live_heap *h, uint32_t burst, uint32_t thread, double weight);
+/* The addresses that the next look must know about, sorted; the caller frees them. */
+int live_heap_addrs(const struct live_heap *h, uint64_t **ret_addrs, uint64_t *ret_n);
+/* The class of sizes of a block of so many words of 8 bytes: < LIVE_CLASSES. */
+uint32_t live_class_of(uint64_t words);
 /* Each block is looked up; then the estimates are made, without intervals. */
 int live_heap_look(struct live_heap *h, const struct live_look *look);
 /* The same estimates, once more: weights are known now. With intervals it takes 17 times as long. */

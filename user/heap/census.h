@@ -15,6 +15,7 @@
 #ifndef MEMSCOPE_HEAP_CENSUS_H
 #define MEMSCOPE_HEAP_CENSUS_H
 
+#include "heap/blocks.h"
 #include "heap/memory.h"
 
 struct heap_amount {
@@ -41,24 +42,6 @@ struct heap_use {
 
 enum { HEAP_ALLOCATORS_MAX = 4 };
 
-/* A block in use. Sizes in words of 8 bytes; beyond 32 GiB they stay there. */
-struct heap_block {
-	uint64_t addr;
-	uint32_t words, resident_words;
-};
-
-struct heap_range {
-	uint64_t from, end;
-};
-
-struct heap_blocks {
-	struct heap_range *unknown;   /* parts of heaps that were not walked */
-	uint32_t n_unknown;
-	struct heap_block *rows;      /* by address once the walk is over */
-	uint64_t n, room, max;        /* max: no more than this is kept    */
-	bool over;                    /* there were more, or no memory for them */
-};
-
 struct heap_census {
 	struct heap_use use[HEAP_ALLOCATORS_MAX];
 	uint32_t n;
@@ -79,15 +62,6 @@ uint64_t heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, u
 /* Removes a counted block from an amount. */
 void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
 		      uint64_t bytes);
-/* `b` may be NULL. */
-void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint64_t resident);
-/* What lies there was not walked. */
-void heap_blocks_unknown(struct heap_blocks *b, uint64_t from, uint64_t end);
-void heap_blocks_sort(struct heap_blocks *b);
-/* The first row at or behind `addr`; b->n when there is none. Sorted. */
-uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr);
-void heap_blocks_free(struct heap_blocks *b);
-
 /*
  * One allocator. Adds what it finds to a zeroed `use`, and blocks in use to `blocks`, which may be NULL.
  * -ENOENT: this process does not have it; -ENOMEM.

@@ -82,6 +82,17 @@ static bool list_closes(const struct heap_memory *mem, const struct glibc_layout
 	return false;
 }
 
+const struct heap_map *glibc_map_of_top(const struct heap_memory *mem, uint64_t top)
+{
+	const struct heap_map *m = heap_map_of(mem, top);
+
+	for (uint32_t i = 0; !m && i < mem->n_maps; i++)
+		if (mem->maps[i].kind == HEAP_MAP_BRK && top >= mem->maps[i].end &&
+		    top - mem->maps[i].end < GLIBC_GROWN_MAX)
+			m = &mem->maps[i];
+	return m;
+}
+
 static bool top_is_sound(const struct heap_memory *mem, const struct glibc_layout *layout,
 			 const struct glibc_arena *a)
 {
@@ -89,7 +100,7 @@ static bool top_is_sound(const struct heap_memory *mem, const struct glibc_layou
 
 	if (a->top == a->addr + layout->bins - 16) /* nothing was ever allocated from it */
 		return a->system_mem == 0;
-	return a->top % 16 == 0 && heap_map_of(mem, a->top) &&
+	return a->top % 16 == 0 && glibc_map_of_top(mem, a->top) &&
 	       mem->read(mem->ctx, a->top + 8, &size, sizeof(size)) && size & 1 &&
 	       (size & ~7ULL) <= a->system_mem;
 }

@@ -31,6 +31,7 @@ enum {
 	GLIBC_HEAP_MAX = 64 << 20,
 	GLIBC_ARENAS_MAX = 4096,
 	GLIBC_TCACHE_BINS = 64,
+	GLIBC_GROWN_MAX = 64 << 20,
 };
 
 struct glibc_arena {
@@ -47,6 +48,10 @@ struct glibc_layout {
 /* The main arena in the writable data of some image. -ENOENT, -ENOMEM. */
 int glibc_find(const struct heap_memory *mem, struct glibc_layout *ret_layout,
 	       struct glibc_arena *ret_main);
+
+/* The mapping that an arena's top is in. [heap] may have grown since mappings were read, by GLIBC_GROWN_MAX at
+ * most. */
+const struct heap_map *glibc_map_of_top(const struct heap_memory *mem, uint64_t top);
 
 /* -EBADMSG: there is no arena at `addr`. */
 int glibc_arena_read(const struct heap_memory *mem, const struct glibc_layout *layout,

@@ -22,7 +22,6 @@ enum {
 	LIST_MAX = 1 << 20,         /* chunks in fastbins and tcaches, all together              */
 	MAPPED_PAGES_MAX = 1 << 16, /* pages that are searched for chunks of their own mapping */
 	HEAPS_MAX = 1 << 16,
-	GROWN_MAX = 64 << 20, /* what [heap] may have grown by since mappings were read   */
 };
 
 /* A stretch of chunks. */
@@ -56,7 +55,7 @@ struct walk {
 struct checkpoint {
 	uint64_t at;
 	struct heap_use use;
-	uint64_t n_blocks;
+	struct heap_mark blocks;
 	uint32_t n_caches;
 };
 
@@ -232,7 +231,7 @@ static int take_chunk(struct walk *w, const struct stretch *s, uint64_t *at)
  */
 static void walk_stretch(struct walk *w, struct stretch *s)
 {
-	struct checkpoint checkpoints[STEPS_BACK];
+	struct checkpoint checkpoints[STEPS_BACK], *c;
 	uint64_t p = s->from, loads = UINT64_MAX, n = 0, kept = 0, again = 0, back;
 	int r = 0;
 
@@ -241,9 +240,11 @@ static void walk_stretch(struct walk *w, struct stretch *s)
 	while (p < s->end && r != 1) {
 		if (w->window.loads != loads) {
 			loads = w->window.loads;
-			checkpoints[n++ % STEPS_BACK] =
-				(struct checkpoint){ p, *w->use, w->blocks ? w->blocks->n : 0,
-						     w->n_caches };
+			c = &checkpoints[n++ % STEPS_BACK];
+			c->at = p;
+			c->use = *w->use;
+			c->n_caches = w->n_caches;
+			heap_blocks_mark(w->blocks, &c->blocks);
 			kept += kept < STEPS_BACK;
 		}
 		if (s->top && p >= s->top)
@@ -258,11 +259,11 @@ static void walk_stretch(struct walk *w, struct stretch *s)
 		back = again < kept ? again : kept;
 		n -= back;
 		kept -= back;
-		p = checkpoints[n % STEPS_BACK].at;
-		*w->use = checkpoints[n % STEPS_BACK].use;
-		if (w->blocks)
-			w->blocks->n = checkpoints[n % STEPS_BACK].n_blocks;
-		w->n_caches = checkpoints[n % STEPS_BACK].n_caches;
+		c = &checkpoints[n % STEPS_BACK];
+		p = c->at;
+		*w->use = c->use;
+		w->n_caches = c->n_caches;
+		heap_blocks_rewind(w->blocks, &c->blocks);
 		heap_window_forget(&w->window);
 		if (s->top)
 			read_top(w, s);
@@ -277,7 +278,7 @@ static void walk_stretch(struct walk *w, struct stretch *s)
 /* The main arena's memory: [heap], and where that could not grow, mappings. */
 static void walk_main(struct walk *w, const struct glibc_arena *a, const struct heap_map *brk)
 {
-	const struct heap_map *of_top = heap_map_of(w->mem, a->top);
+	const struct heap_map *of_top = glibc_map_of_top(w->mem, a->top);
 	struct stretch s = { .top_at = a->addr + w->layout.bins - 16 };
 	uint64_t walked = 0;
 
@@ -286,7 +287,7 @@ static void walk_main(struct walk *w, const struct glibc_arena *a, const struct 
 	if (brk && of_top == brk) {
 		s.from = brk->start;
 		s.end = brk->end;
-		s.end_most = brk->end + GROWN_MAX;
+		s.end_most = brk->end + GLIBC_GROWN_MAX;
 		s.top = a->top;
 		read_top(w, &s);
 		walk_stretch(w, &s);
@@ -408,14 +409,15 @@ static uint64_t scan_mapped(struct walk *w, bool everywhere, uint64_t blocks)
 static void walk_mapped(struct walk *w, bool counted, uint64_t blocks, uint64_t bytes)
 {
 	struct heap_use before = *w->use;
-	uint64_t n_blocks = w->blocks ? w->blocks->n : 0, found;
+	struct heap_mark mark;
+	uint64_t found;
 
+	heap_blocks_mark(w->blocks, &mark);
 	found = scan_mapped(w, false, counted ? blocks : UINT64_MAX);
 	if (!counted || (w->use->mapped.blocks == blocks && found == bytes))
 		return;
 	*w->use = before;
-	if (w->blocks)
-		w->blocks->n = n_blocks;
+	heap_blocks_rewind(w->blocks, &mark);
 	found = scan_mapped(w, true, blocks);
 	if (w->use->mapped.blocks == blocks && found == bytes)
 		return;
@@ -521,7 +523,7 @@ static int by_chunk(const void *a, const void *b)
 	return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
 }
 
-/* They leave what is in use; where blocks are kept, only those that are among them. */
+/* They leave what is in use; where all blocks are listed, only those that are among them. */
 static void move_idle(struct walk *w, uint64_t first_block)
 {
 	struct heap_blocks *b = w->blocks;
@@ -535,22 +537,23 @@ static void move_idle(struct walk *w, uint64_t first_block)
 	qsort(w->idle, w->n_idle, sizeof(*w->idle), by_chunk);
 	for (uint32_t i = 0; i < w->n_idle; i++) {
 		const struct idle *d = &w->idle[i];
+		bool listed;
 
 		if (i && d->chunk == w->idle[i - 1].chunk)
 			continue;
-		if (b && !b->over) {
-			while (from < b->n && b->rows[from].addr < d->chunk + 16)
-				b->rows[to++] = b->rows[from++];
-			if (from == b->n || b->rows[from].addr != d->chunk + 16)
-				continue;
-			from++;
-		}
+		while (b && from < b->n && b->rows[from].addr < d->chunk + 16)
+			b->rows[to++] = b->rows[from++];
+		listed = b && from < b->n && b->rows[from].addr == d->chunk + 16;
+		if (b && !listed && heap_blocks_lists_all(b))
+			continue;
+		from += listed;
+		heap_blocks_uncount(b, d->size - HEADER);
 		heap_amount_take(&w->use->live, w->mem, d->chunk + 16, d->size - HEADER);
 		heap_amount_add(to_amount[d->kind], w->mem, d->chunk + 16, d->size - HEADER);
 	}
-	while (b && !b->over && from < b->n)
+	while (b && from < b->n)
 		b->rows[to++] = b->rows[from++];
-	if (b && !b->over)
+	if (b)
 		b->n = to;
 }
 

@@ -6,15 +6,37 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LARGE = 128 << 10 };
+enum { LARGE = 128 << 10, SAMPLES_MAX = 3 /* attempts */ };
 
-int heap_in_use_of(const struct heap_memory *mem, uint64_t max, struct heap_in_use *ret_in_use)
+/* All that there is, once. */
+static int take(const struct heap_memory *mem, struct heap_in_use *u, struct heap_census *c)
 {
-	struct heap_in_use u = { .blocks.max = max };
-	struct heap_census c = { .blocks = &u.blocks };
-	size_t len = 0;
-	int r = heap_census_take(mem, &c);
+	*c = (struct heap_census){ .blocks = &u->blocks };
+	heap_blocks_clear(&u->blocks);
+	return heap_census_take(mem, c);
+}
 
+int heap_in_use_of(const struct heap_memory *mem, const struct heap_wanted *wanted,
+		   struct heap_in_use *ret_in_use)
+{
+	struct heap_in_use u = {
+		.blocks = { .max = wanted->max,
+			    .sought = wanted->addrs,
+			    .n_sought = wanted->n_addrs,
+			    .class_of = wanted->class_of },
+		.one_in = 1,
+	};
+	struct heap_census c;
+	size_t len = 0;
+	int r = take(mem, &u, &c);
+
+	for (int tries = 0; r == 0 && wanted->sample && u.blocks.over && tries < SAMPLES_MAX;
+	     tries++) {
+		/* A quarter of the room is for chance, and for what is allocated meanwhile. */
+		u.blocks.one_in = (u.blocks.all.blocks / 3 * 4 / wanted->max + 1) << tries;
+		u.one_in = (double)u.blocks.one_in;
+		r = take(mem, &u, &c);
+	}
 	if (r < 0) {
 		heap_blocks_free(&u.blocks);
 		return r;
@@ -30,8 +52,7 @@ int heap_in_use_of(const struct heap_memory *mem, uint64_t max, struct heap_in_u
 		len += (size_t)snprintf(u.allocators + len, sizeof(u.allocators) - len, "%s%s",
 					len ? ", " : "", c.use[i].allocator);
 	}
-	for (uint64_t i = 0; i < u.blocks.n; i++)
-		u.live_bytes += 8 * (uint64_t)u.blocks.rows[i].words;
+	u.live_bytes = 8 * u.blocks.all.words;
 	/* Where the unknown part lies, only some walkers say. */
 	if (u.unknown_bytes && !u.blocks.n_unknown)
 		heap_blocks_unknown(&u.blocks, 0, UINT64_MAX);
@@ -47,8 +68,8 @@ static uint64_t all_resident(void *ctx, uint64_t addr, uint64_t len)
 	return len;
 }
 
-int heap_in_use_take(pid_t pid, int64_t budget_ns, uint64_t max, struct heap_in_use *ret_in_use,
-		     struct err *e)
+int heap_in_use_take(pid_t pid, int64_t budget_ns, const struct heap_wanted *wanted,
+		     struct heap_in_use *ret_in_use, struct err *e)
 {
 	_cleanup_(heap_process_closep) struct heap_process *p = NULL;
 	int r = heap_process_open(pid, budget_ns, &p, e);
@@ -60,7 +81,7 @@ int heap_in_use_take(pid_t pid, int64_t budget_ns, uint64_t max, struct heap_in_
 	mem.resident = all_resident;
 	if (!mem.n_maps)
 		return err_set(e, -ESRCH, "process %d has ended", (int)pid);
-	r = heap_in_use_of(&mem, max, ret_in_use);
+	r = heap_in_use_of(&mem, wanted, ret_in_use);
 	return r < 0 ? err_set(e, r, "out of memory for the heap of process %d", (int)pid) : 0;
 }
 

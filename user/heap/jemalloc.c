@@ -220,6 +220,7 @@ static void add_piece(struct walk *w, uint64_t addr)
 static void add_unknown(struct walk *w, uint64_t page, uint64_t size)
 {
 	heap_amount_add(&w->use->unknown, w->mem, page, size);
+	heap_blocks_unknown(w->blocks, page, page + size);
 	w->use->caveat = "extents of jemalloc do not add up";
 }
 

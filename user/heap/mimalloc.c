@@ -29,6 +29,7 @@ enum {
 	PLACES_MAX = 1 << 12, /* where a segment may begin: 128 GiB */
 	SPAN_MAX = 512 << 10, /* what more than one block shares                     */
 	HUGE_SLICES_MAX = 1 << 20,
+	TRIES_MAX = 3, /* times that a page is read again */
 };
 
 static const char in_lists[] =
@@ -165,8 +166,17 @@ static bool take_page(struct walk *w, const struct page *p, uint64_t from)
 	return true;
 }
 
+/* Entry `i` of the segment at `at`, as it is now. */
+static bool read_page(struct walk *w, uint64_t at, uint64_t i)
+{
+	uint64_t off = PAGES_AT + i * PAGE;
+
+	return w->mem->read(w->mem->ctx, at + off, w->head + off, PAGE);
+}
+
 static void take_segment(struct walk *w, uint64_t at, uint64_t end)
 {
+	int tries = 0;
 	uint64_t info = word(w->head + 232), entries = word(w->head + 248);
 
 	w->key = word(w->head + 216) ^ at;
@@ -184,14 +194,21 @@ static void take_segment(struct walk *w, uint64_t at, uint64_t end)
 		} else if (p.block_size == 0) {
 			add_to(&w->use->top, w, from, bytes);
 			i += p.slices;
+			tries = 0;
 			continue;
 		} else if (take_page(w, &p, from)) {
 			i += p.slices;
+			tries = 0;
 			continue;
 		}
+		/* Its thread went on: it is read once more, with what the segment says of it. */
+		if (tries++ < TRIES_MAX && read_page(w, at, i))
+			continue;
 		add_to(&w->use->unknown, w, from, bytes);
+		heap_blocks_unknown(w->blocks, from, from + bytes);
 		w->use->caveat = "pages of mimalloc do not add up";
 		i += p.slices;
+		tries = 0;
 	}
 }
 
@@ -210,7 +227,7 @@ int heap_walk_mimalloc(const struct heap_memory *mem, struct heap_use *use,
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	struct heap_use before = *use;
-	uint64_t n_blocks = blocks ? blocks->n : 0;
+	struct heap_mark mark;
 	int r;
 
 	if (!w)
@@ -218,14 +235,14 @@ int heap_walk_mimalloc(const struct heap_memory *mem, struct heap_use *use,
 	w->mem = mem;
 	w->use = use;
 	w->blocks = blocks;
+	heap_blocks_mark(blocks, &mark);
 	for (uint32_t i = 0; i < mem->n_maps; i++)
 		if (mem->maps[i].kind == HEAP_MAP_ANON)
 			walk_map(w, &mem->maps[i]);
 	r = w->believed ? 0 : -ENOENT;
 	if (r < 0) { /* what looked like one was none */
 		*use = before;
-		if (blocks)
-			blocks->n = n_blocks;
+		heap_blocks_rewind(blocks, &mark);
 	}
 	use->metadata.blocks = 0;
 	if (r == 0 && !use->caveat)

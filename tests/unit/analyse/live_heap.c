@@ -362,6 +362,46 @@ static void what_a_look_cannot_say_leaves_the_block_and_is_counted(void **state)
 	(void)state;
 }
 
+/* All that is in use is known by class, and of single blocks only those that are kept: it is the same. */
+static void a_look_may_list_no_more_than_the_blocks_that_are_kept(void **state)
+{
+	_cleanup_(live_heap_freep) struct live_heap *h = one_block(4096, 40);
+	_cleanup_(live_heap_freep) struct live_heap *g = one_block(4096, 40);
+	const struct live_block blocks[] = { { 64, 40 }, { 4096, 40 }, { 8192, 1000 } };
+	uint64_t classes[LIVE_CLASSES] = { 0 }, *addrs, n;
+	struct live_look all = { .at_ns = 10, .blocks = blocks, .n = 3 };
+	struct live_look kept = {
+		.at_ns = 10, .blocks = blocks + 1, .n = 1, .class_words = classes
+	};
+
+	classes[live_class_of(5)] = 2 * 5;
+	classes[live_class_of(125)] = 125;
+	assert_int_equal(live_heap_addrs(h, &addrs, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(addrs[0], 4096);
+	free(addrs);
+	assert_int_equal(live_heap_look(h, &all), 0);
+	assert_int_equal(live_heap_look(g, &kept), 0);
+	assert_true(fabs(live_heap_row(h, 1)->bytes - live_heap_row(g, 1)->bytes) < 1e-9);
+	assert_true(fabs(live_heap_row(h, 1)->most - live_heap_row(g, 1)->most) < 1e-9);
+	(void)state;
+}
+
+static void blocks_of_a_sample_stand_for_those_that_are_not_listed(void **state)
+{
+	_cleanup_(live_heap_freep) struct live_heap *h = live_heap_new(100, 1);
+	const struct live_block blocks[] = { { 64, 40 }, { 4096, 40 } };
+	struct live_look look = { .at_ns = 1, .blocks = blocks, .n = 2, .one_in = 50 };
+	uint64_t classes[LIVE_CLASSES] = { 0 };
+
+	classes[live_class_of(5)] = 100 * 5;
+	assert_int_equal(live_heap_begin(h, &look), 0);
+	look.class_words = classes;
+	assert_int_equal(live_heap_look(h, &look), 0);
+	assert_true(fabs(live_heap_row(h, LIVE_BEFORE)->bytes - 100 * 40) < 1e-6);
+	(void)state;
+}
+
 static void an_address_seen_again_in_a_later_burst_ends_the_earlier_block(void **state)
 {
 	_cleanup_(live_heap_freep) struct live_heap *h = one_block(4096, 40);
@@ -403,6 +443,8 @@ int main(void)
 		cmocka_unit_test(a_block_in_use_counts_and_one_that_is_free_does_not),
 		cmocka_unit_test(an_address_in_use_with_another_size_is_another_block),
 		cmocka_unit_test(what_a_look_cannot_say_leaves_the_block_and_is_counted),
+		cmocka_unit_test(a_look_may_list_no_more_than_the_blocks_that_are_kept),
+		cmocka_unit_test(blocks_of_a_sample_stand_for_those_that_are_not_listed),
 		cmocka_unit_test(an_address_seen_again_in_a_later_burst_ends_the_earlier_block),
 		cmocka_unit_test(a_realloc_seen_in_a_burst_ends_the_block_it_took),
 	};

@@ -26,10 +26,10 @@
 enum {
 	PROCESSES_MAX = 16,
 	LOOK_PART = 2,  /* of --max-overhead: CPU time of looks, which is memscope's own   */
-	LIST_PART = 8,  /* of --mem: the list of blocks in use, during a look              */
 	KEPT_PART = 32, /* of --mem: blocks that are remembered                            */
 	KEPT_BYTES = 160,
 	APART_PERCENT = 200, /* of a CPU, that exact tracing would cost                          */
+	LAST_LOOKS = 3,      /* attempts, while what a process does makes it fail                */
 	IN_VAIN_MAX = 5,     /* times that no allocator is found: it is not one that is walked   */
 	UNKNOWN_PART = 20,   /* more of a heap that could not be walked: the look does not count */
 };
@@ -43,6 +43,7 @@ struct live_process {
 	pid_t pid;
 	struct live_heap *heap; /* NULL: it has ended, or cannot be walked */
 	uint32_t image;         /* of the series                           */
+	bool begun;             /* what it had before is known, or it had nothing */
 	bool looked;
 	uint64_t had_made_n;
 	double *made, *bytes; /* by row, as the series has them          */
@@ -51,7 +52,7 @@ struct live_process {
 struct run_live {
 	struct live_process rows[PROCESSES_MAX];
 	uint32_t n, images;
-	bool full, whole, incomplete;
+	bool full, whole;
 	uint64_t calls, results; /* of bursts with returns                     */
 	uint32_t in_vain;        /* times that no allocator was found anywhere */
 	uint64_t next_ns, seed;
@@ -91,47 +92,74 @@ static const struct live_block *in_place(struct heap_blocks *list)
 	return (const struct live_block *)list->rows;
 }
 
-/* What is in use in it now. `begin`: before the first burst. */
+static uint32_t kept_max(const struct alloc *al)
+{
+	return (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / KEPT_PART / KEPT_BYTES);
+}
+
+/* What is in use of the blocks that are kept; to begin with, of all, or a sample of them. */
+static int take(struct alloc *al, struct live_process *p, bool begin,
+		struct heap_in_use *ret_in_use, struct err *e)
+{
+	struct heap_wanted wanted = { .max = kept_max(al) / 2,
+				      .sample = begin,
+				      .class_of = live_class_of };
+	_cleanup_(freep) uint64_t *addrs = NULL;
+	int rc;
+
+	_Static_assert((int)LIVE_CLASSES <= (int)HEAP_CLASSES_MAX,
+		       "classes are counted in blocks.h");
+	if (!begin) {
+		rc = live_heap_addrs(p->heap, &addrs, &wanted.n_addrs);
+		if (rc < 0)
+			return err_set(e, rc, "out of memory");
+		wanted.addrs = addrs;
+		wanted.max = wanted.n_addrs + 1;
+	}
+	rc = heap_in_use_take(p->pid, LOOK_NS, &wanted, ret_in_use, e);
+	if (rc == 0)
+		ret_in_use->blocks.sought = NULL;
+	return rc;
+}
+
+/* What is in use in it now. `begin`: before the first burst. -EAGAIN: not all that could be known is;
+ * -ENOENT: no allocator that is walked was found. */
 static int look(struct alloc *al, struct live_process *p, bool begin, struct err *e)
 {
 	struct run_live *l = al->live;
 	uint64_t cpu_ns = thread_cpu_ns();
 	struct live_look look = { .at_ns = now_ns() };
 	struct heap_in_use u;
-	int rc = heap_in_use_take(p->pid, LOOK_NS,
-				  ((uint64_t)al->run->cfg->mem_mb << 20) / LIST_PART /
-					  sizeof(struct heap_block),
-				  &u, e);
+	int rc = take(al, p, begin, &u, e);
 
 	if (rc < 0)
 		return rc;
+	look.one_in = u.one_in;
+	look.class_words = u.blocks.all.class_words;
 	look.blocks = in_place(&u.blocks);
 	look.n = u.blocks.n;
 	look.unknown = (const struct live_range *)u.blocks.unknown;
 	look.n_unknown = u.blocks.n_unknown;
 	snprintf(l->facts.allocators, sizeof(l->facts.allocators), "%s", u.allocators);
 	l->facts.cached |= u.cached;
-	if (u.incomplete) {
-		l->incomplete = true;
-		rc = -E2BIG;
-	} else if (!*u.allocators) {
+	if (!*u.allocators)
 		rc = -ENOENT;
-		l->facts.failed_looks += !begin;
-	} else if (u.unknown_bytes > u.live_bytes / UNKNOWN_PART + (1 << 20)) {
+	else if (u.incomplete || u.unknown_bytes > u.live_bytes / UNKNOWN_PART + (1 << 20))
 		rc = -EAGAIN;
-		l->facts.failed_looks += !begin;
-	} else {
+	else
 		rc = begin ? live_heap_begin(p->heap, &look) : live_heap_look(p->heap, &look);
-		l->facts.looks += !begin;
-		p->looked |= !begin;
-	}
+	l->facts.failed_looks += !begin && (rc == -ENOENT || rc == -EAGAIN);
+	l->facts.looks += !begin && rc == 0;
+	p->looked |= !begin && rc == 0;
+	p->begun |= begin && rc == 0;
 	heap_in_use_fini(&u);
 	l->facts.look_ns += (int64_t)(thread_cpu_ns() - cpu_ns);
 	return rc;
 }
 
-/* What it has in use now is not of the bursts. */
-static void begin(struct alloc *al, pid_t pid)
+/* What it has in use now is not of the bursts. `fresh`: it is about to ask for its first block; of another
+ * that could not be walked, that is what the first look finds. */
+static void begin(struct alloc *al, pid_t pid, bool fresh)
 {
 	struct run_live *l = al->live;
 	struct live_process *p = process_of(l, pid);
@@ -149,16 +177,14 @@ static void begin(struct alloc *al, pid_t pid)
 	}
 	forget(p);
 	*p = (struct live_process){ .pid = pid, .image = ++l->images };
-	p->heap = live_heap_new(
-		(uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / KEPT_PART / KEPT_BYTES),
-		l->seed + l->images);
+	p->heap = live_heap_new(kept_max(al), l->seed + l->images);
 	if (!p->heap) {
 		al->run->oom = true;
 		return;
 	}
 	live_heap_unit(p->heap, UNIT_NS);
 	rc = look(al, p, true, &e);
-	/* One that is about to ask for its first block has nothing before it. */
+	p->begun |= fresh;
 	if (rc < 0 && rc != -EAGAIN && rc != -ENOENT)
 		forget(p);
 	al->run->oom |= rc == -ENOMEM;
@@ -166,8 +192,10 @@ static void begin(struct alloc *al, pid_t pid)
 
 static void begin_target(void *ctx, const struct target *t)
 {
+	struct alloc *al = ctx;
+
 	if (!t->ended_ns)
-		begin(ctx, t->pid);
+		begin(al, t->pid, al->run->cfg->command);
 }
 
 int live_begin(struct alloc *al, struct err *e)
@@ -212,7 +240,7 @@ void live_result(struct alloc *al, uint32_t row, const struct drain_result *r)
 	};
 
 	if (l && !p)
-		begin(al, r->pid);
+		begin(al, r->pid, false);
 	if (!p || !p->heap)
 		return;
 	if (r->old && r->old != r->addr)
@@ -262,7 +290,7 @@ void live_process_event(struct alloc *al, const struct process_event *event)
 	live_series_drop(al->live->series, p->image);
 	forget(p);
 	if (event->kind == PROCESS_EXEC && event->listed)
-		begin(al, event->pid);
+		begin(al, event->pid, true);
 }
 
 /* --- the series ------------------------------------------------------------------------------- */
@@ -322,24 +350,23 @@ static void tell_row(void *ctx, uint32_t row, pid_t pid, const struct event_key 
 static bool look_at_all(struct alloc *al)
 {
 	struct run_live *l = al->live;
-	bool any = false, all = true, room = false, walked = false;
+	bool any = false, all = true, walked = false;
 
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct live_process *p = &l->rows[i];
 		struct err e = { 0 };
-		int rc = p->heap ? look(al, p, false, &e) : -ENOENT;
+		int rc = p->heap ? look(al, p, !p->begun, &e) : -ENOENT;
 
-		room |= p->heap && rc != -E2BIG;
 		walked |= p->heap && rc != -ENOENT;
 		al->run->oom |= rc == -ENOMEM;
-		any |= rc == 0;
+		any |= rc == 0 && p->looked;
 		all &= rc == 0 || !target_of(al->run, p->pid) ||
 		       target_of(al->run, p->pid)->ended_ns;
 	}
 	l->whole = any && all;
 	l->in_vain += !walked && !l->facts.looks;
 	/* Nothing more will be known: the returns of calls need not be traced any more. */
-	if ((!room && l->incomplete) || l->in_vain == IN_VAIN_MAX)
+	if (l->in_vain == IN_VAIN_MAX)
 		session_results_end(al->run->session);
 	if (any)
 		bursts_each_row(al, tell_row, al);
@@ -352,30 +379,36 @@ void live_row(struct alloc *al, uint64_t now)
 	uint64_t from = now_ns();
 	int64_t before;
 	double part = al->run->cfg->max_overhead / 100 / LOOK_PART;
+	bool any;
 
 	if (!l || from < l->next_ns)
 		return;
 	before = l->facts.look_ns;
-	if (!look_at_all(al))
-		return;
+	any = look_at_all(al);
 	l->next_ns = from + (uint64_t)((double)(l->facts.look_ns - before) / fmax(part, 1e-3));
-	live_series_tick(l->series, (double)(now - session_start_ns(al->run->session)) / 1e9);
+	if (any)
+		live_series_tick(l->series,
+				 (double)(now - session_start_ns(al->run->session)) / 1e9);
 }
 
 void live_closing(struct alloc *al)
 {
 	struct run_live *l = al->live;
+	bool any = false;
 	double traced;
 
 	if (!l)
 		return;
+	l->whole = false;
 	drain_events(al->run->drain);
 	traced = (double)(now_ns() - al->run->alloc.from_ns) / 1e9;
 	l->leak_age_s = traced / 2 < KEPT_AGE_S ? traced / 2 : KEPT_AGE_S;
 	for (uint32_t i = 0; i < l->n; i++)
 		if (l->rows[i].heap)
 			live_heap_age(l->rows[i].heap, (uint64_t)(l->leak_age_s * 1e9));
-	if (look_at_all(al))
+	for (int tries = 0; tries < LAST_LOOKS && !l->whole; tries++)
+		any |= look_at_all(al);
+	if (any)
 		live_series_tick(l->series,
 				 (double)(now_ns() - session_start_ns(al->run->session)) / 1e9);
 }
@@ -387,8 +420,6 @@ static const char *why_not(const struct alloc *al)
 {
 	const struct run_live *l = al->live;
 
-	if (!l->whole && l->incomplete)
-		return "the processes have more blocks in use than --mem has room for";
 	if (!l->facts.looks || !l->whole)
 		return "the allocators of the processes could not be walked";
 	if (for_lost(l) * RESULTS_LEAST > 1)

@@ -1,0 +1,185 @@
+#include "heap/blocks.h"
+
+#include <stdlib.h>
+
+static uint32_t words(uint64_t bytes)
+{
+	return bytes / 8 < UINT32_MAX ? (uint32_t)(bytes / 8) : UINT32_MAX;
+}
+
+/* Is an address that is asked for in it? Blocks come mostly by address: the place of the last one is near. */
+static bool is_sought(struct heap_blocks *b, uint64_t addr, uint64_t bytes)
+{
+	uint64_t low = 0, high = b->n_sought;
+
+	if (b->at && b->sought[b->at - 1] >= addr)
+		b->at = 0;
+	else
+		low = b->at;
+	for (int steps = 0; steps < 8 && low < high && b->sought[low] < addr; steps++)
+		low++;
+	while (low < high && b->sought[low] < addr) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (b->sought[mid] < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	b->at = low;
+	return low < b->n_sought && b->sought[low] - addr < bytes;
+}
+
+static bool is_sampled(const struct heap_blocks *b, uint64_t addr)
+{
+	/* MurmurHash3's finalizer: addresses are multiples of sizes. */
+	addr ^= addr >> 33;
+	addr *= 0xff51afd7ed558ccdULL;
+	addr ^= addr >> 33;
+	addr *= 0xc4ceb9fe1a85ec53ULL;
+	addr ^= addr >> 33;
+	return addr <= UINT64_MAX / b->one_in;
+}
+
+static void count(struct heap_blocks *b, uint64_t bytes)
+{
+	b->all.blocks++;
+	b->all.words += words(bytes);
+	if (b->class_of)
+		b->all.class_words[b->class_of(words(bytes))] += words(bytes);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+void heap_blocks_uncount(struct heap_blocks *b, uint64_t bytes)
+{
+	uint64_t *class;
+
+	if (!b)
+		return;
+	b->all.blocks = less(b->all.blocks, 1);
+	b->all.words = less(b->all.words, words(bytes));
+	if (!b->class_of)
+		return;
+	class = &b->all.class_words[b->class_of(words(bytes))];
+	*class = less(*class, words(bytes));
+}
+
+void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint64_t resident)
+{
+	if (!b)
+		return;
+	count(b, bytes);
+	if (b->over || (b->sought && !is_sought(b, addr, bytes)) ||
+	    (b->one_in && !is_sampled(b, addr)))
+		return;
+	if (b->n == b->room) {
+		uint64_t room = b->room ? 2 * b->room : 1024;
+		struct heap_block *rows;
+
+		if (room > b->max)
+			room = b->max;
+		rows = room > b->n ? reallocarray(b->rows, room, sizeof(*rows)) : NULL;
+		b->over = !rows;
+		if (!rows)
+			return;
+		b->rows = rows;
+		b->room = room;
+	}
+	b->rows[b->n++] = (struct heap_block){ addr, words(bytes), words(resident) };
+}
+
+void heap_blocks_unknown(struct heap_blocks *b, uint64_t from, uint64_t end)
+{
+	struct heap_range *more;
+
+	if (!b || b->over)
+		return;
+	more = reallocarray(b->unknown, b->n_unknown + 1, sizeof(*more));
+	b->over = !more;
+	if (!more)
+		return;
+	b->unknown = more;
+	b->unknown[b->n_unknown++] = (struct heap_range){ from, end };
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct heap_block *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+void heap_blocks_sort(struct heap_blocks *b)
+{
+	uint64_t i = 1;
+
+	while (i < b->n && b->rows[i - 1].addr <= b->rows[i].addr)
+		i++;
+	if (i < b->n)
+		qsort(b->rows, b->n, sizeof(*b->rows), by_address);
+}
+
+uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr)
+{
+	uint64_t low = 0, high = b->n;
+
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (b->rows[mid].addr < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+void heap_blocks_free(struct heap_blocks *b)
+{
+	free(b->rows);
+	free(b->unknown);
+	b->rows = NULL;
+	b->unknown = NULL;
+	b->n = b->room = b->n_unknown = 0;
+}
+
+void heap_blocks_mark(const struct heap_blocks *b, struct heap_mark *ret_mark)
+{
+	if (!b)
+		return;
+	ret_mark->n = b->n;
+	ret_mark->over = b->over;
+	ret_mark->all.blocks = b->all.blocks;
+	ret_mark->all.words = b->all.words;
+	if (b->class_of)
+		ret_mark->all = b->all;
+}
+
+void heap_blocks_rewind(struct heap_blocks *b, const struct heap_mark *mark)
+{
+	if (!b)
+		return;
+	b->n = mark->n;
+	b->over = mark->over;
+	b->all.blocks = mark->all.blocks;
+	b->all.words = mark->all.words;
+	if (b->class_of)
+		b->all = mark->all;
+}
+
+void heap_blocks_clear(struct heap_blocks *b)
+{
+	b->n = b->n_unknown = 0;
+	b->at = 0;
+	b->over = false;
+	b->all = (struct heap_counts){ 0 };
+}
+
+bool heap_blocks_lists_all(const struct heap_blocks *b)
+{
+	return !b->over && !b->sought && !b->one_in;
+}

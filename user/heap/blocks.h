@@ -1,0 +1,75 @@
+/*
+ * Blocks in use, as walkers find them: all of them listed, or only those that are asked for, so that a heap of any
+ * number of blocks can be walked in little memory. Whatever is listed, all are counted, by classes of sizes as
+ * well.
+ *
+ * What is in a list is in the order in which walkers add it, until heap_blocks_sort(). A walker that starts
+ * again from an earlier point takes back what it has added since: heap_blocks_mark(), heap_blocks_rewind().
+ */
+#ifndef MEMSCOPE_HEAP_BLOCKS_H
+#define MEMSCOPE_HEAP_BLOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HEAP_CLASSES_MAX = 512 };
+
+/* A block in use. Sizes in words of 8 bytes; beyond 32 GiB they stay there. */
+struct heap_block {
+	uint64_t addr;
+	uint32_t words, resident_words;
+};
+
+struct heap_range {
+	uint64_t from, end;
+};
+
+/* How many there were, listed or not. */
+struct heap_counts {
+	uint64_t blocks, words;
+	uint64_t class_words[HEAP_CLASSES_MAX];
+};
+
+struct heap_blocks {
+	/* What is asked for: `max` is how many are listed at most. */
+	uint64_t max;
+	const uint64_t *sought;       /* sorted: only blocks that one of these addresses is in; NULL: all */
+	uint64_t n_sought;
+	uint64_t one_in;              /* a sample of about one in so many, by their addresses; 0: all     */
+	uint32_t (*class_of)(uint64_t words); /* < HEAP_CLASSES_MAX; NULL: classes are not counted       */
+
+	struct heap_range *unknown;   /* parts of heaps that were not walked */
+	uint32_t n_unknown;
+	struct heap_block *rows;      /* by address once the walk is over */
+	uint64_t n, room;
+	bool over;                    /* there were more, or no memory for them */
+	struct heap_counts all;
+	uint64_t at;                  /* of `sought`: where the last block was */
+};
+
+/* A point to return to, while nothing is sorted or removed. */
+struct heap_mark {
+	uint64_t n;
+	bool over;
+	struct heap_counts all;
+};
+
+/* `b` may be NULL in all of these. */
+void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint64_t resident);
+/* One that was added is not in use: it is not counted any more. Removing it from the list is the caller's. */
+void heap_blocks_uncount(struct heap_blocks *b, uint64_t bytes);
+/* What lies there was not walked. */
+void heap_blocks_unknown(struct heap_blocks *b, uint64_t from, uint64_t end);
+void heap_blocks_mark(const struct heap_blocks *b, struct heap_mark *ret_mark);
+void heap_blocks_rewind(struct heap_blocks *b, const struct heap_mark *mark);
+/* Nothing is found yet; what is asked for stays. */
+void heap_blocks_clear(struct heap_blocks *b);
+
+/* Are all listed, so that what is not in the list is not in use? */
+bool heap_blocks_lists_all(const struct heap_blocks *b);
+void heap_blocks_sort(struct heap_blocks *b);
+/* The first row at or behind `addr`; b->n when there is none. Sorted. */
+uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr);
+void heap_blocks_free(struct heap_blocks *b);
+
+#endif
