@@ -166,6 +166,15 @@ int pipeline_tick(struct run *r, uint64_t now, bool anyway, struct err *e)
 	return anyway || now >= r->pipeline->next_drain_ns ? pipeline_drain(r, e) : 0;
 }
 
+int pipeline_keep_up(struct run *r, struct err *e)
+{
+	int rc;
+
+	pipeline_processes(r);
+	rc = pipeline_stacks(r, e); /* what came without waking us */
+	return rc < 0 ? rc : pipeline_tick(r, now_ns(), false, e);
+}
+
 int pipeline_end(struct run *r, struct err *e)
 {
 	int rc = pipeline_totals(r, e);

@@ -69,6 +69,9 @@ void pipeline_sooner(struct run *r);
 int pipeline_drain(struct run *r, struct err *e);
 /* That, where it is due. `anyway`: in any case. */
 int pipeline_tick(struct run *r, uint64_t now_ns, bool anyway, struct err *e);
+/* What a turn of the loop does for the kernel's maps and rings: for a component that waits for something in
+ * closing(), every 50 ms or more often. */
+int pipeline_keep_up(struct run *r, struct err *e);
 /* The gate is shut: the last totals, threads and stacks. */
 int pipeline_end(struct run *r, struct err *e);
 

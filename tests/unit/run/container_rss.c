@@ -14,6 +14,9 @@ static pid_t asked_for[8]; /* in which order they were looked at */
 static uint32_t n_asked;
 static int64_t cpu_ns; /* that looks have taken */
 static char named[256];
+static bool held;      /* looks wait … */
+static uint32_t looks; /* … and have begun */
+static uint32_t kept_up;
 
 /* A group "web" of two processes; "db" has this one. */
 static pid_t web[2];
@@ -50,6 +53,9 @@ int rss_look(const struct rss_look *at, struct ledger *ret_ledger, struct heap_c
 	struct ledger l = { .processes = 1, .rss = 1000, .pss = 600, .heap_pss = 1 };
 
 	assert_true(at->budget_ns > 0);
+	__atomic_fetch_add(&looks, 1, __ATOMIC_ACQ_REL);
+	while (__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+		usleep(1000);
 	l.parts[LEDGER_FILE] = (struct ledger_row){ .resident = 900, .pss = 500 };
 	if (n_asked < 8)
 		asked_for[n_asked] = at->pid;
@@ -58,6 +64,26 @@ int rss_look(const struct rss_look *at, struct ledger *ret_ledger, struct heap_c
 	*ret_ledger = l;
 	*ret_census = (struct heap_census){ 0 };
 	return 0;
+}
+
+/* The third time, what it waits for has happened. */
+int pipeline_keep_up(struct run *r, struct err *e)
+{
+	if (++kept_up % 3 == 0)
+		__atomic_store_n(&held, false, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* A row, until its look is over: its time has come again. */
+static void whole_row(const struct component *c, void *self, const struct run_summary *s)
+{
+	c->row(self, now_ns());
+	for (int i = 0; i < 10000 && !s->ledger.at_ns; i++) {
+		usleep(1000);
+		c->tick(self, now_ns());
+		c->report(self, (struct run_summary *)s);
+	}
+	assert_true(s->ledger.at_ns > 0);
 }
 
 void output_written(struct run_output *to, const char *name, const char *ext)
@@ -112,7 +138,7 @@ static void groups_are_summed_the_largest_process_first_within_the_time(void **s
 	r = bare_run(&cfg);
 	self = alone(r, "RSS breakdown of containers");
 	assert_int_equal(c->ready(self, NULL), 0);
-	c->row(self, now_ns());
+	whole_row(c, self, &s);
 	/* Two halves of the time were used: by the largest, the others were not read. */
 	assert_int_equal(n_asked, 2);
 	assert_int_equal(asked_for[0], web[1]);
@@ -152,6 +178,37 @@ static void groups_are_summed_the_largest_process_first_within_the_time(void **s
 	assert_int_equal(system(line), 0);
 }
 
+static void a_look_that_takes_long_keeps_nobody_from_emptying_maps(void **state)
+{
+	static struct group one = { .at = { .path = "/web" } };
+	const struct component *c = component_named("RSS breakdown of containers");
+	struct run_summary s = { 0 };
+	struct run *r;
+	void *self;
+
+	cfg = (struct run_config){ .groups = &one, .n_groups = 1 };
+	web[0] = web[1] = getpid();
+	n_asked = looks = kept_up = 0;
+	held = true;
+	r = bare_run(&cfg);
+	self = alone(r, "RSS breakdown of containers");
+	assert_int_equal(c->ready(self, NULL), 0);
+	c->row(self, now_ns()); /* returns */
+	while (!__atomic_load_n(&looks, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	c->tick(self, now_ns());
+	c->row(self, now_ns()); /* one at a time */
+	c->report(self, &s);
+	assert_int_equal(s.ledger.now.processes, 0);
+	/* That one is given up, and there is another, the last. */
+	c->closing(self);
+	assert_true(kept_up >= 3);
+	c->report(self, &s);
+	assert_int_equal(s.ledger.now.processes, 2);
+	assert_int_equal(looks, 3);
+	bare_run_free(r);
+}
+
 static void a_single_group_has_no_rows_of_containers(void **state)
 {
 	static struct group one = { .at = { .path = "/web" } };
@@ -181,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_summed_the_largest_process_first_within_the_time),
+		cmocka_unit_test(a_look_that_takes_long_keeps_nobody_from_emptying_maps),
 		cmocka_unit_test(a_single_group_has_no_rows_of_containers),
 	};
 

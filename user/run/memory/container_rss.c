@@ -9,6 +9,10 @@
  * walked; its mappings are read in any case. The others are counted as not read, with their RSS. Looks take one
  * part in SHARE of the time that goes by.
  *
+ * A thread of its own reads them, for meanwhile the main thread has the kernel's maps and rings to empty
+ * and costs to limit; it takes the sums over when they are complete. In closing() it waits for that, and
+ * goes on emptying.
+ *
  * Which of a traced program's blocks were there before the run is rss.c's, whose sum is shown in place of
  * this one where it is known.
  */
@@ -18,14 +22,18 @@
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/members.h"
+#include "run/pipeline.h"
 #include "run/memory/rss_csv.h"
 #include "run/memory/rss_look.h"
 #include "run/output/files.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define GROUPS_NS    4000000000LL
@@ -37,6 +45,7 @@ enum {
 	PROCESSES_MAX = 65536,
 	SUMS_MAX = 1024, /* more of them are in the sum of all only */
 	TRIES = 2,       /* where no allocator is found */
+	WAIT_MS = 20,    /* between two times that the kernel's maps are looked after */
 };
 
 struct process_seen {
@@ -50,13 +59,27 @@ struct container_sum {
 	struct ledger now;
 	struct rss_csv csv;
 	bool written;
+	int64_t over, over_rss; /* of the next look: there were more processes than it has room for */
+};
+
+/* A look, of the thread while that is at work. */
+struct look {
+	const struct run_config *cfg;
+	struct process_seen *seen;
+	uint32_t n_seen, room;
+	int64_t budget_ns;
+	struct ledger all, *sums; /* by container */
+	uint32_t n_sums;
+	uint64_t from_ns, end_ns;
+	pthread_t thread;
+	bool begun; /* of the main thread */
+	bool done, stop;
 };
 
 struct container_rss {
 	struct run *run;
 	struct members *members; /* NULL: there is nothing to see */
-	struct process_seen *seen;
-	uint32_t n_seen, room;
+	struct look look;
 	struct container_sum *sums;
 	uint32_t n_sums;
 	struct summary_container_memory *rows; /* of the summary */
@@ -102,31 +125,20 @@ static uint32_t container_of(struct container_rss *c, const char *owner)
 	return c->n_sums++;
 }
 
-static bool add_seen(struct container_rss *c, const struct process_seen *one)
+static bool add_seen(struct look *l, const struct process_seen *one)
 {
-	if (c->n_seen == c->room) {
-		uint32_t room = c->room ? 2 * c->room : 256;
+	if (l->n_seen == l->room) {
+		uint32_t room = l->room ? 2 * l->room : 256;
 		struct process_seen *more =
-			room <= PROCESSES_MAX ? reallocarray(c->seen, room, sizeof(*more)) : NULL;
+			room <= PROCESSES_MAX ? reallocarray(l->seen, room, sizeof(*more)) : NULL;
 
 		if (!more)
 			return false;
-		c->seen = more;
-		c->room = room;
+		l->seen = more;
+		l->room = room;
 	}
-	c->seen[c->n_seen++] = *one;
+	l->seen[l->n_seen++] = *one;
 	return true;
-}
-
-static void not_read(struct container_rss *c, const struct process_seen *one)
-{
-	struct ledger *sums[2] = { &c->all, one->container < SUMS_MAX ? &c->sums[one->container].now
-								      : NULL };
-
-	for (int i = 0; i < 2 && sums[i]; i++) {
-		sums[i]->not_read++;
-		sums[i]->not_read_rss += one->rss;
-	}
 }
 
 static void add_members(void *ctx, const char *owner, const char *path, const pid_t *pids,
@@ -139,8 +151,14 @@ static void add_members(void *ctx, const char *owner, const char *path, const pi
 	for (uint32_t i = 0; i < n; i++) {
 		const struct process_seen one = { pids[i], container, rss_of(pids[i]) };
 
-		if (one.rss && !add_seen(c, &one))
-			not_read(c, &one);
+		if (one.rss && !add_seen(&c->look, &one)) {
+			c->look.all.not_read++;
+			c->look.all.not_read_rss += one.rss;
+			if (container < SUMS_MAX) {
+				c->sums[container].over++;
+				c->sums[container].over_rss += one.rss;
+			}
+		}
 	}
 }
 
@@ -155,58 +173,100 @@ static int largest_first(const void *a, const void *b)
 	return x->pid - y->pid;
 }
 
-static void read_one(struct container_rss *c, const struct process_seen *one, int64_t budget_ns)
+static void not_read(struct look *l, const struct process_seen *one)
 {
-	const struct rss_look at = { one->pid, budget_ns, c->run->cfg->python_objects, NULL,
-				     TRIES };
+	struct ledger *sums[2] = { &l->all,
+				   one->container < SUMS_MAX ? &l->sums[one->container] : NULL };
+
+	for (int i = 0; i < 2 && sums[i]; i++) {
+		sums[i]->not_read++;
+		sums[i]->not_read_rss += one->rss;
+	}
+}
+
+static void read_one(struct look *l, const struct process_seen *one, int64_t budget_ns)
+{
+	const struct rss_look at = { one->pid, budget_ns, l->cfg->python_objects, NULL, TRIES };
 	struct heap_census census;
-	struct ledger l;
+	struct ledger of_one;
 	struct err e = { 0 };
-	int rc = rss_look(&at, &l, &census, &e);
+	int rc = rss_look(&at, &of_one, &census, &e);
 
 	if (rc < 0) {
 		if (rss_of(one->pid)) /* else it has ended since */
-			not_read(c, one);
+			not_read(l, one);
 		return;
 	}
-	l.by_pss = true;
-	ledger_add(&c->all, &l);
+	of_one.by_pss = true;
+	ledger_add(&l->all, &of_one);
 	if (one->container < SUMS_MAX)
-		ledger_add(&c->sums[one->container].now, &l);
+		ledger_add(&l->sums[one->container], &of_one);
 }
 
-static void clear(struct container_rss *c)
+static void *read_all(void *ctx)
 {
-	c->n_seen = 0;
-	c->all = (struct ledger){ .by_pss = true };
-	for (uint32_t i = 0; i < c->n_sums; i++)
-		c->sums[i].now = (struct ledger){ .by_pss = true };
-}
+	struct look *l = ctx;
+	int64_t until_ns = (int64_t)thread_cpu_ns() + l->budget_ns;
+	int64_t most_ns = l->budget_ns / (l->cfg->all ? 4 : 2);
 
-/* false: nobody is there; what was seen last stays. */
-static bool look(struct container_rss *c, int64_t budget_ns)
-{
-	int64_t until_ns = (int64_t)thread_cpu_ns() + budget_ns;
-	int64_t most_ns = budget_ns / (c->run->cfg->all ? 4 : 2);
-	struct ledger all = c->all;
-
-	clear(c);
-	members_each(c->members, add_members, c);
-	if (!c->n_seen) {
-		c->all = all;
-		return false;
-	}
-	qsort(c->seen, c->n_seen, sizeof(*c->seen), largest_first);
-	for (uint32_t i = 0; i < c->n_seen; i++) {
+	for (uint32_t i = 0; i < l->n_seen && !__atomic_load_n(&l->stop, __ATOMIC_RELAXED); i++) {
 		int64_t left_ns = until_ns - (int64_t)thread_cpu_ns();
 
 		if (left_ns > 0)
-			read_one(c, &c->seen[i], left_ns < most_ns ? left_ns : most_ns);
+			read_one(l, &l->seen[i], left_ns < most_ns ? left_ns : most_ns);
 		else
-			not_read(c, &c->seen[i]);
+			not_read(l, &l->seen[i]);
 	}
-	c->at_ns = now_ns();
-	return true;
+	l->end_ns = now_ns();
+	__atomic_store_n(&l->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Signals are the main thread's. */
+static bool begin_thread(struct look *l)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&l->thread, NULL, read_all, l);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r == 0;
+}
+
+/* What a look leaves out, or has not come to, stays what it was. */
+static void look_begin(struct container_rss *c, int64_t budget_ns)
+{
+	struct look *l = &c->look;
+
+	if (!c->members || l->begun)
+		return;
+	l->cfg = c->run->cfg;
+	l->n_seen = 0;
+	l->budget_ns = budget_ns;
+	l->from_ns = now_ns();
+	l->done = l->stop = false;
+	l->all = (struct ledger){ .by_pss = true };
+	for (uint32_t i = 0; i < c->n_sums; i++)
+		c->sums[i].over = c->sums[i].over_rss = 0;
+	members_each(c->members, add_members, c);
+	if (!l->n_seen)
+		return; /* nobody is there */
+	qsort(l->seen, l->n_seen, sizeof(*l->seen), largest_first);
+	free(l->sums);
+	l->sums = calloc(c->n_sums, sizeof(*l->sums));
+	l->n_sums = l->sums ? c->n_sums : 0;
+	if (!l->sums)
+		return;
+	for (uint32_t i = 0; i < l->n_sums; i++)
+		l->sums[i] = (struct ledger){ .by_pss = true,
+					      .not_read = c->sums[i].over,
+					      .not_read_rss = c->sums[i].over_rss };
+	l->begun = begin_thread(l);
+	if (!l->begun)
+		run_note(c->run, false,
+			 "no thread for the RSS breakdown: one look at it is missing");
 }
 
 /* --- in the run --- */
@@ -229,20 +289,32 @@ static void write_folder_row(struct container_rss *c, struct container_sum *sum)
 	rss_csv_row(&sum->csv, &sum->now, MEM_UNKNOWN);
 }
 
-static void take_row(struct container_rss *c, int64_t budget_ns)
+static void write_rows(struct container_rss *c)
 {
 	const struct alloc_state *alloc = &c->run->alloc;
-	uint64_t from = now_ns();
 
-	if (!c->members || !look(c, budget_ns))
-		return;
-	c->next_ns = from + SHARE * (c->at_ns - from);
-	if (!c->written)
-		return;
 	rss_csv_row(&c->csv, &c->all,
 		    alloc->live_bytes ? alloc->live_bytes(alloc->live_ctx) : MEM_UNKNOWN);
 	for (uint32_t i = 0; c->folders && i < c->n_sums; i++)
 		write_folder_row(c, &c->sums[i]);
+}
+
+/* The thread has ended, or is about to: what it has found, unless it was stopped. */
+static void look_end(struct container_rss *c)
+{
+	struct look *l = &c->look;
+
+	pthread_join(l->thread, NULL);
+	l->begun = false;
+	if (l->stop)
+		return;
+	c->all = l->all;
+	for (uint32_t i = 0; i < l->n_sums; i++)
+		c->sums[i].now = l->sums[i];
+	c->at_ns = l->end_ns;
+	c->next_ns = l->from_ns + SHARE * (l->end_ns - l->from_ns);
+	if (c->written)
+		write_rows(c);
 }
 
 static void row(void *self, uint64_t now)
@@ -250,7 +322,21 @@ static void row(void *self, uint64_t now)
 	struct container_rss *c = self;
 
 	if (now >= c->next_ns)
-		take_row(c, c->run->cfg->all ? HOST_NS : GROUPS_NS);
+		look_begin(c, c->run->cfg->all ? HOST_NS : GROUPS_NS);
+}
+
+static bool is_done(const struct container_rss *c)
+{
+	return __atomic_load_n(&c->look.done, __ATOMIC_ACQUIRE);
+}
+
+static void tick(void *self, uint64_t now)
+{
+	struct container_rss *c = self;
+
+	(void)now;
+	if (c->look.begun && is_done(c))
+		look_end(c);
 }
 
 static int ready(void *self, struct err *e)
@@ -271,11 +357,34 @@ static int ready(void *self, struct err *e)
 	return 0;
 }
 
+/* The gate is open: events come as ever. */
+static void wait_for_look(struct container_rss *c)
+{
+	const struct timespec pause = { .tv_nsec = WAIT_MS * 1000000L };
+	struct err e = { 0 };
+	int rc = 0;
+
+	while (!is_done(c)) {
+		nanosleep(&pause, NULL);
+		if (rc == 0)
+			rc = pipeline_keep_up(c->run, &e);
+	}
+	if (rc < 0)
+		run_note(c->run, true, "%s", e.msg);
+	look_end(c);
+}
+
 static void closing(void *self)
 {
 	struct container_rss *c = self;
 
-	take_row(c, c->run->cfg->all ? HOST_LAST_NS : GROUPS_NS);
+	if (c->look.begun) {
+		__atomic_store_n(&c->look.stop, !is_done(c), __ATOMIC_RELAXED);
+		wait_for_look(c);
+	}
+	look_begin(c, c->run->cfg->all ? HOST_LAST_NS : GROUPS_NS);
+	if (c->look.begun)
+		wait_for_look(c);
 }
 
 /* --- at the end --- */
@@ -332,13 +441,18 @@ static void free_rss(void *self)
 {
 	struct container_rss *c = self;
 
+	if (c->look.begun) {
+		__atomic_store_n(&c->look.stop, true, __ATOMIC_RELAXED);
+		pthread_join(c->look.thread, NULL);
+	}
 	for (uint32_t i = 0; i < c->n_sums; i++)
 		rss_csv_close(&c->sums[i].csv);
 	if (c->written)
 		rss_csv_close(&c->csv);
 	members_free(c->members);
 	free(c->sums);
-	free(c->seen);
+	free(c->look.seen);
+	free(c->look.sums);
 	free(c->rows);
 }
 
@@ -352,6 +466,7 @@ const struct component container_rss_component = {
 	.size = sizeof(struct container_rss),
 	.wanted = wanted,
 	.ready = ready,
+	.tick = tick,
 	.row = row,
 	.closing = closing,
 	.report = report,
