@@ -69,6 +69,30 @@ def check_new(name):
     equal(run.summary()["alloc"]["earlier_frees"], 0, "frees of older blocks")
 
 
+def programs_of(memscope):
+    """BPF programs that it holds, by the kernel's numbers."""
+    ids = set()
+    for fd in os.listdir(f"/proc/{memscope}/fdinfo"):
+        try:
+            with open(f"/proc/{memscope}/fdinfo/{fd}", encoding="ascii") as f:
+                ids |= {line.split()[1] for line in f if line.startswith("prog_id:")}
+        except OSError:
+            pass  # closed since
+    return ids
+
+
+@fact
+def programs_for_an_operator_new_of_its_own_are_loaded_only_where_there_is_one():
+    loaded = []
+    for target in (Target("new_truth"), preloaded("mimalloc", "new_truth")):
+        run = Run("-p", target.pid, *EXACT)
+        run.ready()
+        loaded.append(len(programs_of(run.process.pid)))
+        run.stop()
+        run.must()
+    equal(loaded[1], loaded[0] + 2, "programs of a run")
+
+
 @fact
 def new_and_delete_of_jemalloc_are_counted_once():
     check_new("jemalloc")

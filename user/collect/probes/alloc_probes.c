@@ -126,6 +126,10 @@ static void look_into(struct alloc_probes *ap, struct probed_file *f)
 	};
 
 	alloc_sites_find(&image, uprobes_multi(), ap->objects, &f->sites);
+	/* If they cannot be loaded, they cannot be attached, and that is counted. */
+	for (uint32_t i = 0; i < f->sites.n; i++)
+		if (f->sites.site[i].shape == MS_SHAPE_NEW)
+			session_want_new(ap->session);
 	ap->stats.objects |= f->sites.objects;
 	if (f->sites.objects_hidden)
 		snprintf(ap->stats.objects_hidden, sizeof(ap->stats.objects_hidden), "%s",

@@ -1,7 +1,8 @@
 /*
  * Loading. The verifier's work is most of a run's start, and the kernel does it for several programs at a
  * time: so the programs are divided among some objects of libbpf, each loaded by a thread, which have the
- * first one's maps. The skeleton's programs are those of whichever object has loaded them.
+ * first one's maps. The skeleton's programs are those of whichever object has loaded them. What few targets
+ * need, and takes long, is loaded when one does.
  */
 #include "collect/session/session_parts.h"
 
@@ -135,12 +136,12 @@ static void *load_part(void *arg)
 }
 
 /* The skeleton's programs are from now on those that this part has loaded. */
-static void adopt(struct session *s, struct part *p)
+static void adopt(struct session *s, struct part *p, uint32_t slot)
 {
 	for (uint32_t i = 0; i < n_programs(s->skel); i++)
 		if (p->costs[i] && p->part_of[i] == p->number)
 			*program(s->skel, i) = *program(p->k, i);
-	s->parts[p->number] = p->k;
+	s->parts[slot] = p->k;
 }
 
 int session_load(struct session *s)
@@ -177,7 +178,7 @@ int session_load(struct session *s)
 		else
 			load_part(&parts[i]);
 		if (parts[i].k)
-			adopt(s, &parts[i]);
+			adopt(s, &parts[i], i);
 		if (parts[i].result < 0 && r == 0)
 			r = parts[i].result;
 	}
@@ -186,9 +187,26 @@ int session_load(struct session *s)
 	return r;
 }
 
+int session_load_later(struct session *s, struct bpf_program *const *programs, uint32_t n)
+{
+	uint32_t costs[SESSION_PROGRAMS] = { 0 }, part_of[SESSION_PROGRAMS] = { 0 };
+	struct part p = { .first = s->skel, .part_of = part_of, .costs = costs };
+
+	if (n_programs(s->skel) > SESSION_PROGRAMS || s->parts[SESSION_PARTS])
+		return -E2BIG;
+	for (uint32_t i = 0; i < n_programs(s->skel); i++)
+		for (uint32_t j = 0; j < n; j++)
+			costs[i] |= *program(s->skel, i) == programs[j];
+	load_part(&p);
+	if (p.k)
+		adopt(s, &p, SESSION_PARTS);
+	malloc_trim(0);
+	return p.result;
+}
+
 void session_unload(struct session *s)
 {
-	for (uint32_t i = 0; i < SESSION_PARTS; i++)
+	for (uint32_t i = 0; i <= SESSION_PARTS; i++)
 		if (s->parts[i])
 			memscope_bpf__destroy(s->parts[i]);
 	memscope_bpf__destroy(s->skel);

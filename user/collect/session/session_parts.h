@@ -17,7 +17,9 @@
 struct session {
 	struct session_opts opts;
 	struct memscope_bpf *skel;
-	struct memscope_bpf *parts[SESSION_PARTS]; /* that have loaded its programs; NULL: it has itself */
+	/* That have loaded its programs, NULL: it has itself; the last, what was loaded later. */
+	struct memscope_bpf *parts[SESSION_PARTS + 1];
+	enum { SESSION_NEW_UNWANTED, SESSION_NEW_LATER, SESSION_NEW_LOADED } of_new; /* its programs */
 	struct bpf_link *links[N_TP_LINKS];
 	uint32_t n_links;
 	int *perf_fds;
@@ -41,6 +43,8 @@ void session_choose_programs(struct session *s, const struct btf *btf);
 
 /* Maps, and the programs that were chosen. 0 or -errno. */
 int session_load(struct session *s);
+/* Those of `programs` (of the skeleton), which were not chosen: with the session's maps, once. 0 or -errno. */
+int session_load_later(struct session *s, struct bpf_program *const *programs, uint32_t n);
 void session_unload(struct session *s);
 /*
  * Divides programs that cost so much to load (0: not wanted) among at most `most` parts, not more than

@@ -99,6 +99,20 @@ static void choose_probes(struct session *s)
 		for (int end = UPROBE_ENTRY; end <= UPROBE_BOTH; end++)
 			load_probe(session_alloc_prog(s, (enum ms_shape)i, (enum uprobe_end)end),
 				   (enum uprobe_end)end);
+	/* Few programs have an operator new that does not call malloc. */
+	bpf_program__set_autoload(k->progs.enter_new, false);
+	bpf_program__set_autoload(k->progs.exit_new, false);
+	s->of_new = SESSION_NEW_LATER;
+}
+
+int session_want_new(struct session *s)
+{
+	struct bpf_program *const progs[] = { s->skel->progs.enter_new, s->skel->progs.exit_new };
+
+	if (s->of_new != SESSION_NEW_LATER)
+		return 0;
+	s->of_new = SESSION_NEW_LOADED;
+	return session_load_later(s, progs, 2);
 }
 
 void session_choose_programs(struct session *s, const struct btf *btf)

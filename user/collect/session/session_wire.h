@@ -16,6 +16,8 @@ void session_seed(const struct session *s, struct ms_hash *ret_seed);
  * one for both. NULL: the shape has none; some have no return.
  */
 struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, enum uprobe_end end);
+/* Before those of MS_SHAPE_NEW and MS_SHAPE_NEW_EXIT are attached: loads them, the first time. 0 or -errno. */
+int session_want_new(struct session *s);
 struct bpf_program *session_count_prog(struct session *s);
 /* A program that does nothing, for both ends, to measure a trap (trap_cost.h); NULL: no sessions. */
 struct bpf_program *session_trap_prog(struct session *s);

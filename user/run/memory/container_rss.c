@@ -22,10 +22,10 @@
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/members.h"
-#include "run/pipeline.h"
 #include "run/memory/rss_csv.h"
 #include "run/memory/rss_look.h"
 #include "run/output/files.h"
+#include "run/pipeline.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -59,7 +59,8 @@ struct container_sum {
 	struct ledger now;
 	struct rss_csv csv;
 	bool written;
-	int64_t over, over_rss; /* of the next look: there were more processes than it has room for */
+	int64_t over,
+		over_rss; /* of the next look: there were more processes than it has room for */
 };
 
 /* A look, of the thread while that is at work. */
