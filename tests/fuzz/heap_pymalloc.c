@@ -30,6 +30,7 @@ static bool put_word(struct fake_memory *f, struct bytes *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
+	struct heap_blocks blocks = { .max = 1 << 16, .objects = true };
 	struct heap_use use = { 0 };
 	struct fake_memory f;
 	int r;
@@ -37,7 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	py_init(&f);
 	while (put_word(&f, &in))
 		;
-	r = heap_walk_pymalloc(&f.mem, &use, NULL);
+	r = heap_walk_pymalloc(&f.mem, &use, &blocks);
+	for (uint64_t i = 0; i < blocks.n; i++)
+		if (blocks.rows[i].addr < PY_AT || blocks.rows[i].addr >= PY_AT + 2 * PY_ARENA)
+			abort();
+	heap_blocks_free(&blocks);
 	if ((r < 0 && r != -ENOENT) || f.reads > 10000000 ||
 	    use.live.bytes + use.cached.bytes + use.free.bytes + use.top.bytes +
 			    use.metadata.bytes + use.unknown.bytes >

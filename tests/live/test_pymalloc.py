@@ -185,6 +185,57 @@ def objects_whose_calls_cannot_all_be_seen_are_refused_by_name():
     within(run.profile("heap").sum(HEAP[0]), LARGE[0], LARGE[0] + 10000, "calls of malloc alone")
 
 
+LEAKS = """
+import time
+kept, pairs = [], 0
+print("ready", flush=True)
+input()
+end = time.monotonic() + 7
+while time.monotonic() < end:
+    for i in range(200):
+        x = [i, (i, i + 1)]
+    kept.append(1.5 * len(kept))
+    pairs += 1
+print(pairs, flush=True)
+input()
+"""
+
+
+def in_bursts(python, *args):
+    child = Child([python, "-S", "-c", LEAKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    run = Run("-p", child.pid, "--only", "alloc,offcpu", "--alloc=bursts", "--interval", 0.5, *args)
+    run.ready()
+    child.process.stdin.write(b"go\n")
+    child.process.stdin.flush()
+    leaked = int(child.process.stdout.readline())
+    run.stop()
+    child.end()
+    return run, leaked
+
+
+@fact
+def objects_that_leak_are_found_in_bursts():
+    run, leaked = in_bursts(of_versions("3.11", "3.12", "3.13"), "--python-objects")
+    run.must()
+    alloc = run.summary()["alloc"]
+    check("pymalloc" in alloc["live_estimate"]["allocators"], f"walked: {alloc['live_estimate']}")
+    floats = [x for x in alloc["live_sites"] if x["function"] == "PyFloat_FromDouble"]
+    check(floats, f"sites: {[x['function'] for x in alloc['live_sites']]}")
+    for site in floats:  # of 24 bytes; 2.6 times the 95 % interval on either side: 5 sigma
+        within(24 * leaked, site["bytes"] - 2.6 * (site["bytes"] - site["low"]),
+               site["bytes"] + 2.6 * (site["high"] - site["bytes"]), f"leaked: {site}")
+
+
+@fact
+def objects_that_are_not_traced_are_not_among_what_bursts_estimate():
+    need("python3.11")
+    run, leaked = in_bursts("/usr/bin/python3.11", "--python-objects")
+    estimate = run.summary()["alloc"]["live_estimate"]
+    check(estimate["objects_bytes"] > 24 * leaked, f"objects: {estimate}")
+    equal(estimate["allocators"], "glibc", "walked")
+
+
 @fact
 def interpreter_that_takes_all_from_malloc_has_no_arenas():
     need("python3")

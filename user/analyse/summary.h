@@ -129,6 +129,7 @@ struct summary_live {
 	uint64_t reused;          /* addresses seen again, so that the earlier block had ended */
 	uint64_t unknown;         /* questions that a look could not answer                  */
 	int64_t before_bytes;     /* in use since before the bursts, usable sizes            */
+	int64_t objects_bytes;    /* CPython's objects in use, of which nothing else is known */
 };
 
 struct summary_alloc {

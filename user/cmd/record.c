@@ -69,7 +69,7 @@ static const struct opt rows[] = {
 	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD, or --inject: mean bytes between samples (default 512K)"),
 	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with -p or -n: allocations sampled, or with --alloc=exact recorded one and all, by memscope's own library, which is put into the running process, and idle again in the end; refused, with the reason, where that is not safe (glibc 2.34 and later, x86-64; no static programs, no seccomp)"),
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
-	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --alloc=exact: every object that CPython allocates as well, not only what it takes from malloc; millions a second. Refused by name where not all calls can be seen: they are inlined, as in Debian's python3, or there are no symbols"),
+	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --alloc=exact or bursts: every object that CPython allocates as well, not only what it takes from malloc; millions a second. Refused by name where not all calls can be seen: they are inlined, as in Debian's python3, or there are no symbols"),
 	ROW("offcpu", 0, OPT_CHOICE, "MODE", offcpu, .choices = "auto|exact|sampled", .help = "waits: the length of each is taken, and its stack: of all (exact), of some by chance where a thread switches over a thousand times a second (sampled), or that once all cost more than --max-overhead leaves for it (auto, the default)"),
 	ROW("series", 0, OPT_LIST, "FILE|URL", series, .help = "what the targets work, to hold growth against: lines timestamp,name,value of a file, which is followed, or a page of Prometheus text, fetched at each --interval; FILE#NAME,… takes these alone; may be given again"),
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what the run may cost who is profiled, in percent of one CPU: allocations and stacks of waits keep within what the other sources leave, unless forced (default 5)"),
@@ -124,8 +124,9 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 	if (a->python_objects && a->inject)
 		return err_set(e, -EINVAL,
 			       "--python-objects goes with --alloc=exact without --inject");
-	if (a->python_objects && cfg->alloc != ALLOC_EXACT)
-		return err_set(e, -EINVAL, "--python-objects goes with --alloc=exact");
+	if (a->python_objects && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_BURSTS)
+		return err_set(e, -EINVAL,
+			       "--python-objects goes with --alloc=exact or --alloc=bursts");
 	cfg->python_objects = a->python_objects;
 	for (int i = 0; i < N_SOURCES; i++)
 		cfg->sources[i] = !s;

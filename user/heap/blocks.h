@@ -36,6 +36,7 @@ struct heap_blocks {
 	const uint64_t *sought;       /* sorted: only blocks that one of these addresses is in; NULL: all */
 	uint64_t n_sought;
 	uint64_t one_in;              /* a sample of about one in so many, by their addresses; 0: all     */
+	bool objects;                 /* those of interpreters as well                                    */
 	uint32_t (*class_of)(uint64_t words); /* < HEAP_CLASSES_MAX; NULL: classes are not counted       */
 
 	struct heap_range *unknown;   /* parts of heaps that were not walked */

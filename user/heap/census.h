@@ -28,7 +28,7 @@ struct heap_use {
 	const char *allocator;        /* "glibc"                                             */
 	uint32_t arenas;
 	uint32_t caches;              /* of threads, that hold something                    */
-	bool objects;                 /* an interpreter's: its blocks are counted, not listed */
+	bool objects;                 /* an interpreter's: its blocks are listed only if asked for */
 	struct heap_amount live;      /* in use; mapped among them                           */
 	struct heap_amount mapped;    /* of live: those that have a mapping of their own     */
 	struct heap_amount cached;    /* freed, kept for the thread that freed: tcache        */

@@ -23,6 +23,7 @@ int heap_in_use_of(const struct heap_memory *mem, const struct heap_wanted *want
 		.blocks = { .max = wanted->max,
 			    .sought = wanted->addrs,
 			    .n_sought = wanted->n_addrs,
+			    .objects = wanted->objects,
 			    .class_of = wanted->class_of },
 		.one_in = 1,
 	};
@@ -44,8 +45,10 @@ int heap_in_use_of(const struct heap_memory *mem, const struct heap_wanted *want
 	u.incomplete = u.blocks.over;
 	u.glibc = c.n == 1;
 	for (uint32_t i = 0; i < c.n; i++) {
-		if (c.use[i].objects)
+		if (c.use[i].objects && !wanted->objects) {
+			u.objects_bytes += c.use[i].live.bytes;
 			continue;
+		}
 		u.unknown_bytes += c.use[i].unknown.bytes;
 		u.glibc &= strcmp(c.use[i].allocator, "glibc") == 0;
 		u.cached |= strcmp(c.use[i].allocator, "glibc") != 0;

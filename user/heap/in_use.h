@@ -31,6 +31,7 @@ struct heap_wanted {
 	const uint64_t *addrs;      /* the only ones that will be asked about, sorted; NULL: any */
 	uint64_t n_addrs;
 	bool sample;                /* about one block in `one_in` is enough where there are more than `max` */
+	bool objects;               /* those of interpreters as well                        */
 	uint32_t (*class_of)(uint64_t words); /* blocks.h; NULL                             */
 };
 
@@ -39,6 +40,7 @@ struct heap_in_use {
 	double one_in;              /* 1: all that are wanted; else a sample of them       */
 	uint64_t live_bytes;        /* of all, listed or not                               */
 	uint64_t unknown_bytes;     /* held by allocators, in use or not                   */
+	uint64_t objects_bytes;     /* interpreters' objects in use, where they are not wanted */
 	bool incomplete;
 	bool cached;                /* blocks in caches of threads are among those in use   */
 	bool glibc;                 /* all of them are glibc's                              */

@@ -16,7 +16,9 @@
  * whose rows have those pools where they say that they are. Every pool must have the number of
  * its row and numbers that fit each other, or it is counted in `unknown`.
  *
- * Blocks are counted by what their pool says, not listed. What interpreters with a lock of their own
+ * Blocks are counted by what their pool says. They are listed only where those of interpreters are asked for
+ * (blocks.h), by their pool's chain of free blocks, each of which begins with the address of the next one; a pool
+ * whose chain does not have as many as it says is read again, and is finally unknown. What interpreters with a lock of their own
  * (3.12) have is not found, nor is what python built for threads without a lock (mimalloc) has.
  */
 #include "heap/census.h"
@@ -59,7 +61,10 @@ struct walk {
 	uint64_t known[CLASSES]; /* pools that usedpools has */
 	uint32_t known_arena[CLASSES];
 	uint32_t n_known;
+	struct heap_blocks *blocks; /* NULL: they are not listed */
 	struct heap_window window, rows;
+	uint8_t pool[POOL];
+	bool free[POOL / ALIGNMENT]; /* of its blocks */
 };
 
 _Static_assert(sizeof(struct pool) == HEADER, "as obmalloc.c has it");
@@ -268,6 +273,57 @@ static bool read_sound(const struct walk *w, uint64_t at, uint32_t arena, struct
 	return false;
 }
 
+/* Marks the blocks that are free, which are as many as the pool says. */
+static bool mark_free(struct walk *w, const struct pool *p, uint64_t at, uint64_t touched)
+{
+	uint64_t n = 0, block = p->freeblock, size = block_size(p);
+
+	memset(w->free, 0, sizeof(w->free));
+	for (; block && n <= touched; n++) {
+		uint64_t off = block - at - HEADER, i = off / size;
+
+		if (block < at + HEADER || off % size || i >= touched || w->free[i])
+			return false;
+		w->free[i] = true;
+		memcpy(&block, w->pool + HEADER + off, sizeof(block));
+	}
+	return n == touched - p->count;
+}
+
+static bool list_once(struct walk *w, uint64_t at, uint32_t arena)
+{
+	uint64_t touched, size;
+	struct pool p;
+
+	if (!w->mem->read(w->mem->ctx, at, w->pool, w->pool_size))
+		return false;
+	memcpy(&p, w->pool, sizeof(p));
+	if (p.arena != arena || !is_pool(&p, at, w->pool_size))
+		return false;
+	size = block_size(&p);
+	touched = (p.nextoffset - HEADER) / size;
+	if (touched > blocks_in(w->pool_size, &p))
+		touched = blocks_in(w->pool_size, &p);
+	if (!p.count)
+		return true;
+	if (!mark_free(w, &p, at, touched))
+		return false;
+	for (uint64_t i = 0; i < touched; i++)
+		if (!w->free[i])
+			heap_blocks_add(
+				w->blocks, at + HEADER + i * size, size,
+				w->mem->resident(w->mem->ctx, at + HEADER + i * size, size));
+	return true;
+}
+
+static void list_pool(struct walk *w, uint64_t at, uint32_t arena)
+{
+	for (int tries = 0; tries < 3; tries++)
+		if (list_once(w, at, arena))
+			return;
+	heap_blocks_unknown(w->blocks, at, at + w->pool_size);
+}
+
 static void take_arena(struct walk *w, const struct arena *a, uint32_t number)
 {
 	struct heap_use *use = w->use;
@@ -279,8 +335,11 @@ static void take_arena(struct walk *w, const struct arena *a, uint32_t number)
 
 		if (read_sound(w, at, number, &p)) {
 			take_pool(w, &p, at);
+			if (w->blocks)
+				list_pool(w, at, number);
 			continue;
 		}
+		heap_blocks_unknown(w->blocks, at, at + w->pool_size);
 		heap_amount_add(&use->unknown, w->mem, at, w->pool_size);
 		use->caveat = "pools of CPython's objects do not add up";
 	}
@@ -341,11 +400,11 @@ int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 	struct walk *w = calloc(1, sizeof(*w));
 	uint64_t table, first;
 
-	(void)blocks;
 	if (!w)
 		return -ENOMEM;
 	w->mem = w->window.mem = w->rows.mem = mem;
 	w->use = use;
+	w->blocks = blocks && blocks->objects ? blocks : NULL;
 	if (find_variable(w, is_usedpools, &first) && find_variable(w, is_arenas_variable, &table))
 		take_arenas(w, table);
 	use->metadata.blocks = 0;

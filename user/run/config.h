@@ -27,7 +27,7 @@ struct run_config {
 	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command, or injected: mean bytes between samples */
 	bool inject;             /* ALLOC_SAMPLED, ALLOC_EXACT: put the library into running processes */
 	bool file_scope;
-	bool python_objects;     /* ALLOC_EXACT: CPython's allocator of objects as well   */
+	bool python_objects;     /* ALLOC_EXACT, _BURSTS: CPython's allocator of objects as well   */
 	double max_overhead;     /* % of one CPU                             */
 	bool children, user_stacks, kernel_stacks;
 	pid_t tid;

@@ -59,6 +59,55 @@ static void pools_are_split_into_what_is_in_use_and_what_is_free(void **state)
 	assert_null(use.caveat);
 }
 
+/* The free ones of the first pool, of which all but the last were used and freed: one leads to the next. */
+static void chain(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		put(PY_FIRST + 48 + (5 + i) * (uint64_t)PY_SIZE,
+		    i + 1 < n ? PY_FIRST + 48 + (6 + i) * (uint64_t)PY_SIZE : 0, 8);
+}
+
+static void blocks_that_are_in_no_chain_of_free_ones_are_listed_where_asked_for(void **state)
+{
+	struct heap_blocks blocks = { .max = 1000, .objects = true };
+
+	chain(PY_TOUCHED - PY_COUNT);
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, &blocks), 0);
+	assert_int_equal(blocks.n, PY_COUNT + PY_BLOCKS);
+	assert_int_equal(blocks.n_unknown, 0);
+	assert_int_equal(8 * blocks.all.words, use.live.bytes);
+	for (uint64_t i = 0; i < blocks.n; i++)
+		assert_false(blocks.rows[i].addr >= PY_FIRST + 48 + 5 * PY_SIZE &&
+			     blocks.rows[i].addr < PY_FIRST + 48 + 15 * PY_SIZE);
+	assert_int_equal(blocks.rows[4].addr, PY_FIRST + 48 + 4 * PY_SIZE);
+	assert_int_equal(blocks.rows[5].addr, PY_FIRST + 48 + 15 * PY_SIZE);
+	heap_blocks_free(&blocks);
+	again(state);
+	chain(PY_TOUCHED - PY_COUNT);
+	blocks = (struct heap_blocks){ .max = 1000 };
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, &blocks), 0);
+	assert_int_equal(blocks.n, 0);
+}
+
+static void pool_whose_chain_is_not_as_long_as_it_says_is_unknown(void **state)
+{
+	const uint64_t loop = PY_FIRST + 48 + 5 * (uint64_t)PY_SIZE;
+	const uint64_t last[] = { loop, 0, 8, PY_FIRST + PY_POOL + 48, loop + 1 };
+
+	for (size_t i = 0; i < sizeof(last) / sizeof(*last); i++) {
+		struct heap_blocks blocks = { .max = 1000, .objects = true };
+
+		chain(PY_TOUCHED - PY_COUNT - 1);
+		put(PY_FIRST + 48 + 13 * (uint64_t)PY_SIZE, last[i], 8);
+		assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, &blocks), 0);
+		assert_int_equal(blocks.n, PY_BLOCKS);
+		assert_int_equal(blocks.n_unknown, 1);
+		assert_int_equal(blocks.unknown[0].from, PY_FIRST);
+		heap_blocks_free(&blocks);
+		again(state);
+	}
+}
+
 static void pool_whose_numbers_do_not_fit_is_unknown(void **state)
 {
 	static const struct {
@@ -140,6 +189,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			pools_are_split_into_what_is_in_use_and_what_is_free, fresh, done),
+		cmocka_unit_test_setup_teardown(
+			blocks_that_are_in_no_chain_of_free_ones_are_listed_where_asked_for, fresh,
+			done),
+		cmocka_unit_test_setup_teardown(
+			pool_whose_chain_is_not_as_long_as_it_says_is_unknown, fresh, done),
 		cmocka_unit_test_setup_teardown(pool_whose_numbers_do_not_fit_is_unknown, fresh,
 						done),
 		cmocka_unit_test_setup_teardown(table_that_does_not_have_the_pool_is_not_believed,

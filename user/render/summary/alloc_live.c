@@ -58,6 +58,9 @@ void alloc_live_text(const struct summary_alloc *a, struct sink *out)
 			      unit_count((int64_t)l->unknown).s);
 	if (l->cached)
 		strbuf_puts(&b, "; blocks in thread caches count as in use");
+	if (l->objects_bytes)
+		strbuf_printf(&b, "; CPython's own objects, %s in use, are not among them",
+			      unit_bytes(l->objects_bytes).s);
 	cells_spaces(out, CELLS_LABEL_WIDTH);
 	cells_wrapped(out, b.s ? b.s : "", CELLS_LABEL_WIDTH, true);
 	put_live_sites(a, out);
@@ -78,6 +81,7 @@ void alloc_live_json(struct json_doc *d, cJSON *to, const struct summary_alloc *
 	json_number(d, o, "high", a->live_interval.high);
 	json_count(d, o, "blocks", a->live_interval.samples);
 	json_number(d, o, "before_bytes", l->before_bytes);
+	json_number(d, o, "objects_bytes", l->objects_bytes);
 	json_count(d, o, "looks", l->looks);
 	json_count(d, o, "failed_looks", l->failed_looks);
 	json_number(d, o, "look_ns", l->look_ns);

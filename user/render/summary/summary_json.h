@@ -20,7 +20,7 @@
  *               covered_to_ns, objects, bytes, freed_objects, freed_bytes, live_objects,
  *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,
  *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval,
- *               live_estimate: {known, why_not; allocators, low, high, blocks, before_bytes, looks, failed_looks, look_ns,
+ *               live_estimate: {known, why_not; allocators, low, high, blocks, before_bytes, objects_bytes, looks, failed_looks, look_ns,
  *               reused, unknown, caches_count};
  *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks: [];
  *               exact: temporary, cross_thread_frees, lifetime_ns, peak, lifetimes, sizes, peak_sites,

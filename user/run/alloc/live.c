@@ -97,12 +97,23 @@ static uint32_t kept_max(const struct alloc *al)
 	return (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / KEPT_PART / KEPT_BYTES);
 }
 
+/* Are all calls of CPython's allocator of objects seen? If not, blocks of it would be taken for others'. */
+static bool sees_objects(const struct alloc *al)
+{
+	struct alloc_probes_stats stats = { 0 };
+
+	if (al->run->cfg->python_objects && al->probes)
+		alloc_probes_stats(al->probes, &stats);
+	return stats.objects && !*stats.objects_hidden;
+}
+
 /* What is in use of the blocks that are kept; to begin with, of all, or a sample of them. */
 static int take(struct alloc *al, struct live_process *p, bool begin,
 		struct heap_in_use *ret_in_use, struct err *e)
 {
 	struct heap_wanted wanted = { .max = kept_max(al) / 2,
 				      .sample = begin,
+				      .objects = sees_objects(al),
 				      .class_of = live_class_of };
 	_cleanup_(freep) uint64_t *addrs = NULL;
 	int rc;
@@ -142,6 +153,7 @@ static int look(struct alloc *al, struct live_process *p, bool begin, struct err
 	look.n_unknown = u.blocks.n_unknown;
 	snprintf(l->facts.allocators, sizeof(l->facts.allocators), "%s", u.allocators);
 	l->facts.cached |= u.cached;
+	l->facts.objects_bytes = (int64_t)u.objects_bytes;
 	if (!*u.allocators)
 		rc = -ENOENT;
 	else if (u.incomplete || u.unknown_bytes > u.live_bytes / UNKNOWN_PART + (1 << 20))
