@@ -48,8 +48,9 @@
 
 #define DEPS_MAX     (MS_MAX_FRAMES * 2)
 #define STEP_DEPS    4
-#define MEMOS        1024
+#define MEMOS        4096
 #define EDGES        4096
+#define EDGE_WAYS 4u /* in one cache line */
 #define MOVES        1024
 #define FEW          128 /* of each of these, when there are many threads: */
 #define LARGE_STATES 256
@@ -73,6 +74,7 @@ struct frame {
 	uint64_t pc, sp, fp;
 	uint32_t node;
 	uint32_t deps; /* of this frame and all that called it: the first so many */
+	uint32_t hash;
 	bool needs_fp; /* the walk from here on depends on `fp` */
 };
 
@@ -135,7 +137,7 @@ struct thread {
 	uint64_t copy_at, copy_len;
 	uint8_t copy[4096];
 	struct memo memo[MEMOS];
-	struct edge edges[EDGES];
+	struct edge edges[EDGES] __attribute__((aligned(64)));
 	struct move moves[MOVES];
 	struct ms_walk walk;
 	struct frame frames[MS_MAX_FRAMES];
@@ -238,7 +240,8 @@ static uint32_t site_of(struct thread *t, struct exact_area *a, const void *func
 #endif
 	node = stack_node(t, a, pc, (uint64_t)(uintptr_t)(caller + 2), caller[0], &verdict);
 	leaf = (uint64_t)(uintptr_t)function | (uint64_t)verdict << EXACT_VERDICT_SHIFT;
-	m = &t->memo[(node * 7 ^ leaf >> 4) % (t->many ? FEW : MEMOS)];
+	/* Nodes are numbered in turn: a stack has its own, until there are many. */
+	m = &t->memo[(node ^ leaf >> 4) % (t->many ? FEW : MEMOS)];
 	if (LIKELY(m->node == node && m->leaf == leaf && node))
 		return m->site;
 	ix = node ? child(a, node, leaf) : 0;
@@ -327,10 +330,10 @@ static uint32_t life_class(uint64_t ns)
 }
 
 static void site_freed(struct thread *t, struct exact_area *a, const struct exact_block *b,
-		       bool own, bool last)
+		       uint64_t now_ns, bool own, bool last)
 {
 	struct ms_alloc_site *site = site_at(a, b->site), *root = site_at(a, ROOT);
-	uint64_t life = clock_now() - b->born_ns;
+	uint64_t life = now_ns - b->born_ns;
 
 	site_note(site, root);
 	if (LIKELY(own && site->key.tid == t->tid)) {
@@ -395,6 +398,7 @@ void exact_allocated(const void *p, size_t size, const void *function, const uin
 		leave(t);
 		return;
 	}
+	block_prefetch(a, addr);
 	if (UNLIKELY(++t->calls % TIME_ONE == 0))
 		from = clock_now();
 	block = (struct exact_block){ size, 0, site_of(t, a, function, caller), 0 };
@@ -402,7 +406,7 @@ void exact_allocated(const void *p, size_t size, const void *function, const uin
 	tracked = block_put(a, addr, &block, &old);
 	if (UNLIKELY(old.size != UINT64_MAX)) {
 		count_add(a, EXACT_REUSED, 1);
-		site_freed(t, a, &old, false, false);
+		site_freed(t, a, &old, block.born_ns, false, false);
 	}
 	site_allocated(t, a, block.site, size, block.born_ns, tracked);
 	t->last = addr;
@@ -420,11 +424,14 @@ void exact_freed(const void *p, const uintptr_t *caller, bool quiet)
 	struct exact_area *a = enter(caller, &t);
 	uint64_t addr = (uint64_t)(uintptr_t)p;
 	struct exact_block block;
+	uint64_t now_ns;
 
 	if (!a)
 		return;
+	block_prefetch(a, addr);
+	now_ns = clock_now(); /* while its line comes */
 	if (LIKELY(block_take(a, addr, &block))) {
-		site_freed(t, a, &block, true, t->last == addr);
+		site_freed(t, a, &block, now_ns, true, t->last == addr);
 		t->deleted = quiet ? addr : 0;
 	} else if (!quiet && t->deleted != addr) {
 		count_add(a, EXACT_UNKNOWN, 1);
@@ -458,7 +465,7 @@ void exact_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
 		if (moved)
 			count_add(a, EXACT_UNKNOWN, 1);
 	} else if (moved) {
-		site_freed(t, a, &old->block, true, t->last == addr);
+		site_freed(t, a, &old->block, clock_now(), true, t->last == addr);
 	} else if (!block_put(a, addr, &old->block, &there)) {
 		count_add(a, EXACT_FULL, 1);
 	}

@@ -7,6 +7,16 @@
 #ifndef MEMSCOPE_PRELOAD_EXACT_BLOCKS_H
 #define MEMSCOPE_PRELOAD_EXACT_BLOCKS_H
 
+/* Its line is read soon. */
+static inline void block_prefetch(struct exact_area *a, uint64_t addr)
+{
+	const struct exact_line *lines = in_area(a, a->lines);
+	const struct exact_line *line = &lines[exact_line_of(addr, a->n_lines - 1)];
+
+	__builtin_prefetch(line->key, 1);
+	__builtin_prefetch(line->value, 1);
+}
+
 static bool block_take(struct exact_area *a, uint64_t addr, struct exact_block *ret_block)
 {
 	struct exact_line *lines = in_area(a, a->lines);

@@ -138,18 +138,32 @@ static uint32_t child(struct exact_area *a, uint32_t caller, uint64_t pc)
 	return 0;
 }
 
-static inline uint32_t child_of(struct thread *t, struct exact_area *a, uint32_t caller,
-				uint64_t pc)
+static SLOW uint32_t child_found(struct exact_area *a, struct edge *e, uint32_t caller,
+				 uint64_t pc)
 {
-	uint64_t at = pc ^ pc >> 11 ^ caller * 31ULL;
-	struct edge *e = &t->edges[at % (t->many ? FEW : EDGES)];
+	memmove(&e[1], &e[0], (EDGE_WAYS - 1) * sizeof(*e));
+	e[0] = (struct edge){ pc, caller, child(a, caller, pc) };
+	if (!e[0].node)
+		e[0].pc = 0;
+	return e[0].node;
+}
 
-	if (LIKELY(e->pc == pc && e->caller == caller))
-		return e->node;
-	*e = (struct edge){ pc, caller, child(a, caller, pc) };
-	if (!e->node)
-		e->pc = 0;
-	return e->node;
+/* Of all frames from the outermost on. Where a frame's edge is depends on this, and not on the number
+ * of its caller's node: so the edges of a stack are read side by side. */
+static inline uint32_t path_hash(uint32_t caller, uint64_t pc)
+{
+	return (uint32_t)((pc ^ (uint64_t)caller << 16) * 0x9e3779b97f4a7c15ULL >> 32);
+}
+
+static inline uint32_t child_of(struct thread *t, struct exact_area *a, uint32_t hash,
+				uint32_t caller, uint64_t pc)
+{
+	struct edge *e = &t->edges[hash % (t->many ? FEW : EDGES) & ~(EDGE_WAYS - 1)];
+
+	for (uint32_t i = 0; i < EDGE_WAYS; i++)
+		if (LIKELY(e[i].pc == pc && e[i].caller == caller))
+			return e[i].node;
+	return child_found(a, e, caller, pc);
 }
 
 /* Other tables, or the first ones: what was known of the stack is forgotten. */
@@ -348,12 +362,14 @@ static uint32_t join(struct thread *t, struct exact_area *a, int j, uint32_t n, 
 {
 	uint32_t node = j >= 0 ? t->frames[j].node : t->generation;
 	uint32_t deps = j >= 0 ? t->frames[j].deps : 0;
+	uint32_t hash = j >= 0 ? t->frames[j].hash : t->generation;
 	bool need = j >= 0 && t->frames[j].needs_fp;
 
 	for (uint32_t i = n; i-- > 0;) {
 		const struct step *s = &t->steps[i];
 
-		node = node ? child_of(t, a, node, s->pc) : 0;
+		hash = path_hash(hash, s->pc);
+		node = node ? child_of(t, a, hash, node, s->pc) : 0;
 		keep = keep && node && !s->opaque && j + 1 < MS_MAX_FRAMES &&
 		       deps + STEP_DEPS + 1 <= DEPS_MAX;
 		if (!keep)
@@ -364,7 +380,7 @@ static uint32_t join(struct thread *t, struct exact_area *a, int j, uint32_t n, 
 			t->deps[deps++] = (struct dep){ (const uint64_t *)s->fp_at, outer_fp };
 		need = s->uses_fp || (need && !s->fp_at);
 		outer_fp = s->fp;
-		t->frames[++j] = (struct frame){ s->pc, s->sp, s->fp, node, deps, need };
+		t->frames[++j] = (struct frame){ s->pc, s->sp, s->fp, node, deps, hash, need };
 	}
 	t->n = (uint32_t)(j + 1);
 	return node;
