@@ -50,7 +50,7 @@
 #define STEP_DEPS    4
 #define MEMOS        4096
 #define EDGES        4096
-#define EDGE_WAYS 4u /* in one cache line */
+#define EDGE_WAYS    4u /* in one cache line */
 #define MOVES        1024
 #define FEW          128 /* of each of these, when there are many threads: */
 #define LARGE_STATES 256

@@ -138,8 +138,7 @@ static uint32_t child(struct exact_area *a, uint32_t caller, uint64_t pc)
 	return 0;
 }
 
-static SLOW uint32_t child_found(struct exact_area *a, struct edge *e, uint32_t caller,
-				 uint64_t pc)
+static SLOW uint32_t child_found(struct exact_area *a, struct edge *e, uint32_t caller, uint64_t pc)
 {
 	memmove(&e[1], &e[0], (EDGE_WAYS - 1) * sizeof(*e));
 	e[0] = (struct edge){ pc, caller, child(a, caller, pc) };

@@ -2,10 +2,10 @@
 
 #include "collect/session/unwind_maps.h"
 #include "collect/stream/ingest_wire.h"
+#include "collect/stream/thread_ids.h"
 #include "collect/wire.h"
 #include "preload/exact_area.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,14 +28,9 @@
 #define LINE_BYTES  sizeof(struct exact_line)
 #define AHEAD       (1ULL << 20)  /* bytes of nodes and sites that are there before they are used */
 #define TABLES_MORE (16ULL << 20) /* room for libraries that are loaded later, at least */
-#define TIDS        256
-#define DEEPEST     16384 /* frames of one stack that are looked at */
+#define DEEPEST     16384         /* frames of one stack that are looked at */
 /* A walk in the process may be reading what a set of tables was: it is not overwritten sooner. */
 #define SET_GRACE_NS MS_POOL_GRACE_NS
-
-struct tid_pair {
-	uint32_t there, here;
-};
 
 struct inprocess {
 	struct ingest *ingest;
@@ -57,8 +52,7 @@ struct inprocess {
 	uint64_t signature, set_ns;
 	uint32_t seq;
 	bool no_tables;
-	struct tid_pair tids[TIDS];
-	bool same_pids;
+	struct thread_ids *tids; /* NULL: its numbers are ours */
 };
 
 static void *in_area(const struct inprocess *ip, uint64_t at)
@@ -357,7 +351,11 @@ int inprocess_new(struct session *s, struct ingest *in, pid_t pid, int area_fd, 
 	if (s && !space_now(ip, &space))
 		return err_set(e, -EAGAIN, "process %d has no unwind tables", (int)pid);
 	ip->proc = (struct ms_proc){ space.start_ns, (uint32_t)pid, space.exec_id };
-	ip->same_pids = same_namespace(pid);
+	if (!same_namespace(pid)) {
+		ip->tids = thread_ids_new("/proc", pid);
+		if (!ip->tids)
+			return err_set(e, -ENOMEM, "out of memory");
+	}
 	ip->n_sites = ROOT;
 	lay_out(ip, bytes, s ? copy_tables(&mem, &space, NULL, 0, NULL) : 0);
 	r = make_area(ip, area_fd, e);
@@ -382,6 +380,7 @@ void inprocess_free(struct inprocess *ip)
 		return;
 	alloc_table_close(ip->table);
 	unwind_maps_close(ip->maps);
+	thread_ids_free(ip->tids);
 	if (ip->sites)
 		munmap(ip->sites, 2 * SITES * sizeof(*ip->sites));
 	if (ip->area) {
@@ -449,40 +448,10 @@ static int stack_take(struct inprocess *ip, uint64_t leaf, struct ms_hash *ret_h
 
 /* --- threads ------------------------------------------------------------------------------------ */
 
-static uint32_t look_up_tid(const struct inprocess *ip, uint32_t there)
-{
-	uint32_t found = (uint32_t)ip->pid;
-	char path[320], line[256];
-	struct dirent *d;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)ip->pid);
-	dir = opendir(path);
-	while (dir && (d = readdir(dir))) {
-		_cleanup_(fclosep) FILE *f = NULL;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)ip->pid, d->d_name);
-		f = fopen(path, "re");
-		while (f && fgets(line, sizeof(line), f))
-			if (strncmp(line, "NSpid:", 6) == 0 &&
-			    (uint32_t)atoi(strrchr(line, '\t') + 1) == there)
-				found = (uint32_t)atoi(d->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-/* A thread's number here. In a container it knows another; one that has ended counts as the first. */
+/* A thread's number here: in a container it knows another. */
 static uint32_t tid_here(struct inprocess *ip, uint32_t there)
 {
-	struct tid_pair *pair = &ip->tids[there % TIDS];
-
-	if (ip->same_pids)
-		return there;
-	if (pair->there != there)
-		*pair = (struct tid_pair){ there, look_up_tid(ip, there) };
-	return pair->here;
+	return ip->tids ? thread_ids_here(ip->tids, there) : there;
 }
 
 /* --- sites -------------------------------------------------------------------------------------- */
@@ -551,6 +520,8 @@ static int refresh(struct inprocess *ip)
 	int r = 0;
 
 	copy_root(ip);
+	if (ip->tids)
+		thread_ids_refresh(ip->tids);
 	used = used > SITES ? SITES : used;
 	for (uint32_t i = ROOT + 1; i < used && r == 0; i++) {
 		if (!ip->sites[i].root)
