@@ -254,7 +254,7 @@ fuzzers: $(FUZZ_BIN)
 # Everything once more under clang, whose warnings are errors too: what the fuzzers reach is compiled, with the
 # coverage that they need; of the rest nothing but the warnings is wanted.
 FUZZ_BUILD := $(BUILD)-fuzz
-FUZZ_ROOMS := base container elf heap import lang model proc symbolize unwind
+FUZZ_ROOMS := base container elf heap import inject lang model proc symbolize unwind
 FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c)) \
               user/collect/probes/placement.c user/collect/probes/return_sites.c \
               user/run/trigger.c

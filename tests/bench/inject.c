@@ -2,6 +2,7 @@
  * Puts the library into a process and takes it away again, many times.
  *
  *   inject PID LIBRARY CYCLES [RATE|exact [HOLD_US]]
+ *   inject calls                  numbers of the system calls that filters are asked about
  *
  * `exact`: every call is recorded meanwhile, without its stack, and read.
  * Says at the end, or at the first cycle that fails: cycles, words exchanged and put back in the last
@@ -10,6 +11,7 @@
  */
 #include "inject/inject.h"
 #include "collect/stream/inprocess.h"
+#include "inject/filter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +39,7 @@ static int cycle(pid_t pid, const char *library, uint64_t rate, useconds_t hold_
 		 struct inject_counts *hooked, struct inject_counts *undone, struct err *e)
 {
 	_cleanup_(inject_freep) struct injected *in = NULL;
-	int r = inject_begin(pid, library, rate, &in, e);
+	int r = inject_begin(pid, library, &(struct inject_how){ .rate = rate }, &in, e);
 
 	if (r == 0)
 		r = inject_hook(in, hooked, e);
@@ -86,8 +88,10 @@ static int cycle_exact(pid_t pid, const char *library, useconds_t hold_us, uint6
 	struct proc_table *procs = proc_table_new(dict);
 	struct ingest *ingest =
 		ingest_new(dict, procs, &(struct ingest_profiles){ .alloc = none }, 0);
-	int r = inject_begin_exact(pid, library, &in, &area_fd, e);
+	int r = inject_begin(pid, library, &(struct inject_how){ .exact = true }, &in, e);
 
+	if (r == 0)
+		area_fd = inject_area(in);
 	if (r == 0)
 		r = inprocess_new(NULL, ingest, pid, area_fd, 4 << 20, &fns, &ip, e);
 	if (r == 0)
@@ -121,6 +125,13 @@ int main(int argc, char **argv)
 	uint64_t *away, *whole;
 	struct err e = { 0 };
 
+	if (argc == 2 && strcmp(argv[1], "calls") == 0) {
+		uint32_t numbers[256], n_numbers = filter_calls(true, true, numbers, 256);
+
+		for (uint32_t i = 0; i < n_numbers; i++)
+			printf("%u\n", numbers[i]);
+		return 0;
+	}
 	if (n < 1)
 		return 2;
 	away = calloc((size_t)n, sizeof(*away));

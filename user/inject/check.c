@@ -4,6 +4,7 @@
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
 #include "inject/inject.h"
+#include "preload/agent.h"
 #include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
@@ -12,10 +13,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 /* --- /proc/PID/status and auxv ---------------------------------------------------------------- */
 
@@ -83,10 +90,16 @@ static bool has_agent(pid_t pid)
 
 /* --- what it maps ----------------------------------------------------------------------------- */
 
+#define COPIES_MAX 8
+
 struct maps {
 	pid_t pid;
+	const char *library;
 	struct proc_map libc; /* its code; path is not kept */
 	bool have_libc;
+	struct proc_map ours[COPIES_MAX]; /* code that came by memfds of ours */
+	uint32_t n_ours;
+	bool replaced;  /* the library is mapped from a file that is not at its path any more */
 	char other[64]; /* another C library                  */
 	char sanitizer[64];
 	uint64_t last_end, room, room_size;
@@ -115,6 +128,11 @@ static int on_map(void *ctx, const struct proc_map *map)
 	m->last_end = map->end;
 	if (!(map->perms & PROC_MAP_EXEC))
 		return 0;
+	if (strcmp(map->path, INJECT_MEMFD_PATH) == 0 && m->n_ours < COPIES_MAX) {
+		m->ours[m->n_ours] = *map;
+		m->ours[m->n_ours++].path = "";
+	}
+	m->replaced |= map->deleted && strcmp(map->path, m->library) == 0;
 	for (size_t i = 0; i < sizeof(sanitizers) / sizeof(*sanitizers); i++)
 		if (strncmp(name, sanitizers[i], strlen(sanitizers[i])) == 0)
 			snprintf(m->sanitizer, sizeof(m->sanitizer), "%.60s", name);
@@ -234,29 +252,134 @@ static int look_into_libc(const struct maps *m, struct inject_place *place, stru
 	return 0;
 }
 
-/* The file at that path in the process's own view is ours. */
-static int check_library(pid_t pid, const char *library, struct err *e)
+/* --- the library ------------------------------------------------------------------------------ */
+
+/* `fd` has the same bytes as our library. */
+static bool is_same_library(int fd, const void *ours, size_t bytes)
+{
+	struct stat st;
+	bool same;
+	void *theirs;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size != bytes)
+		return false;
+	theirs = malloc(bytes);
+	same = theirs && pread(fd, theirs, bytes, 0) == (ssize_t)bytes &&
+	       memcmp(ours, theirs, bytes) == 0;
+	free(theirs);
+	return same;
+}
+
+/* Where its function is, in a copy that is mapped; 0: it is another build. */
+static uint64_t find_agent(pid_t pid, const struct proc_map *map, const void *ours, size_t bytes)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	_cleanup_(closep) int fd = open_map(pid, map);
+	const struct elf_segment *segs;
+	struct elf_sym sym;
+	uint64_t vaddr;
+	uint32_t n;
+
+	if (fd < 0 || !is_same_library(fd, ours, bytes) ||
+	    elf_file_open(fd, INJECT_MEMFD, &elf, NULL) < 0 ||
+	    elf_syms_load(elf, &syms, NULL) < 0 ||
+	    elf_syms_find_name(syms, AGENT_FUNCTION, &sym, 1) < 1)
+		return 0;
+	segs = elf_file_segments(elf, &n);
+	if (!elf_segments_off_to_vaddr(segs, n, map->file_off, &vaddr))
+		return 0;
+	return map->start - vaddr + sym.vaddr;
+}
+
+/* The file at that path in the process's own view is ours, and may be mapped as code. */
+static bool sees_library(pid_t pid, const char *library, const void *ours, size_t bytes)
 {
 	struct ns_roots roots = { 0 };
-	struct stat ours, theirs;
-	int root = ns_roots_add(&roots, pid), fd, r = 0;
+	int root = ns_roots_add(&roots, pid);
+	int fd = root < 0 ? root : ns_roots_open(&roots, root, library);
+	struct statvfs fs;
+	bool sees = fd >= 0 && is_same_library(fd, ours, bytes) && fstatvfs(fd, &fs) == 0 &&
+		    !(fs.f_flag & ST_NOEXEC);
 
-	fd = root < 0 ? root : ns_roots_open(&roots, root, library);
-	if (fd < 0 || fstat(fd, &theirs) < 0 || stat(library, &ours) < 0)
-		r = err_set(
-			e, -ENOENT,
-			"process %d does not see %s, where the library is: it has a file system of "
-			"its own (a container); a copy at the same path there will do",
-			(int)pid, library);
-	/* A copy is fine, an older one is not. */
-	else if (theirs.st_size != ours.st_size)
-		r = err_set(e, -ENOENT,
-			    "process %d sees another file at %s than the library of this memscope",
-			    (int)pid, library);
 	if (fd >= 0)
 		close(fd);
 	ns_roots_fini(&roots);
-	return r;
+	return sees;
+}
+
+/* How the library is to come. */
+static int look_for_library(const struct maps *m, struct inject_place *place, struct err *e)
+{
+	_cleanup_(closep) int fd = open(m->library, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *ours;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
+		return err_set(e, fd < 0 ? -errno : -EINVAL, "cannot read %s", m->library);
+	ours = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (ours == MAP_FAILED)
+		return err_set(e, -errno, "cannot read %s: %s", m->library, strerror(errno));
+	for (uint32_t i = 0; i < m->n_ours && !place->agent; i++)
+		place->agent = find_agent(m->pid, &m->ours[i], ours, (size_t)st.st_size);
+	place->memfds = m->n_ours;
+	place->memfd = !place->agent &&
+		       (m->replaced || !sees_library(m->pid, m->library, ours, (size_t)st.st_size));
+	munmap(ours, (size_t)st.st_size);
+	return 0;
+}
+
+static uint64_t started_at(const char *stat_path)
+{
+	_cleanup_(fclosep) FILE *f = fopen(stat_path, "re");
+	char line[1024], *paren = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	unsigned long long ticks = 0;
+
+	if (paren)
+		sscanf(paren + 2,
+		       "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		       &ticks);
+	return ticks;
+}
+
+/*
+ * The library reads /proc/self/maps, and comes through /proc/thread-self/fd: the process must have /proc at its
+ * place, one in which it is to be seen, by one of its numbers.
+ */
+static int check_proc(pid_t pid, struct err *e)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[96], line[512];
+	struct statfs fs;
+	bool seen = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/root/proc", (int)pid);
+	if (statfs(path, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return err_set(
+			e, -ENOENT,
+			"process %d has no /proc in its file system, which the library reads there",
+			(int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && !seen && fgets(line, sizeof(line), f)) {
+		char *at = strncmp(line, "NSpid:", 6) == 0 ? line + 6 : NULL;
+
+		for (char *end; at && !seen; at = end) {
+			long n = strtol(at, &end, 10);
+
+			if (end == at)
+				break;
+			snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+			uint64_t here = started_at(path);
+
+			snprintf(path, sizeof(path), "/proc/%d/root/proc/%ld/stat", (int)pid, n);
+			seen = here && started_at(path) == here;
+		}
+	}
+	return seen ? 0
+		    : err_set(e, -ENOENT,
+			      "process %d does not see itself in its /proc, which the library reads there",
+			      (int)pid);
 }
 
 static int check_machine(pid_t pid, struct err *e)
@@ -285,10 +408,10 @@ static int check_machine(pid_t pid, struct err *e)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-int inject_look(pid_t pid, const char *library, uint64_t room_bytes, struct inject_place *ret_place,
-		struct err *e)
+int inject_look(pid_t pid, const char *library, uint64_t room_bytes, bool held,
+		struct inject_place *ret_place, struct err *e)
 {
-	struct maps m = { .pid = pid };
+	struct maps m = { .pid = pid, .library = library };
 	struct inject_place place = { 0 };
 	struct status st;
 	int r;
@@ -300,16 +423,16 @@ int inject_look(pid_t pid, const char *library, uint64_t room_bytes, struct inje
 		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
 	if (strchr("ZX", st.state))
 		return err_set(e, -ESRCH, "process %d has ended", (int)pid);
-	if (strchr("Tt", st.state))
+	if (strchr("Tt", st.state) && !held)
 		return err_set(e, -EBUSY, "process %d is stopped: SIGCONT lets it go on", (int)pid);
-	if (st.tracer)
+	if (st.tracer && !held)
 		return err_set(e, -EBUSY, "process %d is traced by process %d, a debugger",
 			       (int)pid, st.tracer);
-	if (st.seccomp)
+	if (st.seccomp == SECCOMP_MODE_STRICT)
 		return err_set(
 			e, -EPERM,
-			"process %d is under seccomp: a system call that its filter does not "
-			"expect may end it",
+			"process %d is in seccomp's strict mode, which allows no system call that "
+			"loading the library takes",
 			(int)pid);
 	if (st.shadow_stack)
 		return err_set(e, -EOPNOTSUPP,
@@ -345,17 +468,12 @@ int inject_look(pid_t pid, const char *library, uint64_t room_bytes, struct inje
 		return err_set(e, -ENOMEM, "process %d has no address space left", (int)pid);
 	r = look_into_libc(&m, &place, e);
 	if (r == 0)
-		r = check_library(pid, library, e);
+		r = check_proc(pid, e);
+	if (r == 0)
+		r = look_for_library(&m, &place, e);
 	if (r < 0)
 		return r;
 	place.room = m.room;
 	*ret_place = place;
 	return 0;
-}
-
-int inject_check(pid_t pid, const char *library, struct err *e)
-{
-	struct inject_place place;
-
-	return inject_look(pid, library, 1 << 20, &place, e);
 }

@@ -1,9 +1,9 @@
 #include "inject/inject.h"
 
 #include "inject/check.h"
+#include "inject/choose.h"
 #include "inject/loader.h"
 #include "inject/remote.h"
-#include "inject/safe.h"
 #include "preload/agent.h"
 
 #include <dirent.h>
@@ -28,20 +28,17 @@
 #define ROOM_BYTES (32 * PAGE_BYTES)
 #define CODE_AT    PAGE_BYTES
 
-#define SEARCH_US 5000000  /* for a thread that may be asked            */
-#define RUNS_US   200000   /* for one of which it is known what it does */
 #define CALL_US   2000000  /* for it to come back                       */
 #define LOAD_US   10000000 /* for the library: the loader may be in use */
 #define LEAVE_US  3000000  /* for the one of a memscope that was killed */
 #define ANSWER_MS 10000
 
-#define THREADS_MAX 4096
-#define LISTS       50 /* of threads that are looked through */
+#define LISTS 50 /* of threads that are looked through */
 
 struct injected {
 	pid_t pid, tid;
 	int mem_fd, command_fd, answer_fd, area_fd; /* area_fd: -1 but with `exact` */
-	bool exact;
+	bool exact, held;
 	uint64_t stopped_us;
 };
 
@@ -51,200 +48,6 @@ static uint64_t now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
-/* --- whom to ask ------------------------------------------------------------------------------ */
-
-struct candidate {
-	pid_t tid;
-	int trouble; /* how much it would notice: the least first */
-};
-
-/* What it does is not known: it may be in the middle of a system call that would be cut short. */
-#define TROUBLE_RUNS 3
-
-/* Its filter may end the process for what we have it do: that is a thread's own, as it came to it. */
-static bool is_filtered(pid_t pid, pid_t tid)
-{
-	char path[64], line[512];
-	int filter = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Seccomp: %d", &filter) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return filter;
-}
-
-/*
- * It waits in a system call that has perhaps been carried out in part: stopped, it would end with
- * that part, as only a signal's handler makes it do otherwise.
- */
-static bool may_be_cut(long number, const unsigned long long args[4])
-{
-	switch (number) {
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwritev:
-	case SYS_pwritev2:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_sendmmsg:
-	case SYS_sendfile:
-	case SYS_splice:
-	case SYS_vmsplice:
-	case SYS_tee:
-	case SYS_copy_file_range:
-	case SYS_recvmmsg:
-		return true;
-	case SYS_recvfrom:
-		return args[3] & MSG_WAITALL;
-	case SYS_recvmsg:
-		return args[2] & MSG_WAITALL;
-	}
-	return false;
-}
-
-/* By what the kernel says of it, without touching it. -1: not to be stopped now. */
-static int trouble_of(pid_t pid, pid_t tid)
-{
-	char path[64], line[512], *paren;
-	unsigned long long args[4] = { 0 };
-	long number;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	paren = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-	if (f)
-		fclose(f);
-	if (!paren || !strchr("RS", paren[2]) || is_filtered(pid, tid))
-		return -1;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	if (!f || !fgets(line, sizeof(line), f) ||
-	    sscanf(line, "%ld %llx %llx %llx %llx", &number, &args[0], &args[1], &args[2],
-		   &args[3]) < 1)
-		number = -1;
-	if (f)
-		fclose(f);
-	if (may_be_cut(number, args))
-		return -1;
-	switch (number) {
-	case -1:
-		return TROUBLE_RUNS;
-#if defined(__x86_64__)
-	case SYS_poll: /* these would wait longer if memscope were killed on the way */
-	case SYS_nanosleep:
-#endif
-	case SYS_clock_nanosleep:
-		return 1;
-#if defined(__x86_64__)
-	case SYS_epoll_wait: /* these may wait longer then */
-#endif
-	case SYS_epoll_pwait:
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_rt_sigtimedwait:
-		return 2;
-	}
-	return 0;
-}
-
-static int by_trouble(const void *a, const void *b)
-{
-	return ((const struct candidate *)a)->trouble - ((const struct candidate *)b)->trouble;
-}
-
-static uint32_t find_candidates(pid_t pid, struct candidate *out, uint32_t cap)
-{
-	char path[64];
-	struct dirent *d;
-	uint32_t n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && n < cap && (d = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(d->d_name);
-
-		if (tid <= 0)
-			continue;
-		out[n] = (struct candidate){ tid, trouble_of(pid, tid) };
-		n += out[n].trouble >= 0;
-	}
-	if (dir)
-		closedir(dir);
-	qsort(out, n, sizeof(*out), by_trouble);
-	return n;
-}
-
-/* The memory that it had is nobody's any more: this is no error of an address, which would be one. */
-static bool is_gone(int mem_fd)
-{
-	char byte;
-
-	return pread(mem_fd, &byte, 1, PAGE_BYTES) == 0;
-}
-
-/* A thread that is stopped where it may be asked. */
-static int find_thread(pid_t pid, int mem_fd, struct remote *ret_thread, struct err *e)
-{
-	static struct candidate threads[THREADS_MAX];
-	struct safe *safe = NULL;
-	struct err why = { .msg = "none was in a system call that can be left" };
-	uint64_t from_us = now_us(), until_us = from_us + SEARCH_US;
-	int r = safe_new(pid, mem_fd, &safe, e);
-
-	if (r < 0)
-		return r;
-	for (uint32_t patience_us = 2000;;) {
-		uint32_t n = find_candidates(pid, threads, THREADS_MAX);
-
-		if (is_gone(mem_fd)) {
-			r = err_set(e, -ESRCH, "process %d has ended, or runs another program",
-				    (int)pid);
-			break;
-		}
-		for (uint32_t i = 0; i < n; i++) {
-			uint64_t at_us = now_us();
-
-			if (at_us >= until_us ||
-			    (threads[i].trouble == TROUBLE_RUNS && at_us < from_us + RUNS_US))
-				break;
-			r = remote_stop(pid, threads[i].tid, mem_fd, patience_us, ret_thread, e);
-			if (r < 0 && r != -EAGAIN && r != -ESRCH) {
-				safe_free(safe);
-				return r;
-			}
-			if (r < 0)
-				continue;
-			r = safe_check(safe, ret_thread, &why);
-			if (r == 0) {
-				safe_free(safe);
-				return 0;
-			}
-			remote_release(ret_thread);
-		}
-		if (now_us() >= until_us) {
-			r = err_set(
-				e, -EAGAIN,
-				"no thread of process %d could be asked to load the library within "
-				"%d s; the last one: %.300s",
-				(int)pid, SEARCH_US / 1000000, why.msg);
-			break;
-		}
-		/* Longer each time: a thread that computes comes to a system call in the end. */
-		if (now_us() >= from_us + RUNS_US && patience_us < 500000)
-			patience_us *= 2;
-		usleep(500);
-	}
-	safe_free(safe);
-	return r;
 }
 
 /* --- the one call ----------------------------------------------------------------------------- */
@@ -298,13 +101,14 @@ static int start_thread(struct remote *t, const struct inject_place *p,
 
 /* --- the thread of ours ----------------------------------------------------------------------- */
 
-static int wait_ready(int mem_fd, uint64_t at, struct agent_block *ret_block)
+/* Until its state is another than `from`. */
+static int wait_ready(int mem_fd, uint64_t at, uint32_t from, struct agent_block *ret_block)
 {
 	for (uint64_t until_us = now_us() + LOAD_US;; usleep(200)) {
 		if (pread(mem_fd, ret_block, sizeof(*ret_block), (off_t)at) !=
 		    (ssize_t)sizeof(*ret_block))
 			return -ESRCH;
-		if (ret_block->state != AGENT_NONE)
+		if (ret_block->state != from)
 			return 0;
 		if (now_us() >= until_us)
 			return -ETIMEDOUT;
@@ -369,8 +173,8 @@ static int open_end(const struct injected *in, int fd, int flags)
 	return open(path, flags | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Nor is a file written to that anybody has a name for. */
-static int open_area(const struct injected *in, int fd)
+/* Nor is a file written to that anybody has a name for: only a memfd that is empty. */
+static int open_memfd(const struct injected *in, int fd)
 {
 	_cleanup_(closep) int at = -1;
 	char path[96];
@@ -427,13 +231,63 @@ static int ask(struct injected *in, char command, struct inject_counts *ret_coun
 	return 0;
 }
 
-static int meet(struct injected *in, uint64_t at, const char *library, int32_t *ret_tid,
-		struct err *e)
+static int copy_file(const char *path, int to)
+{
+	_cleanup_(closep) int from = open(path, O_RDONLY | O_CLOEXEC);
+	char buf[65536];
+	ssize_t n = -1;
+
+	while (from >= 0 && (n = read(from, buf, sizeof(buf))) > 0)
+		if (write(to, buf, (size_t)n) != n)
+			return -1;
+	return n == 0 ? 0 : -1;
+}
+
+/* Its path, which the dynamic linker knows of no other build: the memfd of each has more of "./". */
+static void name_memfd(char *path, size_t cap, int fd, uint32_t others)
+{
+	size_t len = (size_t)snprintf(path, cap, "/proc/thread-self/fd/");
+
+	for (uint32_t i = 0; i < others; i++)
+		len += (size_t)snprintf(path + len, cap - len, "./");
+	snprintf(path + len, cap - len, "%d", fd);
+}
+
+/* The library into the memfd that waits for it, which nobody changes any more then. */
+static int fill(struct injected *in, uint64_t at, const char *library, uint32_t others,
+		const struct agent_block *block, struct err *e)
+{
+	_cleanup_(closep) int fd = -1;
+	const uint32_t filled = 1;
+	char path[96];
+
+	in->tid = find_thread_of(in->pid, block->tid);
+	fd = open_memfd(in, block->library_fd);
+	if (fd < 0 || copy_file(library, fd) < 0)
+		return err_set(e, -ESRCH, "cannot put %s into process %d: %s", library,
+			       (int)in->pid, strerror(errno));
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+	name_memfd(path, sizeof(path), block->library_fd, others);
+	if (!put(in->mem_fd, at + offsetof(struct agent_block, path), path, strlen(path) + 1) ||
+	    !put(in->mem_fd, at + offsetof(struct agent_block, filled), &filled, sizeof(filled)))
+		return err_set(e, -ESRCH, "process %d has ended", (int)in->pid);
+	return 0;
+}
+
+static int meet(struct injected *in, const struct inject_place *place, const char *library,
+		int32_t *ret_tid, struct err *e)
 {
 	struct inject_counts counts;
 	struct agent_block block;
-	int r = wait_ready(in->mem_fd, at, &block);
+	int r = wait_ready(in->mem_fd, place->room, AGENT_NONE, &block);
 
+	if (r == 0 && block.state == AGENT_EMPTY) {
+		*ret_tid = block.tid;
+		r = fill(in, place->room, library, place->memfds, &block, e);
+		if (r < 0)
+			return r;
+		r = wait_ready(in->mem_fd, place->room, AGENT_EMPTY, &block);
+	}
 	if (r == -ETIMEDOUT)
 		return err_set(
 			e, r,
@@ -466,7 +320,7 @@ static int meet(struct injected *in, uint64_t at, const char *library, int32_t *
 	if (in->command_fd < 0 || in->answer_fd < 0)
 		return err_set(e, -ESRCH, "cannot reach the thread with %s in process %d: %s",
 			       library, (int)in->pid, strerror(errno));
-	in->area_fd = in->exact ? open_area(in, block.area_fd) : -1;
+	in->area_fd = in->exact ? open_memfd(in, block.area_fd) : -1;
 	if (in->exact && in->area_fd < 0)
 		return err_set(e, -ESRCH, "cannot share memory with process %d: %s", (int)in->pid,
 			       strerror(errno));
@@ -476,7 +330,8 @@ static int meet(struct injected *in, uint64_t at, const char *library, int32_t *
 /* --- */
 
 /* What was mapped, when the thread that ran there has ended. */
-static void unmap(struct injected *in, const struct inject_place *place, int32_t tid)
+static void unmap(struct injected *in, const struct inject_place *place,
+		  const struct errand *errand, int32_t tid)
 {
 	const uint64_t args[6] = { place->room, ROOM_BYTES };
 	static struct remote t;
@@ -486,91 +341,139 @@ static void unmap(struct injected *in, const struct inject_place *place, int32_t
 			return;
 		usleep(1000);
 	}
-	if (find_thread(in->pid, in->mem_fd, &t, NULL) < 0)
+	if ((in->held ? remote_take(in->pid, in->mem_fd, &t, NULL)
+		      : choose_thread(errand, &t, NULL)) < 0)
 		return;
 	remote_call(&t, place->munmap, args, 0, place->restore, CALL_US, NULL);
 	remote_release(&t);
 }
 
-static int begin(pid_t pid, const char *library, uint64_t rate, bool exact,
-		 struct injected **ret_in, struct err *e)
+static void make_block(const char *library, const struct inject_place *place,
+		       const struct inject_how *how, struct agent_block *ret)
 {
-	_cleanup_(inject_freep) struct injected *in = calloc(1, sizeof(*in));
+	memset(ret, 0, sizeof(*ret));
+	strcpy(ret->path, library);
+	strcpy(ret->function, AGENT_FUNCTION);
+	strcpy(ret->memfd_name, INJECT_MEMFD);
+	ret->dlopen = place->dlopen;
+	ret->dlsym = place->dlsym;
+	ret->dlerror = place->dlerror;
+	ret->detach = place->pthread_detach;
+	ret->munmap = place->munmap;
+	ret->agent = place->agent;
+	ret->memfd = place->memfd;
+	ret->bytes = ROOM_BYTES;
+	ret->rate = how->exact ? 512 << 10 : how->rate;
+	ret->exact = how->exact;
+}
+
+/* The library is there, and its thread has answered. */
+static int load(struct injected *in, const char *library, const struct inject_how *how,
+		const struct inject_place *place, struct err *e)
+{
+	const struct errand errand = { in->pid, in->mem_fd, how->exact, place->memfd };
 	static struct agent_block block;
 	static struct remote thread;
-	struct inject_place place;
 	uint64_t from_us;
 	int32_t tid = 0;
-	char path[64];
-	int r, no_memory;
+	int r;
 
-	if (!in)
-		return err_set(e, -ENOMEM, "out of memory");
-	in->pid = pid;
-	in->mem_fd = in->command_fd = in->answer_fd = in->area_fd = -1;
-	in->exact = exact;
-	/*
-	 * Before all that is read of it: should it execute another program from now on, this is of no
-	 * use any more, and nothing is called at addresses of the one that is gone.
-	 */
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	in->mem_fd = open(path, O_RDWR | O_CLOEXEC);
-	no_memory = errno;
-	/* The thread of a memscope that was killed is gone a moment later. */
-	from_us = now_us();
-	do
-		r = inject_look(pid, library, ROOM_BYTES, &place, e);
-	while (r == -EAGAIN && now_us() - from_us < LEAVE_US && usleep(10000) == 0);
-	if (r < 0)
-		return r == -EAGAIN ? -EBUSY : r;
-	memset(&block, 0, sizeof(block));
-	if (strlen(library) >= sizeof(block.path))
-		return err_set(e, -ENAMETOOLONG, "the path of the library is too long");
-	strcpy(block.path, library);
-	strcpy(block.function, AGENT_FUNCTION);
-	block.dlopen = place.dlopen;
-	block.dlsym = place.dlsym;
-	block.dlerror = place.dlerror;
-	block.detach = place.pthread_detach;
-	block.bytes = ROOM_BYTES;
-	block.rate = rate;
-	block.exact = exact;
-	if (in->mem_fd < 0)
-		return err_set(e, -no_memory, "cannot write to the memory of process %d: %s",
-			       (int)pid, strerror(no_memory));
-	r = find_thread(pid, in->mem_fd, &thread, e);
+	make_block(library, place, how, &block);
+	r = how->held ? remote_take(in->pid, in->mem_fd, &thread, e)
+		      : choose_thread(&errand, &thread, e);
 	if (r < 0)
 		return r;
 	from_us = now_us();
-	r = start_thread(&thread, &place, &block, e);
+	r = start_thread(&thread, place, &block, e);
 	remote_release(&thread);
 	in->stopped_us = now_us() - from_us;
 	if (r < 0)
 		return r;
-	r = meet(in, place.room, library, &tid, e);
+	r = meet(in, place, library, &tid, e);
 	if (r < 0 && r != -ESRCH && r != -ETIMEDOUT)
-		unmap(in, &place, tid);
+		unmap(in, place, &errand, tid);
+	return r;
+}
+
+static int open_mem(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int inject_begin(pid_t pid, const char *library, const struct inject_how *how,
+		 struct injected **ret_in, struct err *e)
+{
+	_cleanup_(inject_freep) struct injected *in = calloc(1, sizeof(*in));
+	struct inject_place place;
+	struct err first;
+	uint64_t from_us;
+	int r, mem_fd;
+
+	if (!in)
+		return err_set(e, -ENOMEM, "out of memory");
+	in->pid = pid;
+	in->command_fd = in->answer_fd = in->area_fd = -1;
+	in->exact = how->exact;
+	in->held = how->held;
+	/*
+	 * Before all that is read of it: should it execute another program from now on, this is of no
+	 * use any more, and nothing is called at addresses of the one that is gone.
+	 */
+	in->mem_fd = mem_fd = open_mem(pid);
+	if (strlen(library) >= sizeof(((struct agent_block *)0)->path))
+		return err_set(e, -ENAMETOOLONG, "the path of the library is too long");
+	/* The thread of a memscope that was killed is gone a moment later. */
+	from_us = now_us();
+	do
+		r = inject_look(pid, library, ROOM_BYTES, how->held, &place, e);
+	while (r == -EAGAIN && now_us() - from_us < LEAVE_US && usleep(10000) == 0);
+	if (r < 0)
+		return r == -EAGAIN ? -EBUSY : r;
+	if (mem_fd < 0)
+		return err_set(e, mem_fd, "cannot write to the memory of process %d: %s", (int)pid,
+			       strerror(-mem_fd));
+	r = load(in, library, how, &place, e);
+	/* The process may not read that file, or map it as code. */
+	if (r == -ENOEXEC && !place.memfd && !place.agent) {
+		first = e ? *e : (struct err){ 0 };
+		place.memfd = true;
+		r = load(in, library, how, &place, e);
+		if (r == -ENOEXEC && e)
+			*e = first;
+	}
 	if (r < 0)
 		return r;
 	*ret_in = TAKE_PTR(in);
 	return 0;
 }
 
-int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected **ret_in,
-		 struct err *e)
+int inject_area(struct injected *in)
 {
-	return begin(pid, library, rate, false, ret_in, e);
+	return TAKE_FD(in->area_fd);
 }
 
-int inject_begin_exact(pid_t pid, const char *library, struct injected **ret_in, int *ret_area_fd,
-		       struct err *e)
+int inject_check(pid_t pid, const char *library, bool exact, struct err *e)
 {
-	int r = begin(pid, library, 512 << 10, true, ret_in, e);
+	_cleanup_(closep) int mem_fd = open_mem(pid);
+	static struct remote thread;
+	struct inject_place place;
+	struct errand errand;
+	int r = inject_look(pid, library, ROOM_BYTES, false, &place, e);
 
-	if (r == 0) {
-		*ret_area_fd = (*ret_in)->area_fd;
-		(*ret_in)->area_fd = -1;
-	}
+	if (r < 0 || !choose_is_filtered(pid))
+		return r;
+	if (mem_fd < 0)
+		return err_set(e, mem_fd, "cannot write to the memory of process %d: %s", (int)pid,
+			       strerror(-mem_fd));
+	errand = (struct errand){ pid, mem_fd, exact, place.memfd };
+	r = choose_thread(&errand, &thread, e);
+	if (r == 0)
+		remote_release(&thread);
 	return r;
 }
 

@@ -1,7 +1,8 @@
 /*
  * libmemscope-alloc.so put into a process that runs, and its effect taken away again.
  *
- *   inject_check    may it be done at all? Reads /proc alone
+ *   inject_check    may it be done at all? Reads /proc alone, unless it is under seccomp: then a thread
+ *                   is stopped for a moment, for the kernel says what a filter allows only then (filter.h)
  *   inject_begin    a thread of the process is asked, once, to start a thread of ours (remote.h, safe.h);
  *                   that one loads the library and waits. Nothing is sampled yet
  *   inject_hook     calls of malloc and its kin go through the library (preload/agent.h)
@@ -27,30 +28,38 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What the mapping of a library that came by a memfd is called, and what the library is. */
+#define INJECT_MEMFD      "libmemscope-alloc.so"
+#define INJECT_MEMFD_PATH "/memfd:" INJECT_MEMFD
+
 struct injected;
 
 /* 0, or -errno and a sentence that says what is in the way. `library`: its path, ours. */
-int inject_check(pid_t pid, const char *library, struct err *e);
+int inject_check(pid_t pid, const char *library, bool exact, struct err *e);
+
+struct inject_how {
+	uint64_t rate; /* mean bytes between samples … */
+	bool exact; /* … or every call (preload/exact_area.h), also where the library was preloaded */
+	bool held; /* the process is stopped under our ptrace at its entry point, and stays so     */
+};
 
 /*
- * `rate`: mean bytes between samples. -EALREADY: the library was preloaded, its sites are there.
- * -errno with a sentence: the process is as it was.
+ * A process that does not see the library's file (a container), or may not map it, has it from a memfd.
+ * -EALREADY: the library was preloaded, its sites are there. -errno with a sentence: the process is as it was.
  */
-int inject_begin(pid_t pid, const char *library, uint64_t rate, struct injected **ret_in,
-		 struct err *e);
+int inject_begin(pid_t pid, const char *library, const struct inject_how *how,
+		 struct injected **ret_in, struct err *e);
 /*
- * The same for every call (preload/exact_area.h), also where the library was preloaded. *ret_area_fd: an
- * empty memfd that both sides have; the caller's. When it is filled, inject_map() has it mapped, before
- * the first inject_hook().
+ * With `exact`: an empty memfd that both sides have; the caller's from now on. When it is filled, inject_map()
+ * has it mapped, before the first inject_hook().
  */
-int inject_begin_exact(pid_t pid, const char *library, struct injected **ret_in, int *ret_area_fd,
-		       struct err *e);
+int inject_area(struct injected *in);
 int inject_map(struct injected *in, struct err *e);
 
 struct inject_counts {
-	uint32_t places;   /* words exchanged, or put back                        */
-	uint32_t left;     /* that could not be                                   */
-	uint64_t rate;     /* in force: of an earlier run, when that was before   */
+	uint32_t places;     /* words exchanged, or put back                        */
+	uint32_t left;       /* that could not be                                   */
+	uint64_t rate;       /* in force: of an earlier run, when that was before   */
 	uint64_t stopped_us; /* how long the borrowed thread was away              */
 };
 

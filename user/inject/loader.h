@@ -11,8 +11,8 @@
 struct loader {
 	const uint8_t *code;
 	size_t bytes;
-	size_t create;  /* offset of a function (block, pthread_create, what the thread is to run) */
-	size_t thread;  /* offset of what it is to run: loads the library, and becomes its agent  */
+	size_t create; /* offset of a function (block, pthread_create, what the thread is to run) */
+	size_t thread; /* offset of what it is to run: loads the library, and becomes its agent  */
 };
 
 void loader_get(struct loader *ret_loader);

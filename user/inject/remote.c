@@ -173,10 +173,39 @@ static void rewind_call(struct user_regs_struct *regs, uint64_t number)
 	regs->orig_rax = ~0ULL;
 }
 
+#define GET_RSEQ_CONFIGURATION 0x420f /* PTRACE_…, since Linux 5.13 */
+
 /*
- * The thread has stopped: is it in a system call that can be left and resumed? Sets how. 0, -EAGAIN.
+ * Whether it is, or may be, in a sequence that the kernel would begin anew on its return: elsewhere by then,
+ * it would go on in the middle.
  */
-static int read_state(struct remote *t)
+static bool is_restartable(const struct remote *t, uint64_t pc)
+{
+	struct {
+		uint64_t area;
+		uint32_t size, signature, flags, pad;
+	} conf = { 0 };
+	struct {
+		uint32_t version, flags;
+		uint64_t start, bytes, abort;
+	} cs;
+	uint64_t at;
+
+	if (ptrace(GET_RSEQ_CONFIGURATION, t->tid, (void *)sizeof(conf), &conf) < 0)
+		return true;
+	if (!conf.area)
+		return false;
+	if (pread(t->mem_fd, &at, sizeof(at), (off_t)(conf.area + 8)) != sizeof(at))
+		return true;
+	return at && (pread(t->mem_fd, &cs, sizeof(cs), (off_t)at) != sizeof(cs) ||
+		      pc - cs.start < cs.bytes);
+}
+
+/*
+ * The thread has stopped: is it in a system call that can be left and resumed, or, where that is enough, in
+ * none? Sets how. 0, -EAGAIN.
+ */
+static int read_state(struct remote *t, bool anywhere)
 {
 	struct user_regs_struct *regs = &t->regs;
 	uint64_t number;
@@ -187,8 +216,14 @@ static int read_state(struct remote *t)
 	    ptrace(PTRACE_GETSIGMASK, t->tid, (void *)sizeof(t->mask), &t->mask) < 0)
 		return -ESRCH;
 	t->back = *regs;
+	t->running = false;
 	number = t->number = regs->orig_rax;
 	result = (int64_t)regs->rax;
+	if (anywhere && (int64_t)number == -1 && regs->cs == 0x33 && !t->entering &&
+	    !is_restartable(t, regs->rip)) {
+		t->running = true;
+		return 0;
+	}
 	if ((int64_t)number < 0 || regs->cs != 0x33 || number == SYS_rt_sigreturn ||
 	    pread(t->mem_fd, insn, 2, (off_t)(regs->rip - 2)) != 2 || insn[0] != 0x0f ||
 	    insn[1] != 0x05)
@@ -378,6 +413,17 @@ static int return_instead(struct remote *t)
 	return r;
 }
 
+/*
+ * The same under a seccomp filter, which is asked about a system call that is left out as well: so it is made,
+ * and a wait with a time limit begins anew with the whole of it.
+ */
+static int return_itself(struct remote *t)
+{
+	if ((int64_t)t->regs.orig_rax >= 0 && (int64_t)t->regs.rax == -ERESTART_RESTARTBLOCK)
+		t->regs = t->back;
+	return ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 ? -errno : 0;
+}
+
 /* To the rt_sigreturn, and into a trap behind it, where registers may be set. */
 static int run_to_end(struct remote *t, uint64_t sp, uint32_t patience_us)
 {
@@ -399,7 +445,7 @@ static int run_to_end(struct remote *t, uint64_t sp, uint32_t patience_us)
 			return -EFAULT;
 		if (is_syscall_stop(status) && get_regs(t, &regs) == 0 &&
 		    regs.orig_rax == SYS_rt_sigreturn && regs.rsp == sp + sizeof(sp)) {
-			r = return_instead(t);
+			r = t->filtered ? return_itself(t) : return_instead(t);
 			if (r < 0)
 				return r;
 			returning = true;
@@ -537,27 +583,44 @@ int remote_call_told(struct remote *t, uint64_t code, uint64_t bytes, uint64_t e
 	if (regs.rip - code < bytes)
 		return arrive(t, 0, e);
 	/* We were late, and it is about its own work again. */
-	if (read_state(t) < 0)
+	if (read_state(t, false) < 0)
 		t->regs = regs;
 	return 0;
 }
 
 /* --- hold and release ------------------------------------------------------------------------- */
 
-int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct remote *ret_thread,
-		struct err *e)
+static void begin(struct remote *t, pid_t pid, pid_t tid, int mem_fd)
+{
+	memset(t, 0, offsetof(struct remote, xstate));
+	t->pid = pid;
+	t->tid = tid;
+	t->mem_fd = mem_fd;
+	t->signal = 0;
+	t->traced = t->entering = t->running = t->held = t->filtered = false;
+}
+
+int remote_take(pid_t pid, int mem_fd, struct remote *ret_thread, struct err *e)
+{
+	struct remote *t = ret_thread;
+
+	begin(t, pid, pid, mem_fd);
+	t->traced = t->held = true;
+	if (read_state(t, true) < 0 || !t->running)
+		return err_set(e, -EAGAIN, "process %d is not held at an instruction of its own",
+			       (int)pid);
+	return 0;
+}
+
+int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool anywhere,
+		struct remote *ret_thread, struct err *e)
 {
 	struct remote *t = ret_thread;
 	uint64_t until_us = now_us() + patience_us;
 	int status, r, sig = 0;
 	bool first = true;
 
-	memset(t, 0, offsetof(struct remote, xstate));
-	t->pid = pid;
-	t->tid = tid;
-	t->mem_fd = mem_fd;
-	t->signal = 0;
-	t->traced = t->entering = false;
+	begin(t, pid, tid, mem_fd);
 	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)(long)PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == ESRCH ? -ESRCH
 				      : err_set(e, -errno, "cannot trace thread %d: %s", (int)tid,
@@ -579,7 +642,7 @@ int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct r
 							 (int)tid);
 			t->signal = signal_of(status);
 			t->entering = false;
-			if (read_state(t) == 0 && is_trap(status))
+			if (read_state(t, false) == 0 && is_trap(status))
 				set_regs(t, &t->regs);
 			remote_release(t);
 			return -EAGAIN;
@@ -596,7 +659,7 @@ int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct r
 			    (get_regs(t, &regs) < 0 || regs.rax != (uint64_t)-ENOSYS))
 				t->entering = false;
 			else if (is_syscall_stop(status) || is_trap(status))
-				r = read_state(t);
+				r = read_state(t, anywhere && is_trap(status));
 			if ((t->entering || is_trap(status)) && r == 0)
 				return 0;
 			/* On: a system call that can only go on by itself, or code. */
@@ -614,7 +677,8 @@ void remote_release(struct remote *t)
 		return;
 	if (!t->entering && !t->signal && t->regs.rip)
 		set_regs(t, &t->regs);
-	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal);
+	if (!t->held)
+		ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal);
 	t->traced = false;
 }
 
@@ -622,8 +686,13 @@ void remote_release(struct remote *t)
 
 #include <errno.h>
 
-int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct remote *ret_thread,
-		struct err *e)
+int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool anywhere,
+		struct remote *ret_thread, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
+}
+
+int remote_take(pid_t pid, int mem_fd, struct remote *ret_thread, struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
 }

@@ -26,7 +26,7 @@
 
 #define REMOTE_XSTATE_MAX 16384
 
-/* A thread that is stopped between two of its own instructions, at a system call. */
+/* A thread that is stopped between two of its own instructions, mostly at a system call. */
 struct remote {
 	pid_t pid, tid;
 	int mem_fd;                   /* /proc/PID/mem, borrowed                       */
@@ -38,16 +38,23 @@ struct remote {
 	uint64_t xstate_bytes;
 	uint8_t xstate[REMOTE_XSTATE_MAX] __attribute__((aligned(64)));
 	bool traced, entering;
-	int signal;                   /* to be delivered when it goes on               */
+	bool running;  /* in no system call: between any two instructions */
+	bool held;     /* was stopped before, and stays so                */
+	bool filtered; /* by seccomp: no system call is left out in it    */
+	int signal;    /* to be delivered when it goes on               */
 };
 
 /*
- * Stops a thread in the system call that it is blocked in, or in its next one within `patience_us`.
+ * Stops a thread in the system call that it is blocked in, or in its next one within `patience_us`; with
+ * `anywhere`, where it is, unless that is a restartable sequence (rseq(2)), which would not be begun anew.
  * -EAGAIN: none that can be left and resumed; the thread runs on. -ESRCH: it has ended. -errno with
  * a sentence.
  */
-int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, struct remote *ret_thread,
-		struct err *e);
+int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool anywhere,
+		struct remote *ret_thread, struct err *e);
+
+/* The thread of a process that is stopped under our ptrace in no system call: it stays that. */
+int remote_take(pid_t pid, int mem_fd, struct remote *ret_thread, struct err *e);
 
 /*
  * Has it call function(args). `stack`: above the memory for the call, 0 for the thread's own stack;
@@ -66,7 +73,7 @@ int remote_call_told(struct remote *t, uint64_t code, uint64_t bytes, uint64_t e
 		     const uint64_t args[6], uint64_t stack, uint64_t restore, uint64_t told,
 		     uint32_t patience_us, struct err *e);
 
-/* Lets it go on. */
+/* Lets it go on, if it was not held before. */
 void remote_release(struct remote *t);
 
 #endif

@@ -46,6 +46,7 @@ struct safe {
 	uint32_t n_codes;
 	struct image *images;
 	uint32_t n_images;
+	uint64_t stack_start, stack_end; /* of the first thread */
 };
 
 /* --- images ----------------------------------------------------------------------------------- */
@@ -56,6 +57,10 @@ static int add_code(void *ctx, const struct proc_map *map)
 	struct code *more;
 	const char *slash = strrchr(map->path, '/');
 
+	if (strcmp(map->path, "[stack]") == 0) {
+		s->stack_start = map->start;
+		s->stack_end = map->end;
+	}
 	if (!(map->perms & PROC_MAP_EXEC))
 		return 0;
 	if (s->n_codes == MAPS_MAX)
@@ -389,6 +394,53 @@ static bool name_of(const struct image *img, uint64_t vaddr, char *ret_name, siz
 	return true;
 }
 
+/* A frame of the walk, from the inside out. */
+struct frame_at {
+	const struct image *img;
+	uint64_t vaddr;
+};
+
+/* Waits in the C library: by the outermost of its functions that the program has called. */
+struct waiting {
+	bool have_entry;
+	char entry[64];
+};
+
+static void waits_in(struct waiting *w, const struct frame_at *f)
+{
+	char called[64];
+
+	w->have_entry = name_of(f->img, f->vaddr, called, sizeof(called));
+	if (w->have_entry)
+		memcpy(w->entry, called, sizeof(w->entry));
+}
+
+/* How near to its descriptor the stack of a thread begins; static thread-local storage is between them. */
+#define NEAR_TLS (64 << 10)
+/* Below the stack pointer, for a frame with all vector registers, and what is called. */
+#define STACK_ROOM (32 << 10)
+
+static int on_stack(void *ctx, const struct proc_map *map)
+{
+	uint64_t sp = *(const uint64_t *)ctx;
+
+	return sp - STACK_ROOM >= map->start && sp < map->end && map->perms & PROC_MAP_WRITE;
+}
+
+/*
+ * It computes on the stack that it was started with, and not on that of a coroutine, a goroutine or a handler,
+ * which may be too small, or somebody's who is not to be walked. `begins`: where the walk ended.
+ */
+static bool is_on_own_stack(const struct safe *s, const struct remote *t, uint64_t begins)
+{
+	uint64_t sp = t->regs.rsp, tls = t->regs.fs_base;
+
+	if (t->tid == t->pid)
+		return sp >= s->stack_start && begins <= s->stack_end && sp < begins;
+	return sp < begins && begins <= tls && tls - begins < NEAR_TLS &&
+	       proc_maps_each(t->pid, on_stack, &sp, NULL) == 1;
+}
+
 int safe_check(struct safe *s, const struct remote *t, struct err *e)
 {
 	const struct user_regs_struct *r = &t->regs;
@@ -398,13 +450,14 @@ int safe_check(struct safe *s, const struct remote *t, struct err *e)
 			  r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15 },
 		.exact = true,
 	};
-	bool in_library = true, have_entry = false;
-	char entry[64] = "";
+	bool in_library = true, computes = false, below_library = false;
+	struct waiting waiting = { 0 };
 
 	for (int i = 0; i < FRAMES_MAX; i++) {
 		uint64_t vaddr = 0;
 		const char *name;
 		const struct image *img = image_at(s, w.pc - !w.exact, &vaddr, &name);
+		struct frame_at frame = { img, vaddr };
 		struct row_at at = { .vaddr = vaddr };
 		struct cfi_fde fde;
 		uint32_t ix;
@@ -414,19 +467,12 @@ int safe_check(struct safe *s, const struct remote *t, struct err *e)
 		if (img->kind == IMAGE_LOADER || img->kind == IMAGE_ALLOCATOR)
 			return err_set(e, -EAGAIN, "it is in %s", name);
 		in_library &= img->kind == IMAGE_LIBC;
-		if (i == 0 && !in_library)
-			return err_set(e, -EAGAIN, "it waits in %s", name);
-		/* The last of the functions of the C library that the program is in. */
-		if (in_library) {
-			char called[64];
-
-			if (name_of(img, vaddr, called, sizeof(called))) {
-				memcpy(entry, called, sizeof(entry));
-				have_entry = true;
-			} else {
-				have_entry = false;
-			}
-		}
+		if (i == 0)
+			computes = !in_library;
+		if (t->running && !computes)
+			return err_set(e, -EAGAIN, "it is at work in %s", name);
+		if (in_library)
+			waits_in(&waiting, &frame);
 		if (cfi_find(img->cfi, vaddr, &ix) < 0)
 			return err_set(e, -EAGAIN, "its stack goes through %s", name);
 		fde = cfi_fde_at(img->cfi, ix);
@@ -435,13 +481,23 @@ int safe_check(struct safe *s, const struct remote *t, struct err *e)
 		cfi_rows(img->cfi, ix, on_row, &at);
 		if (!at.found || step(s, &w, &at.rules, fde.ra_reg) < 0)
 			return err_set(e, -EAGAIN, "its stack goes through %s", name);
-		if (in_library && have_entry && w.ended)
-			return err_set(e, -EAGAIN, "it is a thread of the C library");
-		if (w.ended)
-			return (have_entry ? may_wait_in(entry) : is_timed_wait(t))
+		/* Called back by the C library, which may hold what it needs for itself meanwhile. */
+		if (computes && below_library && img->kind != IMAGE_LIBC && !w.ended)
+			return err_set(e, -EAGAIN, "it was called by the C library");
+		below_library |= img->kind == IMAGE_LIBC;
+		if (!w.ended)
+			continue;
+		if (computes)
+			return is_on_own_stack(s, t, w.regs[REG_SP])
 				       ? 0
-				       : err_set(e, -EAGAIN, "it is in %s",
-						 *entry ? entry : "the C library");
+				       : err_set(e, -EAGAIN,
+						 "it is on a stack that is not its thread's");
+		if (in_library && waiting.have_entry)
+			return err_set(e, -EAGAIN, "it is a thread of the C library");
+		return (waiting.have_entry ? may_wait_in(waiting.entry) : is_timed_wait(t))
+			       ? 0
+			       : err_set(e, -EAGAIN, "it is in %s",
+					 *waiting.entry ? waiting.entry : "the C library");
 	}
 	return err_set(e, -EAGAIN, "its stack is deeper than %d frames", FRAMES_MAX);
 }

@@ -7,6 +7,10 @@
  * wait in (a read, a poll, a condition variable …), with its stack known from there to its
  * beginning, and with no frame on it of the dynamic linker, an allocator or a signal handler.
  * Frames of the C library may only be of functions that hold none of those locks while they wait.
+ *
+ * A thread that computes, or makes system calls without the C library, may be borrowed at any instruction
+ * of the program: then no frame is of the C library but those that it was started by, and it is on the stack
+ * that it was started with.
  */
 #ifndef MEMSCOPE_INJECT_SAFE_H
 #define MEMSCOPE_INJECT_SAFE_H

@@ -6,6 +6,9 @@
  * descriptors that no other thread has, writes their numbers to the block, and waits: memscope
  * opens their other ends in /proc. A command is one byte, an answer one struct.
  *
+ * Where the process does not see the library's file, the thread makes a memfd first, which memscope
+ * fills through /proc, and loads that. A library that came like this stays, and is used again.
+ *
  * When the pipe of commands closes, memscope has ended, however that happened: everything is undone
  * as with AGENT_LEAVE.
  */
@@ -23,6 +26,7 @@ enum agent_state {
 	AGENT_PRELOADED,  /* the library is in front of the allocator already */
 	AGENT_BUSY,       /* another memscope has its thread there          */
 	AGENT_FAILED,     /* no pipes, no memory                            */
+	AGENT_EMPTY,      /* the memfd at library_fd waits for the library  */
 };
 
 struct agent_block {
@@ -39,6 +43,12 @@ struct agent_block {
 	char path[3840];   /* of the library                                  */
 	uint32_t exact;    /* every call is to be recorded (exact_area.h) … */
 	int32_t area_fd;   /* … there: a memfd of the thread's              */
+	uint64_t agent;    /* memscope_alloc_agent(), of a library that is there; 0: load it */
+	uint64_t munmap;
+	uint32_t memfd;    /* 1: the library comes through one, which `path` names when … */
+	int32_t library_fd;
+	uint32_t filled;   /* … this is set                                  */
+	char memfd_name[24];
 };
 
 enum agent_command {

@@ -27,11 +27,11 @@ static char library[4096]; /* any file that the process sees as we do: this prog
 static struct inject_place place;
 static struct err e;
 static pid_t child;
+static int ready[2];
 
 /* A copy of this program, which does `what` and then waits to be killed. */
 static void begin_child(void (*what)(void))
 {
-	int ready[2];
 	char c = 0;
 
 	assert_int_equal(pipe(ready), 0);
@@ -64,7 +64,7 @@ static int end_child(void **state)
 static int look(pid_t pid)
 {
 	e = (struct err){ 0 };
-	return inject_look(pid, library, ROOM, &place, &e);
+	return inject_look(pid, library, ROOM, false, &place, &e);
 }
 
 static void refused(int status, const char *words)
@@ -113,7 +113,7 @@ static void room_is_where_nothing_is_mapped(void **state)
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	assert_int_equal((uintptr_t)at, place.room);
 	munmap(at, ROOM);
-	assert_int_equal(inject_look(child, library, 1ull << 46, &place, &e), -ENOMEM);
+	assert_int_equal(inject_look(child, library, 1ull << 46, false, &place, &e), -ENOMEM);
 }
 
 static void a_process_that_is_not_there_or_has_ended_is_refused(void **state)
@@ -146,20 +146,23 @@ static void a_traced_process_is_refused(void **state)
 	refused(-EBUSY, "is traced by process");
 }
 
-static void filter_calls(void)
+/* Reading and writing are all that it may do. */
+static void allow_nothing(void)
 {
-	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	struct sock_fprog program = { 1, &all };
+	char c = 0;
 
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	(void)!write(ready[1], &c, 1);
+	for (;;)
+		(void)!read(ready[0], &c, 1);
 }
 
-static void a_process_under_seccomp_is_refused(void **state)
+static void a_process_in_strict_mode_is_refused(void **state)
 {
 	(void)state;
-	begin_child(filter_calls);
-	refused(-EPERM, "is under seccomp");
+	skip_sanitized();
+	begin_child(allow_nothing);
+	refused(-EPERM, "strict mode");
 }
 
 static void *wait_here(void *ctx)
@@ -185,13 +188,50 @@ static void a_process_that_another_memscope_is_at_work_in_is_refused(void **stat
 	refused(-EAGAIN, "another memscope has its library");
 }
 
-static void a_library_that_the_process_does_not_see_is_refused(void **state)
+static void a_library_that_the_process_sees_comes_by_its_path(void **state)
 {
 	(void)state;
 	skip_sanitized();
 	begin_child(NULL);
-	assert_int_equal(inject_look(child, "/nowhere/lib.so", ROOM, &place, &e), -ENOENT);
-	assert_non_null(strstr(e.msg, "does not see /nowhere/lib.so"));
+	assert_int_equal(look(child), 0);
+	assert_false(place.memfd);
+	assert_int_equal(place.agent, 0);
+}
+
+/* In a root of its own, without it. */
+static void hide_proc(void)
+{
+	(void)!chroot("/usr/share");
+}
+
+static void a_process_without_proc_is_refused(void **state)
+{
+	(void)state;
+	skip_sanitized();
+	if (geteuid())
+		skip();
+	begin_child(hide_proc);
+	refused(-ENOENT, "has no /proc in its file system");
+}
+
+static void a_library_that_is_not_there_is_refused(void **state)
+{
+	(void)state;
+	skip_sanitized();
+	begin_child(NULL);
+	assert_int_equal(inject_look(child, "/nowhere/lib.so", ROOM, false, &place, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "cannot read /nowhere/lib.so"));
+}
+
+static void a_process_that_we_hold_is_not_refused(void **state)
+{
+	(void)state;
+	skip_sanitized();
+	begin_child(NULL);
+	if (ptrace(PTRACE_SEIZE, child, 0, 0) < 0 || ptrace(PTRACE_INTERRUPT, child, 0, 0) < 0)
+		skip(); /* not permitted here */
+	assert_int_equal(waitpid(child, NULL, __WALL), child);
+	assert_int_equal(inject_look(child, library, ROOM, true, &place, &e), 0);
 }
 
 int main(void)
@@ -204,11 +244,14 @@ int main(void)
 					  end_child),
 		cmocka_unit_test_teardown(a_stopped_process_is_refused, end_child),
 		cmocka_unit_test_teardown(a_traced_process_is_refused, end_child),
-		cmocka_unit_test_teardown(a_process_under_seccomp_is_refused, end_child),
+		cmocka_unit_test_teardown(a_process_in_strict_mode_is_refused, end_child),
 		cmocka_unit_test_teardown(a_process_that_another_memscope_is_at_work_in_is_refused,
 					  end_child),
-		cmocka_unit_test_teardown(a_library_that_the_process_does_not_see_is_refused,
+		cmocka_unit_test_teardown(a_library_that_the_process_sees_comes_by_its_path,
 					  end_child),
+		cmocka_unit_test_teardown(a_process_without_proc_is_refused, end_child),
+		cmocka_unit_test_teardown(a_library_that_is_not_there_is_refused, end_child),
+		cmocka_unit_test_teardown(a_process_that_we_hold_is_not_refused, end_child),
 	};
 
 #if !defined(__x86_64__)

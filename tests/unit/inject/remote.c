@@ -114,7 +114,7 @@ static bool stop(pid_t pid, struct remote *t)
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
-	r = remote_stop(pid, pid, fd, 1000000, t, &e);
+	r = remote_stop(pid, pid, fd, 1000000, false, t, &e);
 	if (r == -EPERM)
 		return false;
 	assert_int_equal(r, 0);

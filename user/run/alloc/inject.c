@@ -14,6 +14,7 @@
 static int begin_one(struct alloc *al, pid_t pid, struct err *e)
 {
 	bool exact = inprocess_wanted(al->run->cfg);
+	const struct inject_how how = { .rate = al->run->cfg->alloc_rate, .exact = exact };
 	struct injection *one;
 	struct sampler_facts facts;
 	int rc;
@@ -21,7 +22,8 @@ static int begin_one(struct alloc *al, pid_t pid, struct err *e)
 	sampler_look(pid, &facts);
 	if (exact)
 		memset(&facts, 0, sizeof(facts));
-	if (facts.heard || (facts.otel && strcmp(facts.where, al->library) != 0)) {
+	if (facts.heard || (facts.otel && strcmp(facts.where, al->library) != 0 &&
+			    strcmp(facts.where, INJECT_MEMFD_PATH) != 0)) {
 		run_note(al->run, false,
 			 "process %d has a sampler already (%s): nothing was injected, that one is "
 			 "used",
@@ -33,8 +35,9 @@ static int begin_one(struct alloc *al, pid_t pid, struct err *e)
 		return err_set(e, -ENOMEM, "out of memory");
 	one->pid = pid;
 	one->area_fd = -1;
-	rc = exact ? inject_begin_exact(pid, al->library, &one->in, &one->area_fd, e)
-		   : inject_begin(pid, al->library, al->run->cfg->alloc_rate, &one->in, e);
+	rc = inject_begin(pid, al->library, &how, &one->in, e);
+	if (rc == 0 && exact)
+		one->area_fd = inject_area(one->in);
 	if (rc < 0) {
 		free(one);
 		if (rc != -EALREADY)
