@@ -236,7 +236,7 @@ static void print_sampler(pid_t pid, const struct sampler_facts *facts)
 		struct err e = { 0 };
 
 		if (inject_check(pid, library, false, &e) == 0) {
-			printf(LABEL "--inject can put memscope's sampler into it\n", "");
+			printf(LABEL "--inject can put memscope's library into it\n", "");
 		} else {
 			printf(LABEL "--inject cannot be used: ", "");
 			print_name(e.msg);

@@ -629,10 +629,10 @@ int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool any
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	for (;;) {
 		/* The first comes as soon as the kernel can. */
-		r = wait_stop(t, first ? now_us() + 500000 : until_us, &status);
+		r = first ? wait_patiently(t, 500000, &status) : wait_stop(t, until_us, &status);
 		if (r == -ETIMEDOUT) {
 			ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-			r = wait_stop(t, now_us() + 500000, &status);
+			r = wait_patiently(t, 500000, &status);
 			if (r < 0)
 				return r == -ESRCH
 					       ? r

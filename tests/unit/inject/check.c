@@ -27,7 +27,7 @@ static char library[4096]; /* any file that the process sees as we do: this prog
 static struct inject_place place;
 static struct err e;
 static pid_t child;
-static int ready[2];
+static int ready[2], never[2]; /* nobody writes to the latter */
 
 /* A copy of this program, which does `what` and then waits to be killed. */
 static void begin_child(void (*what)(void))
@@ -35,6 +35,7 @@ static void begin_child(void (*what)(void))
 	char c = 0;
 
 	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(never), 0);
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
@@ -48,6 +49,8 @@ static void begin_child(void (*what)(void))
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	close(ready[0]);
 	close(ready[1]);
+	close(never[0]);
+	close(never[1]);
 }
 
 static int end_child(void **state)
@@ -154,7 +157,7 @@ static void allow_nothing(void)
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 	(void)!write(ready[1], &c, 1);
 	for (;;)
-		(void)!read(ready[0], &c, 1);
+		(void)!read(never[0], &c, 1);
 }
 
 static void a_process_in_strict_mode_is_refused(void **state)

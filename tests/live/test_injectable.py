@@ -1,0 +1,243 @@
+"""Where the injected library can go: containers that do not see it, under seccomp filters, into threads that
+never make a system call, into commands from their first instruction; and where not, with the reason."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from containers import *
+from harness import *
+from truth import *
+
+LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
+INJECT = os.path.join(BUILD, "tests/bench/inject")
+INPROCESS = ("--alloc=exact", "--inject", "--only", "alloc")
+KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 6))
+SYS_MEMFD_CREATE, SYS_CLONE3 = "319", "435"
+
+if os.uname().machine != "x86_64":
+    print("1..0 # SKIP a library can be injected on x86-64 only")
+    sys.exit(0)
+
+
+def cycles(pid, n, *args):
+    got = subprocess.run([INJECT, str(pid), LIBRARY, str(n), *map(str, args)], capture_output=True, text=True,
+                         timeout=60 + n, check=False)
+    return got.returncode, got.stderr.strip()
+
+
+def copies(pid):
+    """Mappings of code of libraries that came by a memfd: their inodes."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
+        return {line.split()[4] for line in f if "/memfd:libmemscope-alloc.so" in line and " r-xp " in line}
+
+
+def agents(pid):
+    names = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii", errors="replace") as f:
+                names.append(f.read())
+        except FileNotFoundError:
+            pass
+    return names.count("memscope-alloc\n")
+
+
+class Elsewhere(Target):
+    """A target that does not see the library: its folder is empty in there."""
+
+    def __init__(self, name, *args):
+        need("unshare", "mount")
+        path = os.path.join(scratch("programs"), name)
+        os.mkdir(os.path.dirname(path))
+        os.chmod(os.path.dirname(path), 0o755)
+        shutil.copy(os.path.join(TARGETS, name), path)
+        hide = f"mount -t tmpfs none {BUILD} && exec \"$0\" \"$@\""
+        Child.__init__(self, ["unshare", "-m", "sh", "-c", hide, path, *map(str, args)],
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            self._line("ready", READY_SEC)
+        except Broken:
+            skip("no mount namespace of its own can be made here")
+
+
+# --- by a memfd -------------------------------------------------------------------------------------
+
+
+@fact
+def a_process_that_does_not_see_the_library_is_recorded_and_has_it_once():
+    t = Elsewhere("alloc_truth", 2, 3000)
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    check_truth(run, lines, t.pid)
+    first = copies(t.pid)
+    equal(len(first), 1, "copies of the library")
+    run, again = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    grown = [b - a for a, b in zip(sites_of(lines)[1], sites_of(again)[1])]
+    equal([run.profile("alloc").sum(of, pid=t.pid) for of in ALLOC], grown[:2], "calls and bytes of the second run")
+    equal(copies(t.pid), first, "the library that came first")
+    equal(os.listdir(f"/proc/{t.pid}/fd"), ["0", "1", "2"], "descriptors of the program")
+
+
+@fact
+def a_process_that_does_not_see_the_library_is_sampled():
+    t = Elsewhere("alloc_truth", 4, 8000)
+    run, lines = record(("-p", t.pid, "--inject", "--alloc-rate", "16K", "--only", "alloc", "--max-overhead", "100000"),
+                        lambda: t.ask("run"))
+    check_estimates(run, lines, t.pid)
+    names = {f.name for s in run.profile("alloc").samples for f in s.frames}
+    check("main" in names, f"no whole stack: {sorted(map(str, names))[:10]}")
+
+
+@fact
+def a_library_that_the_process_may_not_read_comes_by_a_memfd():
+    private = scratch("private")
+    os.mkdir(private, 0o700)
+    library = os.path.join(private, "libmemscope-alloc.so")
+    shutil.copy(LIBRARY, library)
+    t = Child([shutil.which("sleep"), "1000"], user=65534)
+    until(lambda: open(f"/proc/{t.pid}/comm", encoding="ascii").read() == "sleep\n", "it runs")
+    got = subprocess.run([INJECT, str(t.pid), library, "3", "exact"], capture_output=True, text=True, timeout=60, check=False)
+    equal(got.returncode, 0, f"cycles: {got.stderr}")
+    equal(len(copies(t.pid)), 1, "copies of the library")
+
+
+@fact
+def a_process_without_proc_is_refused():
+    root = root_of(os.path.join(TARGETS, "alloc_truth"))
+    t = Child(["chroot", root, "/alloc_truth", "1", "10"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    t.process.stdout.readline()
+    status, why = cycles(t.pid, 1)
+    check(status == 1 and "has no /proc in its file system" in why, f"{status}: {why}")
+    check(t.alive(), "it has ended")
+
+
+@fact
+def memscopes_that_are_killed_while_the_library_comes_leave_a_program_that_works():
+    t = Elsewhere("inject_busy", "work", "work", "read", "poll")
+    time.sleep(0.2)
+    before = len(os.listdir(f"/proc/{t.pid}/task"))
+    for i in range(KILLS):
+        m = Child([INJECT, str(t.pid), LIBRARY, "1000", "exact" if i % 2 else "65536"], stdout=subprocess.DEVNULL,
+                  stderr=subprocess.DEVNULL)
+        time.sleep(0.005 + 0.05 * i / KILLS)
+        m.process.send_signal(signal.SIGKILL)
+        m.end()
+        if not check(t.alive(), "the program has ended"):
+            return
+    # One that waits for its library gives up after 10 s.
+    until(lambda: len(os.listdir(f"/proc/{t.pid}/task")) <= before, "no thread of the library")
+    equal(cycles(t.pid, 2)[0], 0, "afterwards it can be injected again")
+    report = {line[0]: line[1:] for line in t.ask("report")}
+    equal(report["errors"], [0], "what the program found wrong")
+
+
+# --- containers -------------------------------------------------------------------------------------
+
+
+def in_container(engine):
+    try:
+        t = Served(engine, f"m{os.getpid()}", "alloc_truth", 2, 3000, options=("--read-only",))
+        with open(f"/proc/{t.pid}/status", encoding="ascii") as f:
+            equal(re.search(r"Seccomp:\t(\d)", f.read()).group(1), "2", "under a filter")
+        run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+        check_truth(run, lines, t.pid)
+        equal(len(copies(t.pid)), 1, "copies of the library")
+        t.end()
+    finally:
+        engine.end()
+
+
+@fact
+def a_docker_container_with_its_default_profile_is_recorded():
+    in_container(Docker())
+
+
+@fact
+def a_podman_container_with_its_default_profile_is_recorded():
+    in_container(Podman())
+
+
+# --- seccomp ----------------------------------------------------------------------------------------
+
+
+def calls():
+    return subprocess.run([INJECT, "calls"], capture_output=True, text=True, check=True).stdout.split()
+
+
+def filtered(target, *args):
+    t = target("filtered", *args)
+    with open(f"/proc/{t.pid}/status", encoding="ascii") as f:
+        if "Seccomp:\t2\n" not in f.read():
+            skip("seccomp filters are not available here")
+    return t
+
+
+@fact
+def what_is_asked_about_is_all_that_is_called():
+    # Any other call ends the process.
+    for target in (Target, Elsewhere):
+        for how in ("exact", "65536"):
+            t = filtered(target, "only", *calls())
+            status, why = cycles(t.pid, 2, how)
+            if "may not read it" in why or "does not say" in why:
+                skip(why)
+            equal(status, 0, f"cycles, {how}: {why}")
+            t.ask("run")
+            check(t.alive(), "the process has ended")
+            t.end()
+
+
+@fact
+def a_filter_that_allows_it_is_no_obstacle():
+    t = filtered(Elsewhere, "errno", SYS_CLONE3.replace("435", "101"))  # ptrace, which it does not make
+    run, _ = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    a = run.summary()["alloc"]
+    equal([a["objects"], a["bytes"], a["freed_objects"]], [1000, 96000, 500], "calls, bytes, frees")
+
+
+@fact
+def a_filter_that_denies_a_call_is_never_met():
+    for action, words in (("errno", "would fail with EPERM"), ("kill", "would end the process"),
+                          ("trap", "would raise SIGSYS"), ("trace", "handed to a tracer"),
+                          ("notify", "another process would be asked")):
+        t = filtered(Elsewhere, action, SYS_MEMFD_CREATE)
+        status, why = cycles(t.pid, 1)
+        check(status == 1 and "does not allow memfd_create" in why and words in why, f"{action}: {status} {why}")
+        equal(copies(t.pid), set(), f"{action}: what was put into it")
+        t.ask("run")
+        check(t.alive(), f"{action}: the process has ended")
+        t.end()
+
+
+@fact
+def a_call_that_ends_the_process_is_never_made():
+    for number in sorted(set(calls()) - {"0", "1", "9", "39", "157"}, key=int):  # what the target itself makes
+        t = filtered(Elsewhere, "kill", number)
+        status, why = cycles(t.pid, 1, "exact")
+        check(status == 1 and "does not allow" in why and "would end the process" in why, f"{number}: {status} {why}")
+        check(t.alive(), f"{number}: the process has ended")
+        t.end()
+
+
+@fact
+def strict_mode_is_refused_and_doctor_says_what_a_filter_denies():
+    t = Target("filtered", "strict")
+    until(lambda: "Seccomp:\t1\n" in open(f"/proc/{t.pid}/status", encoding="ascii").read(), "strict mode")
+    status, why = cycles(t.pid, 1)
+    check(status == 1 and "strict mode" in why, f"{status} {why}")
+    check(t.alive(), "the process has ended")
+
+    def doctor(t):
+        return subprocess.run([MEMSCOPE, "doctor", "-p", str(t.pid)], capture_output=True, text=True,
+                              timeout=FINISH_SEC, check=False).stdout
+    check("strict mode" in doctor(t), "doctor: strict mode")
+    got = doctor(filtered(Elsewhere, "kill", SYS_MEMFD_CREATE))
+    check(re.search("--inject cannot be used: .* does not allow memfd_create", got), f"doctor: {got[-400:]}")
+    got = doctor(filtered(Elsewhere, "log", SYS_MEMFD_CREATE))
+    check("--inject can put memscope's library into it" in got, f"doctor: {got[-400:]}")
+
+
+main()
