@@ -67,7 +67,7 @@ static const struct opt rows[] = {
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
 	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|bursts|off", .choice_synonyms = "slices=bursts", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in bursts (bursts forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
 	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD, or --inject: mean bytes between samples (default 512K)"),
-	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with -p or -n: allocations sampled, or with --alloc=exact recorded one and all, by memscope's own library, which is put into the running process, and idle again in the end; refused, with the reason, where that is not safe (glibc 2.34 and later, x86-64; no static programs, no seccomp)"),
+	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with -p or -n: allocations sampled, or with --alloc=exact (also -- CMD) recorded one and all, by memscope's own library, which is put into the running process, and idle again in the end; refused, with the reason, where that is not safe (glibc 2.34 and later, x86-64; no static programs; under seccomp, where the filter allows it)"),
 	ROW("alloc-scope", 0, OPT_CHOICE, "SCOPE", alloc_scope, .choices = "process|file", .help = "process (default): probes in the target alone; file: in every process that maps the same library, so that a forked child is traced from its first call"),
 	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --alloc=exact or bursts: every object that CPython allocates as well, not only what it takes from malloc; millions a second. Refused by name where not all calls can be seen: they are inlined, as in Debian's python3, or there are no symbols"),
 	ROW("offcpu", 0, OPT_CHOICE, "MODE", offcpu, .choices = "auto|exact|sampled", .help = "waits: the length of each is taken, and its stack: of all (exact), of some by chance where a thread switches over a thousand times a second (sampled), or that once all cost more than --max-overhead leaves for it (auto, the default)"),
@@ -115,7 +115,8 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 		cfg->alloc = ALLOC_SAMPLED;
 	else if (a->inject && a->alloc != ALLOC_EXACT)
 		return err_set(e, -EINVAL, "--inject is for --alloc=sampled and --alloc=exact");
-	if (a->inject && !a->pids && !a->pattern && !a->tid)
+	if (a->inject && !a->pids && !a->pattern && !a->tid &&
+	    !(cfg->command && cfg->alloc == ALLOC_EXACT))
 		return err_set(e, -EINVAL, "--inject is for one running process (-p, -n, -t)%s",
 			       cfg->command
 				       ? ": a command gets the library by --alloc=sampled alone"

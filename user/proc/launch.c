@@ -19,6 +19,9 @@ struct launch {
 	int go_fd;   /* a byte here lets the child exec                            */
 	int fail_fd; /* the child's errno when exec failed; end of file when it did not */
 	bool traced;
+	bool entered_it; /* `entered` was called */
+	int (*entered)(void *ctx, pid_t pid, struct err *e);
+	void *entered_ctx;
 	bool gone; /* reaped */
 	int status;
 };
@@ -101,6 +104,18 @@ int launch_start(char *const *argv, struct launch **ret_launch, struct err *e)
 pid_t launch_pid(const struct launch *l)
 {
 	return l->pid;
+}
+
+void launch_on_entry(struct launch *l, int (*entered)(void *ctx, pid_t pid, struct err *e),
+		     void *ctx)
+{
+	l->entered = entered;
+	l->entered_ctx = ctx;
+}
+
+bool launch_entered(const struct launch *l)
+{
+	return l->entered_it;
 }
 
 /* --- the trap at the entry point --- */
@@ -194,6 +209,8 @@ struct hold {
 	struct trap trap;
 	uint64_t until_ns; /* the caller's limit, CLOCK_MONOTONIC                */
 	uint64_t left_ns;  /* how long the program may still run held            */
+	int rc;            /* of what was done at its entry point                */
+	struct err *e;
 };
 
 /* The caller has these blocked, to read them later: that must not be long after they came. */
@@ -272,6 +289,19 @@ static bool release_new_task(struct hold *h)
 	return trap_is_in(h->l->pid, &h->trap);
 }
 
+/* At its entry point. Threads that are made in it now are its own affair. */
+static void enter(struct hold *h)
+{
+	struct launch *l = h->l;
+
+	if (!l->entered)
+		return;
+	ptrace(PTRACE_SETOPTIONS, l->pid, NULL,
+	       (void *)(long)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
+	l->entered_it = true;
+	h->rc = l->entered(l->entered_ctx, l->pid, h->e);
+}
+
 /* What a stop means: false: the hold is over. `*ret_signal`: to be delivered when it continues. */
 static bool hold_stop(struct hold *h, int status, int *ret_signal)
 {
@@ -284,8 +314,10 @@ static bool hold_stop(struct hold *h, int status, int *ret_signal)
 			h->held(h->ctx, h->l->pid);
 			return true;
 		}
-		if (signal == SIGTRAP && trap_sprung(h->l->pid, &h->trap))
+		if (signal == SIGTRAP && trap_sprung(h->l->pid, &h->trap)) {
+			enter(h);
 			return false;
+		}
 		*ret_signal = signal;
 		return true;
 	case PTRACE_EVENT_EXEC: /* the first, or a constructor did it again: all memory is new */
@@ -327,6 +359,12 @@ static void hold_run(struct hold *h)
 			ptrace(h->trap.addr ? PTRACE_SYSCALL : PTRACE_CONT, h->l->pid, NULL,
 			       (void *)(long)signal);
 	}
+	if (h->rc < 0) {
+		kill(h->l->pid, SIGKILL);
+		if (waitpid(h->l->pid, &status, __WALL) == h->l->pid)
+			set_gone(h->l, status);
+		return;
+	}
 	trap_remove(h->l->pid, &h->trap);
 	ptrace(PTRACE_DETACH, h->l->pid, NULL, (void *)(long)signal);
 }
@@ -345,7 +383,7 @@ static bool seize(struct launch *l)
 int launch_go(struct launch *l, void (*held)(void *ctx, pid_t pid), void *ctx, uint64_t until_ns,
 	      struct err *e)
 {
-	struct hold h = { l, held, ctx, {}, until_ns ? until_ns : UINT64_MAX, HOLD_NS };
+	struct hold h = { l, held, ctx, {}, until_ns ? until_ns : UINT64_MAX, HOLD_NS, 0, e };
 	int failed = 0;
 	sigset_t chld, before;
 	ssize_t n;
@@ -365,6 +403,8 @@ int launch_go(struct launch *l, void (*held)(void *ctx, pid_t pid), void *ctx, u
 		hold_run(&h);
 	l->traced = false;
 	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (h.rc < 0)
+		return h.rc;
 	do
 		n = read(l->fail_fd, &failed, sizeof(failed));
 	while (n < 0 && errno == EINTR);

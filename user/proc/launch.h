@@ -12,6 +12,8 @@
  * SIGHUP is pending for us (the caller has them blocked). Processes that it forks run free. What is
  * mapped later is for the caller to find.
  *
+ * What asks for it (launch_on_entry) has the child once more where the hold ends, at its first instruction.
+ *
  * The child is let go of completely before launch_go() returns: no tracer stays on it.
  */
 #ifndef MEMSCOPE_PROC_LAUNCH_H
@@ -29,6 +31,14 @@ struct launch;
 /* `argv` is borrowed until launch_go(). SIGCHLD is set to its default, and back in the child. */
 int launch_start(char *const *argv, struct launch **ret_launch, struct err *e);
 pid_t launch_pid(const struct launch *l);
+/*
+ * Before launch_go(): `entered` is called when the dynamic linker is done and the program is held at its own
+ * first instruction, traced by us, with TRACESYSGOOD and EXITKILL alone; an error ends it, and is that of
+ * launch_go(). launch_entered(): whether it came to that, which it does not where the hold ended earlier.
+ */
+void launch_on_entry(struct launch *l, int (*entered)(void *ctx, pid_t pid, struct err *e),
+		     void *ctx);
+bool launch_entered(const struct launch *l);
 /*
  * `held` may be NULL: no tracing; nor is there any where the system forbids it. `until_ns`
  * (CLOCK_MONOTONIC, 0: no limit) ends the hold, not the program. A command that cannot be run is an

@@ -15,6 +15,7 @@
  *   open         programs are loaded; dict, process table and drain are there
  *   attach       targets are known; the gate is still shut
  *   start        the gate has opened: events count from here
+ *   entered      the command is held at its first instruction (`held`), or, where it could not be, runs
  *   ready        nothing can fail any more: files of an earlier run may be replaced
  *     process      what happened to a process (targets.h). PROCESS_ADDED of the first targets comes
  *                  between open and attach
@@ -73,6 +74,7 @@ struct component {
 	int (*open)(void *self, struct err *e);
 	int (*attach)(void *self, struct err *e);
 	int (*start)(void *self, struct err *e);
+	int (*entered)(void *self, pid_t pid, bool held, struct err *e);
 	int (*ready)(void *self, struct err *e);
 
 	void (*process)(void *self, const struct process_event *event);

@@ -352,11 +352,37 @@ static void on_held(void *ctx, pid_t pid)
 						 .held = true });
 }
 
+static int enter(struct run *r, pid_t pid, bool held, struct err *e)
+{
+	int rc = 0;
+
+	EACH_COMPONENT(r, c, self)
+	if (rc == 0 && c->entered)
+		rc = c->entered(self, pid, held, e);
+	return rc;
+}
+
+static int on_entered(void *ctx, pid_t pid, struct err *e)
+{
+	on_held(ctx, pid);
+	return enter(ctx, pid, true, e);
+}
+
 int targets_go(struct run *r, uint64_t until_ns, struct err *e)
 {
-	if (!r->targets->launch || r->cfg->delay_s > 0)
+	struct launch *l = r->targets->launch;
+	bool holds = r->alloc.following || r->cfg->inject;
+	int rc;
+
+	if (!l || r->cfg->delay_s > 0)
 		return 0;
-	return launch_go(r->targets->launch, r->alloc.following ? on_held : NULL, r, until_ns, e);
+	if (r->cfg->inject)
+		launch_on_entry(l, on_entered, r);
+	rc = launch_go(l, holds ? on_held : NULL, r, until_ns, e);
+	if (rc < 0 || !r->cfg->inject || launch_entered(l))
+		return rc;
+	pipeline_processes(r);
+	return enter(r, launch_pid(l), false, e);
 }
 
 /* --- what the kernel recorded --- */

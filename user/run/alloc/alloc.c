@@ -318,6 +318,13 @@ static int start(void *self, struct err *e)
 	return rc == 0 ? injections_hook(al, e) : rc;
 }
 
+static int entered(void *self, pid_t pid, bool held, struct err *e)
+{
+	struct alloc *al = self;
+
+	return inprocess_wanted(al->run->cfg) ? inprocess_entered(al, pid, held, e) : 0;
+}
+
 /* --- while it runs --- */
 
 static void process(void *self, const struct process_event *event)
@@ -746,6 +753,7 @@ const struct component alloc_component = {
 	.open = open_alloc,
 	.attach = attach,
 	.start = start,
+	.entered = entered,
 	.process = process,
 	.tick = tick,
 	.before_totals = before_totals,

@@ -164,6 +164,8 @@ struct alloc_table_fns exact_table_fns(struct alloc *al);
 bool inprocess_wanted(const struct run_config *cfg);
 int inprocess_open(struct alloc *al, struct err *e);
 /* The library is in the processes, and the gate is open. */
+/* The command, which begins now, or runs already: see component.h. */
+int inprocess_entered(struct alloc *al, pid_t pid, bool held, struct err *e);
 int inprocess_start(struct alloc *al, struct err *e);
 /* What was recorded so far; no more is recorded. */
 void inprocess_totals(struct alloc *al);
@@ -241,6 +243,8 @@ void sampled_free(struct alloc *al);
 
 /* --- inject.c --- */
 
+/* One more, in process `pid`; `held`: the command, at its first instruction. */
+int injection_begin(struct alloc *al, pid_t pid, bool held, struct err *e);
 /* With --inject: the library is in the processes asked for, and does nothing yet. */
 int injections_begin(struct alloc *al, struct err *e);
 /* Samples are listened to, or calls recorded: let there be some. */

@@ -6,15 +6,18 @@
 #include "base/units.h"
 #include "run/alloc/alloc.h"
 #include "run/sampler.h"
+#include "run/targets.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-static int begin_one(struct alloc *al, pid_t pid, struct err *e)
+int injection_begin(struct alloc *al, pid_t pid, bool held, struct err *e)
 {
 	bool exact = inprocess_wanted(al->run->cfg);
-	const struct inject_how how = { .rate = al->run->cfg->alloc_rate, .exact = exact };
+	const struct inject_how how = { .rate = al->run->cfg->alloc_rate,
+					.exact = exact,
+					.held = held };
 	struct injection *one;
 	struct sampler_facts facts;
 	int rc;
@@ -62,7 +65,10 @@ int injections_begin(struct alloc *al, struct err *e)
 			       " beside memscope or in ../lib/memscope: `make` and `make install` "
 			       "put it there");
 	for (uint32_t i = 0; i < al->run->cfg->n_pids && rc == 0; i++)
-		rc = begin_one(al, al->run->cfg->pids[i], e);
+		rc = injection_begin(al, al->run->cfg->pids[i], false, e);
+	/* One that was started before (--delay); else it is not there yet. */
+	if (rc == 0 && al->run->cfg->command && al->run->cfg->delay_s > 0)
+		rc = injection_begin(al, targets_command(al->run), false, e);
 	if (rc == 0)
 		pipeline_processes(al->run); /* where it was mapped */
 	return rc;

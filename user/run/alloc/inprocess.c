@@ -28,7 +28,8 @@ int inprocess_open(struct alloc *al, struct err *e)
 static int begin_one(struct alloc *al, struct injection *one, struct err *e)
 {
 	struct alloc_table_fns fns = exact_table_fns(al);
-	uint64_t bytes = ((uint64_t)al->run->cfg->mem_mb << 20) / SHARE / al->run->cfg->n_pids;
+	uint32_t n = al->run->cfg->n_pids ? al->run->cfg->n_pids : 1;
+	uint64_t bytes = ((uint64_t)al->run->cfg->mem_mb << 20) / SHARE / n;
 	int rc = inprocess_new(al->run->session, al->run->ingest, one->pid, one->area_fd, bytes,
 			       &fns, &one->inprocess, e);
 
@@ -55,6 +56,36 @@ int inprocess_start(struct alloc *al, struct err *e)
 	rc = injections_hook(al, e);
 	alloc_begun(al);
 	return rc;
+}
+
+/* All but the constructors of its libraries is recorded, if it is held. */
+static int begin_command(struct alloc *al, pid_t pid, bool held, struct err *e)
+{
+	int rc = injection_begin(al, pid, held, e);
+
+	if (rc < 0)
+		return rc;
+	pipeline_processes(al->run);
+	rc = begin_one(al, al->injections, e);
+	return rc == 0 ? injections_hook(al, e) : rc;
+}
+
+int inprocess_entered(struct alloc *al, pid_t pid, bool held, struct err *e)
+{
+	struct err why = { 0 };
+	int rc;
+
+	if (held)
+		return begin_command(al, pid, true, e);
+	rc = begin_command(al, pid, false, &why);
+	run_note(
+		al->run, true,
+		rc < 0 ? "not exact: the command could not be held at its first instruction, and is not "
+			 "recorded%s%s"
+		       : "not exact: the command could not be held at its first instruction: what it "
+			 "allocated before the library was there is not recorded%s%s",
+		rc < 0 && *why.msg ? ": " : "", rc < 0 ? why.msg : "");
+	return 0;
 }
 
 void inprocess_totals(struct alloc *al)
