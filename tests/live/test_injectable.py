@@ -129,7 +129,8 @@ def memscopes_that_are_killed_while_the_library_comes_leave_a_program_that_works
             return
     # One that waits for its library gives up after 10 s.
     until(lambda: len(os.listdir(f"/proc/{t.pid}/task")) <= before, "no thread of the library")
-    equal(cycles(t.pid, 2)[0], 0, "afterwards it can be injected again")
+    status, why = cycles(t.pid, 2)
+    equal(status, 0, f"afterwards it can be injected again: {why}")
     report = {line[0]: line[1:] for line in t.ask("report")}
     equal(report["errors"], [0], "what the program found wrong")
 
@@ -238,6 +239,96 @@ def strict_mode_is_refused_and_doctor_says_what_a_filter_denies():
     check(re.search("--inject cannot be used: .* does not allow memfd_create", got), f"doctor: {got[-400:]}")
     got = doctor(filtered(Elsewhere, "log", SYS_MEMFD_CREATE))
     check("--inject can put memscope's library into it" in got, f"doctor: {got[-400:]}")
+
+
+# --- threads that make no system call -----------------------------------------------------------------
+
+
+@fact
+def a_program_that_only_computes_is_recorded():
+    t = Target("alloc_calls", 10, "spin")
+    run = Run("-p", t.pid, *INPROCESS)
+    run.ready()
+    with open(f"/proc/{t.pid}/task/{t.pid}/syscall", encoding="ascii") as f:
+        check(f.read().split()[0] in ("running", "-1"), "it is in a system call")
+    # One allocation in some milliseconds.
+    run.had_time(1)
+    run.stop()
+    run.must()
+    a = run.summary()["alloc"]
+    check(a["objects"] > 0 and a["objects"] - a["freed_objects"] in (0, 1), f"calls, frees: {a['objects']}, {a['freed_objects']}")
+    whole = [s for s in run.profile("alloc").samples if [f.name for f in s.frames].count("spin")]
+    equal(sum(s.values[0] for s in whole), a["objects"], "calls of spin()")
+    status, why = cycles(t.pid, 5)
+    equal(status, 0, f"cycles: {why}")
+    check(t.alive(), "the program has ended")
+
+
+@fact
+def a_program_that_only_computes_survives_memscopes_that_are_killed():
+    t = Target("alloc_calls", 10, "spin")
+    for i in range(KILLS):
+        m = Child([INJECT, str(t.pid), LIBRARY, "1000", "65536"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.2 + 0.05 * i / KILLS)  # it looks for a thread that waits for 0.2 s
+        m.process.send_signal(signal.SIGKILL)
+        m.end()
+        if not check(t.alive(), "the program has ended"):
+            return
+    until(lambda: not agents(t.pid), "no thread of the library")
+    status, why = cycles(t.pid, 2)
+    equal(status, 0, f"afterwards it can be injected again: {why}")
+
+
+# --- commands -----------------------------------------------------------------------------------------
+
+
+CALLS = os.path.join(TARGETS, "alloc_calls")
+
+
+@fact
+def a_command_is_recorded_from_its_first_instruction_on():
+    run = Run(*INPROCESS, "--", CALLS, 5000)
+    run.finish()
+    run.must()
+    a = run.summary()["alloc"]
+    equal([a["objects"], a["bytes"], a["freed_objects"]], [5010, 5000 * 96 + 10 * 48, 2505], "calls, bytes, frees")
+    names = {f.name for s in run.profile("alloc").samples for f in s.frames}
+    check({"begin", "main"} <= names, f"functions: {sorted(map(str, names))}")
+    check(not any("not exact" in note for note in run.summary()["notes"]), f"notes: {run.summary()['notes']}")
+
+
+@fact
+def what_a_command_starts_is_counted_and_not_recorded():
+    run = Run(*INPROCESS, "--", CALLS, 1000, "fork")
+    run.finish()
+    a = run.summary()["alloc"]
+    equal([a["objects"], a["freed_objects"]], [1010, 505], "calls and frees of the command alone")
+    check(any("1 forked children were not recorded" in note for note in run.summary()["notes"]),
+          f"not said: {run.summary()['notes']}")
+
+
+@fact
+def a_command_that_cannot_be_recorded_is_refused_before_its_first_instruction():
+    need("busybox")
+    done = scratch("done")
+    run = Run(*INPROCESS, "--", "busybox", "touch", done)
+    run.finish()
+    if "is a static program" not in run.stderr and os.path.exists(done):
+        skip("busybox is not a static program here")
+    equal(run.status, 1, "exit status")
+    check("is a static program" in run.stderr, f"not said: {run.stderr}")
+    check(not os.path.exists(done), "it ran")
+
+
+@fact
+def a_command_goes_on_when_memscope_is_killed():
+    done = scratch("done")
+    m = Run(*INPROCESS, "--", CALLS, 1000, "wait", done)
+    m.ready()
+    time.sleep(0.3)
+    m.process.send_signal(signal.SIGKILL)
+    m.end()
+    check(until(lambda: os.path.exists(done), "the command's end"), "it did not come to its end")
 
 
 main()
