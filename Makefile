@@ -196,7 +196,7 @@ JOBS     ?= $(shell nproc)
 LIVE_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 UNIT_SRC := $(wildcard tests/unit/*/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/tests/%)
-NAMES_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/names/*.c))
+NAMES_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/names/*.c tests/lang/*.c))
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
 
@@ -217,6 +217,10 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libmemscope.a
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -fsanitize=fuzzer -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
 $(BUILD)/tests/names/%: tests/names/%.c $(BUILD)/libmemscope.a
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
+
+$(BUILD)/tests/lang/%: tests/lang/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 

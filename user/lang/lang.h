@@ -62,12 +62,15 @@ struct lang_runtime {
 	/* For decoding: what the kernel need not know. */
 	uint16_t code_filename, code_qualname, code_bytecode;
 	uint8_t str_ascii, str_compact; /* bytes of the heads of strings */
+	uint8_t object_head, ob_type;   /* bytes of any object's, and where its type is in it */
+	uint64_t code_type;             /* what code objects have there; 0: not known */
 };
 
 /*
  * The runtime of a process. `libc`: what answers pthread_getspecific() there, its image NULL where that is not
- * known. -EAGAIN: it has not been initialized yet, ask again later; -EOPNOTSUPP: of a version that no row
- * of offsets describes, or memory that does not look like that version, with a sentence.
+ * known. -EAGAIN: it has not been initialized yet, ask again later, with a sentence for who does not want to;
+ * -EOPNOTSUPP: of a version that no row of offsets describes, or memory that does not look like that
+ * version, with a sentence.
  */
 int lang_runtime_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 		      const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);

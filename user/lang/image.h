@@ -1,0 +1,75 @@
+/*
+ * What is known of a file's image, shared by the languages' files. Internal to the room.
+ */
+#ifndef MEMSCOPE_LANG_IMAGE_H
+#define MEMSCOPE_LANG_IMAGE_H
+
+#include "lang/accessor.h"
+#include "elf/elf_exports.h"
+#include "lang/lang.h"
+
+struct lang_range {
+	uint64_t start, end;  /* vaddr */
+};
+
+/* CPython's (lang_python.c). */
+struct python_image {
+	uint32_t version;        /* 0x030b02; 0: nothing says it             */
+	uint64_t runtime;        /* vaddr of _PyRuntime; 0: not known        */
+	uint64_t runtime_size;
+	uint64_t code_type;      /* vaddr of PyCode_Type; 0: not known       */
+	struct accessor tstate;  /* PyGILState_GetThisThreadState()          */
+	struct lang_range range[MS_LANG_RANGES];
+	uint32_t n_ranges;
+};
+
+struct lang_image {
+	enum ms_lang lang;
+	bool libc;
+	char name[256];
+	struct accessor getspecific, self;  /* pthread_getspecific(), pthread_self() */
+	struct python_image python;
+};
+
+
+/* --- lang_python.c --- */
+
+enum python_symbol {
+	PY_EVAL,
+	PY_TSTATE,
+	PY_RUNTIME,
+	PY_VERSION,
+	PY_GET_VERSION,
+	PY_CODE_TYPE,
+	PY_N_SYMBOLS,
+};
+
+extern const char *const python_symbols[PY_N_SYMBOLS];
+
+/* -ENOENT: there is no CPython in it. `syms` as in python_symbols. Fills in image->python. */
+int python_image_read(struct elf_file *elf, const struct elf_export syms[PY_N_SYMBOLS],
+		      struct lang_image *image, struct err *e);
+/* lang_runtime_find() for CPython. */
+int python_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
+		const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);
+/* lang_decode() for CPython. */
+enum lang_decoded python_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
+				const uint64_t words[2], struct lang_frame *ret_frame);
+
+/* --- thread.c --- */
+
+/* Where a thread keeps the value of `key`: thread, off and module of the row. */
+int lang_thread_slot(const struct lang_image *libc, uint32_t key, struct ms_lang_row *row,
+		     struct err *e);
+/* Reads what the row says of the thread whose pointer is `tp`. */
+bool lang_thread_value(const struct ms_lang_row *row, uint64_t tp, const struct lang_memory *mem,
+		       uint64_t *ret_value);
+/* The pointer of the thread that pthread_self() calls `self`; false: not known. */
+bool lang_thread_pointer(const struct lang_image *libc, uint64_t self, uint64_t *ret_tp);
+
+static inline bool lang_read(const struct lang_memory *mem, uint64_t addr, void *buf, size_t len)
+{
+	return mem->read(mem->ctx, addr, buf, len);
+}
+
+#endif
