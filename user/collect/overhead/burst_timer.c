@@ -56,16 +56,18 @@ struct thread_time {
 	uint64_t cpu_ns;
 };
 
-/* What the kernel hands over at a time. */
+/* What is read at a time. */
 struct batch {
 	uint32_t keys[BATCH];
 	struct ms_thread values[BATCH];
+	struct process_time processes[MAX_THREADS];
 };
 
 struct burst_timer {
 	struct session *session;
 	struct alloc_probes *probes;
-	struct wait_sampler *busy; /* NULL: none are sampled */
+	struct wait_sampler *busy;       /* NULL: none are sampled              */
+	struct process_times *processes; /* NULL: the table has those of threads */
 	pthread_t thread;
 	bool running, stopping;
 	pthread_mutex_t lock;
@@ -128,6 +130,17 @@ static void add_sampled(void *ctx, const void *record)
 		row->cpu_ns += at->ns - since_ns;
 }
 
+static uint32_t read_processes(const struct burst_timer *s, struct batch *batch,
+			       struct thread_time *to)
+{
+	uint32_t n = process_times_read(s->processes, batch->processes, MAX_THREADS);
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = (struct thread_time){ batch->processes[i].pid, batch->processes[i].cpu_ns };
+	qsort(to, n, sizeof(*to), by_tid);
+	return n;
+}
+
 /* CPU times of all threads in the table at `ns`, which is now or was just now; sorted by tid. */
 static uint32_t read_times(const struct burst_timer *s, uint64_t ns, struct batch *batch,
 			   struct thread_time *to)
@@ -136,6 +149,8 @@ static uint32_t read_times(const struct burst_timer *s, uint64_t ns, struct batc
 	uint32_t token, n = 0, got;
 	void *in = NULL;
 
+	if (s->processes)
+		return read_processes(s, batch, to);
 	do {
 		got = BATCH;
 		r = bpf_map_lookup_batch(fd, in, &token, batch->keys, batch->values, &got, NULL);
@@ -158,9 +173,20 @@ static uint32_t read_times(const struct burst_timer *s, uint64_t ns, struct batc
 	return n;
 }
 
-/* Threads seen at both ends; one that began in between had no CPU time before. */
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static double most(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* Threads seen at both ends; one that began in between had no CPU time before. `part` of what they had until
+ * they were read, they had in the burst. */
 static void join_times(struct burst_timer *s, struct burst *burst, uint32_t n_open,
-		       uint32_t n_close)
+		       uint32_t n_close, double part)
 {
 	uint32_t open = 0;
 
@@ -173,10 +199,44 @@ static void join_times(struct burst_timer *s, struct burst *burst, uint32_t n_op
 			open++;
 		if (open < n_open && s->at_open[open].tid == t->tid)
 			before = s->at_open[open].cpu_ns;
-		burst->threads[burst->n_threads++] =
-			(struct burst_thread){ t->tid, before,
-					       t->cpu_ns > before ? t->cpu_ns : before };
+		burst->threads[burst->n_threads++] = (struct burst_thread){
+			t->tid, before,
+			t->cpu_ns > before
+				? before + (uint64_t)((double)(t->cpu_ns - before) * part)
+				: before
+		};
 	}
+}
+
+/*
+ * The clocks of processes are read before the burst is opened, and when it is noticed that it is closed, as it
+ * is when its calls are used up. We may have waited for a CPU at both. Hits outside of it cost only their trap,
+ * and are counted: with w of its own work for each,
+ *
+ *   CPU time = hits (w + cost) + late (w + trap)
+ *
+ * so the part of it that was in the burst follows.
+ */
+static double part_in_burst(double cpu_ns, double hits, double cost_ns, double late, double trap_ns)
+{
+	double work_ns;
+
+	if (late < 1 || hits < 1 || cpu_ns <= 0)
+		return 1;
+	work_ns = most((cpu_ns - hits * cost_ns - late * trap_ns) / (hits + late), 0);
+	return hits * (work_ns + cost_ns) /
+	       (hits * (work_ns + cost_ns) + late * (work_ns + trap_ns));
+}
+
+static double spent_between(const struct burst_timer *s, uint32_t n_open, uint32_t n_close)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n_close; i++)
+		sum += (double)s->at_close[i].cpu_ns;
+	for (uint32_t i = 0; i < n_open; i++)
+		sum -= (double)s->at_open[i].cpu_ns;
+	return sum;
 }
 
 /* The present times of all threads, while our own thread does not run. */
@@ -220,16 +280,6 @@ static double random_part(struct burst_timer *s)
 	s->random ^= s->random >> 7;
 	s->random ^= s->random << 17;
 	return (double)(s->random >> 11) * 0x1p-53;
-}
-
-static double least(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-static double most(double a, double b)
-{
-	return a > b ? a : b;
 }
 
 /* CPU time of this thread and of the detaching ones since the last call. */
@@ -345,7 +395,9 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	struct trap_ns before = measure_trap(s), after;
 	double prog_ns, cost_ns, own_ns, trap_ns;
 	int64_t budget;
-	uint32_t n, n_open;
+	uint32_t n, n_open, n_close = 0;
+	uint64_t late_open, late_close;
+	double part = 1;
 
 	/* What single-stepped instructions cost is known too badly to estimate amounts from. */
 	s->apart |= alloc_probes_new_exits(s->probes);
@@ -355,14 +407,21 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	budget = (int64_t)most(s->stats.burst_ns / s->call_ns[s->results], 16);
 	begin = now_ns();
 	n = alloc_probes_attach(s->probes, s->results, s->fds, MAX_FDS);
+	late_open = counter_read(s->session, STAT_PROBE_OTHER);
+	n_open = s->processes ? read_times(s, 0, &s->batch, s->at_open) : 0;
 	burst.open_ns = now_ns();
 	session_burst_open(s->session, no, budget);
-	n_open = read_times(s, now_ns(), &s->batch, s->at_open);
+	if (!s->processes)
+		n_open = read_times(s, burst.open_ns, &s->batch, s->at_open);
 	wait_in_burst(s, burst.open_ns, budget);
 	burst.close_ns = session_burst_close(s->session);
 	end = now_ns();
+	if (s->processes)
+		n_close = read_times(s, end, &s->batch, s->at_close);
+	late_close = counter_read(s->session, STAT_PROBE_OTHER);
 	uprobes_detach(s->fds, n);
-	join_times(s, &burst, n_open, read_times(s, burst.close_ns, &s->batch, s->at_close));
+	if (!s->processes)
+		n_close = read_times(s, burst.close_ns, &s->batch, s->at_close);
 
 	burst.hits = (uint64_t)(budget - session_burst_left(s->session));
 	calls = counter_read(s->session, STAT_BURST_CALLS) - calls_before;
@@ -381,6 +440,11 @@ static void one_burst(struct burst_timer *s, uint32_t no)
 	burst.call_ns = calls ? cost_ns / (double)calls : s->call_ns[s->results];
 	burst.calls = calls;
 	burst.results = results;
+	if (s->processes)
+		part = part_in_burst(spent_between(s, n_open, n_close), (double)burst.hits,
+				     cost_ns / most((double)burst.hits, 1),
+				     (double)(late_close - late_open), trap_ns);
+	join_times(s, &burst, n_open, n_close, part);
 	cost_ns += (double)late * trap_ns;
 	burst.call_sure_ns = burst.call_ns * CALL_UNSURE;
 	own_ns = own_cpu_ns(s);
@@ -431,8 +495,8 @@ static void *burst_timer_loop(void *ctx)
 }
 
 int burst_timer_start(struct session *session, struct alloc_probes *probes,
-		      struct wait_sampler *busy, double max_percent, bool apart,
-		      struct burst_timer **ret_timer, struct err *e)
+		      struct wait_sampler *busy, struct process_times *processes,
+		      double max_percent, bool apart, struct burst_timer **ret_timer, struct err *e)
 {
 	struct burst_timer *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
@@ -443,6 +507,7 @@ int burst_timer_start(struct session *session, struct alloc_probes *probes,
 	s->session = session;
 	s->probes = probes;
 	s->busy = busy;
+	s->processes = processes;
 	s->max_percent = max_percent;
 	s->random = now_ns() | 1;
 	s->apart = apart;

@@ -17,13 +17,14 @@
 #define MEMSCOPE_COLLECT_OVERHEAD_BURST_TIMER_H
 
 #include "collect/probes/alloc_probes.h"
+#include "collect/overhead/process_times.h"
 #include "collect/overhead/wait_sampler.h"
 
 struct burst_timer;
 
-/* CPU time of a thread when the burst was opened, and closed. */
+/* CPU time of a thread, or of a process (burst_timer_start()), when the burst was opened, and closed. */
 struct burst_thread {
-	uint32_t tid;
+	uint32_t tid; /* or pid */
 	uint64_t open_ns, close_ns;
 };
 
@@ -44,13 +45,14 @@ struct burst {
  * Starts the thread. Where returns are traced (session_opts.results): `apart` from the beginning, or from when
  * that takes most of a busy thread's time on, returns are traced in every second burst alone.
  *
- * Bursts are numbered from 1. `busy`: sampled threads, whose times are not in
- * the table, or NULL. `probes` must be in bursts (alloc_probes_burst()); both must live until
- * burst_timer_stop().
+ * Bursts are numbered from 1. `busy`: sampled threads, whose times are not in the table, or NULL.
+ * `processes`: where no scheduler events are traced, so that there are no times of threads, those of
+ * processes; else NULL. `probes` must be in bursts (alloc_probes_burst()); all must live until the timer
+ * is freed.
  */
 int burst_timer_start(struct session *s, struct alloc_probes *probes, struct wait_sampler *busy,
-		 double max_percent, bool apart, struct burst_timer **ret_timer,
-		 struct err *e);
+		      struct process_times *processes, double max_percent, bool apart,
+		      struct burst_timer **ret_timer, struct err *e);
 /* The limit from the next burst on. */
 void burst_timer_limit(struct burst_timer *s, double max_percent);
 /* Stops it; the probes are gone or being removed. Finished bursts can still be taken. */

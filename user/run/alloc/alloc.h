@@ -184,6 +184,8 @@ enum drain_says bursts_on_calls(void *ctx, const void *calls, const void *more);
 void bursts_close(struct alloc *al);
 enum drain_says bursts_on_result(void *ctx, const void *result, const void *more);
 /* Each stack of a thread that was seen, and whose it is. */
+/* Whose CPU time it is that stands for that of a thread: its own, or the process's. */
+uint32_t bursts_timed(const struct alloc *al, pid_t pid, uint32_t tid);
 typedef void (*bursts_row_fn)(void *ctx, uint32_t row, pid_t pid, const struct event_key *key);
 void bursts_each_row(struct alloc *al, bursts_row_fn fn, void *ctx);
 /* What it allocated; after the last calls are settled. */

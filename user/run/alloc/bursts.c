@@ -38,6 +38,7 @@ struct burst_total {
 
 struct run_bursts {
 	struct burst_timer *burst_timer;
+	struct process_times *processes; /* NULL: CPU times of threads are known */
 	struct bursts *bursts;
 	struct burst_row *rows, **by_row; /* by_row: `cap_by_row` of them have room */
 	uint32_t max_rows, cap_by_row;
@@ -57,6 +58,32 @@ struct run_bursts {
 	bool after_exact;    /* every call was traced before */
 	struct burst_timer_stats stats;
 };
+
+static void add_process(void *ctx, const struct target *t)
+{
+	struct run_bursts *s = ctx;
+
+	if (!t->ended_ns)
+		process_times_add(s->processes, t->pid);
+}
+
+/* Without scheduler events it is not known how long each thread is on a CPU: on a busy machine its time in a
+ * burst would count as work, though it waits. Of whole processes it is. */
+static int time_processes(struct alloc *al, struct run_bursts *s)
+{
+	if (al->run->cfg->sources[SOURCE_OFFCPU] || al->run->cfg->tid)
+		return 0;
+	s->processes = process_times_new();
+	if (!s->processes)
+		return -ENOMEM;
+	targets_each(al->run, add_process, s);
+	return 0;
+}
+
+uint32_t bursts_timed(const struct alloc *al, pid_t pid, uint32_t tid)
+{
+	return al->bursts->processes ? (uint32_t)pid : tid;
+}
 
 /* NULL: out of memory. */
 static struct burst_cpu *cpus_of(const struct burst_thread *threads, uint32_t n)
@@ -126,7 +153,7 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	s->max_rows = (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / ROWS_PART / ROW_BYTES);
 	s->bursts = bursts_new(s->from_ns);
 	s->match = burst_match_new();
-	if (!s->bursts || !s->match)
+	if (!s->bursts || !s->match || time_processes(al, s) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
 	bursts_on_settled(s->bursts, on_settled, al);
 	rc = live_begin(al, e);
@@ -134,8 +161,8 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 		return rc;
 	alloc_set_tier(al, ALLOC_TIER_BURSTS);
 	alloc_probes_burst(al->probes);
-	rc = burst_timer_start(al->run->session, al->probes, al->run->sampler, al->limit_percent,
-			       live_apart(al), &s->burst_timer, e);
+	rc = burst_timer_start(al->run->session, al->probes, al->run->sampler, s->processes,
+			       al->limit_percent, live_apart(al), &s->burst_timer, e);
 	if (rc < 0)
 		return rc;
 	burst_timer_ends(s->burst_timer, &first, &last);
@@ -224,7 +251,10 @@ enum drain_says bursts_on_calls(void *ctx, const void *record, const void *more)
 	}
 	t = &s->totals[s->n_totals++];
 	t->burst = calls->no;
-	t->calls = (struct burst_calls){ row, calls->tid, calls->calls, calls->bytes };
+	t->calls = (struct burst_calls){
+		row, bursts_timed(al, (pid_t)event_proc(&calls->key).pid, calls->tid), calls->calls,
+		calls->bytes
+	};
 	return DRAIN_TAKEN;
 }
 
@@ -631,6 +661,7 @@ void bursts_close(struct alloc *al)
 	if (!s)
 		return;
 	burst_timer_free(s->burst_timer);
+	process_times_free(s->processes);
 	bursts_free(s->bursts);
 	burst_match_free(s->match);
 	hash_free(s->rows);
@@ -641,6 +672,15 @@ void bursts_close(struct alloc *al)
 
 static void process(struct alloc *al, const struct process_event *event)
 {
+	bool begins = event->kind == PROCESS_ADDED || event->kind == PROCESS_MEMBER ||
+		      event->kind == PROCESS_FORKED;
+
+	if (al->bursts && al->bursts->processes && event->target) {
+		if (begins)
+			process_times_add(al->bursts->processes, event->pid);
+		if (event->kind == PROCESS_ENDED)
+			process_times_end(al->bursts->processes, event->pid);
+	}
 	probes_process(al, event);
 	live_process_event(al, event);
 }

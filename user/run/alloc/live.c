@@ -247,7 +247,7 @@ void live_result(struct alloc *al, uint32_t row, const struct drain_result *r)
 		.room = heap_in_use_room(&like, r->size),
 		.born_ns = r->time_ns,
 		.row = row + 1,
-		.thread = r->tid,
+		.thread = bursts_timed(al, (pid_t)r->pid, r->tid),
 		.burst = r->no,
 	};
 
