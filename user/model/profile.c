@@ -42,6 +42,7 @@ struct profile {
 	struct chunks samples;
 	struct sample *by_key;
 	struct arena errors;
+	uint64_t error_bytes; /* taken from it */
 };
 
 /* The dict keeps the text, so that types and comments live as long as the profile needs them. */
@@ -205,17 +206,18 @@ static struct sample_error *error_get(struct profile *p, struct sample *s, uint3
 				      bool groups)
 {
 	struct sample_error **at = &s->errors, *old, *new;
+	size_t sums = (groups ? SUMS_ALL : SUMS_PLAIN) * sizeof(double);
 
 	while (*at && (*at)->type != type)
 		at = &(*at)->next;
 	old = *at;
 	if (old && (old->has_groups || !groups))
 		return old;
-	new = arena_alloc(&p->errors,
-			  sizeof(*new) + (groups ? SUMS_ALL : SUMS_PLAIN) * sizeof(double));
+	new = arena_alloc(&p->errors, sizeof(*new) + sums);
 	if (!new)
 		return NULL;
-	memset(new->sums, 0, (groups ? SUMS_ALL : SUMS_PLAIN) * sizeof(double));
+	p->error_bytes += sizeof(*new) + sums;
+	memset(new->sums, 0, sums);
 	new->next = old ? old->next : NULL;
 	new->type = type;
 	new->has_groups = groups;
@@ -272,6 +274,11 @@ bool profile_error(const struct profile_sample *s, uint32_t type, struct value_e
 bool profile_has_errors(const struct profile *p)
 {
 	return p->errors.blocks != NULL;
+}
+
+uint64_t profile_error_bytes(const struct profile *p)
+{
+	return p->error_bytes;
 }
 
 int profile_add_sample(struct profile *p, stack_id stack, labels_id labels,

@@ -75,6 +75,8 @@ int profile_add_sample(struct profile *p, stack_id stack, labels_id labels,
 		       const struct profile_sample *s, const uint32_t *from, int sign);
 /* Do samples carry errors? */
 bool profile_has_errors(const struct profile *p);
+/* Memory that they take. */
+uint64_t profile_error_bytes(const struct profile *p);
 
 uint32_t profile_n_samples(const struct profile *p);
 /* Samples are numbered 0 … n-1 in the order in which they were first added. */

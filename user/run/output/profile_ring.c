@@ -69,8 +69,10 @@ static uint64_t bytes_of(const struct profile_now *now)
 
 	for (int i = 0; i < N_PROFILE_KINDS; i++)
 		if (now->profiles[i])
-			sum += profile_n_samples(now->profiles[i]) *
-			       (SAMPLE_BYTES + sizeof(int64_t) * profile_n_types(now->profiles[i]));
+			sum += profile_error_bytes(now->profiles[i]) +
+			       profile_n_samples(now->profiles[i]) *
+				       (SAMPLE_BYTES +
+					sizeof(int64_t) * profile_n_types(now->profiles[i]));
 	return sum;
 }
 
