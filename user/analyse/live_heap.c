@@ -671,6 +671,7 @@ static void add_cell(struct live_heap *h, const struct cell *c, const struct sha
 	struct live_estimate *est = &h->rows[c->key.row];
 	double bytes = sum_of(c->bytes, without);
 	double part = s->in_use > 0 ? s->live / s->in_use : 0;
+	double lives = s->in_use > 0 ? s->not_reused / s->in_use : 0; /* of what was seen of it */
 
 	bytes *= part;
 	if (without < LIVE_GROUPS) {
@@ -679,13 +680,13 @@ static void add_cell(struct live_heap *h, const struct cell *c, const struct sha
 	}
 	est->seen += c->seen;
 	est->blocks += c->blocks * part;
-	est->plain += s->in_use > 0 ? c->plain * s->not_reused / s->in_use : 0;
+	est->plain += c->plain * lives;
 	est->bytes += bytes;
 	est->v += c->v;
 	est->vc += c->vc;
 	est->ends += c->ends;
 	est->power += (double)c->seen * ended;
-	est->old_blocks += c->old * part;
+	est->old_blocks += c->old * lives;
 }
 
 /* The classes from `from` to before `end` together, of all groups or without one. */
