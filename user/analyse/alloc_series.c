@@ -8,13 +8,15 @@
 #include <string.h>
 
 struct entry {
-	uint32_t stack;
+	uint32_t stack, at; /* at: in the heap */
 	struct alloc_series_row row;
 	UT_hash_handle hh;
 };
 
 struct alloc_series {
 	struct entry *entries;
+	struct entry *heap[ALLOC_SERIES_MAX]; /* the one with the least first */
+	struct alloc_series_moved moved;
 	struct alloc_series_row other;
 	double times[ALLOC_SERIES_TICKS];
 	uint32_t n_times, stride;
@@ -39,23 +41,77 @@ void alloc_series_free(struct alloc_series *s)
 	free(s);
 }
 
+static double rank_of(const struct entry *e)
+{
+	return e->row.all + e->row.before;
+}
+
+static void set(struct alloc_series *s, uint32_t at, struct entry *e)
+{
+	s->heap[at] = e;
+	e->at = at;
+}
+
+/* It has more than before. */
+static void sink(struct alloc_series *s, struct entry *e)
+{
+	uint32_t n = HASH_COUNT(s->entries), at = e->at;
+
+	for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
+		if (child + 1 < n && rank_of(s->heap[child + 1]) < rank_of(s->heap[child]))
+			child++;
+		if (rank_of(s->heap[child]) >= rank_of(e))
+			break;
+		set(s, at, s->heap[child]);
+	}
+	set(s, at, e);
+}
+
+/* A new one has nothing yet, or what the one had whose place it takes. */
+static void rise(struct alloc_series *s, struct entry *e, uint32_t at)
+{
+	for (; at > 0 && rank_of(s->heap[(at - 1) / 2]) > rank_of(e); at = (at - 1) / 2)
+		set(s, at, s->heap[(at - 1) / 2]);
+	set(s, at, e);
+}
+
+/* The row with the least becomes part of OTHER, and is another stack's. */
+static struct entry *replace_least(struct alloc_series *s, const stack_id *stack)
+{
+	struct entry *e = s->heap[0];
+	double rank = rank_of(e);
+
+	s->moved.rows++;
+	s->moved.bytes += e->row.all;
+	s->other.all += e->row.all;
+	s->other.open += e->row.open;
+	for (uint32_t i = 0; i < s->n_times; i++)
+		s->other.bytes[i] += e->row.bytes[i];
+	HASH_DEL(s->entries, e);
+	e->stack = stack->ix;
+	e->row = (struct alloc_series_row){ .stack = *stack, .before = rank };
+	HASH_ADD(hh, s->entries, stack, sizeof(e->stack), e);
+	return e;
+}
+
 /* NULL: out of memory. */
-static struct alloc_series_row *row_of(struct alloc_series *s, const stack_id *stack)
+static struct entry *entry_of(struct alloc_series *s, const stack_id *stack)
 {
 	struct entry *e;
 
-	if (!stack)
-		return &s->other;
 	HASH_FIND(hh, s->entries, &stack->ix, sizeof(stack->ix), e);
-	if (!e && HASH_COUNT(s->entries) >= ALLOC_SERIES_MAX)
-		return &s->other;
-	if (!e) {
-		e = hash_new(s->entries, stack, &stack->ix);
-		if (!e)
-			return NULL;
-		e->row.stack = *stack;
+	if (e)
+		return e;
+	if (HASH_COUNT(s->entries) >= ALLOC_SERIES_MAX) {
+		e = replace_least(s, stack);
+		return hash_added(e) ? e : NULL;
 	}
-	return &e->row;
+	e = hash_new(s->entries, stack, &stack->ix);
+	if (!e)
+		return NULL;
+	e->row.stack = *stack;
+	rise(s, e, HASH_COUNT(s->entries) - 1);
+	return e;
 }
 
 /* The last interval that begins at `t_s` or before; n_times: the open one. */
@@ -87,13 +143,16 @@ static void put(struct alloc_series *s, struct alloc_series_row *row, uint32_t a
 int alloc_series_add(struct alloc_series *s, const stack_id *stack, double bytes, double from_s,
 		     double to_s)
 {
-	struct alloc_series_row *row = row_of(s, stack);
+	struct entry *e = stack ? entry_of(s, stack) : NULL;
+	struct alloc_series_row *row = e ? &e->row : &s->other;
 	uint32_t last = interval_of(s, to_s);
 	double left = bytes;
 
-	if (!row)
+	if (stack && !e)
 		return -ENOMEM;
 	row->all += bytes;
+	if (e)
+		sink(s, e);
 	if (from_s < 0)
 		from_s = 0;
 	for (uint32_t i = interval_of(s, from_s); i < last && to_s > from_s; i++) {
@@ -156,6 +215,11 @@ void alloc_series_end(struct alloc_series *s, double t_s)
 	if (!s->n_times || t_s > s->times[s->n_times - 1])
 		close_interval(s, t_s);
 	s->ended = true;
+}
+
+struct alloc_series_moved alloc_series_moved(const struct alloc_series *s)
+{
+	return s->moved;
 }
 
 uint32_t alloc_series_times(const struct alloc_series *s, const double **ret_times)

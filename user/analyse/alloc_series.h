@@ -7,7 +7,10 @@
  *
  * Memory is bounded. At most ALLOC_SERIES_TICKS intervals are kept: when they are used up, each two
  * neighbours become one, and from then on only every second, fourth, … tick ends one. At most
- * ALLOC_SERIES_MAX stacks have a row; later ones are added to OTHER.
+ * ALLOC_SERIES_MAX stacks have a row. A new one then takes the place of the one with the least, whose bytes go to
+ * OTHER, and begins with the latter's rank: so every stack that allocated more than 1/ALLOC_SERIES_MAX of all has
+ * a row, whenever it came (Space-Saving: Metwally, Agrawal, El Abbadi, ICDT 2005). What a row says was allocated
+ * in it; what of its stack may be in OTHER instead is `before` at most.
  */
 #ifndef MEMSCOPE_ANALYSE_ALLOC_SERIES_H
 #define MEMSCOPE_ANALYSE_ALLOC_SERIES_H
@@ -25,6 +28,7 @@ struct alloc_series;
 struct alloc_series_row {
 	stack_id stack;
 	double all;                       /* bytes                                      */
+	double before;                    /* bytes at most that are in OTHER            */
 	double open;                      /* of these, since the last tick that counted */
 	double bytes[ALLOC_SERIES_TICKS]; /* in each interval                           */
 };
@@ -40,6 +44,13 @@ int alloc_series_add(struct alloc_series *s, const stack_id *stack, double bytes
 void alloc_series_tick(struct alloc_series *s, double t_s);
 /* The last tick, which always counts; what comes later, of before it, is spread as ever. */
 void alloc_series_end(struct alloc_series *s, double t_s);
+
+/* Rows that made room for others, and what of them went to OTHER. */
+struct alloc_series_moved {
+	uint64_t rows;
+	double bytes;
+};
+struct alloc_series_moved alloc_series_moved(const struct alloc_series *s);
 
 /* The ends of the intervals; the first begins at 0. Returns how many. */
 uint32_t alloc_series_times(const struct alloc_series *s, const double **ret_times);

@@ -91,6 +91,7 @@ static void more_stacks_than_there_is_room_for_are_other(void **state)
 {
 	_cleanup_(alloc_series_freep) struct alloc_series *s = alloc_series_new();
 	const struct alloc_series_row *rows[1];
+	struct alloc_series_moved moved;
 
 	for (uint32_t i = 0; i < ALLOC_SERIES_MAX + 500; i++) {
 		stack_id stack = { i };
@@ -101,6 +102,44 @@ static void more_stacks_than_there_is_room_for_are_other(void **state)
 	assert_int_equal(alloc_series_rank(s, rows, 1), 1);
 	assert_true(near(rows[0]->all, 77));
 	assert_true(near(alloc_series_other(s, rows, 1, 0), ALLOC_SERIES_MAX + 500 - 1));
+	moved = alloc_series_moved(s);
+	assert_int_equal(moved.rows, 500);
+	assert_true(near(moved.bytes, 500));
+	(void)state;
+}
+
+/* A stack that comes when all rows are taken gets one, although each of its calls is as small as those of a
+ * hundred thousand others that came before and go on coming; and every byte is still counted once. */
+static void a_stack_that_comes_late_and_often_has_a_row(void **state)
+{
+	_cleanup_(alloc_series_freep) struct alloc_series *s = alloc_series_new();
+	const struct alloc_series_row *rows[ALLOC_SERIES_MAX];
+	const stack_id late = { 1000000 }, early = { 1000001 };
+	double sum = 0, of_late = 0, of_early = 0;
+	uint32_t n, t = 0;
+
+	for (uint32_t i = 0; i < 200000; i++) {
+		stack_id stack = { i % 100000 };
+
+		alloc_series_add(s, &stack, 10, t, t + 1);
+		if (i % 100 == 0) /* a hundredth of all */
+			alloc_series_add(s, i < 100000 ? &early : &late, 10, t, t + 1);
+		if (i % 1000 == 999)
+			alloc_series_tick(s, ++t);
+	}
+	alloc_series_end(s, t);
+	n = alloc_series_rank(s, rows, ALLOC_SERIES_MAX);
+	for (uint32_t i = 0; i < n; i++) {
+		if (rows[i]->stack.ix == late.ix)
+			of_late = rows[i]->all;
+		if (rows[i]->stack.ix == early.ix)
+			of_early = rows[i]->all;
+	}
+	assert_true(near(of_early, 10000));
+	assert_true(near(of_late, 10000));
+	for (uint32_t i = 0, k = alloc_series_times(s, &(const double *){ NULL }); i < k; i++)
+		sum += alloc_series_other(s, rows, 0, i);
+	assert_true(near(sum, 2020000));
 	(void)state;
 }
 
@@ -111,6 +150,7 @@ int main(void)
 		cmocka_unit_test(an_estimate_that_comes_late_is_spread_over_its_own_time),
 		cmocka_unit_test(long_runs_keep_wider_intervals_and_every_byte),
 		cmocka_unit_test(more_stacks_than_there_is_room_for_are_other),
+		cmocka_unit_test(a_stack_that_comes_late_and_often_has_a_row),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

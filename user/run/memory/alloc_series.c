@@ -3,6 +3,7 @@
  */
 #include "analyse/alloc_series.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "render/tables/alloc_series_csv.h"
 #include "run/component.h"
 #include "run/output/files.h"
@@ -78,6 +79,23 @@ static void closed(void *self)
 		alloc_series_end(s->rates, run_seconds(s, s->run->clock.end_ns));
 }
 
+static void report(void *self, struct run_summary *to)
+{
+	const struct series *s = self;
+	struct alloc_series_moved moved = { 0 };
+
+	(void)to;
+	if (s->rates)
+		moved = alloc_series_moved(s->rates);
+	if (moved.rows)
+		run_note(
+			s->run, false,
+			"alloc_series: there were more stacks than it has room for (%d): %s times one "
+			"with little made room for another; %s of theirs are in OTHER",
+			ALLOC_SERIES_MAX, unit_count((int64_t)moved.rows).s,
+			unit_bytes((int64_t)moved.bytes).s);
+}
+
 static int write_rates(void *ctx, struct sink *sink, struct err *e)
 {
 	struct series *s = ctx;
@@ -110,6 +128,7 @@ const struct component alloc_series_component = {
 	.drained = drained,
 	.row = row,
 	.closed = closed,
+	.report = report,
 	.write = write_files,
 	.free = free_series,
 };
