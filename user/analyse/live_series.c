@@ -17,6 +17,9 @@ struct entry {
 struct live_series {
 	struct entry *entries;
 	uint32_t n;
+	struct entry *spare[LIVE_SERIES_SPARE]; /* the one with the least last */
+	uint32_t n_spare;
+	struct live_series_moved moved;
 	struct live_series_row other;
 	double times[LIVE_SERIES_TICKS];
 	uint32_t n_times, stride;
@@ -48,15 +51,37 @@ static struct live_series_row *find(const struct live_series *b, uint32_t image,
 	return e ? &e->row : NULL;
 }
 
-static int add_row(struct live_series *b, uint32_t image, stack_id stack,
+/* Its series becomes part of OTHER's. */
+static void move_to_other(struct live_series *b, struct entry *e)
+{
+	struct live_series_row *to = &b->other;
+
+	b->moved.rows++;
+	b->moved.bytes += e->row.live > 0 ? (uint64_t)e->row.live : 0;
+	to->live += e->row.live;
+	to->made += e->row.made;
+	to->area += e->row.area;
+	for (uint32_t i = 0; i < b->n_times; i++) {
+		to->bytes[i] += e->row.bytes[i];
+		to->made_by[i] += e->row.made_by[i];
+	}
+	HASH_DEL(b->entries, e);
+	free(e);
+	b->n--;
+}
+
+static int add_row(struct live_series *b, uint32_t image, stack_id stack, bool allocates,
 		   struct live_series_row **ret_row)
 {
 	struct entry *e, key = { .key = { image, stack.ix } };
 
-	if (b->n == LIVE_SERIES_MAX) {
+	/* What is freed of a stack without a row was allocated when it was in OTHER, or had one. */
+	if (!allocates || (b->n == LIVE_SERIES_MAX && !b->n_spare)) {
 		*ret_row = &b->other;
 		return 0;
 	}
+	if (b->n == LIVE_SERIES_MAX)
+		move_to_other(b, b->spare[--b->n_spare]);
 	e = hash_new(b->entries, key, &key.key);
 	if (!e)
 		return -ENOMEM;
@@ -71,7 +96,7 @@ int live_series_add(struct live_series *b, uint32_t image, stack_id stack, int64
 		    int64_t bytes)
 {
 	struct live_series_row *row = find(b, image, stack);
-	int r = row ? 0 : add_row(b, image, stack, &row);
+	int r = row ? 0 : add_row(b, image, stack, blocks > 0 || bytes > 0, &row);
 
 	if (r < 0)
 		return r;
@@ -115,6 +140,32 @@ static void note(struct live_series_row *row, uint32_t at)
 	row->made_by[at] = row->made;
 }
 
+static int by_live(const void *a, const void *b)
+{
+	const struct live_series_row *x = &(*(struct entry *const *)a)->row,
+				     *y = &(*(struct entry *const *)b)->row;
+
+	if (x->live != y->live)
+		return x->live < y->live ? -1 : 1;
+	return (x->stack.ix > y->stack.ix) - (x->stack.ix < y->stack.ix);
+}
+
+/* Who makes room for new ones until the next tick: those that are new themselves have had one to grow. */
+static void find_spare(struct live_series *b)
+{
+	struct entry *all[LIVE_SERIES_MAX], *e, *next;
+	uint32_t n = 0;
+
+	b->n_spare = 0;
+	if (b->n < LIVE_SERIES_MAX)
+		return;
+	HASH_ITER (hh, b->entries, e, next)
+		all[n++] = e;
+	qsort(all, n, sizeof(all[0]), by_live);
+	for (uint32_t i = LIVE_SERIES_SPARE; i-- > 0;)
+		b->spare[b->n_spare++] = all[i];
+}
+
 void live_series_tick(struct live_series *b, double t_s)
 {
 	struct entry *e, *next;
@@ -133,6 +184,7 @@ void live_series_tick(struct live_series *b, double t_s)
 		note(&b->other, b->n_times);
 		b->times[b->n_times++] = t_s;
 	}
+	find_spare(b);
 }
 
 void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint64_t blocks)
@@ -164,6 +216,11 @@ void live_series_settle(struct live_series *b)
 		e->row.live = (int64_t)((double)e->row.live * by);
 		e->row.area *= by;
 	}
+}
+
+struct live_series_moved live_series_moved(const struct live_series *b)
+{
+	return b->moved;
 }
 
 uint32_t live_series_times(const struct live_series *b, const double **ret_times)

@@ -4,7 +4,9 @@
  *
  * Memory is bounded. At most LIVE_SERIES_TICKS moments are kept: when they are used up every other
  * one is dropped, and from then on only every second, fourth, … tick is kept. At most
- * LIVE_SERIES_MAX stacks have a row; later ones are added to the row OTHER.
+ * LIVE_SERIES_MAX stacks have a row. When they are used up, each tick finds the LIVE_SERIES_SPARE that hold least;
+ * a new stack takes the place of one of these, whose series goes to OTHER, as do frees of what it still held. So
+ * one that grows for hours has a row although it came late, and one that keeps nothing has none for long.
  */
 #ifndef MEMSCOPE_ANALYSE_LIVE_SERIES_H
 #define MEMSCOPE_ANALYSE_LIVE_SERIES_H
@@ -18,6 +20,7 @@
 
 #define LIVE_SERIES_TICKS 256
 #define LIVE_SERIES_MAX   4096
+#define LIVE_SERIES_SPARE 512
 
 struct live_series;
 
@@ -60,6 +63,12 @@ uint32_t live_series_times(const struct live_series *b, const double **ret_times
 /* At most `cap` by area, the largest first. Returns how many. */
 uint32_t live_series_rank(const struct live_series *b, const struct live_series_row **ret_rows,
 			  uint32_t cap);
+/* Rows that made room for others, and what they held then, which is in OTHER. */
+struct live_series_moved {
+	uint64_t rows, bytes;
+};
+struct live_series_moved live_series_moved(const struct live_series *b);
+
 /* What all others hold at moment `i`. */
 int64_t live_series_other(const struct live_series *b, const struct live_series_row *const *shown,
 			  uint32_t n, uint32_t i);

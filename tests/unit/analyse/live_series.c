@@ -76,6 +76,38 @@ static void more_stacks_than_there_is_room_for_are_other(void **state)
 	(void)state;
 }
 
+/* Every row is taken when the leak begins, and hundreds of new stacks come at every tick that keep nothing for
+ * long: it has a row, and the sum of all is what it was. */
+static void a_leak_that_begins_late_among_many_stacks_has_a_row(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	const stack_id leaky = { 1 << 20 };
+	const int64_t others = LIVE_SERIES_MAX + 100; /* of one byte each */
+	struct leak leaks[2];
+	uint32_t made = 0;
+
+	for (uint32_t i = 0; i < others; i++)
+		live_series_add(b, 1, (stack_id){ i }, 1, 1);
+	for (int i = 0; i < 100; i++) {
+		for (uint32_t k = 0; k < 300; k++)
+			live_series_add(b, 1, (stack_id){ 10000 + 300 * (uint32_t)i + k }, 1, 1000);
+		if (i >= 40)
+			live_series_add(b, 1, leaky, 10, MIB / 10), made += 10;
+		live_series_tick(b, i);
+		for (uint32_t k = 0; k < 300; k++)
+			live_series_add(b, 1, (stack_id){ 10000 + 300 * (uint32_t)i + k }, -1,
+					-1000);
+	}
+	live_series_tick(b, 100);
+	assert_int_equal(live_series_other(b, NULL, 0, 100), others + 60 * (MIB / 10));
+	assert_true(live_series_moved(b).rows > 10000);
+	live_series_old(b, 1, leaky, made / 2);
+	assert_int_equal(live_series_leaks(b, 30, leaks, 2), 1);
+	assert_int_equal(leaks[0].row->stack.ix, leaky.ix);
+	assert_int_equal(leaks[0].row->live, 60 * (MIB / 10));
+	(void)state;
+}
+
 /* One stack keeps everything; one gives all back within a tick; one keeps what it has for ten ticks
  * and makes more all the time: it grows too, but nothing of it lasts. */
 static void what_grows_and_stays_is_a_leak(void **state)
@@ -162,6 +194,7 @@ int main(void)
 		cmocka_unit_test(live_bytes_are_those_of_the_moment),
 		cmocka_unit_test(long_runs_keep_fewer_moments_evenly_spaced),
 		cmocka_unit_test(more_stacks_than_there_is_room_for_are_other),
+		cmocka_unit_test(a_leak_that_begins_late_among_many_stacks_has_a_row),
 		cmocka_unit_test(what_grows_and_stays_is_a_leak),
 		cmocka_unit_test(few_ticks_are_no_evidence),
 		cmocka_unit_test(leaks_come_fastest_first),
