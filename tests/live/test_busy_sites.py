@@ -63,9 +63,12 @@ def watch(programs, seconds):
         run.ready()
     answers = {}
 
-    def one(p):  # each ends with its own target: a leak that has stopped is none
-        answers[p] = targets[p].ask(f"run {int(seconds * 1000)}", timeout=seconds + 60)
+    def one(p):  # it works until memscope has seen enough: a leak that has stopped is none
+        targets[p].say(f"run {int(seconds * 1000 + 600000)}")
+        runs[p].had_time(seconds)
         runs[p].stop()
+        targets[p].say("enough")
+        answers[p] = targets[p].answer()
     threads = [threading.Thread(target=one, args=(p,)) for p in programs]
     for t in threads:
         t.start()

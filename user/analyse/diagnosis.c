@@ -1,6 +1,7 @@
 #include "analyse/diagnosis.h"
 
 #include "analyse/beta.h"
+#include "analyse/leaks.h"
 #include "base/units.h"
 #include "model/alloc_site.h"
 
@@ -9,16 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAST_BYTES     (16 << 20)
-#define TEMPORARY_PART  0.25
-#define SHORT_PART      0.75 /* of allocations, freed within a millisecond */
-#define SHORT_CLASSES   3    /* 10 us, 100 us, 1 ms                        */
-#define CHURN_CPU       0.10
-#define CHURN_CPU_ALONE 0.25
-#define DOUBT           0.025 /* probability of as many samples from a smaller part */
-#define SPIKE           2.0
-#define OVERHEAD_PART   0.33
-#define FREE_PART       0.25
+#define LEAST_BYTES      (16 << 20)
+#define LEAST_IDLE_BYTES (2 << 20) /* grown without work: no cache does that */
+#define TEMPORARY_PART   0.25
+#define SHORT_PART       0.75 /* of allocations, freed within a millisecond */
+#define SHORT_CLASSES    3    /* 10 us, 100 us, 1 ms                        */
+#define CHURN_CPU        0.10
+#define CHURN_CPU_ALONE  0.25
+#define DOUBT            0.025 /* probability of as many samples from a smaller part */
+#define SPIKE            2.0
+#define OVERHEAD_PART    0.33
+#define FREE_PART        0.25
 
 static const char *const names[N_DIAGNOSES] = {
 	[DIAGNOSIS_LEAK] = "leak",
@@ -69,30 +71,66 @@ static const char *in_site(const struct site_row *row, char *buf, size_t size)
 	return buf;
 }
 
+/* The process's private memory, where no site is known to leak. */
+static bool private_leaks(const struct run_summary *s)
+{
+	const struct summary_leak *l = &s->private;
+	int64_t grown = (s->memory.last - s->memory.base) * 1024;
+	bool idle = l->says == GROWTH_LEAK_IDLE && !l->work->own;
+
+	return !is_traced(s) && s->shape.kind == TREND_SHAPE_GROWING && s->memory.known &&
+	       growth_is_leak(l->says) && grown >= (idle ? LEAST_IDLE_BYTES : LEAST_BYTES);
+}
+
+/* What the kernel's events of memory add: how much stays, and who touches it. */
+static void add_growth(const struct run_summary *s, char *buf, size_t size)
+{
+	const struct summary_growth *g = &s->growth;
+	double came = (double)g->resident_bytes[MEMORY_ANON];
+	size_t len = strlen(buf);
+
+	if (!g->known || came <= 0)
+		return;
+	len += (size_t)snprintf(
+		buf + len, size - len, "; %d%% of the pages touched in the run are still there",
+		percent(fmax(0, 1 - (double)g->returned_bytes[MEMORY_ANON] / came)));
+	if (g->n_growing && *g->growing[0].site.function && len < size)
+		snprintf(buf + len, size - len, "; most were first touched in %.80s (%s a minute)",
+			 g->growing[0].site.function,
+			 unit_bytes((int64_t)(g->growing[0].slope * 60)).s);
+}
+
+bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size)
+{
+	if (s->alloc.n_leaks > 0) {
+		leak_sentence(s, &s->alloc.leaks[0], buf, size);
+	} else if (private_leaks(s)) {
+		leak_sentence(s, &s->private, buf, size);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void find_leak(const struct run_summary *s, struct found *f)
 {
 	const struct summary_leak *l = &s->alloc.leaks[0];
-	double per = s->duration_ns < 7200000000000 ? 60 : 3600;
+	char text[400], others[64] = "";
 
-	if (s->alloc.n_leaks > 0)
-		add(f, DIAGNOSIS_LEAK,
-		    "%u %s; the fastest (%.80s) by %s %s (95 %% interval %s); %d%% of its blocks older "
-		    "than %.0f s are still live",
-		    s->alloc.n_leaks,
-		    s->alloc.n_leaks == 1 ? "allocation site keeps growing"
-					  : "allocation sites keep growing",
-		    *l->site.function ? l->site.function : "[unknown]",
-		    unit_bytes((int64_t)(l->slope * per)).s, per > 60 ? "an hour" : "a minute",
-		    unit_bytes_range((int64_t)(l->slope_low * per), (int64_t)(l->slope_high * per),
-				     false)
-			    .s,
-		    percent(l->survived), l->age_s);
-	else if (!is_traced(s) && s->shape.kind == TREND_SHAPE_GROWING && s->memory.known &&
-		 (s->memory.last - s->memory.base) * 1024 >= LEAST_BYTES)
-		add(f, DIAGNOSIS_LEAK,
-		    "private memory grew by %s and is still growing; calls were not traced, so its allocation "
-		    "sites are unknown (--alloc=exact finds them)",
-		    unit_bytes((s->memory.last - s->memory.base) * 1024).s);
+	if (!diagnosis_leak_sentence(s, text, sizeof(text)))
+		return;
+	if (s->alloc.n_leaks > 1)
+		snprintf(others, sizeof(others), "; %u other allocation %s", s->alloc.n_leaks - 1,
+			 s->alloc.n_leaks == 2 ? "site keeps growing" : "sites keep growing");
+	if (s->alloc.n_leaks > 0) {
+		add(f, DIAGNOSIS_LEAK, "%s; %d%% of its blocks older than %.0f s are still live%s",
+		    text, percent(l->survived), l->age_s, others);
+		return;
+	}
+	add_growth(s, text, sizeof(text));
+	add(f, DIAGNOSIS_LEAK, "%s; it grew by %s; its allocation sites are unknown%s", text,
+	    unit_bytes((s->memory.last - s->memory.base) * 1024).s,
+	    s->alloc.live.known ? "" : " (--alloc=exact finds them)");
 }
 
 /* The samples' estimate of the allocator's part of the CPU time, without our own probes. */

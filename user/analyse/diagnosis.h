@@ -4,7 +4,9 @@
  *
  *   leak           memory that is never freed. A stack whose live bytes grow and whose blocks stay
  *                  (live_series.h); where stacks are not traced, only: the private memory grows
- *                  to the end of the run (trend_shape.h).
+ *                  to the end of the run (trend_shape.h), by 16 MiB, or by 2 MiB if a series of work
+ *                  was given and it grows without that. Not what grows with a level of work, or
+ *                  less and less with a counter (leaks.h).
  *   churn          blocks that are freed soon after their allocation, at a cost: a quarter of all
  *                  allocations are temporary, or three quarters live less than a millisecond
  *                  (alloc_site.h), and a tenth of the CPU time is spent in the allocator. Where
@@ -23,6 +25,8 @@
 
 #include "analyse/summary.h"
 
+#include <stddef.h>
+
 enum diagnosis_kind {
 	DIAGNOSIS_LEAK,
 	DIAGNOSIS_CHURN,
@@ -37,6 +41,10 @@ struct diagnosis {
 };
 
 const char *diagnosis_name(enum diagnosis_kind kind); /* one word, lower case */
+
+/* The leak in a clause, for a sentence that says more: its rate, its site, and what work says of it. false:
+ * there is none. */
+bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size);
 
 /* The diagnoses that hold, in the order above. Returns how many. */
 uint32_t diagnose(const struct run_summary *s, struct diagnosis ret_found[N_DIAGNOSES]);

@@ -289,19 +289,34 @@ static double made_before(const struct live_series *b, const struct live_series_
 	return 0;
 }
 
-static bool judge(const struct live_series *b, const struct live_series_row *row, double age_s,
-		  struct leak *leak)
+static void shape_of(const struct live_series *b, const struct live_series_row *row,
+		     struct leak *leak)
 {
 	struct point p[LIVE_SERIES_TICKS];
-	double made;
 
 	for (uint32_t i = 0; i < b->n_times; i++)
 		p[i] = (struct point){ b->times[i], (double)row->bytes[i] / 1024 };
 	trend_shape_of(p, b->n_times, &leak->shape);
-	if (leak->shape.kind != TREND_SHAPE_GROWING)
+	leak->row = row;
+}
+
+static bool grows(const struct live_series *b, const struct live_series_row *row, double age_s,
+		  struct leak *leak)
+{
+	(void)age_s;
+	shape_of(b, row, leak);
+	leak->survived = 1;
+	return leak->shape.kind == TREND_SHAPE_GROWING;
+}
+
+static bool leaks(const struct live_series *b, const struct live_series_row *row, double age_s,
+		  struct leak *leak)
+{
+	double made;
+
+	if (!grows(b, row, age_s, leak))
 		return false;
 	made = made_before(b, row, age_s);
-	leak->row = row;
 	leak->age_s = age_s;
 	leak->survived = made > 0 ? (double)row->old / made : 0;
 	if (leak->survived > 1)
@@ -309,8 +324,33 @@ static bool judge(const struct live_series *b, const struct live_series_row *row
 	return leak->survived >= LEAK_SURVIVAL;
 }
 
-uint32_t live_series_leaks(const struct live_series *b, double age_s, struct leak *ret_leaks,
-			   uint32_t cap)
+static bool stopped(const struct live_series *b, const struct live_series_row *row, double age_s,
+		    struct leak *leak)
+{
+	const struct trend_shape *c = &leak->shape;
+
+	(void)age_s;
+	shape_of(b, row, leak);
+	return (c->kind == TREND_SHAPE_SETTLED || c->kind == TREND_SHAPE_STEPPED) &&
+	       c->changed >= c->matters && (double)row->live >= c->changed * 1024 / 2;
+}
+
+static bool by_slope(const struct leak *a, const struct leak *b)
+{
+	return a->shape.tail.slope > b->shape.tail.slope;
+}
+
+static bool by_rise(const struct leak *a, const struct leak *b)
+{
+	return a->shape.changed > b->shape.changed;
+}
+
+/* At most `cap` of those that `is`, in the order of `before`. */
+static uint32_t find_rows(const struct live_series *b, double age_s,
+			  bool (*is)(const struct live_series *b, const struct live_series_row *row,
+				     double age_s, struct leak *leak),
+			  bool (*before)(const struct leak *a, const struct leak *b),
+			  struct leak *ret, uint32_t cap)
 {
 	struct entry *e, *next;
 	uint32_t n = 0;
@@ -318,20 +358,35 @@ uint32_t live_series_leaks(const struct live_series *b, double age_s, struct lea
 	if (b->n_times < TREND_SHAPE_POINTS)
 		return 0;
 	HASH_ITER (hh, b->entries, e, next) {
-		struct leak leak;
+		struct leak leak = { 0 };
 		uint32_t at;
 
 		/* What is smaller at the end than what matters at all cannot have grown by it. */
-		if (e->row.live < TREND_SHAPE_MIN_KB * 1024 || !judge(b, &e->row, age_s, &leak))
+		if (e->row.live < TREND_SHAPE_MIN_KB * 1024 || !is(b, &e->row, age_s, &leak))
 			continue;
-		for (at = n; at > 0 && ret_leaks[at - 1].shape.tail.slope < leak.shape.tail.slope;
-		     at--)
+		for (at = n; at > 0 && before(&leak, &ret[at - 1]); at--)
 			if (at < cap)
-				ret_leaks[at] = ret_leaks[at - 1];
+				ret[at] = ret[at - 1];
 		if (at < cap)
-			ret_leaks[at] = leak;
+			ret[at] = leak;
 		if (n < cap)
 			n++;
 	}
 	return n;
+}
+
+uint32_t live_series_leaks(const struct live_series *b, double age_s, struct leak *ret_leaks,
+			   uint32_t cap)
+{
+	return find_rows(b, age_s, leaks, by_slope, ret_leaks, cap);
+}
+
+uint32_t live_series_growing(const struct live_series *b, struct leak *ret_rows, uint32_t cap)
+{
+	return find_rows(b, 0, grows, by_slope, ret_rows, cap);
+}
+
+uint32_t live_series_stopped(const struct live_series *b, struct leak *ret_rows, uint32_t cap)
+{
+	return find_rows(b, 0, stopped, by_rise, ret_rows, cap);
 }

@@ -1,5 +1,6 @@
 #include "analyse/summary.h"
 
+#include "analyse/diagnosis.h"
 #include "base/units.h"
 
 #include <stdarg.h>
@@ -378,11 +379,18 @@ static struct unit_text kb_text(int64_t kb)
 	return unit_bytes(kb * 1024);
 }
 
-/* The clause that any verdict but growing itself may carry. */
+/* The clause that any verdict may carry. */
 static void say_growth(struct verdict *v, const struct judged *j)
 {
+	const struct run_summary *s = j->s;
+	char leak[280];
+
 	if (j->grown_kb && v->kind != VERDICT_GROWING)
 		SAY(v, "; its memory grew by %s", kb_text(j->grown_kb).s);
+	if (j->grown_kb && s->shape.kind == TREND_SHAPE_SETTLED)
+		SAY(v, " and has been level since second %.0f", s->shape.since_s);
+	if (diagnosis_leak_sentence(s, leak, sizeof(leak)))
+		SAY(v, "; leak: %s", leak);
 }
 
 static void next_cpu(struct verdict *v, const struct run_summary *s)

@@ -54,6 +54,10 @@ struct summary_group {
 struct summary_workload {
 	const char *name;     /* of the series                                    */
 	bool own;             /* CPU time or allocations, which are always known  */
+	bool counter;         /* else a level: entries, sessions                  */
+	const struct point *points; /* wall clock in seconds, value                */
+	uint32_t n_points;
+	double begin_s;       /* when the run began, by that clock                 */
 	struct workload_fit fit;
 };
 
@@ -80,14 +84,33 @@ struct summary_interval {
 	uint64_t samples;
 };
 
-/* A stack whose live memory grows and stays (live_series.h). */
+/* What growth is, held against the work of the program (leaks.h). */
+enum growth_says {
+	GROWTH_LEAK,      /* of work nothing is known, or nothing that helps            */
+	GROWTH_LEAK_IDLE, /* whatever work is done                                     */
+	GROWTH_LEAK_WORK, /* so much for each unit of a counter, the last as the first  */
+	GROWTH_FOLLOWS,   /* no leak: as a level does, entries or sessions              */
+	GROWTH_FILLS,     /* no leak: with work, but less and less for each unit         */
+	GROWTH_STOPPED,   /* no leak: it grew, and has stayed since                     */
+	N_GROWTHS,
+};
+
+/* A stack whose live memory grows and stays (live_series.h), or grew and has stayed; or the process's. */
 #define SUMMARY_LEAKS 5
+#define LEAK_POINTS   128
 struct summary_leak {
 	struct site_row site;
 	int64_t live;                        /* bytes at the end                           */
 	double slope, slope_low, slope_high; /* bytes a second, 95 % interval               */
-	double r2, since_s;                  /* of the line; where it begins                */
+	double r2, since_s;                  /* of the line; where it begins, or where growth ended */
+	double changed;                      /* bytes: the last level less the first        */
 	double survived, age_s;              /* of blocks of that age and older: part kept   */
+	enum growth_says says;
+	const struct summary_workload *work; /* what it was held against; NULL: nothing    */
+	struct workload_fit fit;
+	bool work_ended;                     /* GROWTH_STOPPED: and work did               */
+	struct point points[LEAK_POINTS];    /* bytes; n_points of them                     */
+	uint32_t n_points;
 };
 
 /* Of exact tracing, beside the sites by bytes. */
@@ -189,6 +212,8 @@ struct summary_alloc {
 	struct summary_mappings mappings;
 	struct summary_leak leaks[SUMMARY_LEAKS]; /* the fastest first                      */
 	uint32_t n_leaks;
+	struct summary_leak no_leaks[SUMMARY_LEAKS]; /* of what grows and is none, and what grew */
+	uint32_t n_no_leaks;
 };
 
 /* Pages first touched and released; of all that was profiled, children included. */
@@ -207,6 +232,9 @@ struct summary_growth {
 	} check;
 	const struct site_row *sites, *returned_sites; /* by bytes; no counts             */
 	uint32_t n_sites, n_returned_sites;
+	/* Whose touching goes on, the fastest first: who touched a page first need not be who keeps it. */
+	struct summary_leak growing[SUMMARY_LEAKS];
+	uint32_t n_growing;
 };
 
 /*
@@ -339,6 +367,7 @@ struct run_summary {
 	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */
 	struct trend_shape shape;         /* of the same; and what the endpoint rule says of the RSS */
 	struct plain_verdict plain;
+	struct summary_leak private;  /* the same against work; n_points 0: unknown */
 	const struct summary_workload *workload; /* a row for each series that is known */
 	uint32_t n_workload;
 

@@ -6,6 +6,7 @@
 
 #define SMALL_PART                                                                                 \
 	0.5 /* of a rise: a cause that makes less than this may be there, and is not the one */
+#define STILL_PART 0.1 /* of the mean rate of work */
 
 const char *workload_name(enum workload_says says)
 {
@@ -199,6 +200,16 @@ static void fit_both(const struct steps *s, const struct square *inverse, struct
 	f->unit_high = f->per_unit + t * sqrt(v.ww);
 }
 
+static double still(const struct steps *s, const struct workload_fit *f)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < s->n; i++)
+		if (fabs(s->work[i]) * f->span_s < STILL_PART * fabs(f->work) * s->t[i])
+			sum += s->t[i];
+	return f->span_s > 0 ? sum / f->span_s : 0;
+}
+
 void workload_fit(const struct workload_point *p, uint32_t n, struct workload_fit *ret_fit)
 {
 	struct workload_fit f = { .says = WORKLOAD_SHORT };
@@ -211,6 +222,7 @@ void workload_fit(const struct workload_point *p, uint32_t n, struct workload_fi
 			f.span_s += s.t[i];
 			f.work += s.work[i];
 		}
+		f.still = still(&s, &f);
 		fit_time(&s, &f);
 		weigh(&s);
 		for (uint32_t i = 0; i < s.n; i++)

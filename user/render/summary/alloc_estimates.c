@@ -82,6 +82,7 @@ void alloc_sampled_text(const struct summary_alloc *a, struct sink *out)
 	put_estimated_sites(out, "allocated by", a->sites, a->n_sites, a->bytes);
 	put_estimated_sites(out, "live, allocated by", a->live_sites, a->n_live_sites,
 			    a->live_bytes);
+	alloc_leaks_text(a, out);
 }
 
 static struct unit_text weight_text(double weight)

@@ -157,53 +157,6 @@ void alloc_more_sites_text(const struct summary_alloc *a, struct sink *out)
 	put_threads(a, out);
 }
 
-void alloc_leaks_text(const struct summary_alloc *a, struct sink *out)
-{
-	if (a->n_leaks == 0)
-		return;
-	cells_right(out, "live", 13);
-	cells_right(out, "per minute", 14);
-	sink_printf(out,
-		    "  retained  growing, allocated by (retained: of blocks older than %.0f s)\n",
-		    a->leaks[0].age_s);
-	for (uint32_t i = 0; i < a->n_leaks; i++) {
-		const struct summary_leak *l = &a->leaks[i];
-
-		cells_right(out, unit_bytes(l->live).s, 13);
-		cells_right(out, unit_bytes((int64_t)(l->slope * 60)).s, 14);
-		cells_right(out, unit_percent((int64_t)(l->survived * 1000), 1000).s, 10);
-		sink_puts(out, "  ");
-		cells_in_image(out, site_name(&l->site), 42, l->site.module, 18);
-		cells_spaces(out, CELLS_LABEL_WIDTH);
-		sink_printf(out, "95 %% interval %s, r2 %.3f, since second %.0f\n",
-			    unit_bytes_range((int64_t)(l->slope_low * 60),
-					     (int64_t)(l->slope_high * 60), false)
-				    .s,
-			    l->r2, l->since_s);
-	}
-}
-
-void alloc_leaks_json(struct json_doc *d, cJSON *in, const struct summary_alloc *a)
-{
-	cJSON *list = json_array(d, in, "leaks");
-
-	for (uint32_t i = 0; i < a->n_leaks; i++) {
-		const struct summary_leak *l = &a->leaks[i];
-		cJSON *o = json_element(d, list);
-
-		json_text(d, o, "function", l->site.function);
-		json_text(d, o, "module", l->site.module);
-		json_number(d, o, "live_bytes", l->live);
-		json_real(d, o, "bytes_s", l->slope);
-		json_real(d, o, "low", l->slope_low);
-		json_real(d, o, "high", l->slope_high);
-		json_real(d, o, "r2", l->r2);
-		json_real(d, o, "since_s", l->since_s);
-		json_real(d, o, "retained", l->survived);
-		json_real(d, o, "retained_age_s", l->age_s);
-	}
-}
-
 /* `limit`: what the first class is below or at, each next one times `factor`; the last has none. */
 static void add_classes(struct json_doc *d, cJSON *in, const char *key, const char *limit_key,
 			uint64_t limit, uint64_t factor, const uint64_t *n, uint32_t n_classes)

@@ -53,6 +53,27 @@ static void put_growth_check(const struct summary_growth *g, struct sink *out)
 			    unit_bytes(more < 0 ? -more : more).s, more < 0 ? "less" : "more");
 }
 
+static void put_growing(const struct summary_growth *g, struct sink *out)
+{
+	if (!g->n_growing)
+		return;
+	cells_right(out, "a minute", 13);
+	sink_puts(out, "          goes on being touched by\n");
+	for (uint32_t i = 0; i < g->n_growing; i++) {
+		const struct summary_leak *l = &g->growing[i];
+
+		cells_right(out, unit_bytes((int64_t)(l->slope * 60)).s, 13);
+		cells_spaces(out, 10);
+		cells_in_image(out, site_name_or_leaf(&l->site), 48, l->site.module, MODULE_WIDTH);
+		cells_spaces(out, CELLS_LABEL_WIDTH);
+		sink_printf(out, "95 %% interval %s, r2 %.3f, since second %.0f\n",
+			    unit_bytes_range((int64_t)(l->slope_low * 60),
+					     (int64_t)(l->slope_high * 60), false)
+				    .s,
+			    l->r2, l->since_s);
+	}
+}
+
 void section_growth_text(const struct run_summary *s, struct sink *out)
 {
 	static const char *const kinds[N_MEMORY_KINDS] = {
@@ -87,6 +108,7 @@ void section_growth_text(const struct run_summary *s, struct sink *out)
 			    unit_bytes((int64_t)g->made_bytes).s,
 			    unit_bytes(g->ended_bytes > 0 ? g->ended_bytes : 0).s);
 	put_growth_sites(out, "first touched by", g->sites, g->n_sites, g->on_stacks);
+	put_growing(g, out);
 	put_growth_sites(out, "released by", g->returned_sites, g->n_returned_sites,
 			 g->returned_on_stacks);
 }
@@ -104,7 +126,7 @@ static void add_growth_kinds(struct json_doc *d, cJSON *in, const char *key,
 void section_growth_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
 {
 	const struct summary_growth *g = &s->growth;
-	cJSON *o, *check;
+	cJSON *o, *check, *list, *row;
 
 	if (!g->known) {
 		json_null(d, root, "growth");
@@ -128,4 +150,16 @@ void section_growth_json(struct json_doc *d, cJSON *root, const struct run_summa
 	}
 	site_rows_json(d, o, "sites", g->sites, g->n_sites);
 	site_rows_json(d, o, "released_sites", g->returned_sites, g->n_returned_sites);
+	list = json_array(d, o, "growing");
+	for (uint32_t i = 0; i < g->n_growing; i++) {
+		const struct summary_leak *l = &g->growing[i];
+
+		row = json_element(d, list);
+		json_text(d, row, "function", l->site.function);
+		json_text(d, row, "module", l->site.module);
+		json_real(d, row, "bytes_s", l->slope);
+		json_real(d, row, "low", l->slope_low);
+		json_real(d, row, "high", l->slope_high);
+		json_real(d, row, "since_s", l->since_s);
+	}
 }

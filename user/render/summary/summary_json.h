@@ -22,7 +22,8 @@
  *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval,
  *               live_estimate: {known, why_not; allocators, low, high, blocks, before_bytes, objects_bytes, looks, failed_looks, look_ns,
  *               reused, unknown, caches_count};
- *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks: [];
+ *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks|no_leaks: [{function, module, live_bytes, bytes_s, low, high, r2, since_s, growth: "leak"|"idle"|"work"|"follows"|"fills"|"stopped",
+ *               retained, retained_age_s, grew_bytes, work_ended, work, grows_with, bytes_per_unit, …}];
  *               exact: temporary, cross_thread_frees, lifetime_ns, peak, lifetimes, sizes, peak_sites,
  *               call_sites, temporary_sites, threads; preexisting_… (live at the end) and start_… (at the
  *               start), where pre-existing blocks are known}
@@ -31,7 +32,8 @@
  *   diagnoses  [{kind, evidence}]
  *   growth     {resident|released: {file_bytes, anonymous_bytes, shared_bytes}, fork_exec_bytes, ended_bytes,
  *               on_stacks_bytes, released_on_stacks_bytes, samples, check: {processes, reported_bytes,
- *               rss_bytes}, sites, released_sites}; null when unknown
+ *               rss_bytes}, sites, released_sites, growing: [{function, module, bytes_s, low, high, since_s}]}; null when
+ *               unknown
  *   rss        {first_kb, last_kb, peak_kb}; null when unknown
  *   memory     {base_kb, last_kb, peak_kb, trend_shape, slope_kb_s, endpoint_rule, endpoint_percent}: private
  *               memory; null when unknown

@@ -3,6 +3,7 @@
  * a terminal.
  */
 #include "analyse/trend.h"
+#include "analyse/leaks.h"
 #include "analyse/mem_trend.h"
 #include "base/clock.h"
 #include "collect/session/stats.h"
@@ -123,6 +124,7 @@ static void report(void *self, struct run_summary *to)
 	struct mem_trend_state *t = self;
 	const struct run_config *cfg = t->run->cfg;
 	struct point points[TREND_POINTS];
+	uint32_t n;
 
 	if (!t->known)
 		return;
@@ -132,7 +134,9 @@ static void report(void *self, struct run_summary *to)
 	to->rss.peak_kb = t->peak_rss_kb;
 	to->rss.shared = t->last.processes > 1;
 	to->memory = trend_rise(&t->own, cfg->command && cfg->delay_s <= 0);
-	trend_shape_of(points, trend_points(&t->own, cfg->interval_s, points), &to->shape);
+	n = trend_points(&t->own, cfg->interval_s, points);
+	trend_shape_of(points, n, &to->shape);
+	leaks_private(points, n, &to->shape, &to->private);
 	to->plain = plain_verdict((double)t->first.rss_kb, (double)t->last.rss_kb);
 }
 

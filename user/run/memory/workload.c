@@ -6,7 +6,7 @@
  * Memory is bounded: of each series, and of memory, WORKLOAD_POINTS are kept; when there are more, every
  * other goes, and from then on only every second, fourth, … counts.
  */
-#include "analyse/workload.h"
+#include "analyse/leaks.h"
 #include "base/clock.h"
 #include "import/work_series.h"
 #include "run/component.h"
@@ -24,12 +24,8 @@
 #define LINE_MAX_LEN 4096
 #define READ_MAX     (8 << 20) /* of a file, for a row */
 
-struct sample {
-	double t_s, value;
-};
-
 struct kept {
-	struct sample points[WORKLOAD_POINTS];
+	struct point points[WORKLOAD_POINTS];
 	uint32_t n, stride;
 	uint64_t seen;
 };
@@ -76,7 +72,7 @@ enum { CPU_TIME, ALLOCATED, N_OWN };
 
 static void keep(struct kept *k, double t_s, double value)
 {
-	if (k->n && t_s <= k->points[k->n - 1].t_s)
+	if (k->n && t_s <= k->points[k->n - 1].t)
 		return; /* out of order */
 	if (!k->stride)
 		k->stride = 1;
@@ -90,21 +86,19 @@ static void keep(struct kept *k, double t_s, double value)
 		if ((k->seen - 1) % k->stride)
 			return;
 	}
-	k->points[k->n++] = (struct sample){ t_s, value };
+	k->points[k->n++] = (struct point){ t_s, value };
 }
 
 /* Between the two that are nearest; NAN before the first and after the last. */
 static double value_at(const struct kept *k, double t_s)
 {
 	for (uint32_t i = 0; i < k->n; i++) {
-		const struct sample *b = &k->points[i], *a = b - 1;
+		const struct point *b = &k->points[i], *a = b - 1;
 
-		if (b->t_s == t_s)
-			return b->value;
-		if (b->t_s > t_s)
-			return i ? a->value + (b->value - a->value) * (t_s - a->t_s) /
-						       (b->t_s - a->t_s)
-				 : NAN;
+		if (b->t == t_s)
+			return b->y;
+		if (b->t > t_s)
+			return i ? a->y + (b->y - a->y) * (t_s - a->t) / (b->t - a->t) : NAN;
 	}
 	return NAN;
 }
@@ -361,11 +355,11 @@ static void fit(const struct workload *w, const struct work_series *s, struct wo
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < w->memory.n; i++) {
-		double work = value_at(&s->kept, w->memory.points[i].t_s);
+		double work = value_at(&s->kept, w->memory.points[i].t);
 
 		if (!isnan(work))
-			p[n++] = (struct workload_point){ w->memory.points[i].t_s,
-							  w->memory.points[i].value, work };
+			p[n++] = (struct workload_point){ w->memory.points[i].t,
+							  w->memory.points[i].y, work };
 	}
 	workload_fit(p, n, ret);
 }
@@ -403,12 +397,20 @@ static void report(void *self, struct run_summary *to)
 	for (uint32_t i = 0; i < w->n; i++) {
 		struct summary_workload *row = &w->rows[to->n_workload];
 
-		*row = (struct summary_workload){ .name = w->series[i].name, .own = i < N_OWN };
+		*row = (struct summary_workload){
+			.name = w->series[i].name,
+			.own = i < N_OWN,
+			.counter = w->series[i].counter,
+			.points = w->series[i].kept.points,
+			.n_points = w->series[i].kept.n,
+			.begin_s = (double)w->run->clock.start_wall_ns / 1e9,
+		};
 		fit(w, &w->series[i], &row->fit);
 		if (row->fit.says != WORKLOAD_SHORT || !row->own)
 			to->n_workload++;
 	}
 	to->workload = w->rows;
+	leaks_against_work(to); /* what those before this one have found */
 	notes(w);
 }
 

@@ -1,7 +1,8 @@
 /*
- * Growth: the table of address spaces is kept free of those that have gone, and what the events came
- * to is set against the change of RSS that /proc tells.
+ * Growth: the table of address spaces is kept free of those that have gone, what the events came to is set
+ * against the change of RSS that /proc tells, and what each stack has touched so far is kept over time.
  */
+#include "analyse/leaks.h"
 #include "analyse/sites.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -12,8 +13,9 @@
 #include <signal.h>
 #include <string.h>
 
-#define SWEEP_NS    5000000000ULL
-#define GROWTH_ROWS 10
+#define SWEEP_NS     5000000000ULL
+#define GROWTH_ROWS  10
+#define SERIES_LEAST 262144 /* bytes that a stack must have touched to be followed over time */
 
 /* What the events of memory came to, and what /proc says, of processes that were there all the time. */
 struct growth_check {
@@ -33,6 +35,9 @@ struct growth {
 	struct rss_baseline *baselines;
 	struct growth_check check;
 	uint64_t next_sweep_ns;
+	struct live_series *touched; /* bytes of each stack so far; NULL: of a host     */
+	int64_t *in_series;          /* of each sample of the profile                   */
+	uint32_t n_in_series;
 	struct site_row grown[GROWTH_ROWS], returned[GROWTH_ROWS];
 };
 
@@ -75,10 +80,57 @@ static int start(void *self, struct err *e)
 {
 	struct growth *g = self;
 
-	(void)e;
-	if (!g->run->cfg->all && !g->run->cfg->tid)
+	if (g->run->cfg->all)
+		return 0;
+	if (!g->run->cfg->tid)
 		targets_each(g->run, add_baseline, g);
+	g->touched = live_series_new();
+	return g->touched ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+static int room_for(struct growth *g, uint32_t n)
+{
+	int64_t *more;
+
+	if (n <= g->n_in_series)
+		return 0;
+	n = n < 256 ? 256 : 2 * n;
+	more = reallocarray(g->in_series, n, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + g->n_in_series, 0, (n - g->n_in_series) * sizeof(*more));
+	g->in_series = more;
+	g->n_in_series = n;
 	return 0;
+}
+
+static void row(void *self, uint64_t now)
+{
+	struct growth *g = self;
+	const struct profile *p = g->run->profiles[PROFILE_GROWTH];
+	uint64_t begin = session_start_ns(g->run->session);
+
+	if (!p || !g->touched)
+		return;
+	if (room_for(g, profile_n_samples(p)) < 0) {
+		g->run->oom = true;
+		return;
+	}
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+		int64_t more = s.values[0] - g->in_series[i];
+
+		if (more <= 0 || s.values[0] < SERIES_LEAST)
+			continue;
+		g->in_series[i] += more;
+		g->run->oom |= live_series_add(g->touched, 0, s.stack, 1, more) < 0;
+	}
+	live_series_tick(g->touched, now > begin ? (double)(now - begin) / 1e9 : 0);
+}
+
+static void closing(void *self)
+{
+	row(self, now_ns());
 }
 
 static bool has_ended(void *ctx, const struct drain_memory *memory)
@@ -151,6 +203,8 @@ static void report(void *self, struct run_summary *s)
 	to->check.rss_bytes = g->check.rss_bytes;
 	to->n_sites = row_count(sites_allocations(p, 0, -1, g->grown, GROWTH_ROWS));
 	to->n_returned_sites = row_count(sites_allocations(p, 1, -1, g->returned, GROWTH_ROWS));
+	if (g->touched)
+		leaks_growing(g->touched, g->run->dict, to);
 	to->sites = g->grown;
 	to->returned_sites = g->returned;
 }
@@ -160,6 +214,8 @@ static void free_growth(void *self)
 	struct growth *g = self;
 
 	hash_free(g->baselines);
+	live_series_free(g->touched);
+	free(g->in_series);
 }
 
 const struct component growth_component = {
@@ -168,6 +224,8 @@ const struct component growth_component = {
 	.wanted = wanted,
 	.start = start,
 	.drained = drained,
+	.row = row,
+	.closing = closing,
 	.closed = closed,
 	.report = report,
 	.free = free_growth,
