@@ -78,7 +78,8 @@ static bool private_leaks(const struct run_summary *s)
 	int64_t grown = (s->memory.last - s->memory.base) * 1024;
 	bool idle = l->says == GROWTH_LEAK_IDLE && !l->work->own;
 
-	return !is_traced(s) && s->shape.kind == TREND_SHAPE_GROWING && s->memory.known &&
+	return !is_traced(s) && s->memory.known &&
+	       (s->shape.kind == TREND_SHAPE_GROWING || l->says == GROWTH_LEAK_WORK) &&
 	       growth_is_leak(l->says) && grown >= (idle ? LEAST_IDLE_BYTES : LEAST_BYTES);
 }
 

@@ -309,18 +309,22 @@ static bool grows(const struct live_series *b, const struct live_series_row *row
 	return leak->shape.kind == TREND_SHAPE_GROWING;
 }
 
+static void put_survived(const struct live_series *b, double age_s, struct leak *leak)
+{
+	double made = made_before(b, leak->row, age_s);
+
+	leak->age_s = age_s;
+	leak->survived = made > 0 ? (double)leak->row->old / made : 0;
+	if (leak->survived > 1)
+		leak->survived = 1; /* between two ticks */
+}
+
 static bool leaks(const struct live_series *b, const struct live_series_row *row, double age_s,
 		  struct leak *leak)
 {
-	double made;
-
 	if (!grows(b, row, age_s, leak))
 		return false;
-	made = made_before(b, row, age_s);
-	leak->age_s = age_s;
-	leak->survived = made > 0 ? (double)row->old / made : 0;
-	if (leak->survived > 1)
-		leak->survived = 1; /* between two ticks */
+	put_survived(b, age_s, leak);
 	return leak->survived >= LEAK_SURVIVAL;
 }
 
@@ -329,8 +333,8 @@ static bool stopped(const struct live_series *b, const struct live_series_row *r
 {
 	const struct trend_shape *c = &leak->shape;
 
-	(void)age_s;
 	shape_of(b, row, leak);
+	put_survived(b, age_s, leak);
 	return (c->kind == TREND_SHAPE_SETTLED || c->kind == TREND_SHAPE_STEPPED) &&
 	       c->changed >= c->matters && (double)row->live >= c->changed * 1024 / 2;
 }
@@ -386,7 +390,8 @@ uint32_t live_series_growing(const struct live_series *b, struct leak *ret_rows,
 	return find_rows(b, 0, grows, by_slope, ret_rows, cap);
 }
 
-uint32_t live_series_stopped(const struct live_series *b, struct leak *ret_rows, uint32_t cap)
+uint32_t live_series_stopped(const struct live_series *b, double age_s, struct leak *ret_rows,
+			     uint32_t cap)
 {
-	return find_rows(b, 0, stopped, by_rise, ret_rows, cap);
+	return find_rows(b, age_s, stopped, by_rise, ret_rows, cap);
 }

@@ -92,7 +92,8 @@ uint32_t live_series_leaks(const struct live_series *b, double age_s, struct lea
 /* Stacks that grow, whatever becomes of their blocks (`survived` is 1): where only the rise is known. */
 uint32_t live_series_growing(const struct live_series *b, struct leak *ret_rows, uint32_t cap);
 /* Stacks that grew by what matters, have stayed at the level since and still hold half of that: the largest
- * rise first. `survived` and `age_s` are not set. */
-uint32_t live_series_stopped(const struct live_series *b, struct leak *ret_rows, uint32_t cap);
+ * rise first. */
+uint32_t live_series_stopped(const struct live_series *b, double age_s, struct leak *ret_rows,
+			     uint32_t cap);
 
 #endif

@@ -108,6 +108,7 @@ struct summary_leak {
 	enum growth_says says;
 	const struct summary_workload *work; /* what it was held against; NULL: nothing    */
 	struct workload_fit fit;
+	bool of_rate;                        /* … against how fast that rises              */
 	bool work_ended;                     /* GROWTH_STOPPED: and work did               */
 	struct point points[LEAK_POINTS];    /* bytes; n_points of them                     */
 	uint32_t n_points;

@@ -200,14 +200,14 @@ static void fit_both(const struct steps *s, const struct square *inverse, struct
 	f->unit_high = f->per_unit + t * sqrt(v.ww);
 }
 
-static double still(const struct steps *s, const struct workload_fit *f)
+static void find_still(const struct steps *s, struct workload_fit *f)
 {
-	double sum = 0;
-
-	for (uint32_t i = 0; i < s->n; i++)
-		if (fabs(s->work[i]) * f->span_s < STILL_PART * fabs(f->work) * s->t[i])
-			sum += s->t[i];
-	return f->span_s > 0 ? sum / f->span_s : 0;
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (fabs(s->work[i]) * f->span_s >= STILL_PART * fabs(f->work) * s->t[i])
+			continue;
+		f->still += s->t[i] / f->span_s;
+		f->still_grown += s->bytes[i];
+	}
 }
 
 void workload_fit(const struct workload_point *p, uint32_t n, struct workload_fit *ret_fit)
@@ -222,7 +222,7 @@ void workload_fit(const struct workload_point *p, uint32_t n, struct workload_fi
 			f.span_s += s.t[i];
 			f.work += s.work[i];
 		}
-		f.still = still(&s, &f);
+		find_still(&s, &f);
 		fit_time(&s, &f);
 		weigh(&s);
 		for (uint32_t i = 0; i < s.n; i++)

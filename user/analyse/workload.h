@@ -49,6 +49,7 @@ struct workload_fit {
 	double idle, idle_low, idle_high;     /* bytes a second without work          */
 	double work, span_s;                  /* how much work there was, and how long */
 	double still; /* part of the time in which there was less than a tenth of the mean work */
+	double still_grown; /* bytes gained in it */
 	double r2;                            /* of the differences, that it explains */
 };
 
