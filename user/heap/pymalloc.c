@@ -198,31 +198,46 @@ static bool is_arenas(struct walk *w, uint64_t table)
 	return true;
 }
 
-/* The first of the interpreter's variables for which `is` holds; 0: none does. */
+/* The first of the variables of mapping `i` for which `is` holds; 0: none does. */
+static uint64_t find_in(struct walk *w, uint32_t i, bool (*is)(struct walk *, uint64_t, uint64_t),
+			uint64_t *ret_value)
+{
+	const struct heap_map *m = &w->mem->maps[i];
+	uint64_t end = m->end - m->start < MAP_MAX ? m->end : m->start + MAP_MAX, word;
+
+	if (m->kind != HEAP_MAP_DATA && m->kind != HEAP_MAP_ZEROED)
+		return 0;
+	w->images += end - m->start;
+	if (w->images > IMAGES_MAX)
+		return 0;
+	w->window.limit = end;
+	for (uint64_t at = m->start; at < end; at += 8) {
+		if (!heap_window_word(&w->window, at, &word))
+			return 0;
+		if (!is(w, at, word))
+			continue;
+		*ret_value = word;
+		return at;
+	}
+	return 0;
+}
+
+/* The same of all, from mapping *first on, which is then the one where it was: what belongs together is not
+ * far apart, and other images have thousands of variables that point somewhere. */
 static uint64_t find_variable(struct walk *w, bool (*is)(struct walk *, uint64_t, uint64_t),
-			      uint64_t *ret_value)
+			      uint32_t *first, uint64_t *ret_value)
 {
 	w->images = 0;
 	w->looks = 0;
 	heap_window_forget(&w->window);
 	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
-		const struct heap_map *m = &w->mem->maps[i];
-		uint64_t end = m->end - m->start < MAP_MAX ? m->end : m->start + MAP_MAX, word;
+		uint32_t map = (*first + i) % w->mem->n_maps;
+		uint64_t at = find_in(w, map, is, ret_value);
 
-		if (m->kind != HEAP_MAP_DATA && m->kind != HEAP_MAP_ZEROED)
+		if (!at)
 			continue;
-		w->images += end - m->start;
-		if (w->images > IMAGES_MAX)
-			break;
-		w->window.limit = end;
-		for (uint64_t at = m->start; at < end; at += 8) {
-			if (!heap_window_word(&w->window, at, &word))
-				break;
-			if (!is(w, at, word))
-				continue;
-			*ret_value = word;
-			return at;
-		}
+		*first = map;
+		return at;
 	}
 	return 0;
 }
@@ -399,13 +414,15 @@ int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	uint64_t table, first;
+	uint32_t map = 0;
 
 	if (!w)
 		return -ENOMEM;
 	w->mem = w->window.mem = w->rows.mem = mem;
 	w->use = use;
 	w->blocks = blocks && blocks->objects ? blocks : NULL;
-	if (find_variable(w, is_usedpools, &first) && find_variable(w, is_arenas_variable, &table))
+	if (find_variable(w, is_usedpools, &map, &first) &&
+	    find_variable(w, is_arenas_variable, &map, &table))
 		take_arenas(w, table);
 	use->metadata.blocks = 0;
 	use->objects = true;
