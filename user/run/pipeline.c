@@ -170,6 +170,8 @@ int pipeline_keep_up(struct run *r, struct err *e)
 {
 	int rc;
 
+	if (!r->pipeline || !r->drain)
+		return 0;
 	pipeline_processes(r);
 	rc = pipeline_stacks(r, e); /* what came without waking us */
 	return rc < 0 ? rc : pipeline_tick(r, now_ns(), false, e);

@@ -18,6 +18,7 @@
 #include "run/memory/rss_csv.h"
 #include "run/memory/rss_look.h"
 #include "run/output/files.h"
+#include "run/pipeline.h"
 #include "run/targets.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ struct rss_process {
 	bool newborn;             /* it began with the run: nothing was there before           */
 	bool started;             /* `at_start` is known and whole                             */
 	bool walked;              /* an allocator was found in it by the last look             */
+	bool busy;                /* is being looked at: nobody else's row                     */
 	struct heap_blocks at_start, at_end;
 	uint64_t *traced; /* addresses of the table */
 	uint64_t n_traced, room_traced;
@@ -58,6 +60,7 @@ struct rss_processes {
 	bool finished; /* finish() was reached */
 	struct rss_process rows[PROCESSES_MAX];
 	uint32_t n;
+	bool behind;   /* maps could not be emptied during a look: that was said */
 	bool splits;   /* what is in use at the end is told apart */
 	bool complete; /* the last look was the one at the end    */
 	bool oom;
@@ -83,13 +86,39 @@ static struct heap_amount live_of(const struct heap_census *c)
 	return sum;
 }
 
+/* While a process is looked at. Others may come meanwhile, and end. */
+static void meanwhile(void *ctx)
+{
+	struct rss_processes *all = ctx;
+	struct err e = { 0 };
+
+	if (all->behind || pipeline_keep_up(all->run, &e) == 0)
+		return;
+	all->behind = true;
+	run_note(all->run, true, "%s", e.msg);
+}
+
 /* Looked for again where an allocator was there before, or nobody knows. */
-static int look_at(const struct rss_processes *all, struct rss_process *h,
-		   struct heap_blocks *blocks, struct ledger *ret_ledger,
-		   struct heap_census *ret_census, struct err *e)
+static int look_at(struct rss_processes *all, struct rss_process *h, struct heap_blocks *blocks,
+		   struct ledger *ret_ledger, struct heap_census *ret_census, struct err *e)
 {
 	const struct rss_look at = { h->pid, WALK_NS, all->run->cfg->python_objects, blocks,
 				     h->walked ? LOOKS : 1 };
+	int rc;
+
+	h->busy = true;
+	rc = rss_look_beside(&at, meanwhile, all, ret_ledger, ret_census, e);
+	h->busy = false;
+	h->walked = rc == 0 && ret_census->n;
+	return rc;
+}
+
+/* Before the loop of the run has begun, and with it the emptying of maps. */
+static int look_at_start(const struct rss_processes *all, struct rss_process *h,
+			 struct ledger *ret_ledger, struct heap_census *ret_census, struct err *e)
+{
+	const struct rss_look at = { h->pid, WALK_NS, all->run->cfg->python_objects, &h->at_start,
+				     LOOKS };
 	int rc = rss_look(&at, ret_ledger, ret_census, e);
 
 	h->walked = rc == 0 && ret_census->n;
@@ -111,8 +140,7 @@ static void begin_rss_process(struct rss_processes *all, struct rss_process *h)
 	}
 	if (!all->run->alloc.tracing)
 		return;
-	h->walked = true;
-	rc = look_at(all, h, &h->at_start, &l, &c, &e);
+	rc = look_at_start(all, h, &l, &c, &e);
 	if (rc < 0) {
 		run_say(all->run, "the blocks in use at the start are unknown: %s", e.msg);
 		return;
@@ -207,7 +235,7 @@ static void add_member(struct rss_processes *all, pid_t pid)
 	if (all->n < PROCESSES_MAX)
 		h = &all->rows[all->n++];
 	for (uint32_t i = 0; !h && i < all->n; i++)
-		if (is_over(all, &all->rows[i])) {
+		if (!all->rows[i].busy && is_over(all, &all->rows[i])) {
 			h = &all->rows[i];
 			heap_blocks_free(&h->at_start);
 			heap_blocks_free(&h->at_end);

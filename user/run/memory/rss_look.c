@@ -4,8 +4,11 @@
 #include "heap/process.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 void rss_add(struct ledger_row *row, const struct heap_amount *a)
 {
@@ -129,4 +132,48 @@ int rss_look(const struct rss_look *at, struct ledger *ret_ledger, struct heap_c
 			break;
 	}
 	return rc;
+}
+
+struct beside {
+	const struct rss_look *at;
+	struct ledger *ledger;
+	struct heap_census *census;
+	struct err *e;
+	int result;
+};
+
+static void *look_beside(void *ctx)
+{
+	struct beside *b = ctx;
+
+	b->result = rss_look(b->at, b->ledger, b->census, b->e);
+	return NULL;
+}
+
+int rss_look_beside(const struct rss_look *at, void (*meanwhile)(void *ctx), void *ctx,
+		    struct ledger *ret_ledger, struct heap_census *ret_census, struct err *e)
+{
+	struct beside b = { at, ret_ledger, ret_census, e, 0 };
+	sigset_t all, before;
+	struct timespec until;
+	pthread_t thread;
+	int r;
+
+	sigfillset(&all); /* signals are for the main thread */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&thread, NULL, look_beside, &b);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r)
+		return rss_look(at, ret_ledger, ret_census, e);
+	for (;;) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 20000000;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_sec++;
+			until.tv_nsec -= 1000000000;
+		}
+		if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
+			return b.result;
+		meanwhile(ctx);
+	}
 }

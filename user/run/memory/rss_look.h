@@ -23,6 +23,12 @@ struct rss_look {
 /* -ESRCH: it has ended; -ENOMEM; what heap_process_open() says. */
 int rss_look(const struct rss_look *at, struct ledger *ret_ledger, struct heap_census *ret_census,
 	     struct err *e);
+/*
+ * The same by a thread of its own, while this one calls `meanwhile` every 20 ms or so: a look may take seconds,
+ * and the kernel's maps and rings fill up. Returns when it is over.
+ */
+int rss_look_beside(const struct rss_look *at, void (*meanwhile)(void *ctx), void *ctx,
+		    struct ledger *ret_ledger, struct heap_census *ret_census, struct err *e);
 /* Of the heap, to a part. */
 void rss_add(struct ledger_row *row, const struct heap_amount *a);
 
