@@ -345,11 +345,12 @@ TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tes
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
 MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared)
-OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem busy_sites_jemalloc busy_sites_rjem)) \
+OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem busy_sites_jemalloc busy_sites_rjem \
+                service_rjem service_rjem_static)) \
                 $(if $(shell command -v musl-gcc),$(MUSL_BIN))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/maps_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(OTHERS_BIN) \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(OTHERS_BIN) \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after $(BUILD)/targets/je_allocs: TFLAGS += -no-pie
@@ -416,6 +417,10 @@ $(addprefix $(BUILD)/targets/,je_allocs_rjem busy_sites_rjem): $(BUILD)/targets/
 	$(call say,TARGET,$@)
 	$(Q)$(CC) $(TFLAGS) $(foreach f,malloc calloc realloc free,-D$(f)=_rjem_$(f)) -std=gnu11 -o $@ $< \
 		$(BUILD)/targets/rjem.a -ldl -lm -lstdc++
+$(BUILD)/targets/service_rjem_static: TFLAGS += -static
+$(addprefix $(BUILD)/targets/,service_rjem service_rjem_static): tests/targets/service.c $(BUILD)/targets/rjem.a tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)$(CC) $(TFLAGS) -DRJEM -std=gnu11 -o $@ $< $(BUILD)/targets/rjem.a -ldl -lm -lstdc++
 $(BUILD)/targets/new_truth_jemalloc: tests/targets/new_truth.cc $(JEMALLOC) tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -fsized-deallocation -o $@ $< $(JEMALLOC) -ldl -lm

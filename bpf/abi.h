@@ -112,6 +112,7 @@ enum ms_event_kind {
 	MS_EV_MAPPING, /* struct ms_mapping_rec */
 	MS_EV_REASSIGNED,   /* struct ms_reassigned_rec   */
 	MS_EV_RESULT,  /* struct ms_result_rec  */
+	MS_EV_CALL,    /* struct ms_call_rec    */
 };
 
 /* An addition that the totals had no room for. */
@@ -132,6 +133,23 @@ struct ms_result_rec {
 	__u64 size;    /* asked for */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 };
+
+/* Registers at the entry of a function, or behind a call of it, and jemalloc's extent around `addr`. */
+struct ms_call_rec {
+	__u32 kind; /* MS_EV_CALL */
+	__u32 tid;
+	__u64 pc, sp;
+	__u64 arg[2];  /* the first two, at an entry                                     */
+	__u64 word;    /* at sp: at an entry the return address; 0: not known            */
+	__u64 addr;    /* at an entry the first argument, behind a call what it returned */
+	__u64 entry;   /* of the map of pages, for that; 0: there is none                */
+	__u32 behind;  /* a call                                                         */
+	__u32 known;   /* edata is                                                       */
+	__u64 edata[16];
+};
+
+/* The cookie of a probe behind a call; that of one at an entry is 0. */
+#define MS_COOKIE_BEHIND 1
 
 /* Of a stack record. */
 #define MS_STACK_KERNEL    (1u << 0)
@@ -609,6 +627,7 @@ MS_ASSERT(sizeof(struct ms_total_key) == 64);
 MS_ASSERT(sizeof(struct ms_total) == 24);
 MS_ASSERT(sizeof(struct ms_total_rec) == 8 + sizeof(struct ms_total_key) + sizeof(struct ms_total));
 MS_ASSERT(sizeof(struct ms_result_rec) == 40 + sizeof(struct ms_total_key));
+MS_ASSERT(sizeof(struct ms_call_rec) == 200);
 MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
 MS_ASSERT(sizeof(struct ms_deferred_rec) == 328);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);

@@ -85,6 +85,12 @@ volatile __u32 burst_results_off __weak = 0;
 volatile __s64 burst_left __weak = 0;
 volatile __u64 burst_closed_ns __weak = 0;
 
+/* How many calls see_call may still send; where jemalloc's map of pages begins in the process whose calls
+ * they are; the bits of an entry of it that are the address of an edata. */
+volatile __s64 calls_left __weak = 0;
+volatile __u64 calls_root __weak = 0;
+volatile __u64 calls_edata __weak = 0;
+
 /* Keep one in 2^sample_shift of a sampler's allocations; set by user space (sample_throttle.h). */
 volatile __u32 sample_shift __weak = 0;
 

@@ -37,6 +37,7 @@ static const char *const allocators[] = {
 	"apr_palloc*", "apr_pcalloc*", "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc",
 	"CRYPTO_free", "Perl_safesys*", "_emalloc*", "_erealloc*", "_efree*", "ruby_x*alloc*", "uv__malloc",
 	"strdup", "strndup", "__strdup", "__strndup",
+	"malloc [by *", "calloc [by *", "aligned_alloc [by *", "realloc [by *", "operator new [by *",
 };
 
 /* clang-format on */

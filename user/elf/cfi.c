@@ -29,6 +29,7 @@ struct cie {
 	uint8_t ra_reg;
 	uint8_t enc;        /* of the pointers in its FDEs */
 	bool signal, sized; /* sized: FDEs have augmentation data, with its length */
+	bool lands;
 	bool usable;
 };
 
@@ -120,6 +121,7 @@ static int read_augmentation(const struct frames *f, struct bytes letters, struc
 			if (bytes_u8(&data, &enc) < 0 ||
 			    cfi_skip_pointer(&data, &f->bases, enc) < 0)
 				return -EBADMSG;
+			cie->lands = true;
 			break;
 		case 'L':
 			if (bytes_u8(&data, &enc) < 0)
@@ -624,7 +626,7 @@ struct cfi_fde cfi_fde_at(const struct cfi *cfi, uint32_t i)
 	const struct fde *fde = &cfi->fdes[i];
 	const struct cie *cie = &cfi->cies[fde->cie];
 
-	return (struct cfi_fde){ fde->start, fde->end, cie->signal, cie->ra_reg };
+	return (struct cfi_fde){ fde->start, fde->end, cie->signal, cie->lands, cie->ra_reg };
 }
 
 int cfi_find(const struct cfi *cfi, uint64_t vaddr, uint32_t *ret_i)

@@ -72,6 +72,7 @@ struct cfi_rules {
 struct cfi_fde {
 	uint64_t start, end;  /* vaddr, [start, end), at least one byte                   */
 	bool signal;          /* augmentation 'S': the frame above was interrupted        */
+	bool lands;           /* 'P': it has a personality routine, for exceptions may land in it */
 	uint8_t ra_reg;       /* column of the return address (x86-64: 16, arm64: 30)     */
 };
 

@@ -42,6 +42,9 @@ struct heap_use {
 
 enum { HEAP_ALLOCATORS_MAX = 4 };
 
+/* Of an address; in_use.h says what they mean. */
+enum heap_answer { HEAP_FREE, HEAP_IN_USE, HEAP_CANNOT_SAY };
+
 struct heap_census {
 	struct heap_use use[HEAP_ALLOCATORS_MAX];
 	uint32_t n;

@@ -23,8 +23,6 @@
 
 #include <sys/types.h>
 
-enum heap_answer { HEAP_FREE, HEAP_IN_USE, HEAP_CANNOT_SAY };
-
 /* What is to be listed: `max` blocks at most. */
 struct heap_wanted {
 	uint64_t max;

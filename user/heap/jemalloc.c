@@ -1,24 +1,27 @@
 /*
- * jemalloc 5.3 on 64-bit machines with 48-bit addresses, walked through its map of pages.
+ * jemalloc 5.2 and 5.3 on 64-bit machines with 48-bit addresses, walked through its map of pages.
  *
  *   root:   2^18 words in .bss, by bits 47 … 30 of an address: where the leaf is
  *   leaf:   2^18 words, by bits 29 … 12: index of the size class << 48 | address of the extent's
  *           edata (a multiple of 128) | flags; of a slab for each page, of others for the first and the
  *           last one; extents that are not in use have them, too
  *   edata:  bits addr size|esn ps sn link[3] bitmap[8]
- *           bits: arena:12 slab:1 committed:1 pai:1 zeroed:1 guarded:1 state:3 class:8 free:10 …
+ *           bits of 5.3: arena:12 slab:1 committed:1 pai:1 zeroed:1 guarded:1 state:3 class:8 free:10 …
+ *           bits of 5.2: arena:12 slab:1 committed:1 dumpable:1 zeroed:1 state:2 class:8 free:10 …
  *           bitmap of a slab: 1 is free
  *
  * Nothing of it needs a symbol: a word of .bss that points to what looks like a leaf, in which some entry's
  * edata says of itself that it is at that entry's address, shows where the root is, as that
- * address says which word of the root it was. A slab is believed when its bitmap has as many ones as
- * it says that it has free regions.
+ * address says which word of the root it was. Of the two forms of an edata it is the one by which more of
+ * these have the size class that their entry has. A slab is believed when its bitmap has as many ones as
+ * it says that it has free regions. Two tables of size classes, whose contents are known, lie in .bss, too.
  *
  * Blocks in thread caches cannot be distinguished from those in use: jemalloc's own
  * stats.allocated counts it so, too.
  */
 #include "base/cleanup.h"
 #include "heap/census.h"
+#include "heap/jemalloc.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,13 +38,24 @@ enum {
 	PIECES_MAX = 4096, /* of those; in a table of twice as many places             */
 	LEAVES_MAX = 1024,
 	EXTENTS_MAX = 1 << 22,
-	TRIES_MAX = 64,     /* words of .bss that may point to a leaf                   */
+	READS_MAX = 1 << 18, /* of what words of .bss point to, to find one that points to a leaf */
 	BSS_MAX = 64 << 20, /* of one image is read */
 	LOOKS_MAX = 256,    /* entries of one that are read to decide that             */
+	MISSES_MAX = 16,    /* … as long as none of so many is one                     */
+	LOOKUP_MAX = 4096,  /* bytes: the sizes that the table of bytes is for         */
 };
 
-#define ADDR_MASK  0xffffffffffffULL
-#define EDATA_MASK (ADDR_MASK & ~127ULL)
+#define ADDR_MASK 0xffffffffffffULL
+
+/* Where the fields of an edata's first word are. */
+static const struct layout {
+	uint8_t state, state_bits, class, nfree;
+	uint64_t aligned;
+} layouts[] = {
+	{ 17, 3, 20, 28, 128 }, /* 5.3 */
+	{ 16, 2, 18, 26, 64 },  /* 5.2 */
+};
+enum { LAYOUTS = sizeof(layouts) / sizeof(*layouts) };
 
 static const char in_caches[] =
 	"what threads have in jemalloc's caches counts as in use, as in its stats.allocated";
@@ -55,47 +69,67 @@ struct walk {
 	const struct heap_memory *mem;
 	struct heap_use *use;
 	struct heap_blocks *blocks;
+	const struct layout *layout;
 	uint64_t sizes[CLASSES];
 	uint64_t *root, *leaf;
 	uint64_t pieces[2 * PIECES_MAX]; /* a hash table; 0: nothing is there */
 	uint32_t n_pieces;
 	uint64_t extents;
+	uint64_t tries;  /* reads that it took to find the root */
 	uint64_t behind; /* the last one that was counted: its other pages are not read */
 	struct heap_window window;
 };
 
 /* 8, 16, 32, 48, 64, then four steps to each next power of two. */
-static void make_sizes(struct walk *w)
+static void make_sizes(uint64_t *sizes)
 {
 	static const uint64_t first[] = { 8, 16, 32, 48, 64 };
 	uint32_t n = 5;
 
-	memcpy(w->sizes, first, sizeof(first));
+	memcpy(sizes, first, sizeof(first));
 	for (uint32_t lg = 6; n < CLASSES; lg++)
 		for (uint64_t i = 1; i <= 4 && n < CLASSES; i++)
-			w->sizes[n++] = (1ULL << lg) + (i << (lg - 2));
+			sizes[n++] = (1ULL << lg) + (i << (lg - 2));
 }
 
-static uint32_t state_of(const struct edata *d)
+static uint32_t state_of(const struct layout *l, const struct edata *d)
 {
-	return d->bits >> 17 & 7;
+	return d->bits >> l->state & ((1u << l->state_bits) - 1);
 }
 
-static uint32_t class_of(const struct edata *d)
+static uint32_t class_of(const struct layout *l, const struct edata *d)
 {
-	return d->bits >> 20 & 255;
+	return d->bits >> l->class & 255;
 }
 
-static bool read_edata(const struct walk *w, uint64_t at, struct edata *ret_edata)
+static uint32_t nfree_of(const struct layout *l, const struct edata *d)
+{
+	return d->bits >> l->nfree & 1023;
+}
+
+/* The edata that an entry of a leaf points to. */
+static uint64_t edata_at(const struct layout *l, uint64_t entry)
+{
+	return entry & ADDR_MASK & ~(l->aligned - 1);
+}
+
+static struct edata edata_of_words(const uint64_t words[16])
+{
+	struct edata d = { .bits = words[0],
+			   .addr = words[1],
+			   .size = words[2] & ~(uint64_t)(HEAP_PAGE - 1) };
+
+	memcpy(d.bitmap, words + 8, sizeof(d.bitmap));
+	return d;
+}
+
+static bool read_edata(const struct heap_memory *mem, uint64_t at, struct edata *ret_edata)
 {
 	uint64_t words[16];
 
-	if (!at || !w->mem->read(w->mem->ctx, at, words, sizeof(words)))
+	if (!at || !mem->read(mem->ctx, at, words, sizeof(words)))
 		return false;
-	ret_edata->bits = words[0];
-	ret_edata->addr = words[1];
-	ret_edata->size = words[2] & ~(uint64_t)(HEAP_PAGE - 1);
-	memcpy(ret_edata->bitmap, words + 8, sizeof(ret_edata->bitmap));
+	*ret_edata = edata_of_words(words);
 	return true;
 }
 
@@ -116,10 +150,10 @@ static bool edata_of(const struct walk *w, uint64_t entry, uint64_t page, struct
 {
 	struct edata d;
 
-	if (!read_edata(w, entry & EDATA_MASK, &d) ||
+	if (!read_edata(w->mem, edata_at(w->layout, entry), &d) ||
 	    (d.addr & ~(uint64_t)(HEAP_PAGE - 1)) != page || !d.size ||
-	    !covers(w->mem, page, d.size) || state_of(&d) > STATE_RETAINED ||
-	    (class_of(&d) != entry >> 48 && entry >> 48 < CLASSES))
+	    !covers(w->mem, page, d.size) || state_of(w->layout, &d) > STATE_RETAINED ||
+	    (class_of(w->layout, &d) != entry >> 48 && entry >> 48 < CLASSES))
 		return false;
 	*ret_edata = d;
 	return true;
@@ -134,42 +168,94 @@ static uint64_t root_by_entry(const struct walk *w, uint64_t entry, uint64_t i, 
 	struct edata d;
 	uint64_t root;
 
-	if (!read_edata(w, entry & EDATA_MASK, &d) || d.addr & ~ADDR_MASK ||
-	    (d.addr >> 12 & (FANOUT - 1)) != i ||
+	if (entry >> 48 >= CLASSES || !read_edata(w->mem, edata_at(w->layout, entry), &d) ||
+	    d.addr & ~ADDR_MASK || (d.addr >> 12 & (FANOUT - 1)) != i ||
 	    !edata_of(w, entry, d.addr & ~(uint64_t)(HEAP_PAGE - 1), &d))
 		return 0;
 	root = place - 8 * (d.addr >> 30);
 	return covers(w->mem, root, TABLE) ? root : 0;
 }
 
-/* The same of the first entries that there are. Most of a leaf was never touched. */
-static uint64_t root_by(const struct walk *w, uint64_t place, uint64_t leaf)
+/* What the first entries of a leaf agree on. Most of it was never touched. */
+struct look {
+	uint64_t root[LAYOUTS];
+	uint32_t entries[LAYOUTS];
+	uint32_t looks, misses;
+};
+
+static bool look_is_over(const struct look *look)
+{
+	bool any = false;
+
+	for (int l = 0; l < LAYOUTS; l++)
+		any |= look->entries[l];
+	return look->looks >= LOOKS_MAX || (!any && look->misses >= MISSES_MAX);
+}
+
+static void look_at_entry(struct walk *w, uint64_t entry, uint64_t i, uint64_t place,
+			  struct look *look)
+{
+	bool any = false;
+
+	if (!entry || entry >> 48 == CLASSES) /* not in use: it has no class to agree with */
+		return;
+	look->looks++;
+	for (int l = 0; l < LAYOUTS; l++) {
+		uint64_t root;
+
+		w->layout = &layouts[l];
+		w->tries++;
+		root = root_by_entry(w, entry, i, place);
+		if (!root || (look->root[l] && look->root[l] != root))
+			continue;
+		look->root[l] = root;
+		look->entries[l]++;
+		any = true;
+	}
+	look->misses += !any;
+}
+
+/* The root, and the layout by which most entries agree on it; 0: none do. */
+static uint64_t root_by(struct walk *w, uint64_t place, uint64_t leaf)
 {
 	uint64_t words[HEAP_PAGE / 8];
-	int looks = 0;
+	struct look look = { 0 };
+	int best = 0;
 
 	if (!covers(w->mem, leaf, TABLE))
 		return 0;
-	for (uint64_t i = 0; i < FANOUT; i += HEAP_PAGE / 8) {
+	for (uint64_t i = 0; i < FANOUT && !look_is_over(&look); i += HEAP_PAGE / 8) {
 		if (!w->mem->resident(w->mem->ctx, leaf + 8 * i, sizeof(words)))
 			continue;
+		w->tries++;
 		if (!w->mem->read(w->mem->ctx, leaf + 8 * i, words, sizeof(words)))
-			return 0;
-		for (uint64_t k = 0; k < HEAP_PAGE / 8; k++) {
-			uint64_t root = words[k] ? root_by_entry(w, words[k], i + k, place) : 0;
-
-			if (root)
-				return root;
-			if (words[k] && ++looks == LOOKS_MAX)
-				return 0;
-		}
+			break;
+		for (uint64_t k = 0; k < HEAP_PAGE / 8 && !look_is_over(&look); k++)
+			look_at_entry(w, words[k], i + k, place, &look);
 	}
-	return 0;
+	for (int l = 1; l < LAYOUTS; l++)
+		if (look.entries[l] > look.entries[best])
+			best = l;
+	w->layout = &layouts[best];
+	return look.root[best];
+}
+
+/* Leaves lie apart: of two words side by side that point into the same 2 MiB, none points to one. */
+static bool stands_alone(const struct walk *w, uint64_t place, uint64_t leaf)
+{
+	uint64_t words[3];
+
+	if (!w->mem->read(w->mem->ctx, place - 8, words, sizeof(words)))
+		return true; /* the first or the last there is */
+	for (int i = 0; i < 3; i += 2)
+		if (words[i] != leaf && words[i] > leaf - TABLE && words[i] < leaf + TABLE)
+			return false;
+	return true;
 }
 
 static uint64_t find_root(struct walk *w)
 {
-	int tries = 0;
+	uint64_t failed = 0;
 
 	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
 		const struct heap_map *m = &w->mem->maps[i];
@@ -179,7 +265,7 @@ static uint64_t find_root(struct walk *w)
 		w->window.limit = m->end;
 		heap_window_forget(&w->window);
 		for (uint64_t at = m->start, word, root;
-		     at < m->end && at - m->start < BSS_MAX && tries < TRIES_MAX; at += 8) {
+		     at < m->end && at - m->start < BSS_MAX && w->tries < READS_MAX; at += 8) {
 			/* Most of the table was never touched. */
 			if (at % HEAP_PAGE == 0 && !w->mem->resident(w->mem->ctx, at, 1)) {
 				at += HEAP_PAGE - 8;
@@ -188,12 +274,13 @@ static uint64_t find_root(struct walk *w)
 			if (!heap_window_word(&w->window, at, &word))
 				break;
 			if (!word || word % 64 || word & ~ADDR_MASK ||
-			    (heap_map_of(w->mem, word) ?: m)->kind != HEAP_MAP_ANON)
+			    (heap_map_of(w->mem, word) ?: m)->kind != HEAP_MAP_ANON ||
+			    word == failed || !stands_alone(w, at, word))
 				continue;
-			tries++;
 			root = root_by(w, at, word);
 			if (root)
 				return root;
+			failed = word;
 		}
 	}
 	return 0;
@@ -226,9 +313,9 @@ static void add_unknown(struct walk *w, uint64_t page, uint64_t size)
 
 static void take_slab(struct walk *w, const struct edata *d)
 {
-	uint64_t size = class_of(d) < BINS ? w->sizes[class_of(d)] : 0,
+	uint64_t size = class_of(w->layout, d) < BINS ? w->sizes[class_of(w->layout, d)] : 0,
 		 n = size ? d->size / size : 0;
-	uint64_t nfree = d->bits >> 28 & 1023, ones = 0;
+	uint64_t nfree = nfree_of(w->layout, d), ones = 0;
 
 	for (uint64_t i = 0; i < n && i < 512; i++)
 		ones += d->bitmap[i / 64] >> i % 64 & 1;
@@ -254,7 +341,7 @@ static void take_slab(struct walk *w, const struct edata *d)
 
 static void take_large(struct walk *w, const struct edata *d)
 {
-	uint64_t size = class_of(d) < CLASSES ? w->sizes[class_of(d)] : 0;
+	uint64_t size = class_of(w->layout, d) < CLASSES ? w->sizes[class_of(w->layout, d)] : 0;
 	uint64_t page = d->addr & ~(uint64_t)(HEAP_PAGE - 1), all, used;
 
 	if (!size || size > d->size - (d->addr - page)) {
@@ -276,9 +363,9 @@ static void take_extent(struct walk *w, const struct edata *d)
 
 	if (arena < 4095 && arena + 1 > w->use->arenas)
 		w->use->arenas = (uint32_t)arena + 1;
-	if (state_of(d) == STATE_RETAINED)
+	if (state_of(w->layout, d) == STATE_RETAINED)
 		heap_amount_add(&w->use->top, w->mem, d->addr, d->size);
-	else if (state_of(d) != STATE_ACTIVE)
+	else if (state_of(w->layout, d) != STATE_ACTIVE)
 		heap_amount_add(&w->use->free, w->mem, d->addr, d->size);
 	else if (d->bits >> 12 & 1)
 		take_slab(w, d);
@@ -298,7 +385,7 @@ static void walk_leaf(struct walk *w, uint64_t first)
 			w->use->caveat = "jemalloc has more extents than are counted";
 			return;
 		}
-		add_piece(w, w->leaf[i] & EDATA_MASK);
+		add_piece(w, edata_at(w->layout, w->leaf[i]));
 		take_extent(w, &d);
 		w->behind = page + d.size;
 	}
@@ -337,7 +424,7 @@ int heap_walk_jemalloc(const struct heap_memory *mem, struct heap_use *use,
 		w->mem = w->window.mem = mem;
 		w->use = use;
 		w->blocks = blocks;
-		make_sizes(w);
+		make_sizes(w->sizes);
 		root = find_root(w);
 		r = root ? 0 : -ENOENT;
 		if (root)
@@ -357,4 +444,139 @@ int heap_walk_jemalloc(const struct heap_memory *mem, struct heap_use *use,
 	}
 	free(w);
 	return r;
+}
+
+/* --- one block, and where things are --- */
+
+static bool is_table_of_bytes(const uint8_t *bytes, const uint64_t *sizes)
+{
+	uint32_t class = 0;
+
+	for (uint32_t i = 0; i <= LOOKUP_MAX / 8; i++) {
+		while (sizes[class] < 8ull * i)
+			class++;
+		if (bytes[i] != class)
+			return false;
+	}
+	return true;
+}
+
+/* Is one of the tables at `at`? */
+static void try_tables(const struct walk *w, uint64_t at, uint64_t word,
+		       struct heap_jemalloc *ret_found)
+{
+	uint64_t sizes[CLASSES];
+	uint8_t bytes[LOOKUP_MAX / 8 + 1];
+
+	/* 8, and 16 behind it; classes of 0, 8, 16, … bytes. */
+	if (word == 8 && w->mem->read(w->mem->ctx, at, sizes, sizeof(sizes)) &&
+	    memcmp(sizes, w->sizes, sizeof(sizes)) == 0)
+		ret_found->sizes = at;
+	else if (word == 0x0403030202010000ULL &&
+		 w->mem->read(w->mem->ctx, at, bytes, sizeof(bytes)) &&
+		 is_table_of_bytes(bytes, w->sizes))
+		ret_found->classes = at;
+}
+
+static void find_tables(struct walk *w, struct heap_jemalloc *ret_found)
+{
+	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
+		const struct heap_map *m = &w->mem->maps[i];
+		uint64_t word;
+
+		if (m->kind != HEAP_MAP_ZEROED && m->kind != HEAP_MAP_DATA)
+			continue;
+		w->window.limit = m->end;
+		heap_window_forget(&w->window);
+		for (uint64_t at = m->start; at < m->end && at - m->start < BSS_MAX; at += 8) {
+			if (at % HEAP_PAGE == 0 && !w->mem->resident(w->mem->ctx, at, 1)) {
+				at += HEAP_PAGE - 8;
+				continue;
+			}
+			if (!heap_window_word(&w->window, at, &word))
+				break;
+			if (word)
+				try_tables(w, at, word, ret_found);
+		}
+	}
+}
+
+int heap_jemalloc_find(const struct heap_memory *mem, struct heap_jemalloc *ret_found)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+	struct heap_jemalloc found = { 0 };
+
+	if (!w)
+		return -ENOMEM;
+	w->mem = w->window.mem = mem;
+	make_sizes(w->sizes);
+	found.root = find_root(w);
+	if (found.root)
+		find_tables(w, &found);
+	found.layout = w->layout ? (uint32_t)(w->layout - layouts) : 0;
+	free(w);
+	if (!found.root || !found.sizes || !found.classes)
+		return -ENOENT;
+	*ret_found = found;
+	return 0;
+}
+
+uint64_t heap_jemalloc_room(uint64_t size)
+{
+	uint64_t sizes[CLASSES];
+	uint32_t low = 0, high = CLASSES;
+
+	make_sizes(sizes);
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (sizes[mid] < size)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < CLASSES ? sizes[low] : 0;
+}
+
+/* What the extent around `addr` says of it. */
+static enum heap_answer block_in(const struct layout *l, const struct edata *d, uint64_t addr,
+				 uint64_t *ret_start, uint64_t *ret_size)
+{
+	uint64_t sizes[CLASSES], size, i;
+
+	make_sizes(sizes);
+	size = class_of(l, d) < CLASSES ? sizes[class_of(l, d)] : 0;
+	if (state_of(l, d) != STATE_ACTIVE || !size)
+		return HEAP_FREE;
+	if (!(d->bits >> 12 & 1)) {
+		*ret_start = d->addr;
+		*ret_size = size;
+		return HEAP_IN_USE;
+	}
+	i = (addr - d->addr) / size;
+	if (class_of(l, d) >= BINS || i >= d->size / size || i >= 512)
+		return HEAP_CANNOT_SAY;
+	*ret_start = d->addr + i * size;
+	*ret_size = size;
+	return d->bitmap[i / 64] >> i % 64 & 1 ? HEAP_FREE : HEAP_IN_USE;
+}
+
+uint64_t heap_jemalloc_edata_bits(const struct heap_jemalloc *je)
+{
+	return ADDR_MASK & ~(layouts[je->layout % LAYOUTS].aligned - 1);
+}
+
+int heap_jemalloc_block(const struct heap_jemalloc *je, uint64_t addr, uint64_t entry,
+			const uint64_t *edata, uint64_t *ret_start, uint64_t *ret_size)
+{
+	struct edata d;
+
+	if (!entry || addr & ~ADDR_MASK)
+		return -ENOENT;
+	if (!edata)
+		return HEAP_CANNOT_SAY;
+	d = edata_of_words(edata);
+	if (addr < d.addr || addr - d.addr >= d.size)
+		return HEAP_CANNOT_SAY;
+	return block_in(&layouts[je->layout % LAYOUTS], &d, addr, ret_start, ret_size);
 }

@@ -15,7 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_IMAGES 512
+#define MAX_IMAGES   512
+#define MAX_MAPPINGS 4096
 
 /*
  * What a hit costs on this machine's kind, ns; measured with empty programs on Linux 6.18 in a
@@ -487,6 +488,93 @@ double alloc_probes_trap_ns(const struct alloc_probes *ap, double trap_ns)
 				costliest = trap_ns + HIT_STEPPED_NS - HIT_EMULATED_NS;
 		}
 	return costliest;
+}
+
+/* --- functions without names --- */
+
+/* false: its program headers could not be read, or it is not mapped any more. */
+static bool bias_of(struct alloc_probes *ap, struct proc *p, module_id module, uint64_t *ret_bias)
+{
+	struct proc_mapping *maps = calloc(MAX_MAPPINGS, sizeof(*maps));
+	uint32_t n = maps ? proc_mappings(ap->procs, p, maps, MAX_MAPPINGS) : 0;
+	bool found = false;
+
+	for (uint32_t i = 0; i < n && i < MAX_MAPPINGS && !found; i++) {
+		found = maps[i].module.ix == module.ix && maps[i].readable;
+		*ret_bias = maps[i].bias;
+	}
+	free(maps);
+	return found;
+}
+
+bool alloc_probes_hidden(struct alloc_probes *ap, pid_t pid, struct alloc_hidden *ret_hidden)
+{
+	struct proc_image images[MAX_IMAGES];
+	struct proc *p = proc_table_live(ap->procs, pid);
+	uint32_t n = p ? proc_images(ap->procs, p, images, MAX_IMAGES) : 0;
+
+	for (uint32_t i = 0; i < n && i < MAX_IMAGES; i++) {
+		const struct module *m = dict_module_get(ap->dict, images[i].module);
+		struct alloc_hidden h = { .module = images[i].module };
+		struct probed_file *f;
+		uint32_t file;
+
+		if (m->kind != MODULE_ELF)
+			continue;
+		f = file_get(ap, images[i].module, &file);
+		if (!f || !f->sites.hidden || !bias_of(ap, p, images[i].module, &h.bias))
+			continue;
+		h.path = dict_str(ap->dict, m->path);
+		h.allocator = f->sites.hidden;
+		h.fd = proc_table_open_module(ap->procs, h.module, NULL);
+		if (h.fd < 0)
+			continue;
+		*ret_hidden = h;
+		return true;
+	}
+	return false;
+}
+
+int alloc_probes_known(struct alloc_probes *ap, module_id module, struct alloc_known *known,
+		       uint32_t n)
+{
+	static const enum ms_shape shapes[] = {
+		[ALLOC_WAY_MALLOC] = MS_SHAPE_SIZE,        [ALLOC_WAY_CALLOC] = MS_SHAPE_COUNT_SIZE,
+		[ALLOC_WAY_ALIGNED] = MS_SHAPE_ALIGN_SIZE, [ALLOC_WAY_REALLOC] = MS_SHAPE_REALLOC,
+		[ALLOC_WAY_NEW] = MS_SHAPE_NEW,
+	};
+	struct alloc_function functions[ALLOC_SITES_MAX];
+	uint64_t probed[ALLOC_SITES_MAX] = { 0 };
+	struct alloc_image image = { .path = "" };
+	struct alloc_sites sites;
+	struct probed_file *f;
+	uint32_t file;
+	int r;
+
+	f = n <= ALLOC_SITES_MAX ? file_get(ap, module, &file) : NULL;
+	image.fd = f ? proc_table_open_module(ap->procs, module, NULL) : -EINVAL;
+	if (image.fd < 0)
+		return image.fd;
+	for (uint32_t i = 0; i < n; i++)
+		functions[i] = (struct alloc_function){ known[i].vaddr, known[i].size,
+							shapes[known[i].way] };
+	r = alloc_sites_of(&image, functions, n, uprobes_multi(), &sites, probed);
+	if (r < 0 || !sites.n) {
+		alloc_sites_fini(&sites);
+		close(image.fd);
+		return r;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		known[i].probed = probed[i];
+	pthread_mutex_lock(&ap->lock);
+	alloc_sites_fini(&f->sites);
+	f->sites = sites;
+	f->fd = image.fd;
+	pthread_mutex_unlock(&ap->lock);
+	ap->stats.files++;
+	ap->stats.functions += sites.n;
+	ap->stats.nameless[0] = ap->stats.hidden[0] = '\0';
+	return (int)sites.n;
 }
 
 uint32_t alloc_probes_functions(struct elf_syms *syms)

@@ -34,6 +34,33 @@ int alloc_probes_add(struct alloc_probes *ap, pid_t pid, struct err *e);
 /* A process has ended, and its probes with it; their descriptors are closed. */
 void alloc_probes_drop(struct alloc_probes *ap, pid_t pid);
 
+/* A file that `pid` maps and that contains an allocator whose functions have no names. */
+struct alloc_hidden {
+	module_id module;
+	const char *path, *allocator; /* "jemalloc" */
+	uint64_t bias;                /* addr - vaddr in that process */
+	int fd;                       /* the caller's to close */
+};
+/* false: it maps none. -errno is no reason to give up: false. */
+bool alloc_probes_hidden(struct alloc_probes *ap, pid_t pid, struct alloc_hidden *ret_hidden);
+
+/* A function that is known to allocate otherwise than by its name. */
+enum alloc_way {
+	ALLOC_WAY_MALLOC, ALLOC_WAY_CALLOC, ALLOC_WAY_ALIGNED, ALLOC_WAY_REALLOC,
+	ALLOC_WAY_NEW, /* malloc that may throw: which block it made is never looked for */
+};
+struct alloc_known {
+	uint64_t vaddr, size;
+	enum alloc_way way;
+	uint64_t probed; /* set: where its probe is, a vaddr; 0: nowhere */
+};
+/*
+ * Those of such a file: from now on it is probed as others are, wherever it is mapped. Which functions free
+ * is not known: only in bursts. Returns how many are probed; -errno.
+ */
+int alloc_probes_known(struct alloc_probes *ap, module_id module, struct alloc_known *known,
+		       uint32_t n);
+
 /*
  * From now on probes are attached in bursts (burst_timer.h): attached ones are removed, and
  * alloc_probes_add() only records where probes belong. May be called by another thread.

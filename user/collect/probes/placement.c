@@ -217,6 +217,17 @@ void placement_find(const struct placement_ask *ask, struct placement *ret_place
 	}
 }
 
+bool placement_behind_call(const uint8_t *code, size_t len, size_t at)
+{
+	bool call = false;
+	struct insn in;
+	size_t off = 0;
+
+	for (; off < at && at < len && decode(code + off, len - off, &in); off += in.i.length)
+		call = in.i.meta.category == ZYDIS_CATEGORY_CALL;
+	return off == at && call;
+}
+
 static void jump_to(uint64_t to, struct placement_gap *gaps, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -259,6 +270,14 @@ void placement_entry(const struct placement_ask *ask, struct placement *ret_plac
 void placement_find(const struct placement_ask *ask, struct placement *ret_placement)
 {
 	placement_entry(ask, ret_placement);
+}
+
+bool placement_behind_call(const uint8_t *code, size_t len, size_t at)
+{
+	(void)code;
+	(void)len;
+	(void)at;
+	return false;
 }
 
 void placement_jumps(const uint8_t *text, size_t len, uint64_t vaddr, struct placement_gap *gaps,

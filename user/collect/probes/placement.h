@@ -44,6 +44,12 @@ void placement_find(const struct placement_ask *ask, struct placement *ret_place
 void placement_entry(const struct placement_ask *ask, struct placement *ret_placement);
 
 /*
+ * Does a call end right before code[at], by the instructions from the function's beginning on? So nothing
+ * that only looks like a return address, and is one of data or of another place, gets a probe.
+ */
+bool placement_behind_call(const uint8_t *code, size_t len, size_t at);
+
+/*
  * Addresses that must not be jumped to: (from, to], vaddrs. A near jump or call from anywhere in
  * `text`, which is at `vaddr`, to one of them sets `hit`. A byte pattern that only looks like one
  * counts as well: then a probe costs more than necessary, but is never wrong. placement_find()

@@ -375,6 +375,24 @@ bool session_bursts(const struct session *s)
 	return s->opts.alloc && s->opts.calls && uprobes_session();
 }
 
+void session_calls_map(struct session *s, uint64_t root, uint64_t bits)
+{
+	__atomic_store_n(&s->skel->bss->calls_root, root, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->bss->calls_edata, bits, __ATOMIC_SEQ_CST);
+}
+
+void session_calls_open(struct session *s, int64_t calls)
+{
+	__atomic_store_n(&s->skel->bss->calls_left, calls, __ATOMIC_SEQ_CST);
+}
+
+int64_t session_calls_left(const struct session *s)
+{
+	int64_t left = __atomic_load_n(&s->skel->bss->calls_left, __ATOMIC_SEQ_CST);
+
+	return left > 0 ? left : 0;
+}
+
 void session_burst_open(struct session *s, uint32_t no, int64_t calls)
 {
 	__atomic_store_n(&s->skel->bss->burst_left, calls, __ATOMIC_SEQ_CST);

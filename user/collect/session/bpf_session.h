@@ -128,6 +128,11 @@ void session_gate_alloc(struct session *s, bool open);
 void session_results_end(struct session *s);
 /* The next burst alone is without them, or with. Returns whether it is with them. */
 bool session_results(struct session *s, bool on);
+/* jemalloc's map of pages, and the bits of its entries that are an address: for call_watch.h. */
+void session_calls_map(struct session *s, uint64_t root, uint64_t bits);
+/* How many calls it may still report; 0: none. */
+void session_calls_open(struct session *s, int64_t calls);
+int64_t session_calls_left(const struct session *s);
 /*
  * Opens a burst: from now on calls of allocating functions, probed only at their entries, are added
  * to the totals of bucket `no` (not 0). After `calls` of them the programs close the gate of

@@ -74,6 +74,7 @@ static void choose_probes(struct session *s)
 
 	bpf_program__set_autoload(k->progs.count_call, false);
 	bpf_program__set_autoload(k->progs.trap_only, false);
+	bpf_program__set_autoload(k->progs.see_call, false);
 	for (int i = 0; i < MS_N_SHAPES; i++) {
 		struct bpf_program *of_shape[] = { enter_prog(k, (enum ms_shape)i),
 						   return_prog(k, (enum ms_shape)i),
@@ -95,6 +96,8 @@ static void choose_probes(struct session *s)
 	load_probe(k->progs.count_call, UPROBE_ENTRY);
 	if (uprobes_session())
 		load_probe(k->progs.trap_only, UPROBE_BOTH);
+	if (uprobes_session() && s->opts.results)
+		load_probe(k->progs.see_call, UPROBE_ENTRY);
 	for (int i = 0; i < MS_N_SHAPES; i++)
 		for (int end = UPROBE_ENTRY; end <= UPROBE_BOTH; end++)
 			load_probe(session_alloc_prog(s, (enum ms_shape)i, (enum uprobe_end)end),
@@ -167,6 +170,13 @@ struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, e
 struct bpf_program *session_count_prog(struct session *s)
 {
 	return s->skel->progs.count_call;
+}
+
+struct bpf_program *session_call_prog(struct session *s)
+{
+	return s->opts.alloc && s->opts.calls && s->opts.results && uprobes_session()
+		       ? s->skel->progs.see_call
+		       : NULL;
 }
 
 struct bpf_program *session_trap_prog(struct session *s)

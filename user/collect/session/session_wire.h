@@ -21,6 +21,8 @@ int session_want_new(struct session *s);
 struct bpf_program *session_count_prog(struct session *s);
 /* A program that does nothing, for both ends, to measure a trap (trap_cost.h); NULL: no sessions. */
 struct bpf_program *session_trap_prog(struct session *s);
+/* The program of call_watch.h; NULL: it is not loaded. */
+struct bpf_program *session_call_prog(struct session *s);
 /* The program for a sampler's site. */
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
 

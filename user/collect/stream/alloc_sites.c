@@ -243,6 +243,15 @@ static bool is_main(const struct allocator *a)
 	return false;
 }
 
+static int add_found(struct alloc_sites *sites, const struct found *f)
+{
+	return add_site(sites, (struct alloc_site){ .off = f->off + f->best.at,
+						    .place = f->best.place,
+						    .shape = f->row->shape,
+						    .main = is_main(f->row),
+						    .emulated = f->best.emulated });
+}
+
 /* The sites of `elf`, whose functions `syms` names. */
 static void find_sites(struct elf_file *elf, struct elf_syms *syms, bool moved, bool objects,
 		       struct alloc_sites *ret_sites)
@@ -267,11 +276,7 @@ static void find_sites(struct elf_file *elf, struct elf_syms *syms, bool moved, 
 			ret_sites->own_new = true;
 			continue;
 		}
-		add_site(ret_sites, (struct alloc_site){ .off = f->off + f->best.at,
-							 .place = f->best.place,
-							 .shape = f->row->shape,
-							 .main = is_main(f->row),
-							 .emulated = f->best.emulated });
+		add_found(ret_sites, f);
 	}
 }
 
@@ -352,6 +357,45 @@ void alloc_sites_find(const struct alloc_image *im, bool moved, bool objects,
 	ret_sites->nameless = find_by_debug(elf, im, moved, objects, ret_sites) < 0;
 	if (ret_sites->nameless)
 		ret_sites->hidden = find_trace(elf);
+}
+
+/* The first of a shape: malloc, calloc, …; its functions' arguments are where the shape has them. */
+static const struct allocator *row_of(enum ms_shape shape)
+{
+	const struct allocator *a = allocators;
+
+	while (a->symbol && a->shape != shape)
+		a++;
+	return a->symbol ? a : NULL;
+}
+
+int alloc_sites_of(const struct alloc_image *im, const struct alloc_function *functions, uint32_t n,
+		   bool moved, struct alloc_sites *ret_sites, uint64_t *ret_probed)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	struct search s = { .moved = moved };
+	int r = elf_file_open(im->fd, im->path, &elf, NULL);
+
+	memset(ret_sites, 0, sizeof(*ret_sites));
+	if (r < 0)
+		return r;
+	s.elf = elf;
+	for (uint32_t i = 0; i < n; i++) {
+		struct elf_sym sym = { .vaddr = functions[i].vaddr, .size = functions[i].size };
+		const struct allocator *row = row_of(functions[i].shape);
+
+		ret_probed[i] = 0;
+		if (row)
+			found_add(&s, &sym, row);
+	}
+	check_jumps(&s);
+	for (uint32_t i = 0; i < s.n && r == 0; i++) {
+		r = add_found(ret_sites, &s.found[i]);
+		for (uint32_t k = 0; k < n; k++)
+			if (functions[k].vaddr == s.found[i].vaddr)
+				ret_probed[k] = s.found[i].vaddr + s.found[i].best.at;
+	}
+	return r;
 }
 
 void alloc_sites_fini(struct alloc_sites *sites)

@@ -39,6 +39,17 @@ struct alloc_sites {
  */
 void alloc_sites_find(const struct alloc_image *im, bool moved, bool objects,
 		      struct alloc_sites *ret_sites);
+/*
+ * The same of functions that are known otherwise than by a symbol. `shape` is one of those that return the block,
+ * or MS_SHAPE_NEW, whose return is not probed. *ret_probed is set to the vaddr of each function's probe, 0: it
+ * has none. 0 or -errno.
+ */
+struct alloc_function {
+	uint64_t vaddr, size;
+	enum ms_shape shape;
+};
+int alloc_sites_of(const struct alloc_image *im, const struct alloc_function *functions, uint32_t n,
+		   bool moved, struct alloc_sites *ret_sites, uint64_t *ret_probed);
 void alloc_sites_fini(struct alloc_sites *sites);
 
 #endif

@@ -181,6 +181,23 @@ static void on_result(struct drain *d, const struct ms_result_rec *rec)
 	hand_over(d, DRAIN_RESULT, &result, NULL);
 }
 
+static void on_call(struct drain *d, const struct ms_call_rec *rec)
+{
+	struct drain_call call = {
+		.behind = rec->behind,
+		.tid = rec->tid,
+		.pc = rec->pc,
+		.sp = rec->sp,
+		.arg = { rec->arg[0], rec->arg[1] },
+		.word = rec->word,
+		.addr = rec->addr,
+		.entry = rec->entry,
+		.edata = rec->known ? (const uint64_t *)rec->edata : NULL,
+	};
+
+	hand_over(d, DRAIN_CALL, &call, NULL);
+}
+
 static int on_event(void *ctx, void *data, size_t len)
 {
 	uint32_t kind = len >= sizeof(kind) ? *(const uint32_t *)data : 0;
@@ -196,6 +213,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		on_sent(d, data);
 	else if (kind == MS_EV_RESULT && len >= sizeof(struct ms_result_rec))
 		on_result(d, data);
+	else if (kind == MS_EV_CALL && len >= sizeof(struct ms_call_rec))
+		on_call(d, data);
 	else if (kind == MS_EV_MAPPING && len >= sizeof(struct ms_mapping_rec))
 		hand_over(d, DRAIN_MAPPING, data, NULL);
 	else if (kind == MS_EV_CGROUP && len >= sizeof(struct ms_cgroup_rec))

@@ -25,6 +25,7 @@ struct drain;
  *   DRAIN_REASSIGNED  struct drain_reassigned
  *   DRAIN_BURST       struct drain_burst
  *   DRAIN_RESULT      struct drain_result
+ *   DRAIN_CALL        struct drain_call
  *   DRAIN_BLOCK       struct drain_block          DRAIN_TAKEN: it leaves the table
  *
  * and as the kernel has them, for files of this room:
@@ -38,7 +39,7 @@ struct drain;
  */
 enum drain_kind {
 	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
-	DRAIN_BURST, DRAIN_RESULT, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
+	DRAIN_BURST, DRAIN_RESULT, DRAIN_CALL, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
 };
 
 /* A control group that was made. */
@@ -75,6 +76,18 @@ struct drain_result {
 	uint64_t old;  /* the block that a realloc took, else 0          */
 	uint64_t size; /* asked for                                      */
 	uint64_t time_ns; /* CLOCK_MONOTONIC                             */
+};
+
+/* Registers at the entry of a function, or behind a call of it (call_watch.h). */
+struct drain_call {
+	bool behind;
+	uint32_t tid;
+	uint64_t pc, sp;
+	uint64_t arg[2]; /* at an entry                                                    */
+	uint64_t word;   /* at sp: at an entry, the return address                         */
+	uint64_t addr;   /* at an entry the first argument, behind a call what it returned */
+	uint64_t entry;  /* what jemalloc's map of pages had for that at that moment …     */
+	const uint64_t *edata; /* … and of its extent: 16 words; NULL: not known           */
 };
 
 /* A live block. */

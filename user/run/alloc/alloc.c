@@ -170,6 +170,7 @@ static int open_alloc(void *self, struct err *e)
 
 	drain_on(d, DRAIN_BURST, bursts_on_calls, al);
 	drain_on(d, DRAIN_RESULT, bursts_on_result, al);
+	drain_on(d, DRAIN_CALL, behaviour_on_call, al);
 	drain_on(d, DRAIN_SAMPLE, sampled_on_record, al);
 	drain_on(d, DRAIN_MAPPING, mappings_on_record, al);
 	if (inprocess_wanted(al->run->cfg))
@@ -243,13 +244,14 @@ static int trace_calls(struct alloc *al, struct err *e)
 {
 	struct alloc_probes_stats stats;
 	struct add_probes add = { al, 0, e };
-	int rc;
+	int rc, found;
 
 	rc = alloc_probes_new(al->run->session, al->run->dict, al->run->procs,
 			      al->run->cfg->file_scope, al->run->cfg->python_objects, &al->probes,
 			      e);
 	if (rc < 0)
 		return rc;
+	found = behaviour_find(al);
 	if (al->run->cfg->n_pids) {
 		rc = alloc_look(al, e);
 		if (rc == 0 && al->run->alloc.tier == ALLOC_TIER_DECLINED)
@@ -263,6 +265,12 @@ static int trace_calls(struct alloc *al, struct err *e)
 			"--alloc=bursts needs a kernel with uprobe sessions (6.13 and later)");
 	if (al->run->cfg->alloc == ALLOC_BURSTS)
 		alloc_set_tier(al, ALLOC_TIER_BURSTS);
+	if (found && al->run->alloc.tier != ALLOC_TIER_BURSTS) {
+		alloc_set_tier(al, ALLOC_TIER_BURSTS);
+		snprintf(al->reason, sizeof(al->reason),
+			 "its allocation functions have no names and were found by their behaviour; which "
+			 "functions free is not known: traced in bursts");
+	}
 	if (al->run->alloc.tier == ALLOC_TIER_BURSTS)
 		alloc_probes_burst(al->probes);
 	targets_each(al->run, add_probes, &add);

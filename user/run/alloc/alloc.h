@@ -33,6 +33,7 @@ struct run_bursts;
 struct run_live;
 struct run_output;
 struct burst_settled;
+struct search;
 
 /* A process that the library was put into. */
 struct injection {
@@ -72,6 +73,8 @@ struct alloc {
 	struct syscall_watch syscalls; /* how many there are, while they are               */
 	struct run_bursts *bursts;     /* NULL: none were taken                            */
 	struct run_live *live;         /* NULL: what lives is not looked for in bursts     */
+	struct search *search;         /* while functions without names are looked for    */
+	char unfound[160];             /* why an allocator's functions were not found; "" */
 	double trap_ns;                /* what a hit costs beside its program              */
 	struct alloc_peak peak;        /* of all images                                    */
 	uint64_t sizes[ALLOC_SIZES];
@@ -190,6 +193,15 @@ typedef void (*bursts_row_fn)(void *ctx, uint32_t row, pid_t pid, const struct e
 void bursts_each_row(struct alloc *al, bursts_row_fn fn, void *ctx);
 /* What it allocated; after the last calls are settled. */
 const struct burst_estimate *bursts_of_row(const struct alloc *al, uint32_t row);
+
+/* --- behaviour.c --- */
+
+/*
+ * Before the run begins: the allocation functions of an allocator in the targets that has no symbols. Takes ten
+ * seconds at most, and no time where there is none. Returns how many are probed from now on.
+ */
+int behaviour_find(struct alloc *al);
+enum drain_says behaviour_on_call(void *ctx, const void *call, const void *more);
 
 /* --- live.c --- */
 
