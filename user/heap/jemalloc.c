@@ -241,16 +241,9 @@ static uint64_t root_by(struct walk *w, uint64_t place, uint64_t leaf)
 }
 
 /* Leaves lie apart: of two words side by side that point into the same 2 MiB, none points to one. */
-static bool stands_alone(const struct walk *w, uint64_t place, uint64_t leaf)
+static bool is_beside(uint64_t leaf, uint64_t word)
 {
-	uint64_t words[3];
-
-	if (!w->mem->read(w->mem->ctx, place - 8, words, sizeof(words)))
-		return true; /* the first or the last there is */
-	for (int i = 0; i < 3; i += 2)
-		if (words[i] != leaf && words[i] > leaf - TABLE && words[i] < leaf + TABLE)
-			return false;
-	return true;
+	return word != leaf && word > leaf - TABLE && word < leaf + TABLE;
 }
 
 static uint64_t find_root(struct walk *w)
@@ -264,18 +257,21 @@ static uint64_t find_root(struct walk *w)
 			continue;
 		w->window.limit = m->end;
 		heap_window_forget(&w->window);
-		for (uint64_t at = m->start, word, root;
+		for (uint64_t at = m->start, word = 0, before, behind, root;
 		     at < m->end && at - m->start < BSS_MAX && w->tries < READS_MAX; at += 8) {
 			/* Most of the table was never touched. */
 			if (at % HEAP_PAGE == 0 && !w->mem->resident(w->mem->ctx, at, 1)) {
 				at += HEAP_PAGE - 8;
 				continue;
 			}
+			before = word;
 			if (!heap_window_word(&w->window, at, &word))
 				break;
 			if (!word || word % 64 || word & ~ADDR_MASK ||
 			    (heap_map_of(w->mem, word) ?: m)->kind != HEAP_MAP_ANON ||
-			    word == failed || !stands_alone(w, at, word))
+			    word == failed || is_beside(word, before) ||
+			    (heap_window_word(&w->window, at + 8, &behind) &&
+			     is_beside(word, behind)))
 				continue;
 			root = root_by(w, at, word);
 			if (root)
