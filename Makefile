@@ -346,7 +346,7 @@ MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
 MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared)
 OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem busy_sites_jemalloc busy_sites_rjem \
-                service_rjem service_rjem_static)) \
+                service_rjem service_rjem_static bad_alloc_jemalloc)) \
                 $(if $(shell command -v musl-gcc),$(MUSL_BIN))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
@@ -417,6 +417,9 @@ $(addprefix $(BUILD)/targets/,je_allocs_rjem busy_sites_rjem): $(BUILD)/targets/
 	$(call say,TARGET,$@)
 	$(Q)$(CC) $(TFLAGS) $(foreach f,malloc calloc realloc free,-D$(f)=_rjem_$(f)) -std=gnu11 -o $@ $< \
 		$(BUILD)/targets/rjem.a -ldl -lm -lstdc++
+$(BUILD)/targets/bad_alloc_jemalloc: tests/targets/bad_alloc.cc $(JEMALLOC) tests/targets/target.h
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -static -o $@ $< $(JEMALLOC) -ldl -lm
 $(BUILD)/targets/service_rjem_static: TFLAGS += -static
 $(addprefix $(BUILD)/targets/,service_rjem service_rjem_static): tests/targets/service.c $(BUILD)/targets/rjem.a tests/targets/target.h
 	$(call say,TARGET,$@)

@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #define LEAK_BYTES  200
-#define CACHE       20000
+#define CACHE       3000
 #define CACHE_BYTES 300
 #define POOL        600
 #define BUFFERS     16

@@ -240,6 +240,13 @@ static void add_probes(void *ctx, const struct target *t)
 		add->rc = alloc_probes_add(add->al->probes, t->pid, add->e);
 }
 
+/* What is known all the same, where allocations are not. */
+static const char *instead(const struct alloc *al)
+{
+	return al->run->cfg->sources[SOURCE_GROWTH] ? "; growth shows which code first touches new memory"
+						    : "";
+}
+
 static int trace_calls(struct alloc *al, struct err *e)
 {
 	struct alloc_probes_stats stats;
@@ -287,11 +294,12 @@ static int trace_calls(struct alloc *al, struct err *e)
 	    !al->run->cfg->all)
 		run_note(
 			al->run, al->run->cfg->alloc_asked,
-			"no allocator function was found in the files this process maps%s%s%s",
+			"no allocator function was found in the files this process maps%s%s%s%s",
 			stats.nameless[0] ? ": " : "", stats.nameless,
 			stats.nameless[0]
 				? " is stripped and no debug file of it is installed (put one below /usr/lib/debug, or do not strip it)"
-				: ": memscope does not know its allocator");
+				: ": memscope does not know its allocator",
+			instead(al));
 	run_say(al->run,
 		"%u allocator functions in %u files, %u links; room for %s live blocks, each takes 128 "
 		"bytes of kernel memory when in use, 16 to 32 otherwise",
@@ -378,8 +386,10 @@ void alloc_say_failed(struct alloc *al)
 	if (*stats.hidden)
 		run_note(
 			al->run, al->run->cfg->alloc_asked,
-			"%s has %s linked in, going by its messages, and is stripped: those allocations are not traced; install its debug file (below /usr/lib/debug, or where its .gnu_debuglink says), or do not strip it",
-			stats.hidden, stats.hidden_name);
+			"%s has %s linked in, going by its messages, and is stripped: those allocations are not traced; install its debug file (below /usr/lib/debug, or where its .gnu_debuglink says), or do not strip it%s%s%s",
+			stats.hidden, stats.hidden_name,
+			*al->unfound ? " (its functions were looked for by their behaviour: " : "",
+			al->unfound, *al->unfound ? ")" : "");
 	if (*stats.objects_hidden)
 		run_note(
 			al->run, true,
