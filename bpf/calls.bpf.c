@@ -15,11 +15,13 @@ static __always_inline void extent_read(struct ms_call_rec *rec, __u64 addr)
 	__u64 leaf = 0, edata;
 
 	rec->addr = addr;
-	if (addr >> 48 || bpf_probe_read_user(&leaf, sizeof(leaf),
-					      (void *)(calls_root + (addr >> 30) * 8)) || !leaf)
+	if (addr >> 48 ||
+	    bpf_probe_read_user(&leaf, sizeof(leaf), (void *)(calls_root + (addr >> 30) * 8)) ||
+	    !leaf)
 		return;
 	if (bpf_probe_read_user(&rec->entry, sizeof(rec->entry),
-				(void *)(leaf + (addr >> 12 & 0x3ffff) * 8)) || !rec->entry)
+				(void *)(leaf + (addr >> 12 & 0x3ffff) * 8)) ||
+	    !rec->entry)
 		return;
 	edata = rec->entry & calls_edata;
 	rec->known = !bpf_probe_read_user(rec->edata, sizeof(rec->edata), (void *)edata);

@@ -26,6 +26,29 @@ static inline void je_init(struct fake_memory *f)
 	fake_word(f, JE_ROOT + 8 * (JE_MEM >> 30), JE_LEAF);
 }
 
+/* The tables of size classes, at `sizes` and at `classes`. */
+static inline void je_tables(struct fake_memory *f, uint64_t sizes, uint64_t classes)
+{
+	uint64_t size = 0, step = 8;
+	uint32_t n = 0;
+	uint8_t bytes[8 * 65] = { 0 };
+
+	/* 8, 16, 32, 48, 64, then four steps to each next power of two. */
+	for (uint32_t class = 0; class < 232; class++) {
+		step = class < 2 ? 8 : class < 5 ? 16 : (class - 5) % 4 ? step : 1ULL << (4 + (class - 5) / 4);
+		size += step;
+		fake_word(f, sizes + 8 * class, size);
+		for (; n <= 512 && 8 * n <= size; n++)
+			bytes[n] = (uint8_t)class;
+	}
+	for (uint32_t i = 0; i < 65; i++) {
+		uint64_t word;
+
+		memcpy(&word, bytes + 8 * i, sizeof(word));
+		fake_word(f, classes + 8 * i, word);
+	}
+}
+
 static inline void je_entry(struct fake_memory *f, uint64_t page, uint64_t class, uint64_t number,
 			    bool slab)
 {

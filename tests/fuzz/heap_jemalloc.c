@@ -6,6 +6,7 @@
  *                  op even: a word    where:1 offset:4 what:1 word:8, `what` being what it counts from
  */
 #include "base/bytes.h"
+#include "heap/jemalloc.h"
 #include "jemalloc_fixture.h"
 
 #include <errno.h>
@@ -49,6 +50,27 @@ static bool put_word(struct fake_memory *f, struct bytes *in)
 	return true;
 }
 
+/* What is found lies in .bss, and a block around the address that was asked for. */
+static void find(struct fake_memory *f)
+{
+	uint64_t edata[16], start = 0, size = 0;
+	struct heap_jemalloc je;
+
+	je_tables(f, JE_BSS + 0x40, JE_BSS + 0x1000);
+	if (heap_jemalloc_find(&f->mem, &je) < 0)
+		return;
+	if (je.root < JE_BSS || je.sizes - JE_BSS > JE_BSS_LEN || je.classes - JE_BSS > JE_BSS_LEN)
+		abort();
+	for (uint64_t i = 0; i < 64; i++) {
+		uint64_t addr = JE_MEM + 1000 * i, at = JE_EDATA + 128 * (i % 8);
+
+		if (f->mem.read(f->mem.ctx, at, edata, sizeof(edata)) &&
+		    heap_jemalloc_block(&je, addr, at, edata, &start, &size) == HEAP_IN_USE &&
+		    (!size || start > addr))
+			abort();
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
@@ -68,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	    !fake_blocks_lie_apart(&f, &blocks, 0) || (!blocks.over && use.live.blocks != blocks.n))
 		abort();
 	heap_blocks_free(&blocks);
+	find(&f);
 	fake_fini(&f);
 	return 0;
 }

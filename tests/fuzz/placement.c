@@ -30,6 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (ask.returns && p.place >> MS_COOKIE_SP_SHIFT & 0xffff)
 		abort();
+	for (size_t at = 0; at <= ask.len && at < 64; at++)
+		if (placement_behind_call(ask.code, ask.len, at) && (at < 2 || at >= ask.len))
+			abort();
 	gap = (struct placement_gap){ 0, p.at, false };
 	placement_jumps(ask.code, ask.len, 0, &gap, 1);
 	return 0;

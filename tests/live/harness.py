@@ -654,7 +654,8 @@ def text_differences(pid):
             if len(m) < 6 or not m[5].startswith("/") or "x" not in m[1]:
                 continue
             low, high = (int(x, 16) for x in m[0].split("-"))
-            with open(f"/proc/{pid}/map_files/{m[0]}", "rb") as image:
+            # maps fills short addresses up with zeros, map_files does not.
+            with open(f"/proc/{pid}/map_files/{low:x}-{high:x}", "rb") as image:
                 image.seek(int(m[2], 16))
                 want = image.read(high - low)
             mem.seek(low)

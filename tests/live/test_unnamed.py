@@ -55,7 +55,7 @@ def expected(symbols):
 @fact
 def leak_of_a_static_service_without_a_name_is_found_and_its_full_cache_is_no_leak():
     program, symbols = stripped("service_rjem_static")
-    target = busy(Target(program, 18000, SPINS))
+    target = busy(Target(program, 20000, SPINS))
     run = Run("-p", target.pid, "--interval", 0.5, "--max-overhead", 20, "--json")
     run.ready()
     leaked = next(line[2] for line in target.answer(timeout=100) if line[:2] == ["site", "leak_here"])
@@ -79,7 +79,6 @@ def a_program_that_links_libc_dynamically_and_may_be_anywhere_is_searched_too():
     equal(found(run), expected(symbols), "functions found")
 
 
-@grouped
 def in_a_container(engine_class):
     program, symbols = stripped("service_rjem_static")
     engine = engine_class()

@@ -59,10 +59,10 @@ static void *own_realloc(void *old, size_t size)
 	return old ? memcpy(new, old, had < size ? had : size) : new;
 }
 
-#define MALLOC(size)        own_malloc(size)
-#define CALLOC(n, size)     own_calloc(n, size)
-#define REALLOC(old, size)  own_realloc(old, size)
-#define FREE(block, size)   ((void)(block), (void)(size))
+#define MALLOC(size)       own_malloc(size)
+#define CALLOC(n, size)    own_calloc(n, size)
+#define REALLOC(old, size) own_realloc(old, size)
+#define FREE(block, size)  ((void)(block), (void)(size))
 #endif
 
 struct worker {
@@ -141,7 +141,7 @@ static void *work(void *arg)
 			FREE(cache[at], CACHE_BYTES);
 			cache_here((int)at);
 		}
-		if (i % 128 == 0)
+		if (i % 32 == 0)
 			leak_here(w);
 		for (volatile int k = 0; k < w->spins; k++)
 			;

@@ -8,11 +8,13 @@ enum {
 	DEEP = 8,      /* calls inside one another that are followed */
 	DENIED_ENOUGH = 100,
 	ENTRY_WORD = 8, /* a return takes its address from the stack */
-	PART_ONE_OF = 100, /* entered by a jump from another that allocates, more often than this: a part */
-	LARGE_LEAST = 16 << 10, /* the smallest size that is not of a slab: what alignment may lead to */
-	FLAGS_ALIGN = 63,     /* mallocx: log2 of the alignment */
-	FLAGS_MOST = 1 << 20, /* larger flags, and alignments, are none */
-	ALIGN_LEAST = 8,      /* nobody asks for less of a function that aligns */
+	PART_ONE_OF =
+		100, /* entered by a jump from another that allocates, more often than this: a part */
+	LARGE_LEAST =
+		16 << 10, /* the smallest size that is not of a slab: what alignment may lead to */
+	FLAGS_ALIGN = 63, /* mallocx: log2 of the alignment */
+	FLAGS_MOST = 1 << 20,  /* larger flags, and alignments, are none */
+	ALIGN_LEAST = 8,       /* nobody asks for less of a function that aligns */
 	UNJUDGED_ENOUGH = 200, /* more such results than others: it is something else */
 };
 
@@ -185,8 +187,8 @@ static uint64_t flags_align(const struct result *r)
 /* The block that is passed in, if there is one: in use, from its beginning on. */
 static bool takes_block(const struct call_entry *call)
 {
-	return !call->arg[0] || (call->block.answer == CALL_BLOCK_IN_USE &&
-				 call->block.start == call->arg[0]);
+	return !call->arg[0] ||
+	       (call->block.answer == CALL_BLOCK_IN_USE && call->block.start == call->arg[0]);
 }
 
 static enum agrees agrees_to(const struct call_judge *j, const struct result *r,
@@ -249,8 +251,8 @@ static void judge(struct call_judge *j, const struct call_entry *call, const str
 	}
 	row->verdict.results++;
 	for (int s = 0; s < N_CALL_SHAPES; s++) {
-		bool block = back->block.answer == CALL_BLOCK_IN_USE &&
-			     back->block.start == back->ret;
+		bool block =
+			back->block.answer == CALL_BLOCK_IN_USE && back->block.start == back->ret;
 		enum agrees a = block ? agrees_to(j, &r, (enum call_shape)s) : DENIES;
 
 		row->shapes[s].agreed = a == DENIES ? 0 : row->shapes[s].agreed + (a == AGREES);

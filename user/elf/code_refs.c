@@ -123,7 +123,9 @@ static int on_use(void *ctx, uint64_t at, uint64_t to)
 int code_refs_users(const struct elf_file *elf, const struct cfi *cfi, const uint64_t *vaddrs,
 		    uint32_t n, uint32_t *ret_fdes, uint32_t cap)
 {
-	struct users u = { .cfi = cfi, .vaddrs = vaddrs, .n_vaddrs = n, .fdes = ret_fdes, .cap = cap };
+	struct users u = {
+		.cfi = cfi, .vaddrs = vaddrs, .n_vaddrs = n, .fdes = ret_fdes, .cap = cap
+	};
 	struct wanted w = { .low = UINT64_MAX, .fn = on_use, .ctx = &u };
 	int r;
 
@@ -143,7 +145,8 @@ struct callers {
 	const struct cfi *cfi;
 	const uint32_t *fdes;
 	uint32_t n;
-	bool inner[CODE_REFS_MAX], outer[CODE_REFS_MAX]; /* one of the list refers to it; other code */
+	bool inner[CODE_REFS_MAX],
+		outer[CODE_REFS_MAX]; /* one of the list refers to it; other code */
 };
 
 static int on_reference(void *ctx, uint64_t at, uint64_t to)

@@ -19,9 +19,9 @@
  * Blocks in thread caches cannot be distinguished from those in use: jemalloc's own
  * stats.allocated counts it so, too.
  */
+#include "heap/jemalloc.h"
 #include "base/cleanup.h"
 #include "heap/census.h"
-#include "heap/jemalloc.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,10 +39,10 @@ enum {
 	LEAVES_MAX = 1024,
 	EXTENTS_MAX = 1 << 22,
 	READS_MAX = 1 << 18, /* of what words of .bss point to, to find one that points to a leaf */
-	BSS_MAX = 64 << 20, /* of one image is read */
-	LOOKS_MAX = 256,    /* entries of one that are read to decide that             */
-	MISSES_MAX = 16,    /* … as long as none of so many is one                     */
-	LOOKUP_MAX = 4096,  /* bytes: the sizes that the table of bytes is for         */
+	BSS_MAX = 64 << 20,  /* of one image is read */
+	LOOKS_MAX = 256,     /* entries of one that are read to decide that             */
+	MISSES_MAX = 16,     /* … as long as none of so many is one                     */
+	LOOKUP_MAX = 4096,   /* bytes: the sizes that the table of bytes is for         */
 };
 
 #define ADDR_MASK 0xffffffffffffULL
@@ -450,7 +450,7 @@ static bool is_table_of_bytes(const uint8_t *bytes, const uint64_t *sizes)
 
 	for (uint32_t i = 0; i <= LOOKUP_MAX / 8; i++) {
 		while (sizes[class] < 8ull * i)
-			class++;
+			class ++;
 		if (bytes[i] != class)
 			return false;
 	}

@@ -170,6 +170,34 @@ static void a_program_without_names_is_said_to_be_that(void **state)
 	alloc_sites_fini(&sites);
 }
 
+/* As if malloc had lost its name: the probe is where it is with it. */
+static void a_function_that_is_known_otherwise_is_probed_like_one_with_a_name(void **state)
+{
+	uint64_t probed[2] = { 1, 1 }, off;
+	struct alloc_sites sites, named;
+	struct alloc_function f[2] = { { .size = 256, .shape = MS_SHAPE_SIZE },
+				       { .vaddr = 1, .size = 1, .shape = MS_SHAPE_SIZE } };
+	struct alloc_image im = { .open_debug = no_debug };
+	_cleanup_(closep) int fd = -1;
+	char path[256];
+
+	off = offset_of("malloc", path);
+	f[0].vaddr = off; /* a library's first segments are at their offsets */
+	im.path = path;
+	im.fd = fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(alloc_sites_of(&im, f, 1, true, &sites, probed), 0);
+	assert_int_equal(sites.n, 1);
+	assert_int_equal(sites.site[0].shape, MS_SHAPE_SIZE);
+	assert_int_equal(probed[0], sites.site[0].off);
+	named = find_in(path, true);
+	assert_non_null(site_at(&named, off));
+	assert_int_equal(site_at(&named, off)->off, sites.site[0].off);
+	assert_int_equal(site_at(&named, off)->place, sites.site[0].place);
+	alloc_sites_fini(&named);
+	alloc_sites_fini(&sites);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +207,7 @@ int main(void)
 		cmocka_unit_test(a_program_that_calls_an_allocator_has_none_of_its_own),
 		cmocka_unit_test(what_is_no_elf_file_has_no_sites),
 		cmocka_unit_test(a_program_without_names_is_said_to_be_that),
+		cmocka_unit_test(a_function_that_is_known_otherwise_is_probed_like_one_with_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,9 +162,23 @@ static void a_far_jump_into_the_gap_is_seen_and_one_to_its_ends_is_not(void **st
 	assert_false(gaps[4].hit);
 }
 
+static void a_place_behind_a_call_is_known_by_the_instructions_before_it(void **state)
+{
+	/* push %rbp; call; test %eax,%eax; call *%rax; ret */
+	static const uint8_t code[] = { 0x55, 0xe8, 1, 2, 3, 4, 0x85, 0xc0, 0xff, 0xd0, 0xc3 };
+
+	for (size_t at = 0; at <= sizeof(code) + 1; at++)
+		assert_int_equal(placement_behind_call(code, sizeof(code), at),
+				 at == 6 || at == 10);
+	/* The same bytes within a constant: no instruction begins there. */
+	assert_false(placement_behind_call((const uint8_t *)"\x48\xb8\0\xe8\1\2\3\4\x90\x90\x90",
+					   11, 8));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_place_behind_a_call_is_known_by_the_instructions_before_it),
 		cmocka_unit_test(a_function_that_begins_with_push_is_probed_at_its_entry),
 		cmocka_unit_test(arguments_behind_a_heap_are_where_its_registers_are),
 		cmocka_unit_test(free_of_glibc_is_probed_at_its_branch_not_at_its_test),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "heap/jemalloc.h"
 #include "jemalloc_fixture.h"
 
 static struct fake_memory fake;
@@ -150,6 +151,111 @@ static void list_that_points_everywhere_is_looked_at_for_a_while_only(void **sta
 	assert_true(fake.reads < 1000000);
 }
 
+enum { SIZES = 0x40, CLASSES_AT = 0x1000 }; /* in .bss, before the root */
+
+static void structures_are_found_by_what_they_contain(void **state)
+{
+	struct heap_jemalloc je;
+
+	extent(1, JE_MEM, 12288, 0, 10, true, 5);
+	assert_int_equal(heap_jemalloc_find(&fake.mem, &je), -ENOENT); /* no tables yet */
+	je_tables(&fake, JE_BSS + SIZES, JE_BSS + CLASSES_AT);
+	assert_int_equal(heap_jemalloc_find(&fake.mem, &je), 0);
+	assert_int_equal(je.root, JE_ROOT);
+	assert_int_equal(je.sizes, JE_BSS + SIZES);
+	assert_int_equal(je.classes, JE_BSS + CLASSES_AT);
+	assert_int_equal(je.layout, 0);
+	assert_int_equal(heap_jemalloc_edata_bits(&je), 0xffffffffff80);
+	/* One wrong word: they are not it. */
+	put(JE_BSS + SIZES + 8 * 200, 7);
+	assert_int_equal(heap_jemalloc_find(&fake.mem, &je), -ENOENT);
+}
+
+static void pointers_before_the_root_do_not_hide_it(void **state)
+{
+	struct heap_jemalloc je;
+
+	/* As jemalloc's own: many, close together, into memory of zeros. */
+	for (uint64_t i = 0; i < 1000; i++)
+		put(JE_BSS + 8 * i, JE_LEAF + 64 * i);
+	je_tables(&fake, JE_BSS + 0x2040, JE_BSS + 0x2a00);
+	extent(1, JE_MEM, 12288, 0, 10, true, 5);
+	assert_int_equal(heap_jemalloc_find(&fake.mem, &je), 0);
+	assert_int_equal(je.root, JE_ROOT);
+}
+
+/* The first word of an edata as 5.2 has it. */
+static uint64_t bits_of_5_2(uint64_t slab, uint64_t state, uint64_t class, uint64_t nfree)
+{
+	return slab << 12 | state << 16 | class << 18 | nfree << 26;
+}
+
+static void edata_of_5_2_is_known_by_its_classes(void **state)
+{
+	struct heap_jemalloc je;
+	uint64_t start, size, edata[16];
+
+	extent(1, JE_MEM, 12288, 0, 10, true, 5);
+	put(JE_EDATA + 128, bits_of_5_2(1, 0, 10, 5));
+	extent(2, JE_MEM + 0x4000, 4 * 4096, 0, 36, false, 0);
+	put(JE_EDATA + 256, bits_of_5_2(0, 0, 36, 0));
+	je_tables(&fake, JE_BSS + SIZES, JE_BSS + CLASSES_AT);
+	assert_int_equal(heap_jemalloc_find(&fake.mem, &je), 0);
+	assert_int_equal(je.layout, 1);
+	assert_int_equal(heap_jemalloc_edata_bits(&je), 0xffffffffffc0);
+	assert_int_equal(walk(), 0);
+	assert_int_equal(use.live.blocks, 59 + 1);
+	assert_int_equal(use.live.bytes, 59 * 192 + 16384);
+	assert_true(fake.mem.read(fake.mem.ctx, JE_EDATA + 256, edata, sizeof(edata)));
+	assert_int_equal(heap_jemalloc_block(&je, JE_MEM + 0x4000, 1, edata, &start, &size),
+			 HEAP_IN_USE);
+	assert_int_equal(size, 16384);
+}
+
+static int block_at(const struct heap_jemalloc *je, uint64_t number, uint64_t addr, uint64_t *start,
+		    uint64_t *size)
+{
+	uint64_t edata[16];
+
+	assert_true(fake.mem.read(fake.mem.ctx, JE_EDATA + 128 * number, edata, sizeof(edata)));
+	return heap_jemalloc_block(je, addr, JE_EDATA + 128 * number, edata, start, size);
+}
+
+static void one_block_is_known_from_its_extent(void **state)
+{
+	struct heap_jemalloc je;
+	uint64_t start = 0, size = 0;
+
+	extent(1, JE_MEM, 12288, 0, 10, true, 5); /* 192 bytes; the first five are free */
+	extent(2, JE_MEM + 0x4000 + 0x240, 5 * 4096, 0, 36, false, 0);
+	extent(3, JE_MEM + 0x10000, 8192, 1, 255, false, 0);
+	je_tables(&fake, JE_BSS + SIZES, JE_BSS + CLASSES_AT);
+	assert_int_equal(heap_jemalloc_find(&fake.mem, &je), 0);
+	assert_int_equal(block_at(&je, 1, JE_MEM + 7 * 192 + 50, &start, &size), HEAP_IN_USE);
+	assert_int_equal(start, JE_MEM + 7 * 192);
+	assert_int_equal(size, 192);
+	assert_int_equal(block_at(&je, 1, JE_MEM + 4 * 192, &start, &size), HEAP_FREE);
+	assert_int_equal(block_at(&je, 2, JE_MEM + 0x4000 + 0x240, &start, &size), HEAP_IN_USE);
+	assert_int_equal(start, JE_MEM + 0x4240);
+	assert_int_equal(size, 16384);
+	assert_int_equal(block_at(&je, 3, JE_MEM + 0x10000, &start, &size), HEAP_FREE);
+	/* An edata of another place; none; no memory of jemalloc's. */
+	assert_int_equal(block_at(&je, 1, JE_MEM + 0x8000, &start, &size), HEAP_CANNOT_SAY);
+	assert_int_equal(heap_jemalloc_block(&je, JE_MEM, 1, NULL, &start, &size), HEAP_CANNOT_SAY);
+	assert_int_equal(heap_jemalloc_block(&je, JE_MEM, 0, NULL, &start, &size), -ENOENT);
+}
+
+static void room_is_the_smallest_class_that_is_large_enough(void **state)
+{
+	static const uint64_t cases[][2] = { { 1, 8 },     { 8, 8 },         { 9, 16 },
+					     { 17, 32 },   { 65, 80 },       { 200, 224 },
+					     { 257, 320 }, { 14337, 16384 }, { 16385, 20480 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(heap_jemalloc_room(cases[i][0]), cases[i][1]);
+	assert_int_equal(heap_jemalloc_room(UINT64_MAX), 0);
+}
+
 int main(void)
 {
 #define FACT(f) cmocka_unit_test_setup_teardown(f, fresh, done)
@@ -163,6 +269,11 @@ int main(void)
 		FACT(root_that_leads_in_circles_ends),
 		FACT(memory_without_a_map_of_pages_is_no_jemalloc),
 		FACT(list_that_points_everywhere_is_looked_at_for_a_while_only),
+		FACT(structures_are_found_by_what_they_contain),
+		FACT(pointers_before_the_root_do_not_hide_it),
+		FACT(edata_of_5_2_is_known_by_its_classes),
+		FACT(one_block_is_known_from_its_extent),
+		FACT(room_is_the_smallest_class_that_is_large_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

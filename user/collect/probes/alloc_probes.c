@@ -539,8 +539,10 @@ int alloc_probes_known(struct alloc_probes *ap, module_id module, struct alloc_k
 		       uint32_t n)
 {
 	static const enum ms_shape shapes[] = {
-		[ALLOC_WAY_MALLOC] = MS_SHAPE_SIZE,        [ALLOC_WAY_CALLOC] = MS_SHAPE_COUNT_SIZE,
-		[ALLOC_WAY_ALIGNED] = MS_SHAPE_ALIGN_SIZE, [ALLOC_WAY_REALLOC] = MS_SHAPE_REALLOC,
+		[ALLOC_WAY_MALLOC] = MS_SHAPE_SIZE,
+		[ALLOC_WAY_CALLOC] = MS_SHAPE_COUNT_SIZE,
+		[ALLOC_WAY_ALIGNED] = MS_SHAPE_ALIGN_SIZE,
+		[ALLOC_WAY_REALLOC] = MS_SHAPE_REALLOC,
 		[ALLOC_WAY_NEW] = MS_SHAPE_NEW,
 	};
 	struct alloc_function functions[ALLOC_SITES_MAX];

@@ -27,16 +27,17 @@
 #include <string.h>
 
 enum {
-	BACKS_MAX = 512,      /* places behind calls                                       */
-	BURST_CALLS = 1000,   /* hits                                                      */
-	BURSTS_LEAST = 4,     /* before it may be said that there is nothing more to find  */
-	QUIET_BURSTS = 3,     /* without anything new that may be an allocation function   */
-	FUNCTION_MAX = 1 << 18, /* bytes of a function in which a place behind a call is looked up */
+	BACKS_MAX = 512,    /* places behind calls                                       */
+	BURST_CALLS = 1000, /* hits                                                      */
+	BURSTS_LEAST = 4,   /* before it may be said that there is nothing more to find  */
+	QUIET_BURSTS = 3,   /* without anything new that may be an allocation function   */
+	FUNCTION_MAX =
+		1 << 18, /* bytes of a function in which a place behind a call is looked up */
 };
-#define SEARCH_NS     10000000000ULL
-#define BURST_NS      100000000ULL
-#define LOOK_NS       1000000L     /* between two looks into the ring */
-#define MEMORY_NS     8000000000LL /* CPU time of reading the process                               */
+#define SEARCH_NS 10000000000ULL
+#define BURST_NS  100000000ULL
+#define LOOK_NS   1000000L     /* between two looks into the ring */
+#define MEMORY_NS 8000000000LL /* CPU time of reading the process                               */
 
 /* An instruction behind a call. */
 struct back {
@@ -74,7 +75,8 @@ static void search_fini(struct search *s)
 static struct call_block block_of(const struct search *s, const struct drain_call *call)
 {
 	struct call_block b = { .answer = CALL_BLOCK_UNKNOWN };
-	int r = heap_jemalloc_block(&s->je, call->addr, call->entry, call->edata, &b.start, &b.size);
+	int r = heap_jemalloc_block(&s->je, call->addr, call->entry, call->edata, &b.start,
+				    &b.size);
 
 	if (r == HEAP_IN_USE)
 		b.answer = CALL_BLOCK_IN_USE;
@@ -343,17 +345,18 @@ static void name_function(struct alloc *al, module_id module, const struct alloc
 		return;
 	snprintf(name, sizeof(name), "%s [by behaviour]", what);
 	line.function = dict_string(al->run->dict, name);
-	dict_location_name(al->run->dict, dict_location(al->run->dict, module, known->probed), &line,
-			   1);
+	dict_location_name(al->run->dict, dict_location(al->run->dict, module, known->probed),
+			   &line, 1);
 }
 
 static void say_found(const struct search *s, const char *list, uint32_t more)
 {
-	run_note(s->al->run, false,
-		 "allocation functions of %s found by their behaviour: %s%s (found in %.1f s, for %s of CPU "
-		 "time)",
-		 s->hidden.path, list, more ? ", and others" : "",
-		 (double)(s->end_ns - s->begin_ns) / 1e9, unit_ns((int64_t)s->cost_ns).s);
+	run_note(
+		s->al->run, false,
+		"allocation functions of %s found by their behaviour: %s%s (found in %.1f s, for %s of CPU "
+		"time)",
+		s->hidden.path, list, more ? ", and others" : "",
+		(double)(s->end_ns - s->begin_ns) / 1e9, unit_ns((int64_t)s->cost_ns).s);
 }
 
 static int take_found(struct search *s)
@@ -390,13 +393,15 @@ static int take_found(struct search *s)
 	if (r <= 0)
 		return r;
 	for (uint32_t i = 0; i < n; i++)
-		name_function(s->al, s->hidden.module, &known[i], way_name(known[i].way, shapes[i]));
+		name_function(s->al, s->hidden.module, &known[i],
+			      way_name(known[i].way, shapes[i]));
 	say_found(s, list, more);
 	if (rare)
-		run_note(s->al->run, false,
-			 "%u other functions of %s may allocate, but were called too rarely to be sure: what they "
-			 "allocate is not in the figures",
-			 rare, s->hidden.path);
+		run_note(
+			s->al->run, false,
+			"%u other functions of %s may allocate, but were called too rarely to be sure: what they "
+			"allocate is not in the figures",
+			rare, s->hidden.path);
 	return r;
 }
 
@@ -411,9 +416,10 @@ static void say_nothing(struct search *s, int result)
 	else if (result < 0)
 		snprintf(why, size, "they could not be searched for: %s", strerror(-result));
 	else
-		snprintf(why, size,
-			 "none had a thousand results that were live blocks, in %s calls and %.1f s",
-			 unit_count((int64_t)s->hits).s, (double)(s->end_ns - s->begin_ns) / 1e9);
+		snprintf(
+			why, size,
+			"none had a thousand results that were live blocks, in %s calls and %.1f s",
+			unit_count((int64_t)s->hits).s, (double)(s->end_ns - s->begin_ns) / 1e9);
 }
 
 static int search_in(struct alloc *al, pid_t pid, const struct alloc_hidden *hidden)
@@ -436,16 +442,17 @@ static int search_in(struct alloc *al, pid_t pid, const struct alloc_hidden *hid
 	}
 	if (r <= 0)
 		say_nothing(s, r);
-	run_say(al->run, "%s: %llu hits in %u bursts, %u places behind calls, %.1f ms", hidden->path,
-		(unsigned long long)s->hits, s->bursts, s->n_backs, s->cost_ns / 1e6);
+	run_say(al->run, "%s: %llu hits in %u bursts, %u places behind calls, %.1f ms",
+		hidden->path, (unsigned long long)s->hits, s->bursts, s->n_backs, s->cost_ns / 1e6);
 	for (uint32_t i = 0; i < s->n && s->judge; i++) {
 		struct call_verdict v = call_judge_of(s->judge, i);
 
 		if (v.entries)
-			run_say(al->run, "0x%llx: state %d, shape %d, %llu entries, %llu results, %llu not judged",
-				(unsigned long long)cfi_fde_at(s->cfi, s->fdes[i]).start, v.state, v.shape,
-				(unsigned long long)v.entries, (unsigned long long)v.results,
-				(unsigned long long)v.unjudged);
+			run_say(al->run,
+				"0x%llx: state %d, shape %d, %llu entries, %llu results, %llu not judged",
+				(unsigned long long)cfi_fde_at(s->cfi, s->fdes[i]).start, v.state,
+				v.shape, (unsigned long long)v.entries,
+				(unsigned long long)v.results, (unsigned long long)v.unjudged);
 	}
 	search_fini(s);
 	free(s);
