@@ -131,7 +131,11 @@ static void find_leak(const struct run_summary *s, struct found *f)
 	add_growth(s, text, sizeof(text));
 	add(f, DIAGNOSIS_LEAK, "%s; it grew by %s; its allocation sites are unknown%s", text,
 	    unit_bytes((s->memory.last - s->memory.base) * 1024).s,
-	    s->alloc.live.known ? "" : " (--alloc=exact finds them)");
+	    s->alloc.unnamed
+		    ? ": the functions of its allocator have no names and were not found; growth "
+		      "shows which code first touches new memory"
+	    : s->alloc.live.known ? ""
+				  : " (--alloc=exact finds them)");
 }
 
 /* The samples' estimate of the allocator's part of the CPU time, without our own probes. */

@@ -174,6 +174,7 @@ struct summary_alloc {
 	uint64_t preexisting_objects, preexisting_bytes;
 	uint64_t start_objects, start_bytes; /* all that was in use at the start           */
 	uint64_t untracked;                 /* allocations dropped because the block table was full */
+	bool unnamed;                       /* an allocator there has no symbols, and its functions were not found */
 	/* ALLOC_TIER_EXACT; what the words mean: model/alloc_site.h */
 	uint64_t temporary, cross_freed;    /* of freed_objects                            */
 	uint64_t life_ns;                   /* sum over freed_objects                      */

@@ -88,6 +88,10 @@ static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void
 	assert_int_equal(diagnose(&s, found), 0); /* traced: no stack keeps it, so it is no leak */
 	s.alloc.tier = ALLOC_TIER_DECLINED;
 	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "16.0 MiB"));
+	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "--alloc=exact"));
+	s.alloc.unnamed = true;
+	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "growth shows"));
+	assert_null(strstr(only(&s, DIAGNOSIS_LEAK), "--alloc=exact"));
 	s.memory.last -= 1;
 	assert_int_equal(diagnose(&s, found), 0);
 }

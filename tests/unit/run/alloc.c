@@ -29,6 +29,18 @@ static void calls_of_a_burst_that_nobody_began_go_no_further(void **state)
 	bare_run_free(r);
 }
 
+static void calls_that_nobody_watches_go_no_further(void **state)
+{
+	struct drain_call call = { .pc = 0x1000 };
+	struct run *r;
+	struct alloc *al = made(&r);
+
+	assert_int_equal(deliver(DRAIN_CALL, &call, NULL), DRAIN_TAKEN);
+	/* Not while a sampler is listened to. */
+	assert_int_equal(behaviour_find(al), 0);
+	bare_run_free(r);
+}
+
 static void what_others_know_of_it_follows_the_tier(void **state)
 {
 	struct run *r;
@@ -81,6 +93,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_of_a_burst_that_nobody_began_go_no_further),
+		cmocka_unit_test(calls_that_nobody_watches_go_no_further),
 		cmocka_unit_test(what_others_know_of_it_follows_the_tier),
 		cmocka_unit_test(its_whole_cost_can_be_less_and_before_it_begins_there_is_none),
 		cmocka_unit_test(a_sampler_that_is_listened_to_keeps_within_what_it_is_given),

@@ -243,8 +243,9 @@ static void add_probes(void *ctx, const struct target *t)
 /* What is known all the same, where allocations are not. */
 static const char *instead(const struct alloc *al)
 {
-	return al->run->cfg->sources[SOURCE_GROWTH] ? "; growth shows which code first touches new memory"
-						    : "";
+	return al->run->cfg->sources[SOURCE_GROWTH]
+		       ? "; growth shows which code first touches new memory"
+		       : "";
 }
 
 static int trace_calls(struct alloc *al, struct err *e)
@@ -274,9 +275,10 @@ static int trace_calls(struct alloc *al, struct err *e)
 		alloc_set_tier(al, ALLOC_TIER_BURSTS);
 	if (found && al->run->alloc.tier != ALLOC_TIER_BURSTS) {
 		alloc_set_tier(al, ALLOC_TIER_BURSTS);
-		snprintf(al->reason, sizeof(al->reason),
-			 "its allocation functions have no names and were found by their behaviour; which "
-			 "functions free is not known: traced in bursts");
+		snprintf(
+			al->reason, sizeof(al->reason),
+			"its allocation functions have no names and were found by their behaviour; which "
+			"functions free is not known: traced in bursts");
 	}
 	if (al->run->alloc.tier == ALLOC_TIER_BURSTS)
 		alloc_probes_burst(al->probes);
@@ -383,6 +385,7 @@ void alloc_say_failed(struct alloc *al)
 		run_note(
 			al->run, false,
 			"the allocator in use has an operator new that does not call malloc and whose return sites are unknown: C++ new is not traced");
+	al->unnamed = *stats.hidden || (*stats.nameless && !stats.functions);
 	if (*stats.hidden)
 		run_note(
 			al->run, al->run->cfg->alloc_asked,
@@ -692,6 +695,7 @@ static void report(void *self, struct run_summary *s)
 	struct alloc *al = self;
 
 	a->tier = al->run->alloc.tier;
+	a->unnamed = al->unnamed;
 	a->reason = *al->reason ? al->reason : NULL;
 	a->calls_per_s = al->calls_per_s;
 	a->cost_percent = al->cost_percent;

@@ -75,6 +75,7 @@ struct alloc {
 	struct run_live *live;         /* NULL: what lives is not looked for in bursts     */
 	struct search *search;         /* while functions without names are looked for    */
 	char unfound[160];             /* why an allocator's functions were not found; "" */
+	bool unnamed;                  /* there is one whose functions have no names, and are not known */
 	double trap_ns;                /* what a hit costs beside its program              */
 	struct alloc_peak peak;        /* of all images                                    */
 	uint64_t sizes[ALLOC_SIZES];
