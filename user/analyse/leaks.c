@@ -10,6 +10,7 @@
 	0.05 /* of the time without work: enough to say what became of memory then      */
 #define ENDED_PART                                                                                 \
 	0.1 /* of the mean rate of work: less of it after growth stopped is that it ended */
+#define IDLE_PART 0.25 /* of growth: what is certain to come without work is no more              */
 #define STILL_GAIN                                                                                 \
 	0.5 /* of the idle growth that a line says, at least seen in that time          */
 #define BENDS_PART                                                                                 \
@@ -178,7 +179,8 @@ static uint32_t points_beside(const struct summary_leak *leak, const struct besi
 /* With work for certain, whatever else: not by a chance of 1 in 40, but of 1 in 1,000 or less. */
 static bool is_sure_of_work(const struct workload_fit *f)
 {
-	return f->unit_low > f->per_unit / 3 && f->idle_low <= 0;
+	return f->unit_low > f->per_unit / 3 &&
+	       f->idle_low * f->span_s <= IDLE_PART * fmax(f->grown, 0);
 }
 
 /* With work, and not without it; or it comes and goes with it. */
@@ -186,7 +188,8 @@ static bool is_with(const struct workload_fit *f)
 {
 	if (f->says == WORKLOAD_STEADY)
 		return is_sure_of_work(f) && f->r2 >= WORK_R2;
-	return f->says == WORKLOAD_WITH || (f->says == WORKLOAD_UNTOLD && is_sure_of_work(f));
+	return f->says == WORKLOAD_WITH ||
+	       ((f->says == WORKLOAD_UNTOLD || f->says == WORKLOAD_BOTH) && is_sure_of_work(f));
 }
 
 /* By itself for certain: there were times without work, and it grew in them. */
