@@ -47,6 +47,7 @@ struct mem_group {
 	int64_t kernel_kb;
 	int64_t limit_kb;      /* MEM_UNKNOWN: none, or several groups                           */
 	int64_t cpu_ns;        /* user and system time so far, of processes that ended too       */
+	int64_t fixed_kb;      /* of the charged what cannot be dropped: not page cache and inodes */
 };
 
 #endif

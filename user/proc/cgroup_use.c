@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,6 +74,22 @@ static int64_t kernel_bytes(const char *text)
 	return any ? sum : MEM_UNKNOWN;
 }
 
+/*
+ * What stays when memory runs out: all but the page cache, of which tmpfs and shared memory are no part that could
+ * be dropped ("file" and "total_cache" have them), and but slabs that can be reclaimed (v1 does not say).
+ */
+static int64_t fixed_kb(const struct mem_group *use, const char *stat, const char *shmem)
+{
+	int64_t shared = cgroup_stat_value(stat, shmem);
+	int64_t slabs = cgroup_stat_value(stat, "slab_reclaimable"), fixed;
+
+	if (use->charged_kb < 0 || use->file_kb < 0)
+		return MEM_UNKNOWN;
+	fixed = use->charged_kb - use->file_kb + (shared > 0 ? shared / 1024 : 0) -
+		(slabs > 0 ? slabs / 1024 : 0);
+	return fixed > 0 ? fixed : 0;
+}
+
 static void use_unified(const char *dir, struct mem_group *use)
 {
 	char text[STAT_BYTES];
@@ -88,6 +105,7 @@ static void use_unified(const char *dir, struct mem_group *use)
 	use->anonymous_kb = kb(cgroup_stat_value(text, "anon"));
 	use->file_kb = kb(cgroup_stat_value(text, "file"));
 	use->kernel_kb = kb(kernel_bytes(text));
+	use->fixed_kb = fixed_kb(use, text, "shmem");
 	use->limit_kb = kb(read_number(dir, "memory.max")); /* "max" is no number */
 }
 
@@ -102,6 +120,7 @@ static void use_memory(const char *dir, struct mem_group *use)
 		return;
 	use->anonymous_kb = kb(cgroup_stat_value(text, "total_rss"));
 	use->file_kb = kb(cgroup_stat_value(text, "total_cache"));
+	use->fixed_kb = fixed_kb(use, text, "total_shmem");
 	limit = cgroup_stat_value(text, "hierarchical_memory_limit");
 	use->limit_kb = limit < LIMIT_NONE ? kb(limit) : MEM_UNKNOWN;
 }
@@ -109,7 +128,7 @@ static void use_memory(const char *dir, struct mem_group *use)
 void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_group *ret_use)
 {
 	struct mem_group use = { 0,           MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN,
-				 MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN };
+				 MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN };
 	char dir[2 * PATH_MAX];
 	int64_t ns;
 
@@ -146,4 +165,23 @@ int64_t cgroup_limit_kb(const struct cgroup_mounts *m, const char *path)
 			break;
 	}
 	return least;
+}
+
+double cgroup_fixed_part(const struct cgroup_mounts *m, const char *path)
+{
+	char above[PATH_MAX];
+	double most = NAN;
+
+	snprintf(above, sizeof(above), "%s", path);
+	for (char *slash = above; slash && above[1]; *slash = '\0') {
+		struct mem_group use;
+
+		cgroup_use(m, above, &use);
+		if (use.limit_kb > 0 && use.fixed_kb >= 0)
+			most = fmax(most, (double)use.fixed_kb / (double)use.limit_kb);
+		slash = strrchr(above, '/');
+		if (!slash || slash == above)
+			break;
+	}
+	return most;
 }

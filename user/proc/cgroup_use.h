@@ -21,6 +21,10 @@ void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_grou
 /* The least limit of memory of a group and of those above it; MEM_UNKNOWN: there is none. */
 int64_t cgroup_limit_kb(const struct cgroup_mounts *m, const char *path);
 
+/* The part of its limit, or of one above it, that what cannot be dropped of a group takes; at 1 the kernel kills.
+ * NAN: there is no limit, or not known. */
+double cgroup_fixed_part(const struct cgroup_mounts *m, const char *path);
+
 /* The bytes of `name` in the text of a memory.stat; MEM_UNKNOWN. */
 int64_t cgroup_stat_value(const char *text, const char *name);
 

@@ -85,27 +85,6 @@ static void of_host(struct figures *to)
 			    (double)sysconf(_SC_CLK_TCK);
 }
 
-/* The part of its limit, or of one above it, that a group's memory without files takes. */
-static double used_part(const struct cgroup_mounts *m, const char *path)
-{
-	char above[PATH_MAX];
-	double most = NAN;
-
-	snprintf(above, sizeof(above), "%s", path);
-	for (char *slash = above; slash && above[1]; *slash = '\0') {
-		struct mem_group use;
-
-		cgroup_use(m, above, &use);
-		if (use.limit_kb > 0 && use.charged_kb >= 0 && use.file_kb >= 0)
-			most = fmax(most,
-				    (double)(use.charged_kb - use.file_kb) / (double)use.limit_kb);
-		slash = strrchr(above, '/');
-		if (!slash || slash == above)
-			break;
-	}
-	return most;
-}
-
 /* What is not known of groups; of many processes it takes long. */
 static void of_processes(struct triggers *ts, struct figures *to)
 {
@@ -136,7 +115,7 @@ static void of_groups(const struct triggers *ts, struct figures *to)
 			       ? (double)(use.charged_kb - use.file_kb) * 1024
 			       : NAN;
 		cpu_s += use.cpu_ns >= 0 ? (double)use.cpu_ns / 1e9 : NAN;
-		to->used_part = fmax(to->used_part, used_part(cfg->mounts, g->at.path));
+		to->used_part = fmax(to->used_part, cgroup_fixed_part(cfg->mounts, g->at.path));
 	}
 	if (!isnan(rss))
 		to->rss = rss;
@@ -186,7 +165,7 @@ static void look_at_target(void *ctx, const struct target *t)
 	    strcmp(path, look->last) == 0)
 		return;
 	snprintf(look->last, sizeof(look->last), "%s", path);
-	look->to->used_part = fmax(look->to->used_part, used_part(&look->ts->mounts, path));
+	look->to->used_part = fmax(look->to->used_part, cgroup_fixed_part(&look->ts->mounts, path));
 }
 
 static struct figures figures_now(struct triggers *ts)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -94,6 +95,29 @@ static void the_unified_hierarchy_s_account_is_read(void **state)
 	assert_int_equal(use.limit_kb, 20480);
 }
 
+/* As a group is before it runs out: the page cache is dropped first, and inodes; what is in a tmpfs stays. The
+ * limit of the group above counts as well, and "max" is none. */
+static void what_cannot_be_dropped_is_held_against_the_limit(void **state)
+{
+	struct cgroup_hierarchy list[] = { at(0, "", "v2") };
+	struct cgroup_mounts m = { list, 1 };
+	char inner[256];
+
+	put("v2", "memory.max", "104857600\n");
+	put("v2", "memory.current", "104857600\n");
+	put("v2", "memory.stat",
+	    "anon 20971520\nfile 73400320\nkernel 10485760\nshmem 0\nslab_reclaimable 8388608\n");
+	assert_true(fabs(cgroup_fixed_part(&m, "/web") - 0.22) < 1e-6);
+	put("v2", "memory.stat",
+	    "anon 20971520\nfile 73400320\nkernel 10485760\nshmem 73400320\nslab_reclaimable 0\n");
+	assert_true(fabs(cgroup_fixed_part(&m, "/web") - 1) < 1e-6);
+	snprintf(inner, sizeof(inner), "%s/v2/web/one", root);
+	assert_int_equal(mkdir(inner, 0700), 0);
+	assert_true(fabs(cgroup_fixed_part(&m, "/web/one") - 1) < 1e-6);
+	put("v2", "memory.max", "max\n");
+	assert_true(isnan(cgroup_fixed_part(&m, "/web/one")));
+}
+
 static void v1_s_account_is_read_where_each_controller_is(void **state)
 {
 	struct cgroup_hierarchy list[] = { at(0, "", "unified"), at(4, "memory", "mem"),
@@ -137,6 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_value_is_found_by_its_whole_name),
 		cmocka_unit_test(the_unified_hierarchy_s_account_is_read),
+		cmocka_unit_test(what_cannot_be_dropped_is_held_against_the_limit),
 		cmocka_unit_test(v1_s_account_is_read_where_each_controller_is),
 		cmocka_unit_test(what_is_not_there_is_not_known),
 	};
