@@ -62,6 +62,11 @@ struct alloc_state {
 	void (*allocated)(void *ctx, const stack_id *stack, double bytes, uint64_t from_ns,
 			  uint64_t to_ns);
 	void *allocated_ctx;
+	/* What lives, of a sampler that reports frees: as ingest_on_alloc() says it of exact calls, in samples and
+	 * the bytes that these stand for. NULL: nobody wants it. */
+	void (*lives)(void *ctx, const struct proc_id *proc, stack_id stack, int64_t blocks,
+		      int64_t bytes, uint64_t born_ns);
+	void *lives_ctx;
 	/* In the end: allocations recorded in the processes themselves, by how their stack ended. */
 	uint64_t verdicts[N_STACK_VERDICTS];
 };

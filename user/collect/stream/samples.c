@@ -328,6 +328,18 @@ int64_t samples_live_bytes(const struct samples *s)
 	return s->live_bytes;
 }
 
+void samples_each_live(struct samples *s,
+		       void (*fn)(void *ctx, const struct samples_row *row, uint64_t born_ns,
+				  uint64_t bytes),
+		       void *ctx)
+{
+	struct block *b, *next;
+
+	HASH_ITER (hh, s->blocks, b, next)
+		for (struct block *each = b; each; each = each->older)
+			fn(ctx, &each->row->row, each->time_ns, each->weight);
+}
+
 int samples_each(struct samples *s, int (*fn)(void *ctx, struct samples_row *row), void *ctx)
 {
 	struct block *b, *next_block;

@@ -46,9 +46,17 @@ struct samples_row {
 	/* The caller's: how much of it is in the profiles. */
 	int64_t added[4];
 	struct estimate added_alloc;
+	uint64_t told_samples; /* … and in the series of what lives */
+	int64_t told_live;
 };
 /* Calls `fn` for each; stops at its first error and returns that. */
 int samples_each(struct samples *s, int (*fn)(void *ctx, struct samples_row *row), void *ctx);
+
+/* Each live block: when it was allocated (CLOCK_MONOTONIC), and the bytes it stands for. */
+void samples_each_live(struct samples *s,
+		       void (*fn)(void *ctx, const struct samples_row *row, uint64_t born_ns,
+				  uint64_t bytes),
+		       void *ctx);
 
 struct samples_stats {
 	struct estimate alloc;

@@ -315,9 +315,46 @@ static int add_row_now(void *ctx, struct samples_row *row)
 	return rc == -EAGAIN ? 0 : rc; /* with the next, once its stack is there */
 }
 
+/* What lives of it now, to the series. */
+static int tell_lives(void *ctx, struct samples_row *row)
+{
+	struct alloc *al = ctx;
+	const struct alloc_state *to = &al->run->alloc;
+	struct proc_id proc = event_proc(row->key);
+	int64_t live = llround(row->live.bytes);
+	labels_id labels;
+	stack_id stack;
+
+	if ((row->alloc.samples == row->told_samples && live == row->told_live) ||
+	    ingest_gone(al->run->ingest, &proc) ||
+	    !ingest_place(al->run->ingest, row->key, &stack, &labels))
+		return 0;
+	to->lives(to->lives_ctx, &proc, stack, (int64_t)(row->alloc.samples - row->told_samples),
+		  live - row->told_live, 0);
+	row->told_samples = row->alloc.samples;
+	row->told_live = live;
+	return 0;
+}
+
+static void tell_old(void *ctx, const struct samples_row *row, uint64_t born_ns, uint64_t bytes)
+{
+	struct alloc *al = ctx;
+	const struct alloc_state *to = &al->run->alloc;
+	struct proc_id proc = event_proc(row->key);
+	labels_id labels;
+	stack_id stack;
+
+	if (!ingest_gone(al->run->ingest, &proc) &&
+	    ingest_place(al->run->ingest, row->key, &stack, &labels))
+		to->lives(to->lives_ctx, &proc, stack, 1, (int64_t)bytes, born_ns);
+}
+
 static int add(struct alloc *al, bool boundary)
 {
 	int rc = al->samples ? samples_each(al->samples, add_row_now, al) : 0;
+
+	if (rc == 0 && al->samples && al->run->alloc.lives)
+		rc = samples_each(al->samples, tell_lives, al);
 
 	(void)boundary;
 	al->added_ns = now_ns();
@@ -434,6 +471,8 @@ static int finish(struct alloc *al, struct err *e)
 	};
 
 	sweep(al);
+	if (al->run->alloc.lives)
+		samples_each_live(al->samples, tell_old, al);
 	samples_each(al->samples, add_total, al);
 	al->spread.v_unit = spread_unit(al->sampled.v);
 	al->spread.vc_unit = spread_unit(al->sampled.vc);

@@ -1,5 +1,5 @@
 /*
- * What each stack holds over time, while every allocation is traced.
+ * What each stack holds over time, while every allocation is traced, or by a sampler that reports frees.
  */
 #include "analyse/leaks.h"
 #include "base/clock.h"
@@ -91,6 +91,8 @@ static int attach(void *self, struct err *e)
 
 	(void)e;
 	ingest_on_alloc(ls->run->ingest, on_alloc, ls);
+	ls->run->alloc.lives = on_alloc;
+	ls->run->alloc.lives_ctx = ls;
 	return 0;
 }
 
@@ -102,7 +104,7 @@ static void row(void *self, uint64_t now)
 
 	if (ls->run->alloc.tier == ALLOC_TIER_BURSTS)
 		drop(ls);
-	if (!ls->series || !ls->run->alloc.tracing)
+	if (!ls->series || (!ls->run->alloc.tracing && ls->run->alloc.tier != ALLOC_TIER_SAMPLED))
 		return;
 	HASH_ITER (hh, ls->images, image, next)
 		if (ingest_gone(ls->run->ingest, &image->proc))
@@ -117,7 +119,8 @@ static void closing(void *self)
 
 static bool is_known(const struct live *ls)
 {
-	return ls->series && ls->run->alloc.tier == ALLOC_TIER_EXACT;
+	return ls->series && (ls->run->alloc.tier == ALLOC_TIER_EXACT ||
+			      ls->run->alloc.tier == ALLOC_TIER_SAMPLED);
 }
 
 static void report(void *self, struct run_summary *s)
