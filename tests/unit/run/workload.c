@@ -136,6 +136,29 @@ static void names_behind_a_hash_are_those_wanted(void **state)
 	(void)state;
 }
 
+static void a_series_that_never_falls_counts_unless_its_name_is_of_a_level(void **state)
+{
+	struct run_summary s = { 0 };
+	FILE *to = fopen(path, "w");
+	struct run *r;
+	void *self;
+
+	for (int i = 0; i < 3; i++)
+		fprintf(to, "%d,jobs,%d\n%d,cache_keys,%d\n%d,load,%d\n%d,x_total,%d\n", 1000 + i,
+			i, 1000 + i, i, 1000 + i, 5 - i, 1000 + i, 5 - i);
+	fclose(to);
+	r = made(&self, path);
+	a_row(r, self, 1000, 100);
+	component_named("workload")->report(self, &s);
+	assert_int_equal(s.n_workload, 4);
+	assert_true(s.workload[0].counter);
+	assert_false(s.workload[1].counter);
+	assert_false(s.workload[2].counter);
+	assert_true(s.workload[3].counter); /* it began anew */
+	bare_run_free(r);
+	(void)state;
+}
+
 static void what_is_no_file_and_no_address_is_refused(void **state)
 {
 	static const char *const wrong[] = { "/no/such/file", "ftp://x/y" };
@@ -161,6 +184,7 @@ int main(void)
 		cmocka_unit_test(a_day_is_held_against_the_work_that_a_file_tells),
 		cmocka_unit_test(a_file_that_is_cut_or_replaced_is_read_from_its_beginning),
 		cmocka_unit_test(names_behind_a_hash_are_those_wanted),
+		cmocka_unit_test(a_series_that_never_falls_counts_unless_its_name_is_of_a_level),
 		cmocka_unit_test(what_is_no_file_and_no_address_is_refused),
 	};
 	int failed;

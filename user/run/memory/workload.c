@@ -35,7 +35,7 @@ struct work_series {
 	struct kept kept;
 	double last, offset; /* as it was told; what it had counted before it began anew */
 	double sum;          /* of a page: all its labels    */
-	bool in_page, counter;
+	bool in_page, counter, fell;
 };
 
 struct work_source {
@@ -125,6 +125,7 @@ static void put(struct workload *w, struct work_series *s, double t_s, double va
 
 	if (s->counter && s->kept.n && value < s->last)
 		s->offset += s->last; /* its program was started again */
+	s->fell |= s->kept.n && value < s->last;
 	s->last = value;
 	keep(&s->kept, t_s, value + s->offset);
 	if (!w->csv)
@@ -390,6 +391,20 @@ static void notes(struct workload *w)
 			SERIES_MAX - N_OWN, (unsigned long long)w->no_room, w->sources[0].where);
 }
 
+/* By its name; or it never fell, and is not named as something that there is so much of. */
+static bool counts(const struct work_series *s)
+{
+	static const char *const levels[] = { "key",     "entr",   "item",      "size",  "session",
+					      "conn",    "client", "user",      "open",  "active",
+					      "current", "in_use", "in_flight", "bytes", "depth",
+					      "length",  "queue" };
+
+	for (size_t i = 0; !s->counter && i < sizeof(levels) / sizeof(*levels); i++)
+		if (strstr(s->name, levels[i]))
+			return false;
+	return s->counter || !s->fell;
+}
+
 static void report(void *self, struct run_summary *to)
 {
 	struct workload *w = self;
@@ -400,7 +415,7 @@ static void report(void *self, struct run_summary *to)
 		*row = (struct summary_workload){
 			.name = w->series[i].name,
 			.own = i < N_OWN,
-			.counter = w->series[i].counter,
+			.counter = counts(&w->series[i]),
 			.points = w->series[i].kept.points,
 			.n_points = w->series[i].kept.n,
 			.begin_s = (double)w->run->clock.start_wall_ns / 1e9,
