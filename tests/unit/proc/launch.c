@@ -98,6 +98,7 @@ static void what_was_never_let_go_is_gone_with_its_launch(void **state)
 struct holds {
 	pid_t pid;
 	int n, named;
+	bool refuses;
 };
 
 static void held(void *ctx, pid_t pid)
@@ -153,6 +154,60 @@ static void no_tracer_stays_on_a_command_that_was_let_go(void **state)
 	assert_int_equal(WTERMSIG(wait_for(l)), SIGKILL);
 }
 
+static int entered(void *ctx, pid_t pid, struct err *err)
+{
+	struct holds *h = ctx;
+	char name[32];
+
+	name_of(pid, name);
+	h->pid = pid;
+	h->named += !strcmp(name, "sh");
+	h->n = 1000;
+	return h->refuses ? err_set(err, -EPERM, "not this one") : 0;
+}
+
+static void a_command_is_held_at_its_first_instruction_once(void **state)
+{
+	char *argv[] = { "/bin/sh", "-c", "exit 5", NULL };
+	_cleanup_(launch_freep) struct launch *l = NULL;
+	struct holds holds = { 0 };
+
+	(void)state;
+	assert_int_equal(launch_start(argv, &l, NULL), 0);
+	launch_on_entry(l, entered, &holds);
+	assert_false(launch_entered(l));
+	assert_int_equal(launch_go(l, held, &holds, 0, NULL), 0);
+	assert_int_equal(WEXITSTATUS(wait_for(l)), 5);
+	if (!holds.n) {
+		print_message("ptrace is forbidden here\n");
+		skip();
+	}
+	assert_true(launch_entered(l));
+	assert_int_equal(holds.pid, launch_pid(l));
+	assert_int_equal(holds.n, 1000); /* nothing is held afterwards */
+}
+
+static void a_command_that_is_refused_at_its_first_instruction_is_ended(void **state)
+{
+	char *argv[] = { "/bin/sh", "-c", "exit 5", NULL };
+	_cleanup_(launch_freep) struct launch *l = NULL;
+	struct holds holds = { .refuses = true };
+	struct err e = { 0 };
+	int r;
+
+	(void)state;
+	assert_int_equal(launch_start(argv, &l, NULL), 0);
+	launch_on_entry(l, entered, &holds);
+	r = launch_go(l, held, &holds, 0, &e);
+	if (!holds.n) {
+		print_message("ptrace is forbidden here\n");
+		skip();
+	}
+	assert_int_equal(r, -EPERM);
+	assert_string_equal(e.msg, "not this one");
+	assert_int_equal(WTERMSIG(wait_for(l)), SIGKILL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +216,8 @@ int main(void)
 		cmocka_unit_test(what_was_never_let_go_is_gone_with_its_launch),
 		cmocka_unit_test(a_command_is_held_at_its_mappings_and_runs_on_as_without),
 		cmocka_unit_test(no_tracer_stays_on_a_command_that_was_let_go),
+		cmocka_unit_test(a_command_is_held_at_its_first_instruction_once),
+		cmocka_unit_test(a_command_that_is_refused_at_its_first_instruction_is_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
