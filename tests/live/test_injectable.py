@@ -224,6 +224,38 @@ def a_call_that_ends_the_process_is_never_made():
 
 
 @fact
+def the_only_thread_of_a_filtered_program_sees_no_wait_ended():
+    busy = os.path.join(TARGETS, "inject_busy")
+    for wait in ("read", "recv", "poll", "ppoll", "epoll", "select", "nanosleep", "absolute"):
+        t = Target("filtered", "errno", "101", "--", busy, "main", wait)
+        begun = t._line("alone", READY_SEC)
+        status, why = cycles(t.pid, 3, "65536")
+        equal(status, 0, f"a thread in {wait}: {why}")
+        line = begun
+        for _ in range(100):  # what it says after the last cycle
+            line = t._line("alone", READY_SEC)
+            if int(line[2]) > int(begun[2]) + 20:
+                break
+        equal(line[1], "0", f"errors of a thread in {wait}")
+        t.end()
+
+
+@fact
+def a_filtered_program_goes_on_when_memscopes_are_killed():
+    t = Target("filtered", "errno", "101", "--", os.path.join(TARGETS, "inject_busy"), "work", "work", "read", "poll")
+    time.sleep(0.2)
+    for i in range(KILLS):
+        m = Child([INJECT, str(t.pid), LIBRARY, "1000", "65536"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.005 + 0.05 * i / KILLS)
+        m.process.send_signal(signal.SIGKILL)
+        m.end()
+        if not check(t.alive(), "the program has ended"):
+            return
+    until(lambda: not agents(t.pid), "no thread of the library")
+    equal({line[0]: line[1:] for line in t.ask("report")}["errors"], [0], "what the program found wrong")
+
+
+@fact
 def strict_mode_is_refused_and_doctor_says_what_a_filter_denies():
     t = Target("filtered", "strict")
     until(lambda: "Seccomp:\t1\n" in open(f"/proc/{t.pid}/status", encoding="ascii").read(), "strict mode")

@@ -4,6 +4,7 @@
  *   filtered ACTION NUMBER…       ACTION for those system calls, all others are allowed
  *   filtered only NUMBER…         those and what it makes itself are allowed, and any other ends it
  *   filtered strict               seccomp's strict mode
+ *   filtered ACTION NUMBER… -- PROGRAM ARGUMENT…   another program, under that filter
  *
  * ACTION: allow, errno, kill, trap, trace, notify, log. `run`: 1000 blocks of 96 bytes, half of them freed.
  */
@@ -80,9 +81,17 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		die("usage: filtered ACTION NUMBER…");
 	bool strict = strcmp(argv[1], "strict") == 0;
+	int dashes = 1;
+
+	while (dashes < argc && strcmp(argv[dashes], "--"))
+		dashes++;
 
 	if (!strict)
-		install(argc, argv);
+		install(dashes, argv);
+	if (dashes + 1 < argc) {
+		execv(argv[dashes + 1], argv + dashes + 1);
+		die("execv");
+	}
 	say_ready();
 	if (strict)
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
