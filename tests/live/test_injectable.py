@@ -49,15 +49,14 @@ def agents(pid):
 class Elsewhere(Target):
     """A target that does not see the library: its folder is empty in there."""
 
-    def __init__(self, name, *args):
+    def __init__(self, name, *args, how="mount -t tmpfs none \"$BUILD\""):
         need("unshare", "mount")
         path = os.path.join(scratch("programs"), name)
         os.mkdir(os.path.dirname(path))
         os.chmod(os.path.dirname(path), 0o755)
         shutil.copy(os.path.join(TARGETS, name), path)
-        hide = f"mount -t tmpfs none {BUILD} && exec \"$0\" \"$@\""
-        Child.__init__(self, ["unshare", "-m", "sh", "-c", hide, path, *map(str, args)],
-                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        Child.__init__(self, ["unshare", "-m", "sh", "-c", how + " && exec \"$0\" \"$@\"", path, *map(str, args)],
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "BUILD": BUILD})
         try:
             self._line("ready", READY_SEC)
         except Broken:
@@ -89,6 +88,15 @@ def a_process_that_does_not_see_the_library_is_sampled():
     check_estimates(run, lines, t.pid)
     names = {f.name for s in run.profile("alloc").samples for f in s.frames}
     check("main" in names, f"no whole stack: {sorted(map(str, names))[:10]}")
+
+
+@fact
+def a_library_that_the_process_may_not_execute_comes_by_a_memfd():
+    t = Elsewhere("alloc_truth", 1, 1000, how='cp "$BUILD"/libmemscope-alloc.so "$0".so && '
+                  'mount -t tmpfs -o noexec none "$BUILD" && cp "$0".so "$BUILD"/libmemscope-alloc.so')
+    run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask("run"))
+    check_truth(run, lines, t.pid)
+    equal(len(copies(t.pid)), 1, "copies of the library")
 
 
 @fact
