@@ -8,7 +8,7 @@ import pprof_reader
 
 from containers import *
 from harness import *
-from truth import EXACT, check_truth
+from truth import ALLOC, EXACT, check_truth, sites_of
 
 HZ = 999
 
@@ -536,6 +536,17 @@ def outside():
     return without_ids(run)
 
 
+def recorded_in_process(truth, before):
+    """By the injected library, which the container does not see, under the engine's own seccomp profile."""
+    with open(f"/proc/{truth.pid}/maps", encoding="ascii", errors="replace") as f:
+        check("libmemscope" not in f.read(), "the library is there before")
+    run, lines = record(("-p", truth.pid, "--alloc=exact", "--inject", "--only", "alloc"), lambda: truth.ask("run"))
+    grown = [b - a for a, b in zip(sites_of(before)[1], sites_of(lines)[1])]
+    equal([run.profile("alloc").sum(of, pid=truth.pid) for of in ALLOC], grown[:2], "calls and bytes, recorded in process")
+    with open(f"/proc/{truth.pid}/maps", encoding="ascii", errors="replace") as f:
+        equal(sum("/memfd:libmemscope-alloc.so" in line and " r-xp " in line for line in f), 1, "copies of the library")
+
+
 def profiles_are_those_of_the_program_outside(engine):
     truth = Served(engine, "truth", "alloc_truth", 2, 500)
     split = Served(engine, "split", "cpu_split", 600, options=engine.MEASURES)
@@ -544,6 +555,8 @@ def profiles_are_those_of_the_program_outside(engine):
     equal(without_ids(run), outside(), "stacks of allocations, in and outside")
     equal({tuple(s.labels.get(k) for k in ("container", "pid", "ns_pid")) for s in run.profile("alloc").samples},
           {("truth", truth.pid, 1)}, "container, pid here and there")
+    if os.uname().machine == "x86_64":
+        recorded_in_process(truth, lines)
     run, lines = record(("-c", "split", "-F", HZ, "--only", "oncpu"), lambda: split.ask("go"), env=engine.env)
     p, line = run.profile("oncpu"), lines[0]
     got = p.sum("samples/count", pid=split.pid)
