@@ -405,14 +405,31 @@ static int open_mem(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+/* By its path, or else by a memfd: the process may not read that file, or map it as code. */
+static int load_somehow(struct injected *in, const char *library, const struct inject_how *how,
+			struct inject_place *place, struct err *e)
+{
+	int r = load(in, library, how, place, e);
+	struct err first;
+
+	if (r != -ENOEXEC || place->memfd || place->agent)
+		return r;
+	first = e ? *e : (struct err){ 0 };
+	place->memfd = true;
+	r = load(in, library, how, place, e);
+	if (r == -ENOEXEC && e)
+		*e = first;
+	return r;
+}
+
 int inject_begin(pid_t pid, const char *library, const struct inject_how *how,
 		 struct injected **ret_in, struct err *e)
 {
 	_cleanup_(inject_freep) struct injected *in = calloc(1, sizeof(*in));
 	struct inject_place place;
-	struct err first;
 	uint64_t from_us;
 	int r, mem_fd;
+	bool busy;
 
 	if (!in)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -429,23 +446,20 @@ int inject_begin(pid_t pid, const char *library, const struct inject_how *how,
 		return err_set(e, -ENAMETOOLONG, "the path of the library is too long");
 	/* The thread of a memscope that was killed is gone a moment later. */
 	from_us = now_us();
-	do
+	do {
+		busy = false;
 		r = inject_look(pid, library, ROOM_BYTES, how->held, &place, e);
-	while (r == -EAGAIN && now_us() - from_us < LEAVE_US && usleep(10000) == 0);
-	if (r < 0)
-		return r == -EAGAIN ? -EBUSY : r;
-	if (mem_fd < 0)
-		return err_set(e, mem_fd, "cannot write to the memory of process %d: %s", (int)pid,
-			       strerror(-mem_fd));
-	r = load(in, library, how, &place, e);
-	/* The process may not read that file, or map it as code. */
-	if (r == -ENOEXEC && !place.memfd && !place.agent) {
-		first = e ? *e : (struct err){ 0 };
-		place.memfd = true;
-		r = load(in, library, how, &place, e);
-		if (r == -ENOEXEC && e)
-			*e = first;
-	}
+		if (r == -EAGAIN) {
+			busy = true;
+			r = -EBUSY;
+		} else if (r == 0 && mem_fd < 0) {
+			r = err_set(e, mem_fd, "cannot write to the memory of process %d: %s",
+				    (int)pid, strerror(-mem_fd));
+		} else if (r == 0) {
+			r = load_somehow(in, library, how, &place, e);
+			busy = r == -EBUSY;
+		}
+	} while (busy && now_us() - from_us < LEAVE_US && usleep(10000) == 0);
 	if (r < 0)
 		return r;
 	*ret_in = TAKE_PTR(in);
