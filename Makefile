@@ -470,6 +470,10 @@ bench-sites: all ## who allocates, by memscope's tiers, heaptrack, jeprof and ma
 bench-sampled: all targets ## what sampled allocations cost, and how true they are (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/sampled.py $(BENCHFLAGS)
 
+.PHONY: bench-coverage
+bench-coverage: all targets ## how often intervals of live runs hold the truth, by tier, and what diff says of equal ones (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) python3 tests/bench/coverage.py $(BENCHFLAGS)
+
 .PHONY: bench-floods
 bench-floods: all targets ## work left, in a run's first second, to a program that does nothing but switch (as root)
 	$(Q)BUILD=$(BUILD) python3 tests/bench/floods.py $(BENCHFLAGS)
