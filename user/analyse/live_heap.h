@@ -11,44 +11,36 @@
  * things show an end: its address is handed out again in a burst; a realloc takes it there; a look finds it
  * free, or of another size. For ends that none of these showed:
  *
- * 1. How blocks of a row end, in each class of sizes. By age, from all its blocks there: u(a), the share of which
- *    no end was seen (Kaplan and Meier, J. Am. Stat. Assoc. 53, 1958). A block that ended unseen at age b went to
- *    a block of some row r, whose end was not seen either for a - b. So with f(x) the mean of u of the rows that
- *    come next, times the probability 1 - 1/weight that the allocation that reused the address was not in a
- *    burst, times the probability that it was reused before a look could find it free,
+ * 1. How blocks of a row end. By age, from all blocks of the row: u(a), the share of which no end was seen
+ *    (Kaplan and Meier, J. Am. Stat. Assoc. 53, 1958). A block that ended unseen at age b went to a block of
+ *    some row r, whose end was not seen either for a - b. So with f(x) the mean of u of the rows that come
+ *    next, times the probability 1 - 1/weight that the allocation that reused the address was not in a burst,
  *
  *       u(a) = alive(a) + sum over b of (alive(b-) - alive(b)) f(a - b)
  *
- *    which is solved for alive, age by age: a renewal equation (live_fates.h). A block in use of age a lives with
- *    the probability alive(a)/u(a). Rows of which no end was ever seen keep all their blocks.
+ *    which is solved for alive, age by age: a renewal equation. A block in use of age a lives with the
+ *    probability alive(a)/u(a). Rows of which no end was ever seen keep all their blocks.
  *
  * 2. What that gets wrong. The bytes in use of a size class are known exactly, by the look; blocks in use
  *    before the first burst are a row of their own, BEFORE, all of whose blocks are known (weight 1), so that
- *    the rows' estimates should add up to them: they are made to, as calibration estimators do it (Deville and
- *    Saerndal, J. Am. Stat. Assoc. 87, 1992; live_divide.h says from whom it is taken). Size classes are pooled
- *    until POOL blocks and ends were seen.
+ *    the rows' estimates should add up to them. What they are too large or too small by is taken from the
+ *    rows by how many of their bytes are expected to be reused, as calibration estimators do it (Deville and
+ *    Saerndal, J. Am. Stat. Assoc. 87, 1992); what is left, by the variance of which blocks were seen. Size
+ *    classes are pooled until POOL blocks and ends were seen.
  *
  * Memory is bounded: beyond `max` blocks, those are kept whose (size + 16) / u exceeds a threshold, u being
  * a block's own random number in (0, 1), and a kept one weighs by 1 / min(1, (size + 16) / threshold) more:
  * threshold sampling (Duffield, Lund, Thorup, J. ACM 54, 2007).
  *
- * Intervals are those of a jackknife: bursts are in LIVE_GROUPS groups, each of which is left out once; for what
- * that does not show, which of the blocks of BEFORE have ended, their binomial variance comes on top, in the rows
- * that share classes with them, too.
+ * Intervals are those of a jackknife: bursts are in LIVE_GROUPS groups, each of which is left out once.
  *
- * In 2,000 simulated programs (tests/unit/analyse/live_heap.c: a leak, a loop, a full cache and a pool of mixed
- * sizes and lifetimes share an allocator that hands out what was freed last) intervals of all rows hold the truth
- * in 93 to 97 %, and bias is below 1 % for the leak, the pool and BEFORE. Known errors:
- *
- * - The full cache is 4 to 5 % too small: it has 15 of its 60 blocks seen in use, the loop's reuse of its class is
- *   what decides which, and what is too much of the class is taken from both by the same rule.
- * - A loop that holds little has that too much: 0.2 to 0.4 % of all live bytes, a third of what it holds.
- * - Where freed blocks come back in the order in which they were freed, intervals hold in 86 to 95 %, and the cache
- *   is 9 % too small.
- * - With fewer than some 20 ends or blocks seen of a site, whether its blocks live or were reused cannot be known:
- *   live_estimate.power says how many ends would have been seen if its blocks ended as its class's do. So sites
- *   that hold nearly all of their class beside a pool of few blocks have intervals that hold in 85 to 91 %.
- * - Blocks in a thread's cache count as in use where the walker does not separate them.
+ * Known errors, in simulated programs (tests/unit/analyse/live_heap.c). A leak that shares its size class
+ * with a loop, a pool and a full cache: bias below 1 %, 93 to 97 % of intervals hold the truth. Sites whose
+ * blocks are reused bear the errors of 1.: each is off by about 1 % of all live bytes, so that a site that
+ * allocates much and holds little may seem to hold twice as much, and intervals of what was there before
+ * hold in 80 to 85 %. With fewer than some 20 ends or blocks seen of a site, whether its blocks live or were
+ * reused cannot be told: live_estimate.power says how many ends would have been seen if its blocks ended as
+ * its class's do. Blocks in a thread's cache count as in use where the walker does not separate them.
  */
 #ifndef MEMSCOPE_ANALYSE_LIVE_HEAP_H
 #define MEMSCOPE_ANALYSE_LIVE_HEAP_H
