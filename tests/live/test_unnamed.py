@@ -27,7 +27,7 @@ def stripped(name):
 
 def busy(target):
     """It works before anybody looks, and goes on."""
-    target.say("go")
+    target.ask("go")
     has_worked(target.pid, 0.2)
     return target
 
@@ -55,11 +55,12 @@ def expected(symbols):
 @fact
 def leak_of_a_static_service_without_a_name_is_found_and_its_full_cache_is_no_leak():
     program, symbols = stripped("service_rjem_static")
-    target = busy(Target(program, 20000, SPINS))
+    target = busy(Target(program, SPINS))
     run = Run("-p", target.pid, "--interval", 0.5, "--max-overhead", 20, "--json")
     run.ready()
-    leaked = next(line[2] for line in target.answer(timeout=100) if line[:2] == ["site", "leak_here"])
+    run.rows(45)
     run.stop()
+    leaked = next(line[2] for line in target.ask("stop") if line[:2] == ["site", "leak_here"])
     run.must()
     equal(found(run), expected(symbols), "functions found")
     alloc = run.summary()["alloc"]
@@ -75,7 +76,7 @@ def leak_of_a_static_service_without_a_name_is_found_and_its_full_cache_is_no_le
 @fact
 def a_program_that_links_libc_dynamically_and_may_be_anywhere_is_searched_too():
     program, symbols = stripped("service_rjem")
-    run, _ = looked_at(busy(Target(program, 60000, SPINS)))
+    run, _ = looked_at(busy(Target(program, SPINS)))
     equal(found(run), expected(symbols), "functions found")
 
 
@@ -84,7 +85,7 @@ def in_a_container(engine_class):
     engine = engine_class()
     try:
         name = os.path.basename(program)
-        target = busy(Served(engine, "unnamed", name, 60000, SPINS, options=("-v", f"{program}:/{name}:ro")))
+        target = busy(Served(engine, "unnamed", name, SPINS, options=("-v", f"{program}:/{name}:ro")))
         with open(f"/proc/{target.pid}/status", encoding="ascii") as f:
             check("Seccomp:\t2" in f.read(), "the container has no filter of system calls")
         run, _ = looked_at(target, env=engine.env)
@@ -101,7 +102,7 @@ def a_service_under_dockers_default_filter_of_system_calls_is_searched_too():
 @fact
 def functions_of_an_allocator_that_nobody_knows_are_not_guessed():
     program, _ = stripped("service_static")
-    target = busy(Target(program, 60000, SPINS))
+    target = busy(Target(program, SPINS))
     run, _ = looked_at(target)
     equal(run.summary()["alloc"]["objects"], 0, "allocations")
     note = next((x for x in run.summary()["notes"] if program in x), "")

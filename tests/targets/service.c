@@ -2,12 +2,13 @@
  * A service. One function leaks, one has filled a cache before anybody looked, of which entries are now and then
  * renewed, one churns, one grows buffers and drops them. Two threads do all of that.
  *
- *   service MS SPINS
+ *   service SPINS
  *
  * With RJEM on jemalloc as Rust's crates link it: its functions have a prefix, and once the program is stripped
  * nothing has a name. Else with an allocator of its own, which only moves a pointer: there is nothing to walk.
  *
- *   go → works for MS: site NAME LIVE_BYTES; end
+ *   go → end; works until
+ *   stop → site NAME LIVE_BYTES; end
  */
 #include "target.h"
 
@@ -71,11 +72,11 @@ struct worker {
 	void *pool[POOL], *buffers[BUFFERS];
 	size_t pool_bytes[POOL], buffer_bytes[BUFFERS];
 	int spins;
-	uint64_t end_ns;
 };
 
 static struct worker workers[2];
 static void *cache[CACHE];
+static int stopping;
 static void *volatile kept;
 
 static uint32_t draw(struct worker *w, uint32_t n)
@@ -131,7 +132,7 @@ static void *work(void *arg)
 	struct worker *w = arg;
 	int first = w == workers ? 0 : CACHE / 2;
 
-	for (uint64_t i = 0; i % 64 || mono_ns() < w->end_ns; i++) {
+	for (uint64_t i = 0; !__atomic_load_n(&stopping, __ATOMIC_RELAXED); i++) {
 		pool_here(w);
 		if (i % 8 == 0)
 			buffer_here(w);
@@ -151,11 +152,9 @@ static void *work(void *arg)
 
 int main(int argc, char **argv)
 {
-	int ms = argc > 1 ? atoi(argv[1]) : 0, spins = argc > 2 ? atoi(argv[2]) : 0;
+	int spins = argc > 1 ? atoi(argv[1]) : 0;
 	uint64_t leaked = 0;
 
-	if (ms <= 0)
-		die("usage: service MS SPINS");
 	for (int i = 0; i < CACHE; i++)
 		cache_here(i);
 	say_ready();
@@ -163,10 +162,12 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		workers[i].state = 88172645463325252ULL + (uint64_t)i * 1000003;
 		workers[i].spins = spins;
-		workers[i].end_ns = mono_ns() + (uint64_t)ms * NSEC_PER_MSEC;
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			die("pthread_create");
 	}
+	say("end");
+	next_command();
+	__atomic_store_n(&stopping, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < 2; i++) {
 		pthread_join(workers[i].thread, NULL);
 		leaked += workers[i].leaked;
