@@ -145,4 +145,58 @@ def frames_of_the_stripped_interpreter_are_as_it_says():
     check(len(runtime["ranges"]) > 1, "no cold part was found")
 
 
+EMBEDS = "extern int Py_BytesMain(int, char **); int main(int c, char **v) { return Py_BytesMain(c, v); }"
+
+
+def embedded(*how, strip=False):
+    """A program of another name that embeds Debian's CPython."""
+    need("cc", "python3.11")
+    path = scratch("service")
+    r = subprocess.run(["cc", "-x", "c", "-", "-o", path, *how, "-lm", "-lz", "-lexpat"], input=EMBEDS.encode(),
+                       capture_output=True)
+    if r.returncode:
+        skip(f"python3.11-dev is not installed: {r.stderr.decode(errors='replace').strip()[-80:]}")
+    if strip:
+        subprocess.run(["strip", path], check=True)
+    return path
+
+
+def static_library():
+    found = glob.glob("/usr/lib/python3.11/config-3.11-*/libpython3.11.a")
+    return found[0] if found else skip("python3.11-dev is not installed")
+
+
+@fact
+def a_program_that_is_linked_with_the_library_is_python_too():
+    is_named_as_it_says(embedded("-no-pie", "-x", "none", "-lpython3.11"), "3.11")
+
+
+@fact
+def a_program_that_embeds_python_and_exports_nothing_is_python_too():
+    is_named_as_it_says(embedded("-no-pie", "-x", "none", static_library()), "3.11")
+
+
+@fact
+def a_stripped_program_that_embeds_python_is_python_too():
+    is_named_as_it_says(embedded("-no-pie", "-rdynamic", "-x", "none", static_library(), strip=True), "3.11")
+
+
+@fact
+def a_process_that_has_just_been_started_is_asked_again_or_found():
+    """Whenever it is looked at: it is not there yet, or right."""
+    python3 = python("3.12")
+    seen = set()
+    for _ in range(30):
+        child = Child([python3, "-S", "-c", "import time; time.sleep(60)"])
+        for _ in range(30):
+            r = subprocess.run([STACKS, str(child.pid)], capture_output=True)
+            seen.add(r.returncode)
+            if not check(r.returncode in (0, 1, 3, 4), f"status {r.returncode}") or r.returncode == 0:
+                break
+            if r.returncode == 1:
+                check(b"no runtime" in r.stderr, f"refused: {r.stderr.decode()}")
+        child.end()
+    check(0 in seen, "it was never found")
+
+
 main()

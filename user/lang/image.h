@@ -58,7 +58,8 @@ enum lang_decoded python_decode(const struct lang_runtime *runtime, const struct
 
 /* --- thread.c --- */
 
-/* Where a thread keeps the value of `key`: thread, off and module of the row. */
+/* Where a thread keeps the value of `key`: thread, off and module of the row. -EAGAIN: `libc` is none, which
+ * may not be mapped yet. */
 int lang_thread_slot(const struct lang_image *libc, uint32_t key, struct ms_lang_row *row,
 		     struct err *e);
 /* Reads what the row says of the thread whose pointer is `tp`. */

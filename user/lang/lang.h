@@ -67,8 +67,8 @@ struct lang_runtime {
 };
 
 /*
- * The runtime of a process. `libc`: what answers pthread_getspecific() there, its image NULL where that is not
- * known. -EAGAIN: it has not been initialized yet, ask again later, with a sentence for who does not want to;
+ * The runtime of a process. `libc`: what answers pthread_getspecific() there, NULL or its image NULL where
+ * that is not known. -EAGAIN: it has not been initialized yet, ask again later, with a sentence for who does not want to;
  * -EOPNOTSUPP: of a version that no row of offsets describes, or memory that does not look like that
  * version, with a sentence.
  */

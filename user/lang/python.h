@@ -43,6 +43,8 @@ enum { PYTHON_OFFSETS_BYTES = 768 };  /* of _Py_DebugOffsets, that are looked at
  */
 int python_layout_find(uint32_t version, const uint8_t said[PYTHON_OFFSETS_BYTES],
 		       struct python_layout *ret_layout, struct err *e);
+/* Does this version, and each one after it, say its layout itself? */
+bool python_says_layout(uint32_t version);
 /* The version that it says itself; 0: it says none. */
 uint32_t python_said_version(const uint8_t said[PYTHON_OFFSETS_BYTES]);
 

@@ -19,13 +19,15 @@
 enum { KEYS_MAX = 1024, INTERPRETERS_MAX = 64, THREADS_MAX = 4096, TYPE_READY = 1 << 12 };
 
 struct find {
-	const struct lang_mapped *runtime, *libc;
+	const struct lang_mapped *runtime;
+	const struct lang_image *libc; /* NULL: not known */
 	const struct lang_memory *mem;
 	const struct python_image *py;
 	struct python_layout layout;
 	struct lang_runtime rt;
 	/* The key: {initialized:4 key:4} */
-	bool has_key, many, is_waiting;
+	bool has_key, many;
+	bool is_waiting; /* the function has a key, which is not made yet */
 	uint32_t key;
 };
 
@@ -66,16 +68,15 @@ static void take_call(void *ctx, const struct place *arg)
 	uint32_t pair[2];
 	uint64_t addr;
 
+	if (arg->base != PLACE_IMAGE && arg->base != PLACE_NUMBER)
+		return;
+	/* While the dynamic linker is at work, pointers to the runtime are none yet. */
+	f->is_waiting = true;
 	if (!address_of(f, arg, is_key ? arg->reads - 1 : arg->reads, &addr))
 		return;
 	addr -= is_key ? sizeof(pair[0]) : 0;
-	if (!is_runtime(f, addr) || !lang_read(f->mem, addr, pair, sizeof(pair)))
-		return;
-	if (pair[0] == 0) {
-		f->is_waiting = true;
-		return;
-	}
-	if (pair[0] != 1 || pair[1] >= KEYS_MAX)
+	if (!is_runtime(f, addr) || !lang_read(f->mem, addr, pair, sizeof(pair)) || pair[0] != 1 ||
+	    pair[1] >= KEYS_MAX)
 		return;
 	f->many |= f->has_key && f->key != pair[1];
 	f->has_key = true;
@@ -108,7 +109,7 @@ static int has_state(const struct find *f, uint64_t tstate)
 	uint64_t self, tp, value;
 
 	if (!word_at(f, tstate + f->layout.tstate_thread_id, &self) || !self ||
-	    !lang_thread_pointer(f->libc->image, self, &tp) ||
+	    !lang_thread_pointer(f->libc, self, &tp) ||
 	    !lang_thread_value(&f->rt.row, tp, f->mem, &value) || !value)
 		return -1;
 	return value == tstate;
@@ -124,11 +125,11 @@ static int check_threads(const struct find *f, struct err *e)
 	uint32_t n = 0, other = 0;
 
 	/* Nothing to check it with. */
-	if (!f->py->runtime || !f->libc->image->self.len)
+	if (!f->py->runtime || !f->libc->self.len)
 		return 0;
 	if (!word_at(f, f->py->runtime + f->runtime->bias + f->layout.runtime_interpreters,
 		     &interp))
-		return err_set(e, -EOPNOTSUPP, "%s: its memory cannot be read", f->rt.name);
+		return err_set(e, -EAGAIN, "%s: its memory cannot be read", f->rt.name);
 	for (int i = 0; i < INTERPRETERS_MAX && interp; i++) {
 		if (!word_at(f, interp + f->layout.interp_threads, &tstate))
 			break;
@@ -186,6 +187,9 @@ static int find_layout(struct find *f, struct err *e)
 	f->rt.version = version;
 	snprintf(f->rt.name, sizeof(f->rt.name), "CPython 3.%u.%u", version >> 8 & 0xff,
 		 version & 0xff);
+	/* While it is being mapped, anything may be there. */
+	if (!says && py->runtime && python_says_layout(version))
+		return err_set(e, -EAGAIN, "%s does not say its layout", f->rt.name);
 	r = python_layout_find(version, says ? said : NULL, &f->layout, e);
 	if (r == 0 && f->layout.free_threaded)
 		snprintf(f->rt.name, sizeof(f->rt.name), "CPython 3.%u.%u free-threaded",
@@ -220,9 +224,10 @@ static void fill_runtime(struct find *f)
 int python_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 		const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e)
 {
-	struct find f = {
-		.runtime = runtime, .libc = libc, .mem = mem, .py = &runtime->image->python
-	};
+	struct find f = { .runtime = runtime,
+			  .libc = libc ? libc->image : NULL,
+			  .mem = mem,
+			  .py = &runtime->image->python };
 	int r = find_layout(&f, e);
 
 	if (r < 0)
@@ -230,7 +235,7 @@ int python_find(const struct lang_mapped *runtime, const struct lang_mapped *lib
 	r = find_key(&f, e);
 	if (r < 0)
 		return r;
-	r = lang_thread_slot(libc->image, f.key, &f.rt.row, e);
+	r = lang_thread_slot(f.libc, f.key, &f.rt.row, e);
 	if (r < 0)
 		return r;
 	r = check_threads(&f, e);

@@ -112,6 +112,11 @@ static uint64_t word(const uint8_t *said, unsigned i)
 	return w;
 }
 
+bool python_says_layout(uint32_t version)
+{
+	return version >> 16 == 3 && (version >> 8 & 0xff) >= MINOR_SAID;
+}
+
 uint32_t python_said_version(const uint8_t said[PYTHON_OFFSETS_BYTES])
 {
 	uint64_t hex = word(said, 1);

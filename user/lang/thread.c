@@ -42,7 +42,7 @@ int lang_thread_slot(const struct lang_image *libc, uint32_t key, struct ms_lang
 	struct place p;
 
 	if (!libc || !libc->libc)
-		return err_set(e, -EOPNOTSUPP,
+		return err_set(e, -EAGAIN,
 			       "its C library is not known, which keeps the state of its threads");
 	if (!answer_of(&libc->getspecific, key, &p) || p.reads < 1 || p.reads > 2 ||
 	    p.last_bytes != 8 || p.off[p.reads])
