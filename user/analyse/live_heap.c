@@ -25,6 +25,8 @@ enum {
 /* The relative error of how what was reused is divided among the rows of a pool, in simulated programs. */
 #define MODEL 0.05
 
+#define LATELY 8 /* guesses: how much bursts cover changes over minutes, and each has its noise */
+
 /* A block of which it is not known that it has ended. */
 struct kept {
 	uint64_t addr;
@@ -33,6 +35,7 @@ struct kept {
 	uint32_t row, thread, burst;
 	float u;      /* 0 … 1                                             */
 	float weight; /* 0: not known yet                                  */
+	float then;   /* what a call stood for, about, when it was seen    */
 	bool looked;  /* `usable` is the look's                            */
 	UT_hash_handle hh;
 };
@@ -85,9 +88,9 @@ struct live_heap {
 	struct settled *settled;
 	struct ended *ended;
 	uint32_t n_ended, room_ended;
-	double weights, n_weights; /* of those that are known: their mean is the others' */
-	double guessed, n_guessed;
-	uint32_t settled_to; /* the last burst whose weights came                   */
+	double weights, n_weights;         /* of those that are known: their mean is the others' */
+	double guessed, n_guessed, lately; /* lately: of the last guesses, about */
+	uint32_t settled_to;               /* the last burst whose weights came                   */
 	double threshold;
 	uint64_t random;
 	uint64_t at_ns, age_ns;
@@ -385,6 +388,7 @@ int live_heap_seen(struct live_heap *h, const struct live_seen *seen)
 	k->thread = seen->thread;
 	k->burst = seen->burst;
 	k->u = (float)u;
+	k->then = (float)(h->lately > 0 ? h->lately : 1);
 	return 0;
 }
 
@@ -404,6 +408,7 @@ void live_heap_guess(struct live_heap *h, double weight)
 {
 	h->guessed += weight;
 	h->n_guessed++;
+	h->lately += (weight - h->lately) / (h->lately > 0 ? LATELY : 1);
 }
 
 int live_heap_weigh(struct live_heap *h, uint32_t burst, uint32_t thread, double weight)
@@ -600,7 +605,8 @@ static int sum_in_use(struct live_heap *h)
 		x = w * size;
 		c->in_use[g] += w * 8 * k->usable;
 		c->blocks += w;
-		c->plain += k->row == LIVE_BEFORE ? x : size * kept_for(h, k->size);
+		c->plain +=
+			k->row == LIVE_BEFORE ? x : size * (double)k->then * kept_for(h, k->size);
 		c->bytes[g] += x;
 		if (h->at_ns - k->born_ns >= h->age_ns)
 			c->old += k->row == LIVE_BEFORE ? w : kept_for(h, k->size);

@@ -117,8 +117,9 @@ int live_heap_estimate(struct live_heap *h, bool intervals);
 struct live_estimate {
 	uint64_t seen;                 /* blocks it is based on: in use, or counted so         */
 	double bytes, blocks;
-	double plain;                  /* bytes, with all weights 1 and what was reused taken off: whatever
-					* becomes known of weights later, it stays */
+	double plain;                  /* bytes, with what a call stood for, about, when it was seen, and what
+					* was reused taken off: whatever becomes known of weights later, it
+					* stays, and how much bursts cover may change */
 	double old_blocks;             /* older than live_heap_age(), with all weights 1       */
 	double without[LIVE_GROUPS];   /* bytes, with one group left out                      */
 	double v, vc;                  /* sums of squares and cubes of what each stands for     */
