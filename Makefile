@@ -484,7 +484,7 @@ bench-inject: all targets ## thousands of times into a busy program and out agai
 		'a_busy_program*' 'a_memscope_that_is_killed*'
 
 .PHONY: bench-inprocess
-bench-inprocess: all targets ## what recording every allocation costs: by the injected library, by probes, by heaptrack (as root)
+bench-inprocess: all targets ## what recording every allocation costs: by the injected library, probes, memleak, heaptrack, jemalloc (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/inprocess.py $(BENCHFLAGS)
 
 .PHONY: bench-growth

@@ -275,7 +275,7 @@ def check_innermost(run, lines, pid):
           "calls and bytes by function")
 
 
-def of_signals(mode, ms=400):
+def of_signals(mode, ms=300):
     """A run on alloc_signals: it, what the program says, and the calls that were not recorded."""
     t = Target("alloc_signals")
     run, lines = record(("-p", t.pid, *INPROCESS), lambda: t.ask(f"run {mode} {ms}"), status=None)

@@ -159,6 +159,8 @@ static uint32_t epoch; /* one for each area; the first is 1 */
 /* Counted by who is in no call that is being recorded: the area may be unmapped any time. */
 static uint64_t outside[N_EXACT_COUNTS];
 static uint64_t thread_bytes = THREAD_BYTES;
+/* As memscope says: a system call may end the process. */
+static uint32_t no_syscalls;
 
 static uint64_t clock_now(void)
 {
@@ -374,6 +376,8 @@ static inline struct exact_area *enter(const uintptr_t *caller, struct thread **
 		__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 		return NULL;
 	}
+	if (UNLIKELY(a->no_syscalls != no_syscalls))
+		no_syscalls = a->no_syscalls;
 	*ret_thread = t;
 	return a;
 }

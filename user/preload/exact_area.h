@@ -99,9 +99,9 @@ struct exact_area {
 	__u32 n_nodes, n_node_slots; /* room; numbers of slots and lines are powers of two */
 	__u32 n_sites, n_site_slots;
 	__u32 n_lines;
-	__u32 on;         /* written by memscope: record */
-	__u32 tables_seq; /* sets[tables_seq & 1] is in force; 0: none yet */
-	__u32 pad;
+	__u32 on;          /* written by memscope: record */
+	__u32 tables_seq;  /* sets[tables_seq & 1] is in force; 0: none yet */
+	__u32 no_syscalls; /* written by memscope: the process has come under seccomp */
 	struct exact_tables sets[2];
 	/* Written by the library. */
 	__u32 used_nodes __attribute__((aligned(64)));

@@ -84,7 +84,7 @@ static SLOW bool grown(struct thread *t, uint64_t sp)
 {
 	int before = errno;
 
-	if (!t->is_main || sp < t->floor || sp >= t->low)
+	if (no_syscalls || !t->is_main || sp < t->floor || sp >= t->low)
 		return false;
 	find_stack(t);
 	errno = before;
@@ -151,9 +151,14 @@ static struct thread *state_take(uint32_t tid, long pid)
 static SLOW struct thread *state_new(const struct thread *of)
 {
 	int before = errno;
-	long tid = syscall(SYS_gettid), pid = syscall(SYS_getpid);
-	struct thread *t = state_take((uint32_t)tid, pid);
+	struct thread *t;
+	long tid, pid;
 
+	if (no_syscalls)
+		return NULL;
+	tid = syscall(SYS_gettid);
+	pid = syscall(SYS_getpid);
+	t = state_take((uint32_t)tid, pid);
 	if (t) {
 		t->busy = t->last = t->deleted = 0;
 		t->seen = t->n = 0;
@@ -200,7 +205,7 @@ static bool was_left(const struct thread *t, uintptr_t sp)
 {
 	stack_t alternate;
 
-	return sp >= t->busy && is_own(t, t->busy) && is_own(t, sp) &&
+	return !no_syscalls && sp >= t->busy && is_own(t, t->busy) && is_own(t, sp) &&
 	       syscall(SYS_sigaltstack, NULL, &alternate) == 0 &&
 	       !(alternate.ss_flags & SS_ONSTACK);
 }

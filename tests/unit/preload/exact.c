@@ -4,11 +4,14 @@
 #include "../../../user/preload/exact.c"
 
 #include <alloca.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
@@ -364,6 +367,74 @@ static void a_call_takes_less_than_a_kib_of_the_stack(void **state)
 	close_area();
 }
 
+static __attribute__((noinline)) int deep(int left)
+{
+	volatile char room[4096] = { (char)left };
+
+	if (left > 0)
+		return deep(left - 1) + room[0];
+	allocated(0x20000, 1);
+	return room[0];
+}
+
+/* From here on any system call but SYS_exit ends the process. */
+static void filter(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog all = { sizeof(filter) / sizeof(*filter), filter };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
+		_exit(2);
+}
+
+static void *of_filtered_thread(void *ctx)
+{
+	while (!__atomic_load_n((int *)ctx, __ATOMIC_ACQUIRE))
+		;
+	filter();
+	allocated(0x30000, 1);
+	syscall(SYS_exit, 0);
+	return NULL;
+}
+
+static void under_seccomp_no_system_call_is_made(void **state)
+{
+	int status, go = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		uintptr_t elsewhere[64] = { 0 };
+		pthread_t thread;
+
+		open_area(16);
+		allocated(0x10000, 1);
+		pthread_create(&thread, NULL, of_filtered_thread, &go);
+		area->no_syscalls = 1;
+		allocated(0x10020, 1);
+		__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+		pthread_join(thread, NULL);
+		filter();
+		deep(64);                             /* the stack has grown */
+		mine->low = mine->floor = mine->high; /* and this is none of the thread's */
+		exact_allocated((void *)0x40000, 1, (void *)0x1000, elsewhere);
+		mine->busy = 1; /* and a state is wanted */
+		mine->next = NULL;
+		allocated(0x50000, 1);
+		syscall(SYS_exit, outside[EXACT_NO_THREAD] == 1 && outside[EXACT_REENTERED] == 1 &&
+						  site(ROOT)->live == 4
+					  ? 0
+					  : 1);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 static void errno_is_left_alone(void **state)
 {
 	open_area(16);
@@ -411,6 +482,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_meets_another_is_recorded_beside_it),
 		cmocka_unit_test(a_call_that_a_jump_has_left_is_counted_and_its_state_used_again),
 		cmocka_unit_test(a_call_takes_less_than_a_kib_of_the_stack),
+		cmocka_unit_test(under_seccomp_no_system_call_is_made),
 		cmocka_unit_test(errno_is_left_alone),
 		cmocka_unit_test(nothing_is_recorded_where_memscope_says_no),
 		cmocka_unit_test(what_is_no_area_is_refused),

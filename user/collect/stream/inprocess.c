@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,7 +52,7 @@ struct inprocess {
 	uint64_t set_at[2], set_bytes;
 	uint64_t signature, set_ns;
 	uint32_t seq;
-	bool no_tables;
+	bool no_tables, filtered;
 	struct thread_ids *tids; /* NULL: its numbers are ours */
 };
 
@@ -396,8 +397,31 @@ void inprocess_gate(struct inprocess *ip, bool open)
 	__atomic_store_n(&ip->area->on, open, __ATOMIC_SEQ_CST);
 }
 
+/* What its filter does to a system call that it does not expect is not known: it may end the process. */
+static int seccomp_mode(pid_t pid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256];
+	int mode = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	return mode;
+}
+
 void inprocess_tick(struct inprocess *ip, uint64_t now_ns)
 {
+	int mode = ip->filtered ? 0 : seccomp_mode(ip->pid);
+
+	if (mode) {
+		ip->filtered = true;
+		__atomic_store_n(&ip->area->no_syscalls, 1, __ATOMIC_RELAXED);
+	}
+	if (mode == SECCOMP_MODE_STRICT)
+		inprocess_gate(ip, false); /* not even the clock may be read */
 	if (ip->maps)
 		tables_tick(ip, now_ns);
 	populate_ahead(ip);
@@ -582,6 +606,7 @@ void inprocess_stats(const struct inprocess *ip, struct inprocess_stats *ret_sta
 		.timed_ns = now(&counts[EXACT_TIMED_NS]),
 		.room = ip->is.n_lines * EXACT_WAYS,
 		.no_tables = ip->no_tables,
+		.filtered = ip->filtered,
 	};
 
 	for (uint32_t i = ROOT; i < ip->n_sites; i++) {

@@ -40,11 +40,12 @@ struct inprocess_stats {
 	uint64_t failed, unknown_frees, reused;
 	uint64_t full, full_bytes; /* blocks that found no room                                */
 	uint64_t sites_full;       /* calls whose stack found none                             */
-	uint64_t missed;           /* calls in a signal's handler, or of one thread too many   */
+	uint64_t missed;           /* calls that a handler left or met, or of a thread too many */
 	uint64_t timed, timed_ns;  /* some calls, and how long recording them took             */
 	uint64_t calls;            /* recorded: allocations and frees                          */
 	uint32_t room;             /* for blocks                                               */
 	bool no_tables;            /* some unwind tables found no room                         */
+	bool filtered;             /* the process is under seccomp by now                      */
 	uint64_t sizes[ALLOC_SIZES];
 	uint64_t verdicts[N_STACK_VERDICTS]; /* allocations by how their stack ended */
 };

@@ -142,6 +142,7 @@ static struct inprocess_stats sum(const struct alloc *al)
 		all.calls += s.calls;
 		all.room += s.room;
 		all.no_tables |= s.no_tables;
+		all.filtered |= s.filtered;
 		for (uint32_t i = 0; i < ALLOC_SIZES; i++)
 			all.sizes[i] += s.sizes[i];
 		for (uint32_t i = 0; i < N_STACK_VERDICTS; i++)
@@ -214,12 +215,10 @@ static void notes(struct alloc *al, const struct inprocess_stats *s)
 			"their stack",
 			unit_count((int64_t)s->sites_full).s);
 	if (s->missed)
-		run_note(
-			r, true,
-			"not exact: %s calls were not recorded, since a signal's handler made them "
-			"while another one of its thread was being recorded, or there were too many "
-			"threads",
-			unit_count((int64_t)s->missed).s);
+		run_note(r, true,
+			 "not exact: %s calls were not recorded: a signal's handler jumped out of "
+			 "them, or met too many of its thread, or there were too many threads",
+			 unit_count((int64_t)s->missed).s);
 	if (s->reused)
 		run_note(r, true,
 			 "not exact: the addresses of %s blocks came again, and their free was not "
@@ -229,6 +228,12 @@ static void notes(struct alloc *al, const struct inprocess_stats *s)
 		run_note(r, true,
 			 "there was no room for the unwind tables of libraries that were loaded "
 			 "during the run: stacks through them are incomplete");
+	if (s->filtered)
+		run_note(
+			r, true,
+			"the process has come under seccomp during the run: from then on the library makes no "
+			"system calls in its threads, so threads that are new are not recorded, and "
+			"stacks of coroutines are incomplete");
 	if (al->unrecorded_children)
 		run_note(
 			r, true,
