@@ -116,6 +116,14 @@ static int open_debug(void *ctx, const char *path, bool host)
 	return proc_table_open_beside(o->ap->procs, o->module, path, host);
 }
 
+/* If they cannot be loaded, they cannot be attached, and that is counted. */
+static void want_programs(const struct alloc_probes *ap, const struct alloc_sites *sites)
+{
+	for (uint32_t i = 0; i < sites->n; i++)
+		if (sites->site[i].shape == MS_SHAPE_NEW)
+			session_want_new(ap->session);
+}
+
 static void look_into(struct alloc_probes *ap, struct probed_file *f)
 {
 	struct opener opener = { ap, f->module };
@@ -127,10 +135,7 @@ static void look_into(struct alloc_probes *ap, struct probed_file *f)
 	};
 
 	alloc_sites_find(&image, uprobes_multi(), ap->objects, &f->sites);
-	/* If they cannot be loaded, they cannot be attached, and that is counted. */
-	for (uint32_t i = 0; i < f->sites.n; i++)
-		if (f->sites.site[i].shape == MS_SHAPE_NEW)
-			session_want_new(ap->session);
+	want_programs(ap, &f->sites);
 	ap->stats.objects |= f->sites.objects;
 	if (f->sites.objects_hidden)
 		snprintf(ap->stats.objects_hidden, sizeof(ap->stats.objects_hidden), "%s",
@@ -568,6 +573,7 @@ int alloc_probes_known(struct alloc_probes *ap, module_id module, struct alloc_k
 	}
 	for (uint32_t i = 0; i < n; i++)
 		known[i].probed = probed[i];
+	want_programs(ap, &sites);
 	pthread_mutex_lock(&ap->lock);
 	alloc_sites_fini(&f->sites);
 	f->sites = sites;
