@@ -135,8 +135,12 @@ static void step(const struct accessor *code, struct ways *ways, const struct ac
 	case FLOW_BRANCH:
 		if (in.taken != 1)
 			add_way(ways, code, &s, at + in.len);
-		if (in.taken != 0)
-			add_way(ways, code, &s, in.target);
+		if (in.taken == 0)
+			break;
+		/* To a part of it that is elsewhere, or a last call on a condition (clang). */
+		if (!is_inside(code, in.target) && fn->calls)
+			fn->calls(fn->ctx, &s.reg[x86 ? X86_ARG : ARM64_ARG]);
+		add_way(ways, code, &s, in.target);
 		break;
 	case FLOW_JUMP:
 		if (is_inside(code, in.target))

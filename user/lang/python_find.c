@@ -68,7 +68,8 @@ static void take_call(void *ctx, const struct place *arg)
 	uint32_t pair[2];
 	uint64_t addr;
 
-	if (arg->base != PLACE_IMAGE && arg->base != PLACE_NUMBER)
+	/* Its own first argument is a number. */
+	if (arg->base != PLACE_IMAGE && (arg->base != PLACE_NUMBER || !arg->off[0]))
 		return;
 	/* While the dynamic linker is at work, pointers to the runtime are none yet. */
 	f->is_waiting = true;

@@ -115,11 +115,20 @@ static void keys_that_are_passed_on_are_found(void **state)
 					 0xe8, 0xd9, 0x21, 0xe3, 0xff, 0x85, 0xc0, 0x74, 0x0d,
 					 0x48, 0x89, 0xdf, 0x5b, 0xe9, 0xec, 0x36, 0xe3, 0xff,
 					 0x0f, 0x1f, 0x40, 0x00, 0x31, 0xc0, 0x5b, 0xc3 };
+	/* mov 0x10(%rip), %edi; cmpl $0, 0x10(%rip); jne to elsewhere; xor %eax, %eax; ret */
+	static const uint8_t on_condition[] = { 0x8b, 0x3d, 0x10, 0x00, 0x00, 0x00, 0x83, 0x3d,
+						0x10, 0x00, 0x00, 0x00, 0x00, 0x0f, 0x85, 0x00,
+						0x10, 0x00, 0x00, 0x31, 0xc0, 0xc3 };
 	struct seen s = follow(EM_X86_64, inlined, sizeof(inlined), 0, true);
 
+	/* A part of it is elsewhere; then the call. */
+	assert_int_equal(s.n, 2);
+	assert_place(&s, 0, PLACE_NUMBER, 0, 0, 0);
+	assert_place(&s, 1, PLACE_IMAGE, 1, 0x1000 + 0x14 + 0x563d50, 0);
+	assert_int_equal(s.place[1].last_bytes, 4);
+	s = follow(EM_X86_64, on_condition, sizeof(on_condition), 0, true);
 	assert_int_equal(s.n, 1);
-	assert_place(&s, 0, PLACE_IMAGE, 1, 0x1000 + 0x14 + 0x563d50, 0);
-	assert_int_equal(s.place[0].last_bytes, 4);
+	assert_place(&s, 0, PLACE_IMAGE, 1, 0x1016, 0);
 	s = follow(EM_X86_64, jumps, sizeof(jumps), 0, true);
 	assert_int_equal(s.n, 1);
 	assert_place(&s, 0, PLACE_IMAGE, 1, 0x1007 + 0x1686c1, 0x570);
