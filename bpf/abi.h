@@ -18,6 +18,7 @@
 #endif
 
 #include "stat_ids.h"
+#include "walk/lang.h"
 #include "walk/rows.h"
 
 #define MS_MAX_FRAMES 2048 /* of one stack record, user or kernel */
@@ -28,11 +29,16 @@
  * A frame is a tagged word. The top four bits say what the rest means:
  *   0x0  raw user address, in the address-space generation of the total's key
  *   0x1  raw user address that was interrupted by a signal: not a return address
+ *   0x2  a frame of a language, followed by
+ *   0x3  where in its code it is (walk/lang.h)
  *   0xf  kernel address, as it is
- * Frames are stored leaf first; all but the first and those of tag 1 are return addresses.
+ * Frames are stored leaf first; all but the first and those of other tags are return addresses. Frames of a
+ * language stand before the frame of the interpreter's function that executes them: they are its callees.
  */
 #define MS_FRAME_TAG_SHIFT    60
 #define MS_FRAME_EXACT        0x1ULL
+#define MS_FRAME_LANG         0x2ULL
+#define MS_FRAME_LANG_AT      0x3ULL
 #define MS_FRAME_ADDR_MASK    ((1ULL << MS_FRAME_TAG_SHIFT) - 1)
 
 enum ms_source {
@@ -165,6 +171,8 @@ struct ms_stack_rec {
 	__u8 flags;   /* MS_STACK_… */
 	struct ms_hash hash;
 	__u64 time_ns; /* CLOCK_MONOTONIC, when it was first seen */
+	__u32 tgid;    /* in this process: frames of a language are read there */
+	__u32 pad;
 };
 
 /*
@@ -185,6 +193,7 @@ struct ms_deferred_rec {
 	__u32 source; /* enum ms_source */
 	__u32 switches; /* of a blocked thread: how often it had left a CPU, voluntarily or not */
 	__u64 pc;
+	__u64 thread_base; /* as in struct ms_walk */
 	__u64 regs[MS_N_REGS]; /* rows.h; the architecture's sp among them */
 };
 
@@ -628,8 +637,8 @@ MS_ASSERT(sizeof(struct ms_total) == 24);
 MS_ASSERT(sizeof(struct ms_total_rec) == 8 + sizeof(struct ms_total_key) + sizeof(struct ms_total));
 MS_ASSERT(sizeof(struct ms_result_rec) == 40 + sizeof(struct ms_total_key));
 MS_ASSERT(sizeof(struct ms_call_rec) == 200);
-MS_ASSERT(sizeof(struct ms_stack_rec) == 32);
-MS_ASSERT(sizeof(struct ms_deferred_rec) == 328);
+MS_ASSERT(sizeof(struct ms_stack_rec) == 40);
+MS_ASSERT(sizeof(struct ms_deferred_rec) == 336);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
 MS_ASSERT(sizeof(struct ms_site) == 56);
 MS_ASSERT(sizeof(struct ms_mapping_rec) == 104);

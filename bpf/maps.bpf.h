@@ -131,6 +131,15 @@ struct {
 	__type(value, struct ms_space);
 } spaces __weak SEC(".maps");
 
+/* The runtime of a language in each process, by tgid. Written by user space, and by proc.bpf.c for children;
+ * full: frames of the language are missing. Size set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct ms_lang_row);
+} langs __weak SEC(".maps");
+
 /*
  * When something executable was last mapped over what `spaces` describes: slot tgid % N_REMAPPED.
  * Written by proc.bpf.c; a time later than mappings_known_ns defers walks to user space. When two

@@ -519,9 +519,11 @@ int list_tasks(struct bpf_iter__task *ctx)
 	s->owner = bpf_get_current_pid_tgid();
 	if (cfg_unwind && cfg_user_stacks && task->mm &&
 	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
-	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false, false))
+	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false, false)) {
+		walk_take_lang(slot, task, &out.proc);
 		deferred_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), &out.proc,
 				      t->as_gen, &t->user);
+	}
 	if (!cfg_kernel_stacks)
 		return 0;
 	len = bpf_get_task_stack(task, s->frames, LIST_MAX * sizeof(__u64), 0);

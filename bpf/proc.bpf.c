@@ -6,7 +6,19 @@
 #include "common.bpf.h"
 #include "walk/walk_cfi.bpf.h"
 
-/* A child begins with its parent's address space, and so with its spans. */
+static __always_inline void lang_inherit(__u32 parent_tgid, const struct task_struct *child)
+{
+	__u32 tgid = BPF_CORE_READ(child, tgid);
+	struct ms_lang_row *found = bpf_map_lookup_elem(&langs, &parent_tgid), row;
+
+	if (!found)
+		return;
+	row = *found;
+	row.start_ns = BPF_CORE_READ(child, start_time);
+	bpf_map_update_elem(&langs, &tgid, &row, BPF_ANY);
+}
+
+/* A child begins with its parent's address space, and so with its spans and its runtime. */
 static __always_inline void space_inherit(__u32 parent_tgid, const struct task_struct *child)
 {
 	__u32 tgid = BPF_CORE_READ(child, tgid);
@@ -17,6 +29,8 @@ static __always_inline void space_inherit(__u32 parent_tgid, const struct task_s
 	space = *found;
 	space.start_ns = BPF_CORE_READ(child, start_time);
 	bpf_map_update_elem(&spaces, &tgid, &space, BPF_ANY);
+	if (cfg_lang)
+		lang_inherit(parent_tgid, child);
 }
 
 static __always_inline void on_fork(struct task_struct *parent, struct task_struct *child)

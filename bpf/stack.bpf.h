@@ -68,6 +68,8 @@ static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lan
 		return;
 	s->rec.kind = MS_EV_STACK;
 	s->rec.time_ns = bpf_ktime_get_ns();
+	s->rec.tgid = me >> 32;
+	s->rec.pad = 0;
 	s->sent = 0;
 	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
 	if (len > sizeof(s->rec) + MS_MAX_FRAMES * sizeof(__u64))
@@ -154,6 +156,14 @@ static __always_inline int stack_cached(struct stack_scratch *s, struct ms_hash 
 	return MS_COMPLETE;
 }
 
+static __always_inline void lang_count(const struct ms_walk *w)
+{
+	if (w->lang_lost)
+		stat_inc(STAT_LANG_LOST);
+	if (w->lang_short)
+		stat_inc(STAT_LANG_SHORT);
+}
+
 static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const struct stack_of *of,
 				      struct ms_hash *ret_hash)
 {
@@ -172,6 +182,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	found = space_holds(tgid) ? bpf_map_lookup_elem(&spaces, &tgid) : NULL;
 	if (found)
 		*space = *found;
+	walk_take_lang(of->slot, task, of->proc);
 	if (found && space->start_ns == of->proc->start_ns &&
 	    space->exec_id == of->proc->exec_id) {
 		r = walk_stack(of->slot);
@@ -184,6 +195,8 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	    BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
 		return STACK_NONE;
 	if (verdict != MS_NO_TABLE) {
+		if (s->walk.lang.lang)
+			lang_count(&s->walk);
 		verdict = stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
 		if (verdict == MS_COMPLETE)
 			walk_remember(of->slot);
@@ -191,6 +204,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	}
 	/* The first walk has used up the registers. */
 	walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true);
+	walk_take_lang(of->slot, task, of->proc);
 	r = deferred_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);

@@ -91,6 +91,7 @@ static __always_inline void deferred_fill(struct ms_deferred_rec *rec, const str
 	rec->source = source;
 	rec->switches = 0;
 	rec->pc = w->pc;
+	rec->thread_base = w->lang.lang ? w->thread_base : 0;
 	__builtin_memcpy(rec->regs, w->regs, sizeof(rec->regs));
 }
 

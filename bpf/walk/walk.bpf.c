@@ -5,6 +5,7 @@
 #include "walk/unwind_cache.bpf.h"
 
 #include "walk/walk_cfi.h"
+#include "walk/walk_lang.h"
 
 WALK_INLINE struct ms_walk *walk_of(__u32 slot)
 {
@@ -62,18 +63,67 @@ WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 	return false;
 }
 
-/* Stores the present frame, and steps to its caller. 0: there is none, or no room for one. */
-__noinline int walk_one(__u32 slot)
+__noinline int walk_begin_lang(__u32 slot, __u32 tgid, __u32 exec_id, __u64 start_ns, __u64 base)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
-	__u64 frame;
+	const struct ms_lang_row *row = bpf_map_lookup_elem(&langs, &tgid);
 
-	if (!s || s->walk.n >= MS_MAX_FRAMES)
+	if (!s || !row || row->start_ns != start_ns || row->exec_id != exec_id)
 		return 0;
-	frame = walk_frame(&s->walk);
+	s->walk.lang = *row;
+	s->walk.thread_base = base;
+	return 1;
+}
+
+static __always_inline void walk_store(struct stack_scratch *s, __u64 frame)
+{
 	s->frames[s->walk.n % MS_MAX_FRAMES] = frame;
 	s->walk.n++;
 	ms_hash_step(&s->hash, frame);
+}
+
+/* The next frame of a run of a language, or the native frame behind it. As walk_one(). */
+__noinline int walk_run(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	int step;
+
+	if (!s)
+		return 0;
+	step = walk_lang(slot);
+	if (step == LANG_FRAME) {
+		walk_store(s, s->walk.lang_words[0]);
+		walk_store(s, s->walk.lang_words[1]);
+		return 1;
+	}
+	if (step == LANG_NOT_OURS) {
+		s->walk.n = s->walk.lang_n;
+		s->hash = s->lang_hash;
+	}
+	walk_store(s, s->walk.lang_native);
+	s->walk.lang_running = 0;
+	return !s->walk.lang_ended;
+}
+
+/*
+ * Stores the present frame, and steps to its caller; one that executes frames of a language is stored behind
+ * those. 0: there is no caller, or no room for one.
+ */
+__noinline int walk_one(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s || s->walk.n >= MS_MAX_FRAMES - 1)
+		return 0;
+	if (s->walk.lang_running)
+		return walk_run(slot);
+	if (s->walk.lang.lang && lang_executes(&s->walk)) {
+		walk_lang_enter(&s->walk);
+		s->lang_hash = s->hash;
+		walk_lang_entered(&s->walk, walk_step(&s->walk, slot));
+		return 1;
+	}
+	walk_store(s, walk_frame(&s->walk));
 	return walk_step(&s->walk, slot);
 }
 

@@ -97,6 +97,22 @@ struct ms_walk {
 	__u64 cfa, ra_at, ra; /* walk_caller                                    */
 	__u32 rule;           /* walk_by_rule: a rule's number, from find_rule  */
 	__u64 env;     /* the includer's */
+	/* Frames of a language (walk_lang.h). */
+	struct ms_lang_row lang; /* of MS_LANG_NONE: none are looked for */
+	__u64 thread_base;       /* x86-64: fs, arm64: tpidr_el0         */
+	__u64 lang_at;           /* the next frame of the chain; 0: there is none (left) */
+	__u64 lang_entry;        /* on the stack of the native frame whose run comes next; 0: unknown */
+	__u64 lang_low, lang_high; /* the stack of the present native frame */
+	__u64 lang_native;       /* its word, which follows its run */
+	__u64 lang_words[2];     /* walk_lang: the frame */
+	__u64 lang_first;        /* of the present run */
+	__u32 lang_n;            /* frames stored before it */
+	__u8 lang_begun;         /* the chain has been looked for */
+	__u8 lang_running;       /* a run is being emitted; 2: its last frame has been */
+	__u8 lang_ended;         /* the native walk has ended with that frame */
+	__u8 lang_short;         /* native frames and runs did not match */
+	__u8 lang_lost;          /* the chain could not be read: 1 + enum ms_lang_lost */
+	__u64 lang_buf[MS_PYTHON_BYTES / 8];
 	__u64 signal[MS_SIGNAL_WORDS];
 	__u64 window[MS_WINDOW_WORDS];
 	__u64 far[MS_FAR_WORDS]; /* directly behind it, as struct ms_notes has it */

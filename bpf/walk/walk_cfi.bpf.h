@@ -14,6 +14,7 @@
 struct stack_scratch {
 	__u64 owner; /* pid_tgid of the walk under way */
 	struct ms_hash hash;
+	struct ms_hash lang_hash; /* before the present run of a language */
 	__u64 caller;  /* unwind_cache_at(): the return address at the top of the stack, or 0 */
 	__u32 clock_s; /* before `spaces` was read                                      */
 	__u32 sent;    /* user space has the stack                                      */
@@ -192,6 +193,26 @@ static __always_inline bool walk_read_regs(struct ms_walk *w, struct task_struct
 	return true;
 }
 
+/* What a thread's own variables are found by. */
+static __always_inline __u64 task_thread_base(const struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(task, thread.fsbase);
+#else
+	return BPF_CORE_READ(task, thread.uw.tp_value);
+#endif
+}
+
+/* walk.bpf.c: the walk that begins in `slot` looks for frames of a language where its process has a runtime that
+ * is known. `base`: task_thread_base(). */
+int walk_begin_lang(__u32 slot, __u32 tgid, __u32 exec_id, __u64 start_ns, __u64 base);
+
+static __always_inline void walk_take_lang(__u32 slot, const struct task_struct *task, const struct ms_proc *proc)
+{
+	if (cfg_lang)
+		walk_begin_lang(slot, proc->tgid, proc->exec_id, proc->start_ns, task_thread_base(task));
+}
+
 /*
  * Registers and pc of a task in user space, from task_user_regs(). false: it has none (a kernel
  * thread, an exiting task), or is a 32-bit program. `may_trap`: it is in the kernel, perhaps
@@ -208,6 +229,7 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 	w->env = probes.returns;
 	w->trampoline = 0;
 	w->at_entry = 0;
+	w->lang.lang = MS_LANG_NONE;
 	if (!probes.any)
 		return true;
 	if (w->env)

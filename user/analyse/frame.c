@@ -9,7 +9,7 @@ const char *frame_kind_name(enum frame_kind kind)
 	static const char *const names[N_FRAME_KINDS] = {
 		[FRAME_USER] = "user",       [FRAME_KERNEL] = "kernel",
 		[FRAME_INLINED] = "inlined", [FRAME_PROCESS] = "process",
-		[FRAME_UNKNOWN] = "unknown",
+		[FRAME_UNKNOWN] = "unknown", [FRAME_LANG] = "interpreted",
 	};
 
 	return names[kind];
@@ -74,6 +74,8 @@ struct frame frame_get(struct dict *d, location_id loc, uint32_t i)
 		f.kind = FRAME_INLINED;
 	else if (m && m->kind == MODULE_KERNEL)
 		f.kind = FRAME_KERNEL;
+	else if (m && m->kind == MODULE_LANG)
+		f.kind = FRAME_LANG;
 	else if ((!m || m->kind == MODULE_NONE || m->kind == MODULE_ANON) &&
 		 is_no_name(dict_str(d, f.name)))
 		f.kind = FRAME_UNKNOWN;

@@ -18,10 +18,11 @@ enum frame_kind {
 	FRAME_INLINED,  /* compiled into its caller, in user space or the kernel */
 	FRAME_PROCESS,  /* not code: the process name, or the root of a tree     */
 	FRAME_UNKNOWN,  /* no image and no name                                 */
+	FRAME_LANG,     /* of an interpreted language                           */
 };
-enum { N_FRAME_KINDS = FRAME_UNKNOWN + 1 };
+enum { N_FRAME_KINDS = FRAME_LANG + 1 };
 
-/* "user", "kernel", "inlined", "process", "unknown" */
+/* "user", "kernel", "inlined", "process", "unknown", "interpreted" */
 const char *frame_kind_name(enum frame_kind kind);
 
 struct frame {

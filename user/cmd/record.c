@@ -20,7 +20,7 @@
 #define MAX_CPUS 4096
 
 struct record_args {
-	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep;
+	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep, *langs;
 	const char *containers, *cgroups, *title;
 	struct opt_list labels, when, series;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, inject;
@@ -28,7 +28,7 @@ struct record_args {
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
 	double before_s, rearm_s;
-	int alloc, alloc_scope, by, offcpu;
+	int alloc, alloc_scope, by, offcpu, native;
 };
 
 #define ALLOC_NOT_GIVEN (-1)
@@ -65,6 +65,8 @@ static const struct opt rows[] = {
 	ROW("max-block", 0, OPT_DOUBLE, "US", max_block_us, .min = 0.001, .max = 1e12, .help = "off-CPU: leave out waits longer than US microseconds"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
+	ROW("lang", 0, OPT_STRING, "LANG,…", langs, .help = "frames of interpreted languages in stacks: auto (default: all that are known), off, or some of python"),
+	ROW("native", 0, OPT_CHOICE, "WHAT", native, .choices = "hide|keep", .help = "the interpreter's own frames between those of a language: hide (default) or keep"),
 	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|bursts|off", .choice_synonyms = "slices=bursts", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in bursts (bursts forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
 	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD, or --inject: mean bytes between samples (default 512K)"),
 	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with -p or -n: allocations sampled, or with --alloc=exact (also -- CMD) recorded one and all, by memscope's own library, which is put into the running process, and idle again in the end; refused, with the reason, where that is not safe (glibc 2.34 and later, x86-64; no static programs; under seccomp, where the filter allows it)"),
@@ -104,6 +106,17 @@ const struct opt_command record_options = {
 	       "and a summary into a directory.",
 	.opts = rows,
 };
+
+/* "python" → languages; there is one. */
+static int choose_langs(const struct record_args *a, struct run_config *cfg, struct err *e)
+{
+	cfg->native_frames = a->native == 1;
+	if (!a->langs || !strcmp(a->langs, "auto") || !strcmp(a->langs, "python"))
+		return 0;
+	cfg->no_langs = !strcmp(a->langs, "off");
+	return cfg->no_langs ? 0
+			     : err_set(e, -EINVAL, "--lang %.64s: expected auto, off or python", a->langs);
+}
 
 /* "oncpu,alloc" → sources; without --only all, but under -a no allocations. */
 static int choose_sources(const struct record_args *a, struct run_config *cfg, struct err *e)
@@ -523,7 +536,7 @@ int cmd_record(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0 ||
-	    choose_rate(&a, &cfg, &e) < 0 || choose_windows(&a, &cfg, &e) < 0 ||
+	    choose_langs(&a, &cfg, &e) < 0 || choose_rate(&a, &cfg, &e) < 0 || choose_windows(&a, &cfg, &e) < 0 ||
 	    (a.pattern && target_check_pattern(a.pattern, &e) < 0))
 		return command_fail(EXIT_USAGE, &e);
 	if (a.cpus) {

@@ -26,6 +26,7 @@ enum module_kind {
 	MODULE_KERNEL,  /* [kernel]; vaddr is the kernel address                           */
 	MODULE_VDSO,    /* [vdso]; vaddr is the offset into the image                      */
 	MODULE_ANON,    /* executable memory without a file (JIT); vaddr is the address    */
+	MODULE_LANG,    /* code that an interpreter executes, of a language: [Python]; vaddr is 0 */
 };
 
 /*

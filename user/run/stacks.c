@@ -47,6 +47,8 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 		.wanted = r->cfg->user_stacks,
 		.all = r->cfg->all,
 		.alloc = r->cfg->sources[SOURCE_ALLOC],
+		.langs = !r->cfg->no_langs,
+		.native_frames = r->cfg->native_frames,
 		.command = r->cfg->command != NULL,
 		.pids = r->cfg->pids,
 		.n_pids = r->cfg->n_pids,
@@ -64,6 +66,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 		opts->unwind_cache = !strcmp(cache, "check") ? SESSION_UNWIND_CACHE_CHECK
 				     : !strcmp(cache, "off") ? SESSION_UNWIND_CACHE_OFF
 							     : SESSION_UNWIND_CACHE;
+	opts->langs = env.langs;
 	st->user = user_stacks_new(&env);
 	if (!st->user)
 		return err_set(e, -ENOMEM, "out of memory");

@@ -1,6 +1,6 @@
 #include "unwind/host_walk.h"
 
-#include "walk/walk_cfi.h"
+#include "walk/walk_lang.h"
 
 #include <string.h>
 
@@ -71,6 +71,23 @@ static void tables_are(const struct publish_mem *mem)
 	memset(host.walk.memo, 0, sizeof(host.walk.memo));
 }
 
+/* The next frame of a run of a language, or the native frame behind it. false: the walk has ended. */
+static bool run_of_lang(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
+{
+	int step = walk_lang(0);
+
+	if (step == LANG_FRAME) {
+		frames[w->n++] = w->lang_words[0];
+		frames[w->n++] = w->lang_words[1];
+		return true;
+	}
+	if (step == LANG_NOT_OURS)
+		w->n = w->lang_n;
+	frames[w->n++] = w->lang_native;
+	w->lang_running = 0;
+	return !w->lang_ended;
+}
+
 enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
 			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing)
 {
@@ -82,11 +99,25 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 	w->pc = stack->pc;
 	w->space = *stack->space;
 	w->trampoline = stack->trampoline;
+	w->lang.lang = MS_LANG_NONE;
+	if (stack->lang)
+		w->lang = *stack->lang;
+	w->thread_base = stack->thread_base;
 	walk_begin(w, 0, true);
-	do {
-		frames[w->n] = walk_frame(w);
-		w->n++;
-	} while (walk_step(w, 0) && w->n < MS_MAX_FRAMES);
+	while (w->n < MS_MAX_FRAMES - 1) {
+		if (w->lang_running) {
+			if (!run_of_lang(w, frames))
+				break;
+		} else if (w->lang.lang && lang_executes(w)) {
+			walk_lang_enter(w);
+			walk_lang_entered(w, walk_step(w, 0));
+		} else {
+			frames[w->n] = walk_frame(w);
+			w->n++;
+			if (!walk_step(w, 0))
+				break;
+		}
+	}
 	*ret_n = w->n;
 	*ret_missing = w->exact ? w->pc : w->pc - 1;
 	return (enum ms_verdict)w->verdict;
@@ -123,6 +154,8 @@ uint32_t host_first_guess(const struct publish_mem *mem, const struct ms_space *
 	for (i = 0; i < n; i++) {
 		bool exact = i == 0 || frames[i] >> MS_FRAME_TAG_SHIFT == MS_FRAME_EXACT;
 
+		if (frames[i] >> MS_FRAME_TAG_SHIFT > MS_FRAME_EXACT)
+			continue; /* of a language */
 		if (!is_proven(w, (frames[i] & MS_FRAME_ADDR_MASK) - !exact))
 			break;
 	}

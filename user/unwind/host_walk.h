@@ -35,6 +35,10 @@ struct host_stack {
 	uint64_t trampoline;
 	const struct host_return *returns;
 	size_t n_returns;
+	/* Frames of a language: its runtime, and what the thread's variables are found by; NULL: none are
+	 * looked for. They are read from memory by read(), so the thread must not have run since. */
+	const struct ms_lang_row *lang;
+	uint64_t thread_base;
 };
 
 /*

@@ -92,6 +92,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_self = (uint32_t)getpid();
 	cfg->cfg_user_stacks = s->opts.user_stacks;
 	cfg->cfg_unwind = s->opts.unwind_bytes != 0;
+	cfg->cfg_lang = s->opts.langs && s->opts.unwind_bytes != 0;
 	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
 	cfg->cfg_unwind_cache_check = s->opts.unwind_cache == SESSION_UNWIND_CACHE_CHECK;
 	cfg->cfg_threads = s->opts.offcpu;
@@ -504,6 +505,7 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_UNWIND_TABLES] = k->maps.unwind_tables,
 		[SESSION_UNWIND_RULES] = k->maps.unwind_rules,
 		[SESSION_SPACES] = k->maps.spaces,
+		[SESSION_LANGS] = k->maps.langs,
 		[SESSION_SITES] = k->maps.sites,
 		[SESSION_MEMORIES] = k->maps.memories,
 		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,

@@ -51,6 +51,7 @@ struct session_opts {
 	uint64_t unwind_bytes; /* of it, for unwind tables: session_unwind_share() at most; 0: user
 				* stacks are followed by frame pointer */
 	enum session_unwind_cache unwind_cache;
+	bool langs;           /* frames of interpreted languages, with unwind tables alone */
 };
 
 /* The largest share of a budget that unwind tables may take, bytes, with allocations traced or not. */
@@ -169,7 +170,7 @@ enum session_map {
 	SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
 	SESSION_TOTALS_B, SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B, SESSION_EVENTS,
 	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_UNWIND_POOL,
-	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_SITES,
+	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_LANGS, SESSION_SITES,
 	SESSION_MEMORIES,
 	SESSION_MEMORY_CPUS, SESSION_ALLOC_SITES, SESSION_ALLOC_INDEX, SESSION_ALLOC_FREE,
 	SESSION_ALLOC_SIZES, SESSION_N_MAPS,

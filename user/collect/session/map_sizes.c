@@ -24,6 +24,7 @@ static void size_unwind_maps(struct memscope_bpf *k, const struct session_opts *
 	bpf_map__set_max_entries(k->maps.unwind_tables, opts->all ? 4096 : 1024);
 	bpf_map__set_max_entries(k->maps.unwind_rules, opts->all ? 32768 : 16384);
 	bpf_map__set_max_entries(k->maps.spaces, opts->all ? 8192 : 2048);
+	bpf_map__set_max_entries(k->maps.langs, !opts->langs ? 1 : opts->all ? 4096 : 512);
 }
 
 /* A 16th of the budget, or what is enough. */

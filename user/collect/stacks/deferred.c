@@ -52,7 +52,7 @@ static bool read_process(void *ctx, void *dst, size_t size, uint64_t addr)
 	const struct ms_deferred_rec *rec = ctx;
 	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)addr, size };
 
-	return size <= sizeof(uint64_t) &&
+	return size <= MS_PYTHON_BYTES &&
 	       process_vm_readv((pid_t)rec->proc.tgid, &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 
@@ -163,6 +163,9 @@ static bool finish(struct user_stacks *st, struct deferred_stack *p, bool may_wa
 	if (!rec->stack_bytes) {
 		stack.bytes = blocked;
 		stack.len = read_blocked(rec, blocked, sizeof(blocked));
+		/* Frames of a language are read from memory: only of a thread that has not run since. */
+		stack.lang = rec->thread_base ? langs_row(st, &id) : NULL;
+		stack.thread_base = rec->thread_base;
 	}
 	if (!stack.len) { /* it has moved on: what is there now is another stack */
 		verdict = STACK_UNREADABLE;

@@ -10,9 +10,11 @@
 #include "collect/stacks/unwind_files.h"
 #include "collect/stacks/user_stacks.h"
 #include "collect/wire.h"
+#include "lang/lang.h"
 #include "unwind/publish.h"
 
 struct unwind;
+struct langs;
 struct deferred_stack;
 struct incomplete_stacks;
 
@@ -21,6 +23,7 @@ struct user_stacks {
 	struct session *session;
 	struct ingest *ingest;
 	struct unwind *unwind; /* NULL: user stacks by frame pointer */
+	struct langs *langs;   /* NULL: frames of interpreted languages are not looked for */
 	struct deferred_stack *deferred;
 	uint64_t deferred_bytes;
 	uint64_t finished[N_SOURCES][N_STACK_VERDICTS];
@@ -47,6 +50,18 @@ int tables_need(struct user_stacks *st, const struct ms_space *space, uint64_t a
 bool tables_known(const struct user_stacks *st, const struct proc_id *id, struct ms_space *ret_space);
 /* The memory that such walks read. */
 const struct publish_mem *tables_mem(const struct user_stacks *st);
+
+/* --- langs.c --- */
+
+int langs_open(struct user_stacks *st, struct err *e);
+void langs_begin(struct user_stacks *st, struct ingest *in);
+void langs_close(struct user_stacks *st);
+/* These are the executable mappings of a process now. */
+void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct proc_mapping *maps, uint32_t n);
+void langs_ended(struct user_stacks *st, pid_t pid);
+void langs_tick(struct user_stacks *st);
+/* The runtime of a process; NULL: none is known. */
+const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct proc_id *id);
 
 /* --- deferred.c --- */
 

@@ -311,6 +311,8 @@ static int put_process(struct user_stacks *st, struct proc *p, const struct proc
 	rc = spans_of(st, p, &n);
 	if (rc < 0)
 		return rc;
+	if (!proc_exited(p) && !proc_replaced(p))
+		langs_mapped(st, id, u->maps_buf, n);
 	rc = publish_space_put(u->publish, &proc, proc_generation(p), u->spans_buf, n,
 			       proc_exited(p) || proc_replaced(p), now_ns());
 	u->put++;
@@ -387,6 +389,7 @@ void user_stacks_ended(struct user_stacks *st, pid_t pid)
 {
 	if (st->unwind)
 		publish_space_end(st->unwind->publish, (uint32_t)pid, now_ns());
+	langs_ended(st, pid);
 }
 
 static void flush(struct user_stacks *st)
@@ -456,6 +459,7 @@ void user_stacks_tick(struct user_stacks *st)
 	if (!st->unwind)
 		return;
 	give_back_memory(st->unwind);
+	langs_tick(st);
 	session_clock(st->session, now_ns());
 	flush_due(st);
 	publish_tick(st->unwind->publish, now_ns());
@@ -575,6 +579,7 @@ int user_stacks_begin(struct user_stacks *st, struct ingest *in, struct err *e)
 
 	st->ingest = in;
 	ingest_on_incomplete(in, on_incomplete, st);
+	langs_begin(st, in);
 	if (!st->unwind || st->env.all)
 		return 0;
 	rc = session_name_tasks(st->session, on_name, st, e);

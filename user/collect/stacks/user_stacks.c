@@ -15,6 +15,7 @@ void user_stacks_free(struct user_stacks *st)
 {
 	if (!st)
 		return;
+	langs_close(st);
 	tables_close(st);
 	deferred_free(st);
 	incomplete_free(st);
@@ -23,7 +24,10 @@ void user_stacks_free(struct user_stacks *st)
 
 int user_stacks_open(struct user_stacks *st, struct session *s, struct drain *d, struct err *e)
 {
+	int rc;
+
 	st->session = s;
 	drain_on(d, DRAIN_DEFERRED, on_deferred, st);
-	return tables_open(st, e);
+	rc = tables_open(st, e);
+	return rc < 0 ? rc : langs_open(st, e);
 }

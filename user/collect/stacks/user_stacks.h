@@ -24,6 +24,8 @@ struct user_stacks_env {
 	bool wanted;             /* user stacks; else there are no tables               */
 	bool all;                /* the whole host: a process gets its tables when one of its stacks needs them */
 	bool alloc;              /* allocations are traced, and need room too           */
+	bool langs;              /* frames of interpreted languages, too                */
+	bool native_frames;      /* … with the interpreter's own frames between them     */
 	bool command;            /* it is started: nobody knows yet what it will map    */
 	const pid_t *pids;       /* of processes asked for                              */
 	uint32_t n_pids;
@@ -95,5 +97,17 @@ struct user_stacks_tables {
 	const char *trouble;           /* the first of those, and of tables refused; ""     */
 };
 bool user_stacks_tables(const struct user_stacks *st, struct user_stacks_tables *ret_tables);
+
+/* Interpreted languages; false: they are not looked for. */
+struct user_stacks_langs {
+	uint64_t processes;     /* in which a runtime was found; of which the first is `name`     */
+	char name[32];
+	bool untested;          /* one of them is of a version that was never tried           */
+	uint64_t unknown;       /* processes with a runtime that cannot be read; the first: why */
+	char trouble[256];
+	uint64_t no_room;       /* processes that the kernel's table had no room for          */
+	uint64_t named, gone, damaged; /* frames: functions and places in them, each once     */
+};
+bool user_stacks_langs(const struct user_stacks *st, struct user_stacks_langs *ret_langs);
 
 #endif

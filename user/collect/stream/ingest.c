@@ -74,6 +74,11 @@ void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx)
 	in->incomplete_ctx = ctx;
 }
 
+void ingest_on_langs(struct ingest *in, const struct ingest_langs *langs)
+{
+	in->langs = *langs;
+}
+
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx)
 {
 	assert(in->n_on_alloc < INGEST_ALLOC_LISTENERS);
@@ -119,8 +124,16 @@ static int add_stack(struct ingest *in, const struct ms_stack_rec *rec, const ui
 	return -ENOMEM;
 }
 
+static bool is_lang(uint64_t frame)
+{
+	return frame >> MS_FRAME_TAG_SHIFT == MS_FRAME_LANG;
+}
+
 int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames)
 {
+	for (uint32_t i = 0; in->langs.seen && !(rec->flags & MS_STACK_KERNEL) && i + 1 < rec->n_frames; i++)
+		if (is_lang(frames[i]))
+			in->langs.seen(in->langs.ctx, (pid_t)rec->tgid, frames + i);
 	return add_stack(in, rec, frames, false, 0);
 }
 
@@ -188,6 +201,44 @@ static location_id user_location(struct ingest *in, struct proc *proc, uint32_t 
 	return dict_location(in->dict, module, vaddr);
 }
 
+/*
+ * Native frames of the interpreter itself, from out[first] on, are left out where they only lead from one frame of
+ * the language to the next, or execute one: those right behind one.
+ */
+static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t gen,
+			    const struct raw_stack *user, location_id *out)
+{
+	struct proc_id id = wire_id(p);
+	uint32_t n = 0, shown = 0; /* behind the last frame that stays for certain */
+	bool below = false;        /* … which is of the language                  */
+
+	for (uint32_t i = 0; i < user->n; i++) {
+		uint64_t frame = user->frames[i];
+		bool executes;
+
+		if (is_lang(frame) && i + 1 < user->n) {
+			if (below && !in->langs.keep_native)
+				n = shown; /* all between was the interpreter's */
+			out[n++] = in->langs.place ? in->langs.place(in->langs.ctx, &id, user->frames + i)
+						   : in->none;
+			shown = n;
+			below = true;
+			i++;
+			continue;
+		}
+		executes = i > 1 && is_lang(user->frames[i - 2]);
+		out[n++] = user_location(in, proc, gen, frame, i == 0);
+		if (!below)
+			continue;
+		below = in->langs.internal &&
+			in->langs.internal(in->langs.ctx, &id,
+					   dict_location_get(in->dict, out[n - 1])->module);
+		if (below && executes && !in->langs.keep_native)
+			n--;
+	}
+	return n;
+}
+
 static bool is_empty(const struct ms_hash *h)
 {
 	return !h->lo && !h->hi;
@@ -222,9 +273,8 @@ bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 	}
 	if (kernel)
 		n = kernel_frames(in, kernel, in->scratch);
-	for (uint32_t i = 0; user && i < user->n; i++)
-		in->scratch[n++] =
-			user_location(in, proc, (uint32_t)k.as_gen, user->frames[i], i == 0);
+	if (user)
+		n += user_frames(in, proc, &key->proc, (uint32_t)k.as_gen, user, in->scratch + n);
 	if (!user && !is_empty(&key->user))
 		in->scratch[n++] = in->lost;
 	if (!n)

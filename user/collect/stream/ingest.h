@@ -42,6 +42,20 @@ typedef void (*ingest_incomplete_fn)(void *ctx, const struct proc_id *proc, uint
 				     uint64_t count);
 void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx);
 /*
+ * Frames of interpreted languages. `place`: the location of a frame, by its words in a stack record
+ * (bpf/walk/lang.h); called for each new stack as soon as it arrives, in the process that it was seen in first,
+ * so that what a frame refers to is still there. `internal`: is this the module of the process's interpreter?
+ * Frames of it are left out between those of the language, unless `keep_native`.
+ */
+struct ingest_langs {
+	location_id (*place)(void *ctx, const struct proc_id *proc, const uint64_t words[2]);
+	void (*seen)(void *ctx, pid_t pid, const uint64_t words[2]);
+	bool (*internal)(void *ctx, const struct proc_id *proc, module_id module);
+	void *ctx;
+	bool keep_native;
+};
+void ingest_on_langs(struct ingest *in, const struct ingest_langs *langs);
+/*
  * Called for exact allocations as their stacks become known: `blocks` and `bytes` were allocated,
  * or freed (both negative) of what `stack` had allocated. With `born_ns` it is instead one block
  * that is live at the end, reported after the last of its site.

@@ -82,6 +82,7 @@ struct ingest {
 	struct ingest_stats stats;
 	ingest_incomplete_fn on_incomplete;
 	void *incomplete_ctx;
+	struct ingest_langs langs;
 	struct {
 		ingest_alloc_fn fn;
 		void *ctx;

@@ -15,6 +15,7 @@ struct palette {
 
 static const struct ramp kernel_ramp = { { 236, 128, 64 }, { 14, 38, 40 }, { 0, 0, 1 } };
 static const struct ramp inlined_ramp = { { 146, 210, 200 }, { 36, 22, 24 }, { 0, 0, 1 } };
+static const struct ramp lang_ramp = { { 200, 162, 224 }, { 36, 36, 24 }, { 0, 0, 1 } };
 static const struct ramp process_ramp = { { 208, 208, 202 }, { 16, 16, 16 }, { 0, 0, 0 } };
 static const struct ramp unknown_ramp = { { 182, 182, 186 }, { 20, 20, 20 }, { 0, 0, 0 } };
 
@@ -76,6 +77,8 @@ static const struct ramp *ramp_of(const struct palette *p, enum frame_kind kind)
 		return &kernel_ramp;
 	case FRAME_INLINED:
 		return &inlined_ramp;
+	case FRAME_LANG:
+		return &lang_ramp;
 	case FRAME_PROCESS:
 		return &process_ramp;
 	case FRAME_UNKNOWN:

@@ -4,7 +4,7 @@
  *
  * hot, mem, io and the plain hues are what flamegraph.pl's users know under these names: one ramp
  * for all frames. cpu, wait and memory are ours: the hue says what kind of frame it is (kernel
- * frames orange in all three, inlined calls aqua, process names and unknown code grey), the
+ * frames orange in all three, inlined calls aqua, interpreted languages violet, process names and unknown code grey), the
  * base hue of user frames what the picture shows. "auto" chooses among the three by value type.
  */
 #ifndef MEMSCOPE_RENDER_FORMATS_PALETTE_H

@@ -1,0 +1,135 @@
+/*
+ * CPython's frames (3.8 to 3.14), in a walk (walk_lang.h). Sources: CPython's Include/cpython/pystate.h,
+ * Include/internal/pycore_frame.h and Python/ceval.c of each version; the offsets are in struct ms_python.
+ *
+ *   up to 3.10   thread state ─► PyFrameObject ─► f_back …   each is one call of the interpreter's function
+ *   3.11, 3.12   thread state ─► _PyCFrame ─► _PyInterpreterFrame ─► previous …
+ *   3.13 on      thread state ─► _PyInterpreterFrame ─► previous …
+ *
+ * A call between Python functions is no call in C since 3.11: one call of the interpreter's function executes a
+ * run of frames, of which 3.11 marks the last one (is_entry), and later versions put a frame without code behind
+ * it, which lies on the C stack (owner).
+ */
+#ifndef MEMSCOPE_WALK_PYTHON_H
+#define MEMSCOPE_WALK_PYTHON_H
+
+#define PYTHON_DIRECT 0xffff /* cframe_frame: there is no _PyCFrame */
+
+/* The word at byte `off` of what was read into w->lang_buf from a multiple of 8 on. */
+WALK_INLINE __u64 python_word(const struct ms_walk *w, __u32 off)
+{
+	__u32 i = off / 8;
+
+	WALK_OPAQUE(i); /* or clang drops the bound that the verifier needs */
+	return w->lang_buf[i % (MS_PYTHON_BYTES / 8)];
+}
+
+/* The same of 4 bytes, at a multiple of 4. */
+WALK_INLINE __u32 python_half(const struct ms_walk *w, __u32 off)
+{
+	return (__u32)(python_word(w, off) >> (off & 4) * 8);
+}
+
+WALK_INLINE bool python_read(struct ms_walk *w, __u64 at, __u32 bytes)
+{
+	if (at < MS_PAGE_BYTES || at >= MS_USER_TOP)
+		return false;
+	WALK_OPAQUE(bytes);
+	return bytes <= MS_PYTHON_BYTES && walk_read(w->lang_buf, bytes, at);
+}
+
+/* The head of the chain of the thread whose state is at `tstate`. */
+WALK_INLINE bool python_begin(struct ms_walk *w, __u64 tstate)
+{
+	const struct ms_python *p = &w->lang.python;
+	__u64 head;
+
+	if (tstate < MS_PAGE_BYTES || tstate >= MS_USER_TOP ||
+	    !walk_read(&head, sizeof(head), tstate + p->tstate_frame))
+		return false;
+	if (p->cframe_frame != PYTHON_DIRECT) {
+		if (p->boundary_kind == MS_PYTHON_ENTRY)
+			w->lang_entry = head;
+		if (!walk_read(&head, sizeof(head), head + p->cframe_frame))
+			return false;
+	}
+	w->lang_at = head;
+	return true;
+}
+
+/*
+ * 3.11: the run's _PyCFrame is a variable of the call that executes it. Is it that of an outer call than the
+ * present native frame?
+ */
+WALK_INLINE bool python_is_outer(const struct ms_walk *w)
+{
+	return w->lang.python.boundary_kind == MS_PYTHON_ENTRY && w->lang_entry >= w->lang_high;
+}
+
+/*
+ * The end of a run, of which `entry` lies on the stack of the call that executes it. Of a deeper call: the
+ * native frame of that one was not known for what it is, and the next run is the present one's.
+ */
+WALK_INLINE int python_end(struct ms_walk *w, __u64 entry)
+{
+	if (entry >= w->lang_high) {
+		w->lang_at = w->lang_first;
+		return LANG_NOT_OURS;
+	}
+	if (entry >= w->lang_low)
+		return LANG_NONE;
+	lang_mismatch(w);
+	return LANG_NONE;
+}
+
+WALK_INLINE int python_next(struct ms_walk *w)
+{
+	const struct ms_python *p = &w->lang.python;
+	__u64 at = w->lang_at, code, instr, previous;
+	__u32 base = p->code_first_line & ~7u;
+	__u8 boundary;
+
+	if (w->lang_running == 2 || python_is_outer(w))
+		return LANG_NONE;
+	if (!at) {
+		lang_mismatch(w);
+		return LANG_NONE;
+	}
+	if (!python_read(w, at, p->frame_bytes))
+		return lang_lose(w, MS_LOST_FRAME);
+	code = python_word(w, p->frame_code) & ~(__u64)p->code_mask;
+	previous = python_word(w, p->frame_previous);
+	boundary = (__u8)(python_word(w, p->frame_boundary) >> (p->frame_boundary & 7) * 8);
+	w->lang_at = previous;
+	if (p->boundary_kind == MS_PYTHON_OWNER && boundary >= p->boundary)
+		return python_end(w, at);
+	if (p->instr_kind == MS_PYTHON_LASTI) {
+		instr = python_half(w, p->frame_instr);
+	} else {
+		instr = python_word(w, p->frame_instr) - code;
+		if (instr > MS_LANG_NO_INSTR)
+			instr = MS_LANG_NO_INSTR;
+	}
+	if (!python_read(w, code + base, p->code_linetable + 8 - base))
+		return lang_lose(w, MS_LOST_FRAME);
+	w->lang_words[0] = code | MS_FRAME_LANG << MS_FRAME_TAG_SHIFT;
+	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT |
+			   (__u64)MS_LANG_PYTHON << MS_LANG_SHIFT |
+			   ms_python_cookie(python_half(w, p->code_first_line - base),
+					    python_word(w, p->code_name - base),
+					    python_word(w, p->code_linetable - base))
+				   << 32 |
+			   instr;
+	if (p->boundary_kind == MS_PYTHON_EACH) {
+		w->lang_running = 2;
+	} else if (p->boundary_kind == MS_PYTHON_ENTRY && boundary == p->boundary) {
+		if (w->lang_entry < w->lang_low)
+			lang_mismatch(w);
+		w->lang_running = 2;
+		if (!walk_read(&w->lang_entry, sizeof(w->lang_entry), w->lang_entry + p->cframe_previous))
+			w->lang_entry = 0;
+	}
+	return LANG_FRAME;
+}
+
+#endif

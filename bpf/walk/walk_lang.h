@@ -1,0 +1,129 @@
+/*
+ * Frames of interpreted languages, in a walk (walk_cfi.h, which says how memory is read; one source for
+ * the kernel and the host).
+ *
+ * An interpreter's frames are a chain in its own memory. Its C function that executes them is on the native
+ * stack once for each entry into the interpreter, and executes a run of the chain:
+ *
+ *   native stack                 chain                     what is recorded, leaf first
+ *   libc: read                                             read
+ *   libpython: builtin_read                                builtin_read
+ *   _PyEval_EvalFrameDefault     get_line ─► parse         get_line, parse, _PyEval_EvalFrameDefault
+ *   libpython: list_sort                                   list_sort
+ *   _PyEval_EvalFrameDefault     main ─► <module>          main, <module>, _PyEval_EvalFrameDefault
+ *   main                                                   main
+ *
+ * So a walk that comes to such a function emits a run, keeps its place in the chain, and goes on natively. Where
+ * a run ends is the language's to say.
+ *
+ * A thread is interrupted anywhere: also when the function has been called and has not put its run into the chain
+ * yet, or has taken it out. The run found then belongs to an outer call, and the next such frame is the one that
+ * emits it. What tells them apart is something of the run's call that lies on the C stack (`lang_entry`): in the
+ * native frame that it belongs to, or not. That is why the native step is made first. Where there is no such thing
+ * (CPython up to 3.10), or the two do not match otherwise, the stack is guessed, and counted.
+ */
+#ifndef MEMSCOPE_WALK_WALK_LANG_H
+#define MEMSCOPE_WALK_WALK_LANG_H
+
+#include "walk/walk_cfi.h"
+
+enum lang_step {
+	LANG_NONE,   /* the run has ended, if there was one: w->lang_native comes next */
+	LANG_FRAME,  /* w->lang_words */
+	LANG_NOT_OURS, /* the same as LANG_NONE, but what was emitted of the run is an outer frame's: w->lang_n is how
+			* many frames stay */
+};
+
+/* The word that a thread's state is found by. false: it cannot be read. */
+WALK_INLINE bool lang_thread(struct ms_walk *w, __u64 *ret_word)
+{
+	const struct ms_lang_row *lang = &w->lang;
+	__u64 at = w->thread_base + lang->off, dtv;
+
+	switch (lang->thread) {
+	case MS_THREAD_TLS:
+		break;
+	case MS_THREAD_DTV:
+		if (!walk_read(&dtv, sizeof(dtv), w->thread_base + 8) ||
+		    !walk_read(&at, sizeof(at), dtv + 16 * lang->module))
+			return false;
+		at += lang->off;
+		break;
+	case MS_THREAD_GLOBAL:
+		at = lang->off;
+		break;
+	default:
+		return false;
+	}
+	return walk_read(ret_word, sizeof(*ret_word), at);
+}
+
+/* What stands for a run that cannot be read. */
+WALK_INLINE int lang_lose(struct ms_walk *w, __u32 why)
+{
+	w->lang_lost = 1 + why;
+	w->lang_words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT;
+	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT |
+			   (__u64)w->lang.lang << MS_LANG_SHIFT | why;
+	return LANG_FRAME;
+}
+
+/* Does the present native frame execute frames of the language? */
+WALK_INLINE bool lang_executes(const struct ms_walk *w)
+{
+	__u64 pc = w->exact ? w->pc : w->pc - 1, in = 0;
+
+	WALK_UNROLL
+	for (int i = 0; i < MS_LANG_RANGES; i++)
+		in |= pc - w->lang.range[i].start < w->lang.range[i].end - w->lang.range[i].start;
+	return in;
+}
+
+/* Before and after the step from such a frame to its caller; `more`: there is one. */
+WALK_INLINE void walk_lang_enter(struct ms_walk *w)
+{
+	walk_notes_drop(w); /* the chain changes where the stack does not */
+	w->lang_native = walk_frame(w);
+	w->lang_low = w->regs[MS_WALK_SP];
+	w->lang_n = w->n;
+	w->lang_running = 1;
+}
+
+WALK_INLINE void walk_lang_entered(struct ms_walk *w, bool more)
+{
+	w->lang_ended = !more;
+	w->lang_high = w->regs[MS_WALK_SP];
+	w->lang_first = w->lang_at;
+}
+
+/* The native frame and the run do not match. */
+WALK_INLINE void lang_mismatch(struct ms_walk *w)
+{
+	w->lang_short = 1;
+	w->guessed = 1;
+	if (w->lang_ended && w->verdict == MS_COMPLETE)
+		w->verdict = MS_GUESSED;
+}
+
+#include "walk/python.h"
+
+/* The next frame of the run of a native frame that has been entered: enum lang_step. */
+WALK_FUNCTION int walk_lang(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+	__u64 state;
+
+	if (!w)
+		return LANG_NONE;
+	if (!w->lang_begun) {
+		w->lang_begun = 1;
+		if (!lang_thread(w, &state) || !python_begin(w, state))
+			return lang_lose(w, MS_LOST_STATE);
+		w->lang_first = w->lang_at;
+	}
+	if (w->lang_lost)
+		return LANG_NONE;
+	return python_next(w);
+}
+
+#endif

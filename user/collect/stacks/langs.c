@@ -1,0 +1,405 @@
+/*
+ * Interpreted languages in the processes that are watched: which runtime each one has goes where the kernel's
+ * walker finds it, and the frames that it records get their names, read in the process as soon as its stack
+ * arrives.
+ *
+ * A file is looked at once. A process is looked at whenever its mappings have changed, and again for a while if
+ * its interpreter has not been initialized yet. What was named stays named when its process has ended.
+ */
+#include "collect/stacks/stacks_parts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define AGAIN_NS  20000000ULL    /* between two looks at an interpreter that is not ready yet … */
+#define GIVE_UP   3000           /* … of which there are so many                               */
+#define KEEP_NS   5000000000ULL  /* how long the runtime of an ended process is kept            */
+#define NAMES_MAX 32768          /* of frames that are kept, some 110 bytes each               */
+
+struct lang_file {
+	bool seen;
+	struct lang_image *image; /* NULL: neither a runtime nor a C library */
+};
+
+/* The newest image of a process, with or without a runtime. */
+struct lang_process {
+	uint32_t pid;
+	struct proc_id id;
+	bool found;
+	struct lang_runtime runtime;
+	module_id module;        /* that the interpreter is in              */
+	module_id shown;         /* its frames' */
+	bool not_ready;
+	uint32_t looks;
+	uint64_t again_ns, ended_ns; /* 0: neither */
+	UT_hash_handle hh;
+};
+
+struct named_key {
+	struct proc_id id;
+	uint64_t words[2];
+};
+
+struct named {
+	struct named_key key;
+	location_id location;
+	UT_hash_handle hh;
+};
+
+struct langs {
+	int rows_fd;
+	struct lang_file *files; /* index: module_id.ix */
+	uint32_t n_files;
+	struct lang_process *processes;
+	struct named *names;
+	uint32_t n_waiting; /* processes that are not ready */
+	uint64_t retired_ns;
+	struct user_stacks_langs stats;
+};
+
+/* --- memory --- */
+
+static bool read_process(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
+
+	return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
+}
+
+/* --- files --- */
+
+static const struct lang_image *image_of(struct user_stacks *st, module_id m)
+{
+	struct langs *l = st->langs;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	struct lang_file *f;
+
+	if (m.ix >= l->n_files) {
+		uint32_t n = m.ix * 2 + 64;
+		struct lang_file *more = reallocarray(l->files, n, sizeof(*more));
+
+		if (!more)
+			return NULL;
+		memset(more + l->n_files, 0, (n - l->n_files) * sizeof(*more));
+		l->files = more;
+		l->n_files = n;
+	}
+	f = &l->files[m.ix];
+	if (f->seen)
+		return f->image;
+	f->seen = true;
+	fd = proc_table_open_module(st->env.procs, m, NULL);
+	if (fd >= 0 && elf_file_open(fd, "", &elf, NULL) == 0)
+		lang_image_read(elf, &f->image, NULL);
+	return f->image;
+}
+
+/* --- processes --- */
+
+static struct lang_process *process_of(struct langs *l, uint32_t pid)
+{
+	struct lang_process *p;
+
+	HASH_FIND(hh, l->processes, &pid, sizeof(pid), p);
+	return p;
+}
+
+static void wait_no_more(struct langs *l, struct lang_process *p)
+{
+	if (p->not_ready)
+		l->n_waiting--;
+	p->not_ready = false;
+}
+
+static void put_row(struct user_stacks *st, struct lang_process *p)
+{
+	struct ms_lang_row *row = &p->runtime.row;
+
+	row->start_ns = p->id.start_ns;
+	row->exec_id = p->id.exec_id;
+	if (bpf_map_update_elem(st->langs->rows_fd, &p->pid, row, BPF_ANY) < 0)
+		st->langs->stats.no_room++;
+}
+
+static module_id shown_as(struct user_stacks *st, enum ms_lang lang)
+{
+	static const char *const names[MS_N_LANGS] = { [MS_LANG_PYTHON] = "[Python]" };
+	struct module m = { .kind = MODULE_LANG };
+
+	m.path = dict_string(st->env.dict, names[lang] ? names[lang] : "[language]");
+	return dict_module(st->env.dict, &m);
+}
+
+/* Which of its mappings are a runtime and the C library. false: there is no runtime. */
+static bool find_images(struct user_stacks *st, const struct proc_mapping *maps, uint32_t n,
+			struct lang_mapped *ret_runtime, struct lang_mapped *ret_libc, module_id *ret_module)
+{
+	*ret_runtime = *ret_libc = (struct lang_mapped){ 0 };
+	for (uint32_t i = 0; i < n; i++) {
+		const struct lang_image *image;
+
+		if (maps[i].kind != MODULE_ELF || !maps[i].readable)
+			continue;
+		image = image_of(st, maps[i].module);
+		if (!image)
+			continue;
+		if (!ret_runtime->image && lang_image_lang(image) != MS_LANG_NONE) {
+			*ret_runtime = (struct lang_mapped){ image, maps[i].bias };
+			*ret_module = maps[i].module;
+		}
+		if (!ret_libc->image && lang_image_is_libc(image))
+			*ret_libc = (struct lang_mapped){ image, maps[i].bias };
+	}
+	return ret_runtime->image;
+}
+
+static void look(struct user_stacks *st, struct lang_process *p, const struct proc_mapping *maps, uint32_t n)
+{
+	struct lang_mapped runtime, libc;
+	pid_t pid = (pid_t)p->pid;
+	struct lang_memory mem = { read_process, &pid };
+	struct langs *l = st->langs;
+	struct err e = { 0 };
+	int rc;
+
+	if (!find_images(st, maps, n, &runtime, &libc, &p->module)) {
+		wait_no_more(l, p);
+		return;
+	}
+	rc = lang_runtime_find(&runtime, libc.image ? &libc : NULL, &mem, &p->runtime, &e);
+	if (rc == -EAGAIN && ++p->looks < GIVE_UP) {
+		if (!p->not_ready)
+			l->n_waiting++;
+		p->not_ready = true;
+		p->again_ns = now_ns() + AGAIN_NS;
+		return;
+	}
+	wait_no_more(l, p);
+	if (rc < 0) {
+		l->stats.unknown++;
+		if (!*l->stats.trouble)
+			snprintf(l->stats.trouble, sizeof(l->stats.trouble), "%.250s", e.msg);
+		return;
+	}
+	p->found = true;
+	p->shown = shown_as(st, p->runtime.lang);
+	put_row(st, p);
+	l->stats.processes++;
+	l->stats.untested |= p->runtime.untested;
+	if (!*l->stats.name)
+		snprintf(l->stats.name, sizeof(l->stats.name), "%.31s", p->runtime.name);
+}
+
+void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct proc_mapping *maps, uint32_t n)
+{
+	struct langs *l = st->langs;
+	struct lang_process *p;
+
+	if (!l)
+		return;
+	p = hash_get(l->processes, pid, &id->pid);
+	if (!p)
+		return;
+	if (memcmp(&p->id, id, sizeof(*id))) {
+		wait_no_more(l, p);
+		p->found = false;
+		p->looks = 0;
+		p->id = *id;
+	}
+	p->ended_ns = 0;
+	if (!p->found)
+		look(st, p, maps, n);
+}
+
+void langs_ended(struct user_stacks *st, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+	struct lang_process *p = st->langs ? process_of(st->langs, key) : NULL;
+
+	if (!p)
+		return;
+	if (p->found)
+		bpf_map_delete_elem(st->langs->rows_fd, &key);
+	wait_no_more(st->langs, p);
+	p->ended_ns = now_ns();
+}
+
+void langs_tick(struct user_stacks *st)
+{
+	struct langs *l = st->langs;
+	struct lang_process *p, *next;
+	uint64_t now = now_ns();
+
+	if (!l || (!l->n_waiting && now < l->retired_ns + KEEP_NS))
+		return;
+	HASH_ITER(hh, l->processes, p, next)
+	{
+		if (p->ended_ns && now > p->ended_ns + KEEP_NS) {
+			HASH_DEL(l->processes, p);
+			free(p);
+		} else if (p->not_ready && now >= p->again_ns) {
+			user_stacks_changed(st, (pid_t)p->pid);
+		}
+	}
+	if (now >= l->retired_ns + KEEP_NS)
+		l->retired_ns = now;
+}
+
+const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct proc_id *id)
+{
+	struct lang_process *p = st->langs ? process_of(st->langs, id->pid) : NULL;
+
+	return p && p->found && !memcmp(&p->id, id, sizeof(*id)) ? &p->runtime.row : NULL;
+}
+
+/* --- names --- */
+
+static location_id place(struct user_stacks *st, module_id shown, const char *function, const char *file,
+			 uint32_t line, uint32_t first_line)
+{
+	struct dict *d = st->env.dict;
+	struct line l = { .function = dict_string(d, function), .line = line, .start_line = first_line };
+
+	if (file)
+		l.file = dict_string(d, file);
+	return dict_location_lines(d, shown, 0, &l, 1);
+}
+
+/* As shown: with the last part of the file's path, as others have a function of that name. */
+static location_id place_of_frame(struct user_stacks *st, const struct lang_process *p,
+				  const struct lang_frame *f)
+{
+	const char *slash = strrchr(f->file, '/'), *base = slash ? slash + 1 : f->file;
+	char name[LANG_NAME_MAX + 300];
+
+	snprintf(name, sizeof(name), *base ? "%s (%.256s)" : "%s", f->function, base);
+	return place(st, p->shown, name, *f->file ? f->file : NULL, f->line, f->first_line);
+}
+
+static location_id decode(struct user_stacks *st, struct lang_process *p, const uint64_t words[2])
+{
+	static struct lang_frame frame;
+	pid_t pid = (pid_t)p->pid;
+	struct lang_memory mem = { read_process, &pid };
+	struct langs *l = st->langs;
+
+	switch (lang_decode(&p->runtime, &mem, words, &frame)) {
+	case LANG_DECODED:
+		l->stats.named++;
+		return place_of_frame(st, p, &frame);
+	case LANG_GONE:
+		l->stats.gone++;
+		return place(st, p->shown, "[Python code that is gone]", NULL, 0, 0);
+	default:
+		l->stats.damaged++;
+		return place(st, p->shown, "[Python code that is damaged]", NULL, 0, 0);
+	}
+}
+
+static location_id named(struct user_stacks *st, struct lang_process *p, const uint64_t words[2])
+{
+	struct langs *l = st->langs;
+	struct named_key key;
+	struct named *n;
+
+	memset(&key, 0, sizeof(key));
+	key.id = p->id;
+	memcpy(key.words, words, sizeof(key.words));
+	HASH_FIND(hh, l->names, &key, sizeof(key), n);
+	if (n)
+		return n->location;
+	if (HASH_COUNT(l->names) >= NAMES_MAX)
+		hash_free(l->names);
+	n = hash_new(l->names, key, &key);
+	if (n) {
+		n->location = decode(st, p, words);
+		return n->location;
+	}
+	return decode(st, p, words);
+}
+
+static void on_seen(void *ctx, pid_t pid, const uint64_t words[2])
+{
+	struct user_stacks *st = ctx;
+	struct lang_process *p = process_of(st->langs, (uint32_t)pid);
+
+	if (p && p->found && words[0] & MS_FRAME_ADDR_MASK)
+		named(st, p, words);
+}
+
+static location_id on_place(void *ctx, const struct proc_id *id, const uint64_t words[2])
+{
+	struct user_stacks *st = ctx;
+	struct lang_process *p = process_of(st->langs, id->pid);
+
+	if (!(words[0] & MS_FRAME_ADDR_MASK))
+		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python frames that could not be read]", NULL, 0,
+			     0);
+	if (!p || !p->found || memcmp(&p->id, id, sizeof(*id))) {
+		st->langs->stats.gone++;
+		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python code that is gone]", NULL, 0, 0);
+	}
+	return named(st, p, words);
+}
+
+static bool on_internal(void *ctx, const struct proc_id *id, module_id module)
+{
+	struct user_stacks *st = ctx;
+	struct lang_process *p = process_of(st->langs, id->pid);
+
+	return p && p->found && p->module.ix == module.ix;
+}
+
+/* --- opening --- */
+
+int langs_open(struct user_stacks *st, struct err *e)
+{
+	if (!st->env.langs || !st->unwind)
+		return 0;
+	st->langs = calloc(1, sizeof(*st->langs));
+	if (!st->langs)
+		return err_set(e, -ENOMEM, "out of memory");
+	st->langs->rows_fd = session_map_fd(st->session, SESSION_LANGS);
+	return 0;
+}
+
+void langs_begin(struct user_stacks *st, struct ingest *in)
+{
+	const struct ingest_langs langs = {
+		.place = on_place,
+		.seen = on_seen,
+		.internal = on_internal,
+		.ctx = st,
+		.keep_native = st->env.native_frames,
+	};
+
+	if (st->langs)
+		ingest_on_langs(in, &langs);
+}
+
+void langs_close(struct user_stacks *st)
+{
+	struct langs *l = st->langs;
+
+	if (!l)
+		return;
+	for (uint32_t i = 0; i < l->n_files; i++)
+		lang_image_free(l->files[i].image);
+	free(l->files);
+	hash_free(l->processes);
+	hash_free(l->names);
+	free(l);
+	st->langs = NULL;
+}
+
+bool user_stacks_langs(const struct user_stacks *st, struct user_stacks_langs *ret_langs)
+{
+	if (!st->langs)
+		return false;
+	*ret_langs = st->langs->stats;
+	return true;
+}
