@@ -146,6 +146,7 @@ static int fallback_rank(const char *name, enum frame_kind kind)
 /* The site found so far, going through a stack from the leaf on: see the header. */
 struct search {
 	bool waits;
+	const char *interpreter; /* its image, where there are frames of a language; else NULL */
 	uint32_t go, fallback; /* the place of a frame; 0: none */
 	int best;
 };
@@ -156,6 +157,10 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 	int rank;
 
 	if (!is_user(f))
+		return false;
+	if (f->kind == FRAME_LANG)
+		return true;
+	if (s->interpreter && strcmp(f->module, s->interpreter) == 0)
 		return false;
 	if (is_go_runtime(name)) {
 		s->go = s->go ? s->go : place;
@@ -174,11 +179,41 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 	return false;
 }
 
+/*
+ * The image of the interpreter: that of the first native frame which executes frames of a language, or of its
+ * caller. NULL: there are none.
+ */
+static const char *interpreter_of_path(const struct frame_path *path)
+{
+	bool lang = false;
+
+	for (uint32_t place = path->n; place > 0; place--) {
+		const struct frame *f = &path->frames[place - 1];
+
+		if (lang && f->kind != FRAME_LANG)
+			return f->module;
+		lang |= f->kind == FRAME_LANG;
+	}
+	return NULL;
+}
+
+static const char *interpreter_of_node(const struct frame_tree *t, uint32_t node)
+{
+	bool lang = false;
+
+	for (uint32_t at = node; at; at = t->nodes[at].parent) {
+		if (lang && t->nodes[at].kind != FRAME_LANG)
+			return t->nodes[at].module;
+		lang |= t->nodes[at].kind == FRAME_LANG;
+	}
+	return NULL;
+}
+
 /* NULL when the stack has no user frame. */
 static const struct frame *find_asker(const struct dict *d, const struct frame_path *path,
 				      bool waits)
 {
-	struct search s = { .waits = waits };
+	struct search s = { .waits = waits, .interpreter = interpreter_of_path(path) };
 	uint32_t place;
 
 	for (place = path->n; place > 0; place--) {
@@ -193,7 +228,7 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 
 static uint32_t find_node(const struct frame_tree *t, uint32_t node, bool waits)
 {
-	struct search s = { .waits = waits };
+	struct search s = { .waits = waits, .interpreter = interpreter_of_node(t, node) };
 
 	for (uint32_t at = node; at; at = t->nodes[at].parent) {
 		const struct frame f = { .module = t->nodes[at].module, .kind = t->nodes[at].kind };

@@ -5,7 +5,9 @@
  * function that asked: the leaf-most user frame outside of the C and C++ libraries, Go's runtime,
  * allocators and known wrappers of malloc (sites.c lists them). What Go's runtime does for itself
  * is charged to its function nearest the leaf. A stack of only such frames is charged to the one
- * with a name nearest the root, for a wait nearest the leaf. For waits the kernel part of the stack
+ * with a name nearest the root, for a wait nearest the leaf. In a stack with frames of an interpreted language the
+ * interpreter's own functions only carry requests: the site is the language's function, or that of a library
+ * which it has called. For waits the kernel part of the stack
  * says what was waited for.
  */
 #ifndef MEMSCOPE_ANALYSE_SITES_H

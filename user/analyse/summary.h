@@ -256,6 +256,19 @@ struct summary_stacks {
 	uint64_t complete, truncated, guessed, no_table, unreadable, lost;
 };
 
+/* Frames of interpreted languages. */
+struct summary_langs {
+	uint64_t processes;       /* whose runtime was found …                          */
+	const char *name;         /* … the first: "CPython 3.11.2"                     */
+	bool untested;            /* a version whose layout was never tried            */
+	uint64_t unreadable;      /* processes whose runtime is of no known layout …   */
+	const char *trouble;      /* … why, of the first                               */
+	uint64_t left_out;        /* processes for which the kernel's table had no room */
+	uint64_t named;           /* places in functions                                  */
+	uint64_t gone, damaged;   /* frames whose code was freed, or was none, when it was to be named */
+	uint64_t lost, misplaced; /* stacks: frames not read; taken where the interpreter is entered or left */
+};
+
 /* Stacks that are not complete, by the code that is to blame. */
 #define SUMMARY_INCOMPLETE 8
 struct summary_incomplete {
@@ -377,6 +390,7 @@ struct run_summary {
 	uint32_t n_stacks;
 	struct summary_incomplete incomplete[SUMMARY_INCOMPLETE]; /* the worst first */
 	uint32_t n_incomplete;
+	struct summary_langs langs;
 	struct summary_symbols symbols;
 
 	const struct summary_drop *drops;  /* rows with count 0 are not shown as lost */

@@ -14,6 +14,7 @@
 
 struct stacks {
 	struct run *run;
+	struct user_stacks_langs langs;
 	struct user_stacks *user;
 	struct summary_stacks rows[N_SOURCES];
 };
@@ -250,6 +251,29 @@ static void report_tables(const struct stacks *st, struct run_summary *to)
 	to->unwind.trouble = t.trouble;
 }
 
+static void report_langs(struct stacks *st, struct run_summary *to)
+{
+	struct user_stacks_langs *l = &st->langs;
+	uint64_t stats[N_STATS];
+
+	if (!user_stacks_langs(st->user, l))
+		return;
+	drain_stats(st->run->drain, stats);
+	to->langs = (struct summary_langs){
+		.processes = l->processes,
+		.name = l->name,
+		.untested = l->untested,
+		.unreadable = l->unknown,
+		.trouble = l->trouble,
+		.left_out = l->no_room,
+		.named = l->named,
+		.gone = l->gone,
+		.damaged = l->damaged,
+		.lost = stats[STAT_LANG_LOST],
+		.misplaced = stats[STAT_LANG_SHORT],
+	};
+}
+
 static void report(void *self, struct run_summary *to)
 {
 	uint64_t v[N_SOURCES][N_STACK_VERDICTS], here[N_SOURCES][N_STACK_VERDICTS];
@@ -276,6 +300,7 @@ static void report(void *self, struct run_summary *to)
 	to->stacks = st->rows;
 	report_incomplete(st, to);
 	report_tables(st, to);
+	report_langs(st, to);
 }
 
 static void free_stacks(void *self)

@@ -20,6 +20,7 @@ const struct summary_section summary_sections[] = {
 	{ "growth", section_growth_text, NULL, 0, false, NULL, section_growth_json },
 	{ "sources", section_sources_text, section_sources_brief, 2, false, section_sources_tone, section_sources_json },
 	{ "stacks", section_stacks_text, NULL, 0, false, NULL, section_stacks_json },
+	{ "languages", section_langs_text, section_langs_brief, 1, false, NULL, section_langs_json },
 	{ "symbols", section_symbols_text, NULL, 0, false, NULL, section_symbols_json },
 	{ "losses", section_losses_text, section_losses_brief, 3, false, section_losses_tone, section_losses_json },
 	{ "unwinding", section_unwinding_text, NULL, 0, false, NULL, section_unwinding_json },

@@ -1,0 +1,136 @@
+"""Frames of Python: each stack that Python sees itself is the one in the profile, function by function, file by
+file, line by line, for waits, samples and allocations; in every CPython that is installed here."""
+
+import glob
+import json
+import re
+import threading
+
+from harness import *
+from stacks import whole
+
+LANG = "[Python]"
+PROGRAM = os.path.join(TOP, "tests/targets/py_stacks.py")
+ALLOCATED = 100000  # bytes, by the program; CPython adds a few
+
+
+def interpreters():
+    """One of each version: Debian's, and those that pyenv has built."""
+    found = {}
+    for path in ["/usr/bin/python3", *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))]:
+        if not os.path.exists(path):
+            continue
+        version = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.version.split()[0])"],
+                                 capture_output=True, text=True, check=True).stdout.split()
+        if (3, 8) <= tuple(map(int, version[0].split("."))):
+            found[path] = version[1]
+    return found
+
+
+class Python(Child):
+    """The program under one interpreter, when it has been everywhere once."""
+
+    def __init__(self, path, version):
+        self.version = version
+        self.truth = {}  # (what, frames): shape
+        super().__init__([path, PROGRAM, "600"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        self.is_ready = threading.Event()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            if line == b"ready\n":
+                self.is_ready.set()
+                continue
+            row = json.loads(line)
+            frames = tuple((f"{name} ({os.path.basename(file)})", file, at) for name, file, at in row["frames"])
+            self.truth[row["what"], frames] = row["shape"]
+
+
+def lang_frames(sample):
+    return tuple((f.name, f.file, f.line) for f in sample.frames if f.module == LANG)
+
+
+@once
+def everywhere():
+    """One run on the program under every interpreter at once."""
+    found = interpreters()
+    if not found:
+        skip("no CPython from 3.8 on is installed")
+    children = [Python(path, version) for path, version in found.items()]
+    for child in children:
+        check(child.is_ready.wait(READY_SEC), f"{child.version} was not ready in time")
+    run = Run("-p", ",".join(str(c.pid) for c in children), "--alloc=exact", "--offcpu=exact", "-F", 999,
+              "--max-overhead", 1000)
+    run.ready()
+    for child in children:
+        has_worked(child.pid, 0.6, 150)
+    run.stop()
+    for child in children:
+        child.end()
+    return run, children
+
+
+def compare(source, what, of_interest, at_least):
+    """The stacks of samples of interest are among those that the program printed, and nearly all of those are met."""
+    run, children = everywhere()
+    p = run.profile(source)
+    for child in children:
+        truth = {frames for kind, frames in child.truth if kind == what}
+        met, wrong, n = set(), [], 0
+        for s in p.samples:
+            if s.labels.get("pid") != child.pid or not of_interest(s):
+                continue
+            n += 1
+            frames = lang_frames(s)
+            if frames in truth:
+                met.add(frames)
+            else:
+                wrong.append(frames)
+        print(f"# CPython {child.version}: {source}: {len(met)} of {len(truth)} places met, {len(wrong)} stacks of {n} differ")
+        check(not wrong, f"{child.version}: {source}: {len(wrong)} of {n} stacks are none that Python printed: "
+              f"{wrong[:1]}")
+        check(len(met) >= at_least * len(truth), f"{child.version}: {source}: of {len(truth)} places only {len(met)} "
+              f"were met: not {sorted(set(child.truth[what, t] for t in truth - met))}")
+
+
+def sleeps(sample):
+    return any(re.match("hrtimer_nanosleep|do_select$|core_sys_select", f.name) for f in sample.frames)
+
+
+def spins(sample):
+    return any(f.module.startswith("/") and "libz.so" in f.module for f in sample.frames)
+
+
+@fact
+def python_stacks_of_waits_are_those_that_python_prints():
+    compare("offcpu", "sleep", sleeps, 1)
+
+
+@fact
+def python_stacks_of_allocations_are_those_that_python_prints():
+    run, _ = everywhere()
+    types = [t.split("/")[0] for t in run.profile("alloc").types]
+    objects, space = types.index("alloc_objects"), types.index("alloc_space")
+    compare("alloc", "alloc", lambda s: s.values[objects] and
+            ALLOCATED <= s.values[space] / s.values[objects] < ALLOCATED + 100, 1)
+
+
+@fact
+def python_stacks_of_samples_are_those_that_python_prints():
+    # In zlib's own code: what runs is the line that has called it.
+    compare("oncpu", "spin", spins, 0.3)
+
+
+@fact
+def stacks_of_python_are_whole():
+    run, _ = everywhere()
+    for source in ("oncpu", "offcpu", "alloc"):
+        whole(run, source, 100, "CPython")
+    langs = run.summary()["languages"]
+    equal((langs["gone"], langs["damaged"], langs["unreadable"]), (0, 0, 0), "frames without a name, unreadable runtimes")
+
+
+main()

@@ -1,0 +1,100 @@
+/*
+ * Interpreted languages: whose frames are in the stacks, and which of them could not be read or named.
+ */
+#include "base/units.h"
+#include "render/summary/sections.h"
+#include "render/tables/cells.h"
+
+#include <stdio.h>
+
+static bool is_known(const struct summary_langs *l)
+{
+	return l->processes || l->unreadable;
+}
+
+static void put_count(struct sink *out, uint64_t n, const char *one, const char *many)
+{
+	if (n == 0)
+		return;
+	cells_right(out, unit_count((int64_t)n).s, CELLS_LABEL_WIDTH + 8);
+	sink_printf(out, " %s\n", n == 1 ? one : many);
+}
+
+static void put_unreadable(struct sink *out, const struct summary_langs *l)
+{
+	char text[400];
+
+	if (!l->unreadable)
+		return;
+	snprintf(text, sizeof(text), "no frames of an interpreter in %s process%s: %s",
+		 unit_count((int64_t)l->unreadable).s, l->unreadable == 1 ? "" : "es", l->trouble);
+	cells_wrapped(out, text, CELLS_LABEL_WIDTH, true);
+}
+
+void section_langs_text(const struct run_summary *s, struct sink *out)
+{
+	const struct summary_langs *l = &s->langs;
+
+	if (!is_known(l))
+		return;
+	cells_label(out, "Languages");
+	if (l->processes) {
+		cells_name(out, l->name, 32, false);
+		if (l->processes > 1)
+			sink_printf(out, " and others, %s processes", unit_count((int64_t)l->processes).s);
+		sink_printf(out, ": frames by function, file and line; %s places named%s\n",
+			    unit_count((int64_t)l->named).s,
+			    l->untested ? "; memscope was never tried with this version" : "");
+	} else {
+		sink_puts(out, "none readable\n");
+	}
+	put_unreadable(out, l);
+	put_count(out, l->gone, "frame without a name: its code was gone when it was to be read",
+		  "frames without a name: their code was gone when it was to be read");
+	put_count(out, l->damaged, "frame without a name: what it refers to is no code",
+		  "frames without a name: what they refer to is no code");
+	put_count(out, l->lost, "stack with frames that could not be read",
+		  "stacks with frames that could not be read");
+	put_count(out, l->misplaced, "stack taken as the interpreter was entered or left: counted as guessed",
+		  "stacks taken as the interpreter was entered or left: counted as guessed");
+	put_count(out, l->left_out, "process without frames of its language: the table was full",
+		  "processes without frames of their language: the table was full");
+}
+
+/* What is missing, alone. */
+void section_langs_brief(const struct run_summary *s, uint32_t rows, struct sink *out)
+{
+	const struct summary_langs *l = &s->langs;
+
+	(void)rows;
+	if (!l->unreadable && !l->untested)
+		return;
+	cells_label(out, "Languages");
+	if (l->unreadable)
+		sink_printf(out, "%s\n", l->trouble);
+	else
+		sink_printf(out, "%s: memscope was never tried with this version\n", l->name);
+}
+
+void section_langs_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
+{
+	const struct summary_langs *l = &s->langs;
+	cJSON *o;
+
+	if (!is_known(l)) {
+		json_null(d, root, "languages");
+		return;
+	}
+	o = json_object(d, root, "languages");
+	json_count(d, o, "processes", l->processes);
+	json_text(d, o, "runtime", l->name);
+	json_truth(d, o, "untested", l->untested);
+	json_count(d, o, "unreadable", l->unreadable);
+	json_text(d, o, "trouble", l->trouble);
+	json_count(d, o, "left_out", l->left_out);
+	json_count(d, o, "named", l->named);
+	json_count(d, o, "gone", l->gone);
+	json_count(d, o, "damaged", l->damaged);
+	json_count(d, o, "lost_stacks", l->lost);
+	json_count(d, o, "misplaced_stacks", l->misplaced);
+}
