@@ -52,6 +52,11 @@ WALK_INLINE bool lang_thread(struct ms_walk *w, __u64 *ret_word)
 	case MS_THREAD_GLOBAL:
 		at = lang->off;
 		break;
+	case MS_THREAD_TABLE:
+		if (!walk_read(&at, sizeof(at), w->thread_base + lang->module))
+			return false;
+		at += lang->off;
+		break;
 	default:
 		return false;
 	}
