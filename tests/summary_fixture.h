@@ -145,6 +145,9 @@ static struct run_summary fixture_summary(void)
 		.tail = { .n = 50, .slope = 1536, .slope_low = 1024, .slope_high = 2048 },
 	};
 	s.plain = plain_verdict(100 * 1024, 190 * 1024);
+	s.langs = (struct summary_langs){ .processes = 2, .name = "CPython 3.11.2", .unreadable = 1,
+					  .trouble = "CPython 3.99 is newer than what memscope knows", .named = 1234,
+					  .gone = 3, .damaged = 1, .lost = 5, .misplaced = 7, .left_out = 2 };
 	s.symbols = (struct summary_symbols){ .locations = 1300, .named = 1260, .ranges = 30, .offset_only = 10,
 					      .n_worst = 1 };
 	s.symbols.worst[0].module = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";

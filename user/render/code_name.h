@@ -13,7 +13,8 @@
 
 /*
  * Appends `name` with as much left out as it takes for at most `width` characters, or all that can be:
- * it may still be longer. Names of other languages, and what does not add up, stay as they are.
+ * it may still be longer. Names of other languages, also those with a file behind them (Python), and what does not
+ * add up, stay as they are.
  */
 void code_name_shorten(struct strbuf *b, const char *name, size_t width);
 

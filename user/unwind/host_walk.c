@@ -128,6 +128,11 @@ const struct ms_notes *host_notes(void)
 	return &host.walk.notes;
 }
 
+bool host_lang_misplaced(void)
+{
+	return host.walk.lang_short;
+}
+
 static bool is_proven(struct ms_walk *w, uint64_t pc)
 {
 	const struct ms_rule *rule;

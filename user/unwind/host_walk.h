@@ -52,6 +52,9 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 /* What the last walk has noted of all that it depended on (bpf/walk/walk.h). Until the next one. */
 const struct ms_notes *host_notes(void);
 
+/* Did native frames and those of the language not match in the last walk (walk_lang.h)? */
+bool host_lang_misplaced(void);
+
 /*
  * Of a stack that was walked: the number of the first frame whose caller nothing vouches for; `n` when
  * every step is by a row, or by a frame pointer that is known to be kept.

@@ -42,7 +42,9 @@ static int tear_down(void **state)
 
 static location_id place(struct fixture *f, const char *function, const char *module)
 {
-	struct module m = { .kind = strcmp(module, "[kernel]") == 0 ? MODULE_KERNEL : MODULE_ELF,
+	struct module m = { .kind = strcmp(module, "[kernel]") == 0   ? MODULE_KERNEL
+				    : strcmp(module, "[Python]") == 0 ? MODULE_LANG
+								      : MODULE_ELF,
 			    .path = dict_string(f->d, module) };
 	struct line line = { .function = dict_string(f->d, function) };
 	uint64_t vaddr = 1000 + line.function.ix;
@@ -89,6 +91,29 @@ static void allocation_belongs_to_who_called_the_allocator(void **state)
 	assert_int_equal(rows[0].value, 150);
 	assert_int_equal(rows[0].count, 3);
 	assert_string_equal(rows[1].function, "load");
+}
+
+#define PYTHON "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0"
+#define LANG   "[Python]"
+
+static void interpreter_only_carries_requests_of_its_language(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 100, { "malloc", LIBC }, { "list_resize", PYTHON }, { "load (app.py)", LANG }, { "<module> (app.py)", LANG },
+	    { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
+	/* A library that the language has called asks for itself. */
+	ADD(f, 1, 50, { "malloc", LIBC }, { "inflateInit", "/usr/lib/libz.so.1" }, { "zlib_compress", PYTHON },
+	    { "load (app.py)", LANG }, { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
+	/* Where there is none of its frames, its own functions are all that is known. */
+	ADD(f, 1, 25, { "malloc", LIBC }, { "gc_collect", PYTHON }, { "Py_RunMain", PYTHON }, { "main", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 4), 3);
+	assert_string_equal(rows[0].function, "load (app.py)");
+	assert_string_equal(rows[0].module, "[Python]");
+	assert_int_equal(rows[0].value, 100);
+	assert_string_equal(rows[1].function, "inflateInit");
+	assert_string_equal(rows[2].function, "gc_collect");
 }
 
 static void cxx_containers_are_messengers_too(void **state)
@@ -308,6 +333,7 @@ int main(void)
 #define TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 		TEST(waits_of_kernel_threads_are_distinguished),
 		TEST(allocation_belongs_to_who_called_the_allocator),
+		TEST(interpreter_only_carries_requests_of_its_language),
 		TEST(cxx_containers_are_messengers_too),
 		TEST(function_that_takes_a_std_type_is_not_of_std),
 		TEST(allocation_by_messengers_alone_is_charged_to_the_first_of_them),

@@ -462,6 +462,90 @@ static void without_names_of_kernel_functions_the_whole_stack_is_shown(void **st
 	assert_int_equal(addresses(f, f->p.growth, 0, got), 2);
 }
 
+/* Frames of a language: their location has the address of their code; 0x7000 to 0x7fff is the interpreter. */
+static location_id lang_place(void *ctx, const struct proc_id *id, const uint64_t words[2])
+{
+	struct fixture *f = ctx;
+
+	assert_int_equal(id->pid, self.tgid);
+	return dict_location(f->d, (module_id){ 0 }, words[0] & MS_FRAME_ADDR_MASK);
+}
+
+static uint32_t seen;
+
+static void lang_seen(void *ctx, pid_t pid, const uint64_t words[2])
+{
+	(void)ctx, (void)words;
+	assert_int_equal(pid, 77);
+	seen++;
+}
+
+static module_id interpreter;
+
+static bool lang_internal(void *ctx, const struct proc_id *id, module_id module)
+{
+	(void)ctx, (void)id;
+	return module.ix == interpreter.ix;
+}
+
+#define LANG(code) (MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (code)), (MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT)
+
+/* native leaf, two frames of the language, three of the interpreter between, one more, executed, then its main */
+static const uint64_t mixed[] = { 0x1000, LANG(0x10), LANG(0x20), 0x2000, 0x3000, LANG(0x30), 0x4000, 0x5000 };
+
+static void send_mixed(struct fixture *f, bool keep_native)
+{
+	struct ingest_langs langs = { lang_place, lang_seen, lang_internal, f, keep_native };
+	struct ms_stack_rec rec = { .kind = MS_EV_STACK, .n_frames = sizeof(mixed) / 8, .hash = { 9, 9 }, .tgid = 77 };
+
+	/* Nothing is mapped: all modules are none. */
+	interpreter = (module_id){ 0 };
+	seen = 0;
+	ingest_on_langs(f->in, &langs);
+	assert_int_equal(ingest_stack(f->in, &rec, mixed), 0);
+	assert_int_equal(seen, 3);
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 9, 0), 1, 1);
+}
+
+static void an_interpreters_frames_between_those_of_its_language_are_hidden(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t got[16];
+
+	send_mixed(f, false);
+	assert_int_equal(addresses(f, f->p.oncpu, 0, got), 5);
+	assert_int_equal(got[0], 0x1000);
+	assert_int_equal(got[1], 0x10);
+	assert_int_equal(got[2], 0x20);
+	assert_int_equal(got[3], 0x30);
+	assert_int_equal(got[4], 0x4fff);
+}
+
+static void an_interpreters_frames_stay_where_they_are_asked_for(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t got[16];
+
+	send_mixed(f, true);
+	assert_int_equal(addresses(f, f->p.oncpu, 0, got), 8);
+	assert_int_equal(got[3], 0x1fff);
+	assert_int_equal(got[4], 0x2fff);
+	assert_int_equal(got[6], 0x3fff);
+}
+
+static void a_librarys_frames_between_those_of_a_language_stay(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t got[16];
+
+	interpreter = (module_id){ 0 };
+	send_mixed(f, false);
+	ingest_forget(f->in);
+	interpreter.ix = 12345; /* all else is a library */
+	add_total(f, key_of(MS_OFFCPU, MS_BLOCKED, 9, 0), 1, 1);
+	assert_int_equal(addresses(f, f->p.offcpu, 0, got), 8);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -485,6 +569,9 @@ int main(void)
 		TEST(sites_of_several_threads_are_one_row_of_their_process),
 		TEST(pages_that_came_and_went_are_value_types_of_their_own),
 		TEST(kinds_of_memory_are_labels),
+		TEST(an_interpreters_frames_between_those_of_its_language_are_hidden),
+		TEST(an_interpreters_frames_stay_where_they_are_asked_for),
+		TEST(a_librarys_frames_between_those_of_a_language_stay),
 		TEST(the_container_of_a_process_is_a_label),
 		TEST(a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it),
 		TEST(without_names_of_kernel_functions_the_whole_stack_is_shown),

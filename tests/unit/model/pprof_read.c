@@ -221,6 +221,7 @@ static void kinds_are_known_by_the_names_of_mappings(void **state)
 		{ "[kernel]", MODULE_KERNEL },
 		{ "[vdso]", MODULE_VDSO },
 		{ "//anon", MODULE_ANON },
+		{ "[Python]", MODULE_LANG },
 		{ "", MODULE_ANON },
 		{ "/usr/lib/[kernel]", MODULE_ELF },
 	};

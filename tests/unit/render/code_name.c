@@ -72,6 +72,14 @@ static void other_languages_keep_theirs(void **state)
 	assert_shortened("__handle_mm_fault", 5, "__handle_mm_fault");
 }
 
+static void a_python_function_keeps_its_file(void **state)
+{
+	(void)state;
+	assert_shortened("Handler.parse.<locals>.<genexpr> (server.py)", 10, "Handler.parse.<locals>.<genexpr> (server.py)");
+	assert_shortened("<lambda> (a.b.py)", 3, "<lambda> (a.b.py)");
+	assert_shortened("run (Some::Type.x)", 3, "run (…)");
+}
+
 static void brackets_that_do_not_add_up_are_left_alone(void **state)
 {
 	assert_shortened("f(int", 2, "f(int");
@@ -90,6 +98,7 @@ int main(void)
 		cmocka_unit_test(an_operators_sign_is_no_bracket),
 		cmocka_unit_test(what_a_rust_name_begins_with_stays),
 		cmocka_unit_test(other_languages_keep_theirs),
+		cmocka_unit_test(a_python_function_keeps_its_file),
 		cmocka_unit_test(brackets_that_do_not_add_up_are_left_alone),
 	};
 

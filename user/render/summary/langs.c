@@ -28,7 +28,7 @@ static void put_unreadable(struct sink *out, const struct summary_langs *l)
 		return;
 	snprintf(text, sizeof(text), "no frames of an interpreter in %s process%s: %s",
 		 unit_count((int64_t)l->unreadable).s, l->unreadable == 1 ? "" : "es", l->trouble);
-	cells_wrapped(out, text, CELLS_LABEL_WIDTH, true);
+	cells_wrapped(out, text, CELLS_LABEL_WIDTH, false);
 }
 
 void section_langs_text(const struct run_summary *s, struct sink *out)
@@ -39,12 +39,14 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 		return;
 	cells_label(out, "Languages");
 	if (l->processes) {
-		cells_name(out, l->name, 32, false);
+		sink_puts(out, l->name);
 		if (l->processes > 1)
 			sink_printf(out, " and others, %s processes", unit_count((int64_t)l->processes).s);
-		sink_printf(out, ": frames by function, file and line; %s places named%s\n",
-			    unit_count((int64_t)l->named).s,
-			    l->untested ? "; memscope was never tried with this version" : "");
+		sink_printf(out, ": %s places named by function and line\n",
+			    unit_count((int64_t)l->named).s);
+		if (l->untested)
+			cells_wrapped(out, "memscope was never tried with this version: compare its frames with what the "
+				      "program itself prints", CELLS_LABEL_WIDTH, false);
 	} else {
 		sink_puts(out, "none readable\n");
 	}
