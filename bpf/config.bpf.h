@@ -113,6 +113,9 @@ volatile __u64 cgroup_hierarchies __weak = 0;
 /* `spaces` contains all mappings made up to then, CLOCK_MONOTONIC ns. */
 volatile __u64 mappings_known_ns __weak = 0;
 
+/* When user space was last woken for a stack with frames of a language, CLOCK_MONOTONIC ns. */
+volatile __u64 lang_woken_ns __weak = 0;
+
 /* CLOCK_MONOTONIC in seconds, kept by user space: exact enough for a table's time of last use. */
 volatile __u32 clock_s __weak = 0;
 

@@ -145,7 +145,7 @@ struct {
  * Written by proc.bpf.c; a time later than mappings_known_ns defers walks to user space. When two
  * processes share a slot, the stacks of both are deferred for some milliseconds.
  */
-#define N_REMAPPED 1024
+#define N_REMAPPED 8192
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, N_REMAPPED);

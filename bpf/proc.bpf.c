@@ -188,6 +188,9 @@ int BPF_PROG(on_mmap, const struct mm_struct *mm, bool write)
 	if (!write || !in_mmap(&args) || !args.exec || (!args.file && !args.fixed))
 		return 0;
 	space = bpf_map_lookup_elem(&spaces, &tgid);
+	/* Who is not watched: on a host that compiles, others would use up all slots again and again. */
+	if (!space && !cfg_all && !cfg_cgroups && !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
 	when = bpf_map_lookup_elem(&remapped, &slot);
 	if (!when)
 		return 0;

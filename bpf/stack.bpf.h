@@ -55,6 +55,23 @@ static __always_inline void verdict_count(enum ms_source source, __u32 verdict)
 		__sync_fetch_and_add(slot, 1);
 }
 
+#define LANG_WAKE_NS 10000000
+
+/*
+ * Flags for a new stack. What frames of a language refer to is read by user space, and may be freed soon (a module's
+ * body runs once): it is woken for those, a hundred times a second at most.
+ */
+static __always_inline __u64 stack_wake(const struct stack_scratch *s)
+{
+	__u64 now_ns = s->rec.time_ns;
+
+	if (s->rec.flags & MS_STACK_KERNEL || !s->walk.lang.lang || !s->walk.lang_begun ||
+	    now_ns < lang_woken_ns + LANG_WAKE_NS)
+		return events_wake();
+	lang_woken_ns = now_ns;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 /* Sends the record in `s` unless user space has it, and records in `s` whether user space has it
  * now. */
 static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lane, __u32 n, __u64 me)
@@ -74,7 +91,7 @@ static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lan
 	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
 	if (len > sizeof(s->rec) + MS_MAX_FRAMES * sizeof(__u64))
 		return;
-	if (bpf_ringbuf_output(&events, &s->rec, len, events_wake())) {
+	if (bpf_ringbuf_output(&events, &s->rec, len, stack_wake(s))) {
 		stat_inc(STAT_STACK_RING_FULL);
 		return;
 	}

@@ -4,7 +4,7 @@ them again and again. For test_python.py.
     py_stacks.py [SECONDS]        a line of JSON for each place:  {"shape": …, "what": …, "frames": [[name, file, line], …]}
 
 Frames are leaf first, all of Python. `what` is what happens there, in C, on the line that the first of them is in:
-sleep (time.sleep), spin (zlib.crc32 of 8 MiB) or alloc (a bytearray of 100,000 bytes). After the last place comes
+sleep (time.sleep), spin (zlib.crc32 of 2 MiB) or alloc (a bytearray of 100,000 bytes). After the last place comes
 "ready". The loop ends after SECONDS (3,600), or when stdin is closed.
 """
 
@@ -19,30 +19,30 @@ import threading
 import time
 import zlib
 
-BIG = bytes(8 << 20)
+BIG = bytes(2 << 20)
 seen = set()
 lock = threading.Lock()
 where = {}
 
 
 def note(what):
-    """Prints the stack of its caller's caller, the first time that it is called there."""
-    shape = where[threading.get_ident()]
-    if (shape, what) in seen:
-        return
+    """Prints the stack of its caller's caller, the first time that it is so."""
     frames, frame = [], sys._getframe(2)
     while frame:
         code = frame.f_code
-        frames.append([getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno])
+        frames.append((getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno))
         frame = frame.f_back
+    key = what, tuple(frames)
     with lock:
-        seen.add((shape, what))
-        print(json.dumps({"shape": shape, "what": what, "frames": frames}), flush=True)
+        if key not in seen:
+            seen.add(key)
+            shape = where[threading.get_ident()]
+            print(json.dumps({"shape": shape, "what": what, "frames": frames}), flush=True)
 
 
 def nap():
     note("sleep")
-    return 0.004
+    return 0.02
 
 
 def big():
