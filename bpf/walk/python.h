@@ -35,7 +35,7 @@ WALK_INLINE bool python_read(struct ms_walk *w, __u64 at, __u32 bytes)
 	if (at < MS_PAGE_BYTES || at >= MS_USER_TOP)
 		return false;
 	WALK_OPAQUE(bytes);
-	return bytes <= MS_PYTHON_BYTES && walk_read(w->lang_buf, bytes, at);
+	return bytes <= MS_PYTHON_BYTES && walk_read(w, w->lang_buf, bytes, at);
 }
 
 /* The head of the chain of the thread whose state is at `tstate`. */
@@ -45,12 +45,12 @@ WALK_INLINE bool python_begin(struct ms_walk *w, __u64 tstate)
 	__u64 head;
 
 	if (tstate < MS_PAGE_BYTES || tstate >= MS_USER_TOP ||
-	    !walk_read(&head, sizeof(head), tstate + p->tstate_frame))
+	    !walk_read(w, &head, sizeof(head), tstate + p->tstate_frame))
 		return false;
 	if (p->cframe_frame != PYTHON_DIRECT) {
 		if (p->boundary_kind == MS_PYTHON_ENTRY)
 			w->lang_entry = head;
-		if (!walk_read(&head, sizeof(head), head + p->cframe_frame))
+		if (!walk_read(w, &head, sizeof(head), head + p->cframe_frame))
 			return false;
 	}
 	w->lang_at = head;
@@ -126,7 +126,7 @@ WALK_INLINE int python_next(struct ms_walk *w)
 		if (w->lang_entry < w->lang_low)
 			lang_mismatch(w);
 		w->lang_running = 2;
-		if (!walk_read(&w->lang_entry, sizeof(w->lang_entry), w->lang_entry + p->cframe_previous))
+		if (!walk_read(w, &w->lang_entry, sizeof(w->lang_entry), w->lang_entry + p->cframe_previous))
 			w->lang_entry = 0;
 	}
 	return LANG_FRAME;

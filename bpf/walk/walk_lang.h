@@ -44,8 +44,8 @@ WALK_INLINE bool lang_thread(struct ms_walk *w, __u64 *ret_word)
 	case MS_THREAD_TLS:
 		break;
 	case MS_THREAD_DTV:
-		if (!walk_read(&dtv, sizeof(dtv), w->thread_base + 8) ||
-		    !walk_read(&at, sizeof(at), dtv + 16 * lang->module))
+		if (!walk_read(w, &dtv, sizeof(dtv), w->thread_base + 8) ||
+		    !walk_read(w, &at, sizeof(at), dtv + 16 * lang->module))
 			return false;
 		at += lang->off;
 		break;
@@ -53,14 +53,14 @@ WALK_INLINE bool lang_thread(struct ms_walk *w, __u64 *ret_word)
 		at = lang->off;
 		break;
 	case MS_THREAD_TABLE:
-		if (!walk_read(&at, sizeof(at), w->thread_base + lang->module))
+		if (!walk_read(w, &at, sizeof(at), w->thread_base + lang->module))
 			return false;
 		at += lang->off;
 		break;
 	default:
 		return false;
 	}
-	return walk_read(ret_word, sizeof(*ret_word), at);
+	return walk_read(w, ret_word, sizeof(*ret_word), at);
 }
 
 /* What stands for a run that cannot be read. */

@@ -12,8 +12,18 @@
 enum { CODE_BYTES_MAX = 256, INT_SIGN_BIT = 31 };
 
 struct code {
+	uint64_t freed; /* it has no count of references */
 	uint64_t type, name, filename, qualname, linetable, first_line;
 };
+
+/*
+ * The first word of an object is the count of its references. In free memory it is a pointer to the next free block
+ * or 0 (pymalloc, malloc), while most of what was there still is. From 3.14 on the word has other things in it.
+ */
+static bool is_freed(const struct lang_runtime *rt, uint64_t first_word)
+{
+	return rt->ob_type == 8 && rt->version < 0x030e00 && (!first_word || first_word >> 40);
+}
 
 static bool read_code(const struct lang_runtime *rt, const struct lang_memory *mem, uint64_t at,
 		      struct code *ret_code)
@@ -21,12 +31,15 @@ static bool read_code(const struct lang_runtime *rt, const struct lang_memory *m
 	const struct ms_python *p = &rt->row.python;
 	uint8_t buf[CODE_BYTES_MAX];
 	size_t len = p->code_linetable;
+	uint64_t first_word;
 
 	len = rt->code_filename > len ? rt->code_filename : len;
 	len = rt->code_qualname > len ? rt->code_qualname : len;
 	len += 8;
 	if (len > sizeof(buf) || !lang_read(mem, at, buf, len))
 		return false;
+	memcpy(&first_word, buf, 8);
+	ret_code->freed = is_freed(rt, first_word);
 	memcpy(&ret_code->type, buf + rt->ob_type, 8);
 	memcpy(&ret_code->name, buf + p->code_name, 8);
 	memcpy(&ret_code->filename, buf + rt->code_filename, 8);
@@ -41,11 +54,12 @@ static bool read_code(const struct lang_runtime *rt, const struct lang_memory *m
 static int open_table(const struct lang_runtime *rt, const struct lang_memory *mem, uint64_t at,
 		      struct python_table *ret_table)
 {
-	uint64_t len;
+	uint64_t len, first_word;
 
 	if (!at || at % 8)
 		return -EBADMSG;
-	if (!lang_read(mem, at + rt->object_head, &len, sizeof(len)))
+	if (!lang_read(mem, at + rt->object_head, &len, sizeof(len)) || !lang_read(mem, at, &first_word, sizeof(first_word)) ||
+	    is_freed(rt, first_word))
 		return -EIO;
 	ret_table->mem = mem;
 	ret_table->at = at + rt->object_head + 16;
@@ -86,7 +100,7 @@ static enum lang_decoded why(int r)
 
 static bool is_the_one(const struct lang_runtime *rt, const struct code *code, uint64_t at_word)
 {
-	return (!rt->code_type || code->type == rt->code_type) &&
+	return !code->freed && (!rt->code_type || code->type == rt->code_type) &&
 	       ms_python_cookie((uint32_t)code->first_line, code->name, code->linetable) ==
 		       (at_word >> 32 & MS_LANG_COOKIE_MASK);
 }
@@ -129,7 +143,7 @@ enum lang_decoded python_decode(const struct lang_runtime *rt, const struct lang
 {
 	uint64_t at = words[0] & MS_FRAME_ADDR_MASK;
 	struct lang_frame frame;
-	struct code code, after;
+	struct code code = { 0 }, after = { 0 };
 	int r;
 
 	if (!at || !read_code(rt, mem, at, &code))
