@@ -90,6 +90,10 @@ __noinline int walk_run(__u32 slot)
 
 	if (!s)
 		return 0;
+	if (s->walk.n >= MS_MAX_FRAMES - 1) {
+		s->walk.verdict = MS_TRUNCATED;
+		return 0;
+	}
 	step = walk_lang(slot);
 	if (step == LANG_FRAME) {
 		walk_store(s, s->walk.lang_words[0]);
@@ -113,7 +117,7 @@ __noinline int walk_one(__u32 slot)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
 
-	if (!s || s->walk.n >= MS_MAX_FRAMES - 1)
+	if (!s || s->walk.n >= MS_MAX_FRAMES)
 		return 0;
 	if (s->walk.lang_running)
 		return walk_run(slot);

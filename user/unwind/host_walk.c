@@ -74,8 +74,13 @@ static void tables_are(const struct publish_mem *mem)
 /* The next frame of a run of a language, or the native frame behind it. false: the walk has ended. */
 static bool run_of_lang(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
 {
-	int step = walk_lang(0);
+	int step;
 
+	if (w->n >= MS_MAX_FRAMES - 1) {
+		w->verdict = MS_TRUNCATED;
+		return false;
+	}
+	step = walk_lang(0);
 	if (step == LANG_FRAME) {
 		frames[w->n++] = w->lang_words[0];
 		frames[w->n++] = w->lang_words[1];
@@ -104,7 +109,7 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 		w->lang = *stack->lang;
 	w->thread_base = stack->thread_base;
 	walk_begin(w, 0, true);
-	while (w->n < MS_MAX_FRAMES - 1) {
+	while (w->n < MS_MAX_FRAMES) {
 		if (w->lang_running) {
 			if (!run_of_lang(w, frames))
 				break;
