@@ -54,12 +54,16 @@ static bool read_code(const struct lang_runtime *rt, const struct lang_memory *m
 static int open_table(const struct lang_runtime *rt, const struct lang_memory *mem, uint64_t at,
 		      struct python_table *ret_table)
 {
+	uint8_t head[40];
 	uint64_t len, first_word;
 
 	if (!at || at % 8)
 		return -EBADMSG;
-	if (!lang_read(mem, at + rt->object_head, &len, sizeof(len)) || !lang_read(mem, at, &first_word, sizeof(first_word)) ||
-	    is_freed(rt, first_word))
+	if (!lang_read(mem, at, head, rt->object_head + sizeof(len)))
+		return -EIO;
+	memcpy(&first_word, head, sizeof(first_word));
+	memcpy(&len, head + rt->object_head, sizeof(len));
+	if (is_freed(rt, first_word))
 		return -EIO;
 	ret_table->mem = mem;
 	ret_table->at = at + rt->object_head + 16;
