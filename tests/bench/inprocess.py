@@ -41,7 +41,8 @@ JEMALLOC = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None)
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 PYTHON = """
 import mmap, os, struct, sys
-m = mmap.mmap(open(sys.argv[1], "r+b").fileno(), 4096)
+f = open(sys.argv[1], "r+b")
+m = mmap.mmap(f.fileno(), 4096)
 n = 0
 while True:
     x = [bytes(600 + i % 7) for i in range(100)]

@@ -147,7 +147,7 @@ static int fallback_rank(const char *name, enum frame_kind kind)
 struct search {
 	bool waits;
 	const char *interpreter; /* its image, where there are frames of a language; else NULL */
-	uint32_t go, fallback; /* the place of a frame; 0: none */
+	uint32_t go, fallback;   /* the place of a frame; 0: none */
 	int best;
 };
 

@@ -115,7 +115,8 @@ static int choose_langs(const struct record_args *a, struct run_config *cfg, str
 		return 0;
 	cfg->no_langs = !strcmp(a->langs, "off");
 	return cfg->no_langs ? 0
-			     : err_set(e, -EINVAL, "--lang %.64s: expected auto, off or python", a->langs);
+			     : err_set(e, -EINVAL, "--lang %.64s: expected auto, off or python",
+				       a->langs);
 }
 
 /* "oncpu,alloc" → sources; without --only all, but under -a no allocations. */
@@ -536,7 +537,8 @@ int cmd_record(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (choose_targets(&a, command, &cfg, &e) < 0 || choose_sources(&a, &cfg, &e) < 0 ||
-	    choose_langs(&a, &cfg, &e) < 0 || choose_rate(&a, &cfg, &e) < 0 || choose_windows(&a, &cfg, &e) < 0 ||
+	    choose_langs(&a, &cfg, &e) < 0 || choose_rate(&a, &cfg, &e) < 0 ||
+	    choose_windows(&a, &cfg, &e) < 0 ||
 	    (a.pattern && target_check_pattern(a.pattern, &e) < 0))
 		return command_fail(EXIT_USAGE, &e);
 	if (a.cpus) {

@@ -97,8 +97,8 @@ static bool has_file_behind(const char *name)
 	const char *open = strrchr(name, '(');
 	size_t len = strlen(name);
 
-	return open && open - name > 1 && open[-1] == ' ' && name[len - 1] == ')' && strchr(open, '.') &&
-	       !strpbrk(open, " ,:*&<");
+	return open && open - name > 1 && open[-1] == ' ' && name[len - 1] == ')' &&
+	       strchr(open, '.') && !strpbrk(open, " ,:*&<");
 }
 
 void code_name_shorten(struct strbuf *b, const char *name, size_t width)
@@ -106,7 +106,8 @@ void code_name_shorten(struct strbuf *b, const char *name, size_t width)
 	_cleanup_(strbuf_free) struct strbuf less = { 0 }, least = { 0 };
 	const char *chosen = name;
 
-	if (count_chars(name) > width && !has_file_behind(name) && without(&less, name, PARAMETERS) && less.s) {
+	if (count_chars(name) > width && !has_file_behind(name) &&
+	    without(&less, name, PARAMETERS) && less.s) {
 		chosen = less.s;
 		if (count_chars(chosen) > width && without(&least, name, PARAMETERS | ARGUMENTS) &&
 		    least.s)

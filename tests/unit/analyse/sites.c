@@ -101,13 +101,15 @@ static void interpreter_only_carries_requests_of_its_language(void **state)
 	struct fixture *f = *state;
 	struct site_row rows[4];
 
-	ADD(f, 1, 100, { "malloc", LIBC }, { "list_resize", PYTHON }, { "load (app.py)", LANG }, { "<module> (app.py)", LANG },
-	    { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
+	ADD(f, 1, 100, { "malloc", LIBC }, { "list_resize", PYTHON }, { "load (app.py)", LANG },
+	    { "<module> (app.py)", LANG }, { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
 	/* A library that the language has called asks for itself. */
-	ADD(f, 1, 50, { "malloc", LIBC }, { "inflateInit", "/usr/lib/libz.so.1" }, { "zlib_compress", PYTHON },
-	    { "load (app.py)", LANG }, { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
+	ADD(f, 1, 50, { "malloc", LIBC }, { "inflateInit", "/usr/lib/libz.so.1" },
+	    { "zlib_compress", PYTHON }, { "load (app.py)", LANG },
+	    { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
 	/* Where there is none of its frames, its own functions are all that is known. */
-	ADD(f, 1, 25, { "malloc", LIBC }, { "gc_collect", PYTHON }, { "Py_RunMain", PYTHON }, { "main", APP });
+	ADD(f, 1, 25, { "malloc", LIBC }, { "gc_collect", PYTHON }, { "Py_RunMain", PYTHON },
+	    { "main", APP });
 	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 4), 3);
 	assert_string_equal(rows[0].function, "load (app.py)");
 	assert_string_equal(rows[0].module, "[Python]");

@@ -488,15 +488,19 @@ static bool lang_internal(void *ctx, const struct proc_id *id, module_id module)
 	return module.ix == interpreter.ix;
 }
 
-#define LANG(code) (MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (code)), (MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT)
+#define LANG(code)                                                                                 \
+	(MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (code)), (MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT)
 
 /* native leaf, two frames of the language, three of the interpreter between, one more, executed, then its main */
-static const uint64_t mixed[] = { 0x1000, LANG(0x10), LANG(0x20), 0x2000, 0x3000, LANG(0x30), 0x4000, 0x5000 };
+static const uint64_t mixed[] = { 0x1000, LANG(0x10), LANG(0x20), 0x2000,
+				  0x3000, LANG(0x30), 0x4000,     0x5000 };
 
 static void send_mixed(struct fixture *f, bool keep_native)
 {
 	struct ingest_langs langs = { lang_place, lang_seen, lang_internal, f, keep_native };
-	struct ms_stack_rec rec = { .kind = MS_EV_STACK, .n_frames = sizeof(mixed) / 8, .hash = { 9, 9 }, .tgid = 77 };
+	struct ms_stack_rec rec = {
+		.kind = MS_EV_STACK, .n_frames = sizeof(mixed) / 8, .hash = { 9, 9 }, .tgid = 77
+	};
 
 	/* Nothing is mapped: all modules are none. */
 	interpreter = (module_id){ 0 };

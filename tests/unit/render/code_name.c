@@ -75,7 +75,8 @@ static void other_languages_keep_theirs(void **state)
 static void a_python_function_keeps_its_file(void **state)
 {
 	(void)state;
-	assert_shortened("Handler.parse.<locals>.<genexpr> (server.py)", 10, "Handler.parse.<locals>.<genexpr> (server.py)");
+	assert_shortened("Handler.parse.<locals>.<genexpr> (server.py)", 10,
+			 "Handler.parse.<locals>.<genexpr> (server.py)");
 	assert_shortened("<lambda> (a.b.py)", 3, "<lambda> (a.b.py)");
 	assert_shortened("run (Some::Type.x)", 3, "run (…)");
 }

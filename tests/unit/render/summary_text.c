@@ -103,12 +103,17 @@ static void everything_known_is_shown(void **state)
 	assert_has_not(text, "libonce"); /* below a thousandth */
 	assert_has(text, "1,260 of 1,300 locations symbolized (96.9%), 30 in unnamed functions");
 	assert_has(text, "debug symbols: libjemalloc2-dbgsym");
-	assert_has(text, "CPython 3.11.2 and others, 2 processes: 1,234 places named by function and line\n");
-	assert_has(text, "no frames of an interpreter in 1 process: CPython 3.99 is newer than what memscope knows\n");
+	assert_has(
+		text,
+		"CPython 3.11.2 and others, 2 processes: 1,234 places named by function and line\n");
+	assert_has(
+		text,
+		"no frames of an interpreter in 1 process: CPython 3.99 is newer than what memscope knows\n");
 	assert_has(text, "3 frames without a name: their code was gone when it was to be read\n");
 	assert_has(text, "1 frame without a name: what it refers to is no code\n");
 	assert_has(text, "5 stacks with frames that could not be read\n");
-	assert_has(text, "7 stacks taken as the interpreter was entered or left: counted as guessed\n");
+	assert_has(text,
+		   "7 stacks taken as the interpreter was entered or left: counted as guessed\n");
 	assert_has(text, "2 processes without frames of their language: the table was full\n");
 	assert_has(text, "104  stacks not stored because the stack map was full");
 	assert_has_not(text, "the totals map was full");

@@ -336,20 +336,50 @@ static uint64_t local(uint32_t i)
 }
 
 static const struct ms_python py310 = {
-	.tstate_frame = 24, .cframe_frame = 0xffff, .frame_code = 32, .frame_previous = 24, .frame_instr = 96,
-	.frame_boundary = 0, .boundary_kind = MS_PYTHON_EACH, .instr_kind = MS_PYTHON_LASTI, .frame_bytes = 104,
-	.code_first_line = 40, .code_name = 112, .code_linetable = 120,
+	.tstate_frame = 24,
+	.cframe_frame = 0xffff,
+	.frame_code = 32,
+	.frame_previous = 24,
+	.frame_instr = 96,
+	.frame_boundary = 0,
+	.boundary_kind = MS_PYTHON_EACH,
+	.instr_kind = MS_PYTHON_LASTI,
+	.frame_bytes = 104,
+	.code_first_line = 40,
+	.code_name = 112,
+	.code_linetable = 120,
 };
 static const struct ms_python py311 = {
-	.tstate_frame = 56, .cframe_frame = 8, .cframe_previous = 16, .frame_code = 32, .frame_previous = 48,
-	.frame_instr = 56, .frame_boundary = 68, .boundary_kind = MS_PYTHON_ENTRY, .boundary = 1,
-	.instr_kind = MS_PYTHON_POINTER, .frame_bytes = 72, .code_first_line = 72, .code_name = 128,
+	.tstate_frame = 56,
+	.cframe_frame = 8,
+	.cframe_previous = 16,
+	.frame_code = 32,
+	.frame_previous = 48,
+	.frame_instr = 56,
+	.frame_boundary = 68,
+	.boundary_kind = MS_PYTHON_ENTRY,
+	.boundary = 1,
+	.instr_kind = MS_PYTHON_POINTER,
+	.frame_bytes = 72,
+	.code_first_line = 72,
+	.code_name = 128,
 	.code_linetable = 136,
 };
 static const struct ms_python py313 = {
-	.tstate_frame = 72, .cframe_frame = 0xffff, .frame_code = 0, .frame_previous = 8, .frame_instr = 56,
-	.frame_boundary = 70, .boundary_kind = MS_PYTHON_OWNER, .boundary = 3, .instr_kind = MS_PYTHON_POINTER,
-	.code_mask = 3, .frame_bytes = 72, .code_first_line = 68, .code_name = 128, .code_linetable = 136,
+	.tstate_frame = 72,
+	.cframe_frame = 0xffff,
+	.frame_code = 0,
+	.frame_previous = 8,
+	.frame_instr = 56,
+	.frame_boundary = 70,
+	.boundary_kind = MS_PYTHON_OWNER,
+	.boundary = 3,
+	.instr_kind = MS_PYTHON_POINTER,
+	.code_mask = 3,
+	.frame_bytes = 72,
+	.code_first_line = 68,
+	.code_name = 128,
+	.code_linetable = 136,
 };
 
 /* Code object i: its first line is 100 + i. */
@@ -360,7 +390,8 @@ static void make_code(const struct ms_python *p, uint32_t i)
 	put_word(object(i) + p->code_linetable, 0x2000 + i, 8);
 }
 
-static void make_frame(const struct ms_python *p, uint64_t at, uint32_t code, uint64_t previous, uint8_t boundary)
+static void make_frame(const struct ms_python *p, uint64_t at, uint32_t code, uint64_t previous,
+		       uint8_t boundary)
 {
 	put_word(at + p->frame_code, object(code) | (p->code_mask & 1), 8);
 	put_word(at + p->frame_previous, previous, 8);
@@ -375,16 +406,31 @@ static void make_frame(const struct ms_python *p, uint64_t at, uint32_t code, ui
 /* Native frames leaf first: 'e' executes frames of Python, 'E' the same but is about to (its first instructions). */
 static void walk_lang_of(const struct ms_python *p, const char *natives)
 {
-	struct publish_mem mem = { .pool = lang.pool, .n_words = LANG_POOL_WORDS, .tables = lang.tables, .n_tables = 1,
-				   .rules = lang.rules, .n_rules = 1, .rule_stride = sizeof(lang.rules[0]) };
+	struct publish_mem mem = { .pool = lang.pool,
+				   .n_words = LANG_POOL_WORDS,
+				   .tables = lang.tables,
+				   .n_tables = 1,
+				   .rules = lang.rules,
+				   .n_rules = 1,
+				   .rule_stride = sizeof(lang.rules[0]) };
 	struct ms_span span = { .start = CODE, .end = EVAL_END, .kind = MS_SPAN_FP };
 	struct ms_space space = { .spans = 0, .n_spans = 1 };
-	struct ms_lang_row row = { .lang = MS_LANG_PYTHON, .thread = MS_THREAD_TLS, .n_ranges = 1, .off = 0x10,
-				   .range = { { EVAL, EVAL_END } }, .python = *p };
+	struct ms_lang_row row = { .lang = MS_LANG_PYTHON,
+				   .thread = MS_THREAD_TLS,
+				   .n_ranges = 1,
+				   .off = 0x10,
+				   .range = { { EVAL, EVAL_END } },
+				   .python = *p };
 	uint64_t regs[MS_N_REGS] = { 0 }, missing;
 	uint32_t n = (uint32_t)strlen(natives);
-	struct host_stack stack = { .regs = regs, .addr = STACK, .bytes = lang.stack, .len = sizeof(lang.stack),
-				    .space = &space, .read = read_objects, .lang = &row, .thread_base = FS };
+	struct host_stack stack = { .regs = regs,
+				    .addr = STACK,
+				    .bytes = lang.stack,
+				    .len = sizeof(lang.stack),
+				    .space = &space,
+				    .read = read_objects,
+				    .lang = &row,
+				    .thread_base = FS };
 
 	memcpy(lang.pool, &span, sizeof(span));
 	for (uint32_t i = 0; i < n; i++) {
@@ -514,7 +560,8 @@ static void a_frame_records_where_in_its_code_it_is_and_a_cookie_of_that(void **
 	assert_int_equal(lang.frames[2] >> MS_FRAME_TAG_SHIFT, MS_FRAME_LANG_AT);
 	assert_int_equal(lang.frames[2] >> MS_LANG_SHIFT & 15, MS_LANG_PYTHON);
 	assert_int_equal(lang.frames[2] & MS_LANG_NO_INSTR, 200);
-	assert_int_equal(lang.frames[2] >> 32 & MS_LANG_COOKIE_MASK, ms_python_cookie(100, 0x1000, 0x2000));
+	assert_int_equal(lang.frames[2] >> 32 & MS_LANG_COOKIE_MASK,
+			 ms_python_cookie(100, 0x1000, 0x2000));
 }
 
 static void an_interpreter_without_frames_left_makes_the_stack_a_guess(void **state)
@@ -567,16 +614,25 @@ int main(void)
 		cmocka_unit_test(deeper_than_we_go_is_truncated),
 		cmocka_unit_test(libc_calling_back_is_whole),
 		cmocka_unit_test(frames_of_unknown_size_are_walked),
-		cmocka_unit_test_setup(up_to_3_10_each_call_of_the_interpreter_has_one_frame, set_up_lang),
-		cmocka_unit_test_setup(in_3_11_a_run_ends_behind_the_frame_that_was_entered_from_c, set_up_lang),
-		cmocka_unit_test_setup(in_3_11_a_call_that_is_only_just_entered_has_no_frames_yet, set_up_lang),
-		cmocka_unit_test_setup(from_3_12_on_a_run_ends_at_a_frame_of_the_c_stack, set_up_lang),
-		cmocka_unit_test_setup(from_3_12_on_a_run_of_an_outer_call_is_taken_back, set_up_lang),
-		cmocka_unit_test_setup(a_frame_records_where_in_its_code_it_is_and_a_cookie_of_that, set_up_lang),
-		cmocka_unit_test_setup(an_interpreter_without_frames_left_makes_the_stack_a_guess, set_up_lang),
-		cmocka_unit_test_setup(a_state_that_cannot_be_read_is_a_frame_that_says_so, set_up_lang),
+		cmocka_unit_test_setup(up_to_3_10_each_call_of_the_interpreter_has_one_frame,
+				       set_up_lang),
+		cmocka_unit_test_setup(in_3_11_a_run_ends_behind_the_frame_that_was_entered_from_c,
+				       set_up_lang),
+		cmocka_unit_test_setup(in_3_11_a_call_that_is_only_just_entered_has_no_frames_yet,
+				       set_up_lang),
+		cmocka_unit_test_setup(from_3_12_on_a_run_ends_at_a_frame_of_the_c_stack,
+				       set_up_lang),
+		cmocka_unit_test_setup(from_3_12_on_a_run_of_an_outer_call_is_taken_back,
+				       set_up_lang),
+		cmocka_unit_test_setup(a_frame_records_where_in_its_code_it_is_and_a_cookie_of_that,
+				       set_up_lang),
+		cmocka_unit_test_setup(an_interpreter_without_frames_left_makes_the_stack_a_guess,
+				       set_up_lang),
+		cmocka_unit_test_setup(a_state_that_cannot_be_read_is_a_frame_that_says_so,
+				       set_up_lang),
 		cmocka_unit_test_setup(a_frame_that_cannot_be_read_ends_the_chain, set_up_lang),
-		cmocka_unit_test_setup(a_chain_in_a_circle_ends_with_the_room_for_frames, set_up_lang),
+		cmocka_unit_test_setup(a_chain_in_a_circle_ends_with_the_room_for_frames,
+				       set_up_lang),
 	};
 
 #if defined(__SANITIZE_ADDRESS__)

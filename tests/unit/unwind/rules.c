@@ -20,7 +20,7 @@ static int setup(void **state)
 {
 	in = (struct cfi_rules){ .cfa_kind = CFI_CFA_REG, .cfa_reg = MS_X86_RSP, .cfa_off = 8 };
 	in.regs[16] = (struct cfi_reg){ CFI_REG_AT, CFI_BASE_CFA, -8 };
-	fde = (struct cfi_fde){ 0x1000, 0x2000, false, 16 };
+	fde = (struct cfi_fde){ .start = 0x1000, .end = 0x2000, .ra_reg = 16 };
 	return 0;
 }
 

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define AGAIN_NS  20000000ULL    /* between two looks at an interpreter that is not ready yet … */
-#define GIVE_UP   3000           /* … of which there are so many                               */
-#define KEEP_NS   5000000000ULL  /* how long the runtime of an ended process is kept            */
-#define NAMES_MAX 32768          /* of frames that are kept, some 110 bytes each               */
+#define AGAIN_NS  20000000ULL   /* between two looks at an interpreter that is not ready yet … */
+#define GIVE_UP   3000          /* … of which there are so many                               */
+#define KEEP_NS   5000000000ULL /* how long the runtime of an ended process is kept            */
+#define NAMES_MAX 32768         /* of frames that are kept, some 110 bytes each               */
 
 struct lang_file {
 	bool seen;
@@ -30,8 +30,8 @@ struct lang_process {
 	struct proc_id id;
 	bool found;
 	struct lang_runtime runtime;
-	module_id module;        /* that the interpreter is in              */
-	module_id shown;         /* its frames' */
+	module_id module; /* that the interpreter is in              */
+	module_id shown;  /* its frames' */
 	bool not_ready;
 	uint32_t looks;
 	uint64_t again_ns, ended_ns; /* 0: neither */
@@ -136,7 +136,8 @@ static module_id shown_as(struct user_stacks *st, enum ms_lang lang)
 
 /* Which of its mappings are a runtime and the C library. false: there is no runtime. */
 static bool find_images(struct user_stacks *st, const struct proc_mapping *maps, uint32_t n,
-			struct lang_mapped *ret_runtime, struct lang_mapped *ret_libc, module_id *ret_module)
+			struct lang_mapped *ret_runtime, struct lang_mapped *ret_libc,
+			module_id *ret_module)
 {
 	*ret_runtime = *ret_libc = (struct lang_mapped){ 0 };
 	for (uint32_t i = 0; i < n; i++) {
@@ -157,7 +158,8 @@ static bool find_images(struct user_stacks *st, const struct proc_mapping *maps,
 	return ret_runtime->image;
 }
 
-static void look(struct user_stacks *st, struct lang_process *p, const struct proc_mapping *maps, uint32_t n)
+static void look(struct user_stacks *st, struct lang_process *p, const struct proc_mapping *maps,
+		 uint32_t n)
 {
 	struct lang_mapped runtime, libc;
 	pid_t pid = (pid_t)p->pid;
@@ -194,7 +196,8 @@ static void look(struct user_stacks *st, struct lang_process *p, const struct pr
 		snprintf(l->stats.name, sizeof(l->stats.name), "%.31s", p->runtime.name);
 }
 
-void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct proc_mapping *maps, uint32_t n)
+void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct proc_mapping *maps,
+		  uint32_t n)
 {
 	struct langs *l = st->langs;
 	struct lang_process *p;
@@ -236,8 +239,7 @@ void langs_tick(struct user_stacks *st)
 
 	if (!l || (!l->n_waiting && now < l->retired_ns + KEEP_NS))
 		return;
-	HASH_ITER(hh, l->processes, p, next)
-	{
+	HASH_ITER (hh, l->processes, p, next) {
 		if (p->ended_ns && now > p->ended_ns + KEEP_NS) {
 			HASH_DEL(l->processes, p);
 			free(p);
@@ -258,11 +260,13 @@ const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct p
 
 /* --- names --- */
 
-static location_id place(struct user_stacks *st, module_id shown, const char *function, const char *file,
-			 uint32_t line, uint32_t first_line)
+static location_id place(struct user_stacks *st, module_id shown, const char *function,
+			 const char *file, uint32_t line, uint32_t first_line)
 {
 	struct dict *d = st->env.dict;
-	struct line l = { .function = dict_string(d, function), .line = line, .start_line = first_line };
+	struct line l = { .function = dict_string(d, function),
+			  .line = line,
+			  .start_line = first_line };
 
 	if (file)
 		l.file = dict_string(d, file);
@@ -337,11 +341,12 @@ static location_id on_place(void *ctx, const struct proc_id *id, const uint64_t 
 	struct lang_process *p = process_of(st->langs, id->pid);
 
 	if (!(words[0] & MS_FRAME_ADDR_MASK))
-		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python frames that could not be read]", NULL, 0,
-			     0);
+		return place(st, shown_as(st, MS_LANG_PYTHON),
+			     "[Python frames that could not be read]", NULL, 0, 0);
 	if (!p || !p->found || memcmp(&p->id, id, sizeof(*id))) {
 		st->langs->stats.gone++;
-		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python code that is gone]", NULL, 0, 0);
+		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python code that is gone]", NULL,
+			     0, 0);
 	}
 	return named(st, p, words);
 }

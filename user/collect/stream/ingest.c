@@ -131,7 +131,8 @@ static bool is_lang(uint64_t frame)
 
 int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames)
 {
-	for (uint32_t i = 0; in->langs.seen && !(rec->flags & MS_STACK_KERNEL) && i + 1 < rec->n_frames; i++)
+	for (uint32_t i = 0;
+	     in->langs.seen && !(rec->flags & MS_STACK_KERNEL) && i + 1 < rec->n_frames; i++)
 		if (is_lang(frames[i]))
 			in->langs.seen(in->langs.ctx, (pid_t)rec->tgid, frames + i);
 	return add_stack(in, rec, frames, false, 0);
@@ -205,8 +206,8 @@ static location_id user_location(struct ingest *in, struct proc *proc, uint32_t 
  * Native frames of the interpreter itself, from out[first] on, are left out where they only lead from one frame of
  * the language to the next, or execute one: those right behind one.
  */
-static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t gen,
-			    const struct raw_stack *user, location_id *out)
+static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct ms_proc *p,
+			    uint32_t gen, const struct raw_stack *user, location_id *out)
 {
 	struct proc_id id = wire_id(p);
 	uint32_t n = 0, shown = 0; /* behind the last frame that stays for certain */
@@ -219,8 +220,9 @@ static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct m
 		if (is_lang(frame) && i + 1 < user->n) {
 			if (below && !in->langs.keep_native)
 				n = shown; /* all between was the interpreter's */
-			out[n++] = in->langs.place ? in->langs.place(in->langs.ctx, &id, user->frames + i)
-						   : in->none;
+			out[n++] = in->langs.place
+					   ? in->langs.place(in->langs.ctx, &id, user->frames + i)
+					   : in->none;
 			shown = n;
 			below = true;
 			i++;

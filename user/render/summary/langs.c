@@ -41,12 +41,16 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 	if (l->processes) {
 		sink_puts(out, l->name);
 		if (l->processes > 1)
-			sink_printf(out, " and others, %s processes", unit_count((int64_t)l->processes).s);
+			sink_printf(out, " and others, %s processes",
+				    unit_count((int64_t)l->processes).s);
 		sink_printf(out, ": %s places named by function and line\n",
 			    unit_count((int64_t)l->named).s);
 		if (l->untested)
-			cells_wrapped(out, "memscope was never tried with this version: compare its frames with what the "
-				      "program itself prints", CELLS_LABEL_WIDTH, false);
+			cells_wrapped(
+				out,
+				"memscope was never tried with this version: compare its frames with what the "
+				"program itself prints",
+				CELLS_LABEL_WIDTH, false);
 	} else {
 		sink_puts(out, "none readable\n");
 	}
@@ -57,7 +61,8 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 		  "frames without a name: what they refer to is no code");
 	put_count(out, l->lost, "stack with frames that could not be read",
 		  "stacks with frames that could not be read");
-	put_count(out, l->misplaced, "stack taken as the interpreter was entered or left: counted as guessed",
+	put_count(out, l->misplaced,
+		  "stack taken as the interpreter was entered or left: counted as guessed",
 		  "stacks taken as the interpreter was entered or left: counted as guessed");
 	put_count(out, l->left_out, "process without frames of its language: the table was full",
 		  "processes without frames of their language: the table was full");
