@@ -131,7 +131,7 @@ bool sample_error(const struct profile *p, const struct profile_sample *s, uint3
 
 /* --- rows --- */
 
-static void add(struct row_sum *to, double value, const struct value_error *error)
+void row_sum_add(struct row_sum *to, double value, const struct value_error *error)
 {
 	to->value += value;
 	if (error)
@@ -153,9 +153,9 @@ static void add_sample(const struct row_table *table, uint32_t node, double valu
 		if (row == NO_NODE)
 			continue;
 		if (at == node)
-			add(&rows[row].self, value, error);
+			row_sum_add(&rows[row].self, value, error);
 		if (seen[row] != stamp)
-			add(&rows[row].total, value, error);
+			row_sum_add(&rows[row].total, value, error);
 		seen[row] = stamp;
 	}
 }
@@ -179,7 +179,7 @@ int row_sums_add(const struct profile *p, uint32_t type, enum error_scope scope,
 		if (node == NO_NODE)
 			continue;
 		has = sample_error(p, &s, type, scope, &error);
-		add(&ret_sums->all, (double)s.values[type], has ? &error : NULL);
+		row_sum_add(&ret_sums->all, (double)s.values[type], has ? &error : NULL);
 		ret_sums->estimated |= has;
 		for (int g = 0; g < ERROR_GROUPS; g++)
 			group[g] |= error.group[g] != 0;

@@ -26,6 +26,9 @@ struct row_sum {
 	struct value_error error;
 };
 
+/* `error` NULL: the value was counted. */
+void row_sum_add(struct row_sum *to, double value, const struct value_error *error);
+
 struct row_sums {
 	struct row_sum self, total;
 };

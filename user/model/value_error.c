@@ -141,3 +141,19 @@ void value_error_end(struct value_error *e)
 	e->below = isnan(e->below) ? 0 : e->below;
 	e->above = isnan(e->above) ? 0 : e->above;
 }
+
+bool value_error_as_written(struct value_error *e, int64_t value)
+{
+	struct value_error_number numbers[ERROR_LABELS_MAX];
+	uint32_t n = value_error_write(e, value, numbers);
+
+	if (!n) {
+		*e = (struct value_error){ 0 };
+		return false;
+	}
+	value_error_begin(e);
+	for (uint32_t i = 0; i < n; i++)
+		value_error_read(e, value, numbers[i]);
+	value_error_end(e);
+	return true;
+}

@@ -71,5 +71,7 @@ uint32_t value_error_write(const struct value_error *e, int64_t value,
 void value_error_begin(struct value_error *e);
 void value_error_read(struct value_error *e, int64_t value, struct value_error_number label);
 void value_error_end(struct value_error *e);
+/* As a reader of the file has it: numbers of labels are whole. false: it has no label, and is zero. */
+bool value_error_as_written(struct value_error *e, int64_t value);
 
 #endif

@@ -191,8 +191,8 @@ static void add_rule(struct strbuf *b, const struct diff_report *r)
 	if (is_counted(d)) {
 		strbuf_printf(
 			b,
-			"  Every value is a count, not an estimate; least change: %g%% of the "
-			"total.\n",
+			"  Every value is a count: the differences of these two profiles are exact; "
+			"least change: %g%% of the total.\n",
 			least);
 	} else {
 		strbuf_printf(b, "  Tested: %s %s%s, against ", unit_count(d->n_tested).s,
@@ -214,8 +214,8 @@ static void add_rule(struct strbuf *b, const struct diff_report *r)
 			    "  Most of that is the error of the tracing cost, which all functions "
 			    "share: --normalize compares shares.\n");
 	if (d->noise != DIFF_RUNS && !r->after_scalars)
-		strbuf_puts(b, "  One run a side does not show how much runs vary: compare "
-			       "several (diff A1 A2 A3 -- B1 B2 B3).\n");
+		strbuf_puts(b, "  One run a side cannot tell a change of the program from variation "
+			       "between runs: compare several (diff A1 A2 A3 -- B1 B2 B3).\n");
 	if (d->noise == DIFF_RUNS && !d->moderated && d->n_runs[0] + d->n_runs[1] < 10)
 		strbuf_puts(b, "  With so few runs only large changes stand out.\n");
 }
@@ -334,8 +334,8 @@ void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char
 		sink_printf(out, "%s\n", scalar_in_noise(s) ? "  within noise" : "");
 	}
 	sink_puts(out, several ? "\n"
-			       : "One run a side does not show how much runs vary: compare several "
-				 "(diff A1 A2 A3 -- B1 B2 B3).\n\n");
+			       : "One run a side cannot tell a change of the program from variation "
+				 "between runs: compare several (diff A1 A2 A3 -- B1 B2 B3).\n\n");
 }
 
 /* --- JSON and CSV --- */

@@ -624,6 +624,23 @@ static void report_counts(struct alloc *al, struct summary_alloc *a)
 	a->live_sites = al->live_sites;
 }
 
+void alloc_site_intervals(struct alloc *al, bool live, struct summary_alloc *a)
+{
+	const struct profile *p = al->run->profiles[live ? PROFILE_HEAP : PROFILE_ALLOC];
+	struct summary_interval *total = live ? &a->live_interval : &a->bytes_interval;
+	uint64_t bytes = live ? a->live_bytes : a->bytes;
+	struct site_row all;
+
+	if (site_intervals(p, live ? 3 : 1, live ? al->live_sites : al->sites,
+			   live ? a->n_live_sites : a->n_sites, &all) < 0) {
+		al->run->oom = true;
+		return;
+	}
+	/* Values of the profile are whole: half a byte for each. */
+	if (fabs((double)all.value - (double)bytes) <= profile_n_samples(p))
+		*total = (struct summary_interval){ all.low, all.high, all.samples };
+}
+
 /* MiB for a table that has room for what this one had not: its share grows at least as --mem does. */
 static uint32_t mem_for(const struct run *r, const uint64_t *stats)
 {

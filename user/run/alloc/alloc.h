@@ -102,7 +102,6 @@ struct alloc {
 	uint64_t recorded_before; /* calls, when the cost was last asked for           */
 	uint64_t added_ns;        /* when estimates were last put into the profiles    */
 	struct estimate sampled, sampled_live;
-	struct spread spread;
 
 	/* Of the summary. */
 	struct site_row sites[ALLOC_ROWS], live_sites[ALLOC_ROWS];
@@ -149,6 +148,11 @@ bool alloc_image_gone(void *ctx, const struct proc_id *proc);
  * nothing of those. 0 or -errno. */
 int alloc_add_errors(struct alloc *al, stack_id stack, labels_id labels,
 		     const struct value_error allocated[2], const struct value_error live[2]);
+/*
+ * In report(): intervals of the sites allocated by, or of those that hold what is `live`, and of the total, by the
+ * errors that the profile carries. A total of more than the profile has keeps what it has.
+ */
+void alloc_site_intervals(struct alloc *al, bool live, struct summary_alloc *a);
 /* Notes what could not be probed; before the probes are released. */
 void alloc_say_failed(struct alloc *al);
 

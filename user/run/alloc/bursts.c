@@ -573,24 +573,6 @@ static int finish(struct alloc *al, struct err *e)
 	return rc < 0 ? err_set(e, rc, "out of memory: the profiles are not complete") : 0;
 }
 
-/* What a site's stacks came to, in bursts. */
-static struct burst_estimate estimate_of_site(struct alloc *al, const struct site_row *site)
-{
-	struct run_bursts *s = al->bursts;
-	struct burst_estimate sum = { 0 };
-	struct burst_row *row, *next;
-
-	HASH_ITER (hh, s->rows, row, next) {
-		struct site_row of = { 0 };
-
-		if (row->placed && site_of_stack(al->run->dict, row->stack, &of) == 0 &&
-		    strcmp(of.function, site->function) == 0 &&
-		    strcmp(of.module, site->module) == 0)
-			burst_estimate_merge(&sum, bursts_row(s->bursts, row->row));
-	}
-	return sum;
-}
-
 static void report(struct alloc *al, struct summary_alloc *a)
 {
 	struct run_bursts *s = al->bursts;
@@ -634,16 +616,7 @@ static void report(struct alloc *al, struct summary_alloc *a)
 	a->bursts.limit_percent = al->run->cfg->max_overhead;
 	if (span_ns > 0)
 		a->bursts.cost_percent = (s->stats.target_ns + s->stats.own_ns) / span_ns * 100;
-	for (uint32_t i = 0; i < a->n_sites; i++) {
-		struct site_row *sites = al->sites;
-		struct burst_estimate est = estimate_of_site(al, &sites[i]);
-		struct interval site = burst_interval(&est, facts.bursts);
-		int64_t exact = sites[i].value - llround(est.bytes);
-
-		sites[i].samples = est.seen_calls;
-		sites[i].low = exact + (int64_t)site.low;
-		sites[i].high = exact + (int64_t)site.high;
-	}
+	alloc_site_intervals(al, false, a);
 	live_report(al, a);
 	if (s->full)
 		run_note(

@@ -433,20 +433,11 @@ static int add_total(void *ctx, struct samples_row *row)
 	return 0;
 }
 
-static void put_sums(const struct spread *spread, const struct estimate *est, int64_t *values)
-{
-	values[SPREAD_V] = est->v > 0 ? (int64_t)(est->v / spread->v_unit) : 0;
-	values[SPREAD_VC] = est->vc > 0 ? (int64_t)(est->vc / spread->vc_unit) : 0;
-	values[SPREAD_SAMPLES] = (int64_t)est->samples;
-	values[SPREAD_SEEN] = (int64_t)est->seen_bytes;
-}
-
 static int add_row(void *ctx, struct samples_row *row)
 {
 	struct alloc *al = ctx;
 	int64_t values[4] = { llround(row->alloc.blocks), llround(row->alloc.bytes),
 			      llround(row->live.blocks), llround(row->live.bytes) };
-	int64_t sums[2 * SPREAD_TYPES];
 	struct value_error live[2];
 	labels_id labels;
 	stack_id stack;
@@ -455,29 +446,16 @@ static int add_row(void *ctx, struct samples_row *row)
 	if (rc < 0)
 		return rc;
 	estimate_errors(&row->live, &live[0], &live[1]);
-	rc = alloc_add_errors(al, stack, labels, NULL, live);
-	if (rc < 0)
-		return rc;
-	put_sums(&al->spread, &row->alloc, sums);
-	put_sums(&al->spread, &row->live, sums + SPREAD_TYPES);
-	return profile_add(al->spread.sums, stack, labels, sums);
+	return alloc_add_errors(al, stack, labels, NULL, live);
 }
 
 static int finish(struct alloc *al, struct err *e)
 {
-	static const struct value_type types[2 * SPREAD_TYPES] = {
-		{ "v", "" },      { "vc", "" },      { "samples", "" },      { "seen", "" },
-		{ "live_v", "" }, { "live_vc", "" }, { "live_samples", "" }, { "live_seen", "" },
-	};
-
 	sweep(al);
 	if (al->run->alloc.lives)
 		samples_each_live(al->samples, tell_old, al);
 	samples_each(al->samples, add_total, al);
-	al->spread.v_unit = spread_unit(al->sampled.v);
-	al->spread.vc_unit = spread_unit(al->sampled.vc);
-	al->spread.sums = profile_new(al->run->dict, types, 2 * SPREAD_TYPES);
-	if (!al->spread.sums || samples_each(al->samples, add_row, al) < 0)
+	if (samples_each(al->samples, add_row, al) < 0)
 		return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	return 0;
 }
@@ -566,8 +544,8 @@ static void report(struct alloc *al, struct summary_alloc *a)
 			"the table of live samples was full: %s of them are in alloc but not in heap; "
 			"raise --mem (now %u MiB) or --alloc-rate",
 			unit_count((int64_t)stats.full).s, al->run->cfg->mem_mb);
-	sample_sites(&al->spread, false, al->sites, a->n_sites);
-	sample_sites(&al->spread, true, al->live_sites, a->n_live_sites);
+	alloc_site_intervals(al, false, a);
+	alloc_site_intervals(al, true, a);
 }
 
 void sampled_free(struct alloc *al)
@@ -575,7 +553,6 @@ void sampled_free(struct alloc *al)
 	injections_free(al);
 	sample_probes_free(al->sample_probes);
 	samples_free(al->samples);
-	profile_free(al->spread.sums);
 	sampled_preloaded(al);
 }
 
