@@ -3,7 +3,8 @@
 /* Embedded by the build: user/cmd/topics/NAME.txt */
 extern const char asset_reading_txt[], asset_memory_txt[], asset_waits_txt[],
 	asset_containers_txt[], asset_long_runs_txt[], asset_formats_txt[], asset_symbols_txt[],
-	asset_overhead_txt[], asset_kernels_txt[], asset_symptoms_txt[], asset_estimates_txt[];
+	asset_overhead_txt[], asset_kernels_txt[], asset_symptoms_txt[], asset_estimates_txt[],
+	asset_languages_txt[];
 
 /* clang-format off */
 const struct topic topics[] = {
@@ -14,6 +15,7 @@ const struct topic topics[] = {
 	{ "long-runs", asset_long_runs_txt },
 	{ "formats", asset_formats_txt },
 	{ "symbols", asset_symbols_txt },
+	{ "languages", asset_languages_txt },
 	{ "estimates", asset_estimates_txt },
 	{ "overhead", asset_overhead_txt },
 	{ "kernels", asset_kernels_txt },
