@@ -11,6 +11,7 @@ from stacks import whole
 
 LANG = "[Python]"
 PROGRAM = os.path.join(TOP, "tests/targets/py_stacks.py")
+THREADS = 4        # of the program, at most
 ALLOCATED = 100000  # bytes, by the program; CPython adds a few
 
 
@@ -90,13 +91,15 @@ def compare(source, what, of_interest, at_least):
     for child in children:
         truth = {frames for kind, frames in child.truth if kind == what}
         once_run = [f for f in truth if "<made later>" in str(f) or "py_stacks_module" in str(f)]
-        met, wrong, gone, n = set(), [], 0, 0
+        met, wrong, gone, unread, n = set(), [], 0, 0, 0
         for s in p.samples:
             if s.labels.get("pid") != child.pid or not of_interest(s):
                 continue
             n += 1
             frames = lang_frames(s)
-            if frames in truth:
+            if not frames and source == "offcpu" and sum(f.module != "[kernel]" for f in s.frames) == 1:
+                unread += 1  # it waited before the run began, and had gone on before its stack could be read
+            elif frames in truth:
                 met.add(frames)
             elif any(is_place(frames, place) for place in once_run):
                 gone += 1
@@ -104,6 +107,7 @@ def compare(source, what, of_interest, at_least):
                 wrong.append(frames)
         print(f"# CPython {child.version}: {source}: {len(met)} of {len(truth)} places met; of {n} stacks {gone} have code "
               f"that was gone, {len(wrong)} differ")
+        check(unread <= THREADS, f"{child.version}: {unread} waits have no stack, but for {THREADS} threads")
         check(not wrong, f"{child.version}: {source}: {len(wrong)} of {n} stacks are none that Python printed: "
               f"{wrong[:1]}")
         check(len(met) >= at_least * len(truth), f"{child.version}: {source}: of {len(truth)} places only {len(met)} "
@@ -145,6 +149,128 @@ def stacks_of_python_are_whole():
         whole(run, source, 100, "CPython")
     langs = run.summary()["languages"]
     equal((langs["damaged"], langs["unreadable"]), (0, 0), "damaged frames, unreadable runtimes")
+
+
+def python(code, *args):
+    """Debian's Python on a program of a few lines, at work."""
+    if not os.path.exists("/usr/bin/python3"):
+        skip("/usr/bin/python3 is not installed")
+    path = scratch("program") + ".py"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(code)
+    return at_work(Child(["/usr/bin/python3", path, *args], **QUIET))
+
+
+# What each does is the same, and is all of Python: so many rounds are so much time.
+SPLIT = """
+def spin(n):
+    x = 0
+    for i in range(n):
+        x = (x * 31 + i) % 1000003
+    return x
+def seventy():
+    spin(7000)
+def twenty():
+    spin(2000)
+def ten():
+    spin(1000)
+while True:
+    seventy()
+    twenty()
+    ten()
+"""
+
+
+@fact
+def a_split_of_70_20_10_between_functions_of_python_is_found():
+    child = python(SPLIT)
+    run = Run("-p", child.pid, "--only", "oncpu", "-F", 999)
+    run.ready()
+    has_worked(child.pid, 3)
+    run.stop()
+    p = run.profile("oncpu")
+    n, by = 0, {}
+    for s in p.samples:
+        called = [f.name.split(" ")[0] for f in s.frames if f.module == LANG]
+        weight = s.values[p.types.index("samples/count")]
+        n += weight
+        for name in {"seventy", "twenty", "ten"} & set(called):
+            by[name] = by.get(name, 0) + weight
+    check(n > 1000, f"only {n} samples")
+    for name, share in (("seventy", 0.7), ("twenty", 0.2), ("ten", 0.1)):
+        # Calls and the loop around them take a little, of each the same: of 10,000 rounds some 10.
+        share_of(by.get(name, 0) / n, share, n, name)
+
+
+@fact
+def languages_can_be_left_out_and_the_interpreter_kept():
+    child = python(SPLIT)
+    found = {}
+    for option in (["--lang", "off"], ["--native", "keep"], []):
+        run = Run("-p", child.pid, "--only", "oncpu", "-F", 499, *option)
+        run.ready()
+        has_worked(child.pid, 0.4)
+        run.stop()
+        found[" ".join(option)] = [[(f.name, f.module) for f in s.frames] for s in run.profile("oncpu").samples]
+    for option, stacks in found.items():
+        lang = [s for s in stacks if any(module == LANG for _, module in s)]
+        evals = [s for s in stacks if any(name == "_PyEval_EvalFrameDefault" for name, _ in s)]
+        if option == "--lang off":
+            check(not lang and evals, f"{option}: {len(lang)} stacks have frames of Python, {len(evals)} the interpreter's")
+        elif option == "--native keep":
+            check(len(lang) > 0.9 * len(stacks) and len(evals) > 0.9 * len(stacks),
+                  f"{option}: of {len(stacks)} stacks {len(lang)} have frames of Python, {len(evals)} the interpreter's")
+        else:
+            check(len(lang) > 0.9 * len(stacks) and len(evals) < 0.2 * len(stacks),
+                  f"by default: of {len(stacks)} stacks {len(lang)} have frames of Python, {len(evals)} the interpreter's")
+
+
+CHILDREN = """
+import os, sys
+def in_child():
+    x = 0
+    while True:
+        x = (x * 31 + 1) % 1000003
+def exchange():
+    os.execv("/usr/bin/python3", ["python3", "-c", "def in_exec():\\n while True: pass\\nin_exec()"])
+def in_parent():
+    for work in (in_child, exchange):
+        if not os.fork():
+            work()
+    os.wait()
+in_parent()
+"""
+
+
+@fact
+def children_of_python_have_their_frames_too():
+    if not os.path.exists("/usr/bin/python3"):
+        skip("/usr/bin/python3 is not installed")
+    path = scratch("program") + ".py"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(CHILDREN)
+    run = Run("--only", "oncpu", "-F", 499, "--", "/usr/bin/python3", path)
+    run.ready()
+    children = until(lambda: len(found := children_of(run.command_pid())) == 2 and found, "it has two children")
+    for child in children:
+        has_worked(child, 0.5)
+    run.stop()
+    for pid in (*children, run.command_pid()):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    p = run.profile("oncpu")
+    for child, name in zip(sorted(children), ("in_child", "in_exec")):
+        stacks = [(s.values[p.types.index("samples/count")],
+                   [f.name.split(" ")[0] for f in s.frames if f.module == LANG])
+                  for s in p.samples if s.labels.get("pid") == child]
+        n, named = sum(count for count, _ in stacks), sum(count for count, names in stacks if name in names)
+        # The rest is its start, and what it was before.
+        check(n > 100 and named >= 0.7 * n, f"{name}: of {n} samples of the child {named} have it: {stacks[:3]}")
+        # What the forked child came from is its parent's code.
+        if name == "in_child":
+            check(any("in_parent" in names for _, names in stacks), f"{name}: none has in_parent: {stacks[:2]}")
 
 
 main()
