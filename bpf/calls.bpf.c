@@ -47,7 +47,7 @@ int see_call(struct pt_regs *ctx)
 	rec->tid = (__u32)id;
 	rec->pc = PT_REGS_IP(ctx);
 	rec->sp = PT_REGS_SP(ctx);
-	rec->behind = bpf_get_attach_cookie(ctx) == MS_COOKIE_BEHIND;
+	rec->behind = cfg_cookies && bpf_get_attach_cookie(ctx) == MS_COOKIE_BEHIND;
 	if (rec->behind) {
 		extent_read(rec, PT_REGS_RC(ctx));
 	} else {

@@ -30,6 +30,7 @@ struct lang_process {
 	struct proc_id id;
 	bool found;
 	struct lang_runtime runtime;
+	struct lang_mapped image, libc; /* where it is looked for            */
 	module_id module; /* that the interpreter is in              */
 	module_id shown;  /* its frames' */
 	bool not_ready;
@@ -55,7 +56,8 @@ struct langs {
 	uint32_t n_files;
 	struct lang_process *processes;
 	struct named *names;
-	uint32_t n_waiting; /* processes that are not ready */
+	uint32_t n_waiting; /* processes that are not ready … */
+	uint64_t again_ns;  /* … are looked at again          */
 	uint64_t retired_ns;
 	struct user_stacks_langs stats;
 };
@@ -158,21 +160,14 @@ static bool find_images(struct user_stacks *st, const struct proc_mapping *maps,
 	return ret_runtime->image;
 }
 
-static void look(struct user_stacks *st, struct lang_process *p, const struct proc_mapping *maps,
-		 uint32_t n)
+static void look(struct user_stacks *st, struct lang_process *p)
 {
-	struct lang_mapped runtime, libc;
 	pid_t pid = (pid_t)p->pid;
 	struct lang_memory mem = { read_process, &pid };
 	struct langs *l = st->langs;
 	struct err e = { 0 };
-	int rc;
+	int rc = lang_runtime_find(&p->image, p->libc.image ? &p->libc : NULL, &mem, &p->runtime, &e);
 
-	if (!find_images(st, maps, n, &runtime, &libc, &p->module)) {
-		wait_no_more(l, p);
-		return;
-	}
-	rc = lang_runtime_find(&runtime, libc.image ? &libc : NULL, &mem, &p->runtime, &e);
 	if (rc == -EAGAIN && ++p->looks < GIVE_UP) {
 		if (!p->not_ready)
 			l->n_waiting++;
@@ -214,8 +209,12 @@ void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct
 		p->id = *id;
 	}
 	p->ended_ns = 0;
-	if (!p->found)
-		look(st, p, maps, n);
+	if (p->found)
+		return;
+	if (find_images(st, maps, n, &p->image, &p->libc, &p->module))
+		look(st, p);
+	else
+		wait_no_more(l, p);
 }
 
 void langs_ended(struct user_stacks *st, pid_t pid)
@@ -239,12 +238,13 @@ void langs_tick(struct user_stacks *st)
 
 	if (!l || (!l->n_waiting && now < l->retired_ns + KEEP_NS))
 		return;
+	l->again_ns = now + AGAIN_NS;
 	HASH_ITER (hh, l->processes, p, next) {
 		if (p->ended_ns && now > p->ended_ns + KEEP_NS) {
 			HASH_DEL(l->processes, p);
 			free(p);
 		} else if (p->not_ready && now >= p->again_ns) {
-			user_stacks_changed(st, (pid_t)p->pid);
+			look(st, p);
 		}
 	}
 	if (now >= l->retired_ns + KEEP_NS)
@@ -304,26 +304,35 @@ static location_id decode(struct user_stacks *st, struct lang_process *p, const 
 	}
 }
 
-static location_id named(struct user_stacks *st, struct lang_process *p, const uint64_t words[2])
+static location_id gone(struct user_stacks *st)
 {
+	st->langs->stats.gone++;
+	return place(st, shown_as(st, MS_LANG_PYTHON), "[Python code that is gone]", NULL, 0, 0);
+}
+
+/* A frame of process image `id`; of one that has been replaced, or has ended, what was named before. */
+static location_id named(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2])
+{
+	struct lang_process *p = process_of(st->langs, id->pid);
 	struct langs *l = st->langs;
 	struct named_key key;
 	struct named *n;
 
 	memset(&key, 0, sizeof(key));
-	key.id = p->id;
+	key.id = *id;
 	memcpy(key.words, words, sizeof(key.words));
 	HASH_FIND(hh, l->names, &key, sizeof(key), n);
 	if (n)
 		return n->location;
+	if (!p || !p->found || memcmp(&p->id, id, sizeof(*id)) != 0)
+		return gone(st);
 	if (HASH_COUNT(l->names) >= NAMES_MAX)
 		hash_free(l->names);
 	n = hash_new(l->names, key, &key);
-	if (n) {
-		n->location = decode(st, p, words);
-		return n->location;
-	}
-	return decode(st, p, words);
+	if (!n)
+		return decode(st, p, words);
+	n->location = decode(st, p, words);
+	return n->location;
 }
 
 static void on_seen(void *ctx, pid_t pid, const uint64_t words[2])
@@ -332,23 +341,30 @@ static void on_seen(void *ctx, pid_t pid, const uint64_t words[2])
 	struct lang_process *p = process_of(st->langs, (uint32_t)pid);
 
 	if (p && p->found && words[0] & MS_FRAME_ADDR_MASK)
-		named(st, p, words);
+		named(st, &p->id, words);
 }
 
 static location_id on_place(void *ctx, const struct proc_id *id, const uint64_t words[2])
 {
 	struct user_stacks *st = ctx;
-	struct lang_process *p = process_of(st->langs, id->pid);
 
 	if (!(words[0] & MS_FRAME_ADDR_MASK))
-		return place(st, shown_as(st, MS_LANG_PYTHON),
-			     "[Python frames that could not be read]", NULL, 0, 0);
-	if (!p || !p->found || memcmp(&p->id, id, sizeof(*id))) {
-		st->langs->stats.gone++;
-		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python code that is gone]", NULL,
-			     0, 0);
-	}
-	return named(st, p, words);
+		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python frames that could not be read]", NULL, 0, 0);
+	return named(st, id, words);
+}
+
+static uint64_t due_ns(void *ctx)
+{
+	const struct user_stacks *st = ctx;
+
+	return st->langs && st->langs->n_waiting ? st->langs->again_ns : LOOP_NEVER;
+}
+
+static int on_due(void *ctx, struct err *e)
+{
+	(void)e;
+	langs_tick(ctx);
+	return 0;
 }
 
 static bool on_internal(void *ctx, const struct proc_id *id, module_id module)
@@ -363,13 +379,16 @@ static bool on_internal(void *ctx, const struct proc_id *id, module_id module)
 
 int langs_open(struct user_stacks *st, struct err *e)
 {
+	int rc;
+
 	if (!st->env.langs || !st->unwind)
 		return 0;
 	st->langs = calloc(1, sizeof(*st->langs));
 	if (!st->langs)
 		return err_set(e, -ENOMEM, "out of memory");
 	st->langs->rows_fd = session_map_fd(st->session, SESSION_LANGS);
-	return 0;
+	rc = loop_at(st->env.loop, due_ns, on_due, st);
+	return rc < 0 ? err_set(e, rc, "cannot wait for interpreters: %s", strerror(-rc)) : 0;
 }
 
 void langs_begin(struct user_stacks *st, struct ingest *in)
