@@ -19,8 +19,8 @@
 
 #define PER_ROUND 100
 #define BURNT_NS  2000
-#define KEPT	  16
-#define PAGE	  4096
+#define KEPT      16
+#define PAGE      4096
 
 enum what { ALLOC, FAST, KEEP, CPU, TOUCH };
 
@@ -29,32 +29,32 @@ static uint64_t burnt; /* iterations that take BURNT_NS, about */
 static char *page;     /* the next one that was not touched    */
 
 /* All of it in the function itself: one that it called, inlined or not, would be the site, and all four's. */
-#define SITE(name)                                                                    \
-	static NOINLINE void name(size_t amount)                                      \
-	{                                                                             \
-		static unsigned made;                                                 \
-		void *volatile block;                                                 \
-                                                                                      \
-		switch (what) {                                                       \
-		case ALLOC:                                                           \
-		case FAST:                                                            \
-		case KEEP:                                                            \
-			block = malloc(amount);                                       \
-			if (what != KEEP || ++made % KEPT)                            \
-				free(block);                                          \
-			if (what != FAST)                                             \
-				burn(burnt);                                          \
-			break;                                                        \
-		case CPU:                                                             \
-			for (volatile size_t i = 0; i < amount; i++)                  \
-				;                                                     \
-			break;                                                        \
-		case TOUCH:                                                           \
-			for (size_t end = 0; end < amount; end += PAGE, page += PAGE) \
-				*(volatile char *)page = 1;                           \
-			break;                                                        \
-		}                                                                     \
-		__asm__ volatile("" ::: "memory");                                    \
+#define SITE(name)                                                                                 \
+	static NOINLINE void name(size_t amount)                                                   \
+	{                                                                                          \
+		static unsigned made;                                                              \
+		void *volatile block;                                                              \
+                                                                                                   \
+		switch (what) {                                                                    \
+		case ALLOC:                                                                        \
+		case FAST:                                                                         \
+		case KEEP:                                                                         \
+			block = malloc(amount);                                                    \
+			if (what != KEEP || ++made % KEPT)                                         \
+				free(block);                                                       \
+			if (what != FAST)                                                          \
+				burn(burnt);                                                       \
+			break;                                                                     \
+		case CPU:                                                                          \
+			for (volatile size_t i = 0; i < amount; i++)                               \
+				;                                                                  \
+			break;                                                                     \
+		case TOUCH:                                                                        \
+			for (size_t end = 0; end < amount; end += PAGE, page += PAGE)              \
+				*(volatile char *)page = 1;                                        \
+			break;                                                                     \
+		}                                                                                  \
+		__asm__ volatile("" ::: "memory");                                                 \
 	}
 SITE(scaled_here)
 SITE(steady_small)

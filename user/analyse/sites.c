@@ -272,6 +272,28 @@ int sites_charge(struct frame_tree *t, enum site_kind kind)
 	return frame_tree_charge(t, kind == SITE_WAIT ? place_of_node : site_of_node);
 }
 
+/*
+ * CPython waits for its GIL by pthread_cond_timedwait(), from its own code, and for nothing else so: its locks are
+ * semaphores (Python/ceval_gil.h, Python/thread_pthread.h, 3.8 to 3.13).
+ */
+static bool is_gil(const struct dict *d, const struct frame_path *path)
+{
+	const char *interpreter = interpreter_of_path(path);
+	bool timed = false;
+
+	for (uint32_t i = path->n; interpreter && i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+
+		if (in_kernel(f))
+			continue;
+		if (!IN_LIST(messenger_modules, f->module))
+			return timed && strcmp(f->module, interpreter) == 0;
+		timed |= matches("pthread_cond_timedwait*", dict_str(d, f->name)) ||
+			 matches("__pthread_cond_timedwait*", dict_str(d, f->name));
+	}
+	return false;
+}
+
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)
 {
 	bool named = false;
@@ -284,7 +306,7 @@ static void find_wait(const struct dict *d, const struct frame_path *path, struc
 			return;
 		kind = wait_kind_of(dict_str(d, f->name));
 		if (kind != WAIT_OTHER) {
-			site->wait = kind;
+			site->wait = kind == WAIT_LOCK && is_gil(d, path) ? WAIT_GIL : kind;
 			site->leaf = f->name;
 			return;
 		}

@@ -13,6 +13,7 @@ static const struct {
 	[WAIT_SOCKET] = { "socket", "a socket" },
 	[WAIT_PIPE] = { "pipe", "a pipe" },
 	[WAIT_LOCK] = { "lock", "a lock (futex)" },
+	[WAIT_GIL] = { "gil", "the GIL" },
 	[WAIT_FILE_LOCK] = { "file-lock", "a file lock" },
 	[WAIT_KERNEL_LOCK] = { "kernel-lock", "a lock in the kernel" },
 	[WAIT_DISK] = { "disk", "disk" },

@@ -87,10 +87,10 @@ static void compare_with_file(struct dict *d, const struct profile *p, const str
 	assert_int_equal(sink_commit(out, NULL), 0);
 	text = sink_memory(out, &len);
 	assert_int_equal(pprof_read(d, text, len, "it", &again, NULL), 0);
-	assert_int_equal(frame_tree_build(
-				 again, &(struct frame_tree_opts){ .type = 1, .keep_samples = true },
-				 &tree),
-			 0);
+	assert_int_equal(
+		frame_tree_build(
+			again, &(struct frame_tree_opts){ .type = 1, .keep_samples = true }, &tree),
+		0);
 	assert_int_equal(sites_charge(tree, sites_kind(again, 1)), 0);
 	assert_int_equal(functions_make(tree, &f), 0);
 	assert_true(f.n <= SIM_FUNCTIONS + 1);

@@ -118,6 +118,31 @@ static void interpreter_only_carries_requests_of_its_language(void **state)
 	assert_string_equal(rows[2].function, "gc_collect");
 }
 
+static void interpreters_own_condition_is_the_gil(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 100, { "futex_wait", KERN }, { "do_futex", KERN },
+	    { "pthread_cond_timedwait", LIBC }, { "take_gil", PYTHON }, { "run (app.py)", LANG },
+	    { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
+	/* threading.Lock; a library's condition; C code without Python. */
+	ADD(f, 1, 50, { "futex_wait", KERN }, { "do_futex", KERN }, { "sem_clockwait", LIBC },
+	    { "PyThread_acquire_lock_timed", PYTHON }, { "wait (threading.py)", LANG },
+	    { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
+	ADD(f, 1, 25, { "futex_wait", KERN }, { "do_futex", KERN },
+	    { "pthread_cond_timedwait", LIBC }, { "pool_get", "/lib/libpool.so" },
+	    { "get (pool.py)", LANG }, { "_PyEval_EvalFrameDefault", PYTHON }, { "main", APP });
+	ADD(f, 1, 12, { "futex_wait", KERN }, { "do_futex", KERN },
+	    { "pthread_cond_timedwait", LIBC }, { "work", APP }, { "main", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 4), 4);
+	assert_int_equal(rows[0].wait, WAIT_GIL);
+	assert_string_equal(rows[0].function, "run (app.py)");
+	assert_int_equal(rows[1].wait, WAIT_LOCK);
+	assert_int_equal(rows[2].wait, WAIT_LOCK);
+	assert_int_equal(rows[3].wait, WAIT_LOCK);
+}
+
 static void cxx_containers_are_messengers_too(void **state)
 {
 	struct fixture *f = *state;
@@ -336,6 +361,7 @@ int main(void)
 		TEST(waits_of_kernel_threads_are_distinguished),
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(interpreter_only_carries_requests_of_its_language),
+		TEST(interpreters_own_condition_is_the_gil),
 		TEST(cxx_containers_are_messengers_too),
 		TEST(function_that_takes_a_std_type_is_not_of_std),
 		TEST(allocation_by_messengers_alone_is_charged_to_the_first_of_them),

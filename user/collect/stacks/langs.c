@@ -31,8 +31,8 @@ struct lang_process {
 	bool found;
 	struct lang_runtime runtime;
 	struct lang_mapped image, libc; /* where it is looked for            */
-	module_id module; /* that the interpreter is in              */
-	module_id shown;  /* its frames' */
+	module_id module;               /* that the interpreter is in              */
+	module_id shown;                /* its frames' */
 	bool not_ready;
 	uint32_t looks;
 	uint64_t again_ns, ended_ns; /* 0: neither */
@@ -166,7 +166,8 @@ static void look(struct user_stacks *st, struct lang_process *p)
 	struct lang_memory mem = { read_process, &pid };
 	struct langs *l = st->langs;
 	struct err e = { 0 };
-	int rc = lang_runtime_find(&p->image, p->libc.image ? &p->libc : NULL, &mem, &p->runtime, &e);
+	int rc = lang_runtime_find(&p->image, p->libc.image ? &p->libc : NULL, &mem, &p->runtime,
+				   &e);
 
 	if (rc == -EAGAIN && ++p->looks < GIVE_UP) {
 		if (!p->not_ready)
@@ -349,7 +350,8 @@ static location_id on_place(void *ctx, const struct proc_id *id, const uint64_t 
 	struct user_stacks *st = ctx;
 
 	if (!(words[0] & MS_FRAME_ADDR_MASK))
-		return place(st, shown_as(st, MS_LANG_PYTHON), "[Python frames that could not be read]", NULL, 0, 0);
+		return place(st, shown_as(st, MS_LANG_PYTHON),
+			     "[Python frames that could not be read]", NULL, 0, 0);
 	return named(st, id, words);
 }
 

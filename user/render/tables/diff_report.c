@@ -214,8 +214,9 @@ static void add_rule(struct strbuf *b, const struct diff_report *r)
 			    "  Most of that is the error of the tracing cost, which all functions "
 			    "share: --normalize compares shares.\n");
 	if (d->noise != DIFF_RUNS && !r->after_scalars)
-		strbuf_puts(b, "  One run a side cannot tell a change of the program from variation "
-			       "between runs: compare several (diff A1 A2 A3 -- B1 B2 B3).\n");
+		strbuf_puts(b,
+			    "  One run a side cannot tell a change of the program from variation "
+			    "between runs: compare several (diff A1 A2 A3 -- B1 B2 B3).\n");
 	if (d->noise == DIFF_RUNS && !d->moderated && d->n_runs[0] + d->n_runs[1] < 10)
 		strbuf_puts(b, "  With so few runs only large changes stand out.\n");
 }
@@ -333,9 +334,10 @@ void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char
 		/* NAN compares as false: exact figures have no noise. */
 		sink_printf(out, "%s\n", scalar_in_noise(s) ? "  within noise" : "");
 	}
-	sink_puts(out, several ? "\n"
-			       : "One run a side cannot tell a change of the program from variation "
-				 "between runs: compare several (diff A1 A2 A3 -- B1 B2 B3).\n\n");
+	sink_puts(out,
+		  several ? "\n"
+			  : "One run a side cannot tell a change of the program from variation "
+			    "between runs: compare several (diff A1 A2 A3 -- B1 B2 B3).\n\n");
 }
 
 /* --- JSON and CSV --- */
