@@ -192,12 +192,19 @@ def one_of_pair(tier, seconds, more, keep):
     """Where its profile is kept, and how long it took; or why there is none."""
     how = PAIRS[tier]
     try:
-        log = scratch("log")
-        run = Run(*how.options, "--", os.path.join(TARGETS, "one_site"), how.does, int(how.rounds * seconds), more, log)
-        run.finish()
-        run.must()
-        with open(log, encoding="ascii") as f:
-            calls = {line.split()[1]: int(line.split()[2]) for line in f if line.startswith("site")}
+        argv = [how.does, int(how.rounds * seconds), more]
+        if tier == "sampled":  # its library comes with the start
+            log = scratch("log")
+            run = Run(*how.options, "--", os.path.join(TARGETS, "one_site"), *argv, log)
+            run.finish()
+            run.must()
+            with open(log, encoding="ascii") as f:
+                lines = [line.split() for line in f]
+        else:  # it stays to the end: what lives in it is looked at then
+            target = Target("one_site", *argv)
+            run, lines = record(["-p", target.pid, *how.options], lambda: target.ask("go", timeout=200))
+            target.end()
+        calls = {line[1]: int(line[2]) for line in lines if line[0] == "site"}
         if calls[SITE] != int(how.rounds * seconds) * (100 + more):
             raise Broken(f"the target made {calls}")
         shutil.copy(run.path(f"{how.source}.pb.gz"), keep)
