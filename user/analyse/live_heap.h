@@ -139,7 +139,12 @@ double live_heap_made(const struct live_heap *h, uint32_t row);
 void live_estimate_merge(struct live_estimate *to, const struct live_estimate *from);
 /* 95 %, of the bytes. */
 struct interval live_interval(const struct live_estimate *est);
-/* The same as a profile carries it; what all weights have in common (below, above) is the caller's to add. */
+/*
+ * As a profile carries it; what all weights have in common (below, above) is the caller's to add. Not quite the
+ * same: a profile's errors add up over rows, so it has the variance and neither the skew, nor the bound by what is in
+ * use in the row's size classes (`most`). report's interval of a site reaches as far down as up, where that of
+ * live_interval(), which the summary prints, reaches less far down and further up.
+ */
 void live_errors(const struct live_estimate *est, struct value_error *ret_blocks,
 		 struct value_error *ret_bytes);
 
