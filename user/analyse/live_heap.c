@@ -1,5 +1,6 @@
 #include "analyse/live_heap.h"
 
+#include "analyse/live_divide.h"
 #include "analyse/live_fates.h"
 #include "base/hash.h"
 
@@ -58,7 +59,9 @@ struct cell {
 	double blocks, old, plain, bytes[LIVE_GROUPS + 1];
 	double reused; /* of in_use, but one group: that have ended, by live_fates.h    */
 	double chance; /* variance of the others' sum: by which blocks were seen            */
+	double unsure; /* variance of `reused`: which of them have ended                    */
 	double ends;
+	double one; /* variance of one block more or less, of those that may have ended */
 	uint64_t seen;
 	uint64_t n_ends;
 	double v, vc;
@@ -74,11 +77,13 @@ struct settled {
 	UT_hash_handle hh;
 };
 
-/* A row's blocks in a pool of classes. */
-struct share {
-	uint32_t row;
-	double in_use, bytes, reused, chance, live;
-	double not_reused; /* `live` before chance was taken from it */
+/* Which of `fates` is of a row's blocks of a class. */
+struct fate {
+	struct {
+		uint32_t row, class;
+	} key;
+	uint32_t at;
+	UT_hash_handle hh;
 };
 
 struct live_heap {
@@ -94,12 +99,16 @@ struct live_heap {
 	double threshold;
 	uint64_t random;
 	uint64_t at_ns, age_ns;
+	uint64_t before_ns;       /* of the look before */
+	bool sampled;             /* BEFORE: some of its blocks are not known */
 	double in_use[N_CLASSES]; /* bytes, by the last look */
 	struct live_estimate *rows;
 	double *made;
+	struct fate *fate_of;
 	struct live_fates *fates;
+	uint32_t n_fates, room_fates;
 	double unit_ns;
-	struct share *shares; /* of the pool being estimated, and where a row is among them */
+	struct live_share *shares; /* of the pool being estimated, and where a row is among them */
 	uint32_t *share_of;
 	uint32_t n_rows;
 	struct live_facts facts;
@@ -123,6 +132,7 @@ void live_heap_free(struct live_heap *h)
 		return;
 	hash_free(h->kept);
 	hash_free(h->cells);
+	hash_free(h->fate_of);
 	hash_free(h->settled);
 	free(h->ended);
 	free(h->rows);
@@ -161,8 +171,7 @@ static int rows_for(struct live_heap *h, uint32_t row)
 {
 	uint32_t n = h->n_rows ? h->n_rows : 64;
 	struct live_estimate *rows;
-	struct share *shares;
-	struct live_fates *fates;
+	struct live_share *shares;
 	uint32_t *share_of;
 	double *made;
 
@@ -182,12 +191,8 @@ static int rows_for(struct live_heap *h, uint32_t row)
 	share_of = reallocarray(h->share_of, n, sizeof(*share_of));
 	if (share_of)
 		h->share_of = share_of;
-	fates = reallocarray(h->fates, n, sizeof(*fates));
-	if (fates)
-		h->fates = fates;
-	if (!rows || !made || !shares || !share_of || !fates)
+	if (!rows || !made || !shares || !share_of)
 		return -ENOMEM;
-	memset(fates + h->n_rows, 0, (n - h->n_rows) * sizeof(*fates));
 	memset(share_of + h->n_rows, 0, (n - h->n_rows) * sizeof(*share_of));
 	memset(rows + h->n_rows, 0, (n - h->n_rows) * sizeof(*rows));
 	memset(made + h->n_rows, 0, (n - h->n_rows) * sizeof(*made));
@@ -230,28 +235,86 @@ static double units_of(const struct live_heap *h, const struct kept *k, uint64_t
 	return at_ns > k->born_ns ? (double)(at_ns - k->born_ns) / h->unit_ns : 0;
 }
 
-static void watched(struct live_heap *h, const struct kept *k, int sign)
+/* Those of a row's blocks of a class. NULL: out of memory. */
+static struct live_fates *fates_of(struct live_heap *h, uint32_t row, uint32_t class)
 {
-	live_fates_watched(&h->fates[k->row], units_of(h, k, h->at_ns), sign);
+	struct fate like = { .key = { row, class } }, *f;
+
+	HASH_FIND(hh, h->fate_of, &like.key, sizeof(like.key), f);
+	if (f)
+		return &h->fates[f->at];
+	if (h->n_fates == h->room_fates) {
+		uint32_t room = h->room_fates ? 2 * h->room_fates : 64;
+		struct live_fates *more = reallocarray(h->fates, room, sizeof(*more));
+
+		if (!more)
+			return NULL;
+		h->fates = more;
+		h->room_fates = room;
+	}
+	f = hash_new(h->fate_of, key, &like.key);
+	if (!f)
+		return NULL;
+	f->at = h->n_fates++;
+	h->fates[f->at] = (struct live_fates){ .row = row, .class = class };
+	return &h->fates[f->at];
 }
 
-/* Its end was seen at `at_ns`. */
-static void seen_to_end(struct live_heap *h, const struct kept *k, uint64_t at_ns)
+static struct live_fates *fates_of_block(struct live_heap *h, const struct kept *k)
 {
-	live_fates_seen(&h->fates[k->row], units_of(h, k, at_ns));
+	return fates_of(h, k->row, live_class_of(k->usable));
 }
 
-static void sum_fates(struct live_heap *h, uint32_t without)
+/* Its end was seen in a burst, as its address was handed out to a block of `next`; -1: not so. */
+static int seen_to_end(struct live_heap *h, const struct kept *k, uint64_t at_ns, int64_t next)
 {
-	struct kept *k;
+	struct live_fates *f, *to = NULL;
 
-	for (k = h->kept; k; k = k->hh.next)
-		watched(h, k, 1);
+	if (next >= 0) /* first: it may move the others */
+		to = fates_of(h, (uint32_t)next, live_class_of(k->usable));
+	if (next >= 0 && !to)
+		return -ENOMEM;
+	f = fates_of_block(h, k);
+	if (!f)
+		return -ENOMEM;
+	/* It may have been the newest, and have moved `to`. */
+	if (next >= 0)
+		to = fates_of(h, (uint32_t)next, live_class_of(k->usable));
+	live_fates_seen(f, units_of(h, k, at_ns));
+	if (to)
+		live_fates_next(f, (uint32_t)(to - h->fates));
+	return 0;
+}
+
+/* A look found it gone, which was there at the look before, or is younger. */
+static int found_gone(struct live_heap *h, const struct kept *k)
+{
+	struct live_fates *f = fates_of_block(h, k);
+
+	if (!f)
+		return -ENOMEM;
+	live_fates_gone(f, units_of(h, k, h->before_ns), units_of(h, k, h->at_ns), random_part(h));
+	return 0;
+}
+
+static int sum_fates(struct live_heap *h, uint32_t without)
+{
+	const struct kept *k;
+	int r = 0;
+
+	for (k = h->kept; k; k = k->hh.next) {
+		struct live_fates *f = fates_of_block(h, k);
+
+		if (!f)
+			return -ENOMEM;
+		live_fates_watched(f, units_of(h, k, h->at_ns), 1);
+	}
 	/* Each group has its part of the chance in how many ends were seen. */
-	live_fates_sum(h->fates, h->n_rows, mean_weight(h), without < LIVE_GROUPS ? without + 1 : 0,
-		       LIVE_GROUPS - 1);
+	r = live_fates_sum(h->fates, h->n_fates, mean_weight(h),
+			   without < LIVE_GROUPS ? without + 1 : 0, LIVE_GROUPS - 1);
 	for (k = h->kept; k; k = k->hh.next)
-		watched(h, k, -1);
+		live_fates_watched(fates_of_block(h, k), units_of(h, k, h->at_ns), -1);
+	return r;
 }
 
 /* An end. Its weight may be known later. `own`: in its own burst. */
@@ -331,6 +394,7 @@ int live_heap_begin(struct live_heap *h, const struct live_look *look)
 
 	if (rows_for(h, LIVE_BEFORE) < 0)
 		return -ENOMEM;
+	h->sampled |= one_in > 1;
 	for (uint64_t i = 0; i < look->n; i++) {
 		const struct live_block *b = &look->blocks[i];
 		struct kept *k;
@@ -354,6 +418,8 @@ int live_heap_begin(struct live_heap *h, const struct live_look *look)
 int live_heap_seen(struct live_heap *h, const struct live_seen *seen)
 {
 	struct kept *k = kept_at(h, seen->addr);
+	uint64_t usable = seen->room > seen->size ? seen->room : seen->size;
+	struct live_fates *f;
 	double u = random_part(h);
 	int r = 0;
 
@@ -363,15 +429,17 @@ int live_heap_seen(struct live_heap *h, const struct live_seen *seen)
 
 		h->facts.reused++;
 		if (!own)
-			seen_to_end(h, k, seen->born_ns);
-		if (!own && rows_for(h, seen->row) == 0)
-			live_fates_next(&h->fates[k->row], seen->row);
-		r = note_end(h, k, own);
+			r = seen_to_end(h, k, seen->born_ns, seen->row);
+		r = r < 0 ? r : note_end(h, k, own);
 		drop(h, k);
 	}
 	if (r < 0 || rows_for(h, seen->row) < 0)
 		return -ENOMEM;
 	h->made[seen->row]++;
+	f = fates_of(h, seen->row, live_class_of(words_of(usable)));
+	if (!f)
+		return -ENOMEM;
+	f->made++;
 	if (((double)seen->size + AROUND) / u < h->threshold)
 		return 0;
 	if (HASH_COUNT(h->kept) >= h->max && thin(h) < 0)
@@ -383,7 +451,7 @@ int live_heap_seen(struct live_heap *h, const struct live_seen *seen)
 		return -ENOMEM;
 	k->size = seen->size;
 	k->born_ns = seen->born_ns;
-	k->usable = words_of(seen->room > seen->size ? seen->room : seen->size);
+	k->usable = words_of(usable);
 	k->row = seen->row;
 	k->thread = seen->thread;
 	k->burst = seen->burst;
@@ -399,7 +467,7 @@ void live_heap_freed(struct live_heap *h, uint64_t addr, uint64_t at_ns)
 	if (!k)
 		return;
 	h->facts.freed++;
-	seen_to_end(h, k, at_ns);
+	seen_to_end(h, k, at_ns, -1);
 	note_end(h, k, false);
 	drop(h, k);
 }
@@ -516,6 +584,7 @@ int live_heap_look(struct live_heap *h, const struct live_look *look)
 
 		h->in_use[class] += 8 * (double)words_of(look->blocks[i].bytes);
 	}
+	h->before_ns = h->at_ns;
 	h->at_ns = look->at_ns;
 	HASH_ITER (hh, h->kept, k, next) {
 		/* Made while the look was under way. */
@@ -528,8 +597,7 @@ int live_heap_look(struct live_heap *h, const struct live_look *look)
 			continue;
 		}
 		h->facts.gone++;
-		seen_to_end(h, k, look->at_ns);
-		if (note_end(h, k, false) < 0)
+		if (found_gone(h, k) < 0 || note_end(h, k, false) < 0)
 			return -ENOMEM;
 		drop(h, k);
 	}
@@ -632,46 +700,8 @@ static double sum_of(const double *groups, uint32_t without)
 	return sum + groups[NO_GROUP];
 }
 
-/*
- * The sum of a pool is known: what it is too large by, `excess`, is taken from rows by how much of each is
- * expected to be reused, at most what a row has. What no such row can give (or take) is chance in which
- * blocks were seen, or an error of the weights in common, and goes to the rows by the variance of that.
- */
-static double take(struct share *shares, uint32_t n, double excess, bool chance)
-{
-	double sum = 0, left = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (excess < 0 || shares[i].live > 0)
-			sum += chance ? shares[i].chance : shares[i].reused;
-	if (sum <= 0)
-		return excess;
-	for (uint32_t i = 0; i < n; i++) {
-		struct share *s = &shares[i];
-
-		if (excess > 0 && s->live <= 0)
-			continue;
-		s->live -= excess * (chance ? s->chance : s->reused) / sum;
-		if (s->live < 0) {
-			left -= s->live;
-			s->live = 0;
-		}
-	}
-	return left;
-}
-
-static void divide(struct share *shares, uint32_t n, double excess)
-{
-	for (int chance = 0; chance < 2; chance++) {
-		for (int round = 0; round < 8 && fabs(excess) > 1e-9; round++)
-			excess = take(shares, n, excess, chance);
-		for (uint32_t i = 0; i < n && !chance; i++)
-			shares[i].not_reused = shares[i].live;
-	}
-}
-
 /* What a row's cell comes to, of what the row comes to in its pool. */
-static void add_cell(struct live_heap *h, const struct cell *c, const struct share *s,
+static void add_cell(struct live_heap *h, const struct cell *c, const struct live_share *s,
 		     uint32_t without, double ended)
 {
 	struct live_estimate *est = &h->rows[c->key.row];
@@ -695,10 +725,44 @@ static void add_cell(struct live_heap *h, const struct cell *c, const struct sha
 	est->old_blocks += c->old * lives;
 }
 
+/*
+ * What leaving out groups does not show, of the variance of a pool's rows. What is taken in all is known; of whom
+ * is not. Of blocks that are all known (BEFORE), it is chance which of them have ended. A row whose blocks end may have a
+ * block more or less that lives, and all groups agree on none where it has few. What these have more, others have less.
+ */
+static void add_model(struct live_heap *h, uint32_t n, double in_use, double reused)
+{
+	double known = 0, others = 0, least = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct live_share *s = &h->shares[i];
+
+		if (s->row == LIVE_BEFORE)
+			known += h->sampled ? 0 : s->chance;
+		else
+			others += s->chance + s->unsure;
+		s->least = fmax(0, s->one - s->chance - s->unsure);
+		least += s->least;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct live_share *s = &h->shares[i];
+		double v = pow(MODEL * fmin(s->reused, reused - s->reused), 2);
+
+		if (s->row == LIVE_BEFORE)
+			v += known;
+		else if (others > 0)
+			v += (known + least - s->least) * pow((s->chance + s->unsure) / others, 2);
+		v += s->least;
+		h->rows[s->row].most += in_use;
+		if (s->in_use > 0)
+			h->rows[s->row].model += v * pow(s->bytes / s->in_use, 2);
+	}
+}
+
 /* The classes from `from` to before `end` together, of all groups or without one. */
 static void estimate_pool(struct live_heap *h, uint32_t from, uint32_t end, uint32_t without)
 {
-	struct share *shares = h->shares;
+	struct live_share *shares = h->shares;
 	double live = 0, ends = 0, blocks = 0, in_use = 0, reused = 0;
 	uint32_t n = 0;
 
@@ -709,11 +773,13 @@ static void estimate_pool(struct live_heap *h, uint32_t from, uint32_t end, uint
 
 			if (at >= n || shares[at].row != c->key.row) {
 				at = h->share_of[c->key.row] = n++;
-				shares[at] = (struct share){ .row = c->key.row };
+				shares[at] = (struct live_share){ .row = c->key.row };
 			}
 			shares[at].in_use += sum_of(c->in_use, without);
 			shares[at].reused += c->reused;
 			shares[at].chance += c->chance;
+			shares[at].unsure += c->unsure;
+			shares[at].one = fmax(shares[at].one, c->one);
 			shares[at].bytes += sum_of(c->bytes, without);
 			ends += c->ends;
 			blocks += c->blocks;
@@ -724,17 +790,9 @@ static void estimate_pool(struct live_heap *h, uint32_t from, uint32_t end, uint
 		live += shares[i].live;
 		reused += shares[i].reused;
 	}
-	divide(shares, n, live - in_use);
-	for (uint32_t i = 0; i < n && without == FULL; i++) {
-		double here = shares[i].reused, error;
-
-		h->rows[shares[i].row].most += in_use;
-		/* What is taken in all is known; of whom is not. */
-		error = MODEL * fmin(here, reused - here);
-		if (error > 0)
-			h->rows[shares[i].row].model +=
-				pow(error * shares[i].bytes / shares[i].in_use, 2);
-	}
+	live_divide(shares, n, live - in_use);
+	if (without == FULL)
+		add_model(h, n, in_use, reused);
 	for (uint32_t class = from; class < end; class ++)
 		for (struct cell *c = h->by_class[class]; c; c = c->next)
 			add_cell(h, c, &shares[h->share_of[c->key.row]], without,
@@ -759,18 +817,23 @@ static uint32_t pool_end(const struct live_heap *h, uint32_t from)
 	return rest < POOL ? N_CLASSES : end;
 }
 
-/* Which of those in use are others', over all groups or all but one. */
-static void sum_reused(struct live_heap *h, uint32_t without)
+/*
+ * Which of those in use are others', over all groups or all but one. A block of which no end was seen, which
+ * has ended with the probability p and stands for w, adds w (1 - p) to the estimate, and to what there is
+ * 1 - p on average, and so do the w - 1 that it stands for: hence the variances.
+ */
+static int sum_reused(struct live_heap *h, uint32_t without)
 {
 	double scale = without < LIVE_GROUPS ? (double)LIVE_GROUPS / (LIVE_GROUPS - 1) : 1;
 	double mean = mean_weight(h);
 	struct cell *c;
 
-	sum_fates(h, without);
+	if (sum_fates(h, without) < 0)
+		return -ENOMEM;
 	for (c = h->cells; c; c = c->hh.next)
-		c->reused = c->chance = 0;
+		c->reused = c->chance = c->unsure = c->one = 0;
 	for (const struct kept *k = h->kept; k; k = k->hh.next) {
-		double w = k->weight > 0 ? (double)k->weight : mean, p;
+		double w = k->weight > 0 ? (double)k->weight : mean, p, size = 8.0 * k->usable;
 		uint32_t g;
 
 		if (k->born_ns > h->at_ns)
@@ -780,12 +843,18 @@ static void sum_reused(struct live_heap *h, uint32_t without)
 		g = group_of(h, k->row, k->burst, w);
 		if (g == without)
 			continue;
-		p = live_fates_ended(&h->fates[k->row], units_of(h, k, h->at_ns));
+		p = live_fates_ended(fates_of_block(h, k), units_of(h, k, h->at_ns));
 		c = cell_of(h, k->row, live_class_of(k->usable));
-		w *= 8 * k->usable;
-		c->reused += w * p * (g < LIVE_GROUPS ? scale : 1);
-		c->chance += w * (w - 8 * k->usable) * (1 - p) * (1 - p);
+		if (!c)
+			return -ENOMEM;
+		c->reused += w * size * p * (g < LIVE_GROUPS ? scale : 1);
+		if (p > 0 && k->row != LIVE_BEFORE)
+			c->one = fmax(c->one, w * w * size * size);
+		c->unsure += w * w * size * size * p * (1 - p);
+		c->chance +=
+			size * size * fmax(0, (1 - p) * (1 - p) * (w * w - 2 * w) + w * (1 - p));
 	}
+	return 0;
 }
 
 int live_heap_estimate(struct live_heap *h, bool intervals)
@@ -797,7 +866,8 @@ int live_heap_estimate(struct live_heap *h, bool intervals)
 	for (uint32_t g = intervals ? 0 : FULL; g <= FULL; g++) {
 		if (g == NO_GROUP)
 			continue;
-		sum_reused(h, g);
+		if (sum_reused(h, g) < 0)
+			return -ENOMEM;
 		for (uint32_t from = 0, end; from < N_CLASSES; from = end) {
 			end = pool_end(h, from);
 			estimate_pool(h, from, end, g);

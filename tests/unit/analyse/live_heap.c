@@ -15,7 +15,9 @@
 
 #include <cmocka.h>
 
-enum { MOMENTS = 600, BLOCKS = 8192, CLASSES = 64, SITES = 6, RUNS = 2000 };
+enum { BLOCKS = 8192, CLASSES = 64, SITES = 6, RUNS = 2000 };
+
+static uint32_t moments = 600;
 
 struct block {
 	uint32_t site, class, ends; /* site 0: not in use */
@@ -113,7 +115,7 @@ static struct live_heap *simulate(struct world *w, const struct site *sites, uin
 		make(w, 1, &sites[1], 0);
 	live_heap_unit(h, (uint64_t)(1 / covered));
 	look(w, h, 0, true);
-	for (uint32_t now = 1; now <= MOMENTS; now++) {
+	for (uint32_t now = 1; now <= moments; now++) {
 		bool burst = rnd(w) < covered;
 
 		for (uint32_t i = 0; i < w->n; i++)
@@ -145,7 +147,7 @@ static struct live_heap *simulate(struct world *w, const struct site *sites, uin
 		}
 		if (burst)
 			live_heap_weigh(h, now, 1, 1 / covered);
-		if (now % (MOMENTS / looks) == 0)
+		if (now % (moments / looks) == 0)
 			look(w, h, now, false);
 	}
 	return h;
@@ -228,9 +230,8 @@ static const struct site mixed[SITES] = {
 
 /*
  * 60 blocks of the cache are seen, 600 are made, 150 are live: what is seen to be in use is four times too
- * much. The leak's blocks, which share their size class with the cache's, the loop's and the pre-existing ones,
- * are estimated without bias (the standard error of its mean over the runs is 0.4 %). The others bear what
- * the model of reuse gets wrong: of the bytes that the program has live, each is off by 1.1 % at most.
+ * much. The standard error of a mean over the runs is 0.4 % for the leak, of a share of intervals 0.5 %. The
+ * bounds are what is promised, but for the bias that live_heap.h says: the loop's, which holds 1 % of what lives.
  */
 static void leak_cache_pool_and_loop_in_the_same_classes(void **state)
 {
@@ -240,15 +241,60 @@ static void leak_cache_pool_and_loop_in_the_same_classes(void **state)
 	many(mixed, 300, 0.1, 1 << 16, false, RUNS, o);
 	for (uint32_t s = 1; s < SITES; s++)
 		whole += o[s].truth;
-	expect(o, 2, 0.015, 0.93, 0.975);
-	expect(o, 4, 0.02, 0.90, 0.98);
-	expect(o, 5, 0.07, 0.93, 0.99);
+	expect(o, 1, 0.01, 0.93, 0.98);
+	expect(o, 2, 0.012, 0.93, 0.97);
+	expect(o, 4, 0.01, 0.93, 0.985);
+	expect(o, 5, 0.02, 0.93, 0.97);
+	expect(o, 3, 0.15, 0.93, 1);
 	for (uint32_t s = 1; s < SITES; s++)
-		if (fabs(o[s].estimate - o[s].truth) > 0.015 * whole)
+		if (fabs(o[s].estimate - o[s].truth) > 0.005 * whole)
 			fail_msg("site %u is off by %.1f %% of the whole", s,
 				 (o[s].estimate - o[s].truth) / whole * 100);
 	if (fabs(sum_bias(o)) > 0.01)
 		fail_msg("sum: %+.1f %%", sum_bias(o) * 100);
+	(void)state;
+}
+
+/*
+ * As tests/targets/live_truth.c: a pool of mixed sizes that replaces its blocks at random hands each address of the
+ * leak's class on 5.7 times in the time in which one leaks. Nearly all of that class leaks in the end, and of the
+ * pool's blocks there no end is seen any more: their addresses are the leak's.
+ */
+static const struct site owned[SITES] = {
+	[1] = { .size_least = 56, .size_most = 56 },
+	[2] = { .rate = 1, .size_least = 66, .size_most = 66 }, /* a leak  */
+	[3] = { .rate = 0.1, .life = 100, .size_least = 30, .size_most = 120 },
+	[4] = { .rate = 40, .capacity = 100, .size_least = 10, .size_most = 120 },   /* a pool  */
+	[5] = { .rate = 2.5, .capacity = 150, .size_least = 120, .size_most = 120 }, /* a cache */
+};
+
+static void a_leak_that_has_its_class_beside_a_pool_that_churns(void **state)
+{
+	struct outcome o[SITES];
+
+	many(owned, 300, 0.1, 1 << 16, false, RUNS / 10, o);
+	expect(o, 1, 1e-6, 1, 1.01);
+	expect(o, 2, 0.035, 0.85, 1);
+	expect(o, 4, 0.25, 0.95, 1.01);
+	(void)state;
+}
+
+/* Ten times as long, and one block in 50 seen, in 120 bursts: the leak has 99.6 % of its class. */
+static void a_leak_that_has_nearly_all_of_its_class(void **state)
+{
+	struct site slow[SITES];
+	struct outcome o[SITES];
+
+	memcpy(slow, owned, sizeof(slow));
+	for (int s = 2; s < SITES; s++)
+		slow[s].rate *= s == 3 ? 0.1 : 0.6;
+	slow[3].life *= 10;
+	moments = 6000;
+	many(slow, 300, 0.02, 1 << 16, false, RUNS / 40, o);
+	moments = 600;
+	expect(o, 2, 0.012, 0.9, 1.01);
+	expect(o, 4, 0.45, 0.95, 1.01);
+	expect(o, 5, 0.12, 0.9, 1.01);
 	(void)state;
 }
 
@@ -258,8 +304,10 @@ static void freed_blocks_come_back_in_the_order_in_which_they_were_freed(void **
 	struct outcome o[SITES];
 
 	many(mixed, 300, 0.1, 1 << 16, true, RUNS / 4, o);
+	expect(o, 1, 0.02, 0.88, 0.97);
 	expect(o, 2, 0.03, 0.92, 0.98);
-	expect(o, 4, 0.04, 0.88, 0.98);
+	expect(o, 4, 0.015, 0.89, 0.98);
+	expect(o, 5, 0.04, 0.91, 0.98);
 	if (fabs(sum_bias(o)) > 0.015)
 		fail_msg("sum: %+.1f %%", sum_bias(o) * 100);
 	(void)state;
@@ -271,9 +319,9 @@ static void fewer_blocks_are_kept_than_are_seen(void **state)
 	struct outcome o[SITES];
 
 	many(mixed, 300, 0.1, 300, false, RUNS / 4, o);
-	expect(o, 1, 0.06, 0.93, 1);
-	expect(o, 2, 0.05, 0.90, 0.98);
-	expect(o, 4, 0.06, 0.88, 1);
+	expect(o, 1, 0.03, 0.93, 1.01);
+	expect(o, 2, 0.05, 0.88, 0.98);
+	expect(o, 4, 0.03, 0.93, 1.01);
 	(void)state;
 }
 
@@ -450,6 +498,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leak_cache_pool_and_loop_in_the_same_classes),
+		cmocka_unit_test(a_leak_that_has_its_class_beside_a_pool_that_churns),
+		cmocka_unit_test(a_leak_that_has_nearly_all_of_its_class),
 		cmocka_unit_test(freed_blocks_come_back_in_the_order_in_which_they_were_freed),
 		cmocka_unit_test(fewer_blocks_are_kept_than_are_seen),
 		cmocka_unit_test(where_nothing_is_freed_the_sum_is_exact),
