@@ -41,6 +41,8 @@ struct session_opts {
 	bool oncpu, offcpu, alloc, growth;
 	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
 	bool results;         /* of `calls`: in bursts, also which block each one made       */
+	bool own_new;         /* of `calls`: a target probably has an operator new that does not call malloc. Else its
+			       * programs are loaded when one is found, which takes some MB more */
 	bool user_stacks, kernel_stacks;
 	uint32_t hz;
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */

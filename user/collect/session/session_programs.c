@@ -103,9 +103,11 @@ static void choose_probes(struct session *s)
 			load_probe(session_alloc_prog(s, (enum ms_shape)i, (enum uprobe_end)end),
 				   (enum uprobe_end)end);
 	/* Few programs have an operator new that does not call malloc. */
+	s->of_new = s->opts.own_new ? SESSION_NEW_LOADED : SESSION_NEW_LATER;
+	if (s->opts.own_new)
+		return;
 	bpf_program__set_autoload(k->progs.enter_new, false);
 	bpf_program__set_autoload(k->progs.exit_new, false);
-	s->of_new = SESSION_NEW_LATER;
 }
 
 int session_want_new(struct session *s)

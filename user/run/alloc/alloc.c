@@ -2,6 +2,8 @@
  * Whether, how and how long allocations are gathered in a run.
  */
 #include "run/alloc/alloc.h"
+
+#include "base/clock.h"
 #include "base/units.h"
 #include "collect/overhead/counter.h"
 #include "collect/overhead/governor.h"
@@ -152,6 +154,34 @@ static int command(void *self, struct err *e)
 	return r->cfg->command && r->cfg->alloc == ALLOC_SAMPLED ? sampled_preload(al, e) : 0;
 }
 
+/* Does one of the processes map a library that brings an operator new of its own? By names, for this only decides when
+ * something is loaded. */
+static bool maps_own_new(struct run *r)
+{
+	static const char *const names[] = { "libjemalloc", "libtcmalloc", "libmimalloc" };
+	struct proc_image images[256];
+
+	for (uint32_t i = 0; i < r->cfg->n_pids; i++) {
+		struct proc *p = NULL;
+
+		if (proc_table_scan(r->procs, r->cfg->pids[i], 0, now_ns(), NULL) == 0)
+			p = proc_table_live(r->procs, r->cfg->pids[i]);
+
+		uint32_t n = p ? proc_images(r->procs, p, images, 256) : 0;
+
+		for (uint32_t j = 0; j < n && j < 256; j++) {
+			const char *path =
+				dict_str(r->dict, dict_module_get(r->dict, images[j].module)->path);
+			const char *slash = strrchr(path, '/');
+
+			for (size_t k = 0; slash && k < sizeof(names) / sizeof(names[0]); k++)
+				if (strncmp(slash + 1, names[k], strlen(names[k])) == 0)
+					return true;
+		}
+	}
+	return false;
+}
+
 static int prepare(void *self, struct session_opts *opts, struct err *e)
 {
 	const struct alloc *al = self;
@@ -159,6 +189,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	(void)e;
 	opts->calls = !al->samples_first && !inprocess_wanted(al->run->cfg);
 	opts->results = live_wanted(al->run->cfg);
+	opts->own_new = opts->calls && maps_own_new(al->run);
 	opts->sampled = al->may_sample;
 	return 0;
 }
