@@ -41,8 +41,7 @@ static const char *const wait_advice[N_WAIT_KINDS] = {
 	[WAIT_LOCK] =
 		"it shows who waits for the lock; the on-CPU profile shows what runs meanwhile",
 	[WAIT_GIL] =
-		"another thread of Python executes meanwhile, the on-CPU profile shows which: processes, or code "
-		"that releases the GIL, run side by side",
+		"the on-CPU profile shows which Python thread runs meanwhile; only processes run side by side",
 	[WAIT_FILE_LOCK] = "find who holds the file: /proc/locks names its pid",
 	[WAIT_KERNEL_LOCK] =
 		"often the address space's lock: fewer mmap, munmap and page faults help",
