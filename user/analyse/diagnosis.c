@@ -17,7 +17,7 @@
 #define SHORT_CLASSES    3    /* 10 us, 100 us, 1 ms                        */
 #define CHURN_CPU        0.10
 #define CHURN_CPU_ALONE  0.25
-#define DOUBT            0.025 /* probability of as many samples from a smaller part */
+#define TAIL_P           0.025 /* probability of as many samples from a smaller part */
 #define SPIKE            2.0
 #define OVERHEAD_PART    0.33
 #define FREE_PART        0.25
@@ -154,11 +154,11 @@ static struct allocator_time allocator_time(const struct run_summary *s)
 	return t;
 }
 
-/* Are so many samples improbable (DOUBT) from a smaller true part? By the tail of the binomial
+/* Are so many samples improbable (TAIL_P) from a smaller true part? By the tail of the binomial
  * distribution. */
 static bool is_surely(struct allocator_time t, double part)
 {
-	return t.samples > 0 && beta_inc(t.samples, t.of - t.samples + 1, part) <= DOUBT;
+	return t.samples > 0 && beta_inc(t.samples, t.of - t.samples + 1, part) <= TAIL_P;
 }
 
 static void find_churn(const struct run_summary *s, struct found *f)

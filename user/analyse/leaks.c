@@ -504,7 +504,7 @@ void leak_work_clause(const struct summary_leak *leak, char *buf, size_t size)
 			 "%.*s stopped then, so whether it would grow with more of them is unknown",
 			 PLACE_BYTES, name_of(leak));
 	else if (leak->says == GROWTH_LEAK)
-		snprintf(buf, size, "whether with %.*s or by itself cannot be told", PLACE_BYTES,
+		snprintf(buf, size, "whether with %.*s or by itself is unknown", PLACE_BYTES,
 			 name_of(leak));
 }
 

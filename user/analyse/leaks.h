@@ -10,7 +10,7 @@
  *   a level: entries, sessions no growth without it         GROWTH_FOLLOWS
  *   unknown, or too even       -                            GROWTH_LEAK
  *
- * Growth that has stopped is no leak. Where work has stopped with it, whether it would go on cannot be told, and
+ * Growth that has stopped is no leak. Where work has stopped with it, whether it would go on is unknown, and
  * that is said.
  */
 #ifndef MEMSCOPE_ANALYSE_LEAKS_H

@@ -105,7 +105,7 @@ static void everything_known_is_shown(void **state)
 	assert_has(text, "debug symbols: libjemalloc2-dbgsym");
 	assert_has(
 		text,
-		"CPython 3.11.2 and others, 2 processes: 1,234 places named by function and line\n");
+		"CPython 3.11.2 and others, 2 processes: 1,234 locations symbolized, with lines\n");
 	assert_has(
 		text,
 		"no frames of an interpreter in 1 process: CPython 3.99 is newer than what memscope knows\n");

@@ -43,7 +43,7 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 		if (l->processes > 1)
 			sink_printf(out, " and others, %s processes",
 				    unit_count((int64_t)l->processes).s);
-		sink_printf(out, ": %s places named by function and line\n",
+		sink_printf(out, ": %s locations symbolized, with lines\n",
 			    unit_count((int64_t)l->named).s);
 		if (l->untested)
 			cells_wrapped(

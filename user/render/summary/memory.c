@@ -64,11 +64,10 @@ static bool workload_sentence(const struct summary_workload *w, struct strbuf *b
 	char unit[80], size[80];
 
 	if (f->says == WORKLOAD_UNTOLD && !w->own)
-		strbuf_printf(
-			b,
-			"whether it grows with %.60s or by itself cannot be told: that went on "
-			"too evenly, or too little beside the noise",
-			w->name);
+		strbuf_printf(b,
+			      "whether it grows with %.60s or by itself is unknown: that went on "
+			      "too evenly, or too little beside the noise",
+			      w->name);
 	if (f->says == WORKLOAD_WITH || f->says == WORKLOAD_BOTH) {
 		strbuf_printf(b, "grows with work: %s %s", size_of(f->per_unit, size, sizeof(size)),
 			      unit_of(w, unit, sizeof(unit)));
