@@ -17,11 +17,10 @@ import subprocess
 import time
 
 from harness import *
+from injecting import *
 from programs import late_sqlite, redis
 from truth import *
 
-LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
-INJECT = os.path.join(BUILD, "tests/bench/inject")
 INJECTED = ("--inject", "--alloc-rate", "16K", "--only", "alloc", "--max-overhead", "100000")
 SYS_WRITE, SYS_POLL = 1, 7
 WAITS = ("read", "recv", "poll", "ppoll", "epoll", "select", "cond", "sem", "nanosleep", "absolute")
@@ -33,13 +32,6 @@ KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 10))
 if os.uname().machine != "x86_64":
     print("1..0 # SKIP a library can be injected on x86-64 only")
     sys.exit(0)
-
-
-def cycles(pid, n, *args, library=LIBRARY):
-    """-> exit status, words of what it said, sentence."""
-    got = subprocess.run([INJECT, str(pid), library, str(n), *map(str, args)], capture_output=True, text=True,
-                         timeout=60 + n, check=False)
-    return got.returncode, [int(w) for w in got.stdout.split()], got.stderr.strip()
 
 
 def mapped(pid):
@@ -207,16 +199,7 @@ def a_memscope_that_is_killed_at_any_moment_leaves_a_program_that_works():
 def the_only_thread_of_a_program_sees_no_wait_ended():
     for wait in (w for w in WAITS if w not in ("cond", "sem")):  # who would wake them?
         t = Target("inject_busy", "main", wait)
-        begun = t._line("alone", READY_SEC)
-        status, _, why = cycles(t.pid, 5, 65536)
-        equal(status, 0, f"a thread in {wait}: {why}")
-        line = begun
-        for _ in range(100):  # what it says after the last cycle
-            line = t._line("alone", READY_SEC)
-            if int(line[2]) > int(begun[2]) + 20:
-                break
-        equal(line[1], "0", f"errors of a thread in {wait}")
-        t.end()
+        sees_no_wait_ended(t, wait, 5, 65536)
 
 
 @fact

@@ -10,10 +10,9 @@ import time
 
 from containers import *
 from harness import *
+from injecting import *
 from truth import *
 
-LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
-INJECT = os.path.join(BUILD, "tests/bench/inject")
 INPROCESS = ("--alloc=exact", "--inject", "--only", "alloc")
 KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 6))
 SYS_MEMFD_CREATE, SYS_PTRACE = "319", "101"
@@ -23,27 +22,10 @@ if os.uname().machine != "x86_64":
     sys.exit(0)
 
 
-def cycles(pid, n, *args):
-    got = subprocess.run([INJECT, str(pid), LIBRARY, str(n), *map(str, args)], capture_output=True, text=True,
-                         timeout=60 + n, check=False)
-    return got.returncode, got.stderr.strip()
-
-
 def copies(pid):
     """Mappings of code of libraries that came by a memfd: their inodes."""
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
         return {line.split()[4] for line in f if "/memfd:libmemscope-alloc.so" in line and " r-xp " in line}
-
-
-def agents(pid):
-    names = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii", errors="replace") as f:
-                names.append(f.read())
-        except FileNotFoundError:
-            pass
-    return names.count("memscope-alloc\n")
 
 
 class Elsewhere(Target):
@@ -117,7 +99,7 @@ def a_process_without_proc_is_refused():
     root = root_of(os.path.join(TARGETS, "alloc_truth"))
     t = Child(["chroot", root, "/alloc_truth", "1", "10"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     t.process.stdout.readline()
-    status, why = cycles(t.pid, 1)
+    status, _, why = cycles(t.pid, 1)
     check(status == 1 and "has no /proc in its file system" in why, f"{status}: {why}")
     check(t.alive(), "it has ended")
 
@@ -137,7 +119,7 @@ def memscopes_that_are_killed_while_the_library_comes_leave_a_program_that_works
             return
     # One that waits for its library gives up after 10 s.
     until(lambda: len(os.listdir(f"/proc/{t.pid}/task")) <= before, "no thread of the library")
-    status, why = cycles(t.pid, 2)
+    status, _, why = cycles(t.pid, 2)
     equal(status, 0, f"afterwards it can be injected again: {why}")
     report = {line[0]: line[1:] for line in t.ask("report")}
     equal(report["errors"], [0], "what the program found wrong")
@@ -164,7 +146,7 @@ def what_is_asked_about_is_all_that_is_called():
     for target in (Target, Elsewhere):
         for how in ("exact", "65536"):
             t = filtered(target, "only", *calls())
-            status, why = cycles(t.pid, 2, how)
+            status, _, why = cycles(t.pid, 2, how)
             if "may not read it" in why or "does not say" in why:
                 skip(why)
             equal(status, 0, f"cycles, {how}: {why}")
@@ -187,7 +169,7 @@ def a_filter_that_denies_a_call_is_never_met():
                           ("trap", "would raise SIGSYS"), ("trace", "handed to a tracer"),
                           ("notify", "another process would be asked")):
         t = filtered(Elsewhere, action, SYS_MEMFD_CREATE)
-        status, why = cycles(t.pid, 1)
+        status, _, why = cycles(t.pid, 1)
         check(status == 1 and "does not allow memfd_create" in why and words in why, f"{action}: {status} {why}")
         equal(copies(t.pid), set(), f"{action}: what was put into it")
         t.ask("run")
@@ -199,7 +181,7 @@ def a_filter_that_denies_a_call_is_never_met():
 def a_call_that_ends_the_process_is_never_made():
     for number in sorted(set(calls()) - {"0", "1", "9", "39", "157"}, key=int):  # what the target itself makes
         t = filtered(Elsewhere, "kill", number)
-        status, why = cycles(t.pid, 1, "exact")
+        status, _, why = cycles(t.pid, 1, "exact")
         check(status == 1 and "does not allow" in why and "would end the process" in why, f"{number}: {status} {why}")
         check(t.alive(), f"{number}: the process has ended")
         t.end()
@@ -210,16 +192,7 @@ def the_only_thread_of_a_filtered_program_sees_no_wait_ended():
     busy = os.path.join(TARGETS, "inject_busy")
     for wait in ("read", "recv", "poll", "ppoll", "epoll", "select", "nanosleep", "absolute"):
         t = Target("filtered", "errno", SYS_PTRACE, "--", busy, "main", wait)
-        begun = t._line("alone", READY_SEC)
-        status, why = cycles(t.pid, 3, "65536")
-        equal(status, 0, f"a thread in {wait}: {why}")
-        line = begun
-        for _ in range(100):  # what it says after the last cycle
-            line = t._line("alone", READY_SEC)
-            if int(line[2]) > int(begun[2]) + 20:
-                break
-        equal(line[1], "0", f"errors of a thread in {wait}")
-        t.end()
+        sees_no_wait_ended(t, wait, 3, 65536)
 
 
 @fact
@@ -241,7 +214,7 @@ def a_filtered_program_goes_on_when_memscopes_are_killed():
 def strict_mode_is_refused_and_doctor_says_what_a_filter_denies():
     t = Target("filtered", "strict")
     until(lambda: "Seccomp:\t1\n" in open(f"/proc/{t.pid}/status", encoding="ascii").read(), "strict mode")
-    status, why = cycles(t.pid, 1)
+    status, _, why = cycles(t.pid, 1)
     check(status == 1 and "strict mode" in why, f"{status} {why}")
     check(t.alive(), "the process has ended")
     t = filtered(Elsewhere, "kill", SYS_MEMFD_CREATE)
@@ -268,7 +241,7 @@ def a_program_that_only_computes_is_recorded():
     check(a["objects"] > 0 and a["objects"] - a["freed_objects"] in (0, 1), f"calls, frees: {a['objects']}, {a['freed_objects']}")
     whole = [s for s in run.profile("alloc").samples if [f.name for f in s.frames].count("spin")]
     equal(sum(s.values[0] for s in whole), a["objects"], "calls of spin()")
-    status, why = cycles(t.pid, 5)
+    status, _, why = cycles(t.pid, 5)
     equal(status, 0, f"cycles: {why}")
     check(t.alive(), "the program has ended")
 
@@ -284,7 +257,7 @@ def a_program_that_only_computes_survives_memscopes_that_are_killed():
         if not check(t.alive(), "the program has ended"):
             return
     until(lambda: not agents(t.pid), "no thread of the library")
-    status, why = cycles(t.pid, 2)
+    status, _, why = cycles(t.pid, 2)
     equal(status, 0, f"afterwards it can be injected again: {why}")
 
 

@@ -9,11 +9,10 @@ import sys
 import time
 
 from harness import *
+from injecting import *
 from programs import late_sqlite
 from truth import *
 
-LIBRARY = os.path.join(BUILD, "libmemscope-alloc.so")
-INJECT = os.path.join(BUILD, "tests/bench/inject")
 INPROCESS = ("--alloc=exact", "--inject", "--only", "alloc")
 CYCLES = int(os.environ.get("MEMSCOPE_INJECT_CYCLES", 30))
 KILLS = int(os.environ.get("MEMSCOPE_INJECT_KILLS", 6))
@@ -27,17 +26,6 @@ def areas(pid):
     """Mappings of memory that was shared with memscope."""
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
         return [line for line in f if "memfd:memscope" in line]
-
-
-def agents(pid):
-    names = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii", errors="replace") as f:
-                names.append(f.read())
-        except FileNotFoundError:
-            pass
-    return names.count("memscope-alloc\n")
 
 
 def is_idle(pid):

@@ -1,5 +1,7 @@
 #include "render/formats/text.h"
 
+#include "base/utf8.h"
+
 #include <string.h>
 
 enum { REPLACEMENT = 0xfffd };
@@ -68,30 +70,6 @@ uint32_t text_columns(const char *s)
 	return n;
 }
 
-static unsigned encode(uint32_t c, char *out)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* What stands for `c` in this form, NULL for itself. */
 static const char *escape(enum text_form form, uint32_t c)
 {
@@ -135,7 +113,7 @@ void text_add(struct strbuf *out, enum text_form form, const char *s, uint32_t m
 		if (instead)
 			strbuf_puts(out, instead);
 		else
-			strbuf_add(out, utf8, encode(c, utf8));
+			strbuf_add(out, utf8, utf8_encode(c, utf8));
 	}
 	if (cut)
 		strbuf_puts(out, "…");
