@@ -12,9 +12,7 @@ static const struct site_row *row_find(const struct site_row *rows, int n,
 				       const struct site_row *want)
 {
 	for (int i = 0; i < n; i++)
-		if (strcmp(rows[i].function, want->function) == 0 &&
-		    strcmp(rows[i].module, want->module) == 0 &&
-		    strcmp(rows[i].comm, want->comm) == 0 && rows[i].wait == want->wait)
+		if (site_row_same(&rows[i], want))
 			return &rows[i];
 	return NULL;
 }

@@ -132,6 +132,7 @@ struct site {
 	const char *module;
 	string_id comm, leaf;
 	enum wait_kind wait;
+	struct wait_meaning meaning;
 	int64_t value, count;
 };
 
@@ -317,6 +318,16 @@ static void find_wait(const struct dict *d, const struct frame_path *path, struc
 	}
 }
 
+/* Workers of a pool are named by their loop. */
+static void find_meaning(const struct dict *d, const struct frame_path *path, struct site *site)
+{
+	site->meaning = wait_meaning_of(d, path);
+	if (site->meaning.pool) {
+		site->function = path->frames[site->meaning.loop].name;
+		site->module = path->frames[site->meaning.loop].module;
+	}
+}
+
 static struct site site_of(const struct dict *d, const struct frame_path *path, bool waits)
 {
 	const struct frame *asker = find_asker(d, path, waits);
@@ -326,9 +337,10 @@ static struct site site_of(const struct dict *d, const struct frame_path *path, 
 		site.function = asker->name;
 		site.module = asker->module;
 	}
-	if (waits)
+	if (waits) {
 		find_wait(d, path, &site);
-	else if (path->n > 0)
+		find_meaning(d, path, &site);
+	} else if (path->n > 0)
 		site.leaf = path->frames[path->n - 1].name;
 	return site;
 }
@@ -359,15 +371,28 @@ static bool told_by_leaf(const struct site *s)
 	return !s->function.ix && s->wait == WAIT_OTHER;
 }
 
+/* Its rows in the table may be several; what is shown is one. */
+static const char *pool_name(const struct idle_pool *pool)
+{
+	return pool ? pool->name : "";
+}
+
 static int by_place(const void *a, const void *b)
 {
 	const struct site *x = a, *y = b;
-	int r = (x->function.ix > y->function.ix) - (x->function.ix < y->function.ix);
+	int r = strcmp(pool_name(x->meaning.pool), pool_name(y->meaning.pool));
+
+	if (r == 0 && x->meaning.pool)
+		return (y->value > x->value) - (y->value < x->value);
+	if (r == 0)
+		r = (x->function.ix > y->function.ix) - (x->function.ix < y->function.ix);
 
 	if (r == 0)
 		r = strcmp(x->module, y->module);
 	if (r == 0)
 		r = (int)x->wait - (int)y->wait;
+	if (r == 0)
+		r = (int)x->meaning.role - (int)y->meaning.role;
 	if (r == 0)
 		r = (x->comm.ix > y->comm.ix) - (x->comm.ix < y->comm.ix);
 	if (r == 0 && told_by_leaf(x))
@@ -378,9 +403,11 @@ static int by_place(const void *a, const void *b)
 
 static bool same_place(const struct site *x, const struct site *y)
 {
-	return x->function.ix == y->function.ix && x->wait == y->wait &&
-	       strcmp(x->module, y->module) == 0 && x->comm.ix == y->comm.ix &&
-	       (!told_by_leaf(x) || x->leaf.ix == y->leaf.ix);
+	if (x->meaning.pool || y->meaning.pool)
+		return strcmp(pool_name(x->meaning.pool), pool_name(y->meaning.pool)) == 0;
+	return x->meaning.role == y->meaning.role && x->function.ix == y->function.ix &&
+	       x->wait == y->wait && strcmp(x->module, y->module) == 0 &&
+	       x->comm.ix == y->comm.ix && (!told_by_leaf(x) || x->leaf.ix == y->leaf.ix);
 }
 
 static int64_t saturating_add(int64_t a, int64_t b)
@@ -419,6 +446,8 @@ static int by_value(const void *a, const void *b)
 	if (r == 0)
 		r = (int)x->wait - (int)y->wait;
 	if (r == 0)
+		r = (int)x->role - (int)y->role;
+	if (r == 0)
 		r = strcmp(x->comm, y->comm);
 	return r ? r : strcmp(x->leaf, y->leaf);
 }
@@ -433,6 +462,8 @@ static void keep_largest(const struct dict *d, const struct site *sites, uint32_
 			.comm = dict_str(d, sites[i].comm),
 			.leaf = dict_str(d, sites[i].leaf),
 			.wait = sites[i].wait,
+			.role = sites[i].meaning.role,
+			.pool = sites[i].meaning.pool,
 			.value = sites[i].value,
 			.count = sites[i].count,
 		};
@@ -463,6 +494,14 @@ static string_id whose(struct dict *d, labels_id labels)
 	return dict_string_n(d, name, strcspn(name, "/"));
 }
 
+static void find_kernel_worker(struct dict *d, labels_id labels, struct site *site)
+{
+	site->comm = whose(d, labels);
+	site->meaning.pool = idle_kernel_pool(dict_str(d, site->comm), dict_str(d, site->leaf));
+	if (site->meaning.pool)
+		site->meaning.role = WAIT_ROLE_IDLE;
+}
+
 static int rank(const struct profile *p, uint32_t type, int count_type, bool waits,
 		struct site_row *out, uint32_t cap)
 {
@@ -482,7 +521,7 @@ static int rank(const struct profile *p, uint32_t type, int count_type, bool wai
 			return -ENOMEM;
 		sites[n] = site_of(d, &path, waits);
 		if (waits && !sites[n].function.ix)
-			sites[n].comm = whose(d, s.labels);
+			find_kernel_worker(d, s.labels, &sites[n]);
 		sites[n].value = s.values[type];
 		sites[n].count = count_type >= 0 ? s.values[count_type] : 0;
 		n++;
@@ -492,6 +531,14 @@ static int rank(const struct profile *p, uint32_t type, int count_type, bool wai
 	if (cap > 0)
 		keep_largest(d, sites, merge(sites, n), out, cap, &n_out);
 	return (int)n_out;
+}
+
+bool site_row_same(const struct site_row *a, const struct site_row *b)
+{
+	if (a->pool || b->pool)
+		return strcmp(pool_name(a->pool), pool_name(b->pool)) == 0;
+	return a->wait == b->wait && a->role == b->role && strcmp(a->function, b->function) == 0 &&
+	       strcmp(a->module, b->module) == 0 && strcmp(a->comm, b->comm) == 0;
 }
 
 int sites_allocations(const struct profile *p, uint32_t type, int count_type, struct site_row *out,

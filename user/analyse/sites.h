@@ -15,6 +15,7 @@
 
 #include "analyse/frame_tree.h"
 #include "analyse/wait_kind.h"
+#include "analyse/wait_role.h"
 #include "model/profile.h"
 
 struct site_row {
@@ -24,6 +25,8 @@ struct site_row {
 				* are one); else "" */
 	const char *leaf;      /* malloc; the kernel function waited in                        */
 	enum wait_kind wait;   /* waits only                                                  */
+	enum wait_role role;   /* waits only: what the wait means to the program              */
+	const struct idle_pool *pool; /* waits only: of workers without work; else NULL. One row a pool */
 	int64_t value;         /* of the type asked for                                       */
 	int64_t count;         /* of the count type, 0 when there is none                     */
 	int64_t low, high;     /* estimates only (sample_sites.h): the value's 95 % interval  */
@@ -39,6 +42,9 @@ int sites_allocations(const struct profile *p, uint32_t type, int count_type,
 		      struct site_row *out, uint32_t cap);
 int sites_waits(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
 		uint32_t cap);
+
+/* The same place, whatever is in the columns of figures: rows of two calls. */
+bool site_row_same(const struct site_row *a, const struct site_row *b);
 
 /* Which values belong to a site and not to the leaf. */
 enum site_kind {

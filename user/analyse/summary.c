@@ -112,10 +112,29 @@ static double mean_ns(const struct site_row *w)
 	return (double)w->value / (double)(w->count > 0 ? w->count : 1);
 }
 
+/* The children are profiled, too: what they spend their time on is the answer. */
+static bool waits_for_its_children(const struct run_summary *s, const struct site_row *w)
+{
+	return w->wait == WAIT_CHILD && s->seen_processes > 1;
+}
+
+/* A lock that somebody holds, however long. */
+static bool is_contended(const struct site_row *w)
+{
+	return w->role == WAIT_ROLE_MUTEX || w->wait == WAIT_GIL;
+}
+
+/* Without work, or for what another thread of the program does: that one's waits are the answer. */
+static bool is_of_no_effect(const struct run_summary *s, const struct site_row *w)
+{
+	return w->role == WAIT_ROLE_IDLE || w->role == WAIT_ROLE_JOIN ||
+	       waits_for_its_children(s, w);
+}
+
 /*
- * The largest wait that may hold the program up. A futex is a contended lock or a thread waiting
- * to be given work, and nothing in the kernel tells which; locks are held briefly, so long futex
- * waits count only when there is nothing else.
+ * The largest wait that may hold the program up. Where the stack does not say whether a futex is a contended lock
+ * or a thread waiting to be given work, its length does: locks are held briefly, so long futex waits count only
+ * when there is nothing else.
  */
 static const struct site_row *find_wait(const struct run_summary *s)
 {
@@ -124,6 +143,10 @@ static const struct site_row *find_wait(const struct run_summary *s)
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 
+		if (is_of_no_effect(s, w))
+			continue;
+		if (is_contended(w))
+			return w;
 		if (mean_ns(w) >= PARKED_PART * (double)s->duration_ns)
 			continue;
 		if ((double)w->value < IDLE_SHARE * (double)s->duration_ns && long_lock)
@@ -138,8 +161,10 @@ static const struct site_row *find_wait(const struct run_summary *s)
 
 bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
 {
-	return mean_ns(w) >= PARKED_PART * (double)s->duration_ns || w->wait == WAIT_EVENTS ||
-	       w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
+	if (is_contended(w))
+		return false;
+	return is_of_no_effect(s, w) || mean_ns(w) >= PARKED_PART * (double)s->duration_ns ||
+	       w->wait == WAIT_EVENTS || w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
 	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
 }
 

@@ -463,8 +463,9 @@ bool summary_few_samples(const struct run_summary *s);
 bool summary_is_busy(const struct run_summary *s);
 
 /*
- * Probably a wait for new work rather than for what holds the program up: for events, a signal or
- * somebody to type; for a lock on average 0.1 s and longer (nothing in the kernel tells a contended lock
+ * Probably a wait for new work rather than for what holds the program up: of a pool's worker, by its place
+ * (wait_role.h); for a thread or a profiled child to end; for events, a signal or somebody to type. Never for a mutex or
+ * the GIL. Where the stack does not say: for a lock on average 0.1 s and longer (nothing in the kernel tells a contended lock
  * from a thread that waits to be given work, but locks are held briefly); for anything, on average half
  * the run.
  */

@@ -18,10 +18,13 @@ static void put_wait_site(const struct site_row *w, struct sink *out)
 	cells_in_image(out, w->function[0] ? w->function : name, 32, w->module, 14);
 }
 
-/* A reason without a word of its own goes by the kernel's function. */
+/* Workers without work go by their pool; a reason without a word of its own by the kernel's function. */
 static void put_reason(const struct site_row *w, size_t width, struct sink *out)
 {
-	cells_name(out, w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf : wait_kind_text(w->wait),
+	cells_name(out,
+		   w->pool                               ? w->pool->name
+		   : w->wait == WAIT_OTHER && w->leaf[0] ? w->leaf
+							 : wait_kind_text(w->wait),
 		   width, true);
 }
 
@@ -164,7 +167,10 @@ static void put_brief_idle(const struct run_summary *s, struct sink *out)
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 		_cleanup_(strbuf_free) struct strbuf one = { 0 };
-		const char *name = *w->function ? w->function : *w->leaf ? w->leaf : w->comm;
+		const char *name = w->pool        ? w->pool->name
+				   : *w->function ? w->function
+				   : *w->leaf     ? w->leaf
+						  : w->comm;
 
 		if (!is_shown(s, w, true))
 			continue;
@@ -227,6 +233,8 @@ void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summar
 		json_text(d, o, "kind", wait_kind_name(w->wait));
 		json_number(d, o, "blocked_ns", w->value);
 		json_number(d, o, "count", w->count);
+		json_text(d, o, "role", wait_role_name(w->role));
+		json_text(d, o, "pool", w->pool ? w->pool->name : "");
 		cJSON_AddBoolToObject(o, "idle", summary_wait_is_idle(s, w));
 		if (w->high > w->low) {
 			json_number(d, o, "low_ns", w->low);
