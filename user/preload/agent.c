@@ -503,6 +503,32 @@ static void *find_function(const char *name)
 	return NULL;
 }
 
+/* --- an interpreter --------------------------------------------------------------------------- */
+
+/* CPython's functions that exact.c asks, if it is here. It is kept from being unloaded, as we are. */
+static void find_interpreter(void)
+{
+	struct exact_interpreter of;
+	Dl_info at;
+	void *library;
+
+	of.current = (void *(*)(void))dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+	if (!of.current) /* 3.13 */
+		of.current = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
+	of.finalizing = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsFinalizing"); /* 3.13 */
+	if (!of.finalizing)
+		of.finalizing = (int (*)(void))dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+	dlerror();
+	if (!of.current || !of.finalizing || !dladdr((void *)of.current, &at))
+		return;
+	library = dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	if (library)
+		dlclose(library);
+	else
+		dlerror(); /* the program itself */
+	exact_interpreter(&of);
+}
+
 /* --- the thread ------------------------------------------------------------------------------- */
 
 /* The process whose thread is at work: in a forked child it is another's, which is not there. */
@@ -605,6 +631,8 @@ void *memscope_alloc_agent(struct agent_block *block)
 			close(area);
 		} else {
 			a = walk(false);
+			if (exact)
+				find_interpreter();
 		}
 		answer(answers[1], &a);
 	}

@@ -14,8 +14,9 @@
  * Without locks: slots of the hash tables are taken by one exchange, and stay. A site's counts are
  * the thread's own, as in the kernel; others' frees have fields of their own.
  *
- * Reads no memory but the thread's own stack, between sp and its end; any other (a signal's stack, a
- * coroutine's) through the kernel, which finds out whether it is there.
+ * Reads no memory but the thread's own stack, between sp and its end, and frames of an interpreter that this
+ * thread is in (exact_lang.h); any other (a signal's stack, a coroutine's) through the kernel, which finds out
+ * whether it is there.
  *
  * A handler may come at any instruction, on any stack, and never return: what serves one call is used
  * by no other (exact_threads.h), and what all share is written by one instruction at a time. A forked
@@ -41,6 +42,7 @@
 
 #define WALK_DIRECT
 #include "walk/walk_cfi.h"
+#include "walk/walk_lang.h"
 
 #define SLOW        __attribute__((noinline, cold))
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -60,6 +62,7 @@
 #define PROBES       64   /* slots of a hash table that are looked at */
 #define TIME_ONE     1024 /* in so many calls, how long recording takes is measured */
 #define RED_ZONE     128
+#define LANG_PAGES   256 /* of memory that frames of a language are in */
 #define THREAD_BYTES                                                                               \
 	(64u << 10) /* what may be above a thread's first frame, with nothing of its own */
 
@@ -101,9 +104,10 @@ struct move {
 	} kind;
 };
 
+/* A stack that has been a site: its native part, and a number of the rest. */
 struct memo {
 	uint32_t node, site;
-	uint64_t leaf;
+	uint64_t key;
 };
 
 /* child()'s answers, nearer than the tree. */
@@ -143,6 +147,10 @@ struct thread {
 	struct frame frames[MS_MAX_FRAMES];
 	struct dep deps[DEPS_MAX];
 	struct step steps[MS_MAX_FRAMES];
+	/* With frames of a language. */
+	bool lang_live;                  /* they may be loaded */
+	uint64_t lang_pages[LANG_PAGES]; /* numbers of pages that were there */
+	uint64_t words[MS_MAX_FRAMES];   /* of a stack record */
 };
 
 /* Its first. Read once a call: a coroutine may go on in another thread. */
@@ -183,6 +191,8 @@ static void count_outside(enum exact_count what)
 #include "preload/exact_threads.h"
 
 #include "preload/exact_stack.h"
+
+#include "preload/exact_lang.h"
 
 /* --- sites -------------------------------------------------------------------------------------- */
 
@@ -227,31 +237,52 @@ static uint32_t site_find(struct exact_area *a, uint32_t node, uint32_t tid)
 	return ROOT;
 }
 
+static inline uint64_t leaf_of(const void *function, enum ms_verdict verdict)
+{
+	return (uint64_t)(uintptr_t)function | (uint64_t)verdict << EXACT_VERDICT_SHIFT;
+}
+
+static inline const struct exact_node *node_at(struct exact_area *a, uint32_t ix)
+{
+	return (struct exact_node *)in_area(a, a->nodes) + ix;
+}
+
 static uint32_t site_of(struct thread *t, struct exact_area *a, const void *function,
 			const uintptr_t *caller)
 {
 	enum ms_verdict verdict;
 	struct memo *m;
-	uint64_t pc = caller[1], leaf;
-	uint32_t node, seq = __atomic_load_n(&a->tables_seq, __ATOMIC_ACQUIRE), ix;
+	uint64_t pc = caller[1], sp = (uint64_t)(uintptr_t)(caller + 2), leaf, chain = 0;
+	uint32_t node, native, seq = __atomic_load_n(&a->tables_seq, __ATOMIC_ACQUIRE), ix;
+	uint64_t key;
+	bool lang;
 
 	if (UNLIKELY(t->seen != seq || t->epoch != epoch || !t->generation))
 		new_tables(t, a, seq);
 #if MS_WALK_ARM64
 	pc &= (1ULL << 48) - 1;
 #endif
-	node = stack_node(t, a, pc, (uint64_t)(uintptr_t)(caller + 2), caller[0], &verdict);
-	leaf = (uint64_t)(uintptr_t)function | (uint64_t)verdict << EXACT_VERDICT_SHIFT;
+	node = stack_node(t, a, pc, sp, caller[0], &verdict);
+	leaf = leaf_of(function, verdict);
+	lang = t->walk.lang.lang && node_at(a, node)->executes;
+	if (UNLIKELY(lang))
+		chain = lang_key(t, sp);
 	/* Nodes are numbered in turn: a stack has its own, until there are many. */
-	m = &t->memo[(node ^ leaf >> 4) % (t->many ? FEW : MEMOS)];
-	if (LIKELY(m->node == node && m->leaf == leaf && node))
+	key = leaf ^ chain;
+	m = &t->memo[(node ^ key >> 4) % (t->many ? FEW : MEMOS)];
+	if (LIKELY(m->node == node && m->key == key && node && (!lang || chain)))
 		return m->site;
+	native = node;
+	if (UNLIKELY(lang)) {
+		node = lang_node(t, a, pc, sp, caller[0], chain, &verdict);
+		leaf = leaf_of(function, verdict);
+	}
 	ix = node ? child(a, node, leaf) : 0;
 	ix = ix ? site_find(a, ix, t->tid) : ROOT;
 	if (ix == ROOT)
 		count_add(a, EXACT_SITES_FULL, 1);
 	else
-		*m = (struct memo){ node, ix, leaf };
+		*m = (struct memo){ native, ix, key };
 	return ix;
 }
 
@@ -474,6 +505,14 @@ void exact_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
 		count_add(a, EXACT_FULL, 1);
 	}
 	leave(t);
+}
+
+void exact_interpreter(const struct exact_interpreter *of)
+{
+	if (interpreter.current)
+		return;
+	interpreter.finalizing = of->finalizing;
+	__atomic_store_n(&interpreter.current, of->current, __ATOMIC_RELEASE);
 }
 
 /* --- begin and end ------------------------------------------------------------------------------ */

@@ -29,6 +29,14 @@ void exact_realloc_begins(const void *p, const uintptr_t *caller, struct exact_o
 void exact_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
 			const struct exact_old *old);
 
+/* What an interpreter says of itself (CPython's _PyThreadState_UncheckedGet and _Py_IsFinalizing). Once; it is
+ * never unmapped from then on. */
+struct exact_interpreter {
+	void *(*current)(void);  /* the state of the thread that holds its lock, or of this one if it does */
+	int (*finalizing)(void);
+};
+void exact_interpreter(const struct exact_interpreter *of);
+
 /* Maps the memfd and records in it from now on. 0, or -errno. */
 int exact_begin(int fd);
 /* Records no more; what was mapped is unmapped, when no thread is in it any more. */

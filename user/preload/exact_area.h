@@ -22,6 +22,7 @@
 #define MEMSCOPE_PRELOAD_EXACT_AREA_H
 
 #include "abi.h"
+#include "walk/lang.h"
 
 #define EXACT_MAGIC 0x31454d41534f434dULL
 
@@ -33,10 +34,10 @@
 struct exact_node {
 	__u64 pc;
 	__u32 caller; /* node */
-	__u32 pad;
+	__u32 executes; /* it, or a caller, is code that executes frames of a language */
 };
 
-#define EXACT_GENERATION     (0xeULL << MS_FRAME_TAG_SHIFT) /* | as_gen */
+#define EXACT_GENERATION     (0xeULL << MS_FRAME_TAG_SHIFT) /* | lang_gen << 32 | as_gen */
 #define EXACT_VERDICT_SHIFT  56                             /* of a leaf */
 #define EXACT_LEAF_ADDR_MASK ((1ULL << EXACT_VERDICT_SHIFT) - 1)
 
@@ -72,6 +73,8 @@ struct exact_tables {
 	__u32 n_words, n_tables, n_rules;
 	__u32 spans, n_spans; /* as in struct ms_space */
 	__u32 as_gen;
+	__u32 lang_gen; /* of `lang`, in 16 bits */
+	struct ms_lang_row lang; /* of MS_LANG_NONE: no runtime is known */
 };
 
 /* --- the whole --- */

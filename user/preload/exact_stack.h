@@ -12,6 +12,8 @@
 
 /* --- what the walker reads ---------------------------------------------------------------------- */
 
+static inline bool lang_is_there(struct thread *t, uint64_t addr, uint64_t size);
+
 /* Whose walk it is: not the calling thread's first state, where that is in the middle of another. */
 static inline struct thread *thread_of(struct ms_walk *w)
 {
@@ -60,7 +62,7 @@ WALK_INLINE bool walk_read(struct ms_walk *w, void *dst, __u32 size, __u64 addr)
 {
 	struct thread *t = thread_of(w);
 
-	if (LIKELY(is_near(t, addr, size))) {
+	if (LIKELY(is_near(t, addr, size)) || (t->lang_live && lang_is_there(t, addr, size))) {
 		__builtin_memcpy(dst, (const void *)addr, size);
 		return true;
 	}
@@ -109,6 +111,18 @@ static void *in_area(struct exact_area *a, uint64_t at)
 	return (char *)a + at;
 }
 
+/* Does it execute frames of a language? A return address; no other word of a stack is one of its. */
+static bool executes(const struct exact_area *a, uint64_t pc)
+{
+	const struct ms_lang_row *lang =
+		&a->sets[__atomic_load_n(&a->tables_seq, __ATOMIC_ACQUIRE) & 1].lang;
+
+	for (uint32_t i = 0; lang->lang && i < MS_LANG_RANGES; i++)
+		if (pc - 1 - lang->range[i].start < lang->range[i].end - lang->range[i].start)
+			return true;
+	return false;
+}
+
 /* The caller's callee with this pc; 0: no room. */
 static uint32_t child(struct exact_area *a, uint32_t caller, uint64_t pc)
 {
@@ -128,6 +142,7 @@ static uint32_t child(struct exact_area *a, uint32_t caller, uint64_t pc)
 				if (made >= a->n_nodes)
 					return 0;
 				nodes[made].caller = caller;
+				nodes[made].executes = nodes[caller].executes || executes(a, pc);
 				__atomic_store_n(&nodes[made].pc, pc, __ATOMIC_RELEASE);
 			}
 			if (__atomic_compare_exchange_n(slot, &ix, made, false, __ATOMIC_ACQ_REL,
@@ -180,6 +195,8 @@ static SLOW void new_tables(struct thread *t, struct exact_area *a, uint32_t seq
 	}
 	memset(t->moves, 0, (t->many ? FEW : MOVES) * sizeof(*t->moves));
 	memset(t->walk.memo, 0, sizeof(t->walk.memo));
+	memset(t->lang_pages, 0, sizeof(t->lang_pages));
+	t->lang_live = false;
 	t->n = 0;
 	t->seen = seq;
 	t->n_pages = t->n_tables = t->n_rules = 0;
@@ -191,10 +208,15 @@ static SLOW void new_tables(struct thread *t, struct exact_area *a, uint32_t seq
 		t->n_tables = set->n_tables;
 		t->n_rules = set->n_rules;
 		t->walk.space = (struct ms_space){ .spans = set->spans, .n_spans = set->n_spans };
+		t->walk.lang = set->lang;
 	} else {
 		t->walk.space = (struct ms_space){ 0 };
+		t->walk.lang.lang = MS_LANG_NONE;
 	}
-	t->generation = child(a, 0, EXACT_GENERATION | (seq ? set->as_gen : 0));
+	t->generation = child(a, 0,
+			      EXACT_GENERATION |
+				      (seq ? (uint64_t)(set->lang_gen & 0xffff) << 32 | set->as_gen :
+					     0));
 }
 
 /* --- steps -------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "collect/wire.h"
 #include "preload/exact_area.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -36,6 +37,8 @@
 struct inprocess {
 	struct ingest *ingest;
 	struct unwind_maps *maps; /* NULL: stacks are not walked */
+	int langs_fd;             /* rows of runtimes of languages; only with `maps` */
+	struct ms_lang_row lang;  /* this process's, as of the last look            */
 	pid_t pid;
 	struct ms_proc proc;
 	struct exact_area *area; /* shared: the process may write to it */
@@ -52,6 +55,7 @@ struct inprocess {
 	uint64_t set_at[2], set_bytes;
 	uint64_t signature, set_ns;
 	uint32_t seq;
+	uint32_t lang_gen;
 	bool no_tables, filtered;
 	struct thread_ids *tids; /* NULL: its numbers are ours */
 };
@@ -198,6 +202,8 @@ static void put_tables(struct inprocess *ip, struct publish_mem *mem, const stru
 		return;
 	}
 	copy_tables(mem, space, in_area(ip, at), at, &ip->area->sets[next & 1]);
+	ip->area->sets[next & 1].lang = ip->lang;
+	ip->area->sets[next & 1].lang_gen = ip->lang_gen;
 	__atomic_store_n(&ip->area->tables_seq, next, __ATOMIC_RELEASE);
 	ip->seq = next;
 }
@@ -210,6 +216,21 @@ static bool space_now(const struct inprocess *ip, struct ms_space *ret_space)
 				   ret_space->exec_id == ip->proc.exec_id));
 }
 
+/* The runtime of the image's language, as the kernel's walker has it. */
+static void lang_look(struct inprocess *ip, const struct ms_space *space)
+{
+	struct ms_lang_row row;
+	uint32_t key = (uint32_t)ip->pid;
+
+	if (bpf_map_lookup_elem(ip->langs_fd, &key, &row) < 0 || row.start_ns != space->start_ns ||
+	    row.exec_id != space->exec_id)
+		memset(&row, 0, sizeof(row));
+	if (!memcmp(&row, &ip->lang, sizeof(row)))
+		return;
+	ip->lang = row;
+	ip->lang_gen++;
+}
+
 static void tables_tick(struct inprocess *ip, uint64_t now_ns)
 {
 	struct publish_mem mem = unwind_maps_mem(ip->maps);
@@ -218,7 +239,8 @@ static void tables_tick(struct inprocess *ip, uint64_t now_ns)
 
 	if (!space_now(ip, &space))
 		return;
-	signature = look(&mem, &space, now_ns);
+	lang_look(ip, &space);
+	signature = mix(look(&mem, &space, now_ns), ip->lang_gen);
 	if (signature != ip->signature && now_ns - ip->set_ns >= SET_GRACE_NS)
 		put_tables(ip, &mem, &space, signature, now_ns);
 }
@@ -351,6 +373,10 @@ int inprocess_new(struct session *s, struct ingest *in, pid_t pid, int area_fd, 
 	}
 	if (s && !space_now(ip, &space))
 		return err_set(e, -EAGAIN, "process %d has no unwind tables", (int)pid);
+	if (s) {
+		ip->langs_fd = session_map_fd(s, SESSION_LANGS);
+		lang_look(ip, &space);
+	}
 	ip->proc = (struct ms_proc){ space.start_ns, (uint32_t)pid, space.exec_id };
 	if (!same_namespace(pid)) {
 		ip->tids = thread_ids_new("/proc", pid);
@@ -370,7 +396,7 @@ int inprocess_new(struct session *s, struct ingest *in, pid_t pid, int area_fd, 
 	if (!ip->table)
 		return err_set(e, -ENOMEM, "out of memory");
 	if (s)
-		put_tables(ip, &mem, &space, look(&mem, &space, 0), 0);
+		put_tables(ip, &mem, &space, mix(look(&mem, &space, 0), ip->lang_gen), 0);
 	*ret_ip = TAKE_PTR(ip);
 	return 0;
 }
