@@ -469,6 +469,168 @@ static void what_is_no_area_is_refused(void **state)
 	close(fd);
 }
 
+/* --- frames of a language --- */
+
+/* What CPython up to 3.10 has, as far as it is read. */
+struct py_code {
+	uint64_t pad[4];
+	uint32_t first_line, pad2;
+	uint64_t name, linetable;
+};
+struct py_frame {
+	struct py_frame *back;
+	struct py_code *code;
+	uint32_t lasti, pad;
+};
+struct py_state {
+	struct py_frame *frame;
+};
+static struct py_code py_code[2];
+static struct py_frame py_frames[2];
+static struct py_state py_state, *py_current;
+static int py_finalizing;
+
+static void *py_current_state(void)
+{
+	return py_current;
+}
+
+static int py_is_finalizing(void)
+{
+	return py_finalizing;
+}
+
+/* The function from which blocks come executes frames of Python. */
+static void open_area_of_python(void)
+{
+	const struct exact_interpreter of = { py_current_state, py_is_finalizing };
+	struct exact_tables *set;
+
+	open_area(16);
+	exact_interpreter(&of);
+	set = &area->sets[1];
+	set->pool = set->tables = set->rules = area->nodes;
+	set->lang_gen = 1;
+	set->lang = (struct ms_lang_row){ .lang = MS_LANG_PYTHON,
+					  .thread = MS_THREAD_GLOBAL,
+					  .n_ranges = 1 };
+	set->lang.off = (uint64_t)(uintptr_t)&py_current;
+	set->lang.range[0].start = (uint64_t)(uintptr_t)allocated;
+	set->lang.range[0].end = set->lang.range[0].start + 64;
+	set->lang.python = (struct ms_python){
+		.tstate_frame = offsetof(struct py_state, frame),
+		.cframe_frame = PYTHON_DIRECT,
+		.frame_code = offsetof(struct py_frame, code),
+		.frame_previous = offsetof(struct py_frame, back),
+		.frame_instr = offsetof(struct py_frame, lasti),
+		.code_first_line = offsetof(struct py_code, first_line),
+		.code_name = offsetof(struct py_code, name),
+		.code_linetable = offsetof(struct py_code, linetable),
+		.boundary_kind = MS_PYTHON_EACH,
+		.instr_kind = MS_PYTHON_LASTI,
+		.frame_bytes = sizeof(struct py_frame),
+	};
+	area->tables_seq = 1;
+	py_frames[0] = (struct py_frame){ &py_frames[1], &py_code[0], 10, 0 };
+	py_frames[1] = (struct py_frame){ NULL, &py_code[1], 20, 0 };
+	py_code[0] = (struct py_code){ .first_line = 1, .name = 0x1234, .linetable = 0x5678 };
+	py_code[1] = py_code[0];
+	py_state.frame = &py_frames[0];
+	py_current = &py_state;
+	py_finalizing = 0;
+}
+
+/* The words of a site's frame of Python: behind the allocator's function and before the native one. */
+static void python_words(uint32_t ix, uint64_t ret[2])
+{
+	const struct exact_node *nodes = (const void *)((char *)area + area->nodes);
+	const struct exact_node *n = &nodes[site(ix)->key.user.lo];
+
+	for (int i = 0; i < 2; i++) {
+		n = &nodes[n->caller];
+		ret[i] = n->pc;
+	}
+	n = &nodes[n->caller];
+	assert_true(n->pc - (uintptr_t)allocated < 64 && n->executes);
+}
+
+static void a_stack_has_the_frames_of_a_language_and_is_another_when_they_are(void **state)
+{
+	const uint64_t at = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT;
+	uint64_t words[2], cookie;
+
+	open_area_of_python();
+	/* From one place: the native stack is the same. */
+	for (uint32_t i = 0; i < 8; i++) {
+		if (i == 2)
+			py_frames[0].lasti = 12;
+		if (i == 4)
+			py_code[0].name = 0x4321; /* freed, and its memory used again */
+		if (i == 6)
+			py_frames[0].code = &py_code[1];
+		allocated(0x10000 + i * 32, 100);
+	}
+	assert_int_equal(area->used_sites, ROOT + 1 + 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(site(2 + i)->allocs, 2);
+	python_words(2, words);
+	assert_int_equal(words[0], at | (uintptr_t)&py_code[0]);
+	assert_int_equal((uint32_t)words[1], 10);
+	cookie = words[1] >> 32;
+	python_words(3, words);
+	assert_int_equal((uint32_t)words[1], 12);
+	assert_int_equal(words[1] >> 32, cookie);
+	python_words(4, words);
+	assert_int_not_equal(words[1] >> 32, cookie);
+	python_words(5, words);
+	assert_int_equal(words[0], at | (uintptr_t)&py_code[1]);
+	close_area();
+}
+
+static void frames_of_a_language_that_are_not_there_are_no_frames(void **state)
+{
+	void *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t words[2];
+
+	/* Without the lock, and while the interpreter is being finalized: another thread frees them. */
+	for (int i = 0; i < 2; i++) {
+		open_area_of_python();
+		py_frames[0].code = gone;
+		allocated(0x10000, 100);
+		python_words(2, words);
+		assert_int_equal(words[0] & MS_FRAME_ADDR_MASK, (uintptr_t)gone);
+		py_finalizing = i == 1;
+		if (i == 0) {
+			static struct py_state other, *of_thread = &other;
+
+			/* The state is the thread's own; the lock is another's. */
+			area->sets[1].lang.off = (uint64_t)(uintptr_t)&of_thread;
+			other = py_state;
+			area->sets[1].lang_gen = 2;
+			area->tables_seq = 3;
+		}
+		mprotect(gone, 4096, PROT_NONE);
+		allocated(0x20000, 100);
+		python_words(3, words);
+		assert_int_equal(words[0] & MS_FRAME_ADDR_MASK, 0);
+		assert_int_equal((uint32_t)words[1], MS_LOST_FRAME);
+		close_area();
+		mprotect(gone, 4096, PROT_READ | PROT_WRITE);
+	}
+	/* Offsets that are wrong: no page is loaded from that the kernel does not know. */
+	open_area_of_python();
+	py_frames[0].code = (void *)0x123456789000;
+	allocated(0x10000, 100);
+	python_words(2, words);
+	assert_int_equal((uint32_t)words[1], MS_LOST_FRAME);
+	py_current = NULL;
+	allocated(0x20000, 100);
+	python_words(3, words);
+	assert_int_equal((uint32_t)words[1], MS_LOST_STATE);
+	close_area();
+	munmap(gone, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +648,8 @@ int main(void)
 		cmocka_unit_test(errno_is_left_alone),
 		cmocka_unit_test(nothing_is_recorded_where_memscope_says_no),
 		cmocka_unit_test(what_is_no_area_is_refused),
+		cmocka_unit_test(a_stack_has_the_frames_of_a_language_and_is_another_when_they_are),
+		cmocka_unit_test(frames_of_a_language_that_are_not_there_are_no_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
