@@ -1,7 +1,7 @@
 /*
  * Profiles for tests, written as people write stacks: "comm;main;parse_[i];sys_read_[k]".
  * The first word is the comm label ("" for none); frames follow root first. A frame ending in
- * _[k] is in [kernel], one in _[i] is inlined into the frame before it, "lib+0x12" is an address
+ * _[k] is in [kernel], one in _[p] of Python, one in _[i] is inlined into the frame before it, "lib+0x12" is an address
  * of /usr/lib/lib without a name, "?" an address that no mapping covers, "//anon" a JIT's.
  */
 #ifndef MEMSCOPE_TESTS_PROFILE_FIXTURE_H
@@ -65,6 +65,9 @@ static inline location_id fixture_location(struct fixture *f, char *names)
 	if (len > 4 && strcmp(names + len - 4, "_[k]") == 0) {
 		names[len - 4] = 0;
 		loc = dict_location(f->d, fixture_module(f, MODULE_KERNEL, "[kernel]"), vaddr);
+	} else if (len > 4 && strcmp(names + len - 4, "_[p]") == 0) {
+		names[len - 4] = 0;
+		loc = dict_location(f->d, fixture_module(f, MODULE_LANG, "[Python]"), vaddr);
 	} else {
 		loc = dict_location(f->d, fixture_module(f, MODULE_ELF, "/usr/bin/prog"), vaddr);
 	}

@@ -147,8 +147,8 @@ static int fallback_rank(const char *name, enum frame_kind kind)
 /* The site found so far, going through a stack from the leaf on: see the header. */
 struct search {
 	bool waits;
-	const char *interpreter; /* its image, where there are frames of a language; else NULL */
-	uint32_t go, fallback;   /* the place of a frame; 0: none */
+	bool interpreted;      /* there are frames of a language    */
+	uint32_t go, fallback; /* the place of a frame; 0: none */
 	int best;
 };
 
@@ -159,10 +159,8 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 
 	if (!is_user(f))
 		return false;
-	if (f->kind == FRAME_LANG)
-		return true;
-	if (s->interpreter && strcmp(f->module, s->interpreter) == 0)
-		return false;
+	if (s->interpreted)
+		return f->kind == FRAME_LANG;
 	if (is_go_runtime(name)) {
 		s->go = s->go ? s->go : place;
 		return false;
@@ -180,41 +178,27 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 	return false;
 }
 
-/*
- * The image of the interpreter: that of the first native frame which executes frames of a language, or of its
- * caller. NULL: there are none.
- */
-static const char *interpreter_of_path(const struct frame_path *path)
+static bool is_interpreted_path(const struct frame_path *path)
 {
-	bool lang = false;
-
-	for (uint32_t place = path->n; place > 0; place--) {
-		const struct frame *f = &path->frames[place - 1];
-
-		if (lang && f->kind != FRAME_LANG)
-			return f->module;
-		lang |= f->kind == FRAME_LANG;
-	}
-	return NULL;
+	for (uint32_t i = 0; i < path->n; i++)
+		if (path->frames[i].kind == FRAME_LANG)
+			return true;
+	return false;
 }
 
-static const char *interpreter_of_node(const struct frame_tree *t, uint32_t node)
+/* The node of the language nearest to the leaf; 0: there is none. */
+static uint32_t interpreted_node(const struct frame_tree *t, uint32_t node)
 {
-	bool lang = false;
-
-	for (uint32_t at = node; at; at = t->nodes[at].parent) {
-		if (lang && t->nodes[at].kind != FRAME_LANG)
-			return t->nodes[at].module;
-		lang |= t->nodes[at].kind == FRAME_LANG;
-	}
-	return NULL;
+	while (node && t->nodes[node].kind != FRAME_LANG)
+		node = t->nodes[node].parent;
+	return node;
 }
 
 /* NULL when the stack has no user frame. */
 static const struct frame *find_asker(const struct dict *d, const struct frame_path *path,
 				      bool waits)
 {
-	struct search s = { .waits = waits, .interpreter = interpreter_of_path(path) };
+	struct search s = { .waits = waits, .interpreted = is_interpreted_path(path) };
 	uint32_t place;
 
 	for (place = path->n; place > 0; place--) {
@@ -229,7 +213,7 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 
 static uint32_t find_node(const struct frame_tree *t, uint32_t node, bool waits)
 {
-	struct search s = { .waits = waits, .interpreter = interpreter_of_node(t, node) };
+	struct search s = { .waits = waits, .interpreted = interpreted_node(t, node) };
 
 	for (uint32_t at = node; at; at = t->nodes[at].parent) {
 		const struct frame f = { .module = t->nodes[at].module, .kind = t->nodes[at].kind };
@@ -266,11 +250,42 @@ enum site_kind sites_kind(const struct profile *p, uint32_t type)
 	return SITE_NONE;
 }
 
+static uint32_t caller_of_node(const struct frame_tree *t, uint32_t node)
+{
+	return interpreted_node(t, node) ?: node;
+}
+
 int sites_charge(struct frame_tree *t, enum site_kind kind)
 {
-	if (kind == SITE_NONE)
-		return 0;
-	return frame_tree_charge(t, kind == SITE_WAIT ? place_of_node : site_of_node);
+	switch (kind) {
+	case SITE_ALLOCATION:
+		return frame_tree_charge(t, site_of_node);
+	case SITE_WAIT:
+		return frame_tree_charge(t, place_of_node);
+	case SITE_INTERPRETED:
+		return frame_tree_charge(t, caller_of_node);
+	case SITE_NONE:
+		break;
+	}
+	return 0;
+}
+
+/*
+ * The image of the interpreter: that of the first native frame which executes frames of a language, or of its
+ * caller. NULL: there are none.
+ */
+static const char *interpreter_of_path(const struct frame_path *path)
+{
+	bool lang = false;
+
+	for (uint32_t place = path->n; place > 0; place--) {
+		const struct frame *f = &path->frames[place - 1];
+
+		if (lang && f->kind != FRAME_LANG)
+			return f->module;
+		lang |= f->kind == FRAME_LANG;
+	}
+	return NULL;
 }
 
 /*

@@ -6,9 +6,8 @@
  * allocators and known wrappers of malloc (sites.c lists them). What Go's runtime does for itself
  * is charged to its function nearest the leaf. A stack of only such frames is charged to the one
  * with a name nearest the root, for a wait nearest the leaf. In a stack with frames of an interpreted language the
- * interpreter's own functions only carry requests: the site is the language's function, or that of a library
- * which it has called. For waits the kernel part of the stack
- * says what was waited for.
+ * site is the language's function nearest the leaf: interpreter and extension modules work for it. For waits the
+ * kernel part of the stack says what was waited for.
  */
 #ifndef MEMSCOPE_ANALYSE_SITES_H
 #define MEMSCOPE_ANALYSE_SITES_H
@@ -51,6 +50,8 @@ enum site_kind {
 	SITE_NONE,
 	SITE_ALLOCATION,  /* allocated, live, made resident: the function that asked the allocator */
 	SITE_WAIT,        /* time of waits: the function that waits                                */
+	SITE_INTERPRETED, /* on request: what native code took, to the function of an interpreted language that
+			   * called it                                                             */
 };
 enum site_kind sites_kind(const struct profile *p, uint32_t type);
 /* Moves the self values of such leaves to the sites; the leaves lose them from their totals, too. 0 or -ENOMEM. */

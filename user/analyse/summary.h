@@ -348,7 +348,8 @@ struct run_summary {
 		uint64_t probe_samples;      /* sites_probe_value(): in the traps of probes      */
 		uint64_t kernel_samples;     /* sites_kernel_value(): leaf in the kernel         */
 		const struct top_row *by_self, *by_total;  /* of samples                       */
-		uint32_t n_self, n_total;
+		const struct top_row *interpreted;         /* TOP_INTERPRETED                  */
+		uint32_t n_self, n_total, n_interpreted;
 	} oncpu;
 
 	struct {

@@ -10,7 +10,7 @@
 static int compare_rows(const void *a, const void *b, void *order)
 {
 	const struct function *x = a, *y = b;
-	bool by_self = *(enum top_order *)order == TOP_BY_SELF;
+	bool by_self = *(enum top_order *)order != TOP_BY_TOTAL;
 	int64_t vx = by_self ? x->self : x->total, vy = by_self ? y->self : y->total;
 
 	if (vx != vy)
@@ -18,14 +18,14 @@ static int compare_rows(const void *a, const void *b, void *order)
 	return strcmp(x->name, y->name) ?: strcmp(x->module, y->module);
 }
 
-static int make_functions(const struct profile *p, uint32_t type, bool keep_samples,
-			  struct frame_tree **tree, struct functions *f)
+static int make_functions(const struct profile *p, uint32_t type, enum site_kind charge,
+			  bool keep_samples, struct frame_tree **tree, struct functions *f)
 {
 	struct frame_tree_opts opts = { .type = type, .keep_samples = keep_samples };
 	int r = frame_tree_build(p, &opts, tree);
 
 	if (r == 0)
-		r = sites_charge(*tree, sites_kind(p, type));
+		r = sites_charge(*tree, charge);
 	return r == 0 ? functions_make(*tree, f) : r;
 }
 
@@ -40,7 +40,7 @@ int top_intervals(const struct profile *p, uint32_t type, struct top_row *rows, 
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
 	_cleanup_(functions_fini) struct functions f = { 0 };
 	_cleanup_(freep) struct row_sums *sums = NULL;
-	int r = make_functions(p, type, true, &tree, &f);
+	int r = make_functions(p, type, sites_kind(p, type), true, &tree, &f);
 
 	if (r == 0 && !(sums = calloc(f.n + 1ul, sizeof(*sums))))
 		r = -ENOMEM;
@@ -67,23 +67,26 @@ int top_functions(const struct profile *p, uint32_t type, enum top_order order, 
 {
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
 	_cleanup_(functions_fini) struct functions f = { 0 };
+	enum site_kind charge = order == TOP_INTERPRETED ? SITE_INTERPRETED : sites_kind(p, type);
 	uint32_t n = 0;
-	int r = make_functions(p, type, false, &tree, &f);
+	int r = make_functions(p, type, charge, false, &tree, &f);
 
 	if (r < 0)
 		return r;
 	if (f.n)
 		qsort_r(f.rows, f.n, sizeof(*f.rows), compare_rows, &order);
-	for (; n < f.n && n < cap; n++) {
-		const struct function *row = &f.rows[n];
+	for (uint32_t i = 0; i < f.n && n < cap; i++) {
+		const struct function *row = &f.rows[i];
 
-		if (!(order == TOP_BY_SELF ? row->self : row->total))
+		if (!(order == TOP_BY_TOTAL ? row->total : row->self))
 			break;
-		out[n] = (struct top_row){ .name = row->name,
-					   .module = row->module,
-					   .kind = row->kind,
-					   .self = row->self,
-					   .total = row->total };
+		if (order == TOP_INTERPRETED && row->kind != FRAME_LANG)
+			continue;
+		out[n++] = (struct top_row){ .name = row->name,
+					     .module = row->module,
+					     .kind = row->kind,
+					     .self = row->self,
+					     .total = row->total };
 	}
 	return (int)n;
 }

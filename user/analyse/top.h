@@ -19,7 +19,11 @@ struct top_row {
 	double samples;      /* that total rests on; 0: counted */
 };
 
-enum top_order { TOP_BY_SELF, TOP_BY_TOTAL };
+enum top_order {
+	TOP_BY_SELF,
+	TOP_BY_TOTAL,
+	TOP_INTERPRETED, /* functions of interpreted languages alone, by self and the native code that they called */
+};
 
 /*
  * Fills `out` with at most `cap` rows, largest first (ties by name), for value type `type`;

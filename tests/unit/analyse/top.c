@@ -112,6 +112,24 @@ static void a_wait_is_that_of_the_function_that_waits(void **state)
 	fixture_free(&f);
 }
 
+static void native_code_counts_with_the_interpreted_function_that_called_it(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row rows[8];
+
+	fixture_add1(&f, ";main;serve_[p];render_[p];dumps;memcpy", 5);
+	fixture_add1(&f, ";main;serve_[p];eval;read;read_[k]", 3);
+	fixture_add1(&f, ";main;serve_[p];render_[p]", 2);
+	fixture_add1(&f, ";main;start", 100);
+	assert_int_equal(top_functions(f.p, 0, TOP_INTERPRETED, rows, 8), 2);
+	assert_row(&rows[0], "render", 7, 7);
+	assert_row(&rows[1], "serve", 3, 10);
+	assert_int_equal(top_functions(f.p, 0, TOP_INTERPRETED, rows, 1), 1);
+	assert_int_equal(top_functions(f.p, 0, TOP_BY_SELF, rows, 8), 4);
+	assert_row(&rows[1], "memcpy", 5, 5);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +140,7 @@ int main(void)
 		cmocka_unit_test(
 			what_is_allocated_is_that_of_the_site_and_the_allocator_has_no_row),
 		cmocka_unit_test(a_wait_is_that_of_the_function_that_waits),
+		cmocka_unit_test(native_code_counts_with_the_interpreted_function_that_called_it),
 		cmocka_unit_test(an_empty_profile_has_no_rows),
 	};
 

@@ -48,8 +48,15 @@ static cJSON *at(cJSON *item, const char *path)
 
 static void keys_are_those_of_the_header(void **state)
 {
+	static const struct top_row get = { .name = "Handler.get (app.py)",
+					    .module = "[Python]",
+					    .self = 3 };
 	struct run_summary s = fixture_summary();
-	cJSON *root = json_of(&s);
+	cJSON *root;
+
+	s.oncpu.interpreted = &get;
+	s.oncpu.n_interpreted = 1;
+	root = json_of(&s);
 
 	assert_text(root, "version", "0.1.0");
 	assert_number(root, "duration_ns", 10000 * MS);
@@ -71,6 +78,7 @@ static void keys_are_those_of_the_header(void **state)
 	assert_true(cJSON_IsTrue(at(root, "oncpu.few_samples")));
 	assert_text(root, "oncpu.top_self.1.function", "dictFind");
 	assert_number(root, "oncpu.top_total.0.total", 912);
+	assert_text(root, "oncpu.top_interpreted.0.function", "Handler.get (app.py)");
 	assert_text(root, "offcpu.waits.0.kind", "lock");
 	assert_text(root, "offcpu.waits.1.kernel", "ep_poll");
 	assert_number(root, "offcpu.waits.1.blocked_ns", 812 * MS);

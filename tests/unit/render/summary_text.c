@@ -189,8 +189,8 @@ static struct run_summary fullest(void)
 	s.seen_processes = 312;
 	s.by_process = processes;
 	s.n_by_process = 10;
-	s.oncpu.by_self = s.oncpu.by_total = top;
-	s.oncpu.n_self = s.oncpu.n_total = 10;
+	s.oncpu.by_self = s.oncpu.by_total = s.oncpu.interpreted = top;
+	s.oncpu.n_self = s.oncpu.n_total = s.oncpu.n_interpreted = 10;
 	s.offcpu.waits = waits;
 	s.offcpu.n_waits = 12;
 	s.alloc.sites = s.alloc.live_sites = sites;
@@ -325,8 +325,8 @@ static void hostile_names_reach_no_terminal(void **state)
 	const char *text;
 
 	s.processes = &process;
-	s.oncpu.by_self = s.oncpu.by_total = &top;
-	s.oncpu.n_self = s.oncpu.n_total = 1;
+	s.oncpu.by_self = s.oncpu.by_total = s.oncpu.interpreted = &top;
+	s.oncpu.n_self = s.oncpu.n_total = s.oncpu.n_interpreted = 1;
 	s.offcpu.waits = s.alloc.sites = s.alloc.live_sites = &site;
 	s.offcpu.n_waits = s.alloc.n_sites = s.alloc.n_live_sites = 1;
 	s.symbols.worst[0].module = evil;
@@ -340,6 +340,7 @@ static void hostile_names_reach_no_terminal(void **state)
 		assert_int_not_equal(*c, 0xff);
 		assert_false(c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
 	}
+	assert_has(text, "top interpreted functions, with the native code they call\n");
 	assert_has(text, "owned");
 	assert_has_not(text, "\nb");
 }

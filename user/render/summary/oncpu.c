@@ -13,6 +13,8 @@
 #define NAME_WIDTH   50
 #define MODULE_WIDTH 24
 
+#define INTERPRETED "top interpreted functions, with the native code they call"
+
 static void put_top(const struct run_summary *s, struct sink *out, const char *title,
 		    const struct top_row *rows, uint32_t n, bool total)
 {
@@ -83,11 +85,27 @@ void section_oncpu_text(const struct run_summary *s, struct sink *out)
 			unit_percent((int64_t)s->oncpu.probe_samples, (int64_t)s->oncpu.samples).s);
 		cells_wrapped(out, text, 2, false);
 	}
+	put_top(s, out, INTERPRETED, s->oncpu.interpreted, s->oncpu.n_interpreted, false);
 	put_top(s, out, "top by self", s->oncpu.by_self, s->oncpu.n_self, false);
 	put_top(s, out, "top by total", s->oncpu.by_total, s->oncpu.n_total, true);
 }
 
 #define BRIEF_ROWS 5
+
+static uint32_t at_most(uint32_t n, uint32_t rows)
+{
+	return n < rows ? n : rows;
+}
+
+/* Is a quarter of the samples or more in the interpreted functions that would be shown? */
+static bool is_interpreted(const struct run_summary *s)
+{
+	int64_t in = 0;
+
+	for (uint32_t i = 0; i < s->oncpu.n_interpreted; i++)
+		in += s->oncpu.interpreted[i].self;
+	return in > 0 && (uint64_t)in >= s->oncpu.samples / 4;
+}
 
 /* The functions by self, and how far shares of few samples may be off. */
 void section_oncpu_brief(const struct run_summary *s, uint32_t rows, struct sink *out)
@@ -112,8 +130,12 @@ void section_oncpu_brief(const struct run_summary *s, uint32_t rows, struct sink
 			unit_percent((int64_t)s->oncpu.probe_samples, (int64_t)s->oncpu.samples).s);
 	cells_line(out, "On-CPU");
 	cells_wrapped(out, b.s ? b.s : "", CELLS_LABEL_WIDTH, true);
-	put_top(s, out, "top by self", s->oncpu.by_self,
-		s->oncpu.n_self < BRIEF_ROWS ? s->oncpu.n_self : BRIEF_ROWS, false);
+	if (is_interpreted(s))
+		put_top(s, out, INTERPRETED, s->oncpu.interpreted,
+			at_most(s->oncpu.n_interpreted, BRIEF_ROWS), false);
+	else
+		put_top(s, out, "top by self", s->oncpu.by_self,
+			at_most(s->oncpu.n_self, BRIEF_ROWS), false);
 }
 
 static void add_top(struct json_doc *d, cJSON *in, const char *key, const struct top_row *rows,
@@ -145,5 +167,6 @@ void section_oncpu_json(struct json_doc *d, cJSON *root, const struct run_summar
 	json_count(d, o, "kernel_samples", s->oncpu.kernel_samples);
 	json_count(d, o, "probe_samples", s->oncpu.probe_samples);
 	add_top(d, o, "top_self", s->oncpu.by_self, s->oncpu.n_self);
+	add_top(d, o, "top_interpreted", s->oncpu.interpreted, s->oncpu.n_interpreted);
 	add_top(d, o, "top_total", s->oncpu.by_total, s->oncpu.n_total);
 }

@@ -10,7 +10,7 @@
 
 struct oncpu {
 	struct run *run;
-	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS];
+	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS], interpreted[TOP_ROWS];
 };
 
 static void report(void *self, struct run_summary *to)
@@ -34,7 +34,10 @@ static void report(void *self, struct run_summary *to)
 		return;
 	to->oncpu.n_self = row_count(top_functions(p, 0, TOP_BY_SELF, o->by_self, TOP_ROWS));
 	to->oncpu.n_total = row_count(top_functions(p, 0, TOP_BY_TOTAL, o->by_total, TOP_ROWS));
+	to->oncpu.n_interpreted =
+		row_count(top_functions(p, 0, TOP_INTERPRETED, o->interpreted, TOP_ROWS));
 	to->oncpu.by_self = o->by_self;
+	to->oncpu.interpreted = o->interpreted;
 	to->oncpu.by_total = o->by_total;
 	if (sites_allocator_value(p, 0, &in_allocator) == 0)
 		to->oncpu.allocator_samples = (uint64_t)in_allocator;
