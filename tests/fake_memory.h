@@ -93,7 +93,7 @@ static inline uint64_t fake_word_at(struct fake_memory *f, uint64_t addr)
 static inline void fake_init(struct fake_memory *f)
 {
 	memset(f, 0, sizeof(*f));
-	f->mem = (struct heap_memory){ f->maps, 0, fake_read, fake_resident, f };
+	f->mem = (struct heap_memory){ f->maps, 0, fake_read, fake_resident, f, NULL };
 }
 
 /* Behind those that there are. Its first `len` bytes are zeros. */

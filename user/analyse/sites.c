@@ -23,7 +23,7 @@ static const char *const allocators[] = {
 	"__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_free", "__libc_memalign",
 	"_int_malloc", "_int_free*", "_int_realloc", "_int_memalign", "malloc_consolidate", "sysmalloc",
 	"tcache_*", "unlink_chunk*", "systrim*", "operator new*", "operator delete*", "_Znwm*", "_Znam*",
-	"_ZdlPv*", "_ZdaPv*", "je_*", "mallocx", "rallocx", "sdallocx", "dallocx", "tc_*", "mi_*",
+	"_ZdlPv*", "_ZdaPv*", "je_*", "_rjem_*", "mallocx", "rallocx", "sdallocx", "dallocx", "tc_*", "mi_*",
 	"__rust_alloc*", "__rust_realloc*", "__rust_dealloc*", "__rdl_*", "alloc::alloc::*",
 	"zmalloc*", "zcalloc*", "zrealloc*", "zfree*", "ztrymalloc*", "ztrycalloc*", "ztryrealloc*",
 	"xmalloc*", "xcalloc*", "xrealloc*", "xzalloc*", "xstrdup*", "xstrndup*",

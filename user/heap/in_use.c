@@ -82,6 +82,7 @@ int heap_in_use_take(pid_t pid, int64_t budget_ns, const struct heap_wanted *wan
 		return r;
 	mem = *heap_process_memory(p);
 	mem.resident = all_resident;
+	mem.found = wanted->found;
 	if (!mem.n_maps)
 		return err_set(e, -ESRCH, "process %d has ended", (int)pid);
 	r = heap_in_use_of(&mem, wanted, ret_in_use);

@@ -31,6 +31,7 @@ struct heap_wanted {
 	bool sample;                /* about one block in `one_in` is enough where there are more than `max` */
 	bool objects;               /* those of interpreters as well                        */
 	uint32_t (*class_of)(uint64_t words); /* blocks.h; NULL                             */
+	struct heap_found *found;   /* of the process, from one look to the next; NULL     */
 };
 
 struct heap_in_use {

@@ -42,6 +42,7 @@ enum {
 	BSS_MAX = 64 << 20,  /* of one image is read */
 	LOOKS_MAX = 256,     /* entries of one that are read to decide that             */
 	MISSES_MAX = 16,     /* … as long as none of so many is one                     */
+	PART_MAX = 64 << 10, /* bytes of a leaf that are read at once, to decide that   */
 	LOOKUP_MAX = 4096,   /* bytes: the sizes that the table of bytes is for         */
 };
 
@@ -218,19 +219,24 @@ static void look_at_entry(struct walk *w, uint64_t entry, uint64_t i, uint64_t p
 /* The root, and the layout by which most entries agree on it; 0: none do. */
 static uint64_t root_by(struct walk *w, uint64_t place, uint64_t leaf)
 {
-	uint64_t words[HEAP_PAGE / 8];
+	uint64_t words[PART_MAX / 8];
 	struct look look = { 0 };
 	int best = 0;
 
 	if (!covers(w->mem, leaf, TABLE))
 		return 0;
-	for (uint64_t i = 0; i < FANOUT && !look_is_over(&look); i += HEAP_PAGE / 8) {
-		if (!w->mem->resident(w->mem->ctx, leaf + 8 * i, sizeof(words)))
+	/* Ever larger parts: most words point to no leaf, as their first page says. */
+	for (uint64_t i = 0, n = HEAP_PAGE / 8; i < FANOUT && !look_is_over(&look); i += n) {
+		if (i && n < PART_MAX / 8)
+			n *= 2;
+		if (n > FANOUT - i)
+			n = FANOUT - i;
+		if (!w->mem->resident(w->mem->ctx, leaf + 8 * i, 8 * n))
 			continue;
 		w->tries++;
-		if (!w->mem->read(w->mem->ctx, leaf + 8 * i, words, sizeof(words)))
+		if (!w->mem->read(w->mem->ctx, leaf + 8 * i, words, 8 * n))
 			break;
-		for (uint64_t k = 0; k < HEAP_PAGE / 8 && !look_is_over(&look); k++)
+		for (uint64_t k = 0; k < n && !look_is_over(&look); k++)
 			look_at_entry(w, words[k], i + k, place, &look);
 	}
 	for (int l = 1; l < LAYOUTS; l++)
@@ -246,18 +252,28 @@ static bool is_beside(uint64_t leaf, uint64_t word)
 	return word != leaf && word > leaf - TABLE && word < leaf + TABLE;
 }
 
+/* The word that led to the root before, if it still does. */
+static uint64_t root_as_before(struct walk *w)
+{
+	uint64_t at = w->mem->found ? w->mem->found->jemalloc : 0, word;
+
+	if (!at || !w->mem->read(w->mem->ctx, at, &word, sizeof(word)))
+		return 0;
+	return root_by(w, at, word & ADDR_MASK);
+}
+
 static uint64_t find_root(struct walk *w)
 {
-	uint64_t failed = 0;
+	uint64_t failed = 0, root = root_as_before(w);
 
-	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
+	for (uint32_t i = 0; !root && i < w->mem->n_maps; i++) {
 		const struct heap_map *m = &w->mem->maps[i];
 
 		if (m->kind != HEAP_MAP_ZEROED || m->end - m->start < TABLE - 4 * HEAP_PAGE)
 			continue;
 		w->window.limit = m->end;
 		heap_window_forget(&w->window);
-		for (uint64_t at = m->start, word = 0, before, behind, root;
+		for (uint64_t at = m->start, word = 0, before, behind;
 		     at < m->end && at - m->start < BSS_MAX && w->tries < READS_MAX; at += 8) {
 			/* Most of the table was never touched. */
 			if (at % HEAP_PAGE == 0 && !w->mem->resident(w->mem->ctx, at, 1)) {
@@ -274,12 +290,14 @@ static uint64_t find_root(struct walk *w)
 			     is_beside(word, behind)))
 				continue;
 			root = root_by(w, at, word);
+			if (root && w->mem->found)
+				w->mem->found->jemalloc = at;
 			if (root)
-				return root;
+				break;
 			failed = word;
 		}
 	}
-	return 0;
+	return root;
 }
 
 /* --- walking --- */

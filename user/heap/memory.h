@@ -29,6 +29,11 @@ struct heap_map {
 	enum heap_map_kind kind;
 };
 
+/* Where an earlier walk of the same process found what others then need not search for; zeroed: nothing yet. */
+struct heap_found {
+	uint64_t jemalloc; /* the word of .bss that led to its map of pages */
+};
+
 struct heap_memory {
 	const struct heap_map *maps;  /* by address, disjoint                            */
 	uint32_t n_maps;
@@ -38,6 +43,7 @@ struct heap_memory {
 	/* How many of these bytes are in resident pages. */
 	uint64_t (*resident)(void *ctx, uint64_t addr, uint64_t len);
 	void *ctx;
+	struct heap_found *found; /* is read, checked and written; NULL: search each time */
 };
 
 /* The mapping that `addr` is in, NULL when there is none. */

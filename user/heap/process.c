@@ -447,7 +447,7 @@ int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_pr
 	if (p->pagemap_fd < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
 	p->zero_pfn = find_zero_pfn();
-	p->mem = (struct heap_memory){ p->maps, p->n, read_memory, resident, p };
+	p->mem = (struct heap_memory){ p->maps, p->n, read_memory, resident, p, NULL };
 	*ret_process = TAKE_PTR(p);
 	return 0;
 }

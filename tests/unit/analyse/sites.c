@@ -84,12 +84,13 @@ static void allocation_belongs_to_who_called_the_allocator(void **state)
 	ADD(f, 1, 100, { "malloc", LIBC }, { "xmalloc", APP }, { "parse", APP }, { "main", APP });
 	ADD(f, 2, 50, { "malloc", LIBC }, { "strdup", LIBC }, { "parse", APP }, { "main", APP });
 	ADD(f, 5, 10, { "calloc", LIBC }, { "load", APP }, { "main", APP });
+	ADD(f, 1, 20, { "_rjem_malloc", APP }, { "parse", APP }, { "main", APP });
 	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 4), 2);
 	assert_string_equal(rows[0].function, "parse");
 	assert_string_equal(rows[0].module, "app");
 	assert_string_equal(rows[0].leaf, "malloc");
-	assert_int_equal(rows[0].value, 150);
-	assert_int_equal(rows[0].count, 3);
+	assert_int_equal(rows[0].value, 170);
+	assert_int_equal(rows[0].count, 4);
 	assert_string_equal(rows[1].function, "load");
 }
 

@@ -256,6 +256,49 @@ static void room_is_the_smallest_class_that_is_large_enough(void **state)
 	assert_int_equal(heap_jemalloc_room(UINT64_MAX), 0);
 }
 
+/* Of a program that has thousands of pointers in its .bss, before the root: a look that searches reads what each of
+ * them points to, and the next does not. */
+static void the_root_found_before_is_not_searched_for_again(void **state)
+{
+	struct heap_found found = { 0 };
+	uint64_t searched, known;
+
+	(void)state;
+	extent(1, JE_MEM, 12288, 0, 10, true, 5);
+	for (uint64_t i = 0; i < 64; i++)
+		put(JE_BSS + 128 * i, i % 2 ? JE_LEAF : JE_EDATA);
+	fake.mem.found = &found;
+	fake.reads = 0;
+	assert_int_equal(walk(), 0);
+	searched = fake.reads;
+	assert_true(found.jemalloc == JE_ROOT + 8 * (JE_MEM >> 30));
+	use = (struct heap_use){ 0 };
+	heap_blocks_clear(&blocks);
+	fake.reads = 0;
+	assert_int_equal(walk(), 0);
+	known = fake.reads;
+	assert_int_equal(use.live.blocks, 59);
+	assert_true(known < searched / 2);
+}
+
+static void a_place_that_leads_nowhere_any_more_is_searched_for(void **state)
+{
+	const uint64_t places[] = { JE_BSS, JE_MEM + 8, JE_BSS + JE_BSS_LEN, 1, UINT64_MAX - 3 };
+
+	(void)state;
+	extent(1, JE_MEM, 12288, 0, 10, true, 5);
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		struct heap_found found = { places[i] };
+
+		use = (struct heap_use){ 0 };
+		heap_blocks_clear(&blocks);
+		fake.mem.found = &found;
+		assert_int_equal(walk(), 0);
+		assert_int_equal(use.live.blocks, 59);
+		assert_true(found.jemalloc == JE_ROOT + 8 * (JE_MEM >> 30));
+	}
+}
+
 int main(void)
 {
 #define FACT(f) cmocka_unit_test_setup_teardown(f, fresh, done)
@@ -273,6 +316,8 @@ int main(void)
 		FACT(pointers_before_the_root_do_not_hide_it),
 		FACT(edata_of_5_2_is_known_by_its_classes),
 		FACT(one_block_is_known_from_its_extent),
+		FACT(the_root_found_before_is_not_searched_for_again),
+		FACT(a_place_that_leads_nowhere_any_more_is_searched_for),
 		FACT(room_is_the_smallest_class_that_is_large_enough),
 	};
 

@@ -45,6 +45,7 @@ struct live_process {
 	uint32_t image;         /* of the series                           */
 	bool begun;             /* what it had before is known, or it had nothing */
 	bool looked;
+	struct heap_found found;
 	uint64_t had_made_n;
 	double *made, *bytes; /* by row, as the series has them          */
 };
@@ -114,7 +115,8 @@ static int take(struct alloc *al, struct live_process *p, bool begin,
 	struct heap_wanted wanted = { .max = kept_max(al) / 2,
 				      .sample = begin,
 				      .objects = sees_objects(al),
-				      .class_of = live_class_of };
+				      .class_of = live_class_of,
+				      .found = &p->found };
 	_cleanup_(freep) uint64_t *addrs = NULL;
 	int rc;
 
