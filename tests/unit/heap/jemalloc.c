@@ -265,7 +265,7 @@ static void the_root_found_before_is_not_searched_for_again(void **state)
 
 	(void)state;
 	extent(1, JE_MEM, 12288, 0, 10, true, 5);
-	for (uint64_t i = 0; i < 64; i++)
+	for (uint64_t i = 0; i < 65; i++)
 		put(JE_BSS + 128 * i, i % 2 ? JE_LEAF : JE_EDATA);
 	fake.mem.found = &found;
 	fake.reads = 0;
