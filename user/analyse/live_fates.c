@@ -10,7 +10,7 @@
  * What a class of which little is known borrows: so many ends of its row's, in all and for each age, at the rate of its
  * row; so many addresses taken by anybody who allocates in the class; such a part of one reuse seen in a burst; and
  * the fate of so many blocks of its row. MISSED_ERROR is the error of the share of ends that are missed, about. By trial
- * in simulated programs (tests/unit/analyse/live_heap.c) and live ones (tests/targets/live_truth.c).
+ * in simulated programs (tests/unit/analyse/live_heap_estimate.c) and live ones (tests/targets/live_truth.c).
  */
 #define ROW_ENDS     2.0
 #define ROW_AGE_ENDS 0.2

@@ -38,7 +38,7 @@
  * does not show comes on top, in the rows that share classes, too: which of the blocks of BEFORE have ended, by their
  * binomial variance; and one block more or less of each row whose blocks end.
  *
- * In 2,000 simulated programs (tests/unit/analyse/live_heap.c: a leak, a loop, a full cache and a pool of mixed
+ * In 2,000 simulated programs (tests/unit/analyse/live_heap_estimate.c: a leak, a loop, a full cache and a pool of mixed
  * sizes and lifetimes share an allocator that hands out what was freed last) intervals of the leak, the cache, the
  * pool and BEFORE hold the truth in 94 to 98 %, and bias is below 1 %. Known errors:
  *
@@ -61,15 +61,13 @@
 #ifndef MEMSCOPE_ANALYSE_LIVE_HEAP_H
 #define MEMSCOPE_ANALYSE_LIVE_HEAP_H
 
+#include "analyse/live_estimate.h"
 #include "base/cleanup.h"
-#include "model/estimate.h"
-#include "model/value_error.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-	LIVE_GROUPS = 16,
 	LIVE_BEFORE = 0, /* the row of blocks in use before the first burst */
 	LIVE_CLASSES = 512,
 };
@@ -129,40 +127,12 @@ int live_heap_look(struct live_heap *h, const struct live_look *look);
 /* The same estimates, once more: weights are known now. With intervals it takes 17 times as long. */
 int live_heap_estimate(struct live_heap *h, bool intervals);
 
-/* Two are added by adding each member. */
-struct live_estimate {
-	uint64_t seen; /* blocks it is based on: in use, or counted so         */
-	double bytes, blocks;
-	double plain;      /* bytes, with what a call stood for, about, when it was seen, and what
-					* was reused taken off: whatever becomes known of weights later, it
-					* stays, and how much bursts cover may change */
-	double old_blocks; /* older than live_heap_age(), with all weights 1       */
-	double without[LIVE_GROUPS]; /* bytes, with one group left out                      */
-	double v, vc;                /* sums of squares and cubes of what each stands for     */
-	double model;                /* variance of the division among rows                 */
-	double most;                 /* bytes in use in its pools of size classes           */
-	double power;                /* ends that would have been seen, by its pool's share  */
-	double ends;                 /* ends that were seen, weighted                        */
-};
-
 /* As of the last look. A row that was never seen is zero. */
 const struct live_estimate *live_heap_row(const struct live_heap *h, uint32_t row);
 /* So many seconds old must a block be to count as old; before live_heap_look(). */
 void live_heap_age(struct live_heap *h, uint64_t age_ns);
 /* Calls seen of a row so far. */
 double live_heap_made(const struct live_heap *h, uint32_t row);
-
-void live_estimate_merge(struct live_estimate *to, const struct live_estimate *from);
-/* 95 %, of the bytes. */
-struct interval live_interval(const struct live_estimate *est);
-/*
- * As a profile carries it; what all weights have in common (below, above) is the caller's to add. Not quite the
- * same: a profile's errors add up over rows, so it has the variance and neither the skew, nor the bound by what is in
- * use in the row's size classes (`most`). report's interval of a site reaches as far down as up, where that of
- * live_interval(), which the summary prints, reaches less far down and further up.
- */
-void live_errors(const struct live_estimate *est, struct value_error *ret_blocks,
-		 struct value_error *ret_bytes);
 
 struct live_facts {
 	uint32_t blocks;              /* kept now                                            */

@@ -3,8 +3,11 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LINE_OF_WALK 1.2 /* of the variance of its ends' difference */
 
 struct entry {
 	struct {
@@ -203,6 +206,19 @@ void live_series_final(struct live_series *b, uint32_t image, stack_id stack, do
 		row->final += bytes;
 }
 
+void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
+		       const struct live_series_error *error)
+{
+	struct live_series_row *row = find(b, image, stack);
+
+	if (!row)
+		return;
+	row->error.low2 += error->low2;
+	row->error.high2 += error->high2;
+	row->error.below += error->below;
+	row->error.above += error->above;
+}
+
 void live_series_settle(struct live_series *b)
 {
 	struct entry *e, *next;
@@ -289,6 +305,48 @@ static double made_before(const struct live_series *b, const struct live_series_
 	return 0;
 }
 
+static double least_kb(const struct live_series *b)
+{
+	double span = b->n_times ? b->times[b->n_times - 1] - b->times[0] : 0;
+
+	return fmax(LIVE_SERIES_LEAST_KB * 60 / fmax(span, 60), LIVE_SERIES_FLOOR_KB);
+}
+
+/* Of a slope that reaches so far: the part of it that half its interval is, of an estimate's own error. */
+static double part_of(const struct live_series_row *row, double grown, double half2, double common)
+{
+	double level = (double)row->live;
+
+	return hypot(sqrt(LINE_OF_WALK * half2 * fmax(1, level / grown)), common) / level;
+}
+
+/* By the error of what was estimated. */
+static void widen(const struct live_series_row *row, double lasts, struct series_line *l)
+{
+	const struct live_series_error *e = &row->error;
+	double grown = l->slope * lasts * 1024;
+
+	if (row->live <= 0 || grown <= 0)
+		return;
+	l->slope_low = l->slope - hypot(l->slope - l->slope_low,
+					l->slope * part_of(row, grown, e->low2, e->below));
+	l->slope_high = l->slope + hypot(l->slope_high - l->slope,
+					 l->slope * part_of(row, grown, e->high2, e->above));
+}
+
+/* A random walk looks as if it had pieces: where the last may rise as all does, the line is that through all. */
+static void take_line(const struct live_series_row *row, struct trend_shape *c)
+{
+	struct series_line all = c->all;
+
+	widen(row, c->span_s - c->since_s, &c->tail);
+	if (row->error.low2 <= 0 || all.slope < c->tail.slope_low || all.slope > c->tail.slope_high)
+		return;
+	widen(row, c->span_s, &all);
+	c->tail = all;
+	c->since_s = 0;
+}
+
 static void shape_of(const struct live_series *b, const struct live_series_row *row,
 		     struct leak *leak)
 {
@@ -296,8 +354,18 @@ static void shape_of(const struct live_series *b, const struct live_series_row *
 
 	for (uint32_t i = 0; i < b->n_times; i++)
 		p[i] = (struct point){ b->times[i], (double)row->bytes[i] / 1024 };
-	trend_shape_of(p, b->n_times, &leak->shape);
+	trend_shape_above(p, b->n_times, least_kb(b), &leak->shape);
+	if (leak->shape.kind == TREND_SHAPE_GROWING)
+		take_line(row, &leak->shape);
 	leak->row = row;
+}
+
+/* By little, for sure. */
+static bool is_sure(const struct trend_shape *c)
+{
+	double grown = c->tail.slope * (c->span_s - c->since_s);
+
+	return grown >= TREND_SHAPE_MIN_KB || c->tail.slope_low > 0;
 }
 
 static bool grows(const struct live_series *b, const struct live_series_row *row, double age_s,
@@ -306,7 +374,7 @@ static bool grows(const struct live_series *b, const struct live_series_row *row
 	(void)age_s;
 	shape_of(b, row, leak);
 	leak->survived = 1;
-	return leak->shape.kind == TREND_SHAPE_GROWING;
+	return leak->shape.kind == TREND_SHAPE_GROWING && is_sure(&leak->shape);
 }
 
 static void put_survived(const struct live_series *b, double age_s, struct leak *leak)
@@ -366,7 +434,7 @@ static uint32_t find_rows(const struct live_series *b, double age_s,
 		uint32_t at;
 
 		/* What is smaller at the end than what matters at all cannot have grown by it. */
-		if (e->row.live < TREND_SHAPE_MIN_KB * 1024 || !is(b, &e->row, age_s, &leak))
+		if ((double)e->row.live < least_kb(b) * 1024 || !is(b, &e->row, age_s, &leak))
 			continue;
 		for (at = n; at > 0 && before(&leak, &ret[at - 1]); at--)
 			if (at < cap)

@@ -24,6 +24,15 @@
 
 struct live_series;
 
+/*
+ * Of what a stack holds at the end, where that is an estimate: squares of half 95 % intervals, down and up, that add
+ * up over independent parts; and bytes that are wrong in the same direction for all, and add up as they are.
+ */
+struct live_series_error {
+	double low2, high2;
+	double below, above;
+};
+
 /* One stack of one process image. `image` is a number of the caller's. */
 struct live_series_row {
 	uint32_t image;
@@ -32,6 +41,7 @@ struct live_series_row {
 	uint64_t made;                /* blocks allocated so far                         */
 	uint64_t old;                 /* blocks passed to live_series_old()              */
 	double final;                 /* bytes passed to live_series_final()             */
+	struct live_series_error error; /* passed to live_series_error()                   */
 	double area;                  /* bytes x ticks: held most, for longest           */
 	int64_t bytes[LIVE_SERIES_TICKS];   /* live at each moment                             */
 	uint64_t made_by[LIVE_SERIES_TICKS];
@@ -57,6 +67,9 @@ void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint
  */
 void live_series_final(struct live_series *b, uint32_t image, stack_id stack, double bytes);
 void live_series_settle(struct live_series *b);
+/* Adds to the stack's; see below. */
+void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
+		       const struct live_series_error *error);
 
 /* The moments kept. Returns how many. */
 uint32_t live_series_times(const struct live_series *b, const double **ret_times);
@@ -79,6 +92,18 @@ int64_t live_series_other(const struct live_series *b, const struct live_series_
  * behind.
  */
 #define LEAK_SURVIVAL 0.5
+
+/*
+ * What matters in hours is less than in a minute: of longer series LIVE_SERIES_LEAST_KB * 60 s / length, but
+ * LIVE_SERIES_FLOOR_KB at least. Growth by less than TREND_SHAPE_MIN_KB must be beyond its interval, too.
+ *
+ * Where live_series_error() was called, the interval of a slope has more than the line's own. An estimate of what lives is
+ * a sum over blocks that were seen by chance, and they stay in the sum: its error is a random walk, which bends the line
+ * itself and hardly shows beside it. A line through one has 6/5 of the variance that its ends' difference has (Durlauf
+ * and Phillips, Econometrica 56, 1988); of the variance of what lives in the end a piece has what it has of its growth.
+ */
+#define LIVE_SERIES_LEAST_KB 512
+#define LIVE_SERIES_FLOOR_KB 32
 
 struct leak {
 	const struct live_series_row *row;

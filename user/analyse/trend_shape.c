@@ -249,7 +249,13 @@ static void judge_pieces(struct trend_shape *c, const struct point *p, uint32_t 
 		c->kind = c->changed > 0 ? TREND_SHAPE_SETTLED : TREND_SHAPE_SHRINKING;
 }
 
-void trend_shape_of(const struct point *all, uint32_t n_all, struct trend_shape *ret_shape)
+void trend_shape_of(const struct point *p, uint32_t n, struct trend_shape *ret_shape)
+{
+	trend_shape_above(p, n, TREND_SHAPE_MIN_KB, ret_shape);
+}
+
+void trend_shape_above(const struct point *all, uint32_t n_all, double least_kb,
+		       struct trend_shape *ret_shape)
 {
 	struct trend_shape c = { .kind = TREND_SHAPE_SHORT };
 	struct point p[SERIES_POINTS];
@@ -261,7 +267,7 @@ void trend_shape_of(const struct point *all, uint32_t n_all, struct trend_shape 
 		c.span_s = all[n_all - 1].t - all[0].t;
 		n = series_thin(all, n_all, p, SERIES_POINTS);
 		series_facts(p, n, &f);
-		c.matters = fmax(TREND_SHAPE_PART * median(p, n), TREND_SHAPE_MIN_KB);
+		c.matters = fmax(TREND_SHAPE_PART * median(p, n), least_kb);
 		if (n < TREND_SHAPE_POINTS || p[n - 1].t <= p[0].t)
 			c.kind = TREND_SHAPE_SHORT;
 		else if (f.max - f.min < c.matters)

@@ -70,6 +70,9 @@ struct trend_shape {
  * otherwise.
  */
 void trend_shape_of(const struct point *p, uint32_t n, struct trend_shape *ret_shape);
+/* The same, with another least of what matters than TREND_SHAPE_MIN_KB. */
+void trend_shape_above(const struct point *p, uint32_t n, double least_kb,
+		       struct trend_shape *ret_shape);
 
 /* The reason in one sentence, values written as sizes. */
 void trend_shape_reason(const struct trend_shape *c, char *buf, uint32_t size);

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,6 +135,55 @@ static void what_grows_and_stays_is_a_leak(void **state)
 	(void)state;
 }
 
+/* A line in `ticks` ticks of `tick_s`, `bytes` each: is it a leak, and of which slope? */
+static bool line_leaks(int ticks, double tick_s, int64_t bytes,
+		       const struct live_series_error *error, struct series_line *ret_line)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	struct leak leak;
+
+	for (int i = 0; i < ticks; i++) {
+		live_series_add(b, 1, LEAKY, 1, bytes);
+		live_series_tick(b, i * tick_s);
+	}
+	live_series_old(b, 1, LEAKY, (uint64_t)ticks);
+	live_series_error(b, 1, LEAKY, error);
+	if (!live_series_leaks(b, tick_s, &leak, 1))
+		return false;
+	*ret_line = leak.shape.tail;
+	return true;
+}
+
+/* 100 MiB in the end, 40 % less or 20 % more, and all of it 10 % more: of a line through a random walk 6/5 of the former. */
+static void what_an_estimate_may_be_off_by_is_in_the_interval_of_its_rate(void **state)
+{
+	const double all = 100.0 * MIB;
+	const struct live_series_error error = { .low2 = pow(0.4 * all, 2),
+						 .high2 = pow(0.2 * all, 2),
+						 .above = 0.1 * all };
+	struct series_line l;
+
+	assert_true(line_leaks(100, 1, MIB, &(struct live_series_error){ 0 }, &l));
+	assert_true(l.slope_high - l.slope_low < 0.01);
+	assert_true(line_leaks(100, 1, MIB, &error, &l));
+	assert_true(fabs(1 - l.slope_low / 1024 - 0.4 * sqrt(1.2)) < 0.01);
+	assert_true(fabs(l.slope_high / 1024 - 1 - hypot(0.2 * sqrt(1.2), 0.1)) < 0.01);
+	(void)state;
+}
+
+/* 1 KB a second: 60 kB in a minute are less than what matters there, 600 kB in ten more, if they are sure. */
+static void what_matters_is_less_the_longer_it_goes_on(void **state)
+{
+	const struct live_series_error sure = { .low2 = pow(200000, 2), .high2 = pow(200000, 2) };
+	const struct live_series_error unsure = { .low2 = pow(700000, 2), .high2 = pow(700000, 2) };
+	struct series_line l;
+
+	assert_false(line_leaks(60, 1, 1000, &sure, &l));
+	assert_true(line_leaks(250, 2, 2000, &sure, &l));
+	assert_false(line_leaks(250, 2, 2000, &unsure, &l));
+	(void)state;
+}
+
 static void few_ticks_are_no_evidence(void **state)
 {
 	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
@@ -196,6 +246,8 @@ int main(void)
 		cmocka_unit_test(more_stacks_than_there_is_room_for_are_other),
 		cmocka_unit_test(a_leak_that_begins_late_among_many_stacks_has_a_row),
 		cmocka_unit_test(what_grows_and_stays_is_a_leak),
+		cmocka_unit_test(what_an_estimate_may_be_off_by_is_in_the_interval_of_its_rate),
+		cmocka_unit_test(what_matters_is_less_the_longer_it_goes_on),
 		cmocka_unit_test(few_ticks_are_no_evidence),
 		cmocka_unit_test(leaks_come_fastest_first),
 		cmocka_unit_test(estimates_in_a_unit_of_their_own_become_bytes_in_the_end),

@@ -471,6 +471,20 @@ static int add_estimate(struct alloc *al, uint32_t row, const struct live_estima
 	return alloc_add_errors(al, stack, labels, NULL, errors);
 }
 
+static void add_series_error(struct alloc *al, const struct live_process *p, uint32_t row,
+			     stack_id stack)
+{
+	const struct live_estimate *est = live_heap_row(p->heap, row + 1);
+	struct live_series_error error = { 0 };
+	struct value_error weights = { 0 };
+
+	live_walk_error(est, &error.low2, &error.high2);
+	add_weights(&weights, est->bytes, bursts_of_row(al, row));
+	error.below = weights.below;
+	error.above = weights.above;
+	live_series_error(al->live->series, p->image, stack, &error);
+}
+
 static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_key *key)
 {
 	struct alloc *al = ctx;
@@ -485,6 +499,7 @@ static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_k
 	al->run->oom |= add_estimate(al, row, est, stack, labels) < 0;
 	live_series_old(al->live->series, p->image, stack, (uint64_t)llround(est->old_blocks));
 	live_series_final(al->live->series, p->image, stack, est->bytes);
+	add_series_error(al, p, row, stack);
 }
 
 void live_finish(struct alloc *al)

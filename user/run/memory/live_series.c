@@ -54,6 +54,15 @@ static double kept_age_s(const struct live *ls)
 	return traced / 2 < KEPT_AGE_S ? traced / 2 : KEPT_AGE_S;
 }
 
+/* A sample that lives and stands for `bytes`: Poisson's variance, about. */
+static void add_error(struct live *ls, uint32_t image, stack_id stack, double bytes)
+{
+	double half2 = 1.96 * 1.96 * bytes * bytes;
+
+	live_series_error(ls->series, image, stack,
+			  &(struct live_series_error){ .low2 = half2, .high2 = half2 });
+}
+
 static void on_alloc(void *ctx, const struct proc_id *proc, stack_id stack, int64_t blocks,
 		     int64_t bytes, uint64_t born_ns)
 {
@@ -74,6 +83,8 @@ static void on_alloc(void *ctx, const struct proc_id *proc, stack_id stack, int6
 		if (ls->run->alloc.to_ns > born_ns &&
 		    (double)(ls->run->alloc.to_ns - born_ns) / 1e9 >= ls->leak_age_s)
 			live_series_old(ls->series, image, stack, 1);
+		if (ls->run->alloc.tier == ALLOC_TIER_SAMPLED)
+			add_error(ls, image, stack, (double)bytes);
 	}
 }
 
