@@ -119,6 +119,7 @@ enum ms_event_kind {
 	MS_EV_REASSIGNED,   /* struct ms_reassigned_rec   */
 	MS_EV_RESULT,  /* struct ms_result_rec  */
 	MS_EV_CALL,    /* struct ms_call_rec    */
+	MS_EV_CHAIN,   /* struct ms_chain_rec   */
 };
 
 /* An addition that the totals had no room for. */
@@ -201,6 +202,30 @@ struct ms_deferred_rec {
  * threads, whose stack is known to end further away. */
 #define MS_DEFERRED_SMALL (16 * 1024)
 #define MS_DEFERRED_LARGE (64 * 1024)
+
+/*
+ * The frames of a language of a deferred stack's thread, read in the moment in which its stack is copied: later
+ * the thread has gone on. Sent right before the deferred record. Variable length: the links of the chain follow
+ * the struct, innermost first.
+ */
+struct ms_chain_rec {
+	__u32 kind; /* MS_EV_CHAIN */
+	__u16 n_links;
+	__u8 lost;  /* the head of the chain could not be read: 1 + enum ms_lang_lost */
+	__u8 pad;
+	struct ms_hash hash; /* of the deferred record                                    */
+	struct ms_proc proc;
+	__u64 entry; /* lang_entry of struct ms_walk, at the start                        */
+	__u64 next;  /* what follows the last link; 0: nothing, else it was not read      */
+};
+
+struct ms_chain_link {
+	__u64 at;       /* address of the frame, and above it its boundary (walk/lang.h) */
+	__u64 words[2]; /* 0: a frame without code, which ends a run                     */
+};
+
+#define MS_CHAIN_LINKS 512 /* at most, a power of two */
+#define MS_CHAIN_SHIFT 56  /* of the boundary         */
 
 /*
  * One event of a sampler that runs in the target, at one of the sampler's sites (sampled.bpf.c).
@@ -639,6 +664,8 @@ MS_ASSERT(sizeof(struct ms_result_rec) == 40 + sizeof(struct ms_total_key));
 MS_ASSERT(sizeof(struct ms_call_rec) == 200);
 MS_ASSERT(sizeof(struct ms_stack_rec) == 40);
 MS_ASSERT(sizeof(struct ms_deferred_rec) == 336);
+MS_ASSERT(sizeof(struct ms_chain_rec) == 56);
+MS_ASSERT(sizeof(struct ms_chain_link) == 24);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
 MS_ASSERT(sizeof(struct ms_site) == 56);
 MS_ASSERT(sizeof(struct ms_mapping_rec) == 104);

@@ -115,6 +115,7 @@ volatile __u64 mappings_known_ns __weak = 0;
 
 /* When user space was last woken for a stack with frames of a language, CLOCK_MONOTONIC ns. */
 volatile __u64 lang_woken_ns __weak = 0;
+#define LANG_WAKE_NS 10000000
 
 /* CLOCK_MONOTONIC in seconds, kept by user space: exact enough for a table's time of last use. */
 volatile __u32 clock_s __weak = 0;

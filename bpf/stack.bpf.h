@@ -55,8 +55,6 @@ static __always_inline void verdict_count(enum ms_source source, __u32 verdict)
 		__sync_fetch_and_add(slot, 1);
 }
 
-#define LANG_WAKE_NS 10000000
-
 /*
  * Flags for a new stack. What frames of a language refer to is read by user space, and may be freed soon (a module's
  * body runs once): it is woken for those, a hundred times a second at most.
@@ -222,7 +220,7 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	/* The first walk has used up the registers. */
 	walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true);
 	walk_take_lang(of->slot, task, of->proc);
-	r = deferred_send(s, task, of->proc, of->as_gen, of->source, ret_hash);
+	r = deferred_send(s, of->slot, task, of->proc, of->as_gen, of->source, ret_hash);
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);
 	return s->owner == bpf_get_current_pid_tgid() ? STACK_DEFERRED : STACK_TORN;

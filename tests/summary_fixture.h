@@ -147,7 +147,7 @@ static struct run_summary fixture_summary(void)
 	s.plain = plain_verdict(100 * 1024, 190 * 1024);
 	s.langs = (struct summary_langs){ .processes = 2, .name = "CPython 3.11.2", .unreadable = 1,
 					  .trouble = "CPython 3.99 is newer than what memscope knows", .named = 1234,
-					  .gone = 3, .damaged = 1, .lost = 5, .misplaced = 7, .left_out = 2 };
+					  .gone = 3, .damaged = 1, .native = 6, .lost = 5, .misplaced = 7, .left_out = 2 };
 	s.symbols = (struct summary_symbols){ .locations = 1300, .named = 1260, .ranges = 30, .offset_only = 10,
 					      .n_worst = 1 };
 	s.symbols.worst[0].module = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";

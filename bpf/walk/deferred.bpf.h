@@ -110,7 +110,7 @@ static __always_inline struct ms_hash deferred_name(__u64 now_ns, __u32 tid)
  * Sends the registers in `s->walk` and the stack they point to. 0, or -1: the rate is used up, or
  * there is no room. *ret_hash is the name under which the stack will be stored.
  */
-static __always_inline int deferred_send(struct stack_scratch *s, struct task_struct *task,
+static __always_inline int deferred_send(struct stack_scratch *s, __u32 slot, struct task_struct *task,
 					const struct ms_proc *proc, __u32 as_gen,
 					enum ms_source source, struct ms_hash *ret_hash)
 {
@@ -129,6 +129,11 @@ static __always_inline int deferred_send(struct stack_scratch *s, struct task_st
 	if (!deferred_has_room(MS_DEFERRED_LARGE)) {
 		stat_inc(STAT_DEFERRED_RING_FULL);
 		return -1;
+	}
+	if (s->walk.lang.lang) {
+		s->hash = hash;
+		s->chain.proc = *proc;
+		walk_chain(slot);
 	}
 	if (above > MS_DEFERRED_SMALL && above < STACK_LIMIT) {
 		rec = bpf_ringbuf_reserve(&events, sizeof(*rec) + MS_DEFERRED_LARGE, 0);

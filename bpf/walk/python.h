@@ -82,27 +82,27 @@ WALK_INLINE int python_end(struct ms_walk *w, __u64 entry)
 	return LANG_NONE;
 }
 
-WALK_INLINE int python_next(struct ms_walk *w)
+/* Does a frame with this boundary have no code, and end a run? */
+WALK_INLINE bool python_is_end(const struct ms_walk *w, __u8 boundary)
+{
+	return w->lang.python.boundary_kind == MS_PYTHON_OWNER && boundary >= w->lang.python.boundary;
+}
+
+/* Reads the frame at `at`: its words into w->lang_words, none for one that has no code. */
+WALK_INLINE bool python_load(struct ms_walk *w, __u64 at, struct lang_link *ret_link)
 {
 	const struct ms_python *p = &w->lang.python;
-	__u64 at = w->lang_at, code, instr, previous;
 	__u32 base = p->code_first_line & ~7u;
-	__u8 boundary;
+	__u64 code, instr;
 
-	if (w->lang_running == 2 || python_is_outer(w))
-		return LANG_NONE;
-	if (!at) {
-		lang_mismatch(w);
-		return LANG_NONE;
-	}
 	if (!python_read(w, at, p->frame_bytes))
-		return lang_lose(w, MS_LOST_FRAME);
+		return false;
 	code = python_word(w, p->frame_code) & ~(__u64)p->code_mask;
-	previous = python_word(w, p->frame_previous);
-	boundary = (__u8)(python_word(w, p->frame_boundary) >> (p->frame_boundary & 7) * 8);
-	w->lang_at = previous;
-	if (p->boundary_kind == MS_PYTHON_OWNER && boundary >= p->boundary)
-		return python_end(w, at);
+	ret_link->previous = python_word(w, p->frame_previous);
+	ret_link->boundary = (__u8)(python_word(w, p->frame_boundary) >> (p->frame_boundary & 7) * 8);
+	w->lang_words[0] = w->lang_words[1] = 0;
+	if (python_is_end(w, ret_link->boundary))
+		return true;
 	if (p->instr_kind == MS_PYTHON_LASTI) {
 		instr = python_half(w, p->frame_instr);
 	} else {
@@ -111,7 +111,7 @@ WALK_INLINE int python_next(struct ms_walk *w)
 			instr = MS_LANG_NO_INSTR;
 	}
 	if (!python_read(w, code + base, p->code_linetable + 8 - base))
-		return lang_lose(w, MS_LOST_FRAME);
+		return false;
 	w->lang_words[0] = code | MS_FRAME_LANG << MS_FRAME_TAG_SHIFT;
 	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT |
 			   (__u64)MS_LANG_PYTHON << MS_LANG_SHIFT |
@@ -120,9 +120,31 @@ WALK_INLINE int python_next(struct ms_walk *w)
 					    python_word(w, p->code_linetable - base))
 				   << 32 |
 			   instr;
+	return true;
+}
+
+WALK_INLINE int python_next(struct ms_walk *w)
+{
+	const struct ms_python *p = &w->lang.python;
+	struct lang_link link = {};
+	__u64 at = w->lang_at;
+	int copied;
+
+	if (w->lang_running == 2 || python_is_outer(w))
+		return LANG_NONE;
+	if (!at) {
+		lang_mismatch(w);
+		return LANG_NONE;
+	}
+	copied = walk_chain_link(w, at, &link);
+	if (copied == CHAIN_LOST || (copied == CHAIN_NONE && !python_load(w, at, &link)))
+		return lang_lose(w, MS_LOST_FRAME);
+	w->lang_at = link.previous;
+	if (python_is_end(w, link.boundary))
+		return python_end(w, at);
 	if (p->boundary_kind == MS_PYTHON_EACH) {
 		w->lang_running = 2;
-	} else if (p->boundary_kind == MS_PYTHON_ENTRY && boundary == p->boundary) {
+	} else if (p->boundary_kind == MS_PYTHON_ENTRY && link.boundary == p->boundary) {
 		if (w->lang_entry < w->lang_low)
 			lang_mismatch(w);
 		w->lang_running = 2;

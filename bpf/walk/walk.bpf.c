@@ -63,6 +63,21 @@ WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 	return false;
 }
 
+/* A copied chain is what user space walks. */
+WALK_INLINE int walk_chain_head(struct ms_walk *w)
+{
+	(void)w;
+	return CHAIN_NONE;
+}
+
+WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *ret_link)
+{
+	(void)w;
+	(void)at;
+	(void)ret_link;
+	return CHAIN_NONE;
+}
+
 __noinline int walk_begin_lang(__u32 slot, __u32 tgid, __u32 exec_id, __u64 start_ns, __u64 base)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
@@ -246,6 +261,71 @@ __noinline int walk_stack(__u32 slot)
 		    s->walk.verdict != MS_COMPLETE)
 			stat_inc(STAT_UNWIND_CACHE_WRONG);
 	}
+	return 0;
+}
+
+/* Copies the next link of the chain. 0: that was all that can be. */
+__noinline int walk_chain_one(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	struct lang_link link = {};
+	__u64 at;
+	__u32 n;
+
+	if (!s)
+		return 0;
+	at = s->walk.lang_at;
+	n = s->chain.n_links;
+	if (!at || n >= MS_CHAIN_LINKS || !python_load(&s->walk, at, &link))
+		return 0;
+	s->links[n % MS_CHAIN_LINKS] = (struct ms_chain_link){
+		.at = at | (__u64)link.boundary << MS_CHAIN_SHIFT,
+		.words = { s->walk.lang_words[0], s->walk.lang_words[1] },
+	};
+	s->chain.n_links = n + 1;
+	s->walk.lang_at = link.previous;
+	return 1;
+}
+
+__noinline int walk_chain_some(__u32 slot)
+{
+	for (int i = 0; i < TURNS; i++)
+		if (!walk_chain_one(slot))
+			return 0;
+	return 1;
+}
+
+__noinline int walk_chain(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	__u64 state, now_ns, flags = BPF_RB_NO_WAKEUP;
+	__u32 len;
+
+	if (!s)
+		return 0;
+	s->chain.kind = MS_EV_CHAIN;
+	s->chain.n_links = 0;
+	s->chain.lost = s->chain.pad = 0;
+	s->chain.hash = s->hash;
+	s->walk.lang_at = s->walk.lang_entry = 0;
+	if (!lang_thread(&s->walk, &state) || !python_begin(&s->walk, state))
+		s->chain.lost = 1 + MS_LOST_STATE;
+	s->chain.entry = s->walk.lang_entry;
+	for (int i = 0; i < MS_CHAIN_LINKS / TURNS; i++)
+		if (!walk_chain_some(slot))
+			break;
+	s->chain.next = s->walk.lang_at;
+	len = sizeof(s->chain) + s->chain.n_links * sizeof(s->links[0]);
+	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
+	if (len > sizeof(s->chain) + sizeof(s->links))
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	if (now_ns >= lang_woken_ns + LANG_WAKE_NS) {
+		lang_woken_ns = now_ns;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
+	if (bpf_ringbuf_output(&events, &s->chain, len, flags))
+		stat_inc(STAT_CHAIN_RING_FULL);
 	return 0;
 }
 

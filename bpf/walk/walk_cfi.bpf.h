@@ -9,7 +9,6 @@
 #include "common.bpf.h"
 
 #include "walk/walk.h"
-/* Working memory of one program type; programs of one type never interrupt each other. */
 /* What one program type works with; the programs of one type never interrupt each other. */
 struct stack_scratch {
 	__u64 owner; /* pid_tgid of the walk under way */
@@ -27,6 +26,10 @@ struct stack_scratch {
 		struct {
 			struct ms_deferred_rec pending;
 			__u8 bytes[MS_DEFERRED_SMALL];
+		};
+		struct {
+			struct ms_chain_rec chain;
+			struct ms_chain_link links[MS_CHAIN_LINKS];
 		};
 	};
 };
@@ -259,5 +262,8 @@ int walk_stack(__u32 slot);
 int walk_remember(__u32 slot);
 /* Hashes frames that a kernel helper has written to the scratch. */
 int walk_hash_list(__u32 slot, __u32 n);
+/* Sends the frames of a language that the thread executes, for the deferred stack named s->hash; in s->chain is its
+ * process. */
+int walk_chain(__u32 slot);
 
 #endif

@@ -34,6 +34,26 @@ enum lang_step {
 			* many frames stay */
 };
 
+/* Besides its words, of a frame of the chain. */
+struct lang_link {
+	__u64 previous; /* the frame that called it; 0: there is none */
+	__u8 boundary;
+};
+
+/*
+ * Has the chain been copied together with the stack (struct ms_chain_rec)? Then a walk of that copy takes it from
+ * there; the includer says how. `walk_chain_head` sets lang_at and lang_entry, `walk_chain_link` the words and the
+ * link of the frame at `at`.
+ */
+enum lang_chain {
+	CHAIN_NONE, /* it is read where it is        */
+	CHAIN_COPIED,
+	CHAIN_LOST, /* this of it could not be copied */
+};
+
+WALK_INLINE int walk_chain_head(struct ms_walk *w);
+WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *ret_link);
+
 /* The word that a thread's state is found by. false: it cannot be read. */
 WALK_INLINE bool lang_thread(struct ms_walk *w, __u64 *ret_word)
 {
@@ -117,12 +137,15 @@ WALK_FUNCTION int walk_lang(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
 	__u64 state;
+	int copied;
 
 	if (!w)
 		return LANG_NONE;
 	if (!w->lang_begun) {
 		w->lang_begun = 1;
-		if (!lang_thread(w, &state) || !python_begin(w, state))
+		copied = walk_chain_head(w);
+		if (copied == CHAIN_LOST ||
+		    (copied == CHAIN_NONE && (!lang_thread(w, &state) || !python_begin(w, state))))
 			return lang_lose(w, MS_LOST_STATE);
 		w->lang_first = w->lang_at;
 	}

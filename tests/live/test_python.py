@@ -179,14 +179,14 @@ def stacks_of_python_are_whole():
     equal((langs["damaged"], langs["unreadable"]), (0, 0), "damaged frames, unreadable runtimes")
 
 
-def python(code, *args):
-    """Debian's Python on a program of a few lines, at work."""
-    if not os.path.exists("/usr/bin/python3"):
-        skip("/usr/bin/python3 is not installed")
+def python(code, *args, interpreter="/usr/bin/python3"):
+    """Debian's Python, or another, on a program of a few lines, at work."""
+    if not os.path.exists(interpreter):
+        skip(f"{interpreter} is not installed")
     path = scratch("program") + ".py"
     with open(path, "w", encoding="utf-8") as f:
         f.write(code)
-    return at_work(Child(["/usr/bin/python3", path, *args], **QUIET))
+    return at_work(Child([interpreter, path, *args], **QUIET))
 
 
 # What each does is the same, and is all of Python: so many rounds are so much time.
@@ -251,6 +251,54 @@ def languages_can_be_left_out_and_the_interpreter_kept():
         else:
             check(len(lang) > 0.9 * len(stacks) and len(evals) < 0.2 * len(stacks),
                   f"by default: of {len(stacks)} stacks {len(lang)} have frames of Python, {len(evals)} the interpreter's")
+
+
+# Code of a file is mapped over what was there, again and again: while memscope does not know what, stacks are walked later.
+REMAPS = """
+import mmap
+file = open("/bin/true", "rb")
+def spin():
+    x = 0
+    for i in range(60000):
+        x = (x * 31 + i) % 1000003
+def turn():
+    m = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+    spin()
+    m.close()
+    spin()
+def main():
+    while True:
+        turn()
+main()
+"""
+
+
+@fact
+def stacks_of_python_that_are_walked_later_have_its_frames_of_then():
+    found = interpreters()
+    if not found:
+        skip("no CPython from 3.8 on is installed")
+    # One of each way in which runs of frames end: 3.8 to 3.10, 3.11, from 3.12 on.
+    kinds = {min(max(int(version.split(".")[1]), 10), 12): path for path, version in found.items()}
+    found = {path: found[path] for path in kinds.values()}
+    children = {python(REMAPS, interpreter=path): version for path, version in found.items()}
+    run = Run("-p", ",".join(str(c.pid) for c in children), "--only", "oncpu", "-F", 49, "-v")
+    run.ready()
+    os.kill(run.pid, signal.SIGSTOP)  # it cannot keep up
+    for child in children:
+        has_worked(child.pid, 0.3)
+    os.kill(run.pid, signal.SIGCONT)
+    run.stop()
+    later = re.search(r"walked in user space: (\d+) sent.* (\d+) for want of room", run.stderr)
+    check(later and int(later[1]) >= 5 * len(children) and later[2] == "0",
+          f"at 49 Hz, {len(children)} times 0.3 s of CPU time were to be walked later: {later and later[0]}")
+    whole_chain = ["spin", "turn", "main", "<module>"]
+    p = run.profile("oncpu")
+    for child, version in children.items():
+        stacks = [[f.name.split(" ")[0] for f in s.frames if f.module == LANG] for s in p.samples
+                  if s.labels.get("pid") == child.pid]
+        odd = [s for s in stacks if not s or s != whole_chain[-len(s):]]
+        check(stacks and not odd, f"CPython {version}: {len(odd)} of {len(stacks)} stacks do not have their frames: {odd[:2]}")
 
 
 CHILDREN = """

@@ -266,6 +266,7 @@ struct summary_langs {
 	uint64_t left_out;        /* processes for which the kernel's table had no room */
 	uint64_t named;           /* places in functions                                  */
 	uint64_t gone, damaged;   /* frames whose code was freed, or was none, when it was to be named */
+	uint64_t native;          /* events in the interpreter without any frame of the language */
 	uint64_t lost, misplaced; /* stacks: frames not read; taken where the interpreter is entered or left */
 };
 

@@ -123,6 +123,14 @@ bool lang_image_is_libc(const struct lang_image *image)
 	return image->libc;
 }
 
+bool lang_image_executes(const struct lang_image *image, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < image->python.n_ranges; i++)
+		if (vaddr >= image->python.range[i].start && vaddr < image->python.range[i].end)
+			return true;
+	return false;
+}
+
 int lang_runtime_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 		      const struct lang_memory *mem, struct lang_runtime *ret_runtime,
 		      struct err *e)

@@ -46,6 +46,8 @@ DEFINE_CLEANUP(struct lang_image *, lang_image_freep, lang_image_free)
 /* MS_LANG_NONE: only a C library. */
 enum ms_lang lang_image_lang(const struct lang_image *image);
 bool lang_image_is_libc(const struct lang_image *image);
+/* Does the code at `vaddr` execute frames of the language? */
+bool lang_image_executes(const struct lang_image *image, uint64_t vaddr);
 
 /* An image as it is mapped: vaddr + bias is an address. */
 struct lang_mapped {

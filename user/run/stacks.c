@@ -269,8 +269,9 @@ static void report_langs(struct stacks *st, struct run_summary *to)
 		.named = l->named,
 		.gone = l->gone,
 		.damaged = l->damaged,
-		.lost = stats[STAT_LANG_LOST],
-		.misplaced = stats[STAT_LANG_SHORT],
+		.native = l->native,
+		.lost = stats[STAT_LANG_LOST] + l->lost,
+		.misplaced = stats[STAT_LANG_SHORT] + l->misplaced,
 	};
 }
 

@@ -8,6 +8,7 @@ static struct {
 	struct ms_walk walk;
 	const struct publish_mem *mem;
 	const struct host_stack *stack;
+	uint32_t link; /* of the stack's chain: after the last that was asked for */
 } host;
 
 WALK_INLINE struct ms_walk *walk_of(__u32 slot)
@@ -64,6 +65,43 @@ WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 	return false;
 }
 
+WALK_INLINE int walk_chain_head(struct ms_walk *w)
+{
+	const struct ms_chain_rec *chain = host.stack->chain;
+
+	if (!chain)
+		return CHAIN_NONE;
+	if (chain->lost)
+		return CHAIN_LOST;
+	w->lang_entry = chain->entry;
+	w->lang_at = chain->n_links ? host.stack->links[0].at & ((1ULL << MS_CHAIN_SHIFT) - 1)
+				    : chain->next;
+	return CHAIN_COPIED;
+}
+
+/* Mostly the next one; a run that is taken back begins again. */
+WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *ret_link)
+{
+	const struct ms_chain_rec *chain = host.stack->chain;
+	const struct ms_chain_link *links = host.stack->links;
+	const __u64 mask = (1ULL << MS_CHAIN_SHIFT) - 1;
+
+	if (!chain)
+		return CHAIN_NONE;
+	for (uint32_t i = 0; i < chain->n_links; i++) {
+		uint32_t k = (host.link + i) % chain->n_links;
+
+		if ((links[k].at & mask) != at)
+			continue;
+		host.link = k + 1;
+		memcpy(w->lang_words, links[k].words, sizeof(w->lang_words));
+		ret_link->previous = k + 1u < chain->n_links ? links[k + 1].at & mask : chain->next;
+		ret_link->boundary = (__u8)(links[k].at >> MS_CHAIN_SHIFT);
+		return CHAIN_COPIED;
+	}
+	return CHAIN_LOST;
+}
+
 /* What was remembered may be of other tables. */
 static void tables_are(const struct publish_mem *mem)
 {
@@ -100,6 +138,7 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 
 	tables_are(mem);
 	host.stack = stack;
+	host.link = 0;
 	memcpy(w->regs, stack->regs, sizeof(w->regs));
 	w->pc = stack->pc;
 	w->space = *stack->space;
@@ -136,6 +175,11 @@ const struct ms_notes *host_notes(void)
 bool host_lang_misplaced(void)
 {
 	return host.walk.lang_short;
+}
+
+bool host_lang_lost(void)
+{
+	return host.walk.lang_lost != 0;
 }
 
 static bool is_proven(struct ms_walk *w, uint64_t pc)

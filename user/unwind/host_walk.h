@@ -39,6 +39,9 @@ struct host_stack {
 	 * looked for. They are read from memory by read(), so the thread must not have run since. */
 	const struct ms_lang_row *lang;
 	uint64_t thread_base;
+	/* Or they were copied with the stack: then from there alone. NULL: they were not. */
+	const struct ms_chain_rec *chain;
+	const struct ms_chain_link *links;
 };
 
 /*
@@ -54,6 +57,8 @@ const struct ms_notes *host_notes(void);
 
 /* Did native frames and those of the language not match in the last walk (walk_lang.h)? */
 bool host_lang_misplaced(void);
+/* Could frames of the language not be read in it, in whole or in part? */
+bool host_lang_lost(void);
 
 /*
  * Of a stack that was walked: the number of the first frame whose caller nothing vouches for; `n` when

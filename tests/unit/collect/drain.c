@@ -158,6 +158,7 @@ static void a_stack_that_was_torn_is_left_out(void **state)
 static void records_that_are_cut_short_are_left_out(void **state)
 {
 	const struct ms_deferred_rec deferred = { .kind = MS_EV_DEFERRED, .stack_bytes = 8 };
+	const struct ms_chain_rec chain = { .kind = MS_EV_CHAIN, .n_links = 1 };
 	const struct stack s = { .rec = { .kind = MS_EV_STACK, .n_frames = 3 } };
 	const uint32_t kinds[] = { MS_EV_STACK,  MS_EV_SAMPLE,  MS_EV_TOTAL,
 				   MS_EV_CGROUP, MS_EV_MAPPING, MS_EV_REASSIGNED };
@@ -167,6 +168,8 @@ static void records_that_are_cut_short_are_left_out(void **state)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		send(&kinds[i], sizeof(kinds[i]));
 	send(&deferred, sizeof(deferred));
+	send(&chain, sizeof(chain));
+	send(&chain, sizeof(chain) - 1);
 	send(&s, sizeof(s));
 	send(&s, 2);
 	assert_int_equal(drain_sent(*state), 0);

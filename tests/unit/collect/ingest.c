@@ -488,6 +488,16 @@ static bool lang_internal(void *ctx, const struct proc_id *id, module_id module)
 	return module.ix == interpreter.ix;
 }
 
+static uint64_t native;
+
+static void lang_native(void *ctx, const struct proc_id *id, const uint64_t *frames, uint32_t n,
+			uint64_t count)
+{
+	(void)ctx, (void)frames, (void)n;
+	assert_int_equal(id->pid, self.tgid);
+	native += count;
+}
+
 #define LANG(code)                                                                                 \
 	(MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (code)), (MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT)
 
@@ -497,7 +507,8 @@ static const uint64_t mixed[] = { 0x1000, LANG(0x10), LANG(0x20), 0x2000,
 
 static void send_mixed(struct fixture *f, bool keep_native)
 {
-	struct ingest_langs langs = { lang_place, lang_seen, lang_internal, f, keep_native };
+	struct ingest_langs langs = { lang_place,  lang_seen, lang_internal,
+				      lang_native, f,         keep_native };
 	struct ms_stack_rec rec = {
 		.kind = MS_EV_STACK, .n_frames = sizeof(mixed) / 8, .hash = { 9, 9 }, .tgid = 77
 	};
@@ -550,6 +561,19 @@ static void a_librarys_frames_between_those_of_a_language_stay(void **state)
 	assert_int_equal(addresses(f, f->p.offcpu, 0, got), 8);
 }
 
+static void events_without_a_frame_of_a_language_are_reported(void **state)
+{
+	uint64_t frames[] = { 0x1000, 0x7000 };
+	struct fixture *f = *state;
+
+	native = 0;
+	send_mixed(f, false);
+	assert_int_equal(native, 0);
+	send_stack(f, 2, 0, frames, 2);
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 2, 0), 3, 1);
+	assert_int_equal(native, 3);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -576,6 +600,7 @@ int main(void)
 		TEST(an_interpreters_frames_between_those_of_its_language_are_hidden),
 		TEST(an_interpreters_frames_stay_where_they_are_asked_for),
 		TEST(a_librarys_frames_between_those_of_a_language_stay),
+		TEST(events_without_a_frame_of_a_language_are_reported),
 		TEST(the_container_of_a_process_is_a_label),
 		TEST(a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it),
 		TEST(without_names_of_kernel_functions_the_whole_stack_is_shown),

@@ -111,6 +111,7 @@ static void everything_known_is_shown(void **state)
 		"no frames of an interpreter in 1 process: CPython 3.99 is newer than what memscope knows\n");
 	assert_has(text, "3 frames without a name: their code was gone when it was to be read\n");
 	assert_has(text, "1 frame without a name: what it refers to is no code\n");
+	assert_has(text, "6 events of the interpreter alone: its language was not found yet\n");
 	assert_has(text, "5 stacks with frames that could not be read\n");
 	assert_has(text,
 		   "7 stacks taken as the interpreter was entered or left: counted as guessed\n");

@@ -29,6 +29,27 @@ static void a_stack_that_is_still_to_be_walked_waits_and_is_counted(void **state
 	bare_run_free(r);
 }
 
+static void chains_of_deferred_stacks_are_bounded_and_freed(void **state)
+{
+	const struct component *c = component_named("stacks");
+	void *self;
+	struct run *r = prepared(&self);
+	struct ms_deferred_rec rec = { .stack_bytes = 8, .hash.lo = 7 };
+	struct ms_chain_rec chain = { .n_links = 1 };
+	struct ms_chain_link link = { .words = { 1, 2 } };
+	uint64_t bytes = 1;
+
+	assert_int_equal(c->open(self, NULL), 0);
+	/* Some whose stacks never come; one that is taken by its stack. */
+	for (chain.hash.lo = 1; chain.hash.lo < 1000; chain.hash.lo++)
+		assert_int_equal(deliver(DRAIN_CHAIN, &chain, &link), DRAIN_TAKEN);
+	chain.hash = rec.hash;
+	assert_int_equal(deliver(DRAIN_CHAIN, &chain, &link), DRAIN_TAKEN);
+	assert_int_equal(deliver(DRAIN_DEFERRED, &rec, &bytes), DRAIN_TAKEN);
+	assert_int_equal(r->n_deferred, 1);
+	bare_run_free(r);
+}
+
 static void verdicts_are_reported_of_the_sources_that_were_asked_for(void **state)
 {
 	void *self;
@@ -58,6 +79,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stack_that_is_still_to_be_walked_waits_and_is_counted),
+		cmocka_unit_test(chains_of_deferred_stacks_are_bounded_and_freed),
 		cmocka_unit_test(verdicts_are_reported_of_the_sources_that_were_asked_for),
 		cmocka_unit_test(without_user_stacks_there_are_no_tables),
 	};

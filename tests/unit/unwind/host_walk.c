@@ -295,6 +295,9 @@ static struct {
 	uint8_t stack[NATIVE_MAX * FRAME];
 	uint8_t objects[64 * PY_BYTES];
 	uint64_t slot; /* of the thread: its state */
+	bool copied;   /* the chain was, with the stack */
+	struct ms_chain_rec chain;
+	struct ms_chain_link links[NATIVE_MAX];
 	uint32_t pool[LANG_POOL_WORDS];
 	struct ms_table tables[1];
 	struct ms_rule rules[1];
@@ -430,7 +433,9 @@ static void walk_lang_of(const struct ms_python *p, const char *natives)
 				    .space = &space,
 				    .read = read_objects,
 				    .lang = &row,
-				    .thread_base = FS };
+				    .thread_base = FS,
+				    .chain = lang.copied ? &lang.chain : NULL,
+				    .links = lang.links };
 
 	memcpy(lang.pool, &span, sizeof(span));
 	for (uint32_t i = 0; i < n; i++) {
@@ -472,6 +477,27 @@ static int set_up_lang(void **state)
 	memset(&lang, 0, sizeof(lang));
 	lang.slot = STATE;
 	return 0;
+}
+
+/* The frames at `at` are copied, as the kernel would, and gone from memory. Those of `ends` have no code. */
+static void copy_chain(const struct ms_python *p, const uint64_t *at, const char *boundaries,
+		       uint32_t n)
+{
+	lang.copied = true;
+	lang.chain.n_links = (uint16_t)n;
+	lang.chain.entry = p->boundary_kind == MS_PYTHON_ENTRY ? local(1) : 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct ms_chain_link *l = &lang.links[i];
+
+		l->at = at[i] | (uint64_t)(boundaries[i] - '0') << MS_CHAIN_SHIFT;
+		if (at[i] < object(10) || at[i] >= object(20))
+			continue;
+		l->words[0] = object((uint32_t)((at[i] - object(10)) / PY_BYTES)) |
+			      MS_FRAME_LANG << MS_FRAME_TAG_SHIFT;
+		l->words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT;
+	}
+	memset(lang.objects, 0, sizeof(lang.objects));
+	lang.slot = 0;
 }
 
 static void up_to_3_10_each_call_of_the_interpreter_has_one_frame(void **state)
@@ -575,6 +601,43 @@ static void an_interpreter_without_frames_left_makes_the_stack_a_guess(void **st
 	assert_true(host_lang_misplaced());
 }
 
+static void a_chain_that_was_copied_is_walked_in_place_of_memory(void **state)
+{
+	const uint64_t at311[] = { object(10), object(11), object(12) };
+	const uint64_t at313[] = { object(10), object(11), local(1), object(12), local(3) };
+
+	make_311();
+	copy_chain(&py311, at311, "011", 3);
+	walk_lang_of(&py311, "nenen");
+	assert_string_equal(lang_text(), "n01en2en");
+	assert_false(host_lang_misplaced());
+	assert_false(host_lang_lost());
+	set_up_lang(state);
+	make_313();
+	copy_chain(&py313, at313, "00313", 5);
+	walk_lang_of(&py313, "eenen"); /* the first run is taken back, and comes again */
+	assert_string_equal(lang_text(), "e01en2en");
+	assert_false(host_lang_misplaced());
+	assert_false(host_lang_lost());
+}
+
+static void what_was_not_copied_of_a_chain_is_lost(void **state)
+{
+	const uint64_t at[] = { object(10), object(11) };
+
+	(void)state;
+	make_311();
+	copy_chain(&py311, at, "01", 2);
+	lang.chain.next = object(12);
+	walk_lang_of(&py311, "nenen");
+	assert_string_equal(lang_text(), "n01en?en");
+	assert_true(host_lang_lost());
+	lang.chain.lost = 1 + MS_LOST_STATE;
+	walk_lang_of(&py311, "nenen");
+	assert_string_equal(lang_text(), "n?enen");
+	assert_int_equal(lang.frames[2] & MS_LANG_NO_INSTR, MS_LOST_STATE);
+}
+
 static void a_state_that_cannot_be_read_is_a_frame_that_says_so(void **state)
 {
 	(void)state;
@@ -628,6 +691,9 @@ int main(void)
 				       set_up_lang),
 		cmocka_unit_test_setup(an_interpreter_without_frames_left_makes_the_stack_a_guess,
 				       set_up_lang),
+		cmocka_unit_test_setup(a_chain_that_was_copied_is_walked_in_place_of_memory,
+				       set_up_lang),
+		cmocka_unit_test_setup(what_was_not_copied_of_a_chain_is_lost, set_up_lang),
 		cmocka_unit_test_setup(a_state_that_cannot_be_read_is_a_frame_that_says_so,
 				       set_up_lang),
 		cmocka_unit_test_setup(a_frame_that_cannot_be_read_ends_the_chain, set_up_lang),

@@ -22,8 +22,19 @@ struct deferred_stack {
 	 * for a while. 0: those of now are. */
 	struct ms_space space;
 	uint64_t space_until_ns;
-	uint64_t stack[]; /* struct ms_deferred_rec and the bytes */
+	struct chain *chain; /* NULL: none came with it */
+	uint64_t stack[];    /* struct ms_deferred_rec and the bytes */
 };
+
+/* Frames of a language, which come right before the stack that they belong to. */
+struct chain {
+	struct chain *prev, *next;
+	struct ms_chain_rec rec;
+	struct ms_chain_link links[];
+};
+
+/* Chains that wait for their stacks: those of other CPUs may come in between. */
+#define CHAINS_MAX 64
 
 static const struct ms_deferred_rec *record_of(const struct deferred_stack *p)
 {
@@ -41,9 +52,13 @@ static uint64_t waiting_max(const struct user_stacks *st)
 	return part > WAITING_LEAST ? part : WAITING_LEAST;
 }
 
-static size_t size_of(const struct ms_deferred_rec *rec)
+static size_t size_of(const struct deferred_stack *p)
 {
-	return sizeof(*rec) + rec->stack_bytes;
+	const struct ms_deferred_rec *rec = record_of(p);
+
+	return sizeof(*rec) + rec->stack_bytes +
+	       (p->chain ? sizeof(*p->chain) + p->chain->rec.n_links * sizeof(struct ms_chain_link)
+			 : 0);
 }
 
 /* Memory of the process that was not copied, as it is now: code is what it was. */
@@ -166,6 +181,10 @@ static bool finish(struct user_stacks *st, struct deferred_stack *p, bool may_wa
 		/* Frames of a language are read from memory: only of a thread that has not run since. */
 		stack.lang = rec->thread_base ? langs_row(st, &id) : NULL;
 		stack.thread_base = rec->thread_base;
+	} else if (p->chain) {
+		stack.lang = langs_row(st, &id);
+		stack.chain = &p->chain->rec;
+		stack.links = p->chain->links;
 	}
 	if (!stack.len) { /* it has moved on: what is there now is another stack */
 		verdict = STACK_UNREADABLE;
@@ -176,6 +195,8 @@ static bool finish(struct user_stacks *st, struct deferred_stack *p, bool may_wa
 		if (verdict == STACK_NO_TABLE && may_wait &&
 		    tables_need(st, &space, missing) == -EAGAIN)
 			return false;
+		if (stack.lang)
+			langs_walked(st, host_lang_lost(), host_lang_misplaced());
 	}
 	out.n_frames = (uint16_t)n;
 	out.verdict = (uint8_t)verdict;
@@ -185,10 +206,51 @@ static bool finish(struct user_stacks *st, struct deferred_stack *p, bool may_wa
 	return true;
 }
 
+enum drain_says on_chain(void *ctx, const void *record, const void *links)
+{
+	const struct ms_chain_rec *rec = record;
+	size_t bytes = rec->n_links * sizeof(struct ms_chain_link);
+	struct chain *c = malloc(sizeof(*c) + bytes), *oldest;
+	struct user_stacks *st = ctx;
+	struct proc_id id = wire_id(&rec->proc);
+
+	if (!c) {
+		*st->env.oom = true;
+		return DRAIN_TAKEN;
+	}
+	c->rec = *rec;
+	memcpy(c->links, links, bytes);
+	for (uint32_t i = 0; i < rec->n_links; i++)
+		if (c->links[i].words[0])
+			langs_seen(st, &id, (const uint64_t *)c->links[i].words);
+	DL_APPEND(st->chains, c);
+	if (++st->n_chains > CHAINS_MAX) {
+		oldest = st->chains;
+		DL_DELETE(st->chains, oldest);
+		free(oldest);
+		st->n_chains--;
+	}
+	return DRAIN_TAKEN;
+}
+
+static struct chain *take_chain(struct user_stacks *st, const struct ms_hash *hash)
+{
+	struct chain *c;
+
+	DL_FOREACH (st->chains, c) {
+		if (memcmp(&c->rec.hash, hash, sizeof(*hash)) != 0)
+			continue;
+		DL_DELETE(st->chains, c);
+		st->n_chains--;
+		return c;
+	}
+	return NULL;
+}
+
 enum drain_says on_deferred(void *ctx, const void *record, const void *bytes)
 {
 	const struct ms_deferred_rec *rec = record;
-	struct deferred_stack *p = malloc(sizeof(*p) + size_of(rec));
+	struct deferred_stack *p = malloc(sizeof(*p) + sizeof(*rec) + rec->stack_bytes);
 	struct user_stacks *st = ctx;
 
 	if (!p) {
@@ -196,10 +258,11 @@ enum drain_says on_deferred(void *ctx, const void *record, const void *bytes)
 		return DRAIN_TAKEN;
 	}
 	p->space_until_ns = 0;
+	p->chain = take_chain(st, &rec->hash);
 	memcpy(p->stack, rec, sizeof(*rec));
 	memcpy((struct ms_deferred_rec *)p->stack + 1, bytes, rec->stack_bytes);
 	DL_APPEND(st->deferred, p);
-	st->deferred_bytes += size_of(rec);
+	st->deferred_bytes += size_of(p);
 	(*st->env.n_deferred)++;
 	return DRAIN_TAKEN;
 }
@@ -207,13 +270,14 @@ enum drain_says on_deferred(void *ctx, const void *record, const void *bytes)
 /* false: it waits for a table. */
 static bool try_finish(struct user_stacks *st, struct deferred_stack *p, bool all)
 {
-	size_t size = size_of(record_of(p));
+	size_t size = size_of(p);
 
 	if (!finish(st, p, !all && st->deferred_bytes < waiting_max(st)))
 		return false;
 	DL_DELETE(st->deferred, p);
 	st->deferred_bytes -= size;
 	(*st->env.n_deferred)--;
+	free(p->chain);
 	free(p);
 	return true;
 }
@@ -246,11 +310,18 @@ void user_stacks_remapping(struct user_stacks *st, pid_t pid, uint64_t ns)
 void deferred_free(struct user_stacks *st)
 {
 	struct deferred_stack *p, *next;
+	struct chain *c, *after;
 
 	DL_FOREACH_SAFE(st->deferred, p, next)
 	{
 		DL_DELETE(st->deferred, p);
+		free(p->chain);
 		free(p);
+	}
+	DL_FOREACH_SAFE(st->chains, c, after)
+	{
+		DL_DELETE(st->chains, c);
+		free(c);
 	}
 }
 

@@ -345,6 +345,22 @@ static void on_seen(void *ctx, pid_t pid, const uint64_t words[2])
 		named(st, &p->id, words);
 }
 
+void langs_seen(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2])
+{
+	struct lang_process *p = st->langs ? process_of(st->langs, id->pid) : NULL;
+
+	if (p && p->found && !memcmp(&p->id, id, sizeof(*id)))
+		named(st, id, words);
+}
+
+void langs_walked(struct user_stacks *st, bool lost, bool misplaced)
+{
+	if (!st->langs)
+		return;
+	st->langs->stats.lost += lost;
+	st->langs->stats.misplaced += misplaced;
+}
+
 static location_id on_place(void *ctx, const struct proc_id *id, const uint64_t words[2])
 {
 	struct user_stacks *st = ctx;
@@ -377,6 +393,26 @@ static bool on_internal(void *ctx, const struct proc_id *id, module_id module)
 	return p && p->found && p->module.ix == module.ix;
 }
 
+/* A stack of native frames alone, of which one executes frames of a language. */
+static void on_native(void *ctx, const struct proc_id *id, const uint64_t *frames, uint32_t n,
+		      uint64_t count)
+{
+	const struct user_stacks *st = ctx;
+	const struct lang_process *p = process_of(st->langs, id->pid);
+
+	if (!p || !p->image.image || !(p->found || p->not_ready) ||
+	    memcmp(&p->id, id, sizeof(*id)) != 0)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t pc = (frames[i] & MS_FRAME_ADDR_MASK) - (i > 0);
+
+		if (lang_image_executes(p->image.image, pc - p->image.bias)) {
+			st->langs->stats.native += count;
+			return;
+		}
+	}
+}
+
 /* --- opening --- */
 
 int langs_open(struct user_stacks *st, struct err *e)
@@ -399,6 +435,7 @@ void langs_begin(struct user_stacks *st, struct ingest *in)
 		.place = on_place,
 		.seen = on_seen,
 		.internal = on_internal,
+		.native = on_native,
 		.ctx = st,
 		.keep_native = st->env.native_frames,
 	};

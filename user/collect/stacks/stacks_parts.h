@@ -16,6 +16,7 @@
 struct unwind;
 struct langs;
 struct deferred_stack;
+struct chain;
 struct incomplete_stacks;
 
 struct user_stacks {
@@ -26,6 +27,8 @@ struct user_stacks {
 	struct langs *langs;   /* NULL: frames of interpreted languages are not looked for */
 	struct deferred_stack *deferred;
 	uint64_t deferred_bytes;
+	struct chain *chains; /* frames of a language of deferred stacks that have not come yet */
+	uint32_t n_chains;
 	uint64_t finished[N_SOURCES][N_STACK_VERDICTS];
 	struct incomplete_stacks *incomplete;
 };
@@ -62,11 +65,17 @@ void langs_ended(struct user_stacks *st, pid_t pid);
 void langs_tick(struct user_stacks *st);
 /* The runtime of a process; NULL: none is known. */
 const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct proc_id *id);
+/* A frame of a language that a deferred stack will have: gets its name while its code is there. */
+void langs_seen(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2]);
+/* Such a stack has been walked. */
+void langs_walked(struct user_stacks *st, bool lost, bool misplaced);
 
 /* --- deferred.c --- */
 
 /* A stack to be walked here: waits for user_stacks_walk(). */
 enum drain_says on_deferred(void *ctx, const void *record, const void *bytes);
+/* The frames of a language of the one that comes next. */
+enum drain_says on_chain(void *ctx, const void *record, const void *links);
 void deferred_free(struct user_stacks *st);
 
 /* --- incomplete.c --- */

@@ -28,6 +28,7 @@ int user_stacks_open(struct user_stacks *st, struct session *s, struct drain *d,
 
 	st->session = s;
 	drain_on(d, DRAIN_DEFERRED, on_deferred, st);
+	drain_on(d, DRAIN_CHAIN, on_chain, st);
 	rc = tables_open(st, e);
 	return rc < 0 ? rc : langs_open(st, e);
 }

@@ -107,6 +107,8 @@ struct user_stacks_langs {
 	char trouble[256];
 	uint64_t no_room;       /* processes that the kernel's table had no room for          */
 	uint64_t named, gone, damaged; /* frames: functions and places in them, each once     */
+	uint64_t native; /* events in an interpreter without a frame of its language          */
+	uint64_t lost, misplaced; /* stacks that were walked here: STAT_LANG_LOST, STAT_LANG_SHORT */
 };
 bool user_stacks_langs(const struct user_stacks *st, struct user_stacks_langs *ret_langs);
 

@@ -97,6 +97,13 @@ static void on_deferred(struct drain *d, const struct ms_deferred_rec *rec, size
 		hand_over(d, DRAIN_DEFERRED, rec, rec + 1);
 }
 
+static void on_chain(struct drain *d, const struct ms_chain_rec *rec, size_t len)
+{
+	if (len >= sizeof(*rec) &&
+	    rec->n_links <= (len - sizeof(*rec)) / sizeof(struct ms_chain_link))
+		hand_over(d, DRAIN_CHAIN, rec, rec + 1);
+}
+
 static void on_sent(struct drain *d, const struct ms_total_rec *rec)
 {
 	struct ms_total_rec *rows = room(d, d->sent, d->n_sent, &d->sent_cap, sizeof(*rows));
@@ -207,6 +214,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		on_stack(d, data, len);
 	else if (kind == MS_EV_DEFERRED)
 		on_deferred(d, data, len);
+	else if (kind == MS_EV_CHAIN)
+		on_chain(d, data, len);
 	else if (kind == MS_EV_SAMPLE && len >= sizeof(struct ms_sample_rec))
 		hand_over(d, DRAIN_SAMPLE, data, NULL);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))

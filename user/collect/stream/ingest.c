@@ -100,6 +100,11 @@ static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
 	return raw;
 }
 
+static bool is_lang(uint64_t frame)
+{
+	return frame >> MS_FRAME_TAG_SHIFT == MS_FRAME_LANG;
+}
+
 static int add_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames,
 		     bool placed, uint32_t as_gen)
 {
@@ -116,17 +121,15 @@ static int add_stack(struct ingest *in, const struct ms_stack_rec *rec, const ui
 	raw->verdict = rec->verdict;
 	raw->placed = placed;
 	raw->as_gen = as_gen;
+	raw->has_lang = false;
+	for (uint32_t i = 0; i < raw->n && !(raw->flags & MS_STACK_KERNEL); i++)
+		raw->has_lang |= is_lang(frames[i]);
 	memcpy(raw->frames, frames, rec->n_frames * sizeof(*frames));
 	HASH_ADD(hh, in->raw, hash, sizeof(raw->hash), raw);
 	if (hash_added(raw))
 		return 0;
 	free(raw);
 	return -ENOMEM;
-}
-
-static bool is_lang(uint64_t frame)
-{
-	return frame >> MS_FRAME_TAG_SHIFT == MS_FRAME_LANG;
 }
 
 int ingest_stack(struct ingest *in, const struct ms_stack_rec *rec, const uint64_t *frames)
@@ -380,15 +383,17 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 	return 0;
 }
 
-void ingest_report_incomplete(struct ingest *in, const struct ms_total_key *key, uint64_t count)
+void ingest_report_stack(struct ingest *in, const struct ms_total_key *key, uint64_t count)
 {
 	struct proc_id id = wire_id(&key->proc);
 	const struct raw_stack *user;
 
-	if (!in->on_incomplete || is_empty(&key->user))
+	if ((!in->on_incomplete && !in->langs.native) || is_empty(&key->user))
 		return;
 	user = raw_find(in, &key->user);
-	if (user && user->verdict != MS_COMPLETE)
+	if (user && in->langs.native && !user->has_lang)
+		in->langs.native(in->langs.ctx, &id, user->frames, user->n, count);
+	if (user && in->on_incomplete && user->verdict != MS_COMPLETE)
 		in->on_incomplete(in->incomplete_ctx, &id, key->as_gen,
 				  (enum stack_verdict)user->verdict, user->frames, user->n, count);
 }
@@ -419,7 +424,7 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
 		in->stats.unknown_process += total->count;
 	labels = ingest_labels(in, proc, &key->proc, key->tid, total->cgroup_id,
 			       key->source == MS_GROWTH ? ingest_memory_name(key) : NULL);
-	ingest_report_incomplete(in, key, total->count);
+	ingest_report_stack(in, key, total->count);
 	switch (key->source) {
 	case MS_ONCPU:
 		p = in->profiles.oncpu;

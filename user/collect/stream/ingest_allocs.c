@@ -115,7 +115,7 @@ int ingest_site(struct ingest *in, const struct site_key *key_of, uint64_t cgrou
 	in->stats.untracked_bytes += (uint64_t)untracked_bytes;
 	hold(in, &site->proc, values[SITE_BYTES] - gone_bytes);
 	if (count)
-		ingest_report_incomplete(in, &key, count);
+		ingest_report_stack(in, &key, count);
 	if (count)
 		tell(in, &id, stack, allocated[0], allocated[1], 0);
 	if (gone)
@@ -190,7 +190,7 @@ int ingest_estimate(struct ingest *in, const struct event_key *of, const int64_t
 		in->stats.lost_stacks += samples;
 	if (!proc)
 		in->stats.unknown_process += samples;
-	ingest_report_incomplete(in, &key, samples);
+	ingest_report_stack(in, &key, samples);
 	labels = ingest_labels(in, proc, &key.proc, key.tid, 0, NULL);
 	r = in->profiles.alloc ? profile_add(in->profiles.alloc, stack, labels, values) : 0;
 	if (r == 0 && in->profiles.heap)
@@ -215,7 +215,7 @@ int ingest_mapping(struct ingest *in, const struct event_key *of, uint64_t cgrou
 		in->stats.lost_stacks += (uint64_t)values[0];
 	if (!proc)
 		in->stats.unknown_process += (uint64_t)values[0];
-	ingest_report_incomplete(in, &key, (uint64_t)values[0]);
+	ingest_report_stack(in, &key, (uint64_t)values[0]);
 	return in->profiles.mappings
 		       ? profile_add(in->profiles.mappings, stack,
 				     ingest_labels(in, proc, &key.proc, key.tid, cgroup_id,

@@ -14,6 +14,7 @@ struct raw_stack {
 	uint16_t n;
 	uint8_t flags, verdict;
 	bool placed; /* `as_gen` is known, whatever the totals say */
+	bool has_lang; /* there is a frame of a language in it     */
 	uint32_t as_gen;
 	UT_hash_handle hh;
 	uint64_t frames[];
@@ -104,7 +105,7 @@ bool ingest_missing(struct ingest *in, const struct ms_hash *stack);
 labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t tid,
 			uint64_t cgroup_id, const char *memory);
 const char *ingest_memory_name(const struct ms_total_key *key);
-void ingest_report_incomplete(struct ingest *in, const struct ms_total_key *key, uint64_t count);
+void ingest_report_stack(struct ingest *in, const struct ms_total_key *key, uint64_t count);
 /* A total of waits as the values of the off-CPU profile. */
 void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *total,
 			int64_t values[4]);

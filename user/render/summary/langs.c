@@ -59,6 +59,8 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 		  "frames without a name: their code was gone when it was to be read");
 	put_count(out, l->damaged, "frame without a name: what it refers to is no code",
 		  "frames without a name: what they refer to is no code");
+	put_count(out, l->native, "event of the interpreter alone: its language was not found yet",
+		  "events of the interpreter alone: its language was not found yet");
 	put_count(out, l->lost, "stack with frames that could not be read",
 		  "stacks with frames that could not be read");
 	put_count(out, l->misplaced,
@@ -102,6 +104,7 @@ void section_langs_json(struct json_doc *d, cJSON *root, const struct run_summar
 	json_count(d, o, "named", l->named);
 	json_count(d, o, "gone", l->gone);
 	json_count(d, o, "damaged", l->damaged);
+	json_count(d, o, "native_events", l->native);
 	json_count(d, o, "lost_stacks", l->lost);
 	json_count(d, o, "misplaced_stacks", l->misplaced);
 }

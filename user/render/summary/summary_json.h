@@ -47,8 +47,8 @@
  *               the parts explain; null when unknown
  *   stacks     [{source, complete, truncated, guessed, no_table, unreadable, lost}]
  *   incomplete_stacks [{module, verdict, events}]: the code in which stacks became incomplete, worst first
- *   languages  {processes, runtime, untested, unreadable, trouble, left_out, named, gone, damaged, lost_stacks,
- *               misplaced_stacks}: frames of interpreted languages; null when no runtime was found
+ *   languages  {processes, runtime, untested, unreadable, trouble, left_out, named, gone, damaged, native_events,
+ *               lost_stacks, misplaced_stacks}: frames of interpreted languages; null when no runtime was found
  *   symbols    {locations, symbolized, range_only, offset_only, no_module, worst: [{module, locations, reason,
  *               debug_package}]}
  *   drops      [{name, count, help}]: every counter of loss, those at 0 too
