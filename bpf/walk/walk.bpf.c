@@ -63,21 +63,6 @@ WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 	return false;
 }
 
-/* A copied chain is what user space walks. */
-WALK_INLINE int walk_chain_head(struct ms_walk *w)
-{
-	(void)w;
-	return CHAIN_NONE;
-}
-
-WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *ret_link)
-{
-	(void)w;
-	(void)at;
-	(void)ret_link;
-	return CHAIN_NONE;
-}
-
 __noinline int walk_begin_lang(__u32 slot, __u32 tgid, __u32 exec_id, __u64 start_ns, __u64 base)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);

@@ -41,9 +41,9 @@ struct lang_link {
 };
 
 /*
- * Has the chain been copied together with the stack (struct ms_chain_rec)? Then a walk of that copy takes it from
- * there; the includer says how. `walk_chain_head` sets lang_at and lang_entry, `walk_chain_link` the words and the
- * link of the frame at `at`.
+ * Has the chain been copied together with the stack (struct ms_chain_rec)? An includer that walks such copies defines
+ * WALK_CHAINS and says how it is taken from there: walk_chain_head() sets lang_at and lang_entry, walk_chain_link() the
+ * words and the link of the frame at `at`.
  */
 enum lang_chain {
 	CHAIN_NONE, /* it is read where it is        */
@@ -51,8 +51,13 @@ enum lang_chain {
 	CHAIN_LOST, /* this of it could not be copied */
 };
 
+#ifdef WALK_CHAINS
 WALK_INLINE int walk_chain_head(struct ms_walk *w);
 WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *ret_link);
+#else
+#define walk_chain_head(w)               CHAIN_NONE
+#define walk_chain_link(w, at, ret_link) CHAIN_NONE
+#endif
 
 /* The word that a thread's state is found by. false: it cannot be read. */
 WALK_INLINE bool lang_thread(struct ms_walk *w, __u64 *ret_word)

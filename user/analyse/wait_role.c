@@ -129,7 +129,7 @@ static const struct {
 };
 
 static const char *const role_names[N_WAIT_ROLES] = {
-	[WAIT_ROLE_UNKNOWN] = "unknown", [WAIT_ROLE_IDLE] = "idle",
+	[WAIT_ROLE_UNKNOWN] = "unknown",     [WAIT_ROLE_IDLE] = "idle",
 	[WAIT_ROLE_CONDITION] = "condition", [WAIT_ROLE_JOIN] = "join",
 	[WAIT_ROLE_MUTEX] = "mutex",
 };

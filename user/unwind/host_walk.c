@@ -1,5 +1,6 @@
 #include "unwind/host_walk.h"
 
+#define WALK_CHAINS
 #include "walk/walk_lang.h"
 
 #include <string.h>

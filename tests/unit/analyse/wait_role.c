@@ -27,13 +27,13 @@ static struct wait_meaning meaning_of(const char *stack)
 
 		frames[path.n++] = (struct frame){
 			.name = dict_string(d, name + marked),
-			.module = *name == '~' ? "[Python]" :
-				  *name == '^' ? "[kernel]" :
-				  *name == '@' ? "libjemalloc.so.2" :
-						 "app",
-			.kind = *name == '~' ? FRAME_LANG :
-				*name == '^' ? FRAME_KERNEL :
-					       FRAME_USER,
+			.module = *name == '~'   ? "[Python]"
+				  : *name == '^' ? "[kernel]"
+				  : *name == '@' ? "libjemalloc.so.2"
+						 : "app",
+			.kind = *name == '~'   ? FRAME_LANG
+				: *name == '^' ? FRAME_KERNEL
+					       : FRAME_USER,
 		};
 	}
 	m = wait_meaning_of(d, &path);
@@ -60,13 +60,18 @@ static void workers_without_work_are_known_by_their_loop_and_what_it_waits_in(vo
 		{ "HotSpot: VM thread",
 		  "VMThread::run();VMThread::wait_for_operation();Monitor::wait_without_safepoint_check(long);"
 		  "pthread_cond_wait;^do_futex" },
-		{ "libuv: thread pool", "start_thread;worker;uv_cond_wait;pthread_cond_wait;^do_futex" },
-		{ "node: V8 platform", "start_thread;node::(anonymous namespace)::PlatformWorkerThread(void*);"
-				       "uv_cond_wait;pthread_cond_wait;^do_futex" },
-		{ "Go: scheduler", "runtime.mcall;runtime.park_m;runtime.schedule;runtime.findRunnable;runtime.stopm;"
-				   "runtime.mPark;runtime.notesleep;runtime.futexsleep;runtime.futex;^do_futex" },
-		{ "Go: monitor", "runtime.mstart;runtime.sysmon;runtime.usleep;^hrtimer_nanosleep" },
-		{ "redis: background I/O", "start_thread;bioProcessBackgroundJobs;pthread_cond_wait;^do_futex" },
+		{ "libuv: thread pool",
+		  "start_thread;worker;uv_cond_wait;pthread_cond_wait;^do_futex" },
+		{ "node: V8 platform",
+		  "start_thread;node::(anonymous namespace)::PlatformWorkerThread(void*);"
+		  "uv_cond_wait;pthread_cond_wait;^do_futex" },
+		{ "Go: scheduler",
+		  "runtime.mcall;runtime.park_m;runtime.schedule;runtime.findRunnable;runtime.stopm;"
+		  "runtime.mPark;runtime.notesleep;runtime.futexsleep;runtime.futex;^do_futex" },
+		{ "Go: monitor",
+		  "runtime.mstart;runtime.sysmon;runtime.usleep;^hrtimer_nanosleep" },
+		{ "redis: background I/O",
+		  "start_thread;bioProcessBackgroundJobs;pthread_cond_wait;^do_futex" },
 		{ "redis: I/O threads", "start_thread;IOThreadMain;pthread_mutex_lock;^do_futex" },
 		{ "jemalloc: background thread",
 		  "start_thread;@[libjemalloc.so.2+0x39c30];pthread_cond_wait;^do_futex" },
@@ -104,8 +109,8 @@ static void worker_that_works_is_not_idle(void **state)
 
 static void contended_queue_is_not_an_idle_pool(void **state)
 {
-	struct wait_meaning m = meaning_of(
-		"bioProcessBackgroundJobs;pthread_mutex_lock;__lll_lock_wait;^do_futex");
+	struct wait_meaning m =
+		meaning_of("bioProcessBackgroundJobs;pthread_mutex_lock;__lll_lock_wait;^do_futex");
 
 	assert_null(m.pool);
 	assert_int_equal(m.role, WAIT_ROLE_MUTEX);
@@ -120,16 +125,21 @@ static void functions_show_what_a_futex_stands_for(void **state)
 		{ WAIT_ROLE_MUTEX, "main;f;pthread_mutex_lock;__lll_lock_wait;^do_futex" },
 		{ WAIT_ROLE_MUTEX, "main;f;pthread_rwlock_wrlock;^do_futex" },
 		{ WAIT_ROLE_CONDITION, "main;f;pthread_cond_wait;^do_futex" },
-		{ WAIT_ROLE_CONDITION, "main;f;pthread_cond_wait;__pthread_cond_wait_common;^do_futex" },
+		{ WAIT_ROLE_CONDITION,
+		  "main;f;pthread_cond_wait;__pthread_cond_wait_common;^do_futex" },
 		{ WAIT_ROLE_JOIN, "main;pthread_join;__pthread_clockjoin_ex;^do_futex" },
 		{ WAIT_ROLE_UNKNOWN, "main;f;sem_wait;^do_futex" },
-		{ WAIT_ROLE_MUTEX, "java_main;ObjectMonitor::enter(JavaThread*);os::PlatformEvent::park();"
-				   "pthread_cond_wait;^do_futex" },
-		{ WAIT_ROLE_CONDITION, "JVM_MonitorWait;ObjectMonitor::wait(long);pthread_cond_wait;^do_futex" },
-		{ WAIT_ROLE_MUTEX, "~handle (app.py);PyThread_acquire_lock_timed;sem_clockwait;^do_futex" },
+		{ WAIT_ROLE_MUTEX,
+		  "java_main;ObjectMonitor::enter(JavaThread*);os::PlatformEvent::park();"
+		  "pthread_cond_wait;^do_futex" },
+		{ WAIT_ROLE_CONDITION,
+		  "JVM_MonitorWait;ObjectMonitor::wait(long);pthread_cond_wait;^do_futex" },
+		{ WAIT_ROLE_MUTEX,
+		  "~handle (app.py);PyThread_acquire_lock_timed;sem_clockwait;^do_futex" },
 		{ WAIT_ROLE_CONDITION,
 		  "~Queue.get (queue.py);~Condition.wait (threading.py);PyThread_acquire_lock_timed;^do_futex" },
-		{ WAIT_ROLE_JOIN, "~Thread._wait_for_tstate_lock (threading.py);PyThread_acquire_lock_timed;^do_futex" },
+		{ WAIT_ROLE_JOIN,
+		  "~Thread._wait_for_tstate_lock (threading.py);PyThread_acquire_lock_timed;^do_futex" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -140,8 +150,10 @@ static void functions_show_what_a_futex_stands_for(void **state)
 
 static void workers_of_the_kernel_are_known_by_thread_and_function(void **state)
 {
-	assert_string_equal(idle_kernel_pool("kworker", "worker_thread")->name, "kernel: work queues");
-	assert_string_equal(idle_kernel_pool("rcu_preempt", "rcu_gp_fqs_loop")->name, "kernel: RCU");
+	assert_string_equal(idle_kernel_pool("kworker", "worker_thread")->name,
+			    "kernel: work queues");
+	assert_string_equal(idle_kernel_pool("rcu_preempt", "rcu_gp_fqs_loop")->name,
+			    "kernel: RCU");
 	assert_null(idle_kernel_pool("kworker", "io_schedule"));
 	assert_null(idle_kernel_pool("redis-server", "worker_thread"));
 }
