@@ -1,6 +1,6 @@
 #include "analyse/summary.h"
 
-#include "analyse/diagnosis.h"
+#include "analyse/causes.h"
 #include "base/units.h"
 
 #include <stdarg.h>
@@ -8,27 +8,19 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define CPU_BOUND_SHARE 0.70 /* from here on computing is the story                          */
-#define BUSY_SHARE      0.50 /* it has load enough to be judged                                */
-#define IDLE_SHARE      0.05 /* below this it hardly ran                                      */
-#define STARVED_PART    0.25 /* of the time it wanted a CPU, it had to wait for one            */
-#define STARVED_SHARE   0.05 /* and that cost at least this part of the run                    */
-#define ALLOCATOR_PART  0.25 /* of the samples, inside malloc and its kin                      */
-#define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
-#define PARKED_PART     0.50 /* a mean wait this long is a thread without work, not a hold-up   */
-#define LOCK_MEAN_NS    100e6 /* a mean futex wait this long is rather a thread without work         */
-#define PROBES_PART     0.25  /* of the samples, in the traps of our own probes                  */
-#define KERNEL_PART     0.50  /* of the samples: then it is said that they are in the kernel      */
-#define STANDS_OUT      0.10  /* of the samples: a function worth naming                        */
-#define GROWTH_PART     0.10  /* of what it had …                                            */
-#define GROWTH_MIN_KB   16384 /* … and no less than 16 MiB                                     */
-#define GROWTH_KEPT     0.75  /* of the way to the peak, still there at the end                 */
+#define BUSY_SHARE  0.50 /* it has load enough to be judged                                */
+#define PROBES_PART 0.25 /* of the samples, in the traps of our own probes                  */
+#define KERNEL_PART 0.50 /* of the samples: then it is said that they are in the kernel      */
+#define SAID_SHARE  0.20 /* of the run: a wait worth naming of an idle program             */
+#define STANDS_OUT  0.10 /* of the samples: a function worth naming                        */
 
 static const char *const names[N_VERDICT_KINDS] = {
-	[VERDICT_NOTHING] = "nothing", [VERDICT_IDLE] = "idle",
-	[VERDICT_CPU] = "cpu-bound",   [VERDICT_STARVED] = "starved",
-	[VERDICT_WAITING] = "waiting", [VERDICT_MEMORY] = "memory-bound",
-	[VERDICT_GROWING] = "growing", [VERDICT_MIXED] = "mixed",
+	[VERDICT_NOTHING] = "nothing",     [VERDICT_IDLE] = "idle",
+	[VERDICT_CPU] = "cpu-bound",       [VERDICT_STARVED] = "starved",
+	[VERDICT_WAITING] = "waiting",     [VERDICT_MEMORY] = "memory-bound",
+	[VERDICT_GROWING] = "growing",     [VERDICT_MIXED] = "mixed",
+	[VERDICT_LEAK] = "leaking",        [VERDICT_GC] = "gc-bound",
+	[VERDICT_CONTENDED] = "contended",
 };
 
 /* What to do about a wait, after "look at … ". */
@@ -95,137 +87,6 @@ bool summary_few_samples(const struct run_summary *s)
 	return source_ok(s, "oncpu") && s->oncpu.samples < SUMMARY_FEW_SAMPLES;
 }
 
-/* --- the facts a verdict is made of --- */
-
-struct judged {
-	const struct run_summary *s;
-	double share;                /* of one CPU; -1 unknown                         */
-	double starved;              /* part of the time it wanted a CPU, 0 … 1         */
-	double allocator;            /* part of the samples                            */
-	const struct site_row *wait; /* the largest that is no parked thread; or NULL   */
-	double wait_share;           /* of the run                                     */
-	int64_t grown_kb;            /* 0: not growing                                 */
-};
-
-static double mean_ns(const struct site_row *w)
-{
-	return (double)w->value / (double)(w->count > 0 ? w->count : 1);
-}
-
-/* The children are profiled, too: what they spend their time on is the answer. */
-static bool waits_for_its_children(const struct run_summary *s, const struct site_row *w)
-{
-	return w->wait == WAIT_CHILD && s->seen_processes > 1;
-}
-
-/* A lock that somebody holds, however long. */
-static bool is_contended(const struct site_row *w)
-{
-	return w->role == WAIT_ROLE_MUTEX || w->wait == WAIT_GIL;
-}
-
-/* Without work, or for what another thread of the program does: that one's waits are the answer. */
-static bool is_of_no_effect(const struct run_summary *s, const struct site_row *w)
-{
-	return w->role == WAIT_ROLE_IDLE || w->role == WAIT_ROLE_JOIN ||
-	       waits_for_its_children(s, w);
-}
-
-/*
- * The largest wait that may hold the program up. Where the stack does not say whether a futex is a contended lock
- * or a thread waiting to be given work, its length does: locks are held briefly, so long futex waits count only
- * when there is nothing else.
- */
-static const struct site_row *find_wait(const struct run_summary *s)
-{
-	const struct site_row *long_lock = NULL;
-
-	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
-		const struct site_row *w = &s->offcpu.waits[i];
-
-		if (is_of_no_effect(s, w))
-			continue;
-		if (is_contended(w))
-			return w;
-		if (mean_ns(w) >= PARKED_PART * (double)s->duration_ns)
-			continue;
-		if ((double)w->value < IDLE_SHARE * (double)s->duration_ns && long_lock)
-			break; /* sorted: the rest is smaller still */
-		if (w->wait != WAIT_LOCK || mean_ns(w) < LOCK_MEAN_NS)
-			return w;
-		if (!long_lock)
-			long_lock = w;
-	}
-	return long_lock;
-}
-
-bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
-{
-	if (is_contended(w))
-		return false;
-	return is_of_no_effect(s, w) || mean_ns(w) >= PARKED_PART * (double)s->duration_ns ||
-	       w->wait == WAIT_EVENTS || w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
-	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
-}
-
-static int64_t find_growth(const struct run_summary *s)
-{
-	int64_t grown_kb = s->memory.last - s->memory.base;
-
-	if (!s->memory.known || grown_kb < GROWTH_MIN_KB)
-		return 0;
-	if ((double)grown_kb < GROWTH_PART * (double)s->memory.base)
-		return 0;
-	if ((double)grown_kb < GROWTH_KEPT * (double)(s->memory.peak - s->memory.base))
-		return 0;
-	return grown_kb;
-}
-
-static struct judged judge(const struct run_summary *s)
-{
-	struct judged j = { .s = s, .share = summary_cpu_share(s) };
-	int64_t wanted_ns = s->time.oncpu_ns + s->time.runnable_ns;
-
-	if (s->time.known && wanted_ns > 0 && s->duration_ns > 0 &&
-	    (double)s->time.runnable_ns >= STARVED_SHARE * (double)s->duration_ns)
-		j.starved = (double)s->time.runnable_ns / (double)wanted_ns;
-	if (s->oncpu.samples >= 100)
-		j.allocator = (double)s->oncpu.allocator_samples / (double)s->oncpu.samples;
-	if (s->target != RUN_HOST && s->duration_ns > 0) {
-		j.wait = find_wait(s);
-		j.wait_share = j.wait ? (double)j.wait->value / (double)s->duration_ns : 0;
-	}
-	j.grown_kb = find_growth(s);
-	if (s->target == RUN_HOST && s->n_cpus > 0 && j.share > 0)
-		j.share /= s->n_cpus;
-	return j;
-}
-
-/* Waiting for new work is what a program at rest does. */
-static bool is_rest(enum wait_kind k)
-{
-	return k == WAIT_EVENTS || k == WAIT_TIMER || k == WAIT_SIGNAL || k == WAIT_TERMINAL;
-}
-
-static enum verdict_kind decide(const struct judged *j)
-{
-	bool held = j->wait && !is_rest(j->wait->wait) && j->wait_share >= HELD_SHARE;
-
-	if (j->share < 0 && !j->wait && !j->grown_kb)
-		return VERDICT_NOTHING;
-	if (j->starved >= STARVED_PART)
-		return VERDICT_STARVED;
-	if (j->share >= CPU_BOUND_SHARE)
-		return j->allocator >= ALLOCATOR_PART ? VERDICT_MEMORY : VERDICT_CPU;
-	if (held)
-		return VERDICT_WAITING;
-	if (j->grown_kb)
-		return VERDICT_GROWING;
-	if (j->share < IDLE_SHARE)
-		return VERDICT_IDLE;
-	return VERDICT_MIXED;
-}
-
 /* --- sentences --- */
 
 static void say(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -266,20 +127,20 @@ static void say_subject(struct verdict *v, const struct run_summary *s)
 }
 
 /* "98% of one CPU", "3.2 CPUs", "40% of 8 CPUs" */
-static struct unit_text cpu_text(const struct judged *j)
+static struct unit_text cpu_text(const struct causes *c)
 {
 	struct unit_text t;
 
-	if (j->s->target == RUN_HOST)
-		snprintf(t.s, sizeof(t.s), "%.0f%% of its %u CPUs", 100 * j->share, j->s->n_cpus);
-	else if (j->share < 0)
+	if (c->s->target == RUN_HOST)
+		snprintf(t.s, sizeof(t.s), "%.0f%% of its %u CPUs", 100 * c->share, c->s->n_cpus);
+	else if (c->share < 0)
 		snprintf(t.s, sizeof(t.s), "an unknown part of a CPU");
-	else if (j->share >= 1.5)
-		snprintf(t.s, sizeof(t.s), "%.1f CPUs", j->share);
-	else if (j->share < 0.01)
+	else if (c->share >= 1.5)
+		snprintf(t.s, sizeof(t.s), "%.1f CPUs", c->share);
+	else if (c->share < 0.01)
 		snprintf(t.s, sizeof(t.s), "less than 1%% of one CPU");
 	else
-		snprintf(t.s, sizeof(t.s), "%.0f%% of one CPU", 100 * j->share);
+		snprintf(t.s, sizeof(t.s), "%.0f%% of one CPU", 100 * c->share);
 	return t;
 }
 
@@ -323,6 +184,28 @@ static const struct top_row *find_hot(const struct run_summary *s)
 	return top && (double)top->self >= STANDS_OUT * (double)s->oncpu.samples ? top : NULL;
 }
 
+/* The program's own function that stands out with what libraries, an interpreter and the kernel do for it. */
+struct own_function {
+	const char *name; /* NULL: there is none */
+	int64_t samples;
+};
+
+static struct own_function find_own(const struct run_summary *s)
+{
+	struct own_function own = { 0 };
+
+	if (s->oncpu.n_interpreted > 0)
+		own = (struct own_function){ s->oncpu.interpreted[0].name,
+					     s->oncpu.interpreted[0].self };
+	else if (s->oncpu.n_sites > 0 && s->oncpu.sites[0].function[0] &&
+		 s->oncpu.sites[0].function[0] != '[')
+		own = (struct own_function){ s->oncpu.sites[0].function,
+					     s->oncpu.sites[0].value };
+	if ((double)own.samples < STANDS_OUT * (double)s->oncpu.samples)
+		own.name = NULL;
+	return own;
+}
+
 /* So much tracing that the CPU profile is one of the tracing. */
 static bool probes_lead(const struct run_summary *s)
 {
@@ -333,6 +216,7 @@ static bool probes_lead(const struct run_summary *s)
 static void say_hot(struct verdict *v, const struct run_summary *s)
 {
 	const struct top_row *hot = find_hot(s), *first = find_first(s);
+	struct own_function own = find_own(s);
 	int64_t samples = (int64_t)s->oncpu.samples, kernel = (int64_t)s->oncpu.kernel_samples;
 
 	if (probes_lead(s)) {
@@ -345,18 +229,25 @@ static void say_hot(struct verdict *v, const struct run_summary *s)
 	if (hot)
 		SAY(v, ", %s of it in %.100s itself", unit_percent(hot->self, samples).s,
 		    hot->name);
-	else if (first)
+	if (own.name && (!hot || strcmp(own.name, hot->name) != 0))
+		SAY(v, ", %s in or for %.100s", unit_percent(own.samples, samples).s, own.name);
+	if (!hot && !own.name && first)
 		SAY(v, ", spread over many functions (the first, %.100s, has %s)", first->name,
 		    unit_percent(first->self, samples).s);
 }
 
-static void say_wait(struct verdict *v, const struct judged *j)
+static void say_for(struct verdict *v, const struct site_row *w)
 {
-	SAY(v, "waited %s for %s", unit_ns(j->wait->value).s, wait_kind_text(j->wait->wait));
-	if (j->wait->function[0] && strcmp(j->wait->function, "[unknown]") != 0)
-		SAY(v, ", most of it in %.100s", j->wait->function);
-	else if (j->wait->leaf[0])
-		SAY(v, ", in the kernel's %.64s", j->wait->leaf);
+	if (w->function[0] && strcmp(w->function, "[unknown]") != 0)
+		SAY(v, ", most of it in %.100s", w->function);
+	else if (w->leaf[0])
+		SAY(v, ", in the kernel's %.64s", w->leaf);
+}
+
+static void say_wait(struct verdict *v, const struct causes *c)
+{
+	SAY(v, "waited %s for %s", unit_ns(c->wait->value).s, wait_kind_text(c->wait->wait));
+	say_for(v, c->wait);
 }
 
 /* The file of a profile to open, by what was written: its picture at best, else words for it. */
@@ -406,18 +297,15 @@ static struct unit_text kb_text(int64_t kb)
 	return unit_bytes(kb * 1024);
 }
 
-/* The clause that any verdict may carry. */
-static void say_growth(struct verdict *v, const struct judged *j)
+/* Clauses that any verdict may carry. */
+static void say_growth(struct verdict *v, const struct causes *c)
 {
-	const struct run_summary *s = j->s;
-	char leak[280];
+	const struct run_summary *s = c->s;
 
-	if (j->grown_kb && v->kind != VERDICT_GROWING)
-		SAY(v, "; its memory grew by %s", kb_text(j->grown_kb).s);
-	if (j->grown_kb && s->shape.kind == TREND_SHAPE_SETTLED)
+	if (c->grown_kb && v->kind != VERDICT_GROWING && v->kind != VERDICT_LEAK)
+		SAY(v, "; its memory grew by %s", kb_text(c->grown_kb).s);
+	if (c->grown_kb && s->shape.kind == TREND_SHAPE_SETTLED)
 		SAY(v, " and has been level since second %.0f", s->shape.since_s);
-	if (diagnosis_leak_sentence(s, leak, sizeof(leak)))
-		SAY(v, "; leak: %s", leak);
 }
 
 static void next_cpu(struct verdict *v, const struct run_summary *s)
@@ -470,57 +358,151 @@ static void next_host(struct verdict *v, const struct run_summary *s)
 		NEXT(v, "Read %s: its first boxes are the processes.", oncpu_file(s).s);
 }
 
-static void conclude(struct verdict *v, const struct judged *j)
+static void say_lock(struct verdict *v, const struct causes *c)
 {
-	const struct run_summary *s = j->s;
+	const struct site_row *w = c->lock;
 
-	switch (v->kind) {
+	SAY(v, "its threads waited %s for %s", unit_ns(w->value).s,
+	    w->wait == WAIT_GIL ? "the GIL" : "a lock that others of them hold");
+	say_for(v, w);
+}
+
+static void say_starved(struct verdict *v, const struct causes *c)
+{
+	SAY(v, "waited for a CPU during %.0f%% of the time it could have run", 100 * c->starved);
+	if (c->throttled)
+		SAY(v, ", held back by the CPU quota of its control group");
+}
+
+/* What is true, after the program's name. */
+static void say_cause(struct verdict *v, const struct causes *c, enum verdict_kind kind)
+{
+	const struct run_summary *s = c->s;
+
+	switch (kind) {
+	case VERDICT_LEAK:
+		SAY(v, " is leaking: %s", c->leak);
+		break;
+	case VERDICT_GC:
+		SAY(v,
+		    " is busy collecting garbage: it used %s, %.0f%% of it in the garbage collector",
+		    cpu_text(c).s, 100 * c->gc);
+		break;
+	case VERDICT_CONTENDED:
+		SAY(v, " is held up by a lock: it used %s and ", cpu_text(c).s);
+		say_lock(v, c);
+		break;
 	case VERDICT_CPU:
-		SAY(v, " is CPU-bound: it used %s", cpu_text(j).s);
+		SAY(v, " is CPU-bound: it used %s", cpu_text(c).s);
 		say_hot(v, s);
-		next_cpu(v, s);
 		break;
 	case VERDICT_MEMORY:
 		SAY(v, " is bound by its allocator: it used %s, %.0f%% of it inside the allocator",
-		    cpu_text(j).s, 100 * j->allocator);
-		next_memory(v, s, false);
+		    cpu_text(c).s, 100 * c->allocator);
 		break;
 	case VERDICT_STARVED:
-		SAY(v,
-		    " is short of CPU: it used %s and waited for a CPU during %.0f%% of the time it could have run",
-		    cpu_text(j).s, 100 * j->starved);
+		SAY(v, " is short of CPU: it used %s and ", cpu_text(c).s);
+		say_starved(v, c);
+		break;
+	case VERDICT_WAITING:
+		SAY(v, " is waiting: it used %s and ", cpu_text(c).s);
+		say_wait(v, c);
+		break;
+	case VERDICT_GROWING:
+		SAY(v, " is growing: its memory rose by %s to %s in %s", kb_text(c->grown_kb).s,
+		    kb_text(s->memory.last).s, unit_ns(s->duration_ns).s);
+		break;
+	case VERDICT_IDLE:
+		SAY(v, " is idle: it used %s", cpu_text(c).s);
+		if (c->wait && c->wait_share >= SAID_SHARE) {
+			SAY(v, " and ");
+			say_wait(v, c);
+		}
+		break;
+	case VERDICT_MIXED:
+		SAY(v, " is partly busy: it used %s", cpu_text(c).s);
+		say_hot(v, s);
+		if (c->wait) {
+			SAY(v, ", and ");
+			say_wait(v, c);
+		}
+		break;
+	case VERDICT_NOTHING:
+	case N_VERDICT_KINDS:
+		break;
+	}
+}
+
+/* What is true as well, in a clause. */
+static void say_also(struct verdict *v, const struct causes *c, enum verdict_kind kind)
+{
+	switch (kind) {
+	case VERDICT_GC:
+		SAY(v, "; %.0f%% of its CPU time collects garbage", 100 * c->gc);
+		break;
+	case VERDICT_CONTENDED:
+		SAY(v, "; also, ");
+		say_lock(v, c);
+		break;
+	case VERDICT_STARVED:
+		SAY(v, "; it is also short of CPU: it ");
+		say_starved(v, c);
+		break;
+	case VERDICT_WAITING:
+		SAY(v, "; it also ");
+		say_wait(v, c);
+		break;
+	case VERDICT_CPU:
+	case VERDICT_MEMORY:
+		SAY(v, "; it is also CPU-bound: it used %s", cpu_text(c).s);
+		say_hot(v, c->s);
+		break;
+	default:
+		break;
+	}
+}
+
+static void next_step(struct verdict *v, const struct causes *c)
+{
+	const struct run_summary *s = c->s;
+
+	switch (v->kind) {
+	case VERDICT_LEAK:
+	case VERDICT_GROWING:
+		next_memory(v, s, true);
+		break;
+	case VERDICT_MEMORY:
+		next_memory(v, s, false);
+		break;
+	case VERDICT_GC:
+		NEXT(v, "Allocate less, or give it a larger heap: open %s for who allocates.",
+		     s->alloc.n_sites ? profile_file(s, "alloc", "allocation").s : oncpu_file(s).s);
+		break;
+	case VERDICT_CONTENDED:
+		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[c->lock->wait]);
+		break;
+	case VERDICT_CPU:
+		next_cpu(v, s);
+		break;
+	case VERDICT_STARVED:
 		if (s->target == RUN_HOST)
 			next_host(v, s);
+		else if (c->throttled)
+			NEXT(v,
+			     "Raise the quota (cpu.max, cpu.cfs_quota_us), or save CPU time: read %s.",
+			     oncpu_file(s).s);
 		else
 			NEXT(v,
 			     "See who has the CPUs with memscope -a, and whether a limit holds it back "
 			     "(cpu.stat of its cgroup: nr_throttled).");
 		break;
 	case VERDICT_WAITING:
-		SAY(v, " is waiting: it used %s and ", cpu_text(j).s);
-		say_wait(v, j);
-		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[j->wait->wait]);
-		break;
-	case VERDICT_GROWING:
-		SAY(v, " is growing: its memory rose by %s to %s in %s", kb_text(j->grown_kb).s,
-		    kb_text(s->memory.last).s, unit_ns(s->duration_ns).s);
-		next_memory(v, s, true);
+		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[c->wait->wait]);
 		break;
 	case VERDICT_IDLE:
-		SAY(v, " is idle: it used %s", cpu_text(j).s);
-		if (j->wait) {
-			SAY(v, " and ");
-			say_wait(v, j);
-		}
 		NEXT(v, "Put load on it and record 60-120 s; a program at rest shows little.");
 		break;
 	case VERDICT_MIXED:
-		SAY(v, " is partly busy: it used %s", cpu_text(j).s);
-		say_hot(v, s);
-		if (j->wait) {
-			SAY(v, ", and ");
-			say_wait(v, j);
-		}
 		NEXT(v,
 		     "Read %s for what the work costs and %s for the waits; under full load the picture "
 		     "may change.",
@@ -563,16 +545,21 @@ static void conclude_nothing(struct verdict *v, const struct run_summary *s)
 
 void summary_verdict(const struct run_summary *s, struct verdict *ret_verdict)
 {
-	struct judged j = judge(s);
-	struct verdict v = { .kind = decide(&j) };
+	struct verdict v = { 0 };
+	struct causes c;
 
+	causes_find(s, &c);
+	v.kind = c.kinds[0];
 	if (v.kind == VERDICT_NOTHING) {
 		conclude_nothing(&v, s);
 	} else {
 		say_subject(&v, s);
-		conclude(&v, &j);
-		say_growth(&v, &j);
+		say_cause(&v, &c, v.kind);
+		for (uint32_t i = 1; i < c.n; i++)
+			say_also(&v, &c, c.kinds[i]);
+		say_growth(&v, &c);
 		SAY(&v, ".");
+		next_step(&v, &c);
 	}
 	*ret_verdict = v;
 }

@@ -340,6 +340,14 @@ struct run_summary {
 		int64_t held_ns;  /* stopped by memscope itself: in none of the four */
 	} time;
 
+	/* Of the CPUs that the targets may use. */
+	struct {
+		bool known;
+		uint32_t n;
+		int64_t busy_ns, idle_ns; /* whoever was running there, or the hypervisor took     */
+		int64_t throttled_ns;     /* by CPU quotas of the targets' groups; -1 unknown      */
+	} cpus;
+
 	struct {
 		uint64_t samples;
 		double hz;
@@ -348,6 +356,9 @@ struct run_summary {
 		uint64_t allocator_samples;  /* sites_allocator_value(): inside malloc and friends */
 		uint64_t probe_samples;      /* sites_probe_value(): in the traps of probes      */
 		uint64_t kernel_samples;     /* sites_kernel_value(): leaf in the kernel         */
+		uint64_t gc_samples;         /* gc_time(): collecting garbage                   */
+		const struct site_row *sites; /* of samples: with what libraries do for them     */
+		uint32_t n_sites;
 		const struct top_row *by_self, *by_total;  /* of samples                       */
 		const struct top_row *interpreted;         /* TOP_INTERPRETED                  */
 		uint32_t n_self, n_total, n_interpreted;
@@ -442,18 +453,21 @@ enum verdict_kind {
 	VERDICT_MEMORY,    /* the time on CPU goes into allocating                    */
 	VERDICT_GROWING,   /* its memory grows                                       */
 	VERDICT_MIXED,
+	VERDICT_LEAK,      /* memory that is not freed, or grows for ever             */
+	VERDICT_GC,        /* the time on CPU goes into collecting garbage            */
+	VERDICT_CONTENDED, /* threads wait for what other threads of it hold          */
 	N_VERDICT_KINDS,
 };
 
 struct verdict {
 	enum verdict_kind kind;
-	char sentence[512];   /* what is the case; one sentence; raw bytes: escape when shown */
+	char sentence[1024];   /* what is the case; one sentence; raw bytes: escape when shown */
 	char next[512];       /* what to look at next; one sentence                        */
 };
 
 const char *verdict_name(enum verdict_kind k);  /* "cpu-bound", "waiting", …: the word in JSON */
 
-/* Pure: same facts, same verdict. The thresholds are named at the top of summary.c. */
+/* Pure: same facts, same verdict. Which causes hold, and the thresholds: causes.c. */
 void summary_verdict(const struct run_summary *s, struct verdict *ret_verdict);
 
 /* CPU share of the target: 1.0 is one CPU busy all the time; -1 when unknown. */

@@ -185,3 +185,40 @@ double cgroup_fixed_part(const struct cgroup_mounts *m, const char *path)
 	}
 	return most;
 }
+
+static int64_t throttled_ns(const struct cgroup_mounts *m, const char *path)
+{
+	char dir[2 * PATH_MAX], text[STAT_BYTES];
+	int64_t most = MEM_UNKNOWN;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct cgroup_hierarchy *h = &m->list[i];
+		int64_t ns;
+
+		if ((h->id && !cgroup_has_controller(h, "cpu")) ||
+		    !cgroup_directory(m, h->id, path, dir, sizeof(dir)) ||
+		    !read_file(dir, "cpu.stat", text, sizeof(text)))
+			continue;
+		ns = cgroup_stat_value(text, h->id ? "throttled_time" : "throttled_usec");
+		ns = ns > 0 && !h->id ? ns * 1000 : ns;
+		most = ns > most ? ns : most;
+	}
+	return most;
+}
+
+int64_t cgroup_throttled_ns(const struct cgroup_mounts *m, const char *path)
+{
+	int64_t most = MEM_UNKNOWN;
+	char above[PATH_MAX];
+
+	snprintf(above, sizeof(above), "%s", path);
+	for (char *slash = above; slash && above[1]; *slash = '\0') {
+		int64_t ns = throttled_ns(m, above);
+
+		most = ns > most ? ns : most;
+		slash = strrchr(above, '/');
+		if (!slash || slash == above)
+			break;
+	}
+	return most;
+}

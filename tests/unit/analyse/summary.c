@@ -69,6 +69,47 @@ static void busy_program_is_cpu_bound_and_its_hot_function_named(void **state)
 	assert_says(v.next, "dictFind");
 }
 
+static void own_function_is_named_beside_the_librarys(void **state)
+{
+	struct run_summary s = run(0.98);
+	int64_t n = (int64_t)s.oncpu.samples;
+	const struct top_row top = { .name = "memmove", .self = n / 2 };
+	const struct top_row python = { .name = "parse (app.py)", .self = n / 4 * 3 };
+	const struct site_row site = { .function = "copy_rows", .value = n / 4 * 3 };
+
+	s.oncpu.by_self = &top;
+	s.oncpu.n_self = 1;
+	s.oncpu.sites = &site;
+	s.oncpu.n_sites = 1;
+	assert_says(verdict_of(&s).sentence,
+		    "50.0% of it in memmove itself, 75.0% in or for copy_rows.");
+	s.oncpu.interpreted = &python;
+	s.oncpu.n_interpreted = 1;
+	assert_says(verdict_of(&s).sentence, "75.0% in or for parse (app.py).");
+}
+
+static void what_is_true_as_well_is_said_after_the_most_serious(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct site_row wait = { .function = "add_one",
+				       .leaf = "futex_wait",
+				       .wait = WAIT_LOCK,
+				       .role = WAIT_ROLE_MUTEX,
+				       .value = 8 * S_NS,
+				       .count = 4000 };
+	struct verdict v;
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	v = verdict_of(&s);
+	assert_int_equal(v.kind, VERDICT_CONTENDED);
+	assert_string_equal(
+		v.sentence,
+		"redis-server is held up by a lock: it used 98% of one CPU and its threads waited "
+		"8.0 s for a lock that others of them hold, most of it in add_one; it is also "
+		"CPU-bound: it used 98% of one CPU.");
+}
+
 static void flat_profile_names_no_culprit(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -503,6 +544,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(busy_program_is_cpu_bound_and_its_hot_function_named),
+		cmocka_unit_test(own_function_is_named_beside_the_librarys),
+		cmocka_unit_test(what_is_true_as_well_is_said_after_the_most_serious),
 		cmocka_unit_test(flat_profile_names_no_culprit),
 		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),
 		cmocka_unit_test(profile_of_our_own_probes_is_called_that),

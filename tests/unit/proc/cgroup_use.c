@@ -156,6 +156,23 @@ static void what_is_not_there_is_not_known(void **state)
 	cgroup_mounts_fini(&m);
 }
 
+static void quotas_of_a_group_and_of_those_above_it_hold_it_back(void **state)
+{
+	struct cgroup_hierarchy list[] = { at(0, "", "v2"), at(3, "cpu", "cpu") };
+	struct cgroup_mounts m = { list, 1 };
+	char inner[256];
+
+	put("v2", "cpu.stat", "usage_usec 1500\nnr_throttled 3\nthrottled_usec 2500\n");
+	assert_int_equal(cgroup_throttled_ns(&m, "/web"), 2500000);
+	snprintf(inner, sizeof(inner), "%s/v2/web/two", root);
+	assert_int_equal(mkdir(inner, 0700), 0);
+	assert_int_equal(cgroup_throttled_ns(&m, "/web/two"), 2500000);
+	m.n = 2;
+	put("cpu", "cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 7000000\n");
+	assert_int_equal(cgroup_throttled_ns(&m, "/web"), 7000000);
+	assert_int_equal(cgroup_throttled_ns(&m, "/none"), MEM_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +181,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_dropped_is_held_against_the_limit),
 		cmocka_unit_test(v1_s_account_is_read_where_each_controller_is),
 		cmocka_unit_test(what_is_not_there_is_not_known),
+		cmocka_unit_test(quotas_of_a_group_and_of_those_above_it_hold_it_back),
 	};
 
 	return cmocka_run_group_tests(tests, make_root, remove_root);

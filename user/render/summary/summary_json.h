@@ -8,10 +8,11 @@
  *               gone_ns}], members, seen_processes, seen_threads}
  *   child      {exited, code, signal}; null without a command
  *   sources    {oncpu|offcpu|alloc|growth|trend: {state: "ok"|"off"|"unavailable", why}}
- *   time       {oncpu_ns, blocked_ns, runnable_ns, wall_ns, held_ns, residual_ns}: thread time; null when
+ *   time       {oncpu_ns, blocked_ns, runnable_ns, wall_ns, held_ns, residual_ns, machine_busy_ns, machine_idle_ns,
+ *               throttled_ns}: thread time; of the CPUs it may use; held back by CPU quotas; null when
  *              unknown
  *   by_process [{pid, comm, container, ns_pid, samples, cpu_ns, blocked_ns, runnable_ns}]
- *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples,
+ *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples, gc_samples,
  *               top_self|top_total: [{function, module, self, total}]}
  *   offcpu     {min_ns, max_ns, left_out, left_out_ns, sampled, switches, wait_sampler_switches,
  *               stacks_sampled, reassigned, sample_gap_s, waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,

@@ -35,6 +35,9 @@ void section_time_text(const struct run_summary *s, struct sink *out)
 	put_time_row(out, "runnable", s->time.runnable_ns, s->time.wall_ns);
 	put_time_row(out, residual_ns < 0 ? "overcounted" : "unaccounted",
 		     residual_ns < 0 ? -residual_ns : residual_ns, s->time.wall_ns);
+	if (s->cpus.throttled_ns > 0)
+		sink_printf(out, "  held back by CPU quotas of control groups for %s\n",
+			    unit_ns(s->cpus.throttled_ns).s);
 	if (s->time.held_ns > 0)
 		sink_printf(
 			out,
@@ -76,4 +79,10 @@ void section_time_json(struct json_doc *d, cJSON *root, const struct run_summary
 	json_number(d, o, "wall_ns", s->time.wall_ns);
 	json_number(d, o, "held_ns", s->time.held_ns);
 	json_number(d, o, "residual_ns", residual(s));
+	if (s->cpus.known) {
+		json_number(d, o, "machine_busy_ns", s->cpus.busy_ns);
+		json_number(d, o, "machine_idle_ns", s->cpus.idle_ns);
+	}
+	if (s->cpus.throttled_ns >= 0)
+		json_number(d, o, "throttled_ns", s->cpus.throttled_ns);
 }

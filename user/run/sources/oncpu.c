@@ -2,15 +2,18 @@
  * On-CPU samples in a run: the programs and the profile are the services'; here is what the summary says of
  * them.
  */
+#include "analyse/gc_time.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "run/component.h"
 
-#define TOP_ROWS 10
+#define TOP_ROWS  10
+#define SITE_ROWS 3
 
 struct oncpu {
 	struct run *run;
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS], interpreted[TOP_ROWS];
+	struct site_row sites[SITE_ROWS];
 };
 
 static void report(void *self, struct run_summary *to)
@@ -18,7 +21,7 @@ static void report(void *self, struct run_summary *to)
 	struct oncpu *o = self;
 	const struct run *r = o->run;
 	const struct profile *p = r->profiles[PROFILE_ONCPU];
-	int64_t in_allocator, in_kernel, in_probes;
+	int64_t in_allocator, in_kernel, in_probes, in_gc;
 	struct ingest_stats in;
 
 	ingest_stats(r->ingest, &in);
@@ -36,6 +39,8 @@ static void report(void *self, struct run_summary *to)
 	to->oncpu.n_total = row_count(top_functions(p, 0, TOP_BY_TOTAL, o->by_total, TOP_ROWS));
 	to->oncpu.n_interpreted =
 		row_count(top_functions(p, 0, TOP_INTERPRETED, o->interpreted, TOP_ROWS));
+	to->oncpu.n_sites = row_count(sites_allocations(p, 0, -1, o->sites, SITE_ROWS));
+	to->oncpu.sites = o->sites;
 	to->oncpu.by_self = o->by_self;
 	to->oncpu.interpreted = o->interpreted;
 	to->oncpu.by_total = o->by_total;
@@ -43,6 +48,8 @@ static void report(void *self, struct run_summary *to)
 		to->oncpu.allocator_samples = (uint64_t)in_allocator;
 	if (sites_probe_value(p, 0, r->alloc.tier == ALLOC_TIER_EXACT, &in_probes) == 0)
 		to->oncpu.probe_samples = (uint64_t)in_probes;
+	if (gc_time(p, 0, &in_gc) == 0)
+		to->oncpu.gc_samples = (uint64_t)in_gc;
 	if (sites_kernel_value(p, 0, &in_kernel) == 0)
 		to->oncpu.kernel_samples = (uint64_t)in_kernel;
 }

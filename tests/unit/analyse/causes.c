@@ -1,0 +1,176 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyse/causes.h"
+
+#define S_NS 1000000000LL
+
+static const struct summary_source oncpu_ok[] = { { "oncpu", SOURCE_OK, NULL } };
+static const struct idle_pool pool = { .name = "a pool", .loop = "loop" };
+
+/* Ten seconds on two CPUs, of which it used `cpu` of one, was ready to run for `runnable` and others had `others`. */
+static struct run_summary run(double cpu, double runnable, double others)
+{
+	struct run_summary s = {
+		.duration_ns = 10 * S_NS,
+		.n_processes = 1,
+		.seen_processes = 1,
+		.n_cpus = 2,
+		.sources = oncpu_ok,
+		.n_sources = 1,
+		.cpus = { .known = true, .n = 2, .throttled_ns = -1 },
+	};
+
+	s.time.known = true;
+	s.time.wall_ns = 40 * S_NS;
+	s.time.oncpu_ns = (int64_t)(cpu * 10 * S_NS);
+	s.time.runnable_ns = (int64_t)(runnable * 10 * S_NS);
+	s.cpus.busy_ns = s.time.oncpu_ns + (int64_t)(others * 10 * S_NS);
+	s.cpus.idle_ns = 20 * S_NS - s.cpus.busy_ns;
+	s.oncpu.samples = 1000;
+	return s;
+}
+
+static enum verdict_kind first(const struct run_summary *s)
+{
+	struct causes c;
+
+	causes_find(s, &c);
+	return c.kinds[0];
+}
+
+static void who_waits_while_others_compute_is_short_of_cpu(void **state)
+{
+	struct run_summary s = run(1.0, 1.0, 1.0);
+
+	assert_int_equal(first(&s), VERDICT_STARVED);
+}
+
+static void who_waits_for_its_own_threads_is_not(void **state)
+{
+	/* Eight threads that compute, on two CPUs, alone. */
+	struct run_summary s = run(1.95, 6.0, 0.05);
+
+	assert_int_equal(first(&s), VERDICT_CPU);
+}
+
+static void where_a_cpu_was_idle_none_was_short(void **state)
+{
+	struct run_summary s = run(0.8, 0.5, 0.5);
+
+	assert_int_equal(first(&s), VERDICT_CPU);
+}
+
+static void python_is_not_short_of_a_cpu_that_its_gil_would_not_let_it_use(void **state)
+{
+	struct run_summary s = run(0.97, 0.9, 1.0);
+
+	assert_int_equal(first(&s), VERDICT_STARVED);
+	s.langs.processes = 1;
+	s.langs.name = "CPython 3.11.2";
+	assert_int_equal(first(&s), VERDICT_CPU);
+	/* Half of a CPU, because somebody else had the other half. */
+	s = run(0.5, 0.5, 1.5);
+	s.langs.processes = 1;
+	s.langs.name = "CPython 3.11.2";
+	assert_int_equal(first(&s), VERDICT_STARVED);
+}
+
+static void who_hardly_ran_did_not_want_to_but_for_a_quota(void **state)
+{
+	struct run_summary s = run(0.01, 0.6, 1.9);
+
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	s.cpus.throttled_ns = 6 * S_NS;
+	assert_int_equal(first(&s), VERDICT_STARVED);
+}
+
+static void quota_holds_back_where_other_cpus_are_idle(void **state)
+{
+	struct run_summary s = run(0.2, 0.8, 0);
+	struct causes c;
+
+	s.cpus.throttled_ns = 8 * S_NS;
+	causes_find(&s, &c);
+	assert_int_equal(c.kinds[0], VERDICT_STARVED);
+	assert_true(c.throttled);
+}
+
+static void mutex_is_contended_however_long_it_is_held(void **state)
+{
+	struct run_summary s = run(0.2, 0, 0);
+	struct site_row wait = { .function = "add",
+				 .wait = WAIT_LOCK,
+				 .role = WAIT_ROLE_MUTEX,
+				 .value = 9 * S_NS,
+				 .count = 1 };
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+	assert_false(summary_wait_is_idle(&s, &wait));
+	/* A thread that is to be given something by another one of them; a worker of a pool. */
+	wait.role = WAIT_ROLE_CONDITION;
+	wait.count = 9000;
+	assert_int_equal(first(&s), VERDICT_MIXED);
+	wait.role = WAIT_ROLE_IDLE;
+	wait.pool = &pool;
+	assert_int_equal(first(&s), VERDICT_MIXED);
+	assert_true(summary_wait_is_idle(&s, &wait));
+}
+
+static void parent_of_profiled_children_is_not_waiting(void **state)
+{
+	struct run_summary s = run(0.3, 0, 0);
+	const struct site_row wait = {
+		.function = "reap", .wait = WAIT_CHILD, .value = 4 * S_NS, .count = 40
+	};
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	s.seen_processes = 40;
+	assert_int_equal(first(&s), VERDICT_MIXED);
+}
+
+static void several_causes_are_ranked_and_all_of_them_are_kept(void **state)
+{
+	struct run_summary s = run(1.5, 0.1, 0.1);
+	const struct site_row wait = { .function = "add",
+				       .wait = WAIT_GIL,
+				       .value = 9 * S_NS,
+				       .count = 9000 };
+	struct causes c;
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	s.oncpu.gc_samples = 400;
+	causes_find(&s, &c);
+	assert_int_equal(c.n, 3);
+	assert_int_equal(c.kinds[0], VERDICT_GC);
+	assert_int_equal(c.kinds[1], VERDICT_CONTENDED);
+	assert_int_equal(c.kinds[2], VERDICT_CPU);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_waits_while_others_compute_is_short_of_cpu),
+		cmocka_unit_test(who_waits_for_its_own_threads_is_not),
+		cmocka_unit_test(where_a_cpu_was_idle_none_was_short),
+		cmocka_unit_test(python_is_not_short_of_a_cpu_that_its_gil_would_not_let_it_use),
+		cmocka_unit_test(who_hardly_ran_did_not_want_to_but_for_a_quota),
+		cmocka_unit_test(quota_holds_back_where_other_cpus_are_idle),
+		cmocka_unit_test(mutex_is_contended_however_long_it_is_held),
+		cmocka_unit_test(parent_of_profiled_children_is_not_waiting),
+		cmocka_unit_test(several_causes_are_ranked_and_all_of_them_are_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

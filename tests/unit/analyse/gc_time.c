@@ -1,0 +1,37 @@
+#include "analyse/gc_time.h"
+#include "unit/profile_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct value_type samples = { "samples", "count" };
+
+static void what_collectors_do_is_theirs_and_nothing_else(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	int64_t value = 0;
+
+	fixture_add1(&f, "java;start_thread;GangWorker::loop();G1ParScanThreadState::trim", 1);
+	fixture_add1(&f, "node;main;v8::internal::Heap::CollectGarbage(int);mark", 2);
+	fixture_add1(&f, "app;main.work;runtime.mallocgc;runtime.gcAssistAlloc;runtime.scanobject",
+		     4);
+	fixture_add1(&f, "python3;main;gc_collect_main;visit", 8);
+	fixture_add1(&f, "java;start_thread;CompileBroker::compiler_thread_loop();parse", 16);
+	fixture_add1(&f, "app;main.work;runtime.mallocgc;runtime.nextFreeFast", 32);
+	fixture_add1(&f, "app;main;my_gc_collect_main", 64);
+	assert_int_equal(gc_time(f.p, 0, &value), 0);
+	assert_int_equal(value, 15);
+	fixture_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_collectors_do_is_theirs_and_nothing_else),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

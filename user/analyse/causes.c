@@ -1,0 +1,213 @@
+#include "analyse/causes.h"
+
+#include "analyse/diagnosis.h"
+
+#include <string.h>
+
+/* CPU shares: 1.0 is one CPU. */
+#define CPU_BOUND_SHARE 0.70 /* from here on computing is the story                          */
+#define IDLE_SHARE      0.05 /* below this it hardly ran                                      */
+#define STARVED_PART    0.25 /* of the time it wanted a CPU, it had to wait for one            */
+#define STARVED_SHARE   0.05 /* and that cost at least this part of the run                    */
+#define FREE_PART       0.15 /* so much of its CPUs was idle: none was short                   */
+#define ALLOCATOR_PART  0.25 /* of the samples, inside malloc and its kin                      */
+#define GC_PART         0.25 /* of the samples, collecting garbage                             */
+#define LEAST_SAMPLES   100  /* for a part of them to be one                                   */
+#define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
+#define PARKED_PART     0.50 /* a mean wait this long is a thread without work, not a hold-up   */
+#define LOCK_MEAN_NS    100e6 /* a mean futex wait this long is rather a thread without work    */
+#define GROWTH_PART     0.10 /* of what it had …                                            */
+#define GROWTH_MIN_KB   16384 /* … and no less than 16 MiB                                     */
+#define GROWTH_KEPT     0.75  /* of the way to the peak, still there at the end                 */
+
+static double mean_ns(const struct site_row *w)
+{
+	return (double)w->value / (double)(w->count > 0 ? w->count : 1);
+}
+
+/* The children are profiled, too: what they spend their time on is the answer. */
+static bool waits_for_its_children(const struct run_summary *s, const struct site_row *w)
+{
+	return w->wait == WAIT_CHILD && s->seen_processes > 1;
+}
+
+/* A lock that somebody holds, however long. */
+static bool is_contended(const struct site_row *w)
+{
+	return w->role == WAIT_ROLE_MUTEX || w->wait == WAIT_GIL;
+}
+
+/* Without work, or for what another thread of the program does: that one's waits are the answer. */
+static bool is_of_no_effect(const struct run_summary *s, const struct site_row *w)
+{
+	return w->role == WAIT_ROLE_IDLE || w->role == WAIT_ROLE_JOIN ||
+	       w->role == WAIT_ROLE_CONDITION || waits_for_its_children(s, w);
+}
+
+/*
+ * The largest wait that may hold the program up. Where the stack does not say whether a futex is a contended lock
+ * or a thread waiting to be given work, its length does: locks are held briefly, so long futex waits count only
+ * when there is nothing else.
+ */
+static const struct site_row *find_wait(const struct run_summary *s)
+{
+	const struct site_row *long_lock = NULL;
+
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+
+		if (is_of_no_effect(s, w) || is_contended(w))
+			continue;
+		if (mean_ns(w) >= PARKED_PART * (double)s->duration_ns)
+			continue;
+		if ((double)w->value < IDLE_SHARE * (double)s->duration_ns && long_lock)
+			break; /* sorted: the rest is smaller still */
+		if (w->wait != WAIT_LOCK || mean_ns(w) < LOCK_MEAN_NS)
+			return w;
+		if (!long_lock)
+			long_lock = w;
+	}
+	return long_lock;
+}
+
+bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
+{
+	if (is_contended(w))
+		return false;
+	return is_of_no_effect(s, w) || mean_ns(w) >= PARKED_PART * (double)s->duration_ns ||
+	       w->wait == WAIT_EVENTS || w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
+	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
+}
+
+static int64_t find_growth(const struct run_summary *s)
+{
+	int64_t grown_kb = s->memory.last - s->memory.base;
+
+	if (!s->memory.known || grown_kb < GROWTH_MIN_KB)
+		return 0;
+	if ((double)grown_kb < GROWTH_PART * (double)s->memory.base)
+		return 0;
+	if ((double)grown_kb < GROWTH_KEPT * (double)(s->memory.peak - s->memory.base))
+		return 0;
+	return grown_kb;
+}
+
+static const struct site_row *find_lock(const struct run_summary *s)
+{
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++)
+		if (is_contended(&s->offcpu.waits[i]))
+			return &s->offcpu.waits[i];
+	return NULL;
+}
+
+/* --- short of CPU --- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Python code of one process runs on one CPU at a time. */
+static bool is_one_python(const struct run_summary *s)
+{
+	return s->langs.processes == 1 && s->seen_processes <= 1 && s->langs.name &&
+	       strncmp(s->langs.name, "CPython", 7) == 0;
+}
+
+/*
+ * Of the time that threads were ready to run, what others are to blame for: they, or a quota, must have had as much.
+ * Where nothing is known of the CPUs, all of it.
+ */
+static int64_t lost_ns(const struct run_summary *s, int64_t throttled_ns)
+{
+	int64_t others_ns = s->cpus.busy_ns - s->time.oncpu_ns - s->own.cpu_ns;
+	int64_t all_ns = s->cpus.busy_ns + s->cpus.idle_ns, lost;
+
+	if (!s->cpus.known || s->target == RUN_HOST)
+		return s->time.runnable_ns;
+	if (others_ns < 0 || (double)s->cpus.idle_ns >= FREE_PART * (double)all_ns)
+		others_ns = 0;
+	lost = least(s->time.runnable_ns, others_ns + throttled_ns);
+	if (is_one_python(s))
+		lost = least(lost, s->duration_ns - s->time.oncpu_ns);
+	return lost > 0 ? lost : 0;
+}
+
+static void find_starved(struct causes *c)
+{
+	const struct run_summary *s = c->s;
+	int64_t throttled_ns = s->cpus.throttled_ns > 0 ? s->cpus.throttled_ns : 0;
+	int64_t lost = lost_ns(s, throttled_ns), wanted_ns = s->time.oncpu_ns + lost;
+
+	if (!s->time.known || wanted_ns <= 0 || s->duration_ns <= 0 ||
+	    (double)lost < STARVED_SHARE * (double)s->duration_ns)
+		return;
+	c->throttled = (double)throttled_ns >= 0.5 * (double)lost;
+	/* A scheduler gives each who wants it a share: who hardly ran did not want to, but for a quota. */
+	if (s->cpus.known && !c->throttled && c->share < IDLE_SHARE)
+		return;
+	c->starved = (double)lost / (double)wanted_ns;
+}
+
+/* --- */
+
+static void has(struct causes *c, enum verdict_kind kind, bool is)
+{
+	if (is && c->n < CAUSES_MAX)
+		c->kinds[c->n++] = kind;
+}
+
+/* Waiting for new work is what a program at rest does. */
+static bool is_rest(enum wait_kind k)
+{
+	return k == WAIT_EVENTS || k == WAIT_TIMER || k == WAIT_SIGNAL || k == WAIT_TERMINAL;
+}
+
+static void rank(struct causes *c)
+{
+	const struct run_summary *s = c->s;
+	bool held = c->wait && !is_rest(c->wait->wait) && c->wait_share >= HELD_SHARE;
+	bool bound = c->share >= CPU_BOUND_SHARE;
+	bool growing = c->grown_kb && s->shape.kind != TREND_SHAPE_SETTLED;
+
+	has(c, VERDICT_LEAK, *c->leak);
+	has(c, VERDICT_GC, c->gc >= GC_PART && c->share >= IDLE_SHARE);
+	has(c, VERDICT_CONTENDED,
+	    c->lock && (double)c->lock->value >= HELD_SHARE * (double)s->duration_ns);
+	has(c, VERDICT_STARVED, c->starved >= STARVED_PART);
+	/* A thread that waits while others compute is the smaller part. */
+	if (!bound || c->wait_share > c->share)
+		has(c, VERDICT_WAITING, held);
+	has(c, c->allocator >= ALLOCATOR_PART ? VERDICT_MEMORY : VERDICT_CPU, bound);
+	if (c->n == 0)
+		has(c, growing		 ? VERDICT_GROWING :
+		       c->share < IDLE_SHARE ? VERDICT_IDLE :
+					       VERDICT_MIXED,
+		    true);
+}
+
+void causes_find(const struct run_summary *s, struct causes *ret_causes)
+{
+	struct causes c = { .s = s, .share = summary_cpu_share(s) };
+
+	if (s->target == RUN_HOST && s->n_cpus > 0 && c.share > 0)
+		c.share /= s->n_cpus;
+	find_starved(&c);
+	if (s->oncpu.samples >= LEAST_SAMPLES) {
+		c.allocator = (double)s->oncpu.allocator_samples / (double)s->oncpu.samples;
+		c.gc = (double)s->oncpu.gc_samples / (double)s->oncpu.samples;
+	}
+	if (s->target != RUN_HOST && s->duration_ns > 0) {
+		c.lock = find_lock(s);
+		c.wait = find_wait(s);
+		c.wait_share = c.wait ? (double)c.wait->value / (double)s->duration_ns : 0;
+	}
+	c.grown_kb = find_growth(s);
+	if (!diagnosis_leak_sentence(s, c.leak, sizeof(c.leak)))
+		*c.leak = '\0';
+	if (c.share < 0 && !c.wait && !c.lock && !c.grown_kb)
+		has(&c, VERDICT_NOTHING, true);
+	else
+		rank(&c);
+	*ret_causes = c;
+}

@@ -1,0 +1,37 @@
+/*
+ * What may be wrong with a program, each by evidence of its own: the facts of which summary_verdict() makes a
+ * sentence. Several can be true. The thresholds are named at the top of causes.c.
+ *
+ *   leak          diagnosis.h
+ *   gc            a quarter of the CPU time collects garbage
+ *   contended     waits for mutexes or the GIL at one place, summed over threads, fill a fifth of the run
+ *   short of CPU  threads were ready to run, and other programs or a quota had the CPU. Time that threads wait while
+ *                 their own program has it is no evidence, nor what a single CPython could not have used
+ *   waiting       for disk, a socket, a pipe …: a fifth of the run
+ *   CPU-bound     it used 0.7 of a CPU
+ */
+#ifndef MEMSCOPE_ANALYSE_CAUSES_H
+#define MEMSCOPE_ANALYSE_CAUSES_H
+
+#include "analyse/summary.h"
+
+#define CAUSES_MAX 3
+
+struct causes {
+	const struct run_summary *s;
+	double share;                /* of one CPU; -1 unknown; of a host: of all            */
+	double starved;              /* part of the time it wanted a CPU, 0 … 1              */
+	bool throttled;              /* … and most of that by a quota                        */
+	double allocator, gc;        /* parts of the samples                                 */
+	const struct site_row *lock; /* the largest contended wait; or NULL                  */
+	const struct site_row *wait; /* the largest other that may hold it up; or NULL       */
+	double wait_share;           /* of the run                                           */
+	int64_t grown_kb;            /* 0: not growing                                       */
+	char leak[280];              /* the diagnosis in a clause; "": none                  */
+	enum verdict_kind kinds[CAUSES_MAX]; /* the most serious first; at least one         */
+	uint32_t n;
+};
+
+void causes_find(const struct run_summary *s, struct causes *ret_causes);
+
+#endif
