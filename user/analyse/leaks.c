@@ -101,6 +101,19 @@ void leaks_of(const struct live_series *series, struct dict *d, double age_s,
 			put(series, d, &found[i], GROWTH_STOPPED, &to->no_leaks[to->n_no_leaks]);
 }
 
+void leaks_peak(const struct live_series *series, struct summary_alloc *to)
+{
+	struct live_series_peak peak;
+
+	if (!live_series_peak(series, &peak))
+		return;
+	to->live_peak.known = true;
+	to->live_peak.bytes = llround(peak.bytes);
+	to->live_peak.low = llround(peak.low);
+	to->live_peak.high = llround(peak.high);
+	to->live_peak.at_ns = llround(peak.t_s * 1e9);
+}
+
 void leaks_growing(const struct live_series *series, struct dict *d, struct summary_growth *to)
 {
 	struct leak found[SUMMARY_LEAKS];

@@ -26,6 +26,8 @@
  * Strings are of `d`. */
 void leaks_of(const struct live_series *series, struct dict *d, double age_s,
 	      struct summary_alloc *to);
+/* When most was live in all, where that is estimated. */
+void leaks_peak(const struct live_series *series, struct summary_alloc *to);
 /* Who goes on touching memory, the fastest first. */
 void leaks_growing(const struct live_series *series, struct dict *d, struct summary_growth *to);
 /* The private memory's points, in bytes, and its shape. */

@@ -19,6 +19,8 @@ void live_estimate_merge(struct live_estimate *to, const struct live_estimate *f
 	to->vc += from->vc;
 	to->model += from->model;
 	to->most += from->most;
+	to->if_low += from->if_low;
+	to->if_high += from->if_high;
 	to->power += from->power;
 	to->ends += from->ends;
 }
@@ -85,4 +87,10 @@ void live_walk_error(const struct live_estimate *est, double *ret_low2, double *
 
 	*ret_low2 = fmax(pow(est->bytes - i.low, 2), seen2);
 	*ret_high2 = fmax(pow(i.high - est->bytes, 2), seen2);
+}
+
+void live_weight_error(const struct live_estimate *est, double *ret_below, double *ret_above)
+{
+	*ret_below = fmax(0, est->bytes - fmin(est->if_low, est->if_high));
+	*ret_above = fmax(0, fmax(est->if_low, est->if_high) - est->bytes);
 }

@@ -23,11 +23,14 @@ struct live_estimate {
 	double v, vc;                /* sums of squares and cubes of what each stands for     */
 	double model;                /* variance of the division among rows                 */
 	double most;                 /* bytes in use in its pools of size classes           */
+	double if_low, if_high;      /* bytes, if all weights are so far off: live_heap_weights_may_be() */
 	double power;                /* ends that would have been seen, by its pool's share  */
 	double ends;                 /* ends that were seen, weighted                        */
 };
 
 void live_estimate_merge(struct live_estimate *to, const struct live_estimate *from);
+/* What is off in the same direction for all that is merged, by what all weights have in common: bytes, down and up. */
+void live_weight_error(const struct live_estimate *est, double *ret_below, double *ret_above);
 /* 95 %, of the bytes. */
 struct interval live_interval(const struct live_estimate *est);
 /*

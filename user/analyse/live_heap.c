@@ -24,6 +24,7 @@ struct live_heap *live_heap_new(uint32_t max, uint64_t seed)
 	h->max = max > 64 ? max : 64;
 	h->random = seed * 2 + 1;
 	h->unit_ns = 1e9;
+	h->scale = 1;
 	return h;
 }
 

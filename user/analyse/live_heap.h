@@ -126,6 +126,12 @@ uint32_t live_class_of(uint64_t words);
 int live_heap_look(struct live_heap *h, const struct live_look *look);
 /* The same estimates, once more: weights are known now. With intervals it takes 17 times as long. */
 int live_heap_estimate(struct live_heap *h, bool intervals);
+/*
+ * What all weights have in common is known within a factor, from `low` to `high`: what each row would come to, `if_low`
+ * and `if_high`. Where what is in use in all says more than weights do, that is about the same. 3 times as long as
+ * without intervals.
+ */
+int live_heap_weights_may_be(struct live_heap *h, double low, double high);
 
 /* As of the last look. A row that was never seen is zero. */
 const struct live_estimate *live_heap_row(const struct live_heap *h, uint32_t row);

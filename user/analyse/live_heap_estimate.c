@@ -90,7 +90,7 @@ static int sum_in_use(struct live_heap *h)
 		if (k->born_ns > h->at_ns)
 			continue;
 		if (k->row != LIVE_BEFORE)
-			w *= live_heap_kept_for(h, k->size);
+			w = fmax(1, w * h->scale) * live_heap_kept_for(h, k->size);
 		c = cell_of(h, k->row, live_class_of(k->usable));
 		if (!c)
 			return -ENOMEM;
@@ -255,7 +255,7 @@ static int sum_fates(struct live_heap *h, uint32_t without)
 		live_fates_watched(f, live_heap_units_of(h, k, h->at_ns), 1);
 	}
 	/* Each group has its part of the chance in how many ends were seen. */
-	r = live_fates_sum(h->fates, h->n_fates, live_heap_mean_weight(h),
+	r = live_fates_sum(h->fates, h->n_fates, fmax(1, live_heap_mean_weight(h) * h->scale),
 			   without < LIVE_GROUPS ? without + 1 : 0, LIVE_GROUPS - 1);
 	for (k = h->kept; k; k = k->hh.next)
 		live_fates_watched(live_heap_fates_of(h, k), live_heap_units_of(h, k, h->at_ns), -1);
@@ -284,7 +284,7 @@ static int sum_reused(struct live_heap *h, uint32_t without)
 		if (k->born_ns > h->at_ns)
 			continue;
 		if (k->row != LIVE_BEFORE)
-			w *= live_heap_kept_for(h, k->size);
+			w = fmax(1, w * h->scale) * live_heap_kept_for(h, k->size);
 		g = group_of(h, k->row, k->burst, w);
 		if (g == without)
 			continue;
@@ -302,24 +302,67 @@ static int sum_reused(struct live_heap *h, uint32_t without)
 	return 0;
 }
 
+static int estimate_all(struct live_heap *h, uint32_t without)
+{
+	if (sum_reused(h, without) < 0)
+		return -ENOMEM;
+	for (uint32_t from = 0, end; from < LIVE_CLASSES; from = end) {
+		end = pool_end(h, from);
+		estimate_pool(h, from, end, without);
+	}
+	return 0;
+}
+
 int live_heap_estimate(struct live_heap *h, bool intervals)
 {
 	if (settle_ends(h) < 0 || sum_in_use(h) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < h->n_rows; i++)
 		h->rows[i] = (struct live_estimate){ 0 };
-	for (uint32_t g = intervals ? 0 : FULL; g <= FULL; g++) {
-		if (g == LIVE_NO_GROUP)
-			continue;
-		if (sum_reused(h, g) < 0)
+	for (uint32_t g = intervals ? 0 : FULL; g <= FULL; g++)
+		if (g != LIVE_NO_GROUP && estimate_all(h, g) < 0)
 			return -ENOMEM;
-		for (uint32_t from = 0, end; from < LIVE_CLASSES; from = end) {
-			end = pool_end(h, from);
-			estimate_pool(h, from, end, g);
-		}
-	}
+	for (uint32_t i = 0; i < h->n_rows; i++)
+		h->rows[i].if_low = h->rows[i].if_high = h->rows[i].bytes;
 	hash_free(h->settled); /* whoever waited for one has it */
 	h->facts.blocks = HASH_COUNT(h->kept);
 	h->facts.threshold = h->threshold;
 	return 0;
+}
+
+/* What rows would come to, into bytes[]. */
+static int estimate_scaled(struct live_heap *h, double scale, double *ret_bytes)
+{
+	int r;
+
+	for (uint32_t i = 0; i < h->n_rows; i++)
+		h->rows[i] = (struct live_estimate){ 0 };
+	h->scale = scale;
+	r = sum_in_use(h);
+	r = r < 0 ? r : estimate_all(h, FULL);
+	h->scale = 1;
+	for (uint32_t i = 0; i < h->n_rows; i++)
+		ret_bytes[i] = h->rows[i].bytes;
+	return r;
+}
+
+int live_heap_weights_may_be(struct live_heap *h, double low, double high)
+{
+	_cleanup_(freep) struct live_estimate *rows = calloc(h->n_rows + 1ul, sizeof(*rows));
+	_cleanup_(freep) double *lows = calloc(h->n_rows + 1ul, sizeof(*lows));
+	_cleanup_(freep) double *highs = calloc(h->n_rows + 1ul, sizeof(*highs));
+	int r;
+
+	if (!rows || !lows || !highs)
+		return -ENOMEM;
+	if (h->n_rows)
+		memcpy(rows, h->rows, h->n_rows * sizeof(*rows));
+	r = estimate_scaled(h, low, lows);
+	r = r < 0 ? r : estimate_scaled(h, high, highs);
+	for (uint32_t i = 0; i < h->n_rows; i++) {
+		h->rows[i] = rows[i];
+		h->rows[i].if_low = lows[i];
+		h->rows[i].if_high = highs[i];
+	}
+	return r;
 }

@@ -80,6 +80,7 @@ struct live_heap {
 	double weights, n_weights;         /* of those that are known: their mean is the others' */
 	double guessed, n_guessed, lately; /* lately: of the last guesses, about */
 	uint32_t settled_to;               /* the last burst whose weights came                   */
+	double scale; /* of all weights, while it is asked what becomes of estimates: else 1 */
 	double threshold;
 	uint64_t random;
 	uint64_t at_ns, age_ns;

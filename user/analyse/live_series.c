@@ -285,6 +285,55 @@ int64_t live_series_other(const struct live_series *b, const struct live_series_
 	return sum;
 }
 
+/* --- the peak --- */
+
+/*
+ * Of what a row held at moment `i`. The part of it that its error is grows with what it holds as a random walk does. Of one
+ * that holds nothing at the end nothing is known of its error: it may be off by all of it, where others' are estimates.
+ */
+static void add_error_at(const struct live_series_row *row, uint32_t i, struct live_series_error *to)
+{
+	double part = row->live > 0 ? (double)row->bytes[i] / (double)row->live : 0;
+	double lost = row->live > 0 ? 0 : (double)row->bytes[i];
+
+	to->low2 += row->error.low2 * fmax(part, part * part) + lost * lost;
+	to->high2 += row->error.high2 * fmax(part, part * part) + lost * lost;
+	to->below += row->error.below * part;
+	to->above += row->error.above * part;
+}
+
+bool live_series_peak(const struct live_series *b, struct live_series_peak *ret_peak)
+{
+	struct live_series_error e = { 0 };
+	struct live_series_peak peak = { 0 };
+	bool estimated = false;
+	struct entry *row, *next;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < b->n_times; i++) {
+		double sum = (double)live_series_other(b, NULL, 0, i);
+
+		if (sum > peak.bytes) {
+			at = i;
+			peak.bytes = sum;
+		}
+	}
+	if (peak.bytes <= 0)
+		return false;
+	HASH_ITER (hh, b->entries, row, next) {
+		estimated |= row->row.error.high2 > 0;
+		add_error_at(&row->row, at, &e);
+	}
+	peak.t_s = b->times[at];
+	peak.low = peak.high = peak.bytes;
+	if (estimated) {
+		peak.low = fmax(0, peak.bytes - hypot(sqrt(e.low2), e.below));
+		peak.high = peak.bytes + hypot(sqrt(e.high2), e.above);
+	}
+	*ret_peak = peak;
+	return true;
+}
+
 /* --- leaks --- */
 
 /* How many blocks had been made `age_s` before the last moment. */
@@ -312,39 +361,52 @@ static double least_kb(const struct live_series *b)
 	return fmax(LIVE_SERIES_LEAST_KB * 60 / fmax(span, 60), LIVE_SERIES_FLOOR_KB);
 }
 
-/* Of a slope that reaches so far: the part of it that half its interval is, of an estimate's own error. */
-static double part_of(const struct live_series_row *row, double grown, double half2, double common)
+/* Half the interval that a line through a random walk has, of its slope. */
+static double part_of(const struct live_series_row *row, double grown, double half2)
 {
 	double level = (double)row->live;
 
-	return hypot(sqrt(LINE_OF_WALK * half2 * fmax(1, level / grown)), common) / level;
+	return sqrt(LINE_OF_WALK * half2 * fmax(1, level / grown)) / level;
 }
 
-/* By the error of what was estimated. */
-static void widen(const struct live_series_row *row, double lasts, struct series_line *l)
+/* By the error of what was estimated: without what is in common, which cannot make a leak of nothing, or with it. */
+static void widen(const struct live_series_row *row, double lasts, bool common, struct series_line *l)
 {
 	const struct live_series_error *e = &row->error;
-	double grown = l->slope * lasts * 1024;
+	double grown = l->slope * lasts * 1024, below, above;
 
 	if (row->live <= 0 || grown <= 0)
 		return;
+	below = common ? e->below / (double)row->live : 0;
+	above = common ? e->above / (double)row->live : 0;
 	l->slope_low = l->slope - hypot(l->slope - l->slope_low,
-					l->slope * part_of(row, grown, e->low2, e->below));
+					l->slope * hypot(part_of(row, grown, e->low2), below));
 	l->slope_high = l->slope + hypot(l->slope_high - l->slope,
-					 l->slope * part_of(row, grown, e->high2, e->above));
+					 l->slope * hypot(part_of(row, grown, e->high2), above));
 }
 
-/* A random walk looks as if it had pieces: where the last may rise as all does, the line is that through all. */
+/*
+ * A random walk looks as if it had pieces: where the last may rise as all does, the line is that through all.
+ * Growth by little must be sure.
+ */
 static void take_line(const struct live_series_row *row, struct trend_shape *c)
 {
-	struct series_line all = c->all;
+	struct series_line tail = c->tail;
+	double lasts;
 
-	widen(row, c->span_s - c->since_s, &c->tail);
-	if (row->error.low2 <= 0 || all.slope < c->tail.slope_low || all.slope > c->tail.slope_high)
-		return;
-	widen(row, c->span_s, &all);
-	c->tail = all;
-	c->since_s = 0;
+	widen(row, c->span_s - c->since_s, false, &tail);
+	if (row->error.low2 > 0 && c->all.slope >= tail.slope_low && c->all.slope <= tail.slope_high) {
+		c->since_s = 0;
+		c->tail = tail = c->all;
+		widen(row, c->span_s, false, &tail);
+	}
+	lasts = c->span_s - c->since_s;
+	if (c->tail.slope * lasts < TREND_SHAPE_MIN_KB && tail.slope_low <= 0)
+		c->kind = TREND_SHAPE_FLAT;
+	widen(row, lasts, true, &c->tail);
+	/* What is retained does not become less. */
+	if (row->error.low2 > 0)
+		c->tail.slope_low = fmax(c->tail.slope_low, 0);
 }
 
 static void shape_of(const struct live_series *b, const struct live_series_row *row,
@@ -360,21 +422,13 @@ static void shape_of(const struct live_series *b, const struct live_series_row *
 	leak->row = row;
 }
 
-/* By little, for sure. */
-static bool is_sure(const struct trend_shape *c)
-{
-	double grown = c->tail.slope * (c->span_s - c->since_s);
-
-	return grown >= TREND_SHAPE_MIN_KB || c->tail.slope_low > 0;
-}
-
 static bool grows(const struct live_series *b, const struct live_series_row *row, double age_s,
 		  struct leak *leak)
 {
 	(void)age_s;
 	shape_of(b, row, leak);
 	leak->survived = 1;
-	return leak->shape.kind == TREND_SHAPE_GROWING && is_sure(&leak->shape);
+	return leak->shape.kind == TREND_SHAPE_GROWING;
 }
 
 static void put_survived(const struct live_series *b, double age_s, struct leak *leak)

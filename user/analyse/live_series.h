@@ -71,6 +71,13 @@ void live_series_settle(struct live_series *b);
 void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
 		       const struct live_series_error *error);
 
+/* When most was live in all, of the moments kept, and how much, with a 95 % interval; after live_series_settle(). */
+struct live_series_peak {
+	double t_s, bytes, low, high;
+};
+/* false: nothing was ever live at one of them. */
+bool live_series_peak(const struct live_series *b, struct live_series_peak *ret_peak);
+
 /* The moments kept. Returns how many. */
 uint32_t live_series_times(const struct live_series *b, const double **ret_times);
 /* At most `cap` by area, the largest first. Returns how many. */

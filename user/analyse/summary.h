@@ -191,6 +191,11 @@ struct summary_alloc {
 	const char *sampler;                /* who sampled: "libmemscope-alloc (preload)"     */
 	int64_t rate;                       /* mean bytes between samples; 0 unknown         */
 	struct summary_interval bytes_interval, live_interval;
+	struct {
+		bool known;         /* also of bursts, where live memory is                       */
+		int64_t bytes, low, high; /* most that was live of what was allocated in the run  */
+		int64_t at_ns;      /* since the start of the run                                 */
+	} live_peak;
 	/* ALLOC_TIER_BURSTS: objects and bytes are estimates, with bytes_interval */
 	struct {
 		uint32_t n;

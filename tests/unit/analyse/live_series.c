@@ -184,6 +184,32 @@ static void what_matters_is_less_the_longer_it_goes_on(void **state)
 	(void)state;
 }
 
+/* Up to 90 MiB and down to 9, of estimates: of a series that is a tenth of its peak in the end, errors are the peak's. */
+static void the_peak_is_the_highest_moment_with_its_interval(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	const struct live_series_error error = { .low2 = MIB * (double)MIB,
+						 .high2 = 4 * MIB * (double)MIB };
+	struct live_series_peak peak;
+
+	assert_false(live_series_peak(b, &peak));
+	for (int i = 0; i < 20; i++) {
+		live_series_add(b, 1, LEAKY, i < 10 ? 1 : -1, i < 10 ? 8 * MIB : -8 * MIB);
+		live_series_add(b, 1, CHURN, 1, i == 9 ? 10 * MIB : 0);
+		live_series_tick(b, i);
+	}
+	live_series_add(b, 1, LEAKY, 1, 8 * MIB);
+	live_series_add(b, 1, CHURN, 1, -9 * MIB);
+	live_series_tick(b, 20);
+	assert_true(live_series_peak(b, &peak));
+	assert_true(peak.t_s == 9 && peak.bytes == 90. * MIB);
+	assert_true(peak.low == peak.bytes && peak.high == peak.bytes);
+	live_series_error(b, 1, LEAKY, &error);
+	assert_true(live_series_peak(b, &peak));
+	assert_true(fabs(peak.low - 80. * MIB) < 1 && fabs(peak.high - 110. * MIB) < 1);
+	(void)state;
+}
+
 static void few_ticks_are_no_evidence(void **state)
 {
 	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
@@ -248,6 +274,7 @@ int main(void)
 		cmocka_unit_test(what_grows_and_stays_is_a_leak),
 		cmocka_unit_test(what_an_estimate_may_be_off_by_is_in_the_interval_of_its_rate),
 		cmocka_unit_test(what_matters_is_less_the_longer_it_goes_on),
+		cmocka_unit_test(the_peak_is_the_highest_moment_with_its_interval),
 		cmocka_unit_test(few_ticks_are_no_evidence),
 		cmocka_unit_test(leaks_come_fastest_first),
 		cmocka_unit_test(estimates_in_a_unit_of_their_own_become_bytes_in_the_end),

@@ -253,6 +253,7 @@ static void sampled_figures_have_their_sampler_and_intervals(void **state)
 		.bytes = 4000,
 		.bytes_interval = { 3000, 5500, 8 },
 		.live_interval = { 10, 20, 2 },
+		.live_peak = { true, 15, 12, 25, 3000000000 },
 		.freed_samples = 6,
 		.sites = &site,
 		.n_sites = 1,
@@ -265,6 +266,10 @@ static void sampled_figures_have_their_sampler_and_intervals(void **state)
 	assert_number(root, "alloc.bytes_interval.high", 5500);
 	assert_number(root, "alloc.bytes_interval.samples", 8);
 	assert_number(root, "alloc.live_interval.samples", 2);
+	assert_number(root, "alloc.live_peak.bytes", 15);
+	assert_number(root, "alloc.live_peak.low", 12);
+	assert_number(root, "alloc.live_peak.high", 25);
+	assert_number(root, "alloc.live_peak.at_ns", 3000000000);
 	assert_number(root, "alloc.freed_samples", 6);
 	assert_number(root, "alloc.sites.0.low", 2000);
 	assert_number(root, "alloc.sites.0.high", 4500);

@@ -67,6 +67,7 @@ void alloc_sampled_text(const struct summary_alloc *a, struct sink *out)
 	put_estimate(out, "allocated", a->bytes, a->objects, &a->bytes_interval);
 	if (!a->unreported || a->unreported < a->bytes_interval.samples)
 		put_estimate(out, "live", a->live_bytes, a->live_objects, &a->live_interval);
+	alloc_live_peak_text(a, out);
 	if (a->unreported)
 		sink_printf(out,
 			    "  %s samples are not in live: their sampler does not report frees\n",
@@ -191,4 +192,5 @@ void alloc_estimates_json(struct json_doc *d, cJSON *o, const struct summary_all
 		add_bursts(d, o, a);
 		alloc_live_json(d, o, a);
 	}
+	alloc_live_peak_json(d, o, a);
 }

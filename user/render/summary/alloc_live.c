@@ -29,6 +29,31 @@ static void put_live_sites(const struct summary_alloc *a, struct sink *out)
 	}
 }
 
+void alloc_live_peak_text(const struct summary_alloc *a, struct sink *out)
+{
+	if (!a->live_peak.known)
+		return;
+	sink_puts(out, "  ");
+	cells_left(out, "peak", CELLS_LABEL_WIDTH - 2);
+	cells_right(out, unit_bytes(a->live_peak.bytes).s, 12);
+	sink_printf(out, " live, %s into the run; 95%% interval %s\n",
+		    unit_ns(a->live_peak.at_ns).s,
+		    unit_bytes_range(a->live_peak.low, a->live_peak.high, false).s);
+}
+
+void alloc_live_peak_json(struct json_doc *d, cJSON *to, const struct summary_alloc *a)
+{
+	cJSON *o;
+
+	if (!a->live_peak.known)
+		return;
+	o = json_object(d, to, "live_peak");
+	json_number(d, o, "bytes", a->live_peak.bytes);
+	json_number(d, o, "low", a->live_peak.low);
+	json_number(d, o, "high", a->live_peak.high);
+	json_number(d, o, "at_ns", a->live_peak.at_ns);
+}
+
 void alloc_live_text(const struct summary_alloc *a, struct sink *out)
 {
 	const struct summary_live *l = &a->live;
@@ -45,6 +70,7 @@ void alloc_live_text(const struct summary_alloc *a, struct sink *out)
 	cells_right(out, unit_count((int64_t)a->live_objects).s, 14);
 	sink_printf(out, " blocks; 95%% interval %s\n",
 		    unit_bytes_range(a->live_interval.low, a->live_interval.high, false).s);
+	alloc_live_peak_text(a, out);
 	strbuf_printf(
 		&b,
 		"%u looks at the structures of %s, %s of CPU time: of the blocks seen in bursts "

@@ -16,6 +16,9 @@ void alloc_estimates_json(struct json_doc *d, cJSON *alloc, const struct summary
 
 /* alloc_live.c: what lives, of ALLOC_TIER_BURSTS. */
 void alloc_live_text(const struct summary_alloc *a, struct sink *out);
+/* The most that was live, estimated: in bursts or by a sampler. */
+void alloc_live_peak_text(const struct summary_alloc *a, struct sink *out);
+void alloc_live_peak_json(struct json_doc *d, cJSON *alloc, const struct summary_alloc *a);
 void alloc_live_json(struct json_doc *d, cJSON *alloc, const struct summary_alloc *a);
 
 /* "± 25.0%": half of the interval's width as a share of the estimate; "exact" without an interval. */

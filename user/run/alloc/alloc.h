@@ -196,8 +196,8 @@ enum drain_says bursts_on_result(void *ctx, const void *result, const void *more
 uint32_t bursts_timed(const struct alloc *al, pid_t pid, uint32_t tid);
 typedef void (*bursts_row_fn)(void *ctx, uint32_t row, pid_t pid, const struct event_key *key);
 void bursts_each_row(struct alloc *al, bursts_row_fn fn, void *ctx);
-/* What it allocated; after the last calls are settled. */
-const struct burst_estimate *bursts_of_row(const struct alloc *al, uint32_t row);
+/* All weights may be off by one factor, the error of what tracing a call costs; after the last calls are settled. */
+void bursts_weight_range(const struct alloc *al, double *ret_low, double *ret_high);
 
 /* --- behaviour.c --- */
 

@@ -283,9 +283,12 @@ void bursts_each_row(struct alloc *al, bursts_row_fn fn, void *ctx)
 	}
 }
 
-const struct burst_estimate *bursts_of_row(const struct alloc *al, uint32_t row)
+void bursts_weight_range(const struct alloc *al, double *ret_low, double *ret_high)
 {
-	return bursts_row(al->bursts->bursts, row);
+	const struct burst_estimate *total = bursts_total(al->bursts->bursts);
+
+	*ret_low = total->bytes > 0 ? fmin(1, total->low_bytes / total->bytes) : 1;
+	*ret_high = total->bytes > 0 ? fmax(1, total->high_bytes / total->bytes) : 1;
 }
 
 void bursts_flip(struct alloc *al)

@@ -441,20 +441,10 @@ static const char *why_not(const struct alloc *al)
 	return NULL;
 }
 
-/* What is wrong in the same direction for all: the cost of a call, in the weights. */
-static void add_weights(struct value_error *e, double value, const struct burst_estimate *made)
-{
-	if (made->bytes <= 0)
-		return;
-	e->below = value * (1 - fmin(1, made->low_bytes / made->bytes));
-	e->above = value * (fmax(1, made->high_bytes / made->bytes) - 1);
-}
-
 /* The one place where estimates of what lives, and their errors, go into a profile. */
-static int add_estimate(struct alloc *al, uint32_t row, const struct live_estimate *est,
+static int add_estimate(struct alloc *al, const struct live_estimate *est,
 			stack_id stack, labels_id labels)
 {
-	const struct burst_estimate *made = bursts_of_row(al, row);
 	int64_t values[4] = { 0, 0, llround(est->blocks), llround(est->bytes) };
 	struct profile *heap = al->run->profiles[PROFILE_HEAP];
 	struct value_error errors[2];
@@ -466,8 +456,11 @@ static int add_estimate(struct alloc *al, uint32_t row, const struct live_estima
 	if (rc < 0)
 		return rc;
 	live_errors(est, &errors[0], &errors[1]);
-	add_weights(&errors[0], est->blocks, made);
-	add_weights(&errors[1], est->bytes, made);
+	live_weight_error(est, &errors[1].below, &errors[1].above);
+	if (est->bytes > 0) {
+		errors[0].below = errors[1].below * est->blocks / est->bytes;
+		errors[0].above = errors[1].above * est->blocks / est->bytes;
+	}
 	return alloc_add_errors(al, stack, labels, NULL, errors);
 }
 
@@ -476,12 +469,9 @@ static void add_series_error(struct alloc *al, const struct live_process *p, uin
 {
 	const struct live_estimate *est = live_heap_row(p->heap, row + 1);
 	struct live_series_error error = { 0 };
-	struct value_error weights = { 0 };
 
 	live_walk_error(est, &error.low2, &error.high2);
-	add_weights(&weights, est->bytes, bursts_of_row(al, row));
-	error.below = weights.below;
-	error.above = weights.above;
+	live_weight_error(est, &error.below, &error.above);
 	live_series_error(al->live->series, p->image, stack, &error);
 }
 
@@ -496,7 +486,7 @@ static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_k
 	if (!p || !p->heap || !ingest_place(al->run->ingest, key, &stack, &labels))
 		return;
 	est = live_heap_row(p->heap, row + 1);
-	al->run->oom |= add_estimate(al, row, est, stack, labels) < 0;
+	al->run->oom |= add_estimate(al, est, stack, labels) < 0;
 	live_series_old(al->live->series, p->image, stack, (uint64_t)llround(est->old_blocks));
 	live_series_final(al->live->series, p->image, stack, est->bytes);
 	add_series_error(al, p, row, stack);
@@ -505,6 +495,7 @@ static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_k
 void live_finish(struct alloc *al)
 {
 	struct run_live *l = al->live;
+	double low, high;
 
 	if (!l)
 		return;
@@ -512,9 +503,12 @@ void live_finish(struct alloc *al)
 	al->run->alloc.live_known = !l->facts.why_not;
 	if (l->facts.why_not)
 		return;
+	bursts_weight_range(al, &low, &high);
 	for (uint32_t i = 0; i < l->n; i++)
 		if (l->rows[i].heap)
-			al->run->oom |= live_heap_estimate(l->rows[i].heap, true) < 0;
+			al->run->oom |=
+				live_heap_estimate(l->rows[i].heap, true) < 0 ||
+				live_heap_weights_may_be(l->rows[i].heap, low, high) < 0;
 	bursts_each_row(al, add_to_heap, al);
 	live_series_settle(l->series);
 }
@@ -523,7 +517,6 @@ struct merge {
 	struct alloc *al;
 	const struct site_row *site; /* NULL: all */
 	struct live_estimate sum;
-	struct burst_estimate made; /* of the same rows */
 };
 
 static void merge_row(void *ctx, uint32_t row, pid_t pid, const struct event_key *key)
@@ -542,19 +535,17 @@ static void merge_row(void *ctx, uint32_t row, pid_t pid, const struct event_key
 			strcmp(of.module, m->site->module) != 0))
 		return;
 	live_estimate_merge(&m->sum, live_heap_row(p->heap, row + 1));
-	burst_estimate_merge(&m->made, bursts_of_row(m->al, row));
 }
 
 /* That of which blocks were seen, and that of what a call is slowed by, which all weights have in common. */
 static struct interval interval_of(const struct merge *m)
 {
 	struct interval i = live_interval(&m->sum);
-	struct value_error weights = { 0 };
-	double bytes = m->sum.bytes;
+	double bytes = m->sum.bytes, below, above;
 
-	add_weights(&weights, bytes, &m->made);
-	i.low = fmax(0, bytes - hypot(bytes - i.low, weights.below));
-	i.high = fmin(bytes + hypot(i.high - bytes, weights.above), fmax(m->sum.most, bytes));
+	live_weight_error(&m->sum, &below, &above);
+	i.low = fmax(0, bytes - hypot(bytes - i.low, below));
+	i.high = fmin(bytes + hypot(i.high - bytes, above), fmax(m->sum.most, bytes));
 	return i;
 }
 
@@ -604,6 +595,7 @@ void live_report(struct alloc *al, struct summary_alloc *a)
 		al->live_sites[k].samples = one.sum.seen;
 	}
 	leaks_of(l->series, al->run->dict, l->leak_age_s, a);
+	leaks_peak(l->series, a);
 }
 
 static int write_series(void *ctx, struct sink *sink, struct err *e)

@@ -140,6 +140,8 @@ static void report(void *self, struct run_summary *s)
 
 	if (is_known(ls))
 		leaks_of(ls->series, ls->run->dict, ls->leak_age_s, &s->alloc);
+	if (is_known(ls) && ls->run->alloc.tier == ALLOC_TIER_SAMPLED)
+		leaks_peak(ls->series, &s->alloc);
 }
 
 static int write_series(void *ctx, struct sink *sink, struct err *e)
