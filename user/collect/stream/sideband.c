@@ -9,11 +9,30 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#define RING_PAGES 64 /* 256 KiB a CPU: some 2,500 mmap records */
+#define PROMPT_PAGES 64 /* 256 KiB a CPU: some 2,500 mmap records */
+#define CALM_PAGES   32 /* 128 KiB a CPU: 2,340 forks and ends … */
+#define CALM_WAKE    16 /* … of which half wake us               */
+
+/*
+ * When threads come and go by the hundred, nobody is woken for each: that interrupts the target, which took
+ * 11 % of a CPU from a server of 700 threads a second (2026-11-23, an emulated APIC), and wakes us. An event
+ * that has mmap records has those of tasks as well (perf_event_task_match), so all go to another ring then.
+ */
+#define RATE_NS  1000000000ULL /* over which is counted … */
+#define BUSY     200           /* … reads that had nothing but threads: calm from here on … */
+#define QUIET    100           /* … fewer records of threads than this: prompt again      */
+#define CALM_NS  20000000ULL   /* between two reads while calm                             */
 
 struct ring {
 	int fd;
-	void *base; /* one control page, then RING_PAGES of data */
+	void *base; /* one control page, then the data */
+	uint32_t n_pages;
+};
+
+/* An event has no ring of its own: it writes to one of two. */
+struct source {
+	int fd;
+	struct ring prompt, calm;
 };
 
 /* A record copied out of its ring, waiting for its turn. */
@@ -24,9 +43,15 @@ struct held {
 };
 
 struct sideband {
-	struct ring *rings;
-	uint32_t n_rings;
+	struct source *sources;
+	uint32_t n_sources;
 	uint32_t page;
+	bool calm;
+	uint64_t counted_ns;                        /* since when … */
+	uint32_t n_reads, n_thread_reads, n_threads; /* … there were so many of each */
+	uint64_t read_ns;
+	loop_fn fn;
+	void *ctx;
 	char *bytes;
 	uint32_t n_bytes, cap_bytes;
 	struct held *held;
@@ -54,7 +79,7 @@ struct task_body {
 	uint64_t time;
 };
 
-static int ring_open(struct sideband *s, uint32_t cpu)
+static int event_open(uint32_t cpu, bool records, uint32_t wake)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -62,32 +87,81 @@ static int ring_open(struct sideband *s, uint32_t cpu)
 		.config = PERF_COUNT_SW_DUMMY, /* counts nothing: only the records are wanted */
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
 		.sample_id_all = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
+		.disabled = !records,
+		.mmap = records,
+		.mmap2 = records,
+		.comm = records,
+		.comm_exec = records,
+		.task = records,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = 1,
+		.wakeup_watermark = wake,
 	};
-	struct ring *ring = &s->rings[s->n_rings];
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
-	if (fd < 0)
-		return -errno;
-	ring->base = mmap(NULL, (size_t)(1 + RING_PAGES) * s->page, PROT_READ | PROT_WRITE,
-			  MAP_SHARED, fd, 0);
-	if (ring->base == MAP_FAILED) {
-		int r = -errno;
+	return fd < 0 ? -errno : fd;
+}
 
+static int ring_open(struct sideband *s, struct ring *ring, uint32_t cpu, uint32_t n_pages,
+		     uint32_t wake)
+{
+	int fd = event_open(cpu, false, wake), r;
+
+	ring->fd = -1;
+	if (fd < 0)
+		return fd;
+	ring->base = mmap(NULL, (size_t)(1 + n_pages) * s->page, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  fd, 0);
+	if (ring->base == MAP_FAILED) {
+		r = -errno;
 		close(fd);
 		return r;
 	}
+	ring->n_pages = n_pages;
 	ring->fd = fd;
-	s->n_rings++;
 	return 0;
+}
+
+static void ring_close(const struct sideband *s, struct ring *ring)
+{
+	if (ring->fd < 0)
+		return;
+	munmap(ring->base, (size_t)(1 + ring->n_pages) * s->page);
+	close(ring->fd);
+}
+
+static void source_close(const struct sideband *s, struct source *from)
+{
+	closep(&from->fd);
+	ring_close(s, &from->prompt);
+	ring_close(s, &from->calm);
+}
+
+/* Which ring its records go to from now on. */
+static int source_direct(const struct source *from, bool calm)
+{
+	const struct ring *to = calm ? &from->calm : &from->prompt;
+
+	return ioctl(from->fd, PERF_EVENT_IOC_SET_OUTPUT, to->fd) < 0 ? -errno : 0;
+}
+
+static int source_open(struct sideband *s, uint32_t cpu)
+{
+	struct source from = { .fd = -1, .calm.fd = -1 };
+	int r = ring_open(s, &from.prompt, cpu, PROMPT_PAGES, 1);
+
+	if (r == 0)
+		r = ring_open(s, &from.calm, cpu, CALM_PAGES, CALM_WAKE * s->page);
+	if (r == 0)
+		from.fd = r = event_open(cpu, true, 1);
+	if (r >= 0)
+		r = source_direct(&from, false);
+	if (r < 0)
+		source_close(s, &from);
+	else
+		s->sources[s->n_sources++] = from;
+	return r;
 }
 
 int sideband_open(struct sideband **ret_sideband, struct err *e)
@@ -99,16 +173,16 @@ int sideband_open(struct sideband **ret_sideband, struct err *e)
 	if (!s || n_cpus <= 0)
 		return err_set(e, -ENOMEM, "out of memory");
 	s->page = (uint32_t)sysconf(_SC_PAGESIZE);
-	s->rings = calloc((size_t)n_cpus, sizeof(*s->rings));
-	if (!s->rings)
+	s->sources = calloc((size_t)n_cpus, sizeof(*s->sources));
+	if (!s->sources)
 		return err_set(e, -ENOMEM, "out of memory");
 	/* An offline CPU fails with -ENODEV, and has no records. */
 	for (uint32_t cpu = 0; cpu < (uint32_t)n_cpus && (r == 0 || r == -ENODEV); cpu++)
-		r = ring_open(s, cpu);
+		r = source_open(s, cpu);
 	if (r < 0 && r != -ENODEV)
 		return err_set(e, r, "cannot follow mappings through perf events: %s%s",
 			       strerror(-r), r == -EACCES || r == -EPERM ? "; run as root" : "");
-	if (!s->n_rings)
+	if (!s->n_sources)
 		return err_set(e, -ENODEV, "cannot follow mappings: no CPU gives perf events");
 	*ret_sideband = TAKE_PTR(s);
 	return 0;
@@ -118,23 +192,40 @@ void sideband_close(struct sideband *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; i < s->n_rings; i++) {
-		munmap(s->rings[i].base, (size_t)(1 + RING_PAGES) * s->page);
-		close(s->rings[i].fd);
-	}
-	free(s->rings);
+	for (uint32_t i = 0; i < s->n_sources; i++)
+		source_close(s, &s->sources[i]);
+	free(s->sources);
 	free(s->bytes);
 	free(s->held);
 	free(s);
+}
+
+static uint64_t due_ns(void *ctx)
+{
+	const struct sideband *s = ctx;
+
+	return s->calm ? s->read_ns + CALM_NS : LOOP_NEVER;
+}
+
+static int on_due(void *ctx, struct err *e)
+{
+	const struct sideband *s = ctx;
+
+	return s->fn(s->ctx, e);
 }
 
 int sideband_watch(struct sideband *s, struct loop *loop, loop_fn fn, void *ctx)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < s->n_rings && rc == 0; i++)
-		rc = loop_fd(loop, s->rings[i].fd, fn, ctx);
-	return rc;
+	s->fn = fn;
+	s->ctx = ctx;
+	for (uint32_t i = 0; i < s->n_sources && rc == 0; i++) {
+		rc = loop_fd(loop, s->sources[i].prompt.fd, fn, ctx);
+		if (rc == 0)
+			rc = loop_fd(loop, s->sources[i].calm.fd, fn, ctx);
+	}
+	return rc < 0 ? rc : loop_at(loop, due_ns, on_due, s);
 }
 
 /* Room for a record of `len` bytes; NULL when out of memory (it then counts as lost). */
@@ -172,7 +263,7 @@ static void ring_copy(const struct sideband *s, const struct ring *ring, uint64_
 		      uint32_t len)
 {
 	const char *data = (const char *)ring->base + s->page;
-	uint32_t size = RING_PAGES * s->page, at = (uint32_t)(pos & (size - 1));
+	uint32_t size = ring->n_pages * s->page, at = (uint32_t)(pos & (size - 1));
 	uint32_t first = len < size - at ? len : size - at;
 
 	memcpy(out, data + at, first);
@@ -297,23 +388,77 @@ static void keep_rest(struct sideband *s, uint32_t done)
 	}
 }
 
+/* --- prompt or calm --- */
+
+static void direct(struct sideband *s, bool calm)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->n_sources && r == 0; i++)
+		r = source_direct(&s->sources[i], calm);
+	/* What fails is a CPU that went offline: the others may be where they are. */
+	s->calm = calm;
+}
+
+/* A read at `ns` had so many records, and of them so many of threads. */
+static void pace(struct sideband *s, uint64_t ns, uint32_t n, uint32_t n_threads)
+{
+	s->read_ns = ns;
+	s->n_reads += n > 0;
+	s->n_thread_reads += n > 0 && n == n_threads;
+	s->n_threads += n_threads;
+	if (!s->calm && s->n_thread_reads > BUSY && s->n_thread_reads > s->n_reads / 4 * 3)
+		direct(s, true);
+	else if (ns < s->counted_ns + RATE_NS)
+		return;
+	else if (s->calm && s->n_threads < QUIET)
+		direct(s, false);
+	s->counted_ns = ns;
+	s->n_reads = s->n_thread_reads = s->n_threads = 0;
+}
+
+bool sideband_is_calm(const struct sideband *s)
+{
+	return s->calm;
+}
+
+/* A thread began, ended, or took a name: nothing of its process has changed. */
+static bool is_of_thread(const struct sideband *s, const struct held *h)
+{
+	const char *rec = s->bytes + h->off;
+	struct perf_event_header header;
+	struct task_body task;
+
+	memcpy(&header, rec, sizeof(header));
+	if (header.type == PERF_RECORD_COMM)
+		return !(header.misc & PERF_RECORD_MISC_COMM_EXEC);
+	if (header.type != PERF_RECORD_FORK && header.type != PERF_RECORD_EXIT)
+		return false;
+	memcpy(&task, rec + sizeof(header), sizeof(task));
+	return header.type == PERF_RECORD_FORK ? task.pid == task.ppid : task.pid != task.tid;
+}
+
 uint32_t sideband_read(struct sideband *s, sideband_fn fn, void *ctx)
 {
+	uint32_t done = 0, n_threads = 0;
 	struct timespec ts;
-	uint32_t done = 0;
 	uint64_t cut;
 
 	/* Before the rings are read: records that a ring gains meanwhile are younger, and wait. */
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	cut = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-	for (uint32_t i = 0; i < s->n_rings; i++)
-		ring_take(s, &s->rings[i]);
-	if (!s->n_held)
-		return 0;
-	qsort(s->held, s->n_held, sizeof(*s->held), by_time);
-	while (done < s->n_held && s->held[done].ns <= cut)
-		deliver(s, &s->held[done++], fn, ctx);
+	for (uint32_t i = 0; i < s->n_sources; i++) {
+		ring_take(s, &s->sources[i].prompt);
+		ring_take(s, &s->sources[i].calm);
+	}
+	if (s->n_held)
+		qsort(s->held, s->n_held, sizeof(*s->held), by_time);
+	for (; done < s->n_held && s->held[done].ns <= cut; done++) {
+		n_threads += is_of_thread(s, &s->held[done]);
+		deliver(s, &s->held[done], fn, ctx);
+	}
 	keep_rest(s, done);
+	pace(s, cut, done, n_threads);
 	return s->n_held;
 }
 
