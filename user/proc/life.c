@@ -6,7 +6,7 @@
 static void forget_threads(struct proc *p)
 {
 	hash_free(p->threads);
-	p->n_threads = 0;
+	p->n_threads = p->n_ended = 0;
 }
 
 static void lineage_unref(struct lineage *line)
@@ -325,6 +325,8 @@ void proc_table_free(struct proc_table *t)
 		HASH_DELETE(hh, t->pids, entry);
 		free(entry);
 	}
+	free(t->ended.at);
+	free(t->ended_before.at);
 	images_fini(&t->images);
 	ns_roots_fini(&t->roots);
 	free(t);
@@ -341,6 +343,26 @@ static void copy_comm(char to[COMM_BYTES], const char *from)
 	memcpy(to, from, len);
 }
 
+static struct thread_name *thread_of(const struct proc *p, pid_t tid)
+{
+	struct thread_name *name;
+
+	HASH_FIND(hh, p->threads, &tid, sizeof(tid), name);
+	return name;
+}
+
+/* NULL: out of memory, or too many. */
+static struct thread_name *thread_get(struct proc *p, pid_t tid)
+{
+	struct thread_name *name = thread_of(p, tid);
+
+	if (!name && p->n_threads < THREAD_NAMES_MAX) {
+		name = hash_new(p->threads, tid, &tid);
+		p->n_threads += name != NULL;
+	}
+	return name;
+}
+
 void proc_set_comm(struct proc *p, pid_t tid, const char *comm)
 {
 	struct thread_name *name;
@@ -349,13 +371,57 @@ void proc_set_comm(struct proc *p, pid_t tid, const char *comm)
 		copy_comm(p->comm, comm);
 		return;
 	}
-	HASH_FIND(hh, p->threads, &tid, sizeof(tid), name);
-	if (!name && p->n_threads < THREAD_NAMES_MAX) {
-		name = hash_new(p->threads, tid, &tid);
-		p->n_threads += name != NULL;
-	}
+	name = thread_get(p, tid);
+	if (!name)
+		return;
+	p->n_ended -= name->ended && *name->comm;
+	copy_comm(name->comm, comm);
+	p->n_ended += name->ended && *name->comm;
+}
+
+static void thread_drop(struct proc *p, struct thread_name *name)
+{
+	p->n_ended -= name->ended && *name->comm;
+	p->n_threads--;
+	HASH_DEL(p->threads, name);
+	free(name);
+}
+
+void proc_thread_begins(const struct proc_table *t, struct proc *p, pid_t tid)
+{
+	struct thread_name *name = thread_of(p, tid);
+
+	if (name && name->ended)
+		thread_drop(p, name);
+	name = thread_get(p, tid);
 	if (name)
-		copy_comm(name->comm, comm);
+		name->began = t->drains;
+}
+
+bool proc_thread_ends(struct proc *p, pid_t tid)
+{
+	struct thread_name *name = thread_of(p, tid);
+
+	if (!name || name->ended)
+		return false;
+	name->ended = true;
+	p->n_ended += *name->comm != '\0';
+	return true;
+}
+
+bool proc_thread_stays(const struct proc_table *t, const struct proc *p, pid_t tid)
+{
+	const struct thread_name *name = thread_of(p, tid);
+
+	return name ? !name->ended && name->began != t->drains : tid == p->life->pid;
+}
+
+void proc_thread_forget(struct proc *p, pid_t tid)
+{
+	struct thread_name *name = thread_of(p, tid);
+
+	if (name && name->ended && (!*name->comm || p->n_ended > ENDED_NAMES_MAX))
+		thread_drop(p, name);
 }
 
 void proc_set_exe(struct proc *p, const char *path)
@@ -376,10 +442,9 @@ const char *proc_comm(const struct proc *p)
 
 const char *proc_thread_comm(const struct proc *p, pid_t tid)
 {
-	struct thread_name *name;
+	const struct thread_name *name = thread_of(p, tid);
 
-	HASH_FIND(hh, p->threads, &tid, sizeof(tid), name);
-	return name && strcmp(name->comm, p->comm) != 0 ? name->comm : NULL;
+	return name && *name->comm && strcmp(name->comm, p->comm) != 0 ? name->comm : NULL;
 }
 
 const char *proc_exe(const struct proc *p)

@@ -16,7 +16,8 @@
 
 enum {
 	COMM_BYTES = 16,               /* the kernel's TASK_COMM_LEN          */
-	THREAD_NAMES_MAX = 1 << 16,    /* kept for one image                  */
+	THREAD_NAMES_MAX = 1 << 16,    /* kept for one image …                */
+	ENDED_NAMES_MAX = 1 << 12,     /* … of threads that have ended        */
 };
 
 /*
@@ -36,7 +37,19 @@ struct lineage {
 struct thread_name {
 	UT_hash_handle hh;
 	pid_t tid;
-	char comm[COMM_BYTES];
+	bool ended;
+	uint32_t began;                /* proc_table.drains then; 0: by /proc          */
+	char comm[COMM_BYTES];         /* "": as the process's                 */
+};
+
+/* A thread that has ended. */
+struct ended_thread {
+	pid_t pid, tid;
+};
+
+struct ended_threads {
+	struct ended_thread *at;
+	uint32_t n, cap;
 };
 
 enum { PROC_GENS = 8 }; /* newest generations whose beginning is known */
@@ -53,7 +66,7 @@ struct proc {
 	int root;                      /* in ns_roots, or -1                                  */
 	char comm[COMM_BYTES];
 	struct thread_name *threads;
-	uint32_t n_threads;
+	uint32_t n_threads, n_ended;   /* … of which so many have ended and have a name       */
 };
 
 struct life {
@@ -83,6 +96,8 @@ struct proc_table {
 	struct ns_roots roots;
 	struct images images;
 	struct pid_entry *pids;
+	struct ended_threads ended, ended_before; /* since the last proc_table_drained(), and the one before */
+	uint32_t drains;                          /* of these, and one                                      */
 	struct proc_table_stats stats;
 };
 
@@ -98,6 +113,12 @@ void life_end(struct life *l, uint64_t ns);
 struct proc *life_exec(struct proc_table *t, struct life *l, uint64_t ns, const char *comm);
 
 void proc_set_comm(struct proc *p, pid_t tid, const char *comm);
+/* False: nothing is known of it, or it had ended. */
+bool proc_thread_ends(struct proc *p, pid_t tid);
+/* A thread; its number may have been another's. */
+void proc_thread_begins(const struct proc_table *t, struct proc *p, pid_t tid);
+/* Forgets it, but for a name that it had, of which so many are kept. */
+void proc_thread_forget(struct proc *p, pid_t tid);
 void proc_set_exe(struct proc *p, const char *path);
 /* Adds a mapping to an image. */
 void proc_map_add(struct proc_table *t, struct proc *p, const struct proc_mmap *m);

@@ -36,6 +36,7 @@ struct proc_table *proc_table_new(struct dict *d)
 	if (!t)
 		return NULL;
 	t->d = d;
+	t->drains = 1;
 	images_init(&t->images, d, &t->roots, find_mapper, t);
 	return t;
 }
@@ -287,8 +288,10 @@ void proc_table_fork(struct proc_table *t, uint64_t ns, pid_t pid, pid_t ppid, p
 	struct life *l = life_running(t, pid), *parent;
 
 	if (pid == ppid) {
-		if (l && ns > l->scanned_ns)
+		if (l && ns > l->scanned_ns) {
 			l->threads++;
+			proc_thread_begins(t, l->newest, tid);
+		}
 		return;
 	}
 	parent = life_running(t, ppid);
@@ -339,6 +342,39 @@ void proc_table_comm(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid, co
 		p->root = root;
 }
 
+static void ended_add(struct proc_table *t, struct proc *p, pid_t tid)
+{
+	struct ended_threads *e = &t->ended;
+
+	if (e->n == e->cap) {
+		uint32_t cap = e->cap ? 2 * e->cap : 64;
+		struct ended_thread *more = reallocarray(e->at, cap, sizeof(*more));
+
+		if (!more)
+			return;
+		e->at = more;
+		e->cap = cap;
+	}
+	if (proc_thread_ends(p, tid))
+		e->at[e->n++] = (struct ended_thread){ proc_pid(p), tid };
+}
+
+void proc_table_drained(struct proc_table *t)
+{
+	struct ended_threads done = t->ended_before;
+
+	for (uint32_t i = 0; i < done.n; i++) {
+		struct life *l = life_running(t, done.at[i].pid);
+
+		if (l)
+			proc_thread_forget(l->newest, done.at[i].tid);
+	}
+	done.n = 0;
+	t->ended_before = t->ended;
+	t->ended = done;
+	t->drains++;
+}
+
 void proc_table_exit(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid)
 {
 	struct life *l = life_running(t, pid);
@@ -347,6 +383,8 @@ void proc_table_exit(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid)
 		return;
 	if (tid == pid)
 		l->leader_exited = true;
+	else
+		ended_add(t, l->newest, tid);
 	if (l->threads > 0)
 		l->threads--;
 	/* The leader may end before other threads; the process ends with the last of them. */

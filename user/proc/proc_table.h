@@ -93,6 +93,8 @@ struct proc *proc_table_first(struct proc_table *t, pid_t pid);
 pid_t proc_pid(const struct proc *p);
 const char *proc_comm(const struct proc *p);                      /* last known name         */
 const char *proc_thread_comm(const struct proc *p, pid_t tid);    /* NULL when same/unknown  */
+/* Does this thread live, since before the last proc_table_drained()? False also when it is not known. */
+bool proc_thread_stays(const struct proc_table *t, const struct proc *p, pid_t tid);
 const char *proc_exe(const struct proc *p);                       /* "" when unknown          */
 /* True when an exec replaced this image, so that its memory is gone. */
 bool proc_replaced(const struct proc *p);
@@ -173,6 +175,12 @@ int proc_table_open_jitdump(struct proc_table *t, module_id m);
 
 /* Is the path of `m` one that we see as well: mapped by processes of our own root? */
 bool proc_table_in_own_root(const struct proc_table *t, module_id m);
+
+/*
+ * What the kernel counted up to now has been read: forgets threads that had ended by the last call. Their names
+ * stay, some thousands for a process.
+ */
+void proc_table_drained(struct proc_table *t);
 
 /*
  * Forgets images that ended (exit, exec) before `ns`: call it once the totals of that time have

@@ -155,6 +155,7 @@ int pipeline_drain(struct run *r, struct err *e)
 		c->drained(self, now);
 	if (rc == 0) {
 		targets_drained(r, now);
+		proc_table_drained(r->procs);
 		forget_the_dead(r, now);
 	}
 	adapt(r);
@@ -180,6 +181,7 @@ int pipeline_keep_up(struct run *r, struct err *e)
 int pipeline_end(struct run *r, struct err *e)
 {
 	int rc = pipeline_totals(r, e);
+	struct ingest_stats stats;
 
 	EACH_COMPONENT(r, c, self)
 	if (c->drained_last)
@@ -188,6 +190,12 @@ int pipeline_end(struct run *r, struct err *e)
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0)
 		r->oom |= ingest_finish(r->ingest) < 0;
+	ingest_stats(r->ingest, &stats);
+	if (stats.numberless)
+		run_note(r, false,
+			 "many threads came and went: of a process's first %u each is shown by its number, "
+			 "of the others only those that stayed",
+			 INGEST_SHOWN_ENDED);
 	return rc;
 }
 

@@ -62,6 +62,7 @@ void ingest_free(struct ingest *in)
 	if (!in)
 		return;
 	ingest_forget(in);
+	hash_free(in->shown);
 	hash_free(in->holdings);
 	hash_free(in->raw);
 	free(in->waiting);
@@ -332,11 +333,19 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
 	if (lab)
 		return lab->labels;
+	name = proc && tid ? proc_thread_comm(proc, (pid_t)tid) : NULL;
+	if (tid && !ingest_thread_shown(in, proc, p, tid)) {
+		tid = 0;
+		k.tid = (uint64_t)p->tgid << 32;
+		k.name = name ? dict_string(in->dict, name).ix : 0;
+		HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
+		if (lab)
+			return lab->labels;
+	}
 	set[1].str =
 		dict_string(in->dict, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]");
 	if (tid)
 		set[n++] = (struct label){ .key = in->key_tid, .num = tid };
-	name = proc && tid ? proc_thread_comm(proc, (pid_t)tid) : NULL;
 	if (name && *name)
 		set[n++] =
 			(struct label){ .key = in->key_thread, .str = dict_string(in->dict, name) };

@@ -118,6 +118,8 @@ int ingest_estimate(struct ingest *in, const struct event_key *key, const int64_
  */
 int ingest_mapping(struct ingest *in, const struct event_key *key, uint64_t cgroup_id,
 		   const int64_t values[4]);
+/* The key under which a thread's allocations are kept: without its number, where a process has had many threads. */
+struct event_key ingest_event(struct ingest *in, const struct event_key *of);
 /* The stack and labels of a total with this key. false: its stack has not arrived, and may still. */
 bool ingest_place(struct ingest *in, const struct event_key *key, stack_id *ret_stack,
 		  labels_id *ret_labels);
@@ -138,6 +140,9 @@ struct ingest_times {
 	uint64_t left_out, left_out_ns; /* open waits that ingest_waits() leaves out        */
 	uint32_t threads;
 };
+/* Threads of a process that are shown by their number even when they have ended, and in any case. */
+enum { INGEST_SHOWN_ENDED = 512, INGEST_SHOWN_MAX = 8192 };
+
 struct ingest_stats {
 	struct ingest_times times; /* summed over threads                                */
 	uint64_t lost_stacks;      /* events whose stack record never arrived            */
@@ -147,6 +152,7 @@ struct ingest_stats {
 	uint64_t ended, ended_bytes; /* blocks that went with their process or an exec      */
 	uint64_t oncpu_samples;
 	uint64_t resident_bytes, returned_bytes; /* that stacks stand for                */
+	uint64_t numberless; /* totals of threads that are not shown by their number         */
 };
 void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats);
 

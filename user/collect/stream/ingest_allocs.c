@@ -120,7 +120,8 @@ int ingest_site(struct ingest *in, const struct site_key *key_of, uint64_t cgrou
 		tell(in, &id, stack, allocated[0], allocated[1], 0);
 	if (gone)
 		tell(in, &id, stack, -gone, -gone_bytes, 0);
-	labels = ingest_labels(in, proc, &site->proc, site->tid, cgroup_id, NULL);
+	labels = ingest_labels(in, proc, &site->proc, ingest_site_tid(in, &site->proc, site->tid),
+			       cgroup_id, NULL);
 	if (count && in->profiles.alloc)
 		r = profile_add(in->profiles.alloc, stack, labels, allocated);
 	if (count && r == 0 && in->profiles.heap)
@@ -145,7 +146,8 @@ int ingest_site_end(struct ingest *in, const struct site_key *key_of, uint64_t c
 
 	if (!site_stack(in, proc, site, true, &stack))
 		return -EAGAIN;
-	labels = ingest_labels(in, proc, &site->proc, site->tid, cgroup_id, NULL);
+	labels = ingest_labels(in, proc, &site->proc, ingest_site_tid(in, &site->proc, site->tid),
+			       cgroup_id, NULL);
 	if (ingest_gone(in, &id)) {
 		in->stats.ended += (uint64_t)live[2];
 		in->stats.ended_bytes += (uint64_t)live[3];

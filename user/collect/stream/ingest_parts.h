@@ -36,12 +36,20 @@ struct resolved {
 struct thread_key {
 	const struct proc *proc;
 	uint64_t tid;
+	uint64_t name; /* of threads that are shown without a number */
 	const char *memory;
 };
 
 struct thread_labels {
 	struct thread_key key;
 	labels_id labels;
+	UT_hash_handle hh;
+};
+
+/* A thread that has labels of its own: the n-th of its process. tid 0: how many that has. */
+struct shown_thread {
+	uint64_t pid_tid;
+	uint32_t n;
 	UT_hash_handle hh;
 };
 
@@ -68,6 +76,7 @@ struct ingest {
 	struct raw_stack *raw;
 	struct resolved *resolved;
 	struct thread_labels *labels;
+	struct shown_thread *shown;
 	struct holding *holdings;
 	pid_t keep[1024]; /* as many as -p takes */
 	uint32_t n_keep;
@@ -104,6 +113,18 @@ bool ingest_missing(struct ingest *in, const struct ms_hash *stack);
 /* `tid` 0: of the process. `memory`: what kind, NULL for other sources; one of a few strings. */
 labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t tid,
 			uint64_t cgroup_id, const char *memory);
+/*
+ * Has this thread labels with its number? Not one that has ended when a good deal of its process's threads have
+ * them, nor one that has just begun: a server that begins a thread for each request would fill memory with
+ * samples that differ in that number only. Who has them keeps them.
+ */
+bool ingest_thread_shown(struct ingest *in, const struct proc *proc, const struct ms_proc *p,
+			 uint32_t tid);
+/*
+ * The number under which a thread's allocations are kept, 0: none. What is added to a site now and at the end has
+ * to have the same, so this is decided once: the first threads of a process have theirs.
+ */
+uint32_t ingest_site_tid(struct ingest *in, const struct ms_proc *p, uint32_t tid);
 const char *ingest_memory_name(const struct ms_total_key *key);
 void ingest_report_stack(struct ingest *in, const struct ms_total_key *key, uint64_t count);
 /* A total of waits as the values of the off-CPU profile. */

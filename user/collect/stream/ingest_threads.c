@@ -27,6 +27,54 @@ static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
 	return ns ? ingest_total(in, &key, &total) : 0;
 }
 
+/* What is known of a thread that has labels of its own, NULL: it has none. `stays`: it may have them now. */
+static const struct shown_thread *shown(struct ingest *in, const struct ms_proc *p, uint32_t tid,
+					bool stays)
+{
+	uint64_t pid = (uint64_t)p->tgid << 32, key = pid | tid;
+	struct shown_thread *all, *one;
+
+	HASH_FIND(hh, in->shown, &key, sizeof(key), one);
+	if (one)
+		return one;
+	all = hash_get(in->shown, pid_tid, &pid);
+	if (!all || all->n >= (stays ? INGEST_SHOWN_MAX : INGEST_SHOWN_ENDED))
+		return NULL;
+	one = hash_new(in->shown, pid_tid, &key);
+	if (one)
+		one->n = all->n++;
+	return one;
+}
+
+bool ingest_thread_shown(struct ingest *in, const struct proc *proc, const struct ms_proc *p,
+			 uint32_t tid)
+{
+	bool stays = proc && proc_thread_stays(in->procs, proc, (pid_t)tid);
+
+	if (shown(in, p, tid, stays))
+		return true;
+	in->stats.numberless++;
+	return false;
+}
+
+uint32_t ingest_site_tid(struct ingest *in, const struct ms_proc *p, uint32_t tid)
+{
+	const struct shown_thread *one = tid ? shown(in, p, tid, false) : NULL;
+
+	if (one && one->n < INGEST_SHOWN_ENDED)
+		return tid;
+	in->stats.numberless += tid != 0;
+	return 0;
+}
+
+struct event_key ingest_event(struct ingest *in, const struct event_key *of)
+{
+	struct ms_total_key key = wire_key(of);
+
+	key.tid = ingest_site_tid(in, &key.proc, key.tid);
+	return wire_event(&key);
+}
+
 /* What a thread has done since its last switch, up to `to`. */
 struct open_state {
 	uint64_t to, oncpu, blocked, runnable, held;

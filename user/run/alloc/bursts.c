@@ -200,8 +200,10 @@ static int room_by_row(struct run_bursts *s)
 }
 
 /* The number of a stack of a thread; the last one of all is for those that there is no room for. */
-static int row_of(struct run_bursts *s, const struct event_key *key, uint32_t *ret_row)
+static int row_of(struct alloc *al, const struct event_key *of, uint32_t *ret_row)
 {
+	struct event_key event = ingest_event(al->run->ingest, of), *key = &event;
+	struct run_bursts *s = al->bursts;
 	struct burst_row *row;
 
 	HASH_FIND(hh, s->rows, key, sizeof(*key), row);
@@ -245,7 +247,7 @@ enum drain_says bursts_on_calls(void *ctx, const void *record, const void *more)
 		s->totals = grown;
 		s->cap_totals = cap;
 	}
-	if (row_of(s, &calls->key, &row) < 0) {
+	if (row_of(al, &calls->key, &row) < 0) {
 		al->run->oom = true;
 		return DRAIN_TAKEN;
 	}
@@ -267,7 +269,7 @@ enum drain_says bursts_on_result(void *ctx, const void *record, const void *more
 	(void)more;
 	if (!al->bursts)
 		return DRAIN_TAKEN;
-	if (row_of(al->bursts, &result->key, &row) < 0)
+	if (row_of(al, &result->key, &row) < 0)
 		al->run->oom = true;
 	else if (row < al->bursts->max_rows)
 		live_result(al, row, result);
