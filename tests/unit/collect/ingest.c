@@ -272,6 +272,59 @@ static void an_exited_thread_ends_at_its_last_switch(void **state)
 	assert_int_equal(profile_n_samples(f->p.offcpu), 0);
 }
 
+/* 20,000 threads that live for a moment, of a process in which one stays. */
+static void threads_that_come_and_go_share_a_sample(void **state)
+{
+	enum { N = 20000, STAYS = 4100000, TID = 4200000 };
+	struct fixture *f = *state;
+	uint64_t user[] = { 0x1000 };
+	struct ms_total_key key = key_of(MS_ONCPU, MS_STATE_NONE, 1, 0);
+	struct ingest_stats st;
+	uint32_t n;
+
+	proc_table_comm(f->procs, 10, 4000000, 4000000, "server", true);
+	proc_table_fork(f->procs, 20, 4000000, 4000000, STAYS);
+	assert_non_null(proc_table_find(f->procs, &(struct proc_id){ 4000000, 1, 1 }));
+	send_stack(f, 1, 0, user, 1);
+	for (int i = 0; i < N; i++) {
+		key.tid = (uint32_t)(TID + i);
+		proc_table_fork(f->procs, 100 + (uint64_t)i, 4000000, 4000000, TID + i);
+		proc_table_exit(f->procs, 100 + (uint64_t)i, 4000000, TID + i);
+		add_total(f, key, 1, 10);
+		if (i % 1000 == 999)
+			proc_table_drained(f->procs);
+	}
+	n = profile_n_samples(f->p.oncpu);
+	assert_int_equal(n, INGEST_SHOWN_ENDED + 1);
+	assert_int_equal(profile_total(f->p.oncpu, 0), N);
+	key.tid = STAYS;
+	add_total(f, key, 1, 10);
+	assert_int_equal(profile_n_samples(f->p.oncpu), n + 1);
+	assert_int_equal(dict_label_find(f->d, profile_sample(f->p.oncpu, n).labels, "tid")->num,
+			 STAYS);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.numberless, N - INGEST_SHOWN_ENDED);
+}
+
+/* Allocations that are added up in the run and ended after it: always under the same key. */
+static void allocations_of_many_threads_have_one_key(void **state)
+{
+	struct fixture *f = *state;
+	struct ms_total_key key = key_of(MS_ALLOC, MS_STATE_NONE, 1, 0);
+	struct event_key first = wire_event(&key), of, rest[2];
+
+	of = ingest_event(f->in, &first);
+	assert_memory_equal(&of, &first, sizeof(of));
+	for (uint32_t i = 0; i < 2 * INGEST_SHOWN_ENDED; i++) {
+		key.tid = 4200000 + i;
+		of = wire_event(&key);
+		rest[i % 2] = ingest_event(f->in, &of);
+	}
+	assert_memory_equal(&rest[0], &rest[1], sizeof(of));
+	of = ingest_event(f->in, &first);
+	assert_memory_equal(&of, &first, sizeof(of));
+}
+
 static void a_process_without_records_has_gone_when_it_is_not_there(void **state)
 {
 	struct fixture *f = *state;
@@ -589,6 +642,8 @@ int main(void)
 		TEST(what_is_cut_of_an_open_wait_is_less_than_it_will_come_to),
 		TEST(what_a_thread_was_held_is_not_its_time),
 		TEST(an_exited_thread_ends_at_its_last_switch),
+		TEST(threads_that_come_and_go_share_a_sample),
+		TEST(allocations_of_many_threads_have_one_key),
 		TEST(a_process_without_records_has_gone_when_it_is_not_there),
 		TEST(live_is_what_was_allocated_less_what_was_freed_or_not_followed),
 		TEST(a_site_is_told_again_until_its_stack_has_come),

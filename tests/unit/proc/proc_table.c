@@ -370,6 +370,52 @@ static void threads_have_their_own_names(void **state)
 	assert_string_equal(proc_thread_comm(p, OTHER), "io-worker");
 }
 
+/* A thread that began after the last proc_table_drained() has not stayed yet. */
+static void a_thread_stays_from_the_next_drain_to_its_end(void **state)
+{
+	struct fixture *f = *state;
+	struct proc *p = began(f, SHELL, 7);
+
+	assert_true(proc_thread_stays(f->t, p, SHELL));
+	assert_false(proc_thread_stays(f->t, p, OTHER));
+	proc_table_fork(f->t, 1100, SHELL, SHELL, OTHER);
+	assert_false(proc_thread_stays(f->t, p, OTHER));
+	proc_table_drained(f->t);
+	assert_true(proc_thread_stays(f->t, p, OTHER));
+	proc_table_exit(f->t, 1200, SHELL, OTHER);
+	assert_false(proc_thread_stays(f->t, p, OTHER));
+	/* Its number is another's. */
+	proc_table_fork(f->t, 1300, SHELL, SHELL, OTHER);
+	proc_table_drained(f->t);
+	proc_table_drained(f->t);
+	assert_true(proc_thread_stays(f->t, p, OTHER));
+}
+
+/* Names of the last threads of 100,000 are there, and the first ones' of a process are not lost to them. */
+static void what_is_kept_of_ended_threads_is_bounded(void **state)
+{
+	enum { N = 100000, TID = 6000000 };
+	struct fixture *f = *state;
+	struct proc *p = began(f, SHELL, 7);
+	uint32_t named = 0;
+
+	proc_table_fork(f->t, 1050, SHELL, SHELL, OTHER);
+	proc_table_comm(f->t, 1050, SHELL, OTHER, "that stays", false);
+	for (int i = 0; i < N; i++) {
+		proc_table_fork(f->t, 1100 + (uint64_t)i, SHELL, SHELL, TID + i);
+		proc_table_comm(f->t, 1100 + (uint64_t)i, SHELL, TID + i, "request", false);
+		proc_table_exit(f->t, 1100 + (uint64_t)i, SHELL, TID + i);
+		if (i % 1000 == 999)
+			proc_table_drained(f->t);
+	}
+	assert_string_equal(proc_thread_comm(p, TID + N - 1), "request");
+	assert_string_equal(proc_thread_comm(p, OTHER), "that stays");
+	for (int i = 0; i < N; i++)
+		named += proc_thread_comm(p, TID + i) != NULL;
+	/* ENDED_NAMES_MAX, and those of two drains. */
+	assert_in_range(named, 2000, 4096 + 2 * 1000);
+}
+
 static void a_process_ends_with_its_last_thread(void **state)
 {
 	struct fixture *f = *state;
@@ -553,6 +599,8 @@ int main(void)
 		TEST(a_process_far_older_than_a_fork_record_is_not_that_forks),
 		TEST(records_of_unknown_processes_are_ignored),
 		TEST(threads_have_their_own_names),
+		TEST(a_thread_stays_from_the_next_drain_to_its_end),
+		TEST(what_is_kept_of_ended_threads_is_bounded),
 		TEST(a_process_ends_with_its_last_thread),
 		TEST(pseudo_mappings_have_their_own_kinds),
 		TEST(the_vdso_of_a_32_bit_process_is_another),
