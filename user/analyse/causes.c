@@ -5,18 +5,18 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define CPU_BOUND_SHARE 0.70 /* from here on computing is the story                          */
-#define IDLE_SHARE      0.05 /* below this it hardly ran                                      */
-#define STARVED_PART    0.25 /* of the time it wanted a CPU, it had to wait for one            */
-#define STARVED_SHARE   0.05 /* and that cost at least this part of the run                    */
-#define FREE_PART       0.15 /* so much of its CPUs was idle: none was short                   */
-#define ALLOCATOR_PART  0.25 /* of the samples, inside malloc and its kin                      */
-#define GC_PART         0.25 /* of the samples, collecting garbage                             */
-#define LEAST_SAMPLES   100  /* for a part of them to be one                                   */
-#define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
-#define PARKED_PART     0.50 /* a mean wait this long is a thread without work, not a hold-up   */
+#define CPU_BOUND_SHARE 0.70  /* from here on computing is the story                          */
+#define IDLE_SHARE      0.05  /* below this it hardly ran                                      */
+#define STARVED_PART    0.25  /* of the time it wanted a CPU, it had to wait for one            */
+#define STARVED_SHARE   0.05  /* and that cost at least this part of the run                    */
+#define FREE_PART       0.15  /* so much of its CPUs was idle: none was short                   */
+#define ALLOCATOR_PART  0.25  /* of the samples, inside malloc and its kin                      */
+#define GC_PART         0.25  /* of the samples, collecting garbage                             */
+#define LEAST_SAMPLES   100   /* for a part of them to be one                                   */
+#define HELD_SHARE      0.20  /* one reason to wait filled this part of the run                 */
+#define PARKED_PART     0.50  /* a mean wait this long is a thread without work, not a hold-up   */
 #define LOCK_MEAN_NS    100e6 /* a mean futex wait this long is rather a thread without work    */
-#define GROWTH_PART     0.10 /* of what it had …                                            */
+#define GROWTH_PART     0.10  /* of what it had …                                            */
 #define GROWTH_MIN_KB   16384 /* … and no less than 16 MiB                                     */
 #define GROWTH_KEPT     0.75  /* of the way to the peak, still there at the end                 */
 
@@ -180,9 +180,10 @@ static void rank(struct causes *c)
 		has(c, VERDICT_WAITING, held);
 	has(c, c->allocator >= ALLOCATOR_PART ? VERDICT_MEMORY : VERDICT_CPU, bound);
 	if (c->n == 0)
-		has(c, growing		 ? VERDICT_GROWING :
-		       c->share < IDLE_SHARE ? VERDICT_IDLE :
-					       VERDICT_MIXED,
+		has(c,
+		    growing                 ? VERDICT_GROWING
+		    : c->share < IDLE_SHARE ? VERDICT_IDLE
+					    : VERDICT_MIXED,
 		    true);
 }
 

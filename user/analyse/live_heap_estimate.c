@@ -98,8 +98,9 @@ static int sum_in_use(struct live_heap *h)
 		x = w * size;
 		c->in_use[g] += w * 8 * k->usable;
 		c->blocks += w;
-		c->plain +=
-			k->row == LIVE_BEFORE ? x : size * (double)k->then * live_heap_kept_for(h, k->size);
+		c->plain += k->row == LIVE_BEFORE
+				    ? x
+				    : size * (double)k->then * live_heap_kept_for(h, k->size);
 		c->bytes[g] += x;
 		if (h->at_ns - k->born_ns >= h->age_ns)
 			c->old += k->row == LIVE_BEFORE ? w : live_heap_kept_for(h, k->size);
@@ -258,7 +259,8 @@ static int sum_fates(struct live_heap *h, uint32_t without)
 	r = live_fates_sum(h->fates, h->n_fates, fmax(1, live_heap_mean_weight(h) * h->scale),
 			   without < LIVE_GROUPS ? without + 1 : 0, LIVE_GROUPS - 1);
 	for (k = h->kept; k; k = k->hh.next)
-		live_fates_watched(live_heap_fates_of(h, k), live_heap_units_of(h, k, h->at_ns), -1);
+		live_fates_watched(live_heap_fates_of(h, k), live_heap_units_of(h, k, h->at_ns),
+				   -1);
 	return r;
 }
 

@@ -291,7 +291,8 @@ int64_t live_series_other(const struct live_series *b, const struct live_series_
  * Of what a row held at moment `i`. The part of it that its error is grows with what it holds as a random walk does. Of one
  * that holds nothing at the end nothing is known of its error: it may be off by all of it, where others' are estimates.
  */
-static void add_error_at(const struct live_series_row *row, uint32_t i, struct live_series_error *to)
+static void add_error_at(const struct live_series_row *row, uint32_t i,
+			 struct live_series_error *to)
 {
 	double part = row->live > 0 ? (double)row->bytes[i] / (double)row->live : 0;
 	double lost = row->live > 0 ? 0 : (double)row->bytes[i];
@@ -370,7 +371,8 @@ static double part_of(const struct live_series_row *row, double grown, double ha
 }
 
 /* By the error of what was estimated: without what is in common, which cannot make a leak of nothing, or with it. */
-static void widen(const struct live_series_row *row, double lasts, bool common, struct series_line *l)
+static void widen(const struct live_series_row *row, double lasts, bool common,
+		  struct series_line *l)
 {
 	const struct live_series_error *e = &row->error;
 	double grown = l->slope * lasts * 1024, below, above;
@@ -395,7 +397,8 @@ static void take_line(const struct live_series_row *row, struct trend_shape *c)
 	double lasts;
 
 	widen(row, c->span_s - c->since_s, false, &tail);
-	if (row->error.low2 > 0 && c->all.slope >= tail.slope_low && c->all.slope <= tail.slope_high) {
+	if (row->error.low2 > 0 && c->all.slope >= tail.slope_low &&
+	    c->all.slope <= tail.slope_high) {
 		c->since_s = 0;
 		c->tail = tail = c->all;
 		widen(row, c->span_s, false, &tail);

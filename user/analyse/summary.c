@@ -199,8 +199,7 @@ static struct own_function find_own(const struct run_summary *s)
 					     s->oncpu.interpreted[0].self };
 	else if (s->oncpu.n_sites > 0 && s->oncpu.sites[0].function[0] &&
 		 s->oncpu.sites[0].function[0] != '[')
-		own = (struct own_function){ s->oncpu.sites[0].function,
-					     s->oncpu.sites[0].value };
+		own = (struct own_function){ s->oncpu.sites[0].function, s->oncpu.sites[0].value };
 	if ((double)own.samples < STANDS_OUT * (double)s->oncpu.samples)
 		own.name = NULL;
 	return own;

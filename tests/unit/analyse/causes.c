@@ -142,10 +142,9 @@ static void parent_of_profiled_children_is_not_waiting(void **state)
 static void several_causes_are_ranked_and_all_of_them_are_kept(void **state)
 {
 	struct run_summary s = run(1.5, 0.1, 0.1);
-	const struct site_row wait = { .function = "add",
-				       .wait = WAIT_GIL,
-				       .value = 9 * S_NS,
-				       .count = 9000 };
+	const struct site_row wait = {
+		.function = "add", .wait = WAIT_GIL, .value = 9 * S_NS, .count = 9000
+	};
 	struct causes c;
 
 	s.offcpu.waits = &wait;

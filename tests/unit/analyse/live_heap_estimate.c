@@ -393,7 +393,7 @@ static void where_nothing_is_freed_the_sum_is_exact(void **state)
 }
 
 struct rates {
-	uint32_t named;            /* runs in which it is said to leak             */
+	uint32_t named;             /* runs in which it is said to leak             */
 	double inside, bias, width; /* of these; of the true rate                  */
 };
 
@@ -449,8 +449,8 @@ static void weights_that_are_all_off_hardly_change_what_is_in_use(void **state)
 		}
 		weights_off = 1;
 		if (getenv("SHOW"))
-			printf("# off by %.2f: leak %u, loop %u, pool %u, cache %u of %u; leak's share of weights %.0f%%\n", offs[k],
-			       held[2], held[3], held[4], held[5], runs, width * 100);
+			printf("# off by %.2f: leak %u, loop %u, pool %u, cache %u of %u; leak's share of weights %.0f%%\n",
+			       offs[k], held[2], held[3], held[4], held[5], runs, width * 100);
 		for (uint32_t s = LEAK; s < SITES; s++)
 			if (s != 3 && held[s] < share_least(0.9, runs) * runs)
 				fail_msg("off by %.2f: site %u is held in %u of %u", offs[k], s,

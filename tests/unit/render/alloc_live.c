@@ -67,8 +67,7 @@ static void each_site_has_its_interval_and_how_many_blocks_it_rests_on(void **st
 	assert_non_null(
 		strstr(text, "8.0 MiB            77 blocks; 95% interval 7.0 MiB to 9.0 MiB\n"));
 	assert_non_null(strstr(
-		text,
-		"12.0 MiB live, 4.2 s into the run; 95% interval 10.0 MiB to 15.0 MiB\n"));
+		text, "12.0 MiB live, 4.2 s into the run; 95% interval 10.0 MiB to 15.0 MiB\n"));
 	assert_non_null(strstr(text, "3 looks at the structures of glibc"));
 	assert_non_null(strstr(text, "; 5 times"));
 	assert_non_null(

@@ -442,8 +442,8 @@ static const char *why_not(const struct alloc *al)
 }
 
 /* The one place where estimates of what lives, and their errors, go into a profile. */
-static int add_estimate(struct alloc *al, const struct live_estimate *est,
-			stack_id stack, labels_id labels)
+static int add_estimate(struct alloc *al, const struct live_estimate *est, stack_id stack,
+			labels_id labels)
 {
 	int64_t values[4] = { 0, 0, llround(est->blocks), llround(est->bytes) };
 	struct profile *heap = al->run->profiles[PROFILE_HEAP];
@@ -506,9 +506,8 @@ void live_finish(struct alloc *al)
 	bursts_weight_range(al, &low, &high);
 	for (uint32_t i = 0; i < l->n; i++)
 		if (l->rows[i].heap)
-			al->run->oom |=
-				live_heap_estimate(l->rows[i].heap, true) < 0 ||
-				live_heap_weights_may_be(l->rows[i].heap, low, high) < 0;
+			al->run->oom |= live_heap_estimate(l->rows[i].heap, true) < 0 ||
+					live_heap_weights_may_be(l->rows[i].heap, low, high) < 0;
 	bursts_each_row(al, add_to_heap, al);
 	live_series_settle(l->series);
 }
