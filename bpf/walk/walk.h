@@ -108,6 +108,7 @@ struct ms_walk {
 	__u64 lang_first;        /* of the present run */
 	__u32 lang_n;            /* frames stored before it */
 	__u8 lang_begun;         /* the chain has been looked for */
+	__u8 lang_exact;         /* the present native frame was interrupted, it is in no call */
 	__u8 lang_running;       /* a run is being emitted; 2: its last frame has been */
 	__u8 lang_ended;         /* the native walk has ended with that frame */
 	__u8 lang_short;         /* native frames and runs did not match */

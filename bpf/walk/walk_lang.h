@@ -114,6 +114,7 @@ WALK_INLINE void walk_lang_enter(struct ms_walk *w)
 {
 	walk_notes_drop(w); /* the chain changes where the stack does not */
 	w->lang_native = walk_frame(w);
+	w->lang_exact = w->exact;
 	w->lang_low = w->regs[MS_WALK_SP];
 	w->lang_n = w->n;
 	w->lang_running = 1;

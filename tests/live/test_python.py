@@ -28,6 +28,15 @@ def interpreters():
     return found
 
 
+def one_of_each_kind():
+    """Of those, one for each way in which runs of frames end: up to 3.10, 3.11, from 3.12 on."""
+    found = interpreters()
+    kinds = {min(max(int(version.split(".")[1]), 10), 12): path for path, version in found.items()}
+    if not kinds:
+        skip("no CPython from 3.8 on is installed")
+    return {path: found[path] for path in kinds.values()}
+
+
 class Python(Child):
     """The program under one interpreter, when it has been everywhere once."""
 
@@ -275,13 +284,7 @@ main()
 
 @fact
 def stacks_of_python_that_are_walked_later_have_its_frames_of_then():
-    found = interpreters()
-    if not found:
-        skip("no CPython from 3.8 on is installed")
-    # One of each way in which runs of frames end: 3.8 to 3.10, 3.11, from 3.12 on.
-    kinds = {min(max(int(version.split(".")[1]), 10), 12): path for path, version in found.items()}
-    found = {path: found[path] for path in kinds.values()}
-    children = {python(REMAPS, interpreter=path): version for path, version in found.items()}
+    children = {python(REMAPS, interpreter=path): version for path, version in one_of_each_kind().items()}
     run = Run("-p", ",".join(str(c.pid) for c in children), "--only", "oncpu", "-F", 49, "-v")
     run.ready()
     os.kill(run.pid, signal.SIGSTOP)  # it cannot keep up
@@ -299,6 +302,72 @@ def stacks_of_python_that_are_walked_later_have_its_frames_of_then():
                   if s.labels.get("pid") == child.pid]
         odd = [s for s in stacks if not s or s != whole_chain[-len(s):]]
         check(stacks and not odd, f"CPython {version}: {len(odd)} of {len(stacks)} stacks do not have their frames: {odd[:2]}")
+
+
+# Half of the time in another interpreter of the same thread, or in a greenlet.
+ELSEWHERE = """
+import sys
+def spin():
+    x = 0
+    for i in range(200000):
+        x = (x * 31 + i) % 1000003
+CODE = '''
+def in_other():
+    x = 0
+    for i in range(200000):
+        x = (x * 31 + i) % 1000003
+def other():
+    in_other()
+other()
+'''
+def interpreters():
+    try:
+        import _interpreters as m
+    except ImportError:
+        import _xxsubinterpreters as m
+    which = m.create()
+    while True:
+        getattr(m, "exec", getattr(m, "run_string", None))(which, CODE)
+        spin()
+def greenlets():
+    import greenlet
+    def child():
+        while True:
+            spin()
+            here.parent.switch()
+    here = greenlet.greenlet(child)
+    while True:
+        here.switch()
+        spin()
+globals()[sys.argv[1]]()
+"""
+RIGHT = {"interpreters": ["spin interpreters <module>", "in_other other <module>"],
+         "greenlets": ["spin greenlets <module>"]}  # and of the greenlet its own frames alone, as Python has it
+
+
+@fact
+def frames_of_other_interpreters_and_greenlets_are_right_or_the_stack_is_guessed():
+    children = {python(ELSEWHERE, "interpreters", interpreter=path): ("interpreters", version)
+                for path, version in one_of_each_kind().items()}
+    if subprocess.run(["/usr/bin/python3", "-c", "import greenlet"], capture_output=True, check=False).returncode == 0:
+        children[python(ELSEWHERE, "greenlets")] = ("greenlets", "Debian's")
+    for child, (what, version) in children.items():
+        run = Run("-p", child.pid, "--only", "oncpu", "-F", 499)
+        run.ready()
+        has_worked(child.pid, 0.5)
+        run.stop()
+        p, s = run.profile("oncpu"), run.summary()
+        other, n = 0, 0
+        for sample in p.samples:
+            weight = sample.values[p.types.index("samples/count")]
+            n += weight
+            if " ".join(f.name.split(" ")[0] for f in sample.frames if f.module == LANG) not in RIGHT[what]:
+                other += weight
+        guessed = sum(row["guessed"] for row in s["stacks"])
+        # In functions of the one that is not seen, or between the two that are: the call from one to the other.
+        check(n > 50 and other <= guessed + 0.1 * n, f"{what}, CPython {version}: of {n} samples {other} have other frames, "
+              f"but only {guessed} count as guessed: {s['languages']}")
+        check(guessed >= 0.3 * n, f"{what}, CPython {version}: only {guessed} of {n} samples count as guessed")
 
 
 CHILDREN = """

@@ -8,6 +8,7 @@ sleep (time.sleep), spin (zlib.crc32 of 2 MiB) or alloc (a bytearray of 100,000 
 "ready". The loop ends after SECONDS (3,600), or when stdin is closed.
 """
 
+import asyncio
 import contextlib
 import functools
 import importlib
@@ -210,13 +211,38 @@ def coroutines():
         pass
 
 
+async def two_tasks():
+    async def task():
+        await asyncio.sleep(0)
+        await leaf_of_coroutines()
+
+    await asyncio.gather(task(), task())
+
+
+def tasks_of_asyncio():
+    asyncio.run(two_tasks())
+
+
+async def over_an_async_generator():
+    async def numbers():
+        work()
+        yield 1
+
+    async for _ in numbers():
+        pass
+
+
+def async_generator():
+    asyncio.run(over_an_async_generator())
+
+
 def partials():
     return functools.partial(map, lambda _: work(), [1])().__next__()
 
 
 SHAPES = [plain, recursion, callback_of_sort, generator, comprehension, map_and_reduce, methods, class_methods,
           a_property, with_statement, comparison, in_an_exception, with_decorator, größe_der_sprünge,
-          compiled_later, an_import, over_several_lines, coroutines, partials]
+          compiled_later, an_import, over_several_lines, coroutines, tasks_of_asyncio, async_generator, partials]
 
 
 def turns(shapes, name, stop):

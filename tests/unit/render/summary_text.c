@@ -114,7 +114,7 @@ static void everything_known_is_shown(void **state)
 	assert_has(text, "6 events of the interpreter alone: its language was not found yet\n");
 	assert_has(text, "5 stacks with frames that could not be read\n");
 	assert_has(text,
-		   "7 stacks taken as the interpreter was entered or left: counted as guessed\n");
+		   "7 stacks whose native frames and the language's differ: counted as guessed\n");
 	assert_has(text, "2 processes without frames of their language: the table was full\n");
 	assert_has(text, "104  stacks not stored because the stack map was full");
 	assert_has_not(text, "the totals map was full");

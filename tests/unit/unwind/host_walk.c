@@ -545,6 +545,17 @@ static void in_3_11_a_call_that_is_only_just_entered_has_no_frames_yet(void **st
 	assert_false(host_lang_misplaced());
 }
 
+static void in_3_11_a_call_that_calls_has_its_frames_or_is_of_another_interpreter(void **state)
+{
+	(void)state;
+	make_311();
+	put_word(STATE + py311.tstate_frame, local(3), 8); /* the chain of an outer call */
+	put_word(local(3) + py311.cframe_frame, object(12), 8);
+	walk_lang_of(&py311, "nenen");
+	assert_string_equal(lang_text(), "nen2en");
+	assert_true(host_lang_misplaced());
+}
+
 /* The same runs, with a frame without code behind each, which lies on the native stack. */
 static void make_313(void)
 {
@@ -683,6 +694,9 @@ int main(void)
 				       set_up_lang),
 		cmocka_unit_test_setup(in_3_11_a_call_that_is_only_just_entered_has_no_frames_yet,
 				       set_up_lang),
+		cmocka_unit_test_setup(
+			in_3_11_a_call_that_calls_has_its_frames_or_is_of_another_interpreter,
+			set_up_lang),
 		cmocka_unit_test_setup(from_3_12_on_a_run_ends_at_a_frame_of_the_c_stack,
 				       set_up_lang),
 		cmocka_unit_test_setup(from_3_12_on_a_run_of_an_outer_call_is_taken_back,

@@ -64,8 +64,8 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 	put_count(out, l->lost, "stack with frames that could not be read",
 		  "stacks with frames that could not be read");
 	put_count(out, l->misplaced,
-		  "stack taken as the interpreter was entered or left: counted as guessed",
-		  "stacks taken as the interpreter was entered or left: counted as guessed");
+		  "stack whose native frames and the language's differ: counted as guessed",
+		  "stacks whose native frames and the language's differ: counted as guessed");
 	put_count(out, l->left_out, "process without frames of its language: the table was full",
 		  "processes without frames of their language: the table was full");
 }
