@@ -284,7 +284,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 # Programs that others may run beside run so, one a CPU, or two where live ones are among them; the rest one by
 # one (tests/run).
 SUITES_FREE := unit preload golden replay names lint fuzz
-SUITES_ROOT := bpf vm live consumers browser
+SUITES_ROOT := bpf vm live answers consumers browser
 
 .PHONY: golden-update test check test-live test-free check-all lint asan ubsan sanitized
 test: all units clang ## all tests that need no rights
@@ -502,6 +502,10 @@ bench-names: deps-names $(NAMES_BIN) ## what naming 100,000 places and a host's 
 .PHONY: bench-complete
 bench-complete: all targets ## how many stacks are proven complete, by program and source, with intervals (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/complete.py $(BENCHFLAGS)
+
+.PHONY: bench-answers
+bench-answers: all ## small services whose trouble is known, and what the last sentence says of each: a confusion matrix (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/answers/answers.py --all $(BENCHFLAGS)
 
 .PHONY: bench-tables
 bench-tables: all $(BUILD)/tests/bench/tables ## what unwind tables and the start of a run cost (as root)

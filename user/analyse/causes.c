@@ -10,6 +10,7 @@
 #define STARVED_PART    0.25  /* of the time it wanted a CPU, it had to wait for one            */
 #define STARVED_SHARE   0.05  /* and that cost at least this part of the run                    */
 #define FREE_PART       0.15  /* so much of its CPUs was idle: none was short                   */
+#define USED_UP_PART    0.50  /* of its periods a CPU quota was used up: it limits the program    */
 #define ALLOCATOR_PART  0.25  /* of the samples, inside malloc and its kin                      */
 #define GC_PART         0.25  /* of the samples, collecting garbage                             */
 #define LEAST_SAMPLES   100   /* for a part of them to be one                                   */
@@ -142,7 +143,9 @@ static void find_starved(struct causes *c)
 	if (!s->time.known || wanted_ns <= 0 || s->duration_ns <= 0 ||
 	    (double)lost < STARVED_SHARE * (double)s->duration_ns)
 		return;
-	c->throttled = (double)throttled_ns >= 0.5 * (double)lost;
+	/* On a busy machine a group that has used up its quota hardly loses time by it, and will once it is quiet. */
+	c->throttled =
+		s->cpus.used_up >= USED_UP_PART || (double)throttled_ns >= 0.5 * (double)lost;
 	/* A scheduler gives each who wants it a share: who hardly ran did not want to, but for a quota. */
 	if (s->cpus.known && !c->throttled && c->share < IDLE_SHARE)
 		return;

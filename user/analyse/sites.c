@@ -44,7 +44,8 @@ static const char *const allocators[] = {
 
 /* Library code that is compiled into its user. */
 static const char *const library_prefixes[] = {
-	"std::", "__gnu_cxx::", "alloc::", "core::", "<alloc::", "<core::", "<std::",
+	"std::",   "__gnu_cxx::", "alloc::",    "core::", "<alloc::",
+	"<core::", "<std::",      "__gthread_", /* what std::mutex is made of in libstdc++ */
 };
 
 /* Equal, or a beginning where the pattern ends in *. */

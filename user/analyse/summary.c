@@ -225,6 +225,11 @@ static void say_hot(struct verdict *v, const struct run_summary *s)
 	}
 	if (samples > 0 && (double)kernel >= KERNEL_PART * (double)samples)
 		SAY(v, ", %s of it in the kernel", unit_percent(kernel, samples).s);
+	if (hot && own.name && strcmp(own.name, hot->name) == 0 && own.samples > hot->self) {
+		SAY(v, ", %s of it in or for %.100s", unit_percent(own.samples, samples).s,
+		    own.name);
+		return;
+	}
 	if (hot)
 		SAY(v, ", %s of it in %.100s itself", unit_percent(hot->self, samples).s,
 		    hot->name);
@@ -400,8 +405,10 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		    cpu_text(c).s, 100 * c->allocator);
 		break;
 	case VERDICT_STARVED:
-		SAY(v, " is short of CPU: it used %s and ", cpu_text(c).s);
+		SAY(v, " is short of CPU: it ");
 		say_starved(v, c);
+		SAY(v, ", and used %s", cpu_text(c).s);
+		say_hot(v, s);
 		break;
 	case VERDICT_WAITING:
 		SAY(v, " is waiting: it used %s and ", cpu_text(c).s);

@@ -350,7 +350,8 @@ struct run_summary {
 		bool known;
 		uint32_t n;
 		int64_t busy_ns, idle_ns; /* whoever was running there, or the hypervisor took     */
-		int64_t throttled_ns;     /* by CPU quotas of the targets' groups; -1 unknown      */
+		int64_t throttled_ns;     /* by the CPU quota of the targets' group; -1 unknown    */
+		double used_up;           /* part of that quota's periods in which it was used up  */
 	} cpus;
 
 	struct {

@@ -186,39 +186,41 @@ double cgroup_fixed_part(const struct cgroup_mounts *m, const char *path)
 	return most;
 }
 
-static int64_t throttled_ns(const struct cgroup_mounts *m, const char *path)
+static void throttled_here(const struct cgroup_mounts *m, const char *path,
+			   struct cgroup_throttled *most)
 {
 	char dir[2 * PATH_MAX], text[STAT_BYTES];
-	int64_t most = MEM_UNKNOWN;
 
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct cgroup_hierarchy *h = &m->list[i];
-		int64_t ns;
+		struct cgroup_throttled t;
 
 		if ((h->id && !cgroup_has_controller(h, "cpu")) ||
 		    !cgroup_directory(m, h->id, path, dir, sizeof(dir)) ||
 		    !read_file(dir, "cpu.stat", text, sizeof(text)))
 			continue;
-		ns = cgroup_stat_value(text, h->id ? "throttled_time" : "throttled_usec");
-		ns = ns > 0 && !h->id ? ns * 1000 : ns;
-		most = ns > most ? ns : most;
+		t.ns = cgroup_stat_value(text, h->id ? "throttled_time" : "throttled_usec");
+		t.periods = cgroup_stat_value(text, "nr_periods");
+		t.used_up = cgroup_stat_value(text, "nr_throttled");
+		t.ns = t.ns > 0 && !h->id ? t.ns * 1000 : t.ns;
+		if (t.ns >= 0 && t.used_up > most->used_up)
+			*most = t;
 	}
-	return most;
 }
 
-int64_t cgroup_throttled_ns(const struct cgroup_mounts *m, const char *path)
+bool cgroup_throttled(const struct cgroup_mounts *m, const char *path,
+		      struct cgroup_throttled *ret_throttled)
 {
-	int64_t most = MEM_UNKNOWN;
+	struct cgroup_throttled most = { -1, -1, -1 };
 	char above[PATH_MAX];
 
 	snprintf(above, sizeof(above), "%s", path);
 	for (char *slash = above; slash && above[1]; *slash = '\0') {
-		int64_t ns = throttled_ns(m, above);
-
-		most = ns > most ? ns : most;
+		throttled_here(m, above, &most);
 		slash = strrchr(above, '/');
 		if (!slash || slash == above)
 			break;
 	}
-	return most;
+	*ret_throttled = most;
+	return most.used_up >= 0;
 }

@@ -25,9 +25,17 @@ int64_t cgroup_limit_kb(const struct cgroup_mounts *m, const char *path);
  * NAN: there is no limit, or not known. */
 double cgroup_fixed_part(const struct cgroup_mounts *m, const char *path);
 
-/* For how long CPU quotas have held back what is in a group: its own or one above it, whichever did most. MEM_UNKNOWN:
- * none says so. Unified: throttled_usec of cpu.stat; v1: throttled_time, in ns. */
-int64_t cgroup_throttled_ns(const struct cgroup_mounts *m, const char *path);
+/* What CPU quotas have held back: periods, those in which the quota was used up, and the time after that. */
+struct cgroup_throttled {
+	int64_t periods, used_up, ns;
+};
+
+/*
+ * By the quota of a group or of one above it, whichever has used up its own most often. Unified: throttled_usec of cpu.stat;
+ * v1: throttled_time, in ns. False: none says so.
+ */
+bool cgroup_throttled(const struct cgroup_mounts *m, const char *path,
+		      struct cgroup_throttled *ret_throttled);
 
 /* The bytes of `name` in the text of a memory.stat; MEM_UNKNOWN. */
 int64_t cgroup_stat_value(const char *text, const char *name);

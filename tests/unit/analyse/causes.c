@@ -100,6 +100,12 @@ static void quota_holds_back_where_other_cpus_are_idle(void **state)
 	causes_find(&s, &c);
 	assert_int_equal(c.kinds[0], VERDICT_STARVED);
 	assert_true(c.throttled);
+	/* Beside other programs: it used up what it may have, and lost the rest to them. */
+	s = run(0.2, 0.8, 1.8);
+	s.cpus.throttled_ns = S_NS / 10;
+	s.cpus.used_up = 0.9;
+	causes_find(&s, &c);
+	assert_true(c.throttled);
 }
 
 static void mutex_is_contended_however_long_it_is_held(void **state)

@@ -210,6 +210,20 @@ static void wait_has_the_kernels_reason_and_is_charged_to_user_code(void **state
 	assert_int_equal(rows[1].count, 10);
 }
 
+static void lock_of_the_cxx_library_is_its_callers(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 5, { "__schedule", KERN }, { "futex_wait_queue", KERN },
+	    { "__lll_lock_wait", LIBC }, { "pthread_mutex_lock", LIBC },
+	    { "__gthread_mutex_lock", APP }, { "std::mutex::lock()", APP }, { "add_order", APP },
+	    { "main", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "add_order");
+	assert_int_equal(row.role, WAIT_ROLE_MUTEX);
+}
+
 static void unknown_wait_shows_its_first_telling_kernel_function(void **state)
 {
 	struct fixture *f = *state;
@@ -367,6 +381,7 @@ int main(void)
 		TEST(allocation_by_messengers_alone_is_charged_to_the_first_of_them),
 		TEST(frame_without_a_name_is_not_the_site),
 		TEST(wait_has_the_kernels_reason_and_is_charged_to_user_code),
+		TEST(lock_of_the_cxx_library_is_its_callers),
 		TEST(unknown_wait_shows_its_first_telling_kernel_function),
 		TEST(user_function_with_a_kernel_name_is_no_wait),
 		TEST(rows_are_the_largest_in_order),

@@ -86,6 +86,8 @@ static void own_function_is_named_beside_the_librarys(void **state)
 	s.oncpu.interpreted = &python;
 	s.oncpu.n_interpreted = 1;
 	assert_says(verdict_of(&s).sentence, "75.0% in or for parse (app.py).");
+	s.oncpu.by_self = &(struct top_row){ .name = "parse (app.py)", .self = n / 5 };
+	assert_says(verdict_of(&s).sentence, "CPU, 75.0% of it in or for parse (app.py).");
 }
 
 static void what_is_true_as_well_is_said_after_the_most_serious(void **state)

@@ -160,17 +160,24 @@ static void quotas_of_a_group_and_of_those_above_it_hold_it_back(void **state)
 {
 	struct cgroup_hierarchy list[] = { at(0, "", "v2"), at(3, "cpu", "cpu") };
 	struct cgroup_mounts m = { list, 1 };
+	struct cgroup_throttled t;
 	char inner[256];
 
-	put("v2", "cpu.stat", "usage_usec 1500\nnr_throttled 3\nthrottled_usec 2500\n");
-	assert_int_equal(cgroup_throttled_ns(&m, "/web"), 2500000);
+	put("v2", "cpu.stat",
+	    "usage_usec 1500\nnr_periods 9\nnr_throttled 3\nthrottled_usec 2500\n");
+	assert_true(cgroup_throttled(&m, "/web", &t));
+	assert_int_equal(t.ns, 2500000);
+	assert_int_equal(t.periods, 9);
+	assert_int_equal(t.used_up, 3);
 	snprintf(inner, sizeof(inner), "%s/v2/web/two", root);
 	assert_int_equal(mkdir(inner, 0700), 0);
-	assert_int_equal(cgroup_throttled_ns(&m, "/web/two"), 2500000);
+	assert_true(cgroup_throttled(&m, "/web/two", &t));
+	assert_int_equal(t.used_up, 3);
 	m.n = 2;
-	put("cpu", "cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 7000000\n");
-	assert_int_equal(cgroup_throttled_ns(&m, "/web"), 7000000);
-	assert_int_equal(cgroup_throttled_ns(&m, "/none"), MEM_UNKNOWN);
+	put("cpu", "cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 7000000\n");
+	assert_true(cgroup_throttled(&m, "/web", &t));
+	assert_int_equal(t.ns, 7000000);
+	assert_false(cgroup_throttled(&m, "/none", &t));
 }
 
 int main(void)

@@ -2,7 +2,6 @@
  * Who else had the CPUs of the targets, and what quotas kept from them: whether a program that waits for a CPU is
  * short of it depends on that.
  */
-#include "model/mem_sample.h"
 #include "proc/cgroup_use.h"
 #include "proc/cpu_use.h"
 #include "run/component.h"
@@ -21,10 +20,11 @@ struct cpus {
 	struct cpu_use first, last;
 	struct {
 		char path[PATH_MAX];
-		int64_t before_ns;
+		struct cgroup_throttled before;
 	} groups[QUOTA_GROUPS_MAX];
 	uint32_t n_groups;
-	int64_t throttled_ns;
+	struct cgroup_throttled
+		throttled; /* of the one that was held back most; periods -1: unknown */
 };
 
 static bool wanted(const struct run_config *cfg)
@@ -34,15 +34,15 @@ static bool wanted(const struct run_config *cfg)
 
 static void add_group(struct cpus *c, const char *path)
 {
-	int64_t ns = cgroup_throttled_ns(&c->mounts, path);
+	struct cgroup_throttled now;
 
 	for (uint32_t i = 0; i < c->n_groups; i++)
 		if (strcmp(c->groups[i].path, path) == 0)
 			return;
-	if (ns < 0 || c->n_groups == QUOTA_GROUPS_MAX)
+	if (c->n_groups == QUOTA_GROUPS_MAX || !cgroup_throttled(&c->mounts, path, &now))
 		return;
 	snprintf(c->groups[c->n_groups].path, PATH_MAX, "%s", path);
-	c->groups[c->n_groups++].before_ns = ns;
+	c->groups[c->n_groups++].before = now;
 }
 
 /* The group that limits CPU time: in the hierarchy of that controller, or in the unified one. */
@@ -76,7 +76,7 @@ static int start(void *self, struct err *e)
 	struct cpus *c = self;
 
 	(void)e;
-	c->throttled_ns = MEM_UNKNOWN;
+	c->throttled = (struct cgroup_throttled){ -1, -1, -1 };
 	if (cgroup_mounts_read(&c->mounts, NULL) < 0)
 		c->mounts = (struct cgroup_mounts){ 0 };
 	if (!c->run->cfg->all)
@@ -93,12 +93,16 @@ static void closing(void *self)
 
 	c->known = c->known && cpu_use_read(&c->of, &c->last) && c->last.n == c->first.n;
 	for (uint32_t i = 0; i < c->n_groups; i++) {
-		int64_t ns = cgroup_throttled_ns(&c->mounts, c->groups[i].path);
+		const struct cgroup_throttled *before = &c->groups[i].before;
+		struct cgroup_throttled now;
 
-		if (ns < c->groups[i].before_ns)
-			continue;
-		c->throttled_ns = c->throttled_ns < 0 ? 0 : c->throttled_ns;
-		c->throttled_ns += ns - c->groups[i].before_ns;
+		if (cgroup_throttled(&c->mounts, c->groups[i].path, &now) &&
+		    now.used_up - before->used_up > c->throttled.used_up)
+			c->throttled = (struct cgroup_throttled){
+				.periods = now.periods - before->periods,
+				.used_up = now.used_up - before->used_up,
+				.ns = now.ns - before->ns,
+			};
 	}
 }
 
@@ -106,7 +110,9 @@ static void report(void *self, struct run_summary *to)
 {
 	const struct cpus *c = self;
 
-	to->cpus.throttled_ns = c->throttled_ns;
+	to->cpus.throttled_ns = c->throttled.ns;
+	if (c->throttled.periods > 0)
+		to->cpus.used_up = (double)c->throttled.used_up / (double)c->throttled.periods;
 	if (!c->known)
 		return;
 	to->cpus.known = true;
