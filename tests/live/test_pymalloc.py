@@ -169,6 +169,32 @@ def every_object_is_traced_where_that_is_asked_for():
     check("--python-objects" not in text, "something was not traced")
 
 
+def injected(python):
+    if os.uname().machine != "x86_64":
+        skip("a library can be injected on x86-64 only")
+    run, text = traced(python, "--inject")
+    run.must()
+    profile = run.profile("heap")
+    sites = {tuple(s.values[profile.types.index(t)] for t in HEAP) for s in profile.samples}
+    # By line, as each interpreter calls bytes() from other functions, which Debian's has no names of.
+    for n, size, lives in ((20000, 133, True), (300, 5033, True), (10000, 233, False), (200, 6033, False)):
+        want = (n, n * size, *((n, n * size) if lives else (0, 0)))
+        check(want in sites, f"no site with {want}: {sorted(sites)[-8:]}")
+    check("small objects" not in text, "objects were not seen")
+
+
+@fact
+def every_object_is_recorded_in_the_process_of_the_stripped_interpreter():
+    need("python3.11")
+    injected("/usr/bin/python3.11")
+
+
+@fact
+def every_object_is_recorded_in_the_process_of_others():
+    injected(of_versions("3.8", "3.9"))
+    injected(of_versions("3.13", "3.12"))
+
+
 @fact
 def without_being_asked_only_what_malloc_gives_is_traced():
     run, _ = traced(of_versions("3.11", "3.12", "3.13"))

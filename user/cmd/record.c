@@ -136,13 +136,11 @@ static int choose_sources(const struct record_args *a, struct run_config *cfg, s
 				       ? ": a command gets the library by --alloc=sampled alone"
 				       : "");
 	cfg->inject = a->inject;
-	if (a->python_objects && a->inject)
-		return err_set(e, -EINVAL,
-			       "--python-objects goes with --alloc=exact without --inject");
 	if (a->python_objects && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_BURSTS)
 		return err_set(e, -EINVAL,
 			       "--python-objects goes with --alloc=exact or --alloc=bursts");
-	cfg->python_objects = a->python_objects;
+	/* The library sees them in any case. */
+	cfg->python_objects = a->python_objects || (a->inject && cfg->alloc == ALLOC_EXACT);
 	for (int i = 0; i < N_SOURCES; i++)
 		cfg->sources[i] = !s;
 	while (s && *s) {

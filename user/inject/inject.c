@@ -227,6 +227,9 @@ static int ask(struct injected *in, char command, struct inject_counts *ret_coun
 	if (!(a.rate >= 0 && a.rate < 0x1p60))
 		a.rate = 0;
 	*ret_counts = (struct inject_counts){ a.places, a.left + a.loading, (uint64_t)a.rate,
+					      a.python <= INJECT_PYTHON_REFUSED
+						      ? (enum inject_python)a.python
+						      : INJECT_PYTHON_NONE,
 					      in->stopped_us };
 	return 0;
 }

@@ -56,10 +56,19 @@ int inject_begin(pid_t pid, const char *library, const struct inject_how *how,
 int inject_area(struct injected *in);
 int inject_map(struct injected *in, struct err *e);
 
+/* CPython's own allocator of objects (preload/python.h). */
+enum inject_python {
+	INJECT_PYTHON_NONE,
+	INJECT_PYTHON_WANTED, /* no thread of the program could exchange its hooks yet */
+	INJECT_PYTHON_HOOKED,
+	INJECT_PYTHON_REFUSED,
+};
+
 struct inject_counts {
 	uint32_t places;     /* words exchanged, or put back                        */
 	uint32_t left;       /* that could not be                                   */
 	uint64_t rate;       /* in force: of an earlier run, when that was before   */
+	enum inject_python python;
 	uint64_t stopped_us; /* how long the borrowed thread was away              */
 };
 

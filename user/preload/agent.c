@@ -18,6 +18,7 @@
 
 #include "preload/alloc.h"
 #include "preload/exact.h"
+#include "preload/python.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -503,32 +504,6 @@ static void *find_function(const char *name)
 	return NULL;
 }
 
-/* --- an interpreter --------------------------------------------------------------------------- */
-
-/* CPython's functions that exact.c asks, if it is here. It is kept from being unloaded, as we are. */
-static void find_interpreter(void)
-{
-	struct exact_interpreter of;
-	Dl_info at;
-	void *library;
-
-	of.current = (void *(*)(void))dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
-	if (!of.current) /* 3.13 */
-		of.current = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
-	of.finalizing = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsFinalizing"); /* 3.13 */
-	if (!of.finalizing)
-		of.finalizing = (int (*)(void))dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
-	dlerror();
-	if (!of.current || !of.finalizing || !dladdr((void *)of.current, &at))
-		return;
-	library = dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-	if (library)
-		dlclose(library);
-	else
-		dlerror(); /* the program itself */
-	exact_interpreter(&of);
-}
-
 /* --- the thread ------------------------------------------------------------------------------- */
 
 /* The process whose thread is at work: in a forked child it is another's, which is not there. */
@@ -587,6 +562,7 @@ static void answer(int fd, const struct agent_answer *a)
 
 void *memscope_alloc_agent(struct agent_block *block)
 {
+	uint32_t python = PYTHON_NONE;
 	int commands[2], answers[2], none = 0, self = getpid(), timeout = FIRST_COMMAND_MS,
 				     area = -1;
 	struct agent_answer a = { 0 };
@@ -631,12 +607,15 @@ void *memscope_alloc_agent(struct agent_block *block)
 			close(area);
 		} else {
 			a = walk(false);
-			if (exact)
-				find_interpreter();
+			a.python = python_want(true);
 		}
 		answer(answers[1], &a);
 	}
+	if (a.python)
+		python = python_want(true);
+	python_want(false);
 	a = walk(true);
+	a.python = python;
 	if (exact)
 		alloc_exact_end();
 	munmap(block, bytes); /* ours since AGENT_READY, whether memscope is there or not */

@@ -62,7 +62,7 @@ struct agent_answer {
 	uint32_t places;   /* exchanged, or put back                          */
 	uint32_t left;     /* that could not be                               */
 	uint32_t loading;  /* libraries that were just being loaded           */
-	uint32_t reserved;
+	uint32_t python;   /* enum python_state (python.h)                     */
 	double rate;       /* in force                                        */
 };
 

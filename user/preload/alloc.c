@@ -33,6 +33,7 @@
 
 #include "preload/draw.h"
 #include "preload/exact.h"
+#include "preload/python.h"
 #include "preload/sampled_set.h"
 #include "preload/sites.h"
 
@@ -435,6 +436,13 @@ static bool is_recorded(size_t size)
 	return true;
 }
 
+/* CPython's hooks wait for somebody who may exchange them. */
+static inline void try_python(void)
+{
+	if (UNLIKELY(__atomic_load_n(&python_pending, __ATOMIC_ACQUIRE)))
+		python_try();
+}
+
 /* The slow path of every allocation: `p` is new, NULL if the call failed. */
 static SLOW void *maybe_sampled(void *p, size_t size)
 {
@@ -442,6 +450,7 @@ static SLOW void *maybe_sampled(void *p, size_t size)
 
 	if (!p || is_early(p) || !is_due(size))
 		return p;
+	try_python();
 	draw_next();
 	weight = weight_of(size);
 	if (set_add(&sampled, p))
@@ -643,6 +652,10 @@ FAST int posix_memalign(void **ret_p, size_t align, size_t size)
 /* --- C++ -------------------------------------------------------------------------------------- */
 
 #include "preload/operators.h"
+
+/* --- CPython ---------------------------------------------------------------------------------- */
+
+#include "preload/python_hooks.h"
 
 /* --- fork ------------------------------------------------------------------------------------- */
 

@@ -418,21 +418,13 @@ static inline void leave(struct thread *t)
 	__atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 }
 
-void exact_allocated(const void *p, size_t size, const void *function, const uintptr_t *caller)
+static inline void allocated_in(struct thread *t, struct exact_area *a, uint64_t addr, size_t size,
+				const void *function, const uintptr_t *caller)
 {
-	struct thread *t;
-	struct exact_area *a = enter(caller, &t);
 	struct exact_block block, old;
-	uint64_t from = 0, addr = (uint64_t)(uintptr_t)p;
+	uint64_t from = 0;
 	bool tracked;
 
-	if (!a)
-		return;
-	if (!p) {
-		count_add(a, EXACT_FAILED, 1);
-		leave(t);
-		return;
-	}
 	block_prefetch(a, addr);
 	if (UNLIKELY(++t->calls % TIME_ONE == 0))
 		from = clock_now();
@@ -450,7 +442,34 @@ void exact_allocated(const void *p, size_t size, const void *function, const uin
 		count_add(a, EXACT_TIMED, 1);
 		count_add(a, EXACT_TIMED_NS, clock_now() - from);
 	}
+}
+
+void exact_allocated(const void *p, size_t size, const void *function, const uintptr_t *caller)
+{
+	struct thread *t;
+	struct exact_area *a = enter(caller, &t);
+
+	if (!a)
+		return;
+	if (p)
+		allocated_in(t, a, (uint64_t)(uintptr_t)p, size, function, caller);
+	else
+		count_add(a, EXACT_FAILED, 1);
 	leave(t);
+}
+
+/* false: it is not known. */
+static inline bool freed_in(struct thread *t, struct exact_area *a, uint64_t addr)
+{
+	struct exact_block block;
+	uint64_t now_ns;
+
+	block_prefetch(a, addr);
+	now_ns = clock_now(); /* while its line comes */
+	if (UNLIKELY(!block_take(a, addr, &block)))
+		return false;
+	site_freed(t, a, &block, now_ns, true, t->last == addr);
+	return true;
 }
 
 void exact_freed(const void *p, const uintptr_t *caller, bool quiet)
@@ -458,19 +477,13 @@ void exact_freed(const void *p, const uintptr_t *caller, bool quiet)
 	struct thread *t;
 	struct exact_area *a = enter(caller, &t);
 	uint64_t addr = (uint64_t)(uintptr_t)p;
-	struct exact_block block;
-	uint64_t now_ns;
 
 	if (!a)
 		return;
-	block_prefetch(a, addr);
-	now_ns = clock_now(); /* while its line comes */
-	if (LIKELY(block_take(a, addr, &block))) {
-		site_freed(t, a, &block, now_ns, true, t->last == addr);
+	if (LIKELY(freed_in(t, a, addr)))
 		t->deleted = quiet ? addr : 0;
-	} else if (!quiet && t->deleted != addr) {
+	else if (!quiet && t->deleted != addr)
 		count_add(a, EXACT_UNKNOWN, 1);
-	}
 	leave(t);
 }
 
@@ -486,26 +499,99 @@ void exact_realloc_begins(const void *p, const uintptr_t *caller, struct exact_o
 	leave(t);
 }
 
+static inline void realloc_ended(struct thread *t, struct exact_area *a, uint64_t addr, bool moved,
+				 const struct exact_old *old)
+{
+	struct exact_block there;
+
+	if (moved)
+		site_freed(t, a, &old->block, clock_now(), true, t->last == addr);
+	else if (!block_put(a, addr, &old->block, &there))
+		count_add(a, EXACT_FULL, 1);
+}
+
 void exact_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
 			const struct exact_old *old)
 {
 	struct thread *t;
 	struct exact_area *a = enter(caller, &t);
 	uint64_t addr = (uint64_t)(uintptr_t)p;
-	struct exact_block there;
 
 	if (!a)
 		return;
-	if (!old->was_there) {
-		if (moved)
-			count_add(a, EXACT_UNKNOWN, 1);
-	} else if (moved) {
-		site_freed(t, a, &old->block, clock_now(), true, t->last == addr);
-	} else if (!block_put(a, addr, &old->block, &there)) {
-		count_add(a, EXACT_FULL, 1);
-	}
+	if (old->was_there)
+		realloc_ended(t, a, addr, moved, old);
+	else if (moved && t->deleted != addr)
+		count_add(a, EXACT_UNKNOWN, 1);
 	leave(t);
 }
+
+/* --- objects, of an allocator above ---------------------------------------------------------------- */
+
+void exact_object_begins(void)
+{
+	struct thread *t = mine;
+
+	if (t && !t->busy)
+		t->last = 0;
+}
+
+void exact_object_allocated(const void *p, size_t size, const void *function,
+			    const uintptr_t *caller)
+{
+	struct thread *t;
+	struct exact_area *a = p ? enter(caller, &t) : NULL;
+
+	if (!a)
+		return;
+	if (t->last != (uint64_t)(uintptr_t)p)
+		allocated_in(t, a, (uint64_t)(uintptr_t)p, size, function, caller);
+	leave(t);
+}
+
+void exact_object_freed(const void *p, const uintptr_t *caller)
+{
+	struct thread *t;
+	struct exact_area *a = enter(caller, &t);
+	uint64_t addr = (uint64_t)(uintptr_t)p;
+
+	if (!a)
+		return;
+	if (UNLIKELY(!freed_in(t, a, addr)))
+		count_add(a, EXACT_UNKNOWN, 1);
+	t->deleted = addr;
+	leave(t);
+}
+
+void exact_object_realloc_begins(const void *p, const uintptr_t *caller, struct exact_old *ret_old)
+{
+	struct thread *t;
+	struct exact_area *a = enter(caller, &t);
+
+	ret_old->was_there = false;
+	if (!a)
+		return;
+	ret_old->was_there = block_take(a, (uint64_t)(uintptr_t)p, &ret_old->block);
+	t->deleted = (uint64_t)(uintptr_t)p;
+	leave(t);
+}
+
+void exact_object_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
+			       const struct exact_old *old)
+{
+	struct thread *t;
+	struct exact_area *a = enter(caller, &t);
+
+	if (!a)
+		return;
+	if (old->was_there)
+		realloc_ended(t, a, (uint64_t)(uintptr_t)p, moved, old);
+	else if (moved)
+		count_add(a, EXACT_UNKNOWN, 1);
+	leave(t);
+}
+
+/* --- an interpreter ------------------------------------------------------------------------------ */
 
 void exact_interpreter(const struct exact_interpreter *of)
 {

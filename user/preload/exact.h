@@ -29,6 +29,18 @@ void exact_realloc_begins(const void *p, const uintptr_t *caller, struct exact_o
 void exact_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
 			const struct exact_old *old);
 
+/*
+ * Of an allocator that takes its blocks from another one that is recorded, or not: what of that came between
+ * exact_object_begins() and _allocated() is the same block where the address is.
+ */
+void exact_object_begins(void);
+void exact_object_allocated(const void *p, size_t size, const void *function, const uintptr_t *caller);
+/* It may be freed once more, by the other one. */
+void exact_object_freed(const void *p, const uintptr_t *caller);
+void exact_object_realloc_begins(const void *p, const uintptr_t *caller, struct exact_old *ret_old);
+void exact_object_realloc_ends(const void *p, bool moved, const uintptr_t *caller,
+			       const struct exact_old *old);
+
 /* What an interpreter says of itself (CPython's _PyThreadState_UncheckedGet and _Py_IsFinalizing). Once; it is
  * never unmapped from then on. */
 struct exact_interpreter {

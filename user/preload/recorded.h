@@ -9,8 +9,10 @@
 
 static SLOW void *exact_malloc(size_t size)
 {
-	void *p = real.malloc(size);
+	void *p;
 
+	try_python();
+	p = real.malloc(size);
 	exact_allocated(p, size, (void *)real.malloc, EXACT_CALLER);
 	return p;
 }
@@ -31,6 +33,7 @@ static SLOW void *exact_realloc(void *p, size_t size)
 	struct exact_old old = { .was_there = false };
 	void *to;
 
+	try_python();
 	if (is_early(p))
 		return early_realloc(p, size);
 	if (p)
@@ -87,6 +90,7 @@ static SLOW void exact_free(void *p)
 {
 	if (is_early(p))
 		return;
+	try_python();
 	if (p)
 		exact_freed(p, EXACT_CALLER, false);
 	real.free(p);

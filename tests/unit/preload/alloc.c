@@ -32,6 +32,13 @@ int main(void)
 #else
 
 #include "../../../user/preload/alloc.c"
+
+/* No CPython is here. */
+uint32_t python_pending, python_on;
+void python_try(void)
+{
+}
+
 #include "../../../user/preload/exact.c"
 
 #include <fenv.h>

@@ -429,7 +429,7 @@ void alloc_say_failed(struct alloc *al)
 			al->run, true,
 			"--python-objects: not all calls of %s's object allocator can be seen (they are inlined, it has no symbols, or this is not Linux 6.6 or later on x86-64): its objects are not traced; how much they take is in the RSS breakdown",
 			stats.objects_hidden);
-	else if (al->run->cfg->python_objects && !stats.objects)
+	else if (al->run->cfg->python_objects && !al->run->cfg->inject && !stats.objects)
 		run_note(al->run, true,
 			 "--python-objects: no CPython was found in these processes");
 	if (stats.failed)

@@ -84,6 +84,7 @@ static int hook(struct alloc *al, struct injection *one, struct err *e)
 	one->counts.places += counts.places;
 	one->counts.rate = counts.rate;
 	one->counts.stopped_us = counts.stopped_us;
+	one->counts.python = counts.python;
 	one->due = counts.left > one->counts.left; /* some are just being loaded */
 	one->counts.left = counts.left;
 	return 0;
@@ -116,6 +117,25 @@ void injections_tick(struct alloc *al)
 			one->due = false;
 }
 
+/* Of CPython's objects, malloc sees those alone that do not fit into its arenas. */
+static void note_python(struct alloc *al, const struct injection *one, enum inject_python python)
+{
+	bool exact = inprocess_wanted(al->run->cfg);
+
+	if (python == INJECT_PYTHON_WANTED)
+		run_note(
+			al->run, exact,
+			"CPython's small objects (up to 512 bytes) in process %d were not seen: none of its threads "
+			"ran Python code or called malloc",
+			(int)one->pid);
+	else if (python == INJECT_PYTHON_REFUSED)
+		run_note(
+			al->run, exact,
+			"CPython's small objects (up to 512 bytes) in process %d were not seen: it has debug hooks or "
+			"several interpreters, is ending, or other hooks are in the way",
+			(int)one->pid);
+}
+
 static void end_one(struct alloc *al, struct injection *one)
 {
 	bool exact = inprocess_wanted(al->run->cfg);
@@ -144,6 +164,7 @@ static void end_one(struct alloc *al, struct injection *one)
 			 "the library was in process %d already, with samples every %s on average: "
 			 "that rate stays",
 			 (int)one->pid, unit_bytes((int64_t)one->counts.rate).s);
+	note_python(al, one, rc == 0 ? counts.python : one->counts.python);
 	inject_free(TAKE_PTR(one->in));
 }
 
