@@ -195,6 +195,140 @@ def every_object_is_recorded_in_the_process_of_others():
     injected(of_versions("3.13", "3.12"))
 
 
+# Objects of many kinds, each on a line of its own; tracemalloc comes in above our hooks, and goes.
+COUNTED = """
+import sys, threading, time, tracemalloc
+class Thing:
+    def __init__(self, n):
+        self.n = n
+        self.name = "thing %d" % n
+def make(kept):
+    for i in range(3000):
+        kept.append([i, i + 1])
+        kept.append({"n": i, "m": 1.5})
+        kept.append(Thing(i))
+        kept.append("text " + str(i))
+        kept.append((float(i), i * 1000003))
+        if i % 3 == 0:
+            del kept[-2:]
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(100):
+    time.sleep(0.01)
+tracemalloc.start()
+kept = []
+make(kept)
+lines = {}
+for trace in tracemalloc.take_snapshot().traces:
+    at = trace.traceback[0]
+    if at.filename == __file__:
+        n, size = lines.get(at.lineno, (0, 0))
+        lines[at.lineno] = n + 1, size + trace.size
+tracemalloc.stop()
+print(lines, flush=True)
+sys.stdin.readline()
+make([])
+print("ended", flush=True)
+"""
+
+
+def counted(python):
+    if os.uname().machine != "x86_64":
+        skip("a library can be injected on x86-64 only")
+    path = scratch("counted") + ".py"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(COUNTED)
+    child = Child([python, "-S", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    run = Run("-p", child.pid, "--only", "alloc", "--alloc=exact", "--inject", "--max-overhead", 1000)
+    run.ready()
+    child.process.stdin.write(b"go\n")
+    child.process.stdin.flush()
+    want = eval(child.process.stdout.readline())
+    run.stop()
+    run.must()
+    # As before without us, and with what tracemalloc has put back.
+    child.process.stdin.write(b"go\n")
+    child.process.stdin.flush()
+    equal(child.process.stdout.readline(), b"ended\n", "the program's end")
+    equal(child.process.wait(30), 0, "exit status")
+    profile, got = run.profile("heap"), {}
+    count, size = (profile.types.index(t) for t in HEAP[2:])
+    for s in profile.samples:
+        at = next((f.line for f in s.frames if f.module == "[Python]"), None)
+        # Of each line tracemalloc itself keeps 24 bytes, which it takes from malloc, as no object of that size is.
+        own = s.frames[0].name == "malloc" and s.values[size] <= 512 * s.values[count]
+        if at in want and not own and any(f.file == path for f in s.frames):
+            n, total = got.get(at, (0, 0))
+            got[at] = n + s.values[count], total + s.values[size]
+    check(len(want) >= 6 and sum(n for n, _ in want.values()) > 20000, f"tracemalloc: {want}")
+    equal(got, want, f"{python}: live blocks and bytes by line, as tracemalloc has them")
+
+
+@fact
+def live_objects_by_line_are_those_of_tracemalloc():
+    need("python3.11")
+    counted("/usr/bin/python3.11")
+    counted(of_versions("3.13", "3.12"))
+
+
+# Threads that are in malloc without the interpreter's lock when it is finalized, and children that go on.
+ENDS = """
+import os, sys, threading, zlib
+data = os.urandom(1 << 20)
+def work():
+    while True:
+        zlib.decompress(zlib.compress(data, 1))
+        [[i] for i in range(1000)]
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.readline()
+children = []
+for _ in range(4):
+    child = os.fork()
+    if not child:
+        x = [[i] for i in range(100000)]
+        sys.exit(7)
+    children.append(child)
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children], flush=True)
+if sys.argv[1] == "end":
+    sys.exit(5)
+sys.stdin.readline()
+[[i] for i in range(100000)]
+sys.exit(5)
+"""
+
+
+def ends(python, how, *args):
+    if os.uname().machine != "x86_64":
+        skip("a library can be injected on x86-64 only")
+    child = Child([python, "-S", "-c", ENDS, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    run = Run("-p", child.pid, "--only", "alloc", "--inject", "--max-overhead", 1000, *args)
+    run.ready()
+    time.sleep(0.3)
+    child.process.stdin.write(b"go\n")
+    child.process.stdin.flush()
+    equal(child.process.stdout.readline(), b"[7, 7, 7, 7]\n", f"{python}: {how}: exit statuses of forked children")
+    if how == "kill":
+        run.process.kill()
+        child.process.stdin.write(b"go\n")
+        child.process.stdin.flush()
+    equal(child.process.wait(30), 5, f"{python}: {how}: exit status")
+    if how == "end":
+        run.finish()
+
+
+@fact
+def interpreters_that_fork_and_end_or_lose_us_do_as_before():
+    need("python3.11")
+    for python in ("/usr/bin/python3.11", of_versions("3.13", "3.12"), of_versions("3.9", "3.8")):
+        ends(python, "end", "--alloc=exact")
+    ends("/usr/bin/python3.11", "kill", "--alloc=exact")
+    ends("/usr/bin/python3.11", "end", "--alloc=sampled", "--alloc-rate", "16K")
+
+
 @fact
 def without_being_asked_only_what_malloc_gives_is_traced():
     run, _ = traced(of_versions("3.11", "3.12", "3.13"))
