@@ -53,7 +53,7 @@ void exact_interpreter(const struct exact_interpreter *of)
 
 static struct python_allocator domains[3];
 static int (*pending)(void *);
-static void *holder, *thread; /* states */
+static void *owner, *thread; /* states */
 static int initialized, ending, n_interpreters;
 static const char *name;
 
@@ -125,7 +125,7 @@ static const char *allocator_name(void)
 
 static void *current(void)
 {
-	return holder;
+	return owner;
 }
 
 static int finalizing(void)
@@ -155,7 +155,7 @@ static int begin(void **unused)
 		python_domains[i].known = false;
 	wanted = state = python_on = python_pending = seen = 0;
 	pending = NULL;
-	holder = thread = &holder;
+	owner = thread = &owner;
 	initialized = n_interpreters = 1;
 	ending = 0;
 	name = "pymalloc";
@@ -204,11 +204,11 @@ static void a_thread_that_holds_the_lock_exchanges_them_at_once_and_no_other(voi
 	initialized = 1;
 	thread = &other;
 	python_try();
-	thread = holder = NULL;
+	thread = owner = NULL;
 	python_try();
 	assert_true(same(&domains[2], &base));
 	assert_int_equal(python_pending, 1);
-	thread = holder = &holder;
+	thread = owner = &owner;
 	python_try();
 	assert_false(same(&domains[2], &base));
 	assert_int_equal(python_pending, 0);
