@@ -272,6 +272,51 @@ def live_objects_by_line_are_those_of_tracemalloc():
     counted(of_versions("3.13", "3.12"))
 
 
+SAMPLED = """
+import sys
+def keep(n):
+    kept = [None] * n
+    for i in range(n):
+        kept[i] = bytes(100)
+    return kept
+def drop(n):
+    for i in range(n):
+        bytes(200)
+print("ready", flush=True)
+sys.stdin.readline()
+kept = keep(200000)
+drop(100000)
+print("made", flush=True)
+sys.stdin.readline()
+"""
+
+
+@fact
+def samples_of_small_objects_estimate_what_was_made():
+    if os.uname().machine != "x86_64":
+        skip("a library can be injected on x86-64 only")
+    need("python3.11")
+    rate = 16384
+    child = Child(["/usr/bin/python3.11", "-S", "-c", SAMPLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    run = Run("-p", child.pid, "--only", "alloc", "--alloc=sampled", "--inject", "--alloc-rate", "16K", "--max-overhead", 100000)
+    run.ready()
+    child.process.stdin.write(b"go\n")
+    child.process.stdin.flush()
+    child.process.stdout.readline()
+    run.stop()
+    run.must()
+    child.end()
+    profile = run.profile("heap")
+    # With the number that counts them, of 28 bytes, and the list.
+    for name, space, live in (("keep", 200000 * (133 + 28 + 8), 200000 * (133 + 8)), ("drop", 100000 * (233 + 28), 0)):
+        of = [s for s in profile.samples if any(f.module == "[Python]" and f.name.startswith(name) for f in s.frames)]
+        for t, want in ((HEAP[1], space), (HEAP[3], live)):
+            got = sum(s.values[profile.types.index(t)] for s in of)
+            # A Poisson number of samples of `rate` bytes, 5 sigma.
+            near(got, want, 5 * (rate * want) ** 0.5 + 2 * rate, f"{name}: {t}")
+
+
 # Threads that are in malloc without the interpreter's lock when it is finalized, and children that go on.
 ENDS = """
 import os, sys, threading, zlib
