@@ -16,6 +16,7 @@
 enum ms_lang {
 	MS_LANG_NONE,
 	MS_LANG_PYTHON,
+	MS_LANG_HOTSPOT,
 	MS_N_LANGS,
 };
 
@@ -64,6 +65,48 @@ struct ms_python {
 
 #define MS_LANG_RANGES 4
 
+/* A number in one of HotSpot's objects. */
+struct ms_field {
+	__u16 at;   /* bytes from the object's begin, a multiple of `bytes` */
+	__u8 bytes; /* 1, 2, 4, 8; 0: there is no such field            */
+	__u8 from;  /* enum ms_field_from */
+};
+
+enum ms_field_from {
+	MS_FROM_NOTHING, /* it is what it is: a number, an address     */
+	MS_FROM_BLOB,    /* bytes from the begin of the CodeBlob          */
+	MS_FROM_CODE,    /* bytes from the begin of the CodeBlob's code */
+};
+
+/*
+ * HotSpot. Code that was compiled, the interpreter and all stubs lie in code heaps, which are the row's
+ * ranges; `segments` of each is where its map of segments is. All fields are of CodeBlob and nmethod.
+ */
+struct ms_hotspot {
+	__u64 segments[MS_LANG_RANGES];
+	__u64 interpreter, interpreter_end; /* the code of the interpreter's blob ...     */
+	__u64 entries, entries_end;         /* ... and of that where methods are entered  */
+	__u64 call_stub;                    /* where Java code returns to native code    */
+	struct ms_field name, code, frame_words, entry, deopt, deopt_mh, original_pc, compile_id;
+	__u16 blob_bytes;                   /* what is read of one: MS_HOTSPOT_BYTES at most */
+	__u16 runtime_bytes;                /* of one that is no nmethod */
+	__u16 const_bytes;                  /* sizeof(ConstMethod), after which bytecodes follow */
+	__u16 const_code_bytes;             /* ConstMethod::_code_size, 2 bytes */
+	__u16 method_const;                 /* Method::_constMethod */
+	__u8 segment_shift;                 /* a segment's size in the code heaps */
+	__u8 block_bytes;                   /* HeapBlock::Header, before each CodeBlob */
+	__u8 bcp;                           /* from where the interpreter keeps the bytecode's address up to rbp */
+	__u8 pad[5];
+};
+
+#define MS_HOTSPOT_BYTES 512 /* a power of 2 */
+
+/* In the second word of a frame of HotSpot's, where the rest is a number of bytes or a bytecode's index. The
+ * cookie: of an nmethod its compile id, else 0. */
+#define MS_HOTSPOT_INTERPRETED 0x80000000U /* the first word is a Method, the rest a bci */
+#define MS_HOTSPOT_EXACT       0x40000000U /* where the thread was, not a return address */
+#define MS_HOTSPOT_AT          0x3fffffffU /* unknown, or: */
+
 struct ms_lang_row {
 	__u64 start_ns; /* of its process, as in struct ms_space */
 	__u32 exec_id;
@@ -77,7 +120,10 @@ struct ms_lang_row {
 	struct {
 		__u64 start, end;
 	} range[MS_LANG_RANGES];
-	struct ms_python python;
+	union {
+		struct ms_python python;
+		struct ms_hotspot hotspot;
+	};
 };
 
 /*

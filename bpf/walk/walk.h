@@ -114,6 +114,9 @@ struct ms_walk {
 	__u8 lang_short;         /* native frames and runs did not match */
 	__u8 lang_lost;          /* the chain could not be read: 1 + enum ms_lang_lost */
 	__u64 lang_buf[MS_PYTHON_BYTES / 8];
+	__u64 blob_at;           /* walk_hotspot: the CodeBlob of a pc, and its first bytes */
+	__u64 blob[MS_HOTSPOT_BYTES / 8];
+	__u64 code[4];           /* instructions */
 	__u64 signal[MS_SIGNAL_WORDS];
 	__u64 window[MS_WINDOW_WORDS];
 	__u64 far[MS_FAR_WORDS]; /* directly behind it, as struct ms_notes has it */

@@ -109,6 +109,12 @@ WALK_INLINE bool lang_executes(const struct ms_walk *w)
 	return in;
 }
 
+/* Is that a language whose code is the native frames, and is stepped by a rule of its own? */
+WALK_INLINE bool lang_is_managed(const struct ms_walk *w)
+{
+	return w->lang.lang == MS_LANG_HOTSPOT;
+}
+
 /* Before and after the step from such a frame to its caller; `more`: there is one. */
 WALK_INLINE void walk_lang_enter(struct ms_walk *w)
 {
@@ -136,6 +142,7 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 		w->verdict = MS_GUESSED;
 }
 
+#include "walk/hotspot.h"
 #include "walk/python.h"
 
 /* The next frame of the run of a native frame that has been entered: enum lang_step. */

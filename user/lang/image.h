@@ -23,12 +23,30 @@ struct python_image {
 	uint32_t n_ranges;
 };
 
+/* --- lang_hotspot.c --- */
+
+enum hotspot_symbol {
+	HS_STRUCTS,
+	HS_STRUCT_TYPE, HS_STRUCT_FIELD, HS_STRUCT_TYPE_STRING, HS_STRUCT_STATIC, HS_STRUCT_OFFSET, HS_STRUCT_ADDRESS,
+	HS_STRUCT_STRIDE,
+	HS_TYPES,
+	HS_TYPE_NAME, HS_TYPE_SIZE, HS_TYPE_STRIDE,
+	HS_N_SYMBOLS,
+};
+
+extern const char *const hotspot_symbols[HS_N_SYMBOLS];
+
+struct hotspot_image {
+	uint64_t symbol[HS_N_SYMBOLS]; /* vaddrs */
+};
+
 struct lang_image {
 	enum ms_lang lang;
 	bool libc;
 	char name[256];
 	struct accessor getspecific, self;  /* pthread_getspecific(), pthread_self() */
 	struct python_image python;
+	struct hotspot_image hotspot;
 };
 
 
@@ -55,6 +73,16 @@ int python_find(const struct lang_mapped *runtime, const struct lang_mapped *lib
 /* lang_decode() for CPython. */
 enum lang_decoded python_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 				const uint64_t words[2], struct lang_frame *ret_frame);
+
+/* -ENOENT: there is no HotSpot in it. `syms` as in hotspot_symbols. Fills in image->hotspot. */
+int hotspot_image_read(struct elf_file *elf, const struct elf_export syms[HS_N_SYMBOLS],
+		       struct lang_image *image, struct err *e);
+/* lang_runtime_find() for HotSpot. */
+int hotspot_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
+		 const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);
+/* lang_decode() for HotSpot. */
+enum lang_decoded hotspot_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
+				 const uint64_t words[2], struct lang_frames *ret_frames);
 
 /* --- thread.c --- */
 

@@ -9,9 +9,17 @@
 #include <string.h>
 
 /* What a C library has, then what languages have. */
-enum { LIBC_GETSPECIFIC, LIBC_SELF, LIBC_N_SYMBOLS, N_SYMBOLS = LIBC_N_SYMBOLS + PY_N_SYMBOLS };
+enum {
+	LIBC_GETSPECIFIC,
+	LIBC_SELF,
+	LIBC_N_SYMBOLS,
+	PYTHON_SYMBOLS = LIBC_N_SYMBOLS,
+	HOTSPOT_SYMBOLS = PYTHON_SYMBOLS + PY_N_SYMBOLS,
+	N_SYMBOLS = HOTSPOT_SYMBOLS + HS_N_SYMBOLS,
+};
 
 struct lang_ops {
+	uint32_t symbols; /* of `syms`: its own begin here */
 	/* -ENOENT: there is no runtime of this language in the image. */
 	int (*read)(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image,
 		    struct err *e);
@@ -20,10 +28,15 @@ struct lang_ops {
 	enum lang_decoded (*decode)(const struct lang_runtime *runtime,
 				    const struct lang_memory *mem, const uint64_t words[2],
 				    struct lang_frame *ret_frame);
+	/* Where functions are inlined, instead. */
+	enum lang_decoded (*decode_all)(const struct lang_runtime *runtime,
+					const struct lang_memory *mem, const uint64_t words[2],
+					struct lang_frames *ret_frames);
 };
 
 static const struct lang_ops langs[MS_N_LANGS] = {
-	[MS_LANG_PYTHON] = { python_image_read, python_find, python_decode },
+	[MS_LANG_PYTHON] = { PYTHON_SYMBOLS, python_image_read, python_find, python_decode, NULL },
+	[MS_LANG_HOTSPOT] = { HOTSPOT_SYMBOLS, hotspot_image_read, hotspot_find, NULL, hotspot_decode },
 };
 
 /* Exported, as a rule. One that is missing may be in a program's table of symbols. */
@@ -31,7 +44,7 @@ static int find_symbols(struct elf_file *elf, const char *const names[N_SYMBOLS]
 			struct elf_export syms[N_SYMBOLS], struct err *e)
 {
 	const struct elf_section *interp;
-	bool libc, python;
+	bool libc, python, hotspot;
 	int r;
 
 	for (int i = 0; i < N_SYMBOLS; i++) {
@@ -40,9 +53,10 @@ static int find_symbols(struct elf_file *elf, const char *const names[N_SYMBOLS]
 			return r;
 	}
 	libc = syms[LIBC_GETSPECIFIC].vaddr;
-	python = syms[LIBC_N_SYMBOLS + PY_EVAL].vaddr;
+	python = syms[PYTHON_SYMBOLS + PY_EVAL].vaddr;
+	hotspot = syms[HOTSPOT_SYMBOLS + HS_STRUCTS].vaddr;
 	/* Linked in statically. Libraries export what is in them. */
-	if (libc || python ||
+	if (libc || python || hotspot ||
 	    (elf_file_find_section(elf, ".interp", &interp, NULL) < 0 &&
 	     elf_file_find_section(elf, ".dynsym", &interp, NULL) == 0))
 		return 0;
@@ -79,11 +93,13 @@ int lang_image_read(struct elf_file *elf, struct lang_image **ret_image, struct 
 
 	names[LIBC_GETSPECIFIC] = "pthread_getspecific";
 	names[LIBC_SELF] = "pthread_self";
-	memcpy(&names[LIBC_N_SYMBOLS], python_symbols, sizeof(python_symbols));
+	memcpy(&names[PYTHON_SYMBOLS], python_symbols, sizeof(python_symbols));
+	memcpy(&names[HOTSPOT_SYMBOLS], hotspot_symbols, sizeof(hotspot_symbols));
 	r = find_symbols(elf, names, syms, e);
 	if (r < 0)
 		return r;
-	if (!syms[LIBC_GETSPECIFIC].vaddr && !syms[LIBC_N_SYMBOLS + PY_EVAL].vaddr)
+	if (!syms[LIBC_GETSPECIFIC].vaddr && !syms[PYTHON_SYMBOLS + PY_EVAL].vaddr &&
+	    !syms[HOTSPOT_SYMBOLS + HS_STRUCTS].vaddr)
 		return -ENOENT;
 	image = calloc(1, sizeof(*image));
 	if (!image)
@@ -96,7 +112,7 @@ int lang_image_read(struct elf_file *elf, struct lang_image **ret_image, struct 
 	for (int i = 0; i < MS_N_LANGS && !image->lang; i++) {
 		if (!langs[i].read)
 			continue;
-		r = langs[i].read(elf, &syms[LIBC_N_SYMBOLS], image, e);
+		r = langs[i].read(elf, &syms[langs[i].symbols], image, e);
 		if (r == 0)
 			image->lang = (enum ms_lang)i;
 		else if (r != -ENOENT)
@@ -143,10 +159,31 @@ int lang_runtime_find(const struct lang_mapped *runtime, const struct lang_mappe
 	return langs[lang].find(runtime, libc, mem, ret_runtime, e);
 }
 
+enum lang_decoded lang_decode_all(const struct lang_runtime *runtime, const struct lang_memory *mem,
+				  const uint64_t words[2], struct lang_frames *ret_frames)
+{
+	const struct lang_ops *ops = runtime->lang < MS_N_LANGS ? &langs[runtime->lang] : NULL;
+	enum lang_decoded r = LANG_DAMAGED;
+
+	/* The words may be of another language than the process has now. */
+	if (!ops || (words[1] >> MS_LANG_SHIFT & 0xf) != runtime->lang)
+		return LANG_DAMAGED;
+	if (ops->decode_all)
+		return ops->decode_all(runtime, mem, words, ret_frames);
+	if (ops->decode)
+		r = ops->decode(runtime, mem, words, &ret_frames->frame[0]);
+	if (r == LANG_DECODED)
+		ret_frames->n = 1;
+	return r;
+}
+
 enum lang_decoded lang_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 			      const uint64_t words[2], struct lang_frame *ret_frame)
 {
-	if (runtime->lang >= MS_N_LANGS || !langs[runtime->lang].decode)
-		return LANG_DAMAGED;
-	return langs[runtime->lang].decode(runtime, mem, words, ret_frame);
+	static struct lang_frames all;
+	enum lang_decoded r = lang_decode_all(runtime, mem, words, &all);
+
+	if (r == LANG_DECODED)
+		*ret_frame = all.frame[0];
+	return r;
 }

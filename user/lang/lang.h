@@ -55,6 +55,29 @@ struct lang_mapped {
 	uint64_t bias;
 };
 
+/* Of HotSpot, for decoding. Fields of 0 bytes are not there. */
+struct hotspot_rt {
+	struct ms_field name, code, compile_id, method;            /* of CodeBlob and nmethod */
+	struct ms_field pcs, pcs_end, scopes, scopes_end, metadata; /* addresses, or offsets from: */
+	uint8_t pcs_from, scopes_from, metadata_from;               /* enum hotspot_from       */
+	struct ms_field data, mutable_data, relocation, immutable, immutable_bytes;
+	uint16_t blob_bytes, runtime_bytes;
+	uint16_t pc_bytes, pc_offset, pc_scope;   /* of PcDesc */
+	uint16_t method_const, const_constants, const_words, const_code, const_name, const_bytes;
+	uint16_t pool_holder, pool_length, pool_file, pool_bytes, klass_constants, klass_file, klass_name;
+	uint16_t symbol_length, symbol_body;
+	bool klass_has_file; /* klass_file, else pool_file */
+	bool no_zeros;       /* struct hotspot_stream */
+};
+
+enum hotspot_from {
+	HOTSPOT_FROM_NOTHING,   /* an address                  */
+	HOTSPOT_FROM_HEADER,    /* the begin of the nmethod   */
+	HOTSPOT_FROM_DATA,      /* its data                    */
+	HOTSPOT_FROM_IMMUTABLE, /* another block            */
+	HOTSPOT_FROM_MUTABLE,   /* another one; metadata lies behind its relocations */
+};
+
 struct lang_runtime {
 	enum ms_lang lang;
 	uint32_t version;     /* 0x030b02: 3.11.2; 0: unknown */
@@ -65,6 +88,7 @@ struct lang_runtime {
 	uint16_t code_filename, code_qualname, code_bytecode;
 	uint8_t str_ascii, str_compact; /* bytes of the heads of strings */
 	uint8_t object_head, ob_type;   /* bytes of any object's, and where its type is in it */
+	struct hotspot_rt hotspot;
 	uint64_t code_type;             /* what code objects have there; 0: not known */
 };
 
@@ -87,6 +111,14 @@ struct lang_frame {
 	bool cut;                     /* a name was longer than its room */
 };
 
+enum { LANG_INLINED_MAX = 32 };
+
+/* The functions of one frame: innermost first, each inlined into the next. */
+struct lang_frames {
+	uint32_t n; /* at least 1 */
+	struct lang_frame frame[LANG_INLINED_MAX];
+};
+
 /* Why a frame has no name. */
 enum lang_decoded {
 	LANG_DECODED,
@@ -97,5 +129,8 @@ enum lang_decoded {
 /* `words` as in bpf/walk/lang.h, with their tags. Fills in *ret_frame only with LANG_DECODED. */
 enum lang_decoded lang_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 			      const uint64_t words[2], struct lang_frame *ret_frame);
+/* The same with what was inlined into it. */
+enum lang_decoded lang_decode_all(const struct lang_runtime *runtime, const struct lang_memory *mem,
+				  const uint64_t words[2], struct lang_frames *ret_frames);
 
 #endif

@@ -132,6 +132,27 @@ static bool run_of_lang(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
 	return !w->lang_ended;
 }
 
+/* A frame that is stepped by its language's rule. false: the walk has ended. */
+static bool managed_frame(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
+{
+	uint64_t native = walk_frame(w);
+	int step;
+
+	if (w->n >= MS_MAX_FRAMES - 1) {
+		w->verdict = MS_TRUNCATED;
+		return false;
+	}
+	w->lang_begun = 1;
+	step = walk_hotspot(w, 0);
+	if (step & HOTSPOT_WORDS) {
+		frames[w->n++] = w->lang_words[0];
+		frames[w->n++] = w->lang_words[1];
+	} else {
+		frames[w->n++] = native;
+	}
+	return step & HOTSPOT_CALLER;
+}
+
 enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
 			  uint64_t frames[MS_MAX_FRAMES], uint32_t *ret_n, uint64_t *ret_missing)
 {
@@ -152,6 +173,9 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 	while (w->n < MS_MAX_FRAMES) {
 		if (w->lang_running) {
 			if (!run_of_lang(w, frames))
+				break;
+		} else if (w->lang.lang && lang_executes(w) && lang_is_managed(w)) {
+			if (!managed_frame(w, frames))
 				break;
 		} else if (w->lang.lang && lang_executes(w)) {
 			walk_lang_enter(w);
