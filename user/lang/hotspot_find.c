@@ -152,7 +152,7 @@ static int find_heaps(struct find *f, struct err *e)
 static int find_interpreter(struct find *f, struct err *e)
 {
 	struct ms_hotspot *h = &f->rt.row.hotspot;
-	uint64_t queue, buffer, limit, begin = 0, end, size, text;
+	uint64_t queue, buffer, limit, begin = 0, end, size, text, call_stub;
 	char description[DESCRIPTION_MAX] = "";
 
 	if (!number_at(f, off(f, HS_AbstractInterpreter_code), HS_AbstractInterpreter_code, &queue) ||
@@ -181,9 +181,10 @@ static int find_interpreter(struct find *f, struct err *e)
 	}
 	/* They come last. */
 	if (!h->entries || !number_at(f, off(f, HS_StubRoutines_call_stub_return_address),
-				      HS_StubRoutines_call_stub_return_address, &h->call_stub) ||
-	    !h->call_stub)
+				      HS_StubRoutines_call_stub_return_address, &call_stub) ||
+	    !call_stub)
 		return not_ready(f, e);
+	h->call_stub = call_stub;
 	return 0;
 }
 

@@ -129,10 +129,11 @@ static void put_row(struct user_stacks *st, struct lang_process *p)
 
 static module_id shown_as(struct user_stacks *st, enum ms_lang lang)
 {
-	static const char *const names[MS_N_LANGS] = { [MS_LANG_PYTHON] = "[Python]" };
+	static const char *const names[MS_N_LANGS] = { [MS_LANG_PYTHON] = "[Python]",
+						      [MS_LANG_HOTSPOT] = "[Java]" };
 	struct module m = { .kind = MODULE_LANG };
 
-	m.path = dict_string(st->env.dict, names[lang] ? names[lang] : "[language]");
+	m.path = dict_string(st->env.dict, lang < MS_N_LANGS && names[lang] ? names[lang] : "[language]");
 	return dict_module(st->env.dict, &m);
 }
 
@@ -261,54 +262,72 @@ const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct p
 
 /* --- names --- */
 
-static location_id place(struct user_stacks *st, module_id shown, const char *function,
-			 const char *file, uint32_t line, uint32_t first_line)
+/* What stands for a frame without a name. */
+static location_id place(struct user_stacks *st, enum ms_lang lang, const char *what)
 {
 	struct dict *d = st->env.dict;
-	struct line l = { .function = dict_string(d, function),
-			  .line = line,
-			  .start_line = first_line };
+	const char *name = lang == MS_LANG_HOTSPOT ? "Java" : "Python";
+	char text[64];
+	struct line l = { 0 };
 
-	if (file)
-		l.file = dict_string(d, file);
-	return dict_location_lines(d, shown, 0, &l, 1);
+	snprintf(text, sizeof(text), "[%s %s]", name, what);
+	l.function = dict_string(d, text);
+	return dict_location_lines(d, shown_as(st, lang), 0, &l, 1);
 }
 
 /* As shown: with the last part of the file's path, as others have a function of that name. */
-static location_id place_of_frame(struct user_stacks *st, const struct lang_process *p,
-				  const struct lang_frame *f)
+static struct line line_of_frame(struct dict *d, const struct lang_frame *f)
 {
 	const char *slash = strrchr(f->file, '/'), *base = slash ? slash + 1 : f->file;
+	struct line l = { .line = f->line, .start_line = f->first_line };
 	char name[LANG_NAME_MAX + 300];
 
 	snprintf(name, sizeof(name), *base ? "%s (%.256s)" : "%s", f->function, base);
-	return place(st, p->shown, name, *f->file ? f->file : NULL, f->line, f->first_line);
+	l.function = dict_string(d, name);
+	if (*f->file)
+		l.file = dict_string(d, f->file);
+	return l;
+}
+
+static location_id place_of_frames(struct user_stacks *st, const struct lang_process *p,
+				   const struct lang_frames *all)
+{
+	struct line lines[LANG_INLINED_MAX];
+
+	for (uint32_t i = 0; i < all->n; i++)
+		lines[i] = line_of_frame(st->env.dict, &all->frame[i]);
+	return dict_location_lines(st->env.dict, p->shown, 0, lines, all->n);
 }
 
 static location_id decode(struct user_stacks *st, struct lang_process *p, const uint64_t words[2])
 {
-	static struct lang_frame frame;
+	static struct lang_frames all;
 	pid_t pid = (pid_t)p->pid;
 	struct lang_memory mem = { read_process, &pid };
 	struct langs *l = st->langs;
 
-	switch (lang_decode(&p->runtime, &mem, words, &frame)) {
+	switch (lang_decode_all(&p->runtime, &mem, words, &all)) {
 	case LANG_DECODED:
 		l->stats.named++;
-		return place_of_frame(st, p, &frame);
+		return place_of_frames(st, p, &all);
 	case LANG_GONE:
 		l->stats.gone++;
-		return place(st, p->shown, "[Python code that is gone]", NULL, 0, 0);
+		return place(st, p->runtime.lang, "code that is gone");
 	default:
 		l->stats.damaged++;
-		return place(st, p->shown, "[Python code that is damaged]", NULL, 0, 0);
+		return place(st, p->runtime.lang, "code that is damaged");
 	}
 }
 
-static location_id gone(struct user_stacks *st)
+static enum ms_lang lang_of(const uint64_t words[2])
+{
+	return (enum ms_lang)(words[1] >> MS_LANG_SHIFT & 0xf);
+}
+
+static location_id gone(struct user_stacks *st, const uint64_t words[2])
 {
 	st->langs->stats.gone++;
-	return place(st, shown_as(st, MS_LANG_PYTHON), "[Python code that is gone]", NULL, 0, 0);
+	return place(st, lang_of(words), "code that is gone");
 }
 
 /* A frame of process image `id`; of one that has been replaced, or has ended, what was named before. */
@@ -326,7 +345,7 @@ static location_id named(struct user_stacks *st, const struct proc_id *id, const
 	if (n)
 		return n->location;
 	if (!p || !p->found || memcmp(&p->id, id, sizeof(*id)) != 0)
-		return gone(st);
+		return gone(st, words);
 	if (HASH_COUNT(l->names) >= NAMES_MAX)
 		hash_free(l->names);
 	n = hash_new(l->names, key, &key);
@@ -366,8 +385,7 @@ static location_id on_place(void *ctx, const struct proc_id *id, const uint64_t 
 	struct user_stacks *st = ctx;
 
 	if (!(words[0] & MS_FRAME_ADDR_MASK))
-		return place(st, shown_as(st, MS_LANG_PYTHON),
-			     "[Python frames that could not be read]", NULL, 0, 0);
+		return place(st, lang_of(words), "frames that could not be read");
 	return named(st, id, words);
 }
 
