@@ -8,8 +8,8 @@
  *
  * Scopes are compressed numbers (code/scopeDesc.cpp): where the scope begins that this one is inlined into, 0: in none; the
  * number of its Method among the nmethod's metadata, from 1 on; the bci and 1. Compiled code has such a description at its
- * calls and polls only: a thread that was interrupted between two of them is at the next one, as profilers of the JVM
- * itself say it (forte.cpp).
+ * calls of Java and polls only: a thread that was interrupted between two of them, or calls a stub, is said to be at the
+ * next one, as by the JVM itself (forte.cpp).
  *
  * Memory may have been freed, and be anything: an nmethod is known by its compile id, a Method by that its class's constants are
  * those that it names.
@@ -219,7 +219,7 @@ static int32_t number(const uint8_t *bytes, size_t at)
 }
 
 /*
- * Where the scopes are described of what is at `off` in the code: at a return address, or the first at or behind it.
+ * Where the scopes are described of what is at `off` in the code: there, if that is a return address, or the next ones.
  * 0: nowhere.
  */
 static int find_scope(const struct decoder *d, uint32_t off, bool exact, uint32_t *ret_scope)
@@ -243,8 +243,6 @@ static int find_scope(const struct decoder *d, uint32_t off, bool exact, uint32_
 			/* The first and the last are no places. */
 			if (pc_off < 0 || (uint32_t)pc_off < off + (exact ? 1 : 0))
 				continue;
-			if (!exact && (uint32_t)pc_off != off)
-				return 0;
 			if (number(pc, rt->pc_scope) > 0)
 				*ret_scope = (uint32_t)number(pc, rt->pc_scope);
 			return 0;
