@@ -313,7 +313,8 @@ __noinline int walk_chain(__u32 slot)
 	__u64 state, now_ns, flags = BPF_RB_NO_WAKEUP;
 	__u32 len;
 
-	if (!s)
+	/* Of other languages all is on the stack. */
+	if (!s || s->walk.lang.lang != MS_LANG_PYTHON)
 		return 0;
 	s->chain.kind = MS_EV_CHAIN;
 	s->chain.n_links = 0;

@@ -272,7 +272,7 @@ int sites_charge(struct frame_tree *t, enum site_kind kind)
 }
 
 /*
- * The image of the interpreter: that of the first native frame which executes frames of a language, or of its
+ * The image of CPython: that of the first native frame which executes its frames, or of its
  * caller. NULL: there are none.
  */
 static const char *interpreter_of_path(const struct frame_path *path)
@@ -284,7 +284,7 @@ static const char *interpreter_of_path(const struct frame_path *path)
 
 		if (lang && f->kind != FRAME_LANG)
 			return f->module;
-		lang |= f->kind == FRAME_LANG;
+		lang |= f->kind == FRAME_LANG && strcmp(f->module, "[Python]") == 0;
 	}
 	return NULL;
 }

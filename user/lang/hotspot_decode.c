@@ -138,8 +138,8 @@ static int pool_symbol(const struct decoder *d, const struct method *m, uint16_t
 
 static int read_file(const struct decoder *d, const struct method *m, struct lang_frame *f)
 {
-	uint64_t at = d->rt->klass_has_file ? m->klass + d->rt->klass_file
-					    : m->pool + d->rt->pool_file;
+	uint64_t at =
+		d->rt->klass_has_file ? m->klass + d->rt->klass_file : m->pool + d->rt->pool_file;
 	uint16_t index;
 	bool cut = false;
 	int r;
@@ -161,7 +161,8 @@ static int read_name(const struct decoder *d, const struct method *m, struct lan
 
 	if (!read_word(d, m->klass + d->rt->klass_name, &symbol))
 		return -EIO;
-	r = hotspot_symbol(d->rt, d->mem, symbol, true, f->function, sizeof(f->function) - 64, &cut);
+	r = hotspot_symbol(d->rt, d->mem, symbol, true, f->function, sizeof(f->function) - 64,
+			   &cut);
 	if (r < 0)
 		return r;
 	n = strlen(f->function);
@@ -341,7 +342,8 @@ static bool read_blob(struct decoder *d)
 	const struct hotspot_rt *rt = d->rt;
 
 	memset(d->blob, 0, sizeof(d->blob));
-	return (rt->blob_bytes <= sizeof(d->blob) && lang_read(d->mem, d->at, d->blob, rt->blob_bytes)) ||
+	return (rt->blob_bytes <= sizeof(d->blob) &&
+		lang_read(d->mem, d->at, d->blob, rt->blob_bytes)) ||
 	       (rt->runtime_bytes <= sizeof(d->blob) &&
 		lang_read(d->mem, d->at, d->blob, rt->runtime_bytes));
 }
@@ -392,7 +394,8 @@ enum lang_decoded hotspot_decode(const struct lang_runtime *runtime, const struc
 		if (!strcmp(name, "nmethod") || !strcmp(name, "native nmethod"))
 			r = decode_compiled(&d, words, &all);
 		else
-			r = words[1] >> 32 & MS_LANG_COOKIE_MASK ? LANG_GONE : decode_stub(name, &all);
+			r = words[1] >> 32 & MS_LANG_COOKIE_MASK ? LANG_GONE
+								 : decode_stub(name, &all);
 		if (r != LANG_DECODED)
 			return r;
 		if (!read_blob(&d) || raw(&d, &d.rt->compile_id) != id)

@@ -97,7 +97,8 @@ static int take_heap(struct find *f, uint64_t heap, struct err *e)
 {
 	struct ms_lang_row *row = &f->rt.row;
 	uint64_t low, high, map, map_high, shift;
-	uint64_t memory = heap + off(f, HS_CodeHeap_memory), segments = heap + off(f, HS_CodeHeap_segmap);
+	uint64_t memory = heap + off(f, HS_CodeHeap_memory),
+		 segments = heap + off(f, HS_CodeHeap_segmap);
 
 	if (!field_at(f, memory, HS_VirtualSpace_low_boundary, &low) ||
 	    !field_at(f, memory, HS_VirtualSpace_high_boundary, &high) ||
@@ -111,8 +112,8 @@ static int take_heap(struct find *f, uint64_t heap, struct err *e)
 	if (high <= low || shift < SEGMENT_SHIFT_MIN || shift > SEGMENT_SHIFT_MAX ||
 	    map_high < map || map_high - map < (high - low) >> shift ||
 	    (row->n_ranges && row->hotspot.segment_shift != shift))
-		return err_set(e, -EOPNOTSUPP, "%s: its code heaps do not look like those of HotSpot",
-			       f->rt.name);
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: its code heaps do not look like those of HotSpot", f->rt.name);
 	row->range[row->n_ranges].start = low;
 	row->range[row->n_ranges].end = high;
 	row->hotspot.segments[row->n_ranges] = map;
@@ -133,7 +134,8 @@ static int find_heaps(struct find *f, struct err *e)
 		return take_heap(f, heap, e);
 	}
 	if (!new_array && !has(f, HS_GenericGrowableArray_len))
-		return err_set(e, -EOPNOTSUPP, "%s: its description has no GrowableArray", f->rt.name);
+		return err_set(e, -EOPNOTSUPP, "%s: its description has no GrowableArray",
+			       f->rt.name);
 	if (!number_at(f, off(f, HS_CodeCache_heaps), HS_CodeCache_heaps, &array) || !array ||
 	    !field_at(f, array, new_array ? HS_GrowableArrayBase_len : HS_GenericGrowableArray_len,
 		      &n) ||
@@ -155,7 +157,8 @@ static int find_interpreter(struct find *f, struct err *e)
 	uint64_t queue, buffer, limit, begin = 0, end, size, text, call_stub;
 	char description[DESCRIPTION_MAX] = "";
 
-	if (!number_at(f, off(f, HS_AbstractInterpreter_code), HS_AbstractInterpreter_code, &queue) ||
+	if (!number_at(f, off(f, HS_AbstractInterpreter_code), HS_AbstractInterpreter_code,
+		       &queue) ||
 	    !queue || !field_at(f, queue, HS_StubQueue_stub_buffer, &buffer) || !buffer ||
 	    !field_at(f, queue, HS_StubQueue_buffer_limit, &limit) ||
 	    !field_at(f, queue, HS_StubQueue_queue_end, &end) || !end || end > limit)
@@ -180,8 +183,9 @@ static int find_interpreter(struct find *f, struct err *e)
 		h->entries_end = at + size;
 	}
 	/* They come last. */
-	if (!h->entries || !number_at(f, off(f, HS_StubRoutines_call_stub_return_address),
-				      HS_StubRoutines_call_stub_return_address, &call_stub) ||
+	if (!h->entries ||
+	    !number_at(f, off(f, HS_StubRoutines_call_stub_return_address),
+		       HS_StubRoutines_call_stub_return_address, &call_stub) ||
 	    !call_stub)
 		return not_ready(f, e);
 	h->call_stub = call_stub;
@@ -271,7 +275,7 @@ static void fill_decoder(struct find *f)
 	}
 	d->metadata = field(f, HS_nmethod_metadata_offset, MS_FROM_NOTHING);
 	/* 24 has it in 2 bytes, from the data on. */
-	d->metadata_from = d->mutable_data.bytes  ? HOTSPOT_FROM_MUTABLE
+	d->metadata_from = d->mutable_data.bytes    ? HOTSPOT_FROM_MUTABLE
 			   : d->metadata.bytes == 2 ? HOTSPOT_FROM_DATA
 						    : HOTSPOT_FROM_HEADER;
 	d->pc_bytes = (uint16_t)f->l.size[HS_PcDesc];
@@ -301,11 +305,13 @@ static int check_sizes(const struct find *f, struct err *e)
 {
 	const struct ms_hotspot *h = &f->rt.row.hotspot;
 	const struct hotspot_rt *d = &f->rt.hotspot;
-	const struct ms_field of_blob[] = { h->name,   h->code,      h->frame_words, h->entry,
-					    h->deopt,  h->deopt_mh,  h->original_pc, h->compile_id,
-					    d->method, d->pcs,       d->pcs_end,     d->scopes,
-					    d->data,   d->metadata,  d->immutable,   d->mutable_data,
-					    d->relocation, d->immutable_bytes, d->scopes_end };
+	const struct ms_field of_blob[] = { h->name,         h->code,       h->frame_words,
+					    h->entry,        h->deopt,      h->deopt_mh,
+					    h->original_pc,  h->compile_id, d->method,
+					    d->pcs,          d->pcs_end,    d->scopes,
+					    d->data,         d->metadata,   d->immutable,
+					    d->mutable_data, d->relocation, d->immutable_bytes,
+					    d->scopes_end };
 	bool fits = h->blob_bytes <= MS_HOTSPOT_BYTES && h->runtime_bytes <= h->blob_bytes &&
 		    d->pc_bytes >= 8 && d->pc_bytes <= 64 && d->pc_offset + 4 <= d->pc_bytes &&
 		    d->pc_scope + 4 <= d->pc_bytes && f->l.size[HS_HeapBlock] <= 64;
@@ -313,8 +319,9 @@ static int check_sizes(const struct find *f, struct err *e)
 	for (size_t i = 0; i < sizeof(of_blob) / sizeof(of_blob[0]); i++)
 		fits &= !of_blob[i].bytes || of_blob[i].at + of_blob[i].bytes <= h->blob_bytes;
 	fits &= h->name.at + h->name.bytes <= h->runtime_bytes && h->name.bytes == 8;
-	return fits ? 0 : err_set(e, -EOPNOTSUPP, "%s: describes structs that do not hold their fields",
-				  f->rt.name);
+	return fits ? 0
+		    : err_set(e, -EOPNOTSUPP, "%s: describes structs that do not hold their fields",
+			      f->rt.name);
 }
 
 int hotspot_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,

@@ -10,8 +10,8 @@
 
 enum {
 	PAGE = 4096,
-	PAGES = 64,       /* that are kept: most strings lie together       */
-	ROWS_MAX = 8192,  /* JDK 17 has 788                                   */
+	PAGES = 64,      /* that are kept: most strings lie together       */
+	ROWS_MAX = 8192, /* JDK 17 has 788                                   */
 	STRIDE_MAX = 256,
 	STRING_MAX = 96,
 	STRUCT_MAX = 4096, /* bytes of a struct of which something is looked for */
@@ -80,9 +80,9 @@ static const struct {
 };
 
 static const char *const type_names[HS_N_TYPES] = {
-	[HS_HeapBlock] = "HeapBlock",       [HS_CodeBlob] = "CodeBlob",
-	[HS_ConstMethod] = "ConstMethod",   [HS_ConstantPool] = "ConstantPool",
-	[HS_PcDesc] = "PcDesc",             [HS_nmethod] = "nmethod",
+	[HS_HeapBlock] = "HeapBlock",     [HS_CodeBlob] = "CodeBlob",
+	[HS_ConstMethod] = "ConstMethod", [HS_ConstantPool] = "ConstantPool",
+	[HS_PcDesc] = "PcDesc",           [HS_nmethod] = "nmethod",
 };
 
 /* Bytes of a number or pointer of that type; of anything else 1, and nobody reads it. */
@@ -92,10 +92,12 @@ static uint8_t bytes_of(const char *type)
 		const char *type;
 		uint8_t bytes;
 	} known[] = {
-		{ "int", 4 },     { "u2", 2 },   { "u4", 4 },       { "u1", 1 },       { "int16_t", 2 },
-		{ "uint16_t", 2 }, { "address", 8 }, { "size_t", 8 }, { "unsigned short", 2 },
-		{ "short", 2 },   { "jint", 4 }, { "uint32_t", 4 }, { "int32_t", 4 },  { "u_char*", 8 },
-		{ "intptr_t", 8 }, { "unsigned int", 4 }, { "jushort", 2 }, { "jshort", 2 },
+		{ "int", 4 },          { "u2", 2 },      { "u4", 4 },
+		{ "u1", 1 },           { "int16_t", 2 }, { "uint16_t", 2 },
+		{ "address", 8 },      { "size_t", 8 },  { "unsigned short", 2 },
+		{ "short", 2 },        { "jint", 4 },    { "uint32_t", 4 },
+		{ "int32_t", 4 },      { "u_char*", 8 }, { "intptr_t", 8 },
+		{ "unsigned int", 4 }, { "jushort", 2 }, { "jshort", 2 },
 	};
 	size_t n = strlen(type);
 
@@ -209,16 +211,36 @@ static bool has(const struct hotspot_layout *l, enum hotspot_field f)
 
 /* What no version is without. */
 static const enum hotspot_field needed[] = {
-	HS_CodeHeap_memory, HS_CodeHeap_segmap, HS_CodeHeap_log2_segment_size,
-	HS_VirtualSpace_low_boundary, HS_VirtualSpace_high_boundary, HS_AbstractInterpreter_code,
-	HS_StubQueue_stub_buffer, HS_StubQueue_buffer_limit, HS_StubQueue_queue_end,
-	HS_InterpreterCodelet_size, HS_InterpreterCodelet_description,
-	HS_StubRoutines_call_stub_return_address, HS_CodeBlob_name, HS_CodeBlob_frame_size,
-	HS_nmethod_orig_pc_offset, HS_nmethod_compile_id, HS_nmethod_scopes_pcs_offset,
-	HS_PcDesc_pc_offset, HS_PcDesc_scope_decode_offset, HS_Method_constMethod,
-	HS_ConstMethod_constants, HS_ConstMethod_constMethod_size, HS_ConstMethod_code_size,
-	HS_ConstMethod_name_index, HS_ConstantPool_pool_holder, HS_ConstantPool_length,
-	HS_InstanceKlass_constants, HS_Klass_name, HS_Symbol_length, HS_Symbol_body,
+	HS_CodeHeap_memory,
+	HS_CodeHeap_segmap,
+	HS_CodeHeap_log2_segment_size,
+	HS_VirtualSpace_low_boundary,
+	HS_VirtualSpace_high_boundary,
+	HS_AbstractInterpreter_code,
+	HS_StubQueue_stub_buffer,
+	HS_StubQueue_buffer_limit,
+	HS_StubQueue_queue_end,
+	HS_InterpreterCodelet_size,
+	HS_InterpreterCodelet_description,
+	HS_StubRoutines_call_stub_return_address,
+	HS_CodeBlob_name,
+	HS_CodeBlob_frame_size,
+	HS_nmethod_orig_pc_offset,
+	HS_nmethod_compile_id,
+	HS_nmethod_scopes_pcs_offset,
+	HS_PcDesc_pc_offset,
+	HS_PcDesc_scope_decode_offset,
+	HS_Method_constMethod,
+	HS_ConstMethod_constants,
+	HS_ConstMethod_constMethod_size,
+	HS_ConstMethod_code_size,
+	HS_ConstMethod_name_index,
+	HS_ConstantPool_pool_holder,
+	HS_ConstantPool_length,
+	HS_InstanceKlass_constants,
+	HS_Klass_name,
+	HS_Symbol_length,
+	HS_Symbol_body,
 };
 
 /* Of these one is there. */
@@ -256,8 +278,7 @@ static int check(const struct hotspot_layout *l, const char *name, struct err *e
 	for (int i = 0; i < HS_N_FIELDS; i++) {
 		const struct hotspot_field_at *f = &l->field[i];
 
-		if (f->bytes && !f->is_static &&
-		    (f->at >= STRUCT_MAX || f->at % f->bytes))
+		if (f->bytes && !f->is_static && (f->at >= STRUCT_MAX || f->at % f->bytes))
 			return err_set(e, -EOPNOTSUPP, "%s: describes no layout of %s::%s", name,
 				       names[i].type, names[i].field);
 	}

@@ -36,7 +36,8 @@ struct lang_ops {
 
 static const struct lang_ops langs[MS_N_LANGS] = {
 	[MS_LANG_PYTHON] = { PYTHON_SYMBOLS, python_image_read, python_find, python_decode, NULL },
-	[MS_LANG_HOTSPOT] = { HOTSPOT_SYMBOLS, hotspot_image_read, hotspot_find, NULL, hotspot_decode },
+	[MS_LANG_HOTSPOT] = { HOTSPOT_SYMBOLS, hotspot_image_read, hotspot_find, NULL,
+			      hotspot_decode },
 };
 
 /* Exported, as a rule. One that is missing may be in a program's table of symbols. */

@@ -339,7 +339,7 @@ static enum module_kind kind_of(const char *path)
 		return MODULE_KERNEL;
 	if (starts(path, "[vdso"))
 		return MODULE_VDSO;
-	if (starts(path, "[Python"))
+	if (starts(path, "[Python") || starts(path, "[Java"))
 		return MODULE_LANG;
 	if (!*path || starts(path, "//anon") || starts(path, "[anon") || starts(path, "[heap") ||
 	    starts(path, "[stack"))

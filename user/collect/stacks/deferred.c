@@ -137,6 +137,12 @@ static size_t read_blocked(const struct ms_deferred_rec *rec, uint8_t *to, size_
 	return switches == rec->switches ? at - sp : 0;
 }
 
+/* Are the language's frames those of the native stack? Their code is read from memory, and known by its cookie. */
+static bool is_on_stack(const struct ms_lang_row *row)
+{
+	return row && row->lang == MS_LANG_HOTSPOT;
+}
+
 /* The stack of `rec` into the profiles. false: it should wait for its tables. */
 static bool finish(struct user_stacks *st, struct deferred_stack *p, bool may_wait)
 {
@@ -181,6 +187,8 @@ static bool finish(struct user_stacks *st, struct deferred_stack *p, bool may_wa
 		/* Frames of a language are read from memory: only of a thread that has not run since. */
 		stack.lang = rec->thread_base ? langs_row(st, &id) : NULL;
 		stack.thread_base = rec->thread_base;
+	} else if (is_on_stack(langs_row(st, &id))) {
+		stack.lang = langs_row(st, &id);
 	} else if (p->chain) {
 		stack.lang = langs_row(st, &id);
 		stack.chain = &p->chain->rec;

@@ -129,11 +129,13 @@ static void put_row(struct user_stacks *st, struct lang_process *p)
 
 static module_id shown_as(struct user_stacks *st, enum ms_lang lang)
 {
-	static const char *const names[MS_N_LANGS] = { [MS_LANG_PYTHON] = "[Python]",
-						      [MS_LANG_HOTSPOT] = "[Java]" };
+	static const char *const names[MS_N_LANGS] = {
+		[MS_LANG_PYTHON] = "[Python]", [MS_LANG_HOTSPOT] = "[Java]"
+	};
 	struct module m = { .kind = MODULE_LANG };
 
-	m.path = dict_string(st->env.dict, lang < MS_N_LANGS && names[lang] ? names[lang] : "[language]");
+	m.path = dict_string(st->env.dict,
+			     lang < MS_N_LANGS && names[lang] ? names[lang] : "[language]");
 	return dict_module(st->env.dict, &m);
 }
 
