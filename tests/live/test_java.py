@@ -50,7 +50,7 @@ def place(function, file, line):
 
 
 # Methods that are marked so in the JDK (@Hidden), which getStackTrace() leaves out.
-HIDDEN = r"\[|.*\$\$Lambda|.*LambdaForm|.*\$Holder\.|java\.lang\.Thread\.runWith |.*DirectMethodHandleAccessor\.invokeImpl "
+HIDDEN = r"\[|.*\$\$Lambda|.*LambdaForm|.*\$H[a-z]+\.|java\.lang\.Thread\.runWith |.*DirectMethodHandleAccessor\.invokeImpl "
 
 
 def java_frames(sample):
