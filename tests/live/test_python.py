@@ -370,6 +370,48 @@ def frames_of_other_interpreters_and_greenlets_are_right_or_the_stack_is_guessed
         check(guessed >= 0.3 * n, f"{what}, CPython {version}: only {guessed} of {n} samples count as guessed")
 
 
+@fact
+def an_interpreter_that_is_unloaded_or_exchanged_for_another_is_found_again():
+    libraries = []
+    for path, version in interpreters().items():
+        minor = version.split(".")[1]
+        libraries += [(minor, lib) for lib in glob.glob(os.path.join(os.path.dirname(path), f"../lib/libpython3.{minor}.so.1.0"))]
+    if len(libraries) < 2:
+        skip("no two shared libraries of CPython are installed")
+    two = [libraries[0], libraries[-1]]
+    pairs = [text for minor, lib in two for text in (
+        os.path.realpath(lib), f"def in_{minor}():\n x = 0\n for i in range(4000000):\n  x = (x * 31 + i) % 1000003\nin_{minor}()\n")]
+    run = Run("--only", "oncpu", "-F", 499, "--", os.path.join(BUILD, "targets/py_exchange"), 4, *pairs)
+    run.finish()
+    p, n, native = run.profile("oncpu"), {minor: 0 for minor, _ in two}, 0
+    for s in p.samples:
+        names = {f.name.split(" ")[0] for f in s.frames if f.module == LANG}
+        weight = s.values[p.types.index("samples/count")]
+        for minor in n:
+            n[minor] += weight * (f"in_{minor}" in names)
+        native += weight * (not names and any(f.name.startswith("_PyEval_EvalFrameDefault") for f in s.frames))
+    total = sum(n.values()) + native
+    print(f"# {n}, {native} in an interpreter that was not known yet")
+    # memscope looks every 20 or 100 ms, when it has a CPU: a turn is some 400 ms of CPU time.
+    check(total > 200 and all(k >= 0.1 * total for k in n.values()), f"of {total} samples these are in functions: {n}")
+    counted = run.summary()["languages"]["native_events"]
+    check(counted >= 0.95 * native, f"{native} samples have the interpreter alone, {counted} are counted")
+
+
+@fact
+def an_interpreter_of_another_name_is_known_and_doctor_says_which_it_is():
+    if not os.path.exists("/usr/bin/python3"):
+        skip("/usr/bin/python3 is not installed")
+    path = scratch("service")
+    shutil.copy("/usr/bin/python3", path)
+    child = python(SPLIT, interpreter=path)
+    said = subprocess.run([MEMSCOPE, "doctor", "-p", str(child.pid)], capture_output=True, text=True, timeout=FINISH_SEC,
+                          check=False).stdout
+    version = subprocess.run([path, "-c", "import sys; print(sys.version.split()[0])"], capture_output=True, text=True,
+                             check=True).stdout.strip()
+    check(re.search(rf"^  language +CPython {version}: [1-9]\d* places named", said, re.M), f"doctor says: {said}")
+
+
 CHILDREN = """
 import os, sys
 def in_child():

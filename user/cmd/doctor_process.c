@@ -186,6 +186,26 @@ static void print_unwind(const struct run_summary *s)
 	}
 }
 
+/* The interpreter whose frames are in its stacks. */
+static void print_langs(const struct run_summary *s)
+{
+	const struct summary_langs *l = &s->langs;
+
+	if (l->processes)
+		printf(LABEL "%s: %s places named by function and line%s\n", "language", l->name,
+		       unit_count((int64_t)l->named).s,
+		       l->untested ? "; untested: memscope was never tried with this version" : "");
+	if (l->unreadable) {
+		printf(LABEL "no frames of its interpreter: ", l->processes ? "" : "language");
+		print_name(l->trouble);
+		putchar('\n');
+	}
+	if (l->native || l->lost || l->misplaced)
+		printf(LABEL "%s events have none, %s stacks not all, %s stacks are guessed\n", "",
+		       unit_count((int64_t)l->native).s, unit_count((int64_t)l->lost).s,
+		       unit_count((int64_t)l->misplaced).s);
+}
+
 static void print_names(const struct run_summary *s)
 {
 	const struct summary_symbols *y = &s->symbols;
@@ -312,6 +332,7 @@ static void report(void *ctx, const struct run_summary *s)
 		printf(LABEL "none seen: it neither ran nor left a CPU; try again under load\n",
 		       "stacks");
 	print_unwind(s);
+	print_langs(s);
 	print_names(s);
 	sampler_look(rep->pid, &facts);
 	allocator = print_files(rep->pid, &facts);

@@ -192,10 +192,11 @@ int pipeline_end(struct run *r, struct err *e)
 		r->oom |= ingest_finish(r->ingest) < 0;
 	ingest_stats(r->ingest, &stats);
 	if (stats.numberless)
-		run_note(r, false,
-			 "many threads came and went: of a process's first %u each is shown by its number, "
-			 "of the others only those that stayed",
-			 INGEST_SHOWN_ENDED);
+		run_note(
+			r, false,
+			"many threads came and went: of a process's first %u each is shown by its number, "
+			"of the others only those that stayed",
+			INGEST_SHOWN_ENDED);
 	return rc;
 }
 

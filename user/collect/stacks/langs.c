@@ -14,10 +14,13 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define AGAIN_NS  20000000ULL   /* between two looks at an interpreter that is not ready yet … */
-#define GIVE_UP   3000          /* … of which there are so many                               */
-#define KEEP_NS   5000000000ULL /* how long the runtime of an ended process is kept            */
-#define NAMES_MAX 32768         /* of frames that are kept, some 110 bytes each               */
+#define AGAIN_NS 20000000ULL   /* between two looks at an interpreter that is not ready yet … */
+#define GIVE_UP  3000          /* … of which there are so many                               */
+#define KEEP_NS  5000000000ULL /* how long the runtime of an ended process is kept            */
+#define CHECK_NS 100000000ULL  /* between two looks at a process with several interpreters    */
+#define RUNTIMES_MAX                                                                               \
+	4 /* interpreters in one process: libraries that stay when they are done with */
+#define NAMES_MAX 32768 /* of frames that are kept, some 110 bytes each               */
 
 struct lang_file {
 	bool seen;
@@ -28,12 +31,17 @@ struct lang_file {
 struct lang_process {
 	uint32_t pid;
 	struct proc_id id;
-	bool found;
+	bool found, counted;
 	struct lang_runtime runtime;
-	struct lang_mapped image, libc; /* where it is looked for            */
-	module_id module;               /* that the interpreter is in              */
-	module_id shown;                /* its frames' */
-	bool not_ready;
+	struct candidate {
+		struct lang_mapped at;
+		module_id module;
+	} runtimes[RUNTIMES_MAX]; /* where it is looked for */
+	uint32_t n_runtimes;
+	uint32_t in; /* of them, the one that was found            */
+	struct lang_mapped libc;
+	module_id shown; /* its frames' */
+	bool not_ready;  /* it is looked at again */
 	uint32_t looks;
 	uint64_t again_ns, ended_ns; /* 0: neither */
 	UT_hash_handle hh;
@@ -139,60 +147,122 @@ static module_id shown_as(struct user_stacks *st, enum ms_lang lang)
 	return dict_module(st->env.dict, &m);
 }
 
-/* Which of its mappings are a runtime and the C library. false: there is no runtime. */
-static bool find_images(struct user_stacks *st, const struct proc_mapping *maps, uint32_t n,
-			struct lang_mapped *ret_runtime, struct lang_mapped *ret_libc,
-			module_id *ret_module)
+/* Which of its mappings are runtimes and the C library. */
+static void find_images(struct user_stacks *st, const struct proc_mapping *maps, uint32_t n,
+			struct lang_process *p)
 {
-	*ret_runtime = *ret_libc = (struct lang_mapped){ 0 };
+	p->n_runtimes = 0;
+	p->libc = (struct lang_mapped){ 0 };
 	for (uint32_t i = 0; i < n; i++) {
 		const struct lang_image *image;
+		struct candidate *last = p->n_runtimes ? &p->runtimes[p->n_runtimes - 1] : NULL;
 
 		if (maps[i].kind != MODULE_ELF || !maps[i].readable)
 			continue;
 		image = image_of(st, maps[i].module);
 		if (!image)
 			continue;
-		if (!ret_runtime->image && lang_image_lang(image) != MS_LANG_NONE) {
-			*ret_runtime = (struct lang_mapped){ image, maps[i].bias };
-			*ret_module = maps[i].module;
-		}
-		if (!ret_libc->image && lang_image_is_libc(image))
-			*ret_libc = (struct lang_mapped){ image, maps[i].bias };
+		/* A file may have several mappings with code. */
+		if (lang_image_lang(image) != MS_LANG_NONE && p->n_runtimes < RUNTIMES_MAX &&
+		    (!last || last->at.image != image || last->at.bias != maps[i].bias))
+			p->runtimes[p->n_runtimes++] =
+				(struct candidate){ { image, maps[i].bias }, maps[i].module };
+		if (!p->libc.image && lang_image_is_libc(image))
+			p->libc = (struct lang_mapped){ image, maps[i].bias };
 	}
-	return ret_runtime->image;
 }
 
-static void look(struct user_stacks *st, struct lang_process *p)
+static int find_runtime(const struct lang_process *p, uint32_t which, struct lang_runtime *ret_rt,
+			struct err *e)
 {
 	pid_t pid = (pid_t)p->pid;
 	struct lang_memory mem = { read_process, &pid };
-	struct langs *l = st->langs;
-	struct err e = { 0 };
-	int rc = lang_runtime_find(&p->image, p->libc.image ? &p->libc : NULL, &mem, &p->runtime,
-				   &e);
 
-	if (rc == -EAGAIN && ++p->looks < GIVE_UP) {
-		if (!p->not_ready)
-			l->n_waiting++;
-		p->not_ready = true;
-		p->again_ns = now_ns() + AGAIN_NS;
+	return lang_runtime_find(&p->runtimes[which].at, p->libc.image ? &p->libc : NULL, &mem,
+				 ret_rt, e);
+}
+
+static void look_again_at(struct langs *l, struct lang_process *p, uint64_t after_ns)
+{
+	if (!p->not_ready)
+		l->n_waiting++;
+	p->not_ready = true;
+	p->again_ns = now_ns() + after_ns;
+}
+
+static bool is_same(const struct lang_runtime *a, const struct lang_runtime *b)
+{
+	return a->row.range[0].start == b->row.range[0].start && a->row.thread == b->row.thread &&
+	       a->row.off == b->row.off && a->row.module == b->row.module;
+}
+
+static void take_runtime(struct user_stacks *st, struct lang_process *p, uint32_t which,
+			 const struct lang_runtime *rt)
+{
+	struct langs *l = st->langs;
+	bool is_new = !p->found;
+
+	if (!is_new && p->in == which && is_same(rt, &p->runtime))
+		return;
+	p->found = true;
+	p->in = which;
+	p->runtime = *rt;
+	p->shown = shown_as(st, rt->lang);
+	put_row(st, p);
+	l->stats.processes += is_new && !p->counted;
+	p->counted = true;
+	l->stats.untested |= rt->untested;
+	if (!*l->stats.name)
+		snprintf(l->stats.name, sizeof(l->stats.name), "%.31s", rt->name);
+}
+
+/*
+ * The interpreter that has threads: the one that is known, else another. Of several, that one has frames. An interpreter
+ * that has been finalized stays mapped, as long as its modules are.
+ */
+static void look(struct user_stacks *st, struct lang_process *p)
+{
+	struct langs *l = st->langs;
+	struct lang_runtime rt;
+	struct err e = { 0 };
+	int rc = -ENOENT, one;
+
+	for (uint32_t i = 0; i < p->n_runtimes && rc < 0; i++) {
+		uint32_t which = p->found ? (p->in + i) % p->n_runtimes : i;
+
+		one = find_runtime(p, which, &rt, &e);
+		if (one == 0)
+			take_runtime(st, p, which, &rt);
+		rc = rc == -EAGAIN && one < 0 ? rc : one;
+	}
+	if (p->found && p->n_runtimes > 1) {
+		look_again_at(l, p, rc < 0 ? AGAIN_NS : CHECK_NS);
+		return;
+	}
+	if (rc == -EAGAIN && !p->found && ++p->looks < GIVE_UP) {
+		look_again_at(l, p, AGAIN_NS);
 		return;
 	}
 	wait_no_more(l, p);
-	if (rc < 0) {
+	if (rc < 0 && !p->found) {
 		l->stats.unknown++;
 		if (!*l->stats.trouble)
 			snprintf(l->stats.trouble, sizeof(l->stats.trouble), "%.250s", e.msg);
-		return;
 	}
-	p->found = true;
-	p->shown = shown_as(st, p->runtime.lang);
-	put_row(st, p);
-	l->stats.processes++;
-	l->stats.untested |= p->runtime.untested;
-	if (!*l->stats.name)
-		snprintf(l->stats.name, sizeof(l->stats.name), "%.31s", p->runtime.name);
+}
+
+/* After its mappings have changed. A library may have been unloaded, or exchanged for another. */
+static void keep_found(struct langs *l, struct lang_process *p, const struct candidate *was)
+{
+	for (uint32_t i = 0; i < p->n_runtimes; i++)
+		if (p->runtimes[i].at.image == was->at.image &&
+		    p->runtimes[i].at.bias == was->at.bias) {
+			p->in = i;
+			return;
+		}
+	bpf_map_delete_elem(l->rows_fd, &p->pid);
+	p->found = false;
+	p->looks = 0;
 }
 
 void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct proc_mapping *maps,
@@ -200,6 +270,7 @@ void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct
 {
 	struct langs *l = st->langs;
 	struct lang_process *p;
+	struct candidate was;
 
 	if (!l)
 		return;
@@ -208,14 +279,16 @@ void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct
 		return;
 	if (memcmp(&p->id, id, sizeof(*id))) {
 		wait_no_more(l, p);
-		p->found = false;
+		p->found = p->counted = false;
 		p->looks = 0;
 		p->id = *id;
 	}
 	p->ended_ns = 0;
+	was = p->runtimes[p->in];
+	find_images(st, maps, n, p);
 	if (p->found)
-		return;
-	if (find_images(st, maps, n, &p->image, &p->libc, &p->module))
+		keep_found(l, p, &was);
+	if (p->n_runtimes)
 		look(st, p);
 	else
 		wait_no_more(l, p);
@@ -410,7 +483,18 @@ static bool on_internal(void *ctx, const struct proc_id *id, module_id module)
 	struct user_stacks *st = ctx;
 	struct lang_process *p = process_of(st->langs, id->pid);
 
-	return p && p->found && p->module.ix == module.ix;
+	for (uint32_t i = 0; p && p->found && i < p->n_runtimes; i++)
+		if (p->runtimes[i].module.ix == module.ix)
+			return true;
+	return false;
+}
+
+static bool executes(const struct lang_process *p, uint64_t pc)
+{
+	for (uint32_t i = 0; i < p->n_runtimes; i++)
+		if (lang_image_executes(p->runtimes[i].at.image, pc - p->runtimes[i].at.bias))
+			return true;
+	return false;
 }
 
 /* A stack of native frames alone, of which one executes frames of a language. */
@@ -420,17 +504,13 @@ static void on_native(void *ctx, const struct proc_id *id, const uint64_t *frame
 	const struct user_stacks *st = ctx;
 	const struct lang_process *p = process_of(st->langs, id->pid);
 
-	if (!p || !p->image.image || !(p->found || p->not_ready) ||
-	    memcmp(&p->id, id, sizeof(*id)) != 0)
+	if (!p || !(p->found || p->not_ready) || memcmp(&p->id, id, sizeof(*id)) != 0)
 		return;
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t pc = (frames[i] & MS_FRAME_ADDR_MASK) - (i > 0);
-
-		if (lang_image_executes(p->image.image, pc - p->image.bias)) {
+	for (uint32_t i = 0; i < n; i++)
+		if (executes(p, (frames[i] & MS_FRAME_ADDR_MASK) - (i > 0))) {
 			st->langs->stats.native += count;
 			return;
 		}
-	}
 }
 
 /* --- opening --- */

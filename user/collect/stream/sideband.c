@@ -18,10 +18,10 @@
  * 11 % of a CPU from a server of 700 threads a second (2026-11-23, an emulated APIC), and wakes us. An event
  * that has mmap records has those of tasks as well (perf_event_task_match), so all go to another ring then.
  */
-#define RATE_NS  1000000000ULL /* over which is counted … */
-#define BUSY     200           /* … reads that had nothing but threads: calm from here on … */
-#define QUIET    100           /* … fewer records of threads than this: prompt again      */
-#define CALM_NS  20000000ULL   /* between two reads while calm                             */
+#define RATE_NS 1000000000ULL /* over which is counted … */
+#define BUSY    200           /* … reads that had nothing but threads: calm from here on … */
+#define QUIET   100           /* … fewer records of threads than this: prompt again      */
+#define CALM_NS 20000000ULL   /* between two reads while calm                             */
 
 struct ring {
 	int fd;
@@ -47,7 +47,7 @@ struct sideband {
 	uint32_t n_sources;
 	uint32_t page;
 	bool calm;
-	uint64_t counted_ns;                        /* since when … */
+	uint64_t counted_ns;                         /* since when … */
 	uint32_t n_reads, n_thread_reads, n_threads; /* … there were so many of each */
 	uint64_t read_ns;
 	loop_fn fn;
