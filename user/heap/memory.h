@@ -32,6 +32,7 @@ struct heap_map {
 /* Where an earlier walk of the same process found what others then need not search for; zeroed: nothing yet. */
 struct heap_found {
 	uint64_t jemalloc; /* the word of .bss that led to its map of pages */
+	uint64_t py_pools, py_arenas; /* CPython's variables usedpools and arenas */
 };
 
 struct heap_memory {

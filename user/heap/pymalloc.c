@@ -222,13 +222,27 @@ static uint64_t find_in(struct walk *w, uint32_t i, bool (*is)(struct walk *, ui
 	return 0;
 }
 
+/* Is it at the place where an earlier walk found it? */
+static bool is_as_before(struct walk *w, uint64_t at, bool (*is)(struct walk *, uint64_t, uint64_t),
+			 uint64_t *ret_value)
+{
+	uint64_t word;
+
+	if (!at || !w->mem->read(w->mem->ctx, at, &word, sizeof(word)) || !is(w, at, word))
+		return false;
+	*ret_value = word;
+	return true;
+}
+
 /* The same of all, from mapping *first on, which is then the one where it was: what belongs together is not
  * far apart, and other images have thousands of variables that point somewhere. */
 static uint64_t find_variable(struct walk *w, bool (*is)(struct walk *, uint64_t, uint64_t),
-			      uint32_t *first, uint64_t *ret_value)
+			      uint32_t *first, uint64_t *found, uint64_t *ret_value)
 {
 	w->images = 0;
 	w->looks = 0;
+	if (is_as_before(w, *found, is, ret_value))
+		return *found;
 	heap_window_forget(&w->window);
 	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
 		uint32_t map = (*first + i) % w->mem->n_maps;
@@ -237,6 +251,7 @@ static uint64_t find_variable(struct walk *w, bool (*is)(struct walk *, uint64_t
 		if (!at)
 			continue;
 		*first = map;
+		*found = at;
 		return at;
 	}
 	return 0;
@@ -413,6 +428,7 @@ int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks)
 {
 	struct walk *w = calloc(1, sizeof(*w));
+	struct heap_found none = { 0 }, *found = mem->found ? mem->found : &none;
 	uint64_t table, first;
 	uint32_t map = 0;
 
@@ -421,8 +437,8 @@ int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 	w->mem = w->window.mem = w->rows.mem = mem;
 	w->use = use;
 	w->blocks = blocks && blocks->objects ? blocks : NULL;
-	if (find_variable(w, is_usedpools, &map, &first) &&
-	    find_variable(w, is_arenas_variable, &map, &table))
+	if (find_variable(w, is_usedpools, &map, &found->py_pools, &first) &&
+	    find_variable(w, is_arenas_variable, &map, &found->py_arenas, &table))
 		take_arenas(w, table);
 	use->metadata.blocks = 0;
 	use->objects = true;

@@ -184,9 +184,39 @@ static void table_that_was_left_behind_this_one_is_not_counted_again(void **stat
 	assert_int_equal(use.live.blocks, PY_COUNT + PY_BLOCKS);
 }
 
+/* What was found is checked, and searched for again where it is not any more. */
+static void variables_found_before_are_not_searched_for_again(void **state)
+{
+	struct heap_found found = { 0 }, right;
+	uint64_t searched;
+
+	(void)state;
+	fake.mem.found = &found;
+	fake.reads = 0;
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+	searched = fake.reads;
+	assert_true(found.py_pools && found.py_arenas);
+	right = found;
+	use = (struct heap_use){ 0 };
+	fake.reads = 0;
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+	assert_int_equal(use.live.blocks, PY_COUNT + PY_BLOCKS);
+	assert_true(fake.reads < searched);
+	for (int i = 0; i < 4; i++) {
+		found = right;
+		*(i % 2 ? &found.py_pools : &found.py_arenas) += i / 2 ? 8 : 1ULL << 60;
+		use = (struct heap_use){ 0 };
+		assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+		assert_int_equal(use.live.blocks, PY_COUNT + PY_BLOCKS);
+		assert_memory_equal(&found, &right, sizeof(found));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(variables_found_before_are_not_searched_for_again,
+						fresh, done),
 		cmocka_unit_test_setup_teardown(
 			pools_are_split_into_what_is_in_use_and_what_is_free, fresh, done),
 		cmocka_unit_test_setup_teardown(
