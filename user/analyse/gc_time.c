@@ -3,92 +3,102 @@
 #include "analyse/frame.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
-/* Beginnings of functions below which all is garbage collection. */
-static const char *const collectors[] = {
-	/* HotSpot */
-	"GangWorker::loop",
-	"WorkerThread::run",
-	"ConcurrentGCThread::run",
-	"VM_G1CollectForAllocation::doit",
-	"VM_G1CollectFull::doit",
-	"VM_CollectForAllocation::doit",
-	"VM_GenCollectForAllocation::doit",
-	"VM_ParallelGCFailedAllocation::doit",
-	"G1CollectedHeap::do_collection_pause",
-	"DefNewGeneration::collect",
-	"GenMarkSweep::",
-	"SerialHeap::do_collection",
-	"GenCollectedHeap::do_collection",
-	/* V8 */
-	"v8::internal::Heap::CollectGarbage",
-	"v8::internal::Heap::PerformGarbageCollection",
-	"v8::internal::ScavengerCollector::",
-	"v8::internal::MarkCompactCollector::",
-	"v8::internal::ConcurrentMarking::",
-	"v8::internal::Sweeper::",
-	"v8::internal::IncrementalMarking",
-	/* Go */
-	"runtime.gcBgMarkWorker",
-	"runtime.gcAssistAlloc",
-	"runtime.gcDrain",
-	"runtime.gcStart",
-	"runtime.gcMarkDone",
-	"runtime.bgsweep",
-	"runtime.bgscavenge",
-	/* CPython */
-	"gc_collect_main",
-	"gc_collect_generations",
-	"gc_collect_with_callback",
-	"_PyGC_Collect",
-	"PyGC_Collect",
-	/* GHC */
-	"GarbageCollect",
-	"scavenge_loop",
-	"gcWorkerThread",
-	/* Ruby, PHP */
-	"garbage_collect",
-	"gc_marks",
-	"gc_sweep",
-	"gc_start",
-	"zend_gc_collect_cycles",
+static const char *const names[N_GC_RUNTIMES] = {
+	[GC_HOTSPOT] = "HotSpot", [GC_V8] = "V8",     [GC_GO] = "Go",   [GC_CPYTHON] = "CPython",
+	[GC_GHC] = "GHC",         [GC_RUBY] = "Ruby", [GC_PHP] = "PHP",
 };
 
-static bool is_collector(const char *name)
+/* Beginnings of functions below which all is garbage collection. */
+static const struct collector {
+	const char *name;
+	enum gc_runtime runtime;
+} collectors[] = {
+	{ "GangWorker::loop", GC_HOTSPOT },
+	{ "WorkerThread::run", GC_HOTSPOT },
+	{ "ConcurrentGCThread::run", GC_HOTSPOT },
+	{ "VM_G1CollectForAllocation::doit", GC_HOTSPOT },
+	{ "VM_G1CollectFull::doit", GC_HOTSPOT },
+	{ "VM_CollectForAllocation::doit", GC_HOTSPOT },
+	{ "VM_GenCollectForAllocation::doit", GC_HOTSPOT },
+	{ "VM_ParallelGCFailedAllocation::doit", GC_HOTSPOT },
+	{ "G1CollectedHeap::do_collection_pause", GC_HOTSPOT },
+	{ "DefNewGeneration::collect", GC_HOTSPOT },
+	{ "GenMarkSweep::", GC_HOTSPOT },
+	{ "SerialHeap::do_collection", GC_HOTSPOT },
+	{ "GenCollectedHeap::do_collection", GC_HOTSPOT },
+	{ "v8::internal::Heap::CollectGarbage", GC_V8 },
+	{ "v8::internal::Heap::PerformGarbageCollection", GC_V8 },
+	{ "v8::internal::ScavengerCollector::", GC_V8 },
+	{ "v8::internal::MarkCompactCollector::", GC_V8 },
+	{ "v8::internal::ConcurrentMarking::", GC_V8 },
+	{ "v8::internal::Sweeper::", GC_V8 },
+	{ "v8::internal::IncrementalMarking", GC_V8 },
+	{ "runtime.gcBgMarkWorker", GC_GO },
+	{ "runtime.gcAssistAlloc", GC_GO },
+	{ "runtime.gcDrain", GC_GO },
+	{ "runtime.gcStart", GC_GO },
+	{ "runtime.gcMarkDone", GC_GO },
+	{ "runtime.bgsweep", GC_GO },
+	{ "runtime.bgscavenge", GC_GO },
+	{ "gc_collect_main", GC_CPYTHON },
+	{ "gc_collect_generations", GC_CPYTHON },
+	{ "gc_collect_with_callback", GC_CPYTHON },
+	{ "_PyGC_Collect", GC_CPYTHON },
+	{ "PyGC_Collect", GC_CPYTHON },
+	{ "GarbageCollect", GC_GHC },
+	{ "scavenge_loop", GC_GHC },
+	{ "gcWorkerThread", GC_GHC },
+	{ "garbage_collect", GC_RUBY },
+	{ "gc_marks", GC_RUBY },
+	{ "gc_sweep", GC_RUBY },
+	{ "gc_start", GC_RUBY },
+	{ "zend_gc_collect_cycles", GC_PHP },
+};
+
+const char *gc_runtime_name(enum gc_runtime runtime)
+{
+	return names[runtime];
+}
+
+/* N_GC_RUNTIMES: it is none. */
+static enum gc_runtime collector_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof(collectors) / sizeof(collectors[0]); i++)
-		if (strncmp(name, collectors[i], strlen(collectors[i])) == 0)
-			return true;
-	return false;
+		if (strncmp(name, collectors[i].name, strlen(collectors[i].name)) == 0)
+			return collectors[i].runtime;
+	return N_GC_RUNTIMES;
 }
 
-static bool collects(const struct dict *d, const struct frame_path *path)
+static enum gc_runtime collects(const struct dict *d, const struct frame_path *path)
 {
-	for (uint32_t i = 0; i < path->n; i++)
-		if ((path->frames[i].kind == FRAME_USER || path->frames[i].kind == FRAME_INLINED) &&
-		    is_collector(dict_str(d, path->frames[i].name)))
-			return true;
-	return false;
+	enum gc_runtime found = N_GC_RUNTIMES;
+
+	for (uint32_t i = 0; i < path->n && found == N_GC_RUNTIMES; i++)
+		if (path->frames[i].kind == FRAME_USER || path->frames[i].kind == FRAME_INLINED)
+			found = collector_of(dict_str(d, path->frames[i].name));
+	return found;
 }
 
-int gc_time(const struct profile *p, uint32_t type, int64_t *ret_value)
+int gc_time(const struct profile *p, uint32_t type, int64_t ret_values[N_GC_RUNTIMES])
 {
 	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
-	int64_t value = 0;
+	int64_t values[N_GC_RUNTIMES] = { 0 };
 
 	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
 		struct profile_sample s = profile_sample(p, i);
+		enum gc_runtime of;
 
 		if (s.values[type] <= 0)
 			continue;
 		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
 			return -ENOMEM;
-		if (collects(profile_dict(p), &path) &&
-		    __builtin_add_overflow(value, s.values[type], &value))
-			value = INT64_MAX;
+		of = collects(profile_dict(p), &path);
+		if (of < N_GC_RUNTIMES &&
+		    __builtin_add_overflow(values[of], s.values[type], &values[of]))
+			values[of] = INT64_MAX;
 	}
-	*ret_value = value;
+	memcpy(ret_values, values, sizeof(values));
 	return 0;
 }

@@ -7,7 +7,20 @@
 
 #include "model/profile.h"
 
-/* Of value type `type`. 0 or -ENOMEM. */
-int gc_time(const struct profile *p, uint32_t type, int64_t *ret_value);
+enum gc_runtime {
+	GC_HOTSPOT,
+	GC_V8,
+	GC_GO,
+	GC_CPYTHON,
+	GC_GHC,
+	GC_RUBY,
+	GC_PHP,
+	N_GC_RUNTIMES,
+};
+
+/* "HotSpot", … */
+const char *gc_runtime_name(enum gc_runtime runtime);
+/* Of value type `type`, of each runtime. 0 or -ENOMEM. */
+int gc_time(const struct profile *p, uint32_t type, int64_t ret_values[N_GC_RUNTIMES]);
 
 #endif

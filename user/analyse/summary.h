@@ -12,6 +12,7 @@
 
 #include "analyse/alloc_threads.h"
 #include "analyse/by_process.h"
+#include "analyse/gc_time.h"
 #include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
 #include "analyse/sites.h"
@@ -362,7 +363,8 @@ struct run_summary {
 		uint64_t allocator_samples;  /* sites_allocator_value(): inside malloc and friends */
 		uint64_t probe_samples;      /* sites_probe_value(): in the traps of probes      */
 		uint64_t kernel_samples;     /* sites_kernel_value(): leaf in the kernel         */
-		uint64_t gc_samples;         /* gc_time(): collecting garbage                   */
+		uint64_t gc_samples;         /* gc_time(): collecting garbage …                 */
+		uint64_t gc_by_runtime[N_GC_RUNTIMES]; /* … by whom                              */
 		const struct site_row *sites; /* of samples: with what libraries do for them     */
 		uint32_t n_sites;
 		const struct top_row *by_self, *by_total;  /* of samples                       */

@@ -708,10 +708,25 @@ static void overcounted_time_is_not_hidden(void **state)
 	assert_has(text_of(&s), "940.0 ms");
 }
 
+static void garbage_collection_has_a_row_a_runtime(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	assert_has_not(text_of(&s), "garbage collection takes");
+	s.oncpu.samples = 1000;
+	s.oncpu.gc_by_runtime[GC_CPYTHON] = 123;
+	s.oncpu.gc_by_runtime[GC_GO] = 0;
+	assert_has(text_of(&s), "CPython: garbage collection takes 12.3% of the time on CPU");
+	s.langs.processes = s.langs.unreadable = 0;
+	assert_has(text_of(&s), "Languages       CPython: garbage collection takes 12.3%");
+	assert_has_not(text_of(&s), "Go: garbage");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_known_is_shown),
+		cmocka_unit_test(garbage_collection_has_a_row_a_runtime),
 		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
 		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),

@@ -7,9 +7,31 @@
 
 #include <stdio.h>
 
+#define GC_SHOWN 0.001 /* of the samples: what takes less is no row */
+
 static bool is_known(const struct summary_langs *l)
 {
 	return l->processes || l->unreadable;
+}
+
+/* A row a runtime; `label`: the section's has not been written yet. */
+static void put_gc(const struct run_summary *s, bool label, struct sink *out)
+{
+	for (int i = 0; i < N_GC_RUNTIMES; i++) {
+		double part = s->oncpu.samples
+				      ? (double)s->oncpu.gc_by_runtime[i] / (double)s->oncpu.samples
+				      : 0;
+
+		if (part < GC_SHOWN)
+			continue;
+		if (label)
+			cells_label(out, "Languages");
+		else
+			sink_printf(out, "%*s", CELLS_LABEL_WIDTH, "");
+		sink_printf(out, "%s: garbage collection takes %.1f%% of the time on CPU\n",
+			    gc_runtime_name((enum gc_runtime)i), 100 * part);
+		label = false;
+	}
 }
 
 static void put_count(struct sink *out, uint64_t n, const char *one, const char *many)
@@ -35,8 +57,10 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 {
 	const struct summary_langs *l = &s->langs;
 
-	if (!is_known(l))
+	if (!is_known(l)) {
+		put_gc(s, true, out);
 		return;
+	}
 	cells_label(out, "Languages");
 	if (l->processes) {
 		sink_puts(out, l->name);
@@ -54,6 +78,7 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 	} else {
 		sink_puts(out, "none readable\n");
 	}
+	put_gc(s, false, out);
 	put_unreadable(out, l);
 	put_count(out, l->gone, "frame without a name: its code was gone when it was to be read",
 		  "frames without a name: their code was gone when it was to be read");

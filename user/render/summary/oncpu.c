@@ -153,6 +153,16 @@ static void add_top(struct json_doc *d, cJSON *in, const char *key, const struct
 	}
 }
 
+static void add_gc(struct json_doc *d, cJSON *to, const struct run_summary *s)
+{
+	cJSON *o = json_object(d, to, "gc");
+
+	for (int i = 0; i < N_GC_RUNTIMES; i++)
+		if (s->oncpu.gc_by_runtime[i])
+			json_count(d, o, gc_runtime_name((enum gc_runtime)i),
+				   s->oncpu.gc_by_runtime[i]);
+}
+
 void section_oncpu_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *o = json_object(d, root, "oncpu");
@@ -167,6 +177,7 @@ void section_oncpu_json(struct json_doc *d, cJSON *root, const struct run_summar
 	json_count(d, o, "kernel_samples", s->oncpu.kernel_samples);
 	json_count(d, o, "probe_samples", s->oncpu.probe_samples);
 	json_count(d, o, "gc_samples", s->oncpu.gc_samples);
+	add_gc(d, o, s);
 	add_top(d, o, "top_self", s->oncpu.by_self, s->oncpu.n_self);
 	add_top(d, o, "top_interpreted", s->oncpu.interpreted, s->oncpu.n_interpreted);
 	add_top(d, o, "top_total", s->oncpu.by_total, s->oncpu.n_total);

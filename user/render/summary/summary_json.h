@@ -13,6 +13,7 @@
  *              unknown
  *   by_process [{pid, comm, container, ns_pid, samples, cpu_ns, blocked_ns, runnable_ns}]
  *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples, gc_samples,
+ *               gc: {RUNTIME: samples},
  *               top_self|top_total: [{function, module, self, total}]}
  *   offcpu     {min_ns, max_ns, left_out, left_out_ns, sampled, switches, wait_sampler_switches,
  *               stacks_sampled, reassigned, sample_gap_s, waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,

@@ -21,7 +21,7 @@ static void report(void *self, struct run_summary *to)
 	struct oncpu *o = self;
 	const struct run *r = o->run;
 	const struct profile *p = r->profiles[PROFILE_ONCPU];
-	int64_t in_allocator, in_kernel, in_probes, in_gc;
+	int64_t in_allocator, in_kernel, in_probes, in_gc[N_GC_RUNTIMES] = { 0 };
 	struct ingest_stats in;
 
 	ingest_stats(r->ingest, &in);
@@ -48,8 +48,11 @@ static void report(void *self, struct run_summary *to)
 		to->oncpu.allocator_samples = (uint64_t)in_allocator;
 	if (sites_probe_value(p, 0, r->alloc.tier == ALLOC_TIER_EXACT, &in_probes) == 0)
 		to->oncpu.probe_samples = (uint64_t)in_probes;
-	if (gc_time(p, 0, &in_gc) == 0)
-		to->oncpu.gc_samples = (uint64_t)in_gc;
+	gc_time(p, 0, in_gc);
+	for (int i = 0; i < N_GC_RUNTIMES; i++) {
+		to->oncpu.gc_by_runtime[i] = (uint64_t)in_gc[i];
+		to->oncpu.gc_samples += (uint64_t)in_gc[i];
+	}
 	if (sites_kernel_value(p, 0, &in_kernel) == 0)
 		to->oncpu.kernel_samples = (uint64_t)in_kernel;
 }
