@@ -1,6 +1,6 @@
 """Runs scenarios and judges the last sentence: is it the cause, and does it name the function?
 
-    answers.py [--all | --quick | --held-out | NAME…] [--keep DIR] [--repeat N]
+    answers.py [--all | --quick | --held-out | --tuned | NAME…] [--keep DIR] [--repeat N] [--jobs N]
 
 Prints a line a run and, at the end, the confusion matrix: the true cause against the first that was named. As root.
 "Short of CPU" is judged only where other programs left the machine alone, for elsewhere it is true of any program that
@@ -9,6 +9,7 @@ computes: such a run is shown as disturbed, and counted apart. BUILD and MEMSCOP
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import shutil
@@ -88,22 +89,20 @@ class Peer(threading.Thread):
             pass
 
 
-class Quota:
-    """A control group whose CPU time is a fifth of one CPU: v1 or unified."""
+class Group:
+    """A control group with limits: those of a v1 controller, or of the unified hierarchy."""
 
-    def __init__(self):
-        name = f"memscope-answers-{os.getpid()}"
-        v1 = os.path.exists("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-        self.dir = os.path.join("/sys/fs/cgroup/cpu" if v1 else "/sys/fs/cgroup", name)
+    def __init__(self, controller, v1, unified):
+        name = f"memscope-answers-{os.getpid()}-{threading.get_ident()}"
+        old = os.path.isdir(f"/sys/fs/cgroup/{controller}")
+        self.dir = os.path.join(f"/sys/fs/cgroup/{controller}" if old else "/sys/fs/cgroup", name)
         try:
             os.mkdir(self.dir)
-            if v1:
-                self.put("cpu.cfs_period_us", "100000")
-                self.put("cpu.cfs_quota_us", "20000")
-            else:
-                self.put("cpu.max", "20000 100000")
+            for file, text in (v1 if old else unified).items():
+                self.put(file, text)
         except OSError as e:
-            raise Missing(f"no CPU quota can be set: {e}") from e
+            self.end()
+            raise Missing(f"no limit of {controller} can be set: {e}") from e
 
     def put(self, file, text):
         with open(os.path.join(self.dir, file), "w") as f:
@@ -112,9 +111,24 @@ class Quota:
     def end(self):
         for _ in range(50):
             try:
-                return os.rmdir(self.dir)
+                return os.rmdir(self.dir) if os.path.isdir(self.dir) else None
             except OSError:
                 time.sleep(0.1)
+
+
+def fifth_of_a_cpu():
+    return Group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"}, {"cpu.max": "20000 100000"})
+
+
+def slow_disk(path):
+    """50 writes a second to the disk that `path` is on: 20 ms each."""
+    device = os.stat(path).st_dev
+    with open(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/uevent") as f:
+        disk = f"{os.major(device)}:{os.minor(device)}"
+        if "DEVTYPE=partition" in f.read():
+            with open(f"/sys/dev/block/{disk}/../dev") as whole:
+                disk = whole.read().strip()
+    return Group("blkio", {"blkio.throttle.write_iops_device": f"{disk} 50"}, {"io.max": f"{disk} wiops=50"})
 
 
 def raise_priority(pid=0):
@@ -160,7 +174,7 @@ class Service:
     """A scenario's program, working; with what disturbs it."""
 
     def __init__(self, row, scratch):
-        self.hogs, self.quota, self.peer, self.process = [], None, None, None
+        self.hogs, self.group, self.peer, self.process = [], None, None, None
         argument = os.path.join(scratch, "journal")
         if row.mode == "peer":
             self.peer = Peer()
@@ -183,9 +197,16 @@ class Service:
         if row.mode == "starved":
             self.hogs = [subprocess.Popen([os.path.join(BUILT, "service"), "hot"], stdout=subprocess.DEVNULL)
                          for _ in range(2 * os.cpu_count())]
-        if row.mode == "quota":
-            self.quota = Quota()
-            self.quota.put("cgroup.procs", str(self.process.pid))
+        try:
+            if row.mode == "quota":
+                self.group = fifth_of_a_cpu()
+            elif row.mode == "disk":
+                self.group = slow_disk(scratch)
+        except (OSError, Missing) as e:
+            self.end()
+            raise Missing(str(e)) from e
+        if self.group:
+            self.group.put("cgroup.procs", str(self.process.pid))
 
     def wait_ready(self, row):
         line = []
@@ -200,8 +221,8 @@ class Service:
         for p in self.hogs + [self.process]:
             p.kill() if p in self.hogs else os.killpg(p.pid, signal.SIGKILL)
             p.wait()
-        if self.quota:
-            self.quota.end()
+        if self.group:
+            self.group.end()
         if self.peer:
             self.peer.listener.close()
 
@@ -273,6 +294,18 @@ def report(answers):
                   f"{sum(a.right and a.named for a in held)} of {len(held)}\n{matrix(of)}")
 
 
+def shown(row, keep):
+    """One answer, and its line; None where there is none."""
+    try:
+        a = run(row, keep)
+    except (Missing, RuntimeError, subprocess.TimeoutExpired) as e:
+        print(f"{'skipped' if isinstance(e, Missing) else 'FAILED':<10}{row.name:<16}{e}", flush=True)
+        return None
+    verdict = "right" if a.right and a.named else "function" if a.right else "WRONG"
+    print(f"{verdict:<10}{row.name:<16}{a.first:<9}{'disturbed ' if a.disturbed else ''}{a.sentence}", flush=True)
+    return a
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("names", nargs="*")
@@ -282,21 +315,14 @@ def main():
     p.add_argument("--tuned", action="store_true", help="those that are not held out")
     p.add_argument("--keep")
     p.add_argument("--repeat", type=int, default=1)
+    p.add_argument("--jobs", type=int, default=1, help="so many at a time, where the machine has the CPUs")
     args = p.parse_args()
     rows = [r for r in scenarios.scenarios()
             if args.all or r.name in args.names or args.quick and r.quick or args.held_out and r.held_out or
             args.tuned and not r.held_out]
     build()
-    answers = []
-    for row in rows * args.repeat:
-        try:
-            a = run(row, args.keep)
-        except (Missing, RuntimeError, subprocess.TimeoutExpired) as e:
-            print(f"{'skipped' if isinstance(e, Missing) else 'FAILED':<10}{row.name:<16}{e}", flush=True)
-            continue
-        answers.append(a)
-        verdict = "right" if a.right and a.named else "function" if a.right else "WRONG"
-        print(f"{verdict:<10}{row.name:<16}{a.first:<9}{'disturbed ' if a.disturbed else ''}{a.sentence}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        answers = [a for a in pool.map(lambda row: shown(row, args.keep), rows * args.repeat) if a]
     report(answers)
     return 0 if answers else 1
 
