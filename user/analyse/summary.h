@@ -175,6 +175,7 @@ struct summary_alloc {
 	uint64_t preexisting_objects, preexisting_bytes;
 	uint64_t start_objects, start_bytes; /* all that was in use at the start           */
 	uint64_t untracked;                 /* allocations dropped because the block table was full */
+	bool objects_seen;                  /* CPython's small objects, which malloc does not see, by its hooks */
 	bool unnamed;                       /* an allocator there has no symbols, and its functions were not found */
 	/* ALLOC_TIER_EXACT; what the words mean: model/alloc_site.h */
 	uint64_t temporary, cross_freed;    /* of freed_objects                            */

@@ -46,7 +46,8 @@ static bool find(void)
 
 	if (api.set_allocator)
 		return true;
-	api.get_allocator = (void (*)(int, struct python_allocator *))function("PyMem_GetAllocator");
+	api.get_allocator =
+		(void (*)(int, struct python_allocator *))function("PyMem_GetAllocator");
 	api.this_thread = (void *(*)(void))function("PyGILState_GetThisThreadState");
 	api.is_initialized = (int (*)(void))function("Py_IsInitialized");
 	api.add_pending_call = (int (*)(int (*)(void *), void *))function("Py_AddPendingCall");
@@ -59,9 +60,9 @@ static bool find(void)
 	api.is.finalizing = (int (*)(void))function("Py_IsFinalizing"); /* 3.13 */
 	if (!api.is.finalizing)
 		api.is.finalizing = (int (*)(void))function("_Py_IsFinalizing");
-	if (!api.get_allocator || !api.this_thread || !api.is_initialized || !api.add_pending_call ||
-	    !api.interpreters || !api.interpreter_after || !api.is.current || !api.is.finalizing ||
-	    !dladdr((void *)api.is.current, &at))
+	if (!api.get_allocator || !api.this_thread || !api.is_initialized ||
+	    !api.add_pending_call || !api.interpreters || !api.interpreter_after ||
+	    !api.is.current || !api.is.finalizing || !dladdr((void *)api.is.current, &at))
 		return false;
 	library = dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 	if (library)

@@ -276,10 +276,14 @@ static void without_an_interpreter_there_is_nothing_to_do(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(hooks_are_exchanged_when_the_interpreter_calls_and_put_back_so, begin),
-		cmocka_unit_test_setup(a_thread_that_holds_the_lock_exchanges_them_at_once_and_no_other, begin),
-		cmocka_unit_test_setup(hooks_that_another_has_kept_stay_and_never_come_twice, begin),
-		cmocka_unit_test_setup(debug_hooks_several_interpreters_and_the_end_are_left_alone, begin),
+		cmocka_unit_test_setup(
+			hooks_are_exchanged_when_the_interpreter_calls_and_put_back_so, begin),
+		cmocka_unit_test_setup(
+			a_thread_that_holds_the_lock_exchanges_them_at_once_and_no_other, begin),
+		cmocka_unit_test_setup(hooks_that_another_has_kept_stay_and_never_come_twice,
+				       begin),
+		cmocka_unit_test_setup(debug_hooks_several_interpreters_and_the_end_are_left_alone,
+				       begin),
 		cmocka_unit_test_setup(without_an_interpreter_there_is_nothing_to_do, begin),
 	};
 

@@ -70,10 +70,12 @@ void section_alloc_text(const struct run_summary *s, struct sink *out)
 
 	if (a->tier == ALLOC_TIER_SAMPLED) {
 		alloc_sampled_text(a, out);
+		alloc_unseen_text(s, out);
 		return;
 	}
 	if (a->tier == ALLOC_TIER_BURSTS) {
 		alloc_bursts_text(a, out);
+		alloc_unseen_text(s, out);
 		return;
 	}
 	if (a->tier != ALLOC_TIER_EXACT) {
@@ -104,6 +106,7 @@ void section_alloc_text(const struct run_summary *s, struct sink *out)
 		  a->live_bytes + a->preexisting_bytes);
 	alloc_more_sites_text(a, out);
 	alloc_leaks_text(a, out);
+	alloc_unseen_text(s, out);
 }
 
 /* "4.0 MiB (95% interval 3.0 MiB to 5.0 MiB)" */
@@ -158,6 +161,7 @@ void section_alloc_brief(const struct run_summary *s, uint32_t rows, struct sink
 		return;
 	cells_line(out, "Allocations");
 	cells_wrapped(out, b.s ? b.s : "", CELLS_LABEL_WIDTH, true);
+	alloc_unseen_text(s, out);
 	if (!a->n_sites || a->tier == ALLOC_TIER_OFF || a->tier == ALLOC_TIER_DECLINED)
 		return;
 	cells_right(out, "bytes", 13);
@@ -193,6 +197,7 @@ void section_alloc_json(struct json_doc *d, cJSON *root, const struct run_summar
 	json_real(d, o, "cost_percent", a->cost_percent > 0 ? a->cost_percent : NAN);
 	json_number(d, o, "covered_from_ns", a->covered_from_ns);
 	json_number(d, o, "covered_to_ns", a->covered_to_ns);
+	alloc_unseen_json(d, o, s);
 	json_count(d, o, "objects", a->objects);
 	json_count(d, o, "bytes", a->bytes);
 	json_count(d, o, "freed_objects", a->freed_objects);

@@ -21,6 +21,10 @@ void alloc_live_peak_text(const struct summary_alloc *a, struct sink *out);
 void alloc_live_peak_json(struct json_doc *d, cJSON *alloc, const struct summary_alloc *a);
 void alloc_live_json(struct json_doc *d, cJSON *alloc, const struct summary_alloc *a);
 
+/* alloc_unseen.c: what an interpreter keeps in arenas, which no malloc is called for. */
+void alloc_unseen_text(const struct run_summary *s, struct sink *out);
+void alloc_unseen_json(struct json_doc *d, cJSON *alloc, const struct run_summary *s);
+
 /* "± 25.0%": half of the interval's width as a share of the estimate; "exact" without an interval. */
 struct unit_text half_interval(int64_t value, int64_t low, int64_t high);
 

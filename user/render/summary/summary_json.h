@@ -19,7 +19,7 @@
  *               stacks_sampled, reassigned, sample_gap_s, waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,
  *               high_ns}]}
  *   alloc      {tier: "off"|"exact"|"sampled"|"bursts"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
- *               covered_to_ns, objects, bytes, freed_objects, freed_bytes, live_objects,
+ *               covered_to_ns, unseen_objects_bytes, seen_live_bytes (0: nothing is unseen), objects, bytes, freed_objects, freed_bytes, live_objects,
  *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,
  *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval; both: live_peak: {bytes, low, high, at_ns};
  *               live_estimate: {known, why_not; allocators, low, high, blocks, before_bytes, objects_bytes, looks, failed_looks, look_ns,

@@ -750,6 +750,7 @@ static void report(void *self, struct run_summary *s)
 	if (ops) {
 		report_counts(al, a);
 		ops->report(al, a);
+		a->objects_seen = al->objects_seen && !al->objects_unseen;
 	}
 	notes(al);
 }

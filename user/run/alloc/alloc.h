@@ -98,6 +98,8 @@ struct alloc {
 	bool preloaded;
 	struct injection *injections; /* that are in force                                 */
 	bool injected;                /* there was one                                     */
+	bool objects_seen;            /* of CPython, by its hooks, in some process …       */
+	bool objects_unseen;          /* … and not in another                              */
 	uint32_t unrecorded_children;
 	uint64_t recorded_before; /* calls, when the cost was last asked for           */
 	uint64_t added_ns;        /* when estimates were last put into the profiles    */

@@ -122,6 +122,8 @@ static void note_python(struct alloc *al, const struct injection *one, enum inje
 {
 	bool exact = inprocess_wanted(al->run->cfg);
 
+	al->objects_unseen |= python == INJECT_PYTHON_WANTED || python == INJECT_PYTHON_REFUSED;
+	al->objects_seen |= python == INJECT_PYTHON_HOOKED;
 	if (python == INJECT_PYTHON_WANTED)
 		run_note(
 			al->run, exact,
