@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define LINE_OF_WALK 1.2 /* of the variance of its ends' difference */
+#define ENDED_PART 0.5 /* of the time: what has stayed for longer has stopped */
 
 struct entry {
 	struct {
@@ -412,6 +413,28 @@ static void take_line(const struct live_series_row *row, struct trend_shape *c)
 		c->tail.slope_low = fmax(c->tail.slope_low, 0);
 }
 
+/*
+ * Has it stopped, or do estimates make it seem so? A short last piece that rises less than all does, by no more than a
+ * random walk may, is no end of growth.
+ */
+static void take_on(const struct live_series_row *row, struct trend_shape *c)
+{
+	double lasts = c->span_s - c->since_s, grown = c->all.slope * lasts * 1024, half;
+	struct series_line all = c->all;
+
+	if (row->error.high2 <= 0 || row->live <= 0 || lasts > ENDED_PART * c->span_s || grown <= 0 ||
+	    c->span_s * all.slope < c->matters)
+		return;
+	half = hypot(c->tail.slope_high - c->tail.slope,
+		     all.slope * part_of(row, grown, row->error.high2));
+	widen(row, c->span_s, false, &all);
+	if (c->tail.slope + half < c->all.slope || all.slope_low <= 0)
+		return;
+	c->kind = TREND_SHAPE_GROWING;
+	c->since_s = 0;
+	c->tail = c->all;
+}
+
 static void shape_of(const struct live_series *b, const struct live_series_row *row,
 		     struct leak *leak)
 {
@@ -420,6 +443,8 @@ static void shape_of(const struct live_series *b, const struct live_series_row *
 	for (uint32_t i = 0; i < b->n_times; i++)
 		p[i] = (struct point){ b->times[i], (double)row->bytes[i] / 1024 };
 	trend_shape_above(p, b->n_times, least_kb(b), &leak->shape);
+	if (leak->shape.kind == TREND_SHAPE_SETTLED || leak->shape.kind == TREND_SHAPE_STEPPED)
+		take_on(row, &leak->shape);
 	if (leak->shape.kind == TREND_SHAPE_GROWING)
 		take_line(row, &leak->shape);
 	leak->row = row;

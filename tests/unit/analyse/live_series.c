@@ -171,6 +171,34 @@ static void what_an_estimate_may_be_off_by_is_in_the_interval_of_its_rate(void *
 	(void)state;
 }
 
+/*
+ * 100 blocks seen, one a second and none in the last 30: of an estimate that may be off by 60 % they may be
+ * missing by chance; of one that is surer, and where half of the time it has stayed, growth has stopped.
+ */
+static bool stays_and_leaks(int ticks, double part)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	const double half = part * ticks * MIB;
+	struct leak leak;
+
+	for (int i = 0; i < 100; i++) {
+		live_series_add(b, 1, LEAKY, 1, i < ticks ? MIB : 0);
+		live_series_tick(b, i);
+	}
+	live_series_old(b, 1, LEAKY, 100);
+	live_series_error(b, 1, LEAKY,
+			  &(struct live_series_error){ .low2 = half * half, .high2 = half * half });
+	return live_series_leaks(b, 30, &leak, 1) == 1;
+}
+
+static void growth_that_seems_to_stop_by_chance_goes_on(void **state)
+{
+	assert_true(stays_and_leaks(70, 0.6));
+	assert_false(stays_and_leaks(70, 0.2));
+	assert_false(stays_and_leaks(45, 0.6));
+	(void)state;
+}
+
 /* 1 KB a second: 60 kB in a minute are less than what matters there, 600 kB in ten more, if they are sure. */
 static void what_matters_is_less_the_longer_it_goes_on(void **state)
 {
@@ -273,6 +301,7 @@ int main(void)
 		cmocka_unit_test(a_leak_that_begins_late_among_many_stacks_has_a_row),
 		cmocka_unit_test(what_grows_and_stays_is_a_leak),
 		cmocka_unit_test(what_an_estimate_may_be_off_by_is_in_the_interval_of_its_rate),
+		cmocka_unit_test(growth_that_seems_to_stop_by_chance_goes_on),
 		cmocka_unit_test(what_matters_is_less_the_longer_it_goes_on),
 		cmocka_unit_test(the_peak_is_the_highest_moment_with_its_interval),
 		cmocka_unit_test(few_ticks_are_no_evidence),
