@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LINE_OF_WALK 1.2 /* of the variance of its ends' difference */
-#define ENDED_PART 0.5 /* of the time: what has stayed for longer has stopped */
+#define ENDED_PART   0.5 /* of the time: what has stayed for longer has stopped */
 
 struct entry {
 	struct {
@@ -422,8 +422,8 @@ static void take_on(const struct live_series_row *row, struct trend_shape *c)
 	double lasts = c->span_s - c->since_s, grown = c->all.slope * lasts * 1024, half;
 	struct series_line all = c->all;
 
-	if (row->error.high2 <= 0 || row->live <= 0 || lasts > ENDED_PART * c->span_s || grown <= 0 ||
-	    c->span_s * all.slope < c->matters)
+	if (row->error.high2 <= 0 || row->live <= 0 || lasts > ENDED_PART * c->span_s ||
+	    grown <= 0 || c->span_s * all.slope < c->matters)
 		return;
 	half = hypot(c->tail.slope_high - c->tail.slope,
 		     all.slope * part_of(row, grown, row->error.high2));

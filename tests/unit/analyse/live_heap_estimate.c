@@ -321,7 +321,7 @@ static void a_leak_that_has_its_class_beside_a_pool_that_churns(void **state)
 
 	many(owned, 300, 0.1, 1 << 16, false, runs_of(10), o);
 	expect(o, 1, 1e-6, 1, 1.01);
-	expect(o, 2, 0.035, 0.85, 1);
+	expect(o, 2, 0.035, 0.93, 1.01);
 	expect(o, 4, 0.25, 0.95, 1.01);
 	(void)state;
 }
@@ -413,7 +413,7 @@ static void settle_series(const struct live_estimate *est)
 /*
  * What a traced call costs is known within a factor of 4 or so. All weights are 3 times too large, or too small: what is in
  * use is known, so that estimates are nearly the same, and where they are not, `if_low` and `if_high` say so: of the leak, the
- * pool and the cache. Of the loop, which holds 1 %, 3 intervals of 10 do not hold where weights are too small.
+ * pool and the cache. Of the loop, which holds 1 %, 3 intervals of 10 do not hold where weights are too small, and of the pool 1.5.
  */
 static void weights_that_are_all_off_hardly_change_what_is_in_use(void **state)
 {
@@ -452,7 +452,7 @@ static void weights_that_are_all_off_hardly_change_what_is_in_use(void **state)
 			printf("# off by %.2f: leak %u, loop %u, pool %u, cache %u of %u; leak's share of weights %.0f%%\n",
 			       offs[k], held[2], held[3], held[4], held[5], runs, width * 100);
 		for (uint32_t s = LEAK; s < SITES; s++)
-			if (s != 3 && held[s] < share_least(0.9, runs) * runs)
+			if (s != 3 && held[s] < share_least(s == 4 ? 0.82 : 0.9, runs) * runs)
 				fail_msg("off by %.2f: site %u is held in %u of %u", offs[k], s,
 					 held[s], runs);
 	}
