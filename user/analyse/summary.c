@@ -460,7 +460,9 @@ static void say_also(struct verdict *v, const struct causes *c, enum verdict_kin
 		break;
 	case VERDICT_CPU:
 	case VERDICT_MEMORY:
-		SAY(v, "; it is also CPU-bound: it used %s", cpu_text(c).s);
+		if (v->kind == VERDICT_STARVED)
+			break; /* what it used its CPU for has been said */
+		SAY(v, "; it is also CPU-bound");
 		say_hot(v, c->s);
 		break;
 	default:

@@ -109,7 +109,13 @@ static void what_is_true_as_well_is_said_after_the_most_serious(void **state)
 		v.sentence,
 		"redis-server is held up by a lock: it used 98% of one CPU and its threads waited "
 		"8.0 s for a lock that others of them hold, most of it in add_one; it is also "
-		"CPU-bound: it used 98% of one CPU.");
+		"CPU-bound.");
+	/* What a program that is short of CPU computes has been said. */
+	s.offcpu.n_waits = 0;
+	s.time.runnable_ns = 9 * S_NS;
+	assert_string_equal(verdict_of(&s).sentence,
+			    "redis-server is short of CPU: it waited for a CPU during 48% of the "
+			    "time it could have run, and used 98% of one CPU.");
 }
 
 static void flat_profile_names_no_culprit(void **state)
