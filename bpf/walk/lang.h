@@ -17,6 +17,7 @@ enum ms_lang {
 	MS_LANG_NONE,
 	MS_LANG_PYTHON,
 	MS_LANG_HOTSPOT,
+	MS_LANG_GHC,
 	MS_N_LANGS,
 };
 
@@ -62,6 +63,21 @@ struct ms_python {
 /* At most so many bytes of a frame, and of a code object from code_first_line, rounded down to 8, to behind
  * code_linetable. Both offsets before it are multiples of 8. */
 #define MS_PYTHON_BYTES 128
+
+/*
+ * GHC's run-time system. Offsets in bytes; BaseReg (r13) points to a StgRegTable, which is in a Capability.
+ * A stack's frames begin at `sp` of the StgStack and end with a stop frame.
+ */
+struct ms_ghc {
+	__u64 text, text_bytes; /* code of the run-time system, which calls StgRun() */
+	__u32 run_saved;      /* from rsp in Haskell code to the registers that StgRun() has saved: rbx, rbp, r12 … r15, and
+			       * its return address */
+	__u16 reg_tso;        /* rCurrentTSO, of BaseReg                                   */
+	__u16 tso_stack;      /* stackobj, of a StgTSO                                     */
+	__u16 stack_sp;       /* sp, of a StgStack; its size in words is 8 bytes before    */
+	__u16 reg_suspended;  /* suspended_ccalls, of BaseReg: foreign calls that other threads may run beside */
+	__u32 pad;
+};
 
 #define MS_LANG_RANGES 4
 
@@ -123,6 +139,7 @@ struct ms_lang_row {
 	union {
 		struct ms_python python;
 		struct ms_hotspot hotspot;
+		struct ms_ghc ghc;
 	};
 };
 

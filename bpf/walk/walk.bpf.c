@@ -154,7 +154,8 @@ __noinline int walk_one(__u32 slot)
 		walk_lang_entered(&s->walk, walk_step(&s->walk, slot));
 		return 1;
 	}
-	walk_store(s, walk_frame(&s->walk));
+	if (s->walk.managed != MS_MANAGED_HIDDEN)
+		walk_store(s, walk_frame(&s->walk));
 	return walk_step(&s->walk, slot);
 }
 
@@ -263,7 +264,7 @@ __noinline int walk_stack(__u32 slot)
 	}
 	s->hash.lo = cfg_seed_lo;
 	s->hash.hi = cfg_seed_hi;
-	for (int i = 0; i <= MS_MAX_FRAMES / TURNS; i++)
+	for (int i = 0; i <= MS_MAX_STEPS / TURNS; i++)
 		if (!walk_some(slot))
 			break;
 	ms_hash_end(&s->hash, s->walk.n);

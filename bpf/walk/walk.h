@@ -21,6 +21,9 @@
 #define MS_WALK_KEPT    (0xf000u | 1u << MS_X86_RBX | 1u << MS_X86_RBP | 1u << MS_X86_RSP)
 #endif
 
+/* Frames that a walk goes through, of which it stores MS_MAX_FRAMES: others are hidden (enum ms_walk_managed). */
+#define MS_MAX_STEPS (4 * MS_MAX_FRAMES)
+
 /* The stack is copied in windows: a small one first, as most stacks are small, then larger ones. */
 #define MS_WINDOW_FIRST 1024
 #define MS_WINDOW_BYTES 4096
@@ -75,6 +78,13 @@ struct ms_notes {
 #define MS_FP_BEGAN 0 /* no addresses of saved frame pointers */
 #define MS_FP_NOTED 1
 
+/* Is the present frame one of managed code (walk_lang.h)? */
+enum ms_walk_managed {
+	MS_MANAGED_NO,
+	MS_MANAGED_SHOWN,
+	MS_MANAGED_HIDDEN, /* … that is not recorded */
+};
+
 struct ms_walk {
 	__u64 regs[MS_N_REGS];
 	__u64 pc;
@@ -113,6 +123,8 @@ struct ms_walk {
 	__u8 lang_ended;         /* the native walk has ended with that frame */
 	__u8 lang_short;         /* native frames and runs did not match */
 	__u8 lang_lost;          /* the chain could not be read: 1 + enum ms_lang_lost */
+	__u8 managed;            /* enum ms_walk_managed */
+	__u64 lang_info[2];      /* of the present frame of managed code, what its rule needs */
 	__u64 lang_buf[MS_PYTHON_BYTES / 8];
 	__u64 blob_at;           /* walk_hotspot: the CodeBlob of a pc, and its first bytes */
 	__u64 blob[MS_HOTSPOT_BYTES / 8];

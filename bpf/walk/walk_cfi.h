@@ -10,7 +10,8 @@
  *   const struct ms_rule *walk_rule(struct ms_walk *w, __u32 ix)
  *   bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)   see below
  *
- * and may define WALK_DIRECT where reading a word costs nothing: the stack is not copied then.
+ * and may define WALK_DIRECT where reading a word costs nothing: the stack is not copied then; WALK_NO_MANAGED where
+ * frames of managed code are not walked.
  *
  * A frame is a pc and the registers that its function sees. The rule at the pc gives the CFA (sp
  * before the call); from the CFA follow the return address and the saved registers:
@@ -620,6 +621,33 @@ WALK_INLINE bool walk_from_entry(struct ms_walk *w, __u32 slot)
 	return walk_caller(w, slot);
 }
 
+/* Managed code: of a language whose rule leads to its callers (walk_lang.h). */
+enum walk_managed_step {
+	MANAGED_NOT_ITS, /* it is not that, and nothing has changed: go on as with any code */
+	MANAGED_CALLER,  /* at its caller */
+	MANAGED_END,     /* w->verdict */
+};
+#ifdef WALK_NO_MANAGED
+WALK_INLINE int walk_by_lang(__u32 slot)
+{
+	(void)slot;
+	return MANAGED_NOT_ITS;
+}
+#else
+WALK_FUNCTION int walk_by_lang(__u32 slot);
+#endif
+
+/* Code that no row describes. */
+WALK_INLINE bool walk_without_rows(struct ms_walk *w, __u32 slot, bool proven)
+{
+	int step = w->lang.lang ? walk_by_lang(slot) : MANAGED_NOT_ITS;
+
+	if (step != MANAGED_NOT_ITS)
+		return step == MANAGED_CALLER;
+	w->guessed |= !proven;
+	return walk_by_fp(slot);
+}
+
 /* One frame outwards. false: the walk has ended, w->verdict says how. */
 WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 {
@@ -628,6 +656,8 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 
 	if (w->at_entry)
 		return walk_from_entry(w, slot);
+	if (w->managed)
+		return walk_by_lang(slot) == MANAGED_CALLER;
 	if (pc < w->span.start || pc >= w->span.end) {
 		w->look = pc;
 		if (!walk_find_span(slot)) {
@@ -639,10 +669,8 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 		w->span.start = w->span.end = 0;
 		return walk_end(w, MS_NO_TABLE);
 	}
-	if (!w->has_rows) {
-		w->guessed |= w->span.kind != MS_SPAN_FP;
-		return walk_by_fp(slot);
-	}
+	if (!w->has_rows)
+		return walk_without_rows(w, slot, w->span.kind == MS_SPAN_FP);
 	w->look = pc - w->span.bias;
 	walk_find_rule(slot);
 	rule = walk_rule(w, w->rule);
@@ -653,8 +681,7 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 		return walk_end(w, MS_COMPLETE);
 	case MS_RULE_NONE:
 	case MS_RULE_BAD:
-		w->guessed = 1;
-		return walk_by_fp(slot);
+		return walk_without_rows(w, slot, false);
 	case MS_RULE_FP:
 		return walk_by_fp(slot);
 	default:
@@ -693,6 +720,7 @@ WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot, bool noting)
 	w->notes.kept = noting;
 	w->lang_at = w->lang_entry = 0;
 	w->lang_begun = w->lang_running = w->lang_short = w->lang_lost = 0;
+	w->managed = MS_MANAGED_NO;
 }
 
 #endif

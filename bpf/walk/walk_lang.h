@@ -21,6 +21,15 @@
  * emits it. What tells them apart is something of the run's call that lies on the C stack (`lang_entry`): in the
  * native frame that it belongs to, or not. That is why the native step is made first. Where there is no such thing
  * (CPython up to 3.10), or the two do not match otherwise, the stack is guessed, and counted.
+ *
+ * Managed code is machine code of a language that has a stack, or a way from frame to frame, of its own, which no row
+ * describes: Haskell's, or what a virtual machine compiles. There a rule of the language is the step (walk_by_lang()). It
+ * is asked wherever the walk comes to code without rows, with w->managed 0, and says whether that is the language's
+ * at all: it must prove that by what it reads (a runtime's struct, a code object's head), as no other check is made. From
+ * then on, until it clears w->managed, each step is the rule's, without a look at tables. It puts the caller's pc, and
+ * the registers that it knows, where native steps do; w->exact where the pc is that of the code and not a
+ * return address; and MS_MANAGED_HIDDEN for frames that are not to be recorded. Frames are ordinary words with an
+ * address, which are named by symbols; a language whose code has none would record words of its own.
  */
 #ifndef MEMSCOPE_WALK_WALK_LANG_H
 #define MEMSCOPE_WALK_WALK_LANG_H
@@ -144,6 +153,9 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 
 #include "walk/hotspot.h"
 #include "walk/python.h"
+#ifndef WALK_NO_MANAGED
+#include "walk/ghc.h"
+#endif
 
 /* The next frame of the run of a native frame that has been entered: enum lang_step. */
 WALK_FUNCTION int walk_lang(__u32 slot)
@@ -166,5 +178,24 @@ WALK_FUNCTION int walk_lang(__u32 slot)
 		return LANG_NONE;
 	return python_next(w);
 }
+
+#ifndef WALK_NO_MANAGED
+/*
+ * From code without rows to its caller, where it is managed code, and from each frame of that to the next one. What
+ * is not is left as it is: what a rule has read to find that out is no part of the walk.
+ */
+WALK_FUNCTION int walk_by_lang(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+
+	if (!w)
+		return MANAGED_END;
+#if !MS_WALK_ARM64
+	if (w->lang.lang == MS_LANG_GHC)
+		return w->managed ? ghc_next(w, slot, w->pc) : ghc_enter(w, slot);
+#endif
+	return MANAGED_NOT_ITS;
+}
+#endif
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
 #include "collect/probes/uprobes.h"
+#include "collect/stacks/user_stacks.h"
 #include "run/about.h"
 #include "run/archive_name.h"
 #include "run/run.h"
@@ -65,7 +66,7 @@ static const struct opt rows[] = {
 	ROW("max-block", 0, OPT_DOUBLE, "US", max_block_us, .min = 0.001, .max = 1e12, .help = "off-CPU: leave out waits longer than US microseconds"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
-	ROW("lang", 0, OPT_STRING, "LANG,…", langs, .help = "frames of interpreted languages in stacks: auto (default: all that are known), off, or some of python"),
+	ROW("lang", 0, OPT_STRING, "LANG,…", langs, .help = "frames of languages that have their own in stacks: auto (default: all that are known), off, or some of python,java,ghc"),
 	ROW("native", 0, OPT_CHOICE, "WHAT", native, .choices = "hide|keep", .help = "the interpreter's own frames between those of a language: hide (default) or keep"),
 	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|bursts|off", .choice_synonyms = "slices=bursts", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in bursts (bursts forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
 	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD, or --inject: mean bytes between samples (default 512K)"),
@@ -107,16 +108,28 @@ const struct opt_command record_options = {
 	.opts = rows,
 };
 
-/* "python" → languages; there is one. */
+/* "python,java,ghc" → languages; 0: all. */
 static int choose_langs(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
+	const char *at = a->langs;
+
 	cfg->native_frames = a->native == 1;
-	if (!a->langs || !strcmp(a->langs, "auto") || !strcmp(a->langs, "python"))
+	cfg->no_langs = at && !strcmp(at, "off");
+	if (!at || cfg->no_langs || !strcmp(at, "auto"))
 		return 0;
-	cfg->no_langs = !strcmp(a->langs, "off");
-	return cfg->no_langs ? 0
-			     : err_set(e, -EINVAL, "--lang %.64s: expected auto, off or python",
-				       a->langs);
+	while (at) {
+		const char *end = strchrnul(at, ',');
+		uint32_t bit = user_stacks_lang(at, (size_t)(end - at));
+
+		if (!bit)
+			return err_set(
+				e, -EINVAL,
+				"--lang %.64s: expected auto, off or some of python, java, ghc",
+				a->langs);
+		cfg->langs |= bit;
+		at = *end ? end + 1 : NULL;
+	}
+	return 0;
 }
 
 /* "oncpu,alloc" → sources; without --only all, but under -a no allocations. */

@@ -106,6 +106,14 @@ static uint16_t usable_name(struct strings *strings, uint32_t name, elf_syms_kee
 	return (uint16_t)len;
 }
 
+static bool is_info(const char *name, size_t len)
+{
+	static const char suffix[] = "_info";
+	size_t n = sizeof(suffix) - 1;
+
+	return len > n && !memcmp(name + len - n, suffix, n);
+}
+
 static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
 		   const struct elf_section *secs, uint32_t n_secs, elf_syms_keep_fn wanted,
 		   struct row *ret)
@@ -115,7 +123,8 @@ static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
 	uint64_t sec_end, size;
 	uint16_t name_len;
 
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+	/* GHC's assembler calls code variables which has an info table before it. */
+	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE && type != STT_OBJECT)
 		return false;
 	if (s->st_shndx == SHN_UNDEF || s->st_shndx >= n_secs)
 		return false;
@@ -125,7 +134,8 @@ static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
 	    s->st_value >= sec_end)
 		return false;
 	name_len = usable_name(&syms->strings[table], s->st_name, wanted);
-	if (!name_len)
+	if (!name_len ||
+	    (type == STT_OBJECT && !is_info(syms->strings[table].bytes + s->st_name, name_len)))
 		return false;
 	size = sec_end - s->st_value;
 	if (s->st_size && s->st_size < size)

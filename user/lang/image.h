@@ -40,12 +40,27 @@ struct hotspot_image {
 	uint64_t symbol[HS_N_SYMBOLS]; /* vaddrs */
 };
 
+/* GHC's (lang_ghc.c). */
+struct ghc_offsets {
+	uint16_t reg_tso, tso_stack, stack_sp;  /* as in struct ms_ghc */
+};
+
+struct ghc_image {
+	uint32_t version;        /* 0x090002; 0: nothing says it             */
+	uint64_t run;            /* vaddr of StgRun()                        */
+	uint32_t run_saved;
+	uint64_t text, text_bytes; /* the segment that it is in              */
+	bool has_offsets;
+	struct ghc_offsets offsets;
+};
+
 struct lang_image {
 	enum ms_lang lang;
 	bool libc;
 	char name[256];
 	struct accessor getspecific, self;  /* pthread_getspecific(), pthread_self() */
 	struct python_image python;
+	struct ghc_image ghc;
 	struct hotspot_image hotspot;
 };
 
@@ -83,6 +98,13 @@ int hotspot_find(const struct lang_mapped *runtime, const struct lang_mapped *li
 /* lang_decode() for HotSpot. */
 enum lang_decoded hotspot_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 				 const uint64_t words[2], struct lang_frames *ret_frames);
+
+/* --- lang_ghc.c --- */
+
+/* As python_image_read(); `syms` are not used. */
+int ghc_image_read(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image, struct err *e);
+int ghc_find(const struct lang_mapped *runtime, const struct lang_mapped *libc, const struct lang_memory *mem,
+	     struct lang_runtime *ret_runtime, struct err *e);
 
 /* --- thread.c --- */
 

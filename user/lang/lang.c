@@ -19,6 +19,7 @@ enum {
 };
 
 struct lang_ops {
+	const char *name;
 	uint32_t symbols; /* of `syms`: its own begin here */
 	/* -ENOENT: there is no runtime of this language in the image. */
 	int (*read)(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image,
@@ -35,9 +36,11 @@ struct lang_ops {
 };
 
 static const struct lang_ops langs[MS_N_LANGS] = {
-	[MS_LANG_PYTHON] = { PYTHON_SYMBOLS, python_image_read, python_find, python_decode, NULL },
-	[MS_LANG_HOTSPOT] = { HOTSPOT_SYMBOLS, hotspot_image_read, hotspot_find, NULL,
+	[MS_LANG_PYTHON] = { "python", PYTHON_SYMBOLS, python_image_read, python_find,
+			     python_decode, NULL },
+	[MS_LANG_HOTSPOT] = { "java", HOTSPOT_SYMBOLS, hotspot_image_read, hotspot_find, NULL,
 			      hotspot_decode },
+	[MS_LANG_GHC] = { "ghc", LIBC_N_SYMBOLS, ghc_image_read, ghc_find, NULL, NULL },
 };
 
 /* Exported, as a rule. One that is missing may be in a program's table of symbols. */
@@ -99,9 +102,6 @@ int lang_image_read(struct elf_file *elf, struct lang_image **ret_image, struct 
 	r = find_symbols(elf, names, syms, e);
 	if (r < 0)
 		return r;
-	if (!syms[LIBC_GETSPECIFIC].vaddr && !syms[PYTHON_SYMBOLS + PY_EVAL].vaddr &&
-	    !syms[HOTSPOT_SYMBOLS + HS_STRUCTS].vaddr)
-		return -ENOENT;
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return err_set(e, -ENOMEM, "%s: out of memory for a language's runtime",
@@ -133,6 +133,21 @@ void lang_image_free(struct lang_image *image)
 enum ms_lang lang_image_lang(const struct lang_image *image)
 {
 	return image->lang;
+}
+
+enum ms_lang lang_named(const char *name, size_t len)
+{
+	for (int i = 0; i < MS_N_LANGS; i++)
+		if (langs[i].name && strlen(langs[i].name) == len &&
+		    !strncmp(langs[i].name, name, len))
+			return (enum ms_lang)i;
+	return MS_LANG_NONE;
+}
+
+bool lang_is_compiled(enum ms_lang lang)
+{
+	return lang < MS_N_LANGS && langs[lang].find && !langs[lang].decode &&
+	       !langs[lang].decode_all;
 }
 
 bool lang_image_is_libc(const struct lang_image *image)

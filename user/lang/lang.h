@@ -49,6 +49,12 @@ bool lang_image_is_libc(const struct lang_image *image);
 /* Does the code at `vaddr` execute frames of the language? */
 bool lang_image_executes(const struct lang_image *image, uint64_t vaddr);
 
+/* By the name that users have for it, `len` bytes: "python". */
+enum ms_lang lang_named(const char *name, size_t len);
+/* Frames of it are code, which has a symbol like any other: the kernel records no words for lang_decode(), and none of
+ * its frames is the runtime's own business. */
+bool lang_is_compiled(enum ms_lang lang);
+
 /* An image as it is mapped: vaddr + bias is an address. */
 struct lang_mapped {
 	const struct lang_image *image;

@@ -41,6 +41,7 @@
 #include <unistd.h>
 
 #define WALK_DIRECT
+#define WALK_NO_MANAGED /* what is kept of a stack says nothing of those */
 #include "walk/walk_cfi.h"
 #include "walk/walk_lang.h"
 

@@ -30,7 +30,8 @@ struct run_config {
 	bool python_objects;     /* ALLOC_EXACT, _BURSTS: CPython's allocator of objects as well   */
 	double max_overhead;     /* % of one CPU                             */
 	bool children, user_stacks, kernel_stacks;
-	bool no_langs;           /* frames of interpreted languages are not looked for */
+	bool no_langs;           /* frames of languages are not looked for */
+	uint32_t langs;          /* … only those of these: a bit each (user_stacks_lang()); 0: all */
 	bool native_frames;      /* the interpreter's own stay between them      */
 	pid_t tid;
 	bool *cpus;

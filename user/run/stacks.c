@@ -49,6 +49,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 		.all = r->cfg->all,
 		.alloc = r->cfg->sources[SOURCE_ALLOC],
 		.langs = !r->cfg->no_langs,
+		.only_langs = r->cfg->langs,
 		.native_frames = r->cfg->native_frames,
 		.command = r->cfg->command != NULL,
 		.pids = r->cfg->pids,

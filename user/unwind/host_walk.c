@@ -170,7 +170,7 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 		w->lang = *stack->lang;
 	w->thread_base = stack->thread_base;
 	walk_begin(w, 0, true);
-	while (w->n < MS_MAX_FRAMES) {
+	for (uint32_t i = 0; i < MS_MAX_STEPS && w->n < MS_MAX_FRAMES; i++) {
 		if (w->lang_running) {
 			if (!run_of_lang(w, frames))
 				break;
@@ -181,8 +181,8 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 			walk_lang_enter(w);
 			walk_lang_entered(w, walk_step(w, 0));
 		} else {
-			frames[w->n] = walk_frame(w);
-			w->n++;
+			if (w->managed != MS_MANAGED_HIDDEN)
+				frames[w->n++] = walk_frame(w);
 			if (!walk_step(w, 0))
 				break;
 		}

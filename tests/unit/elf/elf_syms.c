@@ -244,6 +244,21 @@ static void symbols_that_do_not_add_up_are_left_out(void **state)
 	assert_name_at(syms, IMAGE_TEXT + 0x108, "good");
 }
 
+/* GHC's assembler code is variables to the linker. */
+static void code_that_is_called_a_variable_is_known_by_its_kind(void **state)
+{
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+
+	image_sym(&image, "stg_catch_frame_info", STB_GLOBAL, STT_OBJECT, SEC_TEXT,
+		  IMAGE_TEXT + 0x100, 8);
+	image_sym(&image, "stg_catch_frame", STB_GLOBAL, STT_OBJECT, SEC_TEXT, IMAGE_TEXT + 0x200,
+		  8);
+	image_sym(&image, "_info", STB_GLOBAL, STT_OBJECT, SEC_TEXT, IMAGE_TEXT + 0x300, 8);
+	assert_int_equal(load(&syms, NULL), 0);
+	assert_int_equal(elf_syms_count(syms), 1);
+	assert_name_at(syms, IMAGE_TEXT + 0x100, "stg_catch_frame_info");
+}
+
 static void a_size_beyond_the_section_is_cut_at_its_end(void **state)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
@@ -459,6 +474,7 @@ int main(void)
 		TEST(versions_are_stripped),
 		TEST(a_name_is_found_at_each_address_once_by_any_alias),
 		TEST(symbols_that_do_not_add_up_are_left_out),
+		TEST(code_that_is_called_a_variable_is_known_by_its_kind),
 		TEST(a_size_beyond_the_section_is_cut_at_its_end),
 		TEST(overlapping_sections_do_no_harm),
 		TEST(a_stripped_file_has_no_symbol_table_and_says_so),

@@ -147,6 +147,11 @@ static module_id shown_as(struct user_stacks *st, enum ms_lang lang)
 	return dict_module(st->env.dict, &m);
 }
 
+static bool is_wanted(const struct user_stacks *st, enum ms_lang lang)
+{
+	return lang != MS_LANG_NONE && (!st->env.only_langs || st->env.only_langs >> lang & 1);
+}
+
 /* Which of its mappings are runtimes and the C library. */
 static void find_images(struct user_stacks *st, const struct proc_mapping *maps, uint32_t n,
 			struct lang_process *p)
@@ -163,7 +168,7 @@ static void find_images(struct user_stacks *st, const struct proc_mapping *maps,
 		if (!image)
 			continue;
 		/* A file may have several mappings with code. */
-		if (lang_image_lang(image) != MS_LANG_NONE && p->n_runtimes < RUNTIMES_MAX &&
+		if (is_wanted(st, lang_image_lang(image)) && p->n_runtimes < RUNTIMES_MAX &&
 		    (!last || last->at.image != image || last->at.bias != maps[i].bias))
 			p->runtimes[p->n_runtimes++] =
 				(struct candidate){ { image, maps[i].bias }, maps[i].module };
@@ -484,7 +489,8 @@ static bool on_internal(void *ctx, const struct proc_id *id, module_id module)
 	struct lang_process *p = process_of(st->langs, id->pid);
 
 	for (uint32_t i = 0; p && p->found && i < p->n_runtimes; i++)
-		if (p->runtimes[i].module.ix == module.ix)
+		if (p->runtimes[i].module.ix == module.ix &&
+		    !lang_is_compiled(lang_image_lang(p->runtimes[i].at.image)))
 			return true;
 	return false;
 }
@@ -557,6 +563,13 @@ void langs_close(struct user_stacks *st)
 	hash_free(l->names);
 	free(l);
 	st->langs = NULL;
+}
+
+uint32_t user_stacks_lang(const char *name, size_t len)
+{
+	enum ms_lang lang = lang_named(name, len);
+
+	return lang == MS_LANG_NONE ? 0 : 1u << lang;
 }
 
 bool user_stacks_langs(const struct user_stacks *st, struct user_stacks_langs *ret_langs)

@@ -24,7 +24,8 @@ struct user_stacks_env {
 	bool wanted;             /* user stacks; else there are no tables               */
 	bool all;                /* the whole host: a process gets its tables when one of its stacks needs them */
 	bool alloc;              /* allocations are traced, and need room too           */
-	bool langs;              /* frames of interpreted languages, too                */
+	bool langs;              /* frames of languages, too                            */
+	uint32_t only_langs;     /* … of these alone: a bit each (user_stacks_lang()); 0: all */
 	bool native_frames;      /* … with the interpreter's own frames between them     */
 	bool command;            /* it is started: nobody knows yet what it will map    */
 	const pid_t *pids;       /* of processes asked for                              */
@@ -98,7 +99,10 @@ struct user_stacks_tables {
 };
 bool user_stacks_tables(const struct user_stacks *st, struct user_stacks_tables *ret_tables);
 
-/* Interpreted languages; false: they are not looked for. */
+/* The bit of a language in only_langs, by the name that users have for it; 0: that is none. */
+uint32_t user_stacks_lang(const char *name, size_t len);
+
+/* Languages; false: they are not looked for. */
 struct user_stacks_langs {
 	uint64_t processes;     /* in which a runtime was found; of which the first is `name`     */
 	char name[32];

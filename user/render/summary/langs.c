@@ -1,5 +1,5 @@
 /*
- * Interpreted languages: whose frames are in the stacks, and which of them could not be read or named.
+ * Languages with frames of their own: whose frames are in the stacks, and which of them could not be read or named.
  */
 #include "base/units.h"
 #include "render/summary/sections.h"
@@ -67,8 +67,10 @@ void section_langs_text(const struct run_summary *s, struct sink *out)
 		if (l->processes > 1)
 			sink_printf(out, " and others, %s processes",
 				    unit_count((int64_t)l->processes).s);
-		sink_printf(out, ": %s locations symbolized, with lines\n",
-			    unit_count((int64_t)l->named).s);
+		if (l->named)
+			sink_printf(out, ": %s locations symbolized, with lines",
+				    unit_count((int64_t)l->named).s);
+		sink_puts(out, "\n");
 		if (l->untested)
 			cells_wrapped(
 				out,
