@@ -362,6 +362,20 @@ static void next_host(struct verdict *v, const struct run_summary *s)
 		NEXT(v, "Read %s: its first boxes are the processes.", oncpu_file(s).s);
 }
 
+/*
+ * Who runs Python's code holds the GIL, so the function that is on CPU most often is the likeliest holder. It may
+ * have released it for native code that it calls, so this says what ran and not who held it.
+ */
+static void say_runs_meanwhile(struct verdict *v, const struct run_summary *s)
+{
+	const struct top_row *top = s->oncpu.interpreted;
+
+	if (s->oncpu.n_interpreted > 0 && top->name && strcmp(top->module, "[Python]") == 0 &&
+	    !summary_few_samples(s))
+		SAY(v, "; meanwhile %.100s ran most, %.0f%% of the time on CPU", top->name,
+		    100.0 * (double)top->self / (double)s->oncpu.samples);
+}
+
 static void say_lock(struct verdict *v, const struct causes *c)
 {
 	const struct site_row *w = c->lock;
@@ -369,6 +383,8 @@ static void say_lock(struct verdict *v, const struct causes *c)
 	SAY(v, "its threads waited %s for %s", unit_ns(w->value).s,
 	    w->wait == WAIT_GIL ? "the GIL" : "a lock that others of them hold");
 	say_for(v, w);
+	if (w->wait == WAIT_GIL)
+		say_runs_meanwhile(v, c->s);
 }
 
 static void say_starved(struct verdict *v, const struct causes *c)

@@ -118,6 +118,28 @@ static void what_is_true_as_well_is_said_after_the_most_serious(void **state)
 			    "time it could have run, and used 98% of one CPU.");
 }
 
+static void who_runs_while_others_wait_for_the_gil_is_named(void **state)
+{
+	struct run_summary s = run(0.98);
+	struct top_row top = { .name = "Handler.render (app.py)",
+			       .module = "[Python]",
+			       .self = (int64_t)s.oncpu.samples * 3 / 4 };
+	const struct site_row wait = {
+		.function = "serve", .wait = WAIT_GIL, .value = 8 * S_NS, .count = 4000
+	};
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_says(verdict_of(&s).sentence, "the GIL");
+	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
+	s.oncpu.interpreted = &top;
+	s.oncpu.n_interpreted = 1;
+	assert_says(verdict_of(&s).sentence,
+		    "for the GIL, most of it in serve; meanwhile Handler.render (app.py) ran most, 75% of");
+	top.module = "[Ruby]";
+	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
+}
+
 static void flat_profile_names_no_culprit(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -554,6 +576,7 @@ int main(void)
 		cmocka_unit_test(busy_program_is_cpu_bound_and_its_hot_function_named),
 		cmocka_unit_test(own_function_is_named_beside_the_librarys),
 		cmocka_unit_test(what_is_true_as_well_is_said_after_the_most_serious),
+		cmocka_unit_test(who_runs_while_others_wait_for_the_gil_is_named),
 		cmocka_unit_test(flat_profile_names_no_culprit),
 		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),
 		cmocka_unit_test(profile_of_our_own_probes_is_called_that),
