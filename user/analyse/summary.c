@@ -363,7 +363,7 @@ static void next_host(struct verdict *v, const struct run_summary *s)
 }
 
 /*
- * Who runs Python's code holds the GIL, so the function that is on CPU most often is the likeliest holder. It may
+ * Who runs Python's code holds the GIL, so the function that is on CPU most often most likely held it. It may
  * have released it for native code that it calls, so this says what ran and not who held it.
  */
 static void say_runs_meanwhile(struct verdict *v, const struct run_summary *s)
