@@ -523,6 +523,7 @@ static int prepare(const struct agent_block *block)
 			return AGENT_FAILED;
 		places = memory;
 	}
+	python_look();
 	if (before && !n_places)
 		alloc_forget();
 	before = true;

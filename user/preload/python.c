@@ -3,6 +3,7 @@
 #include "preload/exact.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,14 +39,30 @@ static void *function(const char *name)
 	return f;
 }
 
-/* It is kept from being unloaded, as we are. */
+static int on_library(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	(void)size;
+	*(unsigned long long *)ctx = info->dlpi_adds; /* how many were ever loaded */
+	return 1;
+}
+
+/* Looks where it has not looked before: what is not found makes the C library allocate its error, which would be
+ * recorded. It is kept from being unloaded, as we are. */
 static bool find(void)
 {
+	static unsigned long long looked;
+	unsigned long long loaded = 0;
 	Dl_info at;
 	void *library;
 
 	if (api.set_allocator)
 		return true;
+	dl_iterate_phdr(on_library, &loaded);
+	if (loaded == looked)
+		return false;
+	looked = loaded;
+	if (!function("PyMem_SetAllocator"))
+		return false;
 	api.get_allocator =
 		(void (*)(int, struct python_allocator *))function("PyMem_GetAllocator");
 	api.this_thread = (void *(*)(void))function("PyGILState_GetThisThreadState");
@@ -176,6 +193,11 @@ void python_try(void)
 	/* Not in the middle of creating or ending a thread's state. */
 	if (now && now == api.this_thread() && api.is_initialized())
 		exchange();
+}
+
+void python_look(void)
+{
+	find();
 }
 
 enum python_state python_want(bool want)

@@ -44,6 +44,8 @@ enum python_state {
 	PYTHON_REFUSED, /* debug hooks, other hooks since the last time, or several interpreters     */
 };
 
+/* Is one here? Before anything is recorded. */
+void python_look(void);
 /* From now on, or no more. For agent.c; also again, for an interpreter that was loaded since. */
 enum python_state python_want(bool wanted);
 /* Does it look as if this thread should do it? Then it is to call python_try(). */
