@@ -8,7 +8,8 @@
  *
  *   ghczmprim_GHCziTypes_False_closure   →   ghc-prim_GHC.Types.False_closure
  *
- * PACKAGE_MODULE_NAME_KIND, or without PACKAGE; an underscore of a name itself is zu.
+ * PACKAGE_MODULE_NAME_KIND, or without PACKAGE; an underscore of a name itself is zu. Code is _info, which is
+ * not shown.
  */
 
 static const char *const kinds[] = {
@@ -156,6 +157,9 @@ static bool is_haskell(const char *const *parts, unsigned n)
 {
 	const char *module = parts[n - 2], *name = parts[n - 1];
 
+	/* A program's own code; no function's name begins with a capital. */
+	if (n == 2 && name - module == 5 && !memcmp(module, "Main_", 5) && !is_upper(name[0]))
+		return true;
 	for (const char *at = module; at + 3 < name; at++)
 		if (at[0] == 'z' && at[1] == 'i' && is_upper(at[2]))
 			return true;
@@ -163,6 +167,11 @@ static bool is_haskell(const char *const *parts, unsigned n)
 		if (at[0] == 'z' && at[1] == 'm')
 			return true;
 	return false;
+}
+
+static bool is_code(const char *kind, const char *end)
+{
+	return end - kind == 5 && !memcmp(kind, "_info", 5);
 }
 
 bool demangle_ghc(const char *name, size_t len, char out[DEMANGLE_OUT_MAX])
@@ -195,6 +204,8 @@ bool demangle_ghc(const char *name, size_t len, char out[DEMANGLE_OUT_MAX])
 		if (i + 1 < n && !put(&w, i + 2 == n ? '.' : '_'))
 			return false;
 	}
+	if (is_code(kind, name + len))
+		kind = name + len;
 	while (kind < name + len)
 		if (!put(&w, *kind++))
 			return false;
