@@ -25,7 +25,8 @@ static void check_text(const char *text, size_t room)
 
 static bool change(struct hotspot_process *p, struct bytes *in)
 {
-	static const uint64_t bases[] = { 0, HSF_BIAS, HSF_BIAS + HSF_NMETHOD, HSF_BIAS + HSF_CODE };
+	static const uint64_t bases[] = { 0, HSF_BIAS, HSF_BIAS + HSF_NMETHOD,
+					  HSF_BIAS + HSF_CODE };
 	uint8_t bytes, base;
 	uint64_t word;
 	uint32_t at;
@@ -37,7 +38,8 @@ static bool change(struct hotspot_process *p, struct bytes *in)
 	return true;
 }
 
-static void decode(struct hotspot_process *p, const struct lang_runtime *rt, const uint64_t words[2])
+static void decode(struct hotspot_process *p, const struct lang_runtime *rt,
+		   const uint64_t words[2])
 {
 	static struct lang_frames all;
 
@@ -74,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (rt.row.n_ranges > MS_LANG_RANGES || rt.row.hotspot.blob_bytes > MS_HOTSPOT_BYTES ||
 	    !memchr(rt.name, 0, sizeof(rt.name)))
 		abort();
-	hsf_words(hsf_addr(HSF_METHOD), 0, MS_HOTSPOT_INTERPRETED | ((uint32_t)place & 0xffff), words);
+	hsf_words(hsf_addr(HSF_METHOD), 0, MS_HOTSPOT_INTERPRETED | ((uint32_t)place & 0xffff),
+		  words);
 	decode(&p, &rt, words);
 	hsf_words(hsf_addr(HSF_NMETHOD), place >> 63 ? (uint32_t)(place >> 32) & 0xffff : HSF_ID,
 		  (uint32_t)place & (MS_HOTSPOT_AT | MS_HOTSPOT_EXACT), words);

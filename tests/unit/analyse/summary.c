@@ -134,8 +134,9 @@ static void who_runs_while_others_wait_for_the_gil_is_named(void **state)
 	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
 	s.oncpu.interpreted = &top;
 	s.oncpu.n_interpreted = 1;
-	assert_says(verdict_of(&s).sentence,
-		    "for the GIL, most of it in serve; meanwhile Handler.render (app.py) ran most, 75% of");
+	assert_says(
+		verdict_of(&s).sentence,
+		"for the GIL, most of it in serve; meanwhile Handler.render (app.py) ran most, 75% of");
 	top.module = "[Ruby]";
 	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
 }

@@ -74,9 +74,10 @@ static void its_description_is_its_layout(void **state)
 
 static void a_description_that_is_not_filled_in_is_waited_for(void **state)
 {
-	static const uint32_t places[] = { HSF_SYMBOLS, HSF_SYMBOLS + 8 * HS_STRUCT_STRIDE, HSF_STATICS,
-					   HSF_STATICS + 8, HSF_STATICS + 16, HSF_QUEUE + 28,
-					   HSF_HEAPS, HSF_HEAP + 120 };
+	static const uint32_t places[] = { HSF_SYMBOLS,      HSF_SYMBOLS + 8 * HS_STRUCT_STRIDE,
+					   HSF_STATICS,      HSF_STATICS + 8,
+					   HSF_STATICS + 16, HSF_QUEUE + 28,
+					   HSF_HEAPS,        HSF_HEAP + 120 };
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		fresh(state);
@@ -191,8 +192,9 @@ static void damaged_scopes_have_no_names(void **state)
 
 static void what_cannot_be_read_is_gone(void **state)
 {
-	static const uint32_t holes[] = { HSF_METHOD + 8, HSF_CONST + 8, HSF_POOL + 24, HSF_KLASS + 24,
-					  HSF_CLASS_NAME + 6, HSF_METHOD_NAME + 6, HSF_FILE_NAME + 4 };
+	static const uint32_t holes[] = { HSF_METHOD + 8,   HSF_CONST + 8,      HSF_POOL + 24,
+					  HSF_KLASS + 24,   HSF_CLASS_NAME + 6, HSF_METHOD_NAME + 6,
+					  HSF_FILE_NAME + 4 };
 
 	for (size_t i = 0; i < sizeof(holes) / sizeof(holes[0]); i++) {
 		fresh(state);
@@ -301,14 +303,14 @@ static void is_walked(uint64_t pc, uint32_t slot, uint32_t at)
 static void compiled_code_is_walked_at_every_instruction(void **state)
 {
 	uint64_t code = hsf_addr(HSF_NMETHOD_CODE);
-	static const uint8_t leave[] = { 0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x40, 3, 0, 0,
-					 0x0f, 0x87, 1,    0,    0,    0,    0xc3 };
+	static const uint8_t leave[] = { 0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x40, 3,
+					 0,    0,    0x0f, 0x87, 1,    0,    0,    0,    0xc3 };
 
 	(void)state;
 	memcpy(p.bytes + HSF_NMETHOD_CODE + 0x40, leave, sizeof(leave));
-	is_walked(code, 0, 0);                       /* mov %eax,-n(%rsp) */
-	is_walked(code + 7, 0, 7);                   /* push %rbp         */
-	is_walked(code + 8, 1, 8);                   /* sub $0x20,%rsp    */
+	is_walked(code, 0, 0);                         /* mov %eax,-n(%rsp) */
+	is_walked(code + 7, 0, 7);                     /* push %rbp         */
+	is_walked(code + 8, 1, 8);                     /* sub $0x20,%rsp    */
 	is_walked(code + 12, HSF_FRAME_WORDS - 1, 12); /* the body        */
 	is_walked(code + 0x40, HSF_FRAME_WORDS - 1, 0x40);
 	is_walked(code + 0x44, 1, 0x44); /* pop %rbp  */

@@ -31,7 +31,8 @@ static void what_malloc_sees_of_an_interpreters_heap_is_a_share(void **state)
 	s.ledger.now.parts[LEDGER_TRACED].bytes = 2 << 20;
 	s.ledger.now.objects[LEDGER_LIVE].bytes = 6 << 20;
 	text = text_of(&s, &sink);
-	assert_non_null(strstr(text, "malloc sees 40.0% of the live heap: 6.0 MiB of small objects"));
+	assert_non_null(
+		strstr(text, "malloc sees 40.0% of the live heap: 6.0 MiB of small objects"));
 }
 
 static void nothing_is_said_where_objects_are_seen_or_there_are_none(void **state)
@@ -40,7 +41,8 @@ static void nothing_is_said_where_objects_are_seen_or_there_are_none(void **stat
 		_cleanup_(sink_closep) struct sink *sink = NULL;
 		struct run_summary s = { .alloc = { .tier = ALLOC_TIER_SAMPLED } };
 
-		s.ledger.now = (struct ledger){ .processes = 1, .objects_by = i == 0 ? NULL : "pymalloc" };
+		s.ledger.now =
+			(struct ledger){ .processes = 1, .objects_by = i == 0 ? NULL : "pymalloc" };
 		s.ledger.now.objects_traced = i == 1;
 		s.ledger.now.parts[LEDGER_LIVE].bytes = 8 << 20;
 		s.ledger.now.objects[LEDGER_LIVE].bytes = 6 << 20;

@@ -27,11 +27,12 @@ void alloc_unseen_text(const struct run_summary *s, struct sink *out)
 
 	if (!is_unseen(s))
 		return;
-	strbuf_printf(&b,
-		      "malloc sees %s of the live heap: %s of small objects are in %s's arenas, not in these "
-		      "figures (--inject sees them)",
-		      unit_percent(in_use(l->parts) - in_use(l->objects), in_use(l->parts)).s,
-		      unit_bytes(in_use(l->objects)).s, l->objects_by);
+	strbuf_printf(
+		&b,
+		"malloc sees %s of the live heap: %s of small objects are in %s's arenas, not in these "
+		"figures (--inject sees them)",
+		unit_percent(in_use(l->parts) - in_use(l->objects), in_use(l->parts)).s,
+		unit_bytes(in_use(l->objects)).s, l->objects_by);
 	cells_spaces(out, 2);
 	cells_wrapped(out, b.s ? b.s : "", 2, true);
 }
@@ -42,5 +43,6 @@ void alloc_unseen_json(struct json_doc *d, cJSON *alloc, const struct run_summar
 	bool unseen = is_unseen(s);
 
 	json_number(d, alloc, "unseen_objects_bytes", unseen ? in_use(l->objects) : 0);
-	json_number(d, alloc, "seen_live_bytes", unseen ? in_use(l->parts) - in_use(l->objects) : 0);
+	json_number(d, alloc, "seen_live_bytes",
+		    unseen ? in_use(l->parts) - in_use(l->objects) : 0);
 }
