@@ -412,7 +412,7 @@ WALK_INLINE int hotspot_enter(struct ms_walk *w)
  */
 WALK_INLINE int hotspot_leave(struct ms_walk *w)
 {
-	__u64 sp = w->regs[MS_WALK_SP], code = 0, next = 0;
+	__u64 sp = w->regs[MS_WALK_SP], code = 0, after = 0;
 
 	if (hotspot_has(w, w->regs[13])) {
 		if (walk_read(w, &code, sizeof(code), w->pc) && (code & 0xffffff) == 0xe38b48)
@@ -421,10 +421,10 @@ WALK_INLINE int hotspot_leave(struct ms_walk *w)
 		return hotspot_next(w, 0, sp);
 	}
 	if (!walk_read(w, &code, sizeof(code), w->pc) ||
-	    !walk_read(w, &next, sizeof(next), w->pc + 8))
+	    !walk_read(w, &after, sizeof(after), w->pc + 8))
 		return -1;
 	if ((code & 0xffffffffff) != 0xe38b485d41 &&
-	    ((code & 0xffffff) != 0x87c641 || (next & 0xffffffffff) != 0xe38b485d41))
+	    ((code & 0xffffff) != 0x87c641 || (after & 0xffffffffff) != 0xe38b485d41))
 		return -1;
 	return hotspot_next(w, sp, w->regs[MS_X86_RBX]);
 }

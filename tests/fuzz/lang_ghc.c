@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (ghc_run_read(data, len, &saved) && (!saved || saved % 8 || saved > 1 << 20))
 		abort();
-	if (ghc_offsets_read(data, len, &o) && (o.reg_tso % 8 || o.stack_sp < 16 || o.tso_stack % 8))
+	if (ghc_offsets_read(data, len, &o) &&
+	    (o.reg_tso % 8 || o.stack_sp < 16 || o.tso_stack % 8))
 		abort();
 	if (ghc_version_of((const char *)data, len) >> 16 > 20)
 		abort();

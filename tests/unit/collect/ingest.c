@@ -553,7 +553,8 @@ static void lang_native(void *ctx, const struct proc_id *id, const uint64_t *fra
 
 #define LANG(code)                                                                                 \
 	(MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (code)),                                            \
-		(MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT | (uint64_t)MS_LANG_PYTHON << MS_LANG_SHIFT)
+		(MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT | (uint64_t)MS_LANG_PYTHON                 \
+								  << MS_LANG_SHIFT)
 
 /* native leaf, two frames of the language, three of the interpreter between, one more, executed, then its main */
 static const uint64_t mixed[] = { 0x1000, LANG(0x10), LANG(0x20), 0x2000,
