@@ -181,8 +181,10 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 			walk_lang_enter(w);
 			walk_lang_entered(w, walk_step(w, 0));
 		} else {
+			uint64_t frame = walk_frame(w); /* which depends on w->n */
+
 			if (w->managed != MS_MANAGED_HIDDEN)
-				frames[w->n++] = walk_frame(w);
+				frames[w->n++] = frame;
 			if (!walk_step(w, 0))
 				break;
 		}
