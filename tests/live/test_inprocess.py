@@ -111,7 +111,7 @@ def a_second_run_begins_with_nothing():
 
 @fact
 def deep_and_changing_stacks_of_many_threads_are_whole():
-    t = Child([os.path.join(TARGETS, "alloc_depth"), "30", "4", "4"], stdout=subprocess.PIPE)
+    t = Child([os.path.join(TARGETS, "alloc_depth"), "30", "4", "7"], stdout=subprocess.PIPE)
     t.process.stdout.readline()
     time.sleep(0.2)
     run = Run("-p", t.pid, *INPROCESS)
