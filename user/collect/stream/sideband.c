@@ -417,11 +417,6 @@ static void pace(struct sideband *s, uint64_t ns, uint32_t n, uint32_t n_threads
 	s->n_reads = s->n_thread_reads = s->n_threads = 0;
 }
 
-bool sideband_is_calm(const struct sideband *s)
-{
-	return s->calm;
-}
-
 /* A thread began, ended, or took a name: nothing of its process has changed. */
 static bool is_of_thread(const struct sideband *s, const struct held *h)
 {

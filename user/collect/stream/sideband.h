@@ -46,8 +46,6 @@ DEFINE_CLEANUP(struct sideband *, sideband_closep, sideband_close)
  * a second, and little else happens, 50 times a second, or when many records are there. 0 or -errno.
  */
 int sideband_watch(struct sideband *s, struct loop *loop, loop_fn fn, void *ctx);
-/* Threads come and go by the hundred: a record does not wake. */
-bool sideband_is_calm(const struct sideband *s);
 
 /* Delivers; returns how many records are waiting for the next call. */
 uint32_t sideband_read(struct sideband *s, sideband_fn fn, void *ctx);
