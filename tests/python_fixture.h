@@ -150,8 +150,8 @@ static inline void pyf_images(struct python_process *p)
 	py->runtime_size = 0x1000;
 	py->code_type = PYF_RUNTIME + PYF_TYPE;
 	pyf_code(&py->tstate, 0x10410, tstate, sizeof(tstate));
-	py->range[0] = (struct lang_range){ 0x11000, 0x12000 };
-	py->n_ranges = 1;
+	p->python.range[0] = (struct lang_range){ 0x11000, 0x12000 };
+	p->python.n_ranges = 1;
 	p->libc.libc = true;
 	strcpy(p->libc.name, "libc");
 	pyf_code(&p->libc.getspecific, 0x804c0, get, sizeof(get));

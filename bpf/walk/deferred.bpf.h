@@ -130,7 +130,7 @@ static __always_inline int deferred_send(struct stack_scratch *s, __u32 slot, st
 		stat_inc(STAT_DEFERRED_RING_FULL);
 		return -1;
 	}
-	if (s->walk.lang.lang == MS_LANG_PYTHON) {
+	if (ms_lang_has_chain(s->walk.lang.lang)) {
 		s->hash = hash;
 		s->chain.proc = *proc;
 		walk_chain(slot);

@@ -56,7 +56,7 @@ enum ghc_type {
 #define GHC_RUN_SLACK     8  /* words of the C stack by which Haskell code may have moved rsp: arguments of C functions */
 #define GHC_RUN_REGS      6
 #define GHC_SAME_PARTS    4  /* of code, 120 bytes each, that are looked at for info tables */
-#define GHC_SAME_BYTES    (GHC_SAME_PARTS * (MS_PYTHON_BYTES - 8))
+#define GHC_SAME_BYTES    (GHC_SAME_PARTS * (MS_LANG_BYTES - 8))
 
 /* Of an InCall, which is a thread's entry into Haskell, and of a Capability: the same since 7.0. */
 #define GHC_CALL_TSO  8
@@ -126,7 +126,7 @@ WALK_FUNCTION int ghc_is_same(__u32 slot)
 		if (!walk_read(w, w->lang_buf, sizeof(w->lang_buf), at))
 			return false;
 		WALK_UNROLL
-		for (int i = 0; i + 1 < MS_PYTHON_BYTES / 8; i++) {
+		for (int i = 0; i + 1 < MS_LANG_BYTES / 8; i++) {
 			if (at + GHC_INFO_BYTES <= pc && ghc_is_info(w->lang_buf[i], w->lang_buf[i + 1]))
 				return false;
 			at += 8;

@@ -18,8 +18,22 @@ enum ms_lang {
 	MS_LANG_PYTHON,
 	MS_LANG_HOTSPOT,
 	MS_LANG_GHC,
+	MS_LANG_V8,
+	MS_LANG_RUBY,
+	MS_LANG_PHP,
+	MS_LANG_PERL,
 	MS_N_LANGS,
 };
+
+/* Are its frames a chain in memory, which functions of an interpreter execute? Those of the others are on a stack. */
+static inline __attribute__((always_inline)) int ms_lang_has_chain(__u32 lang)
+{
+	return lang == MS_LANG_PYTHON || lang == MS_LANG_RUBY || lang == MS_LANG_PHP ||
+	       lang == MS_LANG_PERL;
+}
+
+/* What is read at once of a frame, or of what one points to: at most so many bytes. */
+#define MS_LANG_BYTES 128
 
 /* How a thread finds its state. x86-64: `base` is fs, arm64: tpidr_el0. */
 enum ms_lang_thread {
@@ -51,18 +65,15 @@ struct ms_python {
 	__u16 cframe_frame;  /* in the struct that tstate_frame points to; 0xffff: there is none */
 	__u16 cframe_previous; /* … and the one of the outer call; only with MS_PYTHON_ENTRY */
 	__u16 frame_code, frame_previous, frame_instr, frame_boundary;
+	/* Read together, from code_first_line, rounded down to 8; the others are multiples of 8. */
 	__u16 code_first_line, code_name, code_linetable;
 	__u8 boundary_kind;  /* enum ms_python_boundary */
 	__u8 boundary;
 	__u8 instr_kind;     /* enum ms_python_instr */
 	__u8 code_mask;      /* low bits of frame_code that are tags */
-	__u8 frame_bytes;    /* what is read of a frame: to behind the last of these fields, at most MS_PYTHON_BYTES */
+	__u8 frame_bytes;    /* what is read of a frame: to behind the last of these fields, at most MS_LANG_BYTES */
 	__u8 pad[3];
 };
-
-/* At most so many bytes of a frame, and of a code object from code_first_line, rounded down to 8, to behind
- * code_linetable. Both offsets before it are multiples of 8. */
-#define MS_PYTHON_BYTES 128
 
 /*
  * GHC's run-time system. Offsets in bytes; BaseReg (r13) points to a StgRegTable, which is in a Capability.

@@ -15,29 +15,6 @@
 
 #define PYTHON_DIRECT 0xffff /* cframe_frame: there is no _PyCFrame */
 
-/* The word at byte `off` of what was read into w->lang_buf from a multiple of 8 on. */
-WALK_INLINE __u64 python_word(const struct ms_walk *w, __u32 off)
-{
-	__u32 i = off / 8;
-
-	WALK_OPAQUE(i); /* or clang drops the bound that the verifier needs */
-	return w->lang_buf[i % (MS_PYTHON_BYTES / 8)];
-}
-
-/* The same of 4 bytes, at a multiple of 4. */
-WALK_INLINE __u32 python_half(const struct ms_walk *w, __u32 off)
-{
-	return (__u32)(python_word(w, off) >> (off & 4) * 8);
-}
-
-WALK_INLINE bool python_read(struct ms_walk *w, __u64 at, __u32 bytes)
-{
-	if (at < MS_PAGE_BYTES || at >= MS_USER_TOP)
-		return false;
-	WALK_OPAQUE(bytes);
-	return bytes <= MS_PYTHON_BYTES && walk_read(w, w->lang_buf, bytes, at);
-}
-
 /* The head of the chain of the thread whose state is at `tstate`. */
 WALK_INLINE bool python_begin(struct ms_walk *w, __u64 tstate)
 {
@@ -111,29 +88,29 @@ WALK_INLINE bool python_load(struct ms_walk *w, __u64 at, struct lang_link *ret_
 	__u32 base = p->code_first_line & ~7u;
 	__u64 code, instr;
 
-	if (!python_read(w, at, p->frame_bytes))
+	if (!lang_buf_read(w, at, p->frame_bytes))
 		return false;
-	code = python_word(w, p->frame_code) & ~(__u64)p->code_mask;
-	ret_link->previous = python_word(w, p->frame_previous);
-	ret_link->boundary = (__u8)(python_word(w, p->frame_boundary) >> (p->frame_boundary & 7) * 8);
+	code = lang_buf_word(w, p->frame_code) & ~(__u64)p->code_mask;
+	ret_link->previous = lang_buf_word(w, p->frame_previous);
+	ret_link->boundary = (__u8)(lang_buf_word(w, p->frame_boundary) >> (p->frame_boundary & 7) * 8);
 	w->lang_words[0] = w->lang_words[1] = 0;
 	if (python_is_end(w, ret_link->boundary))
 		return true;
 	if (p->instr_kind == MS_PYTHON_LASTI) {
-		instr = python_half(w, p->frame_instr);
+		instr = lang_buf_half(w, p->frame_instr);
 	} else {
-		instr = python_word(w, p->frame_instr) - code;
+		instr = lang_buf_word(w, p->frame_instr) - code;
 		if (instr > MS_LANG_NO_INSTR)
 			instr = MS_LANG_NO_INSTR;
 	}
-	if (!python_read(w, code + base, p->code_linetable + 8 - base))
+	if (!lang_buf_read(w, code + base, p->code_linetable + 8 - base))
 		return false;
 	w->lang_words[0] = code | MS_FRAME_LANG << MS_FRAME_TAG_SHIFT;
 	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT |
 			   (__u64)MS_LANG_PYTHON << MS_LANG_SHIFT |
-			   ms_python_cookie(python_half(w, p->code_first_line - base),
-					    python_word(w, p->code_name - base),
-					    python_word(w, p->code_linetable - base))
+			   ms_python_cookie(lang_buf_half(w, p->code_first_line - base),
+					    lang_buf_word(w, p->code_name - base),
+					    lang_buf_word(w, p->code_linetable - base))
 				   << 32 |
 			   instr;
 	return true;

@@ -289,7 +289,7 @@ __noinline int walk_chain_one(__u32 slot)
 		return 0;
 	at = s->walk.lang_at;
 	n = s->chain.n_links;
-	if (!at || n >= MS_CHAIN_LINKS || !python_load(&s->walk, at, &link))
+	if (!at || n >= MS_CHAIN_LINKS || !lang_chain_load(&s->walk, at, &link))
 		return 0;
 	s->links[n % MS_CHAIN_LINKS] = (struct ms_chain_link){
 		.at = at | (__u64)link.boundary << MS_CHAIN_SHIFT,
@@ -315,14 +315,14 @@ __noinline int walk_chain(__u32 slot)
 	__u32 len;
 
 	/* Of other languages all is on the stack. */
-	if (!s || s->walk.lang.lang != MS_LANG_PYTHON)
+	if (!s || !ms_lang_has_chain(s->walk.lang.lang))
 		return 0;
 	s->chain.kind = MS_EV_CHAIN;
 	s->chain.n_links = 0;
 	s->chain.lost = s->chain.pad = 0;
 	s->chain.hash = s->hash;
 	s->walk.lang_at = s->walk.lang_entry = 0;
-	if (!lang_thread(&s->walk, &state) || !python_begin(&s->walk, state))
+	if (!lang_thread(&s->walk, &state) || !lang_chain_begin(&s->walk, state))
 		s->chain.lost = 1 + MS_LOST_STATE;
 	s->chain.entry = s->walk.lang_entry;
 	for (int i = 0; i < MS_CHAIN_LINKS / TURNS; i++)

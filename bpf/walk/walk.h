@@ -125,7 +125,7 @@ struct ms_walk {
 	__u8 lang_lost;          /* the chain could not be read: 1 + enum ms_lang_lost */
 	__u8 managed;            /* enum ms_walk_managed */
 	__u64 lang_info[2];      /* of the present frame of managed code, what its rule needs */
-	__u64 lang_buf[MS_PYTHON_BYTES / 8];
+	__u64 lang_buf[MS_LANG_BYTES / 8];
 	__u64 blob_at;           /* walk_hotspot: the CodeBlob of a pc, and its first bytes */
 	__u64 blob[MS_HOTSPOT_BYTES / 8];
 	__u64 code[4];           /* instructions */

@@ -97,6 +97,30 @@ WALK_INLINE bool lang_thread(struct ms_walk *w, __u64 *ret_word)
 	return walk_read(w, ret_word, sizeof(*ret_word), at);
 }
 
+/* The word at byte `off` of what was read into w->lang_buf; `off` is a multiple of 8. */
+WALK_INLINE __u64 lang_buf_word(const struct ms_walk *w, __u32 off)
+{
+	__u32 i = off / 8;
+
+	WALK_OPAQUE(i); /* or clang drops the bound that the verifier needs */
+	return w->lang_buf[i % (MS_LANG_BYTES / 8)];
+}
+
+/* The same of 4 bytes, at a multiple of 4. */
+WALK_INLINE __u32 lang_buf_half(const struct ms_walk *w, __u32 off)
+{
+	return (__u32)(lang_buf_word(w, off) >> (off & 4) * 8);
+}
+
+/* Reads `bytes`, MS_LANG_BYTES at most, into w->lang_buf. false: they are not in memory. */
+WALK_INLINE bool lang_buf_read(struct ms_walk *w, __u64 at, __u32 bytes)
+{
+	if (at < MS_PAGE_BYTES || at >= MS_USER_TOP)
+		return false;
+	WALK_OPAQUE(bytes);
+	return bytes <= MS_LANG_BYTES && walk_read(w, w->lang_buf, bytes, at);
+}
+
 /* What stands for a run that cannot be read. */
 WALK_INLINE int lang_lose(struct ms_walk *w, __u32 why)
 {
@@ -157,6 +181,42 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 #include "walk/ghc.h"
 #endif
 
+/*
+ * The head of the chain of the thread whose word (lang_thread()) is `state` into w->lang_at, 0 where it is empty, and
+ * w->lang_entry. false: it cannot be read.
+ */
+WALK_INLINE bool lang_chain_begin(struct ms_walk *w, __u64 state)
+{
+	switch (w->lang.lang) {
+	case MS_LANG_PYTHON:
+		return python_begin(w, state);
+	default:
+		return false;
+	}
+}
+
+/* Reads the frame at `at`: its words into w->lang_words, none for one that is not shown. false: it cannot be read. */
+WALK_INLINE bool lang_chain_load(struct ms_walk *w, __u64 at, struct lang_link *ret_link)
+{
+	switch (w->lang.lang) {
+	case MS_LANG_PYTHON:
+		return python_load(w, at, ret_link);
+	default:
+		return false;
+	}
+}
+
+/* The next frame of the run: enum lang_step. */
+WALK_INLINE int lang_chain_next(struct ms_walk *w)
+{
+	switch (w->lang.lang) {
+	case MS_LANG_PYTHON:
+		return python_next(w);
+	default:
+		return LANG_NONE;
+	}
+}
+
 /* The next frame of the run of a native frame that has been entered: enum lang_step. */
 WALK_FUNCTION int walk_lang(__u32 slot)
 {
@@ -170,13 +230,13 @@ WALK_FUNCTION int walk_lang(__u32 slot)
 		w->lang_begun = 1;
 		copied = walk_chain_head(w);
 		if (copied == CHAIN_LOST ||
-		    (copied == CHAIN_NONE && (!lang_thread(w, &state) || !python_begin(w, state))))
+		    (copied == CHAIN_NONE && (!lang_thread(w, &state) || !lang_chain_begin(w, state))))
 			return lang_lose(w, MS_LOST_STATE);
 		w->lang_first = w->lang_at;
 	}
 	if (w->lang_lost)
 		return LANG_NONE;
-	return python_next(w);
+	return lang_chain_next(w);
 }
 
 #ifndef WALK_NO_MANAGED

@@ -21,10 +21,10 @@ static void read_image(struct bytes in)
 	if (elf_file_open_memory(in.data, in.len, "image", &elf, NULL) < 0 ||
 	    lang_image_read(elf, &image, NULL) < 0)
 		return;
-	if (image->python.n_ranges > MS_LANG_RANGES)
+	if (image->n_ranges > MS_LANG_RANGES)
 		abort();
-	for (uint32_t i = 0; i < image->python.n_ranges; i++)
-		if (image->python.range[i].start >= image->python.range[i].end)
+	for (uint32_t i = 0; i < image->n_ranges; i++)
+		if (image->range[i].start >= image->range[i].end)
 			abort();
 }
 
@@ -96,7 +96,7 @@ static void decode(struct bytes in)
 		abort();
 	if (r < 0)
 		return;
-	if (rt.row.python.frame_bytes > MS_PYTHON_BYTES || !memchr(rt.name, 0, sizeof(rt.name)))
+	if (rt.row.python.frame_bytes > MS_LANG_BYTES || !memchr(rt.name, 0, sizeof(rt.name)))
 		abort();
 	pyf_words((int64_t)(place % 4096) - 16, words);
 	/* Of this object: its cookie. */

@@ -66,7 +66,7 @@ static const struct opt rows[] = {
 	ROW("max-block", 0, OPT_DOUBLE, "US", max_block_us, .min = 0.001, .max = 1e12, .help = "off-CPU: leave out waits longer than US microseconds"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
 	ROW("kernel", 'K', OPT_FLAG, NULL, kernel_only, .help = "kernel stacks only"),
-	ROW("lang", 0, OPT_STRING, "LANG,…", langs, .help = "frames of languages that have their own in stacks: auto (default: all that are known), off, or some of python,java,ghc"),
+	ROW("lang", 0, OPT_STRING, "LANG,…", langs, .help = "frames of languages that have their own in stacks: auto (default: all that are known), off, or some of python,java,ghc and others (memscope help languages)"),
 	ROW("native", 0, OPT_CHOICE, "WHAT", native, .choices = "hide|keep", .help = "the interpreter's own frames between those of a language: hide (default) or keep"),
 	ROW("alloc", 0, OPT_CHOICE, "MODE", alloc, .choices = "auto|exact|sampled|bursts|off", .choice_synonyms = "slices=bursts", .help = "allocations: auto (default) traces every call if the call rate allows it (exact forces it), else listens to a sampler that is there, else traces in bursts (bursts forces that); to Go's own sampler in any case; sampled listens to a sampler in the target, which a command is given by LD_PRELOAD; off leaves them out"),
 	ROW("alloc-rate", 0, OPT_STRING, "BYTES", alloc_rate, .help = "with --alloc=sampled -- CMD, or --inject: mean bytes between samples (default 512K)"),
@@ -108,7 +108,7 @@ const struct opt_command record_options = {
 	.opts = rows,
 };
 
-/* "python,java,ghc" → languages; 0: all. */
+/* "python,java" → languages; 0: all. */
 static int choose_langs(const struct record_args *a, struct run_config *cfg, struct err *e)
 {
 	const char *at = a->langs;
@@ -122,10 +122,8 @@ static int choose_langs(const struct record_args *a, struct run_config *cfg, str
 		uint32_t bit = user_stacks_lang(at, (size_t)(end - at));
 
 		if (!bit)
-			return err_set(
-				e, -EINVAL,
-				"--lang %.64s: expected auto, off or some of python, java, ghc",
-				a->langs);
+			return err_set(e, -EINVAL, "--lang %.64s: expected auto, off or some of %s",
+				       a->langs, user_stacks_lang_names());
 		cfg->langs |= bit;
 		at = *end ? end + 1 : NULL;
 	}

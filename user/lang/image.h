@@ -19,8 +19,6 @@ struct python_image {
 	uint64_t runtime_size;
 	uint64_t code_type;      /* vaddr of PyCode_Type; 0: not known       */
 	struct accessor tstate;  /* PyGILState_GetThisThreadState()          */
-	struct lang_range range[MS_LANG_RANGES];
-	uint32_t n_ranges;
 };
 
 /* --- lang_hotspot.c --- */
@@ -59,6 +57,8 @@ struct lang_image {
 	bool libc;
 	char name[256];
 	struct accessor getspecific, self;  /* pthread_getspecific(), pthread_self() */
+	struct lang_range range[MS_LANG_RANGES]; /* code that executes frames of a chain */
+	uint32_t n_ranges;
 	struct python_image python;
 	struct ghc_image ghc;
 	struct hotspot_image hotspot;
@@ -105,6 +105,16 @@ enum lang_decoded hotspot_decode(const struct lang_runtime *runtime, const struc
 int ghc_image_read(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image, struct err *e);
 int ghc_find(const struct lang_mapped *runtime, const struct lang_mapped *libc, const struct lang_memory *mem,
 	     struct lang_runtime *ret_runtime, struct err *e);
+
+/* --- ranges.c --- */
+
+/*
+ * The ranges of code of a function that executes frames, its begin first: compilers put parts of one elsewhere, without a
+ * symbol. image->range, image->n_ranges. -EOPNOTSUPP: where it ends is not known.
+ */
+int lang_ranges(struct elf_file *elf, const struct elf_export *function, struct lang_image *image, struct err *e);
+/* These, as they are mapped, into the row. */
+void lang_ranges_mapped(const struct lang_mapped *runtime, struct ms_lang_row *row);
 
 /* --- thread.c --- */
 

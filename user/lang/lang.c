@@ -3,24 +3,29 @@
 #include "elf/elf_exports.h"
 #include "lang/image.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a C library has, then what languages have. */
 enum {
 	LIBC_GETSPECIFIC,
 	LIBC_SELF,
 	LIBC_N_SYMBOLS,
-	PYTHON_SYMBOLS = LIBC_N_SYMBOLS,
-	HOTSPOT_SYMBOLS = PYTHON_SYMBOLS + PY_N_SYMBOLS,
-	N_SYMBOLS = HOTSPOT_SYMBOLS + HS_N_SYMBOLS,
+};
+
+static const char *const libc_symbols[LIBC_N_SYMBOLS] = {
+	[LIBC_GETSPECIFIC] = "pthread_getspecific",
+	[LIBC_SELF] = "pthread_self",
 };
 
 struct lang_ops {
-	const char *name;
-	uint32_t symbols; /* of `syms`: its own begin here */
+	const char *name;  /* as users say it in --lang */
+	const char *title; /* as it is shown            */
+	/* What is looked up in each image for it; one with the first has the language's runtime. */
+	const char *const *symbols;
+	uint32_t n_symbols;
 	/* -ENOENT: there is no runtime of this language in the image. */
 	int (*read)(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image,
 		    struct err *e);
@@ -36,35 +41,60 @@ struct lang_ops {
 };
 
 static const struct lang_ops langs[MS_N_LANGS] = {
-	[MS_LANG_PYTHON] = { "python", PYTHON_SYMBOLS, python_image_read, python_find,
-			     python_decode, NULL },
-	[MS_LANG_HOTSPOT] = { "java", HOTSPOT_SYMBOLS, hotspot_image_read, hotspot_find, NULL,
-			      hotspot_decode },
-	[MS_LANG_GHC] = { "ghc", LIBC_N_SYMBOLS, ghc_image_read, ghc_find, NULL, NULL },
+	[MS_LANG_PYTHON] = { "python", "Python", python_symbols, PY_N_SYMBOLS, python_image_read,
+			     python_find, python_decode, NULL },
+	[MS_LANG_HOTSPOT] = { "java", "Java", hotspot_symbols, HS_N_SYMBOLS, hotspot_image_read,
+			      hotspot_find, NULL, hotspot_decode },
+	[MS_LANG_GHC] = { "ghc", "Haskell", NULL, 0, ghc_image_read, ghc_find, NULL, NULL },
 };
 
+enum { SYMBOLS_MAX = 64 };
+
+/* All that is looked up: the C library's, then of each language. */
+struct symbols {
+	const char *names[SYMBOLS_MAX];
+	struct elf_export found[SYMBOLS_MAX];
+	uint32_t n, first[MS_N_LANGS];
+};
+
+static void list_symbols(struct symbols *s)
+{
+	memcpy(s->names, libc_symbols, sizeof(libc_symbols));
+	s->n = LIBC_N_SYMBOLS;
+	for (int i = 0; i < MS_N_LANGS; i++) {
+		s->first[i] = s->n;
+		assert(s->n + langs[i].n_symbols <= SYMBOLS_MAX);
+		for (uint32_t k = 0; k < langs[i].n_symbols; k++)
+			s->names[s->n++] = langs[i].symbols[k];
+	}
+}
+
+static bool has_any(const struct symbols *s)
+{
+	bool any = s->found[LIBC_GETSPECIFIC].vaddr;
+
+	for (int i = 0; i < MS_N_LANGS; i++)
+		any |= langs[i].n_symbols && s->found[s->first[i]].vaddr;
+	return any;
+}
+
 /* Exported, as a rule. One that is missing may be in a program's table of symbols. */
-static int find_symbols(struct elf_file *elf, const char *const names[N_SYMBOLS],
-			struct elf_export syms[N_SYMBOLS], struct err *e)
+static int find_symbols(struct elf_file *elf, struct symbols *s, struct err *e)
 {
 	const struct elf_section *interp;
-	bool libc, python, hotspot;
 	int r;
 
-	for (int i = 0; i < N_SYMBOLS; i++) {
-		r = elf_export_find(elf, names[i], &syms[i], e);
+	list_symbols(s);
+	for (uint32_t i = 0; i < s->n; i++) {
+		r = elf_export_find(elf, s->names[i], &s->found[i], e);
 		if (r < 0 && r != -ENOENT)
 			return r;
 	}
-	libc = syms[LIBC_GETSPECIFIC].vaddr;
-	python = syms[PYTHON_SYMBOLS + PY_EVAL].vaddr;
-	hotspot = syms[HOTSPOT_SYMBOLS + HS_STRUCTS].vaddr;
 	/* Linked in statically. Libraries export what is in them. */
-	if (libc || python || hotspot ||
-	    (elf_file_find_section(elf, ".interp", &interp, NULL) < 0 &&
-	     elf_file_find_section(elf, ".dynsym", &interp, NULL) == 0))
+	if (has_any(s) || (elf_file_find_section(elf, ".interp", &interp, NULL) < 0 &&
+			   elf_file_find_section(elf, ".dynsym", &interp, NULL) == 0))
 		return 0;
-	r = elf_symtab_find(elf, names, N_SYMBOLS, syms, e);
+	r = elf_symtab_find(elf, s->names, s->n, s->found, e);
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -91,15 +121,10 @@ static int read_libc(struct elf_file *elf, const struct elf_export syms[LIBC_N_S
 int lang_image_read(struct elf_file *elf, struct lang_image **ret_image, struct err *e)
 {
 	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
-	struct elf_export syms[N_SYMBOLS] = { 0 };
-	const char *names[N_SYMBOLS];
+	struct symbols s = { 0 };
 	int r;
 
-	names[LIBC_GETSPECIFIC] = "pthread_getspecific";
-	names[LIBC_SELF] = "pthread_self";
-	memcpy(&names[PYTHON_SYMBOLS], python_symbols, sizeof(python_symbols));
-	memcpy(&names[HOTSPOT_SYMBOLS], hotspot_symbols, sizeof(hotspot_symbols));
-	r = find_symbols(elf, names, syms, e);
+	r = find_symbols(elf, &s, e);
 	if (r < 0)
 		return r;
 	image = calloc(1, sizeof(*image));
@@ -107,13 +132,13 @@ int lang_image_read(struct elf_file *elf, struct lang_image **ret_image, struct 
 		return err_set(e, -ENOMEM, "%s: out of memory for a language's runtime",
 			       elf_file_name(elf));
 	snprintf(image->name, sizeof(image->name), "%s", elf_file_name(elf));
-	r = read_libc(elf, syms, image, e);
+	r = read_libc(elf, s.found, image, e);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	for (int i = 0; i < MS_N_LANGS && !image->lang; i++) {
 		if (!langs[i].read)
 			continue;
-		r = langs[i].read(elf, &syms[langs[i].symbols], image, e);
+		r = langs[i].read(elf, &s.found[s.first[i]], image, e);
 		if (r == 0)
 			image->lang = (enum ms_lang)i;
 		else if (r != -ENOENT)
@@ -144,6 +169,23 @@ enum ms_lang lang_named(const char *name, size_t len)
 	return MS_LANG_NONE;
 }
 
+const char *lang_title(enum ms_lang lang)
+{
+	return lang < MS_N_LANGS && langs[lang].title ? langs[lang].title : "language";
+}
+
+const char *lang_names(void)
+{
+	static char names[128];
+	size_t n = 0;
+
+	for (int i = 0; i < MS_N_LANGS; i++)
+		if (langs[i].name)
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
+					      langs[i].name);
+	return names;
+}
+
 bool lang_is_compiled(enum ms_lang lang)
 {
 	return lang < MS_N_LANGS && langs[lang].find && !langs[lang].decode &&
@@ -157,8 +199,8 @@ bool lang_image_is_libc(const struct lang_image *image)
 
 bool lang_image_executes(const struct lang_image *image, uint64_t vaddr)
 {
-	for (uint32_t i = 0; i < image->python.n_ranges; i++)
-		if (vaddr >= image->python.range[i].start && vaddr < image->python.range[i].end)
+	for (uint32_t i = 0; i < image->n_ranges; i++)
+		if (vaddr >= image->range[i].start && vaddr < image->range[i].end)
 			return true;
 	return false;
 }

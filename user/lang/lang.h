@@ -51,6 +51,10 @@ bool lang_image_executes(const struct lang_image *image, uint64_t vaddr);
 
 /* By the name that users have for it, `len` bytes: "python". */
 enum ms_lang lang_named(const char *name, size_t len);
+/* All of these, as a list for a sentence. */
+const char *lang_names(void);
+/* As it is shown: "Python". */
+const char *lang_title(enum ms_lang lang);
 /* Frames of it are code, which has a symbol like any other: the kernel records no words for lang_decode(), and none of
  * its frames is the runtime's own business. */
 bool lang_is_compiled(enum ms_lang lang);

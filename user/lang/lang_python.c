@@ -113,7 +113,7 @@ int python_image_read(struct elf_file *elf, const struct elf_export syms[PY_N_SY
 	r = accessor_load(elf, syms[PY_TSTATE].vaddr, syms[PY_TSTATE].size, &py.tstate, e);
 	if (r < 0)
 		return r;
-	r = python_ranges(elf, &syms[PY_EVAL], py.range, &py.n_ranges, e);
+	r = lang_ranges(elf, &syms[PY_EVAL], image, e);
 	if (r < 0)
 		return r;
 	image->python = py;

@@ -14,13 +14,6 @@
 /* "3.10.13", also with "rc1" or "+" behind it: 0x030a0d; 0: that is no version of Python 3. */
 uint32_t python_version_of(const char *text);
 
-/*
- * The ranges of code that execute frames, the function itself first.
- * -EOPNOTSUPP: where it ends is not known.
- */
-int python_ranges(struct elf_file *elf, const struct elf_export *eval,
-		  struct lang_range ret_range[MS_LANG_RANGES], uint32_t *ret_n, struct err *e);
-
 /* --- python_layout.c --- */
 
 struct python_layout {

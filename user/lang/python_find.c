@@ -207,11 +207,7 @@ static void fill_runtime(struct find *f)
 	rt->untested = l->untested || f->py->tstate.machine != EM_X86_64;
 	rt->row.lang = MS_LANG_PYTHON;
 	rt->row.python = l->frames;
-	rt->row.n_ranges = (uint8_t)f->py->n_ranges;
-	for (uint32_t i = 0; i < f->py->n_ranges; i++) {
-		rt->row.range[i].start = f->py->range[i].start + f->runtime->bias;
-		rt->row.range[i].end = f->py->range[i].end + f->runtime->bias;
-	}
+	lang_ranges_mapped(f->runtime, &rt->row);
 	rt->code_filename = l->code_filename;
 	rt->code_qualname = l->code_qualname;
 	rt->code_bytecode = l->code_bytecode;

@@ -138,7 +138,7 @@ static bool is_sound(const uint64_t s[SAID_N])
 					   SAID_CODE_LINETABLE };
 	uint64_t frame = s[SAID_FRAME_SIZE], code = s[SAID_CODE_SIZE];
 
-	if (frame < 8 || frame > MS_PYTHON_BYTES || code < 8 || code > 1024 ||
+	if (frame < 8 || frame > MS_LANG_BYTES || code < 8 || code > 1024 ||
 	    s[SAID_FRAME_OWNER] >= frame)
 		return false;
 	for (size_t i = 0; i < sizeof(in_frame); i++)
@@ -151,7 +151,7 @@ static bool is_sound(const uint64_t s[SAID_N])
 	return fits(s[SAID_CODE_FIRST_LINE], code) && s[SAID_CODE_BYTECODE] < 1024 &&
 	       s[SAID_CODE_FIRST_LINE] < s[SAID_CODE_NAME] &&
 	       s[SAID_CODE_NAME] < s[SAID_CODE_LINETABLE] &&
-	       s[SAID_CODE_LINETABLE] + 8 - s[SAID_CODE_FIRST_LINE] / 8 * 8 <= MS_PYTHON_BYTES &&
+	       s[SAID_CODE_LINETABLE] + 8 - s[SAID_CODE_FIRST_LINE] / 8 * 8 <= MS_LANG_BYTES &&
 	       s[SAID_TSTATE_FRAME] < 1024 && s[SAID_TSTATE_FRAME] % 8 == 0 &&
 	       s[SAID_TSTATE_NEXT] < 1024 && s[SAID_TSTATE_THREAD_ID] < 1024 &&
 	       s[SAID_INTERPRETERS] < 1 << 20 && s[SAID_INTERP_NEXT] < 1 << 20 &&

@@ -59,11 +59,11 @@ static void a_stripped_interpreter_has_all_its_parts(void **state)
 	py = &image->python;
 	assert_int_equal(py->version >> 8, 0x030b);
 	assert_true(py->runtime && py->runtime_size > 4096 && py->code_type && py->tstate.len);
-	assert_in_range(py->n_ranges, 2, MS_LANG_RANGES);
-	for (uint32_t i = 0; i < py->n_ranges; i++)
-		for (uint32_t k = 0; k < py->n_ranges; k++)
-			assert_true(i == k || py->range[i].end <= py->range[k].start ||
-				    py->range[i].start >= py->range[k].end);
+	assert_in_range(image->n_ranges, 2, MS_LANG_RANGES);
+	for (uint32_t i = 0; i < image->n_ranges; i++)
+		for (uint32_t k = 0; k < image->n_ranges; k++)
+			assert_true(i == k || image->range[i].end <= image->range[k].start ||
+				    image->range[i].start >= image->range[k].end);
 }
 
 static void files_without_a_runtime_have_none(void **state)

@@ -180,10 +180,10 @@ static void every_word_is_checked(void **state)
 				continue;
 			}
 			assert_in_range(values[v], 0, (1 << 20) - 1);
-			assert_in_range(l.frames.frame_bytes, 8, MS_PYTHON_BYTES);
+			assert_in_range(l.frames.frame_bytes, 8, MS_LANG_BYTES);
 			assert_true(l.frames.code_linetable + 8 -
 					    l.frames.code_first_line / 8 * 8 <=
-				    MS_PYTHON_BYTES);
+				    MS_LANG_BYTES);
 			assert_true(l.frames.code_first_line < l.frames.code_name);
 			assert_in_range(l.code_qualname, 0, 1016);
 			assert_in_range(l.code_filename, 0, 1016);

@@ -67,7 +67,7 @@ static bool read_process(void *ctx, void *dst, size_t size, uint64_t addr)
 	const struct ms_deferred_rec *rec = ctx;
 	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)addr, size };
 
-	return size <= MS_PYTHON_BYTES &&
+	return size <= MS_LANG_BYTES &&
 	       process_vm_readv((pid_t)rec->proc.tgid, &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 

@@ -137,13 +137,11 @@ static void put_row(struct user_stacks *st, struct lang_process *p)
 
 static module_id shown_as(struct user_stacks *st, enum ms_lang lang)
 {
-	static const char *const names[MS_N_LANGS] = {
-		[MS_LANG_PYTHON] = "[Python]", [MS_LANG_HOTSPOT] = "[Java]"
-	};
 	struct module m = { .kind = MODULE_LANG };
+	char name[32];
 
-	m.path = dict_string(st->env.dict,
-			     lang < MS_N_LANGS && names[lang] ? names[lang] : "[language]");
+	snprintf(name, sizeof(name), "[%s]", lang_title(lang));
+	m.path = dict_string(st->env.dict, name);
 	return dict_module(st->env.dict, &m);
 }
 
@@ -346,11 +344,10 @@ const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct p
 static location_id place(struct user_stacks *st, enum ms_lang lang, const char *what)
 {
 	struct dict *d = st->env.dict;
-	const char *name = lang == MS_LANG_HOTSPOT ? "Java" : "Python";
 	char text[64];
 	struct line l = { 0 };
 
-	snprintf(text, sizeof(text), "[%s %s]", name, what);
+	snprintf(text, sizeof(text), "[%s %s]", lang_title(lang), what);
 	l.function = dict_string(d, text);
 	return dict_location_lines(d, shown_as(st, lang), 0, &l, 1);
 }
@@ -570,6 +567,11 @@ uint32_t user_stacks_lang(const char *name, size_t len)
 	enum ms_lang lang = lang_named(name, len);
 
 	return lang == MS_LANG_NONE ? 0 : 1u << lang;
+}
+
+const char *user_stacks_lang_names(void)
+{
+	return lang_names();
 }
 
 bool user_stacks_langs(const struct user_stacks *st, struct user_stacks_langs *ret_langs)

@@ -101,6 +101,8 @@ bool user_stacks_tables(const struct user_stacks *st, struct user_stacks_tables 
 
 /* The bit of a language in only_langs, by the name that users have for it; 0: that is none. */
 uint32_t user_stacks_lang(const char *name, size_t len);
+/* All such names, as a list for a sentence. */
+const char *user_stacks_lang_names(void);
 
 /* Languages; false: they are not looked for. */
 struct user_stacks_langs {

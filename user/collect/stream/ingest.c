@@ -232,9 +232,9 @@ static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct m
 			i++;
 			continue;
 		}
-		/* HotSpot's code is executed by no function. */
+		/* Code that is compiled is executed by no function. */
 		executes = i > 1 && is_lang(user->frames[i - 2]) &&
-			   (user->frames[i - 1] >> MS_LANG_SHIFT & 0xf) == MS_LANG_PYTHON;
+			   ms_lang_has_chain(user->frames[i - 1] >> MS_LANG_SHIFT & 0xf);
 		out[n++] = user_location(in, proc, gen, frame, i == 0);
 		if (!below)
 			continue;

@@ -216,14 +216,15 @@ static bool space_now(const struct inprocess *ip, struct ms_space *ret_space)
 				   ret_space->exec_id == ip->proc.exec_id));
 }
 
-/* The runtime of the image's language, as the kernel's walker has it. */
+/* The runtime of the image's language, as the kernel's walker has it. Of CPython alone: where others are, the library sees
+ * native frames. */
 static void lang_look(struct inprocess *ip, const struct ms_space *space)
 {
 	struct ms_lang_row row;
 	uint32_t key = (uint32_t)ip->pid;
 
 	if (bpf_map_lookup_elem(ip->langs_fd, &key, &row) < 0 || row.start_ns != space->start_ns ||
-	    row.exec_id != space->exec_id)
+	    row.exec_id != space->exec_id || row.lang != MS_LANG_PYTHON)
 		memset(&row, 0, sizeof(row));
 	if (!memcmp(&row, &ip->lang, sizeof(row)))
 		return;

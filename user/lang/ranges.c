@@ -1,15 +1,13 @@
 /*
- * Where the code is that executes CPython's frames: _PyEval_EvalFrameDefault(), and what the compiler put
- * elsewhere because it is rarely run. That has a symbol of its own (….cold) in a file that was not
+ * Where the code is that executes an interpreter's frames: a function (CPython's _PyEval_EvalFrameDefault()), and what
+ * the compiler put elsewhere because it is rarely run. That has a symbol of its own (….cold) in a file that was not
  * stripped, and none in others: Debian's python3.11 has 13,913 of 69,557 bytes there. It is found by following
  * direct jumps out of the function into another FDE. A part differs from a function, to which a last call
  * may jump, in that its CFA is not as at the begin of a function, or that jumps go to its middle.
  *
- * An interpreter of tail calls (3.14) is entered by the same function, which stays on the stack under the
+ * An interpreter of tail calls (CPython 3.14) is entered by the same function, which stays on the stack under the
  * one that executes an instruction: nothing else is needed, as each entry has one such frame.
  */
-#include "lang/python.h"
-
 #include "elf/cfi.h"
 #include "lang/image.h"
 
@@ -109,32 +107,42 @@ static int follow_jumps_of(struct search *s, struct lang_range range, struct err
 	return 0;
 }
 
-int python_ranges(struct elf_file *elf, const struct elf_export *eval,
-		  struct lang_range ret_range[MS_LANG_RANGES], uint32_t *ret_n, struct err *e)
+int lang_ranges(struct elf_file *elf, const struct elf_export *function, struct lang_image *image,
+		struct err *e)
 {
 	_cleanup_(cfi_freep) struct cfi *cfi = NULL;
-	struct search s = { .elf = elf, .range = ret_range, .n = 1 };
-	uint64_t size = eval->size;
+	struct search s = { .elf = elf, .range = image->range, .n = 1 };
+	uint64_t size = function->size;
 	uint32_t i;
 	int r;
 
 	r = cfi_open(elf, CFI_EH_FRAME, &cfi, e);
 	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
 		return r;
-	if (!size && cfi && cfi_find(cfi, eval->vaddr, &i) == 0)
-		size = cfi_fde_at(cfi, i).end - eval->vaddr;
-	if (!size || size > CODE_MAX || eval->vaddr + size < size)
-		return err_set(
-			e, -EOPNOTSUPP,
-			"%s: has CPython, but where its interpreter's code ends is not known",
-			elf_file_name(elf));
+	if (!size && cfi && cfi_find(cfi, function->vaddr, &i) == 0)
+		size = cfi_fde_at(cfi, i).end - function->vaddr;
+	if (!size || size > CODE_MAX || function->vaddr + size < size)
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: where the code of its interpreter ends is not known",
+			       elf_file_name(elf));
 	s.cfi = cfi;
-	ret_range[0] = (struct lang_range){ eval->vaddr, eval->vaddr + size };
+	image->range[0] = (struct lang_range){ function->vaddr, function->vaddr + size };
 	for (uint32_t k = 0; cfi && k < s.n; k++) {
 		r = follow_jumps_of(&s, s.range[k], e);
 		if (r < 0)
 			return r;
 	}
-	*ret_n = s.n;
+	image->n_ranges = s.n;
 	return 0;
+}
+
+void lang_ranges_mapped(const struct lang_mapped *runtime, struct ms_lang_row *row)
+{
+	const struct lang_image *image = runtime->image;
+
+	row->n_ranges = (uint8_t)image->n_ranges;
+	for (uint32_t i = 0; i < image->n_ranges; i++) {
+		row->range[i].start = image->range[i].start + runtime->bias;
+		row->range[i].end = image->range[i].end + runtime->bias;
+	}
 }
