@@ -10,7 +10,9 @@
 
 enum {
 	FULL = LIVE_GROUPS + 1, /* which estimate: of all groups, or without one                */
-	POOL = 32, /* blocks in use, and ends, that a pool of classes has at least      */
+	POOL = 32,     /* blocks in use, and ends, that a pool of classes has at least      */
+	FIT_STEPS = 6, /* halvings of a factor's logarithm                                 */
+	FIT_ERRORS = 3,
 };
 
 /* The relative error of how what was reused is divided among the rows of a pool, in simulated programs. */
@@ -194,6 +196,30 @@ static void add_model(struct live_heap *h, uint32_t n, double in_use, double reu
 	}
 }
 
+/* What is in use in the pool, and not of BEFORE, against what its rows come to. */
+static void fit_weights(struct live_heap *h, uint32_t n, double in_use)
+{
+	double own = 0, reused = 0, one = 0, v = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct live_share *s = &h->shares[i];
+
+		if (s->row == LIVE_BEFORE) {
+			in_use -= s->live;
+			continue;
+		}
+		own += s->live;
+		reused += s->reused;
+		one = fmax(one, s->one);
+		v += s->chance + s->unsure;
+	}
+	v += one + pow(MODEL * reused, 2);
+	if (own <= 0 || v <= 0)
+		return;
+	h->fit.left += (in_use - own) * own / v;
+	h->fit.v += own * own / v;
+}
+
 /* The classes from `from` to before `end` together, of all groups or without one. */
 static void estimate_pool(struct live_heap *h, uint32_t from, uint32_t end, uint32_t without)
 {
@@ -225,6 +251,8 @@ static void estimate_pool(struct live_heap *h, uint32_t from, uint32_t end, uint
 		live += shares[i].live;
 		reused += shares[i].reused;
 	}
+	if (without == FULL)
+		fit_weights(h, n, in_use);
 	live_divide(shares, n, live - in_use);
 	if (without == FULL)
 		add_model(h, n, in_use, reused);
@@ -357,6 +385,39 @@ static int estimate_scaled(struct live_heap *h, double scale, double *ret_bytes)
 	return r;
 }
 
+/* By how many standard errors what is in use is more than all rows, with such weights. */
+static int surplus(struct live_heap *h, double scale, double *bytes, double *ret_errors)
+{
+	int r;
+
+	h->fit.left = h->fit.v = 0;
+	r = estimate_scaled(h, scale, bytes);
+	*ret_errors = h->fit.v > 0 ? h->fit.left / sqrt(h->fit.v) : 0;
+	return r;
+}
+
+/*
+ * From 1 towards `to`: the last scale of weights whose rows add up to what is in use, within FIT_ERRORS standard errors.
+ * The smaller weights are, the less they come to.
+ */
+static int scale_that_fits(struct live_heap *h, double to, double *bytes, double *ret_scale)
+{
+	double fits = 1, sign = to < 1 ? 1 : -1, errors;
+	int r = surplus(h, to, bytes, &errors);
+
+	for (int i = 0; r == 0 && i < FIT_STEPS && (i > 0 || errors * sign > FIT_ERRORS); i++) {
+		double between = sqrt(fits * to);
+
+		r = surplus(h, between, bytes, &errors);
+		if (errors * sign > FIT_ERRORS)
+			to = between;
+		else
+			fits = between;
+	}
+	*ret_scale = to;
+	return r;
+}
+
 int live_heap_weights_may_be(struct live_heap *h, double low, double high)
 {
 	_cleanup_(freep) struct live_estimate *rows = calloc(h->n_rows + 1ul, sizeof(*rows));
@@ -368,7 +429,9 @@ int live_heap_weights_may_be(struct live_heap *h, double low, double high)
 		return -ENOMEM;
 	if (h->n_rows)
 		memcpy(rows, h->rows, h->n_rows * sizeof(*rows));
-	r = estimate_scaled(h, low, lows);
+	r = scale_that_fits(h, low, lows, &low);
+	r = r < 0 ? r : scale_that_fits(h, high, highs, &high);
+	r = r < 0 ? r : estimate_scaled(h, low, lows);
 	r = r < 0 ? r : estimate_scaled(h, high, highs);
 	for (uint32_t i = 0; i < h->n_rows; i++) {
 		h->rows[i] = rows[i];

@@ -81,6 +81,11 @@ struct live_heap {
 	double guessed, n_guessed, lately; /* lately: of the last guesses, about */
 	uint32_t settled_to;               /* the last burst whose weights came                   */
 	double scale; /* of all weights, while it is asked what becomes of estimates: else 1 */
+	/* Of what is in use and not of BEFORE: what no row explains, in each pool by what its rows come to over the
+	 * variance of that, and the variance of the sum. */
+	struct {
+		double left, v;
+	} fit;
 	double threshold;
 	uint64_t random;
 	uint64_t at_ns, age_ns;
