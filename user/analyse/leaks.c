@@ -108,6 +108,7 @@ void leaks_peak(const struct live_series *series, struct summary_alloc *to)
 	if (!live_series_peak(series, &peak))
 		return;
 	to->live_peak.known = true;
+	to->live_peak.in_use = peak.held;
 	to->live_peak.bytes = llround(peak.bytes);
 	to->live_peak.low = llround(peak.low);
 	to->live_peak.high = llround(peak.high);

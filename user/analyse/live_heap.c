@@ -453,6 +453,9 @@ int live_heap_look(struct live_heap *h, const struct live_look *look)
 
 		h->in_use[class] += 8 * (double)words_of(look->blocks[i].bytes);
 	}
+	h->facts.in_use = 0;
+	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
+		h->facts.in_use += (uint64_t)h->in_use[class];
 	h->before_ns = h->at_ns;
 	h->at_ns = look->at_ns;
 	HASH_ITER (hh, h->kept, k, next) {

@@ -141,6 +141,7 @@ double live_heap_made(const struct live_heap *h, uint32_t row);
 
 struct live_facts {
 	uint32_t blocks;              /* kept now                                            */
+	uint64_t in_use;              /* bytes, by the last look: usable sizes of all blocks */
 	uint64_t seen;                /* calls passed to live_heap_seen()                     */
 	uint64_t reused, freed, gone; /* ends: address seen again; taken by a realloc; by looks */
 	uint64_t unknown;             /* answers that could not be had: the block stays as it was */

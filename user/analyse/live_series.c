@@ -15,6 +15,8 @@ struct entry {
 		uint32_t image, stack;
 	} key;
 	struct live_series_row row;
+	bool shrunk;   /* live_series_settle() */
+	double before; /* … the sum of its series */
 	UT_hash_handle hh;
 };
 
@@ -26,6 +28,7 @@ struct live_series {
 	struct live_series_moved moved;
 	struct live_series_row other;
 	double times[LIVE_SERIES_TICKS];
+	double held[LIVE_SERIES_TICKS], held_now; /* live_series_held(); 0: not known */
 	uint32_t n_times, stride;
 	uint64_t ticks;
 };
@@ -126,6 +129,7 @@ static void thin(struct live_series *b)
 
 	for (uint32_t i = 0; i < LIVE_SERIES_TICKS / 2; i++) {
 		b->times[i] = b->times[2 * i];
+		b->held[i] = b->held[2 * i];
 		b->other.bytes[i] = b->other.bytes[2 * i];
 	}
 	HASH_ITER (hh, b->entries, e, next) {
@@ -186,9 +190,15 @@ void live_series_tick(struct live_series *b, double t_s)
 	}
 	if (kept) {
 		note(&b->other, b->n_times);
+		b->held[b->n_times] = b->held_now;
 		b->times[b->n_times++] = t_s;
 	}
 	find_spare(b);
+}
+
+void live_series_held(struct live_series *b, double bytes)
+{
+	b->held_now = bytes;
 }
 
 void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint64_t blocks)
@@ -220,19 +230,75 @@ void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
 	row->error.above += error->above;
 }
 
+/* Has the row less than half of its most at the end? Then what that is in bytes says little of the rest. */
+static bool has_shrunk(const struct live_series *b, const struct live_series_row *row)
+{
+	for (uint32_t i = 0; i < b->n_times; i++)
+		if (row->live < row->bytes[i] / 2)
+			return true;
+	return false;
+}
+
+/* What one unit of all rows together is in bytes. */
+static double common_unit(const struct live_series *b)
+{
+	double bytes = 0, units = 0;
+
+	for (const struct entry *e = b->entries; e; e = e->hh.next)
+		if (e->row.live > 0 && e->row.final > 0) {
+			bytes += e->row.final;
+			units += (double)e->row.live;
+		}
+	return units > 0 ? bytes / units : 1;
+}
+
+/* No more than is held in all, from those first that have shrunk. */
+static void fit_moment(struct live_series *b, uint32_t i)
+{
+	double sum[2] = { 0 }, part[2] = { 1, 1 };
+
+	for (struct entry *e = b->entries; e; e = e->hh.next) {
+		e->row.bytes[i] = (int64_t)fmin((double)e->row.bytes[i], b->held[i]);
+		sum[e->shrunk] += fmax(0, (double)e->row.bytes[i]);
+	}
+	if (sum[0] + sum[1] <= b->held[i])
+		return;
+	part[1] = sum[1] > 0 ? fmax(0, b->held[i] - sum[0]) / sum[1] : 0;
+	part[0] = sum[0] > 0 ? fmin(1, b->held[i] / sum[0]) : 0;
+	for (struct entry *e = b->entries; e; e = e->hh.next)
+		e->row.bytes[i] = (int64_t)((double)e->row.bytes[i] * part[e->shrunk]);
+}
+
+static double sum_of(const struct live_series *b, const struct live_series_row *row)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < b->n_times; i++)
+		sum += (double)row->bytes[i];
+	return sum;
+}
+
 void live_series_settle(struct live_series *b)
 {
-	struct entry *e, *next;
+	double common = common_unit(b);
 
-	HASH_ITER (hh, b->entries, e, next) {
-		double by = e->row.live > 0 && e->row.final > 0 ? e->row.final / (double)e->row.live
-								: 1;
+	for (struct entry *e = b->entries; e; e = e->hh.next) {
+		double by = common;
 
+		e->shrunk = has_shrunk(b, &e->row);
+		if (!e->shrunk && e->row.final > 0 && e->row.live > 0)
+			by = e->row.final / (double)e->row.live;
+		e->before = sum_of(b, &e->row);
 		for (uint32_t i = 0; i < b->n_times; i++)
-			e->row.bytes[i] = (int64_t)((double)e->row.bytes[i] * by);
-		e->row.live = (int64_t)((double)e->row.live * by);
-		e->row.area *= by;
+			e->row.bytes[i] = (int64_t)fmax(0, (double)e->row.bytes[i] * by);
+		e->row.live = llround(e->row.final > 0 ? e->row.final
+						       : fmax(0, (double)e->row.live * by));
 	}
+	for (uint32_t i = 0; i < b->n_times; i++)
+		if (b->held[i] > 0)
+			fit_moment(b, i);
+	for (struct entry *e = b->entries; e; e = e->hh.next)
+		e->row.area *= e->before > 0 ? sum_of(b, &e->row) / e->before : 0;
 }
 
 struct live_series_moved live_series_moved(const struct live_series *b)
@@ -313,7 +379,7 @@ bool live_series_peak(const struct live_series *b, struct live_series_peak *ret_
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < b->n_times; i++) {
-		double sum = (double)live_series_other(b, NULL, 0, i);
+		double sum = b->held[i] > 0 ? b->held[i] : (double)live_series_other(b, NULL, 0, i);
 
 		if (sum > peak.bytes) {
 			at = i;
@@ -328,7 +394,8 @@ bool live_series_peak(const struct live_series *b, struct live_series_peak *ret_
 	}
 	peak.t_s = b->times[at];
 	peak.low = peak.high = peak.bytes;
-	if (estimated) {
+	peak.held = b->held[at] > 0;
+	if (estimated && !peak.held) {
 		peak.low = fmax(0, peak.bytes - hypot(sqrt(e.low2), e.below));
 		peak.high = peak.bytes + hypot(sqrt(e.high2), e.above);
 	}

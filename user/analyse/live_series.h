@@ -56,6 +56,8 @@ int live_series_add(struct live_series *b, uint32_t image, stack_id stack, int64
 		    int64_t bytes);
 /* The process has ended or called exec: its memory is gone. */
 void live_series_drop(struct live_series *b, uint32_t image);
+/* What all hold together at the ticks that follow, where that is known and no sum of estimates; bytes. */
+void live_series_held(struct live_series *b, double bytes);
 /* A moment, in seconds since the run began. */
 void live_series_tick(struct live_series *b, double t_s);
 /* So many blocks are live at the end, and older than the age passed to live_series_leaks(). */
@@ -63,7 +65,8 @@ void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint
 
 /*
  * Where what was added are estimates in a unit of their own: what a stack holds now, in bytes, is the sum of what
- * this was called with. live_series_settle() then multiplies each stack's series accordingly.
+ * this was called with. live_series_settle() then multiplies each stack's series accordingly; of one that has less than half
+ * of its most by then, as all of them together are. No moment has more than live_series_held().
  */
 void live_series_final(struct live_series *b, uint32_t image, stack_id stack, double bytes);
 void live_series_settle(struct live_series *b);
@@ -74,6 +77,7 @@ void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
 /* When most was live in all, of the moments kept, and how much, with a 95 % interval; after live_series_settle(). */
 struct live_series_peak {
 	double t_s, bytes, low, high;
+	bool held; /* it is live_series_held(), no estimate */
 };
 /* false: nothing was ever live at one of them. */
 bool live_series_peak(const struct live_series *b, struct live_series_peak *ret_peak);

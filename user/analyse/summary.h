@@ -195,6 +195,7 @@ struct summary_alloc {
 	struct summary_interval bytes_interval, live_interval;
 	struct {
 		bool known;         /* also of bursts, where live memory is                       */
+		bool in_use; /* by the allocators' structures, whoever allocated it: no estimate    */
 		int64_t bytes, low, high; /* most that was live of what was allocated in the run  */
 		int64_t at_ns;      /* since the start of the run                                 */
 	} live_peak;

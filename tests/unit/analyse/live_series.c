@@ -292,6 +292,33 @@ static void estimates_in_a_unit_of_their_own_become_bytes_in_the_end(void **stat
 	(void)state;
 }
 
+/* What held a thousand units once and holds one at the end is not multiplied by what that one is in bytes. */
+static void no_moment_has_more_than_is_held(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	const struct live_series_row *rows[2];
+	struct live_series_peak peak;
+
+	for (int i = 0; i < 20; i++) {
+		live_series_add(b, 1, LEAKY, 1, 100);
+		live_series_add(b, 1, CHURN, 1, i == 9 ? 1000 : i == 10 ? -999 : 0);
+		live_series_held(b, i == 12 ? 300000 : 210000);
+		live_series_tick(b, i);
+	}
+	live_series_final(b, 1, LEAKY, 200000);
+	live_series_final(b, 1, CHURN, 5000);
+	live_series_settle(b);
+	assert_int_equal(live_series_rank(b, rows, 2), 2);
+	assert_int_equal(rows[0]->stack.ix, LEAKY.ix);
+	for (int i = 0; i < 20; i++)
+		assert_true(fabs((double)rows[0]->bytes[i] - 10000. * (i + 1)) < 2);
+	assert_true(rows[1]->bytes[9] > 90000 && rows[1]->bytes[9] <= 110000);
+	assert_int_equal(rows[1]->live, 5000);
+	assert_true(live_series_peak(b, &peak));
+	assert_true(peak.held && peak.t_s == 12 && peak.bytes == 300000 && peak.high == 300000);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +334,7 @@ int main(void)
 		cmocka_unit_test(few_ticks_are_no_evidence),
 		cmocka_unit_test(leaks_come_fastest_first),
 		cmocka_unit_test(estimates_in_a_unit_of_their_own_become_bytes_in_the_end),
+		cmocka_unit_test(no_moment_has_more_than_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

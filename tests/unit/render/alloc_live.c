@@ -73,6 +73,11 @@ static void each_site_has_its_interval_and_how_many_blocks_it_rests_on(void **st
 	assert_non_null(
 		strstr(text, "4.0 MiB      3.0 MiB      5.0 MiB        117   50.0%  leak_here"));
 	assert_null(strstr(text, "thread caches"));
+	sink_close(sink);
+	sink = NULL;
+	a.live_peak.in_use = true;
+	text = text_of(&a, &sink);
+	assert_non_null(strstr(text, "12.0 MiB in use at a look, 4.2 s into the run\n"));
 	(void)state;
 }
 

@@ -253,7 +253,7 @@ static void sampled_figures_have_their_sampler_and_intervals(void **state)
 		.bytes = 4000,
 		.bytes_interval = { 3000, 5500, 8 },
 		.live_interval = { 10, 20, 2 },
-		.live_peak = { true, 15, 12, 25, 3000000000 },
+		.live_peak = { true, false, 15, 12, 25, 3000000000 },
 		.freed_samples = 6,
 		.sites = &site,
 		.n_sites = 1,

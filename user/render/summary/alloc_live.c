@@ -36,6 +36,11 @@ void alloc_live_peak_text(const struct summary_alloc *a, struct sink *out)
 	sink_puts(out, "  ");
 	cells_left(out, "peak", CELLS_LABEL_WIDTH - 2);
 	cells_right(out, unit_bytes(a->live_peak.bytes).s, 12);
+	if (a->live_peak.in_use) {
+		sink_printf(out, " in use at a look, %s into the run\n",
+			    unit_ns(a->live_peak.at_ns).s);
+		return;
+	}
 	sink_printf(out, " live, %s into the run; 95%% interval %s\n",
 		    unit_ns(a->live_peak.at_ns).s,
 		    unit_bytes_range(a->live_peak.low, a->live_peak.high, false).s);
@@ -52,6 +57,7 @@ void alloc_live_peak_json(struct json_doc *d, cJSON *to, const struct summary_al
 	json_number(d, o, "low", a->live_peak.low);
 	json_number(d, o, "high", a->live_peak.high);
 	json_number(d, o, "at_ns", a->live_peak.at_ns);
+	json_truth(d, o, "in_use", a->live_peak.in_use);
 }
 
 void alloc_live_text(const struct summary_alloc *a, struct sink *out)

@@ -21,7 +21,7 @@
  *   alloc      {tier: "off"|"exact"|"sampled"|"bursts"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
  *               covered_to_ns, unseen_objects_bytes, seen_live_bytes (0: nothing is unseen), objects, bytes, freed_objects, freed_bytes, live_objects,
  *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,
- *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval; both: live_peak: {bytes, low, high, at_ns};
+ *               rate, bytes_interval, live_interval, freed_samples, unreported; bursts: {…}, bytes_interval; both: live_peak: {bytes, low, high, at_ns, in_use};
  *               live_estimate: {known, why_not; allocators, low, high, blocks, before_bytes, objects_bytes, looks, failed_looks, look_ns,
  *               reused, unknown, caches_count};
  *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks|no_leaks: [{function, module, live_bytes, bytes_s, low, high, r2, since_s, growth: "leak"|"idle"|"work"|"follows"|"fills"|"stopped",

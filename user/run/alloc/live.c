@@ -387,6 +387,24 @@ static bool look_at_all(struct alloc *al)
 	return any;
 }
 
+/* A moment of the series. */
+static void tick(struct alloc *al, uint64_t now)
+{
+	struct run_live *l = al->live;
+	double held = 0;
+
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct live_facts f;
+
+		if (!l->rows[i].heap)
+			continue;
+		live_heap_facts(l->rows[i].heap, &f);
+		held += (double)f.in_use;
+	}
+	live_series_held(l->series, held);
+	live_series_tick(l->series, (double)(now - session_start_ns(al->run->session)) / 1e9);
+}
+
 void live_row(struct alloc *al, uint64_t now)
 {
 	struct run_live *l = al->live;
@@ -401,8 +419,7 @@ void live_row(struct alloc *al, uint64_t now)
 	any = look_at_all(al);
 	l->next_ns = from + (uint64_t)((double)(l->facts.look_ns - before) / fmax(part, 1e-3));
 	if (any)
-		live_series_tick(l->series,
-				 (double)(now - session_start_ns(al->run->session)) / 1e9);
+		tick(al, now);
 }
 
 void live_closing(struct alloc *al)
@@ -423,8 +440,7 @@ void live_closing(struct alloc *al)
 	for (int tries = 0; tries < LAST_LOOKS && !l->whole; tries++)
 		any |= look_at_all(al);
 	if (any)
-		live_series_tick(l->series,
-				 (double)(now_ns() - session_start_ns(al->run->session)) / 1e9);
+		tick(al, now_ns());
 }
 
 /* --- in the end ------------------------------------------------------------------------------- */
