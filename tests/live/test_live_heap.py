@@ -73,6 +73,11 @@ def heap_profile_and_series_have_what_the_summary_says():
         rows = list(csv.reader(f))
     check(len(rows) > 12, f"only {len(rows)} rows")
     check(any(";leak_here;" in name for name in rows[0]), f"columns: {rows[0]}")
+    peak = run.summary()["alloc"]["live_peak"]
+    check(peak["in_use"], f"the peak is no look's: {peak}")
+    for row in rows[1:]:
+        held = sum(map(int, row[1:]))
+        check(held <= peak["bytes"], f"{row[0]}: {held} live, more than the peak, {peak}")
 
 
 def preloaded(library, name, *args):
