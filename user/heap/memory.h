@@ -32,6 +32,9 @@ struct heap_map {
 /* Where an earlier walk of the same process found what others then need not search for; zeroed: nothing yet. */
 struct heap_found {
 	uint64_t jemalloc; /* the word of .bss that led to its map of pages */
+	/* Searched for in vain: with which images, how often, and how many walks come before the next search. */
+	uint64_t jemalloc_images;
+	uint32_t jemalloc_misses, jemalloc_wait;
 	uint64_t py_pools, py_arenas; /* CPython's variables usedpools and arenas */
 };
 
