@@ -114,7 +114,7 @@ double live_heap_mean_weight(const struct live_heap *h)
 {
 	if (h->n_weights > 0)
 		return h->weights / h->n_weights;
-	return h->n_guessed > 0 ? h->guessed / h->n_guessed : 1;
+	return h->guessed.calls > 0 ? h->guessed.stand_for / h->guessed.calls : 1;
 }
 
 double live_heap_units_of(const struct live_heap *h, const struct kept *k, uint64_t at_ns)
@@ -325,7 +325,7 @@ int live_heap_seen(struct live_heap *h, const struct live_seen *seen)
 	k->thread = seen->thread;
 	k->burst = seen->burst;
 	k->u = (float)u;
-	k->then = (float)(h->lately > 0 ? h->lately : 1);
+	k->then = (float)(h->lately.calls > 0 ? h->lately.stand_for / h->lately.calls : 1);
 	return 0;
 }
 
@@ -341,11 +341,15 @@ void live_heap_freed(struct live_heap *h, uint64_t addr, uint64_t at_ns)
 	drop(h, k);
 }
 
-void live_heap_guess(struct live_heap *h, double weight)
+/* One with few calls, because its program hardly ran, says little of what others' stand for. */
+void live_heap_guess(struct live_heap *h, double calls, double stand_for)
 {
-	h->guessed += weight;
-	h->n_guessed++;
-	h->lately += (weight - h->lately) / (h->lately > 0 ? LATELY : 1);
+	double part = h->guessed.calls > 0 ? 1.0 / LATELY : 1;
+
+	h->guessed.calls += calls;
+	h->guessed.stand_for += fmax(calls, stand_for);
+	h->lately.calls += (calls - h->lately.calls) * part;
+	h->lately.stand_for += (fmax(calls, stand_for) - h->lately.stand_for) * part;
 }
 
 int live_heap_weigh(struct live_heap *h, uint32_t burst, uint32_t thread, double weight)

@@ -113,8 +113,8 @@ int live_heap_seen(struct live_heap *h, const struct live_seen *seen);
 void live_heap_freed(struct live_heap *h, uint64_t addr, uint64_t at_ns);
 /* The first two ages within which reuse is counted together; several intervals between bursts. 1 s. */
 void live_heap_unit(struct live_heap *h, uint64_t unit_ns);
-/* What calls of a burst stand for, about: before any weight is known. */
-void live_heap_guess(struct live_heap *h, double weight);
+/* A burst's calls, and for how many they stand, about: before any weight is known. */
+void live_heap_guess(struct live_heap *h, double calls, double stand_for);
 /* What calls of `thread` in `burst` stand for; until then they stand for the mean. */
 int live_heap_weigh(struct live_heap *h, uint32_t burst, uint32_t thread, double weight);
 /* The addresses that the next look must know about, sorted; the caller frees them. */

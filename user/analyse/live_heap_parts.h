@@ -78,7 +78,10 @@ struct live_heap {
 	struct ended *ended;
 	uint32_t n_ended, room_ended;
 	double weights, n_weights;         /* of those that are known: their mean is the others' */
-	double guessed, n_guessed, lately; /* lately: of the last guesses, about */
+	/* live_heap_guess(): in all, and means of the last ones, about. */
+	struct {
+		double calls, stand_for;
+	} guessed, lately;
 	uint32_t settled_to;               /* the last burst whose weights came                   */
 	double scale; /* of all weights, while it is asked what becomes of estimates: else 1 */
 	/* Of what is in use and not of BEFORE: what no row explains, in each pool by what its rows come to over the

@@ -224,7 +224,7 @@ bool live_apart(const struct alloc *al);
 /* In a burst with returns so many calls were seen, and the returns of so many. */
 void live_returns(struct alloc *al, uint64_t calls, uint64_t results);
 /* What calls of a burst stand for, about, before that is settled; and then. */
-void live_guess(struct alloc *al, double weight);
+void live_guess(struct alloc *al, double calls, double stand_for);
 void live_settled(struct alloc *al, uint32_t burst, uint32_t thread, pid_t pid, double weight);
 void live_process_event(struct alloc *al, const struct process_event *event);
 /* A row of the series; the last look; the heap profile, after the last calls are settled. */

@@ -16,6 +16,9 @@
 #include <string.h>
 
 #define READY_MAX 256 /* bursts that end between two drains */
+#define ABOUT     64
+#define LEFT_LEAST                                                                                 \
+	20 /* a program has at least one part in so many of its CPU time in bursts for itself */
 /* A row takes some 540 bytes: this part of --mem may go into them. */
 #define ROW_BYTES 540
 #define ROWS_PART 4
@@ -49,6 +52,9 @@ struct run_bursts {
 	uint32_t n_ready;
 	uint64_t from_ns;
 	uint64_t guessed_ns; /* the end of the last burst of which guess() was called */
+	double cpu_about,
+		lost_about; /* means of the last ABOUT bursts, about: CPU time, and tracing's part of it */
+	uint32_t n_about;
 	/* Bursts whose returns are traced apart: from `apart_from` on, every second one. */
 	struct burst_match *match;
 	uint32_t apart_from; /* 0: none yet */
@@ -312,25 +318,28 @@ static double weight_about(struct run_bursts *s, const struct burst *burst)
 	s->guessed_ns = burst->close_ns;
 	for (uint32_t i = 0; burst->threads && i < burst->n_threads; i++)
 		cpu += (double)(burst->threads[i].close_ns - burst->threads[i].open_ns);
-	cpu = fmax(cpu > 0 ? cpu : length, lost);
-	return since / length * cpu / fmax(cpu - lost, cpu / 20);
+	/* Of one burst alone what is left of it is a small difference of large numbers. */
+	s->n_about = s->n_about < ABOUT ? s->n_about + 1 : ABOUT;
+	s->cpu_about += ((cpu > 0 ? cpu : length) - s->cpu_about) / s->n_about;
+	s->lost_about += (lost - s->lost_about) / s->n_about;
+	return since / length * s->cpu_about /
+	       fmax(s->cpu_about - s->lost_about, s->cpu_about / LEFT_LEAST);
 }
 
 static void guess(struct alloc *al, const struct burst *burst)
 {
 	struct run_bursts *s = al->bursts;
-	double weight;
+	double stand_for;
 
 	if (burst->apart) {
-		if (burst->calls)
-			live_guess(al, fmax(s->guessed / (double)burst->calls, 1));
+		live_guess(al, (double)burst->calls, s->guessed);
 		s->guessed = 0;
 		return;
 	}
-	weight = weight_about(s, burst);
-	s->guessed += weight * (double)burst->calls;
+	stand_for = weight_about(s, burst) * (double)burst->calls;
+	s->guessed += stand_for;
 	if (!s->apart_from)
-		live_guess(al, weight);
+		live_guess(al, (double)burst->calls, stand_for);
 }
 
 /* One with returns apart: only which of its calls there were counts, not how many. */

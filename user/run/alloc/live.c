@@ -277,13 +277,13 @@ static double for_lost(const struct run_live *l)
 	return l->results && l->calls > l->results ? (double)l->calls / (double)l->results : 1;
 }
 
-void live_guess(struct alloc *al, double weight)
+void live_guess(struct alloc *al, double calls, double stand_for)
 {
 	struct run_live *l = al->live;
 
 	for (uint32_t i = 0; l && i < l->n; i++)
 		if (l->rows[i].heap)
-			live_heap_guess(l->rows[i].heap, weight);
+			live_heap_guess(l->rows[i].heap, calls, stand_for);
 }
 
 void live_settled(struct alloc *al, uint32_t burst, uint32_t thread, pid_t pid, double weight)
