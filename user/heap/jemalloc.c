@@ -44,7 +44,6 @@ enum {
 	MISSES_MAX = 16,     /* … as long as none of so many is one                     */
 	PART_MAX = 64 << 10, /* bytes of a leaf that are read at once, to decide that   */
 	LOOKUP_MAX = 4096,   /* bytes: the sizes that the table of bytes is for         */
-	MISSED_MAX = 6,      /* searches in vain, after which one walk of 2^6 makes one */
 };
 
 #define ADDR_MASK 0xffffffffffffULL
@@ -263,9 +262,9 @@ static uint64_t root_as_before(struct walk *w)
 	return root_by(w, at, word & ADDR_MASK);
 }
 
-static uint64_t search_root(struct walk *w)
+static uint64_t find_root(struct walk *w)
 {
-	uint64_t failed = 0, root = 0;
+	uint64_t failed = 0, root = root_as_before(w);
 
 	for (uint32_t i = 0; !root && i < w->mem->n_maps; i++) {
 		const struct heap_map *m = &w->mem->maps[i];
@@ -298,43 +297,6 @@ static uint64_t search_root(struct walk *w)
 			failed = word;
 		}
 	}
-	return root;
-}
-
-/* Where images have their .bss, as a number: an image that is loaded or unloaded changes it. */
-static uint64_t images_of(const struct heap_memory *mem)
-{
-	uint64_t h = 1;
-
-	for (uint32_t i = 0; i < mem->n_maps; i++)
-		if (mem->maps[i].kind == HEAP_MAP_ZEROED)
-			h = (h ^ mem->maps[i].start) * 0x9e3779b97f4a7c15ULL;
-	return h;
-}
-
-/*
- * Most processes have no jemalloc, and a search reads all that lies behind a .bss, which may be the heap of another
- * allocator: the more often it was in vain with the same images, the less often it is made.
- */
-static uint64_t find_root(struct walk *w)
-{
-	struct heap_found *found = w->mem->found;
-	uint64_t images = found ? images_of(w->mem) : 0, root = root_as_before(w);
-
-	if (root || !found)
-		return root ?: search_root(w);
-	if (found->jemalloc_images != images) {
-		found->jemalloc_images = images;
-		found->jemalloc_misses = found->jemalloc_wait = 0;
-	}
-	if (found->jemalloc_wait) {
-		found->jemalloc_wait--;
-		return 0;
-	}
-	root = search_root(w);
-	if (!root && found->jemalloc_misses < MISSED_MAX)
-		found->jemalloc_misses++;
-	found->jemalloc_wait = root ? 0 : (1u << found->jemalloc_misses) - 1;
 	return root;
 }
 

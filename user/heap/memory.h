@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HEAP_PAGE = 4096 };
+enum { HEAP_PAGE = 4096, HEAP_WALKERS_MAX = 8 };
 
 enum heap_map_kind {
 	HEAP_MAP_OTHER,   /* file, shared, not writable                                     */
@@ -32,9 +32,13 @@ struct heap_map {
 /* Where an earlier walk of the same process found what others then need not search for; zeroed: nothing yet. */
 struct heap_found {
 	uint64_t jemalloc; /* the word of .bss that led to its map of pages */
-	/* Searched for in vain: with which images, how often, and how many walks come before the next search. */
-	uint64_t jemalloc_images;
-	uint32_t jemalloc_misses, jemalloc_wait;
+	/* Of each allocator that is searched for: how often in vain, with these images, and how many walks come
+	 * before the next search. */
+	uint64_t images;
+	struct {
+		uint32_t missed, wait;
+		bool there; /* it was found: a walk that does not was in the middle of a change */
+	} searched[HEAP_WALKERS_MAX];
 	uint64_t py_pools, py_arenas; /* CPython's variables usedpools and arenas */
 };
 

@@ -299,38 +299,6 @@ static void a_place_that_leads_nowhere_any_more_is_searched_for(void **state)
 	}
 }
 
-/* Of a process that has none, ever fewer walks search for one; where an image is loaded, the next one does. */
-static void what_is_not_there_is_searched_for_less_and_less(void **state)
-{
-	struct heap_found found = { 0 };
-	uint32_t searches = 0, walks = 0;
-	uint64_t searched;
-
-	(void)state;
-	for (uint64_t i = 0; i < 65; i++)
-		put(JE_BSS + 128 * i, i % 2 ? JE_LEAF : JE_EDATA);
-	put(JE_LEAF, JE_EDATA); /* an entry of nothing */
-	fake.mem.found = &found;
-	fake.reads = 0;
-	assert_int_equal(walk(), -ENOENT);
-	searched = fake.reads;
-	assert_true(searched > 10);
-	for (int i = 0; i < 200; i++) {
-		fake.reads = 0;
-		assert_int_equal(walk(), -ENOENT);
-		searches += fake.reads > searched / 2;
-	}
-	assert_in_range(searches, 6, 8); /* after 1, 3, 7, 15, 31, 63 and then each 63 walks */
-	found.jemalloc_images++;
-	fake.reads = 0;
-	assert_int_equal(walk(), -ENOENT);
-	assert_true(fake.reads > searched / 2);
-	extent(1, JE_MEM, 12288, 0, 10, true, 5);
-	while (walk() == -ENOENT && walks < 100)
-		walks++;
-	assert_in_range(walks, 1, 63);
-}
-
 int main(void)
 {
 #define FACT(f) cmocka_unit_test_setup_teardown(f, fresh, done)
@@ -350,7 +318,6 @@ int main(void)
 		FACT(one_block_is_known_from_its_extent),
 		FACT(the_root_found_before_is_not_searched_for_again),
 		FACT(a_place_that_leads_nowhere_any_more_is_searched_for),
-		FACT(what_is_not_there_is_searched_for_less_and_less),
 		FACT(room_is_the_smallest_class_that_is_large_enough),
 	};
 
