@@ -71,6 +71,15 @@ static const char *in_site(const struct site_row *row, char *buf, size_t size)
 	return buf;
 }
 
+/*
+ * A command that began and ended in the run, such as a compiler: what it fills its memory with is its work, and has ended with
+ * it. Sites whose blocks stay are another matter.
+ */
+static bool was_a_job(const struct run_summary *s)
+{
+	return s->target == RUN_COMMAND && s->end == RUN_END_TARGET;
+}
+
 /* The process's private memory, where no site is known to leak. */
 static bool private_leaks(const struct run_summary *s)
 {
@@ -78,7 +87,7 @@ static bool private_leaks(const struct run_summary *s)
 	int64_t grown = (s->memory.last - s->memory.base) * 1024;
 	bool idle = l->says == GROWTH_LEAK_IDLE && !l->work->own;
 
-	return !is_traced(s) && s->memory.known &&
+	return !is_traced(s) && s->memory.known && !was_a_job(s) &&
 	       (s->shape.kind == TREND_SHAPE_GROWING || l->says == GROWTH_LEAK_WORK) &&
 	       growth_is_leak(l->says) && grown >= (idle ? LEAST_IDLE_BYTES : LEAST_BYTES);
 }

@@ -218,6 +218,9 @@ static void say_hot(struct verdict *v, const struct run_summary *s)
 	struct own_function own = find_own(s);
 	int64_t samples = (int64_t)s->oncpu.samples, kernel = (int64_t)s->oncpu.kernel_samples;
 
+	/* A part of the interpreter that has no name is no answer where its user's functions have. */
+	if (hot && hot->name[0] == '[' && s->oncpu.n_interpreted > 0)
+		hot = NULL;
 	if (probes_lead(s)) {
 		SAY(v, ", %s of it in the traps of memscope's own allocation probes",
 		    unit_percent((int64_t)s->oncpu.probe_samples, samples).s);
@@ -235,7 +238,11 @@ static void say_hot(struct verdict *v, const struct run_summary *s)
 		    hot->name);
 	if (own.name && (!hot || strcmp(own.name, hot->name) != 0))
 		SAY(v, ", %s in or for %.100s", unit_percent(own.samples, samples).s, own.name);
-	if (!hot && !own.name && first)
+	if (!hot && !own.name && s->oncpu.n_interpreted > 0)
+		SAY(v, ", spread over many functions (the first, %.100s, has %s)",
+		    s->oncpu.interpreted[0].name,
+		    unit_percent(s->oncpu.interpreted[0].self, samples).s);
+	else if (!hot && !own.name && first)
 		SAY(v, ", spread over many functions (the first, %.100s, has %s)", first->name,
 		    unit_percent(first->self, samples).s);
 }

@@ -92,6 +92,11 @@ static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void
 	s.alloc.unnamed = true;
 	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "growth shows"));
 	assert_null(strstr(only(&s, DIAGNOSIS_LEAK), "--alloc=exact"));
+	s.target = RUN_COMMAND;
+	assert_int_equal(diagnose(&s, found), 1);
+	s.end = RUN_END_TARGET; /* it was work to be done, and has ended */
+	assert_int_equal(diagnose(&s, found), 0);
+	s.end = RUN_END_DURATION;
 	s.memory.last -= 1;
 	assert_int_equal(diagnose(&s, found), 0);
 }

@@ -74,7 +74,7 @@ static void own_function_is_named_beside_the_librarys(void **state)
 	struct run_summary s = run(0.98);
 	int64_t n = (int64_t)s.oncpu.samples;
 	const struct top_row top = { .name = "memmove", .self = n / 2 };
-	const struct top_row python = { .name = "parse (app.py)", .self = n / 4 * 3 };
+	struct top_row python = { .name = "parse (app.py)", .self = n / 4 * 3 };
 	const struct site_row site = { .function = "copy_rows", .value = n / 4 * 3 };
 
 	s.oncpu.by_self = &top;
@@ -88,6 +88,11 @@ static void own_function_is_named_beside_the_librarys(void **state)
 	assert_says(verdict_of(&s).sentence, "75.0% in or for parse (app.py).");
 	s.oncpu.by_self = &(struct top_row){ .name = "parse (app.py)", .self = n / 5 };
 	assert_says(verdict_of(&s).sentence, "CPU, 75.0% of it in or for parse (app.py).");
+	/* A function of the interpreter without a name is nobody's answer. */
+	python.self = n / 16;
+	s.oncpu.by_self = &(struct top_row){ .name = "[python3.11+0x50a500]", .self = n / 5 };
+	assert_says(verdict_of(&s).sentence,
+		    "CPU, spread over many functions (the first, parse (app.py), has 6.");
 }
 
 static void what_is_true_as_well_is_said_after_the_most_serious(void **state)

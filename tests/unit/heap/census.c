@@ -9,7 +9,6 @@
 #include "heap/census.h"
 #include "jemalloc_fixture.h"
 
-
 static struct fake_memory fake;
 
 static int fresh(void **state)
