@@ -1,20 +1,25 @@
 """Runs scenarios and judges the last sentence: is it the cause, and does it name the function?
 
-    answers.py [--all | --quick | --held-out | --tuned | NAME…] [--keep DIR] [--repeat N] [--jobs N]
+    answers.py [--all | --quick | --held-out | --tuned | NAME | PATTERN…] [--load idle|busy|both]
+               [--repeat N] [--jobs N] [--keep DIR]
 
-Prints a line a run and, at the end, the confusion matrix: the true cause against the first that was named. As root.
-"Short of CPU" is judged only where other programs left the machine alone, for elsewhere it is true of any program that
-computes: such a run is shown as disturbed, and counted apart. BUILD and MEMSCOPE as for live tests.
+PATTERN is one of the shell: 'java-*', '*-gc'. Prints a line a run and, at the end, as Markdown, the confusion matrix (the
+true cause against the first that was named), what was right by language, and which healthy ones were accused. As root.
+
+--load busy: beside as many programs that compute as there are CPUs, with less priority than the service has. Without them,
+"short of CPU" is judged only where other programs left the machine alone, for elsewhere it is true of any program that
+computes: such a run is called disturbed, and counted apart. BUILD and MEMSCOPE as for live tests.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import fnmatch
 import json
 import os
+import re
+import resource
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +27,10 @@ import threading
 import time
 
 sys.dont_write_bytecode = True
+import faults  # noqa: E402
+import programs  # noqa: E402
 import scenarios  # noqa: E402
+from faults import Missing  # noqa: E402,F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(HERE, "../../build")))
@@ -33,17 +41,16 @@ READY_S = 60
 # one that is declared, and no other.
 FIRST = -10
 OTHERS_CPUS = 0.4  # of other programs, from here on a run is disturbed
-PREDICTED = ("leak", "growing", "gc", "lock", "starved", "quota", "disk", "peer", "waiting", "cpu", "mixed", "idle",
+PREDICTED = ("leak", "growing", "gc", "lock", "starved", "quota", "stopped", "disk", "peer", "waiting", "cpu", "mixed", "idle",
              "nothing")
 KINDS = {"leaking": "leak", "growing": "growing", "gc-bound": "gc", "contended": "lock", "cpu-bound": "cpu",
          "memory-bound": "cpu", "mixed": "mixed", "idle": "idle", "nothing": "nothing"}
+# What it waits for, as the sentence has it.
+WAITS = (("for disk", "disk"), ("for a socket", "peer"), ("for a file lock", "lock"), ("stopped", "stopped"))
 HEALTHY = ("idle", "mixed", "cpu")
+SAME = {"growing": "leak"}  # memory that goes on growing, whoever keeps it
 
-Answer = collections.namedtuple("Answer", "row first right named disturbed sentence")
-
-
-class Missing(Exception):
-    """What a scenario needs is not installed."""
+Answer = collections.namedtuple("Answer", "row load first right named disturbed sentence")
 
 
 def build():
@@ -54,81 +61,18 @@ def build():
             ("service_cxx", "service_cxx.cc", ["g++", "-O2", "-g", "-pthread", "-o", "OUT", "IN"]),
             ("service_go", "service.go", ["go", "build", "-o", "OUT", "IN"]),
             ("service_rust", "service.rs", ["rustc", "-O", "-g", "-o", "OUT", "IN"]),
+            ("service_hs", "Service.hs", ["ghc", "-O", "-threaded", "-rtsopts", "-outputdir", BUILT + "/hs", "-o", "OUT", "IN"]),
             ("Service.class", "Service.java", ["javac", "-d", BUILT, "IN"])):
         out, source = os.path.join(BUILT, out), os.path.join(HERE, source)
         if not shutil.which(command[0]):
             continue
         if not os.path.exists(out) or os.path.getmtime(out) < os.path.getmtime(source):
-            subprocess.run([out if w == "OUT" else source if w == "IN" else w for w in command], check=True)
-
-
-class Peer(threading.Thread):
-    """Answers each request after 20 ms."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.start()
-
-    def run(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.answer, args=(client,), daemon=True).start()
-
-    @staticmethod
-    def answer(client):
-        try:
-            while client.recv(64):
-                time.sleep(0.02)
-                client.sendall(b"price 42")
-        except OSError:
-            pass
-
-
-class Group:
-    """A control group with limits: those of a v1 controller, or of the unified hierarchy."""
-
-    def __init__(self, controller, v1, unified):
-        name = f"memscope-answers-{os.getpid()}-{threading.get_ident()}"
-        old = os.path.isdir(f"/sys/fs/cgroup/{controller}")
-        self.dir = os.path.join(f"/sys/fs/cgroup/{controller}" if old else "/sys/fs/cgroup", name)
-        try:
-            os.mkdir(self.dir)
-            for file, text in (v1 if old else unified).items():
-                self.put(file, text)
-        except OSError as e:
-            self.end()
-            raise Missing(f"no limit of {controller} can be set: {e}") from e
-
-    def put(self, file, text):
-        with open(os.path.join(self.dir, file), "w") as f:
-            f.write(text)
-
-    def end(self):
-        for _ in range(50):
-            try:
-                return os.rmdir(self.dir) if os.path.isdir(self.dir) else None
-            except OSError:
-                time.sleep(0.1)
-
-
-def fifth_of_a_cpu():
-    return Group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"}, {"cpu.max": "20000 100000"})
-
-
-def slow_disk(path):
-    """50 writes a second to the disk that `path` is on: 20 ms each."""
-    device = os.stat(path).st_dev
-    with open(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/uevent") as f:
-        disk = f"{os.major(device)}:{os.minor(device)}"
-        if "DEVTYPE=partition" in f.read():
-            with open(f"/sys/dev/block/{disk}/../dev") as whole:
-                disk = whole.read().strip()
-    return Group("blkio", {"blkio.throttle.write_iops_device": f"{disk} 50"}, {"io.max": f"{disk} wiops=50"})
+            r = subprocess.run([out if w == "OUT" else source if w == "IN" else w for w in command], capture_output=True,
+                               text=True)
+            if r.returncode:
+                print(f"# {source} cannot be built: {r.stdout}{r.stderr}", file=sys.stderr)
+            elif os.path.exists(out):
+                os.utime(out)
 
 
 def raise_priority(pid=0):
@@ -149,64 +93,62 @@ def cpu_seconds():
 
 
 def own_seconds(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        t = f.read().rsplit(")", 1)[1].split()
-    return (int(t[11]) + int(t[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def postgres(scratch):
-    """A cluster of its own, made by its own user: it refuses to run as root."""
-    found = shutil.which("initdb") or shutil.which("initdb", path="/usr/lib/postgresql/15/bin")
-    if not found:
-        raise Missing("initdb is not installed")
-    data, tools = os.path.join(scratch, "data"), os.path.dirname(os.path.realpath(found))
-    os.chmod(scratch, 0o755)
-    os.mkdir(data)
-    shutil.chown(data, "nobody")
-    r = subprocess.run([os.path.join(tools, "initdb"), "-D", data, "-A", "trust", "-N"], user="nobody", cwd=data,
-                       env={"PATH": os.environ["PATH"], "LC_ALL": "C"}, capture_output=True, text=True)
-    if r.returncode:
-        raise Missing(f"initdb: {r.stderr.strip()[-200:]}")
-    return [os.path.join(tools, "postgres"), "-D", data, "-k", data, "-c", "listen_addresses="]
+    """Of a process, its children and those that it had; 0: it has ended."""
+    used = 0
+    for p in [pid] + faults.children(pid):
+        try:
+            with open(f"/proc/{p}/stat") as f:
+                used += sum(map(int, f.read().rsplit(")", 1)[1].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+        except OSError:
+            pass
+    return used
 
 
 class Service:
     """A scenario's program, working; with what disturbs it."""
 
     def __init__(self, row, scratch):
-        self.hogs, self.group, self.peer, self.process = [], None, None, None
-        argument = os.path.join(scratch, "journal")
-        if row.mode == "peer":
-            self.peer = Peer()
-            argument = str(self.peer.port)
-        command = [w.replace("BUILT", BUILT).replace("SOURCES", HERE) if w != "ARGUMENT" else argument
-                   for w in row.command]
-        options = {}
-        if row.language == "postgres":
-            command, options = postgres(scratch), {"user": "nobody", "cwd": scratch}
-        if not shutil.which(command[0]):
-            raise Missing(f"{os.path.basename(command[0])} is not there")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        stdin=subprocess.DEVNULL, start_new_session=True, **options)
-        if row.mode != "starved":
-            raise_priority(self.process.pid)
-        if row.language in ("redis", "postgres"):
-            time.sleep(3)
-        else:
-            self.wait_ready(row)
-        if row.mode == "starved":
-            self.hogs = [subprocess.Popen([os.path.join(BUILT, "service"), "hot"], stdout=subprocess.DEVNULL)
-                         for _ in range(2 * os.cpu_count())]
+        self.faults, self.group, self.process, self.program = [], None, None, None
         try:
-            if row.mode == "quota":
-                self.group = fifth_of_a_cpu()
-            elif row.mode == "disk":
-                self.group = slow_disk(scratch)
-        except (OSError, Missing) as e:
+            self.start(row, scratch)
+            self.put_faults(row, scratch)
+        except BaseException:
             self.end()
-            raise Missing(str(e)) from e
-        if self.group:
-            self.group.put("cgroup.procs", str(self.process.pid))
+            raise
+
+    def start(self, row, scratch):
+        if row.program:
+            self.program = programs.start(row.program, row.mode, scratch)
+            self.process = self.program.process
+        else:
+            argument = os.path.join(scratch, "journal")
+            if row.mode == "peer":
+                self.faults.append(faults.Peer())
+                argument = str(self.faults[0].port)
+            command = [w.replace("BUILT", BUILT).replace("SOURCES", HERE) if w != "ARGUMENT" else argument
+                       for w in row.command]
+            faults.found(command[0])
+            if "Service" in command and not os.path.exists(os.path.join(BUILT, "Service.class")):
+                raise Missing("javac is not installed")
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                            stdin=subprocess.DEVNULL, start_new_session=True)
+            self.wait_ready(row)
+        if self.process and row.mode != "starved":
+            for pid in [self.process.pid] + faults.children(self.process.pid):
+                raise_priority(pid)
+
+    def put_faults(self, row, scratch):
+        if row.mode == "starved":
+            self.faults.append(faults.Hogs(os.path.join(BUILT, "service")))
+        elif row.mode == "stopped":
+            self.faults.append(faults.Stop(self.process.pid, row.seconds))
+        elif row.mode in ("quota", "disk"):
+            self.group = faults.fifth_of_a_cpu() if row.mode == "quota" else faults.slow_disk(scratch)
+            for pid in [self.process.pid] + faults.children(self.process.pid):
+                self.group.add(pid)
+        if self.program and self.program.after_group:
+            self.program.after_group()
+            time.sleep(1)
 
     def wait_ready(self, row):
         line = []
@@ -214,17 +156,29 @@ class Service:
         reader.start()
         reader.join(READY_S)
         if line != [b"ready\n"]:
-            self.end()
             raise RuntimeError(f"{row.name}: did not become ready")
 
+    def recording(self):
+        """Call when memscope starts."""
+        for f in self.faults:
+            if isinstance(f, faults.Stop):
+                f.start()
+
+    def target(self, row):
+        """What of memscope's arguments says whom to profile, and how long."""
+        if self.process:
+            return ["-p", str(self.process.pid), "-d", str(row.seconds)], []
+        return [], ["--"] + self.program.command
+
     def end(self):
-        for p in self.hogs + [self.process]:
-            p.kill() if p in self.hogs else os.killpg(p.pid, signal.SIGKILL)
-            p.wait()
+        for f in self.faults:
+            f.end()
+        if self.process:
+            faults.kill_all(self.process)
+        if self.program:
+            self.program.end()
         if self.group:
             self.group.end()
-        if self.peer:
-            self.peer.listener.close()
 
 
 def predicted(verdict):
@@ -232,32 +186,35 @@ def predicted(verdict):
     if kind == "starved":
         return "quota" if "quota" in sentence else "starved"
     if kind == "waiting":
-        return "disk" if "for disk" in sentence else "peer" if "for a socket" in sentence else "waiting"
+        return next((cause for words, cause in WAITS if words in sentence), "waiting")
     return KINDS[kind]
 
 
-def judge(row, verdict, disturbed):
+def judge(row, verdict, load="idle", disturbed=False):
     first = predicted(verdict)
-    right = first in HEALTHY if row.cause == "healthy" else first == row.cause
+    right = first in HEALTHY if row.cause == "healthy" else SAME.get(first, first) == row.cause
     if row.cause == "idle" and "waited" in verdict["sentence"] and "events" not in verdict["sentence"] \
             and "timer" not in verdict["sentence"]:
         right = False  # it accuses a wait of a program at rest
-    named = not row.function or row.function in verdict["sentence"]
-    return Answer(row, first, right, named, disturbed, verdict["sentence"])
+    named = not row.function or re.search(row.function, verdict["sentence"]) is not None
+    return Answer(row, load, first, right, named, disturbed, verdict["sentence"])
 
 
-def run(row, keep=None):
+def run(row, keep=None, load="idle"):
     """One answer. Missing: what it needs is not there."""
     scratch = tempfile.mkdtemp(prefix="memscope-answers-")
-    out = os.path.join(keep or scratch, row.name)
+    out = os.path.join(keep or scratch, f"{row.name}{'-busy' if load == 'busy' else ''}.{time.monotonic_ns()}")
     os.makedirs(os.path.dirname(out), exist_ok=True)
     try:
         service = Service(row, scratch)
+        pid = service.process.pid if service.process else 0
         try:
-            begin = cpu_seconds(), own_seconds(service.process.pid), time.monotonic()
-            r = subprocess.run([MEMSCOPE, "-q", "-p", str(service.process.pid), "-d", str(row.seconds), "-o", out],
-                               capture_output=True, text=True, timeout=300, preexec_fn=raise_priority, start_new_session=True)
-            used = cpu_seconds() - begin[0] - (own_seconds(service.process.pid) - begin[1])
+            whom, command = service.target(row)
+            begin = cpu_seconds(), own_seconds(pid), time.monotonic(), children_seconds()
+            service.recording()
+            r = subprocess.run([MEMSCOPE, "-q"] + whom + ["-o", out] + command, capture_output=True, text=True, timeout=300,
+                               preexec_fn=raise_priority, start_new_session=True)
+            used = cpu_seconds() - begin[0] - (own_seconds(pid) - begin[1]) - (children_seconds() - begin[3] if command else 0)
             others = used / (time.monotonic() - begin[2])
         finally:
             service.end()
@@ -266,43 +223,72 @@ def run(row, keep=None):
         with open(os.path.join(out, "summary.json")) as f:
             summary = json.load(f)
         # memscope's own CPU time is most of what others used where the machine is quiet.
-        own = summary["own"]["cpu_ns"] / 1e9 / row.seconds if summary.get("own") else 0
-        return judge(row, summary["verdict"], row.mode != "starved" and others - own > OTHERS_CPUS)
+        own = summary["own"]["cpu_ns"] / 1e9 / row.seconds if summary.get("own") and not command else 0
+        return judge(row, summary["verdict"], load, row.mode != "starved" and load == "idle" and others - own > OTHERS_CPUS)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+# --- the report, in Markdown -----------------------------------------------------------------------------------------------
+
+
+def good(a):
+    return a.right and a.named
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
+
+
+def fraction(answers, test):
+    return f"{sum(map(test, answers))}/{len(answers)}"
+
+
 def matrix(answers):
-    causes = list(dict.fromkeys(list(scenarios.MODES.values())))
     columns = [p for p in PREDICTED if any(a.first == p for a in answers)]
-    lines = ["true cause " + "".join(f"{c:>9}" for c in columns) + "   right  and function"]
-    for cause in causes:
+    rows = []
+    for cause in dict.fromkeys(scenarios.CAUSES.values()):
         of = [a for a in answers if a.row.cause == cause]
         if of:
             counts = collections.Counter(a.first for a in of)
-            lines.append(f"{cause:<11}" + "".join(f"{counts[c] or '.':>9}" for c in columns) +
-                         f"{sum(a.right for a in of):>5}/{len(of)}{sum(a.right and a.named for a in of):>9}/{len(of)}")
-    return "\n".join(lines)
+            rows.append([cause] + [counts[c] or "" for c in columns] + [fraction(of, lambda a: a.right), fraction(of, good)])
+    return table(["true cause"] + columns + ["right", "and function"], rows)
+
+
+def by_language(answers):
+    languages = sorted({a.row.language for a in answers})
+    return table(["language"] + languages, [
+        ["right, and function"] + [fraction([a for a in answers if a.row.language == x], good) for x in languages]])
 
 
 def report(answers):
-    for title, of in (("undisturbed", [a for a in answers if not a.disturbed]),
-                      ("disturbed: other programs had CPUs", [a for a in answers if a.disturbed])):
-        if of:
-            held = [a for a in of if a.row.held_out]
-            print(f"\n{title}: {sum(a.right and a.named for a in of)} of {len(of)} right; of those held out "
-                  f"{sum(a.right and a.named for a in held)} of {len(held)}\n{matrix(of)}")
+    for title, of in (("undisturbed", [a for a in answers if a.load == "idle" and not a.disturbed]),
+                      ("disturbed: other programs had CPUs", [a for a in answers if a.load == "idle" and a.disturbed]),
+                      ("beside programs that compute", [a for a in answers if a.load == "busy"])):
+        if not of:
+            continue
+        accused = [a for a in of if a.row.cause in ("idle", "healthy") and not a.right]
+        print(f"\n### {title}: {fraction(of, good)} right with the function, {fraction(of, lambda a: a.right)} by the cause; "
+              f"of those held out {fraction([a for a in of if a.row.held_out], good)}\n\n{matrix(of)}\n\n{by_language(of)}\n")
+        print(f"Healthy, and accused: {', '.join(f'{a.row.name} ({a.first})' for a in accused) or 'none'}.")
 
 
-def shown(row, keep):
+def shown(row, keep, load):
     """One answer, and its line; None where there is none."""
     try:
-        a = run(row, keep)
-    except (Missing, RuntimeError, subprocess.TimeoutExpired) as e:
+        a = run(row, keep, load)
+    except (Missing, RuntimeError, OSError, subprocess.TimeoutExpired) as e:
         print(f"{'skipped' if isinstance(e, Missing) else 'FAILED':<10}{row.name:<16}{e}", flush=True)
         return None
-    verdict = "right" if a.right and a.named else "function" if a.right else "WRONG"
-    print(f"{verdict:<10}{row.name:<16}{a.first:<9}{'disturbed ' if a.disturbed else ''}{a.sentence}", flush=True)
+    verdict = "right" if good(a) else "function" if a.right else "WRONG"
+    print(f"{verdict:<10}{row.name:<16}{a.first:<9}{'busy ' if load == 'busy' else ''}{'disturbed ' if a.disturbed else ''}"
+          f"{a.sentence}", flush=True)
     return a
 
 
@@ -313,16 +299,29 @@ def main():
     p.add_argument("--quick", action="store_true")
     p.add_argument("--held-out", action="store_true")
     p.add_argument("--tuned", action="store_true", help="those that are not held out")
+    p.add_argument("--load", choices=("idle", "busy", "both"), default="idle")
     p.add_argument("--keep")
+    p.add_argument("--list", action="store_true", help="their names, causes and functions; runs nothing")
     p.add_argument("--repeat", type=int, default=1)
     p.add_argument("--jobs", type=int, default=1, help="so many at a time, where the machine has the CPUs")
     args = p.parse_args()
     rows = [r for r in scenarios.scenarios()
-            if args.all or r.name in args.names or args.quick and r.quick or args.held_out and r.held_out or
-            args.tuned and not r.held_out]
+            if args.all or any(fnmatch.fnmatch(r.name, n) for n in args.names) or args.quick and r.quick or
+            args.held_out and r.held_out or args.tuned and not r.held_out]
+    if args.list:
+        for r in rows:
+            print(f"{r.name:<18}{r.cause:<9}{'held out ' if r.held_out else '':<9}{r.function}")
+        return 0
     build()
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        answers = [a for a in pool.map(lambda row: shown(row, args.keep), rows * args.repeat) if a]
+    answers = []
+    for load in ("idle", "busy") if args.load == "both" else (args.load,):
+        hogs = faults.Hogs(os.path.join(BUILT, "service"), 1) if load == "busy" else None
+        try:
+            with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+                answers += [a for a in pool.map(lambda row: shown(row, args.keep, load), rows * args.repeat) if a]
+        finally:
+            if hogs:
+                hogs.end()
     report(answers)
     return 0 if answers else 1
 

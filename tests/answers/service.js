@@ -1,21 +1,84 @@
-// Idle after some work: libuv's pool and V8's platform without anything to do. With "hot": a loop that computes.
+// A small service in JavaScript whose trouble is known: MODE [ARGUMENT]. Some work is done first, so libuv's pool and V8's
+// platform are there. "ready" on stdout when it works.
 const fs = require("fs");
+const net = require("net");
+
+const [, , mode, argument] = process.argv;
+const visits = [];
+const cache = new Map();
+let journal, backend, catalogue, sink = 0;
 
 function rankItems(n) {
   let h = n;
   for (let i = 0; i < 200000; i++) h = (h * 31 + i) % 1000003;
-  return h;
+  sink += h;
 }
+
+function rememberVisit(n) {
+  const visit = [];
+  for (let i = 0; i < 500; i++) visit.push({ page: n + i, at: i / 2 + 0.25 });
+  visits.push(visit);
+}
+
+function writeJournal(n) {
+  fs.writeSync(journal, "a".repeat(4096), (n % 64) * 4096);
+  fs.fsyncSync(journal);
+}
+
+function growTree(depth) {
+  return depth ? { left: growTree(depth - 1), right: growTree(depth - 1), depth } : { depth };
+}
+
+// Half of the answers are kept until they are old, so the collector has to copy and to mark.
+function buildAnswer(n) {
+  visits[n % 64] = growTree(11);
+}
+
+function askPricing() {
+  backend.write("how much");
+}
+
+function cachePut(n) {
+  cache.set(n % 1024, "x".repeat(100) + n);
+}
+
+function forever(work, pause) {
+  let n = 0;
+  const turn = () => {
+    work(n++);
+    pause ? setTimeout(turn, pause) : setImmediate(turn);
+  };
+  turn();
+}
+
+const start = {
+  hot: () => forever(rankItems),
+  leak: () => forever(rememberVisit, 2),
+  disk: () => {
+    journal = fs.openSync(argument, "w");
+    forever(writeJournal);
+  },
+  gc: () => {
+    catalogue = growTree(19);
+    forever(buildAnswer);
+  },
+  peer: () => {
+    backend = net.connect(Number(argument), "127.0.0.1", askPricing);
+    backend.on("data", askPricing);
+  },
+  cache: () => {
+    for (let n = 0; n < 1024; n++) cachePut(n);
+    forever(cachePut, 2);
+  },
+  idle: () => {},
+};
 
 let left = 8;
 for (let i = 0; i < 8; i++) {
   fs.readFile("/etc/passwd", () => {
     if (--left) return;
+    start[mode]();
     console.log("ready");
-    if (process.argv[2] === "hot") (function turn(n) {
-      rankItems(n);
-      setImmediate(turn, n + 1);
-    })(0);
   });
 }
 setTimeout(() => {}, 3600000);

@@ -1,6 +1,7 @@
 """The same service in Python: threads, locks, sockets and a pool of its standard library."""
 
 import concurrent.futures
+import gc
 import os
 import socket
 import sys
@@ -8,7 +9,7 @@ import threading
 import time
 
 totals_lock = threading.Lock()
-sessions, cache = [], {}
+sessions, cache, catalogue = [], {}, []
 
 
 def parse(n):
@@ -40,6 +41,18 @@ def write_journal(fd, n):
 def ask_backend(peer, n):
     peer.sendall(b"%8d" % n)
     return peer.recv(64)
+
+
+class Item:
+    def __init__(self, n):
+        self.n, self.me = n, self
+
+
+def build_answer(n):
+    """Cycles, and a collection after each answer: it looks at all of the catalogue."""
+    for i in range(50):
+        Item(n + i)
+    gc.collect()
 
 
 def cache_put(n):
@@ -75,6 +88,9 @@ def main():
     elif mode == "peer":
         peer = socket.create_connection(("127.0.0.1", int(arg)))
         forever(lambda n: ask_backend(peer, n))
+    elif mode == "gc":
+        catalogue.extend([i] for i in range(400000))
+        forever(build_answer)
     elif mode == "cache":
         for n in range(4096):
             cache_put(n)

@@ -1,0 +1,168 @@
+"""What goes wrong around a service: a slow peer, a slow disk, a quota, other programs on its CPUs, a stop."""
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+
+class Missing(Exception):
+    """What a scenario needs is not installed."""
+
+
+class Peer(threading.Thread):
+    """Answers each request after 20 ms."""
+
+    ANSWER = b"price 42"
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.answer, args=(client,), daemon=True).start()
+
+    def answer(self, client):
+        try:
+            while client.recv(4096):
+                time.sleep(0.02)
+                client.sendall(self.ANSWER)
+        except OSError:
+            pass
+
+    def end(self):
+        self.listener.close()
+
+
+class HttpPeer(Peer):
+    ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n42"
+
+
+class Group:
+    """A control group with limits: those of a v1 controller, or of the unified hierarchy."""
+
+    def __init__(self, controller, v1, unified):
+        name = f"memscope-answers-{os.getpid()}-{threading.get_ident()}"
+        old = os.path.isdir(f"/sys/fs/cgroup/{controller}")
+        self.dir = os.path.join(f"/sys/fs/cgroup/{controller}" if old else "/sys/fs/cgroup", name)
+        try:
+            os.mkdir(self.dir)
+            for file, text in (v1 if old else unified).items():
+                self.put(file, text)
+        except OSError as e:
+            self.end()
+            raise Missing(f"no limit of {controller} can be set: {e}") from e
+
+    def put(self, file, text):
+        with open(os.path.join(self.dir, file), "w") as f:
+            f.write(text)
+
+    def add(self, pid):
+        self.put("cgroup.procs", str(pid))
+
+    def end(self):
+        for _ in range(50):
+            try:
+                return os.rmdir(self.dir) if os.path.isdir(self.dir) else None
+            except OSError:
+                time.sleep(0.1)
+
+
+def fifth_of_a_cpu():
+    return Group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"}, {"cpu.max": "20000 100000"})
+
+
+def slow_disk(path):
+    """50 writes a second to the disk that `path` is on: 20 ms each."""
+    device = os.stat(path).st_dev
+    with open(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/uevent") as f:
+        disk = f"{os.major(device)}:{os.minor(device)}"
+        if "DEVTYPE=partition" in f.read():
+            with open(f"/sys/dev/block/{disk}/../dev") as whole:
+                disk = whole.read().strip()
+    return Group("blkio", {"blkio.throttle.write_iops_device": f"{disk} 50"}, {"io.max": f"{disk} wiops=50"})
+
+
+class Hogs:
+    """Programs that compute, twice as many as there are CPUs, or one for each."""
+
+    def __init__(self, service, each=2):
+        self.all = [subprocess.Popen([service, "hot"], stdout=subprocess.DEVNULL, start_new_session=True)
+                    for _ in range(each * os.cpu_count())]
+
+    def end(self):
+        for p in self.all:
+            p.kill()
+            p.wait()
+
+
+class Stop(threading.Thread):
+    """Stops a process a second after start(), and continues it after 60 % of the run."""
+
+    def __init__(self, pid, seconds):
+        super().__init__(daemon=True)
+        self.pid, self.seconds, self.over = pid, seconds, threading.Event()
+
+    def run(self):
+        self.over.wait(1)
+        os.kill(self.pid, signal.SIGSTOP)
+        self.over.wait(0.6 * self.seconds)
+        os.kill(self.pid, signal.SIGCONT)
+
+    def end(self):
+        self.over.set()
+        self.join()
+
+
+class FileLock:
+    """Of a file, exclusive, until end()."""
+
+    def __init__(self, path):
+        self.file = open(path, "w")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def end(self):
+        self.file.close()
+
+
+def children(pid):
+    """All of them, and theirs."""
+    found_ones = []
+    try:
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{tid}/children") as f:
+                for child in map(int, f.read().split()):
+                    found_ones += [child] + children(child)
+    except OSError:
+        pass  # it has ended
+    return found_ones
+
+
+def kill_all(process):
+    """With its children: PostgreSQL's have sessions of their own."""
+    pids = [process.pid] + children(process.pid)
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    process.wait()
+
+
+def found(program, path=None):
+    """Where it is; Missing, if it is not installed."""
+    at = shutil.which(program) or shutil.which(program, path=path or "/usr/sbin:/usr/lib/postgresql/15/bin")
+    if not at:
+        raise Missing(f"{program} is not installed")
+    return at
