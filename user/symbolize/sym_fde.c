@@ -1,9 +1,11 @@
 /*
  * Stripped code has no names, but it still has functions: the unwind information says where each
- * one begins and ends. `[basename+0xstart]`, so that all samples of one function are one.
+ * one begins and ends. `[basename+0xstart]`, so that all samples of one function are one;
+ * but for the few that probe_functions.h knows.
  */
 #include "base/arena.h"
 #include "elf/cfi.h"
+#include "symbolize/probe_functions.h"
 #include "symbolize/resolver.h"
 
 #include <errno.h>
@@ -18,6 +20,8 @@ struct ranges {
 	struct arena names; /* one for each function asked for */
 	uint32_t last;      /* addresses come in order: the function before, and its name */
 	const char *last_name;
+	struct probe_function known[PROBE_FUNCTIONS_MAX];
+	uint32_t n_known;
 };
 
 static int open_fde(struct sym_image *img, void **ret_state, const char **ret_why)
@@ -38,6 +42,7 @@ static int open_fde(struct sym_image *img, void **ret_state, const char **ret_wh
 		*ret_why = "no unwind information";
 		return r;
 	}
+	ranges->n_known = probe_functions_find(elf, ranges->cfi, ranges->known);
 	ranges->image = sym_image_path(img);
 	slash = strrchr(ranges->image, '/');
 	if (slash && slash[1])
@@ -54,6 +59,10 @@ static bool find(void *state, uint64_t vaddr, struct sym_answer *ret_answer)
 
 	if (cfi_find(ranges->cfi, vaddr, &i) < 0)
 		return false;
+	for (uint32_t k = 0; k < ranges->n_known; k++)
+		if (ranges->known[k].fde == i)
+			return sym_answer_name(ret_answer, ranges->known[k].name,
+					       strlen(ranges->known[k].name), NULL);
 	if (!ranges->last_name || i != ranges->last) {
 		snprintf(name, sizeof(name), "[%.*s+0x%" PRIx64 "]", IMAGE_NAME_MAX, ranges->image,
 			 cfi_fde_at(ranges->cfi, i).start);
