@@ -19,7 +19,8 @@ static const struct {
 	[WAIT_DISK] = { "disk", "disk" },
 	[WAIT_MEMORY] = { "memory", "memory" },
 	[WAIT_CHILD] = { "child", "another process to end" },
-	[WAIT_SIGNAL] = { "signal", "a signal or a debugger" },
+	[WAIT_SIGNAL] = { "signal", "a signal" },
+	[WAIT_STOPPED] = { "stopped", "whoever stopped it (SIGCONT, or a debugger)" },
 	[WAIT_TERMINAL] = { "terminal", "the terminal" },
 };
 
@@ -121,8 +122,9 @@ static const struct {
 	{ "__do_sys_pause", WAIT_SIGNAL },
 	{ "__x64_sys_pause", WAIT_SIGNAL },
 	{ "__arm64_sys_pause", WAIT_SIGNAL },
-	{ "do_signal_stop", WAIT_SIGNAL },
-	{ "ptrace_stop*", WAIT_SIGNAL },
+	{ "do_signal_stop", WAIT_STOPPED },
+	{ "do_jobctl_trap", WAIT_STOPPED },
+	{ "ptrace_stop*", WAIT_STOPPED },
 	{ "n_tty_*", WAIT_TERMINAL },
 	{ "tty_*", WAIT_TERMINAL },
 };
@@ -135,6 +137,12 @@ static bool matches(const char *pattern, const char *name)
 	if (pattern[len - 1] == '*')
 		return strncmp(pattern, name, len - 1) == 0;
 	return strcmp(pattern, name) == 0;
+}
+
+bool wait_kind_is_hold_up(enum wait_kind k)
+{
+	return k == WAIT_DISK || k == WAIT_MEMORY || k == WAIT_FILE_LOCK || k == WAIT_KERNEL_LOCK ||
+	       k == WAIT_STOPPED;
 }
 
 const char *wait_kind_text(enum wait_kind k)

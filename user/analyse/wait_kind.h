@@ -5,6 +5,8 @@
 #ifndef MEMSCOPE_ANALYSE_WAIT_KIND_H
 #define MEMSCOPE_ANALYSE_WAIT_KIND_H
 
+#include <stdbool.h>
+
 enum wait_kind {
 	WAIT_OTHER,
 	WAIT_TIMER,    /* asleep until a time                        */
@@ -18,11 +20,14 @@ enum wait_kind {
 	WAIT_DISK,     /* block I/O, writeback, a file system's journal */
 	WAIT_MEMORY,   /* a page fault, reclaim, swap                  */
 	WAIT_CHILD,    /* another process to end                       */
-	WAIT_SIGNAL,   /* stopped, paused, sigwait                     */
+	WAIT_SIGNAL,   /* paused, sigwait                              */
+	WAIT_STOPPED,  /* by SIGSTOP, Ctrl-Z or a debugger             */
 	WAIT_TERMINAL,
 	N_WAIT_KINDS,
 };
 
+/* Never for lack of work, however long it lasts: somebody or something holds the thread up. */
+bool wait_kind_is_hold_up(enum wait_kind k);
 /* "disk", "a lock": fits after "waiting for". */
 const char *wait_kind_text(enum wait_kind k);
 /* The word in JSON: "disk", "kernel-lock". */

@@ -98,6 +98,12 @@ static const struct {
 	{ "parking_lot::raw_mutex::RawMutex::lock_slow*", WAIT_ROLE_MUTEX },
 	{ "parking_lot::raw_rwlock::RawRwLock::*_slow*", WAIT_ROLE_MUTEX },
 	{ "sync.runtime_SemacquireMutex", WAIT_ROLE_MUTEX },
+	/* Of PostgreSQL 15, by its sources and running: locks of tables and rows, then its own. */
+	{ "ProcSleep", WAIT_ROLE_MUTEX },
+	{ "LWLockAcquire*", WAIT_ROLE_MUTEX },
+	/* Ruby's Mutex waits by conditions, as everything does there. */
+	{ "rb_mutex_lock", WAIT_ROLE_MUTEX },
+	{ "rb_mutex_synchronize", WAIT_ROLE_MUTEX },
 	{ "std::sys::*Condvar::wait*", WAIT_ROLE_CONDITION },
 	{ "std::thread::park*", WAIT_ROLE_CONDITION },
 	{ "__lll_lock_wait*", WAIT_ROLE_MUTEX },
@@ -232,7 +238,7 @@ static enum wait_role python_role(const struct dict *d, const struct frame_path 
 }
 
 /* Of the frames that say something, the first row of the table: monitors of HotSpot wait by conditions. */
-static enum wait_role role_of(const struct dict *d, const struct frame_path *path)
+static enum wait_role role_of(const struct dict *d, const struct frame_path *path, uint32_t *ret_by)
 {
 	enum wait_role role = WAIT_ROLE_UNKNOWN;
 	size_t best = sizeof(waiters) / sizeof(waiters[0]);
@@ -242,7 +248,8 @@ static enum wait_role role_of(const struct dict *d, const struct frame_path *pat
 
 		if (is_kernel(f))
 			continue;
-		if (f->kind == FRAME_LANG)
+		/* Ruby calls the block of a Mutex by rb_ensure(): what waits in there has the lock. */
+		if (f->kind == FRAME_LANG || frame_is(d, f, "rb_ensure"))
 			break;
 		if (frame_is(d, f, "PyThread_acquire_lock_timed"))
 			return python_role(d, path, place);
@@ -250,6 +257,7 @@ static enum wait_role role_of(const struct dict *d, const struct frame_path *pat
 			if (frame_is(d, f, waiters[i].function)) {
 				best = i;
 				role = waiters[i].role;
+				*ret_by = place;
 			}
 		}
 	}
@@ -258,8 +266,9 @@ static enum wait_role role_of(const struct dict *d, const struct frame_path *pat
 
 struct wait_meaning wait_meaning_of(const struct dict *d, const struct frame_path *path)
 {
-	struct wait_meaning m = { .role = role_of(d, path) };
+	struct wait_meaning m = { 0 };
 
+	m.role = role_of(d, path, &m.by);
 	for (const struct idle_pool *pool = idle_pools; pool->name; pool++) {
 		int place;
 

@@ -43,6 +43,7 @@ struct wait_meaning {
 	enum wait_role role;
 	const struct idle_pool *pool; /* WAIT_ROLE_IDLE: which; else NULL */
 	uint32_t loop;                /* WAIT_ROLE_IDLE: the place of its loop's frame in the path */
+	uint32_t by;                  /* the frames of the path up to the one that says the role; 0: none */
 };
 
 /* "idle", "condition", "join", "mutex", "unknown": the word in JSON. */

@@ -29,6 +29,8 @@ static void kernel_functions_show_what_is_waited_for(void **state)
 		{ "do_wait", WAIT_CHILD },
 		{ "n_tty_read", WAIT_TERMINAL },
 		{ "do_sigtimedwait", WAIT_SIGNAL },
+		{ "do_signal_stop", WAIT_STOPPED },
+		{ "ptrace_stop", WAIT_STOPPED },
 		{ "locks_lock_inode_wait", WAIT_FILE_LOCK },
 		{ "do_swap_page", WAIT_MEMORY },
 	};

@@ -138,6 +138,12 @@ static void functions_show_what_a_futex_stands_for(void **state)
 		  "~handle (app.py);PyThread_acquire_lock_timed;sem_clockwait;^do_futex" },
 		{ WAIT_ROLE_CONDITION,
 		  "~Queue.get (queue.py);~Condition.wait (threading.py);PyThread_acquire_lock_timed;^do_futex" },
+		{ WAIT_ROLE_MUTEX, "ExecUpdate;heap_update;LockAcquireExtended;ProcSleep;WaitLatch;epoll_wait;^ep_poll" },
+		{ WAIT_ROLE_MUTEX, "XLogInsert;LWLockAcquire;PGSemaphoreLock;sem_wait;^do_futex" },
+		{ WAIT_ROLE_MUTEX, "main;rb_mutex_synchronize;[libruby+0x40];pthread_cond_wait;^do_futex" },
+		/* Who has the lock, in its block; and a queue, which has no lock. */
+		{ WAIT_ROLE_UNKNOWN, "main;rb_mutex_synchronize;rb_ensure;[libruby+0x80];ppoll;^do_sys_poll" },
+		{ WAIT_ROLE_CONDITION, "main;rb_ensure;[libruby+0x80];pthread_cond_wait;^do_futex" },
 		{ WAIT_ROLE_JOIN,
 		  "~Thread._wait_for_tstate_lock (threading.py);PyThread_acquire_lock_timed;^do_futex" },
 	};
