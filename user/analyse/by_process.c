@@ -80,8 +80,9 @@ static int by_time(const void *a, const void *b)
 	return r ? r : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-int by_process(const struct profile *oncpu, const struct profile *offcpu, struct process_row *out,
-	       uint32_t cap, uint32_t *ret_seen)
+/* All processes of both profiles, in no order. */
+static int collect(const struct profile *oncpu, const struct profile *offcpu,
+		   struct process_row **ret_all, uint32_t *ret_n)
 {
 	static const struct column on[2] = {
 		{ "samples", offsetof(struct process_row, samples) },
@@ -91,7 +92,7 @@ int by_process(const struct profile *oncpu, const struct profile *offcpu, struct
 		{ "blocked/nanoseconds", offsetof(struct process_row, blocked_ns) },
 		{ "runnable/nanoseconds", offsetof(struct process_row, runnable_ns) },
 	};
-	_cleanup_(freep) struct process_row *all = NULL;
+	struct process_row *all = NULL;
 	struct entry *table = NULL, *entry, *next;
 	uint32_t n = 0;
 	int r;
@@ -111,8 +112,61 @@ int by_process(const struct profile *oncpu, const struct profile *offcpu, struct
 	}
 	if (r < 0)
 		return r;
+	*ret_all = all;
+	*ret_n = n;
+	return 0;
+}
+
+int by_process(const struct profile *oncpu, const struct profile *offcpu, struct process_row *out,
+	       uint32_t cap, uint32_t *ret_seen)
+{
+	_cleanup_(freep) struct process_row *all = NULL;
+	uint32_t n;
+	int r = collect(oncpu, offcpu, &all, &n);
+
+	if (r < 0)
+		return r;
 	qsort(all, n, sizeof(*all), by_time);
 	memcpy(out, all, (n < cap ? n : cap) * sizeof(*all));
 	*ret_seen = n;
 	return (int)(n < cap ? n : cap);
+}
+
+static int by_comm(const void *a, const void *b)
+{
+	const struct process_row *x = a, *y = b;
+
+	return strcmp(x->comm, y->comm);
+}
+
+static int by_command_time(const void *a, const void *b)
+{
+	const struct command_row *x = a, *y = b;
+	int r = (y->cpu_ns > x->cpu_ns) - (y->cpu_ns < x->cpu_ns);
+
+	return r ? r : strcmp(x->comm, y->comm);
+}
+
+int by_command(const struct profile *oncpu, struct command_row *out, uint32_t cap)
+{
+	_cleanup_(freep) struct process_row *all = NULL;
+	_cleanup_(freep) struct command_row *rows = NULL;
+	uint32_t n, n_rows = 0;
+	int r = collect(oncpu, NULL, &all, &n);
+
+	if (r < 0)
+		return r;
+	rows = calloc(n + 1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	qsort(all, n, sizeof(*all), by_comm);
+	for (uint32_t i = 0; i < n; i++) {
+		if (n_rows == 0 || strcmp(rows[n_rows - 1].comm, all[i].comm) != 0)
+			rows[n_rows++].comm = all[i].comm;
+		rows[n_rows - 1].cpu_ns = saturating_add(rows[n_rows - 1].cpu_ns, all[i].cpu_ns);
+		rows[n_rows - 1].processes++;
+	}
+	qsort(rows, n_rows, sizeof(*rows), by_command_time);
+	memcpy(out, rows, (n_rows < cap ? n_rows : cap) * sizeof(*rows));
+	return (int)(n_rows < cap ? n_rows : cap);
 }

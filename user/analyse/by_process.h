@@ -26,4 +26,14 @@ struct process_row {
 int by_process(const struct profile *oncpu, const struct profile *offcpu, struct process_row *out,
 	       uint32_t cap, uint32_t *ret_seen);
 
+/* The CPU time of all processes of one command: the compiler of a build is a hundred of them. */
+struct command_row {
+	const char *comm; /* borrowed from the dict */
+	int64_t cpu_ns;
+	uint32_t processes;
+};
+
+/* At most `cap` rows, most CPU time first, then by name. Returns the number of rows, or -ENOMEM. */
+int by_command(const struct profile *oncpu, struct command_row *out, uint32_t cap);
+
 #endif

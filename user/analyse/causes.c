@@ -8,7 +8,8 @@
 #define CPU_BOUND_SHARE 0.70  /* from here on computing is the story                          */
 #define IDLE_SHARE      0.05  /* below this it hardly ran                                      */
 #define STARVED_PART    0.25  /* of the time it wanted a CPU, it had to wait for one            */
-#define STARVED_SHARE   0.05  /* and that cost at least this part of the run                    */
+#define STARVED_SHARE   0.20  /* and that cost at least this part of the run …                  */
+#define THROTTLED_SHARE 0.05  /* … where a quota did it                                         */
 #define FREE_PART       0.15  /* so much of its CPUs was idle: none was short                   */
 #define USED_UP_PART    0.50  /* of its periods a CPU quota was used up: it limits the program    */
 #define ALLOCATOR_PART  0.25  /* of the samples, inside malloc and its kin                      */
@@ -45,6 +46,13 @@ static bool is_of_no_effect(const struct run_summary *s, const struct site_row *
 	       w->role == WAIT_ROLE_CONDITION || waits_for_its_children(s, w);
 }
 
+/* So long that there was no work for it. */
+static bool is_parked(const struct run_summary *s, const struct site_row *w)
+{
+	return !wait_kind_is_hold_up(w->wait) &&
+	       mean_ns(w) >= PARKED_PART * (double)s->duration_ns;
+}
+
 /*
  * The largest wait that may hold the program up. Where the stack does not say whether a futex is a contended lock
  * or a thread waiting to be given work, its length does: locks are held briefly, so long futex waits count only
@@ -59,7 +67,7 @@ static const struct site_row *find_wait(const struct run_summary *s)
 
 		if (is_of_no_effect(s, w) || is_contended(w))
 			continue;
-		if (mean_ns(w) >= PARKED_PART * (double)s->duration_ns)
+		if (is_parked(s, w))
 			continue;
 		if ((double)w->value < IDLE_SHARE * (double)s->duration_ns && long_lock)
 			break; /* sorted: the rest is smaller still */
@@ -75,8 +83,7 @@ bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
 {
 	if (is_contended(w))
 		return false;
-	return is_of_no_effect(s, w) || mean_ns(w) >= PARKED_PART * (double)s->duration_ns ||
-	       w->wait == WAIT_EVENTS || w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
+	return is_of_no_effect(s, w) || is_parked(s, w) || w->wait == WAIT_EVENTS || w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
 	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
 }
 
@@ -140,16 +147,18 @@ static void find_starved(struct causes *c)
 	int64_t throttled_ns = s->cpus.throttled_ns > 0 ? s->cpus.throttled_ns : 0;
 	int64_t lost = lost_ns(s, throttled_ns), wanted_ns = s->time.oncpu_ns + lost;
 
-	if (!s->time.known || wanted_ns <= 0 || s->duration_ns <= 0 ||
-	    (double)lost < STARVED_SHARE * (double)s->duration_ns)
+	if (!s->time.known || wanted_ns <= 0 || s->duration_ns <= 0)
 		return;
 	/* On a busy machine a group that has used up its quota hardly loses time by it, and will once it is quiet. */
 	c->throttled =
 		s->cpus.used_up >= USED_UP_PART || (double)throttled_ns >= 0.5 * (double)lost;
+	if ((double)lost < (c->throttled ? THROTTLED_SHARE : STARVED_SHARE) * (double)s->duration_ns)
+		return;
 	/* A scheduler gives each who wants it a share: who hardly ran did not want to, but for a quota. */
 	if (s->cpus.known && !c->throttled && c->share < IDLE_SHARE)
 		return;
 	c->starved = (double)lost / (double)wanted_ns;
+	c->starved_ns = lost;
 }
 
 /* --- */

@@ -5,9 +5,13 @@
  *   leak          diagnosis.h
  *   gc            a quarter of the CPU time collects garbage
  *   contended     waits for mutexes or the GIL at one place, summed over threads, fill a fifth of the run
- *   short of CPU  threads were ready to run, and other programs or a quota had the CPU. Time that threads wait while
- *                 their own program has it is no evidence, nor what a single CPython could not have used
- *   waiting       for disk, a socket, a pipe …: a fifth of the run
+ *   short of CPU  threads were ready to run, and other programs or a quota had the CPU: a quarter of the time they wanted
+ *                 one and a fifth of the run, like any other reason to wait; a twentieth, where it is a quota, which
+ *                 somebody has set. A service that runs briefly and often waits a little each time on a busy machine.
+ *                 Time that threads wait while their own program has the CPU is no evidence, nor what a single CPython
+ *                 could not have used
+ *   waiting       for disk, a socket, a pipe …: a fifth of the run; on average less than half of it, but for what only
+ *                 holds up: disk, memory, locks of files and of the kernel, a stop
  *   CPU-bound     it used 0.7 of a CPU
  */
 #ifndef MEMSCOPE_ANALYSE_CAUSES_H
@@ -20,7 +24,8 @@
 struct causes {
 	const struct run_summary *s;
 	double share;                /* of one CPU; -1 unknown; of a host: of all            */
-	double starved;              /* part of the time it wanted a CPU, 0 … 1              */
+	double starved;              /* part of the time it wanted a CPU, 0 … 1 …            */
+	int64_t starved_ns;          /* … and how much that is, of all threads                 */
 	bool throttled;              /* … and most of that by a quota                        */
 	double allocator, gc;        /* parts of the samples                                 */
 	const struct site_row *lock; /* the largest contended wait; or NULL                  */

@@ -110,7 +110,7 @@ static void add_growth(const struct run_summary *s, char *buf, size_t size)
 			 unit_bytes((int64_t)(g->growing[0].slope * 60)).s);
 }
 
-bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size)
+static bool leak_clause(const struct run_summary *s, char *buf, size_t size)
 {
 	if (s->alloc.n_leaks > 0) {
 		leak_sentence(s, &s->alloc.leaks[0], buf, size);
@@ -122,12 +122,28 @@ bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size
 	return true;
 }
 
+bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size)
+{
+	const struct summary_growth *g = &s->growth;
+	size_t len;
+
+	if (!leak_clause(s, buf, size))
+		return false;
+	len = strlen(buf);
+	/* Who touches new memory first is who allocates it, or a collector that moves it there. */
+	if (s->alloc.n_leaks == 0 && g->known && g->n_growing && *g->growing[0].site.function &&
+	    *g->growing[0].site.function != '[')
+		snprintf(buf + len, size - len, "; most of it was first touched in %.80s",
+			 g->growing[0].site.function);
+	return true;
+}
+
 static void find_leak(const struct run_summary *s, struct found *f)
 {
 	const struct summary_leak *l = &s->alloc.leaks[0];
 	char text[400], others[64] = "";
 
-	if (!diagnosis_leak_sentence(s, text, sizeof(text)))
+	if (!leak_clause(s, text, sizeof(text)))
 		return;
 	if (s->alloc.n_leaks > 1)
 		snprintf(others, sizeof(others), "; %u other allocation %s", s->alloc.n_leaks - 1,

@@ -1,7 +1,5 @@
 #include "analyse/gc_time.h"
 
-#include "analyse/frame.h"
-
 #include <errno.h>
 #include <string.h>
 
@@ -71,14 +69,27 @@ static enum gc_runtime collector_of(const char *name)
 	return N_GC_RUNTIMES;
 }
 
+static enum gc_runtime collector_at(const struct dict *d, const struct frame *f)
+{
+	if (f->kind != FRAME_USER && f->kind != FRAME_INLINED)
+		return N_GC_RUNTIMES;
+	return collector_of(dict_str(d, f->name));
+}
+
+uint32_t gc_place(const struct dict *d, const struct frame_path *path)
+{
+	uint32_t i = 0;
+
+	while (i < path->n && collector_at(d, &path->frames[i]) == N_GC_RUNTIMES)
+		i++;
+	return i;
+}
+
 static enum gc_runtime collects(const struct dict *d, const struct frame_path *path)
 {
-	enum gc_runtime found = N_GC_RUNTIMES;
+	uint32_t place = gc_place(d, path);
 
-	for (uint32_t i = 0; i < path->n && found == N_GC_RUNTIMES; i++)
-		if (path->frames[i].kind == FRAME_USER || path->frames[i].kind == FRAME_INLINED)
-			found = collector_of(dict_str(d, path->frames[i].name));
-	return found;
+	return place < path->n ? collector_at(d, &path->frames[place]) : N_GC_RUNTIMES;
 }
 
 int gc_time(const struct profile *p, uint32_t type, int64_t ret_values[N_GC_RUNTIMES])

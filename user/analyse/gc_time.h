@@ -5,6 +5,7 @@
 #ifndef MEMSCOPE_ANALYSE_GC_TIME_H
 #define MEMSCOPE_ANALYSE_GC_TIME_H
 
+#include "analyse/frame.h"
 #include "model/profile.h"
 
 enum gc_runtime {
@@ -20,6 +21,8 @@ enum gc_runtime {
 
 /* "HotSpot", … */
 const char *gc_runtime_name(enum gc_runtime runtime);
+/* The place in a stack, root first, of the frame below which all is garbage collection; path->n: it collects none. */
+uint32_t gc_place(const struct dict *d, const struct frame_path *path);
 /* Of value type `type`, of each runtime. 0 or -ENOMEM. */
 int gc_time(const struct profile *p, uint32_t type, int64_t ret_values[N_GC_RUNTIMES]);
 

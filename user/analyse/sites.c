@@ -1,6 +1,7 @@
 #include "analyse/sites.h"
 
 #include "analyse/frame.h"
+#include "analyse/gc_time.h"
 
 #include <errno.h>
 #include <string.h>
@@ -195,20 +196,21 @@ static uint32_t interpreted_node(const struct frame_tree *t, uint32_t node)
 	return node;
 }
 
-/* NULL when the stack has no user frame. */
+/* Among the first `n` frames. NULL when there is no user frame; or, with `strict`, none that is surely the program's. */
 static const struct frame *find_asker(const struct dict *d, const struct frame_path *path,
-				      bool waits)
+				      uint32_t n, bool waits, bool strict)
 {
 	struct search s = { .waits = waits, .interpreted = is_interpreted_path(path) };
 	uint32_t place;
 
-	for (place = path->n; place > 0; place--) {
+	for (place = n; place > 0; place--) {
 		const struct frame *f = &path->frames[place - 1];
 
 		if (is_asker(&s, dict_str(d, f->name), f, place))
 			break;
 	}
-	place = place ? place : s.go ? s.go : s.fallback;
+	if (!strict)
+		place = place ? place : s.go ? s.go : s.fallback;
 	return place ? &path->frames[place - 1] : NULL;
 }
 
@@ -335,28 +337,62 @@ static void find_wait(const struct dict *d, const struct frame_path *path, struc
 }
 
 /* Workers of a pool are named by their loop. */
-static void find_meaning(const struct dict *d, const struct frame_path *path, struct site *site)
+static void name_pool(const struct frame_path *path, struct site *site)
 {
-	site->meaning = wait_meaning_of(d, path);
 	if (site->meaning.pool) {
 		site->function = path->frames[site->meaning.loop].name;
 		site->module = path->frames[site->meaning.loop].module;
 	}
 }
 
-static struct site site_of(const struct dict *d, const struct frame_path *path, bool waits)
+/* What is asked of each stack of a profile. */
+enum question { ASK_ALLOCATION, ASK_WAIT, ASK_WORK, ASK_LANG_WORK };
+
+static void set_function(struct site *site, const struct frame *asker)
 {
-	const struct frame *asker = find_asker(d, path, waits);
+	if (asker) {
+		site->function = asker->name;
+		site->module = asker->module;
+	}
+}
+
+static struct site site_of_wait(const struct dict *d, const struct frame_path *path)
+{
+	struct site site = { .module = "", .meaning = wait_meaning_of(d, path) };
+	uint32_t n = site.meaning.by ?: path->n; /* what a lock calls to wait says less than the lock */
+
+	set_function(&site, find_asker(d, path, n, true, false));
+	find_wait(d, path, &site);
+	name_pool(path, &site);
+	return site;
+}
+
+/*
+ * The collectors of Go and of interpreters run on the stack of who allocates; others have threads of their own, whose
+ * callers say nothing.
+ */
+static const struct frame *find_worker(const struct dict *d, const struct frame_path *path,
+				       enum question q)
+{
+	uint32_t n = gc_place(d, path);
+	const struct frame *asker = find_asker(d, path, n, false, true);
+
+	if (!asker || asker->kind == FRAME_LANG)
+		return asker;
+	if (q == ASK_LANG_WORK)
+		return NULL;
+	return n == path->n || is_go_runtime(dict_str(d, path->frames[n].name)) ? asker : NULL;
+}
+
+static struct site site_of(const struct dict *d, const struct frame_path *path, enum question q)
+{
 	struct site site = { .module = "" };
 
-	if (asker) {
-		site.function = asker->name;
-		site.module = asker->module;
-	}
-	if (waits) {
-		find_wait(d, path, &site);
-		find_meaning(d, path, &site);
-	} else if (path->n > 0)
+	if (q == ASK_WAIT)
+		return site_of_wait(d, path);
+	set_function(&site, q == ASK_ALLOCATION ? find_asker(d, path, path->n, false, false)
+						: find_worker(d, path, q));
+	if (path->n > 0)
 		site.leaf = path->frames[path->n - 1].name;
 	return site;
 }
@@ -369,7 +405,7 @@ int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
 
 	if (r < 0)
 		return r;
-	site = site_of(d, &path, false);
+	site = site_of(d, &path, ASK_ALLOCATION);
 	*ret_row = (struct site_row){
 		.function = dict_str(d, site.function),
 		.module = site.module,
@@ -518,7 +554,7 @@ static void find_kernel_worker(struct dict *d, labels_id labels, struct site *si
 		site->meaning.role = WAIT_ROLE_IDLE;
 }
 
-static int rank(const struct profile *p, uint32_t type, int count_type, bool waits,
+static int rank(const struct profile *p, uint32_t type, int count_type, enum question q,
 		struct site_row *out, uint32_t cap)
 {
 	struct dict *d = profile_dict(p);
@@ -535,8 +571,10 @@ static int rank(const struct profile *p, uint32_t type, int count_type, bool wai
 			continue;
 		if (frame_path_set(&path, d, s.stack) < 0)
 			return -ENOMEM;
-		sites[n] = site_of(d, &path, waits);
-		if (waits && !sites[n].function.ix)
+		sites[n] = site_of(d, &path, q);
+		if ((q == ASK_WORK || q == ASK_LANG_WORK) && !sites[n].function.ix)
+			continue;
+		if (q == ASK_WAIT && !sites[n].function.ix)
 			find_kernel_worker(d, s.labels, &sites[n]);
 		sites[n].value = s.values[type];
 		sites[n].count = count_type >= 0 ? s.values[count_type] : 0;
@@ -560,13 +598,20 @@ bool site_row_same(const struct site_row *a, const struct site_row *b)
 int sites_allocations(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
 		      uint32_t cap)
 {
-	return rank(p, type, count_type, false, out, cap);
+	return rank(p, type, count_type, ASK_ALLOCATION, out, cap);
+}
+
+int sites_work(const struct profile *p, uint32_t type, struct site_row *out, uint32_t cap)
+{
+	int n = rank(p, type, -1, ASK_LANG_WORK, out, cap);
+
+	return n ? n : rank(p, type, -1, ASK_WORK, out, cap);
 }
 
 int sites_waits(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
 		uint32_t cap)
 {
-	return rank(p, type, count_type, true, out, cap);
+	return rank(p, type, count_type, ASK_WAIT, out, cap);
 }
 
 /* The ways into the kernel that a probed instruction takes: x86's breakpoint, single step and the

@@ -42,6 +42,10 @@ int sites_allocations(const struct profile *p, uint32_t type, int count_type,
 int sites_waits(const struct profile *p, uint32_t type, int count_type, struct site_row *out,
 		uint32_t cap);
 
+/* On-CPU samples by the program's own function that runs, or for which garbage is collected: without threads that only
+ * collect, and without what none of its functions asked for. Where there are frames of a language, those alone. */
+int sites_work(const struct profile *p, uint32_t type, struct site_row *out, uint32_t cap);
+
 /* The same place, whatever is in the columns of figures: rows of two calls. */
 bool site_row_same(const struct site_row *a, const struct site_row *b);
 

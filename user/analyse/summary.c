@@ -13,6 +13,7 @@
 #define KERNEL_PART 0.50 /* of the samples: then it is said that they are in the kernel      */
 #define SAID_SHARE  0.20 /* of the run: a wait worth naming of an idle program             */
 #define STANDS_OUT  0.10 /* of the samples: a function worth naming                        */
+#define COMMAND_PART 0.25 /* of the CPU time: what a child runs is worth naming            */
 
 static const char *const names[N_VERDICT_KINDS] = {
 	[VERDICT_NOTHING] = "nothing",     [VERDICT_IDLE] = "idle",
@@ -42,6 +43,8 @@ static const char *const wait_advice[N_WAIT_KINDS] = {
 	[WAIT_MEMORY] = "the machine or its cgroup is short of memory: see free and memory.stat",
 	[WAIT_CHILD] = "profile the child instead: its time is not its parent's",
 	[WAIT_SIGNAL] = "find who is to send the signal",
+	[WAIT_STOPPED] =
+		"find who stopped it: kill -STOP, Ctrl-Z, or a debugger (TracerPid in /proc/PID/status)",
 	[WAIT_TERMINAL] = "it waits for somebody to type",
 };
 
@@ -247,6 +250,42 @@ static void say_hot(struct verdict *v, const struct run_summary *s)
 		    unit_percent(first->self, samples).s);
 }
 
+/* A command that is the parent's own is no news; nor is which of many have the time, where the host is meant. */
+static const struct command_row *find_command(const struct run_summary *s)
+{
+	const struct command_row *top = s->oncpu.commands;
+	int64_t all = s->oncpu.cpu_ns;
+
+	if (s->n_processes != 1 || s->seen_processes < 2 || !s->oncpu.n_commands || !*top->comm)
+		return NULL;
+	if (s->processes[0].comm && strcmp(s->processes[0].comm, top->comm) == 0)
+		return NULL;
+	return (double)top->cpu_ns >= COMMAND_PART * (double)all ? top : NULL;
+}
+
+static const char *whose(const struct run_summary *s)
+{
+	return find_command(s) ? "it and its children" : "it";
+}
+
+static void say_commands(struct verdict *v, const struct run_summary *s)
+{
+	const struct command_row *top = find_command(s);
+
+	if (!top)
+		return;
+	SAY(v, ", %s of it in %.64s", unit_percent(top->cpu_ns, s->oncpu.cpu_ns).s, top->comm);
+	if (top->processes > 1)
+		SAY(v, " (%u processes)", top->processes);
+}
+
+/* For whom garbage is collected, as far as the stacks say. */
+static void say_work(struct verdict *v, const struct run_summary *s)
+{
+	if (s->oncpu.work)
+		SAY(v, "; of its own functions %.100s has the largest part", s->oncpu.work->function);
+}
+
 static void say_for(struct verdict *v, const struct site_row *w)
 {
 	if (w->function[0] && strcmp(w->function, "[unknown]") != 0)
@@ -396,7 +435,8 @@ static void say_lock(struct verdict *v, const struct causes *c)
 
 static void say_starved(struct verdict *v, const struct causes *c)
 {
-	SAY(v, "waited for a CPU during %.0f%% of the time it could have run", 100 * c->starved);
+	SAY(v, "waited %s for a CPU, %.0f%% of the time it could have run", unit_ns(c->starved_ns).s,
+	    100 * c->starved);
 	if (c->throttled)
 		SAY(v, ", held back by the CPU quota of its control group");
 }
@@ -414,13 +454,15 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		SAY(v,
 		    " is busy collecting garbage: it used %s, %.0f%% of it in the garbage collector",
 		    cpu_text(c).s, 100 * c->gc);
+		say_work(v, s);
 		break;
 	case VERDICT_CONTENDED:
 		SAY(v, " is held up by a lock: it used %s and ", cpu_text(c).s);
 		say_lock(v, c);
 		break;
 	case VERDICT_CPU:
-		SAY(v, " is CPU-bound: it used %s", cpu_text(c).s);
+		SAY(v, " is CPU-bound: %s used %s", whose(s), cpu_text(c).s);
+		say_commands(v, s);
 		say_hot(v, s);
 		break;
 	case VERDICT_MEMORY:
@@ -449,7 +491,8 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		}
 		break;
 	case VERDICT_MIXED:
-		SAY(v, " is partly busy: it used %s", cpu_text(c).s);
+		SAY(v, " is partly busy: %s used %s", whose(s), cpu_text(c).s);
+		say_commands(v, s);
 		say_hot(v, s);
 		if (c->wait) {
 			SAY(v, ", and ");

@@ -369,6 +369,10 @@ struct run_summary {
 		uint64_t gc_by_runtime[N_GC_RUNTIMES]; /* … by whom                              */
 		const struct site_row *sites; /* of samples: with what libraries do for them     */
 		uint32_t n_sites;
+		const struct site_row *work;   /* of the program's own functions, the one that runs most or has most
+						* garbage collected; NULL: not known      */
+		const struct command_row *commands; /* of processes, by their command        */
+		uint32_t n_commands;
 		const struct top_row *by_self, *by_total;  /* of samples                       */
 		const struct top_row *interpreted;         /* TOP_INTERPRETED                  */
 		uint32_t n_self, n_total, n_interpreted;

@@ -63,6 +63,27 @@ static void values_of_a_process_are_summed_over_both_profiles(void **state)
 	dict_free(d);
 }
 
+static void processes_of_one_command_are_a_row(void **state)
+{
+	struct dict *d = dict_new();
+	struct profile *on = profile_new(d, on_types, 2);
+	struct command_row rows[2];
+
+	add(on, 7, "make", "a", (int64_t[]){ 1, 60 });
+	add(on, 8, "cc1", "a", (int64_t[]){ 1, 50 });
+	add(on, 9, "cc1", "a", (int64_t[]){ 1, 50 });
+	add(on, 9, "cc1", "b", (int64_t[]){ 1, 5 });
+	add(on, 10, "as", "a", (int64_t[]){ 1, 9 });
+	assert_int_equal(by_command(on, rows, 2), 2);
+	assert_string_equal(rows[0].comm, "cc1");
+	assert_int_equal(rows[0].cpu_ns, 105);
+	assert_int_equal(rows[0].processes, 2);
+	assert_string_equal(rows[1].comm, "make");
+	assert_int_equal(by_command(NULL, rows, 2), 0);
+	profile_free(on);
+	dict_free(d);
+}
+
 static void nothing_gathered_is_no_row(void **state)
 {
 	struct process_row row;
@@ -76,6 +97,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_of_a_process_are_summed_over_both_profiles),
+		cmocka_unit_test(processes_of_one_command_are_a_row),
 		cmocka_unit_test(nothing_gathered_is_no_row),
 	};
 

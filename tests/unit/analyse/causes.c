@@ -91,6 +91,33 @@ static void who_hardly_ran_did_not_want_to_but_for_a_quota(void **state)
 	assert_int_equal(first(&s), VERDICT_STARVED);
 }
 
+static void who_waits_a_little_on_a_busy_machine_is_not_short_of_cpu(void **state)
+{
+	/* A cache that wakes up often: 8 % of the run is little, though it is 40 % of the time it wanted a CPU. */
+	struct run_summary s = run(0.12, 0.08, 1.8);
+
+	assert_int_equal(first(&s), VERDICT_MIXED);
+	s = run(0.3, 0.25, 1.6);
+	assert_int_equal(first(&s), VERDICT_STARVED);
+	/* By a quota the same is worth saying: somebody has set it. */
+	s = run(0.12, 0.08, 0.1);
+	s.cpus.throttled_ns = S_NS * 8 / 10;
+	assert_int_equal(first(&s), VERDICT_STARVED);
+}
+
+static void who_is_stopped_waits_however_long_it_lasts(void **state)
+{
+	struct run_summary s = run(0.1, 0, 0);
+	struct site_row wait = { .function = "serve", .wait = WAIT_STOPPED, .value = 6 * S_NS, .count = 1 };
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	assert_false(summary_wait_is_idle(&s, &wait));
+	wait.wait = WAIT_SOCKET; /* nobody asks it for anything */
+	assert_int_equal(first(&s), VERDICT_MIXED);
+}
+
 static void quota_holds_back_where_other_cpus_are_idle(void **state)
 {
 	struct run_summary s = run(0.2, 0.8, 0);
@@ -171,6 +198,8 @@ int main(void)
 		cmocka_unit_test(where_a_cpu_was_idle_none_was_short),
 		cmocka_unit_test(python_is_not_short_of_a_cpu_that_its_gil_would_not_let_it_use),
 		cmocka_unit_test(who_hardly_ran_did_not_want_to_but_for_a_quota),
+		cmocka_unit_test(who_waits_a_little_on_a_busy_machine_is_not_short_of_cpu),
+		cmocka_unit_test(who_is_stopped_waits_however_long_it_lasts),
 		cmocka_unit_test(quota_holds_back_where_other_cpus_are_idle),
 		cmocka_unit_test(mutex_is_contended_however_long_it_is_held),
 		cmocka_unit_test(parent_of_profiled_children_is_not_waiting),

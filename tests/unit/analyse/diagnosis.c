@@ -101,6 +101,25 @@ static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void
 	assert_int_equal(diagnose(&s, found), 0);
 }
 
+static void leak_without_a_site_is_said_with_who_touches_new_memory(void **state)
+{
+	struct run_summary s = healthy();
+	char text[280];
+
+	s.shape.kind = TREND_SHAPE_GROWING;
+	s.memory = (struct trend_rise){ .known = true, .base = 100 << 10, .last = 116 << 10 };
+	s.alloc.tier = ALLOC_TIER_DECLINED;
+	s.growth.known = true;
+	s.growth.n_growing = 1;
+	s.growth.growing[0].site.function = "rememberOrder";
+	assert_true(diagnosis_leak_sentence(&s, text, sizeof(text)));
+	assert_non_null(strstr(text, "first touched in rememberOrder"));
+	/* Code without a name says nothing; a site that is known says more. */
+	s.growth.growing[0].site.function = "[anon]";
+	assert_true(diagnosis_leak_sentence(&s, text, sizeof(text)));
+	assert_null(strstr(text, "first touched"));
+}
+
 static void brief_blocks_are_churn_where_they_cost(void **state)
 {
 	struct run_summary s = healthy();
@@ -204,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_healthy_program_has_none),
 		cmocka_unit_test(a_stack_that_grows_and_keeps_is_a_leak),
 		cmocka_unit_test(memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known),
+		cmocka_unit_test(leak_without_a_site_is_said_with_who_touches_new_memory),
 		cmocka_unit_test(brief_blocks_are_churn_where_they_cost),
 		cmocka_unit_test(time_in_our_own_probes_is_not_the_programs),
 		cmocka_unit_test(an_allocator_that_is_busy_is_churn_though_nothing_was_traced),

@@ -224,6 +224,44 @@ static void lock_of_the_cxx_library_is_its_callers(void **state)
 	assert_int_equal(row.role, WAIT_ROLE_MUTEX);
 }
 
+static void lock_stands_for_what_it_waits_by(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 5, { "__schedule", KERN }, { "ep_poll", KERN }, { "epoll_wait", LIBC },
+	    { "WaitEventSetWait", APP }, { "WaitLatch", APP }, { "ProcSleep", APP },
+	    { "LockAcquireExtended", APP }, { "main", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "ProcSleep");
+	assert_int_equal(row.role, WAIT_ROLE_MUTEX);
+	assert_int_equal(row.wait, WAIT_EVENTS);
+}
+
+static void work_is_whose_garbage_is_collected_and_not_the_collectors(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 50, { "runtime.scanobject", APP }, { "runtime.gcDrain", APP },
+	    { "runtime.gcBgMarkWorker", APP }, { "runtime.goexit", APP });
+	ADD(f, 1, 20, { "runtime.scanobject", APP }, { "runtime.gcAssistAlloc", APP },
+	    { "runtime.mallocgc", APP }, { "main.grow", APP }, { "main.main", APP });
+	ADD(f, 1, 3, { "main.grow", APP }, { "main.main", APP });
+	ADD(f, 1, 30, { "evacuate", APP }, { "GarbageCollect", APP }, { "scheduleDoGC", APP },
+	    { "main", APP });
+	assert_int_equal(sites_work(f->p, 1, rows, 4), 1);
+	assert_string_equal(rows[0].function, "main.grow");
+	assert_int_equal(rows[0].value, 23);
+	/* Of a program with frames of a language, what its compilers do is not its work. */
+	ADD(f, 1, 90, { "parse", APP }, { "compiler_loop", APP });
+	ADD(f, 1, 7, { "visit", APP }, { "gc_collect_main", APP }, { "answer", "[Python]" },
+	    { "main", APP });
+	assert_int_equal(sites_work(f->p, 1, rows, 4), 1);
+	assert_string_equal(rows[0].function, "answer");
+	assert_int_equal(rows[0].value, 7);
+}
+
 static void unknown_wait_shows_its_first_telling_kernel_function(void **state)
 {
 	struct fixture *f = *state;
@@ -382,6 +420,8 @@ int main(void)
 		TEST(frame_without_a_name_is_not_the_site),
 		TEST(wait_has_the_kernels_reason_and_is_charged_to_user_code),
 		TEST(lock_of_the_cxx_library_is_its_callers),
+		TEST(lock_stands_for_what_it_waits_by),
+		TEST(work_is_whose_garbage_is_collected_and_not_the_collectors),
 		TEST(unknown_wait_shows_its_first_telling_kernel_function),
 		TEST(user_function_with_a_kernel_name_is_no_wait),
 		TEST(rows_are_the_largest_in_order),

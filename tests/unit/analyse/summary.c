@@ -119,8 +119,41 @@ static void what_is_true_as_well_is_said_after_the_most_serious(void **state)
 	s.offcpu.n_waits = 0;
 	s.time.runnable_ns = 9 * S_NS;
 	assert_string_equal(verdict_of(&s).sentence,
-			    "redis-server is short of CPU: it waited for a CPU during 48% of the "
+			    "redis-server is short of CPU: it waited 9.0 s for a CPU, 48% of the "
 			    "time it could have run, and used 98% of one CPU.");
+}
+
+static void who_has_garbage_collected_is_named(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct site_row work = { .function = "build_answer", .value = 10 };
+
+	s.oncpu.gc_samples = s.oncpu.samples / 2;
+	s.oncpu.work = &work;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_GC);
+	assert_says(verdict_of(&s).sentence, "50% of it in the garbage collector; of its own functions build_answer");
+}
+
+static void parent_is_judged_by_what_its_children_spend(void **state)
+{
+	static const struct summary_process make = { .pid = 7, .comm = "make" };
+	struct command_row rows[] = { { "cc1", 9 * S_NS, 40 }, { "make", S_NS / 2, 1 } };
+	struct run_summary s = run(0.95);
+
+	s.processes = &make;
+	s.seen_processes = 41;
+	s.oncpu.cpu_ns = 10 * S_NS;
+	s.oncpu.commands = rows;
+	s.oncpu.n_commands = 2;
+	assert_says(verdict_of(&s).sentence,
+		    "make is CPU-bound: it and its children used 95% of one CPU, 90.0% of it in cc1 (40 processes)");
+	/* A server of several processes of its own name. */
+	rows[0].comm = "make";
+	assert_says(verdict_of(&s).sentence, "make is CPU-bound: it used 95% of one CPU");
+	assert_null(strstr(verdict_of(&s).sentence, "40 processes"));
+	/* Its children do little. */
+	rows[0] = (struct command_row){ "cc1", S_NS, 40 };
+	assert_null(strstr(verdict_of(&s).sentence, "cc1"));
 }
 
 static void who_runs_while_others_wait_for_the_gil_is_named(void **state)
@@ -230,7 +263,7 @@ static void waiting_for_a_cpu_is_starved_not_cpu_bound(void **state)
 	s.time.runnable_ns = 4 * S_NS;
 	s.time.blocked_ns = 0;
 	assert_int_equal(verdict_of(&s).kind, VERDICT_STARVED);
-	assert_says(verdict_of(&s).sentence, "waited for a CPU during 40% of the time");
+	assert_says(verdict_of(&s).sentence, "waited 4.0 s for a CPU, 40% of the time");
 }
 
 static void a_few_ms_of_run_queue_do_not_starve_an_idle_program(void **state)
@@ -571,6 +604,8 @@ static void a_wait_for_work_is_told_from_one_that_holds_up(void **state)
 	assert_false(summary_wait_is_idle(&s, &w));
 	w.value = 5000000000;
 	w.count = 1;
+	assert_false(summary_wait_is_idle(&s, &w)); /* never for lack of work */
+	w.wait = WAIT_SOCKET;
 	assert_true(summary_wait_is_idle(&s, &w)); /* half the run */
 	w = (struct site_row){ .wait = WAIT_EVENTS, .value = 1000, .count = 1000 };
 	assert_true(summary_wait_is_idle(&s, &w));
@@ -582,6 +617,8 @@ int main(void)
 		cmocka_unit_test(busy_program_is_cpu_bound_and_its_hot_function_named),
 		cmocka_unit_test(own_function_is_named_beside_the_librarys),
 		cmocka_unit_test(what_is_true_as_well_is_said_after_the_most_serious),
+		cmocka_unit_test(who_has_garbage_collected_is_named),
+		cmocka_unit_test(parent_is_judged_by_what_its_children_spend),
 		cmocka_unit_test(who_runs_while_others_wait_for_the_gil_is_named),
 		cmocka_unit_test(flat_profile_names_no_culprit),
 		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),

@@ -2,6 +2,7 @@
  * On-CPU samples in a run: the programs and the profile are the services'; here is what the summary says of
  * them.
  */
+#include "analyse/by_process.h"
 #include "analyse/gc_time.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
@@ -9,11 +10,13 @@
 
 #define TOP_ROWS  10
 #define SITE_ROWS 3
+#define COMMAND_ROWS 3
 
 struct oncpu {
 	struct run *run;
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS], interpreted[TOP_ROWS];
-	struct site_row sites[SITE_ROWS];
+	struct site_row sites[SITE_ROWS], work;
+	struct command_row commands[COMMAND_ROWS];
 };
 
 static void report(void *self, struct run_summary *to)
@@ -41,6 +44,10 @@ static void report(void *self, struct run_summary *to)
 		row_count(top_functions(p, 0, TOP_INTERPRETED, o->interpreted, TOP_ROWS));
 	to->oncpu.n_sites = row_count(sites_allocations(p, 0, -1, o->sites, SITE_ROWS));
 	to->oncpu.sites = o->sites;
+	if (sites_work(p, 0, &o->work, 1) == 1)
+		to->oncpu.work = &o->work;
+	to->oncpu.n_commands = row_count(by_command(p, o->commands, COMMAND_ROWS));
+	to->oncpu.commands = o->commands;
 	to->oncpu.by_self = o->by_self;
 	to->oncpu.interpreted = o->interpreted;
 	to->oncpu.by_total = o->by_total;
