@@ -80,7 +80,9 @@ class Group:
 
 
 def fifth_of_a_cpu():
-    return Group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"}, {"cpu.max": "20000 100000"})
+    """Before other programs, as long as there is some left: so that it is the quota that holds it back."""
+    return Group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000", "cpu.shares": "262144"},
+                 {"cpu.max": "20000 100000", "cpu.weight": "10000"})
 
 
 def slow_disk(path):
