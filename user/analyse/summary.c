@@ -526,7 +526,7 @@ static void say_also(struct verdict *v, const struct causes *c, enum verdict_kin
 		break;
 	case VERDICT_CPU:
 	case VERDICT_MEMORY:
-		if (v->kind == VERDICT_STARVED)
+		if (v->kind == VERDICT_STARVED || v->kind == VERDICT_GC)
 			break; /* what it used its CPU for has been said */
 		SAY(v, "; it is also CPU-bound");
 		say_hot(v, c->s);
