@@ -1,5 +1,6 @@
 -- A small service in Haskell whose trouble is known: MODE. "ready" on stdout when it works.
-module Main (main) where
+-- Exported, for GHC leaves no other names in a program.
+module Main (main, scoreDocs, keepSession, updateIndex) where
 
 import Control.Concurrent
 import Control.Monad

@@ -133,9 +133,16 @@ class Service:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                             stdin=subprocess.DEVNULL, start_new_session=True)
             self.wait_ready(row)
+        self.raise_all(row)
+
+    def raise_all(self, row):
+        """Children, too: those of PostgreSQL have sessions of their own."""
         if self.process and row.mode != "starved":
             for pid in [self.process.pid] + faults.children(self.process.pid):
-                raise_priority(pid)
+                try:
+                    raise_priority(pid)
+                except ProcessLookupError:
+                    pass  # it has ended
 
     def put_faults(self, row, scratch):
         if row.mode == "starved":
@@ -149,6 +156,7 @@ class Service:
         if self.program and self.program.after_group:
             self.program.after_group()
             time.sleep(1)
+            self.raise_all(row)
 
     def wait_ready(self, row):
         line = []

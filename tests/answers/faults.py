@@ -69,7 +69,10 @@ class Group:
             f.write(text)
 
     def add(self, pid):
-        self.put("cgroup.procs", str(pid))
+        try:
+            self.put("cgroup.procs", str(pid))
+        except ProcessLookupError:
+            pass  # it has ended
 
     def end(self):
         for _ in range(50):

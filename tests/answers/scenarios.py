@@ -51,7 +51,7 @@ SERVICES = {
 }
 # Of programs that nobody here wrote. Where those are stripped, the library that stands in for the function.
 PROGRAMS = {
-    "redis": {"idle": "", "leak": "", "hot": "keysCommand|stringmatchlen", "disk": "flushAppendOnlyFile", "cache": "",
+    "redis": {"idle": "", "leak": "", "hot": "keysCommand|stringmatchlen|dictNext", "disk": "flushAppendOnlyFile", "cache": "",
               "stopped": ""},
     "postgres": {"idle": "", "lock": "ProcSleep|LockAcquire", "hot": "md5|MD5",
                  "disk": "issue_xlog_fsync|XLogFlush|pg_fdatasync"},
@@ -106,6 +106,8 @@ def scenarios():
             command = COMMANDS[language] + [service_mode(mode), "ARGUMENT"]
             if (language, mode) == ("java", "gc"):
                 command[1] = "-Xmx64m"
+            elif (language, mode) == ("node", "gc"):
+                command[1:1] = ["--max-old-space-size=110"]
             rows.append(scenario(language, mode, function, command=command))
     for program, modes in PROGRAMS.items():
         for mode, function in modes.items():

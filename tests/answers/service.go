@@ -96,9 +96,10 @@ var cache = map[uint64][]byte{}
 //go:noinline
 func cachePut(n uint64) {
 	e := make([]byte, 16384)
-	e[0] = byte(n)
+	for i := range e {
+		e[i] = byte(n)
+	}
 	cache[n%4096] = e
-	time.Sleep(500 * time.Microsecond)
 }
 
 func forever(work func(uint64)) {
@@ -152,10 +153,11 @@ func main() {
 		catalogue = growTree(20)
 		forever(buildAnswer)
 	case "cache":
-		for n := uint64(0); n < 4096; n++ {
-			cache[n] = make([]byte, 16384)
+		// Several times over: the heap has then the size that the collector lets it have.
+		for n := uint64(0); n < 8*4096; n++ {
+			cachePut(n)
 		}
-		forever(cachePut)
+		forever(func(n uint64) { cachePut(n); time.Sleep(500 * time.Microsecond) })
 	case "idle":
 	default:
 		os.Exit(2)

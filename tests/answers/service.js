@@ -29,9 +29,9 @@ function growTree(depth) {
   return depth ? { left: growTree(depth - 1), right: growTree(depth - 1), depth } : { depth };
 }
 
-// Half of the answers are kept until they are old, so the collector has to copy and to mark.
+// Most of its heap lives, and answers are kept until they are old: the collector has to mark all of it again and again.
 function buildAnswer(n) {
-  visits[n % 64] = growTree(11);
+  visits[n % 64] = growTree(9);
 }
 
 function askPricing() {
@@ -59,7 +59,7 @@ const start = {
     forever(writeJournal);
   },
   gc: () => {
-    catalogue = growTree(19);
+    catalogue = growTree(20);
     forever(buildAnswer);
   },
   peer: () => {
