@@ -49,8 +49,7 @@ static bool is_of_no_effect(const struct run_summary *s, const struct site_row *
 /* So long that there was no work for it. */
 static bool is_parked(const struct run_summary *s, const struct site_row *w)
 {
-	return !wait_kind_is_hold_up(w->wait) &&
-	       mean_ns(w) >= PARKED_PART * (double)s->duration_ns;
+	return !wait_kind_is_hold_up(w->wait) && mean_ns(w) >= PARKED_PART * (double)s->duration_ns;
 }
 
 /*
@@ -83,7 +82,8 @@ bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
 {
 	if (is_contended(w))
 		return false;
-	return is_of_no_effect(s, w) || is_parked(s, w) || w->wait == WAIT_EVENTS || w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
+	return is_of_no_effect(s, w) || is_parked(s, w) || w->wait == WAIT_EVENTS ||
+	       w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
 	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
 }
 
@@ -152,7 +152,8 @@ static void find_starved(struct causes *c)
 	/* On a busy machine a group that has used up its quota hardly loses time by it, and will once it is quiet. */
 	c->throttled =
 		s->cpus.used_up >= USED_UP_PART || (double)throttled_ns >= 0.5 * (double)lost;
-	if ((double)lost < (c->throttled ? THROTTLED_SHARE : STARVED_SHARE) * (double)s->duration_ns)
+	if ((double)lost <
+	    (c->throttled ? THROTTLED_SHARE : STARVED_SHARE) * (double)s->duration_ns)
 		return;
 	/* A scheduler gives each who wants it a share: who hardly ran did not want to, but for a quota. */
 	if (s->cpus.known && !c->throttled && c->share < IDLE_SHARE)

@@ -122,19 +122,44 @@ static bool leak_clause(const struct run_summary *s, char *buf, size_t size)
 	return true;
 }
 
-bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size)
+/* "[anon]", "[libjvm.so+0x1234]": no name. */
+static bool is_named(const struct site_row *row)
+{
+	return *row->function && *row->function != '[';
+}
+
+/* "[Java]", "[Python]" */
+static bool is_of_language(const struct site_row *row)
+{
+	return row->module && *row->module == '[';
+}
+
+const char *diagnosis_toucher(const struct run_summary *s)
 {
 	const struct summary_growth *g = &s->growth;
+
+	if (!g->known)
+		return NULL;
+	for (uint32_t i = 0; i < g->n_growing; i++)
+		if (is_named(&g->growing[i].site))
+			return g->growing[i].site.function;
+	for (int any = 0; any < 2; any++)
+		for (uint32_t i = 0; i < g->n_sites; i++)
+			if (is_named(&g->sites[i]) && (any || is_of_language(&g->sites[i])))
+				return g->sites[i].function;
+	return NULL;
+}
+
+bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size)
+{
+	const char *toucher = diagnosis_toucher(s);
 	size_t len;
 
 	if (!leak_clause(s, buf, size))
 		return false;
 	len = strlen(buf);
-	/* Who touches new memory first is who allocates it, or a collector that moves it there. */
-	if (s->alloc.n_leaks == 0 && g->known && g->n_growing && *g->growing[0].site.function &&
-	    *g->growing[0].site.function != '[')
-		snprintf(buf + len, size - len, "; most of it was first touched in %.80s",
-			 g->growing[0].site.function);
+	if (s->alloc.n_leaks == 0 && toucher)
+		snprintf(buf + len, size - len, "; new memory is first touched in %.80s", toucher);
 	return true;
 }
 

@@ -46,6 +46,10 @@ const char *diagnosis_name(enum diagnosis_kind kind); /* one word, lower case */
  * there is none. */
 bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size);
 
+/* Who touches new memory first: what allocates, or a collector that moves memory there. A function of the program, of a
+ * language before others; NULL: not known. */
+const char *diagnosis_toucher(const struct run_summary *s);
+
 /* The diagnoses that hold, in the order above. Returns how many. */
 uint32_t diagnose(const struct run_summary *s, struct diagnosis ret_found[N_DIAGNOSES]);
 

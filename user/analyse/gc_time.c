@@ -32,6 +32,7 @@ static const struct collector {
 	{ "v8::internal::MarkCompactCollector::", GC_V8 },
 	{ "v8::internal::ConcurrentMarking::", GC_V8 },
 	{ "v8::internal::Sweeper::", GC_V8 },
+	{ "v8::internal::MemoryAllocator::Unmapper::", GC_V8 },
 	{ "v8::internal::IncrementalMarking", GC_V8 },
 	{ "runtime.gcBgMarkWorker", GC_GO },
 	{ "runtime.gcAssistAlloc", GC_GO },

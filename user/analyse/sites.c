@@ -49,6 +49,17 @@ static const char *const library_prefixes[] = {
 	"<core::", "<std::",      "__gthread_", /* what std::mutex is made of in libstdc++ */
 };
 
+/* Java's own classes; stubs of its compilers, which are in brackets. */
+static const char *const lang_library_prefixes[] = { "[",    "java.", "javax.",
+						     "jdk.", "sun.",  "com.sun." };
+
+/* What Rust's library implements traits for, beside its own types. */
+static const char *const rust_primitives[] = {
+	"u8",  "u16", "u32",  "u64",   "u128",   "usize", "i8",   "i16",
+	"i32", "i64", "i128", "isize", "f32",    "f64",   "bool", "char",
+	"str", "T",   "[T]",  "&T",    "&mut T", "&str",  "()",
+};
+
 /* Equal, or a beginning where the pattern ends in *. */
 static bool matches(const char *pattern, const char *name)
 {
@@ -88,14 +99,35 @@ static const char *qualified_name(const char *name)
 	return start;
 }
 
-static bool is_library_code(const char *name)
+static bool begins_with_one(const char *name, const char *const *list, size_t n)
 {
-	const char *q = qualified_name(name);
-
-	for (size_t i = 0; i < sizeof(library_prefixes) / sizeof(library_prefixes[0]); i++)
-		if (strncmp(q, library_prefixes[i], strlen(library_prefixes[i])) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(name, list[i], strlen(list[i])) == 0)
 			return true;
 	return false;
+}
+
+#define BEGINS_WITH_ONE(name, list) begins_with_one(name, list, sizeof(list) / sizeof((list)[0]))
+
+/* "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem": a trait of the library for a type of the language. A
+ * trait of the library for the program's own type is the program's code. */
+static bool is_rust_impl_of_library(const char *name)
+{
+	const char *as = *name == '<' ? strstr(name, " as ") : NULL;
+
+	if (!as || !BEGINS_WITH_ONE(as + 4, library_prefixes))
+		return false;
+	for (size_t i = 0; i < sizeof(rust_primitives) / sizeof(rust_primitives[0]); i++)
+		if (strlen(rust_primitives[i]) == (size_t)(as - name - 1) &&
+		    strncmp(name + 1, rust_primitives[i], (size_t)(as - name - 1)) == 0)
+			return true;
+	return false;
+}
+
+static bool is_library_code(const char *name)
+{
+	return BEGINS_WITH_ONE(qualified_name(name), library_prefixes) ||
+	       is_rust_impl_of_library(name);
 }
 
 /* Between Go code and its memory there are dozens; where there is no Go code, its work is its own. */
@@ -149,8 +181,8 @@ static int fallback_rank(const char *name, enum frame_kind kind)
 /* The site found so far, going through a stack from the leaf on: see the header. */
 struct search {
 	bool waits;
-	bool interpreted;      /* there are frames of a language    */
-	uint32_t go, fallback; /* the place of a frame; 0: none */
+	bool interpreted;            /* there are frames of a language    */
+	uint32_t lang, go, fallback; /* the place of a frame; 0: none */
 	int best;
 };
 
@@ -161,8 +193,12 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 
 	if (!is_user(f))
 		return false;
-	if (s->interpreted)
-		return f->kind == FRAME_LANG;
+	if (s->interpreted) {
+		if (f->kind != FRAME_LANG)
+			return false;
+		s->lang = s->lang ? s->lang : place;
+		return !BEGINS_WITH_ONE(name, lang_library_prefixes);
+	}
 	if (is_go_runtime(name)) {
 		s->go = s->go ? s->go : place;
 		return false;
@@ -209,6 +245,7 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 		if (is_asker(&s, dict_str(d, f->name), f, place))
 			break;
 	}
+	place = place ? place : s.lang;
 	if (!strict)
 		place = place ? place : s.go ? s.go : s.fallback;
 	return place ? &path->frames[place - 1] : NULL;
@@ -224,7 +261,7 @@ static uint32_t find_node(const struct frame_tree *t, uint32_t node, bool waits)
 		if (is_asker(&s, t->nodes[at].name, &f, at))
 			return at;
 	}
-	return s.go ? s.go : s.fallback ? s.fallback : node;
+	return s.lang ? s.lang : s.go ? s.go : s.fallback ? s.fallback : node;
 }
 
 uint32_t site_of_node(const struct frame_tree *t, uint32_t node)
@@ -359,7 +396,8 @@ static void set_function(struct site *site, const struct frame *asker)
 static struct site site_of_wait(const struct dict *d, const struct frame_path *path)
 {
 	struct site site = { .module = "", .meaning = wait_meaning_of(d, path) };
-	uint32_t n = site.meaning.by ?: path->n; /* what a lock calls to wait says less than the lock */
+	uint32_t n =
+		site.meaning.by ?: path->n; /* what a lock calls to wait says less than the lock */
 
 	set_function(&site, find_asker(d, path, n, true, false));
 	find_wait(d, path, &site);

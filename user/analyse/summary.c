@@ -1,6 +1,7 @@
 #include "analyse/summary.h"
 
 #include "analyse/causes.h"
+#include "analyse/diagnosis.h"
 #include "base/units.h"
 
 #include <stdarg.h>
@@ -8,11 +9,11 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define BUSY_SHARE  0.50 /* it has load enough to be judged                                */
-#define PROBES_PART 0.25 /* of the samples, in the traps of our own probes                  */
-#define KERNEL_PART 0.50 /* of the samples: then it is said that they are in the kernel      */
-#define SAID_SHARE  0.20 /* of the run: a wait worth naming of an idle program             */
-#define STANDS_OUT  0.10 /* of the samples: a function worth naming                        */
+#define BUSY_SHARE   0.50 /* it has load enough to be judged                                */
+#define PROBES_PART  0.25 /* of the samples, in the traps of our own probes                  */
+#define KERNEL_PART  0.50 /* of the samples: then it is said that they are in the kernel      */
+#define SAID_SHARE   0.20 /* of the run: a wait worth naming of an idle program             */
+#define STANDS_OUT   0.10 /* of the samples: a function worth naming                        */
 #define COMMAND_PART 0.25 /* of the CPU time: what a child runs is worth naming            */
 
 static const char *const names[N_VERDICT_KINDS] = {
@@ -274,7 +275,12 @@ static void say_commands(struct verdict *v, const struct run_summary *s)
 
 	if (!top)
 		return;
-	SAY(v, ", %s of it in %.64s", unit_percent(top->cpu_ns, s->oncpu.cpu_ns).s, top->comm);
+	/* Samples say how much of the CPU time; by themselves they may stand for a little more than all. */
+	SAY(v, ", %s of it in %.64s",
+	    unit_percent(top->cpu_ns < s->oncpu.cpu_ns ? top->cpu_ns : s->oncpu.cpu_ns,
+			 s->oncpu.cpu_ns)
+		    .s,
+	    top->comm);
 	if (top->processes > 1)
 		SAY(v, " (%u processes)", top->processes);
 }
@@ -283,7 +289,8 @@ static void say_commands(struct verdict *v, const struct run_summary *s)
 static void say_work(struct verdict *v, const struct run_summary *s)
 {
 	if (s->oncpu.work)
-		SAY(v, "; of its own functions %.100s has the largest part", s->oncpu.work->function);
+		SAY(v, "; of its own functions %.100s has the largest part",
+		    s->oncpu.work->function);
 }
 
 static void say_for(struct verdict *v, const struct site_row *w)
@@ -435,8 +442,8 @@ static void say_lock(struct verdict *v, const struct causes *c)
 
 static void say_starved(struct verdict *v, const struct causes *c)
 {
-	SAY(v, "waited %s for a CPU, %.0f%% of the time it could have run", unit_ns(c->starved_ns).s,
-	    100 * c->starved);
+	SAY(v, "waited %s for a CPU, %.0f%% of the time it could have run",
+	    unit_ns(c->starved_ns).s, 100 * c->starved);
 	if (c->throttled)
 		SAY(v, ", held back by the CPU quota of its control group");
 }
@@ -482,6 +489,8 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 	case VERDICT_GROWING:
 		SAY(v, " is growing: its memory rose by %s to %s in %s", kb_text(c->grown_kb).s,
 		    kb_text(s->memory.last).s, unit_ns(s->duration_ns).s);
+		if (diagnosis_toucher(s))
+			SAY(v, "; new memory is first touched in %.80s", diagnosis_toucher(s));
 		break;
 	case VERDICT_IDLE:
 		SAY(v, " is idle: it used %s", cpu_text(c).s);

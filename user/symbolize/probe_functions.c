@@ -37,8 +37,9 @@ static bool add(struct probe_function *found, uint32_t *n, uint32_t fde, const c
 }
 
 /* The functions that refer to an address inside of `fde`; to its first one, whoever calls it does, too. */
-static void add_those_that_jump_into(struct probe_function *found, uint32_t *n, struct elf_file *elf,
-				     const struct cfi *cfi, uint32_t fde, const char *name)
+static void add_those_that_jump_into(struct probe_function *found, uint32_t *n,
+				     struct elf_file *elf, const struct cfi *cfi, uint32_t fde,
+				     const char *name)
 {
 	struct cfi_fde part = cfi_fde_at(cfi, fde);
 	uint64_t inside[PART_BYTES_MAX];

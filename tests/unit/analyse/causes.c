@@ -108,7 +108,9 @@ static void who_waits_a_little_on_a_busy_machine_is_not_short_of_cpu(void **stat
 static void who_is_stopped_waits_however_long_it_lasts(void **state)
 {
 	struct run_summary s = run(0.1, 0, 0);
-	struct site_row wait = { .function = "serve", .wait = WAIT_STOPPED, .value = 6 * S_NS, .count = 1 };
+	struct site_row wait = {
+		.function = "serve", .wait = WAIT_STOPPED, .value = 6 * S_NS, .count = 1
+	};
 
 	s.offcpu.waits = &wait;
 	s.offcpu.n_waits = 1;

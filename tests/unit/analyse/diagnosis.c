@@ -104,6 +104,10 @@ static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void
 static void leak_without_a_site_is_said_with_who_touches_new_memory(void **state)
 {
 	struct run_summary s = healthy();
+	const struct site_row sites[] = {
+		{ .function = "G1ParScanThreadState::trim_queue", .module = "libjvm.so" },
+		{ .function = "Service.lambda", .module = "[Java]" },
+	};
 	char text[280];
 
 	s.shape.kind = TREND_SHAPE_GROWING;
@@ -118,6 +122,13 @@ static void leak_without_a_site_is_said_with_who_touches_new_memory(void **state
 	s.growth.growing[0].site.function = "[anon]";
 	assert_true(diagnosis_leak_sentence(&s, text, sizeof(text)));
 	assert_null(strstr(text, "first touched"));
+	assert_null(diagnosis_toucher(&s));
+	/* Of all that touched memory, a function of a language goes before a collector that moves it. */
+	s.growth.sites = sites;
+	s.growth.n_sites = 1;
+	assert_string_equal(diagnosis_toucher(&s), "G1ParScanThreadState::trim_queue");
+	s.growth.n_sites = 2;
+	assert_string_equal(diagnosis_toucher(&s), "Service.lambda");
 }
 
 static void brief_blocks_are_churn_where_they_cost(void **state)

@@ -224,6 +224,39 @@ static void lock_of_the_cxx_library_is_its_callers(void **state)
 	assert_int_equal(row.role, WAIT_ROLE_MUTEX);
 }
 
+static void javas_own_classes_and_stubs_are_messengers(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 5, { "__schedule", KERN }, { "io_schedule", KERN }, { "fsync", LIBC },
+	    { "java.io.FileDescriptor.sync0 (FileDescriptor.java)", "[Python]" },
+	    { "[a stub]", "[Python]" }, { "Ledger.write (Ledger.java)", "[Python]" },
+	    { "java.lang.Thread.run (Thread.java)", "[Python]" });
+	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "Ledger.write (Ledger.java)");
+	/* Where there is nothing else, the one that called. */
+	ADD(f, 1, 50, { "mmap", LIBC }, { "[a stub]", "[Python]" },
+	    { "java.lang.Thread.run (Thread.java)", "[Python]" });
+	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "[a stub]");
+}
+
+static void rusts_traits_for_its_own_types_are_messengers(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[2];
+
+	ADD(f, 1, 5, { "malloc", LIBC },
+	    { "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem", APP },
+	    { "keep_ticket", APP }, { "main", APP });
+	ADD(f, 1, 3, { "malloc", LIBC },
+	    { "<shop::Ticket as alloc::borrow::ToOwned>::to_owned", APP }, { "main", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 2), 2);
+	assert_string_equal(rows[0].function, "keep_ticket");
+	assert_string_equal(rows[1].function, "<shop::Ticket as alloc::borrow::ToOwned>::to_owned");
+}
+
 static void lock_stands_for_what_it_waits_by(void **state)
 {
 	struct fixture *f = *state;
@@ -420,6 +453,8 @@ int main(void)
 		TEST(frame_without_a_name_is_not_the_site),
 		TEST(wait_has_the_kernels_reason_and_is_charged_to_user_code),
 		TEST(lock_of_the_cxx_library_is_its_callers),
+		TEST(javas_own_classes_and_stubs_are_messengers),
+		TEST(rusts_traits_for_its_own_types_are_messengers),
 		TEST(lock_stands_for_what_it_waits_by),
 		TEST(work_is_whose_garbage_is_collected_and_not_the_collectors),
 		TEST(unknown_wait_shows_its_first_telling_kernel_function),

@@ -131,7 +131,8 @@ static void who_has_garbage_collected_is_named(void **state)
 	s.oncpu.gc_samples = s.oncpu.samples / 2;
 	s.oncpu.work = &work;
 	assert_int_equal(verdict_of(&s).kind, VERDICT_GC);
-	assert_says(verdict_of(&s).sentence, "50% of it in the garbage collector; of its own functions build_answer");
+	assert_says(verdict_of(&s).sentence,
+		    "50% of it in the garbage collector; of its own functions build_answer");
 }
 
 static void parent_is_judged_by_what_its_children_spend(void **state)
@@ -145,8 +146,9 @@ static void parent_is_judged_by_what_its_children_spend(void **state)
 	s.oncpu.cpu_ns = 10 * S_NS;
 	s.oncpu.commands = rows;
 	s.oncpu.n_commands = 2;
-	assert_says(verdict_of(&s).sentence,
-		    "make is CPU-bound: it and its children used 95% of one CPU, 90.0% of it in cc1 (40 processes)");
+	assert_says(
+		verdict_of(&s).sentence,
+		"make is CPU-bound: it and its children used 95% of one CPU, 90.0% of it in cc1 (40 processes)");
 	/* A server of several processes of its own name. */
 	rows[0].comm = "make";
 	assert_says(verdict_of(&s).sentence, "make is CPU-bound: it used 95% of one CPU");

@@ -74,10 +74,13 @@ static uint32_t find(struct probe_function found[PROBE_FUNCTIONS_MAX])
 
 	code_finish(&with_frames);
 	code_finish(&with_notes);
-	assert_int_equal(elf_file_open_memory(with_frames.bytes, with_frames.len, "frames", &frames, NULL), 0);
+	assert_int_equal(
+		elf_file_open_memory(with_frames.bytes, with_frames.len, "frames", &frames, NULL),
+		0);
 	assert_int_equal(cfi_open(frames, CFI_EH_FRAME, &cfi, NULL), 0);
 	elf_file_close(frames);
-	assert_int_equal(elf_file_open_memory(with_notes.bytes, with_notes.len, "notes", &elf, NULL), 0);
+	assert_int_equal(
+		elf_file_open_memory(with_notes.bytes, with_notes.len, "notes", &elf, NULL), 0);
 	return probe_functions_find(elf, cfi, found);
 }
 
@@ -118,9 +121,11 @@ static void file_without_probes_has_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(function_with_a_known_probe_has_a_name, setup, teardown),
-		cmocka_unit_test_setup_teardown(part_that_rarely_runs_is_of_the_function_that_jumps_into_it,
-						setup, teardown),
+		cmocka_unit_test_setup_teardown(function_with_a_known_probe_has_a_name, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			part_that_rarely_runs_is_of_the_function_that_jumps_into_it, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(file_without_probes_has_none, setup, teardown),
 	};
 

@@ -8,8 +8,8 @@
 #include "analyse/top.h"
 #include "run/component.h"
 
-#define TOP_ROWS  10
-#define SITE_ROWS 3
+#define TOP_ROWS     10
+#define SITE_ROWS    3
 #define COMMAND_ROWS 3
 
 struct oncpu {
