@@ -28,10 +28,6 @@
 #define HOTSPOT_FRAME_MAX     (1U << 20) /* bytes of a frame, of more it is none */
 #define HOTSPOT_STUB_BYTES    1024       /* call_stub is no longer            */
 
-/* What walk_hotspot() answers. */
-#define HOTSPOT_WORDS  1 /* the frame is w->lang_words; else it is the pc */
-#define HOTSPOT_CALLER 2 /* there is a caller                              */
-
 #if !MS_WALK_ARM64
 
 /* Where in its frame the present pc is. */
@@ -548,16 +544,12 @@ WALK_FUNCTION int hotspot_blob_frame(__u32 slot)
 	return hotspot_stub(w, slot, name == 0x74756f5262757453ULL); /* StubRout */
 }
 
-/*
- * The frame of the present pc, which is in a code heap, and the step to its caller: HOTSPOT_ bits.
- */
-WALK_INLINE int walk_hotspot(struct ms_walk *w, __u32 slot)
+/* The frame of the present pc, which is in a code heap, and the step to its caller. */
+WALK_INLINE int hotspot_step(struct ms_walk *w, __u32 slot)
 {
 	int found = HOTSPOT_LOOKED_FOR;
-	bool more = false;
 
 	walk_notes_drop(w); /* what the code is */
-	w->lang_words[0] = 0;
 	w->look = w->exact ? w->pc : w->pc - 1;
 	if (!(w->known & 1u << MS_WALK_FP))
 		w->regs[MS_WALK_FP] = 0;
@@ -568,17 +560,7 @@ WALK_INLINE int walk_hotspot(struct ms_walk *w, __u32 slot)
 		found = hotspot_blob_frame(slot);
 	if (found == HOTSPOT_LOOKED_FOR)
 		found = hotspot_guess(slot);
-	if (found == HOTSPOT_NEXT)
-		more = hotspot_to(w, slot);
-	return (w->lang_words[0] ? HOTSPOT_WORDS : 0) | (more ? HOTSPOT_CALLER : 0);
-}
-
-#else
-
-WALK_INLINE int walk_hotspot(struct ms_walk *w, __u32 slot)
-{
-	w->guessed = 1;
-	return walk_by_fp(slot) ? HOTSPOT_CALLER : 0;
+	return found == HOTSPOT_NEXT && hotspot_to(w, slot) ? MANAGED_CALLER : MANAGED_END;
 }
 
 #endif

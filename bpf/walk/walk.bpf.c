@@ -109,31 +109,6 @@ __noinline int walk_run(__u32 slot)
 	return !s->walk.lang_ended;
 }
 
-/* A frame of compiled or interpreted code that is stepped by its language's rule. As walk_one(). */
-static __always_inline int walk_managed(__u32 slot)
-{
-	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
-	__u64 native;
-	int step;
-
-	if (!s)
-		return 0;
-	if (s->walk.n >= MS_MAX_FRAMES - 1) {
-		s->walk.verdict = MS_TRUNCATED;
-		return 0;
-	}
-	native = walk_frame(&s->walk);
-	s->walk.lang_begun = 1;
-	step = walk_hotspot(&s->walk, slot);
-	if (step & HOTSPOT_WORDS) {
-		walk_store(s, s->walk.lang_words[0]);
-		walk_store(s, s->walk.lang_words[1]);
-	} else {
-		walk_store(s, native);
-	}
-	return step & HOTSPOT_CALLER;
-}
-
 /*
  * Stores the present frame, and steps to its caller; one that executes frames of a language is stored behind
  * those. 0: there is no caller, or no room for one.
@@ -141,22 +116,34 @@ static __always_inline int walk_managed(__u32 slot)
 __noinline int walk_one(__u32 slot)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	bool hidden;
+	__u64 native;
+	int more;
 
 	if (!s || s->walk.n >= MS_MAX_FRAMES)
 		return 0;
 	if (s->walk.lang_running)
 		return walk_run(slot);
-	if (s->walk.lang.lang && lang_executes(&s->walk)) {
-		if (lang_is_managed(&s->walk))
-			return walk_managed(slot);
+	if (ms_lang_has_chain(s->walk.lang.lang) && lang_executes(&s->walk)) {
 		walk_lang_enter(&s->walk);
 		s->lang_hash = s->hash;
 		walk_lang_entered(&s->walk, walk_step(&s->walk, slot));
 		return 1;
 	}
-	if (s->walk.managed != MS_MANAGED_HIDDEN)
-		walk_store(s, walk_frame(&s->walk));
-	return walk_step(&s->walk, slot);
+	if (s->walk.lang.lang && s->walk.n >= MS_MAX_FRAMES - 1)
+		return 0; /* it may be two words */
+	native = walk_frame(&s->walk);
+	hidden = s->walk.managed == MS_MANAGED_HIDDEN;
+	s->walk.lang_words[0] = 0;
+	more = walk_step(&s->walk, slot);
+	if (s->walk.lang_words[0]) {
+		s->walk.lang_begun = 1;
+		walk_store(s, s->walk.lang_words[0]);
+		walk_store(s, s->walk.lang_words[1]);
+	} else if (!hidden) {
+		walk_store(s, native);
+	}
+	return more;
 }
 
 #define TURNS 64 /* of each of two loops, one around the other: verified one after the other */

@@ -621,23 +621,24 @@ WALK_INLINE bool walk_from_entry(struct ms_walk *w, __u32 slot)
 	return walk_caller(w, slot);
 }
 
-/* Managed code: of a language whose rule leads to its callers (walk_lang.h). */
+/*
+ * Managed code: of a language whose rule leads to its callers (walk_lang.h). walk_is_managed(): it is known to be that
+ * without a look at tables.
+ */
 enum walk_managed_step {
 	MANAGED_NOT_ITS, /* it is not that, and nothing has changed: go on as with any code */
 	MANAGED_CALLER,  /* at its caller */
 	MANAGED_END,     /* w->verdict */
 };
 #ifdef WALK_NO_MANAGED
-WALK_INLINE int walk_by_lang(__u32 slot)
-{
-	(void)slot;
-	return MANAGED_NOT_ITS;
-}
+#define walk_is_managed(w) false
+#define walk_by_lang(slot) MANAGED_NOT_ITS
 #else
+WALK_INLINE bool walk_is_managed(const struct ms_walk *w);
 WALK_FUNCTION int walk_by_lang(__u32 slot);
 #endif
 
-/* Code that no row describes. */
+/* Code that no row describes; `proven`: it keeps frame pointers. */
 WALK_INLINE bool walk_without_rows(struct ms_walk *w, __u32 slot, bool proven)
 {
 	int step = w->lang.lang ? walk_by_lang(slot) : MANAGED_NOT_ITS;
@@ -656,7 +657,7 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 
 	if (w->at_entry)
 		return walk_from_entry(w, slot);
-	if (w->managed)
+	if (walk_is_managed(w))
 		return walk_by_lang(slot) == MANAGED_CALLER;
 	if (pc < w->span.start || pc >= w->span.end) {
 		w->look = pc;
@@ -683,7 +684,7 @@ WALK_INLINE bool walk_step(struct ms_walk *w, __u32 slot)
 	case MS_RULE_BAD:
 		return walk_without_rows(w, slot, false);
 	case MS_RULE_FP:
-		return walk_by_fp(slot);
+		return walk_without_rows(w, slot, true);
 	default:
 		return walk_by_rule(slot);
 	}

@@ -23,13 +23,15 @@
  * (CPython up to 3.10), or the two do not match otherwise, the stack is guessed, and counted.
  *
  * Managed code is machine code of a language that has a stack, or a way from frame to frame, of its own, which no row
- * describes: Haskell's, or what a virtual machine compiles. There a rule of the language is the step (walk_by_lang()). It
- * is asked wherever the walk comes to code without rows, with w->managed 0, and says whether that is the language's
- * at all: it must prove that by what it reads (a runtime's struct, a code object's head), as no other check is made. From
- * then on, until it clears w->managed, each step is the rule's, without a look at tables. It puts the caller's pc, and
- * the registers that it knows, where native steps do; w->exact where the pc is that of the code and not a
- * return address; and MS_MANAGED_HIDDEN for frames that are not to be recorded. Frames are ordinary words with an
- * address, which are named by symbols; a language whose code has none would record words of its own.
+ * describes: Haskell's, or what a virtual machine compiles. There a rule of the language is the step: walk_by_lang(). It
+ * is asked wherever the walk comes to code without rows, also such as keeps frame pointers, with w->managed 0, and says
+ * whether that is the language's at all. It must prove that by what it reads (a runtime's struct, a code object's
+ * head), as no other check is made; or by the pc, where the code is in ranges of the row. It puts the caller's pc, and the
+ * registers that it knows, where native steps do; and w->exact where the pc is that of the code and not a return
+ * address. Until it clears w->managed, if it has set that, each further step is the rule's, without a look at tables.
+ *
+ * The present frame is recorded after the step: as two words of the language where the rule has put them into
+ * w->lang_words, not at all where w->managed was MS_MANAGED_HIDDEN, and else as its address, which symbols name.
  */
 #ifndef MEMSCOPE_WALK_WALK_LANG_H
 #define MEMSCOPE_WALK_WALK_LANG_H
@@ -142,12 +144,6 @@ WALK_INLINE bool lang_executes(const struct ms_walk *w)
 	return in;
 }
 
-/* Is that a language whose code is the native frames, and is stepped by a rule of its own? */
-WALK_INLINE bool lang_is_managed(const struct ms_walk *w)
-{
-	return w->lang.lang == MS_LANG_HOTSPOT;
-}
-
 /* Before and after the step from such a frame to its caller; `more`: there is one. */
 WALK_INLINE void walk_lang_enter(struct ms_walk *w)
 {
@@ -175,10 +171,10 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 		w->verdict = MS_GUESSED;
 }
 
-#include "walk/hotspot.h"
 #include "walk/python.h"
 #ifndef WALK_NO_MANAGED
 #include "walk/ghc.h"
+#include "walk/hotspot.h"
 #endif
 
 /*
@@ -240,6 +236,12 @@ WALK_FUNCTION int walk_lang(__u32 slot)
 }
 
 #ifndef WALK_NO_MANAGED
+/* HotSpot's heaps of code are found before their mappings are: they grow. */
+WALK_INLINE bool walk_is_managed(const struct ms_walk *w)
+{
+	return w->managed || (!MS_WALK_ARM64 && w->lang.lang == MS_LANG_HOTSPOT && lang_executes(w));
+}
+
 /*
  * From code without rows to its caller, where it is managed code, and from each frame of that to the next one. What
  * is not is left as it is: what a rule has read to find that out is no part of the walk.
@@ -251,8 +253,12 @@ WALK_FUNCTION int walk_by_lang(__u32 slot)
 	if (!w)
 		return MANAGED_END;
 #if !MS_WALK_ARM64
-	if (w->lang.lang == MS_LANG_GHC)
+	switch (w->lang.lang) {
+	case MS_LANG_GHC:
 		return w->managed ? ghc_next(w, slot, w->pc) : ghc_enter(w, slot);
+	case MS_LANG_HOTSPOT:
+		return lang_executes(w) ? hotspot_step(w, slot) : MANAGED_NOT_ITS;
+	}
 #endif
 	return MANAGED_NOT_ITS;
 }

@@ -132,25 +132,23 @@ static bool run_of_lang(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
 	return !w->lang_ended;
 }
 
-/* A frame that is stepped by its language's rule. false: the walk has ended. */
-static bool managed_frame(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
+/* The present frame, and the step to its caller. false: the walk has ended. */
+static bool one_frame(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
 {
-	uint64_t native = walk_frame(w);
-	int step;
+	uint64_t native = walk_frame(w); /* which depends on w->n */
+	bool hidden = w->managed == MS_MANAGED_HIDDEN, more;
 
-	if (w->n >= MS_MAX_FRAMES - 1) {
-		w->verdict = MS_TRUNCATED;
-		return false;
-	}
-	w->lang_begun = 1;
-	step = walk_hotspot(w, 0);
-	if (step & HOTSPOT_WORDS) {
+	if (w->lang.lang && w->n >= MS_MAX_FRAMES - 1)
+		return false; /* it may be two words */
+	w->lang_words[0] = 0;
+	more = walk_step(w, 0);
+	if (w->lang_words[0]) {
 		frames[w->n++] = w->lang_words[0];
 		frames[w->n++] = w->lang_words[1];
-	} else {
+	} else if (!hidden) {
 		frames[w->n++] = native;
 	}
-	return step & HOTSPOT_CALLER;
+	return more;
 }
 
 enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack *stack,
@@ -174,19 +172,11 @@ enum ms_verdict host_walk(const struct publish_mem *mem, const struct host_stack
 		if (w->lang_running) {
 			if (!run_of_lang(w, frames))
 				break;
-		} else if (w->lang.lang && lang_executes(w) && lang_is_managed(w)) {
-			if (!managed_frame(w, frames))
-				break;
-		} else if (w->lang.lang && lang_executes(w)) {
+		} else if (ms_lang_has_chain(w->lang.lang) && lang_executes(w)) {
 			walk_lang_enter(w);
 			walk_lang_entered(w, walk_step(w, 0));
-		} else {
-			uint64_t frame = walk_frame(w); /* which depends on w->n */
-
-			if (w->managed != MS_MANAGED_HIDDEN)
-				frames[w->n++] = frame;
-			if (!walk_step(w, 0))
-				break;
+		} else if (!one_frame(w, frames)) {
+			break;
 		}
 	}
 	*ret_n = w->n;
