@@ -134,6 +134,27 @@ struct ms_hotspot {
 #define MS_HOTSPOT_EXACT       0x40000000U /* where the thread was, not a return address */
 #define MS_HOTSPOT_AT          0x3fffffffU /* unknown, or: */
 
+/* V8. Offsets in bytes, from the begin of an object (a pointer to one has its lowest bit set). */
+struct ms_v8 {
+	__u16 map_type;        /* Map: the instance type, 2 bytes, of: */
+	__u16 function_first, function_last; /* JSFunction, and what is derived from it */
+	__u16 bytecode_type;   /* BytecodeArray                    */
+	__u16 function_shared; /* JSFunction: its SharedFunctionInfo */
+	__u16 shared_numbers;  /* SharedFunctionInfo: 16 bytes that no collection changes: length:2, parameters:2, …; its
+				* flags:4, its number in the script:4; a multiple of 8 */
+	__u16 mark_regexp;     /* in frames of regular expressions; 0: not known */
+	__u16 mark_exit;       /* … of calls of functions that are written in C++ */
+};
+
+/* In the second word of a frame of V8's. */
+#define MS_V8_INTERPRETED 0x00000000U /* the first word is a SharedFunctionInfo, the rest an offset in bytecode, as frames have it */
+#define MS_V8_BASELINE    0x40000000U /* the same, and the lowest bits of the pc in its code by Sparkplug */
+#define MS_V8_CODE        0x80000000U /* the first word is a pc in code of the function that the cookie is of … */
+#define MS_V8_BYTES       0xc0000000U /* … or, the 8 bytes there */
+#define MS_V8_KIND        0xc0000000U
+#define MS_V8_EXACT       0x20000000U /* where the thread was, not a return address */
+#define MS_V8_AT          0x1fffffffU /* unknown, or: */
+
 struct ms_lang_row {
 	__u64 start_ns; /* of its process, as in struct ms_space */
 	__u32 exec_id;
@@ -151,6 +172,7 @@ struct ms_lang_row {
 		struct ms_python python;
 		struct ms_hotspot hotspot;
 		struct ms_ghc ghc;
+		struct ms_v8 v8;
 	};
 };
 
@@ -168,12 +190,23 @@ enum ms_lang_lost {
 	MS_LOST_FRAME, /* a frame of the chain, or its code object: not in memory */
 };
 
+static inline __attribute__((always_inline)) __u64 ms_lang_cookie(__u64 of)
+{
+	__u64 h = of * 0x9e3779b97f4a7c15ULL;
+
+	return (h ^ h >> 32) >> 8 & MS_LANG_COOKIE_MASK;
+}
+
 static inline __attribute__((always_inline)) __u64 ms_python_cookie(__u32 first_line, __u64 name,
 								    __u64 linetable)
 {
-	__u64 h = (name ^ linetable << 20 ^ first_line) * 0x9e3779b97f4a7c15ULL;
+	return ms_lang_cookie(name ^ linetable << 20 ^ first_line);
+}
 
-	return (h ^ h >> 32) >> 8 & MS_LANG_COOKIE_MASK;
+/* Of a SharedFunctionInfo. */
+static inline __attribute__((always_inline)) __u64 ms_v8_cookie(__u16 parameters, __u32 number)
+{
+	return ms_lang_cookie((__u64)number << 16 | parameters);
 }
 
 #endif

@@ -641,8 +641,10 @@ WALK_FUNCTION int walk_by_lang(__u32 slot);
 /* Code that no row describes; `proven`: it keeps frame pointers. */
 WALK_INLINE bool walk_without_rows(struct ms_walk *w, __u32 slot, bool proven)
 {
-	int step = w->lang.lang ? walk_by_lang(slot) : MANAGED_NOT_ITS;
+	int step;
 
+	w->keeps_fp = proven;
+	step = w->lang.lang ? walk_by_lang(slot) : MANAGED_NOT_ITS;
 	if (step != MANAGED_NOT_ITS)
 		return step == MANAGED_CALLER;
 	w->guessed |= !proven;
@@ -722,6 +724,7 @@ WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot, bool noting)
 	w->lang_at = w->lang_entry = 0;
 	w->lang_begun = w->lang_running = w->lang_short = w->lang_lost = 0;
 	w->managed = MS_MANAGED_NO;
+	w->lang_maps[0] = w->lang_maps[1] = 0;
 }
 
 #endif

@@ -175,6 +175,7 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 #ifndef WALK_NO_MANAGED
 #include "walk/ghc.h"
 #include "walk/hotspot.h"
+#include "walk/v8.h"
 #endif
 
 /*
@@ -258,6 +259,8 @@ WALK_FUNCTION int walk_by_lang(__u32 slot)
 		return w->managed ? ghc_next(w, slot, w->pc) : ghc_enter(w, slot);
 	case MS_LANG_HOTSPOT:
 		return lang_executes(w) ? hotspot_step(w, slot) : MANAGED_NOT_ITS;
+	case MS_LANG_V8:
+		return v8_step(w, slot);
 	}
 #endif
 	return MANAGED_NOT_ITS;

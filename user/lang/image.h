@@ -38,6 +38,19 @@ struct hotspot_image {
 	uint64_t symbol[HS_N_SYMBOLS]; /* vaddrs */
 };
 
+/* --- lang_v8.c --- */
+
+enum v8_symbol { V8_MAJOR, V8_MINOR, V8_BUILD, V8_TAGGED, V8_SMI, V8_N_SYMBOLS };
+
+extern const char *const v8_symbols[V8_N_SYMBOLS];
+
+struct v8_image {
+	uint32_t version, build; /* 0x000a0002: 10.2 */
+	const char *trouble;     /* why its frames are not known; NULL: they are */
+	bool untested;
+	struct v8_rt rt;
+};
+
 /* GHC's (lang_ghc.c). */
 struct ghc_offsets {
 	uint16_t reg_tso, tso_stack, stack_sp;  /* as in struct ms_ghc */
@@ -62,6 +75,7 @@ struct lang_image {
 	struct python_image python;
 	struct ghc_image ghc;
 	struct hotspot_image hotspot;
+	struct v8_image v8;
 };
 
 
@@ -98,6 +112,15 @@ int hotspot_find(const struct lang_mapped *runtime, const struct lang_mapped *li
 /* lang_decode() for HotSpot. */
 enum lang_decoded hotspot_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 				 const uint64_t words[2], struct lang_frames *ret_frames);
+
+/* --- lang_v8.c, v8_decode.c --- */
+
+/* -ENOENT: there is no V8 in it. `syms` as in v8_symbols. Fills in image->v8. */
+int v8_image_read(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image, struct err *e);
+int v8_find(const struct lang_mapped *runtime, const struct lang_mapped *libc, const struct lang_memory *mem,
+	    struct lang_runtime *ret_runtime, struct err *e);
+enum lang_decoded v8_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
+			    const uint64_t words[2], struct lang_frames *ret_frames);
 
 /* --- lang_ghc.c --- */
 

@@ -59,6 +59,9 @@ const char *lang_title(enum ms_lang lang);
  * its frames is the runtime's own business. */
 bool lang_is_compiled(enum ms_lang lang);
 
+/* Does its runtime map part of its own file once more, elsewhere? (V8: its builtins, near what it compiles.) */
+bool lang_maps_twice(enum ms_lang lang);
+
 /* An image as it is mapped: vaddr + bias is an address. */
 struct lang_mapped {
 	const struct lang_image *image;
@@ -88,6 +91,27 @@ enum hotspot_from {
 	HOTSPOT_FROM_MUTABLE,   /* another one; metadata lies behind its relocations */
 };
 
+/* Of V8, for decoding: instance types, and offsets in bytes from an object's begin. */
+struct v8_rt {
+	uint16_t map_type;
+	uint16_t type_function, type_function_last, type_bytecodes, type_shared, type_scope, type_script, type_code,
+		type_array;
+	uint16_t function_shared;
+	uint16_t shared_data, shared_name, shared_script, shared_numbers;
+	uint16_t script_name, script_source, script_lines;
+	uint16_t bytecodes_positions, bytecodes_data;
+	uint16_t array_length, array_data;
+	uint16_t scope_locals_ix, scope_first_ix, scope_locals, scope_first;
+	/* Instructions are behind the head of a Code, or where its code_start says, in what code_stream points to. */
+	uint16_t code_header, code_stream, code_start;
+	uint16_t code_deopt, code_positions, code_size, code_flags;
+	uint8_t kind_mask, kind_baseline, kind_regexp;
+	uint8_t deopt_literals, deopt_shared, deopt_positions; /* numbers of elements */
+	uint8_t frame_regexp, frame_exit;
+	uint16_t n_bytecodes;            /* 0: their sizes are not known */
+	uint8_t bytecode_size[3][256];   /* with operands of 1, 2, 4 bytes */
+};
+
 struct lang_runtime {
 	enum ms_lang lang;
 	uint32_t version;     /* 0x030b02: 3.11.2; 0: unknown */
@@ -99,6 +123,7 @@ struct lang_runtime {
 	uint8_t str_ascii, str_compact; /* bytes of the heads of strings */
 	uint8_t object_head, ob_type;   /* bytes of any object's, and where its type is in it */
 	struct hotspot_rt hotspot;
+	struct v8_rt v8;
 	uint64_t code_type;             /* what code objects have there; 0: not known */
 };
 

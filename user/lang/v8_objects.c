@@ -1,0 +1,41 @@
+#include "lang/v8.h"
+
+#include <string.h>
+
+bool v8_word(const struct v8_reader *r, uint64_t object, uint32_t at, uint64_t *ret_word)
+{
+	return v8_is_pointer(object) && object < 1ULL << 56 &&
+	       lang_read(r->mem, object - 1 + at, ret_word, sizeof(*ret_word));
+}
+
+int v8_type(const struct v8_reader *r, uint64_t object)
+{
+	uint64_t map;
+	uint16_t type;
+
+	if (!v8_word(r, object, 0, &map) || !v8_is_pointer(map) || map >= 1ULL << 56 ||
+	    !lang_read(r->mem, map - 1 + r->rt->map_type, &type, sizeof(type)))
+		return -1;
+	return type;
+}
+
+bool v8_is(const struct v8_reader *r, uint64_t object, uint16_t type)
+{
+	return v8_type(r, object) == type;
+}
+
+int64_t v8_length(const struct v8_reader *r, uint64_t array)
+{
+	uint64_t word;
+
+	if (!v8_word(r, array, r->rt->array_length, &word) || word & 0xffffffff || word >> 63)
+		return -1;
+	return (int64_t)(word >> 32);
+}
+
+bool v8_element(const struct v8_reader *r, uint64_t array, uint32_t ix, uint64_t *ret_word)
+{
+	int64_t n = v8_length(r, array);
+
+	return (int64_t)ix < n && v8_word(r, array, r->rt->array_data + 8 * ix, ret_word);
+}
