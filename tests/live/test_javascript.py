@@ -23,11 +23,11 @@ class Node(Child):
 
     def __init__(self, node, mode):
         self.name = f"{node} {mode}"
-        self.log = scratch(f"js_stacks_{os.getpid()}_{mode}_{abs(hash(node))}") + "/log"
+        self.log = scratch("js_stacks")
         super().__init__([node, *MODES[mode], PROGRAM, self.log], **QUIET)
 
     def is_ready(self):
-        return os.path.exists(self.log) and open(self.log).read().endswith("ready\n")
+        return os.path.exists(self.log) and "\nready\n" in open(self.log).read()
 
     def truth(self, what):
         lines = [line.rstrip("\n").split("\t") for line in open(self.log)]
@@ -101,8 +101,8 @@ def compare(source, what, leaf, share):
         bad = sum(w for w, f in wrong)
         check(n > 0, f"{child.name}: no samples of {what}")
         check(bad <= (1 - share) * n, f"{child.name}: {bad} of {n} are other stacks than printed: {wrong[:1]}, printed "
-              f"{list(truth)[:2]}")
-        check(len(met) >= len(truth) // 2 or source != "offcpu", f"{child.name}: {what}: never seen {truth - met}")
+              f"{list(truth)[:1]}")
+        check(len(met) >= len(truth) // 2 or source != "offcpu", f"{child.name}: {what}: {len(met)} of {len(truth)} were seen")
 
 
 @fact
@@ -118,7 +118,7 @@ def a_javascript_function_on_the_cpu_is_where_node_says():
 
 @fact
 def native_memory_that_javascript_allocates_has_its_line():
-    compare("alloc", "alloc", "[A-Za-z]*", 1)
+    compare("alloc", "alloc", ".*", 1)
 
 
 @fact

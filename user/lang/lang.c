@@ -45,8 +45,8 @@ static const struct lang_ops langs[MS_N_LANGS] = {
 			     python_find, python_decode, NULL },
 	[MS_LANG_HOTSPOT] = { "java", "Java", hotspot_symbols, HS_N_SYMBOLS, hotspot_image_read,
 			      hotspot_find, NULL, hotspot_decode },
-	[MS_LANG_V8] = { "javascript", "JavaScript", v8_symbols, V8_N_SYMBOLS, v8_image_read, v8_find,
-			 NULL, v8_decode },
+	[MS_LANG_V8] = { "javascript", "JavaScript", v8_symbols, V8_N_SYMBOLS, v8_image_read,
+			 v8_find, NULL, v8_decode },
 	[MS_LANG_GHC] = { "ghc", "Haskell", NULL, 0, ghc_image_read, ghc_find, NULL, NULL },
 };
 

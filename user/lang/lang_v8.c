@@ -20,21 +20,26 @@ static bool read_number(struct elf_file *elf, const struct elf_export *sym, int3
 	return sym->vaddr && v8_read_at(elf, sym->vaddr, ret_number, sizeof(*ret_number));
 }
 
-int v8_image_read(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image, struct err *e)
+int v8_image_read(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image,
+		  struct err *e)
 {
 	struct v8_image v8 = { 0 };
 	int32_t major, minor, build, tagged = 8;
 	int r;
 
-	if (!elf_file_is64(elf) || elf_file_machine(elf) != EM_X86_64 || !read_number(elf, &syms[V8_MAJOR], &major) ||
-	    !read_number(elf, &syms[V8_MINOR], &minor) || !read_number(elf, &syms[V8_BUILD], &build))
+	if (!elf_file_is64(elf) || elf_file_machine(elf) != EM_X86_64 ||
+	    !read_number(elf, &syms[V8_MAJOR], &major) ||
+	    !read_number(elf, &syms[V8_MINOR], &minor) ||
+	    !read_number(elf, &syms[V8_BUILD], &build))
 		return -ENOENT;
 	if (major < 1 || major > 99 || minor < 0 || minor > 99 || build < 0 || build > 9999)
 		return -ENOENT;
 	v8.version = (uint32_t)major << 16 | (uint32_t)minor;
 	v8.build = (uint32_t)build;
 	/* Chromium's pointers are 4 bytes. */
-	if ((syms[V8_TAGGED].vaddr && (!read_number(elf, &syms[V8_TAGGED], &tagged) || tagged != 8)) || !syms[V8_SMI].vaddr)
+	if ((syms[V8_TAGGED].vaddr &&
+	     (!read_number(elf, &syms[V8_TAGGED], &tagged) || tagged != 8)) ||
+	    !syms[V8_SMI].vaddr)
 		v8.trouble = "its pointers are compressed, or it does not describe its objects";
 	r = v8.trouble ? 0 : v8_layout_read(elf, v8.version, &v8, e);
 	if (r < 0)
@@ -43,17 +48,19 @@ int v8_image_read(struct elf_file *elf, const struct elf_export *syms, struct la
 	return 0;
 }
 
-int v8_find(const struct lang_mapped *runtime, const struct lang_mapped *libc, const struct lang_memory *mem,
-	    struct lang_runtime *ret_runtime, struct err *e)
+int v8_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
+	    const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e)
 {
 	const struct v8_image *v8 = &runtime->image->v8;
 	struct lang_runtime rt = { .lang = MS_LANG_V8, .version = v8->version << 8 };
 
 	(void)libc;
 	(void)mem;
-	snprintf(rt.name, sizeof(rt.name), "V8 %u.%u.%u", v8->version >> 16 & 0xff, v8->version & 0xff, v8->build % 10000);
+	snprintf(rt.name, sizeof(rt.name), "V8 %u.%u.%u", v8->version >> 16 & 0xff,
+		 v8->version & 0xff, v8->build % 10000);
 	if (v8->trouble)
-		return err_set(e, -EOPNOTSUPP, "%s: has %s: %s", runtime->image->name, rt.name, v8->trouble);
+		return err_set(e, -EOPNOTSUPP, "%s: has %s: %s", runtime->image->name, rt.name,
+			       v8->trouble);
 	rt.untested = v8->untested;
 	rt.v8 = v8->rt;
 	rt.row.lang = MS_LANG_V8;

@@ -46,7 +46,8 @@ static bool is_head(const struct v8_reader *r, uint64_t at, const uint64_t words
 {
 	uint64_t stream;
 
-	if (!v8_is_pointer(words[0]) || !v8_is_pointer(words[1]) || words[0] >> 47 || words[1] >> 47)
+	if (!v8_is_pointer(words[0]) || !v8_is_pointer(words[1]) || words[0] >> 47 ||
+	    words[1] >> 47)
 		return false;
 	if (r->rt->code_header) {
 		if (!v8_code_read(r, at + 1, ret_code))
@@ -55,7 +56,8 @@ static bool is_head(const struct v8_reader *r, uint64_t at, const uint64_t words
 		   !v8_code_read(r, words[1], ret_code)) {
 		return false;
 	}
-	return ret_code->start > at && pc >= ret_code->start && pc < ret_code->start + ret_code->size;
+	return ret_code->start > at && pc >= ret_code->start &&
+	       pc < ret_code->start + ret_code->size;
 }
 
 bool v8_code_find(const struct v8_reader *r, uint64_t pc, struct v8_code *ret_code)
@@ -77,14 +79,16 @@ bool v8_code_find(const struct v8_reader *r, uint64_t pc, struct v8_code *ret_co
 	return false;
 }
 
-int64_t v8_baseline_offset(const struct v8_reader *r, const struct v8_code *code, uint64_t bytecodes, uint32_t end)
+int64_t v8_baseline_offset(const struct v8_reader *r, const struct v8_code *code,
+			   uint64_t bytecodes, uint32_t end)
 {
 	const struct v8_rt *rt = r->rt;
 	struct v8_stream pcs, codes;
 	uint32_t offset = 0;
 	uint64_t at;
 
-	if (!rt->n_bytecodes || !v8_stream_open(r, code->positions, &pcs) || !v8_stream_open(r, bytecodes, &codes))
+	if (!rt->n_bytecodes || !v8_stream_open(r, code->positions, &pcs) ||
+	    !v8_stream_open(r, bytecodes, &codes))
 		return -1;
 	codes.at += rt->bytecodes_data - rt->array_data;
 	codes.end += rt->bytecodes_data - rt->array_data;

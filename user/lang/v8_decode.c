@@ -20,10 +20,11 @@
 #include <string.h>
 
 enum {
-	SCOPE_SLOTS = 6,      /* behind a ScopeInfo's locals, in which its name may be */
+	SCOPE_SLOTS = 6, /* behind a ScopeInfo's locals, in which its name may be */
 	LOCALS_MAX = 1 << 16,
-	LOCALS_INLINE = 75,   /* of more locals, the names are in a table (scope-info.h) */
-	INLINING_BYTES = 16,  /* of InliningPosition: the position, 8 bytes; the function's number, 4 */
+	LOCALS_INLINE = 75, /* of more locals, the names are in a table (scope-info.h) */
+	INLINING_BYTES =
+		16, /* of InliningPosition: the position, 8 bytes; the function's number, 4 */
 	INLINED_MAX = 1 << 12,
 };
 
@@ -118,11 +119,13 @@ static void read_file(const struct v8_reader *r, uint64_t script, struct lang_fr
 	    v8_text(r, name, f->file, sizeof(f->file), &cut) < 0)
 		f->file[0] = '\0';
 	if (!strncmp(f->file, scheme, sizeof(scheme) - 1))
-		memmove(f->file, f->file + sizeof(scheme) - 1, strlen(f->file) - sizeof(scheme) + 2);
+		memmove(f->file, f->file + sizeof(scheme) - 1,
+			strlen(f->file) - sizeof(scheme) + 2);
 	f->cut |= cut;
 }
 
-static bool name_function(const struct v8_reader *r, uint64_t shared, int64_t offset, struct lang_frame *f)
+static bool name_function(const struct v8_reader *r, uint64_t shared, int64_t offset,
+			  struct lang_frame *f)
 {
 	uint64_t script;
 
@@ -171,8 +174,9 @@ static int64_t place_in(const struct v8_reader *r, uint64_t bytecodes, int64_t o
 	struct v8_position before, after;
 	uint64_t table;
 
-	if (!bytecodes || offset < 0 || !v8_word(r, bytecodes, r->rt->bytecodes_positions, &table) ||
-	    !v8_is_pointer(table) || v8_positions(r, table, (uint32_t)offset, &before, &after) < 0)
+	if (!bytecodes || offset < 0 ||
+	    !v8_word(r, bytecodes, r->rt->bytecodes_positions, &table) || !v8_is_pointer(table) ||
+	    v8_positions(r, table, (uint32_t)offset, &before, &after) < 0)
 		return -1;
 	return before.offset;
 }
@@ -180,10 +184,13 @@ static int64_t place_in(const struct v8_reader *r, uint64_t bytecodes, int64_t o
 static int64_t interpreted_offset(const struct v8_reader *r, uint32_t at)
 {
 	/* Frames have it from the pointer to the array on. */
-	return at == MS_V8_AT || at + 1 < r->rt->bytecodes_data ? -1 : (int64_t)at + 1 - r->rt->bytecodes_data;
+	return at == MS_V8_AT || at + 1 < r->rt->bytecodes_data
+		       ? -1
+		       : (int64_t)at + 1 - r->rt->bytecodes_data;
 }
 
-static int64_t baseline_place(const struct v8_reader *r, uint64_t shared, uint64_t *bytecodes, uint32_t low, bool exact)
+static int64_t baseline_place(const struct v8_reader *r, uint64_t shared, uint64_t *bytecodes,
+			      uint32_t low, bool exact)
 {
 	struct v8_code code;
 	uint64_t data;
@@ -199,9 +206,11 @@ static int64_t baseline_place(const struct v8_reader *r, uint64_t shared, uint64
 	return v8_baseline_offset(r, &code, *bytecodes, end + exact);
 }
 
-static enum lang_decoded decode_function(const struct v8_reader *r, const uint64_t words[2], struct lang_frames *all)
+static enum lang_decoded decode_function(const struct v8_reader *r, const uint64_t words[2],
+					 struct lang_frames *all)
 {
-	uint64_t shared = (words[0] & MS_FRAME_ADDR_MASK) | 1, cookie = words[1] >> 32 & MS_LANG_COOKIE_MASK;
+	uint64_t shared = (words[0] & MS_FRAME_ADDR_MASK) | 1,
+		 cookie = words[1] >> 32 & MS_LANG_COOKIE_MASK;
 	uint64_t data = 0, bytecodes = 0;
 	uint32_t low = (uint32_t)words[1];
 	int64_t offset;
@@ -231,8 +240,8 @@ struct inlined {
 };
 
 /* The functions at a position, innermost first. 0: it cannot be read. */
-static uint32_t chain_of(const struct v8_reader *r, const struct v8_code *code, struct v8_position pos,
-			 struct inlined chain[LANG_INLINED_MAX])
+static uint32_t chain_of(const struct v8_reader *r, const struct v8_code *code,
+			 struct v8_position pos, struct inlined chain[LANG_INLINED_MAX])
 {
 	const struct v8_rt *rt = r->rt;
 	uint64_t positions, literals, word, raw;
@@ -285,8 +294,9 @@ static uint32_t common(struct inlined *a, uint32_t n_a, const struct inlined *b,
 	return n;
 }
 
-static enum lang_decoded decode_optimized(const struct v8_reader *r, const struct v8_code *code, uint64_t shared,
-					  uint32_t at, bool exact, struct lang_frames *all)
+static enum lang_decoded decode_optimized(const struct v8_reader *r, const struct v8_code *code,
+					  uint64_t shared, uint32_t at, bool exact,
+					  struct lang_frames *all)
 {
 	struct inlined chain[LANG_INLINED_MAX], next[LANG_INLINED_MAX];
 	struct v8_position before = { -1, -1 }, after = { -1, -1 };
@@ -329,10 +339,13 @@ static bool has_bytes(const struct v8_reader *r, uint64_t pc, uint64_t cookie)
 	return lang_read(r->mem, pc, &bytes, sizeof(bytes)) && ms_lang_cookie(bytes) == cookie;
 }
 
-static enum lang_decoded decode_code(const struct v8_reader *r, const uint64_t words[2], struct lang_frames *all)
+static enum lang_decoded decode_code(const struct v8_reader *r, const uint64_t words[2],
+				     struct lang_frames *all)
 {
-	uint64_t pc = words[0] & MS_FRAME_ADDR_MASK, cookie = words[1] >> 32 & MS_LANG_COOKIE_MASK, shared;
-	bool exact = words[1] & MS_V8_EXACT, by_bytes = ((uint32_t)words[1] & MS_V8_KIND) == MS_V8_BYTES;
+	uint64_t pc = words[0] & MS_FRAME_ADDR_MASK, cookie = words[1] >> 32 & MS_LANG_COOKIE_MASK,
+		 shared;
+	bool exact = words[1] & MS_V8_EXACT,
+	     by_bytes = ((uint32_t)words[1] & MS_V8_KIND) == MS_V8_BYTES;
 	struct v8_code code, again;
 	enum lang_decoded d;
 
@@ -348,8 +361,8 @@ static enum lang_decoded decode_code(const struct v8_reader *r, const uint64_t w
 	d = decode_optimized(r, &code, shared, (uint32_t)(pc - code.start), exact, all);
 	if (d != LANG_DECODED)
 		return d;
-	return v8_code_read(r, code.object, &again) && again.start == code.start && again.deopt == code.deopt &&
-			       v8_is(r, shared, r->rt->type_shared)
+	return v8_code_read(r, code.object, &again) && again.start == code.start &&
+			       again.deopt == code.deopt && v8_is(r, shared, r->rt->type_shared)
 		       ? LANG_DECODED
 		       : LANG_GONE;
 }
@@ -363,7 +376,8 @@ enum lang_decoded v8_decode(const struct lang_runtime *runtime, const struct lan
 
 	if (!(words[0] & MS_FRAME_ADDR_MASK))
 		return LANG_GONE;
-	d = (uint32_t)words[1] & MS_V8_CODE ? decode_code(&r, words, &all) : decode_function(&r, words, &all);
+	d = (uint32_t)words[1] & MS_V8_CODE ? decode_code(&r, words, &all)
+					    : decode_function(&r, words, &all);
 	if (d != LANG_DECODED)
 		return d;
 	ret_frames->n = all.n;

@@ -16,7 +16,9 @@ static const struct constant {
 	int fallback;
 } constants[] = {
 	{ FIELD(map_type), { "class_Map__instance_type__uint16_t" }, 12 },
-	{ FIELD(type_function), { "FirstJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE" }, NEEDED },
+	{ FIELD(type_function),
+	  { "FirstJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE" },
+	  NEEDED },
 	{ FIELD(type_function_last), { "LastJSFunctionType" }, 0 },
 	{ FIELD(type_bytecodes), { "type_BytecodeArray__BYTECODE_ARRAY_TYPE" }, NEEDED },
 	{ FIELD(type_shared), { "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE" }, NEEDED },
@@ -24,15 +26,40 @@ static const struct constant {
 	{ FIELD(type_script), { "type_Script__SCRIPT_TYPE" }, NEEDED },
 	{ FIELD(type_code), { "type_Code__CODE_TYPE" }, NEEDED },
 	{ FIELD(type_array), { "type_FixedArray__FIXED_ARRAY_TYPE" }, NEEDED },
-	{ FIELD(function_shared), { "class_JSFunction__shared__SharedFunctionInfo", "class_JSFunction__shared__Tagged_SharedFunctionInfo_" }, 24 },
-	{ FIELD(shared_data), { "class_SharedFunctionInfo__function_data__Object", "class_SharedFunctionInfo__function_data__Tagged_Object_", "class_SharedFunctionInfo__trusted_function_data__Tagged_Object_" }, 8 },
-	{ FIELD(shared_name), { "class_SharedFunctionInfo__name_or_scope_info__Object", "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_", "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_" }, NEEDED },
-	{ FIELD(shared_script), { "class_SharedFunctionInfo__script_or_debug_info__HeapObject", "class_SharedFunctionInfo__script_or_debug_info__Object", "class_SharedFunctionInfo__script__Tagged_HeapObject_" }, NEEDED },
+	{ FIELD(function_shared),
+	  { "class_JSFunction__shared__SharedFunctionInfo",
+	    "class_JSFunction__shared__Tagged_SharedFunctionInfo_" },
+	  24 },
+	{ FIELD(shared_data),
+	  { "class_SharedFunctionInfo__function_data__Object",
+	    "class_SharedFunctionInfo__function_data__Tagged_Object_",
+	    "class_SharedFunctionInfo__trusted_function_data__Tagged_Object_" },
+	  8 },
+	{ FIELD(shared_name),
+	  { "class_SharedFunctionInfo__name_or_scope_info__Object",
+	    "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+	    "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_" },
+	  NEEDED },
+	{ FIELD(shared_script),
+	  { "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+	    "class_SharedFunctionInfo__script_or_debug_info__Object",
+	    "class_SharedFunctionInfo__script__Tagged_HeapObject_" },
+	  NEEDED },
 	{ FIELD(shared_numbers), { "class_SharedFunctionInfo__length__uint16_t" }, NEEDED },
-	{ FIELD(script_name), { "class_Script__name__Object", "class_Script__name__Tagged_Object_" }, 16 },
-	{ FIELD(script_source), { "class_Script__source__Object", "class_Script__source__Tagged_Object_" }, 8 },
-	{ FIELD(script_lines), { "class_Script__line_ends__Object", "class_Script__line_ends__Tagged_Object_" }, 56 },
-	{ FIELD(bytecodes_positions), { "class_BytecodeArray__source_position_table__Object", "class_BytecodeArray__source_position_table__HeapObject", "class_BytecodeArray__source_position_table__Tagged_HeapObject_" }, 32 },
+	{ FIELD(script_name),
+	  { "class_Script__name__Object", "class_Script__name__Tagged_Object_" },
+	  16 },
+	{ FIELD(script_source),
+	  { "class_Script__source__Object", "class_Script__source__Tagged_Object_" },
+	  8 },
+	{ FIELD(script_lines),
+	  { "class_Script__line_ends__Object", "class_Script__line_ends__Tagged_Object_" },
+	  56 },
+	{ FIELD(bytecodes_positions),
+	  { "class_BytecodeArray__source_position_table__Object",
+	    "class_BytecodeArray__source_position_table__HeapObject",
+	    "class_BytecodeArray__source_position_table__Tagged_HeapObject_" },
+	  32 },
 	{ FIELD(bytecodes_data), { "class_BytecodeArray__data__uintptr_t" }, 54 },
 	{ FIELD(array_length), { "class_FixedArrayBase__length__SMI" }, 8 },
 	{ FIELD(array_data), { "class_FixedArray__data__uintptr_t" }, 16 },
@@ -41,7 +68,10 @@ static const struct constant {
 	{ FIELD(kind_mask), { "CodeKindFieldMask" }, 15 },
 	{ FIELD(kind_baseline), { "CodeKindBaseline" }, 11 },
 	{ FIELD(deopt_literals), { "DeoptimizationDataLiteralArrayIndex" }, 2 },
-	{ FIELD(deopt_shared), { "DeoptimizationDataSharedFunctionInfoIndex", "DeoptimizationDataSharedFunctionInfoWrapperIndex" }, 6 },
+	{ FIELD(deopt_shared),
+	  { "DeoptimizationDataSharedFunctionInfoIndex",
+	    "DeoptimizationDataSharedFunctionInfoWrapperIndex" },
+	  6 },
 	{ FIELD(deopt_positions), { "DeoptimizationDataInliningPositionsIndex" }, 7 },
 	{ FIELD(frame_regexp), { "frametype_IrregexpFrame" }, 0 },
 	{ FIELD(frame_exit), { "frametype_BuiltinExitFrame" }, 0 },
@@ -49,21 +79,22 @@ static const struct constant {
 
 /* What no constant says, or not rightly, of the versions that node has had. */
 static const struct version_row {
-	uint32_t version; /* this and later ones */
+	uint32_t version;         /* this and later ones */
 	uint8_t n_function_types; /* JSFunction and derived types */
-	uint16_t code_header, code_stream, code_start, code_deopt, code_positions, code_size, code_flags;
+	uint16_t code_header, code_stream, code_start, code_deopt, code_positions, code_size,
+		code_flags;
 	bool untested;
 } rows[] = {
 	/* node 24 */
-	{ VERSION(13, 6), 15, 0, 32, 40, 8, 16, 56, 48, true },
+	{ VERSION(13, 6), 17, 0, 32, 40, 8, 16, 56, 48, true },
 	/* node 22 */
-	{ VERSION(12, 4), 15, 0, 32, 40, 8, 16, 56, 48, true },
+	{ VERSION(12, 4), 16, 0, 32, 40, 8, 16, 56, 48, true },
 	/* node 20: relocation_info, deoptimization data, positions, instruction stream and start, flags, …, size */
-	{ VERSION(11, 3), 15, 0, 32, 40, 16, 24, 56, 48, false },
+	{ VERSION(11, 3), 16, 0, 32, 40, 16, 24, 56, 48, false },
 	/* node 18 */
-	{ VERSION(10, 2), 15, 64, 0, 0, 16, 24, 40, 48, true },
+	{ VERSION(10, 2), 16, 64, 0, 0, 16, 24, 40, 48, true },
 	/* node 16 */
-	{ VERSION(9, 4), 14, 64, 0, 0, 16, 24, 40, 48, true },
+	{ VERSION(9, 4), 15, 64, 0, 0, 16, 24, 40, 48, true },
 };
 
 bool v8_read_at(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
@@ -86,7 +117,8 @@ static int read_constant(struct elf_file *elf, const struct constant *c, int *re
 		int32_t value;
 
 		snprintf(name, sizeof(name), "v8dbg_%s", c->names[i]);
-		if (elf_export_find(elf, name, &sym, NULL) < 0 || !v8_read_at(elf, sym.vaddr, &value, sizeof(value)))
+		if (elf_export_find(elf, name, &sym, NULL) < 0 ||
+		    !v8_read_at(elf, sym.vaddr, &value, sizeof(value)))
 			continue;
 		*ret_value = value;
 		return 0;
@@ -109,7 +141,8 @@ static void read_sizes(struct elf_file *elf, struct v8_rt *rt)
 	uint8_t sizes[3 * 256];
 	size_t n;
 
-	if (elf_export_find(elf, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE", &sym, NULL) < 0)
+	if (elf_export_find(elf, "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE", &sym,
+			    NULL) < 0)
 		return;
 	n = sym.size / 3;
 	if (n < 8 || n > 256 || sym.size % 3 || !v8_read_at(elf, sym.vaddr, sizes, sym.size))
@@ -128,15 +161,21 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 
 	while (row->version > version)
 		if (++row == rows + sizeof(rows) / sizeof(rows[0]))
-			return err_set(e, -EOPNOTSUPP, "%s: V8 %u.%u is older than those whose frames are known (from 9.4 on)",
-				       elf_file_name(elf), version >> 16, version & 0xffff);
+			return err_set(
+				e, -EOPNOTSUPP,
+				"%s: V8 %u.%u is older than those whose frames are known (from 9.4 on)",
+				elf_file_name(elf), version >> 16, version & 0xffff);
 	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
 		r = read_constant(elf, &constants[i], &value);
 		if (r < 0)
-			return err_set(e, -EOPNOTSUPP, "%s: V8 %u.%u does not export v8dbg_%s, which says where its frames are",
-				       elf_file_name(elf), version >> 16, version & 0xffff, constants[i].names[0]);
+			return err_set(
+				e, -EOPNOTSUPP,
+				"%s: V8 %u.%u does not export v8dbg_%s, which says where its frames are",
+				elf_file_name(elf), version >> 16, version & 0xffff,
+				constants[i].names[0]);
 		if (value < 0 || value >= (constants[i].bytes == 1 ? 256 : 1 << 15))
-			return err_set(e, -EOPNOTSUPP, "%s: v8dbg_%s is %d", elf_file_name(elf), constants[i].names[0], value);
+			return err_set(e, -EOPNOTSUPP, "%s: v8dbg_%s is %d", elf_file_name(elf),
+				       constants[i].names[0], value);
 		put(&rt, &constants[i], value);
 	}
 	if (!rt.type_function_last)
@@ -144,7 +183,9 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 	rt.scope_locals = (uint16_t)(8 + 8 * rt.scope_locals_ix);
 	rt.scope_first = (uint16_t)(8 + 8 * rt.scope_first_ix);
 	rt.code_header = row->code_header;
-	if (row->code_header && elf_export_find(elf, "v8dbg_class_Code__instruction_start__uintptr_t", &sym, NULL) == 0 &&
+	if (row->code_header &&
+	    elf_export_find(elf, "v8dbg_class_Code__instruction_start__uintptr_t", &sym, NULL) ==
+		    0 &&
 	    v8_read_at(elf, sym.vaddr, &value, sizeof(value)) && value > 0 && value < 4096)
 		rt.code_header = (uint16_t)value;
 	rt.code_stream = row->code_stream;
@@ -154,8 +195,11 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 	rt.code_size = row->code_size;
 	rt.code_flags = row->code_flags;
 	rt.kind_regexp = 3;
-	if (rt.function_shared % 8 || rt.function_shared > MS_LANG_BYTES - 8 || rt.shared_numbers % 8)
-		return err_set(e, -EOPNOTSUPP, "%s: describes objects that do not hold their fields", elf_file_name(elf));
+	if (rt.function_shared % 8 || rt.function_shared > MS_LANG_BYTES - 8 ||
+	    rt.shared_numbers % 8)
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: describes objects that do not hold their fields",
+			       elf_file_name(elf));
 	read_sizes(elf, &rt);
 	ret_v8->rt = rt;
 	ret_v8->untested = row->untested || row->version != version;

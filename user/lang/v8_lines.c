@@ -1,7 +1,7 @@
 /*
  * From bytecode and compiled code to lines of source (src/codegen/source-position-table.cc, source-position.h).
  *
- * A table has an entry for each place, as differences from the one before:
+ * A table has an entry for each place, as differences from the one before (the first: from -1 and 0):
  *
  *   code offset        signed; -1 - n where it is no statement's begin
  *   source position    signed: bit 0 whether it is not in JavaScript; 30 bits of the character's number, from 1 on;
@@ -91,11 +91,11 @@ struct v8_position v8_position_of(uint64_t raw)
 	};
 }
 
-int v8_positions(const struct v8_reader *r, uint64_t table, uint32_t at, struct v8_position *ret_before,
-		 struct v8_position *ret_after)
+int v8_positions(const struct v8_reader *r, uint64_t table, uint32_t at,
+		 struct v8_position *ret_before, struct v8_position *ret_after)
 {
 	struct v8_position none = { .offset = -1, .inlined = -1 }, before = none, after = none;
-	int64_t code = 0;
+	int64_t code = -1; /* the function's entry */
 	uint64_t raw = 0;
 	struct v8_stream s;
 
@@ -128,7 +128,8 @@ static uint32_t line_by_ends(const struct v8_reader *r, uint64_t ends, int64_t o
 		int64_t mid = lo + (hi - lo) / 2;
 		uint64_t word;
 
-		if (!v8_word(r, ends, r->rt->array_data + 8 * (uint32_t)mid, &word) || word & 0xffffffff)
+		if (!v8_word(r, ends, r->rt->array_data + 8 * (uint32_t)mid, &word) ||
+		    word & 0xffffffff)
 			return 0;
 		if ((int64_t)word >> 32 < offset)
 			lo = mid + 1;
@@ -155,12 +156,15 @@ static uint32_t line_by_source(const struct v8_reader *r, uint64_t source, int64
 		uint32_t left = (uint32_t)offset - done, n = left < PART - 1 ? left : PART - 1;
 		uint32_t read = done + n < c.n ? n + 1 : n; /* with the one behind */
 
-		if (!lang_read(r->mem, c.at + ((uint64_t)done << c.two_bytes), part, (size_t)read << c.two_bytes))
+		if (!lang_read(r->mem, c.at + ((uint64_t)done << c.two_bytes), part,
+			       (size_t)read << c.two_bytes))
 			return 0;
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t k = i + 1 < read ? i + 1 : i;
-			uint16_t one = c.two_bytes ? (uint16_t)(part[2 * i] | part[2 * i + 1] << 8) : part[i];
-			uint16_t two = c.two_bytes ? (uint16_t)(part[2 * k] | part[2 * k + 1] << 8) : part[k];
+			uint16_t one = c.two_bytes ? (uint16_t)(part[2 * i] | part[2 * i + 1] << 8)
+						   : part[i];
+			uint16_t two = c.two_bytes ? (uint16_t)(part[2 * k] | part[2 * k + 1] << 8)
+						   : part[k];
 
 			lines += is_line_end(one, two);
 		}
@@ -181,7 +185,8 @@ uint32_t v8_line(const struct v8_reader *r, uint64_t script, int64_t offset)
 	else if (v8_word(r, script, r->rt->script_source, &source) && v8_is_pointer(source))
 		line = line_by_source(r, source, offset);
 	/* Of a program that embeds JavaScript in something else. */
-	if (line && v8_word(r, script, r->rt->script_name + 8, &first) && !(first & 0xffffffff) && first >> 32 < 1 << 24)
+	if (line && v8_word(r, script, r->rt->script_name + 8, &first) && !(first & 0xffffffff) &&
+	    first >> 32 < 1 << 24)
 		line += (uint32_t)(first >> 32);
 	return line;
 }

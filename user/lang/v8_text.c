@@ -12,11 +12,11 @@
 
 enum {
 	STRING_LENGTH = 12,
-	STRING_DATA = 16,  /* characters; of others the string that has them, or the first part */
+	STRING_DATA = 16,   /* characters; of others the string that has them, or the first part */
 	STRING_SECOND = 24, /* the second part; where it begins; where the characters are */
 	NOT_STRING = 0x80,
 	ONE_BYTE = 8,
-	UNCACHED = 16,     /* an external string that does not say where its characters are */
+	UNCACHED = 16, /* an external string that does not say where its characters are */
 	SHAPE = 7,
 	DEPTH_MAX = 64,
 	CHARS_MAX = 2048,
@@ -36,7 +36,8 @@ static bool is_text(uint32_t c)
 {
 	return !(c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0xd800 && c < 0xe000) ||
 		 (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-		 (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c & 0xfffe) == 0xfffe || c > 0x10ffff);
+		 (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c & 0xfffe) == 0xfffe ||
+		 c > 0x10ffff);
 }
 
 static void add(struct text *t, uint32_t c)
@@ -74,7 +75,8 @@ static void add_unit(struct text *t, uint16_t c)
 }
 
 /* A string that has no other one in it; -ELOOP: it has, which is *string from now on. */
-static int step(const struct v8_reader *r, uint64_t *string, uint64_t *from, struct v8_chars *ret_chars, int *ret_shape)
+static int step(const struct v8_reader *r, uint64_t *string, uint64_t *from,
+		struct v8_chars *ret_chars, int *ret_shape)
 {
 	int type = v8_type(r, *string);
 	uint64_t word, second;
@@ -98,7 +100,8 @@ static int step(const struct v8_reader *r, uint64_t *string, uint64_t *from, str
 		return v8_word(r, *string, STRING_SECOND, &ret_chars->at) ? 0 : -EIO;
 	case THIN:
 	case SLICED:
-		if (!v8_word(r, *string, STRING_DATA, &word) || !v8_word(r, *string, STRING_SECOND, &second))
+		if (!v8_word(r, *string, STRING_DATA, &word) ||
+		    !v8_word(r, *string, STRING_SECOND, &second))
 			return -EIO;
 		if ((type & SHAPE) == SLICED)
 			*from += second >> 32;
@@ -112,7 +115,8 @@ static int step(const struct v8_reader *r, uint64_t *string, uint64_t *from, str
 }
 
 /* Through thin and sliced strings. */
-static int open_string(const struct v8_reader *r, uint64_t *string, struct v8_chars *ret_chars, int *ret_shape)
+static int open_string(const struct v8_reader *r, uint64_t *string, struct v8_chars *ret_chars,
+		       int *ret_shape)
 {
 	uint64_t from = 0;
 	uint32_t n = 0;
@@ -149,7 +153,8 @@ static int add_chars(struct text *t, const struct v8_chars *c)
 	if (!lang_read(t->r->mem, c->at, bytes, (size_t)n << c->two_bytes))
 		return -EIO;
 	for (uint32_t i = 0; i < n && !t->cut; i++)
-		add_unit(t, c->two_bytes ? (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8) : bytes[i]);
+		add_unit(t, c->two_bytes ? (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8)
+					 : bytes[i]);
 	t->cut |= n < c->n;
 	return 0;
 }
@@ -205,7 +210,8 @@ int v8_flat(const struct v8_reader *r, uint64_t string, struct v8_chars *ret_cha
 		if (shape != CONS)
 			return 0;
 		/* It has been flattened: the second part is empty. */
-		if (!v8_word(r, string, STRING_DATA, &first) || !v8_word(r, string, STRING_SECOND, &second) ||
+		if (!v8_word(r, string, STRING_DATA, &first) ||
+		    !v8_word(r, string, STRING_SECOND, &second) ||
 		    open_string(r, &second, &rest, &shape) < 0)
 			return -EIO;
 		if (shape == CONS || rest.n)

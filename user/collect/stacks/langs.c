@@ -167,7 +167,8 @@ static void find_images(struct user_stacks *st, const struct proc_mapping *maps,
 			continue;
 		/* A file may have several mappings with code. */
 		if (is_wanted(st, lang_image_lang(image)) && p->n_runtimes < RUNTIMES_MAX &&
-		    (!last || last->at.image != image || (last->at.bias != maps[i].bias && !lang_maps_twice(lang_image_lang(image)))))
+		    (!last || last->at.image != image ||
+		     (last->at.bias != maps[i].bias && !lang_maps_twice(lang_image_lang(image)))))
 			p->runtimes[p->n_runtimes++] =
 				(struct candidate){ { image, maps[i].bias }, maps[i].module };
 		if (!p->libc.image && lang_image_is_libc(image))
