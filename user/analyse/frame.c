@@ -70,12 +70,12 @@ struct frame frame_get(struct dict *d, location_id loc, uint32_t i)
 	if (!f.name.ix)
 		f.name = made_up_name(d, m, l->vaddr);
 
-	if (i + 1 < l->n_lines)
+	if (m && m->kind == MODULE_LANG)
+		f.kind = FRAME_LANG;
+	else if (i + 1 < l->n_lines)
 		f.kind = FRAME_INLINED;
 	else if (m && m->kind == MODULE_KERNEL)
 		f.kind = FRAME_KERNEL;
-	else if (m && m->kind == MODULE_LANG)
-		f.kind = FRAME_LANG;
 	else if ((!m || m->kind == MODULE_NONE || m->kind == MODULE_ANON) &&
 		 is_no_name(dict_str(d, f.name)))
 		f.kind = FRAME_UNKNOWN;

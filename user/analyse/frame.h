@@ -18,7 +18,7 @@ enum frame_kind {
 	FRAME_INLINED,  /* compiled into its caller, in user space or the kernel */
 	FRAME_PROCESS,  /* not code: the process name, or the root of a tree     */
 	FRAME_UNKNOWN,  /* no image and no name                                 */
-	FRAME_LANG,     /* of an interpreted language                           */
+	FRAME_LANG,     /* of an interpreted language, inlined or not           */
 };
 enum { N_FRAME_KINDS = FRAME_LANG + 1 };
 
