@@ -31,6 +31,7 @@ enum {
 	HSF_METHOD_NAME = 0xa640,
 	HSF_FILE_NAME = 0xa680,
 	HSF_MAP = 0xb000,      /* the heap's map of segments */
+	HSF_THREADS = 0xc000,
 	HSF_CODE = 0x10000,    /* … and its blocks, to the end */
 	HSF_SEGMENT = 128,
 	HSF_NMETHOD = HSF_CODE + 16,
@@ -123,6 +124,33 @@ static inline void hsf_symbol(struct hotspot_process *p, uint32_t at, const char
 	memcpy(p->bytes + at + 6, text, strlen(text));
 }
 
+/* Three threads: the second waits for a monitor that the first has. */
+static inline void hsf_threads_tables(struct hotspot_process *p)
+{
+	hsf_static(p, "ThreadsSMRSupport", "_java_thread_list", "ThreadsList*", hsf_addr(HSF_THREADS));
+	hsf_field(p, "ThreadsList", "_length", "const uint", 8);
+	hsf_field(p, "ThreadsList", "_threads", "JavaThread *const *const", 16);
+	hsf_field(p, "JavaThread", "_osthread", "OSThread*", 0);
+	hsf_field(p, "JavaThread", "_current_pending_monitor", "ObjectMonitor*", 8);
+	hsf_field(p, "JavaThread", "_stack_base", "address", 16);
+	hsf_field(p, "JavaThread", "_stack_size", "size_t", 24);
+	hsf_field(p, "OSThread", "_thread_id", "OSThread::thread_id_t", 36);
+	hsf_field(p, "ObjectMonitor", "_owner", "", 56);
+	hsf_put(p, HSF_THREADS + 8, 3, 4);
+	hsf_put(p, HSF_THREADS + 16, hsf_addr(HSF_THREADS + 32), 8);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t at = HSF_THREADS + 64 + 128 * i;
+
+		hsf_put(p, HSF_THREADS + 32 + 8 * i, hsf_addr(at), 8);
+		hsf_put(p, at, hsf_addr(at + 64), 8);
+		hsf_put(p, at + 8, i == 1 ? hsf_addr(HSF_THREADS + 448) : 0, 8);
+		hsf_put(p, at + 16, hsf_addr(HSF_LEN + 0x1000 * (i + 1)), 8);
+		hsf_put(p, at + 24, 0x1000, 8);
+		hsf_put(p, at + 64 + 36, 101 + i, 4);
+	}
+	hsf_put(p, HSF_THREADS + 448 + 56, hsf_addr(HSF_THREADS + 64), 8);
+}
+
 static inline void hsf_tables(struct hotspot_process *p)
 {
 	static const uint8_t columns[] = { 0, 8, 16, 24, 32, 40, 48 };
@@ -177,6 +205,11 @@ static inline void hsf_tables(struct hotspot_process *p)
 	hsf_field(p, "Klass", "_name", "Symbol*", 24);
 	hsf_field(p, "Symbol", "_length", "u2", 4);
 	hsf_field(p, "Symbol", "_body", "u1", 6);
+	hsf_field(p, "Thread", "_tlab", "ThreadLocalAllocBuffer", 400);
+	hsf_field(p, "Thread", "_allocated_bytes", "jlong", 520);
+	hsf_field(p, "ThreadLocalAllocBuffer", "_start", "HeapWord*", 0);
+	hsf_field(p, "ThreadLocalAllocBuffer", "_top", "HeapWord*", 8);
+	hsf_threads_tables(p);
 	hsf_type(p, "HeapBlock", 16);
 	hsf_type(p, "CodeBlob", 104);
 	hsf_type(p, "ConstMethod", 48);

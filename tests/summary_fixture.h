@@ -78,6 +78,7 @@ static struct run_summary fixture_summary(void)
 		.n_sources = 4,
 		.offcpu.waits = fixture_waits,
 		.offcpu.n_waits = 3,
+		.monitors = { .waits = 200, .unowned = 12, .held = 150, .owner = "keeper", .tid = 4719 },
 		.stacks = fixture_stacks,
 		.n_stacks = 2,
 		.drops = fixture_drops,

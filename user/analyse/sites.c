@@ -350,6 +350,30 @@ static bool is_gil(const struct dict *d, const struct frame_path *path)
 	return false;
 }
 
+/* HotSpot waits for all by conditions of its own: what the thread asked for says the function that Java has called. */
+static const struct {
+	const char *function;
+	enum wait_kind kind;
+} java_waits[] = {
+	{ "ObjectMonitor::*", WAIT_MONITOR }, { "ObjectSynchronizer::*", WAIT_MONITOR },
+	{ "JVM_MonitorWait", WAIT_MONITOR },  { "JVM_Sleep*", WAIT_TIMER },
+	{ "JavaThread::sleep*", WAIT_TIMER },
+};
+
+static enum wait_kind java_wait(const struct dict *d, const struct frame_path *path)
+{
+	for (uint32_t i = path->n; i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+
+		if (f->kind == FRAME_LANG)
+			break;
+		for (size_t k = 0; k < sizeof(java_waits) / sizeof(java_waits[0]); k++)
+			if (is_user(f) && matches(java_waits[k].function, dict_str(d, f->name)))
+				return java_waits[k].kind;
+	}
+	return WAIT_LOCK;
+}
+
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)
 {
 	bool named = false;
@@ -362,7 +386,9 @@ static void find_wait(const struct dict *d, const struct frame_path *path, struc
 			return;
 		kind = wait_kind_of(dict_str(d, f->name));
 		if (kind != WAIT_OTHER) {
-			site->wait = kind == WAIT_LOCK && is_gil(d, path) ? WAIT_GIL : kind;
+			site->wait = kind != WAIT_LOCK ? kind
+				     : is_gil(d, path) ? WAIT_GIL
+						       : java_wait(d, path);
 			site->leaf = f->name;
 			return;
 		}

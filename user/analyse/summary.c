@@ -12,6 +12,7 @@
 #define BUSY_SHARE   0.50 /* it has load enough to be judged                                */
 #define PROBES_PART  0.25 /* of the samples, in the traps of our own probes                  */
 #define KERNEL_PART  0.50 /* of the samples: then it is said that they are in the kernel      */
+#define LEAST_WAITS  20   /* seen, for who has a monitor to be said                          */
 #define SAID_SHARE   0.20 /* of the run: a wait worth naming of an idle program             */
 #define STANDS_OUT   0.10 /* of the samples: a function worth naming                        */
 #define COMMAND_PART 0.25 /* of the CPU time: what a child runs is worth naming            */
@@ -36,6 +37,8 @@ static const char *const wait_advice[N_WAIT_KINDS] = {
 		"it shows who waits for the lock; the on-CPU profile shows what runs meanwhile",
 	[WAIT_GIL] =
 		"the on-CPU profile shows which Python thread runs meanwhile; only processes run side by side",
+	[WAIT_MONITOR] =
+		"it shows who waits for the monitor; the on-CPU profile shows what runs meanwhile",
 	[WAIT_FILE_LOCK] = "find who holds the file: /proc/locks names its pid",
 	[WAIT_KERNEL_LOCK] =
 		"often the address space's lock: fewer mmap, munmap and page faults help",
@@ -429,15 +432,29 @@ static void say_runs_meanwhile(struct verdict *v, const struct run_summary *s)
 		    100.0 * (double)top->self / (double)s->oncpu.samples);
 }
 
+/* Of Java's monitors it is known whose they are. */
+static void say_owner(struct verdict *v, const struct run_summary *s)
+{
+	if (s->monitors.owner && s->monitors.waits >= LEAST_WAITS)
+		SAY(v,
+		    "; of %s waits for monitors that were looked at, thread %.15s held up %.0f%%",
+		    unit_count((int64_t)s->monitors.waits).s, s->monitors.owner,
+		    100.0 * (double)s->monitors.held / (double)s->monitors.waits);
+}
+
 static void say_lock(struct verdict *v, const struct causes *c)
 {
 	const struct site_row *w = c->lock;
 
 	SAY(v, "its threads waited %s for %s", unit_ns(w->value).s,
-	    w->wait == WAIT_GIL ? "the GIL" : "a lock that others of them hold");
+	    w->wait == WAIT_GIL       ? "the GIL"
+	    : w->wait == WAIT_MONITOR ? "a monitor that others of them hold"
+				      : "a lock that others of them hold");
 	say_for(v, w);
 	if (w->wait == WAIT_GIL)
 		say_runs_meanwhile(v, c->s);
+	if (w->wait == WAIT_MONITOR)
+		say_owner(v, c->s);
 }
 
 static void say_starved(struct verdict *v, const struct causes *c)

@@ -391,6 +391,14 @@ struct run_summary {
 		double sample_gap_s;           /* between samples of one wait site; 0: not sampled */
 	} offcpu;
 
+	/* Of Java: threads that were seen waiting to enter one, each time that it was looked; for the one that held most of these. */
+	struct {
+		uint64_t waits, unowned;       /* unowned: nobody was seen to hold it         */
+		uint64_t held;                 /* of waits, by `owner`                       */
+		const char *owner;            /* the thread's name; NULL: none is known      */
+		uint32_t tid;
+	} monitors;
+
 	struct summary_alloc alloc;
 	struct summary_growth growth;
 

@@ -25,6 +25,10 @@ const struct idle_pool idle_pools[] = {
 	{ "HotSpot: VM services", "os::signal_wait*", "PosixSemaphore::wait*", NULL, IDLE_QUEUE_EMPTY },
 	{ "HotSpot: reference handler", "JVM_WaitForReferencePendingList", "Monitor::wait*", NULL, IDLE_QUEUE_EMPTY },
 	{ "HotSpot: launcher", "CallJavaMainInNewThread", NULL, NULL, IDLE_QUEUE_EMPTY },
+	{ "Java: executors", "java.util.concurrent.ThreadPoolExecutor.getTask", "java.util.concurrent.locks.LockSupport.park*", "[Java]", IDLE_QUEUE_EMPTY },
+	{ "Java: fork-join pools", "java.util.concurrent.ForkJoinPool.awaitWork", "java.util.concurrent.locks.LockSupport.park*", "[Java]", IDLE_QUEUE_EMPTY },
+	{ "Java: timers", "java.util.TimerThread.mainLoop", "java.lang.Object.wait*", "[Java]", IDLE_PERIOD },
+	{ "Java: reference queues", "java.lang.ref.ReferenceQueue.remove*", NULL, "[Java]", IDLE_QUEUE_EMPTY },
 	{ "libuv: thread pool", "worker", "uv_cond_wait", NULL, IDLE_QUEUE_EMPTY },
 	{ "libuv: thread pool", "uv__worker", "uv_cond_wait", NULL, IDLE_QUEUE_EMPTY },
 	{ "node: V8 platform", "node::*PlatformWorkerThread*", "uv_cond_wait", NULL, IDLE_QUEUE_EMPTY },
@@ -134,6 +138,30 @@ static const struct {
 	{ "_shutdown", WAIT_ROLE_JOIN },
 };
 
+/* In Java, what is not a monitor parks its thread; what for says the class of java.util.concurrent that has asked for it. The first
+ * row with a frame between there and the program's code. */
+static const struct {
+	const char *function;
+	enum wait_role role;
+} java_askers[] = {
+	{ "java.util.concurrent.locks.AbstractQueued*$ConditionObject.await*",
+	  WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.CountDownLatch*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.CyclicBarrier*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.Phaser*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.Exchanger*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.SynchronousQueue*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.LinkedTransferQueue*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.FutureTask*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.CompletableFuture*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.ForkJoinTask*", WAIT_ROLE_CONDITION },
+	{ "java.util.concurrent.Semaphore*", WAIT_ROLE_MUTEX },
+	{ "java.util.concurrent.locks.ReentrantLock*", WAIT_ROLE_MUTEX },
+	{ "java.util.concurrent.locks.ReentrantReadWriteLock*", WAIT_ROLE_MUTEX },
+	{ "java.util.concurrent.locks.StampedLock*", WAIT_ROLE_MUTEX },
+	{ "java.lang.Thread.join*", WAIT_ROLE_JOIN },
+};
+
 static const char *const role_names[N_WAIT_ROLES] = {
 	[WAIT_ROLE_UNKNOWN] = "unknown",     [WAIT_ROLE_IDLE] = "idle",
 	[WAIT_ROLE_CONDITION] = "condition", [WAIT_ROLE_JOIN] = "join",
@@ -237,6 +265,25 @@ static enum wait_role python_role(const struct dict *d, const struct frame_path 
 	return WAIT_ROLE_MUTEX;
 }
 
+/* `place`: of a native frame that Java has called. */
+static enum wait_role java_role(const struct dict *d, const struct frame_path *path, uint32_t place)
+{
+	size_t n = sizeof(java_askers) / sizeof(java_askers[0]), best = n;
+
+	while (place > 0 && path->frames[place - 1].kind != FRAME_LANG)
+		place--;
+	for (; place > 0 && path->frames[place - 1].kind == FRAME_LANG; place--) {
+		const struct frame *f = &path->frames[place - 1];
+
+		if (!frame_is(d, f, "java.*") && !frame_is(d, f, "jdk.*") && !frame_is(d, f, "[*"))
+			break;
+		for (size_t i = 0; i < best; i++)
+			if (frame_is(d, f, java_askers[i].function))
+				best = i;
+	}
+	return best < n ? java_askers[best].role : WAIT_ROLE_CONDITION;
+}
+
 /* Of the frames that say something, the first row of the table: monitors of HotSpot wait by conditions. */
 static enum wait_role role_of(const struct dict *d, const struct frame_path *path, uint32_t *ret_by)
 {
@@ -253,6 +300,8 @@ static enum wait_role role_of(const struct dict *d, const struct frame_path *pat
 			break;
 		if (frame_is(d, f, "PyThread_acquire_lock_timed"))
 			return python_role(d, path, place);
+		if (frame_is(d, f, "Unsafe_Park") || frame_is(d, f, "JVM_MonitorWait"))
+			return role == WAIT_ROLE_MUTEX ? role : java_role(d, path, place);
 		for (size_t i = 0; i < best; i++) {
 			if (frame_is(d, f, waiters[i].function)) {
 				best = i;

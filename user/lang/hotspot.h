@@ -79,7 +79,22 @@
 	X(InstanceKlass, _source_file_name_index) \
 	X(Klass, _name) \
 	X(Symbol, _length) \
-	X(Symbol, _body)
+	X(Symbol, _body) \
+	X(Thread, _tlab) \
+	X(Thread, _allocated_bytes) \
+	X(ThreadLocalAllocBuffer, _start) \
+	X(ThreadLocalAllocBuffer, _top) \
+	X(ThreadsSMRSupport, _java_thread_list) \
+	X(ThreadsList, _length) \
+	X(ThreadsList, _threads) \
+	X(Thread, _osthread) \
+	X(JavaThread, _osthread) \
+	X(JavaThread, _current_pending_monitor) \
+	X(JavaThread, _stack_base) \
+	X(JavaThread, _stack_size) \
+	X(JavaThread, _monitor_owner_id) \
+	X(OSThread, _thread_id) \
+	X(ObjectMonitor, _owner)
 
 enum hotspot_field {
 #define X(type, field) HS_##type##field,

@@ -300,6 +300,33 @@ static void fill_decoder(struct find *f)
 	d->no_zeros = f->jdk >= VERSION_UNSIGNED5;
 }
 
+/* Who waits for a monitor and who has it: not all versions say where that is. */
+static void fill_threads(struct find *f)
+{
+	enum hotspot_field os =
+		has(f, HS_Thread_osthread) ? HS_Thread_osthread : HS_JavaThread_osthread;
+	const struct hotspot_field_at *at = f->l.field;
+	__typeof__(f->rt.hotspot.threads) *t = &f->rt.hotspot.threads;
+
+	t->by_id = at[HS_JavaThread_monitor_owner_id].bytes == 8;
+	t->known = at[HS_ThreadsSMRSupport_java_thread_list].is_static &&
+		   at[HS_ThreadsList_length].bytes == 4 && at[HS_ThreadsList_threads].bytes == 8 &&
+		   at[os].bytes == 8 && at[HS_OSThread_thread_id].bytes == 4 &&
+		   at[HS_JavaThread_current_pending_monitor].bytes == 8 &&
+		   has(f, HS_ObjectMonitor_owner) && at[HS_JavaThread_stack_base].bytes == 8 &&
+		   at[HS_JavaThread_stack_size].bytes == 8;
+	t->list = off(f, HS_ThreadsSMRSupport_java_thread_list);
+	t->list_length = (uint16_t)off(f, HS_ThreadsList_length);
+	t->list_threads = (uint16_t)off(f, HS_ThreadsList_threads);
+	t->os_thread = (uint16_t)off(f, os);
+	t->os_tid = (uint16_t)off(f, HS_OSThread_thread_id);
+	t->pending = (uint16_t)off(f, HS_JavaThread_current_pending_monitor);
+	t->stack_base = (uint16_t)off(f, HS_JavaThread_stack_base);
+	t->stack_size = (uint16_t)off(f, HS_JavaThread_stack_size);
+	t->id = (uint16_t)off(f, HS_JavaThread_monitor_owner_id);
+	t->owner = (uint16_t)off(f, HS_ObjectMonitor_owner);
+}
+
 /* Structs that are read at once have room where they are read into. */
 static int check_sizes(const struct find *f, struct err *e)
 {
@@ -343,6 +370,7 @@ int hotspot_find(const struct lang_mapped *runtime, const struct lang_mapped *li
 		return r;
 	fill_walk(&f);
 	fill_decoder(&f);
+	fill_threads(&f);
 	r = check_sizes(&f, e);
 	if (r < 0)
 		return r;
@@ -357,5 +385,34 @@ int hotspot_find(const struct lang_mapped *runtime, const struct lang_mapped *li
 	/* Others describe themselves, but nobody has compared their stacks with the truth. */
 	f.rt.untested = f.jdk != 17 && f.jdk != 25;
 	*ret_runtime = f.rt;
+	return 0;
+}
+
+int hotspot_counter_find(const struct lang_mapped *runtime, const struct lang_memory *mem,
+			 struct hotspot_counter *ret_counter, struct err *e)
+{
+	struct find f = { .runtime = runtime, .mem = mem };
+	uint64_t symbols[HS_N_SYMBOLS], tlab;
+	int r;
+
+	if (runtime->image->lang != MS_LANG_HOTSPOT)
+		return -ENOENT;
+	for (int i = 0; i < HS_N_SYMBOLS; i++)
+		symbols[i] = runtime->image->hotspot.symbol[i] + runtime->bias;
+	r = hotspot_layout_read(symbols, mem, "HotSpot", &f.l, e);
+	if (r < 0)
+		return r;
+	tlab = off(&f, HS_Thread_tlab);
+	if (f.l.field[HS_Thread_allocated_bytes].bytes != 8 || !has(&f, HS_Thread_tlab) ||
+	    f.l.field[HS_ThreadLocalAllocBuffer_start].bytes != 8 ||
+	    f.l.field[HS_ThreadLocalAllocBuffer_top].bytes != 8)
+		return err_set(
+			e, -EOPNOTSUPP,
+			"HotSpot's description does not say where a Thread has its buffer of new objects");
+	*ret_counter = (struct hotspot_counter){
+		.allocated = (uint16_t)off(&f, HS_Thread_allocated_bytes),
+		.tlab_start = (uint16_t)(tlab + off(&f, HS_ThreadLocalAllocBuffer_start)),
+		.tlab_top = (uint16_t)(tlab + off(&f, HS_ThreadLocalAllocBuffer_top)),
+	};
 	return 0;
 }

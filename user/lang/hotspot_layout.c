@@ -92,12 +92,30 @@ static uint8_t bytes_of(const char *type)
 		const char *type;
 		uint8_t bytes;
 	} known[] = {
-		{ "int", 4 },          { "u2", 2 },      { "u4", 4 },
-		{ "u1", 1 },           { "int16_t", 2 }, { "uint16_t", 2 },
-		{ "address", 8 },      { "size_t", 8 },  { "unsigned short", 2 },
-		{ "short", 2 },        { "jint", 4 },    { "uint32_t", 4 },
-		{ "int32_t", 4 },      { "u_char*", 8 }, { "intptr_t", 8 },
-		{ "unsigned int", 4 }, { "jushort", 2 }, { "jshort", 2 },
+		{ "int", 4 },
+		{ "u2", 2 },
+		{ "u4", 4 },
+		{ "u1", 1 },
+		{ "int16_t", 2 },
+		{ "uint16_t", 2 },
+		{ "address", 8 },
+		{ "size_t", 8 },
+		{ "unsigned short", 2 },
+		{ "short", 2 },
+		{ "jint", 4 },
+		{ "uint32_t", 4 },
+		{ "int32_t", 4 },
+		{ "u_char*", 8 },
+		{ "intptr_t", 8 },
+		{ "unsigned int", 4 },
+		{ "jushort", 2 },
+		{ "jshort", 2 },
+		{ "jlong", 8 },
+		{ "int64_t", 8 },
+		{ "const uint", 4 },
+		{ "pid_t", 4 },
+		{ "OSThread::thread_id_t", 4 },
+		{ "JavaThread *const *const", 8 },
 	};
 	size_t n = strlen(type);
 

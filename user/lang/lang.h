@@ -81,6 +81,12 @@ struct hotspot_rt {
 	uint16_t symbol_length, symbol_body;
 	bool klass_has_file; /* klass_file, else pool_file */
 	bool no_zeros;       /* struct hotspot_stream */
+	struct {
+		bool known;
+		bool by_id;      /* a monitor's owner is a thread's number, else the thread or an address on its stack */
+		uint64_t list;   /* where the address of the list of threads is */
+		uint16_t list_length, list_threads, os_thread, os_tid, pending, stack_base, stack_size, id, owner;
+	} threads;               /* of hotspot_monitors() */
 };
 
 enum hotspot_from {
@@ -135,6 +141,26 @@ struct lang_runtime {
  */
 int lang_runtime_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 		      const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);
+
+/* Where a Thread of HotSpot counts what it has allocated, in bytes from its begin: all but what is in its present buffer
+ * (TLAB), and the part of that which is in use, from start to top. */
+struct hotspot_counter {
+	uint16_t allocated, tlab_start, tlab_top;
+};
+
+/* A thread of a JVM that waits to enter a monitor, by the numbers that the JVM's own threads have. */
+struct hotspot_waiter {
+	uint32_t tid, owner_tid; /* owner_tid 0: nobody has it by now, or that is not known */
+};
+
+/* Those that wait now, at most `cap`: how many; 0 also where it cannot be read. `*ret_threads`: of how many. The program runs on meanwhile,
+ * so a row may be of a moment ago. */
+uint32_t hotspot_monitors(const struct lang_runtime *runtime, const struct lang_memory *mem, struct hotspot_waiter *out,
+			  uint32_t cap, uint32_t *ret_threads);
+
+/* -ENOENT: the image is no HotSpot. -EAGAIN, -EOPNOTSUPP: as lang_runtime_find(). */
+int hotspot_counter_find(const struct lang_mapped *runtime, const struct lang_memory *mem,
+			 struct hotspot_counter *ret_counter, struct err *e);
 
 enum { LANG_NAME_MAX = 512, LANG_FILE_MAX = 1024 };
 

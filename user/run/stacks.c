@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "collect/stacks/user_stacks.h"
 #include "run/component.h"
+#include "run/monitors.h"
 #include "run/pipeline.h"
 #include "run/targets.h"
 
@@ -16,6 +17,7 @@ struct stacks {
 	struct run *run;
 	struct user_stacks_langs langs;
 	struct user_stacks *user;
+	struct monitors monitors;
 	struct summary_stacks rows[N_SOURCES];
 };
 
@@ -135,8 +137,11 @@ static void processes(void *self, uint64_t ns)
 
 static void tick(void *self, uint64_t now)
 {
-	(void)now;
-	user_stacks_tick(((struct stacks *)self)->user);
+	struct stacks *st = self;
+
+	user_stacks_tick(st->user);
+	if (st->run->cfg->sources[SOURCE_OFFCPU])
+		monitors_tick(&st->monitors, st->user, now);
 }
 
 static void walk(void *self)
@@ -303,6 +308,7 @@ static void report(void *self, struct run_summary *to)
 	report_incomplete(st, to);
 	report_tables(st, to);
 	report_langs(st, to);
+	monitors_report(&st->monitors, to);
 }
 
 static void free_stacks(void *self)

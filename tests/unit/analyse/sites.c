@@ -42,9 +42,11 @@ static int tear_down(void **state)
 
 static location_id place(struct fixture *f, const char *function, const char *module)
 {
-	struct module m = { .kind = strcmp(module, "[kernel]") == 0   ? MODULE_KERNEL
-				    : strcmp(module, "[Python]") == 0 ? MODULE_LANG
-								      : MODULE_ELF,
+	struct module m = { .kind = strcmp(module, "[kernel]") == 0 ? MODULE_KERNEL
+				    : strcmp(module, "[Python]") == 0 ||
+						    strcmp(module, "[Java]") == 0
+					    ? MODULE_LANG
+					    : MODULE_ELF,
 			    .path = dict_string(f->d, module) };
 	struct line line = { .function = dict_string(f->d, function) };
 	uint64_t vaddr = 1000 + line.function.ix;
@@ -141,6 +143,53 @@ static void interpreters_own_condition_is_the_gil(void **state)
 	assert_int_equal(rows[1].wait, WAIT_LOCK);
 	assert_int_equal(rows[2].wait, WAIT_LOCK);
 	assert_int_equal(rows[3].wait, WAIT_LOCK);
+}
+
+#define JVM  "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so"
+#define JAVA "[Java]"
+
+static void classes_of_the_jvm_work_for_the_programs_own(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 100, { "AllocTracer::send_allocation_in_new_tlab(Klass*)", JVM },
+	    { "[_new_array_Java]", JAVA }, { "java.util.Arrays.copyOf (Arrays.java)", JAVA },
+	    { "app.Shop.list (Shop.java)", JAVA }, { "java.lang.Thread.run (Thread.java)", JAVA },
+	    { "JavaThread::run()", JVM });
+	/* Nobody else has called them. */
+	ADD(f, 1, 50, { "AllocTracer::send_allocation_in_new_tlab(Klass*)", JVM },
+	    { "java.util.HashMap.resize (HashMap.java)", JAVA },
+	    { "java.lang.Thread.run (Thread.java)", JAVA }, { "JavaThread::run()", JVM });
+	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 4), 2);
+	assert_string_equal(rows[0].function, "app.Shop.list (Shop.java)");
+	assert_string_equal(rows[1].function, "java.util.HashMap.resize (HashMap.java)");
+}
+
+static void java_waits_for_monitors_and_for_timers(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 100, { "futex_wait", KERN }, { "do_futex", KERN }, { "pthread_cond_wait", LIBC },
+	    { "ObjectMonitor::enter(JavaThread*)", JVM },
+	    { "[_complete_monitor_locking_Java]", JAVA }, { "app.Shop.sell (Shop.java)", JAVA },
+	    { "JavaThread::run()", JVM });
+	ADD(f, 1, 50, { "futex_wait", KERN }, { "do_futex", KERN },
+	    { "pthread_cond_timedwait", LIBC }, { "JavaThread::sleep(long)", JVM },
+	    { "JVM_Sleep", JVM }, { "java.lang.Thread.sleep (Thread.java)", JAVA },
+	    { "app.Shop.rest (Shop.java)", JAVA }, { "JavaThread::run()", JVM });
+	ADD(f, 1, 25, { "futex_wait", KERN }, { "do_futex", KERN }, { "pthread_cond_wait", LIBC },
+	    { "Unsafe_Park", JVM }, { "jdk.internal.misc.Unsafe.park (Unsafe.java)", JAVA },
+	    { "app.Shop.park (Shop.java)", JAVA }, { "JavaThread::run()", JVM });
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 4), 3);
+	assert_int_equal(rows[0].wait, WAIT_MONITOR);
+	assert_int_equal(rows[0].role, WAIT_ROLE_MUTEX);
+	assert_string_equal(rows[0].function, "app.Shop.sell (Shop.java)");
+	assert_int_equal(rows[1].wait, WAIT_TIMER);
+	assert_string_equal(rows[1].function, "app.Shop.rest (Shop.java)");
+	assert_int_equal(rows[2].wait, WAIT_LOCK);
+	assert_string_equal(rows[2].function, "app.Shop.park (Shop.java)");
 }
 
 static void cxx_containers_are_messengers_too(void **state)
@@ -447,6 +496,8 @@ int main(void)
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(what_native_code_allocates_is_that_of_the_function_that_called_it),
 		TEST(interpreters_own_condition_is_the_gil),
+		TEST(classes_of_the_jvm_work_for_the_programs_own),
+		TEST(java_waits_for_monitors_and_for_timers),
 		TEST(cxx_containers_are_messengers_too),
 		TEST(function_that_takes_a_std_type_is_not_of_std),
 		TEST(allocation_by_messengers_alone_is_charged_to_the_first_of_them),

@@ -18,22 +18,23 @@ static struct wait_meaning meaning_of(const char *stack)
 	struct frame frames[16];
 	struct frame_path path = { .frames = frames };
 	struct dict *d = dict_new();
-	char text[600], *rest = text, *name;
+	char text[800], *rest = text, *name;
 	struct wait_meaning m;
 
 	snprintf(text, sizeof(text), "%s", stack);
 	while ((name = strsep(&rest, ";"))) {
-		bool marked = strchr("~^@", *name) != NULL;
+		bool marked = strchr("~%^@", *name) != NULL;
 
 		frames[path.n++] = (struct frame){
 			.name = dict_string(d, name + marked),
 			.module = *name == '~'   ? "[Python]"
+				  : *name == '%' ? "[Java]"
 				  : *name == '^' ? "[kernel]"
 				  : *name == '@' ? "libjemalloc.so.2"
 						 : "app",
-			.kind = *name == '~'   ? FRAME_LANG
-				: *name == '^' ? FRAME_KERNEL
-					       : FRAME_USER,
+			.kind = strchr("~%", *name) ? FRAME_LANG
+				: *name == '^'      ? FRAME_KERNEL
+						    : FRAME_USER,
 		};
 	}
 	m = wait_meaning_of(d, &path);
@@ -60,6 +61,13 @@ static void workers_without_work_are_known_by_their_loop_and_what_it_waits_in(vo
 		{ "HotSpot: VM thread",
 		  "VMThread::run();VMThread::wait_for_operation();Monitor::wait_without_safepoint_check(long);"
 		  "pthread_cond_wait;^do_futex" },
+		{ "Java: executors",
+		  "%java.lang.Thread.run (Thread.java);"
+		  "%java.util.concurrent.ThreadPoolExecutor.getTask (ThreadPoolExecutor.java);"
+		  "%java.util.concurrent.LinkedBlockingQueue.take (LinkedBlockingQueue.java);"
+		  "%java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject.await (A.java);"
+		  "%java.util.concurrent.locks.LockSupport.park (LockSupport.java);%jdk.internal.misc.Unsafe.park (Unsafe.java);"
+		  "Unsafe_Park;pthread_cond_wait;^do_futex" },
 		{ "libuv: thread pool",
 		  "start_thread;worker;uv_cond_wait;pthread_cond_wait;^do_futex" },
 		{ "node: V8 platform",
@@ -148,6 +156,25 @@ static void functions_show_what_a_futex_stands_for(void **state)
 		  "main;rb_mutex_synchronize;rb_ensure;[libruby+0x80];ppoll;^do_sys_poll" },
 		{ WAIT_ROLE_CONDITION,
 		  "main;rb_ensure;[libruby+0x80];pthread_cond_wait;^do_futex" },
+		{ WAIT_ROLE_MUTEX,
+		  "%app.Shop.sell (Shop.java);%java.util.concurrent.locks.ReentrantLock.lock (ReentrantLock.java);"
+		  "%java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire (AbstractQueuedSynchronizer.java);"
+		  "%jdk.internal.misc.Unsafe.park (Unsafe.java);Unsafe_Park;Parker::park(bool, long);pthread_cond_wait;^do_futex" },
+		/* What called the program is not what it waits for. */
+		{ WAIT_ROLE_CONDITION,
+		  "%java.util.concurrent.FutureTask.run (FutureTask.java);%java.util.concurrent.locks.ReentrantLock.lock (R.java);"
+		  "%app.Shop.rest (Shop.java);%java.util.concurrent.locks.LockSupport.park (LockSupport.java);"
+		  "%jdk.internal.misc.Unsafe.park (Unsafe.java);Unsafe_Park;pthread_cond_wait;^do_futex" },
+		{ WAIT_ROLE_CONDITION,
+		  "%app.Shop.rest (Shop.java);%java.lang.Object.wait (Object.java);JVM_MonitorWait;ObjectMonitor::wait(long);"
+		  "pthread_cond_wait;^do_futex" },
+		{ WAIT_ROLE_JOIN,
+		  "%app.Shop.rest (Shop.java);%java.lang.Thread.join (Thread.java);%java.lang.Object.wait (Object.java);"
+		  "JVM_MonitorWait;ObjectMonitor::wait(long);pthread_cond_wait;^do_futex" },
+		/* Notified, and the monitor is not free. */
+		{ WAIT_ROLE_MUTEX,
+		  "%java.lang.Object.wait (Object.java);JVM_MonitorWait;ObjectMonitor::wait(long);ObjectMonitor::ReenterI(Thread*);"
+		  "pthread_cond_wait;^do_futex" },
 		{ WAIT_ROLE_JOIN,
 		  "~Thread._wait_for_tstate_lock (threading.py);PyThread_acquire_lock_timed;^do_futex" },
 	};

@@ -105,6 +105,67 @@ static void a_layout_that_cannot_be_is_refused(void **state)
 	assert_int_equal(find(), -EOPNOTSUPP);
 }
 
+static void a_thread_says_where_it_counts_what_it_allocates(void **state)
+{
+	struct hotspot_counter counter = { 0 };
+	struct lang_image other = { .lang = MS_LANG_PYTHON };
+	struct lang_mapped at = { .image = &other };
+
+	(void)state;
+	assert_int_equal(hotspot_counter_find(&p.at, &p.mem, &counter, NULL), 0);
+	assert_int_equal(counter.allocated, 520);
+	assert_int_equal(counter.tlab_start, 400);
+	assert_int_equal(counter.tlab_top, 408);
+	assert_int_equal(hotspot_counter_find(&at, &p.mem, &counter, NULL), -ENOENT);
+	/* Of a JVM whose buffers are something else. */
+	for (uint32_t i = p.n_structs - 13; i < p.n_structs - 9; i++) {
+		uint32_t at_name = HSF_STRUCTS + 48 * i + 8;
+		uint64_t name;
+
+		memcpy(&name, p.bytes + at_name, sizeof(name));
+		hsf_put(&p, at_name, hsf_text(&p, "_other"), 8);
+		assert_int_equal(hotspot_counter_find(&p.at, &p.mem, &counter, NULL), -EOPNOTSUPP);
+		hsf_put(&p, at_name, name, 8);
+	}
+	hsf_put(&p, HSF_SYMBOLS + 8 * HS_STRUCT_STRIDE, 0, 8);
+	assert_int_equal(hotspot_counter_find(&p.at, &p.mem, &counter, NULL), -EAGAIN);
+}
+
+static void who_waits_for_a_monitor_and_whose_it_is(void **state)
+{
+	const uint32_t owner = HSF_THREADS + 448 + 56;
+	struct hotspot_waiter seen[4];
+	uint32_t threads;
+
+	(void)state;
+	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(threads, 3);
+	assert_int_equal(seen[0].tid, 102);
+	assert_int_equal(seen[0].owner_tid, 101);
+	/* An address on the third one's stack. */
+	hsf_put(&p, owner, hsf_addr(HSF_LEN + 0x2008), 8);
+	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(seen[0].owner_tid, 103);
+	/* Nobody's, and of a thread that is not there. */
+	hsf_put(&p, owner, 0, 8);
+	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(seen[0].owner_tid, 0);
+	hsf_put(&p, owner, hsf_addr(HSF_LEN + 0x20000), 8);
+	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(seen[0].owner_tid, 0);
+	/* A thread's number. */
+	rt.hotspot.threads.by_id = true;
+	rt.hotspot.threads.id = 32;
+	hsf_put(&p, HSF_THREADS + 64 + 128 * 2 + 32, 77, 8);
+	hsf_put(&p, owner, 77, 8);
+	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(seen[0].owner_tid, 103);
+	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 0, &threads), 0);
+	hsf_put(&p, HSF_THREADS + 16, hsf_addr(HSF_LEN), 8); /* the list is not there any more */
+	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 0);
+	assert_int_equal(threads, 0);
+}
+
 /* --- names --- */
 
 static void an_interpreted_frame_has_class_method_file_and_line(void **state)
@@ -367,6 +428,8 @@ int main(void)
 		cmocka_unit_test_setup(its_description_is_its_layout, fresh),
 		cmocka_unit_test_setup(a_description_that_is_not_filled_in_is_waited_for, fresh),
 		cmocka_unit_test_setup(a_layout_that_cannot_be_is_refused, fresh),
+		cmocka_unit_test_setup(a_thread_says_where_it_counts_what_it_allocates, fresh),
+		cmocka_unit_test_setup(who_waits_for_a_monitor_and_whose_it_is, fresh),
 		cmocka_unit_test_setup(an_interpreted_frame_has_class_method_file_and_line, fresh),
 		cmocka_unit_test_setup(a_compiled_frame_has_what_is_inlined_into_it, fresh),
 		cmocka_unit_test_setup(a_stub_has_its_name, fresh),

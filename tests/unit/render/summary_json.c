@@ -81,6 +81,8 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "oncpu.top_interpreted.0.function", "Handler.get (app.py)");
 	assert_text(root, "offcpu.waits.0.kind", "lock");
 	assert_text(root, "offcpu.waits.1.kernel", "ep_poll");
+	assert_text(root, "offcpu.monitors.owner", "keeper");
+	assert_number(root, "offcpu.monitors.held", 150);
 	assert_number(root, "offcpu.waits.1.blocked_ns", 812 * MS);
 	assert_text(root, "alloc.tier", "exact");
 	assert_number(root, "alloc.objects", 7000900);

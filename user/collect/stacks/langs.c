@@ -20,7 +20,8 @@
 #define CHECK_NS 100000000ULL  /* between two looks at a process with several interpreters    */
 #define RUNTIMES_MAX                                                                               \
 	4 /* interpreters in one process: libraries that stay when they are done with */
-#define NAMES_MAX 32768 /* of frames that are kept, some 110 bytes each               */
+#define WAITERS_MAX 1024  /* threads of a process that wait for monitors */
+#define NAMES_MAX   32768 /* of frames that are kept, some 110 bytes each               */
 
 struct lang_file {
 	bool seen;
@@ -337,6 +338,31 @@ const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct p
 	struct lang_process *p = st->langs ? process_of(st->langs, id->pid) : NULL;
 
 	return p && p->found && !memcmp(&p->id, id, sizeof(*id)) ? &p->runtime.row : NULL;
+}
+
+uint32_t user_stacks_monitors(struct user_stacks *st,
+			      void (*waits)(void *ctx, pid_t pid, uint32_t tid, uint32_t owner_tid),
+			      void *ctx)
+{
+	static struct hotspot_waiter found[WAITERS_MAX];
+	struct lang_process *p, *next;
+	uint32_t all = 0;
+
+	if (!st->langs)
+		return 0;
+	HASH_ITER (hh, st->langs->processes, p, next) {
+		pid_t pid = (pid_t)p->pid;
+		struct lang_memory mem = { read_process, &pid };
+		uint32_t threads, n;
+
+		if (!p->found || p->ended_ns || p->runtime.lang != MS_LANG_HOTSPOT)
+			continue;
+		n = hotspot_monitors(&p->runtime, &mem, found, WAITERS_MAX, &threads);
+		for (uint32_t i = 0; i < n; i++)
+			waits(ctx, pid, found[i].tid, found[i].owner_tid);
+		all += threads;
+	}
+	return all;
 }
 
 /* --- names --- */

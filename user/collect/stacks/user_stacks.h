@@ -118,4 +118,9 @@ struct user_stacks_langs {
 };
 bool user_stacks_langs(const struct user_stacks *st, struct user_stacks_langs *ret_langs);
 
+/* Threads of Java that wait to enter a monitor at this moment, and whose it is, in every JVM that is known: `owner_tid` 0 where that is
+ * not known. Numbers are those of the process's own namespace. Returns how many threads were looked at; 0: there is no JVM. */
+uint32_t user_stacks_monitors(struct user_stacks *st, void (*waits)(void *ctx, pid_t pid, uint32_t tid, uint32_t owner_tid),
+			      void *ctx);
+
 #endif

@@ -98,6 +98,27 @@ static void put_thresholds(const struct run_summary *s, struct sink *out)
 	cells_wrapped(out, text, 2, false);
 }
 
+static void put_monitors(const struct run_summary *s, struct sink *out)
+{
+	struct strbuf b = { 0 };
+
+	if (!s->monitors.waits)
+		return;
+	strbuf_printf(&b, "Monitors of Java: of %s waits that were looked at",
+		      unit_count((int64_t)s->monitors.waits).s);
+	if (s->monitors.owner) {
+		strbuf_puts(&b, ", thread ");
+		strbuf_add_clean(&b, s->monitors.owner, strlen(s->monitors.owner));
+		strbuf_printf(
+			&b, " (%u) held up %s", s->monitors.tid,
+			unit_percent((int64_t)s->monitors.held, (int64_t)s->monitors.waits).s);
+	}
+	strbuf_printf(&b, "; of %s it could not be seen who did.",
+		      unit_count((int64_t)s->monitors.unowned).s);
+	cells_wrapped(out, b.s ? b.s : "", 2, false);
+	strbuf_free(&b);
+}
+
 void section_waits_text(const struct run_summary *s, struct sink *out)
 {
 	if (s->offcpu.n_waits == 0 && s->offcpu.left_out == 0)
@@ -111,6 +132,7 @@ void section_waits_text(const struct run_summary *s, struct sink *out)
 	sink_puts(out, "in\n");
 	put_wait_rows(s, out, false);
 	put_wait_rows(s, out, true);
+	put_monitors(s, out);
 	put_sampling(s, out);
 	put_thresholds(s, out);
 }
@@ -211,6 +233,7 @@ void section_waits_brief(const struct run_summary *s, uint32_t rows, struct sink
 void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *offcpu = json_object(d, root, "offcpu"), *list = json_array(d, offcpu, "waits");
+	cJSON *monitors = json_object(d, offcpu, "monitors");
 
 	json_number(d, offcpu, "min_ns", s->offcpu.min_ns);
 	json_number(d, offcpu, "max_ns", s->offcpu.max_ns);
@@ -222,6 +245,11 @@ void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summar
 	json_count(d, offcpu, "stacks_sampled", s->offcpu.stacks_sampled);
 	json_count(d, offcpu, "reassigned", s->offcpu.reassigned);
 	cJSON_AddNumberToObject(offcpu, "sample_gap_s", s->offcpu.sample_gap_s);
+	json_count(d, monitors, "waits", s->monitors.waits);
+	json_count(d, monitors, "unowned", s->monitors.unowned);
+	json_count(d, monitors, "held", s->monitors.held);
+	json_text(d, monitors, "owner", s->monitors.owner);
+	json_count(d, monitors, "tid", s->monitors.tid);
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 		cJSON *o = json_element(d, list);
