@@ -243,6 +243,8 @@ enum ms_weigh {
 	MS_WEIGH_BYTES,     /* the bytes                                           */
 	MS_WEIGH_RATE,      /* mean bytes between samples: user space reckons       */
 	MS_WEIGH_RATE_LOG2, /* the same, as its logarithm; in no record             */
+	MS_WEIGH_COUNTER,   /* all bytes that its thread has allocated so far: user space takes what came since the
+			     * thread's last sample, so none is lost with samples that are dropped            */
 };
 
 struct ms_sample_rec {
@@ -253,7 +255,8 @@ struct ms_sample_rec {
 	__u8 source;   /* whose site it was: as user space has numbered it; 0: of otel_memory */
 	struct ms_proc proc;
 	struct ms_hash user;
-	__u64 addr;   /* ms_site.by_class: of whatever identifies the class of blocks */
+	__u64 addr;   /* ms_site.by_class: of whatever identifies the class of blocks; MS_WEIGH_COUNTER: bytes of the
+		       * buffer that the thread allocates from now on; 1: the one before                  */
 	__u64 size;   /* asked for                       */
 	__u64 weight; /* by `weigh`; a free by class: when its block was allocated, CLOCK_MONOTONIC */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
@@ -280,7 +283,7 @@ struct ms_site_arg {
 };
 
 struct ms_site {
-	struct ms_site_arg args[3]; /* address, size, weight */
+	struct ms_site_arg args[5]; /* address, size, weight; MS_WEIGH_COUNTER: the weight is plus the 4th, less the 5th */
 	__u8 weigh, source;
 	__u8 by_class; /* blocks have no address here: those of one class and size are alike, and a free
 			* has a size and a time too */
@@ -667,7 +670,7 @@ MS_ASSERT(sizeof(struct ms_deferred_rec) == 336);
 MS_ASSERT(sizeof(struct ms_chain_rec) == 56);
 MS_ASSERT(sizeof(struct ms_chain_link) == 24);
 MS_ASSERT(sizeof(struct ms_sample_rec) == 80);
-MS_ASSERT(sizeof(struct ms_site) == 56);
+MS_ASSERT(sizeof(struct ms_site) == 88);
 MS_ASSERT(sizeof(struct ms_mapping_rec) == 104);
 MS_ASSERT(sizeof(struct ms_mapping_call) == 80);
 MS_ASSERT(sizeof(struct ms_block_key) == 24);

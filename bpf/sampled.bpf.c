@@ -39,6 +39,7 @@ static __always_inline bool site_args(struct pt_regs *ctx, struct ms_sample_rec 
 {
 	__u64 cookie = cfg_cookies ? bpf_get_attach_cookie(ctx) : 0;
 	bool all = rec->what != MS_SAMPLE_FREE;
+	__u64 plus = 0, less = 0;
 	__u32 key = (__u32)cookie - 1;
 	const struct ms_site *site;
 
@@ -55,13 +56,24 @@ static __always_inline bool site_args(struct pt_regs *ctx, struct ms_sample_rec 
 	rec->weigh = site->weigh;
 	if (!site_arg(ctx, &site->args[0], &rec->addr))
 		return false;
-	return !(all || site->by_class) || (site_arg(ctx, &site->args[1], &rec->size) &&
-					    site_arg(ctx, &site->args[2], &rec->weight));
+	if (!all && !site->by_class)
+		return true;
+	if (!site_arg(ctx, &site->args[1], &rec->size) ||
+	    !site_arg(ctx, &site->args[2], &rec->weight))
+		return false;
+	if (site->weigh != MS_WEIGH_COUNTER)
+		return true;
+	if (!site_arg(ctx, &site->args[3], &plus) || !site_arg(ctx, &site->args[4], &less))
+		return false;
+	rec->weight += plus - less;
+	return true;
 }
 
 /* The weight of a sample, when others were dropped for `shift`. */
 static __always_inline void weigh(struct ms_sample_rec *rec, __u32 shift)
 {
+	if (rec->weigh == MS_WEIGH_COUNTER)
+		return;
 	if (rec->weigh == MS_WEIGH_BYTES) {
 		rec->weight <<= shift;
 		return;
@@ -79,6 +91,8 @@ static __always_inline void sample_lost(const struct ms_sample_rec *rec)
 		return;
 	}
 	stat_inc(STAT_SAMPLE_LOST);
+	if (rec->weigh == MS_WEIGH_COUNTER)
+		return; /* its thread's next one stands for it */
 	/* By rate, a small block weighs that plus half its size, a large one its size. */
 	if (rec->weigh == MS_WEIGH_BYTES)
 		stat_add(STAT_SAMPLE_LOST_BYTES, rec->weight);

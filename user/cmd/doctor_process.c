@@ -239,6 +239,9 @@ static void print_sampler(pid_t pid, const struct sampler_facts *facts)
 		printf(LABEL, "sampler");
 		print_name(facts->where);
 		printf(": listened to with --alloc=sampled\n");
+	} else if (facts->heard && facts->counts) {
+		printf(LABEL "%s, one for each new buffer: listened to with --alloc=auto\n",
+		       "sampler", facts->own);
 	} else if (facts->heard) {
 		printf(LABEL "that of %s, one in %s%s: listened to with %s\n", "sampler",
 		       facts->own, unit_bytes((int64_t)facts->rate).s,

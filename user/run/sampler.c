@@ -123,6 +123,8 @@ static void look_for_own(struct look *l, struct elf_file *elf, const char *path,
 	l->facts.own = found.kind;
 	l->facts.why = found.why;
 	l->facts.go = found.sampler && found.sampler->go;
+	l->facts.counts = found.sampler && found.sampler->counter;
+	l->facts.by_itself = l->facts.go || l->facts.counts;
 	l->facts.how = found.sampler ? found.sampler->how : NULL;
 	snprintf(l->facts.own_where, sizeof(l->facts.own_where), "%s", path);
 	if (found.sampler && !uprobes_cookies())
@@ -136,7 +138,7 @@ static void look_for_own(struct look *l, struct elf_file *elf, const char *path,
 	else if (elf_segments_off_to_vaddr(segs, n, map->file_off, &vaddr))
 		samplers_rate(&found, l->pid, map->start - vaddr, &l->facts.rate);
 	l->facts.rate_known = map && found.rate_vaddr;
-	l->facts.heard = l->facts.rate > 0;
+	l->facts.heard = l->facts.rate > 0 || l->facts.counts;
 }
 
 static int look_at(void *ctx, const struct proc_map *map)

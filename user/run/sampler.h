@@ -18,6 +18,8 @@ struct sampler_facts {
 	/* One that a runtime or an allocator has of its own (collect/probes/samplers.h). */
 	const char *own;  /* "Go's runtime", "jemalloc"; NULL: none                               */
 	bool go;
+	bool counts;      /* HotSpot: there is no rate, a sample is of what came since the last one */
+	bool by_itself;   /* and what it allocates goes through no function of C: Go, Java          */
 	char own_where[256];
 	bool heard;       /* it is on, and can be listened to                                     */
 	uint64_t rate;    /* mean bytes between samples; 0: it is off                              */

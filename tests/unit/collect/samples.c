@@ -347,6 +347,62 @@ static void a_sampler_that_does_not_tell_of_frees_is_no_loss(void **state)
 	samples_free(s);
 }
 
+/* Of a thread that counts what it allocates: so far, the object included. */
+static struct ms_sample_rec counted(uint32_t tid, uint64_t counter, uint64_t size, uint64_t buffer)
+{
+	struct ms_sample_rec rec =
+		record(MS_SAMPLE_UNTRACKED, buffer ? buffer + size : 1, size, counter);
+
+	for (uint32_t i = 0; i < n_samplers; i++)
+		if (samplers[i].counter)
+			rec.source = (uint8_t)(i + 1);
+	rec.weigh = MS_WEIGH_COUNTER;
+	rec.tid = tid;
+	return rec;
+}
+
+static double bytes_after(struct samples *s, struct ms_sample_rec rec)
+{
+	double before = stats_of(s).alloc.bytes;
+
+	take(s, rec);
+	return stats_of(s).alloc.bytes - before;
+}
+
+static void a_sample_of_a_thread_that_counts_stands_for_what_came_since_its_last(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+
+	(void)state;
+	/* One that began in the run, and one that has allocated before. */
+	assert_true(bytes_after(s, counted(1, 100, 100, 4096)) == 100);
+	assert_true(bytes_after(s, counted(2, 1000000, 100, 4096)) == 2048 + 100);
+	assert_true(bytes_after(s, counted(1, 4200, 300, 8192)) == 4100);
+	assert_true(bytes_after(s, counted(2, 1004000, 50, 4096)) == 4000);
+	/* Without a new buffer. */
+	assert_true(bytes_after(s, counted(1, 9200, 600, 0)) == 5000);
+	assert_true(bytes_after(s, counted(1, 9800, 600, 0)) == 600);
+	/* Another thread has the number. */
+	assert_true(bytes_after(s, counted(1, 200, 200, 4096)) == 200);
+	assert_int_equal(stats_of(s).unreported, 7);
+	assert_int_equal(samples_live_bytes(s), 0);
+	assert_true(stats_of(s).rate == stats_of(s).alloc.bytes / 7);
+	samples_free(s);
+}
+
+static void an_object_as_large_as_a_buffer_stands_for_itself(void **state)
+{
+	struct samples *s = samples_new(ROOM);
+
+	(void)state;
+	take(s, counted(1, 100, 100, 4096));
+	assert_true(bytes_after(s, counted(1, 100 + 3000 + 50000, 50000, 0)) == 50000);
+	/* What came before it, and after. */
+	assert_true(bytes_after(s, counted(1, 53100 + 900, 200, 4096)) == 3000 + 900);
+	assert_true(bytes_after(s, counted(1, 54000 + 9000, 9000, 4096)) == 9000);
+	samples_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +414,9 @@ int main(void)
 		cmocka_unit_test(a_full_table_is_counted_and_makes_room_again),
 		cmocka_unit_test(blocks_of_images_that_are_gone_leave_with_them),
 		cmocka_unit_test(what_no_sampler_says_is_left_out),
+		cmocka_unit_test(
+			a_sample_of_a_thread_that_counts_stands_for_what_came_since_its_last),
+		cmocka_unit_test(an_object_as_large_as_a_buffer_stands_for_itself),
 		cmocka_unit_test(the_rate_is_known_from_the_smallest_sample),
 		cmocka_unit_test(weights_follow_from_the_rate),
 		cmocka_unit_test(an_object_may_be_freed_by_its_header),

@@ -5,11 +5,13 @@
 #include "collect/session/session_wire.h"
 #include "elf/elf_file.h"
 #include "elf/sdt.h"
+#include "lang/lang.h"
 
 #include <bpf/bpf.h>
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #define MAX_IMAGES 512
 #define MAX_SITES  16 /* of one kind in one file: a sampler may be inlined */
@@ -20,6 +22,7 @@ struct looked_at {
 	uint32_t alloc_sites;
 	int fds[MS_N_SAMPLE_WHATS * MAX_SITES];
 	uint32_t n_fds;
+	bool pending; /* it is looked into again, in a process that maps it */
 };
 
 struct sample_probes {
@@ -77,7 +80,7 @@ struct places {
 static void failed(struct sample_probes *sp, uint32_t n, const char *why)
 {
 	sp->stats.failed += n;
-	snprintf(sp->stats.failed_why, sizeof(sp->stats.failed_why), "%s", why);
+	snprintf(sp->stats.failed_why, sizeof(sp->stats.failed_why), "%.159s", why);
 }
 
 /* The cookie for a probe at `site`. */
@@ -223,8 +226,77 @@ static void attach(struct sample_probes *sp, struct looked_at *f, int fd, struct
 	}
 }
 
+/* --- what only a process that maps the file can say --- */
+
+static bool read_process(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
+
+	return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
+}
+
+static bool bias_in(struct sample_probes *sp, pid_t pid, module_id module, uint64_t *ret_bias)
+{
+	struct proc *p = proc_table_live(sp->procs, pid);
+	struct proc_mapping maps[MAX_IMAGES];
+	uint32_t n = p ? proc_mappings(sp->procs, p, maps, MAX_IMAGES) : 0;
+
+	for (uint32_t i = 0; i < n && i < MAX_IMAGES; i++) {
+		if (maps[i].module.ix != module.ix || !maps[i].readable)
+			continue;
+		*ret_bias = maps[i].bias;
+		return true;
+	}
+	return false;
+}
+
+/* Where threads of the runtime count. -EAGAIN: it has not been initialized. */
+static int find_counter(struct sample_probes *sp, const struct looked_at *f, int fd, pid_t pid,
+			struct sampler_found *found, struct err *e)
+{
+	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	struct lang_memory mem = { read_process, &pid };
+	struct hotspot_counter counter;
+	struct lang_mapped at;
+	int r;
+
+	r = elf_file_open(fd, "libjvm", &elf, e);
+	if (r == 0)
+		r = lang_image_read(elf, &image, e);
+	if (r < 0)
+		return r;
+	at.image = image;
+	if (!bias_in(sp, pid, f->module, &at.bias))
+		return -EAGAIN;
+	r = hotspot_counter_find(&at, &mem, &counter, e);
+	if (r < 0)
+		return r;
+	/* Before its constructors have run, all are 0. */
+	if (!counter.allocated || !counter.tlab_top)
+		return -EAGAIN;
+	found->counter.allocated = counter.allocated;
+	found->counter.start = counter.tlab_start;
+	found->counter.top = counter.tlab_top;
+	return 0;
+}
+
+/* false: it is not to be attached to, at least not now. */
+static bool has_counter(struct sample_probes *sp, struct looked_at *f, int fd, pid_t pid,
+			struct sampler_found *found)
+{
+	struct err e = { 0 };
+	int r = find_counter(sp, f, fd, pid, found, &e);
+
+	f->pending = r == -EAGAIN;
+	if (r < 0 && !f->pending)
+		failed(sp, found->n_sites, e.msg);
+	sp->stats.counters |= r == 0;
+	return r == 0;
+}
+
 /* The sampler that a runtime or an allocator in the file has of its own. */
-static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int fd)
+static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int fd, pid_t pid)
 {
 	struct opener opener = { sp, f->module };
 	struct alloc_image image = {
@@ -237,11 +309,14 @@ static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int 
 	struct sampler_found found;
 
 	samplers_find(&image, &found);
+	if (found.sampler && found.sampler->counter && !has_counter(sp, f, fd, pid, &found))
+		return;
 	for (uint32_t i = 0; found.sampler && i < found.n_sites; i++) {
 		struct ms_site site;
 		struct places *p = &places[sampler_site(&found, i, &site)];
-		int r = kills_children(fd, found.sites[i].off) ? -EOPNOTSUPP
-							       : cookie_for(sp, &site, p->cookies);
+		int r = kills_children(fd, found.sites[i].off)
+				? -EOPNOTSUPP
+				: cookie_for(sp, &site, &p->cookies[p->n]);
 
 		if (r < 0) {
 			failed(sp, found.n_sites,
@@ -251,14 +326,13 @@ static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int 
 				       : "too many files have samplers");
 			return;
 		}
-		p->offs[0] = found.sites[i].off;
-		p->n = 1;
+		p->offs[p->n++] = found.sites[i].off;
 	}
 	if (found.sampler) {
 		attach(sp, f, fd, places);
 		if (!found.sampler->free && f->n_fds)
 			f->alloc_sites = 1;
-		sp->stats.assumed |= !found.rate_vaddr;
+		sp->stats.assumed |= !found.rate_vaddr && !found.sampler->counter;
 		sp->stats.sources |= 1ULL << (found.sampler - samplers + 1);
 	} else if (found.why && !*sp->stats.unheard) {
 		snprintf(sp->stats.unheard, sizeof(sp->stats.unheard),
@@ -267,7 +341,7 @@ static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int 
 	}
 }
 
-static void look_into(struct sample_probes *sp, struct looked_at *f)
+static void look_into(struct sample_probes *sp, struct looked_at *f, pid_t pid)
 {
 	_cleanup_(sdt_notes_freep) struct sdt_notes *notes = NULL;
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
@@ -277,8 +351,8 @@ static void look_into(struct sample_probes *sp, struct looked_at *f)
 
 	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0)
 		return;
-	if (sdt_notes_load(elf, &notes, NULL) < 0) {
-		look_for_sampler(sp, f, fd);
+	if (f->pending || sdt_notes_load(elf, &notes, NULL) < 0) {
+		look_for_sampler(sp, f, fd, pid);
 		return;
 	}
 	for (uint32_t i = 0; i < sdt_notes_count(notes); i++)
@@ -286,7 +360,7 @@ static void look_into(struct sample_probes *sp, struct looked_at *f)
 	collect_places(sp, elf, fd, notes, places);
 	attach(sp, f, fd, places);
 	if (!f->alloc_sites) {
-		look_for_sampler(sp, f, fd);
+		look_for_sampler(sp, f, fd, pid);
 		return;
 	}
 	sp->stats.sources |= 1;
@@ -296,13 +370,17 @@ static void look_into(struct sample_probes *sp, struct looked_at *f)
 			 dict_str(sp->dict, dict_module_get(sp->dict, f->module)->path));
 }
 
-static struct looked_at *file_get(struct sample_probes *sp, module_id module)
+static struct looked_at *file_get(struct sample_probes *sp, module_id module, pid_t pid)
 {
 	struct looked_at *more;
 
-	for (uint32_t i = 0; i < sp->n_files; i++)
-		if (sp->files[i].module.ix == module.ix)
-			return &sp->files[i];
+	for (uint32_t i = 0; i < sp->n_files; i++) {
+		if (sp->files[i].module.ix != module.ix)
+			continue;
+		if (sp->files[i].pending)
+			look_into(sp, &sp->files[i], pid);
+		return &sp->files[i];
+	}
 	more = realloc(sp->files, (sp->n_files + 1) * sizeof(*more));
 	if (!more)
 		return NULL;
@@ -310,7 +388,7 @@ static struct looked_at *file_get(struct sample_probes *sp, module_id module)
 	more += sp->n_files++;
 	memset(more, 0, sizeof(*more));
 	more->module = module;
-	look_into(sp, more);
+	look_into(sp, more, pid);
 	return more;
 }
 
@@ -326,7 +404,7 @@ int sample_probes_add(struct sample_probes *sp, pid_t pid, struct err *e)
 
 		if (dict_module_get(sp->dict, images[i].module)->kind != MODULE_ELF)
 			continue;
-		f = file_get(sp, images[i].module);
+		f = file_get(sp, images[i].module, pid);
 		if (!f)
 			return err_set(e, -ENOMEM, "out of memory");
 		sites += (int)f->alloc_sites;
@@ -337,4 +415,6 @@ int sample_probes_add(struct sample_probes *sp, pid_t pid, struct err *e)
 void sample_probes_stats(const struct sample_probes *sp, struct sample_probes_stats *ret_stats)
 {
 	*ret_stats = sp->stats;
+	for (uint32_t i = 0; i < sp->n_files; i++)
+		ret_stats->pending |= sp->files[i].pending;
 }

@@ -34,6 +34,8 @@ struct sample_probes_stats {
 	char unheard[512];       /* a sentence: a sampler that cannot be probed; "" */
 	uint64_t sources;        /* bit n: source n has a site                           */
 	bool assumed;            /* a sampler's rate is unknown: its default is assumed*/
+	bool pending;            /* a runtime has not said yet where it counts: sample_probes_add() again */
+	bool counters;           /* samples are of what came since the thread's last one      */
 };
 void sample_probes_stats(const struct sample_probes *sp, struct sample_probes_stats *ret_stats);
 

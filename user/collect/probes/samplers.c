@@ -13,9 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GO_DEFAULT_RATE (512 * 1024) /* runtime.MemProfileRate, where nobody has set it */
+#define HOTSPOT_EXPORT  "JVM_MonitorWait" /* libjvm exports it, whatever it was stripped of */
+#define GO_DEFAULT_RATE (512 * 1024)      /* runtime.MemProfileRate, where nobody has set it */
 
 /* clang-format off */
+
+/* By the types of two arguments, an object's address and its thread. */
+#define HOTSPOT(at, thread_type)                                                                          \
+	{ "HotSpot's TLABs", "_ZN11AllocTracer27send_allocation_in_new_tlabEP5Klass" at "mm" thread_type, \
+	  .also = "_ZN11AllocTracer28send_allocation_outside_tlabEP5Klass" at "m" thread_type,            \
+	  .counter = true, .addr = { 2 }, .size = { 3 }, .thread = { 4 }, .also_size = { 2 }, .also_thread = { 3 } }
 
 const struct sampler samplers[] = {
 	{ "Go's runtime", "runtime.mProf_Malloc", "runtime.freeSpecial", .go = true, .args = 16,
@@ -32,6 +39,9 @@ const struct sampler samplers[] = {
 	  .addr = { 0, true, 16, 1 }, .size = { 1 },
 	  .rate = "_ZN61FLAG__namespace_do_not_use_directly_use_DECLARE_int64_instead31FLAGS_tcmalloc_sample_parameterE",
 	  .how = "TCMALLOC_SAMPLE_PARAMETER=524288 in its environment turns it on when the process is started" },
+	HOTSPOT("PP12HeapWordImpl", "P10JavaThread"), /* 17 and later */
+	HOTSPOT("PP12HeapWordImpl", "P6Thread"),
+	HOTSPOT("P8HeapWord", "P6Thread"), /* 11 */
 };
 
 /* clang-format on */
@@ -83,12 +93,35 @@ static struct ms_site_arg site_arg(const struct sampler *s, struct sampler_place
 	};
 }
 
+/* The thread's counter, and what it has used of its buffer. */
+static void counter_site(const struct sampler_found *found, uint32_t i, struct ms_site *ret_site)
+{
+	const struct sampler *s = found->sampler;
+	uint8_t thread = (i ? s->also_thread : s->thread).arg;
+	struct ms_site_arg none = { .value = 1, .kind = MS_ARG_CONST, .size = 8 };
+
+	*ret_site = (struct ms_site){ .source = (uint8_t)(s - samplers + 1),
+				      .weigh = MS_WEIGH_COUNTER };
+	ret_site->args[0] = i ? none : site_arg(s, s->addr);
+	ret_site->args[1] = site_arg(s, i ? s->also_size : s->size);
+	ret_site->args[2] =
+		site_arg(s, (struct sampler_place){ thread, true, found->counter.allocated, 8 });
+	ret_site->args[3] =
+		site_arg(s, (struct sampler_place){ thread, true, found->counter.top, 8 });
+	ret_site->args[4] =
+		site_arg(s, (struct sampler_place){ thread, true, found->counter.start, 8 });
+}
+
 enum ms_sample_what sampler_site(const struct sampler_found *found, uint32_t i,
 				 struct ms_site *ret_site)
 {
 	const struct sampler *s = found->sampler;
 	struct ms_site_arg rate = { .value = found->rate, .kind = MS_ARG_CONST, .size = 8 };
 
+	if (s->counter) {
+		counter_site(found, i, ret_site);
+		return MS_SAMPLE_UNTRACKED;
+	}
 	*ret_site = (struct ms_site){ .source = (uint8_t)(s - samplers + 1),
 				      .weigh = s->rate_log2 ? MS_WEIGH_RATE_LOG2 : MS_WEIGH_RATE,
 				      .by_class = s->by_class };
@@ -117,7 +150,7 @@ static void take(struct elf_file *elf, const struct sampler *s,
 	const struct elf_segment *segs;
 	uint32_t n;
 
-	found->n_sites = s->free ? 2 : 1;
+	found->n_sites = s->free || s->also ? 2 : 1;
 	segs = elf_file_segments(elf, &n);
 	for (uint32_t i = 0; i < found->n_sites; i++) {
 		found->sites[i].vaddr = vaddrs[i];
@@ -251,11 +284,12 @@ static bool is_function_of_one(const char *symbol, const char *prefix)
 		if (s->go || (!s->je && *prefix))
 			continue;
 		if ((is_name(symbol, s->alloc) || (s->free && is_name(symbol, s->free)) ||
+		     (s->also && is_name(symbol, s->also)) ||
 		     (s->with && is_name(symbol, s->with)) ||
 		     (s->without && is_name(symbol, s->without))))
 			return true;
 	}
-	return is_name(symbol, "mallctl");
+	return is_name(symbol, "mallctl") || is_name(symbol, HOTSPOT_EXPORT);
 }
 
 static bool is_of_interest(const char *symbol)
@@ -295,29 +329,31 @@ static bool find_version(struct elf_file *elf, struct elf_file *names_of, struct
 {
 	for (uint32_t i = 0; i < n_samplers; i++) {
 		const struct sampler *s = &samplers[i];
-		struct elf_sym alloc, freed = { 0 };
+		struct elf_sym alloc, second = { 0 };
+		const char *other = s->free ? s->free : s->also;
 		char buf[NAME_MAX];
 
 		if (s->go || (!s->je && *prefix) ||
 		    elf_syms_find_name(syms, with_prefix(prefix, s->alloc, buf), &alloc, 1) < 1 ||
-		    (s->free &&
-		     elf_syms_find_name(syms, with_prefix(prefix, s->free, buf), &freed, 1) < 1))
+		    (other &&
+		     elf_syms_find_name(syms, with_prefix(prefix, other, buf), &second, 1) < 1))
 			continue;
-		if (!s->je && !has(syms, prefix, s->with)) /* another library, with no sampler */
+		if (!s->je && s->with &&
+		    !has(syms, prefix, s->with)) /* another library, with no sampler */
 			continue;
 		found->kind = s->name;
 		found->why = "it is of a version that memscope does not know";
 		if ((s->with && !has(syms, prefix, s->with)) ||
 		    (s->without && has(syms, prefix, s->without)))
 			continue;
-		found->rate_vaddr = variable(names_of, prefix, s->rate, 8);
+		found->rate_vaddr = s->rate ? variable(names_of, prefix, s->rate, 8) : 0;
 		found->on_vaddr = s->on ? variable(names_of, prefix, s->on, 1) : 0;
-		if (!found->rate_vaddr) {
+		if (s->rate && !found->rate_vaddr) {
 			found->why = "the variable with its rate has no name in the file";
 			continue;
 		}
 		found->why = NULL;
-		take(elf, s, (const uint64_t[]){ alloc.vaddr, freed.vaddr }, found);
+		take(elf, s, (const uint64_t[]){ alloc.vaddr, second.vaddr }, found);
 		return true;
 	}
 	return false;
@@ -357,9 +393,10 @@ static bool is_jemalloc(struct elf_syms *syms)
 }
 
 /* Stripped: by its debug file. */
-static void find_by_debug(const struct alloc_image *im, struct elf_file *elf,
+static void find_by_debug(const struct alloc_image *im, struct elf_file *elf, bool is_hotspot,
 			  struct sampler_found *found)
 {
+	const struct elf_section *symtab;
 	_cleanup_(debug_file_freep) struct debug_file *debug = NULL;
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 
@@ -369,10 +406,19 @@ static void find_by_debug(const struct alloc_image *im, struct elf_file *elf,
 		return;
 	if (found->why)
 		return;
-	found->kind = "jemalloc";
-	found->why =
-		"its inner functions have no names there: install its debug symbols (of Debian's "
-		"library: libjemalloc2-dbgsym), or link a jemalloc that is not stripped";
+	found->kind = is_hotspot ? "HotSpot's TLABs" : "jemalloc";
+	if (!is_hotspot)
+		found->why =
+			"its inner functions have no names there: install its debug symbols (of Debian's "
+			"library: libjemalloc2-dbgsym), or link a jemalloc that is not stripped";
+	else if (elf_file_find_section(elf, ".symtab", &symtab, NULL) == 0)
+		found->why =
+			"it is of before JDK 11, where new buffers are taken in generated code too, or of a "
+			"version that memscope does not know";
+	else
+		found->why =
+			"its inner functions have no names there: install its debug symbols (of Debian's "
+			"library: openjdk-17-dbg)";
 }
 
 void samplers_find(const struct alloc_image *im, struct sampler_found *ret_found)
@@ -388,9 +434,12 @@ void samplers_find(const struct alloc_image *im, struct sampler_found *ret_found
 		find_go(elf, ret_found);
 	if (ret_found->kind || elf_syms_load_some(elf, is_of_interest, &syms, NULL) < 0)
 		return;
-	if (!find_c(elf, elf, syms, ret_found) && !ret_found->why && is_jemalloc(syms) &&
-	    imports_unwinder(elf))
-		find_by_debug(im, elf, ret_found);
+	if (find_c(elf, elf, syms, ret_found) || ret_found->why)
+		return;
+	if (has(syms, "", HOTSPOT_EXPORT))
+		find_by_debug(im, elf, true, ret_found);
+	else if (is_jemalloc(syms) && imports_unwinder(elf))
+		find_by_debug(im, elf, false, ret_found);
 }
 
 /* --- in a process --- */

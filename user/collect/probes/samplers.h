@@ -22,6 +22,13 @@
  *   distance (initialized_ is false then). `size` is that of the size class, which probabilities follow.
  *   The sampled path never has the address, so frees are not reported. The first thread draws its
  *   first distance before the environment is read: nothing of its first 16 MiB is sampled.
+ * HotSpot 11 and later (share/gc/shared/memAllocator.cpp, allocTracer.cpp): objects come out of a buffer of their thread
+ *   (TLAB), without a call. AllocTracer::send_allocation_in_new_tlab(klass, object, bytes of the new buffer, bytes of the
+ *   object, thread) is called for the object that did not fit any more, whatever collector there is and whether anything is
+ *   recorded or not; send_allocation_outside_tlab(klass, object, bytes, thread) for one that is allocated without a buffer,
+ *   because it is large or because too much of the buffer would be left. An object is the one that does not fit with a
+ *   probability that grows with its size, so the bytes since the thread's last sample are the weight: samples.h. Where objects die is
+ *   in no call. Up to JDK 10 code of C1 takes new buffers by itself.
  */
 #ifndef MEMSCOPE_COLLECT_PROBES_SAMPLERS_H
 #define MEMSCOPE_COLLECT_PROBES_SAMPLERS_H
@@ -56,6 +63,10 @@ struct sampler {
 	bool rate_log2;          /* it has the logarithm of that                               */
 	const char *on;          /* variable of a byte: it is on; NULL: by the rate             */
 	const char *how;         /* what turns it on, a clause; NULL: see sampler_advise()      */
+	/* HotSpot: each thread counts its bytes, a sample is of what came since its last one; it is always on. */
+	bool counter;            /* `addr` is the size of the new buffer                       */
+	const char *also;        /* … where an object is sampled without a new buffer          */
+	struct sampler_place thread, also_size, also_thread;
 };
 
 extern const struct sampler samplers[]; /* the source of a record is the index + 1 */
@@ -77,6 +88,9 @@ struct sampler_found {
 	uint64_t on_vaddr;        /* 0: there is none, or it is not known                      */
 	uint64_t rate;
 	bool linked_off;          /* nothing in the program turns it on                        */
+	struct {
+		uint16_t allocated, start, top; /* of a Thread with a counter: the caller's to fill in */
+	} counter;
 };
 
 /* Searches the file; an unreadable one has no sampler. */

@@ -21,6 +21,10 @@
 #define SPAN_SHIFT   26 /* 67 ms */
 #define SAME_TIME_NS 50000000
 
+/* A thread that has not allocated a buffer for so long is forgotten, where there are so many that count. */
+#define COUNTING_MAX 4096
+#define COUNTING_NS  60000000000ULL
+
 struct row {
 	struct ms_total_key key;
 	struct samples_row row;
@@ -35,8 +39,23 @@ struct block {
 	UT_hash_handle hh;
 };
 
+/* A thread that counts what it allocates. */
+struct counting {
+	struct {
+		struct ms_proc proc;
+		uint32_t tid, pad;
+	} key;
+	uint64_t counter; /* at its last sample                                     */
+	uint64_t buffer;  /* bytes of its present one; 0: unknown                    */
+	uint64_t carried; /* bytes before large objects, for its next sample        */
+	uint64_t time_ns; /* of its last sample                                     */
+	UT_hash_handle hh;
+};
+
 struct samples {
 	struct row *rows;
+	struct counting *counting;
+	bool counts; /* there was a sample of such a thread */
 	struct block *blocks;
 	uint64_t n_blocks, max_blocks;
 	int64_t live_bytes;
@@ -82,6 +101,7 @@ void samples_free(struct samples *s)
 	HASH_ITER (hh, s->blocks, b, next)
 		block_drop(s, b);
 	hash_free(s->rows);
+	hash_free(s->counting);
 	free(s);
 }
 
@@ -146,6 +166,10 @@ static void learn_rate(struct samples *s, const struct ms_sample_rec *rec, uint6
 {
 	double share = (double)rec->size / (double)weight;
 
+	if (rec->weigh == MS_WEIGH_COUNTER) {
+		s->counts = true;
+		return;
+	}
 	if (rec->weigh == MS_WEIGH_RATE) {
 		s->stats.rate = (double)rec->weight;
 		return;
@@ -170,6 +194,39 @@ static uint64_t weight_of(const struct ms_sample_rec *rec)
 	return bytes < (double)(INT64_MAX / 2) ? (uint64_t)llround(bytes) : 0;
 }
 
+/* Of a sample of a thread that counts; 0 and *ret_oom: out of memory. */
+static uint64_t weight_since(struct samples *s, const struct ms_sample_rec *rec, bool *ret_oom)
+{
+	uint64_t since, buffer;
+	struct counting *c, want;
+
+	if (!rec->size || rec->size > INT64_MAX / 2 || rec->weight > INT64_MAX / 2)
+		return 0;
+	memset(&want, 0, sizeof(want));
+	want.key.proc = rec->proc;
+	want.key.tid = rec->tid;
+	HASH_FIND(hh, s->counting, &want.key, sizeof(want.key), c);
+	buffer = rec->addr > rec->size ? rec->addr - rec->size : c ? c->buffer : 0;
+	if (!c || rec->weight < c->counter) { /* or another one has its number now */
+		if (!c)
+			c = hash_new(s->counting, key, &want.key);
+		*ret_oom = !c;
+		if (!c)
+			return 0;
+		since = rec->weight <= buffer ? rec->weight : buffer / 2 + rec->size;
+		c->carried = 0;
+	} else {
+		since = rec->weight - c->counter + c->carried;
+	}
+	if (since < rec->size)
+		since = rec->size;
+	c->carried = buffer && rec->size >= buffer ? since - rec->size : 0;
+	c->counter = rec->weight;
+	c->buffer = buffer;
+	c->time_ns = rec->time_ns;
+	return since - c->carried;
+}
+
 static bool is_twin(const struct block *b, const struct ms_sample_rec *rec, uint64_t weight)
 {
 	return b->size == rec->size && b->weight == weight && b->row->key.tid == rec->tid &&
@@ -188,12 +245,13 @@ static uint64_t class_addr(const struct ms_sample_rec *rec, uint64_t span)
 
 static int take_alloc(struct samples *s, struct ms_block_key *key, const struct ms_sample_rec *rec)
 {
-	uint64_t weight = weight_of(rec);
+	bool counts = rec->weigh == MS_WEIGH_COUNTER, oom = false;
+	uint64_t weight = counts ? weight_since(s, rec, &oom) : weight_of(rec);
 	struct block *old;
 	struct row *row;
 
 	if (!weight)
-		return 0;
+		return oom ? -ENOMEM : 0;
 	if (by_class(rec))
 		key->addr = class_addr(rec, rec->time_ns >> SPAN_SHIFT);
 	old = block_find(s, key);
@@ -305,11 +363,32 @@ int samples_take(struct samples *s, const void *record)
 	return 0;
 }
 
+static void sweep_counting(struct samples *s, bool (*gone)(void *ctx, const struct proc_id *proc),
+			   void *ctx)
+{
+	bool many = HASH_COUNT(s->counting) > COUNTING_MAX;
+	struct counting *c, *next;
+	uint64_t newest = 0;
+
+	HASH_ITER (hh, s->counting, c, next)
+		if (c->time_ns > newest)
+			newest = c->time_ns;
+	HASH_ITER (hh, s->counting, c, next) {
+		struct proc_id id = wire_id(&c->key.proc);
+
+		if (!gone(ctx, &id) && !(many && newest - c->time_ns > COUNTING_NS))
+			continue;
+		HASH_DEL(s->counting, c);
+		free(c);
+	}
+}
+
 void samples_sweep(struct samples *s, bool (*gone)(void *ctx, const struct proc_id *proc),
 		   void *ctx)
 {
 	struct block *b, *next;
 
+	sweep_counting(s, gone, ctx);
 	HASH_ITER (hh, s->blocks, b, next) {
 		struct proc_id id = wire_id(&b->key.proc);
 
@@ -362,4 +441,7 @@ int samples_each(struct samples *s, int (*fn)(void *ctx, struct samples_row *row
 void samples_stats(const struct samples *s, struct samples_stats *ret_stats)
 {
 	*ret_stats = s->stats;
+	/* Buffers have sizes of their own. */
+	if (s->counts && s->stats.alloc.samples)
+		ret_stats->rate = s->stats.alloc.bytes / (double)s->stats.alloc.samples;
 }

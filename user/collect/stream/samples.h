@@ -9,6 +9,14 @@
  * s over that. jemalloc's and Go's own profiles are scaled by the same rule (jeprof's
  * AdjustSamples; Go's runtime/pprof/protomem.go).
  *
+ * Where threads count what they allocate (HotSpot), a sample is taken when a thread's buffer is full, of the object that
+ * did not fit: the larger an object, the more often is it that one. It stands for what the thread has allocated since its
+ * last sample, itself included. An object that is as large as a buffer never fits: it stands for itself, and
+ * what came before it for the thread's next sample. Of a thread that existed before, the first sample stands for half a
+ * buffer, which is what it had used of it on the average. So the sum is what was allocated, but for the buffers in use at
+ * either end; sites are exact within chance where objects are small against a buffer. After a garbage collection each thread
+ * begins a new buffer with any object: one in some 50 samples.
+ *
  * Where a sampler reports frees by class (jemalloc 5.3), blocks of a class and size are alike: they
  * have one stack. The freed block is the one allocated at the time that the free states; if there
  * is none, it was allocated before the run.

@@ -98,13 +98,13 @@ static bool wanted(const struct run_config *cfg)
 }
 
 /*
- * Where every call would cost too much, a sampler may be listened to instead. Go's is listened to in
- * any case, if all that is profiled is Go: what it allocates goes through no function of C.
+ * Where every call would cost too much, a sampler may be listened to instead. Go's and Java's are listened to in
+ * any case, if all that is profiled is of these: what they allocate goes through no function of C.
  */
 static void look_for_samplers(struct alloc *al)
 {
 	const struct run_config *cfg = al->run->cfg;
-	uint32_t n = cfg->command ? 1 : cfg->n_pids, n_go = 0;
+	uint32_t n = cfg->command ? 1 : cfg->n_pids, n_by_itself = 0;
 
 	al->may_sample = cfg->alloc == ALLOC_SAMPLED;
 	if (cfg->alloc == ALLOC_OFF || cfg->alloc == ALLOC_EXACT)
@@ -117,12 +117,12 @@ static void look_for_samplers(struct alloc *al)
 		else
 			sampler_look(cfg->pids[i], &facts);
 		al->may_sample |= facts.otel || facts.heard;
-		n_go += facts.go && facts.heard;
+		n_by_itself += facts.by_itself && facts.heard;
 		if (!*al->sampler_advice && !cfg->inject &&
-		    (cfg->alloc == ALLOC_SAMPLED || facts.go))
+		    (cfg->alloc == ALLOC_SAMPLED || facts.by_itself))
 			sampler_advise(&facts, al->sampler_advice, sizeof(al->sampler_advice));
 	}
-	al->samples_first = cfg->alloc == ALLOC_SAMPLED || (n_go && n_go == n);
+	al->samples_first = cfg->alloc == ALLOC_SAMPLED || (n_by_itself && n_by_itself == n);
 }
 
 static int64_t live_bytes(void *ctx)

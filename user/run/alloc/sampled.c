@@ -263,7 +263,12 @@ static void tick(struct alloc *al, uint64_t now)
 {
 	uint64_t stats[N_STATS];
 	enum sample_throttle_says says;
+	struct sample_probes_stats probes = { 0 };
 
+	if (al->sample_probes)
+		sample_probes_stats(al->sample_probes, &probes);
+	if (probes.pending)
+		targets_each(al->run, add_sites, &(struct add_sites){ al, 0, NULL });
 	drain_stats(al->run->drain, stats);
 	says = sample_throttle_tick(&al->sample_throttle, now, stats[STAT_SAMPLE_ALLOCS],
 				    stats[STAT_SAMPLE_ALLOCS] - stats[STAT_SAMPLE_THROTTLED],
@@ -514,6 +519,13 @@ static void report(struct alloc *al, struct summary_alloc *a)
 			unit_count((int64_t)counters[STAT_SAMPLE_THROTTLED]).s,
 			unit_count((int64_t)counters[STAT_SAMPLE_ALLOCS]).s,
 			al->run->cfg->max_overhead);
+	if (al->sampler.counters)
+		run_note(
+			al->run, false,
+			"objects of Java are sampled where a thread needs a new buffer (TLAB), or allocates without one: a sample "
+			"stands for all that its thread has allocated since the last one, so sums are right to half a buffer a thread, and sites "
+			"within their intervals; which objects are still alive is not known, and memory of malloc is not "
+			"among them (--alloc=exact traces that instead)");
 	name_samplers(al, stats.by_source);
 	a->sampler = al->sampler_name;
 	a->rate = llround(stats.rate);
