@@ -10,6 +10,7 @@ from harness import *
 LANG = "[JavaScript]"
 PROGRAM = os.path.join(TOP, "tests/targets/js_stacks.js")
 MODES = {"interpreted": ("--no-opt", "--no-sparkplug"), "sparkplug": ("--no-opt", "--always-sparkplug"), "optimized": ()}
+NO_MAGLEV = 22  # Maglev has no positions in its code: what it inlines is not seen
 FUNCTIONS = {"sleep": "sleeper", "spin": "spinner", "alloc": "allocator"}
 
 
@@ -24,7 +25,9 @@ class Node(Child):
     def __init__(self, node, mode):
         self.name = f"{node} {mode}"
         self.log = scratch("js_stacks")
-        super().__init__([node, *MODES[mode], PROGRAM, self.log], **QUIET)
+        version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+        more = ["--no-maglev"] if int(version[1:].split(".")[0]) >= NO_MAGLEV else []
+        super().__init__([node, *MODES[mode], *more, PROGRAM, self.log], **QUIET)
 
     def is_ready(self):
         return os.path.exists(self.log) and "\nready\n" in open(self.log).read()

@@ -160,8 +160,9 @@ static uint64_t bytecodes_of(const struct v8_reader *r, uint64_t data)
 			data = code.deopt;
 			continue;
 		}
-		/* InterpreterData, which has it first. */
-		if (!v8_word(r, data, 8, &word))
+		/* InterpreterData, which has it first; BaselineData (V8 9), in which it is behind the Code. */
+		if (!v8_word(r, data, 8, &word) ||
+		    (v8_is(r, word, r->rt->type_code) && !v8_word(r, data, 16, &word)))
 			return 0;
 		data = word;
 	}
@@ -193,13 +194,16 @@ static int64_t baseline_place(const struct v8_reader *r, uint64_t shared, uint64
 			      uint32_t low, bool exact)
 {
 	struct v8_code code;
-	uint64_t data;
+	uint64_t data, in;
 	uint32_t end;
 
-	if (!v8_word(r, shared, r->rt->shared_data, &data) || !v8_code_read(r, data, &code) ||
-	    code.kind != r->rt->kind_baseline)
+	if (!v8_word(r, shared, r->rt->shared_data, &data))
 		return -1;
-	*bytecodes = bytecodes_of(r, code.deopt);
+	*bytecodes = bytecodes_of(r, data);
+	if (!v8_is(r, data, r->rt->type_code) && v8_word(r, data, 8, &in))
+		data = in;
+	if (!v8_code_read(r, data, &code) || code.kind != r->rt->kind_baseline)
+		return -1;
 	end = (low - (uint32_t)code.start) & MS_V8_AT;
 	if (!*bytecodes || end > code.size)
 		return -1;

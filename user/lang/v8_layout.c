@@ -8,6 +8,7 @@
 #define VERSION(major, minor) ((uint32_t)(major) << 16 | (minor))
 #define FIELD(f)              offsetof(struct v8_rt, f), sizeof(((struct v8_rt *)NULL)->f)
 #define NEEDED                -1
+#define OF_VERSION            -2 /* as its row says */
 
 /* Constants, by the names that versions have for them; the first that is there counts. */
 static const struct constant {
@@ -59,7 +60,11 @@ static const struct constant {
 	  { "class_BytecodeArray__source_position_table__Object",
 	    "class_BytecodeArray__source_position_table__HeapObject",
 	    "class_BytecodeArray__source_position_table__Tagged_HeapObject_" },
-	  32 },
+	  OF_VERSION },
+	{ FIELD(code_stream), { "class_Code__instruction_stream__Tagged_InstructionStream_" }, OF_VERSION },
+	{ FIELD(code_start), { "class_Code__instruction_start__Address" }, OF_VERSION },
+	{ FIELD(code_size), { "class_Code__instruction_size__int" }, OF_VERSION },
+	{ FIELD(code_flags), { "class_Code__flags__uint32_t" }, OF_VERSION },
 	{ FIELD(bytecodes_data), { "class_BytecodeArray__data__uintptr_t" }, 54 },
 	{ FIELD(array_length), { "class_FixedArrayBase__length__SMI" }, 8 },
 	{ FIELD(array_data), { "class_FixedArray__data__uintptr_t" }, 16 },
@@ -70,7 +75,8 @@ static const struct constant {
 	{ FIELD(deopt_literals), { "DeoptimizationDataLiteralArrayIndex" }, 2 },
 	{ FIELD(deopt_shared),
 	  { "DeoptimizationDataSharedFunctionInfoIndex",
-	    "DeoptimizationDataSharedFunctionInfoWrapperIndex" },
+	    "DeoptimizationDataSharedFunctionInfoWrapperIndex",
+	    "DeoptimizationDataWrappedSharedFunctionInfoIndex" },
 	  6 },
 	{ FIELD(deopt_positions), { "DeoptimizationDataInliningPositionsIndex" }, 7 },
 	{ FIELD(frame_regexp), { "frametype_IrregexpFrame" }, 0 },
@@ -81,20 +87,16 @@ static const struct constant {
 static const struct version_row {
 	uint32_t version;         /* this and later ones */
 	uint8_t n_function_types; /* JSFunction and derived types */
+	uint16_t bytecodes_positions;
 	uint16_t code_header, code_stream, code_start, code_deopt, code_positions, code_size,
 		code_flags;
 	bool untested;
 } rows[] = {
-	/* node 24 */
-	{ VERSION(13, 6), 17, 0, 32, 40, 8, 16, 56, 48, true },
-	/* node 22 */
-	{ VERSION(12, 4), 16, 0, 32, 40, 8, 16, 56, 48, true },
-	/* node 20: relocation_info, deoptimization data, positions, instruction stream and start, flags, …, size */
-	{ VERSION(11, 3), 16, 0, 32, 40, 16, 24, 56, 48, false },
-	/* node 18 */
-	{ VERSION(10, 2), 16, 64, 0, 0, 16, 24, 40, 48, true },
-	/* node 16 */
-	{ VERSION(9, 4), 15, 64, 0, 0, 16, 24, 40, 48, true },
+	{ VERSION(13, 6), 17, 24, 0, 32, 40, 8, 16, 56, 52, false }, /* node 24 */
+	{ VERSION(12, 4), 17, 24, 0, 32, 40, 8, 16, 52, 48, false }, /* node 22 */
+	{ VERSION(11, 3), 16, 32, 0, 32, 40, 16, 24, 56, 48, false }, /* node 20 */
+	{ VERSION(10, 2), 16, 32, 128, 0, 0, 16, 24, 40, 48, false }, /* node 18 */
+	{ VERSION(9, 4), 15, 32, 96, 0, 0, 16, 24, 40, 48, false }, /* node 16 */
 };
 
 bool v8_read_at(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
@@ -165,6 +167,14 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 				e, -EOPNOTSUPP,
 				"%s: V8 %u.%u is older than those whose frames are known (from 9.4 on)",
 				elf_file_name(elf), version >> 16, version & 0xffff);
+	rt.bytecodes_positions = row->bytecodes_positions;
+	rt.code_header = row->code_header;
+	rt.code_stream = row->code_stream;
+	rt.code_start = row->code_start;
+	rt.code_deopt = row->code_deopt;
+	rt.code_positions = row->code_positions;
+	rt.code_size = row->code_size;
+	rt.code_flags = row->code_flags;
 	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
 		r = read_constant(elf, &constants[i], &value);
 		if (r < 0)
@@ -173,27 +183,22 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 				"%s: V8 %u.%u does not export v8dbg_%s, which says where its frames are",
 				elf_file_name(elf), version >> 16, version & 0xffff,
 				constants[i].names[0]);
-		if (value < 0 || value >= (constants[i].bytes == 1 ? 256 : 1 << 15))
+		if (value != OF_VERSION &&
+		    (value < 0 || value >= (constants[i].bytes == 1 ? 256 : 1 << 15)))
 			return err_set(e, -EOPNOTSUPP, "%s: v8dbg_%s is %d", elf_file_name(elf),
 				       constants[i].names[0], value);
-		put(&rt, &constants[i], value);
+		if (value != OF_VERSION)
+			put(&rt, &constants[i], value);
 	}
 	if (!rt.type_function_last)
 		rt.type_function_last = (uint16_t)(rt.type_function + row->n_function_types - 1);
 	rt.scope_locals = (uint16_t)(8 + 8 * rt.scope_locals_ix);
 	rt.scope_first = (uint16_t)(8 + 8 * rt.scope_first_ix);
-	rt.code_header = row->code_header;
 	if (row->code_header &&
 	    elf_export_find(elf, "v8dbg_class_Code__instruction_start__uintptr_t", &sym, NULL) ==
 		    0 &&
 	    v8_read_at(elf, sym.vaddr, &value, sizeof(value)) && value > 0 && value < 4096)
 		rt.code_header = (uint16_t)value;
-	rt.code_stream = row->code_stream;
-	rt.code_start = row->code_start;
-	rt.code_deopt = row->code_deopt;
-	rt.code_positions = row->code_positions;
-	rt.code_size = row->code_size;
-	rt.code_flags = row->code_flags;
 	rt.kind_regexp = 3;
 	if (rt.function_shared % 8 || rt.function_shared > MS_LANG_BYTES - 8 ||
 	    rt.shared_numbers % 8)

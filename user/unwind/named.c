@@ -10,6 +10,7 @@
 enum {
 	RANGES_MAX = 64,
 	FUNC_BYTES_MAX = 512,
+	FP_BYTES = 48, /* of a single function that keeps frame pointers: V8's has 33 */
 	FP_HOLE_MIN =
 		512 << 10, /* hand-written assembly is less: libcrypto has 151 KiB in a piece */
 };
@@ -17,6 +18,7 @@ enum {
 struct range {
 	uint64_t start, end;
 	uint32_t rule;
+	bool spans; /* all names that begin alike */
 };
 
 /* Found so far: single functions, and what spans all functions of a name's beginning. */
@@ -30,7 +32,7 @@ static void add_range(struct range *ranges, uint32_t *n, uint64_t start, uint64_
 		      uint32_t rule)
 {
 	if (*n < RANGES_MAX && start < end)
-		ranges[(*n)++] = (struct range){ start, end, rule };
+		ranges[(*n)++] = (struct range){ start, end, rule, false };
 }
 
 /*
@@ -77,15 +79,19 @@ static void on_symbol(struct found *found, struct code *code, const struct elf_s
 		return;
 	}
 	/* Symbols come by address: one range from the first such name to the last. */
-	if (root->prefix && found->n_under &&
-	    found->under[found->n_under - 1].rule == MS_RULE_IX_FP) {
+	if (root->prefix && found->n_under && found->under[found->n_under - 1].spans) {
 		struct range *last = &found->under[found->n_under - 1];
 
 		last->end = end > last->end ? end : last->end;
 		return;
 	}
+	/* Assembly without .size, which would reach to the next symbol. */
+	if (root->how == ROOT_FP && !root->prefix && end - start > FP_BYTES)
+		end = start + FP_BYTES;
 	add_range(found->under, &found->n_under, start, end,
 		  root->how == ROOT_FP ? MS_RULE_IX_FP : MS_RULE_IX_END);
+	if (root->prefix && found->n_under)
+		found->under[found->n_under - 1].spans = true;
 }
 
 static bool is_root(const char *name)
@@ -140,14 +146,14 @@ static void find_fp_hole(const struct rule_ranges *known, struct found *found)
 	struct range hole = { 0 };
 
 	for (uint32_t i = 0; i + 1 < known->n; i++) {
-		struct range at = { known->m[i].vaddr, known->m[i + 1].vaddr, MS_RULE_IX_FP };
+		struct range at = { known->m[i].vaddr, known->m[i + 1].vaddr, MS_RULE_IX_FP, false };
 
 		if (known->m[i].rule == RULE_RANGE_HOLE &&
 		    at.end - at.start > hole.end - hole.start)
 			hole = at;
 	}
 	for (uint32_t i = 0; i < found->n_under; i++)
-		if (found->under[i].rule == MS_RULE_IX_FP)
+		if (found->under[i].spans)
 			return;
 	if (hole.end - hole.start >= FP_HOLE_MIN)
 		add_range(found->under, &found->n_under, hole.start, hole.end, hole.rule);

@@ -10,6 +10,8 @@ const struct root roots_elf[] = {
 	{ "clone", false, ROOT_CHILD },
 	/* V8's builtins, compiled into node and Chromium: standard frames, no FDEs. */
 	{ "Builtins_", true, ROOT_FP },
+	/* … and its collector's search of the stack: assembly with a standard frame (src/heap/base/asm). */
+	{ "PushAllRegistersAndIterateStack", false, ROOT_FP },
 	/* Debian's libnode.so is stripped: this is exported beside them, and they are 1.4 MB. */
 	{ "_ZNK2v88internal7Isolate18embedded_blob_codeEv", false, ROOT_FP_HOLE },
 	{ NULL },

@@ -35,6 +35,7 @@ static void listed_symbols_say_what_cfi_does_not(void **state)
 	code_sym(&im, "_start", F + 0x10, 0x10);
 	code_sym(&im, "__clone", F + 0x200, sizeof(clone));
 	memcpy(code_text(&im, F + 0x200), clone, sizeof(clone));
+	code_sym(&im, "PushAllRegistersAndIterateStack", F + 0x280, 0);
 	code_sym(&im, "Builtins_Abort", F + 0x300, 0x20);
 	code_sym(&im, "Builtins_Call", F + 0x340, 0x20);
 	code_sym(&im, "other", F + 0x400, 0x20);
@@ -47,6 +48,8 @@ static void listed_symbols_say_what_cfi_does_not(void **state)
 	assert_int_equal(kind_at(table, F + 0x208), MS_RULE_END);
 	assert_int_equal(kind_at(table, F + 0x20d), MS_RULE_END);
 	assert_int_equal(kind_at(table, F + 0x20e), MS_RULE_NONE);
+	assert_int_equal(kind_at(table, F + 0x280), MS_RULE_FP);
+	assert_int_equal(kind_at(table, F + 0x2b0), MS_RULE_NONE);
 	assert_int_equal(kind_at(table, F + 0x2ff), MS_RULE_NONE);
 	assert_int_equal(kind_at(table, F + 0x330), MS_RULE_FP);
 	assert_int_equal(kind_at(table, F + 0x360), MS_RULE_NONE);

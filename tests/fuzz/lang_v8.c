@@ -1,0 +1,85 @@
+/*
+ * V8's objects as anyone may have made them: functions, strings, source, tables and code, of which anything is changed.
+ * What is read ends, and names that come out of it are text.
+ *
+ *   place:8 { at:4 bytes:1 base:1 word:8 }…   the first 8 bytes are a frame's place, and what it is
+ */
+#include "base/bytes.h"
+#include "v8_fixture.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void check_text(const char *text, size_t room)
+{
+	size_t n = strnlen(text, room);
+
+	if (n == room)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		if ((uint8_t)text[i] < 0x20 || text[i] == 0x7f)
+			abort();
+}
+
+static bool change(struct v8_process *p, struct bytes *in)
+{
+	static const uint64_t bases[] = { 0, V8F_BIAS, V8F_BIAS + 1, V8F_BIAS + V8F_MAPS + 1 };
+	uint8_t bytes, base;
+	uint64_t word;
+	uint32_t at;
+
+	if (bytes_u32(in, &at) < 0 || bytes_u8(in, &bytes) < 0 || bytes_u8(in, &base) < 0 ||
+	    bytes_u64(in, &word) < 0)
+		return false;
+	v8f_put(p, at % V8F_LEN, word + bases[base % 4], 1 + bytes % 8);
+	return true;
+}
+
+static void decode(struct v8_process *p, const struct lang_runtime *rt, const uint64_t words[2])
+{
+	static struct lang_frames all;
+
+	p->reads = 0;
+	memset(&all, 'x', sizeof(all));
+	if (lang_decode_all(rt, &p->mem, words, &all) == LANG_DECODED) {
+		if (!all.n || all.n > LANG_INLINED_MAX)
+			abort();
+		for (uint32_t i = 0; i < all.n; i++) {
+			check_text(all.frame[i].function, sizeof(all.frame[i].function));
+			check_text(all.frame[i].file, sizeof(all.frame[i].file));
+		}
+	}
+	if (p->reads > 1 << 20)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static struct v8_process p;
+	struct bytes in = bytes_of(data, len);
+	struct lang_runtime rt;
+	uint64_t place, words[2], bytes;
+	uint32_t at;
+
+	if (bytes_u64(&in, &place) < 0)
+		return 0;
+	v8f_init(&p);
+	while (change(&p, &in))
+		;
+	if (lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL) < 0)
+		abort();
+	at = (uint32_t)place & 0x3ff;
+	v8f_words(v8f_addr(V8F_OUTER), v8f_cookie(V8F_NUMBER), 53 + at, words);
+	decode(&p, &rt, words);
+	v8f_words(v8f_addr(V8F_OUTER), v8f_cookie(V8F_NUMBER),
+		  MS_V8_BASELINE | ((uint32_t)v8f_addr(V8F_BASELINE_AT + 16 + at) & MS_V8_AT), words);
+	decode(&p, &rt, words);
+	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + at), v8f_cookie(V8F_NUMBER),
+		  MS_V8_CODE | (place >> 63 ? MS_V8_EXACT : 0), words);
+	decode(&p, &rt, words);
+	memcpy(&bytes, p.bytes + V8F_OPTIMIZED_AT + 16 + at, 8);
+	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + at), ms_lang_cookie(bytes), MS_V8_BYTES | MS_V8_EXACT, words);
+	decode(&p, &rt, words);
+	return 0;
+}
