@@ -60,6 +60,8 @@ static const char *const fixture_notes[] = {
 	"and land a little late in code that runs with interrupts off.",
 };
 
+static const struct summary_endpoint fixture_endpoints[] = { { "10.0.0.3:5432", true, 3 }, { "/var/lib/aof", false, 2 } };
+
 static struct run_summary fixture_summary(void)
 {
 	struct run_summary s = {
@@ -79,6 +81,8 @@ static struct run_summary fixture_summary(void)
 		.offcpu.waits = fixture_waits,
 		.offcpu.n_waits = 3,
 		.monitors = { .waits = 200, .unowned = 12, .held = 150, .owner = "keeper", .tid = 4719 },
+		.endpoints.rows = fixture_endpoints,
+		.endpoints.n = 2,
 		.stacks = fixture_stacks,
 		.n_stacks = 2,
 		.drops = fixture_drops,

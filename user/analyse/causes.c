@@ -5,17 +5,19 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define CPU_BOUND_SHARE 0.70  /* from here on computing is the story                          */
-#define IDLE_SHARE      0.05  /* below this it hardly ran                                      */
-#define STARVED_PART    0.25  /* of the time it wanted a CPU, it had to wait for one            */
-#define STARVED_SHARE   0.20  /* and that cost at least this part of the run …                  */
-#define THROTTLED_SHARE 0.05  /* … where a quota did it                                         */
-#define FREE_PART       0.15  /* so much of its CPUs was idle: none was short                   */
-#define USED_UP_PART    0.50  /* of its periods a CPU quota was used up: it limits the program    */
-#define ALLOCATOR_PART  0.25  /* of the samples, inside malloc and its kin                      */
-#define GC_PART         0.25  /* of the samples, collecting garbage                             */
-#define LEAST_SAMPLES   100   /* for a part of them to be one                                   */
-#define HELD_SHARE      0.20  /* one reason to wait filled this part of the run                 */
+#define CPU_BOUND_SHARE 0.70 /* from here on computing is the story                          */
+#define IDLE_SHARE      0.05 /* below this it hardly ran                                      */
+#define STARVED_PART    0.25 /* of the time it wanted a CPU, it had to wait for one            */
+#define STARVED_SHARE   0.20 /* and that cost at least this part of the run …                  */
+#define THROTTLED_SHARE 0.05 /* … where a quota did it                                         */
+#define FREE_PART       0.15 /* so much of its CPUs was idle: none was short                   */
+#define USED_UP_PART    0.50 /* of its periods a CPU quota was used up: it limits the program    */
+#define ALLOCATOR_PART  0.25 /* of the samples, inside malloc and its kin                      */
+#define GC_PART         0.25 /* of the samples, collecting garbage                             */
+#define LEAST_SAMPLES   100  /* for a part of them to be one                                   */
+#define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
+#define POLLS_LEAST     4    /* times that threads were seen in poll() …                        */
+#define POLLS_PART      0.8 /* … for a single peer: then that is what poll() waits for          */
 #define PARKED_PART     0.50  /* a mean wait this long is a thread without work, not a hold-up   */
 #define LOCK_MEAN_NS    100e6 /* a mean futex wait this long is rather a thread without work    */
 #define GROWTH_PART     0.10  /* of what it had …                                            */
@@ -31,6 +33,21 @@ static double mean_ns(const struct site_row *w)
 static bool waits_for_its_children(const struct run_summary *s, const struct site_row *w)
 {
 	return w->wait == WAIT_CHILD && s->seen_processes > 1;
+}
+
+/* poll() and ppoll(), but not epoll. */
+static bool is_poll(const struct site_row *w)
+{
+	return w->wait == WAIT_EVENTS && strstr(w->leaf, "poll") && !strstr(w->leaf, "ep_poll") &&
+	       !strstr(w->leaf, "epoll");
+}
+
+static enum wait_kind kind_of(const struct run_summary *s, const struct site_row *w)
+{
+	if (s->endpoints.polls >= POLLS_LEAST && w->leaf && is_poll(w) &&
+	    (double)s->endpoints.polls_of_a_peer >= POLLS_PART * (double)s->endpoints.polls)
+		return WAIT_SOCKET;
+	return w->wait;
 }
 
 /* A lock that somebody holds, however long. */
@@ -82,7 +99,7 @@ bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
 {
 	if (is_contended(w))
 		return false;
-	return is_of_no_effect(s, w) || is_parked(s, w) || w->wait == WAIT_EVENTS ||
+	return is_of_no_effect(s, w) || is_parked(s, w) || kind_of(s, w) == WAIT_EVENTS ||
 	       w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
 	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
 }
@@ -179,15 +196,17 @@ static bool is_rest(enum wait_kind k)
 static void rank(struct causes *c)
 {
 	const struct run_summary *s = c->s;
-	bool held = c->wait && !is_rest(c->wait->wait) && c->wait_share >= HELD_SHARE;
-	bool bound = c->share >= CPU_BOUND_SHARE;
+	bool held = c->wait && !is_rest(c->wait_kind) && c->wait_share >= HELD_SHARE;
+	bool bound = c->share >= CPU_BOUND_SHARE, starved = c->starved >= STARVED_PART;
 	bool growing = c->grown_kb && s->shape.kind != TREND_SHAPE_SETTLED;
 
 	has(c, VERDICT_LEAK, *c->leak);
 	has(c, VERDICT_GC, c->gc >= GC_PART && c->share >= IDLE_SHARE);
+	/* Who has a lock and is short of CPU keeps it for long: where less was waited for it, that is what follows. */
+	has(c, VERDICT_STARVED, starved && c->lock && c->starved_ns >= c->lock->value);
 	has(c, VERDICT_CONTENDED,
 	    c->lock && (double)c->lock->value >= HELD_SHARE * (double)s->duration_ns);
-	has(c, VERDICT_STARVED, c->starved >= STARVED_PART);
+	has(c, VERDICT_STARVED, starved && !(c->lock && c->starved_ns >= c->lock->value));
 	/* A thread that waits while others compute is the smaller part. */
 	if (!bound || c->wait_share > c->share)
 		has(c, VERDICT_WAITING, held);
@@ -214,6 +233,7 @@ void causes_find(const struct run_summary *s, struct causes *ret_causes)
 	if (s->target != RUN_HOST && s->duration_ns > 0) {
 		c.lock = find_lock(s);
 		c.wait = find_wait(s);
+		c.wait_kind = c.wait ? kind_of(s, c.wait) : WAIT_OTHER;
 		c.wait_share = c.wait ? (double)c.wait->value / (double)s->duration_ns : 0;
 	}
 	c.grown_kb = find_growth(s);

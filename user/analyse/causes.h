@@ -12,6 +12,8 @@
  *                 could not have used
  *   waiting       for disk, a socket, a pipe …: a fifth of the run; on average less than half of it, but for what only
  *                 holds up: disk, memory, locks of files and of the kernel, a stop
+ *                 poll() for a single connection that the program has made is as good as read(): most libraries that
+ *                 know a timeout wait so. Threads were seen there four times, and nearly always for one alone
  *   CPU-bound     it used 0.7 of a CPU
  */
 #ifndef MEMSCOPE_ANALYSE_CAUSES_H
@@ -30,6 +32,7 @@ struct causes {
 	double allocator, gc;        /* parts of the samples                                 */
 	const struct site_row *lock; /* the largest contended wait; or NULL                  */
 	const struct site_row *wait; /* the largest other that may hold it up; or NULL       */
+	enum wait_kind wait_kind;    /* of that: poll() for a single peer is a wait for a socket */
 	double wait_share;           /* of the run                                           */
 	int64_t grown_kb;            /* 0: not growing                                       */
 	char leak[280];              /* the diagnosis in a clause; "": none                  */

@@ -9,13 +9,15 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define BUSY_SHARE   0.50 /* it has load enough to be judged                                */
-#define PROBES_PART  0.25 /* of the samples, in the traps of our own probes                  */
-#define KERNEL_PART  0.50 /* of the samples: then it is said that they are in the kernel      */
-#define LEAST_WAITS  20   /* seen, for who has a monitor to be said                          */
-#define SAID_SHARE   0.20 /* of the run: a wait worth naming of an idle program             */
-#define STANDS_OUT   0.10 /* of the samples: a function worth naming                        */
-#define COMMAND_PART 0.25 /* of the CPU time: what a child runs is worth naming            */
+#define BUSY_SHARE      0.50 /* it has load enough to be judged                                */
+#define PROBES_PART     0.25 /* of the samples, in the traps of our own probes                  */
+#define KERNEL_PART     0.50 /* of the samples: then it is said that they are in the kernel      */
+#define LEAST_WAITS     20   /* seen, for who has a monitor to be said                          */
+#define SAID_SHARE      0.20 /* of the run: a wait worth naming of an idle program             */
+#define STANDS_OUT      0.10 /* of the samples: a function worth naming                        */
+#define ENDPOINTS_LEAST 3    /* times that threads were seen to wait for files, or for peers */
+#define ENDPOINT_PART   0.75 /* … nearly always for this one                                */
+#define COMMAND_PART    0.25 /* of the CPU time: what a child runs is worth naming            */
 
 static const char *const names[N_VERDICT_KINDS] = {
 	[VERDICT_NOTHING] = "nothing",     [VERDICT_IDLE] = "idle",
@@ -304,9 +306,31 @@ static void say_for(struct verdict *v, const struct site_row *w)
 		SAY(v, ", in the kernel's %.64s", w->leaf);
 }
 
+/* The file or peer, where it is nearly always the same. */
+static void say_endpoint(struct verdict *v, const struct causes *c)
+{
+	const struct summary_endpoint *first = NULL;
+	uint32_t all = 0;
+
+	if (c->wait_kind != WAIT_DISK && c->wait_kind != WAIT_SOCKET &&
+	    c->wait_kind != WAIT_FILE_LOCK)
+		return;
+	for (uint32_t i = 0; i < c->s->endpoints.n; i++) {
+		const struct summary_endpoint *e = &c->s->endpoints.rows[i];
+
+		if (e->peer != (c->wait_kind == WAIT_SOCKET))
+			continue;
+		first = first ? first : e;
+		all += e->seen;
+	}
+	if (all >= ENDPOINTS_LEAST && (double)first->seen >= ENDPOINT_PART * (double)all)
+		SAY(v, " (%.100s)", first->name);
+}
+
 static void say_wait(struct verdict *v, const struct causes *c)
 {
-	SAY(v, "waited %s for %s", unit_ns(c->wait->value).s, wait_kind_text(c->wait->wait));
+	SAY(v, "waited %s for %s", unit_ns(c->wait->value).s, wait_kind_text(c->wait_kind));
+	say_endpoint(v, c);
 	say_for(v, c->wait);
 }
 
@@ -597,7 +621,7 @@ static void next_step(struct verdict *v, const struct causes *c)
 			     "(cpu.stat of its cgroup: nr_throttled).");
 		break;
 	case VERDICT_WAITING:
-		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[c->wait->wait]);
+		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[c->wait_kind]);
 		break;
 	case VERDICT_IDLE:
 		NEXT(v, "Put load on it and record 60-120 s; a program at rest shows little.");

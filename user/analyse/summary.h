@@ -71,6 +71,13 @@ struct summary_source {
 	const char *why;          /* one sentence when unavailable                       */
 };
 
+/* A file or peer for which threads were seen blocked, by the system call that they were in. */
+struct summary_endpoint {
+	char name[160];       /* a path; "127.0.0.1:5432"                                 */
+	bool peer;            /* of a connection that the target has made                */
+	uint32_t seen;        /* times; the same thread may be seen again in one wait     */
+};
+
 enum alloc_tier {
 	ALLOC_TIER_OFF,           /* not asked for                                       */
 	ALLOC_TIER_EXACT,
@@ -377,6 +384,12 @@ struct run_summary {
 		const struct top_row *interpreted;         /* TOP_INTERPRETED                  */
 		uint32_t n_self, n_total, n_interpreted;
 	} oncpu;
+
+	struct {
+		const struct summary_endpoint *rows; /* the most often seen first           */
+		uint32_t n;
+		uint32_t polls, polls_of_a_peer; /* threads seen in poll(), but for a pipe alone; for one peer alone */
+	} endpoints;
 
 	struct {
 		const struct site_row *waits;  /* of blocked ns and how often, sites_waits()    */

@@ -174,6 +174,48 @@ static void parent_of_profiled_children_is_not_waiting(void **state)
 	assert_int_equal(first(&s), VERDICT_MIXED);
 }
 
+static void lock_of_who_is_short_of_cpu_is_what_follows(void **state)
+{
+	struct run_summary s = run(0.2, 0.8, 0);
+	struct site_row wait = {
+		.function = "write", .wait = WAIT_GIL, .value = 3 * S_NS, .count = 300
+	};
+	struct causes c;
+
+	s.cpus.throttled_ns = 8 * S_NS;
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	causes_find(&s, &c);
+	assert_int_equal(c.kinds[0], VERDICT_STARVED);
+	assert_int_equal(c.kinds[1], VERDICT_CONTENDED);
+	wait.value = 30 * S_NS;
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+}
+
+static void poll_for_a_single_peer_is_a_wait_for_it(void **state)
+{
+	struct run_summary s = run(0.1, 0, 0);
+	struct site_row wait = { .function = "ask",
+				 .leaf = "do_sys_poll",
+				 .wait = WAIT_EVENTS,
+				 .value = 8 * S_NS,
+				 .count = 400 };
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_int_equal(first(&s), VERDICT_MIXED);
+	assert_true(summary_wait_is_idle(&s, &wait));
+	s.endpoints.polls = 20;
+	s.endpoints.polls_of_a_peer = 19;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	assert_false(summary_wait_is_idle(&s, &wait));
+	wait.leaf = "ep_poll"; /* of any of many */
+	assert_int_equal(first(&s), VERDICT_MIXED);
+	wait.leaf = "do_sys_poll";
+	s.endpoints.polls_of_a_peer = 10; /* others poll, too */
+	assert_int_equal(first(&s), VERDICT_MIXED);
+}
+
 static void several_causes_are_ranked_and_all_of_them_are_kept(void **state)
 {
 	struct run_summary s = run(1.5, 0.1, 0.1);
@@ -205,6 +247,8 @@ int main(void)
 		cmocka_unit_test(quota_holds_back_where_other_cpus_are_idle),
 		cmocka_unit_test(mutex_is_contended_however_long_it_is_held),
 		cmocka_unit_test(parent_of_profiled_children_is_not_waiting),
+		cmocka_unit_test(lock_of_who_is_short_of_cpu_is_what_follows),
+		cmocka_unit_test(poll_for_a_single_peer_is_a_wait_for_it),
 		cmocka_unit_test(several_causes_are_ranked_and_all_of_them_are_kept),
 	};
 

@@ -158,6 +158,28 @@ static void parent_is_judged_by_what_its_children_spend(void **state)
 	assert_null(strstr(verdict_of(&s).sentence, "cc1"));
 }
 
+static void file_and_peer_are_named_where_they_are_nearly_always_the_same(void **state)
+{
+	struct run_summary s = run(0.1);
+	struct summary_endpoint ends[] = { { "10.0.0.3:5432", true, 9 },
+					   { "/var/lib/journal", false, 8 } };
+	struct site_row wait = {
+		.function = "ask", .wait = WAIT_SOCKET, .value = 8 * S_NS, .count = 400
+	};
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_null(strstr(verdict_of(&s).sentence, "("));
+	s.endpoints.rows = ends;
+	s.endpoints.n = 2;
+	assert_says(verdict_of(&s).sentence,
+		    "waited 8.0 s for a socket (10.0.0.3:5432), most of it in ask");
+	wait.wait = WAIT_DISK;
+	assert_says(verdict_of(&s).sentence, "for disk (/var/lib/journal)");
+	ends[0].peer = false; /* another file half of the time */
+	assert_says(verdict_of(&s).sentence, "for disk, most of it in ask");
+}
+
 static void who_runs_while_others_wait_for_the_gil_is_named(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -621,6 +643,7 @@ int main(void)
 		cmocka_unit_test(what_is_true_as_well_is_said_after_the_most_serious),
 		cmocka_unit_test(who_has_garbage_collected_is_named),
 		cmocka_unit_test(parent_is_judged_by_what_its_children_spend),
+		cmocka_unit_test(file_and_peer_are_named_where_they_are_nearly_always_the_same),
 		cmocka_unit_test(who_runs_while_others_wait_for_the_gil_is_named),
 		cmocka_unit_test(flat_profile_names_no_culprit),
 		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),

@@ -84,6 +84,9 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "offcpu.monitors.owner", "keeper");
 	assert_number(root, "offcpu.monitors.held", 150);
 	assert_number(root, "offcpu.waits.1.blocked_ns", 812 * MS);
+	assert_text(root, "offcpu.endpoints.0.name", "10.0.0.3:5432");
+	assert_text(root, "offcpu.endpoints.0.kind", "peer");
+	assert_number(root, "offcpu.endpoints.1.seen", 2);
 	assert_text(root, "alloc.tier", "exact");
 	assert_number(root, "alloc.objects", 7000900);
 	assert_number(root, "alloc.bytes", 701 << 20);

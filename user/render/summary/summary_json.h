@@ -16,7 +16,8 @@
  *               gc: {RUNTIME: samples},
  *               top_self|top_total: [{function, module, self, total}]}
  *   offcpu     {min_ns, max_ns, left_out, left_out_ns, sampled, switches, wait_sampler_switches,
- *               stacks_sampled, reassigned, sample_gap_s, waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,
+ *               stacks_sampled, reassigned, sample_gap_s, endpoints: [{name, kind: "peer"|"file", seen}],
+ *               waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,
  *               high_ns}], monitors: {waits, unowned, held, owner, tid}}
  *   alloc      {tier: "off"|"exact"|"sampled"|"bursts"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
  *               covered_to_ns, unseen_objects_bytes, seen_live_bytes (0: nothing is unseen), objects, bytes, freed_objects, freed_bytes, live_objects,

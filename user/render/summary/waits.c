@@ -29,7 +29,7 @@ static void put_reason(const struct site_row *w, size_t width, struct sink *out)
 }
 
 /* At most so many of each sort. */
-enum { WAITS_SHOWN = 10, IDLE_SHOWN = 5 };
+enum { WAITS_SHOWN = 10, IDLE_SHOWN = 5, ENDPOINTS_SHOWN = 10 };
 
 static void put_wait_rows(const struct run_summary *s, struct sink *out, bool idle)
 {
@@ -234,6 +234,7 @@ void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summar
 {
 	cJSON *offcpu = json_object(d, root, "offcpu"), *list = json_array(d, offcpu, "waits");
 	cJSON *monitors = json_object(d, offcpu, "monitors");
+	cJSON *endpoints;
 
 	json_number(d, offcpu, "min_ns", s->offcpu.min_ns);
 	json_number(d, offcpu, "max_ns", s->offcpu.max_ns);
@@ -250,6 +251,14 @@ void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summar
 	json_count(d, monitors, "held", s->monitors.held);
 	json_text(d, monitors, "owner", s->monitors.owner);
 	json_count(d, monitors, "tid", s->monitors.tid);
+	endpoints = json_array(d, offcpu, "endpoints");
+	for (uint32_t i = 0; i < s->endpoints.n && i < ENDPOINTS_SHOWN; i++) {
+		cJSON *o = json_element(d, endpoints);
+
+		json_text(d, o, "name", s->endpoints.rows[i].name);
+		json_text(d, o, "kind", s->endpoints.rows[i].peer ? "peer" : "file");
+		json_count(d, o, "seen", s->endpoints.rows[i].seen);
+	}
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 		cJSON *o = json_element(d, list);
