@@ -43,10 +43,11 @@ static const char *const allocators[] = {
 
 /* clang-format on */
 
-/* Library code that is compiled into its user. */
+/* Library code that is compiled into its user; of Haskell the packages that come with GHC. */
 static const char *const library_prefixes[] = {
-	"std::",   "__gnu_cxx::", "alloc::",    "core::", "<alloc::",
+	"std::",   "__gnu_cxx::", "alloc::",     "core::",      "<alloc::",
 	"<core::", "<std::",      "__gthread_", /* what std::mutex is made of in libstdc++ */
+	"base_",   "ghc-prim_",   "bytestring-", "containers-", "text-",
 };
 
 /* Java's own classes; stubs of its compilers, which are in brackets. */
@@ -194,7 +195,7 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 	if (!is_user(f))
 		return false;
 	if (s->interpreted) {
-		if (f->kind != FRAME_LANG)
+		if (!frame_is_lang(f->kind, f->module))
 			return false;
 		s->lang = s->lang ? s->lang : place;
 		return !BEGINS_WITH_ONE(name, lang_library_prefixes);
@@ -219,7 +220,7 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 static bool is_interpreted_path(const struct frame_path *path)
 {
 	for (uint32_t i = 0; i < path->n; i++)
-		if (path->frames[i].kind == FRAME_LANG)
+		if (frame_is_lang(path->frames[i].kind, path->frames[i].module))
 			return true;
 	return false;
 }
@@ -227,7 +228,7 @@ static bool is_interpreted_path(const struct frame_path *path)
 /* The node of the language nearest to the leaf; 0: there is none. */
 static uint32_t interpreted_node(const struct frame_tree *t, uint32_t node)
 {
-	while (node && t->nodes[node].kind != FRAME_LANG)
+	while (node && !frame_is_lang(t->nodes[node].kind, t->nodes[node].module))
 		node = t->nodes[node].parent;
 	return node;
 }
@@ -441,7 +442,7 @@ static const struct frame *find_worker(const struct dict *d, const struct frame_
 	uint32_t n = gc_place(d, path);
 	const struct frame *asker = find_asker(d, path, n, false, true);
 
-	if (!asker || asker->kind == FRAME_LANG)
+	if (!asker || frame_is_lang(asker->kind, asker->module))
 		return asker;
 	if (q == ASK_LANG_WORK)
 		return NULL;

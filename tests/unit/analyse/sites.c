@@ -291,6 +291,23 @@ static void javas_own_classes_and_stubs_are_messengers(void **state)
 	assert_string_equal(row.function, "[a stub]");
 }
 
+static void what_a_language_inlines_is_of_it(void **state)
+{
+	struct fixture *f = *state;
+	struct module java = { .kind = MODULE_LANG, .path = dict_string(f->d, "[Java]") };
+	struct line lines[2] = { { .function = dict_string(f->d, "Ledger.append (Ledger.java)") },
+				 { .function = dict_string(f->d, "Turn.turn (Turn.java)") } };
+	location_id at[2] = { place(f, "mmap", LIBC),
+			      dict_location(f->d, dict_module(f->d, &java), 77) };
+	int64_t values[2] = { 1, 5 };
+	struct site_row row;
+
+	dict_location_name(f->d, at[1], lines, 2);
+	profile_add(f->p, dict_stack(f->d, at, 2), (labels_id){ 0 }, values);
+	assert_int_equal(sites_allocations(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "Ledger.append (Ledger.java)");
+}
+
 static void rusts_traits_for_its_own_types_are_messengers(void **state)
 {
 	struct fixture *f = *state;
@@ -505,6 +522,7 @@ int main(void)
 		TEST(wait_has_the_kernels_reason_and_is_charged_to_user_code),
 		TEST(lock_of_the_cxx_library_is_its_callers),
 		TEST(javas_own_classes_and_stubs_are_messengers),
+		TEST(what_a_language_inlines_is_of_it),
 		TEST(rusts_traits_for_its_own_types_are_messengers),
 		TEST(lock_stands_for_what_it_waits_by),
 		TEST(work_is_whose_garbage_is_collected_and_not_the_collectors),
