@@ -14,11 +14,9 @@ import System.Exit
 import System.IO
 
 {-# NOINLINE scoreDocs #-}
-scoreDocs :: Word64 -> Word64
-scoreDocs n = go n (20000 :: Int)
-  where
-    go h 0 = h
-    go h i = go ((h `xor` (h `shiftR` 7)) * 1099511628211) (i - 1)
+scoreDocs :: Word64 -> Int -> Word64
+scoreDocs h 0 = h
+scoreDocs h i = scoreDocs ((h `xor` (h `shiftR` 7)) * 1099511628211) (i - 1)
 
 {-# NOINLINE keepSession #-}
 keepSession :: IORef [B.ByteString] -> Word64 -> IO ()
@@ -41,7 +39,7 @@ main = do
   case mode of
     "hot" -> do
       sink <- newIORef 0
-      forever' $ \n -> modifyIORef' sink (+ scoreDocs n)
+      forever' $ \n -> modifyIORef' sink (+ scoreDocs n 20000)
     "leak" -> do
       sessions <- newIORef []
       forever' $ keepSession sessions

@@ -39,7 +39,7 @@ BUILT = os.path.join(BUILD, "answers")
 READY_S = 60
 # Services run before what else the machine does, but for those that are to be short of CPU: so their trouble is the
 # one that is declared, and no other.
-FIRST = -10
+FIRST = -20
 OTHERS_CPUS = 0.4  # of other programs, from here on a run is disturbed
 PREDICTED = ("leak", "growing", "gc", "lock", "starved", "quota", "stopped", "disk", "peer", "waiting", "cpu", "mixed", "idle",
              "nothing")
@@ -109,6 +109,7 @@ class Service:
 
     def __init__(self, row, scratch):
         self.faults, self.group, self.process, self.program = [], None, None, None
+        self.endpoint = ""
         try:
             self.start(row, scratch)
             self.put_faults(row, scratch)
@@ -125,6 +126,8 @@ class Service:
             if row.mode == "peer":
                 self.faults.append(faults.Peer())
                 argument = str(self.faults[0].port)
+            if row.mode in ("peer", "disk") and row.language in ("c", "c++", "python"):
+                self.endpoint = f"127.0.0.1:{argument}" if row.mode == "peer" else argument
             command = [w.replace("BUILT", BUILT).replace("SOURCES", HERE) if w != "ARGUMENT" else argument
                        for w in row.command]
             faults.found(command[0])
@@ -198,13 +201,14 @@ def predicted(verdict):
     return KINDS[kind]
 
 
-def judge(row, verdict, load="idle", disturbed=False):
+def judge(row, verdict, load="idle", disturbed=False, endpoint=""):
+    """`endpoint`: the file or peer that has to be named, too."""
     first = predicted(verdict)
     right = first in HEALTHY if row.cause == "healthy" else SAME.get(first, first) == row.cause
     if row.cause == "idle" and "waited" in verdict["sentence"] and "events" not in verdict["sentence"] \
             and "timer" not in verdict["sentence"]:
         right = False  # it accuses a wait of a program at rest
-    named = not row.function or re.search(row.function, verdict["sentence"]) is not None
+    named = (not row.function or re.search(row.function, verdict["sentence"]) is not None) and endpoint in verdict["sentence"]
     return Answer(row, load, first, right, named, disturbed, verdict["sentence"])
 
 
@@ -232,7 +236,8 @@ def run(row, keep=None, load="idle"):
             summary = json.load(f)
         # memscope's own CPU time is most of what others used where the machine is quiet.
         own = summary["own"]["cpu_ns"] / 1e9 / row.seconds if summary.get("own") and not command else 0
-        return judge(row, summary["verdict"], load, row.mode != "starved" and load == "idle" and others - own > OTHERS_CPUS)
+        return judge(row, summary["verdict"], load, row.mode != "starved" and load == "idle" and others - own > OTHERS_CPUS,
+                     service.endpoint)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
