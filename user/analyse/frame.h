@@ -12,9 +12,6 @@
 
 #include "model/profile.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 enum frame_kind {
 	FRAME_USER,
 	FRAME_KERNEL,
@@ -33,14 +30,6 @@ struct frame {
 	const char *module;  /* base name of the image, "" when unknown; borrowed from the dict */
 	enum frame_kind kind;
 };
-
-/* Of an interpreted language, or of one that is compiled as it runs: also what the latter has inlined. */
-static inline bool frame_is_lang(enum frame_kind kind, const char *module)
-{
-	return kind == FRAME_LANG ||
-	       (kind == FRAME_INLINED && module[0] == '[' && strcmp(module, "[kernel]") != 0 &&
-		strcmp(module, "[vdso]") != 0);
-}
 
 /* How many frames location `loc` is: 1 + its inlined calls. */
 uint32_t frame_count(const struct dict *d, location_id loc);

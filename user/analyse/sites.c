@@ -195,7 +195,7 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 	if (!is_user(f))
 		return false;
 	if (s->interpreted) {
-		if (!frame_is_lang(f->kind, f->module))
+		if (f->kind != FRAME_LANG)
 			return false;
 		s->lang = s->lang ? s->lang : place;
 		return !BEGINS_WITH_ONE(name, lang_library_prefixes);
@@ -220,7 +220,7 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 static bool is_interpreted_path(const struct frame_path *path)
 {
 	for (uint32_t i = 0; i < path->n; i++)
-		if (frame_is_lang(path->frames[i].kind, path->frames[i].module))
+		if (path->frames[i].kind == FRAME_LANG)
 			return true;
 	return false;
 }
@@ -228,7 +228,7 @@ static bool is_interpreted_path(const struct frame_path *path)
 /* The node of the language nearest to the leaf; 0: there is none. */
 static uint32_t interpreted_node(const struct frame_tree *t, uint32_t node)
 {
-	while (node && !frame_is_lang(t->nodes[node].kind, t->nodes[node].module))
+	while (node && t->nodes[node].kind != FRAME_LANG)
 		node = t->nodes[node].parent;
 	return node;
 }
@@ -442,7 +442,7 @@ static const struct frame *find_worker(const struct dict *d, const struct frame_
 	uint32_t n = gc_place(d, path);
 	const struct frame *asker = find_asker(d, path, n, false, true);
 
-	if (!asker || frame_is_lang(asker->kind, asker->module))
+	if (!asker || asker->kind == FRAME_LANG)
 		return asker;
 	if (q == ASK_LANG_WORK)
 		return NULL;

@@ -80,7 +80,7 @@ int top_functions(const struct profile *p, uint32_t type, enum top_order order, 
 
 		if (!(order == TOP_BY_TOTAL ? row->total : row->self))
 			break;
-		if (order == TOP_INTERPRETED && !frame_is_lang(row->kind, row->module))
+		if (order == TOP_INTERPRETED && row->kind != FRAME_LANG)
 			continue;
 		out[n++] = (struct top_row){ .name = row->name,
 					     .module = row->module,

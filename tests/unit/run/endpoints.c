@@ -48,7 +48,8 @@ static bool is_blocked_in_read(pid_t pid)
 
 static void peer_that_a_thread_waits_for_is_counted_each_time_it_is_seen(void **state)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct component *c = component_named("endpoints");
 	struct run *r = bare_run(&cfg);
 	void *self = alone(r, "endpoints");
