@@ -90,6 +90,24 @@ struct ms_ghc {
 	__u32 pad;
 };
 
+/*
+ * PHP: offsets in bytes, where versions differ. Its frames are found by EG(current_execute_data), which is the row's word.
+ */
+struct ms_php {
+	/* Of zend_op_array: opcodes, last, and filename, which line_start and line_end follow. */
+	__u16 func_ops, func_n_ops, func_file;
+	__u16 generator_frame, generator_fake, generator_parent; /* of zend_generator: execute_data, execute_fake, node.parent */
+	__u8 frame_reg, opline_reg; /* of execute_ex(): zend_execute_data and instruction; 0: in no register */
+	__u8 prologue;              /* bytes of execute_ex() until they have them */
+	__u8 pad;
+};
+
+/* In the second word of a frame of PHP's. */
+#define MS_PHP_INCLUDED 0x80000000U /* a file's code that other code includes, or that of eval() */
+#define MS_PHP_COOKIE   0x7fe00000U /* more of the cookie */
+#define MS_PHP_LINE     0x001fffffU /* 0: unknown, or too large */
+#define MS_PHP_COOKIES  (0xffffffULL << 32 | MS_PHP_COOKIE)
+
 #define MS_LANG_RANGES 4
 
 /* A number in one of HotSpot's objects. */
@@ -173,6 +191,7 @@ struct ms_lang_row {
 		struct ms_hotspot hotspot;
 		struct ms_ghc ghc;
 		struct ms_v8 v8;
+		struct ms_php php;
 	};
 };
 
@@ -207,6 +226,21 @@ static inline __attribute__((always_inline)) __u64 ms_python_cookie(__u32 first_
 static inline __attribute__((always_inline)) __u64 ms_v8_cookie(__u16 parameters, __u32 number)
 {
 	return ms_lang_cookie((__u64)number << 16 | parameters);
+}
+
+/*
+ * Of a function's name, scope and instructions (addresses); of the program's code also `lines` (line_start, line_end) and the
+ * hash that PHP has of its file's name. A request's functions come to lie where those of the one before were. As it
+ * is in the second word.
+ */
+static inline __attribute__((always_inline)) __u64 ms_php_cookie(__u64 name, __u64 scope, __u64 ops,
+								 __u64 lines, __u64 file_hash)
+{
+	__u64 h = (name ^ scope << 20 ^ ops << 40 ^ ops >> 24) * 0x9e3779b97f4a7c15ULL;
+
+	h = (h ^ h >> 32 ^ lines ^ file_hash) * 0x9e3779b97f4a7c15ULL;
+	h ^= h >> 32;
+	return h & MS_PHP_COOKIES;
 }
 
 #endif

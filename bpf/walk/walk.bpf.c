@@ -100,6 +100,8 @@ __noinline int walk_run(__u32 slot)
 		walk_store(s, s->walk.lang_words[1]);
 		return 1;
 	}
+	if (step == LANG_SKIP)
+		return 1;
 	if (step == LANG_NOT_OURS) {
 		s->walk.n = s->walk.lang_n;
 		s->hash = s->lang_hash;
@@ -308,7 +310,7 @@ __noinline int walk_chain(__u32 slot)
 	s->chain.n_links = 0;
 	s->chain.lost = s->chain.pad = 0;
 	s->chain.hash = s->hash;
-	s->walk.lang_at = s->walk.lang_entry = 0;
+	s->walk.lang_at = s->walk.lang_entry = s->walk.lang_after = s->walk.lang_info[0] = 0;
 	if (!lang_thread(&s->walk, &state) || !lang_chain_begin(&s->walk, state))
 		s->chain.lost = 1 + MS_LOST_STATE;
 	s->chain.entry = s->walk.lang_entry;

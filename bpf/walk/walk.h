@@ -125,10 +125,13 @@ struct ms_walk {
 	__u8 lang_lost;          /* the chain could not be read: 1 + enum ms_lang_lost */
 	__u8 managed;            /* enum ms_walk_managed */
 	__u8 keeps_fp;           /* walk_by_lang: the present code is known to */
-	__u64 lang_info[2];      /* of the present frame of managed code, what its rule needs */
+	__u64 lang_info[2];      /* of the present frame of managed code, what its rule needs; php_enter() */
 	__u64 lang_maps[2];      /* what walk_by_lang has found objects to be, in this walk */
+	__u64 lang_previous;     /* php_load(): as in struct lang_link ... */
+	__u8 lang_boundary;      /* ... */
+	__u64 lang_after;        /* where the chain goes on behind the next frame, instead of where that says */
 	__u64 lang_buf[MS_LANG_BYTES / 8];
-	__u64 blob_at;           /* walk_hotspot: the CodeBlob of a pc, and its first bytes */
+	__u64 blob_at;           /* hotspot_blob(): the CodeBlob of a pc, and its first bytes; php_load() */
 	__u64 blob[MS_HOTSPOT_BYTES / 8];
 	__u64 code[4];           /* instructions */
 	__u64 signal[MS_SIGNAL_WORDS];

@@ -43,6 +43,7 @@ enum lang_step {
 	LANG_FRAME,  /* w->lang_words */
 	LANG_NOT_OURS, /* the same as LANG_NONE, but what was emitted of the run is an outer frame's: w->lang_n is how
 			* many frames stay */
+	LANG_SKIP, /* a frame of the chain that is not shown */
 };
 
 /* Besides its words, of a frame of the chain. */
@@ -54,7 +55,7 @@ struct lang_link {
 /*
  * Has the chain been copied together with the stack (struct ms_chain_rec)? An includer that walks such copies defines
  * WALK_CHAINS and says how it is taken from there: walk_chain_head() sets lang_at and lang_entry, walk_chain_link() the
- * words and the link of the frame at `at`.
+ * words and the link of the frame at `at`, walk_chain_has() whether there is one.
  */
 enum lang_chain {
 	CHAIN_NONE, /* it is read where it is        */
@@ -65,9 +66,11 @@ enum lang_chain {
 #ifdef WALK_CHAINS
 WALK_INLINE int walk_chain_head(struct ms_walk *w);
 WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *ret_link);
+WALK_INLINE bool walk_chain_has(struct ms_walk *w, __u64 at);
 #else
 #define walk_chain_head(w)               CHAIN_NONE
 #define walk_chain_link(w, at, ret_link) CHAIN_NONE
+#define walk_chain_has(w, at)            true
 #endif
 
 /* The word that a thread's state is found by. false: it cannot be read. */
@@ -144,6 +147,8 @@ WALK_INLINE bool lang_executes(const struct ms_walk *w)
 	return in;
 }
 
+WALK_INLINE void php_enter(struct ms_walk *w);
+
 /* Before and after the step from such a frame to its caller; `more`: there is one. */
 WALK_INLINE void walk_lang_enter(struct ms_walk *w)
 {
@@ -153,6 +158,8 @@ WALK_INLINE void walk_lang_enter(struct ms_walk *w)
 	w->lang_low = w->regs[MS_WALK_SP];
 	w->lang_n = w->n;
 	w->lang_running = 1;
+	if (w->lang.lang == MS_LANG_PHP)
+		php_enter(w);
 }
 
 WALK_INLINE void walk_lang_entered(struct ms_walk *w, bool more)
@@ -171,6 +178,7 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 		w->verdict = MS_GUESSED;
 }
 
+#include "walk/php.h"
 #include "walk/python.h"
 #ifndef WALK_NO_MANAGED
 #include "walk/ghc.h"
@@ -187,6 +195,8 @@ WALK_INLINE bool lang_chain_begin(struct ms_walk *w, __u64 state)
 	switch (w->lang.lang) {
 	case MS_LANG_PYTHON:
 		return python_begin(w, state);
+	case MS_LANG_PHP:
+		return php_begin(w, state);
 	default:
 		return false;
 	}
@@ -198,6 +208,11 @@ WALK_INLINE bool lang_chain_load(struct ms_walk *w, __u64 at, struct lang_link *
 	switch (w->lang.lang) {
 	case MS_LANG_PYTHON:
 		return python_load(w, at, ret_link);
+	case MS_LANG_PHP:
+		if (!php_load(w, at))
+			return false;
+		*ret_link = (struct lang_link){ w->lang_previous, w->lang_boundary };
+		return true;
 	default:
 		return false;
 	}
@@ -209,6 +224,8 @@ WALK_INLINE int lang_chain_next(struct ms_walk *w)
 	switch (w->lang.lang) {
 	case MS_LANG_PYTHON:
 		return python_next(w);
+	case MS_LANG_PHP:
+		return php_next(w);
 	default:
 		return LANG_NONE;
 	}
@@ -263,6 +280,10 @@ WALK_FUNCTION int walk_by_lang(__u32 slot)
 		return v8_step(w, slot);
 	}
 #endif
+	if (w->lang.lang == MS_LANG_PHP && php_ends(w)) {
+		walk_end(w, MS_COMPLETE);
+		return MANAGED_END;
+	}
 	return MANAGED_NOT_ITS;
 }
 #endif

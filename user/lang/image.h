@@ -65,6 +65,25 @@ struct ghc_image {
 	struct ghc_offsets offsets;
 };
 
+/* --- lang_php.c --- */
+
+enum php_symbol {
+	PHP_EXECUTE,
+	PHP_GLOBALS,
+	PHP_ZEND_VERSION,
+	PHP_GLOBALS_OFFSET, /* in builds for threads, instead of PHP_GLOBALS */
+	PHP_N_SYMBOLS,
+};
+
+extern const char *const php_symbols[PHP_N_SYMBOLS];
+
+struct php_image {
+	uint64_t globals, globals_size; /* vaddr of executor_globals; 0: built for threads */
+	struct accessor version;        /* get_zend_version() */
+	bool has_registers;             /* execute_ex() keeps its frame and its instruction in r14 and r15 ... */
+	uint8_t prologue;               /* ... from this byte on */
+};
+
 struct lang_image {
 	enum ms_lang lang;
 	bool libc;
@@ -76,6 +95,7 @@ struct lang_image {
 	struct ghc_image ghc;
 	struct hotspot_image hotspot;
 	struct v8_image v8;
+	struct php_image php;
 };
 
 
@@ -128,6 +148,14 @@ enum lang_decoded v8_decode(const struct lang_runtime *runtime, const struct lan
 int ghc_image_read(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image, struct err *e);
 int ghc_find(const struct lang_mapped *runtime, const struct lang_mapped *libc, const struct lang_memory *mem,
 	     struct lang_runtime *ret_runtime, struct err *e);
+
+/* As python_image_read(), python_find(), python_decode(). */
+int php_image_read(struct elf_file *elf, const struct elf_export syms[PHP_N_SYMBOLS],
+		   struct lang_image *image, struct err *e);
+int php_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
+	     const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);
+enum lang_decoded php_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
+			     const uint64_t words[2], struct lang_frame *ret_frame);
 
 /* --- ranges.c --- */
 

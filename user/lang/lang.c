@@ -1,5 +1,6 @@
 #include "lang/lang.h"
 
+#include "abi.h"
 #include "elf/elf_exports.h"
 #include "lang/image.h"
 
@@ -48,6 +49,8 @@ static const struct lang_ops langs[MS_N_LANGS] = {
 	[MS_LANG_V8] = { "javascript", "JavaScript", v8_symbols, V8_N_SYMBOLS, v8_image_read,
 			 v8_find, NULL, v8_decode },
 	[MS_LANG_GHC] = { "ghc", "Haskell", NULL, 0, ghc_image_read, ghc_find, NULL, NULL },
+	[MS_LANG_PHP] = { "php", "PHP", php_symbols, PHP_N_SYMBOLS, php_image_read, php_find,
+			  php_decode, NULL },
 };
 
 enum { SYMBOLS_MAX = 64 };
@@ -222,6 +225,14 @@ int lang_runtime_find(const struct lang_mapped *runtime, const struct lang_mappe
 		return err_set(e, -EOPNOTSUPP, "%s: has no runtime of a language",
 			       runtime->image->name);
 	return langs[lang].find(runtime, libc, mem, ret_runtime, e);
+}
+
+uint64_t lang_function_key(const uint64_t words[2], uint32_t *ret_line)
+{
+	if ((words[1] >> MS_LANG_SHIFT & 0xf) != MS_LANG_PHP || !(words[0] & MS_FRAME_ADDR_MASK))
+		return 0;
+	*ret_line = (uint32_t)words[1] & MS_PHP_LINE;
+	return words[1] & ~(uint64_t)MS_PHP_LINE;
 }
 
 enum lang_decoded lang_decode_all(const struct lang_runtime *runtime, const struct lang_memory *mem,

@@ -190,6 +190,11 @@ enum lang_decoded {
 /* `words` as in bpf/walk/lang.h, with their tags. Fills in *ret_frame only with LANG_DECODED. */
 enum lang_decoded lang_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 			      const uint64_t words[2], struct lang_frame *ret_frame);
+/*
+ * Of a frame whose names could not be read: what it has in common with frames of the same function that lies elsewhere (a
+ * closure of PHP's has a copy of its code, for as long as it lives); 0: nothing. And its line, 0: unknown.
+ */
+uint64_t lang_function_key(const uint64_t words[2], uint32_t *ret_line);
 /* The same with what was inlined into it. */
 enum lang_decoded lang_decode_all(const struct lang_runtime *runtime, const struct lang_memory *mem,
 				  const uint64_t words[2], struct lang_frames *ret_frames);

@@ -103,6 +103,17 @@ WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *r
 	return CHAIN_LOST;
 }
 
+WALK_INLINE bool walk_chain_has(struct ms_walk *w, __u64 at)
+{
+	const struct ms_chain_rec *chain = host.stack->chain;
+
+	(void)w;
+	for (uint32_t i = 0; chain && i < chain->n_links; i++)
+		if ((host.stack->links[i].at & ((1ULL << MS_CHAIN_SHIFT) - 1)) == at)
+			return true;
+	return false;
+}
+
 /* What was remembered may be of other tables. */
 static void tables_are(const struct publish_mem *mem)
 {
@@ -125,6 +136,8 @@ static bool run_of_lang(struct ms_walk *w, uint64_t frames[MS_MAX_FRAMES])
 		frames[w->n++] = w->lang_words[1];
 		return true;
 	}
+	if (step == LANG_SKIP)
+		return true;
 	if (step == LANG_NOT_OURS)
 		w->n = w->lang_n;
 	frames[w->n++] = w->lang_native;

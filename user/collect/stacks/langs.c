@@ -6,6 +6,7 @@
  * A file is looked at once. A process is looked at whenever its mappings have changed, and again for a while if
  * its interpreter has not been initialized yet. What was named stays named when its process has ended.
  */
+#include "collect/stacks/lang_functions.h"
 #include "collect/stacks/stacks_parts.h"
 
 #include <bpf/bpf.h>
@@ -20,8 +21,10 @@
 #define CHECK_NS 100000000ULL  /* between two looks at a process with several interpreters    */
 #define RUNTIMES_MAX                                                                               \
 	4 /* interpreters in one process: libraries that stay when they are done with */
-#define WAITERS_MAX 1024  /* threads of a process that wait for monitors */
-#define NAMES_MAX   32768 /* of frames that are kept, some 110 bytes each               */
+#define WAITERS_MAX   1024        /* threads of a process that wait for monitors */
+#define NAMES_MAX     32768       /* of frames that are kept, some 110 bytes each               */
+#define FREED_NS      25000000ULL /* between two looks at frames whose function had been freed … */
+#define FREED_AT_ONCE 64          /* … at so many of them */
 
 struct lang_file {
 	bool seen;
@@ -65,6 +68,9 @@ struct langs {
 	uint32_t n_files;
 	struct lang_process *processes;
 	struct named *names;
+	struct lang_functions functions;
+	uint64_t
+		freed_ns; /* when frames of freed functions are looked at again; 0: there are none */
 	uint32_t n_waiting; /* processes that are not ready … */
 	uint64_t again_ns;  /* … are looked at again          */
 	uint64_t retired_ns;
@@ -403,6 +409,64 @@ static location_id place_of_frames(struct user_stacks *st, const struct lang_pro
 	return dict_location_lines(st->env.dict, p->shown, 0, lines, all->n);
 }
 
+/* A frame that was named: others of the same function may have been freed before they could be. */
+static void learn(struct user_stacks *st, const struct lang_process *p, const uint64_t words[2],
+		  const struct lang_frame *frame)
+{
+	uint32_t number;
+	uint64_t key = lang_function_key(words, &number);
+	struct line line;
+	uint32_t late;
+
+	if (!key)
+		return;
+	line = line_of_frame(st->env.dict, frame);
+	late = lang_functions_learn(&st->langs->functions, st->env.dict, &p->id, key, &line);
+	st->langs->stats.gone -= late;
+	st->langs->stats.named += late;
+}
+
+/* A frame whose function has been freed, perhaps by another one of the same function. */
+static location_id freed(struct user_stacks *st, const struct lang_process *p,
+			 const uint64_t words[2])
+{
+	location_id gone = place(st, p->runtime.lang, "code that is gone"), found;
+	struct lang_freed frame = { .id = p->id, .words = { words[0], words[1] } };
+	struct langs *l = st->langs;
+
+	frame.key = lang_function_key(words, &frame.number);
+	if (frame.key &&
+	    lang_functions_find(&l->functions, st->env.dict, &frame, p->shown, gone, &found)) {
+		l->stats.named++;
+		return found;
+	}
+	l->stats.gone++;
+	if (!frame.key)
+		return gone;
+	l->freed_ns = l->freed_ns ? l->freed_ns : now_ns() + FREED_NS;
+	return found;
+}
+
+/* Those that had been freed: perhaps they are there again. */
+static void look_at_freed(struct user_stacks *st)
+{
+	static struct lang_frames all;
+	struct lang_freed again[FREED_AT_ONCE];
+	struct langs *l = st->langs;
+	uint32_t n = lang_functions_again(&l->functions, again, FREED_AT_ONCE);
+
+	l->freed_ns = n ? now_ns() + FREED_NS : 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct lang_process *p = process_of(l, again[i].id.pid);
+		pid_t pid = (pid_t)again[i].id.pid;
+		struct lang_memory mem = { read_process, &pid };
+
+		if (p && p->found && !p->ended_ns && !memcmp(&p->id, &again[i].id, sizeof(p->id)) &&
+		    lang_decode_all(&p->runtime, &mem, again[i].words, &all) == LANG_DECODED)
+			learn(st, p, again[i].words, &all.frame[0]);
+	}
+}
+
 static location_id decode(struct user_stacks *st, struct lang_process *p, const uint64_t words[2])
 {
 	static struct lang_frames all;
@@ -413,10 +477,10 @@ static location_id decode(struct user_stacks *st, struct lang_process *p, const 
 	switch (lang_decode_all(&p->runtime, &mem, words, &all)) {
 	case LANG_DECODED:
 		l->stats.named++;
+		learn(st, p, words, &all.frame[0]);
 		return place_of_frames(st, p, &all);
 	case LANG_GONE:
-		l->stats.gone++;
-		return place(st, p->runtime.lang, "code that is gone");
+		return freed(st, p, words);
 	default:
 		l->stats.damaged++;
 		return place(st, p->runtime.lang, "code that is damaged");
@@ -497,13 +561,25 @@ static uint64_t due_ns(void *ctx)
 {
 	const struct user_stacks *st = ctx;
 
-	return st->langs && st->langs->n_waiting ? st->langs->again_ns : LOOP_NEVER;
+	uint64_t due = LOOP_NEVER;
+
+	if (!st->langs)
+		return due;
+	if (st->langs->n_waiting)
+		due = st->langs->again_ns;
+	if (st->langs->freed_ns && st->langs->freed_ns < due)
+		due = st->langs->freed_ns;
+	return due;
 }
 
 static int on_due(void *ctx, struct err *e)
 {
+	struct user_stacks *st = ctx;
+
 	(void)e;
-	langs_tick(ctx);
+	langs_tick(st);
+	if (st->langs && st->langs->freed_ns && now_ns() >= st->langs->freed_ns)
+		look_at_freed(st);
 	return 0;
 }
 
@@ -585,6 +661,7 @@ void langs_close(struct user_stacks *st)
 	free(l->files);
 	hash_free(l->processes);
 	hash_free(l->names);
+	lang_functions_free(&l->functions);
 	free(l);
 	st->langs = NULL;
 }
