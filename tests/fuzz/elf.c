@@ -24,6 +24,24 @@ static void walk_sections(struct elf_file *elf)
 }
 
 /* What the tables say about each symbol must agree with itself. */
+static bool any_name(const char *name)
+{
+	return *name != 'x';
+}
+
+/* Around a few addresses, and of some names. */
+static void walk_some_symbols(struct elf_file *elf)
+{
+	static const uint64_t vaddrs[] = { 0, 0x1000, 0x1040, 0x401000, UINT64_MAX };
+	_cleanup_(elf_syms_freep) struct elf_syms *at = NULL, *some = NULL;
+	struct elf_sym sym;
+
+	if (elf_syms_load_at(elf, vaddrs, 5, &at, NULL) == 0)
+		for (int i = 0; i < 5; i++)
+			elf_syms_find(at, vaddrs[i], &sym);
+	elf_syms_load_some(elf, any_name, &some, NULL);
+}
+
 static void walk_symbols(struct elf_syms *syms)
 {
 	char out[DEMANGLE_OUT_MAX];
@@ -60,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    !*elf_plt_find(plt, size))
 		abort();
 	elf_object_find(elf, (const char *[]){ "main", "rate", NULL }, &object);
+	walk_some_symbols(elf);
 	if (elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;
 	walk_symbols(syms);

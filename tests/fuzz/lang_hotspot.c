@@ -55,6 +55,18 @@ static void decode(struct hotspot_process *p, const struct lang_runtime *rt,
 	}
 }
 
+static void look_at_threads(struct hotspot_process *p, const struct lang_runtime *rt)
+{
+	struct hotspot_waiter waiters[4];
+	struct hotspot_counter counter;
+	uint32_t threads;
+
+	p->reads = 0;
+	if (hotspot_monitors(rt, &p->mem, waiters, 4, &threads) > 4 || p->reads > 1 << 20)
+		abort();
+	hotspot_counter_find(&p->at, &p->mem, &counter, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static struct hotspot_process p;
@@ -76,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (rt.row.n_ranges > MS_LANG_RANGES || rt.row.hotspot.blob_bytes > MS_HOTSPOT_BYTES ||
 	    !memchr(rt.name, 0, sizeof(rt.name)))
 		abort();
+	look_at_threads(&p, &rt);
 	hsf_words(hsf_addr(HSF_METHOD), 0, MS_HOTSPOT_INTERPRETED | ((uint32_t)place & 0xffff),
 		  words);
 	decode(&p, &rt, words);

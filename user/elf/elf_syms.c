@@ -1,56 +1,9 @@
-#include "elf/elf_syms.h"
+#include "elf/elf_syms_parts.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
-enum {
-	N_TABLES = 2,      /* .symtab, .dynsym                              */
-	CHUNK_SYMS = 4096, /* symbols read at a time                        */
-	/*
-	 * Honest tables point at each string a few times (aliases, shared tails). One that points
-	 * many symbols at one long string would cost their product.
-	 */
-	NAME_REUSE_MAX = 16,
-};
-
 #define NO_ROW UINT32_MAX
-
-/* One symbol; 24 bytes. `name` is an offset into one of the string tables. */
-struct row {
-	uint64_t vaddr;
-	uint32_t size; /* larger ones are cut                           */
-	uint32_t name;
-	uint16_t name_len; /* without "@VERSION"; longer names are left out */
-	uint16_t section;
-	uint8_t table;
-	uint8_t untyped : 1, unsized : 1, local : 1, weak : 1, ifunc : 1;
-};
-
-/* The address range [start, next piece's start) belongs to one row, or to none. */
-struct piece {
-	uint64_t start;
-	uint32_t row;
-};
-
-struct strings {
-	char *bytes; /* NUL after the last                            */
-	uint64_t size;
-	uint64_t budget; /* name bytes that may still be looked at        */
-};
-
-struct name_row {
-	uint32_t hash, row;
-};
-
-struct elf_syms {
-	struct strings strings[N_TABLES];
-	struct row *rows; /* by vaddr, then by preference */
-	uint32_t n_rows, cap_rows;
-	struct piece *pieces;
-	uint32_t n_pieces;
-	struct name_row *by_name; /* by hash, then by row; NULL until it is asked for */
-};
 
 static const char *row_name(const struct elf_syms *syms, const struct row *row)
 {
@@ -70,7 +23,7 @@ static size_t name_length(const char *name)
 
 /* --- reading a table --- */
 
-static int add_row(struct elf_syms *syms, const struct row *row)
+int elf_syms_add(struct elf_syms *syms, const struct row *row)
 {
 	if (syms->n_rows == syms->cap_rows) {
 		uint32_t cap = syms->cap_rows ? syms->cap_rows * 2 : 1024;
@@ -91,22 +44,20 @@ static bool is_label(const char *name)
 	return name[0] == '\0' || name[0] == '$' || (name[0] == '.' && name[1] == 'L');
 }
 
-/* The name's length, 0 when it has none that can be used. `wanted`: which names are; NULL: all. */
-static uint16_t usable_name(struct strings *strings, uint32_t name, elf_syms_keep_fn wanted)
+uint16_t elf_syms_name(struct strings *strings, const char *name, elf_syms_keep_fn wanted)
 {
 	size_t len;
 
-	if (name >= strings->size || is_label(strings->bytes + name) ||
-	    (wanted && !wanted(strings->bytes + name)))
+	if (is_label(name) || (wanted && !wanted(name)))
 		return 0;
-	len = name_length(strings->bytes + name);
+	len = name_length(name);
 	if (len > UINT16_MAX || len > strings->budget)
 		return 0;
 	strings->budget -= len;
 	return (uint16_t)len;
 }
 
-static bool is_info(const char *name, size_t len)
+bool elf_syms_is_info(const char *name, size_t len)
 {
 	static const char suffix[] = "_info";
 	size_t n = sizeof(suffix) - 1;
@@ -114,39 +65,33 @@ static bool is_info(const char *name, size_t len)
 	return len > n && !memcmp(name + len - n, suffix, n);
 }
 
-static bool to_row(struct elf_syms *syms, uint8_t table, const Elf64_Sym *s,
-		   const struct elf_section *secs, uint32_t n_secs, elf_syms_keep_fn wanted,
-		   struct row *ret)
+bool elf_syms_to_row(const struct symbol_table *t, const Elf64_Sym *s, struct row *ret,
+		     bool *ret_data)
 {
 	uint8_t type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 	const struct elf_section *sec;
 	uint64_t sec_end, size;
-	uint16_t name_len;
 
 	/* GHC's assembler calls code variables which has an info table before it. */
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE && type != STT_OBJECT)
 		return false;
-	if (s->st_shndx == SHN_UNDEF || s->st_shndx >= n_secs)
+	if (s->st_shndx == SHN_UNDEF || s->st_shndx >= t->n_secs)
 		return false;
-	sec = &secs[s->st_shndx];
+	sec = &t->secs[s->st_shndx];
 	if (!(sec->flags & SHF_EXECINSTR) ||
 	    __builtin_add_overflow(sec->vaddr, sec->size, &sec_end) || s->st_value < sec->vaddr ||
-	    s->st_value >= sec_end)
-		return false;
-	name_len = usable_name(&syms->strings[table], s->st_name, wanted);
-	if (!name_len ||
-	    (type == STT_OBJECT && !is_info(syms->strings[table].bytes + s->st_name, name_len)))
+	    s->st_value >= sec_end || s->st_name >= t->names->size)
 		return false;
 	size = sec_end - s->st_value;
 	if (s->st_size && s->st_size < size)
 		size = s->st_size;
+	*ret_data = type == STT_OBJECT;
 	*ret = (struct row){
 		.vaddr = s->st_value,
 		.size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
 		.name = s->st_name,
-		.name_len = name_len,
 		.section = s->st_shndx,
-		.table = table,
+		.table = t->table,
 		.untyped = type == STT_NOTYPE,
 		.unsized = s->st_size == 0,
 		.local = bind == STB_LOCAL,
@@ -165,26 +110,26 @@ static void to_sym64(const Elf32_Sym *s, Elf64_Sym *ret)
 			    .st_size = s->st_size };
 }
 
-static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
-			const struct elf_section *sec, const struct elf_section *secs,
-			uint32_t n_secs, elf_syms_keep_fn wanted, struct err *e)
+int elf_syms_each(const struct symbol_table *t, uint64_t from, uint64_t n,
+		  int (*fn)(void *ctx, uint64_t index, const Elf64_Sym *s), void *ctx,
+		  struct err *e)
 {
-	size_t ent = elf_file_is64(elf) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-	_cleanup_(freep) uint8_t *buf = malloc(CHUNK_SYMS * ent);
-	uint64_t n_syms = sec->size / ent;
+	size_t ent = elf_file_is64(t->elf) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+	uint64_t all = t->sec->size / ent, end = n < all - from ? from + n : all;
+	_cleanup_(freep) uint8_t *buf = NULL;
 
+	if (from >= all)
+		return 0;
+	buf = malloc((end - from < CHUNK_SYMS ? end - from : CHUNK_SYMS) * ent);
 	if (!buf)
-		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(elf));
-	for (uint64_t at = 0; at < n_syms; at += CHUNK_SYMS) {
-		uint64_t n = n_syms - at < CHUNK_SYMS ? n_syms - at : CHUNK_SYMS;
-		int r = elf_file_read(elf, sec->off + at * ent, buf, n * ent, e);
+		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(t->elf));
+	for (uint64_t at = from; at < end; at += CHUNK_SYMS) {
+		uint64_t part = end - at < CHUNK_SYMS ? end - at : CHUNK_SYMS;
+		int r = elf_file_read(t->elf, t->sec->off + at * ent, buf, part * ent, e);
 
-		if (r < 0)
-			return r;
-		for (uint64_t i = 0; i < n; i++) {
+		for (uint64_t i = 0; i < part && r == 0; i++) {
 			Elf64_Sym s;
 			Elf32_Sym s32;
-			struct row row;
 
 			if (ent == sizeof(s)) {
 				memcpy(&s, buf + i * ent, sizeof(s));
@@ -192,49 +137,84 @@ static int read_symbols(struct elf_syms *syms, uint8_t table, struct elf_file *e
 				memcpy(&s32, buf + i * ent, sizeof(s32));
 				to_sym64(&s32, &s);
 			}
-			if (to_row(syms, table, &s, secs, n_secs, wanted, &row) &&
-			    add_row(syms, &row) < 0)
-				return err_set(e, -ENOMEM, "%s: out of memory for symbols",
-					       elf_file_name(elf));
+			r = fn(ctx, at + i, &s);
 		}
+		if (r)
+			return r;
 	}
 	return 0;
 }
 
-static int read_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
-		      const struct elf_section *sec, const struct elf_section *secs,
-		      uint32_t n_secs, elf_syms_keep_fn wanted, struct err *e)
+struct all {
+	struct elf_syms *syms;
+	const struct symbol_table *t;
+};
+
+static int add_any(void *ctx, uint64_t index, const Elf64_Sym *s)
 {
+	struct all *all = ctx;
+	struct strings *strings = &all->syms->strings[all->t->table];
+	const char *name;
+	struct row row;
+	bool data;
+
+	if (!elf_syms_to_row(all->t, s, &row, &data))
+		return 0;
+	name = strings->bytes + row.name;
+	row.name_len = elf_syms_name(strings, name, NULL);
+	if (!row.name_len || (data && !elf_syms_is_info(name, row.name_len)))
+		return 0;
+	return elf_syms_add(all->syms, &row);
+}
+
+static int read_table(struct elf_syms *syms, const struct symbol_table *t,
+		      const struct selection *sel, struct err *e)
+{
+	struct strings *strings = &syms->strings[t->table];
+	struct all all = { syms, t };
 	int r;
 
-	if (sec->link >= n_secs || secs[sec->link].type != SHT_STRTAB)
+	if (t->sec->link >= t->n_secs || t->names->type != SHT_STRTAB)
 		return err_set(e, -EBADMSG, "%s: section %s has no string table",
-			       elf_file_name(elf), sec->name);
-	if (sec->size > ELF_SECTION_BYTES_MAX)
+			       elf_file_name(t->elf), t->sec->name);
+	if (t->sec->size > ELF_SECTION_BYTES_MAX)
 		return err_set(e, -EFBIG,
 			       "%s: section %s is larger than the %d bytes that are read",
-			       elf_file_name(elf), sec->name, ELF_SECTION_BYTES_MAX);
-	if (sec->flags & SHF_COMPRESSED)
-		return err_set(e, -EOPNOTSUPP, "%s: section %s is compressed", elf_file_name(elf),
-			       sec->name);
-	r = elf_file_read_section(elf, &secs[sec->link], (uint8_t **)&syms->strings[table].bytes,
-				  e);
+			       elf_file_name(t->elf), t->sec->name, ELF_SECTION_BYTES_MAX);
+	if ((t->sec->flags | t->names->flags) & SHF_COMPRESSED)
+		return err_set(e, -EOPNOTSUPP, "%s: section %s is compressed",
+			       elf_file_name(t->elf), t->sec->name);
+	strings->budget = NAME_REUSE_MAX * t->names->size;
+	if (sel->wanted || sel->vaddrs)
+		return elf_syms_select(syms, t, sel, e);
+	r = elf_file_read_section(t->elf, t->names, (uint8_t **)&strings->bytes, e);
 	if (r < 0)
 		return r;
-	syms->strings[table].size = secs[sec->link].size;
-	syms->strings[table].budget = NAME_REUSE_MAX * syms->strings[table].size;
-	return read_symbols(syms, table, elf, sec, secs, n_secs, wanted, e);
+	strings->size = t->names->size;
+	r = elf_syms_each(t, 0, UINT64_MAX, add_any, &all, e);
+	return r == -ENOMEM ? err_set(e, r, "%s: out of memory for symbols", elf_file_name(t->elf))
+			    : r;
 }
 
 static int read_first_table(struct elf_syms *syms, uint8_t table, struct elf_file *elf,
 			    const struct elf_section *secs, uint32_t n_secs,
-			    elf_syms_keep_fn wanted, struct err *e)
+			    const struct selection *sel, struct err *e)
 {
 	static const uint32_t types[N_TABLES] = { SHT_SYMTAB, SHT_DYNSYM };
 
-	for (uint32_t i = 1; i < n_secs; i++)
+	for (uint32_t i = 1; i < n_secs; i++) {
+		struct symbol_table t = {
+			.elf = elf,
+			.sec = &secs[i],
+			.names = &secs[secs[i].link < n_secs ? secs[i].link : 0],
+			.secs = secs,
+			.n_secs = n_secs,
+			.table = table,
+		};
+
 		if (secs[i].type == types[table])
-			return read_table(syms, table, elf, &secs[i], secs, n_secs, wanted, e);
+			return read_table(syms, &t, sel, e);
+	}
 	return 0;
 }
 
@@ -409,7 +389,7 @@ static int build_pieces(struct elf_syms *syms)
 
 /* --- interface --- */
 
-static int read_rows(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_syms **ret_syms,
+static int read_rows(struct elf_file *elf, const struct selection *sel, struct elf_syms **ret_syms,
 		     struct err *e)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
@@ -425,7 +405,7 @@ static int read_rows(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_s
 		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(elf));
 
 	for (uint8_t t = 0; t < N_TABLES; t++) {
-		r = read_first_table(syms, t, elf, secs, n_secs, wanted, e);
+		r = read_first_table(syms, t, elf, secs, n_secs, sel, e);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)
@@ -436,8 +416,9 @@ static int read_rows(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_s
 		return failed;
 	if (!syms->n_rows)
 		return err_set(e, -ENOENT, "%s: %s", elf_file_name(elf),
-			       wanted ? "no symbol of a name that was looked for"
-				      : "no symbol table");
+			       sel->wanted   ? "no symbol of a name that was looked for"
+			       : sel->vaddrs ? "no symbol near any address"
+					     : "no symbol table");
 
 	qsort_r(syms->rows, syms->n_rows, sizeof(*syms->rows), compare_rows, syms);
 	drop_doubles(syms);
@@ -463,22 +444,23 @@ static void drop_unwanted(struct elf_syms *syms, elf_syms_keep_fn wanted)
 	syms->n_rows = n;
 }
 
-static int load(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_syms **ret_syms,
+static int load(struct elf_file *elf, const struct selection *sel, struct elf_syms **ret_syms,
 		struct err *e)
 {
+	static const struct selection all = { 0 };
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-	int r = read_rows(elf, wanted, &syms, e);
+	int r = read_rows(elf, sel, &syms, e);
 
 	/* One without a size ends at its neighbour, whatever that is called. */
-	if (r == 0 && wanted && any_unsized(syms)) {
+	if (r == 0 && sel->wanted && any_unsized(syms)) {
 		elf_syms_free(TAKE_PTR(syms));
-		r = read_rows(elf, NULL, &syms, e);
+		r = read_rows(elf, &all, &syms, e);
 	}
 	if (r < 0)
 		return r;
 	end_unsized(syms);
-	if (wanted)
-		drop_unwanted(syms, wanted);
+	if (sel->wanted)
+		drop_unwanted(syms, sel->wanted);
 	if (build_pieces(syms) < 0)
 		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(elf));
 	*ret_syms = TAKE_PTR(syms);
@@ -487,13 +469,23 @@ static int load(struct elf_file *elf, elf_syms_keep_fn wanted, struct elf_syms *
 
 int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *e)
 {
-	return load(elf, NULL, ret_syms, e);
+	return load(elf, &(struct selection){ 0 }, ret_syms, e);
 }
 
 int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, struct elf_syms **ret_syms,
 		       struct err *e)
 {
-	return load(elf, keep, ret_syms, e);
+	return load(elf, &(struct selection){ .wanted = keep }, ret_syms, e);
+}
+
+int elf_syms_load_at(struct elf_file *elf, const uint64_t *vaddrs, uint32_t n,
+		     struct elf_syms **ret_syms, struct err *e)
+{
+	struct selection at = { .vaddrs = vaddrs, .n_vaddrs = n };
+
+	/* Elsewhere assemblers leave labels for data in code ($d), which cover nothing and are next to everything. */
+	return elf_file_machine(elf) == EM_X86_64 && n ? load(elf, &at, ret_syms, e)
+						       : elf_syms_load(elf, ret_syms, e);
 }
 
 void elf_syms_free(struct elf_syms *syms)

@@ -13,7 +13,8 @@
  * underscores (a mangled name counts as having none), shorter, global before weak, alphabetical.
  *
  * The tables are copied and checked: a symbol whose section, address or name does not add up is
- * left out. Memory: the string tables, and 40 to 56 bytes a function.
+ * left out. Memory: the string tables, and 40 to 56 bytes a function; where only some functions are wanted, these alone, and 8 bytes
+ * a symbol in passing.
  */
 #ifndef MEMSCOPE_ELF_ELF_SYMS_H
 #define MEMSCOPE_ELF_ELF_SYMS_H
@@ -44,6 +45,12 @@ int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *
 typedef bool (*elf_syms_keep_fn)(const char *name);
 int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, struct elf_syms **ret_syms,
 		       struct err *e);
+/*
+ * The same of what is needed to name these addresses, ascending, with elf_syms_find(): what that finds is as it would be among all
+ * functions. -ENOENT also where no symbol is near any of them.
+ */
+int elf_syms_load_at(struct elf_file *elf, const uint64_t *vaddrs, uint32_t n, struct elf_syms **ret_syms,
+		     struct err *e);
 void elf_syms_free(struct elf_syms *syms);
 DEFINE_CLEANUP(struct elf_syms *, elf_syms_freep, elf_syms_free)
 

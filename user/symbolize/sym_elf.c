@@ -32,9 +32,12 @@ static void close_syms(void *state)
 
 DEFINE_CLEANUP(struct tables *, tables_freep, close_syms)
 
-static int load(struct tables *t, struct elf_file *elf, const char **ret_why)
+/* `img`: whose addresses alone are asked for; NULL: any. */
+static int load(struct tables *t, const struct sym_image *img, struct elf_file *elf,
+		const char **ret_why)
 {
-	int r = elf_syms_load(elf, &t->syms[t->n], NULL);
+	int r = img ? elf_syms_load_at(elf, img->vaddrs, img->n_vaddrs, &t->syms[t->n], NULL)
+		    : elf_syms_load(elf, &t->syms[t->n], NULL);
 
 	if (r < 0)
 		*ret_why = r == -ENOENT ? "no symbol table" : sym_image_why(r);
@@ -43,14 +46,15 @@ static int load(struct tables *t, struct elf_file *elf, const char **ret_why)
 	return r;
 }
 
-static void load_mini_debug_info(struct tables *t, struct elf_file *elf)
+static void load_mini_debug_info(struct tables *t, const struct sym_image *img,
+				 struct elf_file *elf)
 {
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	_cleanup_(elf_file_closep) struct elf_file *mini = NULL;
 	const char *why;
 
 	if (debug_data_open(elf, &bytes, &mini, NULL) == 0)
-		load(t, mini, &why);
+		load(t, img, mini, &why);
 }
 
 static int open_file(struct sym_image *img, void **ret_state, const char **ret_why)
@@ -64,15 +68,15 @@ static int open_file(struct sym_image *img, void **ret_state, const char **ret_w
 		return r;
 	if (!t)
 		return -ENOMEM;
-	r = load(t, elf, ret_why);
+	r = load(t, img, elf, ret_why);
 	if (r < 0 || t->exported_only) {
 		struct elf_syms *own = t->n ? t->syms[0] : NULL;
 
 		t->n = 0;
 		if (sym_image_debug(img, &debug, &why) == 0)
-			load(t, debug, &why);
+			load(t, img, debug, &why);
 		if (!t->n)
-			load_mini_debug_info(t, elf);
+			load_mini_debug_info(t, img, elf);
 		if (own)
 			t->syms[t->n++] = own;
 	}
@@ -120,7 +124,7 @@ static int open_vdso(struct sym_image *img, void **ret_state, const char **ret_w
 		*ret_why = sym_image_why(r);
 		return r;
 	}
-	r = load(t, elf, ret_why);
+	r = load(t, NULL, elf, ret_why);
 	if (r < 0)
 		return r;
 	*ret_state = TAKE_PTR(t);

@@ -17,16 +17,62 @@
 #include "elf_image.h"
 
 static struct image image;
+static bool is_hostile; /* what is left out of all its symbols need not be left out of a few */
 
 static int setup(void **state)
 {
 	image_init(&image);
+	is_hostile = false;
 	return 0;
 }
 
 static void func(const char *name, uint64_t vaddr, uint64_t size)
 {
 	image_sym(&image, name, STB_GLOBAL, STT_FUNC, SEC_TEXT, IMAGE_TEXT + vaddr, size);
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void assert_same_name(const struct elf_syms *all, struct elf_syms *some, uint64_t vaddr)
+{
+	struct elf_sym a = { 0 }, b = { 0 };
+
+	assert_int_equal(elf_syms_find(all, vaddr, &a),
+			 some ? elf_syms_find(some, vaddr, &b) : -ENOENT);
+	if (a.name_len != b.name_len || memcmp(a.name ?: "", b.name ?: "", a.name_len) != 0)
+		fail_msg("%#lx is %s, and by itself %s", (unsigned long)vaddr, a.name, b.name);
+	assert_int_equal(a.label, b.label);
+}
+
+/* What is loaded for addresses alone gives them the same names: for one, and for many. */
+static void assert_same_at(struct elf_file *elf, const struct elf_syms *all)
+{
+	_cleanup_(elf_syms_freep) struct elf_syms *many = NULL;
+	static uint64_t vaddrs[4096];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < elf_syms_count(all) && n + 8 < 4096; i++) {
+		struct elf_sym s = elf_syms_at(all, i);
+		const uint64_t near[] = { s.vaddr - 1, s.vaddr, s.vaddr + s.size / 2,
+					  s.vaddr + s.size - 1, s.vaddr + s.size };
+
+		for (uint32_t k = 0; k < 5; k++) {
+			_cleanup_(elf_syms_freep) struct elf_syms *one = NULL;
+
+			assert_true(elf_syms_load_at(elf, &near[k], 1, &one, NULL) == 0 || !one);
+			assert_same_name(all, one, near[k]);
+			vaddrs[n++] = near[k];
+		}
+	}
+	qsort(vaddrs, n, sizeof(*vaddrs), by_vaddr);
+	assert_true(elf_syms_load_at(elf, vaddrs, n, &many, NULL) == 0 || !many);
+	for (uint32_t i = 0; i < n; i++)
+		assert_same_name(all, many, vaddrs[i]);
 }
 
 static int load(struct elf_syms **ret_syms, struct err *e)
@@ -36,7 +82,11 @@ static int load(struct elf_syms **ret_syms, struct err *e)
 
 	image_finish(&image);
 	r = elf_file_open_memory(image.bytes, image.len, "image", &elf, e);
-	return r < 0 ? r : elf_syms_load(elf, ret_syms, e);
+	if (r == 0)
+		r = elf_syms_load(elf, ret_syms, e);
+	if (r == 0 && !is_hostile)
+		assert_same_at(elf, *ret_syms);
+	return r;
 }
 
 static void assert_name_at(const struct elf_syms *syms, uint64_t vaddr, const char *name)
@@ -353,6 +403,7 @@ static void many_symbols_at_one_long_name_do_not_cost_their_product(void **state
 	image.names_len = 1;
 	memcpy(image.names + 1, name, sizeof(name));
 	image.names_len += sizeof(name);
+	is_hostile = true;
 	assert_int_equal(load(&syms, NULL), 0);
 	assert_true(elf_syms_count(syms) <= 17);
 }
