@@ -5,9 +5,11 @@
 #include <string.h>
 
 enum {
-	CHUNK_RELAS = 2048,  /* relocations read at a time                     */
-	SLOTS_MAX = 1 << 20, /* imported functions of one image                */
-	STUB_BYTES = 16,     /* of a stub whose section does not say its size  */
+	CHUNK_RELAS = 2048,       /* relocations read at a time                     */
+	SLOTS_MAX = 1 << 20,      /* imported functions of one image                */
+	STUB_BYTES = 16,          /* of a stub whose section does not say its size  */
+	NAME_PART = 128,          /* bytes of a name that are read at a time …     */
+	NAME_MAX_BYTES = 1 << 16, /* … and of the longest                       */
 };
 
 /* A word of the GOT that is bound to a symbol. */
@@ -24,7 +26,8 @@ struct stub {
 struct elf_plt {
 	struct stub *stubs; /* by vaddr */
 	uint32_t n, cap;
-	char *names; /* .dynstr, NUL after the last */
+	char *names; /* of the stubs' functions, behind a NUL */
+	uint32_t names_len, names_cap;
 };
 
 /* What is only needed while the stubs are found. */
@@ -106,7 +109,52 @@ static int read_slots(struct plt_load *l, const struct elf_section *sec)
 	return 0;
 }
 
-/* The name of a symbol as an offset into .dynstr; 0 when it has none. */
+static bool names_room(struct elf_plt *plt, uint32_t bytes)
+{
+	uint32_t cap = plt->names_cap;
+	char *names;
+
+	if (plt->names_len + bytes <= cap)
+		return true;
+	cap = 2 * cap + bytes;
+	names = cap < 1u << 30 ? realloc(plt->names, cap) : NULL;
+	if (!names)
+		return false;
+	plt->names = names;
+	plt->names_cap = cap;
+	return true;
+}
+
+/* The name at `at` in .dynstr, into plt->names; 0: it has none. All of a large program's are not read for the few that it imports. */
+static uint32_t keep_name(const struct plt_load *l, uint64_t at)
+{
+	struct elf_plt *plt = l->plt;
+	uint32_t name = plt->names_len, len = 0;
+
+	while (len < NAME_MAX_BYTES && at + len < l->dynstr->size) {
+		uint64_t rest = l->dynstr->size - at - len;
+		uint32_t part = rest < NAME_PART ? (uint32_t)rest : NAME_PART;
+		const char *end;
+		char *to;
+
+		plt->names_len = name + len;
+		if (!names_room(plt, part))
+			break;
+		to = plt->names + name + len;
+		if (elf_file_read(l->elf, l->dynstr->off + at + len, to, part, NULL) < 0)
+			break;
+		end = memchr(to, 0, part);
+		len += end ? (uint32_t)(end - to) : part;
+		if (!end)
+			continue;
+		plt->names_len = len ? name + len + 1 : name;
+		return len ? name : 0;
+	}
+	plt->names_len = name;
+	return 0;
+}
+
+/* The name of a symbol as an offset into plt->names; 0 when it has none. */
 static uint32_t name_of(const struct plt_load *l, uint32_t sym)
 {
 	Elf64_Sym s;
@@ -114,7 +162,7 @@ static uint32_t name_of(const struct plt_load *l, uint32_t sym)
 	if (sym >= l->dynsym->size / sizeof(s) ||
 	    elf_file_read(l->elf, l->dynsym->off + sym * sizeof(s), &s, sizeof(s), NULL) < 0)
 		return 0;
-	return s.st_name < l->dynstr->size && l->plt->names[s.st_name] ? s.st_name : 0;
+	return s.st_name ? keep_name(l, s.st_name) : 0;
 }
 
 /* --- stubs --- */
@@ -206,7 +254,12 @@ static int load(struct plt_load *l, const struct elf_section *secs, uint32_t n_s
 	if (!l->dynsym)
 		return -ENOENT;
 	l->dynstr = &secs[l->dynsym->link];
-	r = elf_file_read_section(l->elf, l->dynstr, (uint8_t **)&l->plt->names, NULL);
+	l->plt->names = calloc(1, NAME_PART);
+	if (!l->plt->names)
+		return -ENOMEM;
+	l->plt->names_len = 1;
+	l->plt->names_cap = NAME_PART;
+	r = l->dynstr->type == SHT_STRTAB ? 0 : -ENOENT;
 	for (uint32_t i = 1; i < n_secs && r >= 0; i++)
 		if (secs[i].type == SHT_RELA && (secs[i].flags & SHF_ALLOC))
 			r = read_slots(l, &secs[i]);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	NAMES_PART = 1 << 20, /* bytes of names that are read at a time … */
+	NAMES_PART = 1 << 20,         /* bytes of names that are read at a time … */
 	NAME_BYTES = (1 << 16) + 256, /* … and the longest name with its version */
 };
 
@@ -22,7 +22,8 @@ struct select {
 	struct elf_syms *syms;
 	const struct symbol_table *t;
 	const struct selection *sel;
-	uint64_t *before; /* by address: where the last symbol begins that begins between the address before and it, + 1; 0: none does */
+	uint64_t *
+		before; /* by address: where the last symbol begins that begins between the address before and it, + 1; 0: none does */
 	struct candidate *list;
 	uint32_t n, cap;
 	/* The part of the names that is in memory. */
@@ -99,7 +100,8 @@ static int push_near(void *ctx, uint64_t index, const Elf64_Sym *sym)
 	struct row row;
 	bool data;
 
-	return elf_syms_to_row(s->t, sym, &row, &data) && is_near(s, &row) ? push(s, sym, index) : 0;
+	return elf_syms_to_row(s->t, sym, &row, &data) && is_near(s, &row) ? push(s, sym, index)
+									   : 0;
 }
 
 static int push_any(void *ctx, uint64_t index, const Elf64_Sym *sym)
@@ -215,7 +217,8 @@ static int run(struct select *s, struct err *e)
 	return r;
 }
 
-int elf_syms_select(struct elf_syms *syms, const struct symbol_table *t, const struct selection *sel, struct err *e)
+int elf_syms_select(struct elf_syms *syms, const struct symbol_table *t,
+		    const struct selection *sel, struct err *e)
 {
 	struct strings *kept = &syms->strings[t->table];
 	struct select s = { .syms = syms, .t = t, .sel = sel, .names_cap = 1 };
@@ -229,5 +232,6 @@ int elf_syms_select(struct elf_syms *syms, const struct symbol_table *t, const s
 	free(s.before);
 	free(s.names);
 	free(s.list);
-	return r == -ENOMEM ? err_set(e, r, "%s: out of memory for symbols", elf_file_name(t->elf)) : r;
+	return r == -ENOMEM ? err_set(e, r, "%s: out of memory for symbols", elf_file_name(t->elf))
+			    : r;
 }

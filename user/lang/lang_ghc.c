@@ -31,6 +31,8 @@ enum {
 	RUN_BYTES_MAX = 0xa0,
 	NEAR_BYTES = 1 << 20, /* the run-time system's own code, before and behind StgRun() */
 	RODATA_MAX = 64 << 20,
+	RODATA_PART = 1 << 20,
+	VERSION_TEXT = 9, /* bytes: "99.99.99" and its end */
 	COMMENT_MAX = 1 << 16,
 };
 
@@ -192,11 +194,49 @@ static bool read_section(struct elf_file *elf, const char *name, uint64_t max, u
 	return true;
 }
 
+/* Where a part of .rodata has a text that looks like a version; of two different ones, *version becomes ~0. */
+static void find_version(const uint8_t *bytes, uint64_t len, uint32_t *version)
+{
+	for (uint64_t i = 0; i + 8 < len; i++) {
+		uint32_t other;
+		uint64_t n;
+
+		if (bytes[i] || !isdigit(bytes[i + 1]))
+			continue;
+		n = strnlen((const char *)bytes + i + 1, VERSION_TEXT);
+		other = n < VERSION_TEXT ? ghc_version_of((const char *)bytes + i + 1, n) : 0;
+		if (other && other >> 16 <= 9)
+			*version = *version && *version != other ? UINT32_MAX : other;
+	}
+}
+
+/* Part by part: it may be as large as the rest of the program. */
+static uint32_t version_in_rodata(struct elf_file *elf)
+{
+	_cleanup_(freep) uint8_t *part = calloc(1, RODATA_PART + VERSION_TEXT + 2);
+	const struct elf_section *sec;
+	uint32_t version = 0;
+
+	if (!part || elf_file_find_section(elf, ".rodata", &sec, NULL) < 0 ||
+	    sec->size > RODATA_MAX)
+		return 0;
+	for (uint64_t at = 0; at < sec->size && version != UINT32_MAX; at += RODATA_PART) {
+		uint64_t rest = sec->size - at, most = RODATA_PART + VERSION_TEXT,
+			 len = rest < most ? rest : most;
+
+		if (elf_file_read(elf, sec->off + at, part, len, NULL) < 0)
+			return 0;
+		memset(part + len, 0, 2);
+		find_version(part, len, &version);
+	}
+	return version == UINT32_MAX ? 0 : version;
+}
+
 /* The compiler's name of itself, "GHC 9.0.2"; else the only text that looks like a version of it. */
 static uint32_t read_version(struct elf_file *elf)
 {
-	_cleanup_(freep) uint8_t *comment = NULL, *rodata = NULL;
-	uint32_t version = 0, other;
+	_cleanup_(freep) uint8_t *comment = NULL;
+	uint32_t other;
 	uint64_t len;
 
 	if (read_section(elf, ".comment", COMMENT_MAX, &comment, &len))
@@ -204,22 +244,7 @@ static uint32_t read_version(struct elf_file *elf)
 			if (!memcmp(comment + i, "GHC ", 4) &&
 			    (other = ghc_version_of((const char *)comment + i + 4, len - i - 4)))
 				return other;
-	if (!read_section(elf, ".rodata", RODATA_MAX, &rodata, &len))
-		return 0;
-	for (uint64_t i = 0; i + 8 < len; i++) {
-		uint64_t n;
-
-		if (rodata[i] || !isdigit(rodata[i + 1]))
-			continue;
-		n = strnlen((const char *)rodata + i + 1, 9);
-		other = n < 9 ? ghc_version_of((const char *)rodata + i + 1, n) : 0;
-		if (!other || other >> 16 > 9)
-			continue;
-		if (version && version != other)
-			return 0;
-		version = other;
-	}
-	return version;
+	return version_in_rodata(elf);
 }
 
 /* Is it worth looking? Haskell code has no .eh_frame; a library of the run-time system exports its own. */
