@@ -47,6 +47,7 @@ enum ms_source {
 	MS_ALLOC,
 	MS_GROWTH,
 	MS_N_SOURCES,
+	MS_LOCKS = MS_N_SOURCES, /* of totals alone: waits for locks, and what their owners do (below) */
 };
 
 /* What a total of a source means. On-CPU has only MS_STATE_NONE. */
@@ -56,6 +57,8 @@ enum ms_state {
 	MS_RUNNABLE,  /* off-CPU: could run, had no CPU              */
 	MS_RESIDENT,  /* growth: pages came                          */
 	MS_RETURNED,  /* growth: pages went                          */
+	MS_LOCK_WAIT, /* locks: a thread waited for one              */
+	MS_LOCK_HOLD, /* locks: a thread owned one that others waited for */
 };
 
 /* What kind of pages they were. */
@@ -100,6 +103,21 @@ struct ms_total_key {
 	__u8 pad;
 	__u32 bucket; /* time bucket: (now - start) / cfg_bucket_ns; 0 when off */
 };
+
+/*
+ * Totals of MS_LOCKS: `user` is where the thread waited, or what it did while it owned the lock; `kernel` is the lock:
+ * its address with its kind in the top bits, and its owner (0: not known) as the process itself numbers threads.
+ */
+enum ms_lock_kind {
+	MS_LOCK_OTHER,  /* of a layout that does not say who owns it */
+	MS_LOCK_MUTEX,
+	MS_LOCK_RWLOCK, /* owned by a writer                         */
+	MS_LOCK_WORD,   /* the futex has the owner: PI, robust       */
+	MS_LOCK_GIL,    /* of CPython                                */
+	MS_N_LOCK_KINDS,
+};
+#define MS_LOCK_KIND_SHIFT 60
+#define MS_LOCK_ADDR_MASK  ((1ULL << MS_LOCK_KIND_SHIFT) - 1)
 
 /* Weights are applied to each event before it is added. */
 struct ms_total {
@@ -418,6 +436,11 @@ struct ms_thread {
 	__u64 near_ns;               /* since when `near` counts     */
 	__u64 delay_ns;              /* the scheduler's run_delay when it left the CPU */
 	__u64 ahead_ns;              /* CLOCK_MONOTONIC less the scheduler's clock, then; 0: not known */
+	__u64 lock;                  /* blocked: the lock that it waits for, 0: none that is known */
+	__u64 owned;                 /* a lock that it owns, or did, while others wait; 0: none … */
+	__u64 owned_ns;              /* … and since when that is so                          */
+	__u32 owner;                 /* of `lock`; 0: not known                              */
+	__u32 ns_tid;                /* its number in its own pid namespace; 0: not asked for */
 	__u32 as_gen;
 	__u8 state; /* enum ms_run_state */
 	__u8 often; /* it switches often: sampled when it next comes to a CPU */
@@ -463,7 +486,7 @@ struct ms_sampled_thread {
 	__u32 replaced;    /* how many were within a gap of that       */
 	__u32 coarse;      /* what distinguishes sites; 0: all of it, 1: all but sp, 2: nothing */
 	__u32 on;          /* 0: not sampled (yet, or any more) */
-	__u32 pad;
+	__u32 drawn;       /* the stack of the present wait was sampled: how many waits it represents; 0: was not */
 	struct ms_hash user, kernel;
 	struct ms_wait_site sites[MS_WAIT_SITES];
 };
@@ -677,7 +700,7 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 152);
+MS_ASSERT(sizeof(struct ms_thread) == 184);
 MS_ASSERT(sizeof(struct ms_wait_site) == 88);
 MS_ASSERT(sizeof(struct ms_sampled_thread) == 176 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
 MS_ASSERT(sizeof(struct ms_reassigned_rec) == 128);

@@ -6,6 +6,7 @@
 #include "bench.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "locks.bpf.h"
 #include "sample_weight.h"
 #include "stack.bpf.h"
 
@@ -57,6 +58,8 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	if (cfg_kernel_stacks)
 		stack_capture(ctx, &of, &key.kernel);
 	emit_add(MS_LANE_IRQ, &key, task, 1, value);
+	if (cfg_threads)
+		lock_on_cpu(&key, task, value);
 	bench_end(MS_ONCPU, begin);
 	return 0;
 }

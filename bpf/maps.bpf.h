@@ -162,6 +162,18 @@ struct {
 	__type(value, struct ms_thread);
 } threads __weak SEC(".maps");
 
+/* Threads whose process is in a pid namespace of its own, by the number that they have there: the tid. Written where
+ * `threads` is; full: the oldest is forgotten, and is no owner of a lock any more. */
+struct ns_thread {
+	__u32 tgid, ns_tid;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct ns_thread);
+	__type(value, __u32);
+} ns_threads __weak SEC(".maps");
+
 /* What does not fit on the BPF stack at sched_switch: facts of the thread that leaves, kept while
  * its stacks are captured; the key of a total; a new thread. Its users are not preempted. */
 struct wait_begun {
@@ -171,7 +183,7 @@ struct wait_begun {
 	struct ms_hash user, kernel;
 	__u64 now_ns;
 	__u32 as_gen;
-	__u32 pad;
+	__u32 words[7]; /* of a lock (lock_words.h: LOCK_WORDS), and one to fill up */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

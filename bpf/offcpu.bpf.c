@@ -16,6 +16,7 @@
 #include "bench.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "locks.bpf.h"
 #include "stack.bpf.h"
 #include "wait_sampler.bpf.h"
 
@@ -44,6 +45,7 @@ static __always_inline void wait_emit(const struct ms_thread *t, const struct ta
 
 /* A thread not seen before: known from now on. An existing entry stays. */
 static __always_inline struct ms_thread *thread_add_from(struct ms_thread *fresh, __u32 tid,
+							 const struct task_struct *task,
 							 const struct ms_proc *proc, __u64 now_ns,
 							 enum ms_run_state state)
 {
@@ -51,6 +53,8 @@ static __always_inline struct ms_thread *thread_add_from(struct ms_thread *fresh
 	fresh->first_ns = fresh->since_ns = now_ns;
 	fresh->state = state;
 	fresh->proc = *proc;
+	fresh->ns_tid = task_ns_tid(task);
+	ns_thread_add(fresh, tid);
 	if (bpf_map_update_elem(&threads, &tid, fresh, BPF_NOEXIST) &&
 	    !bpf_map_lookup_elem(&threads, &tid)) {
 		stat_inc(STAT_THREADS_FULL);
@@ -60,12 +64,13 @@ static __always_inline struct ms_thread *thread_add_from(struct ms_thread *fresh
 }
 
 /* The same where preemption is off. */
-static __always_inline struct ms_thread *thread_add(__u32 tid, const struct ms_proc *proc,
-						    __u64 now_ns, enum ms_run_state state)
+static __always_inline struct ms_thread *thread_add(__u32 tid, const struct task_struct *task,
+						    const struct ms_proc *proc, __u64 now_ns,
+						    enum ms_run_state state)
 {
 	struct wait_begun *w = wait_begun_here();
 
-	return w ? thread_add_from(&w->fresh, tid, proc, now_ns, state) : NULL;
+	return w ? thread_add_from(&w->fresh, tid, task, proc, now_ns, state) : NULL;
 }
 
 /* Does a wait of that length pass --min-block and --max-block? If not, it is counted. */
@@ -82,7 +87,7 @@ static __always_inline bool wait_in_bounds(__u64 ns)
 static __always_inline void wait_end(struct ms_thread *t, const struct task_struct *task, __u32 tid,
 				     __u64 in_ns, __u64 now_ns)
 {
-	__u64 runnable_from = t->since_ns;
+	__u64 runnable_from = t->since_ns, since_ns = t->since_ns;
 	bool in_bounds = t->state == MS_RUN_HELD || wait_in_bounds(in_ns - t->since_ns);
 
 	if (t->state == MS_RUN_HELD) {
@@ -98,6 +103,11 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 		t->runnable_ns += in_ns - runnable_from;
 		if (in_bounds)
 			wait_emit(t, task, tid, MS_RUNNABLE, now_ns, in_ns - runnable_from);
+	}
+	if (t->lock | t->owned && in_bounds) {
+		const struct off_cpu off = { since_ns, in_ns, runnable_from - since_ns, 1 };
+
+		lock_switch_in(t, task, tid, &off);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
 	t->state = MS_RUN_ON_CPU;
@@ -184,7 +194,7 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t) {
 		/* Not seen before: when it came to this CPU is unknown. */
-		t = thread_add(tid, &w->proc, now_ns, MS_RUN_ON_CPU);
+		t = thread_add(tid, prev, &w->proc, now_ns, MS_RUN_ON_CPU);
 		if (!t)
 			return false;
 	}
@@ -215,10 +225,14 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 }
 
 /* The stacks of that wait have been captured. */
-static __always_inline void switch_out_taken(const struct wait_begun *w, struct ms_thread *t)
+static __always_inline void switch_out_taken(struct wait_begun *w, struct ms_thread *t,
+					     const struct task_struct *prev, __u32 tid,
+					     bool blocked)
 {
 	t->user = w->user;
 	t->kernel = w->kernel;
+	t->as_gen = w->as_gen;
+	lock_switch_out(w, prev, t, tid, blocked, w->now_ns);
 }
 
 static __always_inline struct ms_thread *thread_of(const struct task_struct *task)
@@ -260,7 +274,7 @@ static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
 			return;
 		if (t)
 			bpf_map_delete_elem(&threads, &tid);
-		thread_add(tid, &proc, now_ns, MS_RUN_RUNNABLE);
+		thread_add(tid, task, &proc, now_ns, MS_RUN_RUNNABLE);
 	} else if (gate_open && t && t->state == MS_RUN_BLOCKED && !t->wake_ns) {
 		t->wake_ns = now_ns;
 	}
@@ -329,11 +343,12 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 	    (does == WAIT_SAMPLER_NONE && switch_out(w, prev, preempt, prev_state, now_ns))) {
 		wait_stacks(ctx, w);
 		b = wait_sampler_find(prev->pid);
-		t = wait_sampler_is(b) ? NULL : thread_of(prev);
+		t = thread_of(prev);
+		if (t && (!wait_sampler_is(b) || t->state == MS_RUN_SAMPLED))
+			switch_out_taken(w, t, prev, prev->pid, !is_runnable(preempt, prev_state));
 		if (wait_sampler_is(b)) {
 			wait_sampler_sampled(b, w, prev, clock_ns);
 		} else if (t) {
-			switch_out_taken(w, t);
 			if (cfg_sched_account) {
 				t->delay_ns = prev->sched_info.run_delay;
 				t->ahead_ns = now_ns - clock_ns;
@@ -375,7 +390,8 @@ int on_switch_raw(struct bpf_raw_tracepoint_args *ctx)
 		wait_stacks(ctx, w);
 		t = thread_of(prev);
 		if (t)
-			switch_out_taken(w, t);
+			switch_out_taken(w, t, prev, BPF_CORE_READ(prev, pid),
+					 !is_runnable(ctx->args[0], prev_state));
 	}
 	t = switch_in(next);
 	if (t)
@@ -436,7 +452,7 @@ static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
 		t->since_ns = now_ns;
 		t->state = MS_RUN_ON_CPU;
 	} else {
-		thread_add(tid, &proc, now_ns, MS_RUN_ON_CPU);
+		thread_add(tid, task, &proc, now_ns, MS_RUN_ON_CPU);
 	}
 }
 
@@ -500,7 +516,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	if (!cfg_threads || bpf_map_lookup_elem(&threads, &out.tid))
 		return 0;
-	t = thread_add_from(&fresh, out.tid, &out.proc, bpf_ktime_get_ns(),
+	t = thread_add_from(&fresh, out.tid, task, &out.proc, bpf_ktime_get_ns(),
 			    task->on_cpu                             ? MS_RUN_ON_CPU
 			    : task_state(task) == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE
 								     : MS_RUN_BLOCKED);

@@ -9,17 +9,11 @@
 
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "locks.bpf.h"
 #include "wait_sites.h"
 
 #define WAIT_SITE_PREEMPTED 1 /* wherever the thread lost its CPU     */
 #define WAIT_SITE_ANYWHERE  3 /* of a thread that has too many sites  */
-
-static __always_inline struct wait_begun *wait_begun_here(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&wait_begun, &zero);
-}
 
 /* The scheduler's present time, in a program at sched_switch: `task` is on this CPU. (The run
  * queue's own symbol is there only with CONFIG_KALLSYMS_ALL.) */
@@ -206,6 +200,7 @@ static __always_inline void wait_sampler_begin(struct ms_thread *t, __u32 tid, _
 	b->state = MS_RUN_ON_CPU;
 	b->on = 1;
 	b->reassigned = 0;
+	b->drawn = 0;
 	b->random = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1;
 	for (int i = 0; i < MS_WAIT_SITES; i++)
 		b->sites[i].where = 0;
@@ -317,6 +312,25 @@ static __noinline void wait_sampler_reassign(struct ms_sampled_thread *b,
 	}
 }
 
+/* The wait that ends was sampled: what is known of locks was noted in `threads`. */
+static __noinline void wait_sampler_locks(struct ms_sampled_thread *b,
+					  const struct task_struct *task, __u64 clock_ns,
+					  __u64 blocked_ns)
+{
+	struct off_cpu off;
+	struct ms_thread *t;
+	__u32 tid;
+
+	if (!b)
+		return;
+	tid = b->tid;
+	off = (struct off_cpu){ b->since_ns + b->ahead_ns, clock_ns + b->ahead_ns, blocked_ns,
+				b->drawn };
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (t && t->lock | t->owned)
+		lock_switch_in(t, task, tid, &off);
+}
+
 /* It comes to a CPU, or came there at clock_ns. `could_ns`: how long it was runnable. */
 static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
 					    const struct task_struct *task, __u64 clock_ns,
@@ -335,7 +349,10 @@ static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
 		wait_site_leave(b, ns, runnable_ns);
 		if (b->reassigned)
 			wait_sampler_reassign(b, task, clock_ns, ns - runnable_ns, runnable_ns);
+		if (b->drawn)
+			wait_sampler_locks(b, task, clock_ns, ns - runnable_ns);
 	}
+	b->drawn = 0;
 	b->state = MS_RUN_ON_CPU;
 	b->since_ns = clock_ns;
 }

@@ -116,9 +116,11 @@ WAIT_SITE_FN void wait_site_sampled(struct ms_sampled_thread *b, __u64 where, __
 		wait_site_expect(p, b, as_gen);
 		p->where = where;
 		p->shift = 0;
+		b->drawn = 1;
 		return;
 	}
 	b->weight = since_ns >= WAIT_SITE_STALE * gap_ns ? 0 : p->shift;
+	b->drawn = 1u << b->weight % 32;
 	b->reassigned = p->user.lo != b->user.lo || p->user.hi != b->user.hi ||
 		   p->kernel.lo != b->kernel.lo || p->kernel.hi != b->kernel.hi;
 	if (!b->reassigned) {

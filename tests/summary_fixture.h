@@ -34,6 +34,16 @@ static const struct site_row fixture_waits[] = {
 	  .wait = WAIT_EVENTS, .value = 812 * MS, .count = 40123 },
 	{ .function = "", .module = "", .leaf = "worker_thread", .value = 4 * MS, .count = 2 },
 };
+static const struct lock_row fixture_locks[] = {
+	{ .pid = 4711, .lock = 0x5000, .kind = "mutex", .name = "table_lock", .waited_ns = 900 * MS, .waits = 31,
+	  .function = "lookup", .module = "redis-server", .known_ns = 800 * MS, .owner = 4712, .owner_ns = 600 * MS,
+	  .n_owners = 2, .owner_name = "keeper", .held_ns = 500 * MS, .held_in = "rebuild",
+	  .held_module = "redis-server", .held_caller = "", .held_in_ns = 450 * MS },
+	{ .pid = 4711, .lock = 0x6000, .kind = "", .name = "", .waited_ns = 90 * MS, .waits = 3, .function = "drop",
+	  .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "" },
+	{ .pid = 4711, .lock = 0x7000, .kind = "", .name = "hardly_any", .waited_ns = 1 * MS, .waits = 1,
+	  .function = "drop", .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "" },
+};
 static const struct site_row fixture_sites[] = {
 	{ .function = "createStringObject", .module = "redis-server", .leaf = "malloc",
 	  .value = 700 << 20, .count = 7000000 },
@@ -83,6 +93,7 @@ static struct run_summary fixture_summary(void)
 		.monitors = { .waits = 200, .unowned = 12, .held = 150, .owner = "keeper", .tid = 4719 },
 		.endpoints.rows = fixture_endpoints,
 		.endpoints.n = 2,
+		.locks = { fixture_locks, 3 },
 		.stacks = fixture_stacks,
 		.n_stacks = 2,
 		.drops = fixture_drops,

@@ -72,7 +72,8 @@ struct ms_python {
 	__u8 instr_kind;     /* enum ms_python_instr */
 	__u8 code_mask;      /* low bits of frame_code that are tags */
 	__u8 frame_bytes;    /* what is read of a frame: to behind the last of these fields, at most MS_LANG_BYTES */
-	__u8 pad[3];
+	__u8 pad;
+	__u16 tstate_thread; /* what pthread_self() is in the thread */
 };
 
 /*

@@ -73,13 +73,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	v8f_words(v8f_addr(V8F_OUTER), v8f_cookie(V8F_NUMBER), 53 + at, words);
 	decode(&p, &rt, words);
 	v8f_words(v8f_addr(V8F_OUTER), v8f_cookie(V8F_NUMBER),
-		  MS_V8_BASELINE | ((uint32_t)v8f_addr(V8F_BASELINE_AT + 16 + at) & MS_V8_AT), words);
+		  MS_V8_BASELINE | ((uint32_t)v8f_addr(V8F_BASELINE_AT + 16 + at) & MS_V8_AT),
+		  words);
 	decode(&p, &rt, words);
 	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + at), v8f_cookie(V8F_NUMBER),
 		  MS_V8_CODE | (place >> 63 ? MS_V8_EXACT : 0), words);
 	decode(&p, &rt, words);
 	memcpy(&bytes, p.bytes + V8F_OPTIMIZED_AT + 16 + at, 8);
-	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + at), ms_lang_cookie(bytes), MS_V8_BYTES | MS_V8_EXACT, words);
+	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + at), ms_lang_cookie(bytes),
+		  MS_V8_BYTES | MS_V8_EXACT, words);
 	decode(&p, &rt, words);
 	return 0;
 }

@@ -15,6 +15,7 @@
 #define ALLOCATOR_PART  0.25 /* of the samples, inside malloc and its kin                      */
 #define GC_PART         0.25 /* of the samples, collecting garbage                             */
 #define LEAST_SAMPLES   100  /* for a part of them to be one                                   */
+#define LOCK_PART       0.50 /* of the waits at a place: from here on it is that lock           */
 #define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
 #define POLLS_LEAST     4    /* times that threads were seen in poll() …                        */
 #define POLLS_PART      0.8 /* … for a single peer: then that is what poll() waits for          */
@@ -50,10 +51,28 @@ static enum wait_kind kind_of(const struct run_summary *s, const struct site_row
 	return w->wait;
 }
 
-/* A lock that somebody holds, however long. */
-static bool is_contended(const struct site_row *w)
+const struct lock_row *causes_lock_row(const struct run_summary *s, const struct site_row *w)
 {
-	return w->role == WAIT_ROLE_MUTEX || w->wait == WAIT_GIL;
+	for (uint32_t i = 0; i < s->locks.n && w->function[0]; i++) {
+		const struct lock_row *row = &s->locks.rows[i];
+
+		if (w->wait == WAIT_GIL ? strcmp(row->kind, "GIL") == 0
+					: strcmp(row->kind, "GIL") != 0 &&
+						  strcmp(row->function, w->function) == 0 &&
+						  strcmp(row->module, w->module) == 0)
+			return (double)row->waited_ns >= LOCK_PART * (double)w->value ? row : NULL;
+	}
+	return NULL;
+}
+
+/*
+ * A lock that somebody holds, however long: by the function that waits, or, where that says nothing, by the value that
+ * it expects in the futex, which says that the lock is taken and waited for (bpf/lock_words.h).
+ */
+static bool is_contended(const struct run_summary *s, const struct site_row *w)
+{
+	return w->role == WAIT_ROLE_MUTEX || w->wait == WAIT_GIL ||
+	       (w->wait == WAIT_LOCK && w->role == WAIT_ROLE_UNKNOWN && causes_lock_row(s, w));
 }
 
 /* Without work, or for what another thread of the program does: that one's waits are the answer. */
@@ -81,7 +100,7 @@ static const struct site_row *find_wait(const struct run_summary *s)
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 
-		if (is_of_no_effect(s, w) || is_contended(w))
+		if (is_of_no_effect(s, w) || is_contended(s, w))
 			continue;
 		if (is_parked(s, w))
 			continue;
@@ -97,7 +116,7 @@ static const struct site_row *find_wait(const struct run_summary *s)
 
 bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
 {
-	if (is_contended(w))
+	if (is_contended(s, w))
 		return false;
 	return is_of_no_effect(s, w) || is_parked(s, w) || kind_of(s, w) == WAIT_EVENTS ||
 	       w->wait == WAIT_SIGNAL || w->wait == WAIT_TERMINAL ||
@@ -120,7 +139,7 @@ static int64_t find_growth(const struct run_summary *s)
 static const struct site_row *find_lock(const struct run_summary *s)
 {
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++)
-		if (is_contended(&s->offcpu.waits[i]))
+		if (is_contended(s, &s->offcpu.waits[i]))
 			return &s->offcpu.waits[i];
 	return NULL;
 }

@@ -40,6 +40,11 @@ struct causes {
 	uint32_t n;
 };
 
+/*
+ * The lock that most of what was waited for at that place was for; NULL: it is not known, or they were several. Waits
+ * of threads that switch often are estimates.
+ */
+const struct lock_row *causes_lock_row(const struct run_summary *s, const struct site_row *w);
 void causes_find(const struct run_summary *s, struct causes *ret_causes);
 
 #endif

@@ -462,7 +462,7 @@ static struct site site_of(const struct dict *d, const struct frame_path *path, 
 	return site;
 }
 
-int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
+static int site_row_of(struct dict *d, stack_id stack, enum question q, struct site_row *ret_row)
 {
 	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
 	struct site site;
@@ -470,14 +470,34 @@ int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
 
 	if (r < 0)
 		return r;
-	site = site_of(d, &path, ASK_ALLOCATION);
+	site = site_of(d, &path, q);
 	*ret_row = (struct site_row){
 		.function = dict_str(d, site.function),
 		.module = site.module,
 		.comm = "",
 		.leaf = dict_str(d, site.leaf),
+		.wait = site.wait,
+		.role = site.meaning.role,
+		.pool = site.meaning.pool,
 	};
 	return 0;
+}
+
+int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
+{
+	return site_row_of(d, stack, ASK_ALLOCATION, ret_row);
+}
+
+int site_of_wait_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
+{
+	return site_row_of(d, stack, ASK_WAIT, ret_row);
+}
+
+bool site_is_own(const struct dict *d, const struct frame_path *path, uint32_t place)
+{
+	struct search s = { .waits = true, .interpreted = is_interpreted_path(path) };
+
+	return is_asker(&s, dict_str(d, path->frames[place].name), &path->frames[place], 1);
 }
 
 /* --- ranking --- */

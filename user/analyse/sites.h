@@ -13,6 +13,7 @@
 #ifndef MEMSCOPE_ANALYSE_SITES_H
 #define MEMSCOPE_ANALYSE_SITES_H
 
+#include "analyse/frame.h"
 #include "analyse/frame_tree.h"
 #include "analyse/wait_kind.h"
 #include "analyse/wait_role.h"
@@ -64,6 +65,11 @@ int sites_charge(struct frame_tree *t, enum site_kind kind);
 
 /* The site of one allocation's stack: function, module and leaf of *ret_row. 0 or -ENOMEM. */
 int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row);
+
+/* The same of a wait's stack, which may be its user frames alone: what it waited for is then not known. */
+int site_of_wait_stack(struct dict *d, stack_id stack, struct site_row *ret_row);
+/* Is this frame of a path, root first, the program's own: none of a library, an allocator, a runtime or the kernel? */
+bool site_is_own(const struct dict *d, const struct frame_path *path, uint32_t place);
 
 /* The same in a tree: the node of the site of `node`'s self value; `node` if it has no user frame. */
 uint32_t site_of_node(const struct frame_tree *t, uint32_t node);

@@ -17,6 +17,7 @@
 #define STANDS_OUT      0.10 /* of the samples: a function worth naming                        */
 #define ENDPOINTS_LEAST 3    /* times that threads were seen to wait for files, or for peers */
 #define ENDPOINT_PART   0.75 /* … nearly always for this one                                */
+#define LOCK_PART       0.50 /* of the waits: from here on it is that lock, that owner            */
 #define COMMAND_PART    0.25 /* of the CPU time: what a child runs is worth naming            */
 
 static const char *const names[N_VERDICT_KINDS] = {
@@ -457,7 +458,7 @@ static void say_runs_meanwhile(struct verdict *v, const struct run_summary *s)
 }
 
 /* Of Java's monitors it is known whose they are. */
-static void say_owner(struct verdict *v, const struct run_summary *s)
+static void say_monitor_owner(struct verdict *v, const struct run_summary *s)
 {
 	if (s->monitors.owner && s->monitors.waits >= LEAST_WAITS)
 		SAY(v,
@@ -466,19 +467,46 @@ static void say_owner(struct verdict *v, const struct run_summary *s)
 		    100.0 * (double)s->monitors.held / (double)s->monitors.waits);
 }
 
+/* false: it is not known. */
+static bool say_owner(struct verdict *v, const struct lock_row *row)
+{
+	if (!row || (double)row->known_ns < LOCK_PART * (double)row->waited_ns)
+		return false;
+	if ((double)row->owner_ns >= LOCK_PART * (double)row->known_ns) {
+		SAY(v, "; thread %u", row->owner);
+		if (*row->owner_name)
+			SAY(v, " (%.40s)", row->owner_name);
+		SAY(v, " held it for %.0f%% of that",
+		    100.0 * (double)row->owner_ns / (double)row->waited_ns);
+	} else {
+		SAY(v, "; %u threads held it in turn", row->n_owners);
+	}
+	if (!*row->held_in || (double)row->held_in_ns < LOCK_PART * (double)row->held_ns)
+		return true;
+	SAY(v, ", in %.100s", row->held_in);
+	if (*row->held_caller)
+		SAY(v, " (called by %.100s)", row->held_caller);
+	return true;
+}
+
 static void say_lock(struct verdict *v, const struct causes *c)
 {
 	const struct site_row *w = c->lock;
+	const struct lock_row *row = w->wait == WAIT_MONITOR ? NULL : causes_lock_row(c->s, w);
 
-	SAY(v, "its threads waited %s for %s", unit_ns(w->value).s,
-	    w->wait == WAIT_GIL       ? "the GIL"
-	    : w->wait == WAIT_MONITOR ? "a monitor that others of them hold"
-				      : "a lock that others of them hold");
-	say_for(v, w);
+	SAY(v, "its threads waited %s for ", unit_ns(w->value).s);
 	if (w->wait == WAIT_GIL)
-		say_runs_meanwhile(v, c->s);
+		SAY(v, "the GIL");
+	else if (row && *row->name)
+		SAY(v, "the lock %.100s", row->name);
+	else
+		SAY(v, "a %s that others of them hold",
+		    w->wait == WAIT_MONITOR ? "monitor" : "lock");
+	say_for(v, w);
 	if (w->wait == WAIT_MONITOR)
-		say_owner(v, c->s);
+		say_monitor_owner(v, c->s);
+	else if (!say_owner(v, row) && w->wait == WAIT_GIL)
+		say_runs_meanwhile(v, c->s);
 }
 
 static void say_starved(struct verdict *v, const struct causes *c)

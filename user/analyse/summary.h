@@ -15,6 +15,7 @@
 #include "analyse/gc_time.h"
 #include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
+#include "analyse/locks.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
@@ -411,6 +412,10 @@ struct run_summary {
 		const char *owner;            /* the thread's name; NULL: none is known      */
 		uint32_t tid;
 	} monitors;
+	struct {
+		const struct lock_row *rows;   /* waited for longest first, locks_rank()        */
+		uint32_t n;
+	} locks;
 
 	struct summary_alloc alloc;
 	struct summary_growth growth;

@@ -1,5 +1,5 @@
 /*
- * Variables of an ELF image by name, from .symtab, else from .dynsym. Functions are elf_syms.h.
+ * Variables of an ELF image by name and by address, from .symtab, else from .dynsym. Functions are elf_syms.h.
  */
 #ifndef MEMSCOPE_ELF_ELF_OBJECTS_H
 #define MEMSCOPE_ELF_ELF_OBJECTS_H
@@ -15,5 +15,11 @@ struct elf_object {
  * elf_file_read_section(). Reads the whole table.
  */
 int elf_object_find(struct elf_file *elf, const char *const *names, struct elf_object *ret_object);
+/*
+ * The name of the variable that covers `vaddr`, of several the smallest, and how far into it that is. As
+ * elf_object_find(); -ENAMETOOLONG: it has more than `cap` - 1 bytes.
+ */
+int elf_object_at(struct elf_file *elf, uint64_t vaddr, char *ret_name, size_t cap,
+		  uint64_t *ret_off);
 
 #endif

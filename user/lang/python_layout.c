@@ -246,6 +246,7 @@ int python_layout_find(uint32_t version, const uint8_t said[PYTHON_OFFSETS_BYTES
 		l.tstate_next = 8;
 	}
 	l.frames.frame_bytes = frame_bytes(&l.frames);
+	l.frames.tstate_thread = l.tstate_thread_id;
 	*ret_layout = l;
 	return 0;
 }

@@ -61,7 +61,9 @@ static const struct constant {
 	    "class_BytecodeArray__source_position_table__HeapObject",
 	    "class_BytecodeArray__source_position_table__Tagged_HeapObject_" },
 	  OF_VERSION },
-	{ FIELD(code_stream), { "class_Code__instruction_stream__Tagged_InstructionStream_" }, OF_VERSION },
+	{ FIELD(code_stream),
+	  { "class_Code__instruction_stream__Tagged_InstructionStream_" },
+	  OF_VERSION },
 	{ FIELD(code_start), { "class_Code__instruction_start__Address" }, OF_VERSION },
 	{ FIELD(code_size), { "class_Code__instruction_size__int" }, OF_VERSION },
 	{ FIELD(code_flags), { "class_Code__flags__uint32_t" }, OF_VERSION },
@@ -92,11 +94,11 @@ static const struct version_row {
 		code_flags;
 	bool untested;
 } rows[] = {
-	{ VERSION(13, 6), 17, 24, 0, 32, 40, 8, 16, 56, 52, false }, /* node 24 */
-	{ VERSION(12, 4), 17, 24, 0, 32, 40, 8, 16, 52, 48, false }, /* node 22 */
+	{ VERSION(13, 6), 17, 24, 0, 32, 40, 8, 16, 56, 52, false },  /* node 24 */
+	{ VERSION(12, 4), 17, 24, 0, 32, 40, 8, 16, 52, 48, false },  /* node 22 */
 	{ VERSION(11, 3), 16, 32, 0, 32, 40, 16, 24, 56, 48, false }, /* node 20 */
 	{ VERSION(10, 2), 16, 32, 128, 0, 0, 16, 24, 40, 48, false }, /* node 18 */
-	{ VERSION(9, 4), 15, 32, 96, 0, 0, 16, 24, 40, 48, false }, /* node 16 */
+	{ VERSION(9, 4), 15, 32, 96, 0, 0, 16, 24, 40, 48, false },   /* node 16 */
 };
 
 bool v8_read_at(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)

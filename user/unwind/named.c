@@ -146,7 +146,8 @@ static void find_fp_hole(const struct rule_ranges *known, struct found *found)
 	struct range hole = { 0 };
 
 	for (uint32_t i = 0; i + 1 < known->n; i++) {
-		struct range at = { known->m[i].vaddr, known->m[i + 1].vaddr, MS_RULE_IX_FP, false };
+		struct range at = { known->m[i].vaddr, known->m[i + 1].vaddr, MS_RULE_IX_FP,
+				    false };
 
 		if (known->m[i].rule == RULE_RANGE_HOLE &&
 		    at.end - at.start > hole.end - hole.start)

@@ -160,6 +160,28 @@ static void mutex_is_contended_however_long_it_is_held(void **state)
 	assert_true(summary_wait_is_idle(&s, &wait));
 }
 
+static void futex_is_a_contended_lock_where_its_value_says_so(void **state)
+{
+	struct run_summary s = run(0.2, 0, 0);
+	const struct site_row wait = { .function = "book",
+				       .module = "app",
+				       .wait = WAIT_LOCK,
+				       .value = 9 * S_NS,
+				       .count = 9000 };
+	struct lock_row row = {
+		.kind = "", .name = "", .function = "book", .module = "app", .waited_ns = 8 * S_NS
+	};
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	s.locks.rows = &row;
+	s.locks.n = 1;
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+	row.waited_ns = 4 * S_NS;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+}
+
 static void parent_of_profiled_children_is_not_waiting(void **state)
 {
 	struct run_summary s = run(0.3, 0, 0);
@@ -246,6 +268,7 @@ int main(void)
 		cmocka_unit_test(who_is_stopped_waits_however_long_it_lasts),
 		cmocka_unit_test(quota_holds_back_where_other_cpus_are_idle),
 		cmocka_unit_test(mutex_is_contended_however_long_it_is_held),
+		cmocka_unit_test(futex_is_a_contended_lock_where_its_value_says_so),
 		cmocka_unit_test(parent_of_profiled_children_is_not_waiting),
 		cmocka_unit_test(lock_of_who_is_short_of_cpu_is_what_follows),
 		cmocka_unit_test(poll_for_a_single_peer_is_a_wait_for_it),

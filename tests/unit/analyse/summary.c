@@ -189,6 +189,18 @@ static void who_runs_while_others_wait_for_the_gil_is_named(void **state)
 	const struct site_row wait = {
 		.function = "serve", .wait = WAIT_GIL, .value = 8 * S_NS, .count = 4000
 	};
+	const struct lock_row gil = { .kind = "GIL",
+				      .name = "",
+				      .function = "other",
+				      .waited_ns = 10 * S_NS,
+				      .known_ns = 9 * S_NS,
+				      .owner = 77,
+				      .owner_ns = 9 * S_NS,
+				      .owner_name = "",
+				      .held_in = "crunch (app.py)",
+				      .held_caller = "",
+				      .held_ns = 5 * S_NS,
+				      .held_in_ns = 5 * S_NS };
 
 	s.offcpu.waits = &wait;
 	s.offcpu.n_waits = 1;
@@ -201,6 +213,65 @@ static void who_runs_while_others_wait_for_the_gil_is_named(void **state)
 		"for the GIL, most of it in serve; meanwhile Handler.render (app.py) ran most, 75% of");
 	top.module = "[Ruby]";
 	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
+	/* Who had it is known: what ran beside is no guess that anybody needs. */
+	top.module = "[Python]";
+	s.locks.rows = &gil;
+	s.locks.n = 1;
+	assert_says(
+		verdict_of(&s).sentence,
+		"for the GIL, most of it in serve; thread 77 held it for 90% of that, in crunch (app.py)");
+	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
+}
+
+static void the_lock_and_who_held_it_are_named_where_they_are_known(void **state)
+{
+	struct run_summary s = run(0.3);
+	struct lock_row row = { .function = "add_one",
+				.module = "redis-server",
+				.name = "table_lock",
+				.kind = "mutex",
+				.owner = 4712,
+				.owner_name = "keeper",
+				.waited_ns = 8 * S_NS,
+				.known_ns = 7 * S_NS,
+				.owner_ns = 6 * S_NS,
+				.n_owners = 3,
+				.held_in = "rebuild",
+				.held_caller = "keeper_main",
+				.held_ns = 4 * S_NS,
+				.held_in_ns = 3 * S_NS };
+	const struct site_row wait = { .function = "add_one",
+				       .module = "redis-server",
+				       .wait = WAIT_LOCK,
+				       .role = WAIT_ROLE_MUTEX,
+				       .value = 8 * S_NS,
+				       .count = 4000 };
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	s.locks.rows = &row;
+	s.locks.n = 1;
+	assert_says(
+		verdict_of(&s).sentence,
+		"waited 8.0 s for the lock table_lock, most of it in add_one; thread 4712 (keeper) "
+		"held it for 75% of that, in rebuild (called by keeper_main).");
+	row.owner_ns = 3 * S_NS;
+	row.held_in_ns = S_NS;
+	assert_says(verdict_of(&s).sentence, "in add_one; 3 threads held it in turn.");
+	/* Little of it is known; the name is of one lock of many. */
+	row.known_ns = row.owner_ns = 3 * S_NS;
+	row.name = "";
+	assert_says(verdict_of(&s).sentence,
+		    "for a lock that others of them hold, most of it in add_one.");
+	row.name = "table_lock";
+	row.waited_ns = 3 * S_NS;
+	assert_says(verdict_of(&s).sentence,
+		    "for a lock that others of them hold, most of it in add_one.");
+	row.waited_ns = 8 * S_NS;
+	row.known_ns = row.owner_ns = 8 * S_NS;
+	assert_says(verdict_of(&s).sentence, "4712");
+	row.module = "other.so";
+	assert_null(strstr(verdict_of(&s).sentence, "4712"));
 }
 
 static void flat_profile_names_no_culprit(void **state)
@@ -645,6 +716,7 @@ int main(void)
 		cmocka_unit_test(parent_is_judged_by_what_its_children_spend),
 		cmocka_unit_test(file_and_peer_are_named_where_they_are_nearly_always_the_same),
 		cmocka_unit_test(who_runs_while_others_wait_for_the_gil_is_named),
+		cmocka_unit_test(the_lock_and_who_held_it_are_named_where_they_are_known),
 		cmocka_unit_test(flat_profile_names_no_culprit),
 		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),
 		cmocka_unit_test(profile_of_our_own_probes_is_called_that),

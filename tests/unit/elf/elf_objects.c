@@ -39,6 +39,37 @@ static void variables_are_found_by_name_and_functions_are_not(void **state)
 	assert_true(o.vaddr == IMAGE_HOT + 16 && o.size == 4);
 }
 
+static int name_at(uint64_t vaddr, char *name, size_t cap, uint64_t *ret_off)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+
+	assert_int_equal(elf_file_open_memory(im.bytes, im.len, "image", &elf, NULL), 0);
+	return elf_object_at(elf, vaddr, name, cap, ret_off);
+}
+
+static void the_smallest_variable_at_an_address_names_it(void **state)
+{
+	char name[8] = "";
+	uint64_t off = 0;
+
+	(void)state;
+	image_init(&im);
+	image_sym(&im, "code", STB_GLOBAL, STT_FUNC, SEC_HOT, IMAGE_HOT, 64);
+	image_sym(&im, "server", STB_GLOBAL, STT_OBJECT, SEC_HOT, IMAGE_HOT, 64);
+	image_sym(&im, "lock", STB_LOCAL, STT_OBJECT, SEC_HOT, IMAGE_HOT + 16, 40);
+	image_sym(&im, "a_long_name", STB_LOCAL, STT_OBJECT, SEC_HOT, IMAGE_HOT + 64, 8);
+	image_finish(&im);
+	assert_int_equal(name_at(IMAGE_HOT + 16, name, sizeof(name), &off), 0);
+	assert_string_equal(name, "lock");
+	assert_int_equal(off, 0);
+	assert_int_equal(name_at(IMAGE_HOT + 60, name, sizeof(name), &off), 0);
+	assert_string_equal(name, "server");
+	assert_int_equal(off, 60);
+	assert_int_equal(name_at(IMAGE_HOT + 64, name, sizeof(name), &off), -ENAMETOOLONG);
+	assert_int_equal(name_at(IMAGE_HOT + 72, name, sizeof(name), &off), -ENOENT);
+	assert_int_equal(name_at(IMAGE_HOT - 1, name, sizeof(name), &off), -ENOENT);
+}
+
 static void tables_that_lie_hold_nothing(void **state)
 {
 	struct elf_object o;
@@ -55,6 +86,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_are_found_by_name_and_functions_are_not),
+		cmocka_unit_test(the_smallest_variable_at_an_address_names_it),
 		cmocka_unit_test(tables_that_lie_hold_nothing),
 	};
 

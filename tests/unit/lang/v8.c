@@ -44,7 +44,8 @@ static enum lang_decoded interpreted(uint32_t offset)
 
 static enum lang_decoded optimized(uint32_t off, uint32_t exact)
 {
-	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + off), v8f_cookie(V8F_NUMBER), MS_V8_CODE | exact, words);
+	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + off), v8f_cookie(V8F_NUMBER), MS_V8_CODE | exact,
+		  words);
 	return decode();
 }
 
@@ -77,12 +78,14 @@ static void a_position_holds_from_its_bytecode_to_the_next(void **state)
 	static const struct {
 		uint32_t at;
 		int64_t before, after;
-	} want[] = { { 0, 35, 42 }, { 3, 35, 42 }, { 4, 42, 51 }, { 5, 42, 51 }, { 6, 51, -1 }, { 999, 51, -1 } };
+	} want[] = { { 0, 35, 42 }, { 3, 35, 42 }, { 4, 42, 51 },
+		     { 5, 42, 51 }, { 6, 51, -1 }, { 999, 51, -1 } };
 	struct v8_position before, after;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		assert_int_equal(v8_positions(&r, v8f_ptr(V8F_POSITIONS), want[i].at, &before, &after), 0);
+		assert_int_equal(
+			v8_positions(&r, v8f_ptr(V8F_POSITIONS), want[i].at, &before, &after), 0);
 		assert_int_equal(before.offset, want[i].before);
 		assert_int_equal(after.offset, want[i].after);
 		assert_int_equal(before.inlined, -1);
@@ -166,8 +169,9 @@ static void check_text(uint32_t off, const char *want)
 
 static void strings_of_every_shape_are_read(void **state)
 {
-	const uint32_t one = V8F_TEXTS, two = V8F_TEXTS + 0x40, cons = V8F_TEXTS + 0x80, sliced = V8F_TEXTS + 0xc0,
-		       thin = V8F_TEXTS + 0x100, outside = V8F_TEXTS + 0x140;
+	const uint32_t one = V8F_TEXTS, two = V8F_TEXTS + 0x40, cons = V8F_TEXTS + 0x80,
+		       sliced = V8F_TEXTS + 0xc0, thin = V8F_TEXTS + 0x100,
+		       outside = V8F_TEXTS + 0x140;
 	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
 	char text[8];
 	bool cut;
@@ -223,7 +227,8 @@ static void code_by_sparkplug_has_the_lines_of_its_bytecodes(void **state)
 	v8f_put(&p, V8F_OUTER + 8, v8f_ptr(V8F_BASELINE), 8);
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		v8f_words(v8f_addr(V8F_OUTER), v8f_cookie(V8F_NUMBER),
-			  MS_V8_BASELINE | ((uint32_t)v8f_addr(at + want[i].end) & MS_V8_AT), words);
+			  MS_V8_BASELINE | ((uint32_t)v8f_addr(at + want[i].end) & MS_V8_AT),
+			  words);
 		assert_int_equal(decode(), LANG_DECODED);
 		check_frame(0, "outer", want[i].line);
 	}
@@ -308,8 +313,10 @@ static void what_cannot_be_read_is_gone_or_unknown(void **state)
 				const char *name = all.frame[i].function;
 				bool in = kind && all.n == 2 && !i;
 
-				assert_true(!strcmp(name, in ? "inner" : "outer") || !strcmp(name, "(anonymous)"));
-				assert_true(!all.frame[i].line || all.frame[i].line == (in ? 4 : 3));
+				assert_true(!strcmp(name, in ? "inner" : "outer") ||
+					    !strcmp(name, "(anonymous)"));
+				assert_true(!all.frame[i].line ||
+					    all.frame[i].line == (in ? 4 : 3));
 			}
 		}
 	}
@@ -325,7 +332,7 @@ enum { POOL_WORDS = 4096 };
 
 static struct {
 	uint8_t stack[0x1000];
-	uint64_t sp; /* where the next frame goes */
+	uint64_t sp;    /* where the next frame goes */
 	uint64_t fp_at; /* … and the word that is to point to it */
 	uint32_t pool[POOL_WORDS];
 	struct ms_table tables[2];
@@ -387,17 +394,25 @@ static int set_up(void **state)
 	memset(&it, 0, sizeof(it));
 	memcpy(it.pool, spans, sizeof(spans));
 	for (uint32_t t = 0; t < 2; t++) {
-		it.tables[t] = (struct ms_table){ .first_page = (t ? CXX : BLOB) >> MS_ROW_PAGE_SHIFT,
-						  .n_pages = 2, .dir = 512 + 8 * t, .rows = 1024 + 8 * t, .serial = t + 1 };
+		it.tables[t] =
+			(struct ms_table){ .first_page = (t ? CXX : BLOB) >> MS_ROW_PAGE_SHIFT,
+					   .n_pages = 2,
+					   .dir = 512 + 8 * t,
+					   .rows = 1024 + 8 * t,
+					   .serial = t + 1 };
 		for (uint32_t i = 0; i < 2; i++) {
 			it.pool[512 + 8 * t + i] = i;
-			it.pool[1024 + 8 * t + i] = ms_row(0, !t ? MS_RULE_IX_FP : i ? MS_RULE_IX_END : MS_RULE_FIRST);
+			it.pool[1024 + 8 * t + i] = ms_row(0, !t  ? MS_RULE_IX_FP
+							      : i ? MS_RULE_IX_END
+								  : MS_RULE_FIRST);
 		}
 		it.pool[512 + 8 * t + 2] = 2;
 	}
 	it.rules[MS_RULE_IX_FP].kind = MS_RULE_FP;
 	it.rules[MS_RULE_IX_END].kind = MS_RULE_END;
-	it.rules[MS_RULE_FIRST] = (struct ms_rule){ .kind = MS_RULE_REG, .reg = MS_X86_RSP, .off = 0x40, .ra_off = -8 };
+	it.rules[MS_RULE_FIRST] = (struct ms_rule){
+		.kind = MS_RULE_REG, .reg = MS_X86_RSP, .off = 0x40, .ra_off = -8
+	};
 	it.sp = STACK + 0x100;
 	it.regs[MS_X86_RSP] = it.sp;
 	return 0;
@@ -405,11 +420,22 @@ static int set_up(void **state)
 
 static void walk(uint64_t pc)
 {
-	const struct publish_mem mem = { .pool = it.pool, .n_words = POOL_WORDS, .tables = it.tables, .n_tables = 2,
-					 .rules = it.rules, .n_rules = MS_RULE_FIRST + 1, .rule_stride = sizeof(it.rules[0]) };
+	const struct publish_mem mem = { .pool = it.pool,
+					 .n_words = POOL_WORDS,
+					 .tables = it.tables,
+					 .n_tables = 2,
+					 .rules = it.rules,
+					 .n_rules = MS_RULE_FIRST + 1,
+					 .rule_stride = sizeof(it.rules[0]) };
 	const struct ms_space space = { .n_spans = 3 };
-	const struct host_stack stack = { .pc = pc, .regs = it.regs, .addr = STACK, .bytes = it.stack,
-					  .len = sizeof(it.stack), .space = &space, .read = read_memory, .lang = &rt.row };
+	const struct host_stack stack = { .pc = pc,
+					  .regs = it.regs,
+					  .addr = STACK,
+					  .bytes = it.stack,
+					  .len = sizeof(it.stack),
+					  .space = &space,
+					  .read = read_memory,
+					  .lang = &rt.row };
 	uint64_t missing;
 
 	/* JSEntry, called by C++. */
@@ -432,7 +458,7 @@ static const char *text(void)
 			continue;
 		}
 		i++;
-		out[n++] = (low & MS_V8_KIND) == MS_V8_CODE	? 'o'
+		out[n++] = (low & MS_V8_KIND) == MS_V8_CODE       ? 'o'
 			   : (low & MS_V8_KIND) == MS_V8_BASELINE ? 's'
 			   : (low & MS_V8_KIND) == MS_V8_BYTES    ? 'b'
 			   : (low & MS_V8_AT) == MS_V8_AT         ? 'f'
@@ -448,8 +474,9 @@ static const char *text(void)
 static void each_kind_of_frame_is_recorded_as_what_it_is(void **state)
 {
 	(void)state;
-	push(BLOB + 0x20, 34, 0, 0, 0);                                      /* a stub, called by … */
-	push(JIT_PC, CONTEXT, v8f_ptr(V8F_JS), v8f_ptr(V8F_BYTECODES_AT), 57ULL << 32); /* … the interpreter */
+	push(BLOB + 0x20, 34, 0, 0, 0); /* a stub, called by … */
+	push(JIT_PC, CONTEXT, v8f_ptr(V8F_JS), v8f_ptr(V8F_BYTECODES_AT),
+	     57ULL << 32); /* … the interpreter */
 	push(JIT_PC, CONTEXT, v8f_ptr(V8F_JS), v8f_ptr(V8F_BYTECODES_AT), v8f_ptr(V8F_ENDS));
 	push(BLOB + 0x40, CONTEXT, v8f_ptr(V8F_JS), v8f_ptr(V8F_ENDS), 0);
 	push(BLOB + 0x60, CONTEXT, v8f_ptr(V8F_CLOSURE), v8f_ptr(V8F_ENDS), 5ULL << 32);
@@ -490,7 +517,8 @@ static void code_without_a_frame_is_a_frame_of_its_own(void **state)
 	assert_int_equal(it.frames[2] & MS_V8_AT, 57);
 	/* Where a compiled function begins, rdi has it … */
 	for (int op = 0; op < 3; op++) {
-		static const uint64_t code[] = { 0x5756e5894855ULL, 0x55909090ULL | 0xe58948ULL << 32, 0xc3 };
+		static const uint64_t code[] = { 0x5756e5894855ULL,
+						 0x55909090ULL | 0xe58948ULL << 32, 0xc3 };
 
 		set_up(NULL);
 		v8f_put(&p, (uint32_t)(JIT_PC - V8F_BIAS), code[op], 8);
@@ -512,7 +540,8 @@ int main(void)
 		cmocka_unit_test_setup(a_position_holds_from_its_bytecode_to_the_next, fresh),
 		cmocka_unit_test_setup(another_function_in_its_place_is_not_named, fresh),
 		cmocka_unit_test_setup(functions_of_its_own_have_a_name_alone, fresh),
-		cmocka_unit_test_setup(a_function_without_a_name_is_called_after_what_it_was_assigned_to, fresh),
+		cmocka_unit_test_setup(
+			a_function_without_a_name_is_called_after_what_it_was_assigned_to, fresh),
 		cmocka_unit_test_setup(lines_are_counted_where_nobody_has_asked_for_one, fresh),
 		cmocka_unit_test_setup(strings_of_every_shape_are_read, fresh),
 		cmocka_unit_test_setup(code_by_sparkplug_has_the_lines_of_its_bytecodes, fresh),

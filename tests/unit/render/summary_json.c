@@ -87,6 +87,12 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "offcpu.endpoints.0.name", "10.0.0.3:5432");
 	assert_text(root, "offcpu.endpoints.0.kind", "peer");
 	assert_number(root, "offcpu.endpoints.1.seen", 2);
+	assert_text(root, "locks.0.name", "table_lock");
+	assert_number(root, "locks.0.owner", 4712);
+	assert_number(root, "locks.0.owner_ns", 600 * MS);
+	assert_text(root, "locks.0.held_in", "rebuild");
+	assert_number(root, "locks.1.address", 0x6000);
+	assert_number(root, "locks.1.owner", 0);
 	assert_text(root, "alloc.tier", "exact");
 	assert_number(root, "alloc.objects", 7000900);
 	assert_number(root, "alloc.bytes", 701 << 20);

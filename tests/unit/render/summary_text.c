@@ -209,6 +209,19 @@ static struct run_summary fullest(void)
 	return s;
 }
 
+static void locks_are_listed_with_who_held_them(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	assert_has(text, "table_lock");
+	assert_has(text, "66.7% held by thread 4712 (keeper), in rebuild\n");
+	assert_has(text, "0x6000                      drop");
+	assert_null(strstr(text, "hardly_any"));
+	s.locks.n = 0;
+	assert_null(strstr(text_of(&s), "Locks"));
+}
+
 static void the_first_screen_has_at_most_40_lines(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -728,6 +741,7 @@ int main(void)
 		cmocka_unit_test(everything_known_is_shown),
 		cmocka_unit_test(garbage_collection_has_a_row_a_runtime),
 		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),
+		cmocka_unit_test(locks_are_listed_with_who_held_them),
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
 		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),
 		cmocka_unit_test(estimates_have_their_intervals_on_the_first_screen),

@@ -19,6 +19,10 @@
  *               stacks_sampled, reassigned, sample_gap_s, endpoints: [{name, kind: "peer"|"file", seen}],
  *               waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,
  *               high_ns}], monitors: {waits, unowned, held, owner, tid}}
+ *   locks      [{pid, address, kind: "mutex"|"rwlock"|"futex"|"GIL"|"", name, waited_ns, waits, function, module, owner_known_ns,
+ *               owners, owner, owner_name, owner_ns, held_ns, held_in, held_in_module, held_in_ns, held_caller}]: what threads waited for;
+ *               owner: the thread, as its process numbers it, that owned it for most of the time that is known (0: none),
+ *               when the wait began; held_in: what owners did meanwhile
  *   alloc      {tier: "off"|"exact"|"sampled"|"bursts"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
  *               covered_to_ns, unseen_objects_bytes, seen_live_bytes (0: nothing is unseen), objects, bytes, freed_objects, freed_bytes, live_objects,
  *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,

@@ -1,0 +1,177 @@
+/*
+ * Threads that wait for locks whose owners are known.
+ *
+ *   locks mutex|rwlock|pi MS     `go`, then: two workers take the lock all the time; a keeper holds it for MS ms at a
+ *                                time, asleep in two functions that one calls, then leaves it for MS / 4 ms
+ *   locks deadlock 0             before `ready`: two threads wait for ever, each for a lock of the other's
+ *
+ * What workers waited is measured by themselves: wall time in the call that takes the lock.
+ *
+ * go    → end
+ * tally → lock ADDRESS TID WAITED_NS WAITS KEPT_NS   (TID: of the keeper; waited by both workers while it held the
+ *         lock, and by the keeper itself)
+ *         deadlock: lock ADDRESS TID         (twice)
+ *         end
+ */
+#include "target.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t table_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static enum { MUTEX, RWLOCK } kind;
+static struct gate start;
+static uint64_t hold_ns, waited_ns, waits, kept_ns;
+static struct timespec half; /* of hold_ns */
+static int keeper_tid;
+
+static NOINLINE void lookup(void)
+{
+	uint64_t from = mono_ns(), ns;
+
+	if (kind == MUTEX)
+		pthread_mutex_lock(&table_lock);
+	else
+		pthread_rwlock_rdlock(&table_rwlock);
+	ns = mono_ns() - from;
+	if (kind == MUTEX)
+		pthread_mutex_unlock(&table_lock);
+	else
+		pthread_rwlock_unlock(&table_rwlock);
+	if (ns < hold_ns / 8)
+		return;
+	__atomic_add_fetch(&waited_ns, ns, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&waits, 1, __ATOMIC_RELAXED);
+}
+
+static NOINLINE void write_out(void)
+{
+	nanosleep(&half, NULL); /* in the C library: the program's own function is this one */
+	__asm__ volatile("");
+}
+
+static NOINLINE void read_in(void)
+{
+	nanosleep(&half, NULL); /* in the C library: the program's own function is this one */
+	__asm__ volatile("");
+}
+
+static NOINLINE void rebuild(void)
+{
+	uint64_t from = mono_ns();
+
+	if (kind == MUTEX)
+		pthread_mutex_lock(&table_lock);
+	else
+		pthread_rwlock_wrlock(&table_rwlock);
+	__atomic_add_fetch(&kept_ns, mono_ns() - from, __ATOMIC_RELAXED);
+	write_out();
+	read_in();
+	if (kind == MUTEX)
+		pthread_mutex_unlock(&table_lock);
+	else
+		pthread_rwlock_unlock(&table_rwlock);
+}
+
+static void *worker(void *arg)
+{
+	gate_wait(&start);
+	for (;;) {
+		lookup();
+		sleep_ns(100000);
+	}
+	return arg;
+}
+
+static void *keeper(void *arg)
+{
+	prctl(PR_SET_NAME, "keeper");
+	__atomic_store_n(&keeper_tid, self_tid(), __ATOMIC_RELEASE);
+	gate_wait(&start);
+	for (;;) {
+		rebuild();
+		sleep_ns(hold_ns / 4);
+	}
+	return arg;
+}
+
+static pthread_mutex_t pair[2] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
+static int pair_tids[2], pair_n;
+
+static NOINLINE void take_other(int other)
+{
+	pthread_mutex_lock(&pair[other]);
+	__asm__ volatile("");
+}
+
+static void *one_of_two(void *arg)
+{
+	int mine = (int)(intptr_t)arg;
+
+	pthread_mutex_lock(&pair[mine]);
+	pair_tids[mine] = self_tid();
+	__atomic_add_fetch(&pair_n, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&pair_n, __ATOMIC_ACQUIRE) < 2)
+		sleep_ns(NSEC_PER_MSEC);
+	take_other(!mine);
+	return arg;
+}
+
+static __attribute__((noreturn)) void deadlock(void)
+{
+	pthread_t t;
+
+	for (intptr_t i = 0; i < 2; i++)
+		if (pthread_create(&t, NULL, one_of_two, (void *)i))
+			die("pthread_create");
+	while (__atomic_load_n(&pair_n, __ATOMIC_ACQUIRE) < 2)
+		sleep_ns(NSEC_PER_MSEC);
+	sleep_ns(50 * NSEC_PER_MSEC);
+	say_ready();
+	for (;;) {
+		next_command();
+		for (int i = 0; i < 2; i++)
+			say("lock %llu %d", (unsigned long long)(uintptr_t)&pair[i], pair_tids[i]);
+		say("end");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	pthread_mutexattr_t pi;
+	pthread_t t;
+
+	if (argc != 3)
+		die("usage: locks mutex|rwlock|pi|deadlock MS");
+	if (strcmp(argv[1], "deadlock") == 0)
+		deadlock();
+	kind = strcmp(argv[1], "rwlock") == 0 ? RWLOCK : MUTEX;
+	hold_ns = (uint64_t)atoi(argv[2]) * NSEC_PER_MSEC;
+	half.tv_nsec = (long)hold_ns / 2;
+	if (strcmp(argv[1], "pi") == 0) {
+		pthread_mutexattr_init(&pi);
+		pthread_mutexattr_setprotocol(&pi, PTHREAD_PRIO_INHERIT);
+		pthread_mutex_init(&table_lock, &pi);
+	}
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&t, NULL, i ? worker : keeper, NULL))
+			die("pthread_create");
+	while (!__atomic_load_n(&keeper_tid, __ATOMIC_ACQUIRE))
+		sleep_ns(NSEC_PER_MSEC);
+	say_ready();
+	for (;;) {
+		const char *command = next_command();
+
+		if (strcmp(command, "go") == 0)
+			gate_open(&start);
+		else
+			say("lock %llu %d %llu %llu %llu",
+			    (unsigned long long)(kind == MUTEX ? (uintptr_t)&table_lock
+							       : (uintptr_t)&table_rwlock),
+			    keeper_tid,
+			    (unsigned long long)__atomic_load_n(&waited_ns, __ATOMIC_RELAXED),
+			    (unsigned long long)__atomic_load_n(&waits, __ATOMIC_RELAXED),
+			    (unsigned long long)__atomic_load_n(&kept_ns, __ATOMIC_RELAXED));
+		say("end");
+	}
+}

@@ -1,0 +1,277 @@
+/*
+ * Locks that threads waited for: which variable, who owned it, and what the owner did meanwhile.
+ */
+#include "analyse/locks.h"
+#include "base/hash.h"
+#include "base/units.h"
+#include "collect/stream/lock_waits.h"
+#include "elf/demangle.h"
+#include "elf/elf_objects.h"
+#include "run/component.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOCK_ROWS 10
+#define USES_MAX                                                                                   \
+	65536 /* of some 200 bytes: what else is waited for is left out, and that is said */
+#define MAPPINGS_MAX 1024
+
+/* What is added up: all of it, padding too, is the key. */
+struct use_key {
+	struct event_key at;
+	uint64_t lock;
+	uint32_t owner;
+	uint32_t hold;
+};
+
+struct use {
+	struct use_key key;
+	const char *kind;
+	stack_id stack; /* 0: not arrived yet */
+	uint64_t count, ns;
+	UT_hash_handle hh;
+};
+
+/* A thread that owned a lock, by the number that its process knows. */
+struct owner_key {
+	struct proc_id proc;
+	uint32_t owner, pad;
+};
+
+struct owner {
+	struct owner_key key;
+	uint32_t tid;
+	UT_hash_handle hh;
+};
+
+struct locks {
+	struct run *run;
+	struct lock_waits *waits;
+	struct use *uses;
+	struct owner *owners;
+	uint32_t n_uses;
+	uint64_t left_out; /* waits, and what owners did */
+	struct lock_row rows[LOCK_ROWS];
+	struct lock_use *ranked; /* while rows are made */
+	char names[LOCK_ROWS][256];
+};
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->sources[SOURCE_OFFCPU];
+}
+
+static void note_owner(struct locks *l, const struct lock_event *event)
+{
+	struct owner_key key;
+	struct owner *o;
+
+	if (!event->hold || !event->owner)
+		return;
+	memset(&key, 0, sizeof(key));
+	key.proc = event->proc;
+	key.owner = event->owner;
+	o = hash_get(l->owners, key, &key);
+	if (o)
+		o->tid = event->tid;
+}
+
+static void on_event(void *ctx, const struct lock_event *event)
+{
+	struct locks *l = ctx;
+	struct use_key key;
+	struct use *u;
+
+	memset(&key, 0, sizeof(key));
+	key.at = event->at;
+	key.lock = event->lock;
+	key.owner = event->owner;
+	key.hold = event->hold;
+	HASH_FIND(hh, l->uses, &key, sizeof(key), u);
+	if (!u && l->n_uses >= USES_MAX) {
+		l->left_out += event->count;
+		return;
+	}
+	if (!u) {
+		u = hash_new(l->uses, key, &key);
+		l->n_uses++;
+	}
+	if (!u) {
+		l->run->oom = true;
+		return;
+	}
+	u->kind = event->kind;
+	u->count += event->count;
+	u->ns += event->ns;
+	note_owner(l, event);
+}
+
+static int open_locks(void *self, struct err *e)
+{
+	struct locks *l = self;
+
+	l->waits = lock_waits_new(l->run->drain, &l->run->clock.end_ns, on_event, l);
+	return l->waits ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+/* While the process is known. */
+static void place_stacks(struct locks *l)
+{
+	labels_id labels;
+	struct use *u, *next;
+
+	HASH_ITER (hh, l->uses, u, next)
+		if (!u->stack.ix)
+			ingest_place(l->run->ingest, &u->key.at, &u->stack, &labels);
+}
+
+static void drained(void *self, uint64_t now_ns)
+{
+	(void)now_ns;
+	place_stacks(self);
+}
+
+static int finish(void *self, struct err *e)
+{
+	(void)e;
+	place_stacks(self);
+	return 0;
+}
+
+/* --- in the end ------------------------------------------------------------------------------- */
+
+static struct proc *process_of(const struct locks *l, uint32_t pid)
+{
+	return proc_table_first(l->run->procs, (pid_t)pid);
+}
+
+/*
+ * The mapping of code nearest below an address: variables of an image are mapped behind its code, and before the next
+ * image. NULL: there is none.
+ */
+static const struct proc_mapping *image_below(const struct proc_mapping *maps, uint32_t n,
+					      uint64_t addr)
+{
+	const struct proc_mapping *found = NULL;
+
+	for (uint32_t i = 0; i < n && maps[i].addr <= addr; i++)
+		if (maps[i].kind == MODULE_ELF && maps[i].readable)
+			found = &maps[i];
+	return found;
+}
+
+static void write_name(const char *symbol, uint64_t off, char *name, size_t cap)
+{
+	char plain[DEMANGLE_OUT_MAX];
+
+	if (!demangle(symbol, strlen(symbol), plain))
+		snprintf(plain, sizeof(plain), "%s", symbol);
+	if (off)
+		snprintf(name, cap, "%.200s+0x%llx", plain, (unsigned long long)off);
+	else
+		snprintf(name, cap, "%.200s", plain);
+}
+
+/* The variable that a lock is, or is in. */
+static void name_lock(const struct locks *l, const struct lock_row *row, char *name, size_t cap)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	struct proc *proc = process_of(l, row->pid);
+	struct proc_mapping maps[MAPPINGS_MAX];
+	const struct proc_mapping *image;
+	char symbol[DEMANGLE_IN_MAX];
+	uint64_t off;
+	uint32_t n;
+	int fd;
+
+	n = proc ? proc_mappings(l->run->procs, proc, maps, MAPPINGS_MAX) : 0;
+	image = image_below(maps, n < MAPPINGS_MAX ? n : MAPPINGS_MAX, row->lock);
+	if (!image)
+		return;
+	fd = proc_table_open_module(l->run->procs, image->module, NULL);
+	if (fd < 0)
+		return;
+	if (elf_file_open(fd, "", &elf, NULL) == 0 &&
+	    elf_object_at(elf, row->lock - image->bias, symbol, sizeof(symbol), &off) == 0)
+		write_name(symbol, off, name, cap);
+	elf_file_closep(&elf);
+	elf = NULL;
+	close(fd);
+}
+
+static const char *owner_name(const struct locks *l, const struct lock_row *row)
+{
+	struct proc *proc = process_of(l, row->pid);
+	const char *name;
+	uint32_t tid = row->owner;
+
+	for (const struct owner *o = l->owners; o; o = o->hh.next)
+		if (o->key.proc.pid == row->pid && o->key.owner == row->owner)
+			tid = o->tid;
+	name = proc && row->owner ? proc_thread_comm(proc, (pid_t)tid) : NULL;
+	return name ? name : "";
+}
+
+static uint32_t gather(struct locks *l)
+{
+	uint32_t n = 0;
+
+	l->ranked = calloc(l->n_uses + 1ul, sizeof(*l->ranked));
+	for (const struct use *u = l->uses; u && l->ranked; u = u->hh.next) {
+		struct proc_id proc = event_proc(&u->key.at);
+
+		l->ranked[n++] = (struct lock_use){ .pid = proc.pid,
+						    .lock = u->key.lock,
+						    .kind = u->kind,
+						    .stack = u->stack,
+						    .owner = u->key.owner,
+						    .hold = u->key.hold,
+						    .count = u->count,
+						    .ns = u->ns };
+	}
+	return n;
+}
+
+static void report(void *self, struct run_summary *to)
+{
+	struct locks *l = self;
+	uint32_t n = gather(l);
+
+	to->locks.n = row_count(locks_rank(l->run->dict, l->ranked, n, l->rows, LOCK_ROWS));
+	free(l->ranked);
+	l->ranked = NULL;
+	for (uint32_t i = 0; i < to->locks.n; i++) {
+		if (strcmp(l->rows[i].kind, "GIL") != 0)
+			name_lock(l, &l->rows[i], l->names[i], sizeof(l->names[i]));
+		l->rows[i].name = l->names[i];
+		l->rows[i].owner_name = owner_name(l, &l->rows[i]);
+	}
+	to->locks.rows = l->rows;
+	if (l->left_out)
+		run_note(l->run, false,
+			 "%s waits for locks are not in the table of locks, which was full: they "
+			 "are in the off-CPU profile",
+			 unit_count((int64_t)l->left_out).s);
+}
+
+static void free_locks(void *self)
+{
+	struct locks *l = self;
+
+	hash_free(l->uses);
+	hash_free(l->owners);
+	lock_waits_free(l->waits);
+}
+
+const struct component locks_component = {
+	.name = "locks",
+	.size = sizeof(struct locks),
+	.wanted = wanted,
+	.open = open_locks,
+	.drained = drained,
+	.finish = finish,
+	.report = report,
+	.free = free_locks,
+};
