@@ -19,6 +19,7 @@
 #define LESS_PART 0.7 /* of what a quarter of the work took, the next takes at most               */
 #define LEFT_PART 0.03 /* … or of what it holds: the last that there is to learn                  */
 #define WORK_R2   0.5 /* of what does not rise on the whole: so much is explained by work          */
+#define WOULD_SHOW 4 /* times the height that the private memory reached: growth that it would show */
 #define RATE_PART                                                                                  \
 	0.02 /* of the time: a rate is that of so much                                   */
 #define PLACE_BYTES 80 /* of names, in sentences                                                  */
@@ -34,6 +35,7 @@ const char *growth_name(enum growth_says says)
 		[GROWTH_LEAK] = "leak",      [GROWTH_LEAK_IDLE] = "idle",
 		[GROWTH_LEAK_WORK] = "work", [GROWTH_FOLLOWS] = "follows",
 		[GROWTH_FILLS] = "fills",    [GROWTH_STOPPED] = "stopped",
+		[GROWTH_REPLACES] = "replaces",
 	};
 
 	return names[says];
@@ -452,6 +454,16 @@ static void hold(const struct run_summary *s, struct summary_leak *leak)
 		leak->work_ended = leak->work && !leak->work->own && work_ended(leak);
 }
 
+/* The process is level, though so much came: it went for what was there before. */
+static bool replaces(const struct run_summary *s, const struct summary_leak *leak)
+{
+	double came = leak->n_points ? leak->points[leak->n_points - 1].y - leak->points[0].y : 0;
+
+	return s->memory.known && s->shape.kind == TREND_SHAPE_FLAT &&
+	       came >= WOULD_SHOW * 1024 * s->shape.matters &&
+	       came >= WOULD_SHOW * 1024.0 * (double)(s->memory.peak - s->memory.base);
+}
+
 void leaks_against_work(struct run_summary *s)
 {
 	struct summary_leak all[2 * SUMMARY_LEAKS];
@@ -463,6 +475,10 @@ void leaks_against_work(struct run_summary *s)
 	a->n_leaks = a->n_no_leaks = 0;
 	for (uint32_t i = 0; i < n_all; i++) {
 		hold(s, &all[i]);
+		if (growth_is_leak(all[i].says) && replaces(s, &all[i])) {
+			all[i].says = GROWTH_REPLACES;
+			all[i].changed = all[i].points[all[i].n_points - 1].y - all[i].points[0].y;
+		}
 		if (!growth_is_leak(all[i].says) && a->n_no_leaks < SUMMARY_LEAKS)
 			a->no_leaks[a->n_no_leaks++] = all[i];
 		else if (growth_is_leak(all[i].says) && a->n_leaks < SUMMARY_LEAKS)
@@ -554,6 +570,12 @@ void leak_sentence(const struct run_summary *s, const struct summary_leak *leak,
 				       "%.*s grew by %s and has stayed since second %.0f: no leak",
 				       PLACE_BYTES, place_of(leak),
 				       unit_bytes((int64_t)leak->changed).s, leak->since_s);
+	else if (leak->says == GROWTH_REPLACES)
+		len = (size_t)snprintf(buf, size,
+				       "%.*s has %s more than at the start, and the process has not: it takes the "
+				       "place of what was there before: no leak",
+				       PLACE_BYTES, place_of(leak),
+				       unit_bytes((int64_t)leak->changed).s);
 	else
 		len = put_rate(s, leak, buf, size);
 	if (len + 3 >= size)

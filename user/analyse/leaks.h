@@ -12,6 +12,10 @@
  *
  * Growth that has stopped is no leak. Where work has stopped with it, whether it would go on is unknown, and
  * that is said.
+ *
+ * What a stack allocates in the run may take the place of what was there before the run, as in a cache that is full. Where
+ * the private memory of the process stays level (TREND_SHAPE_FLAT) though so much came that it would have shown,
+ * four times as much as it ever rose and four times what is taken for its noise, that is what happened: GROWTH_REPLACES.
  */
 #ifndef MEMSCOPE_ANALYSE_LEAKS_H
 #define MEMSCOPE_ANALYSE_LEAKS_H
@@ -38,7 +42,7 @@ void leaks_private(const struct point *kb, uint32_t n, const struct trend_shape 
 void leaks_against_work(struct run_summary *s);
 
 bool growth_is_leak(enum growth_says says);
-const char *growth_name(enum growth_says says); /* leak, idle, work, follows, fills, stopped */
+const char *growth_name(enum growth_says says); /* leak, idle, work, follows, fills, stopped, replaces */
 
 /* "4.2 MiB a minute (95 % interval 3.9 MiB to 4.5 MiB) retained at handler_x; it grows also without
  * requests": of a leak or what is none. Without a full stop. */

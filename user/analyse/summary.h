@@ -101,6 +101,7 @@ enum growth_says {
 	GROWTH_FOLLOWS,   /* no leak: as a level does, entries or sessions              */
 	GROWTH_FILLS,     /* no leak: with work, but less and less for each unit         */
 	GROWTH_STOPPED,   /* no leak: it grew, and has stayed since                     */
+	GROWTH_REPLACES,  /* no leak: in all the process has no more than before       */
 	N_GROWTHS,
 };
 

@@ -436,12 +436,54 @@ static void the_sentence_says_what_work_says(void **state)
 	assert_non_null(strstr(text, "; whether with requests or by itself is unknown"));
 }
 
+/* A cache that is full, and whose entries are older than the run: each that comes is one of the run. */
+static void what_takes_the_place_of_older_memory_is_no_leak(void **state)
+{
+	struct point level[100];
+	struct run_summary s = { .duration_ns = 100000000000 };
+	struct summary_leak *leak = &s.alloc.leaks[0];
+	char text[300];
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++)
+		level[i] = (struct point){ i, 0 };
+	s.memory = (struct trend_rise){ .known = true, .base = 67956, .last = 67936, .peak = 67984 };
+	s.shape = (struct trend_shape){ .kind = TREND_SHAPE_FLAT, .matters = 1024 };
+	s.alloc.n_leaks = 1;
+	*leak = line(70000, 0, level, 100);
+	leaks_against_work(&s);
+	assert_int_equal(s.alloc.n_leaks, 0);
+	assert_int_equal(s.alloc.n_no_leaks, 1);
+	assert_int_equal(s.alloc.no_leaks[0].says, GROWTH_REPLACES);
+	leak_sentence(&s, &s.alloc.no_leaks[0], text, sizeof(text));
+	assert_non_null(strstr(text, "handler has 6.6 MiB more than at the start, and the process has not"));
+	/* A process that breathes as far would not show it. */
+	s.alloc.n_leaks = 1;
+	s.alloc.n_no_leaks = 0;
+	s.memory.peak = 71000;
+	*leak = line(70000, 0, level, 100);
+	leaks_against_work(&s);
+	assert_int_equal(s.alloc.n_leaks, 1);
+	s.memory.peak = 67984;
+	/* So little that the process would not show it; a process that grows. */
+	s.alloc.n_leaks = 1;
+	s.alloc.n_no_leaks = 0;
+	*leak = line(20000, 0, level, 100);
+	leaks_against_work(&s);
+	assert_int_equal(s.alloc.n_leaks, 1);
+	s.shape.kind = TREND_SHAPE_GROWING;
+	*leak = line(70000, 0, level, 100);
+	leaks_against_work(&s);
+	assert_int_equal(s.alloc.n_leaks, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_sentence_says_what_work_says),
 		cmocka_unit_test(a_day_takes_no_more_memory_than_an_hour),
 		cmocka_unit_test(days_of_five_leaks_and_of_five_that_fill),
+		cmocka_unit_test(what_takes_the_place_of_older_memory_is_no_leak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,10 @@ static void put_no_leaks(const struct summary_alloc *a, struct sink *out)
 			sink_printf(out, "has stayed at that level since second %.0f\n",
 				    l->since_s);
 		}
+		if (l->says == GROWTH_REPLACES) {
+			cells_spaces(out, CELLS_LABEL_WIDTH);
+			sink_puts(out, "takes the place of what was there before: the process has not grown\n");
+		}
 		put_work(l, out);
 	}
 }
