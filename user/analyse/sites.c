@@ -125,6 +125,21 @@ static bool is_rust_impl_of_library(const char *name)
 	return false;
 }
 
+/* What comes with node has no file ("fsync"), or one that is no file's name: "fsyncSync (node:fs)", "turn (timers)". */
+static bool is_nodes_own(const char *name)
+{
+	const char *file = strstr(name, " (");
+
+	return !file || strncmp(file, " (node:", 7) == 0 || !strchr(file, '.');
+}
+
+static bool is_lang_library(const char *name, const char *module)
+{
+	if (strcmp(module, "[JavaScript]") == 0)
+		return is_nodes_own(name);
+	return BEGINS_WITH_ONE(name, lang_library_prefixes);
+}
+
 static bool is_library_code(const char *name)
 {
 	return BEGINS_WITH_ONE(qualified_name(name), library_prefixes) ||
@@ -198,7 +213,7 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 		if (f->kind != FRAME_LANG)
 			return false;
 		s->lang = s->lang ? s->lang : place;
-		return !BEGINS_WITH_ONE(name, lang_library_prefixes);
+		return !is_lang_library(name, f->module);
 	}
 	if (is_go_runtime(name)) {
 		s->go = s->go ? s->go : place;

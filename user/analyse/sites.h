@@ -7,7 +7,7 @@
  * is charged to its function nearest the leaf. A stack of only such frames is charged to the one
  * with a name nearest the root, for a wait nearest the leaf. In a stack with frames of an interpreted language the
  * site is the language's function nearest the leaf: interpreter and extension modules work for it, as do the classes that
- * come with Java. For waits the
+ * come with Java and the modules that come with node. For waits the
  * kernel part of the stack says what was waited for.
  */
 #ifndef MEMSCOPE_ANALYSE_SITES_H

@@ -44,7 +44,8 @@ static location_id place(struct fixture *f, const char *function, const char *mo
 {
 	struct module m = { .kind = strcmp(module, "[kernel]") == 0 ? MODULE_KERNEL
 				    : strcmp(module, "[Python]") == 0 ||
-						    strcmp(module, "[Java]") == 0
+						    strcmp(module, "[Java]") == 0 ||
+						    strcmp(module, "[JavaScript]") == 0
 					    ? MODULE_LANG
 					    : MODULE_ELF,
 			    .path = dict_string(f->d, module) };
@@ -291,6 +292,19 @@ static void javas_own_classes_and_stubs_are_messengers(void **state)
 	assert_string_equal(row.function, "[a stub]");
 }
 
+static void nodes_own_modules_are_messengers(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 5, { "io_schedule", KERN }, { "fsync", LIBC }, { "uv_fs_fsync", APP },
+	    { "fsync", "[JavaScript]" }, { "fsyncSync (node:fs)", "[JavaScript]" },
+	    { "writeJournal (service.js)", "[JavaScript]" },
+	    { "processImmediate (timers)", "[JavaScript]" }, { "node::Start", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "writeJournal (service.js)");
+}
+
 static void what_a_language_inlines_is_of_it(void **state)
 {
 	struct fixture *f = *state;
@@ -522,6 +536,7 @@ int main(void)
 		TEST(wait_has_the_kernels_reason_and_is_charged_to_user_code),
 		TEST(lock_of_the_cxx_library_is_its_callers),
 		TEST(javas_own_classes_and_stubs_are_messengers),
+		TEST(nodes_own_modules_are_messengers),
 		TEST(what_a_language_inlines_is_of_it),
 		TEST(rusts_traits_for_its_own_types_are_messengers),
 		TEST(lock_stands_for_what_it_waits_by),
