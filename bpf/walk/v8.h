@@ -204,14 +204,18 @@ WALK_INLINE int v8_leave(struct ms_walk *w, __u32 slot, __u64 fp)
 	return step;
 }
 
+/* Words of the present frame; in w->code, as the kernel's stack is short. */
+enum v8_word { V8_MARK, V8_BYTECODES, V8_OFFSET, V8_MAP };
+
 /* The words of a frame of the JSFunction that v8_function() has found. */
-WALK_INLINE void v8_function_words(struct ms_walk *w, bool compiled, __u64 bytecodes, __u64 offset)
+WALK_INLINE void v8_function_words(struct ms_walk *w, bool compiled)
 {
 	__u32 at = compiled && w->exact ? MS_V8_EXACT : 0;
-	__u64 map = 0;
 	__u16 type = w->lang.v8.bytecode_type;
-	bool has = v8_is_object(bytecodes) && walk_read(w, &map, sizeof(map), bytecodes - 1) &&
-		   v8_is_type(w, map, 1, type, type);
+	__u64 bytecodes = w->code[V8_BYTECODES], offset = w->code[V8_OFFSET];
+	bool has = v8_is_object(bytecodes) &&
+		   walk_read(w, &w->code[V8_MAP], sizeof(w->code[V8_MAP]), bytecodes - 1) &&
+		   v8_is_type(w, w->code[V8_MAP], 1, type, type);
 
 	if (compiled && !has) {
 		v8_words(w, w->pc, w->lang_info[1], MS_V8_CODE | at);
@@ -253,7 +257,7 @@ WALK_INLINE int v8_without_frame(struct ms_walk *w, __u32 slot, bool pushed)
 /* The present pc is in code without rows: the step to its caller. */
 WALK_INLINE int v8_step(struct ms_walk *w, __u32 slot)
 {
-	__u64 fp = w->regs[MS_WALK_FP], sp = w->regs[MS_WALK_SP], mark, function, bytecodes = 0, offset = 1;
+	__u64 fp = w->regs[MS_WALK_FP], sp = w->regs[MS_WALK_SP], mark;
 	bool compiled = !w->has_rows; /* v8_leaf() looks elsewhere */
 	int part = V8_FRAME;
 
@@ -275,15 +279,17 @@ WALK_INLINE int v8_step(struct ms_walk *w, __u32 slot)
 		w->from = fp - 64;
 		walk_window(slot);
 	}
-	if (!walk_word(w, fp - 8, &mark) || !walk_word(w, fp - 16, &function))
+	if (!walk_word(w, fp - 8, &w->code[V8_MARK]) || !walk_word(w, fp - 16, &w->look))
 		return MANAGED_NOT_ITS;
+	mark = w->code[V8_MARK];
 	if (mark & 1) {
-		w->look = function;
 		if (!v8_is_object(mark) || !v8_function(slot))
 			return MANAGED_NOT_ITS;
-		walk_word(w, fp - 32, &bytecodes);
-		walk_word(w, fp - 40, &offset);
-		v8_function_words(w, compiled, bytecodes, offset);
+		w->code[V8_BYTECODES] = 0;
+		w->code[V8_OFFSET] = 1;
+		walk_word(w, fp - 32, &w->code[V8_BYTECODES]);
+		walk_word(w, fp - 40, &w->code[V8_OFFSET]);
+		v8_function_words(w, compiled);
 		return v8_by_fp(w, slot, fp);
 	}
 	if (!mark || mark >= V8_MARKER_MAX)

@@ -71,7 +71,7 @@ struct v8_position {
  * A table of source positions, of bytecode or compiled code, which is an array of bytes: the last one not behind
  * `at`, and the first behind it. Those that are not there have an offset of -1. -EIO, -EBADMSG.
  */
-int v8_positions(const struct v8_reader *r, uint64_t table, uint32_t at, struct v8_position *ret_before,
+int v8_positions(const struct v8_reader *r, uint64_t table, int64_t at, struct v8_position *ret_before,
 		 struct v8_position *ret_after);
 /* Of one word. */
 struct v8_position v8_position_of(uint64_t raw);
@@ -107,7 +107,9 @@ struct v8_code {
 bool v8_code_read(const struct v8_reader *r, uint64_t object, struct v8_code *ret_code);
 /* The one that has instructions at `pc`. */
 bool v8_code_find(const struct v8_reader *r, uint64_t pc, struct v8_code *ret_code);
-/* Of Sparkplug's code: the offset in its bytecode of the instructions that end at `end` or later; -1: unknown. */
+enum { V8_ENTRY = -1, V8_NOWHERE = -2 }; /* in place of an offset in bytecode or code: the function's entry; unknown */
+
+/* Of Sparkplug's code: the offset in its bytecode of the instructions that end at `end` or later. */
 int64_t v8_baseline_offset(const struct v8_reader *r, const struct v8_code *code, uint64_t bytecodes, uint32_t end);
 
 #endif

@@ -89,18 +89,18 @@ int64_t v8_baseline_offset(const struct v8_reader *r, const struct v8_code *code
 
 	if (!rt->n_bytecodes || !v8_stream_open(r, code->positions, &pcs) ||
 	    !v8_stream_open(r, bytecodes, &codes))
-		return -1;
+		return V8_NOWHERE;
 	codes.at += rt->bytecodes_data - rt->array_data;
 	codes.end += rt->bytecodes_data - rt->array_data;
 	at = v8_stream_number(&pcs);
 	if (at >= end)
-		return -1; /* the function's entry */
+		return V8_ENTRY;
 	while (!v8_stream_ended(&pcs) && !v8_stream_ended(&codes)) {
 		uint8_t scale = 0, op = v8_stream_byte(&codes), size;
 
 		at += v8_stream_number(&pcs);
 		if (pcs.lost)
-			return -1;
+			return V8_NOWHERE;
 		if (at >= end)
 			return offset;
 		if (op < 4) { /* Wide, ExtraWide, and the same with a breakpoint */
@@ -108,13 +108,13 @@ int64_t v8_baseline_offset(const struct v8_reader *r, const struct v8_code *code
 			op = v8_stream_byte(&codes);
 		}
 		if (op >= rt->n_bytecodes)
-			return -1;
+			return V8_NOWHERE;
 		size = rt->bytecode_size[scale][op];
 		for (uint8_t i = 1; i < size; i++)
 			v8_stream_byte(&codes);
 		if (codes.lost || !size)
-			return -1;
+			return V8_NOWHERE;
 		offset += size + (scale ? 1u : 0u);
 	}
-	return -1;
+	return V8_NOWHERE;
 }

@@ -175,9 +175,9 @@ static int64_t place_in(const struct v8_reader *r, uint64_t bytecodes, int64_t o
 	struct v8_position before, after;
 	uint64_t table;
 
-	if (!bytecodes || offset < 0 ||
+	if (!bytecodes || offset < V8_ENTRY ||
 	    !v8_word(r, bytecodes, r->rt->bytecodes_positions, &table) || !v8_is_pointer(table) ||
-	    v8_positions(r, table, (uint32_t)offset, &before, &after) < 0)
+	    v8_positions(r, table, offset, &before, &after) < 0)
 		return -1;
 	return before.offset;
 }
@@ -185,9 +185,8 @@ static int64_t place_in(const struct v8_reader *r, uint64_t bytecodes, int64_t o
 static int64_t interpreted_offset(const struct v8_reader *r, uint32_t at)
 {
 	/* Frames have it from the pointer to the array on. */
-	return at == MS_V8_AT || at + 1 < r->rt->bytecodes_data
-		       ? -1
-		       : (int64_t)at + 1 - r->rt->bytecodes_data;
+	return at == MS_V8_AT || at + 2 < r->rt->bytecodes_data ? V8_NOWHERE
+								 : (int64_t)at + 1 - r->rt->bytecodes_data;
 }
 
 static int64_t baseline_place(const struct v8_reader *r, uint64_t shared, uint64_t *bytecodes,
@@ -198,15 +197,15 @@ static int64_t baseline_place(const struct v8_reader *r, uint64_t shared, uint64
 	uint32_t end;
 
 	if (!v8_word(r, shared, r->rt->shared_data, &data))
-		return -1;
+		return V8_NOWHERE;
 	*bytecodes = bytecodes_of(r, data);
 	if (!v8_is(r, data, r->rt->type_code) && v8_word(r, data, 8, &in))
 		data = in;
 	if (!v8_code_read(r, data, &code) || code.kind != r->rt->kind_baseline)
-		return -1;
+		return V8_NOWHERE;
 	end = (low - (uint32_t)code.start) & MS_V8_AT;
 	if (!*bytecodes || end > code.size)
-		return -1;
+		return V8_NOWHERE;
 	return v8_baseline_offset(r, &code, *bytecodes, end + exact);
 }
 
@@ -225,7 +224,7 @@ static enum lang_decoded decode_function(const struct v8_reader *r, const uint64
 		offset = baseline_place(r, shared, &bytecodes, low & MS_V8_AT, low & MS_V8_EXACT);
 	} else {
 		offset = interpreted_offset(r, low & MS_V8_AT);
-		if (offset >= 0 && v8_word(r, shared, r->rt->shared_data, &data))
+		if (offset >= V8_ENTRY && v8_word(r, shared, r->rt->shared_data, &data))
 			bytecodes = bytecodes_of(r, data);
 	}
 	if (!name_function(r, shared, place_in(r, bytecodes, offset), &all->frame[0]) ||

@@ -91,11 +91,11 @@ struct v8_position v8_position_of(uint64_t raw)
 	};
 }
 
-int v8_positions(const struct v8_reader *r, uint64_t table, uint32_t at,
+int v8_positions(const struct v8_reader *r, uint64_t table, int64_t at,
 		 struct v8_position *ret_before, struct v8_position *ret_after)
 {
 	struct v8_position none = { .offset = -1, .inlined = -1 }, before = none, after = none;
-	int64_t code = -1; /* the function's entry */
+	int64_t code = V8_ENTRY;
 	uint64_t raw = 0;
 	struct v8_stream s;
 
@@ -108,7 +108,7 @@ int v8_positions(const struct v8_reader *r, uint64_t table, uint32_t at,
 		code += more >= 0 ? more : -1 - more;
 		if (s.lost)
 			return -EIO;
-		if (code > (int64_t)at) {
+		if (code > at) {
 			after = v8_position_of(raw);
 			break;
 		}

@@ -76,10 +76,9 @@ static void a_position_holds_from_its_bytecode_to_the_next(void **state)
 {
 	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
 	static const struct {
-		uint32_t at;
-		int64_t before, after;
-	} want[] = { { 0, 35, 42 }, { 3, 35, 42 }, { 4, 42, 51 },
-		     { 5, 42, 51 }, { 6, 51, -1 }, { 999, 51, -1 } };
+		int64_t at, before, after;
+	} want[] = { { V8_ENTRY, 13, 35 }, { 0, 35, 42 }, { 3, 35, 42 },  { 4, 42, 51 },
+		     { 5, 42, 51 },        { 6, 51, -1 }, { 999, 51, -1 } };
 	struct v8_position before, after;
 
 	(void)state;
@@ -218,7 +217,7 @@ static void code_by_sparkplug_has_the_lines_of_its_bytecodes(void **state)
 	static const struct {
 		uint32_t end; /* of the call, in the code */
 		uint32_t line;
-	} want[] = { { 0x10, 0 }, { 0x14, 3 }, { 0x1c, 3 }, { 0x1d, 3 }, { 0x3c, 3 } };
+	} want[] = { { 0x10, 2 }, { 0x14, 3 }, { 0x1c, 3 }, { 0x1d, 3 }, { 0x3c, 3 } };
 	const uint32_t at = V8F_BASELINE_AT + 16;
 	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
 	struct v8_code code;
@@ -234,14 +233,15 @@ static void code_by_sparkplug_has_the_lines_of_its_bytecodes(void **state)
 	}
 	/* Bytecodes of every size: the last instructions of one, the first of the next. */
 	assert_true(v8_code_read(&r, v8f_ptr(V8F_BASELINE), &code));
-	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x10), -1);
+	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x10), V8_ENTRY);
 	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x11), 0);
 	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x14), 0);
 	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x15), 1);
 	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x1d), 4);
 	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x3d), 6);
 	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0xcd), 12);
-	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x1ff), -1);
+	assert_int_equal(v8_baseline_offset(&r, &code, v8f_ptr(V8F_BYTECODES_AT), 0x1ff),
+			 V8_NOWHERE);
 }
 
 static void inlined_functions_are_frames_innermost_first(void **state)
