@@ -111,6 +111,40 @@ struct ms_php {
 
 #define MS_LANG_RANGES 4
 
+/*
+ * Perl. Where an interpreter's variables are: bytes from the struct that belongs to a thread, or addresses where there
+ * is one interpreter without a struct (`global`).
+ */
+struct ms_perl {
+	__u64 main_start, main_end;   /* perl_run(), which calls the loop that executes the program; none: not known */
+	__u64 catch_start, catch_end; /* docatch(), whose loop executes what the loop that has called it would */
+	__u64 entersub;               /* the function of the op that calls subs; 0: not known */
+	__u64 op, curcop, stackinfo;
+	__u8 global;
+	__u8 cx_bytes; /* of a PERL_CONTEXT: MS_LANG_BYTES at most */
+	__u8 cx_cv;    /* blk_sub.cv in it; olddepth follows, in formats a glob */
+	__u8 pad[5];
+};
+
+/*
+ * The words of one of Perl's frames: under MS_FRAME_LANG the statement that it executes, a COP, and what it is, under
+ * MS_FRAME_LANG_AT what its name is found by. Both are addresses of 48 bits, multiples of 8; above and below is a cookie.
+ *
+ *   | tag:4 | 0:4    | cookie:8 | COP:45  | kind:3   |
+ *   | tag:4 | lang:4 | cookie:8 | name:45 | cookie:3 |
+ */
+#define MS_PERL_ADDR 0x0000fffffffffff8ULL
+
+enum ms_perl_kind {
+	MS_PERL_LOST,    /* frames that could not be read: enum ms_lang_lost   */
+	MS_PERL_MAIN,    /* the program, outside of subs; name: 8 * the line … */
+	MS_PERL_EVAL,    /* … of a string that is evaluated                    */
+	MS_PERL_REQUIRE, /* … of a file that is required                    */
+	MS_PERL_SUB,     /* name: its glob */
+	MS_PERL_CV,      /* a sub without one: itself, or 0 */
+	MS_PERL_FORMAT,  /* name: its glob */
+};
+
 /* A number in one of HotSpot's objects. */
 struct ms_field {
 	__u16 at;   /* bytes from the object's begin, a multiple of `bytes` */
@@ -193,6 +227,7 @@ struct ms_lang_row {
 		struct ms_ghc ghc;
 		struct ms_v8 v8;
 		struct ms_php php;
+		struct ms_perl perl;
 	};
 };
 
@@ -242,6 +277,17 @@ static inline __attribute__((always_inline)) __u64 ms_php_cookie(__u64 name, __u
 	h = (h ^ h >> 32 ^ lines ^ file_hash) * 0x9e3779b97f4a7c15ULL;
 	h ^= h >> 32;
 	return h & MS_PHP_COOKIES;
+}
+
+/* Of a statement, and of what its function is named by: two words. 19 bits. */
+static inline __attribute__((always_inline)) __u64 ms_perl_cookie(__u64 seq, __u64 line, __u64 file, __u64 name,
+								  __u64 stash)
+{
+	__u64 h = (seq << 32 ^ line) * 0x9e3779b97f4a7c15ULL ^ file;
+
+	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ULL ^ name;
+	h = (h ^ h >> 32 ^ stash << 17) * 0x9e3779b97f4a7c15ULL;
+	return h >> 45;
 }
 
 #endif

@@ -280,12 +280,14 @@ __noinline int walk_chain_one(__u32 slot)
 	n = s->chain.n_links;
 	if (!at || n >= MS_CHAIN_LINKS || !lang_chain_load(&s->walk, at, &link))
 		return 0;
+	s->walk.lang_at = link.previous;
+	if (s->walk.lang.lang == MS_LANG_PERL && perl_is_nothing(&s->walk, &link))
+		return 1;
 	s->links[n % MS_CHAIN_LINKS] = (struct ms_chain_link){
 		.at = at | (__u64)link.boundary << MS_CHAIN_SHIFT,
 		.words = { s->walk.lang_words[0], s->walk.lang_words[1] },
 	};
 	s->chain.n_links = n + 1;
-	s->walk.lang_at = link.previous;
 	return 1;
 }
 

@@ -123,6 +123,17 @@ struct ms_walk {
 	__u8 lang_ended;         /* the native walk has ended with that frame */
 	__u8 lang_short;         /* native frames and runs did not match */
 	__u8 lang_lost;          /* the chain could not be read: 1 + enum ms_lang_lost */
+	__u8 lang_nested;        /* the next native frame that executes frames has none of its own (perl.h) */
+	__u8 lang_top;           /* the next frame of the chain is the innermost one (perl.h) */
+	__u8 lang_entering;      /* a frame is being made by an op whose successor is lang_next (perl.h) */
+	__u64 lang_next;
+	__u64 lang_place;        /* the statement in force in the next frame of the chain (perl.h) */
+	__u64 lang_base, lang_outer; /* the first of the present stack of frames; the stack around it (perl.h) */
+	struct {
+		__u64 oldcop, retop, cv, kind, name, hek, stash, buf[2];
+		__u32 depth, flags;
+		__u8 type, top;
+	} cx; /* of the present frame (perl.h): in memory, as the kernel's stack is small */
 	__u8 managed;            /* enum ms_walk_managed */
 	__u8 keeps_fp;           /* walk_by_lang: the present code is known to */
 	__u64 lang_info[2];      /* of the present frame of managed code, what its rule needs; php_enter() */

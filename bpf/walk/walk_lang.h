@@ -180,6 +180,7 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 
 #include "walk/php.h"
 #include "walk/python.h"
+#include "walk/perl.h"
 #ifndef WALK_NO_MANAGED
 #include "walk/ghc.h"
 #include "walk/hotspot.h"
@@ -197,6 +198,8 @@ WALK_INLINE bool lang_chain_begin(struct ms_walk *w, __u64 state)
 		return python_begin(w, state);
 	case MS_LANG_PHP:
 		return php_begin(w, state);
+	case MS_LANG_PERL:
+		return perl_begin(w, state);
 	default:
 		return false;
 	}
@@ -213,6 +216,8 @@ WALK_INLINE bool lang_chain_load(struct ms_walk *w, __u64 at, struct lang_link *
 			return false;
 		*ret_link = (struct lang_link){ w->lang_previous, w->lang_boundary };
 		return true;
+	case MS_LANG_PERL:
+		return perl_load(w, at, ret_link);
 	default:
 		return false;
 	}
@@ -226,6 +231,8 @@ WALK_INLINE int lang_chain_next(struct ms_walk *w)
 		return python_next(w);
 	case MS_LANG_PHP:
 		return php_next(w);
+	case MS_LANG_PERL:
+		return perl_next(w);
 	default:
 		return LANG_NONE;
 	}

@@ -84,6 +84,16 @@ struct php_image {
 	uint8_t prologue;               /* ... from this byte on */
 };
 
+/* Perl's (lang_perl.c). */
+struct perl_image {
+	uint32_t version;        /* 0x052400: 5.36.0 */
+	uint64_t thread_key;     /* vaddr of PL_thr_key; 0: it has no threads   */
+	uint64_t interpreter;    /* vaddr of PL_curinterp; 0: not known     */
+	uint64_t op, curcop, stackinfo; /* vaddrs; 0: they are in the interpreter's struct */
+	uint64_t entersub;       /* vaddr of Perl_pp_entersub(); 0: not known */
+	struct lang_range main, catch; /* perl_run(), docatch(); none: not known */
+};
+
 struct lang_image {
 	enum ms_lang lang;
 	bool libc;
@@ -96,6 +106,7 @@ struct lang_image {
 	struct hotspot_image hotspot;
 	struct v8_image v8;
 	struct php_image php;
+	struct perl_image perl;
 };
 
 
@@ -157,6 +168,37 @@ int php_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 enum lang_decoded php_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 			     const uint64_t words[2], struct lang_frame *ret_frame);
 
+/* --- lang_perl.c --- */
+
+enum perl_symbol {
+	PERL_RUNOPS,
+	PERL_RUNOPS_DEBUG,
+	PERL_RUN,
+	PERL_ENTERSUB,
+	PERL_ENTERTRY,
+	PERL_ENTEREVAL,
+	PERL_OPS,
+	PERL_THREAD_KEY,
+	PERL_INTERPRETER,
+	PERL_OP,
+	PERL_CURCOP,
+	PERL_STACKINFO,
+	PERL_REVISION,
+	PERL_VERSION,
+	PERL_SUBVERSION,
+	PERL_N_SYMBOLS,
+};
+
+extern const char *const perl_symbols[PERL_N_SYMBOLS];
+
+/* As python_image_read(), python_find() and python_decode(). */
+int perl_image_read(struct elf_file *elf, const struct elf_export syms[PERL_N_SYMBOLS], struct lang_image *image,
+		    struct err *e);
+int perl_find(const struct lang_mapped *runtime, const struct lang_mapped *libc, const struct lang_memory *mem,
+	      struct lang_runtime *ret_runtime, struct err *e);
+enum lang_decoded perl_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
+			      const uint64_t words[2], struct lang_frame *ret_frame);
+
 /* --- ranges.c --- */
 
 /*
@@ -164,6 +206,8 @@ enum lang_decoded php_decode(const struct lang_runtime *runtime, const struct la
  * symbol. image->range, image->n_ranges. -EOPNOTSUPP: where it ends is not known.
  */
 int lang_ranges(struct elf_file *elf, const struct elf_export *function, struct lang_image *image, struct err *e);
+/* One more range: all of `function`, if there is room for it and its size is known. */
+void lang_range_add(const struct elf_export *function, struct lang_image *image);
 /* These, as they are mapped, into the row. */
 void lang_ranges_mapped(const struct lang_mapped *runtime, struct ms_lang_row *row);
 

@@ -51,6 +51,8 @@ static const struct lang_ops langs[MS_N_LANGS] = {
 	[MS_LANG_GHC] = { "ghc", "Haskell", NULL, 0, ghc_image_read, ghc_find, NULL, NULL },
 	[MS_LANG_PHP] = { "php", "PHP", php_symbols, PHP_N_SYMBOLS, php_image_read, php_find,
 			  php_decode, NULL },
+	[MS_LANG_PERL] = { "perl", "Perl", perl_symbols, PERL_N_SYMBOLS, perl_image_read, perl_find,
+			   perl_decode, NULL },
 };
 
 enum { SYMBOLS_MAX = 64 };

@@ -130,6 +130,8 @@ struct lang_runtime {
 	uint8_t object_head, ob_type;   /* bytes of any object's, and where its type is in it */
 	struct hotspot_rt hotspot;
 	struct v8_rt v8;
+	bool perl_threads;              /* Perl: statements have the file's name, not its glob */
+	bool perl_hv_aux;               /* … and what a stash has more than a hash lies in its body */
 	uint64_t code_type;             /* what code objects have there; 0: not known */
 };
 

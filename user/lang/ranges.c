@@ -136,6 +136,16 @@ int lang_ranges(struct elf_file *elf, const struct elf_export *function, struct 
 	return 0;
 }
 
+void lang_range_add(const struct elf_export *function, struct lang_image *image)
+{
+	uint64_t size = function->size;
+
+	if (function->vaddr && size && size <= CODE_MAX && function->vaddr + size > size &&
+	    image->n_ranges < MS_LANG_RANGES)
+		image->range[image->n_ranges++] =
+			(struct lang_range){ function->vaddr, function->vaddr + size };
+}
+
 void lang_ranges_mapped(const struct lang_mapped *runtime, struct ms_lang_row *row)
 {
 	const struct lang_image *image = runtime->image;

@@ -1,0 +1,103 @@
+/*
+ * Perl as anyone may have made it: a file, and the memory of a process, of which anything is changed. What is read
+ * ends, and names that come out of it are text.
+ *
+ *   0 file…                                    an image
+ *   1 version:1 kind:1 cookie:8 { place:2 bytes:1 base:1 word:8 }…   a process, and a frame in it
+ */
+#include "base/bytes.h"
+#include "perl_fixture.h"
+
+#include <errno.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void read_image(struct bytes in)
+{
+	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+
+	if (elf_file_open_memory(in.data, in.len, "image", &elf, NULL) < 0 ||
+	    lang_image_read(elf, &image, NULL) < 0)
+		return;
+	if (image->n_ranges > MS_LANG_RANGES || image->perl.main.start > image->perl.main.end ||
+	    image->perl.catch.start > image->perl.catch.end)
+		abort();
+}
+
+static void check_text(const char *text, size_t room)
+{
+	size_t n = strnlen(text, room);
+
+	if (n == room)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		if ((uint8_t)text[i] < 0x20 || text[i] == 0x7f)
+			abort();
+}
+
+static bool change(struct perl_process *p, struct bytes *in)
+{
+	static const uint64_t bases[] = { 0, PLF_BIAS + PLF_DATA, PLF_BIAS + PLF_DATA + PLF_SI,
+					  PLF_BIAS + PLF_DATA + PLF_GV };
+	uint8_t bytes, base;
+	uint64_t word;
+	uint16_t at;
+
+	if (bytes_u16(in, &at) < 0 || bytes_u8(in, &bytes) < 0 || bytes_u8(in, &base) < 0 ||
+	    bytes_u64(in, &word) < 0)
+		return false;
+	plf_put(p, at, word + bases[base % 4], 1 + bytes % 8);
+	return true;
+}
+
+static void decode(struct bytes in)
+{
+	static struct perl_process p;
+	static struct lang_frame frame;
+	struct lang_runtime rt;
+	uint64_t cookie, words[2];
+	uint8_t version, kind;
+	int r;
+
+	if (bytes_u8(&in, &version) < 0 || bytes_u8(&in, &kind) < 0 || bytes_u64(&in, &cookie) < 0)
+		return;
+	plf_init(&p);
+	p.perl.perl.version = 0x050000 | (uint32_t)(28 + version % 16) << 8;
+	if (version & 16)
+		p.perl.perl.thread_key = 0;
+	while (change(&p, &in))
+		;
+	r = lang_runtime_find(&p.runtime_at, &p.libc_at, &p.mem, &rt, NULL);
+	if ((r < 0 && r != -EAGAIN && r != -EOPNOTSUPP) || p.reads > 1000)
+		abort();
+	if (r < 0)
+		return;
+	if (rt.row.perl.cx_bytes > MS_LANG_BYTES || !memchr(rt.name, 0, sizeof(rt.name)))
+		abort();
+	plf_words((enum ms_perl_kind)(kind % 8), kind / 8 % 8, kind / 64, words);
+	words[0] ^= cookie & 0x00ff000000000000;
+	words[1] ^= cookie << 8 & 0x00ff000000000007;
+	p.reads = 0;
+	memset(&frame, 'x', sizeof(frame));
+	if (lang_decode(&rt, &p.mem, words, &frame) == LANG_DECODED) {
+		check_text(frame.function, sizeof(frame.function));
+		check_text(frame.file, sizeof(frame.file));
+	}
+	if (p.reads > 100)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct bytes in = bytes_of(data, len);
+	uint8_t what;
+
+	if (bytes_u8(&in, &what) < 0)
+		return 0;
+	if (what % 2 == 0)
+		read_image(in);
+	else
+		decode(in);
+	return 0;
+}
