@@ -77,6 +77,25 @@ struct ms_python {
 };
 
 /*
+ * Ruby (MRI). Its frames are an array, the innermost first, at the end of a thread's or fiber's VM stack. Offsets in
+ * bytes; those of fields that no version has moved are in ruby.h.
+ */
+struct ms_ruby {
+	__u16 frame_bytes;   /* sizeof(rb_control_frame_t)                      */
+	__u16 ready;         /* from the begin of range[0]: here cfp_reg is set */
+	__u16 stack_start, stack_bytes; /* of the C stack, in the execution context, where all threads have one word
+			      * for theirs; 0: each thread has its own */
+	__u8 cfp_reg;        /* in code of range[0]: the frame that is executed (DWARF's number); RUBY_NO_REG */
+	__u8 outer;          /* ranges that are rb_vm_exec(), which calls range[0]: a bit each */
+	__u8 pad[6];
+};
+
+/* In the second word of a frame of Ruby's, beside the index of an instruction in its code. */
+#define MS_RUBY_METHOD 0x80000000U /* the first word is a method entry, else an iseq */
+#define MS_RUBY_CFUNC  0x40000000U /* … of a method in C, which has no instructions  */
+#define MS_RUBY_AT     0x3fffffffU
+
+/*
  * GHC's run-time system. Offsets in bytes; BaseReg (r13) points to a StgRegTable, which is in a Capability.
  * A stack's frames begin at `sp` of the StgStack and end with a stop frame.
  */
@@ -228,6 +247,7 @@ struct ms_lang_row {
 		struct ms_v8 v8;
 		struct ms_php php;
 		struct ms_perl perl;
+		struct ms_ruby ruby;
 	};
 };
 
@@ -288,6 +308,12 @@ static inline __attribute__((always_inline)) __u64 ms_perl_cookie(__u64 seq, __u
 	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ULL ^ name;
 	h = (h ^ h >> 32 ^ stash << 17) * 0x9e3779b97f4a7c15ULL;
 	return h >> 45;
+}
+
+/* Of a method entry: its definition, owner and iseq (0: a method in C); of an iseq: its body, code and the code's size. */
+static inline __attribute__((always_inline)) __u64 ms_ruby_cookie(__u64 a, __u64 b, __u64 c)
+{
+	return ms_lang_cookie(a ^ b << 20 ^ c << 7);
 }
 
 #endif

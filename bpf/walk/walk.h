@@ -116,10 +116,11 @@ struct ms_walk {
 	__u64 lang_native;       /* its word, which follows its run */
 	__u64 lang_words[2];     /* walk_lang: the frame */
 	__u64 lang_first;        /* of the present run */
+	__u64 lang_reg;          /* ms_ruby.cfp_reg of the present native frame; 0: unknown */
 	__u32 lang_n;            /* frames stored before it */
 	__u8 lang_begun;         /* the chain has been looked for */
 	__u8 lang_exact;         /* the present native frame was interrupted, it is in no call */
-	__u8 lang_running;       /* a run is being emitted; 2: its last frame has been */
+	__u8 lang_running;       /* a run is being emitted; 2: its last frame has been; of Ruby: enum ruby_run */
 	__u8 lang_ended;         /* the native walk has ended with that frame */
 	__u8 lang_short;         /* native frames and runs did not match */
 	__u8 lang_lost;          /* the chain could not be read: 1 + enum ms_lang_lost */
@@ -134,6 +135,7 @@ struct ms_walk {
 		__u32 depth, flags;
 		__u8 type, top;
 	} cx; /* of the present frame (perl.h): in memory, as the kernel's stack is small */
+	__u8 lang_inner;         /* of Ruby: a frame of range[0] has just been left, and its caller is to come */
 	__u8 managed;            /* enum ms_walk_managed */
 	__u8 keeps_fp;           /* walk_by_lang: the present code is known to */
 	__u64 lang_info[2];      /* of the present frame of managed code, what its rule needs; php_enter() */

@@ -378,7 +378,10 @@ WALK_INLINE bool walk_caller(struct ms_walk *w, __u32 slot)
 	w->regs[MS_WALK_SP] = w->cfa;
 	w->pc = ra;
 	w->exact = 0;
-	/* Outermost frames that CFI does not mark often have a return address of 0. */
+	/* Outermost frames that CFI does not mark often have a return address of 0: Ruby puts one below each of its fibers
+	 * (coroutine_initialize()), where the fiber's frames end as well. */
+	if (!ra && w->lang.lang == MS_LANG_RUBY && w->lang_begun && !w->lang_at && !w->lang_lost)
+		return walk_end(w, MS_COMPLETE);
 	return ra < MS_PAGE_BYTES || ra >= MS_USER_TOP ? walk_end(w, MS_GUESSED) : true;
 }
 
@@ -722,7 +725,7 @@ WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot, bool noting)
 	w->notes.needs_fp = 0;
 	w->notes.kept = noting;
 	w->lang_at = w->lang_entry = w->lang_after = 0;
-	w->lang_begun = w->lang_running = w->lang_short = w->lang_lost = w->lang_nested = 0;
+	w->lang_begun = w->lang_running = w->lang_short = w->lang_lost = w->lang_nested = w->lang_inner = 0;
 	w->managed = MS_MANAGED_NO;
 	w->lang_maps[0] = w->lang_maps[1] = 0;
 }

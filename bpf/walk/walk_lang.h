@@ -55,7 +55,8 @@ struct lang_link {
 /*
  * Has the chain been copied together with the stack (struct ms_chain_rec)? An includer that walks such copies defines
  * WALK_CHAINS and says how it is taken from there: walk_chain_head() sets lang_at and lang_entry, walk_chain_link() the
- * words and the link of the frame at `at`, walk_chain_has() whether there is one.
+ * words and the link of the frame at `at`, walk_chain_has() whether there is one,
+ * walk_chain_is_copied() whether there is a copy, and walk_chain_is_of_c() whether the frame has no code of the language.
  */
 enum lang_chain {
 	CHAIN_NONE, /* it is read where it is        */
@@ -67,10 +68,14 @@ enum lang_chain {
 WALK_INLINE int walk_chain_head(struct ms_walk *w);
 WALK_INLINE int walk_chain_link(struct ms_walk *w, __u64 at, struct lang_link *ret_link);
 WALK_INLINE bool walk_chain_has(struct ms_walk *w, __u64 at);
+WALK_INLINE bool walk_chain_is_copied(struct ms_walk *w);
+WALK_INLINE bool walk_chain_is_of_c(struct ms_walk *w, __u64 at);
 #else
 #define walk_chain_head(w)               CHAIN_NONE
 #define walk_chain_link(w, at, ret_link) CHAIN_NONE
 #define walk_chain_has(w, at)            true
+#define walk_chain_is_copied(w)          false
+#define walk_chain_is_of_c(w, at)        false
 #endif
 
 /* The word that a thread's state is found by. false: it cannot be read. */
@@ -148,6 +153,7 @@ WALK_INLINE bool lang_executes(const struct ms_walk *w)
 }
 
 WALK_INLINE void php_enter(struct ms_walk *w);
+WALK_INLINE void ruby_enter(struct ms_walk *w);
 
 /* Before and after the step from such a frame to its caller; `more`: there is one. */
 WALK_INLINE void walk_lang_enter(struct ms_walk *w)
@@ -160,6 +166,8 @@ WALK_INLINE void walk_lang_enter(struct ms_walk *w)
 	w->lang_running = 1;
 	if (w->lang.lang == MS_LANG_PHP)
 		php_enter(w);
+	if (w->lang.lang == MS_LANG_RUBY)
+		ruby_enter(w);
 }
 
 WALK_INLINE void walk_lang_entered(struct ms_walk *w, bool more)
@@ -181,6 +189,7 @@ WALK_INLINE void lang_mismatch(struct ms_walk *w)
 #include "walk/php.h"
 #include "walk/python.h"
 #include "walk/perl.h"
+#include "walk/ruby.h"
 #ifndef WALK_NO_MANAGED
 #include "walk/ghc.h"
 #include "walk/hotspot.h"
@@ -200,6 +209,8 @@ WALK_INLINE bool lang_chain_begin(struct ms_walk *w, __u64 state)
 		return php_begin(w, state);
 	case MS_LANG_PERL:
 		return perl_begin(w, state);
+	case MS_LANG_RUBY:
+		return ruby_begin(w, state);
 	default:
 		return false;
 	}
@@ -218,6 +229,8 @@ WALK_INLINE bool lang_chain_load(struct ms_walk *w, __u64 at, struct lang_link *
 		return true;
 	case MS_LANG_PERL:
 		return perl_load(w, at, ret_link);
+	case MS_LANG_RUBY:
+		return ruby_load(w, at, ret_link);
 	default:
 		return false;
 	}
@@ -233,6 +246,8 @@ WALK_INLINE int lang_chain_next(struct ms_walk *w)
 		return php_next(w);
 	case MS_LANG_PERL:
 		return perl_next(w);
+	case MS_LANG_RUBY:
+		return ruby_next(w);
 	default:
 		return LANG_NONE;
 	}

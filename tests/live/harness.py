@@ -324,12 +324,24 @@ def switches(pid):
     return found
 
 
+def of_threads(read, pid):
+    """What `read` says of a process, of which a thread may end while it is read."""
+    for _ in range(100):
+        try:
+            return read(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            if not os.path.exists(f"/proc/{pid}"):
+                raise
+    return read(pid)
+
+
 def has_worked(pid, cpu_s, waits=0, seconds=0, most=40):
     """Waits for `seconds`, and then until the threads of a process have had so much more CPU time and
     have waited so often since: how long that takes is the machine's affair. `most` is where a test
     stops waiting: what is missing then is told by what it asks for."""
     def now():
-        return schedstat(pid), sum(voluntary for voluntary, _ in switches(pid).values())
+        return (of_threads(schedstat, pid),
+                sum(voluntary for voluntary, _ in of_threads(switches, pid).values()))
     begin, (cpu, waited) = time.monotonic(), now()
     while True:
         time.sleep(0.02)

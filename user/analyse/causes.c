@@ -71,7 +71,7 @@ const struct lock_row *causes_lock_row(const struct run_summary *s, const struct
  */
 static bool is_contended(const struct run_summary *s, const struct site_row *w)
 {
-	return w->role == WAIT_ROLE_MUTEX || w->wait == WAIT_GIL ||
+	return w->role == WAIT_ROLE_MUTEX || w->wait == WAIT_GIL || w->wait == WAIT_GVL ||
 	       (w->wait == WAIT_LOCK && w->role == WAIT_ROLE_UNKNOWN && causes_lock_row(s, w));
 }
 
@@ -151,11 +151,12 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Python code of one process runs on one CPU at a time. */
-static bool is_one_python(const struct run_summary *s)
+/* Python's code of one process, and Ruby's (of one Ractor), runs on one CPU at a time. */
+static bool runs_one_at_a_time(const struct run_summary *s)
 {
 	return s->langs.processes == 1 && s->seen_processes <= 1 && s->langs.name &&
-	       strncmp(s->langs.name, "CPython", 7) == 0;
+	       (strncmp(s->langs.name, "CPython", 7) == 0 ||
+		strncmp(s->langs.name, "Ruby", 4) == 0);
 }
 
 /*
@@ -172,7 +173,7 @@ static int64_t lost_ns(const struct run_summary *s, int64_t throttled_ns)
 	if (others_ns < 0 || (double)s->cpus.idle_ns >= FREE_PART * (double)all_ns)
 		others_ns = 0;
 	lost = least(s->time.runnable_ns, others_ns + throttled_ns);
-	if (is_one_python(s))
+	if (runs_one_at_a_time(s))
 		lost = least(lost, s->duration_ns - s->time.oncpu_ns);
 	return lost > 0 ? lost : 0;
 }

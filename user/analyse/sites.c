@@ -327,10 +327,10 @@ int sites_charge(struct frame_tree *t, enum site_kind kind)
 }
 
 /*
- * The image of CPython: that of the first native frame which executes its frames, or of its
+ * The image of the interpreter of `module`'s frames: that of the first native frame which executes these, or of its
  * caller. NULL: there are none.
  */
-static const char *interpreter_of_path(const struct frame_path *path)
+static const char *interpreter_of_path(const struct frame_path *path, const char *module)
 {
 	bool lang = false;
 
@@ -339,7 +339,7 @@ static const char *interpreter_of_path(const struct frame_path *path)
 
 		if (lang && f->kind != FRAME_LANG)
 			return f->module;
-		lang |= f->kind == FRAME_LANG && strcmp(f->module, "[Python]") == 0;
+		lang |= f->kind == FRAME_LANG && strcmp(f->module, module) == 0;
 	}
 	return NULL;
 }
@@ -350,7 +350,7 @@ static const char *interpreter_of_path(const struct frame_path *path)
  */
 static bool is_gil(const struct dict *d, const struct frame_path *path)
 {
-	const char *interpreter = interpreter_of_path(path);
+	const char *interpreter = interpreter_of_path(path, "[Python]");
 	bool timed = false;
 
 	for (uint32_t i = path->n; interpreter && i-- > 0;) {
@@ -390,6 +390,41 @@ static enum wait_kind java_wait(const struct dict *d, const struct frame_path *p
 	return WAIT_LOCK;
 }
 
+/*
+ * Ruby waits for its GVL by a condition, from its own code (thread_pthread.c, 2.7 to 3.4). So it does for what only another thread
+ * ends, in these methods, and in timers.
+ */
+static bool is_gvl(const struct dict *d, const struct frame_path *path)
+{
+	static const char *const sleepers[] = { "Thread*",     "Mutex*",       "Queue*",
+						"SizedQueue*", "Monitor*",     "ConditionVariable*",
+						"Ractor*",     "Kernel#sleep", "Process*",
+						"IO.select",   "Fiber*" };
+	const char *interpreter = interpreter_of_path(path, "[Ruby]");
+	bool condition = false, own = false;
+
+	for (uint32_t i = path->n; interpreter && i-- > 0;) {
+		const struct frame *f = &path->frames[i];
+		const char *name = dict_str(d, f->name);
+
+		if (in_kernel(f))
+			continue;
+		if (f->kind == FRAME_LANG) {
+			for (size_t k = 0; own && k < sizeof(sleepers) / sizeof(sleepers[0]); k++)
+				own = !matches(sleepers[k], name);
+			return own;
+		}
+		if (!own && IN_LIST(messenger_modules, f->module))
+			condition |= matches("pthread_cond_*", name) ||
+				     matches("__pthread_cond_*", name);
+		else if (condition && strcmp(f->module, interpreter) == 0)
+			own = true;
+		else
+			return false;
+	}
+	return false;
+}
+
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)
 {
 	bool named = false;
@@ -404,6 +439,7 @@ static void find_wait(const struct dict *d, const struct frame_path *path, struc
 		if (kind != WAIT_OTHER) {
 			site->wait = kind != WAIT_LOCK ? kind
 				     : is_gil(d, path) ? WAIT_GIL
+				     : is_gvl(d, path) ? WAIT_GVL
 						       : java_wait(d, path);
 			site->leaf = f->name;
 			return;

@@ -42,6 +42,8 @@ static const char *const wait_advice[N_WAIT_KINDS] = {
 		"the on-CPU profile shows which Python thread runs meanwhile; only processes run side by side",
 	[WAIT_MONITOR] =
 		"it shows who waits for the monitor; the on-CPU profile shows what runs meanwhile",
+	[WAIT_GVL] =
+		"the on-CPU profile shows which Ruby thread runs meanwhile; only processes and Ractors run side by side",
 	[WAIT_FILE_LOCK] = "find who holds the file: /proc/locks names its pid",
 	[WAIT_KERNEL_LOCK] =
 		"often the address space's lock: fewer mmap, munmap and page faults help",
@@ -444,14 +446,14 @@ static void next_host(struct verdict *v, const struct run_summary *s)
 }
 
 /*
- * Who runs Python's code holds the GIL, so the function that is on CPU most often most likely held it. It may
+ * Who runs Python's code holds the GIL (Ruby's: the GVL), so the function that is on CPU most often most likely held it. It may
  * have released it for native code that it calls, so this says what ran and not who held it.
  */
-static void say_runs_meanwhile(struct verdict *v, const struct run_summary *s)
+static void say_runs_meanwhile(struct verdict *v, const struct run_summary *s, const char *lang)
 {
 	const struct top_row *top = s->oncpu.interpreted;
 
-	if (s->oncpu.n_interpreted > 0 && top->name && strcmp(top->module, "[Python]") == 0 &&
+	if (s->oncpu.n_interpreted > 0 && top->name && strcmp(top->module, lang) == 0 &&
 	    !summary_few_samples(s))
 		SAY(v, "; meanwhile %.100s ran most, %.0f%% of the time on CPU", top->name,
 		    100.0 * (double)top->self / (double)s->oncpu.samples);
@@ -495,8 +497,8 @@ static void say_lock(struct verdict *v, const struct causes *c)
 	const struct lock_row *row = w->wait == WAIT_MONITOR ? NULL : causes_lock_row(c->s, w);
 
 	SAY(v, "its threads waited %s for ", unit_ns(w->value).s);
-	if (w->wait == WAIT_GIL)
-		SAY(v, "the GIL");
+	if (w->wait == WAIT_GIL || w->wait == WAIT_GVL)
+		SAY(v, "%s", wait_kind_text(w->wait));
 	else if (row && *row->name)
 		SAY(v, "the lock %.100s", row->name);
 	else
@@ -505,8 +507,8 @@ static void say_lock(struct verdict *v, const struct causes *c)
 	say_for(v, w);
 	if (w->wait == WAIT_MONITOR)
 		say_monitor_owner(v, c->s);
-	else if (!say_owner(v, row) && w->wait == WAIT_GIL)
-		say_runs_meanwhile(v, c->s);
+	else if (!say_owner(v, row) && (w->wait == WAIT_GIL || w->wait == WAIT_GVL))
+		say_runs_meanwhile(v, c->s, w->wait == WAIT_GIL ? "[Python]" : "[Ruby]");
 }
 
 static void say_starved(struct verdict *v, const struct causes *c)

@@ -15,6 +15,7 @@ static const struct {
 	[WAIT_LOCK] = { "lock", "a lock (futex)" },
 	[WAIT_GIL] = { "gil", "the GIL" },
 	[WAIT_MONITOR] = { "monitor", "a monitor" },
+	[WAIT_GVL] = { "gvl", "Ruby's GVL" },
 	[WAIT_FILE_LOCK] = { "file-lock", "a file lock" },
 	[WAIT_KERNEL_LOCK] = { "kernel-lock", "a lock in the kernel" },
 	[WAIT_DISK] = { "disk", "disk" },

@@ -16,6 +16,7 @@ enum wait_kind {
 	WAIT_LOCK,     /* futex: a mutex, a condition, a join         */
 	WAIT_GIL,      /* the lock under which CPython executes: by the user part of the stack (sites.c) */
 	WAIT_MONITOR,  /* of Java: to enter it, or to be notified there; likewise                          */
+	WAIT_GVL,      /* the same of Ruby */
 	WAIT_FILE_LOCK,
 	WAIT_KERNEL_LOCK,  /* a mutex or semaphore of the kernel's own: often mmap_lock */
 	WAIT_DISK,     /* block I/O, writeback, a file system's journal */

@@ -94,6 +94,33 @@ struct perl_image {
 	struct lang_range main, catch; /* perl_run(), docatch(); none: not known */
 };
 
+/* --- lang_ruby.c --- */
+
+enum ruby_symbol {
+	RB_VERSION,
+	RB_EXEC,
+	RB_EVAL,
+	RB_THREAD_CURRENT,
+	RB_ID2STR,
+	RB_CURRENT_EC,
+	RB_N_SYMBOLS,
+};
+
+extern const char *const ruby_symbols[RB_N_SYMBOLS];
+
+enum { RUBY_CANDIDATES = 8 };
+
+struct ruby_image {
+	uint32_t version;        /* 0x030107 */
+	uint64_t current_ec;     /* vaddr of ruby_current_execution_context_ptr, up to 2.7; 0: there is none */
+	struct accessor current; /* rb_thread_current() */
+	/* Variables that rb_id2str() reads: one is the table of names, ids of global_symbols. */
+	uint64_t names[RUBY_CANDIDATES];
+	uint32_t n_names;
+	uint16_t ready;          /* as in struct ms_ruby */
+	uint8_t cfp_reg, outer;
+};
+
 struct lang_image {
 	enum ms_lang lang;
 	bool libc;
@@ -107,8 +134,8 @@ struct lang_image {
 	struct v8_image v8;
 	struct php_image php;
 	struct perl_image perl;
+	struct ruby_image ruby;
 };
-
 
 /* --- lang_python.c --- */
 
@@ -167,6 +194,13 @@ int php_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 	     const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);
 enum lang_decoded php_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
 			     const uint64_t words[2], struct lang_frame *ret_frame);
+/* As for CPython; `syms` as in ruby_symbols. Fills in image->ruby. */
+int ruby_image_read(struct elf_file *elf, const struct elf_export syms[RB_N_SYMBOLS],
+		    struct lang_image *image, struct err *e);
+int ruby_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
+	      const struct lang_memory *mem, struct lang_runtime *ret_runtime, struct err *e);
+enum lang_decoded ruby_decode(const struct lang_runtime *runtime, const struct lang_memory *mem,
+			      const uint64_t words[2], struct lang_frame *ret_frame);
 
 /* --- lang_perl.c --- */
 

@@ -53,6 +53,8 @@ static const struct lang_ops langs[MS_N_LANGS] = {
 			  php_decode, NULL },
 	[MS_LANG_PERL] = { "perl", "Perl", perl_symbols, PERL_N_SYMBOLS, perl_image_read, perl_find,
 			   perl_decode, NULL },
+	[MS_LANG_RUBY] = { "ruby", "Ruby", ruby_symbols, RB_N_SYMBOLS, ruby_image_read, ruby_find,
+			   ruby_decode, NULL },
 };
 
 enum { SYMBOLS_MAX = 64 };

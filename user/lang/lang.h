@@ -89,6 +89,19 @@ struct hotspot_rt {
 	} threads;               /* of hotspot_monitors() */
 };
 
+/* Of Ruby, for decoding: what versions differ in. */
+struct ruby_rt {
+	uint64_t names;         /* address of the variable with the names of IDs */
+	uint16_t lines;         /* insns_info, in the body of an iseq */
+	uint16_t class_path, class_attached; /* of a class; 0: in its variables, which class_variables says */
+	uint16_t class_variables; /* from where a class points to, to its table of variables; 0: it has none */
+	uint16_t parent;        /* iseq of the code around an iseq, in its body, for the label of eval(); 0: it has its own */
+	uint16_t singleton;     /* bit among the flags of a class       */
+	uint8_t line_bytes;     /* sizeof(struct iseq_insn_info_entry)  */
+	bool tagged_line;       /* the first line is an Integer object  */
+	bool length_apart;      /* embedded strings have their length not among the flags */
+};
+
 enum hotspot_from {
 	HOTSPOT_FROM_NOTHING,   /* an address                  */
 	HOTSPOT_FROM_HEADER,    /* the begin of the nmethod   */
@@ -132,6 +145,7 @@ struct lang_runtime {
 	struct v8_rt v8;
 	bool perl_threads;              /* Perl: statements have the file's name, not its glob */
 	bool perl_hv_aux;               /* … and what a stash has more than a hash lies in its body */
+	struct ruby_rt ruby;
 	uint64_t code_type;             /* what code objects have there; 0: not known */
 };
 

@@ -114,6 +114,23 @@ WALK_INLINE bool walk_chain_has(struct ms_walk *w, __u64 at)
 	return false;
 }
 
+WALK_INLINE bool walk_chain_is_copied(struct ms_walk *w)
+{
+	(void)w;
+	return host.stack->chain;
+}
+
+WALK_INLINE bool walk_chain_is_of_c(struct ms_walk *w, __u64 at)
+{
+	__u64 words[2] = { w->lang_words[0], w->lang_words[1] };
+	struct lang_link link;
+	bool is = walk_chain_link(w, at, &link) == CHAIN_COPIED &&
+		  (!w->lang_words[0] || w->lang_words[1] & MS_RUBY_CFUNC);
+
+	memcpy(w->lang_words, words, sizeof(words));
+	return is;
+}
+
 /* What was remembered may be of other tables. */
 static void tables_are(const struct publish_mem *mem)
 {

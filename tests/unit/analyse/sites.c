@@ -45,7 +45,8 @@ static location_id place(struct fixture *f, const char *function, const char *mo
 	struct module m = { .kind = strcmp(module, "[kernel]") == 0 ? MODULE_KERNEL
 				    : strcmp(module, "[Python]") == 0 ||
 						    strcmp(module, "[Java]") == 0 ||
-						    strcmp(module, "[JavaScript]") == 0
+						    strcmp(module, "[JavaScript]") == 0 ||
+						    strcmp(module, "[Ruby]") == 0
 					    ? MODULE_LANG
 					    : MODULE_ELF,
 			    .path = dict_string(f->d, module) };
@@ -191,6 +192,35 @@ static void java_waits_for_monitors_and_for_timers(void **state)
 	assert_string_equal(rows[1].function, "app.Shop.rest (Shop.java)");
 	assert_int_equal(rows[2].wait, WAIT_LOCK);
 	assert_string_equal(rows[2].function, "app.Shop.park (Shop.java)");
+}
+
+#define RUBY    "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.7"
+#define IN_RUBY "[Ruby]"
+
+static void interpreters_own_condition_outside_of_sleepers_is_the_gvl(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	/* After its slice of time, or a read, but not what waits for another thread, nor an extension's own condition. */
+	ADD(f, 1, 100, { "futex_wait", KERN }, { "pthread_cond_timedwait", LIBC },
+	    { "[libruby+0x1]", RUBY }, { "spin (app.rb)", IN_RUBY }, { "rb_vm_exec", RUBY },
+	    { "main", APP });
+	ADD(f, 1, 50, { "futex_wait", KERN }, { "pthread_cond_wait", LIBC },
+	    { "[libruby+0x1]", RUBY }, { "IO#read", IN_RUBY }, { "serve (app.rb)", IN_RUBY },
+	    { "rb_vm_exec", RUBY }, { "main", APP });
+	ADD(f, 1, 25, { "futex_wait", KERN }, { "pthread_cond_wait", LIBC },
+	    { "[libruby+0x1]", RUBY }, { "Thread::Queue#pop", IN_RUBY },
+	    { "work (app.rb)", IN_RUBY }, { "rb_vm_exec", RUBY }, { "main", APP });
+	ADD(f, 1, 12, { "futex_wait", KERN }, { "pthread_cond_wait", LIBC },
+	    { "take", "/lib/pool.so" }, { "Pool#take", IN_RUBY }, { "run (app.rb)", IN_RUBY },
+	    { "rb_vm_exec", RUBY }, { "main", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 4), 4);
+	assert_int_equal(rows[0].wait, WAIT_GVL);
+	assert_string_equal(rows[0].function, "spin (app.rb)");
+	assert_int_equal(rows[1].wait, WAIT_GVL);
+	assert_int_equal(rows[2].wait, WAIT_LOCK);
+	assert_int_equal(rows[3].wait, WAIT_LOCK);
 }
 
 static void cxx_containers_are_messengers_too(void **state)
@@ -527,6 +557,7 @@ int main(void)
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(what_native_code_allocates_is_that_of_the_function_that_called_it),
 		TEST(interpreters_own_condition_is_the_gil),
+		TEST(interpreters_own_condition_outside_of_sleepers_is_the_gvl),
 		TEST(classes_of_the_jvm_work_for_the_programs_own),
 		TEST(java_waits_for_monitors_and_for_timers),
 		TEST(cxx_containers_are_messengers_too),

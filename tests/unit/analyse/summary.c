@@ -274,6 +274,27 @@ static void the_lock_and_who_held_it_are_named_where_they_are_known(void **state
 	assert_null(strstr(verdict_of(&s).sentence, "4712"));
 }
 
+static void who_runs_while_others_wait_for_the_gvl_is_named(void **state)
+{
+	struct run_summary s = run(0.98);
+	struct top_row top = { .name = "Job#run (app.rb)",
+			       .module = "[Ruby]",
+			       .self = (int64_t)s.oncpu.samples * 3 / 4 };
+	const struct site_row wait = {
+		.function = "Job#run (app.rb)", .wait = WAIT_GVL, .value = 8 * S_NS, .count = 4000
+	};
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	s.oncpu.interpreted = &top;
+	s.oncpu.n_interpreted = 1;
+	assert_says(
+		verdict_of(&s).sentence,
+		"for Ruby's GVL, most of it in Job#run (app.rb); meanwhile Job#run (app.rb) ran most");
+	top.module = "[Python]";
+	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
+}
+
 static void flat_profile_names_no_culprit(void **state)
 {
 	struct run_summary s = run(0.98);
@@ -717,6 +738,7 @@ int main(void)
 		cmocka_unit_test(file_and_peer_are_named_where_they_are_nearly_always_the_same),
 		cmocka_unit_test(who_runs_while_others_wait_for_the_gil_is_named),
 		cmocka_unit_test(the_lock_and_who_held_it_are_named_where_they_are_known),
+		cmocka_unit_test(who_runs_while_others_wait_for_the_gvl_is_named),
 		cmocka_unit_test(flat_profile_names_no_culprit),
 		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),
 		cmocka_unit_test(profile_of_our_own_probes_is_called_that),

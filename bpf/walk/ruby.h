@@ -1,0 +1,254 @@
+/*
+ * Ruby's frames (MRI 2.7 to 3.4), in a walk (walk_lang.h). Sources: vm_core.h, vm_exec.c, vm_insnhelper.c, method.h and
+ * internal/imemo.h of each version.
+ *
+ *   execution context ─► rb_control_frame_t[], the innermost first, to the end of the VM stack
+ *
+ * vm_exec_core() executes a run of frames; rb_vm_exec() calls it, again after each exception that a frame of the run
+ * rescues. A frame that was entered by a call of rb_vm_exec() has FINISH among the flags of its environment, and is the last
+ * of its run. Methods in C have frames, too; those are of the run that called them. So are frames of blocks in C, and one at
+ * the bottom of each stack, which are not shown, as Ruby itself does not.
+ *
+ * A frame is pushed before rb_vm_exec() is called, and popped before it returns. vm_exec_core() keeps the address of the frame
+ * that it executes in a register (r15: DECL_SC_REG in vm_exec.c), which its callees restore: so what it executes is known, and
+ * with it whether frames before it are of a call that has not come to vm_exec_core() yet (they are emitted here: all native
+ * frames below are the interpreter's), or whether its run has been popped.
+ */
+#ifndef MEMSCOPE_WALK_RUBY_H
+#define MEMSCOPE_WALK_RUBY_H
+
+#define RUBY_NO_REG 0xff
+#define RUBY_TAIL   6 /* frames of C at the end of a VM stack that are looked for */
+
+/* rb_execution_context_t: the VM stack, its size in words, the innermost frame. */
+#define RUBY_EC_BYTES 24
+/* rb_control_frame_t, in words: pc, sp, iseq, self, ep. */
+#define RUBY_FRAME_PC    0
+#define RUBY_FRAME_ISEQ  16
+#define RUBY_FRAME_EP    32
+#define RUBY_FRAME_BYTES 40
+/* An environment: before where ep points, a method entry or what stands for it, and the flags there. */
+#define RUBY_ENV_BEFORE 16
+#define RUBY_ENV_BYTES  24
+#define RUBY_MAGIC      0x7fff0001ULL
+#define RUBY_METHOD     0x11110001ULL
+#define RUBY_CFUNC      0x55550001ULL
+#define RUBY_FINISH     0x20
+#define RUBY_CFRAME     0x80
+/* rb_iseq_t: its body; there: type:4 size:4 code:8. */
+#define RUBY_ISEQ_BODY  16
+#define RUBY_BODY_BYTES 16
+/* rb_callable_method_entry_t, in words: flags, defined_class, def, called_id, owner. svar: flags, method entry. */
+#define RUBY_ENTRY_BYTES 40
+#define RUBY_IMEMO(flags) ((flags) & 0xf01f)
+#define RUBY_IMEMO_SVAR  0x201a /* enum imemo_type at bit 12, and T_IMEMO */
+#define RUBY_IMEMO_ENTRY 0x601a
+
+/* w->lang_running */
+enum ruby_run {
+	RUBY_RUN_BEGINS = 1,
+	RUBY_RUN_ENDED,
+	RUBY_RUN,
+	RUBY_RUN_TAIL, /* its last frame has been emitted, and those behind it are of C */
+};
+
+/* The head of the chain of the thread whose execution context is at `ec`. */
+WALK_INLINE bool ruby_begin(struct ms_walk *w, __u64 ec)
+{
+	const struct ms_ruby *r = &w->lang.ruby;
+	__u64 stack, end, start, bytes, sp = w->regs[MS_WALK_SP];
+
+	if (!lang_buf_read(w, ec, RUBY_EC_BYTES))
+		return false;
+	stack = lang_buf_word(w, 0);
+	end = stack + 8 * lang_buf_word(w, 8);
+	w->lang_at = lang_buf_word(w, 16);
+	w->lang_entry = end;
+	if (w->lang_at < stack || w->lang_at > end || end >= MS_USER_TOP)
+		return false;
+	/* One word for all threads: that of who has the GVL. It is this thread's if it is on its C stack. */
+	if (r->stack_start) {
+		if (!walk_read(w, &start, sizeof(start), ec + r->stack_start) ||
+		    !walk_read(w, &bytes, sizeof(bytes), ec + r->stack_bytes) || sp > start ||
+		    sp < start - bytes)
+			return false;
+	}
+	return true;
+}
+
+/* The entry of the method that the environment names at `at`, into w->lang_buf. 0: none. */
+WALK_INLINE __u64 ruby_entry(struct ms_walk *w, __u64 at)
+{
+	for (int i = 0; i < 2; i++) {
+		if (at & 7 || !lang_buf_read(w, at, RUBY_ENTRY_BYTES))
+			return 0;
+		if (RUBY_IMEMO(lang_buf_word(w, 0)) == RUBY_IMEMO_ENTRY)
+			return at;
+		if (RUBY_IMEMO(lang_buf_word(w, 0)) != RUBY_IMEMO_SVAR)
+			return 0;
+		at = lang_buf_word(w, 8);
+	}
+	return 0;
+}
+
+WALK_INLINE void ruby_words(struct ms_walk *w, __u64 at, __u64 cookie, __u64 instr)
+{
+	w->lang_words[0] = at | MS_FRAME_LANG << MS_FRAME_TAG_SHIFT;
+	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT |
+			   (__u64)MS_LANG_RUBY << MS_LANG_SHIFT | cookie << 32 | instr;
+}
+
+/* A frame of code at `pc` of `iseq`: by the iseq. false: that cannot be read. */
+WALK_INLINE bool ruby_load_iseq(struct ms_walk *w, __u64 iseq, __u64 pc)
+{
+	__u64 body;
+
+	if (!walk_read(w, &body, sizeof(body), iseq + RUBY_ISEQ_BODY) ||
+	    !lang_buf_read(w, body, RUBY_BODY_BYTES))
+		return false;
+	pc = (pc - lang_buf_word(w, 8)) / 8;
+	if (pc > lang_buf_half(w, 4) || pc > MS_RUBY_AT)
+		pc = MS_RUBY_AT;
+	ruby_words(w, iseq, ms_ruby_cookie(body, lang_buf_word(w, 8), lang_buf_half(w, 4)), pc);
+	return true;
+}
+
+/* The frame in w->lang_words by its method, where that has an entry. */
+WALK_INLINE void ruby_by_method(struct ms_walk *w, __u64 method)
+{
+	__u64 iseq = w->lang_words[0] & MS_FRAME_ADDR_MASK;
+
+	method = ruby_entry(w, method);
+	if (method)
+		ruby_words(w, method, ms_ruby_cookie(lang_buf_word(w, 16), lang_buf_word(w, 32), iseq),
+			   MS_RUBY_METHOD | (__u32)w->lang_words[1]);
+}
+
+/* Reads the frame at `at`: its words into w->lang_words, none for one that is not shown. What is read is kept there, and not on
+ * the program's stack, of which there is little. */
+WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at, struct lang_link *ret_link)
+{
+	__u64 method, flags;
+
+	if (!lang_buf_read(w, at, RUBY_FRAME_BYTES))
+		return false;
+	at += w->lang.ruby.frame_bytes;
+	ret_link->previous = at < w->lang_entry ? at : 0;
+	w->lang_words[0] = lang_buf_word(w, RUBY_FRAME_ISEQ);
+	w->lang_words[1] = lang_buf_word(w, RUBY_FRAME_PC);
+	if (!lang_buf_read(w, lang_buf_word(w, RUBY_FRAME_EP) - RUBY_ENV_BEFORE, RUBY_ENV_BYTES))
+		return false;
+	method = lang_buf_word(w, 0);
+	flags = lang_buf_word(w, RUBY_ENV_BEFORE);
+	ret_link->boundary = !!(flags & RUBY_FINISH);
+	if ((flags & RUBY_MAGIC) == RUBY_CFUNC) {
+		method = ruby_entry(w, method);
+		ruby_words(w, method, ms_ruby_cookie(lang_buf_word(w, 16), lang_buf_word(w, 32), 0),
+			   MS_RUBY_METHOD | MS_RUBY_CFUNC);
+		return method;
+	}
+	if (flags & RUBY_CFRAME || !w->lang_words[0] || !w->lang_words[1]) {
+		w->lang_words[0] = w->lang_words[1] = 0;
+		return true;
+	}
+	if (!ruby_load_iseq(w, w->lang_words[0], w->lang_words[1]))
+		return false;
+	if ((flags & RUBY_MAGIC) == RUBY_METHOD)
+		ruby_by_method(w, method);
+	return true;
+}
+
+/* Is the present native frame rb_vm_exec()? */
+WALK_INLINE bool ruby_is_outer(const struct ms_walk *w)
+{
+	__u64 pc = (w->lang_native & MS_FRAME_ADDR_MASK) - !w->lang_exact;
+	__u32 in = 0;
+
+	WALK_UNROLL
+	for (int i = 0; i < MS_LANG_RANGES; i++)
+		in |= (__u32)(pc - w->lang.range[i].start <
+			      w->lang.range[i].end - w->lang.range[i].start)
+		      << i;
+	return in & w->lang.ruby.outer;
+}
+
+/* The frame that vm_exec_core() executes, 0 if that is not known (yet), or the frame is rb_vm_exec(). */
+WALK_INLINE void ruby_enter(struct ms_walk *w)
+{
+	__u64 at = (w->lang_native & MS_FRAME_ADDR_MASK) - w->lang.range[0].start;
+	__u32 reg = w->lang.ruby.cfp_reg;
+
+	w->lang_reg = 0;
+	if (reg >= MS_N_REGS || !(w->known >> reg & 1) || ruby_is_outer(w) ||
+	    (w->lang_exact && at < w->lang.ruby.ready))
+		return;
+	WALK_OPAQUE(reg);
+	w->lang_reg = w->regs[reg % MS_N_REGS];
+}
+
+/* Before the first frame of a run. false: it has none. */
+WALK_INLINE bool ruby_run(struct ms_walk *w, struct lang_link *link)
+{
+	bool inner = w->lang_inner;
+	__u64 at = w->lang_reg;
+
+	w->lang_inner = 0;
+	if (ruby_is_outer(w))
+		return !inner;
+	w->lang_inner = !!w->lang.ruby.outer;
+	if (!at || at >= w->lang_at)
+		return true;
+	/* What it executed has been popped: its last frame, or one of several? */
+	if (at + w->lang.ruby.frame_bytes != w->lang_at || walk_chain_is_copied(w) ||
+	    !ruby_load(w, at, link)) {
+		lang_mismatch(w);
+		return false;
+	}
+	return !link->boundary;
+}
+
+/*
+ * Are the frames from `at` on, to the end of the VM stack, all of C? Then no rb_vm_exec() is to come for them: a fiber's may be
+ * entered in C, as an Enumerator's is.
+ */
+WALK_INLINE bool ruby_is_tail(struct ms_walk *w, __u64 at)
+{
+	__u64 pc;
+
+	for (int i = 0; i < RUBY_TAIL && at; i++) {
+		if (walk_chain_is_copied(w) ? !walk_chain_is_of_c(w, at)
+					    : !walk_read(w, &pc, sizeof(pc), at + RUBY_FRAME_PC) || pc)
+			return false;
+		at += w->lang.ruby.frame_bytes;
+		at = at < w->lang_entry ? at : 0;
+	}
+	return !at;
+}
+
+WALK_INLINE int ruby_next(struct ms_walk *w)
+{
+	struct lang_link link = {};
+	__u64 at = w->lang_at;
+	int copied;
+
+	if (w->lang_running == RUBY_RUN_ENDED || (w->lang_running == RUBY_RUN_TAIL && !at))
+		return LANG_NONE;
+	if (w->lang_running == RUBY_RUN_BEGINS) {
+		if (!ruby_run(w, &link))
+			return LANG_NONE;
+		w->lang_running = RUBY_RUN;
+	}
+	if (!at) {
+		lang_mismatch(w);
+		return LANG_NONE;
+	}
+	copied = walk_chain_link(w, at, &link);
+	if (copied == CHAIN_LOST || (copied == CHAIN_NONE && !ruby_load(w, at, &link)))
+		return lang_lose(w, MS_LOST_FRAME);
+	w->lang_at = link.previous;
+	if (w->lang_running == RUBY_RUN && link.boundary && at >= w->lang_reg)
+		w->lang_running = ruby_is_tail(w, w->lang_at) ? RUBY_RUN_TAIL : RUBY_RUN_ENDED;
+	return w->lang_words[0] ? LANG_FRAME : LANG_SKIP;
+}
+
+#endif

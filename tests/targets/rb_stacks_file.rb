@@ -1,0 +1,5 @@
+# Loaded by rb_stacks.rb again and again.
+work
+class Loaded
+  work
+end

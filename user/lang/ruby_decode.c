@@ -1,0 +1,206 @@
+/*
+ * A frame of Ruby's as the walk recorded it, to function, file and line: by a method entry, which has the iseq, or
+ * the C method, and the class; or by an iseq (blocks, bodies of classes and files). What was freed meanwhile is known by the
+ * object's type and the cookie, read before and after.
+ *
+ *   method entry   flags:8 class:8 def:8 id:8 owner:8        def: type:4 … iseq:8 … id:8 at 32
+ *   iseq           flags:8 … body:8 at 16                    body: type:4 size:4 code:8 … path:8 base:8 label:8 line at 64
+ */
+#include "abi.h"
+#include "lang/ruby.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	ENTRY_WORDS = 5,
+	IMEMO_ENTRY = 0x601a,
+	IMEMO_ISEQ = 0x701a,
+	IMEMO_MASK = 0xf01f,
+	DEF_ISEQ = 8,
+	DEF_ID = 32,
+	DEF_TYPE_MASK = 0xf,
+	DEF_TYPE_ISEQ = 0,
+	ISEQ_BODY = 16,
+	BODY_PATH = 64,
+	BODY_BYTES = 96,
+	/* enum iseq_type, and how far such code may be nested. */
+	TYPE_EVAL = 6,
+	PARENTS_MAX = 16,
+};
+
+struct code {
+	bool method, in_c;
+	uint64_t entry[ENTRY_WORDS], iseq;
+	uint64_t iseq_flags, body;
+	uint64_t head[BODY_BYTES / 8];
+};
+
+static bool read_iseq(const struct lang_memory *mem, struct code *code)
+{
+	return lang_read(mem, code->iseq, &code->iseq_flags, sizeof(code->iseq_flags)) &&
+	       lang_read(mem, code->iseq + ISEQ_BODY, &code->body, sizeof(code->body)) &&
+	       lang_read(mem, code->body, code->head, sizeof(code->head));
+}
+
+static bool read_code(const struct lang_memory *mem, uint64_t at, uint32_t instr, struct code *code)
+{
+	uint32_t type;
+
+	memset(code, 0, sizeof(*code));
+	code->method = instr & MS_RUBY_METHOD;
+	code->in_c = instr & MS_RUBY_CFUNC;
+	code->iseq = at;
+	if (code->method) {
+		if (!lang_read(mem, at, code->entry, sizeof(code->entry)))
+			return false;
+		if (code->in_c)
+			return true;
+		if (!lang_read(mem, code->entry[2], &type, sizeof(type)) ||
+		    (type & DEF_TYPE_MASK) != DEF_TYPE_ISEQ ||
+		    !lang_read(mem, code->entry[2] + DEF_ISEQ, &code->iseq, sizeof(code->iseq)))
+			return false;
+	}
+	return read_iseq(mem, code);
+}
+
+static bool is_the_one(const struct code *code, uint64_t at_word)
+{
+	uint64_t cookie;
+
+	if (code->method)
+		cookie =
+			ms_ruby_cookie(code->entry[2], code->entry[4], code->in_c ? 0 : code->iseq);
+	else
+		cookie = ms_ruby_cookie(code->body, code->head[1], code->head[0] >> 32);
+	return cookie == (at_word >> 32 & MS_LANG_COOKIE_MASK) &&
+	       (!code->method || (code->entry[0] & IMEMO_MASK) == IMEMO_ENTRY) &&
+	       (code->in_c || (code->iseq_flags & IMEMO_MASK) == IMEMO_ISEQ);
+}
+
+/* The label of an iseq: of code that is evaluated, from 3.4 on that of the code around it. */
+static int read_label(const struct ruby_rt *ruby, const struct lang_memory *mem,
+		      const struct code *code, uint64_t *ret_string)
+{
+	struct code at = *code;
+
+	for (int i = 0; i < PARENTS_MAX; i++) {
+		uint32_t type = (uint32_t)at.head[0];
+
+		*ret_string = at.head[BODY_PATH / 8 + 2];
+		if (!ruby->parent || type != TYPE_EVAL)
+			return 0;
+		if (!lang_read(mem, at.body + ruby->parent, &at.iseq, sizeof(at.iseq)))
+			return -EIO;
+		if (!at.iseq)
+			return 0;
+		if (!read_iseq(mem, &at))
+			return -EIO;
+	}
+	return 0;
+}
+
+/* "Class#", "Class." or, of a class without a name, nothing. */
+static int read_owner(const struct ruby_rt *ruby, const struct lang_memory *mem, uint64_t owner,
+		      struct lang_frame *frame)
+{
+	uint64_t string;
+	size_t len;
+	bool own;
+	int r = ruby_class(ruby, mem, owner, &string, &own);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = ruby_text(ruby, mem, string, frame->function, sizeof(frame->function),
+			      &frame->cut);
+	len = strlen(frame->function);
+	if (r == 0 && len + 2 < sizeof(frame->function))
+		memcpy(frame->function + len, own ? "." : "#", 2);
+	return r;
+}
+
+static int read_function(const struct ruby_rt *ruby, const struct lang_memory *mem,
+			 const struct code *code, struct lang_frame *frame)
+{
+	uint64_t string, id;
+	int r = code->in_c ? 0 : read_label(ruby, mem, code, &string);
+
+	if (r == 0 && code->method)
+		r = read_owner(ruby, mem, code->entry[4], frame);
+	if (r == 0 && code->in_c) {
+		if (!lang_read(mem, code->entry[2] + DEF_ID, &id, sizeof(id)))
+			return -EIO;
+		r = ruby_name(ruby, mem, id, &string);
+	}
+	return r < 0 ? r
+		     : ruby_text(ruby, mem, string, frame->function, sizeof(frame->function),
+				 &frame->cut);
+}
+
+/* A path, or the path as it was given and the real one, which code of eval() has not. */
+static int read_file(const struct ruby_rt *ruby, const struct lang_memory *mem, uint64_t path,
+		     struct lang_frame *frame)
+{
+	static const char eval[] = "(eval at ";
+	uint64_t flags, string = path;
+	size_t len;
+	int r;
+
+	if (!ruby_is_object(path) || !lang_read(mem, path, &flags, sizeof(flags)))
+		return -EIO;
+	if ((flags & RUBY_T_MASK) == RUBY_T_ARRAY) {
+		r = ruby_element(mem, path, 1, &string);
+		if (r == 0 && !ruby_is_object(string))
+			r = ruby_element(mem, path, 0, &string);
+		if (r < 0)
+			return r;
+	}
+	r = ruby_text(ruby, mem, string, frame->file, sizeof(frame->file), &frame->cut);
+	len = strlen(frame->file);
+	/* Code of eval() is "(eval at FILE:LINE)" from 3.3 on. */
+	if (r == 0 && !strncmp(frame->file, eval, sizeof(eval) - 1) &&
+	    frame->file[len - 1] == ')') {
+		memmove(frame->file, frame->file + sizeof(eval) - 1, len - sizeof(eval) + 1);
+		frame->file[len - sizeof(eval)] = '\0';
+	}
+	return r;
+}
+
+static int read_place(const struct ruby_rt *ruby, const struct lang_memory *mem,
+		      const struct code *code, uint32_t instr, struct lang_frame *frame)
+{
+	uint32_t at = instr & MS_RUBY_AT;
+	int64_t line = at == MS_RUBY_AT ? 0 : ruby_line(ruby, mem, code->body, at);
+	uint64_t first = code->head[BODY_PATH / 8 + 3];
+
+	if (line < 0)
+		return (int)line;
+	first = ruby->tagged_line ? first >> 1 : (uint32_t)first;
+	frame->line = (uint32_t)line;
+	frame->first_line = first <= INT32_MAX ? (uint32_t)first : 0;
+	return read_file(ruby, mem, code->head[BODY_PATH / 8], frame);
+}
+
+enum lang_decoded ruby_decode(const struct lang_runtime *rt, const struct lang_memory *mem,
+			      const uint64_t words[2], struct lang_frame *ret_frame)
+{
+	uint64_t at = words[0] & MS_FRAME_ADDR_MASK;
+	uint32_t instr = (uint32_t)words[1];
+	struct lang_frame frame = { 0 };
+	struct code code, after;
+	int r;
+
+	if (!at || !read_code(mem, at, instr, &code) || !is_the_one(&code, words[1]))
+		return LANG_GONE;
+	r = read_function(&rt->ruby, mem, &code, &frame);
+	if (r == 0 && !code.in_c)
+		r = read_place(&rt->ruby, mem, &code, instr, &frame);
+	if (!read_code(mem, at, instr, &after) || memcmp(&code, &after, sizeof(code)) != 0)
+		return LANG_GONE;
+	if (r < 0)
+		return r == -EIO ? LANG_GONE : LANG_DAMAGED;
+	*ret_frame = frame;
+	return LANG_DECODED;
+}
