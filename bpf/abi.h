@@ -101,7 +101,8 @@ struct ms_total_key {
 	__u8 state;   /* enum ms_state  */
 	__u8 memory;  /* enum ms_memory_kind; only of MS_GROWTH */
 	__u8 pad;
-	__u32 bucket; /* time bucket: (now - start) / cfg_bucket_ns; 0 when off */
+	__u32 bucket; /* of on-CPU and off-CPU: labels of the program's own (struct ms_labels_rec), 0: none; of
+		       * allocations: time bucket, (now - start) / cfg_bucket_ns, 0 when off */
 };
 
 /*
@@ -138,6 +139,25 @@ enum ms_event_kind {
 	MS_EV_RESULT,  /* struct ms_result_rec  */
 	MS_EV_CALL,    /* struct ms_call_rec    */
 	MS_EV_CHAIN,   /* struct ms_chain_rec   */
+	MS_EV_LABELS,  /* struct ms_labels_rec  */
+};
+
+/* What user space knows of Go's runtime in a process. Offsets in bytes. */
+struct ms_go {
+	__u64 start_ns;
+	__u32 exec_id;
+	__s32 tls;    /* from the thread's base to the address of its g */
+	__u16 g_m, m_curg, g_labels;
+	__u16 pad[5];
+};
+
+/* Labels that a program has set for what it does, when first seen: user space reads them. */
+struct ms_labels_rec {
+	__u32 kind; /* MS_EV_LABELS */
+	__u32 set;  /* as in totals */
+	struct ms_proc proc;
+	__u64 at;     /* a map of Go's                                   */
+	__u64 cookie; /* its second word: flags, size and hash seed      */
 };
 
 /* An addition that the totals had no room for. */
@@ -441,6 +461,8 @@ struct ms_thread {
 	__u64 owned_ns;              /* … and since when that is so                          */
 	__u32 owner;                 /* of `lock`; 0: not known                              */
 	__u32 ns_tid;                /* its number in its own pid namespace; 0: not asked for */
+	__u32 labels;                /* when it left the CPU: as in struct ms_labels_rec; 0: none */
+	__u32 pad;
 	__u32 as_gen;
 	__u8 state; /* enum ms_run_state */
 	__u8 often; /* it switches often: sampled when it next comes to a CPU */
@@ -700,7 +722,9 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 184);
+MS_ASSERT(sizeof(struct ms_thread) == 192);
+MS_ASSERT(sizeof(struct ms_go) == 32);
+MS_ASSERT(sizeof(struct ms_labels_rec) == 40);
 MS_ASSERT(sizeof(struct ms_wait_site) == 88);
 MS_ASSERT(sizeof(struct ms_sampled_thread) == 176 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
 MS_ASSERT(sizeof(struct ms_reassigned_rec) == 128);

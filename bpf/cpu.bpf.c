@@ -6,6 +6,7 @@
 #include "bench.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "labels.bpf.h"
 #include "locks.bpf.h"
 #include "sample_weight.h"
 #include "stack.bpf.h"
@@ -51,7 +52,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 #endif
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
-	key.bucket = emit_bucket(now_ns);
+	key.bucket = labels_now(&key.proc);
 	if (cfg_user_stacks)
 		stack_capture(ctx, &of, &key.user);
 	of.flags = MS_STACK_KERNEL;

@@ -162,6 +162,24 @@ struct {
 	__type(value, struct ms_thread);
 } threads __weak SEC(".maps");
 
+/* Go's runtime in each process, by tgid. Written by user space; full: labels of the process are missing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct ms_go);
+} go_runtimes __weak SEC(".maps");
+
+/* Sets of labels that user space has been told of, tgid << 32 | set, in slot set % N_LABELS_TOLD. An array, since an
+ * NMI may interrupt whoever writes to it. */
+#define N_LABELS_TOLD 4096
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, N_LABELS_TOLD);
+	__type(key, __u32);
+	__type(value, __u64);
+} labels_told __weak SEC(".maps");
+
 /* Threads whose process is in a pid namespace of its own, by the number that they have there: the tid. Written where
  * `threads` is; full: the oldest is forgotten, and is no owner of a lock any more. */
 struct ns_thread {

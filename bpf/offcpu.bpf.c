@@ -16,6 +16,7 @@
 #include "bench.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "labels.bpf.h"
 #include "locks.bpf.h"
 #include "stack.bpf.h"
 #include "wait_sampler.bpf.h"
@@ -25,7 +26,7 @@
 #define TASK_DEAD_STATE    0x80 /* linux/sched.h: TASK_DEAD */
 
 static __always_inline void wait_emit(const struct ms_thread *t, const struct task_struct *task,
-				      __u32 tid, enum ms_state state, __u64 now_ns, __u64 ns)
+				      __u32 tid, enum ms_state state, __u64 ns)
 {
 	struct wait_begun *w = wait_begun_here();
 
@@ -36,7 +37,7 @@ static __always_inline void wait_emit(const struct ms_thread *t, const struct ta
 	w->key.state = state;
 	w->key.tid = tid;
 	w->key.as_gen = t->as_gen;
-	w->key.bucket = emit_bucket(now_ns);
+	w->key.bucket = t->labels;
 	w->key.proc = t->proc;
 	w->key.user = t->user;
 	w->key.kernel = t->kernel;
@@ -97,12 +98,12 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 		runnable_from = t->wake_ns ?: in_ns;
 		t->blocked_ns += runnable_from - t->since_ns;
 		if (in_bounds)
-			wait_emit(t, task, tid, MS_BLOCKED, now_ns, runnable_from - t->since_ns);
+			wait_emit(t, task, tid, MS_BLOCKED, runnable_from - t->since_ns);
 	}
 	if (in_ns > runnable_from) {
 		t->runnable_ns += in_ns - runnable_from;
 		if (in_bounds)
-			wait_emit(t, task, tid, MS_RUNNABLE, now_ns, in_ns - runnable_from);
+			wait_emit(t, task, tid, MS_RUNNABLE, in_ns - runnable_from);
 	}
 	if (t->lock | t->owned && in_bounds) {
 		const struct off_cpu off = { since_ns, in_ns, runnable_from - since_ns, 1 };
@@ -137,7 +138,7 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 		return;
 	t->blocked_ns += t->wake_ns - t->since_ns;
 	if (wait_in_bounds(t->wake_ns - t->since_ns))
-		wait_emit(t, task, tid, MS_BLOCKED, now_ns, t->wake_ns - t->since_ns);
+		wait_emit(t, task, tid, MS_BLOCKED, t->wake_ns - t->since_ns);
 }
 
 /* A tracer is its tracee's parent. A thread stopped by a debugger is blocked like any other. */
@@ -232,6 +233,7 @@ static __always_inline void switch_out_taken(struct wait_begun *w, struct ms_thr
 	t->user = w->user;
 	t->kernel = w->kernel;
 	t->as_gen = w->as_gen;
+	t->labels = labels_now(&w->proc);
 	lock_switch_out(w, prev, t, tid, blocked, w->now_ns);
 }
 

@@ -118,4 +118,35 @@ def go_and_c_are_on_one_stack_in_a_position_independent_program():
     calls("-buildmode=pie")
 
 
+@once
+def labelled():
+    child = Child([build("go_labels")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    r, _ = record(["-p", child.pid], lambda: has_worked(child.pid, WORK_SEC), "-F", 499)
+    child.end()
+    return r
+
+
+@fact
+def samples_have_the_labels_that_the_program_set():
+    p = labelled().profile("oncpu")
+    total = p.sum("samples/count", "main.spin")
+    if total < 100:
+        skip(f"only {total} samples: the machine is busy")
+    # Of what it computes in a round.
+    for share, labels in ((0.6, {"endpoint": "/search"}), (0.2, {"endpoint": "/cart"}), (0.2, {"user": "anna"})):
+        share_of(p.sum("samples/count", "main.spin", **labels) / total, share, total, f"samples under {labels}")
+    check(p.sum("samples/count", "main.spin", endpoint="/sleep") == 0, "it computes under the label of its sleep")
+
+
+@fact
+def go_tool_pprof_focuses_on_labels_of_the_program():
+    need("go")
+    r = labelled()
+    text = subprocess.run([tool("go"), "tool", "pprof", "-tags", r.path("oncpu.pb.gz")], capture_output=True, text=True,
+                          env={**os.environ, "HOME": scratch("home")}, check=False).stdout
+    for part in ("endpoint:", "/search", "/cart", "user:", "anna"):
+        check(part in text, f"{part!r} is not in {text[:600]!r}")
+
+
 main()

@@ -218,6 +218,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		on_chain(d, data, len);
 	else if (kind == MS_EV_SAMPLE && len >= sizeof(struct ms_sample_rec))
 		hand_over(d, DRAIN_SAMPLE, data, NULL);
+	else if (kind == MS_EV_LABELS && len >= sizeof(struct ms_labels_rec))
+		hand_over(d, DRAIN_LABELS, data, NULL);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))
 		on_sent(d, data);
 	else if (kind == MS_EV_RESULT && len >= sizeof(struct ms_result_rec))

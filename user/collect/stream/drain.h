@@ -33,6 +33,7 @@ struct drain;
  *   DRAIN_STACK       a stack record              its frames, as many words as it says
  *   DRAIN_DEFERRED    a deferred record           as many bytes of a stack, to be walked here
  *   DRAIN_CHAIN       a chain record              its links: frames of a language of the deferred record to come
+ *   DRAIN_LABELS      a record of a set of labels
  *   DRAIN_TOTAL       a total                     its key
  *   DRAIN_THREAD      a thread                    uint32_t: its tid
  *   DRAIN_REST        a total                     its key: waits of a thread that switches often, which
@@ -40,7 +41,7 @@ struct drain;
  */
 enum drain_kind {
 	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_CHAIN, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
-	DRAIN_BURST, DRAIN_RESULT, DRAIN_CALL, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, N_DRAIN_KINDS,
+	DRAIN_BURST, DRAIN_RESULT, DRAIN_CALL, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, DRAIN_LABELS, N_DRAIN_KINDS,
 };
 
 /* A control group that was made. */

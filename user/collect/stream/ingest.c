@@ -93,6 +93,12 @@ void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ct
 	in->container_ctx = ctx;
 }
 
+void ingest_on_own_labels(struct ingest *in, ingest_own_labels_fn fn, void *ctx)
+{
+	in->own_labels = fn;
+	in->own_labels_ctx = ctx;
+}
+
 static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
 {
 	struct raw_stack *raw;
@@ -323,7 +329,8 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 {
 	struct thread_key k;
 	struct thread_labels *lab;
-	struct label set[8] = { { .key = in->key_pid, .num = p->tgid }, { .key = in->key_comm } };
+	struct label set[8 + INGEST_OWN_LABELS] = { { .key = in->key_pid, .num = p->tgid },
+						    { .key = in->key_comm } };
 	uint32_t n = 2;
 	labels_id labels;
 	const char *name;
@@ -332,6 +339,7 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 	k.proc = proc;
 	k.tid = (uint64_t)p->tgid << 32 | tid;
 	k.memory = memory;
+	k.own = in->own;
 	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
 	if (lab)
 		return lab->labels;
@@ -355,6 +363,10 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 		set[n++] = (struct label){ .key = in->key_memory,
 					   .str = dict_string(in->dict, memory) };
 	n = whose(in, p, cgroup_id, set, n);
+	if (in->own && in->own_labels)
+		n += in->own_labels(in->own_labels_ctx,
+				    &(struct proc_id){ p->tgid, p->exec_id, p->start_ns }, in->own,
+				    set + n);
 	labels = dict_labels(in->dict, set, n);
 	lab = hash_new(in->labels, key, &k);
 	if (lab) /* only a cache */
@@ -433,8 +445,10 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
 		in->stats.lost_stacks += total->count;
 	if (!proc)
 		in->stats.unknown_process += total->count;
+	in->own = key->source == MS_ONCPU || key->source == MS_OFFCPU ? key->bucket : 0;
 	labels = ingest_labels(in, proc, &key->proc, key->tid, total->cgroup_id,
 			       key->source == MS_GROWTH ? ingest_memory_name(key) : NULL);
+	in->own = 0;
 	ingest_report_stack(in, key, total->count);
 	switch (key->source) {
 	case MS_ONCPU:

@@ -37,6 +37,7 @@ struct thread_key {
 	const struct proc *proc;
 	uint64_t tid;
 	uint64_t name; /* of threads that are shown without a number */
+	uint64_t own;  /* labels of the program's own, 0: none          */
 	const char *memory;
 };
 
@@ -100,6 +101,9 @@ struct ingest {
 	uint32_t n_on_alloc;
 	ingest_container_fn container_of_process;
 	void *container_ctx;
+	ingest_own_labels_fn own_labels;
+	void *own_labels_ctx;
+	uint32_t own; /* of the total that is being added */
 	location_id scratch[2 * MS_MAX_FRAMES];
 };
 

@@ -14,6 +14,7 @@ static struct ms_total_key wait_key(uint32_t tid, const struct ms_thread *t, enu
 		.tid = tid,
 		.as_gen = t->as_gen,
 		.source = MS_OFFCPU,
+		.bucket = t->labels,
 		.state = (uint8_t)state,
 	};
 }
