@@ -30,12 +30,20 @@
 #define LOCK_KINDS  0xfffu /* of a mutex: its type, PI, robust, elision, protection, shared: bits 0 … 8 */
 #define LOCK_TID_MIN 4     /* where a mutex that changes hands looks like a rwlock, its kind is at the writer's place */
 
+#define LOCK_TID_MAX (1u << 22) /* PID_MAX_LIMIT */
+
 #define LOCK_WORDS 6
 
 /* Where LOCK_WORDS words of 4 bytes are to be read, for a futex. */
 LOCK_FN __u64 lock_words_of_futex(__u64 futex)
 {
 	return futex & ~7ULL;
+}
+
+/* 1: it may be an owner with a bit above it. Rust's parked threads expect all bits, which is no thread's number. */
+LOCK_FN int lock_names_owner(__u32 expected)
+{
+	return expected & FUTEX_HAS_WAITERS && (expected & FUTEX_TIDS) - 1 < LOCK_TID_MAX;
 }
 
 /* 1: a call of futex(2) with these arguments waits for a lock that may say who owns it. */
@@ -46,7 +54,7 @@ LOCK_FN int lock_is_wanted(__u32 op, __u32 expected)
 	if (command == FUTEX_OP_LOCK_PI || command == FUTEX_OP_LOCK_PI2)
 		return 1;
 	return (command == FUTEX_OP_WAIT || command == FUTEX_OP_WAIT_BITSET) &&
-	       (expected == 2 || expected == 3 || expected & FUTEX_HAS_WAITERS);
+	       (expected == 2 || expected == 3 || lock_names_owner(expected));
 }
 
 LOCK_FN __u64 lock_make(__u64 addr, enum ms_lock_kind kind)
@@ -70,7 +78,7 @@ LOCK_FN __u64 lock_recognize(__u64 futex, __u32 op, __u32 expected, const __u32 
 
 	*ret_owner = 0;
 	if (command == FUTEX_OP_LOCK_PI || command == FUTEX_OP_LOCK_PI2 ||
-	    expected & FUTEX_HAS_WAITERS) {
+	    lock_names_owner(expected)) {
 		*ret_owner = (futex & 4 ? words[1] : words[0]) & FUTEX_TIDS;
 		return lock_make(futex, MS_LOCK_WORD);
 	}

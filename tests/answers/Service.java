@@ -70,8 +70,6 @@ public class Service {
 
 	static void cachePut(long n) throws Exception {
 		cache.put(n % 1024, new byte[16384]);
-		if (n >= 1024)
-			Thread.sleep(0, 500000);
 	}
 
 	interface Work {
@@ -117,9 +115,13 @@ public class Service {
 			forever(Service::buildAnswer);
 			break;
 		case "cache":
-			for (long n = 0; n < 1024; n++)
+			/* So many that the heap has been collected several times: it has its size. */
+			for (long n = 0; n < 64 * 1024; n++)
 				cachePut(n);
-			forever(n -> cachePut(n + 1024));
+			forever(n -> {
+				cachePut(n);
+				Thread.sleep(0, 500000);
+			});
 			break;
 		case "idle":
 			break;

@@ -76,8 +76,10 @@ def build():
 
 
 def raise_priority(pid=0):
-    """Before other programs. A session is a group of the scheduler, where the kernel makes those (autogroup)."""
-    os.setpriority(os.PRIO_PROCESS, pid, FIRST)
+    """Before other programs, all its threads. A session is a group of the scheduler, where the kernel makes those
+    (autogroup)."""
+    for tid in os.listdir(f"/proc/{pid}/task") if pid else [0]:
+        os.setpriority(os.PRIO_PROCESS, int(tid), FIRST)
     try:
         with open(f"/proc/{pid or os.getpid()}/autogroup", "w") as f:
             f.write(str(FIRST))
@@ -144,7 +146,7 @@ class Service:
             for pid in [self.process.pid] + faults.children(self.process.pid):
                 try:
                     raise_priority(pid)
-                except ProcessLookupError:
+                except (ProcessLookupError, FileNotFoundError):
                     pass  # it has ended
 
     def put_faults(self, row, scratch):

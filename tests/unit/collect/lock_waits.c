@@ -85,6 +85,9 @@ static void the_owner_of_a_pi_futex_is_in_it(void **state)
 	assert_true(lock_words_at(lock_make(0x1004, MS_LOCK_WORD)) == 0x1000);
 	/* A robust mutex, by the value that its waiter expects. */
 	assert_true(lock_is_wanted(FUTEX_OP_WAIT, FUTEX_HAS_WAITERS | 4711));
+	/* A thread of Rust that is parked waits while the word is -1: for no lock. */
+	assert_false(lock_is_wanted(FUTEX_OP_WAIT_BITSET | 128, UINT32_MAX));
+	assert_false(lock_is_wanted(FUTEX_OP_WAIT, FUTEX_HAS_WAITERS));
 }
 
 static void waits_for_conditions_and_threads_are_for_no_lock(void **state)
