@@ -185,8 +185,9 @@ static int64_t place_in(const struct v8_reader *r, uint64_t bytecodes, int64_t o
 static int64_t interpreted_offset(const struct v8_reader *r, uint32_t at)
 {
 	/* Frames have it from the pointer to the array on. */
-	return at == MS_V8_AT || at + 2 < r->rt->bytecodes_data ? V8_NOWHERE
-								 : (int64_t)at + 1 - r->rt->bytecodes_data;
+	return at == MS_V8_AT || at + 2 < r->rt->bytecodes_data
+		       ? V8_NOWHERE
+		       : (int64_t)at + 1 - r->rt->bytecodes_data;
 }
 
 static int64_t baseline_place(const struct v8_reader *r, uint64_t shared, uint64_t *bytecodes,
