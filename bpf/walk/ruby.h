@@ -56,7 +56,7 @@ enum ruby_run {
 WALK_INLINE bool ruby_begin(struct ms_walk *w, __u64 ec)
 {
 	const struct ms_ruby *r = &w->lang.ruby;
-	__u64 stack, end, start, bytes, sp = w->regs[MS_WALK_SP];
+	__u64 stack, end, sp = w->regs[MS_WALK_SP];
 
 	if (!lang_buf_read(w, ec, RUBY_EC_BYTES))
 		return false;
@@ -67,13 +67,11 @@ WALK_INLINE bool ruby_begin(struct ms_walk *w, __u64 ec)
 	if (w->lang_at < stack || w->lang_at > end || end >= MS_USER_TOP)
 		return false;
 	/* One word for all threads: that of who has the GVL. It is this thread's if it is on its C stack. */
-	if (r->stack_start) {
-		if (!walk_read(w, &start, sizeof(start), ec + r->stack_start) ||
-		    !walk_read(w, &bytes, sizeof(bytes), ec + r->stack_bytes) || sp > start ||
-		    sp < start - bytes)
-			return false;
-	}
-	return true;
+	if (!r->stack_start)
+		return true;
+	return lang_buf_read(w, ec + r->stack_start, r->stack_bytes + 8 - r->stack_start) &&
+	       sp <= lang_buf_word(w, 0) &&
+	       sp >= lang_buf_word(w, 0) - lang_buf_word(w, r->stack_bytes - r->stack_start);
 }
 
 /* The entry of the method that the environment names at `at`, into w->lang_buf. 0: none. */
@@ -124,23 +122,23 @@ WALK_INLINE void ruby_by_method(struct ms_walk *w, __u64 method)
 			   MS_RUBY_METHOD | (__u32)w->lang_words[1]);
 }
 
-/* Reads the frame at `at`: its words into w->lang_words, none for one that is not shown. What is read is kept there, and not on
+/* Reads the frame at `at`: its words into w->lang_words, none for one that is not shown, and its link. What is read is kept there, and not on
  * the program's stack, of which there is little. */
-WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at, struct lang_link *ret_link)
+WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at)
 {
 	__u64 method, flags;
 
 	if (!lang_buf_read(w, at, RUBY_FRAME_BYTES))
 		return false;
 	at += w->lang.ruby.frame_bytes;
-	ret_link->previous = at < w->lang_entry ? at : 0;
+	w->lang_previous = at < w->lang_entry ? at : 0;
 	w->lang_words[0] = lang_buf_word(w, RUBY_FRAME_ISEQ);
 	w->lang_words[1] = lang_buf_word(w, RUBY_FRAME_PC);
 	if (!lang_buf_read(w, lang_buf_word(w, RUBY_FRAME_EP) - RUBY_ENV_BEFORE, RUBY_ENV_BYTES))
 		return false;
 	method = lang_buf_word(w, 0);
 	flags = lang_buf_word(w, RUBY_ENV_BEFORE);
-	ret_link->boundary = !!(flags & RUBY_FINISH);
+	w->lang_boundary = !!(flags & RUBY_FINISH);
 	if ((flags & RUBY_MAGIC) == RUBY_CFUNC) {
 		method = ruby_entry(w, method);
 		ruby_words(w, method, ms_ruby_cookie(lang_buf_word(w, 16), lang_buf_word(w, 32), 0),
@@ -172,39 +170,43 @@ WALK_INLINE bool ruby_is_outer(const struct ms_walk *w)
 	return in & w->lang.ruby.outer;
 }
 
-/* The frame that vm_exec_core() executes, 0 if that is not known (yet), or the frame is rb_vm_exec(). */
+/* The register that has the frame which vm_exec_core() executes. */
 WALK_INLINE void ruby_enter(struct ms_walk *w)
 {
-	__u64 at = (w->lang_native & MS_FRAME_ADDR_MASK) - w->lang.range[0].start;
 	__u32 reg = w->lang.ruby.cfp_reg;
 
 	w->lang_reg = 0;
-	if (reg >= MS_N_REGS || !(w->known >> reg & 1) || ruby_is_outer(w) ||
-	    (w->lang_exact && at < w->lang.ruby.ready))
+	if (reg >= MS_N_REGS || !(w->known >> reg & 1))
 		return;
 	WALK_OPAQUE(reg);
 	w->lang_reg = w->regs[reg % MS_N_REGS];
 }
 
 /* Before the first frame of a run. false: it has none. */
-WALK_INLINE bool ruby_run(struct ms_walk *w, struct lang_link *link)
+WALK_INLINE bool ruby_run(struct ms_walk *w)
 {
 	bool inner = w->lang_inner;
-	__u64 at = w->lang_reg;
 
 	w->lang_inner = 0;
-	if (ruby_is_outer(w))
+	if (ruby_is_outer(w)) {
+		w->lang_reg = 0;
 		return !inner;
+	}
 	w->lang_inner = !!w->lang.ruby.outer;
-	if (!at || at >= w->lang_at)
+	/* It has not been set yet. */
+	if (w->lang_exact &&
+	    (w->lang_native & MS_FRAME_ADDR_MASK) - w->lang.range[0].start < w->lang.ruby.ready)
+		w->lang_reg = 0;
+	if (!w->lang_reg || w->lang_reg >= w->lang_at)
 		return true;
 	/* What it executed has been popped: its last frame, or one of several? */
-	if (at + w->lang.ruby.frame_bytes != w->lang_at || walk_chain_is_copied(w) ||
-	    !ruby_load(w, at, link)) {
+	if (w->lang_reg + w->lang.ruby.frame_bytes != w->lang_at || walk_chain_is_copied(w) ||
+	    !walk_read(w, &w->lang_words[0], sizeof(__u64), w->lang_reg + RUBY_FRAME_EP) ||
+	    !walk_read(w, &w->lang_words[1], sizeof(__u64), w->lang_words[0])) {
 		lang_mismatch(w);
 		return false;
 	}
-	return !link->boundary;
+	return !(w->lang_words[1] & RUBY_FINISH);
 }
 
 /*
@@ -213,11 +215,9 @@ WALK_INLINE bool ruby_run(struct ms_walk *w, struct lang_link *link)
  */
 WALK_INLINE bool ruby_is_tail(struct ms_walk *w, __u64 at)
 {
-	__u64 pc;
-
 	for (int i = 0; i < RUBY_TAIL && at; i++) {
 		if (walk_chain_is_copied(w) ? !walk_chain_is_of_c(w, at)
-					    : !walk_read(w, &pc, sizeof(pc), at + RUBY_FRAME_PC) || pc)
+					    : !lang_buf_read(w, at + RUBY_FRAME_PC, sizeof(__u64)) || lang_buf_word(w, 0))
 			return false;
 		at += w->lang.ruby.frame_bytes;
 		at = at < w->lang_entry ? at : 0;
@@ -225,16 +225,30 @@ WALK_INLINE bool ruby_is_tail(struct ms_walk *w, __u64 at)
 	return !at;
 }
 
+/* The frame at `at`, from where it is or from its copy. */
+WALK_INLINE bool ruby_frame(struct ms_walk *w, __u64 at)
+{
+#ifdef WALK_CHAINS
+	struct lang_link link = {};
+	int copied = walk_chain_link(w, at, &link);
+
+	if (copied != CHAIN_NONE) {
+		w->lang_previous = link.previous;
+		w->lang_boundary = link.boundary;
+		return copied == CHAIN_COPIED;
+	}
+#endif
+	return ruby_load(w, at);
+}
+
 WALK_INLINE int ruby_next(struct ms_walk *w)
 {
-	struct lang_link link = {};
 	__u64 at = w->lang_at;
-	int copied;
 
 	if (w->lang_running == RUBY_RUN_ENDED || (w->lang_running == RUBY_RUN_TAIL && !at))
 		return LANG_NONE;
 	if (w->lang_running == RUBY_RUN_BEGINS) {
-		if (!ruby_run(w, &link))
+		if (!ruby_run(w))
 			return LANG_NONE;
 		w->lang_running = RUBY_RUN;
 	}
@@ -242,11 +256,10 @@ WALK_INLINE int ruby_next(struct ms_walk *w)
 		lang_mismatch(w);
 		return LANG_NONE;
 	}
-	copied = walk_chain_link(w, at, &link);
-	if (copied == CHAIN_LOST || (copied == CHAIN_NONE && !ruby_load(w, at, &link)))
+	if (!ruby_frame(w, at))
 		return lang_lose(w, MS_LOST_FRAME);
-	w->lang_at = link.previous;
-	if (w->lang_running == RUBY_RUN && link.boundary && at >= w->lang_reg)
+	w->lang_at = w->lang_previous;
+	if (w->lang_running == RUBY_RUN && w->lang_boundary && at >= w->lang_reg)
 		w->lang_running = ruby_is_tail(w, w->lang_at) ? RUBY_RUN_TAIL : RUBY_RUN_ENDED;
 	return w->lang_words[0] ? LANG_FRAME : LANG_SKIP;
 }

@@ -230,7 +230,10 @@ WALK_INLINE bool lang_chain_load(struct ms_walk *w, __u64 at, struct lang_link *
 	case MS_LANG_PERL:
 		return perl_load(w, at, ret_link);
 	case MS_LANG_RUBY:
-		return ruby_load(w, at, ret_link);
+		if (!ruby_load(w, at))
+			return false;
+		*ret_link = (struct lang_link){ w->lang_previous, w->lang_boundary };
+		return true;
 	default:
 		return false;
 	}

@@ -19,7 +19,8 @@
 #define LESS_PART 0.7 /* of what a quarter of the work took, the next takes at most               */
 #define LEFT_PART 0.03 /* … or of what it holds: the last that there is to learn                  */
 #define WORK_R2   0.5 /* of what does not rise on the whole: so much is explained by work          */
-#define WOULD_SHOW 4 /* times the height that the private memory reached: growth that it would show */
+#define WOULD_SHOW                                                                                 \
+	4 /* times the height that the private memory reached: growth that it would show */
 #define RATE_PART                                                                                  \
 	0.02 /* of the time: a rate is that of so much                                   */
 #define PLACE_BYTES 80 /* of names, in sentences                                                  */
@@ -32,9 +33,9 @@ bool growth_is_leak(enum growth_says says)
 const char *growth_name(enum growth_says says)
 {
 	static const char *const names[N_GROWTHS] = {
-		[GROWTH_LEAK] = "leak",      [GROWTH_LEAK_IDLE] = "idle",
-		[GROWTH_LEAK_WORK] = "work", [GROWTH_FOLLOWS] = "follows",
-		[GROWTH_FILLS] = "fills",    [GROWTH_STOPPED] = "stopped",
+		[GROWTH_LEAK] = "leak",         [GROWTH_LEAK_IDLE] = "idle",
+		[GROWTH_LEAK_WORK] = "work",    [GROWTH_FOLLOWS] = "follows",
+		[GROWTH_FILLS] = "fills",       [GROWTH_STOPPED] = "stopped",
 		[GROWTH_REPLACES] = "replaces",
 	};
 
@@ -571,11 +572,11 @@ void leak_sentence(const struct run_summary *s, const struct summary_leak *leak,
 				       PLACE_BYTES, place_of(leak),
 				       unit_bytes((int64_t)leak->changed).s, leak->since_s);
 	else if (leak->says == GROWTH_REPLACES)
-		len = (size_t)snprintf(buf, size,
-				       "%.*s has %s more than at the start, and the process has not: it takes the "
-				       "place of what was there before: no leak",
-				       PLACE_BYTES, place_of(leak),
-				       unit_bytes((int64_t)leak->changed).s);
+		len = (size_t)snprintf(
+			buf, size,
+			"%.*s has %s more than at the start, and the process has not: it takes the "
+			"place of what was there before: no leak",
+			PLACE_BYTES, place_of(leak), unit_bytes((int64_t)leak->changed).s);
 	else
 		len = put_rate(s, leak, buf, size);
 	if (len + 3 >= size)

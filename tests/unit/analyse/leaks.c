@@ -447,7 +447,8 @@ static void what_takes_the_place_of_older_memory_is_no_leak(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 100; i++)
 		level[i] = (struct point){ i, 0 };
-	s.memory = (struct trend_rise){ .known = true, .base = 67956, .last = 67936, .peak = 67984 };
+	s.memory =
+		(struct trend_rise){ .known = true, .base = 67956, .last = 67936, .peak = 67984 };
 	s.shape = (struct trend_shape){ .kind = TREND_SHAPE_FLAT, .matters = 1024 };
 	s.alloc.n_leaks = 1;
 	*leak = line(70000, 0, level, 100);
@@ -456,7 +457,8 @@ static void what_takes_the_place_of_older_memory_is_no_leak(void **state)
 	assert_int_equal(s.alloc.n_no_leaks, 1);
 	assert_int_equal(s.alloc.no_leaks[0].says, GROWTH_REPLACES);
 	leak_sentence(&s, &s.alloc.no_leaks[0], text, sizeof(text));
-	assert_non_null(strstr(text, "handler has 6.6 MiB more than at the start, and the process has not"));
+	assert_non_null(strstr(
+		text, "handler has 6.6 MiB more than at the start, and the process has not"));
 	/* A process that breathes as far would not show it. */
 	s.alloc.n_leaks = 1;
 	s.alloc.n_no_leaks = 0;

@@ -42,7 +42,9 @@ static void put_no_leaks(const struct summary_alloc *a, struct sink *out)
 		}
 		if (l->says == GROWTH_REPLACES) {
 			cells_spaces(out, CELLS_LABEL_WIDTH);
-			sink_puts(out, "takes the place of what was there before: the process has not grown\n");
+			sink_puts(
+				out,
+				"takes the place of what was there before: the process has not grown\n");
 		}
 		put_work(l, out);
 	}
