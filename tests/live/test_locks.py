@@ -2,8 +2,8 @@
 
 import glob
 import os
+import signal
 import subprocess
-import time
 
 from harness import *
 
@@ -120,6 +120,33 @@ def threads_that_wait_for_each_other_since_before_the_run_are_named():
         equal(row["owner"], owner, "who holds it")
         # All of the run: it has no other wait.
         check(row["waited_ns"] >= 0.9 * run.summary()["duration_ns"], f"{row['waited_ns']} ns of {run.summary()['duration_ns']}")
+
+
+@fact
+def owners_in_a_pid_namespace_go_by_the_number_that_they_have_there():
+    need("unshare")
+    child = Child(["unshare", "-p", "-f", os.path.join(BUILD, "targets", "locks"), "mutex", str(HOLD_MS)],
+                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(command):
+        child.process.stdin.write(command + "\n")
+        child.process.stdin.flush()
+        return list(iter(lambda: child.process.stdout.readline().strip(), "end"))
+
+    child.process.stdout.readline()
+    pid = children_of(child.pid)[0]
+    ask("go")
+    run = Run("-p", pid)
+    run.ready()
+    until(lambda: int(ask("tally")[0].split()[4]) >= WORKERS * 10, "the workers have waited")
+    run.stop()
+    run.must()
+    owner = int(ask("tally")[0].split()[2])
+    os.kill(pid, signal.SIGKILL)
+    child.end()
+    row = rows_of(run, pid)[0]
+    check(owner != pid and owner < 10, f"thread {owner} of {pid} is in no namespace of its own")
+    equal((row["name"], row["owner"], row["owner_name"], row["held_in"]), ("table_lock", owner, "keeper", "rebuild"), "lock and owner")
 
 
 # --- the GIL ---
