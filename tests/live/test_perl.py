@@ -49,7 +49,7 @@ def lang_frames(sample):
 
 @once
 def everywhere():
-    children = [Perl(path, False) for path in perls()]
+    children = [Perl(path, path == "/usr/bin/perl") for path in perls()]
     for child in children:
         check(child.is_ready.wait(READY_SEC), f"{child.path} was not ready in time")
     run = Run("-p", ",".join(str(c.pid) for c in children), "--alloc=exact", "--offcpu=exact", "-F", 999,
@@ -99,7 +99,9 @@ def compare(source, what, of_interest, at_least):
 
 
 def sleeps(sample, _truth):
-    return any(re.match("do_select$|core_sys_select", f.name) for f in sample.frames)
+    """In a place; the program itself looks at its input."""
+    return any(re.match("do_select$|core_sys_select", f.name) for f in sample.frames) and \
+        [f[0] for f in lang_frames(sample)] != ["(main) (perl_stacks.pl)"]
 
 
 def at_the_line(sample, truth):
@@ -134,6 +136,79 @@ def stacks_of_perl_are_whole():
         whole(run, source, 100, "Perl")
     langs = run.summary()["languages"]
     equal((langs["damaged"], langs["unreadable"]), (0, 0), "damaged frames, unreadable runtimes")
+
+
+def perl(code, *args):
+    path = scratch("program") + ".pl"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(code)
+    return at_work(Child([perls()[0], path, *args], **QUIET))
+
+
+# What each does is the same, and is all of Perl: so many rounds are so much time.
+SPLIT = """
+sub spin { my ($n) = @_; my $x = 0; for my $i (1 .. $n) { $x = ($x * 31 + $i) % 1000003 } $x }
+sub seventy { spin(7000) }
+sub twenty { spin(2000) }
+sub ten { spin(1000) }
+while (1) { seventy(); twenty(); ten() }
+"""
+
+
+@fact
+def a_split_of_70_20_10_between_subs_of_perl_is_found():
+    child = perl(SPLIT)
+    run = Run("-p", child.pid, "--only", "oncpu", "-F", 999)
+    run.ready()
+    has_worked(child.pid, 3)
+    run.stop()
+    p = run.profile("oncpu")
+    n, by = 0, {}
+    for s in p.samples:
+        weight = s.values[p.types.index("samples/count")]
+        n += weight
+        for name in {"seventy", "twenty", "ten"} & {f[0].split(" ")[0].split("::")[-1] for f in lang_frames(s)}:
+            by[name] = by.get(name, 0) + weight
+    check(n > 1000, f"only {n} samples")
+    for name, share in (("seventy", 0.7), ("twenty", 0.2), ("ten", 0.1)):
+        # Calls and the loop around them take a little, of each the same: of 10,000 rounds some 10.
+        share_of(by.get(name, 0) / n, share, n, name)
+
+
+# A library is mapped over what was there, again and again: while memscope does not know what, stacks are walked later.
+REMAPS = """
+require DynaLoader;
+sub spin { my $x = 0; $x = ($x * 31 + $_) % 1000003 for 1 .. 60000 }
+sub turn {
+    my ($library) = @_;
+    my $at = DynaLoader::dl_load_file($library) or die;
+    spin();
+    DynaLoader::dl_unload_file($at);
+    my @sorted = sort { spin(); $a <=> $b } 2, 1;
+}
+sub rounds { turn(@_) while 1 }
+rounds(DynaLoader::dl_findfile("libz.so.1") || "libz.so.1");
+"""
+
+
+@fact
+def stacks_of_perl_that_are_walked_later_have_its_frames_of_then():
+    child = perl(REMAPS)
+    run = Run("-p", child.pid, "--only", "oncpu", "-F", 49, "-v")
+    run.ready()
+    os.kill(run.pid, signal.SIGSTOP)  # it cannot keep up
+    has_worked(child.pid, 0.3)
+    os.kill(run.pid, signal.SIGCONT)
+    run.stop()
+    later = re.search(r"walked in user space: (\d+) sent.* (\d+) for want of room", run.stderr)
+    check(later and int(later[1]) >= 5 and later[2] == "0", f"at 49 Hz, 0.3 s of CPU time were to be walked later: "
+          f"{later and later[0]}")
+    stacks = [[f[0].split(" ")[0] for f in lang_frames(s)] for s in run.profile("oncpu").samples]
+    chain = ["main::spin", "main::turn", "main::rounds", "(main)"]
+    odd = [s for s in stacks if not s or s != chain[-len(s):]]
+    check(stacks and not odd, f"{len(odd)} of {len(stacks)} stacks do not have their frames: {odd[:2]}")
+    spins = [s for s in stacks if s == chain]
+    check(len(spins) >= 0.5 * len(stacks), f"only {len(spins)} of {len(stacks)} stacks have all of them")
 
 
 main()

@@ -29,7 +29,7 @@ sub note {
         push @frames, [$name, $file, $line] if !$block;
         ($file, $line) = @$c[0, 1] if !$block;
     }
-    push @frames, ["(main)", $file, $line];
+    push @frames, ["(main)", $file, $line] if !($THREADS && threads->tid);
     $_->[1] =~ s/^\(eval \d+\)$/(eval)/ for @frames;
     my $text = join ", ", map { sprintf '["%s", "%s", %d]', @$_ } @frames;
     return if $seen{"$what $text"}++;
