@@ -208,18 +208,17 @@ static inline void plf_init(struct perl_process *p)
 /* The words of a frame at statement `cop`: of a glob, a sub that has its name itself, or something without either. */
 static inline void plf_words(enum ms_perl_kind kind, uint32_t cop, uint32_t i, uint64_t words[2])
 {
-	uint64_t gv = plf_addr(PLF_GV + i * 0x100), hek = gv + 0x60, stash = plf_addr(PLF_STASH), cookie;
+	uint64_t gv = plf_addr(PLF_GV + i * 0x100), hek = gv + 0x60, stash = plf_addr(PLF_STASH);
 	uint64_t name = kind < MS_PERL_SUB    ? (10 + cop) << 3
 			: kind == MS_PERL_CV ? plf_addr(PLF_CV + i * 0x100)
 					     : gv;
+	uint64_t cookie = ms_perl_cookie(100 + cop, 10 + cop, plf_addr(PLF_FILE));
 
 	if (kind < MS_PERL_SUB)
 		hek = stash = 0;
-	cookie = ms_perl_cookie(100 + cop, 10 + cop, plf_addr(PLF_FILE), hek, stash);
-	words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (cookie >> 11) << 48 |
-		   plf_addr(PLF_COP + cop * 0x80) | kind;
+	words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (cookie >> 3) << 48 | plf_addr(PLF_COP + cop * 0x80) | kind;
 	words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT | (uint64_t)MS_LANG_PERL << MS_LANG_SHIFT |
-		   (cookie >> 3 & 0xff) << 48 | name | (cookie & 7);
+		   ms_perl_name_cookie(hek, stash) << 48 | name | (cookie & 7);
 }
 
 #endif

@@ -147,10 +147,11 @@ struct ms_perl {
 
 /*
  * The words of one of Perl's frames: under MS_FRAME_LANG the statement that it executes, a COP, and what it is, under
- * MS_FRAME_LANG_AT what its name is found by. Both are addresses of 48 bits, multiples of 8; above and below is a cookie.
+ * MS_FRAME_LANG_AT what its name is found by. Both are addresses of 48 bits, multiples of 8; above and below are a cookie of the
+ * statement (11 bits) and one of the name (8).
  *
  *   | tag:4 | 0:4    | cookie:8 | COP:45  | kind:3   |
- *   | tag:4 | lang:4 | cookie:8 | name:45 | cookie:3 |
+ *   | tag:4 | lang:4 | name's:8 | name:45 | cookie:3 |
  */
 #define MS_PERL_ADDR 0x0000fffffffffff8ULL
 
@@ -306,15 +307,18 @@ static inline __attribute__((always_inline)) __u64 ms_php_cookie(__u64 name, __u
 	return h & MS_PHP_COOKIES;
 }
 
-/* Of a statement, and of what its function is named by: two words. 19 bits. */
-static inline __attribute__((always_inline)) __u64 ms_perl_cookie(__u64 seq, __u64 line, __u64 file, __u64 name,
-								  __u64 stash)
+/* Of one of Perl's statements: 11 bits. */
+static inline __attribute__((always_inline)) __u64 ms_perl_cookie(__u64 seq, __u64 line, __u64 file)
 {
-	__u64 h = (seq << 32 ^ line) * 0x9e3779b97f4a7c15ULL ^ file;
+	__u64 h = ((seq << 32 ^ line) * 0x9e3779b97f4a7c15ULL ^ file) * 0xbf58476d1ce4e5b9ULL;
 
-	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ULL ^ name;
-	h = (h ^ h >> 32 ^ stash << 17) * 0x9e3779b97f4a7c15ULL;
-	return h >> 45;
+	return (h ^ h >> 32) * 0x9e3779b97f4a7c15ULL >> 53;
+}
+
+/* Of the two words that a function of Perl's is named by: 8 bits. */
+static inline __attribute__((always_inline)) __u64 ms_perl_name_cookie(__u64 name, __u64 stash)
+{
+	return (name ^ stash << 17) * 0x9e3779b97f4a7c15ULL >> 56;
 }
 
 /* Of a method entry: its definition, owner and iseq (0: a method in C); of an iseq: its body, code and the code's size. */

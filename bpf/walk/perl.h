@@ -56,6 +56,7 @@
 #define PERL_SV_CV     13 /* the type of an SV, its lowest byte of flags */
 #define PERL_SI_BYTES  0x28
 #define PERL_CXIX_MAX  (1 << 24)
+#define PERL_FOLD_BYTES (1 << 20) /* of the stack, from the interpreter's loop on */
 #define PERL_CV_BODY   0x20 /* what is read of a CV's body: from xcv_stash to xcv_depth */
 #define PERL_CV_GV     0x18
 #define PERL_CV_FLAGS  0x3c
@@ -107,7 +108,8 @@ WALK_INLINE bool perl_stack(struct ms_walk *w, __u64 si, __u64 *ret_at)
 		*ret_at = w->lang_base + (__u64)ix * w->lang.perl.cx_bytes;
 	else
 		*ret_at = w->lang_outer ? w->lang_outer | PERL_STACK : w->lang_base | PERL_LAST;
-	w->lang_top &= ix < PERL_CXIX_MAX;
+	if (ix >= PERL_CXIX_MAX)
+		w->lang_top = 0;
 	return true;
 }
 
@@ -147,11 +149,11 @@ WALK_INLINE bool perl_frame(struct ms_walk *w)
 		return false;
 	line = lang_buf_half(w, 4);
 	name = w->cx.kind < MS_PERL_SUB ? (__u64)line << 3 : w->cx.name;
-	cookie = ms_perl_cookie(lang_buf_half(w, 0x1c), line, lang_buf_word(w, 0x10), w->cx.hek, w->cx.stash);
-	w->lang_words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (cookie >> 11) << 48 |
+	cookie = ms_perl_cookie(lang_buf_half(w, 0x1c), line, lang_buf_word(w, 0x10));
+	w->lang_words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | (cookie >> 3) << 48 |
 			   (w->lang_place & MS_PERL_ADDR) | w->cx.kind;
 	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT | (__u64)MS_LANG_PERL << MS_LANG_SHIFT |
-			   (cookie >> 3 & 0xff) << 48 | (name & MS_PERL_ADDR) | (cookie & 7);
+			   ms_perl_name_cookie(w->cx.hek, w->cx.stash) << 48 | (name & MS_PERL_ADDR) | (cookie & 7);
 	return true;
 }
 
@@ -269,8 +271,15 @@ WALK_INLINE bool perl_load(struct ms_walk *w, __u64 at, struct lang_link *ret_li
 			return false;
 		break;
 	case PERL_EVAL:
-		if (w->cx.type & PERL_BLOCKS)
+		if (w->cx.type & PERL_BLOCKS) {
+			/* A constant is computed while code is compiled: by a loop, at a statement that is a variable of C's. */
+			if (w->cx.top && !w->cx.retop &&
+			    w->lang_place - w->regs[MS_WALK_SP] < PERL_FOLD_BYTES) {
+				w->lang_place = w->cx.oldcop;
+				ret_link->boundary = PERL_ENDS;
+			}
 			return true;
+		}
 		if (!perl_frame_of(w, w->cx.type & PERL_REAL ? MS_PERL_EVAL : MS_PERL_REQUIRE))
 			return false;
 		break;

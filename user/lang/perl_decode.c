@@ -1,8 +1,8 @@
 /*
- * A frame of Perl's as the walk recorded it, its statement and what names its function, with a cookie of both, to
+ * A frame of Perl's as the walk recorded it, its statement and what names its function, with a cookie of each, to
  * function, file and line. Statements live as long as the code that they are in, globs as long as their stash. Either may
- * have gone meanwhile and its memory be anything: the cookie and every string are checked, and both are read
- * once more at the end.
+ * have gone meanwhile and its memory be anything: the cookies and every string are checked, and both are read
+ * once more at the end. Of code that is executed once (a file that is required, BEGIN, a string that is evaluated) the name is left.
  *
  *   COP: line:4 at 0x24  file at 0x30, with threads a text, else its glob, which is called _<FILE  seq:4 at 0x3c
  *   SV:  body:8 references:4 flags:4 …   the lowest byte of the flags is its type
@@ -94,14 +94,15 @@ static bool read_function(const struct reader *r, enum ms_perl_kind kind, uint64
 	return flags & CV_NAMED;
 }
 
-static uint64_t cookie_of(const struct seen *s)
+static bool is_statement(const struct seen *s, const uint64_t words[2])
 {
-	return ms_perl_cookie(s->seq, s->line, s->file, s->hek, s->stash);
+	return ms_perl_cookie(s->seq, s->line, s->file) ==
+	       ((words[0] >> 48 & 0xff) << 3 | (words[1] & 7));
 }
 
-static uint64_t cookie_in(const uint64_t words[2])
+static bool is_function(const struct seen *s, const uint64_t words[2])
 {
-	return (words[0] >> 48 & 0xff) << 11 | (words[1] >> 48 & 0xff) << 3 | (words[1] & 7);
+	return ms_perl_name_cookie(s->hek, s->stash) == (words[1] >> 48 & 0xff);
 }
 
 /* --- text --- */
@@ -278,19 +279,16 @@ static int put_file(const struct reader *r, const struct seen *s, struct lang_fr
 	return rc;
 }
 
-/* What remains of a string that was evaluated, or a file that was required, when its code has been freed. */
-static enum lang_decoded without_statement(enum ms_perl_kind kind, const uint64_t words[2],
-					   struct lang_frame *frame)
+/* Is all that the frame is made of what it was? A statement may have been freed alone: then a name is left. */
+static bool read_seen(const struct reader *r, const uint64_t words[2], struct seen *s,
+		      bool *ret_has_statement)
 {
-	const struct seen none = { 0 };
+	enum ms_perl_kind kind = (enum ms_perl_kind)(words[0] & 7);
 
-	if (kind != MS_PERL_EVAL)
-		return LANG_GONE;
-	put_function(NULL, kind, 0, &none, frame);
-	strcpy(frame->file, "(eval)");
-	frame->line = (uint32_t)((words[1] & MS_PERL_ADDR) >> 3);
-	frame->cut = false;
-	return LANG_DECODED;
+	*s = (struct seen){ 0 };
+	*ret_has_statement =
+		read_statement(r, words[0] & MS_PERL_ADDR, s) && is_statement(s, words);
+	return read_function(r, kind, words[1] & MS_PERL_ADDR, s) && is_function(s, words);
 }
 
 enum lang_decoded perl_decode(const struct lang_runtime *rt, const struct lang_memory *mem,
@@ -298,25 +296,33 @@ enum lang_decoded perl_decode(const struct lang_runtime *rt, const struct lang_m
 {
 	const struct reader r = { rt, mem };
 	enum ms_perl_kind kind = (enum ms_perl_kind)(words[0] & 7);
-	uint64_t cop = words[0] & MS_PERL_ADDR, name = words[1] & MS_PERL_ADDR;
-	struct seen s = { 0 }, after = { 0 };
+	uint64_t name = words[1] & MS_PERL_ADDR;
 	struct lang_frame frame = { .cut = false };
+	bool has_statement, still;
+	struct seen s, after;
 	int rc;
 
 	if (kind < MS_PERL_MAIN || kind > MS_PERL_FORMAT)
 		return LANG_DAMAGED;
-	if (!cop || !read_statement(&r, cop, &s) || !read_function(&r, kind, name, &s) ||
-	    cookie_of(&s) != cookie_in(words))
-		return without_statement(kind, words, kind == MS_PERL_EVAL ? ret_frame : NULL);
+	if (!read_seen(&r, words, &s, &has_statement))
+		return LANG_GONE;
 	rc = put_function(&r, kind, name, &s, &frame);
-	if (rc == 0)
+	if (rc == 0 && has_statement)
 		rc = put_file(&r, &s, &frame);
-	frame.line = (uint32_t)s.line;
-	if (!read_statement(&r, cop, &after) || !read_function(&r, kind, name, &after) ||
-	    cookie_of(&after) != cookie_in(words))
-		return without_statement(kind, words, kind == MS_PERL_EVAL ? ret_frame : NULL);
-	if (rc < 0)
+	if (!read_seen(&r, words, &after, &still) || s.lexical != after.lexical)
+		return LANG_GONE;
+	if (rc < 0 && still)
 		return rc == -EIO ? LANG_GONE : LANG_DAMAGED;
+	if (has_statement && still) {
+		frame.line = (uint32_t)s.line;
+	} else if (kind == MS_PERL_EVAL) {
+		strcpy(frame.file, "(eval)");
+		frame.line = (uint32_t)(name >> 3);
+	} else if ((kind == MS_PERL_CV && !name) || rc < 0) {
+		return LANG_GONE;
+	} else {
+		*frame.file = '\0';
+	}
 	*ret_frame = frame;
 	return LANG_DECODED;
 }

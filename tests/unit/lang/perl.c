@@ -317,9 +317,27 @@ static void a_thread_of_perls_begins_with_a_sub_and_has_no_program(void **state)
 	plf_cx(&t.p, 0, 1, PLF_SUB, 0, false, cv(0));
 	plf_at(&t.p, 1, 0, plf_addr(PLF_OP));
 	assert_walk("nlnn", "nS1lnn");
-	/* A constant is computed while it is compiled. */
+	/* One that computes a constant while it is compiled. */
 	plf_stack(&t.p, 0, 1, -1);
 	assert_walk("nlnn", "nlnn");
+}
+
+static void a_loop_that_computes_a_constant_has_no_frames(void **state)
+{
+	(void)state;
+	make_calls();
+	plf_stack(&t.p, 0, 6, -1);
+	plf_cx(&t.p, 0, 4, PLF_REQUIRE, 2, true, 0);
+	plf_cx(&t.p, 0, 5, PLF_EVAL_BLOCK, 3, false, 0);
+	plf_put(&t.p, PLF_INTERP + 0xd0, STACK + 3 * FRAME, 8);
+	assert_walk("nlnlmn", "nlnR3S2S1P0lmn");
+	/* The same context, but its op is the last of sort's block: it has a statement of the program's. */
+	plf_stack(&t.p, 1, 2, 0);
+	plf_cx(&t.p, 1, 0, PLF_NULL, 3, false, 0);
+	plf_cx(&t.p, 1, 1, PLF_EVAL_BLOCK, 3, false, 0);
+	plf_stack(&t.p, 0, 5, -1);
+	plf_at(&t.p, 4, 1, plf_addr(PLF_OP));
+	assert_walk("nlnlmn", "nlnR4S2S1P0lmn");
 }
 
 static void more_runs_than_loops_are_a_guess(void **state)
@@ -426,6 +444,7 @@ int main(void)
 			a_sub_that_calls_itself_at_one_statement_keeps_all_its_frames, fresh),
 		cmocka_unit_test_setup(a_thread_of_perls_begins_with_a_sub_and_has_no_program,
 				       fresh),
+		cmocka_unit_test_setup(a_loop_that_computes_a_constant_has_no_frames, fresh),
 		cmocka_unit_test_setup(more_runs_than_loops_are_a_guess, fresh),
 		cmocka_unit_test_setup(subs_without_a_glob_are_named_by_themselves, fresh),
 		cmocka_unit_test_setup(the_words_of_a_frame_are_those_that_are_decoded, fresh),
