@@ -26,6 +26,7 @@
 #define HOTSPOT_FREE          0xff
 #define HOTSPOT_GUESS_WORDS   24
 #define HOTSPOT_FRAME_MAX     (1U << 20) /* bytes of a frame, of more it is none */
+#define HOTSPOT_NO_SP         0xffffffffffffffffULL
 #define HOTSPOT_STUB_BYTES    1024       /* call_stub is no longer            */
 
 #if !MS_WALK_ARM64
@@ -221,19 +222,26 @@ WALK_INLINE int hotspot_at_sp(struct ms_walk *w)
 /* A frame by rbp: call_stub's, and stubs that another one was called by. */
 WALK_INLINE int hotspot_by_rbp(struct ms_walk *w)
 {
-	__u64 fp, sp, word, saved;
+	__u64 fp, sp, word, saved, at;
 
 	fp = w->regs[MS_WALK_FP];
 	sp = w->regs[MS_WALK_SP];
+	at = fp + 8;
 	if (fp < sp || fp & 7 || fp - sp > HOTSPOT_FRAME_MAX || !walk_word(w, fp, &saved) ||
-	    !walk_word(w, fp + 8, &word))
+	    !walk_word(w, at, &word))
 		return HOTSPOT_LOOKED_FOR;
+	/* The barrier at a method's entry has pushed a word before, in which a new sp may be put: -1. */
+	if (word == HOTSPOT_NO_SP) {
+		at += 8;
+		if (!walk_word(w, at, &word))
+			return HOTSPOT_LOOKED_FOR;
+	}
 	/* Who calls Java is native code; who calls another stub is Java. */
 	if (!hotspot_has(w, word) && (!w->trampoline || word != w->trampoline) &&
 	    w->pc - w->lang.hotspot.call_stub + HOTSPOT_STUB_BYTES >= 2 * HOTSPOT_STUB_BYTES)
 		return HOTSPOT_LOOKED_FOR;
 	w->regs[MS_WALK_FP] = saved;
-	return hotspot_next(w, fp + 8, fp + 16);
+	return hotspot_next(w, at, at + 8);
 }
 
 /*

@@ -125,12 +125,12 @@ static bool is_rust_impl_of_library(const char *name)
 	return false;
 }
 
-/* What comes with node has no file ("fsync"), or "fsyncSync (node:fs)". */
+/* What comes with node has no file ("fsync"), or one that is no file's name: "fsyncSync (node:fs)", "turn (timers)". */
 static bool is_nodes_own(const char *name)
 {
 	const char *file = strstr(name, " (");
 
-	return !file || strncmp(file, " (node:", 7) == 0;
+	return !file || strncmp(file, " (node:", 7) == 0 || !strchr(file, '.');
 }
 
 static bool is_lang_library(const char *name, const char *module)

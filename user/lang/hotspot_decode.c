@@ -201,6 +201,7 @@ static int name_method(const struct decoder *d, uint64_t at, int bci, struct lan
 		r = read_file(d, &m, f);
 	if (r < 0)
 		return r;
+	f->stub = false;
 	f->line = *f->file ? line_of(d, &m, bci) : 0;
 	f->first_line = 0;
 	r = read_method(d, at, &again);
@@ -333,6 +334,7 @@ static enum lang_decoded decode_stub(const char *name, struct lang_frames *all)
 	f->file[0] = '\0';
 	f->line = f->first_line = 0;
 	f->cut = false;
+	f->stub = true;
 	all->n = 1;
 	return LANG_DECODED;
 }

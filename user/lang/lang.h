@@ -186,6 +186,7 @@ struct lang_frame {
 	uint32_t line;                /* 0: unknown */
 	uint32_t first_line;          /* of the function; 0: unknown */
 	bool cut;                     /* a name was longer than its room */
+	bool stub;                    /* code of the runtime between its functions: in none of the program */
 };
 
 enum { LANG_INLINED_MAX = 32 };

@@ -214,6 +214,10 @@ static void a_stub_has_its_name(void **state)
 	hsf_words(hsf_addr(HSF_STUB), 0, 4, words);
 	assert_int_equal(lang_decode_all(&rt, &p.mem, words, &all), LANG_DECODED);
 	assert_string_equal(all.frame[0].function, "[StubRoutines (1)]");
+	assert_true(all.frame[0].stub);
+	assert_int_equal(compiled(0x20), LANG_DECODED);
+	assert_false(all.frame[0].stub);
+	hsf_words(hsf_addr(HSF_STUB), 0, 4, words);
 	/* What was compiled there is gone. */
 	hsf_words(hsf_addr(HSF_STUB), HSF_ID, 4, words);
 	assert_int_equal(lang_decode_all(&rt, &p.mem, words, &all), LANG_GONE);
@@ -411,6 +415,22 @@ static void a_frame_to_be_deoptimized_has_its_true_place(void **state)
 	assert_int_equal(frames[3], words[1]);
 }
 
+/* What it has called returns into it. */
+static void the_barrier_at_an_entry_has_a_word_more(void **state)
+{
+	uint64_t rbp = hsf_addr(HSF_STACK + 8 * 6);
+
+	(void)state;
+	hsf_put(&p, HSF_STUB + 96, hsf_text(&p, "barriers"), 8);
+	stack_of(8);
+	hsf_put(&p, HSF_STACK, hsf_addr(HSF_STUB + 0x840), 8); /* who called it returns there */
+	hsf_put(&p, HSF_STACK + 8 * 2, hsf_addr(HSF_NMETHOD_CODE + 0x20), 8); /* a saved register */
+	hsf_put(&p, HSF_STACK + 8 * 7, UINT64_MAX, 8);
+	assert_in_range(walk(hsf_addr(HSF_STUB + 0x800), rbp), 8, 9);
+	hsf_words(hsf_addr(HSF_NMETHOD), HSF_ID, 0x30, words);
+	assert_int_equal(frames[5], words[1]);
+}
+
 static void a_free_segment_is_no_code(void **state)
 {
 	(void)state;
@@ -442,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup(compiled_code_is_walked_at_every_instruction, fresh),
 		cmocka_unit_test_setup(an_interpreted_frame_is_walked_by_rbp, fresh),
 		cmocka_unit_test_setup(a_frame_to_be_deoptimized_has_its_true_place, fresh),
+		cmocka_unit_test_setup(the_barrier_at_an_entry_has_a_word_more, fresh),
 		cmocka_unit_test_setup(a_free_segment_is_no_code, fresh),
 #endif
 	};

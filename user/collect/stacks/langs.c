@@ -59,6 +59,7 @@ struct named_key {
 struct named {
 	struct named_key key;
 	location_id location;
+	bool stub;
 	UT_hash_handle hh;
 };
 
@@ -388,9 +389,7 @@ static location_id place(struct user_stacks *st, enum ms_lang lang, const char *
 /* As shown: with the last part of the file's path, as others have a function of that name. */
 static struct line line_of_frame(struct dict *d, const struct lang_frame *f)
 {
-	/* "node:internal/timers" is no path. */
-	const char *slash = strncmp(f->file, "node:", 5) ? strrchr(f->file, '/') : NULL;
-	const char *base = slash ? slash + 1 : f->file;
+	const char *slash = strrchr(f->file, '/'), *base = slash ? slash + 1 : f->file;
 	struct line l = { .line = f->line, .start_line = f->first_line };
 	char name[LANG_NAME_MAX + 300];
 
@@ -469,16 +468,19 @@ static void look_at_freed(struct user_stacks *st)
 	}
 }
 
-static location_id decode(struct user_stacks *st, struct lang_process *p, const uint64_t words[2])
+static location_id decode(struct user_stacks *st, struct lang_process *p, const uint64_t words[2],
+			  bool *ret_stub)
 {
 	static struct lang_frames all;
 	pid_t pid = (pid_t)p->pid;
 	struct lang_memory mem = { read_process, &pid };
 	struct langs *l = st->langs;
 
+	all.frame[0].stub = false;
 	switch (lang_decode_all(&p->runtime, &mem, words, &all)) {
 	case LANG_DECODED:
 		l->stats.named++;
+		*ret_stub = all.frame[0].stub;
 		learn(st, p, words, &all.frame[0]);
 		return place_of_frames(st, p, &all);
 	case LANG_GONE:
@@ -507,6 +509,7 @@ static location_id named(struct user_stacks *st, const struct proc_id *id, const
 	struct langs *l = st->langs;
 	struct named_key key;
 	struct named *n;
+	bool stub = false;
 
 	memset(&key, 0, sizeof(key));
 	key.id = *id;
@@ -520,9 +523,23 @@ static location_id named(struct user_stacks *st, const struct proc_id *id, const
 		hash_free(l->names);
 	n = hash_new(l->names, key, &key);
 	if (!n)
-		return decode(st, p, words);
-	n->location = decode(st, p, words);
+		return decode(st, p, words, &stub);
+	n->location = decode(st, p, words, &n->stub);
 	return n->location;
+}
+
+/* Of a frame that has been named. */
+static bool on_stub(void *ctx, const struct proc_id *id, const uint64_t words[2])
+{
+	const struct user_stacks *st = ctx;
+	struct named_key key;
+	struct named *n;
+
+	memset(&key, 0, sizeof(key));
+	key.id = *id;
+	memcpy(key.words, words, sizeof(key.words));
+	HASH_FIND(hh, st->langs->names, &key, sizeof(key), n);
+	return n && n->stub;
 }
 
 static void on_seen(void *ctx, pid_t pid, const uint64_t words[2])
@@ -642,6 +659,7 @@ void langs_begin(struct user_stacks *st, struct ingest *in)
 	const struct ingest_langs langs = {
 		.place = on_place,
 		.seen = on_seen,
+		.stub = on_stub,
 		.internal = on_internal,
 		.native = on_native,
 		.ctx = st,

@@ -45,13 +45,15 @@ void ingest_on_incomplete(struct ingest *in, ingest_incomplete_fn fn, void *ctx)
  * Frames of interpreted languages. `place`: the location of a frame, by its words in a stack record
  * (bpf/walk/lang.h); called for each new stack as soon as it arrives, in the process that it was seen in first,
  * so that what a frame refers to is still there. `internal`: is this the module of the process's interpreter?
- * Frames of it are left out between those of the language, unless `keep_native`. `native`: `count` events of a user
+ * Frames of it are left out between those of the language, unless `keep_native`. `stub`: is this frame, which `place` has named, code of
+ * a runtime between functions? It is left out where it is not the leaf, unless `keep_native`. `native`: `count` events of a user
  * stack without any frame of a language.
  */
 struct ingest_langs {
 	location_id (*place)(void *ctx, const struct proc_id *proc, const uint64_t words[2]);
 	void (*seen)(void *ctx, pid_t pid, const uint64_t words[2]);
 	bool (*internal)(void *ctx, const struct proc_id *proc, module_id module);
+	bool (*stub)(void *ctx, const struct proc_id *proc, const uint64_t words[2]);
 	void (*native)(void *ctx, const struct proc_id *proc, const uint64_t *frames, uint32_t n,
 		       uint64_t count);
 	void *ctx;
