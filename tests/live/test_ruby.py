@@ -212,6 +212,7 @@ L, I, P = Fiddle::TYPE_LONG, Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP
 MMAP = Fiddle::Function.new(LIBC["mmap"], [P, L, I, I, I, L], P)
 MUNMAP = Fiddle::Function.new(LIBC["munmap"], [P, L], I)
 FILE = File.open("/bin/true")
+FD = FILE.fileno
 def spin
   x = i = 0
   while i < 60000
@@ -220,7 +221,7 @@ def spin
   end
 end
 def turn
-  m = MMAP.call(nil, 4096, 5, 2, FILE.fileno, 0)
+  m = MMAP.call(nil, 4096, 5, 2, FD, 0)
   spin
   MUNMAP.call(m, 4096)
   [2, 1].sort_by { |x| spin; x }
