@@ -125,19 +125,16 @@ static bool is_rust_impl_of_library(const char *name)
 	return false;
 }
 
-/* What comes with node has no file ("fsync"), or one that is no file's name: "fsyncSync (node:fs)", "turn (timers)". */
-static bool is_nodes_own(const char *name)
+/* A function without a file is one of the language's own, or made by it: "IO#fsync", "fsync", "Service$$Lambda$1.turn".
+ * What comes with node and with Ruby has one that is no file's name: "fsyncSync (node:fs)", "GC.start (<internal:gc>)". */
+static bool is_lang_library(const char *name, const char *module)
 {
 	const char *file = strstr(name, " (");
 
-	return !file || strncmp(file, " (node:", 7) == 0 || !strchr(file, '.');
-}
-
-static bool is_lang_library(const char *name, const char *module)
-{
-	if (strcmp(module, "[JavaScript]") == 0)
-		return is_nodes_own(name);
-	return BEGINS_WITH_ONE(name, lang_library_prefixes);
+	if (!file || BEGINS_WITH_ONE(name, lang_library_prefixes) ||
+	    strncmp(file, " (<internal:", 12) == 0)
+		return true;
+	return strcmp(module, "[JavaScript]") == 0 && strncmp(file, " (node:", 7) == 0;
 }
 
 static bool is_library_code(const char *name)

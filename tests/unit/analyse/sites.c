@@ -330,9 +330,21 @@ static void nodes_own_modules_are_messengers(void **state)
 	ADD(f, 1, 5, { "io_schedule", KERN }, { "fsync", LIBC }, { "uv_fs_fsync", APP },
 	    { "fsync", "[JavaScript]" }, { "fsyncSync (node:fs)", "[JavaScript]" },
 	    { "writeJournal (service.js)", "[JavaScript]" },
-	    { "processImmediate (timers)", "[JavaScript]" }, { "node::Start", APP });
+	    { "processImmediate (node:internal/timers)", "[JavaScript]" }, { "node::Start", APP });
 	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
 	assert_string_equal(row.function, "writeJournal (service.js)");
+}
+
+static void functions_that_a_language_brings_are_messengers(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row row;
+
+	ADD(f, 1, 5, { "io_schedule", KERN }, { "fsync", LIBC }, { "IO#fsync", "[Python]" },
+	    { "IO#sync (<internal:io>)", "[Python]" },
+	    { "Object#write_order (service.rb)", "[Python]" }, { "Kernel#loop", "[Python]" });
+	assert_int_equal(sites_waits(f->p, 1, 0, &row, 1), 1);
+	assert_string_equal(row.function, "Object#write_order (service.rb)");
 }
 
 static void what_a_language_inlines_is_of_it(void **state)
@@ -568,6 +580,7 @@ int main(void)
 		TEST(lock_of_the_cxx_library_is_its_callers),
 		TEST(javas_own_classes_and_stubs_are_messengers),
 		TEST(nodes_own_modules_are_messengers),
+		TEST(functions_that_a_language_brings_are_messengers),
 		TEST(what_a_language_inlines_is_of_it),
 		TEST(rusts_traits_for_its_own_types_are_messengers),
 		TEST(lock_stands_for_what_it_waits_by),
