@@ -26,6 +26,7 @@
 #define HOTSPOT_FREE          0xff
 #define HOTSPOT_GUESS_WORDS   24
 #define HOTSPOT_FRAME_MAX     (1U << 20) /* bytes of a frame, of more it is none */
+#define HOTSPOT_CONTINUATION  0x746e6f6328207365ULL /* "StubRoutin[es (cont]inuationstubs)" */
 #define HOTSPOT_NO_SP         0xffffffffffffffffULL
 #define HOTSPOT_STUB_BYTES    1024       /* call_stub is no longer            */
 
@@ -522,6 +523,14 @@ WALK_INLINE int hotspot_stub(struct ms_walk *w, __u32 slot, bool routines)
 
 	hotspot_words(w, w->blob_at, 0, (at < MS_HOTSPOT_AT ? at : MS_HOTSPOT_AT) |
 						(w->exact ? MS_HOTSPOT_EXACT : 0));
+	/* A virtual thread's frames are moved from the heap to the stack by and by: those that are still there are missing. */
+	if (!w->exact && routines) {
+		__u64 name = 0;
+
+		if (!walk_read(w, &name, sizeof(name), hotspot_field(w, &h->name) + 10) ||
+		    name == HOTSPOT_CONTINUATION)
+			w->guessed = 1;
+	}
 	if (!w->exact)
 		return words && words < HOTSPOT_FRAME_MAX / 8 ? hotspot_sized(w, slot, words, HOTSPOT_WHOLE)
 							      : hotspot_by_rbp(w);

@@ -72,8 +72,8 @@ struct go_bucket {
 	uint64_t overflow;
 };
 
-#define TOP_LEAST   5
-#define LOG2_MOST   4
+#define TOP_LEAST    5
+#define LOG2_MOST    4
 #define BUCKETS_MOST 64
 
 _Static_assert(sizeof(struct go_map) == 32 && sizeof(struct go_bucket) == 272, "as Go has them");

@@ -47,7 +47,8 @@ static bool read_process(void *ctx, uint64_t addr, void *buf, size_t len)
 /* Labels that memscope has itself keep their names. */
 static string_id key_of(struct dict *d, const char *key)
 {
-	static const char *const taken[] = { "pid", "comm", "tid", "thread", "memory", "container",
+	static const char *const taken[] = { "pid",          "comm",   "tid",
+					     "thread",       "memory", "container",
 					     "container_id", "cgroup", "ns_pid" };
 	char own[GO_LABEL_BYTES + 8];
 
@@ -88,8 +89,9 @@ static enum drain_says on_labels(void *ctx, const void *record, const void *more
 		return DRAIN_TAKEN;
 	g->stats.sets++;
 	for (int i = 0; i < n; i++)
-		set->labels[set->n++] = (struct label){ .key = key_of(g->dict, found[i].key),
-							.str = dict_string(g->dict, found[i].value) };
+		set->labels[set->n++] =
+			(struct label){ .key = key_of(g->dict, found[i].key),
+					.str = dict_string(g->dict, found[i].value) };
 	return DRAIN_TAKEN;
 }
 

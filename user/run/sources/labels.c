@@ -86,16 +86,18 @@ static void report(void *self, struct run_summary *to)
 
 	(void)to;
 	if (s.untested && s.sets)
-		run_note(l->run, false,
-			 "Labels of Go %u.%u: memscope was never tried with this version; compare them "
-			 "with the program's own profile",
-			 s.untested >> 16, s.untested >> 8 & 0xff);
+		run_note(
+			l->run, false,
+			"Labels of Go %u.%u: memscope was never tried with this version; compare them "
+			"with the program's own profile",
+			s.untested >> 16, s.untested >> 8 & 0xff);
 	if (s.gone || s.left_out)
-		run_note(l->run, false,
-			 "%s sets of labels of Go programs are missing: %s had gone before they were "
-			 "read, %s found no room",
-			 unit_count((int64_t)(s.gone + s.left_out)).s, unit_count((int64_t)s.gone).s,
-			 unit_count((int64_t)s.left_out).s);
+		run_note(
+			l->run, false,
+			"%s sets of labels of Go programs are missing: %s had gone before they were "
+			"read, %s found no room",
+			unit_count((int64_t)(s.gone + s.left_out)).s, unit_count((int64_t)s.gone).s,
+			unit_count((int64_t)s.left_out).s);
 }
 
 static void free_labels(void *self)
