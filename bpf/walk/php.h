@@ -47,6 +47,7 @@
 /* w->lang_entry */
 #define PHP_CHECKED 1 /* the first frame of the chain has been compared with the registers        */
 #define PHP_CALLED  2 /* the next frame has called what came before it, and written what it executes */
+#define PHP_JIT     4 /* the native frame is code of the JIT compiler's                             */
 
 /* Before the step from a native frame that executes a run: w->lang_info is zend_execute_data and instruction of that frame,
  * 0 where they are not known. */
@@ -61,7 +62,8 @@ WALK_INLINE void php_enter(struct ms_walk *w)
 	    at < p->prologue)
 		return;
 	w->lang_info[0] = w->regs[frame];
-	w->lang_info[1] = w->regs[opline];
+	/* Compiled code seldom says what it executes. */
+	w->lang_info[1] = w->lang_entry & PHP_JIT ? 0 : w->regs[opline];
 }
 
 /* EG(current_execute_data), which is the word that a thread's state is found by. */
@@ -277,6 +279,54 @@ WALK_INLINE bool php_ends(struct ms_walk *w)
 	func = lang_buf_word(w, PHP_FRAME_FUNC);
 	return lang_buf_read(w, func, PHP_FUNC_SCOPE) && (lang_buf_word(w, 0) & 0xff) == PHP_INTERNAL &&
 	       !lang_buf_word(w, PHP_FUNC_NAME);
+}
+
+#define PHP_JIT_FRAMES 3
+
+/*
+ * The JIT compiler's code (opcache.jit) is jumped to by execute_ex() and uses its stack frame, and the register that has
+ * zend_execute_data; no row describes it. Is the present code such? Its frame is then one of the next in the chain: the one that
+ * executes, or the one that has called PHP's functions that come before it; or it has just left the chain, and the next one has
+ * called it.
+ */
+WALK_INLINE bool php_is_jit(struct ms_walk *w)
+{
+	__u32 reg = w->lang.php.frame_reg % MS_N_REGS;
+	__u64 state, at;
+
+	/* What lies in a file and has no row there is assembly of another kind. */
+	if (!reg || !(w->known >> reg & 1) || w->has_rows || lang_executes(w))
+		return false;
+	if (!w->lang_begun && walk_chain_head(w) == CHAIN_NONE &&
+	    (!lang_thread(w, &state) || !php_begin(w, state)))
+		return false;
+	at = w->lang_at;
+	for (int i = 0; i < PHP_JIT_FRAMES && at; i++) {
+		if (at == w->regs[reg])
+			return true;
+		if (!walk_read(w, w->blob, 8, at + PHP_FRAME_PREVIOUS))
+			return false;
+		at = w->blob[0];
+	}
+	return w->lang_at && walk_read(w, w->blob, 8, w->regs[reg] + PHP_FRAME_PREVIOUS) &&
+	       w->blob[0] == w->lang_at;
+}
+
+/* Code without rows. A step: enum walk_managed_step. */
+WALK_INLINE int php_step(struct ms_walk *w)
+{
+	if (php_is_jit(w)) {
+		/* As if it were in the function whose frame it has. */
+		walk_notes_drop(w);
+		w->lang_entry |= PHP_JIT;
+		w->pc = w->lang.range[0].start + w->lang.php.prologue;
+		w->exact = 1;
+		return MANAGED_CALLER;
+	}
+	if (!php_ends(w))
+		return MANAGED_NOT_ITS;
+	walk_end(w, MS_COMPLETE);
+	return MANAGED_END;
 }
 
 #endif

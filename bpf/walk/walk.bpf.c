@@ -11,7 +11,10 @@ WALK_INLINE struct ms_walk *walk_of(__u32 slot)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
 
-	return s ? &s->walk : NULL;
+	if (!s)
+		return NULL;
+	WALK_OPAQUE(s); /* or clang 19 adds to it before it is known to be none */
+	return &s->walk;
 }
 
 WALK_INLINE bool walk_read(struct ms_walk *w, void *dst, __u32 size, __u64 addr)

@@ -305,11 +305,7 @@ WALK_FUNCTION int walk_by_lang(__u32 slot)
 		return v8_step(w, slot);
 	}
 #endif
-	if (w->lang.lang == MS_LANG_PHP && php_ends(w)) {
-		walk_end(w, MS_COMPLETE);
-		return MANAGED_END;
-	}
-	return MANAGED_NOT_ITS;
+	return w->lang.lang == MS_LANG_PHP ? php_step(w) : MANAGED_NOT_ITS;
 }
 #endif
 

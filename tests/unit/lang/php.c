@@ -356,6 +356,33 @@ static void what_cannot_be_read_is_a_frame_that_says_so(void **state)
 	assert_string_equal(text(), "n?en");
 }
 
+/* It has the native frame of execute_ex(), and its register, but is elsewhere. */
+static void compiled_code_is_in_the_frame_of_execute_ex(void **state)
+{
+	(void)state;
+	make_call();
+	head_is(frame_at(1));
+	t.no_rows = true;
+	t.pc = CODE + 0x1000;
+	t.frame_reg = frame_at(1);
+	t.opline_reg = method_op(3);
+	walk("j");
+	assert_string_equal(text(), "nrm30e");
+	/* It has called a function of PHP's. */
+	head_is(frame_at(0));
+	walk("j");
+	assert_string_equal(text(), "nur11m30e");
+	/* It is returning. */
+	head_is(frame_at(2));
+	walk("j");
+	assert_string_equal(text(), "nm30e");
+	/* Other code without rows. */
+	t.frame_reg = phf_addr(PHF_CLASS);
+	walk("jn");
+	assert_string_equal(text(), "nn");
+	assert_int_equal(t.verdict, MS_GUESSED);
+}
+
 /* Below its first function there are no rows: there the stack is complete. */
 static void a_fibers_stack_ends_where_its_chain_does(void **state)
 {
@@ -447,6 +474,7 @@ int main(void)
 		cmocka_unit_test_setup(frames_without_a_function_are_not_shown, set_up),
 		cmocka_unit_test_setup(native_frames_without_a_run_make_the_stack_a_guess, set_up),
 		cmocka_unit_test_setup(what_cannot_be_read_is_a_frame_that_says_so, set_up),
+		cmocka_unit_test_setup(compiled_code_is_in_the_frame_of_execute_ex, set_up),
 		cmocka_unit_test_setup(a_fibers_stack_ends_where_its_chain_does, set_up),
 		cmocka_unit_test_setup(a_chain_in_a_circle_ends_with_the_room_for_frames, set_up),
 		cmocka_unit_test_setup(a_chain_that_was_copied_is_walked_in_place_of_memory,
