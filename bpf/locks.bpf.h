@@ -257,12 +257,16 @@ static __noinline void lock_switch_in(struct ms_thread *t, const struct task_str
 }
 
 /* An on-CPU sample of the current task, `key` being that of its total, which it becomes here. */
-static __always_inline void lock_on_cpu(struct ms_total_key *key, const struct task_struct *task,
-					__u64 value)
+static __noinline void lock_on_cpu(struct ms_total_key *key, const struct task_struct *task,
+				   __u64 value)
 {
-	__u32 words[LOCK_WORDS];
-	struct ms_thread *t = bpf_map_lookup_elem(&threads, &key->tid);
+	__u32 words[LOCK_WORDS], tid;
+	struct ms_thread *t;
 
+	if (!key)
+		return;
+	tid = key->tid;
+	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t || !t->owned || !lock_still_owned(t, words))
 		return;
 	key->source = MS_LOCKS;
