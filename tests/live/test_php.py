@@ -134,9 +134,10 @@ GONE = ("[PHP code that is gone]", "", 0)
 
 
 def is_place(frames, place):
-    """What the profile has of a place: code of eval() that is run once may have been freed before it could be named."""
+    """What the profile has of a place: code of eval() or of a file, that is run once, may have been freed before it could be named."""
     return GONE in frames and len(frames) == len(place) and all(
-        got == want or (got == GONE and "eval()'d code" in want[1]) for got, want in zip(frames, place))
+        got == want or (got == GONE and ("eval()'d code" in want[1] or want[0].startswith("include (")))
+        for got, want in zip(frames, place))
 
 
 def compare(source, what, of_interest, at_least, kinds=KINDS):
