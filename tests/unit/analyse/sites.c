@@ -223,6 +223,18 @@ static void interpreters_own_condition_outside_of_sleepers_is_the_gvl(void **sta
 	assert_int_equal(rows[3].wait, WAIT_LOCK);
 }
 
+static void methods_of_ruby_itself_work_for_the_programs_own(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 100, { "malloc", LIBC }, { "[libruby+0x1]", RUBY }, { "String#*", IN_RUBY },
+	    { "Kernel#then (<internal:kernel>)", IN_RUBY }, { "block in load (app.rb)", IN_RUBY },
+	    { "<main> (app.rb)", IN_RUBY }, { "rb_vm_exec", RUBY }, { "main", APP });
+	assert_int_equal(sites_allocations(f->p, 1, 0, rows, 4), 1);
+	assert_string_equal(rows[0].function, "block in load (app.rb)");
+}
+
 static void cxx_containers_are_messengers_too(void **state)
 {
 	struct fixture *f = *state;
@@ -570,6 +582,7 @@ int main(void)
 		TEST(what_native_code_allocates_is_that_of_the_function_that_called_it),
 		TEST(interpreters_own_condition_is_the_gil),
 		TEST(interpreters_own_condition_outside_of_sleepers_is_the_gvl),
+		TEST(methods_of_ruby_itself_work_for_the_programs_own),
 		TEST(classes_of_the_jvm_work_for_the_programs_own),
 		TEST(java_waits_for_monitors_and_for_timers),
 		TEST(cxx_containers_are_messengers_too),
