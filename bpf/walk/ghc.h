@@ -278,9 +278,10 @@ WALK_INLINE int ghc_frame(struct ms_walk *w, __u64 code)
 	return MANAGED_CALLER;
 }
 
-/* On from the frame at w->lang_at, which returns to `code`. */
-WALK_INLINE int ghc_next(struct ms_walk *w, __u32 slot, __u64 code)
+/* On from the frame at w->lang_at, which returns to the pc, or before there was one to w->look. */
+WALK_INLINE int ghc_next(struct ms_walk *w, __u32 slot)
 {
+	__u64 code = w->managed ? w->pc : w->look;
 	__u32 type = (__u32)w->lang_info[1], words;
 
 	if (type == GHC_STOP_FRAME)
@@ -302,8 +303,10 @@ WALK_INLINE int ghc_next(struct ms_walk *w, __u32 slot, __u64 code)
 	return ghc_frame(w, code);
 }
 
-/* The pc is in code without rows: on to the frame on top of the stack, or to its caller where the pc is in the code
- * of that one itself. */
+#define GHC_NEXT (MANAGED_END + 1) /* ghc_next() says */
+
+/* The pc is in code without rows: on to the frame on top of the stack, or (GHC_NEXT) to its caller where the pc is in the
+ * code of that one itself. */
 WALK_INLINE int ghc_enter(struct ms_walk *w, __u32 slot)
 {
 	int stack = ghc_stack(slot);
@@ -324,7 +327,7 @@ WALK_INLINE int ghc_enter(struct ms_walk *w, __u32 slot)
 	walk_notes_drop(w);
 	w->lang_first = 0;
 	w->look = code;
-	return stack == GHC_STACK_CALLS || ghc_is_same(slot) ? ghc_next(w, slot, code) : ghc_frame(w, code);
+	return stack == GHC_STACK_CALLS || ghc_is_same(slot) ? GHC_NEXT : ghc_frame(w, code);
 }
 
 #endif

@@ -453,10 +453,13 @@ WALK_INLINE __u64 hotspot_bci(struct ms_walk *w, __u64 method, __u64 saved)
 	return bci < n ? bci : MS_HOTSPOT_AT;
 }
 
+/* Words of an interpreter's frame: in w->lang_buf, as the kernel's stack is short. */
+enum hotspot_word { HS_METHOD, HS_BCP, HS_SENDER, HS_SAVED, HS_RA };
+
 WALK_FUNCTION int hotspot_interpreted(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
-	__u64 fp, sp, method, bcp, sender, saved, ra;
+	__u64 fp, sp, sender;
 	int r;
 
 	if (!w)
@@ -476,17 +479,19 @@ WALK_FUNCTION int hotspot_interpreted(__u32 slot)
 		w->from = fp - 128;
 		walk_window(slot);
 	}
-	if (!walk_word(w, fp - 24, &method) || !walk_word(w, fp - w->lang.hotspot.bcp, &bcp) ||
-	    !walk_word(w, fp - 8, &sender) || !walk_word(w, fp, &saved) ||
-	    !walk_word(w, fp + 8, &ra))
+	if (!walk_word(w, fp - 24, &w->lang_buf[HS_METHOD]) ||
+	    !walk_word(w, fp - w->lang.hotspot.bcp, &w->lang_buf[HS_BCP]) ||
+	    !walk_word(w, fp - 8, &w->lang_buf[HS_SENDER]) || !walk_word(w, fp, &w->lang_buf[HS_SAVED]) ||
+	    !walk_word(w, fp + 8, &w->lang_buf[HS_RA]))
 		return walk_end(w, MS_UNREADABLE);
+	sender = w->lang_buf[HS_SENDER];
 	if (sender <= fp || sender - fp > HOTSPOT_FRAME_MAX || sender & 7 ||
-	    (!hotspot_has(w, ra) && (!w->trampoline || ra != w->trampoline)))
+	    (!hotspot_has(w, w->lang_buf[HS_RA]) && (!w->trampoline || w->lang_buf[HS_RA] != w->trampoline)))
 		return HOTSPOT_LOOKED_FOR;
-	hotspot_words(w, method, 0,
+	hotspot_words(w, w->lang_buf[HS_METHOD], 0,
 		      MS_HOTSPOT_INTERPRETED | (w->exact ? MS_HOTSPOT_EXACT : 0) |
-			      (hotspot_bci(w, method, bcp) & MS_HOTSPOT_AT));
-	w->regs[MS_WALK_FP] = saved;
+			      (hotspot_bci(w, w->lang_buf[HS_METHOD], w->lang_buf[HS_BCP]) & MS_HOTSPOT_AT));
+	w->regs[MS_WALK_FP] = w->lang_buf[HS_SAVED];
 	return hotspot_next(w, fp + 8, sender);
 }
 

@@ -254,19 +254,23 @@ WALK_INLINE int v8_without_frame(struct ms_walk *w, __u32 slot, bool pushed)
 	return walk_caller(w, slot) ? MANAGED_CALLER : MANAGED_END;
 }
 
-/* The present pc is in code without rows: the step to its caller. */
+/* Only such code of a file as is known to keep rbp: other code may leave it at some frame of V8's. */
+WALK_INLINE bool v8_may_be(const struct ms_walk *w)
+{
+	return (!w->has_rows || w->keeps_fp) && w->known & 1u << MS_WALK_FP;
+}
+
+/*
+ * The present pc is in code without rows: the step to its caller. v8_leaf() comes before, as it looks for spans (its
+ * result in w->lang_part), and before that w->lang_compiled is set.
+ */
 WALK_INLINE int v8_step(struct ms_walk *w, __u32 slot)
 {
 	__u64 fp = w->regs[MS_WALK_FP], sp = w->regs[MS_WALK_SP], mark;
-	bool compiled = !w->has_rows; /* v8_leaf() looks elsewhere */
-	int part = V8_FRAME;
+	bool compiled = w->lang_compiled;
+	int part = w->lang_part;
 
-	/* Only such code of a file as is known to keep rbp: other code may leave it at some frame of V8's. */
-	if ((w->has_rows && !w->keeps_fp) || !(w->known & 1u << MS_WALK_FP))
-		return MANAGED_NOT_ITS;
 	walk_notes_drop(w); /* what its code and objects are */
-	if (w->exact)
-		part = v8_leaf(slot);
 	if (compiled && part != V8_FRAME)
 		v8_bare_words(w, slot, part);
 	if (part == V8_NEW)

@@ -114,40 +114,62 @@ __noinline int walk_run(__u32 slot)
 	return !s->walk.lang_ended;
 }
 
+/* The present frame executes frames of a language, which come before it: walk_run(). 0: it does not. */
+__noinline int walk_enter(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s || !lang_executes(&s->walk))
+		return 0;
+	walk_lang_enter(&s->walk);
+	s->lang_hash = s->hash;
+	return 1;
+}
+
+/* Stores the frame that was stepped from: w->lang_native, or the words that its language's rule has for it. */
+__noinline int walk_stepped(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	if (!s)
+		return 0;
+	if (!s->walk.lang_words[0]) {
+		if (!s->walk.lang_hidden)
+			walk_store(s, s->walk.lang_native);
+		return 0;
+	}
+	s->walk.lang_begun = 1;
+	walk_store(s, s->walk.lang_words[0]);
+	walk_store(s, s->walk.lang_words[1]);
+	return 0;
+}
+
 /*
  * Stores the present frame, and steps to its caller; one that executes frames of a language is stored behind
- * those. 0: there is no caller, or no room for one.
+ * those. 0: there is no caller, or no room for one. It is at the root of the deepest calls, and has little stack.
  */
 __noinline int walk_one(__u32 slot)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
-	bool hidden;
-	__u64 native;
+	bool enters;
 	int more;
 
 	if (!s || s->walk.n >= MS_MAX_FRAMES)
 		return 0;
 	if (s->walk.lang_running)
 		return walk_run(slot);
-	if (ms_lang_has_chain(s->walk.lang.lang) && lang_executes(&s->walk)) {
-		walk_lang_enter(&s->walk);
-		s->lang_hash = s->hash;
-		walk_lang_entered(&s->walk, walk_step(&s->walk, slot));
-		return 1;
-	}
-	if (s->walk.lang.lang && s->walk.n >= MS_MAX_FRAMES - 1)
+	enters = ms_lang_has_chain(s->walk.lang.lang) && walk_enter(slot);
+	if (!enters && s->walk.lang.lang && s->walk.n >= MS_MAX_FRAMES - 1)
 		return 0; /* it may be two words */
-	native = walk_frame(&s->walk);
-	hidden = s->walk.managed == MS_MANAGED_HIDDEN;
+	s->walk.lang_native = walk_frame(&s->walk);
+	s->walk.lang_hidden = s->walk.managed == MS_MANAGED_HIDDEN;
 	s->walk.lang_words[0] = 0;
 	more = walk_step(&s->walk, slot);
-	if (s->walk.lang_words[0]) {
-		s->walk.lang_begun = 1;
-		walk_store(s, s->walk.lang_words[0]);
-		walk_store(s, s->walk.lang_words[1]);
-	} else if (!hidden) {
-		walk_store(s, native);
+	if (enters) {
+		walk_lang_entered(&s->walk, more);
+		return 1;
 	}
+	walk_stepped(slot);
 	return more;
 }
 

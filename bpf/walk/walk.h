@@ -113,11 +113,13 @@ struct ms_walk {
 	__u64 lang_at;           /* the next frame of the chain; 0: there is none (left) */
 	__u64 lang_entry;        /* on the stack of the native frame whose run comes next; 0: unknown */
 	__u64 lang_low, lang_high; /* the stack of the present native frame */
-	__u64 lang_native;       /* its word, which follows its run */
+	__u64 lang_native;       /* its word, which follows its run; walk.bpf.c: of any frame while it is stepped from */
 	__u64 lang_words[2];     /* walk_lang: the frame */
 	__u64 lang_first;        /* of the present run */
 	__u64 lang_reg;          /* ms_ruby.cfp_reg of the present native frame; 0: unknown */
 	__u32 lang_n;            /* frames stored before it */
+	__u8 lang_part, lang_compiled; /* v8_step() */
+	__u8 lang_hidden;        /* walk.bpf.c: the frame that is stepped from is not to be stored */
 	__u8 lang_begun;         /* the chain has been looked for */
 	__u8 lang_exact;         /* the present native frame was interrupted, it is in no call */
 	__u8 lang_running;       /* a run is being emitted; 2: its last frame has been; of Ruby: enum ruby_run */

@@ -638,7 +638,7 @@ enum walk_managed_step {
 #define walk_by_lang(slot) MANAGED_NOT_ITS
 #else
 WALK_INLINE bool walk_is_managed(const struct ms_walk *w);
-WALK_FUNCTION int walk_by_lang(__u32 slot);
+WALK_INLINE int walk_by_lang(__u32 slot);
 #endif
 
 /* Code that no row describes; `proven`: it keeps frame pointers. */

@@ -239,43 +239,67 @@ WALK_INLINE bool lang_chain_load(struct ms_walk *w, __u64 at, struct lang_link *
 	}
 }
 
+/* Each language's has a function, for the stack that it takes; walks have 512 bytes in all on old kernels. */
+#define LANG_FUNCTION(name, call)             \
+	WALK_FUNCTION int name(__u32 slot)    \
+	{                                     \
+		struct ms_walk *w = walk_of(slot); \
+					      \
+		return w ? call : 0;          \
+	}
+
+LANG_FUNCTION(walk_python_next, python_next(w))
+LANG_FUNCTION(walk_php_next, php_next(w))
+LANG_FUNCTION(walk_perl_next, perl_next(w))
+LANG_FUNCTION(walk_ruby_next, ruby_next(w))
+
 /* The next frame of the run: enum lang_step. */
-WALK_INLINE int lang_chain_next(struct ms_walk *w)
+WALK_INLINE int lang_chain_next(const struct ms_walk *w, __u32 slot)
 {
 	switch (w->lang.lang) {
 	case MS_LANG_PYTHON:
-		return python_next(w);
+		return walk_python_next(slot);
 	case MS_LANG_PHP:
-		return php_next(w);
+		return walk_php_next(slot);
 	case MS_LANG_PERL:
-		return perl_next(w);
+		return walk_perl_next(slot);
 	case MS_LANG_RUBY:
-		return ruby_next(w);
+		return walk_ruby_next(slot);
 	default:
 		return LANG_NONE;
 	}
 }
 
-/* The next frame of the run of a native frame that has been entered: enum lang_step. */
-WALK_FUNCTION int walk_lang(__u32 slot)
+/* The head of the chain of the present thread. 0: it cannot be read. */
+WALK_FUNCTION int walk_lang_begin(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
 	__u64 state;
 	int copied;
 
 	if (!w)
+		return 0;
+	copied = walk_chain_head(w);
+	return copied == CHAIN_COPIED ||
+	       (copied == CHAIN_NONE && lang_thread(w, &state) && lang_chain_begin(w, state));
+}
+
+/* The next frame of the run of a native frame that has been entered: enum lang_step. */
+WALK_INLINE int walk_lang(__u32 slot)
+{
+	struct ms_walk *w = walk_of(slot);
+
+	if (!w)
 		return LANG_NONE;
 	if (!w->lang_begun) {
 		w->lang_begun = 1;
-		copied = walk_chain_head(w);
-		if (copied == CHAIN_LOST ||
-		    (copied == CHAIN_NONE && (!lang_thread(w, &state) || !lang_chain_begin(w, state))))
+		if (!walk_lang_begin(slot))
 			return lang_lose(w, MS_LOST_STATE);
 		w->lang_first = w->lang_at;
 	}
 	if (w->lang_lost)
 		return LANG_NONE;
-	return lang_chain_next(w);
+	return lang_chain_next(w, slot);
 }
 
 #ifndef WALK_NO_MANAGED
@@ -285,24 +309,37 @@ WALK_INLINE bool walk_is_managed(const struct ms_walk *w)
 	return w->managed || (!MS_WALK_ARM64 && w->lang.lang == MS_LANG_HOTSPOT && lang_executes(w));
 }
 
+#if !MS_WALK_ARM64
+LANG_FUNCTION(walk_ghc_enter, ghc_enter(w, slot))
+LANG_FUNCTION(walk_ghc_next, ghc_next(w, slot))
+LANG_FUNCTION(walk_hotspot_step, lang_executes(w) ? hotspot_step(w, slot) : MANAGED_NOT_ITS)
+LANG_FUNCTION(walk_v8_step, v8_step(w, slot))
+#endif
+
 /*
  * From code without rows to its caller, where it is managed code, and from each frame of that to the next one. What
  * is not is left as it is: what a rule has read to find that out is no part of the walk.
  */
-WALK_FUNCTION int walk_by_lang(__u32 slot)
+WALK_INLINE int walk_by_lang(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
+	int step;
 
 	if (!w)
 		return MANAGED_END;
 #if !MS_WALK_ARM64
 	switch (w->lang.lang) {
 	case MS_LANG_GHC:
-		return w->managed ? ghc_next(w, slot, w->pc) : ghc_enter(w, slot);
+		step = w->managed ? GHC_NEXT : walk_ghc_enter(slot);
+		return step == GHC_NEXT ? walk_ghc_next(slot) : step;
 	case MS_LANG_HOTSPOT:
-		return lang_executes(w) ? hotspot_step(w, slot) : MANAGED_NOT_ITS;
+		return walk_hotspot_step(slot);
 	case MS_LANG_V8:
-		return v8_step(w, slot);
+		if (!v8_may_be(w))
+			return MANAGED_NOT_ITS;
+		w->lang_compiled = !w->has_rows;
+		w->lang_part = w->exact ? v8_leaf(slot) : V8_FRAME;
+		return walk_v8_step(slot);
 	}
 #endif
 	return w->lang.lang == MS_LANG_PHP ? php_step(w) : MANAGED_NOT_ITS;
