@@ -315,6 +315,7 @@ LANG_FUNCTION(walk_ghc_next, ghc_next(w, slot))
 LANG_FUNCTION(walk_hotspot_step, lang_executes(w) ? hotspot_step(w, slot) : MANAGED_NOT_ITS)
 LANG_FUNCTION(walk_v8_step, v8_step(w, slot))
 #endif
+LANG_FUNCTION(walk_php_step, php_step(w))
 
 /*
  * From code without rows to its caller, where it is managed code, and from each frame of that to the next one. What
@@ -342,7 +343,7 @@ WALK_INLINE int walk_by_lang(__u32 slot)
 		return walk_v8_step(slot);
 	}
 #endif
-	return w->lang.lang == MS_LANG_PHP ? php_step(w) : MANAGED_NOT_ITS;
+	return w->lang.lang == MS_LANG_PHP ? walk_php_step(slot) : MANAGED_NOT_ITS;
 }
 #endif
 

@@ -23,8 +23,8 @@ KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_cookies
          "cfg_cgroups=2", "cfg_unwind_caches=64", "cfg_sched_account=1", "cfg_wait_sampler=1")
 HEADROOM = 1.25
 # Before 6.13 a chain of calls has 512 bytes of stack, of which each function takes a multiple of 32.
-# The walker's longest: walk_stack, walk_some, walk_one, walk_by_rule, walk_signal.
-STACK_OF_WALKER = 32 + 32 + 32 + 64 + 32
+# The walker's longest: walk_stack, walk_some, walk_one, walk_ghc_enter, ghc_stack.
+STACK_OF_WALKER = 32 + 32 + 32 + 64 + 64
 STACK = 512 - STACK_OF_WALKER
 LARGEST_OF_WALKER = 96
 FUNCTIONS_OF_WALKER = 8  # a program with as many has the walker
