@@ -14,6 +14,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import stack  # noqa: E402
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
 BUDGET = os.path.join(TOP, "tests/bpf/budget.txt")
@@ -22,12 +25,6 @@ COMPILERS = (os.environ.get("CLANG", "clang"), "clang-19")  # the build's own, a
 KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_cookies=1",
          "cfg_cgroups=2", "cfg_unwind_caches=64", "cfg_sched_account=1", "cfg_wait_sampler=1")
 HEADROOM = 1.25
-# Before 6.13 a chain of calls has 512 bytes of stack, of which each function takes a multiple of 32.
-# The walker's longest: walk_stack, walk_some, walk_one, walk_ghc_enter, ghc_stack.
-STACK_OF_WALKER = 32 + 32 + 32 + 64 + 64
-STACK = 512 - STACK_OF_WALKER
-LARGEST_OF_WALKER = 96
-FUNCTIONS_OF_WALKER = 8  # a program with as many has the walker
 HEAD = """\
 # Instructions that the verifier may look at, for each program: see test_budget.py. What is measured
 # differs by kernel and compiler; each line has room for all of those that are tested.
@@ -62,44 +59,45 @@ def make_object(compiler):
 
 
 def load(path):
-    """[(program, instructions, stack)], refused ones with the verifier's words instead."""
+    """[(program, instructions)], refused ones with the verifier's words instead."""
     done = subprocess.run([LOAD, path, *KNOBS], capture_output=True, text=True, check=False)
     found = []
     for line in done.stdout.splitlines():
         name, verdict, rest = line.split(" ", 2)
         words = rest.split() if verdict == "ok" else []
-        # The program's, and its largest function's when that is none of the walker's: the one
-        # that begins to walk.
-        frames = [-(-max(int(w), 1) // 32) * 32 for w in words[2:]]
-        own = max([0] + [f for f in frames[1:] if f > LARGEST_OF_WALKER])
-        stack = frames[0] + own if len(frames) > FUNCTIONS_OF_WALKER else 0
-        found.append((name, None if verdict == "absent" else int(words[0]) if words else rest,
-                      stack))
+        found.append((name, None if verdict == "absent" else int(words[0]) if words else rest))
     if not found:
         print(f"# {done.stderr.strip()}")
     return found
 
 
+def too_deep(path):
+    """One sentence for each program that older kernels have too little stack for."""
+    o = stack.Object(path)
+    for name in o.programs:
+        depth, chain = o.deepest(name)
+        if depth > stack.LIMIT:
+            yield f"{name} takes {depth} bytes of stack, older kernels have {stack.LIMIT}: {' > '.join(chain)}"
+
+
 def judge(found, budget):
     """One sentence for each program that is not as it should be."""
-    for name, insns, stack in found:
+    for name, insns in found:
         if insns is None:  # this kernel has no such tracepoint
             continue
         if isinstance(insns, str):
             yield f"{name} is refused: {insns}"
-        elif stack > STACK:
-            yield f"{name} takes {stack} bytes of stack; older kernels leave {STACK} to it"
         elif name not in budget:
             yield f"{name} has no line in budget.txt ({insns} instructions)"
         elif insns > budget[name]:
             yield f"{name}: {insns} instructions, {budget[name]} allowed"
-    for name in sorted(set(budget) - {name for name, *_ in found}):
+    for name in sorted(set(budget) - {name for name, _ in found}):
         yield f"{name} of budget.txt is no program"
 
 
 def update(all_found):
     most = {}
-    for name, insns, _ in all_found:
+    for name, insns in all_found:
         if insns is None:
             continue
         most[name] = max(most.get(name, 0), insns)
@@ -123,8 +121,8 @@ def main():
             continue
         found = load(path)
         seen += [row for row in found if not isinstance(row[1], str)]
-        wrong = list(judge(found, budget)) if found else ["nothing could be loaded"]
-        total = sum(n for _, n, _ in found if not isinstance(n, str))
+        wrong = [*judge(found, budget), *too_deep(path)] if found else ["nothing could be loaded"]
+        total = sum(n for _, n in found if isinstance(n, int))
         print(f"# {compiler}: {len(found)} programs, {total} instructions")
         for sentence in wrong:
             print(f"# {sentence}")
