@@ -261,6 +261,13 @@ struct ms_lang_row {
 #define MS_LANG_COOKIE_MASK 0xffffffULL
 #define MS_LANG_NO_INSTR    0xffffffffULL /* it is not within 4 GiB of the code object */
 
+/* Is a frame, by its second word, one whose bytecodes have code that the thread executes in its place? */
+static inline __attribute__((always_inline)) int ms_lang_is_bytecode(__u64 word)
+{
+	return (word >> MS_LANG_SHIFT & 0xf) == MS_LANG_V8 && (word & MS_V8_KIND) == MS_V8_INTERPRETED &&
+	       (word & MS_V8_AT) != MS_V8_AT;
+}
+
 enum ms_lang_lost {
 	MS_LOST_STATE, /* the thread's state, or the head of its chain of frames    */
 	MS_LOST_FRAME, /* a frame of the chain, or its code object: not in memory */

@@ -15,8 +15,12 @@ FUNCTIONS = {"sleep": "sleeper", "spin": "spinner", "alloc": "allocator"}
 
 
 def nodes():
-    """Those that are asked for (make soak), else the one that is installed."""
-    return os.environ.get("MEMSCOPE_TEST_NODES", tool("node") or "").split()
+    """Those that are asked for, or all that are found (make soak), else the one that is installed."""
+    asked = os.environ.get("MEMSCOPE_TEST_NODES", tool("node") or "")
+    if asked != "every":
+        return asked.split()
+    where = ("/usr/bin/node", "/opt/node*/bin/node", os.path.expanduser("~/.nvm/versions/node/*/bin/node"))
+    return sorted(node for pattern in where for node in glob.glob(pattern))
 
 
 class Node(Child):
@@ -39,7 +43,7 @@ class Node(Child):
 
 def place(function, file, line):
     """As in a profile: with the last part of the file's name. A function without a name is called after what it was assigned to."""
-    base = file.rsplit("/", 1)[-1]
+    base = file if file.startswith("node:") else file.rsplit("/", 1)[-1]
     return (function, base, int(line))
 
 
@@ -93,10 +97,12 @@ def compare(source, what, leaf, share):
                 continue
             at = names.index(FUNCTIONS[what])
             n += s.values[0]
-            if what == "spin":  # it is at any place of it
-                got = [w for w in truth if agrees(frames[at + 1:], w[1:])]
-            else:
-                got = [w for w in truth if agrees(frames[at:], w)]
+            got = [w for w in truth if agrees(frames[at + 1:], w[1:])]
+            # On the CPU it is at any place of it. Where V8 itself is called at its entry, optimized code has no position.
+            if what != "spin":
+                got = [w for w in got if frames[at][2] in (0, w[0][2])]
+            if what == "sleep":
+                got = [w for w in got if frames[at][2]]
             if got and all(re.fullmatch(leaf, name) for name in names[:at]):
                 met.add(got[0])
             else:

@@ -591,6 +591,22 @@ static void an_interpreters_frames_between_those_of_its_language_are_hidden(void
 	assert_int_equal(got[4], 0x4fff);
 }
 
+/* Of V8: the code of a bytecode, a function, its caller. */
+static uint32_t frames_of_v8(struct fixture *f, uint32_t sample, uint32_t kind, uint64_t got[16])
+{
+	const uint64_t frames[] = { 0x1000, MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | 0x10,
+				    MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT |
+					    (uint64_t)MS_LANG_V8 << MS_LANG_SHIFT | kind | 60,
+				    0x2000 };
+	struct ms_stack_rec rec = {
+		.kind = MS_EV_STACK, .n_frames = 4, .hash = { 20 + sample, 20 + sample }, .tgid = 77
+	};
+
+	assert_int_equal(ingest_stack(f->in, &rec, frames), 0);
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 20 + sample, 0), 1, 1);
+	return addresses(f, f->p.oncpu, sample, got);
+}
+
 static void an_interpreters_frames_stay_where_they_are_asked_for(void **state)
 {
 	struct fixture *f = *state;
@@ -601,6 +617,7 @@ static void an_interpreters_frames_stay_where_they_are_asked_for(void **state)
 	assert_int_equal(got[3], 0x1fff);
 	assert_int_equal(got[4], 0x2fff);
 	assert_int_equal(got[6], 0x3fff);
+	assert_int_equal(frames_of_v8(f, 1, MS_V8_INTERPRETED, got), 3);
 }
 
 static void a_librarys_frames_between_those_of_a_language_stay(void **state)
@@ -614,6 +631,19 @@ static void a_librarys_frames_between_those_of_a_language_stay(void **state)
 	interpreter.ix = 12345; /* all else is a library */
 	add_total(f, key_of(MS_OFFCPU, MS_BLOCKED, 9, 0), 1, 1);
 	assert_int_equal(addresses(f, f->p.offcpu, 0, got), 8);
+}
+
+static void a_leaf_that_executes_a_bytecode_is_its_functions(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t got[16];
+
+	send_mixed(f, false);
+	assert_int_equal(frames_of_v8(f, 1, MS_V8_INTERPRETED, got), 2);
+	assert_int_equal(got[0], 0x10);
+	/* Compiled code calls something. */
+	assert_int_equal(frames_of_v8(f, 2, MS_V8_BASELINE, got), 3);
+	assert_int_equal(got[0], 0x1000);
 }
 
 static void events_without_a_frame_of_a_language_are_reported(void **state)
@@ -657,6 +687,7 @@ int main(void)
 		TEST(an_interpreters_frames_between_those_of_its_language_are_hidden),
 		TEST(an_interpreters_frames_stay_where_they_are_asked_for),
 		TEST(a_librarys_frames_between_those_of_a_language_stay),
+		TEST(a_leaf_that_executes_a_bytecode_is_its_functions),
 		TEST(events_without_a_frame_of_a_language_are_reported),
 		TEST(the_container_of_a_process_is_a_label),
 		TEST(a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it),

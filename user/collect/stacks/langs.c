@@ -389,7 +389,9 @@ static location_id place(struct user_stacks *st, enum ms_lang lang, const char *
 /* As shown: with the last part of the file's path, as others have a function of that name. */
 static struct line line_of_frame(struct dict *d, const struct lang_frame *f)
 {
-	const char *slash = strrchr(f->file, '/'), *base = slash ? slash + 1 : f->file;
+	/* "node:internal/timers" is no path. */
+	const char *slash = strncmp(f->file, "node:", 5) ? strrchr(f->file, '/') : NULL;
+	const char *base = slash ? slash + 1 : f->file;
 	struct line l = { .line = f->line, .start_line = f->first_line };
 	char name[LANG_NAME_MAX + 300];
 

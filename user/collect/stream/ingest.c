@@ -214,7 +214,7 @@ static location_id user_location(struct ingest *in, struct proc *proc, uint32_t 
 
 /*
  * Native frames of the interpreter itself, from out[first] on, are left out where they only lead from one frame of
- * the language to the next, or execute one: those right behind one.
+ * the language to the next, or execute one: those right behind one, or a leaf that executes one of its bytecodes.
  */
 static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct ms_proc *p,
 			    uint32_t gen, const struct raw_stack *user, location_id *out)
@@ -222,6 +222,8 @@ static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct m
 	struct proc_id id = wire_id(p);
 	uint32_t n = 0, shown = 0; /* behind the last frame that stays for certain */
 	bool below = false;        /* … which is of the language                  */
+	bool internal =
+		false; /* the last native frame is the interpreter's                                    */
 
 	for (uint32_t i = 0; i < user->n; i++) {
 		uint64_t frame = user->frames[i];
@@ -230,6 +232,9 @@ static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct m
 		if (is_lang(frame) && i + 1 < user->n) {
 			if (below && !in->langs.keep_native)
 				n = shown; /* all between was the interpreter's */
+			else if (i == 1 && internal && ms_lang_is_bytecode(user->frames[i + 1]) &&
+				 !in->langs.keep_native)
+				n = 0;
 			out[n++] = in->langs.place
 					   ? in->langs.place(in->langs.ctx, &id, user->frames + i)
 					   : in->none;
@@ -245,11 +250,12 @@ static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct m
 		executes = i > 1 && is_lang(user->frames[i - 2]) &&
 			   ms_lang_has_chain(user->frames[i - 1] >> MS_LANG_SHIFT & 0xf);
 		out[n++] = user_location(in, proc, gen, frame, i == 0);
-		if (!below)
+		if (!below && i)
 			continue;
-		below = in->langs.internal &&
-			in->langs.internal(in->langs.ctx, &id,
-					   dict_location_get(in->dict, out[n - 1])->module);
+		internal = in->langs.internal &&
+			   in->langs.internal(in->langs.ctx, &id,
+					      dict_location_get(in->dict, out[n - 1])->module);
+		below &= internal;
 		if (below && executes && !in->langs.keep_native)
 			n--;
 	}
