@@ -254,7 +254,8 @@ enum lang_decoded lang_decode_all(const struct lang_runtime *runtime, const stru
 		r = ops->decode(runtime, mem, words, &ret_frames->frame[0]);
 	if (r == LANG_DECODED) {
 		ret_frames->n = 1;
-		ret_frames->frame[0].stub = false; /* which only decode_all() knows: others leave it unset */
+		ret_frames->frame[0].stub =
+			false; /* which only decode_all() knows: others leave it unset */
 	}
 	return r;
 }

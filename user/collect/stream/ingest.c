@@ -222,8 +222,7 @@ static uint32_t user_frames(struct ingest *in, struct proc *proc, const struct m
 	struct proc_id id = wire_id(p);
 	uint32_t n = 0, shown = 0; /* behind the last frame that stays for certain */
 	bool below = false;        /* … which is of the language                  */
-	bool internal =
-		false; /* the last native frame is the interpreter's                                    */
+	bool internal = false;     /* the last native frame is the interpreter's */
 
 	for (uint32_t i = 0; i < user->n; i++) {
 		uint64_t frame = user->frames[i];
