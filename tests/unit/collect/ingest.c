@@ -562,8 +562,12 @@ static const uint64_t mixed[] = { 0x1000, LANG(0x10), LANG(0x20), 0x2000,
 
 static void send_mixed(struct fixture *f, bool keep_native)
 {
-	struct ingest_langs langs = { lang_place,  lang_seen, lang_internal,
-				      lang_native, f,         keep_native };
+	const struct ingest_langs langs = { .place = lang_place,
+					    .seen = lang_seen,
+					    .internal = lang_internal,
+					    .native = lang_native,
+					    .ctx = f,
+					    .keep_native = keep_native };
 	struct ms_stack_rec rec = {
 		.kind = MS_EV_STACK, .n_frames = sizeof(mixed) / 8, .hash = { 9, 9 }, .tgid = 77
 	};
