@@ -312,6 +312,14 @@ WALK_INLINE bool walk_is_managed(const struct ms_walk *w)
 #if !MS_WALK_ARM64
 LANG_FUNCTION(walk_ghc_enter, ghc_enter(w, slot))
 LANG_FUNCTION(walk_ghc_next, ghc_next(w, slot))
+
+WALK_INLINE int walk_ghc(const struct ms_walk *w, __u32 slot)
+{
+	int step = w->managed ? GHC_NEXT : walk_ghc_enter(slot);
+
+	return step == GHC_NEXT ? walk_ghc_next(slot) : step;
+}
+
 LANG_FUNCTION(walk_hotspot_step, lang_executes(w) ? hotspot_step(w, slot) : MANAGED_NOT_ITS)
 LANG_FUNCTION(walk_v8_step, v8_step(w, slot))
 #endif
@@ -324,15 +332,13 @@ LANG_FUNCTION(walk_php_step, php_step(w))
 WALK_INLINE int walk_by_lang(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
-	int step;
 
 	if (!w)
 		return MANAGED_END;
 #if !MS_WALK_ARM64
 	switch (w->lang.lang) {
 	case MS_LANG_GHC:
-		step = w->managed ? GHC_NEXT : walk_ghc_enter(slot);
-		return step == GHC_NEXT ? walk_ghc_next(slot) : step;
+		return walk_ghc(w, slot);
 	case MS_LANG_HOTSPOT:
 		return walk_hotspot_step(slot);
 	case MS_LANG_V8:
