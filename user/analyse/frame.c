@@ -112,3 +112,13 @@ void frame_path_fini(struct frame_path *path)
 	free(path->frames);
 	*path = (struct frame_path){ 0 };
 }
+
+bool frame_in_kernel(const struct frame *f)
+{
+	return f->kind == FRAME_KERNEL || strcmp(f->module, "[kernel]") == 0;
+}
+
+bool frame_is_user(const struct frame *f)
+{
+	return f->kind != FRAME_PROCESS && !frame_in_kernel(f);
+}

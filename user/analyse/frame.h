@@ -12,13 +12,15 @@
 
 #include "model/profile.h"
 
+#include <stdbool.h>
+
 enum frame_kind {
 	FRAME_USER,
 	FRAME_KERNEL,
-	FRAME_INLINED,  /* compiled into its caller, in user space or the kernel */
-	FRAME_PROCESS,  /* not code: the process name, or the root of a tree     */
-	FRAME_UNKNOWN,  /* no image and no name                                 */
-	FRAME_LANG,     /* of an interpreted language, inlined or not           */
+	FRAME_INLINED, /* compiled into its caller, in user space or the kernel */
+	FRAME_PROCESS, /* not code: the process name, or the root of a tree     */
+	FRAME_UNKNOWN, /* no image and no name                                 */
+	FRAME_LANG,    /* of an interpreted language, inlined or not           */
 };
 enum { N_FRAME_KINDS = FRAME_LANG + 1 };
 
@@ -27,9 +29,14 @@ const char *frame_kind_name(enum frame_kind kind);
 
 struct frame {
 	string_id name;
-	const char *module;  /* base name of the image, "" when unknown; borrowed from the dict */
+	const char *module; /* base name of the image, "" when unknown; borrowed from the dict */
 	enum frame_kind kind;
 };
+
+/* Of the kernel, inlined or not. */
+bool frame_in_kernel(const struct frame *f);
+/* Code, and not of the kernel. */
+bool frame_is_user(const struct frame *f);
 
 /* How many frames location `loc` is: 1 + its inlined calls. */
 uint32_t frame_count(const struct dict *d, location_id loc);

@@ -2,170 +2,14 @@
 
 #include "analyse/frame.h"
 #include "analyse/gc_time.h"
+#include "analyse/messengers.h"
+#include "analyse/name_match.h"
+#include "analyse/wait_lang.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* --- messengers ------------------------------------------------------------------------------- */
-
-/* clang-format off */
-
-/* Images that only carry a request further. */
-static const char *const messenger_modules[] = {
-	"libc.so*",     "libc-2*",      "ld-linux*",      "ld-musl*",      "libpthread*",
-	"libstdc++*",   "libc++*",      "libjemalloc*",   "libtcmalloc*",  "libmimalloc*",
-	"libgcc_s*",    "[vdso]",       "libmemscope-alloc*",
-};
-
-/* Functions that allocate or free; in their own image (static binaries) or as wrappers. */
-static const char *const allocators[] = {
-	"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "posix_memalign",
-	"aligned_alloc", "memalign", "valloc", "pvalloc", "malloc_usable_size", "free_sized",
-	"__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_free", "__libc_memalign",
-	"_int_malloc", "_int_free*", "_int_realloc", "_int_memalign", "malloc_consolidate", "sysmalloc",
-	"tcache_*", "unlink_chunk*", "systrim*", "operator new*", "operator delete*", "_Znwm*", "_Znam*",
-	"_ZdlPv*", "_ZdaPv*", "je_*", "_rjem_*", "mallocx", "rallocx", "sdallocx", "dallocx", "tc_*", "mi_*",
-	"__rust_alloc*", "__rust_realloc*", "__rust_dealloc*", "__rdl_*", "alloc::alloc::*",
-	"zmalloc*", "zcalloc*", "zrealloc*", "zfree*", "ztrymalloc*", "ztrycalloc*", "ztryrealloc*",
-	"xmalloc*", "xcalloc*", "xrealloc*", "xzalloc*", "xstrdup*", "xstrndup*",
-	"g_malloc*", "g_realloc*", "g_try_malloc*", "g_slice_*", "g_free*", "g_strdup*",
-	"PyMem_*", "_PyMem_*", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
-	"PyObject_Free", "_PyObject_Malloc", "_PyObject_Calloc", "_PyObject_Realloc", "_PyObject_Free",
-	"pymalloc_*",
-	"palloc*", "repalloc*", "pfree", "AllocSet*", "MemoryContextAlloc*",
-	"sqlite3Malloc*", "sqlite3Mem*", "sqlite3Db*alloc*", "sqlite3_malloc*", "sqlite3_realloc*",
-	"sqlite3_free", "ngx_alloc", "ngx_calloc", "ngx_palloc*", "ngx_pnalloc", "ngx_pcalloc",
-	"apr_palloc*", "apr_pcalloc*", "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc",
-	"CRYPTO_free", "Perl_safesys*", "_emalloc*", "_erealloc*", "_efree*", "ruby_x*alloc*", "uv__malloc",
-	"strdup", "strndup", "__strdup", "__strndup",
-	"malloc [by *", "calloc [by *", "aligned_alloc [by *", "realloc [by *", "operator new [by *",
-};
-
-/* clang-format on */
-
-/* Library code that is compiled into its user; of Haskell the packages that come with GHC. */
-static const char *const library_prefixes[] = {
-	"std::",   "__gnu_cxx::", "alloc::",     "core::",      "<alloc::",
-	"<core::", "<std::",      "__gthread_", /* what std::mutex is made of in libstdc++ */
-	"base_",   "ghc-prim_",   "bytestring-", "containers-", "text-",
-};
-
-/* Java's own classes; stubs of its compilers, which are in brackets. */
-static const char *const lang_library_prefixes[] = { "[",    "java.", "javax.",
-						     "jdk.", "sun.",  "com.sun." };
-
-/* What Rust's library implements traits for, beside its own types. */
-static const char *const rust_primitives[] = {
-	"u8",  "u16", "u32",  "u64",   "u128",   "usize", "i8",   "i16",
-	"i32", "i64", "i128", "isize", "f32",    "f64",   "bool", "char",
-	"str", "T",   "[T]",  "&T",    "&mut T", "&str",  "()",
-};
-
-/* Equal, or a beginning where the pattern ends in *. */
-static bool matches(const char *pattern, const char *name)
-{
-	size_t len = strlen(pattern);
-
-	if (pattern[len - 1] == '*')
-		return strncmp(pattern, name, len - 1) == 0;
-	return strcmp(pattern, name) == 0;
-}
-
-static bool in_list(const char *const *list, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (matches(list[i], name))
-			return true;
-	return false;
-}
-
-#define IN_LIST(list, name) in_list(list, sizeof(list) / sizeof((list)[0]), name)
-
-/* Where the qualified name begins: after the return type, which a demangled template shows. */
-static const char *qualified_name(const char *name)
-{
-	const char *start = name;
-	int depth = 0;
-
-	for (const char *c = name; *c; c++) {
-		if (*c == '<')
-			depth++;
-		else if (*c == '>')
-			depth--;
-		else if (*c == '(' && depth == 0)
-			break;
-		else if (*c == ' ' && depth == 0 && strncmp(name, "operator", 8) != 0)
-			start = c + 1;
-	}
-	return start;
-}
-
-static bool begins_with_one(const char *name, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strncmp(name, list[i], strlen(list[i])) == 0)
-			return true;
-	return false;
-}
-
-#define BEGINS_WITH_ONE(name, list) begins_with_one(name, list, sizeof(list) / sizeof((list)[0]))
-
-/* "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem": a trait of the library for a type of the language. A
- * trait of the library for the program's own type is the program's code. */
-static bool is_rust_impl_of_library(const char *name)
-{
-	const char *as = *name == '<' ? strstr(name, " as ") : NULL;
-
-	if (!as || !BEGINS_WITH_ONE(as + 4, library_prefixes))
-		return false;
-	for (size_t i = 0; i < sizeof(rust_primitives) / sizeof(rust_primitives[0]); i++)
-		if (strlen(rust_primitives[i]) == (size_t)(as - name - 1) &&
-		    strncmp(name + 1, rust_primitives[i], (size_t)(as - name - 1)) == 0)
-			return true;
-	return false;
-}
-
-/* A function without a file is one of the language's own, or made by it: "IO#fsync", "fsync", "Service$$Lambda$1.turn".
- * What comes with node and with Ruby has one that is no file's name: "fsyncSync (node:fs)", "GC.start (<internal:gc>)". */
-static bool is_lang_library(const char *name, const char *module)
-{
-	const char *file = strstr(name, " (");
-
-	if (!file || BEGINS_WITH_ONE(name, lang_library_prefixes) ||
-	    strncmp(file, " (<internal:", 12) == 0)
-		return true;
-	return strcmp(module, "[JavaScript]") == 0 && strncmp(file, " (node:", 7) == 0;
-}
-
-static bool is_library_code(const char *name)
-{
-	return BEGINS_WITH_ONE(qualified_name(name), library_prefixes) ||
-	       is_rust_impl_of_library(name);
-}
-
-/* Between Go code and its memory there are dozens; where there is no Go code, its work is its own. */
-static bool is_go_runtime(const char *name)
-{
-	return strncmp(name, "runtime.", 8) == 0;
-}
-
-static bool is_messenger(const char *name, const char *module)
-{
-	return IN_LIST(messenger_modules, module) || IN_LIST(allocators, name) ||
-	       is_library_code(name);
-}
-
 /* --- sites of one stack --- */
-
-static bool in_kernel(const struct frame *f)
-{
-	return f->kind == FRAME_KERNEL || strcmp(f->module, "[kernel]") == 0;
-}
-
-static bool is_user(const struct frame *f)
-{
-	return f->kind != FRAME_PROCESS && !in_kernel(f);
-}
 
 /* schedule() and what leads straight to it say nothing about the reason. */
 static bool is_scheduler(const char *name)
@@ -204,19 +48,19 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 {
 	int rank;
 
-	if (!is_user(f))
+	if (!frame_is_user(f))
 		return false;
 	if (s->interpreted) {
 		if (f->kind != FRAME_LANG)
 			return false;
 		s->lang = s->lang ? s->lang : place;
-		return !is_lang_library(name, f->module);
+		return !messenger_of_language(name, f->module);
 	}
-	if (is_go_runtime(name)) {
+	if (messenger_of_go(name)) {
 		s->go = s->go ? s->go : place;
 		return false;
 	}
-	if (f->kind != FRAME_UNKNOWN && !is_messenger(name, f->module))
+	if (f->kind != FRAME_UNKNOWN && !messenger(name, f->module))
 		return true;
 	/* Of equals, for a wait the one nearest the leaf; for an allocation the one
 	 * nearest the root: getaddrinfo, or xmalloc whose caller is not known, says more
@@ -295,7 +139,7 @@ enum site_kind sites_kind(const struct profile *p, uint32_t type)
 	};
 	const struct value_type *t = profile_type(p, type);
 
-	if (IN_LIST(allocations, t->name))
+	if (NAME_IN(allocations, t->name))
 		return SITE_ALLOCATION;
 	if (strcmp(t->unit, "nanoseconds") == 0 &&
 	    (strcmp(t->name, "blocked") == 0 || strcmp(t->name, "runnable") == 0))
@@ -323,105 +167,6 @@ int sites_charge(struct frame_tree *t, enum site_kind kind)
 	return 0;
 }
 
-/*
- * The image of the interpreter of `module`'s frames: that of the first native frame which executes these, or of its
- * caller. NULL: there are none.
- */
-static const char *interpreter_of_path(const struct frame_path *path, const char *module)
-{
-	bool lang = false;
-
-	for (uint32_t place = path->n; place > 0; place--) {
-		const struct frame *f = &path->frames[place - 1];
-
-		if (lang && f->kind != FRAME_LANG)
-			return f->module;
-		lang |= f->kind == FRAME_LANG && strcmp(f->module, module) == 0;
-	}
-	return NULL;
-}
-
-/*
- * CPython waits for its GIL by pthread_cond_timedwait(), from its own code, and for nothing else so: its locks are
- * semaphores (Python/ceval_gil.h, Python/thread_pthread.h, 3.8 to 3.13).
- */
-static bool is_gil(const struct dict *d, const struct frame_path *path)
-{
-	const char *interpreter = interpreter_of_path(path, "[Python]");
-	bool timed = false;
-
-	for (uint32_t i = path->n; interpreter && i-- > 0;) {
-		const struct frame *f = &path->frames[i];
-
-		if (in_kernel(f))
-			continue;
-		if (!IN_LIST(messenger_modules, f->module))
-			return timed && strcmp(f->module, interpreter) == 0;
-		timed |= matches("pthread_cond_timedwait*", dict_str(d, f->name)) ||
-			 matches("__pthread_cond_timedwait*", dict_str(d, f->name));
-	}
-	return false;
-}
-
-/* HotSpot waits for all by conditions of its own: what the thread asked for says the function that Java has called. */
-static const struct {
-	const char *function;
-	enum wait_kind kind;
-} java_waits[] = {
-	{ "ObjectMonitor::*", WAIT_MONITOR }, { "ObjectSynchronizer::*", WAIT_MONITOR },
-	{ "JVM_MonitorWait", WAIT_MONITOR },  { "JVM_Sleep*", WAIT_TIMER },
-	{ "JavaThread::sleep*", WAIT_TIMER },
-};
-
-static enum wait_kind java_wait(const struct dict *d, const struct frame_path *path)
-{
-	for (uint32_t i = path->n; i-- > 0;) {
-		const struct frame *f = &path->frames[i];
-
-		if (f->kind == FRAME_LANG)
-			break;
-		for (size_t k = 0; k < sizeof(java_waits) / sizeof(java_waits[0]); k++)
-			if (is_user(f) && matches(java_waits[k].function, dict_str(d, f->name)))
-				return java_waits[k].kind;
-	}
-	return WAIT_LOCK;
-}
-
-/*
- * Ruby waits for its GVL by a condition, from its own code (thread_pthread.c, 2.7 to 3.4). So it does for what only another thread
- * ends, in these methods, and in timers.
- */
-static bool is_gvl(const struct dict *d, const struct frame_path *path)
-{
-	static const char *const sleepers[] = { "Thread*",     "Mutex*",       "Queue*",
-						"SizedQueue*", "Monitor*",     "ConditionVariable*",
-						"Ractor*",     "Kernel#sleep", "Process*",
-						"IO.select",   "Fiber*" };
-	const char *interpreter = interpreter_of_path(path, "[Ruby]");
-	bool condition = false, own = false;
-
-	for (uint32_t i = path->n; interpreter && i-- > 0;) {
-		const struct frame *f = &path->frames[i];
-		const char *name = dict_str(d, f->name);
-
-		if (in_kernel(f))
-			continue;
-		if (f->kind == FRAME_LANG) {
-			for (size_t k = 0; own && k < sizeof(sleepers) / sizeof(sleepers[0]); k++)
-				own = !matches(sleepers[k], name);
-			return own;
-		}
-		if (!own && IN_LIST(messenger_modules, f->module))
-			condition |= matches("pthread_cond_*", name) ||
-				     matches("__pthread_cond_*", name);
-		else if (condition && strcmp(f->module, interpreter) == 0)
-			own = true;
-		else
-			return false;
-	}
-	return false;
-}
-
 static void find_wait(const struct dict *d, const struct frame_path *path, struct site *site)
 {
 	bool named = false;
@@ -430,14 +175,11 @@ static void find_wait(const struct dict *d, const struct frame_path *path, struc
 		const struct frame *f = &path->frames[i];
 		enum wait_kind kind;
 
-		if (!in_kernel(f))
+		if (!frame_in_kernel(f))
 			return;
 		kind = wait_kind_of(dict_str(d, f->name));
 		if (kind != WAIT_OTHER) {
-			site->wait = kind != WAIT_LOCK ? kind
-				     : is_gil(d, path) ? WAIT_GIL
-				     : is_gvl(d, path) ? WAIT_GVL
-						       : java_wait(d, path);
+			site->wait = kind == WAIT_LOCK ? wait_kind_by_lang(d, path) : kind;
 			site->leaf = f->name;
 			return;
 		}
@@ -494,7 +236,7 @@ static const struct frame *find_worker(const struct dict *d, const struct frame_
 		return asker;
 	if (q == ASK_LANG_WORK)
 		return NULL;
-	return n == path->n || is_go_runtime(dict_str(d, path->frames[n].name)) ? asker : NULL;
+	return n == path->n || messenger_of_go(dict_str(d, path->frames[n].name)) ? asker : NULL;
 }
 
 static struct site site_of(const struct dict *d, const struct frame_path *path, enum question q)
@@ -766,9 +508,9 @@ static bool in_probe(const struct dict *d, const struct frame_path *path)
 	for (uint32_t i = path->n; i-- > 0;) {
 		const struct frame *f = &path->frames[i];
 
-		if (!in_kernel(f))
+		if (!frame_in_kernel(f))
 			return strcmp(f->module, "[uprobes]") == 0;
-		if (IN_LIST(entries, dict_str(d, f->name)))
+		if (NAME_IN(entries, dict_str(d, f->name)))
 			return true;
 	}
 	return false;
@@ -787,8 +529,8 @@ static bool in_return_probe(const struct dict *d, const struct frame_path *path)
 		const struct frame *f = &path->frames[i];
 		const char *name = dict_str(d, f->name);
 
-		if (!in_kernel(f))
-			return entered && is_user(f) && !IN_LIST(messenger_modules, f->module);
+		if (!frame_in_kernel(f))
+			return entered && frame_is_user(f) && !messenger_module(f->module);
 		if (strncmp(name, "__x64_sys_", 10) == 0)
 			return false;
 		entered |= strcmp(name, "entry_SYSCALL_64_after_hwframe") == 0;
@@ -809,13 +551,13 @@ static bool in_allocator(const struct dict *d, const struct frame_path *path)
 	for (uint32_t i = path->n; i-- > 0;) {
 		const struct frame *f = &path->frames[i];
 
-		if (in_kernel(f))
+		if (frame_in_kernel(f))
 			continue;
-		if (!is_user(f))
+		if (!frame_is_user(f))
 			return false;
-		if (IN_LIST(allocators, dict_str(d, f->name)))
+		if (messenger_allocator(dict_str(d, f->name)))
 			return true;
-		if (!IN_LIST(messenger_modules, f->module))
+		if (!messenger_module(f->module))
 			return false;
 	}
 	return false;
@@ -823,7 +565,7 @@ static bool in_allocator(const struct dict *d, const struct frame_path *path)
 
 static bool leaf_in_kernel(const struct dict *d, const struct frame_path *path)
 {
-	return path->n > 0 && in_kernel(&path->frames[path->n - 1]);
+	return path->n > 0 && frame_in_kernel(&path->frames[path->n - 1]);
 }
 
 /* The sum over the samples whose stack `is` so. */

@@ -1,5 +1,7 @@
 #include "analyse/wait_kind.h"
 
+#include "analyse/name_match.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -131,16 +133,6 @@ static const struct {
 	{ "tty_*", WAIT_TERMINAL },
 };
 
-/* Equal, or a beginning where the pattern ends in *. */
-static bool matches(const char *pattern, const char *name)
-{
-	size_t len = strlen(pattern);
-
-	if (pattern[len - 1] == '*')
-		return strncmp(pattern, name, len - 1) == 0;
-	return strcmp(pattern, name) == 0;
-}
-
 bool wait_kind_is_hold_up(enum wait_kind k)
 {
 	return k == WAIT_DISK || k == WAIT_MEMORY || k == WAIT_FILE_LOCK || k == WAIT_KERNEL_LOCK ||
@@ -160,7 +152,7 @@ const char *wait_kind_name(enum wait_kind k)
 enum wait_kind wait_kind_of(const char *kernel_function)
 {
 	for (size_t i = 0; i < sizeof(wait_functions) / sizeof(wait_functions[0]); i++)
-		if (matches(wait_functions[i].function, kernel_function))
+		if (name_matches(wait_functions[i].function, kernel_function))
 			return wait_functions[i].kind;
 	return WAIT_OTHER;
 }
