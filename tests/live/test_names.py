@@ -107,7 +107,7 @@ def node(option, change=None):
     os.mkdir(where)
     with open(f"{where}/fib.js", "w") as f:
         f.write(JS)
-    run = Run("-F", HZ, "--only", "oncpu", "--", "node", option, f"{where}/fib.js", cwd=where)
+    run = Run("-F", HZ, "--only", "oncpu", "--lang", "off", "--", "node", option, f"{where}/fib.js", cwd=where)
     if change:
         change(where)
     run.finish()

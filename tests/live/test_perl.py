@@ -68,6 +68,12 @@ def is_place(frames, place):
                                              for got, want in zip(frames, place))
 
 
+def is_of_a_thread(frames, truth):
+    """A thread has an interpreter of its own, which is freed when it is joined, all its code with it: on a busy machine before
+    it could be named."""
+    return len(frames) in {len(t) for t in truth} and {f[0] for f in frames} == {"[Perl code that is gone]"}
+
+
 def compare(source, what, of_interest, at_least):
     """The stacks of samples of interest are among those that the program printed, and nearly all of those are met."""
     run, children = everywhere()
@@ -85,7 +91,7 @@ def compare(source, what, of_interest, at_least):
                 unread += 1  # it waited before the run began, and had gone on before its stack could be read
             elif frames in truth:
                 met.add(frames)
-            elif any(is_place(frames, place) for place in once_run):
+            elif any(is_place(frames, place) for place in once_run) or is_of_a_thread(frames, truth):
                 gone += 1
             else:
                 wrong.append(frames)

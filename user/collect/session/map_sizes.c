@@ -64,7 +64,7 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 {
 	uint64_t budget = (uint64_t)opts->mem_mb << 20;
 	/* One program has fewer stacks than a host; what does not fit is drained sooner. */
-	uint32_t totals = (uint32_t)(budget / (opts->all ? 16 : 40) /
+	uint32_t totals = (uint32_t)(budget / (opts->all ? 16 : 44) /
 				     (sizeof(struct ms_total_key) + sizeof(struct ms_total) + 48));
 	uint32_t threads = opts->all ? 32768 : 4096;
 	uint64_t ring = 1 << 20, share = session_unwind_share(opts->mem_mb, opts->alloc);
