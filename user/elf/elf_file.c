@@ -70,6 +70,17 @@ int elf_file_read(const struct elf_file *elf, uint64_t off, void *buf, size_t le
 	return 0;
 }
 
+bool elf_file_read_vaddr(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
+{
+	const struct elf_segment *segs;
+	uint64_t off;
+	uint32_t n;
+
+	segs = elf_file_segments(elf, &n);
+	return elf_segments_vaddr_to_off(segs, n, vaddr, &off) &&
+	       elf_file_read(elf, off, buf, len, NULL) == 0;
+}
+
 static int read_header(struct elf_file *elf, struct header *ret_hdr, struct err *e)
 {
 	union {

@@ -96,6 +96,8 @@ int elf_file_find_section(struct elf_file *elf, const char *name,
 
 /* `len` bytes at file offset `off`. -ENODATA: the file ends before. */
 int elf_file_read(const struct elf_file *elf, uint64_t off, void *buf, size_t len, struct err *e);
+/* The same at an address of the image, by its segments. false: they, or the file, do not have it. */
+bool elf_file_read_vaddr(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len);
 /*
  * A copy of a section's bytes with a NUL after the last; free() it.
  * -ENODATA: it has no bytes in the file or reaches past its end; -EFBIG: over the limit;

@@ -36,17 +36,6 @@ enum {
 	COMMENT_MAX = 1 << 16,
 };
 
-static bool read_at(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
-{
-	const struct elf_segment *segs;
-	uint64_t off;
-	uint32_t n;
-
-	segs = elf_file_segments(elf, &n);
-	return elf_segments_vaddr_to_off(segs, n, vaddr, &off) &&
-	       elf_file_read(elf, off, buf, len, NULL) == 0;
-}
-
 /* --- StgRun --- */
 
 bool ghc_run_read(const uint8_t *code, size_t len, uint32_t *ret_saved)
@@ -89,7 +78,7 @@ static int find_run(struct elf_file *elf, struct ghc_image *ghc, struct err *e)
 		uint8_t code[64];
 
 		if (bytes < RUN_BYTES_MIN || bytes > RUN_BYTES_MAX ||
-		    !read_at(elf, fde.start, code, sizeof(code)) ||
+		    !elf_file_read_vaddr(elf, fde.start, code, sizeof(code)) ||
 		    !ghc_run_read(code, sizeof(code), &ghc->run_saved))
 			continue;
 		ghc->run = fde.start;

@@ -29,13 +29,7 @@ const char *const perl_symbols[PERL_N_SYMBOLS] = {
 
 static bool read_byte(struct elf_file *elf, uint64_t vaddr, uint8_t *ret_byte)
 {
-	const struct elf_segment *segs;
-	uint64_t off;
-	uint32_t n;
-
-	segs = elf_file_segments(elf, &n);
-	return vaddr && elf_segments_vaddr_to_off(segs, n, vaddr, &off) &&
-	       elf_file_read(elf, off, ret_byte, 1, NULL) == 0;
+	return vaddr && elf_file_read_vaddr(elf, vaddr, ret_byte, 1);
 }
 
 /* Functions of ops are exported up to 5.36. Later the table of all has them, in which each has its number. 0: not known. */

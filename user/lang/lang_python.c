@@ -21,17 +21,6 @@ const char *const python_symbols[PY_N_SYMBOLS] = {
 	[PY_CODE_TYPE] = "PyCode_Type",
 };
 
-static bool read_at(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
-{
-	const struct elf_segment *segs;
-	uint64_t off;
-	uint32_t n;
-
-	segs = elf_file_segments(elf, &n);
-	return elf_segments_vaddr_to_off(segs, n, vaddr, &off) &&
-	       elf_file_read(elf, off, buf, len, NULL) == 0;
-}
-
 /* --- its version --- */
 
 /* "3.10.13", "3.9.0rc1", "3.8.2+": 0x030a0d … 0: that is none. */
@@ -67,7 +56,7 @@ static void take_version(void *ctx, const struct place *value)
 	uint32_t version;
 
 	if ((value->base != PLACE_IMAGE && value->base != PLACE_NUMBER) || value->reads ||
-	    !read_at(s->elf, (uint64_t)value->off[0], text, sizeof(text) - 1))
+	    !elf_file_read_vaddr(s->elf, (uint64_t)value->off[0], text, sizeof(text) - 1))
 		return;
 	version = python_version_of(text);
 	if (!version)
@@ -93,7 +82,7 @@ static uint32_t read_version(struct elf_file *elf, const struct elf_export syms[
 	uint64_t hex = 0;
 
 	if (syms[PY_VERSION].vaddr && syms[PY_VERSION].type == STT_OBJECT &&
-	    read_at(elf, syms[PY_VERSION].vaddr, &hex, sizeof(hex)) && hex >> 24 == 3)
+	    elf_file_read_vaddr(elf, syms[PY_VERSION].vaddr, &hex, sizeof(hex)) && hex >> 24 == 3)
 		return (uint32_t)(hex >> 8);
 	return version_in_code(elf, &syms[PY_GET_VERSION]);
 }

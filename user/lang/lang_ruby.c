@@ -38,17 +38,6 @@ enum {
 
 /* --- version --- */
 
-static bool read_at(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
-{
-	const struct elf_segment *segs;
-	uint64_t off;
-	uint32_t n;
-
-	segs = elf_file_segments(elf, &n);
-	return elf_segments_vaddr_to_off(segs, n, vaddr, &off) &&
-	       elf_file_read(elf, off, buf, len, NULL) == 0;
-}
-
 /* "3.1.7" → 0x030107; 0: that is none. */
 static uint32_t read_version(struct elf_file *elf, const struct elf_export *sym)
 {
@@ -57,7 +46,7 @@ static uint32_t read_version(struct elf_file *elf, const struct elf_export *sym)
 	const char *p = text;
 
 	if (sym->type != STT_OBJECT || sym->size < 6 || sym->size > sizeof(text) ||
-	    !read_at(elf, sym->vaddr, text, (size_t)sym->size - 1))
+	    !elf_file_read_vaddr(elf, sym->vaddr, text, (size_t)sym->size - 1))
 		return 0;
 	for (int i = 0; i < 3; i++) {
 		int digits = 0;
@@ -90,7 +79,7 @@ static int sweep(struct elf_file *elf, uint64_t vaddr, size_t len, const struct 
 
 	if (!code)
 		return err_set(e, -ENOMEM, "%s: out of memory for code", elf_file_name(elf));
-	while (len && !read_at(elf, vaddr, code, len))
+	while (len && !elf_file_read_vaddr(elf, vaddr, code, len))
 		len /= 2;
 	while (at < len) {
 		struct accessor_insn in = { 0 };
@@ -210,7 +199,7 @@ static void find_register(struct elf_file *elf, uint64_t core, struct ruby_image
 	uint8_t code[READY_MAX];
 
 	rb->cfp_reg = UINT8_MAX;
-	if (elf_file_machine(elf) != EM_X86_64 || !read_at(elf, core, code, sizeof(code)))
+	if (elf_file_machine(elf) != EM_X86_64 || !elf_file_read_vaddr(elf, core, code, sizeof(code)))
 		return;
 	for (uint32_t i = 0; i + 4 <= sizeof(code); i++)
 		/* REX.WR(B), mod 1 with r15; not by rsp or r12, which have another byte. */

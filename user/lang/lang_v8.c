@@ -17,7 +17,7 @@ const char *const v8_symbols[V8_N_SYMBOLS] = {
 
 static bool read_number(struct elf_file *elf, const struct elf_export *sym, int32_t *ret_number)
 {
-	return sym->vaddr && v8_read_at(elf, sym->vaddr, ret_number, sizeof(*ret_number));
+	return sym->vaddr && elf_file_read_vaddr(elf, sym->vaddr, ret_number, sizeof(*ret_number));
 }
 
 int v8_image_read(struct elf_file *elf, const struct elf_export *syms, struct lang_image *image,

@@ -101,17 +101,6 @@ static const struct version_row {
 	{ VERSION(9, 4), 15, 32, 96, 0, 0, 16, 24, 40, 48, false },   /* node 16 */
 };
 
-bool v8_read_at(struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
-{
-	const struct elf_segment *segs;
-	uint64_t off;
-	uint32_t n;
-
-	segs = elf_file_segments(elf, &n);
-	return elf_segments_vaddr_to_off(segs, n, vaddr, &off) &&
-	       elf_file_read(elf, off, buf, len, NULL) == 0;
-}
-
 static int read_constant(struct elf_file *elf, const struct constant *c, int *ret_value)
 {
 	*ret_value = c->fallback;
@@ -122,7 +111,7 @@ static int read_constant(struct elf_file *elf, const struct constant *c, int *re
 
 		snprintf(name, sizeof(name), "v8dbg_%s", c->names[i]);
 		if (elf_export_find(elf, name, &sym, NULL) < 0 ||
-		    !v8_read_at(elf, sym.vaddr, &value, sizeof(value)))
+		    !elf_file_read_vaddr(elf, sym.vaddr, &value, sizeof(value)))
 			continue;
 		*ret_value = value;
 		return 0;
@@ -149,7 +138,7 @@ static void read_sizes(struct elf_file *elf, struct v8_rt *rt)
 			    NULL) < 0)
 		return;
 	n = sym.size / 3;
-	if (n < 8 || n > 256 || sym.size % 3 || !v8_read_at(elf, sym.vaddr, sizes, sym.size))
+	if (n < 8 || n > 256 || sym.size % 3 || !elf_file_read_vaddr(elf, sym.vaddr, sizes, sym.size))
 		return;
 	for (size_t i = 0; i < 3; i++)
 		memcpy(rt->bytecode_size[i], sizes + i * n, n);
@@ -199,7 +188,7 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 	if (row->code_header &&
 	    elf_export_find(elf, "v8dbg_class_Code__instruction_start__uintptr_t", &sym, NULL) ==
 		    0 &&
-	    v8_read_at(elf, sym.vaddr, &value, sizeof(value)) && value > 0 && value < 4096)
+	    elf_file_read_vaddr(elf, sym.vaddr, &value, sizeof(value)) && value > 0 && value < 4096)
 		rt.code_header = (uint16_t)value;
 	rt.kind_regexp = 3;
 	if (rt.function_shared % 8 || rt.function_shared > MS_LANG_BYTES - 8 ||
