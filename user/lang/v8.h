@@ -15,7 +15,6 @@
 
 enum { V8_CANDIDATES = 4, V8_FIRST_NONSTRING = 128 };
 
-
 /* The layout of `version` (0x000a0002: 10.2), by the constants of the file. -EOPNOTSUPP with a sentence. */
 int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_v8, struct err *e);
 
