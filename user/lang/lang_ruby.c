@@ -199,7 +199,8 @@ static void find_register(struct elf_file *elf, uint64_t core, struct ruby_image
 	uint8_t code[READY_MAX];
 
 	rb->cfp_reg = UINT8_MAX;
-	if (elf_file_machine(elf) != EM_X86_64 || !elf_file_read_vaddr(elf, core, code, sizeof(code)))
+	if (elf_file_machine(elf) != EM_X86_64 ||
+	    !elf_file_read_vaddr(elf, core, code, sizeof(code)))
 		return;
 	for (uint32_t i = 0; i + 4 <= sizeof(code); i++)
 		/* REX.WR(B), mod 1 with r15; not by rsp or r12, which have another byte. */

@@ -138,7 +138,8 @@ static void read_sizes(struct elf_file *elf, struct v8_rt *rt)
 			    NULL) < 0)
 		return;
 	n = sym.size / 3;
-	if (n < 8 || n > 256 || sym.size % 3 || !elf_file_read_vaddr(elf, sym.vaddr, sizes, sym.size))
+	if (n < 8 || n > 256 || sym.size % 3 ||
+	    !elf_file_read_vaddr(elf, sym.vaddr, sizes, sym.size))
 		return;
 	for (size_t i = 0; i < 3; i++)
 		memcpy(rt->bytecode_size[i], sizes + i * n, n);
