@@ -310,7 +310,7 @@ vm: deps all targets ## the tests on every other kernel, in emulated guests (as 
 golden-update: $(BUILD)/memscope ## rewrite the golden expectations (read the diff like code)
 	$(Q)MEMSCOPE=$(abspath $(BUILD))/memscope tests/golden/run --update > /dev/null && git diff --stat tests/golden
 
-lint: ## layers, tree, words, format
+lint: all ## layers, tree, words, format
 	$(Q)tests/run -v --build $(BUILD) lint
 
 # gcc's flow analysis sees uninitialised values and long numbers in what the sanitizers add.

@@ -20,18 +20,18 @@ static __always_inline bool read_word(__u64 *ret, __u64 addr)
 static __always_inline void labels_tell(const struct ms_proc *proc, __u32 set, __u64 at,
 					__u64 cookie)
 {
-	__u32 slot = set % N_LABELS_TOLD;
-	__u64 me = (__u64)proc->tgid << 32 | set, *told = bpf_map_lookup_elem(&labels_told, &slot);
+	__u32 slot = set % N_LABELS_SENT;
+	__u64 me = (__u64)proc->tgid << 32 | set, *sent = bpf_map_lookup_elem(&labels_sent, &slot);
 	struct ms_labels_rec rec = {
 		.kind = MS_EV_LABELS, .set = set, .proc = *proc, .at = at, .cookie = cookie
 	};
 
-	if (!told || *told == me)
+	if (!sent || *sent == me)
 		return;
 	if (bpf_ringbuf_output(&events, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
 		stat_inc(STAT_LABELS_LOST);
 	else
-		*told = me;
+		*sent = me;
 }
 
 /* The labels of the current task, whose process is `proc`; 0: it has none. */

@@ -170,15 +170,15 @@ struct {
 	__type(value, struct ms_go);
 } go_runtimes __weak SEC(".maps");
 
-/* Sets of labels that user space has been told of, tgid << 32 | set, in slot set % N_LABELS_TOLD. An array, since an
+/* Sets of labels that were sent to user space, tgid << 32 | set, in slot set % N_LABELS_SENT. An array, since an
  * NMI may interrupt whoever writes to it. */
-#define N_LABELS_TOLD 4096
+#define N_LABELS_SENT 4096
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, N_LABELS_TOLD);
+	__uint(max_entries, N_LABELS_SENT);
 	__type(key, __u32);
 	__type(value, __u64);
-} labels_told __weak SEC(".maps");
+} labels_sent __weak SEC(".maps");
 
 /* Threads whose process is in a pid namespace of its own, by the number that they have there: the tid. Written where
  * `threads` is; full: the oldest is forgotten, and is no owner of a lock any more. */
