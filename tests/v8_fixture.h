@@ -40,7 +40,6 @@ enum {
 	V8F_POSITIONS = 0x1880,
 	V8F_JS = 0x1900,        /* JSFunction of outer */
 	V8F_CLOSURE = 0x1980,   /* … of the builtin   */
-	V8F_DEOPT = 0x1a00,
 	V8F_LITERALS = 0x1a80,
 	V8F_INLININGS = 0x1b00,
 	V8F_CODE_POSITIONS = 0x1b80,
@@ -48,9 +47,14 @@ enum {
 	V8F_BASELINE = 0x1c80,
 	V8F_OFFSETS = 0x1d00,
 	V8F_TEXTS = 0x1e00,     /* more strings */
+	V8F_DEOPT = 0x2000,     /* DeoptimizationData … */
+	V8F_DEOPTS = 3,         /* … with so many */
+	V8F_FIRST_DEOPT = V8F_DEOPT + 16 + 8 * 11,
+	V8F_TRANSLATIONS = 0x2400,
 	V8F_JIT = 0x4000,       /* code, to … */
 	V8F_JIT_END = 0x6000,
 	V8F_OPTIMIZED_AT = V8F_JIT + 0x230, /* its InstructionStream */
+	V8F_SAFEPOINTS = V8F_OPTIMIZED_AT + 16 + 0x200,
 	V8F_BASELINE_AT = V8F_JIT + 0x630,
 	V8F_NUMBER = 4,         /* of outer in the script */
 };
@@ -202,6 +206,33 @@ static inline void v8f_source(struct v8_process *p)
 	}
 }
 
+/*
+ * Calls that may go back to the interpreter: the one that returns to 0x28 is in inner, which the builtin calls that outer has called
+ * at bytecode 6; the one to 0x38 at inner's entry, below the same; the one to 0x48 cannot.
+ */
+static inline void v8f_deopts(struct v8_process *p)
+{
+	static const uint8_t translations[] = {
+		2, 0, 6, 6, 24, 12, 2, 4, 31, 2, 28, 25, 0xf8, 10, 4, 0, 29, 1, 24, 12, 0, 0,
+		2, 22, 6, 6, 36 + 5, 24, 3, 0, 0,
+		3, 0, 2, 2, 24, 12, 2, 0 };
+	static const uint16_t begins[V8F_DEOPTS] = { 0, 22, 31 };
+	/* How many, and how wide they are; pc, number of the deoptimization + 1, and where it goes then, + 1. */
+	static const uint8_t safepoints[] = { 3, 0, 0, 0, 0xa1, 0, 0, 0, 0x28, 0, 1, 0xe9, 1, 0x38, 0, 2, 0xf1, 1, 0x48, 0, 0, 0, 0 };
+
+	v8f_object(p, V8F_DEOPT, V8F_ARRAY);
+	v8f_smi(p, V8F_DEOPT + 8, 11 + 3 * V8F_DEOPTS);
+	v8f_put(p, V8F_DEOPT + 16, v8f_ptr(V8F_TRANSLATIONS), 8);
+	v8f_smi(p, V8F_DEOPT + 16 + 8, 1);
+	v8f_put(p, V8F_DEOPT + 16 + 16, v8f_ptr(V8F_LITERALS), 8);
+	v8f_put(p, V8F_DEOPT + 16 + 48, v8f_ptr(V8F_OUTER), 8);
+	v8f_put(p, V8F_DEOPT + 16 + 56, v8f_ptr(V8F_INLININGS), 8);
+	for (uint32_t i = 0; i < V8F_DEOPTS; i++)
+		v8f_smi(p, V8F_FIRST_DEOPT + 24 * i + 8, begins[i]);
+	v8f_bytes(p, V8F_TRANSLATIONS, translations, sizeof(translations));
+	memcpy(p->bytes + V8F_SAFEPOINTS, safepoints, sizeof(safepoints));
+}
+
 /* Bytecodes of 1, 3 and 2 bytes, a wide one of 5, one of 1; calls at offsets 4 (line 3) and 6. */
 static inline void v8f_compiled(struct v8_process *p)
 {
@@ -223,15 +254,12 @@ static inline void v8f_compiled(struct v8_process *p)
 	memset(p->bytes + V8F_JIT, 0x90, V8F_JIT_END - V8F_JIT);
 	v8f_code(p, V8F_OPTIMIZED, V8F_OPTIMIZED_AT, 13, V8F_DEOPT, V8F_CODE_POSITIONS, 0x200);
 	v8f_code(p, V8F_BASELINE, V8F_BASELINE_AT, 11, V8F_BYTECODES_AT, V8F_OFFSETS, 0x200);
-	v8f_object(p, V8F_DEOPT, V8F_ARRAY);
-	v8f_smi(p, V8F_DEOPT + 8, 8);
-	v8f_smi(p, V8F_DEOPT + 16 + 8, 1);
-	v8f_put(p, V8F_DEOPT + 16 + 16, v8f_ptr(V8F_LITERALS), 8);
-	v8f_put(p, V8F_DEOPT + 16 + 48, v8f_ptr(V8F_OUTER), 8);
-	v8f_put(p, V8F_DEOPT + 16 + 56, v8f_ptr(V8F_INLININGS), 8);
 	v8f_object(p, V8F_LITERALS, V8F_ARRAY);
-	v8f_smi(p, V8F_LITERALS + 8, 1);
-	v8f_put(p, V8F_LITERALS + 16, v8f_ptr(V8F_INNER) | 2, 8); /* weak */
+	v8f_smi(p, V8F_LITERALS + 8, 4);
+	for (int i = 0; i < 4; i++)
+		v8f_put(p, V8F_LITERALS + 16 + 8 * (uint32_t)i,
+			v8f_ptr(!i ? V8F_INNER : i == 2 ? V8F_BUILTIN : V8F_OUTER) | 2, 8); /* weak */
+	v8f_deopts(p);
 	v8f_object(p, V8F_INLININGS, V8F_BYTES);
 	v8f_smi(p, V8F_INLININGS + 8, 16);
 	v8f_put(p, V8F_INLININGS + 16, (42 + 1) << 1, 8); /* where inner is called, in no other */
@@ -248,7 +276,8 @@ static inline void v8f_init(struct v8_process *p)
 		.bytecodes_positions = 32, .bytecodes_data = 54, .array_length = 8, .array_data = 16, .scope_locals = 24,
 		.scope_first = 32, .code_stream = 32, .code_start = 40, .code_deopt = 16, .code_positions = 24,
 		.code_size = 56, .code_flags = 48, .kind_mask = 15, .kind_baseline = 11, .kind_regexp = 3, .deopt_literals = 2,
-		.deopt_shared = 6, .deopt_positions = 7, .frame_regexp = 27, .frame_exit = 25, .n_bytecodes = 200,
+		.deopt_shared = 6, .deopt_positions = 7,
+		.deopts = v8_deopt_layout(11 << 16 | 3), .frame_regexp = 27, .frame_exit = 25, .n_bytecodes = 200,
 	};
 
 	memset(p, 0, sizeof(*p));

@@ -129,6 +129,7 @@ struct v8_rt {
 	uint8_t frame_regexp, frame_exit;
 	uint16_t n_bytecodes;            /* 0: their sizes are not known */
 	uint8_t bytecode_size[3][256];   /* with operands of 1, 2, 4 bytes */
+	const struct v8_deopt_layout *deopts; /* NULL: not known */
 };
 
 struct lang_runtime {

@@ -110,4 +110,26 @@ enum { V8_ENTRY = -1, V8_NOWHERE = -2 }; /* in place of an offset in bytecode or
 /* Of Sparkplug's code: the offset in its bytecode of the instructions that end at `end` or later. */
 int64_t v8_baseline_offset(const struct v8_reader *r, const struct v8_code *code, uint64_t bytecodes, uint32_t end);
 
+/* --- v8_deopt.c --- */
+
+/* NULL: it is older than those that are known. */
+const struct v8_deopt_layout *v8_deopt_layout(uint32_t version);
+
+/* A function in which optimized code is. */
+struct v8_active {
+	uint64_t shared;
+	int64_t bytecode; /* where in its bytecode, or V8_ENTRY */
+	bool builtin;     /* V8's own: it has none */
+};
+
+/* Which deoptimization belongs to the call that returns to byte `off` of the code; -1: none. */
+int32_t v8_deopt_of_call(const struct v8_reader *r, const struct v8_code *code, uint32_t off);
+/* How many there are. */
+uint32_t v8_deopts(const struct v8_reader *r, const struct v8_code *code);
+/* The functions in which the code is there, the innermost first. 0: it cannot be read, or there are too many. */
+uint32_t v8_deopt_frames(const struct v8_reader *r, const struct v8_code *code, uint32_t deopt,
+			 struct v8_active frames[LANG_INLINED_MAX]);
+/* Has its table of positions more of them than there are calls? */
+bool v8_positions_of_all(const struct v8_reader *r, const struct v8_code *code);
+
 #endif

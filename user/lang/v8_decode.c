@@ -5,10 +5,12 @@
  *                                   ─► BytecodeArray ─► positions, of the offset in bytecode
  *   Sparkplug    the same; its Code has the offsets in bytecode of its instructions
  *   optimized    pc ─► Code ─► DeoptimizationData ─► SharedFunctionInfo, and those of functions that were inlined
+ *                           ─► of a call: which functions are active there, and where in their bytecode (v8_deopt.c)
  *                           ─► positions, of the pc: character and inlined function; where each was inlined
  *
- * Optimized code has positions of its calls alone. A thread that was interrupted between two of them is said to be in those
- * inlined functions that both places are in.
+ * Calls are as Error.stack has them. Elsewhere, and where a call cannot go back to the interpreter, positions say it: node's
+ * V8 has those of all instructions. Where there are those of calls alone, a thread that was interrupted between two of them
+ * is said to be in those inlined functions that both places are in.
  *
  * Objects move, and are freed. The cookie of a function is made of numbers that stay the same while it moves, and is
  * compared again when all has been read.
@@ -26,6 +28,7 @@ enum {
 	INLINING_BYTES =
 		16, /* of InliningPosition: the position, 8 bytes; the function's number, 4 */
 	INLINED_MAX = 1 << 12,
+	DEOPTS_TRIED = 512,
 };
 
 /* Of a SharedFunctionInfo (a pointer). false: it is none, or not that one. */
@@ -239,8 +242,8 @@ static enum lang_decoded decode_function(const struct v8_reader *r, const uint64
 
 struct inlined {
 	uint64_t shared;
-	int64_t offset;
-	int32_t id;
+	int64_t offset; /* characters; -1: unknown */
+	int32_t id;     /* of the table of inlined functions */
 };
 
 /* The functions at a position, innermost first. 0: it cannot be read. */
@@ -298,25 +301,103 @@ static uint32_t common(struct inlined *a, uint32_t n_a, const struct inlined *b,
 	return n;
 }
 
-static enum lang_decoded decode_optimized(const struct v8_reader *r, const struct v8_code *code,
-					  uint64_t shared, uint32_t at, bool exact,
-					  struct lang_frames *all)
+/* Where in its source a function that is active is. */
+static int64_t place_of(const struct v8_reader *r, const struct v8_active *f)
 {
-	struct inlined chain[LANG_INLINED_MAX], next[LANG_INLINED_MAX];
+	uint64_t data;
+
+	if (f->builtin || !v8_word(r, f->shared, r->rt->shared_data, &data))
+		return -1;
+	return place_in(r, bytecodes_of(r, data), f->bytecode);
+}
+
+/* The functions at a call, as Error.stack has them. 0: it does not say. */
+static uint32_t chain_of_call(const struct v8_reader *r, const struct v8_code *code,
+			      uint64_t shared, uint32_t at, struct inlined chain[LANG_INLINED_MAX])
+{
+	struct v8_active active[LANG_INLINED_MAX];
+	int32_t deopt = v8_deopt_of_call(r, code, at);
+	uint32_t n = deopt < 0 ? 0 : v8_deopt_frames(r, code, (uint32_t)deopt, active);
+
+	if (!n || active[n - 1].shared != shared)
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		chain[i] = (struct inlined){ active[i].shared, place_of(r, &active[i]), -1 };
+	return n;
+}
+
+/* Are these functions, but for V8's own, those of the chain, called at the same places? */
+static bool has_chain(const struct v8_reader *r, const struct v8_active *active, uint32_t n_active,
+		      const struct inlined *chain, uint32_t n)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < n_active; i++) {
+		if (active[i].builtin)
+			continue;
+		if (k == n || active[i].shared != chain[k].shared ||
+		    (k && place_of(r, &active[i]) != chain[k].offset))
+			return false;
+		k++;
+	}
+	return k == n;
+}
+
+/* V8's own functions that were inlined have no positions: a call or check among the same functions says where they are. */
+static uint32_t add_builtins(const struct v8_reader *r, const struct v8_code *code,
+			     struct inlined chain[LANG_INLINED_MAX], uint32_t n)
+{
+	struct v8_active active[LANG_INLINED_MAX];
+	uint32_t n_deopts = n > 1 ? v8_deopts(r, code) : 0;
+
+	for (uint32_t d = 0; d < n_deopts && d < DEOPTS_TRIED; d++) {
+		uint32_t m = v8_deopt_frames(r, code, d, active);
+
+		if (m <= n || !has_chain(r, active, m, chain, n))
+			continue;
+		for (uint32_t i = m, k = n; i-- > 0;)
+			chain[i] = active[i].builtin ? (struct inlined){ active[i].shared, -1, -1 }
+						     : chain[--k];
+		return m;
+	}
+	return n;
+}
+
+/* The functions by the table of positions. 0: it cannot be read. */
+static uint32_t chain_of_place(const struct v8_reader *r, const struct v8_code *code,
+			       uint64_t shared, uint32_t at, bool exact,
+			       struct inlined chain[LANG_INLINED_MAX])
+{
 	struct v8_position before = { -1, -1 }, after = { -1, -1 };
+	struct inlined next[LANG_INLINED_MAX];
+	bool has = v8_is_pointer(code->positions) && v8_length(r, code->positions) > 0;
 	uint32_t n;
 
-	if (v8_is_pointer(code->positions) && v8_length(r, code->positions) > 0 &&
+	if (has &&
 	    v8_positions(r, code->positions, exact ? at : at - 1, &before, &after) < 0)
-		return LANG_GONE;
+		return 0;
 	n = chain_of(r, code, before, chain);
-	if (exact)
+	if (exact && !v8_positions_of_all(r, code))
 		n = common(chain, n, next, chain_of(r, code, after, next));
 	if (!n) {
 		chain[0].offset = -1;
 		n = 1;
 	}
 	chain[n - 1].shared = shared;
+	return add_builtins(r, code, chain, n);
+}
+
+static enum lang_decoded decode_optimized(const struct v8_reader *r, const struct v8_code *code,
+					  uint64_t shared, uint32_t at, bool exact,
+					  struct lang_frames *all)
+{
+	struct inlined chain[LANG_INLINED_MAX];
+	uint32_t n = exact ? 0 : chain_of_call(r, code, shared, at, chain);
+
+	if (!n)
+		n = chain_of_place(r, code, shared, at, exact, chain);
+	if (!n)
+		return LANG_GONE;
 	for (uint32_t i = 0; i < n; i++)
 		if (!name_function(r, chain[i].shared, chain[i].offset, &all->frame[i]))
 			return LANG_GONE;

@@ -167,6 +167,7 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 	rt.code_positions = row->code_positions;
 	rt.code_size = row->code_size;
 	rt.code_flags = row->code_flags;
+	rt.deopts = v8_deopt_layout(version);
 	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
 		r = read_constant(elf, &constants[i], &value);
 		if (r < 0)

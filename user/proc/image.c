@@ -79,6 +79,11 @@ static enum module_kind kind_of(const char *path)
 	return MODULE_ANON;
 }
 
+bool image_is_anon(const char *path)
+{
+	return kind_of(path) == MODULE_ANON;
+}
+
 /* A 32-bit process has another vDSO, whose names are not those of ours. */
 static const char *vdso_path(uint64_t addr)
 {

@@ -71,6 +71,8 @@ void images_init(struct images *set, struct dict *d, struct ns_roots *roots, ima
 		 void *ctx);
 void images_fini(struct images *set);
 
+/* Is a mapping of this name memory without a file? */
+bool image_is_anon(const char *path);
 /*
  * The image of a mapping. Executable memory without a file is an image of its process. NULL: out of
  * memory, or IMAGES_MAX reached.

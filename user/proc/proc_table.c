@@ -145,6 +145,21 @@ bool proc_table_meets(struct proc_table *t, pid_t pid, uint64_t addr, uint64_t l
 	return l && l->newest->space && space_meets(l->newest->space, addr, addr + len);
 }
 
+bool proc_table_is_anon(const char *path)
+{
+	return image_is_anon(path);
+}
+
+bool proc_table_knows(struct proc_table *t, pid_t pid, const struct proc_mmap *m)
+{
+	struct life *l = life_running(t, pid);
+	uint64_t end;
+
+	return l && l->newest->space && !__builtin_add_overflow(m->addr, m->len, &end) &&
+	       image_is_anon(m->path ? m->path : "") &&
+	       space_holds(l->newest->space, m->addr, end);
+}
+
 uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const struct proc_mmap *m)
 {
 	struct life *l = life_running(t, pid);

@@ -106,6 +106,13 @@ bool proc_exited(const struct proc *p);
 struct proc *proc_parent(const struct proc *p);
 /* Does [addr, addr + len) of the live incarnation of a pid overlap a known mapping? */
 bool proc_table_meets(struct proc_table *t, pid_t pid, uint64_t addr, uint64_t len);
+/*
+ * Is a mapping nothing new: memory without a file, all of it known as such? Whoever generates code makes it writable and
+ * executable again and again (V8: for each function), and the kernel reports each time.
+ */
+bool proc_table_knows(struct proc_table *t, pid_t pid, const struct proc_mmap *m);
+/* Is a mapping with this name memory without a file? */
+bool proc_table_is_anon(const char *path);
 /* The present generation (see proc_table_mmap). */
 uint32_t proc_generation(const struct proc *p);
 /*

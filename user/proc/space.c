@@ -88,6 +88,13 @@ bool space_meets(const struct space *s, uint64_t addr, uint64_t end)
 	return i < s->n && s->now[i].addr < end;
 }
 
+bool space_holds(const struct space *s, uint64_t addr, uint64_t end)
+{
+	uint32_t i = first_behind(s, addr);
+
+	return i < s->n && s->now[i].merges && s->now[i].addr <= addr && end <= s->now[i].end;
+}
+
 /* Do both give every address the same place in the same image? */
 static bool agree(const struct mapping *a, const struct mapping *b)
 {

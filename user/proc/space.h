@@ -54,6 +54,9 @@ int space_prune(struct space **s, bool (*keep)(void *ctx, const struct mapping *
 /* Does anything of the present lie in [addr, end)? O(log n) */
 bool space_meets(const struct space *s, uint64_t addr, uint64_t end);
 
+/* Is all of [addr, end) one range of memory without a file? O(log n) */
+bool space_holds(const struct space *s, uint64_t addr, uint64_t end);
+
 /* The mapping that held `addr` in generation `gen`, NULL when none did. O(log n) in the present
  * one. */
 const struct mapping *space_find(const struct space *s, uint32_t gen, uint64_t addr);

@@ -470,6 +470,16 @@ static void process_forked(struct run *r, const struct sideband_record *rec)
 						 .child = child });
 }
 
+static struct proc_mmap mapping_of(const struct sideband_record *rec)
+{
+	return (struct proc_mmap){ .addr = rec->addr,
+				   .len = rec->len,
+				   .file_off = rec->off,
+				   .dev = rec->dev,
+				   .ino = rec->ino,
+				   .path = rec->name };
+}
+
 static void file_mapped(struct run *r, const struct sideband_record *rec)
 {
 	struct process_event event = { .kind = PROCESS_REMAPPING,
@@ -477,18 +487,15 @@ static void file_mapped(struct run *r, const struct sideband_record *rec)
 				       .ns = rec->ns,
 				       .listed = target_of(r, rec->pid),
 				       .held = r->targets->holding };
+	const struct proc_mmap map = mapping_of(rec);
 	uint32_t gen;
 
+	if (proc_table_knows(r->procs, rec->pid, &map))
+		return;
 	event.target = event.listed || r->cfg->all;
 	if (proc_table_meets(r->procs, rec->pid, rec->addr, rec->len))
 		targets_tell(r, &event);
-	gen = proc_table_mmap(r->procs, rec->ns, rec->pid,
-			      &(struct proc_mmap){ .addr = rec->addr,
-						   .len = rec->len,
-						   .file_off = rec->off,
-						   .dev = rec->dev,
-						   .ino = rec->ino,
-						   .path = rec->name });
+	gen = proc_table_mmap(r->procs, rec->ns, rec->pid, &map);
 	if (gen && event.target)
 		session_set_gen(r->session, rec->pid, gen);
 	event.kind = PROCESS_MAPPED;
@@ -539,8 +546,10 @@ static int map_missed(void *ctx, const struct proc_map *map)
 					     .dev = map->dev,
 					     .ino = map->ino };
 
+	/* Memory without a file is one range here, of which a part may be known. */
 	if ((map->perms & PROC_MAP_EXEC) &&
-	    !proc_table_meets(m->r->procs, m->pid, rec.addr, rec.len))
+	    (proc_table_is_anon(map->path) ||
+	     !proc_table_meets(m->r->procs, m->pid, rec.addr, rec.len)))
 		on_record(m->r, &rec);
 	return 0;
 }

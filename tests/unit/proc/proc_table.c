@@ -492,6 +492,36 @@ static void memory_without_a_file_is_each_processes_own(void **state)
 	assert_int_not_equal(mp.ix, mq.ix);
 }
 
+/* Generated code that was made writable and is executable again: the kernel reports it as it did at first. */
+static void memory_without_a_file_that_is_reported_again_is_known(void **state)
+{
+	static const struct {
+		uint64_t addr, len;
+		const char *path;
+		bool known;
+	} again[] = {
+		{ 0x7f9900000000, 0x10000, "//anon", true },   { 0x7f9900004000, 0x1000, "//anon", true },
+		{ 0x7f9900004000, 0x1c000, "", true },         { 0x7f9900018000, 0x10000, "//anon", false },
+		{ 0x7f98ffff0000, 0x20000, "//anon", false },  { 0x7f9900000000, 0x1000, "/lib/x.so", false },
+		{ 0x7f9900040000, 0x10000, "/lib/x.so", false }, { 0x7f9900000000, UINT64_MAX, "//anon", false },
+	};
+	struct fixture *f = *state;
+
+	began(f, SHELL, 7);
+	map(f, 2000, SHELL, 0x7f9900000000, "//anon");
+	map(f, 2000, SHELL, 0x7f9900010000, "//anon");
+	map(f, 2000, SHELL, 0x7f9900040000, "/lib/x.so");
+	for (size_t i = 0; i < sizeof(again) / sizeof(again[0]); i++)
+		assert_int_equal(proc_table_knows(f->t, SHELL,
+						  &(struct proc_mmap){ .addr = again[i].addr,
+								       .len = again[i].len,
+								       .path = again[i].path }),
+				 again[i].known);
+	assert_false(proc_table_knows(f->t, OTHER,
+				      &(struct proc_mmap){ .addr = 0x7f9900000000, .len = 1, .path = "//anon" }));
+	assert_true(proc_table_is_anon("[anon:v8]") && !proc_table_is_anon("/lib/x.so"));
+}
+
 static void one_file_is_one_module_for_all(void **state)
 {
 	struct fixture *f = *state;
@@ -605,6 +635,7 @@ int main(void)
 		TEST(pseudo_mappings_have_their_own_kinds),
 		TEST(the_vdso_of_a_32_bit_process_is_another),
 		TEST(memory_without_a_file_is_each_processes_own),
+		TEST(memory_without_a_file_that_is_reported_again_is_known),
 		TEST(one_file_is_one_module_for_all),
 		TEST(images_come_main_binary_first_and_once_each),
 		TEST(retired_processes_are_forgotten_and_their_children_are_not),

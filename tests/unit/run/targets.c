@@ -1,6 +1,7 @@
 #include "collect/stream/sideband.h"
 #include "run_fixture.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* A table of its own: one that notes what it hears. */
@@ -129,6 +130,52 @@ static void the_child_of_somebody_else_is_not_a_target(void **state)
 	assert_null(target_of(*state, CHILD));
 }
 
+static struct sideband_record generated(const char *code, uint64_t len)
+{
+	return (struct sideband_record){ .kind = SIDEBAND_MMAP,
+					 .ns = now_ns(),
+					 .pid = getpid(),
+					 .tid = getpid(),
+					 .addr = (uint64_t)(uintptr_t)code,
+					 .len = len,
+					 .name = "//anon" };
+}
+
+/* V8 makes each page writable and executable again for each function: thousands of times a second. */
+static void code_that_is_executable_again_is_nothing_new(void **state)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	char *code = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sideband_record rec = generated(code, page);
+
+	assert_true(code != MAP_FAILED);
+	read_now(*state, &rec, 1);
+	assert_string_equal(fake.calls, "mapped");
+	*fake.calls = '\0';
+	read_now(*state, &rec, 1);
+	assert_string_equal(fake.calls, "");
+	munmap(code, page);
+}
+
+/* /proc has it in one range with what was known: the kernel joins neighbours. */
+static void the_rest_of_generated_code_is_found_when_records_were_lost(void **state)
+{
+	struct run *r = *state;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	char *code = mmap(NULL, 2 * page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sideband_record first = generated(code, page), whole = generated(code, 2 * page);
+	const struct proc_mmap map = { .addr = whole.addr, .len = whole.len, .path = "" };
+
+	assert_true(code != MAP_FAILED);
+	read_now(r, &first, 1);
+	assert_false(proc_table_knows(r->procs, getpid(), &map));
+	lost++;
+	read_now(r, NULL, 0);
+	lost = 0;
+	assert_true(proc_table_knows(r->procs, getpid(), &map));
+	munmap(code, 2 * page);
+}
+
 static void a_pid_is_free_a_second_after_its_process_ended(void **state)
 {
 	uint64_t now = now_ns();
@@ -153,6 +200,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_child_becomes_a_target_and_is_told_to_all),
 		TEST(the_child_of_somebody_else_is_not_a_target),
+		TEST(code_that_is_executable_again_is_nothing_new),
+		TEST(the_rest_of_generated_code_is_found_when_records_were_lost),
 		TEST(a_pid_is_free_a_second_after_its_process_ended),
 	};
 
