@@ -25,7 +25,8 @@ static void check_active(const struct v8_process *p, const struct v8_reader *r, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static const uint32_t versions[] = { 13 << 16 | 6, 12 << 16 | 4, 11 << 16 | 3, 10 << 16 | 2, 9 << 16 | 4 };
+	static const uint32_t versions[] = { 13 << 16 | 6, 12 << 16 | 4, 11 << 16 | 3, 10 << 16 | 2,
+					     9 << 16 | 4 };
 	static struct v8_process p;
 	struct v8_active active[LANG_INLINED_MAX];
 	struct bytes in = bytes_of(data, len);
@@ -43,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	rt.deopts = v8_deopt_layout(versions[version % 5]);
 	code.kind = rt.kind_baseline + 1u + (version >> 7);
 	memcpy(p.bytes + V8F_SAFEPOINTS, data + 3, SAFEPOINTS);
-	v8f_bytes(&p, V8F_TRANSLATIONS, data + 3 + SAFEPOINTS, n < TRANSLATIONS_MAX ? n : TRANSLATIONS_MAX);
+	v8f_bytes(&p, V8F_TRANSLATIONS, data + 3 + SAFEPOINTS,
+		  n < TRANSLATIONS_MAX ? n : TRANSLATIONS_MAX);
 	v8f_smi(&p, V8F_DEOPT + 8, 11 + 3 * DEOPTS);
 	if (v8_deopt_of_call(&r, &code, pc) < -1)
 		abort();

@@ -10,7 +10,10 @@ from harness import *
 LANG = "[JavaScript]"
 PROGRAM = os.path.join(TOP, "tests/targets/js_stacks.js")
 MODES = {"interpreted": ("--no-opt", "--no-sparkplug"), "sparkplug": ("--no-opt", "--always-sparkplug"), "optimized": ()}
-NO_MAGLEV = 22  # Maglev has no positions in its code: what it inlines is not seen
+MAGLEV = 24  # from here on it is compiled in
+NO_MAGLEV = ("--no-maglev",)
+MAGLEV_MODES = {"interpreted": MODES["interpreted"] + NO_MAGLEV, "sparkplug": MODES["sparkplug"] + NO_MAGLEV,
+                "maglev": ("--no-turbofan",), "turbofan": NO_MAGLEV, "optimized": ()}
 FUNCTIONS = {"sleep": "sleeper", "spin": "spinner", "alloc": "allocator"}
 
 
@@ -23,15 +26,18 @@ def nodes():
     return sorted(node for pattern in where for node in glob.glob(pattern))
 
 
+def modes(node):
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    return MAGLEV_MODES if int(version[1:].split(".")[0]) >= MAGLEV else MODES
+
+
 class Node(Child):
     """The program in one mode, when it has been everywhere."""
 
     def __init__(self, node, mode):
         self.name = f"{node} {mode}"
         self.log = scratch("js_stacks")
-        version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
-        more = ["--no-maglev"] if int(version[1:].split(".")[0]) >= NO_MAGLEV else []
-        super().__init__([node, *MODES[mode], *more, PROGRAM, self.log], **QUIET)
+        super().__init__([node, *modes(node)[mode], PROGRAM, self.log], **QUIET)
 
     def is_ready(self):
         return os.path.exists(self.log) and "\nready\n" in open(self.log).read()
@@ -68,7 +74,7 @@ def recorded():
         skip("frames of V8 are read on x86-64 only")
     if not nodes():
         skip("no node is installed")
-    children = [Node(node, mode) for node in nodes() for mode in MODES]
+    children = [Node(node, mode) for node in nodes() for mode in modes(node)]
     for child in children:
         until(child.is_ready, f"{child.name} to have been everywhere", 2 * READY_SEC)
     run = Run("-p", ",".join(str(c.pid) for c in children), "--alloc=exact", "--offcpu=exact", "-F", 499,

@@ -373,8 +373,7 @@ static uint32_t chain_of_place(const struct v8_reader *r, const struct v8_code *
 	bool has = v8_is_pointer(code->positions) && v8_length(r, code->positions) > 0;
 	uint32_t n;
 
-	if (has &&
-	    v8_positions(r, code->positions, exact ? at : at - 1, &before, &after) < 0)
+	if (has && v8_positions(r, code->positions, exact ? at : at - 1, &before, &after) < 0)
 		return 0;
 	n = chain_of(r, code, before, chain);
 	if (exact && !v8_positions_of_all(r, code))

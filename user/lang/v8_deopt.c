@@ -29,15 +29,15 @@ enum {
 };
 
 struct v8_deopt_layout {
-	uint32_t version;        /* this and later ones */
-	const char *operands;    /* of each operation of a translation, a digit each */
-	uint8_t begin[2];        /* these operations begin one; they say as their operand … */
-	uint8_t begin_frames;    /* … of this number how many frames of JavaScript there are */
-	uint8_t interpreted[2];  /* frames of functions, … */
-	uint8_t builtin[2];      /* … and of V8's own      */
-	bool shares;             /* a translation may use operations of an earlier one: the last operation, and what is above */
-	bool signed_ops;         /* operations have a sign */
-	uint8_t safepoints_at;   /* where their number is in their table; then what the sizes of the fields of one are, … */
+	uint32_t version;       /* this and later ones */
+	const char *operands;   /* of each operation of a translation, a digit each */
+	uint8_t begin[2];       /* these operations begin one; they say as their operand … */
+	uint8_t begin_frames;   /* … of this number how many frames of JavaScript there are */
+	uint8_t interpreted[2]; /* frames of functions, … */
+	uint8_t builtin[2];     /* … and of V8's own      */
+	bool shares; /* a translation may use operations of an earlier one: the last operation, and what is above */
+	bool signed_ops; /* operations have a sign */
+	uint8_t safepoints_at; /* where their number is in their table; then what the sizes of the fields of one are, … */
 	uint8_t safepoints_head; /* … and after so many bytes they begin; 0: 3 words each */
 	uint8_t maglev_head;     /* … of Maglev's code, whose safepoints have a byte more */
 };
@@ -373,7 +373,9 @@ uint32_t v8_deopts(const struct v8_reader *r, const struct v8_code *code)
 {
 	int64_t n = v8_length(r, code->deopt) - r->rt->deopt_positions - FIRST_DEOPT;
 
-	return !r->rt->deopts || n < 0 ? 0 : n / DEOPT_WORDS > DEOPTS_MAX ? DEOPTS_MAX : (uint32_t)n / DEOPT_WORDS;
+	return !r->rt->deopts || n < 0        ? 0
+	       : n / DEOPT_WORDS > DEOPTS_MAX ? DEOPTS_MAX
+					      : (uint32_t)n / DEOPT_WORDS;
 }
 
 uint32_t v8_deopt_frames(const struct v8_reader *r, const struct v8_code *code, uint32_t deopt,
@@ -383,7 +385,8 @@ uint32_t v8_deopt_frames(const struct v8_reader *r, const struct v8_code *code, 
 
 	if (deopt >= v8_deopts(r, code) || !v8_element(r, code->deopt, 0, &array) ||
 	    !v8_element(r, code->deopt,
-			r->rt->deopt_positions + FIRST_DEOPT + DEOPT_WORDS * deopt + DEOPT_TRANSLATION,
+			r->rt->deopt_positions + FIRST_DEOPT + DEOPT_WORDS * deopt +
+				DEOPT_TRANSLATION,
 			&at) ||
 	    at & 0xffffffff || at >> 63)
 		return 0;

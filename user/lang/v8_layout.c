@@ -127,6 +127,39 @@ static void put(struct v8_rt *rt, const struct constant *c, int value)
 	memcpy((char *)rt + c->at, c->bytes == 1 ? (void *)&narrow : (void *)&wide, c->bytes);
 }
 
+/*
+ * Bytes of operands of each bytecode (src/interpreter/bytecodes.h), a digit each, where they are not exported: those that are as
+ * wide as the bytecode says, and others.
+ */
+static const struct operand_row {
+	uint32_t version; /* of this version alone */
+	const char *scaled, *fixed;
+} operands[] = {
+	{ VERSION(13, 6),
+	  "0000012342310100000133311112111000022231311333133313324223333332222222"
+	  "2222222222222222211110011113443454234423224422222222201110022012022212"
+	  "22200031111111111311111111111133124100001001343301100000000000000000",
+	  "0000000002200000000000000000000000100000000000000010000000001010000000"
+	  "0000000000000000000000000000000000000022110000000000000000021001010100"
+	  "00000000000000000000000000000000000000000000000000000000000000000000" },
+};
+
+static void known_sizes(uint32_t version, struct v8_rt *rt)
+{
+	for (size_t i = 0; i < sizeof(operands) / sizeof(operands[0]); i++) {
+		const struct operand_row *o = &operands[i];
+
+		if (o->version != version)
+			continue;
+		rt->n_bytecodes = (uint16_t)strlen(o->scaled);
+		for (uint16_t op = 0; op < rt->n_bytecodes; op++)
+			for (int scale = 0; scale < 3; scale++)
+				rt->bytecode_size[scale][op] =
+					(uint8_t)(1 + (o->fixed[op] - '0') +
+						  ((o->scaled[op] - '0') << scale));
+	}
+}
+
 /* kBytecodeSizes: of each bytecode, with operands of one, two and four bytes. */
 static void read_sizes(struct elf_file *elf, struct v8_rt *rt)
 {
@@ -198,6 +231,7 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 		return err_set(e, -EOPNOTSUPP,
 			       "%s: describes objects that do not hold their fields",
 			       elf_file_name(elf));
+	known_sizes(version, &rt);
 	read_sizes(elf, &rt);
 	ret_v8->rt = rt;
 	ret_v8->untested = row->untested || row->version != version;

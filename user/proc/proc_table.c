@@ -156,8 +156,7 @@ bool proc_table_knows(struct proc_table *t, pid_t pid, const struct proc_mmap *m
 	uint64_t end;
 
 	return l && l->newest->space && !__builtin_add_overflow(m->addr, m->len, &end) &&
-	       image_is_anon(m->path ? m->path : "") &&
-	       space_holds(l->newest->space, m->addr, end);
+	       image_is_anon(m->path ? m->path : "") && space_holds(l->newest->space, m->addr, end);
 }
 
 uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const struct proc_mmap *m)

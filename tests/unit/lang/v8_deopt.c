@@ -76,7 +76,8 @@ static void a_call_is_in_the_functions_that_error_stack_has(void **state)
 static void functions_of_v8_that_were_inlined_are_between(void **state)
 {
 	(void)state;
-	p.bytes[V8F_TRANSLATIONS + 16 + 5] = 8; /* outer has called at bytecode 4, as in the table of inlined functions */
+	p.bytes[V8F_TRANSLATIONS + 16 + 5] =
+		8; /* outer has called at bytecode 4, as in the table of inlined functions */
 	assert_int_equal(optimized(0x21, 0), LANG_DECODED);
 	assert_int_equal(all.n, 3);
 	check_frame(0, "inner", true, 4);
@@ -199,17 +200,25 @@ static void safepoints_of_every_version_are_read(void **state)
 		{ 13 << 16 | 6, 12, "050000000200000091000000000000001c05fb00db000001", 0x1c, 4 },
 		{ 13 << 16 | 6, 12, "050000000200000091000000000000001c05fb00db000001", 0xfa, 4 },
 		{ 13 << 16 | 6, 12, "050000000200000091000000000000001c05fb00db000001", 0xdb, -1 },
-		{ 12 << 16 | 4, 13, "03000000a1040000520107d601720108da01970109de01040404", 0x152, 6 },
-		{ 12 << 16 | 4, 13, "03000000a1040000520107d601720108da01970109de01040404", 0x197, 8 },
-		{ 12 << 16 | 4, 13, "03000000a1040000520107d601720108da01970109de01040404", 0x1d9, 7 },
-		{ 11 << 16 | 3, 13, "03000000a1040000430107c701630108cb01880109cf01040404", 0x163, 7 },
-		{ 10 << 16 | 2, 13, "03000000a1040000430107cc01630108d0018b0109d401040404", 0x18b, 8 },
+		{ 12 << 16 | 4, 13, "03000000a1040000520107d601720108da01970109de01040404", 0x152,
+		  6 },
+		{ 12 << 16 | 4, 13, "03000000a1040000520107d601720108da01970109de01040404", 0x197,
+		  8 },
+		{ 12 << 16 | 4, 13, "03000000a1040000520107d601720108da01970109de01040404", 0x1d9,
+		  7 },
+		{ 11 << 16 | 3, 13, "03000000a1040000430107c701630108cb01880109cf01040404", 0x163,
+		  7 },
+		{ 10 << 16 | 2, 13, "03000000a1040000430107cc01630108d0018b0109d401040404", 0x18b,
+		  8 },
 		{ 9 << 16 | 4, 13,
-		  "03000000010000008c0100000600000038020000b1010000070000003f020000de0100000800000046020000", 0x1b1, 7 },
+		  "03000000010000008c0100000600000038020000b1010000070000003f020000de0100000800000046020000",
+		  0x1b1, 7 },
 		{ 9 << 16 | 4, 13,
-		  "03000000010000008c0100000600000038020000b1010000070000003f020000de0100000800000046020000", 0x246, 8 },
+		  "03000000010000008c0100000600000038020000b1010000070000003f020000de0100000800000046020000",
+		  0x246, 8 },
 		{ 9 << 16 | 4, 13,
-		  "03000000010000008c0100000600000038020000b1010000070000003f020000de0100000800000046020000", 0x1b2, -1 },
+		  "03000000010000008c0100000600000038020000b1010000070000003f020000de0100000800000046020000",
+		  0x1b2, -1 },
 	};
 	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
 
@@ -233,13 +242,12 @@ static void what_does_not_fit_together_says_nothing(void **state)
 		uint32_t at;
 		uint8_t byte;
 	} changes[] = {
-		{ 0, 24 },      /* no begin */
-		{ 2, 0x82 },    /* more functions than there may be */
-		{ 4, 2 },       /* begins again */
-		{ 6, 8 },       /* no such literal */
-		{ 6, 3 },
-		{ 23, 23 },     /* the earlier one begins before the array */
-		{ 26, 36 },     /* … and is not used at all */
+		{ 0, 24 },               /* no begin */
+		{ 2, 0x82 },             /* more functions than there may be */
+		{ 4, 2 },                /* begins again */
+		{ 6, 8 },                /* no such literal */
+		{ 6, 3 },    { 23, 23 }, /* the earlier one begins before the array */
+		{ 26, 36 },              /* … and is not used at all */
 	};
 
 	(void)state;
@@ -267,7 +275,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_call_is_in_the_functions_that_error_stack_has, fresh),
 		cmocka_unit_test_setup(functions_of_v8_that_were_inlined_are_between, fresh),
-		cmocka_unit_test_setup(with_all_positions_an_interrupted_thread_is_at_the_last_one, fresh),
+		cmocka_unit_test_setup(with_all_positions_an_interrupted_thread_is_at_the_last_one,
+				       fresh),
 		cmocka_unit_test_setup(translations_of_every_version_are_read, fresh),
 		cmocka_unit_test_setup(safepoints_of_every_version_are_read, fresh),
 		cmocka_unit_test_setup(what_does_not_fit_together_says_nothing, fresh),

@@ -500,10 +500,14 @@ static void memory_without_a_file_that_is_reported_again_is_known(void **state)
 		const char *path;
 		bool known;
 	} again[] = {
-		{ 0x7f9900000000, 0x10000, "//anon", true },   { 0x7f9900004000, 0x1000, "//anon", true },
-		{ 0x7f9900004000, 0x1c000, "", true },         { 0x7f9900018000, 0x10000, "//anon", false },
-		{ 0x7f98ffff0000, 0x20000, "//anon", false },  { 0x7f9900000000, 0x1000, "/lib/x.so", false },
-		{ 0x7f9900040000, 0x10000, "/lib/x.so", false }, { 0x7f9900000000, UINT64_MAX, "//anon", false },
+		{ 0x7f9900000000, 0x10000, "//anon", true },
+		{ 0x7f9900004000, 0x1000, "//anon", true },
+		{ 0x7f9900004000, 0x1c000, "", true },
+		{ 0x7f9900018000, 0x10000, "//anon", false },
+		{ 0x7f98ffff0000, 0x20000, "//anon", false },
+		{ 0x7f9900000000, 0x1000, "/lib/x.so", false },
+		{ 0x7f9900040000, 0x10000, "/lib/x.so", false },
+		{ 0x7f9900000000, UINT64_MAX, "//anon", false },
 	};
 	struct fixture *f = *state;
 
@@ -517,8 +521,9 @@ static void memory_without_a_file_that_is_reported_again_is_known(void **state)
 								       .len = again[i].len,
 								       .path = again[i].path }),
 				 again[i].known);
-	assert_false(proc_table_knows(f->t, OTHER,
-				      &(struct proc_mmap){ .addr = 0x7f9900000000, .len = 1, .path = "//anon" }));
+	assert_false(proc_table_knows(
+		f->t, OTHER,
+		&(struct proc_mmap){ .addr = 0x7f9900000000, .len = 1, .path = "//anon" }));
 	assert_true(proc_table_is_anon("[anon:v8]") && !proc_table_is_anon("/lib/x.so"));
 }
 

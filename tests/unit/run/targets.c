@@ -162,7 +162,8 @@ static void the_rest_of_generated_code_is_found_when_records_were_lost(void **st
 {
 	struct run *r = *state;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	char *code = mmap(NULL, 2 * page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *code =
+		mmap(NULL, 2 * page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct sideband_record first = generated(code, page), whole = generated(code, 2 * page);
 	const struct proc_mmap map = { .addr = whole.addr, .len = whole.len, .path = "" };
 
