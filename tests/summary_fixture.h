@@ -44,6 +44,16 @@ static const struct lock_row fixture_locks[] = {
 	{ .pid = 4711, .lock = 0x7000, .kind = "", .name = "hardly_any", .waited_ns = 1 * MS, .waits = 1,
 	  .function = "drop", .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "" },
 };
+__attribute__((unused)) static const struct goroutine_row fixture_goroutines[] = {
+	{ .at = { .function = "main.bookSeat", .module = "app", .comm = "", .leaf = "semacquire", .wait = WAIT_LOCK,
+		  .role = WAIT_ROLE_MUTEX, .value = 25000 * MS, .count = 900 },
+	  .reason = "semacquire", .peer = "", .lock = "a sync.Mutex", .own = true, .waits = true, .now = 5, .longest_ns = 30 * MS },
+	{ .at = { .function = "main.ask", .module = "app", .comm = "", .leaf = "IO wait", .wait = WAIT_SOCKET, .value = 7000 * MS,
+		  .count = 70 },
+	  .reason = "IO wait", .peer = "10.0.0.3:5432", .lock = "", .own = true, .waits = true, .now = 1 },
+	{ .at = { .function = "main.bookSeat", .module = "app", .comm = "", .leaf = "sleep", .wait = WAIT_TIMER, .value = 9000 * MS },
+	  .reason = "sleep", .peer = "", .lock = "", .own = true, .waits = true, .now = 1 },
+};
 static const struct site_row fixture_sites[] = {
 	{ .function = "createStringObject", .module = "redis-server", .leaf = "malloc",
 	  .value = 700 << 20, .count = 7000000 },

@@ -123,6 +123,33 @@ bool summary_wait_is_idle(const struct run_summary *s, const struct site_row *w)
 	       (w->wait == WAIT_LOCK && mean_ns(w) >= LOCK_MEAN_NS);
 }
 
+const struct goroutine_row *causes_goroutines(const struct run_summary *s, const struct site_row *w)
+{
+	for (uint32_t i = 0; i < s->goroutines.n_rows; i++)
+		if (w == &s->goroutines.rows[i].at)
+			return &s->goroutines.rows[i];
+	return NULL;
+}
+
+/* Of Go's: for the network, where the program's own function is known to wait; else in any. */
+static const struct site_row *find_goroutines(const struct run_summary *s)
+{
+	for (int any = 0; any < 2; any++)
+		for (uint32_t i = 0; i < s->goroutines.n_rows; i++) {
+			const struct goroutine_row *row = &s->goroutines.rows[i];
+
+			if (row->waits && (row->own || any) && row->at.wait == WAIT_SOCKET &&
+			    !is_parked(s, &row->at))
+				return &row->at;
+		}
+	return NULL;
+}
+
+static const struct site_row *larger(const struct site_row *a, const struct site_row *b)
+{
+	return a && (!b || a->value >= b->value) ? a : b;
+}
+
 static int64_t find_growth(const struct run_summary *s)
 {
 	int64_t grown_kb = s->memory.last - s->memory.base;
@@ -138,10 +165,15 @@ static int64_t find_growth(const struct run_summary *s)
 
 static const struct site_row *find_lock(const struct run_summary *s)
 {
-	for (uint32_t i = 0; i < s->offcpu.n_waits; i++)
+	const struct site_row *threads = NULL, *goroutines = NULL;
+
+	for (uint32_t i = 0; i < s->offcpu.n_waits && !threads; i++)
 		if (is_contended(s, &s->offcpu.waits[i]))
-			return &s->offcpu.waits[i];
-	return NULL;
+			threads = &s->offcpu.waits[i];
+	for (uint32_t i = 0; i < s->goroutines.n_rows && !goroutines; i++)
+		if (s->goroutines.rows[i].at.role == WAIT_ROLE_MUTEX)
+			goroutines = &s->goroutines.rows[i].at;
+	return larger(threads, goroutines);
 }
 
 /* --- short of CPU --- */
@@ -252,7 +284,7 @@ void causes_find(const struct run_summary *s, struct causes *ret_causes)
 	}
 	if (s->target != RUN_HOST && s->duration_ns > 0) {
 		c.lock = find_lock(s);
-		c.wait = find_wait(s);
+		c.wait = larger(find_wait(s), find_goroutines(s));
 		c.wait_kind = c.wait ? kind_of(s, c.wait) : WAIT_OTHER;
 		c.wait_share = c.wait ? (double)c.wait->value / (double)s->duration_ns : 0;
 	}

@@ -30,7 +30,7 @@ struct causes {
 	int64_t starved_ns;          /* … and how much that is, of all threads                 */
 	bool throttled;              /* … and most of that by a quota                        */
 	double allocator, gc;        /* parts of the samples                                 */
-	const struct site_row *lock; /* the largest contended wait; or NULL                  */
+	const struct site_row *lock; /* the largest contended wait, of threads or goroutines; or NULL */
 	const struct site_row *wait; /* the largest other that may hold it up; or NULL       */
 	enum wait_kind wait_kind;    /* of that: poll() for a single peer is a wait for a socket */
 	double wait_share;           /* of the run                                           */
@@ -45,6 +45,8 @@ struct causes {
  * of threads that switch often are estimates.
  */
 const struct lock_row *causes_lock_row(const struct run_summary *s, const struct site_row *w);
+/* The goroutines that a wait is of; NULL: it is of threads. */
+const struct goroutine_row *causes_goroutines(const struct run_summary *s, const struct site_row *w);
 void causes_find(const struct run_summary *s, struct causes *ret_causes);
 
 #endif

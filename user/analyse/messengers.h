@@ -15,6 +15,8 @@ bool messenger_module(const char *module);
 bool messenger_allocator(const char *name);
 /* Go's run-time system. Between Go code and its memory there are dozens; where there is no Go code, its work is its own. */
 bool messenger_of_go(const char *name);
+/* What comes with Go: "os.(*File).Sync", "internal/poll.(*FD).Fsync". Modules of others are the program's own. */
+bool messenger_of_go_library(const char *name);
 /*
  * A function of a language, as shown: "FUNCTION (FILE)", and its module, "[Java]". One without a file is of the language
  * itself, or made by it: "IO#fsync", "fsync", "Service$$Lambda$1.turn". What comes with node and with Ruby has one that

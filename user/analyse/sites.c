@@ -39,7 +39,7 @@ static int fallback_rank(const char *name, enum frame_kind kind)
 struct search {
 	bool waits;
 	bool interpreted;            /* there are frames of a language    */
-	uint32_t lang, go, fallback; /* the place of a frame; 0: none */
+	uint32_t lang, go, go_library, fallback; /* the place of a frame; 0: none */
 	int best;
 };
 
@@ -58,6 +58,10 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 	}
 	if (messenger_of_go(name)) {
 		s->go = s->go ? s->go : place;
+		return false;
+	}
+	if (messenger_of_go_library(name)) {
+		s->go_library = place; /* nearest the root: what it is all for */
 		return false;
 	}
 	if (f->kind != FRAME_UNKNOWN && !messenger(name, f->module))
@@ -104,7 +108,7 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 	}
 	place = place ? place : s.lang;
 	if (!strict)
-		place = place ? place : s.go ? s.go : s.fallback;
+		place = place ?: s.go_library ?: s.go ?: s.fallback;
 	return place ? &path->frames[place - 1] : NULL;
 }
 
@@ -118,7 +122,7 @@ static uint32_t find_node(const struct frame_tree *t, uint32_t node, bool waits)
 		if (is_asker(&s, t->nodes[at].name, &f, at))
 			return at;
 	}
-	return s.lang ? s.lang : s.go ? s.go : s.fallback ? s.fallback : node;
+	return s.lang ?: s.go_library ?: s.go ?: s.fallback ?: node;
 }
 
 uint32_t site_of_node(const struct frame_tree *t, uint32_t node)

@@ -2,8 +2,8 @@
  * The site of a value, when the leaf of the stack only delivers it.
  *
  * The leaf of an allocation is always malloc, the leaf of a wait always schedule(). The site is the
- * function that asked: the leaf-most user frame outside of the C and C++ libraries, Go's runtime,
- * allocators and known wrappers of malloc (sites.c lists them). What Go's runtime does for itself
+ * function that asked: the leaf-most user frame outside of the C and C++ libraries, Go's runtime and the packages
+ * that come with it, allocators and known wrappers of malloc (sites.c lists them). What Go's runtime does for itself
  * is charged to its function nearest the leaf. A stack of only such frames is charged to the one
  * with a name nearest the root, for a wait nearest the leaf. In a stack with frames of an interpreted language the
  * site is the language's function nearest the leaf: interpreter and extension modules work for it, as do the classes that

@@ -332,8 +332,14 @@ static void say_endpoint(struct verdict *v, const struct causes *c)
 
 static void say_wait(struct verdict *v, const struct causes *c)
 {
-	SAY(v, "waited %s for %s", unit_ns(c->wait->value).s, wait_kind_text(c->wait_kind));
-	say_endpoint(v, c);
+	const struct goroutine_row *go = causes_goroutines(c->s, c->wait);
+
+	SAY(v, "%swaited %s for %s", go ? "its goroutines " : "", unit_ns(c->wait->value).s,
+	    wait_kind_text(c->wait_kind));
+	if (go && *go->peer)
+		SAY(v, " (%.100s)", go->peer);
+	else if (!go)
+		say_endpoint(v, c);
 	say_for(v, c->wait);
 }
 
@@ -372,6 +378,12 @@ static struct unit_text oncpu_file(const struct run_summary *s)
 static struct unit_text offcpu_file(const struct run_summary *s)
 {
 	return profile_file(s, "offcpu", "off-CPU");
+}
+
+/* Of a wait: that of goroutines has a profile of its own. */
+static struct unit_text wait_file(const struct run_summary *s, const struct site_row *w)
+{
+	return causes_goroutines(s, w) ? profile_file(s, "goroutine", "goroutine") : offcpu_file(s);
 }
 
 static struct unit_text growth_file(const struct run_summary *s)
@@ -491,11 +503,42 @@ static bool say_owner(struct verdict *v, const struct lock_row *row)
 	return true;
 }
 
+/* What goroutines do that are in the same function and do not wait for the lock: one of them may have it. */
+static void say_others(struct verdict *v, const struct run_summary *s,
+		       const struct goroutine_row *waiting)
+{
+	for (uint32_t i = 0; i < s->goroutines.n_rows; i++) {
+		const struct goroutine_row *row = &s->goroutines.rows[i];
+
+		if (row->at.role == WAIT_ROLE_MUTEX || !row->own ||
+		    strcmp(row->at.function, waiting->at.function) != 0 ||
+		    (double)row->at.value < LOCK_PART * (double)s->duration_ns)
+			continue;
+		SAY(v, "; meanwhile others in %.100s were %s %s for %s", row->at.function,
+		    row->waits ? "waiting:" : "in state", row->reason, unit_ns(row->at.value).s);
+		return;
+	}
+}
+
+static void say_goroutines_lock(struct verdict *v, const struct run_summary *s,
+				const struct goroutine_row *row)
+{
+	SAY(v, "its goroutines waited %s for %s that others of them hold",
+	    unit_ns(row->at.value).s, row->lock);
+	say_for(v, &row->at);
+	say_others(v, s, row);
+}
+
 static void say_lock(struct verdict *v, const struct causes *c)
 {
 	const struct site_row *w = c->lock;
+	const struct goroutine_row *go = causes_goroutines(c->s, w);
 	const struct lock_row *row = w->wait == WAIT_MONITOR ? NULL : causes_lock_row(c->s, w);
 
+	if (go) {
+		say_goroutines_lock(v, c->s, go);
+		return;
+	}
 	SAY(v, "its threads waited %s for ", unit_ns(w->value).s);
 	if (w->wait == WAIT_GIL || w->wait == WAIT_GVL)
 		SAY(v, "%s", wait_kind_text(w->wait));
@@ -601,7 +644,7 @@ static void say_also(struct verdict *v, const struct causes *c, enum verdict_kin
 		say_starved(v, c);
 		break;
 	case VERDICT_WAITING:
-		SAY(v, "; it also ");
+		SAY(v, "%s", causes_goroutines(c->s, c->wait) ? "; also, " : "; it also ");
 		say_wait(v, c);
 		break;
 	case VERDICT_CPU:
@@ -633,7 +676,7 @@ static void next_step(struct verdict *v, const struct causes *c)
 		     s->alloc.n_sites ? profile_file(s, "alloc", "allocation").s : oncpu_file(s).s);
 		break;
 	case VERDICT_CONTENDED:
-		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[c->lock->wait]);
+		NEXT(v, "Open %s; %s.", wait_file(s, c->lock).s, wait_advice[c->lock->wait]);
 		break;
 	case VERDICT_CPU:
 		next_cpu(v, s);
@@ -651,7 +694,7 @@ static void next_step(struct verdict *v, const struct causes *c)
 			     "(cpu.stat of its cgroup: nr_throttled).");
 		break;
 	case VERDICT_WAITING:
-		NEXT(v, "Open %s; %s.", offcpu_file(s).s, wait_advice[c->wait_kind]);
+		NEXT(v, "Open %s; %s.", wait_file(s, c->wait).s, wait_advice[c->wait_kind]);
 		break;
 	case VERDICT_IDLE:
 		NEXT(v, "Put load on it and record 60-120 s; a program at rest shows little.");

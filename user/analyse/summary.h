@@ -13,6 +13,7 @@
 #include "analyse/alloc_threads.h"
 #include "analyse/by_process.h"
 #include "analyse/gc_time.h"
+#include "analyse/goroutines.h"
 #include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
 #include "analyse/locks.h"
@@ -417,6 +418,22 @@ struct run_summary {
 		const struct lock_row *rows;   /* waited for longest first, locks_rank()        */
 		uint32_t n;
 	} locks;
+
+	/* Of Go programs. */
+	struct {
+		uint32_t processes;   /* whose goroutines were read; 0: none                    */
+		const char *version;  /* of the first: "Go 1.19.8"                             */
+		bool untested;        /* a version that was never tried                        */
+		uint32_t refused;     /* Go programs whose goroutines are not read …            */
+		const char *why;      /* … why, of the first                                  */
+		uint64_t looks, looked; /* times; goroutines, each time                        */
+		uint64_t moved, unreadable; /* of them, without a stack: they ran on; no memory */
+		uint64_t cut;         /* whose stack was not known to its beginning            */
+		uint32_t most_part;   /* one in so many was looked at at least; 1: all           */
+		int64_t now, running, system; /* at the end: all, on a thread, of the runtime's own */
+		const struct goroutine_row *rows; /* most time waited first, goroutines_rank() */
+		uint32_t n_rows;
+	} goroutines;
 
 	struct summary_alloc alloc;
 	struct summary_growth growth;

@@ -84,7 +84,8 @@ static int make_profiles(struct run *r, struct ingest_profiles *ret_profiles, st
 		r->profiles[i] = profile_new(r->dict, row->types, row->n_types);
 		if (!r->profiles[i])
 			return err_set(e, -ENOMEM, "out of memory");
-		*by_kind[i] = r->profiles[i];
+		if (by_kind[i])
+			*by_kind[i] = r->profiles[i];
 	}
 	ret_profiles->sites = r->alloc.sites;
 	return 0;

@@ -256,6 +256,34 @@ static void several_causes_are_ranked_and_all_of_them_are_kept(void **state)
 	assert_int_equal(c.kinds[2], VERDICT_CPU);
 }
 
+static void goroutines_are_held_up_as_threads_are(void **state)
+{
+	struct run_summary s = run(0.02, 0, 0);
+	struct goroutine_row rows[] = {
+		{ .at = { .function = "main.work", .role = WAIT_ROLE_CONDITION, .value = 90 * S_NS, .count = 90000 },
+		  .reason = "chan receive", .peer = "", .lock = "", .own = true, .waits = true },
+		{ .at = { .function = "net/http.(*persistConn).readLoop", .wait = WAIT_SOCKET, .value = 9 * S_NS, .count = 90 },
+		  .reason = "IO wait", .peer = "10.0.0.3:80", .lock = "", .waits = true },
+		{ .at = { .function = "main.ask", .wait = WAIT_SOCKET, .value = 8 * S_NS, .count = 90 },
+		  .reason = "IO wait", .peer = "10.0.0.3:80", .lock = "", .own = true, .waits = true },
+	};
+	struct causes c;
+
+	(void)state;
+	s.goroutines.rows = rows;
+	s.goroutines.n_rows = 3;
+	causes_find(&s, &c);
+	assert_int_equal(c.kinds[0], VERDICT_WAITING);
+	assert_ptr_equal(c.wait, &rows[2].at); /* the program's own function says more */
+	assert_ptr_equal(causes_goroutines(&s, c.wait), &rows[2]);
+	rows[2].at.count = rows[1].at.count = 1; /* nobody has answered, or was asked */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	rows[0].at.role = WAIT_ROLE_MUTEX;
+	causes_find(&s, &c);
+	assert_int_equal(c.kinds[0], VERDICT_CONTENDED);
+	assert_ptr_equal(c.lock, &rows[0].at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +300,7 @@ int main(void)
 		cmocka_unit_test(parent_of_profiled_children_is_not_waiting),
 		cmocka_unit_test(lock_of_who_is_short_of_cpu_is_what_follows),
 		cmocka_unit_test(poll_for_a_single_peer_is_a_wait_for_it),
+		cmocka_unit_test(goroutines_are_held_up_as_threads_are),
 		cmocka_unit_test(several_causes_are_ranked_and_all_of_them_are_kept),
 	};
 

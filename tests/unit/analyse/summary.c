@@ -435,6 +435,30 @@ static void parked_threads_do_not_make_a_program_waiting(void **state)
 	assert_says(verdict_of(&s).sentence, "events (poll), most of it in aeMain");
 }
 
+static void goroutines_that_wait_are_named_with_what_they_wait_for(void **state)
+{
+	struct run_summary s = run(0.02);
+	struct goroutine_row rows[] = {
+		{ .at = { .function = "main.bookSeat", .module = "app", .wait = WAIT_LOCK, .role = WAIT_ROLE_MUTEX, .value = 25 * S_NS, .count = 900 },
+		  .reason = "semacquire", .peer = "", .lock = "a sync.Mutex", .own = true, .waits = true },
+		{ .at = { .function = "main.bookSeat", .module = "app", .wait = WAIT_TIMER, .value = 9 * S_NS, .count = 900 },
+		  .reason = "sleep", .peer = "", .lock = "", .own = true, .waits = true },
+		{ .at = { .function = "main.ask", .module = "app", .wait = WAIT_SOCKET, .value = 7 * S_NS, .count = 70 },
+		  .reason = "IO wait", .peer = "10.0.0.3:5432", .lock = "", .own = true, .waits = true },
+	};
+	struct verdict v;
+
+	(void)state;
+	s.goroutines.rows = rows;
+	s.goroutines.n_rows = 3;
+	v = verdict_of(&s);
+	assert_int_equal(v.kind, VERDICT_CONTENDED);
+	assert_says(v.sentence, "its goroutines waited 25.0 s for a sync.Mutex that others of them hold, most of it in "
+				"main.bookSeat; meanwhile others in main.bookSeat were waiting: sleep for 9.0 s; also, its "
+				"goroutines waited 7.0 s for a socket (10.0.0.3:5432), most of it in main.ask.");
+	assert_says(v.next, "goroutine profile");
+}
+
 static void thread_that_waits_to_be_given_work_is_no_contended_lock(void **state)
 {
 	/* Seen in redis: jemalloc's background thread wakes up now and then. */
@@ -749,6 +773,7 @@ int main(void)
 		cmocka_unit_test(a_few_ms_of_run_queue_do_not_starve_an_idle_program),
 		cmocka_unit_test(waiting_names_what_for_and_who),
 		cmocka_unit_test(parked_threads_do_not_make_a_program_waiting),
+		cmocka_unit_test(goroutines_that_wait_are_named_with_what_they_wait_for),
 		cmocka_unit_test(thread_that_waits_to_be_given_work_is_no_contended_lock),
 		cmocka_unit_test(program_at_rest_is_idle),
 		cmocka_unit_test(growth_is_the_verdict_when_nothing_is_dearer),

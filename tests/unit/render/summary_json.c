@@ -56,6 +56,10 @@ static void keys_are_those_of_the_header(void **state)
 
 	s.oncpu.interpreted = &get;
 	s.oncpu.n_interpreted = 1;
+	s.goroutines.processes = 1;
+	s.goroutines.version = "Go 1.19.8";
+	s.goroutines.rows = fixture_goroutines;
+	s.goroutines.n_rows = 3;
 	root = json_of(&s);
 
 	assert_text(root, "version", "0.1.0");
@@ -87,6 +91,10 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "offcpu.endpoints.0.name", "10.0.0.3:5432");
 	assert_text(root, "offcpu.endpoints.0.kind", "peer");
 	assert_number(root, "offcpu.endpoints.1.seen", 2);
+	assert_text(root, "goroutines.runtime", "Go 1.19.8");
+	assert_text(root, "goroutines.rows.0.role", "mutex");
+	assert_number(root, "goroutines.rows.0.time_ns", 25000 * MS);
+	assert_text(root, "goroutines.rows.1.peer", "10.0.0.3:5432");
 	assert_text(root, "locks.0.name", "table_lock");
 	assert_number(root, "locks.0.owner", 4712);
 	assert_number(root, "locks.0.owner_ns", 600 * MS);

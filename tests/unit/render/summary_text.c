@@ -222,6 +222,28 @@ static void locks_are_listed_with_who_held_them(void **state)
 	assert_null(strstr(text_of(&s), "Locks"));
 }
 
+static void goroutines_are_listed_by_what_they_wait_for(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text;
+
+	assert_null(strstr(text_of(&s), "Goroutines"));
+	s.goroutines.processes = 1;
+	s.goroutines.version = "Go 1.19.8";
+	s.goroutines.why = "";
+	s.goroutines.looks = 40;
+	s.goroutines.now = 12;
+	s.goroutines.most_part = 16;
+	s.goroutines.cut = 2;
+	s.goroutines.rows = fixture_goroutines;
+	s.goroutines.n_rows = 3;
+	text = text_of(&s);
+	assert_has(text, "40 looks of one in 16 of them: estimates");
+	assert_has(text, "main.bookSeat");
+	assert_has(text, "IO wait, 10.0.0.3:5432");
+	assert_has(text, "2 stacks are incomplete");
+}
+
 static void the_first_screen_has_at_most_40_lines(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -742,6 +764,7 @@ int main(void)
 		cmocka_unit_test(garbage_collection_has_a_row_a_runtime),
 		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),
 		cmocka_unit_test(locks_are_listed_with_who_held_them),
+		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
 		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),
 		cmocka_unit_test(estimates_have_their_intervals_on_the_first_screen),

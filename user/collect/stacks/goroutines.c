@@ -1,0 +1,566 @@
+#include "collect/stacks/goroutines.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "lang/goroutines.h"
+#include "proc/blocked_call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	MAPPINGS_MAX = 256,
+	AT_ONCE = 1024,         /* goroutines of a process in one look, about             */
+	SEEN_MAX = 4096,        /* of a process that are known again at the next look    */
+	USES_MAX = 16384,
+	PEERS_MAX = 64,         /* by name, of all processes                               */
+	DESCRIPTORS = 64,       /* of which it is asked what they are, in one look         */
+	PIECES = 256,
+};
+
+#define LOOK_LEAST_NS 80000000ULL /* between two looks at a process; the half more, on average … */
+#define LOOK_VARIES_NS 160000000ULL
+#define TOKENS_MOST_NS 2000000.0  /* of CPU time that was not used */
+
+struct go_file {
+	uint32_t module;
+	struct go_program *program; /* NULL: none that is read */
+	UT_hash_handle hh;
+};
+
+struct use_key {
+	uint32_t stack, labels;
+};
+
+struct use {
+	struct use_key key;
+	struct goroutine_use is;
+	pid_t pid;
+	UT_hash_handle hh;
+};
+
+/* A goroutine as it was at the last look. */
+struct seen {
+	uint64_t id;
+	uint8_t seq;
+	int32_t fd;
+	uint32_t look;      /* the last one in which it was there */
+	uint64_t since_ns;  /* this wait has lasted since then at least */
+	string_id peer;     /* of fd, when that is not -1 */
+	struct use *in;
+	UT_hash_handle hh;
+};
+
+struct go_target {
+	pid_t pid;
+	struct proc_id id;
+	module_id module;
+	struct go_process process;
+	uint64_t last_ns, next_ns; /* of looks */
+	uint32_t looks;
+	uint64_t seed;
+	struct seen *seen;
+	int64_t now, running, system;
+	bool gone;
+	UT_hash_handle hh;
+};
+
+struct goroutines {
+	struct dict *dict;
+	struct proc_table *procs;
+	struct go_file *files;
+	struct go_target *targets;
+	struct use *uses;
+	struct go_look *look;
+	struct goroutines_figures figures;
+	char why[256];
+	double tokens_ns;
+	uint64_t last_tick_ns;
+	uint64_t random;
+	string_id peers[PEERS_MAX];
+	uint32_t n_peers;
+};
+
+/* --- reading --- */
+
+/* A call stops at the first piece that is not there: the rest is read by another one. */
+static void read_pieces(void *ctx, struct go_piece *pieces, uint32_t n)
+{
+	pid_t pid = *(const pid_t *)ctx;
+	uint32_t at = 0;
+
+	while (at < n) {
+		struct iovec to[PIECES], from[PIECES];
+		uint32_t end = n - at < PIECES ? n : at + PIECES, i;
+		ssize_t got;
+
+		for (i = at; i < end; i++) {
+			to[i - at] = (struct iovec){ pieces[i].to, pieces[i].len };
+			/* NOLINTNEXTLINE(performance-no-int-to-ptr): an address in another process */
+			from[i - at] = (struct iovec){ (void *)(uintptr_t)pieces[i].addr,
+						       pieces[i].len };
+			pieces[i].there = false;
+		}
+		got = process_vm_readv(pid, to, end - at, from, end - at, 0);
+		for (i = at; i < end && got >= (ssize_t)pieces[i].len; i++) {
+			got -= (ssize_t)pieces[i].len;
+			pieces[i].there = true;
+		}
+		at = i < end ? i + 1 : end;
+	}
+}
+
+static int open_file(const struct goroutines *g, module_id module, struct elf_file **ret_elf,
+		     int *ret_fd)
+{
+	int fd = proc_table_open_module(g->procs, module, NULL), r;
+
+	if (fd < 0)
+		return fd;
+	r = elf_file_open(fd, "the program", ret_elf, NULL);
+	if (r < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
+}
+
+struct table_of {
+	const struct goroutines *g;
+	module_id module;
+};
+
+static int open_table(void *ctx, struct gopclntab **ret_tab)
+{
+	const struct table_of *of = ctx;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	int r = open_file(of->g, of->module, &elf, &fd);
+
+	return r < 0 ? r : gopclntab_open(elf, ret_tab, NULL);
+}
+
+static void refuse(struct goroutines *g, const struct err *e)
+{
+	if (!g->figures.refused++)
+		snprintf(g->why, sizeof(g->why), "%.*s", (int)sizeof(g->why) - 1, e->msg);
+}
+
+static struct go_program *program_of(struct goroutines *g, module_id module)
+{
+	_cleanup_(gopclntab_freep) struct gopclntab *tab = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	struct err e = { 0 };
+	struct go_file *f;
+	int r;
+
+	HASH_FIND(hh, g->files, &module.ix, sizeof(module.ix), f);
+	if (f)
+		return f->program;
+	f = hash_new(g->files, module, &module.ix);
+	if (!f || open_file(g, module, &elf, &fd) < 0 || !elf_is_go(elf))
+		return NULL;
+	r = gopclntab_open(elf, &tab, &e);
+	if (r == 0)
+		r = go_program_read(elf, tab, &f->program, &e);
+	if (r < 0 && *e.msg)
+		refuse(g, &e);
+	return f->program;
+}
+
+/* --- processes --- */
+
+static void target_free(struct goroutines *g, struct go_target *t)
+{
+	HASH_DEL(g->targets, t);
+	hash_free(t->seen);
+	free(t);
+}
+
+static bool find_bias(struct goroutines *g, struct proc *proc, module_id module, uint64_t *ret_bias)
+{
+	struct proc_mapping maps[MAPPINGS_MAX];
+	uint32_t n = proc_mappings(g->procs, proc, maps, MAPPINGS_MAX);
+
+	for (uint32_t i = 0; i < n && i < MAPPINGS_MAX; i++)
+		if (maps[i].module.ix == module.ix && maps[i].readable) {
+			*ret_bias = maps[i].bias;
+			return true;
+		}
+	return false;
+}
+
+bool goroutines_add(struct goroutines *g, pid_t pid, uint64_t now_ns)
+{
+	struct proc *proc = proc_table_live(g->procs, pid);
+	const struct go_memory mem = { read_pieces, &pid };
+	struct go_process process;
+	struct proc_image image;
+	struct go_program *program;
+	struct go_target *t;
+	struct err e = { 0 };
+	uint64_t bias;
+	int r;
+
+	HASH_FIND(hh, g->targets, &pid, sizeof(pid), t);
+	if (t)
+		target_free(g, t);
+	if (!proc || !proc_images(g->procs, proc, &image, 1))
+		return true;
+	program = program_of(g, image.module);
+	if (!program || !find_bias(g, proc, image.module, &bias))
+		return true;
+	r = go_process_find(program, bias, &mem, &process, &e);
+	if (r == -EAGAIN)
+		return false;
+	if (r < 0) {
+		refuse(g, &e);
+		return true;
+	}
+	t = hash_new(g->targets, pid, &pid);
+	if (!t)
+		return true;
+	t->process = process;
+	t->module = image.module;
+	t->last_ns = now_ns;
+	t->seed = ++g->random * 0x9e3779b97f4a7c15ULL;
+	if (!g->figures.processes++)
+		g->figures.version = go_program_version(program);
+	g->figures.untested |= go_program_untested(program);
+	return true;
+}
+
+/* --- a look --- */
+
+struct looking {
+	struct goroutines *g;
+	struct go_target *t;
+	struct proc *proc;
+	uint64_t now_ns, stands_for_ns; /* of each goroutine */
+	int64_t weight;
+	uint32_t asked;                 /* descriptors */
+	char *tcp;
+	bool tcp_read;
+};
+
+static string_id name_peer(struct goroutines *g, const char *name)
+{
+	string_id id = dict_string(g->dict, name);
+
+	for (uint32_t i = 0; i < g->n_peers; i++)
+		if (g->peers[i].ix == id.ix)
+			return id;
+	if (g->n_peers == PEERS_MAX)
+		return dict_string(g->dict, "other peers");
+	g->peers[g->n_peers++] = id;
+	return id;
+}
+
+/* The peer that a goroutine waits for: of a connection that the program has made. */
+static string_id peer_of(struct looking *k, const struct goroutine *g, struct seen *seen)
+{
+	const string_id none = { 0 };
+	char name[ENDPOINT_NAME_MAX];
+
+	if (g->fds[0] < 0 && g->fds[1] < 0)
+		return none;
+	if (seen && seen->fd >= 0 && (seen->fd == g->fds[0] || seen->fd == g->fds[1]))
+		return seen->peer;
+	for (int i = 0; i < 2 && k->asked < DESCRIPTORS; i++) {
+		enum endpoint_kind kind;
+
+		if (g->fds[i] <= 0)
+			continue;
+		k->asked++;
+		if (!k->tcp_read)
+			k->tcp = endpoint_tcp_read(k->t->pid);
+		k->tcp_read = true;
+		kind = k->tcp ? endpoint_of(k->t->pid, g->fds[i], k->tcp, name, sizeof(name))
+			      : ENDPOINT_NONE;
+		if (kind == ENDPOINT_NONE)
+			continue;
+		if (seen) {
+			seen->fd = g->fds[i];
+			seen->peer = kind == ENDPOINT_PEER ? name_peer(k->g, name) : none;
+		}
+		return kind == ENDPOINT_PEER ? name_peer(k->g, name) : none;
+	}
+	return none;
+}
+
+static const char *reason_of(const struct go_target *t, const struct goroutine *g)
+{
+	switch (g->state) {
+	case GOROUTINE_WAITING:
+		return t->process.reasons[g->reason];
+	case GOROUTINE_SYSCALL:
+		return "system call";
+	default:
+		return "runnable";
+	}
+}
+
+static stack_id stack_of(struct looking *k, const struct goroutine *g)
+{
+	uint32_t gen = proc_generation(k->proc);
+	location_id frames[GO_FRAMES_MAX];
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		module_id module;
+		uint64_t vaddr;
+
+		proc_resolve(k->g->procs, k->proc, gen, g->pcs[i], &module, &vaddr);
+		frames[i] = dict_location(k->g->dict, module, vaddr);
+	}
+	return dict_stack(k->g->dict, frames, g->n);
+}
+
+static struct use *use_of(struct looking *k, const struct goroutine *g, const char *reason,
+			  string_id peer)
+{
+	struct dict *d = k->g->dict;
+	struct label set[4] = {
+		{ .key = dict_string(d, "pid"), .num = k->t->pid },
+		{ .key = dict_string(d, "comm"), .str = dict_string(d, proc_comm(k->proc)) },
+		{ .key = dict_string(d, "state"), .str = dict_string(d, reason) },
+		{ .key = dict_string(d, "peer"), .str = peer },
+	};
+	struct use_key key;
+	struct use *u;
+
+	key.stack = stack_of(k, g).ix;
+	key.labels = dict_labels(d, set, peer.ix ? 4 : 3).ix;
+	HASH_FIND(hh, k->g->uses, &key, sizeof(key), u);
+	if (u || HASH_COUNT(k->g->uses) >= USES_MAX)
+		return u;
+	u = hash_new(k->g->uses, key, &key);
+	if (!u)
+		return NULL;
+	u->pid = k->t->pid;
+	u->is.stack.ix = key.stack;
+	u->is.labels.ix = key.labels;
+	u->is.reason = dict_str(d, set[2].str);
+	u->is.peer = dict_str(d, peer);
+	u->is.waits = g->state == GOROUTINE_WAITING;
+	return u;
+}
+
+static struct seen *seen_of(struct looking *k, const struct goroutine *g)
+{
+	struct seen *s;
+
+	HASH_FIND(hh, k->t->seen, &g->id, sizeof(g->id), s);
+	if (s || HASH_COUNT(k->t->seen) >= SEEN_MAX)
+		return s;
+	s = hash_new(k->t->seen, id, &g->id);
+	if (s)
+		s->fd = -1;
+	return s;
+}
+
+/* How often it has begun to wait since the last look, at least; and since when it does. */
+static uint32_t waits_since(struct looking *k, const struct goroutine *g, struct seen *s,
+			    const struct use *u)
+{
+	uint32_t n = 1;
+
+	if (s && s->in) {
+		n = g->has_seq ? (uint8_t)(g->seq - s->seq) : s->in != u;
+		n += !n && s->in != u;
+	}
+	if (s && (n || !s->in))
+		s->since_ns = k->now_ns;
+	return n;
+}
+
+static void on_goroutine(void *ctx, const struct goroutine *g)
+{
+	struct looking *k = ctx;
+	uint64_t since_ns = k->now_ns;
+	struct seen *s;
+	struct use *u;
+	uint32_t waits;
+
+	k->g->figures.looked++;
+	k->t->now += k->weight;
+	if (g->system) {
+		k->t->system += k->weight;
+		return;
+	}
+	if (g->state == GOROUTINE_RUNNING)
+		k->t->running += k->weight;
+	if (!g->n)
+		return;
+	k->g->figures.cut += !g->whole;
+	s = seen_of(k, g);
+	u = use_of(k, g, reason_of(k->t, g), peer_of(k, g, s));
+	if (!u)
+		return;
+	waits = waits_since(k, g, s, u);
+	if (s) {
+		s->in = u;
+		s->seq = g->seq;
+		s->look = k->t->looks;
+		since_ns = s->since_ns;
+	}
+	u->is.now += k->weight;
+	u->is.time_ns += (int64_t)k->stands_for_ns * k->weight;
+	if (!u->is.waits)
+		return;
+	if (g->since_ns > 0 && (uint64_t)g->since_ns < since_ns)
+		since_ns = (uint64_t)g->since_ns;
+	u->is.waits_n += waits * k->weight;
+	if ((int64_t)(k->now_ns - since_ns) > u->is.longest_ns)
+		u->is.longest_ns = (int64_t)(k->now_ns - since_ns);
+}
+
+static void forget_unseen(struct go_target *t)
+{
+	struct seen *s, *next;
+
+	HASH_ITER (hh, t->seen, s, next)
+		if (s->look != t->looks) {
+			HASH_DEL(t->seen, s);
+			free(s);
+		}
+}
+
+static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
+{
+	struct looking k = { g, t, proc_table_live(g->procs, t->pid), now_ns, 0, 1, 0, NULL, false };
+	struct table_of of = { g, t->module };
+	const struct go_memory mem = { read_pieces, &t->pid };
+	const struct go_tables tables = { open_table, &of };
+	struct goroutines_stats st;
+	uint64_t all;
+
+	t->gone = !k.proc || !go_process_size(&t->process, &mem, &all);
+	if (t->gone)
+		return;
+	while (all >> __builtin_ctzll((uint64_t)k.weight) > AT_ONCE)
+		k.weight *= 2;
+	k.stands_for_ns = now_ns - t->last_ns;
+	t->looks++;
+	for (struct use *u = g->uses; u; u = u->hh.next)
+		if (u->pid == t->pid)
+			u->is.now = 0;
+	t->now = t->running = t->system = 0;
+	if (go_look(g->look, &t->process, &mem, &tables,
+		    (uint32_t)__builtin_ctzll((uint64_t)k.weight), t->seed, on_goroutine, &k,
+		    &st) == 0) {
+		g->figures.looks++;
+		g->figures.moved += st.moved;
+		g->figures.unreadable += st.unreadable;
+		if ((uint32_t)k.weight > g->figures.most_part)
+			g->figures.most_part = (uint32_t)k.weight;
+	}
+	free(k.tcp);
+	forget_unseen(t);
+	t->last_ns = now_ns;
+}
+
+static uint64_t next_random(struct goroutines *g)
+{
+	g->random = g->random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return g->random >> 33;
+}
+
+/* The one that has waited longest among those that are due. */
+static struct go_target *due(struct goroutines *g, uint64_t now_ns, bool all)
+{
+	struct go_target *first = NULL;
+
+	for (struct go_target *t = g->targets; t; t = t->hh.next)
+		if (!t->gone && (all ? t->last_ns < now_ns : t->next_ns <= now_ns) &&
+		    (!first || t->last_ns < first->last_ns))
+			first = t;
+	return first;
+}
+
+void goroutines_tick(struct goroutines *g, uint64_t now_ns, bool all)
+{
+	struct go_target *t;
+
+	if (g->last_tick_ns)
+		g->tokens_ns += (double)(now_ns - g->last_tick_ns) * GOROUTINES_SHARE;
+	if (g->tokens_ns > TOKENS_MOST_NS)
+		g->tokens_ns = TOKENS_MOST_NS;
+	g->last_tick_ns = now_ns;
+	while ((all || g->tokens_ns > 0) && (t = due(g, now_ns, all))) {
+		uint64_t began = thread_cpu_ns(), took;
+
+		look_at(g, t, now_ns);
+		took = thread_cpu_ns() - began;
+		g->figures.took_ns += took;
+		g->tokens_ns -= (double)took;
+		t->next_ns = now_ns + LOOK_LEAST_NS + next_random(g) % LOOK_VARIES_NS;
+	}
+}
+
+/* --- the result --- */
+
+uint32_t goroutines_n_uses(const struct goroutines *g)
+{
+	return HASH_COUNT(g->uses);
+}
+
+void goroutines_uses(const struct goroutines *g, struct goroutine_use *ret_uses)
+{
+	for (const struct use *u = g->uses; u; u = u->hh.next)
+		*ret_uses++ = u->is;
+}
+
+struct goroutines_figures goroutines_figures(const struct goroutines *g)
+{
+	struct goroutines_figures f = g->figures;
+
+	f.why = g->why;
+	for (const struct go_target *t = g->targets; t; t = t->hh.next) {
+		f.now += t->now;
+		f.running += t->running;
+		f.system += t->system;
+	}
+	return f;
+}
+
+struct goroutines *goroutines_new(struct dict *d, struct proc_table *procs)
+{
+	struct goroutines *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->dict = d;
+	g->procs = procs;
+	g->tokens_ns = TOKENS_MOST_NS;
+	g->figures.most_part = 1;
+	if (getrandom(&g->random, sizeof(g->random), GRND_NONBLOCK) < 0)
+		g->random = now_ns();
+	g->look = go_look_new();
+	if (!g->look) {
+		free(g);
+		return NULL;
+	}
+	return g;
+}
+
+void goroutines_free(struct goroutines *g)
+{
+	struct go_file *f, *next_file;
+	struct go_target *t, *next;
+
+	if (!g)
+		return;
+	HASH_ITER (hh, g->targets, t, next)
+		target_free(g, t);
+	HASH_ITER (hh, g->files, f, next_file)
+		go_program_free(f->program);
+	hash_free(g->files);
+	hash_free(g->uses);
+	go_look_free(g->look);
+	free(g);
+}

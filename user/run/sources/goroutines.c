@@ -1,0 +1,181 @@
+/*
+ * Goroutines of the Go programs that are profiled: how many there are, what they wait for, where, how long.
+ */
+#include "collect/stacks/goroutines.h"
+#include "analyse/goroutines.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "run/component.h"
+#include "run/targets.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define PENDING_MAX 256
+#define TRIES       100 /* at ticks: its runtime begins after the program itself */
+#define ROWS        30
+
+struct goroutines_part {
+	struct run *run;
+	struct goroutines *looks;
+	struct {
+		pid_t pid;
+		uint32_t tries;
+	} pending[PENDING_MAX]; /* looked at again */
+	uint32_t n_pending;
+	struct goroutine_row rows[ROWS];
+	struct goroutine_use *uses; /* in the end */
+	uint32_t n_uses;
+	char version[24];
+};
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->sources[SOURCE_OFFCPU] && cfg->user_stacks;
+}
+
+static int open_goroutines(void *self, struct err *e)
+{
+	struct goroutines_part *g = self;
+
+	g->looks = goroutines_new(g->run->dict, g->run->procs);
+	return g->looks ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+static void look(struct goroutines_part *g, pid_t pid, uint32_t tries, uint64_t now)
+{
+	if (goroutines_add(g->looks, pid, now) || tries >= TRIES || g->n_pending >= PENDING_MAX)
+		return;
+	g->pending[g->n_pending].pid = pid;
+	g->pending[g->n_pending++].tries = tries + 1;
+}
+
+static void process(void *self, const struct process_event *event)
+{
+	switch (event->kind) {
+	case PROCESS_ADDED:
+	case PROCESS_MEMBER:
+	case PROCESS_LISTED:
+	case PROCESS_EXEC:
+		if (event->target)
+			look(self, event->pid, 0, now_ns());
+		break;
+	default:
+		break;
+	}
+}
+
+static void tick(void *self, uint64_t now)
+{
+	struct goroutines_part *g = self;
+	uint32_t n = g->n_pending;
+
+	g->n_pending = 0;
+	for (uint32_t i = 0; i < n; i++)
+		look(g, g->pending[i].pid, g->pending[i].tries, now);
+	goroutines_tick(g->looks, now, false);
+}
+
+static void closing(void *self)
+{
+	goroutines_tick(((struct goroutines_part *)self)->looks, now_ns(), true);
+}
+
+/* --- in the end ------------------------------------------------------------------------------- */
+
+static int finish(void *self, struct err *e)
+{
+	struct goroutines_part *g = self;
+	struct profile *p = g->run->profiles[PROFILE_GOROUTINE];
+
+	g->n_uses = goroutines_n_uses(g->looks);
+	g->uses = calloc(g->n_uses + 1ul, sizeof(*g->uses));
+	if (!g->uses)
+		return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
+	goroutines_uses(g->looks, g->uses);
+	for (uint32_t i = 0; i < g->n_uses && p; i++) {
+		const struct goroutine_use *u = &g->uses[i];
+
+		if (profile_add(p, u->stack, u->labels,
+				(const int64_t[]){ u->now, u->waits_n, u->time_ns }) < 0)
+			return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
+	}
+	return 0;
+}
+
+static void rank(struct goroutines_part *g, struct run_summary *to)
+{
+	_cleanup_(freep) struct goroutine_stack *stacks =
+		calloc(g->n_uses + 1ul, sizeof(*stacks));
+
+	for (uint32_t i = 0; i < g->n_uses && stacks; i++) {
+		const struct goroutine_use *u = &g->uses[i];
+
+		stacks[i] = (struct goroutine_stack){ .stack = u->stack,
+						      .reason = u->reason,
+						      .peer = u->peer,
+						      .waits = u->waits,
+						      .now = u->now,
+						      .time_ns = u->time_ns,
+						      .waits_n = u->waits_n,
+						      .longest_ns = u->longest_ns };
+	}
+	to->goroutines.rows = g->rows;
+	if (stacks)
+		to->goroutines.n_rows = row_count(
+			goroutines_rank(g->run->dict, stacks, g->n_uses, g->rows, ROWS));
+}
+
+static void report(void *self, struct run_summary *to)
+{
+	struct goroutines_part *g = self;
+	struct goroutines_figures f = goroutines_figures(g->looks);
+
+	snprintf(g->version, sizeof(g->version), "Go %u.%u.%u", f.version >> 16 & 0xff,
+		 f.version >> 8 & 0xff, f.version & 0xff);
+	to->goroutines.processes = f.processes;
+	to->goroutines.version = g->version;
+	to->goroutines.untested = f.untested;
+	to->goroutines.refused = f.refused;
+	to->goroutines.why = f.why;
+	to->goroutines.looks = f.looks;
+	to->goroutines.looked = f.looked;
+	to->goroutines.moved = f.moved;
+	to->goroutines.unreadable = f.unreadable;
+	to->goroutines.cut = f.cut;
+	to->goroutines.most_part = f.most_part;
+	to->goroutines.now = f.now;
+	to->goroutines.running = f.running;
+	to->goroutines.system = f.system;
+	rank(g, to);
+	if (f.untested)
+		run_note(
+			g->run, false,
+			"Goroutines of %s: memscope was never tried with this version; compare them with the "
+			"program's own profile",
+			g->version);
+	if (f.refused)
+		run_note(g->run, false, "Goroutines of %u Go program%s are not shown: %s",
+			 f.refused, f.refused == 1 ? "" : "s", f.why);
+}
+
+static void free_goroutines(void *self)
+{
+	struct goroutines_part *g = self;
+
+	goroutines_free(g->looks);
+	free(g->uses);
+}
+
+const struct component goroutines_component = {
+	.name = "goroutines",
+	.size = sizeof(struct goroutines_part),
+	.wanted = wanted,
+	.open = open_goroutines,
+	.process = process,
+	.tick = tick,
+	.closing = closing,
+	.finish = finish,
+	.report = report,
+	.free = free_goroutines,
+};
