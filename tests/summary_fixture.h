@@ -46,12 +46,12 @@ static const struct lock_row fixture_locks[] = {
 };
 __attribute__((unused)) static const struct goroutine_row fixture_goroutines[] = {
 	{ .at = { .function = "main.bookSeat", .module = "app", .comm = "", .leaf = "semacquire", .wait = WAIT_LOCK,
-		  .role = WAIT_ROLE_MUTEX, .value = 25000 * MS, .count = 900 },
+		  .role = WAIT_ROLE_MUTEX, .value = 1500 * MS, .count = 900 },
 	  .reason = "semacquire", .peer = "", .lock = "a sync.Mutex", .own = true, .waits = true, .now = 5, .longest_ns = 30 * MS },
-	{ .at = { .function = "main.ask", .module = "app", .comm = "", .leaf = "IO wait", .wait = WAIT_SOCKET, .value = 7000 * MS,
+	{ .at = { .function = "main.ask", .module = "app", .comm = "", .leaf = "IO wait", .wait = WAIT_SOCKET, .value = 700 * MS,
 		  .count = 70 },
 	  .reason = "IO wait", .peer = "10.0.0.3:5432", .lock = "", .own = true, .waits = true, .now = 1 },
-	{ .at = { .function = "main.bookSeat", .module = "app", .comm = "", .leaf = "sleep", .wait = WAIT_TIMER, .value = 9000 * MS },
+	{ .at = { .function = "main.bookSeat", .module = "app", .comm = "", .leaf = "sleep", .wait = WAIT_TIMER, .value = 900 * MS },
 	  .reason = "sleep", .peer = "", .lock = "", .own = true, .waits = true, .now = 1 },
 };
 static const struct site_row fixture_sites[] = {

@@ -53,13 +53,13 @@ static const char *const lang_library_prefixes[] = { "[",    "java.", "javax.",
 /* The packages that come with Go, by the first part of their paths; no other module's path begins without a dot there, as
  * a rule. */
 static const char *const go_packages[] = {
-	"archive", "arena",   "bufio",   "builtin",  "bytes",   "cmp",     "compress", "container",
-	"context", "crypto",  "database", "debug",   "embed",   "encoding", "errors",  "expvar",
-	"flag",    "fmt",     "go",      "hash",     "html",    "image",   "index",    "internal",
-	"io",      "iter",    "log",     "maps",     "math",    "mime",    "net",      "os",
-	"path",    "plugin",  "reflect", "regexp",   "runtime", "slices",  "sort",     "strconv",
-	"strings", "structs", "sync",    "syscall",  "testing", "text",    "time",     "unicode",
-	"unique",  "unsafe",  "vendor",  "weak",
+	"archive", "arena",   "bufio",    "builtin", "bytes",   "cmp",      "compress", "container",
+	"context", "crypto",  "database", "debug",   "embed",   "encoding", "errors",   "expvar",
+	"flag",    "fmt",     "go",       "hash",    "html",    "image",    "index",    "internal",
+	"io",      "iter",    "log",      "maps",    "math",    "mime",     "net",      "os",
+	"path",    "plugin",  "reflect",  "regexp",  "runtime", "slices",   "sort",     "strconv",
+	"strings", "structs", "sync",     "syscall", "testing", "text",     "time",     "unicode",
+	"unique",  "unsafe",  "vendor",   "weak",
 };
 
 /* Behind the dot of a function that a C compiler has made of another: "sort.part.0". */
@@ -145,8 +145,8 @@ bool messenger_of_go_library(const char *name)
 
 	first = slash < path ? slash : strcspn(name, ".");
 	dot = slash < path ? name : name + first;
-	if (slash >= path && (*dot != '.' || NAME_IN(c_suffixes, dot + 1) ||
-			      (dot[1] >= '0' && dot[1] <= '9')))
+	if (slash >= path &&
+	    (*dot != '.' || NAME_IN(c_suffixes, dot + 1) || (dot[1] >= '0' && dot[1] <= '9')))
 		return false;
 	for (size_t i = 0; i < sizeof(go_packages) / sizeof(go_packages[0]); i++)
 		if (strlen(go_packages[i]) == first && strncmp(name, go_packages[i], first) == 0)

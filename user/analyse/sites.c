@@ -38,7 +38,7 @@ static int fallback_rank(const char *name, enum frame_kind kind)
 /* The site found so far, going through a stack from the leaf on: see the header. */
 struct search {
 	bool waits;
-	bool interpreted;            /* there are frames of a language    */
+	bool interpreted;                        /* there are frames of a language    */
 	uint32_t lang, go, go_library, fallback; /* the place of a frame; 0: none */
 	int best;
 };

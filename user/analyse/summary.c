@@ -523,8 +523,8 @@ static void say_others(struct verdict *v, const struct run_summary *s,
 static void say_goroutines_lock(struct verdict *v, const struct run_summary *s,
 				const struct goroutine_row *row)
 {
-	SAY(v, "its goroutines waited %s for %s that others of them hold",
-	    unit_ns(row->at.value).s, row->lock);
+	SAY(v, "its goroutines waited %s for %s that others of them hold", unit_ns(row->at.value).s,
+	    row->lock);
 	say_for(v, &row->at);
 	say_others(v, s, row);
 }

@@ -7,14 +7,14 @@
 
 enum {
 	BATCH = 64,
-	WINDOW = 2048,           /* bytes of each stack that are read with the others' */
-	MORE = 8192,             /* of a deeper one, at a time                      */
+	WINDOW = 2048, /* bytes of each stack that are read with the others' */
+	MORE = 8192,   /* of a deeper one, at a time                      */
 	MORE_TIMES = 16,
-	POINTERS = 4096,         /* of the table, at a time                          */
+	POINTERS = 4096, /* of the table, at a time                          */
 	PLACES_FIRST = 1024,
 	PLACES_MOST = 1 << 16,
-	POLL_WORDS = 24,         /* of the frame that has the descriptor's address   */
-	SCANNED = 0x1000,        /* _Gscan                                           */
+	POLL_WORDS = 24,  /* of the frame that has the descriptor's address   */
+	SCANNED = 0x1000, /* _Gscan                                           */
 };
 
 struct go_look {
@@ -164,11 +164,11 @@ static const struct go_place *place_of(struct go_look *l, struct go_program *p,
 /* --- a stack --- */
 
 struct stack {
-	uint64_t lo, hi;        /* of it                       */
-	uint64_t at;            /* what was read of it begins here … */
+	uint64_t lo, hi; /* of it                       */
+	uint64_t at;     /* what was read of it begins here … */
 	const uint8_t *bytes;
-	uint64_t len;           /* … and is so long            */
-	uint32_t times;         /* that more was read */
+	uint64_t len;   /* … and is so long            */
+	uint32_t times; /* that more was read */
 };
 
 static bool stack_word(struct go_look *l, const struct go_memory *mem, struct stack *s,
@@ -303,8 +303,7 @@ static void read_windows(struct go_look *l, const struct goroutine_layout *lay,
 		if (l->pieces[i].there && has_stack(state_of(lay, g)) &&
 		    sp >= go_word(g, STACK_LO) && sp < hi && sp % 8 == 0)
 			len = hi - sp < WINDOW ? hi - sp : WINDOW;
-		l->pieces[i] =
-			(struct go_piece){ sp, l->window[i], (uint32_t)len & ~7u, false };
+		l->pieces[i] = (struct go_piece){ sp, l->window[i], (uint32_t)len & ~7u, false };
 	}
 	mem->read(mem->ctx, l->pieces, n);
 }
@@ -316,8 +315,8 @@ static void decode(struct go_look *l, const struct go_process *p, const struct g
 	const struct go_piece *window = &l->pieces[i];
 	const uint8_t *b = l->g[i];
 	struct goroutine *g = &l->one;
-	struct stack s = { go_word(b, STACK_LO), go_word(b, STACK_HI), window->addr, l->window[i],
-			   window->len, 0 };
+	struct stack s = { go_word(b, STACK_LO), go_word(b, STACK_HI), window->addr,
+			   l->window[i],         window->len,          0 };
 	uint32_t state = state_of(lay, b);
 	const struct go_place *begin;
 

@@ -55,7 +55,7 @@ DEFINE_CLEANUP(struct go_program *, go_program_freep, go_program_free)
 uint32_t go_program_version(const struct go_program *p); /* 0x011308: 1.19.8 */
 bool go_program_untested(const struct go_program *p);
 
-enum { GO_REASONS_MAX = 64, GO_REASON_BYTES = 40, GO_FRAMES_MAX = 128 };
+enum { GO_REASONS_MAX = 64, GO_REASON_BYTES = 40, GO_FRAMES_MAX = 1024 };
 
 struct go_process {
 	struct go_program *program; /* borrowed */

@@ -260,12 +260,32 @@ static void goroutines_are_held_up_as_threads_are(void **state)
 {
 	struct run_summary s = run(0.02, 0, 0);
 	struct goroutine_row rows[] = {
-		{ .at = { .function = "main.work", .role = WAIT_ROLE_CONDITION, .value = 90 * S_NS, .count = 90000 },
-		  .reason = "chan receive", .peer = "", .lock = "", .own = true, .waits = true },
-		{ .at = { .function = "net/http.(*persistConn).readLoop", .wait = WAIT_SOCKET, .value = 9 * S_NS, .count = 90 },
-		  .reason = "IO wait", .peer = "10.0.0.3:80", .lock = "", .waits = true },
-		{ .at = { .function = "main.ask", .wait = WAIT_SOCKET, .value = 8 * S_NS, .count = 90 },
-		  .reason = "IO wait", .peer = "10.0.0.3:80", .lock = "", .own = true, .waits = true },
+		{ .at = { .function = "main.work",
+			  .role = WAIT_ROLE_CONDITION,
+			  .value = 90 * S_NS,
+			  .count = 90000 },
+		  .reason = "chan receive",
+		  .peer = "",
+		  .lock = "",
+		  .own = true,
+		  .waits = true },
+		{ .at = { .function = "net/http.(*persistConn).readLoop",
+			  .wait = WAIT_SOCKET,
+			  .value = 9 * S_NS,
+			  .count = 90 },
+		  .reason = "IO wait",
+		  .peer = "10.0.0.3:80",
+		  .lock = "",
+		  .waits = true },
+		{ .at = { .function = "main.ask",
+			  .wait = WAIT_SOCKET,
+			  .value = 8 * S_NS,
+			  .count = 90 },
+		  .reason = "IO wait",
+		  .peer = "10.0.0.3:80",
+		  .lock = "",
+		  .own = true,
+		  .waits = true },
 	};
 	struct causes c;
 

@@ -45,7 +45,8 @@ static void add(const char *frames, const char *reason, const char *peer, int64_
 	n++;
 }
 
-#define POLL ";internal/poll.(*FD).Read;internal/poll.runtime_pollWait;runtime.netpollblock;runtime.gopark"
+#define POLL                                                                                       \
+	";internal/poll.(*FD).Read;internal/poll.runtime_pollWait;runtime.netpollblock;runtime.gopark"
 #define SEMA ";sync.runtime_SemacquireMutex;runtime.semacquire1;runtime.gopark"
 
 static void reasons_mean_locks_peers_and_new_work(void **state)
@@ -53,13 +54,16 @@ static void reasons_mean_locks_peers_and_new_work(void **state)
 	(void)state;
 	add(";main.book;sync.(*Mutex).lockSlow" SEMA, "semacquire", "", 90);
 	add(";main.load;sync.(*RWMutex).RLock" SEMA, "semacquire", "", 80);
-	add(";main.join;sync.(*WaitGroup).Wait;sync.runtime_Semacquire;runtime.gopark", "semacquire", "", 70);
+	add(";main.join;sync.(*WaitGroup).Wait;sync.runtime_Semacquire;runtime.gopark",
+	    "semacquire", "", 70);
 	add(";main.ask;net.(*conn).Read" POLL, "IO wait", "10.0.0.3:5432", 60);
 	add(";main.serve;net.(*conn).Read" POLL, "IO wait", "", 50);
 	add(";main.work;runtime.chanrecv2;runtime.gopark", "chan receive", "", 40);
 	add(";main.pause;time.Sleep;runtime.gopark", "sleep", "", 30);
-	add(";main.fetch;net/http.(*persistConn).roundTrip;runtime.selectgo;runtime.gopark", "select", "", 20);
-	add(";main.query;database/sql.(*DB).conn;runtime.selectgo;runtime.gopark", "select", "", 10);
+	add(";main.fetch;net/http.(*persistConn).roundTrip;runtime.selectgo;runtime.gopark",
+	    "select", "", 20);
+	add(";main.query;database/sql.(*DB).conn;runtime.selectgo;runtime.gopark", "select", "",
+	    10);
 	add(";main.old;sync.(*Mutex).Lock;runtime.gopark", "sync.Mutex.Lock", "", 5);
 	assert_int_equal(goroutines_rank(f.d, stacks, n, rows, 16), n);
 
@@ -113,9 +117,12 @@ static void libraries_alone_are_named_by_what_they_are_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(reasons_mean_locks_peers_and_new_work, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(stacks_of_one_function_and_reason_are_one_row, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(libraries_alone_are_named_by_what_they_are_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(reasons_mean_locks_peers_and_new_work, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(stacks_of_one_function_and_reason_are_one_row,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(libraries_alone_are_named_by_what_they_are_for,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,11 +9,16 @@
 
 static void packages_that_come_with_go_are_its_library(void **state)
 {
-	static const char *const of_go[] = { "os.(*File).Sync",      "internal/poll.(*FD).Fsync",
-					     "syscall.fsync",        "net/http.(*conn).serve",
-					     "encoding/json.Marshal", "sync.(*Mutex).Lock",
-					     "sort.Slice",           "vendor/golang.org/x/net/http2/hpack.Encode",
-					     "slices.SortFunc[go.shape.[]int]", "runtime/debug.FreeOSMemory" };
+	static const char *const of_go[] = { "os.(*File).Sync",
+					     "internal/poll.(*FD).Fsync",
+					     "syscall.fsync",
+					     "net/http.(*conn).serve",
+					     "encoding/json.Marshal",
+					     "sync.(*Mutex).Lock",
+					     "sort.Slice",
+					     "vendor/golang.org/x/net/http2/hpack.Encode",
+					     "slices.SortFunc[go.shape.[]int]",
+					     "runtime/debug.FreeOSMemory" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(of_go) / sizeof(of_go[0]); i++)

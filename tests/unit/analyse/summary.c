@@ -439,12 +439,37 @@ static void goroutines_that_wait_are_named_with_what_they_wait_for(void **state)
 {
 	struct run_summary s = run(0.02);
 	struct goroutine_row rows[] = {
-		{ .at = { .function = "main.bookSeat", .module = "app", .wait = WAIT_LOCK, .role = WAIT_ROLE_MUTEX, .value = 25 * S_NS, .count = 900 },
-		  .reason = "semacquire", .peer = "", .lock = "a sync.Mutex", .own = true, .waits = true },
-		{ .at = { .function = "main.bookSeat", .module = "app", .wait = WAIT_TIMER, .value = 9 * S_NS, .count = 900 },
-		  .reason = "sleep", .peer = "", .lock = "", .own = true, .waits = true },
-		{ .at = { .function = "main.ask", .module = "app", .wait = WAIT_SOCKET, .value = 7 * S_NS, .count = 70 },
-		  .reason = "IO wait", .peer = "10.0.0.3:5432", .lock = "", .own = true, .waits = true },
+		{ .at = { .function = "main.bookSeat",
+			  .module = "app",
+			  .wait = WAIT_LOCK,
+			  .role = WAIT_ROLE_MUTEX,
+			  .value = 25 * S_NS,
+			  .count = 900 },
+		  .reason = "semacquire",
+		  .peer = "",
+		  .lock = "a sync.Mutex",
+		  .own = true,
+		  .waits = true },
+		{ .at = { .function = "main.bookSeat",
+			  .module = "app",
+			  .wait = WAIT_TIMER,
+			  .value = 9 * S_NS,
+			  .count = 900 },
+		  .reason = "sleep",
+		  .peer = "",
+		  .lock = "",
+		  .own = true,
+		  .waits = true },
+		{ .at = { .function = "main.ask",
+			  .module = "app",
+			  .wait = WAIT_SOCKET,
+			  .value = 7 * S_NS,
+			  .count = 70 },
+		  .reason = "IO wait",
+		  .peer = "10.0.0.3:5432",
+		  .lock = "",
+		  .own = true,
+		  .waits = true },
 	};
 	struct verdict v;
 
@@ -453,9 +478,11 @@ static void goroutines_that_wait_are_named_with_what_they_wait_for(void **state)
 	s.goroutines.n_rows = 3;
 	v = verdict_of(&s);
 	assert_int_equal(v.kind, VERDICT_CONTENDED);
-	assert_says(v.sentence, "its goroutines waited 25.0 s for a sync.Mutex that others of them hold, most of it in "
-				"main.bookSeat; meanwhile others in main.bookSeat were waiting: sleep for 9.0 s; also, its "
-				"goroutines waited 7.0 s for a socket (10.0.0.3:5432), most of it in main.ask.");
+	assert_says(
+		v.sentence,
+		"its goroutines waited 25.0 s for a sync.Mutex that others of them hold, most of it in "
+		"main.bookSeat; meanwhile others in main.bookSeat were waiting: sleep for 9.0 s; also, its "
+		"goroutines waited 7.0 s for a socket (10.0.0.3:5432), most of it in main.ask.");
 	assert_says(v.next, "goroutine profile");
 }
 

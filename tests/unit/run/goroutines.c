@@ -1,7 +1,7 @@
 #include "collect/stacks/goroutines.h"
 #include "run_fixture.h"
 
-static struct run_config cfg = { .sources = { [SOURCE_OFFCPU] = true }, .user_stacks = true };
+static struct run_config cfg = { .sources = { [SOURCE_OFFCPU] = true } };
 static struct goroutine_use use;
 static uint32_t adds, ticks, last_ticks;
 
@@ -36,7 +36,9 @@ void goroutines_uses(const struct goroutines *g, struct goroutine_use *ret_uses)
 
 struct goroutines_figures goroutines_figures(const struct goroutines *g)
 {
-	return (struct goroutines_figures){ .processes = 1, .version = 0x011308, .looks = 9, .now = 12, .why = "" };
+	return (struct goroutines_figures){
+		.processes = 1, .version = 0x011308, .looks = 9, .now = 12, .why = ""
+	};
 }
 
 static void goroutines_are_a_profile_and_rows(void **state)

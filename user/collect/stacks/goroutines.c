@@ -14,17 +14,17 @@
 
 enum {
 	MAPPINGS_MAX = 256,
-	AT_ONCE = 1024,         /* goroutines of a process in one look, about             */
-	SEEN_MAX = 4096,        /* of a process that are known again at the next look    */
+	AT_ONCE = 1024,  /* goroutines of a process in one look, about             */
+	SEEN_MAX = 4096, /* of a process that are known again at the next look    */
 	USES_MAX = 16384,
-	PEERS_MAX = 64,         /* by name, of all processes                               */
-	DESCRIPTORS = 64,       /* of which it is asked what they are, in one look         */
+	PEERS_MAX = 64,   /* by name, of all processes                               */
+	DESCRIPTORS = 64, /* of which it is asked what they are, in one look         */
 	PIECES = 256,
 };
 
-#define LOOK_LEAST_NS 80000000ULL /* between two looks at a process; the half more, on average … */
+#define LOOK_LEAST_NS  80000000ULL /* between two looks at a process; the half more, on average … */
 #define LOOK_VARIES_NS 160000000ULL
-#define TOKENS_MOST_NS 2000000.0  /* of CPU time that was not used */
+#define TOKENS_MOST_NS 2000000.0 /* of CPU time that was not used */
 
 struct go_file {
 	uint32_t module;
@@ -48,9 +48,9 @@ struct seen {
 	uint64_t id;
 	uint8_t seq;
 	int32_t fd;
-	uint32_t look;      /* the last one in which it was there */
-	uint64_t since_ns;  /* this wait has lasted since then at least */
-	string_id peer;     /* of fd, when that is not -1 */
+	uint32_t look;     /* the last one in which it was there */
+	uint64_t since_ns; /* this wait has lasted since then at least */
+	string_id peer;    /* of fd, when that is not -1 */
 	struct use *in;
 	UT_hash_handle hh;
 };
@@ -101,8 +101,8 @@ static void read_pieces(void *ctx, struct go_piece *pieces, uint32_t n)
 		for (i = at; i < end; i++) {
 			to[i - at] = (struct iovec){ pieces[i].to, pieces[i].len };
 			/* NOLINTNEXTLINE(performance-no-int-to-ptr): an address in another process */
-			from[i - at] = (struct iovec){ (void *)(uintptr_t)pieces[i].addr,
-						       pieces[i].len };
+			from[i - at] =
+				(struct iovec){ (void *)(uintptr_t)pieces[i].addr, pieces[i].len };
 			pieces[i].there = false;
 		}
 		got = process_vm_readv(pid, to, end - at, from, end - at, 0);
@@ -243,7 +243,7 @@ struct looking {
 	struct proc *proc;
 	uint64_t now_ns, stands_for_ns; /* of each goroutine */
 	int64_t weight;
-	uint32_t asked;                 /* descriptors */
+	uint32_t asked; /* descriptors */
 	char *tcp;
 	bool tcp_read;
 };
@@ -432,7 +432,9 @@ static void forget_unseen(struct go_target *t)
 
 static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 {
-	struct looking k = { g, t, proc_table_live(g->procs, t->pid), now_ns, 0, 1, 0, NULL, false };
+	struct looking k = {
+		g, t, proc_table_live(g->procs, t->pid), now_ns, 0, 1, 0, NULL, false
+	};
 	struct table_of of = { g, t->module };
 	const struct go_memory mem = { read_pieces, &t->pid };
 	const struct go_tables tables = { open_table, &of };

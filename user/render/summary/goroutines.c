@@ -12,7 +12,7 @@
 
 static void put_head(const struct run_summary *s, struct sink *out)
 {
-	char text[300], part[64] = "";
+	char text[480], part[128] = "";
 
 	if (s->goroutines.most_part > 1)
 		snprintf(part, sizeof(part), " of one in %u of them: estimates",
@@ -40,7 +40,7 @@ static void put_row(const struct goroutine_row *row, struct sink *out)
 	cells_right(out, unit_ns(row->at.value).s, 10);
 	cells_right(out, unit_count(row->now).s, 9);
 	cells_right(out, row->waits ? unit_count(row->at.count).s : "", 10);
-	cells_right(out, row->waits ? unit_ns(row->longest_ns).s : "", 10);
+	cells_right(out, row->longest_ns ? unit_ns(row->longest_ns).s : "", 10);
 	sink_puts(out, "  ");
 	put_reason(row, out);
 	sink_puts(out, "  ");
@@ -50,7 +50,7 @@ static void put_row(const struct goroutine_row *row, struct sink *out)
 
 void section_goroutines_text(const struct run_summary *s, struct sink *out)
 {
-	char text[200];
+	char text[420];
 
 	if (!s->goroutines.processes)
 		return;
@@ -66,13 +66,14 @@ void section_goroutines_text(const struct run_summary *s, struct sink *out)
 		put_row(&s->goroutines.rows[i], out);
 	if (!s->goroutines.moved && !s->goroutines.unreadable && !s->goroutines.cut)
 		return;
-	snprintf(text, sizeof(text),
-		 "Of %s seen, %s ran on while they were read and %s could not be read: they are in no row; "
-		 "%s stacks are incomplete.",
-		 unit_count((int64_t)s->goroutines.looked).s,
-		 unit_count((int64_t)s->goroutines.moved).s,
-		 unit_count((int64_t)s->goroutines.unreadable).s,
-		 unit_count((int64_t)s->goroutines.cut).s);
+	snprintf(
+		text, sizeof(text),
+		"Of %s seen, %s ran on while they were read and %s could not be read: they are in no row; "
+		"%s stacks are incomplete.",
+		unit_count((int64_t)s->goroutines.looked).s,
+		unit_count((int64_t)s->goroutines.moved).s,
+		unit_count((int64_t)s->goroutines.unreadable).s,
+		unit_count((int64_t)s->goroutines.cut).s);
 	cells_wrapped(out, text, 2, false);
 }
 

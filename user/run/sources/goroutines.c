@@ -31,7 +31,7 @@ struct goroutines_part {
 
 static bool wanted(const struct run_config *cfg)
 {
-	return cfg->sources[SOURCE_OFFCPU] && cfg->user_stacks;
+	return cfg->sources[SOURCE_OFFCPU];
 }
 
 static int open_goroutines(void *self, struct err *e)
@@ -105,8 +105,7 @@ static int finish(void *self, struct err *e)
 
 static void rank(struct goroutines_part *g, struct run_summary *to)
 {
-	_cleanup_(freep) struct goroutine_stack *stacks =
-		calloc(g->n_uses + 1ul, sizeof(*stacks));
+	_cleanup_(freep) struct goroutine_stack *stacks = calloc(g->n_uses + 1ul, sizeof(*stacks));
 
 	for (uint32_t i = 0; i < g->n_uses && stacks; i++) {
 		const struct goroutine_use *u = &g->uses[i];
@@ -122,8 +121,8 @@ static void rank(struct goroutines_part *g, struct run_summary *to)
 	}
 	to->goroutines.rows = g->rows;
 	if (stacks)
-		to->goroutines.n_rows = row_count(
-			goroutines_rank(g->run->dict, stacks, g->n_uses, g->rows, ROWS));
+		to->goroutines.n_rows =
+			row_count(goroutines_rank(g->run->dict, stacks, g->n_uses, g->rows, ROWS));
 }
 
 static void report(void *self, struct run_summary *to)
