@@ -18,6 +18,9 @@ enum {
 	PHF_LEN = 0x4000,
 	PHF_VERSION = 0x100, /* a pointer to … */
 	PHF_VERSION_TEXT = 0x140,
+	PHF_OFFSET = 0x200, /* built for threads: executor_globals_offset, tls_key, */
+	PHF_KEY = 0x208,
+	PHF_STORAGE = 0x300, /* and the storage of the thread that has the globals */
 	PHF_GLOBALS = 0x400,
 	PHF_CURRENT = PHF_GLOBALS + 488,
 	PHF_METHOD = 0x1000, /* zend_op_arrays, and an internal function */
@@ -145,6 +148,23 @@ static inline void phf_init(struct php_process *p)
 	phf_put(p, PHF_METHOD + 16, phf_addr(PHF_CLASS), 8);
 	phf_func(p, PHF_MAIN, 2, 0, PHF_MAIN_OPS, 30);
 	phf_func(p, PHF_INTERNAL, 1, PHF_INTERNAL_NAME, 0, 0);
+}
+
+/* Built for threads, which find their storage by a key of pthread_getspecific(). */
+static inline void phf_threads(struct php_process *p, uint32_t key)
+{
+	/* mov PHF_KEY(%rip),%edi; jmp elsewhere */
+	static const uint8_t storage[] = { 0x8b, 0x3d, 0, 0, 0, 0, 0xe9, 0, 0x10, 0, 0 };
+	struct accessor *code = &p->php.php.storage;
+	uint32_t to = PHF_DATA + PHF_KEY - 0x10106;
+
+	p->php.php.globals = p->php.php.globals_size = 0;
+	p->php.php.globals_offset = PHF_DATA + PHF_OFFSET;
+	*code = (struct accessor){ .machine = EM_X86_64, .vaddr = 0x10100, .len = sizeof(storage) };
+	memcpy(code->bytes, storage, sizeof(storage));
+	memcpy(code->bytes + 2, &to, sizeof(to));
+	phf_put(p, PHF_OFFSET, PHF_GLOBALS - PHF_STORAGE, 8);
+	phf_put(p, PHF_KEY, key, 4);
 }
 
 /* The words of a frame of `func`, with a line and flags. */

@@ -230,6 +230,7 @@ static inline void rbf_iseq(struct ruby_process *p, uint32_t iseq, uint32_t body
 	rbf_put(p, body, 1 | (uint64_t)RBF_SIZE << 32, 8);
 	rbf_put(p, body + 8, rbf_addr(RBF_CODE), 8);
 	rbf_put(p, body + 64, rbf_addr(RBF_PATHS), 8);
+	rbf_put(p, body + 72, rbf_addr(RBF_STRING_RUN), 8);
 	rbf_put(p, body + 80, rbf_addr(label), 8);
 	rbf_put(p, body + 88, first, 8);
 	rbf_put(p, info, rbf_addr(RBF_LINES), 8);
@@ -298,7 +299,7 @@ static inline bool rbf_init(struct ruby_process *p, uint32_t version)
 	return true;
 }
 
-enum rbf_frame { RBF_METHOD, RBF_IN_C, RBF_BLOCK };
+enum rbf_frame { RBF_METHOD, RBF_IN_C, RBF_BLOCK, RBF_INSIDE, RBF_KINDS };
 
 /* The words of a frame at word `at` of its code. */
 static inline void rbf_words(enum rbf_frame kind, uint32_t at, uint64_t words[2])
@@ -316,6 +317,12 @@ static inline void rbf_words(enum rbf_frame kind, uint32_t at, uint64_t words[2]
 		cookie = ms_ruby_cookie(rbf_addr(RBF_DEF_C), rbf_addr(RBF_SINGLETON), 0);
 		at = MS_RUBY_METHOD | MS_RUBY_CFUNC;
 		break;
+	case RBF_INSIDE:
+		cookie = ms_ruby_cookie(rbf_addr(RBF_BODY_BLOCK), rbf_addr(RBF_CODE), rbf_addr(RBF_CLASS));
+		words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT | ms_ruby_inside(rbf_addr(RBF_ISEQ_BLOCK), at);
+		words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT | (uint64_t)MS_LANG_RUBY << MS_LANG_SHIFT |
+			   ms_ruby_inside_at(rbf_addr(RBF_ENTRY), at, cookie);
+		return;
 	default:
 		address = rbf_addr(RBF_ISEQ_BLOCK);
 		cookie = ms_ruby_cookie(rbf_addr(RBF_BODY_BLOCK), rbf_addr(RBF_CODE), RBF_SIZE);

@@ -96,6 +96,18 @@ struct ms_ruby {
 #define MS_RUBY_AT     0x3fffffffU
 
 /*
+ * Code inside of a method (a block, a rescue, an eval) is named by its iseq and the entry of the method, which is what has
+ * the class. Both are addresses of 48 bits, multiples of 8. `at` is the index of the instruction, in two parts:
+ *
+ *   | tag:4 | at:12 | iseq:45  | 1:3  |
+ *   | tag:4 | lang:4 | cookie:8 | entry:45 | at:3 |
+ */
+#define MS_RUBY_INSIDE      1ULL
+#define MS_RUBY_ADDR        0x0000fffffffffff8ULL
+#define MS_RUBY_INSIDE_AT   0x7fffU /* unknown, or: code that is longer is named by its iseq alone */
+#define MS_RUBY_ENTRY_SHIFT 48
+
+/*
  * GHC's run-time system. Offsets in bytes; BaseReg (r13) points to a StgRegTable, which is in a Capability.
  * A stack's frames begin at `sp` of the StgStack and end with a stop frame.
  */
@@ -111,7 +123,8 @@ struct ms_ghc {
 };
 
 /*
- * PHP: offsets in bytes, where versions differ. Its frames are found by EG(current_execute_data), which is the row's word.
+ * PHP: offsets in bytes, where versions differ. Its frames are found by EG(current_execute_data), which is the row's word, or
+ * in the storage of the thread that this points to.
  */
 struct ms_php {
 	/* Of zend_op_array: opcodes, last, and filename, which line_start and line_end follow. */
@@ -120,6 +133,8 @@ struct ms_php {
 	__u8 frame_reg, opline_reg; /* of execute_ex(): zend_execute_data and instruction; 0: in no register */
 	__u8 prologue;              /* bytes of execute_ex() until they have them */
 	__u8 pad;
+	__u32 current; /* built for threads (ZTS): from what the row's word points to, the thread's storage, to
+			* EG(current_execute_data); else 0 */
 };
 
 /* In the second word of a frame of PHP's. */
@@ -325,6 +340,17 @@ static inline __attribute__((always_inline)) __u64 ms_perl_name_cookie(__u64 nam
 static inline __attribute__((always_inline)) __u64 ms_ruby_cookie(__u64 a, __u64 b, __u64 c)
 {
 	return ms_lang_cookie(a ^ b << 20 ^ c << 7);
+}
+
+/* The words of code inside of a method, without tags and language; `cookie` is of body and code of the iseq, and the method's owner. */
+static inline __attribute__((always_inline)) __u64 ms_ruby_inside(__u64 iseq, __u32 at)
+{
+	return (__u64)(at >> 3) << MS_RUBY_ENTRY_SHIFT | iseq | MS_RUBY_INSIDE;
+}
+
+static inline __attribute__((always_inline)) __u64 ms_ruby_inside_at(__u64 entry, __u32 at, __u64 cookie)
+{
+	return (cookie & 0xff) << MS_RUBY_ENTRY_SHIFT | entry | (at & 7);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * PHP's frames (7.4 to 8.5, without ZTS), in a walk (walk_lang.h). Sources: PHP's Zend/zend_compile.h, Zend/zend_globals.h,
+ * PHP's frames (7.4 to 8.5, with and without ZTS), in a walk (walk_lang.h). Sources: PHP's Zend/zend_compile.h, Zend/zend_globals.h,
  * Zend/zend_vm_def.h and Zend/zend_execute_API.c of each version; the offsets are in struct ms_php.
  *
  *   executor_globals ─► zend_execute_data ─► prev_execute_data …   with func: a function of the program, or an internal one
@@ -66,11 +66,12 @@ WALK_INLINE void php_enter(struct ms_walk *w)
 	w->lang_info[1] = w->lang_entry & PHP_JIT ? 0 : w->regs[opline];
 }
 
-/* EG(current_execute_data), which is the word that a thread's state is found by. */
-WALK_INLINE bool php_begin(struct ms_walk *w, __u64 head)
+/* EG(current_execute_data), which is the word that a thread's state is found by, or in the thread's storage, to which
+ * that points. */
+WALK_INLINE bool php_begin(struct ms_walk *w, __u64 word)
 {
-	w->lang_at = head;
-	return true;
+	w->lang_at = word;
+	return !w->lang.php.current || walk_read(w, &w->lang_at, 8, word + w->lang.php.current);
 }
 
 /*

@@ -33,6 +33,7 @@
 #define RUBY_MAGIC      0x7fff0001ULL
 #define RUBY_METHOD     0x11110001ULL
 #define RUBY_CFUNC      0x55550001ULL
+#define RUBY_LOCAL      0x02 /* the environment of a method, or of what is in none */
 #define RUBY_FINISH     0x20
 #define RUBY_CFRAME     0x80
 /* rb_iseq_t: its body; there: type:4 size:4 code:8. */
@@ -43,6 +44,7 @@
 #define RUBY_IMEMO(flags) ((flags) & 0xf01f)
 #define RUBY_IMEMO_SVAR  0x201a /* enum imemo_type at bit 12, and T_IMEMO */
 #define RUBY_IMEMO_ENTRY 0x601a
+#define RUBY_NESTED      8 /* blocks within blocks, up to the method that they are in */
 
 /* w->lang_running */
 enum ruby_run {
@@ -96,7 +98,7 @@ WALK_INLINE void ruby_words(struct ms_walk *w, __u64 at, __u64 cookie, __u64 ins
 			   (__u64)MS_LANG_RUBY << MS_LANG_SHIFT | cookie << 32 | instr;
 }
 
-/* A frame of code at `pc` of `iseq`: by the iseq. false: that cannot be read. */
+/* A frame of code at `pc` of `iseq`: by the iseq; its body and code into w->blob. false: that cannot be read. */
 WALK_INLINE bool ruby_load_iseq(struct ms_walk *w, __u64 iseq, __u64 pc)
 {
 	__u64 body;
@@ -107,6 +109,8 @@ WALK_INLINE bool ruby_load_iseq(struct ms_walk *w, __u64 iseq, __u64 pc)
 	pc = (pc - lang_buf_word(w, 8)) / 8;
 	if (pc > lang_buf_half(w, 4) || pc > MS_RUBY_AT)
 		pc = MS_RUBY_AT;
+	w->blob[0] = body;
+	w->blob[1] = lang_buf_word(w, 8);
 	ruby_words(w, iseq, ms_ruby_cookie(body, lang_buf_word(w, 8), lang_buf_half(w, 4)), pc);
 	return true;
 }
@@ -122,6 +126,39 @@ WALK_INLINE void ruby_by_method(struct ms_walk *w, __u64 method)
 			   MS_RUBY_METHOD | (__u32)w->lang_words[1]);
 }
 
+/*
+ * The same of code inside of a method, with the environment `ep`: each leads to the one around it, up to the first that has
+ * a method entry (rb_vm_frame_method_entry() in vm.c).
+ */
+WALK_INLINE void ruby_by_method_around(struct ms_walk *w, __u64 ep)
+{
+	__u64 method = 0;
+
+	for (int i = 0; i < RUBY_NESTED; i++) {
+		if (!lang_buf_read(w, ep - RUBY_ENV_BEFORE, RUBY_ENV_BYTES))
+			return;
+		method = lang_buf_word(w, 0);
+		if (lang_buf_word(w, RUBY_ENV_BEFORE) & RUBY_LOCAL)
+			break;
+		ep = lang_buf_word(w, 8) & ~3ULL;
+		/* What instance_eval() puts there is no entry. */
+		if (method && !(method & 7) && lang_buf_read(w, method, sizeof(__u64)) &&
+		    RUBY_IMEMO(lang_buf_word(w, 0)) == RUBY_IMEMO_ENTRY)
+			break;
+		method = 0;
+	}
+	if (!method)
+		return;
+	method = ruby_entry(w, method);
+	if (!method || method & ~MS_RUBY_ADDR || (__u32)w->lang_words[1] >= MS_RUBY_INSIDE_AT)
+		return;
+	w->blob[2] = ms_ruby_cookie(w->blob[0], w->blob[1], lang_buf_word(w, 32));
+	w->lang_words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT |
+			   ms_ruby_inside(w->lang_words[0] & MS_RUBY_ADDR, (__u32)w->lang_words[1]);
+	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT | (__u64)MS_LANG_RUBY << MS_LANG_SHIFT |
+			   ms_ruby_inside_at(method, (__u32)w->lang_words[1], w->blob[2]);
+}
+
 /* Reads the frame at `at`: its words into w->lang_words, none for one that is not shown, and its link. What is read is kept there, and not on
  * the program's stack, of which there is little. */
 WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at)
@@ -134,7 +171,8 @@ WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at)
 	w->lang_previous = at < w->lang_entry ? at : 0;
 	w->lang_words[0] = lang_buf_word(w, RUBY_FRAME_ISEQ);
 	w->lang_words[1] = lang_buf_word(w, RUBY_FRAME_PC);
-	if (!lang_buf_read(w, lang_buf_word(w, RUBY_FRAME_EP) - RUBY_ENV_BEFORE, RUBY_ENV_BYTES))
+	w->blob[3] = lang_buf_word(w, RUBY_FRAME_EP);
+	if (!lang_buf_read(w, w->blob[3] - RUBY_ENV_BEFORE, RUBY_ENV_BYTES))
 		return false;
 	method = lang_buf_word(w, 0);
 	flags = lang_buf_word(w, RUBY_ENV_BEFORE);
@@ -153,6 +191,8 @@ WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at)
 		return false;
 	if ((flags & RUBY_MAGIC) == RUBY_METHOD)
 		ruby_by_method(w, method);
+	else
+		ruby_by_method_around(w, w->blob[3]);
 	return true;
 }
 

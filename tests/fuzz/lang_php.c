@@ -1,7 +1,7 @@
 /*
  * PHP as anyone may have made it: the memory of a process. What is read ends, and names that come out of it are text.
  *
- *   function:1 line:4 { place:2 bytes:1 base:1 word:8 }…
+ *   threads:1bit function:7bits line:4 { place:2 bytes:1 base:1 word:8 }…
  */
 #include "base/bytes.h"
 #include "php_fixture.h"
@@ -51,6 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (bytes_u8(&in, &func) < 0 || bytes_u32(&in, &line) < 0)
 		return 0;
 	phf_init(&p);
+	if (func & 0x80)
+		phf_threads(&p, line);
 	while (change(&p, &in))
 		;
 	r = lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL);

@@ -332,6 +332,20 @@ def other_allocators_are_recorded_and_their_operators_once():
 
 
 @fact
+def a_language_whose_frames_are_not_read_is_named():
+    child = at_work(Child(["perl", "-e", 'sub eat { my $x = "x" x 5000; } while (1) { eat(); select undef, undef, undef, .001 }'],
+                          **QUIET), 0.02)
+    run = Run("-p", child.pid, *INPROCESS)
+    run.ready()
+    has_worked(child.pid, 0.02)
+    run.stop()
+    child.end()
+    check("frames of Perl are not in these stacks" in run.stderr, "the frames of Perl that are missing are not said")
+    frames = {f.module for s in run.profile("alloc").samples for f in s.frames}
+    check(frames and "[Perl]" not in frames, f"frames are of {frames}")
+
+
+@fact
 def windows_add_up_to_the_run():
     t = Target("alloc_truth", 2, 3000)
     run = Run("-p", t.pid, *INPROCESS, "--every", 0.5)

@@ -71,14 +71,18 @@ enum php_symbol {
 	PHP_EXECUTE,
 	PHP_GLOBALS,
 	PHP_ZEND_VERSION,
-	PHP_GLOBALS_OFFSET, /* in builds for threads, instead of PHP_GLOBALS */
+	/* In builds for threads (ZTS), instead of PHP_GLOBALS. */
+	PHP_GLOBALS_OFFSET,
+	PHP_THREAD_STORAGE,
 	PHP_N_SYMBOLS,
 };
 
 extern const char *const php_symbols[PHP_N_SYMBOLS];
 
 struct php_image {
-	uint64_t globals, globals_size; /* vaddr of executor_globals; 0: built for threads */
+	uint64_t globals, globals_size; /* vaddr of executor_globals; 0: built for threads, each of which has its own: */
+	uint64_t globals_offset;        /* vaddr of executor_globals_offset, where they are in its storage, */
+	struct accessor storage;        /* which tsrm_get_ls_cache() returns */
 	struct accessor version;        /* get_zend_version() */
 	bool has_registers;             /* execute_ex() keeps its frame and its instruction in r14 and r15 ... */
 	uint8_t prologue;               /* ... from this byte on */

@@ -1,6 +1,10 @@
 /*
  * PHP in an image and in a process: the command line's, php-fpm, libphp in a web server and programs that embed it look
  * the same. Its functions are exported, for extensions are linked against them.
+ *
+ * Built for threads (ZTS: FrankenPHP, web servers with threads) each thread has its own globals, in its storage (TSRM/TSRM.c):
+ *
+ *   pthread_getspecific(tls_key) ─► tsrm_tls_entry, … + executor_globals_offset: executor_globals
  */
 #include "lang/php.h"
 
@@ -14,6 +18,7 @@ const char *const php_symbols[PHP_N_SYMBOLS] = {
 	[PHP_GLOBALS] = "executor_globals",
 	[PHP_ZEND_VERSION] = "get_zend_version",
 	[PHP_GLOBALS_OFFSET] = "executor_globals_offset",
+	[PHP_THREAD_STORAGE] = "tsrm_get_ls_cache",
 };
 
 /* --- in an image --- */
@@ -67,6 +72,13 @@ int php_image_read(struct elf_file *elf, const struct elf_export syms[PHP_N_SYMB
 		return -ENOENT;
 	php.globals = syms[PHP_GLOBALS].vaddr;
 	php.globals_size = syms[PHP_GLOBALS].size;
+	if (!php.globals && syms[PHP_THREAD_STORAGE].vaddr) {
+		php.globals_offset = syms[PHP_GLOBALS_OFFSET].vaddr;
+		r = accessor_load(elf, syms[PHP_THREAD_STORAGE].vaddr,
+				  syms[PHP_THREAD_STORAGE].size, &php.storage, e);
+		if (r < 0)
+			return r;
+	}
 	r = accessor_load(elf, syms[PHP_ZEND_VERSION].vaddr, syms[PHP_ZEND_VERSION].size,
 			  &php.version, e);
 	if (r < 0)
@@ -142,6 +154,54 @@ const struct php_layout *php_layout_of(uint32_t version)
 	return NULL;
 }
 
+/* --- its threads --- */
+
+enum { STORAGE_MAX = 1 << 24, KEYS_MAX = 1024 };
+
+struct key_search {
+	const struct lang_mapped *runtime;
+	const struct lang_memory *mem;
+	bool found;
+	uint32_t key;
+};
+
+/* pthread_getspecific(tls_key) */
+static void take_key(void *ctx, const struct place *arg)
+{
+	struct key_search *s = ctx;
+
+	if (arg->base != PLACE_IMAGE || arg->reads != 1 || arg->last_bytes != 4 || arg->off[1])
+		return;
+	s->found |= lang_read(s->mem, (uint64_t)arg->off[0] + s->runtime->bias, &s->key,
+			      sizeof(s->key)) &&
+		    s->key < KEYS_MAX;
+}
+
+/* How a thread finds its storage, and where its globals are in that. The offset is set after the key has been made. */
+static int find_storage(const struct lang_mapped *runtime, const struct lang_image *libc,
+			const struct lang_memory *mem, const struct php_layout *l,
+			struct lang_runtime *rt, struct err *e)
+{
+	const struct php_image *php = &runtime->image->php;
+	struct key_search s = { .runtime = runtime, .mem = mem };
+	uint64_t offset;
+
+	if (!php->storage.len)
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: how its threads find their state is not known", rt->name);
+	if (!lang_read(mem, php->globals_offset + runtime->bias, &offset, sizeof(offset)) ||
+	    !offset || offset > STORAGE_MAX)
+		return err_set(e, -EAGAIN, "%s has not been initialized", rt->name);
+	accessor_follow(&php->storage, 0, &(struct accessor_fn){ .calls = take_key, .ctx = &s });
+	if (!s.found)
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: how its threads find their state cannot be read from "
+			       "tsrm_get_ls_cache()",
+			       rt->name);
+	rt->row.php.current = (uint32_t)offset + l->current;
+	return lang_thread_slot(libc, s.key, &rt->row, e);
+}
+
 static void fill(const struct lang_mapped *runtime, const struct php_layout *l,
 		 struct lang_runtime *rt)
 {
@@ -175,12 +235,8 @@ int php_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 	const char *file = runtime->image->name;
 	const struct php_layout *l;
 	struct lang_runtime rt = { 0 };
+	int r = 0;
 
-	(void)libc;
-	if (!php->globals)
-		return err_set(e, -EOPNOTSUPP,
-			       "%s: frames of PHP that is built for threads (ZTS) are not read",
-			       file);
 	accessor_follow(&php->version, 0,
 			&(struct accessor_fn){ .returns = take_version, .ctx = &s });
 	if (!s.version && s.is_waiting)
@@ -188,15 +244,19 @@ int php_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 	if (!s.version)
 		return err_set(e, -EOPNOTSUPP, "%s: has PHP, but its version is not known", file);
 	rt.version = s.version;
-	snprintf(rt.name, sizeof(rt.name), "PHP %u.%u.%u", s.version >> 16, s.version >> 8 & 0xff,
-		 s.version & 0xff);
+	snprintf(rt.name, sizeof(rt.name), "PHP %u.%u.%u%s", s.version >> 16,
+		 s.version >> 8 & 0xff, s.version & 0xff, php->globals ? "" : " ZTS");
 	l = php_layout_of(s.version);
 	if (!l)
 		return err_set(e, -EOPNOTSUPP, "%s: of PHP, 7.4 to 8.5 can be read", rt.name);
-	if (php->globals_size < l->current + 8u)
+	if (php->globals && php->globals_size < l->current + 8u)
 		return err_set(e, -EOPNOTSUPP, "%s: its executor_globals has only %llu bytes",
 			       rt.name, (unsigned long long)php->globals_size);
 	fill(runtime, l, &rt);
+	if (!php->globals)
+		r = find_storage(runtime, libc ? libc->image : NULL, mem, l, &rt, e);
+	if (r < 0)
+		return r;
 	*ret_runtime = rt;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * A frame of Ruby's as the walk recorded it, to function, file and line: by a method entry, which has the iseq, or
- * the C method, and the class; or by an iseq (blocks, bodies of classes and files). What was freed meanwhile is known by the
- * object's type and the cookie, read before and after.
+ * the C method, and the class; by an iseq (bodies of classes and files); or by both (blocks, and else what is inside of a
+ * method). What was freed meanwhile is known by the object's type and the cookie, read before and after.
  *
  *   method entry   flags:8 class:8 def:8 id:8 owner:8        def: type:4 … iseq:8 … id:8 at 32
  *   iseq           flags:8 … body:8 at 16                    body: type:4 size:4 code:8 … path:8 base:8 label:8 line at 64
@@ -9,6 +9,7 @@
 #include "abi.h"
 #include "lang/ruby.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ enum {
 };
 
 struct code {
-	bool method, in_c;
+	bool method, in_c, inside; /* inside of the method: the iseq is not the entry's */
 	uint64_t entry[ENTRY_WORDS], iseq;
 	uint64_t iseq_flags, body;
 	uint64_t head[BODY_BYTES / 8];
@@ -44,19 +45,51 @@ static bool read_iseq(const struct lang_memory *mem, struct code *code)
 	       lang_read(mem, code->body, code->head, sizeof(code->head));
 }
 
-static bool read_code(const struct lang_memory *mem, uint64_t at, uint32_t instr, struct code *code)
+/* What the words of a frame say. */
+struct words {
+	bool method, in_c, inside;
+	uint64_t entry, iseq;
+	uint32_t at; /* MS_RUBY_AT: unknown */
+	uint64_t cookie;
+};
+
+static struct words words_of(const uint64_t words[2])
+{
+	uint64_t at = words[0] & MS_FRAME_ADDR_MASK;
+	uint32_t instr = (uint32_t)words[1];
+
+	if (at & MS_RUBY_INSIDE)
+		return (struct words){
+			.inside = true,
+			.entry = words[1] & MS_RUBY_ADDR,
+			.iseq = at & MS_RUBY_ADDR,
+			.at = (uint32_t)(at >> MS_RUBY_ENTRY_SHIFT << 3 | (words[1] & 7)),
+			.cookie = words[1] >> MS_RUBY_ENTRY_SHIFT & 0xff,
+		};
+	return (struct words){
+		.method = instr & MS_RUBY_METHOD,
+		.in_c = instr & MS_RUBY_CFUNC,
+		.entry = instr & MS_RUBY_METHOD ? at : 0,
+		.iseq = at,
+		.at = instr & MS_RUBY_AT,
+		.cookie = words[1] >> 32 & MS_LANG_COOKIE_MASK,
+	};
+}
+
+static bool read_code(const struct lang_memory *mem, const struct words *w, struct code *code)
 {
 	uint32_t type;
 
 	memset(code, 0, sizeof(*code));
-	code->method = instr & MS_RUBY_METHOD;
-	code->in_c = instr & MS_RUBY_CFUNC;
-	code->iseq = at;
+	code->method = w->method;
+	code->in_c = w->in_c;
+	code->inside = w->inside;
+	code->iseq = w->iseq;
+	if (w->entry && !lang_read(mem, w->entry, code->entry, sizeof(code->entry)))
+		return false;
+	if (code->in_c)
+		return true;
 	if (code->method) {
-		if (!lang_read(mem, at, code->entry, sizeof(code->entry)))
-			return false;
-		if (code->in_c)
-			return true;
 		if (!lang_read(mem, code->entry[2], &type, sizeof(type)) ||
 		    (type & DEF_TYPE_MASK) != DEF_TYPE_ISEQ ||
 		    !lang_read(mem, code->entry[2] + DEF_ISEQ, &code->iseq, sizeof(code->iseq)))
@@ -65,23 +98,25 @@ static bool read_code(const struct lang_memory *mem, uint64_t at, uint32_t instr
 	return read_iseq(mem, code);
 }
 
-static bool is_the_one(const struct code *code, uint64_t at_word)
+static bool is_the_one(const struct code *code, const struct words *w)
 {
 	uint64_t cookie;
 
-	if (code->method)
+	if (code->inside)
+		cookie = ms_ruby_cookie(code->body, code->head[1], code->entry[4]) & 0xff;
+	else if (code->method)
 		cookie =
 			ms_ruby_cookie(code->entry[2], code->entry[4], code->in_c ? 0 : code->iseq);
 	else
 		cookie = ms_ruby_cookie(code->body, code->head[1], code->head[0] >> 32);
-	return cookie == (at_word >> 32 & MS_LANG_COOKIE_MASK) &&
-	       (!code->method || (code->entry[0] & IMEMO_MASK) == IMEMO_ENTRY) &&
+	return cookie == w->cookie &&
+	       (!w->entry || (code->entry[0] & IMEMO_MASK) == IMEMO_ENTRY) &&
 	       (code->in_c || (code->iseq_flags & IMEMO_MASK) == IMEMO_ISEQ);
 }
 
-/* The label of an iseq: of code that is evaluated, from 3.4 on that of the code around it. */
+/* The label of an iseq, and that of the method that it is in: of code that is evaluated, from 3.4 on of the code around it. */
 static int read_label(const struct ruby_rt *ruby, const struct lang_memory *mem,
-		      const struct code *code, uint64_t *ret_string)
+		      const struct code *code, uint64_t *ret_string, uint64_t *ret_base)
 {
 	struct code at = *code;
 
@@ -89,6 +124,7 @@ static int read_label(const struct ruby_rt *ruby, const struct lang_memory *mem,
 		uint32_t type = (uint32_t)at.head[0];
 
 		*ret_string = at.head[BODY_PATH / 8 + 2];
+		*ret_base = at.head[BODY_PATH / 8 + 1];
 		if (!ruby->parent || type != TYPE_EVAL)
 			return 0;
 		if (!lang_read(mem, at.body + ruby->parent, &at.iseq, sizeof(at.iseq)))
@@ -101,9 +137,9 @@ static int read_label(const struct ruby_rt *ruby, const struct lang_memory *mem,
 	return 0;
 }
 
-/* "Class#", "Class." or, of a class without a name, nothing. */
+/* Appends "Class#", "Class." or, of a class without a name, nothing. */
 static int read_owner(const struct ruby_rt *ruby, const struct lang_memory *mem, uint64_t owner,
-		      struct lang_frame *frame)
+		      char name[LANG_NAME_MAX], bool *cut)
 {
 	uint64_t string;
 	size_t len;
@@ -113,30 +149,61 @@ static int read_owner(const struct ruby_rt *ruby, const struct lang_memory *mem,
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = ruby_text(ruby, mem, string, frame->function, sizeof(frame->function),
-			      &frame->cut);
-	len = strlen(frame->function);
-	if (r == 0 && len + 2 < sizeof(frame->function))
-		memcpy(frame->function + len, own ? "." : "#", 2);
+		r = ruby_text(ruby, mem, string, name, LANG_NAME_MAX, cut);
+	len = strlen(name);
+	if (r == 0 && len + 2 < LANG_NAME_MAX)
+		memcpy(name + len, own ? "." : "#", 2);
 	return r;
+}
+
+/* Labels of what is no method: <main>, <top (required)>, <class:Foo>, singleton class. Methods may be called <, <=, <<, <=>. */
+static bool is_method(const char *name)
+{
+	return *name && !(name[0] == '<' && isalpha((unsigned char)name[1])) && !strchr(name, ' ');
+}
+
+/*
+ * "block in run" to "block in App::Job#run", as Ruby's own labels are from 3.4 on: the class before the name of the method,
+ * with which the label ends. A block that define_method() has made a method is in what is no method, and stays as it is.
+ */
+static int insert_owner(const struct ruby_rt *ruby, const struct lang_memory *mem, uint64_t owner,
+			uint64_t method, struct lang_frame *frame)
+{
+	char name[LANG_NAME_MAX] = "", whole[LANG_NAME_MAX] = "";
+	size_t len = strlen(frame->function), own;
+	bool cut = frame->cut;
+	int r = ruby_text(ruby, mem, method, name, sizeof(name), &cut);
+
+	own = strlen(name);
+	if (r < 0 || cut || own > len || strcmp(frame->function + len - own, name) != 0 ||
+	    !is_method(name))
+		return r;
+	memcpy(whole, frame->function, len - own);
+	r = read_owner(ruby, mem, owner, whole, &cut);
+	if (r < 0 || cut || strlen(whole) + own >= sizeof(whole))
+		return r;
+	strcat(whole, name);
+	memcpy(frame->function, whole, sizeof(whole));
+	return 0;
 }
 
 static int read_function(const struct ruby_rt *ruby, const struct lang_memory *mem,
 			 const struct code *code, struct lang_frame *frame)
 {
-	uint64_t string, id;
-	int r = code->in_c ? 0 : read_label(ruby, mem, code, &string);
+	uint64_t string, id, method = 0;
+	int r = code->in_c ? 0 : read_label(ruby, mem, code, &string, &method);
 
 	if (r == 0 && code->method)
-		r = read_owner(ruby, mem, code->entry[4], frame);
+		r = read_owner(ruby, mem, code->entry[4], frame->function, &frame->cut);
 	if (r == 0 && code->in_c) {
 		if (!lang_read(mem, code->entry[2] + DEF_ID, &id, sizeof(id)))
 			return -EIO;
 		r = ruby_name(ruby, mem, id, &string);
 	}
-	return r < 0 ? r
-		     : ruby_text(ruby, mem, string, frame->function, sizeof(frame->function),
-				 &frame->cut);
+	if (r == 0)
+		r = ruby_text(ruby, mem, string, frame->function, sizeof(frame->function),
+			      &frame->cut);
+	return r == 0 && code->inside ? insert_owner(ruby, mem, code->entry[4], method, frame) : r;
 }
 
 /* A path, or the path as it was given and the real one, which code of eval() has not. */
@@ -169,9 +236,8 @@ static int read_file(const struct ruby_rt *ruby, const struct lang_memory *mem, 
 }
 
 static int read_place(const struct ruby_rt *ruby, const struct lang_memory *mem,
-		      const struct code *code, uint32_t instr, struct lang_frame *frame)
+		      const struct code *code, uint32_t at, struct lang_frame *frame)
 {
-	uint32_t at = instr & MS_RUBY_AT;
 	int64_t line = at == MS_RUBY_AT ? 0 : ruby_line(ruby, mem, code->body, at);
 	uint64_t first = code->head[BODY_PATH / 8 + 3];
 
@@ -186,18 +252,17 @@ static int read_place(const struct ruby_rt *ruby, const struct lang_memory *mem,
 enum lang_decoded ruby_decode(const struct lang_runtime *rt, const struct lang_memory *mem,
 			      const uint64_t words[2], struct lang_frame *ret_frame)
 {
-	uint64_t at = words[0] & MS_FRAME_ADDR_MASK;
-	uint32_t instr = (uint32_t)words[1];
+	struct words w = words_of(words);
 	struct lang_frame frame = { 0 };
 	struct code code, after;
 	int r;
 
-	if (!at || !read_code(mem, at, instr, &code) || !is_the_one(&code, words[1]))
+	if (!w.iseq || !read_code(mem, &w, &code) || !is_the_one(&code, &w))
 		return LANG_GONE;
 	r = read_function(&rt->ruby, mem, &code, &frame);
 	if (r == 0 && !code.in_c)
-		r = read_place(&rt->ruby, mem, &code, instr, &frame);
-	if (!read_code(mem, at, instr, &after) || memcmp(&code, &after, sizeof(code)) != 0)
+		r = read_place(&rt->ruby, mem, &code, w.at, &frame);
+	if (!read_code(mem, &w, &after) || memcmp(&code, &after, sizeof(code)) != 0)
 		return LANG_GONE;
 	if (r < 0)
 		return r == -EIO ? LANG_GONE : LANG_DAMAGED;

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "php_fixture.h"
+#include "python_fixture.h"
 
 static struct php_process p;
 static struct lang_runtime rt;
@@ -114,17 +115,41 @@ static void php_that_is_being_started_is_looked_at_again(void **state)
 	assert_int_equal(find_version("Zend"), -EAGAIN);
 }
 
-static void php_for_threads_and_other_globals_are_refused(void **state)
+static void globals_and_versions_of_another_kind_are_refused(void **state)
 {
-	p.php.php.globals = 0;
-	assert_int_equal(find(), -EOPNOTSUPP);
-	assert_non_null(strstr(e.msg, "php-fpm: frames of PHP that is built for threads (ZTS)"));
-	fresh(state);
 	p.php.php.globals_size = 400;
 	assert_int_equal(find(), -EOPNOTSUPP);
 	fresh(state);
 	p.php.php.version.len = 1;
 	assert_int_equal(find(), -EOPNOTSUPP);
+}
+
+/* A thread finds its globals by a key of pthread_getspecific(), here of CPython's fixture. */
+static void php_for_threads_finds_those_of_a_thread(void **state)
+{
+	static struct python_process c;
+	struct ms_lang_row slot = { 0 };
+
+	pyf_init(&c);
+	phf_threads(&p, 5);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), 0);
+	assert_string_equal(rt.name, "PHP 8.2.36 ZTS");
+	assert_int_equal(lang_thread_slot(c.libc_at.image, 5, &slot, &e), 0);
+	assert_int_equal(rt.row.thread, slot.thread);
+	assert_int_equal(rt.row.off, slot.off);
+	assert_int_equal(rt.row.php.current, PHF_GLOBALS - PHF_STORAGE + 488);
+	/* The key is not known before it has been made. */
+	phf_put(&p, PHF_OFFSET, 0, 8);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), -EAGAIN);
+	fresh(state);
+	phf_threads(&p, 5);
+	assert_int_equal(find(), -EAGAIN); /* without the C library */
+	phf_threads(&p, 4000);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), -EOPNOTSUPP);
+	assert_non_null(strstr(e.msg, "tsrm_get_ls_cache()"));
+	p.php.php.storage.len = 0;
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), -EOPNOTSUPP);
+	assert_non_null(strstr(e.msg, "PHP 8.2.36 ZTS: "));
 }
 
 /* A closure's code is copied with it. */
@@ -188,7 +213,8 @@ int main(void)
 		cmocka_unit_test_setup(versions_are_those_of_the_engine, fresh),
 		cmocka_unit_test_setup(other_versions_are_refused, fresh),
 		cmocka_unit_test_setup(php_that_is_being_started_is_looked_at_again, fresh),
-		cmocka_unit_test_setup(php_for_threads_and_other_globals_are_refused, fresh),
+		cmocka_unit_test_setup(globals_and_versions_of_another_kind_are_refused, fresh),
+		cmocka_unit_test_setup(php_for_threads_finds_those_of_a_thread, fresh),
 		cmocka_unit_test_setup(copies_of_a_function_have_a_key_in_common, fresh),
 		cmocka_unit_test(debians_keeps_its_frame_in_a_register),
 	};

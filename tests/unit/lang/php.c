@@ -30,6 +30,7 @@ static struct {
 	uint64_t frame_reg, opline_reg;     /* at the leaf; 0: not known */
 	uint64_t pc;                        /* 0: in the middle of the first function */
 	bool no_registers, copied, no_rows; /* … of the native functions but the first */
+	bool threads; /* built for them; the word that the thread finds is at PHF_KEY */
 	enum ms_verdict verdict;
 	struct ms_chain_rec chain;
 	struct ms_chain_link links[NATIVE_MAX];
@@ -90,6 +91,11 @@ static void walk(const char *natives)
 
 	t.php.php.php.has_registers = !t.no_registers;
 	assert_int_equal(lang_runtime_find(&t.php.at, NULL, &t.php.mem, &rt, NULL), 0);
+	if (t.threads) {
+		phf_put(&t.php, PHF_KEY, phf_addr(PHF_STORAGE), 8);
+		rt.row.off = phf_addr(PHF_KEY);
+		rt.row.php.current = PHF_CURRENT - PHF_STORAGE;
+	}
 	rt.row.range[0].start = EVAL;
 	rt.row.range[0].end = EVAL_END;
 	memcpy(t.pool, spans, sizeof(spans));
@@ -177,6 +183,16 @@ static void a_run_ends_behind_code_that_was_called_from_c(void **state)
 	walk("nnen");
 	assert_string_equal(text(), "nnur11m30en");
 	make_callback();
+	walk("nnennen");
+	assert_string_equal(text(), "nnur11ennum32en");
+	assert_false(host_lang_misplaced());
+}
+
+static void with_threads_the_chain_is_in_the_storage_of_the_thread(void **state)
+{
+	(void)state;
+	make_callback();
+	t.threads = true;
 	walk("nnennen");
 	assert_string_equal(text(), "nnur11ennum32en");
 	assert_false(host_lang_misplaced());
@@ -460,6 +476,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_run_ends_behind_code_that_was_called_from_c, set_up),
+		cmocka_unit_test_setup(with_threads_the_chain_is_in_the_storage_of_the_thread, set_up),
 		cmocka_unit_test_setup(php_functions_that_c_calls_end_no_run, set_up),
 		cmocka_unit_test_setup(files_that_are_included_are_told_from_the_script, set_up),
 		cmocka_unit_test_setup(the_line_is_that_of_the_instruction_in_the_register, set_up),

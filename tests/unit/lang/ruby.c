@@ -48,6 +48,11 @@ static void frames_have_class_method_file_and_line(void **state)
 		assert_int_equal(decode(RBF_BLOCK, 55, &f), LANG_DECODED);
 		assert_string_equal(f.function, "block in run");
 		assert_int_equal(f.line, 53);
+		assert_int_equal(decode(RBF_INSIDE, 55, &f), LANG_DECODED);
+		assert_string_equal(f.function,
+				    named ? "block in App::Job#run" : "block in run");
+		assert_string_equal(f.file, "/a/job.rb");
+		assert_int_equal(f.line, 53);
 		assert_int_equal(decode(RBF_IN_C, 0, &f), LANG_DECODED);
 		assert_string_equal(f.function, named ? "App::Job.sleep" : "sleep");
 		assert_string_equal(f.file, "");
@@ -107,6 +112,10 @@ static void code_that_was_freed_is_gone(void **state)
 		{ RBF_BLOCK, RBF_ISEQ_BLOCK + 16,
 		  RBF_BIAS + RBF_DATA + RBF_BODY }, /* another iseq      */
 		{ RBF_BLOCK, RBF_BODY_BLOCK + 8, 0 },
+		{ RBF_INSIDE, RBF_ENTRY, 0 },
+		{ RBF_INSIDE, RBF_ENTRY + 32, RBF_BIAS + RBF_DATA + RBF_SINGLETON },
+		{ RBF_INSIDE, RBF_ISEQ_BLOCK, RUBY_T_STRING },
+		{ RBF_INSIDE, RBF_ISEQ_BLOCK + 16, RBF_BIAS + RBF_DATA + RBF_BODY },
 	};
 	struct lang_frame f = { .line = 1 };
 
@@ -115,6 +124,48 @@ static void code_that_was_freed_is_gone(void **state)
 		rbf_put(&p, changes[i].at, changes[i].value, 8);
 		assert_int_equal(decode(changes[i].kind, 6, &f), LANG_GONE);
 		assert_int_equal(f.line, 1);
+	}
+}
+
+/* Labels of all kinds, and the method that they are in. */
+static void what_is_inside_of_a_method_has_its_class_before_its_name(void **state)
+{
+	static const struct {
+		const char *label, *method, *name;
+	} labels[] = {
+		{ "block in run", "run", "block in App::Job#run" },
+		{ "block (2 levels) in <=>", "<=>", "block (2 levels) in App::Job#<=>" },
+		{ "rescue in run!", "run!", "rescue in App::Job#run!" },
+		{ "run", "run", "App::Job#run" }, /* eval() */
+		/* define_method() */
+		{ "block in <class:Job>", "<class:Job>", "block in <class:Job>" },
+		{ "block in <top (required)>", "<top (required)>", "block in <top (required)>" },
+		{ "block in singleton class", "singleton class", "block in singleton class" },
+		{ "block in run", "walk", "block in run" },
+		{ "run", "", "run" },
+		{ "un", "run", "un" },
+	};
+	struct lang_frame f;
+
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		assert_true(rbf_init(&p, 0x030308));
+		rbf_long_string(&p, RBF_STRING_BLOCK, labels[i].label, strlen(labels[i].label));
+		rbf_string(&p, RBF_STRING_RUN, labels[i].method);
+		assert_int_equal(decode(RBF_INSIDE, 55, &f), LANG_DECODED);
+		assert_string_equal(f.function, labels[i].name);
+	}
+}
+
+/* Each number fits into the words, beside all else. */
+static void each_instruction_inside_of_a_method_has_its_line(void **state)
+{
+	struct lang_frame f, by_iseq;
+
+	assert_true(rbf_init(&p, 0x030308));
+	for (uint32_t at = 0; at <= RBF_SIZE; at++) {
+		assert_int_equal(decode(RBF_INSIDE, at, &f), LANG_DECODED);
+		assert_int_equal(decode(RBF_BLOCK, at, &by_iseq), LANG_DECODED);
+		assert_int_equal(f.line, by_iseq.line);
 	}
 }
 
@@ -270,6 +321,8 @@ int main(void)
 		cmocka_unit_test(each_instruction_has_the_line_that_began_last),
 		cmocka_unit_test(an_iseq_of_one_line_has_no_index),
 		cmocka_unit_test(code_that_was_freed_is_gone),
+		cmocka_unit_test(what_is_inside_of_a_method_has_its_class_before_its_name),
+		cmocka_unit_test(each_instruction_inside_of_a_method_has_its_line),
 		cmocka_unit_test(code_that_is_freed_meanwhile_is_gone),
 		cmocka_unit_test(strings_are_text),
 		cmocka_unit_test(names_longer_than_their_room_are_cut),

@@ -4,6 +4,7 @@
 #include "collect/stream/ingest_wire.h"
 #include "collect/stream/thread_ids.h"
 #include "collect/wire.h"
+#include "lang/lang.h"
 #include "preload/exact_area.h"
 
 #include <bpf/bpf.h>
@@ -57,6 +58,7 @@ struct inprocess {
 	uint32_t seq;
 	uint32_t lang_gen;
 	bool no_tables, filtered;
+	const char *unread; /* the image's language, whose frames the library does not read; NULL: none */
 	struct thread_ids *tids; /* NULL: its numbers are ours */
 };
 
@@ -224,8 +226,12 @@ static void lang_look(struct inprocess *ip, const struct ms_space *space)
 	uint32_t key = (uint32_t)ip->pid;
 
 	if (bpf_map_lookup_elem(ip->langs_fd, &key, &row) < 0 || row.start_ns != space->start_ns ||
-	    row.exec_id != space->exec_id || row.lang != MS_LANG_PYTHON)
+	    row.exec_id != space->exec_id)
 		memset(&row, 0, sizeof(row));
+	if (row.lang && row.lang != MS_LANG_PYTHON) {
+		ip->unread = lang_title((enum ms_lang)row.lang);
+		memset(&row, 0, sizeof(row));
+	}
 	if (!memcmp(&row, &ip->lang, sizeof(row)))
 		return;
 	ip->lang = row;
@@ -634,6 +640,7 @@ void inprocess_stats(const struct inprocess *ip, struct inprocess_stats *ret_sta
 		.room = ip->is.n_lines * EXACT_WAYS,
 		.no_tables = ip->no_tables,
 		.filtered = ip->filtered,
+		.unread = ip->unread,
 	};
 
 	for (uint32_t i = ROOT; i < ip->n_sites; i++) {

@@ -143,6 +143,8 @@ static struct inprocess_stats sum(const struct alloc *al)
 		all.room += s.room;
 		all.no_tables |= s.no_tables;
 		all.filtered |= s.filtered;
+		if (s.unread)
+			all.unread = s.unread;
 		for (uint32_t i = 0; i < ALLOC_SIZES; i++)
 			all.sizes[i] += s.sizes[i];
 		for (uint32_t i = 0; i < N_STACK_VERDICTS; i++)
@@ -228,6 +230,11 @@ static void notes(struct alloc *al, const struct inprocess_stats *s)
 		run_note(r, true,
 			 "there was no room for the unwind tables of libraries that were loaded "
 			 "during the run: stacks through them are incomplete");
+	if (s->unread)
+		run_note(r, true,
+			 "frames of %s are not in these stacks of allocations, which are native: the injected "
+			 "library reads those of Python alone; without --inject they are there",
+			 s->unread);
 	if (s->filtered)
 		run_note(
 			r, true,
