@@ -333,7 +333,7 @@ def other_allocators_are_recorded_and_their_operators_once():
 
 @fact
 def a_language_whose_frames_are_not_read_is_named():
-    child = at_work(Child(["perl", "-e", 'sub eat { my $x = "x" x 5000; } while (1) { eat(); select undef, undef, undef, .001 }'],
+    child = at_work(Child(["perl", "-e", 'sub eat { my @x = map { "x" x 5000 } 1 .. 9; } while (1) { eat(); select undef, undef, undef, .001 }'],
                           **QUIET), 0.02)
     run = Run("-p", child.pid, *INPROCESS)
     run.ready()

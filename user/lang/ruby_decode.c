@@ -206,13 +206,22 @@ static int read_function(const struct ruby_rt *ruby, const struct lang_memory *m
 	return r == 0 && code->inside ? insert_owner(ruby, mem, code->entry[4], method, frame) : r;
 }
 
+/* Takes `before` and the last character off a text that is both: "(eval at a.rb:7)". */
+static void strip(char *text, const char *before, char last)
+{
+	size_t len = strlen(text), skip = strlen(before);
+
+	if (len <= skip || strncmp(text, before, skip) != 0 || text[len - 1] != last)
+		return;
+	memmove(text, text + skip, len - skip);
+	text[len - skip - 1] = '\0';
+}
+
 /* A path, or the path as it was given and the real one, which code of eval() has not. */
 static int read_file(const struct ruby_rt *ruby, const struct lang_memory *mem, uint64_t path,
 		     struct lang_frame *frame)
 {
-	static const char eval[] = "(eval at ";
 	uint64_t flags, string = path;
-	size_t len;
 	int r;
 
 	if (!ruby_is_object(path) || !lang_read(mem, path, &flags, sizeof(flags)))
@@ -225,14 +234,14 @@ static int read_file(const struct ruby_rt *ruby, const struct lang_memory *mem, 
 			return r;
 	}
 	r = ruby_text(ruby, mem, string, frame->file, sizeof(frame->file), &frame->cut);
-	len = strlen(frame->file);
+	if (r < 0)
+		return r;
 	/* Code of eval() is "(eval at FILE:LINE)" from 3.3 on. */
-	if (r == 0 && !strncmp(frame->file, eval, sizeof(eval) - 1) &&
-	    frame->file[len - 1] == ')') {
-		memmove(frame->file, frame->file + sizeof(eval) - 1, len - sizeof(eval) + 1);
-		frame->file[len - sizeof(eval)] = '\0';
-	}
-	return r;
+	strip(frame->file, "(eval at ", ')');
+	/* Files that RubyGems hides from backtraces; those of Ruby itself have no path there: "<internal:kernel>". */
+	if (!strncmp(frame->file, "<internal:/", 11))
+		strip(frame->file, "<internal:", '>');
+	return 0;
 }
 
 static int read_place(const struct ruby_rt *ruby, const struct lang_memory *mem,

@@ -156,6 +156,28 @@ static void what_is_inside_of_a_method_has_its_class_before_its_name(void **stat
 	}
 }
 
+static void files_have_their_path_alone(void **state)
+{
+	static const struct {
+		const char *path, *file;
+	} paths[] = {
+		{ "<internal:/usr/lib/kernel_require.rb>", "/usr/lib/kernel_require.rb" },
+		{ "<internal:kernel>", "<internal:kernel>" },
+		{ "(eval at /a/job.rb:7)", "/a/job.rb:7" },
+		{ "(eval at /a/job.rb:7", "(eval at /a/job.rb:7" },
+		{ "(eval)", "(eval)" },
+		{ "<internal:/", "<internal:/" },
+	};
+	struct lang_frame f;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		assert_true(rbf_init(&p, 0x030308));
+		rbf_long_string(&p, RBF_STRING_REAL, paths[i].path, strlen(paths[i].path));
+		assert_int_equal(decode(RBF_BLOCK, 55, &f), LANG_DECODED);
+		assert_string_equal(f.file, paths[i].file);
+	}
+}
+
 /* Each number fits into the words, beside all else. */
 static void each_instruction_inside_of_a_method_has_its_line(void **state)
 {
@@ -322,6 +344,7 @@ int main(void)
 		cmocka_unit_test(an_iseq_of_one_line_has_no_index),
 		cmocka_unit_test(code_that_was_freed_is_gone),
 		cmocka_unit_test(what_is_inside_of_a_method_has_its_class_before_its_name),
+		cmocka_unit_test(files_have_their_path_alone),
 		cmocka_unit_test(each_instruction_inside_of_a_method_has_its_line),
 		cmocka_unit_test(code_that_is_freed_meanwhile_is_gone),
 		cmocka_unit_test(strings_are_text),
