@@ -75,7 +75,8 @@ static void decode(struct bytes in)
 		abort();
 	if (r < 0)
 		return;
-	rbf_words((enum rbf_frame)(kind % RBF_KINDS), at & (kind % RBF_KINDS == RBF_INSIDE ? MS_RUBY_INSIDE_AT : MS_RUBY_AT), words);
+	rbf_words((enum rbf_frame)(kind % RBF_KINDS),
+		  at & (kind % RBF_KINDS == RBF_INSIDE ? MS_RUBY_INSIDE_AT : MS_RUBY_AT), words);
 	p.reads = 0;
 	memset(&frame, 'x', sizeof(frame));
 	if (lang_decode(&rt, &p.mem, words, &frame) == LANG_DECODED) {

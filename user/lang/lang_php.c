@@ -187,8 +187,8 @@ static int find_storage(const struct lang_mapped *runtime, const struct lang_ima
 	uint64_t offset;
 
 	if (!php->storage.len)
-		return err_set(e, -EOPNOTSUPP,
-			       "%s: how its threads find their state is not known", rt->name);
+		return err_set(e, -EOPNOTSUPP, "%s: how its threads find their state is not known",
+			       rt->name);
 	if (!lang_read(mem, php->globals_offset + runtime->bias, &offset, sizeof(offset)) ||
 	    !offset || offset > STORAGE_MAX)
 		return err_set(e, -EAGAIN, "%s has not been initialized", rt->name);
@@ -209,7 +209,7 @@ static void fill(const struct lang_mapped *runtime, const struct php_layout *l,
 	struct ms_php *row = &rt->row.php;
 
 	rt->lang = MS_LANG_PHP;
-	rt->untested = l->untested || php->version.machine != EM_X86_64;
+	rt->untested = l->untested || php->version.machine != EM_X86_64 || !php->globals;
 	rt->row.lang = MS_LANG_PHP;
 	rt->row.thread = MS_THREAD_GLOBAL;
 	rt->row.off = php->globals + runtime->bias + l->current;
@@ -244,8 +244,8 @@ int php_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 	if (!s.version)
 		return err_set(e, -EOPNOTSUPP, "%s: has PHP, but its version is not known", file);
 	rt.version = s.version;
-	snprintf(rt.name, sizeof(rt.name), "PHP %u.%u.%u%s", s.version >> 16,
-		 s.version >> 8 & 0xff, s.version & 0xff, php->globals ? "" : " ZTS");
+	snprintf(rt.name, sizeof(rt.name), "PHP %u.%u.%u%s", s.version >> 16, s.version >> 8 & 0xff,
+		 s.version & 0xff, php->globals ? "" : " ZTS");
 	l = php_layout_of(s.version);
 	if (!l)
 		return err_set(e, -EOPNOTSUPP, "%s: of PHP, 7.4 to 8.5 can be read", rt.name);

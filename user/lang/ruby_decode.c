@@ -109,8 +109,7 @@ static bool is_the_one(const struct code *code, const struct words *w)
 			ms_ruby_cookie(code->entry[2], code->entry[4], code->in_c ? 0 : code->iseq);
 	else
 		cookie = ms_ruby_cookie(code->body, code->head[1], code->head[0] >> 32);
-	return cookie == w->cookie &&
-	       (!w->entry || (code->entry[0] & IMEMO_MASK) == IMEMO_ENTRY) &&
+	return cookie == w->cookie && (!w->entry || (code->entry[0] & IMEMO_MASK) == IMEMO_ENTRY) &&
 	       (code->in_c || (code->iseq_flags & IMEMO_MASK) == IMEMO_ISEQ);
 }
 

@@ -134,6 +134,7 @@ static void php_for_threads_finds_those_of_a_thread(void **state)
 	phf_threads(&p, 5);
 	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), 0);
 	assert_string_equal(rt.name, "PHP 8.2.36 ZTS");
+	assert_true(rt.untested);
 	assert_int_equal(lang_thread_slot(c.libc_at.image, 5, &slot, &e), 0);
 	assert_int_equal(rt.row.thread, slot.thread);
 	assert_int_equal(rt.row.off, slot.off);

@@ -476,7 +476,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_run_ends_behind_code_that_was_called_from_c, set_up),
-		cmocka_unit_test_setup(with_threads_the_chain_is_in_the_storage_of_the_thread, set_up),
+		cmocka_unit_test_setup(with_threads_the_chain_is_in_the_storage_of_the_thread,
+				       set_up),
 		cmocka_unit_test_setup(php_functions_that_c_calls_end_no_run, set_up),
 		cmocka_unit_test_setup(files_that_are_included_are_told_from_the_script, set_up),
 		cmocka_unit_test_setup(the_line_is_that_of_the_instruction_in_the_register, set_up),

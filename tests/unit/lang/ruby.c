@@ -49,8 +49,7 @@ static void frames_have_class_method_file_and_line(void **state)
 		assert_string_equal(f.function, "block in run");
 		assert_int_equal(f.line, 53);
 		assert_int_equal(decode(RBF_INSIDE, 55, &f), LANG_DECODED);
-		assert_string_equal(f.function,
-				    named ? "block in App::Job#run" : "block in run");
+		assert_string_equal(f.function, named ? "block in App::Job#run" : "block in run");
 		assert_string_equal(f.file, "/a/job.rb");
 		assert_int_equal(f.line, 53);
 		assert_int_equal(decode(RBF_IN_C, 0, &f), LANG_DECODED);

@@ -58,7 +58,8 @@ struct inprocess {
 	uint32_t seq;
 	uint32_t lang_gen;
 	bool no_tables, filtered;
-	const char *unread; /* the image's language, whose frames the library does not read; NULL: none */
+	const char *
+		unread; /* the image's language, whose frames the library does not read; NULL: none */
 	struct thread_ids *tids; /* NULL: its numbers are ours */
 };
 

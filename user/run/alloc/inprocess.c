@@ -231,10 +231,11 @@ static void notes(struct alloc *al, const struct inprocess_stats *s)
 			 "there was no room for the unwind tables of libraries that were loaded "
 			 "during the run: stacks through them are incomplete");
 	if (s->unread)
-		run_note(r, true,
-			 "frames of %s are not in these stacks of allocations, which are native: the injected "
-			 "library reads those of Python alone; without --inject they are there",
-			 s->unread);
+		run_note(
+			r, true,
+			"frames of %s are not in these stacks of allocations, which are native: the injected "
+			"library reads those of Python alone; without --inject they are there",
+			s->unread);
 	if (s->filtered)
 		run_note(
 			r, true,
