@@ -4,52 +4,26 @@
  *
  *   place:8 { at:4 bytes:1 base:1 word:8 }…   the first 8 bytes are a frame's place, and what it is
  */
-#include "base/bytes.h"
+#include "lang_input.h"
 #include "v8_fixture.h"
 
-#include <stdlib.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void check_text(const char *text, size_t room)
-{
-	size_t n = strnlen(text, room);
-
-	if (n == room)
-		abort();
-	for (size_t i = 0; i < n; i++)
-		if ((uint8_t)text[i] < 0x20 || text[i] == 0x7f)
-			abort();
-}
 
 static bool change(struct v8_process *p, struct bytes *in)
 {
 	static const uint64_t bases[] = { 0, V8F_BIAS, V8F_BIAS + 1, V8F_BIAS + V8F_MAPS + 1 };
-	uint8_t bytes, base;
-	uint64_t word;
-	uint32_t at;
+	struct lang_change c;
 
-	if (bytes_u32(in, &at) < 0 || bytes_u8(in, &bytes) < 0 || bytes_u8(in, &base) < 0 ||
-	    bytes_u64(in, &word) < 0)
+	if (!lang_change_next(in, true, bases, &c))
 		return false;
-	v8f_put(p, at % V8F_LEN, word + bases[base % 4], 1 + bytes % 8);
+	v8f_put(p, c.at % V8F_LEN, c.word, c.len);
 	return true;
 }
 
 static void decode(struct v8_process *p, const struct lang_runtime *rt, const uint64_t words[2])
 {
-	static struct lang_frames all;
-
 	p->reads = 0;
-	memset(&all, 'x', sizeof(all));
-	if (lang_decode_all(rt, &p->mem, words, &all) == LANG_DECODED) {
-		if (!all.n || all.n > LANG_INLINED_MAX)
-			abort();
-		for (uint32_t i = 0; i < all.n; i++) {
-			check_text(all.frame[i].function, sizeof(all.frame[i].function));
-			check_text(all.frame[i].file, sizeof(all.frame[i].file));
-		}
-	}
+	lang_check_decode_all(rt, &p->mem, words);
 	if (p->reads > 1 << 20)
 		abort();
 }
