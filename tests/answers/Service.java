@@ -36,6 +36,10 @@ public class Service {
 		ledger.getFD().sync();
 	}
 
+	static synchronized void commitOrder(long n) throws Exception {
+		writeLedger(n);
+	}
+
 	static Socket backend;
 
 	static void askPricing(long n) throws Exception {
@@ -105,6 +109,11 @@ public class Service {
 		case "disk":
 			ledger = new RandomAccessFile(args[1], "rw");
 			forever(Service::writeLedger);
+			break;
+		case "commit":
+			ledger = new RandomAccessFile(args[1], "rw");
+			for (int i = 0; i < 6; i++)
+				forever(Service::commitOrder);
 			break;
 		case "peer":
 			backend = new Socket("127.0.0.1", Integer.parseInt(args[1]));

@@ -128,7 +128,7 @@ class Service:
             if row.mode == "peer":
                 self.faults.append(faults.Peer())
                 argument = str(self.faults[0].port)
-            if row.mode in ("peer", "disk") and row.language in ("c", "c++", "python"):
+            if row.mode in ("peer", "disk", "commit") and row.language in ("c", "c++", "python"):
                 self.endpoint = f"127.0.0.1:{argument}" if row.mode == "peer" else argument
             command = [w.replace("BUILT", BUILT).replace("SOURCES", HERE) if w != "ARGUMENT" else argument
                        for w in row.command]
@@ -154,7 +154,7 @@ class Service:
             self.faults.append(faults.Hogs(os.path.join(BUILT, "service")))
         elif row.mode == "stopped":
             self.faults.append(faults.Stop(self.process.pid, row.seconds))
-        elif row.mode in ("quota", "disk"):
+        elif row.mode in ("quota", "disk", "commit", "mix"):
             self.group = faults.fifth_of_a_cpu() if row.mode == "quota" else faults.slow_disk(scratch)
             for pid in [self.process.pid] + faults.children(self.process.pid):
                 self.group.add(pid)
@@ -206,7 +206,8 @@ def predicted(verdict):
 def judge(row, verdict, load="idle", disturbed=False, endpoint=""):
     """`endpoint`: the file or peer that has to be named, too."""
     first = predicted(verdict)
-    right = first in HEALTHY if row.cause == "healthy" else SAME.get(first, first) == row.cause
+    causes = scenarios.MIXES[row.language][0] if row.mode == "mix" else (row.cause,)
+    right = first in HEALTHY if row.cause == "healthy" else SAME.get(first, first) in causes
     if row.cause == "idle" and "waited" in verdict["sentence"] and "events" not in verdict["sentence"] \
             and "timer" not in verdict["sentence"]:
         right = False  # it accuses a wait of a program at rest

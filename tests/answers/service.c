@@ -107,14 +107,36 @@ NOINLINE static void write_journal(int fd, uint64_t n)
 		exit(1);
 }
 
+static int open_journal(void *arg)
+{
+	return open(arg, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
 static void *journal(void *arg)
 {
-	int fd = open(arg, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open_journal(arg);
 
 	for (uint64_t n = 0; fd >= 0; n++) {
 		sink += parse_request(n);
 		write_journal(fd, n);
 	}
+	exit(1);
+}
+
+/* A group commit: one writes, the others wait for its lock. */
+NOINLINE static void commit_order(int fd, uint64_t n)
+{
+	pthread_mutex_lock(&totals_lock);
+	write_journal(fd, n);
+	pthread_mutex_unlock(&totals_lock);
+}
+
+static void *commit(void *arg)
+{
+	int fd = open_journal(arg);
+
+	for (uint64_t n = 0; fd >= 0; n++)
+		commit_order(fd, parse_request(n));
 	exit(1);
 }
 
@@ -203,7 +225,12 @@ int main(int argc, char **argv)
 		start(contend, 6, NULL);
 	else if (strcmp(mode, "disk") == 0)
 		start(journal, 1, arg);
-	else if (strcmp(mode, "peer") == 0)
+	else if (strcmp(mode, "commit") == 0)
+		start(commit, 6, arg);
+	else if (strcmp(mode, "mix") == 0) {
+		start(leak, 1, NULL);
+		start(journal, 1, arg);
+	} else if (strcmp(mode, "peer") == 0)
 		start(ask, 2, arg);
 	else if (strcmp(mode, "cache") == 0)
 		start(fill, 1, NULL);

@@ -38,6 +38,11 @@ def write_journal(fd, n):
     os.fsync(fd)
 
 
+def commit_order(fd, n):
+    with totals_lock:
+        write_journal(fd, n)
+
+
 def ask_backend(peer, n):
     peer.sendall(b"%8d" % n)
     return peer.recv(64)
@@ -85,6 +90,10 @@ def main():
     elif mode == "disk":
         fd = os.open(arg, os.O_RDWR | os.O_CREAT, 0o600)
         forever(lambda n: write_journal(fd, n))
+    elif mode == "commit":
+        fd = os.open(arg, os.O_RDWR | os.O_CREAT, 0o600)
+        for _ in range(6):
+            forever(lambda n: commit_order(fd, n))
     elif mode == "peer":
         peer = socket.create_connection(("127.0.0.1", int(arg)))
         forever(lambda n: ask_backend(peer, n))

@@ -41,6 +41,11 @@ def build_answer(n)
   GC.start
 end
 
+def cache_put(n)
+  $cache[n % 4096] = (97 + n % 26).chr * 16384
+  sleep 0.001 if $full
+end
+
 def forever(work, threads = 1)
   threads.times do
     Thread.new do
@@ -64,6 +69,12 @@ when "disk"
 when "peer"
   $backend = TCPSocket.new("127.0.0.1", ARGUMENT.to_i)
   forever(:ask_stock)
+when "cache"
+  $cache = []
+  # So many that the heap has been collected several times: it has its size.
+  65536.times { |n| cache_put(n) }
+  $full = true
+  forever(:cache_put)
 when "idle" then 4.times { Thread.new { Queue.new.pop } }
 else exit 2
 end

@@ -86,6 +86,7 @@ fn main() {
                 thread::sleep(Duration::from_micros(500));
             });
         }
+        "idle" => {}
         _ => std::process::exit(2),
     }
     println!("ready");

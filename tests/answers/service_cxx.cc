@@ -133,9 +133,19 @@ int main(int argc, char **argv)
 	static shop::Cache cache;
 	std::vector<std::thread> threads;
 
+	auto write_journal = [arg] {
+		shop::Journal j{ open(arg.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600) };
+		for (uint64_t n = 0;; n++) {
+			sink = sink + shop::parse(n);
+			j.commit(n);
+		}
+	};
+
 	for (int i = 0; i < 4; i++)
 		threads.emplace_back([] { pool.run(); });
-	if (mode == "hot") {
+	if (mode == "mix")
+		threads.emplace_back(write_journal);
+	if (mode == "hot" || mode == "mix") {
 		threads.emplace_back([] {
 			shop::Index index;
 			for (uint64_t n = 0;; n++)
@@ -157,13 +167,7 @@ int main(int argc, char **argv)
 					totals.add_order(shop::parse(n));
 			});
 	} else if (mode == "disk") {
-		threads.emplace_back([arg] {
-			shop::Journal j{ open(arg.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600) };
-			for (uint64_t n = 0;; n++) {
-				sink = sink + shop::parse(n);
-				j.commit(n);
-			}
-		});
+		threads.emplace_back(write_journal);
 	} else if (mode == "peer") {
 		threads.emplace_back([arg] {
 			sockaddr_in a = {};

@@ -16,8 +16,8 @@ static const struct go_process *found;
 static void check(void *ctx, const struct goroutine *g)
 {
 	(void)ctx;
-	if (g->n > GO_FRAMES_MAX || (g->whole && !g->n) || g->reason >= found->n_reasons || g->fds[0] < -1 ||
-	    g->fds[0] >= 1 << 24 || g->fds[1] < -1 || g->fds[1] >= 1 << 24)
+	if (g->n > GO_FRAMES_MAX || (g->whole && !g->n) || g->reason >= found->n_reasons ||
+	    g->fds[0] < -1 || g->fds[0] >= 1 << 24 || g->fds[1] < -1 || g->fds[1] >= 1 << 24)
 		abort();
 }
 

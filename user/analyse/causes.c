@@ -17,13 +17,22 @@
 #define LEAST_SAMPLES   100  /* for a part of them to be one                                   */
 #define LOCK_PART       0.50 /* of the waits at a place: from here on it is that lock           */
 #define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
-#define POLLS_LEAST     4    /* times that threads were seen in poll() …                        */
-#define POLLS_PART      0.8 /* … for a single peer: then that is what poll() waits for          */
-#define PARKED_PART     0.50  /* a mean wait this long is a thread without work, not a hold-up   */
-#define LOCK_MEAN_NS    100e6 /* a mean futex wait this long is rather a thread without work    */
-#define GROWTH_PART     0.10  /* of what it had …                                            */
-#define GROWTH_MIN_KB   16384 /* … and no less than 16 MiB                                     */
-#define GROWTH_KEPT     0.75  /* of the way to the peak, still there at the end                 */
+#define UNDER_PART      0.50 /* of the time that a lock was waited for: its owner waited for that     */
+#define ONE_AT_A_TIME                                                                              \
+	1.10 /* of the run: what happens under a lock lasts no longer, but for rounding */
+#define POLLS_LEAST   4     /* times that threads were seen in poll() …                        */
+#define POLLS_PART    0.8   /* … for a single peer: then that is what poll() waits for          */
+#define ASKED_LEAST   3     /* times that threads were seen waiting for a peer                */
+#define PARKED_PART   0.50  /* a mean wait this long is a thread without work, not a hold-up   */
+#define LOCK_MEAN_NS  100e6 /* a mean futex wait this long is rather a thread without work    */
+#define GROWTH_PART   0.10  /* of what it had …                                            */
+#define GROWTH_MIN_KB 16384 /* … and no less than 16 MiB                                     */
+#define GROWTH_KEPT   0.75  /* of the way to the peak, still there at the end                 */
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 static double mean_ns(const struct site_row *w)
 {
@@ -88,6 +97,33 @@ static bool is_parked(const struct run_summary *s, const struct site_row *w)
 	return !wait_kind_is_hold_up(w->wait) && mean_ns(w) >= PARKED_PART * (double)s->duration_ns;
 }
 
+/* Of a connection that the program has made: whoever waits there has asked. */
+static bool is_seen_asking(const struct run_summary *s)
+{
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < s->endpoints.n; i++)
+		if (s->endpoints.rows[i].peer)
+			seen += s->endpoints.rows[i].seen;
+	return seen >= ASKED_LEAST;
+}
+
+/* The largest that surely holds up, for a fifth of the run: an event loop beside it, which is at rest for longer, is no answer. */
+static const struct site_row *find_hold_up(const struct run_summary *s)
+{
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+
+		if ((double)w->value < HELD_SHARE * (double)s->duration_ns)
+			break; /* sorted */
+		if (is_of_no_effect(s, w) || is_contended(s, w) || is_parked(s, w))
+			continue;
+		if (wait_kind_is_hold_up(w->wait) || (w->wait == WAIT_SOCKET && is_seen_asking(s)))
+			return w;
+	}
+	return NULL;
+}
+
 /*
  * The largest wait that may hold the program up. Where the stack does not say whether a futex is a contended lock
  * or a thread waiting to be given work, its length does: locks are held briefly, so long futex waits count only
@@ -95,8 +131,10 @@ static bool is_parked(const struct run_summary *s, const struct site_row *w)
  */
 static const struct site_row *find_wait(const struct run_summary *s)
 {
-	const struct site_row *long_lock = NULL;
+	const struct site_row *long_lock = NULL, *hold_up = find_hold_up(s);
 
+	if (hold_up)
+		return hold_up;
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 
@@ -176,12 +214,49 @@ static const struct site_row *find_lock(const struct run_summary *s)
 	return larger(threads, goroutines);
 }
 
-/* --- short of CPU --- */
+/* --- what is under the lock --- */
 
-static int64_t least(int64_t a, int64_t b)
+/* Of who is known to have it: the wait in the function in which it was. */
+static const struct site_row *wait_of_owner(const struct run_summary *s, const struct lock_row *row)
 {
-	return a < b ? a : b;
+	if (!*row->held_in || (double)row->held_in_ns < LOCK_PART * (double)row->held_ns)
+		return NULL;
+	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
+		const struct site_row *w = &s->offcpu.waits[i];
+		enum wait_kind kind = kind_of(s, w);
+
+		if ((wait_kind_is_hold_up(kind) || kind == WAIT_SOCKET || kind == WAIT_PIPE) &&
+		    strcmp(w->function, row->held_in) == 0 &&
+		    strcmp(w->module, row->held_module) == 0 &&
+		    (double)w->value >= UNDER_PART * (double)row->held_ns)
+			return w;
+	}
+	return NULL;
 }
+
+/*
+ * What those wait for who have the lock: then that is the cause, and the lock hands it on. Where it is not known who has it,
+ * by functions that wait for either (lock_chain.h).
+ */
+static const struct site_row *find_under_lock(const struct run_summary *s,
+					      const struct site_row *lock)
+{
+	const struct lock_row *row = lock ? causes_lock_row(s, lock) : NULL;
+	const struct site_row *under = s->offcpu.under_mutex;
+	int64_t waited;
+
+	if (row && (double)row->known_ns >= LOCK_PART * (double)row->waited_ns)
+		return wait_of_owner(s, row);
+	if (!lock || !under || lock != s->offcpu.mutex)
+		return NULL;
+	waited = least(lock->value, s->duration_ns);
+	return (double)under->value >= UNDER_PART * (double)waited &&
+			       (double)under->value <= ONE_AT_A_TIME * (double)s->duration_ns
+		       ? under
+		       : NULL;
+}
+
+/* --- short of CPU --- */
 
 /* Python's code of one process, and Ruby's (of one Ractor), runs on one CPU at a time. */
 static bool runs_one_at_a_time(const struct run_summary *s)
@@ -224,8 +299,9 @@ static void find_starved(struct causes *c)
 	if ((double)lost <
 	    (c->throttled ? THROTTLED_SHARE : STARVED_SHARE) * (double)s->duration_ns)
 		return;
-	/* A scheduler gives each who wants it a share: who hardly ran did not want to, but for a quota. */
-	if (s->cpus.known && !c->throttled && c->share < IDLE_SHARE)
+	/* Who hardly ran and was not pushed off its CPU was woken for a moment's work: it is late, but hardly short. */
+	if (s->cpus.known && !c->throttled && c->share < IDLE_SHARE &&
+	    (double)s->time.preempted_ns < STARVED_SHARE * (double)s->duration_ns)
 		return;
 	c->starved = (double)lost / (double)wanted_ns;
 	c->starved_ns = lost;
@@ -250,19 +326,23 @@ static void rank(struct causes *c)
 	const struct run_summary *s = c->s;
 	bool held = c->wait && !is_rest(c->wait_kind) && c->wait_share >= HELD_SHARE;
 	bool bound = c->share >= CPU_BOUND_SHARE, starved = c->starved >= STARVED_PART;
-	bool growing = c->grown_kb && s->shape.kind != TREND_SHAPE_SETTLED;
+	bool growing = c->grown_kb && s->shape.kind != TREND_SHAPE_SETTLED &&
+		       !diagnosis_collector_made_room(s);
+	bool contended = c->lock && (double)c->lock->value >= HELD_SHARE * (double)s->duration_ns;
 
 	has(c, VERDICT_LEAK, *c->leak);
 	has(c, VERDICT_GC, c->gc >= GC_PART && c->share >= IDLE_SHARE);
 	/* Who has a lock and is short of CPU keeps it for long: where less was waited for it, that is what follows. */
 	has(c, VERDICT_STARVED, starved && c->lock && c->starved_ns >= c->lock->value);
-	has(c, VERDICT_CONTENDED,
-	    c->lock && (double)c->lock->value >= HELD_SHARE * (double)s->duration_ns);
+	has(c, VERDICT_WAITING, contended && c->under_lock);
+	has(c, VERDICT_CONTENDED, contended);
 	has(c, VERDICT_STARVED, starved && !(c->lock && c->starved_ns >= c->lock->value));
-	/* A thread that waits while others compute is the smaller part. */
-	if (!bound || c->wait_share > c->share)
-		has(c, VERDICT_WAITING, held);
+	/* A thread that waits while others compute is the smaller part; for a socket, it may have nothing to do. */
+	if (!(contended && c->under_lock))
+		has(c, VERDICT_WAITING, held && (!bound || c->wait_share > c->share));
 	has(c, c->allocator >= ALLOCATOR_PART ? VERDICT_MEMORY : VERDICT_CPU, bound);
+	if (bound && c->wait_share <= c->share && !(contended && c->under_lock))
+		has(c, VERDICT_WAITING, held && wait_kind_is_hold_up(c->wait_kind));
 	if (c->n == 0)
 		has(c,
 		    growing                 ? VERDICT_GROWING
@@ -284,7 +364,8 @@ void causes_find(const struct run_summary *s, struct causes *ret_causes)
 	}
 	if (s->target != RUN_HOST && s->duration_ns > 0) {
 		c.lock = find_lock(s);
-		c.wait = larger(find_wait(s), find_goroutines(s));
+		c.under_lock = find_under_lock(s, c.lock);
+		c.wait = c.under_lock ? c.under_lock : larger(find_wait(s), find_goroutines(s));
 		c.wait_kind = c.wait ? kind_of(s, c.wait) : WAIT_OTHER;
 		c.wait_share = c.wait ? (double)c.wait->value / (double)s->duration_ns : 0;
 	}

@@ -4,17 +4,19 @@
  *
  *   leak          diagnosis.h
  *   gc            a quarter of the CPU time collects garbage
- *   contended     waits for mutexes or the GIL at one place, summed over threads, fill a fifth of the run
+ *   contended     waits for mutexes or the GIL at one place, summed over threads, fill a fifth of the run. Where those who
+ *                 have the lock wait for something else meanwhile, that comes first, and the lock hands it on
  *   short of CPU  threads were ready to run, and other programs or a quota had the CPU: a quarter of the time they wanted
  *                 one and a fifth of the run, like any other reason to wait; a twentieth, where it is a quota, which
- *                 somebody has set. A service that runs briefly and often waits a little each time on a busy machine.
+ *                 somebody has set. A service that runs briefly and often waits a little each time on a busy machine; who
+ *                 had less than a twentieth of a CPU is short of it if it was pushed off its CPU for a fifth of the run.
  *                 Time that threads wait while their own program has the CPU is no evidence, nor what a single CPython
  *                 could not have used
  *   waiting       for disk, a socket, a pipe …: a fifth of the run; on average less than half of it, but for what only
  *                 holds up: disk, memory, locks of files and of the kernel, a stop
  *                 poll() for a single connection that the program has made is as good as read(): most libraries that
  *                 know a timeout wait so. Threads were seen there four times, and nearly always for one alone
- *   CPU-bound     it used 0.7 of a CPU
+ *   CPU-bound     it used 0.7 of a CPU. Beside that, a lesser wait is named only for what surely holds up
  */
 #ifndef MEMSCOPE_ANALYSE_CAUSES_H
 #define MEMSCOPE_ANALYSE_CAUSES_H
@@ -31,7 +33,8 @@ struct causes {
 	bool throttled;              /* … and most of that by a quota                        */
 	double allocator, gc;        /* parts of the samples                                 */
 	const struct site_row *lock; /* the largest contended wait, of threads or goroutines; or NULL */
-	const struct site_row *wait; /* the largest other that may hold it up; or NULL       */
+	const struct site_row *under_lock; /* what those wait for who have that lock; NULL: not known, or for nothing */
+	const struct site_row *wait; /* that; else the largest other that may hold it up; or NULL */
 	enum wait_kind wait_kind;    /* of that: poll() for a single peer is a wait for a socket */
 	double wait_share;           /* of the run                                           */
 	int64_t grown_kb;            /* 0: not growing                                       */

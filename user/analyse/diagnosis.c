@@ -21,6 +21,10 @@
 #define SPIKE            2.0
 #define OVERHEAD_PART    0.33
 #define FREE_PART        0.25
+#define COLLECTED_PART   0.5 /* of the memory that is new: the collector touched it first */
+#define LATE_PART        0.5 /* of the run: growth began no sooner */
+#define SITES_PART                                                                                 \
+	0.1 /* of the growth of private memory, that sites explain: else they are not what it is of */
 
 static const char *const names[N_DIAGNOSES] = {
 	[DIAGNOSIS_LEAK] = "leak",
@@ -80,6 +84,15 @@ static bool was_a_job(const struct run_summary *s)
 	return s->target == RUN_COMMAND && s->end == RUN_END_TARGET;
 }
 
+bool diagnosis_collector_made_room(const struct run_summary *s)
+{
+	const struct summary_growth *g = &s->growth;
+
+	return g->known && g->on_stacks > 0 &&
+	       (double)g->collector_bytes >= COLLECTED_PART * (double)g->on_stacks &&
+	       s->shape.since_s > LATE_PART * s->shape.span_s;
+}
+
 /* The process's private memory, where no site is known to leak. */
 static bool private_leaks(const struct run_summary *s)
 {
@@ -88,6 +101,7 @@ static bool private_leaks(const struct run_summary *s)
 	bool idle = l->says == GROWTH_LEAK_IDLE && !l->work->own;
 
 	return !is_traced(s) && s->memory.known && !was_a_job(s) &&
+	       !diagnosis_collector_made_room(s) &&
 	       (s->shape.kind == TREND_SHAPE_GROWING || l->says == GROWTH_LEAK_WORK) &&
 	       growth_is_leak(l->says) && grown >= (idle ? LEAST_IDLE_BYTES : LEAST_BYTES);
 }
@@ -110,9 +124,19 @@ static void add_growth(const struct run_summary *s, char *buf, size_t size)
 			 unit_bytes((int64_t)(g->growing[0].slope * 60)).s);
 }
 
+/* Sites that leak. Not those that explain hardly any of what the process grows by: another allocator does, such as V8's. */
+static bool sites_leak(const struct run_summary *s)
+{
+	double slope = 0;
+
+	for (uint32_t i = 0; i < s->alloc.n_leaks; i++)
+		slope += s->alloc.leaks[i].slope;
+	return s->alloc.n_leaks > 0 && !(private_leaks(s) && slope < SITES_PART * s->private.slope);
+}
+
 static bool leak_clause(const struct run_summary *s, char *buf, size_t size)
 {
-	if (s->alloc.n_leaks > 0) {
+	if (sites_leak(s)) {
 		leak_sentence(s, &s->alloc.leaks[0], buf, size);
 	} else if (private_leaks(s)) {
 		leak_sentence(s, &s->private, buf, size);
@@ -158,7 +182,7 @@ bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size
 	if (!leak_clause(s, buf, size))
 		return false;
 	len = strlen(buf);
-	if (s->alloc.n_leaks == 0 && toucher)
+	if (!sites_leak(s) && toucher)
 		snprintf(buf + len, size - len, "; new memory is first touched in %.80s", toucher);
 	return true;
 }
@@ -173,7 +197,7 @@ static void find_leak(const struct run_summary *s, struct found *f)
 	if (s->alloc.n_leaks > 1)
 		snprintf(others, sizeof(others), "; %u other allocation %s", s->alloc.n_leaks - 1,
 			 s->alloc.n_leaks == 2 ? "site keeps growing" : "sites keep growing");
-	if (s->alloc.n_leaks > 0) {
+	if (sites_leak(s)) {
 		add(f, DIAGNOSIS_LEAK, "%s; %d%% of its blocks older than %.0f s are still live%s",
 		    text, percent(l->survived), l->age_s, others);
 		return;

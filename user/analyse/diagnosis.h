@@ -46,6 +46,12 @@ const char *diagnosis_name(enum diagnosis_kind kind); /* one word, lower case */
  * there is none. */
 bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size);
 
+/*
+ * Is it a collector of garbage that has made room for itself, late in the run? It does so when it collects, which says little of
+ * what lives; memory that goes on growing for more than half of the run is another matter.
+ */
+bool diagnosis_collector_made_room(const struct run_summary *s);
+
 /* Who touches new memory first: what allocates, or a collector that moves memory there. A function of the program, of a
  * language before others; NULL: not known. */
 const char *diagnosis_toucher(const struct run_summary *s);

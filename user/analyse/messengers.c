@@ -41,9 +41,25 @@ static const char *const allocators[] = {
 
 /* Library code that is compiled into its user; of Haskell the packages that come with GHC. */
 static const char *const library_prefixes[] = {
-	"std::",   "__gnu_cxx::", "alloc::",     "core::",      "<alloc::",
-	"<core::", "<std::",      "__gthread_", /* what std::mutex is made of in libstdc++ */
-	"base_",   "ghc-prim_",   "bytestring-", "containers-", "text-",
+	"std::",
+	"__gnu_cxx::",
+	"alloc::",
+	"core::",
+	"<alloc::",
+	"<core::",
+	"<std::",
+	"__gthread_", /* what std::mutex is made of in libstdc++ */
+	"base_",
+	"ghc-prim_",
+	"bytestring-",
+	"containers-",
+	"text-",
+	/* of GHC's run-time system, what allocates */
+	"stg_",
+	"allocatePinned",
+	"allocateMightFail",
+	"allocGroupOnNode",
+	"alloc_mega_group",
 };
 
 /* Java's own classes; stubs of its compilers, which are in brackets. */

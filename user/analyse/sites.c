@@ -4,6 +4,7 @@
 #include "analyse/gc_time.h"
 #include "analyse/messengers.h"
 #include "analyse/name_match.h"
+#include "analyse/nameless.h"
 #include "analyse/wait_lang.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static bool is_scheduler(const char *name)
 struct site {
 	string_id function;
 	const char *module;
-	string_id comm, leaf;
+	string_id comm, leaf, caller;
 	enum wait_kind wait;
 	struct wait_meaning meaning;
 	int64_t value, count;
@@ -214,13 +215,38 @@ static void set_function(struct site *site, const struct frame *asker)
 	}
 }
 
+static bool has_name(const struct dict *d, const struct frame *f)
+{
+	return f->kind != FRAME_UNKNOWN && !nameless_name(dict_str(d, f->name));
+}
+
+static string_id find_named_caller(const struct dict *d, const struct frame_path *path,
+				   uint32_t place)
+{
+	const char *module = path->frames[place].module;
+
+	while (place-- > 0) {
+		const struct frame *f = &path->frames[place];
+
+		if (strcmp(f->module, module) != 0)
+			break;
+		if (has_name(d, f) && site_is_own(d, path, place))
+			return f->name;
+	}
+	return (string_id){ 0 };
+}
+
 static struct site site_of_wait(const struct dict *d, const struct frame_path *path)
 {
 	struct site site = { .module = "", .meaning = wait_meaning_of(d, path) };
 	uint32_t n =
 		site.meaning.by ?: path->n; /* what a lock calls to wait says less than the lock */
 
-	set_function(&site, find_asker(d, path, n, true, false));
+	const struct frame *asker = find_asker(d, path, n, true, false);
+
+	set_function(&site, asker);
+	if (asker && !has_name(d, asker))
+		site.caller = find_named_caller(d, path, (uint32_t)(asker - path->frames));
 	find_wait(d, path, &site);
 	name_pool(path, &site);
 	return site;
@@ -270,6 +296,7 @@ static int site_row_of(struct dict *d, stack_id stack, enum question q, struct s
 		.module = site.module,
 		.comm = "",
 		.leaf = dict_str(d, site.leaf),
+		.caller = dict_str(d, site.caller),
 		.wait = site.wait,
 		.role = site.meaning.role,
 		.pool = site.meaning.pool,
@@ -392,6 +419,7 @@ static void keep_largest(const struct dict *d, const struct site *sites, uint32_
 			.module = sites[i].module,
 			.comm = dict_str(d, sites[i].comm),
 			.leaf = dict_str(d, sites[i].leaf),
+			.caller = dict_str(d, sites[i].caller),
 			.wait = sites[i].wait,
 			.role = sites[i].meaning.role,
 			.pool = sites[i].meaning.pool,
@@ -607,4 +635,17 @@ int sites_probe_value(const struct profile *p, uint32_t type, bool returns, int6
 int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value)
 {
 	return sum_if(p, type, leaf_in_kernel, ret_value);
+}
+
+int64_t sites_preempted_value(const struct profile *p, uint32_t blocked, uint32_t runnable)
+{
+	int64_t value = 0;
+
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.values[blocked] <= 0 && s.values[runnable] > 0)
+			value = saturating_add(value, s.values[runnable]);
+	}
+	return value;
 }

@@ -25,6 +25,8 @@ struct site_row {
 	const char *comm;      /* waits without a user frame: whose they are, up to a '/' (all kworkers
 				* are one); else "" */
 	const char *leaf;      /* malloc; the kernel function waited in                        */
+	const char *caller;    /* waits in a function without a name: the program's own that called it, the nearest
+				* that has one; NULL or "": none */
 	enum wait_kind wait;   /* waits only                                                  */
 	enum wait_role role;   /* waits only: what the wait means to the program              */
 	const struct idle_pool *pool; /* waits only: of workers without work; else NULL. One row a pool */
@@ -84,6 +86,9 @@ int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_v
 int sites_probe_value(const struct profile *p, uint32_t type, bool returns, int64_t *ret_value);
 /* The part of type `type` whose leaf is in the kernel. */
 int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value);
+/* Of waits: time runnable (type `runnable`) of threads that were pushed off a CPU, which is where they never blocked (type
+ * `blocked`, a count): so they wanted to go on, and were not woken for a moment's work. */
+int64_t sites_preempted_value(const struct profile *p, uint32_t blocked, uint32_t runnable);
 
 /* Of functions here and in top.h that return rows or -errno: none when they fail. */
 static inline uint32_t row_count(int n)

@@ -2,6 +2,7 @@
 
 #include "analyse/causes.h"
 #include "analyse/diagnosis.h"
+#include "analyse/verdict_parts.h"
 #include "base/units.h"
 
 #include <stdarg.h>
@@ -9,16 +10,8 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define BUSY_SHARE      0.50 /* it has load enough to be judged                                */
-#define PROBES_PART     0.25 /* of the samples, in the traps of our own probes                  */
-#define KERNEL_PART     0.50 /* of the samples: then it is said that they are in the kernel      */
-#define LEAST_WAITS     20   /* seen, for who has a monitor to be said                          */
-#define SAID_SHARE      0.20 /* of the run: a wait worth naming of an idle program             */
-#define STANDS_OUT      0.10 /* of the samples: a function worth naming                        */
-#define ENDPOINTS_LEAST 3    /* times that threads were seen to wait for files, or for peers */
-#define ENDPOINT_PART   0.75 /* … nearly always for this one                                */
-#define LOCK_PART       0.50 /* of the waits: from here on it is that lock, that owner            */
-#define COMMAND_PART    0.25 /* of the CPU time: what a child runs is worth naming            */
+#define BUSY_SHARE 0.50 /* it has load enough to be judged                                */
+#define SAID_SHARE 0.20 /* of the run: a wait worth naming of an idle program             */
 
 static const char *const names[N_VERDICT_KINDS] = {
 	[VERDICT_NOTHING] = "nothing",     [VERDICT_IDLE] = "idle",
@@ -101,8 +94,7 @@ bool summary_few_samples(const struct run_summary *s)
 
 /* --- sentences --- */
 
-static void say(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void say(char *buf, size_t size, const char *fmt, ...)
+void verdict_append(char *buf, size_t size, const char *fmt, ...)
 {
 	size_t len = strlen(buf);
 	va_list ap;
@@ -111,9 +103,6 @@ static void say(char *buf, size_t size, const char *fmt, ...)
 	vsnprintf(buf + len, size - len, fmt, ap);
 	va_end(ap);
 }
-
-#define SAY(v, ...)  say((v)->sentence, sizeof((v)->sentence), __VA_ARGS__)
-#define NEXT(v, ...) say((v)->next, sizeof((v)->next), __VA_ARGS__)
 
 static const char *group_name(const struct summary_group *g)
 {
@@ -156,191 +145,12 @@ static struct unit_text cpu_text(const struct causes *c)
 	return t;
 }
 
-/*
- * Where a timer interrupt lands that was held back while interrupts were off: the cost is that of
- * the code before. With cpu-clock these functions lead many lists and explain nothing.
- */
-static bool is_where_interrupts_come_on(const struct top_row *row)
-{
-	static const char *const names_of[] = { "_raw_spin_unlock_irqrestore",
-						"_raw_spin_unlock_irq",
-						"finish_task_switch",
-						"local_irq_enable",
-						"irqentry_exit_to_user_mode",
-						"__local_bh_enable_ip",
-						"handle_softirqs",
-						"__do_softirq" };
-
-	for (size_t i = 0; i < sizeof(names_of) / sizeof(names_of[0]); i++)
-		if (strncmp(row->name, names_of[i], strlen(names_of[i])) == 0)
-			return true;
-	return false;
-}
-
-/* The function to name: the first by self that has a name and can be meant. */
-static const struct top_row *find_first(const struct run_summary *s)
-{
-	for (uint32_t i = 0; i < s->oncpu.n_self && s->oncpu.samples > 0; i++) {
-		const struct top_row *row = &s->oncpu.by_self[i];
-
-		if (row->kind != FRAME_UNKNOWN && !is_where_interrupts_come_on(row))
-			return row;
-	}
-	return NULL;
-}
-
-static const struct top_row *find_hot(const struct run_summary *s)
-{
-	const struct top_row *top = find_first(s);
-
-	return top && (double)top->self >= STANDS_OUT * (double)s->oncpu.samples ? top : NULL;
-}
-
-/* The program's own function that stands out with what libraries, an interpreter and the kernel do for it. */
-struct own_function {
-	const char *name; /* NULL: there is none */
-	int64_t samples;
-};
-
-static struct own_function find_own(const struct run_summary *s)
-{
-	struct own_function own = { 0 };
-
-	if (s->oncpu.n_interpreted > 0)
-		own = (struct own_function){ s->oncpu.interpreted[0].name,
-					     s->oncpu.interpreted[0].self };
-	else if (s->oncpu.n_sites > 0 && s->oncpu.sites[0].function[0] &&
-		 s->oncpu.sites[0].function[0] != '[')
-		own = (struct own_function){ s->oncpu.sites[0].function, s->oncpu.sites[0].value };
-	if ((double)own.samples < STANDS_OUT * (double)s->oncpu.samples)
-		own.name = NULL;
-	return own;
-}
-
-/* So much tracing that the CPU profile is one of the tracing. */
-static bool probes_lead(const struct run_summary *s)
-{
-	return s->oncpu.samples > 0 &&
-	       (double)s->oncpu.probe_samples >= PROBES_PART * (double)s->oncpu.samples;
-}
-
-static void say_hot(struct verdict *v, const struct run_summary *s)
-{
-	const struct top_row *hot = find_hot(s), *first = find_first(s);
-	struct own_function own = find_own(s);
-	int64_t samples = (int64_t)s->oncpu.samples, kernel = (int64_t)s->oncpu.kernel_samples;
-
-	/* A part of the interpreter that has no name is no answer where its user's functions have. */
-	if (hot && hot->name[0] == '[' && s->oncpu.n_interpreted > 0)
-		hot = NULL;
-	if (probes_lead(s)) {
-		SAY(v, ", %s of it in the traps of memscope's own allocation probes",
-		    unit_percent((int64_t)s->oncpu.probe_samples, samples).s);
-		return;
-	}
-	if (samples > 0 && (double)kernel >= KERNEL_PART * (double)samples)
-		SAY(v, ", %s of it in the kernel", unit_percent(kernel, samples).s);
-	if (hot && own.name && strcmp(own.name, hot->name) == 0 && own.samples > hot->self) {
-		SAY(v, ", %s of it in or for %.100s", unit_percent(own.samples, samples).s,
-		    own.name);
-		return;
-	}
-	if (hot)
-		SAY(v, ", %s of it in %.100s itself", unit_percent(hot->self, samples).s,
-		    hot->name);
-	if (own.name && (!hot || strcmp(own.name, hot->name) != 0))
-		SAY(v, ", %s in or for %.100s", unit_percent(own.samples, samples).s, own.name);
-	if (!hot && !own.name && s->oncpu.n_interpreted > 0)
-		SAY(v, ", spread over many functions (the first, %.100s, has %s)",
-		    s->oncpu.interpreted[0].name,
-		    unit_percent(s->oncpu.interpreted[0].self, samples).s);
-	else if (!hot && !own.name && first)
-		SAY(v, ", spread over many functions (the first, %.100s, has %s)", first->name,
-		    unit_percent(first->self, samples).s);
-}
-
-/* A command that is the parent's own is no news; nor is which of many have the time, where the host is meant. */
-static const struct command_row *find_command(const struct run_summary *s)
-{
-	const struct command_row *top = s->oncpu.commands;
-	int64_t all = s->oncpu.cpu_ns;
-
-	if (s->n_processes != 1 || s->seen_processes < 2 || !s->oncpu.n_commands || !*top->comm)
-		return NULL;
-	if (s->processes[0].comm && strcmp(s->processes[0].comm, top->comm) == 0)
-		return NULL;
-	return (double)top->cpu_ns >= COMMAND_PART * (double)all ? top : NULL;
-}
-
-static const char *whose(const struct run_summary *s)
-{
-	return find_command(s) ? "it and its children" : "it";
-}
-
-static void say_commands(struct verdict *v, const struct run_summary *s)
-{
-	const struct command_row *top = find_command(s);
-
-	if (!top)
-		return;
-	/* Samples say how much of the CPU time; by themselves they may stand for a little more than all. */
-	SAY(v, ", %s of it in %.64s",
-	    unit_percent(top->cpu_ns < s->oncpu.cpu_ns ? top->cpu_ns : s->oncpu.cpu_ns,
-			 s->oncpu.cpu_ns)
-		    .s,
-	    top->comm);
-	if (top->processes > 1)
-		SAY(v, " (%u processes)", top->processes);
-}
-
 /* For whom garbage is collected, as far as the stacks say. */
 static void say_work(struct verdict *v, const struct run_summary *s)
 {
 	if (s->oncpu.work)
 		SAY(v, "; of its own functions %.100s has the largest part",
 		    s->oncpu.work->function);
-}
-
-static void say_for(struct verdict *v, const struct site_row *w)
-{
-	if (w->function[0] && strcmp(w->function, "[unknown]") != 0)
-		SAY(v, ", most of it in %.100s", w->function);
-	else if (w->leaf[0])
-		SAY(v, ", in the kernel's %.64s", w->leaf);
-}
-
-/* The file or peer, where it is nearly always the same. */
-static void say_endpoint(struct verdict *v, const struct causes *c)
-{
-	const struct summary_endpoint *first = NULL;
-	uint32_t all = 0;
-
-	if (c->wait_kind != WAIT_DISK && c->wait_kind != WAIT_SOCKET &&
-	    c->wait_kind != WAIT_FILE_LOCK)
-		return;
-	for (uint32_t i = 0; i < c->s->endpoints.n; i++) {
-		const struct summary_endpoint *e = &c->s->endpoints.rows[i];
-
-		if (e->peer != (c->wait_kind == WAIT_SOCKET))
-			continue;
-		first = first ? first : e;
-		all += e->seen;
-	}
-	if (all >= ENDPOINTS_LEAST && (double)first->seen >= ENDPOINT_PART * (double)all)
-		SAY(v, " (%.100s)", first->name);
-}
-
-static void say_wait(struct verdict *v, const struct causes *c)
-{
-	const struct goroutine_row *go = causes_goroutines(c->s, c->wait);
-
-	SAY(v, "%swaited %s for %s", go ? "its goroutines " : "", unit_ns(c->wait->value).s,
-	    wait_kind_text(c->wait_kind));
-	if (go && *go->peer)
-		SAY(v, " (%.100s)", go->peer);
-	else if (!go)
-		say_endpoint(v, c);
-	say_for(v, c->wait);
 }
 
 /* The file of a profile to open, by what was written: its picture at best, else words for it. */
@@ -407,15 +217,33 @@ static void say_growth(struct verdict *v, const struct causes *c)
 		SAY(v, " and has been level since second %.0f", s->shape.since_s);
 }
 
+/* With the debug symbols of an image; "": not known. */
+static const char *package_of(const struct run_summary *s, const char *module)
+{
+	for (uint32_t i = 0; i < s->symbols.n_worst; i++)
+		if (s->symbols.worst[i].module && strcmp(s->symbols.worst[i].module, module) == 0 &&
+		    s->symbols.worst[i].package)
+			return s->symbols.worst[i].package;
+	return "";
+}
+
 static void next_cpu(struct verdict *v, const struct run_summary *s)
 {
-	const struct top_row *hot = find_hot(s);
+	const struct nameless_row *nameless = verdict_nameless(s);
+	const char *package = nameless ? package_of(s, nameless->module) : "";
+	const struct top_row *hot = verdict_hot(s);
 
-	if (probes_lead(s))
+	if (verdict_probes_lead(s))
 		NEXT(v, "Record again with --only oncpu for a CPU profile without them.");
 	else if (summary_few_samples(s))
 		NEXT(v, "%s samples are few: record 60-120 s or use -F 999, then read %s.",
 		     unit_count((int64_t)s->oncpu.samples).s, oncpu_file(s).s);
+	else if (*package)
+		NEXT(v, "Install %.100s for the names in %.100s, and record again.", package,
+		     nameless->module);
+	else if (nameless && *nameless->caller)
+		NEXT(v, "Search %s for %.100s: time is saved in what calls it.", oncpu_file(s).s,
+		     nameless->caller);
 	else if (hot)
 		NEXT(v, "Search %s for %.100s: time is saved in what calls it.", oncpu_file(s).s,
 		     hot->name);
@@ -457,103 +285,6 @@ static void next_host(struct verdict *v, const struct run_summary *s)
 		NEXT(v, "Read %s: its first boxes are the processes.", oncpu_file(s).s);
 }
 
-/*
- * Who runs Python's code holds the GIL (Ruby's: the GVL), so the function that is on CPU most often most likely held it. It may
- * have released it for native code that it calls, so this says what ran and not who held it.
- */
-static void say_runs_meanwhile(struct verdict *v, const struct run_summary *s, const char *lang)
-{
-	const struct top_row *top = s->oncpu.interpreted;
-
-	if (s->oncpu.n_interpreted > 0 && top->name && strcmp(top->module, lang) == 0 &&
-	    !summary_few_samples(s))
-		SAY(v, "; meanwhile %.100s ran most, %.0f%% of the time on CPU", top->name,
-		    100.0 * (double)top->self / (double)s->oncpu.samples);
-}
-
-/* Of Java's monitors it is known whose they are. */
-static void say_monitor_owner(struct verdict *v, const struct run_summary *s)
-{
-	if (s->monitors.owner && s->monitors.waits >= LEAST_WAITS)
-		SAY(v,
-		    "; of %s waits for monitors that were looked at, thread %.15s held up %.0f%%",
-		    unit_count((int64_t)s->monitors.waits).s, s->monitors.owner,
-		    100.0 * (double)s->monitors.held / (double)s->monitors.waits);
-}
-
-/* false: it is not known. */
-static bool say_owner(struct verdict *v, const struct lock_row *row)
-{
-	if (!row || (double)row->known_ns < LOCK_PART * (double)row->waited_ns)
-		return false;
-	if ((double)row->owner_ns >= LOCK_PART * (double)row->known_ns) {
-		SAY(v, "; thread %u", row->owner);
-		if (*row->owner_name)
-			SAY(v, " (%.40s)", row->owner_name);
-		SAY(v, " held it for %.0f%% of that",
-		    100.0 * (double)row->owner_ns / (double)row->waited_ns);
-	} else {
-		SAY(v, "; %u threads held it in turn", row->n_owners);
-	}
-	if (!*row->held_in || (double)row->held_in_ns < LOCK_PART * (double)row->held_ns)
-		return true;
-	SAY(v, ", in %.100s", row->held_in);
-	if (*row->held_caller)
-		SAY(v, " (called by %.100s)", row->held_caller);
-	return true;
-}
-
-/* What goroutines do that are in the same function and do not wait for the lock: one of them may have it. */
-static void say_others(struct verdict *v, const struct run_summary *s,
-		       const struct goroutine_row *waiting)
-{
-	for (uint32_t i = 0; i < s->goroutines.n_rows; i++) {
-		const struct goroutine_row *row = &s->goroutines.rows[i];
-
-		if (row->at.role == WAIT_ROLE_MUTEX || !row->own ||
-		    strcmp(row->at.function, waiting->at.function) != 0 ||
-		    (double)row->at.value < LOCK_PART * (double)s->duration_ns)
-			continue;
-		SAY(v, "; meanwhile others in %.100s were %s %s for %s", row->at.function,
-		    row->waits ? "waiting:" : "in state", row->reason, unit_ns(row->at.value).s);
-		return;
-	}
-}
-
-static void say_goroutines_lock(struct verdict *v, const struct run_summary *s,
-				const struct goroutine_row *row)
-{
-	SAY(v, "its goroutines waited %s for %s that others of them hold", unit_ns(row->at.value).s,
-	    row->lock);
-	say_for(v, &row->at);
-	say_others(v, s, row);
-}
-
-static void say_lock(struct verdict *v, const struct causes *c)
-{
-	const struct site_row *w = c->lock;
-	const struct goroutine_row *go = causes_goroutines(c->s, w);
-	const struct lock_row *row = w->wait == WAIT_MONITOR ? NULL : causes_lock_row(c->s, w);
-
-	if (go) {
-		say_goroutines_lock(v, c->s, go);
-		return;
-	}
-	SAY(v, "its threads waited %s for ", unit_ns(w->value).s);
-	if (w->wait == WAIT_GIL || w->wait == WAIT_GVL)
-		SAY(v, "%s", wait_kind_text(w->wait));
-	else if (row && *row->name)
-		SAY(v, "the lock %.100s", row->name);
-	else
-		SAY(v, "a %s that others of them hold",
-		    w->wait == WAIT_MONITOR ? "monitor" : "lock");
-	say_for(v, w);
-	if (w->wait == WAIT_MONITOR)
-		say_monitor_owner(v, c->s);
-	else if (!say_owner(v, row) && (w->wait == WAIT_GIL || w->wait == WAIT_GVL))
-		say_runs_meanwhile(v, c->s, w->wait == WAIT_GIL ? "[Python]" : "[Ruby]");
-}
-
 static void say_starved(struct verdict *v, const struct causes *c)
 {
 	SAY(v, "waited %s for a CPU, %.0f%% of the time it could have run",
@@ -579,12 +310,12 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		break;
 	case VERDICT_CONTENDED:
 		SAY(v, " is held up by a lock: it used %s and ", cpu_text(c).s);
-		say_lock(v, c);
+		verdict_say_lock(v, c);
 		break;
 	case VERDICT_CPU:
-		SAY(v, " is CPU-bound: %s used %s", whose(s), cpu_text(c).s);
-		say_commands(v, s);
-		say_hot(v, s);
+		SAY(v, " is CPU-bound: %s used %s", verdict_whose(s), cpu_text(c).s);
+		verdict_say_commands(v, s);
+		verdict_say_hot(v, s);
 		break;
 	case VERDICT_MEMORY:
 		SAY(v, " is bound by its allocator: it used %s, %.0f%% of it inside the allocator",
@@ -594,11 +325,11 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		SAY(v, " is short of CPU: it ");
 		say_starved(v, c);
 		SAY(v, ", and used %s", cpu_text(c).s);
-		say_hot(v, s);
+		verdict_say_hot(v, s);
 		break;
 	case VERDICT_WAITING:
 		SAY(v, " is waiting: it used %s and ", cpu_text(c).s);
-		say_wait(v, c);
+		verdict_say_wait(v, c);
 		break;
 	case VERDICT_GROWING:
 		SAY(v, " is growing: its memory rose by %s to %s in %s", kb_text(c->grown_kb).s,
@@ -610,16 +341,16 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		SAY(v, " is idle: it used %s", cpu_text(c).s);
 		if (c->wait && c->wait_share >= SAID_SHARE) {
 			SAY(v, " and ");
-			say_wait(v, c);
+			verdict_say_wait(v, c);
 		}
 		break;
 	case VERDICT_MIXED:
-		SAY(v, " is partly busy: %s used %s", whose(s), cpu_text(c).s);
-		say_commands(v, s);
-		say_hot(v, s);
+		SAY(v, " is partly busy: %s used %s", verdict_whose(s), cpu_text(c).s);
+		verdict_say_commands(v, s);
+		verdict_say_hot(v, s);
 		if (c->wait) {
 			SAY(v, ", and ");
-			say_wait(v, c);
+			verdict_say_wait(v, c);
 		}
 		break;
 	case VERDICT_NOTHING:
@@ -636,8 +367,12 @@ static void say_also(struct verdict *v, const struct causes *c, enum verdict_kin
 		SAY(v, "; %.0f%% of its CPU time collects garbage", 100 * c->gc);
 		break;
 	case VERDICT_CONTENDED:
+		if (c->under_lock) {
+			verdict_say_handed_on(v, c);
+			break;
+		}
 		SAY(v, "; also, ");
-		say_lock(v, c);
+		verdict_say_lock(v, c);
 		break;
 	case VERDICT_STARVED:
 		SAY(v, "; it is also short of CPU: it ");
@@ -645,14 +380,14 @@ static void say_also(struct verdict *v, const struct causes *c, enum verdict_kin
 		break;
 	case VERDICT_WAITING:
 		SAY(v, "%s", causes_goroutines(c->s, c->wait) ? "; also, " : "; it also ");
-		say_wait(v, c);
+		verdict_say_wait(v, c);
 		break;
 	case VERDICT_CPU:
 	case VERDICT_MEMORY:
 		if (v->kind == VERDICT_STARVED || v->kind == VERDICT_GC)
 			break; /* what it used its CPU for has been said */
 		SAY(v, "; it is also CPU-bound");
-		say_hot(v, c->s);
+		verdict_say_hot(v, c->s);
 		break;
 	default:
 		break;

@@ -17,6 +17,7 @@
 #include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
 #include "analyse/locks.h"
+#include "analyse/nameless.h"
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
@@ -244,6 +245,7 @@ struct summary_growth {
 	int64_t ended_bytes;      /* of all that came, what went with processes and images that ended,
 				   * about; < 0: they had released more than came */
 	uint64_t on_stacks, returned_on_stacks;  /* what stacks stand for: estimates of those  */
+	uint64_t collector_bytes; /* of on_stacks: by collectors of garbage (gc_time())      */
 	uint64_t samples;         /* stacks                                                  */
 	struct {
 		uint32_t processes;   /* that were there from the first to the last; 0: none  */
@@ -355,6 +357,7 @@ struct run_summary {
 	struct {
 		bool known;
 		int64_t wall_ns, oncpu_ns, blocked_ns, runnable_ns;
+		int64_t preempted_ns; /* of runnable_ns: sites_preempted_value() */
 		int64_t held_ns;  /* stopped by memscope itself: in none of the four */
 	} time;
 
@@ -381,6 +384,8 @@ struct run_summary {
 		uint32_t n_sites;
 		const struct site_row *work;   /* of the program's own functions, the one that runs most or has most
 						* garbage collected; NULL: not known      */
+		const struct nameless_row *nameless; /* code without names; NULL: there is none */
+		const struct top_row *trunk;   /* top_trunk(); NULL: there is none              */
 		const struct command_row *commands; /* of processes, by their command        */
 		uint32_t n_commands;
 		const struct top_row *by_self, *by_total;  /* of samples                       */
@@ -397,6 +402,8 @@ struct run_summary {
 	struct {
 		const struct site_row *waits;  /* of blocked ns and how often, sites_waits()    */
 		uint32_t n_waits;
+		/* The largest of them for a mutex, and what is waited for under it; NULL: not known */
+		const struct site_row *mutex, *under_mutex;
 		int64_t min_ns, max_ns;        /* thresholds; 0: none                           */
 		uint64_t left_out, left_out_ns; /* waits beyond them: in the times, in no stack  */
 		bool sampled;                  /* only some waits had their stack captured     */

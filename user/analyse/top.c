@@ -1,11 +1,16 @@
 #include "analyse/top.h"
 
 #include "analyse/functions.h"
+#include "analyse/messengers.h"
+#include "analyse/name_match.h"
+#include "analyse/nameless.h"
 #include "analyse/sites.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TRUNK_PART 0.5 /* of the profile */
 
 static int compare_rows(const void *a, const void *b, void *order)
 {
@@ -89,4 +94,62 @@ int top_functions(const struct profile *p, uint32_t type, enum top_order order, 
 					     .total = row->total };
 	}
 	return (int)n;
+}
+
+static uint32_t widest_child(const struct frame_tree *t, uint32_t node)
+{
+	uint32_t widest = t->nodes[node].first_child;
+
+	for (uint32_t c = widest; c; c = t->nodes[c].next_sibling)
+		if (t->nodes[c].total > t->nodes[widest].total)
+			widest = c;
+	return widest;
+}
+
+/* How programs and threads begin; a module of Python that is run. */
+static bool only_starts(const char *name)
+{
+	static const char *const starts[] = { "_start",       "main",     "main.main",
+					      "start_thread", "clone*",   "Main.main*",
+					      "<module> *",   "<main> *", "{main}*" };
+
+	return NAME_IN(starts, name);
+}
+
+static bool is_worth_naming(const struct frame_node *n)
+{
+	if (n->kind == FRAME_LANG)
+		return !messenger_of_language(n->name, n->module) && !only_starts(n->name);
+	return (n->kind == FRAME_USER || n->kind == FRAME_INLINED) &&
+	       strcmp(n->module, "[kernel]") != 0 && !nameless_name(n->name) &&
+	       !only_starts(n->name) && !messenger(n->name, n->module) && !messenger_of_go(n->name);
+}
+
+int top_trunk(const struct profile *p, uint32_t type, struct top_row *ret_row)
+{
+	const struct frame_tree_opts opts = { .type = type };
+	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
+	const struct frame_node *found = NULL;
+	int r = frame_tree_build(p, &opts, &tree);
+
+	if (r < 0)
+		return r;
+	for (uint32_t at = widest_child(tree, 0); at; at = widest_child(tree, at)) {
+		const struct frame_node *n = &tree->nodes[at];
+
+		if ((double)n->total < TRUNK_PART * (double)tree->nodes[0].total)
+			break;
+		/* What native code does for a language is the language's. */
+		if (is_worth_naming(n) &&
+		    !(found && found->kind == FRAME_LANG && n->kind != FRAME_LANG))
+			found = n;
+	}
+	if (!found)
+		return 0;
+	*ret_row = (struct top_row){ .name = found->name,
+				     .module = found->module,
+				     .kind = found->kind,
+				     .self = found->self,
+				     .total = found->total };
+	return 1;
 }

@@ -34,6 +34,12 @@ int top_functions(const struct profile *p, uint32_t type, enum top_order order,
 		  struct top_row *out, uint32_t cap);
 
 /*
+ * Where the widest way from the root leads, as long as a half of the profile goes it: the last named function on it that is the
+ * program's own, or its language's, and does not only start it. Says what a flat profile is for. 1; 0: there is none; -ENOMEM.
+ */
+int top_trunk(const struct profile *p, uint32_t type, struct top_row *ret_row);
+
+/*
  * Sets the 95 % intervals of `n` rows that top_functions() gave, and *ret_sums of all of the profile; where
  * nothing is an estimate (ret_sums->estimated), their ends are equal. 0 or -ENOMEM.
  */

@@ -47,6 +47,8 @@ const struct idle_pool idle_pools[] = {
 	{ "tokio: blocking pool", "tokio::runtime::blocking::pool::Inner::run", "*Condvar*", NULL, IDLE_QUEUE_EMPTY },
 	{ "GHC: scheduler", "yieldCapability", "waitCondition", NULL, IDLE_QUEUE_EMPTY },
 	{ "GHC: scheduler", "waitForWorkerCapability", NULL, NULL, IDLE_QUEUE_EMPTY },
+	{ "GHC: event managers", "base_GHC.Event.*", "*poll*", NULL, IDLE_EVENTS },
+	{ "GHC: event managers", "ghc-internal_GHC.Internal.Event.*", "*poll*", NULL, IDLE_EVENTS },
 	{ "GHC: timer", "itimer_thread_func", NULL, NULL, IDLE_PERIOD },
 	{ "jemalloc: background thread", "background_thread_entry", NULL, NULL, IDLE_PERIOD },
 	{ "jemalloc: background thread", "background_thread_sleep*", NULL, NULL, IDLE_PERIOD },

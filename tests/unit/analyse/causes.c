@@ -91,6 +91,19 @@ static void who_hardly_ran_did_not_want_to_but_for_a_quota(void **state)
 	assert_int_equal(first(&s), VERDICT_STARVED);
 }
 
+static void who_was_pushed_off_its_cpu_wanted_it_however_little_it_had(void **state)
+{
+	/* A compiler on two CPUs with thirty others. */
+	struct run_summary s = run(0.03, 0.9, 1.9);
+	struct causes c;
+
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	s.time.preempted_ns = 8 * S_NS;
+	causes_find(&s, &c);
+	assert_int_equal(c.kinds[0], VERDICT_STARVED);
+	assert_true(c.starved > 0.96 && c.starved < 0.98);
+}
+
 static void who_waits_a_little_on_a_busy_machine_is_not_short_of_cpu(void **state)
 {
 	/* A cache that wakes up often: 8 % of the run is little, though it is 40 % of the time it wanted a CPU. */
@@ -180,6 +193,124 @@ static void futex_is_a_contended_lock_where_its_value_says_so(void **state)
 	assert_int_equal(first(&s), VERDICT_CONTENDED);
 	row.waited_ns = 4 * S_NS;
 	assert_int_equal(first(&s), VERDICT_WAITING);
+}
+
+/* A lock that is waited for, and a write to disk, which are waited for `lock_s` and `disk_s`. */
+struct commit {
+	struct site_row waits[2];
+};
+
+static struct commit commit(double lock_s, double disk_s)
+{
+	return (struct commit){ { { .function = "commit",
+				    .module = "app",
+				    .wait = WAIT_LOCK,
+				    .role = WAIT_ROLE_MUTEX,
+				    .value = (int64_t)(lock_s * S_NS),
+				    .count = 100 },
+				  { .function = "write_log",
+				    .module = "app",
+				    .wait = WAIT_DISK,
+				    .value = (int64_t)(disk_s * S_NS),
+				    .count = 100 } } };
+}
+
+static void the_disk_that_a_lock_hands_on_is_the_cause(void **state)
+{
+	struct run_summary s = run(0.02, 0, 0);
+	struct commit w = commit(9, 8);
+	struct causes c;
+
+	s.offcpu.waits = w.waits;
+	s.offcpu.n_waits = 2;
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+	s.offcpu.mutex = &w.waits[0];
+	s.offcpu.under_mutex = &w.waits[1];
+	causes_find(&s, &c);
+	assert_int_equal(c.n, 2);
+	assert_int_equal(c.kinds[0], VERDICT_WAITING);
+	assert_int_equal(c.kinds[1], VERDICT_CONTENDED);
+	assert_ptr_equal(c.wait, &w.waits[1]);
+	/* Several at a time: not under one lock; or too little for all that was waited. */
+	w = commit(9, 15);
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+	w = commit(9, 3);
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+}
+
+static void what_the_owner_of_a_lock_waits_for_is_the_cause(void **state)
+{
+	struct run_summary s = run(0.02, 0, 0);
+	struct commit w = commit(9, 8);
+	struct lock_row row = { .kind = "mutex",
+				.name = "",
+				.function = "commit",
+				.module = "app",
+				.waited_ns = 9 * S_NS,
+				.known_ns = 9 * S_NS,
+				.held_in = "write_log",
+				.held_module = "app",
+				.held_ns = 9 * S_NS,
+				.held_in_ns = 9 * S_NS };
+
+	s.offcpu.waits = w.waits;
+	s.offcpu.n_waits = 2;
+	s.locks.rows = &row;
+	s.locks.n = 1;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	w.waits[1].wait = WAIT_SOCKET; /* it asks somebody else */
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	w.waits[1].wait = WAIT_TIMER; /* its own doing */
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+	/* Elsewhere, whatever seems to be under the lock. */
+	w.waits[1].wait = WAIT_DISK;
+	row.held_in = "sort";
+	s.offcpu.mutex = &w.waits[0];
+	s.offcpu.under_mutex = &w.waits[1];
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+}
+
+static void an_event_loop_at_rest_does_not_hide_who_is_held_up(void **state)
+{
+	struct run_summary s = run(0.02, 0, 0);
+	const struct summary_endpoint peer = { "127.0.0.1:5432", true, 9 };
+	struct site_row waits[] = { { .function = "loop",
+				      .leaf = "do_epoll_wait",
+				      .wait = WAIT_EVENTS,
+				      .value = 9 * S_NS,
+				      .count = 90 },
+				    { .function = "write_log",
+				      .leaf = "io_schedule",
+				      .wait = WAIT_DISK,
+				      .value = 8 * S_NS,
+				      .count = 400 } };
+
+	s.offcpu.waits = waits;
+	s.offcpu.n_waits = 2;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	/* For a socket: whoever has made the connection waits for an answer; others may wait to be asked. */
+	waits[1].wait = WAIT_SOCKET;
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	s.endpoints.rows = &peer;
+	s.endpoints.n = 1;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+}
+
+static void a_lesser_wait_beside_computing_is_named_where_it_surely_holds_up(void **state)
+{
+	struct run_summary s = run(1.0, 0, 0);
+	struct commit w = commit(0, 8);
+	struct causes c;
+
+	s.offcpu.waits = w.waits;
+	s.offcpu.n_waits = 2;
+	causes_find(&s, &c);
+	assert_int_equal(c.n, 2);
+	assert_int_equal(c.kinds[0], VERDICT_CPU);
+	assert_int_equal(c.kinds[1], VERDICT_WAITING);
+	w.waits[1].wait = WAIT_SOCKET;
+	causes_find(&s, &c);
+	assert_int_equal(c.n, 1);
 }
 
 static void parent_of_profiled_children_is_not_waiting(void **state)
@@ -312,11 +443,16 @@ int main(void)
 		cmocka_unit_test(where_a_cpu_was_idle_none_was_short),
 		cmocka_unit_test(python_is_not_short_of_a_cpu_that_its_gil_would_not_let_it_use),
 		cmocka_unit_test(who_hardly_ran_did_not_want_to_but_for_a_quota),
+		cmocka_unit_test(who_was_pushed_off_its_cpu_wanted_it_however_little_it_had),
 		cmocka_unit_test(who_waits_a_little_on_a_busy_machine_is_not_short_of_cpu),
 		cmocka_unit_test(who_is_stopped_waits_however_long_it_lasts),
 		cmocka_unit_test(quota_holds_back_where_other_cpus_are_idle),
 		cmocka_unit_test(mutex_is_contended_however_long_it_is_held),
 		cmocka_unit_test(futex_is_a_contended_lock_where_its_value_says_so),
+		cmocka_unit_test(the_disk_that_a_lock_hands_on_is_the_cause),
+		cmocka_unit_test(what_the_owner_of_a_lock_waits_for_is_the_cause),
+		cmocka_unit_test(an_event_loop_at_rest_does_not_hide_who_is_held_up),
+		cmocka_unit_test(a_lesser_wait_beside_computing_is_named_where_it_surely_holds_up),
 		cmocka_unit_test(parent_of_profiled_children_is_not_waiting),
 		cmocka_unit_test(lock_of_who_is_short_of_cpu_is_what_follows),
 		cmocka_unit_test(poll_for_a_single_peer_is_a_wait_for_it),

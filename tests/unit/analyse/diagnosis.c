@@ -101,6 +101,53 @@ static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void
 	assert_int_equal(diagnose(&s, found), 0);
 }
 
+static void room_that_a_collector_makes_late_in_the_run_is_no_leak(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.alloc.tier = ALLOC_TIER_DECLINED;
+	s.memory = (struct trend_rise){ .known = true, .base = 80 << 10, .last = 116 << 10 };
+	s.shape.kind = TREND_SHAPE_GROWING;
+	s.shape.span_s = 12;
+	s.shape.since_s = 7;
+	s.growth.known = true;
+	s.growth.on_stacks = 40 << 20;
+	assert_int_equal(diagnose(&s, found), 1);
+	s.growth.collector_bytes = 36 << 20;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.shape.since_s = 1; /* what it keeps grows with every collection */
+	assert_int_equal(diagnose(&s, found), 1);
+}
+
+static void a_site_that_explains_hardly_any_growth_is_not_the_leak(void **state)
+{
+	struct run_summary s = healthy();
+	const struct site_row site = { .function = "rememberVisit (service.js)",
+				       .module = "[JavaScript]" };
+	char text[400];
+
+	s.alloc.tier = ALLOC_TIER_BURSTS;
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0] = (struct summary_leak){ .site = { .function = "listOnTimeout" },
+						  .slope = 36000,
+						  .slope_low = 22000,
+						  .slope_high = 50000 };
+	s.shape.kind = TREND_SHAPE_GROWING;
+	s.memory = (struct trend_rise){ .known = true, .base = 22 << 10, .last = 400 << 10 };
+	s.private.slope = s.private.slope_low = s.private.slope_high = 16e6;
+	s.growth.known = true;
+	s.growth.sites = &site;
+	s.growth.n_sites = 1;
+	assert_true(diagnosis_leak_sentence(&s, text, sizeof(text)));
+	assert_non_null(strstr(text, "rememberVisit"));
+	assert_null(strstr(text, "listOnTimeout"));
+	/* It is most of it. */
+	s.alloc.leaks[0].slope = 14e6;
+	assert_true(diagnosis_leak_sentence(&s, text, sizeof(text)));
+	assert_non_null(strstr(text, "listOnTimeout"));
+	assert_null(strstr(text, "rememberVisit"));
+}
+
 static void leak_without_a_site_is_said_with_who_touches_new_memory(void **state)
 {
 	struct run_summary s = healthy();
@@ -234,6 +281,8 @@ int main(void)
 		cmocka_unit_test(a_healthy_program_has_none),
 		cmocka_unit_test(a_stack_that_grows_and_keeps_is_a_leak),
 		cmocka_unit_test(memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known),
+		cmocka_unit_test(room_that_a_collector_makes_late_in_the_run_is_no_leak),
+		cmocka_unit_test(a_site_that_explains_hardly_any_growth_is_not_the_leak),
 		cmocka_unit_test(leak_without_a_site_is_said_with_who_touches_new_memory),
 		cmocka_unit_test(brief_blocks_are_churn_where_they_cost),
 		cmocka_unit_test(time_in_our_own_probes_is_not_the_programs),

@@ -573,10 +573,39 @@ static void waits_of_kernel_threads_are_distinguished(void **state)
 	assert_string_equal(rows[2].comm, "ksoftirqd");
 }
 
+static void a_wait_in_a_function_without_a_name_has_the_caller_that_has_one(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 100, { "io_schedule", KERN }, { "fdatasync", LIBC }, { "app+0x1e84f0", APP },
+	    { "XLogFlush", APP }, { "main", APP });
+	ADD(f, 1, 50, { "io_schedule", KERN }, { "fsync", LIBC }, { "checkpoint", APP },
+	    { "main", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 4), 2);
+	assert_string_equal(rows[0].function, "app+0x1e84f0");
+	assert_string_equal(rows[0].caller, "XLogFlush");
+	assert_string_equal(rows[1].function, "checkpoint");
+	assert_string_equal(rows[1].caller, "");
+}
+
+static void who_never_blocks_where_it_waits_for_a_cpu_was_pushed_off_it(void **state)
+{
+	struct fixture *f = *state;
+
+	/* The first column: times blocked; the second: time runnable. */
+	ADD(f, 0, 100, { "irqentry_exit", KERN }, { "work", APP }, { "main", APP });
+	ADD(f, 7, 50, { "ep_poll", KERN }, { "loop", APP }, { "main", APP });
+	ADD(f, 0, 20, { "asm_sysvec_apic_timer_interrupt", KERN }, { "parse", APP });
+	assert_int_equal(sites_preempted_value(f->p, 0, 1), 120);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+		TEST(a_wait_in_a_function_without_a_name_has_the_caller_that_has_one),
+		TEST(who_never_blocks_where_it_waits_for_a_cpu_was_pushed_off_it),
 		TEST(waits_of_kernel_threads_are_distinguished),
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(what_native_code_allocates_is_that_of_the_function_that_called_it),

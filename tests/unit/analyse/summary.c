@@ -7,51 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyse/summary.h"
-
-#define S_NS 1000000000LL
-
-static const struct summary_process redis = { .pid = 7, .comm = "redis-server" };
-static const struct summary_source oncpu_ok[] = { { "oncpu", SOURCE_OK, NULL } };
-
-/* One process, ten seconds, `cpu` of one CPU, the rest blocked. */
-static struct run_summary run(double cpu)
-{
-	struct run_summary s = {
-		.duration_ns = 10 * S_NS,
-		.target = RUN_PROCESSES,
-		.processes = &redis,
-		.n_processes = 1,
-		.n_cpus = 4,
-		.sources = oncpu_ok,
-		.n_sources = 1,
-		.rss.first_kb = -1,
-		.rss.last_kb = -1,
-		.rss.peak_kb = -1,
-	};
-
-	s.time.known = true;
-	s.time.wall_ns = 10 * S_NS;
-	s.time.oncpu_ns = (int64_t)(cpu * 10 * S_NS);
-	s.time.blocked_ns = s.time.wall_ns - s.time.oncpu_ns;
-	s.oncpu.samples = (uint64_t)(cpu * 9900);
-	s.oncpu.hz = 990;
-	return s;
-}
-
-static struct verdict verdict_of(const struct run_summary *s)
-{
-	struct verdict v;
-
-	summary_verdict(s, &v);
-	return v;
-}
-
-static void assert_says(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("\"%s\" does not say \"%s\"", text, part);
-}
+#include "unit/run_fixture.h"
 
 static void busy_program_is_cpu_bound_and_its_hot_function_named(void **state)
 {
@@ -67,32 +23,6 @@ static void busy_program_is_cpu_bound_and_its_hot_function_named(void **state)
 			    "redis-server is CPU-bound: it used 98% of one CPU, 25.0% of it in "
 			    "dictFind itself.");
 	assert_says(v.next, "dictFind");
-}
-
-static void own_function_is_named_beside_the_librarys(void **state)
-{
-	struct run_summary s = run(0.98);
-	int64_t n = (int64_t)s.oncpu.samples;
-	const struct top_row top = { .name = "memmove", .self = n / 2 };
-	struct top_row python = { .name = "parse (app.py)", .self = n / 4 * 3 };
-	const struct site_row site = { .function = "copy_rows", .value = n / 4 * 3 };
-
-	s.oncpu.by_self = &top;
-	s.oncpu.n_self = 1;
-	s.oncpu.sites = &site;
-	s.oncpu.n_sites = 1;
-	assert_says(verdict_of(&s).sentence,
-		    "50.0% of it in memmove itself, 75.0% in or for copy_rows.");
-	s.oncpu.interpreted = &python;
-	s.oncpu.n_interpreted = 1;
-	assert_says(verdict_of(&s).sentence, "75.0% in or for parse (app.py).");
-	s.oncpu.by_self = &(struct top_row){ .name = "parse (app.py)", .self = n / 5 };
-	assert_says(verdict_of(&s).sentence, "CPU, 75.0% of it in or for parse (app.py).");
-	/* A function of the interpreter without a name is nobody's answer. */
-	python.self = n / 16;
-	s.oncpu.by_self = &(struct top_row){ .name = "[python3.11+0x50a500]", .self = n / 5 };
-	assert_says(verdict_of(&s).sentence,
-		    "CPU, spread over many functions (the first, parse (app.py), has 6.");
 }
 
 static void what_is_true_as_well_is_said_after_the_most_serious(void **state)
@@ -156,183 +86,6 @@ static void parent_is_judged_by_what_its_children_spend(void **state)
 	/* Its children do little. */
 	rows[0] = (struct command_row){ "cc1", S_NS, 40 };
 	assert_null(strstr(verdict_of(&s).sentence, "cc1"));
-}
-
-static void file_and_peer_are_named_where_they_are_nearly_always_the_same(void **state)
-{
-	struct run_summary s = run(0.1);
-	struct summary_endpoint ends[] = { { "10.0.0.3:5432", true, 9 },
-					   { "/var/lib/journal", false, 8 } };
-	struct site_row wait = {
-		.function = "ask", .wait = WAIT_SOCKET, .value = 8 * S_NS, .count = 400
-	};
-
-	s.offcpu.waits = &wait;
-	s.offcpu.n_waits = 1;
-	assert_null(strstr(verdict_of(&s).sentence, "("));
-	s.endpoints.rows = ends;
-	s.endpoints.n = 2;
-	assert_says(verdict_of(&s).sentence,
-		    "waited 8.0 s for a socket (10.0.0.3:5432), most of it in ask");
-	wait.wait = WAIT_DISK;
-	assert_says(verdict_of(&s).sentence, "for disk (/var/lib/journal)");
-	ends[0].peer = false; /* another file half of the time */
-	assert_says(verdict_of(&s).sentence, "for disk, most of it in ask");
-}
-
-static void who_runs_while_others_wait_for_the_gil_is_named(void **state)
-{
-	struct run_summary s = run(0.98);
-	struct top_row top = { .name = "Handler.render (app.py)",
-			       .module = "[Python]",
-			       .self = (int64_t)s.oncpu.samples * 3 / 4 };
-	const struct site_row wait = {
-		.function = "serve", .wait = WAIT_GIL, .value = 8 * S_NS, .count = 4000
-	};
-	const struct lock_row gil = { .kind = "GIL",
-				      .name = "",
-				      .function = "other",
-				      .waited_ns = 10 * S_NS,
-				      .known_ns = 9 * S_NS,
-				      .owner = 77,
-				      .owner_ns = 9 * S_NS,
-				      .owner_name = "",
-				      .held_in = "crunch (app.py)",
-				      .held_caller = "",
-				      .held_ns = 5 * S_NS,
-				      .held_in_ns = 5 * S_NS };
-
-	s.offcpu.waits = &wait;
-	s.offcpu.n_waits = 1;
-	assert_says(verdict_of(&s).sentence, "the GIL");
-	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
-	s.oncpu.interpreted = &top;
-	s.oncpu.n_interpreted = 1;
-	assert_says(
-		verdict_of(&s).sentence,
-		"for the GIL, most of it in serve; meanwhile Handler.render (app.py) ran most, 75% of");
-	top.module = "[Ruby]";
-	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
-	/* Who had it is known: what ran beside is no guess that anybody needs. */
-	top.module = "[Python]";
-	s.locks.rows = &gil;
-	s.locks.n = 1;
-	assert_says(
-		verdict_of(&s).sentence,
-		"for the GIL, most of it in serve; thread 77 held it for 90% of that, in crunch (app.py)");
-	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
-}
-
-static void the_lock_and_who_held_it_are_named_where_they_are_known(void **state)
-{
-	struct run_summary s = run(0.3);
-	struct lock_row row = { .function = "add_one",
-				.module = "redis-server",
-				.name = "table_lock",
-				.kind = "mutex",
-				.owner = 4712,
-				.owner_name = "keeper",
-				.waited_ns = 8 * S_NS,
-				.known_ns = 7 * S_NS,
-				.owner_ns = 6 * S_NS,
-				.n_owners = 3,
-				.held_in = "rebuild",
-				.held_caller = "keeper_main",
-				.held_ns = 4 * S_NS,
-				.held_in_ns = 3 * S_NS };
-	const struct site_row wait = { .function = "add_one",
-				       .module = "redis-server",
-				       .wait = WAIT_LOCK,
-				       .role = WAIT_ROLE_MUTEX,
-				       .value = 8 * S_NS,
-				       .count = 4000 };
-
-	s.offcpu.waits = &wait;
-	s.offcpu.n_waits = 1;
-	s.locks.rows = &row;
-	s.locks.n = 1;
-	assert_says(
-		verdict_of(&s).sentence,
-		"waited 8.0 s for the lock table_lock, most of it in add_one; thread 4712 (keeper) "
-		"held it for 75% of that, in rebuild (called by keeper_main).");
-	row.owner_ns = 3 * S_NS;
-	row.held_in_ns = S_NS;
-	assert_says(verdict_of(&s).sentence, "in add_one; 3 threads held it in turn.");
-	/* Little of it is known; the name is of one lock of many. */
-	row.known_ns = row.owner_ns = 3 * S_NS;
-	row.name = "";
-	assert_says(verdict_of(&s).sentence,
-		    "for a lock that others of them hold, most of it in add_one.");
-	row.name = "table_lock";
-	row.waited_ns = 3 * S_NS;
-	assert_says(verdict_of(&s).sentence,
-		    "for a lock that others of them hold, most of it in add_one.");
-	row.waited_ns = 8 * S_NS;
-	row.known_ns = row.owner_ns = 8 * S_NS;
-	assert_says(verdict_of(&s).sentence, "4712");
-	row.module = "other.so";
-	assert_null(strstr(verdict_of(&s).sentence, "4712"));
-}
-
-static void who_runs_while_others_wait_for_the_gvl_is_named(void **state)
-{
-	struct run_summary s = run(0.98);
-	struct top_row top = { .name = "Job#run (app.rb)",
-			       .module = "[Ruby]",
-			       .self = (int64_t)s.oncpu.samples * 3 / 4 };
-	const struct site_row wait = {
-		.function = "Job#run (app.rb)", .wait = WAIT_GVL, .value = 8 * S_NS, .count = 4000
-	};
-
-	s.offcpu.waits = &wait;
-	s.offcpu.n_waits = 1;
-	s.oncpu.interpreted = &top;
-	s.oncpu.n_interpreted = 1;
-	assert_says(
-		verdict_of(&s).sentence,
-		"for Ruby's GVL, most of it in Job#run (app.rb); meanwhile Job#run (app.rb) ran most");
-	top.module = "[Python]";
-	assert_null(strstr(verdict_of(&s).sentence, "meanwhile"));
-}
-
-static void flat_profile_names_no_culprit(void **state)
-{
-	struct run_summary s = run(0.98);
-	const struct top_row top = { .name = "f", .self = (int64_t)s.oncpu.samples / 50 };
-
-	s.oncpu.by_self = &top;
-	s.oncpu.n_self = 1;
-	assert_says(verdict_of(&s).sentence, "spread over many functions");
-	assert_says(verdict_of(&s).next, "from the root");
-}
-
-static void where_interrupts_come_on_is_no_culprit(void **state)
-{
-	struct run_summary s = run(0.98);
-	int64_t n = (int64_t)s.oncpu.samples;
-	const struct top_row top[] = {
-		{ .name = "_raw_spin_unlock_irqrestore", .kind = FRAME_KERNEL, .self = n / 2 },
-		{ .name = "[unknown]", .kind = FRAME_UNKNOWN, .self = n / 3 },
-		{ .name = "dictFind", .self = n / 8 },
-	};
-
-	s.oncpu.by_self = top;
-	s.oncpu.n_self = 3;
-	s.oncpu.kernel_samples = (uint64_t)n / 2;
-	assert_string_equal(
-		verdict_of(&s).sentence,
-		"redis-server is CPU-bound: it used 98% of one CPU, 50.0% of it in the kernel, "
-		"12.5% of it in dictFind itself.");
-}
-
-static void profile_of_our_own_probes_is_called_that(void **state)
-{
-	struct run_summary s = run(0.98);
-
-	s.oncpu.probe_samples = s.oncpu.samples / 2;
-	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
-	assert_says(verdict_of(&s).sentence, "50.0% of it in the traps of memscope's own");
-	assert_says(verdict_of(&s).next, "--only oncpu");
 }
 
 static void few_samples_ask_for_more_before_anything_else(void **state)
@@ -782,17 +535,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(busy_program_is_cpu_bound_and_its_hot_function_named),
-		cmocka_unit_test(own_function_is_named_beside_the_librarys),
 		cmocka_unit_test(what_is_true_as_well_is_said_after_the_most_serious),
 		cmocka_unit_test(who_has_garbage_collected_is_named),
 		cmocka_unit_test(parent_is_judged_by_what_its_children_spend),
-		cmocka_unit_test(file_and_peer_are_named_where_they_are_nearly_always_the_same),
-		cmocka_unit_test(who_runs_while_others_wait_for_the_gil_is_named),
-		cmocka_unit_test(the_lock_and_who_held_it_are_named_where_they_are_known),
-		cmocka_unit_test(who_runs_while_others_wait_for_the_gvl_is_named),
-		cmocka_unit_test(flat_profile_names_no_culprit),
-		cmocka_unit_test(where_interrupts_come_on_is_no_culprit),
-		cmocka_unit_test(profile_of_our_own_probes_is_called_that),
 		cmocka_unit_test(few_samples_ask_for_more_before_anything_else),
 		cmocka_unit_test(several_cpus_are_told_as_such),
 		cmocka_unit_test(time_in_malloc_is_memory_bound),

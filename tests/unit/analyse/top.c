@@ -130,6 +130,46 @@ static void native_code_counts_with_the_interpreted_function_that_called_it(void
 	fixture_free(&f);
 }
 
+static void the_trunk_is_the_last_function_that_half_of_all_is_for(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row row;
+
+	fixture_add1(&f, ";main;run;prog2+0x12;md5_text;hash_init;fetch", 20);
+	fixture_add1(&f, ";main;run;prog2+0x12;md5_text;hash_init;lock", 20);
+	fixture_add1(&f, ";main;run;prog2+0x12;md5_text;hash_update", 20);
+	fixture_add1(&f, ";main;run;parse", 20);
+	assert_int_equal(top_trunk(f.p, 0, &row), 1);
+	assert_row(&row, "hash_init", 0, 40);
+	fixture_add1(&f, ";main;run;prog2+0x12;print", 5);
+	assert_int_equal(top_trunk(f.p, 0, &row), 1);
+	assert_row(&row, "md5_text", 0, 60);
+	fixture_add1(&f, ";main;run;prog2+0x12;print", 40);
+	assert_int_equal(top_trunk(f.p, 0, &row), 1);
+	assert_row(&row, "run", 0, 125);
+	fixture_add1(&f, ";main;other", 200);
+	assert_int_equal(top_trunk(f.p, 0, &row), 1);
+	assert_row(&row, "other", 200, 200);
+	fixture_free(&f);
+}
+
+static void the_trunk_of_a_language_is_its_own_function(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct top_row row;
+
+	fixture_add1(&f, ";main;Py_Main;<module> (a.py)_[p];check (a.py)_[p];vectorcall;walk", 20);
+	assert_int_equal(top_trunk(f.p, 0, &row), 1);
+	assert_string_equal(row.name, "check (a.py)");
+	fixture_free(&f);
+	f = fixture_new(&samples, 1);
+	fixture_add1(&f, ";main;a", 20);
+	fixture_add1(&f, ";main;b", 20);
+	fixture_add1(&f, ";main;c", 20);
+	assert_int_equal(top_trunk(f.p, 0, &row), 0); /* main() is no answer */
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +182,8 @@ int main(void)
 		cmocka_unit_test(a_wait_is_that_of_the_function_that_waits),
 		cmocka_unit_test(native_code_counts_with_the_interpreted_function_that_called_it),
 		cmocka_unit_test(an_empty_profile_has_no_rows),
+		cmocka_unit_test(the_trunk_is_the_last_function_that_half_of_all_is_for),
+		cmocka_unit_test(the_trunk_of_a_language_is_its_own_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

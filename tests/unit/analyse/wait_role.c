@@ -50,6 +50,11 @@ static void workers_without_work_are_known_by_their_loop_and_what_it_waits_in(vo
 		{ "HotSpot: GC workers",
 		  "start_thread;Thread::call_run();GangWorker::run();GangWorker::loop();PosixSemaphore::wait();"
 		  "__new_sem_wait_slow64.constprop.0;^do_futex" },
+		{ "GHC: event managers",
+		  "workerStart;schedule;stg_catch_frame_info;base_GHC.Event.Manager.$wstep;base_GHC.Event.EPoll.new10;"
+		  "epoll_wait;^do_epoll_wait" },
+		{ "GHC: event managers",
+		  "workerStart;schedule;ghc-internal_GHC.Internal.Event.TimerManager.$wstep;app+0x1234;poll;^do_sys_poll" },
 		{ "HotSpot: GC workers",
 		  "Thread::call_run();WorkerThread::run();PosixSemaphore::wait();^do_futex" },
 		{ "HotSpot: concurrent GC",

@@ -181,6 +181,7 @@ static void report(void *self, struct run_summary *s)
 	const struct profile *p = g->run->profiles[PROFILE_GROWTH];
 	struct summary_growth *to = &s->growth;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), stats[N_STATS];
+	int64_t collected[N_GC_RUNTIMES] = { 0 };
 	struct ingest_stats in;
 	const char *why;
 
@@ -198,6 +199,9 @@ static void report(void *self, struct run_summary *s)
 	to->on_stacks = in.resident_bytes;
 	to->returned_on_stacks = in.returned_bytes;
 	to->samples = stats[STAT_GROWTH_SAMPLES];
+	gc_time(p, 0, collected);
+	for (int i = 0; i < N_GC_RUNTIMES; i++)
+		to->collector_bytes += (uint64_t)collected[i];
 	to->check.processes = g->check.processes;
 	to->check.reported_bytes = g->check.told_bytes;
 	to->check.rss_bytes = g->check.rss_bytes;

@@ -2,6 +2,7 @@
  * Off-CPU in a run: whether the stack of every wait is taken, how sure the profile is where it is not, and
  * what of waits that go on belongs before a moment at which a profile is asked for.
  */
+#include "analyse/lock_chain.h"
 #include "analyse/sample_sites.h"
 #include "analyse/sites.h"
 #include "base/clock.h"
@@ -18,6 +19,9 @@
 #include <string.h>
 
 #define WAIT_ROWS 30 /* idle ones among them are shown apart */
+
+/* Value types of the profile (collect/session/sources.c). */
+enum { BLOCKED, BLOCKED_NS, RUNNABLE, RUNNABLE_NS };
 
 /* A mean of fewer runs says little. */
 #define RUNS_ENOUGH 100
@@ -44,7 +48,7 @@ struct offcpu {
 	struct estimate moved; /* all, once */
 	struct spread spread;  /* of the profile's blocked time */
 	struct wait_cut *cut;
-	struct site_row waits[WAIT_ROWS];
+	struct site_row waits[WAIT_ROWS], under_mutex;
 };
 
 static bool wanted(const struct run_config *cfg)
@@ -307,9 +311,25 @@ static void report_sampling(struct offcpu *w, const uint64_t *stats, struct run_
 		sample_waits(&w->spread, w->waits, to->offcpu.n_waits);
 }
 
+/* What those who hold the lock that is waited for longest wait for themselves. */
+static void report_chain(struct offcpu *w, struct run_summary *to)
+{
+	uint32_t i = 0;
+
+	while (i < to->offcpu.n_waits && w->waits[i].role != WAIT_ROLE_MUTEX)
+		i++;
+	if (i == to->offcpu.n_waits)
+		return;
+	to->offcpu.mutex = &w->waits[i];
+	if (lock_chain_find(w->run->profiles[PROFILE_OFFCPU], BLOCKED_NS, &w->waits[i],
+			    &w->under_mutex) == 1)
+		to->offcpu.under_mutex = &w->under_mutex;
+}
+
 static void report(void *self, struct run_summary *to)
 {
 	struct offcpu *w = self;
+	const struct profile *p = w->run->profiles[PROFILE_OFFCPU];
 	const struct run_config *cfg = w->run->cfg;
 	uint64_t stats[N_STATS];
 	struct ingest_stats in;
@@ -323,13 +343,14 @@ static void report(void *self, struct run_summary *to)
 	to->time.held_ns = (int64_t)in.times.held_ns;
 	to->time.wall_ns = (int64_t)in.times.wall_ns;
 	to->seen_threads = in.times.threads;
-	to->offcpu.n_waits =
-		row_count(sites_waits(w->run->profiles[PROFILE_OFFCPU], 1, 0, w->waits, WAIT_ROWS));
+	to->offcpu.n_waits = row_count(sites_waits(p, BLOCKED_NS, BLOCKED, w->waits, WAIT_ROWS));
+	to->time.preempted_ns = sites_preempted_value(p, BLOCKED, RUNNABLE_NS);
 	to->offcpu.min_ns = (int64_t)cfg->wait_min_ns;
 	to->offcpu.max_ns = (int64_t)cfg->wait_max_ns;
 	to->offcpu.left_out = stats[STAT_WAITS_LEFT_OUT] + in.times.left_out;
 	to->offcpu.left_out_ns = stats[STAT_WAITS_LEFT_OUT_NS] + in.times.left_out_ns;
 	to->offcpu.waits = w->waits;
+	report_chain(w, to);
 	report_sampling(w, stats, to);
 }
 

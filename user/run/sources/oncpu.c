@@ -16,6 +16,8 @@ struct oncpu {
 	struct run *run;
 	struct top_row by_self[TOP_ROWS], by_total[TOP_ROWS], interpreted[TOP_ROWS];
 	struct site_row sites[SITE_ROWS], work;
+	struct nameless_row nameless;
+	struct top_row trunk;
 	struct command_row commands[COMMAND_ROWS];
 };
 
@@ -46,6 +48,10 @@ static void report(void *self, struct run_summary *to)
 	to->oncpu.sites = o->sites;
 	if (sites_work(p, 0, &o->work, 1) == 1)
 		to->oncpu.work = &o->work;
+	if (nameless_find(p, 0, &o->nameless) == 1)
+		to->oncpu.nameless = &o->nameless;
+	if (top_trunk(p, 0, &o->trunk) == 1)
+		to->oncpu.trunk = &o->trunk;
 	to->oncpu.n_commands = row_count(by_command(p, o->commands, COMMAND_ROWS));
 	to->oncpu.commands = o->commands;
 	to->oncpu.by_self = o->by_self;
