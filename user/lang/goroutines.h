@@ -9,7 +9,7 @@
  *   look     goroutines at one moment; of many a part, each with the same probability
  *
  * Sources: runtime/runtime2.go (g, gobuf, waitReasonStrings), runtime/proc.go (allgs, casgstatus), runtime/netpoll.go
- * (pollDesc), runtime/traceback.go. Go 1.18 to 1.25, x86-64.
+ * (pollDesc), runtime/traceback.go. Go 1.18 to 1.26, x86-64.
  */
 #ifndef MEMSCOPE_LANG_GOROUTINES_H
 #define MEMSCOPE_LANG_GOROUTINES_H

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MINOR_FIRST = 18, MINOR_LAST = 25, CODE_MAX = 16 << 10 };
+enum { MINOR_FIRST = 18, MINOR_LAST = 26, CODE_MAX = 16 << 10 };
 
 /* By minor version, from runtime2.go and netpoll.go. */
 static const struct goroutine_layout layouts[] = {
@@ -16,7 +16,8 @@ static const struct goroutine_layout layouts[] = {
 	{ 56, 64, 112, 120, 144, 152, 168, 176, 0, 296, 32, 40, false },
 	{ 56, 64, 112, 120, 152, 160, 176, 184, 0, 304, 32, 40, false }, /* 1.23 */
 	{ 56, 64, 112, 120, 152, 160, 176, 184, 0, 304, 32, 40, false },
-	{ 56, 64, 104, 112, 144, 152, 168, 176, 191, 296, 32, 40, false },
+	{ 56, 64, 104, 112, 144, 152, 168, 176, 191, 296, 32, 40, false }, /* 1.25 */
+	{ 56, 64, 104, 112, 144, 152, 168, 176, 191, 304, 32, 40, false },
 };
 
 _Static_assert(sizeof(layouts) / sizeof(layouts[0]) == MINOR_LAST - MINOR_FIRST + 1, "one each");

@@ -24,7 +24,8 @@ enum {
 
 #define LOOK_LEAST_NS  80000000ULL /* between two looks at a process; the half more, on average … */
 #define LOOK_VARIES_NS 160000000ULL
-#define TOKENS_MOST_NS 2000000.0 /* of CPU time that was not used */
+#define TOKENS_MOST_NS 40e6 /* of CPU time that was not used; and for the first looks, which know nothing yet */
+#define ASK_AGAIN_NS   5000000000ULL /* for the peer of a descriptor: the kernel's table of connections is slow to read */
 
 struct go_file {
 	uint32_t module;
@@ -50,7 +51,8 @@ struct seen {
 	int32_t fd;
 	uint32_t look;     /* the last one in which it was there */
 	uint64_t since_ns; /* this wait has lasted since then at least */
-	string_id peer;    /* of fd, when that is not -1 */
+	string_id peer; /* of fd, when that is not -1, as asked at … */
+	uint64_t asked_ns;
 	struct use *in;
 	UT_hash_handle hh;
 };
@@ -204,10 +206,12 @@ bool goroutines_add(struct goroutines *g, pid_t pid, uint64_t now_ns)
 	struct go_program *program;
 	struct go_target *t;
 	struct err e = { 0 };
-	uint64_t bias;
+	uint64_t bias, n;
 	int r;
 
 	HASH_FIND(hh, g->targets, &pid, sizeof(pid), t);
+	if (t && go_process_size(&t->process, &mem, &n))
+		return true; /* known already */
 	if (t)
 		target_free(g, t);
 	if (!proc || !proc_images(g->procs, proc, &image, 1))
@@ -261,16 +265,11 @@ static string_id name_peer(struct goroutines *g, const char *name)
 	return id;
 }
 
-/* The peer that a goroutine waits for: of a connection that the program has made. */
-static string_id peer_of(struct looking *k, const struct goroutine *g, struct seen *seen)
+/* The peer of one of its descriptors, where the program has made the connection. */
+static string_id ask_for_peer(struct looking *k, const struct goroutine *g, int32_t *ret_fd)
 {
-	const string_id none = { 0 };
 	char name[ENDPOINT_NAME_MAX];
 
-	if (g->fds[0] < 0 && g->fds[1] < 0)
-		return none;
-	if (seen && seen->fd >= 0 && (seen->fd == g->fds[0] || seen->fd == g->fds[1]))
-		return seen->peer;
 	for (int i = 0; i < 2 && k->asked < DESCRIPTORS; i++) {
 		enum endpoint_kind kind;
 
@@ -284,13 +283,29 @@ static string_id peer_of(struct looking *k, const struct goroutine *g, struct se
 			      : ENDPOINT_NONE;
 		if (kind == ENDPOINT_NONE)
 			continue;
-		if (seen) {
-			seen->fd = g->fds[i];
-			seen->peer = kind == ENDPOINT_PEER ? name_peer(k->g, name) : none;
-		}
-		return kind == ENDPOINT_PEER ? name_peer(k->g, name) : none;
+		*ret_fd = g->fds[i];
+		return kind == ENDPOINT_PEER ? name_peer(k->g, name) : (string_id){ 0 };
 	}
-	return none;
+	return (string_id){ 0 };
+}
+
+static string_id peer_of(struct looking *k, const struct goroutine *g, struct seen *seen)
+{
+	int32_t fd = g->fds[0] > 0 ? g->fds[0] : g->fds[1];
+	string_id peer;
+
+	if (fd <= 0)
+		return (string_id){ 0 };
+	if (seen && seen->fd > 0 && (seen->fd == g->fds[0] || seen->fd == g->fds[1]) &&
+	    k->now_ns - seen->asked_ns < ASK_AGAIN_NS)
+		return seen->peer;
+	peer = ask_for_peer(k, g, &fd);
+	if (seen) {
+		seen->fd = fd;
+		seen->peer = peer;
+		seen->asked_ns = k->now_ns;
+	}
+	return peer;
 }
 
 static const char *reason_of(const struct go_target *t, const struct goroutine *g)
