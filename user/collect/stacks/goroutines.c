@@ -24,8 +24,10 @@ enum {
 
 #define LOOK_LEAST_NS  80000000ULL /* between two looks at a process; the half more, on average … */
 #define LOOK_VARIES_NS 160000000ULL
-#define TOKENS_MOST_NS 40e6 /* of CPU time that was not used; and for the first looks, which know nothing yet */
-#define ASK_AGAIN_NS   5000000000ULL /* for the peer of a descriptor: the kernel's table of connections is slow to read */
+#define TOKENS_MOST_NS                                                                             \
+	40e6 /* of CPU time that was not used; and for the first looks, which know nothing yet */
+#define ASK_AGAIN_NS                                                                               \
+	5000000000ULL /* for the peer of a descriptor: the kernel's table of connections is slow to read */
 
 struct go_file {
 	uint32_t module;
@@ -51,7 +53,7 @@ struct seen {
 	int32_t fd;
 	uint32_t look;     /* the last one in which it was there */
 	uint64_t since_ns; /* this wait has lasted since then at least */
-	string_id peer; /* of fd, when that is not -1, as asked at … */
+	string_id peer;    /* of fd, when that is not -1, as asked at … */
 	uint64_t asked_ns;
 	struct use *in;
 	UT_hash_handle hh;
