@@ -338,17 +338,19 @@ def of_threads(read, pid):
 def has_worked(pid, cpu_s, waits=0, seconds=0, most=40):
     """Waits for `seconds`, and then until the threads of a process have had so much more CPU time and
     have waited so often since: how long that takes is the machine's affair. `most` is where a test
-    stops waiting: what is missing then is told by what it asks for."""
+    stops waiting: what is missing then is told by what it asks for. Of several processes: until each has."""
+    pids = pid if isinstance(pid, (list, tuple)) else [pid]
+
     def now():
-        return (of_threads(schedstat, pid),
-                sum(voluntary for voluntary, _ in of_threads(switches, pid).values()))
-    begin, (cpu, waited) = time.monotonic(), now()
+        return [(of_threads(schedstat, p), sum(voluntary for voluntary, _ in of_threads(switches, p).values()))
+                for p in pids]
+    begin, before = time.monotonic(), now()
     while True:
         time.sleep(0.02)
-        cpu_now, waited_now = now()
         passed = time.monotonic() - begin
-        if passed > most or (passed >= seconds and cpu_now - cpu >= cpu_s * 1e9 and
-                             waited_now - waited >= waits):
+        if passed > most or (passed >= seconds and all(
+                cpu - cpu_before >= cpu_s * 1e9 and waited - waited_before >= waits
+                for (cpu, waited), (cpu_before, waited_before) in zip(now(), before))):
             return
 
 
@@ -676,6 +678,15 @@ def text_differences(pid):
                 different += [(m[5].strip(), int(m[2], 16) + i)
                               for i, (x, y) in enumerate(zip(got, want)) if x != y]
     return different
+
+
+def text_is_as_its_files(pid, what="bytes of the target's text left changed"):
+    """No probe is left in the process. Where another test traces all processes that map a file, that one's probes are in
+    this process too, until its run has ended."""
+    deadline = time.monotonic() + READY_SEC
+    while (left := text_differences(pid)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    equal(left, [], what)
 
 
 # --- TAP ----------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ def a_second_run_on_the_same_process_counts_anew():
     equal(first, first_truth[:2], "first run")
     # The target's counts go on from the first run.
     equal(second, [b - a for a, b in zip(first_truth[:2], second_truth[:2])], "second run")
-    equal(text_differences(target.pid), [], "bytes of the target's text changed after two runs")
+    text_is_as_its_files(target.pid, "bytes of the target's text changed after two runs")
 
 
 main()

@@ -104,11 +104,11 @@ def a_compiler_and_its_children_are_walked_as_libdw_walks_them():
 
 @fact
 def redis_under_load_is_walked_as_libdw_walks_it():
-    need("redis-server", "redis-benchmark")
+    need("redis-server", "redis-benchmark", "redis-cli")
     sock = scratch("redis") + ".sock"
     whole(agrees("sh", "-c", f"redis-server --port 0 --unixsocket {sock} --save '' --dir {os.path.dirname(sock)} "
-                 f"> /dev/null & until [ -S {sock} ]; do sleep 0.05; done; "
-                 f"exec redis-benchmark -s {sock} -n 100000000 -t set,get -q -c 20 > /dev/null"), started=2)
+                 f"> /dev/null & until redis-cli -s {sock} ping > /dev/null 2>&1; do sleep 0.2; done; "
+                 f"exec redis-benchmark -s {sock} -n 100000000 -t set,get -q -c 20 > /dev/null"), started=5)
 
 
 @fact

@@ -5,7 +5,10 @@ the stacks that Go exchanges (vDSO, runtime, cgo)."""
 from harness import *
 
 DEEP = 20  # of go_stacks.go
-WORK_SEC = 2.5  # of CPU time
+WORK_SEC = 1.2  # of CPU time: some 1,200 samples
+# Where the stacks of a thread or of a goroutine end, by the beginning of the name.
+ROOTS = ("runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_rt0_", "runtime.mcall", "runtime.morestack", "_start", "clone",
+         "__clone")
 
 
 def build(name, *options, cgo=False):
@@ -22,23 +25,41 @@ def build(name, *options, cgo=False):
     return path
 
 
-def run(path):
-    """A run on it: (stacks as lists of names, leaf last, with their samples; counts by verdict)."""
-    child = Child([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    child.process.stdout.readline()
-    r, _ = record(["-p", child.pid], lambda: has_worked(child.pid, WORK_SEC), "--only", "oncpu", "-F", 499)
-    verdicts = r.summary()["stacks"][0]
-    child.end()
-    stacks = [([name for name in stack.split(";")[1:] if "_[k]" not in name], n)
-              for stack, n in r.folded("oncpu").items()]
-    return stacks, verdicts
+@once
+def together():
+    """A run on programs built in each way: (it, its on-CPU profile, {which: pid})."""
+    programs = {"plain": build("go_stacks"), "stripped": build("go_stacks", "-ldflags=-s -w"),
+                "pie": build("go_stacks", "-buildmode=pie"), "cgo": build("go_calls", cgo=True),
+                "cgo pie": build("go_calls", "-buildmode=pie", cgo=True), "labels": build("go_labels")}
+    children = {which: Child([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for which, path in programs.items()}
+    for child in children.values():
+        child.process.stdout.readline()
+    pids = [child.pid for child in children.values()]
+    r, _ = record(["-p", ",".join(map(str, pids))], lambda: has_worked(pids, WORK_SEC), "--only", "oncpu", "-F", 999)
+    for child in children.values():
+        child.end()
+    return r, r.profile("oncpu"), {which: child.pid for which, child in children.items()}
 
 
-def complete(verdicts, share=0.99):
+def stacks_of(which):
+    """Stacks of one of the programs as lists of names, leaf last, without the kernel's, and their samples; they end
+    where stacks of Go end."""
+    _, profile, pids = together()
+    stacks = [([f.name for f in reversed(s.frames) if f.module != "[kernel]"], s.values[0])
+              for s in profile.samples if s.labels.get("pid") == pids[which]]
+    n = sum(k for _, k in stacks)
+    if n < 100:
+        skip(f"only {n} samples of {which}: the machine is busy")
+    odd = [(k, s[:2]) for s, k in stacks if s and not s[0].startswith(ROOTS)]
+    check(sum(k for k, _ in odd) <= 0.01 * n, f"{which}: of {n} stacks these do not end as stacks of Go do: {odd[:5]}")
+    return stacks
+
+
+@fact
+def stacks_of_go_programs_are_complete():
+    verdicts = together()[0].summary()["stacks"][0]
     total = sum(n for n in verdicts.values() if isinstance(n, int))
-    if total < 100:
-        skip(f"only {total} samples: the machine is busy")
-    check(verdicts["complete"] >= share * total, f"complete: {verdicts}")
+    check(verdicts["complete"] >= 0.99 * total, f"complete: {verdicts}")
 
 
 def is_exact(stack, *leaf):
@@ -56,21 +77,14 @@ def share_exact(stacks, leaf):
     return sum(n for exact, n in of if exact) / total
 
 
-@once
-def plain():
-    return run(build("go_stacks"))
-
-
 @fact
 def every_call_is_on_the_stack():
-    stacks, verdicts = plain()
-    complete(verdicts)
-    equal(share_exact(stacks, "spin"), 1, "share of main.spin's stacks that are exact")
+    equal(share_exact(stacks_of("plain"), "spin"), 1, "share of main.spin's stacks that are exact")
 
 
 @fact
 def time_asked_of_the_vdso_is_on_the_callers_stack():
-    stacks, _ = plain()
+    stacks = stacks_of("plain")
     equal(share_exact(stacks, "clock"), 1, "share of main.clock's stacks that are exact")
     in_vdso = sum(n for s, n in stacks if "main.clock" in s and "clock_gettime" in s[-1])
     check(in_vdso > 0, "no sample in the vDSO itself")
@@ -78,27 +92,23 @@ def time_asked_of_the_vdso_is_on_the_callers_stack():
 
 @fact
 def the_allocator_is_on_its_callers_stack():
-    stacks, _ = plain()
     # The runtime's own functions run on another stack and come back by the frame pointer, which
     # leaves out one runtime function, never one of the program's.
-    equal(share_exact(stacks, "alloc"), 1, "share of main.alloc's stacks that are exact")
+    equal(share_exact(stacks_of("plain"), "alloc"), 1, "share of main.alloc's stacks that are exact")
 
 
 @fact
 def a_stripped_program_has_whole_stacks_too():
-    stacks, verdicts = run(build("go_stacks", "-ldflags=-s -w"))
-    complete(verdicts)
-    equal(share_exact(stacks, "spin"), 1, "share of main.spin's stacks that are exact, by name")
+    equal(share_exact(stacks_of("stripped"), "spin"), 1, "share of main.spin's stacks that are exact, by name")
 
 
 @fact
 def a_position_independent_program_has_whole_stacks_too():
-    complete(run(build("go_stacks", "-buildmode=pie"))[1])
+    equal(share_exact(stacks_of("pie"), "spin"), 1, "share of main.spin's stacks that are exact")
 
 
-def calls(*options):
-    stacks, verdicts = run(build("go_calls", *options, cgo=True))
-    complete(verdicts)
+def calls(which):
+    stacks = stacks_of(which)
     for leaf, caller in (("spin_c", "main.callC"), ("main.spinGo", "main.callBack")):
         of = [(s, n) for s, n in stacks if leaf in s]
         total = sum(n for _, n in of)
@@ -110,39 +120,31 @@ def calls(*options):
 
 @fact
 def go_and_c_are_on_one_stack():
-    calls()
+    calls("cgo")
 
 
 @fact
 def go_and_c_are_on_one_stack_in_a_position_independent_program():
-    calls("-buildmode=pie")
-
-
-@once
-def labelled():
-    child = Child([build("go_labels")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    child.process.stdout.readline()
-    r, _ = record(["-p", child.pid], lambda: has_worked(child.pid, WORK_SEC), "-F", 499)
-    child.end()
-    return r
+    calls("cgo pie")
 
 
 @fact
 def samples_have_the_labels_that_the_program_set():
-    p = labelled().profile("oncpu")
-    total = p.sum("samples/count", "main.spin")
+    _, p, pids = together()
+    pid = pids["labels"]
+    total = p.sum("samples/count", "main.spin", pid=pid)
     if total < 100:
         skip(f"only {total} samples: the machine is busy")
     # Of what it computes in a round.
     for share, labels in ((0.6, {"endpoint": "/search"}), (0.2, {"endpoint": "/cart"}), (0.2, {"user": "anna"})):
-        share_of(p.sum("samples/count", "main.spin", **labels) / total, share, total, f"samples under {labels}")
+        share_of(p.sum("samples/count", "main.spin", pid=pid, **labels) / total, share, total, f"samples under {labels}")
     check(p.sum("samples/count", "main.spin", endpoint="/sleep") == 0, "it computes under the label of its sleep")
 
 
 @fact
 def go_tool_pprof_focuses_on_labels_of_the_program():
     need("go")
-    r = labelled()
+    r = together()[0]
     text = subprocess.run([tool("go"), "tool", "pprof", "-tags", r.path("oncpu.pb.gz")], capture_output=True, text=True,
                           env={**os.environ, "HOME": scratch("home")}, check=False).stdout
     for part in ("endpoint:", "/search", "/cart", "user:", "anna"):

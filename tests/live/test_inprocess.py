@@ -57,12 +57,17 @@ def every_call_byte_and_live_byte_of_one_thread_is_recorded():
     check(is_idle(t.pid), "")
 
 
+@once
+def probed():
+    """The same, seen by probes."""
+    t = Target("alloc_truth", 1, 6000)
+    return record(("-p", t.pid, *EXACT), lambda: t.ask("run"))[0]
+
+
 @fact
 def fates_are_those_that_probes_see():
-    probes = Target("alloc_truth", 1, 6000)
-    seen, _ = record(("-p", probes.pid, *EXACT), lambda: probes.ask("run"))
     run = single()[1]
-    a, b = run.summary()["alloc"], seen.summary()["alloc"]
+    a, b = run.summary()["alloc"], probed().summary()["alloc"]
     for key in ("objects", "bytes", "freed_objects", "freed_bytes", "live_objects", "live_bytes", "failed",
                 "earlier_frees", "temporary", "cross_thread_frees", "sizes", "peak"):
         if isinstance(a[key], dict):
@@ -84,9 +89,7 @@ def stacks_are_those_that_probes_see():
                 names = tuple(names[1:names.index("main") + 1])
                 calls[names] = calls.get(names, 0) + s.values[0]
         return calls
-    probes = Target("alloc_truth", 1, 6000)
-    seen, _ = record(("-p", probes.pid, *EXACT), lambda: probes.ask("run"))
-    got, want = functions(single()[1]), functions(seen)
+    got, want = functions(single()[1]), functions(probed())
     equal(got, want, "calls by stack")
     equal(sum(got.values()), single()[1].summary()["alloc"]["objects"], "calls below main()")
 
@@ -111,11 +114,12 @@ def a_second_run_begins_with_nothing():
 
 @fact
 def deep_and_changing_stacks_of_many_threads_are_whole():
-    t = Child([os.path.join(TARGETS, "alloc_depth"), "30", "4", "7"], stdout=subprocess.PIPE)
+    t = Child([os.path.join(TARGETS, "alloc_depth"), "30", "600", "7"], stdout=subprocess.PIPE)
     t.process.stdout.readline()
-    time.sleep(0.2)
     run = Run("-p", t.pid, *INPROCESS)
     run.ready()
+    has_worked(t.pid, 1.5)
+    t.process.terminate()  # its threads free what they hold
     t.process.wait()
     run.finish()
     run.must()

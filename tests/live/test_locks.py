@@ -1,10 +1,10 @@
 """Which locks threads wait for, who holds them and what the owner does, against programs that know it."""
 
-import glob
 import os
 import signal
 import subprocess
 
+import programs
 from harness import *
 
 HOLD_MS = 40
@@ -154,17 +154,11 @@ def owners_in_a_pid_namespace_go_by_the_number_that_they_have_there():
 # --- the GIL ---
 
 
-def pythons():
-    root = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-    found = {v: g[0] for v in ("3.8", "3.9", "3.10", "3.12", "3.13") if (g := sorted(glob.glob(f"{root}/versions/{v}.*/bin/python{v}")))}
-    return {"3.11": "/usr/bin/python3", **found}
-
-
 @once
 def crunching():
-    """A program of each version of Python that is here, in one run."""
+    """A program of each kind of Python that is here, in one run."""
     script = os.path.join(TOP, "tests", "targets", "py_gil.py")
-    children = {v: Child([path, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for v, path in pythons().items()}
+    children = {v: Child([path, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for path, v in programs.pythons().items()}
     tids = {v: int(c.process.stdout.readline().split()[2]) for v, c in children.items()}
     run = Run("-p", ",".join(str(c.pid) for c in children.values()))
     run.ready()

@@ -1,11 +1,14 @@
 """Frames of Python: each stack that Python sees itself is the one in the profile, function by function, file by
-file, line by line, for waits, samples and allocations; in every CPython that is installed here."""
+file, line by line, for waits, samples and allocations; in CPython of each kind that is installed here (all with
+MEMSCOPE_TEST_PYTHON=every)."""
 
+import functools
 import glob
 import json
 import re
 import threading
 
+import programs
 from harness import *
 from stacks import whole
 
@@ -15,26 +18,18 @@ THREADS = 4        # of the program, at most
 ALLOCATED = 100000  # bytes, by the program; CPython adds a few
 
 
+@functools.cache
 def interpreters():
-    """One of each version: Debian's, and those that pyenv has built."""
-    found = {}
-    for path in ["/usr/bin/python3", *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))]:
-        if not os.path.exists(path):
-            continue
-        version = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.version.split()[0])"],
-                                 capture_output=True, text=True, check=True).stdout.split()
-        if (3, 8) <= tuple(map(int, version[0].split("."))):
-            found[path] = version[1]
+    found = programs.pythons()
+    if not found:
+        skip("no CPython from 3.8 on is installed")
     return found
 
 
 def one_of_each_kind():
     """Of those, one for each way in which runs of frames end: up to 3.10, 3.11, from 3.12 on."""
-    found = interpreters()
-    kinds = {min(max(int(version.split(".")[1]), 10), 12): path for path, version in found.items()}
-    if not kinds:
-        skip("no CPython from 3.8 on is installed")
-    return {path: found[path] for path in kinds.values()}
+    kinds = {min(max(int(version.split(".")[1]), 10), 12): path for path, version in interpreters().items()}
+    return {path: interpreters()[path] for path in kinds.values()}
 
 
 class Python(Child):
@@ -65,15 +60,12 @@ def lang_frames(sample):
 
 def run_under(found, *args):
     """A run on the program under some interpreters at once."""
-    if not found:
-        skip("no CPython from 3.8 on is installed")
     children = [Python(path, version) for path, version in found.items()]
     for child in children:
         check(child.is_ready.wait(READY_SEC), f"{child.version} was not ready in time")
     run = Run("-p", ",".join(str(c.pid) for c in children), *args, "--max-overhead", 1000)
     run.ready()
-    for child in children:
-        has_worked(child.pid, 0.2, 80)
+    has_worked([child.pid for child in children], 0.2, 80)
     run.stop()
     for child in children:
         child.end()
@@ -88,13 +80,9 @@ def everywhere():
 
 @once
 def recorded():
-    """One interpreter of each kind of chain: up to 3.10, 3.11, and from 3.12 on."""
     if os.uname().machine != "x86_64":
         skip("a library can be injected on x86-64 only")
-    kinds = {min(max(version.split(".")[1], "10", key=int), "12", key=int): path
-             for path, version in interpreters().items()}
-    return run_under({path: version for path, version in interpreters().items() if path in kinds.values()},
-                     "--alloc=exact", "--inject", "--only", "alloc")
+    return run_under(one_of_each_kind(), "--alloc=exact", "--inject", "--only", "alloc")
 
 
 GONE = "[Python code that is gone]"
@@ -288,8 +276,7 @@ def stacks_of_python_that_are_walked_later_have_its_frames_of_then():
     run = Run("-p", ",".join(str(c.pid) for c in children), "--only", "oncpu", "-F", 49, "-v")
     run.ready()
     os.kill(run.pid, signal.SIGSTOP)  # it cannot keep up
-    for child in children:
-        has_worked(child.pid, 0.3)
+    has_worked([child.pid for child in children], 0.3)
     os.kill(run.pid, signal.SIGCONT)
     run.stop()
     later = re.search(r"walked in user space: (\d+) sent.* (\d+) for want of room", run.stderr)

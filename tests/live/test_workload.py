@@ -2,6 +2,7 @@
 """--series: growth held against the work that a program does, from a file and from a server."""
 
 import http.server
+import signal
 import subprocess
 import sys
 import threading
@@ -65,16 +66,42 @@ def serve(worker):
     return server, f"http://127.0.0.1:{server.server_port}/metrics"
 
 
-def load(worker, run, path=None, rounds=8):
-    """A second of requests, and two of none, and again; logged in a file when there is one."""
+def load(workers, path, rounds=8):
+    """A second of requests, and two of none, and again; those of the first are logged in a file."""
     for i in range(30 * rounds):
-        if i % 30 < 10:
+        for worker in workers if i % 30 < 10 else ():
             worker.request(30)
         time.sleep(0.06)
-        if path:
-            with open(path, "a", encoding="ascii") as f:
-                f.write(f"{time.time()},requests,{worker.done}\n")
-    run.rows(len(open(run.path("trend.csv"), encoding="ascii").readlines()) + 1)
+        with open(path, "a", encoding="ascii") as f:
+            f.write(f"{time.time()},requests,{workers[0].done}\n")
+
+
+@once
+def both():
+    """A program that grows with its requests, and beside it one that grows by itself: [(run, worker), …]."""
+    workers, path = (Worker(8192, 0), Worker(0, 8192)), scratch("series.csv")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f"timestamp,name,value\n{time.time()},requests,0\n")
+    server, url = serve(workers[1])
+    try:
+        runs = [Run("-p", worker.pid, "--only", "growth", "--interval", 0.2, "--series", series)
+                for worker, series in zip(workers, (path, url + "#requests_total"))]
+        for run in runs:
+            run.ready()
+        load(workers, path)
+        for run in runs:
+            run.rows(rows_of(run) + 1)
+            run.send(signal.SIGINT)
+        for run in runs:
+            run.must()
+    finally:
+        server.shutdown()
+    return list(zip(runs, workers))
+
+
+def rows_of(run):
+    with open(run.path("trend.csv"), encoding="ascii") as f:
+        return f.read().count("\n")
 
 
 def fits(run):
@@ -84,14 +111,7 @@ def fits(run):
 @fact
 @alone("growth by the clock, of a program that a busy machine holds up")
 def growth_with_requests_is_told_from_a_file_that_grows():
-    worker, path = Worker(8192, 0), scratch("series.csv")
-    with open(path, "w", encoding="ascii") as f:
-        f.write(f"timestamp,name,value\n{time.time()},requests,0\n")
-    run = Run("-p", worker.pid, "--only", "growth", "--interval", 0.2, "--series", path)
-    run.ready()
-    load(worker, run, path)
-    run.stop()
-    run.must()
+    run, _ = both()[0]
     got = fits(run)["requests"]
     # What python itself takes meanwhile is little beside 8 KiB a request, in pages that it maps for each.
     if run.starved_ns() < 1e9:  # where nobody looked for so long, the two may be inseparable
@@ -109,16 +129,7 @@ def growth_with_requests_is_told_from_a_file_that_grows():
 @fact
 @alone("growth by the clock, of a program that a busy machine holds up")
 def growth_by_itself_is_told_from_a_page_of_prometheus():
-    worker = Worker(0, 8192)
-    server, url = serve(worker)
-    try:
-        run = Run("-p", worker.pid, "--only", "growth", "--interval", 0.2, "--series", url + "#requests_total")
-        run.ready()
-        load(worker, run)
-        run.stop()
-        run.must()
-    finally:
-        server.shutdown()
+    run, worker = both()[1]
     got = fits(run)
     check("up" not in got, "a series that was not asked for")
     row = got["requests_total"]
