@@ -1,5 +1,6 @@
 #include "symbolize/kallsyms.h"
 
+#include "base/boot_file.h"
 #include "base/strbuf.h"
 
 #include <errno.h>
@@ -7,25 +8,37 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define KEPT_FILE "kernel-symbols"
+
 enum { BUF_BYTES = 64 << 10 };
 
 /* `name` is an offset into the names; 0: not a function, it only ends the one before. */
 struct row {
 	uint64_t addr;
 	uint32_t name;
-	bool local;
+	uint32_t local;
+};
+
+/* What is kept: the numbers of rows and of bytes of names, the rows, the names. */
+struct kept {
+	uint64_t n_rows, n_names;
+	struct row rows[];
 };
 
 struct kallsyms {
 	struct row *rows;
 	uint32_t n, cap;
 	struct strbuf names;
+	const char *text; /* of all names */
 	bool some_addr;
+	uint64_t stext, etext; /* 0: not found */
+	struct boot_file file; /* where the rows are, if they were kept */
+	bool borrowed;         /* the rows */
 };
 
 static const char *row_name(const struct kallsyms *k, const struct row *row)
 {
-	return k->names.s + row->name;
+	return k->text + row->name;
 }
 
 static bool is_text(char type)
@@ -78,6 +91,10 @@ static int add_line(struct kallsyms *k, const char *line, size_t len)
 	if (end == name)
 		return 0;
 	k->some_addr |= addr != 0;
+	if (end - name == 6 && memcmp(name, "_stext", 6) == 0)
+		k->stext = addr;
+	if (end - name == 6 && memcmp(name, "_etext", 6) == 0)
+		k->etext = addr;
 	return add_row(k, addr, at[1], name, (size_t)(end - name));
 }
 
@@ -171,6 +188,7 @@ int kallsyms_load(const char *path, struct kallsyms **ret_syms)
 		return -ENOENT;
 	if (!k->some_addr)
 		return -EPERM;
+	k->text = k->names.s;
 	qsort_r(k->rows, k->n, sizeof(*k->rows), compare_rows, k);
 	compact(k);
 	*ret_syms = TAKE_PTR(k);
@@ -181,9 +199,99 @@ void kallsyms_free(struct kallsyms *k)
 {
 	if (!k)
 		return;
-	free(k->rows);
+	if (!k->borrowed)
+		free(k->rows);
 	strbuf_free(&k->names);
+	boot_file_close(&k->file);
 	free(k);
+}
+
+/* --- what is kept --- */
+
+bool kallsyms_covers(const struct kallsyms *k, uint64_t addr)
+{
+	return k->stext < k->etext && addr >= k->stext && addr < k->etext;
+}
+
+int kallsyms_keep(const struct kallsyms *k)
+{
+	_cleanup_(freep) struct kept *kept = NULL;
+	uint32_t first = 0, end;
+	uint64_t names = 1;
+	char *text;
+
+	while (first < k->n && k->rows[first].addr < k->stext)
+		first++;
+	/* With the row of _etext, where the last function ends. */
+	for (end = first; end < k->n && k->rows[end].addr <= k->etext; end++)
+		names += strlen(row_name(k, &k->rows[end])) + 1;
+	if (k->stext >= k->etext || end - first < 2)
+		return -ENOENT;
+	kept = calloc(1, sizeof(*kept) + (end - first) * sizeof(*kept->rows) + names);
+	if (!kept)
+		return -ENOMEM;
+	kept->n_rows = end - first;
+	kept->n_names = names;
+	text = (char *)(kept->rows + kept->n_rows);
+	names = 1;
+	for (uint32_t i = first; i < end; i++) {
+		const char *name = row_name(k, &k->rows[i]);
+		struct row *row = &kept->rows[i - first];
+
+		*row = k->rows[i];
+		row->name = *name ? (uint32_t)names : 0;
+		strcpy(text + names, name);
+		names += strlen(name) + 1;
+	}
+	return boot_file_write(KEPT_FILE, kept,
+			       sizeof(*kept) + kept->n_rows * sizeof(*kept->rows) + kept->n_names);
+}
+
+int kallsyms_parse(const void *data, size_t len, struct kallsyms **ret_syms)
+{
+	_cleanup_(kallsyms_freep) struct kallsyms *k = NULL;
+	const struct kept *kept = data;
+
+	if (len < sizeof(*kept) || kept->n_rows < 2 || kept->n_rows > UINT32_MAX / 2 ||
+	    kept->n_names < 1 || kept->n_names > len ||
+	    len != sizeof(*kept) + kept->n_rows * sizeof(*kept->rows) + kept->n_names)
+		return -EBADMSG;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	k->borrowed = true;
+	k->rows = (struct row *)(uintptr_t)kept->rows;
+	k->n = (uint32_t)kept->n_rows;
+	k->text = (const char *)(kept->rows + kept->n_rows);
+	k->stext = kept->rows[0].addr;
+	k->etext = kept->rows[k->n - 1].addr;
+	/* Every name ends within them. */
+	if (k->text[0] || k->text[kept->n_names - 1])
+		return -EBADMSG;
+	for (uint32_t i = 0; i < k->n; i++)
+		if (k->rows[i].name >= kept->n_names ||
+		    (i && k->rows[i].addr <= k->rows[i - 1].addr))
+			return -EBADMSG;
+	*ret_syms = TAKE_PTR(k);
+	return 0;
+}
+
+int kallsyms_kept(struct kallsyms **ret_syms)
+{
+	struct boot_file file;
+	struct kallsyms *k;
+	int r = boot_file_open(KEPT_FILE, &file);
+
+	if (r < 0)
+		return r;
+	r = kallsyms_parse(file.data, file.len, &k);
+	if (r < 0) {
+		boot_file_close(&file);
+		return -ENOENT;
+	}
+	k->file = file;
+	*ret_syms = k;
+	return 0;
 }
 
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr)

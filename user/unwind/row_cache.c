@@ -1,4 +1,5 @@
 #include "unwind/row_cache.h"
+#include "base/cache_dir.h"
 #include "base/version.h"
 #include "unwind/row_format.h"
 
@@ -17,11 +18,9 @@
 
 #define SEED_FILE    "seed"
 #define ENTRY_SUFFIX ".rows"
-#define TEMP_PREFIX  ".new-"
 
 enum {
 	NAME_BYTES = 2 * ELF_BUILD_ID_MAX + sizeof(ENTRY_SUFFIX),
-	DIR_BYTES = 4096,
 	STALE_TEMP_S = 3600,
 	DIGEST_BYTES_MAX = 1 << 30,
 };
@@ -34,83 +33,9 @@ struct row_cache {
 		   1];        /* our own build ID: another build makes other tables */
 	pthread_mutex_t lock; /* of what follows */
 	uint64_t bytes;       /* of all entries, as far as we know */
-	uint32_t n_temp;
 };
 
-/* --- the directory --- */
-
-/* The last part must be ours alone; what is above it is the administrator's business. */
-static int open_dir(const char *path, struct err *e)
-{
-	_cleanup_(closep) int fd = -1;
-	struct stat st;
-
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	if (fstat(fd, &st) < 0)
-		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	if (st.st_uid != geteuid() || (st.st_mode & 077))
-		return err_set(e, -EPERM,
-			       "%s: unwind tables are kept only in a directory of our own with "
-			       "mode 0700",
-			       path);
-	return TAKE_FD(fd);
-}
-
-static int make_dirs(char *path, struct err *e)
-{
-	for (char *p = path + 1;; p++) {
-		char c = *p;
-
-		if (c != '/' && c != '\0')
-			continue;
-		*p = '\0';
-		/* 0755 above: /var/cache/memscope is for others to see, what is in it is not. */
-		if (mkdir(path, c ? 0755 : 0700) < 0 && errno != EEXIST)
-			return err_set(e, -errno, "%s: %s", path, strerror(errno));
-		*p = c;
-		if (!c)
-			return 0;
-	}
-}
-
-static int usual_dir(char path[DIR_BYTES], struct err *e)
-{
-	const char *env = getenv(ROW_CACHE_ENV), *home = getenv("HOME");
-	const char *xdg = getenv("XDG_CACHE_HOME");
-	int n;
-
-	if (env)
-		n = snprintf(path, DIR_BYTES, "%s", env);
-	else if (geteuid() == 0)
-		n = snprintf(path, DIR_BYTES, "/var/cache/memscope/rows");
-	else if (xdg && xdg[0] == '/')
-		n = snprintf(path, DIR_BYTES, "%s/memscope/rows", xdg);
-	else
-		n = snprintf(path, DIR_BYTES, "%s/.cache/memscope/rows", home ? home : "");
-	if (n >= DIR_BYTES || path[0] != '/')
-		return err_set(e, -ENOENT, "no directory for unwind tables");
-	return 0;
-}
-
-/* --- files in it --- */
-
-/* -ENOENT: not there, or not a regular file of ours that nobody else can write. */
-static int open_ours(const struct row_cache *c, const char *name, struct stat *ret_st)
-{
-	_cleanup_(closep) int fd = -1;
-	struct stat st;
-
-	/* O_NONBLOCK: a FIFO would wait for its writer. */
-	fd = openat(c->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -ENOENT;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) || st.st_size < 0)
-		return -ENOENT;
-	*ret_st = st;
-	return TAKE_FD(fd);
-}
+/* --- files in the directory --- */
 
 static int read_all(int fd, void *buf, size_t len)
 {
@@ -126,64 +51,23 @@ static int read_all(int fd, void *buf, size_t len)
 	return 0;
 }
 
-static int write_all(int fd, const void *buf, size_t len)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = write(fd, (const char *)buf + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-/* Under another name first: readers see all of it or nothing. */
-static int write_file(struct row_cache *c, const char *name, const void *data, size_t len,
-		      bool keep_existing)
-{
-	char temp[64];
-	int fd, r;
-
-	pthread_mutex_lock(&c->lock);
-	snprintf(temp, sizeof(temp), TEMP_PREFIX "%d-%" PRIu32, (int)getpid(), c->n_temp++);
-	pthread_mutex_unlock(&c->lock);
-	unlinkat(c->dir, temp, 0);
-	fd = openat(c->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	r = write_all(fd, data, len);
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	if (r == 0 && keep_existing && linkat(c->dir, temp, c->dir, name, 0) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0 && !keep_existing && renameat(c->dir, temp, c->dir, name) < 0)
-		r = -errno;
-	if (r < 0 || keep_existing)
-		unlinkat(c->dir, temp, 0);
-	return r;
-}
-
 /* The first run makes the seed. */
 static int read_seed(struct row_cache *c)
 {
 	for (int try = 0; try < 2; try++) {
 		_cleanup_(closep) int fd = -1;
-		struct stat st;
-		uint64_t fresh;
+		uint64_t fresh, bytes;
 		int r;
 
-		fd = open_ours(c, SEED_FILE, &st);
-		if (fd >= 0 && st.st_size == sizeof(c->seed) &&
+		fd = cache_dir_file(c->dir, SEED_FILE, &bytes);
+		if (fd >= 0 && bytes == sizeof(c->seed) &&
 		    read_all(fd, &c->seed, sizeof(c->seed)) == 0)
 			return 0;
 		if (fd >= 0)
 			unlinkat(c->dir, SEED_FILE, 0);
 		if (getrandom(&fresh, sizeof(fresh), 0) != sizeof(fresh))
 			return -EIO;
-		r = write_file(c, SEED_FILE, &fresh, sizeof(fresh), true);
+		r = cache_dir_write(c->dir, SEED_FILE, &fresh, sizeof(fresh), true);
 		if (r < 0)
 			return r;
 	}
@@ -262,7 +146,7 @@ static int list_entries(struct row_cache *c, struct entry **ret_list, uint32_t *
 			continue;
 		if (is_entry(d->d_name))
 			r = add_entry(&list, &n, &cap, d->d_name, &st);
-		else if (!strncmp(d->d_name, TEMP_PREFIX, sizeof(TEMP_PREFIX) - 1) &&
+		else if (!strncmp(d->d_name, CACHE_DIR_TEMP, sizeof(CACHE_DIR_TEMP) - 1) &&
 			 st.st_mtim.tv_sec < time(NULL) - STALE_TEMP_S)
 			unlinkat(c->dir, d->d_name, 0);
 	}
@@ -296,29 +180,19 @@ static void trim(struct row_cache *c)
 
 int row_cache_open(const char *dir, uint64_t bytes_max, struct row_cache **ret_cache, struct err *e)
 {
-	_cleanup_(row_cache_closep) struct row_cache *c = NULL;
-	char path[DIR_BYTES];
-	int r = 0;
+	_cleanup_(row_cache_closep) struct row_cache *c = calloc(1, sizeof(*c));
+	int r;
 
-	if (dir && strlen(dir) < sizeof(path))
-		strcpy(path, dir);
-	else
-		r = usual_dir(path, e);
-	if (r == 0)
-		r = make_dirs(path, e);
-	if (r < 0)
-		return r;
-	c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(e, -ENOMEM, "out of memory for the cache of unwind tables");
 	pthread_mutex_init(&c->lock, NULL);
 	c->bytes_max = bytes_max;
-	c->dir = open_dir(path, e);
+	c->dir = cache_dir_open(dir, e);
 	if (c->dir < 0)
 		return c->dir;
 	r = read_seed(c);
 	if (r < 0)
-		return err_set(e, r, "%s: %s", path, strerror(-r));
+		return err_set(e, r, "the seed of the cache of unwind tables: %s", strerror(-r));
 	read_maker(c);
 	trim(c);
 	*ret_cache = TAKE_PTR(c);
@@ -456,16 +330,16 @@ int row_cache_load(struct row_cache *c, struct elf_file *elf, struct unwind_tabl
 	_cleanup_(closep) int fd = -1;
 	char name[NAME_BYTES];
 	struct row_digest d;
-	struct stat st;
+	uint64_t bytes;
 
 	if (entry_name(elf, name) < 0)
 		return -ENOENT;
-	fd = open_ours(c, name, &st);
-	if (fd < 0 || st.st_size > ROW_FORMAT_BYTES_MAX || digest(c, elf, &d) < 0)
+	fd = cache_dir_file(c->dir, name, &bytes);
+	if (fd < 0 || bytes > ROW_FORMAT_BYTES_MAX || digest(c, elf, &d) < 0)
 		return -ENOENT;
-	data = malloc((size_t)st.st_size + 1);
-	if (!data || read_all(fd, data, (size_t)st.st_size) < 0 ||
-	    row_format_read(data, (size_t)st.st_size, &d, ret_table) < 0)
+	data = malloc((size_t)bytes + 1);
+	if (!data || read_all(fd, data, (size_t)bytes) < 0 ||
+	    row_format_read(data, (size_t)bytes, &d, ret_table) < 0)
 		return -ENOENT;
 	/* When it was last used, for trim(). */
 	futimens(fd, NULL);
@@ -491,7 +365,7 @@ int row_cache_store(struct row_cache *c, struct elf_file *elf, const struct unwi
 	if (r == 0 && len > c->bytes_max / 2)
 		r = -EFBIG;
 	if (r == 0)
-		r = write_file(c, name, data, len, false);
+		r = cache_dir_write(c->dir, name, data, len, false);
 	if (r < 0)
 		return err_set(e, r, "%s: its unwind table cannot be cached: %s",
 			       elf_file_name(elf), strerror(-r));

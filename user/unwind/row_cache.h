@@ -10,7 +10,7 @@
  *   header:  magic, version, digest, numbers of what follows, checksum
  *   then:    directory, rows, rules, as in struct unwind_table
  *
- * An entry is used when it is a regular file of ours that nobody else can write, of this version, of
+ * An entry is used when it is a file as base/cache_dir.h asks for, of this version, of
  * the length it says, with the right checksum and digest, and every number in it is within its
  * bounds: whatever is wrong with it, it is not there. It appears whole, under its name, or not at
  * all. Entries that were not used for longest go when there is more than a limit.
@@ -20,9 +20,6 @@
 
 #include "unwind/rows.h"
 
-/* Another directory, for tests; it is made, with mode 0700. Empty: no cache. */
-#define ROW_CACHE_ENV "MEMSCOPE_CACHE_DIR"
-
 enum {
 	ROW_CACHE_VERSION = 7,  /* of the layout, and of how tables are made: more of either, one more */
 	ROW_CACHE_BYTES_MAX = 256 << 20,
@@ -30,11 +27,7 @@ enum {
 
 struct row_cache;
 
-/*
- * `dir` NULL: the usual one, for root below /var/cache, else below XDG_CACHE_HOME or ~/.cache. Makes
- * what is missing of it. -EACCES, -EROFS and others: there will be no cache, which is no reason to
- * stop; -EPERM: it belongs to somebody else, or others may write it.
- */
+/* `dir` as cache_dir_open() has it. */
 int row_cache_open(const char *dir, uint64_t bytes_max, struct row_cache **ret_cache, struct err *e);
 void row_cache_close(struct row_cache *cache);
 DEFINE_CLEANUP(struct row_cache *, row_cache_closep, row_cache_close)

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/boot_file.h"
+#include "base/cache_dir.h"
 #include "symbolize/kallsyms.h"
 
 static int load(const char *text, size_t len, struct kallsyms **ret_syms)
@@ -110,6 +112,105 @@ static void odd_lines_are_skipped_and_a_last_one_needs_no_newline(void **state)
 	assert_at(k, 0xffffffff81000101, "last");
 }
 
+/* --- what is kept --- */
+
+static char dir[64];
+
+static int begin(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/memscope-symbols-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	return setenv(CACHE_DIR_ENV, dir, 1);
+}
+
+static int end(void **state)
+{
+	char command[128];
+
+	(void)state;
+	unsetenv(CACHE_DIR_ENV);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static const char kernel[] = "0000000000000000 A fixed_percpu_data\n"
+			     "ffffffff81000000 T _stext\n"
+			     "ffffffff81000000 T _text\n"
+			     "ffffffff81000200 T __x64_sys_read\n"
+			     "ffffffff81000200 W sys_read\n"
+			     "ffffffff81000300 r some_table\n"
+			     "ffffffff81000400 T last\n"
+			     "ffffffff81000500 T _etext\n"
+			     "ffffffff81000600 T beyond\n"
+			     "ffffffffc0201000 t mod_fn\t[some_module]\n";
+
+static void the_kernels_own_functions_are_kept_and_found_as_before(void **state)
+{
+	_cleanup_(kallsyms_freep) struct kallsyms *all = NULL, *kept = NULL;
+
+	(void)state;
+	assert_int_equal(kallsyms_kept(&kept), -ENOENT);
+	assert_int_equal(load(kernel, sizeof(kernel) - 1, &all), 0);
+	assert_int_equal(kallsyms_keep(all), 0);
+	assert_int_equal(kallsyms_kept(&kept), 0);
+	for (uint64_t addr = 0xffffffff81000000; addr < 0xffffffff81000500; addr += 0x20) {
+		assert_true(kallsyms_covers(kept, addr));
+		assert_at(kept, addr, kallsyms_find(all, addr));
+	}
+	assert_at(kept, 0xffffffff81000210, "sys_read");
+	assert_at(kept, 0xffffffff81000310, NULL);
+	assert_false(kallsyms_covers(kept, 0xffffffff80ffffff));
+	assert_false(kallsyms_covers(kept, 0xffffffff81000500));
+	assert_false(kallsyms_covers(kept, 0xffffffffc0201010));
+}
+
+static void a_kernel_without_the_ends_of_its_text_is_not_kept(void **state)
+{
+	_cleanup_(kallsyms_freep) struct kallsyms *all = NULL, *kept = NULL;
+
+	(void)state;
+	assert_int_equal(load(text, sizeof(text) - 1, &all), 0);
+	assert_int_equal(kallsyms_keep(all), -ENOENT);
+	assert_int_equal(kallsyms_kept(&kept), -ENOENT);
+}
+
+/* A file of which one number at a time is another: it is refused, or every answer is a name in it. */
+static void a_damaged_file_is_refused_or_harmless(void **state)
+{
+	_cleanup_(kallsyms_freep) struct kallsyms *all = NULL;
+	struct boot_file file;
+	struct kallsyms *k;
+	uint32_t refused = 0;
+
+	(void)state;
+	assert_int_equal(load(kernel, sizeof(kernel) - 1, &all), 0);
+	assert_int_equal(kallsyms_keep(all), 0);
+	assert_int_equal(boot_file_open("kernel-symbols", &file), 0);
+	assert_int_equal(kallsyms_parse(file.data, file.len - 1, &k), -EBADMSG);
+	assert_int_equal(kallsyms_parse(file.data, 8, &k), -EBADMSG);
+	for (size_t i = 0; i < file.len; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			/* Of its own size, so that what reads behind it is found. */
+			_cleanup_(freep) uint8_t *bytes = malloc(file.len);
+
+			memcpy(bytes, file.data, file.len);
+			bytes[i] ^= (uint8_t)(1 << bit);
+			if (kallsyms_parse(bytes, file.len, &k) < 0) {
+				refused++;
+				continue;
+			}
+			for (uint64_t addr = 0xffffffff81000000; addr < 0xffffffff81000500; addr += 0x80) {
+				const char *name = kallsyms_find(k, addr);
+
+				assert_true(!name || strlen(name) < file.len);
+			}
+			kallsyms_free(k);
+		}
+	assert_true(refused > 16 * 8);
+	boot_file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +219,11 @@ int main(void)
 		cmocka_unit_test(no_function_reaches_across_a_gap),
 		cmocka_unit_test(hidden_addresses_are_told_apart),
 		cmocka_unit_test(odd_lines_are_skipped_and_a_last_one_needs_no_newline),
+		cmocka_unit_test_setup_teardown(
+			the_kernels_own_functions_are_kept_and_found_as_before, begin, end),
+		cmocka_unit_test_setup_teardown(a_kernel_without_the_ends_of_its_text_is_not_kept,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_damaged_file_is_refused_or_harmless, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,8 @@ struct kernel_function {
 
 /*
  * Looks for the `n` functions in `names`, which must outlive it, in a thread: /proc/kallsyms takes the kernel
- * as long to write as some programs take to load. NULL: out of memory.
+ * as long to write as some programs take to load. What was found is kept for later runs (base/boot_file.h). NULL: out of
+ * memory.
  */
 struct kernel_functions;
 struct kernel_functions *kernel_functions_begin(const char *const *names, uint32_t n);

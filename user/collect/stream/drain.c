@@ -1,4 +1,5 @@
 #include "collect/stream/drain.h"
+#include "collect/overhead/counter.h"
 #include "collect/session/session_wire.h"
 #include "collect/wire.h"
 
@@ -690,30 +691,18 @@ int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx)
 			sizeof(struct ms_memory), false, on_memory);
 }
 
-static uint64_t percpu_sum(const struct drain *d, enum session_map map, uint32_t key)
-{
-	uint64_t *slots = d->values, sum = 0;
-
-	if (bpf_map_lookup_elem(session_map_fd(d->session, map), &key, slots) < 0)
-		return 0;
-	for (int i = 0; i < d->n_cpus; i++)
-		sum += slots[i];
-	return sum;
-}
-
 void drain_stats(const struct drain *d, uint64_t *ret_stats)
 {
 	bool over = !session_gate_is_open(d->session);
 
-	for (uint32_t i = 0; i < N_STATS; i++)
-		ret_stats[i] = percpu_sum(d, SESSION_STATS, i) + (over ? d->rest[i] : 0);
+	counters_read(d->session, SESSION_STATS, N_STATS, ret_stats);
+	for (uint32_t i = 0; over && i < N_STATS; i++)
+		ret_stats[i] += d->rest[i];
 }
 
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS])
 {
-	for (uint32_t s = 0; s < MS_N_SOURCES; s++)
-		for (uint32_t v = 0; v < MS_N_VERDICTS; v++)
-			ret_verdicts[s][v] = percpu_sum(d, SESSION_VERDICTS, s * MS_N_VERDICTS + v);
+	counters_read(d->session, SESSION_VERDICTS, MS_N_SOURCES * MS_N_VERDICTS, ret_verdicts[0]);
 }
 
 uint32_t drain_last_totals(const struct drain *d)
