@@ -1,8 +1,8 @@
 /*
  * What is kept of the kernel's symbols: it is refused, or every answer is a name within it.
  */
-#include "base/cleanup.h"
 #include "symbolize/kallsyms.h"
+#include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -304,7 +304,8 @@ const char *kallsyms_find(const struct kallsyms *k, uint64_t addr)
 		else
 			hi = mid;
 	}
-	if (lo == 0 || !k->rows[lo - 1].name || (k->borrowed && k->rows[lo - 1].name >= k->n_names) ||
+	if (lo == 0 || !k->rows[lo - 1].name ||
+	    (k->borrowed && k->rows[lo - 1].name >= k->n_names) ||
 	    addr - k->rows[lo - 1].addr >= KALLSYMS_FUNCTION_MAX)
 		return NULL;
 	return row_name(k, &k->rows[lo - 1]);

@@ -11,7 +11,8 @@
 
 struct kernel {
 	struct kallsyms *kept; /* the kernel's own functions; NULL: not known … */
-	struct kallsyms *all;  /* … and with those of modules and BPF programs: read when one is asked for */
+	struct kallsyms
+		*all; /* … and with those of modules and BPF programs: read when one is asked for */
 	bool tried;
 };
 

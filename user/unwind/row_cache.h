@@ -21,14 +21,16 @@
 #include "unwind/rows.h"
 
 enum {
-	ROW_CACHE_VERSION = 7,  /* of the layout, and of how tables are made: more of either, one more */
+	ROW_CACHE_VERSION =
+		7, /* of the layout, and of how tables are made: more of either, one more */
 	ROW_CACHE_BYTES_MAX = 256 << 20,
 };
 
 struct row_cache;
 
 /* `dir` as cache_dir_open() has it. */
-int row_cache_open(const char *dir, uint64_t bytes_max, struct row_cache **ret_cache, struct err *e);
+int row_cache_open(const char *dir, uint64_t bytes_max, struct row_cache **ret_cache,
+		   struct err *e);
 void row_cache_close(struct row_cache *cache);
 DEFINE_CLEANUP(struct row_cache *, row_cache_closep, row_cache_close)
 

@@ -49,8 +49,8 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 }
 
 /* A kernel's answer: all, in any order. */
-int bpf_map_lookup_batch(int fd, void *in_batch, void *out_batch, void *keys, void *values, uint32_t *count,
-			 const struct bpf_map_batch_opts *opts)
+int bpf_map_lookup_batch(int fd, void *in_batch, void *out_batch, void *keys, void *values,
+			 uint32_t *count, const struct bpf_map_batch_opts *opts)
 {
 	(void)opts;
 	(void)out_batch;
@@ -65,7 +65,8 @@ int bpf_map_lookup_batch(int fd, void *in_batch, void *out_batch, void *keys, vo
 	for (uint32_t i = 0; i < *count; i++) {
 		((uint32_t *)keys)[i] = *count - 1 - i;
 		for (int cpu = 0; cpu < cpus; cpu++)
-			((uint64_t *)values)[(int)i * cpus + cpu] = 10 * (*count - 1 - i) + (uint64_t)cpu;
+			((uint64_t *)values)[(int)i * cpus + cpu] =
+				10 * (*count - 1 - i) + (uint64_t)cpu;
 	}
 	errno = batch_errno;
 	return -batch_errno;
@@ -100,7 +101,8 @@ static void all_counters_are_read_at_once(void **state)
 
 	(void)state;
 	cpus = 2;
-	for (batch_errno = 0; batch_errno <= ENOENT; batch_errno += ENOENT) { /* the end of the map is no error */
+	for (batch_errno = 0; batch_errno <= ENOENT;
+	     batch_errno += ENOENT) { /* the end of the map is no error */
 		batches = 0;
 		memset(sums, 0xff, sizeof(sums));
 		counters_read(NULL, SESSION_VERDICTS, 4, sums);

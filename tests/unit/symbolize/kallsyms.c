@@ -200,7 +200,8 @@ static void a_damaged_file_is_refused_or_harmless(void **state)
 				refused++;
 				continue;
 			}
-			for (uint64_t addr = 0xffffffff81000000; addr < 0xffffffff81000500; addr += 0x80) {
+			for (uint64_t addr = 0xffffffff81000000; addr < 0xffffffff81000500;
+			     addr += 0x80) {
 				const char *name = kallsyms_find(k, addr);
 
 				assert_true(!name || strlen(name) < file.len);

@@ -19,6 +19,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 /* libbpf's own words: kept for the sentence of a failed load, never printed by themselves. */
 static char last_words[1024];
 static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER; /* programs are loaded by threads */
@@ -134,31 +137,54 @@ static int attach_either(struct session *s, struct bpf_program *btf_prog,
 	return 0;
 }
 
-struct memscope_bpf *session_skeleton_open(void)
+struct memscope_bpf *session_skeleton_open(const struct session *s)
 {
-	return memscope_bpf__open();
+	LIBBPF_OPTS(bpf_object_open_opts, opts);
+
+	if (*s->types.path)
+		opts.btf_custom_path = s->types.path;
+	return memscope_bpf__open_opts(&opts);
 }
 
-int session_open(const struct session_opts *opts, struct session **ret_session, struct err *e)
+/* The kernel's types, as far as programs need them; `*ret_all`: all, if it took these to find that out. */
+static void find_types(struct session *s, struct btf **ret_all)
 {
-	_cleanup_(session_freep) struct session *s = calloc(1, sizeof(*s));
-	struct btf *btf;
-	int r, fd;
+	struct memscope_bpf *k;
+	uint64_t of;
+	size_t size;
+	const void *programs = memscope_bpf__elf_bytes(&size);
 
-	if (!s)
-		return err_set(e, -ENOMEM, "out of memory");
-	s->opts = *opts;
-	libbpf_set_print(keep_words);
-	btf = btf__load_vmlinux_btf();
+	of = XXH3_64bits(programs, size);
+	if (kernel_subset_kept(of, &s->types) == 0)
+		return;
+	*ret_all = btf__load_vmlinux_btf();
+	k = *ret_all ? memscope_bpf__open() : NULL;
+	if (k)
+		kernel_subset_make(of, *ret_all, bpf_object__btf(k->obj), &s->types);
+	memscope_bpf__destroy(k);
+}
+
+/* `subset`: by those types alone that the programs refer to. */
+static int open_and_load(struct session *s, bool subset, struct err *e)
+{
+	struct btf *all = NULL;
+	const struct btf *btf;
+	int r;
+
+	if (subset)
+		find_types(s, &all);
+	else
+		all = btf__load_vmlinux_btf();
+	btf = s->types.btf ? s->types.btf : all;
 	if (!btf)
 		return err_set(
 			e, -EOPNOTSUPP,
 			"this kernel has no type information (BTF): /sys/kernel/btf/vmlinux is missing; "
 			"use a kernel built with CONFIG_DEBUG_INFO_BTF");
-	s->skel = session_skeleton_open();
+	s->skel = session_skeleton_open(s);
 	if (!s->skel) {
 		r = -errno;
-		btf__free(btf);
+		btf__free(all);
 		return err_set(e, r, "cannot open the BPF programs: %s", strerror(-r));
 	}
 	session_choose_programs(s, btf);
@@ -167,9 +193,30 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 	/* Programs of uprobes may allocate map entries as needed since bpf_mem_alloc (6.1). */
 	if (btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) < 0)
 		bpf_map__set_map_flags(s->skel->maps.blocks, 0);
-	btf__free(btf);
+	btf__free(all);
+	return session_load(s);
+}
 
-	r = session_load(s);
+int session_open(const struct session_opts *opts, struct session **ret_session, struct err *e)
+{
+	_cleanup_(session_freep) struct session *s = calloc(1, sizeof(*s));
+	int r, fd;
+
+	if (!s)
+		return err_set(e, -ENOMEM, "out of memory");
+	s->opts = *opts;
+	libbpf_set_print(keep_words);
+	r = open_and_load(s, true, e);
+	if (r < 0 && r != -EPERM && *s->types.path) {
+		/* Perhaps a type is missing from the subset on this kernel. */
+		session_unload(s);
+		kernel_subset_close(&s->types);
+		memset(s, 0, sizeof(*s));
+		s->opts = *opts;
+		r = open_and_load(s, false, e);
+	}
+	if (r < 0 && !s->skel)
+		return r;
 	if (r < 0) {
 		last_words[strcspn(last_words, "\n")] = '\0';
 		if (r == -EPERM)
@@ -212,6 +259,7 @@ void session_free(struct session *s)
 		return;
 	session_detach(s);
 	session_unload(s);
+	kernel_subset_close(&s->types);
 	free(s);
 }
 

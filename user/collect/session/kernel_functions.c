@@ -30,8 +30,8 @@ static bool find_kept(const char *const *names, struct kernel_function *ret, uin
 		if (newline)
 			*newline = '\0';
 		found = newline && strncmp(line, names[i], len) == 0 &&
-			sscanf(line + len, " %" SCNx64 " %" SCNx64 "%n", &ret[i].addr,
-			       &ret[i].size, &used) == 2 &&
+			sscanf(line + len, " %" SCNx64 " %" SCNx64 "%n", &ret[i].addr, &ret[i].size,
+			       &used) == 2 &&
 			line + len + used == newline;
 		at = newline ? newline + 1 : end;
 	}

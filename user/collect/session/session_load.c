@@ -88,6 +88,7 @@ uint32_t session_load_parts(const uint32_t *costs, uint32_t n, uint32_t most, ui
 
 struct part {
 	pthread_t thread;
+	const struct session *session;
 	const struct memscope_bpf *first; /* whose maps there are */
 	struct memscope_bpf *k;
 	const uint32_t *part_of; /* each program's */
@@ -123,7 +124,7 @@ static void *load_part(void *arg)
 {
 	struct part *p = arg;
 
-	p->k = session_skeleton_open();
+	p->k = session_skeleton_open(p->session);
 	if (!p->k) {
 		p->result = -errno;
 		return NULL;
@@ -144,6 +145,22 @@ static void adopt(struct session *s, struct part *p, uint32_t slot)
 	s->parts[slot] = p->k;
 }
 
+/* For an object with programs of this kind libbpf reads all of the kernel's types: they are put together. */
+static void gather_tracing(const struct session *s, const uint32_t *costs, uint32_t *part_of)
+{
+	uint32_t most = 0, together = 0;
+
+	for (uint32_t i = 0; i < n_programs(s->skel); i++)
+		if (costs[i] > most &&
+		    bpf_program__type(*program(s->skel, i)) == BPF_PROG_TYPE_TRACING) {
+			most = costs[i];
+			together = part_of[i];
+		}
+	for (uint32_t i = 0; most && i < n_programs(s->skel); i++)
+		if (bpf_program__type(*program(s->skel, i)) == BPF_PROG_TYPE_TRACING)
+			part_of[i] = together;
+}
+
 int session_load(struct session *s)
 {
 	uint32_t n = n_programs(s->skel), n_parts, costs[SESSION_PROGRAMS],
@@ -161,15 +178,18 @@ int session_load(struct session *s)
 	n_parts = session_load_parts(costs, n, usable_cpus(), part_of);
 	if (n_parts == 1)
 		return memscope_bpf__load(s->skel);
+	gather_tracing(s, costs, part_of);
 	for (uint32_t i = 0; i < n; i++)
 		bpf_program__set_autoload(*program(s->skel, i), false);
 	r = memscope_bpf__load(s->skel); /* the maps */
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < n_parts; i++) {
-		parts[i] = (struct part){
-			.first = s->skel, .part_of = part_of, .costs = costs, .number = i
-		};
+		parts[i] = (struct part){ .session = s,
+					  .first = s->skel,
+					  .part_of = part_of,
+					  .costs = costs,
+					  .number = i };
 		threads[i] = i && pthread_create(&parts[i].thread, NULL, load_part, &parts[i]) == 0;
 	}
 	for (uint32_t i = 0; i < n_parts; i++) {
@@ -182,7 +202,7 @@ int session_load(struct session *s)
 		if (parts[i].result < 0 && r == 0)
 			r = parts[i].result;
 	}
-	/* Each object of libbpf had the kernel's types: some 5 MB. */
+	/* An object of libbpf had the kernel's types: some 11 MB while they are read. */
 	malloc_trim(0);
 	return r;
 }
@@ -190,7 +210,7 @@ int session_load(struct session *s)
 int session_load_later(struct session *s, struct bpf_program *const *programs, uint32_t n)
 {
 	uint32_t costs[SESSION_PROGRAMS] = { 0 }, part_of[SESSION_PROGRAMS] = { 0 };
-	struct part p = { .first = s->skel, .part_of = part_of, .costs = costs };
+	struct part p = { .session = s, .first = s->skel, .part_of = part_of, .costs = costs };
 
 	if (n_programs(s->skel) > SESSION_PROGRAMS || s->parts[SESSION_PARTS])
 		return -E2BIG;

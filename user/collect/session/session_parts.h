@@ -6,6 +6,7 @@
 #ifndef MEMSCOPE_COLLECT_SESSION_SESSION_PARTS_H
 #define MEMSCOPE_COLLECT_SESSION_SESSION_PARTS_H
 
+#include "collect/session/kernel_subset.h"
 #include "collect/session/session_wire.h"
 #include "memscope.skel.h"
 
@@ -17,17 +18,22 @@
 struct session {
 	struct session_opts opts;
 	struct memscope_bpf *skel;
+	struct kernel_subset types; /* or all of the kernel's, where there is no such subset */
 	/* That have loaded its programs, NULL: it has itself; the last, what was loaded later. */
 	struct memscope_bpf *parts[SESSION_PARTS + 1];
-	enum { SESSION_NEW_UNWANTED, SESSION_NEW_LATER, SESSION_NEW_LOADED } of_new; /* its programs */
+	enum {
+		SESSION_NEW_UNWANTED,
+		SESSION_NEW_LATER,
+		SESSION_NEW_LOADED
+	} of_new; /* its programs */
 	struct bpf_link *links[N_TP_LINKS];
 	uint32_t n_links;
 	int *perf_fds;
 	struct bpf_link **perf_links;
 	uint32_t n_perf;
-	struct dither_thread *dither;  /* NULL: the period is fixed  */
+	struct dither_thread *dither; /* NULL: the period is fixed  */
 	const char *event;
-	bool hardware;                 /* cycles can be counted here */
+	bool hardware;              /* cycles can be counted here */
 	const char *why[N_SOURCES]; /* a source that could not be attached */
 	char why_text[N_SOURCES][256];
 	struct bpf_link *mapping_links[2];
@@ -57,6 +63,6 @@ int session_open_tasks(const struct bpf_program *prog, struct err *e);
 void session_read_tasks(int fd, session_task_fn each, void *ctx);
 
 /* In one place, as each that opens the skeleton brings its 1.4 MB of programs into the binary. */
-struct memscope_bpf *session_skeleton_open(void);
+struct memscope_bpf *session_skeleton_open(const struct session *s);
 
 #endif
