@@ -82,6 +82,12 @@ static const char *const fixture_notes[] = {
 
 static const struct summary_endpoint fixture_endpoints[] = { { "10.0.0.3:5432", true, 3 }, { "/var/lib/aof", false, 2 } };
 
+static const struct summary_peer fixture_peers[] = { { "10.0.0.3:5432", 38, 36, 40, 41.5, 120, 20 } };
+
+static const struct task_row fixture_tasks[] = {
+	{ "fetch_price (app.py)", 33, "StreamReader._wait_for_data (streams.py)", TASK_WAIT_SOCKET, 210, 98, 120 * 1000000LL },
+};
+
 static struct run_summary fixture_summary(void)
 {
 	struct run_summary s = {
@@ -103,6 +109,8 @@ static struct run_summary fixture_summary(void)
 		.monitors = { .waits = 200, .unowned = 12, .held = 150, .owner = "keeper", .tid = 4719 },
 		.endpoints.rows = fixture_endpoints,
 		.endpoints.n = 2,
+		.peers = { fixture_peers, 1, 400, 37, 36, 74, 8080, 0, 2 },
+		.tasks = { fixture_tasks, 1, 100, 400, 90, 3, 0, false },
 		.locks = { fixture_locks, 3 },
 		.stacks = fixture_stacks,
 		.n_stacks = 2,

@@ -20,6 +20,7 @@ import os
 import re
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -128,7 +129,14 @@ class Service:
             if row.mode == "peer":
                 self.faults.append(faults.Peer())
                 argument = str(self.faults[0].port)
-            if row.mode in ("peer", "disk", "commit") and row.language in ("c", "c++", "python"):
+            elif row.mode in faults.PEERS:
+                with socket.create_server(("127.0.0.1", 0)) as free:
+                    port = free.getsockname()[1]
+                self.faults.append(faults.PEERS[row.mode]())
+                argument = f"{self.faults[0].port}:{port}"
+                if row.mode == "front":
+                    self.endpoint = f"127.0.0.1:{self.faults[0].port}"
+            if row.mode == "peer" or row.mode in ("disk", "commit") and row.language in ("c", "c++", "python"):
                 self.endpoint = f"127.0.0.1:{argument}" if row.mode == "peer" else argument
             command = [w.replace("BUILT", BUILT).replace("SOURCES", HERE) if w != "ARGUMENT" else argument
                        for w in row.command]
@@ -138,6 +146,8 @@ class Service:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                             stdin=subprocess.DEVNULL, start_new_session=True)
             self.wait_ready(row)
+            if row.mode in ("front", "keepalive"):
+                self.faults.append(faults.Clients(port, 3 if row.mode == "front" else 1, 0 if row.mode == "front" else 0.3))
         self.raise_all(row)
 
     def raise_all(self, row):

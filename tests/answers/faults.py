@@ -18,6 +18,7 @@ class Peer(threading.Thread):
     """Answers each request after 20 ms."""
 
     ANSWER = b"price 42"
+    DELAY_S = 0.02
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -36,7 +37,7 @@ class Peer(threading.Thread):
     def answer(self, client):
         try:
             while client.recv(4096):
-                time.sleep(0.02)
+                time.sleep(self.DELAY_S)
                 client.sendall(self.ANSWER)
         except OSError:
             pass
@@ -45,8 +46,56 @@ class Peer(threading.Thread):
         self.listener.close()
 
 
+class QuickPeer(Peer):
+    """A database that is not the trouble."""
+
+    DELAY_S = 0
+
+
+class NewsPeer(Peer):
+    """Who asks once is sent news ever after, twice a second."""
+
+    def answer(self, client):
+        try:
+            client.recv(4096)
+            while True:
+                client.sendall(b"news")
+                time.sleep(0.5)
+        except OSError:
+            pass
+
+
 class HttpPeer(Peer):
     ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n42"
+
+
+# By the mode of a server.
+PEERS = {"front": HttpPeer, "keepalive": QuickPeer, "news": NewsPeer}
+
+
+class Clients:
+    """Ask 127.0.0.1:port again and again, each `pause` seconds after its answer; an answer ends with an "!"."""
+
+    def __init__(self, port, n, pause=0):
+        self.over = threading.Event()
+        for _ in range(n):
+            threading.Thread(target=self.ask, args=(port, pause), daemon=True).start()
+
+    def ask(self, port, pause):
+        try:
+            with socket.create_connection(("127.0.0.1", port)) as s:
+                while not self.over.wait(pause):
+                    s.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+                    got = b""
+                    while not got.endswith(b"!"):
+                        got = s.recv(4096)
+                        if not got:
+                            return
+        except OSError:
+            pass
+
+    def end(self):
+        self.over.set()
 
 
 class Group:

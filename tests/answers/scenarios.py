@@ -18,6 +18,8 @@ CAUSES = {
     "hot": "cpu", "leak": "leak", "gc": "gc", "lock": "lock", "disk": "disk", "peer": "peer", "starved": "starved",
     "quota": "quota", "stopped": "stopped", "idle": "idle", "cache": "healthy",
     "commit": "disk",  # one writes, and the others wait for its lock
+    # Servers, with clients: of a slow peer's answers; with a database that is quick; and who is sent news and has not asked for it.
+    "front": "peer", "keepalive": "idle", "news": "idle",
 }
 # Two causes at once, either of which may come first; and both functions.
 MIXES = {"c": (("leak",), "(?=.*remember_session)(?=.*write_journal)"),
@@ -30,6 +32,7 @@ COMMANDS = {
     "haskell": ["BUILT/service_hs"], "java": ["java", "-Xmx256m", "-cp", "BUILT", "Service"],
     "python": ["python3", "SOURCES/service.py"], "node": ["node", "SOURCES/service.js"], "ruby": ["ruby", "SOURCES/service.rb"],
     "php": ["php", "SOURCES/service.php"], "perl": ["perl", "SOURCES/service.pl"],
+    "asyncio": ["python3", "SOURCES/service_asyncio.py"],
 }
 # Of each language, its scenarios and the function to name. $sgo… is what GHC makes of Data.Map.insert in updateIndex.
 SERVICES = {
@@ -49,7 +52,10 @@ SERVICES = {
              "peer": "askPricing", "gc": "buildAnswer|growTree", "cache": "", "quota": "", "starved": "",
              "commit": "writeLedger"},
     "node": {"hot": "rankItems", "idle": "", "leak": "rememberVisit", "disk": "writeJournal", "peer": "",
-             "gc": "buildAnswer|growTree", "cache": "", "starved": "", "quota": ""},
+             "gc": "buildAnswer|growTree", "cache": "", "starved": "", "quota": "",
+             "front": "", "keepalive": "", "news": ""},
+    "asyncio": {"peer": "fetch_price", "front": "fetch_price", "lock": "update_totals", "idle": "", "keepalive": "", "news": "",
+                "hot": "score_documents"},
     "ruby": {"hot": "weigh_lines", "leak": "keep_session", "lock": "book_seat", "disk": "write_order", "peer": "ask_stock",
              "gc": "build_answer", "idle": "", "cache": "", "starved": "", "quota": ""},
     "php": {"hot": "rankProducts", "leak": "rememberCart", "disk": "writeOrder", "peer": "askStock", "lock": "bookSeat",

@@ -1,6 +1,7 @@
 // A small service in JavaScript whose trouble is known: MODE [ARGUMENT]. Some work is done first, so libuv's pool and V8's
 // platform are there. "ready" on stdout when it works.
 const fs = require("fs");
+const http = require("http");
 const net = require("net");
 
 const [, , mode, argument] = process.argv;
@@ -42,6 +43,26 @@ function cachePut(n) {
   cache.set(n % 1024, "x".repeat(100) + n);
 }
 
+const agent = new http.Agent({ keepAlive: true });
+
+// Each request needs a price, which somebody else has.
+function answerWithPrice(request, response) {
+  http.get({ port: Number(argument.split(":")[0]), host: "127.0.0.1", agent }, (price) => {
+    price.resume();
+    price.on("end", () => response.end("price!"));
+  });
+}
+
+// A database's connection, which is kept.
+function answerFromDatabase(request, response) {
+  backend.once("data", () => response.end("row!"));
+  backend.write("query");
+}
+
+function serve(handler) {
+  http.createServer(handler).listen(Number(argument.split(":")[1]), "127.0.0.1");
+}
+
 function forever(work, pause) {
   let n = 0;
   const turn = () => {
@@ -65,6 +86,15 @@ const start = {
   peer: () => {
     backend = net.connect(Number(argument), "127.0.0.1", askPricing);
     backend.on("data", askPricing);
+  },
+  front: () => serve(answerWithPrice),
+  keepalive: () => {
+    backend = net.connect(Number(argument.split(":")[0]), "127.0.0.1");
+    serve(answerFromDatabase);
+  },
+  news: () => {
+    backend = net.connect(Number(argument.split(":")[0]), "127.0.0.1", () => backend.write("subscribe"));
+    backend.on("data", (news) => visits.push(news.length));
   },
   cache: () => {
     for (let n = 0; n < 1024; n++) cachePut(n);

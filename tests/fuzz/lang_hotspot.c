@@ -4,8 +4,8 @@
  *
  *   place:8 { at:4 bytes:1 base:1 word:8 }…   the first 8 bytes are a frame's second word
  */
-#include "lang_input.h"
 #include "hotspot_fixture.h"
+#include "lang_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

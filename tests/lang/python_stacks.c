@@ -3,6 +3,7 @@
  * here: one line of JSON a thread, leaf first.
  *
  *   python_stacks PID       {"runtime": …}, then {"tid": 1, "frames": [["function", "file", line, first line], …]}
+ *   python_stacks -t PID    {"seen": …}, then of each task of asyncio that waits {"task": address, "frames": […]}, root first
  *   python_stacks -i FILE…  what lang_image_read() costs and finds in each file
  *
  * A thread's registers are read with ptrace, to have the pointer that the kernel's walk has from the task.
@@ -163,20 +164,8 @@ static bool find_state(const struct ms_lang_row *row, uint64_t tp, uint64_t *ret
 	return *ret_state != 0;
 }
 
-/* A frame, as bpf/walk/python.h records it. */
-static void print_frame(const struct lang_runtime *rt, uint64_t at, uint64_t code)
+static void print_words(const struct lang_runtime *rt, const uint64_t words[2])
 {
-	const struct ms_python *p = &rt->row.python;
-	uint64_t instr = p->instr_kind == MS_PYTHON_LASTI ? (uint32_t)word(at + p->frame_instr)
-							  : word(at + p->frame_instr) - code;
-	uint64_t words[2] = { code | 2ULL << MS_FRAME_TAG_SHIFT,
-			      3ULL << MS_FRAME_TAG_SHIFT |
-				      (uint64_t)MS_LANG_PYTHON << MS_LANG_SHIFT |
-				      ms_python_cookie((uint32_t)word(code + p->code_first_line),
-						       word(code + p->code_name),
-						       word(code + p->code_linetable))
-					      << 32 |
-				      (uint32_t)instr };
 	struct lang_frame frame;
 	enum lang_decoded r;
 
@@ -192,6 +181,48 @@ static void print_frame(const struct lang_runtime *rt, uint64_t at, uint64_t cod
 	print_text(frame.file);
 	printf(", %u, %u, %s, %" PRIu64 "]", frame.line, frame.first_line,
 	       frame.cut ? "true" : "false", reads);
+}
+
+static void print_task(void *ctx, const struct python_task *task)
+{
+	printf("{\"task\": %" PRIu64 ", \"of_task\": %s, \"frames\": [", task->at,
+	       task->of_task ? "true" : "false");
+	for (uint32_t i = 0; i < task->n; i++) {
+		printf("%s", i ? ", " : "");
+		print_words(ctx, task->words[i]);
+	}
+	printf("]}\n");
+}
+
+static int print_tasks(struct lang_runtime *rt)
+{
+	static struct python_tasks tasks;
+	struct python_task_fn fn = { .task = print_task, .ctx = rt, .max = 100000 };
+	int r;
+
+	reads = 0;
+	r = python_tasks(rt, &mem, &tasks, &fn);
+	printf("{\"seen\": %u, \"ready\": %u, \"changed\": %u, \"result\": %d}\n", fn.seen,
+	       fn.ready, fn.changed, r);
+	return 0;
+}
+
+/* A frame, as bpf/walk/python.h records it. */
+static void print_frame(const struct lang_runtime *rt, uint64_t at, uint64_t code)
+{
+	const struct ms_python *p = &rt->row.python;
+	uint64_t instr = p->instr_kind == MS_PYTHON_LASTI ? (uint32_t)word(at + p->frame_instr)
+							  : word(at + p->frame_instr) - code;
+	uint64_t words[2] = { code | 2ULL << MS_FRAME_TAG_SHIFT,
+			      3ULL << MS_FRAME_TAG_SHIFT |
+				      (uint64_t)MS_LANG_PYTHON << MS_LANG_SHIFT |
+				      ms_python_cookie((uint32_t)word(code + p->code_first_line),
+						       word(code + p->code_name),
+						       word(code + p->code_linetable))
+					      << 32 |
+				      (uint32_t)instr };
+
+	print_words(rt, words);
 }
 
 static void print_thread(const struct lang_runtime *rt, pid_t tid)
@@ -226,6 +257,7 @@ int main(int argc, char **argv)
 	struct lang_runtime rt;
 	struct err e = { 0 };
 	struct dirent *d;
+	bool of_tasks;
 	char path[64];
 	pid_t pid;
 	DIR *dir;
@@ -233,7 +265,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2 && strcmp(argv[1], "-i") == 0)
 		return print_images(argv + 2);
-	pid = argc > 1 ? atoi(argv[1]) : 0;
+	of_tasks = argc > 2 && strcmp(argv[1], "-t") == 0;
+	pid = argc > 1 ? atoi(argv[1 + of_tasks]) : 0;
 	mem.ctx = &pid;
 	find_mapped(pid, &runtime, &libc);
 	if (!runtime.image) {
@@ -245,6 +278,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", e.msg);
 		return r == -EAGAIN ? 4 : 1;
 	}
+	if (of_tasks)
+		return print_tasks(&rt);
 	printf("{\"runtime\": \"%s\", \"untested\": %s, \"thread\": %d, \"type\": %s, \"ranges\": [",
 	       rt.name, rt.untested ? "true" : "false", rt.row.thread,
 	       rt.code_type ? "true" : "false");

@@ -145,6 +145,35 @@ def frames_of_the_stripped_interpreter_are_as_it_says():
     check(len(runtime["ranges"]) > 1, "no cold part was found")
 
 
+def awaits_what_it_says(interpreter):
+    child = Child([interpreter, os.path.join(TOP, "tests", "targets", "python_tasks.py")], stdout=subprocess.PIPE)
+    truth = json.loads(child.process.stdout.readline())
+    r = subprocess.run([STACKS, "-t", str(child.pid)], capture_output=True, timeout=60, text=True)
+    child.end()
+    equal(r.returncode, 0, f"{truth['version']}: {r.stderr}")
+    lines = [json.loads(line) for line in r.stdout.splitlines()]
+    equal((lines[-1]["result"], lines[-1]["changed"]), (0, 0), "result, tasks that changed")
+    want = {int(task): frames for task, frames in truth["tasks"].items()}
+    equal(lines[-1]["seen"] - lines[-1]["ready"], len(want), f"{truth['version']}: tasks that wait")
+    found = {t["task"]: [f[:4] for f in t["frames"]] for t in lines[:-1]}
+    wrong = [(frames, found.get(task)) for task, frames in want.items() if found.get(task) != frames]
+    check(not wrong and len(found) == len(want), f"{truth['version']}: {len(wrong)} of {len(want)} tasks, first {wrong[:1]}")
+    equal([t["task"] for t in lines[:-1] if t["of_task"] and len(t["frames"]) == 1], [truth["of_task"]],
+          "the task that awaits a task itself")
+
+
+@fact
+def tasks_of_asyncio_await_what_the_program_says():
+    """In each version that is here, and in Debian's own."""
+    found = sorted(glob.glob(os.path.join(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"),
+                                          "versions/3.*/bin/python3")))
+    found = [p for p in found if int(p.split("/versions/3.")[1].split(".")[0]) in range(8, 14)]
+    if not found and not os.path.exists("/usr/bin/python3"):
+        skip("no python3")
+    for interpreter in found + ["/usr/bin/python3"] * os.path.exists("/usr/bin/python3"):
+        awaits_what_it_says(interpreter)
+
+
 EMBEDS = "extern int Py_BytesMain(int, char **); int main(int c, char **v) { return Py_BytesMain(c, v); }"
 
 

@@ -19,11 +19,18 @@
 #define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
 #define UNDER_PART      0.50 /* of the time that a lock was waited for: its owner waited for that     */
 #define ONE_AT_A_TIME                                                                              \
-	1.10 /* of the run: what happens under a lock lasts no longer, but for rounding */
-#define POLLS_LEAST   4     /* times that threads were seen in poll() …                        */
-#define POLLS_PART    0.8   /* … for a single peer: then that is what poll() waits for          */
-#define ASKED_LEAST   3     /* times that threads were seen waiting for a peer                */
-#define PARKED_PART   0.50  /* a mean wait this long is a thread without work, not a hold-up   */
+	1.10          /* of the run: what happens under a lock lasts no longer, but for rounding */
+#define POLLS_LEAST 4 /* times that threads were seen in poll() …                        */
+#define POLLS_PART  0.8  /* … for a single peer: then that is what poll() waits for          */
+#define ASKED_LEAST 3    /* times that threads were seen waiting for a peer                */
+#define PARKED_PART 0.50 /* a mean wait this long is a thread without work, not a hold-up   */
+#define LOOKS_LEAST 10   /* at the connections, for parts of them to be one               */
+#define FOR_INBOUND                                                                                \
+	0.50 /* of the looks a request waited, and one to the peer was outstanding for it */
+#define OUTSTANDING   0.80 /* of the looks, where nobody is seen to wait: so much of the time …   */
+#define ANSWERS_LEAST 4    /* … though so many answers came …                               */
+#define ANSWER_AGE_MS 200  /* … and each took no longer than twice that: else it waits for news */
+#define LOOP_BUSY     0.50 /* from here on an event loop may itself be what requests wait for  */
 #define LOCK_MEAN_NS  100e6 /* a mean futex wait this long is rather a thread without work    */
 #define GROWTH_PART   0.10  /* of what it had …                                            */
 #define GROWTH_MIN_KB 16384 /* … and no less than 16 MiB                                     */
@@ -285,6 +292,49 @@ static int64_t lost_ns(const struct run_summary *s, int64_t throttled_ns)
 	return lost > 0 ? lost : 0;
 }
 
+/* --- event loops --- */
+
+/*
+ * Whom it waits for, by its connections. Requests that wait in the program say that it is waited for; where none are seen
+ * (they come over unix sockets, or it asks of its own accord) it asks again as soon as it has an answer.
+ * Who asks and is to wait for news (a long poll, a queue's blocking read) does so for seconds.
+ */
+static const struct summary_peer *find_peer(const struct run_summary *s, double share)
+{
+	double looks = s->peers.looks;
+
+	if (looks < LOOKS_LEAST)
+		return NULL;
+	for (uint32_t i = 0; i < s->peers.n; i++) {
+		const struct summary_peer *p = &s->peers.rows[i];
+		/* One outstanding for many that wait: the loop is slow itself, or they wait for a connection. */
+		bool for_most =
+			share < LOOP_BUSY || 2 * (double)p->requests >= (double)s->peers.inbound;
+
+		if (p->for_inbound >= FOR_INBOUND * looks && for_most)
+			return p;
+		if (p->looks >= OUTSTANDING * looks && p->answers >= ANSWERS_LEAST &&
+		    p->age_ms < ANSWER_AGE_MS)
+			return p;
+	}
+	return NULL;
+}
+
+/* Tasks that take turns at a lock of asyncio's: the thread itself waits for events. */
+static const struct task_row *find_task_lock(const struct run_summary *s)
+{
+	for (uint32_t i = 0; i < s->tasks.n && s->tasks.looks >= LOOKS_LEAST; i++) {
+		const struct task_row *row = &s->tasks.rows[i];
+
+		if (row->wait == TASK_WAIT_LOCK && 2 * row->looks >= s->tasks.looks &&
+		    (double)row->longest_ns < PARKED_PART * (double)s->duration_ns)
+			return row;
+	}
+	return NULL;
+}
+
+/* --- */
+
 static void find_starved(struct causes *c)
 {
 	const struct run_summary *s = c->s;
@@ -330,16 +380,23 @@ static void rank(struct causes *c)
 		       !diagnosis_collector_made_room(s);
 	bool contended = c->lock && (double)c->lock->value >= HELD_SHARE * (double)s->duration_ns;
 
+	/* Threads that are held up say it better, and where; not those that may only be without work. */
+	if (c->under_lock || (held && !(c->peer && summary_wait_is_idle(s, c->wait))))
+		c->peer = NULL;
+	held = held || c->peer;
+
 	has(c, VERDICT_LEAK, *c->leak);
 	has(c, VERDICT_GC, c->gc >= GC_PART && c->share >= IDLE_SHARE);
 	/* Who has a lock and is short of CPU keeps it for long: where less was waited for it, that is what follows. */
 	has(c, VERDICT_STARVED, starved && c->lock && c->starved_ns >= c->lock->value);
 	has(c, VERDICT_WAITING, contended && c->under_lock);
 	has(c, VERDICT_CONTENDED, contended);
+	if (!c->lock && !bound)
+		has(c, VERDICT_CONTENDED, c->task_lock);
 	has(c, VERDICT_STARVED, starved && !(c->lock && c->starved_ns >= c->lock->value));
 	/* A thread that waits while others compute is the smaller part; for a socket, it may have nothing to do. */
 	if (!(contended && c->under_lock))
-		has(c, VERDICT_WAITING, held && (!bound || c->wait_share > c->share));
+		has(c, VERDICT_WAITING, held && (!bound || (!c->peer && c->wait_share > c->share)));
 	has(c, c->allocator >= ALLOCATOR_PART ? VERDICT_MEMORY : VERDICT_CPU, bound);
 	if (bound && c->wait_share <= c->share && !(contended && c->under_lock))
 		has(c, VERDICT_WAITING, held && wait_kind_is_hold_up(c->wait_kind));
@@ -368,6 +425,8 @@ void causes_find(const struct run_summary *s, struct causes *ret_causes)
 		c.wait = c.under_lock ? c.under_lock : larger(find_wait(s), find_goroutines(s));
 		c.wait_kind = c.wait ? kind_of(s, c.wait) : WAIT_OTHER;
 		c.wait_share = c.wait ? (double)c.wait->value / (double)s->duration_ns : 0;
+		c.peer = find_peer(s, c.share);
+		c.task_lock = find_task_lock(s);
 	}
 	c.grown_kb = find_growth(s);
 	if (!diagnosis_leak_sentence(s, c.leak, sizeof(c.leak)))

@@ -6,6 +6,7 @@
  *   gc            a quarter of the CPU time collects garbage
  *   contended     waits for mutexes or the GIL at one place, summed over threads, fill a fifth of the run. Where those who
  *                 have the lock wait for something else meanwhile, that comes first, and the lock hands it on
+ *                 or a task of asyncio waited for a lock of asyncio's at half of the looks, and none of them for half the run
  *   short of CPU  threads were ready to run, and other programs or a quota had the CPU: a quarter of the time they wanted
  *                 one and a fifth of the run, like any other reason to wait; a twentieth, where it is a quota, which
  *                 somebody has set. A service that runs briefly and often waits a little each time on a busy machine; who
@@ -16,6 +17,10 @@
  *                 holds up: disk, memory, locks of files and of the kernel, a stop
  *                 poll() for a single connection that the program has made is as good as read(): most libraries that
  *                 know a timeout wait so. Threads were seen there four times, and nearly always for one alone
+ *                 an event loop, by its connections: in half of the looks at them a request waited in the program, and
+ *                 one that it had sent since was outstanding; or, where nobody is seen to wait for it, one was
+ *                 outstanding at four fifths of the looks, although answers came, each within 0.4 s. Who waits for news
+ *                 is neither: a subscriber, a long poll, a queue's worker
  *   CPU-bound     it used 0.7 of a CPU. Beside that, a lesser wait is named only for what surely holds up
  */
 #ifndef MEMSCOPE_ANALYSE_CAUSES_H
@@ -37,6 +42,8 @@ struct causes {
 	const struct site_row *wait; /* that; else the largest other that may hold it up; or NULL */
 	enum wait_kind wait_kind;    /* of that: poll() for a single peer is a wait for a socket */
 	double wait_share;           /* of the run                                           */
+	const struct summary_peer *peer; /* for whom its event loop waits; NULL: nobody, or `wait` says it */
+	const struct task_row *task_lock; /* tasks that wait for an asyncio lock; NULL: none, or no trouble */
 	int64_t grown_kb;            /* 0: not growing                                       */
 	char leak[280];              /* the diagnosis in a clause; "": none                  */
 	enum verdict_kind kinds[CAUSES_MAX]; /* the most serious first; at least one         */

@@ -411,7 +411,11 @@ static void next_step(struct verdict *v, const struct causes *c)
 		     s->alloc.n_sites ? profile_file(s, "alloc", "allocation").s : oncpu_file(s).s);
 		break;
 	case VERDICT_CONTENDED:
-		NEXT(v, "Open %s; %s.", wait_file(s, c->lock).s, wait_advice[c->lock->wait]);
+		if (c->lock)
+			NEXT(v, "Open %s; %s.", wait_file(s, c->lock).s,
+			     wait_advice[c->lock->wait]);
+		else
+			NEXT(v, "See what is awaited while it is held: Tasks in summary.txt.");
 		break;
 	case VERDICT_CPU:
 		next_cpu(v, s);
@@ -429,7 +433,12 @@ static void next_step(struct verdict *v, const struct causes *c)
 			     "(cpu.stat of its cgroup: nr_throttled).");
 		break;
 	case VERDICT_WAITING:
-		NEXT(v, "Open %s; %s.", wait_file(s, c->wait).s, wait_advice[c->wait_kind]);
+		if (c->peer)
+			NEXT(v,
+			     "Profile the process at %.63s; no profile of this one shows that wait.",
+			     c->peer->name);
+		else
+			NEXT(v, "Open %s; %s.", wait_file(s, c->wait).s, wait_advice[c->wait_kind]);
 		break;
 	case VERDICT_IDLE:
 		NEXT(v, "Put load on it and record 60-120 s; a program at rest shows little.");

@@ -19,6 +19,7 @@
 #include "analyse/locks.h"
 #include "analyse/nameless.h"
 #include "analyse/sites.h"
+#include "analyse/task_waits.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
 #include "analyse/workload.h"
@@ -79,6 +80,16 @@ struct summary_endpoint {
 	char name[160];       /* a path; "127.0.0.1:5432"                                 */
 	bool peer;            /* of a connection that the target has made                */
 	uint32_t seen;        /* times; the same thread may be seen again in one wait     */
+};
+
+/* Who is asked by the targets, over connections that they have made (proc/requests.h). */
+struct summary_peer {
+	char name[64];        /* "127.0.0.1:5432"                                         */
+	uint32_t looks;       /* at which a request to it was outstanding …               */
+	uint32_t for_inbound; /* … for one that waited in the targets                     */
+	uint64_t requests;    /* outstanding, summed over looks                           */
+	double age_ms;        /* mean of those: half of what an answer takes             */
+	uint32_t oldest_ms, answers; /* answers: seen to have come between looks         */
 };
 
 enum alloc_tier {
@@ -400,6 +411,16 @@ struct run_summary {
 	} endpoints;
 
 	struct {
+		const struct summary_peer *rows; /* most looks for requests that waited first */
+		uint32_t n, looks;
+		uint32_t waiting, held; /* looks at which requests waited in the targets; … while some were outstanding for them */
+		uint64_t inbound;       /* requests that waited, summed over looks            */
+		uint16_t port;          /* to which they came                                */
+		uint32_t left_out;      /* connections that were not remembered, at the most    */
+		uint32_t failed;        /* times that connections could not be read            */
+	} peers;
+
+	struct {
 		const struct site_row *waits;  /* of blocked ns and how often, sites_waits()    */
 		uint32_t n_waits;
 		/* The largest of them for a mutex, and what is waited for under it; NULL: not known */
@@ -421,6 +442,14 @@ struct run_summary {
 		const char *owner;            /* the thread's name; NULL: none is known      */
 		uint32_t tid;
 	} monitors;
+	/* Of asyncio. */
+	struct {
+		const struct task_row *rows;   /* what most tasks await first, tasks_rank()     */
+		uint32_t n, looks;
+		uint64_t seen, ready, changed; /* tasks, summed over looks: all; without a wait; that ran meanwhile */
+		uint64_t left_out;             /* … whose stacks found no room                 */
+		bool more;                     /* some processes had more than were looked at */
+	} tasks;
 	struct {
 		const struct lock_row *rows;   /* waited for longest first, locks_rank()        */
 		uint32_t n;

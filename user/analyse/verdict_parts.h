@@ -37,4 +37,11 @@ void verdict_say_lock(struct verdict *v, const struct causes *c);
 /* The same in short, where what is under the lock has been said. */
 void verdict_say_handed_on(struct verdict *v, const struct causes *c);
 
+/* --- verdict_loop.c --- */
+
+/* "waited for a socket (10.0.0.3:5432): a request to it was outstanding 92% of the time, while 3 requests to port 8080 waited" */
+void verdict_say_peer(struct verdict *v, const struct causes *c);
+/* ", with 2.5 of its tasks on average in fetch_price (app.py:33)": where most await that; nothing, where it is not known. */
+void verdict_say_tasks(struct verdict *v, const struct run_summary *s, enum task_wait wait, const char *whose);
+
 #endif

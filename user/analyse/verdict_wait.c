@@ -47,8 +47,13 @@ static void say_endpoint(struct verdict *v, const struct causes *c)
 
 void verdict_say_wait(struct verdict *v, const struct causes *c)
 {
-	const struct goroutine_row *go = causes_goroutines(c->s, c->wait);
+	const struct goroutine_row *go;
 
+	if (c->peer) {
+		verdict_say_peer(v, c);
+		return;
+	}
+	go = causes_goroutines(c->s, c->wait);
 	SAY(v, "%swaited %s for %s", go ? "its goroutines " : "", unit_ns(c->wait->value).s,
 	    wait_kind_text(c->wait_kind));
 	if (go && *go->peer)
@@ -164,9 +169,16 @@ void verdict_say_handed_on(struct verdict *v, const struct causes *c)
 void verdict_say_lock(struct verdict *v, const struct causes *c)
 {
 	const struct site_row *w = c->lock;
-	const struct goroutine_row *go = causes_goroutines(c->s, w);
-	const struct lock_row *row = w->wait == WAIT_MONITOR ? NULL : causes_lock_row(c->s, w);
+	const struct goroutine_row *go;
+	const struct lock_row *row;
 
+	if (!w) {
+		SAY(v, "its tasks take turns at an asyncio lock");
+		verdict_say_tasks(v, c->s, TASK_WAIT_LOCK, "them");
+		return;
+	}
+	go = causes_goroutines(c->s, w);
+	row = w->wait == WAIT_MONITOR ? NULL : causes_lock_row(c->s, w);
 	if (go) {
 		say_goroutines_lock(v, c->s, go);
 		return;

@@ -148,6 +148,8 @@ struct lang_runtime {
 	bool perl_hv_aux;               /* … and what a stash has more than a hash lies in its body */
 	struct ruby_rt ruby;
 	uint64_t code_type;             /* what code objects have there; 0: not known */
+	uint64_t python_interpreters;   /* where the address of the first interpreter is; 0: not known */
+	uint32_t python_interp_next, python_modules; /* of an interpreter; 0: not known */
 };
 
 /*
@@ -174,6 +176,40 @@ struct hotspot_waiter {
  * so a row may be of a moment ago. */
 uint32_t hotspot_monitors(const struct lang_runtime *runtime, const struct lang_memory *mem, struct hotspot_waiter *out,
 			  uint32_t cap, uint32_t *ret_threads);
+
+/* What is remembered of asyncio in a process from look to look; zeroed at first. */
+#define PYTHON_TYPES 16
+#define PYTHON_TYPE_NAME 32
+struct python_tasks {
+	uint64_t weakset;
+	struct {
+		uint64_t type;
+		uint8_t kind;
+	} types[PYTHON_TYPES];
+	uint32_t n_types, next_type;
+};
+
+/* A task that waits. `words`: its coroutines as lang_decode() wants them, the outermost first. */
+#define PYTHON_TASK_FRAMES 32
+struct python_task {
+	uint64_t at, waits_for; /* addresses of the task, and of the future that will wake it   */
+	bool of_task;           /* that is another task                                        */
+	uint32_t n;
+	uint64_t words[PYTHON_TASK_FRAMES][2];
+};
+
+struct python_task_fn {
+	void (*task)(void *ctx, const struct python_task *task);
+	void *ctx;
+	uint32_t max;                   /* as many tasks as that are looked at … */
+	bool more;                      /* … and there were more                 */
+	uint32_t seen, ready, changed;  /* ready: waits for nothing; changed: it ran while it was looked at */
+};
+
+/* The tasks of asyncio in a process: calls fn->task() for those that wait. -ENOENT: it has none; -EOPNOTSUPP: of this version it is not
+ * known where they are. */
+int python_tasks(const struct lang_runtime *runtime, const struct lang_memory *mem, struct python_tasks *t,
+		 struct python_task_fn *fn);
 
 /* -ENOENT: the image is no HotSpot. -EAGAIN, -EOPNOTSUPP: as lang_runtime_find(). */
 int hotspot_counter_find(const struct lang_mapped *runtime, const struct lang_memory *mem,

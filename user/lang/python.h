@@ -24,6 +24,7 @@ struct python_layout {
 	uint16_t type_name, type_flags;
 	/* From _PyRuntime to threads. */
 	uint32_t runtime_interpreters, interp_next, interp_threads;
+	uint32_t interp_modules; /* 0: it does not say it itself */
 	uint16_t tstate_next, tstate_thread_id;
 	bool untested, free_threaded;
 };

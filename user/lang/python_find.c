@@ -216,6 +216,11 @@ static void fill_runtime(struct find *f)
 	rt->object_head = l->object;
 	rt->ob_type = l->ob_type;
 	rt->code_type = code_type(f);
+	if (f->py->runtime)
+		rt->python_interpreters =
+			f->py->runtime + f->runtime->bias + l->runtime_interpreters;
+	rt->python_interp_next = l->interp_next;
+	rt->python_modules = l->interp_modules;
 }
 
 int python_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,

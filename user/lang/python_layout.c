@@ -97,6 +97,8 @@ enum said {
 	SAID_N,
 };
 
+enum { SAID_MODULES_13 = 11 }; /* of 3.13 alone: for what is read of asyncio */
+
 static const uint8_t words[][SAID_N] = {
 	[13 - MINOR_SAID] = { 0,  1,  2,  5,  8,  9,  21, 23, 24, 28, 29, 30, 31,
 			      33, 34, 35, 36, 37, 38, 39, 43, 44, 45, 47, 49, 70 },
@@ -200,6 +202,8 @@ static int take_said(uint32_t version, const uint8_t *said, struct python_layout
 	l->runtime_interpreters = (uint32_t)s[SAID_INTERPRETERS];
 	l->interp_next = (uint32_t)s[SAID_INTERP_NEXT];
 	l->interp_threads = (uint32_t)s[SAID_INTERP_THREADS];
+	if (minor == MINOR_SAID && word(said, SAID_MODULES_13) < 1 << 20)
+		l->interp_modules = (uint32_t)word(said, SAID_MODULES_13);
 	l->tstate_next = (uint16_t)s[SAID_TSTATE_NEXT];
 	l->tstate_thread_id = (uint16_t)s[SAID_TSTATE_THREAD_ID];
 	return 0;

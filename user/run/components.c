@@ -2,10 +2,10 @@
 #include "run/component.h"
 
 extern const struct component containers_component, oncpu_component, offcpu_component,
-	endpoints_component, locks_component, goroutines_component, labels_component,
-	cpus_component, growth_component, alloc_component, stacks_component, trend_component,
-	live_series_component, alloc_series_component, workload_component, rss_component,
-	container_rss_component, container_trends_component, by_container_component,
+	endpoints_component, peers_component, locks_component, goroutines_component,
+	labels_component, cpus_component, growth_component, alloc_component, stacks_component,
+	trend_component, live_series_component, alloc_series_component, workload_component,
+	rss_component, container_rss_component, container_trends_component, by_container_component,
 	triggers_component, windows_component;
 
 const struct component *const components[] = {
@@ -13,6 +13,7 @@ const struct component *const components[] = {
 	&oncpu_component,
 	&offcpu_component,
 	&endpoints_component,
+	&peers_component,
 	&locks_component,
 	&goroutines_component,
 	&labels_component,

@@ -8,6 +8,7 @@
 #include "run/monitors.h"
 #include "run/pipeline.h"
 #include "run/targets.h"
+#include "run/tasks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct stacks {
 	struct user_stacks_langs langs;
 	struct user_stacks *user;
 	struct monitors monitors;
+	struct tasks tasks;
 	struct summary_stacks rows[N_SOURCES];
 };
 
@@ -140,8 +142,10 @@ static void tick(void *self, uint64_t now)
 	struct stacks *st = self;
 
 	user_stacks_tick(st->user);
-	if (st->run->cfg->sources[SOURCE_OFFCPU])
-		monitors_tick(&st->monitors, st->user, now);
+	if (!st->run->cfg->sources[SOURCE_OFFCPU])
+		return;
+	monitors_tick(&st->monitors, st->user, now);
+	tasks_tick(&st->tasks, st->user, now);
 }
 
 static void walk(void *self)
@@ -309,11 +313,15 @@ static void report(void *self, struct run_summary *to)
 	report_tables(st, to);
 	report_langs(st, to);
 	monitors_report(&st->monitors, to);
+	tasks_report(&st->tasks, st->run->dict, to);
 }
 
 static void free_stacks(void *self)
 {
-	user_stacks_free(((struct stacks *)self)->user);
+	struct stacks *st = self;
+
+	tasks_free(&st->tasks);
+	user_stacks_free(st->user);
 }
 
 const struct component stacks_component = {

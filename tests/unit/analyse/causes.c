@@ -369,6 +369,106 @@ static void poll_for_a_single_peer_is_a_wait_for_it(void **state)
 	assert_int_equal(first(&s), VERDICT_MIXED);
 }
 
+/* An event loop of which the connections were looked at 40 times. */
+static struct run_summary loop_run(double cpu, const struct summary_peer *peer)
+{
+	static const struct site_row wait = { .function = "uv__io_poll",
+					      .leaf = "ep_poll",
+					      .wait = WAIT_EVENTS,
+					      .value = 9 * S_NS,
+					      .count = 400 };
+	struct run_summary s = run(cpu, 0, 0);
+
+	s.offcpu.waits = &wait;
+	s.offcpu.n_waits = 1;
+	s.peers.rows = peer;
+	s.peers.n = 1;
+	s.peers.looks = 40;
+	return s;
+}
+
+static void loop_waits_for_whom_it_has_asked_while_requests_wait(void **state)
+{
+	struct summary_peer peer = { "10.0.0.3:5432", 38, 36, 38, 4000, 9000, 0 };
+	struct run_summary s = loop_run(0.04, &peer);
+
+	s.peers.waiting = s.peers.held = 36;
+	s.peers.inbound = 72;
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	peer.for_inbound = 10; /* a fourth of the time: mostly it has nothing to do */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	/* A busy loop: they wait for it rather than for a peer that answers at once. */
+	s = loop_run(0.6, &peer);
+	peer.for_inbound = 36;
+	s.peers.waiting = 40;
+	s.peers.inbound = 400;
+	assert_int_equal(first(&s), VERDICT_MIXED);
+	peer.requests = 300; /* most of them wait for the peer after all */
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	s.peers.looks = 9; /* too few to say */
+	assert_int_equal(first(&s), VERDICT_MIXED);
+}
+
+static void loop_that_asks_again_and_again_waits_and_who_waits_for_news_is_idle(void **state)
+{
+	struct summary_peer peer = { "10.0.0.3:6379", 39, 0, 39, 10, 20, 30 };
+	struct run_summary s = loop_run(0.04, &peer);
+
+	assert_int_equal(first(&s), VERDICT_WAITING);
+	peer.age_ms = 500; /* a queue's blocking read, of a second */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	peer.age_ms = 10;
+	peer.answers = 1; /* once, and nobody has answered since */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	peer.answers = 30;
+	peer.looks = 20; /* now and then */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+}
+
+static void threads_say_better_what_they_wait_for_than_connections(void **state)
+{
+	struct summary_peer peer = { "10.0.0.3:6379", 39, 0, 39, 10, 20, 30 };
+	struct run_summary s = loop_run(0.04, &peer);
+	struct site_row wait = {
+		.function = "ask", .wait = WAIT_SOCKET, .value = 8 * S_NS, .count = 400
+	};
+	struct causes c;
+
+	s.offcpu.waits = &wait;
+	causes_find(&s, &c);
+	assert_int_equal(c.kinds[0], VERDICT_WAITING);
+	assert_null(c.peer);
+	wait = (struct site_row){
+		.function = "park", .wait = WAIT_LOCK, .value = 8 * S_NS, .count = 20
+	};
+	causes_find(&s, &c); /* idle, by its length */
+	assert_ptr_equal(c.peer, &peer);
+}
+
+static void tasks_that_take_turns_at_a_lock_are_contended(void **state)
+{
+	struct task_row row = { .function = "add (app.py)",
+				.awaits = "Lock.acquire (locks.py)",
+				.wait = TASK_WAIT_LOCK,
+				.seen = 200,
+				.looks = 39,
+				.longest_ns = S_NS / 10 };
+	struct run_summary s = run(0.04, 0, 0);
+
+	s.tasks.rows = &row;
+	s.tasks.n = 1;
+	s.tasks.looks = 40;
+	assert_int_equal(first(&s), VERDICT_CONTENDED);
+	row.longest_ns = 9 * S_NS; /* parked there: nobody holds it up */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	row.longest_ns = S_NS / 10;
+	row.looks = 12; /* now and then */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+	row.looks = 39;
+	row.wait = TASK_WAIT_TURN; /* a semaphore is there to hold up */
+	assert_int_equal(first(&s), VERDICT_IDLE);
+}
+
 static void several_causes_are_ranked_and_all_of_them_are_kept(void **state)
 {
 	struct run_summary s = run(1.5, 0.1, 0.1);
@@ -457,6 +557,11 @@ int main(void)
 		cmocka_unit_test(lock_of_who_is_short_of_cpu_is_what_follows),
 		cmocka_unit_test(poll_for_a_single_peer_is_a_wait_for_it),
 		cmocka_unit_test(goroutines_are_held_up_as_threads_are),
+		cmocka_unit_test(loop_waits_for_whom_it_has_asked_while_requests_wait),
+		cmocka_unit_test(
+			loop_that_asks_again_and_again_waits_and_who_waits_for_news_is_idle),
+		cmocka_unit_test(threads_say_better_what_they_wait_for_than_connections),
+		cmocka_unit_test(tasks_that_take_turns_at_a_lock_are_contended),
 		cmocka_unit_test(several_causes_are_ranked_and_all_of_them_are_kept),
 	};
 

@@ -95,6 +95,13 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "goroutines.rows.0.role", "mutex");
 	assert_number(root, "goroutines.rows.0.time_ns", 1500 * MS);
 	assert_text(root, "goroutines.rows.1.peer", "10.0.0.3:5432");
+	assert_number(root, "offcpu.requests.looks", 400);
+	assert_number(root, "offcpu.requests.held", 36);
+	assert_text(root, "offcpu.requests.peers.0.name", "10.0.0.3:5432");
+	assert_number(root, "offcpu.requests.peers.0.oldest_ms", 120);
+	assert_text(root, "offcpu.tasks.waits.0.function", "fetch_price (app.py)");
+	assert_text(root, "offcpu.tasks.waits.0.kind", "socket");
+	assert_number(root, "offcpu.tasks.ready", 90);
 	assert_text(root, "locks.0.name", "table_lock");
 	assert_number(root, "locks.0.owner", 4712);
 	assert_number(root, "locks.0.owner_ns", 600 * MS);

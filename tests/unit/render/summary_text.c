@@ -125,6 +125,10 @@ static void everything_known_is_shown(void **state)
 	assert_has(text, "Overhead     2.1% of one CPU");
 	assert_has(text, "     150,000     853 ns     480 ns       2.00%  allocations\n");
 	assert_has(text, "memscope-redis-server-4711-20251121-093012/");
+	assert_has(text,
+		   "  tasks of asyncio: 4.0 on average, 3.1 of them waiting; 100 looks\n"
+		   "       2.1  up to 120.0 ms  a socket          fetch_price (app.py), line 33\n");
+	assert_has(text, "  Requests to others: connections were looked at 400 times");
 	assert_has(text, "redis-server is CPU-bound");
 }
 

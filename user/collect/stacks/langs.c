@@ -21,7 +21,6 @@
 #define CHECK_NS 100000000ULL  /* between two looks at a process with several interpreters    */
 #define RUNTIMES_MAX                                                                               \
 	4 /* interpreters in one process: libraries that stay when they are done with */
-#define WAITERS_MAX   1024        /* threads of a process that wait for monitors */
 #define NAMES_MAX     32768       /* of frames that are kept, some 110 bytes each               */
 #define FREED_NS      25000000ULL /* between two looks at frames whose function had been freed … */
 #define FREED_AT_ONCE 64          /* … at so many of them */
@@ -37,6 +36,7 @@ struct lang_process {
 	struct proc_id id;
 	bool found, counted;
 	struct lang_runtime runtime;
+	struct python_tasks tasks; /* what is known of them */
 	struct candidate {
 		struct lang_mapped at;
 		module_id module;
@@ -80,7 +80,7 @@ struct langs {
 
 /* --- memory --- */
 
-static bool read_process(void *ctx, uint64_t addr, void *buf, size_t len)
+bool langs_read_process(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
 
@@ -188,7 +188,7 @@ static int find_runtime(const struct lang_process *p, uint32_t which, struct lan
 			struct err *e)
 {
 	pid_t pid = (pid_t)p->pid;
-	struct lang_memory mem = { read_process, &pid };
+	struct lang_memory mem = { langs_read_process, &pid };
 
 	return lang_runtime_find(&p->runtimes[which].at, p->libc.image ? &p->libc : NULL, &mem,
 				 ret_rt, e);
@@ -219,6 +219,7 @@ static void take_runtime(struct user_stacks *st, struct lang_process *p, uint32_
 	p->found = true;
 	p->in = which;
 	p->runtime = *rt;
+	memset(&p->tasks, 0, sizeof(p->tasks));
 	p->shown = shown_as(st, rt->lang);
 	put_row(st, p);
 	l->stats.processes += is_new && !p->counted;
@@ -347,29 +348,15 @@ const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct p
 	return p && p->found && !memcmp(&p->id, id, sizeof(*id)) ? &p->runtime.row : NULL;
 }
 
-uint32_t user_stacks_monitors(struct user_stacks *st,
-			      void (*waits)(void *ctx, pid_t pid, uint32_t tid, uint32_t owner_tid),
-			      void *ctx)
+void langs_each(struct user_stacks *st, enum ms_lang lang, langs_each_fn fn, void *ctx)
 {
-	static struct hotspot_waiter found[WAITERS_MAX];
 	struct lang_process *p, *next;
-	uint32_t all = 0;
 
 	if (!st->langs)
-		return 0;
-	HASH_ITER (hh, st->langs->processes, p, next) {
-		pid_t pid = (pid_t)p->pid;
-		struct lang_memory mem = { read_process, &pid };
-		uint32_t threads, n;
-
-		if (!p->found || p->ended_ns || p->runtime.lang != MS_LANG_HOTSPOT)
-			continue;
-		n = hotspot_monitors(&p->runtime, &mem, found, WAITERS_MAX, &threads);
-		for (uint32_t i = 0; i < n; i++)
-			waits(ctx, pid, found[i].tid, found[i].owner_tid);
-		all += threads;
-	}
-	return all;
+		return;
+	HASH_ITER (hh, st->langs->processes, p, next)
+		if (p->found && !p->ended_ns && p->runtime.lang == lang)
+			fn(ctx, &p->id, &p->runtime, &p->tasks);
 }
 
 /* --- names --- */
@@ -462,7 +449,7 @@ static void look_at_freed(struct user_stacks *st)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct lang_process *p = process_of(l, again[i].id.pid);
 		pid_t pid = (pid_t)again[i].id.pid;
-		struct lang_memory mem = { read_process, &pid };
+		struct lang_memory mem = { langs_read_process, &pid };
 
 		if (p && p->found && !p->ended_ns && !memcmp(&p->id, &again[i].id, sizeof(p->id)) &&
 		    lang_decode_all(&p->runtime, &mem, again[i].words, &all) == LANG_DECODED)
@@ -475,7 +462,7 @@ static location_id decode(struct user_stacks *st, struct lang_process *p, const 
 {
 	static struct lang_frames all;
 	pid_t pid = (pid_t)p->pid;
-	struct lang_memory mem = { read_process, &pid };
+	struct lang_memory mem = { langs_read_process, &pid };
 	struct langs *l = st->langs;
 
 	all.frame[0].stub = false;
@@ -504,8 +491,7 @@ static location_id gone(struct user_stacks *st, const uint64_t words[2])
 	return place(st, lang_of(words), "code that is gone");
 }
 
-/* A frame of process image `id`; of one that has been replaced, or has ended, what was named before. */
-static location_id named(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2])
+location_id langs_named(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2])
 {
 	struct lang_process *p = process_of(st->langs, id->pid);
 	struct langs *l = st->langs;
@@ -550,7 +536,7 @@ static void on_seen(void *ctx, pid_t pid, const uint64_t words[2])
 	struct lang_process *p = process_of(st->langs, (uint32_t)pid);
 
 	if (p && p->found && words[0] & MS_FRAME_ADDR_MASK)
-		named(st, &p->id, words);
+		langs_named(st, &p->id, words);
 }
 
 void langs_seen(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2])
@@ -558,7 +544,7 @@ void langs_seen(struct user_stacks *st, const struct proc_id *id, const uint64_t
 	struct lang_process *p = st->langs ? process_of(st->langs, id->pid) : NULL;
 
 	if (p && p->found && !memcmp(&p->id, id, sizeof(*id)))
-		named(st, id, words);
+		langs_named(st, id, words);
 }
 
 void langs_walked(struct user_stacks *st, bool lost, bool misplaced)
@@ -575,7 +561,7 @@ static location_id on_place(void *ctx, const struct proc_id *id, const uint64_t 
 
 	if (!(words[0] & MS_FRAME_ADDR_MASK))
 		return place(st, lang_of(words), "frames that could not be read");
-	return named(st, id, words);
+	return langs_named(st, id, words);
 }
 
 static uint64_t due_ns(void *ctx)

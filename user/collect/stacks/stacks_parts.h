@@ -69,6 +69,13 @@ const struct ms_lang_row *langs_row(const struct user_stacks *st, const struct p
 void langs_seen(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2]);
 /* Such a stack has been walked. */
 void langs_walked(struct user_stacks *st, bool lost, bool misplaced);
+/* The processes that live with a runtime of a language. `tasks`: what is remembered of theirs. */
+typedef void (*langs_each_fn)(void *ctx, const struct proc_id *id, const struct lang_runtime *rt, struct python_tasks *tasks);
+void langs_each(struct user_stacks *st, enum ms_lang lang, langs_each_fn fn, void *ctx);
+/* A frame of process image `id`; of one that has been replaced, or has ended, what was named before. */
+location_id langs_named(struct user_stacks *st, const struct proc_id *id, const uint64_t words[2]);
+/* A struct lang_memory's read(): `ctx` points to the pid. */
+bool langs_read_process(void *ctx, uint64_t addr, void *buf, size_t len);
 
 /* --- deferred.c --- */
 

@@ -123,4 +123,22 @@ bool user_stacks_langs(const struct user_stacks *st, struct user_stacks_langs *r
 uint32_t user_stacks_monitors(struct user_stacks *st, void (*waits)(void *ctx, pid_t pid, uint32_t tid, uint32_t owner_tid),
 			      void *ctx);
 
+/* A task of asyncio that waits: the stack of its coroutines. `at`, `waits_for`: addresses of it and of the future that wakes it. */
+struct user_stacks_task {
+	pid_t pid;
+	uint64_t at, waits_for;
+	bool of_task; /* that is another task */
+	stack_id stack;
+};
+
+/* A look at all of them, in every CPython that is known and has asyncio. Sums are added to. */
+struct user_stacks_tasks {
+	void (*task)(void *ctx, const struct user_stacks_task *task);
+	void *ctx;
+	uint32_t processes;            /* with asyncio                                     */
+	uint32_t seen, ready, changed; /* tasks: all, those that do not wait, those that ran meanwhile */
+	bool more;                     /* than were looked at                              */
+};
+void user_stacks_tasks(struct user_stacks *st, struct user_stacks_tasks *to);
+
 #endif

@@ -17,6 +17,11 @@
  *               top_self|top_total: [{function, module, self, total}]}
  *   offcpu     {min_ns, max_ns, left_out, left_out_ns, sampled, switches, wait_sampler_switches,
  *               stacks_sampled, reassigned, sample_gap_s, endpoints: [{name, kind: "peer"|"file", seen}],
+ *               requests: {looks, waiting, held, inbound, port, left_out, failed, peers: [{name, looks, for_inbound, outstanding,
+ *               age_ms, oldest_ms, answers}]}: looks at TCP connections; waiting: at which requests waited in the targets, inbound of
+ *               them in all, to port; held, for_inbound: and one of theirs was outstanding that was sent since;
+ *               tasks: {looks, seen, ready, changed, left_out, more, waits: [{function, line, awaits, kind, seen, looks,
+ *               longest_ns}]}: tasks of asyncio at each look, and what they await;
  *               waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,
  *               high_ns}], monitors: {waits, unowned, held, owner, tid}}
  *   locks      [{pid, address, kind: "mutex"|"rwlock"|"futex"|"GIL"|"", name, waited_ns, waits, function, module, owner_known_ns,

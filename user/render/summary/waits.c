@@ -29,7 +29,7 @@ static void put_reason(const struct site_row *w, size_t width, struct sink *out)
 }
 
 /* At most so many of each sort. */
-enum { WAITS_SHOWN = 10, IDLE_SHOWN = 5, ENDPOINTS_SHOWN = 10 };
+enum { WAITS_SHOWN = 10, IDLE_SHOWN = 5, ENDPOINTS_SHOWN = 10, PEERS_SHOWN = 5 };
 
 static void put_wait_rows(const struct run_summary *s, struct sink *out, bool idle)
 {
@@ -119,6 +119,72 @@ static void put_monitors(const struct run_summary *s, struct sink *out)
 	strbuf_free(&b);
 }
 
+/* Whom the targets ask. */
+static void put_peers(const struct run_summary *s, struct sink *out)
+{
+	struct strbuf b = { 0 };
+
+	if (!s->peers.looks || (!s->peers.n && !s->peers.failed && !s->peers.left_out))
+		return;
+	strbuf_printf(&b, "Requests to others: connections were looked at %s times",
+		      unit_count(s->peers.looks).s);
+	if (s->peers.waiting)
+		strbuf_printf(&b, "; at %s of them requests to port %u waited, %.1f on average",
+			      unit_percent(s->peers.waiting, s->peers.looks).s, s->peers.port,
+			      (double)s->peers.inbound / s->peers.waiting);
+	for (uint32_t i = 0; i < s->peers.n && i < PEERS_SHOWN; i++) {
+		const struct summary_peer *p = &s->peers.rows[i];
+
+		strbuf_printf(&b, "; one to %s was outstanding at %s", p->name,
+			      unit_percent(p->looks, s->peers.looks).s);
+		if (p->for_inbound)
+			strbuf_printf(&b, " (%s for those)",
+				      unit_percent(p->for_inbound, s->peers.looks).s);
+		strbuf_printf(&b, ", for %s on average when looked at",
+			      unit_ns((int64_t)(p->age_ms * 1e6)).s);
+	}
+	if (s->peers.failed)
+		strbuf_printf(&b, "; %s times connections could not be read",
+			      unit_count(s->peers.failed).s);
+	if (s->peers.left_out)
+		strbuf_printf(&b, "; up to %s connections at a time were not followed",
+			      unit_count(s->peers.left_out).s);
+	strbuf_puts(&b, ".");
+	cells_wrapped(out, b.s ? b.s : "", 2, false);
+	strbuf_free(&b);
+}
+
+static void put_tasks(const struct run_summary *s, struct sink *out)
+{
+	double looks = s->tasks.looks;
+
+	if (!s->tasks.looks)
+		return;
+	sink_printf(out, "  tasks of asyncio: %.1f on average, %.1f of them waiting; %s looks\n",
+		    (double)s->tasks.seen / looks,
+		    (double)(s->tasks.seen - s->tasks.ready - s->tasks.changed) / looks,
+		    unit_count(s->tasks.looks).s);
+	for (uint32_t i = 0; i < s->tasks.n; i++) {
+		const struct task_row *row = &s->tasks.rows[i];
+		char text[80];
+
+		snprintf(text, sizeof(text), "%.1f", (double)row->seen / looks);
+		cells_right(out, text, 10);
+		snprintf(text, sizeof(text), "up to %s", unit_ns(row->longest_ns).s);
+		cells_right(out, text, 16);
+		sink_puts(out, "  ");
+		cells_left(out, task_wait_text(row->wait), 18);
+		snprintf(text, sizeof(text), ", line %u", row->line);
+		cells_name(out, row->function, 40, false);
+		sink_printf(out, "%s\n", row->line ? text : "");
+	}
+	if (s->tasks.changed || s->tasks.left_out || s->tasks.more)
+		sink_printf(out, "  %s times a task ran while it was looked at; %s had no room%s\n",
+			    unit_count((int64_t)s->tasks.changed).s,
+			    unit_count((int64_t)s->tasks.left_out).s,
+			    s->tasks.more ? "; there were more than are looked at" : "");
+}
+
 void section_waits_text(const struct run_summary *s, struct sink *out)
 {
 	if (s->offcpu.n_waits == 0 && s->offcpu.left_out == 0)
@@ -133,6 +199,8 @@ void section_waits_text(const struct run_summary *s, struct sink *out)
 	put_wait_rows(s, out, false);
 	put_wait_rows(s, out, true);
 	put_monitors(s, out);
+	put_peers(s, out);
+	put_tasks(s, out);
 	put_sampling(s, out);
 	put_thresholds(s, out);
 }
@@ -230,6 +298,56 @@ void section_waits_brief(const struct run_summary *s, uint32_t rows, struct sink
 	put_brief_idle(s, out);
 }
 
+static void put_peers_json(struct json_doc *d, cJSON *offcpu, const struct run_summary *s)
+{
+	cJSON *peers = json_object(d, offcpu, "requests");
+	cJSON *list = json_array(d, peers, "peers");
+
+	json_count(d, peers, "looks", s->peers.looks);
+	json_count(d, peers, "waiting", s->peers.waiting);
+	json_count(d, peers, "held", s->peers.held);
+	json_count(d, peers, "inbound", s->peers.inbound);
+	json_count(d, peers, "port", s->peers.port);
+	json_count(d, peers, "left_out", s->peers.left_out);
+	json_count(d, peers, "failed", s->peers.failed);
+	for (uint32_t i = 0; i < s->peers.n && i < ENDPOINTS_SHOWN; i++) {
+		const struct summary_peer *p = &s->peers.rows[i];
+		cJSON *o = json_element(d, list);
+
+		json_text(d, o, "name", p->name);
+		json_count(d, o, "looks", p->looks);
+		json_count(d, o, "for_inbound", p->for_inbound);
+		json_count(d, o, "outstanding", p->requests);
+		cJSON_AddNumberToObject(o, "age_ms", p->age_ms);
+		json_count(d, o, "oldest_ms", p->oldest_ms);
+		json_count(d, o, "answers", p->answers);
+	}
+}
+
+static void put_tasks_json(struct json_doc *d, cJSON *offcpu, const struct run_summary *s)
+{
+	cJSON *tasks = json_object(d, offcpu, "tasks"), *list = json_array(d, tasks, "waits");
+
+	json_count(d, tasks, "looks", s->tasks.looks);
+	json_count(d, tasks, "seen", s->tasks.seen);
+	json_count(d, tasks, "ready", s->tasks.ready);
+	json_count(d, tasks, "changed", s->tasks.changed);
+	json_count(d, tasks, "left_out", s->tasks.left_out);
+	json_truth(d, tasks, "more", s->tasks.more);
+	for (uint32_t i = 0; i < s->tasks.n; i++) {
+		const struct task_row *row = &s->tasks.rows[i];
+		cJSON *o = json_element(d, list);
+
+		json_text(d, o, "function", row->function);
+		json_count(d, o, "line", row->line);
+		json_text(d, o, "awaits", row->awaits);
+		json_text(d, o, "kind", task_wait_name(row->wait));
+		json_count(d, o, "seen", row->seen);
+		json_count(d, o, "looks", row->looks);
+		json_number(d, o, "longest_ns", row->longest_ns);
+	}
+}
+
 void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *offcpu = json_object(d, root, "offcpu"), *list = json_array(d, offcpu, "waits");
@@ -259,6 +377,8 @@ void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summar
 		json_text(d, o, "kind", s->endpoints.rows[i].peer ? "peer" : "file");
 		json_count(d, o, "seen", s->endpoints.rows[i].seen);
 	}
+	put_peers_json(d, offcpu, s);
+	put_tasks_json(d, offcpu, s);
 	for (uint32_t i = 0; i < s->offcpu.n_waits; i++) {
 		const struct site_row *w = &s->offcpu.waits[i];
 		cJSON *o = json_element(d, list);
