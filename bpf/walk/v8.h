@@ -69,6 +69,12 @@ WALK_FUNCTION int v8_function(__u32 slot)
 	if (!v8_is_object(at) || !lang_buf_read(w, at - 1, v8->function_shared + 8u))
 		return false;
 	map = lang_buf_word(w, 0);
+	/* While it is collected: where it has been moved to, without the lowest bit. */
+	if (map && !(map & 3)) {
+		if (!lang_buf_read(w, map, v8->function_shared + 8u))
+			return false;
+		map = lang_buf_word(w, 0);
+	}
 	shared = lang_buf_word(w, v8->function_shared);
 	if (!v8_is_type(w, map, 0, v8->function_first, v8->function_last) || !v8_is_object(shared) ||
 	    !lang_buf_read(w, shared - 1 + v8->shared_numbers, 16))

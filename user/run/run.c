@@ -1,5 +1,6 @@
 #include "run/run.h"
 #include "base/clock.h"
+#include "collect/overhead/realtime.h"
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/pipeline.h"
@@ -357,7 +358,11 @@ static int on_round(void *ctx, struct err *e)
 
 int run_loop(struct run *r, struct err *e)
 {
-	return loop_run(r->loop, e);
+	struct prompt was = prompt_begin();
+	int rc = loop_run(r->loop, e);
+
+	prompt_end(&was);
+	return rc;
 }
 
 /* --- end --- */

@@ -506,6 +506,18 @@ static void what_is_no_function_is_a_native_frame_and_a_guess(void **state)
 	assert_string_equal(text(), "nnnnn");
 }
 
+/* A collector leaves the new address in its place, and its old map there. */
+static void a_function_that_is_being_moved_is_found(void **state)
+{
+	(void)state;
+	v8f_put(&p, V8F_JS, v8f_addr(V8F_TEXTS), 8);
+	v8f_object(&p, V8F_TEXTS, V8F_FUNCTION);
+	v8f_put(&p, V8F_TEXTS + 24, v8f_ptr(V8F_OUTER), 8);
+	push(BLOB + 0x20, CONTEXT, v8f_ptr(V8F_JS), v8f_ptr(V8F_BYTECODES_AT), 57ULL << 32);
+	walk(BLOB + 0x10);
+	assert_string_equal(text(), "innn");
+}
+
 /* The return address is on top of the stack, rbp still the caller's. */
 static void code_without_a_frame_is_a_frame_of_its_own(void **state)
 {
@@ -552,6 +564,7 @@ int main(void)
 		cmocka_unit_test_setup(what_cannot_be_read_is_gone_or_unknown, fresh),
 		cmocka_unit_test_setup(each_kind_of_frame_is_recorded_as_what_it_is, set_up),
 		cmocka_unit_test_setup(what_is_no_function_is_a_native_frame_and_a_guess, set_up),
+		cmocka_unit_test_setup(a_function_that_is_being_moved_is_found, set_up),
 		cmocka_unit_test_setup(code_without_a_frame_is_a_frame_of_its_own, set_up),
 	};
 
