@@ -20,9 +20,25 @@ int v8_layout_read(struct elf_file *elf, uint32_t version, struct v8_image *ret_
 
 /* --- v8_objects.c --- */
 
+/* Memory of a process, of which a page is read once: a frame takes hundreds of reads of a few bytes, from a few places. */
+enum { V8_PAGE = 1024, V8_PAGES = 64 };
+
+struct v8_pages {
+	const struct lang_memory *from;
+	struct lang_memory mem; /* what reads through them */
+	uint64_t at[V8_PAGES];
+	bool has[V8_PAGES];
+	uint8_t bytes[V8_PAGES][V8_PAGE];
+};
+
+void v8_pages_open(struct v8_pages *p, const struct lang_memory *from);
+/* What is read from now on is read anew. */
+void v8_pages_forget(struct v8_pages *p);
+
 struct v8_reader {
 	const struct v8_rt *rt;
 	const struct lang_memory *mem;
+	struct v8_pages *pages; /* NULL: mem is not read through any */
 };
 
 static inline bool v8_is_pointer(uint64_t word)

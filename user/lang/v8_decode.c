@@ -231,8 +231,10 @@ static enum lang_decoded decode_function(const struct v8_reader *r, const uint64
 		if (offset >= V8_ENTRY && v8_word(r, shared, r->rt->shared_data, &data))
 			bytecodes = bytecodes_of(r, data);
 	}
-	if (!name_function(r, shared, place_in(r, bytecodes, offset), &all->frame[0]) ||
-	    !has_cookie(r, shared, cookie))
+	if (!name_function(r, shared, place_in(r, bytecodes, offset), &all->frame[0]))
+		return LANG_GONE;
+	v8_pages_forget(r->pages);
+	if (!has_cookie(r, shared, cookie))
 		return LANG_GONE;
 	all->n = 1;
 	return LANG_DECODED;
@@ -445,6 +447,7 @@ static enum lang_decoded decode_code(const struct v8_reader *r, const uint64_t w
 	d = decode_optimized(r, &code, shared, (uint32_t)(pc - code.start), exact, all);
 	if (d != LANG_DECODED)
 		return d;
+	v8_pages_forget(r->pages);
 	return v8_code_read(r, code.object, &again) && again.start == code.start &&
 			       again.deopt == code.deopt && v8_is(r, shared, r->rt->type_shared)
 		       ? LANG_DECODED
@@ -455,11 +458,13 @@ enum lang_decoded v8_decode(const struct lang_runtime *runtime, const struct lan
 			    const uint64_t words[2], struct lang_frames *ret_frames)
 {
 	static struct lang_frames all;
-	struct v8_reader r = { .rt = &runtime->v8, .mem = mem };
+	static struct v8_pages pages;
+	struct v8_reader r = { .rt = &runtime->v8, .mem = &pages.mem, .pages = &pages };
 	enum lang_decoded d;
 
 	if (!(words[0] & MS_FRAME_ADDR_MASK))
 		return LANG_GONE;
+	v8_pages_open(&pages, mem);
 	d = (uint32_t)words[1] & MS_V8_CODE ? decode_code(&r, words, &all)
 					    : decode_function(&r, words, &all);
 	if (d != LANG_DECODED)

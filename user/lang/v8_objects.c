@@ -2,6 +2,49 @@
 
 #include <string.h>
 
+/* --- memory --- */
+
+static bool paged_read(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct v8_pages *p = ctx;
+	uint8_t *to = buf;
+
+	if (len > V8_PAGE || addr > UINT64_MAX - V8_PAGE)
+		return p->from->read(p->from->ctx, addr, buf, len);
+	while (len) {
+		uint64_t at = addr & ~(uint64_t)(V8_PAGE - 1), off = addr - at;
+		uint32_t slot = at / V8_PAGE % V8_PAGES;
+		size_t n = len < V8_PAGE - off ? len : (size_t)(V8_PAGE - off);
+
+		if (!p->has[slot] || p->at[slot] != at) {
+			p->has[slot] = p->from->read(p->from->ctx, at, p->bytes[slot], V8_PAGE);
+			p->at[slot] = at;
+		}
+		if (p->has[slot])
+			memcpy(to, p->bytes[slot] + off, n);
+		else if (!p->from->read(p->from->ctx, addr, to, n)) /* part of it is not there */
+			return false;
+		to += n;
+		addr += n;
+		len -= n;
+	}
+	return true;
+}
+
+void v8_pages_open(struct v8_pages *p, const struct lang_memory *from)
+{
+	p->from = from;
+	p->mem = (struct lang_memory){ paged_read, p };
+	v8_pages_forget(p);
+}
+
+void v8_pages_forget(struct v8_pages *p)
+{
+	memset(p->has, 0, sizeof(p->has));
+}
+
+/* --- objects --- */
+
 bool v8_word(const struct v8_reader *r, uint64_t object, uint32_t at, uint64_t *ret_word)
 {
 	return v8_is_pointer(object) && object < 1ULL << 56 &&
