@@ -87,6 +87,9 @@ static bool put(const struct live_series *series, struct dict *d, const struct l
 	to->live = found->row->live;
 	to->survived = found->survived;
 	to->age_s = found->age_s;
+	to->sampled = found->sampled;
+	to->ended = found->ended;
+	to->sampled_age_s = found->sampled_age_s;
 	return true;
 }
 

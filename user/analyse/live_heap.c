@@ -42,6 +42,8 @@ void live_heap_free(struct live_heap *h)
 	free(h->fates);
 	free(h->shares);
 	free(h->share_of);
+	free(h->moments);
+	free(h->late);
 	free(h);
 }
 
@@ -110,6 +112,11 @@ double live_heap_kept_for(const struct live_heap *h, uint64_t size)
 	return h->threshold > large ? h->threshold / large : 1;
 }
 
+double live_heap_rank(const struct kept *k)
+{
+	return ((double)k->size + AROUND) / (double)k->u;
+}
+
 double live_heap_mean_weight(const struct live_heap *h)
 {
 	if (h->n_weights > 0)
@@ -168,6 +175,8 @@ static int seen_to_end(struct live_heap *h, const struct kept *k, uint64_t at_ns
 	if (next >= 0)
 		to = fates_of(h, (uint32_t)next, live_class_of(k->usable));
 	live_fates_seen(f, live_heap_units_of(h, k, at_ns));
+	if (live_heap_note_late(h, k, at_ns) < 0)
+		return -ENOMEM;
 	if (to)
 		live_fates_next(f, (uint32_t)(to - h->fates));
 	return 0;
@@ -182,7 +191,7 @@ static int found_gone(struct live_heap *h, const struct kept *k)
 		return -ENOMEM;
 	live_fates_gone(f, live_heap_units_of(h, k, h->before_ns),
 			live_heap_units_of(h, k, h->at_ns), random_part(h));
-	return 0;
+	return live_heap_note_late(h, k, h->at_ns);
 }
 
 /* An end. Its weight may be known later. `own`: in its own burst. */
@@ -244,16 +253,27 @@ static int thin(struct live_heap *h)
 		return -ENOMEM;
 	for (k = h->kept; k; k = k->hh.next)
 		if (k->row != LIVE_BEFORE)
-			ranks[n++] = ((double)k->size + AROUND) / (double)k->u;
+			ranks[n++] = live_heap_rank(k);
 	if (!n)
 		return 0;
 	qsort(ranks, n, sizeof(*ranks), by_rank);
 	h->threshold = ranks[n / 2];
 	HASH_ITER (hh, h->kept, k, next)
-		if (k->row != LIVE_BEFORE &&
-		    ((double)k->size + AROUND) / (double)k->u < h->threshold)
+		if (k->row != LIVE_BEFORE && live_heap_rank(k) < h->threshold)
 			drop(h, k);
 	return 0;
+}
+
+/* Bytes in use, by class. */
+static void sum_classes(struct live_heap *h, const struct live_look *look)
+{
+	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
+		h->in_use[class] = look->class_words ? 8 * (double)look->class_words[class] : 0;
+	for (uint64_t i = 0; i < look->n && !look->class_words; i++) {
+		uint32_t class = live_class_of(words_of(look->blocks[i].bytes));
+
+		h->in_use[class] += 8 * (double)words_of(look->blocks[i].bytes);
+	}
 }
 
 int live_heap_begin(struct live_heap *h, const struct live_look *look)
@@ -261,7 +281,8 @@ int live_heap_begin(struct live_heap *h, const struct live_look *look)
 	double part = look->n > h->max / 2 ? (double)h->max / 2 / (double)look->n : 1;
 	double one_in = fmax(look->one_in, 1) / part;
 
-	if (rows_for(h, LIVE_BEFORE) < 0)
+	sum_classes(h, look);
+	if (rows_for(h, LIVE_BEFORE) < 0 || live_heap_note_moment(h, look->at_ns) < 0)
 		return -ENOMEM;
 	h->sampled |= one_in > 1;
 	for (uint64_t i = 0; i < look->n; i++) {
@@ -450,18 +471,14 @@ int live_heap_look(struct live_heap *h, const struct live_look *look)
 {
 	struct kept *k, *next;
 
-	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
-		h->in_use[class] = look->class_words ? 8 * (double)look->class_words[class] : 0;
-	for (uint64_t i = 0; i < look->n && !look->class_words; i++) {
-		uint32_t class = live_class_of(words_of(look->blocks[i].bytes));
-
-		h->in_use[class] += 8 * (double)words_of(look->blocks[i].bytes);
-	}
+	sum_classes(h, look);
 	h->facts.in_use = 0;
 	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
 		h->facts.in_use += (uint64_t)h->in_use[class];
 	h->before_ns = h->at_ns;
 	h->at_ns = look->at_ns;
+	if (live_heap_note_moment(h, look->at_ns) < 0)
+		return -ENOMEM;
 	HASH_ITER (hh, h->kept, k, next) {
 		/* Made while the look was under way. */
 		if (k->born_ns > look->at_ns)

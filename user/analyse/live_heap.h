@@ -61,6 +61,7 @@
 #define MEMSCOPE_ANALYSE_LIVE_HEAP_H
 
 #include "analyse/live_estimate.h"
+#include "analyse/survival_verdict.h"
 #include "base/cleanup.h"
 
 #include <stdbool.h>
@@ -131,6 +132,12 @@ int live_heap_estimate(struct live_heap *h, bool intervals);
  * long as without intervals.
  */
 int live_heap_weights_may_be(struct live_heap *h, double low, double high);
+
+/*
+ * The ages of each row's blocks, of `*ret_n` rows, after live_heap_estimate(). `from_s` is the caller's. The caller frees
+ * them. 0 or -ENOMEM.
+ */
+int live_heap_survival(struct live_heap *h, struct survival **ret_rows, uint32_t *ret_n);
 
 /* As of the last look. A row that was never seen is zero. */
 const struct live_estimate *live_heap_row(const struct live_heap *h, uint32_t row);

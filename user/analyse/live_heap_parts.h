@@ -1,6 +1,6 @@
 /*
- * What the files of live_heap share: live_heap.c (blocks that are kept, ends, looks) and live_heap_estimate.c (the
- * estimates). All others include live_heap.h.
+ * What the files of live_heap share: live_heap.c (blocks that are kept, ends, looks), live_heap_estimate.c (the
+ * estimates) and live_heap_survival.c (ages). All others include live_heap.h.
  */
 #ifndef MEMSCOPE_ANALYSE_LIVE_HEAP_PARTS_H
 #define MEMSCOPE_ANALYSE_LIVE_HEAP_PARTS_H
@@ -49,6 +49,8 @@ struct cell {
 	uint64_t seen;
 	uint64_t n_ends;
 	double v, vc;
+	double live; /* of in_use: what the row has of it                               */
+	double usable, since[SURVIVAL_SINCE]; /* of blocks that may live; … made since then  */
 	struct cell *next; /* of the same class                                  */
 	UT_hash_handle hh;
 };
@@ -70,6 +72,22 @@ struct fate {
 	UT_hash_handle hh;
 };
 
+enum { LIVE_MOMENTS = 64 };
+
+/* What was in use at a look, and live_heap_guess() by then. */
+struct live_moment {
+	uint64_t at_ns;
+	double calls, stand_for;
+	float in_use[LIVE_CLASSES];
+};
+
+/* A block that ended after SURVIVAL_YOUNG parts of the run, as long as it was then. */
+struct live_late {
+	uint64_t born_ns, end_ns;
+	uint32_t row;
+	float rank, stands_for;
+};
+
 struct live_heap {
 	struct kept *kept;
 	uint32_t max;
@@ -77,12 +95,12 @@ struct live_heap {
 	struct settled *settled;
 	struct ended *ended;
 	uint32_t n_ended, room_ended;
-	double weights, n_weights;         /* of those that are known: their mean is the others' */
+	double weights, n_weights; /* of those that are known: their mean is the others' */
 	/* live_heap_guess(): in all, and means of the last ones, about. */
 	struct {
 		double calls, stand_for;
 	} guessed, lately;
-	uint32_t settled_to;               /* the last burst whose weights came                   */
+	uint32_t settled_to; /* the last burst whose weights came                   */
 	double scale; /* of all weights, while it is asked what becomes of estimates: else 1 */
 	/* Of what is in use and not of BEFORE: what no row explains, in each pool by what its rows come to over the
 	 * variance of that, and the variance of the sum. */
@@ -92,8 +110,8 @@ struct live_heap {
 	double threshold;
 	uint64_t random;
 	uint64_t at_ns, age_ns;
-	uint64_t before_ns;       /* of the look before */
-	bool sampled;             /* BEFORE: some of its blocks are not known */
+	uint64_t before_ns;          /* of the look before */
+	bool sampled;                /* BEFORE: some of its blocks are not known */
 	double in_use[LIVE_CLASSES]; /* bytes, by the last look */
 	struct live_estimate *rows;
 	double *made;
@@ -104,6 +122,12 @@ struct live_heap {
 	struct live_share *shares; /* of the pool being estimated, and where a row is among them */
 	uint32_t *share_of;
 	uint32_t n_rows;
+	uint64_t began_ns; /* the first moment: LIVE_MOMENTS are kept, then every second one, …   */
+	struct live_moment *moments;
+	uint32_t n_moments, moment_stride;
+	uint64_t n_looks;
+	struct live_late *late;
+	uint32_t n_late, room_late;
 	struct live_facts facts;
 };
 
@@ -114,6 +138,15 @@ double live_heap_mean_weight(const struct live_heap *h);
 /* 0: not known yet. */
 double live_heap_weight_of(const struct live_heap *h, uint32_t burst, uint32_t thread);
 double live_heap_units_of(const struct live_heap *h, const struct kept *k, uint64_t at_ns);
+/* Of those whose rank is under `threshold` none is kept. */
+double live_heap_rank(const struct kept *k);
+/* NULL: out of memory. */
+struct cell *live_heap_cell_of(struct live_heap *h, uint32_t row, uint32_t class);
+/* How far a pool that begins with class `from` goes: until chance no longer decides what it says. */
+uint32_t live_heap_pool_end(const struct live_heap *h, uint32_t from);
+/* What is in use now is known, and that the block has ended. 0 or -ENOMEM. */
+int live_heap_note_moment(struct live_heap *h, uint64_t at_ns);
+int live_heap_note_late(struct live_heap *h, const struct kept *k, uint64_t end_ns);
 /* Those of the block's row and class. NULL: out of memory. */
 struct live_fates *live_heap_fates_of(struct live_heap *h, const struct kept *k);
 

@@ -1,37 +1,9 @@
-#include "analyse/live_series.h"
-
-#include "base/hash.h"
+#include "analyse/live_series_parts.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LINE_OF_WALK 1.2 /* of the variance of its ends' difference */
-#define ENDED_PART   0.5 /* of the time: what has stayed for longer has stopped */
-
-struct entry {
-	struct {
-		uint32_t image, stack;
-	} key;
-	struct live_series_row row;
-	bool shrunk;   /* live_series_settle() */
-	double before; /* … the sum of its series */
-	UT_hash_handle hh;
-};
-
-struct live_series {
-	struct entry *entries;
-	uint32_t n;
-	struct entry *spare[LIVE_SERIES_SPARE]; /* the one with the least last */
-	uint32_t n_spare;
-	struct live_series_moved moved;
-	struct live_series_row other;
-	double times[LIVE_SERIES_TICKS];
-	double held[LIVE_SERIES_TICKS], held_now; /* live_series_held(); 0: not known */
-	uint32_t n_times, stride;
-	uint64_t ticks;
-};
 
 struct live_series *live_series_new(void)
 {
@@ -46,20 +18,30 @@ void live_series_free(struct live_series *b)
 {
 	if (!b)
 		return;
+	for (struct live_series_entry *e = b->entries; e; e = e->hh.next)
+		free(e->ages);
 	hash_free(b->entries);
 	free(b);
 }
 
-static struct live_series_row *find(const struct live_series *b, uint32_t image, stack_id stack)
+static struct live_series_entry *find_entry(const struct live_series *b, uint32_t image,
+					    stack_id stack)
 {
-	struct entry *e, key = { .key = { image, stack.ix } };
+	struct live_series_entry *e, key = { .key = { image, stack.ix } };
 
 	HASH_FIND(hh, b->entries, &key.key, sizeof(key.key), e);
+	return e;
+}
+
+static struct live_series_row *find(const struct live_series *b, uint32_t image, stack_id stack)
+{
+	struct live_series_entry *e = find_entry(b, image, stack);
+
 	return e ? &e->row : NULL;
 }
 
 /* Its series becomes part of OTHER's. */
-static void move_to_other(struct live_series *b, struct entry *e)
+static void move_to_other(struct live_series *b, struct live_series_entry *e)
 {
 	struct live_series_row *to = &b->other;
 
@@ -73,6 +55,7 @@ static void move_to_other(struct live_series *b, struct entry *e)
 		to->made_by[i] += e->row.made_by[i];
 	}
 	HASH_DEL(b->entries, e);
+	free(e->ages);
 	free(e);
 	b->n--;
 }
@@ -80,7 +63,7 @@ static void move_to_other(struct live_series *b, struct entry *e)
 static int add_row(struct live_series *b, uint32_t image, stack_id stack, bool allocates,
 		   struct live_series_row **ret_row)
 {
-	struct entry *e, key = { .key = { image, stack.ix } };
+	struct live_series_entry *e, key = { .key = { image, stack.ix } };
 
 	/* What is freed of a stack without a row was allocated when it was in OTHER, or had one. */
 	if (!allocates || (b->n == LIVE_SERIES_MAX && !b->n_spare)) {
@@ -115,7 +98,7 @@ int live_series_add(struct live_series *b, uint32_t image, stack_id stack, int64
 
 void live_series_drop(struct live_series *b, uint32_t image)
 {
-	struct entry *e, *next;
+	struct live_series_entry *e, *next;
 
 	HASH_ITER (hh, b->entries, e, next)
 		if (e->row.image == image)
@@ -125,7 +108,7 @@ void live_series_drop(struct live_series *b, uint32_t image)
 /* Every other moment goes. */
 static void thin(struct live_series *b)
 {
-	struct entry *e, *next;
+	struct live_series_entry *e, *next;
 
 	for (uint32_t i = 0; i < LIVE_SERIES_TICKS / 2; i++) {
 		b->times[i] = b->times[2 * i];
@@ -150,8 +133,8 @@ static void note(struct live_series_row *row, uint32_t at)
 
 static int by_live(const void *a, const void *b)
 {
-	const struct live_series_row *x = &(*(struct entry *const *)a)->row,
-				     *y = &(*(struct entry *const *)b)->row;
+	const struct live_series_row *x = &(*(struct live_series_entry *const *)a)->row,
+				     *y = &(*(struct live_series_entry *const *)b)->row;
 
 	if (x->live != y->live)
 		return x->live < y->live ? -1 : 1;
@@ -161,7 +144,7 @@ static int by_live(const void *a, const void *b)
 /* Who makes room for new ones until the next tick: those that are new themselves have had one to grow. */
 static void find_spare(struct live_series *b)
 {
-	struct entry *all[LIVE_SERIES_MAX], *e, *next;
+	struct live_series_entry *all[LIVE_SERIES_MAX], *e, *next;
 	uint32_t n = 0;
 
 	b->n_spare = 0;
@@ -176,7 +159,7 @@ static void find_spare(struct live_series *b)
 
 void live_series_tick(struct live_series *b, double t_s)
 {
-	struct entry *e, *next;
+	struct live_series_entry *e, *next;
 	bool kept = b->ticks++ % b->stride == 0;
 
 	if (kept && b->n_times == LIVE_SERIES_TICKS) {
@@ -230,6 +213,22 @@ void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
 	row->error.above += error->above;
 }
 
+int live_series_survival(struct live_series *b, uint32_t image, stack_id stack,
+			 const struct survival *ages)
+{
+	struct live_series_entry *e = find_entry(b, image, stack);
+
+	b->by_age = true;
+	if (!e)
+		return 0;
+	if (!e->ages)
+		e->ages = calloc(1, sizeof(*e->ages));
+	if (!e->ages)
+		return -ENOMEM;
+	survival_add(e->ages, ages);
+	return 0;
+}
+
 /* Has the row less than half of its most at the end? Then what that is in bytes says little of the rest. */
 static bool has_shrunk(const struct live_series *b, const struct live_series_row *row)
 {
@@ -244,7 +243,7 @@ static double common_unit(const struct live_series *b)
 {
 	double bytes = 0, units = 0;
 
-	for (const struct entry *e = b->entries; e; e = e->hh.next)
+	for (const struct live_series_entry *e = b->entries; e; e = e->hh.next)
 		if (e->row.live > 0 && e->row.final > 0) {
 			bytes += e->row.final;
 			units += (double)e->row.live;
@@ -257,7 +256,7 @@ static void fit_moment(struct live_series *b, uint32_t i)
 {
 	double sum[2] = { 0 }, part[2] = { 1, 1 };
 
-	for (struct entry *e = b->entries; e; e = e->hh.next) {
+	for (struct live_series_entry *e = b->entries; e; e = e->hh.next) {
 		e->row.bytes[i] = (int64_t)fmin((double)e->row.bytes[i], b->held[i]);
 		sum[e->shrunk] += fmax(0, (double)e->row.bytes[i]);
 	}
@@ -265,7 +264,7 @@ static void fit_moment(struct live_series *b, uint32_t i)
 		return;
 	part[1] = sum[1] > 0 ? fmax(0, b->held[i] - sum[0]) / sum[1] : 0;
 	part[0] = sum[0] > 0 ? fmin(1, b->held[i] / sum[0]) : 0;
-	for (struct entry *e = b->entries; e; e = e->hh.next)
+	for (struct live_series_entry *e = b->entries; e; e = e->hh.next)
 		e->row.bytes[i] = (int64_t)((double)e->row.bytes[i] * part[e->shrunk]);
 }
 
@@ -282,7 +281,7 @@ void live_series_settle(struct live_series *b)
 {
 	double common = common_unit(b);
 
-	for (struct entry *e = b->entries; e; e = e->hh.next) {
+	for (struct live_series_entry *e = b->entries; e; e = e->hh.next) {
 		double by = common;
 
 		e->shrunk = has_shrunk(b, &e->row);
@@ -297,7 +296,7 @@ void live_series_settle(struct live_series *b)
 	for (uint32_t i = 0; i < b->n_times; i++)
 		if (b->held[i] > 0)
 			fit_moment(b, i);
-	for (struct entry *e = b->entries; e; e = e->hh.next)
+	for (struct live_series_entry *e = b->entries; e; e = e->hh.next)
 		e->row.area *= e->before > 0 ? sum_of(b, &e->row) / e->before : 0;
 }
 
@@ -326,7 +325,7 @@ uint32_t live_series_rank(const struct live_series *b, const struct live_series_
 			  uint32_t cap)
 {
 	const struct live_series_row *all[LIVE_SERIES_MAX];
-	struct entry *e, *next;
+	struct live_series_entry *e, *next;
 	uint32_t n = 0;
 
 	HASH_ITER (hh, b->entries, e, next)
@@ -343,7 +342,7 @@ int64_t live_series_other(const struct live_series *b, const struct live_series_
 			  uint32_t n, uint32_t i)
 {
 	int64_t sum = b->other.bytes[i];
-	struct entry *e, *next;
+	struct live_series_entry *e, *next;
 
 	HASH_ITER (hh, b->entries, e, next)
 		sum += e->row.bytes[i];
@@ -375,7 +374,7 @@ bool live_series_peak(const struct live_series *b, struct live_series_peak *ret_
 	struct live_series_error e = { 0 };
 	struct live_series_peak peak = { 0 };
 	bool estimated = false;
-	struct entry *row, *next;
+	struct live_series_entry *row, *next;
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < b->n_times; i++) {
@@ -401,214 +400,4 @@ bool live_series_peak(const struct live_series *b, struct live_series_peak *ret_
 	}
 	*ret_peak = peak;
 	return true;
-}
-
-/* --- leaks --- */
-
-/* How many blocks had been made `age_s` before the last moment. */
-static double made_before(const struct live_series *b, const struct live_series_row *row,
-			  double age_s)
-{
-	double t = b->times[b->n_times - 1] - age_s;
-
-	for (uint32_t i = 1; i < b->n_times; i++) {
-		double width = b->times[i] - b->times[i - 1], x;
-
-		if (b->times[i] < t || width <= 0)
-			continue;
-		x = t <= b->times[i - 1] ? 0 : (t - b->times[i - 1]) / width;
-		return (double)row->made_by[i - 1] +
-		       x * (double)(row->made_by[i] - row->made_by[i - 1]);
-	}
-	return 0;
-}
-
-static double least_kb(const struct live_series *b)
-{
-	double span = b->n_times ? b->times[b->n_times - 1] - b->times[0] : 0;
-
-	return fmax(LIVE_SERIES_LEAST_KB * 60 / fmax(span, 60), LIVE_SERIES_FLOOR_KB);
-}
-
-/* Half the interval that a line through a random walk has, of its slope. */
-static double part_of(const struct live_series_row *row, double grown, double half2)
-{
-	double level = (double)row->live;
-
-	return sqrt(LINE_OF_WALK * half2 * fmax(1, level / grown)) / level;
-}
-
-/* By the error of what was estimated: without what is in common, which cannot make a leak of nothing, or with it. */
-static void widen(const struct live_series_row *row, double lasts, bool common,
-		  struct series_line *l)
-{
-	const struct live_series_error *e = &row->error;
-	double grown = l->slope * lasts * 1024, below, above;
-
-	if (row->live <= 0 || grown <= 0)
-		return;
-	below = common ? e->below / (double)row->live : 0;
-	above = common ? e->above / (double)row->live : 0;
-	l->slope_low = l->slope - hypot(l->slope - l->slope_low,
-					l->slope * hypot(part_of(row, grown, e->low2), below));
-	l->slope_high = l->slope + hypot(l->slope_high - l->slope,
-					 l->slope * hypot(part_of(row, grown, e->high2), above));
-}
-
-/*
- * A random walk looks as if it had pieces: where the last may rise as all does, the line is that through all.
- * Growth by little must be sure.
- */
-static void take_line(const struct live_series_row *row, struct trend_shape *c)
-{
-	struct series_line tail = c->tail;
-	double lasts;
-
-	widen(row, c->span_s - c->since_s, false, &tail);
-	if (row->error.low2 > 0 && c->all.slope >= tail.slope_low &&
-	    c->all.slope <= tail.slope_high) {
-		c->since_s = 0;
-		c->tail = tail = c->all;
-		widen(row, c->span_s, false, &tail);
-	}
-	lasts = c->span_s - c->since_s;
-	if (c->tail.slope * lasts < TREND_SHAPE_MIN_KB && tail.slope_low <= 0)
-		c->kind = TREND_SHAPE_FLAT;
-	widen(row, lasts, true, &c->tail);
-	/* What is retained does not become less. */
-	if (row->error.low2 > 0)
-		c->tail.slope_low = fmax(c->tail.slope_low, 0);
-}
-
-/*
- * Has it stopped, or do estimates make it seem so? A short last piece that rises less than all does, by no more than a
- * random walk may, is no end of growth.
- */
-static void take_on(const struct live_series_row *row, struct trend_shape *c)
-{
-	double lasts = c->span_s - c->since_s, grown = c->all.slope * lasts * 1024, half;
-	struct series_line all = c->all;
-
-	if (row->error.high2 <= 0 || row->live <= 0 || lasts > ENDED_PART * c->span_s ||
-	    grown <= 0 || c->span_s * all.slope < c->matters)
-		return;
-	half = hypot(c->tail.slope_high - c->tail.slope,
-		     all.slope * part_of(row, grown, row->error.high2));
-	widen(row, c->span_s, false, &all);
-	if (c->tail.slope + half < c->all.slope || all.slope_low <= 0)
-		return;
-	c->kind = TREND_SHAPE_GROWING;
-	c->since_s = 0;
-	c->tail = c->all;
-}
-
-static void shape_of(const struct live_series *b, const struct live_series_row *row,
-		     struct leak *leak)
-{
-	struct point p[LIVE_SERIES_TICKS];
-
-	for (uint32_t i = 0; i < b->n_times; i++)
-		p[i] = (struct point){ b->times[i], (double)row->bytes[i] / 1024 };
-	trend_shape_above(p, b->n_times, least_kb(b), &leak->shape);
-	if (leak->shape.kind == TREND_SHAPE_SETTLED || leak->shape.kind == TREND_SHAPE_STEPPED)
-		take_on(row, &leak->shape);
-	if (leak->shape.kind == TREND_SHAPE_GROWING)
-		take_line(row, &leak->shape);
-	leak->row = row;
-}
-
-static bool grows(const struct live_series *b, const struct live_series_row *row, double age_s,
-		  struct leak *leak)
-{
-	(void)age_s;
-	shape_of(b, row, leak);
-	leak->survived = 1;
-	return leak->shape.kind == TREND_SHAPE_GROWING;
-}
-
-static void put_survived(const struct live_series *b, double age_s, struct leak *leak)
-{
-	double made = made_before(b, leak->row, age_s);
-
-	leak->age_s = age_s;
-	leak->survived = made > 0 ? (double)leak->row->old / made : 0;
-	if (leak->survived > 1)
-		leak->survived = 1; /* between two ticks */
-}
-
-static bool leaks(const struct live_series *b, const struct live_series_row *row, double age_s,
-		  struct leak *leak)
-{
-	if (!grows(b, row, age_s, leak))
-		return false;
-	put_survived(b, age_s, leak);
-	return leak->survived >= LEAK_SURVIVAL;
-}
-
-static bool stopped(const struct live_series *b, const struct live_series_row *row, double age_s,
-		    struct leak *leak)
-{
-	const struct trend_shape *c = &leak->shape;
-
-	shape_of(b, row, leak);
-	put_survived(b, age_s, leak);
-	return (c->kind == TREND_SHAPE_SETTLED || c->kind == TREND_SHAPE_STEPPED) &&
-	       c->changed >= c->matters && (double)row->live >= c->changed * 1024 / 2;
-}
-
-static bool by_slope(const struct leak *a, const struct leak *b)
-{
-	return a->shape.tail.slope > b->shape.tail.slope;
-}
-
-static bool by_rise(const struct leak *a, const struct leak *b)
-{
-	return a->shape.changed > b->shape.changed;
-}
-
-/* At most `cap` of those that `is`, in the order of `before`. */
-static uint32_t find_rows(const struct live_series *b, double age_s,
-			  bool (*is)(const struct live_series *b, const struct live_series_row *row,
-				     double age_s, struct leak *leak),
-			  bool (*before)(const struct leak *a, const struct leak *b),
-			  struct leak *ret, uint32_t cap)
-{
-	struct entry *e, *next;
-	uint32_t n = 0;
-
-	if (b->n_times < TREND_SHAPE_POINTS)
-		return 0;
-	HASH_ITER (hh, b->entries, e, next) {
-		struct leak leak = { 0 };
-		uint32_t at;
-
-		/* What is smaller at the end than what matters at all cannot have grown by it. */
-		if ((double)e->row.live < least_kb(b) * 1024 || !is(b, &e->row, age_s, &leak))
-			continue;
-		for (at = n; at > 0 && before(&leak, &ret[at - 1]); at--)
-			if (at < cap)
-				ret[at] = ret[at - 1];
-		if (at < cap)
-			ret[at] = leak;
-		if (n < cap)
-			n++;
-	}
-	return n;
-}
-
-uint32_t live_series_leaks(const struct live_series *b, double age_s, struct leak *ret_leaks,
-			   uint32_t cap)
-{
-	return find_rows(b, age_s, leaks, by_slope, ret_leaks, cap);
-}
-
-uint32_t live_series_growing(const struct live_series *b, struct leak *ret_rows, uint32_t cap)
-{
-	return find_rows(b, 0, grows, by_slope, ret_rows, cap);
-}
-
-uint32_t live_series_stopped(const struct live_series *b, double age_s, struct leak *ret_rows,
-			     uint32_t cap)
-{
-	return find_rows(b, age_s, stopped, by_rise, ret_rows, cap);
 }

@@ -11,6 +11,7 @@
 #ifndef MEMSCOPE_ANALYSE_LIVE_SERIES_H
 #define MEMSCOPE_ANALYSE_LIVE_SERIES_H
 
+#include "analyse/survival_verdict.h"
 #include "analyse/trend_shape.h"
 #include "base/cleanup.h"
 #include "model/ids.h"
@@ -37,13 +38,13 @@ struct live_series_error {
 struct live_series_row {
 	uint32_t image;
 	stack_id stack;
-	int64_t live;                 /* bytes, now                                      */
-	uint64_t made;                /* blocks allocated so far                         */
-	uint64_t old;                 /* blocks passed to live_series_old()              */
-	double final;                 /* bytes passed to live_series_final()             */
-	struct live_series_error error; /* passed to live_series_error()                   */
-	double area;                  /* bytes x ticks: held most, for longest           */
-	int64_t bytes[LIVE_SERIES_TICKS];   /* live at each moment                             */
+	int64_t live;                     /* bytes, now                                      */
+	uint64_t made;                    /* blocks allocated so far                         */
+	uint64_t old;                     /* blocks passed to live_series_old()              */
+	double final;                     /* bytes passed to live_series_final()             */
+	struct live_series_error error;   /* passed to live_series_error()                   */
+	double area;                      /* bytes x ticks: held most, for longest           */
+	int64_t bytes[LIVE_SERIES_TICKS]; /* live at each moment                             */
 	uint64_t made_by[LIVE_SERIES_TICKS];
 };
 
@@ -73,6 +74,14 @@ void live_series_settle(struct live_series *b);
 /* Adds to the stack's; see below. */
 void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
 		       const struct live_series_error *error);
+
+/*
+ * Where blocks are seen by chance, and series are estimates: the ages of a stack's blocks, which are added to the
+ * stack's. The verdict is then that of survival_verdict.h, and no longer of the series' shape, to which few blocks give
+ * steps. 0 or -ENOMEM.
+ */
+int live_series_survival(struct live_series *b, uint32_t image, stack_id stack,
+			 const struct survival *ages);
 
 /* When most was live in all, of the moments kept, and how much, with a 95 % interval; after live_series_settle(). */
 struct live_series_peak {
@@ -120,6 +129,8 @@ struct leak {
 	const struct live_series_row *row;
 	struct trend_shape shape;
 	double survived, age_s; /* live share of the blocks allocated before then */
+	/* By ages: seen blocks that reached that age and are in use, and those that ended later. 0: by shape. */
+	double sampled, ended, sampled_age_s;
 };
 
 /* At most `cap`, the fastest first. Returns how many. */

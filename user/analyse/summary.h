@@ -128,6 +128,7 @@ struct summary_leak {
 	double r2, since_s;                  /* of the line; where it begins, or where growth ended */
 	double changed;                      /* bytes: the last level less the first        */
 	double survived, age_s;              /* of blocks of that age and older: part kept   */
+	double sampled, ended, sampled_age_s; /* as in struct leak; 0: not by ages          */
 	enum growth_says says;
 	const struct summary_workload *work; /* what it was held against; NULL: nothing    */
 	struct workload_fit fit;

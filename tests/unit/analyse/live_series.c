@@ -319,6 +319,72 @@ static void no_moment_has_more_than_is_held(void **state)
 	(void)state;
 }
 
+/* 60 blocks in use, of 3 MiB each second; `stop`: born until that part. */
+static struct survival ages_until(int stop)
+{
+	struct survival s = { .from_s = 100, .span_s = 320, .looked = true, .lived = 28 };
+
+	for (int i = 0; i < stop; i++) {
+		s.stay[i] = i < SURVIVAL_PARTS - SURVIVAL_YOUNG ? 2 : 0;
+		s.bytes[i] = 30. * MIB;
+		s.squares[i] = 450. * MIB * MIB;
+	}
+	for (int m = 0; m < SURVIVAL_SINCE; m++)
+		s.claim[m] = s.room[m] = 320. * MIB;
+	return s;
+}
+
+/* A series of estimates that stays where it was for half of the run, because few blocks are seen, says less than their ages. */
+static void of_estimates_ages_decide_and_not_the_shape(void **state)
+{
+	const struct live_series_error error = { .below = 500. * MIB, .above = 1000. * MIB };
+	struct survival leak_ages = ages_until(SURVIVAL_PARTS), stopped = ages_until(16);
+
+	(void)state;
+	for (int leaky = 0; leaky < 2; leaky++) {
+		_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+		struct leak leak;
+
+		for (int i = 0; i < 20; i++) {
+			live_series_add(b, 1, LEAKY, 1, i < 10 ? 100 * MIB : 0);
+			live_series_tick(b, 100 + 16 * i);
+		}
+		live_series_old(b, 1, LEAKY, 20);
+		live_series_error(b, 1, LEAKY, &error);
+		assert_int_equal(live_series_leaks(b, 30, &leak, 1), 0);
+		assert_int_equal(live_series_survival(b, 1, LEAKY, leaky ? &leak_ages : &stopped),
+				 0);
+		assert_int_equal(live_series_leaks(b, 30, &leak, 1), leaky);
+		assert_int_equal(live_series_stopped(b, 30, &leak, 1), !leaky);
+		if (!leaky)
+			continue;
+		live_series_leaks(b, 30, &leak, 1);
+		assert_true(leak.sampled == 60 && leak.ended == 0 && leak.sampled_age_s == 20);
+		assert_true(fabs(leak.shape.tail.slope - 3 * 1024) < 1 && leak.shape.since_s == 0);
+		/* 1,000 MiB are estimated; of weights half of it is certain: more than of 60 blocks. */
+		assert_true(leak.shape.tail.slope_low > 3 * 1024 * 0.45);
+		assert_true(leak.shape.tail.slope_low < 3 * 1024 * 0.5);
+		assert_true(leak.shape.tail.slope_high > 3 * 1024 * 2);
+	}
+}
+
+/* Three looks may be enough. */
+static void of_estimates_few_looks_are_enough(void **state)
+{
+	_cleanup_(live_series_freep) struct live_series *b = live_series_new();
+	struct survival ages = ages_until(SURVIVAL_PARTS);
+	struct leak leak;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		live_series_add(b, 1, LEAKY, 20, 300 * MIB);
+		live_series_tick(b, 100 + 100 * i);
+	}
+	live_series_old(b, 1, LEAKY, 60);
+	live_series_survival(b, 1, LEAKY, &ages);
+	assert_int_equal(live_series_leaks(b, 30, &leak, 1), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +401,8 @@ int main(void)
 		cmocka_unit_test(leaks_come_fastest_first),
 		cmocka_unit_test(estimates_in_a_unit_of_their_own_become_bytes_in_the_end),
 		cmocka_unit_test(no_moment_has_more_than_is_held),
+		cmocka_unit_test(of_estimates_ages_decide_and_not_the_shape),
+		cmocka_unit_test(of_estimates_few_looks_are_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

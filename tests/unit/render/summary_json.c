@@ -303,9 +303,30 @@ static void sampled_figures_have_their_sampler_and_intervals(void **state)
 	cJSON_Delete(root);
 }
 
+static void of_estimates_the_evidence_of_a_leak_is_its_blocks(void **state)
+{
+	struct run_summary s = fixture_summary();
+	cJSON *root;
+
+	(void)state;
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0] = (struct summary_leak){ .site = { .function = "leak_here" },
+						  .slope = 1000,
+						  .survived = 1,
+						  .sampled = 57,
+						  .ended = 1,
+						  .sampled_age_s = 37.5 };
+	root = json_of(&s);
+	assert_number(root, "alloc.leaks.0.sampled_in_use", 57);
+	assert_number(root, "alloc.leaks.0.sampled_ended", 1);
+	assert_number(root, "alloc.leaks.0.sampled_age_s", 37.5);
+	cJSON_Delete(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_estimates_the_evidence_of_a_leak_is_its_blocks),
 		cmocka_unit_test(keys_are_those_of_the_header),
 		cmocka_unit_test(sampled_figures_have_their_sampler_and_intervals),
 		cmocka_unit_test(unwind_tables_are_there_where_they_were_used),

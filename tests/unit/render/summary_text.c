@@ -761,9 +761,35 @@ static void garbage_collection_has_a_row_a_runtime(void **state)
 	assert_has_not(text_of(&s), "Go: garbage");
 }
 
+/* A line by its r2 where every call was traced; of estimates how many blocks say so. */
+static void the_evidence_of_a_leak_is_that_of_its_tier(void **state)
+{
+	static const struct site_row site = { .function = "leak_here" };
+	struct run_summary s = fixture_summary();
+	struct summary_leak *l = &s.alloc.leaks[0];
+
+	(void)state;
+	s.alloc.n_leaks = 1;
+	*l = (struct summary_leak){ .site = site,
+				    .live = 1 << 20,
+				    .slope = 1000,
+				    .slope_low = 800,
+				    .slope_high = 1300,
+				    .r2 = 0.98,
+				    .survived = 1 };
+	assert_has(text_of(&s), ", r2 0.980, since second 0\n");
+	l->sampled = 57;
+	l->ended = 1;
+	l->sampled_age_s = 37.5;
+	assert_has_not(text_of(&s), "r2 0.980");
+	assert_has(text_of(&s),
+		   "57 of 58 sampled blocks that reached an age of 37.5 s are still in use\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_evidence_of_a_leak_is_that_of_its_tier),
 		cmocka_unit_test(everything_known_is_shown),
 		cmocka_unit_test(garbage_collection_has_a_row_a_runtime),
 		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),

@@ -21,6 +21,25 @@ static void put_work(const struct summary_leak *l, struct sink *out)
 	cells_wrapped(out, clause, CELLS_LABEL_WIDTH, true);
 }
 
+/* How good the line is; or, of estimates, what became of the blocks. */
+static void put_evidence(const struct summary_leak *l, struct sink *out)
+{
+	cells_spaces(out, CELLS_LABEL_WIDTH);
+	sink_printf(
+		out, "95 %% interval %s, ",
+		unit_bytes_range((int64_t)(l->slope_low * 60), (int64_t)(l->slope_high * 60), false)
+			.s);
+	if (l->sampled <= 0) {
+		sink_printf(out, "r2 %.3f, since second %.0f\n", l->r2, l->since_s);
+		return;
+	}
+	sink_printf(out, "since second %.0f\n", l->since_s);
+	cells_spaces(out, CELLS_LABEL_WIDTH);
+	sink_printf(out,
+		    "%.0f of %.0f sampled blocks that reached an age of %.3g s are still in use\n",
+		    l->sampled, l->sampled + l->ended, l->sampled_age_s);
+}
+
 static void put_no_leaks(const struct summary_alloc *a, struct sink *out)
 {
 	if (!a->n_no_leaks)
@@ -68,12 +87,7 @@ void alloc_leaks_text(const struct summary_alloc *a, struct sink *out)
 		cells_right(out, unit_percent((int64_t)(l->survived * 1000), 1000).s, 10);
 		sink_puts(out, "  ");
 		cells_in_image(out, site_name(&l->site), 42, l->site.module, 18);
-		cells_spaces(out, CELLS_LABEL_WIDTH);
-		sink_printf(out, "95 %% interval %s, r2 %.3f, since second %.0f\n",
-			    unit_bytes_range((int64_t)(l->slope_low * 60),
-					     (int64_t)(l->slope_high * 60), false)
-				    .s,
-			    l->r2, l->since_s);
+		put_evidence(l, out);
 		put_work(l, out);
 	}
 	put_no_leaks(a, out);
@@ -95,6 +109,11 @@ static void add_leak(struct json_doc *d, cJSON *list, const struct summary_leak 
 	if (l->says != GROWTH_STOPPED) {
 		json_real(d, o, "retained", l->survived);
 		json_real(d, o, "retained_age_s", l->age_s);
+		if (l->sampled > 0) {
+			json_real(d, o, "sampled_in_use", l->sampled);
+			json_real(d, o, "sampled_ended", l->ended);
+			json_real(d, o, "sampled_age_s", l->sampled_age_s);
+		}
 	} else {
 		json_real(d, o, "grew_bytes", l->changed);
 		json_truth(d, o, "work_ended", l->work_ended);

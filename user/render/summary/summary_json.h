@@ -38,7 +38,7 @@
  *               live_estimate: {known, why_not; allocators, low, high, blocks, before_bytes, objects_bytes, looks, failed_looks, look_ns,
  *               reused, unknown, caches_count};
  *               sites|live_sites: [{function, module, bytes, objects, low, high, samples}], leaks|no_leaks: [{function, module, live_bytes, bytes_s, low, high, r2, since_s, growth: "leak"|"idle"|"work"|"follows"|"fills"|"stopped"|"replaces",
- *               retained, retained_age_s, grew_bytes, work_ended, work, grows_with, bytes_per_unit, …}];
+ *               retained, retained_age_s, sampled_in_use, sampled_ended, sampled_age_s (estimates: blocks that reached that age), grew_bytes, work_ended, work, grows_with, bytes_per_unit, …}];
  *               exact: temporary, cross_thread_frees, lifetime_ns, peak, lifetimes, sizes, peak_sites,
  *               call_sites, temporary_sites, threads; preexisting_… (live at the end) and start_… (at the
  *               start), where pre-existing blocks are known}

@@ -47,7 +47,10 @@ struct live_process {
 	bool looked;
 	struct heap_found found;
 	uint64_t had_made_n;
-	double *made, *bytes; /* by row, as the series has them          */
+	double *made, *bytes;  /* by row, as the series has them          */
+	struct survival *ages; /* by row, at the end                      */
+	uint32_t n_ages;
+	uint64_t begun_ns;
 };
 
 struct run_live {
@@ -75,6 +78,8 @@ static void forget(struct live_process *p)
 	live_heap_free(TAKE_PTR(p->heap));
 	free(TAKE_PTR(p->made));
 	free(TAKE_PTR(p->bytes));
+	free(TAKE_PTR(p->ages));
+	p->n_ages = 0;
 	p->had_made_n = 0;
 	p->looked = false;
 }
@@ -166,6 +171,8 @@ static int look(struct alloc *al, struct live_process *p, bool begin, struct err
 	l->facts.looks += !begin && rc == 0;
 	p->looked |= !begin && rc == 0;
 	p->begun |= begin && rc == 0;
+	if (rc == 0 && !p->begun_ns)
+		p->begun_ns = look.at_ns;
 	heap_in_use_fini(&u);
 	l->facts.look_ns += (int64_t)(thread_cpu_ns() - cpu_ns);
 	return rc;
@@ -491,6 +498,18 @@ static void add_series_error(struct alloc *al, const struct live_process *p, uin
 	live_series_error(al->live->series, p->image, stack, &error);
 }
 
+/* When blocks were born of those that are in use, and of those that ended late. */
+static void add_ages(struct alloc *al, const struct live_process *p, uint32_t row, stack_id stack)
+{
+	struct survival ages;
+
+	if (row + 1 >= p->n_ages)
+		return;
+	ages = p->ages[row + 1];
+	ages.from_s = ((double)p->begun_ns - (double)session_start_ns(al->run->session)) / 1e9;
+	al->run->oom |= live_series_survival(al->live->series, p->image, stack, &ages) < 0;
+}
+
 static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_key *key)
 {
 	struct alloc *al = ctx;
@@ -506,6 +525,16 @@ static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_k
 	live_series_old(al->live->series, p->image, stack, (uint64_t)llround(est->old_blocks));
 	live_series_final(al->live->series, p->image, stack, est->bytes);
 	add_series_error(al, p, row, stack);
+	add_ages(al, p, row, stack);
+}
+
+static int estimate(struct live_process *p, double low, double high)
+{
+	int rc = live_heap_estimate(p->heap, true);
+
+	free(TAKE_PTR(p->ages));
+	rc = rc < 0 ? rc : live_heap_survival(p->heap, &p->ages, &p->n_ages);
+	return rc < 0 ? rc : live_heap_weights_may_be(p->heap, low, high);
 }
 
 void live_finish(struct alloc *al)
@@ -522,8 +551,7 @@ void live_finish(struct alloc *al)
 	bursts_weight_range(al, &low, &high);
 	for (uint32_t i = 0; i < l->n; i++)
 		if (l->rows[i].heap)
-			al->run->oom |= live_heap_estimate(l->rows[i].heap, true) < 0 ||
-					live_heap_weights_may_be(l->rows[i].heap, low, high) < 0;
+			al->run->oom |= estimate(&l->rows[i], low, high) < 0;
 	bursts_each_row(al, add_to_heap, al);
 	live_series_settle(l->series);
 }

@@ -1,0 +1,269 @@
+/*
+ * live_heap_survival(): the ages of blocks that are kept and of those that ended late, for survival_verdict.h.
+ */
+#include "analyse/live_heap_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A moment at which what is in use is known must be that much of the run before the end. */
+#define SINCE_LEAST 0.15
+
+int live_heap_note_moment(struct live_heap *h, uint64_t at_ns)
+{
+	bool kept = h->n_looks++ % (h->moment_stride ? h->moment_stride : 1) == 0;
+	struct live_moment *m;
+
+	if (!h->moments) {
+		h->moments = calloc(LIVE_MOMENTS, sizeof(*h->moments));
+		h->moment_stride = 1;
+		h->began_ns = at_ns;
+	}
+	if (!h->moments)
+		return -ENOMEM;
+	if (kept && h->n_moments == LIVE_MOMENTS) {
+		for (uint32_t i = 0; i < LIVE_MOMENTS / 2; i++)
+			h->moments[i] = h->moments[2 * i];
+		h->n_moments /= 2;
+		h->moment_stride *= 2;
+		kept = (h->n_looks - 1) % h->moment_stride == 0;
+	}
+	if (!kept)
+		return 0;
+	m = &h->moments[h->n_moments++];
+	*m = (struct live_moment){ at_ns, h->guessed.calls, h->guessed.stand_for, { 0 } };
+	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
+		m->in_use[class] = (float)h->in_use[class];
+	return 0;
+}
+
+static double run_ns(const struct live_heap *h, uint64_t now_ns)
+{
+	return now_ns > h->began_ns ? (double)(now_ns - h->began_ns) : 0;
+}
+
+static double young_ns(const struct live_heap *h, uint64_t now_ns)
+{
+	return run_ns(h, now_ns) * SURVIVAL_YOUNG / SURVIVAL_PARTS;
+}
+
+static double age_ns(uint64_t born_ns, uint64_t at_ns)
+{
+	return at_ns > born_ns ? (double)(at_ns - born_ns) : 0;
+}
+
+/* Which were young as the run is long now, or would not have been kept, go; if all others are too many, half of them. */
+static void prune(struct live_heap *h, uint64_t now_ns)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < h->n_late; i++)
+		if (age_ns(h->late[i].born_ns, h->late[i].end_ns) >= young_ns(h, now_ns) &&
+		    (double)h->late[i].rank >= h->threshold)
+			h->late[left++] = h->late[i];
+	h->n_late = left;
+	for (uint32_t i = 0; left > h->max / 2 && 2 * i < left; i++) {
+		h->late[i] = h->late[2 * i];
+		h->late[i].stands_for *= 2;
+		h->n_late = i + 1;
+	}
+}
+
+int live_heap_note_late(struct live_heap *h, const struct kept *k, uint64_t end_ns)
+{
+	if (k->row == LIVE_BEFORE || age_ns(k->born_ns, end_ns) < young_ns(h, end_ns))
+		return 0;
+	if (h->n_late == h->room_late) {
+		prune(h, end_ns);
+		if (h->n_late > h->room_late / 2 || !h->room_late) {
+			uint32_t room = h->room_late ? 2 * h->room_late : 256;
+			struct live_late *more = reallocarray(h->late, room, sizeof(*more));
+
+			if (!more)
+				return -ENOMEM;
+			h->late = more;
+			h->room_late = room;
+		}
+	}
+	h->late[h->n_late++] = (struct live_late){
+		.row = k->row,
+		.born_ns = k->born_ns,
+		.end_ns = end_ns,
+		.rank = (float)live_heap_rank(k),
+		.stands_for = 1,
+	};
+	return 0;
+}
+
+/* Calls seen by then, and what they stand for, between two moments. */
+static void calls_by(const struct live_heap *h, double at, double *ret_calls, double *ret_stand_for)
+{
+	const struct live_moment *m = h->moments;
+	double from = 0, to = run_ns(h, h->at_ns), x;
+	double calls[2] = { 0, h->guessed.calls }, stand_for[2] = { 0, h->guessed.stand_for };
+
+	for (uint32_t i = 0; i < h->n_moments; i++) {
+		double t = run_ns(h, m[i].at_ns);
+
+		if (t > at) {
+			to = t;
+			calls[1] = m[i].calls;
+			stand_for[1] = m[i].stand_for;
+			break;
+		}
+		from = t;
+		calls[0] = m[i].calls;
+		stand_for[0] = m[i].stand_for;
+	}
+	x = to > from ? fmin(1, (at - from) / (to - from)) : 1;
+	*ret_calls = calls[0] + x * (calls[1] - calls[0]);
+	*ret_stand_for = stand_for[0] + x * (stand_for[1] - stand_for[0]);
+}
+
+static void put_frame(const struct live_heap *h, struct survival *s)
+{
+	double span = run_ns(h, h->at_ns), calls, stand_for, next_calls, next_stand_for;
+
+	s->span_s = span / 1e9;
+	calls_by(h, 0, &calls, &stand_for);
+	for (uint32_t i = 0; i < SURVIVAL_PARTS; i++) {
+		calls_by(h, span * (i + 1) / SURVIVAL_PARTS, &next_calls, &next_stand_for);
+		if (next_stand_for > stand_for)
+			s->covered[i] = (next_calls - calls) / (next_stand_for - stand_for);
+		calls = next_calls;
+		stand_for = next_stand_for;
+	}
+}
+
+/* The first at which so much of the run was over. NULL: there is none, or it was too late. */
+static const struct live_moment *moment_after(const struct live_heap *h, double part)
+{
+	double span = run_ns(h, h->at_ns);
+
+	for (uint32_t i = 0; i < h->n_moments; i++)
+		if (run_ns(h, h->moments[i].at_ns) >= part * span)
+			return run_ns(h, h->moments[i].at_ns) <= (1 - SINCE_LEAST) * span
+				       ? &h->moments[i]
+				       : NULL;
+	return NULL;
+}
+
+static void add_kept(struct live_heap *h, const struct kept *k,
+		     const struct live_moment *const since[SURVIVAL_SINCE], struct cell *c,
+		     struct survival *s)
+{
+	double w = k->weight > 0 ? (double)k->weight : live_heap_mean_weight(h);
+	double lives =
+		1 - live_fates_ended(live_heap_fates_of(h, k), live_heap_units_of(h, k, h->at_ns));
+	double x = fmax(1, w) * live_heap_kept_for(h, k->size) * lives;
+	double age = age_ns(k->born_ns, h->at_ns), young = young_ns(h, h->at_ns);
+	uint32_t part = survival_part(age_ns(h->began_ns, k->born_ns), run_ns(h, h->at_ns));
+
+	s->bytes[part] += x * (double)k->size;
+	s->squares[part] += pow(x * (double)k->size, 2);
+	c->usable += x * 8 * k->usable;
+	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++)
+		if (since[m] && k->born_ns > since[m]->at_ns)
+			c->since[m] += x * 8 * k->usable;
+	if (age < young)
+		return;
+	s->stay[part] += lives;
+	s->lived += lives * (age - young) / run_ns(h, h->at_ns);
+}
+
+static void add_late(const struct live_heap *h, const struct live_late *l, struct survival *s)
+{
+	double beyond = age_ns(l->born_ns, l->end_ns) - young_ns(h, h->at_ns);
+
+	if (beyond < 0 || (double)l->rank < h->threshold)
+		return;
+	s->gone[survival_part(age_ns(h->began_ns, l->born_ns), run_ns(h, h->at_ns))] +=
+		(double)l->stands_for;
+	s->ended += (double)l->stands_for;
+	s->lived += (double)l->stands_for * beyond / run_ns(h, h->at_ns);
+}
+
+/* Bytes of a row's blocks of a class that were made since. */
+static double claim_of(const struct cell *c, uint32_t m)
+{
+	return c->usable > 0 ? c->live * c->since[m] / c->usable : 0;
+}
+
+/* What rows claim of a pool's classes, and what there is room for beside the claims of the others. */
+static void add_pool(struct live_heap *h, uint32_t from, uint32_t end, uint32_t m,
+		     const struct live_moment *since, double *claims, struct survival *rows)
+{
+	double grown = 0, all = 0, claim;
+
+	for (uint32_t class = from; class < end; class ++) {
+		grown += h->in_use[class] - (double)since->in_use[class];
+		for (const struct cell *c = h->by_class[class]; c; c = c->next) {
+			claims[c->key.row] += claim_of(c, m);
+			all += claim_of(c, m);
+		}
+	}
+	for (uint32_t class = from; class < end; class ++)
+		for (const struct cell *c = h->by_class[class]; c; c = c->next) {
+			claim = claims[c->key.row];
+			claims[c->key.row] = 0;
+			rows[c->key.row].claim[m] += claim;
+			if (claim > 0)
+				rows[c->key.row].room[m] += fmin(claim, grown - (all - claim));
+		}
+}
+
+int live_heap_survival(struct live_heap *h, struct survival **ret_rows, uint32_t *ret_n)
+{
+	_cleanup_(freep) struct survival *rows = calloc(h->n_rows + 1ul, sizeof(*rows));
+	_cleanup_(freep) double *claims = calloc(h->n_rows + 1ul, sizeof(*claims));
+	const struct live_moment *since[SURVIVAL_SINCE];
+	struct survival frame = { .looked = true };
+	struct cell *c;
+
+	if (!rows || !claims)
+		return -ENOMEM;
+	put_frame(h, &frame);
+	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++) {
+		since[m] = moment_after(h, (m + 1.) / (SURVIVAL_SINCE + 1));
+		frame.looked &= since[m] != NULL;
+	}
+	for (uint32_t i = 0; i < h->n_rows; i++)
+		rows[i] = frame;
+	for (c = h->cells; c; c = c->hh.next) {
+		c->usable = 0;
+		memset(c->since, 0, sizeof(c->since));
+	}
+	for (const struct kept *k = h->kept; k; k = k->hh.next) {
+		if (k->row == LIVE_BEFORE || k->born_ns > h->at_ns)
+			continue;
+		c = live_heap_cell_of(h, k->row, live_class_of(k->usable));
+		if (!c)
+			return -ENOMEM;
+		add_kept(h, k, since, c, &rows[k->row]);
+	}
+	for (uint32_t i = 0; i < h->n_late; i++)
+		add_late(h, &h->late[i], &rows[h->late[i].row]);
+	for (uint32_t from = 0, end; from < LIVE_CLASSES; from = end) {
+		end = live_heap_pool_end(h, from);
+		for (uint32_t m = 0; m < SURVIVAL_SINCE; m++)
+			if (since[m])
+				add_pool(h, from, end, m, since[m], claims, rows);
+	}
+	/* As much as is estimated of each. */
+	for (uint32_t i = 0; i < h->n_rows; i++) {
+		double sum = 0, by;
+
+		for (uint32_t p = 0; p < SURVIVAL_PARTS; p++)
+			sum += rows[i].bytes[p];
+		by = sum > 0 ? h->rows[i].bytes / sum : 0;
+		for (uint32_t p = 0; p < SURVIVAL_PARTS; p++) {
+			rows[i].bytes[p] *= by;
+			rows[i].squares[p] *= by * by;
+		}
+	}
+	*ret_n = h->n_rows;
+	*ret_rows = TAKE_PTR(rows);
+	return 0;
+}

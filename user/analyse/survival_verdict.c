@@ -1,0 +1,166 @@
+#include "analyse/survival_verdict.h"
+
+#include "analyse/beta.h"
+
+#include <math.h>
+
+#define BEGUN        0.05 /* of the blocks: a few at first are no beginning      */
+#define WINDOW_LEAST 0.25 /* of the run                                        */
+#define FIRST_PART   (1 / 3.)
+#define FIRST_LEAST  3      /* blocks born in it                                 */
+#define FIRST_STAY   0.5    /* … of which so many stay                           */
+#define EARLY_PART   0.6    /* of the window: births after it are late           */
+#define LATE_FEW     0.0625 /* of the early rate: they have stopped, or nearly   */
+#define LATE_LEAST   0.5
+#define RESIDENCE    0.5 /* of the window                                     */
+#define ROOM_PART    0.5 /* of what is claimed                                */
+#define Z            1.96
+
+unsigned survival_part(double t, double span)
+{
+	double part = span > 0 ? SURVIVAL_PARTS * t / span : 0;
+
+	return part < 0 ? 0 : part >= SURVIVAL_PARTS ? SURVIVAL_PARTS - 1 : (unsigned)part;
+}
+
+void survival_add(struct survival *to, const struct survival *from)
+{
+	to->from_s = from->from_s;
+	to->span_s = from->span_s;
+	to->looked = from->looked;
+	to->lived += from->lived;
+	to->ended += from->ended;
+	for (unsigned i = 0; i < SURVIVAL_PARTS; i++) {
+		to->covered[i] = from->covered[i];
+		to->stay[i] += from->stay[i];
+		to->gone[i] += from->gone[i];
+		to->bytes[i] += from->bytes[i];
+		to->squares[i] += from->squares[i];
+	}
+	for (unsigned i = 0; i < SURVIVAL_SINCE; i++) {
+		to->claim[i] += from->claim[i];
+		to->room[i] += from->room[i];
+	}
+}
+
+static double sum(const double *by, unsigned from, unsigned end)
+{
+	double sum = 0;
+
+	for (unsigned i = from; i < end; i++)
+		sum += by[i];
+	return sum;
+}
+
+/* At most so many, where `mean` are expected. */
+static double poisson_at_most(double n, double mean)
+{
+	double p = 0;
+
+	if (n >= mean)
+		return 1;
+	for (double k = 0; k <= n; k++)
+		p += exp(k * log(mean) - mean - lgamma(k + 1));
+	return p;
+}
+
+/* At least so many of n, of a share p. */
+static double binomial_at_least(double k, double n, double p)
+{
+	return k <= 0 ? 1 : beta_inc(k, n - k + 1, p);
+}
+
+/* Where births begin to go on without a gap. */
+static unsigned window_begin(const struct survival *s, unsigned end)
+{
+	double all = sum(s->stay, 0, end) + sum(s->gone, 0, end), before = 0;
+	unsigned at = 0;
+
+	for (; at < end; at++) {
+		before += s->stay[at] + s->gone[at];
+		if (before > BEGUN * all)
+			break;
+	}
+	while (at > 0 && at < end && s->stay[at - 1] + s->gone[at - 1] > 0)
+		at--;
+	return at;
+}
+
+static bool oldest_stay(const struct survival *s, unsigned begin, unsigned end)
+{
+	unsigned third = begin + (unsigned)lround((end - begin) * FIRST_PART);
+	double stay = sum(s->stay, begin, third), gone = sum(s->gone, begin, third);
+
+	return stay >= FIRST_LEAST && stay >= FIRST_STAY * (stay + gone);
+}
+
+/* Of parts that were all seen alike nothing is known of how much was. */
+static double exposure(const struct survival *s, unsigned from, unsigned end)
+{
+	if (sum(s->covered, 0, SURVIVAL_PARTS) <= 0)
+		return end - from;
+	return sum(s->covered, from, end);
+}
+
+static bool goes_on(const struct survival *s, unsigned begin, unsigned end, double alpha)
+{
+	unsigned cut = begin + (unsigned)lround((end - begin) * EARLY_PART);
+	double early = sum(s->stay, begin, cut), late = sum(s->stay, cut, end);
+	double of_early = exposure(s, begin, cut), few = LATE_FEW * exposure(s, cut, end);
+
+	if (of_early <= 0 || few <= 0)
+		return false;
+	return late / (few / LATE_FEW) >= LATE_LEAST * early / of_early &&
+	       binomial_at_least(floor(late), floor(late) + ceil(early), few / (few + of_early)) <=
+		       alpha;
+}
+
+static bool has_room(const struct survival *s)
+{
+	for (unsigned i = 0; i < SURVIVAL_SINCE; i++)
+		if (s->room[i] < ROOM_PART * s->claim[i])
+			return false;
+	return true;
+}
+
+static void put_slope(const struct survival *s, unsigned begin, unsigned end,
+		      struct survival_verdict *v)
+{
+	double bytes = sum(s->bytes, begin, end), squares = sum(s->squares, begin, end), n;
+
+	v->since_s = s->from_s + begin * s->span_s / SURVIVAL_PARTS;
+	v->slope = bytes / ((end - begin) * s->span_s / SURVIVAL_PARTS);
+	if (squares <= 0)
+		return;
+	n = bytes * bytes / squares;
+	v->low = v->slope * pow(fmax(0, 1 - 1 / (9 * n) - Z / (3 * sqrt(n))), 3);
+	v->high = v->slope * (n + 1) / n * pow(1 - 1 / (9 * (n + 1)) + Z / (3 * sqrt(n + 1)), 3);
+}
+
+void survival_verdict(const struct survival *s, double alpha, struct survival_verdict *ret_verdict)
+{
+	const unsigned end = SURVIVAL_PARTS - SURVIVAL_YOUNG;
+	unsigned begin = window_begin(s, end);
+	double window = (double)(end - begin) / SURVIVAL_PARTS;
+	struct survival_verdict v = { .says = SURVIVAL_FEW,
+				      .blocks = sum(s->stay, 0, end),
+				      .ended = s->ended };
+
+	*ret_verdict = v;
+	if (v.blocks < FIRST_LEAST || window < WINDOW_LEAST || s->span_s <= 0)
+		return;
+	put_slope(s, begin, end, &v);
+	if (s->ended > 0 && s->ended >= s->lived / (RESIDENCE * window))
+		v.says = SURVIVAL_ENDS;
+	else if (poisson_at_most(ceil(s->ended), s->lived / (RESIDENCE * window)) > alpha)
+		v.says = SURVIVAL_FEW;
+	else if (!oldest_stay(s, begin, end))
+		v.says = SURVIVAL_ENDS;
+	else if (!goes_on(s, begin, end, alpha))
+		v.says = SURVIVAL_STOPPED;
+	else if (!s->looked)
+		v.says = SURVIVAL_FEW;
+	else
+		v.says = has_room(s) ? SURVIVAL_LEAKS : SURVIVAL_NO_ROOM;
+	*ret_verdict = v;
+}

@@ -1,0 +1,87 @@
+/*
+ * Is what a site allocates a leak? From the ages of blocks that were seen by chance and are still in use.
+ *
+ * Bursts are spread over the run, so a few dozen seen blocks say what a series of estimates does not, which has a step for
+ * each of them. Of the blocks that have lived for SURVIVAL_YOUNG parts of the run or longer:
+ *
+ *                                in use, by time of birth     end at greater age
+ *   leak                         over all of its time         none
+ *   cache or table that filled   of the first part            none
+ *   LRU cache, queue             of the last part             all, at one age
+ *   random replacement           fewer, the older             at an even rate
+ *
+ * A leak is said where all of this holds, each at the level `alpha` where it is a test:
+ *
+ * 1. They do not end. With `ended` ends in `lived` block-times, the exact (Poisson) test rejects a mean residence of half
+ *    the window, which is what a full cache has at most that can be recognised in it.
+ * 2. The oldest stay: of those born in the first third of the window at least half, which no LRU cache or queue has that
+ *    holds less than two thirds of the window.
+ * 3. They go on being made: given how many stay, the exact (binomial) test of how many of these were born late, with
+ *    the covered time as exposure, rejects a rate of a sixteenth of the earlier one; and the rate is at least half of it.
+ * 4. There is room for them. Where an ended block's address is handed out again unseen, it seems to stay for ever. But
+ *    the bytes in use of its size classes are known, at every look: what is in use more than a third, and two
+ *    thirds, of the run before the end, less what other sites claim of it, covers half of what the site
+ *    claims to have kept since. A cache that is full keeps its classes level, whatever its blocks seem to do.
+ *
+ * The window begins where these blocks begin to be born, but for the first twentieth of them before a gap: a leak may begin
+ * late. It is at least a quarter of the run. A cache that is not full yet, or is full for less than a third of the window, is no different from a leak.
+ *
+ * Slope: bytes that stay over the time in which they were born. Its interval is the exact one of a Poisson count
+ * (by Wilson and Hilferty's cube root, Proc. Natl. Acad. Sci. 17, 1931) of as many blocks of one size as have the same
+ * relative variance. How often it errs, and what it finds: tests/unit/analyse/survival_verdict.c.
+ */
+#ifndef MEMSCOPE_ANALYSE_SURVIVAL_VERDICT_H
+#define MEMSCOPE_ANALYSE_SURVIVAL_VERDICT_H
+
+#include <stdbool.h>
+
+enum {
+	SURVIVAL_PARTS = 32, /* of the run                                              */
+	SURVIVAL_YOUNG = 2,  /* parts: blocks that have not lived for so long say nothing */
+	SURVIVAL_SINCE = 2,  /* moments: a third and two thirds of the run             */
+};
+
+/* Of a site's blocks that were seen. Those of several are added; the first three members are the same for all of them. */
+struct survival {
+	double from_s, span_s; /* seconds: where the run begins, and its length               */
+	double covered
+		[SURVIVAL_PARTS]; /* the share of calls that was seen in each part; all 0: even     */
+	bool looked; /* `claim` and `room` are known: what was in use at those moments is */
+	double stay
+		[SURVIVAL_PARTS]; /* blocks that lived for SURVIVAL_YOUNG, by birth: in use …       */
+	double gone
+		[SURVIVAL_PARTS]; /* … and ended                                                     */
+	double lived, ended; /* sum of their times beyond that age, in runs; and their ends    */
+	double bytes
+		[SURVIVAL_PARTS]; /* what blocks in use stand for, by birth, young ones too         */
+	double squares
+		[SURVIVAL_PARTS]; /* of what each of them stands for                              */
+	double claim
+		[SURVIVAL_SINCE]; /* bytes in use that were made since each moment …              */
+	double room
+		[SURVIVAL_SINCE]; /* … for which there is room in the size classes                */
+};
+
+/* Where a run's part is in which `t` of `span` is. */
+unsigned survival_part(double t, double span);
+void survival_add(struct survival *to, const struct survival *from);
+
+enum survival_says {
+	SURVIVAL_FEW,     /* blocks, or looks, or time: not enough to say                  */
+	SURVIVAL_ENDS,    /* its blocks end                                              */
+	SURVIVAL_STOPPED, /* they stay, and no more come                                 */
+	SURVIVAL_NO_ROOM, /* they seem to stay, but no more is in use                    */
+	SURVIVAL_LEAKS,
+};
+
+struct survival_verdict {
+	enum survival_says says;
+	double blocks;           /* seen, older than SURVIVAL_YOUNG, and in use           */
+	double ended;            /* … and ended                                        */
+	double since_s;          /* where the window begins                             */
+	double slope, low, high; /* bytes a second, 95 % interval; of what stays          */
+};
+
+void survival_verdict(const struct survival *s, double alpha, struct survival_verdict *ret_verdict);
+
+#endif
