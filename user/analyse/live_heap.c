@@ -42,7 +42,7 @@ void live_heap_free(struct live_heap *h)
 	free(h->fates);
 	free(h->shares);
 	free(h->share_of);
-	free(h->moments);
+	live_heap_free_moments(h);
 	free(h->late);
 	free(h);
 }
@@ -264,24 +264,11 @@ static int thin(struct live_heap *h)
 	return 0;
 }
 
-/* Bytes in use, by class. */
-static void sum_classes(struct live_heap *h, const struct live_look *look)
-{
-	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
-		h->in_use[class] = look->class_words ? 8 * (double)look->class_words[class] : 0;
-	for (uint64_t i = 0; i < look->n && !look->class_words; i++) {
-		uint32_t class = live_class_of(words_of(look->blocks[i].bytes));
-
-		h->in_use[class] += 8 * (double)words_of(look->blocks[i].bytes);
-	}
-}
-
 int live_heap_begin(struct live_heap *h, const struct live_look *look)
 {
 	double part = look->n > h->max / 2 ? (double)h->max / 2 / (double)look->n : 1;
 	double one_in = fmax(look->one_in, 1) / part;
 
-	sum_classes(h, look);
 	if (rows_for(h, LIVE_BEFORE) < 0 || live_heap_note_moment(h, look->at_ns) < 0)
 		return -ENOMEM;
 	h->sampled |= one_in > 1;
@@ -471,14 +458,18 @@ int live_heap_look(struct live_heap *h, const struct live_look *look)
 {
 	struct kept *k, *next;
 
-	sum_classes(h, look);
+	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
+		h->in_use[class] = look->class_words ? 8 * (double)look->class_words[class] : 0;
+	for (uint64_t i = 0; i < look->n && !look->class_words; i++) {
+		uint32_t class = live_class_of(words_of(look->blocks[i].bytes));
+
+		h->in_use[class] += 8 * (double)words_of(look->blocks[i].bytes);
+	}
 	h->facts.in_use = 0;
 	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
 		h->facts.in_use += (uint64_t)h->in_use[class];
 	h->before_ns = h->at_ns;
 	h->at_ns = look->at_ns;
-	if (live_heap_note_moment(h, look->at_ns) < 0)
-		return -ENOMEM;
 	HASH_ITER (hh, h->kept, k, next) {
 		/* Made while the look was under way. */
 		if (k->born_ns > look->at_ns)
@@ -494,7 +485,7 @@ int live_heap_look(struct live_heap *h, const struct live_look *look)
 			return -ENOMEM;
 		drop(h, k);
 	}
-	return live_heap_estimate(h, false);
+	return live_heap_estimate(h, false) < 0 ? -ENOMEM : live_heap_note_moment(h, look->at_ns);
 }
 
 /* --- what is known now --- */

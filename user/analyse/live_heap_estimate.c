@@ -25,7 +25,7 @@ enum {
 #define MODEL_LIVE 0.05
 #define NEARLY_ALL 0.8
 
-struct cell *live_heap_cell_of(struct live_heap *h, uint32_t row, uint32_t class)
+static struct cell *cell_of(struct live_heap *h, uint32_t row, uint32_t class)
 {
 	struct cell like = { .key = { row, class } }, *c;
 
@@ -65,7 +65,7 @@ static int settle_ends(struct live_heap *h)
 		if (e.before)
 			continue;
 		w *= (double)e.mult;
-		c = live_heap_cell_of(h, e.row, e.class);
+		c = cell_of(h, e.row, e.class);
 		if (!c)
 			return -ENOMEM;
 		c->n_ends++;
@@ -100,7 +100,7 @@ static int sum_in_use(struct live_heap *h)
 			continue;
 		if (k->row != LIVE_BEFORE)
 			w = fmax(1, w * h->scale) * live_heap_kept_for(h, k->size);
-		c = live_heap_cell_of(h, k->row, live_class_of(k->usable));
+		c = cell_of(h, k->row, live_class_of(k->usable));
 		if (!c)
 			return -ENOMEM;
 		g = group_of(h, k->row, k->burst, w);
@@ -136,7 +136,7 @@ static double sum_of(const double *groups, uint32_t without)
 }
 
 /* What a row's cell comes to, of what the row comes to in its pool. */
-static void add_cell(struct live_heap *h, struct cell *c, const struct live_share *s,
+static void add_cell(struct live_heap *h, const struct cell *c, const struct live_share *s,
 		     uint32_t without, double ended)
 {
 	struct live_estimate *est = &h->rows[c->key.row];
@@ -149,7 +149,6 @@ static void add_cell(struct live_heap *h, struct cell *c, const struct live_shar
 		est->without[without] += bytes;
 		return;
 	}
-	c->live = sum_of(c->in_use, without) * part;
 	est->seen += c->seen;
 	est->blocks += c->blocks * part;
 	est->plain += c->plain * lives;
@@ -263,7 +262,8 @@ static void estimate_pool(struct live_heap *h, uint32_t from, uint32_t end, uint
 				 ends + blocks > 0 ? ends / (ends + blocks) : 0);
 }
 
-uint32_t live_heap_pool_end(const struct live_heap *h, uint32_t from)
+/* How far a pool that begins with class `from` goes: until chance no longer decides what it says. */
+static uint32_t pool_end(const struct live_heap *h, uint32_t from)
 {
 	uint64_t seen = 0, ends = 0, rest = 0;
 	uint32_t class = from, end;
@@ -328,7 +328,7 @@ static int sum_reused(struct live_heap *h, uint32_t without)
 		if (g == without)
 			continue;
 		p = live_fates_ended(live_heap_fates_of(h, k), live_heap_units_of(h, k, h->at_ns));
-		c = live_heap_cell_of(h, k->row, live_class_of(k->usable));
+		c = cell_of(h, k->row, live_class_of(k->usable));
 		if (!c)
 			return -ENOMEM;
 		c->reused += w * size * p * (g < LIVE_GROUPS ? scale : 1);
@@ -346,7 +346,7 @@ static int estimate_all(struct live_heap *h, uint32_t without)
 	if (sum_reused(h, without) < 0)
 		return -ENOMEM;
 	for (uint32_t from = 0, end; from < LIVE_CLASSES; from = end) {
-		end = live_heap_pool_end(h, from);
+		end = pool_end(h, from);
 		estimate_pool(h, from, end, without);
 	}
 	return 0;

@@ -49,8 +49,6 @@ struct cell {
 	uint64_t seen;
 	uint64_t n_ends;
 	double v, vc;
-	double live; /* of in_use: what the row has of it                               */
-	double usable, since[SURVIVAL_SINCE]; /* of blocks that may live; … made since then  */
 	struct cell *next; /* of the same class                                  */
 	UT_hash_handle hh;
 };
@@ -72,13 +70,14 @@ struct fate {
 	UT_hash_handle hh;
 };
 
-enum { LIVE_MOMENTS = 64 };
+enum { LIVE_MOMENTS = 32 };
 
-/* What was in use at a look, and live_heap_guess() by then. */
+/* What rows were estimated to hold after a look, and live_heap_guess() by then. */
 struct live_moment {
 	uint64_t at_ns;
 	double calls, stand_for;
-	float in_use[LIVE_CLASSES];
+	float *rows;
+	uint32_t n_rows;
 };
 
 /* A block that ended after SURVIVAL_YOUNG parts of the run, as long as it was then. */
@@ -123,7 +122,7 @@ struct live_heap {
 	uint32_t *share_of;
 	uint32_t n_rows;
 	uint64_t began_ns; /* the first moment: LIVE_MOMENTS are kept, then every second one, …   */
-	struct live_moment *moments;
+	struct live_moment moments[LIVE_MOMENTS];
 	uint32_t n_moments, moment_stride;
 	uint64_t n_looks;
 	struct live_late *late;
@@ -140,12 +139,9 @@ double live_heap_weight_of(const struct live_heap *h, uint32_t burst, uint32_t t
 double live_heap_units_of(const struct live_heap *h, const struct kept *k, uint64_t at_ns);
 /* Of those whose rank is under `threshold` none is kept. */
 double live_heap_rank(const struct kept *k);
-/* NULL: out of memory. */
-struct cell *live_heap_cell_of(struct live_heap *h, uint32_t row, uint32_t class);
-/* How far a pool that begins with class `from` goes: until chance no longer decides what it says. */
-uint32_t live_heap_pool_end(const struct live_heap *h, uint32_t from);
-/* What is in use now is known, and that the block has ended. 0 or -ENOMEM. */
+/* Rows' estimates are as of now; the block has ended. 0 or -ENOMEM. */
 int live_heap_note_moment(struct live_heap *h, uint64_t at_ns);
+void live_heap_free_moments(struct live_heap *h);
 int live_heap_note_late(struct live_heap *h, const struct kept *k, uint64_t end_ns);
 /* Those of the block's row and class. NULL: out of memory. */
 struct live_fates *live_heap_fates_of(struct live_heap *h, const struct kept *k);

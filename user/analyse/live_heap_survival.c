@@ -6,36 +6,58 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A moment at which what is in use is known must be that much of the run before the end. */
 #define SINCE_LEAST 0.15
 
+static void free_moment(struct live_moment *m)
+{
+	free(m->rows);
+	*m = (struct live_moment){ 0 };
+}
+
+/* Every other one goes. */
+static void thin_moments(struct live_heap *h)
+{
+	for (uint32_t i = 0; i < LIVE_MOMENTS / 2; i++) {
+		struct live_moment m = h->moments[2 * i];
+
+		h->moments[2 * i] = (struct live_moment){ 0 };
+		free_moment(&h->moments[i]);
+		h->moments[i] = m;
+	}
+	for (uint32_t i = LIVE_MOMENTS / 2; i < LIVE_MOMENTS; i++)
+		free_moment(&h->moments[i]);
+	h->n_moments = LIVE_MOMENTS / 2;
+	h->moment_stride *= 2;
+}
+
+void live_heap_free_moments(struct live_heap *h)
+{
+	for (uint32_t i = 0; i < h->n_moments; i++)
+		free_moment(&h->moments[i]);
+}
+
 int live_heap_note_moment(struct live_heap *h, uint64_t at_ns)
 {
-	bool kept = h->n_looks++ % (h->moment_stride ? h->moment_stride : 1) == 0;
-	struct live_moment *m;
+	struct live_moment m = { at_ns, h->guessed.calls, h->guessed.stand_for, NULL, h->n_rows };
+	bool kept;
 
-	if (!h->moments) {
-		h->moments = calloc(LIVE_MOMENTS, sizeof(*h->moments));
+	if (!h->n_looks) {
 		h->moment_stride = 1;
 		h->began_ns = at_ns;
 	}
-	if (!h->moments)
-		return -ENOMEM;
-	if (kept && h->n_moments == LIVE_MOMENTS) {
-		for (uint32_t i = 0; i < LIVE_MOMENTS / 2; i++)
-			h->moments[i] = h->moments[2 * i];
-		h->n_moments /= 2;
-		h->moment_stride *= 2;
-		kept = (h->n_looks - 1) % h->moment_stride == 0;
-	}
+	if (h->n_moments == LIVE_MOMENTS && h->n_looks % h->moment_stride == 0)
+		thin_moments(h);
+	kept = h->n_looks++ % h->moment_stride == 0;
 	if (!kept)
 		return 0;
-	m = &h->moments[h->n_moments++];
-	*m = (struct live_moment){ at_ns, h->guessed.calls, h->guessed.stand_for, { 0 } };
-	for (uint32_t class = 0; class < LIVE_CLASSES; class ++)
-		m->in_use[class] = (float)h->in_use[class];
+	m.rows = calloc(m.n_rows + 1ul, sizeof(*m.rows));
+	if (!m.rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m.n_rows; i++)
+		m.rows[i] = (float)h->rows[i].bytes;
+	h->moments[h->n_moments++] = m;
 	return 0;
 }
 
@@ -151,8 +173,7 @@ static const struct live_moment *moment_after(const struct live_heap *h, double 
 }
 
 static void add_kept(struct live_heap *h, const struct kept *k,
-		     const struct live_moment *const since[SURVIVAL_SINCE], struct cell *c,
-		     struct survival *s)
+		     const struct live_moment *const since[SURVIVAL_SINCE], struct survival *s)
 {
 	double w = k->weight > 0 ? (double)k->weight : live_heap_mean_weight(h);
 	double lives =
@@ -163,10 +184,9 @@ static void add_kept(struct live_heap *h, const struct kept *k,
 
 	s->bytes[part] += x * (double)k->size;
 	s->squares[part] += pow(x * (double)k->size, 2);
-	c->usable += x * 8 * k->usable;
 	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++)
 		if (since[m] && k->born_ns > since[m]->at_ns)
-			c->since[m] += x * 8 * k->usable;
+			s->claim[m] += x * (double)k->size;
 	if (age < young)
 		return;
 	s->stay[part] += lives;
@@ -185,85 +205,53 @@ static void add_late(const struct live_heap *h, const struct live_late *l, struc
 	s->lived += (double)l->stands_for * beyond / run_ns(h, h->at_ns);
 }
 
-/* Bytes of a row's blocks of a class that were made since. */
-static double claim_of(const struct cell *c, uint32_t m)
+/*
+ * Sums over blocks become what is estimated of the row; and what it has more than at each moment, by the estimates, which
+ * add up to what is in use.
+ */
+static void settle(const struct live_heap *h, uint32_t row,
+		   const struct live_moment *const since[SURVIVAL_SINCE], struct survival *s)
 {
-	return c->usable > 0 ? c->live * c->since[m] / c->usable : 0;
-}
+	double sum = 0, by;
 
-/* What rows claim of a pool's classes, and what there is room for beside the claims of the others. */
-static void add_pool(struct live_heap *h, uint32_t from, uint32_t end, uint32_t m,
-		     const struct live_moment *since, double *claims, struct survival *rows)
-{
-	double grown = 0, all = 0, claim;
-
-	for (uint32_t class = from; class < end; class ++) {
-		grown += h->in_use[class] - (double)since->in_use[class];
-		for (const struct cell *c = h->by_class[class]; c; c = c->next) {
-			claims[c->key.row] += claim_of(c, m);
-			all += claim_of(c, m);
-		}
+	for (uint32_t i = 0; i < SURVIVAL_PARTS; i++)
+		sum += s->bytes[i];
+	by = sum > 0 ? h->rows[row].bytes / sum : 0;
+	for (uint32_t i = 0; i < SURVIVAL_PARTS; i++) {
+		s->bytes[i] *= by;
+		s->squares[i] *= by * by;
 	}
-	for (uint32_t class = from; class < end; class ++)
-		for (const struct cell *c = h->by_class[class]; c; c = c->next) {
-			claim = claims[c->key.row];
-			claims[c->key.row] = 0;
-			rows[c->key.row].claim[m] += claim;
-			if (claim > 0)
-				rows[c->key.row].room[m] += fmin(claim, grown - (all - claim));
-		}
+	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++) {
+		s->claim[m] *= by;
+		if (since[m])
+			s->room[m] = h->rows[row].bytes -
+				     (row < since[m]->n_rows ? (double)since[m]->rows[row] : 0);
+	}
 }
 
 int live_heap_survival(struct live_heap *h, struct survival **ret_rows, uint32_t *ret_n)
 {
-	_cleanup_(freep) struct survival *rows = calloc(h->n_rows + 1ul, sizeof(*rows));
-	_cleanup_(freep) double *claims = calloc(h->n_rows + 1ul, sizeof(*claims));
+	struct survival *rows = calloc(h->n_rows + 1ul, sizeof(*rows));
 	const struct live_moment *since[SURVIVAL_SINCE];
 	struct survival frame = { .looked = true };
-	struct cell *c;
 
-	if (!rows || !claims)
+	if (!rows)
 		return -ENOMEM;
 	put_frame(h, &frame);
 	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++) {
-		since[m] = moment_after(h, (m + 1.) / (SURVIVAL_SINCE + 1));
+		since[m] = moment_after(h, survival_moment(m));
 		frame.looked &= since[m] != NULL;
 	}
 	for (uint32_t i = 0; i < h->n_rows; i++)
 		rows[i] = frame;
-	for (c = h->cells; c; c = c->hh.next) {
-		c->usable = 0;
-		memset(c->since, 0, sizeof(c->since));
-	}
-	for (const struct kept *k = h->kept; k; k = k->hh.next) {
-		if (k->row == LIVE_BEFORE || k->born_ns > h->at_ns)
-			continue;
-		c = live_heap_cell_of(h, k->row, live_class_of(k->usable));
-		if (!c)
-			return -ENOMEM;
-		add_kept(h, k, since, c, &rows[k->row]);
-	}
+	for (const struct kept *k = h->kept; k; k = k->hh.next)
+		if (k->row != LIVE_BEFORE && k->born_ns <= h->at_ns)
+			add_kept(h, k, since, &rows[k->row]);
 	for (uint32_t i = 0; i < h->n_late; i++)
 		add_late(h, &h->late[i], &rows[h->late[i].row]);
-	for (uint32_t from = 0, end; from < LIVE_CLASSES; from = end) {
-		end = live_heap_pool_end(h, from);
-		for (uint32_t m = 0; m < SURVIVAL_SINCE; m++)
-			if (since[m])
-				add_pool(h, from, end, m, since[m], claims, rows);
-	}
-	/* As much as is estimated of each. */
-	for (uint32_t i = 0; i < h->n_rows; i++) {
-		double sum = 0, by;
-
-		for (uint32_t p = 0; p < SURVIVAL_PARTS; p++)
-			sum += rows[i].bytes[p];
-		by = sum > 0 ? h->rows[i].bytes / sum : 0;
-		for (uint32_t p = 0; p < SURVIVAL_PARTS; p++) {
-			rows[i].bytes[p] *= by;
-			rows[i].squares[p] *= by * by;
-		}
-	}
+	for (uint32_t i = 0; i < h->n_rows; i++)
+		settle(h, i, since, &rows[i]);
 	*ret_n = h->n_rows;
-	*ret_rows = TAKE_PTR(rows);
+	*ret_rows = rows;
 	return 0;
 }

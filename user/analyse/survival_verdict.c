@@ -13,7 +13,7 @@
 #define LATE_FEW     0.0625 /* of the early rate: they have stopped, or nearly   */
 #define LATE_LEAST   0.5
 #define RESIDENCE    0.5 /* of the window                                     */
-#define ROOM_PART    0.5 /* of what is claimed                                */
+#define ROOM_PART    0.6 /* of what is claimed                                */
 #define Z            1.96
 
 unsigned survival_part(double t, double span)
@@ -21,6 +21,11 @@ unsigned survival_part(double t, double span)
 	double part = span > 0 ? SURVIVAL_PARTS * t / span : 0;
 
 	return part < 0 ? 0 : part >= SURVIVAL_PARTS ? SURVIVAL_PARTS - 1 : (unsigned)part;
+}
+
+double survival_moment(unsigned m)
+{
+	return m ? 2 / 3. : 0.5;
 }
 
 void survival_add(struct survival *to, const struct survival *from)

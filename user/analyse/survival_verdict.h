@@ -19,12 +19,13 @@
  * 3. They go on being made: given how many stay, the exact (binomial) test of how many of these were born late, with
  *    the covered time as exposure, rejects a rate of a sixteenth of the earlier one; and the rate is at least half of it.
  * 4. There is room for them. Where an ended block's address is handed out again unseen, it seems to stay for ever. But
- *    the bytes in use of its size classes are known, at every look: what is in use more than a third, and two
- *    thirds, of the run before the end, less what other sites claim of it, covers half of what the site
- *    claims to have kept since. A cache that is full keeps its classes level, whatever its blocks seem to do.
+ *    estimates of all sites add up to what is in use, which is known at every look: what a site has more than at a look
+ *    after half, and after two thirds, of the run, is at least three fifths of what it claims to have kept since. A cache that
+ *    is full stays level, whatever its blocks seem to do.
  *
  * The window begins where these blocks begin to be born, but for the first twentieth of them before a gap: a leak may begin
- * late. It is at least a quarter of the run. A cache that is not full yet, or is full for less than a third of the window, is no different from a leak.
+ * late. It is at least a quarter of the run. A cache that is not full yet, or has been full for less than a third of the
+ * window, is no different from a leak.
  *
  * Slope: bytes that stay over the time in which they were born. Its interval is the exact one of a Poisson count
  * (by Wilson and Hilferty's cube root, Proc. Natl. Acad. Sci. 17, 1931) of as many blocks of one size as have the same
@@ -38,7 +39,7 @@
 enum {
 	SURVIVAL_PARTS = 32, /* of the run                                              */
 	SURVIVAL_YOUNG = 2,  /* parts: blocks that have not lived for so long say nothing */
-	SURVIVAL_SINCE = 2,  /* moments: a third and two thirds of the run             */
+	SURVIVAL_SINCE = 2,  /* moments: a half and two thirds of the run              */
 };
 
 /* Of a site's blocks that were seen. Those of several are added; the first three members are the same for all of them. */
@@ -57,13 +58,15 @@ struct survival {
 	double squares
 		[SURVIVAL_PARTS]; /* of what each of them stands for                              */
 	double claim
-		[SURVIVAL_SINCE]; /* bytes in use that were made since each moment …              */
+		[SURVIVAL_SINCE]; /* bytes in use that were made since each moment, by blocks …   */
 	double room
-		[SURVIVAL_SINCE]; /* … for which there is room in the size classes                */
+		[SURVIVAL_SINCE]; /* … and what it has more than it had then                       */
 };
 
-/* Where a run's part is in which `t` of `span` is. */
+/* The part of a run of length `span` in which `t` is. */
 unsigned survival_part(double t, double span);
+/* Where the moments are, in runs. */
+double survival_moment(unsigned m);
 void survival_add(struct survival *to, const struct survival *from);
 
 enum survival_says {
