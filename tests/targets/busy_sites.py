@@ -74,6 +74,8 @@ def main():
     for line in sys.stdin:
         if line.strip() == "quit":
             return
+        if not line.startswith("run"):
+            continue
         begin = now = paid = time.monotonic()
         end, next_log = begin + int(line.split()[1]) / 1e3, begin
         while now < end and not select.select([0], [], [], 0)[0]:

@@ -90,6 +90,7 @@ static bool put(const struct live_series *series, struct dict *d, const struct l
 	to->sampled = found->sampled;
 	to->ended = found->ended;
 	to->sampled_age_s = found->sampled_age_s;
+	to->held_known = live_series_held_grew(series, &to->held_grew);
 	return true;
 }
 
@@ -458,11 +459,16 @@ static void hold(const struct run_summary *s, struct summary_leak *leak)
 		leak->work_ended = leak->work && !leak->work->own && work_ended(leak);
 }
 
-/* The process is level, though so much came: it went for what was there before. */
+/*
+ * What is in use is level, though so much came: it went for what was there before. Where that is not known, by the private
+ * memory, which may also be level because the allocator had pages to spare.
+ */
 static bool replaces(const struct run_summary *s, const struct summary_leak *leak)
 {
 	double came = leak->n_points ? leak->points[leak->n_points - 1].y - leak->points[0].y : 0;
 
+	if (leak->held_known)
+		return came >= WOULD_SHOW * leak->held_grew;
 	return s->memory.known && s->shape.kind == TREND_SHAPE_FLAT &&
 	       came >= WOULD_SHOW * 1024 * s->shape.matters &&
 	       came >= WOULD_SHOW * 1024.0 * (double)(s->memory.peak - s->memory.base);

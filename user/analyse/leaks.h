@@ -13,9 +13,10 @@
  * Growth that has stopped is no leak. Where work has stopped with it, whether it would go on is unknown, and
  * that is said.
  *
- * What a stack allocates in the run may take the place of what was there before the run, as in a cache that is full. Where
- * the private memory of the process stays level (TREND_SHAPE_FLAT) though so much came that it would have shown,
- * four times as much as it ever rose and four times what is taken for its noise, that is what happened: GROWTH_REPLACES.
+ * What a stack allocates in the run may take the place of what was there before the run, as in a cache that is full: so
+ * much came, four times as much as what is in use rose by, that this is what happened: GROWTH_REPLACES. Where what is in use is not known,
+ * the private memory of the process says so, if it stays level (TREND_SHAPE_FLAT) and its noise is less than a quarter of it, too: what
+ * is never written to does not show there.
  */
 #ifndef MEMSCOPE_ANALYSE_LEAKS_H
 #define MEMSCOPE_ANALYSE_LEAKS_H

@@ -184,6 +184,14 @@ void live_series_held(struct live_series *b, double bytes)
 	b->held_now = bytes;
 }
 
+bool live_series_held_grew(const struct live_series *b, double *ret_bytes)
+{
+	if (!b->n_times || b->held[0] <= 0)
+		return false;
+	*ret_bytes = b->held_now - b->held[0];
+	return true;
+}
+
 void live_series_old(struct live_series *b, uint32_t image, stack_id stack, uint64_t blocks)
 {
 	struct live_series_row *row = find(b, image, stack);

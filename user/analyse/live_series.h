@@ -59,6 +59,8 @@ int live_series_add(struct live_series *b, uint32_t image, stack_id stack, int64
 void live_series_drop(struct live_series *b, uint32_t image);
 /* What all hold together at the ticks that follow, where that is known and no sum of estimates; bytes. */
 void live_series_held(struct live_series *b, double bytes);
+/* What it was more at the last moment than at the first. false: not known. */
+bool live_series_held_grew(const struct live_series *b, double *ret_bytes);
 /* A moment, in seconds since the run began. */
 void live_series_tick(struct live_series *b, double t_s);
 /* So many blocks are live at the end, and older than the age passed to live_series_leaks(). */

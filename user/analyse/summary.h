@@ -129,6 +129,8 @@ struct summary_leak {
 	double changed;                      /* bytes: the last level less the first        */
 	double survived, age_s;              /* of blocks of that age and older: part kept   */
 	double sampled, ended, sampled_age_s; /* as in struct leak; 0: not by ages          */
+	bool held_known;                     /* what is in use in all, and … */
+	double held_grew;                    /* … what it is more than at first, bytes      */
 	enum growth_says says;
 	const struct summary_workload *work; /* what it was held against; NULL: nothing    */
 	struct workload_fit fit;

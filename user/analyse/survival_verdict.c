@@ -13,8 +13,10 @@
 #define LATE_FEW     0.0625 /* of the early rate: they have stopped, or nearly   */
 #define LATE_LEAST   0.5
 #define RESIDENCE    0.5 /* of the window                                     */
-#define ROOM_PART    0.6 /* of what is claimed                                */
 #define Z            1.96
+
+/* Of what is claimed since each moment: the sooner, the fewer blocks it is known by. */
+static const double room_part[SURVIVAL_SINCE] = { 0.75, 0.5 };
 
 unsigned survival_part(double t, double span)
 {
@@ -123,7 +125,7 @@ static bool goes_on(const struct survival *s, unsigned begin, unsigned end, doub
 static bool has_room(const struct survival *s)
 {
 	for (unsigned i = 0; i < SURVIVAL_SINCE; i++)
-		if (s->room[i] < ROOM_PART * s->claim[i])
+		if (s->room[i] < room_part[i] * s->claim[i])
 			return false;
 	return true;
 }

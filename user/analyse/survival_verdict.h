@@ -20,7 +20,7 @@
  *    the covered time as exposure, rejects a rate of a sixteenth of the earlier one; and the rate is at least half of it.
  * 4. There is room for them. Where an ended block's address is handed out again unseen, it seems to stay for ever. But
  *    estimates of all sites add up to what is in use, which is known at every look: what a site has more than at a look
- *    after half, and after two thirds, of the run, is at least three fifths of what it claims to have kept since. A cache that
+ *    after half of the run is at least three quarters of what it claims to have kept since; after two thirds, half of it. A cache that
  *    is full stays level, whatever its blocks seem to do.
  *
  * The window begins where these blocks begin to be born, but for the first twentieth of them before a gap: a leak may begin

@@ -467,6 +467,17 @@ static void what_takes_the_place_of_older_memory_is_no_leak(void **state)
 	leaks_against_work(&s);
 	assert_int_equal(s.alloc.n_leaks, 1);
 	s.memory.peak = 67984;
+	/* Memory that is never written to grows what is in use, and not the process. */
+	s.alloc.n_leaks = 1;
+	s.alloc.n_no_leaks = 0;
+	*leak = line(70000, 0, level, 100);
+	leak->held_known = true;
+	leak->held_grew = 69000 * 99;
+	leaks_against_work(&s);
+	assert_int_equal(s.alloc.n_leaks, 1);
+	leak->held_grew = 17000 * 99;
+	leaks_against_work(&s);
+	assert_int_equal(s.alloc.n_leaks, 0);
 	/* So little that the process would not show it; a process that grows. */
 	s.alloc.n_leaks = 1;
 	s.alloc.n_no_leaks = 0;
