@@ -56,6 +56,18 @@ static const struct collector {
 	{ "zend_gc_collect_cycles", GC_PHP },
 };
 
+/* The same of compilers: threads of HotSpot's, V8's TurboFan, Maglev and Sparkplug; not what makes bytecode of a source. */
+static const char *const compilers[] = {
+	"CompileBroker::compiler_thread_loop",
+	"v8::internal::OptimizingCompileDispatcher::",
+	"v8::internal::OptimizingCompileTaskExecutor::",
+	"v8::internal::OptimizedCompilationJob::",
+	"v8::internal::TurbofanCompilationJob::",
+	"v8::internal::maglev::",
+	"v8::internal::compiler::",
+	"v8::internal::baseline::",
+};
+
 const char *gc_runtime_name(enum gc_runtime runtime)
 {
 	return names[runtime];
@@ -91,6 +103,41 @@ static enum gc_runtime collects(const struct dict *d, const struct frame_path *p
 	uint32_t place = gc_place(d, path);
 
 	return place < path->n ? collector_at(d, &path->frames[place]) : N_GC_RUNTIMES;
+}
+
+static bool compiles(const struct dict *d, const struct frame_path *path)
+{
+	for (uint32_t i = 0; i < path->n; i++) {
+		const struct frame *f = &path->frames[i];
+		const char *name = dict_str(d, f->name);
+
+		if (f->kind != FRAME_USER && f->kind != FRAME_INLINED)
+			continue;
+		for (size_t k = 0; k < sizeof(compilers) / sizeof(compilers[0]); k++)
+			if (strncmp(name, compilers[k], strlen(compilers[k])) == 0)
+				return true;
+	}
+	return false;
+}
+
+int jit_time(const struct profile *p, uint32_t type, int64_t *ret_value)
+{
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+	int64_t value = 0;
+
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.values[type] <= 0)
+			continue;
+		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
+			return -ENOMEM;
+		if (compiles(profile_dict(p), &path) &&
+		    __builtin_add_overflow(value, s.values[type], &value))
+			value = INT64_MAX;
+	}
+	*ret_value = value;
+	return 0;
 }
 
 int gc_time(const struct profile *p, uint32_t type, int64_t ret_values[N_GC_RUNTIMES])

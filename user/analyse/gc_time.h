@@ -1,6 +1,7 @@
 /*
  * The part of a profile that collects garbage, by the collectors' own functions: HotSpot, V8, Go, CPython, GHC, Ruby,
- * PHP. Where the runtime is stripped of their names, nothing is found.
+ * PHP; and that which compiles the program while it runs (HotSpot, V8). Where the runtime is stripped of their names, nothing
+ * is found.
  */
 #ifndef MEMSCOPE_ANALYSE_GC_TIME_H
 #define MEMSCOPE_ANALYSE_GC_TIME_H
@@ -25,5 +26,7 @@ const char *gc_runtime_name(enum gc_runtime runtime);
 uint32_t gc_place(const struct dict *d, const struct frame_path *path);
 /* Of value type `type`, of each runtime. 0 or -ENOMEM. */
 int gc_time(const struct profile *p, uint32_t type, int64_t ret_values[N_GC_RUNTIMES]);
+/* Of value type `type`, what compilers in a running program (JIT) took. 0 or -ENOMEM. */
+int jit_time(const struct profile *p, uint32_t type, int64_t *ret_value);
 
 #endif

@@ -152,9 +152,19 @@ enum site_kind sites_kind(const struct profile *p, uint32_t type)
 	return SITE_NONE;
 }
 
+/* A virtual machine's own code between two functions: "[vtable chunks]". "[Java code that is gone]" was the program's. */
+static bool is_stub(const char *name)
+{
+	return name[0] == '[' && !strstr(name, " that ");
+}
+
 static uint32_t caller_of_node(const struct frame_tree *t, uint32_t node)
 {
-	return interpreted_node(t, node) ?: node;
+	uint32_t nearest = interpreted_node(t, node), at = nearest;
+
+	while (at && is_stub(t->nodes[at].name))
+		at = interpreted_node(t, t->nodes[at].parent);
+	return at ?: nearest ?: node;
 }
 
 int sites_charge(struct frame_tree *t, enum site_kind kind)

@@ -118,11 +118,11 @@ static void say_subject(struct verdict *v, const struct run_summary *s)
 	else if (s->n_groups == 1)
 		SAY(v, "%.64s", group_name(&s->groups[0]));
 	else if (s->n_groups > 1)
-		SAY(v, "The %u control groups together", s->n_groups);
+		SAY(v, "The set of %u control groups", s->n_groups);
 	else if (s->n_processes == 1 && s->processes[0].comm)
 		SAY(v, "%.64s", s->processes[0].comm);
 	else if (s->n_processes > 1)
-		SAY(v, "The %u processes together", s->n_processes);
+		SAY(v, "The set of %u processes", s->n_processes);
 	else
 		SAY(v, "The target");
 }

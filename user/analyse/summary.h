@@ -394,6 +394,7 @@ struct run_summary {
 		uint64_t kernel_samples;     /* sites_kernel_value(): leaf in the kernel         */
 		uint64_t gc_samples;         /* gc_time(): collecting garbage …                 */
 		uint64_t gc_by_runtime[N_GC_RUNTIMES]; /* … by whom                              */
+		uint64_t jit_samples;        /* jit_time(): compiling the program while it runs  */
 		const struct site_row *sites; /* of samples: with what libraries do for them     */
 		uint32_t n_sites;
 		const struct site_row *work;   /* of the program's own functions, the one that runs most or has most

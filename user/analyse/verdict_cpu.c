@@ -7,6 +7,7 @@
 /* Parts of the samples. */
 #define PROBES_PART  0.25 /* of the samples, in the traps of our own probes                  */
 #define KERNEL_PART  0.50 /* of the samples: then it is said that they are in the kernel      */
+#define JIT_PART     0.25 /* of the samples: then it is said that they compile the program     */
 #define STANDS_OUT   0.10 /* of the samples: a function worth naming                        */
 #define COMMAND_PART 0.25 /* of the CPU time: what a child runs is worth naming            */
 
@@ -113,11 +114,19 @@ static void say_nameless(struct verdict *v, const struct run_summary *s,
 		SAY(v, ", called by %.100s", row->caller);
 }
 
+/* A program that has just begun: what runs is not what the time goes to. */
+static bool compilers_lead(const struct run_summary *s)
+{
+	return s->oncpu.samples > 0 &&
+	       (double)s->oncpu.jit_samples >= JIT_PART * (double)s->oncpu.samples;
+}
+
 static void say_spread(struct verdict *v, const struct run_summary *s, const char *first,
 		       int64_t self)
 {
 	say_trunk(v, s);
-	SAY(v, ", spread over many functions (the first, %.100s, has %s)", first,
+	SAY(v, ", %sspread over many functions (the first, %.100s, has %s)",
+	    compilers_lead(s) ? "the rest " : "", first,
 	    unit_percent(self, (int64_t)s->oncpu.samples).s);
 }
 
@@ -137,6 +146,9 @@ void verdict_say_hot(struct verdict *v, const struct run_summary *s)
 	}
 	if (samples > 0 && (double)kernel >= KERNEL_PART * (double)samples)
 		SAY(v, ", %s of it in the kernel", unit_percent(kernel, samples).s);
+	if (compilers_lead(s))
+		SAY(v, ", %s of it in the compilers (JIT) of its virtual machine",
+		    unit_percent((int64_t)s->oncpu.jit_samples, samples).s);
 	if (verdict_nameless(s)) {
 		say_nameless(v, s, verdict_nameless(s));
 		return;

@@ -135,12 +135,12 @@ static void take_version(void *ctx, const struct place *value)
 
 /* --- in a process --- */
 
-/* 8.0 is from the headers; the others were compared with running programs. */
+/* 8.0 is from the headers; the others were compared with running programs, 8.2 also with one that is built for threads. */
 static const struct php_layout layouts[] = {
 	{ 0x0704, 488, 64, 60, 136, 64, 200, 160, false },
 	{ 0x0800, 488, 72, 68, 144, 64, 200, 160, true },
 	{ 0x0801, 488, 72, 68, 144, 56, 184, 152, false },
-	{ 0x0802, 488, 88, 80, 152, 56, 184, 152, false },
+	{ 0x0802, 488, 88, 80, 152, 56, 184, 152, false, true },
 	{ 0x0803, 488, 80, 76, 144, 56, 184, 152, false },
 	{ 0x0804, 488, 104, 96, 168, 56, 184, 152, false },
 	{ 0x0805, 512, 104, 96, 168, 56, 184, 152, false },
@@ -209,7 +209,8 @@ static void fill(const struct lang_mapped *runtime, const struct php_layout *l,
 	struct ms_php *row = &rt->row.php;
 
 	rt->lang = MS_LANG_PHP;
-	rt->untested = l->untested || php->version.machine != EM_X86_64 || !php->globals;
+	rt->untested = l->untested || php->version.machine != EM_X86_64 ||
+		       (!php->globals && !l->tried_threads);
 	rt->row.lang = MS_LANG_PHP;
 	rt->row.thread = MS_THREAD_GLOBAL;
 	rt->row.off = php->globals + runtime->bias + l->current;

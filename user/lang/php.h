@@ -16,6 +16,7 @@ struct php_layout {
 	uint16_t ops, n_ops, file;   /* opcodes, last and filename, of zend_op_array */
 	uint16_t generator_frame, generator_fake, generator_parent; /* as in struct ms_php */
 	bool untested;
+	bool tried_threads; /* built for threads (ZTS) */
 };
 
 /* Of a version, 0x080224 for 8.2.36. NULL: none is known. */

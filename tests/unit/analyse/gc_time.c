@@ -42,10 +42,33 @@ static void what_collectors_do_is_theirs_and_nothing_else(void **state)
 	fixture_free(&f);
 }
 
+static void what_compilers_do_in_a_running_program_is_theirs(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	int64_t value = -1;
+
+	fixture_add1(
+		&f,
+		"java;start_thread;CompileBroker::compiler_thread_loop();C2Compiler::compile_method;parse",
+		1);
+	fixture_add1(
+		&f, "node;start_thread;v8::internal::OptimizingCompileDispatcher::CompileNext(x);a",
+		2);
+	fixture_add1(&f, "node;main;v8::internal::compiler::PipelineImpl::SelectInstructions(b)",
+		     4);
+	fixture_add1(&f, "node;main;v8::internal::Compiler::Compile(b)", 8);
+	fixture_add1(&f, "java;main;my_CompileBroker::compiler_thread_loop", 16);
+	fixture_add1(&f, "java;start_thread;GangWorker::loop()", 32);
+	assert_int_equal(jit_time(f.p, 0, &value), 0);
+	assert_int_equal(value, 7);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_collectors_do_is_theirs_and_nothing_else),
+		cmocka_unit_test(what_compilers_do_in_a_running_program_is_theirs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,12 @@ static void own_function_is_named_beside_the_librarys(void **state)
 	s.oncpu.by_self = &(struct top_row){ .name = "[python3.11+0x50a500]", .self = n / 5 };
 	assert_says(verdict_of(&s).sentence,
 		    "CPU, spread over many functions (the first, parse (app.py), has 6.");
+	/* A program that has just begun is being compiled. */
+	s.oncpu.jit_samples = s.oncpu.samples / 2;
+	assert_says(
+		verdict_of(&s).sentence,
+		"CPU, 50.0% of it in the compilers (JIT) of its virtual machine, the rest spread over many functions "
+		"(the first, parse (app.py), has 6.");
 }
 
 static void flat_profile_names_no_culprit(void **state)

@@ -134,11 +134,14 @@ static void php_for_threads_finds_those_of_a_thread(void **state)
 	phf_threads(&p, 5);
 	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), 0);
 	assert_string_equal(rt.name, "PHP 8.2.36 ZTS");
-	assert_true(rt.untested);
+	assert_false(rt.untested);
 	assert_int_equal(lang_thread_slot(c.libc_at.image, 5, &slot, &e), 0);
 	assert_int_equal(rt.row.thread, slot.thread);
 	assert_int_equal(rt.row.off, slot.off);
 	assert_int_equal(rt.row.php.current, PHF_GLOBALS - PHF_STORAGE + 488);
+	strcpy((char *)p.bytes + PHF_VERSION_TEXT, "Zend Engine v4.3.8, Copyright");
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), 0);
+	assert_true(rt.untested); /* without threads it was tried */
 	/* The key is not known before it has been made. */
 	phf_put(&p, PHF_OFFSET, 0, 8);
 	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), -EAGAIN);

@@ -177,6 +177,7 @@ void section_oncpu_json(struct json_doc *d, cJSON *root, const struct run_summar
 	json_count(d, o, "kernel_samples", s->oncpu.kernel_samples);
 	json_count(d, o, "probe_samples", s->oncpu.probe_samples);
 	json_count(d, o, "gc_samples", s->oncpu.gc_samples);
+	json_count(d, o, "jit_samples", s->oncpu.jit_samples);
 	add_gc(d, o, s);
 	add_top(d, o, "top_self", s->oncpu.by_self, s->oncpu.n_self);
 	add_top(d, o, "top_interpreted", s->oncpu.interpreted, s->oncpu.n_interpreted);

@@ -12,7 +12,7 @@
  *               throttled_ns}: thread time; of the CPUs it may use; held back by CPU quotas; null when
  *              unknown
  *   by_process [{pid, comm, container, ns_pid, samples, cpu_ns, blocked_ns, runnable_ns}]
- *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples, gc_samples,
+ *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples, gc_samples, jit_samples,
  *               gc: {RUNTIME: samples},
  *               top_self|top_total: [{function, module, self, total}]}
  *   offcpu     {min_ns, max_ns, left_out, left_out_ns, sampled, switches, wait_sampler_switches,

@@ -26,7 +26,7 @@ static void report(void *self, struct run_summary *to)
 	struct oncpu *o = self;
 	const struct run *r = o->run;
 	const struct profile *p = r->profiles[PROFILE_ONCPU];
-	int64_t in_allocator, in_kernel, in_probes, in_gc[N_GC_RUNTIMES] = { 0 };
+	int64_t in_allocator, in_kernel, in_probes, in_jit, in_gc[N_GC_RUNTIMES] = { 0 };
 	struct ingest_stats in;
 
 	ingest_stats(r->ingest, &in);
@@ -66,6 +66,8 @@ static void report(void *self, struct run_summary *to)
 		to->oncpu.gc_by_runtime[i] = (uint64_t)in_gc[i];
 		to->oncpu.gc_samples += (uint64_t)in_gc[i];
 	}
+	if (jit_time(p, 0, &in_jit) == 0)
+		to->oncpu.jit_samples = (uint64_t)in_jit;
 	if (sites_kernel_value(p, 0, &in_kernel) == 0)
 		to->oncpu.kernel_samples = (uint64_t)in_kernel;
 }
