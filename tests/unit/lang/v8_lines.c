@@ -11,7 +11,14 @@
 
 #include "lang/v8.h"
 
-enum { CHARS = 400000, TEXT = 40, BASE = 0x10000, MAP = BASE, SCRIPT = BASE + 0x100, SOURCE = BASE + 0x1000 };
+enum {
+	CHARS = 400000,
+	TEXT = 40,
+	BASE = 0x10000,
+	MAP = BASE,
+	SCRIPT = BASE + 0x100,
+	SOURCE = BASE + 0x1000
+};
 
 static struct {
 	uint8_t bytes[0x1010 + 2 * CHARS];
@@ -36,8 +43,13 @@ static void put(uint64_t addr, uint64_t word, size_t len)
 }
 
 static const struct lang_memory mem = { read_it, NULL };
-static const struct v8_rt rt = { .map_type = 12, .script_source = 8, .script_name = 16, .script_lines = 56, .array_length = 8,
-				 .array_data = 16, .type_array = 175 };
+static const struct v8_rt rt = { .map_type = 12,
+				 .script_source = 8,
+				 .script_name = 16,
+				 .script_lines = 56,
+				 .array_length = 8,
+				 .array_data = 16,
+				 .type_array = 175 };
 static const struct v8_reader r = { .rt = &rt, .mem = &mem };
 
 /* Lines of `line` characters, and the same read by who looks at each character. */
@@ -60,7 +72,9 @@ static void make(uint32_t line, bool two_bytes, const char *end)
 
 static void check_lines(uint32_t line)
 {
-	static const uint32_t at[] = { 0, 99, 65535, 65536, 65537, 131071, 131072, 399999, 200000, 5 };
+	static const uint32_t at[] = {
+		0, 99, 65535, 65536, 65537, 131071, 131072, 399999, 200000, 5
+	};
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++)
 		assert_int_equal(v8_line(&r, SCRIPT + 1, at[i]), at[i] / line + 1);
