@@ -280,7 +280,7 @@ def make(p, mode):
 
 def memcached(p, mode):
     """A cache that is full, and stays so."""
-    p.process = p.spawn([found("memcached"), "-u", "nobody", "-m", "64", "-s", p.path("socket")])
+    p.process = p.spawn([found("memcached"), "-u", "root", "-m", "64", "-s", p.path("socket")])
     client = p.wait_for(lambda: unix_client(p.path("socket")))
 
     def put(n):

@@ -21,8 +21,11 @@
 #define SPIKE            2.0
 #define OVERHEAD_PART    0.33
 #define FREE_PART        0.25
-#define COLLECTED_PART   0.5 /* of the memory that is new: the collector touched it first */
-#define LATE_PART        0.5 /* of the run: growth began no sooner */
+#define RUBY_OLD_BYTES   (128 << 20)
+#define RUBY_MARGIN      1.25 /* what becomes old while the collection goes on */
+#define LEVEL_TIMES      2.0  /* of what matters (trend_shape.h): the process would have shown it */
+#define COLLECTED_PART   0.5  /* of the memory that is new: the collector touched it first */
+#define LATE_PART        0.5  /* of the run: growth began no sooner */
 #define SITES_PART                                                                                 \
 	0.1 /* of the growth of private memory, that sites explain: else they are not what it is of */
 
@@ -93,6 +96,19 @@ bool diagnosis_collector_made_room(const struct run_summary *s)
 	       s->shape.since_s > LATE_PART * s->shape.span_s;
 }
 
+/*
+ * Ruby frees what has become old in major collections alone, and makes one when up to so much of malloc's memory has become old
+ * since the last (GC_OLDMALLOC_LIMIT_MAX of its gc.c, 2.1 to 3.4): less may be garbage.
+ */
+static bool may_be_garbage(const struct run_summary *s)
+{
+	const struct summary_leak *l = &s->alloc.leaks[0];
+	int64_t kept = s->alloc.n_leaks ? l->live : (s->memory.last - s->memory.base) * 1024;
+
+	return s->langs.name && strncmp(s->langs.name, "Ruby", 4) == 0 &&
+	       (double)kept < RUBY_OLD_BYTES * RUBY_MARGIN;
+}
+
 /* The process's private memory, where no site is known to leak. */
 static bool private_leaks(const struct run_summary *s)
 {
@@ -101,7 +117,7 @@ static bool private_leaks(const struct run_summary *s)
 	bool idle = l->says == GROWTH_LEAK_IDLE && !l->work->own;
 
 	return !is_traced(s) && s->memory.known && !was_a_job(s) &&
-	       !diagnosis_collector_made_room(s) &&
+	       !diagnosis_collector_made_room(s) && !may_be_garbage(s) &&
 	       (s->shape.kind == TREND_SHAPE_GROWING || l->says == GROWTH_LEAK_WORK) &&
 	       growth_is_leak(l->says) && grown >= (idle ? LEAST_IDLE_BYTES : LEAST_BYTES);
 }
@@ -124,6 +140,14 @@ static void add_growth(const struct run_summary *s, char *buf, size_t size)
 			 unit_bytes((int64_t)(g->growing[0].slope * 60)).s);
 }
 
+/* Has the process stayed as large as it was while the sites would have grown it? Then they replace what others free. */
+static bool is_level_meanwhile(const struct run_summary *s, double slope)
+{
+	double grown_kb = slope * (s->shape.span_s - s->shape.since_s) / 1024;
+
+	return s->shape.kind == TREND_SHAPE_SETTLED && grown_kb > LEVEL_TIMES * s->shape.matters;
+}
+
 /* Sites that leak. Not those that explain hardly any of what the process grows by: another allocator does, such as V8's. */
 static bool sites_leak(const struct run_summary *s)
 {
@@ -131,7 +155,8 @@ static bool sites_leak(const struct run_summary *s)
 
 	for (uint32_t i = 0; i < s->alloc.n_leaks; i++)
 		slope += s->alloc.leaks[i].slope;
-	return s->alloc.n_leaks > 0 && !(private_leaks(s) && slope < SITES_PART * s->private.slope);
+	return s->alloc.n_leaks > 0 && !may_be_garbage(s) && !is_level_meanwhile(s, slope) &&
+	       !(private_leaks(s) && slope < SITES_PART * s->private.slope);
 }
 
 static bool leak_clause(const struct run_summary *s, char *buf, size_t size)

@@ -142,6 +142,9 @@ void verdict_say_hot(struct verdict *v, const struct run_summary *s)
 	if (verdict_probes_lead(s)) {
 		SAY(v, ", %s of it in the traps of memscope's own allocation probes",
 		    unit_percent((int64_t)s->oncpu.probe_samples, samples).s);
+		if (own.name)
+			SAY(v, ", %s in or for %.100s", unit_percent(own.samples, samples).s,
+			    own.name);
 		return;
 	}
 	if (samples > 0 && (double)kernel >= KERNEL_PART * (double)samples)

@@ -119,6 +119,51 @@ static void room_that_a_collector_makes_late_in_the_run_is_no_leak(void **state)
 	assert_int_equal(diagnose(&s, found), 1);
 }
 
+static void what_ruby_may_not_have_collected_yet_is_no_leak(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.langs.name = "Ruby 3.1.2";
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0] =
+		(struct summary_leak){ .site = { .function = "keep (app.rb)", .module = "[Ruby]" },
+				       .slope = 7e6,
+				       .slope_low = 6e6,
+				       .slope_high = 8e6,
+				       .live = 150 << 20 };
+	assert_int_equal(diagnose(&s, found), 0);
+	s.alloc.leaks[0].live = 165 << 20;
+	assert_int_equal(diagnose(&s, found), 1);
+	/* The same of the process, where its sites are not known. */
+	s.alloc.n_leaks = 0;
+	s.alloc.tier = ALLOC_TIER_BURSTS;
+	s.shape.kind = TREND_SHAPE_GROWING;
+	s.memory = (struct trend_rise){ .known = true, .base = 250 << 10, .last = 390 << 10 };
+	assert_int_equal(diagnose(&s, found), 0);
+	s.memory.last = 420 << 10; /* more than that */
+	assert_int_equal(diagnose(&s, found), 1);
+}
+
+static void a_site_that_grows_in_a_process_that_stays_level_is_no_leak(void **state)
+{
+	struct run_summary s = healthy();
+
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0] = (struct summary_leak){
+		.site = { .function = "put" }, .slope = 12e6, .slope_low = 11e6, .slope_high = 13e6
+	};
+	s.shape.kind = TREND_SHAPE_SETTLED;
+	s.shape.span_s = 12;
+	s.shape.since_s = 9;
+	s.shape.matters = 5000;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.shape.since_s = 11.5; /* hardly long enough to show */
+	assert_int_equal(diagnose(&s, found), 1);
+	s.shape.since_s = 9;
+	s.shape.kind = TREND_SHAPE_FLAT; /* memory that nobody touches is never resident */
+	assert_int_equal(diagnose(&s, found), 1);
+}
+
 static void a_site_that_explains_hardly_any_growth_is_not_the_leak(void **state)
 {
 	struct run_summary s = healthy();
@@ -282,6 +327,8 @@ int main(void)
 		cmocka_unit_test(a_stack_that_grows_and_keeps_is_a_leak),
 		cmocka_unit_test(memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known),
 		cmocka_unit_test(room_that_a_collector_makes_late_in_the_run_is_no_leak),
+		cmocka_unit_test(what_ruby_may_not_have_collected_yet_is_no_leak),
+		cmocka_unit_test(a_site_that_grows_in_a_process_that_stays_level_is_no_leak),
 		cmocka_unit_test(a_site_that_explains_hardly_any_growth_is_not_the_leak),
 		cmocka_unit_test(leak_without_a_site_is_said_with_who_touches_new_memory),
 		cmocka_unit_test(brief_blocks_are_churn_where_they_cost),
