@@ -85,7 +85,7 @@ static const struct summary_endpoint fixture_endpoints[] = { { "10.0.0.3:5432", 
 static const struct summary_peer fixture_peers[] = { { "10.0.0.3:5432", 38, 36, 40, 41.5, 120, 20 } };
 
 static const struct task_row fixture_tasks[] = {
-	{ "fetch_price (app.py)", 33, "StreamReader._wait_for_data (streams.py)", TASK_WAIT_SOCKET, 210, 98, 120 * 1000000LL },
+	{ "fetch_price (app.py)", 33, "StreamReader._wait_for_data (streams.py)", TASK_WAIT_SOCKET, 210, 98, 60, 120 * 1000000LL },
 };
 
 static struct run_summary fixture_summary(void)

@@ -19,6 +19,7 @@ class Peer(threading.Thread):
 
     ANSWER = b"price 42"
     DELAY_S = 0.02
+    WATCH_S = 30  # who asks for what is new, and there is nothing
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -36,8 +37,11 @@ class Peer(threading.Thread):
 
     def answer(self, client):
         try:
-            while client.recv(4096):
-                time.sleep(self.DELAY_S)
+            while True:
+                request = client.recv(4096)
+                if not request:
+                    return
+                time.sleep(self.WATCH_S if request == b"watch" else self.DELAY_S)
                 client.sendall(self.ANSWER)
         except OSError:
             pass
@@ -50,6 +54,12 @@ class QuickPeer(Peer):
     """A database that is not the trouble."""
 
     DELAY_S = 0
+
+
+class QueuePeer(Peer):
+    """Who asks for the next job waits for a second, and is told that there is none."""
+
+    DELAY_S = 1
 
 
 class NewsPeer(Peer):
@@ -70,7 +80,7 @@ class HttpPeer(Peer):
 
 
 # By the mode of a server.
-PEERS = {"front": HttpPeer, "keepalive": QuickPeer, "news": NewsPeer}
+PEERS = {"front": HttpPeer, "keepalive": QuickPeer, "news": NewsPeer, "worker": QueuePeer}
 
 
 class Clients:

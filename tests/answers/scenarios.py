@@ -18,8 +18,9 @@ CAUSES = {
     "hot": "cpu", "leak": "leak", "gc": "gc", "lock": "lock", "disk": "disk", "peer": "peer", "starved": "starved",
     "quota": "quota", "stopped": "stopped", "idle": "idle", "cache": "healthy",
     "commit": "disk",  # one writes, and the others wait for its lock
-    # Servers, with clients: of a slow peer's answers; with a database that is quick; and who is sent news and has not asked for it.
-    "front": "peer", "keepalive": "idle", "news": "idle",
+    # Servers, with clients: of a slow peer's answers; with a database that is quick, and a long poll beside it. Who is sent news and has
+    # not asked for it, and who asks a queue for work and there is none.
+    "front": "peer", "keepalive": "idle", "news": "idle", "worker": "idle",
 }
 # Two causes at once, either of which may come first; and both functions.
 MIXES = {"c": (("leak",), "(?=.*remember_session)(?=.*write_journal)"),
@@ -53,9 +54,9 @@ SERVICES = {
              "commit": "writeLedger"},
     "node": {"hot": "rankItems", "idle": "", "leak": "rememberVisit", "disk": "writeJournal", "peer": "",
              "gc": "buildAnswer|growTree", "cache": "", "starved": "", "quota": "",
-             "front": "", "keepalive": "", "news": ""},
+             "front": "", "keepalive": "", "news": "", "worker": ""},
     "asyncio": {"peer": "fetch_price", "front": "fetch_price", "lock": "update_totals", "idle": "", "keepalive": "", "news": "",
-                "hot": "score_documents"},
+                "worker": "", "hot": "score_documents"},
     "ruby": {"hot": "weigh_lines", "leak": "keep_session", "lock": "book_seat", "disk": "write_order", "peer": "ask_stock",
              "gc": "build_answer", "idle": "", "cache": "", "starved": "", "quota": ""},
     "php": {"hot": "rankProducts", "leak": "rememberCart", "disk": "writeOrder", "peer": "askStock", "lock": "bookSeat",
@@ -94,7 +95,7 @@ FIRST = {"go-hot", "go-idle", "rust-hot", "rust-lock", "perl-hot", "java-hot", "
 # A dozen for `make check`; none that takes long.
 QUICK = {
     "c-hot", "c-lock", "c-disk", "c-idle", "c++-peer", "c++-lock", "python-hot", "python-peer", "python-disk",
-    "java-idle", "node-idle", "redis-idle",
+    "java-idle", "node-idle", "redis-idle", "asyncio-front",
 }
 
 

@@ -87,9 +87,14 @@ const start = {
     backend = net.connect(Number(argument), "127.0.0.1", askPricing);
     backend.on("data", askPricing);
   },
+  worker: () => {
+    backend = net.connect(Number(argument.split(":")[0]), "127.0.0.1", askPricing);
+    backend.on("data", askPricing);
+  },
   front: () => serve(answerWithPrice),
   keepalive: () => {
     backend = net.connect(Number(argument.split(":")[0]), "127.0.0.1");
+    const watch = net.connect(Number(argument.split(":")[0]), "127.0.0.1", () => watch.write("watch"));
     serve(answerFromDatabase);
   },
   news: () => {

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 mode, argument = sys.argv[1], (sys.argv[2:] or [""])[0]
-peer_port, port = (list(map(int, argument.split(":"))) + [0])[:2] if mode in ("peer", "front", "keepalive", "news") else (0, 0)
+peer_port, port = (list(map(int, argument.split(":"))) + [0])[:2] if mode in ("peer", "front", "keepalive", "news", "worker") else (0, 0)
 
 
 def score_documents(n):
@@ -42,6 +42,12 @@ async def answer_from_database(reader, writer, database=[]):
         writer.write(b"row!")
 
 
+async def watch():
+    reader, writer = await asyncio.open_connection("127.0.0.1", peer_port)
+    while True:
+        await fetch_price(reader, writer, b"watch")
+
+
 async def read_news():
     reader, writer = await asyncio.open_connection("127.0.0.1", peer_port)
     writer.write(b"subscribe")
@@ -68,10 +74,11 @@ async def compute():
 
 async def main():
     tasks = []
-    if mode == "peer":
+    if mode in ("peer", "worker"):
         tasks = [ask_again_and_again()]
     elif mode in ("front", "keepalive"):
         await asyncio.start_server(answer_with_price if mode == "front" else answer_from_database, "127.0.0.1", port)
+        tasks = [watch()] if mode == "keepalive" else []
     elif mode == "news":
         tasks = [read_news()]
     elif mode == "lock":

@@ -6,7 +6,7 @@
  *   gc            a quarter of the CPU time collects garbage
  *   contended     waits for mutexes or the GIL at one place, summed over threads, fill a fifth of the run. Where those who
  *                 have the lock wait for something else meanwhile, that comes first, and the lock hands it on
- *                 or a task of asyncio waited for a lock of asyncio's at half of the looks, and none of them for half the run
+ *                 or a task of asyncio waited for a lock of asyncio's at half of the looks, and four times one got it
  *   short of CPU  threads were ready to run, and other programs or a quota had the CPU: a quarter of the time they wanted
  *                 one and a fifth of the run, like any other reason to wait; a twentieth, where it is a quota, which
  *                 somebody has set. A service that runs briefly and often waits a little each time on a busy machine; who

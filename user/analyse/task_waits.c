@@ -87,6 +87,7 @@ static struct task_row row_of(const struct dict *d, const struct task_use *u)
 				.wait = u->of_task ? TASK_WAIT_TASK : TASK_WAIT_OTHER,
 				.seen = u->seen,
 				.looks = u->looks,
+				.left = u->left,
 				.longest_ns = u->longest_ns };
 	stack_id s = u->stack;
 
@@ -143,6 +144,7 @@ int tasks_rank(const struct dict *d, const struct task_use *uses, uint32_t n, ui
 			continue;
 		}
 		into->seen += all[i].seen;
+		into->left += all[i].left;
 		into->looks =
 			into->looks + all[i].looks < looks ? into->looks + all[i].looks : looks;
 		if (all[i].longest_ns > into->longest_ns)

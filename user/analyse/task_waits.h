@@ -31,7 +31,8 @@ struct task_use {
 	bool of_task;
 	uint64_t seen;      /* tasks, summed over looks             */
 	uint32_t looks;     /* with one or more                     */
-	int64_t longest_ns; /* the same task was seen to wait for the same thing */
+	uint64_t left;      /* times that a task was seen there, and then elsewhere or not waiting */
+	int64_t longest_ns; /* that a task was seen there at each look: again, or still    */
 };
 
 struct task_row {
@@ -41,6 +42,7 @@ struct task_row {
 	enum task_wait wait;
 	uint64_t seen;
 	uint32_t looks; /* at most: of several stacks, the sum, up to all looks */
+	uint64_t left;
 	int64_t longest_ns;
 };
 

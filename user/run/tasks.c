@@ -6,7 +6,7 @@
 
 #define LOOK_NS                                                                                    \
 	97000000ULL    /* at least, between two looks: no round number, programs have those … */
-#define LOOK_SHARE 400 /* … and so many times the CPU time that one takes                    */
+#define LOOK_SHARE 200 /* … and so many times the CPU time that one takes                    */
 #define STACKS_MAX 4096
 #define AGES_MAX   16384 /* tasks that wait at one time */
 
@@ -17,32 +17,57 @@ struct task_stack {
 	UT_hash_handle hh;
 };
 
-/* A task, and the future that it waits for; all of it is the key. */
 struct task_key {
-	uint64_t pid, at, waits_for;
+	uint64_t pid, at;
 };
 
+/* A task that waits, and where it did when it was seen last. */
 struct task_age {
 	struct task_key key;
-	uint64_t since_ns;
+	uint64_t waits_for, since_ns;
+	stack_id stack;
 	uint32_t last_look;
 	UT_hash_handle hh;
 };
 
-/* How long it has been seen to wait for the same. */
+static struct task_stack *stack_of(struct tasks *t, stack_id stack)
+{
+	struct task_stack *s;
+
+	HASH_FIND(hh, t->stacks, &stack, sizeof(stack), s);
+	return s;
+}
+
+static void left(struct tasks *t, stack_id stack)
+{
+	struct task_stack *s = stack_of(t, stack);
+
+	if (s)
+		s->use.left++;
+}
+
+/* How long it has been seen to wait for the same: a future may lie where the one before it lay. */
 static int64_t age_of(struct tasks *t, const struct user_stacks_task *task)
 {
-	const struct task_key key = { (uint64_t)task->pid, task->at, task->waits_for };
+	const struct task_key key = { (uint64_t)task->pid, task->at };
 	struct task_age *a;
+	bool is_new;
 
 	HASH_FIND(hh, t->ages, &key, sizeof(key), a);
-	if (!a && HASH_COUNT(t->ages) < AGES_MAX) {
+	is_new = !a;
+	if (!a && HASH_COUNT(t->ages) < AGES_MAX)
 		a = hash_new(t->ages, key, &key);
-		if (a)
-			a->since_ns = t->now_ns;
-	}
 	if (!a)
 		return 0;
+	if (!is_new && (a->stack.ix != task->stack.ix || a->waits_for != task->waits_for)) {
+		left(t, a->stack);
+		is_new = true;
+	}
+	if (is_new) {
+		a->stack = task->stack;
+		a->waits_for = task->waits_for;
+		a->since_ns = t->now_ns;
+	}
 	a->last_look = t->looks;
 	return (int64_t)(t->now_ns - a->since_ns);
 }
@@ -51,9 +76,8 @@ static void on_task(void *ctx, const struct user_stacks_task *task)
 {
 	struct tasks *t = ctx;
 	int64_t age_ns = age_of(t, task);
-	struct task_stack *s;
+	struct task_stack *s = stack_of(t, task->stack);
 
-	HASH_FIND(hh, t->stacks, &task->stack, sizeof(task->stack), s);
 	if (!s && HASH_COUNT(t->stacks) < STACKS_MAX) {
 		s = hash_new(t->stacks, stack, &task->stack);
 		if (s)
@@ -71,6 +95,7 @@ static void on_task(void *ctx, const struct user_stacks_task *task)
 		s->use.longest_ns = age_ns;
 }
 
+/* Tasks that wait no more. */
 static void forget(struct tasks *t)
 {
 	struct task_age *a, *next;
@@ -78,6 +103,7 @@ static void forget(struct tasks *t)
 	HASH_ITER (hh, t->ages, a, next) {
 		if (a->last_look == t->looks)
 			continue;
+		left(t, a->stack);
 		HASH_DEL(t->ages, a);
 		free(a);
 	}

@@ -452,16 +452,16 @@ static void tasks_that_take_turns_at_a_lock_are_contended(void **state)
 				.wait = TASK_WAIT_LOCK,
 				.seen = 200,
 				.looks = 39,
-				.longest_ns = S_NS / 10 };
+				.left = 20 };
 	struct run_summary s = run(0.04, 0, 0);
 
 	s.tasks.rows = &row;
 	s.tasks.n = 1;
 	s.tasks.looks = 40;
 	assert_int_equal(first(&s), VERDICT_CONTENDED);
-	row.longest_ns = 9 * S_NS; /* parked there: nobody holds it up */
+	row.left = 1; /* parked there: nobody gets it */
 	assert_int_equal(first(&s), VERDICT_IDLE);
-	row.longest_ns = S_NS / 10;
+	row.left = 20;
 	row.looks = 12; /* now and then */
 	assert_int_equal(first(&s), VERDICT_IDLE);
 	row.looks = 39;

@@ -45,10 +45,10 @@ static void programs_own_coroutine_awaits_what_asyncio_does_for_it(void **state)
 {
 	_cleanup_(dict_freep) struct dict *d = dict_new();
 	const struct task_use uses[] = {
-		{ STACK(d, &handle, &fetch, &get, &read_data, &wait_data), false, 30, 10, 500 },
-		{ STACK(d, &handle, &fetch, &read_data, &wait_data), false, 5, 5, 900 },
-		{ STACK(d, &handle, &lock), false, 20, 10, 100 },
-		{ STACK(d, &get), true, 1, 1, 1 },
+		{ STACK(d, &handle, &fetch, &get, &read_data, &wait_data), false, 30, 10, 7, 500 },
+		{ STACK(d, &handle, &fetch, &read_data, &wait_data), false, 5, 5, 7, 900 },
+		{ STACK(d, &handle, &lock), false, 20, 10, 7, 100 },
+		{ STACK(d, &get), true, 1, 1, 7, 1 },
 	};
 	struct task_row rows[4];
 
@@ -60,6 +60,7 @@ static void programs_own_coroutine_awaits_what_asyncio_does_for_it(void **state)
 	assert_int_equal(rows[0].seen, 35);  /* of two ways there */
 	assert_int_equal(rows[0].looks, 12); /* no more than there were */
 	assert_int_equal(rows[0].longest_ns, 900);
+	assert_int_equal(rows[0].left, 14);
 	assert_string_equal(rows[1].function, "handle (app.py)");
 	assert_int_equal(rows[1].wait, TASK_WAIT_LOCK);
 	/* A package's alone: its own function; and what it waits for is another task. */

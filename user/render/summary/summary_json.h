@@ -21,7 +21,7 @@
  *               age_ms, oldest_ms, answers}]}: looks at TCP connections; waiting: at which requests waited in the targets, inbound of
  *               them in all, to port; held, for_inbound: and one of theirs was outstanding that was sent since;
  *               tasks: {looks, seen, ready, changed, left_out, more, waits: [{function, line, awaits, kind, seen, looks,
- *               longest_ns}]}: tasks of asyncio at each look, and what they await;
+ *               left, longest_ns}]}: tasks of asyncio at each look, and what they await;
  *               waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,
  *               high_ns}], monitors: {waits, unowned, held, owner, tid}}
  *   locks      [{pid, address, kind: "mutex"|"rwlock"|"futex"|"GIL"|"", name, waited_ns, waits, function, module, owner_known_ns,

@@ -344,6 +344,7 @@ static void put_tasks_json(struct json_doc *d, cJSON *offcpu, const struct run_s
 		json_text(d, o, "kind", task_wait_name(row->wait));
 		json_count(d, o, "seen", row->seen);
 		json_count(d, o, "looks", row->looks);
+		json_count(d, o, "left", row->left);
 		json_number(d, o, "longest_ns", row->longest_ns);
 	}
 }
