@@ -29,9 +29,10 @@
 	0.50 /* of the looks a request waited, and one to the peer was outstanding for it */
 #define OUTSTANDING   0.80 /* of the looks, where nobody is seen to wait: so much of the time …   */
 #define ANSWERS_LEAST 4    /* … though so many answers came …                               */
-#define ANSWER_AGE_MS 200  /* … and each took no longer than twice that: else it waits for news */
-#define TURNS_LEAST   4     /* times that a task got the lock it had been seen to wait for: else it is parked there */
-#define LOOP_BUSY     0.50 /* from here on an event loop may itself be what requests wait for  */
+#define ANSWER_AGE_MS 200 /* … and each took no longer than twice that: else it waits for news */
+#define TURNS_LEAST                                                                                \
+	4 /* times that a task got the lock it had been seen to wait for: else it is parked there */
+#define LOOP_BUSY     0.50  /* from here on an event loop may itself be what requests wait for  */
 #define LOCK_MEAN_NS  100e6 /* a mean futex wait this long is rather a thread without work    */
 #define GROWTH_PART   0.10  /* of what it had …                                            */
 #define GROWTH_MIN_KB 16384 /* … and no less than 16 MiB                                     */

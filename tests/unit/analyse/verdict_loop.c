@@ -33,8 +33,8 @@ static void coroutine_that_awaits_is_named_with_its_line(void **state)
 {
 	struct summary_peer peer = { "10.0.0.3:5432", 38, 36, 38, 40, 90, 20 };
 	struct task_row rows[] = { { "main (app.py)", 9, "", TASK_WAIT_TIMER, 40, 40, 0, 1 },
-				   { "fetch_price (app.py)", 33, "", TASK_WAIT_SOCKET, 100, 40,
-				     20, 1 } };
+				   { "fetch_price (app.py)", 33, "", TASK_WAIT_SOCKET, 100, 40, 20,
+				     1 } };
 	struct run_summary s = run(0.1);
 
 	s.peers.rows = &peer;

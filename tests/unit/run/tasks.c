@@ -26,7 +26,8 @@ static stack_id stack(struct dict *d, const char *function)
 {
 	const struct line line = { .function = dict_string(d, function) };
 
-	return dict_stack_push(d, (stack_id){ 0 }, dict_location_lines(d, (module_id){ 0 }, 0, &line, 1));
+	return dict_stack_push(d, (stack_id){ 0 },
+			       dict_location_lines(d, (module_id){ 0 }, 0, &line, 1));
 }
 
 static void waits_are_counted_by_place_and_tasks_that_go_on_are_seen(void **state)
@@ -42,7 +43,7 @@ static void waits_are_counted_by_place_and_tasks_that_go_on_are_seen(void **stat
 	n_found = 2;
 	tasks_tick(&t, NULL, now);
 	tasks_tick(&t, NULL, now + 1); /* too soon */
-	found[0].stack = b; /* one goes on, the other waits still */
+	found[0].stack = b;            /* one goes on, the other waits still */
 	tasks_tick(&t, NULL, now += second);
 	n_found = 1;
 	found[0] = found[1];
