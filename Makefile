@@ -452,6 +452,11 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 	$(Q)$(MAKE) BUILD=$(BUILD)/bench BPF_DEFS=-DMS_BENCH $(BUILD)/bench/memscope
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
 
+.PHONY: bench-mixed
+bench-mixed: targets ## what a sample of frames of a language costs in the kernel, beside a native one of equal depth (as root)
+	$(Q)$(MAKE) BUILD=$(BUILD)/bench BPF_DEFS=-DMS_BENCH $(BUILD)/bench/memscope
+	$(Q)BUILD=$(abspath $(BUILD)) python3 tests/bench/mixed.py $(BENCHFLAGS)
+
 .PHONY: bench-alloc
 bench-alloc: deps-bench all targets ## what tracing every malloc and free costs, beside six others (as root)
 	$(call need,$(DEPS_ALLOC))

@@ -20,6 +20,7 @@
 #include "locks.bpf.h"
 #include "stack.bpf.h"
 #include "wait_sampler.bpf.h"
+#include "walk/deferred.bpf.h"
 
 #define TASK_RUNNING_STATE 0
 #define TASK_TRACED_STATE  0x08 /* linux/sched.h: __TASK_TRACED */
@@ -538,9 +539,10 @@ int list_tasks(struct bpf_iter__task *ctx)
 	if (cfg_unwind && cfg_user_stacks && task->mm &&
 	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
 	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false, false)) {
-		walk_take_lang(slot, task, &out.proc);
-		deferred_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), &out.proc,
-				      t->as_gen, &t->user);
+		s->proc = out.proc;
+		walk_take_lang(slot, task);
+		deferred_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), t->as_gen,
+				      &t->user);
 	}
 	if (!cfg_kernel_stacks)
 		return 0;

@@ -21,7 +21,6 @@
 #define MEMSCOPE_STACK_BPF_H
 
 #include "common.bpf.h"
-#include "walk/deferred.bpf.h"
 #include "walk/walk_cfi.bpf.h"
 #include "walk/walk_fp.bpf.h"
 
@@ -55,56 +54,8 @@ static __always_inline void verdict_count(enum ms_source source, __u32 verdict)
 		__sync_fetch_and_add(slot, 1);
 }
 
-/*
- * Flags for a new stack. What frames of a language refer to is read by user space, and may be freed soon (a module's
- * body runs once): it is woken for those, a hundred times a second at most.
- */
-static __always_inline __u64 stack_wake(const struct stack_scratch *s)
-{
-	__u64 now_ns = s->rec.time_ns;
-
-	if (s->rec.flags & MS_STACK_KERNEL || !s->walk.lang.lang || !s->walk.lang_begun ||
-	    now_ns < lang_woken_ns + LANG_WAKE_NS)
-		return events_wake();
-	lang_woken_ns = now_ns;
-	return BPF_RB_FORCE_WAKEUP;
-}
-
-/* Sends the record in `s` unless user space has it, and records in `s` whether user space has it
- * now. */
-static __always_inline void stack_send(struct stack_scratch *s, enum ms_lane lane, __u32 n, __u64 me)
-{
-	__u32 len = sizeof(s->rec) + n * sizeof(__u64);
-	__u8 one = 1;
-
-	s->sent = 1;
-	if (lane == MS_LANE_IRQ ? bpf_map_lookup_elem(&irq_seen, &s->rec.hash)
-				: bpf_map_lookup_elem(&seen, &s->rec.hash))
-		return;
-	s->rec.kind = MS_EV_STACK;
-	s->rec.time_ns = bpf_ktime_get_ns();
-	s->rec.tgid = me >> 32;
-	s->rec.pad = 0;
-	s->sent = 0;
-	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
-	if (len > sizeof(s->rec) + MS_MAX_FRAMES * sizeof(__u64))
-		return;
-	if (bpf_ringbuf_output(&events, &s->rec, len, stack_wake(s))) {
-		stat_inc(STAT_STACK_RING_FULL);
-		return;
-	}
-	if (s->owner != me)
-		return;
-	s->sent = 1;
-	stat_inc(STAT_STACK_SENT);
-	if (lane == MS_LANE_IRQ)
-		bpf_map_update_elem(&irq_seen, &s->rec.hash, &one, BPF_ANY);
-	else
-		bpf_map_update_elem(&seen, &s->rec.hash, &one, BPF_ANY);
-}
-
 /* Makes a stack of the `n` frames in `s->frames`, with hash `s->hash`. Returns `verdict`. */
-static __always_inline int stack_store(struct stack_scratch *s, enum ms_lane lane, __u32 n,
+static __always_inline int stack_store(struct stack_scratch *s, __u32 slot, enum ms_lane lane, __u32 n,
 				       __u32 flags, int verdict, struct ms_hash *ret_hash)
 {
 	__u64 me = bpf_get_current_pid_tgid();
@@ -114,7 +65,7 @@ static __always_inline int stack_store(struct stack_scratch *s, enum ms_lane lan
 	s->rec.n_frames = n;
 	s->rec.verdict = verdict;
 	s->rec.flags = flags;
-	stack_send(s, lane, n, me);
+	walk_send(slot, n, lane);
 	if (s->owner != me)
 		return STACK_TORN;
 	*ret_hash = hash;
@@ -137,7 +88,7 @@ static __always_inline int stack_store_list(struct stack_scratch *s, __u32 slot,
 	/* The kernel's list ends where the stack does, at its own bound, or at ours. */
 	if (n >= LIST_MAX - 1 && verdict != MS_NO_TABLE)
 		verdict = MS_TRUNCATED;
-	return stack_store(s, lane, n, flags, verdict, ret_hash);
+	return stack_store(s, slot, lane, n, flags, verdict, ret_hash);
 }
 
 static __always_inline int stack_by_fp(void *ctx, struct stack_scratch *s, const struct stack_of *of,
@@ -190,14 +141,14 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	s->owner = bpf_get_current_pid_tgid();
 	if (!BPF_CORE_READ(task, mm))
 		return STACK_NONE;
-	if (!cfg_unwind || !walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true))
+	s->proc = *of->proc;
+	if (!cfg_unwind || !walk_take_current(of->slot, of->may_trap))
 		return stack_by_fp(ctx, s, of, MS_GUESSED, ret_hash);
 	s->clock_s = *(volatile __u32 *)&clock_s; /* before the spaces are read */
 	s->walk.at_entry = (of->flags & MS_STACK_AT_ENTRY) != 0;
 	found = space_holds(tgid) ? bpf_map_lookup_elem(&spaces, &tgid) : NULL;
 	if (found)
 		*space = *found;
-	walk_take_lang(of->slot, task, of->proc);
 	if (found && space->start_ns == of->proc->start_ns &&
 	    space->exec_id == of->proc->exec_id) {
 		r = walk_stack(of->slot);
@@ -212,17 +163,21 @@ static __always_inline int stack_user(void *ctx, struct stack_scratch *s, const 
 	if (verdict != MS_NO_TABLE) {
 		if (s->walk.lang.lang)
 			lang_count(&s->walk);
-		verdict = stack_store(s, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
+		verdict = stack_store(s, of->slot, stack_lane(of), s->walk.n, of->flags, verdict, ret_hash);
 		if (verdict == MS_COMPLETE)
 			walk_remember(of->slot);
 		return verdict;
 	}
 	/* The first walk has used up the registers. */
-	walk_regs(&s->walk, task, task_user_regs(task), of->may_trap, true);
-	walk_take_lang(of->slot, task, of->proc);
-	r = deferred_send(s, of->slot, task, of->proc, of->as_gen, of->source, ret_hash);
+	walk_take_current(of->slot, of->may_trap);
+	r = walk_defer_begin(of->slot);
+	if (r == 0) {
+		walk_chain(of->slot);
+		r = walk_defer(of->slot, of->as_gen, of->source);
+	}
 	if (r < 0)
 		return stack_by_fp(ctx, s, of, MS_NO_TABLE, ret_hash);
+	*ret_hash = s->hash;
 	return s->owner == bpf_get_current_pid_tgid() ? STACK_DEFERRED : STACK_TORN;
 }
 

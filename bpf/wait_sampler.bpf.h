@@ -110,6 +110,19 @@ static __always_inline void wait_sampler_notice(struct ms_thread *t, __u64 now_n
 		t->often = 1;
 }
 
+/* Sends waits of w->key to user space. A global function: the verifier looks at it once, and not at each call. */
+__noinline int wait_key_send(__u32 state, __u64 cgroup_id, __u64 count, __u64 value)
+{
+	struct wait_begun *w = wait_begun_here();
+
+	if (!w || !count)
+		return 0;
+	w->key.state = state;
+	if (!emit_send(&w->key, cgroup_id, count, value))
+		stat_add(STAT_TOTAL_FULL, count);
+	return 0;
+}
+
 /* Sends what a site has accumulated to user space, past the totals: this is rare. */
 static __noinline void wait_site_flush(const struct ms_sampled_thread *b, struct ms_wait_site *p,
 				       __u64 clock_ns, __u64 cgroup_id)
@@ -120,18 +133,14 @@ static __noinline void wait_site_flush(const struct ms_sampled_thread *b, struct
 		return;
 	__builtin_memset(&w->key, 0, sizeof(w->key));
 	w->key.source = MS_OFFCPU;
-	w->key.state = MS_BLOCKED;
 	w->key.tid = b->tid;
 	w->key.as_gen = p->as_gen;
 	w->key.bucket = emit_bucket(clock_ns + b->ahead_ns);
 	w->key.proc = b->proc;
 	w->key.user = p->user;
 	w->key.kernel = p->kernel;
-	if (p->blocked && !emit_send(&w->key, cgroup_id, p->blocked, p->blocked_ns))
-		stat_add(STAT_TOTAL_FULL, p->blocked);
-	w->key.state = MS_RUNNABLE;
-	if (p->runnable && !emit_send(&w->key, cgroup_id, p->runnable, p->runnable_ns))
-		stat_add(STAT_TOTAL_FULL, p->runnable);
+	wait_key_send(MS_BLOCKED, cgroup_id, p->blocked, p->blocked_ns);
+	wait_key_send(MS_RUNNABLE, cgroup_id, p->runnable, p->runnable_ns);
 	p->blocked = p->blocked_ns = p->runnable = p->runnable_ns = 0;
 }
 

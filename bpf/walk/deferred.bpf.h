@@ -106,23 +106,16 @@ static __always_inline struct ms_hash deferred_name(__u64 now_ns, __u32 tid)
 	return hash;
 }
 
-/*
- * Sends the registers in `s->walk` and the stack they point to. 0, or -1: the rate is used up, or
- * there is no room. *ret_hash is the name under which the stack will be stored.
- */
-static __always_inline int deferred_send(struct stack_scratch *s, __u32 slot, struct task_struct *task,
-					const struct ms_proc *proc, __u32 as_gen,
-					enum ms_source source, struct ms_hash *ret_hash)
+/* May the stack of the current task go to user space now? Then s->hash is the name under which it will be stored. 0, or -1:
+ * the rate is used up, or there is no room. */
+static __always_inline int deferred_begin(struct stack_scratch *s, const struct task_struct *task)
 {
-	__u64 now_ns = bpf_ktime_get_ns(), sp = s->walk.regs[MS_WALK_SP];
-	__u64 above = BPF_CORE_READ(task, mm, start_stack) - sp;
-	__u32 tid = (__u32)bpf_get_current_pid_tgid(), n;
-	struct ms_hash hash = deferred_name(now_ns, tid);
-	struct ms_deferred_rec *rec;
+	__u64 above = BPF_CORE_READ(task, mm, start_stack) - s->walk.regs[MS_WALK_SP];
 
-	if (!deferred_may_send(now_ns, above <= MS_DEFERRED_LARGE ? (__u32)above
-				      : above < STACK_LIMIT     ? MS_DEFERRED_LARGE
-								: MS_DEFERRED_SMALL)) {
+	s->defer_ns = bpf_ktime_get_ns();
+	if (!deferred_may_send(s->defer_ns, above <= MS_DEFERRED_LARGE ? (__u32)above
+					    : above < STACK_LIMIT     ? MS_DEFERRED_LARGE
+								      : MS_DEFERRED_SMALL)) {
 		stat_inc(STAT_DEFERRED_LIMITED);
 		return -1;
 	}
@@ -130,22 +123,29 @@ static __always_inline int deferred_send(struct stack_scratch *s, __u32 slot, st
 		stat_inc(STAT_DEFERRED_RING_FULL);
 		return -1;
 	}
-	if (ms_lang_has_chain(s->walk.lang.lang)) {
-		s->hash = hash;
-		s->chain.proc = *proc;
-		walk_chain(slot);
-	}
+	s->hash = deferred_name(s->defer_ns, (__u32)bpf_get_current_pid_tgid());
+	return 0;
+}
+
+/* Then sends the registers in `s->walk` and the stack they point to, of a thread of s->proc. 0, or -1. */
+static __always_inline int deferred_send(struct stack_scratch *s, const struct task_struct *task, __u32 as_gen,
+					enum ms_source source)
+{
+	__u64 sp = s->walk.regs[MS_WALK_SP], above = BPF_CORE_READ(task, mm, start_stack) - sp;
+	__u32 tid = (__u32)bpf_get_current_pid_tgid(), n;
+	struct ms_deferred_rec *rec;
+
 	if (above > MS_DEFERRED_SMALL && above < STACK_LIMIT) {
 		rec = bpf_ringbuf_reserve(&events, sizeof(*rec) + MS_DEFERRED_LARGE, 0);
 		if (!rec) {
 			stat_inc(STAT_DEFERRED_RING_FULL);
 			return -1;
 		}
-		deferred_fill(rec, &s->walk, proc, tid, as_gen, source, now_ns, &hash);
+		deferred_fill(rec, &s->walk, &s->proc, tid, as_gen, source, s->defer_ns, &s->hash);
 		rec->stack_bytes = deferred_copy((__u8 *)(rec + 1), MS_DEFERRED_LARGE, sp);
 		bpf_ringbuf_submit(rec, 0);
 	} else {
-		deferred_fill(&s->pending, &s->walk, proc, tid, as_gen, source, now_ns, &hash);
+		deferred_fill(&s->pending, &s->walk, &s->proc, tid, as_gen, source, s->defer_ns, &s->hash);
 		n = deferred_copy(s->bytes, MS_DEFERRED_SMALL, sp);
 		if (n > MS_DEFERRED_SMALL)
 			return -1;
@@ -156,19 +156,17 @@ static __always_inline int deferred_send(struct stack_scratch *s, __u32 slot, st
 		}
 	}
 	stat_inc(STAT_STACK_DEFERRED);
-	*ret_hash = hash;
 	return 0;
 }
 
 /* The same for another task, which is blocked: its stack can only be read from user space. */
 static __always_inline void deferred_send_blocked(struct stack_scratch *s, __u32 tid, __u32 switches,
-						 const struct ms_proc *proc, __u32 as_gen,
-						 struct ms_hash *ret_hash)
+						 __u32 as_gen, struct ms_hash *ret_hash)
 {
 	__u64 now_ns = bpf_ktime_get_ns();
 	struct ms_hash hash = deferred_name(now_ns, tid);
 
-	deferred_fill(&s->pending, &s->walk, proc, tid, as_gen, MS_OFFCPU, now_ns, &hash);
+	deferred_fill(&s->pending, &s->walk, &s->proc, tid, as_gen, MS_OFFCPU, now_ns, &hash);
 	s->pending.stack_bytes = 0;
 	s->pending.switches = switches;
 	if (bpf_ringbuf_output(&events, &s->pending, sizeof(s->pending), 0)) {

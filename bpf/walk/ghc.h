@@ -229,6 +229,21 @@ WALK_INLINE int ghc_lose(struct ms_walk *w, __u32 slot)
 	return ghc_leave(slot) ? MANAGED_CALLER : MANAGED_END;
 }
 
+#define GHC_WINDOW 512 /* bytes of the Haskell stack that are read together: of some twenty frames */
+
+/* The word at w->lang_at. */
+WALK_INLINE bool ghc_word(struct ms_walk *w, __u32 slot, __u64 *ret_word)
+{
+	__u64 at = w->lang_at;
+
+	if (at < w->window_at || at + 8 > w->window_at + w->window_len) {
+		w->from = at;
+		w->window_next = GHC_WINDOW;
+		walk_window(slot);
+	}
+	return walk_word(w, at, ret_word);
+}
+
 /* Words of the frame at w->lang_at; 0: unknown. */
 WALK_INLINE __u32 ghc_words(struct ms_walk *w, __u32 type, __u64 code)
 {
@@ -298,7 +313,7 @@ WALK_INLINE int ghc_next(struct ms_walk *w, __u32 slot)
 			return ghc_lose(w, slot);
 		w->lang_at += words * 8;
 	}
-	if (!walk_read(w, &code, sizeof(code), w->lang_at) || !ghc_code(w, slot, code))
+	if (!ghc_word(w, slot, &code) || !ghc_code(w, slot, code))
 		return ghc_lose(w, slot);
 	return ghc_frame(w, code);
 }
@@ -315,7 +330,7 @@ WALK_INLINE int ghc_enter(struct ms_walk *w, __u32 slot)
 	if (stack == GHC_NO_STACK)
 		return MANAGED_NOT_ITS;
 	for (int i = 0; i < GHC_STACK_ARGS; i++) {
-		if (!walk_read(w, &code, sizeof(code), w->lang_at))
+		if (!ghc_word(w, slot, &code))
 			return MANAGED_NOT_ITS;
 		if (ghc_code(w, slot, code))
 			break;

@@ -42,12 +42,7 @@ enum hotspot_frame {
 
 WALK_INLINE bool hotspot_has(const struct ms_walk *w, __u64 pc)
 {
-	__u64 in = 0;
-
-	WALK_UNROLL
-	for (int i = 0; i < MS_LANG_RANGES; i++)
-		in |= pc - w->lang.range[i].start < w->lang.range[i].end - w->lang.range[i].start;
-	return in;
+	return lang_in_ranges(w, pc);
 }
 
 WALK_INLINE __u64 hotspot_raw(const struct ms_walk *w, const struct ms_field *f)
@@ -555,14 +550,18 @@ WALK_INLINE int hotspot_stub(struct ms_walk *w, __u32 slot, bool routines)
 WALK_FUNCTION int hotspot_blob_frame(__u32 slot)
 {
 	struct ms_walk *w = walk_of(slot);
-	__u64 name;
+	__u64 name = 0, at;
 
 	if (!w)
 		return HOTSPOT_END;
-	if (!walk_read(w, &name, sizeof(name), hotspot_field(w, &w->lang.hotspot.name)))
+	/* Read once a walk: all nmethods have the same. */
+	at = hotspot_field(w, &w->lang.hotspot.name);
+	if (!at || (at != w->lang_maps[0] && !walk_read(w, &name, sizeof(name), at)))
 		return HOTSPOT_LOOKED_FOR;
-	if (name == 0x646f6874656d6eULL || name == 0x6e2065766974616eULL) /* nmethod, native n */
+	if (at == w->lang_maps[0] || name == 0x646f6874656d6eULL || name == 0x6e2065766974616eULL) { /* nmethod, native n */
+		w->lang_maps[0] = at;
 		return hotspot_compiled(w, slot);
+	}
 	return hotspot_stub(w, slot, name == 0x74756f5262757453ULL); /* StubRout */
 }
 

@@ -73,12 +73,25 @@ WALK_INLINE bool perl_word(struct ms_walk *w, __u64 at, __u64 *ret_word)
 	return at >= MS_PAGE_BYTES && at < MS_USER_TOP && walk_read(w, ret_word, sizeof(*ret_word), at);
 }
 
+/* Reads the context at `at`, with as many as there is room for of those that are next: they lie before it. */
+WALK_INLINE bool perl_near(struct ms_walk *w, __u64 at)
+{
+	__u32 bytes = w->lang.perl.cx_bytes;
+	__u64 from = at + bytes - sizeof(w->blob);
+
+	if (lang_is_near(w, at, bytes))
+		return true;
+	if (from < w->lang_base)
+		from = w->lang_base;
+	if (from < at && lang_near(w, from, (__u32)(at + bytes - from)))
+		return true;
+	return lang_near(w, at, bytes);
+}
+
 /* The type of the context at `at`, with its flags; what cannot be read is a block. */
 WALK_INLINE __u8 perl_type(struct ms_walk *w, __u64 at)
 {
-	__u8 type;
-
-	return walk_read(w, &type, sizeof(type), at) ? type : 2;
+	return perl_near(w, at) ? (__u8)lang_near_word(w, at) : 2;
 }
 
 /* Does a loop execute it, and is it no frame? */
@@ -122,6 +135,7 @@ WALK_INLINE bool perl_begin(struct ms_walk *w, __u64 state)
 
 	w->lang_entry = w->lang_entering = 0;
 	w->lang_top = 1;
+	w->blob_len = 0;
 	if (!perl_word(w, base + p->curcop, &w->lang_place) || !perl_word(w, base + p->stackinfo, &si) ||
 	    !perl_word(w, base + p->op, &op) || !perl_stack(w, si, &w->lang_at))
 		return false;
@@ -185,8 +199,8 @@ WALK_INLINE bool perl_is_executing(struct ms_walk *w)
 	/* Its op has made it, and is not yet at its end. */
 	if (w->cx.top && w->lang_entering && w->cx.retop == w->lang_next && w->cx.oldcop == w->lang_place)
 		return false;
-	if (!perl_word(w, w->cx.cv, &w->cx.buf[0]) || !walk_read(w, &w->cx.buf[1], 8, w->cx.cv + 8) ||
-	    (w->cx.buf[1] >> 32 & 0xff) != PERL_SV_CV ||
+	if (w->cx.cv < MS_PAGE_BYTES || w->cx.cv >= MS_USER_TOP ||
+	    !walk_read(w, w->cx.buf, sizeof(w->cx.buf), w->cx.cv) || (w->cx.buf[1] >> 32 & 0xff) != PERL_SV_CV ||
 	    !lang_buf_read(w, w->cx.buf[0] + PERL_CV_BODY, PERL_CV_BYTES))
 		return false;
 	w->cx.flags = lang_buf_half(w, PERL_CV_FLAGS);
@@ -226,15 +240,15 @@ WALK_INLINE bool perl_context_read(struct ms_walk *w, __u64 at)
 {
 	const struct ms_perl *p = &w->lang.perl;
 
-	if (!lang_buf_read(w, at, p->cx_bytes))
+	if (!perl_near(w, at))
 		return false;
 	w->cx.top = w->lang_top;
 	w->lang_top = 0;
-	w->cx.type = (__u8)lang_buf_word(w, 0);
-	w->cx.oldcop = lang_buf_word(w, PERL_CX_OLDCOP);
-	w->cx.retop = lang_buf_word(w, PERL_CX_RETOP);
-	w->cx.cv = lang_buf_word(w, p->cx_cv);
-	w->cx.name = lang_buf_word(w, p->cx_cv + 8);
+	w->cx.type = (__u8)lang_near_word(w, at);
+	w->cx.oldcop = lang_near_word(w, at + PERL_CX_OLDCOP);
+	w->cx.retop = lang_near_word(w, at + PERL_CX_RETOP);
+	w->cx.cv = lang_near_word(w, at + p->cx_cv);
+	w->cx.name = lang_near_word(w, at + p->cx_cv + 8);
 	w->cx.depth = (__u32)w->cx.name;
 	return true;
 }

@@ -78,7 +78,7 @@ WALK_INLINE bool php_begin(struct ms_walk *w, __u64 word)
  * What is read of a function is kept in w->blob, not in variables: walks have little stack. Its first bytes, then filename,
  * lines, the hash of filename, and the line of the frame.
  */
-#define PHP_FUNC_WORDS 16
+#define PHP_FUNC_WORDS 32
 #define PHP_FILE       PHP_FUNC_WORDS
 #define PHP_LINES      (PHP_FILE + 1)
 #define PHP_HASH       (PHP_FILE + 2)
@@ -130,14 +130,23 @@ WALK_INLINE bool php_load_func(struct ms_walk *w, __u64 at)
 {
 	const struct ms_php *p = &w->lang.php;
 	__u64 func = w->lang_buf[PHP_FRAME_FUNC / 8];
-	__u32 info = (__u32)w->lang_buf[PHP_FRAME_INFO / 8], bytes = p->func_ops + 8u;
+	__u32 info = (__u32)w->lang_buf[PHP_FRAME_INFO / 8], bytes = p->func_file + 16u;
+	bool all;
 
 	WALK_OPAQUE(bytes);
 	w->blob[PHP_LINES] = w->blob[PHP_HASH] = w->blob[PHP_LINE_AT] = 0;
-	if (bytes > PHP_FUNC_WORDS * 8 || !walk_read(w, w->blob, bytes, func))
-		return false;
+	/* All that a function of the program has; an internal one's struct is smaller, and may be the last on its page. */
+	all = bytes <= PHP_FUNC_WORDS * 8 && walk_read(w, w->blob, bytes, func);
+	if (!all) {
+		bytes = p->func_ops + 8u;
+		WALK_OPAQUE(bytes);
+		if (bytes > PHP_FUNC_WORDS * 8 || !walk_read(w, w->blob, bytes, func))
+			return false;
+	}
 	if ((__u8)w->blob[0] != PHP_INTERNAL) {
-		if (!walk_read(w, &w->blob[PHP_FILE], 16, func + p->func_file) ||
+		w->blob[PHP_FILE] = php_func_word(w, p->func_file);
+		w->blob[PHP_LINES] = php_func_word(w, p->func_file + 8u);
+		if ((!all && !walk_read(w, &w->blob[PHP_FILE], 16, func + p->func_file)) ||
 		    !walk_read(w, &w->blob[PHP_HASH], 8, w->blob[PHP_FILE] + PHP_STRING_HASH))
 			return false;
 		/* A generator that delegates is in the run of who called it. */

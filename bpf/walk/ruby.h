@@ -60,6 +60,7 @@ WALK_INLINE bool ruby_begin(struct ms_walk *w, __u64 ec)
 	const struct ms_ruby *r = &w->lang.ruby;
 	__u64 stack, end, sp = w->regs[MS_WALK_SP];
 
+	w->blob_len = 0;
 	if (!lang_buf_read(w, ec, RUBY_EC_BYTES))
 		return false;
 	stack = lang_buf_word(w, 0);
@@ -98,7 +99,7 @@ WALK_INLINE void ruby_words(struct ms_walk *w, __u64 at, __u64 cookie, __u64 ins
 			   (__u64)MS_LANG_RUBY << MS_LANG_SHIFT | cookie << 32 | instr;
 }
 
-/* A frame of code at `pc` of `iseq`: by the iseq; its body and code into w->blob. false: that cannot be read. */
+/* A frame of code at `pc` of `iseq`: by the iseq; its body and code into w->code. false: that cannot be read. */
 WALK_INLINE bool ruby_load_iseq(struct ms_walk *w, __u64 iseq, __u64 pc)
 {
 	__u64 body;
@@ -109,8 +110,8 @@ WALK_INLINE bool ruby_load_iseq(struct ms_walk *w, __u64 iseq, __u64 pc)
 	pc = (pc - lang_buf_word(w, 8)) / 8;
 	if (pc > lang_buf_half(w, 4) || pc > MS_RUBY_AT)
 		pc = MS_RUBY_AT;
-	w->blob[0] = body;
-	w->blob[1] = lang_buf_word(w, 8);
+	w->code[0] = body;
+	w->code[1] = lang_buf_word(w, 8);
 	ruby_words(w, iseq, ms_ruby_cookie(body, lang_buf_word(w, 8), lang_buf_half(w, 4)), pc);
 	return true;
 }
@@ -152,11 +153,23 @@ WALK_INLINE void ruby_by_method_around(struct ms_walk *w, __u64 ep)
 	method = ruby_entry(w, method);
 	if (!method || method & ~MS_RUBY_ADDR || (__u32)w->lang_words[1] >= MS_RUBY_INSIDE_AT)
 		return;
-	w->blob[2] = ms_ruby_cookie(w->blob[0], w->blob[1], lang_buf_word(w, 32));
+	w->code[2] = ms_ruby_cookie(w->code[0], w->code[1], lang_buf_word(w, 32));
 	w->lang_words[0] = MS_FRAME_LANG << MS_FRAME_TAG_SHIFT |
 			   ms_ruby_inside(w->lang_words[0] & MS_RUBY_ADDR, (__u32)w->lang_words[1]);
 	w->lang_words[1] = MS_FRAME_LANG_AT << MS_FRAME_TAG_SHIFT | (__u64)MS_LANG_RUBY << MS_LANG_SHIFT |
-			   ms_ruby_inside_at(method, (__u32)w->lang_words[1], w->blob[2]);
+			   ms_ruby_inside_at(method, (__u32)w->lang_words[1], w->code[2]);
+}
+
+/* Reads the frame at `at`, with as many as there is room for of those behind it. */
+WALK_INLINE bool ruby_near(struct ms_walk *w, __u64 at)
+{
+	__u64 len = w->lang_entry - at;
+
+	if (lang_is_near(w, at, RUBY_FRAME_BYTES))
+		return true;
+	if (len > sizeof(w->blob))
+		len = sizeof(w->blob);
+	return (len >= RUBY_FRAME_BYTES && lang_near(w, at, (__u32)len & ~7u)) || lang_near(w, at, RUBY_FRAME_BYTES);
 }
 
 /* Reads the frame at `at`: its words into w->lang_words, none for one that is not shown, and its link. What is read is kept there, and not on
@@ -165,15 +178,15 @@ WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at)
 {
 	__u64 method, flags;
 
-	if (!lang_buf_read(w, at, RUBY_FRAME_BYTES))
+	if (!ruby_near(w, at))
+		return false;
+	w->lang_words[0] = lang_near_word(w, at + RUBY_FRAME_ISEQ);
+	w->lang_words[1] = lang_near_word(w, at + RUBY_FRAME_PC);
+	w->code[3] = lang_near_word(w, at + RUBY_FRAME_EP);
+	if (!lang_buf_read(w, w->code[3] - RUBY_ENV_BEFORE, RUBY_ENV_BYTES))
 		return false;
 	at += w->lang.ruby.frame_bytes;
 	w->lang_previous = at < w->lang_entry ? at : 0;
-	w->lang_words[0] = lang_buf_word(w, RUBY_FRAME_ISEQ);
-	w->lang_words[1] = lang_buf_word(w, RUBY_FRAME_PC);
-	w->blob[3] = lang_buf_word(w, RUBY_FRAME_EP);
-	if (!lang_buf_read(w, w->blob[3] - RUBY_ENV_BEFORE, RUBY_ENV_BYTES))
-		return false;
 	method = lang_buf_word(w, 0);
 	flags = lang_buf_word(w, RUBY_ENV_BEFORE);
 	w->lang_boundary = !!(flags & RUBY_FINISH);
@@ -192,7 +205,7 @@ WALK_INLINE bool ruby_load(struct ms_walk *w, __u64 at)
 	if ((flags & RUBY_MAGIC) == RUBY_METHOD)
 		ruby_by_method(w, method);
 	else
-		ruby_by_method_around(w, w->blob[3]);
+		ruby_by_method_around(w, w->code[3]);
 	return true;
 }
 
@@ -255,9 +268,16 @@ WALK_INLINE bool ruby_run(struct ms_walk *w)
  */
 WALK_INLINE bool ruby_is_tail(struct ms_walk *w, __u64 at)
 {
+	__u64 left = w->lang_entry - at;
+
+	if (left > RUBY_TAIL * (__u64)w->lang.ruby.frame_bytes)
+		return !at; /* more than are looked for */
+	if (at && !walk_chain_is_copied(w) && !lang_is_near(w, at, (__u32)left) &&
+	    !lang_near(w, at, (__u32)left))
+		return false;
 	for (int i = 0; i < RUBY_TAIL && at; i++) {
 		if (walk_chain_is_copied(w) ? !walk_chain_is_of_c(w, at)
-					    : !lang_buf_read(w, at + RUBY_FRAME_PC, sizeof(__u64)) || lang_buf_word(w, 0))
+					    : !lang_is_near(w, at, 8) || lang_near_word(w, at + RUBY_FRAME_PC))
 			return false;
 		at += w->lang.ruby.frame_bytes;
 		at = at < w->lang_entry ? at : 0;

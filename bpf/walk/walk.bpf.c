@@ -2,6 +2,7 @@
  * walk_cfi.h in the kernel: how it reads memory and tables, and the two functions that make up
  * every walk.
  */
+#include "walk/deferred.bpf.h"
 #include "walk/unwind_cache.bpf.h"
 
 #include "walk/walk_cfi.h"
@@ -66,16 +67,97 @@ WALK_INLINE bool walk_replaced(struct ms_walk *w, __u64 at, __u64 *ret_ra)
 	return false;
 }
 
-__noinline int walk_begin_lang(__u32 slot, __u32 tgid, __u32 exec_id, __u64 start_ns, __u64 base)
+__noinline int walk_begin_lang(__u32 slot, __u64 base)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
-	const struct ms_lang_row *row = bpf_map_lookup_elem(&langs, &tgid);
+	const struct ms_lang_row *row;
+	__u32 tgid;
 
-	if (!s || !row || row->start_ns != start_ns || row->exec_id != exec_id)
+	if (!s)
+		return 0;
+	tgid = s->proc.tgid;
+	row = bpf_map_lookup_elem(&langs, &tgid);
+	if (!row || row->start_ns != s->proc.start_ns || row->exec_id != s->proc.exec_id)
 		return 0;
 	s->walk.lang = *row;
 	s->walk.thread_base = base;
 	return 1;
+}
+
+__noinline int walk_take_current(__u32 slot, __u32 may_trap)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (!s || !walk_regs(&s->walk, task, task_user_regs(task), may_trap, true))
+		return 0;
+	walk_take_lang(slot, task);
+	return 1;
+}
+
+__noinline int walk_defer(__u32 slot, __u32 as_gen, __u32 source)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	return s ? deferred_send(s, (void *)bpf_get_current_task(), as_gen, source) : -1;
+}
+
+__noinline int walk_defer_begin(__u32 slot)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+	return s ? deferred_begin(s, (void *)bpf_get_current_task()) : -1;
+}
+
+/*
+ * Flags for a new stack. What frames of a language refer to is read by user space, and may be freed soon (a module's
+ * body runs once): it is woken for those, a hundred times a second at most.
+ */
+static __always_inline __u64 stack_wake(const struct stack_scratch *s)
+{
+	__u64 now_ns = s->rec.time_ns;
+
+	if (s->rec.flags & MS_STACK_KERNEL || !s->walk.lang.lang || !s->walk.lang_begun ||
+	    now_ns < lang_woken_ns + LANG_WAKE_NS)
+		return events_wake();
+	lang_woken_ns = now_ns;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+__noinline int walk_send(__u32 slot, __u32 n, __u32 lane)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	__u64 me = bpf_get_current_pid_tgid();
+	__u32 len = sizeof(s->rec) + n * sizeof(__u64);
+	__u8 one = 1;
+
+	if (!s)
+		return 0;
+	s->sent = 1;
+	if (lane == MS_LANE_IRQ ? bpf_map_lookup_elem(&irq_seen, &s->rec.hash)
+				: bpf_map_lookup_elem(&seen, &s->rec.hash))
+		return 0;
+	s->rec.kind = MS_EV_STACK;
+	s->rec.time_ns = bpf_ktime_get_ns();
+	s->rec.tgid = me >> 32;
+	s->rec.pad = 0;
+	s->sent = 0;
+	WALK_OPAQUE(len); /* the bound below is of this value, for the verifier */
+	if (len > sizeof(s->rec) + MS_MAX_FRAMES * sizeof(__u64))
+		return 0;
+	if (bpf_ringbuf_output(&events, &s->rec, len, stack_wake(s))) {
+		stat_inc(STAT_STACK_RING_FULL);
+		return 0;
+	}
+	if (s->owner != me)
+		return 0;
+	s->sent = 1;
+	stat_inc(STAT_STACK_SENT);
+	if (lane == MS_LANE_IRQ)
+		bpf_map_update_elem(&irq_seen, &s->rec.hash, &one, BPF_ANY);
+	else
+		bpf_map_update_elem(&seen, &s->rec.hash, &one, BPF_ANY);
+	return 0;
 }
 
 static __always_inline void walk_store(struct stack_scratch *s, __u64 frame)
@@ -85,25 +167,31 @@ static __always_inline void walk_store(struct stack_scratch *s, __u64 frame)
 	ms_hash_step(&s->hash, frame);
 }
 
-/* The next frame of a run of a language, or the native frame behind it. As walk_one(). */
+#define RUN_TURNS 4
+
+/* The next frames of a run of a language, and the native frame behind it. As walk_one(). */
 __noinline int walk_run(__u32 slot)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
-	int step;
+	int step = LANG_NONE;
 
 	if (!s)
 		return 0;
-	if (s->walk.n >= MS_MAX_FRAMES - 1) {
-		s->walk.verdict = MS_TRUNCATED;
-		return 0;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < RUN_TURNS; i++) {
+		if (s->walk.n >= MS_MAX_FRAMES - 1) {
+			s->walk.verdict = MS_TRUNCATED;
+			return 0;
+		}
+		step = walk_lang(slot);
+		if (step == LANG_FRAME) {
+			walk_store(s, s->walk.lang_words[0]);
+			walk_store(s, s->walk.lang_words[1]);
+		} else if (step != LANG_SKIP) {
+			break;
+		}
 	}
-	step = walk_lang(slot);
-	if (step == LANG_FRAME) {
-		walk_store(s, s->walk.lang_words[0]);
-		walk_store(s, s->walk.lang_words[1]);
-		return 1;
-	}
-	if (step == LANG_SKIP)
+	if (step == LANG_FRAME || step == LANG_SKIP)
 		return 1;
 	if (step == LANG_NOT_OURS) {
 		s->walk.n = s->walk.lang_n;
@@ -333,6 +421,7 @@ __noinline int walk_chain(__u32 slot)
 	/* Of other languages all is on the stack. */
 	if (!s || !ms_lang_has_chain(s->walk.lang.lang))
 		return 0;
+	s->chain.proc = s->proc;
 	s->chain.kind = MS_EV_CHAIN;
 	s->chain.n_links = 0;
 	s->chain.lost = s->chain.pad = 0;

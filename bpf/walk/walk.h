@@ -146,7 +146,8 @@ struct ms_walk {
 	__u8 lang_boundary;      /* ... */
 	__u64 lang_after;        /* where the chain goes on behind the next frame, instead of where that says */
 	__u64 lang_buf[MS_LANG_BYTES / 8];
-	__u64 blob_at;           /* hotspot_blob(): the CodeBlob of a pc, and its first bytes; php_load() */
+	__u64 blob_at;           /* hotspot_blob(): the CodeBlob of a pc, and its first bytes; php_load(); lang_near() */
+	__u32 blob_len;          /* lang_near() */
 	__u64 blob[MS_HOTSPOT_BYTES / 8];
 	__u64 code[4];           /* instructions */
 	__u64 signal[MS_SIGNAL_WORDS];

@@ -14,6 +14,8 @@ struct stack_scratch {
 	__u64 owner; /* pid_tgid of the walk under way */
 	struct ms_hash hash;
 	struct ms_hash lang_hash; /* before the present run of a language */
+	struct ms_proc proc;      /* whose stack it is                  */
+	__u64 defer_ns;           /* deferred_begin()                   */
 	__u64 caller;  /* unwind_cache_at(): the return address at the top of the stack, or 0 */
 	__u32 clock_s; /* before `spaces` was read                                      */
 	__u32 sent;    /* user space has the stack                                      */
@@ -206,14 +208,14 @@ static __always_inline __u64 task_thread_base(const struct task_struct *task)
 #endif
 }
 
-/* walk.bpf.c: the walk that begins in `slot` looks for frames of a language where its process has a runtime that
- * is known. `base`: task_thread_base(). */
-int walk_begin_lang(__u32 slot, __u32 tgid, __u32 exec_id, __u64 start_ns, __u64 base);
+/* walk.bpf.c: the walk that begins in `slot` looks for frames of a language where its process, s->proc, has a runtime
+ * that is known. `base`: task_thread_base(). */
+int walk_begin_lang(__u32 slot, __u64 base);
 
-static __always_inline void walk_take_lang(__u32 slot, const struct task_struct *task, const struct ms_proc *proc)
+static __always_inline void walk_take_lang(__u32 slot, const struct task_struct *task)
 {
 	if (cfg_lang)
-		walk_begin_lang(slot, proc->tgid, proc->exec_id, proc->start_ns, task_thread_base(task));
+		walk_begin_lang(slot, task_thread_base(task));
 }
 
 /*
@@ -251,6 +253,16 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 	return true;
 }
 
+/* walk.bpf.c: a walk of the current task, whose process is s->proc, begins: walk_regs() and walk_take_lang(). 0: it has
+ * no registers. */
+int walk_take_current(__u32 slot, __u32 may_trap);
+/* Its stack goes to user space (deferred.bpf.h), under the name s->hash: walk_chain() comes between these. 0, or -1: it
+ * cannot. */
+int walk_defer_begin(__u32 slot);
+int walk_defer(__u32 slot, __u32 as_gen, __u32 source);
+/* Sends the record in the scratch, of `n` frames and of the hash s->hash, unless user space has it. `lane`: enum
+ * ms_lane; s->sent says whether user space has it now. */
+int walk_send(__u32 slot, __u32 n, __u32 lane);
 /*
  * walk.bpf.c: walks from the registers and by the space in the scratch of `slot`, and leaves the
  * frames, their hash and the verdict there. WALK_CACHED: only the hash and the verdict

@@ -725,6 +725,7 @@ WALK_INLINE void walk_begin(struct ms_walk *w, __u32 slot, bool noting)
 	w->notes.needs_fp = 0;
 	w->notes.kept = noting;
 	w->lang_at = w->lang_entry = w->lang_after = 0;
+	w->blob_len = 0;
 	w->lang_begun = w->lang_running = w->lang_short = w->lang_lost = w->lang_nested = w->lang_inner = 0;
 	w->managed = MS_MANAGED_NO;
 	w->lang_maps[0] = w->lang_maps[1] = 0;

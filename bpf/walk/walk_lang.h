@@ -131,6 +131,36 @@ WALK_INLINE bool lang_buf_read(struct ms_walk *w, __u64 at, __u32 bytes)
 	return bytes <= MS_LANG_BYTES && walk_read(w, w->lang_buf, bytes, at);
 }
 
+/*
+ * Frames that lie side by side are read together: `len` bytes from `from` on, multiples of 8, into w->blob. A word
+ * there is lang_near_word(), where lang_is_near().
+ */
+WALK_INLINE bool lang_near(struct ms_walk *w, __u64 from, __u32 len)
+{
+	w->blob_len = 0;
+	if (from < MS_PAGE_BYTES || from >= MS_USER_TOP)
+		return false;
+	WALK_OPAQUE(len);
+	if (len > sizeof(w->blob) || !walk_read(w, w->blob, len, from))
+		return false;
+	w->blob_at = from;
+	w->blob_len = len;
+	return true;
+}
+
+WALK_INLINE bool lang_is_near(const struct ms_walk *w, __u64 at, __u32 bytes)
+{
+	return at >= w->blob_at && at - w->blob_at + bytes <= w->blob_len;
+}
+
+WALK_INLINE __u64 lang_near_word(const struct ms_walk *w, __u64 at)
+{
+	__u64 i = (at - w->blob_at) / 8;
+
+	WALK_OPAQUE(i); /* or clang drops the bound that the verifier needs */
+	return w->blob[i % (sizeof(w->blob) / 8)];
+}
+
 /* What stands for a run that cannot be read. */
 WALK_INLINE int lang_lose(struct ms_walk *w, __u32 why)
 {
@@ -141,15 +171,26 @@ WALK_INLINE int lang_lose(struct ms_walk *w, __u32 why)
 	return LANG_FRAME;
 }
 
+/* Is `pc` in one of the row's ranges? Without a branch: the verifier would follow both ways of each. */
+WALK_INLINE bool lang_in_ranges(const struct ms_walk *w, __u64 pc)
+{
+	__u64 in = 0;
+
+	WALK_UNROLL
+	for (int i = 0; i < MS_LANG_RANGES; i++) {
+		__u64 off = pc - w->lang.range[i].start;
+
+		in |= (off - (w->lang.range[i].end - w->lang.range[i].start)) & ~off;
+	}
+	return in >> 63;
+}
+
 /* Does the present native frame execute frames of the language? */
 WALK_INLINE bool lang_executes(const struct ms_walk *w)
 {
-	__u64 pc = w->exact ? w->pc : w->pc - 1, in = 0;
+	__u64 pc = w->exact ? w->pc : w->pc - 1;
 
-	WALK_UNROLL
-	for (int i = 0; i < MS_LANG_RANGES; i++)
-		in |= pc - w->lang.range[i].start < w->lang.range[i].end - w->lang.range[i].start;
-	return in;
+	return lang_in_ranges(w, pc);
 }
 
 WALK_INLINE void php_enter(struct ms_walk *w);

@@ -220,4 +220,5 @@ def main():
             f.write(before)
 
 
-main()
+if __name__ == "__main__":
+    main()

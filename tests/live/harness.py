@@ -648,6 +648,13 @@ def bpf_ids_of(pid):
     return found
 
 
+def bpf_programs_of(pid):
+    """The names of the BPF programs that a process holds."""
+    ids = {number for kind, number in bpf_ids_of(pid) if kind == "prog"}
+    out = subprocess.run([tool("bpftool"), "-j", "prog", "show"], capture_output=True, check=True)
+    return {row.get("name") for row in json.loads(out.stdout) if row["id"] in ids}
+
+
 def bpf_ids_now():
     found = set()
     for kind in ("prog", "link"):

@@ -205,16 +205,23 @@ static void attach(struct sample_probes *sp, struct looked_at *f, int fd, struct
 {
 	static const enum ms_sample_what order[] = { MS_SAMPLE_FREE, MS_SAMPLE_UNTRACKED,
 						     MS_SAMPLE_ALLOC };
+	uint32_t whats = 0;
+	int loaded;
 
+	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++)
+		whats |= (places[i].n > 0) << i;
+	loaded = session_want_samples(sp->session, whats);
 	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++) {
 		const struct places *p = &places[order[i]];
-		int r;
+		int r = loaded;
 
 		if (!p->n)
 			continue;
-		r = uprobes_attach_sites(session_sample_prog(sp->session, order[i]), fd, p->offs,
-					 p->semaphores, uprobes_cookies() ? p->cookies : NULL, p->n,
-					 -1, &f->fds[f->n_fds]);
+		if (r == 0)
+			r = uprobes_attach_sites(session_sample_prog(sp->session, order[i]), fd,
+						 p->offs, p->semaphores,
+						 uprobes_cookies() ? p->cookies : NULL, p->n, -1,
+						 &f->fds[f->n_fds]);
 		if (r < 0) {
 			failed(sp, p->n, strerror(-r));
 			continue;

@@ -211,22 +211,25 @@ int session_load_later(struct session *s, struct bpf_program *const *programs, u
 {
 	uint32_t costs[SESSION_PROGRAMS] = { 0 }, part_of[SESSION_PROGRAMS] = { 0 };
 	struct part p = { .session = s, .first = s->skel, .part_of = part_of, .costs = costs };
+	uint32_t slot = SESSION_PARTS;
 
-	if (n_programs(s->skel) > SESSION_PROGRAMS || s->parts[SESSION_PARTS])
+	while (slot < SESSION_PARTS + SESSION_LATER && s->parts[slot])
+		slot++;
+	if (n_programs(s->skel) > SESSION_PROGRAMS || slot == SESSION_PARTS + SESSION_LATER)
 		return -E2BIG;
 	for (uint32_t i = 0; i < n_programs(s->skel); i++)
 		for (uint32_t j = 0; j < n; j++)
 			costs[i] |= *program(s->skel, i) == programs[j];
 	load_part(&p);
 	if (p.k)
-		adopt(s, &p, SESSION_PARTS);
+		adopt(s, &p, slot);
 	malloc_trim(0);
 	return p.result;
 }
 
 void session_unload(struct session *s)
 {
-	for (uint32_t i = 0; i <= SESSION_PARTS; i++)
+	for (uint32_t i = 0; i < SESSION_PARTS + SESSION_LATER; i++)
 		if (s->parts[i])
 			memscope_bpf__destroy(s->parts[i]);
 	memscope_bpf__destroy(s->skel);

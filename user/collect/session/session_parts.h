@@ -11,16 +11,17 @@
 #include "memscope.skel.h"
 
 #define N_TP_LINKS 16
-/* Objects of libbpf that programs are loaded by. Each stays, with 3 to 4 MB of its own. */
+/* Objects of libbpf that programs are loaded by, at the start and later. Each stays, with 3 to 4 MB of its own. */
 #define SESSION_PARTS    3
+#define SESSION_LATER    3
 #define SESSION_PROGRAMS 128
 
 struct session {
 	struct session_opts opts;
 	struct memscope_bpf *skel;
 	struct kernel_subset types; /* or all of the kernel's, where there is no such subset */
-	/* That have loaded its programs, NULL: it has itself; the last, what was loaded later. */
-	struct memscope_bpf *parts[SESSION_PARTS + 1];
+	/* That have loaded its programs, NULL: it has itself; the last ones, what was loaded later. */
+	struct memscope_bpf *parts[SESSION_PARTS + SESSION_LATER];
 	enum {
 		SESSION_NEW_UNWANTED,
 		SESSION_NEW_LATER,
@@ -49,7 +50,8 @@ void session_choose_programs(struct session *s, const struct btf *btf);
 
 /* Maps, and the programs that were chosen. 0 or -errno. */
 int session_load(struct session *s);
-/* Those of `programs` (of the skeleton), which were not chosen: with the session's maps, once. 0 or -errno. */
+/* Those of `programs` (of the skeleton), which were not chosen: with the session's maps, SESSION_LATER times at
+ * most. 0 or -errno. */
 int session_load_later(struct session *s, struct bpf_program *const *programs, uint32_t n);
 void session_unload(struct session *s);
 /*

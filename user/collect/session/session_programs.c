@@ -88,7 +88,12 @@ static void choose_probes(struct session *s)
 		struct bpf_program *prog = session_sample_prog(s, (enum ms_sample_what)i);
 
 		bpf_program__set_autoload(prog, false);
-		if (s->opts.alloc && s->opts.sampled)
+		if (!s->opts.alloc || !s->opts.sampled)
+			continue;
+		/* Where each call can be traced, most targets have no sampler. */
+		if (s->opts.calls)
+			uprobes_prepare(prog, UPROBE_ENTRY);
+		else
 			load_probe(prog, UPROBE_ENTRY);
 	}
 	if (!s->opts.alloc || !s->opts.calls)
@@ -118,6 +123,20 @@ int session_want_new(struct session *s)
 		return 0;
 	s->of_new = SESSION_NEW_LOADED;
 	return session_load_later(s, progs, 2);
+}
+
+int session_want_samples(struct session *s, uint32_t whats)
+{
+	struct bpf_program *progs[MS_N_SAMPLE_WHATS];
+	uint32_t n = 0;
+
+	for (int i = 0; i < MS_N_SAMPLE_WHATS; i++) {
+		struct bpf_program *prog = session_sample_prog(s, (enum ms_sample_what)i);
+
+		if (whats >> i & 1 && bpf_program__fd(prog) < 0)
+			progs[n++] = prog;
+	}
+	return n ? session_load_later(s, progs, n) : 0;
 }
 
 void session_choose_programs(struct session *s, const struct btf *btf)

@@ -23,7 +23,9 @@ struct bpf_program *session_count_prog(struct session *s);
 struct bpf_program *session_trap_prog(struct session *s);
 /* The program of call_watch.h; NULL: it is not loaded. */
 struct bpf_program *session_call_prog(struct session *s);
-/* The program for a sampler's site. */
+/* The program for a sampler's site. Before it is attached: loads those of `whats` (bit n: enum ms_sample_what) that
+ * are not loaded yet. 0 or -errno. */
+int session_want_samples(struct session *s, uint32_t whats);
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
 
 /* The i-th program's descriptor and name; -1: there is none, or it is not loaded. */
