@@ -96,11 +96,17 @@ static int by_place(const void *a, const void *b)
 	return r ? r : (int)x->at.role - (int)y->at.role;
 }
 
+bool goroutines_held_up(const struct goroutine_row *row)
+{
+	return row->waits && (row->at.role == WAIT_ROLE_MUTEX || row->at.wait == WAIT_SOCKET);
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct goroutine_row *x = a, *y = b;
-	int r = (int)y->waits - (int)x->waits;
+	int r = (int)goroutines_held_up(y) - (int)goroutines_held_up(x);
 
+	r = r ? r : (int)y->waits - (int)x->waits;
 	r = r ? r : (y->at.value > x->at.value) - (y->at.value < x->at.value);
 	r = r ? r : (y->now > x->now) - (y->now < x->now);
 	return r ? r : by_place(a, b);

@@ -32,8 +32,11 @@ struct goroutine_row {
 	int64_t longest_ns;        /* at least              */
 };
 
+/* Does something hold them up: a lock, a peer? Else new work does, or another goroutine, or they do not wait. */
+bool goroutines_held_up(const struct goroutine_row *row);
+
 /*
- * Rows by time waited, those that do not wait last, at most `cap`; how many they are, or -ENOMEM. Names borrow from the
+ * Rows of those that are held up, of others that wait, of those that do not; of each by time; at most `cap`; how many they are, or -ENOMEM. Names borrow from the
  * dict, reasons and peers from `stacks`.
  */
 int goroutines_rank(struct dict *d, const struct goroutine_stack *stacks, uint32_t n,

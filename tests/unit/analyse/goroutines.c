@@ -66,24 +66,28 @@ static void reasons_mean_locks_peers_and_new_work(void **state)
 	    10);
 	add(";main.old;sync.(*Mutex).Lock;runtime.gopark", "sync.Mutex.Lock", "", 5);
 	assert_int_equal(goroutines_rank(f.d, stacks, n, rows, 16), n);
-
+	/* What holds up comes first, by time: book, load, ask, fetch, query, old. */
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(goroutines_held_up(&rows[i]), i < 6);
 	assert_string_equal(rows[0].at.function, "main.book");
 	assert_int_equal(rows[0].at.role, WAIT_ROLE_MUTEX);
 	assert_string_equal(rows[0].lock, "a sync.Mutex");
 	assert_true(rows[0].own);
 	assert_int_equal(rows[1].at.role, WAIT_ROLE_MUTEX);
 	assert_string_equal(rows[1].lock, "a sync.RWMutex");
-	assert_int_equal(rows[2].at.role, WAIT_ROLE_JOIN);
+	assert_int_equal(rows[2].at.wait, WAIT_SOCKET);
+	assert_string_equal(rows[2].at.function, "main.ask");
+	assert_string_equal(rows[2].peer, "10.0.0.3:5432");
 	assert_int_equal(rows[3].at.wait, WAIT_SOCKET);
-	assert_string_equal(rows[3].at.function, "main.ask");
-	assert_string_equal(rows[3].peer, "10.0.0.3:5432");
-	assert_int_equal(rows[4].at.wait, WAIT_EVENTS);
-	assert_int_equal(rows[5].at.role, WAIT_ROLE_CONDITION);
-	assert_int_equal(rows[6].at.wait, WAIT_TIMER);
-	assert_int_equal(rows[7].at.wait, WAIT_SOCKET);
-	assert_string_equal(rows[7].at.function, "main.fetch");
-	assert_int_equal(rows[8].at.role, WAIT_ROLE_MUTEX);
-	assert_int_equal(rows[9].at.role, WAIT_ROLE_MUTEX);
+	assert_string_equal(rows[3].at.function, "main.fetch");
+	assert_int_equal(rows[4].at.role, WAIT_ROLE_MUTEX);
+	assert_string_equal(rows[4].at.function, "main.query");
+	assert_int_equal(rows[5].at.role, WAIT_ROLE_MUTEX);
+	assert_int_equal(rows[6].at.role, WAIT_ROLE_JOIN);
+	assert_int_equal(rows[7].at.wait, WAIT_EVENTS);
+	assert_string_equal(rows[7].at.function, "main.serve");
+	assert_int_equal(rows[8].at.role, WAIT_ROLE_CONDITION);
+	assert_int_equal(rows[9].at.wait, WAIT_TIMER);
 }
 
 static void stacks_of_one_function_and_reason_are_one_row(void **state)

@@ -600,6 +600,21 @@ static void who_never_blocks_where_it_waits_for_a_cpu_was_pushed_off_it(void **s
 	assert_int_equal(sites_preempted_value(f->p, 0, 1), 120);
 }
 
+static void what_comes_with_go_works_for_the_program(void **state)
+{
+	struct fixture *f = *state;
+	struct site_row rows[4];
+
+	ADD(f, 1, 50, { "fsync", "[kernel]" }, { "syscall.Syscall", APP },
+	    { "internal/poll.(*FD).Fsync", APP }, { "os.(*File).Sync", APP },
+	    { "main.writeLedger", APP }, { "runtime.goexit", APP });
+	ADD(f, 1, 20, { "fsync", "[kernel]" }, { "syscall.Syscall", APP },
+	    { "net/http.(*conn).serve", APP }, { "runtime.goexit", APP });
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 4), 2);
+	assert_string_equal(rows[0].function, "main.writeLedger");
+	assert_string_equal(rows[1].function, "net/http.(*conn).serve");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -635,6 +650,7 @@ int main(void)
 		TEST(traps_of_probes_are_not_the_allocators_time),
 		TEST(way_to_a_probe_at_a_return_is_not_taken_for_a_system_call),
 		TEST(time_in_the_allocator_includes_its_page_faults),
+		TEST(what_comes_with_go_works_for_the_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,24 @@ static void a_part_has_its_probability_and_a_smaller_one_is_in_it(void **state)
 	im = big;
 }
 
+static void a_position_independent_program_is_where_it_was_loaded(void **state)
+{
+	const uint64_t bias = 0x10000, sp = AT_STACKS + 0x300;
+
+	(void)state;
+	program->allgs[0] -= bias;
+	program->reasons[0] -= bias;
+	go_image_put(&im, AT_G + 312, CODE_TEXT + bias);
+	go_image_put(&im, AT_G + 64, CODE_TEXT + bias + 0x10);
+	go_image_put(&im, sp + 24, CODE_TEXT + bias + 0x20);
+	go_image_put(&im, sp + 32 + 24, CODE_TEXT + bias + GO_FUNC_BYTES + 1);
+	assert_int_equal(go_process_find(program, bias, &mem, &process, NULL), 0);
+	take();
+	assert_int_equal(found[0].n, 3);
+	assert_int_equal(found[0].pcs[1], CODE_TEXT + bias + 0x1f);
+	assert_true(found[0].whole);
+}
+
 static void what_is_not_as_go_has_it_is_refused(void **state)
 {
 	struct go_process other;
@@ -256,6 +274,7 @@ int main(void)
 		FACT(the_network_has_a_descriptor),
 		FACT(the_runtimes_own_are_known_by_where_they_began),
 		FACT(a_part_has_its_probability_and_a_smaller_one_is_in_it),
+		FACT(a_position_independent_program_is_where_it_was_loaded),
 		FACT(what_is_not_as_go_has_it_is_refused),
 		FACT(a_program_that_has_gone_is_not_read),
 		FACT(damage_ends),

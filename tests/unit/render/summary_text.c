@@ -245,6 +245,7 @@ static void goroutines_are_listed_by_what_they_wait_for(void **state)
 	assert_has(text, "40 looks of one in 16 of them: estimates");
 	assert_has(text, "main.bookSeat");
 	assert_has(text, "IO wait, 10.0.0.3:5432");
+	assert_has(text, "  held up by nothing but new work and each other\n");
 	assert_has(text, "2 stacks are incomplete");
 }
 

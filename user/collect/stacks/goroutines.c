@@ -20,6 +20,7 @@ enum {
 	PEERS_MAX = 64,   /* by name, of all processes                               */
 	DESCRIPTORS = 64, /* of which it is asked what they are, in one look         */
 	PIECES = 256,
+	LABELS_MAX = 10,
 };
 
 #define LOOK_LEAST_NS  80000000ULL /* between two looks at a process; the half more, on average … */
@@ -76,6 +77,7 @@ struct go_target {
 struct goroutines {
 	struct dict *dict;
 	struct proc_table *procs;
+	struct ingest *ingest; /* NULL: nobody knows of containers */
 	struct go_file *files;
 	struct go_target *targets;
 	struct use *uses;
@@ -175,6 +177,11 @@ static struct go_program *program_of(struct goroutines *g, module_id module)
 	if (r < 0 && *e.msg)
 		refuse(g, &e);
 	return f->program;
+}
+
+void goroutines_begin(struct goroutines *g, struct ingest *in)
+{
+	g->ingest = in;
 }
 
 /* --- processes --- */
@@ -337,21 +344,39 @@ static stack_id stack_of(struct looking *k, const struct goroutine *g)
 	return dict_stack(k->g->dict, frames, g->n);
 }
 
+static uint32_t process_labels(struct looking *k, struct label set[LABELS_MAX])
+{
+	struct dict *d = k->g->dict;
+	const struct label *of;
+	struct proc_id id;
+	uint32_t n;
+
+	if (k->g->ingest && proc_id_of(k->proc, &id)) {
+		of = dict_labels_get(d, ingest_process_labels(k->g->ingest, &id), &n);
+		n = n < LABELS_MAX - 2 ? n : LABELS_MAX - 2;
+		memcpy(set, of, n * sizeof(*set));
+		return n;
+	}
+	set[0] = (struct label){ .key = dict_string(d, "pid"), .num = k->t->pid };
+	set[1] = (struct label){ .key = dict_string(d, "comm"),
+				 .str = dict_string(d, proc_comm(k->proc)) };
+	return 2;
+}
+
 static struct use *use_of(struct looking *k, const struct goroutine *g, const char *reason,
 			  string_id peer)
 {
 	struct dict *d = k->g->dict;
-	struct label set[4] = {
-		{ .key = dict_string(d, "pid"), .num = k->t->pid },
-		{ .key = dict_string(d, "comm"), .str = dict_string(d, proc_comm(k->proc)) },
-		{ .key = dict_string(d, "state"), .str = dict_string(d, reason) },
-		{ .key = dict_string(d, "peer"), .str = peer },
-	};
+	struct label set[LABELS_MAX];
+	uint32_t n = process_labels(k, set);
 	struct use_key key;
 	struct use *u;
 
+	set[n++] = (struct label){ .key = dict_string(d, "state"), .str = dict_string(d, reason) };
+	if (peer.ix)
+		set[n++] = (struct label){ .key = dict_string(d, "peer"), .str = peer };
 	key.stack = stack_of(k, g).ix;
-	key.labels = dict_labels(d, set, peer.ix ? 4 : 3).ix;
+	key.labels = dict_labels(d, set, n).ix;
 	HASH_FIND(hh, k->g->uses, &key, sizeof(key), u);
 	if (u || HASH_COUNT(k->g->uses) >= USES_MAX)
 		return u;
@@ -361,7 +386,7 @@ static struct use *use_of(struct looking *k, const struct goroutine *g, const ch
 	u->pid = k->t->pid;
 	u->is.stack.ix = key.stack;
 	u->is.labels.ix = key.labels;
-	u->is.reason = dict_str(d, set[2].str);
+	u->is.reason = dict_str(d, dict_string(d, reason));
 	u->is.peer = dict_str(d, peer);
 	u->is.waits = g->state == GOROUTINE_WAITING;
 	return u;

@@ -9,6 +9,7 @@
 #ifndef MEMSCOPE_COLLECT_STACKS_GOROUTINES_H
 #define MEMSCOPE_COLLECT_STACKS_GOROUTINES_H
 
+#include "collect/stream/ingest.h"
 #include "model/dict.h"
 #include "proc/proc_table.h"
 
@@ -21,6 +22,9 @@ struct goroutines *goroutines_new(struct dict *d, struct proc_table *procs);
 void goroutines_free(struct goroutines *g);
 DEFINE_CLEANUP(struct goroutines *, goroutines_freep, goroutines_free)
 
+/* Who knows of containers: before the first look. */
+void goroutines_begin(struct goroutines *g, struct ingest *in);
+
 /* A process is there, or runs another program: is it one of Go's? false: its runtime has not begun, ask again. */
 bool goroutines_add(struct goroutines *g, pid_t pid, uint64_t now_ns);
 /* What is due. `all`: each once more, for the last time. */
@@ -29,7 +33,7 @@ void goroutines_tick(struct goroutines *g, uint64_t now_ns, bool all);
 /* Goroutines in one place for one reason. */
 struct goroutine_use {
 	stack_id stack;
-	labels_id labels;       /* pid, comm, state, peer              */
+	labels_id labels;       /* of the process; state, peer         */
 	const char *reason;     /* the runtime's own word; "runnable", "system call" */
 	const char *peer;       /* for whom they wait, "127.0.0.1:5432"; "" */
 	bool waits;             /* they wait, and for no processor      */

@@ -382,6 +382,16 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 	return labels;
 }
 
+labels_id ingest_process_labels(struct ingest *in, const struct proc_id *id)
+{
+	const struct ms_proc p = { .tgid = id->pid,
+				   .exec_id = id->exec_id,
+				   .start_ns = id->start_ns };
+
+	in->own = 0;
+	return ingest_labels(in, ingest_proc(in, &p), &p, 0, 0, NULL);
+}
+
 const char *ingest_memory_name(const struct ms_total_key *key)
 {
 	static const char *const names[MS_N_MEMORY_KINDS] = { "file", "anonymous", "shared" };

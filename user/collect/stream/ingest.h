@@ -133,6 +133,8 @@ struct event_key ingest_event(struct ingest *in, const struct event_key *of);
 /* The stack and labels of a total with this key. false: its stack has not arrived, and may still. */
 bool ingest_place(struct ingest *in, const struct event_key *key, stack_id *ret_stack,
 		  labels_id *ret_labels);
+/* Labels of a process as its totals have them, without a thread's: "pid", "comm", its container. */
+labels_id ingest_process_labels(struct ingest *in, const struct proc_id *id);
 /* Live bytes by the sites reported so far, of images that have not gone. */
 int64_t ingest_live_bytes(struct ingest *in);
 /* Open waits outside these bounds are dropped, as the kernel drops finished ones; max 0: no bound. */

@@ -62,8 +62,13 @@ void section_goroutines_text(const struct run_summary *s, struct sink *out)
 	sink_puts(out, "  ");
 	cells_left(out, "for", 28);
 	sink_puts(out, "in\n");
-	for (uint32_t i = 0; i < s->goroutines.n_rows && i < SHOWN; i++)
-		put_row(&s->goroutines.rows[i], out);
+	for (uint32_t i = 0; i < s->goroutines.n_rows && i < SHOWN; i++) {
+		const struct goroutine_row *row = &s->goroutines.rows[i];
+
+		if (!goroutines_held_up(row) && (!i || goroutines_held_up(row - 1)))
+			sink_puts(out, "  held up by nothing but new work and each other\n");
+		put_row(row, out);
+	}
 	if (!s->goroutines.moved && !s->goroutines.unreadable && !s->goroutines.cut)
 		return;
 	snprintf(

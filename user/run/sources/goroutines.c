@@ -42,6 +42,15 @@ static int open_goroutines(void *self, struct err *e)
 	return g->looks ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
+static int attach(void *self, struct err *e)
+{
+	struct goroutines_part *g = self;
+
+	(void)e;
+	goroutines_begin(g->looks, g->run->ingest);
+	return 0;
+}
+
 static void look(struct goroutines_part *g, pid_t pid, uint32_t tries, uint64_t now)
 {
 	if (goroutines_add(g->looks, pid, now) || tries >= TRIES || g->n_pending >= PENDING_MAX)
@@ -171,6 +180,7 @@ const struct component goroutines_component = {
 	.size = sizeof(struct goroutines_part),
 	.wanted = wanted,
 	.open = open_goroutines,
+	.attach = attach,
 	.process = process,
 	.tick = tick,
 	.closing = closing,
