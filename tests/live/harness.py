@@ -66,6 +66,7 @@ _facts = []
 _failures = []  # of the running test
 _keep = "-k" in sys.argv
 _scratch = None
+_given = set()
 
 
 def fact(f):
@@ -176,14 +177,16 @@ QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": su
 
 
 def scratch(name):
-    """A new directory or file name below this program's own temporary directory."""
+    """A new directory or file name below this program's own temporary directory, also where those that were given before
+    are not there yet."""
     global _scratch
     if _scratch is None:
         _scratch = tempfile.mkdtemp(prefix="memscope-live-")
         os.chmod(_scratch, 0o711)
     for i in range(1, 10000):
         path = os.path.join(_scratch, f"{name}-{i}")
-        if not os.path.lexists(path):
+        if path not in _given and not os.path.lexists(path):
+            _given.add(path)
             return path
     raise Broken("too many scratch names")
 

@@ -14,6 +14,7 @@
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/folders.h"
+#include "run/output/own_names.h"
 #include "run/pipeline.h"
 #include "run/stale.h"
 #include "run/target.h"
@@ -102,8 +103,10 @@ int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
 		.no_demangle = r->cfg->no_demangle,
 	};
 	struct symbolize_stats st = {};
-	int rc = symbolize(r->dict, &opts, ret_stats ? ret_stats : &st);
+	int rc;
 
+	own_names(r);
+	rc = symbolize(r->dict, &opts, ret_stats ? ret_stats : &st);
 	return rc < 0 ? err_set(e, rc, "out of memory while naming functions") : 0;
 }
 
