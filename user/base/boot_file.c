@@ -58,14 +58,17 @@ void boot_file_close(struct boot_file *file)
 	*file = (struct boot_file){ 0 };
 }
 
-int boot_file_write(const char *name, const void *data, size_t len)
+int boot_file_write(const char *name, const struct boot_part *parts, uint32_t n)
 {
-	_cleanup_(closep) int dir = cache_dir_open(NULL, NULL);
-	_cleanup_(freep) char *all = malloc(HEADER_BYTES + len);
-	int r = dir < 0 ? dir : !all ? -ENOMEM : header(all);
+	_cleanup_(closep) int dir = cache_dir_open(NULL, NULL), fd = -1;
+	char head[HEADER_BYTES], temp[CACHE_DIR_TEMP_BYTES];
+	int r = dir < 0 ? dir : header(head);
 
-	if (r < 0)
-		return r;
-	memcpy(all + HEADER_BYTES, data, len);
-	return cache_dir_write(dir, name, all, HEADER_BYTES + len, false);
+	if (r == 0)
+		r = fd = cache_dir_begin(dir, temp);
+	if (r >= 0)
+		r = cache_dir_put(fd, head, sizeof(head));
+	for (uint32_t i = 0; r >= 0 && i < n; i++)
+		r = cache_dir_put(fd, parts[i].data, parts[i].len);
+	return fd < 0 ? r : cache_dir_end(dir, temp, TAKE_FD(fd), r, name, false);
 }

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* A mapping of a file; `data` is aligned for any type, and is writable memory of our own. */
 struct boot_file {
@@ -21,7 +22,12 @@ struct boot_file {
 int boot_file_open(const char *name, struct boot_file *ret_file);
 void boot_file_close(struct boot_file *file);
 
-/* Fails where there is no directory for it, which nobody needs to know. */
-int boot_file_write(const char *name, const void *data, size_t len);
+struct boot_part {
+	const void *data;
+	size_t len;
+};
+
+/* All parts behind each other. Fails where there is no directory for it, which nobody needs to know. */
+int boot_file_write(const char *name, const struct boot_part *parts, uint32_t n);
 
 #endif

@@ -97,10 +97,10 @@ int cache_dir_file(int dir, const char *name, uint64_t *ret_bytes)
 	return TAKE_FD(fd);
 }
 
-static int write_all(int fd, const void *buf, size_t len)
+int cache_dir_put(int fd, const void *data, size_t len)
 {
 	for (size_t done = 0; done < len;) {
-		ssize_t n = write(fd, (const char *)buf + done, len - done);
+		ssize_t n = write(fd, (const char *)data + done, len - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -111,26 +111,37 @@ static int write_all(int fd, const void *buf, size_t len)
 	return 0;
 }
 
-int cache_dir_write(int dir, const char *name, const void *data, size_t len, bool keep_existing)
+int cache_dir_begin(int dir, char temp[CACHE_DIR_TEMP_BYTES])
 {
 	static atomic_uint n_temp;
-	char temp[64];
-	int fd, r;
+	int fd;
 
-	snprintf(temp, sizeof(temp), CACHE_DIR_TEMP "%d-%u", (int)getpid(),
+	snprintf(temp, CACHE_DIR_TEMP_BYTES, CACHE_DIR_TEMP "%d-%u", (int)getpid(),
 		 atomic_fetch_add(&n_temp, 1));
 	unlinkat(dir, temp, 0);
 	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	r = write_all(fd, data, len);
-	if (close(fd) < 0 && r == 0)
+	return fd < 0 ? -errno : fd;
+}
+
+int cache_dir_end(int dir, const char *temp, int fd, int r, const char *name, bool keep_existing)
+{
+	if (close(fd) < 0 && r >= 0)
 		r = -errno;
-	if (r == 0 && keep_existing && linkat(dir, temp, dir, name, 0) < 0 && errno != EEXIST)
+	if (r >= 0 && keep_existing && linkat(dir, temp, dir, name, 0) < 0 && errno != EEXIST)
 		r = -errno;
-	if (r == 0 && !keep_existing && renameat(dir, temp, dir, name) < 0)
+	if (r >= 0 && !keep_existing && renameat(dir, temp, dir, name) < 0)
 		r = -errno;
 	if (r < 0 || keep_existing)
 		unlinkat(dir, temp, 0);
-	return r;
+	return r < 0 ? r : 0;
+}
+
+int cache_dir_write(int dir, const char *name, const void *data, size_t len, bool keep_existing)
+{
+	char temp[CACHE_DIR_TEMP_BYTES];
+	int fd = cache_dir_begin(dir, temp);
+
+	return fd < 0 ? fd
+		      : cache_dir_end(dir, temp, fd, cache_dir_put(fd, data, len), name,
+				      keep_existing);
 }

@@ -29,7 +29,13 @@ int cache_dir_open(const char *path, struct err *e);
 /* A descriptor of a file in it, and its length. -ENOENT: it is not there, or not as above. */
 int cache_dir_file(int dir, const char *name, uint64_t *ret_bytes);
 
-/* With `keep_existing` a file that is there already stays as it is. */
+/* A file under another name, its contents part by part, and its name, if all went well (`r`). */
+enum { CACHE_DIR_TEMP_BYTES = 64 };
+int cache_dir_begin(int dir, char temp[CACHE_DIR_TEMP_BYTES]);
+int cache_dir_put(int fd, const void *data, size_t len);
+int cache_dir_end(int dir, const char *temp, int fd, int r, const char *name, bool keep_existing);
+
+/* All at once. With `keep_existing` a file that is there already stays as it is. */
 int cache_dir_write(int dir, const char *name, const void *data, size_t len, bool keep_existing);
 
 #endif

@@ -152,6 +152,37 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	return strcmp(na, nb);
 }
 
+/*
+ * The kernel's own symbols come first and in order; only those of modules and BPF programs are to be sorted, and moved in
+ * between where they belong. To sort all would take twice their memory.
+ */
+static int sort(struct kallsyms *k)
+{
+	uint32_t in_order = k->n ? 1 : 0, left, to = k->n, end;
+	_cleanup_(freep) struct row *rest = NULL;
+
+	while (in_order < k->n && k->rows[in_order - 1].addr <= k->rows[in_order].addr)
+		in_order++;
+	left = k->n - in_order;
+	rest = calloc(left + 1ul, sizeof(*rest));
+	if (!rest)
+		return -ENOMEM;
+	memcpy(rest, k->rows + in_order, left * sizeof(*rest));
+	qsort_r(rest, left, sizeof(*rest), compare_rows, k);
+	while (left)
+		k->rows[--to] = in_order && k->rows[in_order - 1].addr > rest[left - 1].addr
+					? k->rows[--in_order]
+					: rest[--left];
+	/* Of several at one address. */
+	for (uint32_t i = 0; i < k->n; i = end) {
+		for (end = i + 1; end < k->n && k->rows[end].addr == k->rows[i].addr;)
+			end++;
+		if (end > i + 1)
+			qsort_r(k->rows + i, end - i, sizeof(*k->rows), compare_rows, k);
+	}
+	return 0;
+}
+
 /* Keeps one row an address, and of those that name no function the first of each run. */
 static void compact(struct kallsyms *k)
 {
@@ -190,7 +221,9 @@ int kallsyms_load(const char *path, struct kallsyms **ret_syms)
 	if (!k->some_addr)
 		return -EPERM;
 	k->text = k->names.s;
-	qsort_r(k->rows, k->n, sizeof(*k->rows), compare_rows, k);
+	r = sort(k);
+	if (r < 0)
+		return r;
 	compact(k);
 	*ret_syms = TAKE_PTR(k);
 	return 0;
@@ -214,38 +247,27 @@ bool kallsyms_covers(const struct kallsyms *k, uint64_t addr)
 	return k->stext < k->etext && addr >= k->stext && addr < k->etext;
 }
 
+/* Rows and names as they are here: the names of other rows among them take less than a copy would. */
 int kallsyms_keep(const struct kallsyms *k)
 {
-	_cleanup_(freep) struct kept *kept = NULL;
+	struct kept kept = { 0 };
 	uint32_t first = 0, end;
-	uint64_t names = 1;
-	char *text;
 
 	while (first < k->n && k->rows[first].addr < k->stext)
 		first++;
 	/* With the row of _etext, where the last function ends. */
-	for (end = first; end < k->n && k->rows[end].addr <= k->etext; end++)
-		names += strlen(row_name(k, &k->rows[end])) + 1;
+	for (end = first; end < k->n && k->rows[end].addr <= k->etext;)
+		end++;
 	if (k->stext >= k->etext || end - first < 2)
 		return -ENOENT;
-	kept = calloc(1, sizeof(*kept) + (end - first) * sizeof(*kept->rows) + names);
-	if (!kept)
-		return -ENOMEM;
-	kept->n_rows = end - first;
-	kept->n_names = names;
-	text = (char *)(kept->rows + kept->n_rows);
-	names = 1;
-	for (uint32_t i = first; i < end; i++) {
-		const char *name = row_name(k, &k->rows[i]);
-		struct row *row = &kept->rows[i - first];
-
-		*row = k->rows[i];
-		row->name = *name ? (uint32_t)names : 0;
-		strcpy(text + names, name);
-		names += strlen(name) + 1;
-	}
-	return boot_file_write(KEPT_FILE, kept,
-			       sizeof(*kept) + kept->n_rows * sizeof(*kept->rows) + kept->n_names);
+	kept.n_rows = end - first;
+	kept.n_names = k->names.len;
+	return boot_file_write(
+		KEPT_FILE,
+		(const struct boot_part[]){ { &kept, sizeof(kept) },
+					    { k->rows + first, kept.n_rows * sizeof(*k->rows) },
+					    { k->names.s, kept.n_names } },
+		3);
 }
 
 int kallsyms_parse(const void *data, size_t len, struct kallsyms **ret_syms)

@@ -53,7 +53,7 @@ static void what_was_written_in_this_boot_is_there(void **state)
 
 	(void)state;
 	assert_int_equal(boot_file_open("facts", &file), -ENOENT);
-	assert_int_equal(boot_file_write("facts", "1234567", 7), 0);
+	assert_int_equal(boot_file_write("facts", &(struct boot_part){ "1234567", 7 }, 1), 0);
 	assert_int_equal(boot_file_open("facts", &file), 0);
 	assert_int_equal(file.len, 7);
 	assert_memory_equal(file.data, "1234567", 7);
@@ -70,13 +70,28 @@ static void that_of_another_boot_or_version_is_not(void **state)
 	struct boot_file file;
 
 	(void)state;
-	assert_int_equal(boot_file_write("facts", "1234567", 7), 0);
+	assert_int_equal(boot_file_write("facts", &(struct boot_part){ "1234567", 7 }, 1), 0);
 	damage(20, "#"); /* in the boot's number */
 	assert_int_equal(boot_file_open("facts", &file), -ENOENT);
 	assert_null(file.mapped);
-	assert_int_equal(boot_file_write("facts", "1234567", 7), 0);
+	assert_int_equal(boot_file_write("facts", &(struct boot_part){ "1234567", 7 }, 1), 0);
 	damage(0, "x");
 	assert_int_equal(boot_file_open("facts", &file), -ENOENT);
+}
+
+static void parts_are_behind_each_other(void **state)
+{
+	struct boot_file file;
+
+	(void)state;
+	assert_int_equal(boot_file_write("facts",
+					 (const struct boot_part[]){ { "12", 2 }, { "", 0 }, { "345", 3 } },
+					 3),
+			 0);
+	assert_int_equal(boot_file_open("facts", &file), 0);
+	assert_int_equal(file.len, 5);
+	assert_memory_equal(file.data, "12345", 5);
+	boot_file_close(&file);
 }
 
 static void nothing_behind_the_header_is_nothing(void **state)
@@ -84,7 +99,7 @@ static void nothing_behind_the_header_is_nothing(void **state)
 	struct boot_file file;
 
 	(void)state;
-	assert_int_equal(boot_file_write("facts", "", 0), 0);
+	assert_int_equal(boot_file_write("facts", &(struct boot_part){ "", 0 }, 1), 0);
 	assert_int_equal(boot_file_open("facts", &file), -ENOENT);
 }
 
@@ -94,7 +109,7 @@ static void without_a_directory_there_is_none(void **state)
 
 	(void)state;
 	setenv(CACHE_DIR_ENV, "", 1);
-	assert_true(boot_file_write("facts", "1", 1) < 0);
+	assert_true(boot_file_write("facts", &(struct boot_part){ "1", 1 }, 1) < 0);
 	assert_int_equal(boot_file_open("facts", &file), -ENOENT);
 }
 
@@ -103,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_was_written_in_this_boot_is_there, begin, end),
 		cmocka_unit_test_setup_teardown(that_of_another_boot_or_version_is_not, begin, end),
+		cmocka_unit_test_setup_teardown(parts_are_behind_each_other, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_behind_the_header_is_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_directory_there_is_none, begin, end),
 	};

@@ -112,6 +112,28 @@ static void odd_lines_are_skipped_and_a_last_one_needs_no_newline(void **state)
 	assert_at(k, 0xffffffff81000101, "last");
 }
 
+static void rows_out_of_order_come_to_their_places(void **state)
+{
+	static const char mixed[] = "ffffffff81000000 T a\n"
+				    "ffffffff81000200 T _c\n"
+				    "ffffffff81000200 T c\n"
+				    "ffffffff81000300 T d\n"
+				    "ffffffff81000100 T b\n"
+				    "ffffffff80000000 T z\n"
+				    "ffffffff81000200 T __c\n"
+				    "ffffffff81000400 T e\n";
+	_cleanup_(kallsyms_freep) struct kallsyms *k = NULL;
+
+	(void)state;
+	assert_int_equal(load(mixed, sizeof(mixed) - 1, &k), 0);
+	assert_at(k, 0xffffffff80000000, "z");
+	assert_at(k, 0xffffffff810000ff, "a");
+	assert_at(k, 0xffffffff810001ff, "b");
+	assert_at(k, 0xffffffff810002ff, "c");
+	assert_at(k, 0xffffffff810003ff, "d");
+	assert_at(k, 0xffffffff810004ff, "e");
+}
+
 /* --- what is kept --- */
 
 static char dir[64];
@@ -220,6 +242,7 @@ int main(void)
 		cmocka_unit_test(no_function_reaches_across_a_gap),
 		cmocka_unit_test(hidden_addresses_are_told_apart),
 		cmocka_unit_test(odd_lines_are_skipped_and_a_last_one_needs_no_newline),
+		cmocka_unit_test(rows_out_of_order_come_to_their_places),
 		cmocka_unit_test_setup_teardown(
 			the_kernels_own_functions_are_kept_and_found_as_before, begin, end),
 		cmocka_unit_test_setup_teardown(a_kernel_without_the_ends_of_its_text_is_not_kept,

@@ -51,7 +51,7 @@ static void keep(const char *const *names, const struct kernel_function *found, 
 	}
 	strbuf_putc(&text, '\n');
 	if (any && !strbuf_oom(&text))
-		boot_file_write(KEPT_FILE, text.s, text.len);
+		boot_file_write(KEPT_FILE, &(struct boot_part){ text.s, text.len }, 1);
 }
 
 static void find(const char *const *names, struct kernel_function *ret, uint32_t n)

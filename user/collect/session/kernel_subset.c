@@ -261,13 +261,10 @@ static void keep(uint64_t of, const struct btf *btf)
 {
 	uint32_t size;
 	const void *raw = btf__raw_data(btf, &size);
-	_cleanup_(freep) char *all = raw ? malloc(sizeof(of) + size) : NULL;
 
-	if (!all)
-		return;
-	memcpy(all, &of, sizeof(of));
-	memcpy(all + sizeof(of), raw, size);
-	boot_file_write(KEPT_FILE, all, sizeof(of) + size);
+	if (raw)
+		boot_file_write(KEPT_FILE,
+				(const struct boot_part[]){ { &of, sizeof(of) }, { raw, size } }, 2);
 }
 
 int kernel_subset_make(uint64_t of, const struct btf *kernel, const struct btf *programs,
