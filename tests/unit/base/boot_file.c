@@ -84,10 +84,11 @@ static void parts_are_behind_each_other(void **state)
 	struct boot_file file;
 
 	(void)state;
-	assert_int_equal(boot_file_write("facts",
-					 (const struct boot_part[]){ { "12", 2 }, { "", 0 }, { "345", 3 } },
-					 3),
-			 0);
+	assert_int_equal(
+		boot_file_write("facts",
+				(const struct boot_part[]){ { "12", 2 }, { "", 0 }, { "345", 3 } },
+				3),
+		0);
 	assert_int_equal(boot_file_open("facts", &file), 0);
 	assert_int_equal(file.len, 5);
 	assert_memory_equal(file.data, "12345", 5);

@@ -46,7 +46,9 @@ static struct kernel_function found(uint32_t i)
 
 static void keep(const char *text)
 {
-	assert_int_equal(boot_file_write("kernel-functions", &(struct boot_part){ text, strlen(text) }, 1), 0);
+	assert_int_equal(
+		boot_file_write("kernel-functions", &(struct boot_part){ text, strlen(text) }, 1),
+		0);
 }
 
 static void what_is_kept_of_this_boot_is_taken(void **state)

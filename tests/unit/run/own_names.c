@@ -25,13 +25,13 @@ void own_functions_each(const struct session *s, own_function_fn fn, void *ctx)
 
 static const char *name_at(struct run *r, module_id module, uint64_t vaddr)
 {
-	const struct location *l = dict_location_get(r->dict, dict_location(r->dict, module, vaddr));
+	const struct location *l =
+		dict_location_get(r->dict, dict_location(r->dict, module, vaddr));
 	static char name[64];
 
 	if (!l->named)
 		return NULL;
-	snprintf(name, sizeof(name), "%s",
-		 dict_str(r->dict, l->lines[0].function));
+	snprintf(name, sizeof(name), "%s", dict_str(r->dict, l->lines[0].function));
 	return name;
 }
 

@@ -264,7 +264,8 @@ static void keep(uint64_t of, const struct btf *btf)
 
 	if (raw)
 		boot_file_write(KEPT_FILE,
-				(const struct boot_part[]){ { &of, sizeof(of) }, { raw, size } }, 2);
+				(const struct boot_part[]){ { &of, sizeof(of) }, { raw, size } },
+				2);
 }
 
 int kernel_subset_make(uint64_t of, const struct btf *kernel, const struct btf *programs,
