@@ -8,6 +8,7 @@ import threading
 from harness import *
 
 LANG = "[JavaScript]"
+GONE = "[JavaScript code that is gone]"  # V8 has freed it before it was read, as memscope waited for a CPU
 PROGRAM = os.path.join(TOP, "tests/targets/js_stacks.js")
 MODES = {"interpreted": ("--no-opt", "--no-sparkplug"), "sparkplug": ("--no-opt", "--always-sparkplug"), "optimized": ()}
 MAGLEV = 24  # from here on it is compiled in
@@ -57,7 +58,7 @@ def js_frames(sample):
     """Leaf first: function, file, line."""
     frames = []
     for f in sample.frames:
-        if f.module == LANG:
+        if f.module == LANG and not f.file.startswith("wasm:"):
             match = re.match(r"(.*?)(?: \(([^()]*)\))?$", f.name)
             frames.append((match.group(1), match.group(2) or "", f.line))
     return tuple(frames)
@@ -95,7 +96,8 @@ def compare(source, what, leaf, share):
     p = run.profile(source)
     for child in children:
         truth = child.truth(what)
-        n, wrong, met = 0, [], set()
+        again = [w for w in truth if all(f[0] != "main" for f in w)]  # what begins in main() is there once
+        n, gone, wrong, met = 0, 0, [], set()
         for s in p.samples:
             frames = js_frames(s)
             names = [f[0] for f in frames]
@@ -109,7 +111,9 @@ def compare(source, what, leaf, share):
                 got = [w for w in got if frames[at][2] in (0, w[0][2])]
             if what == "sleep":
                 got = [w for w in got if frames[at][2]]
-            if got and all(re.fullmatch(leaf, name) for name in names[:at]):
+            if GONE in names:
+                gone += s.values[0]
+            elif got and all(re.fullmatch(leaf, name) for name in names[:at]):
                 met.add(got[0])
             else:
                 wrong.append((s.values[0], frames))
@@ -117,12 +121,14 @@ def compare(source, what, leaf, share):
         check(n > 0, f"{child.name}: no samples of {what}")
         check(bad <= (1 - share) * n, f"{child.name}: {bad} of {n} are other stacks than printed: {wrong[:1]}, printed "
               f"{list(truth)[:1]}")
-        check(len(met) >= len(truth) // 2 or source != "offcpu", f"{child.name}: {what}: {len(met)} of {len(truth)} were seen")
+        check(gone <= 0.005 * n, f"{child.name}: of {n} samples of {what} {gone} have code that is gone")
+        check(len(met) >= len(again) // 2 or source != "offcpu", f"{child.name}: {what}: {len(met)} of {len(again)} were seen")
 
 
 @fact
 def a_javascript_function_that_waits_is_where_node_says():
-    """Under recursion, a constructor, a generator, callbacks of functions that V8 has in its own code and in C++, timers."""
+    """Under recursion, a constructor, a generator, an async function, WebAssembly, callbacks of functions that V8 has in its
+    own code and in C++, timers; in two threads, each of which has a heap of its own."""
     compare("offcpu", "sleep", "wait", 1)
 
 

@@ -82,7 +82,8 @@ static void scope_name(const struct v8_reader *r, uint64_t scope, struct lang_fr
 	}
 }
 
-static void read_name(const struct v8_reader *r, uint64_t shared, struct lang_frame *f)
+/* false: it has none. */
+static bool read_name(const struct v8_reader *r, uint64_t shared, struct lang_frame *f)
 {
 	uint64_t word;
 
@@ -94,8 +95,10 @@ static void read_name(const struct v8_reader *r, uint64_t shared, struct lang_fr
 		else
 			take_name(r, word, f);
 	}
-	if (!*f->function)
-		snprintf(f->function, sizeof(f->function), "(anonymous)");
+	if (*f->function)
+		return true;
+	snprintf(f->function, sizeof(f->function), "(anonymous)");
+	return false;
 }
 
 /* Its Script; 0: it has none, as functions of V8's own. */
@@ -131,11 +134,14 @@ static bool name_function(const struct v8_reader *r, uint64_t shared, int64_t of
 			  struct lang_frame *f)
 {
 	uint64_t script;
+	bool has_name;
 
 	if (!v8_is(r, shared, r->rt->type_shared))
 		return false;
-	read_name(r, shared, f);
+	has_name = read_name(r, shared, f);
 	script = script_of(r, shared);
+	/* V8's own between functions of the program, such as what goes on with an async one: Error.stack leaves it out, too. */
+	f->stub = !script && !has_name;
 	read_file(r, script, f);
 	f->line = script && offset >= 0 ? v8_line(r, script, offset) : 0;
 	f->first_line = 0;
@@ -413,7 +419,7 @@ static enum lang_decoded say(struct lang_frames *all, const char *what)
 	snprintf(f->function, sizeof(f->function), "%s", what);
 	f->file[0] = '\0';
 	f->line = f->first_line = 0;
-	f->cut = false;
+	f->cut = f->stub = false;
 	all->n = 1;
 	return LANG_DECODED;
 }

@@ -108,6 +108,15 @@ static void functions_of_its_own_have_a_name_alone(void **state)
 	assert_string_equal(all.frame[0].function, "inner");
 	assert_string_equal(all.frame[0].file, "");
 	assert_int_equal(all.frame[0].line, 0);
+	assert_false(all.frame[0].stub);
+	/* Without a name it is in none of the program's stacks. */
+	v8f_put(&p, V8F_BUILTIN + 16, v8f_ptr(V8F_UNDEFINED), 8);
+	assert_int_equal(decode(), LANG_DECODED);
+	assert_true(all.frame[0].stub);
+	v8f_put(&p, V8F_OUTER + 16, v8f_ptr(V8F_UNDEFINED), 8);
+	assert_int_equal(interpreted(4), LANG_DECODED);
+	check_frame(0, "(anonymous)", 3);
+	assert_false(all.frame[0].stub);
 }
 
 static void a_function_without_a_name_is_called_after_what_it_was_assigned_to(void **state)
