@@ -253,6 +253,17 @@ test("--inverted puts the root at the top", async () => {
 	ok((await frame("all")).y < (await frame("main")).y, "icicle graph, zoomed");
 });
 
+test("labels begin where names differ, as drawn by the program and by the script", async () => {
+	await open(["all;com.example.tools.main.JavaCompiler.compile_[p];Perl::Critic::Policy::Long::violates_[p] 1",
+		"all;other 12"]);
+	const labels = async () => (await drawn()).map((f) => f[5]).filter((l) => l && l !== "all" && l !== "other").sort();
+	const first = await labels();
+	ok(first.some((l) => l.startsWith("JavaC")) && first.some((l) => l.startsWith("Long::")), "labels " + first);
+	await click("other");
+	await page.click("#reset");
+	equal(await labels(), first, "labels by the script");
+});
+
 test("labels are cut to their frames", async () => {
 	await open(["p;main;" + "x".repeat(400) + " 50", "p;main;" + "y".repeat(400) + " 50"]);
 	const over = await page.evaluate(() => [...document.querySelectorAll("#frames > g")].filter((g) => {

@@ -115,3 +115,46 @@ void code_name_shorten(struct strbuf *b, const char *name, size_t width)
 	}
 	strbuf_puts(b, chosen);
 }
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+/* Behind the namespace that it begins with; NULL: with none. */
+static const char *behind_namespace(const char *name)
+{
+	const char *c = name;
+
+	while (is_word(*c))
+		c++;
+	if (c == name)
+		return NULL;
+	return *c == '\\' ? c + 1 : c[0] == ':' && c[1] == ':' ? c + 2 : NULL;
+}
+
+/* Behind the packages before a class, which begin with small letters. */
+static const char *behind_packages(const char *name)
+{
+	const char *c = name;
+
+	while (islower((unsigned char)*c) || *c == '_') {
+		while (is_word(*c))
+			c++;
+		if (*c++ != '.')
+			return name;
+	}
+	return isupper((unsigned char)*c) ? c : name;
+}
+
+const char *code_name_begin(const char *name, size_t width)
+{
+	const char *next;
+
+	if (strlen(name) <= width)
+		return name;
+	name = behind_packages(name);
+	while (strlen(name) > width && (next = behind_namespace(name)) && behind_namespace(next))
+		name = next;
+	return name;
+}

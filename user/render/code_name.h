@@ -18,4 +18,11 @@
  */
 void code_name_shorten(struct strbuf *b, const char *name, size_t width);
 
+/*
+ * For boxes in which a name is cut at its end: where it begins so that what tells it from others is read. Of a name longer than
+ * `width` bytes the packages before a class (Java: com.sun.tools.javac.), and namespaces (Perl::Critic::, Twig\) as long as
+ * it takes, but for the last of them. flame.js does the same.
+ */
+const char *code_name_begin(const char *name, size_t width);
+
 #endif

@@ -89,6 +89,35 @@ static void brackets_that_do_not_add_up_are_left_alone(void **state)
 	assert_shortened("a>b>c", 2, "a>b>c");
 }
 
+static void a_name_that_is_cut_begins_where_it_differs_from_others(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t width;
+		const char *begin;
+	} names[] = {
+		{ "com.sun.tools.javac.main.JavaCompiler.compile (JavaCompiler.java)", 30,
+		  "JavaCompiler.compile (JavaCompiler.java)" },
+		{ "com.sun.Main.run (Main.java)", 40, "com.sun.Main.run (Main.java)" },
+		{ "Perl::Critic::Policy::Modules::ProhibitEvilModules::violates (ProhibitEvilModules.pm)",
+		  20, "ProhibitEvilModules::violates (ProhibitEvilModules.pm)" },
+		{ "Perl::Critic::critique (Critic.pm)", 30, "Critic::critique (Critic.pm)" },
+		{ "Twig\\Loader\\ArrayLoader::get (a.php)", 30, "ArrayLoader::get (a.php)" },
+		{ "Twig\\Loader\\ArrayLoader::get (a.php)", 10, "ArrayLoader::get (a.php)" },
+		{ "v8::internal::Scavenger::Process(v8::JobDelegate*)", 10,
+		  "Scavenger::Process(v8::JobDelegate*)" },
+		{ "finish_task_switch.isra.0", 8, "finish_task_switch.isra.0" },
+		{ "github.com/a/b.(*T).Run", 8, "github.com/a/b.(*T).Run" },
+		{ "keep.<locals>.wrapper (a.py)", 8, "keep.<locals>.wrapper (a.py)" },
+		{ "::", 1, "::" },
+		{ "a.", 1, "a." },
+		{ "", 0, "" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_string_equal(code_name_begin(names[i].name, names[i].width), names[i].begin);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +130,7 @@ int main(void)
 		cmocka_unit_test(other_languages_keep_theirs),
 		cmocka_unit_test(a_python_function_keeps_its_file),
 		cmocka_unit_test(brackets_that_do_not_add_up_are_left_alone),
+		cmocka_unit_test(a_name_that_is_cut_begins_where_it_differs_from_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

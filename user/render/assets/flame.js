@@ -152,6 +152,17 @@ function cut(s, columns) {
 	return out + "\u2026";
 }
 
+/* As code_name_begin() does: without packages, and without namespaces but for the last. */
+function begin(s, columns) {
+	const bytes = (t) => new TextEncoder().encode(t).length;
+	if (bytes(s) <= columns)
+		return s;
+	s = s.replace(/^(?:[a-z_][\w$]*\.)+(?=[A-Z])/, "");
+	for (let m; bytes(s) > columns && (m = /^[\w$]+(?:::|\\)(?=[\w$]+(?:::|\\))/.exec(s));)
+		s = s.slice(m[0].length);
+	return s;
+}
+
 function color(i) {
 	if (hits && hits[name[i]])
 		return hot;
@@ -178,7 +189,7 @@ function draw_frame(i, into, thin) {
 	if (columns >= 3)
 		g.appendChild(element("text", { x: (x + 30) / 10,
 			y: (y * 10 + (P.row - 1) * 5 + Math.floor(P.fontsize * 7 / 2)) / 10 },
-			cut(P.names[name[i]], columns)));
+			cut(begin(P.names[name[i]], columns), columns)));
 	into.appendChild(g);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "base/strbuf.h"
 #include "model/about.h"
+#include "render/code_name.h"
 #include "render/formats/palette.h"
 #include "render/formats/svg_change.h"
 #include "render/formats/svg_layout.h"
@@ -335,7 +336,7 @@ static void add_label(struct picture *p, const struct frame_node *n, int64_t x, 
 	strbuf_puts(&p->out, "\" y=\"");
 	add_tenths(&p->out, y * 10 + (p->row - 1) * 5 + p->fontsize * 7 / 2);
 	strbuf_puts(&p->out, "\">");
-	text_add(&p->out, TEXT_XML, n->name, (uint32_t)columns);
+	text_add(&p->out, TEXT_XML, code_name_begin(n->name, (size_t)columns), (uint32_t)columns);
 	strbuf_puts(&p->out, "</text>");
 }
 
