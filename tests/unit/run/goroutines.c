@@ -3,7 +3,7 @@
 
 static struct run_config cfg = { .sources = { [SOURCE_OFFCPU] = true } };
 static struct goroutine_use use;
-static uint32_t adds, ticks, last_ticks;
+static uint32_t adds, started, ticks, last_ticks;
 
 struct goroutines *goroutines_new(struct dict *d, struct proc_table *procs)
 {
@@ -16,6 +16,11 @@ void goroutines_free(struct goroutines *g)
 
 void goroutines_begin(struct goroutines *g, struct ingest *in)
 {
+}
+
+void goroutines_start(struct goroutines *g, uint64_t now_ns)
+{
+	started++;
 }
 
 bool goroutines_add(struct goroutines *g, pid_t pid, uint64_t now_ns)
@@ -67,6 +72,8 @@ static void goroutines_are_a_profile_and_rows(void **state)
 				      .waits_n = 40 };
 	r->profiles[PROFILE_GOROUTINE] = profile_new(r->dict, row->types, row->n_types);
 	assert_int_equal(c->open(self, NULL), 0);
+	assert_int_equal(c->start(self, NULL), 0);
+	assert_int_equal(started, 1);
 	c->process(self, &event); /* its runtime begins later */
 	c->tick(self, 1);
 	c->tick(self, 2);

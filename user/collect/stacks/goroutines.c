@@ -441,8 +441,10 @@ static void on_goroutine(void *ctx, const struct goroutine *g)
 	k->g->figures.cut += !g->whole;
 	s = seen_of(k, g);
 	u = use_of(k, g, reason_of(k->t, g), peer_of(k, g, s));
-	if (!u)
+	if (!u) {
+		k->g->figures.left_out++;
 		return;
+	}
 	waits = waits_since(k, g, s, u);
 	if (s) {
 		s->in = u;
@@ -524,6 +526,12 @@ static struct go_target *due(struct goroutines *g, uint64_t now_ns, bool all)
 		    (!first || t->last_ns < first->last_ns))
 			first = t;
 	return first;
+}
+
+void goroutines_start(struct goroutines *g, uint64_t now_ns)
+{
+	for (struct go_target *t = g->targets; t; t = t->hh.next)
+		t->last_ns = now_ns;
 }
 
 void goroutines_tick(struct goroutines *g, uint64_t now_ns, bool all)

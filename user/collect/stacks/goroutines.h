@@ -27,6 +27,8 @@ void goroutines_begin(struct goroutines *g, struct ingest *in);
 
 /* A process is there, or runs another program: is it one of Go's? false: its runtime has not begun, ask again. */
 bool goroutines_add(struct goroutines *g, pid_t pid, uint64_t now_ns);
+/* Time counts from here. */
+void goroutines_start(struct goroutines *g, uint64_t now_ns);
 /* What is due. `all`: each once more, for the last time. */
 void goroutines_tick(struct goroutines *g, uint64_t now_ns, bool all);
 
@@ -54,6 +56,7 @@ struct goroutines_figures {
 	const char *why;             /* … of the first: a sentence; ""          */
 	uint64_t looks, looked;      /* times; goroutines, each time            */
 	uint64_t moved, unreadable;  /* of them, without a stack: ran on meanwhile; could not be read */
+	uint64_t left_out;           /* for which the table of places had no room */
 	uint64_t cut;                /* whose stack was not known to its beginning */
 	uint32_t most_part;          /* one in so many was looked at, at the least; 1: all */
 	int64_t now, running, system; /* at the last look: all, of them on a thread, of the runtime's own */

@@ -51,6 +51,13 @@ static int attach(void *self, struct err *e)
 	return 0;
 }
 
+static int start(void *self, struct err *e)
+{
+	(void)e;
+	goroutines_start(((struct goroutines_part *)self)->looks, now_ns());
+	return 0;
+}
+
 static void look(struct goroutines_part *g, pid_t pid, uint32_t tries, uint64_t now)
 {
 	if (goroutines_add(g->looks, pid, now) || tries >= TRIES || g->n_pending >= PENDING_MAX)
@@ -162,6 +169,12 @@ static void report(void *self, struct run_summary *to)
 			"Goroutines of %s: memscope was never tried with this version; compare them with the "
 			"program's own profile",
 			g->version);
+	if (f.left_out)
+		run_note(
+			g->run, false,
+			"%s goroutines, each time that they were seen, are in no row and in no profile: they were "
+			"in too many places",
+			unit_count((int64_t)f.left_out).s);
 	if (f.refused)
 		run_note(g->run, false, "Goroutines of %u Go program%s are not shown: %s",
 			 f.refused, f.refused == 1 ? "" : "s", f.why);
@@ -181,6 +194,7 @@ const struct component goroutines_component = {
 	.wanted = wanted,
 	.open = open_goroutines,
 	.attach = attach,
+	.start = start,
 	.process = process,
 	.tick = tick,
 	.closing = closing,
