@@ -178,17 +178,16 @@ const struct goroutine_row *causes_goroutines(const struct run_summary *s, const
 	return NULL;
 }
 
-/* Of Go's: for the network, where the program's own function is known to wait; else in any. */
+/* Of Go's: for the network. What libraries wait for by themselves holds nobody up. */
 static const struct site_row *find_goroutines(const struct run_summary *s)
 {
-	for (int any = 0; any < 2; any++)
-		for (uint32_t i = 0; i < s->goroutines.n_rows; i++) {
-			const struct goroutine_row *row = &s->goroutines.rows[i];
+	for (uint32_t i = 0; i < s->goroutines.n_rows; i++) {
+		const struct goroutine_row *row = &s->goroutines.rows[i];
 
-			if (row->waits && (row->own || any) && row->at.wait == WAIT_SOCKET &&
-			    !is_parked(s, &row->at))
-				return &row->at;
-		}
+		if (goroutines_held_up(row) && row->at.wait == WAIT_SOCKET &&
+		    !is_parked(s, &row->at))
+			return &row->at;
+	}
 	return NULL;
 }
 
@@ -218,7 +217,8 @@ static const struct site_row *find_lock(const struct run_summary *s)
 		if (is_contended(s, &s->offcpu.waits[i]))
 			threads = &s->offcpu.waits[i];
 	for (uint32_t i = 0; i < s->goroutines.n_rows && !goroutines; i++)
-		if (s->goroutines.rows[i].at.role == WAIT_ROLE_MUTEX)
+		if (goroutines_held_up(&s->goroutines.rows[i]) &&
+		    s->goroutines.rows[i].at.role == WAIT_ROLE_MUTEX)
 			goroutines = &s->goroutines.rows[i].at;
 	return larger(threads, goroutines);
 }

@@ -40,6 +40,31 @@ static bool has_function(const struct dict *d, const struct frame_path *path, co
 	return false;
 }
 
+/*
+ * Goroutines that begin in a function of such a name read from a connection for ever and hand on what comes: others wait
+ * for that. Seen in the sources of grpc-go, nats.go, gorilla/websocket's examples, amqp091-go.
+ */
+static bool is_reader(const struct dict *d, const struct frame_path *path)
+{
+	static const char *const names[] = { "reader",   "readLoop",    "ReadLoop",
+					     "readPump", "ReadPump",    "recvLoop",
+					     "receiver", "receiveLoop", "readMessages" };
+	const char *name = "";
+	size_t len;
+
+	for (uint32_t i = 0; i < path->n && !*name; i++)
+		if (strncmp(dict_str(d, path->frames[i].name), "runtime.", 8) != 0)
+			name = dict_str(d, path->frames[i].name);
+	len = strlen(name);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t n = strlen(names[i]);
+
+		if (len > n && strcmp(name + len - n, names[i]) == 0 && name[len - n - 1] == '.')
+			return true;
+	}
+	return false;
+}
+
 static void set_meaning(const struct dict *d, const struct frame_path *path,
 			struct goroutine_row *row)
 {
@@ -55,8 +80,8 @@ static void set_meaning(const struct dict *d, const struct frame_path *path,
 		row->lock = meanings[i].lock;
 		break;
 	}
-	/* Whom it has accepted, or listens for. */
-	if (strcmp(row->reason, "IO wait") == 0 && !*row->peer)
+	/* Whom it has accepted, or listens for; and what comes unasked. */
+	if (strcmp(row->reason, "IO wait") == 0 && (!*row->peer || is_reader(d, path)))
 		row->at.wait = WAIT_EVENTS;
 }
 
@@ -98,7 +123,8 @@ static int by_place(const void *a, const void *b)
 
 bool goroutines_held_up(const struct goroutine_row *row)
 {
-	return row->waits && (row->at.role == WAIT_ROLE_MUTEX || row->at.wait == WAIT_SOCKET);
+	return row->waits && row->own &&
+	       (row->at.role == WAIT_ROLE_MUTEX || row->at.wait == WAIT_SOCKET);
 }
 
 static int by_time(const void *a, const void *b)

@@ -7,7 +7,7 @@
  *   a socket             IO wait for a connection that the program has made; and the goroutine for which net/http waits there
  *   a connection         database/sql has none left
  *   another goroutine    channels, select, conditions, WaitGroup: what that one does is the answer
- *   nothing              timers, connections of clients: new work
+ *   nothing              timers, connections of clients, readers that hand on what comes: new work
  */
 #ifndef MEMSCOPE_ANALYSE_GOROUTINES_H
 #define MEMSCOPE_ANALYSE_GOROUTINES_H
@@ -32,7 +32,7 @@ struct goroutine_row {
 	int64_t longest_ns;        /* at least              */
 };
 
-/* Does something hold them up: a lock, a peer? Else new work does, or another goroutine, or they do not wait. */
+/* Does something hold them up, in a function of the program: a lock, a peer? Else new work does, or another goroutine, or they do not wait. */
 bool goroutines_held_up(const struct goroutine_row *row);
 
 /*

@@ -113,9 +113,24 @@ static void libraries_alone_are_named_by_what_they_are_for(void **state)
 	assert_int_equal(goroutines_rank(f.d, stacks, n, rows, 16), 2);
 	assert_string_equal(rows[0].at.function, "net/http.(*persistConn).readLoop");
 	assert_false(rows[0].own);
+	assert_false(goroutines_held_up(&rows[0]));
 	/* Those that do not wait come last, and are held up by nothing. */
 	assert_string_equal(rows[1].at.function, "main.spin");
 	assert_int_equal(rows[1].at.role, WAIT_ROLE_CONDITION);
+}
+
+static void readers_wait_for_new_work(void **state)
+{
+	(void)state;
+	add(";runtime.goexit;google.golang.org/grpc/internal/transport.(*http2Client).reader" POLL,
+	    "IO wait", "10.0.0.3:80", 10);
+	add(";runtime.goexit;main.forever.func1;main.reader" POLL, "IO wait", "10.0.0.3:80", 5);
+	add(";runtime.goexit;main.bufferreader" POLL, "IO wait", "10.0.0.3:80", 4);
+	assert_int_equal(goroutines_rank(f.d, stacks, n, rows, 16), 3);
+	assert_string_equal(rows[0].at.function, "main.reader");
+	assert_true(goroutines_held_up(&rows[1]));
+	assert_int_equal(rows[2].at.wait, WAIT_EVENTS);
+	assert_false(goroutines_held_up(&rows[2]));
 }
 
 int main(void)
@@ -125,6 +140,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(stacks_of_one_function_and_reason_are_one_row,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(readers_wait_for_new_work, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(libraries_alone_are_named_by_what_they_are_for,
 						set_up, tear_down),
 	};
