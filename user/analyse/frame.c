@@ -70,9 +70,11 @@ struct frame frame_get(struct dict *d, location_id loc, uint32_t i)
 	if (!f.name.ix)
 		f.name = made_up_name(d, m, l->vaddr);
 
-	if (m && m->kind == MODULE_LANG)
+	if (m && m->kind == MODULE_LANG) {
 		f.kind = FRAME_LANG;
-	else if (i + 1 < l->n_lines)
+		if (i < l->n_lines)
+			f.file = l->lines[i].file;
+	} else if (i + 1 < l->n_lines)
 		f.kind = FRAME_INLINED;
 	else if (m && m->kind == MODULE_KERNEL)
 		f.kind = FRAME_KERNEL;

@@ -29,6 +29,7 @@ const char *frame_kind_name(enum frame_kind kind);
 
 struct frame {
 	string_id name;
+	string_id file;     /* of a language: the path of its source; else empty */
 	const char *module; /* base name of the image, "" when unknown; borrowed from the dict */
 	enum frame_kind kind;
 };

@@ -143,6 +143,24 @@ bool messenger_of_language(const char *name, const char *module)
 	return strcmp(module, "[JavaScript]") == 0 && strncmp(file, " (node:", 7) == 0;
 }
 
+static bool digit_follows(const char *path, const char *folder)
+{
+	const char *at = strstr(path, folder);
+
+	return at && at[strlen(folder)] >= '0' && at[strlen(folder)] <= '9';
+}
+
+bool messenger_file(const char *path)
+{
+	if (digit_follows(path, "/lib/python"))
+		return !strstr(path, "/site-packages/") && !strstr(path, "/dist-packages/");
+	if (digit_follows(path, "/lib/ruby/"))
+		return !strstr(path, "/gems/");
+	/* "/usr/share/perl5" has what Debian's packages bring, "/usr/share/perl/5.36" Perl's own. */
+	return strncmp(path, "<frozen ", 8) == 0 || digit_follows(path, "/perl/") ||
+	       strstr(path, "/perl-base/");
+}
+
 static bool is_library_code(const char *name)
 {
 	return BEGINS_WITH_ONE(qualified_name(name), library_prefixes) ||

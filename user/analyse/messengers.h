@@ -23,5 +23,8 @@ bool messenger_of_go_library(const char *name);
  * is no file's name: "fsyncSync (node:fs)", "GC.start (<internal:gc>)".
  */
 bool messenger_of_language(const char *name, const char *module);
+/* The source file of a function that comes with Python, Ruby or Perl: "/usr/lib/python3.11/socket.py". None of a package that
+ * was installed beside them. */
+bool messenger_file(const char *path);
 
 #endif

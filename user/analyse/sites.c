@@ -44,8 +44,9 @@ struct search {
 	int best;
 };
 
-/* Is this frame, whose place is not 0, the one? */
-static bool is_asker(struct search *s, const char *name, const struct frame *f, uint32_t place)
+/* Is this frame, whose place is not 0, the one? `file`: of its source, as far as it is known. */
+static bool is_asker(struct search *s, const char *name, const char *file, const struct frame *f,
+		     uint32_t place)
 {
 	int rank;
 
@@ -55,7 +56,7 @@ static bool is_asker(struct search *s, const char *name, const struct frame *f, 
 		if (f->kind != FRAME_LANG)
 			return false;
 		s->lang = s->lang ? s->lang : place;
-		return !messenger_of_language(name, f->module);
+		return !messenger_of_language(name, f->module) && !messenger_file(file);
 	}
 	if (messenger_of_go(name)) {
 		s->go = s->go ? s->go : place;
@@ -104,7 +105,7 @@ static const struct frame *find_asker(const struct dict *d, const struct frame_p
 	for (place = n; place > 0; place--) {
 		const struct frame *f = &path->frames[place - 1];
 
-		if (is_asker(&s, dict_str(d, f->name), f, place))
+		if (is_asker(&s, dict_str(d, f->name), dict_str(d, f->file), f, place))
 			break;
 	}
 	place = place ? place : s.lang;
@@ -120,7 +121,7 @@ static uint32_t find_node(const struct frame_tree *t, uint32_t node, bool waits)
 	for (uint32_t at = node; at; at = t->nodes[at].parent) {
 		const struct frame f = { .module = t->nodes[at].module, .kind = t->nodes[at].kind };
 
-		if (is_asker(&s, t->nodes[at].name, &f, at))
+		if (is_asker(&s, t->nodes[at].name, "", &f, at))
 			return at;
 	}
 	return s.lang ?: s.go_library ?: s.go ?: s.fallback ?: node;
@@ -328,7 +329,9 @@ bool site_is_own(const struct dict *d, const struct frame_path *path, uint32_t p
 {
 	struct search s = { .waits = true, .interpreted = is_interpreted_path(path) };
 
-	return is_asker(&s, dict_str(d, path->frames[place].name), &path->frames[place], 1);
+	const struct frame *f = &path->frames[place];
+
+	return is_asker(&s, dict_str(d, f->name), dict_str(d, f->file), f, 1);
 }
 
 /* --- ranking --- */

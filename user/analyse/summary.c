@@ -10,8 +10,9 @@
 #include <string.h>
 
 /* CPU shares: 1.0 is one CPU. */
-#define BUSY_SHARE 0.50 /* it has load enough to be judged                                */
-#define SAID_SHARE 0.20 /* of the run: a wait worth naming of an idle program             */
+#define BUSY_SHARE  0.50 /* it has load enough to be judged                                */
+#define LEAST_SHARE 0.05 /* the same of one that is partly busy                           */
+#define SAID_SHARE  0.20 /* of the run: a wait worth naming of an idle program             */
 
 static const char *const names[N_VERDICT_KINDS] = {
 	[VERDICT_NOTHING] = "nothing",     [VERDICT_IDLE] = "idle",
@@ -348,7 +349,7 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		SAY(v, " is partly busy: %s used %s", verdict_whose(s), cpu_text(c).s);
 		verdict_say_commands(v, s);
 		verdict_say_hot(v, s);
-		if (c->wait) {
+		if (c->wait && c->wait_share >= LEAST_SHARE) {
 			SAY(v, ", and ");
 			verdict_say_wait(v, c);
 		}

@@ -147,7 +147,9 @@ void verdict_say_hot(struct verdict *v, const struct run_summary *s)
 			    own.name);
 		return;
 	}
-	if (samples > 0 && (double)kernel >= KERNEL_PART * (double)samples)
+	bool in_kernel = samples > 0 && (double)kernel >= KERNEL_PART * (double)samples;
+
+	if (in_kernel)
 		SAY(v, ", %s of it in the kernel", unit_percent(kernel, samples).s);
 	if (compilers_lead(s))
 		SAY(v, ", %s of it in the compilers (JIT) of its virtual machine",
@@ -165,7 +167,8 @@ void verdict_say_hot(struct verdict *v, const struct run_summary *s)
 		SAY(v, ", %s of it in %.100s itself", unit_percent(hot->self, samples).s,
 		    hot->name);
 	if (own.name && (!hot || strcmp(own.name, hot->name) != 0))
-		SAY(v, ", %s in or for %.100s", unit_percent(own.samples, samples).s, own.name);
+		SAY(v, ", %s %sin or for %.100s", unit_percent(own.samples, samples).s,
+		    hot || in_kernel ? "" : "of it ", own.name);
 	if (hot || own.name)
 		return;
 	if (s->oncpu.n_interpreted > 0)

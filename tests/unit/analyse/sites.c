@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "analyse/messengers.h"
 #include "analyse/sites.h"
 
 /* Offsets are only there to tell locations apart. */
@@ -589,6 +590,47 @@ static void a_wait_in_a_function_without_a_name_has_the_caller_that_has_one(void
 	assert_string_equal(rows[1].caller, "");
 }
 
+/* As by collect/stacks/langs.c: the path is the location's. */
+static location_id source(struct fixture *f, const char *function, const char *path)
+{
+	struct module m = { .kind = MODULE_LANG, .path = dict_string(f->d, "[Python]") };
+	struct line line = { .function = dict_string(f->d, function),
+			     .file = dict_string(f->d, path) };
+
+	return dict_location_lines(f->d, dict_module(f->d, &m), 0, &line, 1);
+}
+
+static void what_comes_with_a_language_works_for_the_program(void **state)
+{
+	static const struct {
+		const char *path;
+		bool library;
+	} files[] = {
+		{ "/usr/lib/python3.11/socket.py", true },
+		{ "<frozen importlib._bootstrap>", true },
+		{ "/usr/lib/python3/dist-packages/gunicorn/sync.py", false },
+		{ "/root/.pyenv/versions/3.12.1/lib/python3.12/site-packages/flask/app.py", false },
+		{ "/usr/lib/ruby/3.1.0/net/protocol.rb", true },
+		{ "/var/lib/ruby/gems/3.1.0/gems/puma-5/puma.rb", false },
+		{ "/usr/share/perl/5.36.0/IO/Socket.pm", true },
+		{ "/usr/share/perl5/Perl/Critic.pm", false },
+		{ "/srv/app.py", false },
+	};
+	struct fixture *f = *state;
+	struct site_row rows[2];
+	const location_id frames[] = { place(f, "sk_wait_data", KERN), place(f, "recv", LIBC),
+				       source(f, "SocketIO.readinto (socket.py)", files[0].path),
+				       source(f, "ask_stock (app.py)", "/srv/app.py"),
+				       source(f, "SyncWorker.run (sync.py)", files[2].path) };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		assert_int_equal(messenger_file(files[i].path), files[i].library);
+	profile_add(f->p, dict_stack(f->d, frames, 5), (labels_id){ 0 },
+		    (const int64_t[]){ 1, 100 });
+	assert_int_equal(sites_waits(f->p, 1, 0, rows, 2), 1);
+	assert_string_equal(rows[0].function, "ask_stock (app.py)");
+}
+
 static void who_never_blocks_where_it_waits_for_a_cpu_was_pushed_off_it(void **state)
 {
 	struct fixture *f = *state;
@@ -620,6 +662,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 		TEST(a_wait_in_a_function_without_a_name_has_the_caller_that_has_one),
+		TEST(what_comes_with_a_language_works_for_the_program),
 		TEST(who_never_blocks_where_it_waits_for_a_cpu_was_pushed_off_it),
 		TEST(waits_of_kernel_threads_are_distinguished),
 		TEST(allocation_belongs_to_who_called_the_allocator),
