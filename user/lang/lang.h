@@ -182,6 +182,7 @@ uint32_t hotspot_monitors(const struct lang_runtime *runtime, const struct lang_
 #define PYTHON_TYPE_NAME 32
 struct python_tasks {
 	uint64_t weakset;
+	uint32_t missed, skip; /* looks that found none; those until it is searched for again: ever more */
 	struct {
 		uint64_t type;
 		uint8_t kind;

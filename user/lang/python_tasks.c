@@ -24,6 +24,7 @@ enum {
 	ENTRIES_AT_ONCE = 32,
 	ATTRIBUTES_MAX = 16, /* of a WeakSet                                                */
 	STACK_MAX = 4096,    /* values of a frame                                          */
+	MISSED_MAX = 6,      /* a program without asyncio is searched for it at one look in 64 */
 	SUSPENDED = 0xff,    /* frame state: FRAME_SUSPENDED; in 3.13 the same while it awaits */
 };
 
@@ -450,13 +451,20 @@ int python_tasks(const struct lang_runtime *rt, const struct lang_memory *mem,
 	    rt->object_head != 16 || !rt->python_interpreters)
 		return -EOPNOTSUPP;
 	k.at = layouts[k.minor - MINOR_FIRST];
+	if (t->skip) {
+		t->skip--;
+		return -ENOENT;
+	}
 	if (!t->weakset)
 		t->weakset = find_weakset(&k);
 	set = t->weakset ? data_of(&k, t->weakset) : 0;
 	if (!set) {
 		t->weakset = 0;
+		t->missed += t->missed < MISSED_MAX;
+		t->skip = 1u << t->missed;
 		return -ENOENT;
 	}
+	t->missed = 0;
 	read_set(&k, set, fn);
 	return 0;
 }
