@@ -114,7 +114,6 @@ static const struct {
 	{ "filemap_*", WAIT_DISK },
 	{ "vfs_fsync*", WAIT_DISK },
 	{ "do_wait", WAIT_CHILD },
-	{ "do_wait_*", WAIT_CHILD },
 	{ "__do_wait", WAIT_CHILD },
 	{ "kernel_wait*", WAIT_CHILD },
 	{ "wait_for_vfork_done", WAIT_CHILD },

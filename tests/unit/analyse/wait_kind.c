@@ -27,6 +27,7 @@ static void kernel_functions_show_what_is_waited_for(void **state)
 		{ "folio_wait_bit_common", WAIT_DISK },
 		{ "rwsem_down_write_slowpath", WAIT_KERNEL_LOCK },
 		{ "do_wait", WAIT_CHILD },
+		{ "timerfd_read_iter", WAIT_TIMER },
 		{ "n_tty_read", WAIT_TERMINAL },
 		{ "do_sigtimedwait", WAIT_SIGNAL },
 		{ "do_signal_stop", WAIT_STOPPED },
@@ -50,6 +51,8 @@ static void the_way_into_the_scheduler_is_no_reason(void **state)
 					     "vfs_read",
 					     "ksys_read",
 					     "schedule_hrtimeout_range",
+					     "do_wait_intr", /* of whatever calls it: timerfd, eventfd */
+					     "do_wait_intr_irq",
 					     "x64_sys_call",
 					     "" };
 
