@@ -11,7 +11,11 @@
 
 struct run_budget {
 	struct costs *costs; /* NULL: the kernel has no such account */
+	uint64_t next_ns;    /* shares are given out again */
 };
+
+/* Allocations that come to cost too much at once are noticed by who traces them (exact_limiter.h). */
+#define GOVERN_NS 100000000ULL
 
 /*
  * Measured on Linux 6.18 in a virtual machine: an interrupt of the clock that perf samples by (2.6 to
@@ -147,6 +151,9 @@ void budget_tick(struct run *r, uint64_t now)
 	if (!r->budget || !r->budget->costs)
 		return;
 	costs_tick(r->budget->costs, now);
+	if (now < r->budget->next_ns)
+		return;
+	r->budget->next_ns = now + GOVERN_NS;
 	govern(r, now);
 }
 

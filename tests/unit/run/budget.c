@@ -86,7 +86,9 @@ static void dearer_samples_leave_less_to_both(void **state)
 	before = a->limit;
 	/* 1,000 samples of 10 us in a tenth of a second: 10 % of a CPU and the interrupts. */
 	program[SOURCE_ONCPU] = (struct program_cost){ .runs = 1000, .run_ns = 10000000 };
-	budget_tick(r, fake.start_ns + 1000000000);
+	budget_tick(r, fake.start_ns + 1020000000); /* a tick later: not yet */
+	assert_true(a->limit == before);
+	budget_tick(r, fake.start_ns + 1100000000);
 	assert_true(a->limit < before);
 	/* Never nothing: then nobody would know what it costs. */
 	assert_true(a->limit + w->limit >= BUDGET_REST_LEAST * 5);
