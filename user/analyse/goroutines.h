@@ -23,7 +23,7 @@ struct goroutine_stack {
 };
 
 struct goroutine_row {
-	struct site_row at;        /* value: time there; count: how often, at least; wait and role by the reason */
+	struct site_row at;        /* value: time there; count: stops, there or elsewhere; wait and role by the reason */
 	const char *reason, *peer;
 	const char *lock;          /* role WAIT_ROLE_MUTEX: "a sync.Mutex"; else "" */
 	bool own;                  /* `at` is a function of the program, not of a library */

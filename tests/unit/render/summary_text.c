@@ -242,6 +242,11 @@ static void goroutines_are_listed_by_what_they_wait_for(void **state)
 	s.goroutines.rows = fixture_goroutines;
 	s.goroutines.n_rows = 3;
 	text = text_of(&s);
+	assert_has(screen_of(&s, false),
+		   "Goroutines      12 at the end, 0 on a thread (a part looked at: estimates)\n");
+	assert_has(screen_of(&s, false), "main.bookSeat");
+	assert_true(lines_of(screen_of(&s, false)) <= SUMMARY_SCREEN_LINES);
+	text = text_of(&s);
 	assert_has(text, "40 looks of one in 16 of them: estimates");
 	assert_has(text, "main.bookSeat");
 	assert_has(text, "IO wait, 10.0.0.3:5432");

@@ -64,7 +64,7 @@ const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 	/* As runtime/pprof has it, at the end of the run; and how long goroutines waited in it. */
 	[PROFILE_GOROUTINE] = {
 		.name = "goroutine", .source = SOURCE_OFFCPU, .n_types = 3, .default_type = 0,
-		.types = { { "goroutine", "count" }, { "waits", "count" }, { "time", "nanoseconds" } },
+		.types = { { "goroutine", "count" }, { "stops", "count" }, { "time", "nanoseconds" } },
 		.period = { "goroutine", "count" },
 	},
 };

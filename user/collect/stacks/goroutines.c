@@ -405,7 +405,7 @@ static struct seen *seen_of(struct looking *k, const struct goroutine *g)
 	return s;
 }
 
-/* How often it has begun to wait since the last look, at least; and since when it does. */
+/* How often it has stopped running since the last look, wherever that was; and since when it waits. */
 static uint32_t waits_since(struct looking *k, const struct goroutine *g, struct seen *s,
 			    const struct use *u)
 {

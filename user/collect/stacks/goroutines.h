@@ -40,7 +40,7 @@ struct goroutine_use {
 	const char *peer;       /* for whom they wait, "127.0.0.1:5432"; "" */
 	bool waits;             /* they wait, and for no processor      */
 	int64_t now;            /* at the last look                     */
-	int64_t time_ns, waits_n; /* in the run: an estimate; how often they waited, at least */
+	int64_t time_ns, waits_n; /* in the run: an estimate; how often they stopped, there or elsewhere */
 	int64_t longest_ns;     /* one wait, at least                 */
 };
 

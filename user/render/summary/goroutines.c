@@ -57,7 +57,7 @@ void section_goroutines_text(const struct run_summary *s, struct sink *out)
 	put_head(s, out);
 	cells_right(out, "time", 10);
 	cells_right(out, "number", 9);
-	cells_right(out, "waits", 10);
+	cells_right(out, "stops", 10);
 	cells_right(out, "longest", 10);
 	sink_puts(out, "  ");
 	cells_left(out, "for", 28);
@@ -80,6 +80,30 @@ void section_goroutines_text(const struct run_summary *s, struct sink *out)
 		unit_count((int64_t)s->goroutines.unreadable).s,
 		unit_count((int64_t)s->goroutines.cut).s);
 	cells_wrapped(out, text, 2, false);
+}
+
+/* Those that something holds up. */
+void section_goroutines_brief(const struct run_summary *s, uint32_t rows, struct sink *out)
+{
+	if (!s->goroutines.processes)
+		return;
+	cells_line(out, "Goroutines");
+	sink_printf(out, "%s at the end, %s on a thread%s\n", unit_count(s->goroutines.now).s,
+		    unit_count(s->goroutines.running).s,
+		    s->goroutines.most_part > 1 ? " (a part looked at: estimates)" : "");
+	for (uint32_t i = 0; i < s->goroutines.n_rows && i < rows; i++) {
+		const struct goroutine_row *row = &s->goroutines.rows[i];
+
+		if (!goroutines_held_up(row))
+			break; /* they come first */
+		cells_right(out, unit_ns(row->at.value).s, CELLS_LABEL_WIDTH + 10);
+		cells_right(out, unit_count(row->at.count).s, 12);
+		sink_puts(out, "  ");
+		put_reason(row, out);
+		sink_puts(out, "  ");
+		cells_name(out, row->at.function, 29, false);
+		sink_puts(out, "\n");
+	}
 }
 
 void section_goroutines_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
@@ -116,7 +140,7 @@ void section_goroutines_json(struct json_doc *d, cJSON *root, const struct run_s
 		json_text(d, r, "peer", row->peer);
 		json_number(d, r, "now", row->now);
 		json_number(d, r, "time_ns", row->at.value);
-		json_number(d, r, "waits", row->at.count);
+		json_number(d, r, "stops", row->at.count);
 		json_number(d, r, "longest_ns", row->longest_ns);
 	}
 }

@@ -29,8 +29,8 @@
  *               owner: the thread, as its process numbers it, that owned it for most of the time that is known (0: none),
  *               when the wait began; held_in: what owners did meanwhile
  *   goroutines {processes, runtime, untested, refused, why, looks, looked, moved, unreadable, cut_stacks, one_in, now, running, system,
- *               rows: [{state, function, module, own, role, peer, now, time_ns, waits, longest_ns}]}: of Go programs, by what they wait for
- *               and where; now: at the end; time_ns: an estimate; waits, longest_ns: at least; missing without a Go program
+ *               rows: [{state, function, module, own, role, peer, now, time_ns, stops, longest_ns}]}: of Go programs, by what they wait for
+ *               and where; now: at the end; time_ns: an estimate; stops: how often they stopped running, there or elsewhere; longest_ns: at least; missing without a Go program
  *   alloc      {tier: "off"|"exact"|"sampled"|"bursts"|"declined", reason, calls_per_s, cost_percent, covered_from_ns,
  *               covered_to_ns, unseen_objects_bytes, seen_live_bytes (0: nothing is unseen), objects, bytes, freed_objects, freed_bytes, live_objects,
  *               live_bytes, failed, inherited_frees, earlier_frees, untracked; sampled: sampler,

@@ -237,11 +237,10 @@ static void estimate_comment(const struct run_output *o, const struct profile_ro
 			 a->bursts.n, percent_of(a->bursts.covered_ns, a->bursts.span_ns).s,
 			 unit_ns(a->bursts.span_ns).s, unit_count((int64_t)a->bursts.seen_calls).s);
 	else if (row == &profile_rows[PROFILE_GOROUTINE])
-		snprintf(
-			buf + n, size - (size_t)n,
-			"goroutines: those of the last look; waits and their time: %s looks, of one "
-			"goroutine in %u at the least",
-			unit_count((int64_t)o->s.goroutines.looks).s, o->s.goroutines.most_part);
+		snprintf(buf + n, size - (size_t)n,
+			 "goroutines: those of the last look; stops and time: %s looks, of one "
+			 "goroutine in %u at the least",
+			 unit_count((int64_t)o->s.goroutines.looks).s, o->s.goroutines.most_part);
 	else if (row->source == SOURCE_OFFCPU && o->s.offcpu.sampled)
 		snprintf(buf + n, size - (size_t)n,
 			 "stacks of %s of %s waits of threads that switch often (times of threads "
