@@ -159,6 +159,14 @@ struct live_fates *live_heap_fates_of(struct live_heap *h, const struct kept *k)
 	return fates_of(h, k->row, live_class_of(k->usable));
 }
 
+double live_heap_lives(const struct live_heap *h, const struct kept *k)
+{
+	struct fate like = { .key = { k->row, live_class_of(k->usable) } }, *f;
+
+	HASH_FIND(hh, h->fate_of, &like.key, sizeof(like.key), f);
+	return f ? 1 - live_fates_ended(&h->fates[f->at], live_heap_units_of(h, k, h->at_ns)) : 1;
+}
+
 /* Its end was seen in a burst, as its address was handed out to a block of `next`; -1: not so. */
 static int seen_to_end(struct live_heap *h, const struct kept *k, uint64_t at_ns, int64_t next)
 {

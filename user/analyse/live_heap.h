@@ -133,11 +133,16 @@ int live_heap_estimate(struct live_heap *h, bool intervals);
  */
 int live_heap_weights_may_be(struct live_heap *h, double low, double high);
 
-/*
- * The ages of each row's blocks, of `*ret_n` rows, after live_heap_estimate(). `from_s` is the caller's. The caller frees
- * them. 0 or -ENOMEM.
- */
-int live_heap_survival(struct live_heap *h, struct survival **ret_rows, uint32_t *ret_n);
+/* Of the rows whose blocks say something. Zeroed to begin with. */
+struct live_ages {
+	uint32_t *slot_of, n_rows; /* 0: none */
+	struct survival *slots;
+};
+void live_ages_fini(struct live_ages *ages);
+/* NULL: too few blocks. `from_s` is the caller's to add. */
+const struct survival *live_ages_of(const struct live_ages *ages, uint32_t row);
+/* The ages of rows' blocks, after live_heap_estimate(); in place of what `ages` has. 0 or -ENOMEM. */
+int live_heap_survival(const struct live_heap *h, struct live_ages *ages);
 
 /* As of the last look. A row that was never seen is zero. */
 const struct live_estimate *live_heap_row(const struct live_heap *h, uint32_t row);

@@ -143,6 +143,8 @@ double live_heap_rank(const struct kept *k);
 int live_heap_note_moment(struct live_heap *h, uint64_t at_ns);
 void live_heap_free_moments(struct live_heap *h);
 int live_heap_note_late(struct live_heap *h, const struct kept *k, uint64_t end_ns);
+/* The probability that it has not ended; after live_heap_estimate(). */
+double live_heap_lives(const struct live_heap *h, const struct kept *k);
 /* Those of the block's row and class. NULL: out of memory. */
 struct live_fates *live_heap_fates_of(struct live_heap *h, const struct kept *k);
 

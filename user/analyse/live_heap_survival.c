@@ -172,12 +172,11 @@ static const struct live_moment *moment_after(const struct live_heap *h, double 
 	return NULL;
 }
 
-static void add_kept(struct live_heap *h, const struct kept *k,
+static void add_kept(const struct live_heap *h, const struct kept *k,
 		     const struct live_moment *const since[SURVIVAL_SINCE], struct survival *s)
 {
 	double w = k->weight > 0 ? (double)k->weight : live_heap_mean_weight(h);
-	double lives =
-		1 - live_fates_ended(live_heap_fates_of(h, k), live_heap_units_of(h, k, h->at_ns));
+	double lives = live_heap_lives(h, k);
 	double x = fmax(1, w) * live_heap_kept_for(h, k->size) * lives;
 	double age = age_ns(k->born_ns, h->at_ns), young = young_ns(h, h->at_ns);
 	uint32_t part = survival_part(age_ns(h->began_ns, k->born_ns), run_ns(h, h->at_ns));
@@ -229,13 +228,49 @@ static void settle(const struct live_heap *h, uint32_t row,
 	}
 }
 
-int live_heap_survival(struct live_heap *h, struct survival **ret_rows, uint32_t *ret_n)
+/* Rows with fewer blocks in use say nothing: most have none, and there may be many thousands. */
+static int find_slots(const struct live_heap *h, struct live_ages *ages)
 {
-	struct survival *rows = calloc(h->n_rows + 1ul, sizeof(*rows));
-	const struct live_moment *since[SURVIVAL_SINCE];
-	struct survival frame = { .looked = true };
+	_cleanup_(freep) uint32_t *blocks = calloc(h->n_rows + 1ul, sizeof(*blocks));
+	uint32_t n = 0;
 
-	if (!rows)
+	ages->slot_of = calloc(h->n_rows + 1ul, sizeof(*ages->slot_of));
+	if (!blocks || !ages->slot_of)
+		return -ENOMEM;
+	for (const struct kept *k = h->kept; k; k = k->hh.next)
+		if (k->row != LIVE_BEFORE && k->born_ns <= h->at_ns)
+			blocks[k->row]++;
+	for (uint32_t i = 0; i < h->n_rows; i++)
+		ages->slot_of[i] = blocks[i] >= SURVIVAL_LEAST ? ++n : 0;
+	ages->n_rows = h->n_rows;
+	ages->slots = calloc(n + 1ul, sizeof(*ages->slots));
+	return ages->slots ? 0 : -ENOMEM;
+}
+
+static struct survival *slot(const struct live_ages *ages, uint32_t row)
+{
+	return row < ages->n_rows && ages->slot_of[row] ? &ages->slots[ages->slot_of[row]] : NULL;
+}
+
+const struct survival *live_ages_of(const struct live_ages *ages, uint32_t row)
+{
+	return slot(ages, row);
+}
+
+void live_ages_fini(struct live_ages *ages)
+{
+	free(ages->slot_of);
+	free(ages->slots);
+	*ages = (struct live_ages){ 0 };
+}
+
+int live_heap_survival(const struct live_heap *h, struct live_ages *ages)
+{
+	const struct live_moment *since[SURVIVAL_SINCE];
+	struct survival frame = { .looked = true }, *s;
+
+	live_ages_fini(ages);
+	if (find_slots(h, ages) < 0)
 		return -ENOMEM;
 	put_frame(h, &frame);
 	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++) {
@@ -243,15 +278,16 @@ int live_heap_survival(struct live_heap *h, struct survival **ret_rows, uint32_t
 		frame.looked &= since[m] != NULL;
 	}
 	for (uint32_t i = 0; i < h->n_rows; i++)
-		rows[i] = frame;
+		if ((s = slot(ages, i)))
+			*s = frame;
 	for (const struct kept *k = h->kept; k; k = k->hh.next)
-		if (k->row != LIVE_BEFORE && k->born_ns <= h->at_ns)
-			add_kept(h, k, since, &rows[k->row]);
+		if (k->born_ns <= h->at_ns && (s = slot(ages, k->row)))
+			add_kept(h, k, since, s);
 	for (uint32_t i = 0; i < h->n_late; i++)
-		add_late(h, &h->late[i], &rows[h->late[i].row]);
+		if ((s = slot(ages, h->late[i].row)))
+			add_late(h, &h->late[i], s);
 	for (uint32_t i = 0; i < h->n_rows; i++)
-		settle(h, i, since, &rows[i]);
-	*ret_n = h->n_rows;
-	*ret_rows = rows;
+		if ((s = slot(ages, i)))
+			settle(h, i, since, s);
 	return 0;
 }

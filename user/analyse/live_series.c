@@ -221,12 +221,16 @@ void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
 	row->error.above += error->above;
 }
 
+void live_series_by_age(struct live_series *b)
+{
+	b->by_age = true;
+}
+
 int live_series_survival(struct live_series *b, uint32_t image, stack_id stack,
 			 const struct survival *ages)
 {
 	struct live_series_entry *e = find_entry(b, image, stack);
 
-	b->by_age = true;
 	if (!e)
 		return 0;
 	if (!e->ages)

@@ -78,10 +78,11 @@ void live_series_error(struct live_series *b, uint32_t image, stack_id stack,
 		       const struct live_series_error *error);
 
 /*
- * Where blocks are seen by chance, and series are estimates: the ages of a stack's blocks, which are added to the
- * stack's. The verdict is then that of survival_verdict.h, and no longer of the series' shape, to which few blocks give
- * steps. 0 or -ENOMEM.
+ * Where blocks are seen by chance, and series are estimates: the verdict is that of the ages of blocks (survival_verdict.h), and
+ * not of the series' shape, to which few blocks give steps.
  */
+void live_series_by_age(struct live_series *b);
+/* Adds to the stack's. Without any it is no leak. 0 or -ENOMEM. */
 int live_series_survival(struct live_series *b, uint32_t image, stack_id stack,
 			 const struct survival *ages);
 

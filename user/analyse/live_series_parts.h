@@ -30,7 +30,7 @@ struct live_series {
 	double held[LIVE_SERIES_TICKS], held_now; /* live_series_held(); 0: not known */
 	uint32_t n_times, stride;
 	uint64_t ticks;
-	bool by_age; /* live_series_survival() was called: the verdict is of the ages */
+	bool by_age;
 };
 
 #endif

@@ -7,7 +7,6 @@
 #define BEGUN        0.05 /* of the blocks: a few at first are no beginning      */
 #define WINDOW_LEAST 0.25 /* of the run                                        */
 #define FIRST_PART   (1 / 3.)
-#define FIRST_LEAST  3      /* blocks born in it                                 */
 #define FIRST_STAY   0.5    /* … of which so many stay                           */
 #define EARLY_PART   0.6    /* of the window: births after it are late           */
 #define LATE_FEW     0.0625 /* of the early rate: they have stopped, or nearly   */
@@ -98,7 +97,7 @@ static bool oldest_stay(const struct survival *s, unsigned begin, unsigned end)
 	unsigned third = begin + (unsigned)lround((end - begin) * FIRST_PART);
 	double stay = sum(s->stay, begin, third), gone = sum(s->gone, begin, third);
 
-	return stay >= FIRST_LEAST && stay >= FIRST_STAY * (stay + gone);
+	return stay >= SURVIVAL_LEAST && stay >= FIRST_STAY * (stay + gone);
 }
 
 /* Of parts that were all seen alike nothing is known of how much was. */
@@ -154,7 +153,7 @@ void survival_verdict(const struct survival *s, double alpha, struct survival_ve
 				      .ended = s->ended };
 
 	*ret_verdict = v;
-	if (v.blocks < FIRST_LEAST || window < WINDOW_LEAST || s->span_s <= 0)
+	if (v.blocks < SURVIVAL_LEAST || window < WINDOW_LEAST || s->span_s <= 0)
 		return;
 	put_slope(s, begin, end, &v);
 	if (s->ended > 0 && s->ended >= s->lived / (RESIDENCE * window))

@@ -39,6 +39,7 @@
 enum {
 	SURVIVAL_PARTS = 32, /* of the run                                              */
 	SURVIVAL_YOUNG = 2,  /* parts: blocks that have not lived for so long say nothing */
+	SURVIVAL_LEAST = 3,  /* blocks in use: fewer say nothing                      */
 	SURVIVAL_SINCE = 2,  /* moments: a half and two thirds of the run              */
 };
 

@@ -409,16 +409,16 @@ static void settle_series(struct live_heap *h)
 {
 	const struct live_estimate *est = live_heap_row(h, LEAK);
 	struct live_series_error e = { 0 };
-	struct survival *ages = NULL, *of;
-	uint32_t n = 0;
+	struct live_ages ages = { 0 };
+	struct survival of = { 0 };
 
-	assert_int_equal(live_heap_survival(h, &ages, &n), 0);
-	assert_true(n > LEAK);
-	of = &ages[LEAK];
-	of->span_s *= 1e9;
+	assert_int_equal(live_heap_survival(h, &ages), 0);
+	assert_non_null(live_ages_of(&ages, LEAK));
+	of = *live_ages_of(&ages, LEAK);
+	of.span_s *= 1e9;
 	for (int i = 0; i < SURVIVAL_PARTS; i++) {
-		of->bytes[i] *= 1024;
-		of->squares[i] *= 1024 * 1024;
+		of.bytes[i] *= 1024;
+		of.squares[i] *= 1024 * 1024;
 	}
 	live_walk_error(est, &e.low2, &e.high2);
 	e.low2 *= 1024 * 1024;
@@ -427,8 +427,9 @@ static void settle_series(struct live_heap *h)
 	live_series_final(series, 1, (stack_id){ LEAK }, est->bytes * 1024);
 	live_series_error(series, 1, (stack_id){ LEAK }, &e);
 	live_series_settle(series);
-	live_series_survival(series, 1, (stack_id){ LEAK }, of);
-	free(ages);
+	live_series_by_age(series);
+	live_series_survival(series, 1, (stack_id){ LEAK }, &of);
+	live_ages_fini(&ages);
 }
 
 /* What the run prints: of which blocks were seen, and of what all weights have in common. */
@@ -575,28 +576,24 @@ static void accused(const char *name, const struct site *sites, uint32_t runs, u
 	memset(n, 0, SITES * sizeof(*n));
 	for (uint32_t run = 0; run < runs; run++) {
 		_cleanup_(live_heap_freep) struct live_heap *h = NULL;
-		struct survival *ages = NULL;
-		uint32_t rows = 0, says[SITES] = { 0 };
+		struct live_ages ages = { 0 };
 
 		memset(&w, 0, sizeof(w));
 		w.random = 88172645463325252ULL + run * 0x9e3779b97f4a7c15ULL;
 		h = simulate(&w, sites, 300, 0.1, 1 << 16, RATE_LOOKS);
 		live_heap_estimate(h, true);
-		assert_int_equal(live_heap_survival(h, &ages, &rows), 0);
+		assert_int_equal(live_heap_survival(h, &ages), 0);
 		for (uint32_t s = 2; s < SITES; s++) {
 			struct survival_verdict v;
-			double made = live_heap_made(h, s);
+			const struct survival *of = live_ages_of(&ages, s);
 
-			if (live_heap_row(h, s)->old_blocks < LEAK_SURVIVAL * made)
+			if (!of ||
+			    live_heap_row(h, s)->old_blocks < LEAK_SURVIVAL * live_heap_made(h, s))
 				continue;
-			survival_verdict(&ages[s], 1e-4, &v);
+			survival_verdict(of, 1e-4, &v);
 			n[s] += v.says == SURVIVAL_LEAKS;
-			says[s] = 1 + v.says;
 		}
-		free(ages);
-		if (getenv("SHOW_EACH"))
-			printf("#  %s run %u: %u %u %u %u\n", name, run, says[2], says[3], says[4],
-			       says[5]);
+		live_ages_fini(&ages);
 	}
 	if (getenv("SHOW"))
 		printf("# %s: of %u runs called leaks: %u %u %u %u\n", name, runs, n[2], n[3], n[4],

@@ -351,6 +351,7 @@ static void of_estimates_ages_decide_and_not_the_shape(void **state)
 		}
 		live_series_old(b, 1, LEAKY, 20);
 		live_series_error(b, 1, LEAKY, &error);
+		live_series_by_age(b);
 		assert_int_equal(live_series_leaks(b, 30, &leak, 1), 0);
 		assert_int_equal(live_series_survival(b, 1, LEAKY, leaky ? &leak_ages : &stopped),
 				 0);
@@ -381,6 +382,7 @@ static void of_estimates_few_looks_are_enough(void **state)
 		live_series_tick(b, 100 + 100 * i);
 	}
 	live_series_old(b, 1, LEAKY, 60);
+	live_series_by_age(b);
 	live_series_survival(b, 1, LEAKY, &ages);
 	assert_int_equal(live_series_leaks(b, 30, &leak, 1), 1);
 }

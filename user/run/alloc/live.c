@@ -48,8 +48,7 @@ struct live_process {
 	struct heap_found found;
 	uint64_t had_made_n;
 	double *made, *bytes;  /* by row, as the series has them          */
-	struct survival *ages; /* by row, at the end                      */
-	uint32_t n_ages;
+	struct live_ages ages; /* at the end                              */
 	uint64_t begun_ns;
 };
 
@@ -78,8 +77,7 @@ static void forget(struct live_process *p)
 	live_heap_free(TAKE_PTR(p->heap));
 	free(TAKE_PTR(p->made));
 	free(TAKE_PTR(p->bytes));
-	free(TAKE_PTR(p->ages));
-	p->n_ages = 0;
+	live_ages_fini(&p->ages);
 	p->had_made_n = 0;
 	p->looked = false;
 }
@@ -230,6 +228,7 @@ int live_begin(struct alloc *al, struct err *e)
 	al->live->series = live_series_new();
 	if (!al->live->series)
 		return err_set(e, -ENOMEM, "out of memory");
+	live_series_by_age(al->live->series);
 	targets_each(al->run, begin_target, al);
 	return 0;
 }
@@ -501,13 +500,12 @@ static void add_series_error(struct alloc *al, const struct live_process *p, uin
 /* When blocks were born of those that are in use, and of those that ended late. */
 static void add_ages(struct alloc *al, const struct live_process *p, uint32_t row, stack_id stack)
 {
-	struct survival ages;
+	const struct survival *of = live_ages_of(&p->ages, row + 1);
+	struct survival ages = of ? *of : (struct survival){ 0 };
 
-	if (row + 1 >= p->n_ages)
-		return;
-	ages = p->ages[row + 1];
 	ages.from_s = ((double)p->begun_ns - (double)session_start_ns(al->run->session)) / 1e9;
-	al->run->oom |= live_series_survival(al->live->series, p->image, stack, &ages) < 0;
+	if (of)
+		al->run->oom |= live_series_survival(al->live->series, p->image, stack, &ages) < 0;
 }
 
 static void add_to_heap(void *ctx, uint32_t row, pid_t pid, const struct event_key *key)
@@ -532,8 +530,7 @@ static int estimate(struct live_process *p, double low, double high)
 {
 	int rc = live_heap_estimate(p->heap, true);
 
-	free(TAKE_PTR(p->ages));
-	rc = rc < 0 ? rc : live_heap_survival(p->heap, &p->ages, &p->n_ages);
+	rc = rc < 0 ? rc : live_heap_survival(p->heap, &p->ages);
 	return rc < 0 ? rc : live_heap_weights_may_be(p->heap, low, high);
 }
 
