@@ -362,6 +362,7 @@ void live_heap_guess(struct live_heap *h, double calls, double stand_for)
 {
 	double part = h->guessed.calls > 0 ? 1.0 / LATELY : 1;
 
+	h->n_bursts++;
 	h->guessed.calls += calls;
 	h->guessed.stand_for += fmax(calls, stand_for);
 	h->lately.calls += (calls - h->lately.calls) * part;

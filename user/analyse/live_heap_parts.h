@@ -72,10 +72,10 @@ struct fate {
 
 enum { LIVE_MOMENTS = 32 };
 
-/* What rows were estimated to hold after a look, and live_heap_guess() by then. */
+/* What rows were estimated to hold after a look, and how many bursts there were by then. */
 struct live_moment {
 	uint64_t at_ns;
-	double calls, stand_for;
+	double bursts;
 	float *rows;
 	uint32_t n_rows;
 };
@@ -83,7 +83,7 @@ struct live_moment {
 /* A block that ended after SURVIVAL_YOUNG parts of the run, as long as it was then. */
 struct live_late {
 	uint64_t born_ns, end_ns;
-	uint32_t row;
+	uint32_t row, burst;
 	float rank, stands_for;
 };
 
@@ -125,6 +125,7 @@ struct live_heap {
 	struct live_moment moments[LIVE_MOMENTS];
 	uint32_t n_moments, moment_stride;
 	uint64_t n_looks;
+	double n_bursts; /* live_heap_guess() */
 	struct live_late *late;
 	uint32_t n_late, room_late;
 	struct live_facts facts;

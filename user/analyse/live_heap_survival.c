@@ -40,7 +40,7 @@ void live_heap_free_moments(struct live_heap *h)
 
 int live_heap_note_moment(struct live_heap *h, uint64_t at_ns)
 {
-	struct live_moment m = { at_ns, h->guessed.calls, h->guessed.stand_for, NULL, h->n_rows };
+	struct live_moment m = { at_ns, h->n_bursts, NULL, h->n_rows };
 	bool kept;
 
 	if (!h->n_looks) {
@@ -111,6 +111,7 @@ int live_heap_note_late(struct live_heap *h, const struct kept *k, uint64_t end_
 	}
 	h->late[h->n_late++] = (struct live_late){
 		.row = k->row,
+		.burst = k->burst,
 		.born_ns = k->born_ns,
 		.end_ns = end_ns,
 		.rank = (float)live_heap_rank(k),
@@ -119,44 +120,32 @@ int live_heap_note_late(struct live_heap *h, const struct kept *k, uint64_t end_
 	return 0;
 }
 
-/* Calls seen by then, and what they stand for, between two moments. */
-static void calls_by(const struct live_heap *h, double at, double *ret_calls, double *ret_stand_for)
+/* Bursts by then, between two moments. */
+static double bursts_by(const struct live_heap *h, double at)
 {
-	const struct live_moment *m = h->moments;
-	double from = 0, to = run_ns(h, h->at_ns), x;
-	double calls[2] = { 0, h->guessed.calls }, stand_for[2] = { 0, h->guessed.stand_for };
+	double from = 0, to = run_ns(h, h->at_ns), bursts = 0, next = h->n_bursts, t;
 
 	for (uint32_t i = 0; i < h->n_moments; i++) {
-		double t = run_ns(h, m[i].at_ns);
-
+		t = run_ns(h, h->moments[i].at_ns);
 		if (t > at) {
 			to = t;
-			calls[1] = m[i].calls;
-			stand_for[1] = m[i].stand_for;
+			next = h->moments[i].bursts;
 			break;
 		}
 		from = t;
-		calls[0] = m[i].calls;
-		stand_for[0] = m[i].stand_for;
+		bursts = h->moments[i].bursts;
 	}
-	x = to > from ? fmin(1, (at - from) / (to - from)) : 1;
-	*ret_calls = calls[0] + x * (calls[1] - calls[0]);
-	*ret_stand_for = stand_for[0] + x * (stand_for[1] - stand_for[0]);
+	return bursts + (to > from ? fmin(1, (at - from) / (to - from)) : 1) * (next - bursts);
 }
 
 static void put_frame(const struct live_heap *h, struct survival *s)
 {
-	double span = run_ns(h, h->at_ns), calls, stand_for, next_calls, next_stand_for;
+	double span = run_ns(h, h->at_ns);
 
 	s->span_s = span / 1e9;
-	calls_by(h, 0, &calls, &stand_for);
-	for (uint32_t i = 0; i < SURVIVAL_PARTS; i++) {
-		calls_by(h, span * (i + 1) / SURVIVAL_PARTS, &next_calls, &next_stand_for);
-		if (next_stand_for > stand_for)
-			s->covered[i] = (next_calls - calls) / (next_stand_for - stand_for);
-		calls = next_calls;
-		stand_for = next_stand_for;
-	}
+	for (uint32_t i = 0; i < SURVIVAL_PARTS; i++)
+		s->bursts[i] = bursts_by(h, span * (i + 1) / SURVIVAL_PARTS) -
+			       bursts_by(h, span * i / SURVIVAL_PARTS);
 }
 
 /* The first at which so much of the run was over. NULL: there is none, or it was too late. */
@@ -172,36 +161,75 @@ static const struct live_moment *moment_after(const struct live_heap *h, double 
 	return NULL;
 }
 
-static void add_kept(const struct live_heap *h, const struct kept *k,
-		     const struct live_moment *const since[SURVIVAL_SINCE], struct survival *s)
-{
-	double w = k->weight > 0 ? (double)k->weight : live_heap_mean_weight(h);
-	double lives = live_heap_lives(h, k);
-	double x = fmax(1, w) * live_heap_kept_for(h, k->size) * lives;
-	double age = age_ns(k->born_ns, h->at_ns), young = young_ns(h, h->at_ns);
-	uint32_t part = survival_part(age_ns(h->began_ns, k->born_ns), run_ns(h, h->at_ns));
+/* What a row made in a burst: how many blocks of those that count, and what those in use stand for. */
+struct batch {
+	struct {
+		uint32_t row, burst;
+	} key;
+	double blocks, bytes;
+	uint32_t part;
+	UT_hash_handle hh;
+};
 
-	s->bytes[part] += x * (double)k->size;
-	s->squares[part] += pow(x * (double)k->size, 2);
-	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++)
-		if (since[m] && k->born_ns > since[m]->at_ns)
-			s->claim[m] += x * (double)k->size;
-	if (age < young)
-		return;
-	s->stay[part] += lives;
-	s->lived += lives * (age - young) / run_ns(h, h->at_ns);
+static struct batch *batch_of(struct batch **batches, uint32_t row, uint32_t burst)
+{
+	struct batch like = { .key = { row, burst } }, *b, *all = *batches;
+
+	HASH_FIND(hh, all, &like.key, sizeof(like.key), b);
+	if (!b)
+		b = hash_new(all, key, &like.key);
+	*batches = all;
+	return b;
 }
 
-static void add_late(const struct live_heap *h, const struct live_late *l, struct survival *s)
+static bool is_young(const struct live_heap *h, const struct kept *k)
 {
-	double beyond = age_ns(l->born_ns, l->end_ns) - young_ns(h, h->at_ns);
+	return age_ns(k->born_ns, h->at_ns) < young_ns(h, h->at_ns);
+}
 
-	if (beyond < 0 || (double)l->rank < h->threshold)
+/* It ended, and counts. */
+static bool is_late(const struct live_heap *h, const struct live_late *l)
+{
+	return age_ns(l->born_ns, l->end_ns) >= young_ns(h, h->at_ns) &&
+	       (double)l->rank >= h->threshold;
+}
+
+static uint32_t part_of(const struct live_heap *h, uint64_t born_ns)
+{
+	return survival_part(age_ns(h->began_ns, born_ns), run_ns(h, h->at_ns));
+}
+
+static void add_kept(const struct live_heap *h, const struct kept *k,
+		     const struct live_moment *const since[SURVIVAL_SINCE], struct batch *b,
+		     struct survival *s)
+{
+	double w = k->weight > 0 ? (double)k->weight : live_heap_mean_weight(h);
+	double lives = live_heap_lives(h, k), age = age_ns(k->born_ns, h->at_ns);
+	double x = fmax(1, w) * live_heap_kept_for(h, k->size) * lives * (double)k->size;
+
+	b->part = part_of(h, k->born_ns);
+	b->bytes += x;
+	s->bytes[b->part] += x;
+	for (uint32_t m = 0; m < SURVIVAL_SINCE; m++)
+		if (since[m] && k->born_ns > since[m]->at_ns)
+			s->claim[m] += x;
+	if (is_young(h, k))
 		return;
-	s->gone[survival_part(age_ns(h->began_ns, l->born_ns), run_ns(h, h->at_ns))] +=
-		(double)l->stands_for;
-	s->ended += (double)l->stands_for;
-	s->lived += (double)l->stands_for * beyond / run_ns(h, h->at_ns);
+	s->blocks += lives;
+	s->stay[b->part] += lives / b->blocks;
+	s->lived += lives / b->blocks * (age - young_ns(h, h->at_ns)) / run_ns(h, h->at_ns);
+}
+
+static void add_late(const struct live_heap *h, const struct live_late *l, const struct batch *b,
+		     struct survival *s)
+{
+	double part = (double)l->stands_for / b->blocks;
+
+	s->blocks_ended += (double)l->stands_for;
+	s->gone[part_of(h, l->born_ns)] += part;
+	s->ended += part;
+	s->lived += part * (age_ns(l->born_ns, l->end_ns) - young_ns(h, h->at_ns)) /
+		    run_ns(h, h->at_ns);
 }
 
 /*
@@ -264,6 +292,39 @@ void live_ages_fini(struct live_ages *ages)
 	*ages = (struct live_ages){ 0 };
 }
 
+static int add_blocks(const struct live_heap *h, struct live_ages *ages,
+		      const struct live_moment *const since[SURVIVAL_SINCE])
+{
+	struct batch *batches = NULL, *b = NULL;
+	const struct kept *k;
+	struct survival *s;
+	bool ok = true;
+
+	for (k = h->kept; k && ok; k = k->hh.next)
+		if (k->born_ns <= h->at_ns && slot(ages, k->row)) {
+			ok = (b = batch_of(&batches, k->row, k->burst));
+			if (ok && !is_young(h, k))
+				b->blocks++;
+		}
+	for (uint32_t i = 0; i < h->n_late && ok; i++)
+		if (is_late(h, &h->late[i]) && slot(ages, h->late[i].row)) {
+			ok = (b = batch_of(&batches, h->late[i].row, h->late[i].burst));
+			if (ok)
+				b->blocks += (double)h->late[i].stands_for;
+		}
+	for (k = h->kept; k && ok; k = k->hh.next)
+		if (k->born_ns <= h->at_ns && (s = slot(ages, k->row)))
+			add_kept(h, k, since, batch_of(&batches, k->row, k->burst), s);
+	for (uint32_t i = 0; i < h->n_late && ok; i++)
+		if (is_late(h, &h->late[i]) && (s = slot(ages, h->late[i].row)))
+			add_late(h, &h->late[i],
+				 batch_of(&batches, h->late[i].row, h->late[i].burst), s);
+	for (b = batches; b && ok; b = b->hh.next)
+		slot(ages, b->key.row)->squares[b->part] += b->bytes * b->bytes;
+	hash_free(batches);
+	return ok ? 0 : -ENOMEM;
+}
+
 int live_heap_survival(const struct live_heap *h, struct live_ages *ages)
 {
 	const struct live_moment *since[SURVIVAL_SINCE];
@@ -280,12 +341,8 @@ int live_heap_survival(const struct live_heap *h, struct live_ages *ages)
 	for (uint32_t i = 0; i < h->n_rows; i++)
 		if ((s = slot(ages, i)))
 			*s = frame;
-	for (const struct kept *k = h->kept; k; k = k->hh.next)
-		if (k->born_ns <= h->at_ns && (s = slot(ages, k->row)))
-			add_kept(h, k, since, s);
-	for (uint32_t i = 0; i < h->n_late; i++)
-		if ((s = slot(ages, h->late[i].row)))
-			add_late(h, &h->late[i], s);
+	if (add_blocks(h, ages, since) < 0)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < h->n_rows; i++)
 		if ((s = slot(ages, i)))
 			settle(h, i, since, s);

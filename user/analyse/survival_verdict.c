@@ -36,8 +36,10 @@ void survival_add(struct survival *to, const struct survival *from)
 	to->looked = from->looked;
 	to->lived += from->lived;
 	to->ended += from->ended;
+	to->blocks += from->blocks;
+	to->blocks_ended += from->blocks_ended;
 	for (unsigned i = 0; i < SURVIVAL_PARTS; i++) {
-		to->covered[i] = from->covered[i];
+		to->bursts[i] = from->bursts[i];
 		to->stay[i] += from->stay[i];
 		to->gone[i] += from->gone[i];
 		to->bytes[i] += from->bytes[i];
@@ -100,25 +102,23 @@ static bool oldest_stay(const struct survival *s, unsigned begin, unsigned end)
 	return stay >= SURVIVAL_LEAST && stay >= FIRST_STAY * (stay + gone);
 }
 
-/* Of parts that were all seen alike nothing is known of how much was. */
 static double exposure(const struct survival *s, unsigned from, unsigned end)
 {
-	if (sum(s->covered, 0, SURVIVAL_PARTS) <= 0)
+	if (sum(s->bursts, 0, SURVIVAL_PARTS) <= 0)
 		return end - from;
-	return sum(s->covered, from, end);
+	return sum(s->bursts, from, end);
 }
 
 static bool goes_on(const struct survival *s, unsigned begin, unsigned end, double alpha)
 {
 	unsigned cut = begin + (unsigned)lround((end - begin) * EARLY_PART);
-	double early = sum(s->stay, begin, cut), late = sum(s->stay, cut, end);
+	double early = sum(s->stay, begin, cut), late = floor(sum(s->stay, cut, end));
 	double of_early = exposure(s, begin, cut), few = LATE_FEW * exposure(s, cut, end);
 
-	if (of_early <= 0 || few <= 0)
-		return false;
-	return late / (few / LATE_FEW) >= LATE_LEAST * early / of_early &&
-	       binomial_at_least(floor(late), floor(late) + ceil(early), few / (few + of_early)) <=
-		       alpha;
+	return of_early > 0 && few > 0 &&
+	       sum(s->bytes, cut, end) / (end - cut) >=
+		       LATE_LEAST * sum(s->bytes, begin, cut) / (cut - begin) &&
+	       binomial_at_least(late, late + ceil(early), few / (few + of_early)) <= alpha;
 }
 
 static bool has_room(const struct survival *s)
@@ -149,11 +149,11 @@ void survival_verdict(const struct survival *s, double alpha, struct survival_ve
 	unsigned begin = window_begin(s, end);
 	double window = (double)(end - begin) / SURVIVAL_PARTS;
 	struct survival_verdict v = { .says = SURVIVAL_FEW,
-				      .blocks = sum(s->stay, 0, end),
-				      .ended = s->ended };
+				      .blocks = s->blocks,
+				      .ended = s->blocks_ended };
 
 	*ret_verdict = v;
-	if (v.blocks < SURVIVAL_LEAST || window < WINDOW_LEAST || s->span_s <= 0)
+	if (sum(s->stay, 0, end) < SURVIVAL_LEAST || window < WINDOW_LEAST || s->span_s <= 0)
 		return;
 	put_slope(s, begin, end, &v);
 	if (s->ended > 0 && s->ended >= s->lived / (RESIDENCE * window))

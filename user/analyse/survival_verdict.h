@@ -12,12 +12,18 @@
  *
  * A leak is said where all of this holds, each at the level `alpha` where it is a test:
  *
+ * A burst sees blocks that are alike, several at once where a program allocates in batches: those that a site made in one burst
+ * count as one together, or as parts of one.
+ *
+ * Blocks that a site made in one burst count as one together: a program may allocate in batches.
+ *
  * 1. They do not end. With `ended` ends in `lived` block-times, the exact (Poisson) test rejects a mean residence of half
  *    the window, which is what a full cache has at most that can be recognised in it.
  * 2. The oldest stay: of those born in the first third of the window at least half, which no LRU cache or queue has that
  *    holds less than two thirds of the window.
  * 3. They go on being made: given how many stay, the exact (binomial) test of how many of these were born late, with
- *    the covered time as exposure, rejects a rate of a sixteenth of the earlier one; and the rate is at least half of it.
+ *    the number of bursts as exposure, rejects a rate of a sixteenth of the earlier one; and the bytes that they stand for
+ *    come at half of the earlier rate at least.
  * 4. There is room for them. Where an ended block's address is handed out again unseen, it seems to stay for ever. But
  *    estimates of all sites add up to what is in use, which is known at every look: what a site has more than at a look
  *    after half of the run is at least three quarters of what it claims to have kept since; after two thirds, half of it. A cache that
@@ -43,25 +49,27 @@ enum {
 	SURVIVAL_SINCE = 2,  /* moments: a half and two thirds of the run              */
 };
 
-/* Of a site's blocks that were seen. Those of several are added; the first three members are the same for all of them. */
+/*
+ * Of a site's blocks that were seen. Those of several are added; what is above `stay` is the same for all of them. Blocks and
+ * ends in `stay`, `gone`, `lived` and `ended` are parts of what was made in a burst.
+ */
 struct survival {
-	double from_s, span_s; /* seconds: where the run begins, and its length               */
-	double covered
-		[SURVIVAL_PARTS]; /* the share of calls that was seen in each part; all 0: even     */
-	bool looked; /* `claim` and `room` are known: what was in use at those moments is */
-	double stay
-		[SURVIVAL_PARTS]; /* blocks that lived for SURVIVAL_YOUNG, by birth: in use …       */
-	double gone
-		[SURVIVAL_PARTS]; /* … and ended                                                     */
-	double lived, ended; /* sum of their times beyond that age, in runs; and their ends    */
-	double bytes
-		[SURVIVAL_PARTS]; /* what blocks in use stand for, by birth, young ones too         */
-	double squares
-		[SURVIVAL_PARTS]; /* of what each of them stands for                              */
-	double claim
-		[SURVIVAL_SINCE]; /* bytes in use that were made since each moment, by blocks …   */
-	double room
-		[SURVIVAL_SINCE]; /* … and what it has more than it had then                       */
+	/* Seconds: where the run begins, and its length. */
+	double from_s, span_s;
+	/* How many in each part; all 0: even. */
+	double bursts[SURVIVAL_PARTS];
+	/* `claim` and `room` are known: there were looks at those moments. */
+	bool looked;
+	/* That lived for SURVIVAL_YOUNG, by birth: in use, and ended. */
+	double stay[SURVIVAL_PARTS], gone[SURVIVAL_PARTS];
+	/* How many these are. */
+	double blocks, blocks_ended;
+	/* The sum of their times beyond that age, in runs; and their ends. */
+	double lived, ended;
+	/* What blocks in use stand for, by birth, young ones too; and the sum of the squares of what each burst's do. */
+	double bytes[SURVIVAL_PARTS], squares[SURVIVAL_PARTS];
+	/* Bytes in use that were made since each moment, by blocks; and what it has more than it had then. */
+	double claim[SURVIVAL_SINCE], room[SURVIVAL_SINCE];
 };
 
 /* The part of a run of length `span` in which `t` is. */

@@ -115,6 +115,8 @@ static void add_block(const struct kind *k, double t, struct survival *s)
 	}
 	if (fmin(end, 1) - t < young)
 		return;
+	s->blocks += end > 1;
+	s->blocks_ended += end <= 1;
 	if (end > 1)
 		s->stay[part]++;
 	else
@@ -131,7 +133,7 @@ static void simulate(const struct kind *k, double stay, const double known[1 + S
 
 	*s = (struct survival){ .span_s = 600, .looked = true };
 	for (unsigned i = 0; i < SURVIVAL_PARTS; i++)
-		s->covered[i] = seen_of(k, (i + 0.5) / SURVIVAL_PARTS);
+		s->bursts[i] = seen_of(k, (i + 0.5) / SURVIVAL_PARTS);
 	for (double t = -log(uniform()) / births; t < 1; t -= log(uniform()) / births)
 		if (uniform() < rate_of(k, t) * seen_of(k, t))
 			add_block(k, t, s);
