@@ -10,12 +10,10 @@
 #define FIRST_STAY   0.5    /* … of which so many stay                           */
 #define EARLY_PART   0.6    /* of the window: births after it are late           */
 #define LATE_FEW     0.0625 /* of the early rate: they have stopped, or nearly   */
-#define LATE_LEAST   0.5
+#define LATE_LEAST   (1 / 3.)
+#define ROOM_PART    0.75   /* of what is claimed                                */
 #define RESIDENCE    0.5 /* of the window                                     */
 #define Z            1.96
-
-/* Of what is claimed since each moment: the sooner, the fewer blocks it is known by. */
-static const double room_part[SURVIVAL_SINCE] = { 0.75, 0.5 };
 
 unsigned survival_part(double t, double span)
 {
@@ -123,10 +121,13 @@ static bool goes_on(const struct survival *s, unsigned begin, unsigned end, doub
 
 static bool has_room(const struct survival *s)
 {
-	for (unsigned i = 0; i < SURVIVAL_SINCE; i++)
-		if (s->room[i] < room_part[i] * s->claim[i])
-			return false;
-	return true;
+	double room = 0, claim = 0;
+
+	for (unsigned i = 0; i < SURVIVAL_SINCE; i++) {
+		room += s->room[i];
+		claim += s->claim[i];
+	}
+	return room >= ROOM_PART * claim;
 }
 
 static void put_slope(const struct survival *s, unsigned begin, unsigned end,

@@ -23,10 +23,10 @@
  *    holds less than two thirds of the window.
  * 3. They go on being made: given how many stay, the exact (binomial) test of how many of these were born late, with
  *    the number of bursts as exposure, rejects a rate of a sixteenth of the earlier one; and the bytes that they stand for
- *    come at half of the earlier rate at least.
+ *    come at a third of the earlier rate at least.
  * 4. There is room for them. Where an ended block's address is handed out again unseen, it seems to stay for ever. But
  *    estimates of all sites add up to what is in use, which is known at every look: what a site has more than at a look
- *    after half of the run is at least three quarters of what it claims to have kept since; after two thirds, half of it. A cache that
+ *    after half, and after two thirds, of the run is, of both together, three quarters of what it claims to have kept since. A cache that
  *    is full stays level, whatever its blocks seem to do.
  *
  * The window begins where these blocks begin to be born, but for the first twentieth of them before a gap: a leak may begin

@@ -214,12 +214,12 @@ static double least(double share, uint32_t runs)
 	return (share - 4 * sqrt(share * (1 - share) / runs)) * runs;
 }
 
-/* In 5,000 runs each: 25 that stay: 76 %, 30: 86 %, 50: 97 %, 100: 99.8 %, 400: all. */
+/* In 2,000 runs each: 25 that stay: 73 %, 30: 84 %, 50: 97 %, 100: 99.9 %, 400: all. */
 static void a_leak_is_named_by_few_blocks(void **state)
 {
 	static const struct {
 		double stay, share;
-	} some[] = { { 25, 0.74 }, { 30, 0.84 }, { 50, 0.95 }, { 100, 0.99 }, { 400, 0.999 } };
+	} some[] = { { 25, 0.71 }, { 30, 0.81 }, { 50, 0.95 }, { 100, 0.99 }, { 400, 0.999 } };
 	struct outcome o;
 
 	(void)state;
