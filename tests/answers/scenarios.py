@@ -94,7 +94,7 @@ FIRST = {"go-hot", "go-idle", "rust-hot", "rust-lock", "perl-hot", "java-hot", "
          "redis-idle", "postgres-idle"}
 # A dozen for `make check`; none that takes long.
 QUICK = {
-    "c-hot", "c-lock", "c-disk", "c-idle", "c++-peer", "c++-lock", "python-hot", "python-peer", "python-disk",
+    "c-hot", "c-lock", "c-disk", "c-idle", "c-commit", "c++-peer", "c++-lock", "python-hot", "python-peer", "python-disk",
     "java-idle", "node-idle", "redis-idle", "asyncio-front",
 }
 
