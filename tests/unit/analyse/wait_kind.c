@@ -44,17 +44,19 @@ static void kernel_functions_show_what_is_waited_for(void **state)
 
 static void the_way_into_the_scheduler_is_no_reason(void **state)
 {
-	static const char *const quiet[] = { "__schedule",
-					     "schedule",
-					     "schedule_timeout",
-					     "do_syscall_64",
-					     "vfs_read",
-					     "ksys_read",
-					     "schedule_hrtimeout_range",
-					     "do_wait_intr", /* of whatever calls it: timerfd, eventfd */
-					     "do_wait_intr_irq",
-					     "x64_sys_call",
-					     "" };
+	static const char *const quiet[] = {
+		"__schedule",
+		"schedule",
+		"schedule_timeout",
+		"do_syscall_64",
+		"vfs_read",
+		"ksys_read",
+		"schedule_hrtimeout_range",
+		"do_wait_intr", /* of whatever calls it: timerfd, eventfd */
+		"do_wait_intr_irq",
+		"x64_sys_call",
+		""
+	};
 
 	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++)
 		assert_int_equal(wait_kind_of(quiet[i]), WAIT_OTHER);
