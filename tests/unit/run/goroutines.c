@@ -80,6 +80,9 @@ static void goroutines_are_a_profile_and_rows(void **state)
 	c->tick(self, 3);
 	assert_int_equal(adds, 3);
 	assert_int_equal(ticks, 3);
+	/* A command that is held at its first instruction. */
+	c->process(self, &(struct process_event){ .kind = PROCESS_HELD, .pid = 8, .target = true });
+	assert_int_equal(adds, 4);
 	c->closing(self);
 	assert_int_equal(last_ticks, 1);
 	assert_false(pipeline_has(r, PROFILE_GOROUTINE));

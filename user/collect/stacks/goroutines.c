@@ -223,8 +223,10 @@ bool goroutines_add(struct goroutines *g, pid_t pid, uint64_t now_ns)
 		return true; /* known already */
 	if (t)
 		target_free(g, t);
-	if (!proc || !proc_images(g->procs, proc, &image, 1))
+	if (!proc)
 		return true;
+	if (!proc_images(g->procs, proc, &image, 1))
+		return false; /* it has just begun: its mappings come */
 	program = program_of(g, image.module);
 	if (!program || !find_bias(g, proc, image.module, &bias))
 		return true;

@@ -73,6 +73,7 @@ static void process(void *self, const struct process_event *event)
 	case PROCESS_MEMBER:
 	case PROCESS_LISTED:
 	case PROCESS_EXEC:
+	case PROCESS_HELD:
 		if (event->target)
 			look(self, event->pid, 0, now_ns());
 		break;
