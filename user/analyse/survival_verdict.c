@@ -11,8 +11,8 @@
 #define EARLY_PART   0.6    /* of the window: births after it are late           */
 #define LATE_FEW     0.0625 /* of the early rate: they have stopped, or nearly   */
 #define LATE_LEAST   (1 / 3.)
-#define ROOM_PART    0.75   /* of what is claimed                                */
-#define RESIDENCE    0.5 /* of the window                                     */
+#define ROOM_PART    0.75 /* of what is claimed                                */
+#define RESIDENCE    0.5  /* of the window                                     */
 #define Z            1.96
 
 unsigned survival_part(double t, double span)

@@ -322,7 +322,9 @@ static void no_moment_has_more_than_is_held(void **state)
 /* 60 blocks in use, of 3 MiB each second; `stop`: born until that part. */
 static struct survival ages_until(int stop)
 {
-	struct survival s = { .from_s = 100, .span_s = 320, .looked = true, .lived = 28, .blocks = 60 };
+	struct survival s = {
+		.from_s = 100, .span_s = 320, .looked = true, .lived = 28, .blocks = 60
+	};
 
 	for (int i = 0; i < stop; i++) {
 		s.stay[i] = i < SURVIVAL_PARTS - SURVIVAL_YOUNG ? 2 : 0;
