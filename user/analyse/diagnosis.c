@@ -23,9 +23,10 @@
 #define FREE_PART        0.25
 #define RUBY_OLD_BYTES   (128 << 20)
 #define RUBY_MARGIN      1.25 /* what becomes old while the collection goes on */
-#define LEVEL_TIMES      2.0  /* of what matters (trend_shape.h): the process would have shown it */
-#define COLLECTED_PART   0.5  /* of the memory that is new: the collector touched it first */
-#define LATE_PART        0.5  /* of the run: growth began no sooner */
+#define LEVEL_TIMES                                                                                \
+	2.0 /* of what the process rose by, and of what matters at all (trend_shape.h) */
+#define COLLECTED_PART 0.5 /* of the memory that is new: the collector touched it first */
+#define LATE_PART      0.5 /* of the run: growth began no sooner */
 #define SITES_PART                                                                                 \
 	0.1 /* of the growth of private memory, that sites explain: else they are not what it is of */
 
@@ -140,12 +141,37 @@ static void add_growth(const struct run_summary *s, char *buf, size_t size)
 			 unit_bytes((int64_t)(g->growing[0].slope * 60)).s);
 }
 
-/* Has the process stayed as large as it was while the sites would have grown it? Then they replace what others free. */
-static bool is_level_meanwhile(const struct run_summary *s, double slope)
+/* What a site's memory has grown by in the last `span_s` seconds; by its slope where its series is not known. */
+static double grown_lately(const struct summary_leak *l, double span_s)
 {
-	double grown_kb = slope * (s->shape.span_s - s->shape.since_s) / 1024;
+	const struct point *p = l->points;
+	uint32_t i = l->n_points;
+	double from, width;
 
-	return s->shape.kind == TREND_SHAPE_SETTLED && grown_kb > LEVEL_TIMES * s->shape.matters;
+	if (i < 2)
+		return l->slope * span_s;
+	from = p[i - 1].t - span_s;
+	while (--i > 0 && p[i - 1].t > from)
+		;
+	width = i ? p[i].t - p[i - 1].t : 0;
+	if (width <= 0)
+		return p[l->n_points - 1].y - p[0].y;
+	return p[l->n_points - 1].y - p[i].y + (p[i].y - p[i - 1].y) * (p[i].t - from) / width;
+}
+
+/*
+ * Has the process stayed as large as it was while the sites grew by what would have shown? Then they replace what others free. Not
+ * where growth is known to go with work: that pauses at other moments for each of them.
+ */
+static bool is_level_meanwhile(const struct run_summary *s)
+{
+	double lasts_s = s->shape.span_s - s->shape.since_s, grown = 0;
+	double shown_kb = s->shape.matters + fmax(0, s->shape.tail.slope) * lasts_s;
+
+	for (uint32_t i = 0; i < s->alloc.n_leaks; i++)
+		if (s->alloc.leaks[i].says != GROWTH_LEAK_WORK)
+			grown += grown_lately(&s->alloc.leaks[i], lasts_s);
+	return s->shape.kind == TREND_SHAPE_SETTLED && grown / 1024 > LEVEL_TIMES * shown_kb;
 }
 
 /* Sites that leak. Not those that explain hardly any of what the process grows by: another allocator does, such as V8's. */
@@ -155,7 +181,7 @@ static bool sites_leak(const struct run_summary *s)
 
 	for (uint32_t i = 0; i < s->alloc.n_leaks; i++)
 		slope += s->alloc.leaks[i].slope;
-	return s->alloc.n_leaks > 0 && !may_be_garbage(s) && !is_level_meanwhile(s, slope) &&
+	return s->alloc.n_leaks > 0 && !may_be_garbage(s) && !is_level_meanwhile(s) &&
 	       !(private_leaks(s) && slope < SITES_PART * s->private.slope);
 }
 

@@ -162,6 +162,17 @@ static void a_site_that_grows_in_a_process_that_stays_level_is_no_leak(void **st
 	s.shape.since_s = 9;
 	s.shape.kind = TREND_SHAPE_FLAT; /* memory that nobody touches is never resident */
 	assert_int_equal(diagnose(&s, found), 1);
+	/* One that has been level as long, by its own series, grows with work that has paused. */
+	s.shape.kind = TREND_SHAPE_SETTLED;
+	s.alloc.leaks[0].n_points = 4;
+	for (int i = 0; i < 4; i++)
+		s.alloc.leaks[0].points[i] =
+			(struct point){ 100 + 4 * i, i < 2 ? 70e6 * i : 140e6 };
+	assert_int_equal(diagnose(&s, found), 1);
+	s.alloc.leaks[0].points[2].y = 100e6;
+	assert_int_equal(diagnose(&s, found), 0);
+	s.shape.tail.slope = 8000; /* kB a second: the process has grown by most of it */
+	assert_int_equal(diagnose(&s, found), 1);
 }
 
 static void a_site_that_explains_hardly_any_growth_is_not_the_leak(void **state)
