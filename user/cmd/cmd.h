@@ -44,6 +44,9 @@ int cmd_convert(int argc, char **argv);
 extern const struct opt_command trend_options;
 int cmd_trend(int argc, char **argv);
 
+extern const struct opt_command heap_options;
+int cmd_heap(int argc, char **argv);
+
 extern const struct opt_command clean_options;
 int cmd_clean(int argc, char **argv);
 

@@ -5,18 +5,15 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "collect/stream/lock_waits.h"
-#include "elf/demangle.h"
-#include "elf/elf_objects.h"
+#include "proc/variable.h"
 #include "run/component.h"
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LOCK_ROWS 10
 #define USES_MAX                                                                                   \
 	65536 /* of some 200 bytes: what else is waited for is left out, and that is said */
-#define MAPPINGS_MAX 1024
 
 /* What is added up: all of it, padding too, is the key. */
 struct use_key {
@@ -147,60 +144,6 @@ static struct proc *process_of(const struct locks *l, uint32_t pid)
 	return proc_table_first(l->run->procs, (pid_t)pid);
 }
 
-/*
- * The mapping of code nearest below an address: variables of an image are mapped behind its code, and before the next
- * image. NULL: there is none.
- */
-static const struct proc_mapping *image_below(const struct proc_mapping *maps, uint32_t n,
-					      uint64_t addr)
-{
-	const struct proc_mapping *found = NULL;
-
-	for (uint32_t i = 0; i < n && maps[i].addr <= addr; i++)
-		if (maps[i].kind == MODULE_ELF && maps[i].readable)
-			found = &maps[i];
-	return found;
-}
-
-static void write_name(const char *symbol, uint64_t off, char *name, size_t cap)
-{
-	char plain[DEMANGLE_OUT_MAX];
-
-	if (!demangle(symbol, strlen(symbol), plain))
-		snprintf(plain, sizeof(plain), "%s", symbol);
-	if (off)
-		snprintf(name, cap, "%.200s+0x%llx", plain, (unsigned long long)off);
-	else
-		snprintf(name, cap, "%.200s", plain);
-}
-
-/* The variable that a lock is, or is in. */
-static void name_lock(const struct locks *l, const struct lock_row *row, char *name, size_t cap)
-{
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	struct proc *proc = process_of(l, row->pid);
-	struct proc_mapping maps[MAPPINGS_MAX];
-	const struct proc_mapping *image;
-	char symbol[DEMANGLE_IN_MAX];
-	uint64_t off;
-	uint32_t n;
-	int fd;
-
-	n = proc ? proc_mappings(l->run->procs, proc, maps, MAPPINGS_MAX) : 0;
-	image = image_below(maps, n < MAPPINGS_MAX ? n : MAPPINGS_MAX, row->lock);
-	if (!image)
-		return;
-	fd = proc_table_open_module(l->run->procs, image->module, NULL);
-	if (fd < 0)
-		return;
-	if (elf_file_open(fd, "", &elf, NULL) == 0 &&
-	    elf_object_at(elf, row->lock - image->bias, symbol, sizeof(symbol), &off) == 0)
-		write_name(symbol, off, name, cap);
-	elf_file_closep(&elf);
-	elf = NULL;
-	close(fd);
-}
-
 static const char *owner_name(const struct locks *l, const struct lock_row *row)
 {
 	struct proc *proc = process_of(l, row->pid);
@@ -244,7 +187,8 @@ static void report(void *self, struct run_summary *to)
 	l->ranked = NULL;
 	for (uint32_t i = 0; i < to->locks.n; i++) {
 		if (strcmp(l->rows[i].kind, "GIL") != 0)
-			name_lock(l, &l->rows[i], l->names[i], sizeof(l->names[i]));
+			proc_variable_name(l->run->procs, process_of(l, l->rows[i].pid), l->rows[i].lock, l->names[i],
+					   sizeof(l->names[i]), NULL);
 		l->rows[i].name = l->names[i];
 		l->rows[i].owner_name = owner_name(l, &l->rows[i]);
 	}

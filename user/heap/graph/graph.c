@@ -1,4 +1,4 @@
-#include "graph/graph.h"
+#include "heap/graph/graph.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "graph/leaks.h"
+#include "heap/graph/leaks.h"
 
 /*
  * Strongly connected parts of what is not reached (Tarjan 1972, with a stack of our own). A part that is entered from no

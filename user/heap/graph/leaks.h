@@ -3,10 +3,10 @@
  * from it alone is an indirect one, which goes when the direct one is mended (LeakSanitizer's terms). Nodes that hold each other
  * in a ring, and that nobody else holds, are one direct leak: its node with the least number stands for it.
  */
-#ifndef MEMSCOPE_GRAPH_LEAKS_H
-#define MEMSCOPE_GRAPH_LEAKS_H
+#ifndef MEMSCOPE_HEAP_GRAPH_LEAKS_H
+#define MEMSCOPE_HEAP_GRAPH_LEAKS_H
 
-#include "graph/graph.h"
+#include "heap/graph/graph.h"
 
 enum graph_leak { GRAPH_HELD, GRAPH_LEAK_DIRECT, GRAPH_LEAK_INDIRECT };
 

@@ -1,4 +1,4 @@
-#include "graph/reach.h"
+#include "heap/graph/reach.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "graph/dominators.h"
+#include "heap/graph/dominators.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,8 +11,8 @@
  * The second pass may have fewer edges than the first (memory that changes while it is read): graph_finish() closes the
  * gaps. More are refused.
  */
-#ifndef MEMSCOPE_GRAPH_GRAPH_H
-#define MEMSCOPE_GRAPH_GRAPH_H
+#ifndef MEMSCOPE_HEAP_GRAPH_GRAPH_H
+#define MEMSCOPE_HEAP_GRAPH_GRAPH_H
 
 #include "base/cleanup.h"
 

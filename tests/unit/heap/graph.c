@@ -2,9 +2,9 @@
  * Random graphs, and what each algorithm says of them beside the definition, taken at its word: reachability by walking,
  * dominators by removing each node, rings by who reaches whom.
  */
-#include "graph/dominators.h"
-#include "graph/leaks.h"
-#include "graph/reach.h"
+#include "heap/graph/dominators.h"
+#include "heap/graph/leaks.h"
+#include "heap/graph/reach.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

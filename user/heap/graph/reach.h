@@ -2,10 +2,10 @@
  * Who is reached from the roots, and by which shortest chain. A root is a place outside the graph that points into it; of one
  * kind or another (a stack, a variable), for what keeps a thing alive is another answer by its kind.
  */
-#ifndef MEMSCOPE_GRAPH_REACH_H
-#define MEMSCOPE_GRAPH_REACH_H
+#ifndef MEMSCOPE_HEAP_GRAPH_REACH_H
+#define MEMSCOPE_HEAP_GRAPH_REACH_H
 
-#include "graph/graph.h"
+#include "heap/graph/graph.h"
 
 enum { GRAPH_ROOT_KINDS_MAX = 16 };
 

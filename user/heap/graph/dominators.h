@@ -6,10 +6,10 @@
  * semidominators with path compression, then the nearest common ancestor in the tree as far as it is built. O(n log n) in
  * practice, 20 bytes a node besides the graph.
  */
-#ifndef MEMSCOPE_GRAPH_DOMINATORS_H
-#define MEMSCOPE_GRAPH_DOMINATORS_H
+#ifndef MEMSCOPE_HEAP_GRAPH_DOMINATORS_H
+#define MEMSCOPE_HEAP_GRAPH_DOMINATORS_H
 
-#include "graph/reach.h"
+#include "heap/graph/reach.h"
 
 struct graph_dominators {
 	uint32_t n;

@@ -1,0 +1,68 @@
+#include "heap/snapshot/chain.h"
+
+#include "heap/snapshot/python.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Offsets in objects of CPython 3.8 to 3.14: PyListObject.ob_item, PyTupleObject.ob_item. */
+enum { LIST_ITEMS = 24, TUPLE_ITEMS = 24 };
+
+static const struct type *type_of(const struct snapshot *s, uint32_t node)
+{
+	return &s->types.type[s->types.of[node]];
+}
+
+static bool is_python(const struct snapshot *s, uint32_t node, const char *name)
+{
+	const struct type *t = type_of(s, node);
+
+	return t->by == TYPE_CPYTHON && strcmp(t->name, name) == 0;
+}
+
+static bool is_table(const struct snapshot *s, uint32_t node)
+{
+	return type_of(s, node)->by == TYPE_UNKNOWN;
+}
+
+static void put_key(const struct snapshot *s, const struct chain_step *table, char *text, size_t cap)
+{
+	const struct heap_memory *mem = copy_memory(s->copy);
+	struct python_memory python = { mem->read, mem->ctx };
+	uint64_t addr = s->blocks.rows[table->node].addr;
+	char key[PYTHON_TEXT_MAX];
+	struct python_keys keys;
+
+	if (python_keys(&python, addr, &keys) && python_key_at(&python, &keys, addr + table->at, key))
+		snprintf(text, cap, "dict[\"%s\"]", key);
+	else
+		snprintf(text, cap, "dict[…]");
+}
+
+uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, char text[CHAIN_TEXT_MAX])
+{
+	const char *name = type_of(s, step->node)->name;
+	uint32_t object = s->types.object[step->node], at = step->at - object;
+
+	if (n == 1) {
+		snprintf(text, CHAIN_TEXT_MAX, "%s", name);
+		return 1;
+	}
+	if (n > 2 && is_table(s, step[1].node)) {
+		if (at == PYTHON_MA_KEYS && is_python(s, step->node, "dict")) {
+			put_key(s, &step[1], text, CHAIN_TEXT_MAX);
+			return 2;
+		}
+		if (at == LIST_ITEMS && is_python(s, step->node, "list")) {
+			snprintf(text, CHAIN_TEXT_MAX, "list[%u]", step[1].at / 8);
+			return 2;
+		}
+	}
+	if (at >= TUPLE_ITEMS && is_python(s, step->node, "tuple"))
+		snprintf(text, CHAIN_TEXT_MAX, "tuple[%u]", (at - TUPLE_ITEMS) / 8);
+	else if (type_of(s, step->node)->by == TYPE_CPYTHON && step->at < object)
+		snprintf(text, CHAIN_TEXT_MAX, "%s.__dict__", name);
+	else
+		snprintf(text, CHAIN_TEXT_MAX, "%s+%u", name, at);
+	return 1;
+}

@@ -1,0 +1,24 @@
+/*
+ * A chain of references in words: each object with what of it refers to the next, as its language has it (`dict["sessions"]`,
+ * `list[17]`), else the place in bytes (`+24`). The tables that CPython keeps beside a dict or a list are part of it, no link
+ * of their own.
+ */
+#ifndef MEMSCOPE_HEAP_SNAPSHOT_CHAIN_H
+#define MEMSCOPE_HEAP_SNAPSHOT_CHAIN_H
+
+#include "heap/snapshot/snapshot.h"
+
+enum { CHAIN_TEXT_MAX = 512 };
+
+/* One node of a chain and the place in it that leads on; `at` of the last means nothing. */
+struct chain_step {
+	uint32_t node, at;
+};
+
+/*
+ * The text of the link that begins with step[0], and how many of the `n` steps it has taken: more than one where the next
+ * is its table.
+ */
+uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, char text[CHAIN_TEXT_MAX]);
+
+#endif

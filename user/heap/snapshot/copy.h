@@ -1,0 +1,48 @@
+/*
+ * The private, writable memory of a process, all of one moment: copied while every thread of it is stopped, and read
+ * afterwards as often as one likes, by the readers of allocators' structures too (heap/memory.h).
+ *
+ * What is made beforehand does not count into the pause: room for the copy, its pages touched (copying into pages that are
+ * not there yet takes ten times as long). It lies in a file without a name, in a folder of the caller's: the kernel may write it
+ * out, so a large heap needs no anonymous memory. Only pages that were ever touched are copied; others read as zeros.
+ *
+ * Stopping and copying is a child process's work: however it ends, its threads are let go by the kernel at that moment.
+ */
+#ifndef MEMSCOPE_HEAP_SNAPSHOT_COPY_H
+#define MEMSCOPE_HEAP_SNAPSHOT_COPY_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "heap/memory.h"
+#include "heap/snapshot/stop.h"
+
+struct copy;
+
+/*
+ * `folder`: where there is room for it. -ENOSPC: there is not, with both figures in the sentence; -ESRCH, -EPERM, -EACCES,
+ * -ENOMEM; -EIO: the child died.
+ */
+int copy_take(pid_t pid, const char *folder, struct copy **ret_copy, struct err *e);
+void copy_close(struct copy *c);
+DEFINE_CLEANUP(struct copy *, copy_closep, copy_close)
+
+/* These live as long as `c`. What is resident in it is what was copied. */
+const struct heap_memory *copy_memory(const struct copy *c);
+/*
+ * What was copied from `addr` on, in one piece: *ret_len bytes of it. NULL: nothing of the next *ret_len bytes was, they are
+ * zeros, or nothing is there; as far as addresses go: 0.
+ */
+const uint8_t *copy_bytes(struct copy *c, uint64_t addr, uint64_t *ret_len);
+const struct stopped_thread *copy_threads(const struct copy *c, uint32_t *ret_n);
+
+struct copy_facts {
+	uint64_t bytes;         /* copied                                              */
+	uint64_t unreadable;    /* bytes that were there and could not be read         */
+	uint64_t pause_ns;      /* from the first thread's stop to the last one's release */
+	uint64_t copy_ns;       /* of that: copying                                     */
+	uint32_t n_missed;      /* threads that could not be stopped                    */
+};
+
+struct copy_facts copy_facts(const struct copy *c);
+
+#endif

@@ -1,0 +1,219 @@
+#include "heap/snapshot/scan.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { RED_ZONE = 128 };
+
+/* --- words --- */
+
+typedef void (*word_fn)(void *ctx, uint64_t addr, uint64_t word);
+
+/* Each word of [from, end) that was ever written, but for zeros. */
+static void each_word(struct snapshot *s, uint64_t from, uint64_t end, word_fn fn, void *ctx)
+{
+	for (uint64_t addr = (from + 7) & ~7ULL, len; addr + 8 <= end; addr += len) {
+		const uint8_t *bytes = copy_bytes(s->copy, addr, &len);
+
+		if (len > end - addr)
+			len = end - addr;
+		len -= len % 8;
+		if (!len)
+			return;
+		for (uint64_t i = 0; bytes && i < len; i += 8) {
+			uint64_t word;
+
+			memcpy(&word, bytes + i, 8);
+			if (word)
+				fn(ctx, addr + i, word);
+		}
+		s->words += len / 8;
+	}
+}
+
+/* The block that a word refers to; WHERE_NONE. */
+static uint32_t target_of(const struct snapshot *s, uint64_t word)
+{
+	uint32_t offset, to = where_is(s->where, word, &offset);
+
+	if (to != WHERE_NONE && s->types.type[s->types.of[to]].by == TYPE_CPYTHON && offset != s->types.object[to])
+		return WHERE_NONE;
+	return to;
+}
+
+/* --- references from block to block --- */
+
+struct edges {
+	struct snapshot *s;
+	uint32_t from;
+	bool count;
+};
+
+static void on_reference(void *ctx, uint64_t addr, uint64_t word)
+{
+	struct edges *e = ctx;
+	uint32_t to = target_of(e->s, word);
+
+	if (to == WHERE_NONE || to == e->from)
+		return;
+	if (e->count)
+		graph_count(e->s->graph, e->from);
+	else
+		graph_add(e->s->graph, e->from, to, (uint32_t)(addr - e->s->blocks.rows[e->from].addr));
+}
+
+static void pass(struct edges *e)
+{
+	for (e->from = 0; e->from < e->s->blocks.n; e->from++) {
+		uint64_t addr = e->s->blocks.rows[e->from].addr;
+
+		each_word(e->s, addr, addr + snapshot_bytes(e->s, e->from), on_reference, e);
+	}
+}
+
+int scan_references(struct snapshot *s)
+{
+	struct edges e = { .s = s, .count = true };
+
+	s->graph = graph_new((uint32_t)s->blocks.n);
+	if (!s->graph)
+		return -ENOMEM;
+	pass(&e);
+	if (graph_lay_out(s->graph) < 0)
+		return -ENOMEM;
+	e.count = false;
+	s->words = 0;
+	pass(&e);
+	graph_finish(s->graph);
+	s->reverse = graph_reversed(s->graph);
+	return s->reverse ? 0 : -ENOMEM;
+}
+
+/* --- roots --- */
+
+struct roots {
+	struct snapshot *s;
+	uint8_t kind;
+	uint32_t thread;
+	uint64_t room;
+	bool oom;
+};
+
+static void on_root(void *ctx, uint64_t addr, uint64_t word)
+{
+	struct roots *r = ctx;
+	struct snapshot *s = r->s;
+	uint32_t node = target_of(s, word);
+
+	if (node == WHERE_NONE || r->oom)
+		return;
+	if (s->n_roots == r->room) {
+		uint64_t room = r->room ? 2 * r->room : 1024;
+		struct snapshot_root *more = reallocarray(s->roots, room, sizeof(*more));
+
+		r->oom = !more;
+		if (!more)
+			return;
+		s->roots = more;
+		r->room = room;
+	}
+	s->roots[s->n_roots++] = (struct snapshot_root){ node, r->kind, r->thread, addr };
+}
+
+/* Its registers, and its stack: from the stack pointer to the end of the mapping, where its TLS begins. */
+static void scan_thread(struct roots *r, const struct stopped_thread *t)
+{
+	const struct heap_map *m = heap_map_of(copy_memory(r->s->copy), t->sp);
+	uint64_t tls;
+
+	r->kind = SNAPSHOT_ROOT_REGISTER;
+	for (uint32_t i = 0; i < t->n_regs; i++)
+		on_root(r, i, t->regs[i]);
+	if (!m)
+		return;
+	/* Of threads that pthread_create() has made, the same mapping has both, TLS and what the library keeps at its end. */
+	tls = t->tp > t->sp && t->tp < m->end ? t->tp : m->end;
+	r->kind = SNAPSHOT_ROOT_STACK;
+	each_word(r->s, t->sp - RED_ZONE > m->start ? t->sp - RED_ZONE : m->start, tls, on_root, r);
+	r->kind = SNAPSHOT_ROOT_TLS;
+	each_word(r->s, tls, m->end, on_root, r);
+}
+
+/*
+ * Where an allocator's part of a mapping begins: the page of its first block, or its end. What is mapped right behind an
+ * image's variables is one mapping with them.
+ */
+static uint64_t end_of_own(const struct snapshot *s, const struct heap_map *m)
+{
+	uint64_t i = heap_blocks_find(&s->blocks, m->start);
+
+	if (i && s->blocks.rows[i - 1].addr + snapshot_bytes(s, (uint32_t)i - 1) > m->start)
+		return m->start;
+	if (i == s->blocks.n || s->blocks.rows[i].addr >= m->end)
+		return m->end;
+	return s->blocks.rows[i].addr & ~(uint64_t)(HEAP_PAGE - 1);
+}
+
+static bool has_tls(const struct snapshot *s, const struct heap_map *m)
+{
+	uint32_t n;
+	const struct stopped_thread *t = copy_threads(s->copy, &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (t[i].tp >= m->start && t[i].tp < m->end)
+			return true;
+	return false;
+}
+
+static void scan_map(struct roots *r, const struct heap_map *m, bool owned)
+{
+	uint64_t end = end_of_own(r->s, m);
+
+	switch (m->kind) {
+	case HEAP_MAP_DATA:
+	case HEAP_MAP_ZEROED:
+		r->kind = SNAPSHOT_ROOT_GLOBAL;
+		break;
+	case HEAP_MAP_ANON:
+		r->kind = has_tls(r->s, m) ? SNAPSHOT_ROOT_TLS : SNAPSHOT_ROOT_MAPPING;
+		if (r->kind == SNAPSHOT_ROOT_MAPPING && (owned || end < m->end))
+			return;
+		break;
+	default: /* stacks are threads', and what is left of [heap] is free */
+		return;
+	}
+	each_word(r->s, m->start, end, on_root, r);
+}
+
+static int by_node(const void *a, const void *b)
+{
+	const struct snapshot_root *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+int scan_roots(struct snapshot *s, const bool *owned)
+{
+	const struct heap_memory *mem = copy_memory(s->copy);
+	struct roots r = { .s = s };
+	uint32_t n;
+	const struct stopped_thread *threads = copy_threads(s->copy, &n);
+
+	for (r.thread = 0; r.thread < n; r.thread++)
+		scan_thread(&r, &threads[r.thread]);
+	r.thread = 0;
+	for (uint32_t i = 0; i < mem->n_maps; i++)
+		scan_map(&r, &mem->maps[i], owned[i]);
+	s->graph_roots = calloc(s->n_roots + 1, sizeof(*s->graph_roots));
+	if (r.oom || !s->graph_roots)
+		return -ENOMEM;
+	if (s->n_roots)
+		qsort(s->roots, s->n_roots, sizeof(*s->roots), by_node);
+	for (uint64_t i = 0; i < s->n_roots; i++)
+		s->graph_roots[i] = (struct graph_root){ s->roots[i].node, s->roots[i].kind };
+	return 0;
+}

@@ -1,0 +1,128 @@
+#include "heap/snapshot/snapshot.h"
+
+#include "heap/snapshot/scan.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { TRIES = 4, PAUSE_US = 3000 };
+
+/* Reads through, and notes which mappings were read: where a walker finds its way, and no block is, its allocator keeps notes. */
+struct watched {
+	const struct heap_memory *mem;
+	bool *read;
+};
+
+static bool read_watched(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct watched *w = ctx;
+	const struct heap_map *m = heap_map_of(w->mem, addr);
+
+	if (m)
+		w->read[m - w->mem->maps] = true;
+	return w->mem->read(w->mem->ctx, addr, buf, len);
+}
+
+static uint64_t resident_watched(void *ctx, uint64_t addr, uint64_t len)
+{
+	struct watched *w = ctx;
+
+	return w->mem->resident(w->mem->ctx, addr, len);
+}
+
+/* All blocks. What does not add up has been in the middle of a change: -EAGAIN. */
+static int walk(struct snapshot *s, bool *read)
+{
+	struct watched w = { copy_memory(s->copy), read };
+	struct heap_found found = { 0 };
+	struct heap_memory mem = *w.mem;
+	uint64_t unknown = 0;
+
+	mem.found = &found;
+	mem.read = read_watched;
+	mem.resident = resident_watched;
+	mem.ctx = &w;
+	/* Twice: the first looks for where to begin, in places that are nobody's. */
+	for (int i = 0; i < 2; i++) {
+		int r;
+
+		heap_blocks_clear(&s->blocks);
+		memset(read, 0, mem.n_maps * sizeof(*read));
+		s->blocks.max = UINT32_MAX - 1;
+		s->blocks.objects = true;
+		s->census = (struct heap_census){ .blocks = &s->blocks };
+		r = heap_census_take(&mem, &s->census);
+		if (r < 0)
+			return r;
+	}
+	for (uint32_t i = 0; i < s->census.n; i++)
+		unknown += s->census.use[i].unknown.bytes;
+	return unknown || s->blocks.n_unknown ? -EAGAIN : 0;
+}
+
+static int build(struct snapshot *s, pid_t pid, const bool *owned)
+{
+	int r = types_find(s->copy, &s->blocks, pid, &s->types);
+
+	if (r < 0)
+		return r;
+	s->where = where_new(s->blocks.rows, s->blocks.n);
+	r = s->where ? scan_references(s) : -ENOMEM;
+	return r < 0 ? r : scan_roots(s, owned);
+}
+
+/* The copy, and its blocks; with what does not add up if that is so each time. */
+static int look(pid_t pid, const char *folder, struct snapshot *s, bool **ret_read, struct err *e)
+{
+	for (int i = 0;; i++) {
+		int r = copy_take(pid, folder, &s->copy, e);
+
+		if (r < 0)
+			return r;
+		free(*ret_read);
+		*ret_read = calloc(copy_memory(s->copy)->n_maps + 1, sizeof(**ret_read));
+		r = *ret_read ? walk(s, *ret_read) : -ENOMEM;
+		if (r == 0 || (r == -EAGAIN && i == TRIES - 1))
+			return 0;
+		if (r != -EAGAIN)
+			return err_set(e, r, "%s", strerror(-r));
+		copy_close(s->copy);
+		s->copy = NULL;
+		usleep(PAUSE_US);
+	}
+}
+
+int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot, struct err *e)
+{
+	_cleanup_(snapshot_freep) struct snapshot *s = calloc(1, sizeof(*s));
+	_cleanup_(freep) bool *read = NULL;
+	int r = s ? look(pid, folder, s, &read, e) : err_set(e, -ENOMEM, "out of memory");
+
+	if (r < 0)
+		return r;
+	if (!s->blocks.n)
+		return err_set(e, -ENOENT,
+			       "process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc and CPython's are)",
+			       (int)pid);
+	r = build(s, pid, read);
+	if (r < 0)
+		return err_set(e, r, "process %d: no memory for the graph of %llu blocks", (int)pid,
+			       (unsigned long long)s->blocks.n);
+	*ret_snapshot = TAKE_PTR(s);
+	return 0;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	copy_close(s->copy);
+	heap_blocks_free(&s->blocks);
+	types_fini(&s->types);
+	where_free(s->where);
+	graph_free(s->graph);
+	graph_free(s->reverse);
+	free(s->roots);
+	free(s->graph_roots);
+	free(s);
+}

@@ -1,0 +1,64 @@
+/*
+ * The heap of a process at one moment: every block in use, every word in one that points into another, and every root, which
+ * is a word outside of all blocks that points into one.
+ *
+ * Conservative: a word that has the address of a block's byte is taken for a pointer, whatever the program thinks of it. So
+ * what is said to be unreachable is (but for pointers that a program hides), and a chain may lead through a number that
+ * looks like an address. Aligned words of 8 bytes alone are looked at. What allocators note of their own blocks is no reference,
+ * nor is what lies in free memory.
+ *
+ * Nodes of the graph are the blocks, in the order of their addresses; `at` of an edge is its place in the block in bytes.
+ */
+#ifndef MEMSCOPE_HEAP_SNAPSHOT_SNAPSHOT_H
+#define MEMSCOPE_HEAP_SNAPSHOT_SNAPSHOT_H
+
+#include "heap/graph/reach.h"
+#include "heap/census.h"
+#include "heap/snapshot/types.h"
+#include "heap/snapshot/where.h"
+
+/* Kinds of roots; where chains are as long, the first is the better answer. */
+enum snapshot_root_kind {
+	SNAPSHOT_ROOT_GLOBAL,   /* a variable of an image                                        */
+	SNAPSHOT_ROOT_TLS,      /* … of a thread's own                                           */
+	SNAPSHOT_ROOT_STACK,    /* from the stack pointer on, and the red zone before it           */
+	SNAPSHOT_ROOT_REGISTER,
+	SNAPSHOT_ROOT_MAPPING,  /* memory of no allocator that is known: what is in use of it is not */
+	SNAPSHOT_ROOT_KINDS
+};
+
+struct snapshot_root {
+	uint32_t node;
+	uint8_t kind;      /* enum snapshot_root_kind                        */
+	uint32_t thread;   /* index, of stacks, TLS and registers            */
+	uint64_t at;       /* the word's address; of a register: its number  */
+};
+
+struct snapshot {
+	struct copy *copy;
+	struct heap_census census;
+	struct heap_blocks blocks;
+	struct types types;
+	struct where *where;
+	struct graph *graph, *reverse;
+	struct snapshot_root *roots;         /* by node                                   */
+	struct graph_root *graph_roots;      /* the same, for graph/                      */
+	uint64_t n_roots;
+	uint64_t words;                      /* looked at, in blocks and outside           */
+};
+
+/*
+ * Stops the process for the time that copying its memory takes, and builds the rest afterwards. An allocator that was in the
+ * middle of a change is seen by what does not add up: it is tried again a few times.
+ * -ENOENT: no allocator that is known; else as copy_take().
+ */
+int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot, struct err *e);
+void snapshot_free(struct snapshot *s);
+DEFINE_CLEANUP(struct snapshot *, snapshot_freep, snapshot_free)
+
+static inline uint64_t snapshot_bytes(const struct snapshot *s, uint32_t node)
+{
+	return 8 * (uint64_t)s->blocks.rows[node].words;
+}
+
+#endif

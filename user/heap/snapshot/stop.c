@@ -1,0 +1,183 @@
+#include "heap/snapshot/stop.h"
+
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+enum { ROUNDS_MAX = 64 };
+
+static struct stopped_thread *find(struct stopped *s, pid_t tid)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->threads[i].tid == tid)
+			return &s->threads[i];
+	return NULL;
+}
+
+/* 1: it is one of ours now; 0: it was, or has ended. */
+static int seize(struct stopped *s, pid_t tid)
+{
+	if (find(s, tid))
+		return 0;
+	if (s->n == s->room) {
+		uint32_t room = s->room ? 2 * s->room : 64;
+		struct stopped_thread *more = reallocarray(s->threads, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		s->threads = more;
+		s->room = room;
+	}
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+		return errno == ESRCH ? 0 : -errno;
+	s->threads[s->n++] = (struct stopped_thread){ .tid = tid };
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 && errno != ESRCH)
+		return -errno;
+	return 1;
+}
+
+/* How many are new. */
+static int seize_new(struct stopped *s)
+{
+	_cleanup_(freep) char *path = NULL;
+	struct dirent *ent;
+	int n = 0, r = 0;
+	DIR *dir;
+
+	if (asprintf(&path, "/proc/%d/task", (int)s->pid) < 0)
+		return -ENOMEM;
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while (r >= 0 && (ent = readdir(dir)))
+		if (isdigit((unsigned char)ent->d_name[0])) {
+			r = seize(s, (pid_t)atoi(ent->d_name));
+			n += r > 0;
+		}
+	closedir(dir);
+	return r < 0 ? r : n;
+}
+
+static void read_regs(struct stopped_thread *t)
+{
+	struct iovec iov = { t->regs, sizeof(t->regs) };
+
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_PRSTATUS, &iov) < 0)
+		return;
+	t->n_regs = (uint32_t)(iov.iov_len / sizeof(t->regs[0]));
+#if defined(__x86_64__)
+	t->pc = t->regs[offsetof(struct user_regs_struct, rip) / 8];
+	t->sp = t->regs[offsetof(struct user_regs_struct, rsp) / 8];
+	t->tp = t->regs[offsetof(struct user_regs_struct, fs_base) / 8];
+#elif defined(__aarch64__)
+	struct iovec tls = { &t->tp, sizeof(t->tp) };
+
+	t->sp = t->regs[31];
+	t->pc = t->regs[32];
+	ptrace(PTRACE_GETREGSET, t->tid, (void *)0x401 /* NT_ARM_TLS */, &tls);
+#endif
+}
+
+/* Its stop, if there is one. false: it has ended. */
+static bool look_at(struct stopped_thread *t)
+{
+	int status;
+	pid_t r = waitpid(t->tid, &status, __WALL | WNOHANG);
+
+	if (r == 0)
+		return true;
+	if (r < 0 || !WIFSTOPPED(status))
+		return false;
+	t->is_stopped = true;
+	if (!(status >> 16))
+		t->signal = WSTOPSIG(status);
+	read_regs(t);
+	return true;
+}
+
+static void forget(struct stopped *s, uint32_t i)
+{
+	s->threads[i] = s->threads[--s->n];
+}
+
+/* Waits for all that were seized. */
+static void wait_for_stops(struct stopped *s, uint64_t until_ns)
+{
+	for (uint32_t tries = 0;; tries++) {
+		s->n_missed = 0;
+		for (uint32_t i = 0; i < s->n;) {
+			if (!s->threads[i].is_stopped && !look_at(&s->threads[i])) {
+				forget(s, i);
+				continue;
+			}
+			s->n_missed += !s->threads[i].is_stopped;
+			i++;
+		}
+		if (!s->n_missed || now_ns() > until_ns)
+			return;
+		usleep(tries < 100 ? 10 : 200);
+	}
+}
+
+static const char *why_not(int r)
+{
+	return r == -EPERM ? "it may not be traced (another tracer, such as a debugger, may have it)" : strerror(-r);
+}
+
+int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *ret_stopped, struct err *e)
+{
+	struct stopped s = { .pid = pid, .began_ns = now_ns() };
+	uint64_t until_ns = s.began_ns + patience_ms * UINT64_C(1000000);
+	int r = 1;
+
+	for (int round = 0; r > 0 && round < ROUNDS_MAX; round++) {
+		r = seize_new(&s);
+		wait_for_stops(&s, until_ns);
+	}
+	if (r >= 0 && s.n == 0)
+		r = -ESRCH;
+	if (r < 0) {
+		stop_release(&s);
+		stop_fini(&s);
+		return r == -ESRCH ? err_set(e, r, "process %d: no such process", (int)pid)
+				   : err_set(e, r, "process %d cannot be stopped: %s", (int)pid, why_not(r));
+	}
+	*ret_stopped = s;
+	return 0;
+}
+
+static void release(struct stopped_thread *t)
+{
+	/* Only one that is stopped can be let go; for another its stop is waited for a little longer. */
+	for (int tries = 0; !t->is_stopped && tries < 50 && look_at(t); tries++)
+		if (!t->is_stopped)
+			usleep(200);
+	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal);
+	t->is_stopped = false;
+}
+
+void stop_release(struct stopped *s)
+{
+	if (s->ended_ns)
+		return;
+	for (uint32_t i = 0; i < s->n; i++)
+		release(&s->threads[i]);
+	s->ended_ns = now_ns();
+}
+
+void stop_fini(struct stopped *s)
+{
+	stop_release(s);
+	free(s->threads);
+	*s = (struct stopped){ 0 };
+	s->ended_ns = 1;
+}

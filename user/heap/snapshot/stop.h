@@ -1,0 +1,48 @@
+/*
+ * All threads of a process stopped at once, with their registers, and let go again.
+ *
+ * By PTRACE_SEIZE and PTRACE_INTERRUPT (ptrace(2)): no signal is sent, parents and waiters see nothing, system calls that
+ * were interrupted begin again, a process that was stopped already stays stopped afterwards. When memscope dies, the kernel
+ * lets every thread go by itself. Threads that begin while others are stopped are found by listing them until there are no new
+ * ones. One that does not stop in time (in uninterruptible sleep) is counted: it touches no memory there, but its registers
+ * are not known.
+ */
+#ifndef MEMSCOPE_HEAP_SNAPSHOT_STOP_H
+#define MEMSCOPE_HEAP_SNAPSHOT_STOP_H
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { STOP_REGS_MAX = 40 };
+
+struct stopped_thread {
+	pid_t tid;
+	int signal;                    /* that was on its way to it: goes on its way with the release */
+	bool is_stopped;
+	uint32_t n_regs;
+	uint64_t regs[STOP_REGS_MAX];  /* general ones, as the kernel orders them                   */
+	uint64_t pc, sp, tp;           /* … three of them; tp: the thread pointer                    */
+};
+
+struct stopped {
+	pid_t pid;
+	struct stopped_thread *threads;
+	uint32_t n, room;
+	uint32_t n_missed;             /* that did not stop in time                                  */
+	uint64_t began_ns, ended_ns;   /* CLOCK_MONOTONIC: of the first stop, of the release         */
+};
+
+/*
+ * Waits at most `patience_ms` for threads to stop. -ESRCH: no such process; -EPERM: it may not be traced, or another tracer
+ * (a debugger) has it; -ENOMEM. Nothing stays stopped then.
+ */
+int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *ret_stopped, struct err *e);
+/* Lets all go; threads and registers stay known. */
+void stop_release(struct stopped *s);
+void stop_fini(struct stopped *s);
+
+#endif

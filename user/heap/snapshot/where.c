@@ -1,0 +1,134 @@
+#include "heap/snapshot/where.h"
+
+enum { GAP = 1 << 20, UNIT = 8 }; /* stretches are further apart; what a bit stands for */
+
+struct stretch {
+	uint64_t start, end;
+	uint64_t word; /* its first in `bits` and `before` */
+};
+
+struct where {
+	const struct heap_block *blocks;
+	struct stretch *stretches;
+	uint64_t n_stretches, n_words;
+	uint64_t *bits;
+	uint32_t *before; /* blocks that begin before this word's */
+};
+
+static uint64_t end_of(const struct heap_block *b)
+{
+	return b->addr + 8 * (uint64_t)b->words;
+}
+
+/* Counts them, or fills them in. */
+static uint64_t find_stretches(const struct heap_block *blocks, uint64_t n, struct stretch *ret)
+{
+	uint64_t found = 0, end = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (!i || blocks[i].addr > end + GAP) {
+			found++;
+			if (ret)
+				ret[found - 1].start = blocks[i].addr & ~(uint64_t)(UNIT - 1);
+		}
+		end = end_of(&blocks[i]) > end || !i ? end_of(&blocks[i]) : end;
+		if (ret)
+			ret[found - 1].end = end;
+	}
+	return found;
+}
+
+static void lay_out(struct where *w)
+{
+	for (uint64_t i = 0; i < w->n_stretches; i++) {
+		struct stretch *s = &w->stretches[i];
+
+		s->word = w->n_words;
+		w->n_words += (s->end - s->start) / (64 * UNIT) + 1;
+	}
+}
+
+static void fill(struct where *w, uint64_t n)
+{
+	const struct stretch *s = w->stretches;
+	uint32_t sum = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t bit;
+
+		while (w->blocks[i].addr >= s->end)
+			s++;
+		bit = (w->blocks[i].addr - s->start) / UNIT;
+		w->bits[s->word + bit / 64] |= 1ULL << bit % 64;
+	}
+	for (uint64_t i = 0; i < w->n_words; i++) {
+		w->before[i] = sum;
+		sum += (uint32_t)__builtin_popcountll(w->bits[i]);
+	}
+}
+
+struct where *where_new(const struct heap_block *blocks, uint64_t n)
+{
+	_cleanup_(where_freep) struct where *w = n < WHERE_NONE ? calloc(1, sizeof(*w)) : NULL;
+
+	if (!w)
+		return NULL;
+	w->blocks = blocks;
+	w->n_stretches = find_stretches(blocks, n, NULL);
+	w->stretches = calloc(w->n_stretches + 1, sizeof(*w->stretches));
+	if (!w->stretches)
+		return NULL;
+	find_stretches(blocks, n, w->stretches);
+	lay_out(w);
+	w->bits = calloc(w->n_words + 1, sizeof(*w->bits));
+	w->before = calloc(w->n_words + 1, sizeof(*w->before));
+	if (!w->bits || !w->before)
+		return NULL;
+	fill(w, n);
+	return TAKE_PTR(w);
+}
+
+void where_free(struct where *w)
+{
+	if (!w)
+		return;
+	free(w->stretches);
+	free(w->bits);
+	free(w->before);
+	free(w);
+}
+
+static const struct stretch *stretch_of(const struct where *w, uint64_t addr)
+{
+	uint64_t low = 0, high = w->n_stretches;
+
+	if (!high || addr < w->stretches[0].start || addr >= w->stretches[high - 1].end)
+		return NULL;
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (addr >= w->stretches[mid].end)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return addr >= w->stretches[low].start ? &w->stretches[low] : NULL;
+}
+
+uint32_t where_is(const struct where *w, uint64_t addr, uint32_t *ret_offset)
+{
+	const struct stretch *s = stretch_of(w, addr);
+	uint64_t bit, word, below;
+	uint32_t n;
+
+	if (!s)
+		return WHERE_NONE;
+	bit = (addr - s->start) / UNIT;
+	word = s->word + bit / 64;
+	below = w->bits[word] & (~0ULL >> (63 - bit % 64));
+	n = w->before[word] + (uint32_t)__builtin_popcountll(below);
+	if (!n || addr < w->blocks[n - 1].addr || addr >= end_of(&w->blocks[n - 1]))
+		return WHERE_NONE;
+	*ret_offset = (uint32_t)(addr - w->blocks[n - 1].addr);
+	return n - 1;
+}
