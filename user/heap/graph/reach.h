@@ -18,24 +18,20 @@ struct graph_root {
 uint8_t *graph_reached(const struct graph *g, const struct graph_root *roots, uint64_t n_roots);
 
 /*
- * The shortest chain from a root of each kind to one of some nodes, found backwards from them: one pass over what keeps them, by
- * breadth. `reverse`: graph_reversed(). Edges `is_weak` keep nothing alive: they are no part of a chain (NULL: none is).
+ * A shortest chain from the roots to each node, by breadth: a tree. Where two are as long, that of the root whose kind is
+ * lower. Roots whose kind is not in `kinds` (bits) do not count, nor do edges that are weak: they keep nothing alive (NULL: none is).
  */
-struct graph_chains {
-	struct {
-		bool found;
-		uint32_t length;    /* edges; 0: the root points to it                      */
-		uint64_t root;      /* index of the root                                    */
-	} of[GRAPH_ROOT_KINDS_MAX];
-	uint32_t *next;             /* of each node met: the next towards the wanted ones; GRAPH_NONE: it is one of them */
-	uint32_t *at;               /* … and the place of that edge                          */
-	uint64_t keepers;           /* nodes met: all that reach one of the wanted ones      */
+struct graph_tree {
+	uint32_t *from;  /* the node before; GRAPH_NONE: a root, or it is not reached     */
+	uint32_t *at;    /* the place of that edge in it; of a root: its index            */
+	uint8_t *reached;
+	uint32_t *order; /* those that are reached, each behind the one before it         */
+	uint32_t n_reached;
 };
 
-/* -ENOMEM. `roots` are sorted by node. */
-int graph_chains_to(const struct graph *reverse, const struct graph_root *roots, uint64_t n_roots, const uint32_t *wanted,
-		    uint64_t n_wanted, bool (*is_weak)(void *ctx, uint32_t from, uint32_t at), void *ctx,
-		    struct graph_chains *ret_chains);
-void graph_chains_fini(struct graph_chains *c);
+/* -ENOMEM. `roots` are sorted by node, and of one node by kind. */
+int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint64_t n_roots, uint32_t kinds,
+		    bool (*is_weak)(void *ctx, uint32_t from, uint32_t at), void *ctx, struct graph_tree *ret_tree);
+void graph_tree_fini(struct graph_tree *t);
 
 #endif

@@ -39,7 +39,16 @@ static void put_key(const struct snapshot *s, const struct chain_step *table, ch
 		snprintf(text, cap, "dict[…]");
 }
 
-uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, char text[CHAIN_TEXT_MAX])
+static void put_index(const char *what, uint32_t i, bool exact, char text[CHAIN_TEXT_MAX])
+{
+	if (exact)
+		snprintf(text, CHAIN_TEXT_MAX, "%s[%u]", what, i);
+	else
+		snprintf(text, CHAIN_TEXT_MAX, "%s[…]", what);
+}
+
+uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, bool exact,
+		    char text[CHAIN_TEXT_MAX])
 {
 	const char *name = type_of(s, step->node)->name;
 	uint32_t object = s->types.object[step->node], at = step->at - object;
@@ -50,16 +59,19 @@ uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uin
 	}
 	if (n > 2 && is_table(s, step[1].node)) {
 		if (at == PYTHON_MA_KEYS && is_python(s, step->node, "dict")) {
-			put_key(s, &step[1], text, CHAIN_TEXT_MAX);
+			if (exact)
+				put_key(s, &step[1], text, CHAIN_TEXT_MAX);
+			else
+				snprintf(text, CHAIN_TEXT_MAX, "dict[…]");
 			return 2;
 		}
 		if (at == LIST_ITEMS && is_python(s, step->node, "list")) {
-			snprintf(text, CHAIN_TEXT_MAX, "list[%u]", step[1].at / 8);
+			put_index("list", step[1].at / 8, exact, text);
 			return 2;
 		}
 	}
 	if (at >= TUPLE_ITEMS && is_python(s, step->node, "tuple"))
-		snprintf(text, CHAIN_TEXT_MAX, "tuple[%u]", (at - TUPLE_ITEMS) / 8);
+		put_index("tuple", (at - TUPLE_ITEMS) / 8, exact, text);
 	else if (type_of(s, step->node)->by == TYPE_CPYTHON && step->at < object)
 		snprintf(text, CHAIN_TEXT_MAX, "%s.__dict__", name);
 	else

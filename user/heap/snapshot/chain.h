@@ -17,8 +17,9 @@ struct chain_step {
 
 /*
  * The text of the link that begins with step[0], and how many of the `n` steps it has taken: more than one where the next
- * is its table.
+ * is its table. Not `exact`: which key or place it is is left out.
  */
-uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, char text[CHAIN_TEXT_MAX]);
+uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, bool exact,
+		    char text[CHAIN_TEXT_MAX]);
 
 #endif

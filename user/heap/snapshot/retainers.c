@@ -1,0 +1,182 @@
+#include "heap/snapshot/retainers.h"
+
+#include "base/hash.h"
+#include "base/strbuf.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { EXACT_SHARE = 10, DEPTH_MAX = 1 << 16 }; /* a tenth of what its source keeps; longer chains are cut off */
+
+/* Chains that are alike. */
+struct group {
+	uint64_t key;
+	struct retainer row;
+	UT_hash_handle hh;
+};
+
+struct finder {
+	const struct snapshot *s;
+	struct graph_tree tree;
+	uint32_t *kept;             /* of each node: objects asked about that hang on it */
+	struct chain_step *steps;   /* of one chain, from the root on                    */
+	struct group *groups;
+};
+
+static void finder_fini(struct finder *f)
+{
+	graph_tree_fini(&f->tree);
+	free(f->kept);
+	free(f->steps);
+	hash_free(f->groups);
+}
+
+static uint32_t before(const struct finder *f, uint32_t node)
+{
+	return f->tree.from[node];
+}
+
+/* Fills f->steps; returns how many. */
+static uint32_t chain_of(struct finder *f, uint32_t node)
+{
+	uint32_t n = 1, at = 0;
+
+	for (uint32_t up = node; before(f, up) != GRAPH_NONE && n < DEPTH_MAX; up = before(f, up))
+		n++;
+	for (uint32_t i = n; i-- > 0; node = before(f, node)) {
+		f->steps[i] = (struct chain_step){ node, at };
+		at = f->tree.at[node];
+	}
+	return n;
+}
+
+/* Does a good part of what hangs on this node hang on that one? */
+static bool is_exact(const struct finder *f, uint32_t from, uint32_t to)
+{
+	return f->kept[to] > 1 && (uint64_t)f->kept[to] * EXACT_SHARE >= f->kept[from];
+}
+
+/* Each after those that hang on it. */
+static void count_kept(struct finder *f, const uint32_t *objects, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		f->kept[objects[i]]++;
+	for (uint32_t i = f->tree.n_reached; i-- > 0;) {
+		uint32_t node = f->tree.order[i];
+
+		if (before(f, node) != GRAPH_NONE)
+			f->kept[before(f, node)] += f->kept[node];
+	}
+}
+
+static uint64_t mix(uint64_t h, const char *text)
+{
+	return (h ^ hash_bytes(text, strlen(text))) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* Of a chain: its links' texts, all of them for the key, the first and last for the row. */
+static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_t *ret_key)
+{
+	char text[CHAIN_TEXT_MAX];
+	uint64_t key = 1;
+
+	for (uint32_t i = 0, took; i < n; i += took) {
+		uint32_t ahead = i + 2 < n ? i + 2 : n - 1;
+
+		took = chain_link(f->s, &f->steps[i], n - i, is_exact(f, f->steps[i].node, f->steps[ahead].node), text);
+		key = mix(key, text);
+		if (!row)
+			continue;
+		/* The last one makes room for those behind it: the object itself is always there. */
+		if (row->n_links == RETAINERS_LINKS_MAX) {
+			free(row->links[--row->n_links]);
+			row->left_out++;
+		}
+		row->links[row->n_links] = strdup(text);
+		if (!row->links[row->n_links++])
+			return -ENOMEM;
+	}
+	*ret_key = key;
+	return 0;
+}
+
+static int add(struct finder *f, uint32_t object)
+{
+	uint32_t n = chain_of(f, object);
+	struct group *g;
+	uint64_t key;
+	bool is_new;
+	int r;
+
+	put_links(f, n, NULL, &key);
+	key = key * 31 + f->s->roots[f->tree.at[f->steps[0].node]].kind;
+	g = hash_get(f->groups, key, &key);
+	if (!g)
+		return -ENOMEM;
+	is_new = !g->row.objects++;
+	g->row.bytes += snapshot_bytes(f->s, object);
+	if (!is_new)
+		return 0;
+	g->row.root = f->tree.at[f->steps[0].node];
+	g->row.node = object;
+	r = put_links(f, n, &g->row, &key);
+	return r;
+}
+
+static int by_objects(const void *a, const void *b)
+{
+	const struct retainer *x = a, *y = b;
+
+	if (x->objects != y->objects)
+		return x->objects < y->objects ? 1 : -1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+static int gather(struct finder *f, struct retainers *to)
+{
+	struct group *g, *next;
+
+	to->rows = calloc(HASH_COUNT(f->groups) + 1, sizeof(*to->rows));
+	if (!to->rows)
+		return -ENOMEM;
+	HASH_ITER (hh, f->groups, g, next)
+		to->rows[to->n++] = g->row;
+	qsort(to->rows, to->n, sizeof(*to->rows), by_objects);
+	return 0;
+}
+
+int retainers_find(const struct snapshot *s, const uint32_t *objects, uint64_t n, uint32_t kinds,
+		   struct retainers *ret_retainers)
+{
+	_cleanup_(finder_fini) struct finder f = { .s = s };
+	int r;
+
+	*ret_retainers = (struct retainers){ 0 };
+	f.kept = calloc(s->blocks.n + 1, sizeof(*f.kept));
+	f.steps = calloc(DEPTH_MAX, sizeof(*f.steps));
+	if (!f.kept || !f.steps)
+		return -ENOMEM;
+	r = graph_tree_grow(s->graph, s->graph_roots, s->n_roots, kinds, NULL, NULL, &f.tree);
+	if (r == 0)
+		count_kept(&f, objects, n);
+	for (uint64_t i = 0; r == 0 && i < n; i++) {
+		ret_retainers->objects++;
+		ret_retainers->bytes += snapshot_bytes(s, objects[i]);
+		if (f.tree.reached[objects[i]]) {
+			r = add(&f, objects[i]);
+			continue;
+		}
+		ret_retainers->unreached++;
+		ret_retainers->unreached_bytes += snapshot_bytes(s, objects[i]);
+	}
+	return r < 0 ? r : gather(&f, ret_retainers);
+}
+
+void retainers_fini(struct retainers *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		for (uint32_t k = 0; k < r->rows[i].n_links; k++)
+			free(r->rows[i].links[k]);
+	free(r->rows);
+	*r = (struct retainers){ 0 };
+}
