@@ -140,13 +140,15 @@ static int census(const struct view *v, const char *what, struct err *e)
 
 static void print_root(const struct view *v, const struct snapshot_root *root)
 {
-	static const char *const kinds[] = { "the variable", "a thread's own variable", "the stack", "a register",
+	static const char *const kinds[] = { "the module", "the variable", "a thread's own variable", "the stack", "a register",
 					     "memory of no known allocator" };
 	struct proc *proc = proc_table_first(v->procs, v->pid);
 	char name[256] = "";
 	uint32_t n;
 
-	if (root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&
+	if (root->kind == SNAPSHOT_ROOT_MODULE && chain_module_name(v->s, root->at, name, sizeof(name)))
+		printf("%s %s", kinds[root->kind], name);
+	else if (root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&
 	    proc_variable_name(v->procs, proc, root->at, name, sizeof(name), NULL))
 		printf("%s %s", kinds[root->kind], name);
 	else if (root->kind == SNAPSHOT_ROOT_REGISTER)
@@ -169,7 +171,7 @@ static void print_retainer(const struct view *v, const struct retainer *r)
 	for (uint32_t i = 0; i < r->n_links; i++) {
 		if (r->left_out && i == r->n_links - 1)
 			printf("    … %s more …\n", unit_count(r->left_out).s);
-		printf("    %s\n", r->links[i]);
+		printf("    %s%s\n", r->links[i], r->repeats[i] ? ", one behind the other" : "");
 	}
 }
 

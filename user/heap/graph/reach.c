@@ -52,6 +52,14 @@ static void reach(struct graph_tree *t, uint32_t node, uint32_t from, uint32_t a
 	t->order[t->n_reached++] = node;
 }
 
+static void reach_from(struct graph_tree *t, const struct graph *g, uint32_t from,
+		       bool (*is_weak)(void *ctx, uint32_t from, uint32_t at), void *ctx)
+{
+	for (uint64_t e = g->first[from]; e < g->first[from + 1]; e++)
+		if (!is_weak || !is_weak(ctx, from, g->edges[e].at))
+			reach(t, g->edges[e].to, from, g->edges[e].at);
+}
+
 int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint64_t n_roots, uint32_t kinds,
 		    bool (*is_weak)(void *ctx, uint32_t from, uint32_t at), void *ctx, struct graph_tree *ret_tree)
 {
@@ -61,17 +69,14 @@ int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint6
 		graph_tree_fini(t);
 		return -ENOMEM;
 	}
-	/* Lower kinds first: they are asked first at each step. */
-	for (uint8_t kind = 0; kind < GRAPH_ROOT_KINDS_MAX; kind++)
+	for (uint8_t kind = 0; kind < GRAPH_ROOT_KINDS_MAX; kind++) {
+		uint32_t done = t->n_reached;
+
 		for (uint64_t i = 0; kinds & 1u << kind && i < n_roots; i++)
 			if (roots[i].kind == kind)
 				reach(t, roots[i].node, GRAPH_NONE, (uint32_t)i);
-	for (uint32_t i = 0; i < t->n_reached; i++) {
-		uint32_t from = t->order[i];
-
-		for (uint64_t e = g->first[from]; e < g->first[from + 1]; e++)
-			if (!is_weak || !is_weak(ctx, from, g->edges[e].at))
-				reach(t, g->edges[e].to, from, g->edges[e].at);
+		for (; done < t->n_reached; done++)
+			reach_from(t, g, t->order[done], is_weak, ctx);
 	}
 	return 0;
 }

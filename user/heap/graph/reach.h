@@ -18,8 +18,9 @@ struct graph_root {
 uint8_t *graph_reached(const struct graph *g, const struct graph_root *roots, uint64_t n_roots);
 
 /*
- * A shortest chain from the roots to each node, by breadth: a tree. Where two are as long, that of the root whose kind is
- * lower. Roots whose kind is not in `kinds` (bits) do not count, nor do edges that are weak: they keep nothing alive (NULL: none is).
+ * A chain from the roots to each node: a tree. Of a root of the lowest kind that reaches the node, for that is the better answer
+ * however long its chain is, and of those the shortest. Roots whose kind is not in `kinds` (bits) do not count, nor do
+ * edges that are weak: they keep nothing alive (NULL: none is).
  */
 struct graph_tree {
 	uint32_t *from;  /* the node before; GRAPH_NONE: a root, or it is not reached     */

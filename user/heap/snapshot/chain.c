@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Offsets in objects of CPython 3.8 to 3.14: PyListObject.ob_item, PyTupleObject.ob_item. */
-enum { LIST_ITEMS = 24, TUPLE_ITEMS = 24 };
+/* Offsets in objects of CPython 3.8 to 3.14: PyListObject.ob_item, PyTupleObject.ob_item, PyModuleObject.md_dict. */
+enum { LIST_ITEMS = 24, TUPLE_ITEMS = 24, MODULE_DICT = 16 };
 
 static const struct type *type_of(const struct snapshot *s, uint32_t node)
 {
@@ -74,7 +74,25 @@ uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uin
 		put_index("tuple", (at - TUPLE_ITEMS) / 8, exact, text);
 	else if (type_of(s, step->node)->by == TYPE_CPYTHON && step->at < object)
 		snprintf(text, CHAIN_TEXT_MAX, "%s.__dict__", name);
-	else
+	else if (at == MODULE_DICT && is_python(s, step->node, "module"))
+		snprintf(text, CHAIN_TEXT_MAX, "module.__dict__");
+	else if (exact)
 		snprintf(text, CHAIN_TEXT_MAX, "%s+%u", name, at);
+	else
+		snprintf(text, CHAIN_TEXT_MAX, "%s", name);
 	return 1;
+}
+
+bool chain_module_name(const struct snapshot *s, uint64_t addr, char *name, size_t cap)
+{
+	const struct heap_memory *mem = copy_memory(s->copy);
+	struct python_memory python = { mem->read, mem->ctx };
+	char text[PYTHON_TEXT_MAX];
+	uint64_t dict;
+
+	if (!mem->read(mem->ctx, addr + MODULE_DICT, &dict, 8) ||
+	    !python_str(&python, python_dict_get(&python, dict, "__name__"), text))
+		return false;
+	snprintf(name, cap, "%s", text);
+	return true;
 }

@@ -22,4 +22,7 @@ struct chain_step {
 uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, bool exact,
 		    char text[CHAIN_TEXT_MAX]);
 
+/* The name of the module object at `addr`. false: it has none. */
+bool chain_module_name(const struct snapshot *s, uint64_t addr, char *name, size_t cap);
+
 #endif

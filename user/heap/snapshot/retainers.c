@@ -6,7 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-enum { EXACT_SHARE = 10, DEPTH_MAX = 1 << 16 }; /* a tenth of what its source keeps; longer chains are cut off */
+enum { DEPTH_MAX = 1 << 16 }; /* longer chains are cut off */
+
+/* The part of what its source keeps from which on a link is said exactly: of a key or an index, of a mere place in bytes. */
+#define NAMED_SHARE 0.1
+#define PLACE_SHARE 0.95
 
 /* Chains that are alike. */
 struct group {
@@ -53,7 +57,9 @@ static uint32_t chain_of(struct finder *f, uint32_t node)
 /* Does a good part of what hangs on this node hang on that one? */
 static bool is_exact(const struct finder *f, uint32_t from, uint32_t to)
 {
-	return f->kept[to] > 1 && (uint64_t)f->kept[to] * EXACT_SHARE >= f->kept[from];
+	bool named = f->s->types.type[f->s->types.of[from]].by == TYPE_CPYTHON;
+
+	return f->kept[to] > 1 && f->kept[to] >= (named ? NAMED_SHARE : PLACE_SHARE) * f->kept[from];
 }
 
 /* Each after those that hang on it. */
@@ -74,30 +80,41 @@ static uint64_t mix(uint64_t h, const char *text)
 	return (h ^ hash_bytes(text, strlen(text))) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* Of a chain: its links' texts, all of them for the key, the first and last for the row. */
+/* Behind the others. The last one makes room for those behind it: the object itself is always there. */
+static int put_link(struct retainer *row, const char *text)
+{
+	if (row->n_links == RETAINERS_LINKS_MAX) {
+		free(row->links[--row->n_links]);
+		row->left_out++;
+	}
+	row->links[row->n_links] = strdup(text);
+	return row->links[row->n_links++] ? 0 : -ENOMEM;
+}
+
+/* Of a chain of `n` steps: its links' texts, as a key, and in a row unless that is NULL. */
 static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_t *ret_key)
 {
-	char text[CHAIN_TEXT_MAX];
+	char text[CHAIN_TEXT_MAX], last[CHAIN_TEXT_MAX] = "";
 	uint64_t key = 1;
+	int r = 0;
 
-	for (uint32_t i = 0, took; i < n; i += took) {
+	for (uint32_t i = 0, took; i < n && r == 0; i += took) {
 		uint32_t ahead = i + 2 < n ? i + 2 : n - 1;
+		bool exact = is_exact(f, f->steps[i].node, f->steps[ahead].node);
 
-		took = chain_link(f->s, &f->steps[i], n - i, is_exact(f, f->steps[i].node, f->steps[ahead].node), text);
-		key = mix(key, text);
-		if (!row)
+		took = chain_link(f->s, &f->steps[i], n - i, exact, text);
+		if (!exact && i + took < n && strcmp(text, last) == 0) {
+			if (row)
+				row->repeats[row->n_links - 1] = true;
 			continue;
-		/* The last one makes room for those behind it: the object itself is always there. */
-		if (row->n_links == RETAINERS_LINKS_MAX) {
-			free(row->links[--row->n_links]);
-			row->left_out++;
 		}
-		row->links[row->n_links] = strdup(text);
-		if (!row->links[row->n_links++])
-			return -ENOMEM;
+		strcpy(last, text);
+		key = mix(key, text);
+		if (row)
+			r = put_link(row, text);
 	}
 	*ret_key = key;
-	return 0;
+	return r;
 }
 
 static int add(struct finder *f, uint32_t object)

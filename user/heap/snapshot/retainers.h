@@ -1,7 +1,8 @@
 /*
  * What keeps objects alive: of each one a shortest chain of references from a root, and chains that are alike as one, with how
  * many of the objects they keep. A link is said exactly (`dict["sessions"]`) where a good part of the objects that its source
- * keeps hang on it, else by its shape (`dict[…]`): ten thousand sessions are then one row.
+ * keeps hang on it, else by its shape (`dict[…]`): ten thousand sessions are then one row. Links
+ * of the same shape behind each other (a list, a tree) are one, however many there are.
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_RETAINERS_H
 #define MEMSCOPE_HEAP_SNAPSHOT_RETAINERS_H
@@ -16,6 +17,7 @@ struct retainer {
 	uint32_t node;                 /* … and the object at its other end        */
 	uint32_t n_links;
 	char *links[RETAINERS_LINKS_MAX]; /* from the root on; cut off in the middle where there are more */
+	bool repeats[RETAINERS_LINKS_MAX]; /* once or several times                 */
 	uint32_t left_out;             /* so many, in the middle                   */
 };
 

@@ -1,9 +1,11 @@
 #include "heap/snapshot/scan.h"
 
+#include "heap/glibc.h"
+
 #include <errno.h>
 #include <string.h>
 
-enum { RED_ZONE = 128 };
+enum { RED_ZONE = 128, GLIBC_BEHIND_BINS = 56 /* binmap, next, … max_system_mem */ };
 
 /* --- words --- */
 
@@ -95,17 +97,16 @@ struct roots {
 	struct snapshot *s;
 	uint8_t kind;
 	uint32_t thread;
+	struct heap_range own; /* variables of an allocator; 0: none */
 	uint64_t room;
 	bool oom;
 };
 
-static void on_root(void *ctx, uint64_t addr, uint64_t word)
+static void add_root(struct roots *r, uint32_t node, uint64_t addr)
 {
-	struct roots *r = ctx;
 	struct snapshot *s = r->s;
-	uint32_t node = target_of(s, word);
 
-	if (node == WHERE_NONE || r->oom)
+	if (r->oom)
 		return;
 	if (s->n_roots == r->room) {
 		uint64_t room = r->room ? 2 * r->room : 1024;
@@ -118,6 +119,25 @@ static void on_root(void *ctx, uint64_t addr, uint64_t word)
 		r->room = room;
 	}
 	s->roots[s->n_roots++] = (struct snapshot_root){ node, r->kind, r->thread, addr };
+}
+
+static void on_root(void *ctx, uint64_t addr, uint64_t word)
+{
+	struct roots *r = ctx;
+	uint32_t node = target_of(r->s, word);
+
+	if (node != WHERE_NONE)
+		add_root(r, node, addr);
+}
+
+static void add_modules(struct roots *r)
+{
+	const struct types *t = &r->s->types;
+
+	r->kind = SNAPSHOT_ROOT_MODULE;
+	for (uint32_t i = 0; i < r->s->blocks.n; i++)
+		if (t->type[t->of[i]].by == TYPE_CPYTHON && strcmp(t->type[t->of[i]].name, "module") == 0)
+			add_root(r, i, r->s->blocks.rows[i].addr + t->object[i]);
 }
 
 /* Its registers, and its stack: from the stack pointer to the end of the mapping, where its TLS begins. */
@@ -182,6 +202,12 @@ static void scan_map(struct roots *r, const struct heap_map *m, bool owned)
 	default: /* stacks are threads', and what is left of [heap] is free */
 		return;
 	}
+	/* What glibc notes of its own blocks lies among the C library's variables. */
+	if (r->own.from >= m->start && r->own.end <= end) {
+		each_word(r->s, m->start, r->own.from, on_root, r);
+		each_word(r->s, r->own.end, end, on_root, r);
+		return;
+	}
 	each_word(r->s, m->start, end, on_root, r);
 }
 
@@ -196,6 +222,17 @@ static int by_node(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
+/* Its main arena: lists of free chunks, whose addresses lie in the last word of the blocks before them. */
+static struct heap_range variables_of_glibc(const struct heap_memory *mem)
+{
+	struct glibc_layout layout;
+	struct glibc_arena main;
+
+	if (glibc_find(mem, &layout, &main) < 0)
+		return (struct heap_range){ 0 };
+	return (struct heap_range){ main.addr, main.addr + layout.bins + 2 * GLIBC_BINS * 8ULL + GLIBC_BEHIND_BINS };
+}
+
 int scan_roots(struct snapshot *s, const bool *owned)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
@@ -203,6 +240,8 @@ int scan_roots(struct snapshot *s, const bool *owned)
 	uint32_t n;
 	const struct stopped_thread *threads = copy_threads(s->copy, &n);
 
+	r.own = variables_of_glibc(mem);
+	add_modules(&r);
 	for (r.thread = 0; r.thread < n; r.thread++)
 		scan_thread(&r, &threads[r.thread]);
 	r.thread = 0;

@@ -17,8 +17,9 @@
 #include "heap/snapshot/types.h"
 #include "heap/snapshot/where.h"
 
-/* Kinds of roots; where chains are as long, the first is the better answer. */
+/* Kinds of roots; the first that keeps an object is the best answer. */
 enum snapshot_root_kind {
+	SNAPSHOT_ROOT_MODULE,   /* a module of CPython, which its interpreter keeps                */
 	SNAPSHOT_ROOT_GLOBAL,   /* a variable of an image                                        */
 	SNAPSHOT_ROOT_TLS,      /* … of a thread's own                                           */
 	SNAPSHOT_ROOT_STACK,    /* from the stack pointer on, and the red zone before it           */
@@ -31,7 +32,7 @@ struct snapshot_root {
 	uint32_t node;
 	uint8_t kind;      /* enum snapshot_root_kind                        */
 	uint32_t thread;   /* index, of stacks, TLS and registers            */
-	uint64_t at;       /* the word's address; of a register: its number  */
+	uint64_t at;       /* the word's address; of a register: its number; of a module: its own */
 };
 
 struct snapshot {
