@@ -35,7 +35,7 @@ static const struct opt rows[] = {
 
 const struct opt_command heap_options = {
 	.name = "heap",
-	.synopsis = "census|leaks -p PID\nretainers -p PID WHAT",
+	.synopsis = "census|leaks|retainers -p PID [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it: what it consists of (census), what keeps "
 	       "objects alive (retainers), what nothing refers to any more (leaks). WHAT is type:NAME, size:BYTES or an "
 	       "address, 0x…; a bare name is a type's. The heap may be glibc's, jemalloc's, mimalloc's or CPython's.",
@@ -78,9 +78,10 @@ static void print_header(const struct view *v)
 	struct proc *proc = proc_table_first(v->procs, v->pid);
 
 	printf("%s (%d): %s blocks in use, %s, with %s references between them; stopped for %s\n",
-	       proc ? proc_comm(proc) : "process", (int)v->pid, unit_count((int64_t)v->s->blocks.n).s,
-	       unit_bytes((int64_t)v->s->blocks.all.words * 8).s, unit_count((int64_t)graph_edges(v->s->graph)).s,
-	       unit_ns((int64_t)f.pause_ns).s);
+	       proc ? proc_comm(proc) : "process", (int)v->pid,
+	       unit_count((int64_t)v->s->blocks.n).s,
+	       unit_bytes((int64_t)v->s->blocks.all.words * 8).s,
+	       unit_count((int64_t)graph_edges(v->s->graph)).s, unit_ns((int64_t)f.pause_ns).s);
 	for (uint32_t i = 0; i < v->s->census.n; i++) {
 		const struct heap_use *u = &v->s->census.use[i];
 
@@ -89,7 +90,8 @@ static void print_header(const struct view *v)
 			       unit_bytes((int64_t)u->unknown.bytes).s);
 	}
 	if (f.n_missed)
-		printf("%u threads did not stop: what only their registers refer to seems lost\n", f.n_missed);
+		printf("%u threads did not stop: what only their registers refer to seems lost\n",
+		       f.n_missed);
 	printf("\n");
 }
 
@@ -131,8 +133,8 @@ static int census(const struct view *v, const char *what, struct err *e)
 	qsort(found, v->s->types.n, sizeof(*found), by_bytes);
 	printf("%12s %12s  type\n", "bytes", "objects");
 	for (uint32_t i = 0; i < v->s->types.n && i < v->top; i++)
-		printf("%12s %12s  %s\n", unit_bytes((int64_t)found[i].bytes).s, unit_count((int64_t)found[i].objects).s,
-		       found[i].type->name);
+		printf("%12s %12s  %s\n", unit_bytes((int64_t)found[i].bytes).s,
+		       unit_count((int64_t)found[i].objects).s, found[i].type->name);
 	return 0;
 }
 
@@ -140,22 +142,26 @@ static int census(const struct view *v, const char *what, struct err *e)
 
 static void print_root(const struct view *v, const struct snapshot_root *root)
 {
-	static const char *const kinds[] = { "the module", "the variable", "a thread's own variable", "the stack", "a register",
-					     "memory of no known allocator" };
+	static const char *const kinds[] = {
+		"the module", "the variable", "a thread's own variable",
+		"the stack",  "a register",   "memory of no known allocator"
+	};
 	struct proc *proc = proc_table_first(v->procs, v->pid);
 	char name[256] = "";
 	uint32_t n;
 
-	if (root->kind == SNAPSHOT_ROOT_MODULE && chain_module_name(v->s, root->at, name, sizeof(name)))
+	if (root->kind == SNAPSHOT_ROOT_MODULE &&
+	    chain_module_name(v->s, root->at, name, sizeof(name)))
 		printf("%s %s", kinds[root->kind], name);
 	else if (root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&
-	    proc_variable_name(v->procs, proc, root->at, name, sizeof(name), NULL))
+		 proc_variable_name(v->procs, proc, root->at, name, sizeof(name), NULL))
 		printf("%s %s", kinds[root->kind], name);
 	else if (root->kind == SNAPSHOT_ROOT_REGISTER)
 		printf("%s", kinds[root->kind]);
 	else
 		printf("%s at 0x%llx", kinds[root->kind], (unsigned long long)root->at);
-	if (root->kind == SNAPSHOT_ROOT_STACK || root->kind == SNAPSHOT_ROOT_REGISTER || root->kind == SNAPSHOT_ROOT_TLS) {
+	if (root->kind == SNAPSHOT_ROOT_STACK || root->kind == SNAPSHOT_ROOT_REGISTER ||
+	    root->kind == SNAPSHOT_ROOT_TLS) {
 		const struct stopped_thread *t = copy_threads(v->s->copy, &n);
 
 		if (root->thread < n)
@@ -165,7 +171,8 @@ static void print_root(const struct view *v, const struct snapshot_root *root)
 
 static void print_retainer(const struct view *v, const struct retainer *r)
 {
-	printf("%s, %s, through ", unit_count((int64_t)r->objects).s, unit_bytes((int64_t)r->bytes).s);
+	printf("%s, %s, through ", unit_count((int64_t)r->objects).s,
+	       unit_bytes((int64_t)r->bytes).s);
 	print_root(v, &v->s->roots[r->root]);
 	printf("\n");
 	for (uint32_t i = 0; i < r->n_links; i++) {
@@ -186,13 +193,15 @@ static int retainers(const struct view *v, const char *what, struct err *e)
 		r = retainers_find(v->s, objects, n, ~0u, &found);
 	if (r < 0)
 		return r == -ENOMEM ? err_set(e, r, "out of memory") : r;
-	printf("%s of %s, %s\n", unit_count((int64_t)found.objects).s, what, unit_bytes((int64_t)found.bytes).s);
+	printf("%s of %s, %s\n", unit_count((int64_t)found.objects).s, what,
+	       unit_bytes((int64_t)found.bytes).s);
 	for (uint32_t i = 0; i < found.n && i < v->top; i++)
 		print_retainer(v, &found.rows[i]);
 	if (found.n > v->top)
 		printf("%s more kinds of chains\n", unit_count(found.n - v->top).s);
 	if (found.unreached)
-		printf("%s, %s: nothing refers to them any more\n", unit_count((int64_t)found.unreached).s,
+		printf("%s, %s: nothing refers to them any more\n",
+		       unit_count((int64_t)found.unreached).s,
 		       unit_bytes((int64_t)found.unreached_bytes).s);
 	return 0;
 }
@@ -201,7 +210,8 @@ static int retainers(const struct view *v, const char *what, struct err *e)
 
 static int leaks(const struct view *v, const char *what, struct err *e)
 {
-	_cleanup_(freep) uint8_t *reached = graph_reached(v->s->graph, v->s->graph_roots, v->s->n_roots);
+	_cleanup_(freep) uint8_t *reached =
+		graph_reached(v->s->graph, v->s->graph_roots, v->s->n_roots);
 	_cleanup_(freep) uint8_t *found = reached ? graph_leaks(v->s->graph, reached) : NULL;
 	_cleanup_(freep) struct type_row *by_type = type_rows(v);
 	uint64_t n[3] = { 0 }, bytes[3] = { 0 };
@@ -224,13 +234,18 @@ static int leaks(const struct view *v, const char *what, struct err *e)
 	}
 	qsort(by_type, v->s->types.n, sizeof(*by_type), by_bytes);
 	printf("lost, for nothing refers to them: %s objects, %s, and %s, %s, that only those refer to\n",
-	       unit_count((int64_t)n[GRAPH_LEAK_DIRECT]).s, unit_bytes((int64_t)bytes[GRAPH_LEAK_DIRECT]).s,
-	       unit_count((int64_t)n[GRAPH_LEAK_INDIRECT]).s, unit_bytes((int64_t)bytes[GRAPH_LEAK_INDIRECT]).s);
+	       unit_count((int64_t)n[GRAPH_LEAK_DIRECT]).s,
+	       unit_bytes((int64_t)bytes[GRAPH_LEAK_DIRECT]).s,
+	       unit_count((int64_t)n[GRAPH_LEAK_INDIRECT]).s,
+	       unit_bytes((int64_t)bytes[GRAPH_LEAK_INDIRECT]).s);
 	if (n[GRAPH_LEAK_DIRECT])
-		printf("%12s %12s %12s %12s  type\n", "lost bytes", "objects", "indirectly", "objects");
-	for (uint32_t i = 0; i < v->s->types.n && i < v->top && by_type[i].bytes + by_type[i].indirect_bytes; i++)
+		printf("%12s %12s %12s %12s  type\n", "lost bytes", "objects", "indirectly",
+		       "objects");
+	for (uint32_t i = 0;
+	     i < v->s->types.n && i < v->top && by_type[i].bytes + by_type[i].indirect_bytes; i++)
 		printf("%12s %12s %12s %12s  %s\n", unit_bytes((int64_t)by_type[i].bytes).s,
-		       unit_count((int64_t)by_type[i].objects).s, unit_bytes((int64_t)by_type[i].indirect_bytes).s,
+		       unit_count((int64_t)by_type[i].objects).s,
+		       unit_bytes((int64_t)by_type[i].indirect_bytes).s,
 		       unit_count((int64_t)by_type[i].indirect).s, by_type[i].type->name);
 	return 0;
 }
@@ -257,8 +272,8 @@ static const struct question *question_of(const char *name, struct err *e)
 			return &questions[i];
 	}
 	near = opt_nearest(name, names, sizeof(names) / sizeof(*names));
-	err_set(e, -EINVAL, "\"%.32s\" is no question to a heap%s%s%s: census, retainers or leaks", name,
-		near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+	err_set(e, -EINVAL, "\"%.32s\" is no question to a heap%s%s%s: census, retainers or leaks",
+		name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 	return NULL;
 }
 
@@ -280,7 +295,9 @@ int cmd_heap(int argc, char **argv)
 	if (!q)
 		return command_fail(EXIT_USAGE, &e);
 	if (argc - operand != 1 + q->takes_what) {
-		err_set(&e, -EINVAL, q->takes_what ? "say of what: memscope heap %s -p PID type:NAME" : "memscope heap %s takes no more words",
+		err_set(&e, -EINVAL,
+			q->takes_what ? "say of what: memscope heap %s -p PID type:NAME"
+				      : "memscope heap %s takes no more words",
 			q->name);
 		return command_fail(EXIT_USAGE, &e);
 	}

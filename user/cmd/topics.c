@@ -1,7 +1,7 @@
 #include "cmd/help.h"
 
 /* Embedded by the build: user/cmd/topics/NAME.txt */
-extern const char asset_reading_txt[], asset_memory_txt[], asset_waits_txt[],
+extern const char asset_reading_txt[], asset_memory_txt[], asset_objects_txt[], asset_waits_txt[],
 	asset_containers_txt[], asset_long_runs_txt[], asset_formats_txt[], asset_symbols_txt[],
 	asset_overhead_txt[], asset_kernels_txt[], asset_symptoms_txt[], asset_estimates_txt[],
 	asset_languages_txt[];
@@ -10,6 +10,7 @@ extern const char asset_reading_txt[], asset_memory_txt[], asset_waits_txt[],
 const struct topic topics[] = {
 	{ "reading", asset_reading_txt },
 	{ "memory", asset_memory_txt },
+	{ "objects", asset_objects_txt },
 	{ "waits", asset_waits_txt },
 	{ "containers", asset_containers_txt },
 	{ "long-runs", asset_long_runs_txt },

@@ -13,7 +13,8 @@
  * The mapping of code nearest below an address: variables of an image are mapped behind its code, and before the next
  * image. NULL: there is none.
  */
-static const struct proc_mapping *image_below(const struct proc_mapping *maps, uint32_t n, uint64_t addr)
+static const struct proc_mapping *image_below(const struct proc_mapping *maps, uint32_t n,
+					      uint64_t addr)
 {
 	const struct proc_mapping *found = NULL;
 
@@ -35,8 +36,8 @@ static void write_name(const char *symbol, uint64_t off, char *name, size_t cap)
 		snprintf(name, cap, "%.200s", plain);
 }
 
-bool proc_variable_name(struct proc_table *procs, struct proc *proc, uint64_t addr, char *name, size_t cap,
-			module_id *ret_image)
+bool proc_variable_name(struct proc_table *procs, struct proc *proc, uint64_t addr, char *name,
+			size_t cap, module_id *ret_image)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	struct proc_mapping maps[MAPPINGS_MAX];

@@ -213,7 +213,7 @@ static void direct_leaks_are_those_that_no_other_leak_holds(void **state_)
 			for (uint32_t k = 0; k < r.n; k++)
 				if (!held[k] && meets[k][i] && (!meets[i][k] || k < i))
 					direct = false;
-			assert_int_equal(leaks[i], held[i] ? GRAPH_HELD
+			assert_int_equal(leaks[i], held[i]  ? GRAPH_HELD
 						   : direct ? GRAPH_LEAK_DIRECT
 							    : GRAPH_LEAK_INDIRECT);
 		}
@@ -259,7 +259,8 @@ static void chains_are_the_shortest(void **state_)
 		struct graph_tree t;
 
 		make(&r);
-		assert_int_equal(graph_tree_grow(r.g, r.roots, r.n_roots, kinds, leaves_0, NULL, &t), 0);
+		assert_int_equal(
+			graph_tree_grow(r.g, r.roots, r.n_roots, kinds, leaves_0, NULL, &t), 0);
 		for (uint32_t to = 0; to < r.n; to++) {
 			uint32_t best = GRAPH_NONE, length = 0, node = to, kind = 2;
 
@@ -268,7 +269,8 @@ static void chains_are_the_shortest(void **state_)
 				    steps_to(&r, r.roots[i].node, to) != GRAPH_NONE)
 					kind = r.roots[i].kind;
 			for (uint32_t i = 0; i < r.n_roots; i++)
-				if (r.roots[i].kind == kind && steps_to(&r, r.roots[i].node, to) < best)
+				if (r.roots[i].kind == kind &&
+				    steps_to(&r, r.roots[i].node, to) < best)
 					best = steps_to(&r, r.roots[i].node, to);
 			assert_int_equal(t.reached[to], best != GRAPH_NONE);
 			if (!t.reached[to])

@@ -23,7 +23,8 @@ static uint64_t draw(uint64_t n)
 static uint32_t search(const struct heap_block *blocks, uint64_t addr, uint32_t *ret_offset)
 {
 	for (uint32_t i = 0; i < N; i++)
-		if (addr >= blocks[i].addr && addr < blocks[i].addr + 8 * (uint64_t)blocks[i].words) {
+		if (addr >= blocks[i].addr &&
+		    addr < blocks[i].addr + 8 * (uint64_t)blocks[i].words) {
 			*ret_offset = (uint32_t)(addr - blocks[i].addr);
 			return i;
 		}
@@ -35,7 +36,9 @@ static void make(struct heap_block *blocks)
 	uint64_t at = 0x10000 + 8 * draw(100);
 
 	for (uint32_t i = 0; i < N; i++) {
-		blocks[i] = (struct heap_block){ .addr = at, .words = (uint32_t)(1 + draw(draw(20) ? 30 : 100000)) };
+		blocks[i] = (struct heap_block){
+			.addr = at, .words = (uint32_t)(1 + draw(draw(20) ? 30 : 100000))
+		};
 		at += 8 * blocks[i].words;
 		if (draw(3) == 0)
 			at += 8 * draw(draw(50) ? 40 : 1000000);
@@ -56,8 +59,14 @@ static void each_address_is_in_the_block_that_a_search_finds(void **state_)
 		assert_non_null(w);
 		for (int i = 0; i < 4000; i++) {
 			const struct heap_block *b = &blocks[draw(N)];
-			uint64_t near[] = { b->addr - 1, b->addr, b->addr + 1, b->addr + 8 * (uint64_t)b->words - 1,
-					    b->addr + 8 * (uint64_t)b->words, draw(end + 100000), ~0ULL, 0 };
+			uint64_t near[] = { b->addr - 1,
+					    b->addr,
+					    b->addr + 1,
+					    b->addr + 8 * (uint64_t)b->words - 1,
+					    b->addr + 8 * (uint64_t)b->words,
+					    draw(end + 100000),
+					    ~0ULL,
+					    0 };
 			uint64_t addr = near[draw(8)];
 			uint32_t got = 0, want = 0, at = where_is(w, addr, &got);
 

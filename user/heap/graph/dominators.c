@@ -9,13 +9,13 @@
  */
 struct work {
 	const struct graph *g, *reverse;
-	uint32_t *number;   /* of a node; 0: not reached                                    */
-	uint32_t *node;     /* of a number                                                  */
+	uint32_t *number; /* of a node; 0: not reached                                    */
+	uint32_t *node;   /* of a number                                                  */
 	uint32_t *parent, *semi, *label, *idom;
-	uint32_t *path;     /* of the compression, and before that the stack of the search  */
-	uint64_t *next;     /* … how far each row is read                                   */
+	uint32_t *path; /* of the compression, and before that the stack of the search  */
+	uint64_t *next; /* … how far each row is read                                   */
 	uint8_t *rooted;
-	uint32_t n;         /* numbers, 0 among them                                        */
+	uint32_t n; /* numbers, 0 among them                                        */
 };
 
 static void work_fini(struct work *w)
@@ -44,7 +44,8 @@ static bool work_init(struct work *w)
 	w->path = calloc(n, sizeof(*w->path));
 	w->next = calloc(n, sizeof(*w->next));
 	w->rooted = calloc(n, 1);
-	return w->number && w->node && w->parent && w->semi && w->label && w->idom && w->path && w->next && w->rooted;
+	return w->number && w->node && w->parent && w->semi && w->label && w->idom && w->path &&
+	       w->next && w->rooted;
 }
 
 static void number(struct work *w, uint32_t node, uint32_t parent)
@@ -109,7 +110,8 @@ static void find_semidominators(struct work *w)
 
 		if (w->rooted[node])
 			semi = 0;
-		for (uint64_t e = w->reverse->first[node]; semi && e < w->reverse->first[node + 1]; e++) {
+		for (uint64_t e = w->reverse->first[node]; semi && e < w->reverse->first[node + 1];
+		     e++) {
 			uint32_t from = w->number[w->reverse->edges[e].to], least;
 
 			if (!from)
@@ -129,8 +131,9 @@ static void find_dominators(struct work *w)
 			w->idom[i] = w->idom[w->idom[i]];
 }
 
-int graph_dominators_find(const struct graph *g, const struct graph *reverse, const struct graph_root *roots,
-			  uint64_t n_roots, struct graph_dominators *ret_dominators)
+int graph_dominators_find(const struct graph *g, const struct graph *reverse,
+			  const struct graph_root *roots, uint64_t n_roots,
+			  struct graph_dominators *ret_dominators)
 {
 	_cleanup_(work_fini) struct work w = { .g = g, .reverse = reverse, .n = 1 };
 	struct graph_dominators *d = ret_dominators;

@@ -99,7 +99,8 @@ static void tell_apart(const struct search *s, uint8_t *leaks)
 		if (!s->reached[i])
 			leaks[i] = s->low[i] == i ? GRAPH_LEAK_DIRECT : GRAPH_LEAK_INDIRECT;
 	for (uint32_t from = 0; from < s->g->n; from++)
-		for (uint64_t e = s->g->first[from]; !s->reached[from] && e < s->g->first[from + 1]; e++) {
+		for (uint64_t e = s->g->first[from]; !s->reached[from] && e < s->g->first[from + 1];
+		     e++) {
 			uint32_t to = s->g->edges[e].to;
 
 			if (!s->reached[to] && s->low[to] != s->low[from])

@@ -60,8 +60,9 @@ static void reach_from(struct graph_tree *t, const struct graph *g, uint32_t fro
 			reach(t, g->edges[e].to, from, g->edges[e].at);
 }
 
-int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint64_t n_roots, uint32_t kinds,
-		    bool (*is_weak)(void *ctx, uint32_t from, uint32_t at), void *ctx, struct graph_tree *ret_tree)
+int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint64_t n_roots,
+		    uint32_t kinds, bool (*is_weak)(void *ctx, uint32_t from, uint32_t at),
+		    void *ctx, struct graph_tree *ret_tree)
 {
 	struct graph_tree *t = ret_tree;
 

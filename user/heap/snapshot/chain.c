@@ -25,7 +25,8 @@ static bool is_table(const struct snapshot *s, uint32_t node)
 	return type_of(s, node)->by == TYPE_UNKNOWN;
 }
 
-static void put_key(const struct snapshot *s, const struct chain_step *table, char *text, size_t cap)
+static void put_key(const struct snapshot *s, const struct chain_step *table, char *text,
+		    size_t cap)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
 	struct python_memory python = { mem->read, mem->ctx };
@@ -33,7 +34,8 @@ static void put_key(const struct snapshot *s, const struct chain_step *table, ch
 	char key[PYTHON_TEXT_MAX];
 	struct python_keys keys;
 
-	if (python_keys(&python, addr, &keys) && python_key_at(&python, &keys, addr + table->at, key))
+	if (python_keys(&python, addr, &keys) &&
+	    python_key_at(&python, &keys, addr + table->at, key))
 		snprintf(text, cap, "dict[\"%s\"]", key);
 	else
 		snprintf(text, cap, "dict[…]");

@@ -17,10 +17,10 @@ enum {
 	THREADS_MAX = 1 << 14,
 	MAPS_MAX = 1 << 18,
 	RUNS_MAX = 1 << 20,
-	PAGES = 4096,           /* words of pagemap that are read together: 16 MiB of memory */
-	PIECE = 2 << 20,        /* is copied at once                                       */
-	PATIENCE_MS = 1000,     /* for threads to stop                                     */
-	TRIES = 3,              /* of which each has more room than the one before         */
+	PAGES = 4096,       /* words of pagemap that are read together: 16 MiB of memory */
+	PIECE = 2 << 20,    /* is copied at once                                       */
+	PATIENCE_MS = 1000, /* for threads to stop                                     */
+	TRIES = 3,          /* of which each has more room than the one before         */
 };
 
 /* Documentation/admin-guide/mm/pagemap.rst */
@@ -36,7 +36,7 @@ struct shared {
 	int error;
 	char sentence[256];
 	struct copy_facts facts;
-	uint64_t wanted;             /* bytes that it would have taken              */
+	uint64_t wanted; /* bytes that it would have taken              */
 	uint32_t n_threads, n_maps, n_runs;
 	struct stopped_thread threads[THREADS_MAX];
 	struct heap_map maps[MAPS_MAX];
@@ -88,13 +88,15 @@ static int make_room(struct copy *c, uint64_t bytes, const char *folder, struct 
 	if (fd < 0)
 		return err_set(e, -errno, "%s: %s", folder, strerror(errno));
 	if (fstatvfs(fd, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize < bytes)
-		return err_set(e, -ENOSPC, "%s: a copy of %llu MiB does not fit into the %llu MiB that are free there", folder,
-			       (unsigned long long)(bytes >> 20),
-			       (unsigned long long)((uint64_t)fs.f_bavail * fs.f_frsize >> 20));
+		return err_set(
+			e, -ENOSPC,
+			"%s: a copy of %llu MiB does not fit into the %llu MiB that are free there",
+			folder, (unsigned long long)(bytes >> 20),
+			(unsigned long long)((uint64_t)fs.f_bavail * fs.f_frsize >> 20));
 	r = posix_fallocate(fd, 0, (off_t)bytes);
 	if (r != 0)
-		return err_set(e, -r, "%s: no room for a copy of %llu MiB: %s", folder, (unsigned long long)(bytes >> 20),
-			       strerror(r));
+		return err_set(e, -r, "%s: no room for a copy of %llu MiB: %s", folder,
+			       (unsigned long long)(bytes >> 20), strerror(r));
 	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (at == MAP_FAILED)
 		return err_set(e, -errno, "%s: %s", folder, strerror(errno));
@@ -105,7 +107,8 @@ static int make_room(struct copy *c, uint64_t bytes, const char *folder, struct 
 
 static int make_shared(struct copy *c, struct err *e)
 {
-	void *at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -129,7 +132,7 @@ struct copier {
 	struct copy *c;
 	pid_t pid;
 	int pagemap_fd;
-	uint64_t at;   /* what is copied so far */
+	uint64_t at; /* what is copied so far */
 	uint64_t words[PAGES];
 };
 
@@ -167,7 +170,8 @@ static void copy_touched(struct copier *k, const struct heap_map *m)
 	uint64_t from = 0; /* of the run; 0: none */
 
 	for (uint64_t addr = m->start; addr < m->end;) {
-		ssize_t n = pread(k->pagemap_fd, k->words, sizeof(k->words), (off_t)(addr / HEAP_PAGE * 8));
+		ssize_t n = pread(k->pagemap_fd, k->words, sizeof(k->words),
+				  (off_t)(addr / HEAP_PAGE * 8));
 
 		if (n < 8)
 			break;
@@ -197,7 +201,8 @@ static int copy_maps(struct copier *k, struct err *e)
 		return r;
 	mem = heap_process_memory(p);
 	if (mem->n_maps > MAPS_MAX)
-		return err_set(e, -E2BIG, "process %d: %u mappings are too many", (int)k->pid, mem->n_maps);
+		return err_set(e, -E2BIG, "process %d: %u mappings are too many", (int)k->pid,
+			       mem->n_maps);
 	memcpy(s->maps, mem->maps, mem->n_maps * sizeof(*s->maps));
 	s->n_maps = mem->n_maps;
 	for (uint32_t i = 0; i < s->n_maps; i++)
@@ -264,7 +269,9 @@ static int run_child(struct copy *c, pid_t pid, struct err *e)
 		if (errno != EINTR)
 			return err_set(e, -errno, "%s", strerror(errno));
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set(e, -EIO, "the process that copies memory ended by itself; the target runs on");
+		return err_set(
+			e, -EIO,
+			"the process that copies memory ended by itself; the target runs on");
 	if (c->shared->error < 0)
 		return err_set(e, c->shared->error, "%s", c->shared->sentence);
 	return 0;
@@ -297,7 +304,10 @@ static bool read_copy(void *ctx, uint64_t addr, void *buf, size_t len)
 		return false;
 	for (uint32_t i = find_run(s, addr); len; i++) {
 		const struct run *r = &s->runs[i];
-		uint64_t gap = i == s->n_runs || r->addr >= addr + len ? len : r->addr > addr ? r->addr - addr : 0, part;
+		uint64_t gap = i == s->n_runs || r->addr >= addr + len ? len
+			       : r->addr > addr                        ? r->addr - addr
+								       : 0,
+			 part;
 
 		memset(to, 0, gap);
 		to += gap;
@@ -322,7 +332,9 @@ static uint64_t resident_copy(void *ctx, uint64_t addr, uint64_t len)
 
 	for (uint32_t i = find_run(s, addr); i < s->n_runs && s->runs[i].addr < end; i++) {
 		uint64_t from = s->runs[i].addr > addr ? s->runs[i].addr : addr;
-		uint64_t to = s->runs[i].addr + s->runs[i].len < end ? s->runs[i].addr + s->runs[i].len : end;
+		uint64_t to = s->runs[i].addr + s->runs[i].len < end
+				      ? s->runs[i].addr + s->runs[i].len
+				      : end;
 
 		sum += to - from;
 	}
@@ -345,14 +357,22 @@ int copy_take(pid_t pid, const char *folder, struct copy **ret_copy, struct err 
 		if (r < 0)
 			return r;
 		if (c->shared->wanted == c->shared->facts.bytes) {
-			c->mem = (struct heap_memory){ c->shared->maps, c->shared->n_maps, read_copy, resident_copy, c, NULL };
+			c->mem = (struct heap_memory){ c->shared->maps,
+						       c->shared->n_maps,
+						       read_copy,
+						       resident_copy,
+						       c,
+						       NULL };
 			*ret_copy = TAKE_PTR(c);
 			return 0;
 		}
 		bytes = c->shared->wanted;
 		drop(c);
 	}
-	return r < 0 ? r : err_set(e, -EAGAIN, "process %d: its memory grows faster than it can be copied", (int)pid);
+	return r < 0 ? r
+		     : err_set(e, -EAGAIN,
+			       "process %d: its memory grows faster than it can be copied",
+			       (int)pid);
 }
 
 void copy_close(struct copy *c)

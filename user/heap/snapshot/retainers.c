@@ -22,8 +22,8 @@ struct group {
 struct finder {
 	const struct snapshot *s;
 	struct graph_tree tree;
-	uint32_t *kept;             /* of each node: objects asked about that hang on it */
-	struct chain_step *steps;   /* of one chain, from the root on                    */
+	uint32_t *kept;           /* of each node: objects asked about that hang on it */
+	struct chain_step *steps; /* of one chain, from the root on                    */
 	struct group *groups;
 };
 
@@ -59,7 +59,8 @@ static bool is_exact(const struct finder *f, uint32_t from, uint32_t to)
 {
 	bool named = f->s->types.type[f->s->types.of[from]].by == TYPE_CPYTHON;
 
-	return f->kept[to] > 1 && f->kept[to] >= (named ? NAMED_SHARE : PLACE_SHARE) * f->kept[from];
+	return f->kept[to] > 1 &&
+	       f->kept[to] >= (named ? NAMED_SHARE : PLACE_SHARE) * f->kept[from];
 }
 
 /* Each after those that hang on it. */

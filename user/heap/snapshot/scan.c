@@ -38,7 +38,8 @@ static uint32_t target_of(const struct snapshot *s, uint64_t word)
 {
 	uint32_t offset, to = where_is(s->where, word, &offset);
 
-	if (to != WHERE_NONE && s->types.type[s->types.of[to]].by == TYPE_CPYTHON && offset != s->types.object[to])
+	if (to != WHERE_NONE && s->types.type[s->types.of[to]].by == TYPE_CPYTHON &&
+	    offset != s->types.object[to])
 		return WHERE_NONE;
 	return to;
 }
@@ -61,7 +62,8 @@ static void on_reference(void *ctx, uint64_t addr, uint64_t word)
 	if (e->count)
 		graph_count(e->s->graph, e->from);
 	else
-		graph_add(e->s->graph, e->from, to, (uint32_t)(addr - e->s->blocks.rows[e->from].addr));
+		graph_add(e->s->graph, e->from, to,
+			  (uint32_t)(addr - e->s->blocks.rows[e->from].addr));
 }
 
 static void pass(struct edges *e)
@@ -136,7 +138,8 @@ static void add_modules(struct roots *r)
 
 	r->kind = SNAPSHOT_ROOT_MODULE;
 	for (uint32_t i = 0; i < r->s->blocks.n; i++)
-		if (t->type[t->of[i]].by == TYPE_CPYTHON && strcmp(t->type[t->of[i]].name, "module") == 0)
+		if (t->type[t->of[i]].by == TYPE_CPYTHON &&
+		    strcmp(t->type[t->of[i]].name, "module") == 0)
 			add_root(r, i, r->s->blocks.rows[i].addr + t->object[i]);
 }
 
@@ -230,7 +233,8 @@ static struct heap_range variables_of_glibc(const struct heap_memory *mem)
 
 	if (glibc_find(mem, &layout, &main) < 0)
 		return (struct heap_range){ 0 };
-	return (struct heap_range){ main.addr, main.addr + layout.bins + 2 * GLIBC_BINS * 8ULL + GLIBC_BEHIND_BINS };
+	return (struct heap_range){ main.addr, main.addr + layout.bins + 2 * GLIBC_BINS * 8ULL +
+						       GLIBC_BEHIND_BINS };
 }
 
 int scan_roots(struct snapshot *s, const bool *owned)

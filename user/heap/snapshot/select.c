@@ -21,7 +21,8 @@ static bool is_named(const char *name, const char *wanted)
 	return before == '.' || before == ':';
 }
 
-static bool matches(const struct snapshot *s, const struct wanted *w, const bool *types, uint32_t node)
+static bool matches(const struct snapshot *s, const struct wanted *w, const bool *types,
+		    uint32_t node)
 {
 	if (w->type)
 		return types[s->types.of[node]];
@@ -56,10 +57,13 @@ static int read_wanted(const struct snapshot *s, const char *what, struct wanted
 	if (read_number(what, 16, "address", &addr, e) < 0)
 		return -EINVAL;
 	w->node = where_is(s->where, addr, &offset);
-	return w->node == WHERE_NONE ? err_set(e, -ENOENT, "no block in use has the address %.64s", what) : 0;
+	return w->node == WHERE_NONE
+		       ? err_set(e, -ENOENT, "no block in use has the address %.64s", what)
+		       : 0;
 }
 
-int select_objects(const struct snapshot *s, const char *what, uint32_t **ret_objects, uint64_t *ret_n, struct err *e)
+int select_objects(const struct snapshot *s, const char *what, uint32_t **ret_objects,
+		   uint64_t *ret_n, struct err *e)
 {
 	_cleanup_(freep) uint32_t *objects = calloc(s->blocks.n + 1, sizeof(*objects));
 	_cleanup_(freep) bool *types = calloc(s->types.n + 1, sizeof(*types));
@@ -78,7 +82,10 @@ int select_objects(const struct snapshot *s, const char *what, uint32_t **ret_ob
 		if (matches(s, &w, types, i))
 			objects[(*ret_n)++] = i;
 	if (!*ret_n)
-		return err_set(e, -ENOENT, "the heap has no object %.64s; memscope heap census lists the types it has", what);
+		return err_set(
+			e, -ENOENT,
+			"the heap has no object %.64s; memscope heap census lists the types it has",
+			what);
 	*ret_objects = TAKE_PTR(objects);
 	return 0;
 }

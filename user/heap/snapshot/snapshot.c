@@ -101,9 +101,10 @@ int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
 	if (r < 0)
 		return r;
 	if (!s->blocks.n)
-		return err_set(e, -ENOENT,
-			       "process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc and CPython's are)",
-			       (int)pid);
+		return err_set(
+			e, -ENOENT,
+			"process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc and CPython's are)",
+			(int)pid);
 	r = build(s, pid, read);
 	if (r < 0)
 		return err_set(e, r, "process %d: no memory for the graph of %llu blocks", (int)pid,

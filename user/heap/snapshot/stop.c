@@ -130,7 +130,9 @@ static void wait_for_stops(struct stopped *s, uint64_t until_ns)
 
 static const char *why_not(int r)
 {
-	return r == -EPERM ? "it may not be traced (another tracer, such as a debugger, may have it)" : strerror(-r);
+	return r == -EPERM
+		       ? "it may not be traced (another tracer, such as a debugger, may have it)"
+		       : strerror(-r);
 }
 
 int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *ret_stopped, struct err *e)
@@ -149,7 +151,8 @@ int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *ret_stopped, struc
 		stop_release(&s);
 		stop_fini(&s);
 		return r == -ESRCH ? err_set(e, r, "process %d: no such process", (int)pid)
-				   : err_set(e, r, "process %d cannot be stopped: %s", (int)pid, why_not(r));
+				   : err_set(e, r, "process %d cannot be stopped: %s", (int)pid,
+					     why_not(r));
 	}
 	*ret_stopped = s;
 	return 0;

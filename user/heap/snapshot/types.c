@@ -10,10 +10,11 @@
 
 enum { NAME_MAX_BYTES = 256, STEPS_MAX = 4 };
 
-#define PY_IS_TYPE      (1ULL << 31) /* Py_TPFLAGS_TYPE_SUBCLASS: its objects are types */
-#define PY_HAVE_GC      (1ULL << 14)
-#define PY_HEAPTYPE     (1ULL << 9)
-#define PY_PREHEADER    (3ULL << 3)  /* Py_TPFLAGS_MANAGED_WEAKREF, …_DICT: two words before the collector's */
+#define PY_IS_TYPE  (1ULL << 31) /* Py_TPFLAGS_TYPE_SUBCLASS: its objects are types */
+#define PY_HAVE_GC  (1ULL << 14)
+#define PY_HEAPTYPE (1ULL << 9)
+#define PY_PREHEADER                                                                               \
+	(3ULL << 3) /* Py_TPFLAGS_MANAGED_WEAKREF, …_DICT: two words before the collector's */
 #define PY_REFCOUNT_MAX (1ULL << 40)
 
 /* An address that was looked at as a type. */
@@ -41,7 +42,8 @@ static bool read_at(void *ctx, uint64_t addr, void *buf, size_t len)
 	const struct heap_memory *mem = copy_memory(f->copy);
 	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
 
-	return mem->read(mem->ctx, addr, buf, len) || process_vm_readv(f->pid, &to, 1, &from, 1, 0) == (ssize_t)len;
+	return mem->read(mem->ctx, addr, buf, len) ||
+	       process_vm_readv(f->pid, &to, 1, &from, 1, 0) == (ssize_t)len;
 }
 
 static bool word_at(struct finder *f, uint64_t addr, uint64_t *ret)
@@ -105,7 +107,8 @@ static bool is_python_type(struct finder *f, uint64_t at)
 	for (int i = 0; i < STEPS_MAX; i++) {
 		uint64_t of, flags;
 
-		if (!word_at(f, at + PYTHON_OB_TYPE, &of) || !word_at(f, of + PYTHON_TP_FLAGS, &flags) || !(flags & PY_IS_TYPE))
+		if (!word_at(f, at + PYTHON_OB_TYPE, &of) ||
+		    !word_at(f, of + PYTHON_TP_FLAGS, &flags) || !(flags & PY_IS_TYPE))
 			return false;
 		if (of == at)
 			return true;
@@ -115,14 +118,16 @@ static bool is_python_type(struct finder *f, uint64_t at)
 }
 
 /* A class made by Python code has its module in its dict. */
-static bool put_module(struct finder *f, uint64_t at, const char *name, char full[NAME_MAX_BYTES + PYTHON_TEXT_MAX])
+static bool put_module(struct finder *f, uint64_t at, const char *name,
+		       char full[NAME_MAX_BYTES + PYTHON_TEXT_MAX])
 {
 	struct python_memory mem = { read_at, f };
 	char module[PYTHON_TEXT_MAX];
 	uint64_t dict;
 
 	if (!word_at(f, at + PYTHON_TP_DICT, &dict) || !dict ||
-	    !python_str(&mem, python_dict_get(&mem, dict, "__module__"), module) || strcmp(module, "builtins") == 0)
+	    !python_str(&mem, python_dict_get(&mem, dict, "__module__"), module) ||
+	    strcmp(module, "builtins") == 0)
 		return false;
 	snprintf(full, NAME_MAX_BYTES + PYTHON_TEXT_MAX, "%s.%s", module, name);
 	return true;
@@ -133,8 +138,8 @@ static uint32_t find_python_type(struct finder *f, uint64_t at, uint64_t *ret_fl
 	char name[NAME_MAX_BYTES], full[NAME_MAX_BYTES + PYTHON_TEXT_MAX];
 	uint64_t text;
 
-	if (!is_python_type(f, at) || !word_at(f, at + PYTHON_TP_FLAGS, ret_flags) || !word_at(f, at + PYTHON_TP_NAME, &text) ||
-	    !text_at(f, text, name))
+	if (!is_python_type(f, at) || !word_at(f, at + PYTHON_TP_FLAGS, ret_flags) ||
+	    !word_at(f, at + PYTHON_TP_NAME, &text) || !text_at(f, text, name))
 		return 0;
 	if (*ret_flags & PY_HEAPTYPE && !strchr(name, '.') && put_module(f, at, name, full))
 		return add(f, TYPE_CPYTHON, full, at);
@@ -149,11 +154,12 @@ static uint32_t find_rtti(struct finder *f, uint64_t at)
 	char name[NAME_MAX_BYTES], mangled[NAME_MAX_BYTES + 2], out[DEMANGLE_OUT_MAX];
 	uint64_t info, text, top;
 
-	if (!word_at(f, at - 8, &info) || !word_at(f, at - 16, &top) || (int64_t)top > 0 || (int64_t)top < -(1 << 20) ||
-	    !word_at(f, info + 8, &text) || !text_at(f, text, name))
+	if (!word_at(f, at - 8, &info) || !word_at(f, at - 16, &top) || (int64_t)top > 0 ||
+	    (int64_t)top < -(1 << 20) || !word_at(f, info + 8, &text) || !text_at(f, text, name))
 		return 0;
 	/* A type is no symbol: "_ZTS" makes one of it, whose name begins "typeinfo name for ". */
-	snprintf(mangled, sizeof(mangled), "_ZTS%.*s", NAME_MAX_BYTES - 4, name[0] == '*' ? name + 1 : name);
+	snprintf(mangled, sizeof(mangled), "_ZTS%.*s", NAME_MAX_BYTES - 4,
+		 name[0] == '*' ? name + 1 : name);
 	if (!demangle(mangled, strlen(mangled), out) || strncmp(out, "typeinfo name for ", 18) != 0)
 		return 0;
 	return add(f, TYPE_RTTI, out + 18, at);
@@ -202,8 +208,8 @@ static void look_at(struct finder *f, uint32_t node)
 	for (uint32_t before = 0; before <= 4; before += 2) {
 		const struct type_seen *seen;
 
-		if (!is_address(words[before + 1]) || !words[before] || words[before] >= PY_REFCOUNT_MAX ||
-		    before + 2 > f->blocks->rows[node].words)
+		if (!is_address(words[before + 1]) || !words[before] ||
+		    words[before] >= PY_REFCOUNT_MAX || before + 2 > f->blocks->rows[node].words)
 			continue;
 		seen = see(f, words[before + 1]);
 		if (seen && seen->cpython && words_before(seen->flags) == before) {
@@ -219,7 +225,8 @@ static void look_at(struct finder *f, uint32_t node)
 	}
 }
 
-int types_find(struct copy *copy, const struct heap_blocks *blocks, pid_t pid, struct types *ret_types)
+int types_find(struct copy *copy, const struct heap_blocks *blocks, pid_t pid,
+	       struct types *ret_types)
 {
 	struct finder f = { copy, blocks, pid, ret_types, false };
 	struct types *t = ret_types;

@@ -187,8 +187,8 @@ static void report(void *self, struct run_summary *to)
 	l->ranked = NULL;
 	for (uint32_t i = 0; i < to->locks.n; i++) {
 		if (strcmp(l->rows[i].kind, "GIL") != 0)
-			proc_variable_name(l->run->procs, process_of(l, l->rows[i].pid), l->rows[i].lock, l->names[i],
-					   sizeof(l->names[i]), NULL);
+			proc_variable_name(l->run->procs, process_of(l, l->rows[i].pid),
+					   l->rows[i].lock, l->names[i], sizeof(l->names[i]), NULL);
 		l->rows[i].name = l->names[i];
 		l->rows[i].owner_name = owner_name(l, &l->rows[i]);
 	}
