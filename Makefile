@@ -350,7 +350,7 @@ OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemallo
                 $(if $(shell command -v musl-gcc),$(MUSL_BIN))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(OTHERS_BIN) \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(BUILD)/targets/heap_graph_lsan $(OTHERS_BIN) \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after $(BUILD)/targets/je_allocs: TFLAGS += -no-pie
@@ -427,6 +427,11 @@ $(addprefix $(BUILD)/targets/,service_rjem service_rjem_static): tests/targets/s
 $(BUILD)/targets/new_truth_jemalloc: tests/targets/new_truth.cc $(JEMALLOC) tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -fsized-deallocation -o $@ $< $(JEMALLOC) -ldl -lm
+
+# Says at its end what of its memory nothing refers to.
+$(BUILD)/targets/%_lsan: tests/targets/%.cc
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(TFLAGS) -std=c++17 -fsanitize=leak -o $@ $<
 
 $(BUILD)/targets/%_static: tests/targets/%.c tests/targets/target.h
 	$(call say,TARGET,$@)

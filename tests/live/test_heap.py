@@ -45,7 +45,7 @@ def a_variable_that_keeps_objects_of_a_class_is_named():
     lines = heap("retainers", "-p", graph().pid, "type:Session").splitlines()
     rows = [i for i, line in enumerate(lines) if ", through the variable sessions" in line]
     check(rows, f"no chain begins at the variable sessions: {lines[:6]}")
-    kept = sum(number(lines[i].split(",", 1)[0] if "," not in lines[i].split(" ")[0] else lines[i].split(", ")[0]) for i in rows)
+    kept = sum(number(lines[i].split(", ")[0]) for i in rows)
     equal(kept, SESSIONS, "sessions that it keeps")
 
 
@@ -59,7 +59,7 @@ def objects_of_a_class_are_all_counted():
 @fact
 def what_a_stack_keeps_is_kept_by_that_stack():
     text = heap("retainers", "-p", graph().pid, "OnStack")
-    check(f"through the stack at 0x" in text and f"of thread {graph().pid}" in text, f"it says: {text}")
+    check("through the stack at 0x" in text and f"of thread {graph().pid}" in text, f"it says: {text}")
 
 
 @fact
@@ -71,8 +71,6 @@ def what_is_lost_is_what_leak_sanitizer_finds():
     equal(direct, LOST + RINGS, "objects lost directly")
     equal(indirect, LOST + RINGS + 2 * 2 * (LOST + RINGS), "objects lost indirectly")
     path = os.path.join(TARGETS, "heap_graph_lsan")
-    if not os.path.exists(path):
-        skip("heap_graph_lsan is not built")
     said = subprocess.run([path, str(SESSIONS), str(LOST), str(RINGS)], capture_output=True, text=True, timeout=FINISH_SEC,
                           stdin=subprocess.DEVNULL, check=False).stderr
     blocks = sum(number(m) for m in re.findall(r"leak of \d+ byte\(s\) in (\d+) object", said))

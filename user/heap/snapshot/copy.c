@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -78,9 +80,27 @@ static int predict(pid_t pid, uint64_t *ret_bytes, struct err *e)
 	return 0;
 }
 
+/* A file without a name; one that loses its name at once where the file system has no such files. */
+static int open_nameless(const char *folder)
+{
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char path[4096];
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd;
+	if (snprintf(path, sizeof(path), "%s/memscope-heap-XXXXXX", folder) >= (int)sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
 static int make_room(struct copy *c, uint64_t bytes, const char *folder, struct err *e)
 {
-	_cleanup_(closep) int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	_cleanup_(closep) int fd = open_nameless(folder);
 	struct statvfs fs;
 	void *at;
 	int r;

@@ -111,11 +111,13 @@ uint64_t python_dict_get(const struct python_memory *mem, uint64_t dict, const c
 	if (!word_at(mem, dict + PYTHON_MA_KEYS, &at) || !python_keys(mem, at, &keys) ||
 	    !keys.value)
 		return 0;
-	for (uint64_t i = 0; i < keys.n && i < PYTHON_ENTRIES_MAX; i++)
-		if (python_key_at(mem, &keys, keys.entries + i * keys.bytes, text) &&
-		    strcmp(text, key) == 0)
-			return word_at(mem, keys.entries + i * keys.bytes + keys.value, &value)
-				       ? value
-				       : 0;
+	for (uint64_t i = 0; i < keys.n && i < PYTHON_ENTRIES_MAX; i++) {
+		uint64_t entry = keys.entries + i * keys.bytes;
+
+		if (!word_at(mem, entry + keys.value, &value))
+			return 0;
+		if (value && python_key_at(mem, &keys, entry, text) && strcmp(text, key) == 0)
+			return value;
+	}
 	return 0;
 }

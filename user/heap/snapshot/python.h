@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PYTHON_TEXT_MAX = 128, PYTHON_ENTRIES_MAX = 1 << 24 };
+enum { PYTHON_TEXT_MAX = 128, PYTHON_ENTRIES_MAX = 1 << 16 };
 
 /* Offsets in PyTypeObject (Include/cpython/object.h), the same in all of them. */
 enum { PYTHON_OB_TYPE = 8, PYTHON_TP_NAME = 24, PYTHON_TP_FLAGS = 168, PYTHON_TP_DICT = 264, PYTHON_MA_KEYS = 32 };
@@ -35,7 +35,7 @@ bool python_keys(const struct python_memory *mem, uint64_t at, struct python_key
 /* The key of the entry that has the byte at `addr`. */
 bool python_key_at(const struct python_memory *mem, const struct python_keys *keys, uint64_t addr,
 		   char text[PYTHON_TEXT_MAX]);
-/* The value of a key of the dict at `dict`; 0: it has none. */
+/* The value of a key of the dict at `dict`, if it is among its first PYTHON_ENTRIES_MAX; 0: it has none. */
 uint64_t python_dict_get(const struct python_memory *mem, uint64_t dict, const char *key);
 
 #endif
