@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (python_str(&mem, BASE + at, text))
 		check(text);
 	if (python_keys(&mem, BASE + at, &keys)) {
-		if (!keys.bytes || keys.key >= keys.bytes || keys.value >= keys.bytes || keys.n > 1ULL << 28)
+		if (!keys.bytes || keys.key >= keys.bytes || keys.value >= keys.bytes ||
+		    keys.n > 1ULL << 28)
 			abort();
 		for (uint64_t i = 0; i < 8; i++)
 			if (python_key_at(&mem, &keys, keys.entries + i * keys.bytes, text))

@@ -9,7 +9,15 @@
 
 #include <cmocka.h>
 
-enum { BASE = 0x10000, LEN = 0x4000, STR = 0x1000, OTHER = 0x1100, KEYS = 0x2000, DICT = 0x3000, VALUE = 0x7770 };
+enum {
+	BASE = 0x10000,
+	LEN = 0x4000,
+	STR = 0x1000,
+	OTHER = 0x1100,
+	KEYS = 0x2000,
+	DICT = 0x3000,
+	VALUE = 0x7770
+};
 
 static uint8_t bytes[LEN];
 
@@ -55,7 +63,8 @@ static void check_dict(uint64_t entries, uint32_t entry, uint32_t key)
 	assert_int_equal(keys.n, 2);
 	assert_int_equal(keys.bytes, entry);
 	assert_int_equal(keys.key, key);
-	assert_true(python_key_at(&mem, &keys, keys.entries + entry + key + 8, text)); /* its value's place */
+	assert_true(python_key_at(&mem, &keys, keys.entries + entry + key + 8,
+				  text)); /* its value's place */
 	assert_string_equal(text, "sessions");
 	assert_false(python_key_at(&mem, &keys, keys.entries + 2 * entry, text));
 	assert_false(python_key_at(&mem, &keys, keys.entries - 8, text));
@@ -68,10 +77,10 @@ static void a_dict_of_3_8_has_its_keys(void **state)
 	(void)state;
 	begin(48);
 	put(KEYS, 1);
-	put(KEYS + 8, 8);           /* dk_size */
+	put(KEYS + 8, 8);                  /* dk_size */
 	put(KEYS + 16, 0x55550000ffffULL); /* dk_lookup */
 	put(KEYS + 24, 3);
-	put(KEYS + 32, 2);          /* dk_nentries */
+	put(KEYS + 32, 2); /* dk_nentries */
 	put(KEYS + 48 + 8, BASE + STR);
 	put(KEYS + 48 + 24 + 8, BASE + OTHER);
 	put(KEYS + 48 + 24 + 16, VALUE);

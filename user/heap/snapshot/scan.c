@@ -33,14 +33,14 @@ static void each_word(struct snapshot *s, uint64_t from, uint64_t end, word_fn f
 	}
 }
 
-/* The block that a word refers to; WHERE_NONE. */
+/* The block that a word refers to; BLOCK_NONE. */
 static uint32_t target_of(const struct snapshot *s, uint64_t word)
 {
-	uint32_t offset, to = where_is(s->where, word, &offset);
+	uint32_t offset, to = block_index_find(s->index, word, &offset);
 
-	if (to != WHERE_NONE && s->types.type[s->types.of[to]].by == TYPE_CPYTHON &&
+	if (to != BLOCK_NONE && s->types.type[s->types.of[to]].by == TYPE_CPYTHON &&
 	    offset != s->types.object[to])
-		return WHERE_NONE;
+		return BLOCK_NONE;
 	return to;
 }
 
@@ -57,7 +57,7 @@ static void on_reference(void *ctx, uint64_t addr, uint64_t word)
 	struct edges *e = ctx;
 	uint32_t to = target_of(e->s, word);
 
-	if (to == WHERE_NONE || to == e->from)
+	if (to == BLOCK_NONE || to == e->from)
 		return;
 	if (e->count)
 		graph_count(e->s->graph, e->from);
@@ -128,7 +128,7 @@ static void on_root(void *ctx, uint64_t addr, uint64_t word)
 	struct roots *r = ctx;
 	uint32_t node = target_of(r->s, word);
 
-	if (node != WHERE_NONE)
+	if (node != BLOCK_NONE)
 		add_root(r, node, addr);
 }
 

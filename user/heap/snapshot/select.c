@@ -47,7 +47,7 @@ static int read_wanted(const struct snapshot *s, const char *what, struct wanted
 	uint64_t addr;
 	uint32_t offset;
 
-	*w = (struct wanted){ .node = WHERE_NONE };
+	*w = (struct wanted){ .node = BLOCK_NONE };
 	if (strncmp(what, "size:", 5) == 0)
 		return read_number(what + 5, 10, "size in bytes", &w->size, e);
 	if (strncmp(what, "0x", 2) != 0) {
@@ -56,8 +56,8 @@ static int read_wanted(const struct snapshot *s, const char *what, struct wanted
 	}
 	if (read_number(what, 16, "address", &addr, e) < 0)
 		return -EINVAL;
-	w->node = where_is(s->where, addr, &offset);
-	return w->node == WHERE_NONE
+	w->node = block_index_find(s->index, addr, &offset);
+	return w->node == BLOCK_NONE
 		       ? err_set(e, -ENOENT, "no block in use has the address %.64s", what)
 		       : 0;
 }

@@ -66,8 +66,8 @@ static int build(struct snapshot *s, pid_t pid, const bool *owned)
 
 	if (r < 0)
 		return r;
-	s->where = where_new(s->blocks.rows, s->blocks.n);
-	r = s->where ? scan_references(s) : -ENOMEM;
+	s->index = block_index_new(s->blocks.rows, s->blocks.n);
+	r = s->index ? scan_references(s) : -ENOMEM;
 	return r < 0 ? r : scan_roots(s, owned);
 }
 
@@ -120,7 +120,7 @@ void snapshot_free(struct snapshot *s)
 	copy_close(s->copy);
 	heap_blocks_free(&s->blocks);
 	types_fini(&s->types);
-	where_free(s->where);
+	block_index_free(s->index);
 	graph_free(s->graph);
 	graph_free(s->reverse);
 	free(s->roots);

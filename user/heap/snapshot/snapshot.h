@@ -15,7 +15,7 @@
 #include "heap/graph/reach.h"
 #include "heap/census.h"
 #include "heap/snapshot/types.h"
-#include "heap/snapshot/where.h"
+#include "heap/snapshot/block_index.h"
 
 /* Kinds of roots; the first that keeps an object is the best answer. */
 enum snapshot_root_kind {
@@ -40,7 +40,7 @@ struct snapshot {
 	struct heap_census census;
 	struct heap_blocks blocks;
 	struct types types;
-	struct where *where;
+	struct block_index *index;
 	struct graph *graph, *reverse;
 	struct snapshot_root *roots;         /* by node                                   */
 	struct graph_root *graph_roots;      /* the same, for graph/                      */

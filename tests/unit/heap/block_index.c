@@ -1,5 +1,5 @@
 /* Random heaps with gaps of all sizes, and each address beside a search through the list. */
-#include "heap/snapshot/where.h"
+#include "heap/snapshot/block_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static uint32_t search(const struct heap_block *blocks, uint64_t addr, uint32_t 
 			*ret_offset = (uint32_t)(addr - blocks[i].addr);
 			return i;
 		}
-	return WHERE_NONE;
+	return BLOCK_NONE;
 }
 
 static void make(struct heap_block *blocks)
@@ -55,7 +55,7 @@ static void each_address_is_in_the_block_that_a_search_finds(void **state_)
 
 		make(blocks);
 		end = blocks[N - 1].addr + 8 * (uint64_t)blocks[N - 1].words;
-		_cleanup_(where_freep) struct where *w = where_new(blocks, N);
+		_cleanup_(block_index_freep) struct block_index *w = block_index_new(blocks, N);
 		assert_non_null(w);
 		for (int i = 0; i < 4000; i++) {
 			const struct heap_block *b = &blocks[draw(N)];
@@ -68,7 +68,7 @@ static void each_address_is_in_the_block_that_a_search_finds(void **state_)
 					    ~0ULL,
 					    0 };
 			uint64_t addr = near[draw(8)];
-			uint32_t got = 0, want = 0, at = where_is(w, addr, &got);
+			uint32_t got = 0, want = 0, at = block_index_find(w, addr, &got);
 
 			assert_int_equal(at, search(blocks, addr, &want));
 			assert_int_equal(got, want);
@@ -78,12 +78,12 @@ static void each_address_is_in_the_block_that_a_search_finds(void **state_)
 
 static void of_no_blocks_nothing_is_found(void **state_)
 {
-	_cleanup_(where_freep) struct where *w = where_new(NULL, 0);
+	_cleanup_(block_index_freep) struct block_index *w = block_index_new(NULL, 0);
 	uint32_t offset;
 
 	(void)state_;
 	assert_non_null(w);
-	assert_int_equal(where_is(w, 4096, &offset), WHERE_NONE);
+	assert_int_equal(block_index_find(w, 4096, &offset), BLOCK_NONE);
 }
 
 int main(void)

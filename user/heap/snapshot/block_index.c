@@ -1,4 +1,4 @@
-#include "heap/snapshot/where.h"
+#include "heap/snapshot/block_index.h"
 
 enum { GAP = 1 << 20, UNIT = 8 }; /* stretches are further apart; what a bit stands for */
 
@@ -7,7 +7,7 @@ struct stretch {
 	uint64_t word; /* its first in `bits` and `before` */
 };
 
-struct where {
+struct block_index {
 	const struct heap_block *blocks;
 	struct stretch *stretches;
 	uint64_t n_stretches, n_words;
@@ -38,7 +38,7 @@ static uint64_t find_stretches(const struct heap_block *blocks, uint64_t n, stru
 	return found;
 }
 
-static void lay_out(struct where *w)
+static void lay_out(struct block_index *w)
 {
 	for (uint64_t i = 0; i < w->n_stretches; i++) {
 		struct stretch *s = &w->stretches[i];
@@ -48,7 +48,7 @@ static void lay_out(struct where *w)
 	}
 }
 
-static void fill(struct where *w, uint64_t n)
+static void fill(struct block_index *w, uint64_t n)
 {
 	const struct stretch *s = w->stretches;
 	uint32_t sum = 0;
@@ -67,9 +67,10 @@ static void fill(struct where *w, uint64_t n)
 	}
 }
 
-struct where *where_new(const struct heap_block *blocks, uint64_t n)
+struct block_index *block_index_new(const struct heap_block *blocks, uint64_t n)
 {
-	_cleanup_(where_freep) struct where *w = n < WHERE_NONE ? calloc(1, sizeof(*w)) : NULL;
+	_cleanup_(block_index_freep) struct block_index *w =
+		n < BLOCK_NONE ? calloc(1, sizeof(*w)) : NULL;
 
 	if (!w)
 		return NULL;
@@ -88,7 +89,7 @@ struct where *where_new(const struct heap_block *blocks, uint64_t n)
 	return TAKE_PTR(w);
 }
 
-void where_free(struct where *w)
+void block_index_free(struct block_index *w)
 {
 	if (!w)
 		return;
@@ -98,7 +99,7 @@ void where_free(struct where *w)
 	free(w);
 }
 
-static const struct stretch *stretch_of(const struct where *w, uint64_t addr)
+static const struct stretch *stretch_of(const struct block_index *w, uint64_t addr)
 {
 	uint64_t low = 0, high = w->n_stretches;
 
@@ -115,20 +116,20 @@ static const struct stretch *stretch_of(const struct where *w, uint64_t addr)
 	return addr >= w->stretches[low].start ? &w->stretches[low] : NULL;
 }
 
-uint32_t where_is(const struct where *w, uint64_t addr, uint32_t *ret_offset)
+uint32_t block_index_find(const struct block_index *w, uint64_t addr, uint32_t *ret_offset)
 {
 	const struct stretch *s = stretch_of(w, addr);
 	uint64_t bit, word, below;
 	uint32_t n;
 
 	if (!s)
-		return WHERE_NONE;
+		return BLOCK_NONE;
 	bit = (addr - s->start) / UNIT;
 	word = s->word + bit / 64;
 	below = w->bits[word] & (~0ULL >> (63 - bit % 64));
 	n = w->before[word] + (uint32_t)__builtin_popcountll(below);
 	if (!n || addr < w->blocks[n - 1].addr || addr >= end_of(&w->blocks[n - 1]))
-		return WHERE_NONE;
+		return BLOCK_NONE;
 	*ret_offset = (uint32_t)(addr - w->blocks[n - 1].addr);
 	return n - 1;
 }
