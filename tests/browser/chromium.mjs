@@ -40,6 +40,8 @@ function install() {
 			renameSync(part, join(build, "node"));
 	} catch { /* the other test was first */ }
 	rmSync(part, { recursive: true, force: true });
+	if (npm.error && npm.error.code === "ETIMEDOUT")
+		skip_all("npm did not end within three minutes");
 	if (npm.error)
 		skip_all("npm is not installed (apt-get install npm)");
 	if (!packages.every((p) => existsSync(join(modules, p))))

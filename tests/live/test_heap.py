@@ -111,7 +111,7 @@ def a_program_goes_on_after_it_was_looked_at():
 def questions_that_cannot_be_answered_are_refused_in_a_sentence():
     for args, status, sentence in ((("census",), 2, "memscope heap census -p PID"), (("sensus", "-p", 1), 2, "did you mean"),
                                    (("retainers", "-p", 1), 2, "retainers -p PID type:NAME"),
-                                   (("census", "-p", 4194300), 1, "no such process"),
+                                   (("census", "-p", 4194300), 1, "there is no process 4194300"),
                                    (("retainers", "-p", graph().pid, "type:Nothing"), 1, "the heap has no object type:Nothing")):
         done = subprocess.run([MEMSCOPE, "heap", *map(str, args)], capture_output=True, text=True, timeout=FINISH_SEC,
                               stdin=subprocess.DEVNULL, check=False)
