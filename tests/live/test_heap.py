@@ -5,7 +5,7 @@ import re
 
 from harness import *
 
-SESSIONS, LOST, RINGS = 2000, 12, 7
+SESSIONS, LOST, RINGS, NODES = 2000, 12, 7, 50000
 
 
 def heap(*args):
@@ -27,7 +27,7 @@ def census(pid):
 
 @once
 def graph():
-    return Target("heap_graph", SESSIONS, LOST, RINGS)
+    return Target("heap_graph", SESSIONS, LOST, RINGS, NODES)
 
 
 @once
@@ -57,6 +57,15 @@ def objects_of_a_class_are_all_counted():
 
 
 @fact
+def a_long_list_is_a_few_rows_that_stand_for_all_of_it():
+    lines = heap("retainers", "-p", graph().pid, "Node").splitlines()
+    check(f"{NODES:,} objects are Node, " in lines[2] and "by a sample of one object in 3:" in lines[3], f"it says: {lines[:8]}")
+    rows = [number(line.split(", ")[0]) for line in lines if ", through the variable newest" in line]
+    check(1 <= len(rows) <= 6, f"{len(rows)} rows: {lines[:20]}")
+    near(sum(rows), NODES, 3, "objects that they stand for")
+
+
+@fact
 def what_a_stack_keeps_is_kept_by_that_stack():
     text = heap("retainers", "-p", graph().pid, "OnStack")
     check("through the stack at 0x" in text and f"of thread {graph().pid}" in text, f"it says: {text}")
@@ -71,7 +80,7 @@ def what_is_lost_is_what_leak_sanitizer_finds():
     equal(direct, LOST + RINGS, "objects lost directly")
     equal(indirect, LOST + RINGS + 2 * 2 * (LOST + RINGS), "objects lost indirectly")
     path = os.path.join(TARGETS, "heap_graph_lsan")
-    said = subprocess.run([path, str(SESSIONS), str(LOST), str(RINGS)], capture_output=True, text=True, timeout=FINISH_SEC,
+    said = subprocess.run([path, str(SESSIONS), str(LOST), str(RINGS), str(NODES)], capture_output=True, text=True, timeout=FINISH_SEC,
                           stdin=subprocess.DEVNULL, check=False).stderr
     blocks = sum(number(m) for m in re.findall(r"leak of \d+ byte\(s\) in (\d+) object", said))
     equal(direct + indirect, blocks, "all of it, beside LeakSanitizer's")

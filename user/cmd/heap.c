@@ -175,6 +175,8 @@ static void print_retainer(const struct view *v, const struct retainer *r)
 	       unit_bytes((int64_t)r->bytes).s);
 	print_root(v, &v->s->roots[r->root]);
 	printf("\n");
+	if (r->cut)
+		printf("    … many more …\n");
 	for (uint32_t i = 0; i < r->n_links; i++) {
 		if (r->left_out && i == r->n_links - 1)
 			printf("    … %s more …\n", unit_count(r->left_out).s);
@@ -193,8 +195,10 @@ static int retainers(const struct view *v, const char *what, struct err *e)
 		r = retainers_find(v->s, objects, n, ~0u, &found);
 	if (r < 0)
 		return r == -ENOMEM ? err_set(e, r, "out of memory") : r;
-	printf("%s of %s, %s\n", unit_count((int64_t)found.objects).s, what,
+	printf("%s objects are %s, %s\n", unit_count((int64_t)found.objects).s, what,
 	       unit_bytes((int64_t)found.bytes).s);
+	if (found.one_in > 1)
+		printf("by a sample of one object in %s:\n", unit_count((int64_t)found.one_in).s);
 	for (uint32_t i = 0; i < found.n && i < v->top; i++)
 		print_retainer(v, &found.rows[i]);
 	if (found.n > v->top)

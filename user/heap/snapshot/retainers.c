@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 1 << 16 }; /* longer chains are cut off */
+enum { DEPTH_MAX = 1024, OBJECTS_MAX = 20000 }; /* steps of a chain that are looked at; objects whose chains are */
 
 /* The part of what its source keeps from which on a link is said exactly: of a key or an index, of a mere place in bytes. */
 #define NAMED_SHARE 0.1
@@ -23,6 +23,7 @@ struct finder {
 	const struct snapshot *s;
 	struct graph_tree tree;
 	uint32_t *kept;           /* of each node: objects asked about that hang on it */
+	uint32_t *root;           /* … and the root that it hangs on                   */
 	struct chain_step *steps; /* of one chain, from the root on                    */
 	struct group *groups;
 };
@@ -31,6 +32,7 @@ static void finder_fini(struct finder *f)
 {
 	graph_tree_fini(&f->tree);
 	free(f->kept);
+	free(f->root);
 	free(f->steps);
 	hash_free(f->groups);
 }
@@ -40,13 +42,14 @@ static uint32_t before(const struct finder *f, uint32_t node)
 	return f->tree.from[node];
 }
 
-/* Fills f->steps; returns how many. */
-static uint32_t chain_of(struct finder *f, uint32_t node)
+/* Fills f->steps with those next to the object; returns how many. */
+static uint32_t chain_of(struct finder *f, uint32_t node, bool *ret_cut)
 {
-	uint32_t n = 1, at = 0;
+	uint32_t n = 1, at = 0, up = node;
 
-	for (uint32_t up = node; before(f, up) != GRAPH_NONE && n < DEPTH_MAX; up = before(f, up))
+	for (; before(f, up) != GRAPH_NONE && n < DEPTH_MAX; up = before(f, up))
 		n++;
+	*ret_cut = before(f, up) != GRAPH_NONE;
 	for (uint32_t i = n; i-- > 0; node = before(f, node)) {
 		f->steps[i] = (struct chain_step){ node, at };
 		at = f->tree.at[node];
@@ -63,9 +66,14 @@ static bool is_exact(const struct finder *f, uint32_t from, uint32_t to)
 	       f->kept[to] >= (named ? NAMED_SHARE : PLACE_SHARE) * f->kept[from];
 }
 
-/* Each after those that hang on it. */
+/* Roots from the roots on; what is kept the other way round: each node after those that hang on it. */
 static void count_kept(struct finder *f, const uint32_t *objects, uint64_t n)
 {
+	for (uint32_t i = 0; i < f->tree.n_reached; i++) {
+		uint32_t node = f->tree.order[i], from = before(f, node);
+
+		f->root[node] = from == GRAPH_NONE ? f->tree.at[node] : f->root[from];
+	}
 	for (uint64_t i = 0; i < n; i++)
 		f->kept[objects[i]]++;
 	for (uint32_t i = f->tree.n_reached; i-- > 0;) {
@@ -104,7 +112,7 @@ static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_
 		bool exact = is_exact(f, f->steps[i].node, f->steps[ahead].node);
 
 		took = chain_link(f->s, &f->steps[i], n - i, exact, text);
-		if (!exact && i + took < n && strcmp(text, last) == 0) {
+		if (i + took < n && strcmp(text, last) == 0) {
 			if (row)
 				row->repeats[row->n_links - 1] = true;
 			continue;
@@ -118,27 +126,27 @@ static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_
 	return r;
 }
 
-static int add(struct finder *f, uint32_t object)
+/* For itself and those that it stands for. */
+static int add(struct finder *f, uint32_t object, uint64_t stands_for)
 {
-	uint32_t n = chain_of(f, object);
 	struct group *g;
 	uint64_t key;
-	bool is_new;
-	int r;
+	bool cut;
+	uint32_t n = chain_of(f, object, &cut);
 
 	put_links(f, n, NULL, &key);
-	key = key * 31 + f->s->roots[f->tree.at[f->steps[0].node]].kind;
+	key = (key * 31 + f->s->roots[f->root[object]].kind) * 2 + cut;
 	g = hash_get(f->groups, key, &key);
 	if (!g)
 		return -ENOMEM;
-	is_new = !g->row.objects++;
-	g->row.bytes += snapshot_bytes(f->s, object);
-	if (!is_new)
+	g->row.objects += stands_for;
+	g->row.bytes += stands_for * snapshot_bytes(f->s, object);
+	if (g->row.n_links)
 		return 0;
-	g->row.root = f->tree.at[f->steps[0].node];
+	g->row.root = f->root[object];
 	g->row.node = object;
-	r = put_links(f, n, &g->row, &key);
-	return r;
+	g->row.cut = cut;
+	return put_links(f, n, &g->row, &key);
 }
 
 static int by_objects(const void *a, const void *b)
@@ -167,25 +175,28 @@ int retainers_find(const struct snapshot *s, const uint32_t *objects, uint64_t n
 		   struct retainers *ret_retainers)
 {
 	_cleanup_(finder_fini) struct finder f = { .s = s };
+	uint64_t reached = 0;
 	int r;
 
 	*ret_retainers = (struct retainers){ 0 };
 	f.kept = calloc(s->blocks.n + 1, sizeof(*f.kept));
+	f.root = calloc(s->blocks.n + 1, sizeof(*f.root));
 	f.steps = calloc(DEPTH_MAX, sizeof(*f.steps));
-	if (!f.kept || !f.steps)
+	if (!f.kept || !f.root || !f.steps)
 		return -ENOMEM;
 	r = graph_tree_grow(s->graph, s->graph_roots, s->n_roots, kinds, NULL, NULL, &f.tree);
 	if (r == 0)
 		count_kept(&f, objects, n);
+	ret_retainers->one_in = 1 + n / OBJECTS_MAX;
 	for (uint64_t i = 0; r == 0 && i < n; i++) {
 		ret_retainers->objects++;
 		ret_retainers->bytes += snapshot_bytes(s, objects[i]);
-		if (f.tree.reached[objects[i]]) {
-			r = add(&f, objects[i]);
-			continue;
+		if (!f.tree.reached[objects[i]]) {
+			ret_retainers->unreached++;
+			ret_retainers->unreached_bytes += snapshot_bytes(s, objects[i]);
+		} else if (reached++ % ret_retainers->one_in == 0) {
+			r = add(&f, objects[i], ret_retainers->one_in);
 		}
-		ret_retainers->unreached++;
-		ret_retainers->unreached_bytes += snapshot_bytes(s, objects[i]);
 	}
 	return r < 0 ? r : gather(&f, ret_retainers);
 }
