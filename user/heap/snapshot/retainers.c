@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 1024, OBJECTS_MAX = 20000 }; /* steps of a chain that are looked at; objects whose chains are */
+enum {
+	DEPTH_MAX = 1024,
+	OBJECTS_MAX = 20000
+}; /* steps of a chain that are looked at; objects whose chains are */
 
 /* The part of what its source keeps from which on a link is said exactly: of a key or an index, of a mere place in bytes. */
 #define NAMED_SHARE 0.1
