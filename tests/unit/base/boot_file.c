@@ -13,27 +13,7 @@
 #include <cmocka.h>
 
 #include "base/boot_file.h"
-#include "base/cache_dir.h"
-
-static char dir[64];
-
-static int begin(void **state)
-{
-	(void)state;
-	strcpy(dir, "/tmp/memscope-boot-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	return setenv(CACHE_DIR_ENV, dir, 1);
-}
-
-static int end(void **state)
-{
-	char command[128];
-
-	(void)state;
-	unsetenv(CACHE_DIR_ENV);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
-}
+#include "cache_fixture.h"
 
 /* Overwrites what is at `off` of the file. */
 static void damage(off_t off, const char *with)
@@ -41,7 +21,7 @@ static void damage(off_t off, const char *with)
 	_cleanup_(closep) int fd = -1;
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/facts", dir);
+	snprintf(path, sizeof(path), "%s/facts", cache_fixture_dir);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, with, strlen(with), off), strlen(with));
@@ -117,11 +97,16 @@ static void without_a_directory_there_is_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_was_written_in_this_boot_is_there, begin, end),
-		cmocka_unit_test_setup_teardown(that_of_another_boot_or_version_is_not, begin, end),
-		cmocka_unit_test_setup_teardown(parts_are_behind_each_other, begin, end),
-		cmocka_unit_test_setup_teardown(nothing_behind_the_header_is_nothing, begin, end),
-		cmocka_unit_test_setup_teardown(without_a_directory_there_is_none, begin, end),
+		cmocka_unit_test_setup_teardown(what_was_written_in_this_boot_is_there,
+						cache_fixture_begin, cache_fixture_end),
+		cmocka_unit_test_setup_teardown(that_of_another_boot_or_version_is_not,
+						cache_fixture_begin, cache_fixture_end),
+		cmocka_unit_test_setup_teardown(parts_are_behind_each_other, cache_fixture_begin,
+						cache_fixture_end),
+		cmocka_unit_test_setup_teardown(nothing_behind_the_header_is_nothing,
+						cache_fixture_begin, cache_fixture_end),
+		cmocka_unit_test_setup_teardown(without_a_directory_there_is_none,
+						cache_fixture_begin, cache_fixture_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

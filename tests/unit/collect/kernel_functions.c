@@ -11,30 +11,10 @@
 #include <cmocka.h>
 
 #include "base/boot_file.h"
-#include "base/cache_dir.h"
+#include "cache_fixture.h"
 #include "collect/session/kernel_functions.h"
 
 static const char *const names[] = { "vfs_read", "no_such_function" };
-static char dir[64];
-
-static int begin(void **state)
-{
-	(void)state;
-	strcpy(dir, "/tmp/memscope-kernel-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	return setenv(CACHE_DIR_ENV, dir, 1);
-}
-
-static int end(void **state)
-{
-	char command[128];
-
-	(void)state;
-	unsetenv(CACHE_DIR_ENV);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
-}
-
 static struct kernel_function found(uint32_t i)
 {
 	_cleanup_(kernel_functions_freep) struct kernel_functions *k =
@@ -99,10 +79,12 @@ static void what_the_kernel_said_is_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_is_kept_of_this_boot_is_taken, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_kept_of_this_boot_is_taken,
+						cache_fixture_begin, cache_fixture_end),
 		cmocka_unit_test_setup_teardown(what_is_kept_of_other_names_or_is_damaged_is_not,
-						begin, end),
-		cmocka_unit_test_setup_teardown(what_the_kernel_said_is_kept, begin, end),
+						cache_fixture_begin, cache_fixture_end),
+		cmocka_unit_test_setup_teardown(what_the_kernel_said_is_kept, cache_fixture_begin,
+						cache_fixture_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/boot_file.h"
-#include "base/cache_dir.h"
+#include "cache_fixture.h"
 #include "symbolize/kallsyms.h"
 
 static int load(const char *text, size_t len, struct kallsyms **ret_syms)
@@ -136,26 +136,6 @@ static void rows_out_of_order_come_to_their_places(void **state)
 
 /* --- what is kept --- */
 
-static char dir[64];
-
-static int begin(void **state)
-{
-	(void)state;
-	strcpy(dir, "/tmp/memscope-symbols-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	return setenv(CACHE_DIR_ENV, dir, 1);
-}
-
-static int end(void **state)
-{
-	char command[128];
-
-	(void)state;
-	unsetenv(CACHE_DIR_ENV);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
-}
-
 static const char kernel[] = "0000000000000000 A fixed_percpu_data\n"
 			     "ffffffff81000000 T _stext\n"
 			     "ffffffff81000000 T _text\n"
@@ -244,10 +224,12 @@ int main(void)
 		cmocka_unit_test(odd_lines_are_skipped_and_a_last_one_needs_no_newline),
 		cmocka_unit_test(rows_out_of_order_come_to_their_places),
 		cmocka_unit_test_setup_teardown(
-			the_kernels_own_functions_are_kept_and_found_as_before, begin, end),
+			the_kernels_own_functions_are_kept_and_found_as_before, cache_fixture_begin,
+			cache_fixture_end),
 		cmocka_unit_test_setup_teardown(a_kernel_without_the_ends_of_its_text_is_not_kept,
-						begin, end),
-		cmocka_unit_test_setup_teardown(a_damaged_file_is_refused_or_harmless, begin, end),
+						cache_fixture_begin, cache_fixture_end),
+		cmocka_unit_test_setup_teardown(a_damaged_file_is_refused_or_harmless,
+						cache_fixture_begin, cache_fixture_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
