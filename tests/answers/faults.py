@@ -57,7 +57,7 @@ class QuickPeer(Peer):
 
 
 class QueuePeer(Peer):
-    """Who asks for the next job waits for a second, and is told that there is none."""
+    """Who asks for the next job waits for a second, and the answer is that there is none."""
 
     DELAY_S = 1
 

@@ -341,7 +341,7 @@ def of_threads(read, pid):
 def has_worked(pid, cpu_s, waits=0, seconds=0, most=40):
     """Waits for `seconds`, and then until the threads of a process have had so much more CPU time and
     have waited so often since: how long that takes is the machine's affair. `most` is where a test
-    stops waiting: what is missing then is told by what it asks for. Of several processes: until each has."""
+    stops waiting: the check that follows says what is missing then. Of several processes: until each has."""
     pids = pid if isinstance(pid, (list, tuple)) else [pid]
 
     def now():

@@ -1,7 +1,7 @@
 // Goroutines that wait for known things, and what the program itself says of them.
 //
 //	goroutines PORT [MANY]   6 take turns with a mutex, each for 20 ms; 5 wait for 127.0.0.1:PORT to answer, 4 for a
-//	                         channel, 3 in select, 2 for a WaitGroup, 2 sleep, one of 300 calls waits to be told; MANY
+//	                         channel, 3 in select, 2 for a WaitGroup, 2 sleep, one of 300 calls waits for a condition; MANY
 //	                         more wait for another channel. "ready"; for each line on stdin the file of that name is
 //	                         written: its profile "goroutine" (pprof), and "written" is printed
 package main
@@ -23,7 +23,7 @@ var (
 	never   sync.WaitGroup
 	work    = make(chan int)
 	other   = make(chan int)
-	told    = sync.NewCond(&sync.Mutex{})
+	changed = sync.NewCond(&sync.Mutex{})
 )
 
 //go:noinline
@@ -65,8 +65,8 @@ func choose() {
 func deep(n int) int {
 	var room [16]int
 	if n == 0 {
-		told.L.Lock()
-		told.Wait()
+		changed.L.Lock()
+		changed.Wait()
 		return room[n]
 	}
 	return deep(n-1) + room[n%16]

@@ -1,6 +1,6 @@
 /*
  * CPython's objects, as far as names need them: strings, dicts, types. By their layouts in 3.8 to 3.14 (Include/cpython/
- * unicodeobject.h, Objects/dictobject.c, Include/internal/pycore_dict.h), which are told apart by what is there: a dict's keys
+ * unicodeobject.h, Objects/dictobject.c, Include/internal/pycore_dict.h), which are distinguished by what is there: a dict's keys
  * begin with a function's address where 3.11 and later have a small number, a string's text ends where its length says.
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_PYTHON_H
