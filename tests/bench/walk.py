@@ -42,21 +42,6 @@ def f(n, x):
 while True:
     f(8, 200)
 """
-# Of Debian's 3.11: 28 native frames and frames of Python in turns, and nothing is called at the leaf.
-MIXED = """
-def leaf():
-    x = 0
-    while True:
-        x = (x * 31 + 1) % 1000003
-def level(n):
-    if not n:
-        leaf()
-    elif n % 2:
-        level(n - 1)
-    else:
-        sorted([0], key=lambda _: level(n - 1))
-level(3)
-"""
 SQL = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) "
        "SELECT count(*) FROM n WHERE (i * 7919) % 1000 < 3;")
 
@@ -84,7 +69,6 @@ CASES = [(f"{n} frames", "oncpu", 999, "user", depth("burn", n)) for n in (5, 30
     ("30 frames", "oncpu", 4999, "user", depth("burn", 30)),
     ("30 frames", "oncpu", 999, "user and kernel", depth("burn", 30)),
     ("python3", "oncpu", 999, "user", command("python3", "-c", PYTHON)),
-    ("python3, 28 mixed frames", "oncpu", 999, "user", command("python3", "-c", MIXED)),
     ("sqlite3", "oncpu", 999, "user", command("sqlite3", ":memory:", SQL)),
     ("30 frames", "offcpu", 0, "user", depth("sleep", 30)),
     ("200 frames", "offcpu", 0, "user", depth("sleep", 200)),

@@ -1,5 +1,7 @@
 #include "analyse/frame.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -123,4 +125,25 @@ bool frame_in_kernel(const struct frame *f)
 bool frame_is_user(const struct frame *f)
 {
 	return f->kind != FRAME_PROCESS && !frame_in_kernel(f);
+}
+
+int frame_path_sum(const struct profile *p, uint32_t type,
+		   bool (*is)(const struct dict *d, const struct frame_path *path), int64_t *ret_value)
+{
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+	int64_t value = 0;
+
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.values[type] <= 0)
+			continue;
+		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
+			return -ENOMEM;
+		if (is(profile_dict(p), &path) &&
+		    __builtin_add_overflow(value, s.values[type], &value))
+			value = INT64_MAX;
+	}
+	*ret_value = value;
+	return 0;
 }

@@ -57,4 +57,8 @@ struct frame_path {
 int frame_path_set(struct frame_path *path, struct dict *d, stack_id stack);
 void frame_path_fini(struct frame_path *path);
 
+/* The sum of a value over the samples whose stack `is` so; no more than INT64_MAX. -ENOMEM. */
+int frame_path_sum(const struct profile *p, uint32_t type,
+		   bool (*is)(const struct dict *d, const struct frame_path *path), int64_t *ret_value);
+
 #endif

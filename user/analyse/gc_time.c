@@ -122,22 +122,7 @@ static bool compiles(const struct dict *d, const struct frame_path *path)
 
 int jit_time(const struct profile *p, uint32_t type, int64_t *ret_value)
 {
-	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
-	int64_t value = 0;
-
-	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
-		struct profile_sample s = profile_sample(p, i);
-
-		if (s.values[type] <= 0)
-			continue;
-		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
-			return -ENOMEM;
-		if (compiles(profile_dict(p), &path) &&
-		    __builtin_add_overflow(value, s.values[type], &value))
-			value = INT64_MAX;
-	}
-	*ret_value = value;
-	return 0;
+	return frame_path_sum(p, type, compiles, ret_value);
 }
 
 int gc_time(const struct profile *p, uint32_t type, int64_t ret_values[N_GC_RUNTIMES])

@@ -613,41 +613,19 @@ static bool leaf_in_kernel(const struct dict *d, const struct frame_path *path)
 	return path->n > 0 && frame_in_kernel(&path->frames[path->n - 1]);
 }
 
-/* The sum over the samples whose stack `is` so. */
-static int sum_if(const struct profile *p, uint32_t type,
-		  bool (*is)(const struct dict *d, const struct frame_path *path),
-		  int64_t *ret_value)
-{
-	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
-	int64_t value = 0;
-
-	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
-		struct profile_sample s = profile_sample(p, i);
-
-		if (s.values[type] <= 0)
-			continue;
-		if (frame_path_set(&path, profile_dict(p), s.stack) < 0)
-			return -ENOMEM;
-		if (is(profile_dict(p), &path))
-			value = saturating_add(value, s.values[type]);
-	}
-	*ret_value = value;
-	return 0;
-}
-
 int sites_allocator_value(const struct profile *p, uint32_t type, int64_t *ret_value)
 {
-	return sum_if(p, type, in_allocator, ret_value);
+	return frame_path_sum(p, type, in_allocator, ret_value);
 }
 
 int sites_probe_value(const struct profile *p, uint32_t type, bool returns, int64_t *ret_value)
 {
-	return sum_if(p, type, returns ? in_any_probe : in_probe, ret_value);
+	return frame_path_sum(p, type, returns ? in_any_probe : in_probe, ret_value);
 }
 
 int sites_kernel_value(const struct profile *p, uint32_t type, int64_t *ret_value)
 {
-	return sum_if(p, type, leaf_in_kernel, ret_value);
+	return frame_path_sum(p, type, leaf_in_kernel, ret_value);
 }
 
 int64_t sites_preempted_value(const struct profile *p, uint32_t blocked, uint32_t runnable)

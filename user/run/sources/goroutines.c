@@ -6,23 +6,17 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "run/component.h"
-#include "run/targets.h"
+#include "run/look_again.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#define PENDING_MAX 256
-#define TRIES       100 /* at ticks: its runtime begins after the program itself */
-#define ROWS        30
+#define ROWS 30
 
 struct goroutines_part {
 	struct run *run;
 	struct goroutines *looks;
-	struct {
-		pid_t pid;
-		uint32_t tries;
-	} pending[PENDING_MAX]; /* looked at again */
-	uint32_t n_pending;
+	struct look_again again;
 	struct goroutine_row rows[ROWS];
 	struct goroutine_use *uses; /* in the end */
 	uint32_t n_uses;
@@ -58,38 +52,21 @@ static int start(void *self, struct err *e)
 	return 0;
 }
 
-static void look(struct goroutines_part *g, pid_t pid, uint32_t tries, uint64_t now)
+static bool look(void *self, pid_t pid, uint64_t now)
 {
-	if (goroutines_add(g->looks, pid, now) || tries >= TRIES || g->n_pending >= PENDING_MAX)
-		return;
-	g->pending[g->n_pending].pid = pid;
-	g->pending[g->n_pending++].tries = tries + 1;
+	return goroutines_add(((struct goroutines_part *)self)->looks, pid, now);
 }
 
 static void process(void *self, const struct process_event *event)
 {
-	switch (event->kind) {
-	case PROCESS_ADDED:
-	case PROCESS_MEMBER:
-	case PROCESS_LISTED:
-	case PROCESS_EXEC:
-	case PROCESS_HELD:
-		if (event->target)
-			look(self, event->pid, 0, now_ns());
-		break;
-	default:
-		break;
-	}
+	look_again_process(&((struct goroutines_part *)self)->again, event, look, self, now_ns());
 }
 
 static void tick(void *self, uint64_t now)
 {
 	struct goroutines_part *g = self;
-	uint32_t n = g->n_pending;
 
-	g->n_pending = 0;
-	for (uint32_t i = 0; i < n; i++)
-		look(g, g->pending[i].pid, g->pending[i].tries, now);
+	look_again_tick(&g->again, look, self, now);
 	goroutines_tick(g->looks, now, false);
 }
 

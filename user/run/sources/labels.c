@@ -4,21 +4,14 @@
 #include "base/units.h"
 #include "collect/stream/go_labels.h"
 #include "run/component.h"
-#include "run/targets.h"
+#include "run/look_again.h"
 
 #include <errno.h>
-
-#define PENDING_MAX 256
-#define TRIES       100 /* at ticks: the kernel names a process with its first event */
 
 struct labels {
 	struct run *run;
 	struct go_labels *go;
-	struct {
-		pid_t pid;
-		uint32_t tries;
-	} pending[PENDING_MAX]; /* looked at again */
-	uint32_t n_pending;
+	struct look_again again;
 };
 
 static bool wanted(const struct run_config *cfg)
@@ -44,39 +37,20 @@ static int attach(void *self, struct err *e)
 	return 0;
 }
 
-static void look(struct labels *l, pid_t pid, uint32_t tries)
+static bool look(void *self, pid_t pid, uint64_t now_ns)
 {
-	if (go_labels_look(l->go, pid) || tries >= TRIES || l->n_pending >= PENDING_MAX)
-		return;
-	l->pending[l->n_pending].pid = pid;
-	l->pending[l->n_pending++].tries = tries + 1;
+	(void)now_ns;
+	return go_labels_look(((struct labels *)self)->go, pid);
 }
 
 static void process(void *self, const struct process_event *event)
 {
-	switch (event->kind) {
-	case PROCESS_ADDED:
-	case PROCESS_MEMBER:
-	case PROCESS_LISTED:
-	case PROCESS_EXEC:
-	case PROCESS_HELD:
-		if (event->target)
-			look(self, event->pid, 0);
-		break;
-	default:
-		break;
-	}
+	look_again_process(&((struct labels *)self)->again, event, look, self, 0);
 }
 
 static void tick(void *self, uint64_t now_ns)
 {
-	struct labels *l = self;
-	uint32_t n = l->n_pending;
-
-	(void)now_ns;
-	l->n_pending = 0;
-	for (uint32_t i = 0; i < n; i++)
-		look(l, l->pending[i].pid, l->pending[i].tries);
+	look_again_tick(&((struct labels *)self)->again, look, self, now_ns);
 }
 
 static void report(void *self, struct run_summary *to)
