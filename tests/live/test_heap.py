@@ -66,6 +66,17 @@ def a_long_list_is_a_few_rows_that_stand_for_all_of_it():
 
 
 @fact
+def what_retains_most_retains_what_hangs_on_it():
+    rows = re.findall(r"^ *([\d.]+) (\w+) +[\d.]+ \w+ 0x[0-9a-f]+ +(.+)$", heap("dominators", "-p", graph().pid), re.M)
+    unit = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+    check(rows and rows[0][2] == "Node", f"the first rows are {rows[:3]}")
+    # A node is a block of 72 bytes, of glibc's; its first one retains them all. Figures are rounded to a tenth of a MiB.
+    near(float(rows[0][0]) * unit[rows[0][1]], 72 * NODES, 0.06 * (1 << 20), "bytes that the newest node retains")
+    # A session has 72 bytes, its prices 24 and 408; the map's own nodes 56 each.
+    near(float(rows[1][0]) * unit[rows[1][1]], SESSIONS * (72 + 24 + 408 + 56), 0.06 * (1 << 20), "bytes that the map retains")
+
+
+@fact
 def what_a_stack_keeps_is_kept_by_that_stack():
     text = heap("retainers", "-p", graph().pid, "OnStack")
     check("through the stack at 0x" in text and f"of thread {graph().pid}" in text, f"it says: {text}")

@@ -128,7 +128,8 @@ bool frame_is_user(const struct frame *f)
 }
 
 int frame_path_sum(const struct profile *p, uint32_t type,
-		   bool (*is)(const struct dict *d, const struct frame_path *path), int64_t *ret_value)
+		   bool (*is)(const struct dict *d, const struct frame_path *path),
+		   int64_t *ret_value)
 {
 	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
 	int64_t value = 0;

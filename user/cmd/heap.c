@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "heap/graph/dominators.h"
 #include "heap/graph/leaks.h"
 #include "heap/snapshot/retainers.h"
 #include "heap/snapshot/select.h"
@@ -35,9 +36,9 @@ static const struct opt rows[] = {
 
 const struct opt_command heap_options = {
 	.name = "heap",
-	.synopsis = "census|leaks|retainers -p PID [WHAT]",
+	.synopsis = "census|dominators|leaks|retainers -p PID [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it: what it consists of (census), what keeps "
-	       "objects alive (retainers), what nothing refers to any more (leaks). WHAT is type:NAME, size:BYTES or an "
+	       "objects alive (retainers), which objects retain most (dominators), what nothing refers to any more (leaks). WHAT is type:NAME, size:BYTES or an "
 	       "address, 0x…; a bare name is a type's. The heap may be glibc's, jemalloc's, mimalloc's or CPython's.",
 	.opts = rows,
 };
@@ -210,6 +211,58 @@ static int retainers(const struct view *v, const char *what, struct err *e)
 	return 0;
 }
 
+/* --- dominators --- */
+
+/* An object that no other one dominates, and what would be freed with it. */
+struct keeper {
+	uint32_t node;
+	uint64_t retained;
+};
+
+static int by_retained(const void *a, const void *b)
+{
+	const struct keeper *x = a, *y = b;
+
+	if (x->retained != y->retained)
+		return x->retained < y->retained ? 1 : -1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+static void print_keepers(const struct view *v, const struct keeper *keepers, uint32_t n)
+{
+	printf("%12s %12s %-20s  type\n", "retained", "itself", "address");
+	for (uint32_t i = 0; i < n && i < v->top; i++)
+		printf("%12s %12s 0x%-18llx  %s\n", unit_bytes((int64_t)keepers[i].retained).s,
+		       unit_bytes((int64_t)snapshot_bytes(v->s, keepers[i].node)).s,
+		       (unsigned long long)v->s->blocks.rows[keepers[i].node].addr,
+		       v->s->types.type[v->s->types.of[keepers[i].node]].name);
+}
+
+static int dominators(const struct view *v, const char *what, struct err *e)
+{
+	_cleanup_(graph_dominators_fini) struct graph_dominators d = { 0 };
+	_cleanup_(freep) uint64_t *sizes = calloc(v->s->blocks.n + 1, sizeof(*sizes));
+	_cleanup_(freep) struct keeper *keepers = calloc(v->s->blocks.n + 1, sizeof(*keepers));
+	_cleanup_(freep) uint64_t *retained = NULL;
+	uint32_t n = 0;
+
+	(void)what;
+	for (uint32_t i = 0; sizes && i < v->s->blocks.n; i++)
+		sizes[i] = snapshot_bytes(v->s, i);
+	if (sizes && keepers &&
+	    graph_dominators_find(v->s->graph, v->s->reverse, v->s->graph_roots, v->s->n_roots,
+				  &d) == 0)
+		retained = graph_retained(&d, sizes);
+	if (!retained)
+		return err_set(e, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < v->s->blocks.n; i++)
+		if (d.of[i] == d.n)
+			keepers[n++] = (struct keeper){ i, retained[i] };
+	qsort(keepers, n, sizeof(*keepers), by_retained);
+	print_keepers(v, keepers, n);
+	return 0;
+}
+
 /* --- leaks --- */
 
 static int leaks(const struct view *v, const char *what, struct err *e)
@@ -263,6 +316,7 @@ static const struct question {
 } questions[] = {
 	{ "census", false, census },
 	{ "retainers", true, retainers },
+	{ "dominators", false, dominators },
 	{ "leaks", false, leaks },
 };
 
@@ -276,7 +330,8 @@ static const struct question *question_of(const char *name, struct err *e)
 			return &questions[i];
 	}
 	near = opt_nearest(name, names, sizeof(names) / sizeof(*names));
-	err_set(e, -EINVAL, "\"%.32s\" is no question to a heap%s%s%s: census, retainers or leaks",
+	err_set(e, -EINVAL,
+		"\"%.32s\" is no question to a heap%s%s%s: census, retainers, dominators or leaks",
 		name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 	return NULL;
 }

@@ -1,6 +1,7 @@
 #include "run/look_again.h"
 
-static void look_at(struct look_again *l, pid_t pid, uint32_t tries, look_fn look, void *self, uint64_t now_ns)
+static void look_at(struct look_again *l, pid_t pid, uint32_t tries, look_fn look, void *self,
+		    uint64_t now_ns)
 {
 	if (look(self, pid, now_ns) || tries >= LOOK_AGAIN_TRIES || l->n >= LOOK_AGAIN_MAX)
 		return;
@@ -8,8 +9,8 @@ static void look_at(struct look_again *l, pid_t pid, uint32_t tries, look_fn loo
 	l->pending[l->n++].tries = tries + 1;
 }
 
-void look_again_process(struct look_again *l, const struct process_event *event, look_fn look, void *self,
-			uint64_t now_ns)
+void look_again_process(struct look_again *l, const struct process_event *event, look_fn look,
+			void *self, uint64_t now_ns)
 {
 	switch (event->kind) {
 	case PROCESS_ADDED:

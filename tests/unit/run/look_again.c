@@ -24,7 +24,8 @@ static bool look(void *self, pid_t pid, uint64_t now_ns)
 
 static void begins(struct look_again *l, enum process_event_kind kind, bool target)
 {
-	look_again_process(l, &(struct process_event){ .kind = kind, .pid = 7, .target = target }, look, NULL, 1);
+	look_again_process(l, &(struct process_event){ .kind = kind, .pid = 7, .target = target },
+			   look, NULL, 1);
 }
 
 static void a_program_that_cannot_be_read_yet_is_looked_at_until_it_can(void **state)

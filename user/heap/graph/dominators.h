@@ -4,7 +4,7 @@
  *
  * Semi-NCA (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems", 2005, chapter 2): depth-first numbers,
  * semidominators with path compression, then the nearest common ancestor in the tree as far as it is built. O(n log n) in
- * practice, 20 bytes a node besides the graph.
+ * practice, 37 bytes a node besides the graph while they are found, 8 afterwards.
  */
 #ifndef MEMSCOPE_HEAP_GRAPH_DOMINATORS_H
 #define MEMSCOPE_HEAP_GRAPH_DOMINATORS_H

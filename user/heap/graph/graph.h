@@ -4,7 +4,7 @@
  * edges can be said in terms of fields.
  *
  * It is built in two passes over the same edges: the first counts them, the second puts each where it belongs, so that it
- * takes 8 bytes an edge and 8 a node, and no more while it is made.
+ * takes 8 bytes an edge and 8 a node, and 8 more a node while it is made.
  *
  *   graph_new(n)   graph_count(g, from) for each   graph_lay_out(g)   graph_add(g, from, to, at) for each
  *
