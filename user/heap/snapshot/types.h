@@ -1,10 +1,9 @@
 /*
- * What blocks are, each with how that is known:
+ * What blocks are, each with how that is known. A way to know is a file of its own and a row in types.c's table; the first
+ * that knows a block names it:
  *
- *   CPython   the block begins with an object (behind what its garbage collector keeps there): the word that should be its type
- *             is one, whose own type is a type in turn, and the type's flags say that its objects lie so in a block
- *   C++       the first word points behind a type_info in read-only memory of an image, whose name is demangled (Itanium C++ ABI,
- *             2.5.2 and 2.9.5); without RTTI there is none
+ *   class       the block begins with an object of CPython (python_types.c)
+ *   RTTI        the first word points behind a type_info of C++ (types_cxx.c)
  *
  * Others have no type here. Types are interned: a type is a number, and 0 is none.
  */
@@ -29,7 +28,6 @@ struct types {
 	uint32_t *of;            /* of each node                */
 	uint8_t *object;         /* of each: how far into its block its object begins, in bytes; references to CPython's
 	                          * objects have exactly that address, what links them for the collector has another */
-	struct type_seen *seen;
 };
 
 /* Looks at each block; what images have in read-only memory is read from the process. -ENOMEM. */
