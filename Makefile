@@ -34,7 +34,7 @@ ASSETS   := $(wildcard user/render/assets/* user/cmd/topics/*.txt)
 ROOMS    := $(filter-out user/cmd user/preload,$(patsubst %/,%,$(wildcard user/*/)))
 LIB_SRC  := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c $(r)/*/*.c))
 LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(if $(wildcard user/model/*.proto),$(BUILD)/gen/profile.pb-c.o) $(BUILD)/gen/assets.o
-CMD_SRC  := $(wildcard user/main.c user/cmd/*.c)
+CMD_SRC  := $(wildcard user/main.c user/cmd/*.c user/cmd/*/*.c)
 CMD_OBJ  := $(CMD_SRC:user/%.c=$(BUILD)/user/%.o)
 
 # $(call others,FILE,LIST): something to do, where FILE was last made of other files than LIST: a file that went

@@ -20,9 +20,13 @@ def number(text):
     return int(text.replace(",", ""))
 
 
+def ask(*args):
+    return json.loads(heap(*args, "--json", "--top", 100000))
+
+
 def census(pid):
     """{type: objects}"""
-    return {m[2]: number(m[1]) for m in re.finditer(r"^ *\S+ \w+ +([\d,]+)  (.+)$", heap("census", "-p", pid, "--top", 100000), re.M)}
+    return {row["type"]: row["objects"] for row in ask("census", "-p", pid)["types"]}
 
 
 @once
@@ -42,11 +46,8 @@ def keeper():
 
 @fact
 def a_variable_that_keeps_objects_of_a_class_is_named():
-    lines = heap("retainers", "-p", graph().pid, "type:Session").splitlines()
-    rows = [i for i, line in enumerate(lines) if ", through the variable sessions" in line]
-    check(rows, f"no chain begins at the variable sessions: {lines[:6]}")
-    kept = sum(number(lines[i].split(", ")[0]) for i in rows)
-    equal(kept, SESSIONS, "sessions that it keeps")
+    rows = [r for r in ask("retainers", "-p", graph().pid, "type:Session")["retainers"] if r["through"] == "the variable sessions"]
+    equal(sum(r["objects"] for r in rows), SESSIONS, "sessions that it keeps")
 
 
 @fact
@@ -58,35 +59,40 @@ def objects_of_a_class_are_all_counted():
 
 @fact
 def a_long_list_is_a_few_rows_that_stand_for_all_of_it():
-    lines = heap("retainers", "-p", graph().pid, "Node").splitlines()
-    check(f"{NODES:,} objects are Node, " in lines[2] and "by a sample of one object in 3:" in lines[3], f"it says: {lines[:8]}")
-    rows = [number(line.split(", ")[0]) for line in lines if ", through the variable newest" in line]
-    check(1 <= len(rows) <= 6, f"{len(rows)} rows: {lines[:20]}")
+    got = ask("retainers", "-p", graph().pid, "Node")
+    equal((got["objects"], got["one_in"]), (NODES, 3), "objects, and of how many one is looked at")
+    rows = [r["objects"] for r in got["retainers"] if r["through"] == "the variable newest"]
+    check(1 <= len(rows) <= 6, f"{len(rows)} rows: {got['retainers'][:6]}")
     near(sum(rows), NODES, 3, "objects that they stand for")
 
 
 @fact
 def what_retains_most_retains_what_hangs_on_it():
-    rows = re.findall(r"^ *([\d.]+) (\w+) +[\d.]+ \w+ 0x[0-9a-f]+ +(.+)$", heap("dominators", "-p", graph().pid), re.M)
-    unit = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
-    check(rows and rows[0][2] == "Node", f"the first rows are {rows[:3]}")
-    # A node is a block of 72 bytes, of glibc's; its first one retains them all. Figures are rounded to a tenth of a MiB.
-    near(float(rows[0][0]) * unit[rows[0][1]], 72 * NODES, 0.06 * (1 << 20), "bytes that the newest node retains")
-    # A session has 72 bytes, its prices 24 and 408; the map's own nodes 56 each.
-    near(float(rows[1][0]) * unit[rows[1][1]], SESSIONS * (72 + 24 + 408 + 56), 0.06 * (1 << 20), "bytes that the map retains")
+    rows = ask("dominators", "-p", graph().pid)["objects"]
+    # A node is a block of 72 bytes, of glibc's; the newest one retains them all.
+    equal((rows[0]["type"], rows[0]["retained"]), ("Node", 72 * NODES), "the first row")
+    # A session has 72 bytes, its prices 24 and 408; the map itself has 56, and each of its nodes.
+    equal(rows[1]["retained"], SESSIONS * (72 + 24 + 408 + 56) + 56, "bytes that the map retains")
+
+
+@fact
+def text_says_what_json_has():
+    text, got = heap("retainers", "-p", graph().pid, "OnStack"), ask("retainers", "-p", graph().pid, "OnStack")
+    row = got["retainers"][0]
+    pattern = rf"^ *{row['objects']} +\d+ B  {re.escape(row['through'])}$\n" + "".join(rf"^    {re.escape(c)}$\n" for c in row["chain"])
+    check(row["chain"] and re.search(pattern, text, re.M), f"it says: {text}, and in JSON: {got}")
 
 
 @fact
 def what_a_stack_keeps_is_kept_by_that_stack():
-    text = heap("retainers", "-p", graph().pid, "OnStack")
-    check("through the stack at 0x" in text and f"of thread {graph().pid}" in text, f"it says: {text}")
+    through = ask("retainers", "-p", graph().pid, "OnStack")["retainers"][0]["through"]
+    check(re.fullmatch(rf"the stack at 0x[0-9a-f]+ of thread {graph().pid}", through), f"it is kept through {through}")
 
 
 @fact
 def what_is_lost_is_what_leak_sanitizer_finds():
-    text = heap("leaks", "-p", graph().pid)
-    direct, indirect = (number(m) for m in re.search(
-        r"refers to them: ([\d,]+) objects, .*, and ([\d,]+), .*, that only those", text).groups())
+    got = ask("leaks", "-p", graph().pid)
+    direct, indirect = got["lost_objects"], got["indirect_objects"]
     # Of a pair that is lost one refers to the other, and each to its prices and their bytes; a ring counts once.
     equal(direct, LOST + RINGS, "objects lost directly")
     equal(indirect, LOST + RINGS + 2 * 2 * (LOST + RINGS), "objects lost indirectly")
@@ -100,11 +106,10 @@ def what_is_lost_is_what_leak_sanitizer_finds():
 @fact
 def the_dict_of_the_module_that_keeps_objects_of_python_is_named():
     child, _ = keeper()
-    text = heap("retainers", "-p", child.pid, "type:Session")
-    rows = [line for line in text.splitlines() if ", through " in line]
-    check(rows and rows[0].startswith(f"{SESSIONS:,}, ") and rows[0].endswith("through the module __main__"), f"it says: {text}")
-    check("\n    module.__dict__\n    dict[\"SESSIONS\"]\n    dict[…]\n    list[…]\n    __main__.Session\n" in text,
-          f"the chain is: {text}")
+    got = ask("retainers", "-p", child.pid, "type:Session")
+    row = got["retainers"][0]
+    equal((row["objects"], row["through"]), (SESSIONS, "the module __main__"), "the first row")
+    equal(row["chain"], ["module.__dict__", 'dict["SESSIONS"]', "dict[…]", "list[…]", "__main__.Session"], "its chain")
 
 
 @fact

@@ -1,0 +1,131 @@
+/* memscope heap retainers: what keeps objects alive. */
+#include "heap/snapshot/retainers.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "cmd/heap/view.h"
+#include "heap/snapshot/select.h"
+#include "proc/variable.h"
+
+#include <errno.h>
+
+static const struct answer_column columns[] = {
+	{ "objects", "objects", ANSWER_COUNT, 0 },
+	{ "bytes", "bytes", ANSWER_BYTES, 0 },
+	{ "through", "through", ANSWER_NAME, 0 },
+	{ "chain", "", ANSWER_LINES, 0 },
+	{ 0 },
+};
+
+static const char *const kinds[] = {
+	[SNAPSHOT_ROOT_MODULE] = "the module",
+	[SNAPSHOT_ROOT_GLOBAL] = "the variable",
+	[SNAPSHOT_ROOT_TLS] = "a thread's own variable",
+	[SNAPSHOT_ROOT_STACK] = "the stack",
+	[SNAPSHOT_ROOT_REGISTER] = "a register",
+	[SNAPSHOT_ROOT_MAPPING] = "memory of no known allocator",
+};
+
+static bool root_name(const struct heap_view *v, const struct snapshot_root *root, char *name,
+		      size_t cap)
+{
+	struct proc *proc = proc_table_first(v->procs, v->pid);
+
+	if (root->kind == SNAPSHOT_ROOT_MODULE)
+		return chain_module_name(v->s, root->at, name, cap);
+	return root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&
+	       proc_variable_name(v->procs, proc, root->at, name, cap, NULL);
+}
+
+static bool is_of_thread(uint8_t kind)
+{
+	return kind == SNAPSHOT_ROOT_STACK || kind == SNAPSHOT_ROOT_REGISTER ||
+	       kind == SNAPSHOT_ROOT_TLS;
+}
+
+static void put_root(const struct heap_view *v, const struct snapshot_root *root)
+{
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+	const struct stopped_thread *threads;
+	char name[256] = "";
+	uint32_t n;
+
+	strbuf_puts(&text, kinds[root->kind]);
+	if (root_name(v, root, name, sizeof(name)))
+		strbuf_printf(&text, " %s", name);
+	else if (root->kind != SNAPSHOT_ROOT_REGISTER)
+		strbuf_printf(&text, " at 0x%llx", (unsigned long long)root->at);
+	threads = copy_threads(v->s->copy, &n);
+	if (is_of_thread(root->kind) && root->thread < n)
+		strbuf_printf(&text, " of thread %d", (int)threads[root->thread].tid);
+	answer_text(v->out, text.s ? text.s : "");
+}
+
+static void put_chain(const struct heap_view *v, const struct retainer *r)
+{
+	_cleanup_(strbuf_free) struct strbuf line = { 0 };
+
+	if (r->cut)
+		answer_line(v->out, "… many more …");
+	for (uint32_t i = 0; i < r->n_links; i++) {
+		strbuf_reset(&line);
+		if (r->left_out && i == r->n_links - 1) {
+			strbuf_printf(&line, "… %s more …", unit_count(r->left_out).s);
+			answer_line(v->out, line.s ? line.s : "");
+			strbuf_reset(&line);
+		}
+		strbuf_printf(&line, "%s%s", r->links[i],
+			      r->repeats[i] ? ", one behind the other" : "");
+		answer_line(v->out, line.s ? line.s : "");
+	}
+	answer_lines_end(v->out);
+}
+
+static void put_sums(const struct heap_view *v, const struct retainers *found, const char *what)
+{
+	answer_say(v->out, "%s %s %s, %s", unit_count((int64_t)found->objects).s,
+		   found->objects == 1 ? "object is" : "objects are", what,
+		   unit_bytes((int64_t)found->bytes).s);
+	if (found->one_in > 1)
+		answer_say(v->out, "by a sample of one object in %s:",
+			   unit_count((int64_t)found->one_in).s);
+	answer_figure(v->out, "objects", found->objects);
+	answer_figure(v->out, "bytes", found->bytes);
+	answer_figure(v->out, "one_in", found->one_in);
+	answer_figure(v->out, "unreached_objects", found->unreached);
+	answer_figure(v->out, "unreached_bytes", found->unreached_bytes);
+}
+
+static void put_rows(const struct heap_view *v, const struct retainers *found)
+{
+	if (found->n)
+		answer_table(v->out, "retainers", columns);
+	for (uint32_t i = 0; i < found->n && i < v->args->top; i++) {
+		answer_cell(v->out, found->rows[i].objects);
+		answer_cell(v->out, found->rows[i].bytes);
+		put_root(v, &v->s->roots[found->rows[i].root]);
+		put_chain(v, &found->rows[i]);
+	}
+	if (found->n > v->args->top)
+		answer_say(v->out, "%s more kinds of chains",
+			   unit_count(found->n - v->args->top).s);
+	if (found->unreached)
+		answer_say(v->out, "%s, %s: nothing refers to them any more",
+			   unit_count((int64_t)found->unreached).s,
+			   unit_bytes((int64_t)found->unreached_bytes).s);
+}
+
+int heap_retainers(const struct heap_view *v, const char *what, struct err *e)
+{
+	_cleanup_(freep) uint32_t *objects = NULL;
+	_cleanup_(retainers_fini) struct retainers found = { 0 };
+	uint64_t n;
+	int r = select_objects(v->s, what, &objects, &n, e);
+
+	if (r == 0)
+		r = retainers_find(v->s, objects, n, ~0u, &found);
+	if (r < 0)
+		return r == -ENOMEM ? err_set(e, r, "out of memory") : r;
+	put_sums(v, &found, what);
+	put_rows(v, &found);
+	return 0;
+}
