@@ -9,9 +9,9 @@
 #include "render/tables/answer.h"
 
 static const struct answer_column columns[] = {
-	{ "bytes", "bytes", ANSWER_BYTES, 0 },   { "share", "share", ANSWER_PERCENT, 8 },
-	{ "at", "address", ANSWER_ADDRESS, 0 },  { "type", "type", ANSWER_NAME, 0 },
-	{ "chain", "", ANSWER_LINES, 0 },        { 0 },
+	{ "bytes", "bytes", ANSWER_BYTES, 0 },  { "share", "share", ANSWER_PERCENT, 8 },
+	{ "at", "address", ANSWER_ADDRESS, 0 }, { "type", "type", ANSWER_NAME, 0 },
+	{ "chain", "", ANSWER_LINES, 0 },       { 0 },
 };
 
 static struct answer *answer_of(enum answer_form form)

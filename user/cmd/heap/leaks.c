@@ -1,7 +1,7 @@
 /* memscope heap leaks: blocks that nothing refers to any more. */
+#include "heap/graph/leaks.h"
 #include "base/units.h"
 #include "cmd/heap/view.h"
-#include "heap/graph/leaks.h"
 
 #include <errno.h>
 
@@ -40,11 +40,11 @@ static int by_bytes(const void *a, const void *b)
 static void put_sums(const struct heap_view *v, const struct lost *direct,
 		     const struct lost *indirect)
 {
-	answer_say(v->out,
-		   "lost, for nothing refers to them: %s objects, %s, and %s, %s, that only those refer to",
-		   unit_count((int64_t)direct->objects).s, unit_bytes((int64_t)direct->bytes).s,
-		   unit_count((int64_t)indirect->objects).s,
-		   unit_bytes((int64_t)indirect->bytes).s);
+	answer_say(
+		v->out,
+		"lost, for nothing refers to them: %s objects, %s, and %s, %s, that only those refer to",
+		unit_count((int64_t)direct->objects).s, unit_bytes((int64_t)direct->bytes).s,
+		unit_count((int64_t)indirect->objects).s, unit_bytes((int64_t)indirect->bytes).s);
 	answer_figure(v->out, "lost_objects", direct->objects);
 	answer_figure(v->out, "lost_bytes", direct->bytes);
 	answer_figure(v->out, "indirect_objects", indirect->objects);

@@ -18,10 +18,13 @@ static const struct answer_column columns[] = {
 
 static const char *const kinds[] = {
 	[SNAPSHOT_ROOT_MODULE] = "the module",
+	[SNAPSHOT_ROOT_CAF] = "the CAF",
 	[SNAPSHOT_ROOT_GLOBAL] = "the variable",
 	[SNAPSHOT_ROOT_TLS] = "a thread's own variable",
 	[SNAPSHOT_ROOT_STACK] = "the stack",
 	[SNAPSHOT_ROOT_REGISTER] = "a register",
+	[SNAPSHOT_ROOT_GREEN] = "the thread",
+	[SNAPSHOT_ROOT_STABLE] = "the stable pointer",
 	[SNAPSHOT_ROOT_MAPPING] = "memory of no known allocator",
 };
 
@@ -30,6 +33,8 @@ static bool root_name(const struct heap_view *v, const struct snapshot_root *roo
 {
 	struct proc *proc = proc_table_first(v->procs, v->pid);
 
+	if (root->name)
+		return snprintf(name, cap, "%s", root->name) > 0;
 	if (root->kind == SNAPSHOT_ROOT_MODULE)
 		return chain_module_name(v->s, root->at, name, cap);
 	return root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&

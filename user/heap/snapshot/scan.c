@@ -1,6 +1,7 @@
 #include "heap/snapshot/scan.h"
 
 #include "heap/glibc.h"
+#include "heap/snapshot/exact.h"
 
 #include <errno.h>
 #include <string.h>
@@ -38,8 +39,9 @@ static uint32_t target_of(const struct snapshot *s, uint64_t word)
 {
 	uint32_t offset, to = block_index_find(s->index, word, &offset);
 
-	if (to != BLOCK_NONE && s->types.type[s->types.of[to]].by == TYPE_CPYTHON &&
-	    offset != s->types.object[to])
+	if (to == BLOCK_NONE || exact_brought(s->exact, to))
+		return BLOCK_NONE;
+	if (s->types.type[s->types.of[to]].by == TYPE_CPYTHON && offset != s->types.object[to])
 		return BLOCK_NONE;
 	return to;
 }
@@ -52,18 +54,30 @@ struct edges {
 	bool count;
 };
 
-static void on_reference(void *ctx, uint64_t addr, uint64_t word)
+static void add_edge(struct edges *e, uint32_t to, uint32_t at)
 {
-	struct edges *e = ctx;
-	uint32_t to = target_of(e->s, word);
-
 	if (to == BLOCK_NONE || to == e->from)
 		return;
 	if (e->count)
 		graph_count(e->s->graph, e->from);
 	else
-		graph_add(e->s->graph, e->from, to,
-			  (uint32_t)(addr - e->s->blocks.rows[e->from].addr));
+		graph_add(e->s->graph, e->from, to, at);
+}
+
+static void on_reference(void *ctx, uint64_t addr, uint64_t word)
+{
+	struct edges *e = ctx;
+
+	add_edge(e, target_of(e->s, word), (uint32_t)(addr - e->s->blocks.rows[e->from].addr));
+}
+
+static void on_exact_edge(void *ctx, uint64_t to, uint32_t at)
+{
+	struct edges *e = ctx;
+	uint32_t offset;
+
+	e->s->words++;
+	add_edge(e, block_index_find(e->s->index, to, &offset), at);
 }
 
 static void pass(struct edges *e)
@@ -71,7 +85,9 @@ static void pass(struct edges *e)
 	for (e->from = 0; e->from < e->s->blocks.n; e->from++) {
 		uint64_t addr = e->s->blocks.rows[e->from].addr;
 
-		each_word(e->s, addr, addr + snapshot_bytes(e->s, e->from), on_reference, e);
+		if (!exact_edges(e->s->exact, e->s, e->from, on_exact_edge, e))
+			each_word(e->s, addr, addr + snapshot_bytes(e->s, e->from), on_reference,
+				  e);
 	}
 }
 
@@ -104,7 +120,7 @@ struct roots {
 	bool oom;
 };
 
-static void add_root(struct roots *r, uint32_t node, uint64_t addr)
+static void add_root(struct roots *r, uint32_t node, uint64_t addr, const char *name)
 {
 	struct snapshot *s = r->s;
 
@@ -120,7 +136,7 @@ static void add_root(struct roots *r, uint32_t node, uint64_t addr)
 		s->roots = more;
 		r->room = room;
 	}
-	s->roots[s->n_roots++] = (struct snapshot_root){ node, r->kind, r->thread, addr };
+	s->roots[s->n_roots++] = (struct snapshot_root){ node, r->kind, r->thread, addr, name };
 }
 
 static void on_root(void *ctx, uint64_t addr, uint64_t word)
@@ -129,7 +145,17 @@ static void on_root(void *ctx, uint64_t addr, uint64_t word)
 	uint32_t node = target_of(r->s, word);
 
 	if (node != BLOCK_NONE)
-		add_root(r, node, addr);
+		add_root(r, node, addr, NULL);
+}
+
+static void on_exact_root(void *ctx, const struct exact_root *root)
+{
+	struct roots *r = ctx;
+	uint32_t offset, node = block_index_find(r->s->index, root->addr, &offset);
+
+	r->kind = root->kind;
+	if (node != BLOCK_NONE)
+		add_root(r, node, root->at, root->name);
 }
 
 static void add_modules(struct roots *r)
@@ -140,7 +166,7 @@ static void add_modules(struct roots *r)
 	for (uint32_t i = 0; i < r->s->blocks.n; i++)
 		if (t->type[t->of[i]].by == TYPE_CPYTHON &&
 		    strcmp(t->type[t->of[i]].name, "module") == 0)
-			add_root(r, i, r->s->blocks.rows[i].addr + t->object[i]);
+			add_root(r, i, r->s->blocks.rows[i].addr + t->object[i], NULL);
 }
 
 /* Its registers, and its stack: from the stack pointer to the end of the mapping, where its TLS begins. */
@@ -245,6 +271,7 @@ int scan_roots(struct snapshot *s, const bool *owned)
 	const struct stopped_thread *threads = copy_threads(s->copy, &n);
 
 	r.own = variables_of_glibc(mem);
+	exact_roots(s->exact, s, on_exact_root, &r);
 	add_modules(&r);
 	for (r.thread = 0; r.thread < n; r.thread++)
 		scan_thread(&r, &threads[r.thread]);

@@ -1,11 +1,12 @@
 #include "heap/snapshot/snapshot.h"
 
+#include "heap/snapshot/exact.h"
 #include "heap/snapshot/scan.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { TRIES = 4, PAUSE_US = 3000 };
+enum { TRIES = 4, PAUSE_US = 3000, EXACT_TRIES = 40, EXACT_PAUSE_US = 1000 };
 
 /* Reads through, and notes which mappings were read: where a walker finds its way, and no block is, its allocator keeps notes. */
 struct watched {
@@ -60,12 +61,20 @@ static int walk(struct snapshot *s, bool *read)
 	return unknown || s->blocks.n_unknown ? -EAGAIN : 0;
 }
 
-static int build(struct snapshot *s, pid_t pid, const bool *owned)
+static int build(struct snapshot *s, pid_t pid, bool *owned)
 {
-	int r = types_find(s->copy, &s->blocks, pid, &s->types);
+	const struct heap_memory *mem = copy_memory(s->copy);
+	_cleanup_(freep) uint32_t *known = NULL;
+	int r = types_init(&s->types);
 
+	if (r == 0)
+		r = exact_objects(s->exact, s, &known);
+	if (r == 0)
+		r = types_find(&s->types, s->copy, &s->blocks, known, pid);
 	if (r < 0)
 		return r;
+	for (uint32_t i = 0; i < mem->n_maps; i++)
+		owned[i] |= exact_owns(s->exact, &mem->maps[i]);
 	s->index = block_index_new(s->blocks.rows, s->blocks.n);
 	r = s->index ? scan_references(s) : -ENOMEM;
 	return r < 0 ? r : scan_roots(s, owned);
@@ -74,18 +83,30 @@ static int build(struct snapshot *s, pid_t pid, const bool *owned)
 /* The copy, and its blocks; with what does not add up if that is so each time. */
 static int look(pid_t pid, const char *folder, struct snapshot *s, bool **ret_read, struct err *e)
 {
-	for (int i = 0;; i++) {
+	int exact_tries = 0;
+
+	for (int i = 0;;) {
 		int r = copy_take(pid, folder, &s->copy, e);
 
 		if (r < 0)
 			return r;
+		r = exact_runtimes_open(s->exact, exact_runtimes, s->copy, pid, e);
+		if (r == -EAGAIN && ++exact_tries < EXACT_TRIES) {
+			copy_close(s->copy);
+			s->copy = NULL;
+			usleep(EXACT_PAUSE_US);
+			continue;
+		}
+		if (r < 0)
+			return r == -EAGAIN ? r : err_set(e, r, "%s", strerror(-r));
 		free(*ret_read);
 		*ret_read = calloc(copy_memory(s->copy)->n_maps + 1, sizeof(**ret_read));
 		r = *ret_read ? walk(s, *ret_read) : -ENOMEM;
-		if (r == 0 || (r == -EAGAIN && i == TRIES - 1))
+		if (r == 0 || (r == -EAGAIN && ++i == TRIES))
 			return 0;
 		if (r != -EAGAIN)
 			return err_set(e, r, "%s", strerror(-r));
+		exact_runtimes_close(s->exact);
 		copy_close(s->copy);
 		s->copy = NULL;
 		usleep(PAUSE_US);
@@ -96,11 +117,14 @@ int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
 {
 	_cleanup_(snapshot_freep) struct snapshot *s = calloc(1, sizeof(*s));
 	_cleanup_(freep) bool *read = NULL;
-	int r = s ? look(pid, folder, s, &read, e) : err_set(e, -ENOMEM, "out of memory");
+	int r;
 
+	if (s)
+		s->exact = calloc(1, sizeof(*s->exact));
+	r = s && s->exact ? look(pid, folder, s, &read, e) : err_set(e, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
-	if (!s->blocks.n)
+	if (!s->blocks.n && !s->exact->n)
 		return err_set(
 			e, -ENOENT,
 			"process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc and CPython's are)",
@@ -117,6 +141,9 @@ void snapshot_free(struct snapshot *s)
 {
 	if (!s)
 		return;
+	if (s->exact)
+		exact_runtimes_close(s->exact);
+	free(s->exact);
 	copy_close(s->copy);
 	heap_blocks_free(&s->blocks);
 	types_fini(&s->types);

@@ -20,10 +20,13 @@
 /* Kinds of roots; the first that keeps an object is the best answer. */
 enum snapshot_root_kind {
 	SNAPSHOT_ROOT_MODULE,   /* a module of CPython, which its interpreter keeps                */
+	SNAPSHOT_ROOT_CAF,      /* a top-level value of a Haskell program that is evaluated          */
 	SNAPSHOT_ROOT_GLOBAL,   /* a variable of an image                                        */
 	SNAPSHOT_ROOT_TLS,      /* … of a thread's own                                           */
 	SNAPSHOT_ROOT_STACK,    /* from the stack pointer on, and the red zone before it           */
 	SNAPSHOT_ROOT_REGISTER,
+	SNAPSHOT_ROOT_GREEN,    /* a thread that a runtime schedules itself                        */
+	SNAPSHOT_ROOT_STABLE,   /* a reference that a runtime holds for native code                 */
 	SNAPSHOT_ROOT_MAPPING,  /* memory of no allocator that is known: what is in use of it is not */
 	SNAPSHOT_ROOT_KINDS
 };
@@ -32,14 +35,18 @@ struct snapshot_root {
 	uint32_t node;
 	uint8_t kind;      /* enum snapshot_root_kind                        */
 	uint32_t thread;   /* index, of stacks, TLS and registers            */
-	uint64_t at;       /* the word's address; of a register: its number; of a module: its own */
+	uint64_t at;       /* the word's address; of a register: its number; of a module: its own; of a thread of a runtime: its id */
+	const char *name;  /* of a runtime's own (exact.h); NULL: by `at`                  */
 };
+
+struct exact;
 
 struct snapshot {
 	struct copy *copy;
 	struct heap_census census;
 	struct heap_blocks blocks;
 	struct types types;
+	struct exact *exact;                 /* runtimes whose objects are known exactly    */
 	struct block_index *index;
 	struct graph *graph, *reverse;
 	struct snapshot_root *roots;         /* by node                                   */

@@ -52,9 +52,18 @@ bool type_text(struct type_finder *f, uint64_t addr, char text[TYPE_TEXT_MAX])
 
 /* --- the table --- */
 
-uint32_t type_add(struct type_finder *f, enum type_by by, const char *name, uint64_t at)
+int types_init(struct types *t)
 {
-	struct types *t = f->t;
+	*t = (struct types){ .room = 256 };
+	t->type = calloc(t->room, sizeof(*t->type));
+	if (!t->type)
+		return -ENOMEM;
+	types_add(t, TYPE_UNKNOWN, "(unknown)", 0);
+	return t->n ? 0 : -ENOMEM;
+}
+
+uint32_t types_add(struct types *t, enum type_by by, const char *name, uint64_t at)
+{
 	char *copy = strdup(name);
 
 	if (t->n == t->room) {
@@ -68,11 +77,18 @@ uint32_t type_add(struct type_finder *f, enum type_by by, const char *name, uint
 	}
 	if (!copy || t->n == t->room) {
 		free(copy);
-		f->oom = true;
 		return 0;
 	}
 	t->type[t->n] = (struct type){ by, copy, at, 0, 0 };
 	return t->n++;
+}
+
+uint32_t type_add(struct type_finder *f, enum type_by by, const char *name, uint64_t at)
+{
+	uint32_t type = types_add(f->t, by, name, at);
+
+	f->oom |= !type;
+	return type;
 }
 
 void type_set(struct type_finder *f, uint32_t node, uint32_t type, uint8_t object)
@@ -112,28 +128,23 @@ static void count(struct types *t, const struct heap_blocks *blocks)
 	}
 }
 
-int types_find(struct copy *copy, const struct heap_blocks *blocks, pid_t pid,
-	       struct types *ret_types)
+int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blocks,
+	       const uint32_t *known, pid_t pid)
 {
-	struct type_finder f = { copy, blocks, pid, ret_types, false };
-	struct types *t = ret_types;
+	struct type_finder f = { copy, blocks, pid, t, false };
 
-	*t = (struct types){ .room = 256 };
-	t->type = calloc(t->room, sizeof(*t->type));
 	t->of = calloc(blocks->n + 1, sizeof(*t->of));
 	t->object = calloc(blocks->n + 1, 1);
-	if (!t->type || !t->of || !t->object)
-		f.oom = true;
-	else
-		type_add(&f, TYPE_UNKNOWN, "(unknown)", 0);
+	if (!t->of || !t->object)
+		return -ENOMEM;
+	if (known)
+		memcpy(t->of, known, blocks->n * sizeof(*known));
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways) && !f.oom; i++)
 		ways[i](&f);
-	if (!f.oom) {
-		count(t, blocks);
-		return 0;
-	}
-	types_fini(t);
-	return -ENOMEM;
+	if (f.oom)
+		return -ENOMEM;
+	count(t, blocks);
+	return 0;
 }
 
 void types_fini(struct types *t)

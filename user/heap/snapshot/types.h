@@ -4,6 +4,7 @@
  *
  *   class       the block begins with an object of CPython (python_types.c)
  *   RTTI        the first word points behind a type_info of C++ (types_cxx.c)
+ *   GHC         by its info table: exact (heap/ghc/, through exact.h)
  *
  * Others have no type here. Types are interned: a type is a number, and 0 is none.
  */
@@ -13,7 +14,7 @@
 #include "heap/blocks.h"
 #include "heap/snapshot/copy.h"
 
-enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_RTTI };
+enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_RTTI, TYPE_GHC };
 
 struct type {
 	enum type_by by;
@@ -30,8 +31,15 @@ struct types {
 	                          * objects have exactly that address, what links them for the collector has another */
 };
 
-/* Looks at each block; what images have in read-only memory is read from the process. -ENOMEM. */
-int types_find(struct copy *copy, const struct heap_blocks *blocks, pid_t pid, struct types *ret_types);
+/* The first one: (unknown). -ENOMEM. */
+int types_init(struct types *t);
+/* The number of a new one; 0: out of memory. Names are copied; that each is added once is the caller's. */
+uint32_t types_add(struct types *t, enum type_by by, const char *name, uint64_t at);
+/*
+ * Looks at each block; what images have in read-only memory is read from the process. `known`: types of nodes that are not
+ * looked at, 0 of others; NULL: none is. -ENOMEM.
+ */
+int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blocks, const uint32_t *known, pid_t pid);
 void types_fini(struct types *t);
 
 #endif

@@ -87,8 +87,9 @@ static bool is_array(struct type_finder *f, uint32_t node, uint64_t n, uint64_t 
 
 	/* What the allocator has added at the end is a quarter at most. */
 	for (; words && n * words + 1 + 2 >= b->words - b->words / 4; words--) {
-		if (n == 1 || (type_word(f, b->addr + 8 + 8 * words, &word) && word == vtable &&
-			       type_word(f, b->addr + 8 + 8 * words * (n - 1), &word) && word == vtable))
+		if (n == 1 ||
+		    (type_word(f, b->addr + 8 + 8 * words, &word) && word == vtable &&
+		     type_word(f, b->addr + 8 + 8 * words * (n - 1), &word) && word == vtable))
 			return true;
 	}
 	return false;

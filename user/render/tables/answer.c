@@ -18,9 +18,9 @@ struct answer {
 	enum answer_form form;
 	struct json_doc doc;
 	cJSON *root, *notes, *rows, *row, *lines;
-	struct sink *out;                   /* text, in memory until it is printed   */
+	struct sink *out; /* text, in memory until it is printed   */
 	const struct answer_column *columns;
-	uint32_t at;                        /* the column of the next cell           */
+	uint32_t at; /* the column of the next cell           */
 };
 
 struct answer *answer_begin(enum answer_form form)

@@ -1,0 +1,147 @@
+#include "heap/snapshot/exact.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const struct exact_runtime *const exact_runtimes[] = {
+	NULL,
+};
+
+int exact_runtimes_open(struct exact *x, const struct exact_runtime *const *table,
+			struct copy *copy, pid_t pid, struct err *e)
+{
+	*x = (struct exact){ 0 };
+	for (; *table && x->n < EXACT_MAX; table++) {
+		int r = (*table)->open(copy, pid, &x->state[x->n], e);
+
+		if (r == -ENOENT)
+			continue;
+		if (r < 0) {
+			exact_runtimes_close(x);
+			return r;
+		}
+		x->runtime[x->n++] = *table;
+	}
+	return 0;
+}
+
+void exact_runtimes_close(struct exact *x)
+{
+	for (uint32_t i = 0; i < x->n; i++)
+		x->runtime[i]->close(x->state[i]);
+	free(x->brought_by);
+	*x = (struct exact){ 0 };
+}
+
+/* --- objects --- */
+
+struct object {
+	uint64_t addr;
+	uint32_t type;
+	uint8_t by;
+};
+
+struct objects {
+	struct heap_blocks *blocks;
+	struct object *rows;
+	uint64_t n, room;
+	uint8_t by;
+	bool oom;
+};
+
+static void on_object(void *ctx, uint64_t addr, uint64_t bytes, uint32_t type)
+{
+	struct objects *o = ctx;
+
+	if (o->oom)
+		return;
+	if (o->n == o->room) {
+		uint64_t room = o->room ? 2 * o->room : 1024;
+		struct object *more = reallocarray(o->rows, room, sizeof(*more));
+
+		o->oom = !more;
+		if (!more)
+			return;
+		o->rows = more;
+		o->room = room;
+	}
+	o->rows[o->n++] = (struct object){ addr, type, o->by };
+	heap_blocks_add(o->blocks, addr, bytes, bytes);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct object *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/* Which nodes they have become. */
+static int number(struct exact *x, struct objects *o, uint32_t **ret_types)
+{
+	const struct heap_blocks *b = o->blocks;
+	uint64_t at = 0;
+
+	*ret_types = calloc(b->n + 1, sizeof(**ret_types));
+	if (!*ret_types || !o->n)
+		return *ret_types ? 0 : -ENOMEM;
+	x->brought_by = calloc(b->n, 1);
+	if (!x->brought_by)
+		return -ENOMEM;
+	qsort(o->rows, o->n, sizeof(*o->rows), by_address);
+	for (uint64_t i = 0; i < b->n && at < o->n; i++)
+		if (b->rows[i].addr == o->rows[at].addr) {
+			x->brought_by[i] = o->rows[at].by;
+			(*ret_types)[i] = o->rows[at++].type;
+		}
+	return 0;
+}
+
+int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types)
+{
+	struct objects o = { .blocks = &s->blocks };
+	int r = 0;
+
+	for (uint32_t i = 0; i < x->n && r == 0; i++) {
+		o.by = (uint8_t)(i + 1);
+		if (x->runtime[i]->objects)
+			r = x->runtime[i]->objects(x->state[i], &s->types, on_object, &o);
+	}
+	if (o.n)
+		heap_blocks_sort(&s->blocks);
+	if (r == 0)
+		r = o.oom || s->blocks.over ? -ENOMEM : number(x, &o, ret_types);
+	free(o.rows);
+	return r;
+}
+
+/* --- */
+
+bool exact_owns(const struct exact *x, const struct heap_map *map)
+{
+	for (uint32_t i = 0; i < x->n; i++)
+		if (x->runtime[i]->owns && x->runtime[i]->owns(x->state[i], map))
+			return true;
+	return false;
+}
+
+bool exact_edges(const struct exact *x, const struct snapshot *s, uint32_t node, exact_edge_fn fn,
+		 void *ctx)
+{
+	uint32_t by = x->brought_by ? x->brought_by[node] : 0;
+
+	if (by)
+		return x->runtime[by - 1]->edges(x->state[by - 1], s, node, fn, ctx);
+	/* A block of an allocator: whoever brings no objects may know what is in it. */
+	for (uint32_t i = 0; i < x->n; i++)
+		if (!x->runtime[i]->objects && x->runtime[i]->edges(x->state[i], s, node, fn, ctx))
+			return true;
+	return false;
+}
+
+void exact_roots(const struct exact *x, const struct snapshot *s, exact_root_fn fn, void *ctx)
+{
+	for (uint32_t i = 0; i < x->n; i++)
+		if (x->runtime[i]->roots)
+			x->runtime[i]->roots(x->state[i], s, fn, ctx);
+}
