@@ -123,6 +123,14 @@ def classes_of_python_are_counted_as_its_collector_counts_them():
 
 
 @fact
+def objects_that_meet_a_condition_are_those_that_the_census_counts():
+    got = ask("query", "-p", graph().pid, "type = Session and not lost")
+    equal(got["objects"], SESSIONS, "sessions that are not lost")
+    got = ask("query", "-p", graph().pid, "lost and not referred_by(lost)")
+    equal(got["objects"], LOST, "objects that are lost and that no lost one refers to")
+
+
+@fact
 def a_program_goes_on_after_it_was_looked_at():
     child, _ = keeper()
     for i in range(5):
@@ -136,6 +144,7 @@ def a_program_goes_on_after_it_was_looked_at():
 def questions_that_cannot_be_answered_are_refused_in_a_sentence():
     for args, status, sentence in ((("census",), 2, "memscope heap census -p PID"), (("sensus", "-p", 1), 2, "did you mean"),
                                    (("retainers", "-p", 1), 2, "retainers -p PID type:NAME"),
+                                   (("query", "-p", graph().pid, "size > many"), 2, "not a number at"),
                                    (("census", "-p", 4194300), 1, "there is no process 4194300"),
                                    (("retainers", "-p", graph().pid, "type:Nothing"), 1, "the heap has no object type:Nothing")):
         done = subprocess.run([MEMSCOPE, "heap", *map(str, args)], capture_output=True, text=True, timeout=FINISH_SEC,

@@ -26,10 +26,10 @@ static const struct opt rows[] = {
 
 const struct opt_command heap_options = {
 	.name = "heap",
-	.synopsis = "census|dominators|leaks|retainers -p PID [WHAT]",
+	.synopsis = "census|dominators|leaks|query|retainers -p PID [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it: what it consists of (census), what keeps "
-	       "objects alive (retainers), which objects retain most (dominators), what nothing refers to any more (leaks). WHAT is type:NAME, size:BYTES or an "
-	       "address, 0x…; a bare name is a type's. The heap may be glibc's, jemalloc's, mimalloc's or CPython's.",
+	       "objects alive (retainers), which objects retain most (dominators), what nothing refers to any more (leaks), objects that meet a condition (query). WHAT is type:NAME, size:BYTES, an "
+	       "address, 0x…, a bare name, which is a type's, or a condition as `memscope help objects` says. The heap may be glibc's, jemalloc's, mimalloc's or CPython's.",
 	.opts = rows,
 };
 
@@ -43,6 +43,7 @@ static const struct question {
 	{ "retainers", "type:NAME", heap_retainers },
 	{ "dominators", NULL, heap_dominators },
 	{ "leaks", NULL, heap_leaks },
+	{ "query", "'type = NAME and size > 4K'", heap_query },
 };
 
 enum { N_QUESTIONS = sizeof(questions) / sizeof(*questions) };
@@ -178,7 +179,7 @@ int cmd_heap(int argc, char **argv)
 	_cleanup_(view_fini) struct heap_view v = { 0 };
 	const struct question *q;
 	struct err e = { 0 };
-	int operand;
+	int operand, r;
 
 	if (opt_parse(&heap_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
@@ -188,7 +189,10 @@ int cmd_heap(int argc, char **argv)
 	if (view_open(&v, &a, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	put_header(&v);
-	if (q->answer(&v, argv[operand + 1], &e) < 0 || print(&v, &e) < 0)
-		return command_fail(EXIT_NOTHING, &e);
+	r = q->answer(&v, argv[operand + 1], &e);
+	if (r == 0)
+		r = print(&v, &e);
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	return EXIT_DONE;
 }

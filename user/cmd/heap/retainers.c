@@ -126,6 +126,11 @@ int heap_retainers(const struct heap_view *v, const char *what, struct err *e)
 	uint64_t n;
 	int r = select_objects(v->s, what, &objects, &n, e);
 
+	if (r == 0 && !n)
+		r = err_set(
+			e, -ENOENT,
+			"the heap has no object %.200s; memscope heap census lists the types it has",
+			what);
 	if (r == 0)
 		r = retainers_find(v->s, objects, n, ~0u, &found);
 	if (r < 0)

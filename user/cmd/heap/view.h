@@ -30,6 +30,7 @@ struct heap_view {
 int heap_census(const struct heap_view *v, const char *what, struct err *e);
 int heap_dominators(const struct heap_view *v, const char *what, struct err *e);
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
+int heap_query(const struct heap_view *v, const char *what, struct err *e);
 int heap_retainers(const struct heap_view *v, const char *what, struct err *e);
 
 /* --- for questions --- */

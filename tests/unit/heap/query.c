@@ -1,0 +1,179 @@
+/*
+ * Conditions on objects, asked of a small heap:
+ *
+ *   root → 0 web.App (64) → 1 dict (200) → 2 web.Session (48) → 4 str (32)
+ *                                        → 3 web.Session (56) → 4
+ *   5 web.Session (48) → 6 str (32)        nobody refers to 5
+ */
+#include "heap/snapshot/query.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "heap/snapshot/select.h"
+
+enum { APP = 1, DICT, SESSION, STR, N_TYPES, N = 7 };
+
+static const uint32_t words[N] = { 8, 25, 6, 7, 4, 6, 4 };
+static const uint32_t edges[][2] = { { 0, 1 }, { 1, 2 }, { 1, 3 }, { 2, 4 }, { 3, 4 }, { 5, 6 } };
+
+static struct type type_rows[N_TYPES] = {
+	{ .name = "(unknown)" },          { .name = "web.App" }, { .name = "dict" },
+	{ .name = "web.Session" },        { .name = "str" },
+};
+
+struct heap {
+	struct snapshot s;
+	struct heap_block blocks[N];
+	uint32_t of[N];
+	struct graph_root roots[1];
+};
+
+static void heap_init(struct heap *h)
+{
+	static const uint32_t of[N] = { APP, DICT, SESSION, SESSION, STR, SESSION, STR };
+
+	*h = (struct heap){ .roots = { { 0, 0 } } };
+	memcpy(h->of, of, sizeof(of));
+	for (uint32_t i = 0; i < N; i++)
+		h->blocks[i] = (struct heap_block){ .addr = 0x1000 * (i + 1ull), .words = words[i] };
+	h->s.blocks = (struct heap_blocks){ .rows = h->blocks, .n = N };
+	h->s.types = (struct types){ .type = type_rows, .n = N_TYPES, .of = h->of };
+	h->s.graph_roots = h->roots;
+	h->s.n_roots = 1;
+	h->s.graph = graph_new(N);
+	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
+		graph_count(h->s.graph, edges[i][0]);
+	assert_int_equal(graph_lay_out(h->s.graph), 0);
+	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
+		graph_add(h->s.graph, edges[i][0], edges[i][1], 0);
+	graph_finish(h->s.graph);
+	h->s.reverse = graph_reversed(h->s.graph);
+	h->s.index = block_index_new(h->blocks, N);
+	assert_true(h->s.reverse && h->s.index);
+}
+
+static void heap_fini(struct heap *h)
+{
+	graph_free(h->s.graph);
+	graph_free(h->s.reverse);
+	block_index_free(h->s.index);
+}
+
+/* `want`: the nodes, a digit each. */
+static void assert_meant(const char *what, const char *want)
+{
+	_cleanup_(heap_fini) struct heap h;
+	_cleanup_(freep) uint32_t *objects = NULL;
+	char got[N + 1] = "";
+	struct err e = { 0 };
+	uint64_t n;
+
+	heap_init(&h);
+	if (select_objects(&h.s, what, &objects, &n, &e) < 0)
+		fail_msg("%s: %s", what, e.msg);
+	for (uint64_t i = 0; i < n; i++)
+		got[i] = (char)('0' + objects[i]);
+	if (strcmp(got, want) != 0)
+		fail_msg("%s means %s, not %s", what, got, want);
+}
+
+static void assert_refused(const char *what, int code, const char *sentence)
+{
+	_cleanup_(heap_fini) struct heap h;
+	uint32_t *objects = NULL;
+	struct err e = { 0 };
+	uint64_t n;
+
+	heap_init(&h);
+	assert_int_equal(select_objects(&h.s, what, &objects, &n, &e), code);
+	assert_null(objects);
+	if (!strstr(e.msg, sentence))
+		fail_msg("of %s it says %s", what, e.msg);
+}
+
+static void a_name_is_a_type_with_or_without_its_module(void **state)
+{
+	assert_meant("Session", "235");
+	assert_meant("type:web.Session", "235");
+	assert_meant("type = Session", "235");
+	assert_meant("ession", "");
+	assert_meant("type != Session", "0146");
+	assert_meant("type ~ ^web[.]", "0235");
+	assert_meant("type ~ \"^(str|dict)$\"", "146");
+	assert_meant("type != std::map<int, Session> and size = 64", "0");
+}
+
+static void a_number_is_compared_in_its_unit(void **state)
+{
+	assert_meant("size:48", "25");
+	assert_meant("size = 0x30", "25");
+	assert_meant("size>48 and size<=64", "03");
+	assert_meant("size != 48 and size < 1K", "01346");
+	assert_meant("0x2008", "1");
+	assert_meant("address >= 0x6000", "56");
+	assert_meant("references = 0", "46");
+	assert_meant("referrers > 1", "4");
+}
+
+static void references_lead_from_condition_to_condition(void **state)
+{
+	assert_meant("lost", "56");
+	assert_meant("Session and not lost", "23");
+	assert_meant("refers_to(str)", "235");
+	assert_meant("referred_by(Session)", "46");
+	assert_meant("referred_by(referred_by(dict))", "4");
+	assert_meant("reachable(dict)", "1234");
+	assert_meant("retained_by(size = 48)", "25");
+	assert_meant("retained_by(dict)", "1234");
+	/* 4 is reached through 2 as well as 3: neither retains it. */
+	assert_meant("retained = 48", "2");
+	assert_meant("retained >= 336", "01");
+}
+
+static void not_binds_closer_than_and_and_that_closer_than_or(void **state)
+{
+	assert_meant("str or Session and lost", "456");
+	assert_meant("(str or Session) and lost", "56");
+	assert_meant("not str and not Session", "01");
+	assert_meant("not (str or Session)", "01");
+}
+
+static void what_cannot_be_read_is_refused_with_its_place(void **state)
+{
+	char deep[400];
+
+	assert_refused("size > x", -EINVAL, "not a number at");
+	assert_refused("size > 99999999999999999999", -EINVAL, "not a number");
+	assert_refused("size > 99999999999999999G", -EINVAL, "not a number");
+	assert_refused("type > 3", -EINVAL, "neither larger nor smaller");
+	assert_refused("size ~ 3", -EINVAL, "like nothing");
+	assert_refused("(str", -EINVAL, "not closed");
+	assert_refused("str dict", -EINVAL, "\"and\" or \"or\" is missing at \"dict\"");
+	assert_refused("str and", -EINVAL, "something is missing");
+	assert_refused("\"str", -EINVAL, "a quote without its end");
+	assert_refused("refers(str)", -EINVAL, "no such function");
+	assert_refused("type ~ \"(\"", -EINVAL, "no regular expression");
+	assert_refused("0xdead0000", -ENOENT, "no block in use has the address");
+	memset(deep, '(', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = '\0';
+	assert_refused(deep, -EINVAL, "too many in one another");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_is_a_type_with_or_without_its_module),
+		cmocka_unit_test(a_number_is_compared_in_its_unit),
+		cmocka_unit_test(references_lead_from_condition_to_condition),
+		cmocka_unit_test(not_binds_closer_than_and_and_that_closer_than_or),
+		cmocka_unit_test(what_cannot_be_read_is_refused_with_its_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
