@@ -21,7 +21,7 @@ static uint64_t word_of(uint8_t what, uint64_t place, uint64_t word)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
-	struct heap_blocks blocks = { .max = 1 << 16 };
+	struct heap_blocks blocks = { .max = 1 << 16, .wants_parts = true };
 	struct heap_census c = { .blocks = &blocks };
 	struct fake_memory f;
 	uint8_t flags, where, what;

@@ -30,7 +30,7 @@ static bool put_word(struct fake_memory *f, struct bytes *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
-	struct heap_blocks blocks = { .max = 1 << 16, .objects = true };
+	struct heap_blocks blocks = { .max = 1 << 16, .objects = true, .wants_parts = true };
 	struct heap_use use = { 0 };
 	struct fake_memory f;
 	int r;

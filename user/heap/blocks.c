@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#define PART_MAX (16ULL << 30) /* bytes of one; larger ones are several */
+
 static uint32_t words(uint64_t bytes)
 {
 	return bytes / 8 < UINT32_MAX ? (uint32_t)(bytes / 8) : UINT32_MAX;
@@ -89,7 +91,93 @@ void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint6
 		b->rows = rows;
 		b->room = room;
 	}
-	b->rows[b->n++] = (struct heap_block){ addr, words(bytes), words(resident) };
+	b->rows[b->n++] = (struct heap_block){ addr & HEAP_ADDR_MASK, b->owner, words(bytes),
+					       words(resident) };
+}
+
+/* false: there is no room for it. */
+static bool add_owner(struct heap_blocks *b, const struct heap_owner *owner)
+{
+	struct heap_owner *more = NULL;
+
+	if (b->n_owners < HEAP_OWNERS_MAX)
+		more = reallocarray(b->owners, b->n_owners + 1, sizeof(*more));
+	if (!more)
+		return false;
+	b->owners = more;
+	b->owners[b->n_owners++] = *owner;
+	return true;
+}
+
+void heap_blocks_allocator(struct heap_blocks *b, const char *allocator)
+{
+	static const struct heap_owner none;
+
+	if (!b || (!b->n_owners && !add_owner(b, &none)))
+		return;
+	b->first_owner = b->n_owners;
+	b->owner = 0;
+	if (add_owner(b, &(struct heap_owner){ .allocator = allocator, .arena = HEAP_NO_ARENA }))
+		b->owner = (uint16_t)b->first_owner;
+}
+
+void heap_blocks_arena(struct heap_blocks *b, uint32_t arena)
+{
+	uint64_t at;
+
+	if (!b || b->first_owner >= b->n_owners)
+		return;
+	at = b->first_owner + (arena == HEAP_NO_ARENA ? 0 : 1 + (uint64_t)arena);
+	while (b->n_owners <= at) {
+		struct heap_owner next = { .allocator = b->owners[b->first_owner].allocator,
+					   .arena = b->n_owners - b->first_owner - 1 };
+
+		if (at >= HEAP_OWNERS_MAX || !add_owner(b, &next)) {
+			b->owner = (uint16_t)b->first_owner;
+			return;
+		}
+	}
+	b->owner = (uint16_t)at;
+}
+
+void heap_blocks_held(struct heap_blocks *b, uint64_t bytes)
+{
+	if (b && b->owner)
+		b->owners[b->owner].held = bytes;
+}
+
+void heap_blocks_metadata(struct heap_blocks *b, uint64_t bytes)
+{
+	if (b && b->owner)
+		b->owners[b->owner].metadata += bytes;
+}
+
+void heap_blocks_part(struct heap_blocks *b, enum heap_kind kind, uint64_t addr, uint64_t bytes)
+{
+	if (!b || !b->wants_parts)
+		return;
+	for (uint64_t piece; bytes >= 8; addr += piece, bytes -= piece) {
+		if (b->n_parts == b->room_parts) {
+			uint64_t room = b->room_parts ? 2 * b->room_parts : 1024;
+			struct heap_part *more = reallocarray(b->parts, room, sizeof(*more));
+
+			b->over |= !more;
+			if (!more)
+				return;
+			b->parts = more;
+			b->room_parts = room;
+		}
+		piece = bytes < PART_MAX ? bytes : PART_MAX;
+		b->parts[b->n_parts++] =
+			(struct heap_part){ addr & HEAP_ADDR_MASK, b->owner, words(piece), kind };
+	}
+}
+
+const struct heap_owner *heap_blocks_owner(const struct heap_blocks *b, uint32_t owner)
+{
+	static const struct heap_owner none;
+
+	return owner < b->n_owners ? &b->owners[owner] : &none;
 }
 
 void heap_blocks_unknown(struct heap_blocks *b, uint64_t from, uint64_t end)
@@ -113,6 +201,16 @@ static int by_address(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* A run comes before what is in it. */
+static int part_by_address(const void *a, const void *b)
+{
+	const struct heap_part *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return (x->kind < y->kind) - (x->kind > y->kind);
+}
+
 void heap_blocks_sort(struct heap_blocks *b)
 {
 	uint64_t i = 1;
@@ -121,6 +219,8 @@ void heap_blocks_sort(struct heap_blocks *b)
 		i++;
 	if (i < b->n)
 		qsort(b->rows, b->n, sizeof(*b->rows), by_address);
+	if (b->n_parts)
+		qsort(b->parts, b->n_parts, sizeof(*b->parts), part_by_address);
 }
 
 uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr)
@@ -142,9 +242,14 @@ void heap_blocks_free(struct heap_blocks *b)
 {
 	free(b->rows);
 	free(b->unknown);
+	free(b->parts);
+	free(b->owners);
 	b->rows = NULL;
 	b->unknown = NULL;
-	b->n = b->room = b->n_unknown = 0;
+	b->parts = NULL;
+	b->owners = NULL;
+	b->n = b->room = b->n_unknown = b->n_parts = b->room_parts = b->n_owners = 0;
+	b->first_owner = b->owner = 0;
 }
 
 void heap_blocks_mark(const struct heap_blocks *b, struct heap_mark *ret_mark)
@@ -152,6 +257,8 @@ void heap_blocks_mark(const struct heap_blocks *b, struct heap_mark *ret_mark)
 	if (!b)
 		return;
 	ret_mark->n = b->n;
+	ret_mark->n_parts = b->n_parts;
+	ret_mark->metadata = heap_blocks_owner(b, b->owner)->metadata;
 	ret_mark->over = b->over;
 	ret_mark->all.blocks = b->all.blocks;
 	ret_mark->all.words = b->all.words;
@@ -164,6 +271,9 @@ void heap_blocks_rewind(struct heap_blocks *b, const struct heap_mark *mark)
 	if (!b)
 		return;
 	b->n = mark->n;
+	b->n_parts = mark->n_parts;
+	if (b->owner < b->n_owners)
+		b->owners[b->owner].metadata = mark->metadata;
 	b->over = mark->over;
 	b->all.blocks = mark->all.blocks;
 	b->all.words = mark->all.words;
@@ -173,7 +283,8 @@ void heap_blocks_rewind(struct heap_blocks *b, const struct heap_mark *mark)
 
 void heap_blocks_clear(struct heap_blocks *b)
 {
-	b->n = b->n_unknown = 0;
+	b->n = b->n_unknown = b->n_parts = b->n_owners = 0;
+	b->first_owner = b->owner = 0;
 	b->at = 0;
 	b->over = false;
 	b->all = (struct heap_counts){ 0 };

@@ -35,6 +35,13 @@ uint64_t heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, u
 	return resident;
 }
 
+void heap_part_add(struct heap_amount *a, const struct heap_memory *mem, struct heap_blocks *blocks,
+		   enum heap_kind kind, uint64_t addr, uint64_t bytes)
+{
+	heap_amount_add(a, mem, addr, bytes);
+	heap_blocks_part(blocks, kind, addr, bytes);
+}
+
 void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
 		      uint64_t bytes)
 {
@@ -98,8 +105,10 @@ int heap_census_take(const struct heap_memory *mem, struct heap_census *c)
 	}
 	for (const struct walker *w = walkers; w->allocator && c->n < HEAP_ALLOCATORS_MAX; w++) {
 		struct heap_use use = { .allocator = w->allocator };
-		int r = walk(w, mem, &use, c->blocks);
+		int r;
 
+		heap_blocks_allocator(c->blocks, w->allocator);
+		r = walk(w, mem, &use, c->blocks);
 		if (r == -ENOENT)
 			continue;
 		if (r < 0)

@@ -40,7 +40,7 @@ struct heap_use {
 	const char *caveat;            /* why some is unknown or not separated; a sentence; or NULL */
 };
 
-enum { HEAP_ALLOCATORS_MAX = 4 };
+enum { HEAP_ALLOCATORS_MAX = 8 };
 
 /* Of an address; in_use.h says what they mean. */
 enum heap_answer { HEAP_FREE, HEAP_IN_USE, HEAP_CANNOT_SAY };
@@ -62,6 +62,9 @@ uint64_t heap_use_resident(const struct heap_use *u);
 /* Returns how much of it is resident. */
 uint64_t heap_amount_add(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
 			 uint64_t bytes);
+/* The same, and a part of `blocks`, which may be NULL. */
+void heap_part_add(struct heap_amount *a, const struct heap_memory *mem, struct heap_blocks *blocks,
+		   enum heap_kind kind, uint64_t addr, uint64_t bytes);
 /* Removes a counted block from an amount. */
 void heap_amount_take(struct heap_amount *a, const struct heap_memory *mem, uint64_t addr,
 		      uint64_t bytes);

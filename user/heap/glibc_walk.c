@@ -113,6 +113,7 @@ static void add_metadata(struct walk *w, uint64_t addr, uint64_t bytes)
 {
 	w->use->metadata.bytes += bytes;
 	w->use->metadata.resident += w->mem->resident(w->mem->ctx, addr, bytes);
+	heap_blocks_metadata(w->blocks, bytes);
 }
 
 static void add_unknown(struct walk *w, uint64_t from, uint64_t end, const char *why)
@@ -123,6 +124,7 @@ static void add_unknown(struct walk *w, uint64_t from, uint64_t end, const char 
 	w->use->unknown.resident += w->mem->resident(w->mem->ctx, from, end - from);
 	w->use->caveat = why;
 	heap_blocks_unknown(w->blocks, from, end);
+	heap_blocks_part(w->blocks, HEAP_PART_UNKNOWN, from, end - from);
 }
 
 /* A block that may be the tcache of a thread. */
@@ -198,7 +200,8 @@ static int take_chunk(struct walk *w, const struct stretch *s, uint64_t *at)
 	if (p == s->top) {
 		if (size < 2 * HEADER || size > end - p)
 			return -EBADMSG;
-		heap_amount_add(&w->use->top, w->mem, p + HEADER, size - HEADER);
+		heap_part_add(&w->use->top, w->mem, w->blocks, HEAP_PART_TOP, p + HEADER,
+			      size - HEADER);
 		*at = p + size;
 		return 1;
 	}
@@ -220,7 +223,7 @@ static int take_chunk(struct walk *w, const struct stretch *s, uint64_t *at)
 	if (next & PREV_IN_USE)
 		add_live(w, p, size);
 	else
-		heap_amount_add(&w->use->free, w->mem, p + HEADER, size);
+		heap_part_add(&w->use->free, w->mem, w->blocks, HEAP_PART_FREE, p + HEADER, size);
 	*at = p + size;
 	return 0;
 }
@@ -235,6 +238,8 @@ static void walk_stretch(struct walk *w, struct stretch *s)
 	uint64_t p = s->from, loads = UINT64_MAX, n = 0, kept = 0, again = 0, back;
 	int r = 0;
 
+	if (!s->not_main) /* where its first chunk would have the size of the one before */
+		heap_blocks_metadata(w->blocks, HEADER);
 	w->window.limit = s->end;
 	heap_window_forget(&w->window);
 	while (p < s->end && r != 1) {
@@ -412,6 +417,7 @@ static void walk_mapped(struct walk *w, bool counted, uint64_t blocks, uint64_t 
 	struct heap_mark mark;
 	uint64_t found;
 
+	heap_blocks_arena(w->blocks, HEAP_NO_ARENA);
 	heap_blocks_mark(w->blocks, &mark);
 	found = scan_mapped(w, false, counted ? blocks : UINT64_MAX);
 	if (!counted || (w->use->mapped.blocks == blocks && found == bytes))
@@ -523,6 +529,17 @@ static int by_chunk(const void *a, const void *b)
 	return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
 }
 
+/* What becomes of a row that was a block in use. */
+static void take_part(struct heap_blocks *b, const struct heap_block *row, enum idle_kind kind)
+{
+	b->owner = row->owner;
+	if (kind == IDLE_OWN)
+		heap_blocks_metadata(b, 8 * (uint64_t)row->words);
+	else
+		heap_blocks_part(b, kind == IDLE_CACHED ? HEAP_PART_CACHED : HEAP_PART_FAST,
+				 row->addr, 8 * (uint64_t)row->words);
+}
+
 /* They leave what is in use; where all blocks are listed, only those that are among them. */
 static void move_idle(struct walk *w, uint64_t first_block)
 {
@@ -546,6 +563,8 @@ static void move_idle(struct walk *w, uint64_t first_block)
 		listed = b && from < b->n && b->rows[from].addr == d->chunk + 16;
 		if (b && !listed && heap_blocks_lists_all(b))
 			continue;
+		if (listed)
+			take_part(b, &b->rows[from], d->kind);
 		from += listed;
 		heap_blocks_uncount(b, d->size - HEADER);
 		heap_amount_take(&w->use->live, w->mem, d->chunk + 16, d->size - HEADER);
@@ -581,6 +600,8 @@ static void walk_arenas(struct walk *w, const struct glibc_arena *main, const st
 
 	for (int i = 0; i < GLIBC_ARENAS_MAX; i++) {
 		w->use->arenas++;
+		heap_blocks_arena(w->blocks, (uint32_t)i);
+		heap_blocks_held(w->blocks, a.system_mem);
 		if (i == 0)
 			walk_main(w, &a, brk);
 		else

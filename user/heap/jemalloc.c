@@ -33,6 +33,7 @@ enum {
 	CLASSES = 232,
 	BINS = 36,
 	STATE_ACTIVE = 0,
+	STATE_DIRTY = 1,
 	STATE_RETAINED = 3,
 	PIECE = 2 << 20,   /* its own memory comes in multiples of this               */
 	PIECES_MAX = 4096, /* of those; in a table of twice as many places             */
@@ -320,7 +321,7 @@ static void add_piece(struct walk *w, uint64_t addr)
 
 static void add_unknown(struct walk *w, uint64_t page, uint64_t size)
 {
-	heap_amount_add(&w->use->unknown, w->mem, page, size);
+	heap_part_add(&w->use->unknown, w->mem, w->blocks, HEAP_PART_UNKNOWN, page, size);
 	heap_blocks_unknown(w->blocks, page, page + size);
 	w->use->caveat = "extents of jemalloc do not add up";
 }
@@ -337,15 +338,17 @@ static void take_slab(struct walk *w, const struct edata *d)
 		add_unknown(w, d->addr & ~(uint64_t)(HEAP_PAGE - 1), d->size);
 		return;
 	}
+	heap_blocks_part(w->blocks, HEAP_PART_RUN, d->addr, d->size);
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t addr = d->addr + i * size;
 
 		if (d->bitmap[i / 64] >> i % 64 & 1)
-			heap_amount_add(&w->use->free, w->mem, addr, size);
+			heap_part_add(&w->use->free, w->mem, w->blocks, HEAP_PART_FREE, addr, size);
 		else
 			heap_blocks_add(w->blocks, addr, size,
 					heap_amount_add(&w->use->live, w->mem, addr, size));
 	}
+	heap_blocks_metadata(w->blocks, d->size - n * size);
 	if (d->size > n * size) { /* no region fits there */
 		w->use->metadata.bytes += d->size - n * size;
 		w->use->metadata.resident +=
@@ -367,6 +370,7 @@ static void take_large(struct walk *w, const struct edata *d)
 	used = heap_amount_add(&w->use->live, w->mem, d->addr, size);
 	heap_blocks_add(w->blocks, d->addr, size, used);
 	heap_amount_add(&w->use->mapped, w->mem, d->addr, size);
+	heap_blocks_metadata(w->blocks, d->size - size);
 	w->use->metadata.bytes += d->size - size;
 	w->use->metadata.resident += all > used ? all - used : 0;
 }
@@ -377,10 +381,15 @@ static void take_extent(struct walk *w, const struct edata *d)
 
 	if (arena < 4095 && arena + 1 > w->use->arenas)
 		w->use->arenas = (uint32_t)arena + 1;
+	heap_blocks_arena(w->blocks, arena < 4095 ? (uint32_t)arena : HEAP_NO_ARENA);
 	if (state_of(w->layout, d) == STATE_RETAINED)
-		heap_amount_add(&w->use->top, w->mem, d->addr, d->size);
+		heap_part_add(&w->use->top, w->mem, w->blocks, HEAP_PART_RETAINED, d->addr,
+			      d->size);
 	else if (state_of(w->layout, d) != STATE_ACTIVE)
-		heap_amount_add(&w->use->free, w->mem, d->addr, d->size);
+		heap_part_add(&w->use->free, w->mem, w->blocks,
+			      state_of(w->layout, d) == STATE_DIRTY ? HEAP_PART_DIRTY
+								    : HEAP_PART_MUZZY,
+			      d->addr, d->size);
 	else if (d->bits >> 12 & 1)
 		take_slab(w, d);
 	else

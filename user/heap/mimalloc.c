@@ -30,6 +30,7 @@ enum {
 	SPAN_MAX = 512 << 10, /* what more than one block shares                     */
 	HUGE_SLICES_MAX = 1 << 20,
 	TRIES_MAX = 3, /* times that a page is read again */
+	THREADS_MAX = 1024,
 };
 
 static const char in_lists[] =
@@ -47,6 +48,8 @@ struct walk {
 	struct heap_blocks *blocks;
 	uint64_t key; /* of cookies */
 	uint32_t places, segments, believed;
+	uint64_t threads[THREADS_MAX];
+	uint32_t n_threads;
 	uint8_t head[PAGES_AT + ENTRIES * PAGE];
 	uint8_t state[1 << 16]; /* of the blocks of a page: enum below */
 	uint8_t span[SPAN_MAX];
@@ -115,10 +118,18 @@ static bool mark_all(struct walk *w, const struct page *p, uint64_t start)
 	       mark(w, p, p->thread_free, start, BLOCK_CACHED) >= 0;
 }
 
-static void add_to(struct heap_amount *a, const struct walk *w, uint64_t from, uint64_t bytes)
+static void add_to(struct heap_amount *a, const struct walk *w, enum heap_kind kind, uint64_t from,
+		   uint64_t bytes)
 {
 	if (bytes)
-		heap_amount_add(a, w->mem, from, bytes);
+		heap_part_add(a, w->mem, w->blocks, kind, from, bytes);
+}
+
+static void add_metadata(struct walk *w, uint64_t from, uint64_t bytes)
+{
+	if (bytes)
+		heap_amount_add(&w->use->metadata, w->mem, from, bytes);
+	heap_blocks_metadata(w->blocks, bytes);
 }
 
 static void take_blocks(struct walk *w, const struct page *p, uint64_t start, uint64_t size)
@@ -129,9 +140,10 @@ static void take_blocks(struct walk *w, const struct page *p, uint64_t start, ui
 		if (w->state[i] == BLOCK_LIVE)
 			heap_blocks_add(w->blocks, at, size,
 					heap_amount_add(&w->use->live, w->mem, at, size));
+		else if (w->state[i] == BLOCK_FREE)
+			add_to(&w->use->free, w, HEAP_PART_FREE, at, size);
 		else
-			heap_amount_add(w->state[i] == BLOCK_FREE ? &w->use->free : &w->use->cached,
-					w->mem, at, size);
+			add_to(&w->use->cached, w, HEAP_PART_CACHED, at, size);
 	}
 }
 
@@ -159,9 +171,10 @@ static bool take_page(struct walk *w, const struct page *p, uint64_t from)
 		   !mark_all(w, p, from + offset)) {
 		return false;
 	}
+	heap_blocks_part(w->blocks, HEAP_PART_RUN, from, bytes);
 	take_blocks(w, p, from + offset, size);
-	add_to(&w->use->metadata, w, from, offset);
-	add_to(&w->use->top, w, from + offset + used, bytes - offset - used);
+	add_metadata(w, from, offset);
+	add_to(&w->use->top, w, HEAP_PART_TOP, from + offset + used, bytes - offset - used);
 	w->believed++;
 	return true;
 }
@@ -174,6 +187,19 @@ static bool read_page(struct walk *w, uint64_t at, uint64_t i)
 	return w->mem->read(w->mem->ctx, at + off, w->head + off, PAGE);
 }
 
+/* Segments belong to threads: each one's are an arena. 0: of a thread that ended. */
+static void set_arena(struct walk *w, uint64_t thread)
+{
+	uint32_t i = 0;
+
+	while (i < w->n_threads && w->threads[i] != thread)
+		i++;
+	if (i == w->n_threads && i < THREADS_MAX)
+		w->threads[w->n_threads++] = thread;
+	w->use->arenas = w->n_threads;
+	heap_blocks_arena(w->blocks, i < THREADS_MAX ? i : HEAP_NO_ARENA);
+}
+
 static void take_segment(struct walk *w, uint64_t at, uint64_t end)
 {
 	int tries = 0;
@@ -181,7 +207,8 @@ static void take_segment(struct walk *w, uint64_t at, uint64_t end)
 
 	w->key = word(w->head + 216) ^ at;
 	w->segments++;
-	add_to(&w->use->metadata, w, at, info * SLICE);
+	set_arena(w, word(w->head + 256));
+	add_metadata(w, at, info * SLICE);
 	for (uint64_t i = info; i < entries;) {
 		struct page p = page_at(w->head + PAGES_AT + i * PAGE);
 		uint64_t from = at + i * SLICE, bytes = (uint64_t)p.slices * SLICE;
@@ -192,7 +219,7 @@ static void take_segment(struct walk *w, uint64_t at, uint64_t end)
 			if (bytes > end - from)
 				return;
 		} else if (p.block_size == 0) {
-			add_to(&w->use->top, w, from, bytes);
+			add_to(&w->use->top, w, HEAP_PART_TOP, from, bytes);
 			i += p.slices;
 			tries = 0;
 			continue;
@@ -204,7 +231,7 @@ static void take_segment(struct walk *w, uint64_t at, uint64_t end)
 		/* Its thread went on: it is read once more, with what the segment says of it. */
 		if (tries++ < TRIES_MAX && read_page(w, at, i))
 			continue;
-		add_to(&w->use->unknown, w, from, bytes);
+		add_to(&w->use->unknown, w, HEAP_PART_UNKNOWN, from, bytes);
 		heap_blocks_unknown(w->blocks, from, from + bytes);
 		w->use->caveat = "pages of mimalloc do not add up";
 		i += p.slices;

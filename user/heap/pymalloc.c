@@ -282,7 +282,7 @@ static void take_pool(struct walk *w, const struct pool *p, uint64_t at)
 	uint64_t resident = w->mem->resident(w->mem->ctx, at, w->pool_size);
 
 	if (!p->count) { /* not of a size any more */
-		heap_amount_add(&use->free, w->mem, at, w->pool_size);
+		heap_part_add(&use->free, w->mem, w->blocks, HEAP_PART_FREE, at, w->pool_size);
 		return;
 	}
 	resident = add_part(&use->metadata, HEADER, resident);
@@ -338,11 +338,18 @@ static bool list_once(struct walk *w, uint64_t at, uint32_t arena)
 		return true;
 	if (!mark_free(w, &p, at, touched))
 		return false;
-	for (uint64_t i = 0; i < touched; i++)
-		if (!w->free[i])
-			heap_blocks_add(
-				w->blocks, at + HEADER + i * size, size,
-				w->mem->resident(w->mem->ctx, at + HEADER + i * size, size));
+	for (uint64_t i = 0; i < touched; i++) {
+		uint64_t block = at + HEADER + i * size;
+
+		if (w->free[i])
+			heap_blocks_part(w->blocks, HEAP_PART_FREE, block, size);
+		else
+			heap_blocks_add(w->blocks, block, size,
+					w->mem->resident(w->mem->ctx, block, size));
+	}
+	heap_blocks_part(w->blocks, HEAP_PART_TOP, at + HEADER + touched * size,
+			 (blocks_in(w->pool_size, &p) - touched) * size);
+	heap_blocks_metadata(w->blocks, w->pool_size - blocks_in(w->pool_size, &p) * size);
 	return true;
 }
 
@@ -352,6 +359,7 @@ static void list_pool(struct walk *w, uint64_t at, uint32_t arena)
 		if (list_once(w, at, arena))
 			return;
 	heap_blocks_unknown(w->blocks, at, at + w->pool_size);
+	heap_blocks_part(w->blocks, HEAP_PART_UNKNOWN, at, w->pool_size);
 }
 
 static void take_arena(struct walk *w, const struct arena *a, uint32_t number)
@@ -360,6 +368,7 @@ static void take_arena(struct walk *w, const struct arena *a, uint32_t number)
 	uint64_t first = first_pool(w, a), end = first + a->n_total * w->pool_size;
 	uint64_t behind = a->address + arena_size(w);
 
+	heap_blocks_part(w->blocks, HEAP_PART_RUN, a->address, arena_size(w));
 	for (uint64_t at = first; at < a->pool_address; at += w->pool_size) {
 		struct pool p;
 
@@ -370,11 +379,14 @@ static void take_arena(struct walk *w, const struct arena *a, uint32_t number)
 			continue;
 		}
 		heap_blocks_unknown(w->blocks, at, at + w->pool_size);
-		heap_amount_add(&use->unknown, w->mem, at, w->pool_size);
+		heap_part_add(&use->unknown, w->mem, w->blocks, HEAP_PART_UNKNOWN, at,
+			      w->pool_size);
 		use->caveat = "pools of CPython's objects do not add up";
 	}
 	if (a->pool_address < end)
-		heap_amount_add(&use->top, w->mem, a->pool_address, end - a->pool_address);
+		heap_part_add(&use->top, w->mem, w->blocks, HEAP_PART_TOP, a->pool_address,
+			      end - a->pool_address);
+	heap_blocks_metadata(w->blocks, first - a->address + behind - end);
 	if (a->address < first)
 		heap_amount_add(&use->metadata, w->mem, a->address, first - a->address);
 	if (end < behind)
@@ -437,6 +449,7 @@ int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 	w->mem = w->window.mem = w->rows.mem = mem;
 	w->use = use;
 	w->blocks = blocks && blocks->objects ? blocks : NULL;
+	heap_blocks_arena(w->blocks, 0);
 	if (find_variable(w, is_usedpools, &map, &found->py_pools, &first) &&
 	    find_variable(w, is_arenas_variable, &map, &found->py_arenas, &table))
 		take_arenas(w, table);

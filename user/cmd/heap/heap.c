@@ -26,9 +26,9 @@ static const struct opt rows[] = {
 
 const struct opt_command heap_options = {
 	.name = "heap",
-	.synopsis = "census|dominators|leaks|query|retainers -p PID [WHAT]",
+	.synopsis = "allocator|census|dominators|fragmentation|leaks|query|retainers -p PID [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it: what it consists of (census), what keeps "
-	       "objects alive (retainers), which objects retain most (dominators), what nothing refers to any more (leaks), objects that meet a condition (query). WHAT is type:NAME, size:BYTES, an "
+	       "objects alive (retainers), which objects retain most (dominators), what nothing refers to any more (leaks), what each arena holds (allocator) and what pins its free memory (fragmentation), objects that meet a condition (query). WHAT is type:NAME, size:BYTES, an "
 	       "address, 0x…, a bare name, which is a type's, or a condition as `memscope help objects` says. The heap may be glibc's, jemalloc's, mimalloc's or CPython's.",
 	.opts = rows,
 };
@@ -42,6 +42,8 @@ static const struct question {
 	{ "census", NULL, heap_census },
 	{ "retainers", "type:NAME", heap_retainers },
 	{ "dominators", NULL, heap_dominators },
+	{ "allocator", NULL, heap_allocator },
+	{ "fragmentation", NULL, heap_fragmentation },
 	{ "leaks", NULL, heap_leaks },
 	{ "query", "'type = NAME and size > 4K'", heap_query },
 };

@@ -27,13 +27,18 @@ struct heap_view {
 };
 
 /* `what`: the operand behind the question, where it takes one. -EINVAL: what it says cannot be read; -ENOENT; -ENOMEM. */
+int heap_allocator(const struct heap_view *v, const char *what, struct err *e);
 int heap_census(const struct heap_view *v, const char *what, struct err *e);
 int heap_dominators(const struct heap_view *v, const char *what, struct err *e);
+int heap_fragmentation(const struct heap_view *v, const char *what, struct err *e);
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
 int heap_query(const struct heap_view *v, const char *what, struct err *e);
 int heap_retainers(const struct heap_view *v, const char *what, struct err *e);
 
 /* --- for questions --- */
+
+/* A cell: "glibc arena 3". */
+void heap_put_arena(const struct heap_view *v, const struct heap_owner *owner);
 
 static inline const char *heap_type_name(const struct heap_view *v, uint32_t node)
 {

@@ -50,7 +50,7 @@ static int walk(struct snapshot *s, bool *read)
 		heap_blocks_clear(&s->blocks);
 		memset(read, 0, mem.n_maps * sizeof(*read));
 		s->blocks.max = UINT32_MAX - 1;
-		s->blocks.objects = true;
+		s->blocks.objects = s->blocks.wants_parts = true;
 		s->census = (struct heap_census){ .blocks = &s->blocks };
 		r = heap_census_take(&mem, &s->census);
 		if (r < 0)
