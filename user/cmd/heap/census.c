@@ -1,38 +1,36 @@
 /* memscope heap census: what the heap consists of. */
+#include "base/units.h"
 #include "cmd/heap/view.h"
+#include "heap/snapshot/groups.h"
 
 #include <errno.h>
 
 static const struct answer_column columns[] = {
 	{ "bytes", "bytes", ANSWER_BYTES, 0 },
+	{ "share", "share", ANSWER_PERCENT, 8 },
 	{ "objects", "objects", ANSWER_COUNT, 0 },
 	{ "type", "type", ANSWER_NAME, 0 },
 	{ 0 },
 };
 
-static int by_bytes(const void *a, const void *b)
-{
-	const struct type *x = *(const struct type *const *)a, *y = *(const struct type *const *)b;
-
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x > y) - (x < y);
-}
-
 int heap_census(const struct heap_view *v, const char *what, struct err *e)
 {
-	const struct types *t = &v->s->types;
-	_cleanup_(freep) const struct type **rows = calloc(t->n + 1ul, sizeof(*rows));
+	_cleanup_(groups_fini) struct groups found = { 0 };
+	double all = 0;
 
 	(void)what;
-	if (!rows)
+	if (groups_find(v->s, (enum groups_by)v->args->by, &found) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < t->n; i++)
-		rows[i] = &t->type[i];
-	qsort(rows, t->n, sizeof(*rows), by_bytes);
+	for (uint32_t i = 0; i < found.n; i++)
+		all += (double)found.rows[i].bytes;
 	answer_table(v->out, "types", columns);
-	for (uint32_t i = 0; i < t->n && i < v->args->top; i++) {
-		answer_cell(v->out, rows[i]->bytes);
-		answer_cell(v->out, rows[i]->blocks);
-		answer_text(v->out, rows[i]->name);
+	for (uint32_t i = 0; i < found.n && i < v->args->top; i++) {
+		answer_cell(v->out, found.rows[i].bytes);
+		answer_real(v->out, all > 0 ? 100 * (double)found.rows[i].bytes / all : 0);
+		answer_cell(v->out, found.rows[i].objects);
+		answer_text(v->out, found.rows[i].name);
 	}
+	if (found.n > v->args->top)
+		answer_say(v->out, "%s more rows", unit_count(found.n - v->args->top).s);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/heap/view.h"
+#include "heap/snapshot/groups.h"
 #include "model/dict.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 static const struct opt rows[] = {
 	ROW("pid", 'p', OPT_U32, "PID", pid, .min = 1, .max = 4194304, .help = "this process; it is stopped while its memory is copied, 0.1 s per GiB"),
 	ROW("top", 0, OPT_U32, "N", top, .min = 1, .max = 100000, .help = "at most so many rows (default 20)"),
+	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, types with what they refer to or with what refers to them (default type)"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print JSON, in bytes and nanoseconds"),
 	ROW("scratch", 0, OPT_STRING, "DIR", folder, .help = "where the copy lies meanwhile, without a name (default /var/tmp)"),
 	{ 0 },

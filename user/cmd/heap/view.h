@@ -15,6 +15,7 @@ struct heap_args {
 	uint32_t pid, top;
 	const char *folder;
 	bool json;
+	int by;            /* enum groups_by, of a census */
 };
 
 struct heap_view {

@@ -146,12 +146,9 @@ static bool read_number(const char *text, uint64_t *ret)
 /* --- comparisons --- */
 
 static const char *const fields[QUERY_FIELDS] = {
-	[QUERY_TYPE] = "type",
-	[QUERY_SIZE] = "size",
-	[QUERY_RETAINED] = "retained",
-	[QUERY_REFERENCES] = "references",
-	[QUERY_REFERRERS] = "referrers",
-	[QUERY_ADDRESS] = "address",
+	[QUERY_TYPE] = "type",           [QUERY_SIZE] = "size",
+	[QUERY_RETAINED] = "retained",   [QUERY_REFERENCES] = "references",
+	[QUERY_REFERRERS] = "referrers", [QUERY_ADDRESS] = "address",
 };
 
 /* Longer ones before those that they begin with. */
@@ -159,7 +156,7 @@ static const struct {
 	const char *symbol;
 	enum query_op op;
 } ops[] = {
-	{ "!=", QUERY_NE }, { "<=", QUERY_LE }, { ">=", QUERY_GE }, { "=", QUERY_EQ },
+	{ "!=", QUERY_NE }, { "<=", QUERY_LE }, { ">=", QUERY_GE },  { "=", QUERY_EQ },
 	{ "<", QUERY_LT },  { ">", QUERY_GT },  { "~", QUERY_LIKE },
 };
 
