@@ -19,7 +19,7 @@ static const uint32_t edges[][2] = { { 0, 1 }, { 1, 2 }, { 1, 3 }, { 2, 4 }, { 3
 
 static struct type type_rows[N_TYPES] = {
 	{ .name = "(unknown)" },   { .by = TYPE_CPYTHON, .name = "web.App" }, { .by = TYPE_CPYTHON, .name = "dict" },
-	{ .name = "web.Session" }, { .name = "str" },
+	{ .by = TYPE_CPYTHON, .name = "web.Session" }, { .by = TYPE_CPYTHON, .name = "str" },
 };
 
 struct heap {

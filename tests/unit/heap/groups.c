@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tests/snapshot_fixture.h"
+#include "snapshot_fixture.h"
 
 static void assert_groups(enum groups_by by, const struct group_row *want, uint32_t n)
 {
@@ -26,9 +26,10 @@ static void assert_groups(enum groups_by by, const struct group_row *want, uint3
 
 static void by_type_each_type_is_a_row_and_the_largest_is_first(void **state)
 {
-	static const struct group_row want[] = {
-		{ "dict", 1, 200 }, { "web.Session", 3, 152 }, { "str", 2, 64 }, { "web.App", 1, 64 }
-	};
+	static const struct group_row want[] = { { "dict", 1, 200 },
+						 { "web.Session", 3, 152 },
+						 { "str", 2, 64 },
+						 { "web.App", 1, 64 } };
 
 	assert_groups(GROUPS_TYPE, want, 4);
 }
@@ -55,12 +56,9 @@ static void two_levels_are_an_object_and_what_it_refers_to(void **state)
 static void by_referrer_what_is_lost_hangs_on_nothing(void **state)
 {
 	static const struct group_row want[] = {
-		{ "dict ← web.App", 1, 200 },
-		{ "web.Session ← dict", 2, 104 },
-		{ "web.App ← (variable)", 1, 64 },
-		{ "web.Session ← (nothing)", 1, 48 },
-		{ "str ← (nothing)", 1, 32 },
-		{ "str ← web.Session", 1, 32 },
+		{ "dict ← web.App", 1, 200 },      { "web.Session ← dict", 2, 104 },
+		{ "web.App ← (variable)", 1, 64 }, { "web.Session ← (nothing)", 1, 48 },
+		{ "str ← (nothing)", 1, 32 },      { "str ← web.Session", 1, 32 },
 	};
 
 	assert_groups(GROUPS_REFERRER, want, 6);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "heap/snapshot/select.h"
-#include "tests/snapshot_fixture.h"
+#include "snapshot_fixture.h"
 
 /* `want`: the nodes, a digit each. */
 static void assert_meant(const char *what, const char *want)

@@ -29,8 +29,8 @@ struct module {
 struct grouping {
 	const struct snapshot *s;
 	enum groups_by by;
-	struct graph_tree tree;     /* of GROUPS_REFERRER                        */
-	uint32_t *module_of;        /* of GROUPS_MODULE: of each type, its number */
+	struct graph_tree tree; /* of GROUPS_REFERRER                        */
+	uint32_t *module_of;    /* of GROUPS_MODULE: of each type, its number */
 	struct module *modules;
 	struct group *groups;
 };
