@@ -30,17 +30,33 @@ def report(*args):
     return json.loads(memscope("report", "--json", "-n", 1000, *args))
 
 
+def five_sigma(value, low, high, samples):
+    """The interval of a sum of samples as it is at SIGMAS instead of 1.96. It solves (T - x)^2 = z^2 (V + c (x - T)), so
+    its half widths h above and l below have h - l = z^2 c and h l = z^2 V. Where `low` was moved up to what was seen, l
+    is smaller, c comes out larger and so does the upper end; and nothing is below what was seen. Of fewer than 30
+    samples the law is Poisson's, whose tail is longer than the normal one that z stands for: as if V were 0 and all of
+    the width c's, which grows with z^2, as far down as up."""
+    h, l, by = high - value, value - low, (SIGMAS / 1.96) ** 2
+    if samples < 30:
+        return value - by * max(h, l), value + by * h
+    c, v = max(0, h - l) / 1.96 ** 2, h * l / 1.96 ** 2
+    half = SIGMAS * math.sqrt(SIGMAS ** 2 * c * c / 4 + v)
+    return value + SIGMAS ** 2 * c / 2 - half, value + SIGMAS ** 2 * c / 2 + half
+
+
 class Held:
     """Intervals beside the truth."""
 
     def __init__(self):
         self.n = self.held = 0
 
-    def look(self, value, low, high, truth, what, wider=SIGMAS / 1.96):
+    def look(self, value, low, high, truth, what, samples=None, wider=SIGMAS / 1.96):
         self.n += 1
         self.held += low <= truth <= high
         if RUNS == 1:
-            within(truth, value - wider * (value - low), value + wider * (high - value), f"{what}: {low:.6g} … {high:.6g}")
+            ends = five_sigma(value, low, high, samples) if samples is not None else (
+                value - wider * (value - low), value + wider * (high - value))
+            within(truth, *ends, f"{what}: {low:.6g} … {high:.6g}")
 
     def must(self):
         if RUNS > 1:
@@ -98,9 +114,10 @@ def intervals_of_sampled_allocations_hold_what_the_target_counted():
             for name, truth in sites.items():
                 if truth[at] and name in rows:
                     r = rows[name]
-                    held.look(r["total"], r["total_low"], r["total_high"], truth[at], f"{value} of {name}")
+                    held.look(r["total"], r["total_low"], r["total_high"], truth[at], f"{value} of {name}", r["samples"])
             if total[at] and "total_low" in got:
-                held.look(got["total"], got["total_low"], got["total_high"], total[at], f"{value} in all")
+                held.look(got["total"], got["total_low"], got["total_high"], total[at], f"{value} in all",
+                          max(r["samples"] for r in got["by_total"]))
     held.must()
 
 

@@ -203,11 +203,20 @@ static struct interval share_interval(double k, double n, double whole)
 	return (struct interval){ whole * fmax(0, middle - half), whole * fmin(1, middle + half) };
 }
 
+/* What one sample of the profile stands for, where the row's own are less; 0: there is nothing that it may have missed. */
+static double missed_weight(const struct value_error *e, const struct value_error *all)
+{
+	double own = e->v > 0 ? e->vc / e->v : 0, usual = all->v > 0 ? all->vc / all->v : 0;
+
+	/* Of waits it is not known how much was seen, and what is taken from a row has a weight below 0. */
+	return e->samples > 0 && isfinite(e->unseen) && own >= 0 && own < usual ? usual : 0;
+}
+
 struct interval row_interval(const struct row_sum *sum, const struct profile_sums *of)
 {
 	const struct value_error *e = &sum->error;
 	struct interval i = { sum->value, sum->value };
-	double squares = 0, below, above, t;
+	double squares = 0, below, above, t, missed = missed_weight(e, &of->all.error);
 
 	if (e->v > 0 && of->on_cpu && of->all.error.v > 0 && sum->value > 0) {
 		/* The weight of a sample of the profile, not of the row: they are of one sampler. */
@@ -218,6 +227,8 @@ struct interval row_interval(const struct row_sum *sum, const struct profile_sum
 		i = estimate_interval(
 			&(struct estimate){ .bytes = sum->value, .v = e->v, .vc = e->vc });
 	}
+	if (missed > 0)
+		i.high = estimate_upper_end(sum->value, fmax(0, e->v), missed);
 	for (int g = 0; g < ERROR_GROUPS; g++)
 		squares += e->group[g] * e->group[g];
 	if (squares > 0 || e->below != 0 || e->above != 0) {

@@ -61,6 +61,10 @@ int row_sums_add(const struct profile *p, uint32_t type, enum error_scope scope,
  * 95 %. `of` is the profile's. Of on-CPU samples, Wilson's interval of a share; of other samples that of
  * model/estimate.h; of bursts, Student's, by the number of groups. Where a value rests on both, the
  * half widths are added as squares. Equal ends: counted.
+ *
+ * Samples of a row that stand for less each than the profile's do on average (vc/v) are of large blocks, or of ones
+ * that were sampled for certain. Of small blocks beside them none may have been met, so the upper end is that of
+ * estimate_upper_end() with the profile's vc/v. Not of waits: each was measured, whichever stack it was put to.
  */
 struct interval row_interval(const struct row_sum *sum, const struct profile_sums *of);
 

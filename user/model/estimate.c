@@ -59,6 +59,11 @@ void estimate_less(struct estimate *from, const struct estimate *part)
 	from->blocks_vc -= part->blocks_vc;
 }
 
+double estimate_upper_end(double value, double v, double c)
+{
+	return value + Z * (Z * c / 2 + sqrt(Z * Z * c * c / 4 + v));
+}
+
 struct interval estimate_interval(const struct estimate *est)
 {
 	struct interval i = { est->bytes, est->bytes };
@@ -68,7 +73,7 @@ struct interval estimate_interval(const struct estimate *est)
 		double half = sqrt(Z * Z * c * c / 4 + est->v);
 
 		i.low = est->bytes + Z * (Z * c / 2 - half);
-		i.high = est->bytes + Z * (Z * c / 2 + half);
+		i.high = estimate_upper_end(est->bytes, est->v, c);
 	}
 	if (i.low < est->seen_bytes && est->seen_bytes <= est->bytes)
 		i.low = est->seen_bytes;
