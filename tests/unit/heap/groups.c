@@ -56,9 +56,9 @@ static void two_levels_are_an_object_and_what_it_refers_to(void **state)
 static void by_referrer_what_is_lost_hangs_on_nothing(void **state)
 {
 	static const struct group_row want[] = {
-		{ "dict ← web.App", 1, 200 },      { "web.Session ← dict", 2, 104 },
-		{ "web.App ← (variable)", 1, 64 }, { "web.Session ← (nothing)", 1, 48 },
-		{ "str ← (nothing)", 1, 32 },      { "str ← web.Session", 1, 32 },
+		{ "dict ← web.App", 1, 200 },          { "web.Session ← dict", 2, 104 },
+		{ "web.App ← (the variable)", 1, 64 }, { "web.Session ← (nothing)", 1, 48 },
+		{ "str ← (nothing)", 1, 32 },          { "str ← web.Session", 1, 32 },
 	};
 
 	assert_groups(GROUPS_REFERRER, want, 6);

@@ -16,18 +16,6 @@ static const struct answer_column columns[] = {
 	{ 0 },
 };
 
-static const char *const kinds[] = {
-	[SNAPSHOT_ROOT_MODULE] = "the module",
-	[SNAPSHOT_ROOT_CAF] = "the CAF",
-	[SNAPSHOT_ROOT_GLOBAL] = "the variable",
-	[SNAPSHOT_ROOT_TLS] = "a thread's own variable",
-	[SNAPSHOT_ROOT_STACK] = "the stack",
-	[SNAPSHOT_ROOT_REGISTER] = "a register",
-	[SNAPSHOT_ROOT_GREEN] = "the thread",
-	[SNAPSHOT_ROOT_STABLE] = "the stable pointer",
-	[SNAPSHOT_ROOT_MAPPING] = "memory of no known allocator",
-};
-
 static bool root_name(const struct heap_view *v, const struct snapshot_root *root, char *name,
 		      size_t cap)
 {
@@ -54,7 +42,7 @@ static void put_root(const struct heap_view *v, const struct snapshot_root *root
 	char name[256] = "";
 	uint32_t n;
 
-	strbuf_puts(&text, kinds[root->kind]);
+	strbuf_puts(&text, snapshot_root_words(root->kind));
 	if (root_name(v, root, name, sizeof(name)))
 		strbuf_printf(&text, " %s", name);
 	else if (root->kind != SNAPSHOT_ROOT_REGISTER)

@@ -159,17 +159,11 @@ static struct key key_of(const struct grouping *g, uint32_t node)
 
 static void put_referrer(const struct grouping *g, uint32_t part, struct strbuf *out)
 {
-	static const char *const kinds[SNAPSHOT_ROOT_KINDS] = {
-		[SNAPSHOT_ROOT_MODULE] = "(module)",     [SNAPSHOT_ROOT_GLOBAL] = "(variable)",
-		[SNAPSHOT_ROOT_TLS] = "(thread)",        [SNAPSHOT_ROOT_STACK] = "(stack)",
-		[SNAPSHOT_ROOT_REGISTER] = "(register)", [SNAPSHOT_ROOT_MAPPING] = "(mapping)",
-	};
-
 	strbuf_puts(out, " ← ");
 	if (!part)
 		strbuf_puts(out, "(nothing)");
 	else if (part & 1u << 31)
-		strbuf_puts(out, kinds[part & ~(1u << 31)]);
+		strbuf_printf(out, "(%s)", snapshot_root_words(part & 0xff));
 	else
 		strbuf_puts(out, g->s->types.type[part - 1].name);
 }

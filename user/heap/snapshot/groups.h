@@ -7,7 +7,7 @@
  *   two-level  what they are and what they refer to: "Session → str, dict". ghc-debug's two-level census; of more than
  *              GROUPS_FIELDS_MAX different types the rest is "…"
  *   referrer   what they are and what refers to them, on the shortest chain from the best root: "str ← Session". An object
- *              that a root refers to has its kind: "dict ← (module)"
+ *              that a root refers to has its kind: "dict ← (the module)"
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_GROUPS_H
 #define MEMSCOPE_HEAP_SNAPSHOT_GROUPS_H

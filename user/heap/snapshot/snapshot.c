@@ -154,3 +154,20 @@ void snapshot_free(struct snapshot *s)
 	free(s->graph_roots);
 	free(s);
 }
+
+const char *snapshot_root_words(uint8_t kind)
+{
+	static const char *const kinds[SNAPSHOT_ROOT_KINDS] = {
+		[SNAPSHOT_ROOT_MODULE] = "the module",
+		[SNAPSHOT_ROOT_CAF] = "the CAF",
+		[SNAPSHOT_ROOT_GLOBAL] = "the variable",
+		[SNAPSHOT_ROOT_TLS] = "a thread's own variable",
+		[SNAPSHOT_ROOT_STACK] = "the stack",
+		[SNAPSHOT_ROOT_REGISTER] = "a register",
+		[SNAPSHOT_ROOT_GREEN] = "the thread",
+		[SNAPSHOT_ROOT_STABLE] = "the stable pointer",
+		[SNAPSHOT_ROOT_MAPPING] = "memory of no known allocator",
+	};
+
+	return kinds[kind];
+}

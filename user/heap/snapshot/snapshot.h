@@ -31,6 +31,9 @@ enum snapshot_root_kind {
 	SNAPSHOT_ROOT_KINDS
 };
 
+/* "the variable": as a sentence has it. */
+const char *snapshot_root_words(uint8_t kind);
+
 struct snapshot_root {
 	uint32_t node;
 	uint8_t kind;      /* enum snapshot_root_kind                        */
