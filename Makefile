@@ -15,7 +15,7 @@ ARCH    ?= $(shell uname -m | sed -e s/amd64/x86_64/ -e s/arm64/aarch64/)
 BPFARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
 VMARCH  := $(if $(filter aarch64,$(ARCH)),arm64,x86_64)
 
-PKGS     := libbpf libelf libdw zlib liblzma libzstd libprotobuf-c libcjson
+PKGS     := libbpf libelf libdw zlib liblzma libzstd libprotobuf-c libcjson ncursesw
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
             -Wvla -Wno-unused-parameter -Wno-missing-field-initializers -Werror
 CFLAGS   ?= -O2 -g
@@ -145,14 +145,14 @@ install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/complet
 NODE       := $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
               libprotobuf-c-dev protobuf-c-compiler libcjson-dev uthash-dev libxxhash-dev libiberty-dev \
-              libdw-dev liblzma-dev libzstd-dev libcurl4-openssl-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
+              libncurses-dev libdw-dev liblzma-dev libzstd-dev libcurl4-openssl-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
               libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools zsh \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
-              python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby
+              python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte
 DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \

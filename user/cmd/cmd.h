@@ -47,6 +47,9 @@ int cmd_trend(int argc, char **argv);
 extern const struct opt_command heap_options;
 int cmd_heap(int argc, char **argv);
 
+extern const struct opt_command top_options;
+int cmd_top(int argc, char **argv);
+
 extern const struct opt_command clean_options;
 int cmd_clean(int argc, char **argv);
 

@@ -74,6 +74,16 @@ static void print_bash(FILE *f)
 	      f);
 }
 
+/* Between single quotes. */
+static void put_quoted(FILE *f, const char *text)
+{
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(*text, f);
+}
+
 static void print_zsh(FILE *f)
 {
 	fputs("#compdef memscope\n# zsh completion for memscope(1), made by memscope --completion zsh\n\n"
@@ -81,8 +91,11 @@ static void print_zsh(FILE *f)
 	      f);
 	fputs(commands->name, f);
 	fputs("\n\tlocal -a commands=(\n", f);
-	for (const struct command *c = commands; c->name; c++)
-		fprintf(f, "\t\t'%s:%s'\n", c->name, c->summary);
+	for (const struct command *c = commands; c->name; c++) {
+		fprintf(f, "\t\t'%s:", c->name);
+		put_quoted(f, c->summary);
+		fputs("'\n", f);
+	}
 	fputs("\t\t'help:a command'\\''s options, or a topic'\n\t)\n"
 	      "\tif (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
 	      "\t\t_describe command commands\n\t\treturn\n\tfi\n"

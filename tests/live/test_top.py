@@ -1,0 +1,164 @@
+"""memscope top: the screen as a terminal shows it, by a pseudo-terminal and pyte; and the same as text."""
+
+import codecs
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+from harness import *
+
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's, also for another python3
+try:
+    import pyte
+except ImportError:
+    pyte = None
+
+
+class Terminal:
+    """memscope top in a terminal of a size, as pyte sees it."""
+
+    def __init__(self, *args, rows=24, columns=80, env=None):
+        if not pyte:
+            skip("python3-pyte is not installed")
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.Stream(self.screen)
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.raw = b""
+        self.master, slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.p = subprocess.Popen([MEMSCOPE, "top", *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
+                                  start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                  env={**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(env or {})})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.p.kill()
+        self.p.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.screen.resize(rows, columns)
+
+    def read(self, seconds=0.1):
+        """True when something came."""
+        if not select.select([self.master], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:
+            return False
+        self.raw += data
+        # pyte takes the cursor's return to its own screen and some private modes for nothing.
+        self.stream.feed(self.decoder.decode(data))
+        return bool(data)
+
+    def text(self):
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def shows(self, pattern, what, seconds=READY_SEC):
+        """Waits until the screen has it."""
+        until = time.monotonic() + seconds
+        while not re.search(pattern, self.text()):
+            if time.monotonic() > until or (self.p.poll() is not None and not self.read()):
+                check(False, f"{what}: {pattern!r} is not on the screen:\n{self.text()}")
+                raise Broken("the screen is not as expected")
+            self.read()
+        return re.search(pattern, self.text())
+
+    def type(self, keys):
+        os.write(self.master, keys.encode())
+
+    def ended(self, what):
+        """It ends, and the terminal is as it was: its modes, the cursor, the other screen."""
+        until = time.monotonic() + FINISH_SEC
+        while self.p.poll() is None and time.monotonic() < until:
+            self.read()
+        while self.read():
+            pass
+        check(self.p.poll() is not None, f"{what}: it goes on")
+        equal(termios.tcgetattr(self.slave)[:4], self.before[:4], f"{what}: modes of the terminal")
+        for sequence in (b"\x1b[?1049l", b"\x1b[?25h"):
+            last = self.raw.rfind(sequence)
+            check(last > self.raw.rfind(sequence[:-1] + (b"h" if sequence.endswith(b"l") else b"l")),
+                  f"{what}: {sequence!r} was not sent in the end")
+        return self.p.returncode
+
+
+def batch(*args, **kw):
+    return subprocess.run([MEMSCOPE, "top", *map(str, args)], capture_output=True, text=True, timeout=FINISH_SEC,
+                          check=False, stdin=subprocess.DEVNULL, **kw)
+
+
+@fact
+def batch_lists_processes_with_their_runtime_and_memory():
+    target = Target("maps")
+    got = batch("-b", "-n", 1, "-d", 0.2)
+    equal((got.returncode, got.stderr), (0, ""), "exit status and stderr")
+    rows = [line for line in got.stdout.split("\n") if re.match(rf" *{target.pid} ", line)]
+    equal(len(rows), 1, "rows of the target")
+    with open(f"/proc/{target.pid}/status", encoding="utf-8") as f:
+        rss = int(re.search(r"VmRSS:\s*(\d+)", f.read())[1]) / 1024
+    check("native" in rows[0] and "glibc" in rows[0], rows[0])
+    # The kernel's sum of pages may be behind by 64 pages a thread (mm/percpu counters).
+    shown = re.search(r" ([0-9.]+) ([KM])iB", rows[0])
+    near(float(shown[1]) / (1024 if shown[2] == "K" else 1), rss, 2, "RSS in MiB")
+
+
+@fact
+def without_a_terminal_it_says_so():
+    got = batch()
+    equal((got.returncode, got.stdout), (2, ""), "exit status and output")
+    check("--batch" in got.stderr and got.stderr.count("\n") == 1, got.stderr)
+
+
+@fact
+def the_picker_answers_keys_and_leaves_the_terminal_as_it_was():
+    target = Target("maps")
+    with Terminal("-d", 0.5) as t:
+        t.shows(r"CPU%▼", "the list")
+        t.type("f" + str(target.pid) + "\r")
+        t.shows(rf"(?m)^ *{target.pid} .*native +glibc", "the target's row")
+        t.resize(40, 130)
+        t.shows(r"THR", "a wide screen has more columns")
+        t.type("?")
+        t.shows(r"keys: Processes and containers", "the page of keys")
+        t.type("q")
+        t.shows(r"Enter profile", "the list again")
+        t.type("q")
+        equal(t.ended("q"), 0, "exit status")
+
+
+@fact
+def a_signal_leaves_the_terminal_as_it_was():
+    for number in (signal.SIGTERM, signal.SIGSEGV):
+        with Terminal("-d", 0.5) as t:
+            t.shows(r"CPU%▼", "the list")
+            t.p.send_signal(number)
+            t.ended(signal.Signals(number).name)
+
+
+@fact
+def terminals_of_few_means_get_plain_text():
+    with Terminal("-d", 0.5, env={"NO_COLOR": "1"}) as t:
+        t.shows(r"CPU%▼", "the list")
+        check(not re.search(rb"\x1b\[[0-9;]*(3|4)[0-8]([;m])", t.raw), "colours were sent despite NO_COLOR")
+    with Terminal("-d", 0.5, env={"LC_ALL": "C"}) as t:
+        t.shows(r"CPU%v", "the list")
+        check(all(c < 0x80 for c in t.raw), "characters beyond ASCII were sent")
+
+
+main()

@@ -1,0 +1,210 @@
+#include "screen/runtimes.h"
+#include "base/hash.h"
+#include "elf/elf_file.h"
+#include "lang/which.h"
+#include "proc/proc_maps.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+enum { QUEUE = 256 };
+
+struct file_key {
+	uint64_t dev, ino;
+};
+
+struct known_file {
+	struct file_key key;
+	const char *runtime; /* NULL: none */
+	UT_hash_handle hh;
+};
+
+struct asked {
+	pid_t pid;
+	uint64_t start;
+	struct runtime_of is;
+};
+
+struct runtimes {
+	struct known_file *files;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool started, end;
+	struct asked in[QUEUE], out[QUEUE];
+	uint32_t n_in, n_out;
+};
+
+struct runtimes *runtimes_new(void)
+{
+	struct runtimes *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->changed, NULL);
+	return r;
+}
+
+void runtimes_free(struct runtimes *r)
+{
+	if (!r)
+		return;
+	if (r->started) {
+		pthread_mutex_lock(&r->lock);
+		r->end = true;
+		pthread_cond_signal(&r->changed);
+		pthread_mutex_unlock(&r->lock);
+		pthread_join(r->thread, NULL);
+	}
+	hash_free(r->files);
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+/* --- looking --- */
+
+/* Allocators whose structures heap/census.c walks, by the names of their libraries. */
+static const struct {
+	const char *begin, *heap;
+} allocators[] = {
+	{ "libjemalloc.so", "jemalloc" },
+	{ "libmimalloc.so", "mimalloc" },
+	{ "libtcmalloc", "" },
+	{ "libc.so.6", "glibc" },
+	{ "libc-2.", "glibc" },
+};
+enum { N_ALLOCATORS = sizeof(allocators) / sizeof(*allocators) };
+
+struct look {
+	struct runtimes *runtimes;
+	pid_t pid;
+	struct file_key last;
+	const char *runtime;
+	uint32_t allocator; /* the first row of the table that is mapped; N_ALLOCATORS: none */
+	uint32_t files;
+};
+
+static const char *runtime_of_file(const struct look *l, const struct proc_map *map)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)l->pid, map->start, map->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd >= 0 && elf_file_open(fd, map->path, &elf, NULL) == 0 ? lang_runtime_in(elf) : NULL;
+}
+
+static int on_map(void *ctx, const struct proc_map *map)
+{
+	struct look *l = ctx;
+	struct file_key key = { map->dev, map->ino };
+	const char *base = strrchr(map->path, '/');
+	struct known_file *f;
+
+	if (!(map->perms & PROC_MAP_EXEC) || !base || memcmp(&key, &l->last, sizeof(key)) == 0)
+		return 0;
+	l->last = key;
+	l->files++;
+	for (uint32_t i = 0; i < l->allocator; i++)
+		if (strncmp(base + 1, allocators[i].begin, strlen(allocators[i].begin)) == 0)
+			l->allocator = i;
+	HASH_FIND(hh, l->runtimes->files, &key, sizeof(key), f);
+	if (!f) {
+		f = hash_new(l->runtimes->files, key, &key);
+		if (!f)
+			return 0;
+		f->runtime = runtime_of_file(l, map);
+	}
+	if (!l->runtime)
+		l->runtime = f->runtime;
+	return 0;
+}
+
+struct runtime_of runtimes_look(struct runtimes *r, pid_t pid)
+{
+	struct look l = { .runtimes = r, .pid = pid, .allocator = N_ALLOCATORS };
+	struct runtime_of is = { "-", "" };
+
+	if (proc_maps_each(pid, on_map, &l, NULL) < 0 || !l.files)
+		return is;
+	is.runtime = l.runtime ? l.runtime : "native";
+	if (l.allocator < N_ALLOCATORS)
+		is.heap = allocators[l.allocator].heap;
+	if (l.runtime && (strcmp(l.runtime, "CPython") == 0 || strcmp(l.runtime, "GHC") == 0))
+		is.heap = l.runtime;
+	return is;
+}
+
+/* --- in a thread --- */
+
+static void *work(void *arg)
+{
+	struct runtimes *r = arg;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->end) {
+		struct asked a;
+
+		if (!r->n_in || r->n_out == QUEUE) {
+			pthread_cond_wait(&r->changed, &r->lock);
+			continue;
+		}
+		a = r->in[0];
+		memmove(r->in, r->in + 1, --r->n_in * sizeof(*r->in));
+		pthread_mutex_unlock(&r->lock);
+		a.is = runtimes_look(r, a.pid);
+		pthread_mutex_lock(&r->lock);
+		r->out[r->n_out++] = a;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+bool runtimes_start(struct runtimes *r)
+{
+	sigset_t all, before;
+
+	/* Signals are for the thread that has the terminal. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r->started = pthread_create(&r->thread, NULL, work, r) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r->started;
+}
+
+bool runtimes_ask(struct runtimes *r, pid_t pid, uint64_t start)
+{
+	bool room;
+
+	pthread_mutex_lock(&r->lock);
+	room = r->n_in < QUEUE;
+	if (room)
+		r->in[r->n_in++] = (struct asked){ .pid = pid, .start = start };
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+	return room;
+}
+
+bool runtimes_answer(struct runtimes *r, pid_t *ret_pid, uint64_t *ret_start, struct runtime_of *ret)
+{
+	struct asked a;
+	bool any;
+
+	pthread_mutex_lock(&r->lock);
+	any = r->n_out > 0;
+	if (any) {
+		a = r->out[--r->n_out];
+		*ret_pid = a.pid;
+		*ret_start = a.start;
+		*ret = a.is;
+		pthread_cond_signal(&r->changed);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return any;
+}
