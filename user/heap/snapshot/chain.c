@@ -22,7 +22,7 @@ static bool is_python(const struct snapshot *s, uint32_t node, const char *name)
 
 static bool is_table(const struct snapshot *s, uint32_t node)
 {
-	return type_of(s, node)->by == TYPE_UNKNOWN;
+	return type_of(s, node)->by != TYPE_CPYTHON;
 }
 
 static void put_key(const struct snapshot *s, const struct chain_step *table, char *text,

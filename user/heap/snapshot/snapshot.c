@@ -77,7 +77,9 @@ static int build(struct snapshot *s, pid_t pid, bool *owned)
 		owned[i] |= exact_owns(s->exact, &mem->maps[i]);
 	s->index = block_index_new(s->blocks.rows, s->blocks.n);
 	r = s->index ? scan_references(s) : -ENOMEM;
-	return r < 0 ? r : scan_roots(s, owned);
+	if (r == 0)
+		r = scan_roots(s, owned);
+	return r < 0 ? r : types_find_linked(s, pid);
 }
 
 /* The copy, and its blocks; with what does not add up if that is so each time. */
@@ -147,6 +149,7 @@ void snapshot_free(struct snapshot *s)
 	copy_close(s->copy);
 	heap_blocks_free(&s->blocks);
 	types_fini(&s->types);
+	collections_fini(&s->collections);
 	block_index_free(s->index);
 	graph_free(s->graph);
 	graph_free(s->reverse);

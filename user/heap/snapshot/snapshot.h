@@ -16,6 +16,7 @@
 #include "heap/census.h"
 #include "heap/snapshot/types.h"
 #include "heap/snapshot/block_index.h"
+#include "heap/snapshot/collections.h"
 
 /* Kinds of roots; the first that keeps an object is the best answer. */
 enum snapshot_root_kind {
@@ -50,6 +51,7 @@ struct snapshot {
 	struct heap_blocks blocks;
 	struct types types;
 	struct exact *exact;                 /* runtimes whose objects are known exactly    */
+	struct collections collections;
 	struct block_index *index;
 	struct graph *graph, *reverse;
 	struct snapshot_root *roots;         /* by node                                   */

@@ -11,6 +11,7 @@ struct type_finder {
 	const struct heap_blocks *blocks;
 	pid_t pid;
 	struct types *t;
+	struct snapshot *s; /* NULL: who refers to whom is not known yet */
 	bool oom;
 };
 
@@ -19,6 +20,8 @@ typedef void (*type_way)(struct type_finder *f);
 
 void types_of_python(struct type_finder *f);
 void types_of_cxx(struct type_finder *f);
+void types_of_collections(struct type_finder *f);
+void types_of_text(struct type_finder *f);
 
 /* Memory of the copy, or of what the copy leaves out: what images have read-only does not change. `ctx`: the finder. */
 bool type_read(void *ctx, uint64_t addr, void *buf, size_t len);

@@ -1,15 +1,33 @@
 #include "heap/snapshot/type_way.h"
 
+#include "heap/snapshot/snapshot.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
 /* The first that names a block is believed. */
-static const type_way ways[] = {
-	types_of_python,
-	types_of_cxx,
+static const struct {
+	type_way find;
+	bool linked; /* needs to know who refers to whom */
+} ways[] = {
+	{ types_of_python, false },
+	{ types_of_cxx, false },
+	{ types_of_collections, true },
+	{ types_of_text, true },
 };
+
+const char *type_by_name(enum type_by by)
+{
+	static const char *const words[TYPE_WAYS] = {
+		[TYPE_UNKNOWN] = "",     [TYPE_CPYTHON] = "class",   [TYPE_RTTI] = "RTTI",
+		[TYPE_GHC] = "GHC",      [TYPE_COUNTED] = "counted", [TYPE_SHAPE] = "shape",
+		[TYPE_TEXT] = "content",
+	};
+
+	return words[by];
+}
 
 /* --- memory --- */
 
@@ -122,16 +140,29 @@ void type_each_unknown(struct type_finder *f,
 
 static void count(struct types *t, const struct heap_blocks *blocks)
 {
+	for (uint32_t i = 0; i < t->n; i++)
+		t->type[i].blocks = t->type[i].bytes = 0;
 	for (uint32_t i = 0; i < blocks->n; i++) {
 		t->type[t->of[i]].blocks++;
 		t->type[t->of[i]].bytes += 8 * (uint64_t)blocks->rows[i].words;
 	}
 }
 
+static int find(struct type_finder *f)
+{
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways) && !f->oom; i++)
+		if (ways[i].linked == !!f->s)
+			ways[i].find(f);
+	if (f->oom)
+		return -ENOMEM;
+	count(f->t, f->blocks);
+	return 0;
+}
+
 int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blocks,
 	       const uint32_t *known, pid_t pid)
 {
-	struct type_finder f = { copy, blocks, pid, t, false };
+	struct type_finder f = { copy, blocks, pid, t, NULL, false };
 
 	t->of = calloc(blocks->n + 1, sizeof(*t->of));
 	t->object = calloc(blocks->n + 1, 1);
@@ -139,12 +170,14 @@ int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blo
 		return -ENOMEM;
 	if (known)
 		memcpy(t->of, known, blocks->n * sizeof(*known));
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways) && !f.oom; i++)
-		ways[i](&f);
-	if (f.oom)
-		return -ENOMEM;
-	count(t, blocks);
-	return 0;
+	return find(&f);
+}
+
+int types_find_linked(struct snapshot *s, pid_t pid)
+{
+	struct type_finder f = { s->copy, &s->blocks, pid, &s->types, s, false };
+
+	return find(&f);
 }
 
 void types_fini(struct types *t)

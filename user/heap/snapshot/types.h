@@ -5,6 +5,9 @@
  *   class       the block begins with an object of CPython (python_types.c)
  *   RTTI        the first word points behind a type_info of C++ (types_cxx.c)
  *   GHC         by its info table: exact (heap/ghc/, through exact.h)
+ *   counted     it is one of the nodes of a collection, which has as many as it says (types_collections.c)
+ *   shape       the words that refer to it are those of a std::vector or std::string; other structs may look so, too
+ *   content     its bytes are text (types_text.c)
  *
  * Others have no type here. Types are interned: a type is a number, and 0 is none.
  */
@@ -14,7 +17,9 @@
 #include "heap/blocks.h"
 #include "heap/snapshot/copy.h"
 
-enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_RTTI, TYPE_GHC };
+enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_WAYS };
+
+struct snapshot;
 
 struct type {
 	enum type_by by;
@@ -40,6 +45,11 @@ uint32_t types_add(struct types *t, enum type_by by, const char *name, uint64_t 
  * looked at, 0 of others; NULL: none is. -ENOMEM.
  */
 int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blocks, const uint32_t *known, pid_t pid);
+/* The ways that need to know who refers to whom; names s->collections, too. -ENOMEM. */
+int types_find_linked(struct snapshot *s, pid_t pid);
 void types_fini(struct types *t);
+
+/* The words above: "RTTI"; "" of those that have no type. */
+const char *type_by_name(enum type_by by);
 
 #endif

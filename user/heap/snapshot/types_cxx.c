@@ -101,11 +101,13 @@ static void look(struct type_finder *f, void *ctx, uint32_t node, const uint64_t
 
 	if (type_is_address(words[0])) {
 		seen = see(f, ctx, words[0]);
-		if (seen && seen->type)
+		if (seen && seen->type) {
 			type_set(f, node, seen->type, 0);
-		return;
+			return;
+		}
 	}
-	if (!words[0] || words[0] >= f->blocks->rows[node].words || !type_is_address(words[1]))
+	if (f->oom || !words[0] || words[0] >= f->blocks->rows[node].words ||
+	    !type_is_address(words[1]))
 		return;
 	seen = see(f, ctx, words[1]);
 	if (!seen || !seen->type || !is_array(f, node, words[0], words[1]))
