@@ -293,8 +293,17 @@ static void a_dict_of_redis_has_as_many_entries_as_are_used(void **state)
 	check_blocks(&c, 4);
 	*at(v + 16) = 4;
 	assert_false(find(v, true, &c));
+	/* In the middle of a rehash: one of them is in the other table already. */
+	*at(block(0) + 40) = 0;
+	*at(block(4) + 16) = block(3);
+	put(v, 6, block(0), block(4), 2ULL, 1ULL, 6ULL, 0x02030000ULL);
+	assert_true(find(v, true, &c));
+	assert_int_equal(c.elements, 3);
+	check_blocks(&c, 5);
+	*at(block(0) + 40) = block(3);
+	*at(block(4) + 16) = 0;
 	/* 6.2 */
-	put(v, 4, block(0), 8ULL, 7ULL, 3ULL);
+	put(v, 9, block(0), 8ULL, 7ULL, 3ULL, 0ULL, 0ULL, 0ULL, 0ULL, UINT64_MAX);
 	assert_true(find(v, true, &c));
 	assert_int_equal(c.kind, COLLECTION_DICT);
 	*at(block(2) + 16) = block(1); /* a ring */

@@ -228,56 +228,81 @@ const struct collection_shape collection_unordered = { match_unordered, walk_uno
 
 enum { ENTRY_NEXT = 16 }; /* of an entry: key, value, next */
 
+struct dict {
+	uint64_t table[2], size[2], used[2]; /* the second: while it is made larger or smaller */
+};
+
 /*
- * redis 7.0: { type, table[2], used[2], rehashidx, pauserehash: 2 bytes, exponents of the sizes: a byte each }; 4.0 to 6.2: the
- * table in a struct { table, size, size - 1, used }. server.h and dict.h of each.
+ * redis 7.0: { type, table[2], used[2], rehashidx, pauserehash: 2 bytes, exponents of the sizes: a byte each, 255: no table }; 4.0 to 6.2:
+ * both tables in structs { table, size, size - 1, used }. dict.h of each. w[1] is the first table's address.
  */
-static uint64_t dict_size(const uint64_t w[COLLECTION_WORDS], uint64_t *ret_used)
+static bool read_dict(const uint64_t w[COLLECTION_WORDS], struct dict *d)
 {
-	uint8_t exp = (uint8_t)(w[6] >> 16);
+	uint64_t exps = w[6] >> 16;
 
 	if (w[2] > 1 && w[3] == w[2] - 1 && !(w[2] & w[3])) {
-		*ret_used = w[4];
-		return w[2];
+		*d = (struct dict){ { w[1], w[5] }, { w[2], w[6] }, { w[4], w[8] } };
+		return d->table[1] ? d->size[1] && !(d->size[1] & (d->size[1] - 1)) : !d->used[1];
 	}
-	*ret_used = w[3];
-	return w[5] == UINT64_MAX && !w[2] && !w[4] && exp < 40 ? 1ULL << exp : 0;
+	*d = (struct dict){ .table = { w[1], w[2] }, .used = { w[3], w[4] } };
+	for (int i = 0; i < 2; i++, exps >>= 8)
+		d->size[i] = (exps & 0xff) < 40 ? 1ULL << (exps & 0xff) : 0;
+	return (w[5] == UINT64_MAX) == !d->table[1] && (d->table[1] || !d->used[1]);
 }
 
 static bool match_dict(const struct collection_memory *m, const uint64_t w[COLLECTION_WORDS],
 		       uint64_t at, uint32_t to, struct collection *c)
 {
-	uint64_t used, size = dict_size(w, &used);
+	struct dict d;
 
 	(void)at;
-	if (!size || !used || used > m->n_blocks ||
-	    !collection_fits(8 * size, collection_size(m, to)))
+	if (!read_dict(w, &d) || !d.size[0] || d.used[0] > m->n_blocks || d.used[1] > m->n_blocks ||
+	    !(d.used[0] + d.used[1]) || !collection_fits(8 * d.size[0], collection_size(m, to)))
 		return false;
-	c->elements = used;
-	c->live = 8 * size;
+	c->elements = d.used[0] + d.used[1];
+	c->live = 8 * d.size[0];
+	return true;
+}
+
+/* Of one table; *n counts entries of all. */
+static bool walk_table(const struct collection_memory *m, const struct collection *c,
+		       uint32_t table, uint64_t size, uint64_t *n, collection_block_fn fn,
+		       void *ctx)
+{
+	if (table == BLOCK_NONE)
+		return false;
+	if (fn)
+		fn(ctx, table, COLLECTION_TABLE);
+	for (uint64_t i = 0; i < size; i++) {
+		uint64_t addr;
+
+		for (collection_words(m, m->blocks[table].addr + 8 * i, &addr, 1); addr;
+		     collection_words(m, addr + ENTRY_NEXT, &addr, 1)) {
+			uint32_t block = collection_block(m, addr, ENTRY_NEXT + 8);
+
+			if (block == BLOCK_NONE || (*n)++ == c->elements)
+				return false;
+			if (fn)
+				fn(ctx, block, COLLECTION_NODE);
+		}
+	}
 	return true;
 }
 
 static bool walk_dict(const struct collection_memory *m, const struct collection *c,
 		      collection_block_fn fn, void *ctx)
 {
-	uint64_t table = m->blocks[c->table].addr, n = 0;
+	uint64_t w[COLLECTION_WORDS], n = 0;
+	struct dict d;
 
-	if (fn)
-		fn(ctx, c->table, COLLECTION_TABLE);
-	for (uint64_t i = 0; i < c->live / 8; i++) {
-		uint64_t addr;
-
-		for (collection_words(m, table + 8 * i, &addr, 1); addr;
-		     collection_words(m, addr + ENTRY_NEXT, &addr, 1)) {
-			uint32_t block = collection_block(m, addr, ENTRY_NEXT + 8);
-
-			if (block == BLOCK_NONE || n++ == c->elements)
-				return false;
-			if (fn)
-				fn(ctx, block, COLLECTION_NODE);
-		}
-	}
+	collection_words(m, c->at - 8, w, COLLECTION_WORDS);
+	if (!read_dict(w, &d))
+		return false;
+	if (!walk_table(m, c, c->table, d.size[0], &n, fn, ctx))
+		return false;
+	if (d.table[1] && !walk_table(m, c, collection_block(m, d.table[1], 8 * d.size[1]),
+				      d.size[1], &n, fn, ctx))
+		return false;
 	return n == c->elements;
 }
 

@@ -236,7 +236,13 @@ static int list(const struct grouping *g, struct groups *ret)
 	for (const struct group *of = g->groups; of; of = of->hh.next) {
 		struct group_row *row = &ret->rows[ret->n];
 
-		*row = (struct group_row){ name_of(g, &of->key), of->objects, of->bytes };
+		*row = (struct group_row){
+			.name = name_of(g, &of->key),
+			.objects = of->objects,
+			.bytes = of->bytes,
+			.by = g->by == GROUPS_MODULE ? TYPE_UNKNOWN
+						     : g->s->types.type[of->key.part[0]].by,
+		};
 		if (!row->name)
 			return -ENOMEM;
 		ret->n++;

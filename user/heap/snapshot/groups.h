@@ -23,6 +23,7 @@ enum { GROUPS_FIELDS_MAX = 6 };
 struct group_row {
 	char *name;
 	uint64_t objects, bytes;
+	enum type_by by; /* how its type is known; of modules: TYPE_UNKNOWN */
 };
 
 struct groups {
