@@ -86,6 +86,44 @@ static void json_has_figures_in_base_units_and_each_row_as_an_object(void **stat
 			  "}\n");
 }
 
+static const struct answer_column changes[] = {
+	{ "change", "change", ANSWER_CHANGE, 0 },
+	{ "came", "came", ANSWER_COUNT, 8 },
+	{ 0 },
+};
+
+static struct answer *changes_of(enum answer_form form)
+{
+	struct answer *a = answer_begin(form);
+
+	assert_non_null(a);
+	answer_table(a, "rows", changes);
+	answer_cell(a, 2048);
+	answer_cell(a, 3);
+	answer_cell(a, (uint64_t)-2048);
+	answer_cell(a, ANSWER_NONE);
+	return a;
+}
+
+static void changes_have_their_sign_and_what_is_unknown_is_no_number(void **state)
+{
+	_cleanup_(answer_freep) struct answer *text = changes_of(ANSWER_TEXT),
+					      *json = changes_of(ANSWER_JSON);
+
+	assert_written(text, "      change    came\n"
+			     "    +2.0 KiB       3\n"
+			     "    -2.0 KiB       -\n");
+	assert_written(json, "{\n"
+			     "\t\"rows\":\t[{\n"
+			     "\t\t\t\"change\":\t2048,\n"
+			     "\t\t\t\"came\":\t3\n"
+			     "\t\t}, {\n"
+			     "\t\t\t\"change\":\t-2048,\n"
+			     "\t\t\t\"came\":\tnull\n"
+			     "\t\t}]\n"
+			     "}\n");
+}
+
 static void a_table_without_rows_is_an_empty_array(void **state)
 {
 	_cleanup_(answer_freep) struct answer *a = answer_begin(ANSWER_JSON);
@@ -100,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_has_sentences_and_rows_in_columns),
 		cmocka_unit_test(json_has_figures_in_base_units_and_each_row_as_an_object),
+		cmocka_unit_test(changes_have_their_sign_and_what_is_unknown_is_no_number),
 		cmocka_unit_test(a_table_without_rows_is_an_empty_array),
 	};
 

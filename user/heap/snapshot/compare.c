@@ -18,8 +18,9 @@ struct named {
 struct comparison {
 	const struct snapshot *const *s;
 	uint32_t n;
-	uint32_t *row_of[2];       /* of the first's and the last's types */
-	uint64_t *bytes;           /* of each row: in the snapshot that is looked at, while always_more is found */
+	uint32_t *row_of[2]; /* of the first's and the last's types */
+	uint64_t *
+		bytes; /* of each row: in the snapshot that is looked at, while always_more is found */
 	struct named *named;
 	struct compare *c;
 };

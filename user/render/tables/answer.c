@@ -155,22 +155,47 @@ static void ended(struct answer *a, const struct answer_column *c)
 		a->at = 0;
 }
 
-void answer_cell(struct answer *a, uint64_t value)
+static void put_number(struct answer *a, const struct answer_column *c, uint64_t value)
 {
-	const struct answer_column *c = next(a);
+	int64_t n = (int64_t)value;
+	char text[80];
+
+	if (c->kind == ANSWER_ADDRESS)
+		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+	else if (c->kind == ANSWER_CHANGE)
+		snprintf(text, sizeof(text), "%s%s", n > 0 ? "+" : "", unit_bytes(n).s);
+	else
+		snprintf(text, sizeof(text), "%s",
+			 value == ANSWER_NONE      ? "-"
+			 : c->kind == ANSWER_BYTES ? unit_bytes(n).s
+			 : c->kind == ANSWER_NS    ? unit_ns(n).s
+						   : unit_count(n).s);
+	put(a, c, text);
+}
+
+static void put_number_json(struct answer *a, const struct answer_column *c, uint64_t value)
+{
 	char address[24];
 
 	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)value);
-	if (a->form == ANSWER_JSON && c->kind == ANSWER_ADDRESS)
+	if (c->kind == ANSWER_ADDRESS)
 		json_text(&a->doc, a->row, c->key, address);
-	else if (a->form == ANSWER_JSON)
-		json_count(&a->doc, a->row, c->key, value);
+	else if (c->kind == ANSWER_CHANGE)
+		json_number(&a->doc, a->row, c->key, (int64_t)value);
+	else if (value == ANSWER_NONE)
+		json_null(&a->doc, a->row, c->key);
 	else
-		put(a, c,
-		    c->kind == ANSWER_ADDRESS ? address
-		    : c->kind == ANSWER_BYTES ? unit_bytes((int64_t)value).s
-		    : c->kind == ANSWER_NS    ? unit_ns((int64_t)value).s
-					      : unit_count((int64_t)value).s);
+		json_count(&a->doc, a->row, c->key, value);
+}
+
+void answer_cell(struct answer *a, uint64_t value)
+{
+	const struct answer_column *c = next(a);
+
+	if (a->form == ANSWER_JSON)
+		put_number_json(a, c, value);
+	else
+		put_number(a, c, value);
 	ended(a, c);
 }
 

@@ -26,6 +26,7 @@ enum answer_form { ANSWER_TEXT, ANSWER_JSON };
 enum answer_kind {
 	ANSWER_BYTES,   /* 12.3 MiB                                                  */
 	ANSWER_COUNT,   /* 1,234                                                     */
+	ANSWER_CHANGE,  /* +12.3 MiB: bytes, an int64_t cast to uint64_t              */
 	ANSWER_NS,      /* 4.5 ms                                                    */
 	ANSWER_PERCENT, /* 12.3: answer_real()                                        */
 	ANSWER_ADDRESS, /* 0x7f…; text in JSON, too                                   */
@@ -41,6 +42,9 @@ struct answer_column {
 	enum answer_kind kind;
 	uint32_t width;       /* in characters, at least; 0: 12                 */
 };
+
+/* A cell of bytes or a count that is not known: "-", null in JSON. */
+#define ANSWER_NONE UINT64_MAX
 
 struct answer;
 
