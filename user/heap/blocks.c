@@ -1,5 +1,7 @@
 #include "heap/blocks.h"
 
+#include "base/large.h"
+
 #include <stdlib.h>
 
 #define PART_MAX (16ULL << 30) /* bytes of one; larger ones are several */
@@ -84,7 +86,7 @@ void heap_blocks_add(struct heap_blocks *b, uint64_t addr, uint64_t bytes, uint6
 
 		if (room > b->max)
 			room = b->max;
-		rows = room > b->n ? reallocarray(b->rows, room, sizeof(*rows)) : NULL;
+		rows = room > b->n ? large_resize(b->rows, room, sizeof(*rows)) : NULL;
 		b->over = !rows;
 		if (!rows)
 			return;
@@ -240,7 +242,7 @@ uint64_t heap_blocks_find(const struct heap_blocks *b, uint64_t addr)
 
 void heap_blocks_free(struct heap_blocks *b)
 {
-	free(b->rows);
+	large_free(b->rows);
 	free(b->unknown);
 	free(b->parts);
 	free(b->owners);

@@ -1,5 +1,7 @@
 #include "heap/graph/dominators.h"
 
+#include "base/large.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -20,30 +22,30 @@ struct work {
 
 static void work_fini(struct work *w)
 {
-	free(w->number);
-	free(w->node);
-	free(w->parent);
-	free(w->semi);
-	free(w->label);
-	free(w->idom);
-	free(w->path);
-	free(w->next);
-	free(w->rooted);
+	large_free(w->number);
+	large_free(w->node);
+	large_free(w->parent);
+	large_free(w->semi);
+	large_free(w->label);
+	large_free(w->idom);
+	large_free(w->path);
+	large_free(w->next);
+	large_free(w->rooted);
 }
 
 static bool work_init(struct work *w)
 {
 	size_t n = (size_t)w->g->n + 1;
 
-	w->number = calloc(n, sizeof(*w->number));
-	w->node = calloc(n, sizeof(*w->node));
-	w->parent = calloc(n, sizeof(*w->parent));
-	w->semi = calloc(n, sizeof(*w->semi));
-	w->label = calloc(n, sizeof(*w->label));
-	w->idom = calloc(n, sizeof(*w->idom));
-	w->path = calloc(n, sizeof(*w->path));
-	w->next = calloc(n, sizeof(*w->next));
-	w->rooted = calloc(n, 1);
+	w->number = large_alloc(n, sizeof(*w->number));
+	w->node = large_alloc(n, sizeof(*w->node));
+	w->parent = large_alloc(n, sizeof(*w->parent));
+	w->semi = large_alloc(n, sizeof(*w->semi));
+	w->label = large_alloc(n, sizeof(*w->label));
+	w->idom = large_alloc(n, sizeof(*w->idom));
+	w->path = large_alloc(n, sizeof(*w->path));
+	w->next = large_alloc(n, sizeof(*w->next));
+	w->rooted = large_alloc(n, 1);
 	return w->number && w->node && w->parent && w->semi && w->label && w->idom && w->path &&
 	       w->next && w->rooted;
 }
@@ -139,8 +141,8 @@ int graph_dominators_find(const struct graph *g, const struct graph *reverse,
 	struct graph_dominators *d = ret_dominators;
 
 	*d = (struct graph_dominators){ .n = g->n };
-	d->of = malloc(((size_t)g->n + 1) * sizeof(*d->of));
-	d->order = malloc(((size_t)g->n + 1) * sizeof(*d->order));
+	d->of = large_alloc((size_t)g->n + 1, sizeof(*d->of));
+	d->order = large_alloc((size_t)g->n + 1, sizeof(*d->order));
 	if (!d->of || !d->order || !work_init(&w)) {
 		graph_dominators_fini(d);
 		return -ENOMEM;
@@ -164,8 +166,8 @@ int graph_dominators_find(const struct graph *g, const struct graph *reverse,
 
 void graph_dominators_fini(struct graph_dominators *d)
 {
-	free(d->of);
-	free(d->order);
+	large_free(d->of);
+	large_free(d->order);
 	*d = (struct graph_dominators){ 0 };
 }
 

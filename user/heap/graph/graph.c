@@ -1,5 +1,7 @@
 #include "heap/graph/graph.h"
 
+#include "base/large.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +12,7 @@ struct graph *graph_new(uint32_t n)
 	if (!g)
 		return NULL;
 	g->n = n;
-	g->first = calloc((size_t)n + 1, sizeof(*g->first));
+	g->first = large_alloc((size_t)n + 1, sizeof(*g->first));
 	if (g->first)
 		return g;
 	free(g);
@@ -21,9 +23,11 @@ void graph_free(struct graph *g)
 {
 	if (!g)
 		return;
-	free(g->first);
-	free(g->edges);
-	free(g->end);
+	if (!g->borrowed) {
+		large_free(g->first);
+		large_free(g->edges);
+	}
+	large_free(g->end);
 	free(g);
 }
 
@@ -36,8 +40,8 @@ int graph_lay_out(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->n; i++)
 		g->first[i + 1] += g->first[i];
-	g->end = calloc((size_t)g->n + 1, sizeof(*g->end));
-	g->edges = calloc(graph_edges(g) + 1, sizeof(*g->edges));
+	g->end = large_alloc((size_t)g->n + 1, sizeof(*g->end));
+	g->edges = large_alloc(graph_edges(g) + 1, sizeof(*g->edges));
 	if (!g->end || !g->edges)
 		return -ENOMEM;
 	memcpy(g->end, g->first, ((size_t)g->n + 1) * sizeof(*g->end));
@@ -65,7 +69,7 @@ void graph_finish(struct graph *g)
 		to += n;
 	}
 	g->first[g->n] = to;
-	free(g->end);
+	large_free(g->end);
 	g->end = NULL;
 }
 

@@ -31,6 +31,7 @@ struct graph {
 	uint64_t *first;          /* n + 1: edges of node i are [first[i], first[i + 1])    */
 	struct graph_edge *edges;
 	uint64_t *end;            /* while it is built: how far each row is filled          */
+	bool borrowed;            /* first and edges are another's, who frees them            */
 };
 
 /* NULL: out of memory. */

@@ -1,5 +1,7 @@
 #include "heap/graph/leaks.h"
 
+#include "base/large.h"
+
 /*
  * Strongly connected parts of what is not reached (Tarjan 1972, with a stack of our own). A part that is entered from no
  * other one is a direct leak.
@@ -18,24 +20,24 @@ struct search {
 
 static void search_fini(struct search *s)
 {
-	free(s->seen);
-	free(s->low);
-	free(s->way);
-	free(s->open);
-	free(s->next);
-	free(s->closed);
+	large_free(s->seen);
+	large_free(s->low);
+	large_free(s->way);
+	large_free(s->open);
+	large_free(s->next);
+	large_free(s->closed);
 }
 
 static bool search_init(struct search *s)
 {
 	size_t n = (size_t)s->g->n + 1;
 
-	s->seen = calloc(n, sizeof(*s->seen));
-	s->low = calloc(n, sizeof(*s->low));
-	s->way = calloc(n, sizeof(*s->way));
-	s->open = calloc(n, sizeof(*s->open));
-	s->next = calloc(n, sizeof(*s->next));
-	s->closed = calloc(n, 1);
+	s->seen = large_alloc(n, sizeof(*s->seen));
+	s->low = large_alloc(n, sizeof(*s->low));
+	s->way = large_alloc(n, sizeof(*s->way));
+	s->open = large_alloc(n, sizeof(*s->open));
+	s->next = large_alloc(n, sizeof(*s->next));
+	s->closed = large_alloc(n, 1);
 	return s->seen && s->low && s->way && s->open && s->next && s->closed;
 }
 

@@ -1,11 +1,13 @@
 #include "heap/graph/reach.h"
 
+#include "base/large.h"
+
 #include <errno.h>
 #include <string.h>
 
 uint8_t *graph_reached(const struct graph *g, const struct graph_root *roots, uint64_t n_roots)
 {
-	_cleanup_(freep) uint32_t *queue = calloc((size_t)g->n + 1, sizeof(*queue));
+	_cleanup_(large_freep) uint32_t *queue = large_alloc((size_t)g->n + 1, sizeof(*queue));
 	_cleanup_(freep) uint8_t *reached = calloc((size_t)g->n + 1, 1);
 	uint32_t n = 0;
 
@@ -35,10 +37,10 @@ uint8_t *graph_reached(const struct graph *g, const struct graph_root *roots, ui
 static bool begin(struct graph_tree *t, uint32_t n)
 {
 	*t = (struct graph_tree){ 0 };
-	t->from = malloc(((size_t)n + 1) * sizeof(*t->from));
-	t->at = malloc(((size_t)n + 1) * sizeof(*t->at));
-	t->reached = calloc((size_t)n + 1, 1);
-	t->order = malloc(((size_t)n + 1) * sizeof(*t->order));
+	t->from = large_alloc((size_t)n + 1, sizeof(*t->from));
+	t->at = large_alloc((size_t)n + 1, sizeof(*t->at));
+	t->reached = large_alloc((size_t)n + 1, 1);
+	t->order = large_alloc((size_t)n + 1, sizeof(*t->order));
 	return t->from && t->at && t->reached && t->order;
 }
 
@@ -84,9 +86,9 @@ int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint6
 
 void graph_tree_fini(struct graph_tree *t)
 {
-	free(t->from);
-	free(t->at);
-	free(t->reached);
-	free(t->order);
+	large_free(t->from);
+	large_free(t->at);
+	large_free(t->reached);
+	large_free(t->order);
 	*t = (struct graph_tree){ 0 };
 }

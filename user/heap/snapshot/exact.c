@@ -1,5 +1,7 @@
 #include "heap/snapshot/exact.h"
 
+#include "base/large.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -29,7 +31,7 @@ void exact_runtimes_close(struct exact *x)
 {
 	for (uint32_t i = 0; i < x->n; i++)
 		x->runtime[i]->close(x->state[i]);
-	free(x->brought_by);
+	large_free(x->brought_by);
 	*x = (struct exact){ 0 };
 }
 
@@ -57,7 +59,7 @@ static void on_object(void *ctx, uint64_t addr, uint64_t bytes, uint32_t type)
 		return;
 	if (o->n == o->room) {
 		uint64_t room = o->room ? 2 * o->room : 1024;
-		struct object *more = reallocarray(o->rows, room, sizeof(*more));
+		struct object *more = large_resize(o->rows, room, sizeof(*more));
 
 		o->oom = !more;
 		if (!more)
@@ -82,10 +84,10 @@ static int number(struct exact *x, struct objects *o, uint32_t **ret_types)
 	const struct heap_blocks *b = o->blocks;
 	uint64_t at = 0;
 
-	*ret_types = calloc(b->n + 1, sizeof(**ret_types));
+	*ret_types = large_alloc(b->n + 1, sizeof(**ret_types));
 	if (!*ret_types || !o->n)
 		return *ret_types ? 0 : -ENOMEM;
-	x->brought_by = calloc(b->n, 1);
+	x->brought_by = large_alloc(b->n, 1);
 	if (!x->brought_by)
 		return -ENOMEM;
 	qsort(o->rows, o->n, sizeof(*o->rows), by_address);
@@ -111,7 +113,7 @@ int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types)
 		heap_blocks_sort(&s->blocks);
 	if (r == 0)
 		r = o.oom || s->blocks.over ? -ENOMEM : number(x, &o, ret_types);
-	free(o.rows);
+	large_free(o.rows);
 	return r;
 }
 

@@ -64,7 +64,7 @@ void exact_runtimes_close(struct exact *x);
 
 /*
  * Adds the runtimes' objects to s->blocks, sorted in among them, and fills in x->brought_by; *ret_types is the type of each
- * node as its runtime has it, 0 of others. The caller's. -ENOMEM.
+ * node as its runtime has it, 0 of others: large_free() it. -ENOMEM.
  */
 int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types);
 bool exact_owns(const struct exact *x, const struct heap_map *map);

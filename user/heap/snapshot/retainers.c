@@ -1,6 +1,7 @@
 #include "heap/snapshot/retainers.h"
 
 #include "base/hash.h"
+#include "base/large.h"
 #include "base/strbuf.h"
 
 #include <errno.h>
@@ -34,8 +35,8 @@ struct finder {
 static void finder_fini(struct finder *f)
 {
 	graph_tree_fini(&f->tree);
-	free(f->kept);
-	free(f->root);
+	large_free(f->kept);
+	large_free(f->root);
 	free(f->steps);
 	hash_free(f->groups);
 }
@@ -182,8 +183,8 @@ int retainers_find(const struct snapshot *s, const uint32_t *objects, uint64_t n
 	int r;
 
 	*ret_retainers = (struct retainers){ 0 };
-	f.kept = calloc(s->blocks.n + 1, sizeof(*f.kept));
-	f.root = calloc(s->blocks.n + 1, sizeof(*f.root));
+	f.kept = large_alloc(s->blocks.n + 1, sizeof(*f.kept));
+	f.root = large_alloc(s->blocks.n + 1, sizeof(*f.root));
 	f.steps = calloc(DEPTH_MAX, sizeof(*f.steps));
 	if (!f.kept || !f.root || !f.steps)
 		return -ENOMEM;

@@ -1,5 +1,6 @@
 #include "heap/snapshot/scan.h"
 
+#include "base/large.h"
 #include "heap/glibc.h"
 #include "heap/snapshot/exact.h"
 
@@ -128,7 +129,7 @@ static void add_root(struct roots *r, uint32_t node, uint64_t addr, const char *
 		return;
 	if (s->n_roots == r->room) {
 		uint64_t room = r->room ? 2 * r->room : 1024;
-		struct snapshot_root *more = reallocarray(s->roots, room, sizeof(*more));
+		struct snapshot_root *more = large_resize(s->roots, room, sizeof(*more));
 
 		r->oom = !more;
 		if (!more)
@@ -278,7 +279,7 @@ int scan_roots(struct snapshot *s, const bool *owned)
 	r.thread = 0;
 	for (uint32_t i = 0; i < mem->n_maps; i++)
 		scan_map(&r, &mem->maps[i], owned[i]);
-	s->graph_roots = calloc(s->n_roots + 1, sizeof(*s->graph_roots));
+	s->graph_roots = large_alloc(s->n_roots + 1, sizeof(*s->graph_roots));
 	if (r.oom || !s->graph_roots)
 		return -ENOMEM;
 	if (s->n_roots)

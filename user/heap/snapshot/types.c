@@ -1,5 +1,6 @@
 #include "heap/snapshot/type_way.h"
 
+#include "base/large.h"
 #include "heap/snapshot/snapshot.h"
 
 #include <errno.h>
@@ -164,8 +165,8 @@ int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blo
 {
 	struct type_finder f = { copy, blocks, pid, t, NULL, false };
 
-	t->of = calloc(blocks->n + 1, sizeof(*t->of));
-	t->object = calloc(blocks->n + 1, 1);
+	t->of = large_alloc(blocks->n + 1, sizeof(*t->of));
+	t->object = large_alloc(blocks->n + 1, 1);
 	if (!t->of || !t->object)
 		return -ENOMEM;
 	if (known)
@@ -185,7 +186,7 @@ void types_fini(struct types *t)
 	for (uint32_t i = 0; i < t->n; i++)
 		free((char *)t->type[i].name);
 	free(t->type);
-	free(t->of);
-	free(t->object);
+	large_free(t->of);
+	large_free(t->object);
 	*t = (struct types){ 0 };
 }
