@@ -139,6 +139,94 @@ def a_census_adds_up_whatever_its_rows_are():
         equal(sums[by], (got["heap_blocks"], got["heap_bytes"]), f"the sum of the rows by {by}")
 
 
+SECRET = "hunter2-rosebud"
+
+
+@once
+def vault():
+    """A program with a secret in a string, in a key of a dict that is no module's, and on the heap of C."""
+    program = """
+import sys, ctypes
+class Vault:
+    def __init__(self):
+        self.combination = {SECRET + "-key": [1, 2, 3]}
+SECRET = bytes(b ^ 1 for b in sys.stdin.readline().encode().strip()).decode()
+KEPT = [Vault() for _ in range(50)]
+TEXT = SECRET + "-text"
+LIBC = ctypes.CDLL(None)
+LIBC.strdup.restype = ctypes.c_void_p
+NATIVE = LIBC.strdup((SECRET + "-native").encode())
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    child = Child(["/usr/bin/python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdin.write(bytes(b ^ 1 for b in SECRET.encode()) + b"\n")
+    child.process.stdin.flush()
+    equal(child.process.stdout.readline(), b"ready\n", "the program says")
+    return child
+
+
+def saved(pid, name, *args):
+    path = scratch(name)
+    heap("snapshot", "-p", pid, "-o", path, *args)
+    return path
+
+
+def body(text):
+    """What is behind the sentences about the snapshot itself."""
+    return text[text.index("\n\n"):]
+
+
+@fact
+def a_file_answers_as_the_process_does():
+    child, _ = keeper()
+    for pid, questions in ((child.pid, (("census",), ("leaks",), ("allocator",), ("retainers", "type:Session"))),
+                           (graph().pid, (("dominators",), ("fragmentation",), ("retainers", "type:Session"), ("query", "size > 1000")))):
+        path = saved(pid, "same.snapshot")
+        equal(os.stat(path).st_mode & 0o777, 0o600, "its mode")
+        for question in questions:
+            of_file = heap(question[0], path, *question[1:])
+            equal(body(of_file), body(heap(question[0], "-p", pid, *question[1:])), f"the answer to {question}")
+
+
+@fact
+def labels_and_the_time_are_shown_with_a_file():
+    path = saved(graph().pid, "labels.snapshot", "--label", "env=prod", "--label", "build=7")
+    first = heap("census", path).splitlines()[0]
+    check(re.match(r"snapshot of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, Linux .*; env=prod; build=7$", first), f"it says: {first}")
+
+
+@fact
+def no_text_of_the_program_is_in_a_file_without_contents():
+    for contents in ("none", "words", "all"):
+        path = saved(vault().pid, contents, "--contents", contents)
+        with open(path, "rb") as f:
+            data = f.read()
+        if contents == "none":
+            text = heap("retainers", path, "type:Vault")
+        if contents != "all":
+            for piece in (SECRET, SECRET[:8], SECRET[-8:], SECRET[4:8]):
+                equal(data.count(piece.encode()), 0, f"times that \"{piece}\" is in a file with --contents {contents}")
+        check(b"combination" in data and b"KEPT" in data, f"a file with --contents {contents} has no names of attributes")
+    check("the module __main__" in text and 'dict["KEPT"]' in text, f"it says: {text}")
+
+
+@fact
+def a_full_disk_is_a_sentence_and_leaves_nothing():
+    folder = scratch("full")
+    os.mkdir(folder)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], check=True, **QUIET)
+    try:
+        done = subprocess.run([MEMSCOPE, "heap", "snapshot", "-p", str(graph().pid), "-o", os.path.join(folder, "x.snapshot")],
+                              capture_output=True, text=True, timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+        equal(done.returncode, 1, "its status")
+        check(re.search(r"a snapshot of about \d+ MiB does not fit into the 0 MiB that are free there", done.stderr)
+              and done.stderr.count("\n") == 1, f"it says: {done.stderr}")
+        equal(os.listdir(folder), [], "what is left there")
+    finally:
+        subprocess.run(["umount", folder], check=True, **QUIET)
+
+
 @fact
 def a_program_goes_on_after_it_was_looked_at():
     child, _ = keeper()

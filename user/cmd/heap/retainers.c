@@ -4,7 +4,6 @@
 #include "base/units.h"
 #include "cmd/heap/view.h"
 #include "heap/snapshot/select.h"
-#include "proc/variable.h"
 
 #include <errno.h>
 
@@ -15,19 +14,6 @@ static const struct answer_column columns[] = {
 	{ "chain", "", ANSWER_LINES, 0 },
 	{ 0 },
 };
-
-static bool root_name(const struct heap_view *v, const struct snapshot_root *root, char *name,
-		      size_t cap)
-{
-	struct proc *proc = proc_table_first(v->procs, v->pid);
-
-	if (root->name)
-		return snprintf(name, cap, "%s", root->name) > 0;
-	if (root->kind == SNAPSHOT_ROOT_MODULE)
-		return chain_module_name(v->s, root->at, name, cap);
-	return root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&
-	       proc_variable_name(v->procs, proc, root->at, name, cap, NULL);
-}
 
 static bool is_of_thread(uint8_t kind)
 {
@@ -43,7 +29,7 @@ static void put_root(const struct heap_view *v, const struct snapshot_root *root
 	uint32_t n;
 
 	strbuf_puts(&text, snapshot_root_words(root->kind));
-	if (root_name(v, root, name, sizeof(name)))
+	if (heap_root_name(v, root, name, sizeof(name)))
 		strbuf_printf(&text, " %s", name);
 	else if (root->kind != SNAPSHOT_ROOT_REGISTER)
 		strbuf_printf(&text, " at 0x%llx", (unsigned long long)root->at);

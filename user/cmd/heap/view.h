@@ -7,14 +7,17 @@
 #ifndef MEMSCOPE_CMD_HEAP_VIEW_H
 #define MEMSCOPE_CMD_HEAP_VIEW_H
 
+#include "base/opt.h"
 #include "heap/snapshot/snapshot.h"
 #include "proc/proc_table.h"
 #include "render/tables/answer.h"
 
 struct heap_args {
 	uint32_t pid, top;
-	const char *folder;
+	const char *folder, *container, *output;
+	struct opt_list labels;
 	bool json;
+	int contents;      /* enum file_contents, of a snapshot */
 	int by;            /* enum groups_by, of a census */
 };
 
@@ -25,7 +28,14 @@ struct heap_view {
 	struct dict *dict;
 	struct proc_table *procs;
 	struct answer *out;
+	char *keys[SNAPSHOT_LABELS_MAX]; /* of labels */
 };
+
+/* Takes the snapshot, or opens that of `file`. */
+int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file, struct err *e);
+void heap_view_fini(struct heap_view *v);
+/* What of it is said before each answer. */
+void heap_put_header(const struct heap_view *v);
 
 /* `what`: the operand behind the question, where it takes one. -EINVAL: what it says cannot be read; -ENOENT; -ENOMEM. */
 int heap_allocator(const struct heap_view *v, const char *what, struct err *e);
@@ -35,9 +45,14 @@ int heap_fragmentation(const struct heap_view *v, const char *what, struct err *
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
 int heap_query(const struct heap_view *v, const char *what, struct err *e);
 int heap_retainers(const struct heap_view *v, const char *what, struct err *e);
+int heap_snapshot(const struct heap_view *v, const char *what, struct err *e);
+/* Can its file be written at all? */
+int heap_snapshot_check(const struct heap_args *a, struct err *e);
 
 /* --- for questions --- */
 
+/* Of a module, a variable, or what a runtime calls it. false: it has none. */
+bool heap_root_name(const struct heap_view *v, const struct snapshot_root *root, char *name, size_t cap);
 /* A cell: "glibc arena 3". */
 void heap_put_arena(const struct heap_view *v, const struct heap_owner *owner);
 

@@ -9,6 +9,7 @@ struct stretch {
 
 struct block_index {
 	const struct heap_block *blocks;
+	uint64_t n; /* of an index without stretches */
 	struct stretch *stretches;
 	uint64_t n_stretches, n_words;
 	uint64_t *bits;
@@ -89,6 +90,15 @@ struct block_index *block_index_new(const struct heap_block *blocks, uint64_t n)
 	return TAKE_PTR(w);
 }
 
+struct block_index *block_index_sorted(const struct heap_block *blocks, uint64_t n)
+{
+	struct block_index *w = n < BLOCK_NONE ? calloc(1, sizeof(*w)) : NULL;
+
+	if (w)
+		*w = (struct block_index){ .blocks = blocks, .n = n };
+	return w;
+}
+
 void block_index_free(struct block_index *w)
 {
 	if (!w)
@@ -116,18 +126,37 @@ static const struct stretch *stretch_of(const struct block_index *w, uint64_t ad
 	return addr >= w->stretches[low].start ? &w->stretches[low] : NULL;
 }
 
-uint32_t block_index_find(const struct block_index *w, uint64_t addr, uint32_t *ret_offset)
+static uint32_t count_by_halves(const struct block_index *w, uint64_t addr)
 {
-	const struct stretch *s = stretch_of(w, addr);
-	uint64_t bit, word, below;
-	uint32_t n;
+	uint64_t low = 0, high = w->n;
 
-	if (!s)
-		return BLOCK_NONE;
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (w->blocks[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (uint32_t)low;
+}
+
+/* How many blocks begin at or before `addr`, which is in this stretch. */
+static uint32_t count_by_bits(const struct block_index *w, const struct stretch *s, uint64_t addr)
+{
+	uint64_t bit, word, below;
+
 	bit = (addr - s->start) / UNIT;
 	word = s->word + bit / 64;
 	below = w->bits[word] & (~0ULL >> (63 - bit % 64));
-	n = w->before[word] + (uint32_t)__builtin_popcountll(below);
+	return w->before[word] + (uint32_t)__builtin_popcountll(below);
+}
+
+uint32_t block_index_find(const struct block_index *w, uint64_t addr, uint32_t *ret_offset)
+{
+	const struct stretch *s = w->n ? NULL : stretch_of(w, addr);
+	uint32_t n = w->n ? count_by_halves(w, addr) : s ? count_by_bits(w, s, addr) : 0;
+
 	if (!n || addr < w->blocks[n - 1].addr || addr >= end_of(&w->blocks[n - 1]))
 		return BLOCK_NONE;
 	*ret_offset = (uint32_t)(addr - w->blocks[n - 1].addr);

@@ -15,6 +15,8 @@ struct block_index;
 
 /* `blocks`: sorted by address, none begins in another; borrowed. NULL: out of memory, or 2^32 - 1 of them or more. */
 struct block_index *block_index_new(const struct heap_block *blocks, uint64_t n);
+/* The same without the bits: no memory and no time for it, and a search of some 30 steps for each address. */
+struct block_index *block_index_sorted(const struct heap_block *blocks, uint64_t n);
 void block_index_free(struct block_index *w);
 DEFINE_CLEANUP(struct block_index *, block_index_freep, block_index_free)
 

@@ -1,5 +1,6 @@
 #include "heap/snapshot/chain.h"
 
+#include "heap/snapshot/file.h"
 #include "heap/snapshot/python.h"
 
 #include <stdio.h>
@@ -34,8 +35,11 @@ static void put_key(const struct snapshot *s, const struct chain_step *table, ch
 	char key[PYTHON_TEXT_MAX];
 	struct python_keys keys;
 
-	if (python_keys(&python, addr, &keys) &&
-	    python_key_at(&python, &keys, addr + table->at, key))
+	if (s->stored && snapshot_file_link_name(s, table->node, table->at))
+		snprintf(text, cap, "dict[\"%s\"]",
+			 snapshot_file_link_name(s, table->node, table->at));
+	else if (python_keys(&python, addr, &keys) &&
+		 python_key_at(&python, &keys, addr + table->at, key))
 		snprintf(text, cap, "dict[\"%s\"]", key);
 	else
 		snprintf(text, cap, "dict[…]");

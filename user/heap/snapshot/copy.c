@@ -19,19 +19,15 @@ enum {
 	THREADS_MAX = 1 << 14,
 	MAPS_MAX = 1 << 18,
 	RUNS_MAX = 1 << 20,
-	PAGES = 4096,       /* words of pagemap that are read together: 16 MiB of memory */
-	PIECE = 2 << 20,    /* is copied at once                                       */
-	PATIENCE_MS = 1000, /* for threads to stop                                     */
-	TRIES = 3,          /* of which each has more room than the one before         */
+	PAGES = 4096,           /* words of pagemap that are read together: 16 MiB of memory */
+	PIECE = 2 << 20,        /* is copied at once                                       */
+	PATIENCE_MS = 1000,     /* for threads to stop                                     */
+	STORED_PIECE = 1 << 20, /* of a file is loaded at once                           */
+	TRIES = 3,              /* of which each has more room than the one before         */
 };
 
 /* Documentation/admin-guide/mm/pagemap.rst */
 #define PM_THERE (3ULL << 62)
-
-/* Pages that lie behind each other, and where their copy is. */
-struct run {
-	uint64_t addr, len, at;
-};
 
 /* What the child writes and its parent reads: untouched pages of it cost nothing. */
 struct shared {
@@ -42,7 +38,7 @@ struct shared {
 	uint32_t n_threads, n_maps, n_runs;
 	struct stopped_thread threads[THREADS_MAX];
 	struct heap_map maps[MAPS_MAX];
-	struct run runs[RUNS_MAX];
+	struct copy_run runs[RUNS_MAX];
 };
 
 struct copy {
@@ -50,7 +46,12 @@ struct copy {
 	struct shared *shared;
 	uint8_t *bytes;
 	uint64_t room;
-	const struct run *last; /* that was read: most reads are behind each other */
+	const struct copy_run *last; /* that was read: most reads are behind each other */
+
+	/* Of a file: struct copy_parts. */
+	bool is_stored, has_bytes;
+	bool (*load)(void *ctx, uint64_t at, uint64_t len);
+	void *ctx;
 };
 
 /* --- room --- */
@@ -138,7 +139,7 @@ static int make_shared(struct copy *c, struct err *e)
 
 static void drop(struct copy *c)
 {
-	if (c->bytes)
+	if (c->bytes && !c->is_stored)
 		munmap(c->bytes, c->room);
 	if (c->shared)
 		munmap(c->shared, sizeof(*c->shared));
@@ -164,7 +165,7 @@ static void copy_run(struct copier *k, uint64_t addr, uint64_t len)
 	s->wanted += len;
 	if (s->n_runs == RUNS_MAX || k->at + len > k->c->room)
 		return;
-	s->runs[s->n_runs++] = (struct run){ addr, len, k->at };
+	s->runs[s->n_runs++] = (struct copy_run){ addr, len, k->at };
 	for (uint64_t done = 0, piece; done < len; done += piece) {
 		struct iovec to, from;
 		ssize_t n;
@@ -313,6 +314,11 @@ static uint32_t find_run(const struct shared *s, uint64_t addr)
 	return low;
 }
 
+static bool load(const struct copy *c, uint64_t at, uint64_t len)
+{
+	return !c->load || c->load(c->ctx, at, len);
+}
+
 static bool read_copy(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	const struct copy *c = ctx;
@@ -320,10 +326,10 @@ static bool read_copy(void *ctx, uint64_t addr, void *buf, size_t len)
 	const struct heap_map *m = heap_map_of(&c->mem, addr);
 	uint8_t *to = buf;
 
-	if (!m || !is_wanted(m) || len > m->end - addr)
+	if (!m || !is_wanted(m) || len > m->end - addr || (c->is_stored && !c->has_bytes))
 		return false;
 	for (uint32_t i = find_run(s, addr); len; i++) {
-		const struct run *r = &s->runs[i];
+		const struct copy_run *r = &s->runs[i];
 		uint64_t gap = i == s->n_runs || r->addr >= addr + len ? len
 			       : r->addr > addr                        ? r->addr - addr
 								       : 0,
@@ -336,6 +342,8 @@ static bool read_copy(void *ctx, uint64_t addr, void *buf, size_t len)
 		if (!len)
 			return true;
 		part = r->addr + r->len - addr < len ? r->addr + r->len - addr : len;
+		if (!load(c, r->at + (addr - r->addr), part))
+			return false;
 		memcpy(to, c->bytes + r->at + (addr - r->addr), part);
 		to += part;
 		addr += part;
@@ -411,7 +419,7 @@ const struct heap_memory *copy_memory(const struct copy *c)
 const uint8_t *copy_bytes(struct copy *c, uint64_t addr, uint64_t *ret_len)
 {
 	const struct shared *s = c->shared;
-	const struct run *r = c->last;
+	const struct copy_run *r = c->last;
 
 	if (!r || addr < r->addr || addr >= r->addr + r->len) {
 		uint32_t i = find_run(s, addr);
@@ -424,6 +432,14 @@ const uint8_t *copy_bytes(struct copy *c, uint64_t addr, uint64_t *ret_len)
 		return NULL;
 	}
 	*ret_len = r->addr + r->len - addr;
+	if (c->load) {
+		uint64_t piece = STORED_PIECE - (r->at + (addr - r->addr)) % STORED_PIECE;
+
+		if (*ret_len > piece)
+			*ret_len = piece;
+		if (!load(c, r->at + (addr - r->addr), *ret_len))
+			return NULL;
+	}
 	return c->bytes + r->at + (addr - r->addr);
 }
 
@@ -436,4 +452,47 @@ const struct stopped_thread *copy_threads(const struct copy *c, uint32_t *ret_n)
 struct copy_facts copy_facts(const struct copy *c)
 {
 	return c->shared->facts;
+}
+
+/* --- of a file --- */
+
+const struct copy_run *copy_runs(const struct copy *c, uint32_t *ret_n)
+{
+	*ret_n = c->shared->n_runs;
+	return c->shared->runs;
+}
+
+const uint8_t *copy_stored(const struct copy *c, uint64_t at, uint64_t len)
+{
+	return load(c, at, len) ? c->bytes + at : NULL;
+}
+
+int copy_of_parts(const struct copy_parts *parts, struct copy **ret_copy)
+{
+	_cleanup_(copy_closep) struct copy *c = calloc(1, sizeof(*c));
+	struct shared *s;
+
+	if (parts->n_maps > MAPS_MAX || parts->n_threads > THREADS_MAX || parts->n_runs > RUNS_MAX)
+		return -E2BIG;
+	if (!c || make_shared(c, NULL) < 0)
+		return -ENOMEM;
+	s = c->shared;
+	c->is_stored = true;
+	c->has_bytes = parts->has_bytes;
+	c->bytes = parts->bytes;
+	c->load = parts->load;
+	c->ctx = parts->ctx;
+	s->facts = parts->facts;
+	s->n_maps = parts->n_maps;
+	s->n_threads = parts->n_threads;
+	s->n_runs = parts->n_runs;
+	if (s->n_maps)
+		memcpy(s->maps, parts->maps, s->n_maps * sizeof(*s->maps));
+	if (s->n_threads)
+		memcpy(s->threads, parts->threads, s->n_threads * sizeof(*s->threads));
+	if (s->n_runs)
+		memcpy(s->runs, parts->runs, s->n_runs * sizeof(*s->runs));
+	c->mem = (struct heap_memory){ s->maps, s->n_maps, read_copy, resident_copy, c, NULL };
+	*ret_copy = TAKE_PTR(c);
+	return 0;
 }

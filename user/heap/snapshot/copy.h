@@ -45,4 +45,30 @@ struct copy_facts {
 
 struct copy_facts copy_facts(const struct copy *c);
 
+/* Pages that lie behind each other; their bytes are `at` in what was copied. */
+struct copy_run {
+	uint64_t addr, len, at;
+};
+
+/* By address. */
+const struct copy_run *copy_runs(const struct copy *c, uint32_t *ret_n);
+/* Of what was copied, as copy_run.at counts: `len` bytes, valid until copy_close(). */
+const uint8_t *copy_stored(const struct copy *c, uint64_t at, uint64_t len);
+
+/* A copy that is made of what a file has; runs' `at` follow each other from 0 on. */
+struct copy_parts {
+	const struct heap_map *maps;
+	const struct stopped_thread *threads;
+	const struct copy_run *runs;
+	uint32_t n_maps, n_threads, n_runs;
+	struct copy_facts facts;
+	bool has_bytes;               /* false: no memory can be read of it                       */
+	uint8_t *bytes;               /* where the runs' bytes are once `load` was asked for them  */
+	bool (*load)(void *ctx, uint64_t at, uint64_t len);
+	void *ctx;
+};
+
+/* -E2BIG: more parts than a copy has; -ENOMEM. */
+int copy_of_parts(const struct copy_parts *parts, struct copy **ret_copy);
+
 #endif

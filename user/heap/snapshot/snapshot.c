@@ -1,10 +1,15 @@
 #include "heap/snapshot/snapshot.h"
 
+#include "base/large.h"
 #include "heap/snapshot/exact.h"
+#include "heap/snapshot/file.h"
 #include "heap/snapshot/scan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
 
 enum { TRIES = 4, PAUSE_US = 3000, EXACT_TRIES = 40, EXACT_PAUSE_US = 1000 };
 
@@ -61,10 +66,46 @@ static int walk(struct snapshot *s, bool *read)
 	return unknown || s->blocks.n_unknown ? -EAGAIN : 0;
 }
 
+/* --- which process that is --- */
+
+static void read_comm(pid_t pid, struct snapshot_facts *f)
+{
+	_cleanup_(closep) int fd = -1;
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, f->comm, sizeof(f->comm) - 1);
+	f->comm[n > 0 ? n - (f->comm[n - 1] == '\n') : 0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, f->exe, sizeof(f->exe) - 1);
+	f->exe[n > 0 ? n : 0] = '\0';
+}
+
+static void find_facts(struct snapshot *s, pid_t pid)
+{
+	struct snapshot_facts *f = &s->facts;
+	struct timespec now;
+	struct utsname host;
+
+	f->pid = pid;
+	f->contents = FILE_CONTENTS_ALL;
+	read_comm(pid, f);
+	clock_gettime(CLOCK_REALTIME, &now);
+	f->taken_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	if (uname(&host) == 0) {
+		snprintf(f->kernel, sizeof(f->kernel), "%.30s %.60s", host.sysname, host.release);
+		snprintf(f->machine, sizeof(f->machine), "%.31s", host.machine);
+	}
+	for (uint32_t i = 0; i < s->census.n; i++)
+		s->unknown += s->census.use[i].unknown.bytes;
+}
+
 static int build(struct snapshot *s, pid_t pid, bool *owned)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
-	_cleanup_(freep) uint32_t *known = NULL;
+	_cleanup_(large_freep) uint32_t *known = NULL;
 	int r = types_init(&s->types);
 
 	if (r == 0)
@@ -131,6 +172,7 @@ int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
 			e, -ENOENT,
 			"process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc and CPython's are)",
 			(int)pid);
+	find_facts(s, pid);
 	r = build(s, pid, read);
 	if (r < 0)
 		return err_set(e, r, "process %d: no memory for the graph of %llu blocks", (int)pid,
@@ -143,6 +185,15 @@ void snapshot_free(struct snapshot *s)
 {
 	if (!s)
 		return;
+	if (s->stored) {
+		s->blocks.rows = NULL;
+		s->types.of = NULL;
+		s->types.object = NULL;
+		s->blocks.parts = NULL;
+		s->blocks.unknown = NULL;
+		if (s->exact)
+			s->exact->brought_by = NULL;
+	}
 	if (s->exact)
 		exact_runtimes_close(s->exact);
 	free(s->exact);
@@ -153,8 +204,9 @@ void snapshot_free(struct snapshot *s)
 	block_index_free(s->index);
 	graph_free(s->graph);
 	graph_free(s->reverse);
-	free(s->roots);
-	free(s->graph_roots);
+	large_free(s->roots);
+	large_free(s->graph_roots);
+	snapshot_stored_free(s->stored);
 	free(s);
 }
 

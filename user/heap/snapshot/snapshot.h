@@ -45,7 +45,28 @@ struct snapshot_root {
 
 struct exact;
 
+/* What a file has of the memory itself: file.h says what that is. */
+enum file_contents { FILE_CONTENTS_NONE, FILE_CONTENTS_WORDS, FILE_CONTENTS_ALL };
+
+enum { SNAPSHOT_LABELS_MAX = 64 };
+
+struct snapshot_label {
+	const char *key, *value;
+};
+
+struct snapshot_facts {
+	pid_t pid;
+	char comm[64], exe[256], kernel[96], machine[32];
+	char container[256];             /* the caller's to fill in; ""                   */
+	uint64_t taken_ns;               /* CLOCK_REALTIME                                */
+	struct snapshot_label labels[SNAPSHOT_LABELS_MAX]; /* … and these, which it owns, unless `stored` */
+	uint32_t n_labels;
+	enum file_contents contents;     /* of a process: all                             */
+};
+
 struct snapshot {
+	struct snapshot_facts facts;
+	struct snapshot_stored *stored;  /* of a file; NULL: of a process                 */
 	struct copy *copy;
 	struct heap_census census;
 	struct heap_blocks blocks;
@@ -58,6 +79,7 @@ struct snapshot {
 	struct graph_root *graph_roots;      /* the same, for graph/                      */
 	uint64_t n_roots;
 	uint64_t words;                      /* looked at, in blocks and outside           */
+	uint64_t unknown;                    /* bytes of heaps that were not walked         */
 };
 
 /*

@@ -1,0 +1,241 @@
+/* What the questions of memscope heap are asked of: a process, the process of a container, or a file. */
+#include "base/clock.h"
+#include "base/large.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "cmd/heap/view.h"
+#include "heap/snapshot/chain.h"
+#include "heap/snapshot/file.h"
+#include "model/dict.h"
+#include "proc/variable.h"
+#include "run/about.h"
+#include "run/group.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+enum { MEMBERS_MAX = 4096, MEMBERS_SHOWN = 5 };
+
+/* --- the process of a container --- */
+
+/* Resident pages that are its own, as far as the kernel counts them for free. */
+static uint64_t own_pages(pid_t pid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	unsigned long long size, resident = 0, shared = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%llu %llu %llu", &size, &resident, &shared) != 3)
+		return 0;
+	return resident > shared ? resident - shared : 0;
+}
+
+static void say_others(struct heap_view *v, const char *container, const pid_t *pids, uint32_t n)
+{
+	_cleanup_(strbuf_free) struct strbuf others = { 0 };
+	uint32_t shown = 0;
+
+	for (uint32_t i = 0; i < n && shown < MEMBERS_SHOWN; i++)
+		if (pids[i] != v->pid)
+			strbuf_printf(&others, "%s%d", shown++ ? ", " : "", (int)pids[i]);
+	if (n > 1 && !strbuf_oom(&others))
+		answer_say(
+			v->out,
+			"of the %u processes of container %s the one with most memory; -p takes another one: %s%s",
+			n, container, others.s, shown < n - 1 ? ", …" : "");
+}
+
+/*
+ * Containers mostly have one process that matters, beside a shell or an init that started it: the one with most memory is
+ * meant, and the others are said.
+ */
+static int find_member(struct heap_view *v, const char *container, struct err *e)
+{
+	struct cgroup_mounts mounts = { 0 };
+	struct group group[GROUPS_MAX] = { 0 };
+	_cleanup_(freep) pid_t *pids = calloc(MEMBERS_MAX, sizeof(*pids));
+	uint64_t most = 0;
+	uint32_t n = 0;
+	int r = pids ? cgroup_mounts_read(&mounts, e) : err_set(e, -ENOMEM, "out of memory");
+
+	if (r >= 0)
+		r = groups_of_containers(&mounts, container, group, e);
+	if (r > 1)
+		r = err_set(e, -EINVAL, "-c %s: one container at a time", container);
+	if (r == 1)
+		n = groups_processes(&mounts, group, 1, pids, MEMBERS_MAX);
+	if (r == 1 && !n)
+		r = err_set(e, -ESRCH, "container %s has no process", container);
+	if (n > MEMBERS_MAX)
+		n = MEMBERS_MAX;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t pages = own_pages(pids[i]);
+
+		if (!v->pid || pages > most) {
+			v->pid = pids[i];
+			most = pages;
+		}
+	}
+	if (n)
+		say_others(v, container, pids, n);
+	groups_free(group, GROUPS_MAX);
+	cgroup_mounts_fini(&mounts);
+	return r < 0 ? r : 0;
+}
+
+/* --- the snapshot --- */
+
+static int put_labels(struct heap_view *v, struct err *e)
+{
+	const struct opt_list *labels = &v->args->labels;
+	struct snapshot_facts *f = &v->s->facts;
+
+	for (uint32_t i = 0; i < labels->n; i++) {
+		const char *value = strchr(labels->items[i], '=') + 1;
+		char *key = strndup(labels->items[i], (size_t)(value - labels->items[i]) - 1);
+
+		if (!key)
+			return err_set(e, -ENOMEM, "out of memory");
+		v->keys[f->n_labels] = key;
+		f->labels[f->n_labels++] = (struct snapshot_label){ key, value };
+	}
+	return 0;
+}
+
+static int take(struct heap_view *v, struct err *e)
+{
+	const struct heap_args *a = v->args;
+	int r = 0;
+
+	v->pid = (pid_t)a->pid;
+	if (a->container)
+		r = find_member(v, a->container, e);
+	if (r == 0)
+		r = proc_table_scan(v->procs, v->pid, 0, now_ns(), e);
+	if (r == 0)
+		r = snapshot_take(v->pid, a->folder, &v->s, e);
+	if (r < 0)
+		return r;
+	if (a->container)
+		snprintf(v->s->facts.container, sizeof(v->s->facts.container), "%s", a->container);
+	return put_labels(v, e);
+}
+
+int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file, struct err *e)
+{
+	int r;
+
+	v->args = a;
+	v->out = answer_begin(a->json ? ANSWER_JSON : ANSWER_TEXT);
+	v->dict = dict_new();
+	v->procs = v->dict ? proc_table_new(v->dict) : NULL;
+	if (!v->out || !v->procs)
+		return err_set(e, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < a->labels.n; i++)
+		if (about_check_label(a->labels.items[i], e) < 0)
+			return -EINVAL;
+	large_use(a->folder, LARGE_LEAST);
+	if (!file)
+		return take(v, e);
+	r = snapshot_file_open(file, a->folder, &v->s, e);
+	if (r == 0)
+		v->pid = v->s->facts.pid;
+	return r;
+}
+
+void heap_view_fini(struct heap_view *v)
+{
+	answer_free(v->out);
+	snapshot_free(v->s);
+	proc_table_free(v->procs);
+	dict_free(v->dict);
+	for (uint32_t i = 0; i < SNAPSHOT_LABELS_MAX; i++)
+		free(v->keys[i]);
+}
+
+bool heap_root_name(const struct heap_view *v, const struct snapshot_root *root, char *name,
+		    size_t cap)
+{
+	struct proc *proc;
+
+	if (root->name)
+		return snprintf(name, cap, "%s", root->name) > 0;
+	if (v->s->stored)
+		return false;
+	if (root->kind == SNAPSHOT_ROOT_MODULE)
+		return chain_module_name(v->s, root->at, name, cap);
+	proc = proc_table_first(v->procs, v->pid);
+	return root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&
+	       proc_variable_name(v->procs, proc, root->at, name, cap, NULL);
+}
+
+/* --- what is said of it first --- */
+
+/* When a file was written, where, and what it was called. */
+static void put_origin(const struct heap_view *v)
+{
+	static const char *const contents[] = { "none", "words", "all" };
+	const struct snapshot_facts *f = &v->s->facts;
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+	time_t at = (time_t)(f->taken_ns / 1000000000);
+	char when[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&at, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	strbuf_printf(&text, "snapshot of %s UTC, %s", when, f->kernel);
+	if (f->container[0])
+		strbuf_printf(&text, ", container %s", f->container);
+	for (uint32_t i = 0; i < f->n_labels; i++)
+		strbuf_printf(&text, "; %s=%s", f->labels[i].key, f->labels[i].value);
+	answer_say(v->out, "%s", text.s ? text.s : "");
+	answer_word(v->out, "taken", when);
+	answer_word(v->out, "kernel", f->kernel);
+	answer_word(v->out, "contents", contents[f->contents]);
+	strbuf_reset(&text);
+	for (uint32_t i = 0; i < f->n_labels; i++)
+		strbuf_printf(&text, "%s%s=%s", i ? ", " : "", f->labels[i].key,
+			      f->labels[i].value);
+	answer_word(v->out, "labels", text.s ? text.s : "");
+}
+
+static void put_losses(const struct heap_view *v, const struct copy_facts *f)
+{
+	for (uint32_t i = 0; i < v->s->census.n; i++) {
+		const struct heap_use *u = &v->s->census.use[i];
+
+		if (u->unknown.bytes)
+			answer_say(v->out, "of %s, %s could not be walked and are left out",
+				   u->allocator, unit_bytes((int64_t)u->unknown.bytes).s);
+	}
+	if (f->n_missed)
+		answer_say(v->out,
+			   "%u threads did not stop: what only their registers refer to seems lost",
+			   f->n_missed);
+}
+
+void heap_put_header(const struct heap_view *v)
+{
+	struct copy_facts f = copy_facts(v->s->copy);
+	const char *name = v->s->facts.comm[0] ? v->s->facts.comm : "process";
+	uint64_t bytes = 8 * v->s->blocks.all.words;
+
+	if (v->s->stored)
+		put_origin(v);
+	answer_say(v->out,
+		   "%s (%d): %s blocks in use, %s, with %s references between them; stopped for %s",
+		   name, (int)v->pid, unit_count((int64_t)v->s->blocks.n).s,
+		   unit_bytes((int64_t)bytes).s, unit_count((int64_t)graph_edges(v->s->graph)).s,
+		   unit_ns((int64_t)f.pause_ns).s);
+	answer_word(v->out, "process", name);
+	answer_figure(v->out, "pid", (uint64_t)v->pid);
+	answer_figure(v->out, "heap_blocks", v->s->blocks.n);
+	answer_figure(v->out, "heap_bytes", bytes);
+	answer_figure(v->out, "heap_references", graph_edges(v->s->graph));
+	answer_figure(v->out, "pause_ns", f.pause_ns);
+	put_losses(v, &f);
+	answer_say(v->out, "%s", "");
+}

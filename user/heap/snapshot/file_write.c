@@ -1,0 +1,554 @@
+#include "heap/snapshot/file.h"
+
+#include "base/hash.h"
+#include "base/large.h"
+#include "base/strbuf.h"
+#include "heap/snapshot/contents.h"
+#include "heap/snapshot/exact.h"
+#include "heap/snapshot/link_names.h"
+#include "heap/snapshot/python.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { PIECE = 1 << 20, SAMPLES = 32, NAME_BYTES = 40 /* of a name, to predict */ };
+
+struct known_text {
+	uint64_t key;
+	uint32_t at;
+	UT_hash_handle hh;
+};
+
+struct snapshot_writer {
+	char *path;
+	int fd;         /* without a name until it is complete */
+	char *unlinked; /* its name meanwhile, where the file system has no files without; NULL */
+	uint64_t at;
+	struct file_section table[FILE_KINDS];
+	uint32_t n;
+	XXH3_state_t *sum; /* of the section that is written */
+	struct strbuf strings;
+	struct known_text *texts;
+	int error;
+};
+
+/* --- the file --- */
+
+static const char *folder_of(const char *path, char folder[4096])
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, 4096, "%.*s", slash ? (int)(slash - path + (slash == path)) : 1,
+		 slash ? path : ".");
+	return folder;
+}
+
+static int open_file(struct snapshot_writer *w)
+{
+	char folder[4096];
+
+	w->fd = open(folder_of(w->path, folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (w->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return w->fd < 0 ? -errno : 0;
+	if (asprintf(&w->unlinked, "%s.XXXXXX", w->path) < 0) {
+		w->unlinked = NULL;
+		return -ENOMEM;
+	}
+	w->fd = mkostemp(w->unlinked, O_CLOEXEC);
+	if (w->fd >= 0)
+		return 0;
+	free(w->unlinked);
+	w->unlinked = NULL;
+	return -errno;
+}
+
+int snapshot_writer_new(const char *path, struct snapshot_writer **ret_writer, struct err *e)
+{
+	_cleanup_(snapshot_writer_freep) struct snapshot_writer *w = calloc(1, sizeof(*w));
+	struct stat st;
+	int r;
+
+	if (!w)
+		return err_set(e, -ENOMEM, "out of memory");
+	w->fd = -1;
+	w->path = strdup(path);
+	w->sum = XXH3_createState();
+	if (!w->path || !w->sum)
+		return err_set(e, -ENOMEM, "out of memory");
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set(e, -EEXIST,
+			       "%s is no regular file: a snapshot cannot be written to it", path);
+	r = open_file(w);
+	if (r < 0)
+		return err_set(e, r, "%s: cannot be written: %s", path, strerror(-r));
+	*ret_writer = TAKE_PTR(w);
+	return 0;
+}
+
+void snapshot_writer_free(struct snapshot_writer *w)
+{
+	if (!w)
+		return;
+	if (w->unlinked)
+		unlink(w->unlinked);
+	if (w->fd >= 0)
+		close(w->fd);
+	XXH3_freeState(w->sum);
+	strbuf_free(&w->strings);
+	hash_free(w->texts);
+	free(w->unlinked);
+	free(w->path);
+	free(w);
+}
+
+/* Gives the file its name. What has that name already is replaced. */
+static int link_file(struct snapshot_writer *w)
+{
+	_cleanup_(freep) char *other = NULL;
+	char self[64];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", w->fd);
+	if (w->unlinked) {
+		if (rename(w->unlinked, w->path) < 0)
+			return -errno;
+		free(w->unlinked);
+		w->unlinked = NULL;
+		return 0;
+	}
+	if (linkat(AT_FDCWD, self, AT_FDCWD, w->path, AT_SYMLINK_FOLLOW) == 0)
+		return 0;
+	if (errno != EEXIST || asprintf(&other, "%s.%d", w->path, (int)getpid()) < 0)
+		return -errno;
+	if (linkat(AT_FDCWD, self, AT_FDCWD, other, AT_SYMLINK_FOLLOW) < 0)
+		return -errno;
+	if (rename(other, w->path) == 0)
+		return 0;
+	unlink(other);
+	return -errno;
+}
+
+/* --- sections --- */
+
+static void put_bytes(struct snapshot_writer *w, const void *bytes, uint64_t len)
+{
+	const uint8_t *from = bytes;
+
+	while (len && !w->error) {
+		ssize_t n = pwrite(w->fd, from, len < 1 << 30 ? len : 1 << 30, (off_t)w->at);
+
+		if (n > 0) {
+			w->at += (uint64_t)n;
+			from += n;
+			len -= (uint64_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			w->error = n == 0 ? -EIO : -errno;
+		}
+	}
+}
+
+static void align(struct snapshot_writer *w)
+{
+	w->at = (w->at + FILE_ALIGN - 1) & ~(uint64_t)(FILE_ALIGN - 1);
+}
+
+static void begin(struct snapshot_writer *w, enum file_kind kind, uint32_t record)
+{
+	align(w);
+	w->table[w->n] = (struct file_section){ kind, record, w->at, 0, 0 };
+	XXH3_64bits_reset(w->sum);
+}
+
+static void put(struct snapshot_writer *w, const void *bytes, uint64_t len)
+{
+	if (!len)
+		return;
+	XXH3_64bits_update(w->sum, bytes, len);
+	put_bytes(w, bytes, len);
+	w->table[w->n].bytes += len;
+}
+
+static void end(struct snapshot_writer *w)
+{
+	w->table[w->n++].checksum = XXH3_64bits_digest(w->sum);
+}
+
+static void put_array(struct snapshot_writer *w, enum file_kind kind, uint32_t record,
+		      const void *rows, uint64_t n)
+{
+	begin(w, kind, record);
+	put(w, rows, n * record);
+	end(w);
+}
+
+/* --- texts --- */
+
+static uint32_t text_of(struct snapshot_writer *w, const char *text)
+{
+	uint64_t key = XXH3_64bits(text, strlen(text));
+	struct known_text *known;
+	size_t from;
+
+	if (!*text)
+		return 0;
+	known = hash_get(w->texts, key, &key);
+	if (!known || strbuf_oom(&w->strings) || w->strings.len + strlen(text) >= UINT32_MAX) {
+		w->error = w->error ? w->error : -ENOMEM;
+		return 0;
+	}
+	if (known->at)
+		return known->at;
+	from = w->strings.len;
+	strbuf_add_clean(&w->strings, text, strlen(text));
+	strbuf_add(&w->strings, "", 1);
+	known->at = (uint32_t)from;
+	return known->at;
+}
+
+/* --- small sections --- */
+
+static void put_facts(struct snapshot_writer *w, const struct snapshot *s,
+		      enum file_contents contents)
+{
+	struct copy_facts c = copy_facts(s->copy);
+	const struct snapshot_facts *f = &s->facts;
+	struct file_facts facts = {
+		.pid = (uint32_t)f->pid,
+		.contents = contents,
+		.taken_ns = f->taken_ns,
+		.pause_ns = c.pause_ns,
+		.copy_ns = c.copy_ns,
+		.copied = c.bytes,
+		.unreadable = c.unreadable,
+		.words = s->words,
+		.unknown = s->unknown,
+		.n_missed = c.n_missed,
+		.comm = text_of(w, f->comm),
+		.exe = text_of(w, f->exe),
+		.container = text_of(w, f->container),
+		.kernel = text_of(w, f->kernel),
+		.machine = text_of(w, f->machine),
+	};
+
+	put_array(w, FILE_FACTS, sizeof(facts), &facts, 1);
+	begin(w, FILE_LABELS, sizeof(struct file_label));
+	for (uint32_t i = 0; i < f->n_labels; i++) {
+		struct file_label label = { text_of(w, f->labels[i].key),
+					    text_of(w, f->labels[i].value) };
+
+		put(w, &label, sizeof(label));
+	}
+	end(w);
+}
+
+static struct file_amount amount(const struct heap_amount *a)
+{
+	return (struct file_amount){ a->blocks, a->bytes, a->resident };
+}
+
+static void put_uses(struct snapshot_writer *w, const struct heap_census *c)
+{
+	begin(w, FILE_USES, sizeof(struct file_use));
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct heap_use *u = &c->use[i];
+		struct file_use use = {
+			.allocator = text_of(w, u->allocator),
+			.caveat = text_of(w, u->caveat ? u->caveat : ""),
+			.arenas = u->arenas,
+			.caches = u->caches,
+			.objects = u->objects,
+			.live = amount(&u->live),
+			.mapped = amount(&u->mapped),
+			.cached = amount(&u->cached),
+			.fast = amount(&u->fast),
+			.free = amount(&u->free),
+			.top = amount(&u->top),
+			.metadata = amount(&u->metadata),
+			.unknown = amount(&u->unknown),
+		};
+
+		put(w, &use, sizeof(use));
+	}
+	end(w);
+}
+
+static void put_types(struct snapshot_writer *w, const struct types *t)
+{
+	begin(w, FILE_TYPES, sizeof(struct file_type));
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct file_type type = { text_of(w, t->type[i].name), t->type[i].by,
+					  t->type[i].at };
+
+		put(w, &type, sizeof(type));
+	}
+	end(w);
+}
+
+static void put_threads(struct snapshot_writer *w, const struct snapshot *s, bool registers)
+{
+	uint32_t n;
+	const struct stopped_thread *t = copy_threads(s->copy, &n);
+
+	begin(w, FILE_THREADS, sizeof(struct file_thread));
+	for (uint32_t i = 0; i < n; i++) {
+		struct file_thread thread = { (uint32_t)t[i].tid, t[i].is_stopped,
+					      registers ? t[i].n_regs : 0, 0 };
+
+		put(w, &thread, sizeof(thread));
+	}
+	end(w);
+	begin(w, FILE_REGISTERS, sizeof(t->regs));
+	for (uint32_t i = 0; registers && i < n; i++)
+		put(w, t[i].regs, sizeof(t[i].regs));
+	end(w);
+}
+
+static void put_arenas(struct snapshot_writer *w, const struct heap_blocks *b)
+{
+	begin(w, FILE_OWNERS, sizeof(struct file_owner));
+	for (uint32_t i = 0; i < b->n_owners; i++) {
+		const struct heap_owner *o = &b->owners[i];
+		struct file_owner owner = { text_of(w, o->allocator ? o->allocator : ""), o->arena,
+					    o->metadata, o->held };
+
+		put(w, &owner, sizeof(owner));
+	}
+	end(w);
+	put_array(w, FILE_PARTS, sizeof(*b->parts), b->parts, b->n_parts);
+	put_array(w, FILE_UNKNOWN, sizeof(*b->unknown), b->unknown, b->n_unknown);
+}
+
+static void put_maps(struct snapshot_writer *w, const struct heap_memory *mem)
+{
+	begin(w, FILE_MAPS, sizeof(struct file_map));
+	for (uint32_t i = 0; i < mem->n_maps; i++) {
+		const struct heap_map *m = &mem->maps[i];
+		struct file_map map = { m->start, m->end, m->rss, m->kind, 0 };
+
+		put(w, &map, sizeof(map));
+	}
+	end(w);
+}
+
+/* --- names --- */
+
+static void put_roots(struct snapshot_writer *w, struct snapshot *s,
+		      const struct snapshot_write *how)
+{
+	char name[256];
+
+	begin(w, FILE_ROOTS, sizeof(struct file_root));
+	for (uint64_t i = 0; i < s->n_roots && !w->error; i++) {
+		const struct snapshot_root *from = &s->roots[i];
+		struct file_root root = { from->node, from->kind, from->thread, 0, from->at };
+
+		if (how->root_name && how->root_name(how->ctx, from, name, sizeof(name)))
+			root.name = text_of(w, name);
+		put(w, &root, sizeof(root));
+	}
+	end(w);
+}
+
+static void put_link_names(struct snapshot_writer *w, const struct snapshot *s,
+			   const struct link_names *names)
+{
+	const struct heap_memory *mem = copy_memory(s->copy);
+	struct python_memory python = { mem->read, mem->ctx };
+	char text[PYTHON_TEXT_MAX];
+
+	begin(w, FILE_LINK_NAMES, sizeof(struct file_link_name));
+	for (uint64_t i = 0; i < names->n && !w->error; i++) {
+		struct file_link_name name = { names->rows[i].node, names->rows[i].at, 0, 0 };
+
+		if (!python_str(&python, names->rows[i].key, text))
+			continue;
+		name.name = text_of(w, text);
+		put(w, &name, sizeof(name));
+	}
+	end(w);
+}
+
+/* --- contents --- */
+
+static uint64_t bytes_of_runs(const struct snapshot *s)
+{
+	uint32_t n;
+	const struct copy_run *runs = copy_runs(s->copy, &n);
+	uint64_t len = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		len += runs[i].len;
+	return len;
+}
+
+/* Runs lie behind each other in the copy, from 0 on. */
+static void put_contents(struct snapshot_writer *w, const struct snapshot *s,
+			 struct contents_packer *p)
+{
+	_cleanup_(large_freep) uint64_t *frames = NULL;
+	uint64_t len = bytes_of_runs(s), n = (len + FILE_FRAME - 1) / FILE_FRAME;
+	uint32_t n_runs;
+	const struct copy_run *runs = copy_runs(s->copy, &n_runs);
+
+	frames = large_alloc(n + 1, sizeof(*frames));
+	if (!frames)
+		w->error = -ENOMEM;
+	begin(w, FILE_RUNS, sizeof(struct file_run));
+	for (uint32_t i = 0; i < n_runs; i++) {
+		struct file_run run = { runs[i].addr, runs[i].len };
+
+		put(w, &run, sizeof(run));
+	}
+	end(w);
+	begin(w, FILE_CONTENTS, 1);
+	for (uint64_t i = 0; i < n && !w->error; i++) {
+		uint64_t at = i * FILE_FRAME, part = len - at < FILE_FRAME ? len - at : FILE_FRAME;
+		const uint8_t *bytes = copy_stored(s->copy, at, part), *frame;
+		size_t packed;
+		int r = bytes ? contents_pack(p, bytes, part, &frame, &packed) : -EIO;
+
+		if (r < 0) {
+			w->error = r;
+			break;
+		}
+		put_bytes(w, frame, packed);
+		w->table[w->n].bytes += packed;
+		frames[i + 1] = w->table[w->n].bytes;
+	}
+	end(w);
+	put_array(w, FILE_FRAMES, 8, frames, frames ? n + 1 : 0);
+}
+
+/* By some frames. */
+static uint64_t predict_contents(const struct snapshot *s, struct contents_packer *p)
+{
+	uint64_t len = bytes_of_runs(s), n = len / FILE_FRAME, in = 0, out = 0;
+
+	if (n <= SAMPLES)
+		return len;
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		const uint8_t *bytes = copy_stored(s->copy, i * (n / SAMPLES) * FILE_FRAME,
+						   FILE_FRAME),
+			      *frame;
+		size_t packed;
+
+		if (bytes && contents_pack(p, bytes, FILE_FRAME, &frame, &packed) == 0) {
+			in += FILE_FRAME;
+			out += packed;
+		}
+	}
+	return in ? (uint64_t)((double)len * ((double)out / (double)in) * 1.25) : len;
+}
+
+/* --- all of it --- */
+
+static uint64_t predict(const struct snapshot *s, const struct link_names *names,
+			struct contents_packer *p)
+{
+	uint64_t nodes = s->blocks.n, edges = graph_edges(s->graph);
+
+	return nodes * (sizeof(struct heap_block) + 4 + 1 + 2 * 8) +
+	       2 * edges * sizeof(struct graph_edge) +
+	       s->blocks.n_parts * sizeof(struct heap_part) +
+	       s->n_roots * (sizeof(struct file_root) + NAME_BYTES) +
+	       names->n * sizeof(struct file_link_name) +
+	       s->types.n * (sizeof(struct file_type) + NAME_BYTES) + (1 << 20) +
+	       (p ? predict_contents(s, p) : 0);
+}
+
+static int check_room(struct snapshot_writer *w, uint64_t bytes, struct err *e)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(w->fd, &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize >= bytes)
+		return 0;
+	return err_set(
+		e, -ENOSPC,
+		"%s: a snapshot of about %llu MiB does not fit into the %llu MiB that are free there",
+		w->path, (unsigned long long)((bytes + (1 << 20) - 1) >> 20),
+		(unsigned long long)((uint64_t)fs.f_bavail * fs.f_frsize >> 20));
+}
+
+static void put_graph(struct snapshot_writer *w, const struct graph *g, enum file_kind firsts,
+		      enum file_kind edges)
+{
+	put_array(w, firsts, 8, g->first, (uint64_t)g->n + 1);
+	put_array(w, edges, sizeof(struct graph_edge), g->edges, graph_edges(g));
+}
+
+static void put_header(struct snapshot_writer *w)
+{
+	struct file_header h = { .magic = FILE_MAGIC, .version = FILE_VERSION };
+	uint64_t bytes;
+
+	align(w);
+	h.n_sections = w->n;
+	h.table = w->at;
+	bytes = w->n * sizeof(*w->table);
+	h.table_checksum = XXH3_64bits(w->table, bytes);
+	h.bytes = h.table + bytes;
+	put_bytes(w, w->table, bytes);
+	w->at = 0;
+	put_bytes(w, &h, sizeof(h));
+	w->at = h.bytes;
+}
+
+static void put_all(struct snapshot_writer *w, struct snapshot *s, const struct snapshot_write *how,
+		    const struct link_names *names, struct contents_packer *p)
+{
+	w->at = sizeof(struct file_header);
+	strbuf_add(&w->strings, "", 1);
+	put_facts(w, s, how->contents);
+	put_uses(w, &s->census);
+	put_types(w, &s->types);
+	put_array(w, FILE_BLOCKS, sizeof(*s->blocks.rows), s->blocks.rows, s->blocks.n);
+	put_array(w, FILE_TYPE_OF, 4, s->types.of, s->blocks.n);
+	put_array(w, FILE_OBJECT, 1, s->types.object, s->blocks.n);
+	if (s->exact && s->exact->brought_by)
+		put_array(w, FILE_BROUGHT_BY, 1, s->exact->brought_by, s->blocks.n);
+	put_graph(w, s->graph, FILE_FIRST, FILE_EDGES);
+	put_graph(w, s->reverse, FILE_REVERSE_FIRST, FILE_REVERSE_EDGES);
+	put_roots(w, s, how);
+	put_link_names(w, s, names);
+	put_threads(w, s, how->contents != FILE_CONTENTS_NONE);
+	put_maps(w, copy_memory(s->copy));
+	put_arenas(w, &s->blocks);
+	if (p)
+		put_contents(w, s, p);
+	put_array(w, FILE_STRINGS, 1, w->strings.s, w->strings.len);
+	put_header(w);
+}
+
+int snapshot_writer_put(struct snapshot_writer *w, struct snapshot *s,
+			const struct snapshot_write *how, uint64_t *ret_bytes, struct err *e)
+{
+	_cleanup_(contents_packer_freep) struct contents_packer *p = NULL;
+	struct link_names names = { 0 };
+	int r = 0;
+
+	if (how->contents != FILE_CONTENTS_NONE)
+		p = contents_packer_new(copy_memory(s->copy), how->contents == FILE_CONTENTS_WORDS);
+	if ((how->contents != FILE_CONTENTS_NONE && !p) ||
+	    link_names_find(s, how->contents == FILE_CONTENTS_ALL, &names) < 0)
+		r = err_set(e, -ENOMEM, "out of memory");
+	if (r == 0)
+		r = check_room(w, predict(s, &names, p), e);
+	if (r == 0) {
+		put_all(w, s, how, &names, p);
+		r = w->error;
+		if (r == 0 && fsync(w->fd) < 0)
+			r = -errno;
+		if (r == 0)
+			r = link_file(w);
+		if (r < 0)
+			err_set(e, r, "%s: cannot be written: %s", w->path, strerror(-r));
+	}
+	large_free(names.rows);
+	*ret_bytes = w->at;
+	return r;
+}
