@@ -344,7 +344,7 @@ TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tes
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
-MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared)
+MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared heap_own_musl heap_own_musl_shared)
 OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem busy_sites_jemalloc busy_sites_rjem \
                 service_rjem service_rjem_static bad_alloc_jemalloc)) \
                 $(if $(shell command -v musl-gcc),$(MUSL_BIN))
@@ -389,6 +389,7 @@ $(BUILD)/tests/bpf/load: tests/bpf/load.c
 # With musl, where it is; the kernel's headers go with any C library.
 $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared): tests/targets/alloc_truth.c
 $(BUILD)/targets/maps_musl: tests/targets/maps.c
+$(addprefix $(BUILD)/targets/,heap_own_musl heap_own_musl_shared): tests/targets/heap_own.c
 $(BUILD)/targets/cpu_split_musl_shared: tests/targets/cpu_split.c
 $(MUSL_BIN): tests/targets/target.h
 	$(call say,TARGET,$@)

@@ -164,6 +164,19 @@ def classes_of_mimalloc_are_what_its_own_visit_finds():
 
 
 @fact
+def blocks_of_musl_are_those_that_the_program_keeps():
+    for name in ("heap_own_musl", "heap_own_musl_shared"):
+        a = Answers(Own(name))
+        # musl keeps the size that was asked for; here it is rounded up to words. Nothing else in the program allocates.
+        want = {(size + 7) // 8 * 8: count for size, count, _ in a.target.rows("kept")}
+        equal({c["size"]: c["blocks"] for c in a.allocator["classes"] if c["blocks"]}, want, f"blocks in use of {name}, by size")
+        equal(a.arena["musl, own mappings"]["blocks"], sum(n for size, n in want.items() if size >= 131052),
+              "blocks that have mappings of their own")
+        equal(a.allocator["allocators"][0]["unknown"], 0, "bytes that were not walked")
+        a.parts_add_up()
+
+
+@fact
 def what_is_free_is_free_by_both_questions():
     for answers in (glibc(), jemalloc(), mimalloc()):
         answers.parts_add_up()

@@ -80,6 +80,8 @@ int heap_walk_jemalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
 int heap_walk_mimalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
+int heap_walk_mallocng(const struct heap_memory *mem, struct heap_use *use,
+		       struct heap_blocks *blocks);
 int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
 
