@@ -19,8 +19,8 @@ static bool put_meta(struct fake_memory *f, struct bytes *in)
 	uint32_t bits;
 	uint8_t number;
 
-	if (bytes_u8(in, &number) < 0 || bytes_u16(in, &mem) < 0 || bytes_u16(in, &avail) < 0 || bytes_u16(in, &freed) < 0 ||
-	    bytes_u32(in, &bits) < 0)
+	if (bytes_u8(in, &number) < 0 || bytes_u16(in, &mem) < 0 || bytes_u16(in, &avail) < 0 ||
+	    bytes_u16(in, &freed) < 0 || bytes_u32(in, &bits) < 0)
 		return false;
 	ng_fill_meta(f, number % 101, NG_GROUP + mem % NG_LEN, avail, freed, bits);
 	return true;
@@ -32,8 +32,8 @@ static bool put_word(struct fake_memory *f, struct bytes *in)
 	uint16_t offset;
 	uint64_t word;
 
-	if (bytes_u8(in, &where) < 0 || bytes_u16(in, &offset) < 0 || bytes_u8(in, &bytes) < 0 || bytes_u8(in, &what) < 0 ||
-	    bytes_u64(in, &word) < 0)
+	if (bytes_u8(in, &where) < 0 || bytes_u16(in, &offset) < 0 || bytes_u8(in, &bytes) < 0 ||
+	    bytes_u8(in, &what) < 0 || bytes_u64(in, &word) < 0)
 		return false;
 	fake_put(f, bases[where % 3] + offset % NG_LEN, word + bases[what % 4], 1 + bytes % 8);
 	return true;
@@ -54,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	heap_blocks_allocator(&blocks, "musl");
 	r = heap_walk_mallocng(&f.mem, &use, &blocks);
 	heap_blocks_sort(&blocks);
-	if ((r < 0 && r != -ENOENT) || f.reads > 10000000 || (!blocks.over && use.live.blocks != blocks.n))
+	if ((r < 0 && r != -ENOENT) || f.reads > 10000000 ||
+	    (!blocks.over && use.live.blocks != blocks.n))
 		abort();
 	for (uint64_t i = 0; i < blocks.n; i++) {
 		const struct heap_map *m = heap_map_of(&f.mem, blocks.rows[i].addr);

@@ -3,7 +3,8 @@ still: equal, byte by byte."""
 
 from harness import *
 
-LIBRARIES = {"jemalloc": ("libjemalloc.so.2", "libjemalloc2"), "mimalloc": ("libmimalloc.so.2.0", "libmimalloc2.0")}
+LIBRARIES = {"jemalloc": ("libjemalloc.so.2", "libjemalloc2"), "mimalloc": ("libmimalloc.so.2.0", "libmimalloc2.0"),
+             "tcmalloc_minimal": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"), "tcmalloc": ("libtcmalloc.so.4", "libgoogle-perftools4")}
 THREADS, ROUNDS = 3, 200
 
 
@@ -161,6 +162,23 @@ def classes_of_mimalloc_are_what_its_own_visit_finds():
     small = {size: n for size, n in want.items() if size < 1 << 17}
     # mimalloc 2.0 says of a block that has pages of its own how much of it was asked for; it lies in slices of 64 KiB.
     equal({size: n for size, n in got.items() if size in small and n}, small, "blocks in use, by size")
+
+
+@fact
+def figures_of_tcmalloc_are_its_own():
+    for name in ("tcmalloc_minimal", "tcmalloc"):
+        a = Answers(Own(preload=name))
+        said = {key.split(".")[1]: value for key, value in a.target.rows("tc")}
+        row, total = a.arena["tcmalloc arena 0"], a.allocator["allocators"][0]
+        equal(row["allocated"], said["current_allocated_bytes"], "current_allocated_bytes")
+        equal(row["mapped"], said["heap_size"], "heap_size")
+        equal(row["cached"], said["thread_cache_free_bytes"] + said["transfer_cache_free_bytes"], "bytes in caches")
+        # What no object of a span fits into counts there.
+        equal(row["free"] + row["metadata"], said["central_cache_free_bytes"], "central_cache_free_bytes")
+        equal(row["dirty"], said["pageheap_free_bytes"], "pageheap_free_bytes")
+        equal(row["retained"], said["pageheap_unmapped_bytes"], "pageheap_unmapped_bytes")
+        equal([total["caches"], total["unknown"]], [THREADS, 0], "caches of threads, and bytes that were not walked")
+        a.parts_add_up()
 
 
 @fact

@@ -16,6 +16,7 @@ static const struct walker {
 	{ "glibc", heap_walk_glibc, false },
 	{ "jemalloc", heap_walk_jemalloc, true },
 	{ "mimalloc", heap_walk_mimalloc, true },
+	{ "tcmalloc", heap_walk_tcmalloc, true },
 	{ "musl", heap_walk_mallocng, true },
 	{ "pymalloc", heap_walk_pymalloc, true },
 	{ 0 },

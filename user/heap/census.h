@@ -82,6 +82,8 @@ int heap_walk_mimalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
 int heap_walk_mallocng(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
+int heap_walk_tcmalloc(const struct heap_memory *mem, struct heap_use *use,
+		       struct heap_blocks *blocks);
 int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks);
 

@@ -30,14 +30,15 @@ enum {
 	HEAD_AT = 56,        /* of meta_area_head in the context; 8 more with `pagesize` */
 	BSS_MAX = 64 << 20,  /* of one image is read                                     */
 	READS_MAX = 1 << 14, /* of pages that words point to                             */
+	COUNT_MAX = 1 << 20, /* avail_meta_area_count                                    */
 	NESTED = 6,
 	MOVED = 7,
-	RESERVED_LONG = 5,   /* the number of spare bytes stands at the slot's end       */
+	RESERVED_LONG = 5, /* the number of spare bytes stands at the slot's end       */
 };
 
 static const uint16_t size_classes[CLASSES] = {
-	1,   2,	  3,   4,   5,	 6,   7,   8,	9,    10,   12,	  15,	18,   20,   25,	  31,
-	36,  42,  50,  63,  72,	 84,  102, 127, 146,  170,  204,  255,	292,  340,  409,  511,
+	1,   2,   3,   4,    5,    6,    7,    8,    9,    10,   12,   15,   18,   20,   25,   31,
+	36,  42,  50,  63,   72,   84,   102,  127,  146,  170,  204,  255,  292,  340,  409,  511,
 	584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
 };
 
@@ -79,7 +80,8 @@ static bool is_context(struct walk *w, uint64_t at, uint64_t head, uint64_t head
 
 static uint64_t find_in(struct walk *w, const struct heap_map *m, uint64_t *reads)
 {
-	uint64_t end = m->end - m->start < BSS_MAX ? m->end : m->start + BSS_MAX, word;
+	uint64_t end = m->end - m->start < BSS_MAX ? m->end : m->start + BSS_MAX;
+	uint64_t word = UINT64_MAX, shift = UINT64_MAX, count;
 
 	w->window.limit = end;
 	heap_window_forget(&w->window);
@@ -88,9 +90,13 @@ static uint64_t find_in(struct walk *w, const struct heap_map *m, uint64_t *read
 			at += HEAP_PAGE - 8;
 			continue;
 		}
+		count = shift;
+		shift = word;
 		if (!heap_window_word(&w->window, at, &word))
 			break;
-		if (!word || word % HEAP_PAGE || !heap_map_of(w->mem, word))
+		/* Two counts stand before it: an array of pointers is none. */
+		if (!word || word % HEAP_PAGE || count > COUNT_MAX || shift > 64 ||
+		    !heap_map_of(w->mem, word))
 			continue;
 		(*reads)++;
 		if (is_context(w, at, word, HEAD_AT) || is_context(w, at, word, HEAD_AT + 8))
@@ -104,7 +110,8 @@ static uint64_t find_areas(struct walk *w)
 	uint64_t reads = 0, head = 0;
 
 	for (uint32_t i = 0; !head && i < w->mem->n_maps; i++)
-		if (w->mem->maps[i].kind == HEAP_MAP_ZEROED || w->mem->maps[i].kind == HEAP_MAP_DATA)
+		if (w->mem->maps[i].kind == HEAP_MAP_ZEROED ||
+		    w->mem->maps[i].kind == HEAP_MAP_DATA)
 			head = find_in(w, &w->mem->maps[i], &reads);
 	return head;
 }
@@ -165,7 +172,8 @@ static bool block_in(const struct walk *w, uint64_t start, uint64_t stride, uint
 	return true;
 }
 
-static void take_slot(struct walk *w, uint64_t start, uint64_t stride, bool is_used, bool own_mapping)
+static void take_slot(struct walk *w, uint64_t start, uint64_t stride, bool is_used,
+		      bool own_mapping)
 {
 	uint64_t at, bytes;
 	bool is_group;
@@ -180,8 +188,7 @@ static void take_slot(struct walk *w, uint64_t start, uint64_t stride, bool is_u
 	}
 	if (is_group) /* it has a meta of its own */
 		return;
-	heap_blocks_add(w->blocks, at, bytes,
-			heap_amount_add(&w->use->live, w->mem, at, bytes));
+	heap_blocks_add(w->blocks, at, bytes, heap_amount_add(&w->use->live, w->mem, at, bytes));
 	if (own_mapping)
 		heap_amount_add(&w->use->mapped, w->mem, at, bytes);
 	if (stride > bytes)
@@ -191,16 +198,19 @@ static void take_slot(struct walk *w, uint64_t start, uint64_t stride, bool is_u
 /* false: this is no meta in use. */
 static bool take_group(struct walk *w, const struct meta *m, uint64_t meta_at)
 {
-	uint64_t n = (m->bits & 31) + 1, class = m->bits >> 6 & 63, maplen = m->bits >> 12, back, stride, bytes;
+	uint64_t n = (m->bits & 31) + 1, class = m->bits >> 6 & 63, maplen = m->bits >> 12, back,
+		 stride, bytes;
 	uint32_t all = (uint32_t)((2ULL << (n - 1)) - 1);
 	const struct heap_map *map = m->mem % UNIT ? NULL : heap_map_of(w->mem, m->mem);
 
 	if (!map || !w->mem->read(w->mem->ctx, m->mem, &back, sizeof(back)) || back != meta_at)
 		return false;
-	if (maplen > (map->end - m->mem) / HEAP_PAGE || (class >= CLASSES && (class != CLASS_MAPPED || !maplen)) ||
-	    m->avail & m->freed || (m->avail | m->freed) & ~all)
+	if (maplen > (map->end - m->mem) / HEAP_PAGE ||
+	    (class >= CLASSES && (class != CLASS_MAPPED || !maplen)) || m->avail & m->freed ||
+	    (m->avail | m->freed) & ~all)
 		return false;
-	stride = n == 1 && maplen ? maplen * HEAP_PAGE - UNIT : UNIT * (uint64_t)size_classes[class % CLASSES];
+	stride = n == 1 && maplen ? maplen * HEAP_PAGE - UNIT
+				  : UNIT * (uint64_t)size_classes[class % CLASSES];
 	bytes = maplen ? maplen * HEAP_PAGE : UNIT + n * stride;
 	if (bytes > map->end - m->mem || n * stride > bytes - UNIT)
 		return false;
@@ -219,7 +229,8 @@ static bool take_group(struct walk *w, const struct meta *m, uint64_t meta_at)
 static void take_areas(struct walk *w, uint64_t head)
 {
 	for (uint64_t at = head, next; at; at = next) {
-		if (w->areas++ == AREAS_MAX || !w->mem->read(w->mem->ctx, at, w->area, sizeof(w->area)) ||
+		if (w->areas++ == AREAS_MAX ||
+		    !w->mem->read(w->mem->ctx, at, w->area, sizeof(w->area)) ||
 		    memcmp(w->area, &w->secret, sizeof(w->secret)) != 0) {
 			w->use->caveat = "not all areas of musl's metas could be read";
 			return;
@@ -237,7 +248,8 @@ static void take_areas(struct walk *w, uint64_t head)
 	}
 }
 
-int heap_walk_mallocng(const struct heap_memory *mem, struct heap_use *use, struct heap_blocks *blocks)
+int heap_walk_mallocng(const struct heap_memory *mem, struct heap_use *use,
+		       struct heap_blocks *blocks)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	uint64_t head;

@@ -124,13 +124,13 @@ static void metas_that_do_not_fit_are_not_believed(void **state)
 		uint32_t avail, freed;
 		uint64_t bits;
 	} wrong[] = {
-		{ 1, 1, 9 | 16 << 6 | 2 << 12 },            /* free twice                    */
-		{ 1 << 12, 0, 9 | 16 << 6 | 2 << 12 },      /* a slot that there is not      */
-		{ 0, 0, 9 | 16 << 6 | 3ULL << 12 },         /* behind its mapping            */
+		{ 1, 1, 9 | 16 << 6 | 2 << 12 },       /* free twice                    */
+		{ 1 << 12, 0, 9 | 16 << 6 | 2 << 12 }, /* a slot that there is not      */
+		{ 0, 0, 9 | 16 << 6 | 3ULL << 12 },    /* behind its mapping            */
 		{ 0, 0, 9 | 16 << 6 | ~0ULL << 12 },
-		{ 0, 0, 9 | 50 << 6 | 2 << 12 },            /* no such class                 */
-		{ 0, 0, 31 | 16 << 6 | 2 << 12 },           /* more slots than there is room */
-		{ 0, 0, 0 | 63 << 6 },                      /* a mapping of nothing          */
+		{ 0, 0, 9 | 50 << 6 | 2 << 12 },  /* no such class                 */
+		{ 0, 0, 31 | 16 << 6 | 2 << 12 }, /* more slots than there is room */
+		{ 0, 0, 0 | 63 << 6 },            /* a mapping of nothing          */
 	};
 
 	(void)state;

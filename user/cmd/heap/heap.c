@@ -33,7 +33,7 @@ const struct opt_command heap_options = {
 		"allocator|census|dominators|fragmentation|leaks|query|retainers|snapshot -p PID|-c NAME|FILE [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it: what it consists of (census), what keeps "
 	       "objects alive (retainers), which objects retain most (dominators), what nothing refers to any more (leaks), what each arena holds (allocator) and what pins its free memory (fragmentation), objects that meet a condition (query). snapshot writes it all to a file, which answers the same questions on any machine. WHAT is type:NAME, size:BYTES, an "
-	       "address, 0x…, a bare name, which is a type's, or a condition as `memscope help objects` says. The heap may be glibc's, jemalloc's, mimalloc's or CPython's.",
+	       "address, 0x…, a bare name, which is a type's, or a condition as `memscope help objects` says. The heap may be glibc's, jemalloc's, mimalloc's, tcmalloc's, musl's or CPython's.",
 	.opts = rows,
 };
 
