@@ -63,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	n_words = (len - 1) / 8 < WORDS_MAX ? (len - 1) / 8 : WORDS_MAX;
 	memcpy(words, data + 1, 8 * n_words);
 	for (uint64_t at = VARIABLES; at + block_words <= n_words; at += block_words)
-		blocks[m.n_blocks++] = (struct heap_block){ .addr = BASE + 8 * at, .words = block_words };
+		blocks[m.n_blocks++] =
+			(struct heap_block){ .addr = BASE + 8 * at, .words = block_words };
 	for (uint64_t i = 0; i < n_words && m.n_blocks; i++)
 		if (words[i] >> 56 == 0xb1)
 			words[i] = blocks[words[i] % 256 % m.n_blocks].addr + words[i] / 256 % 256;

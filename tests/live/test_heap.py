@@ -227,6 +227,43 @@ def a_full_disk_is_a_sentence_and_leaves_nothing():
         subprocess.run(["umount", folder], check=True, **QUIET)
 
 
+GROWING = """
+import sys
+class Session:
+    pass
+CACHE = [Session() for _ in range(1000)]
+for line in sys.stdin:
+    CACHE += [Session() for _ in range(int(line))]
+    print("done", flush=True)
+"""
+
+
+@fact
+def what_came_between_two_snapshots_is_named_with_what_keeps_it():
+    child = Child(["/usr/bin/python3", "-c", GROWING], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def grow(n):
+        child.process.stdin.write(b"%d\n" % n)
+        child.process.stdin.flush()
+        equal(child.process.stdout.readline(), b"done\n", "the program says")
+
+    grow(0)
+    older, newer = scratch("older.snapshot"), scratch("newer.snapshot")
+    heap("snapshot", "-p", child.pid, "-o", older)
+    grow(300)
+    heap("snapshot", "-p", child.pid, "-o", newer)
+    grow(200)
+    got = ask("diff", older, newer, "-p", child.pid)
+    row = next(r for r in got["types"] if r["type"] == "__main__.Session")
+    equal((row["came"], row["gone"], row["objects"]), (500, 0, 1500), "sessions that came, that are gone, that there are")
+    equal(row["change"], 500 * row["before"] // 1000, "bytes of it")
+    equal(ask("diff", older, older)["types"], [], "what changed between a snapshot and itself")
+    got = ask("diff", older, newer)
+    row = next(r for r in got["types"] if r["type"] == "__main__.Session")
+    equal(row["came"], 300, "sessions that came before the second snapshot")
+    check(any(r["objects"] >= 299 and r["through"] == "the module __main__" for r in got["retainers"]), f"they are kept by {got}")
+
+
 @fact
 def a_program_goes_on_after_it_was_looked_at():
     child, _ = keeper()

@@ -30,10 +30,10 @@ static const struct opt rows[] = {
 const struct opt_command heap_options = {
 	.name = "heap",
 	.synopsis =
-		"allocator|census|dominators|fragmentation|leaks|query|retainers|snapshot -p PID|-c NAME|FILE [WHAT]",
-	.doc = "Explains the heap of a running process that nobody prepared for it: what it consists of (census), what keeps "
-	       "objects alive (retainers), which objects retain most (dominators), what nothing refers to any more (leaks), what each arena holds (allocator) and what pins its free memory (fragmentation), objects that meet a condition (query). snapshot writes it all to a file, which answers the same questions on any machine. WHAT is type:NAME, size:BYTES, an "
-	       "address, 0x…, a bare name, which is a type's, or a condition as `memscope help objects` says. The heap may be glibc's, jemalloc's, mimalloc's, tcmalloc's, musl's or CPython's.",
+		"allocator|census|diff|dominators|fragmentation|leaks|query|retainers|snapshot -p PID|-c NAME|FILE [WHAT]",
+	.doc = "Explains the heap of a running process that nobody prepared for it, or of a snapshot of one: what it consists of, what "
+	       "keeps objects alive, what is lost, what changed. `memscope help objects` has each question, the heaps and types that are "
+	       "known, and what WHAT may be: a type, a size, an address, a condition.",
 	.opts = rows,
 };
 
@@ -42,8 +42,9 @@ static const struct question {
 	const char *name;
 	const char *what; /* what stands behind it in an example; NULL: nothing */
 	int (*answer)(const struct heap_view *v, const char *what, struct err *e);
-	int (*check)(const struct heap_args *a,
-		     struct err *e); /* before a process is stopped; NULL: nothing */
+	/* Before a process is stopped; NULL: nothing. */
+	int (*check)(const struct heap_args *a, struct err *e);
+	bool compares; /* older snapshots, which are files, are named first */
 } questions[] = {
 	{ "census", NULL, heap_census },
 	{ "retainers", "type:NAME", heap_retainers },
@@ -52,6 +53,7 @@ static const struct question {
 	{ "fragmentation", NULL, heap_fragmentation },
 	{ "leaks", NULL, heap_leaks },
 	{ "query", "'type = NAME and size > 4K'", heap_query },
+	{ "diff", NULL, heap_diff, .compares = true },
 	{ "snapshot", NULL, heap_snapshot, heap_snapshot_check },
 };
 
@@ -93,33 +95,50 @@ static const struct question *question_of(const char *name, struct err *e)
 struct words {
 	const struct question *question;
 	const char *file, *what;
+	char **before;
+	uint32_t n_before;
 };
+
+/* The rest of the words are files: the last one is the newest, unless that is a process. */
+static int read_files(char **files, int n, bool process, struct words *w, struct err *e)
+{
+	if (n < 2 - process || n > HEAP_BEFORE_MAX)
+		return err_set(
+			e, -EINVAL,
+			"memscope heap %s compares 2 to %d snapshots: FILE FILE, or FILE -p PID",
+			w->question->name, HEAP_BEFORE_MAX);
+	w->before = files;
+	w->n_before = (uint32_t)(process ? n : n - 1);
+	w->file = process ? NULL : files[n - 1];
+	return 0;
+}
 
 static int read_words(const struct heap_args *a, char **words, int n, struct words *ret_words,
 		      struct err *e)
 {
-	struct words w = { 0 };
+	struct words *w = ret_words;
+	bool process = a->pid || a->container;
 	int used = 1;
 
-	if (!n || (a->pid && a->container) || (n == 1 && !a->pid && !a->container))
+	if (!n || (a->pid && a->container) || (n == 1 && !process))
 		return err_set(
 			e, -EINVAL,
 			"say what and of which process: memscope heap census -p PID, -c CONTAINER or FILE");
-	w.question = question_of(words[0], e);
-	if (!w.question)
+	w->question = question_of(words[0], e);
+	if (!w->question)
 		return -EINVAL;
-	if (!a->pid && !a->container)
-		w.file = words[used++];
-	if (w.question->what && used < n)
-		w.what = words[used++];
-	if (w.question->what && !w.what)
-		return err_set(e, -EINVAL, "say of what: memscope heap %s %s %s", w.question->name,
-			       w.file ? "FILE" : "-p PID", w.question->what);
-	if (used < n)
-		return err_set(e, -EINVAL, "memscope heap %s takes no more words",
-			       w.question->name);
-	*ret_words = w;
-	return 0;
+	if (w->question->compares)
+		return read_files(words + 1, n - 1, process, w, e);
+	if (!process)
+		w->file = words[used++];
+	if (w->question->what && used < n)
+		w->what = words[used++];
+	if (w->question->what && !w->what)
+		return err_set(e, -EINVAL, "say of what: memscope heap %s %s %s", w->question->name,
+			       w->file ? "FILE" : "-p PID", w->question->what);
+	return used < n ? err_set(e, -EINVAL, "memscope heap %s takes no more words",
+				  w->question->name)
+			: 0;
 }
 
 static int print(const struct heap_view *v, struct err *e)
@@ -146,7 +165,7 @@ int cmd_heap(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	r = w.question->check ? w.question->check(&a, &e) : 0;
 	if (r == 0)
-		r = heap_view_open(&v, &a, w.file, &e);
+		r = heap_view_open(&v, &a, w.file, w.before, w.n_before, &e);
 	if (r == 0) {
 		heap_put_header(&v);
 		r = w.question->answer(&v, w.what, &e);

@@ -74,19 +74,18 @@ static void put_sums(const struct heap_view *v, const struct retainers *found, c
 	answer_figure(v->out, "unreached_bytes", found->unreached_bytes);
 }
 
-static void put_rows(const struct heap_view *v, const struct retainers *found)
+void heap_put_retainers(const struct heap_view *v, const struct retainers *found, uint32_t top)
 {
 	if (found->n)
 		answer_table(v->out, "retainers", columns);
-	for (uint32_t i = 0; i < found->n && i < v->args->top; i++) {
+	for (uint32_t i = 0; i < found->n && i < top; i++) {
 		answer_cell(v->out, found->rows[i].objects);
 		answer_cell(v->out, found->rows[i].bytes);
 		put_root(v, &v->s->roots[found->rows[i].root]);
 		put_chain(v, &found->rows[i]);
 	}
-	if (found->n > v->args->top)
-		answer_say(v->out, "%s more kinds of chains",
-			   unit_count(found->n - v->args->top).s);
+	if (found->n > top)
+		answer_say(v->out, "%s more kinds of chains", unit_count(found->n - top).s);
 	if (found->unreached)
 		answer_say(v->out, "%s, %s: nothing refers to them any more",
 			   unit_count((int64_t)found->unreached).s,
@@ -110,6 +109,6 @@ int heap_retainers(const struct heap_view *v, const char *what, struct err *e)
 	if (r < 0)
 		return r == -ENOMEM ? err_set(e, r, "out of memory") : r;
 	put_sums(v, &found, what);
-	put_rows(v, &found);
+	heap_put_retainers(v, &found, v->args->top);
 	return 0;
 }

@@ -124,7 +124,20 @@ static int take(struct heap_view *v, struct err *e)
 	return put_labels(v, e);
 }
 
-int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file, struct err *e)
+static int open_before(struct heap_view *v, char *const *files, uint32_t n, struct err *e)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		int r = snapshot_file_open(files[i], v->args->folder, &v->before[i], e);
+
+		if (r < 0)
+			return r;
+		v->n_before++;
+	}
+	return 0;
+}
+
+int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file,
+		   char *const *before, uint32_t n, struct err *e)
 {
 	int r;
 
@@ -138,6 +151,9 @@ int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *f
 		if (about_check_label(a->labels.items[i], e) < 0)
 			return -EINVAL;
 	large_use(a->folder, LARGE_LEAST);
+	r = open_before(v, before, n, e);
+	if (r < 0)
+		return r;
 	if (!file)
 		return take(v, e);
 	r = snapshot_file_open(file, a->folder, &v->s, e);
@@ -150,6 +166,8 @@ void heap_view_fini(struct heap_view *v)
 {
 	answer_free(v->out);
 	snapshot_free(v->s);
+	for (uint32_t i = 0; i < v->n_before; i++)
+		snapshot_free(v->before[i]);
 	proc_table_free(v->procs);
 	dict_free(v->dict);
 	for (uint32_t i = 0; i < SNAPSHOT_LABELS_MAX; i++)

@@ -21,18 +21,23 @@ struct heap_args {
 	int by;            /* enum groups_by, of a census */
 };
 
+enum { HEAP_BEFORE_MAX = 31 };
+
 struct heap_view {
 	const struct heap_args *args;
 	pid_t pid;
 	struct snapshot *s;
+	struct snapshot *before[HEAP_BEFORE_MAX]; /* what it is compared with, the oldest first */
+	uint32_t n_before;
 	struct dict *dict;
 	struct proc_table *procs;
 	struct answer *out;
 	char *keys[SNAPSHOT_LABELS_MAX]; /* of labels */
 };
 
-/* Takes the snapshot, or opens that of `file`. */
-int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file, struct err *e);
+/* Takes the snapshot, or opens that of `file`; those of `before`, n of them, as well. */
+int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file, char *const *before, uint32_t n,
+		   struct err *e);
 void heap_view_fini(struct heap_view *v);
 /* What of it is said before each answer. */
 void heap_put_header(const struct heap_view *v);
@@ -40,6 +45,7 @@ void heap_put_header(const struct heap_view *v);
 /* `what`: the operand behind the question, where it takes one. -EINVAL: what it says cannot be read; -ENOENT; -ENOMEM. */
 int heap_allocator(const struct heap_view *v, const char *what, struct err *e);
 int heap_census(const struct heap_view *v, const char *what, struct err *e);
+int heap_diff(const struct heap_view *v, const char *what, struct err *e);
 int heap_dominators(const struct heap_view *v, const char *what, struct err *e);
 int heap_fragmentation(const struct heap_view *v, const char *what, struct err *e);
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
@@ -53,6 +59,9 @@ int heap_snapshot_check(const struct heap_args *a, struct err *e);
 
 /* Of a module, a variable, or what a runtime calls it. false: it has none. */
 bool heap_root_name(const struct heap_view *v, const struct snapshot_root *root, char *name, size_t cap);
+struct retainers;
+/* A table of what keeps objects: at most `top` rows. */
+void heap_put_retainers(const struct heap_view *v, const struct retainers *found, uint32_t top);
 /* A cell: "glibc arena 3". */
 void heap_put_arena(const struct heap_view *v, const struct heap_owner *owner);
 

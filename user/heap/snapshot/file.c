@@ -309,7 +309,7 @@ static int put_types(const struct snapshot_stored *f, struct snapshot *s, struct
 		if (!name)
 			return err_set(e, -ENOMEM, "out of memory");
 		t->type[t->n] = (struct type){ .by = types[t->n].by < TYPE_WAYS ? types[t->n].by
-										 : TYPE_UNKNOWN,
+										: TYPE_UNKNOWN,
 					       .name = name,
 					       .at = types[t->n].at };
 	}
