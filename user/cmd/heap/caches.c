@@ -2,6 +2,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/heap/view.h"
+#include "heap/snapshot/owners.h"
 
 #include <errno.h>
 #include <string.h>
@@ -76,7 +77,7 @@ int heap_caches(const struct heap_view *v, const char *what, struct err *e)
 	uint32_t n = 0;
 
 	(void)what;
-	if (!rows || graph_tree_grow(s->graph, s->graph_roots, s->n_roots, ~0u, NULL, NULL, &tree) < 0)
+	if (!rows || owners_tree_grow(s, ~0u, &tree) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < s->collections.n; i++)
 		if (s->collections.rows[i].kind != COLLECTION_STRING) {
@@ -84,8 +85,8 @@ int heap_caches(const struct heap_view *v, const char *what, struct err *e)
 			bytes += s->collections.rows[i].bytes;
 		}
 	qsort(rows, n, sizeof(*rows), by_elements);
-	answer_say(v->out, "%s containers have %s of memory for their elements",
-		   unit_count(n).s, unit_bytes((int64_t)bytes).s);
+	answer_say(v->out, "%s containers have %s of memory for their elements", unit_count(n).s,
+		   unit_bytes((int64_t)bytes).s);
 	answer_figure(v->out, "containers", n);
 	answer_figure(v->out, "bytes", bytes);
 	answer_table(v->out, "caches", columns);

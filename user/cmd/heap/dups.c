@@ -34,7 +34,9 @@ static void put_rows(const struct heap_view *v, const struct dups *d)
 		answer_cell(v->out, g->blocks);
 		answer_cell(v->out, g->bytes);
 		answer_cell(v->out, v->s->blocks.rows[g->node].addr);
-		answer_text(v->out, g->text ? "equal text" : g->zeros ? "all zeros" : "equal bytes");
+		answer_text(v->out, g->text    ? "equal text"
+				    : g->zeros ? "all zeros"
+					       : "equal bytes");
 		answer_text(v->out, heap_type_name(v, g->node));
 		if (v->args->contents)
 			heap_put_value(v, g->node);

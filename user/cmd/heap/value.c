@@ -39,7 +39,8 @@ static uint32_t text_from(const uint8_t *bytes, uint64_t n, uint64_t *ret_len)
 	for (uint32_t from = 0; from < 18 && from < n; from++) {
 		uint64_t i = from;
 
-		while (i < n && (bytes[i] >= 0x20 || bytes[i] == '\n' || bytes[i] == '\t') && bytes[i] != 0x7f)
+		while (i < n && (bytes[i] >= 0x20 || bytes[i] == '\n' || bytes[i] == '\t') &&
+		       bytes[i] != 0x7f)
 			i++;
 		if (i - from >= 4 && (i == n || !bytes[i])) {
 			*ret_len = i - from;

@@ -21,7 +21,8 @@ static bool is_zeros(const uint8_t *bytes, uint64_t n)
 }
 
 /* Of a text that ends among the `n` bytes at `bytes`: how many it has; else n. */
-static uint64_t text_length(const struct snapshot *s, uint32_t node, const uint8_t *bytes, uint64_t n)
+static uint64_t text_length(const struct snapshot *s, uint32_t node, const uint8_t *bytes,
+			    uint64_t n)
 {
 	const struct collection *c = collection_of_node(&s->collections, node);
 
@@ -31,7 +32,8 @@ static uint64_t text_length(const struct snapshot *s, uint32_t node, const uint8
 }
 
 /* false: its contents are not known. */
-static bool hash_block(const struct snapshot *s, uint32_t node, XXH3_state_t *state, struct row *row)
+static bool hash_block(const struct snapshot *s, uint32_t node, XXH3_state_t *state,
+		       struct row *row)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
 	const struct type *type = &s->types.type[s->types.of[node]];

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/large.h"
 #include "base/strbuf.h"
+#include "heap/snapshot/owners.h"
 
 #include <errno.h>
 #include <string.h>
@@ -188,7 +189,7 @@ int retainers_find(const struct snapshot *s, const uint32_t *objects, uint64_t n
 	f.steps = calloc(DEPTH_MAX, sizeof(*f.steps));
 	if (!f.kept || !f.root || !f.steps)
 		return -ENOMEM;
-	r = graph_tree_grow(s->graph, s->graph_roots, s->n_roots, kinds, NULL, NULL, &f.tree);
+	r = owners_tree_grow(s, kinds, &f.tree);
 	if (r == 0)
 		count_kept(&f, objects, n);
 	ret_retainers->one_in = 1 + n / OBJECTS_MAX;
