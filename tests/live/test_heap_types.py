@@ -5,7 +5,7 @@ import socket
 from harness import *
 
 N, KEYS = 6000, 10000
-BEHIND = "std::vector buffer, behind its end"
+OUTSIDE = "std::vector buffer, outside of its elements"
 
 
 def ask(*args):
@@ -91,8 +91,8 @@ def nodes_are_kept_by_their_container_and_not_by_an_iterator():
 @fact
 def what_a_vector_has_left_behind_its_end_is_said_to_be_that():
     rows = ask("retainers", "-p", containers().pid, "type:Left")["retainers"]
-    behind = ((BEHIND in r["chain"], r["objects"]) for r in rows if r["through"] == "the variable pointers")
-    equal(sums(behind), {False: 5, True: 3}, "objects of a vector that was made shorter")
+    outside = ((OUTSIDE in r["chain"], r["objects"]) for r in rows if r["through"] == "the variable pointers")
+    equal(sums(outside), {False: 5, True: 3}, "objects of a vector that was made shorter")
 
 
 @fact

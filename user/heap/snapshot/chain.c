@@ -77,7 +77,7 @@ uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uin
 		}
 	}
 	if (collection_is_stale(&s->collections, step->node, step->at)) {
-		snprintf(text, CHAIN_TEXT_MAX, "%s, behind its end", name);
+		snprintf(text, CHAIN_TEXT_MAX, "%s, outside of its elements", name);
 		return 1;
 	}
 	if (at >= TUPLE_ITEMS && is_python(s, step->node, "tuple"))
