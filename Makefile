@@ -340,18 +340,22 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
               -fno-optimize-sibling-calls -fno-builtin -pthread -Wall -Wextra -Werror \
               $(if $(findstring clang,$(shell $(CC) --version)),,-fno-ipa-icf \
               -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining -fno-shrink-wrap)
+# How a library's thread-local variables are found by descriptors: always on arm64, by an option here.
+TLSDESC    := $(if $(findstring x86_64,$(shell uname -m)),-mtls-dialect=gnu2)
 TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
-MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared heap_own_musl heap_own_musl_shared)
+MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared heap_own_musl heap_own_musl_shared \
+            thread_context_musl_shared lib_otel_musl_shared.so)
 OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem busy_sites_jemalloc busy_sites_rjem \
                 service_rjem service_rjem_static bad_alloc_jemalloc)) \
                 $(if $(shell command -v musl-gcc),$(MUSL_BIN))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
               $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(BUILD)/targets/heap_graph_lsan $(OTHERS_BIN) \
-              $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet)
+              $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet) \
+              $(addprefix $(BUILD)/targets/lib_otel_,desc.so static.so initial.so)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after $(BUILD)/targets/je_allocs: TFLAGS += -no-pie
 $(BUILD)/targets/bare $(BUILD)/targets/lib_bare_first.so $(BUILD)/targets/lib_bare_second.so: \
@@ -386,16 +390,29 @@ $(BUILD)/tests/bpf/load: tests/bpf/load.c
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -std=gnu11 $(WARN) -static -o $@ $< -lbpf -lelf -lz
 
+# A thread-local word, which is found in each of the ways that there are.
+$(BUILD)/targets/thread_context: TLIBS = -Wl,--export-dynamic-symbol=otel_thread_ctx_v1
+$(BUILD)/targets/lib_otel_desc.so: TFLAGS += $(TLSDESC) -DLARGE
+$(BUILD)/targets/lib_otel_static.so: TFLAGS += $(TLSDESC)
+$(BUILD)/targets/lib_otel_initial.so: TFLAGS += -DINITIAL
+$(addprefix $(BUILD)/targets/lib_otel_,desc.so static.so initial.so): tests/targets/lib_otel.c
+	$(call say,TARGET,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(TFLAGS) -std=gnu11 -shared -fPIC -o $@ $<
+
 # With musl, where it is; the kernel's headers go with any C library.
 $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared): tests/targets/alloc_truth.c
 $(BUILD)/targets/maps_musl: tests/targets/maps.c
 $(addprefix $(BUILD)/targets/,heap_own_musl heap_own_musl_shared): tests/targets/heap_own.c
 $(BUILD)/targets/cpu_split_musl_shared: tests/targets/cpu_split.c
+$(BUILD)/targets/thread_context_musl_shared: tests/targets/thread_context.c
+$(BUILD)/targets/thread_context_musl_shared: TFLAGS += -DNO_VARIABLE
+$(BUILD)/targets/lib_otel_musl_shared.so: tests/targets/lib_otel.c
+$(BUILD)/targets/lib_otel_musl_shared.so: TFLAGS += -shared -fPIC -DLARGE
 $(MUSL_BIN): tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) $(BUILD)/gen/kernel && for d in linux asm-generic $(MULTIARCH)/asm; do \
 		ln -sfn /usr/include/$$d $(BUILD)/gen/kernel/; done && \
-		musl-gcc $(TFLAGS) $(if $(filter %_shared,$@),,-static) -std=gnu11 -D_GNU_SOURCE \
+		musl-gcc $(TFLAGS) $(if $(findstring _shared,$@),,-static) -std=gnu11 -D_GNU_SOURCE \
 		-Dpvalloc=valloc -idirafter $(BUILD)/gen/kernel -o $@ $(filter %.c,$^)
 $(BUILD)/targets/rjem.a: $(JEMALLOC)
 	$(Q)mkdir -p $(@D) && objcopy $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \

@@ -101,7 +101,7 @@ struct ms_total_key {
 	__u8 state;   /* enum ms_state  */
 	__u8 memory;  /* enum ms_memory_kind; only of MS_GROWTH */
 	__u8 pad;
-	__u32 bucket; /* of on-CPU and off-CPU: labels of the program's own (struct ms_labels_rec), 0: none; of
+	__u32 bucket; /* of on-CPU and off-CPU: labels of the program's own (labels.bpf.h), 0: none; of
 		       * allocations: time bucket, (now - start) / cfg_bucket_ns, 0 when off */
 };
 
@@ -140,15 +140,41 @@ enum ms_event_kind {
 	MS_EV_CALL,    /* struct ms_call_rec    */
 	MS_EV_CHAIN,   /* struct ms_chain_rec   */
 	MS_EV_LABELS,  /* struct ms_labels_rec  */
+	MS_EV_CONTEXT, /* struct ms_context_rec */
 };
 
-/* What user space knows of Go's runtime in a process. Offsets in bytes. */
+/* Go's runtime in a process. Offsets in bytes. */
 struct ms_go {
-	__u64 start_ns;
-	__u32 exec_id;
 	__s32 tls;    /* from the thread's base to the address of its g */
 	__u16 g_m, m_curg, g_labels;
-	__u16 pad[5];
+	__u16 pad;
+};
+
+/*
+ * Where a thread has its word otel_thread_ctx_v1, a thread-local variable. Offsets in bytes. A variable of a library that
+ * was loaded later is in a block that each thread makes when it first needs it: its dtv has their addresses, by module.
+ */
+struct ms_otel {
+	__s64 off;      /* from the thread's base, or in the module's block                */
+	__u32 module;   /* 0: it is at a fixed distance of the thread's base                 */
+	__s16 dtv;      /* from the thread's base to the address of its dtv …              */
+	__s16 dtv_last; /* … from there to the number of its last entry …                */
+	__u8 dtv_bytes; /* … and of an entry, which begins with the address of the block */
+	__u8 ids;       /* samples (1) and waits (2) get the numbers of trace and span      */
+	__u8 pad[6];
+};
+
+enum ms_label_kind { MS_LABELS_GO, MS_LABELS_OTEL };
+
+/* Where a process has the labels that it sets itself. */
+struct ms_label_source {
+	__u64 start_ns;
+	__u32 exec_id;
+	__u32 kind; /* enum ms_label_kind */
+	union {
+		struct ms_go go;
+		struct ms_otel otel;
+	};
 };
 
 /* Labels that a program has set for what it does, when first seen: user space reads them. */
@@ -158,6 +184,21 @@ struct ms_labels_rec {
 	struct ms_proc proc;
 	__u64 at;     /* a map of Go's                                   */
 	__u64 cookie; /* its second word: flags, size and hash seed      */
+};
+
+/* A record of a thread's context as the thread had published it (user/lang/otel.h), when first seen; the part before
+ * `bytes`, and `len` bytes. */
+#define MS_CONTEXT_HEAD  28
+#define MS_CONTEXT_BYTES 640
+struct ms_context_rec {
+	__u32 kind; /* MS_EV_CONTEXT */
+	__u32 set;  /* as in totals */
+	struct ms_proc proc;
+	__u32 len;
+	__u8 of_wait; /* seen when the thread began to wait, else in a sample   */
+	__u8 cut;     /* it is longer                                          */
+	__u8 pad[2];
+	__u8 bytes[MS_CONTEXT_BYTES];
 };
 
 /* An addition that the totals had no room for. */
@@ -723,7 +764,8 @@ MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
 MS_ASSERT(sizeof(struct ms_thread) == 192);
-MS_ASSERT(sizeof(struct ms_go) == 32);
+MS_ASSERT(sizeof(struct ms_label_source) == 40);
+MS_ASSERT(sizeof(struct ms_context_rec) == 32 + MS_CONTEXT_BYTES);
 MS_ASSERT(sizeof(struct ms_labels_rec) == 40);
 MS_ASSERT(sizeof(struct ms_wait_site) == 88);
 MS_ASSERT(sizeof(struct ms_sampled_thread) == 176 + MS_WAIT_SITES * sizeof(struct ms_wait_site));

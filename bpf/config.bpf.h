@@ -113,8 +113,8 @@ volatile __u64 cgroup_hierarchies __weak = 0;
 /* `spaces` contains all mappings made up to then, CLOCK_MONOTONIC ns. */
 volatile __u64 mappings_known_ns __weak = 0;
 
-/* There are rows in `go_runtimes`. */
-volatile __u32 go_processes __weak = 0;
+/* There are rows in `label_sources`. */
+volatile __u32 has_label_sources __weak = 0;
 
 /* When user space was last woken for a stack with frames of a language, CLOCK_MONOTONIC ns. */
 volatile __u64 lang_woken_ns __weak = 0;

@@ -52,7 +52,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 #endif
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
-	key.bucket = labels_now(&key.proc);
+	key.bucket = labels_now(&key.proc, SCRATCH_CPU);
 	if (cfg_user_stacks)
 		stack_capture(ctx, &of, &key.user);
 	of.flags = MS_STACK_KERNEL;

@@ -162,13 +162,22 @@ struct {
 	__type(value, struct ms_thread);
 } threads __weak SEC(".maps");
 
-/* Go's runtime in each process, by tgid. Written by user space; full: labels of the process are missing. */
+/* Processes that set labels, by tgid. Written by user space; full: labels of the process are missing. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, __u32);
-	__type(value, struct ms_go);
-} go_runtimes __weak SEC(".maps");
+	__type(value, struct ms_label_source);
+} label_sources __weak SEC(".maps");
+
+/* Room to read a thread's context: of on_cpu, which may interrupt the other, and of the program that sees threads leave. */
+#define N_CONTEXT_ROOMS 2
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, N_CONTEXT_ROOMS);
+	__type(key, __u32);
+	__type(value, struct ms_context_rec);
+} context_rooms __weak SEC(".maps");
 
 /* Sets of labels that were sent to user space, tgid << 32 | set, in slot set % N_LABELS_SENT. An array, since an
  * NMI may interrupt whoever writes to it. */

@@ -234,7 +234,7 @@ static __always_inline void switch_out_taken(struct wait_begun *w, struct ms_thr
 	t->user = w->user;
 	t->kernel = w->kernel;
 	t->as_gen = w->as_gen;
-	t->labels = labels_now(&w->proc);
+	t->labels = labels_now(&w->proc, SCRATCH_SWITCH);
 	lock_switch_out(w, prev, t, tid, blocked, w->now_ns);
 }
 

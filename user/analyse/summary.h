@@ -11,6 +11,7 @@
 #define MEMSCOPE_ANALYSE_SUMMARY_H
 
 #include "analyse/alloc_threads.h"
+#include "analyse/by_label.h"
 #include "analyse/by_process.h"
 #include "analyse/gc_time.h"
 #include "analyse/goroutines.h"
@@ -354,6 +355,8 @@ struct run_summary {
 	uint32_t n_groups;
 	uint32_t n_members;           /* processes that were in them, all in all */
 	uint32_t seen_processes;      /* in the profiles, with children; 0 when unknown */
+	const struct label_row *program_labels; /* that programs set themselves */
+	uint32_t n_program_labels;
 	const struct process_row *by_process;  /* most CPU time first */
 	uint32_t n_by_process;
 	uint32_t seen_threads;

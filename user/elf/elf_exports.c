@@ -42,17 +42,18 @@ static int find_table(struct elf_file *elf, uint32_t type, struct table *ret_t, 
 	return 0;
 }
 
-static bool is_defined(const Elf64_Sym *sym)
+static bool is_defined(const Elf64_Sym *sym, bool tls)
 {
-	return sym->st_shndx != SHN_UNDEF && sym->st_value &&
-	       ELF64_ST_TYPE(sym->st_info) != STT_TLS;
+	return sym->st_shndx != SHN_UNDEF && (sym->st_value || tls) &&
+	       (ELF64_ST_TYPE(sym->st_info) == STT_TLS) == tls;
 }
 
-static struct elf_export export_of(const Elf64_Sym *sym)
+static struct elf_export export_of(const Elf64_Sym *sym, uint64_t ix)
 {
 	return (struct elf_export){ .vaddr = sym->st_value,
 				    .size = sym->st_size,
-				    .type = ELF64_ST_TYPE(sym->st_info) };
+				    .type = ELF64_ST_TYPE(sym->st_info),
+				    .ix = (uint32_t)ix };
 }
 
 static bool is_named(struct elf_file *elf, const struct table *t, const Elf64_Sym *sym,
@@ -85,7 +86,7 @@ static int read_part(struct elf_file *elf, const struct elf_section *sec, uint64
 	return elf_file_read(elf, sec->off + off, buf, len, e);
 }
 
-static int find_hashed(struct elf_file *elf, const struct table *t, const char *name,
+static int find_hashed(struct elf_file *elf, const struct table *t, const char *name, bool tls,
 		       struct elf_export *ret_sym, struct err *e)
 {
 	uint32_t head[4], h = gnu_hash(name),
@@ -121,8 +122,8 @@ static int find_hashed(struct elf_file *elf, const struct table *t, const char *
 			r = read_part(elf, t->syms, at * sizeof(sym), &sym, sizeof(sym), e);
 			if (r < 0)
 				return r;
-			if (is_defined(&sym) && is_named(elf, t, &sym, name)) {
-				*ret_sym = export_of(&sym);
+			if (is_defined(&sym, tls) && is_named(elf, t, &sym, name)) {
+				*ret_sym = export_of(&sym, at);
 				return 0;
 			}
 		}
@@ -134,7 +135,7 @@ static int find_hashed(struct elf_file *elf, const struct table *t, const char *
 
 /* All of those names that the table has, by reading it; the others have type and vaddr 0. */
 static int find_read(struct elf_file *elf, const struct table *t, const char *const names[],
-		     uint32_t n, struct elf_export syms[], struct err *e)
+		     uint32_t n, bool tls, struct elf_export syms[], struct err *e)
 {
 	_cleanup_(freep) Elf64_Sym *part = malloc(SYMS_AT_ONCE * sizeof(*part));
 	_cleanup_(freep) uint8_t *text = NULL;
@@ -156,12 +157,13 @@ static int find_read(struct elf_file *elf, const struct table *t, const char *co
 		for (uint64_t k = 0; k < have; k++) {
 			const char *name = (const char *)text + part[k].st_name;
 
-			if (part[k].st_name >= t->strs->size || !is_defined(&part[k]) ||
+			if (part[k].st_name >= t->strs->size || !is_defined(&part[k], tls) ||
 			    ELF64_ST_TYPE(part[k].st_info) == STT_SECTION)
 				continue;
 			for (uint32_t w = 0; w < n; w++)
-				if (!syms[w].vaddr && strcmp(name, names[w]) == 0) {
-					syms[w] = export_of(&part[k]);
+				if (!syms[w].vaddr && !syms[w].type &&
+				    strcmp(name, names[w]) == 0) {
+					syms[w] = export_of(&part[k], i + k);
 					found++;
 				}
 		}
@@ -169,8 +171,8 @@ static int find_read(struct elf_file *elf, const struct table *t, const char *co
 	return found ? 0 : -ENOENT;
 }
 
-int elf_export_find(struct elf_file *elf, const char *name, struct elf_export *ret_sym,
-		    struct err *e)
+static int find(struct elf_file *elf, const char *name, bool tls, struct elf_export *ret_sym,
+		struct err *e)
 {
 	struct elf_export sym;
 	struct table t;
@@ -181,14 +183,26 @@ int elf_export_find(struct elf_file *elf, const char *name, struct elf_export *r
 	if (strlen(name) > ELF_EXPORTS_NAME_MAX)
 		return -ENOENT;
 	if (t.hash)
-		return find_hashed(elf, &t, name, ret_sym, e);
+		return find_hashed(elf, &t, name, tls, ret_sym, e);
 	if (t.n > ELF_EXPORTS_SYMS_MAX)
 		t.n = ELF_EXPORTS_SYMS_MAX;
-	r = find_read(elf, &t, &name, 1, &sym, e);
+	r = find_read(elf, &t, &name, 1, tls, &sym, e);
 	if (r < 0)
 		return r;
 	*ret_sym = sym;
 	return 0;
+}
+
+int elf_export_find(struct elf_file *elf, const char *name, struct elf_export *ret_sym,
+		    struct err *e)
+{
+	return find(elf, name, false, ret_sym, e);
+}
+
+int elf_export_find_tls(struct elf_file *elf, const char *name, struct elf_export *ret_sym,
+			struct err *e)
+{
+	return find(elf, name, true, ret_sym, e);
 }
 
 int elf_symtab_find(struct elf_file *elf, const char *const names[], uint32_t n,
@@ -197,5 +211,5 @@ int elf_symtab_find(struct elf_file *elf, const char *const names[], uint32_t n,
 	struct table t;
 	int r = find_table(elf, SHT_SYMTAB, &t, e);
 
-	return r < 0 ? r : find_read(elf, &t, names, n, ret_syms, e);
+	return r < 0 ? r : find_read(elf, &t, names, n, false, ret_syms, e);
 }

@@ -20,6 +20,7 @@ enum {
 struct elf_export {
 	uint64_t vaddr, size;
 	uint8_t type;  /* STT_… */
+	uint32_t ix;   /* in .dynsym */
 };
 
 /*
@@ -27,6 +28,9 @@ struct elf_export {
  * -ENOENT: it is not exported, or the file exports nothing (no sentence is set). Else as elf_file_read().
  */
 int elf_export_find(struct elf_file *elf, const char *name, struct elf_export *ret_sym, struct err *e);
+
+/* The same of a thread-local variable: vaddr is where it is in its block, which may be 0. */
+int elf_export_find_tls(struct elf_file *elf, const char *name, struct elf_export *ret_sym, struct err *e);
 
 /*
  * The same in .symtab, for what is linked in and not exported. Reads the whole table, in parts: of a

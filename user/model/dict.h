@@ -120,5 +120,7 @@ labels_id dict_labels(struct dict *d, const struct label *labels, uint32_t n);
 const struct label *dict_labels_get(const struct dict *d, labels_id id, uint32_t *ret_n);
 /* The label `key` of the set, NULL when it has none. */
 const struct label *dict_label_find(const struct dict *d, labels_id id, const char *key);
+/* Does memscope give samples labels of this key? Those that programs set themselves have other ones. */
+bool label_is_reserved(const char *key);
 
 #endif

@@ -509,9 +509,9 @@ void session_clock(struct session *s, uint64_t ns)
 	__atomic_store_n(&s->skel->bss->clock_s, (uint32_t)(ns / 1000000000), __ATOMIC_RELAXED);
 }
 
-void session_go_processes(struct session *s)
+void session_label_sources(struct session *s)
 {
-	__atomic_store_n(&s->skel->bss->go_processes, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->skel->bss->has_label_sources, 1, __ATOMIC_RELEASE);
 }
 
 void session_mappings_known(struct session *s, uint64_t ns)
@@ -559,7 +559,7 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_UNWIND_RULES] = k->maps.unwind_rules,
 		[SESSION_SPACES] = k->maps.spaces,
 		[SESSION_LANGS] = k->maps.langs,
-		[SESSION_GO_RUNTIMES] = k->maps.go_runtimes,
+		[SESSION_LABEL_SOURCES] = k->maps.label_sources,
 		[SESSION_SITES] = k->maps.sites,
 		[SESSION_MEMORIES] = k->maps.memories,
 		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,

@@ -164,8 +164,8 @@ void session_thin(struct session *s, uint32_t shift);
 void session_clock(struct session *s, uint64_t now_ns);
 /* The map of spaces contains all mappings made before `ns` (CLOCK_MONOTONIC). */
 void session_mappings_known(struct session *s, uint64_t ns);
-/* There are Go programs: their labels are read. */
-void session_go_processes(struct session *s);
+/* There are programs that set labels: they are read. */
+void session_label_sources(struct session *s);
 void session_detach(struct session *s);
 
 /* Descriptors of maps, for drain.c. Owned by the session. */
@@ -174,7 +174,7 @@ enum session_map {
 	SESSION_TOTALS_LIVE, SESSION_TOTALS_A,
 	SESSION_TOTALS_B, SESSION_IRQ_TOTALS_A, SESSION_IRQ_TOTALS_B, SESSION_EVENTS,
 	SESSION_THREADS, SESSION_BLOCKS, SESSION_INFLIGHT, SESSION_UNWIND_POOL,
-	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_LANGS, SESSION_GO_RUNTIMES, SESSION_SITES,
+	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_LANGS, SESSION_LABEL_SOURCES, SESSION_SITES,
 	SESSION_MEMORIES,
 	SESSION_MEMORY_CPUS, SESSION_ALLOC_SITES, SESSION_ALLOC_INDEX, SESSION_ALLOC_FREE,
 	SESSION_ALLOC_SIZES, SESSION_N_MAPS,

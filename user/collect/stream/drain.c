@@ -105,6 +105,14 @@ static void on_chain(struct drain *d, const struct ms_chain_rec *rec, size_t len
 		hand_over(d, DRAIN_CHAIN, rec, rec + 1);
 }
 
+static void on_context(struct drain *d, const struct ms_context_rec *rec, size_t len)
+{
+	size_t head = offsetof(struct ms_context_rec, bytes);
+
+	if (len >= head && rec->len <= len - head)
+		hand_over(d, DRAIN_CONTEXT, rec, rec->bytes);
+}
+
 static void on_sent(struct drain *d, const struct ms_total_rec *rec)
 {
 	struct ms_total_rec *rows = room(d, d->sent, d->n_sent, &d->sent_cap, sizeof(*rows));
@@ -221,6 +229,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		hand_over(d, DRAIN_SAMPLE, data, NULL);
 	else if (kind == MS_EV_LABELS && len >= sizeof(struct ms_labels_rec))
 		hand_over(d, DRAIN_LABELS, data, NULL);
+	else if (kind == MS_EV_CONTEXT)
+		on_context(d, data, len);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))
 		on_sent(d, data);
 	else if (kind == MS_EV_RESULT && len >= sizeof(struct ms_result_rec))

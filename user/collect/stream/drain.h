@@ -34,6 +34,7 @@ struct drain;
  *   DRAIN_DEFERRED    a deferred record           as many bytes of a stack, to be walked here
  *   DRAIN_CHAIN       a chain record              its links: frames of a language of the deferred record to come
  *   DRAIN_LABELS      a record of a set of labels
+ *   DRAIN_CONTEXT     a record of a thread's context      its bytes, as many as it says
  *   DRAIN_TOTAL       a total                     its key
  *   DRAIN_THREAD      a thread                    uint32_t: its tid
  *   DRAIN_REST        a total                     its key: waits of a thread that switches often, which
@@ -41,7 +42,8 @@ struct drain;
  */
 enum drain_kind {
 	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_CHAIN, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
-	DRAIN_BURST, DRAIN_RESULT, DRAIN_CALL, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, DRAIN_LABELS, N_DRAIN_KINDS,
+	DRAIN_BURST, DRAIN_RESULT, DRAIN_CALL, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, DRAIN_LABELS,
+	DRAIN_CONTEXT, N_DRAIN_KINDS,
 };
 
 /* A control group that was made. */

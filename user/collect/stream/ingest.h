@@ -83,7 +83,7 @@ void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ct
  * Labels that a program sets itself: those of set `set` of a process, as totals have it. None: 0. They live as long
  * as the dict.
  */
-enum { INGEST_OWN_LABELS = 8 };
+enum { INGEST_OWN_LABELS = 16 };
 typedef uint32_t (*ingest_own_labels_fn)(void *ctx, const struct proc_id *proc, uint32_t set,
 					 struct label ret_labels[INGEST_OWN_LABELS]);
 void ingest_on_own_labels(struct ingest *in, ingest_own_labels_fn fn, void *ctx);

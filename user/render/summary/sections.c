@@ -12,6 +12,7 @@ const struct summary_section summary_sections[] = {
 	{ "time", section_time_text, section_time_brief, 3, false, NULL, section_time_json },
 	{ "processes", section_processes_text, section_processes_brief, 1, true, NULL, section_processes_json },
 	{ "oncpu", section_oncpu_text, section_oncpu_brief, 8, false, NULL, section_oncpu_json },
+	{ "labels", section_labels_text, NULL, 0, false, NULL, section_labels_json },
 	{ "waits", section_waits_text, section_waits_brief, 2, true, NULL, section_waits_json },
 	{ "locks", section_locks_text, NULL, 0, false, NULL, section_locks_json },
 	{ "goroutines", section_goroutines_text, section_goroutines_brief, 1, true, NULL, section_goroutines_json },

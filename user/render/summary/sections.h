@@ -57,6 +57,8 @@ void section_oncpu_json(struct json_doc *d, cJSON *root, const struct run_summar
 void section_waits_text(const struct run_summary *s, struct sink *out);
 void section_waits_brief(const struct run_summary *s, uint32_t rows, struct sink *out);
 void section_waits_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
+void section_labels_text(const struct run_summary *s, struct sink *out);
+void section_labels_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_locks_text(const struct run_summary *s, struct sink *out);
 void section_locks_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_goroutines_text(const struct run_summary *s, struct sink *out);

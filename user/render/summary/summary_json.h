@@ -12,6 +12,8 @@
  *               throttled_ns}: thread time; of the CPUs it may use; held back by CPU quotas; null when
  *              unknown
  *   by_process [{pid, comm, container, ns_pid, samples, cpu_ns, blocked_ns, runnable_ns}]
+ *   program_labels [{key, values, samples, blocked_ns, top: [{value, samples, blocked_ns}]}]: labels that programs set
+ *               themselves; values: how many different ones; top: the three with most samples
  *   oncpu      {samples, hz, event, cpu_ns, cpu_share, few_samples, kernel_samples, probe_samples, gc_samples, jit_samples,
  *               gc: {RUNTIME: samples},
  *               top_self|top_total: [{function, module, self, total}]}
