@@ -27,6 +27,10 @@ static const struct top_row fixture_total[] = {
 	{ .name = "main", .module = "redis-server", .self = 0, .total = 912 },
 	{ .name = "do_syscall_64", .module = "[kernel]", .kind = FRAME_KERNEL, .self = 12, .total = 520 },
 };
+__attribute__((unused)) static const struct label_row fixture_labels[] = {
+	{ .key = "http.route", .values = 120, .samples = 800, .blocked_ns = 90 * MS, .n_top = 2,
+	  .top = { { "/cart", 500, 60 * MS }, { "/search\033", 228, 0 } } },
+};
 static const struct site_row fixture_waits[] = {
 	{ .function = "bioProcessBackgroundJobs", .module = "redis-server", .leaf = "futex_wait_queue",
 	  .wait = WAIT_LOCK, .value = 30000 * MS, .count = 3 },

@@ -60,6 +60,8 @@ static void keys_are_those_of_the_header(void **state)
 	s.goroutines.version = "Go 1.19.8";
 	s.goroutines.rows = fixture_goroutines;
 	s.goroutines.n_rows = 3;
+	s.program_labels = fixture_labels;
+	s.n_program_labels = 1;
 	root = json_of(&s);
 
 	assert_text(root, "version", "0.1.0");
@@ -83,6 +85,11 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "oncpu.top_self.1.function", "dictFind");
 	assert_number(root, "oncpu.top_total.0.total", 912);
 	assert_text(root, "oncpu.top_interpreted.0.function", "Handler.get (app.py)");
+	assert_text(root, "program_labels.0.key", "http.route");
+	assert_number(root, "program_labels.0.values", 120);
+	assert_number(root, "program_labels.0.samples", 800);
+	assert_number(root, "program_labels.0.top.0.blocked_ns", 60 * MS);
+	assert_text(root, "program_labels.0.top.0.value", "/cart");
 	assert_text(root, "offcpu.waits.0.kind", "lock");
 	assert_text(root, "offcpu.waits.1.kernel", "ep_poll");
 	assert_text(root, "offcpu.monitors.owner", "keeper");

@@ -453,6 +453,18 @@ static void processes_of_a_host_are_listed(void **state)
 	assert_has(text_of(&s), "      12  kworker/0:1\n");
 }
 
+static void labels_of_programs_have_their_shares(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	assert_has_not(text_of(&s), "Labels");
+	s.program_labels = fixture_labels;
+	s.n_program_labels = 1;
+	assert_has(text_of(&s), "Labels          set by the programs themselves");
+	assert_has(text_of(&s), "     54.8%    60.0 ms  http.route=/cart\n");
+	assert_has(text_of(&s), "     25.0%             http.route=/search\xef\xbf\xbd  (2 of 120)\n");
+}
+
 static void processes_of_containers_have_their_names_and_both_pids(void **state)
 {
 	const struct process_row rows[] = {
@@ -813,6 +825,7 @@ int main(void)
 		cmocka_unit_test(busy_target_is_not_asked_for_more_load),
 		cmocka_unit_test(time_that_memscope_stopped_it_is_told_apart),
 		cmocka_unit_test(processes_of_a_host_are_listed),
+		cmocka_unit_test(labels_of_programs_have_their_shares),
 		cmocka_unit_test(processes_of_containers_have_their_names_and_both_pids),
 		cmocka_unit_test(a_container_has_its_name_its_id_and_what_became_of_it),
 		cmocka_unit_test(locations_without_a_name_add_up),
