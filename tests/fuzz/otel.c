@@ -46,7 +46,8 @@ static void check_record(const struct otel_record *r)
 	if (r->n > OTEL_LABELS_MAX)
 		abort();
 	for (uint32_t i = 0; i < r->n; i++) {
-		if (strnlen(r->labels[i].text, OTEL_TEXT_BYTES) == OTEL_TEXT_BYTES || r->labels[i].key > OTEL_SPAN)
+		if (strnlen(r->labels[i].text, OTEL_TEXT_BYTES) == OTEL_TEXT_BYTES ||
+		    r->labels[i].key > OTEL_SPAN)
 			abort();
 		for (uint32_t k = 0; k < i; k++)
 			if (r->labels[k].key == r->labels[i].key)

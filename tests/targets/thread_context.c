@@ -89,7 +89,8 @@ static size_t text_value(uint8_t *to, const char *text)
 }
 
 /* One attribute, in field `no` of the message. */
-static uint8_t *key_value(uint8_t *to, uint8_t no, const char *key, const uint8_t *value, size_t len)
+static uint8_t *key_value(uint8_t *to, uint8_t no, const char *key, const uint8_t *value,
+			  size_t len)
 {
 	uint8_t kv[1024], *end = field(kv, 1, key, strlen(key));
 
@@ -267,7 +268,8 @@ static void every_span(void)
 
 static void hostile(void)
 {
-	uint8_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *page =
+		mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct record *last = (struct record *)(page + 4096 - 28);
 	uint64_t seed = 1;
 
@@ -280,7 +282,10 @@ static void hostile(void)
 			((uint8_t *)&r)[k] = (uint8_t)random_next(&seed);
 		r.valid = i % 4 ? 1 : r.valid;
 		memcpy(last, &r, 28);
-		publish(i % 5 == 0 ? (void *)0x10 : i % 5 == 1 ? (void *)-2 : i % 5 == 2 ? (void *)last : (void *)&r);
+		publish(i % 5 == 0   ? (void *)0x10
+			: i % 5 == 1 ? (void *)-2
+			: i % 5 == 2 ? (void *)last
+				     : (void *)&r);
 		burn(per_ms);
 		publish_process(2, false);
 		if (i / 64 % 2 == 0)

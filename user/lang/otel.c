@@ -136,9 +136,9 @@ static void take_schema(struct bytes value, struct otel_process *p)
 	struct bytes text = text_of(value);
 
 	copy_text(p->schema_name, sizeof(p->schema_name), &text);
-	p->schema = is_text(&text, "tls_v1") || is_text(&text, "tlsdesc_v1_dev") ?
-			    OTEL_SCHEMA_TLS :
-			    OTEL_SCHEMA_OTHER;
+	p->schema = is_text(&text, "tls_v1") || is_text(&text, "tlsdesc_v1_dev")
+			    ? OTEL_SCHEMA_TLS
+			    : OTEL_SCHEMA_OTHER;
 }
 
 static void take_attribute(struct bytes attribute, struct otel_process *p)

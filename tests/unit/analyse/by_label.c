@@ -8,11 +8,12 @@
 #include <cmocka.h>
 
 static const struct value_type on_types[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
-static const struct value_type off_types[] = { { "blocked", "count" }, { "blocked", "nanoseconds" } };
+static const struct value_type off_types[] = { { "blocked", "count" },
+					       { "blocked", "nanoseconds" } };
 
 /* A sample of process 7 with up to two labels of its own. */
-static void add(struct profile *p, const char *key, const char *value, const char *key2, const char *value2,
-		const int64_t *values)
+static void add(struct profile *p, const char *key, const char *value, const char *key2,
+		const char *value2, const int64_t *values)
 {
 	struct dict *d = profile_dict(p);
 	struct label labels[4] = {
@@ -24,9 +25,11 @@ static void add(struct profile *p, const char *key, const char *value, const cha
 	uint32_t n = 2;
 
 	if (key)
-		labels[n++] = (struct label){ .key = dict_string(d, key), .str = dict_string(d, value) };
+		labels[n++] =
+			(struct label){ .key = dict_string(d, key), .str = dict_string(d, value) };
 	if (key2)
-		labels[n++] = (struct label){ .key = dict_string(d, key2), .str = dict_string(d, value2) };
+		labels[n++] = (struct label){ .key = dict_string(d, key2),
+					      .str = dict_string(d, value2) };
 	profile_add(p, dict_stack(d, &loc, 1), dict_labels(d, labels, n), values);
 }
 

@@ -47,18 +47,32 @@ static void begin(uint16_t machine)
 	h->e_shoff = AT_SECTIONS;
 	h->e_shentsize = sizeof(*s);
 	h->e_shnum = N_SECTIONS;
-	p[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = sizeof(bytes), .p_memsz = sizeof(bytes) };
+	p[0] = (Elf64_Phdr){ .p_type = PT_LOAD,
+			     .p_flags = PF_R,
+			     .p_filesz = sizeof(bytes),
+			     .p_memsz = sizeof(bytes) };
 	p[1] = (Elf64_Phdr){ .p_type = PT_TLS, .p_vaddr = 0x1000, .p_memsz = 0x28, .p_align = 32 };
 	strcpy((char *)bytes + AT_STRS + 1, "ours");
 	strcpy((char *)bytes + AT_STRS + 6, "other");
-	syms[OURS] = (Elf64_Sym){ .st_name = 1, .st_value = 0x18, .st_size = 8, .st_shndx = 1,
+	syms[OURS] = (Elf64_Sym){ .st_name = 1,
+				  .st_value = 0x18,
+				  .st_size = 8,
+				  .st_shndx = 1,
 				  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_TLS) };
-	syms[OTHER] = (Elf64_Sym){ .st_name = 6, .st_size = 4, .st_shndx = 1,
+	syms[OTHER] = (Elf64_Sym){ .st_name = 6,
+				   .st_size = 4,
+				   .st_shndx = 1,
 				   .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_TLS) };
-	s[1] = (Elf64_Shdr){ .sh_type = SHT_DYNSYM, .sh_offset = AT_SYMS, .sh_size = 3 * sizeof(*syms), .sh_link = 2,
+	s[1] = (Elf64_Shdr){ .sh_type = SHT_DYNSYM,
+			     .sh_offset = AT_SYMS,
+			     .sh_size = 3 * sizeof(*syms),
+			     .sh_link = 2,
 			     .sh_entsize = sizeof(*syms) };
 	s[2] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = AT_STRS, .sh_size = 64 };
-	s[3] = (Elf64_Shdr){ .sh_type = SHT_RELA, .sh_offset = AT_RELS, .sh_link = 1, .sh_entsize = sizeof(Elf64_Rela) };
+	s[3] = (Elf64_Shdr){ .sh_type = SHT_RELA,
+			     .sh_offset = AT_RELS,
+			     .sh_link = 1,
+			     .sh_entsize = sizeof(Elf64_Rela) };
 	s[4] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = AT_STRS, .sh_size = 64 };
 }
 

@@ -56,7 +56,8 @@ static uint8_t *field(uint8_t *to, uint8_t no, const void *bytes, size_t len)
 	return to + len;
 }
 
-static uint8_t *attribute(uint8_t *to, uint8_t no, const char *key, const uint8_t *value, size_t len)
+static uint8_t *attribute(uint8_t *to, uint8_t no, const char *key, const uint8_t *value,
+			  size_t len)
 {
 	uint8_t kv[1024], *end = field(kv, 1, key, strlen(key));
 

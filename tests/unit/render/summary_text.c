@@ -462,7 +462,8 @@ static void labels_of_programs_have_their_shares(void **state)
 	s.n_program_labels = 1;
 	assert_has(text_of(&s), "Labels          set by the programs themselves");
 	assert_has(text_of(&s), "     54.8%    60.0 ms  http.route=/cart\n");
-	assert_has(text_of(&s), "     25.0%             http.route=/search\xef\xbf\xbd  (2 of 120)\n");
+	assert_has(text_of(&s),
+		   "     25.0%             http.route=/search\xef\xbf\xbd  (2 of 120)\n");
 }
 
 static void processes_of_containers_have_their_names_and_both_pids(void **state)

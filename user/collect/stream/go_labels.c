@@ -1,5 +1,6 @@
 #include "collect/stream/go_labels.h"
 #include "base/hash.h"
+#include "collect/stream/label_source.h"
 #include "collect/wire.h"
 #include "lang/go.h"
 
@@ -42,7 +43,8 @@ static enum drain_says on_labels(void *ctx, const void *record, const void *more
 		labels[i] = (struct label){ .key = label_sets_key(g->sets, found[i].key),
 					    .str = dict_string(g->dict, found[i].value) };
 	if (n >= 0)
-		g->stats.sets += label_sets_add(g->sets, &proc, rec->set, labels, (uint32_t)n, true);
+		g->stats.sets +=
+			label_sets_add(g->sets, &proc, rec->set, labels, (uint32_t)n, true);
 	return DRAIN_TAKEN;
 }
 
@@ -80,7 +82,9 @@ bool go_labels_look(struct go_labels *g, pid_t pid)
 		return false;
 	memset(&row, 0, sizeof(row));
 	row.kind = MS_LABELS_GO;
-	row.go = (struct ms_go){ .tls = l.tls, .g_m = l.g_m, .m_curg = l.m_curg, .g_labels = l.g_labels };
+	row.go = (struct ms_go){
+		.tls = l.tls, .g_m = l.g_m, .m_curg = l.m_curg, .g_labels = l.g_labels
+	};
 	if (!label_sets_read(g->sets, &id, &row))
 		return true;
 	g->stats.processes++;

@@ -1,5 +1,6 @@
 #include "collect/stream/label_sets.h"
 #include "base/hash.h"
+#include "collect/stream/label_source.h"
 #include "collect/wire.h"
 
 #include <bpf/bpf.h>
@@ -71,9 +72,9 @@ bool label_sets_add(struct label_sets *sets, const struct proc_id *proc, uint32_
 	memset(&key, 0, sizeof(key));
 	key.proc = *proc;
 	key.number = number;
-	set = !copy || (counted && sets->stats.sets >= LABEL_SETS) ?
-		      NULL :
-		      hash_new(sets->sets, key, &key);
+	set = !copy || (counted && sets->stats.sets >= LABEL_SETS)
+		      ? NULL
+		      : hash_new(sets->sets, key, &key);
 	if (!set) {
 		free(copy);
 		sets->stats.left_out++;

@@ -9,7 +9,6 @@
 #include "collect/stream/ingest.h"
 
 struct label_sets;
-struct ms_label_source;
 
 enum { LABEL_SETS = 8192, LABEL_KEY_BYTES = 128 };
 
@@ -32,9 +31,6 @@ string_id label_sets_key(struct label_sets *sets, const char *key);
 bool label_sets_read_memory(void *ctx, uint64_t addr, void *buf, size_t len);
 /* How the kernel names a process that lives: known, or to be asked for. */
 bool label_sets_name(struct label_sets *sets, struct proc *proc, struct proc_id *ret_id);
-/* The kernel reads the labels of this process from here on; start_ns and exec_id are filled in. One whose labels are Go's already
- * stays so. false: no room, which is counted. */
-bool label_sets_read(struct label_sets *sets, const struct proc_id *proc, struct ms_label_source *from);
 /* It has ended. */
 void label_sets_ended(struct label_sets *sets, pid_t pid);
 

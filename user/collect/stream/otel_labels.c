@@ -1,5 +1,6 @@
 #include "collect/stream/otel_labels.h"
 #include "base/hash.h"
+#include "collect/stream/label_source.h"
 #include "collect/wire.h"
 #include "elf/elf_exports.h"
 #include "elf/elf_tls.h"
@@ -32,9 +33,9 @@ struct process {
 	pid_t pid;
 	uint64_t since_ns, next_ns;
 	bool found, counted;
-	struct proc_id id;      /* when found      */
+	struct proc_id id; /* when found      */
 	struct ms_label_source row;
-	uint64_t context;       /* its address, 0: none yet */
+	uint64_t context; /* its address, 0: none yet */
 	uint64_t published_ns;
 	enum otel_schema schema;
 	uint32_t n_keys;
@@ -80,8 +81,8 @@ static void read_context(struct otel_labels *o, struct process *p)
 		return;
 	p->published_ns = found->published_ns;
 	p->schema = found->schema;
-	if (found->schema == OTEL_SCHEMA_OTHER && strcmp(found->schema_name, "go_pprof_labels_v1") != 0 &&
-	    !p->counted) {
+	if (found->schema == OTEL_SCHEMA_OTHER &&
+	    strcmp(found->schema_name, "go_pprof_labels_v1") != 0 && !p->counted) {
 		p->counted = true;
 		o->stats.other_schema++;
 		snprintf(o->stats.schema, sizeof(o->stats.schema), "%s", found->schema_name);
@@ -203,8 +204,8 @@ static void find_variable(struct otel_labels *o, struct process *p, struct proc 
 	if (!variable || !resolve(&variable->tls, with->bias, libc, &mem, &p->row.otel))
 		return;
 	p->row.kind = MS_LABELS_OTEL;
-	p->row.otel.ids = (uint8_t)((o->stats.spans_full[0] ? 0 : 1) |
-				    (o->stats.spans_full[1] ? 0 : 2));
+	p->row.otel.ids =
+		(uint8_t)((o->stats.spans_full[0] ? 0 : 1) | (o->stats.spans_full[1] ? 0 : 2));
 	p->found = label_sets_read(o->sets, &p->id, &p->row);
 	o->stats.processes += p->found;
 }
@@ -290,7 +291,7 @@ static void stop_spans(struct otel_labels *o, bool of_wait)
 	o->stats.spans_full[of_wait] = true;
 	for (struct process *p = o->processes; p; p = p->hh.next)
 		if (p->found) {
-			p->row.otel.ids &= (uint8_t)~(1 << of_wait);
+			p->row.otel.ids &= (uint8_t) ~(1 << of_wait);
 			label_sets_read(o->sets, &p->id, &p->row);
 		}
 }
@@ -330,9 +331,9 @@ static enum drain_says on_context(void *ctx, const void *record, const void *mor
 		string_id key = key_of(o, p, found.labels[i].key);
 
 		if (key.ix)
-			labels[n++] = (struct label){
-				.key = key, .str = dict_string(o->dict, found.labels[i].text)
-			};
+			labels[n++] =
+				(struct label){ .key = key,
+						.str = dict_string(o->dict, found.labels[i].text) };
 		else
 			o->stats.unknown_keys++;
 	}

@@ -21,7 +21,8 @@ void section_labels_text(const struct run_summary *s, struct sink *out)
 		for (uint32_t k = 0; k < row->n_top; k++) {
 			const struct label_share *share = &row->top[k];
 
-			cells_right(out, unit_percent(share->samples, (int64_t)s->oncpu.samples).s, 10);
+			cells_right(out, unit_percent(share->samples, (int64_t)s->oncpu.samples).s,
+				    10);
 			cells_right(out, share->blocked_ns ? unit_ns(share->blocked_ns).s : "", 11);
 			sink_puts(out, "  ");
 			cells_name(out, row->key, 24, false);

@@ -100,9 +100,10 @@ static void report_go(struct labels *l)
 			"with the program's own profile",
 			s.untested >> 16, s.untested >> 8 & 0xff);
 	if (s.gone)
-		run_note(l->run, false,
-			 "%s sets of labels of Go programs are missing: they had gone before they were read",
-			 unit_count((int64_t)s.gone).s);
+		run_note(
+			l->run, false,
+			"%s sets of labels of Go programs are missing: they had gone before they were read",
+			unit_count((int64_t)s.gone).s);
 }
 
 static void report_otel(struct labels *l)
@@ -111,29 +112,34 @@ static void report_otel(struct labels *l)
 	static const char *const of[2] = { "samples", "waits" };
 
 	if (s.no_variable)
-		run_note(l->run, false,
-			 "%s processes publish an OpenTelemetry context, and no otel_thread_ctx_v1 that could be "
-			 "found: their samples have no trace_id",
-			 unit_count(s.no_variable).s);
+		run_note(
+			l->run, false,
+			"%s processes publish an OpenTelemetry context, and no otel_thread_ctx_v1 that could be "
+			"found: their samples have no trace_id",
+			unit_count(s.no_variable).s);
 	if (s.other_schema)
-		run_note(l->run, false,
-			 "%s processes publish OpenTelemetry contexts of threads as \"%s\", which is not known",
-			 unit_count(s.other_schema).s, s.schema);
+		run_note(
+			l->run, false,
+			"%s processes publish OpenTelemetry contexts of threads as \"%s\", which is not known",
+			unit_count(s.other_schema).s, s.schema);
 	for (int i = 0; i < 2; i++)
 		if (s.spans_full[i])
-			run_note(l->run, false,
-				 "After %s spans %s have no trace_id and span_id: there are too many; attributes "
-				 "are there",
-				 unit_count(OTEL_SPANS).s, of[i]);
+			run_note(
+				l->run, false,
+				"After %s spans %s have no trace_id and span_id: there are too many; attributes "
+				"are there",
+				unit_count(OTEL_SPANS).s, of[i]);
 	if (s.cut || s.unknown_keys)
-		run_note(l->run, false,
-			 "OpenTelemetry contexts of threads: %s had more attributes than are read, %s "
-			 "attributes had no name",
-			 unit_count((int64_t)s.cut).s, unit_count((int64_t)s.unknown_keys).s);
+		run_note(
+			l->run, false,
+			"OpenTelemetry contexts of threads: %s had more attributes than are read, %s "
+			"attributes had no name",
+			unit_count((int64_t)s.cut).s, unit_count((int64_t)s.unknown_keys).s);
 	if (s.left_out)
-		run_note(l->run, false,
-			 "%s processes were not asked for OpenTelemetry contexts: there are too many",
-			 unit_count((int64_t)s.left_out).s);
+		run_note(
+			l->run, false,
+			"%s processes were not asked for OpenTelemetry contexts: there are too many",
+			unit_count((int64_t)s.left_out).s);
 }
 
 static void report(void *self, struct run_summary *to)
@@ -144,12 +150,13 @@ static void report(void *self, struct run_summary *to)
 	report_go(l);
 	report_otel(l);
 	if (s.left_out)
-		run_note(l->run, false,
-			 "%s sets of labels that programs set themselves found no room: samples are without them",
-			 unit_count((int64_t)s.left_out).s);
-	to->n_program_labels = row_count(by_label(l->run->profiles[PROFILE_ONCPU],
-						  l->run->profiles[PROFILE_OFFCPU], l->rows,
-						  LABEL_KEYS));
+		run_note(
+			l->run, false,
+			"%s sets of labels that programs set themselves found no room: samples are without them",
+			unit_count((int64_t)s.left_out).s);
+	to->n_program_labels =
+		row_count(by_label(l->run->profiles[PROFILE_ONCPU],
+				   l->run->profiles[PROFILE_OFFCPU], l->rows, LABEL_KEYS));
 	to->program_labels = l->rows;
 }
 
