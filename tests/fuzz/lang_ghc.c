@@ -2,6 +2,7 @@
  * What is read of GHC's code and names, of any bytes: StgRun(), where stacks are, versions, z-encoded names.
  */
 #include "elf/demangle.h"
+#include "elf/ghc_version.h"
 #include "lang/ghc.h"
 
 #include <stdlib.h>

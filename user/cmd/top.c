@@ -55,8 +55,7 @@ int cmd_top(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	}
 	if (!a.batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
-		err_set(&e, -ENOTTY,
-			"the screen needs a terminal; memscope top --batch prints it as text");
+		err_set(&e, -ENOTTY, "the screen needs a terminal; memscope top --batch prints it as text");
 		return command_fail(EXIT_USAGE, &e);
 	}
 	target_raise_files();
@@ -64,9 +63,7 @@ int cmd_top(int argc, char **argv)
 	if (r == 0) {
 		screen_push(&s, v);
 		v->ops->tick(v, &s);
-		r = a.batch ? screen_batch(&s, a.iterations, a.delay_s > 0 ? a.delay_s : 2, stdout,
-					   &e)
-			    : screen_run(&s, &e);
+		r = a.batch ? screen_batch(&s, a.iterations, a.delay_s > 0 ? a.delay_s : 2, stdout, &e) : screen_run(&s, &e);
 	}
 	screen_fini(&s);
 	return r < 0 && r != -EINTR ? command_fail(EXIT_NOTHING, &e) : EXIT_DONE;

@@ -12,7 +12,5 @@
 bool ghc_run_read(const uint8_t *code, size_t len, uint32_t *ret_saved);
 /* What code that GHC has generated says of threads and stacks. false: nothing, or not one thing. */
 bool ghc_offsets_read(const uint8_t *code, size_t len, struct ghc_offsets *ret_offsets);
-/* "9.0.2": 0x090002; 0: that is none of its versions. */
-uint32_t ghc_version_of(const char *text, size_t len);
 
 #endif

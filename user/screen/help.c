@@ -35,8 +35,7 @@ static uint32_t n_keys(const struct help *h)
 /* Keys, a line between, columns. */
 static int arrange(struct view *v)
 {
-	v->n_rows = n_keys(help_of(v)) +
-		    (help_of(v)->of->n_columns ? 1 + help_of(v)->of->n_columns : 0);
+	v->n_rows = n_keys(help_of(v)) + (help_of(v)->of->n_columns ? 1 + help_of(v)->of->n_columns : 0);
 	return 0;
 }
 

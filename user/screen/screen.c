@@ -310,8 +310,7 @@ static void draw_last_line(struct screen *s, const struct view *v)
 	int x = 0;
 
 	if (s->typing) {
-		snprintf(line, sizeof(line), "%s: %s_",
-			 s->typing == TYPING_FILTER ? "filter" : "search", s->typed);
+		snprintf(line, sizeof(line), "%s: %s_", s->typing == TYPING_FILTER ? "filter" : "search", s->typed);
 		canvas_put(c, c->rows - 1, 0, c->columns, STYLE_KEY, line);
 		return;
 	}

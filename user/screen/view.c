@@ -56,7 +56,9 @@ void view_move(struct view *v, int64_t rows, int page)
 {
 	int64_t to = (int64_t)v->cursor + rows * page;
 
-	v->cursor = !v->n_rows || to < 0 ? 0 : to >= v->n_rows ? v->n_rows - 1 : (uint32_t)to;
+	v->cursor = !v->n_rows || to < 0 ? 0 :
+		    to >= v->n_rows	 ? v->n_rows - 1 :
+					   (uint32_t)to;
 	v->at_key = view_at(v);
 	v->moved = true;
 }
@@ -125,13 +127,10 @@ static void draw_headings(const struct view *v, struct canvas *c, int y)
 	}
 }
 
-static void draw_text(const struct view *v, struct canvas *c, int y, int x, uint32_t row,
-		      const char *text)
+static void draw_text(const struct view *v, struct canvas *c, int y, int x, uint32_t row, const char *text)
 {
 	struct view_row r = v->ops->row(v, row);
-	enum glyph g = r.fold == FOLD_OPEN     ? GLYPH_OPEN
-		       : r.fold == FOLD_CLOSED ? GLYPH_CLOSED
-					       : GLYPH_LEAF;
+	enum glyph g = r.fold == FOLD_OPEN ? GLYPH_OPEN : r.fold == FOLD_CLOSED ? GLYPH_CLOSED : GLYPH_LEAF;
 	/* A deep stack walks to the right no further than half of the line. */
 	int indent = 2 * r.depth < (c->columns - x) / 2 ? 2 * r.depth : (c->columns - x) / 2;
 
@@ -140,8 +139,7 @@ static void draw_text(const struct view *v, struct canvas *c, int y, int x, uint
 	canvas_put(c, y, x, c->columns - x, r.dim ? STYLE_DIM : STYLE_TEXT, text);
 }
 
-static void draw_row(const struct view *v, struct canvas *c, int y, uint32_t row,
-		     struct strbuf *text)
+static void draw_row(const struct view *v, struct canvas *c, int y, uint32_t row, struct strbuf *text)
 {
 	int x = 0;
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "elf/ghc_version.h"
 #include "lang/ghc.h"
 
 /* StgRun() of 9.0.2. */

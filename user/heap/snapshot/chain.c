@@ -76,10 +76,6 @@ uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uin
 			return 2;
 		}
 	}
-	if (collection_is_stale(&s->collections, step->node, step->at)) {
-		snprintf(text, CHAIN_TEXT_MAX, "%s, outside of its elements", name);
-		return 1;
-	}
 	if (at >= TUPLE_ITEMS && is_python(s, step->node, "tuple"))
 		put_index("tuple", (at - TUPLE_ITEMS) / 8, exact, text);
 	else if (type_of(s, step->node)->by == TYPE_CPYTHON && step->at < object)

@@ -23,12 +23,15 @@ static inline const struct collection *collection_of_node(const struct collectio
 
 /* "std::map" */
 const char *collection_name(const struct collection *c);
-/* Does a place in a node, in bytes, lie outside of what its collection has in use there? It is left over from earlier. */
+/*
+ * Does a place in a node, in bytes, lie behind what its collection has in use there? What the memory has there
+ * is left over from earlier: it keeps nothing alive.
+ */
 static inline bool collection_is_stale(const struct collections *c, uint32_t node, uint64_t at)
 {
 	const struct collection *own = collection_of_node(c, node);
 
-	return own && own->table == node && (at < own->unused || at >= own->live);
+	return own && own->table == node && at >= own->live;
 }
 
 #endif

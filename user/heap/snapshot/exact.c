@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+extern const struct exact_runtime exact_ghc;
+
 const struct exact_runtime *const exact_runtimes[] = {
+	&exact_ghc,
 	NULL,
 };
 

@@ -170,7 +170,7 @@ int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
 	if (!s->blocks.n && !s->exact->n)
 		return err_set(
 			e, -ENOENT,
-			"process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc, tcmalloc, musl and CPython's are)",
+			"process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc, tcmalloc, musl, CPython's and GHC's are)",
 			(int)pid);
 	find_facts(s, pid);
 	r = build(s, pid, read);

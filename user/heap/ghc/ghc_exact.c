@@ -1,0 +1,563 @@
+/* GHC among the runtimes of a snapshot (heap/snapshot/exact.h): finds its heap, walks it, names what is in it. */
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "heap/ghc/images.h"
+#include "heap/ghc/walk.h"
+#include "heap/snapshot/exact.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#if defined(__x86_64__)
+#include <sys/user.h>
+#endif
+
+enum {
+	STABLE_MAX = 1 << 20,
+	STABLE_MIN = 64,       /* entries of a table that is new; it doubles          */
+	C_STACK_MAX = 1 << 16, /* bytes of a thread's C stack that are searched      */
+	ROOT_NAME_MAX = 128,
+};
+
+#define USED UINT32_MAX /* an info table that has objects, but no type yet */
+
+/* A type by the name that it has. */
+struct named {
+	uint32_t type;
+	UT_hash_handle hh;
+	char name[];
+};
+
+struct state {
+	struct copy *copy;
+	struct ghc_images images;
+	struct ghc g;
+	struct ghc_space space;
+	struct ghc_walk walk;
+	char **names; /* of each root */
+};
+
+static void state_close(void *ctx)
+{
+	struct state *s = ctx;
+
+	for (uint64_t i = 0; s->names && i < s->walk.n_roots; i++)
+		free(s->names[i]);
+	free(s->names);
+	ghc_walk_fini(&s->walk);
+	ghc_fini(&s->g);
+	ghc_images_close(&s->images);
+	free(s);
+}
+
+static void state_closep(struct state **s)
+{
+	if (*s)
+		state_close(*s);
+}
+
+/* --- memory --- */
+
+static const uint8_t *piece(void *ctx, uint64_t addr, uint64_t *ret_len)
+{
+	struct state *s = ctx;
+
+	return copy_bytes(s->copy, addr, ret_len);
+}
+
+/* Of the copy, or of what it leaves out, for that does not change. */
+static bool read_any(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct state *s = ctx;
+	const struct heap_memory *mem = copy_memory(s->copy);
+	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
+
+	return mem->read(mem->ctx, addr, buf, len) ||
+	       process_vm_readv(s->images.pid, &to, 1, &from, 1, 0) == (ssize_t)len;
+}
+
+static uint64_t word(struct ghc *g, uint64_t addr)
+{
+	uint64_t w;
+
+	return ghc_word(g, addr, &w) ? w : 0;
+}
+
+/*
+ * A mapping that begins with a megablock, and all that lies right behind it: what is in use of the 1 TiB that GHC
+ * reserves.
+ */
+static bool find_heap(struct state *s)
+{
+	const struct heap_memory *mem = copy_memory(s->copy);
+	struct ghc *g = &s->g;
+
+	for (uint32_t i = 0; i < mem->n_maps; i++) {
+		const struct heap_map *m = &mem->maps[i];
+
+		if (m->kind != HEAP_MAP_ANON || m->start % GHC_MBLOCK ||
+		    m->end - m->start < GHC_MBLOCK)
+			continue;
+		g->begin = m->start;
+		g->end = m->end;
+		g->len = 0;
+		if (!ghc_is_mblock(g, m->start))
+			continue;
+		for (uint32_t k = i + 1;
+		     k < mem->n_maps && mem->maps[k].start == mem->maps[k - 1].end; k++)
+			if (mem->maps[k].kind == HEAP_MAP_ANON)
+				g->end = mem->maps[k].end;
+		return true;
+	}
+	return false;
+}
+
+/* --- roots --- */
+
+#if defined(__x86_64__)
+static uint64_t reg(const struct stopped_thread *t, size_t offset)
+{
+	return offset / 8 < t->n_regs ? t->regs[offset / 8] : 0;
+}
+#define REG(t, name) reg(t, offsetof(struct user_regs_struct, name))
+
+/* A word of a C function's frames that is the stack pointer which Haskell code had when it called C. */
+static uint64_t sp_on_c_stack(struct state *s, const struct stopped_thread *t, uint64_t from,
+			      uint64_t end)
+{
+	uint64_t found = 0;
+
+	for (uint64_t at = t->sp & ~7ULL; at < t->sp + C_STACK_MAX; at += 8) {
+		uint64_t w;
+
+		if (!read_any(s, at, &w, 8))
+			break;
+		if (w >= from && w < end && w % 8 == 0 && (!found || w < found) &&
+		    ghc_frames_sound(&s->g, w, end))
+			found = w;
+	}
+	return found;
+}
+
+/* R1 to R6: what they have is what they had been loaded with last, which need not be a pointer. */
+static void add_registers(struct state *s, const struct stopped_thread *t)
+{
+	const uint64_t regs[] = { REG(t, rbx), REG(t, r14), REG(t, rsi),
+				  REG(t, rdi), REG(t, r8),  REG(t, r9) };
+
+	for (size_t i = 0; i < sizeof(regs) / sizeof(*regs); i++)
+		if (ghc_looks_like_pointer(&s->g, regs[i]))
+			ghc_walk_root(&s->walk, GHC_ROOT_REGISTER, regs[i], i + 1);
+}
+
+/*
+ * The thread of the kernel's that runs a capability, by its pthread_t, which a Task begins with and which is its thread pointer;
+ * others that ran it before still have its address in r13. Without threads there is one, the process's first.
+ */
+static const struct stopped_thread *runner_of(struct state *s, uint64_t cap)
+{
+	uint64_t id = word(&s->g, word(&s->g, cap + GHC_CAP_TASK));
+	const struct stopped_thread *threads;
+	uint32_t n;
+
+	threads = copy_threads(s->copy, &n);
+	for (uint32_t i = 0; i < n; i++)
+		if (s->g.threaded ? threads[i].tp == id : threads[i].tid == s->images.pid)
+			return &threads[i];
+	return NULL;
+}
+
+/*
+ * Where the frames begin of the thread that runs on a capability: its stack pointer is in a register (Sp is rbp), not in its
+ * stack object. If it has called C, that has left the register as it was, or saved it somewhere. 0: nowhere.
+ */
+static uint64_t find_sp(struct state *s, uint64_t cap, uint64_t from, uint64_t end)
+{
+	const struct stopped_thread *t = runner_of(s, cap);
+	uint64_t sp;
+
+	if (!t)
+		return 0;
+	sp = REG(t, rbp);
+	if (sp % 8 || sp < from || sp >= end)
+		return sp_on_c_stack(s, t, from, end);
+	if (ghc_images_is_own(&s->images, t->pc))
+		add_registers(s, t);
+	return sp;
+}
+
+static void add_running(struct state *s, uint64_t cap)
+{
+	struct ghc *g = &s->g;
+	uint64_t tso = word(g, cap + GHC_CAP_REGS + GHC_REG_TSO), stack, from, end, sp;
+
+	if (!(word(g, cap + GHC_CAP_IN_HASKELL) & 0xff) || !ghc_in_heap(g, tso) ||
+	    g->n_running == GHC_RUNNING_MAX)
+		return;
+	stack = word(g, tso + GHC_TSO_STACK);
+	from = stack + GHC_STACK_WORDS;
+	end = from + 8 * (word(g, stack + GHC_STACK_SIZE) & UINT32_MAX);
+	sp = find_sp(s, cap, from, end);
+	/* Else whatever in the stack looks like a pointer is one. */
+	g->running[g->n_running++] = (struct ghc_running){ stack, sp ? sp : from };
+}
+#else
+static void add_running(struct state *s, uint64_t cap)
+{
+	(void)s;
+	(void)cap;
+}
+#endif
+
+/* A table of words, one a stable pointer; those that are free are a list, in it. */
+static void add_stable(struct state *s)
+{
+	uint64_t at = ghc_images_variable(&s->images, "stable_ptr_table"), table, n;
+
+	if (!at)
+		return;
+	table = word(&s->g, at);
+	/* As the C library has it, which says how large the block is: 64 entries, or that doubled. */
+	n = table ? (word(&s->g, table - 8) & ~7ULL) / 8 : 0;
+	if (n < STABLE_MIN || n > STABLE_MAX)
+		n = STABLE_MIN;
+	for (uint64_t size = STABLE_MIN; table && size <= STABLE_MAX; size *= 2)
+		if (2 * size > n) {
+			n = size;
+			break;
+		}
+	for (uint64_t i = 1; table && i < n; i++) {
+		uint64_t w = word(&s->g, table + 8 * i);
+
+		if (w && (w < table || w >= table + 8 * n))
+			ghc_walk_root(&s->walk, GHC_ROOT_STABLE, w, i);
+	}
+}
+
+/* --- opening --- */
+
+/* Is a thread in code of the program, its run-time system among it? */
+static bool is_at_work(const struct state *s)
+{
+	uint32_t n;
+	const struct stopped_thread *t = copy_threads(s->copy, &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (ghc_images_is_own(&s->images, t[i].pc))
+			return true;
+	return false;
+}
+
+static int collecting(pid_t pid, struct err *e)
+{
+	return err_set(
+		e, -EAGAIN,
+		"process %d: its garbage collector was at work each time its memory was copied; try again",
+		(int)pid);
+}
+
+static int ghc_open(struct copy *copy, pid_t pid, void **ret_state, struct err *e)
+{
+	_cleanup_(state_closep) struct state *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->copy = copy;
+	s->g.mem = (struct ghc_memory){ piece, read_any, s };
+	s->images.pid = pid;
+	if (!find_heap(s))
+		return -ENOENT;
+	r = ghc_images_open(pid, &s->images);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	s->g.code = s->images.code;
+	s->g.n_code = s->images.n;
+	s->g.layout = ghc_layout_of(s->images.version ? s->images.version : GHC_TESTED_VERSION);
+	if (!s->g.layout || !ghc_space_read(&s->g, &s->space))
+		return -ENOENT;
+	if (!s->space.in_haskell && (s->space.collecting || (s->space.perhaps && is_at_work(s))))
+		return collecting(pid, e);
+	r = ghc_walk_begin(&s->walk, &s->g, &s->space);
+	for (uint32_t i = 0; r == 0 && i < s->space.n_caps; i++)
+		add_running(s, s->space.caps[i]);
+	if (r == 0)
+		add_stable(s);
+	if (r == 0)
+		r = ghc_walk_finish(&s->walk);
+	if (r < 0)
+		return r;
+	if (s->g.forwarded)
+		return collecting(pid, e);
+	*ret_state = TAKE_PTR(s);
+	return 0;
+}
+
+/* --- types --- */
+
+struct typing {
+	struct state *s;
+	struct types *types;
+	struct named *known;
+	uint32_t *info; /* of each address: which info it is of */
+	uint64_t *addrs;
+	uint32_t n;
+	bool oom;
+};
+
+static void typing_fini(struct typing *t)
+{
+	struct named *row, *next;
+
+	HASH_ITER (hh, t->known, row, next) {
+		HASH_DEL(t->known, row);
+		free(row);
+	}
+	free(t->info);
+	free(t->addrs);
+}
+
+static uint32_t type_named(struct typing *t, const char *name, uint64_t at)
+{
+	size_t len = strlen(name);
+	struct named *row;
+
+	HASH_FIND(hh, t->known, name, len, row);
+	if (row)
+		return row->type;
+	row = calloc(1, sizeof(*row) + len + 1);
+	if (!row)
+		return 0;
+	memcpy(row->name, name, len + 1);
+	row->type = types_add(t->types, TYPE_GHC, name, at);
+	HASH_ADD_KEYPTR(hh, t->known, row->name, len, row);
+	return row->type;
+}
+
+static void on_name(void *ctx, uint32_t i, const char *name)
+{
+	struct typing *t = ctx;
+	struct ghc_info *info = &t->s->g.infos.rows[t->info[i]];
+	char text[GHC_NAME_MAX + 64];
+
+	snprintf(text, sizeof(text), "%s%s%s", ghc_type_name(info->type), *name ? " " : "", name);
+	info->use = type_named(t, text, info->at);
+	t->oom |= !info->use;
+}
+
+/* Which code: of functions and thunks, and of what is made by them. */
+static bool is_of_code(enum ghc_type type)
+{
+	return ghc_is_fun(type) || ghc_is_thunk(type);
+}
+
+static int by_addr(const void *a, const void *b, void *ctx)
+{
+	const struct ghc_info *rows = ctx;
+	uint64_t x = rows[*(const uint32_t *)a].at, y = rows[*(const uint32_t *)b].at;
+
+	return (x > y) - (x < y);
+}
+
+/* Constructors by their description, code by its symbols, the rest by what it is. `use` becomes the type. */
+static int name_types(struct typing *t)
+{
+	struct ghc *g = &t->s->g;
+	char text[GHC_NAME_MAX];
+
+	t->info = calloc(g->infos.n + 1, sizeof(*t->info));
+	t->addrs = calloc(g->infos.n + 1, sizeof(*t->addrs));
+	if (!t->info || !t->addrs)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < t->s->walk.n; i++)
+		g->infos.rows[t->s->walk.objects[i].info].use = USED;
+	for (uint32_t i = 0; i < g->infos.n; i++) {
+		struct ghc_info *info = &g->infos.rows[i];
+
+		if (!info->use)
+			continue;
+		if (is_of_code(info->type)) {
+			t->info[t->n++] = i;
+			continue;
+		}
+		if (ghc_is_constr(info->type) && ghc_constr_name(g, info->at, text, sizeof(text)))
+			info->use = type_named(t, text, info->at);
+		else
+			info->use = type_named(t, ghc_type_name(info->type), info->at);
+		t->oom |= !info->use;
+	}
+	qsort_r(t->info, t->n, sizeof(*t->info), by_addr, g->infos.rows);
+	for (uint32_t i = 0; i < t->n; i++)
+		t->addrs[i] = g->infos.rows[t->info[i]].at;
+	ghc_images_names(&t->s->images, t->addrs, t->n, on_name, t);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (g->infos.rows[t->info[i]].use == USED)
+			on_name(t, i, "");
+	return t->oom ? -ENOMEM : 0;
+}
+
+static int ghc_objects(void *ctx, struct types *types, exact_object_fn fn, void *fn_ctx)
+{
+	struct state *s = ctx;
+	_cleanup_(typing_fini) struct typing t = { .s = s, .types = types };
+	int r = name_types(&t);
+
+	for (uint64_t i = 0; r == 0 && i < s->walk.n; i++) {
+		const struct ghc_object *o = &s->walk.objects[i];
+
+		fn(fn_ctx, o->addr, 8 * (uint64_t)o->words, s->g.infos.rows[o->info].use);
+	}
+	return r;
+}
+
+/* --- edges --- */
+
+struct edges {
+	const struct state *s;
+	exact_edge_fn fn;
+	void *ctx;
+};
+
+/* A pointer to a static object is none in the graph: those are roots. What is no pointer may be one of native code's. */
+static void on_word(void *ctx, uint64_t w, uint32_t at, enum ghc_word what)
+{
+	const struct edges *e = ctx;
+	bool in_heap = ghc_in_heap(&e->s->g, w);
+
+	if (what == GHC_POINTER && in_heap)
+		e->fn(e->ctx, w & ~7ULL, at);
+	else if (what == GHC_DATA && !in_heap)
+		e->fn(e->ctx, w, at);
+}
+
+static bool ghc_edges(void *ctx, const struct snapshot *snapshot, uint32_t node, exact_edge_fn fn,
+		      void *fn_ctx)
+{
+	struct state *s = ctx;
+	struct edges e = { s, fn, fn_ctx };
+	uint64_t addr = snapshot->blocks.rows[node].addr;
+	struct ghc_closure c;
+
+	if (!ghc_closure_at(&s->g, addr, &c))
+		return true;
+	ghc_closure_words(&s->g, &c, true, on_word, &e);
+	if (s->walk.n_weaks)
+		ghc_walk_weaks(&s->walk, addr, on_word, &e);
+	return true;
+}
+
+/* --- roots, and what is its own --- */
+
+static bool ghc_owns(void *ctx, const struct heap_map *map)
+{
+	struct state *s = ctx;
+
+	return map->start < s->g.end && map->end > s->g.begin;
+}
+
+static enum snapshot_root_kind kind_of(enum ghc_root_kind kind)
+{
+	switch (kind) {
+	case GHC_ROOT_CAF:
+		return SNAPSHOT_ROOT_CAF;
+	case GHC_ROOT_THREAD:
+		return SNAPSHOT_ROOT_GREEN;
+	case GHC_ROOT_REGISTER:
+		return SNAPSHOT_ROOT_REGISTER;
+	default:
+		return SNAPSHOT_ROOT_STABLE;
+	}
+}
+
+static char *root_text(const struct ghc_root *root)
+{
+	char text[ROOT_NAME_MAX];
+
+	switch (root->kind) {
+	case GHC_ROOT_THREAD:
+		snprintf(text, sizeof(text), "%llu of Haskell", (unsigned long long)root->at);
+		break;
+	case GHC_ROOT_STABLE:
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)root->at);
+		break;
+	case GHC_ROOT_REGISTER:
+		snprintf(text, sizeof(text), "R%llu", (unsigned long long)root->at);
+		break;
+	case GHC_ROOT_WEAK:
+		snprintf(text, sizeof(text), "of a weak pointer whose key is static");
+		break;
+	default:
+		return NULL;
+	}
+	return strdup(text);
+}
+
+/* CAFs by the code that made their values, which they keep. */
+struct caf {
+	uint64_t code, root;
+};
+
+struct caf_names {
+	struct state *s;
+	const struct caf *cafs;
+};
+
+static void on_caf_name(void *ctx, uint32_t i, const char *name)
+{
+	struct caf_names *n = ctx;
+
+	n->s->names[n->cafs[i].root] = strdup(name);
+}
+
+static int by_code(const void *a, const void *b)
+{
+	const struct caf *x = a, *y = b;
+
+	if (x->code != y->code)
+		return x->code < y->code ? -1 : 1;
+	return (x->root > y->root) - (x->root < y->root);
+}
+
+static void name_cafs(struct state *s)
+{
+	_cleanup_(freep) struct caf *cafs = calloc(s->walk.n_roots + 1, sizeof(*cafs));
+	_cleanup_(freep) uint64_t *addrs = calloc(s->walk.n_roots + 1, sizeof(*addrs));
+	struct caf_names names = { s, cafs };
+	uint32_t n = 0;
+
+	for (uint64_t i = 0; cafs && addrs && i < s->walk.n_roots; i++)
+		if (s->walk.roots[i].kind == GHC_ROOT_CAF)
+			cafs[n++] =
+				(struct caf){ word(&s->g, s->walk.roots[i].at + GHC_CAF_CODE), i };
+	if (n)
+		qsort(cafs, n, sizeof(*cafs), by_code);
+	for (uint32_t i = 0; i < n; i++)
+		addrs[i] = cafs[i].code;
+	if (n)
+		ghc_images_names(&s->images, addrs, n, on_caf_name, &names);
+}
+
+static void ghc_roots(void *ctx, const struct snapshot *snapshot, exact_root_fn fn, void *fn_ctx)
+{
+	struct state *s = ctx;
+
+	(void)snapshot;
+	s->names = calloc(s->walk.n_roots + 1, sizeof(*s->names));
+	if (s->names)
+		name_cafs(s);
+	for (uint64_t i = 0; i < s->walk.n_roots; i++) {
+		const struct ghc_root *root = &s->walk.roots[i];
+
+		if (s->names && !s->names[i])
+			s->names[i] = root_text(root);
+		fn(fn_ctx,
+		   &(struct exact_root){ root->addr, root->at, s->names ? s->names[i] : NULL,
+					 kind_of(root->kind) });
+	}
+}
+
+const struct exact_runtime exact_ghc = { "GHC",    ghc_open,  state_close, ghc_objects,
+					 ghc_owns, ghc_edges, ghc_roots };
