@@ -76,6 +76,15 @@ def what_retains_most_retains_what_hangs_on_it():
 
 
 @fact
+def chains_from_a_place_that_the_user_names_come_before_all_others():
+    rows = ask("retainers", "-p", graph().pid, "type:Session", "--anchor", "sessions")["retainers"]
+    equal(sum(r["objects"] for r in rows if r["through"] == "the anchor sessions"), SESSIONS, "sessions that the variable keeps")
+    node = next(r for r in ask("dominators", "-p", graph().pid)["objects"] if r["type"] == "Node")["address"]
+    rows = ask("retainers", "-p", graph().pid, "Node", "--anchor", f"{node}+8")["retainers"]
+    near(sum(r["objects"] for r in rows if r["through"] == f"the anchor {node}+8"), NODES, 3, "nodes that the newest one keeps")
+
+
+@fact
 def text_says_what_json_has():
     text, got = heap("retainers", "-p", graph().pid, "OnStack"), ask("retainers", "-p", graph().pid, "OnStack")
     row = got["retainers"][0]
@@ -278,6 +287,8 @@ def a_program_goes_on_after_it_was_looked_at():
 def questions_that_cannot_be_answered_are_refused_in_a_sentence():
     for args, status, sentence in ((("census",), 2, "memscope heap census -p PID"), (("sensus", "-p", 1), 2, "did you mean"),
                                    (("retainers", "-p", 1), 2, "retainers -p PID type:NAME"),
+                                   (("census", "-p", graph().pid, "--anchor", "0x12+x"), 2, "0xADDRESS+BYTES is an anchor"),
+                                   (("census", "-p", graph().pid, "--anchor", "sessioms"), 1, "nothing of that name"),
                                    (("query", "-p", graph().pid, "size > many"), 2, "not a number at"),
                                    (("census", "-p", 4194300), 1, "there is no process 4194300"),
                                    (("retainers", "-p", graph().pid, "type:Nothing"), 1, "the heap has no object type:Nothing")):

@@ -11,14 +11,10 @@
 enum { KEEPERS_SHOWN = 3 };
 
 static const struct answer_column columns[] = {
-	{ "change", "change", ANSWER_CHANGE, 0 },
-	{ "before", "before", ANSWER_BYTES, 0 },
-	{ "after", "after", ANSWER_BYTES, 0 },
-	{ "came", "came", ANSWER_COUNT, 0 },
-	{ "gone", "gone", ANSWER_COUNT, 0 },
-	{ "objects", "objects", ANSWER_COUNT, 0 },
-	{ "type", "type", ANSWER_NAME, 0 },
-	{ 0 },
+	{ "change", "change", ANSWER_CHANGE, 0 }, { "before", "before", ANSWER_BYTES, 0 },
+	{ "after", "after", ANSWER_BYTES, 0 },    { "came", "came", ANSWER_COUNT, 0 },
+	{ "gone", "gone", ANSWER_COUNT, 0 },      { "objects", "objects", ANSWER_COUNT, 0 },
+	{ "type", "type", ANSWER_NAME, 0 },       { 0 },
 };
 
 static int64_t change_of(const struct compare_row *row)
@@ -122,9 +118,10 @@ static void put_caveat(const struct heap_view *v)
 {
 	for (uint32_t i = 0; i < v->n_before; i++)
 		if (v->before[i]->facts.pid != v->s->facts.pid) {
-			answer_say(v->out,
-				   "these are snapshots of different processes, %d and %d: their sums can be compared, objects that came or are gone say nothing",
-				   (int)v->before[i]->facts.pid, (int)v->s->facts.pid);
+			answer_say(
+				v->out,
+				"these are snapshots of different processes, %d and %d: their sums can be compared, objects that came or are gone say nothing",
+				(int)v->before[i]->facts.pid, (int)v->s->facts.pid);
 			return;
 		}
 }

@@ -18,6 +18,7 @@ static const struct opt rows[] = {
 	ROW("container", 'c', OPT_STRING, "NAME", container, .help = "the process of this container that has most memory, by the name or id that podman, docker or containerd knows"),
 	ROW("output", 'o', OPT_STRING, "FILE", output, .help = "where snapshot writes (default heap-COMM-PID-DATE-TIME.snapshot)"),
 	ROW("label", 0, OPT_LIST, "KEY=VALUE", labels, .help = "kept in the snapshot and shown with it, like env=prod; may be given again"),
+	ROW("anchor", 0, OPT_LIST, "SYMBOL|ADDR+LEN", anchors, .help = "chains that begin at this variable or in these bytes are shown before all others; may be given again"),
 	ROW("contents", 0, OPT_CHOICE, NULL, contents, .choices = "none|words|all", .help = "what a snapshot has of the memory itself: names alone (default), addresses and small numbers, or every byte"),
 	ROW("top", 0, OPT_U32, "N", top, .min = 1, .max = 100000, .help = "at most so many rows (default 20)"),
 	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, types with what they refer to or with what refers to them (default type)"),

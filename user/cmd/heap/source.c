@@ -4,6 +4,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/heap/view.h"
+#include "heap/snapshot/anchor.h"
 #include "heap/snapshot/chain.h"
 #include "heap/snapshot/file.h"
 #include "model/dict.h"
@@ -136,6 +137,20 @@ static int open_before(struct heap_view *v, char *const *files, uint32_t n, stru
 	return 0;
 }
 
+static bool name_of(void *ctx, const struct snapshot_root *root, char *name, size_t cap)
+{
+	return heap_root_name(ctx, root, name, cap);
+}
+
+static int set_anchors(struct heap_view *v, struct err *e)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < v->args->anchors.n && r == 0; i++)
+		r = snapshot_anchor(v->s, v->args->anchors.items[i], name_of, v, e);
+	return r;
+}
+
 int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file,
 		   char *const *before, uint32_t n, struct err *e)
 {
@@ -154,12 +169,11 @@ int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *f
 	r = open_before(v, before, n, e);
 	if (r < 0)
 		return r;
-	if (!file)
-		return take(v, e);
-	r = snapshot_file_open(file, a->folder, &v->s, e);
-	if (r == 0)
-		v->pid = v->s->facts.pid;
-	return r;
+	r = file ? snapshot_file_open(file, a->folder, &v->s, e) : take(v, e);
+	if (r < 0)
+		return r;
+	v->pid = v->s->facts.pid;
+	return set_anchors(v, e);
 }
 
 void heap_view_fini(struct heap_view *v)

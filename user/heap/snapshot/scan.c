@@ -264,6 +264,21 @@ static struct heap_range variables_of_glibc(const struct heap_memory *mem)
 						       GLIBC_BEHIND_BINS };
 }
 
+int scan_sort_roots(struct snapshot *s)
+{
+	struct graph_root *roots = large_alloc(s->n_roots + 1, sizeof(*roots));
+
+	if (!roots)
+		return -ENOMEM;
+	if (s->n_roots)
+		qsort(s->roots, s->n_roots, sizeof(*s->roots), by_node);
+	for (uint64_t i = 0; i < s->n_roots; i++)
+		roots[i] = (struct graph_root){ s->roots[i].node, s->roots[i].kind };
+	large_free(s->graph_roots);
+	s->graph_roots = roots;
+	return 0;
+}
+
 int scan_roots(struct snapshot *s, const bool *owned)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
@@ -279,12 +294,5 @@ int scan_roots(struct snapshot *s, const bool *owned)
 	r.thread = 0;
 	for (uint32_t i = 0; i < mem->n_maps; i++)
 		scan_map(&r, &mem->maps[i], owned[i]);
-	s->graph_roots = large_alloc(s->n_roots + 1, sizeof(*s->graph_roots));
-	if (r.oom || !s->graph_roots)
-		return -ENOMEM;
-	if (s->n_roots)
-		qsort(s->roots, s->n_roots, sizeof(*s->roots), by_node);
-	for (uint64_t i = 0; i < s->n_roots; i++)
-		s->graph_roots[i] = (struct graph_root){ s->roots[i].node, s->roots[i].kind };
-	return 0;
+	return r.oom ? -ENOMEM : scan_sort_roots(s);
 }

@@ -213,6 +213,7 @@ void snapshot_free(struct snapshot *s)
 const char *snapshot_root_words(uint8_t kind)
 {
 	static const char *const kinds[SNAPSHOT_ROOT_KINDS] = {
+		[SNAPSHOT_ROOT_ANCHOR] = "the anchor",
 		[SNAPSHOT_ROOT_MODULE] = "the module",
 		[SNAPSHOT_ROOT_CAF] = "the CAF",
 		[SNAPSHOT_ROOT_GLOBAL] = "the variable",

@@ -20,6 +20,7 @@
 
 /* Kinds of roots; the first that keeps an object is the best answer. */
 enum snapshot_root_kind {
+	SNAPSHOT_ROOT_ANCHOR,   /* a place that the user named (anchor.h)                         */
 	SNAPSHOT_ROOT_MODULE,   /* a module of CPython, which its interpreter keeps                */
 	SNAPSHOT_ROOT_CAF,      /* a top-level value of a Haskell program that is evaluated          */
 	SNAPSHOT_ROOT_GLOBAL,   /* a variable of an image                                        */
