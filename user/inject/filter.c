@@ -359,6 +359,10 @@ static const struct call calls[] = {
 	  { 0, 0, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE },
 	  WITH_EXACT },
 	{ "membarrier", SYS_membarrier, true, 0, { 0 }, WITH_EXACT },
+	/* Of the library, in the program's own threads. */
+	{ "process_vm_readv", SYS_process_vm_readv, true, 0, { 0 }, WITH_EXACT },
+	{ "sigaltstack", SYS_sigaltstack, true, 0, { 0 }, WITH_EXACT },
+	{ "tgkill", SYS_tgkill, true, 0, { 0 }, WITH_EXACT },
 };
 
 #else

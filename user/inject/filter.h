@@ -8,8 +8,8 @@
  * the kernel (seccomp(2)).
  *
  * The calls are those of glibc 2.34 and later on x86-64: of the borrowed thread, and of the one that it
- * starts, which inherits the filters. What the library does in the program's other threads needs no
- * system call that these do not make themselves.
+ * starts, which inherits the filters; and those that the library makes in the program's other threads, where it
+ * records every call. Filters that come later are watched for (collect/stream/inprocess.h).
  */
 #ifndef MEMSCOPE_INJECT_FILTER_H
 #define MEMSCOPE_INJECT_FILTER_H

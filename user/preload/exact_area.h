@@ -104,7 +104,7 @@ struct exact_area {
 	__u32 n_lines;
 	__u32 on;          /* written by memscope: record */
 	__u32 tables_seq;  /* sets[tables_seq & 1] is in force; 0: none yet */
-	__u32 no_syscalls; /* written by memscope: the process has come under seccomp */
+	__u32 no_syscalls; /* written by memscope: the process has come under (more) seccomp */
 	struct exact_tables sets[2];
 	/* Written by the library. */
 	__u32 used_nodes __attribute__((aligned(64)));

@@ -6,13 +6,18 @@
 #include "preload/exact_area.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -174,6 +179,57 @@ static void what_the_library_adds_up_is_reported_once(void **state)
 	assert_int_equal(f->live_bytes, 100);
 }
 
+/* A filter that allows everything, for this thread and what it starts. */
+static void add_filter(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog prog = { 1, &allow };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		_exit(1);
+}
+
+static void filters_that_were_there_are_known_and_a_new_one_is_not(void **state)
+{
+	struct fixture *f = *state;
+	const struct alloc_table_fns fns = { on_site, on_end, on_image, is_gone, f };
+	int there[2], back[2], fd = memfd_create("filtered", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct inprocess_stats stats;
+	struct inprocess *ip = NULL;
+	struct err e = { 0 };
+	char c = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(there) | pipe(back), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		add_filter();
+		while (write(back[1], "x", 1) == 1 && read(there[0], &c, 1) == 1)
+			add_filter();
+		_exit(0);
+	}
+	assert_int_equal(read(back[0], &c, 1), 1);
+	assert_int_equal(inprocess_new(NULL, f->ingest, pid, fd, 1 << 20, &fns, &ip, &e), 0);
+	inprocess_tick(ip, 1);
+	inprocess_stats(ip, &stats);
+	assert_false(stats.filtered);
+	assert_int_equal(write(there[1], "x", 1), 1);
+	assert_int_equal(read(back[0], &c, 1), 1);
+	inprocess_tick(ip, 2);
+	inprocess_stats(ip, &stats);
+	assert_true(stats.filtered);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	inprocess_free(ip);
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		close(there[i]);
+		close(back[i]);
+	}
+}
+
 static void the_area_cannot_be_cut_short(void **state)
 {
 	struct fixture *f = *state;
@@ -228,6 +284,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_the_library_adds_up_is_reported_once, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			filters_that_were_there_are_known_and_a_new_one_is_not, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_area_cannot_be_cut_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_that_is_cut_before_it_is_sealed_is_refused,
 						set_up, tear_down),

@@ -45,7 +45,7 @@ struct inprocess_stats {
 	uint64_t calls;            /* recorded: allocations and frees                          */
 	uint32_t room;             /* for blocks                                               */
 	bool no_tables;            /* some unwind tables found no room                         */
-	bool filtered;             /* the process is under seccomp by now                      */
+	bool filtered;             /* the process has come under seccomp, or under more of it  */
 	const char *unread;        /* a language whose frames are not in the stacks; NULL: there is none */
 	uint64_t sizes[ALLOC_SIZES];
 	uint64_t verdicts[N_STACK_VERDICTS]; /* allocations by how their stack ended */
