@@ -153,7 +153,7 @@ def waits_for_a_disk_are_found_under_the_function_that_syncs():
     run.stop()
     run.must()
     os.unlink(path)
-    _, _, tid, count, _, own_ns, blocks, _ = next(x for x in lines if x[1] == "do_fsync")
+    _, _, tid, count, _, own_ns, blocks, stolen = next(x for x in lines if x[1] == "do_fsync")
     if blocks < count:
         skip(f"to sync does not wait here ({blocks} times in {count})")
     # Who asks a virtual disk wakes the hypervisor, which then needs a CPU; if none is idle, it takes this one, in
@@ -167,8 +167,10 @@ def waits_for_a_disk_are_found_under_the_function_that_syncs():
     hidden_ns = min(missing, HIDDEN_WAITS) * run_queue_ns() + host_slice_ns(share)
     # A fast disk answers in 15 us: what is a percent of that is less than the switch itself.
     switches_ns = blocks * SWITCH_NS
-    within(got + clocks, 0.99 * own_ns - switches_ns - hidden_ns, 1.01 * own_ns + switches_ns,
-           f"off-CPU ns under do_fsync of {count} syncs, {blocks} waits ({missing} hidden)")
+    # What is stolen in the switch itself is behind the tracepoint and before perf's account: part of the wait here, and
+    # taken off the target's own time.
+    within(got + clocks, 0.99 * own_ns - switches_ns - hidden_ns, 1.01 * (own_ns + stolen) + switches_ns,
+           f"off-CPU ns under do_fsync of {count} syncs, {blocks} waits ({missing} hidden, {stolen} ns stolen)")
     disk = sum(w["blocked_ns"] for w in run.summary()["offcpu"]["waits"] if w["kind"] == "disk")
     near(disk, p.sum(BLOCKED, "do_fsync", tid=tid), 0.05 * own_ns, "ns that are said to be for the disk")
 

@@ -81,11 +81,12 @@ def rare_long_waits_of_a_busy_thread_are_all_found_in_their_function():
     run, _, lines = sampled()
     p = run.profile("offcpu")
     tid = next(x[1] for x in lines if x[0] == "calls")
-    nap_ns = next(x[1] for x in lines if x[0] == "naps")
+    nap_ns, longest_ns = next(x[1:] for x in lines if x[0] == "naps")
     equal(p.sum("blocked/count", "wait_long", tid=tid), NAPS, "long waits")
     got = p.sum(BLOCKED, "wait_long", tid=tid) + p.sum(RUNNABLE, "wait_long", tid=tid)
-    # Its own clock has the way to and from it as well.
-    within(got, 0.97 * nap_ns - 1e6, 1.005 * nap_ns, "ns of long waits")
+    # Its own clock has the way to and from it as well. Of a wait whose end the kernel does not show (test_offcpu.py: 2 of
+    # 25,881 switches) the time is missing: one of the naps in 1 of 1,000 runs, and two in one of millions.
+    within(got, 0.97 * (nap_ns - longest_ns) - 1e6, 1.005 * nap_ns, "ns of long waits")
 
 
 @fact

@@ -6,7 +6,7 @@
  *   places CPU
  *
  * go ROUNDS NAPS → calls TID OFTEN SELDOM BLOCKS  how often it waited in each, and in all (getrusage)
- *                  naps NAP_NS                    what the NAPS naps took by its own clock
+ *                  naps NAP_NS LONGEST_NS         what the NAPS naps took by its own clock, and the longest
  *                  end
  */
 #include "target.h"
@@ -71,7 +71,7 @@ static uint64_t blocks_now(void)
 
 static NOINLINE void play(uint64_t rounds, uint64_t naps)
 {
-	uint64_t often = 0, seldom = 0, nap_ns = 0, random = 88172645463325252ull;
+	uint64_t often = 0, seldom = 0, nap_ns = 0, longest_ns = 0, random = 88172645463325252ull;
 	uint64_t blocks = blocks_now(), now;
 
 	for (uint64_t i = 0; i < rounds; i++) {
@@ -88,16 +88,18 @@ static NOINLINE void play(uint64_t rounds, uint64_t naps)
 			seldom += blocks_now() - now;
 		}
 		if (naps && i % (rounds / naps) == rounds / naps / 2) {
-			uint64_t begin = mono_ns();
+			uint64_t begin = mono_ns(), took;
 
 			wait_long();
-			nap_ns += mono_ns() - begin;
+			took = mono_ns() - begin;
+			nap_ns += took;
+			longest_ns = took > longest_ns ? took : longest_ns;
 		}
 	}
 	blocks = blocks_now() - blocks;
 	say("calls %d %llu %llu %llu", self_tid(), (unsigned long long)often,
 	    (unsigned long long)seldom, (unsigned long long)blocks);
-	say("naps %llu", (unsigned long long)nap_ns);
+	say("naps %llu %llu", (unsigned long long)nap_ns, (unsigned long long)longest_ns);
 	say("end");
 }
 
