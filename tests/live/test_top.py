@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 
@@ -25,7 +26,7 @@ except ImportError:
 class Terminal:
     """memscope top in a terminal of a size, as pyte sees it."""
 
-    def __init__(self, *args, rows=24, columns=80, env=None):
+    def __init__(self, *args, rows=24, columns=80, env=None, cwd=None):
         if not pyte:
             skip("python3-pyte is not installed")
         self.screen = pyte.Screen(columns, rows)
@@ -36,7 +37,7 @@ class Terminal:
         self.resize(rows, columns)
         self.before = termios.tcgetattr(slave)
         self.slave = slave
-        self.p = subprocess.Popen([MEMSCOPE, "top", *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
+        self.p = subprocess.Popen([MEMSCOPE, "top", *map(str, args)], stdin=slave, stdout=slave, stderr=slave, cwd=cwd,
                                   start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
                                   env={**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(env or {})})
 
@@ -159,6 +160,33 @@ def terminals_of_few_means_get_plain_text():
     with Terminal("-d", 0.5, env={"LC_ALL": "C"}) as t:
         t.shows(r"CPU%v", "the list")
         check(all(c < 0x80 for c in t.raw), "characters beyond ASCII were sent")
+
+
+@fact
+def a_process_is_profiled_live_and_saved():
+    """One run of memscope for the tree, the flame view, Ctrl-S and the way out."""
+    target = Target("cpu_split", 60000)
+    target.say("go")
+    with tempfile.TemporaryDirectory() as d, Terminal("-p", target.pid, rows=40, columns=150, cwd=d) as t:
+        t.shows(rf"cpu_split \(pid {target.pid}\)", "the process")
+        t.shows(r"CPU%▼.*WAIT%.*IMAGE", "figures of CPU time and waits")
+        t.type("e")
+        t.shows(r"(?m)^ *[0-9.]+ +[0-9.]+ .* hot_70", "the hot function, unfolded")
+        t.type("F")
+        t.shows(r"Enter zoom", "the flame view")
+        t.shows(r"hot_70", "a block of the hot function")
+        t.type("\x1b")
+        t.shows(r"Enter unfold", "the list again")
+        t.type("\x13")
+        where = t.shows(r"written to (\S+)", "what Ctrl-S writes")[1]
+        t.type("q")
+        equal(t.ended("q"), 0, "exit status")
+        files = os.listdir(os.path.join(d, where))
+        check("oncpu.pb.gz" in files and "oncpu.svg" in files, f"{files} of {where}")
+        # The same tree of files, as text.
+        got = batch("-b", os.path.join(d, where))
+        equal((got.returncode, got.stderr), (0, ""), "exit status and stderr of --batch DIR")
+        check(re.search(rf"CPU%▼.*\n.*cpu_split \(pid {target.pid}\)", got.stdout), got.stdout[:2000])
 
 
 main()

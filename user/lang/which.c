@@ -2,8 +2,9 @@
 #include "lang/go.h"
 
 static const char *const runtimes[MS_N_LANGS] = {
-	[MS_LANG_PYTHON] = "CPython", [MS_LANG_HOTSPOT] = "Java", [MS_LANG_GHC] = "GHC", [MS_LANG_V8] = "node",
-	[MS_LANG_RUBY] = "Ruby",      [MS_LANG_PHP] = "PHP",      [MS_LANG_PERL] = "Perl",
+	[MS_LANG_PYTHON] = "CPython", [MS_LANG_HOTSPOT] = "Java", [MS_LANG_GHC] = "GHC",
+	[MS_LANG_V8] = "node",        [MS_LANG_RUBY] = "Ruby",    [MS_LANG_PHP] = "PHP",
+	[MS_LANG_PERL] = "Perl",
 };
 
 const char *lang_runtime_in(struct elf_file *elf)

@@ -71,7 +71,8 @@ int canvas_width(const char *text)
 static void put_cell(struct canvas *c, int y, int x, uint32_t code, enum style style)
 {
 	if (x >= 0 && x < c->columns)
-		c->cells[(size_t)y * (size_t)c->columns + (size_t)x] = (struct cell){ code, (uint8_t)style };
+		c->cells[(size_t)y * (size_t)c->columns + (size_t)x] =
+			(struct cell){ code, (uint8_t)style };
 }
 
 int canvas_put(struct canvas *c, int y, int x, int width, enum style style, const char *text)
@@ -120,9 +121,9 @@ void canvas_style(struct canvas *c, int y, int x, int width, enum style style)
 const char *canvas_glyph(const struct canvas *c, enum glyph g)
 {
 	static const char *const glyphs[N_GLYPHS][2] = {
-		[GLYPH_OPEN] = { "▾ ", "- " },  [GLYPH_CLOSED] = { "▸ ", "+ " },
-		[GLYPH_LEAF] = { "  ", "  " },  [GLYPH_DOWN] = { "▼", "v" },
-		[GLYPH_UP] = { "▲", "^" },      [GLYPH_ELLIPSIS] = { "…", "~" },
+		[GLYPH_OPEN] = { "▾ ", "- " }, [GLYPH_CLOSED] = { "▸ ", "+ " },
+		[GLYPH_LEAF] = { "  ", "  " }, [GLYPH_DOWN] = { "▼", "v" },
+		[GLYPH_UP] = { "▲", "^" },     [GLYPH_ELLIPSIS] = { "…", "~" },
 	};
 
 	return glyphs[g][c->ascii];

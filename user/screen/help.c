@@ -4,8 +4,8 @@
 #include <string.h>
 
 struct help {
-	struct view view; /* first */
-	const struct view_ops *of;
+	struct view view;      /* first */
+	const struct view *of; /* below it */
 };
 
 static const struct column columns[] = {
@@ -20,7 +20,7 @@ static const struct help *help_of(const struct view *v)
 
 static bool is_for(const struct help *h, const struct key_row *row)
 {
-	return row->in & h->of->kind;
+	return row->in & h->of->ops->kind;
 }
 
 static uint32_t n_keys(const struct help *h)
@@ -35,7 +35,8 @@ static uint32_t n_keys(const struct help *h)
 /* Keys, a line between, columns. */
 static int arrange(struct view *v)
 {
-	v->n_rows = n_keys(help_of(v)) + (help_of(v)->of->n_columns ? 1 + help_of(v)->of->n_columns : 0);
+	v->n_rows = n_keys(help_of(v)) +
+		    (help_of(v)->of->n_columns ? 1 + help_of(v)->of->n_columns : 0);
 	return 0;
 }
 
@@ -66,7 +67,7 @@ static void cell(const struct view *v, uint32_t i, uint32_t column, struct strbu
 
 static void title(const struct view *v, struct strbuf *to)
 {
-	strbuf_printf(to, "keys: %s", help_of(v)->of->name);
+	strbuf_printf(to, "keys: %s", help_of(v)->of->ops->name);
 }
 
 static void help_free(struct view *v)
@@ -94,6 +95,6 @@ struct view *help_new(const struct view *of)
 	if (!h)
 		return NULL;
 	view_init(&h->view, &ops);
-	h->of = of->ops;
+	h->of = of;
 	return &h->view;
 }

@@ -22,6 +22,7 @@ const struct key_row key_rows[] = {
 	{ { 'n' }, "n", ACT_NEXT_MATCH, IN_LISTS | IN_FLAME, NULL, "the next row that was searched for" },
 	{ { 'f', KEY_F_4 }, "f F4", ACT_FILTER, IN_LISTS, "filter", "shows only rows with a text in them" },
 	{ { 's', KEY_F_6 }, "s F6", ACT_SORT, IN_LISTS, "sort", "sorts by the next column" },
+	{ { 's', KEY_F_6 }, "s F6", ACT_SORT, IN_FLAME, "value", "blocks by the next column" },
 	{ { 'r', 'I' }, "r", ACT_REVERSE, IN_LISTS, NULL, "sorts the other way round" },
 	{ { 'F' }, "F", ACT_FLAME, IN_PROFILE | IN_FLAME, "flame", "flame view of the row; the list again" },
 	{ { 'h' }, "h", ACT_HEAP, IN_PICKER | IN_PROFILE, "heap", "explains the heap; the process stops while it is copied" },

@@ -13,13 +13,24 @@
 #define FIRST_NS   500000000ULL /* until the second reading: CPU use needs two */
 #define ANSWERS_NS 100000000ULL
 
-enum { COL_PID, COL_CPU, COL_RSS, COL_GROWTH, COL_THREADS, COL_RUNTIME, COL_HEAP, COL_COMMAND, N_COLUMNS };
+enum {
+	COL_PID,
+	COL_CPU,
+	COL_RSS,
+	COL_GROWTH,
+	COL_THREADS,
+	COL_RUNTIME,
+	COL_HEAP,
+	COL_COMMAND,
+	N_COLUMNS
+};
 
 static const struct column columns[N_COLUMNS] = {
 	[COL_PID] = { "PID", 7, 0, "process", false },
 	[COL_CPU] = { "CPU%", 6, 0, "of one CPU, since the last reading", false },
 	[COL_RSS] = { "RSS", 10, 0, "resident memory", false },
-	[COL_GROWTH] = { "RSS/MIN", 11, 0, "growth of RSS a minute, since the screen began", false },
+	[COL_GROWTH] = { "RSS/MIN", 11, 0, "growth of RSS a minute, since the screen began",
+			 false },
 	[COL_THREADS] = { "THR", 5, 90, "threads", false },
 	[COL_RUNTIME] = { "RUNTIME", 8, 0, "of the language, by the files that are mapped", true },
 	[COL_HEAP] = { "HEAP", 8, 0, "whose structures memscope heap reads; - none", true },
@@ -28,7 +39,7 @@ static const struct column columns[N_COLUMNS] = {
 
 struct row {
 	bool container;
-	uint32_t at;  /* index of rows or containers */
+	uint32_t at; /* index of rows or containers */
 	int depth;
 };
 
@@ -39,12 +50,12 @@ struct picker {
 	struct runtimes *runtimes;
 	struct row *rows;
 	uint32_t cap;
-	bool *closed;       /* by container */
+	bool *closed; /* by container */
 	uint32_t n_closed;
 	bool wait;
 	double delay_s;
 	uint64_t due_ns;
-	bool asking;        /* for runtimes, of which the next answer may be there at … */
+	bool asking; /* for runtimes, of which the next answer may be there at … */
 	uint64_t answers_ns;
 };
 
@@ -75,7 +86,10 @@ static struct figures figures_of(const struct picker *pk, const struct row *row)
 	if (row->container) {
 		const struct process_container *c = &pk->procs->containers[row->at];
 
-		return (struct figures){ c->cpu_percent, (double)c->rss_bytes, c->growth, c->threads, 0, "", "", c->name };
+		return (struct figures){
+			c->cpu_percent, (double)c->rss_bytes, c->growth, c->threads, 0, "", "",
+			c->name
+		};
 	}
 	p = &pk->procs->rows[row->at];
 	process_growth(pk->procs, p, &growth);
@@ -138,8 +152,9 @@ static bool passes(const struct picker *pk, struct process *p)
 	if (!*pk->view.filter)
 		return true;
 	snprintf(pid, sizeof(pid), "%d", (int)p->pid);
-	return view_passes(&pk->view, pk->reader ? process_command(p) : p->comm) || view_passes(&pk->view, p->comm) ||
-	       view_passes(&pk->view, pid) || (p->runtime && view_passes(&pk->view, p->runtime)) ||
+	return view_passes(&pk->view, pk->reader ? process_command(p) : p->comm) ||
+	       view_passes(&pk->view, p->comm) || view_passes(&pk->view, pid) ||
+	       (p->runtime && view_passes(&pk->view, p->runtime)) ||
 	       (p->container < pk->procs->n_containers &&
 		view_passes(&pk->view, pk->procs->containers[p->container].name));
 }
@@ -210,8 +225,10 @@ static struct view_row row(const struct view *v, uint32_t i)
 	const struct process *p = &pk->procs->rows[r->at];
 
 	if (r->container)
-		return (struct view_row){ 1ULL << 63 | r->at, 0, is_closed(pk, r->at) ? FOLD_CLOSED : FOLD_OPEN, false };
-	return (struct view_row){ p->start_ticks << 22 | (uint64_t)p->pid, r->depth, FOLD_LEAF, false };
+		return (struct view_row){ 1ULL << 63 | r->at, 0,
+					  is_closed(pk, r->at) ? FOLD_CLOSED : FOLD_OPEN, false };
+	return (struct view_row){ p->start_ticks << 22 | (uint64_t)p->pid, r->depth, FOLD_LEAF,
+				  false };
 }
 
 static void container_cell(const struct process_container *c, uint32_t column, struct strbuf *to)
@@ -232,8 +249,8 @@ static void container_cell(const struct process_container *c, uint32_t column, s
 		break;
 	case COL_COMMAND:
 		strbuf_add_clean(to, c->name, strlen(c->name));
-		strbuf_printf(to, ": %u process%s (%s)", c->processes, c->processes == 1 ? "" : "es",
-			      *c->engine ? c->engine : "container");
+		strbuf_printf(to, ": %u process%s (%s)", c->processes,
+			      c->processes == 1 ? "" : "es", *c->engine ? c->engine : "container");
 		break;
 	default:
 		break;
@@ -304,7 +321,8 @@ static void title(const struct view *v, struct strbuf *to)
 
 	strbuf_printf(to, "%u processes", pk->procs->n);
 	if (pk->procs->n_containers)
-		strbuf_printf(to, ", %u container%s", pk->procs->n_containers, pk->procs->n_containers == 1 ? "" : "s");
+		strbuf_printf(to, ", %u container%s", pk->procs->n_containers,
+			      pk->procs->n_containers == 1 ? "" : "s");
 }
 
 static void status(const struct view *v, struct strbuf *to)
@@ -316,10 +334,12 @@ static void status(const struct view *v, struct strbuf *to)
 	for (uint32_t i = 0; i < pk->procs->n; i++)
 		rss += pk->procs->rows[i].rss_bytes;
 	getloadavg(loads, 3);
-	strbuf_printf(to, "CPU %.1f%% of %ld00%%, RSS of all %s, load %.2f %.2f %.2f", pk->procs->cpu_percent,
-		      sysconf(_SC_NPROCESSORS_ONLN), unit_bytes((int64_t)rss).s, loads[0], loads[1], loads[2]);
+	strbuf_printf(to, "CPU %.1f%% of %ld00%%, RSS of all %s, load %.2f %.2f %.2f",
+		      pk->procs->cpu_percent, sysconf(_SC_NPROCESSORS_ONLN),
+		      unit_bytes((int64_t)rss).s, loads[0], loads[1], loads[2]);
 	if (pk->procs->lost)
-		strbuf_printf(to, ", %llu processes could not be read", (unsigned long long)pk->procs->lost);
+		strbuf_printf(to, ", %llu processes could not be read",
+			      (unsigned long long)pk->procs->lost);
 }
 
 /* --- what is done --- */

@@ -121,8 +121,8 @@ static void set_cpu(const struct processes *p, struct process *row, uint64_t tic
 	if (new_row || seconds <= 0)
 		row->cpu_percent = -1;
 	else
-		row->cpu_percent = (double)(ticks - row->cpu_ticks_before) * 100 /
-				   p->ticks_per_s / seconds;
+		row->cpu_percent =
+			(double)(ticks - row->cpu_ticks_before) * 100 / p->ticks_per_s / seconds;
 }
 
 /* What was known of it is not true of another program. */

@@ -35,7 +35,9 @@ int processes_reader_new(struct processes_reader **ret_reader, struct err *e)
 	}
 	cgroup_mounts_read(&r->mounts, NULL); /* none: no containers */
 	getrlimit(RLIMIT_NOFILE, &limit);
-	r->fds_max = limit.rlim_cur > 2 * DESCRIPTORS_LEFT ? (uint32_t)limit.rlim_cur - DESCRIPTORS_LEFT : 0;
+	r->fds_max = limit.rlim_cur > 2 * DESCRIPTORS_LEFT
+			     ? (uint32_t)limit.rlim_cur - DESCRIPTORS_LEFT
+			     : 0;
 	*ret_reader = r;
 	return 0;
 }
@@ -52,10 +54,11 @@ void processes_reader_free(struct processes_reader *r)
 
 /* --- containers --- */
 
-static const struct container *container_of(struct processes_reader *r, const char *path, const char *id)
+static const struct container *container_of(struct processes_reader *r, const char *path,
+					    const char *id)
 {
-	const struct container *c = id ? container_by_id(&r->containers, id) :
-					 container_by_path(&r->containers, path);
+	const struct container *c =
+		id ? container_by_id(&r->containers, id) : container_by_path(&r->containers, path);
 
 	if (c || (r->containers_ns && now_ns() - r->containers_ns < CONTAINERS_AGAIN_NS))
 		return c;

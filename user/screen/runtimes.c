@@ -72,11 +72,8 @@ void runtimes_free(struct runtimes *r)
 static const struct {
 	const char *begin, *heap;
 } allocators[] = {
-	{ "libjemalloc.so", "jemalloc" },
-	{ "libmimalloc.so", "mimalloc" },
-	{ "libtcmalloc", "" },
-	{ "libc.so.6", "glibc" },
-	{ "libc-2.", "glibc" },
+	{ "libjemalloc.so", "jemalloc" }, { "libmimalloc.so", "mimalloc" }, { "libtcmalloc", "" },
+	{ "libc.so.6", "glibc" },         { "libc-2.", "glibc" },
 };
 enum { N_ALLOCATORS = sizeof(allocators) / sizeof(*allocators) };
 
@@ -95,9 +92,11 @@ static const char *runtime_of_file(const struct look *l, const struct proc_map *
 	_cleanup_(closep) int fd = -1;
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)l->pid, map->start, map->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)l->pid,
+		 map->start, map->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd >= 0 && elf_file_open(fd, map->path, &elf, NULL) == 0 ? lang_runtime_in(elf) : NULL;
+	return fd >= 0 && elf_file_open(fd, map->path, &elf, NULL) == 0 ? lang_runtime_in(elf)
+									: NULL;
 }
 
 static int on_map(void *ctx, const struct proc_map *map)
@@ -191,7 +190,8 @@ bool runtimes_ask(struct runtimes *r, pid_t pid, uint64_t start)
 	return room;
 }
 
-bool runtimes_answer(struct runtimes *r, pid_t *ret_pid, uint64_t *ret_start, struct runtime_of *ret)
+bool runtimes_answer(struct runtimes *r, pid_t *ret_pid, uint64_t *ret_start,
+		     struct runtime_of *ret)
 {
 	struct asked a;
 	bool any;

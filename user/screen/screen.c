@@ -120,9 +120,9 @@ static void type_key(struct screen *s, uint32_t key)
 
 static void next_sort(struct view *v)
 {
-	if (v->sort >= v->ops->n_columns)
+	if (v->sort >= v->n_columns)
 		return;
-	v->sort = (v->sort + 1) % v->ops->n_columns;
+	v->sort = (v->sort + 1) % v->n_columns;
 	v->moved = false;
 	v->stale = true;
 }
@@ -310,7 +310,8 @@ static void draw_last_line(struct screen *s, const struct view *v)
 	int x = 0;
 
 	if (s->typing) {
-		snprintf(line, sizeof(line), "%s: %s_", s->typing == TYPING_FILTER ? "filter" : "search", s->typed);
+		snprintf(line, sizeof(line), "%s: %s_",
+			 s->typing == TYPING_FILTER ? "filter" : "search", s->typed);
 		canvas_put(c, c->rows - 1, 0, c->columns, STYLE_KEY, line);
 		return;
 	}
@@ -380,7 +381,7 @@ int screen_batch(struct screen *s, uint32_t iterations, double delay_s, FILE *to
 	for (uint32_t i = 0; iterations == 0 || i < iterations; i++) {
 		uint64_t until = now_ns() + (uint64_t)(delay_s * 1e9);
 
-		while (now_ns() < until)
+		while (now_ns() < until || (v->ops->ready && !v->ops->ready(v)))
 			wait_for(v, s);
 		if (i)
 			fputc('\n', to);

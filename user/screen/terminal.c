@@ -2,8 +2,8 @@
  * The only file that knows the terminal: it shows the canvas by ncurses, which sends what has changed, and turns what
  * is typed into keys. The terminal is restored on every way out: a return, exit(), a signal that ends, a crash.
  */
-#include "base/clock.h"
 #include "base/terminal.h"
+#include "base/clock.h"
 #include "screen/screen.h"
 
 #include <errno.h>
@@ -52,7 +52,8 @@ static void on_end(int number)
 
 static void take_signals(void)
 {
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT }, crashes[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT },
+			 crashes[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
 	struct sigaction end = { .sa_handler = on_end }, crash = { .sa_handler = on_crash };
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
@@ -134,7 +135,8 @@ static void show_row(const struct canvas *c, int y)
 
 		if (!row[x].c)
 			continue; /* covered by the wide one before it */
-		setcchar(&out, text, styles[row[x].style] & ~A_COLOR, (short)PAIR_NUMBER(styles[row[x].style]), NULL);
+		setcchar(&out, text, styles[row[x].style] & ~A_COLOR,
+			 (short)PAIR_NUMBER(styles[row[x].style]), NULL);
 		mvadd_wch(y, x, &out);
 	}
 }
@@ -163,12 +165,14 @@ static uint32_t special(int code)
 		int code;
 		uint32_t key;
 	} keys[] = {
-		{ KEY_UP, KEY_MOVE_UP },         { KEY_DOWN, KEY_MOVE_DOWN }, { KEY_LEFT, KEY_MOVE_LEFT },
-		{ KEY_RIGHT, KEY_MOVE_RIGHT },   { KEY_PPAGE, KEY_PAGE_UP },  { KEY_NPAGE, KEY_PAGE_DOWN },
-		{ KEY_HOME, KEY_FIRST },         { KEY_END, KEY_LAST },       { KEY_ENTER, KEY_RETURN },
-		{ KEY_BACKSPACE, KEY_ERASE },    { KEY_RESIZE, KEY_SIZE },    { KEY_F(1), KEY_F_1 },
-		{ KEY_F(3), KEY_F_3 },           { KEY_F(4), KEY_F_4 },       { KEY_F(6), KEY_F_6 },
-		{ KEY_F(10), KEY_F_10 },
+		{ KEY_UP, KEY_MOVE_UP },     { KEY_DOWN, KEY_MOVE_DOWN },
+		{ KEY_LEFT, KEY_MOVE_LEFT }, { KEY_RIGHT, KEY_MOVE_RIGHT },
+		{ KEY_PPAGE, KEY_PAGE_UP },  { KEY_NPAGE, KEY_PAGE_DOWN },
+		{ KEY_HOME, KEY_FIRST },     { KEY_END, KEY_LAST },
+		{ KEY_ENTER, KEY_RETURN },   { KEY_BACKSPACE, KEY_ERASE },
+		{ KEY_RESIZE, KEY_SIZE },    { KEY_F(1), KEY_F_1 },
+		{ KEY_F(3), KEY_F_3 },       { KEY_F(4), KEY_F_4 },
+		{ KEY_F(6), KEY_F_6 },       { KEY_F(10), KEY_F_10 },
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
@@ -179,7 +183,10 @@ static uint32_t special(int code)
 
 static uint32_t plain(wint_t c)
 {
-	return c == '\r' || c == '\n' ? KEY_RETURN : c == 27 ? KEY_ESCAPE : c == 127 || c == 8 ? KEY_ERASE : c;
+	return c == '\r' || c == '\n' ? KEY_RETURN
+	       : c == 27              ? KEY_ESCAPE
+	       : c == 127 || c == 8   ? KEY_ERASE
+				      : c;
 }
 
 static void take_mouse(struct screen *s)
@@ -259,7 +266,8 @@ static void tick_views(struct screen *s, const struct pollfd *fds)
 static void loop(struct screen *s)
 {
 	while (!s->end && !asked_to_end) {
-		struct pollfd fds[FIRST_VIEW + SCREEN_VIEWS] = { { .fd = STDIN_FILENO, .events = POLLIN } };
+		struct pollfd fds[FIRST_VIEW + SCREEN_VIEWS] = { { .fd = STDIN_FILENO,
+								   .events = POLLIN } };
 
 		if (s->suspend)
 			suspend(s);
@@ -268,7 +276,9 @@ static void loop(struct screen *s)
 		for (uint32_t i = 0; i < s->n_views; i++) {
 			const struct view *v = s->views[i];
 
-			fds[FIRST_VIEW + i] = (struct pollfd){ .fd = v->ops->fd ? v->ops->fd(v) : -1, .events = POLLIN };
+			fds[FIRST_VIEW + i] =
+				(struct pollfd){ .fd = v->ops->fd ? v->ops->fd(v) : -1,
+						 .events = POLLIN };
 		}
 		if (poll(fds, FIRST_VIEW + s->n_views, wait_ms(s)) < 0 && errno != EINTR)
 			break;
@@ -286,8 +296,10 @@ int screen_run(struct screen *s, struct err *e)
 	setlocale(LC_CTYPE, "");
 	s->canvas.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 	if (setupterm(NULL, STDOUT_FILENO, &error) != OK)
-		return err_set(e, -ENOTTY, "the terminal type \"%.32s\" (TERM) is not known here: memscope top --batch needs none",
-			       getenv("TERM") ? getenv("TERM") : "");
+		return err_set(
+			e, -ENOTTY,
+			"the terminal type \"%.32s\" (TERM) is not known here: memscope top --batch needs none",
+			getenv("TERM") ? getenv("TERM") : "");
 	tcgetattr(STDIN_FILENO, &was);
 	add_way_out("sgr0");
 	add_way_out("cnorm");
@@ -304,7 +316,9 @@ int screen_run(struct screen *s, struct err *e)
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
 	curs_set(0);
-	mousemask(BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+	mousemask(BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED |
+			  BUTTON5_PRESSED,
+		  NULL);
 	mouseinterval(200);
 	make_styles();
 	loop(s);

@@ -5,7 +5,11 @@
 
 void view_init(struct view *v, const struct view_ops *ops)
 {
-	*v = (struct view){ .ops = ops, .sort = ops->sort, .stale = true };
+	*v = (struct view){ .ops = ops,
+			    .columns = ops->columns,
+			    .n_columns = ops->n_columns,
+			    .sort = ops->sort,
+			    .stale = true };
 }
 
 bool view_contains(const char *text, const char *part)
@@ -56,9 +60,7 @@ void view_move(struct view *v, int64_t rows, int page)
 {
 	int64_t to = (int64_t)v->cursor + rows * page;
 
-	v->cursor = !v->n_rows || to < 0 ? 0 :
-		    to >= v->n_rows	 ? v->n_rows - 1 :
-					   (uint32_t)to;
+	v->cursor = !v->n_rows || to < 0 ? 0 : to >= v->n_rows ? v->n_rows - 1 : (uint32_t)to;
 	v->at_key = view_at(v);
 	v->moved = true;
 }
@@ -66,7 +68,7 @@ void view_move(struct view *v, int64_t rows, int page)
 static void row_text(const struct view *v, uint32_t row, struct strbuf *to)
 {
 	strbuf_reset(to);
-	for (uint32_t i = 0; i < v->ops->n_columns; i++) {
+	for (uint32_t i = 0; i < v->n_columns; i++) {
 		strbuf_putc(to, ' ');
 		v->ops->cell(v, row, i, to);
 	}
@@ -110,8 +112,8 @@ static void draw_headings(const struct view *v, struct canvas *c, int y)
 	int x = 0;
 
 	canvas_style(c, y, 0, c->columns, STYLE_HEADING);
-	for (uint32_t i = 0; i < v->ops->n_columns; i++) {
-		const struct column *col = &v->ops->columns[i];
+	for (uint32_t i = 0; i < v->n_columns; i++) {
+		const struct column *col = &v->columns[i];
 		enum style style = i == v->sort ? STYLE_SORTED : STYLE_HEADING;
 		char title[48];
 
@@ -127,24 +129,29 @@ static void draw_headings(const struct view *v, struct canvas *c, int y)
 	}
 }
 
-static void draw_text(const struct view *v, struct canvas *c, int y, int x, uint32_t row, const char *text)
+static void draw_text(const struct view *v, struct canvas *c, int y, int x, uint32_t row,
+		      const char *text)
 {
 	struct view_row r = v->ops->row(v, row);
-	enum glyph g = r.fold == FOLD_OPEN ? GLYPH_OPEN : r.fold == FOLD_CLOSED ? GLYPH_CLOSED : GLYPH_LEAF;
+	enum glyph g = r.fold == FOLD_OPEN     ? GLYPH_OPEN
+		       : r.fold == FOLD_CLOSED ? GLYPH_CLOSED
+					       : GLYPH_LEAF;
 	/* A deep stack walks to the right no further than half of the line. */
-	int indent = 2 * r.depth < (c->columns - x) / 2 ? 2 * r.depth : (c->columns - x) / 2;
+	int step = c->columns < 120 ? 1 : 2, most = (c->columns - x) / 2;
+	int indent = step * r.depth < most ? step * r.depth : most;
 
 	x += indent;
 	x += canvas_put(c, y, x, c->columns - x, STYLE_DIM, canvas_glyph(c, g));
 	canvas_put(c, y, x, c->columns - x, r.dim ? STYLE_DIM : STYLE_TEXT, text);
 }
 
-static void draw_row(const struct view *v, struct canvas *c, int y, uint32_t row, struct strbuf *text)
+static void draw_row(const struct view *v, struct canvas *c, int y, uint32_t row,
+		     struct strbuf *text)
 {
 	int x = 0;
 
-	for (uint32_t i = 0; i < v->ops->n_columns; i++) {
-		const struct column *col = &v->ops->columns[i];
+	for (uint32_t i = 0; i < v->n_columns; i++) {
+		const struct column *col = &v->columns[i];
 
 		if (col->from_width > c->columns)
 			continue;

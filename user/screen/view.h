@@ -35,7 +35,7 @@ struct view_row {
 struct view_ops {
 	enum view_kind kind;
 	const char *name; /* of the help page */
-	const struct column *columns;
+	const struct column *columns; /* which view_init() takes over; a view may choose others */
 	uint32_t n_columns;
 	uint32_t sort;    /* the column by which rows are sorted at first */
 	/* Makes the rows anew, by v->sort, v->reverse and v->filter; sets v->n_rows. -ENOMEM. */
@@ -56,6 +56,8 @@ struct view_ops {
 	int (*fd)(const struct view *v);
 	uint64_t (*due_ns)(const struct view *v);
 	void (*tick)(struct view *v, struct screen *s);
+	/* Is there something to show yet? NULL: at any time. Batch mode waits for it. */
+	bool (*ready)(const struct view *v);
 	/* Nothing more will come. NULL: it goes on for ever. */
 	bool (*ended)(const struct view *v);
 	void (*free)(struct view *v);
@@ -65,6 +67,8 @@ enum { VIEW_TEXT_MAX = 64 };
 
 struct view {
 	const struct view_ops *ops;
+	const struct column *columns;
+	uint32_t n_columns;
 	uint32_t n_rows, cursor, top;
 	uint64_t at_key;            /* of the row under the cursor */
 	uint32_t sort;

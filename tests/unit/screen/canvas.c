@@ -51,7 +51,9 @@ static void no_control_character_is_shown(void **state)
 	struct canvas c = { 0 };
 
 	assert_int_equal(canvas_begin(&c, 1, 20), 0);
-	canvas_put(&c, 0, 0, 20, STYLE_TEXT, "a\x1b[2J\xff\xc2\x9b" "b\xe2\x82");
+	canvas_put(&c, 0, 0, 20, STYLE_TEXT,
+		   "a\x1b[2J\xff\xc2\x9b"
+		   "b\xe2\x82");
 	for (int x = 0; x < 20; x++) {
 		assert_true(c.cells[x].c >= 0x20);
 		assert_true(c.cells[x].c < 0x7f || c.cells[x].c >= 0xa0);

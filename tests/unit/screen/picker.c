@@ -34,12 +34,15 @@ static void make(struct fixture *f, struct screen_sources *sources)
 		const char *comm;
 		int ticks, pages;
 		bool in;
-	} all[] = { { 10, "web", 30, 300, true }, { 20, "job", 20, 9000, false }, { 30, "db", 10, 200, true } };
+	} all[] = { { 10, "web", 30, 300, true },
+		    { 20, "job", 20, 9000, false },
+		    { 30, "db", 10, 200, true } };
 
 	memset(f, 0, sizeof(*f));
 	processes_init(&f->p, 100, 4096);
 	f->p.containers = calloc(1, sizeof(*f->p.containers));
-	f->p.containers[0] = (struct process_container){ strdup("0123abcd"), strdup("shop"), strdup("podman") };
+	f->p.containers[0] =
+		(struct process_container){ strdup("0123abcd"), strdup("shop"), strdup("podman") };
 	f->p.n_containers = 1;
 	for (int reading = 0; reading < 2; reading++) {
 		processes_begin(&f->p, (uint64_t)reading * 1000000000 + 1);
@@ -48,8 +51,9 @@ static void make(struct fixture *f, struct screen_sources *sources)
 			struct process *row;
 			bool bad;
 
-			snprintf(line, sizeof(line), "%d (%s) S 1 1 1 0 -1 0 9 0 0 0 %d 0 0 0 20 0 1 0 5 9 %d 1 1", all[i].pid,
-				 all[i].comm, reading * all[i].ticks, all[i].pages);
+			snprintf(line, sizeof(line),
+				 "%d (%s) S 1 1 1 0 -1 0 9 0 0 0 %d 0 0 0 20 0 1 0 5 9 %d 1 1",
+				 all[i].pid, all[i].comm, reading * all[i].ticks, all[i].pages);
 			row = processes_stat(&f->p, line, &bad);
 			row->container = all[i].in ? 0 : UINT32_MAX;
 			row->runtime = "native";
@@ -86,8 +90,9 @@ static void containers_have_the_sum_and_their_processes_below_them(void **state)
 	struct fixture f;
 
 	make(&f, NULL);
-	in_order(shown(&f, 24, 80), (const char *[]){ "3 processes, 1 container", "40.0", "shop: 2 processes (p",
-						      "30.0", "web", "10.0", "db", "20.0", "job", NULL });
+	in_order(shown(&f, 24, 80),
+		 (const char *[]){ "3 processes, 1 container", "40.0", "shop: 2 processes (p",
+				   "30.0", "web", "10.0", "db", "20.0", "job", NULL });
 	done(&f);
 }
 
@@ -219,7 +224,8 @@ static void help_lists_the_keys_of_the_view_and_goes_away(void **state)
 	make(&f, NULL);
 	screen_draw(&f.s, 60, 80);
 	screen_key(&f.s, '?');
-	in_order(shown(&f, 60, 80), (const char *[]){ "keys: Processes", "Enter", "profiles the process", "RSS/MIN", NULL });
+	in_order(shown(&f, 60, 80), (const char *[]){ "keys: Processes", "Enter",
+						      "profiles the process", "RSS/MIN", NULL });
 	screen_key(&f.s, 'q');
 	assert_false(f.s.end);
 	in_order(shown(&f, 24, 80), (const char *[]){ "shop", NULL });

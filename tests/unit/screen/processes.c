@@ -8,14 +8,15 @@
 
 #include <cmocka.h>
 
-static struct process *stat_line(struct processes *p, int pid, const char *comm, unsigned flags, int ticks, int start,
-				 int pages)
+static struct process *stat_line(struct processes *p, int pid, const char *comm, unsigned flags,
+				 int ticks, int start, int pages)
 {
 	char line[256];
 	bool bad;
 
-	snprintf(line, sizeof(line), "%d (%s) S 1 1 1 0 -1 %u 9 0 0 0 %d 0 0 0 20 0 3 0 %d 99999 %d 1844 1 1", pid, comm, flags,
-		 ticks, start, pages);
+	snprintf(line, sizeof(line),
+		 "%d (%s) S 1 1 1 0 -1 %u 9 0 0 0 %d 0 0 0 20 0 3 0 %d 99999 %d 1844 1 1", pid,
+		 comm, flags, ticks, start, pages);
 	return processes_stat(p, line, &bad);
 }
 
@@ -118,7 +119,15 @@ static void who_is_not_there_any_more_is_not_shown(void **state)
 
 static void damaged_lines_are_refused(void **state)
 {
-	static const char *const lines[] = { "", "7", "7 (a", "7 a) S 1", "7 (a) S 1 1 1", ")(", "x (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1" };
+	static const char *const lines[] = {
+		"",
+		"7",
+		"7 (a",
+		"7 a) S 1",
+		"7 (a) S 1 1 1",
+		")(",
+		"x (a) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
+	};
 	struct processes p;
 	bool bad;
 
