@@ -65,9 +65,15 @@ static void roots_of_three(void *state, const struct snapshot *s, exact_root_fn 
 	fn(ctx, &(struct exact_root){ objects[0], 0x1234, "first", SNAPSHOT_ROOT_CAF });
 }
 
-static const struct exact_runtime three = { "three",       open_three, close_three,
-					    three_objects, owns_three, edges_of_three,
-					    roots_of_three };
+static const struct exact_runtime three = {
+	.name = "three",
+	.open = open_three,
+	.close = close_three,
+	.objects = three_objects,
+	.owns = owns_three,
+	.edges = edges_of_three,
+	.roots = roots_of_three,
+};
 
 /* It has no objects of its own; of allocators' blocks it knows those of 32 bytes. */
 static int open_blocks(struct copy *copy, pid_t pid, void **ret_state, struct err *e)
@@ -94,8 +100,12 @@ static bool edges_of_blocks(void *state, const struct snapshot *s, uint32_t node
 	return true;
 }
 
-static const struct exact_runtime of_blocks = { "blocks", open_blocks,     close_blocks, NULL,
-						NULL,     edges_of_blocks, NULL };
+static const struct exact_runtime of_blocks = {
+	.name = "blocks",
+	.open = open_blocks,
+	.close = close_blocks,
+	.edges = edges_of_blocks,
+};
 
 static int open_nothing(struct copy *copy, pid_t pid, void **ret_state, struct err *e)
 {
@@ -106,8 +116,12 @@ static int open_nothing(struct copy *copy, pid_t pid, void **ret_state, struct e
 	return -ENOENT;
 }
 
-static const struct exact_runtime not_there = { "none", open_nothing,    close_blocks, NULL,
-						NULL,   edges_of_blocks, NULL };
+static const struct exact_runtime not_there = {
+	.name = "none",
+	.open = open_nothing,
+	.close = close_blocks,
+	.edges = edges_of_blocks,
+};
 
 static const struct exact_runtime *const table[] = { &not_there, &three, &of_blocks, NULL };
 

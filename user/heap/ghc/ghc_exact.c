@@ -559,5 +559,12 @@ static void ghc_roots(void *ctx, const struct snapshot *snapshot, exact_root_fn 
 	}
 }
 
-const struct exact_runtime exact_ghc = { "GHC",    ghc_open,  state_close, ghc_objects,
-					 ghc_owns, ghc_edges, ghc_roots };
+const struct exact_runtime exact_ghc = {
+	.name = "GHC",
+	.open = ghc_open,
+	.close = state_close,
+	.objects = ghc_objects,
+	.owns = ghc_owns,
+	.edges = ghc_edges,
+	.roots = ghc_roots,
+};

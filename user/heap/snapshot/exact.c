@@ -1,6 +1,7 @@
 #include "heap/snapshot/exact.h"
 
 #include "base/large.h"
+#include "heap/python/python_heap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@ extern const struct exact_runtime exact_ghc;
 
 const struct exact_runtime *const exact_runtimes[] = {
 	&exact_ghc,
+	&python_runtime,
 	NULL,
 };
 
@@ -121,6 +123,16 @@ int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types)
 }
 
 /* --- */
+
+int exact_prepare(struct exact *x, struct snapshot *s)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < x->n && r == 0; i++)
+		if (x->runtime[i]->prepare)
+			r = x->runtime[i]->prepare(x->state[i], s);
+	return r;
+}
 
 bool exact_owns(const struct exact *x, const struct heap_map *map)
 {

@@ -39,6 +39,8 @@ struct exact_runtime {
 	void (*close)(void *state);
 	/* NULL: all its objects are blocks of allocators. Types are added to `types`. -ENOMEM. */
 	int (*objects)(void *state, struct types *types, exact_object_fn fn, void *ctx);
+	/* Once each node has its type and can be found by its address. NULL: it needs nothing of that. -ENOMEM. */
+	int (*prepare)(void *state, struct snapshot *s);
 	/* Is the mapping its own? NULL: none is. */
 	bool (*owns)(void *state, const struct heap_map *map);
 	/* Calls fn() for each reference of a node; the same each time. false: it does not know this one, which is scanned. */
@@ -67,6 +69,8 @@ void exact_runtimes_close(struct exact *x);
  * node as its runtime has it, 0 of others: large_free() it. -ENOMEM.
  */
 int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types);
+/* -ENOMEM. */
+int exact_prepare(struct exact *x, struct snapshot *s);
 bool exact_owns(const struct exact *x, const struct heap_map *map);
 bool exact_edges(const struct exact *x, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx);
 void exact_roots(const struct exact *x, const struct snapshot *s, exact_root_fn fn, void *ctx);

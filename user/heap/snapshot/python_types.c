@@ -17,6 +17,7 @@ enum { STEPS_MAX = 4 };
 #define PY_PREHEADER                                                                               \
 	(3ULL << 3) /* Py_TPFLAGS_MANAGED_WEAKREF, …_DICT: two words before the collector's */
 #define PY_REFCOUNT_MAX (1ULL << 40)
+#define PY_REFCOUNT_FEW (1ULL << 16)
 
 /* An address that was looked at as a type. */
 struct seen {
@@ -92,13 +93,20 @@ static uint32_t words_before(uint64_t flags)
 	return flags & PY_HAVE_GC ? flags & PY_PREHEADER ? 4 : 2 : 0;
 }
 
+/* Where the heap has low addresses, as that of a program at a fixed address, such a word may be a pointer. */
+static bool is_refcount(const struct type_finder *f, uint64_t word)
+{
+	return word && word < PY_REFCOUNT_MAX &&
+	       (word < PY_REFCOUNT_FEW || word % 8 || !heap_map_of(copy_memory(f->copy), word));
+}
+
 static void look(struct type_finder *f, void *ctx, uint32_t node, const uint64_t words[TYPE_WORDS])
 {
 	for (uint32_t before = 0; before <= 4; before += 2) {
 		const struct seen *seen;
 
-		if (!type_is_address(words[before + 1]) || !words[before] ||
-		    words[before] >= PY_REFCOUNT_MAX || before + 2 > f->blocks->rows[node].words)
+		if (!type_is_address(words[before + 1]) || !is_refcount(f, words[before]) ||
+		    before + 2 > f->blocks->rows[node].words)
 			continue;
 		seen = see(f, ctx, words[before + 1]);
 		if (seen && seen->type && words_before(seen->flags) == before) {

@@ -35,6 +35,13 @@ static void each_word(struct snapshot *s, uint64_t from, uint64_t end, word_fn f
 	}
 }
 
+/* References to CPython's objects have exactly their address. */
+static bool begins_at(const struct snapshot *s, uint32_t node, uint32_t offset)
+{
+	return s->types.type[s->types.of[node]].by != TYPE_CPYTHON ||
+	       offset == s->types.object[node];
+}
+
 /* The block that a word refers to; BLOCK_NONE. */
 static uint32_t target_of(const struct snapshot *s, uint64_t word)
 {
@@ -42,9 +49,7 @@ static uint32_t target_of(const struct snapshot *s, uint64_t word)
 
 	if (to == BLOCK_NONE || exact_brought(s->exact, to))
 		return BLOCK_NONE;
-	if (s->types.type[s->types.of[to]].by == TYPE_CPYTHON && offset != s->types.object[to])
-		return BLOCK_NONE;
-	return to;
+	return begins_at(s, to, offset) ? to : BLOCK_NONE;
 }
 
 /* --- references from block to block --- */
@@ -75,10 +80,12 @@ static void on_reference(void *ctx, uint64_t addr, uint64_t word)
 static void on_exact_edge(void *ctx, uint64_t to, uint32_t at)
 {
 	struct edges *e = ctx;
-	uint32_t offset;
+	const struct snapshot *s = e->s;
+	uint32_t offset, node = block_index_find(s->index, to, &offset);
 
 	e->s->words++;
-	add_edge(e, block_index_find(e->s->index, to, &offset), at);
+	if (node != BLOCK_NONE && begins_at(s, node, offset))
+		add_edge(e, node, at);
 }
 
 static void pass(struct edges *e)

@@ -117,7 +117,9 @@ static int build(struct snapshot *s, pid_t pid, bool *owned)
 	for (uint32_t i = 0; i < mem->n_maps; i++)
 		owned[i] |= exact_owns(s->exact, &mem->maps[i]);
 	s->index = block_index_new(s->blocks.rows, s->blocks.n);
-	r = s->index ? scan_references(s) : -ENOMEM;
+	r = s->index ? exact_prepare(s->exact, s) : -ENOMEM;
+	if (r == 0)
+		r = scan_references(s);
 	if (r == 0)
 		r = scan_roots(s, owned);
 	return r < 0 ? r : types_find_linked(s, pid);
@@ -215,6 +217,7 @@ const char *snapshot_root_words(uint8_t kind)
 	static const char *const kinds[SNAPSHOT_ROOT_KINDS] = {
 		[SNAPSHOT_ROOT_ANCHOR] = "the anchor",
 		[SNAPSHOT_ROOT_MODULE] = "the module",
+		[SNAPSHOT_ROOT_FRAME] = "the running function",
 		[SNAPSHOT_ROOT_CAF] = "the CAF",
 		[SNAPSHOT_ROOT_GLOBAL] = "the variable",
 		[SNAPSHOT_ROOT_TLS] = "a thread's own variable",

@@ -22,6 +22,7 @@
 enum snapshot_root_kind {
 	SNAPSHOT_ROOT_ANCHOR,   /* a place that the user named (anchor.h)                         */
 	SNAPSHOT_ROOT_MODULE,   /* a module of CPython, which its interpreter keeps                */
+	SNAPSHOT_ROOT_FRAME,    /* a local variable of a function of CPython that runs             */
 	SNAPSHOT_ROOT_CAF,      /* a top-level value of a Haskell program that is evaluated          */
 	SNAPSHOT_ROOT_GLOBAL,   /* a variable of an image                                        */
 	SNAPSHOT_ROOT_TLS,      /* … of a thread's own                                           */

@@ -22,9 +22,10 @@ static const struct {
 const char *type_by_name(enum type_by by)
 {
 	static const char *const words[TYPE_WAYS] = {
-		[TYPE_UNKNOWN] = "",     [TYPE_CPYTHON] = "class",   [TYPE_RTTI] = "RTTI",
-		[TYPE_GHC] = "GHC",      [TYPE_COUNTED] = "counted", [TYPE_SHAPE] = "shape",
-		[TYPE_TEXT] = "content",
+		[TYPE_UNKNOWN] = "",    [TYPE_CPYTHON] = "class",
+		[TYPE_RTTI] = "RTTI",   [TYPE_CPYTHON_TABLE] = "class",
+		[TYPE_GHC] = "GHC",     [TYPE_COUNTED] = "counted",
+		[TYPE_SHAPE] = "shape", [TYPE_TEXT] = "content",
 	};
 
 	return words[by];

@@ -2,7 +2,7 @@
  * What blocks are, each with how that is known. A way to know is a file of its own and a row in types.c's table; the first
  * that knows a block names it:
  *
- *   class       the block begins with an object of CPython (python_types.c)
+ *   class       the block begins with an object of CPython (python_types.c), or is a table of one (heap/python/)
  *   RTTI        the first word points behind a type_info of C++ (types_cxx.c)
  *   GHC         by its info table: exact (heap/ghc/, through exact.h)
  *   counted     it is one of the nodes of a collection, which has as many as it says (types_collections.c)
@@ -17,7 +17,7 @@
 #include "heap/blocks.h"
 #include "heap/snapshot/copy.h"
 
-enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_WAYS };
+enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_WAYS };
 
 struct snapshot;
 

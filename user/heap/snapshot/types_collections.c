@@ -132,7 +132,7 @@ static bool is_runtimes(const struct types *t, uint32_t node)
 {
 	enum type_by by = t->type[t->of[node]].by;
 
-	return by == TYPE_CPYTHON || by == TYPE_GHC;
+	return by == TYPE_CPYTHON || by == TYPE_CPYTHON_TABLE || by == TYPE_GHC;
 }
 
 /* A word at `at` refers to `to`; `from`: what it is in, or BLOCK_NONE. */

@@ -1,0 +1,54 @@
+"""Heaps of CPython: each object is kept by what keeps it, whatever that is, and traces of objects that are gone keep nothing. One
+CPython of each kind of frames (every one that pyenv has: MEMSCOPE_TEST_PYTHON=every)."""
+
+import functools
+
+import programs
+from harness import *
+
+PROGRAM = os.path.join(TOP, "tests/targets/heap_python.py")
+
+# What keeps each: how the last link but one begins.
+KEEPER = {"Slot": "__main__.Slots", "Deque": "deque (items)", "Set": "set (entries)", "SmallSet": "set", "Module": "dict[", "Class": "dict[",
+          "Exception": "tuple[", "List": "list[", "Tuple": "tuple[", "Dict": "dict[", "DictOfNumbers": "dict[", "Key": "dict[",
+          "FrozenSet": "frozenset", "Closure": "cell", "Partial": "tuple[", "Method": "method", "Slice": "slice"}
+
+
+@functools.cache
+def interpreters():
+    found = programs.pythons()
+    if not found:
+        skip("no CPython from 3.8 on is installed")
+    return found
+
+
+def ask(*args):
+    done = subprocess.run([MEMSCOPE, "heap", *map(str, args), "--json", "--top", "100000"], capture_output=True, text=True,
+                          timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise Broken(f"memscope heap {' '.join(map(str, args))}: status {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+@fact
+def objects_of_python_are_kept_by_what_keeps_them():
+    for path, version in interpreters().items():
+        child = Child([path, PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        classes = json.loads(child.process.stdout.readline())
+        rows = {}
+        answer = ask("retainers", "-p", child.pid, r'type ~ "^keep\.By"')
+        for row in answer["retainers"]:
+            rows.setdefault(row["chain"][-1], []).append(row)
+        equal(sorted(rows), [name for name in classes if "Gone" not in name], f"{version}: classes whose objects something keeps")
+        equal(answer["unreached_objects"], 0, f"{version}: objects that seem lost")
+        for name, keeper in KEEPER.items():
+            row, = rows["keep.By" + name]
+            check(row["chain"][-2].startswith(keeper), f"{version}: {name} is kept by {row['chain']}, not {keeper}")
+        # What refers to it weakly is in the module, and keeps nothing.
+        through = rows["keep.ByLocal"][0]["through"]
+        check(through.startswith("the running function main (heap_python.py:") and through.endswith("): watched"),
+              f"{version}: the local variable is kept through {through}")
+        child.process.stdin.close()
+
+
+main()

@@ -1,0 +1,109 @@
+"""Objects that each something else of CPython keeps, each of a class of its own, named for what keeps it; and objects that are gone,
+of which traces are left. Says which it has, and lives until its input ends."""
+
+import collections
+import functools
+import gc
+import json
+import sys
+import threading
+import types
+import weakref
+
+KEPT = {}
+
+
+def kept(name):
+    """A new object of a new class."""
+    cls = type("By" + name, (), {"__module__": "keep"})
+    KEPT["keep.By" + name] = cls
+    return cls()
+
+
+class Slots:
+    __slots__ = ("first", "second")
+
+
+class Attributes:
+    pass
+
+
+class Named(dict):
+    pass
+
+
+def closure(value):
+    return lambda: value
+
+
+def generate(value):
+    yield 1
+    yield value
+
+
+def worker(value, ready, end):
+    ready.set()
+    end.wait()
+    return value
+
+
+def fill():
+    slots, attributes, late, subclass = Slots(), Attributes(), Attributes(), Named()
+    slots.second = kept("Slot")
+    attributes.number, attributes.cart = 1, kept("Attribute")
+    late.number = 1
+    late.__dict__["a key"] = kept("DictOfInstance")
+    subclass.attribute = kept("AttributeOfDict")
+    generator = generate(kept("Generator"))
+    next(generator)
+    long_deque = collections.deque(range(200))
+    long_deque.append(kept("Deque"))
+    for _ in range(100):
+        long_deque.popleft()
+    large_set = {kept("Set")} | {(i, i) for i in range(100)}
+    few = {kept("SmallSet")}
+    module = types.ModuleType("made")
+    module.value = kept("Module")
+    cls = type("Class", (), {"value": kept("Class")})
+    error = ValueError(kept("Exception"))
+    found = dict(locals())
+    found.update({"list": [0, kept("List")], "tuple": (0, kept("Tuple")), "dict": {"key": kept("Dict")},
+                  "numbers": {1: kept("DictOfNumbers")}, "keys": {kept("Key"): 1}, "frozen": frozenset([kept("FrozenSet")]),
+                  "ordered": collections.OrderedDict(a=kept("OrderedDict")),
+                  "default": collections.defaultdict(list, a=kept("DefaultDict")), "closure": closure(kept("Closure")),
+                  "partial": functools.partial(print, kept("Partial")), "method": types.MethodType(print, kept("Method")),
+                  "slice": slice(kept("Slice"))})
+    return found
+
+
+def gone():
+    """Traces of objects that are no more, and of one that only a function that runs keeps."""
+    room = [kept("GoneList") for _ in range(100)]
+    del room[1:]
+    room[0] = None
+    grown = set()
+    grown.add(kept("GoneSet"))
+    grown |= set(range(100))
+    grown = {x for x in grown if isinstance(x, int)}
+    queue = collections.deque(kept("GoneDeque") for _ in range(3))
+    queue.clear()
+    done = generate(kept("GoneGenerator"))
+    list(done)
+    return room, grown, queue, done
+
+
+def main():
+    things, traces = fill(), gone()
+    ready, end = threading.Event(), threading.Event()
+    threading.Thread(target=worker, args=(kept("Thread"), ready, end), daemon=True).start()
+    ready.wait()
+    watched = kept("Local")
+    weak = weakref.ref(watched), weakref.WeakValueDictionary(a=watched)
+    globals().update(THINGS=things, TRACES=traces, WEAK=weak)
+    gc.collect()
+    print(json.dumps(sorted(KEPT)), flush=True)
+    sys.stdin.read()
+    return watched
+
+
+main()

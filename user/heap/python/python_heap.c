@@ -1,0 +1,85 @@
+#include "heap/python/python_heap.h"
+
+#include <errno.h>
+
+static const char *const table_names[] = {
+	[PYTHON_DICT_KEYS] = "dict (keys)",     [PYTHON_DICT_VALUES] = "dict (values)",
+	[PYTHON_LIST_ITEMS] = "list (items)",   [PYTHON_SET_ENTRIES] = "set (entries)",
+	[PYTHON_DEQUE_BLOCK] = "deque (items)",
+};
+
+_Static_assert(sizeof(table_names) / sizeof(*table_names) == PYTHON_TABLES, "a name each");
+
+static int open_heap(struct copy *copy, pid_t pid, void **ret_state, struct err *e)
+{
+	struct python_heap *h = calloc(1, sizeof(*h));
+
+	(void)pid;
+	if (!h)
+		return err_set(e, -ENOMEM, "out of memory");
+	h->copy = copy;
+	*ret_state = h;
+	return 0;
+}
+
+static void close_heap(void *state)
+{
+	struct python_heap *h = state;
+
+	free(h->classes);
+	free(h->table);
+	free(h->begin);
+	free(h->live);
+	for (uint32_t i = 0; i < h->n_names; i++)
+		free(h->names[i]);
+	free(h->names);
+	free(h);
+}
+
+/* Tables get a type of their own. */
+static int name_tables(const struct python_heap *h, struct snapshot *s)
+{
+	uint32_t type[PYTHON_TABLES] = { 0 };
+
+	for (uint32_t i = 1; i < PYTHON_TABLES; i++) {
+		type[i] = types_add(&s->types, TYPE_CPYTHON_TABLE, table_names[i], 0);
+		if (!type[i])
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < s->blocks.n; i++) {
+		struct type *from = &s->types.type[s->types.of[i]],
+			    *to = &s->types.type[type[h->table[i]]];
+
+		if (!h->table[i])
+			continue;
+		s->types.of[i] = type[h->table[i]];
+		s->types.object[i] = 0;
+		to->blocks++;
+		to->bytes += snapshot_bytes(s, i);
+		from->blocks--;
+		from->bytes -= snapshot_bytes(s, i);
+	}
+	return 0;
+}
+
+static int prepare(void *state, struct snapshot *s)
+{
+	struct python_heap *h = state;
+	int r = python_classes_find(h, s);
+
+	if (r == 0)
+		r = python_tables_find(h, s);
+	if (r == 0)
+		r = name_tables(h, s);
+	h->ready = r == 0;
+	return r == -ENOENT ? 0 : r;
+}
+
+const struct exact_runtime python_runtime = {
+	.name = "CPython",
+	.open = open_heap,
+	.close = close_heap,
+	.prepare = prepare,
+	.edges = python_edges,
+	.roots = python_roots,
+};
