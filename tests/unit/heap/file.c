@@ -62,6 +62,11 @@ static struct snapshot *make(void)
 	s->roots = calloc(1, sizeof(*s->roots));
 	s->roots[0] = (struct snapshot_root){ 0, SNAPSHOT_ROOT_GLOBAL, 0, 0x8000, NULL };
 	s->n_roots = 1;
+	s->collections.of = calloc(N, sizeof(*s->collections.of));
+	s->collections.rows = calloc(1, sizeof(*s->collections.rows));
+	s->collections.rows[0] = (struct collection){ .kind = COLLECTION_LIST, .in = BLOCK_NONE, .table = 2, .elements = 5 };
+	s->collections.n = 1;
+	s->collections.of[2] = 1;
 	s->facts.pid = 4711;
 	strcpy(s->facts.comm, "prog");
 	s->facts.labels[0] = (struct snapshot_label){ "env", "prod" };
@@ -165,6 +170,9 @@ static void what_is_written_is_what_is_read(void **state)
 	assert_int_equal(s->n_roots, 1);
 	assert_int_equal(s->graph_roots[0].kind, SNAPSHOT_ROOT_GLOBAL);
 	assert_string_equal(s->roots[0].name, "variable_8000");
+	assert_null(collection_of_node(&s->collections, 1));
+	assert_int_equal(collection_of_node(&s->collections, 2)->elements, 5);
+	assert_int_equal(collection_of_node(&s->collections, 2)->kind, COLLECTION_LIST);
 	snapshot_free(s);
 }
 

@@ -36,6 +36,8 @@ static const uint32_t records[FILE_KINDS] = {
 	[FILE_PARTS] = sizeof(struct heap_part),
 	[FILE_UNKNOWN] = sizeof(struct heap_range),
 	[FILE_BROUGHT_BY] = 1,
+	[FILE_COLLECTIONS] = sizeof(struct file_collection),
+	[FILE_COLLECTION_OF] = 4,
 	[FILE_RUNS] = sizeof(struct file_run),
 	[FILE_FRAMES] = 8,
 	[FILE_CONTENTS] = 1,
@@ -359,6 +361,44 @@ static int put_arenas(const struct snapshot_stored *f, struct heap_blocks *b, st
 	return 0;
 }
 
+static int put_collections(const struct snapshot_stored *f, struct snapshot *s, struct err *e)
+{
+	const struct file_collection *rows = f->parts[FILE_COLLECTIONS].at;
+	uint32_t *of = (uint32_t *)f->parts[FILE_COLLECTION_OF].at;
+	uint64_t n = f->parts[FILE_COLLECTIONS].n;
+
+	if (!of)
+		return 0;
+	if (n >= UINT32_MAX || f->parts[FILE_COLLECTION_OF].n != s->blocks.n)
+		return damaged(f, e, "its collections are not those of its blocks");
+	for (uint64_t i = 0; i < s->blocks.n; i++)
+		if (of[i] > n)
+			return damaged(f, e, "a block has a collection that there is not");
+	for (uint64_t i = 0; i < n; i++)
+		if (rows[i].kind >= COLLECTION_KINDS || rows[i].table >= s->blocks.n ||
+		    (rows[i].in >= s->blocks.n && rows[i].in != BLOCK_NONE))
+			return damaged(f, e, "a collection is none, or lies nowhere");
+	s->collections.rows = large_alloc(n + 1, sizeof(*s->collections.rows));
+	if (!s->collections.rows)
+		return err_set(e, -ENOMEM, "out of memory");
+	for (; s->collections.n < n; s->collections.n++) {
+		const struct file_collection *c = &rows[s->collections.n];
+
+		s->collections.rows[s->collections.n] = (struct collection){
+			.kind = (uint8_t)c->kind,
+			.at = c->at,
+			.in = c->in,
+			.table = c->table,
+			.elements = c->elements,
+			.live = c->live,
+			.blocks = c->blocks,
+			.bytes = c->bytes,
+		};
+	}
+	s->collections.of = of;
+	return 0;
+}
+
 static struct graph *put_graph(const struct snapshot_stored *f, enum file_kind firsts,
 			       enum file_kind edges)
 {
@@ -508,6 +548,8 @@ static int fill(struct snapshot *s, const char *folder, struct err *e)
 	r = put_types(f, s, e);
 	if (r == 0)
 		r = put_arenas(f, &s->blocks, e);
+	if (r == 0)
+		r = put_collections(f, s, e);
 	if (r == 0)
 		r = put_memory(f, folder, s, e);
 	if (r < 0)

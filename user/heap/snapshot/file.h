@@ -30,6 +30,8 @@
  *   FILE_OWNERS           struct file_owner: arenas of allocators; blocks and parts have their numbers
  *   FILE_PARTS            struct heap_part: what allocators hold besides blocks in use, by address
  *   FILE_UNKNOWN          struct heap_range: stretches of heaps that were not walked
+ *   FILE_COLLECTIONS      struct file_collection
+ *   FILE_COLLECTION_OF    u32 for each node: the collection that it belongs to, from 1 on; 0: none
  *   FILE_RUNS             struct file_run: which stretches of memory the contents are, by address
  *   FILE_FRAMES           u64: where each frame of FILE_CONTENTS begins, and where the last ends
  *   FILE_CONTENTS         the bytes of all runs behind each other, in pieces of 1 MiB, each a frame of zstd
@@ -78,6 +80,8 @@ enum file_kind {
 	FILE_PARTS,
 	FILE_UNKNOWN,
 	FILE_BROUGHT_BY,
+	FILE_COLLECTIONS,
+	FILE_COLLECTION_OF,
 	FILE_RUNS,
 	FILE_FRAMES,
 	FILE_CONTENTS,
@@ -141,6 +145,12 @@ struct file_root {
 struct file_owner {
 	uint32_t allocator, arena;
 	uint64_t metadata, held;
+};
+
+/* As struct collection (collection.h). */
+struct file_collection {
+	uint32_t kind, in, table, reserved;
+	uint64_t at, elements, live, blocks, bytes;
 };
 
 struct file_link_name {

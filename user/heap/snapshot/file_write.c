@@ -323,6 +323,29 @@ static void put_arenas(struct snapshot_writer *w, const struct heap_blocks *b)
 	put_array(w, FILE_UNKNOWN, sizeof(*b->unknown), b->unknown, b->n_unknown);
 }
 
+static void put_collections(struct snapshot_writer *w, const struct collections *c, uint64_t nodes)
+{
+	if (!c->of)
+		return;
+	begin(w, FILE_COLLECTIONS, sizeof(struct file_collection));
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct collection *from = &c->rows[i];
+		struct file_collection row = { from->kind,
+					       from->in,
+					       from->table,
+					       0,
+					       from->at,
+					       from->elements,
+					       from->live,
+					       from->blocks,
+					       from->bytes };
+
+		put(w, &row, sizeof(row));
+	}
+	end(w);
+	put_array(w, FILE_COLLECTION_OF, 4, c->of, nodes);
+}
+
 static void put_maps(struct snapshot_writer *w, const struct heap_memory *mem)
 {
 	begin(w, FILE_MAPS, sizeof(struct file_map));
@@ -455,6 +478,7 @@ static uint64_t predict(const struct snapshot *s, const struct link_names *names
 	return nodes * (sizeof(struct heap_block) + 4 + 1 + 2 * 8) +
 	       2 * edges * sizeof(struct graph_edge) +
 	       s->blocks.n_parts * sizeof(struct heap_part) +
+	       s->collections.n * sizeof(struct file_collection) + (s->collections.of ? 4 * nodes : 0) +
 	       s->n_roots * (sizeof(struct file_root) + NAME_BYTES) +
 	       names->n * sizeof(struct file_link_name) +
 	       s->types.n * (sizeof(struct file_type) + NAME_BYTES) + (1 << 20) +
@@ -518,6 +542,7 @@ static void put_all(struct snapshot_writer *w, struct snapshot *s, const struct 
 	put_threads(w, s, how->contents != FILE_CONTENTS_NONE);
 	put_maps(w, copy_memory(s->copy));
 	put_arenas(w, &s->blocks);
+	put_collections(w, &s->collections, s->blocks.n);
 	if (p)
 		put_contents(w, s, p);
 	put_array(w, FILE_STRINGS, 1, w->strings.s, w->strings.len);

@@ -193,6 +193,7 @@ void snapshot_free(struct snapshot *s)
 		s->types.object = NULL;
 		s->blocks.parts = NULL;
 		s->blocks.unknown = NULL;
+		s->collections.of = NULL;
 		if (s->exact)
 			s->exact->brought_by = NULL;
 	}

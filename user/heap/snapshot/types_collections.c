@@ -1,6 +1,7 @@
 /* Blocks that collections own: by shape, once it is known who refers to whom. */
 #include "heap/snapshot/type_way.h"
 
+#include "base/large.h"
 #include "heap/snapshot/snapshot.h"
 
 #include <stdio.h>
@@ -49,8 +50,8 @@ const char *collection_name(const struct collection *c)
 
 void collections_fini(struct collections *c)
 {
-	free(c->rows);
-	free(c->of);
+	large_free(c->rows);
+	large_free(c->of);
 	*c = (struct collections){ 0 };
 }
 
@@ -113,7 +114,7 @@ static void add(struct finder *k)
 
 	if (all->n == all->room) {
 		uint32_t room = all->room ? 2 * all->room : 1024;
-		struct collection *more = reallocarray(all->rows, room, sizeof(*more));
+		struct collection *more = large_resize(all->rows, room, sizeof(*more));
 
 		k->f->oom = !more;
 		if (!more)
@@ -183,10 +184,10 @@ static bool is_cxx(const struct type_finder *f)
 void types_of_collections(struct type_finder *f)
 {
 	struct finder k = { .f = f, .s = f->s, .n_types = f->t->n, .cxx = is_cxx(f) };
-	_cleanup_(freep) uint8_t *visited = calloc(f->blocks->n + 1, 1);
+	_cleanup_(large_freep) uint8_t *visited = large_alloc(f->blocks->n + 1, 1);
 
 	k.vector_of = calloc(k.n_types, sizeof(*k.vector_of));
-	f->s->collections.of = calloc(f->blocks->n + 1, sizeof(*f->s->collections.of));
+	f->s->collections.of = large_alloc(f->blocks->n + 1, sizeof(*f->s->collections.of));
 	f->oom = !visited || !k.vector_of || !f->s->collections.of;
 	k.mem = (struct collection_memory){ bytes_at,     f->copy,     f->blocks->rows,
 					    f->blocks->n, f->s->index, visited };
