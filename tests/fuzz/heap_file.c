@@ -45,7 +45,7 @@ static void ask(struct snapshot *s)
 	_cleanup_(freep) uint8_t *leaks = reached ? graph_leaks(s->graph, reached) : NULL;
 	const struct heap_memory *mem = copy_memory(s->copy);
 	uint32_t object = 0, offset;
-	uint64_t word = 0, len;
+	uint64_t word = leaks && s->blocks.n ? leaks[0] * 2 : 0, len;
 	char bytes[64];
 
 	graph_dominators_find(s->graph, s->reverse, s->graph_roots, s->n_roots, &d);

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/large.h"
+#include "base/new_file.h"
 #include "base/strbuf.h"
 #include "heap/snapshot/contents.h"
 #include "heap/snapshot/exact.h"
@@ -9,10 +10,7 @@
 #include "heap/snapshot/python.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -26,9 +24,7 @@ struct known_text {
 };
 
 struct snapshot_writer {
-	char *path;
-	int fd;         /* without a name until it is complete */
-	char *unlinked; /* its name meanwhile, where the file system has no files without; NULL */
+	struct new_file file;
 	uint64_t at;
 	struct file_section table[FILE_KINDS];
 	uint32_t n;
@@ -40,53 +36,19 @@ struct snapshot_writer {
 
 /* --- the file --- */
 
-static const char *folder_of(const char *path, char folder[4096])
-{
-	const char *slash = strrchr(path, '/');
-
-	snprintf(folder, 4096, "%.*s", slash ? (int)(slash - path + (slash == path)) : 1,
-		 slash ? path : ".");
-	return folder;
-}
-
-static int open_file(struct snapshot_writer *w)
-{
-	char folder[4096];
-
-	w->fd = open(folder_of(w->path, folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (w->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
-		return w->fd < 0 ? -errno : 0;
-	if (asprintf(&w->unlinked, "%s.XXXXXX", w->path) < 0) {
-		w->unlinked = NULL;
-		return -ENOMEM;
-	}
-	w->fd = mkostemp(w->unlinked, O_CLOEXEC);
-	if (w->fd >= 0)
-		return 0;
-	free(w->unlinked);
-	w->unlinked = NULL;
-	return -errno;
-}
-
 int snapshot_writer_new(const char *path, struct snapshot_writer **ret_writer, struct err *e)
 {
 	_cleanup_(snapshot_writer_freep) struct snapshot_writer *w = calloc(1, sizeof(*w));
-	struct stat st;
 	int r;
 
 	if (!w)
 		return err_set(e, -ENOMEM, "out of memory");
-	w->fd = -1;
-	w->path = strdup(path);
 	w->sum = XXH3_createState();
-	if (!w->path || !w->sum)
+	if (!w->sum)
 		return err_set(e, -ENOMEM, "out of memory");
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return err_set(e, -EEXIST,
-			       "%s is no regular file: a snapshot cannot be written to it", path);
-	r = open_file(w);
+	r = new_file_open(path, &w->file, e);
 	if (r < 0)
-		return err_set(e, r, "%s: cannot be written: %s", path, strerror(-r));
+		return r;
 	*ret_writer = TAKE_PTR(w);
 	return 0;
 }
@@ -95,61 +57,20 @@ void snapshot_writer_free(struct snapshot_writer *w)
 {
 	if (!w)
 		return;
-	if (w->unlinked)
-		unlink(w->unlinked);
-	if (w->fd >= 0)
-		close(w->fd);
+	new_file_close(&w->file);
 	XXH3_freeState(w->sum);
 	strbuf_free(&w->strings);
 	hash_free(w->texts);
-	free(w->unlinked);
-	free(w->path);
 	free(w);
-}
-
-/* Gives the file its name. What has that name already is replaced. */
-static int link_file(struct snapshot_writer *w)
-{
-	_cleanup_(freep) char *other = NULL;
-	char self[64];
-
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", w->fd);
-	if (w->unlinked) {
-		if (rename(w->unlinked, w->path) < 0)
-			return -errno;
-		free(w->unlinked);
-		w->unlinked = NULL;
-		return 0;
-	}
-	if (linkat(AT_FDCWD, self, AT_FDCWD, w->path, AT_SYMLINK_FOLLOW) == 0)
-		return 0;
-	if (errno != EEXIST || asprintf(&other, "%s.%d", w->path, (int)getpid()) < 0)
-		return -errno;
-	if (linkat(AT_FDCWD, self, AT_FDCWD, other, AT_SYMLINK_FOLLOW) < 0)
-		return -errno;
-	if (rename(other, w->path) == 0)
-		return 0;
-	unlink(other);
-	return -errno;
 }
 
 /* --- sections --- */
 
 static void put_bytes(struct snapshot_writer *w, const void *bytes, uint64_t len)
 {
-	const uint8_t *from = bytes;
-
-	while (len && !w->error) {
-		ssize_t n = pwrite(w->fd, from, len < 1 << 30 ? len : 1 << 30, (off_t)w->at);
-
-		if (n > 0) {
-			w->at += (uint64_t)n;
-			from += n;
-			len -= (uint64_t)n;
-		} else if (n == 0 || errno != EINTR) {
-			w->error = n == 0 ? -EIO : -errno;
-		}
-	}
+	if (!w->error)
+		w->error = new_file_put(&w->file, w->at, bytes, len);
+	w->at += len;
 }
 
 static void align(struct snapshot_writer *w)
@@ -485,19 +406,6 @@ static uint64_t predict(const struct snapshot *s, const struct link_names *names
 	       (p ? predict_contents(s, p) : 0);
 }
 
-static int check_room(struct snapshot_writer *w, uint64_t bytes, struct err *e)
-{
-	struct statvfs fs;
-
-	if (fstatvfs(w->fd, &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize >= bytes)
-		return 0;
-	return err_set(
-		e, -ENOSPC,
-		"%s: a snapshot of about %llu MiB does not fit into the %llu MiB that are free there",
-		w->path, (unsigned long long)((bytes + (1 << 20) - 1) >> 20),
-		(unsigned long long)((uint64_t)fs.f_bavail * fs.f_frsize >> 20));
-}
-
 static void put_graph(struct snapshot_writer *w, const struct graph *g, enum file_kind firsts,
 		      enum file_kind edges)
 {
@@ -562,16 +470,12 @@ int snapshot_writer_put(struct snapshot_writer *w, struct snapshot *s,
 	    link_names_find(s, how->contents == FILE_CONTENTS_ALL, &names) < 0)
 		r = err_set(e, -ENOMEM, "out of memory");
 	if (r == 0)
-		r = check_room(w, predict(s, &names, p), e);
+		r = new_file_check_room(&w->file, "a snapshot", predict(s, &names, p), e);
 	if (r == 0) {
 		put_all(w, s, how, &names, p);
-		r = w->error;
-		if (r == 0 && fsync(w->fd) < 0)
-			r = -errno;
-		if (r == 0)
-			r = link_file(w);
-		if (r < 0)
-			err_set(e, r, "%s: cannot be written: %s", w->path, strerror(-r));
+		r = w->error < 0 ? err_set(e, w->error, "%s: cannot be written: %s", w->file.path,
+					   strerror(-w->error))
+				 : new_file_commit(&w->file, e);
 	}
 	large_free(names.rows);
 	*ret_bytes = w->at;
