@@ -274,6 +274,28 @@ def what_came_between_two_snapshots_is_named_with_what_keeps_it():
 
 
 @fact
+def gdb_opens_a_core_with_threads_and_variables():
+    need("gdb")
+    program = os.path.join(TARGETS, "heap_core")
+    child = Child([program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    equal(child.process.stdout.readline(), b"thread\n", "the program says")
+    until(lambda: all(" S " in open(f"/proc/{child.pid}/task/{tid}/stat", encoding="ascii").read()
+                      for tid in os.listdir(f"/proc/{child.pid}/task")), "its threads wait")
+    path = scratch("core")
+    heap("snapshot", "-p", child.pid, "--core", "-o", path)
+    equal(os.stat(path).st_mode & 0o777, 0o600, "its mode")
+    check(os.stat(path).st_size < 1 << 30, f"it has {os.stat(path).st_size} bytes: the reservation is in it")
+    text = subprocess.run(["gdb", "-batch", "-nx", program, path, "-ex", "thread apply all bt", "-ex", "print known", "-ex", "print on_heap"],
+                          capture_output=True, text=True, timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False).stdout
+    for thread, depth, last in ((child.pid, 1, "main ("), (r"\d+", 10, "thread (")):
+        check(re.search(rf"^Thread \d+ \(.*(LWP )?{thread}\).*:\n(#.*\n)*?#\d+ .* innermost \(depth=(depth@entry=)?{depth + 1}\).*\n"
+                        rf"#\d+ .* middle \(depth=(depth@entry=)?{depth}\).*\n#\d+ .* {re.escape(last)}", text, re.M),
+              f"gdb's backtraces have no thread {thread} that stands in innermost, middle, {last}: {text}")
+    check('{number = 4711, text = "a known text' in text and "real = 2.5}" in text, f"gdb says of the variable: {text[-400:]}")
+    check('"a text on the heap"' in text, f"gdb says of the heap: {text[-400:]}")
+
+
+@fact
 def a_program_goes_on_after_it_was_looked_at():
     child, _ = keeper()
     for i in range(5):

@@ -64,7 +64,9 @@ static struct snapshot *make(void)
 	s->n_roots = 1;
 	s->collections.of = calloc(N, sizeof(*s->collections.of));
 	s->collections.rows = calloc(1, sizeof(*s->collections.rows));
-	s->collections.rows[0] = (struct collection){ .kind = COLLECTION_LIST, .in = BLOCK_NONE, .table = 2, .elements = 5 };
+	s->collections.rows[0] = (struct collection){
+		.kind = COLLECTION_LIST, .in = BLOCK_NONE, .table = 2, .elements = 5
+	};
 	s->collections.n = 1;
 	s->collections.of[2] = 1;
 	s->facts.pid = 4711;

@@ -20,6 +20,7 @@ static const struct opt rows[] = {
 	ROW("label", 0, OPT_LIST, "KEY=VALUE", labels, .help = "kept in the snapshot and shown with it, like env=prod; may be given again"),
 	ROW("anchor", 0, OPT_LIST, "SYMBOL|ADDR+LEN", anchors, .help = "chains that begin at this variable or in these bytes are shown before all others; may be given again"),
 	ROW("contents", 0, OPT_CHOICE, NULL, contents, .choices = "none|words|all", .help = "what a snapshot has of the memory itself: names alone (default), addresses and small numbers, or every byte"),
+	ROW("core", 0, OPT_FLAG, NULL, core, .help = "snapshot writes an ELF core instead, with every byte of memory, for gdb (default core.PID)"),
 	ROW("top", 0, OPT_U32, "N", top, .min = 1, .max = 100000, .help = "at most so many rows (default 20)"),
 	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, types with what they refer to or with what refers to them (default type)"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print JSON, in bytes and nanoseconds"),
@@ -137,6 +138,8 @@ static int read_words(const struct heap_args *a, char **words, int n, struct wor
 	if (w->question->what && !w->what)
 		return err_set(e, -EINVAL, "say of what: memscope heap %s %s %s", w->question->name,
 			       w->file ? "FILE" : "-p PID", w->question->what);
+	if (a->core && (w->question->answer != heap_snapshot || w->file))
+		return err_set(e, -EINVAL, "--core is for memscope heap snapshot -p PID");
 	return used < n ? err_set(e, -EINVAL, "memscope heap %s takes no more words",
 				  w->question->name)
 			: 0;
@@ -168,7 +171,8 @@ int cmd_heap(int argc, char **argv)
 	if (r == 0)
 		r = heap_view_open(&v, &a, w.file, w.before, w.n_before, &e);
 	if (r == 0) {
-		heap_put_header(&v);
+		if (v.s)
+			heap_put_header(&v);
 		r = w.question->answer(&v, w.what, &e);
 	}
 	if (r == 0)

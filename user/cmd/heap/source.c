@@ -117,8 +117,9 @@ static int take(struct heap_view *v, struct err *e)
 	if (r == 0)
 		r = proc_table_scan(v->procs, v->pid, 0, now_ns(), e);
 	if (r == 0)
-		r = snapshot_take(v->pid, a->folder, &v->s, e);
-	if (r < 0)
+		r = a->core ? copy_take(v->pid, a->folder, &v->copy, e)
+			    : snapshot_take(v->pid, a->folder, &v->s, e);
+	if (r < 0 || a->core)
 		return r;
 	if (a->container)
 		snprintf(v->s->facts.container, sizeof(v->s->facts.container), "%s", a->container);
@@ -170,7 +171,7 @@ int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *f
 	if (r < 0)
 		return r;
 	r = file ? snapshot_file_open(file, a->folder, &v->s, e) : take(v, e);
-	if (r < 0)
+	if (r < 0 || !v->s)
 		return r;
 	v->pid = v->s->facts.pid;
 	return set_anchors(v, e);
@@ -182,6 +183,7 @@ void heap_view_fini(struct heap_view *v)
 	snapshot_free(v->s);
 	for (uint32_t i = 0; i < v->n_before; i++)
 		snapshot_free(v->before[i]);
+	copy_close(v->copy);
 	proc_table_free(v->procs);
 	dict_free(v->dict);
 	for (uint32_t i = 0; i < SNAPSHOT_LABELS_MAX; i++)

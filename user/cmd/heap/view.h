@@ -16,7 +16,7 @@ struct heap_args {
 	uint32_t pid, top;
 	const char *folder, *container, *output;
 	struct opt_list labels, anchors;
-	bool json;
+	bool json, core;
 	int contents;      /* enum file_contents, of a snapshot */
 	int by;            /* enum groups_by, of a census */
 };
@@ -29,6 +29,7 @@ struct heap_view {
 	struct snapshot *s;
 	struct snapshot *before[HEAP_BEFORE_MAX]; /* what it is compared with, the oldest first */
 	uint32_t n_before;
+	struct copy *copy; /* --core: this alone */
 	struct dict *dict;
 	struct proc_table *procs;
 	struct answer *out;

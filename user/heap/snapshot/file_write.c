@@ -251,15 +251,9 @@ static void put_collections(struct snapshot_writer *w, const struct collections 
 	begin(w, FILE_COLLECTIONS, sizeof(struct file_collection));
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collection *from = &c->rows[i];
-		struct file_collection row = { from->kind,
-					       from->in,
-					       from->table,
-					       0,
-					       from->at,
-					       from->elements,
-					       from->live,
-					       from->blocks,
-					       from->bytes };
+		struct file_collection row = { from->kind, from->in,     from->table,
+					       0,          from->at,     from->elements,
+					       from->live, from->blocks, from->bytes };
 
 		put(w, &row, sizeof(row));
 	}
@@ -399,7 +393,8 @@ static uint64_t predict(const struct snapshot *s, const struct link_names *names
 	return nodes * (sizeof(struct heap_block) + 4 + 1 + 2 * 8) +
 	       2 * edges * sizeof(struct graph_edge) +
 	       s->blocks.n_parts * sizeof(struct heap_part) +
-	       s->collections.n * sizeof(struct file_collection) + (s->collections.of ? 4 * nodes : 0) +
+	       s->collections.n * sizeof(struct file_collection) +
+	       (s->collections.of ? 4 * nodes : 0) +
 	       s->n_roots * (sizeof(struct file_root) + NAME_BYTES) +
 	       names->n * sizeof(struct file_link_name) +
 	       s->types.n * (sizeof(struct file_type) + NAME_BYTES) + (1 << 20) +

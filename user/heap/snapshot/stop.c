@@ -69,11 +69,13 @@ static int seize_new(struct stopped *s)
 
 static void read_regs(struct stopped_thread *t)
 {
-	struct iovec iov = { t->regs, sizeof(t->regs) };
+	struct iovec iov = { t->regs, sizeof(t->regs) }, fp = { t->fp, sizeof(t->fp) };
 
 	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_PRSTATUS, &iov) < 0)
 		return;
 	t->n_regs = (uint32_t)(iov.iov_len / sizeof(t->regs[0]));
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_PRFPREG, &fp) == 0)
+		t->fp_bytes = (uint32_t)fp.iov_len;
 #if defined(__x86_64__)
 	t->pc = t->regs[offsetof(struct user_regs_struct, rip) / 8];
 	t->sp = t->regs[offsetof(struct user_regs_struct, rsp) / 8];

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { STOP_REGS_MAX = 40 };
+enum { STOP_REGS_MAX = 40, STOP_FP_MAX = 544 };
 
 struct stopped_thread {
 	pid_t tid;
@@ -25,6 +25,8 @@ struct stopped_thread {
 	bool is_stopped;
 	uint32_t n_regs;
 	uint64_t regs[STOP_REGS_MAX];  /* general ones, as the kernel orders them                   */
+	uint32_t fp_bytes;
+	uint8_t fp[STOP_FP_MAX];       /* floating-point ones, as NT_PRFPREG has them                */
 	uint64_t pc, sp, tp;           /* … three of them; tp: the thread pointer                    */
 };
 
