@@ -22,7 +22,8 @@ struct sender {
 
 /* --- sending --- */
 
-static int send_profile(const struct sender *s, const char *name, const struct profile *p, struct err *e)
+static int send_profile(const struct sender *s, const char *name, const struct profile *p,
+			struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *sink = NULL;
 	const char *data;
@@ -51,7 +52,8 @@ static int send_window(struct sender *s, struct err *e)
 	if (r == 0)
 		r = output_name(&s->run, NULL, e);
 	for (int i = 0; r == 0 && i < N_PROFILE_KINDS; i++)
-		if (now.profiles[i] && i != PROFILE_PEAK && i != PROFILE_GOROUTINE && i != PROFILE_MAPPINGS)
+		if (now.profiles[i] && i != PROFILE_PEAK && i != PROFILE_GOROUTINE &&
+		    i != PROFILE_MAPPINGS)
 			r = send_profile(s, profile_rows[i].name, now.profiles[i], e);
 	ns = (uint64_t)now.duration_ns;
 	return r == 0 ? worker_send(s->out, WORKER_WINDOW, &ns, sizeof(ns)) : r;
@@ -174,7 +176,8 @@ static int write_kind(const char *dir, const char *name, const struct profile *p
 	return 0;
 }
 
-int top_save(const struct profile_set *set, const char *title, char *ret_path, size_t cap, struct err *e)
+int top_save(const struct profile_set *set, const char *title, char *ret_path, size_t cap,
+	     struct err *e)
 {
 	char word[64], stamp[32];
 	time_t now = time(NULL);
@@ -185,7 +188,8 @@ int top_save(const struct profile_set *set, const char *title, char *ret_path, s
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
 	snprintf(ret_path, cap, "memscope-%s-%s", word, stamp);
 	if (mkdir(ret_path, 0700) < 0)
-		return err_set(e, -errno, "cannot make the directory '%s': %s", ret_path, strerror(errno));
+		return err_set(e, -errno, "cannot make the directory '%s': %s", ret_path,
+			       strerror(errno));
 	for (uint32_t i = 0; r == 0 && i < set->n; i++) {
 		struct profile_meta meta = *profile_get_meta(set->kinds[i].profile);
 

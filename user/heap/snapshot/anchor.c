@@ -61,7 +61,8 @@ static uint64_t nodes_there(const struct snapshot *s, const struct anchor *a, ui
 	if (!a->end)
 		return 0;
 	first = heap_blocks_find(&s->blocks, a->from);
-	if (first && s->blocks.rows[first - 1].addr + snapshot_bytes(s, (uint32_t)first - 1) > a->from)
+	if (first &&
+	    s->blocks.rows[first - 1].addr + snapshot_bytes(s, (uint32_t)first - 1) > a->from)
 		first--;
 	while (first + n < s->blocks.n && s->blocks.rows[first + n].addr < a->end)
 		n++;
@@ -90,13 +91,14 @@ int snapshot_anchor(struct snapshot *s, const char *anchor, anchor_name_fn name,
 		found += there;
 	}
 	for (uint64_t i = 0; i < more; i++)
-		roots[s->n_roots + i] = anchored(&a, (uint32_t)(first + i),
-						 s->blocks.rows[first + i].addr);
+		roots[s->n_roots + i] =
+			anchored(&a, (uint32_t)(first + i), s->blocks.rows[first + i].addr);
 	if (!(found + more)) {
 		large_free(roots);
-		return err_set(e, -ENOENT,
-			       "--anchor %.128s: nothing of that name or at that place refers to the heap",
-			       anchor);
+		return err_set(
+			e, -ENOENT,
+			"--anchor %.128s: nothing of that name or at that place refers to the heap",
+			anchor);
 	}
 	large_free(s->roots);
 	s->roots = roots;
