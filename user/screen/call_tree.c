@@ -63,7 +63,8 @@ int call_tree_init(struct call_tree *t)
 		call_tree_fini(t);
 		return -ENOMEM;
 	}
-	t->nodes[0] = (struct call_node){ .name = "all", .module = "", .kind = CALL_ROOT, .open = true };
+	t->nodes[0] =
+		(struct call_node){ .name = "all", .module = "", .kind = CALL_ROOT, .open = true };
 	t->n = 1;
 	return 0;
 }
@@ -77,15 +78,16 @@ void call_tree_fini(struct call_tree *t)
 }
 
 /* The child of this name and kind, made if there is none; 0: no memory. */
-static uint32_t child(struct call_tree *t, const struct dict *d, uint32_t parent, string_id name, const char *module,
-		      enum call_kind kind, enum frame_kind frame)
+static uint32_t child(struct call_tree *t, const struct dict *d, uint32_t parent, string_id name,
+		      const char *module, enum call_kind kind, enum frame_kind frame)
 {
 	uint32_t i = slot_of(t, parent, name.ix, (unsigned)kind << 8 | frame), node;
 
 	for (; t->slots[i]; i = (i + 1) & t->mask) {
 		const struct call_node *n = &t->nodes[t->slots[i]];
 
-		if (n->parent == parent && n->name_ix == name.ix && n->kind == kind && n->frame == frame)
+		if (n->parent == parent && n->name_ix == name.ix && n->kind == kind &&
+		    n->frame == frame)
 			return t->slots[i];
 	}
 	if (grow(t) < 0)
@@ -130,7 +132,8 @@ static struct meaning meaning_of(const struct value_type *type)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (strcmp(type->name, known[i].type) == 0 && strcmp(type->unit, known[i].unit) == 0)
+		if (strcmp(type->name, known[i].type) == 0 &&
+		    strcmp(type->unit, known[i].unit) == 0)
 			return known[i].is;
 	return (struct meaning){ N_CALL_VALUES, 0 };
 }
@@ -144,13 +147,15 @@ static bool is_ours(const struct profile *p)
 }
 
 /* "redis-server (pid 5099)"; what has no such label: 0. */
-static string_id named(struct dict *d, const char *name, const char *what, const struct label *number)
+static string_id named(struct dict *d, const char *name, const char *what,
+		       const struct label *number)
 {
 	char buf[160];
 
 	if (!number)
 		return name ? dict_string(d, name) : (string_id){ 0 };
-	snprintf(buf, sizeof(buf), "%.100s (%s %lld)", name ? name : "?", what, (long long)number->num);
+	snprintf(buf, sizeof(buf), "%.100s (%s %lld)", name ? name : "?", what,
+		 (long long)number->num);
 	return dict_string(d, buf);
 }
 
@@ -164,7 +169,8 @@ static const char *text_of(const struct dict *d, labels_id labels, const char *k
 /* Where a sample's frames begin. UINT32_MAX: no memory. */
 static uint32_t place_of(struct call_tree *t, struct dict *d, labels_id labels)
 {
-	const struct label *pid = dict_label_find(d, labels, "pid"), *tid = dict_label_find(d, labels, "tid");
+	const struct label *pid = dict_label_find(d, labels, "pid"),
+			   *tid = dict_label_find(d, labels, "tid");
 	const char *container = text_of(d, labels, "container"), *comm = text_of(d, labels, "comm");
 	const char *thread = text_of(d, labels, "thread");
 	const struct {
@@ -174,9 +180,9 @@ static uint32_t place_of(struct call_tree *t, struct dict *d, labels_id labels)
 		{ CALL_CONTAINER, container ? dict_string(d, container) : (string_id){ 0 } },
 		{ CALL_PROCESS, named(d, comm, "pid", pid) },
 		/* What lives was allocated by a thread that may be gone: it is of the process. */
-		{ CALL_THREAD, tid ? named(d, thread ? thread : comm, "tid", tid) :
-			       pid ? dict_string(d, "of any thread") :
-				     (string_id){ 0 } },
+		{ CALL_THREAD, tid   ? named(d, thread ? thread : comm, "tid", tid)
+			       : pid ? dict_string(d, "of any thread")
+				     : (string_id){ 0 } },
 	};
 	uint32_t at = 0;
 
@@ -197,8 +203,8 @@ static int64_t add_saturating(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-static int add_sample(struct call_tree *t, struct dict *d, const struct profile_sample *s, const struct meaning *is,
-		      uint32_t n_types)
+static int add_sample(struct call_tree *t, struct dict *d, const struct profile_sample *s,
+		      const struct meaning *is, uint32_t n_types)
 {
 	uint32_t at;
 

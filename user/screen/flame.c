@@ -29,7 +29,8 @@ static int add_block(struct flame *f, uint32_t node, int level, int from, int to
 static int by_name(const void *a, const void *b, void *ctx)
 {
 	const struct call_tree *t = ctx;
-	const struct call_node *x = &t->nodes[*(const uint32_t *)a], *y = &t->nodes[*(const uint32_t *)b];
+	const struct call_node *x = &t->nodes[*(const uint32_t *)a],
+			       *y = &t->nodes[*(const uint32_t *)b];
 	int by = strcmp(x->name, y->name);
 
 	return by ? by : (int)x->frame - (int)y->frame;
@@ -97,7 +98,8 @@ const struct flame_block *flame_block_of(const struct flame *f, uint32_t node)
 uint32_t flame_node_at(const struct flame *f, int level, int column)
 {
 	for (uint32_t i = 0; i < f->n; i++)
-		if (f->blocks[i].level == level && f->blocks[i].from <= column && column < f->blocks[i].to)
+		if (f->blocks[i].level == level && f->blocks[i].from <= column &&
+		    column < f->blocks[i].to)
 			return f->blocks[i].node;
 	return 0;
 }
@@ -110,7 +112,8 @@ static uint32_t widest_child(const struct flame *f, const struct call_tree *t, u
 	for (uint32_t i = 0; i < f->n; i++) {
 		const struct flame_block *b = &f->blocks[i];
 
-		if (b->node != node && t->nodes[b->node].parent == node && b->to - b->from > width) {
+		if (b->node != node && t->nodes[b->node].parent == node &&
+		    b->to - b->from > width) {
 			best = b->node;
 			width = b->to - b->from;
 		}
@@ -140,16 +143,17 @@ uint32_t flame_neighbour(const struct flame *f, const struct call_tree *t, enum 
 /* Two shades of each kind, so that neighbours are told apart. */
 static enum style style_of(const struct call_node *n, uint32_t which)
 {
-	enum style first = n->kind != CALL_FRAME	 ? STYLE_FLAME_OTHER :
-			   n->frame == FRAME_KERNEL	 ? STYLE_FLAME_KERNEL :
-			   n->frame == FRAME_LANG	 ? STYLE_FLAME_LANG :
-			   n->frame == FRAME_UNKNOWN ? STYLE_FLAME_OTHER :
-						       STYLE_FLAME_USER;
+	enum style first = n->kind != CALL_FRAME       ? STYLE_FLAME_OTHER
+			   : n->frame == FRAME_KERNEL  ? STYLE_FLAME_KERNEL
+			   : n->frame == FRAME_LANG    ? STYLE_FLAME_LANG
+			   : n->frame == FRAME_UNKNOWN ? STYLE_FLAME_OTHER
+						       : STYLE_FLAME_USER;
 
 	return first + (which & 1);
 }
 
-void flame_draw(struct flame *f, const struct call_tree *t, const char *search, struct canvas *c, int from, int to)
+void flame_draw(struct flame *f, const struct call_tree *t, const char *search, struct canvas *c,
+		int from, int to)
 {
 	const struct flame_block *at = flame_block_of(f, f->at);
 	int lines = to - from;
@@ -161,9 +165,9 @@ void flame_draw(struct flame *f, const struct call_tree *t, const char *search, 
 	for (uint32_t i = 0; i < f->n; i++) {
 		const struct flame_block *b = &f->blocks[i];
 		const struct call_node *n = &t->nodes[b->node];
-		enum style style = b->node == f->at			  ? STYLE_CURSOR :
-				   *search && view_contains(n->name, search) ? STYLE_MATCH :
-									     style_of(n, i);
+		enum style style = b->node == f->at                            ? STYLE_CURSOR
+				   : *search && view_contains(n->name, search) ? STYLE_MATCH
+									       : style_of(n, i);
 		int y = from + b->level - f->top, width = b->to - b->from;
 
 		if (y < from || y >= to)

@@ -5,28 +5,43 @@
 #include <string.h>
 
 static const struct shown_value choices[] = {
-	{ { "CPU%", 7, 0, "on a CPU, with all below; 100 is one CPU", false }, CALL_CPU, false, AS_CPU },
+	{ { "CPU%", 7, 0, "on a CPU, with all below; 100 is one CPU", false },
+	  CALL_CPU,
+	  false,
+	  AS_CPU },
 	{ { "SELF%", 6, 0, "on a CPU, in itself", false }, CALL_CPU, true, AS_CPU },
-	{ { "WAIT%", 7, 0, "blocked; 100 is one thread all the time", false }, CALL_BLOCKED, false, AS_CPU },
+	{ { "WAIT%", 7, 0, "blocked; 100 is one thread all the time", false },
+	  CALL_BLOCKED,
+	  false,
+	  AS_CPU },
 	{ { "RUNQ%", 6, 100, "waited for a CPU", false }, CALL_RUNNABLE, false, AS_CPU },
 	{ { "ALLOC/S", 10, 0, "allocated a second", false }, CALL_ALLOC, false, AS_RATE },
-	{ { "LIVE", 10, 110, "allocated and not freed, where that is known", false }, CALL_LIVE, false, AS_BYTES },
-	{ { "RSS+", 11, 0, "memory first touched, less what was released", false }, CALL_RSS, false, AS_BYTES },
+	{ { "LIVE", 10, 110, "allocated and not freed, where that is known", false },
+	  CALL_LIVE,
+	  false,
+	  AS_BYTES },
+	{ { "RSS+", 11, 0, "memory first touched, less what was released", false },
+	  CALL_RSS,
+	  false,
+	  AS_BYTES },
 	{ { "TOTAL", 12, 0, "with all below", false }, CALL_OTHER, false, AS_OTHER },
 	{ { "SELF", 12, 0, "in itself", false }, CALL_OTHER, true, AS_OTHER },
 };
 enum { N_CHOICES = sizeof(choices) / sizeof(*choices) };
 _Static_assert((int)N_CHOICES == (int)PROFILE_FIGURES_MAX, "columns have room");
 
-static const struct column image_column = { "IMAGE", 18, 130, "the file that the function is in", true };
-static const struct column name_column = { "PROCESS, THREAD, FUNCTION", 0, 0, "who, and in which function", true };
+static const struct column image_column = { "IMAGE", 18, 130, "the file that the function is in",
+					    true };
+static const struct column name_column = { "PROCESS, THREAD, FUNCTION", 0, 0,
+					   "who, and in which function", true };
 
 /* --- columns --- */
 
 /* Those that there are figures for. Rows stay sorted by the same column. */
 void profile_choose_columns(struct profile_view *pv)
 {
-	const char *sorted = pv->view.sort < pv->view.n_columns ? pv->columns[pv->view.sort].title : NULL;
+	const char *sorted =
+		pv->view.sort < pv->view.n_columns ? pv->columns[pv->view.sort].title : NULL;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < N_CHOICES; i++)
@@ -63,7 +78,8 @@ static int64_t value_of(const struct profile_view *pv, const struct call_node *n
 	return s->self ? n->self[s->value] : n->total[s->value];
 }
 
-void profile_put_value(const struct profile_view *pv, const struct call_node *n, uint32_t column, struct strbuf *to)
+void profile_put_value(const struct profile_view *pv, const struct call_node *n, uint32_t column,
+		       struct strbuf *to)
 {
 	const struct shown_value *s = &pv->shown[column];
 	int64_t value = value_of(pv, n, column), ns = duration_ns(pv);
@@ -74,7 +90,8 @@ void profile_put_value(const struct profile_view *pv, const struct call_node *n,
 	switch (s->as) {
 	case AS_CPU: /* without a duration: the share */
 		if (ns > 0 || all > 0)
-			strbuf_printf(to, "%.1f", 100.0 * (double)value / (double)(ns > 0 ? ns : all));
+			strbuf_printf(to, "%.1f",
+				      100.0 * (double)value / (double)(ns > 0 ? ns : all));
 		break;
 	case AS_RATE:
 		view_bytes(ns > 0 ? (double)value * 1e9 / (double)ns : (double)value, false, to);
@@ -98,7 +115,8 @@ static int by_column(const void *a, const void *b, void *ctx)
 {
 	const struct order *o = ctx;
 	const struct profile_view *pv = o->pv;
-	const struct call_node *x = &pv->tree.nodes[*(const uint32_t *)a], *y = &pv->tree.nodes[*(const uint32_t *)b];
+	const struct call_node *x = &pv->tree.nodes[*(const uint32_t *)a],
+			       *y = &pv->tree.nodes[*(const uint32_t *)b];
 	int by = 0;
 
 	if (o->column < pv->n_figures) {
@@ -162,7 +180,8 @@ static int apply_filter(struct profile_view *pv)
 	if (!pv->passes)
 		return -ENOMEM;
 	for (uint32_t i = t->n - 1; i > 0; i--) {
-		pv->passes[i] |= view_passes(&pv->view, t->nodes[i].name) || view_passes(&pv->view, t->nodes[i].module);
+		pv->passes[i] |= view_passes(&pv->view, t->nodes[i].name) ||
+				 view_passes(&pv->view, t->nodes[i].module);
 		pv->passes[t->nodes[i].parent] |= pv->passes[i];
 	}
 	return 0;
@@ -196,9 +215,9 @@ static struct view_row row(const struct view *v, uint32_t i)
 	for (uint32_t c = n->first_child; c && !below; c = pv->tree.nodes[c].next_sibling)
 		below = is_shown(pv, c);
 	return (struct view_row){ r->node, r->depth,
-				  !below		 ? FOLD_LEAF :
-				  n->open || pv->passes ? FOLD_OPEN :
-							   FOLD_CLOSED,
+				  !below                  ? FOLD_LEAF
+				  : n->open || pv->passes ? FOLD_OPEN
+							  : FOLD_CLOSED,
 				  n->kind == CALL_FRAME && n->frame == FRAME_KERNEL };
 }
 
@@ -219,7 +238,8 @@ void profile_title(const struct view *v, struct strbuf *to)
 
 	strbuf_add_clean(to, pv->title, strlen(pv->title));
 	if (duration_ns(pv) > 0)
-		strbuf_printf(to, "  %s%s", pv->recent ? "the last " : "", unit_ns(duration_ns(pv)).s);
+		strbuf_printf(to, "  %s%s", pv->recent ? "the last " : "",
+			      unit_ns(duration_ns(pv)).s);
 	if (pv->ended)
 		strbuf_puts(to, "  (ended)");
 }
@@ -444,8 +464,9 @@ struct view *profile_view_of(struct dict *d, struct profile_set *set, const char
 	return &pv->view;
 }
 
-int profile_view_live(int (*work)(void *ctx, int in, int out), void *ctx, const struct screen_target *t,
-		      profile_save_fn save, struct view **ret_view, struct err *e)
+int profile_view_live(int (*work)(void *ctx, int in, int out), void *ctx,
+		      const struct screen_target *t, profile_save_fn save, struct view **ret_view,
+		      struct err *e)
 {
 	struct dict *d = dict_new();
 	struct profile_view *pv = make(d, t->title ? t->title : "all processes");
@@ -456,7 +477,8 @@ int profile_view_live(int (*work)(void *ctx, int in, int out), void *ctx, const 
 		return err_set(e, -ENOMEM, "out of memory");
 	}
 	if (t->pid)
-		snprintf(pv->title, sizeof(pv->title), "%s (pid %d)", t->title ? t->title : "process", (int)t->pid);
+		snprintf(pv->title, sizeof(pv->title), "%s (pid %d)",
+			 t->title ? t->title : "process", (int)t->pid);
 	pv->save = save;
 	snprintf(pv->state, sizeof(pv->state), "attaching…");
 	r = worker_start(&pv->worker, work, ctx, e);
@@ -467,4 +489,3 @@ int profile_view_live(int (*work)(void *ctx, int in, int out), void *ctx, const 
 	*ret_view = &pv->view;
 	return 0;
 }
-

@@ -18,7 +18,10 @@ static void flame_status(const struct view *v, struct strbuf *to)
 	const struct profile_view *pv = profile_view(v);
 	const struct call_node *n = &pv->tree.nodes[pv->blocks.at < pv->tree.n ? pv->blocks.at : 0];
 
-	strbuf_printf(to, "%s ", unit_percent(n->total[pv->blocks.value], pv->tree.nodes[0].total[pv->blocks.value]).s);
+	strbuf_printf(
+		to, "%s ",
+		unit_percent(n->total[pv->blocks.value], pv->tree.nodes[0].total[pv->blocks.value])
+			.s);
 	if (v->sort < pv->n_figures)
 		profile_put_value(pv, n, v->sort, to);
 	strbuf_printf(to, "  %s", n->name);
@@ -53,7 +56,8 @@ static bool click(struct view *v, int y, int x)
 }
 
 /* The next block behind the cursor whose name has what is searched for. */
-static void next_match(const struct view *v, struct flame *f, const struct call_tree *t, struct screen *s)
+static void next_match(const struct view *v, struct flame *f, const struct call_tree *t,
+		       struct screen *s)
 {
 	const struct flame_block *b = flame_block_of(f, f->at);
 	uint32_t from = b ? (uint32_t)(b - f->blocks) + 1 : 0;
@@ -115,7 +119,8 @@ static bool flame_act(struct view *v, struct screen *s, enum action action)
 	case ACT_PAGE_UP:
 	case ACT_PAGE_DOWN:
 		for (int i = 0; i < 10; i++)
-			f->at = flame_neighbour(f, &pv->tree, action == ACT_PAGE_UP ? ACT_UP : ACT_DOWN);
+			f->at = flame_neighbour(f, &pv->tree,
+						action == ACT_PAGE_UP ? ACT_UP : ACT_DOWN);
 		return true;
 	case ACT_FIRST:
 		f->at = f->root;
@@ -153,4 +158,3 @@ const struct view_ops profile_flame_ops = {
 	.ended = profile_ended,
 	.free = profile_view_free,
 };
-

@@ -92,19 +92,21 @@ static int add_profile(struct profile_view *pv, const char *data, size_t bytes, 
 	return r < 0 ? r : profile_set_add(&pv->coming, data, p);
 }
 
-static int take_message(struct profile_view *pv, bool paused, enum worker_message kind, const char *data, size_t bytes,
-			struct err *e)
+static int take_message(struct profile_view *pv, bool paused, enum worker_message kind,
+			const char *data, size_t bytes, struct err *e)
 {
 	uint64_t ns;
 
 	switch (kind) {
 	case WORKER_SAYS:
 	case WORKER_FAILED:
-		snprintf(pv->state, sizeof(pv->state), "%.*s", (int)(bytes < 500 ? bytes : 500), data);
+		snprintf(pv->state, sizeof(pv->state), "%.*s", (int)(bytes < 500 ? bytes : 500),
+			 data);
 		return 0;
 	case WORKER_ENDED:
 		pv->ended = true;
-		snprintf(pv->state, sizeof(pv->state), "%.*s", (int)(bytes < 500 ? bytes : 500), data);
+		snprintf(pv->state, sizeof(pv->state), "%.*s", (int)(bytes < 500 ? bytes : 500),
+			 data);
 		return 0;
 	case WORKER_PROFILE:
 		return add_profile(pv, data, bytes, e);
@@ -134,7 +136,8 @@ void profile_tick(struct view *v, struct screen *s)
 		int r2 = take_message(pv, s->paused, kind, data, bytes, &e);
 
 		if (r2 < 0 && !*pv->state)
-			snprintf(pv->state, sizeof(pv->state), "%s", *e.msg ? e.msg : strerror(-r2));
+			snprintf(pv->state, sizeof(pv->state), "%s",
+				 *e.msg ? e.msg : strerror(-r2));
 	}
 	if (r < 0) {
 		if (!pv->ended && !*pv->state)
@@ -151,11 +154,11 @@ int profile_fd(const struct view *v)
 
 bool profile_ready(const struct view *v)
 {
-	return profile_view(v)->all.duration_ns || profile_view(v)->all.n || profile_view(v)->ended || profile_view(v)->worker.from < 0;
+	return profile_view(v)->all.duration_ns || profile_view(v)->all.n ||
+	       profile_view(v)->ended || profile_view(v)->worker.from < 0;
 }
 
 bool profile_ended(const struct view *v)
 {
 	return profile_view(v)->ended || profile_view(v)->worker.from < 0;
 }
-

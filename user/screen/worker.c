@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAGIC         0x6d73776du
-#define MESSAGE_MAX   (1ULL << 30)
-#define PIPE_BYTES    (1 << 20)
+#define MAGIC       0x6d73776du
+#define MESSAGE_MAX (1ULL << 30)
+#define PIPE_BYTES  (1 << 20)
 enum { STOPPED_MAX = 32 };
 
 static pid_t stopped[STOPPED_MAX];
@@ -25,8 +25,8 @@ static uint32_t n_stopped;
 
 static void leave_the_terminal(void)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPIPE,
-				       SIGWINCH, SIGTSTP };
+	static const int signals[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT, SIGSEGV,  SIGBUS,
+				       SIGABRT, SIGFPE,  SIGILL, SIGPIPE, SIGWINCH, SIGTSTP };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
@@ -36,7 +36,8 @@ static void leave_the_terminal(void)
 		dup2(null, fd);
 }
 
-int worker_start(struct worker *w, int (*work)(void *ctx, int in, int out), void *ctx, struct err *e)
+int worker_start(struct worker *w, int (*work)(void *ctx, int in, int out), void *ctx,
+		 struct err *e)
 {
 	int from[2], to[2];
 	pid_t parent = getpid();
@@ -159,7 +160,8 @@ int worker_read(struct worker *w)
 	}
 }
 
-bool worker_next(struct worker *w, enum worker_message *ret_kind, const char **ret_data, size_t *ret_bytes)
+bool worker_next(struct worker *w, enum worker_message *ret_kind, const char **ret_data,
+		 size_t *ret_bytes)
 {
 	struct worker_head head;
 

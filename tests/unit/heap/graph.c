@@ -3,6 +3,7 @@
  * dominators by removing each node, rings by who reaches whom.
  */
 #include "heap/graph/dominators.h"
+#include "heap/graph/group_retained.h"
 #include "heap/graph/leaks.h"
 #include "heap/graph/reach.h"
 
@@ -192,6 +193,45 @@ static void dominators_are_those_without_which_a_node_is_not_reached(void **stat
 }
 
 /* Of a leak that is direct: each unreached node that points at it is one of its ring, and it is the least of those. */
+static void groups_retain_what_would_be_freed_without_all_of_their_nodes_dominated_ones_once(
+	void **state_)
+{
+	enum { GROUPS = 3 };
+
+	(void)state_;
+	for (int round = 0; round < GRAPHS; round++) {
+		uint64_t sizes[N_MAX], want[GROUPS] = { 0 }, *retained, *sums;
+		struct graph_dominators d;
+		uint32_t group[N_MAX];
+		struct random_graph r;
+
+		make(&r);
+		for (uint32_t i = 0; i < r.n; i++) {
+			sizes[i] = 1 + draw(100);
+			group[i] = draw(GROUPS);
+		}
+		assert_int_equal(graph_dominators_find(r.g, r.reverse, r.roots, r.n_roots, &d), 0);
+		retained = graph_retained(&d, sizes);
+		sums = retained ? graph_group_retained(&d, retained, group, GROUPS) : NULL;
+		assert_non_null(sums);
+		/* A node counts once for each group that one of its dominators is of, itself among them. */
+		for (uint32_t i = 0; i < r.n; i++) {
+			bool of[GROUPS] = { false };
+
+			for (uint32_t up = i; d.of[i] != GRAPH_NONE && up != r.n; up = d.of[up])
+				of[group[up]] = true;
+			for (uint32_t k = 0; k < GROUPS; k++)
+				want[k] += of[k] ? sizes[i] : 0;
+		}
+		for (uint32_t k = 0; k < GROUPS; k++)
+			assert_int_equal(sums[k], want[k]);
+		free(sums);
+		free(retained);
+		graph_dominators_fini(&d);
+		unmake(&r);
+	}
+}
+
 static void direct_leaks_are_those_that_no_other_leak_holds(void **state_)
 {
 	(void)state_;
@@ -296,6 +336,8 @@ int main(void)
 		cmocka_unit_test(edges_that_are_gone_in_the_second_pass_leave_no_gap),
 		cmocka_unit_test(what_is_reached_is_what_a_walk_meets),
 		cmocka_unit_test(dominators_are_those_without_which_a_node_is_not_reached),
+		cmocka_unit_test(
+			groups_retain_what_would_be_freed_without_all_of_their_nodes_dominated_ones_once),
 		cmocka_unit_test(direct_leaks_are_those_that_no_other_leak_holds),
 		cmocka_unit_test(chains_are_the_shortest),
 	};

@@ -24,7 +24,6 @@ static const struct opt rows[] = {
 	ROW("top", 0, OPT_U32, "N", top, .min = 1, .max = 100000, .help = "at most so many rows (default 20)"),
 	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, types with what they refer to or with what refers to them (default type)"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print JSON, in bytes and nanoseconds"),
-	ROW("twin", 0, OPT_FLAG, NULL, twin, .help = "let the process go on while a copy-on-write twin of it is copied, which takes 20 ms per GiB to make; refused under seccomp and near a limit of memory"),
 	ROW("scratch", 0, OPT_STRING, "DIR", folder, .help = "where the copy lies meanwhile, without a name (default /var/tmp)"),
 	{ 0 },
 };
@@ -33,7 +32,7 @@ static const struct opt rows[] = {
 const struct opt_command heap_options = {
 	.name = "heap",
 	.synopsis =
-		"allocator|census|diff|dominators|fragmentation|leaks|query|retainers|snapshot -p PID|-c NAME|FILE [WHAT]",
+		"allocator|census|diff|dominators|fragmentation|leaks|query|retainers|snapshot|thunks -p PID|-c NAME|FILE [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it, or of a snapshot of one: what it consists of, what "
 	       "keeps objects alive, what is lost, what changed. `memscope help objects` has each question, the heaps and types that are "
 	       "known, and what WHAT may be: a type, a size, an address, a condition.",
@@ -57,6 +56,7 @@ static const struct question {
 	{ "leaks", NULL, heap_leaks },
 	{ "query", "'type = NAME and size > 4K'", heap_query },
 	{ "diff", NULL, heap_diff, .compares = true },
+	{ "thunks", NULL, heap_thunks },
 	{ "snapshot", NULL, heap_snapshot, heap_snapshot_check },
 };
 

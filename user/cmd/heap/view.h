@@ -16,7 +16,7 @@ struct heap_args {
 	uint32_t pid, top;
 	const char *folder, *container, *output;
 	struct opt_list labels, anchors;
-	bool json, core, twin;
+	bool json, core;
 	int contents;      /* enum file_contents, of a snapshot */
 	int by;            /* enum groups_by, of a census */
 };
@@ -52,6 +52,7 @@ int heap_fragmentation(const struct heap_view *v, const char *what, struct err *
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
 int heap_query(const struct heap_view *v, const char *what, struct err *e);
 int heap_retainers(const struct heap_view *v, const char *what, struct err *e);
+int heap_thunks(const struct heap_view *v, const char *what, struct err *e);
 int heap_snapshot(const struct heap_view *v, const char *what, struct err *e);
 /* Can its file be written at all? */
 int heap_snapshot_check(const struct heap_args *a, struct err *e);

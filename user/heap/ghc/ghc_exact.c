@@ -37,7 +37,11 @@ struct state {
 	struct ghc g;
 	struct ghc_space space;
 	struct ghc_walk walk;
-	char **names; /* of each root */
+	char **names;      /* of each root */
+	uint64_t *threads; /* roots, sorted */
+	uint32_t n_threads;
+	bool stable_known;
+	uint64_t bad, bad_frames; /* of the walk */
 };
 
 static void state_close(void *ctx)
@@ -47,6 +51,7 @@ static void state_close(void *ctx)
 	for (uint64_t i = 0; s->names && i < s->walk.n_roots; i++)
 		free(s->names[i]);
 	free(s->names);
+	free(s->threads);
 	ghc_walk_fini(&s->walk);
 	ghc_fini(&s->g);
 	ghc_images_close(&s->images);
@@ -219,6 +224,7 @@ static void add_stable(struct state *s)
 
 	if (!at)
 		return;
+	s->stable_known = true;
 	table = word(&s->g, at);
 	/* As the C library has it, which says how large the block is: 64 entries, or that doubled. */
 	n = table ? (word(&s->g, table - 8) & ~7ULL) / 8 : 0;
@@ -238,6 +244,33 @@ static void add_stable(struct state *s)
 }
 
 /* --- opening --- */
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int note_threads(struct state *s)
+{
+	s->threads = calloc(s->walk.n_roots + 1, sizeof(*s->threads));
+	if (!s->threads)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < s->walk.n_roots; i++)
+		if (s->walk.roots[i].kind == GHC_ROOT_THREAD)
+			s->threads[s->n_threads++] = s->walk.roots[i].addr;
+	if (s->n_threads)
+		qsort(s->threads, s->n_threads, sizeof(*s->threads), by_number);
+	return 0;
+}
+
+static bool is_thread(const struct state *s, uint64_t addr)
+{
+	if (!s->n_threads || addr < s->threads[0] || addr > s->threads[s->n_threads - 1])
+		return false;
+	return bsearch(&addr, s->threads, s->n_threads, sizeof(addr), by_number);
+}
 
 /* Is a thread in code of the program, its run-time system among it? */
 static bool is_at_work(const struct state *s)
@@ -292,6 +325,11 @@ static int ghc_open(struct copy *copy, pid_t pid, void **ret_state, struct err *
 		return r;
 	if (s->g.forwarded)
 		return collecting(pid, e);
+	r = note_threads(s);
+	if (r < 0)
+		return r;
+	s->bad = s->g.bad;
+	s->bad_frames = s->g.bad_frames;
 	*ret_state = TAKE_PTR(s);
 	return 0;
 }
@@ -421,13 +459,16 @@ struct edges {
 	void *ctx;
 };
 
-/* A pointer to a static object is none in the graph: those are roots. What is no pointer may be one of native code's. */
+/*
+ * A pointer to a static object is none in the graph, for those are roots; nor is one to a thread, which keeps what it needs by
+ * itself, not because somebody knows it. What is no pointer may be one of native code's.
+ */
 static void on_word(void *ctx, uint64_t w, uint32_t at, enum ghc_word what)
 {
 	const struct edges *e = ctx;
 	bool in_heap = ghc_in_heap(&e->s->g, w);
 
-	if (what == GHC_POINTER && in_heap)
+	if (what == GHC_POINTER && in_heap && !is_thread(e->s, w & ~7ULL))
 		e->fn(e->ctx, w & ~7ULL, at);
 	else if (what == GHC_DATA && !in_heap)
 		e->fn(e->ctx, w, at);
@@ -559,6 +600,40 @@ static void ghc_roots(void *ctx, const struct snapshot *snapshot, exact_root_fn 
 	}
 }
 
+static void ghc_caveats(void *ctx, exact_say_fn fn, void *fn_ctx)
+{
+	const struct state *s = ctx;
+	uint32_t version = s->images.version;
+	char text[256];
+
+	if (!version) {
+		fn(fn_ctx,
+		   "GHC's version is not known: its objects are read as 9.0.2 lays them out");
+	} else if (!s->g.layout->tested) {
+		snprintf(
+			text, sizeof(text),
+			"GHC %u.%u.%u: how it lays out objects is known from its sources, and was never tried with a program",
+			version >> 16, version >> 8 & 0xff, version & 0xff);
+		fn(fn_ctx, text);
+	}
+	if (!s->stable_known)
+		fn(fn_ctx,
+		   "stable pointers are not known, for the program is stripped: what only native code refers to is missing");
+	if (s->bad) {
+		snprintf(text, sizeof(text),
+			 "%llu references lead to nothing that GHC made: they are left out",
+			 (unsigned long long)s->bad);
+		fn(fn_ctx, text);
+	}
+	if (s->bad_frames) {
+		snprintf(
+			text, sizeof(text),
+			"the frames of %llu stacks could not all be read: what looks like a reference there is taken for one",
+			(unsigned long long)s->bad_frames);
+		fn(fn_ctx, text);
+	}
+}
+
 const struct exact_runtime exact_ghc = {
 	.name = "GHC",
 	.open = ghc_open,
@@ -567,4 +642,5 @@ const struct exact_runtime exact_ghc = {
 	.owns = ghc_owns,
 	.edges = ghc_edges,
 	.roots = ghc_roots,
+	.caveats = ghc_caveats,
 };

@@ -156,6 +156,13 @@ bool exact_edges(const struct exact *x, const struct snapshot *s, uint32_t node,
 	return false;
 }
 
+void exact_caveats(const struct exact *x, exact_say_fn fn, void *ctx)
+{
+	for (uint32_t i = 0; i < x->n; i++)
+		if (x->runtime[i]->caveats)
+			x->runtime[i]->caveats(x->state[i], fn, ctx);
+}
+
 void exact_roots(const struct exact *x, const struct snapshot *s, exact_root_fn fn, void *ctx)
 {
 	for (uint32_t i = 0; i < x->n; i++)

@@ -28,6 +28,7 @@ typedef void (*exact_object_fn)(void *ctx, uint64_t addr, uint64_t bytes, uint32
 /* `to`: an address; nothing comes of one that lies in no node. `at`: the reference's place in its node, in bytes. */
 typedef void (*exact_edge_fn)(void *ctx, uint64_t to, uint32_t at);
 typedef void (*exact_root_fn)(void *ctx, const struct exact_root *root);
+typedef void (*exact_say_fn)(void *ctx, const char *sentence);
 
 struct exact_runtime {
 	const char *name;
@@ -47,6 +48,8 @@ struct exact_runtime {
 	bool (*edges)(void *state, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx);
 	/* NULL: it has none. */
 	void (*roots)(void *state, const struct snapshot *s, exact_root_fn fn, void *ctx);
+	/* What did not fit, is guessed or missing: a sentence for each. NULL: nothing ever. */
+	void (*caveats)(void *state, exact_say_fn fn, void *ctx);
 };
 
 enum { EXACT_MAX = 4 };
@@ -73,6 +76,7 @@ int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types);
 int exact_prepare(struct exact *x, struct snapshot *s);
 bool exact_owns(const struct exact *x, const struct heap_map *map);
 bool exact_edges(const struct exact *x, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx);
+void exact_caveats(const struct exact *x, exact_say_fn fn, void *ctx);
 void exact_roots(const struct exact *x, const struct snapshot *s, exact_root_fn fn, void *ctx);
 
 static inline bool exact_brought(const struct exact *x, uint32_t node)

@@ -1,0 +1,170 @@
+"""The heap of Haskell programs from outside: what it consists of, beside what the program and GHC's own profiler say; who keeps it;
+what is put off. A program of our own needs ghc to be made; Debian's pandoc, stripped, is one that nobody here wrote."""
+
+import random
+import re
+
+from harness import *
+
+RECORDS, DEPTH, PUT_OFF = 16383, 14, 5000
+
+
+def heap(*args):
+    done = subprocess.run([MEMSCOPE, "heap", *map(str, args), "--json"], capture_output=True, text=True, timeout=FINISH_SEC,
+                          stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise Broken(f"memscope heap {' '.join(map(str, args))}: status {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def census(pid):
+    """{type: (objects, bytes)} of GHC's, and the sentences."""
+    found = heap("census", "-p", pid, "--top", 100000)
+    return {row["type"]: (row["objects"], row["bytes"]) for row in found["types"] if row["known_by"] == "GHC"}, found["notes"]
+
+
+@once
+def program():
+    """Its path; it is made where there is a compiler: Debian's has 900 MB, so no test asks for it."""
+    if os.uname().machine != "x86_64":
+        skip("GHC's heap is read on x86-64 only")
+    if not tool("ghc"):
+        skip("ghc is not installed")
+    path = scratch("keeper")
+    done = subprocess.run([tool("ghc"), "-v0", "-O1", "-threaded", "-rtsopts", "-outputdir", scratch("objects"), "-o", path,
+                           os.path.join(TOP, "tests/targets/HeapKeeper.hs")], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Broken(f"ghc: {done.stderr}")
+    return path
+
+
+def started(*args, **kw):
+    child = Child([*args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kw)
+    equal(child.process.stdout.readline(), b"ready\n", "the program says")
+    return child
+
+
+@once
+def keeper():
+    """The program, with GHC's own census of each collection, the last one of which is made when it has nothing to do. And where
+    that goes."""
+    folder = scratch("profile")
+    os.mkdir(folder)
+    return started(program(), "+RTS", "-hT", "-i0", "-I0.1", "-RTS", cwd=folder), os.path.join(folder, os.path.basename(program()) + ".hp")
+
+
+def last_sample(path):
+    """{row: bytes} of GHC's own profile."""
+    last, now = {}, {}
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.startswith("BEGIN_SAMPLE"):
+                now = {}
+            elif line.startswith("END_SAMPLE"):
+                last = now or last
+            elif "\t" in line:
+                row, size = line.rstrip("\n").rsplit("\t", 1)
+                now[row] = int(size)
+    return last
+
+
+def by_row(found):
+    """A census in GHC's rows: constructors by name, all else by what it is, the first word here."""
+    out = {}
+    for name, (_, size) in found.items():
+        row = name.split(" ")[0]
+        out[row] = out.get(row, 0) + size
+    return out
+
+
+@fact
+def constructors_are_counted_as_the_program_knows():
+    found, notes = census(keeper()[0].pid)
+    for name, n in (("main:Main.Node", RECORDS), ("main:Main.Record", RECORDS), ("main:Main.OfThread", 1), ("main:Main.OfPointer", 1)):
+        equal(found.get(name, (0,))[0], n, f"objects that are {name}")
+    equal(found["main:Main.Node"][1], 5 * 8 * RECORDS, "bytes of nodes")
+    equal(len(notes), 1, f"sentences, of which none says that something did not fit: {notes}")
+
+
+@fact
+def bytes_are_those_of_ghcs_own_profiler_at_the_same_collection():
+    child, path = keeper()
+    # Of byte arrays in pinned blocks GHC counts the blocks.
+    deadline, differs = time.monotonic() + 10, True
+    while differs and time.monotonic() < deadline:  # until its last census is of when it had nothing to do
+        want, got = last_sample(path), by_row(census(child.pid)[0])
+        differs = {row: (want.get(row), got.get(row)) for row in set(want) | set(got)
+                   if row != "ARR_WORDS" and got.get(row) != want.get(row)}
+    check(not differs, f"of {len(want)} rows these differ (GHC's, ours): {differs}")
+    check(len(want) >= 30, f"GHC has rows {want}")
+
+
+@fact
+def what_keeps_objects_is_named():
+    pid = keeper()[0].pid
+    for name, through in (("Record", "the CAF Main.table"), ("OfThread", "the thread [0-9]+ of Haskell"),
+                          ("OfPointer", "the stable pointer [0-9]+")):
+        found = heap("retainers", "-p", pid, f"type:{name}")
+        rows = found["retainers"]
+        check(rows and re.fullmatch(through, rows[0]["through"]), f"what keeps {name} is {rows[:2]}")
+    # By a sample of every second one.
+    near(sum(row["objects"] for row in heap("retainers", "-p", pid, "type:Record")["retainers"]), RECORDS, 2, "records that are kept")
+
+
+@fact
+def work_that_is_put_off_is_counted_by_its_code():
+    found = heap("thunks", "-p", keeper()[0].pid)
+    most = found["code"][0]
+    equal(most["objects"], PUT_OFF, "thunks of the code that has most")
+    check("Main." in most["code"] and most["kind"].startswith("THUNK"), f"it is called {most}")
+    check(most["retained"] >= most["bytes"], f"it retains {most}")
+    check(PUT_OFF <= found["thunks"] <= PUT_OFF + 100, f"thunks in all: {found['thunks']}")
+
+
+@fact
+def a_stripped_program_that_replaces_its_records_has_all_of_them_at_any_moment():
+    path = scratch("stripped")
+    need("strip")
+    subprocess.run(["strip", "-o", path, program()], check=True)
+    child = started(path, "spin")
+    for _ in range(6):
+        found, notes = census(child.pid)
+        # Two trees: one is the CAF's. A path of nodes is new while the root is not replaced yet.
+        within(found["main:Main.Node"][0], 2 * RECORDS, 2 * RECORDS + DEPTH, "nodes")
+        within(found["main:Main.Record"][0], 2 * RECORDS, 2 * RECORDS + 1, "records")
+        check(not any("lead to nothing" in note for note in notes), f"{notes}")
+    os.set_blocking(child.process.stdout.fileno(), False)
+    equal(child.process.stdout.read(), None, "what the program says to that")
+    check(child.alive(), "the program has ended")
+    child.end()
+
+
+@fact
+def pandocs_heap_is_plausible():
+    if os.uname().machine != "x86_64":
+        skip("GHC's heap is read on x86-64 only")
+    need("pandoc")
+    text, draw = scratch("document.md"), random.Random(1)
+    words = "lorem ipsum dolor *sit* amet **consectetur** [adipiscing](http://a.b) elit `sed` do".split()
+    with open(text, "w", encoding="ascii") as f:
+        for i in range(1000):
+            f.write(f"# Head {i}\n\n{' '.join(draw.choice(words) for _ in range(60))}\n\n")
+    child = Child([tool("pandoc"), "-f", "markdown", "-t", "html", "-o", "/dev/null", text])
+    at_work(child, 0.4)
+    found, notes = census(child.pid)
+    child.end()
+    check(any(name.startswith("pandoc-") and ":Text.Pandoc." in name for name in found), f"no constructor of pandoc's: {list(found)[:20]}")
+    check(found.get("ghc-prim:GHC.Types.:", (0,))[0] > 100 and found.get("TSO", (0,))[0] >= 1, f"{list(found.items())[:10]}")
+    check(not any("lead to nothing" in note for note in notes), f"{notes}")
+
+
+@fact
+def a_program_goes_on_after_it_was_looked_at():
+    child, _ = keeper()
+    child.process.stdin.write(b"go\n")
+    child.process.stdin.flush()
+    later = sum(sum(range(1, 1000 + i + 1)) for i in range(1, PUT_OFF + 1))
+    equal(child.process.stdout.readline().decode().strip(), f"({RECORDS},{later},99,4711)", "what it finds")
+
+
+main()
