@@ -171,6 +171,22 @@ int glibc_find(const struct heap_memory *mem, struct glibc_layout *ret_layout,
 	return -ENOENT;
 }
 
+/* mp_, whose sbrk_base is at `off`; its counters begin `earlier` bytes before where they fill whole words. */
+static bool read_mapped(const uint8_t *bytes, size_t off, size_t earlier, uint64_t *ret_blocks,
+			uint64_t *ret_bytes)
+{
+	uint64_t now = word_at(bytes, off - 16), most = word_at(bytes, off - 8);
+	uint32_t n[3]; /* n_mmaps, n_mmaps_max, max_n_mmaps */
+
+	memcpy(n, bytes + off - 32 - earlier, sizeof(n));
+	if (n[0] > n[2] || n[0] > n[1] || now > most || now % HEAP_PAGE ||
+	    (n[0] == 0) != (now == 0))
+		return false;
+	*ret_blocks = n[0];
+	*ret_bytes = now;
+	return true;
+}
+
 bool glibc_mapped(const struct heap_memory *mem, uint64_t main_arena, uint64_t heap_start,
 		  uint64_t *ret_blocks, uint64_t *ret_bytes)
 {
@@ -184,19 +200,10 @@ bool glibc_mapped(const struct heap_memory *mem, uint64_t main_arena, uint64_t h
 	bytes = malloc(len);
 	if (!bytes || !mem->read(mem->ctx, m->start, bytes, len))
 		return false;
-	for (size_t off = 32; off + 8 <= len; off += 8) {
-		uint64_t now = word_at(bytes, off - 16), most = word_at(bytes, off - 8);
-		uint32_t n, n_max;
-
-		if (word_at(bytes, off) != heap_start)
-			continue;
-		memcpy(&n, bytes + off - 32, sizeof(n));
-		memcpy(&n_max, bytes + off - 28, sizeof(n_max));
-		if (n > n_max || now > most || now % HEAP_PAGE || (n == 0) != (now == 0))
-			continue;
-		*ret_blocks = n;
-		*ret_bytes = now;
-		return true;
-	}
+	for (size_t off = 40; off + 8 <= len; off += 8)
+		if (word_at(bytes, off) == heap_start &&
+		    (read_mapped(bytes, off, 0, ret_blocks, ret_bytes) ||
+		     read_mapped(bytes, off, 4, ret_blocks, ret_bytes)))
+			return true;
 	return false;
 }

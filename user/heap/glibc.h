@@ -11,7 +11,8 @@
  *             arena prev size mprotect_size [pagesize pad:8, from 2.35]; the first is followed by
  *             its arena
  *   mp_:      … n_mmaps:4 n_mmaps_max:4 max_n_mmaps:4 no_dyn_threshold:4 mmapped_mem
- *             max_mmapped_mem sbrk_base …
+ *             max_mmapped_mem sbrk_base …; from 2.35 on hp_flags:4 is before n_mmaps, and 4 bytes are between its
+ *             counters and mmapped_mem
  *   tcache:   counts[64]:2 (:1 before 2.30) entries[64]; an entry points behind the chunk's header, where
  *             the next one is; lists of fastbins and tcaches are XORed with their own address >> 12
  *             from 2.32

@@ -265,6 +265,7 @@ static void block_of_the_size_of_a_tcache_is_a_block(void **state)
 static void say_mapped(uint64_t n, uint64_t bytes)
 {
 	fake_word(&fake, FAKE_DATA + 0x40, 65536ULL << 32 | n);
+	fake_word(&fake, FAKE_DATA + 0x48, n);
 	fake_word(&fake, FAKE_DATA + 0x50, bytes);
 	fake_word(&fake, FAKE_DATA + 0x58, bytes);
 }
@@ -281,7 +282,21 @@ static void large_blocks_are_found_below_what_others_map(void **state)
 	assert_null(use.caveat);
 }
 
-static void large_block_that_is_not_there_is_told(void **state)
+/* As Debian 12's libc has it. */
+static void large_blocks_are_counted_from_2_35_on(void **state)
+{
+	say_mapped(2, 3 * 4096);
+	fake_word(&fake, FAKE_DATA + 0x38, 2ULL << 32);
+	fake_word(&fake, FAKE_DATA + 0x40, 4ULL << 32 | 65536);
+	fake_word(&fake, FAKE_DATA + 0x48, 0);
+	fake_word(&fake, FAKE_LARGE + 5 * 4096 + 8, 8192 | 2);
+	fake_word(&fake, FAKE_LARGE + 7 * 4096 + 8, 4096 | 2);
+	assert_int_equal(walk(), 0);
+	assert_int_equal(use.mapped.blocks, 2);
+	assert_null(use.caveat);
+}
+
+static void large_block_that_is_not_there_is_said(void **state)
 {
 	say_mapped(2, 8192);
 	fake_word(&fake, FAKE_LARGE + 8, 4096 | 2);
@@ -333,7 +348,8 @@ int main(void)
 		FACT(tcache_that_leads_to_itself_counts_once),
 		FACT(block_of_the_size_of_a_tcache_is_a_block),
 		FACT(large_blocks_are_found_below_what_others_map),
-		FACT(large_block_that_is_not_there_is_told),
+		FACT(large_blocks_are_counted_from_2_35_on),
+		FACT(large_block_that_is_not_there_is_said),
 		FACT(heap_whose_list_leads_to_itself_is_walked_once),
 		FACT(list_that_is_full_is_said_to_be),
 	};
