@@ -189,4 +189,40 @@ def a_process_is_profiled_live_and_saved():
         check(re.search(rf"CPU%▼.*\n.*cpu_split \(pid {target.pid}\)", got.stdout), got.stdout[:2000])
 
 
+KEEPER = """
+import sys
+class Session:
+    def __init__(self, i):
+        self.data = [i] * 10
+KEPT = [Session(i) for i in range(1000)]
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+@fact
+def the_heap_of_a_chosen_process_is_explored():
+    """From the list to the class to what keeps it, and the copy as a file."""
+    with tempfile.TemporaryDirectory() as d, \
+            subprocess.Popen([sys.executable, "-c", KEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
+        target.stdout.readline()
+        with Terminal("-d", 0.5, rows=40, columns=120, cwd=d) as t:
+            t.shows(r"CPU%▼", "the list")
+            t.type(f"f{target.pid}\r")
+            t.shows(rf"(?m)^ *{target.pid} .*CPython +CPython", "the target's row")
+            t.type("h")
+            t.shows(r"1,000 .*Session", "a row of the census")
+            t.type("/Session\r")
+            t.type("\r")
+            t.shows(r"(?s)retainers type:.*Session.*1,000 .*KEPT", "the list that keeps them")
+            t.type("\x13")
+            name = t.shows(r"(heap-\S+\.snapshot)", "the file that Ctrl-S writes")[1]
+            t.type("q")
+            equal(t.ended("q"), 0, "exit status")
+        got = batch("-b", os.path.join(d, name))
+        equal((got.returncode, got.stderr), (0, ""), "exit status and stderr of --batch FILE")
+        check(re.search(r"1,000 .*Session", got.stdout), got.stdout[:2000])
+        target.kill()
+
+
 main()

@@ -3,7 +3,9 @@
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
+#include "cmd/top_heap.h"
 #include "cmd/top_record.h"
+#include "heap/snapshot/file.h"
 #include "run/target.h"
 #include "screen/picker.h"
 #include "screen/screen.h"
@@ -42,11 +44,12 @@ static const struct opt rows[] = {
 
 const struct opt_command top_options = {
 	.name = "top",
-	.synopsis = "[-a|-p PID|-c NAME] [OPTION…] | FILE… | DIR",
+	.synopsis = "[-a|-p PID|-c NAME] [OPTION…] | FILE… | DIR | SNAPSHOT",
 	.doc = "A live screen. Without a target: the processes and containers of this host, with CPU, memory and how it grows, "
 	       "the runtime of the language, and whether memscope heap can explain the heap; Enter profiles one. With a target: its "
 	       "call tree with CPU time, waits and memory, and as a flame graph (F). With the profiles of a finished run, or any "
-	       "that flame reads: the same, and no root is needed. ? shows the keys.",
+	       "that flame reads: the same, and no root is needed. The heap of a process (h), or of a SNAPSHOT that memscope heap wrote: what it "
+	       "consists of, what keeps it alive, what changed. ? shows the keys.",
 	.opts = rows,
 };
 
@@ -66,7 +69,24 @@ static void show_profile(struct screen *s, const struct screen_target *t)
 		screen_push(s, v);
 }
 
-static const struct screen_sources sources = { .profile = show_profile };
+static void show_heap(struct screen *s, const struct screen_target *t)
+{
+	struct top_heap heap = { .pid = t->pid, .container = t->container };
+	char title[160];
+	struct view *v = NULL;
+	struct err e = { 0 };
+
+	snprintf(title, sizeof(title), t->pid ? "%.100s (pid %d)" : "%.100s",
+		 t->title ? t->title : "process", (int)t->pid);
+	if (!t->pid && !t->container)
+		screen_say(s, "the heap of which process? choose one from the list");
+	else if (heap_screen_new(top_heap, &heap, title, &v, &e) < 0)
+		screen_say(s, "%s", e.msg);
+	else
+		screen_push(s, v);
+}
+
+static const struct screen_sources sources = { .profile = show_profile, .heap = show_heap };
 
 /* Of a run's directory, what goes together into one tree. */
 static const char *const run_profiles[] = { "oncpu", "offcpu", "alloc", "heap", "growth" };
@@ -114,6 +134,13 @@ static int first_view(const struct top_args *a, char *const *operands, int n, st
 	char comm[64];
 	int r;
 
+	if (n == 1 && snapshot_file_is(operands[0])) {
+		r = heap_screen_new(top_heap, &(struct top_heap){ .file = operands[0] },
+				    operands[0], &v, e);
+		if (r == 0)
+			screen_push(s, v);
+		return r;
+	}
 	if (n) {
 		r = read_files(operands, n, &set, &d, e);
 		if (r < 0) {

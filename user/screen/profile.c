@@ -354,6 +354,35 @@ void profile_show_list(struct profile_view *pv)
 	pv->view.stale = true;
 }
 
+/* The process that a row is of: its pid stands behind its name. 0: none. */
+static pid_t process_at(const struct profile_view *pv)
+{
+	const struct call_tree *t = &pv->tree;
+	int pid = 0;
+
+	for (uint32_t i = node_at(pv); i; i = t->nodes[i].parent) {
+		const char *at = t->nodes[i].kind == CALL_PROCESS
+					 ? strstr(t->nodes[i].name, " (pid ")
+					 : NULL;
+
+		if (at && sscanf(at, " (pid %d)", &pid) == 1)
+			break;
+	}
+	return pid;
+}
+
+static void explore_heap(const struct profile_view *pv, struct screen *s)
+{
+	struct screen_target t = { .pid = process_at(pv), .title = pv->title };
+
+	if (!pv->save || !s->sources || !s->sources->heap)
+		screen_say(s, "these are files: the process is not asked");
+	else if (!t.pid)
+		screen_say(s, "the heap of which process? put the cursor on it");
+	else
+		s->sources->heap(s, &t);
+}
+
 bool profile_act(struct view *v, struct screen *s, enum action action)
 {
 	struct profile_view *pv = profile_view(v);
@@ -384,6 +413,9 @@ bool profile_act(struct view *v, struct screen *s, enum action action)
 		return true;
 	case ACT_SAVE:
 		save_now(pv, s);
+		return true;
+	case ACT_HEAP:
+		explore_heap(pv, s);
 		return true;
 	case ACT_FLAME:
 		show_flame(pv);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -133,9 +134,33 @@ static void a_table_without_rows_is_an_empty_array(void **state)
 	assert_written(a, "{\n\t\"rows\":\t[]\n}\n");
 }
 
+static void json_says_what_its_columns_are_if_asked(void **state)
+{
+	_cleanup_(answer_freep) struct answer *a = answer_begin(ANSWER_JSON);
+	static const struct answer_column two[] = { { "bytes", "bytes", ANSWER_BYTES, 0 },
+						    { "type", "kind", ANSWER_NAME, 0 },
+						    { 0 } };
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	struct err e = { 0 };
+	const char *text;
+	size_t n;
+
+	answer_describe(a);
+	answer_table(a, "types", two);
+	answer_cell(a, 5);
+	answer_text(a, "str");
+	assert_int_equal(sink_open_memory(&out, &e), 0);
+	assert_int_equal(answer_write(a, out, &e), 0);
+	assert_int_equal(sink_commit(out, &e), 0);
+	text = sink_memory(out, &n);
+	assert_non_null(strstr(text, "\"columns\""));
+	assert_non_null(strstr(text, "[\"type\", \"kind\", 6]"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(json_says_what_its_columns_are_if_asked),
 		cmocka_unit_test(text_has_sentences_and_rows_in_columns),
 		cmocka_unit_test(json_has_figures_in_base_units_and_each_row_as_an_object),
 		cmocka_unit_test(changes_have_their_sign_and_what_is_unknown_is_no_number),

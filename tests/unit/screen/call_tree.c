@@ -8,7 +8,9 @@
 #include <cmocka.h>
 
 static const struct value_type cpu[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
-static const struct value_type waits[] = { { "blocked", "count" }, { "blocked", "nanoseconds" }, { "runnable", "nanoseconds" } };
+static const struct value_type waits[] = { { "blocked", "count" },
+					   { "blocked", "nanoseconds" },
+					   { "runnable", "nanoseconds" } };
 static const struct value_type rss[] = { { "resident", "bytes" }, { "returned", "bytes" } };
 
 static uint32_t below(const struct call_tree *t, uint32_t node, const char *name)
@@ -45,7 +47,8 @@ static void profiles_of_several_kinds_are_one_tree(void **state)
 	assert_int_equal(t.nodes[main_].total[CALL_BLOCKED], 100);
 	assert_int_equal(t.nodes[work].self[CALL_BLOCKED], 50);
 	assert_int_equal(t.nodes[0].total[CALL_RUNNABLE], 14);
-	assert_true(t.has[CALL_CPU] && t.has[CALL_BLOCKED] && !t.has[CALL_ALLOC] && !t.has[CALL_OTHER]);
+	assert_true(t.has[CALL_CPU] && t.has[CALL_BLOCKED] && !t.has[CALL_ALLOC] &&
+		    !t.has[CALL_OTHER]);
 	call_tree_fini(&t);
 	profile_free(off);
 	fixture_free(&on);
@@ -78,13 +81,19 @@ static void processes_and_threads_are_above_their_frames(void **state)
 	uint32_t process;
 
 	fixture_add(&f, ";main", (int64_t[]){ 1, 10 });
-	profile_add(f.p, profile_sample(f.p, 0).stack, dict_labels(f.d, labels, 4), (int64_t[]){ 1, 20 });
-	profile_add(f.p, profile_sample(f.p, 0).stack, dict_labels(f.d, labels, 2), (int64_t[]){ 1, 40 });
+	profile_add(f.p, profile_sample(f.p, 0).stack, dict_labels(f.d, labels, 4),
+		    (int64_t[]){ 1, 20 });
+	profile_add(f.p, profile_sample(f.p, 0).stack, dict_labels(f.d, labels, 2),
+		    (int64_t[]){ 1, 40 });
 	assert_int_equal(call_tree_init(&t), 0);
 	assert_int_equal(call_tree_add(&t, f.p, 0), 0);
 	process = below(&t, below(&t, 0, "shop"), "web (pid 12)");
-	assert_int_equal(t.nodes[below(&t, below(&t, process, "web (tid 13)"), "main")].self[CALL_CPU], 20);
-	assert_int_equal(t.nodes[below(&t, below(&t, below(&t, 0, "web (pid 12)"), "of any thread"), "main")].self[CALL_CPU], 40);
+	assert_int_equal(
+		t.nodes[below(&t, below(&t, process, "web (tid 13)"), "main")].self[CALL_CPU], 20);
+	assert_int_equal(
+		t.nodes[below(&t, below(&t, below(&t, 0, "web (pid 12)"), "of any thread"), "main")]
+			.self[CALL_CPU],
+		40);
 	assert_int_equal(t.nodes[below(&t, 0, "main")].self[CALL_CPU], 10);
 	call_tree_fini(&t);
 	fixture_free(&f);

@@ -18,7 +18,8 @@ static struct call_tree tree_of(struct fixture *f)
 	return t;
 }
 
-static const struct flame_block *named(const struct flame *f, const struct call_tree *t, const char *name)
+static const struct flame_block *named(const struct flame *f, const struct call_tree *t,
+				       const char *name)
 {
 	for (uint32_t i = 0; i < f->n; i++)
 		if (strcmp(t->nodes[f->blocks[i].node].name, name) == 0)
@@ -66,7 +67,8 @@ static void blocks_never_overlap(void **state)
 	for (int columns = 1; columns < 300; columns += 13) {
 		assert_int_equal(flame_layout(&fl, &t, columns), 0);
 		for (uint32_t i = 0; i < fl.n; i++) {
-			const struct flame_block *b = &fl.blocks[i], *up = flame_block_of(&fl, t.nodes[b->node].parent);
+			const struct flame_block *b = &fl.blocks[i],
+						 *up = flame_block_of(&fl, t.nodes[b->node].parent);
 
 			assert_true(b->from < b->to && b->to <= columns);
 			assert_true(!up || !b->level || (up->from <= b->from && b->to <= up->to));

@@ -107,7 +107,8 @@ static void live_memory_is_replaced_and_allocated_memory_added(void **state)
 	struct profile *next = profile_new(f.d, heap, 2);
 
 	fixture_add(&f, "app;main;cache", (int64_t[]){ 100, 100 });
-	profile_add(next, profile_sample(f.p, 0).stack, profile_sample(f.p, 0).labels, (int64_t[]){ 50, 30 });
+	profile_add(next, profile_sample(f.p, 0).stack, profile_sample(f.p, 0).labels,
+		    (int64_t[]){ 50, 30 });
 	assert_int_equal(profile_set_add(&set, "heap", f.p), 0);
 	assert_int_equal(profile_set_add(&set, "heap", next), 0);
 	assert_int_equal(set.n, 1);
@@ -126,7 +127,8 @@ static void what_two_profiles_have_is_counted_once(void **state)
 	struct call_tree t;
 
 	fixture_add(&f, "app;main;cache", (int64_t[]){ 100, 70 });
-	profile_add(alloc, profile_sample(f.p, 0).stack, profile_sample(f.p, 0).labels, (int64_t[]){ 100 });
+	profile_add(alloc, profile_sample(f.p, 0).stack, profile_sample(f.p, 0).labels,
+		    (int64_t[]){ 100 });
 	assert_int_equal(profile_set_add(&set, "alloc", alloc), 0);
 	assert_int_equal(profile_set_add(&set, "heap", f.p), 0);
 	assert_int_equal(call_tree_init(&t), 0);

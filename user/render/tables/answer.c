@@ -17,7 +17,7 @@ enum { WIDTH = 12, NAME_WIDTH = 20, INDENT = 4 };
 struct answer {
 	enum answer_form form;
 	struct json_doc doc;
-	cJSON *root, *notes, *rows, *row, *lines;
+	cJSON *root, *notes, *rows, *row, *lines, *described;
 	struct sink *out; /* text, in memory until it is printed   */
 	const struct answer_column *columns;
 	uint32_t at; /* the column of the next cell           */
@@ -125,11 +125,33 @@ static void put(struct answer *a, const struct answer_column *c, const char *tex
 		cells_left(a->out, text, width_of(c));
 }
 
+void answer_describe(struct answer *a)
+{
+	if (a->form == ANSWER_JSON && !a->described)
+		a->described = json_object(&a->doc, a->root, "columns");
+}
+
+static void describe(struct answer *a, const char *key, const struct answer_column *columns)
+{
+	cJSON *table = json_array(&a->doc, a->described, key);
+
+	for (const struct answer_column *c = columns; c->key; c++) {
+		cJSON *column = cJSON_CreateArray();
+
+		a->doc.oom |= !cJSON_AddItemToArray(column, cJSON_CreateString(c->key)) ||
+			      !cJSON_AddItemToArray(column, cJSON_CreateString(c->heading)) ||
+			      !cJSON_AddItemToArray(column, cJSON_CreateNumber(c->kind)) ||
+			      !cJSON_AddItemToArray(table, column);
+	}
+}
+
 void answer_table(struct answer *a, const char *key, const struct answer_column *columns)
 {
 	a->columns = columns;
 	a->at = 0;
 	if (a->form == ANSWER_JSON) {
+		if (a->described)
+			describe(a, key, columns);
 		a->rows = json_array(&a->doc, a->root, key);
 		return;
 	}

@@ -53,6 +53,10 @@ struct answer *answer_begin(enum answer_form form);
 void answer_free(struct answer *a);
 DEFINE_CLEANUP(struct answer *, answer_freep, answer_free)
 
+/* JSON says of each table what its columns are, too, so that a program that knows no question can show any answer: the member
+ * `columns` has an array [key, heading, enum answer_kind] for each column, under the table's key. */
+void answer_describe(struct answer *a);
+
 /* A sentence or a heading, a line of its own; an empty one is an empty line, and nothing in JSON. */
 void answer_say(struct answer *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Members of the answer itself: JSON alone, since sentences have them in the text. */

@@ -1,0 +1,645 @@
+#include "screen/heap.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "render/tables/answer.h"
+#include "screen/screen.h"
+#include "screen/worker.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 16, PAGES_MAX = 32, QUESTION_MAX = 512 };
+
+/* A row of the table, or a line of a row's chain. */
+struct line {
+	uint32_t row;
+	int32_t chain; /* below 0: the row itself */
+};
+
+struct answer_page {
+	char question[QUESTION_MAX];
+	cJSON *doc;
+	cJSON *table, *lines_of; /* borrowed */
+	const char *keys[COLUMNS_MAX], *lines; /* lines: the member with chains, NULL */
+	enum answer_kind kinds[COLUMNS_MAX];
+	struct column columns[COLUMNS_MAX];
+	char titles[COLUMNS_MAX][24];
+	uint32_t n_columns;
+	cJSON **rows;            /* n_rows of them, as they came   */
+	uint32_t n_rows;
+	bool *open;
+	struct view was;         /* of the view while another page is shown */
+};
+
+struct heap_screen {
+	struct view view; /* first */
+	struct worker worker;
+	struct answer_page *pages[PAGES_MAX];
+	uint32_t n_pages;
+	char title[160], asked[QUESTION_MAX], says[512];
+	uint64_t asked_ns;  /* 0: nothing is being answered */
+	struct line *lines; /* what is shown */
+	uint32_t cap, by;
+	bool ended;
+};
+
+static struct heap_screen *of(const struct view *v)
+{
+	return (struct heap_screen *)(uintptr_t)v;
+}
+
+static struct answer_page *page_of(const struct heap_screen *h)
+{
+	return h->n_pages ? h->pages[h->n_pages - 1] : NULL;
+}
+
+/* --- an answer --- */
+
+static void page_free(struct answer_page *p)
+{
+	if (!p)
+		return;
+	cJSON_Delete(p->doc);
+	free(p->rows);
+	free(p->open);
+	free(p);
+}
+
+static int width_of(enum answer_kind kind)
+{
+	switch (kind) {
+	case ANSWER_PERCENT:
+		return 6;
+	case ANSWER_ADDRESS:
+		return 18;
+	case ANSWER_NAME:
+		return 16;
+	default:
+		return 11;
+	}
+}
+
+/* The columns of the first table that the answer has. The last name has what is left of the line. */
+static void read_columns(struct answer_page *p, const cJSON *described)
+{
+	int last_name = -1;
+	const cJSON *column;
+
+	cJSON_ArrayForEach(column, described)
+	{
+		const char *key = cJSON_GetStringValue(cJSON_GetArrayItem(column, 0));
+		const char *heading = cJSON_GetStringValue(cJSON_GetArrayItem(column, 1));
+		const cJSON *kind = cJSON_GetArrayItem(column, 2);
+		uint32_t i = p->n_columns;
+
+		if (!key || !heading || !cJSON_IsNumber(kind) || i == COLUMNS_MAX)
+			continue;
+		if (kind->valueint == ANSWER_LINES) {
+			p->lines = key;
+			continue;
+		}
+		p->keys[i] = key;
+		p->kinds[i] = (enum answer_kind)kind->valueint;
+		if (p->kinds[i] == ANSWER_NAME)
+			last_name = (int)i;
+		p->n_columns++;
+	}
+	/* It is shown last. */
+	for (uint32_t i = last_name < 0 ? p->n_columns : (uint32_t)last_name; i + 1 < p->n_columns; i++) {
+		const char *key = p->keys[i];
+		enum answer_kind kind = p->kinds[i];
+
+		p->keys[i] = p->keys[i + 1];
+		p->kinds[i] = p->kinds[i + 1];
+		p->keys[i + 1] = key;
+		p->kinds[i + 1] = kind;
+	}
+	for (uint32_t i = 0; i < p->n_columns; i++) {
+		int width;
+
+		snprintf(p->titles[i], sizeof(p->titles[i]), "%s", p->keys[i]);
+		for (char *c = p->titles[i]; *c; c++)
+			*c = *c == '_' ? ' ' : (char)toupper((unsigned char)*c);
+		width = width_of(p->kinds[i]);
+		if (width < (int)strlen(p->titles[i]) + 1)
+			width = (int)strlen(p->titles[i]) + 1;
+		p->columns[i] = (struct column){
+			.title = p->titles[i],
+			.width = i + 1 < p->n_columns ? width : 0,
+			.help = "",
+			.left = p->kinds[i] == ANSWER_NAME,
+		};
+	}
+}
+
+static int read_answer(const char *question, const char *json, size_t bytes, struct answer_page **ret_page)
+{
+	struct answer_page *p = calloc(1, sizeof(*p));
+	const cJSON *described, *row;
+
+	if (!p)
+		return -ENOMEM;
+	snprintf(p->question, sizeof(p->question), "%s", question);
+	p->doc = cJSON_ParseWithLength(json, bytes);
+	if (!cJSON_IsObject(p->doc)) {
+		page_free(p);
+		return -EBADMSG;
+	}
+	described = cJSON_GetObjectItem(p->doc, "columns");
+	described = described ? described->child : NULL;
+	if (described) {
+		p->table = cJSON_GetObjectItem(p->doc, described->string);
+		read_columns(p, described);
+	}
+	p->rows = calloc((size_t)cJSON_GetArraySize(p->table) + 1, sizeof(cJSON *));
+	p->open = calloc((size_t)cJSON_GetArraySize(p->table) + 1, sizeof(*p->open));
+	if (!p->rows || !p->open) {
+		page_free(p);
+		return -ENOMEM;
+	}
+	cJSON_ArrayForEach(row, p->table) p->rows[p->n_rows++] = (cJSON *)(uintptr_t)row;
+	*ret_page = p;
+	return 0;
+}
+
+/* --- pages --- */
+
+static void show_page(struct heap_screen *h)
+{
+	const struct answer_page *p = page_of(h);
+	struct view *v = &h->view;
+
+	v->columns = p ? p->columns : NULL;
+	v->n_columns = p ? p->n_columns : 0;
+	v->stale = true;
+}
+
+static void push_page(struct heap_screen *h, struct answer_page *p)
+{
+	struct view *v = &h->view;
+
+	if (h->n_pages)
+		page_of(h)->was = *v;
+	if (h->n_pages == PAGES_MAX) {
+		page_free(h->pages[0]);
+		memmove(h->pages, h->pages + 1, --h->n_pages * sizeof(*h->pages));
+	}
+	h->pages[h->n_pages++] = p;
+	view_init(v, v->ops);
+	v->sort = UINT32_MAX; /* as the question has it */
+	show_page(h);
+	/* One chain is what was asked for. */
+	if (p->n_rows == 1)
+		p->open[0] = true;
+}
+
+static bool pop_page(struct heap_screen *h)
+{
+	if (h->n_pages < 2)
+		return false;
+	page_free(h->pages[--h->n_pages]);
+	h->view = page_of(h)->was;
+	show_page(h);
+	return true;
+}
+
+static void forget_pages(struct heap_screen *h)
+{
+	while (h->n_pages)
+		page_free(h->pages[--h->n_pages]);
+	h->view.n_rows = 0;
+	show_page(h);
+}
+
+/* --- rows --- */
+
+static double number_of(const cJSON *row, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItem(row, key);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : -1;
+}
+
+static const char *text_of(const cJSON *row, const char *key)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, key));
+
+	return text ? text : "";
+}
+
+static bool is_text(enum answer_kind kind)
+{
+	return kind == ANSWER_NAME || kind == ANSWER_ADDRESS;
+}
+
+static int by_column(const void *a, const void *b, void *ctx)
+{
+	const struct heap_screen *h = ctx;
+	const struct answer_page *p = page_of(h);
+	uint32_t x = ((const struct line *)a)->row, y = ((const struct line *)b)->row, column = h->view.sort;
+	int by = 0;
+
+	if (column < p->n_columns && is_text(p->kinds[column])) {
+		by = strcmp(text_of(p->rows[x], p->keys[column]), text_of(p->rows[y], p->keys[column]));
+	} else if (column < p->n_columns) {
+		double m = number_of(p->rows[x], p->keys[column]), n = number_of(p->rows[y], p->keys[column]);
+
+		by = m < n ? 1 : m > n ? -1 : 0;
+	}
+	if (!by)
+		by = x < y ? -1 : x > y;
+	return h->view.reverse ? -by : by;
+}
+
+static const cJSON *chain_of(const struct answer_page *p, uint32_t row)
+{
+	return p->lines ? cJSON_GetObjectItem(p->rows[row], p->lines) : NULL;
+}
+
+static bool passes(const struct heap_screen *h, const struct answer_page *p, uint32_t row)
+{
+	const cJSON *line;
+
+	for (uint32_t i = 0; i < p->n_columns; i++)
+		if (view_passes(&h->view, text_of(p->rows[row], p->keys[i])))
+			return true;
+	cJSON_ArrayForEach(line, chain_of(p, row))
+	{
+		if (cJSON_IsString(line) && view_passes(&h->view, line->valuestring))
+			return true;
+	}
+	return false;
+}
+
+static int arrange(struct view *v)
+{
+	struct heap_screen *h = of(v);
+	const struct answer_page *p = page_of(h);
+	_cleanup_(freep) struct line *rows = NULL;
+	uint32_t n = 0, all = 0;
+
+	v->n_rows = 0;
+	if (!p)
+		return 0;
+	rows = calloc(p->n_rows + 1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (passes(h, p, i)) {
+			rows[n++] = (struct line){ i, -1 };
+			all += 1 + (p->open[i] ? (uint32_t)cJSON_GetArraySize(chain_of(p, i)) : 0);
+		}
+	if (all > h->cap) {
+		struct line *more = reallocarray(h->lines, all, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		h->lines = more;
+		h->cap = all;
+	}
+	qsort_r(rows, n, sizeof(*rows), by_column, h);
+	for (uint32_t i = 0; i < n; i++) {
+		int links = p->open[rows[i].row] ? cJSON_GetArraySize(chain_of(p, rows[i].row)) : 0;
+
+		h->lines[v->n_rows++] = rows[i];
+		for (int k = 0; k < links; k++)
+			h->lines[v->n_rows++] = (struct line){ rows[i].row, k };
+	}
+	return 0;
+}
+
+static struct view_row row(const struct view *v, uint32_t i)
+{
+	const struct heap_screen *h = of(v);
+	const struct answer_page *p = page_of(h);
+	struct line l = h->lines[i];
+	uint64_t key = ((uint64_t)l.row + 1) << 32 | (uint32_t)(l.chain + 1);
+
+	if (l.chain >= 0)
+		return (struct view_row){ key, 2 + l.chain, FOLD_LEAF, false };
+	return (struct view_row){ key, 0, !cJSON_GetArraySize(chain_of(p, l.row)) ? FOLD_LEAF :
+					  p->open[l.row]			      ? FOLD_OPEN :
+										FOLD_CLOSED,
+				  false };
+}
+
+static void put_figure(enum answer_kind kind, double value, struct strbuf *to)
+{
+	switch (kind) {
+	case ANSWER_BYTES:
+		view_bytes(value, false, to);
+		break;
+	case ANSWER_CHANGE:
+		view_bytes(value, true, to);
+		break;
+	case ANSWER_NS:
+		strbuf_puts(to, unit_ns((int64_t)value).s);
+		break;
+	case ANSWER_PERCENT:
+		strbuf_printf(to, "%.1f%%", value);
+		break;
+	default:
+		strbuf_puts(to, unit_count((int64_t)value).s);
+	}
+}
+
+static void cell(const struct view *v, uint32_t i, uint32_t column, struct strbuf *to)
+{
+	const struct heap_screen *h = of(v);
+	const struct answer_page *p = page_of(h);
+	struct line l = h->lines[i];
+	const cJSON *item;
+
+	if (l.chain >= 0) {
+		item = cJSON_GetArrayItem(chain_of(p, l.row), l.chain);
+		if (column + 1 == p->n_columns && cJSON_IsString(item))
+			strbuf_puts(to, item->valuestring);
+		return;
+	}
+	item = cJSON_GetObjectItem(p->rows[l.row], p->keys[column]);
+	if (cJSON_IsString(item))
+		strbuf_puts(to, item->valuestring);
+	else if (cJSON_IsNumber(item))
+		put_figure(p->kinds[column], item->valuedouble, to);
+}
+
+static void title(const struct view *v, struct strbuf *to)
+{
+	const struct heap_screen *h = of(v);
+
+	strbuf_puts(to, "heap of ");
+	strbuf_add_clean(to, h->title, strlen(h->title));
+	if (page_of(h))
+		strbuf_printf(to, ": %s", page_of(h)->question);
+}
+
+static void status(const struct view *v, struct strbuf *to)
+{
+	const struct heap_screen *h = of(v);
+	const struct answer_page *p = page_of(h);
+	const cJSON *note;
+	int i = 0;
+
+	if (h->asked_ns) {
+		strbuf_printf(to, "%s… %.0f s", *h->says ? h->says : h->asked, (double)(now_ns() - h->asked_ns) / 1e9);
+		return;
+	}
+	if (h->ended || !p) {
+		strbuf_puts(to, h->says);
+		return;
+	}
+	/* The first says whose heap it is: of what was asked about it, the others are. */
+	cJSON_ArrayForEach(note, cJSON_GetObjectItem(p->doc, "notes"))
+	{
+		if (cJSON_IsString(note) && (i++ > 0 || h->n_pages == 1))
+			strbuf_printf(to, "%s%s", to->len ? "; " : "", note->valuestring);
+	}
+}
+
+/* --- asking --- */
+
+static void ask(struct heap_screen *h, struct screen *s, const char *question)
+{
+	if (h->ended) {
+		screen_say(s, "the copy of the heap is gone");
+	} else if (h->asked_ns) {
+		screen_say(s, "still at \"%s\"", h->asked);
+	} else if (h->worker.pid > 0 && worker_ask(&h->worker, question) == 0) {
+		snprintf(h->asked, sizeof(h->asked), "%s", question);
+		h->asked_ns = now_ns();
+		*h->says = '\0';
+	}
+}
+
+int heap_screen_take(struct view *v, const char *question, const char *json, size_t bytes)
+{
+	struct answer_page *p = NULL;
+	int r = read_answer(question, json, bytes, &p);
+
+	if (r == 0)
+		push_page(of(v), p);
+	return r;
+}
+
+static void take_message(struct heap_screen *h, struct screen *s, enum worker_message kind, const char *data, size_t bytes)
+{
+	int shown = (int)(bytes < 500 ? bytes : 500);
+
+	switch (kind) {
+	case WORKER_SAYS:
+		snprintf(h->says, sizeof(h->says), "%.*s", shown, data);
+		break;
+	case WORKER_ANSWER:
+		h->asked_ns = 0;
+		if (strcmp(h->asked, "again") == 0)
+			forget_pages(h);
+		if (heap_screen_take(&h->view, strcmp(h->asked, "again") ? h->asked : "census type", data, bytes) < 0)
+			screen_say(s, "the answer cannot be read");
+		break;
+	case WORKER_FAILED:
+		h->asked_ns = 0;
+		screen_say(s, "%.*s", shown, data);
+		break;
+	case WORKER_ENDED:
+		h->ended = true;
+		h->asked_ns = 0;
+		snprintf(h->says, sizeof(h->says), "%.*s", shown, data);
+		break;
+	default:
+		break;
+	}
+}
+
+static void tick(struct view *v, struct screen *s)
+{
+	struct heap_screen *h = of(v);
+	enum worker_message kind;
+	const char *data;
+	size_t bytes;
+	int r;
+
+	if (h->worker.from < 0)
+		return;
+	r = worker_read(&h->worker);
+	while (worker_next(&h->worker, &kind, &data, &bytes))
+		take_message(h, s, kind, data, bytes);
+	if (r < 0) {
+		if (!h->ended)
+			snprintf(h->says, sizeof(h->says), "what had the copy of the heap has ended unexpectedly");
+		h->ended = true;
+		h->asked_ns = 0;
+		worker_stop(&h->worker);
+	}
+}
+
+/* What keeps the row's objects: of one, by its address; else of its type. */
+static void ask_retainers(struct heap_screen *h, struct screen *s, uint32_t row_)
+{
+	const struct answer_page *p = page_of(h);
+	const char *address = text_of(p->rows[row_], "address"), *type = text_of(p->rows[row_], "type");
+	char question[QUESTION_MAX];
+
+	if (*address)
+		snprintf(question, sizeof(question), "retainers %.100s", address);
+	else
+		snprintf(question, sizeof(question), "retainers type:%.400s", type);
+	if (*address || *type)
+		ask(h, s, question);
+	else
+		screen_say(s, "this row is of no one type");
+}
+
+static void fold(struct heap_screen *h, bool open)
+{
+	struct answer_page *p = page_of(h);
+	uint32_t at = h->lines[h->view.cursor].row;
+
+	p->open[at] = open;
+	h->view.moved = true;
+	h->view.at_key = ((uint64_t)at + 1) << 32;
+	h->view.stale = true;
+}
+
+static void enter(struct heap_screen *h, struct screen *s, enum action action)
+{
+	struct answer_page *p = page_of(h);
+	uint32_t at;
+
+	if (!p || h->view.cursor >= h->view.n_rows)
+		return;
+	at = h->lines[h->view.cursor].row;
+	if (action == ACT_CLOSE)
+		fold(h, false);
+	else if (cJSON_GetArraySize(chain_of(p, at)))
+		fold(h, action == ACT_OPEN || !p->open[at]);
+	else if (action == ACT_ENTER)
+		ask_retainers(h, s, at);
+}
+
+static bool act(struct view *v, struct screen *s, enum action action)
+{
+	static const char *const census[] = { "census type", "census module", "census two-level", "census referrer" };
+	struct heap_screen *h = of(v);
+
+	switch (action) {
+	case ACT_ENTER:
+	case ACT_OPEN:
+	case ACT_CLOSE:
+		enter(h, s, action);
+		return true;
+	case ACT_BACK:
+		return !*v->search && !*v->filter && pop_page(h);
+	case ACT_CENSUS:
+		ask(h, s, census[0]);
+		return true;
+	case ACT_BY:
+		h->by = (h->by + 1) % (sizeof(census) / sizeof(*census));
+		ask(h, s, census[h->by]);
+		return true;
+	case ACT_DOMINATORS:
+		ask(h, s, "dominators");
+		return true;
+	case ACT_LEAKS:
+		ask(h, s, "leaks");
+		return true;
+	case ACT_ALLOCATOR:
+		ask(h, s, "allocator");
+		return true;
+	case ACT_FRAGMENTATION:
+		ask(h, s, "fragmentation");
+		return true;
+	case ACT_COMPARE:
+		ask(h, s, "compare");
+		return true;
+	case ACT_AGAIN:
+		ask(h, s, "again");
+		return true;
+	case ACT_SAVE:
+		ask(h, s, "snapshot");
+		return true;
+	case ACT_SORT: /* from "as the question has it" to the first column, and round again */
+		v->sort = v->sort + 1 < v->n_columns ? v->sort + 1 : v->sort == UINT32_MAX ? 0 : UINT32_MAX;
+		v->moved = false;
+		v->stale = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int view_fd(const struct view *v)
+{
+	return of(v)->worker.from;
+}
+
+static bool ready(const struct view *v)
+{
+	return of(v)->n_pages || of(v)->ended;
+}
+
+/* Nothing changes in a copy. */
+static bool ended(const struct view *v)
+{
+	return ready(v);
+}
+
+static void heap_screen_free(struct view *v)
+{
+	struct heap_screen *h = of(v);
+
+	worker_stop(&h->worker);
+	while (h->n_pages)
+		page_free(h->pages[--h->n_pages]);
+	free(h->lines);
+	free(h);
+}
+
+static const struct view_ops ops = {
+	.kind = IN_HEAP,
+	.name = "Heap",
+	.sort = UINT32_MAX,
+	.arrange = arrange,
+	.row = row,
+	.cell = cell,
+	.title = title,
+	.status = status,
+	.act = act,
+	.fd = view_fd,
+	.tick = tick,
+	.ready = ready,
+	.ended = ended,
+	.free = heap_screen_free,
+};
+
+struct view *heap_screen_of(const char *title_)
+{
+	struct heap_screen *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	view_init(&h->view, &ops);
+	h->worker = (struct worker){ .from = -1, .to = -1 };
+	snprintf(h->title, sizeof(h->title), "%s", title_);
+	return &h->view;
+}
+
+int heap_screen_new(int (*work)(void *ctx, int in, int out), void *ctx, const char *title_, struct view **ret_view,
+		    struct err *e)
+{
+	struct view *v = heap_screen_of(title_);
+	int r;
+
+	if (!v)
+		return err_set(e, -ENOMEM, "out of memory");
+	r = worker_start(&of(v)->worker, work, ctx, e);
+	if (r < 0) {
+		heap_screen_free(v);
+		return r;
+	}
+	snprintf(of(v)->asked, sizeof(of(v)->asked), "census type");
+	of(v)->asked_ns = now_ns();
+	*ret_view = v;
+	return 0;
+}
