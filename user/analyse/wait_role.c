@@ -7,8 +7,8 @@
 /* clang-format off */
 
 /*
- * Seen in running programs: HotSpot 17 and 25, node 20, CPython 3.11, Go 1.19, redis 7.0, PostgreSQL 15. From their
- * sources alone: tokio, GHC, jemalloc with symbols.
+ * Seen in running programs: HotSpot 17 and 25, node 20, CPython 3.11, Go 1.19, redis 7.0, PostgreSQL 15, MariaDB
+ * 10.11. From their sources alone: tokio, GHC, jemalloc with symbols.
  */
 const struct idle_pool idle_pools[] = {
 	{ "HotSpot: GC workers", "GangWorker::loop*", "PosixSemaphore::wait*", NULL, IDLE_QUEUE_EMPTY },
@@ -68,6 +68,8 @@ const struct idle_pool idle_pools[] = {
 	{ "PostgreSQL: postmaster", "PostmasterMain", "select", NULL, IDLE_EVENTS },
 	{ "PostgreSQL: postmaster", "ServerLoop", "WaitEventSetWait", NULL, IDLE_EVENTS },
 	{ "PostgreSQL: backends between queries", "secure_read", "WaitEventSetWait", NULL, IDLE_EVENTS },
+	{ "MariaDB: thread pool", "tpool::thread_pool_generic::worker_main*", "*pthread_cond_*", NULL, IDLE_QUEUE_EMPTY },
+	{ "MariaDB: manager", "handle_manager", "*pthread_cond_*", NULL, IDLE_PERIOD },
 	{ .name = NULL },
 };
 
@@ -87,10 +89,11 @@ static const struct idle_pool kernel_pools[] = {
 	{ "kernel: file systems", "jbd2*", "kjournald2", NULL, IDLE_PERIOD },
 };
 
-/* What the function means that is nearest the leaf, whoever calls it. */
+/* What the function means that is nearest the leaf, whoever calls it, or below this one alone. */
 static const struct {
 	const char *function;
 	enum wait_role role;
+	const char *below;
 } waiters[] = {
 	/* Monitors of HotSpot wait by conditions; its own table comes first. */
 	{ "ObjectMonitor::enter*", WAIT_ROLE_MUTEX },
@@ -107,6 +110,10 @@ static const struct {
 	/* Of PostgreSQL 15, by its sources and running: locks of tables and rows, then its own. */
 	{ "ProcSleep", WAIT_ROLE_MUTEX },
 	{ "LWLockAcquire*", WAIT_ROLE_MUTEX },
+	/* MariaDB 10.11, running: what waits for a condition in a statement's call of a storage engine wants rows that another
+	 * transaction has; InnoDB's own functions have no names there. And the locks of tables and of GET_LOCK(). */
+	{ "*pthread_cond_*", WAIT_ROLE_MUTEX, "handler::ha_*" },
+	{ "*pthread_cond_*", WAIT_ROLE_MUTEX, "MDL_wait::timed_wait*" },
 	/* Ruby's Mutex waits by conditions, as everything does there. */
 	{ "rb_mutex_lock", WAIT_ROLE_MUTEX },
 	{ "rb_mutex_synchronize", WAIT_ROLE_MUTEX },
@@ -286,6 +293,15 @@ static enum wait_role java_role(const struct dict *d, const struct frame_path *p
 	return best < n ? java_askers[best].role : WAIT_ROLE_CONDITION;
 }
 
+static bool is_below(const struct dict *d, const struct frame_path *path, uint32_t place,
+		     const char *caller)
+{
+	for (; caller && place > 0; place--)
+		if (frame_is(d, &path->frames[place - 1], caller))
+			return true;
+	return !caller;
+}
+
 /* Of the frames that say something, the first row of the table: monitors of HotSpot wait by conditions. */
 static enum wait_role role_of(const struct dict *d, const struct frame_path *path, uint32_t *ret_by)
 {
@@ -305,7 +321,8 @@ static enum wait_role role_of(const struct dict *d, const struct frame_path *pat
 		if (frame_is(d, f, "Unsafe_Park") || frame_is(d, f, "JVM_MonitorWait"))
 			return role == WAIT_ROLE_MUTEX ? role : java_role(d, path, place);
 		for (size_t i = 0; i < best; i++) {
-			if (frame_is(d, f, waiters[i].function)) {
+			if (frame_is(d, f, waiters[i].function) &&
+			    is_below(d, path, place - 1, waiters[i].below)) {
 				best = i;
 				role = waiters[i].role;
 				*ret_by = place;

@@ -55,6 +55,9 @@ static void workers_without_work_are_known_by_their_loop_and_what_it_waits_in(vo
 		  "epoll_wait;^do_epoll_wait" },
 		{ "GHC: event managers",
 		  "workerStart;schedule;ghc-internal_GHC.Internal.Event.TimerManager.$wstep;app+0x1234;poll;^do_sys_poll" },
+		{ "MariaDB: thread pool",
+		  "start_thread;tpool::thread_pool_generic::worker_main(tpool::worker_data*);"
+		  "tpool::thread_pool_generic::wait_for_tasks(x);pthread_cond_clockwait;^do_futex" },
 		{ "HotSpot: GC workers",
 		  "Thread::call_run();WorkerThread::run();PosixSemaphore::wait();^do_futex" },
 		{ "HotSpot: concurrent GC",
@@ -154,6 +157,16 @@ static void functions_show_what_a_futex_stands_for(void **state)
 		{ WAIT_ROLE_MUTEX,
 		  "ExecUpdate;heap_update;LockAcquireExtended;ProcSleep;WaitLatch;epoll_wait;^ep_poll" },
 		{ WAIT_ROLE_MUTEX, "XLogInsert;LWLockAcquire;PGSemaphoreLock;sem_wait;^do_futex" },
+		{ WAIT_ROLE_MUTEX,
+		  "do_command(THD*);handler::ha_index_read_map(unsigned char*);[mariadbd+0xd5ad50];"
+		  "pthread_cond_timedwait;^do_futex" },
+		{ WAIT_ROLE_MUTEX,
+		  "do_command(THD*);MDL_wait::timed_wait(MDL_context_owner*);pthread_cond_timedwait;^do_futex" },
+		/* What a statement waits for by itself, and a disk. */
+		{ WAIT_ROLE_CONDITION,
+		  "do_command(THD*);Item_func_sleep::val_int();pthread_cond_timedwait;^do_futex" },
+		{ WAIT_ROLE_UNKNOWN,
+		  "do_command(THD*);handler::ha_index_read_map(unsigned char*);pread64;^do_sys_read" },
 		{ WAIT_ROLE_MUTEX,
 		  "main;rb_mutex_synchronize;[libruby+0x40];pthread_cond_wait;^do_futex" },
 		/* Who has the lock, in its block; and a queue, which has no lock. */
