@@ -64,6 +64,7 @@ class Broken(Exception):
 
 _facts = []
 _failures = []  # of the running test
+_own = False  # whether what is started now ends with the running fact
 _keep = "-k" in sys.argv
 _scratch = None
 _given = set()
@@ -156,16 +157,21 @@ def student(freedom, beyond=1e-6):
 
 
 def once(f):
-    """A run that several facts are read from: made once, and if it breaks, broken for all."""
+    """A run that several facts are read from: made once, and if it breaks, broken for all. Processes that it starts live
+    until the last fact."""
     result = []
 
     @functools.wraps(f)
     def wrapper():
+        global _own
         if not result:
+            own, _own = _own, False
             try:
                 result.append((f(), None))
             except (Skip, Broken) as e:
                 result.append((None, e))
+            finally:
+                _own = own
         value, error = result[0]
         if error:
             raise error
@@ -221,12 +227,14 @@ def rss_off_by():
 # --- targets ------------------------------------------------------------------------------------
 
 class Child:
-    """A process this test started; ended with the test whatever happens."""
+    """A process this test started; ended with the fact that started it, whatever happens: one that computes would take
+    the CPU of all facts that follow."""
 
     living = []
 
     def __init__(self, argv, **kw):
         self.argv = argv
+        self.own = _own  # of one fact
         self.process = subprocess.Popen(argv, **kw)
         Child.living.append(self)
 
@@ -719,9 +727,15 @@ def _clean():
     _runs.clear()
 
 
+def _end_own():
+    """Those of the fact: runs before what they look at."""
+    for child in sorted((c for c in Child.living if c.own), key=lambda c: not isinstance(c, Run)):
+        child.end()
+
+
 def _run_one(number, f):
-    global _failures
-    _failures = []
+    global _failures, _own
+    _failures, _own = [], True
     name = f.__name__
     start, runs, watch = time.monotonic(), len(_runs), machine.Watch()
     try:
@@ -742,6 +756,15 @@ def _run_one(number, f):
         print(f"ok {number} - {name}")
     print(f"# {time.monotonic() - start:.1f} s", flush=True)
     return not _failures
+
+
+def _run_and_end(number, f):
+    global _own
+    try:
+        return _run_one(number, f)
+    finally:
+        _own = False
+        _end_own()
 
 
 def main(needs_root=True):
@@ -767,7 +790,7 @@ def main(needs_root=True):
             if why_not:
                 print(f"ok {number} - {f.__name__} # SKIP {why_not}")
             else:
-                good = _run_one(number, f) and good
+                good = _run_and_end(number, f) and good
     finally:
         _clean()
         if _scratch and good and not _keep:
