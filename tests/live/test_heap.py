@@ -118,7 +118,7 @@ def the_dict_of_the_module_that_keeps_objects_of_python_is_named():
     got = ask("retainers", "-p", child.pid, "type:Session")
     row = got["retainers"][0]
     equal((row["objects"], row["through"]), (SESSIONS, "the module __main__"), "the first row")
-    equal(row["chain"], ["module.__dict__", 'dict["SESSIONS"]', "dict[…]", "list[…]", "__main__.Session"], "its chain")
+    equal(row["chain"], ["__main__.SESSIONS", "dict[…]", "list[…]", "__main__.Session"], "its chain")
 
 
 @fact
@@ -217,7 +217,7 @@ def no_text_of_the_program_is_in_a_file_without_contents():
             for piece in (SECRET, SECRET[:8], SECRET[-8:], SECRET[4:8]):
                 equal(data.count(piece.encode()), 0, f"times that \"{piece}\" is in a file with --contents {contents}")
         check(b"combination" in data and b"KEPT" in data, f"a file with --contents {contents} has no names of attributes")
-    check("the module __main__" in text and 'dict["KEPT"]' in text, f"it says: {text}")
+    check("the module __main__" in text and '__main__.KEPT' in text, f"it says: {text}")
 
 
 @fact

@@ -2,16 +2,20 @@
 CPython of each kind of frames (every one that pyenv has: MEMSCOPE_TEST_PYTHON=every)."""
 
 import functools
+import re
 
 import programs
 from harness import *
 
 PROGRAM = os.path.join(TOP, "tests/targets/heap_python.py")
 
-# What keeps each: how the last link but one begins.
-KEEPER = {"Slot": "__main__.Slots", "Deque": "deque (items)", "Set": "set (entries)", "SmallSet": "set", "Module": "dict[", "Class": "dict[",
-          "Exception": "tuple[", "List": "list[", "Tuple": "tuple[", "Dict": "dict[", "DictOfNumbers": "dict[", "Key": "dict[",
-          "FrozenSet": "frozenset", "Closure": "cell", "Partial": "tuple[", "Method": "method", "Slice": "slice"}
+# How a chain ends before the object, in a Python program's words; behind `__main__.THINGS`, a dict.
+KEEPER = {"Slot": ["__main__.Slots.second"], "Attribute": ["__main__.Attributes.cart"], "DictOfInstance": ["__main__.Attributes.late"],
+          "AttributeOfDict": ["__main__.Named.attribute"], "Deque": ["collections.deque[…]"], "Set": ["set{…}"], "SmallSet": ["set{…}"],
+          "Class": ["class Class.value"], "Exception": ["ValueError.args", "tuple[…]"], "List": ["list[…]"], "Tuple": ["tuple[…]"],
+          "Key": ["a key of dict"], "FrozenSet": ["frozenset{…}"], "OrderedDict": ["collections.OrderedDict[…]"],
+          "DefaultDict": ["collections.defaultdict[…]"], "Closure": ["function.__closure__", "tuple[…]", "cell.cell_contents"],
+          "Partial": ["functools.partial.args", "tuple[…]"], "Method": ["method.__self__"], "Slice": ["slice.stop"]}
 
 
 @functools.cache
@@ -43,7 +47,10 @@ def objects_of_python_are_kept_by_what_keeps_them():
         equal(answer["unreached_objects"], 0, f"{version}: objects that seem lost")
         for name, keeper in KEEPER.items():
             row, = rows["keep.By" + name]
-            check(row["chain"][-2].startswith(keeper), f"{version}: {name} is kept by {row['chain']}, not {keeper}")
+            equal(row["chain"], ["__main__.THINGS", "dict[…]", *keeper, "keep.By" + name], f"{version}: the chain to {name}")
+        generator = rows["keep.ByGenerator"][0]["chain"][-2]
+        check(re.match(r"(generator|frame) generate \(heap_python\.py:\d+\): value$", generator), f"{version}: a local is {generator}")
+        equal(rows["keep.ByModule"][0]["chain"][0], "made.value", f"{version}: a variable of a module")
         # What refers to it weakly is in the module, and keeps nothing.
         through = rows["keep.ByLocal"][0]["through"]
         check(through.startswith("the running function main (heap_python.py:") and through.endswith("): watched"),

@@ -52,7 +52,7 @@ def fill():
     slots.second = kept("Slot")
     attributes.number, attributes.cart = 1, kept("Attribute")
     late.number = 1
-    late.__dict__["a key"] = kept("DictOfInstance")
+    late.__dict__["late"] = kept("DictOfInstance")
     subclass.attribute = kept("AttributeOfDict")
     generator = generate(kept("Generator"))
     next(generator)

@@ -1,8 +1,9 @@
 #include "inject/remote.h"
 
+#include "inject/remote_frame.h"
+
 #if defined(__x86_64__)
 
-#include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
@@ -15,8 +16,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define RED_ZONE 128
 
 /* How often its patience is spent on a thread that only lacks a CPU. */
 #define CALL_WAITS 15
@@ -253,116 +252,6 @@ static int read_state(struct remote *t, bool anywhere)
 	return 0;
 }
 
-/* --- the frame -------------------------------------------------------------------------------- */
-
-/* arch/x86: struct rt_sigframe from its return address on, as rt_sigreturn reads it. */
-struct frame {
-	uint64_t restore;
-	uint64_t flags, link;
-	struct {
-		uint64_t sp;
-		int32_t flags, pad;
-		uint64_t size;
-	} altstack;
-	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, di, si, bp, bx, dx, ax, cx, sp, ip, eflags;
-	uint16_t cs, gs, fs, ss;
-	uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
-	uint64_t mask;
-};
-
-#define UC_FP_XSTATE         1
-#define UC_SIGCONTEXT_SS     2
-#define UC_STRICT_RESTORE_SS 4
-#define NO_SUCH_ALTSTACK     7 /* the kernel leaves it as it is when these flags make no sense */
-
-/* At 464 of the legacy area, and behind all of it: what is in it (uapi/asm/sigcontext.h). */
-#define SW_OFFSET   464
-#define XCR0_OFFSET 464 /* in what ptrace gives */
-#define MAGIC1      0x46505853u
-#define MAGIC2      0x46505845u
-struct sw_bytes {
-	uint32_t magic1, extended_size;
-	uint64_t features;
-	uint32_t xstate_size, padding[7];
-};
-
-#define LEGACY_BYTES  512
-#define HEADER_BYTES  64
-#define XFEATURES_AMX (3ULL << 17) /* of a size that not every thread may have */
-
-/* The state of vector registers in the form of a signal's. Returns its bytes with the magic. */
-static size_t xstate_for_signal(const struct remote *t, uint8_t *out)
-{
-	uint64_t features;
-	struct sw_bytes sw = { 0 };
-	uint32_t size = LEGACY_BYTES + HEADER_BYTES, magic2 = MAGIC2;
-
-	memcpy(&features, t->xstate + XCR0_OFFSET, sizeof(features));
-	features &= ~XFEATURES_AMX;
-	for (unsigned i = 2; i < 63; i++) {
-		unsigned a, b, c, d;
-
-		if (!(features >> i & 1) || !__get_cpuid_count(0xd, i, &a, &b, &c, &d))
-			continue;
-		if (a + b > size)
-			size = a + b;
-	}
-	if (size > t->xstate_bytes)
-		size = (uint32_t)t->xstate_bytes;
-	memcpy(out, t->xstate, size);
-	sw.magic1 = MAGIC1;
-	sw.extended_size = size + (uint32_t)sizeof(magic2);
-	sw.features = features;
-	sw.xstate_size = size;
-	memcpy(out + SW_OFFSET, &sw, sizeof(sw));
-	memcpy(out + size, &magic2, sizeof(magic2));
-	return size + sizeof(magic2);
-}
-
-/* Writes it below `stack`; where it begins is the stack pointer at the function's entry. */
-static int frame_put(struct remote *t, uint64_t stack, uint64_t restore, uint64_t *ret_sp)
-{
-	static uint8_t fp[REMOTE_XSTATE_MAX + 64] __attribute__((aligned(64)));
-	const struct user_regs_struct *r = &t->back;
-	size_t fp_bytes = xstate_for_signal(t, fp);
-	uint64_t fp_at = (stack - fp_bytes) & ~63ULL;
-	/* The stack is aligned before a call, and 8 off at the entry of a function. */
-	uint64_t at = ((fp_at - sizeof(struct frame)) & ~15ULL) - 8;
-	struct frame f = {
-		.restore = restore,
-		.flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
-		.altstack.flags = NO_SUCH_ALTSTACK,
-		.r8 = r->r8,
-		.r9 = r->r9,
-		.r10 = r->r10,
-		.r11 = r->r11,
-		.r12 = r->r12,
-		.r13 = r->r13,
-		.r14 = r->r14,
-		.r15 = r->r15,
-		.di = r->rdi,
-		.si = r->rsi,
-		.bp = r->rbp,
-		.bx = r->rbx,
-		.dx = r->rdx,
-		.ax = r->rax,
-		.cx = r->rcx,
-		.sp = r->rsp,
-		.ip = r->rip,
-		.eflags = r->eflags,
-		.cs = (uint16_t)r->cs,
-		.ss = (uint16_t)r->ss,
-		.fpstate = fp_at,
-		.mask = t->mask,
-	};
-
-	if (pwrite(t->mem_fd, fp, fp_bytes, (off_t)fp_at) != (ssize_t)fp_bytes ||
-	    pwrite(t->mem_fd, &f, sizeof(f), (off_t)at) != (ssize_t)sizeof(f))
-		return -EFAULT;
-	*ret_sp = at;
-	return 0;
-}
-
 /* --- the call --------------------------------------------------------------------------------- */
 
 /* It lacks a CPU, and waits for nothing. */
@@ -424,6 +313,20 @@ static int return_itself(struct remote *t)
 	return ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 ? -errno : 0;
 }
 
+/* What becomes of the system call that it was sent to. */
+static void note(struct remote *t, int status)
+{
+	struct user_regs_struct regs;
+	unsigned long child;
+
+	if (status >> 16 == PTRACE_EVENT_CLONE &&
+	    ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &child) == 0)
+		t->child = (pid_t)child;
+	if (is_syscall_stop(status) && get_regs(t, &regs) == 0 &&
+	    regs.orig_rax != SYS_rt_sigreturn && (int64_t)regs.rax != -ENOSYS)
+		t->result = (int64_t)regs.rax;
+}
+
 /* To the rt_sigreturn, and into a trap behind it, where registers may be set. */
 static int run_to_end(struct remote *t, uint64_t sp, uint32_t patience_us)
 {
@@ -441,6 +344,7 @@ static int run_to_end(struct remote *t, uint64_t sp, uint32_t patience_us)
 		sig = signal_of(status);
 		if (returning && is_trap(status))
 			return 0;
+		note(t, status);
 		if (is_fatal(sig))
 			return -EFAULT;
 		if (is_syscall_stop(status) && get_regs(t, &regs) == 0 &&
@@ -465,9 +369,9 @@ static int put_back(struct remote *t)
 	return r;
 }
 
-/* It is on its way; from here on it comes back by itself. */
+/* It is on its way; from here on it comes back by itself. `number`: of the system call, where `function` makes one. */
 static int depart(struct remote *t, uint64_t function, const uint64_t args[6], uint64_t stack,
-		  uint64_t restore, uint64_t *ret_sp, struct err *e)
+		  uint64_t restore, uint64_t number, uint64_t *ret_sp, struct err *e)
 {
 	struct iovec xstate = { t->xstate, sizeof(t->xstate) };
 	struct user_regs_struct there = t->back;
@@ -477,7 +381,8 @@ static int depart(struct remote *t, uint64_t function, const uint64_t args[6], u
 		return err_set(e, -errno, "cannot read the vector registers of thread %d: %s",
 			       (int)t->tid, strerror(errno));
 	t->xstate_bytes = xstate.iov_len;
-	r = frame_put(t, stack ? stack : t->back.rsp - RED_ZONE, restore, ret_sp);
+	r = remote_frame_put(t, &t->back, stack ? stack : t->back.rsp - REMOTE_RED_ZONE, restore,
+			     ret_sp);
 	if (r < 0)
 		return err_set(e, r, "no room on the stack of thread %d", (int)t->tid);
 	there.rip = function;
@@ -485,10 +390,10 @@ static int depart(struct remote *t, uint64_t function, const uint64_t args[6], u
 	there.rdi = args[0];
 	there.rsi = args[1];
 	there.rdx = args[2];
-	there.rcx = args[3];
+	there.rcx = there.r10 = args[3];
 	there.r8 = args[4];
 	there.r9 = args[5];
-	there.rax = 0;
+	there.rax = number;
 	there.orig_rax = ~0ULL;
 	there.eflags &= ~0x400ULL; /* the direction flag */
 	r = set_regs(t, &there);
@@ -528,9 +433,38 @@ int remote_call(struct remote *t, uint64_t function, const uint64_t args[6], uin
 		uint64_t restore, uint32_t patience_us, struct err *e)
 {
 	uint64_t sp;
-	int r = depart(t, function, args, stack, restore, &sp, e);
+	int r = depart(t, function, args, stack, restore, 0, &sp, e);
 
 	return r < 0 ? r : arrive(t, run_to_end(t, sp, patience_us), e);
+}
+
+int remote_syscall(struct remote *t, uint64_t insn, uint64_t number, const uint64_t args[6],
+		   uint64_t stack, uint64_t restore, uint32_t patience_us, struct err *e)
+{
+	uint64_t sp;
+	int r = depart(t, insn, args, stack, restore, number, &sp, e);
+
+	t->result = -ENOSYS;
+	t->child = 0;
+	return r < 0 ? r : arrive(t, run_to_end(t, sp, patience_us), e);
+}
+
+int remote_ready_twin(struct remote *t, uint64_t insn, uint64_t restore, uint64_t *ret_stack,
+		      struct err *e)
+{
+	struct iovec xstate = { t->xstate, sizeof(t->xstate) };
+	struct user_regs_struct end = t->back;
+	int r;
+
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_X86_XSTATE, &xstate) < 0)
+		return err_set(e, -errno, "cannot read the vector registers of thread %d: %s",
+			       (int)t->tid, strerror(errno));
+	t->xstate_bytes = xstate.iov_len;
+	end.rip = insn;
+	end.rax = SYS_exit_group;
+	end.rdi = 0;
+	r = remote_frame_put(t, &end, t->back.rsp - REMOTE_RED_ZONE, restore, ret_stack);
+	return r < 0 ? err_set(e, r, "no room on the stack of thread %d", (int)t->tid) : 0;
 }
 
 static int run_until_told(struct remote *t, uint64_t told, uint32_t patience_us)
@@ -567,7 +501,7 @@ int remote_call_told(struct remote *t, uint64_t code, uint64_t bytes, uint64_t e
 {
 	struct user_regs_struct regs;
 	uint64_t sp;
-	int r = depart(t, code + entry, args, stack, restore, &sp, e), status;
+	int r = depart(t, code + entry, args, stack, restore, 0, &sp, e), status;
 
 	if (r < 0)
 		return r;
@@ -610,6 +544,20 @@ int remote_take(pid_t pid, int mem_fd, struct remote *ret_thread, struct err *e)
 		return err_set(e, -EAGAIN, "process %d is not held at an instruction of its own",
 			       (int)pid);
 	return 0;
+}
+
+int remote_adopt(pid_t pid, pid_t tid, int mem_fd, struct remote *ret_thread)
+{
+	struct remote *t = ret_thread;
+
+	begin(t, pid, tid, mem_fd);
+	t->traced = t->held = true;
+	if (read_state(t, true) < 0)
+		return -EAGAIN;
+	return ptrace(PTRACE_SETOPTIONS, tid, NULL,
+		      (void *)(long)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE)) < 0
+		       ? -errno
+		       : 0;
 }
 
 int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool anywhere,
@@ -693,6 +641,23 @@ int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool any
 }
 
 int remote_take(pid_t pid, int mem_fd, struct remote *ret_thread, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
+}
+
+int remote_adopt(pid_t pid, pid_t tid, int mem_fd, struct remote *ret_thread)
+{
+	return -EOPNOTSUPP;
+}
+
+int remote_syscall(struct remote *t, uint64_t insn, uint64_t number, const uint64_t args[6],
+		   uint64_t stack, uint64_t restore, uint32_t patience_us, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
+}
+
+int remote_ready_twin(struct remote *t, uint64_t insn, uint64_t restore, uint64_t *ret_stack,
+		      struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP, "threads can be made to call functions on x86-64 only");
 }

@@ -42,6 +42,8 @@ struct remote {
 	bool held;     /* was stopped before, and stays so                */
 	bool filtered; /* by seccomp: no system call is left out in it    */
 	int signal;    /* to be delivered when it goes on               */
+	int64_t result; /* of remote_syscall()                          */
+	pid_t child;    /* that it made, under our ptrace too; 0: none  */
 };
 
 /*
@@ -72,6 +74,27 @@ int remote_call(struct remote *t, uint64_t function, const uint64_t args[6], uin
 int remote_call_told(struct remote *t, uint64_t code, uint64_t bytes, uint64_t entry,
 		     const uint64_t args[6], uint64_t stack, uint64_t restore, uint64_t told,
 		     uint32_t patience_us, struct err *e);
+
+/*
+ * A thread that the caller has stopped by PTRACE_INTERRUPT; it stays the caller's, who restores nothing and lets it go.
+ * -EAGAIN: it is at no place that can be left and resumed.
+ */
+int remote_adopt(pid_t pid, pid_t tid, int mem_fd, struct remote *ret_thread);
+
+/*
+ * Has it make a system call: `insn` is an address of code that is that instruction and a return. t->result has what
+ * it returned; the rest is as of remote_call(). A child that it made is stopped before its first instruction (ptrace(2),
+ * PTRACE_O_TRACECLONE).
+ */
+int remote_syscall(struct remote *t, uint64_t insn, uint64_t number, const uint64_t args[6],
+		   uint64_t stack, uint64_t restore, uint32_t patience_us, struct err *e);
+
+/*
+ * A stack for a child that clone(2) makes without sharing memory: if it ever runs, it ends by itself at once. The next
+ * call's own frame goes below it (`stack`).
+ */
+int remote_ready_twin(struct remote *t, uint64_t insn, uint64_t restore, uint64_t *ret_stack,
+		      struct err *e);
 
 /* Lets it go on, if it was not held before. */
 void remote_release(struct remote *t);

@@ -118,8 +118,8 @@ static int take(struct heap_view *v, struct err *e)
 	if (r == 0)
 		r = proc_table_scan(v->procs, v->pid, 0, now_ns(), e);
 	if (r == 0)
-		r = a->core ? copy_take(v->pid, a->folder, &v->copy, e)
-			    : snapshot_take(v->pid, a->folder, &v->s, e);
+		r = a->core ? copy_take(v->pid, a->folder, a->twin, &v->copy, e)
+			    : snapshot_take(v->pid, a->folder, a->twin, &v->s, e);
 	if (r < 0 || a->core)
 		return r;
 	if (a->container)
@@ -253,6 +253,10 @@ static void put_losses(const struct heap_view *v, const struct copy_facts *f)
 			answer_say(v->out, "of %s, %s could not be walked and are left out",
 				   u->allocator, unit_bytes((int64_t)u->unknown.bytes).s);
 	}
+	if (f->twin_stays)
+		answer_say(
+			v->out, "%s",
+			"the process could not be made to reap its twin, which stays a zombie until it ends");
 	exact_caveats(v->s->exact, put_caveat, (void *)v);
 	if (f->n_missed)
 		answer_say(v->out,
@@ -279,6 +283,14 @@ void heap_put_header(const struct heap_view *v)
 	answer_figure(v->out, "heap_bytes", bytes);
 	answer_figure(v->out, "heap_references", graph_edges(v->s->graph));
 	answer_figure(v->out, "pause_ns", f.pause_ns);
+	if (!v->s->stored) {
+		answer_figure(v->out, "stop_ns", f.stop_ns);
+		answer_figure(v->out, "twin_ns", f.twin_ns);
+		answer_figure(v->out, "copy_ns", f.copy_ns);
+		answer_figure(v->out, "release_ns", f.release_ns);
+		answer_figure(v->out, "copied_bytes", f.bytes);
+		answer_figure(v->out, "copied_again", v->s->n_changing);
+	}
 	put_losses(v, &f);
 	answer_say(v->out, "%s", "");
 }

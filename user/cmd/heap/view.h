@@ -16,7 +16,7 @@ struct heap_args {
 	uint32_t pid, top;
 	const char *folder, *container, *output;
 	struct opt_list labels, anchors;
-	bool json, core;
+	bool json, core, twin;
 	int contents;      /* enum file_contents, of a snapshot */
 	int by;            /* enum groups_by, of a census */
 };

@@ -17,7 +17,6 @@ enum {
 	THREADS_MAX = 1 << 16,
 	FRAMES_MAX = 1 << 16,
 	INTERPRETERS_MAX = 64,
-	NAME_BYTES = 3 * PYTHON_TEXT_MAX,
 	TUPLE_LENGTH = 16,
 	TUPLE_ITEMS = 24,
 	LOCALS_MAX = 1 << 16,
@@ -39,9 +38,9 @@ struct frames {
 	uint32_t n_seen;
 };
 
-static bool text_at(const struct frames *f, uint64_t at, char text[PYTHON_TEXT_MAX])
+static bool text_at(const struct python_heap *h, uint64_t at, char text[PYTHON_TEXT_MAX])
 {
-	const struct heap_memory *mem = copy_memory(f->h->copy);
+	const struct heap_memory *mem = copy_memory(h->copy);
 	struct python_memory python = { mem->read, mem->ctx };
 
 	return at && python_str(&python, at, text);
@@ -56,18 +55,17 @@ static bool is_code(const struct frames *f, uint64_t at)
 	return c && c->shape == PYTHON_CODE && python_object(f->s, node) == at;
 }
 
-/* "worker (app.py:72)": the file's name alone. */
-static void put_function(const struct frames *f, uint64_t code, char text[NAME_BYTES])
+void python_function(const struct python_heap *h, uint64_t code, char text[PYTHON_FUNCTION_MAX])
 {
-	const struct python_version *v = f->h->version;
+	const struct python_version *v = h->version;
 	char name[PYTHON_TEXT_MAX] = "?", file[PYTHON_TEXT_MAX] = "?";
 	const char *slash;
 
-	text_at(f, python_word(f->h, code + v->code_name), name);
-	text_at(f, python_word(f->h, code + v->code_file), file);
+	text_at(h, python_word(h, code + v->code_name), name);
+	text_at(h, python_word(h, code + v->code_file), file);
 	slash = strrchr(file, '/');
-	snprintf(text, NAME_BYTES, "%s (%s:%u)", name, slash ? slash + 1 : file,
-		 python_half(f->h, code + v->code_line));
+	snprintf(text, PYTHON_FUNCTION_MAX, "%s (%s:%u)", name, slash ? slash + 1 : file,
+		 python_half(h, code + v->code_line));
 }
 
 /* The name lives as long as the state. */
@@ -90,26 +88,26 @@ static void add_root(const struct frames *f, uint64_t addr, uint64_t at, const c
 						    SNAPSHOT_ROOT_FRAME });
 }
 
-static uint64_t items_of(const struct frames *f, uint64_t tuple)
+static uint64_t items_of(const struct python_heap *h, uint64_t tuple)
 {
-	uint64_t n = tuple ? python_word(f->h, tuple + TUPLE_LENGTH) : 0;
+	uint64_t n = tuple ? python_word(h, tuple + TUPLE_LENGTH) : 0;
 
 	return n < LOCALS_MAX ? n : 0;
 }
 
-/* The name of a local by its number: from 3.11 on in one tuple, before in those of locals, cells and free variables. */
-static bool local_name(const struct frames *f, uint64_t code, uint64_t i,
-		       char text[PYTHON_TEXT_MAX])
+/* From 3.11 on their names are in one tuple, before in those of locals, cells and free variables. */
+bool python_local(const struct python_heap *h, uint64_t code, uint64_t i,
+		  char text[PYTHON_TEXT_MAX])
 {
-	const struct python_version *v = f->h->version;
+	const struct python_version *v = h->version;
 	const uint16_t old[] = { OLD_VARNAMES, OLD_CELLVARS, OLD_FREEVARS },
 		       *at = v->code_names ? &v->code_names : old;
 
 	for (uint32_t k = 0; k < (v->code_names ? 1 : 3); k++) {
-		uint64_t tuple = python_word(f->h, code + at[k]), n = items_of(f, tuple);
+		uint64_t tuple = python_word(h, code + at[k]), n = items_of(h, tuple);
 
 		if (i < n)
-			return text_at(f, python_word(f->h, tuple + TUPLE_ITEMS + 8 * i), text);
+			return text_at(h, python_word(h, tuple + TUPLE_ITEMS + 8 * i), text);
 		i -= n;
 	}
 	return false;
@@ -118,15 +116,15 @@ static bool local_name(const struct frames *f, uint64_t code, uint64_t i,
 /* Each local of a frame and each value on its stack, as a root. */
 static void take_values(const struct frames *f, uint64_t code, uint64_t locals, uint64_t end)
 {
-	char function[NAME_BYTES], local[PYTHON_TEXT_MAX], text[2 * NAME_BYTES];
+	char function[PYTHON_FUNCTION_MAX], local[PYTHON_TEXT_MAX], text[2 * PYTHON_FUNCTION_MAX];
 
-	put_function(f, code, function);
+	python_function(f->h, code, function);
 	for (uint64_t at = locals; at + 8 <= end; at += 8) {
 		uint64_t word = python_word(f->h, at) & ~3ULL;
 
 		if (!word)
 			continue;
-		if (local_name(f, code, (at - locals) / 8, local))
+		if (python_local(f->h, code, (at - locals) / 8, local))
 			snprintf(text, sizeof(text), "%s: %s", function, local);
 		else
 			snprintf(text, sizeof(text), "%s", function);
@@ -141,9 +139,9 @@ static void take_others(const struct frames *f, uint64_t frame, uint64_t code)
 	const uint64_t at[] = { frame + v->iframe_function, frame + v->iframe_code,
 				frame + (v->minor == 11 ? 24 : 40),
 				frame + (v->minor == 11 ? 40 : 48) };
-	char function[NAME_BYTES];
+	char function[PYTHON_FUNCTION_MAX];
 
-	put_function(f, code, function);
+	python_function(f->h, code, function);
 	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
 		if (python_word(f->h, at[i]))
 			add_root(f, python_word(f->h, at[i]) & ~3ULL, at[i], function);
@@ -153,14 +151,14 @@ static void take_others(const struct frames *f, uint64_t frame, uint64_t code)
 static void take_old_frames(const struct frames *f, uint64_t frame)
 {
 	const struct python_version *v = f->h->version;
-	char function[NAME_BYTES];
+	char function[PYTHON_FUNCTION_MAX];
 
 	for (int i = 0; i < FRAMES_MAX && frame; i++) {
 		uint64_t code = python_word(f->h, frame + OLD_CODE);
 
 		if (!is_code(f, code))
 			return;
-		put_function(f, code, function);
+		python_function(f->h, code, function);
 		add_root(f, frame, frame, function);
 		take_values(f, code, frame + v->frame_locals,
 			    python_word(f->h, frame + OLD_LOCALS_END));

@@ -20,6 +20,8 @@
 #include "heap/snapshot/exact.h"
 #include "heap/snapshot/python.h"
 
+enum { PYTHON_FUNCTION_MAX = 3 * PYTHON_TEXT_MAX };
+
 /* How objects of a class are read; of a subclass it is that of the class of C that it extends. */
 enum python_shape {
 	PYTHON_PLAIN,
@@ -42,10 +44,10 @@ struct python_class {
 	uint8_t shape;
 	bool managed_dict, inline_values;
 	uint32_t size, item_size; /* of an object, and of each of its items                       */
-	uint32_t own;             /* of that the part that its shape reads; subclasses have the rest */
-	uint32_t weak_list;       /* the offset that has the list of its weak references; 0: none      */
-	int64_t dict;             /* tp_dictoffset                                              */
-	uint64_t shared_keys;     /* the keys that instances' values have in common; 0: none         */
+	uint32_t own;       /* of that the part that its shape reads; subclasses have the rest */
+	uint32_t weak_list; /* the offset that has the list of its weak references; 0: none      */
+	int64_t dict;       /* tp_dictoffset                                              */
+	uint64_t shared_keys; /* the keys that instances' values have in common; 0: none         */
 };
 
 /* Blocks that are part of an object which refers to them. */
@@ -61,18 +63,22 @@ enum python_table {
 
 /* Offsets that differ between versions. */
 struct python_version {
-	uint32_t type_size;                  /* sizeof(PyHeapTypeObject)                        */
+	uint32_t type_size; /* sizeof(PyHeapTypeObject)                        */
 	uint32_t minor;
-	uint16_t shared_keys, spec_cache;    /* in a heap type; spec_cache 0: it has none          */
-	uint16_t frame_locals, frame_inline; /* of a frame object: up to 3.10 f_localsplus; later the frame that it may contain */
-	uint16_t generator_frame, generator_state; /* from 3.11 on; 0: it refers to a frame object  */
-	uint16_t generator_borrowed;         /* whose exceptions it goes on with                */
-	uint16_t iframe_locals, iframe_top;  /* in _PyInterpreterFrame                           */
+	uint16_t shared_keys, spec_cache; /* in a heap type; spec_cache 0: it has none          */
+	uint16_t frame_locals,
+		frame_inline; /* of a frame object: up to 3.10 f_localsplus; later the frame that it may contain */
+	uint16_t generator_frame,
+		generator_state;            /* from 3.11 on; 0: it refers to a frame object  */
+	uint16_t generator_borrowed;        /* whose exceptions it goes on with                */
+	uint16_t iframe_locals, iframe_top; /* in _PyInterpreterFrame                           */
 	uint16_t iframe_function, iframe_code;
-	uint16_t code_locals, code_stack;    /* in a code object: how many of each                 */
-	uint16_t code_names, code_file, code_name, code_line; /* the names of its locals, its file, … */
-	uint32_t interp_threads;             /* in the interpreter's state                        */
-	uint16_t thread_frame, cframe_frame; /* in a thread's, and in what that refers to from 3.11 to 3.12; 0: no such thing */
+	uint16_t code_locals, code_stack; /* in a code object: how many of each                 */
+	uint16_t code_names, code_file, code_name,
+		code_line;       /* the names of its locals, its file, … */
+	uint32_t interp_threads; /* in the interpreter's state                        */
+	uint16_t thread_frame,
+		cframe_frame; /* in a thread's, and in what that refers to from 3.11 to 3.12; 0: no such thing */
 };
 
 struct python_heap {
@@ -80,12 +86,12 @@ struct python_heap {
 	const struct python_version *version; /* NULL: not known, or not looked for yet */
 	struct python_class *classes;         /* by type                                */
 	uint32_t n_classes;
-	uint8_t *table;                       /* of each node an enum python_table        */
-	uint32_t *live;                       /* … how many words of it are in use        */
-	uint8_t *begin;                       /* … and in words, where they begin           */
-	char **names;                         /* of roots                                */
+	uint8_t *table; /* of each node an enum python_table        */
+	uint32_t *live; /* … how many words of it are in use        */
+	uint8_t *begin; /* … and in words, where they begin           */
+	char **names;   /* of roots                                */
 	uint32_t n_names, room;
-	uint64_t frame_type;                  /* 0: no frame was seen                    */
+	uint64_t frame_type; /* 0: no frame was seen                    */
 	bool ready;
 };
 
@@ -101,9 +107,16 @@ int python_tables_find(struct python_heap *h, const struct snapshot *s);
 /* python_edges.c */
 /* Where the values of an _PyInterpreterFrame end: as far as it has noted; a running one may have used all. */
 uint64_t python_frame_end(const struct python_heap *h, uint64_t frame);
-bool python_edges(void *state, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx);
+bool python_edges(void *state, const struct snapshot *s, uint32_t node, exact_edge_fn fn,
+		  void *ctx);
 
-/* python_frames.c */
+/* python_chain.c: of a snapshot that is not a file, where CPython is in it and known; else NULL. */
+const struct python_heap *python_heap_of(const struct snapshot *s);
+
+/* python_frames.c: "worker (app.py:72)", and the name of a local variable by its number, of a code object. */
+void python_function(const struct python_heap *h, uint64_t code, char text[PYTHON_FUNCTION_MAX]);
+bool python_local(const struct python_heap *h, uint64_t code, uint64_t i,
+		  char text[PYTHON_TEXT_MAX]);
 void python_roots(void *state, const struct snapshot *s, exact_root_fn fn, void *ctx);
 
 /* The word at `addr` of the copy; 0: it is not there. */
@@ -111,7 +124,8 @@ uint64_t python_word(const struct python_heap *h, uint64_t addr);
 uint32_t python_half(const struct python_heap *h, uint64_t addr);
 /* A node's object. */
 uint64_t python_object(const struct snapshot *s, uint32_t node);
-const struct python_class *python_class_of(const struct python_heap *h, const struct snapshot *s, uint32_t node);
+const struct python_class *python_class_of(const struct python_heap *h, const struct snapshot *s,
+					   uint32_t node);
 /* The keys of a dict by their address. */
 bool python_keys_of(const struct python_heap *h, uint64_t keys, struct python_keys *ret_keys);
 

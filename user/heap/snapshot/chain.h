@@ -1,7 +1,7 @@
 /*
- * A chain of references in words: each object with what of it refers to the next, as its language has it (`dict["sessions"]`,
- * `list[17]`), else the place in bytes (`+24`). The tables that CPython keeps beside a dict or a list are part of it, no link
- * of their own.
+ * A chain of references in words: each object with what of it refers to the next, as its language has it (`web.SESSIONS`,
+ * `web.User.cart`, `list[17]`), else the place in bytes (`+24`). The tables that CPython keeps beside a dict or a list are part of
+ * it, no link of their own.
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_CHAIN_H
 #define MEMSCOPE_HEAP_SNAPSHOT_CHAIN_H
@@ -21,6 +21,10 @@ struct chain_step {
  */
 uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n, bool exact,
 		    char text[CHAIN_TEXT_MAX]);
+
+/* The same of an object of CPython (heap/python/); 0: it is none, or the last of its chain. */
+uint32_t python_chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n,
+			   bool exact, char text[CHAIN_TEXT_MAX]);
 
 /* The name of the module object at `addr`. false: it has none. */
 bool chain_module_name(const struct snapshot *s, uint64_t addr, char *name, size_t cap);

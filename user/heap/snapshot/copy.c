@@ -2,15 +2,18 @@
 
 #include "base/clock.h"
 #include "heap/process.h"
+#include "heap/snapshot/twin.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -23,7 +26,8 @@ enum {
 	PIECE = 2 << 20,        /* is copied at once                                       */
 	PATIENCE_MS = 1000,     /* for threads to stop                                     */
 	STORED_PIECE = 1 << 20, /* of a file is loaded at once                           */
-	TRIES = 3,              /* of which each has more room than the one before         */
+	PAUSE_US = 5000,
+	TRIES = 3, /* of which each has more room than the one before         */
 };
 
 /* Documentation/admin-guide/mm/pagemap.rst */
@@ -151,7 +155,9 @@ static void drop(struct copy *c)
 
 struct copier {
 	struct copy *c;
-	pid_t pid;
+	pid_t pid; /* whose memory is read: the process, or its twin */
+	bool wants_twin;
+	uint64_t predicted;
 	int pagemap_fd;
 	uint64_t at; /* what is copied so far */
 	uint64_t words[PAGES];
@@ -235,33 +241,105 @@ static int copy_maps(struct copier *k, struct err *e)
 	return 0;
 }
 
-static int child_work(struct copier *k, struct err *e)
+/*
+ * Threads that are let go compete for the CPUs with whoever lets the others go: while it stops and releases, this process
+ * comes first, where it may.
+ */
+static void set_urgent(bool is_urgent)
 {
-	_cleanup_(stop_fini) struct stopped stopped = { 0 };
-	struct shared *s = k->c->shared;
-	uint64_t began;
+	struct sched_param param = { .sched_priority = is_urgent ? 1 : 0 };
+
+	if (sched_setscheduler(0, is_urgent ? SCHED_FIFO : SCHED_OTHER, &param) < 0 && is_urgent)
+		setpriority(PRIO_PROCESS, 0, -20);
+}
+
+/* A twin has one thread: which mappings are stacks of others, their registers say. */
+static void mark_stacks(struct shared *s, const struct stopped *stopped)
+{
+	for (uint32_t t = 0; t < stopped->n; t++)
+		for (uint32_t i = 0; i < s->n_maps; i++)
+			if (stopped->threads[t].sp >= s->maps[i].start &&
+			    stopped->threads[t].sp < s->maps[i].end &&
+			    s->maps[i].kind == HEAP_MAP_ANON)
+				s->maps[i].kind = HEAP_MAP_STACK;
+}
+
+static int open_pagemap(struct copier *k, struct err *e)
+{
 	char path[32];
-	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)k->pid);
 	k->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (k->pagemap_fd < 0)
-		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	if (k->pagemap_fd < 0 && (errno == ESRCH || errno == ENOENT))
+		return err_set(e, -ESRCH, "process %d has ended", (int)k->pid);
+	return k->pagemap_fd < 0 ? err_set(e, -errno, "%s: %s", path, strerror(errno)) : 0;
+}
+
+static int copy_all(struct copier *k, struct err *e)
+{
+	uint64_t began = now_ns();
+	int r = open_pagemap(k, e);
+
+	if (r == 0)
+		r = copy_maps(k, e);
+	k->c->shared->facts.copy_ns = now_ns() - began;
+	return r;
+}
+
+static int copy_stopped(struct copier *k, struct stopped *stopped, struct err *e)
+{
+	int r;
+
+	set_urgent(false);
+	setpriority(PRIO_PROCESS, 0, -20);
+	r = copy_all(k, e);
+	set_urgent(true);
+	stop_release(stopped);
+	return r;
+}
+
+/* The process goes on as soon as its twin is there. */
+static int copy_twin(struct copier *k, struct twin *twin, struct stopped *stopped, struct err *e)
+{
+	uint64_t began = now_ns();
+	int r = twin_make(twin, stopped, e);
+
+	k->c->shared->facts.twin_ns = now_ns() - began;
+	stop_release(stopped);
+	set_urgent(false);
+	if (r == 0) {
+		k->pid = twin_pid(twin);
+		r = copy_all(k, e);
+		mark_stacks(k->c->shared, stopped);
+	}
+	k->c->shared->facts.twin_stays = twin_end(twin) < 0;
+	return r;
+}
+
+static int child_work(struct copier *k, struct err *e)
+{
+	_cleanup_(stop_fini) struct stopped stopped = { 0 };
+	_cleanup_(twin_freep) struct twin *twin = NULL;
+	struct shared *s = k->c->shared;
+	int r = k->wants_twin ? twin_prepare(k->pid, k->predicted, &twin, e) : 0;
+
+	if (r < 0)
+		return r;
+	set_urgent(true);
 	r = stop_all(k->pid, PATIENCE_MS, &stopped, e);
 	if (r < 0)
 		return r;
-	began = now_ns();
-	r = copy_maps(k, e);
-	s->facts.copy_ns = now_ns() - began;
-	stop_release(&stopped);
+	r = twin ? copy_twin(k, twin, &stopped, e) : copy_stopped(k, &stopped, e);
 	s->facts.pause_ns = stopped.ended_ns - stopped.began_ns;
+	s->facts.stop_ns = stopped.stopped_ns - stopped.began_ns;
+	s->facts.release_ns = stopped.ended_ns - stopped.releases_ns;
 	s->facts.n_missed = stopped.n_missed;
 	s->n_threads = stopped.n < THREADS_MAX ? stopped.n : THREADS_MAX;
 	memcpy(s->threads, stopped.threads, s->n_threads * sizeof(*s->threads));
 	return r;
 }
 
-static _Noreturn void child(struct copy *c, pid_t pid, pid_t parent)
+static _Noreturn void child(struct copy *c, const struct copier *how, pid_t parent)
 {
 	static struct copier k;
 	struct err e = { 0 };
@@ -269,7 +347,8 @@ static _Noreturn void child(struct copy *c, pid_t pid, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	k = (struct copier){ .c = c, .pid = pid };
+	k = *how;
+	k.c = c;
 	c->shared->error = child_work(&k, &e);
 	memcpy(c->shared->sentence, e.msg, sizeof(c->shared->sentence) - 1);
 	_exit(0);
@@ -277,7 +356,7 @@ static _Noreturn void child(struct copy *c, pid_t pid, pid_t parent)
 
 /* --- its parent --- */
 
-static int run_child(struct copy *c, pid_t pid, struct err *e)
+static int run_child(struct copy *c, const struct copier *how, struct err *e)
 {
 	pid_t parent = getpid(), kid = fork();
 	int status;
@@ -285,7 +364,7 @@ static int run_child(struct copy *c, pid_t pid, struct err *e)
 	if (kid < 0)
 		return err_set(e, -errno, "no process can be started: %s", strerror(errno));
 	if (kid == 0)
-		child(c, pid, parent);
+		child(c, how, parent);
 	while (waitpid(kid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_set(e, -errno, "%s", strerror(errno));
@@ -296,6 +375,18 @@ static int run_child(struct copy *c, pid_t pid, struct err *e)
 	if (c->shared->error < 0)
 		return err_set(e, c->shared->error, "%s", c->shared->sentence);
 	return 0;
+}
+
+/* No thread may be at a place where it can be borrowed for a twin: mostly the next moment is better. */
+static int run_again(struct copy *c, const struct copier *how, struct err *e)
+{
+	int r = run_child(c, how, e);
+
+	for (int i = 1; how->wants_twin && r == -EAGAIN && i < TRIES; i++) {
+		usleep(PAUSE_US);
+		r = run_child(c, how, e);
+	}
+	return r;
 }
 
 /* The first run that ends behind `addr`. */
@@ -369,19 +460,21 @@ static uint64_t resident_copy(void *ctx, uint64_t addr, uint64_t len)
 	return sum;
 }
 
-int copy_take(pid_t pid, const char *folder, struct copy **ret_copy, struct err *e)
+int copy_take(pid_t pid, const char *folder, bool twin, struct copy **ret_copy, struct err *e)
 {
 	_cleanup_(copy_closep) struct copy *c = calloc(1, sizeof(*c));
+	struct copier how = { .pid = pid, .wants_twin = twin };
 	uint64_t bytes = 0;
 	int r = c ? predict(pid, &bytes, e) : err_set(e, -ENOMEM, "out of memory");
 
+	how.predicted = bytes;
 	for (int i = 0; r == 0 && i < TRIES; i++) {
 		bytes += bytes / 8 + (8 << 20);
 		r = make_shared(c, e);
 		if (r == 0)
 			r = make_room(c, bytes - bytes % HEAP_PAGE, folder, e);
 		if (r == 0)
-			r = run_child(c, pid, e);
+			r = run_again(c, &how, e);
 		if (r < 0)
 			return r;
 		if (c->shared->wanted == c->shared->facts.bytes) {

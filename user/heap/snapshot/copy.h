@@ -20,9 +20,9 @@ struct copy;
 
 /*
  * `folder`: where there is room for it. -ENOSPC: there is not, with both figures in the sentence; -ESRCH, -EPERM, -EACCES,
- * -ENOMEM; -EIO: the child died.
+ * -ENOMEM; -EIO: the child died. `twin`: the process goes on while a copy-on-write twin of it is copied (twin.h).
  */
-int copy_take(pid_t pid, const char *folder, struct copy **ret_copy, struct err *e);
+int copy_take(pid_t pid, const char *folder, bool twin, struct copy **ret_copy, struct err *e);
 void copy_close(struct copy *c);
 DEFINE_CLEANUP(struct copy *, copy_closep, copy_close)
 
@@ -39,7 +39,11 @@ struct copy_facts {
 	uint64_t bytes;         /* copied                                              */
 	uint64_t unreadable;    /* bytes that were there and could not be read         */
 	uint64_t pause_ns;      /* from the first thread's stop to the last one's release */
-	uint64_t copy_ns;       /* of that: copying                                     */
+	uint64_t copy_ns;       /* copying: of that, unless there was a twin             */
+	uint64_t stop_ns;       /* of the pause: until all threads had stopped           */
+	uint64_t release_ns;    /* … letting them go                                     */
+	uint64_t twin_ns;       /* … making a twin; 0: there was none                    */
+	bool twin_stays;        /* as a zombie of the process, which could not reap it    */
 	uint32_t n_missed;      /* threads that could not be stopped                    */
 };
 

@@ -26,6 +26,7 @@ struct group {
 struct finder {
 	const struct snapshot *s;
 	struct graph_tree tree;
+	uint64_t n_objects;       /* asked about */
 	uint32_t *kept;           /* of each node: objects asked about that hang on it */
 	uint32_t *root;           /* … and the root that it hangs on                   */
 	struct chain_step *steps; /* of one chain, from the root on                    */
@@ -64,9 +65,12 @@ static uint32_t chain_of(struct finder *f, uint32_t node, bool *ret_cut)
 /* Does a good part of what hangs on this node hang on that one? */
 static bool is_exact(const struct finder *f, uint32_t from, uint32_t to)
 {
-	bool named = f->s->types.type[f->s->types.of[from]].by == TYPE_CPYTHON;
+	const struct type *type = &f->s->types.type[f->s->types.of[from]];
+	bool named = type->by == TYPE_CPYTHON;
+	/* A module has few variables; of what else has many, one alone says nothing about the others. */
+	bool few = f->n_objects == 1 || (named && strcmp(type->name, "module") == 0);
 
-	return f->kept[to] > 1 &&
+	return (few || f->kept[to] > 1) &&
 	       f->kept[to] >= (named ? NAMED_SHARE : PLACE_SHARE) * f->kept[from];
 }
 
@@ -112,10 +116,12 @@ static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_
 	int r = 0;
 
 	for (uint32_t i = 0, took; i < n && r == 0; i += took) {
-		uint32_t ahead = i + 2 < n ? i + 2 : n - 1;
-		bool exact = is_exact(f, f->steps[i].node, f->steps[ahead].node);
+		uint32_t ahead;
 
-		took = chain_link(f->s, &f->steps[i], n - i, exact, text);
+		took = chain_link(f->s, &f->steps[i], n - i, true, text);
+		ahead = i + took < n ? i + took : n - 1;
+		if (!is_exact(f, f->steps[i].node, f->steps[ahead].node))
+			chain_link(f->s, &f->steps[i], n - i, false, text);
 		if (i + took < n && strcmp(text, last) == 0) {
 			if (row)
 				row->repeats[row->n_links - 1] = true;
@@ -178,7 +184,7 @@ static int gather(struct finder *f, struct retainers *to)
 int retainers_find(const struct snapshot *s, const uint32_t *objects, uint64_t n, uint32_t kinds,
 		   struct retainers *ret_retainers)
 {
-	_cleanup_(finder_fini) struct finder f = { .s = s };
+	_cleanup_(finder_fini) struct finder f = { .n_objects = n, .s = s };
 	uint64_t reached = 0;
 	int r;
 

@@ -126,12 +126,13 @@ static int build(struct snapshot *s, pid_t pid, bool *owned)
 }
 
 /* The copy, and its blocks; with what does not add up if that is so each time. */
-static int look(pid_t pid, const char *folder, struct snapshot *s, bool **ret_read, struct err *e)
+static int look(pid_t pid, const char *folder, bool twin, struct snapshot *s, bool **ret_read,
+		struct err *e)
 {
 	int exact_tries = 0;
 
 	for (int i = 0;;) {
-		int r = copy_take(pid, folder, &s->copy, e);
+		int r = copy_take(pid, folder, twin, &s->copy, e);
 
 		if (r < 0)
 			return r;
@@ -139,6 +140,7 @@ static int look(pid_t pid, const char *folder, struct snapshot *s, bool **ret_re
 		if (r == -EAGAIN && ++exact_tries < EXACT_TRIES) {
 			copy_close(s->copy);
 			s->copy = NULL;
+			s->n_changing++;
 			usleep(EXACT_PAUSE_US);
 			continue;
 		}
@@ -154,11 +156,13 @@ static int look(pid_t pid, const char *folder, struct snapshot *s, bool **ret_re
 		exact_runtimes_close(s->exact);
 		copy_close(s->copy);
 		s->copy = NULL;
+		s->n_changing++;
 		usleep(PAUSE_US);
 	}
 }
 
-int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot, struct err *e)
+int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **ret_snapshot,
+		  struct err *e)
 {
 	_cleanup_(snapshot_freep) struct snapshot *s = calloc(1, sizeof(*s));
 	_cleanup_(freep) bool *read = NULL;
@@ -166,7 +170,8 @@ int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
 
 	if (s)
 		s->exact = calloc(1, sizeof(*s->exact));
-	r = s && s->exact ? look(pid, folder, s, &read, e) : err_set(e, -ENOMEM, "out of memory");
+	r = s && s->exact ? look(pid, folder, twin, s, &read, e)
+			  : err_set(e, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
 	if (!s->blocks.n && !s->exact->n)

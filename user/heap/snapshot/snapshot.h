@@ -81,15 +81,16 @@ struct snapshot {
 	struct graph_root *graph_roots;      /* the same, for graph/                      */
 	uint64_t n_roots;
 	uint64_t words;                      /* looked at, in blocks and outside           */
+	uint32_t n_changing;                 /* copies that showed a change half made, and were taken again */
 	uint64_t unknown;                    /* bytes of heaps that were not walked         */
 };
 
 /*
  * Stops the process for the time that copying its memory takes, and builds the rest afterwards. An allocator that was in the
  * middle of a change is seen by what does not add up: it is tried again a few times.
- * -ENOENT: no allocator that is known; else as copy_take().
+ * `twin`: it goes on while a twin is copied. -ENOENT: no allocator that is known; else as copy_take().
  */
-int snapshot_take(pid_t pid, const char *folder, struct snapshot **ret_snapshot, struct err *e);
+int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **ret_snapshot, struct err *e);
 void snapshot_free(struct snapshot *s);
 DEFINE_CLEANUP(struct snapshot *, snapshot_freep, snapshot_free)
 

@@ -156,6 +156,7 @@ int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *ret_stopped, struc
 				   : err_set(e, r, "process %d cannot be stopped: %s", (int)pid,
 					     why_not(r));
 	}
+	s.stopped_ns = now_ns();
 	*ret_stopped = s;
 	return 0;
 }
@@ -174,6 +175,7 @@ void stop_release(struct stopped *s)
 {
 	if (s->ended_ns)
 		return;
+	s->releases_ns = now_ns();
 	for (uint32_t i = 0; i < s->n; i++)
 		release(&s->threads[i]);
 	s->ended_ns = now_ns();

@@ -35,7 +35,8 @@ struct stopped {
 	struct stopped_thread *threads;
 	uint32_t n, room;
 	uint32_t n_missed;             /* that did not stop in time                                  */
-	uint64_t began_ns, ended_ns;   /* CLOCK_MONOTONIC: of the first stop, of the release         */
+	uint64_t began_ns, ended_ns;   /* CLOCK_MONOTONIC: of the first stop, of the last release    */
+	uint64_t stopped_ns, releases_ns; /* … of the last stop, of the first release                */
 };
 
 /*
