@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { STEPS_MAX = 4 };
+enum { STEPS_MAX = 4, SEEN_MAX = 1 << 16 };
 
 #define PY_IS_TYPE  (1ULL << 31) /* Py_TPFLAGS_TYPE_SUBCLASS: its objects are types */
 #define PY_HAVE_GC  (1ULL << 14)
@@ -79,6 +79,9 @@ static const struct seen *see(struct type_finder *f, struct seen **table, uint64
 	HASH_FIND(hh, *table, &at, sizeof(at), seen);
 	if (seen)
 		return seen;
+	/* Types are not so many. What else there is is looked at again, and not remembered. */
+	if (HASH_COUNT(*table) >= SEEN_MAX && !is_type(f, at))
+		return NULL;
 	seen = hash_new(*table, at, &at);
 	if (seen)
 		seen->type = find_type(f, at, &seen->flags);

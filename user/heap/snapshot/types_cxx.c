@@ -64,12 +64,21 @@ static uint32_t find_type(struct type_finder *f, uint64_t vtable, bool array)
 	return type_add(f, TYPE_RTTI, plain, vtable);
 }
 
+/* No image's: of a heap of small objects nearly each has another address there, and all of them would be remembered. */
+static bool is_heap(const struct type_finder *f, uint64_t at)
+{
+	const struct heap_map *m = heap_map_of(copy_memory(f->copy), at);
+
+	return m && (m->kind == HEAP_MAP_ANON || m->kind == HEAP_MAP_BRK || m->kind == HEAP_MAP_STACK);
+}
+
+/* NULL: out of memory, or it cannot be one. */
 static struct seen *see(struct type_finder *f, struct seen **table, uint64_t at)
 {
 	struct seen *seen;
 
 	HASH_FIND(hh, *table, &at, sizeof(at), seen);
-	if (seen)
+	if (seen || is_heap(f, at))
 		return seen;
 	seen = hash_new(*table, at, &at);
 	if (seen)
