@@ -311,6 +311,27 @@ def a_musl_program_in_its_own_root_is_counted_to_the_byte():
 
 @fact
 @grouped
+def the_heap_of_a_container_is_that_of_its_process_with_most_memory():
+    engines, ident = Engines(), new_id()
+    engines.add_docker(ident, "web")
+    group = Group(f"docker-{ident}.scope")
+    inside = Inside(group, "heap_graph", 500, 1, 1, 50000)
+    other = Child(entering(group, ["sleep", "1000"]), **QUIET)
+    until(lambda: len(group.pids()) == 2, "two processes are in the group")
+    path = scratch("snapshot")
+    for args in (("census",), ("snapshot", "-o", path)):
+        done = subprocess.run([MEMSCOPE, "heap", *args, "-c", "web"], env=engines.env, capture_output=True, text=True,
+                              timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+        check(f"heap_graph ({inside.pid}): " in done.stdout, f"of {args} it says: {done.stdout}{done.stderr}")
+        check(f"of the 2 processes of container web the one with most memory; -p takes another one: {other.pid}\n" in done.stdout,
+              f"of {args} it says: {done.stdout}{done.stderr}")
+    done = subprocess.run([MEMSCOPE, "heap", "census", path], capture_output=True, text=True, timeout=FINISH_SEC,
+                          stdin=subprocess.DEVNULL, check=False)
+    check(", container web\n" in done.stdout, f"of the file it says: {done.stdout}{done.stderr}")
+
+
+@fact
+@grouped
 def names_that_are_not_one_container_are_refused_with_a_list():
     engines, ids = Engines(), [new_id() for _ in range(3)]
     groups = [Group(f"docker-{i}.scope") for i in ids[:2]]

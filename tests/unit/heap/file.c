@@ -178,6 +178,17 @@ static void what_is_written_is_what_is_read(void **state)
 	snapshot_free(s);
 }
 
+static void each_kind_has_a_number_of_its_own(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SNAPSHOT_ROOT_KINDS; i++)
+		assert_int_equal(file_root_kind(file_root_number((uint32_t)i)), i);
+	for (int i = 0; i < TYPE_WAYS; i++)
+		assert_int_equal(file_type_by(file_type_number((uint32_t)i)), i);
+	assert_int_equal(file_root_kind(0), -1);
+	assert_int_equal(file_root_kind(1000), -1);
+}
+
 static void an_address_is_found_in_its_block(void **state)
 {
 	uint32_t offset = 0;
@@ -324,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define FACT(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 		FACT(what_is_written_is_what_is_read),
+		FACT(each_kind_has_a_number_of_its_own),
 		FACT(an_address_is_found_in_its_block),
 		FACT(without_contents_no_byte_can_be_read),
 		FACT(with_contents_every_byte_can_be_read),

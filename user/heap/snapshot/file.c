@@ -43,6 +43,48 @@ static const uint32_t records[FILE_KINDS] = {
 	[FILE_CONTENTS] = 1,
 };
 
+static const uint8_t root_numbers[SNAPSHOT_ROOT_KINDS] = {
+	[SNAPSHOT_ROOT_MODULE] = 1,   [SNAPSHOT_ROOT_GLOBAL] = 2,   [SNAPSHOT_ROOT_TLS] = 3,
+	[SNAPSHOT_ROOT_STACK] = 4,    [SNAPSHOT_ROOT_REGISTER] = 5, [SNAPSHOT_ROOT_MAPPING] = 6,
+	[SNAPSHOT_ROOT_CAF] = 7,      [SNAPSHOT_ROOT_GREEN] = 8,    [SNAPSHOT_ROOT_STABLE] = 9,
+	[SNAPSHOT_ROOT_ANCHOR] = 10,  [SNAPSHOT_ROOT_FRAME] = 11,
+};
+
+static const uint8_t type_numbers[TYPE_WAYS] = {
+	[TYPE_CPYTHON] = 1, [TYPE_RTTI] = 2, [TYPE_GHC] = 3,           [TYPE_COUNTED] = 4,
+	[TYPE_SHAPE] = 5,   [TYPE_TEXT] = 6, [TYPE_CPYTHON_TABLE] = 7,
+};
+
+uint32_t file_root_number(uint32_t kind)
+{
+	return kind < SNAPSHOT_ROOT_KINDS && root_numbers[kind]
+		       ? root_numbers[kind]
+		       : root_numbers[SNAPSHOT_ROOT_MAPPING];
+}
+
+uint32_t file_type_number(uint32_t by)
+{
+	return by < TYPE_WAYS ? type_numbers[by] : 0;
+}
+
+static int index_of(const uint8_t *numbers, int n, uint32_t number)
+{
+	for (int i = 0; i < n; i++)
+		if (numbers[i] == number)
+			return i;
+	return -1;
+}
+
+int file_root_kind(uint32_t number)
+{
+	return number ? index_of(root_numbers, SNAPSHOT_ROOT_KINDS, number) : -1;
+}
+
+int file_type_by(uint32_t number)
+{
+	return index_of(type_numbers, TYPE_WAYS, number);
+}
+
 struct part {
 	const void *at;
 	uint64_t n;
@@ -167,7 +209,7 @@ static bool roots_are_good(const struct snapshot_stored *f)
 
 	for (uint64_t i = 0; i < p->n; i++)
 		good &= roots[i].node < f->parts[FILE_BLOCKS].n &&
-			roots[i].kind < SNAPSHOT_ROOT_KINDS;
+			file_root_kind(roots[i].kind) >= 0;
 	for (uint64_t i = 1; i < p->n; i++)
 		good &= roots[i - 1].node <= roots[i].node;
 	return good;
@@ -307,11 +349,11 @@ static int put_types(const struct snapshot_stored *f, struct snapshot *s, struct
 	t->room = n;
 	for (; t->n < n; t->n++) {
 		char *name = strdup(text(f, types[t->n].name));
+		int by = file_type_by(types[t->n].by);
 
 		if (!name)
 			return err_set(e, -ENOMEM, "out of memory");
-		t->type[t->n] = (struct type){ .by = types[t->n].by < TYPE_WAYS ? types[t->n].by
-										: TYPE_UNKNOWN,
+		t->type[t->n] = (struct type){ .by = by < 0 ? TYPE_UNKNOWN : (enum type_by)by,
 					       .name = name,
 					       .at = types[t->n].at };
 	}
@@ -361,6 +403,16 @@ static int put_arenas(const struct snapshot_stored *f, struct heap_blocks *b, st
 	return 0;
 }
 
+/* COLLECTION_KINDS: none. */
+static uint8_t collection_kind(const char *name)
+{
+	struct collection c = { .kind = 0 };
+
+	while (c.kind < COLLECTION_KINDS && strcmp(collection_name(&c), name) != 0)
+		c.kind++;
+	return c.kind;
+}
+
 static int put_collections(const struct snapshot_stored *f, struct snapshot *s, struct err *e)
 {
 	const struct file_collection *rows = f->parts[FILE_COLLECTIONS].at;
@@ -375,7 +427,8 @@ static int put_collections(const struct snapshot_stored *f, struct snapshot *s, 
 		if (of[i] > n)
 			return damaged(f, e, "a block has a collection that there is not");
 	for (uint64_t i = 0; i < n; i++)
-		if (rows[i].kind >= COLLECTION_KINDS || rows[i].table >= s->blocks.n ||
+		if (collection_kind(text(f, rows[i].kind)) == COLLECTION_KINDS ||
+		    rows[i].table >= s->blocks.n ||
 		    (rows[i].in >= s->blocks.n && rows[i].in != BLOCK_NONE))
 			return damaged(f, e, "a collection is none, or lies nowhere");
 	s->collections.rows = large_alloc(n + 1, sizeof(*s->collections.rows));
@@ -385,7 +438,7 @@ static int put_collections(const struct snapshot_stored *f, struct snapshot *s, 
 		const struct file_collection *c = &rows[s->collections.n];
 
 		s->collections.rows[s->collections.n] = (struct collection){
-			.kind = (uint8_t)c->kind,
+			.kind = collection_kind(text(f, c->kind)),
 			.at = c->at,
 			.in = c->in,
 			.table = c->table,
@@ -424,14 +477,16 @@ static int put_roots(const struct snapshot_stored *f, struct snapshot *s)
 		return -ENOMEM;
 	s->n_roots = n;
 	for (uint64_t i = 0; i < n; i++) {
+		uint8_t kind = (uint8_t)file_root_kind(roots[i].kind);
+
 		s->roots[i] = (struct snapshot_root){
 			.node = roots[i].node,
-			.kind = (uint8_t)roots[i].kind,
+			.kind = kind,
 			.thread = roots[i].thread,
 			.at = roots[i].at,
 			.name = roots[i].name ? text(f, roots[i].name) : NULL,
 		};
-		s->graph_roots[i] = (struct graph_root){ roots[i].node, (uint8_t)roots[i].kind };
+		s->graph_roots[i] = (struct graph_root){ roots[i].node, kind };
 	}
 	return 0;
 }

@@ -131,12 +131,12 @@ struct file_use {
 };
 
 struct file_type {
-	uint32_t name, by;       /* by: enum type_by                     */
+	uint32_t name, by;       /* by: file_type_number()               */
 	uint64_t at;
 };
 
 struct file_root {
-	uint32_t node, kind;     /* kind: enum snapshot_root_kind        */
+	uint32_t node, kind;     /* kind: file_root_number()             */
 	uint32_t thread, name;
 	uint64_t at;
 };
@@ -149,7 +149,7 @@ struct file_owner {
 
 /* As struct collection (collection.h). */
 struct file_collection {
-	uint32_t kind, in, table, reserved;
+	uint32_t kind, in, table, reserved; /* kind: the text of collection_name() */
 	uint64_t at, elements, live, blocks, bytes;
 };
 
@@ -177,6 +177,18 @@ _Static_assert(sizeof(struct file_header) == 64 && sizeof(struct file_section) =
 _Static_assert(sizeof(struct heap_block) == 16 && sizeof(struct graph_edge) == 8 &&
 		       sizeof(struct heap_part) == 16 && sizeof(struct heap_range) == 16,
 	       "these are records of the file: a change to them is a new FILE_VERSION");
+_Static_assert(HEAP_PART_KINDS == 9 && HEAP_MAP_ANON == 5,
+	       "their numbers are in files: new kinds come last, here with the new count; another order is a new FILE_VERSION");
+
+/*
+ * Kinds whose numbers in the program are in another order, which may change: a new one has a new number here. One without is
+ * written as memory of no known allocator, or as no type.
+ */
+uint32_t file_root_number(uint32_t kind);
+uint32_t file_type_number(uint32_t by);
+/* -1: there is no such number. */
+int file_root_kind(uint32_t number);
+int file_type_by(uint32_t number);
 
 /* --- reading --- */
 

@@ -202,8 +202,8 @@ static void put_types(struct snapshot_writer *w, const struct types *t)
 {
 	begin(w, FILE_TYPES, sizeof(struct file_type));
 	for (uint32_t i = 0; i < t->n; i++) {
-		struct file_type type = { text_of(w, t->type[i].name), t->type[i].by,
-					  t->type[i].at };
+		struct file_type type = { text_of(w, t->type[i].name),
+					  file_type_number(t->type[i].by), t->type[i].at };
 
 		put(w, &type, sizeof(type));
 	}
@@ -251,7 +251,7 @@ static void put_collections(struct snapshot_writer *w, const struct collections 
 	begin(w, FILE_COLLECTIONS, sizeof(struct file_collection));
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collection *from = &c->rows[i];
-		struct file_collection row = { from->kind, from->in,     from->table,
+		struct file_collection row = { text_of(w, collection_name(from)), from->in,     from->table,
 					       0,          from->at,     from->elements,
 					       from->live, from->blocks, from->bytes };
 
@@ -283,7 +283,8 @@ static void put_roots(struct snapshot_writer *w, struct snapshot *s,
 	begin(w, FILE_ROOTS, sizeof(struct file_root));
 	for (uint64_t i = 0; i < s->n_roots && !w->error; i++) {
 		const struct snapshot_root *from = &s->roots[i];
-		struct file_root root = { from->node, from->kind, from->thread, 0, from->at };
+		struct file_root root = { from->node, file_root_number(from->kind), from->thread, 0,
+					  from->at };
 
 		if (how->root_name && how->root_name(how->ctx, from, name, sizeof(name)))
 			root.name = text_of(w, name);
