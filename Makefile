@@ -482,6 +482,10 @@ bench-mixed: targets ## what a sample of frames of a language costs in the kerne
 	$(Q)$(MAKE) BUILD=$(BUILD)/bench BPF_DEFS=-DMS_BENCH $(BUILD)/bench/memscope
 	$(Q)BUILD=$(abspath $(BUILD)) python3 tests/bench/mixed.py $(BENCHFLAGS)
 
+.PHONY: bench-heap
+bench-heap: $(BUILD)/tests/bench/heap_file ## a made-up heap of 10^8 blocks: time and anonymous memory of building, writing, opening and asking (BENCHFLAGS="BLOCKS FOLDER")
+	$(Q)$< $(or $(BENCHFLAGS),100000000 /var/tmp)
+
 .PHONY: bench-alloc
 bench-alloc: deps-bench all targets ## what tracing every malloc and free costs, beside six others (as root)
 	$(call need,$(DEPS_ALLOC))

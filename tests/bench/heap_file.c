@@ -40,7 +40,8 @@ static void done(const char *what)
 	uint64_t kib = anonymous_kib();
 
 	most_kib = kib > most_kib ? kib : most_kib;
-	printf("| %s | %.1f | %" PRIu64 " |\n", what, (double)(now_ns() - began_ns) / 1e9, kib >> 10);
+	printf("| %s | %.1f | %" PRIu64 " |\n", what, (double)(now_ns() - began_ns) / 1e9,
+	       kib >> 10);
 	fflush(stdout);
 	began_ns = now_ns();
 }
@@ -114,7 +115,8 @@ static struct snapshot *make(uint32_t n)
 		heap_blocks_add(&s->blocks, addr, bytes, bytes);
 		addr += bytes;
 	}
-	printf("%" PRIu64 " blocks, %.2f GB\n\n| step | s | anonymous MiB behind it |\n|---|---|---|\n",
+	printf("%" PRIu64
+	       " blocks, %.2f GB\n\n| step | s | anonymous MiB behind it |\n|---|---|---|\n",
 	       s->blocks.n, (double)s->blocks.all.words * 8e-9);
 	done("list the blocks");
 	make_types(s, n);
@@ -161,7 +163,8 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof(path), "%s/memscope-bench.snapshot", argv[2]);
 	began_ns = now_ns();
 	s = make((uint32_t)strtoul(argv[1], NULL, 10));
-	if (snapshot_writer_new(path, &w, &e) < 0 || snapshot_writer_put(w, s, &how, &bytes, &e) < 0) {
+	if (snapshot_writer_new(path, &w, &e) < 0 ||
+	    snapshot_writer_put(w, s, &how, &bytes, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		return 1;
 	}
@@ -177,7 +180,7 @@ int main(int argc, char **argv)
 	ask(s);
 	snapshot_free(s);
 	unlink(path);
-	printf("\nThe file had %.2f GB; at most %" PRIu64 " MiB of anonymous memory.\n", (double)bytes * 1e-9,
-	       most_kib >> 10);
+	printf("\nThe file had %.2f GB; at most %" PRIu64 " MiB of anonymous memory.\n",
+	       (double)bytes * 1e-9, most_kib >> 10);
 	return 0;
 }

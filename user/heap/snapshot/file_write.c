@@ -251,9 +251,15 @@ static void put_collections(struct snapshot_writer *w, const struct collections 
 	begin(w, FILE_COLLECTIONS, sizeof(struct file_collection));
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collection *from = &c->rows[i];
-		struct file_collection row = { text_of(w, collection_name(from)), from->in,     from->table,
-					       0,          from->at,     from->elements,
-					       from->live, from->blocks, from->bytes };
+		struct file_collection row = { text_of(w, collection_name(from)),
+					       from->in,
+					       from->table,
+					       0,
+					       from->at,
+					       from->elements,
+					       from->live,
+					       from->blocks,
+					       from->bytes };
 
 		put(w, &row, sizeof(row));
 	}

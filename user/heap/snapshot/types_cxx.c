@@ -69,7 +69,8 @@ static bool is_heap(const struct type_finder *f, uint64_t at)
 {
 	const struct heap_map *m = heap_map_of(copy_memory(f->copy), at);
 
-	return m && (m->kind == HEAP_MAP_ANON || m->kind == HEAP_MAP_BRK || m->kind == HEAP_MAP_STACK);
+	return m &&
+	       (m->kind == HEAP_MAP_ANON || m->kind == HEAP_MAP_BRK || m->kind == HEAP_MAP_STACK);
 }
 
 /* NULL: out of memory, or it cannot be one. */
