@@ -376,6 +376,12 @@ static uint64_t mapped_chunk(const struct walk *w, uint64_t p, uint64_t end)
 	return head[1];
 }
 
+/* What is mapped right behind an image's variables is one mapping with them. */
+static bool may_have_mapped(const struct heap_map *m, bool everywhere)
+{
+	return m->kind == HEAP_MAP_ANON || (everywhere && m->kind == HEAP_MAP_ZEROED);
+}
+
 /*
  * A mapping may begin with one, and one lies behind the other; with `everywhere` any page may begin one:
  * what others have mapped right below shares the mapping.
@@ -387,7 +393,7 @@ static uint64_t scan_mapped(struct walk *w, bool everywhere, uint64_t blocks)
 	for (uint32_t i = 0; i < w->mem->n_maps; i++) {
 		const struct heap_map *m = &w->mem->maps[i];
 
-		if (m->kind != HEAP_MAP_ANON || in_regions(w, m->start + HEAP_PAGE / 2))
+		if (!may_have_mapped(m, everywhere) || in_regions(w, m->start + HEAP_PAGE / 2))
 			continue;
 		for (uint64_t p = m->start, size;
 		     p < m->end && pages < MAPPED_PAGES_MAX && w->use->mapped.blocks < blocks;

@@ -296,6 +296,18 @@ static void large_blocks_are_counted_from_2_35_on(void **state)
 	assert_null(use.caveat);
 }
 
+static void large_blocks_are_found_behind_variables_that_share_their_mapping(void **state)
+{
+	say_mapped(1, 8192);
+	for (uint32_t i = 0; i < fake.mem.n_maps; i++)
+		if (fake.maps[i].start == FAKE_LARGE)
+			fake.maps[i].kind = HEAP_MAP_ZEROED;
+	fake_word(&fake, FAKE_LARGE + 5 * 4096 + 8, 8192 | 2);
+	assert_int_equal(walk(), 0);
+	assert_int_equal(use.mapped.blocks, 1);
+	assert_null(use.caveat);
+}
+
 static void large_block_that_is_not_there_is_said(void **state)
 {
 	say_mapped(2, 8192);
@@ -349,6 +361,7 @@ int main(void)
 		FACT(block_of_the_size_of_a_tcache_is_a_block),
 		FACT(large_blocks_are_found_below_what_others_map),
 		FACT(large_blocks_are_counted_from_2_35_on),
+		FACT(large_blocks_are_found_behind_variables_that_share_their_mapping),
 		FACT(large_block_that_is_not_there_is_said),
 		FACT(heap_whose_list_leads_to_itself_is_walked_once),
 		FACT(list_that_is_full_is_said_to_be),
