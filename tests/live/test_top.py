@@ -14,6 +14,7 @@ import tempfile
 import termios
 import time
 
+from containers import Group, grouped
 from harness import *
 
 sys.path.append("/usr/lib/python3/dist-packages")  # Debian's, also for another python3
@@ -120,10 +121,26 @@ def batch_lists_processes_with_their_runtime_and_memory():
 
 
 @fact
-def without_a_terminal_it_says_so():
+@grouped
+def a_containers_processes_are_below_it():
+    """By the control group alone: no engine knows it."""
+    group = Group("libpod-" + os.urandom(32).hex())
+    target = Target("maps")
+    group.take(target.pid)
+    got = batch("-b", "-n", 1, "-d", 0.2)
+    name = os.path.basename(group.dir).split("-")[1][:12]
+    check(re.search(rf" {name}: 1 process \(container\)\n *{target.pid} ", got.stdout), got.stdout)
+
+
+@fact
+def what_is_no_terminal_is_refused_with_what_to_do():
     got = batch()
     equal((got.returncode, got.stdout), (2, ""), "exit status and output")
     check("--batch" in got.stderr and got.stderr.count("\n") == 1, got.stderr)
+    for kind in ("dumb", "no-such-terminal"):
+        with Terminal(columns=160, env={"TERM": kind}) as t:
+            t.shows(r"--batch", "what to do")
+            equal(t.p.wait(FINISH_SEC), 1, f"exit status with TERM={kind}")
 
 
 @fact

@@ -23,10 +23,10 @@ static const struct {
 	int (*answer)(const struct heap_view *v, const char *what, struct err *e);
 	uint32_t rows;
 } questions[] = {
-	{ "census", heap_census, ROWS },           { "retainers", heap_retainers, RETAINERS },
-	{ "dominators", heap_dominators, ROWS },   { "leaks", heap_leaks, ROWS },
-	{ "allocator", heap_allocator, ROWS },     { "fragmentation", heap_fragmentation, ROWS },
-	{ "query", heap_query, ROWS },             { "snapshot", heap_snapshot, ROWS },
+	{ "census", heap_census, ROWS },         { "retainers", heap_retainers, RETAINERS },
+	{ "dominators", heap_dominators, ROWS }, { "leaks", heap_leaks, ROWS },
+	{ "allocator", heap_allocator, ROWS },   { "fragmentation", heap_fragmentation, ROWS },
+	{ "query", heap_query, ROWS },           { "snapshot", heap_snapshot, ROWS },
 };
 enum { N_QUESTIONS = sizeof(questions) / sizeof(*questions) };
 
@@ -48,7 +48,8 @@ static int send_answer(struct server *s, const struct heap_view *v, struct err *
 }
 
 static int put_answer(struct server *s, struct heap_view *v, const char *what,
-		      int (*answer)(const struct heap_view *v, const char *what, struct err *e), struct err *e)
+		      int (*answer)(const struct heap_view *v, const char *what, struct err *e),
+		      struct err *e)
 {
 	int r;
 
@@ -62,9 +63,12 @@ static int put_answer(struct server *s, struct heap_view *v, const char *what,
 	return r < 0 ? r : send_answer(s, v, e);
 }
 
-static int open_view(struct server *s, struct heap_view *v, char *const *before, uint32_t n, struct err *e)
+static int open_view(struct server *s, struct heap_view *v, char *const *before, uint32_t n,
+		     struct err *e)
 {
-	worker_say(s->out, WORKER_SAYS, s->file ? "reading the snapshot" : "copying the heap, finding types and references");
+	worker_say(s->out, WORKER_SAYS,
+		   s->file ? "reading the snapshot"
+			   : "copying the heap, finding types and references");
 	return heap_view_open(v, &s->args, s->file, before, n, e);
 }
 
@@ -84,7 +88,9 @@ static int compare(struct server *s, struct err *e)
 	int fd, r;
 
 	if (s->file)
-		return err_set(e, -EINVAL, "a snapshot of a file has no later one: memscope heap diff compares files");
+		return err_set(
+			e, -EINVAL,
+			"a snapshot of a file has no later one: memscope heap diff compares files");
 	fd = mkstemp(path);
 	if (fd < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
@@ -145,7 +151,10 @@ int top_heap(void *ctx, int in, int out)
 	struct err e = { 0 };
 	int r;
 
-	s = (struct server){ .args = { .pid = (uint32_t)t->pid, .container = t->container, .folder = FOLDER, .json = true },
+	s = (struct server){ .args = { .pid = (uint32_t)t->pid,
+				       .container = t->container,
+				       .folder = FOLDER,
+				       .json = true },
 			     .file = t->file,
 			     .out = out };
 	r = lines ? open_view(&s, &s.view, NULL, 0, &e) : err_set(&e, -ENOMEM, "out of memory");
@@ -156,7 +165,8 @@ int top_heap(void *ctx, int in, int out)
 	do {
 		line[strcspn(line, "\n")] = '\0';
 		e = (struct err){ 0 };
-		if (answer_line_of(&s, line, &e) < 0 && worker_say(out, WORKER_FAILED, "%s", e.msg) < 0)
+		if (answer_line_of(&s, line, &e) < 0 &&
+		    worker_say(out, WORKER_FAILED, "%s", e.msg) < 0)
 			break;
 	} while (fgets(line, sizeof(line), lines));
 	heap_view_fini(&s.view);

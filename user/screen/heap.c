@@ -21,16 +21,16 @@ struct line {
 struct answer_page {
 	char question[QUESTION_MAX];
 	cJSON *doc;
-	cJSON *table, *lines_of; /* borrowed */
+	cJSON *table, *lines_of;               /* borrowed */
 	const char *keys[COLUMNS_MAX], *lines; /* lines: the member with chains, NULL */
 	enum answer_kind kinds[COLUMNS_MAX];
 	struct column columns[COLUMNS_MAX];
 	char titles[COLUMNS_MAX][24];
 	uint32_t n_columns;
-	cJSON **rows;            /* n_rows of them, as they came   */
+	cJSON **rows; /* n_rows of them, as they came   */
 	uint32_t n_rows;
 	bool *open;
-	struct view was;         /* of the view while another page is shown */
+	struct view was; /* of the view while another page is shown */
 };
 
 struct heap_screen {
@@ -107,7 +107,8 @@ static void read_columns(struct answer_page *p, const cJSON *described)
 		p->n_columns++;
 	}
 	/* It is shown last. */
-	for (uint32_t i = last_name < 0 ? p->n_columns : (uint32_t)last_name; i + 1 < p->n_columns; i++) {
+	for (uint32_t i = last_name < 0 ? p->n_columns : (uint32_t)last_name; i + 1 < p->n_columns;
+	     i++) {
 		const char *key = p->keys[i];
 		enum answer_kind kind = p->kinds[i];
 
@@ -134,7 +135,8 @@ static void read_columns(struct answer_page *p, const cJSON *described)
 	}
 }
 
-static int read_answer(const char *question, const char *json, size_t bytes, struct answer_page **ret_page)
+static int read_answer(const char *question, const char *json, size_t bytes,
+		       struct answer_page **ret_page)
 {
 	struct answer_page *p = calloc(1, sizeof(*p));
 	const cJSON *described, *row;
@@ -238,13 +240,16 @@ static int by_column(const void *a, const void *b, void *ctx)
 {
 	const struct heap_screen *h = ctx;
 	const struct answer_page *p = page_of(h);
-	uint32_t x = ((const struct line *)a)->row, y = ((const struct line *)b)->row, column = h->view.sort;
+	uint32_t x = ((const struct line *)a)->row, y = ((const struct line *)b)->row,
+		 column = h->view.sort;
 	int by = 0;
 
 	if (column < p->n_columns && is_text(p->kinds[column])) {
-		by = strcmp(text_of(p->rows[x], p->keys[column]), text_of(p->rows[y], p->keys[column]));
+		by = strcmp(text_of(p->rows[x], p->keys[column]),
+			    text_of(p->rows[y], p->keys[column]));
 	} else if (column < p->n_columns) {
-		double m = number_of(p->rows[x], p->keys[column]), n = number_of(p->rows[y], p->keys[column]);
+		double m = number_of(p->rows[x], p->keys[column]),
+		       n = number_of(p->rows[y], p->keys[column]);
 
 		by = m < n ? 1 : m > n ? -1 : 0;
 	}
@@ -319,9 +324,10 @@ static struct view_row row(const struct view *v, uint32_t i)
 
 	if (l.chain >= 0)
 		return (struct view_row){ key, 2 + l.chain, FOLD_LEAF, false };
-	return (struct view_row){ key, 0, !cJSON_GetArraySize(chain_of(p, l.row)) ? FOLD_LEAF :
-					  p->open[l.row]			      ? FOLD_OPEN :
-										FOLD_CLOSED,
+	return (struct view_row){ key, 0,
+				  !cJSON_GetArraySize(chain_of(p, l.row)) ? FOLD_LEAF
+				  : p->open[l.row]                        ? FOLD_OPEN
+									  : FOLD_CLOSED,
 				  false };
 }
 
@@ -383,7 +389,8 @@ static void status(const struct view *v, struct strbuf *to)
 	int i = 0;
 
 	if (h->asked_ns) {
-		strbuf_printf(to, "%s… %.0f s", *h->says ? h->says : h->asked, (double)(now_ns() - h->asked_ns) / 1e9);
+		strbuf_printf(to, "%s… %.0f s", *h->says ? h->says : h->asked,
+			      (double)(now_ns() - h->asked_ns) / 1e9);
 		return;
 	}
 	if (h->ended || !p) {
@@ -423,7 +430,8 @@ int heap_screen_take(struct view *v, const char *question, const char *json, siz
 	return r;
 }
 
-static void take_message(struct heap_screen *h, struct screen *s, enum worker_message kind, const char *data, size_t bytes)
+static void take_message(struct heap_screen *h, struct screen *s, enum worker_message kind,
+			 const char *data, size_t bytes)
 {
 	int shown = (int)(bytes < 500 ? bytes : 500);
 
@@ -435,7 +443,8 @@ static void take_message(struct heap_screen *h, struct screen *s, enum worker_me
 		h->asked_ns = 0;
 		if (strcmp(h->asked, "again") == 0)
 			forget_pages(h);
-		if (heap_screen_take(&h->view, strcmp(h->asked, "again") ? h->asked : "census type", data, bytes) < 0)
+		if (heap_screen_take(&h->view, strcmp(h->asked, "again") ? h->asked : "census type",
+				     data, bytes) < 0)
 			screen_say(s, "the answer cannot be read");
 		break;
 	case WORKER_FAILED:
@@ -467,7 +476,8 @@ static void tick(struct view *v, struct screen *s)
 		take_message(h, s, kind, data, bytes);
 	if (r < 0) {
 		if (!h->ended)
-			snprintf(h->says, sizeof(h->says), "what had the copy of the heap has ended unexpectedly");
+			snprintf(h->says, sizeof(h->says),
+				 "what had the copy of the heap has ended unexpectedly");
 		h->ended = true;
 		h->asked_ns = 0;
 		worker_stop(&h->worker);
@@ -478,7 +488,8 @@ static void tick(struct view *v, struct screen *s)
 static void ask_retainers(struct heap_screen *h, struct screen *s, uint32_t row_)
 {
 	const struct answer_page *p = page_of(h);
-	const char *address = text_of(p->rows[row_], "address"), *type = text_of(p->rows[row_], "type");
+	const char *address = text_of(p->rows[row_], "address"),
+		   *type = text_of(p->rows[row_], "type");
 	char question[QUESTION_MAX];
 
 	if (*address)
@@ -520,7 +531,8 @@ static void enter(struct heap_screen *h, struct screen *s, enum action action)
 
 static bool act(struct view *v, struct screen *s, enum action action)
 {
-	static const char *const census[] = { "census type", "census module", "census two-level", "census referrer" };
+	static const char *const census[] = { "census type", "census module", "census two-level",
+					      "census referrer" };
 	struct heap_screen *h = of(v);
 
 	switch (action) {
@@ -560,7 +572,9 @@ static bool act(struct view *v, struct screen *s, enum action action)
 		ask(h, s, "snapshot");
 		return true;
 	case ACT_SORT: /* from "as the question has it" to the first column, and round again */
-		v->sort = v->sort + 1 < v->n_columns ? v->sort + 1 : v->sort == UINT32_MAX ? 0 : UINT32_MAX;
+		v->sort = v->sort + 1 < v->n_columns ? v->sort + 1
+			  : v->sort == UINT32_MAX    ? 0
+						     : UINT32_MAX;
 		v->moved = false;
 		v->stale = true;
 		return true;
@@ -625,8 +639,8 @@ struct view *heap_screen_of(const char *title_)
 	return &h->view;
 }
 
-int heap_screen_new(int (*work)(void *ctx, int in, int out), void *ctx, const char *title_, struct view **ret_view,
-		    struct err *e)
+int heap_screen_new(int (*work)(void *ctx, int in, int out), void *ctx, const char *title_,
+		    struct view **ret_view, struct err *e)
 {
 	struct view *v = heap_screen_of(title_);
 	int r;

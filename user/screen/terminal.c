@@ -298,7 +298,12 @@ int screen_run(struct screen *s, struct err *e)
 	if (setupterm(NULL, STDOUT_FILENO, &error) != OK)
 		return err_set(
 			e, -ENOTTY,
-			"the terminal type \"%.32s\" (TERM) is not known here: memscope top --batch needs none",
+			"the terminal type \"%.32s\" (TERM) is not known here; memscope top --batch needs none",
+			getenv("TERM") ? getenv("TERM") : "");
+	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1)
+		return err_set(
+			e, -ENOTTY,
+			"the terminal \"%.32s\" (TERM) cannot move its cursor; memscope top --batch prints text",
 			getenv("TERM") ? getenv("TERM") : "");
 	tcgetattr(STDIN_FILENO, &was);
 	add_way_out("sgr0");

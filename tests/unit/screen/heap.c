@@ -63,7 +63,8 @@ static void chains_unfold_and_back_goes_to_the_answer_before(void **state)
 
 	screen_draw(&s, 24, 100);
 	screen_key(&s, KEY_LAST);
-	assert_int_equal(heap_screen_take(v, "retainers type:Session", retainers, strlen(retainers)), 0);
+	assert_int_equal(
+		heap_screen_take(v, "retainers type:Session", retainers, strlen(retainers)), 0);
 	assert_non_null(strstr(shown(&s), "▸ the module app"));
 	assert_non_null(strstr(shown(&s), "2 objects are Session"));
 	assert_null(strstr(shown(&s), "list"));
@@ -84,7 +85,8 @@ static void a_filter_also_finds_what_is_in_chains(void **state)
 	struct screen s;
 	struct view *v = make(&s);
 
-	assert_int_equal(heap_screen_take(v, "retainers type:Session", retainers, strlen(retainers)), 0);
+	assert_int_equal(
+		heap_screen_take(v, "retainers type:Session", retainers, strlen(retainers)), 0);
 	screen_draw(&s, 24, 100);
 	screen_key(&s, 'f');
 	for (const char *c = "frame"; *c; c++)
@@ -97,8 +99,15 @@ static void a_filter_also_finds_what_is_in_chains(void **state)
 
 static void what_is_no_answer_is_refused(void **state)
 {
-	static const char *const damaged[] = { "", "[]", "{", "7", "{\"columns\": 3}", "{\"columns\": {\"x\": [[1]]}}",
-					       "{\"columns\": {\"x\": [[\"a\", \"b\", 0]]}, \"x\": [1, null, {}]}" };
+	static const char *const damaged[] = {
+		"",
+		"[]",
+		"{",
+		"7",
+		"{\"columns\": 3}",
+		"{\"columns\": {\"x\": [[1]]}}",
+		"{\"columns\": {\"x\": [[\"a\", \"b\", 0]]}, \"x\": [1, null, {}]}"
+	};
 	struct screen s;
 	struct view *v = make(&s);
 
