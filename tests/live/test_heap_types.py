@@ -5,6 +5,7 @@ import socket
 from harness import *
 
 N, KEYS = 6000, 10000
+OUTSIDE = "std::vector buffer, outside of its elements"
 
 
 def ask(*args):
@@ -13,6 +14,13 @@ def ask(*args):
     if done.returncode:
         raise Broken(f"memscope heap {' '.join(map(str, args))}: status {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout)
+
+
+def sums(pairs):
+    total = collections.Counter()
+    for key, n in pairs:
+        total[key] += n
+    return dict(total)
 
 
 def census(pid):
@@ -75,12 +83,69 @@ def nearly_all_bytes_of_a_program_of_containers_have_a_type():
 
 
 @fact
+def nodes_are_kept_by_their_container_and_not_by_an_iterator():
+    rows = ask("retainers", "-p", containers().pid, "type:std::map node")["retainers"]
+    equal(sums((r["through"], r["objects"]) for r in rows), {"the variable numbers": N, "the variable names": N}, "what keeps nodes of maps")
+
+
+@fact
+def what_a_vector_has_left_behind_its_end_is_said_to_be_that():
+    rows = ask("retainers", "-p", containers().pid, "type:Left")["retainers"]
+    outside = ((OUTSIDE in r["chain"], r["objects"]) for r in rows if r["through"] == "the variable pointers")
+    equal(sums(outside), {False: 5, True: 3}, "objects of a vector that was made shorter")
+
+
+@fact
+def containers_are_listed_by_their_elements_with_what_keeps_them():
+    rows = {(r["through"], r["container"]): (r["elements"], r["unit"]) for r in ask("caches", "-p", containers().pid)["caches"]}
+    for name, container, elements, unit in (("numbers", "std::map", N, "elements"), ("names", "std::map", N, "elements"),
+                                            ("sessions", "std::unordered_map", N, "elements"), ("queue", "std::list", N, "elements"),
+                                            ("jobs", "std::deque", N - N // 3, "words"), ("series", "std::vector", N // 2, "words"),
+                                            ("shapes", "std::vector", 2 * N, "words"), ("pointers", "std::vector", 5, "words")):
+        equal(rows.get((f"the variable {name}", container)), (elements, unit), f"elements of {name}")
+
+
+@fact
+def equal_texts_are_found_and_not_shown_unless_asked():
+    # The values of sessions are 26 texts of 100 letters; their blocks have 104 bytes.
+    answer = ask("dups", "-p", containers().pid)
+    rows = [r for r in answer["dups"] if r["type"] == "std::string buffer"]
+    equal((len(rows), sum(r["objects"] for r in rows), sum(r["saved"] for r in rows)), (26, N, 104 * (N - 26)), "texts, copies, bytes saved")
+    check(not any("value" in r for r in answer["dups"]), "values that nobody asked for")
+    shown = ask("dups", "-p", containers().pid, "--contents", "all")["dups"]
+    equal(sum(r["value"].startswith('"' + 60 * "z") for r in shown), 1, "rows that show a text of 60 letters z")
+
+
+@fact
+def a_file_has_containers_and_without_contents_no_texts():
+    path = scratch("containers")
+    subprocess.run([MEMSCOPE, "heap", "snapshot", "-p", str(containers().pid), "-o", path], timeout=FINISH_SEC, check=True,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    equal(ask("caches", path)["caches"], ask("caches", "-p", containers().pid)["caches"], "containers of the file, and of the process")
+    equal({r["type"]: (r["objects"], r["known_by"]) for r in ask("census", path)["types"]},
+          {name: (r["objects"], r["known_by"]) for name, r in containers_census().items() if r["objects"]}, "types")
+    for args in (("dups", path), ("search", path, "text:lie")):
+        done = subprocess.run([MEMSCOPE, "heap", *args], capture_output=True, text=True, timeout=FINISH_SEC, check=False,
+                              stdin=subprocess.DEVNULL)
+        check(done.returncode == 1 and "no contents" in done.stderr, f"{args}: {done.returncode}, {done.stderr}")
+
+
+@fact
+def texts_are_searched_for():
+    answer = ask("search", "-p", containers().pid, "text:too long to lie in its string")
+    equal({r["type"] for r in answer["rows"]}, {"std::string buffer"}, "what has the text")
+    equal(answer["objects"], N, "objects that have the text")
+
+
+@fact
 def entries_and_values_of_redis_are_counted():
     found = census(redis().pid)
     # Those of its commands and configuration come on top, each at most a few hundred.
     for name in ("redis dict entry", "redis string object", "redis string (sds)"):
         count = found.get(name, {}).get("objects", 0)
         check(KEYS <= count < KEYS + 3000, f"blocks that are {name}: {count}")
+    rows = ask("caches", "-p", redis().pid)["caches"]
+    check(rows and (rows[0]["elements"], rows[0]["container"]) == (KEYS, "redis dict"), f"the largest container is {rows[:1]}")
 
 
 main()

@@ -35,6 +35,7 @@ static std::deque<long> &jobs = *new std::deque<long>;
 static std::vector<long> &series = *new std::vector<long>;
 static std::vector<Shape> &shapes = *new std::vector<Shape>;
 static std::vector<Left *> &pointers = *new std::vector<Left *>;
+static std::map<long, long>::iterator last_seen;
 static Shape *array;
 static char *text;
 
@@ -48,6 +49,8 @@ static void __attribute__((noinline)) fill(long n)
 		queue.push_back(i);
 		jobs.push_back(i);
 	}
+	/* All nodes can be reached from it, and it keeps none. */
+	last_seen = numbers.find(n / 2);
 	/* The first third goes again: chunks of the deque, too. */
 	for (long i = 0; i < n / 3; i++)
 		jobs.pop_front();
@@ -83,5 +86,5 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (read(0, line, sizeof(line)) < 0)
 		return 1;
-	return array == nullptr || text == nullptr;
+	return array == nullptr || last_seen == numbers.end() || text == nullptr;
 }

@@ -69,6 +69,7 @@ static struct snapshot *make(void)
 	};
 	s->collections.n = 1;
 	s->collections.of[2] = 1;
+	s->collections.of[0] = COLLECTION_TEXT | 21;
 	s->facts.pid = 4711;
 	strcpy(s->facts.comm, "prog");
 	s->facts.labels[0] = (struct snapshot_label){ "env", "prod" };
@@ -143,6 +144,7 @@ static void overwrite(uint64_t at, const void *bytes, size_t len)
 static void what_is_written_is_what_is_read(void **state)
 {
 	struct snapshot *s;
+	uint32_t len;
 
 	(void)state;
 	write_file(FILE_CONTENTS_NONE);
@@ -165,6 +167,9 @@ static void what_is_written_is_what_is_read(void **state)
 	assert_int_equal(s->types.type[1].blocks, 1);
 	assert_int_equal(s->types.type[1].bytes, 64);
 	assert_int_equal(s->types.object[1], 16);
+	assert_null(collection_of_node(&s->collections, 0));
+	assert_true(collection_text(&s->collections, 0, &len));
+	assert_int_equal(len, 21);
 	assert_int_equal(graph_edges(s->graph), 2);
 	assert_int_equal(s->graph->edges[0].to, 1);
 	assert_int_equal(s->graph->edges[0].at, 24);

@@ -19,7 +19,7 @@ static const struct opt rows[] = {
 	ROW("output", 'o', OPT_STRING, "FILE", output, .help = "where snapshot writes (default heap-COMM-PID-DATE-TIME.snapshot)"),
 	ROW("label", 0, OPT_LIST, "KEY=VALUE", labels, .help = "kept in the snapshot and shown with it, like env=prod; may be given again"),
 	ROW("anchor", 0, OPT_LIST, "SYMBOL|ADDR+LEN", anchors, .help = "chains that begin at this variable or in these bytes are shown before all others; may be given again"),
-	ROW("contents", 0, OPT_CHOICE, NULL, contents, .choices = "none|words|all", .help = "what a snapshot has of the memory itself: names alone (default), addresses and small numbers, or every byte"),
+	ROW("contents", 0, OPT_CHOICE, NULL, contents, .choices = "none|words|all", .help = "what a snapshot has of the memory itself: names alone (default), addresses and small numbers, or every byte; and what search, query and dups show of it"),
 	ROW("core", 0, OPT_FLAG, NULL, core, .help = "snapshot writes an ELF core instead, with every byte of memory, for gdb (default core.PID)"),
 	ROW("top", 0, OPT_U32, "N", top, .min = 1, .max = 100000, .help = "at most so many rows (default 20)"),
 	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, types with what they refer to or with what refers to them (default type)"),
@@ -33,7 +33,7 @@ static const struct opt rows[] = {
 const struct opt_command heap_options = {
 	.name = "heap",
 	.synopsis =
-		"allocator|census|diff|dominators|fragmentation|leaks|query|retainers|snapshot|thunks -p PID|-c NAME|FILE [WHAT]",
+		"allocator|caches|census|diff|dominators|dups|fragmentation|leaks|query|retainers|search|snapshot|thunks -p PID|-c NAME|FILE [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it, or of a snapshot of one: what it consists of, what "
 	       "keeps objects alive, what is lost, what changed. `memscope help objects` has each question, the heaps and types that are "
 	       "known, and what WHAT may be: a type, a size, an address, a condition.",
@@ -55,6 +55,9 @@ static const struct question {
 	{ "allocator", NULL, heap_allocator },
 	{ "fragmentation", NULL, heap_fragmentation },
 	{ "leaks", NULL, heap_leaks },
+	{ "caches", NULL, heap_caches },
+	{ "dups", NULL, heap_dups },
+	{ "search", "type:NAME", heap_query },
 	{ "query", "'type = NAME and size > 4K'", heap_query },
 	{ "diff", NULL, heap_diff, .compares = true },
 	{ "thunks", NULL, heap_thunks },

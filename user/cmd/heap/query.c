@@ -10,7 +10,15 @@ static const struct answer_column columns[] = {
 	{ "address", "address", ANSWER_ADDRESS, 0 },
 	{ "references", "references", ANSWER_COUNT, 0 },
 	{ "referrers", "referrers", ANSWER_COUNT, 0 },
-	{ "type", "type", ANSWER_NAME, 0 },
+	{ "type", "type", ANSWER_NAME, 24 },
+	{ "use", "use", ANSWER_NAME, 0 },
+	{ 0 },
+}, with_values[] = {
+	{ "bytes", "bytes", ANSWER_BYTES, 0 },
+	{ "address", "address", ANSWER_ADDRESS, 0 },
+	{ "type", "type", ANSWER_NAME, 24 },
+	{ "use", "use", ANSWER_NAME, 28 },
+	{ "value", "value", ANSWER_NAME, 0 },
 	{ 0 },
 };
 
@@ -31,15 +39,20 @@ static void put_rows(const struct heap_view *v, const struct row *rows, uint64_t
 {
 	const struct snapshot *s = v->s;
 
-	answer_table(v->out, "rows", columns);
+	answer_table(v->out, "rows", v->args->contents ? with_values : columns);
 	for (uint64_t i = 0; i < n && i < v->args->top; i++) {
 		uint32_t node = rows[i].node;
 
 		answer_cell(v->out, rows[i].bytes);
 		answer_cell(v->out, s->blocks.rows[node].addr);
-		answer_cell(v->out, s->graph->first[node + 1] - s->graph->first[node]);
-		answer_cell(v->out, s->reverse->first[node + 1] - s->reverse->first[node]);
+		if (!v->args->contents) {
+			answer_cell(v->out, s->graph->first[node + 1] - s->graph->first[node]);
+			answer_cell(v->out, s->reverse->first[node + 1] - s->reverse->first[node]);
+		}
 		answer_text(v->out, heap_type_name(v, node));
+		heap_put_use(v, node);
+		if (v->args->contents)
+			heap_put_value(v, node);
 	}
 	if (n > v->args->top)
 		answer_say(v->out, "%s more", unit_count((int64_t)(n - v->args->top)).s);

@@ -21,7 +21,7 @@ static bool is_of_thread(uint8_t kind)
 	       kind == SNAPSHOT_ROOT_TLS;
 }
 
-static void put_root(const struct heap_view *v, const struct snapshot_root *root)
+void heap_put_root(const struct heap_view *v, const struct snapshot_root *root)
 {
 	_cleanup_(strbuf_free) struct strbuf text = { 0 };
 	const struct stopped_thread *threads;
@@ -81,7 +81,7 @@ void heap_put_retainers(const struct heap_view *v, const struct retainers *found
 	for (uint32_t i = 0; i < found->n && i < top; i++) {
 		answer_cell(v->out, found->rows[i].objects);
 		answer_cell(v->out, found->rows[i].bytes);
-		put_root(v, &v->s->roots[found->rows[i].root]);
+		heap_put_root(v, &v->s->roots[found->rows[i].root]);
 		put_chain(v, &found->rows[i]);
 	}
 	if (found->n > top)

@@ -17,7 +17,7 @@ struct heap_args {
 	const char *folder, *container, *output;
 	struct opt_list labels, anchors;
 	bool json, core, twin;
-	int contents;      /* enum file_contents, of a snapshot */
+	int contents;      /* enum file_contents: of a snapshot, and what is shown */
 	int by;            /* enum groups_by, of a census */
 };
 
@@ -45,9 +45,11 @@ void heap_put_header(const struct heap_view *v);
 
 /* `what`: the operand behind the question, where it takes one. -EINVAL: what it says cannot be read; -ENOENT; -ENOMEM. */
 int heap_allocator(const struct heap_view *v, const char *what, struct err *e);
+int heap_caches(const struct heap_view *v, const char *what, struct err *e);
 int heap_census(const struct heap_view *v, const char *what, struct err *e);
 int heap_diff(const struct heap_view *v, const char *what, struct err *e);
 int heap_dominators(const struct heap_view *v, const char *what, struct err *e);
+int heap_dups(const struct heap_view *v, const char *what, struct err *e);
 int heap_fragmentation(const struct heap_view *v, const char *what, struct err *e);
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
 int heap_query(const struct heap_view *v, const char *what, struct err *e);
@@ -66,6 +68,13 @@ struct retainers;
 void heap_put_retainers(const struct heap_view *v, const struct retainers *found, uint32_t top);
 /* A cell: "glibc arena 3". */
 void heap_put_arena(const struct heap_view *v, const struct heap_owner *owner);
+
+/* A cell: "the variable sessions". */
+void heap_put_root(const struct heap_view *v, const struct snapshot_root *root);
+/* A cell: "980 of 1,024 words in use"; empty where no container is known. */
+void heap_put_use(const struct heap_view *v, uint32_t node);
+/* A cell: its text, or its first words; as far as --contents wants. */
+void heap_put_value(const struct heap_view *v, uint32_t node);
 
 static inline const char *heap_type_name(const struct heap_view *v, uint32_t node)
 {

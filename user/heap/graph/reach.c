@@ -55,16 +55,15 @@ static void reach(struct graph_tree *t, uint32_t node, uint32_t from, uint32_t a
 }
 
 static void reach_from(struct graph_tree *t, const struct graph *g, uint32_t from,
-		       bool (*is_weak)(void *ctx, uint32_t from, uint32_t at), void *ctx)
+		       graph_last_fn is_last, void *ctx)
 {
 	for (uint64_t e = g->first[from]; e < g->first[from + 1]; e++)
-		if (!is_weak || !is_weak(ctx, from, g->edges[e].at))
+		if (!is_last || !is_last(ctx, from, &g->edges[e]))
 			reach(t, g->edges[e].to, from, g->edges[e].at);
 }
 
 int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint64_t n_roots,
-		    uint32_t kinds, bool (*is_weak)(void *ctx, uint32_t from, uint32_t at),
-		    void *ctx, struct graph_tree *ret_tree)
+		    uint32_t kinds, graph_last_fn is_last, void *ctx, struct graph_tree *ret_tree)
 {
 	struct graph_tree *t = ret_tree;
 
@@ -79,8 +78,10 @@ int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint6
 			if (roots[i].kind == kind)
 				reach(t, roots[i].node, GRAPH_NONE, (uint32_t)i);
 		for (; done < t->n_reached; done++)
-			reach_from(t, g, t->order[done], is_weak, ctx);
+			reach_from(t, g, t->order[done], is_last, ctx);
 	}
+	for (uint32_t done = 0; is_last && done < t->n_reached; done++)
+		reach_from(t, g, t->order[done], NULL, NULL);
 	return 0;
 }
 

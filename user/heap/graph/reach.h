@@ -19,8 +19,8 @@ uint8_t *graph_reached(const struct graph *g, const struct graph_root *roots, ui
 
 /*
  * A chain from the roots to each node: a tree. Of a root of the lowest kind that reaches the node, for that is the better answer
- * however long its chain is, and of those the shortest. Roots whose kind is not in `kinds` (bits) do not count, nor do
- * edges that are weak: they keep nothing alive (NULL: none is).
+ * however long its chain is, and of those the shortest. Roots whose kind is not in `kinds` (bits) do not count. Edges that are
+ * last lead only to nodes that no chain without one leads to (NULL: none is).
  */
 struct graph_tree {
 	uint32_t *from;  /* the node before; GRAPH_NONE: a root, or it is not reached     */
@@ -30,9 +30,11 @@ struct graph_tree {
 	uint32_t n_reached;
 };
 
+typedef bool (*graph_last_fn)(void *ctx, uint32_t from, const struct graph_edge *edge);
+
 /* -ENOMEM. `roots` are sorted by node, and of one node by kind. */
 int graph_tree_grow(const struct graph *g, const struct graph_root *roots, uint64_t n_roots, uint32_t kinds,
-		    bool (*is_weak)(void *ctx, uint32_t from, uint32_t at), void *ctx, struct graph_tree *ret_tree);
+		    graph_last_fn is_last, void *ctx, struct graph_tree *ret_tree);
 void graph_tree_fini(struct graph_tree *t);
 
 #endif

@@ -19,7 +19,9 @@ uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uin
 
 	if (took)
 		return took;
-	if (n > 1 && exact)
+	if (n > 1 && collection_is_stale(&s->collections, step->node, step->at))
+		snprintf(text, CHAIN_TEXT_MAX, "%s, outside of its elements", name);
+	else if (n > 1 && exact)
 		snprintf(text, CHAIN_TEXT_MAX, "%s+%u", name,
 			 step->at - s->types.object[step->node]);
 	else

@@ -108,7 +108,8 @@ static bool match_deque(const struct collection_memory *m, const uint64_t w[COLL
 	collection_words(m, d.last_node, &last, 1);
 	if (first != w[4] || last != w[8])
 		return false;
-	c->live = collection_size(m, to);
+	c->unused = d.first_node - w[1];
+	c->live = d.last_node + 8 - w[1];
 	c->elements = first == last ? (w[7] - w[3]) / 8
 				    : ((d.last_node - d.first_node) / 8 * d.chunk - (w[3] - first) +
 				       (w[7] - last)) /

@@ -38,12 +38,12 @@ enum collection_kind {
 enum collection_part { COLLECTION_NODE, COLLECTION_TABLE, COLLECTION_BUFFER };
 
 struct collection {
-	uint8_t kind;
+	uint8_t kind, reserved[7];
 	uint64_t at;       /* of its first word above                                        */
 	uint32_t in;       /* the block that this word is in; BLOCK_NONE: a variable or a stack */
 	uint32_t table;    /* its first block: the buffer, the buckets, the map of a deque, the root, the first node */
 	uint64_t elements; /* of a vector and a deque: words in use, since the size of an element is not known; of a string bytes */
-	uint64_t live;     /* of the table: bytes in use; what is behind them is left over          */
+	uint64_t unused, live; /* of the table: bytes [unused, live) are in use; what else it has is left over */
 	uint64_t blocks, bytes; /* that it owns                                             */
 };
 

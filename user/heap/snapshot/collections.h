@@ -7,6 +7,13 @@
 
 #include "heap/snapshot/collection.h"
 
+/*
+ * Strings have no row, since there may be more of them than of all else: `of` has the length of their text and this bit, or all bits for
+ * a longer one.
+ */
+#define COLLECTION_TEXT     (1U << 31)
+#define COLLECTION_TEXT_MAX (COLLECTION_TEXT - 2)
+
 struct collections {
 	struct collection *rows;
 	uint32_t n, room;
@@ -18,20 +25,25 @@ void collections_fini(struct collections *c);
 /* Whose a node is; NULL: nobody's. */
 static inline const struct collection *collection_of_node(const struct collections *c, uint32_t node)
 {
-	return c->of && c->of[node] ? &c->rows[c->of[node] - 1] : NULL;
+	return c->of && c->of[node] && c->of[node] < COLLECTION_TEXT ? &c->rows[c->of[node] - 1]
+								     : NULL;
+}
+
+/* The length of the text that a string has in a node. false: it has none, or it is not known. */
+static inline bool collection_text(const struct collections *c, uint32_t node, uint32_t *ret_len)
+{
+	*ret_len = c->of && c->of[node] ? c->of[node] & ~COLLECTION_TEXT : 0;
+	return c->of && c->of[node] >= COLLECTION_TEXT && *ret_len <= COLLECTION_TEXT_MAX;
 }
 
 /* "std::map" */
 const char *collection_name(const struct collection *c);
-/*
- * Does a place in a node, in bytes, lie behind what its collection has in use there? What the memory has there
- * is left over from earlier: it keeps nothing alive.
- */
+/* Does a place in a node, in bytes, lie outside of what its collection has in use there? It is left over from earlier. */
 static inline bool collection_is_stale(const struct collections *c, uint32_t node, uint64_t at)
 {
 	const struct collection *own = collection_of_node(c, node);
 
-	return own && own->table == node && at >= own->live;
+	return own && own->table == node && (at < own->unused || at >= own->live);
 }
 
 #endif

@@ -421,10 +421,10 @@ static int put_collections(const struct snapshot_stored *f, struct snapshot *s, 
 
 	if (!of)
 		return 0;
-	if (n >= UINT32_MAX || f->parts[FILE_COLLECTION_OF].n != s->blocks.n)
+	if (n >= COLLECTION_TEXT || f->parts[FILE_COLLECTION_OF].n != s->blocks.n)
 		return damaged(f, e, "its collections are not those of its blocks");
 	for (uint64_t i = 0; i < s->blocks.n; i++)
-		if (of[i] > n)
+		if (of[i] > n && of[i] < COLLECTION_TEXT)
 			return damaged(f, e, "a block has a collection that there is not");
 	for (uint64_t i = 0; i < n; i++)
 		if (collection_kind(text(f, rows[i].kind)) == COLLECTION_KINDS ||
@@ -443,6 +443,7 @@ static int put_collections(const struct snapshot_stored *f, struct snapshot *s, 
 			.in = c->in,
 			.table = c->table,
 			.elements = c->elements,
+			.unused = c->unused,
 			.live = c->live,
 			.blocks = c->blocks,
 			.bytes = c->bytes,

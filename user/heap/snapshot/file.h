@@ -31,7 +31,7 @@
  *   FILE_PARTS            struct heap_part: what allocators hold besides blocks in use, by address
  *   FILE_UNKNOWN          struct heap_range: stretches of heaps that were not walked
  *   FILE_COLLECTIONS      struct file_collection
- *   FILE_COLLECTION_OF    u32 for each node: the collection that it belongs to, from 1 on; 0: none
+ *   FILE_COLLECTION_OF    u32 for each node: the collection that it belongs to, from 1 on, or a string's length (struct collections); 0: none
  *   FILE_RUNS             struct file_run: which stretches of memory the contents are, by address
  *   FILE_FRAMES           u64: where each frame of FILE_CONTENTS begins, and where the last ends
  *   FILE_CONTENTS         the bytes of all runs behind each other, in pieces of 1 MiB, each a frame of zstd
@@ -149,7 +149,8 @@ struct file_owner {
 
 /* As struct collection (collection.h). */
 struct file_collection {
-	uint32_t kind, in, table, reserved; /* kind: the text of collection_name() */
+	uint32_t kind, in, table; /* kind: the text of collection_name() */
+	uint32_t unused;         /* beyond 4 GiB it stays there          */
 	uint64_t at, elements, live, blocks, bytes;
 };
 

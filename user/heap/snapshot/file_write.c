@@ -251,15 +251,17 @@ static void put_collections(struct snapshot_writer *w, const struct collections 
 	begin(w, FILE_COLLECTIONS, sizeof(struct file_collection));
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct collection *from = &c->rows[i];
-		struct file_collection row = { text_of(w, collection_name(from)),
-					       from->in,
-					       from->table,
-					       0,
-					       from->at,
-					       from->elements,
-					       from->live,
-					       from->blocks,
-					       from->bytes };
+		struct file_collection row = {
+			.kind = text_of(w, collection_name(from)),
+			.in = from->in,
+			.table = from->table,
+			.unused = from->unused < UINT32_MAX ? (uint32_t)from->unused : UINT32_MAX,
+			.at = from->at,
+			.elements = from->elements,
+			.live = from->live,
+			.blocks = from->blocks,
+			.bytes = from->bytes,
+		};
 
 		put(w, &row, sizeof(row));
 	}

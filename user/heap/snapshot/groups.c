@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/strbuf.h"
+#include "heap/snapshot/owners.h"
 
 #include <errno.h>
 #include <string.h>
@@ -202,8 +203,7 @@ static int prepare(struct grouping *g)
 	if (g->by == GROUPS_MODULE)
 		return find_modules(g);
 	if (g->by == GROUPS_REFERRER)
-		return graph_tree_grow(s->graph, s->graph_roots, s->n_roots, ~0u, NULL, NULL,
-				       &g->tree);
+		return owners_tree_grow(s, ~0u, &g->tree);
 	return 0;
 }
 

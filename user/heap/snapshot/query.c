@@ -248,6 +248,15 @@ static struct query *parse_function(struct parser *p)
 	return NULL;
 }
 
+static struct query *parse_text(struct parser *p)
+{
+	struct query *q = compare(p, QUERY_TYPE, QUERY_EQ);
+
+	if (q)
+		q->kind = QUERY_HAS_TEXT;
+	return q;
+}
+
 static struct query *parse_name(struct parser *p)
 {
 	struct query *q;
@@ -257,6 +266,10 @@ static struct query *parse_name(struct parser *p)
 		return compare(p, QUERY_TYPE, QUERY_EQ);
 	if (take(p, "size:"))
 		return compare(p, QUERY_SIZE, QUERY_EQ);
+	if (take(p, "text:"))
+		return parse_text(p);
+	if (take(p, "site:"))
+		return fail(p, "a snapshot does not know where objects were allocated");
 	if (*p->at && p->at[word_length(p->at)] == '(')
 		return fail(p, "there is no such function");
 	if (strncmp(p->at, "0x", 2) != 0)

@@ -10,6 +10,7 @@
  *           retained_by(EXPR) every chain to it leads through such an object: it would be freed with it; or it is one
  *           type:NAME         type = NAME
  *           size:BYTES        size = BYTES
+ *           text:TEXT         its bytes have this text somewhere
  *           0xADDRESS         the object that has the byte at this address
  *           NAME              type = NAME
  *
@@ -37,6 +38,7 @@ enum query_kind {
 	QUERY_AND, QUERY_OR, QUERY_NOT,                                 /* of one or both sides */
 	QUERY_REFERS_TO, QUERY_REFERRED_BY, QUERY_REACHABLE, QUERY_RETAINED_BY, /* of `left`    */
 	QUERY_LOST,
+	QUERY_HAS_TEXT,                                                 /* `text`               */
 	QUERY_CONTAINS,                                                 /* `number`, an address */
 	QUERY_COMPARE
 };
@@ -63,7 +65,7 @@ bool query_is_named(const char *name, const char *wanted);
 struct snapshot;
 
 /* A byte for each node, 1: it is meant. The caller's. -EINVAL: a regular expression that is none; -ENOENT: no block has the
- * address; -ENOMEM. */
+ * address; -ENODATA: the snapshot has no contents to look for a text in; -ENOMEM. */
 int query_objects(const struct query *q, const struct snapshot *s, uint8_t **ret_set, struct err *e);
 
 #endif

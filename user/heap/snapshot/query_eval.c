@@ -7,6 +7,8 @@
 #include <regex.h>
 #include <string.h>
 
+enum { TEXT_PART = 4096 };
+
 struct evaluation {
 	const struct snapshot *s;
 	uint32_t n;
@@ -142,6 +144,46 @@ static uint8_t *eval_contains(struct evaluation *v, const struct query *q)
 	return set;
 }
 
+/* Is the text among the bytes of a block? *ret_read: there are bytes. */
+static bool has_text(const struct snapshot *s, uint32_t i, const char *text, bool *ret_read)
+{
+	const struct heap_memory *mem = copy_memory(s->copy);
+	uint64_t addr = s->blocks.rows[i].addr, end = addr + snapshot_bytes(s, i);
+	size_t n = strlen(text);
+	uint8_t part[TEXT_PART];
+
+	/* Parts overlap, so that a text between two is in one of them. */
+	while (addr + n <= end) {
+		size_t len = end - addr < sizeof(part) ? end - addr : sizeof(part);
+
+		if (!mem->read(mem->ctx, addr, part, len))
+			return false;
+		*ret_read = true;
+		if (memmem(part, len, text, n))
+			return true;
+		addr += len - n + 1;
+	}
+	return false;
+}
+
+static uint8_t *eval_text(struct evaluation *v, const struct query *q)
+{
+	_cleanup_(freep) uint8_t *set = new_set(v);
+	bool read = false;
+
+	if (!*q->text || strlen(q->text) > TEXT_PART / 2) {
+		err_set(v->e, -EINVAL, "text: wants between 1 and %d bytes", TEXT_PART / 2);
+		return NULL;
+	}
+	for (uint32_t i = 0; set && i < v->n; i++)
+		set[i] = has_text(v->s, i, q->text, &read);
+	if (set && v->n && !read) {
+		err_set(v->e, -ENODATA, "the snapshot has no contents to look for a text in");
+		return NULL;
+	}
+	return TAKE_PTR(set);
+}
+
 static uint8_t *eval_lost(struct evaluation *v)
 {
 	const struct snapshot *s = v->s;
@@ -245,6 +287,8 @@ static uint8_t *eval(struct evaluation *v, const struct query *q)
 		return eval_contains(v, q);
 	case QUERY_LOST:
 		return eval_lost(v);
+	case QUERY_HAS_TEXT:
+		return eval_text(v, q);
 	case QUERY_AND:
 	case QUERY_OR:
 		return eval_both(v, q);

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/large.h"
 #include "base/strbuf.h"
+#include "heap/snapshot/owners.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct finder {
 	uint64_t n_objects;       /* asked about */
 	uint32_t *kept;           /* of each node: objects asked about that hang on it */
 	uint32_t *root;           /* … and the root that it hangs on                   */
+	uint32_t *by_root;        /* of each root: objects asked about that hang on it */
 	struct chain_step *steps; /* of one chain, from the root on                    */
 	struct group *groups;
 };
@@ -38,6 +40,7 @@ static void finder_fini(struct finder *f)
 	graph_tree_fini(&f->tree);
 	large_free(f->kept);
 	large_free(f->root);
+	large_free(f->by_root);
 	free(f->steps);
 	hash_free(f->groups);
 }
@@ -82,8 +85,11 @@ static void count_kept(struct finder *f, const uint32_t *objects, uint64_t n)
 
 		f->root[node] = from == GRAPH_NONE ? f->tree.at[node] : f->root[from];
 	}
-	for (uint64_t i = 0; i < n; i++)
+	for (uint64_t i = 0; i < n; i++) {
 		f->kept[objects[i]]++;
+		if (f->tree.reached[objects[i]])
+			f->by_root[f->root[objects[i]]]++;
+	}
 	for (uint32_t i = f->tree.n_reached; i-- > 0;) {
 		uint32_t node = f->tree.order[i];
 
@@ -142,10 +148,13 @@ static int add(struct finder *f, uint32_t object, uint64_t stands_for)
 	struct group *g;
 	uint64_t key;
 	bool cut;
-	uint32_t n = chain_of(f, object, &cut);
+	uint32_t n = chain_of(f, object, &cut), root = f->root[object];
 
 	put_links(f, n, NULL, &key);
-	key = (key * 31 + f->s->roots[f->root[object]].kind) * 2 + cut;
+	key = (key * 31 + f->s->roots[root].kind) * 2 + cut;
+	/* A root that keeps a good part of all has rows of its own. */
+	if (f->by_root[root] >= NAMED_SHARE * (double)f->n_objects)
+		key = (key + root + 1) * 0x9e3779b97f4a7c15ULL;
 	g = hash_get(f->groups, key, &key);
 	if (!g)
 		return -ENOMEM;
@@ -153,7 +162,7 @@ static int add(struct finder *f, uint32_t object, uint64_t stands_for)
 	g->row.bytes += stands_for * snapshot_bytes(f->s, object);
 	if (g->row.n_links)
 		return 0;
-	g->row.root = f->root[object];
+	g->row.root = root;
 	g->row.node = object;
 	g->row.cut = cut;
 	return put_links(f, n, &g->row, &key);
@@ -191,10 +200,11 @@ int retainers_find(const struct snapshot *s, const uint32_t *objects, uint64_t n
 	*ret_retainers = (struct retainers){ 0 };
 	f.kept = large_alloc(s->blocks.n + 1, sizeof(*f.kept));
 	f.root = large_alloc(s->blocks.n + 1, sizeof(*f.root));
+	f.by_root = large_alloc(s->n_roots + 1, sizeof(*f.by_root));
 	f.steps = calloc(DEPTH_MAX, sizeof(*f.steps));
-	if (!f.kept || !f.root || !f.steps)
+	if (!f.kept || !f.root || !f.by_root || !f.steps)
 		return -ENOMEM;
-	r = graph_tree_grow(s->graph, s->graph_roots, s->n_roots, kinds, NULL, NULL, &f.tree);
+	r = owners_tree_grow(s, kinds, &f.tree);
 	if (r == 0)
 		count_kept(&f, objects, n);
 	ret_retainers->one_in = 1 + n / OBJECTS_MAX;

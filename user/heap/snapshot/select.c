@@ -14,6 +14,13 @@ static bool is_type(const struct snapshot *s, const char *name)
 	return false;
 }
 
+/* A text alone, without quotes: it may have any characters. */
+static bool is_text(const char *what)
+{
+	return strncmp(what, "text:", 5) == 0 && what[5] && !strpbrk(what + 5, "\"'()") &&
+	       !strstr(what, " and ") && !strstr(what, " or ");
+}
+
 static int find(const struct snapshot *s, const char *what, uint8_t **ret_set, struct err *e)
 {
 	const char *name = strncmp(what, "type:", 5) == 0 ? what + 5 : what;
@@ -23,6 +30,11 @@ static int find(const struct snapshot *s, const char *what, uint8_t **ret_set, s
 
 	if (*name && is_type(s, name))
 		return query_objects(&of_type, s, ret_set, e);
+	if (is_text(what)) {
+		of_type.kind = QUERY_HAS_TEXT;
+		of_type.text = (char *)what + strlen("text:");
+		return query_objects(&of_type, s, ret_set, e);
+	}
 	r = query_parse(what, &q, e);
 	return r < 0 ? r : query_objects(q, s, ret_set, e);
 }

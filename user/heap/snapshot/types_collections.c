@@ -112,6 +112,8 @@ static void add(struct finder *k)
 {
 	struct collections *all = &k->s->collections;
 
+	if (all->n == COLLECTION_TEXT - 2)
+		return;
 	if (all->n == all->room) {
 		uint32_t room = all->room ? 2 * all->room : 1024;
 		struct collection *more = large_resize(all->rows, room, sizeof(*more));
@@ -144,10 +146,14 @@ static void look(struct finder *k, uint32_t from, uint64_t at, uint32_t to, bool
 	if (k->f->oom || !is_open(k, to) || (from != BLOCK_NONE && is_runtimes(t, from)) ||
 	    !collection_at(&k->mem, at, to, counted, &k->c))
 		return;
-	/* What is no collection of text begins with an object of a class. */
-	if (k->c.kind == COLLECTION_STRING && t->of[to])
-		return;
-	add(k);
+	if (k->c.kind != COLLECTION_STRING) {
+		add(k);
+	} else if (!t->of[to]) { /* else it begins with an object of a class */
+		type_set(k->f, to, type_of_part(k, COLLECTION_BUFFER), 0);
+		k->s->collections.of[to] = COLLECTION_TEXT | (k->c.elements <= COLLECTION_TEXT_MAX
+								      ? (uint32_t)k->c.elements
+								      : COLLECTION_TEXT - 1);
+	}
 }
 
 static void pass(struct finder *k, bool counted)
