@@ -70,9 +70,9 @@ def a_long_list_is_a_few_rows_that_stand_for_all_of_it():
 def what_retains_most_retains_what_hangs_on_it():
     rows = ask("dominators", "-p", graph().pid)["objects"]
     # A node is a block of 72 bytes, of glibc's; the newest one retains them all.
-    equal((rows[0]["type"], rows[0]["retained"]), ("Node", 72 * NODES), "the first row")
+    equal((rows[0]["type"], rows[0]["retained"], rows[0]["depth"]), ("Node", 72 * NODES, 0), "the first row")
     # A session has 72 bytes, its prices 24 and 408; the map itself has 56, and each of its nodes.
-    equal(rows[1]["retained"], SESSIONS * (72 + 24 + 408 + 56) + 56, "bytes that the map retains")
+    check(any(r["retained"] == SESSIONS * (72 + 24 + 408 + 56) + 56 for r in rows if not r["depth"]), f"the map's row is not in {rows[:9]}")
 
 
 @fact

@@ -2,7 +2,7 @@
  * Random graphs, and what each algorithm says of them beside the definition, taken at its word: reachability by walking,
  * dominators by removing each node, rings by who reaches whom.
  */
-#include "heap/graph/dominators.h"
+#include "heap/graph/dominator_tree.h"
 #include "heap/graph/group_retained.h"
 #include "heap/graph/leaks.h"
 #include "heap/graph/reach.h"
@@ -339,6 +339,36 @@ static void chains_are_the_shortest(void **state_)
 	}
 }
 
+/*
+ * 0 (10) → 1 (100) → 2 (1) → 3 (1) → 4 (500) → 5 (20), 6 (7)
+ * 7 (50) → 8 (9)
+ */
+static void of_dominators_the_largest_are_rows_and_long_chains_their_ends(void **ignored)
+{
+	static const uint32_t of[] = { 9, 0, 1, 2, 3, 4, 4, 9, 7 };
+	static const uint32_t order[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+	static const uint64_t retained[] = { 639, 629, 529, 528, 527, 20, 7, 59, 9 };
+	static const struct dominator_row want[] = {
+		{ 0, 0, 0 }, { 1, 1, 0 }, { 2, 2, 0 }, { 4, 3, 1 },
+		{ 5, 4, 0 }, { 7, 0, 0 }, { 8, 1, 0 },
+	};
+	struct graph_dominators d = { 9, (uint32_t *)of, (uint32_t *)order, 9 };
+	_cleanup_(freep) struct dominator_row *rows = NULL;
+	uint32_t n;
+
+	assert_int_equal(dominator_tree_rows(&d, retained, 9, 100, &rows, &n), 0);
+	assert_int_equal(n, 7);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(rows[i].node, want[i].node);
+		assert_int_equal(rows[i].depth, want[i].depth);
+		assert_int_equal(rows[i].skipped, want[i].skipped);
+	}
+	free(TAKE_PTR(rows));
+	assert_int_equal(dominator_tree_rows(&d, retained, 0, 3, &rows, &n), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(rows[2].node, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +379,7 @@ int main(void)
 		cmocka_unit_test(
 			groups_retain_what_would_be_freed_without_all_of_their_nodes_dominated_ones_once),
 		cmocka_unit_test(direct_leaks_are_those_that_no_other_leak_holds),
+		cmocka_unit_test(of_dominators_the_largest_are_rows_and_long_chains_their_ends),
 		cmocka_unit_test(chains_are_the_shortest),
 	};
 

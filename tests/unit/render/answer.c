@@ -125,6 +125,32 @@ static void changes_have_their_sign_and_what_is_unknown_is_no_number(void **stat
 			     "}\n");
 }
 
+static const struct answer_column branches[] = { { "type", "type", ANSWER_TREE, 0 }, { 0 } };
+
+static void a_tree_is_moved_to_the_right_and_has_its_depth_in_json(void **state)
+{
+	_cleanup_(answer_freep) struct answer *text = answer_begin(ANSWER_TEXT),
+					      *json = answer_begin(ANSWER_JSON);
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct answer *a = i ? json : text;
+
+		answer_table(a, "rows", branches);
+		answer_tree(a, 0, "dict");
+		answer_tree(a, 1, "list");
+	}
+	assert_written(text, "type\ndict\n  list\n");
+	assert_written(json, "{\n"
+			     "\t\"rows\":\t[{\n"
+			     "\t\t\t\"type\":\t\"dict\",\n"
+			     "\t\t\t\"depth\":\t0\n"
+			     "\t\t}, {\n"
+			     "\t\t\t\"type\":\t\"list\",\n"
+			     "\t\t\t\"depth\":\t1\n"
+			     "\t\t}]\n"
+			     "}\n");
+}
+
 static void a_table_without_rows_is_an_empty_array(void **state)
 {
 	_cleanup_(answer_freep) struct answer *a = answer_begin(ANSWER_JSON);
@@ -164,6 +190,7 @@ int main(void)
 		cmocka_unit_test(text_has_sentences_and_rows_in_columns),
 		cmocka_unit_test(json_has_figures_in_base_units_and_each_row_as_an_object),
 		cmocka_unit_test(changes_have_their_sign_and_what_is_unknown_is_no_number),
+		cmocka_unit_test(a_tree_is_moved_to_the_right_and_has_its_depth_in_json),
 		cmocka_unit_test(a_table_without_rows_is_an_empty_array),
 	};
 

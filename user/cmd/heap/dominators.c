@@ -1,64 +1,57 @@
-/* memscope heap dominators: which objects retain most. */
-#include "heap/graph/dominators.h"
+/* memscope heap dominators: which objects retain most, as a tree. */
+#include "base/large.h"
+#include "base/strbuf.h"
+#include "base/units.h"
 #include "cmd/heap/view.h"
+#include "heap/graph/dominator_tree.h"
 
 #include <errno.h>
 
+/* Rows that retain less than one part in so many of the heap are left out. */
+enum { LEAST_PART = 1000 };
+
 static const struct answer_column columns[] = {
-	{ "retained", "retained", ANSWER_BYTES, 0 },
-	{ "bytes", "itself", ANSWER_BYTES, 0 },
-	{ "address", "address", ANSWER_ADDRESS, 0 },
-	{ "type", "type", ANSWER_NAME, 0 },
-	{ 0 },
+	{ "retained", "retained", ANSWER_BYTES, 0 }, { "share", "share", ANSWER_PERCENT, 8 },
+	{ "bytes", "itself", ANSWER_BYTES, 0 },      { "address", "address", ANSWER_ADDRESS, 16 },
+	{ "type", "type", ANSWER_TREE, 0 },          { 0 },
 };
 
-/* An object that no other one dominates, and what would be freed with it. */
-struct keeper {
-	uint32_t node;
-	uint64_t retained;
-};
-
-static int by_retained(const void *a, const void *b)
+static void put_row(const struct heap_view *v, const struct dominator_row *row, uint64_t retained,
+		    uint64_t all)
 {
-	const struct keeper *x = a, *y = b;
+	_cleanup_(strbuf_free) struct strbuf name = { 0 };
 
-	if (x->retained != y->retained)
-		return x->retained < y->retained ? 1 : -1;
-	return (x->node > y->node) - (x->node < y->node);
-}
-
-static void put_keepers(const struct heap_view *v, const struct keeper *keepers, uint32_t n)
-{
-	answer_table(v->out, "objects", columns);
-	for (uint32_t i = 0; i < n && i < v->args->top; i++) {
-		answer_cell(v->out, keepers[i].retained);
-		answer_cell(v->out, snapshot_bytes(v->s, keepers[i].node));
-		answer_cell(v->out, v->s->blocks.rows[keepers[i].node].addr);
-		answer_text(v->out, heap_type_name(v, keepers[i].node));
-	}
+	if (row->skipped)
+		strbuf_printf(&name, "… %s more … ", unit_count(row->skipped).s);
+	strbuf_puts(&name, heap_type_name(v, row->node));
+	answer_cell(v->out, retained);
+	answer_real(v->out, all ? 100 * (double)retained / (double)all : 0);
+	answer_cell(v->out, snapshot_bytes(v->s, row->node));
+	answer_cell(v->out, v->s->blocks.rows[row->node].addr);
+	answer_tree(v->out, row->depth, name.s ? name.s : "");
 }
 
 int heap_dominators(const struct heap_view *v, const char *what, struct err *e)
 {
 	const struct snapshot *s = v->s;
 	_cleanup_(graph_dominators_fini) struct graph_dominators d = { 0 };
-	_cleanup_(freep) uint64_t *sizes = calloc(s->blocks.n + 1, sizeof(*sizes));
-	_cleanup_(freep) struct keeper *keepers = calloc(s->blocks.n + 1, sizeof(*keepers));
-	_cleanup_(freep) uint64_t *retained = NULL;
+	_cleanup_(freep) struct dominator_row *rows = NULL;
+	_cleanup_(large_freep) uint64_t *sizes = large_alloc(s->blocks.n + 1, sizeof(*sizes));
+	_cleanup_(large_freep) uint64_t *retained = NULL;
+	uint64_t all = 0;
 	uint32_t n = 0;
 
 	(void)what;
 	for (uint32_t i = 0; sizes && i < s->blocks.n; i++)
-		sizes[i] = snapshot_bytes(s, i);
-	if (sizes && keepers &&
+		all += sizes[i] = snapshot_bytes(s, i);
+	if (sizes &&
 	    graph_dominators_find(s->graph, s->reverse, s->graph_roots, s->n_roots, &d) == 0)
 		retained = graph_retained(&d, sizes);
-	if (!retained)
+	if (!retained ||
+	    dominator_tree_rows(&d, retained, all / LEAST_PART, v->args->top, &rows, &n) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < s->blocks.n; i++)
-		if (d.of[i] == d.n)
-			keepers[n++] = (struct keeper){ i, retained[i] };
-	qsort(keepers, n, sizeof(*keepers), by_retained);
-	put_keepers(v, keepers, n);
+	answer_table(v->out, "objects", columns);
+	for (uint32_t i = 0; i < n; i++)
+		put_row(v, &rows[i], retained[rows[i].node], all);
 	return 0;
 }

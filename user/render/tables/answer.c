@@ -97,7 +97,7 @@ void answer_word(struct answer *a, const char *key, const char *text)
 
 static bool is_left(const struct answer_column *c)
 {
-	return c->kind == ANSWER_NAME || c->kind == ANSWER_ADDRESS;
+	return c->kind == ANSWER_NAME || c->kind == ANSWER_TREE || c->kind == ANSWER_ADDRESS;
 }
 
 static uint32_t width_of(const struct answer_column *c)
@@ -247,6 +247,21 @@ void answer_text(struct answer *a, const char *text)
 		put(a, c, clean.s ? clean.s : "");
 	}
 	ended(a, c);
+}
+
+void answer_tree(struct answer *a, uint32_t depth, const char *text)
+{
+	_cleanup_(strbuf_free) struct strbuf moved = { 0 };
+
+	if (a->form == ANSWER_TEXT) {
+		for (uint32_t i = 0; i < depth; i++)
+			strbuf_puts(&moved, "  ");
+		strbuf_puts(&moved, text);
+		answer_text(a, moved.s);
+		return;
+	}
+	answer_text(a, text);
+	json_count(&a->doc, a->row, "depth", depth);
 }
 
 void answer_line(struct answer *a, const char *text)

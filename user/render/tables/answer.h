@@ -31,6 +31,7 @@ enum answer_kind {
 	ANSWER_PERCENT, /* 12.3: answer_real()                                        */
 	ANSWER_ADDRESS, /* 0x7f…; text in JSON, too                                   */
 	ANSWER_NAME,    /* text at the left edge of its column                        */
+	ANSWER_TREE,    /* a name, moved to the right by its depth; answer_tree()      */
 	ANSWER_LINES,   /* only the last column: texts, answer_line() for each and then answer_lines_end(); indented lines
 			 * below the row, an array in JSON; its heading is not printed */
 };
@@ -68,6 +69,8 @@ void answer_table(struct answer *a, const char *key, const struct answer_column 
 void answer_cell(struct answer *a, uint64_t value);
 void answer_real(struct answer *a, double value);
 void answer_text(struct answer *a, const char *text);
+/* JSON has the depth, too, as `depth`. */
+void answer_tree(struct answer *a, uint32_t depth, const char *text);
 void answer_line(struct answer *a, const char *text);
 void answer_lines_end(struct answer *a);
 
