@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		processes_begin(&p, reading * 1000000000);
 		row = processes_stat(&p, line, &bad);
-		if (row && (bad || processes_find(&p, row->pid) != row || strlen(row->comm) >= sizeof(row->comm)))
+		if (row && (bad || processes_find(&p, row->pid) != row ||
+			    strlen(row->comm) >= sizeof(row->comm)))
 			abort();
 		processes_end(&p);
 		if (p.n != (row != NULL))

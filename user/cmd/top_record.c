@@ -1,11 +1,14 @@
 #include "cmd/top_record.h"
 #include "base/clock.h"
+#include "base/strbuf.h"
 #include "cmd/outputs.h"
 #include "collect/probes/uprobes.h"
+#include "collect/session/stats.h"
 #include "model/pprof.h"
 #include "run/output/files.h"
 #include "run/pipeline.h"
 #include "run/target.h"
+#include "run/targets.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,6 +21,7 @@ struct sender {
 	struct run run;
 	struct profile_since since;
 	int out;
+	struct strbuf said; /* notes and losses, as they were last sent */
 };
 
 /* --- sending --- */
@@ -42,6 +46,40 @@ static int send_profile(const struct sender *s, const char *name, const struct p
 	return worker_send(s->out, WORKER_PROFILE, data, len);
 }
 
+/* What was lost, and what could not be gathered, where that has changed. */
+static int send_notes(struct sender *s)
+{
+	const struct run *r = &s->run;
+	struct strbuf now = { 0 };
+	struct ingest_stats in;
+	uint64_t stats[N_STATS], sideband = targets_lost(r);
+	int rc = 0;
+
+	drain_stats(r->drain, stats);
+	ingest_stats(r->ingest, &in);
+	for (int i = 0; i < N_STATS; i++)
+		if (stat_rows[i].loss && stats[i])
+			strbuf_printf(&now, "%s%s %llu",
+				      now.len ? ", " : "lost: ", stat_rows[i].name,
+				      (unsigned long long)stats[i]);
+	if (in.lost_stacks)
+		strbuf_printf(&now, "%sstacks_never_arrived %llu",
+			      now.len ? ", " : "lost: ", (unsigned long long)in.lost_stacks);
+	if (sideband)
+		strbuf_printf(&now, "%srecords of processes %llu",
+			      now.len ? ", " : "lost: ", (unsigned long long)sideband);
+	if (r->alloc.reason && *r->alloc.reason)
+		strbuf_printf(&now, "%s%s", now.len ? "; " : "", r->alloc.reason);
+	for (uint32_t i = 0; i < r->notes.n; i++)
+		if (r->notes.missing[i])
+			strbuf_printf(&now, "%s%s", now.len ? "; " : "", r->notes.text[i]);
+	if (now.s && (!s->said.s || strcmp(now.s, s->said.s) != 0))
+		rc = worker_send(s->out, WORKER_NOTE, now.s, now.len);
+	strbuf_free(&s->said);
+	s->said = now;
+	return rc;
+}
+
 /* What was gathered since the last time. The screen that reads it may be gone. */
 static int send_window(struct sender *s, struct err *e)
 {
@@ -56,6 +94,8 @@ static int send_window(struct sender *s, struct err *e)
 		    i != PROFILE_MAPPINGS)
 			r = send_profile(s, profile_rows[i].name, now.profiles[i], e);
 	ns = (uint64_t)now.duration_ns;
+	if (r == 0)
+		r = send_notes(s);
 	return r == 0 ? worker_send(s->out, WORKER_WINDOW, &ns, sizeof(ns)) : r;
 }
 
@@ -152,6 +192,7 @@ int top_record(void *ctx, int in, int out)
 		r = run_all(&s, &cfg, t->delay_s, &e);
 	worker_say(out, WORKER_ENDED, "%s", r < 0 ? e.msg : "the target has ended");
 	profile_since_fini(&s.since);
+	strbuf_free(&s.said);
 	run_free(&s.run);
 	uprobes_wait();
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

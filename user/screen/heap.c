@@ -599,6 +599,11 @@ static bool ended(const struct view *v)
 	return ready(v);
 }
 
+static const char *failed(const struct view *v)
+{
+	return of(v)->ended && !of(v)->n_pages ? of(v)->says : NULL;
+}
+
 static void heap_screen_free(struct view *v)
 {
 	struct heap_screen *h = of(v);
@@ -624,6 +629,7 @@ static const struct view_ops ops = {
 	.tick = tick,
 	.ready = ready,
 	.ended = ended,
+	.failed = failed,
 	.free = heap_screen_free,
 };
 

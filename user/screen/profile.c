@@ -244,6 +244,7 @@ void profile_title(const struct view *v, struct strbuf *to)
 		strbuf_puts(to, "  (ended)");
 }
 
+/* Figures of all, and what they lack. */
 static void status(const struct view *v, struct strbuf *to)
 {
 	const struct profile_view *pv = profile_view(v);
@@ -258,6 +259,10 @@ static void status(const struct view *v, struct strbuf *to)
 			continue;
 		strbuf_printf(to, "%s%s ", to->len ? "  " : "", pv->shown[i].column.title);
 		profile_put_value(pv, all, i, to);
+	}
+	if (*pv->note) {
+		strbuf_puts(to, "  ! ");
+		strbuf_add_clean(to, pv->note, strlen(pv->note));
 	}
 }
 
@@ -442,6 +447,13 @@ void profile_view_free(struct view *v)
 	free(pv);
 }
 
+static const char *failed(const struct view *v)
+{
+	const struct profile_view *pv = profile_view(v);
+
+	return profile_ended(v) && !pv->all.n ? pv->state : NULL;
+}
+
 const struct view_ops profile_list_ops = {
 	.kind = IN_PROFILE,
 	.name = "Profile",
@@ -457,6 +469,7 @@ const struct view_ops profile_list_ops = {
 	.tick = profile_tick,
 	.ready = profile_ready,
 	.ended = profile_ended,
+	.failed = failed,
 	.free = profile_view_free,
 };
 

@@ -98,6 +98,10 @@ static int take_message(struct profile_view *pv, bool paused, enum worker_messag
 	uint64_t ns;
 
 	switch (kind) {
+	case WORKER_NOTE:
+		snprintf(pv->note, sizeof(pv->note), "%.*s", (int)(bytes < 500 ? bytes : 500),
+			 data);
+		return 0;
 	case WORKER_SAYS:
 	case WORKER_FAILED:
 		snprintf(pv->state, sizeof(pv->state), "%.*s", (int)(bytes < 500 ? bytes : 500),

@@ -38,7 +38,7 @@ struct profile_view {
 	struct profile_line *rows;
 	uint32_t cap;
 	bool *passes;                      /* by node, with a filter */
-	char title[160], state[512];
+	char title[160], state[512], note[512];
 	/* Live. */
 	struct worker worker;
 	profile_save_fn save;

@@ -383,6 +383,8 @@ int screen_batch(struct screen *s, uint32_t iterations, double delay_s, FILE *to
 
 		while (now_ns() < until || (v->ops->ready && !v->ops->ready(v)))
 			wait_for(v, s);
+		if (v->ops->failed && v->ops->failed(v))
+			return err_set(e, -EIO, "%s", v->ops->failed(v));
 		if (i)
 			fputc('\n', to);
 		if (print_once(s, to) < 0)

@@ -60,6 +60,8 @@ struct view_ops {
 	bool (*ready)(const struct view *v);
 	/* Nothing more will come. NULL: it goes on for ever. */
 	bool (*ended)(const struct view *v);
+	/* Why it has ended without anything to show; NULL: it has not. */
+	const char *(*failed)(const struct view *v);
 	void (*free)(struct view *v);
 };
 

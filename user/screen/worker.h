@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 enum worker_message {
+	WORKER_NOTE,     /* what holds of all that was sent so far: what was lost, what could not be gathered; "": nothing */
 	WORKER_SAYS,     /* a sentence: what it does now                               */
 	WORKER_PROFILE,  /* a profile in pprof's form                                  */
 	WORKER_WINDOW,   /* the profiles up to now are of one stretch of time: uint64_t ns, how long it was */
