@@ -137,6 +137,57 @@ def texts_are_searched_for():
     equal(answer["objects"], N, "objects that have the text")
 
 
+RUST = """
+use std::io::{Read, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+trait Shape { fn corners(&self) -> u64; }
+struct Circle { name: String, radius: [u64; 3] }
+struct Square { name: String, side: [u64; 6] }
+impl Shape for Circle { #[inline(never)] fn corners(&self) -> u64 { self.radius[0] } }
+impl Shape for Square { #[inline(never)] fn corners(&self) -> u64 { self.side[0] + 4 + self.name.len() as u64 } }
+fn main() {
+    let n: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
+    let mut shapes: Vec<Box<dyn Shape>> = Vec::new();
+    let mut shared: Vec<Rc<dyn Shape>> = Vec::new();
+    let mut sent: Vec<Arc<dyn Shape>> = Vec::new();
+    for i in 0..n {
+        shapes.push(Box::new(Circle { name: format!("a circle whose number is {}", i), radius: [i; 3] }));
+        shapes.push(Box::new(Square { name: format!("a square whose number is {}", i), side: [i; 6] }));
+        shared.push(Rc::new(Circle { name: format!("a shared circle, number {}", i), radius: [i; 3] }));
+    }
+    for i in 0..n / 2 { sent.push(Arc::new(Square { name: format!("a sent square, number {}", i), side: [i; 6] })); }
+    println!("ready {}", std::process::id());
+    std::io::stdout().flush().unwrap();
+    let mut line = [0u8; 8];
+    let _ = std::io::stdin().read(&mut line);
+    let sum: u64 = shapes.iter().map(|s| s.corners()).sum::<u64>() + shared.iter().map(|s| s.corners()).sum::<u64>()
+        + sent.iter().map(|s| s.corners()).sum::<u64>();
+    std::process::exit((sum == 1) as i32);
+}
+"""
+
+
+@fact
+def values_behind_dyn_of_rust_are_named_by_their_vtables():
+    rustc = shutil.which("rustc") or "/root/.cargo/bin/rustc"
+    if not os.path.exists(rustc):
+        skip("rustc is not installed")
+    source = scratch("rust") + ".rs"
+    with open(source, "w", encoding="ascii") as f:
+        f.write(RUST)
+    made = subprocess.run([rustc, "-O", "--crate-name", "shapes", "-o", source + ".bin", source], capture_output=True, check=False)
+    if made.returncode:
+        skip(f"rustc does not work here: {made.stderr.decode()[-100:]}")
+    child = Child([source + ".bin", str(N)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    found = census(child.pid)
+    for name, count in (("shapes::Circle", N), ("shapes::Square", N), ("Rc or Arc of shapes::Circle", N),
+                        ("Rc or Arc of shapes::Square", N // 2), ("String buffer", 3 * N + N // 2)):
+        equal(found.get(name, {}).get("objects"), count, f"blocks that are {name}")
+    equal((found["shapes::Circle"]["known_by"], found["String buffer"]["known_by"]), ("vtable", "shape"), "how they are known")
+
+
 @fact
 def entries_and_values_of_redis_are_counted():
     found = census(redis().pid)

@@ -20,6 +20,7 @@ typedef void (*type_way)(struct type_finder *f);
 
 void types_of_python(struct type_finder *f);
 void types_of_cxx(struct type_finder *f);
+void types_of_rust(struct type_finder *f);
 void types_of_collections(struct type_finder *f);
 void types_of_text(struct type_finder *f);
 
@@ -29,6 +30,9 @@ bool type_read(void *ctx, uint64_t addr, void *buf, size_t len);
 bool type_word(struct type_finder *f, uint64_t addr, uint64_t *ret);
 /* A text that ends within its bounds, of printable bytes. */
 bool type_text(struct type_finder *f, uint64_t addr, char text[TYPE_TEXT_MAX]);
+
+/* No control bytes but for blanks and ends of lines. */
+bool type_is_text(const uint8_t *bytes, uint64_t n);
 
 /* Could the word be the address of something aligned? Most words are none: they are not looked up. */
 static inline bool type_is_address(uint64_t word)

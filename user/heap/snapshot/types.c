@@ -13,10 +13,8 @@ static const struct {
 	type_way find;
 	bool linked; /* needs to know who refers to whom */
 } ways[] = {
-	{ types_of_python, false },
-	{ types_of_cxx, false },
-	{ types_of_collections, true },
-	{ types_of_text, true },
+	{ types_of_python, false },     { types_of_cxx, false }, { types_of_rust, true },
+	{ types_of_collections, true }, { types_of_text, true },
 };
 
 const char *type_by_name(enum type_by by)
@@ -26,6 +24,7 @@ const char *type_by_name(enum type_by by)
 		[TYPE_RTTI] = "RTTI",   [TYPE_CPYTHON_TABLE] = "class",
 		[TYPE_GHC] = "GHC",     [TYPE_COUNTED] = "counted",
 		[TYPE_SHAPE] = "shape", [TYPE_TEXT] = "content",
+		[TYPE_RUST] = "vtable",
 	};
 
 	return words[by];
@@ -68,6 +67,15 @@ bool type_text(struct type_finder *f, uint64_t addr, char text[TYPE_TEXT_MAX])
 		}
 	}
 	return false;
+}
+
+bool type_is_text(const uint8_t *bytes, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if ((bytes[i] < 0x20 && bytes[i] != '\t' && bytes[i] != '\n' && bytes[i] != '\r') ||
+		    bytes[i] == 0x7f)
+			return false;
+	return true;
 }
 
 /* --- the table --- */
@@ -179,7 +187,9 @@ int types_find_linked(struct snapshot *s, pid_t pid)
 {
 	struct type_finder f = { s->copy, &s->blocks, pid, &s->types, s, false };
 
-	return find(&f);
+	if (!s->collections.of)
+		s->collections.of = large_alloc(s->blocks.n + 1, sizeof(*s->collections.of));
+	return s->collections.of ? find(&f) : -ENOMEM;
 }
 
 void types_fini(struct types *t)

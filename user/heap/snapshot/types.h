@@ -5,6 +5,7 @@
  *   class       the block begins with an object of CPython (python_types.c), or is a table of one (heap/python/)
  *   RTTI        the first word points behind a type_info of C++ (types_cxx.c)
  *   GHC         by its info table: exact (heap/ghc/, through exact.h)
+ *   vtable      who refers to it has the address of a vtable of Rust behind its own (types_rust.c)
  *   counted     it is one of the nodes of a collection, which has as many as it says (types_collections.c)
  *   shape       the words that refer to it are those of a std::vector or std::string; other structs may look so, too
  *   content     its bytes are text (types_text.c)
@@ -17,7 +18,7 @@
 #include "heap/blocks.h"
 #include "heap/snapshot/copy.h"
 
-enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_WAYS };
+enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_RUST, TYPE_WAYS };
 
 struct snapshot;
 

@@ -193,8 +193,7 @@ void types_of_collections(struct type_finder *f)
 	_cleanup_(large_freep) uint8_t *visited = large_alloc(f->blocks->n + 1, 1);
 
 	k.vector_of = calloc(k.n_types, sizeof(*k.vector_of));
-	f->s->collections.of = large_alloc(f->blocks->n + 1, sizeof(*f->s->collections.of));
-	f->oom = !visited || !k.vector_of || !f->s->collections.of;
+	f->oom = !visited || !k.vector_of;
 	k.mem = (struct collection_memory){ bytes_at,     f->copy,     f->blocks->rows,
 					    f->blocks->n, f->s->index, visited };
 	if (!f->oom) {

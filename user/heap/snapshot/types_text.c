@@ -24,21 +24,13 @@ struct finder {
 /* Bytes before the text: its kind is the low three bits of the last. Two numbers of this many bytes each before that. */
 static const uint8_t sds_number[SDS_KINDS] = { 0, 1, 2, 4, 8 };
 
-static bool is_text(const uint8_t *bytes, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++)
-		if ((bytes[i] < 0x20 && bytes[i] != '\t' && bytes[i] != '\n' && bytes[i] != '\r') ||
-		    bytes[i] == 0x7f)
-			return false;
-	return true;
-}
-
 /* Text in `size` bytes, as far as an allocator may have rounded that up. */
 static bool is_c_string(const uint8_t *bytes, uint64_t size)
 {
 	uint64_t n = strnlen((const char *)bytes, size);
 
-	return n >= LETTERS_MIN && n < size && collection_fits(n + 1, size) && is_text(bytes, n);
+	return n >= LETTERS_MIN && n < size && collection_fits(n + 1, size) &&
+	       type_is_text(bytes, n);
 }
 
 static uint64_t number(const uint8_t *bytes, uint8_t n)
@@ -63,7 +55,7 @@ static bool is_sds_of(const uint8_t *bytes, uint64_t size, uint8_t kind)
 	    (kind && bytes[head - 1] != kind))
 		return false;
 	/* A length of more than a byte is proof enough. */
-	return kind > 1 || is_text(bytes + head, length);
+	return kind > 1 || type_is_text(bytes + head, length);
 }
 
 static bool is_sds(const uint8_t *bytes, uint64_t size)

@@ -1,0 +1,291 @@
+/*
+ * Values behind `dyn` of Rust: they have no word of their own that says what they are, but who refers to them has two words, their
+ * address and a vtable's: { drop or 0, size, align, methods… } (rustc_middle/src/ty/vtable.rs). A block is believed to
+ * be such a value where size and align fit it and the vtable's functions are code; its type is named by their symbols,
+ * core::ptr::drop_in_place<T> or <T as Trait>::method, so programs without symbols have no names. Functions that are equal byte for
+ * byte may have been made one by the linker: then the name is that of another type.
+ *
+ * Rc and Arc have two counts before the value. And buffers of String, in programs that have such values: capacity, address,
+ * length, of text.
+ */
+#include "heap/snapshot/type_way.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "elf/demangle.h"
+#include "elf/elf_syms.h"
+#include "heap/snapshot/snapshot.h"
+#include "model/dict.h"
+#include "proc/proc_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	MAPPINGS_MAX = 1024,
+	COUNTS = 16, /* bytes of Rc and Arc before the value */
+	ALIGN_MAX = 4096,
+	COUNT_MAX = 1 << 28,
+};
+
+struct vtable {
+	uint64_t at;
+	uint64_t drop, size, align, method;
+	bool good;
+	uint32_t type, counted; /* once it has a name: of a value, and of one behind counts */
+	UT_hash_handle hh;
+};
+
+struct finder {
+	struct type_finder *f;
+	struct snapshot *s;
+	struct vtable *vtables;
+	uint32_t n_named, string;
+	struct dict *dict;
+	struct proc_table *procs;
+	struct proc_mapping maps[MAPPINGS_MAX];
+	uint32_t n_maps;
+};
+
+/* --- vtables --- */
+
+static const struct proc_mapping *code_at(const struct finder *k, uint64_t addr)
+{
+	for (uint32_t i = 0; i < k->n_maps; i++)
+		if (addr >= k->maps[i].addr && addr < k->maps[i].end)
+			return &k->maps[i];
+	return NULL;
+}
+
+static bool is_good(const struct finder *k, const struct vtable *v)
+{
+	return v->size && v->align && !(v->align & (v->align - 1)) && v->align <= ALIGN_MAX &&
+	       v->size % v->align == 0 && (v->drop || v->method) &&
+	       (!v->drop || code_at(k, v->drop)) && (!v->method || code_at(k, v->method));
+}
+
+static struct vtable *see(struct finder *k, uint64_t at)
+{
+	struct vtable *v;
+	uint64_t words[4];
+
+	HASH_FIND(hh, k->vtables, &at, sizeof(at), v);
+	if (v)
+		return v;
+	v = hash_new(k->vtables, at, &at);
+	if (!v) {
+		k->f->oom = true;
+		return NULL;
+	}
+	if (type_read(k->f, at, words, sizeof(words))) {
+		v->drop = words[0];
+		v->size = words[1];
+		v->align = words[2];
+		v->method = words[3];
+		/* Of a trait without methods the next vtable is behind it. */
+		if (v->drop && v->method && !code_at(k, v->method))
+			v->method = 0;
+		v->good = is_good(k, v);
+	}
+	return v;
+}
+
+/* --- names --- */
+
+/* "T" of "core::ptr::drop_in_place<T>" and of "<T as Trait>::method". false: it is another function. */
+static bool type_in(const char *symbol, char name[TYPE_TEXT_MAX])
+{
+	const char *from = strstr(symbol, "drop_in_place<"), *end = NULL;
+	int depth = 0;
+
+	if (from)
+		from += strlen("drop_in_place<");
+	else if (symbol[0] == '<')
+		from = symbol + 1;
+	else
+		return false;
+	for (const char *at = from; *at && !end; at++) {
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && at > from && at[-1] != '-' && depth-- == 0)
+			end = at;
+		else if (depth == 0 && strncmp(at, " as ", 4) == 0)
+			end = at;
+	}
+	if (!end || end == from || end - from >= TYPE_TEXT_MAX)
+		return false;
+	memcpy(name, from, (size_t)(end - from));
+	name[end - from] = '\0';
+	return strcmp(name, "_") != 0;
+}
+
+/* By the function's symbol, if it has one. */
+static bool name_by(struct finder *k, uint64_t addr, char name[TYPE_TEXT_MAX])
+{
+	const struct proc_mapping *m = addr ? code_at(k, addr) : NULL;
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = -1;
+	char mangled[DEMANGLE_IN_MAX], plain[DEMANGLE_OUT_MAX];
+	struct elf_sym sym;
+	uint64_t vaddr;
+
+	if (!m)
+		return false;
+	vaddr = addr - m->bias;
+	fd = proc_table_open_module(k->procs, m->module, NULL);
+	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0 ||
+	    elf_syms_load_at(elf, &vaddr, 1, &syms, NULL) < 0 ||
+	    elf_syms_find(syms, vaddr, &sym) < 0 || sym.vaddr != vaddr ||
+	    sym.name_len >= sizeof(mangled))
+		return false;
+	memcpy(mangled, sym.name, sym.name_len);
+	mangled[sym.name_len] = '\0';
+	return demangle(mangled, sym.name_len, plain) && type_in(plain, name);
+}
+
+static void name_all(struct finder *k)
+{
+	char name[TYPE_TEXT_MAX], counted[TYPE_TEXT_MAX + 32];
+
+	for (struct vtable *v = k->vtables; v && !k->f->oom; v = v->hh.next) {
+		if (!v->good || (!name_by(k, v->method, name) && !name_by(k, v->drop, name)))
+			continue;
+		snprintf(counted, sizeof(counted), "Rc or Arc of %s", name);
+		v->type = type_add(k->f, TYPE_RUST, name, v->at);
+		v->counted = type_add(k->f, TYPE_RUST, counted, v->at);
+		k->n_named++;
+	}
+}
+
+/* --- words --- */
+
+struct word {
+	uint64_t at; /* where it is */
+	uint32_t to; /* the block whose beginning it has */
+};
+
+typedef void (*word_fn)(struct finder *k, struct word w);
+
+/* Each word that has the address where a block without a type begins. */
+static void each_word(struct finder *k, word_fn fn)
+{
+	const struct snapshot *s = k->s;
+
+	for (uint64_t i = 0; i < s->n_roots && !k->f->oom; i++)
+		if (s->roots[i].kind != SNAPSHOT_ROOT_MODULE &&
+		    s->roots[i].kind != SNAPSHOT_ROOT_REGISTER && !s->types.of[s->roots[i].node])
+			fn(k, (struct word){ s->roots[i].at, s->roots[i].node });
+	for (uint32_t from = 0; from < s->graph->n && !k->f->oom; from++)
+		for (uint64_t i = s->graph->first[from]; i < s->graph->first[from + 1]; i++)
+			if (!s->types.of[s->graph->edges[i].to])
+				fn(k,
+				   (struct word){ s->blocks.rows[from].addr + s->graph->edges[i].at,
+						  s->graph->edges[i].to });
+}
+
+/* words[1] is the one at w.at; false: it has another address of the block, or less is there. */
+static bool read_words(struct finder *k, struct word w, uint64_t words[3])
+{
+	uint64_t n;
+	const uint8_t *bytes = w.at >= 8 ? copy_bytes(k->f->copy, w.at - 8, &n) : NULL;
+
+	if (!bytes || n < 24)
+		return false;
+	memcpy(words, bytes, 24);
+	return words[1] == k->s->blocks.rows[w.to].addr;
+}
+
+/* The vtable whose address is behind the block's, if there may be one. */
+static struct vtable *vtable_of(struct finder *k, struct word w)
+{
+	uint64_t words[3];
+	const struct heap_map *m;
+	struct vtable *v;
+
+	if (!read_words(k, w, words) || !type_is_address(words[2]))
+		return NULL;
+	m = heap_map_of(copy_memory(k->f->copy), words[2]);
+	if (m && m->kind != HEAP_MAP_OTHER && m->kind != HEAP_MAP_DATA)
+		return NULL;
+	v = see(k, words[2]);
+	return v && v->good ? v : NULL;
+}
+
+static void collect(struct finder *k, struct word w)
+{
+	vtable_of(k, w);
+}
+
+static void set_value(struct finder *k, struct word w)
+{
+	struct vtable *v = vtable_of(k, w);
+	uint64_t size = snapshot_bytes(k->s, w.to), counts[2], before;
+
+	if (!v || !v->type)
+		return;
+	before = v->align > COUNTS ? v->align : COUNTS;
+	if (collection_fits(before + v->size, size) &&
+	    type_read(k->f, k->s->blocks.rows[w.to].addr, counts, COUNTS) && counts[0] &&
+	    counts[0] < COUNT_MAX && counts[1] && counts[1] < COUNT_MAX)
+		type_set(k->f, w.to, v->counted, 0);
+	else if (collection_fits(v->size, size))
+		type_set(k->f, w.to, v->type, 0);
+}
+
+static void set_string(struct finder *k, struct word w)
+{
+	uint64_t words[3], size = snapshot_bytes(k->s, w.to), n;
+	const uint8_t *bytes;
+
+	if (!read_words(k, w, words) || !words[2] || words[2] > words[0] ||
+	    words[2] > COLLECTION_TEXT_MAX || !collection_fits(words[0], size))
+		return;
+	bytes = copy_bytes(k->f->copy, words[1], &n);
+	if (!bytes || n < words[2] || !type_is_text(bytes, words[2]))
+		return;
+	if (!k->string)
+		k->string = type_add(k->f, TYPE_SHAPE, "String buffer", 0);
+	type_set(k->f, w.to, k->string, 0);
+	k->s->collections.of[w.to] = COLLECTION_TEXT | (uint32_t)words[2];
+}
+
+/* --- */
+
+static int open_images(struct finder *k)
+{
+	struct proc *proc;
+
+	k->dict = dict_new();
+	k->procs = k->dict ? proc_table_new(k->dict) : NULL;
+	if (!k->procs || proc_table_scan(k->procs, k->f->pid, 0, now_ns(), NULL) < 0)
+		return -1;
+	proc = proc_table_first(k->procs, k->f->pid);
+	k->n_maps = proc ? proc_mappings(k->procs, proc, k->maps, MAPPINGS_MAX) : 0;
+	k->n_maps = k->n_maps < MAPPINGS_MAX ? k->n_maps : MAPPINGS_MAX;
+	return 0;
+}
+
+void types_of_rust(struct type_finder *f)
+{
+	struct finder *k = calloc(1, sizeof(*k));
+
+	if (!k) {
+		f->oom = true;
+		return;
+	}
+	k->f = f;
+	k->s = f->s;
+	if (open_images(k) == 0) {
+		each_word(k, collect);
+		name_all(k);
+		if (k->n_named) {
+			each_word(k, set_value);
+			each_word(k, set_string);
+		}
+	}
+	hash_free(k->vtables);
+	proc_table_free(k->procs);
+	dict_free(k->dict);
+	free(k);
+}
