@@ -521,6 +521,10 @@ bench-inject: all targets ## thousands of times into a busy program and out agai
 bench-inprocess: all targets ## what recording every allocation costs: by the injected library, probes, memleak, heaptrack, jemalloc (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/inprocess.py $(BENCHFLAGS)
 
+.PHONY: bench-heap-pause
+bench-heap-pause: all targets ## how long a snapshot stops a process, by memory, pages and threads (as root)
+	$(Q)BUILD=$(abspath $(BUILD)) python3 tests/bench/heap_pause.py $(BENCHFLAGS)
+
 .PHONY: bench-growth
 bench-growth: all targets ## what counting resident pages costs at a page fault (as root)
 	$(Q)BUILD=$(BUILD) python3 tests/bench/growth.py $(BENCHFLAGS)

@@ -107,7 +107,7 @@ def arenas_of_glibc_are_what_malloc_info_says():
 def sums_of_glibc_are_those_of_mallinfo2():
     a = glibc()
     arena, ordblks, smblks, hblks, hblkhd, _, uordblks, fordblks, _ = a.target.rows("mallinfo")[0]
-    rows = [row for name, row in a.arena.items() if "own" not in name]
+    rows = [row for name, row in a.arena.items() if name.startswith("glibc arena")]
     equal(sum(r["mapped"] for r in rows), arena, "arena")
     equal(sum(r["fast"] + r["free"] + r["top"] + 8 for r in rows) + 8 * smblks, fordblks, "fordblks")
     equal(sum(r["allocated"] + r["cached"] + r["metadata"] - 8 for r in rows) - 8 * smblks, uordblks, "uordblks")
@@ -187,11 +187,23 @@ def blocks_of_musl_are_those_that_the_program_keeps():
         a = Answers(Own(name))
         # musl keeps the size that was asked for; here it is rounded up to words. Nothing else in the program allocates.
         want = {(size + 7) // 8 * 8: count for size, count, _ in a.target.rows("kept")}
-        equal({c["size"]: c["blocks"] for c in a.allocator["classes"] if c["blocks"]}, want, f"blocks in use of {name}, by size")
+        equal({c["size"]: c["blocks"] for c in a.allocator["classes"] if c["blocks"] and c["arena"].startswith("musl")}, want, f"blocks in use of {name}, by size")
         equal(a.arena["musl, own mappings"]["blocks"], sum(n for size, n in want.items() if size >= 131052),
               "blocks that have mappings of their own")
         equal(a.allocator["allocators"][0]["unknown"], 0, "bytes that were not walked")
         a.parts_add_up()
+
+
+@fact
+def mapping_of_no_allocator_is_an_object_that_keeps_others():
+    a = glibc()
+    mapping, block = a.target.rows("mapping")[0]
+    none = a.classes("mappings of no allocator")
+    check(1 << 20 in [c["size"] for c in none], f"mappings: {none}")
+    done = subprocess.run([MEMSCOPE, "heap", "retainers", block, "-p", str(a.target.pid)], capture_output=True, text=True,
+                          timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+    check("the variable mapping" in done.stdout, f"it says: {done.stdout}{done.stderr}")
+    check("+800" in done.stdout, f"the link from the mapping at {mapping}: {done.stdout}")
 
 
 @fact

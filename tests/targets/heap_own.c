@@ -123,6 +123,19 @@ __attribute__((noreturn)) static void *work(void *arg)
 		pause();
 }
 
+/* A mapping of its own, which alone refers to a block. What differs in a flag is not joined with its neighbours. */
+static void **mapping;
+
+static void map_one(void)
+{
+	mapping = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mapping == MAP_FAILED || madvise(mapping, 1 << 20, MADV_DONTDUMP) < 0)
+		die("mmap");
+	keep(&threads[0], 6);
+	mapping[100] = threads[0].kept[--threads[0].n];
+	threads[0].kept[threads[0].n] = NULL;
+}
+
 /* --- what is said --- */
 
 static void say_own(int n_threads)
@@ -239,6 +252,7 @@ int main(int argc, char **argv)
 	setvbuf(stdin, NULL, _IONBF, 0);
 	if (n < 1 || n > THREADS)
 		return 2;
+	map_one();
 	for (int i = 0; i < n; i++)
 		threads[i].rounds = argc > 2 ? (uint32_t)atoi(argv[2]) / (uint32_t)(i + 1) : 100;
 	for (int i = 1; i < n; i++)
@@ -255,6 +269,8 @@ int main(int argc, char **argv)
 				keep(&threads[0], 6);
 			visit_own(&threads[0]);
 		} else {
+			dprintf(1, "mapping %#lx %#lx\n", (unsigned long)mapping,
+				(unsigned long)mapping[100]);
 			say_own(n);
 			say_glibc();
 			say_jemalloc();

@@ -4,6 +4,7 @@
 #include "heap/arenas.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const struct answer_column arena_columns[] = {
 	{ "allocated", "allocated", ANSWER_BYTES, 10 },
@@ -165,6 +166,8 @@ void heap_put_arena(const struct heap_view *v, const struct heap_owner *owner)
 
 	if (!owner->allocator)
 		snprintf(text, sizeof(text), "unknown");
+	else if (strcmp(owner->allocator, "none") == 0)
+		snprintf(text, sizeof(text), "mappings of no allocator");
 	else if (owner->arena == HEAP_NO_ARENA)
 		snprintf(text, sizeof(text), "%s, own mappings", owner->allocator);
 	else

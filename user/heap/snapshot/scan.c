@@ -1,5 +1,7 @@
 #include "heap/snapshot/scan.h"
 
+#include "heap/snapshot/mappings.h"
+
 #include "base/large.h"
 #include "heap/glibc.h"
 #include "heap/snapshot/exact.h"
@@ -222,10 +224,25 @@ static bool has_tls(const struct snapshot *s, const struct heap_map *m)
 	return false;
 }
 
+/* A mapping that is an object itself: what is in it refers to others already. */
+static bool is_object(struct roots *r, const struct heap_map *m)
+{
+	uint64_t i = heap_blocks_find(&r->s->blocks, m->start);
+
+	if (i == r->s->blocks.n || r->s->blocks.rows[i].addr != m->start ||
+	    !mappings_has(&r->s->blocks, i))
+		return false;
+	r->kind = SNAPSHOT_ROOT_MAPPING;
+	add_root(r, (uint32_t)i, m->start, NULL);
+	return true;
+}
+
 static void scan_map(struct roots *r, const struct heap_map *m, bool owned)
 {
 	uint64_t end = end_of_own(r->s, m);
 
+	if (is_object(r, m))
+		return;
 	switch (m->kind) {
 	case HEAP_MAP_DATA:
 	case HEAP_MAP_ZEROED:

@@ -3,6 +3,7 @@
 #include "base/large.h"
 #include "heap/snapshot/exact.h"
 #include "heap/snapshot/file.h"
+#include "heap/snapshot/mappings.h"
 #include "heap/snapshot/scan.h"
 
 #include <errno.h>
@@ -106,16 +107,19 @@ static int build(struct snapshot *s, pid_t pid, bool *owned)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
 	_cleanup_(large_freep) uint32_t *known = NULL;
-	int r = types_init(&s->types);
+	int r;
 
+	for (uint32_t i = 0; i < mem->n_maps; i++)
+		owned[i] |= exact_owns(s->exact, &mem->maps[i]);
+	r = mappings_add(s, owned);
+	if (r == 0)
+		r = types_init(&s->types);
 	if (r == 0)
 		r = exact_objects(s->exact, s, &known);
 	if (r == 0)
 		r = types_find(&s->types, s->copy, &s->blocks, known, pid);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < mem->n_maps; i++)
-		owned[i] |= exact_owns(s->exact, &mem->maps[i]);
 	s->index = block_index_new(s->blocks.rows, s->blocks.n);
 	r = s->index ? exact_prepare(s->exact, s) : -ENOMEM;
 	if (r == 0)
