@@ -151,7 +151,16 @@ def pandocs_heap_is_plausible():
             f.write(f"# Head {i}\n\n{' '.join(draw.choice(words) for _ in range(60))}\n\n")
     child = Child([tool("pandoc"), "-f", "markdown", "-t", "html", "-o", "/dev/null", text])
     at_work(child, 0.4)
-    found, notes = census(child.pid)
+    for tries in range(20):  # where it stands still, for it would end meanwhile on a machine that is busy; and not in a collection
+        os.kill(child.pid, signal.SIGSTOP)
+        try:
+            found, notes = census(child.pid)
+            break
+        except Broken as e:
+            if "garbage collector was at work" not in str(e) or tries == 19:
+                raise
+            os.kill(child.pid, signal.SIGCONT)
+            time.sleep(0.01)
     child.end()
     check(any(name.startswith("pandoc-") and ":Text.Pandoc." in name for name in found), f"no constructor of pandoc's: {list(found)[:20]}")
     check(found.get("ghc-prim:GHC.Types.:", (0,))[0] > 100 and found.get("TSO", (0,))[0] >= 1, f"{list(found.items())[:10]}")

@@ -137,7 +137,7 @@ static bool read_frame(struct ghc *g, uint64_t sp, struct frame *f)
 }
 
 static void frame_words(struct ghc *g, uint64_t base, uint64_t sp, const struct frame *f,
-			ghc_word_fn fn, void *ctx)
+			enum ghc_word what, ghc_word_fn fn, void *ctx)
 {
 	/* Of RET_FUN the words that no bitmap describes are behind the others. */
 	uint64_t first = f->info.type == GHC_RET_FUN ? 3 : f->head, w;
@@ -145,13 +145,22 @@ static void frame_words(struct ghc *g, uint64_t base, uint64_t sp, const struct 
 	if (f->info.srt)
 		fn(ctx, f->info.srt, (uint32_t)(sp - base), GHC_SRT);
 	if (f->pointers && ghc_word(g, sp + 8 * f->pointers, &w))
-		fn(ctx, w, (uint32_t)(sp + 8 * f->pointers - base), GHC_POINTER);
+		fn(ctx, w, (uint32_t)(sp + 8 * f->pointers - base), what);
 	for (uint64_t i = 0; i < f->bits.size; i++) {
 		uint64_t at = sp + 8 * (first + i);
 
 		if (ghc_bit_is_pointer(g, &f->bits, i) && ghc_word(g, at, &w))
-			fn(ctx, w, (uint32_t)(at - base), GHC_POINTER);
+			fn(ctx, w, (uint32_t)(at - base), what);
 	}
+}
+
+/* Code that runs may be about to write the frame at the top of its stack, word by word: what is there may be left from before. */
+static enum ghc_word top_words(const struct ghc *g, uint64_t sp)
+{
+	for (uint32_t i = 0; i < g->n_running; i++)
+		if (g->running[i].sp == sp)
+			return GHC_GUESS;
+	return GHC_POINTER;
 }
 
 static uint64_t words_of(const struct frame *f)
@@ -167,7 +176,7 @@ static void guess(struct ghc *g, uint64_t base, uint64_t from, uint64_t end, ghc
 
 	for (; from + 8 <= end; from += 8)
 		if (ghc_word(g, from, &w) && ghc_looks_like_pointer(g, w))
-			fn(ctx, w, (uint32_t)(from - base), GHC_POINTER);
+			fn(ctx, w, (uint32_t)(from - base), GHC_GUESS);
 }
 
 bool ghc_frames_sound(struct ghc *g, uint64_t sp, uint64_t end)
@@ -193,6 +202,7 @@ static uint64_t skip(struct ghc *g, uint64_t sp, uint64_t end)
 
 void ghc_frames(struct ghc *g, uint64_t base, uint64_t sp, uint64_t end, ghc_word_fn fn, void *ctx)
 {
+	enum ghc_word what = top_words(g, sp);
 	struct frame f;
 
 	while (sp + 8 <= end) {
@@ -206,7 +216,8 @@ void ghc_frames(struct ghc *g, uint64_t base, uint64_t sp, uint64_t end, ghc_wor
 			sp = next;
 			continue;
 		}
-		frame_words(g, base, sp, &f, fn, ctx);
+		frame_words(g, base, sp, &f, what, fn, ctx);
+		what = GHC_POINTER;
 		sp += 8 * words_of(&f);
 	}
 }

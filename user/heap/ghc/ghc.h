@@ -110,6 +110,7 @@ bool ghc_closure_at(struct ghc *g, uint64_t addr, struct ghc_closure *ret_closur
 enum ghc_word {
 	GHC_POINTER, /* to a closure, perhaps with a tag */
 	GHC_SRT,     /* the same, of the code (an SRT): it is in no word of the closure */
+	GHC_GUESS,   /* it looks like a pointer to a closure */
 	GHC_DATA,    /* anything else, which native code may use as an address */
 };
 
@@ -134,19 +135,24 @@ bool ghc_looks_like_pointer(struct ghc *g, uint64_t word);
 
 /* --- the heap (space.c) --- */
 
+enum { GHC_LISTS_MAX = 64 };
+
 struct ghc_space {
 	uint64_t gens[GHC_GENS_MAX]; /* addresses of the structs; 0: none of that number */
+	uint64_t lists[GHC_LISTS_MAX]; /* of threads or weak pointers, besides those of generations: their first */
+	uint32_t n_lists;
 	uint64_t caps[GHC_RUNNING_MAX];
 	uint32_t n_caps;
 	uint64_t blocks, free_blocks, large, pinned, compact, nonmoving; /* in blocks of 4 KiB */
 	bool collecting;             /* a collection is under way */
 	bool perhaps;                /* … or one has left threads behind that were blocked for good: threads will show it */
-	bool in_haskell;             /* a capability runs Haskell: no collection is under way, but for one that moves nothing */
 };
 
 /* Are these the descriptors of a megablock? */
 bool ghc_is_mblock(struct ghc *g, uint64_t mblock);
 /* Looks at all descriptors from g->begin to g->end. false: this is no heap of GHC's. */
 bool ghc_space_read(struct ghc *g, struct ghc_space *ret_space);
+/* A word of the run-time system's variables, which may begin such a list: then it is one of s->lists. */
+void ghc_space_list(struct ghc *g, struct ghc_space *s, uint64_t word);
 
 #endif

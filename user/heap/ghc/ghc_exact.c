@@ -284,6 +284,49 @@ static bool is_at_work(const struct state *s)
 	return false;
 }
 
+/* Does a capability run Haskell? Then no collection is under way, but for one that moves nothing. */
+static bool in_haskell(struct state *s)
+{
+	for (uint32_t i = 0; i < s->space.n_caps; i++)
+		if (word(&s->g, s->space.caps[i] + GHC_CAP_IN_HASKELL) & 0xff &&
+		    word(&s->g, s->space.caps[i] + GHC_CAP_REGS + GHC_REG_TSO))
+			return true;
+	return false;
+}
+
+/*
+ * While the nonmoving collector marks, beside the program, the generations' lists of threads and weak pointers are in variables
+ * of its own, which stripped programs have no names of. No other words of an image are the addresses of such objects, but for
+ * what capabilities have in hand.
+ */
+static void find_lists(struct state *s)
+{
+	const struct heap_memory *mem = copy_memory(s->copy);
+
+	for (uint32_t i = 0; i < mem->n_maps; i++) {
+		const struct heap_map *m = &mem->maps[i];
+		uint64_t len;
+
+		if (m->kind != HEAP_MAP_DATA && m->kind != HEAP_MAP_ZEROED)
+			continue;
+		for (uint64_t addr = m->start; addr < m->end; addr += len) {
+			const uint8_t *bytes = copy_bytes(s->copy, addr, &len);
+
+			if (len > m->end - addr)
+				len = m->end - addr;
+			if (!len)
+				break;
+			for (uint64_t k = 0; bytes && k + 8 <= len; k += 8) {
+				uint64_t w;
+
+				memcpy(&w, bytes + k, 8);
+				if (ghc_in_heap(&s->g, w))
+					ghc_space_list(&s->g, &s->space, w);
+			}
+		}
+	}
+}
+
 static int collecting(pid_t pid, struct err *e)
 {
 	return err_set(
@@ -312,7 +355,9 @@ static int ghc_open(struct copy *copy, pid_t pid, void **ret_state, struct err *
 	s->g.layout = ghc_layout_of(s->images.version ? s->images.version : GHC_TESTED_VERSION);
 	if (!s->g.layout || !ghc_space_read(&s->g, &s->space))
 		return -ENOENT;
-	if (!s->space.in_haskell && (s->space.collecting || (s->space.perhaps && is_at_work(s))))
+	if (s->space.nonmoving)
+		find_lists(s);
+	if (!in_haskell(s) && (s->space.collecting || (s->space.perhaps && is_at_work(s))))
 		return collecting(pid, e);
 	r = ghc_walk_begin(&s->walk, &s->g, &s->space);
 	for (uint32_t i = 0; r == 0 && i < s->space.n_caps; i++)
@@ -468,7 +513,7 @@ static void on_word(void *ctx, uint64_t w, uint32_t at, enum ghc_word what)
 	const struct edges *e = ctx;
 	bool in_heap = ghc_in_heap(&e->s->g, w);
 
-	if (what == GHC_POINTER && in_heap && !is_thread(e->s, w & ~7ULL))
+	if ((what == GHC_POINTER || what == GHC_GUESS) && in_heap && !is_thread(e->s, w & ~7ULL))
 		e->fn(e->ctx, w & ~7ULL, at);
 	else if (what == GHC_DATA && !in_heap)
 		e->fn(e->ctx, w, at);

@@ -102,6 +102,29 @@ static uint64_t read_mblock(struct ghc *g, struct ghc_space *s, uint64_t mblock)
 	return mblock + GHC_MBLOCK;
 }
 
+/* The capabilities that threads belong to. */
+static void add_caps(struct ghc *g, struct ghc_space *s, uint64_t tso)
+{
+	for (uint32_t n = 0; ghc_in_heap(g, tso) && n < TSO_LIST_MAX; n++) {
+		add_cap(s, word(g, tso + GHC_TSO_CAP));
+		tso = word(g, tso + GHC_TSO_GLOBAL_LINK);
+	}
+}
+
+void ghc_space_list(struct ghc *g, struct ghc_space *s, uint64_t w)
+{
+	const struct ghc_info *i;
+
+	if (!ghc_in_heap(g, w) || w % 8 || s->n_lists == GHC_LISTS_MAX)
+		return;
+	i = ghc_info_of(g, word(g, w));
+	if (!i || (i->type != GHC_TSO && i->type != GHC_WEAK))
+		return;
+	s->lists[s->n_lists++] = w;
+	if (i->type == GHC_TSO)
+		add_caps(g, s, w);
+}
+
 /* Which run-time system it is, by how far its generations lie apart; and whether they are being collected. */
 static void read_gens(struct ghc *g, struct ghc_space *s)
 {
@@ -109,7 +132,7 @@ static void read_gens(struct ghc *g, struct ghc_space *s)
 		if (s->gens[i] && s->gens[i + 1])
 			g->threaded = s->gens[i + 1] - s->gens[i] == GHC_GEN_BYTES_THREADED;
 	for (uint32_t i = 0; i < GHC_GENS_MAX; i++) {
-		uint64_t gen = s->gens[i], tso, old;
+		uint64_t gen = s->gens[i], old;
 
 		if (!gen)
 			continue;
@@ -117,11 +140,7 @@ static void read_gens(struct ghc *g, struct ghc_space *s)
 		s->collecting |= word(g, old) != 0;
 		s->perhaps |= ghc_in_heap(g, word(g, old + GHC_GEN_OLD_THREADS)) ||
 			      ghc_in_heap(g, word(g, old + GHC_GEN_OLD_THREADS + 8));
-		tso = word(g, gen + GHC_GEN_THREADS);
-		for (uint32_t n = 0; ghc_in_heap(g, tso) && n < TSO_LIST_MAX; n++) {
-			add_cap(s, word(g, tso + GHC_TSO_CAP));
-			tso = word(g, tso + GHC_TSO_GLOBAL_LINK);
-		}
+		add_caps(g, s, word(g, gen + GHC_GEN_THREADS));
 	}
 }
 
@@ -142,9 +161,5 @@ bool ghc_space_read(struct ghc *g, struct ghc_space *ret_space)
 	if (!any || !ret_space->blocks)
 		return false;
 	read_gens(g, ret_space);
-	for (uint32_t i = 0; i < ret_space->n_caps; i++)
-		ret_space->in_haskell |=
-			(word(g, ret_space->caps[i] + GHC_CAP_IN_HASKELL) & 0xff) &&
-			word(g, ret_space->caps[i] + GHC_CAP_REGS + GHC_REG_TSO);
 	return true;
 }

@@ -89,6 +89,35 @@ static int by_key(const void *a, const void *b)
 	return (x->weak > y->weak) - (x->weak < y->weak);
 }
 
+static int by_root(const void *a, const void *b)
+{
+	const struct ghc_root *x = a, *y = b;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/* In order, each once: lists may have been met from several places. */
+static void sort_lists(struct ghc_walk *w)
+{
+	uint64_t n = 0;
+
+	if (w->n_roots)
+		qsort(w->roots, w->n_roots, sizeof(*w->roots), by_root);
+	for (uint64_t i = 0; i < w->n_roots; i++)
+		if (!n || by_root(&w->roots[n - 1], &w->roots[i]) != 0)
+			w->roots[n++] = w->roots[i];
+	w->n_roots = n;
+	n = 0;
+	if (w->n_weaks)
+		qsort(w->weaks, w->n_weaks, sizeof(*w->weaks), by_key);
+	for (uint64_t i = 0; i < w->n_weaks; i++)
+		if (!n || by_key(&w->weaks[n - 1], &w->weaks[i]) != 0)
+			w->weaks[n++] = w->weaks[i];
+	w->n_weaks = n;
+}
+
 int ghc_walk_begin(struct ghc_walk *w, struct ghc *g, const struct ghc_space *s)
 {
 	*w = (struct ghc_walk){ .g = g, .n_slots = SLOTS_MIN };
@@ -103,8 +132,15 @@ int ghc_walk_begin(struct ghc_walk *w, struct ghc *g, const struct ghc_space *s)
 		}
 	for (uint32_t i = 0; i < s->n_caps; i++)
 		add_weaks(w, word(g, s->caps[i] + GHC_CAP_WEAK));
-	if (w->n_weaks)
-		qsort(w->weaks, w->n_weaks, sizeof(*w->weaks), by_key);
+	for (uint32_t i = 0; i < s->n_lists; i++) {
+		const struct ghc_info *info = ghc_info_of(g, word(g, s->lists[i]));
+
+		if (info && info->type == GHC_TSO)
+			add_threads(w, s->lists[i]);
+		else
+			add_weaks(w, s->lists[i]);
+	}
+	sort_lists(w);
 	return g->oom ? -ENOMEM : 0;
 }
 
@@ -122,7 +158,8 @@ static void push_object(struct ghc_walk *w, uint64_t addr)
 		return;
 	w->objects[w->n++] =
 		(struct ghc_object){ addr, c.words < UINT32_MAX ? (uint32_t)c.words : UINT32_MAX,
-				     (uint32_t)(ghc_info_of(w->g, c.info.at) - w->g->infos.rows) };
+				     (uint32_t)(ghc_info_of(w->g, c.info.at) - w->g->infos.rows),
+				     w->guessing };
 }
 
 /* Of the set of static ones: false, it was there. */
@@ -173,10 +210,18 @@ static void push(struct ghc_walk *w, uint64_t pointer)
 		push_static(w, addr);
 }
 
+static void push_guess(struct ghc_walk *w, uint64_t pointer)
+{
+	if (ROOM(w, guesses, n_guesses, guesses_room))
+		w->guesses[w->n_guesses++] = pointer;
+}
+
 static void on_word(void *ctx, uint64_t pointer, uint32_t at, enum ghc_word what)
 {
 	(void)at;
-	if (what != GHC_DATA)
+	if (what == GHC_GUESS)
+		push_guess(ctx, pointer);
+	else if (what != GHC_DATA)
 		push(ctx, pointer);
 }
 
@@ -214,36 +259,69 @@ static int by_address(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-/* Nothing begins in another: what is said to do so is no object. */
+static bool overlap(const struct ghc_object *a, const struct ghc_object *b)
+{
+	return b->addr < a->addr + 8 * (uint64_t)a->words;
+}
+
+/* Nothing begins in another: what is said to do so is no object. What is guessed gives way to what is known. */
 static void drop_overlapping(struct ghc_walk *w)
 {
-	uint64_t end = 0, n = 0;
+	uint64_t n = 0;
 
 	for (uint64_t i = 0; i < w->n; i++) {
-		if (w->objects[i].addr < end) {
-			w->g->bad++;
-			continue;
-		}
-		end = w->objects[i].addr + 8 * (uint64_t)w->objects[i].words;
-		w->objects[n++] = w->objects[i];
+		const struct ghc_object o = w->objects[i];
+
+		while (n && !o.guessed && w->objects[n - 1].guessed &&
+		       overlap(&w->objects[n - 1], &o))
+			n--;
+		if (n && overlap(&w->objects[n - 1], &o))
+			w->g->bad += !o.guessed;
+		else
+			w->objects[n++] = o;
 	}
 	w->n = n;
 }
 
+/* How far what is reached has been looked at. */
+struct progress {
+	uint64_t roots, objects, statics;
+};
+
+static void reach(struct ghc_walk *w, struct progress *p)
+{
+	while (!w->g->oom &&
+	       (p->roots < w->n_roots || p->objects < w->n || p->statics < w->n_queue)) {
+		if (p->statics < w->n_queue)
+			look_at_static(w, w->queue[p->statics++]);
+		else if (p->objects < w->n)
+			look_at_object(w, w->objects[p->objects++]);
+		else if (w->roots[p->roots].kind == GHC_ROOT_REGISTER)
+			push_guess(w, w->roots[p->roots++].addr);
+		else
+			push(w, w->roots[p->roots++].addr);
+	}
+}
+
 int ghc_walk_finish(struct ghc_walk *w)
 {
-	uint64_t roots = 0, objects = 0, statics = 0;
+	struct progress p = { 0 };
+	uint64_t bad, frames, forwarded;
 
-	while (roots < w->n_roots || objects < w->n || statics < w->n_queue) {
-		if (w->g->oom)
-			return -ENOMEM;
-		if (roots < w->n_roots)
-			push(w, w->roots[roots++].addr);
-		else if (statics < w->n_queue)
-			look_at_static(w, w->queue[statics++]);
-		else
-			look_at_object(w, w->objects[objects++]);
+	reach(w, &p);
+	bad = w->g->bad;
+	frames = w->g->bad_frames;
+	forwarded = w->g->forwarded;
+	w->guessing = true;
+	for (uint64_t i = 0; i < w->n_guesses && !w->g->oom; i++) {
+		push(w, w->guesses[i]);
+		reach(w, &p);
 	}
+	w->g->bad = bad;
+	w->g->bad_frames = frames;
+	w->g->forwarded = forwarded;
+	if (w->g->oom)
+		return -ENOMEM;
 	if (w->n)
 		qsort(w->objects, w->n, sizeof(*w->objects), by_address);
 	drop_overlapping(w);
@@ -258,6 +336,7 @@ void ghc_walk_fini(struct ghc_walk *w)
 	free(w->marks);
 	free(w->statics);
 	free(w->queue);
+	free(w->guesses);
 	*w = (struct ghc_walk){ 0 };
 }
 

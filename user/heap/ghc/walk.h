@@ -11,7 +11,8 @@
 
 struct ghc_object {
 	uint64_t addr;
-	uint32_t words, info; /* info: index into g->infos.rows */
+	uint32_t words;
+	uint32_t info : 31, guessed : 1; /* info: index into g->infos.rows */
 };
 
 enum ghc_root_kind { GHC_ROOT_THREAD, GHC_ROOT_CAF, GHC_ROOT_STABLE, GHC_ROOT_REGISTER, GHC_ROOT_WEAK };
@@ -38,6 +39,13 @@ struct ghc_walk {
 	uint64_t n_slots, n_seen;
 	uint64_t *queue;              /* of static ones                                    */
 	uint64_t n_queue, queue_room;
+	/*
+	 * What only looks like a pointer, in registers and where no frames can be read, comes after all the rest: what is reached
+	 * from there alone is guessed, gives way to what is known, and is not counted where it does not fit.
+	 */
+	uint64_t *guesses;
+	uint64_t n_guesses, guesses_room;
+	bool guessing;
 };
 
 /* Takes over threads and weak pointers of the space's generations and capabilities. -ENOMEM. */

@@ -12,7 +12,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-enum { TRIES = 4, PAUSE_US = 3000, EXACT_TRIES = 40, EXACT_PAUSE_US = 1000 };
+enum { TRIES = 4, PAUSE_US = 3000, EXACT_TRIES = 16, EXACT_PAUSE_US = 1000 };
 
 /* Reads through, and notes which mappings were read: where a walker finds its way, and no block is, its allocator keeps notes. */
 struct watched {
