@@ -1,4 +1,5 @@
 #include "collect/stream/otel_labels.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "collect/stream/label_source.h"
 #include "collect/wire.h"
@@ -10,10 +11,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define VARIABLE     "otel_thread_ctx_v1"
-#define LOOK_MIN_NS  50000000ULL    /* between looks at a process …                    */
-#define LOOK_MAX_NS  30000000000ULL /* … which are a quarter of its age apart            */
-#define LOOKS_A_TICK 16
+#define VARIABLE    "otel_thread_ctx_v1"
+#define LOOK_MIN_NS 50000000ULL    /* between looks at a process …                    */
+#define LOOK_MAX_NS 30000000000ULL /* … which are a quarter of its age apart           */
+#define LOOK_SHARE  200            /* so many times the CPU time that looks have taken  */
+#define KEPT_NS     10000000000ULL /* an ended process: its last sets may be on their way */
 
 enum { IMAGES_MAX = 1024, MODULE_MAX = 1 << 20 };
 
@@ -32,7 +34,7 @@ struct file {
 struct process {
 	pid_t pid;
 	uint64_t since_ns, next_ns;
-	bool found, counted;
+	bool found, counted, ended;
 	struct proc_id id; /* when found      */
 	struct ms_label_source row;
 	uint64_t context; /* its address, 0: none yet */
@@ -51,6 +53,7 @@ struct otel_labels {
 	struct process *processes;
 	string_id key_trace, key_span;
 	uint32_t spans[2]; /* that samples saw, that waits saw */
+	uint64_t rest_until_ns;
 	struct otel_labels_stats stats;
 };
 
@@ -245,11 +248,16 @@ void otel_labels_ended(struct otel_labels *o, pid_t pid)
 {
 	struct process *p = process_of(o, pid);
 
-	if (p)
-		p->next_ns = UINT64_MAX; /* its last sets may be on their way */
+	if (p && !p->found)
+		forget(o, p);
+	else if (p && !p->ended) {
+		p->ended = true;
+		p->next_ns = now_ns() + KEPT_NS;
+	}
 }
 
-void otel_labels_process(struct otel_labels *o, pid_t pid, bool fresh, uint64_t now_ns)
+void otel_labels_process(struct otel_labels *o, pid_t pid, bool fresh, bool newborn,
+			 uint64_t now_ns)
 {
 	struct process *p = process_of(o, pid);
 
@@ -264,23 +272,36 @@ void otel_labels_process(struct otel_labels *o, pid_t pid, bool fresh, uint64_t 
 	p = p ? p : hash_new(o->processes, pid, &pid);
 	if (!p)
 		return;
-	if (!p->since_ns) {
+	if (!p->since_ns && newborn) { /* many end at once, and none has published anything yet */
 		p->since_ns = now_ns;
+		p->next_ns = now_ns + LOOK_MIN_NS;
+	} else if (!p->since_ns) {
+		p->since_ns = now_ns > 4 * LOOK_MAX_NS ? now_ns - 4 * LOOK_MAX_NS : 1;
 		look(o, p, now_ns);
-	} else if (!p->found && p->next_ns > now_ns + LOOK_MIN_NS && p->next_ns != UINT64_MAX) {
+	} else if (!p->found && p->next_ns > now_ns + LOOK_MIN_NS) {
 		p->next_ns = now_ns + LOOK_MIN_NS;
 	}
 }
 
 void otel_labels_tick(struct otel_labels *o, uint64_t now_ns)
 {
-	uint32_t looks = 0;
+	uint64_t began_ns = thread_cpu_ns(), took_ns = 0;
+	struct process *p, *next;
 
-	for (struct process *p = o->processes; p && looks < LOOKS_A_TICK; p = p->hh.next)
-		if (!p->found && p->next_ns <= now_ns) {
+	if (now_ns < o->rest_until_ns)
+		return;
+	HASH_ITER (hh, o->processes, p, next) {
+		if (p->next_ns > now_ns || (p->found && !p->ended))
+			continue;
+		if (p->ended)
+			forget(o, p);
+		else
 			look(o, p, now_ns);
-			looks++;
-		}
+		took_ns = thread_cpu_ns() - began_ns;
+		if (took_ns > LOOK_MIN_NS / LOOK_SHARE)
+			break;
+	}
+	o->rest_until_ns = now_ns + took_ns * LOOK_SHARE;
 }
 
 /* --- records --- */

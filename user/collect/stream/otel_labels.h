@@ -23,10 +23,10 @@ struct otel_labels *otel_labels_new(struct label_sets *sets, struct drain *d, st
 void otel_labels_free(struct otel_labels *o);
 DEFINE_CLEANUP(struct otel_labels *, otel_labels_freep, otel_labels_free)
 
-/* A process is there, or runs another program (`fresh`), or has mapped a file. */
-void otel_labels_process(struct otel_labels *o, pid_t pid, bool fresh, uint64_t now_ns);
+/* A process is there, or runs another program (`fresh`), or has mapped a file. `newborn`: it has begun, or runs that, just now. */
+void otel_labels_process(struct otel_labels *o, pid_t pid, bool fresh, bool newborn, uint64_t now_ns);
 void otel_labels_ended(struct otel_labels *o, pid_t pid);
-/* Looks at processes that are due. */
+/* Looks at processes that are due, for 0.5 % of a CPU at most. */
 void otel_labels_tick(struct otel_labels *o, uint64_t now_ns);
 
 struct otel_labels_stats {

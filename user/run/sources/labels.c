@@ -53,6 +53,11 @@ static bool look(void *self, pid_t pid, uint64_t now_ns)
 	return go_labels_look(((struct labels *)self)->go, pid);
 }
 
+static bool is_fresh(enum process_event_kind kind)
+{
+	return kind == PROCESS_EXEC || kind == PROCESS_FORKED;
+}
+
 static void process(void *self, const struct process_event *event)
 {
 	struct labels *l = self;
@@ -71,10 +76,8 @@ static void process(void *self, const struct process_event *event)
 	case PROCESS_EXEC:
 	case PROCESS_FORKED:
 		if (event->target)
-			otel_labels_process(l->otel, event->pid,
-					    event->kind == PROCESS_EXEC ||
-						    event->kind == PROCESS_FORKED,
-					    now_ns());
+			otel_labels_process(l->otel, event->pid, is_fresh(event->kind),
+					    is_fresh(event->kind) || event->newborn, now_ns());
 		break;
 	default:
 		break;
