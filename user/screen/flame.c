@@ -1,4 +1,5 @@
 #include "screen/flame.h"
+#include "render/code_name.h"
 
 #include <errno.h>
 #include <string.h>
@@ -152,6 +153,15 @@ static enum style style_of(const struct call_node *n, uint32_t which)
 	return first + (which & 1);
 }
 
+/* As much of a name as tells it from others. */
+static void put_name(struct canvas *c, int y, int x, int width, enum style style, const char *name)
+{
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+
+	code_name_shorten(&text, name, (size_t)width);
+	canvas_put(c, y, x, width, style, text.s ? text.s : name);
+}
+
 void flame_draw(struct flame *f, const struct call_tree *t, const char *search, struct canvas *c,
 		int from, int to)
 {
@@ -175,7 +185,7 @@ void flame_draw(struct flame *f, const struct call_tree *t, const char *search, 
 		for (int x = 0; x < width; x++)
 			canvas_put(c, y, b->from + x, 1, style, " ");
 		if (width > 2)
-			canvas_put(c, y, b->from, width - (width > 4), style, n->name);
+			put_name(c, y, b->from, width - (width > 4), style, n->name);
 		else
 			canvas_put(c, y, b->from, 1, style, c->ascii ? "|" : "▏");
 	}

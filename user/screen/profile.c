@@ -1,4 +1,5 @@
 #include "base/units.h"
+#include "render/code_name.h"
 #include "screen/profile_parts.h"
 
 #include <errno.h>
@@ -35,6 +36,8 @@ static const struct column image_column = { "IMAGE", 18, 130, "the file that the
 static const struct column name_column = { "PROCESS, THREAD, FUNCTION", 0, 0,
 					   "who, and in which function", true };
 
+enum { NAME_MAX_SHOWN = 100 }; /* what a name loses beyond that: parameters, template arguments */
+
 /* --- columns --- */
 
 /* Those that there are figures for. Rows stay sorted by the same column. */
@@ -49,6 +52,10 @@ void profile_choose_columns(struct profile_view *pv)
 			pv->shown[n++] = choices[i];
 	for (uint32_t i = 0; i < n; i++)
 		pv->columns[i] = pv->shown[i].column;
+	/* On a narrow screen one figure of memory is enough. */
+	for (uint32_t i = 0; i < n; i++)
+		if (pv->shown[i].value == CALL_RSS && pv->tree.has[CALL_ALLOC])
+			pv->columns[i].from_width = 95;
 	pv->columns[n] = image_column;
 	pv->columns[n + 1] = name_column;
 	pv->n_figures = n;
@@ -228,8 +235,12 @@ static void cell(const struct view *v, uint32_t i, uint32_t column, struct strbu
 
 	if (column < pv->n_figures)
 		profile_put_value(pv, n, column, to);
+	else if (column == pv->n_figures)
+		strbuf_puts(to, n->module);
+	else if (n->kind == CALL_FRAME)
+		code_name_shorten(to, n->name, NAME_MAX_SHOWN);
 	else
-		strbuf_puts(to, column == pv->n_figures ? n->module : n->name);
+		strbuf_puts(to, n->name);
 }
 
 void profile_title(const struct view *v, struct strbuf *to)

@@ -16,8 +16,10 @@ struct tree {
 	const struct graph_dominators *d;
 	const uint64_t *retained;
 	uint64_t least;
-	uint32_t *first, *children; /* of node i: children[first[i]] … children[first[i + 1] - 1]; node n: the roots together */
-	struct row *rows;           /* chosen ones, and behind them those that may be: a heap by what they retain */
+	uint32_t *first,
+		*children; /* of node i: children[first[i]] … children[first[i + 1] - 1]; node n: the roots together */
+	struct row *
+		rows; /* chosen ones, and behind them those that may be: a heap by what they retain */
 	uint32_t n_rows, n_heap, room;
 	struct row *heap;
 	bool oom;
@@ -134,7 +136,6 @@ static void push_below(struct tree *t, const struct row *of, uint32_t up)
 }
 
 /* --- their order --- */
-
 
 /* Rows come largest first, so a row's own come behind it: the last ones first make linked lists in the right order. */
 static int put_in_order(const struct tree *t, struct dominator_row *out)
