@@ -88,6 +88,15 @@ static void apply_typed(struct screen *s)
 		view_find(v, v->cursor);
 }
 
+/* Goes to the next row with what is searched for, `from` so many rows on. A view that is no list has its own way. */
+static void found(struct screen *s, struct view *v, uint32_t from)
+{
+	if (v->ops->act && v->ops->act(v, s, ACT_NEXT_MATCH))
+		return;
+	if (!view_find(v, v->cursor + from))
+		screen_say(s, "\"%s\" is in no row", v->search);
+}
+
 static void type_key(struct screen *s, uint32_t key)
 {
 	struct view *v = screen_top(s);
@@ -95,8 +104,8 @@ static void type_key(struct screen *s, uint32_t key)
 	char bytes[4];
 
 	if (key == KEY_RETURN) {
-		if (s->typing == TYPING_SEARCH && *v->search && !view_find(v, v->cursor))
-			screen_say(s, "\"%s\" is in no row", v->search);
+		if (s->typing == TYPING_SEARCH && *v->search)
+			found(s, v, 0);
 		s->typing = TYPING_NOTHING;
 	} else if (key == KEY_ESCAPE) {
 		*s->typed = '\0';
@@ -180,8 +189,8 @@ static void act(struct screen *s, enum action action)
 		begin_typing(s, TYPING_FILTER);
 		break;
 	case ACT_NEXT_MATCH:
-		if (*v->search && !view_find(v, v->cursor + 1))
-			screen_say(s, "\"%s\" is in no row", v->search);
+		if (*v->search)
+			found(s, v, 1);
 		break;
 	case ACT_SORT:
 		next_sort(v);

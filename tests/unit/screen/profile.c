@@ -81,6 +81,12 @@ static void the_flame_view_zooms_and_comes_back(void **state)
 	assert_null(strstr(shown(&s, 24, 80), "write"));
 	screen_key(&s, KEY_ESCAPE);
 	assert_non_null(strstr(shown(&s, 24, 80), "write"));
+	screen_key(&s, '/');
+	screen_key(&s, 'w');
+	screen_key(&s, 'r');
+	screen_key(&s, KEY_RETURN);
+	assert_non_null(strstr(shown(&s, 24, 80), " 25.0% 20.0  write"));
+	screen_key(&s, KEY_ESCAPE); /* out of the search */
 	screen_key(&s, 'F');
 	assert_non_null(strstr(shown(&s, 24, 80), "CPU%▼"));
 	screen_fini(&s);
