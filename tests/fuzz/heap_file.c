@@ -37,6 +37,8 @@ static void mend(uint8_t *data, size_t size)
 	memcpy(data, &h, sizeof(h));
 }
 
+static volatile uint64_t sum; /* so that what is read is read */
+
 static void ask(struct snapshot *s)
 {
 	_cleanup_(graph_dominators_fini) struct graph_dominators d = { 0 };
@@ -61,8 +63,7 @@ static void ask(struct snapshot *s)
 	}
 	for (uint64_t i = 0; i < s->n_roots; i++)
 		word += s->roots[i].name ? strlen(s->roots[i].name) : 0;
-	if (word == 1)
-		abort();
+	sum = word;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

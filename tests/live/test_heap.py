@@ -189,7 +189,7 @@ def body(text):
 @fact
 def a_file_answers_as_the_process_does():
     child, _ = keeper()
-    for pid, questions in ((child.pid, (("census",), ("leaks",), ("allocator",), ("retainers", "type:Session"))),
+    for pid, questions in ((child.pid, (("census",), ("leaks",), ("retainers", "type:function"), ("retainers", "type:str"))),
                            (graph().pid, (("dominators",), ("fragmentation",), ("retainers", "type:Session"), ("query", "size > 1000")))):
         path = saved(pid, "same.snapshot")
         equal(os.stat(path).st_mode & 0o777, 0o600, "its mode")

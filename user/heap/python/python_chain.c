@@ -5,9 +5,12 @@
  */
 #include "heap/python/python_heap.h"
 
+#include "base/hash.h"
+#include "base/large.h"
 #include "heap/snapshot/chain.h"
 #include "heap/snapshot/file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +26,7 @@ enum {
 	BASES_MAX = 64,
 	EXCEPTION_ARGS = 24,
 	OLD_FRAME_CODE = 32,
+	PYTHON_ENTRIES = -1, /* no place in a table: how its entries lie */
 };
 
 #define EXCEPTION (1ULL << 30) /* Py_TPFLAGS_BASE_EXC_SUBCLASS */
@@ -164,6 +168,14 @@ static bool entry_name(const struct link *l, uint32_t i, uint64_t dict, char tex
 		       text);
 }
 
+/* Of a file: the name of the field that the link leaves its first object by; NULL. */
+static const char *stored_field(const struct link *l)
+{
+	return l->s->stored ? snapshot_file_field_name(l->s, l->s->types.of[l->step->node],
+						       (int32_t)l->at)
+			    : NULL;
+}
+
 /* A name that ends with a NUL. */
 static bool read_name(const struct link *l, uint64_t at, char text[PYTHON_TEXT_MAX])
 {
@@ -227,6 +239,10 @@ static bool exception_field(const struct link *l, char text[PYTHON_TEXT_MAX])
 
 static bool field_name(const struct link *l, char text[PYTHON_TEXT_MAX])
 {
+	if (stored_field(l)) {
+		snprintf(text, PYTHON_TEXT_MAX, "%s", stored_field(l));
+		return true;
+	}
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
 		if (fields[i].at == l->at && strcmp(fields[i].type, l->name) == 0 &&
 		    is_of_version(l, fields[i].from, fields[i].to)) {
@@ -241,8 +257,11 @@ static bool field_name(const struct link *l, char text[PYTHON_TEXT_MAX])
 /* Its dict is the next step. */
 static bool is_own_dict(const struct link *l, const struct python_class *c)
 {
+	const char *stored = stored_field(l);
+
 	return l->n > 1 && shape_of(l, l->step[1].node) == PYTHON_DICT &&
-	       (l->at == MANAGED_DICT || (c && c->dict > 0 && l->at == c->dict));
+	       (l->at == MANAGED_DICT || (c && c->dict > 0 && l->at == c->dict) ||
+		(stored && strcmp(stored, "__dict__") == 0));
 }
 
 static uint32_t put_attribute(const struct link *l, const char *of, const char *name, bool known,
@@ -296,6 +315,8 @@ static uint32_t instance_link(const struct link *l, char text[CHAIN_TEXT_MAX])
 		return put_attribute(l, l->name, name,
 				     entry_name(l, 2, python_object(l->s, l->step[1].node), name),
 				     3, text);
+	if (!l->h && l->at < 0 && l->n > 2 && is_table(l, 1))
+		return put_attribute(l, l->name, name, entry_name(l, 1, 0, name), 2, text);
 	if (l->at < 0 && l->n > 2 && is_table(l, 1))
 		return put_attribute(
 			l, l->name, name,
@@ -309,21 +330,50 @@ static uint32_t instance_link(const struct link *l, char text[CHAIN_TEXT_MAX])
 	return 0;
 }
 
-static uint32_t class_link(const struct link *l, char text[CHAIN_TEXT_MAX])
+/* "class web.User"; of a file the link that leaves it by its dict has that name. */
+static void class_name(const struct link *l, char of[CHAIN_TEXT_MAX / 2])
 {
 	uint64_t class = python_object(l->s, l->step->node);
-	char name[PYTHON_TEXT_MAX], of[CHAIN_TEXT_MAX / 2] = "class";
+	char name[PYTHON_TEXT_MAX];
 
-	if (shape_of(l, l->step->node) != PYTHON_TYPE || l->at != PYTHON_TP_DICT || l->n < 4 ||
-	    !is_table(l, 2))
-		return 0;
+	snprintf(of, CHAIN_TEXT_MAX / 2, "class");
 	if (l->h && read_name(l, python_word(l->h, class + PYTHON_TP_NAME), name))
-		snprintf(of, sizeof(of), "class %s", name);
+		snprintf(of, CHAIN_TEXT_MAX / 2, "class %s", name);
 	for (uint32_t i = 1; i < l->s->types.n; i++)
 		if (l->s->types.type[i].at == class && l->s->types.type[i].by == TYPE_CPYTHON)
-			snprintf(of, sizeof(of), "class %.200s", l->s->types.type[i].name);
-	return put_attribute(l, of, name,
+			snprintf(of, CHAIN_TEXT_MAX / 2, "class %.200s", l->s->types.type[i].name);
+}
+
+static uint32_t class_link(const struct link *l, char text[CHAIN_TEXT_MAX])
+{
+	char name[PYTHON_TEXT_MAX], of[CHAIN_TEXT_MAX / 2];
+	const char *stored =
+		l->s->stored ? snapshot_file_link_name(l->s, l->step->node, l->step->at) : NULL;
+
+	if ((!stored && shape_of(l, l->step->node) != PYTHON_TYPE) || l->at != PYTHON_TP_DICT ||
+	    l->n < 4 || !is_table(l, 2))
+		return 0;
+	class_name(l, of);
+	return put_attribute(l, stored ? stored : of, name,
 			     entry_name(l, 2, python_object(l->s, l->step[1].node), name), 3, text);
+}
+
+/* Is the place in a dict's table, step 1, one of a key? A file has how the entries of each table lie, as its name at -1. */
+static bool is_key(const struct link *l)
+{
+	uint64_t table = l->s->blocks.rows[l->step[1].node].addr, at = table + l->step[1].at;
+	struct python_keys keys;
+	const char *stored =
+		l->s->stored ? snapshot_file_link_name(l->s, l->step[1].node, PYTHON_ENTRIES)
+			     : NULL;
+	unsigned entries, bytes, key;
+
+	if (l->h)
+		return l->h->table[l->step[1].node] == PYTHON_DICT_KEYS &&
+		       python_keys_of(l->h, table, &keys) && at >= keys.entries &&
+		       (at - keys.entries) % keys.bytes == keys.key;
+	return stored && sscanf(stored, "%u %u %u", &entries, &bytes, &key) == 3 && bytes &&
+	       l->step[1].at >= entries && (l->step[1].at - entries) % bytes == key;
 }
 
 /* What it contains: in a table, or in itself. */
@@ -332,7 +382,6 @@ static uint32_t container_link(const struct link *l, char text[CHAIN_TEXT_MAX])
 	enum python_shape shape = shape_of(l, l->step->node);
 	bool is_tuple = strcmp(l->name, "tuple") == 0 && l->at >= ITEMS;
 	bool in_table = l->n > 2 && is_table(l, 1);
-	struct python_keys keys;
 	uint32_t took = 1;
 
 	while (in_table && took + 1 < l->n && is_table(l, took))
@@ -347,13 +396,7 @@ static uint32_t container_link(const struct link *l, char text[CHAIN_TEXT_MAX])
 		return took;
 	}
 	if (shape == PYTHON_DICT && in_table) {
-		uint64_t table = l->s->blocks.rows[l->step[1].node].addr,
-			 at = table + l->step[1].at;
-		bool is_key = l->h && l->h->table[l->step[1].node] == PYTHON_DICT_KEYS &&
-			      python_keys_of(l->h, table, &keys) && at >= keys.entries &&
-			      (at - keys.entries) % keys.bytes == keys.key;
-
-		snprintf(text, CHAIN_TEXT_MAX, is_key ? "a key of %s" : "%s[…]", l->name);
+		snprintf(text, CHAIN_TEXT_MAX, is_key(l) ? "a key of %s" : "%s[…]", l->name);
 		return took;
 	}
 	if (shape == PYTHON_DEQUE && in_table) {
@@ -372,11 +415,17 @@ static uint32_t frame_link(const struct link *l, char text[CHAIN_TEXT_MAX])
 {
 	char function[PYTHON_FUNCTION_MAX], local[PYTHON_TEXT_MAX];
 	const struct python_version *v = l->h ? l->h->version : NULL;
+	const char *stored =
+		l->s->stored ? snapshot_file_link_name(l->s, l->step->node, l->step->at) : NULL;
 	enum python_shape shape = shape_of(l, l->step->node);
 	uint64_t object = python_object(l->s, l->step->node), code;
 	int64_t frame = !v ? 0 : shape == PYTHON_FRAME ? v->frame_inline : v->generator_frame;
 	int64_t at = l->at - (frame ? frame + v->iframe_locals : v ? v->frame_locals : 0);
 
+	if (stored && l->at != PYTHON_TP_DICT) {
+		snprintf(text, CHAIN_TEXT_MAX, "%s", stored);
+		return 1;
+	}
 	if (!v || at < 0 ||
 	    (shape != PYTHON_FRAME && (shape != PYTHON_GENERATOR || !v->generator_frame)))
 		return 0;
@@ -415,7 +464,8 @@ uint32_t python_chain_link(const struct snapshot *s, const struct chain_step *st
 		return took;
 	if (l.at == PYTHON_OB_TYPE)
 		snprintf(text, CHAIN_TEXT_MAX, "%s.__class__", l.name);
-	else if (l.at == MANAGED_DICT)
+	else if (l.at == MANAGED_DICT ||
+		 is_own_dict(&l, l.h ? python_class_of(l.h, s, step->node) : NULL))
 		snprintf(text, CHAIN_TEXT_MAX, "%s.__dict__", l.name);
 	else if (field_name(&l, name))
 		snprintf(text, CHAIN_TEXT_MAX, "%s.%s", l.name, name);
@@ -424,4 +474,150 @@ uint32_t python_chain_link(const struct snapshot *s, const struct chain_step *st
 	else
 		snprintf(text, CHAIN_TEXT_MAX, "%s", l.name);
 	return 1;
+}
+
+/* --- for a file --- */
+
+struct namer {
+	struct link l;
+	struct chain_step steps[4];
+	uint8_t *seen; /* of each node: the names of what leaves it are known */
+	struct field *fields;
+	python_name_fn fn;
+	void *ctx;
+};
+
+/* Of a type, a place in its objects that was looked at. */
+struct field {
+	uint64_t key;
+	UT_hash_handle hh;
+};
+
+/* Each entry of a table, step `i`, whose name entry_name() or the class knows. */
+static void name_entries(struct namer *n, uint32_t i, uint64_t dict)
+{
+	const struct graph *g = n->l.s->graph;
+	uint32_t table = n->steps[i].node;
+	const struct python_class *c = python_class_of(n->l.h, n->l.s, n->steps[0].node);
+	char name[PYTHON_TEXT_MAX];
+
+	if (n->seen[table])
+		return;
+	n->seen[table] = 1;
+	for (uint64_t e = g->first[table]; e < g->first[table + 1]; e++) {
+		bool known;
+
+		n->steps[i].at = g->edges[e].at;
+		known = dict ? entry_name(&n->l, i, dict, name)
+			     : c && shared_name(&n->l, c->shared_keys,
+						n->steps[i].at / 8 - n->l.h->begin[table], name);
+		if (known)
+			n->fn(n->ctx, false, table, (int32_t)n->steps[i].at, name);
+	}
+}
+
+static void name_dict(struct namer *n)
+{
+	const struct graph *g = n->l.s->graph;
+	uint32_t dict = n->steps[1].node;
+
+	for (uint64_t e = g->first[dict]; e < g->first[dict + 1]; e++) {
+		n->steps[1].at = g->edges[e].at;
+		n->steps[2] = (struct chain_step){ g->edges[e].to, 0 };
+		if (is_table(&n->l, 2))
+			name_entries(n, 2, python_object(n->l.s, dict));
+	}
+}
+
+/* Once for each type and place. */
+static void name_field(struct namer *n, const struct python_class *c)
+{
+	uint32_t type = n->l.s->types.of[n->steps[0].node];
+	uint64_t key = (uint64_t)type << 32 | (uint32_t)n->l.at;
+	char name[PYTHON_TEXT_MAX];
+	struct field *known;
+	bool found;
+
+	HASH_FIND(hh, n->fields, &key, sizeof(key), known);
+	if (known || !hash_new(n->fields, key, &key))
+		return;
+	if (is_own_dict(&n->l, c)) {
+		snprintf(name, sizeof(name), "__dict__");
+		found = n->l.at != MANAGED_DICT;
+	} else if (c && c->inline_values && n->l.at >= (int64_t)c->size + 8) {
+		found = shared_name(&n->l, c->shared_keys, (uint64_t)(n->l.at - c->size - 8) / 8,
+				    name);
+	} else {
+		found = field_name(&n->l, name);
+	}
+	if (found)
+		n->fn(n->ctx, true, type, (int32_t)n->l.at, name);
+}
+
+static void name_edge(struct namer *n, const struct graph_edge *edge)
+{
+	const struct snapshot *s = n->l.s;
+	uint32_t node = n->steps[0].node;
+	const struct python_class *c = python_class_of(n->l.h, s, node);
+	char text[CHAIN_TEXT_MAX];
+
+	n->steps[0].at = edge->at;
+	n->steps[1] = (struct chain_step){ edge->to, 0 };
+	n->l.at = (int64_t)edge->at - s->types.object[node];
+	if (frame_link(&n->l, text)) {
+		n->fn(n->ctx, false, node, (int32_t)edge->at, text);
+		return;
+	}
+	if (shape_of(&n->l, node) == PYTHON_TYPE && n->l.at == PYTHON_TP_DICT) {
+		class_name(&n->l, text);
+		n->fn(n->ctx, false, node, (int32_t)edge->at, text);
+		name_dict(n);
+	} else if (is_own_dict(&n->l, c) ||
+		   (strcmp(n->l.name, "module") == 0 && n->l.at == MODULE_DICT)) {
+		name_dict(n);
+	} else if (n->l.at < 0 && is_table(&n->l, 1)) {
+		name_entries(n, 1, 0);
+	}
+	name_field(n, c);
+}
+
+/* "OFFSET BYTES KEY": where in it its entries begin, how many bytes each has, and where in that its key is. */
+static void name_table(struct namer *n, uint32_t table)
+{
+	uint64_t addr = n->l.s->blocks.rows[table].addr;
+	struct python_keys keys;
+	char text[64];
+
+	if (n->l.h->table[table] != PYTHON_DICT_KEYS || !python_keys_of(n->l.h, addr, &keys))
+		return;
+	snprintf(text, sizeof(text), "%u %u %u", (unsigned)(keys.entries - addr), keys.bytes,
+		 keys.key);
+	n->fn(n->ctx, false, table, PYTHON_ENTRIES, text);
+}
+
+int python_names(const struct snapshot *s, python_name_fn fn, void *ctx)
+{
+	struct namer n = { .l = { .s = s, .h = python_heap_of(s), .n = 4, .exact = true },
+			   .fn = fn,
+			   .ctx = ctx };
+
+	if (!n.l.h)
+		return 0;
+	n.l.step = n.steps;
+	n.seen = large_alloc(s->blocks.n + 1, 1);
+	if (!n.seen)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->blocks.n; i++) {
+		if (type_of(s, i)->by == TYPE_CPYTHON_TABLE)
+			name_table(&n, i);
+		if (type_of(s, i)->by != TYPE_CPYTHON)
+			continue;
+		n.steps[0].node = i;
+		n.l.name = type_of(s, i)->name;
+		for (uint64_t e = s->graph->first[i]; e < s->graph->first[i + 1]; e++)
+			name_edge(&n, &s->graph->edges[e]);
+	}
+	large_free(n.seen);
+	hash_free(n.fields);
+	return 0;
 }

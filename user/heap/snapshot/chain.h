@@ -26,6 +26,13 @@ uint32_t chain_link(const struct snapshot *s, const struct chain_step *step, uin
 uint32_t python_chain_link(const struct snapshot *s, const struct chain_step *step, uint32_t n,
 			   bool exact, char text[CHAIN_TEXT_MAX]);
 
+/*
+ * All names that the above takes from memory, for a file that has none: of the place `at` in a node, in bytes; or, `of_type`, of that
+ * place in all objects of a type, counted from where they begin. -ENOMEM.
+ */
+typedef void (*python_name_fn)(void *ctx, bool of_type, uint32_t node_or_type, int32_t at, const char *name);
+int python_names(const struct snapshot *s, python_name_fn fn, void *ctx);
+
 /* The name of the module object at `addr`. false: it has none. */
 bool chain_module_name(const struct snapshot *s, uint64_t addr, char *name, size_t cap);
 

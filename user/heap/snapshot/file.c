@@ -29,6 +29,7 @@ static const uint32_t records[FILE_KINDS] = {
 	[FILE_REVERSE_EDGES] = sizeof(struct graph_edge),
 	[FILE_ROOTS] = sizeof(struct file_root),
 	[FILE_LINK_NAMES] = sizeof(struct file_link_name),
+	[FILE_FIELD_NAMES] = sizeof(struct file_link_name),
 	[FILE_THREADS] = sizeof(struct file_thread),
 	[FILE_MAPS] = sizeof(struct file_map),
 	[FILE_REGISTERS] = 8 * STOP_REGS_MAX,
@@ -704,22 +705,31 @@ const char *snapshot_file_text(const struct snapshot *s, uint32_t at)
 	return s->stored ? text(s->stored, at) : "";
 }
 
-const char *snapshot_file_link_name(const struct snapshot *s, uint32_t node, uint32_t at)
+static const char *name_of(const struct snapshot *s, enum file_kind kind, uint32_t node, int32_t at)
 {
-	const struct part *p = s->stored ? &s->stored->parts[FILE_LINK_NAMES] : NULL;
+	const struct part *p = s->stored ? &s->stored->parts[kind] : NULL;
 	const struct file_link_name *names = p ? p->at : NULL;
 	uint64_t low = 0, high = p ? p->n : 0;
 
-	/* The last that begins at or before it. */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 
-		if (names[mid].node < node || (names[mid].node == node && names[mid].at <= at))
+		if (names[mid].node < node || (names[mid].node == node && names[mid].at < at))
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (!low || names[low - 1].node != node || at - names[low - 1].at >= FILE_ENTRY_MAX)
-		return NULL;
-	return text(s->stored, names[low - 1].name);
+	return p && low < p->n && names[low].node == node && names[low].at == at
+		       ? text(s->stored, names[low].name)
+		       : NULL;
+}
+
+const char *snapshot_file_link_name(const struct snapshot *s, uint32_t node, uint32_t at)
+{
+	return name_of(s, FILE_LINK_NAMES, node, (int32_t)at);
+}
+
+const char *snapshot_file_field_name(const struct snapshot *s, uint32_t type, int32_t at)
+{
+	return name_of(s, FILE_FIELD_NAMES, type, at);
 }

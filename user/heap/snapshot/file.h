@@ -23,7 +23,8 @@
  *   FILE_EDGES *          u32 to which node, u32 from which byte of its block
  *   FILE_REVERSE_FIRST *, FILE_REVERSE_EDGES *   the same edges the other way round
  *   FILE_ROOTS *          struct file_root, by node; `name` is the text of a variable, a module or what a runtime calls it
- *   FILE_LINK_NAMES       struct file_link_name, by node and place: names of the fields that edges leave
+ *   FILE_LINK_NAMES       struct file_link_name, by node and place: names of what edges leave: entries of a dict's table
+ *   FILE_FIELD_NAMES      struct file_link_name, by type and place from where its objects begin: names of their fields
  *   FILE_THREADS          struct file_thread
  *   FILE_MAPS             struct file_map: what was mapped, by address
  *   FILE_REGISTERS        u64, STOP_REGS_MAX for each thread: only with contents
@@ -56,7 +57,7 @@
 
 #define FILE_MAGIC "MSHEAP\r\n"
 
-enum { FILE_VERSION = 1, FILE_ALIGN = 64, FILE_SECTIONS_MAX = 64, FILE_FRAME = 1 << 20, FILE_ENTRY_MAX = 24 /* bytes of an entry with a name */ };
+enum { FILE_VERSION = 1, FILE_ALIGN = 64, FILE_SECTIONS_MAX = 64, FILE_FRAME = 1 << 20 };
 
 enum file_kind {
 	FILE_FACTS = 1,
@@ -82,6 +83,7 @@ enum file_kind {
 	FILE_BROUGHT_BY,
 	FILE_COLLECTIONS,
 	FILE_COLLECTION_OF,
+	FILE_FIELD_NAMES,
 	FILE_RUNS,
 	FILE_FRAMES,
 	FILE_CONTENTS,
@@ -155,7 +157,8 @@ struct file_collection {
 };
 
 struct file_link_name {
-	uint32_t node, at;       /* an entry of its table begins there   */
+	uint32_t node;           /* or type                              */
+	int32_t at;              /* in bytes                             */
 	uint32_t name, reserved;
 };
 
@@ -206,6 +209,8 @@ int snapshot_file_read(const uint8_t *data, uint64_t len, const char *path, cons
 
 /* The name of an entry of a dict's table, by the file; NULL: it has none. */
 const char *snapshot_file_link_name(const struct snapshot *s, uint32_t node, uint32_t at);
+/* The name of a field of a type's objects. */
+const char *snapshot_file_field_name(const struct snapshot *s, uint32_t type, int32_t at);
 /* The text of that number. */
 const char *snapshot_file_text(const struct snapshot *s, uint32_t text);
 

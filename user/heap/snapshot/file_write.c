@@ -4,10 +4,9 @@
 #include "base/large.h"
 #include "base/new_file.h"
 #include "base/strbuf.h"
+#include "heap/snapshot/chain.h"
 #include "heap/snapshot/contents.h"
 #include "heap/snapshot/exact.h"
-#include "heap/snapshot/link_names.h"
-#include "heap/snapshot/python.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { PIECE = 1 << 20, SAMPLES = 32, NAME_BYTES = 40 /* of a name, to predict */ };
+enum { SAMPLES = 32, NAME_BYTES = 40 /* of a name, to predict */ };
 
 struct known_text {
 	uint64_t key;
@@ -301,23 +300,53 @@ static void put_roots(struct snapshot_writer *w, struct snapshot *s,
 	end(w);
 }
 
-static void put_link_names(struct snapshot_writer *w, const struct snapshot *s,
-			   const struct link_names *names)
+/* Rows that wait for their order. */
+struct names {
+	struct snapshot_writer *w;
+	struct file_link_name *rows[2]; /* of places in nodes, in types */
+	uint64_t n[2], room[2];
+};
+
+static void on_name(void *ctx, bool of_type, uint32_t node_or_type, int32_t at, const char *name)
 {
-	const struct heap_memory *mem = copy_memory(s->copy);
-	struct python_memory python = { mem->read, mem->ctx };
-	char text[PYTHON_TEXT_MAX];
+	struct names *names = ctx;
+	uint64_t n = names->n[of_type];
 
-	begin(w, FILE_LINK_NAMES, sizeof(struct file_link_name));
-	for (uint64_t i = 0; i < names->n && !w->error; i++) {
-		struct file_link_name name = { names->rows[i].node, names->rows[i].at, 0, 0 };
+	if (n == names->room[of_type]) {
+		uint64_t room = n ? 2 * n : 1024;
+		struct file_link_name *more =
+			large_resize(names->rows[of_type], room, sizeof(*more));
 
-		if (!python_str(&python, names->rows[i].key, text))
-			continue;
-		name.name = text_of(w, text);
-		put(w, &name, sizeof(name));
+		if (!more) {
+			names->w->error = -ENOMEM;
+			return;
+		}
+		names->rows[of_type] = more;
+		names->room[of_type] = room;
 	}
-	end(w);
+	names->rows[of_type][n] =
+		(struct file_link_name){ node_or_type, at, text_of(names->w, name), 0 };
+	names->n[of_type]++;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct file_link_name *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static void put_names(struct snapshot_writer *w, const struct names *names)
+{
+	static const enum file_kind kinds[] = { FILE_LINK_NAMES, FILE_FIELD_NAMES };
+
+	for (int i = 0; i < 2; i++) {
+		if (names->n[i])
+			qsort(names->rows[i], names->n[i], sizeof(*names->rows[i]), by_place);
+		put_array(w, kinds[i], sizeof(*names->rows[i]), names->rows[i], names->n[i]);
+	}
 }
 
 /* --- contents --- */
@@ -394,8 +423,8 @@ static uint64_t predict_contents(const struct snapshot *s, struct contents_packe
 
 /* --- all of it --- */
 
-static uint64_t predict(const struct snapshot *s, const struct link_names *names,
-			struct contents_packer *p)
+static uint64_t predict(const struct snapshot_writer *w, const struct snapshot *s,
+			const struct names *names, struct contents_packer *p)
 {
 	uint64_t nodes = s->blocks.n, edges = graph_edges(s->graph);
 
@@ -405,7 +434,7 @@ static uint64_t predict(const struct snapshot *s, const struct link_names *names
 	       s->collections.n * sizeof(struct file_collection) +
 	       (s->collections.of ? 4 * nodes : 0) +
 	       s->n_roots * (sizeof(struct file_root) + NAME_BYTES) +
-	       names->n * sizeof(struct file_link_name) +
+	       (names->n[0] + names->n[1]) * sizeof(struct file_link_name) + w->strings.len +
 	       s->types.n * (sizeof(struct file_type) + NAME_BYTES) + (1 << 20) +
 	       (p ? predict_contents(s, p) : 0);
 }
@@ -435,10 +464,9 @@ static void put_header(struct snapshot_writer *w)
 }
 
 static void put_all(struct snapshot_writer *w, struct snapshot *s, const struct snapshot_write *how,
-		    const struct link_names *names, struct contents_packer *p)
+		    const struct names *names, struct contents_packer *p)
 {
 	w->at = sizeof(struct file_header);
-	strbuf_add(&w->strings, "", 1);
 	put_facts(w, s, how->contents);
 	put_uses(w, &s->census);
 	put_types(w, &s->types);
@@ -450,7 +478,7 @@ static void put_all(struct snapshot_writer *w, struct snapshot *s, const struct 
 	put_graph(w, s->graph, FILE_FIRST, FILE_EDGES);
 	put_graph(w, s->reverse, FILE_REVERSE_FIRST, FILE_REVERSE_EDGES);
 	put_roots(w, s, how);
-	put_link_names(w, s, names);
+	put_names(w, names);
 	put_threads(w, s, how->contents != FILE_CONTENTS_NONE);
 	put_maps(w, copy_memory(s->copy));
 	put_arenas(w, &s->blocks);
@@ -465,23 +493,25 @@ int snapshot_writer_put(struct snapshot_writer *w, struct snapshot *s,
 			const struct snapshot_write *how, uint64_t *ret_bytes, struct err *e)
 {
 	_cleanup_(contents_packer_freep) struct contents_packer *p = NULL;
-	struct link_names names = { 0 };
+	struct names names = { .w = w };
 	int r = 0;
 
 	if (how->contents != FILE_CONTENTS_NONE)
 		p = contents_packer_new(copy_memory(s->copy), how->contents == FILE_CONTENTS_WORDS);
-	if ((how->contents != FILE_CONTENTS_NONE && !p) ||
-	    link_names_find(s, how->contents == FILE_CONTENTS_ALL, &names) < 0)
+	strbuf_add(&w->strings, "", 1);
+	if ((how->contents != FILE_CONTENTS_NONE && !p) || python_names(s, on_name, &names) < 0 ||
+	    w->error)
 		r = err_set(e, -ENOMEM, "out of memory");
 	if (r == 0)
-		r = new_file_check_room(&w->file, "a snapshot", predict(s, &names, p), e);
+		r = new_file_check_room(&w->file, "a snapshot", predict(w, s, &names, p), e);
 	if (r == 0) {
 		put_all(w, s, how, &names, p);
 		r = w->error < 0 ? err_set(e, w->error, "%s: cannot be written: %s", w->file.path,
 					   strerror(-w->error))
 				 : new_file_commit(&w->file, e);
 	}
-	large_free(names.rows);
+	large_free(names.rows[0]);
+	large_free(names.rows[1]);
 	*ret_bytes = w->at;
 	return r;
 }
