@@ -55,6 +55,15 @@ def objects_of_python_are_kept_by_what_keeps_them():
         through = rows["keep.ByLocal"][0]["through"]
         check(through.startswith("the running function main (heap_python.py:") and through.endswith("): watched"),
               f"{version}: the local variable is kept through {through}")
+        census = {row["type"]: row for row in ask("census", "-p", child.pid)["types"]}
+        for name, objects, length in ("Items", 2, 37), ("Letters", 1, 5), ("Entries", 2, 2):
+            row = census["__main__." + name]
+            equal((row["objects"], row["length"]), (objects, length), f"{version}: objects of {name}, and their lengths")
+        held = ask("refcounts", "-p", child.pid)
+        row, = [row for row in held["held"] if row["type"] == "__main__.OfC"]
+        equal((row["references"], row["held"], row["objects"]), (4, 2, 2), f"{version}: references that C has to two objects")
+        # What else C has are a few of the interpreter's own, among ten thousand objects.
+        check(held["equal"] > 50 * held["more"], f"{version}: of reference counts {held['equal']} are as found, {held['more']} are more")
         child.process.stdin.close()
 
 

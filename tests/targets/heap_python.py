@@ -2,6 +2,7 @@
 of which traces are left. Says which it has, and lives until its input ends."""
 
 import collections
+import ctypes
 import functools
 import gc
 import json
@@ -92,6 +93,33 @@ def gone():
     return room, grown, queue, done
 
 
+class Items(list):
+    pass
+
+
+class Letters(str):
+    pass
+
+
+class Entries(dict):
+    pass
+
+
+class OfC:
+    pass
+
+
+def lengths():
+    return [Items(range(10)), Items(range(27)), Letters("12345"), Entries(a=1, b=2), Entries(), collections.deque(range(100), 70), OfC(), OfC()]
+
+
+def hold(objects):
+    """As an extension does that forgets to give references back: two of each."""
+    for thing in objects:
+        for _ in range(2):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 def main():
     things, traces = fill(), gone()
     ready, end = threading.Event(), threading.Event()
@@ -99,7 +127,9 @@ def main():
     ready.wait()
     watched = kept("Local")
     weak = weakref.ref(watched), weakref.WeakValueDictionary(a=watched)
-    globals().update(THINGS=things, TRACES=traces, WEAK=weak)
+    sized = lengths()
+    hold(sized[-2:])
+    globals().update(THINGS=things, TRACES=traces, WEAK=weak, SIZED=sized)
     gc.collect()
     print(json.dumps(sorted(KEPT)), flush=True)
     sys.stdin.read()

@@ -6,9 +6,13 @@
 #include <errno.h>
 
 static const struct answer_column columns[] = {
-	{ "bytes", "bytes", ANSWER_BYTES, 0 },     { "share", "share", ANSWER_PERCENT, 8 },
-	{ "objects", "objects", ANSWER_COUNT, 0 }, { "known_by", "by", ANSWER_NAME, 8 },
-	{ "type", "type", ANSWER_NAME, 0 },        { 0 },
+	{ "bytes", "bytes", ANSWER_BYTES, 0 },
+	{ "share", "share", ANSWER_PERCENT, 8 },
+	{ "objects", "objects", ANSWER_COUNT, 0 },
+	{ "length", "length", ANSWER_COUNT, 0 },
+	{ "known_by", "by", ANSWER_NAME, 8 },
+	{ "type", "type", ANSWER_NAME, 0 },
+	{ 0 },
 };
 
 int heap_census(const struct heap_view *v, const char *what, struct err *e)
@@ -26,6 +30,7 @@ int heap_census(const struct heap_view *v, const char *what, struct err *e)
 		answer_cell(v->out, found.rows[i].bytes);
 		answer_real(v->out, all > 0 ? 100 * (double)found.rows[i].bytes / all : 0);
 		answer_cell(v->out, found.rows[i].objects);
+		answer_cell(v->out, found.rows[i].has_length ? found.rows[i].length : ANSWER_NONE);
 		answer_text(v->out, type_by_name(found.rows[i].by));
 		answer_text(v->out, found.rows[i].name);
 	}

@@ -33,7 +33,7 @@ static const struct opt rows[] = {
 const struct opt_command heap_options = {
 	.name = "heap",
 	.synopsis =
-		"allocator|caches|census|diff|dominators|dups|fragmentation|leaks|query|retainers|search|snapshot|thunks -p PID|-c NAME|FILE [WHAT]",
+		"allocator|caches|census|diff|dominators|dups|fragmentation|leaks|query|refcounts|retainers|search|snapshot|thunks -p PID|-c NAME|FILE [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it, or of a snapshot of one: what it consists of, what "
 	       "keeps objects alive, what is lost, what changed. `memscope help objects` has each question, the heaps and types that are "
 	       "known, and what WHAT may be: a type, a size, an address, a condition.",
@@ -60,6 +60,7 @@ static const struct question {
 	{ "search", "type:NAME", heap_query },
 	{ "query", "'type = NAME and size > 4K'", heap_query },
 	{ "diff", NULL, heap_diff, .compares = true },
+	{ "refcounts", NULL, heap_refcounts },
 	{ "thunks", NULL, heap_thunks },
 	{ "snapshot", NULL, heap_snapshot, heap_snapshot_check },
 };

@@ -54,6 +54,7 @@ int heap_fragmentation(const struct heap_view *v, const char *what, struct err *
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
 int heap_query(const struct heap_view *v, const char *what, struct err *e);
 int heap_retainers(const struct heap_view *v, const char *what, struct err *e);
+int heap_refcounts(const struct heap_view *v, const char *what, struct err *e);
 int heap_thunks(const struct heap_view *v, const char *what, struct err *e);
 int heap_snapshot(const struct heap_view *v, const char *what, struct err *e);
 /* Can its file be written at all? */

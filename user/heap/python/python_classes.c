@@ -1,6 +1,7 @@
 #include "heap/python/python_heap.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* PyTypeObject (Include/cpython/object.h), the same in all versions. */
@@ -11,6 +12,8 @@ enum {
 	TP_BASE = 256,
 	TP_DICTOFFSET = 288,
 	BASES_MAX = 64,
+	OB_SIZE = 16, /* of a dict: ma_used, of a str: length */
+	SET_USED = 24,
 	DICT_SIZE = 48, /* PyDictObject, PyListObject */
 	LIST_SIZE = 40,
 	SIZE_MAX_BYTES = 1 << 20,
@@ -21,6 +24,7 @@ enum {
 #define HEAP_TYPE     (1ULL << 9)
 #define LONG          (1ULL << 24)
 #define LIST          (1ULL << 25)
+#define TUPLE         (1ULL << 26)
 #define BYTES         (1ULL << 27)
 #define UNICODE       (1ULL << 28)
 #define DICT          (1ULL << 29)
@@ -206,8 +210,10 @@ static enum python_shape shape_by_flags(uint64_t flags)
 		return PYTHON_DICT;
 	if (flags & LIST)
 		return PYTHON_LIST;
-	if (flags & (LONG | BYTES | UNICODE) && !(flags & HEAP_TYPE))
-		return flags & UNICODE ? PYTHON_STR : PYTHON_ATOM;
+	if (flags & UNICODE)
+		return PYTHON_STR;
+	if (flags & (LONG | BYTES) && !(flags & HEAP_TYPE))
+		return PYTHON_ATOM;
 	return PYTHON_PLAIN;
 }
 
@@ -273,12 +279,18 @@ static void read_class(struct python_heap *h, const struct snapshot *s, uint64_t
 	c->managed_dict = h->version->minor >= 11 && flags & MANAGED_DICT;
 	c->inline_values = h->version->minor >= 13 && flags & INLINE_VALUES;
 	c->shared_keys = shared_keys(h, at);
+	if (flags & (LIST | TUPLE | BYTES | UNICODE | DICT))
+		c->length = OB_SIZE;
 	if (c->shape == PYTHON_DICT || c->shape == PYTHON_LIST)
 		c->own = c->shape == PYTHON_DICT ? DICT_SIZE : LIST_SIZE;
+	if (c->shape == PYTHON_STR)
+		c->own = h->version->minor < 12 ? PYTHON_STR_SIZE_8 : PYTHON_STR_SIZE_12;
 	for (int i = 0; i < BASES_MAX && base && c->shape == PYTHON_PLAIN; i++) {
 		c->shape = shape_by_name(h, s, base);
 		if (c->shape != PYTHON_PLAIN)
 			c->own = size_at(h, base + TP_BASICSIZE);
+		if (c->shape == PYTHON_SET || c->shape == PYTHON_DEQUE)
+			c->length = c->shape == PYTHON_SET ? SET_USED : OB_SIZE;
 		base = python_word(h, base + TP_BASE);
 	}
 }
@@ -299,22 +311,31 @@ static const struct python_version *find_version(const struct python_heap *h,
 	return NULL;
 }
 
+static int by_address(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 int python_classes_find(struct python_heap *h, const struct snapshot *s)
 {
 	h->version = find_version(h, s);
 	if (!h->version)
 		return -ENOENT;
 	h->classes = calloc(s->types.n, sizeof(*h->classes));
-	if (!h->classes)
+	h->type_at = calloc(s->types.n, sizeof(*h->type_at));
+	if (!h->classes || !h->type_at)
 		return -ENOMEM;
 	h->n_classes = s->types.n;
 	for (uint32_t i = 0; i < s->types.n; i++) {
-		if (s->types.type[i].by == TYPE_CPYTHON)
+		if (s->types.type[i].by == TYPE_CPYTHON) {
 			read_class(h, s, s->types.type[i].at, &h->classes[i]);
-		else
+			h->type_at[h->n_types++] = s->types.type[i].at;
+		} else {
 			h->classes[i].shape = PYTHON_NOT;
-		if (h->classes[i].shape == PYTHON_FRAME)
-			h->frame_type = s->types.type[i].at;
+		}
 	}
+	qsort(h->type_at, h->n_types, sizeof(*h->type_at), by_address);
 	return 0;
 }

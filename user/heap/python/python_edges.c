@@ -6,7 +6,6 @@
 enum {
 	HEAD = 8, /* its class, which is a reference, too */
 	OB_SIZE = 16,
-	STR_STATE = 32,
 	STR_POINTERS = 40, /* what a str has of other forms of its text */
 	LIST_ITEMS = 24,
 	DICT_VALUES = 40,
@@ -220,12 +219,13 @@ static void managed_dict(const struct emit *e, const struct python_class *c, uin
 
 static void str(const struct emit *e, const struct python_class *c, uint64_t object)
 {
-	uint32_t state = python_half(e->h, object + STR_STATE);
+	uint64_t size = c->own;
+	uint32_t state = python_half(e->h, object + PYTHON_STR_STATE);
 
 	if (!(state & STR_COMPACT))
-		range(e, object + STR_POINTERS, object + c->size, 8);
+		range(e, object + STR_POINTERS, object + size, 8);
 	else if (!(state & STR_ASCII))
-		range(e, object + STR_POINTERS, object + c->size - 8, 8);
+		range(e, object + STR_POINTERS, object + size - 8, 8);
 	else if (e->h->version->minor < 12)
 		put_at(e, object + STR_POINTERS);
 }
@@ -234,6 +234,9 @@ static void str(const struct emit *e, const struct python_class *c, uint64_t obj
 static void own_part(const struct emit *e, const struct python_class *c, uint64_t object)
 {
 	switch (c->shape) {
+	case PYTHON_STR:
+		str(e, c, object);
+		break;
 	case PYTHON_LIST:
 		put_at(e, object + LIST_ITEMS);
 		break;
@@ -271,9 +274,6 @@ static void object_edges(const struct emit *e, const struct python_class *c, uin
 		managed_dict(e, c, object);
 	switch (c->shape) {
 	case PYTHON_ATOM:
-		break;
-	case PYTHON_STR:
-		str(e, c, object);
 		break;
 	case PYTHON_PLAIN:
 		plain(e, c, object, HEAD, with_items(e, c, object));
@@ -328,21 +328,46 @@ static void table(const struct emit *e, enum python_table kind, uint64_t from, u
 	}
 }
 
-/*
- * Up to 3.10 frames are used again. One that is not in use still has what it had on its stack, and who called it; of its
- * words only a link to another such one means anything.
- */
-static bool free_frame(const struct emit *e)
+static bool is_type(const struct python_heap *h, uint64_t addr)
 {
-	uint64_t object = e->block + GC_HEAD, next;
+	uint32_t low = 0, high = h->n_types;
 
-	if (!e->h->version->frame_locals || !e->h->frame_type ||
-	    python_word(e->h, object + HEAD) != e->h->frame_type || python_word(e->h, object))
-		return false;
-	next = python_word(e->h, object + FRAME_BACK);
-	if (next && !python_word(e->h, next))
-		put_at(e, object + FRAME_BACK);
-	return true;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (h->type_at[mid] < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < h->n_types && h->type_at[low] == addr;
+}
+
+/*
+ * Freed objects are kept to be used again: lists, tuples, dicts, and frames up to 3.10. They still have what they had; of their words
+ * only links to other such objects mean anything.
+ */
+static bool free_object(const struct emit *e)
+{
+	for (uint64_t object = e->block; object <= e->block + GC_HEAD; object += GC_HEAD) {
+		uint64_t n;
+
+		if (object + 2 * HEAD > e->end || python_word(e->h, object) ||
+		    !is_type(e->h, python_word(e->h, object + HEAD)))
+			continue;
+		for (uint64_t at = object + 2 * HEAD; at + 8 <= e->end; at += 8) {
+			const uint8_t *to = copy_bytes(e->h->copy, python_word(e->h, at), &n);
+			uint64_t count;
+
+			if (!to || n < 8)
+				continue;
+			memcpy(&count, to, 8);
+			if (!count)
+				put_at(e, at);
+		}
+		return true;
+	}
+	return false;
 }
 
 bool python_edges(void *state, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx)
@@ -361,7 +386,7 @@ bool python_edges(void *state, const struct snapshot *s, uint32_t node, exact_ed
 	}
 	c = python_class_of(h, s, node);
 	if (!c)
-		return free_frame(&e);
+		return free_object(&e);
 	object_edges(&e, c, python_object(s, node));
 	return true;
 }

@@ -1,11 +1,13 @@
 #include "heap/python/python_heap.h"
 
+#include "base/large.h"
+
 #include <errno.h>
 
 static const char *const table_names[] = {
 	[PYTHON_DICT_KEYS] = "dict (keys)",     [PYTHON_DICT_VALUES] = "dict (values)",
 	[PYTHON_LIST_ITEMS] = "list (items)",   [PYTHON_SET_ENTRIES] = "set (entries)",
-	[PYTHON_DEQUE_BLOCK] = "deque (items)",
+	[PYTHON_DEQUE_BLOCK] = "deque (items)", [PYTHON_STR_TEXT] = "str (text)",
 };
 
 _Static_assert(sizeof(table_names) / sizeof(*table_names) == PYTHON_TABLES, "a name each");
@@ -27,6 +29,7 @@ static void close_heap(void *state)
 	struct python_heap *h = state;
 
 	free(h->classes);
+	free(h->type_at);
 	free(h->table);
 	free(h->begin);
 	free(h->live);
@@ -62,6 +65,21 @@ static int name_tables(const struct python_heap *h, struct snapshot *s)
 	return 0;
 }
 
+/* Items of containers, letters of a str, bytes. */
+static int find_lengths(const struct python_heap *h, struct snapshot *s)
+{
+	s->lengths = large_alloc(s->blocks.n + 1, sizeof(*s->lengths));
+	for (uint32_t i = 0; s->lengths && i < s->blocks.n; i++) {
+		const struct python_class *c = python_class_of(h, s, i);
+		uint64_t n = c && c->length ? python_word(h, python_object(s, i) + c->length)
+					    : SNAPSHOT_NO_LENGTH;
+
+		/* What is more was no such object. */
+		s->lengths[i] = n < SNAPSHOT_NO_LENGTH ? (uint32_t)n : SNAPSHOT_NO_LENGTH;
+	}
+	return s->lengths ? 0 : -ENOMEM;
+}
+
 static int prepare(void *state, struct snapshot *s)
 {
 	struct python_heap *h = state;
@@ -71,6 +89,8 @@ static int prepare(void *state, struct snapshot *s)
 		r = python_tables_find(h, s);
 	if (r == 0)
 		r = name_tables(h, s);
+	if (r == 0)
+		r = find_lengths(h, s);
 	h->ready = r == 0;
 	return r == -ENOENT ? 0 : r;
 }

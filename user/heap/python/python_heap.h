@@ -20,6 +20,8 @@
 #include "heap/snapshot/exact.h"
 #include "heap/snapshot/python.h"
 
+/* sizeof(PyUnicodeObject), from 3.8 and from 3.12 on; its last word refers to a text that is not in the object itself. */
+enum { PYTHON_STR_SIZE_8 = 80, PYTHON_STR_SIZE_12 = 64, PYTHON_STR_STATE = 32 };
 enum { PYTHON_FUNCTION_MAX = 3 * PYTHON_TEXT_MAX };
 
 /* How objects of a class are read; of a subclass it is that of the class of C that it extends. */
@@ -46,6 +48,7 @@ struct python_class {
 	uint32_t size, item_size; /* of an object, and of each of its items                       */
 	uint32_t own;       /* of that the part that its shape reads; subclasses have the rest */
 	uint32_t weak_list; /* the offset that has the list of its weak references; 0: none      */
+	uint32_t length;          /* the offset that has how many items it has; 0: none has           */
 	int64_t dict;       /* tp_dictoffset                                              */
 	uint64_t shared_keys; /* the keys that instances' values have in common; 0: none         */
 };
@@ -58,6 +61,7 @@ enum python_table {
 	PYTHON_LIST_ITEMS,
 	PYTHON_SET_ENTRIES,
 	PYTHON_DEQUE_BLOCK,
+	PYTHON_STR_TEXT,
 	PYTHON_TABLES
 };
 
@@ -91,7 +95,8 @@ struct python_heap {
 	uint8_t *begin; /* … and in words, where they begin           */
 	char **names;   /* of roots                                */
 	uint32_t n_names, room;
-	uint64_t frame_type; /* 0: no frame was seen                    */
+	uint64_t *type_at;     /* addresses of all types, sorted */
+	uint32_t n_types;
 	bool ready;
 };
 
@@ -112,6 +117,23 @@ bool python_edges(void *state, const struct snapshot *s, uint32_t node, exact_ed
 
 /* python_chain.c: of a snapshot that is not a file, where CPython is in it and known; else NULL. */
 const struct python_heap *python_heap_of(const struct snapshot *s);
+
+/* python_refcounts.c: objects of a class that have more references than the heap, variables and the functions that run show: C code holds them. */
+struct python_held {
+	uint32_t type;
+	uint64_t all;              /* objects of this type                    */
+	uint64_t held, references; /* … that have more, and how many more       */
+};
+
+struct python_refcounts {
+	struct python_held *rows; /* most references first; those with none are left out */
+	uint32_t n;
+	uint64_t equal, more, less, immortal; /* objects                        */
+};
+
+/* -ENOENT: it has no CPython that is known; -ENOMEM. */
+int python_refcounts_find(const struct snapshot *s, struct python_refcounts *ret_refcounts);
+void python_refcounts_fini(struct python_refcounts *r);
 
 /* python_frames.c: "worker (app.py:72)", and the name of a local variable by its number, of a code object. */
 void python_function(const struct python_heap *h, uint64_t code, char text[PYTHON_FUNCTION_MAX]);

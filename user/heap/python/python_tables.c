@@ -15,9 +15,13 @@ enum {
 	DEQUE_LEFT_INDEX = 40,
 	DEQUE_ITEMS = 64, /* in a block: a link, items, a link */
 	DEQUE_BLOCKS_MAX = 1 << 24,
+	STR_POINTERS = 40,       /* lengths among them */
 	MANAGED_VALUES_11 = -32, /* from the object */
 	MANAGED_DICT = -24,
 };
+
+#define STR_COMPACT (1u << 5)
+#define STR_ASCII   (1u << 6)
 
 struct marks {
 	struct python_heap *h;
@@ -104,6 +108,18 @@ static void mark_set(const struct marks *m, uint64_t object)
 		mark(m, table, PYTHON_SET_ENTRIES, 2 * (mask + 1));
 }
 
+/* The text of a str whose class is Python code's, and the forms of others' text: they refer to nothing. */
+static void mark_text(const struct marks *m, const struct python_class *c, uint64_t object)
+{
+	uint32_t state = python_half(m->h, object + PYTHON_STR_STATE);
+	uint64_t end = state & STR_COMPACT ? c->own - 8 : c->own;
+
+	if (state & STR_COMPACT && state & STR_ASCII)
+		return;
+	for (uint64_t at = STR_POINTERS; at < end; at += 8)
+		mark(m, python_word(m->h, object + at), PYTHON_STR_TEXT, 0);
+}
+
 static void mark_managed(const struct marks *m, const struct python_class *c, uint64_t object)
 {
 	uint64_t word;
@@ -136,6 +152,9 @@ static void look_at(const struct marks *m, uint32_t node)
 		mark_keys(m, python_word(m->h, object + PYTHON_MA_KEYS));
 		mark_values(m, python_word(m->h, object + DICT_VALUES),
 			    python_word(m->h, object + PYTHON_MA_KEYS));
+		break;
+	case PYTHON_STR:
+		mark_text(m, c, object);
 		break;
 	case PYTHON_SET:
 		mark_set(m, object);

@@ -37,6 +37,7 @@ static const uint32_t records[FILE_KINDS] = {
 	[FILE_PARTS] = sizeof(struct heap_part),
 	[FILE_UNKNOWN] = sizeof(struct heap_range),
 	[FILE_BROUGHT_BY] = 1,
+	[FILE_LENGTHS] = 4,
 	[FILE_COLLECTIONS] = sizeof(struct file_collection),
 	[FILE_COLLECTION_OF] = 4,
 	[FILE_RUNS] = sizeof(struct file_run),
@@ -269,6 +270,7 @@ static int check(const struct snapshot_stored *f, struct err *e)
 	    f->parts[FILE_TYPE_OF].n != f->parts[FILE_BLOCKS].n ||
 	    f->parts[FILE_OBJECT].n != f->parts[FILE_BLOCKS].n ||
 	    f->parts[FILE_TYPES].n >= UINT32_MAX ||
+	    (f->parts[FILE_LENGTHS].at && f->parts[FILE_LENGTHS].n != f->parts[FILE_BLOCKS].n) ||
 	    (f->parts[FILE_BROUGHT_BY].at &&
 	     f->parts[FILE_BROUGHT_BY].n != f->parts[FILE_BLOCKS].n) ||
 	    (f->parts[FILE_REGISTERS].n && f->parts[FILE_REGISTERS].n != f->parts[FILE_THREADS].n))
@@ -611,6 +613,7 @@ static int fill(struct snapshot *s, const char *folder, struct err *e)
 		r = put_memory(f, folder, s, e);
 	if (r < 0)
 		return r;
+	s->lengths = (uint32_t *)f->parts[FILE_LENGTHS].at;
 	s->exact = calloc(1, sizeof(*s->exact));
 	if (s->exact)
 		s->exact->brought_by = (uint8_t *)f->parts[FILE_BROUGHT_BY].at;

@@ -18,6 +18,7 @@
  *                         bytes, u32 resident words; by address. A node of the graph is its index here: n of them
  *   FILE_TYPE_OF *        u32 for each node
  *   FILE_OBJECT *         u8 for each node: where in its block its object begins, in bytes
+ *   FILE_LENGTHS          u32 for each node: how many items, letters or bytes it has, of CPython's objects; 2^32 - 1: not known
  *   FILE_BROUGHT_BY       u8 for each node: the runtime that brought it (exact.h), whose objects may move; 0: none
  *   FILE_FIRST *          u64, n + 1: the edges of node i are [first[i], first[i + 1])
  *   FILE_EDGES *          u32 to which node, u32 from which byte of its block
@@ -87,6 +88,7 @@ enum file_kind {
 	FILE_RUNS,
 	FILE_FRAMES,
 	FILE_CONTENTS,
+	FILE_LENGTHS,
 	FILE_KINDS
 };
 

@@ -475,6 +475,8 @@ static void put_all(struct snapshot_writer *w, struct snapshot *s, const struct 
 	put_array(w, FILE_OBJECT, 1, s->types.object, s->blocks.n);
 	if (s->exact && s->exact->brought_by)
 		put_array(w, FILE_BROUGHT_BY, 1, s->exact->brought_by, s->blocks.n);
+	if (s->lengths)
+		put_array(w, FILE_LENGTHS, 4, s->lengths, s->blocks.n);
 	put_graph(w, s->graph, FILE_FIRST, FILE_EDGES);
 	put_graph(w, s->reverse, FILE_REVERSE_FIRST, FILE_REVERSE_EDGES);
 	put_roots(w, s, how);

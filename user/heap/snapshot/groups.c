@@ -16,7 +16,8 @@ struct key {
 
 struct group {
 	struct key key;
-	uint64_t objects, bytes;
+	uint64_t objects, bytes, length;
+	bool has_length;
 	UT_hash_handle hh;
 };
 
@@ -216,6 +217,10 @@ static int collect(struct grouping *g)
 		if (!of)
 			return -ENOMEM;
 		of->objects++;
+		if (g->s->lengths && g->s->lengths[i] != SNAPSHOT_NO_LENGTH) {
+			of->length += g->s->lengths[i];
+			of->has_length = true;
+		}
 		of->bytes += snapshot_bytes(g->s, i);
 	}
 	return 0;
@@ -240,6 +245,8 @@ static int list(const struct grouping *g, struct groups *ret)
 			.name = name_of(g, &of->key),
 			.objects = of->objects,
 			.bytes = of->bytes,
+			.length = of->length,
+			.has_length = of->has_length && g->by != GROUPS_MODULE,
 			.by = g->by == GROUPS_MODULE ? TYPE_UNKNOWN
 						     : g->s->types.type[of->key.part[0]].by,
 		};

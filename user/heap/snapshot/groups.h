@@ -23,6 +23,8 @@ enum { GROUPS_FIELDS_MAX = 6 };
 struct group_row {
 	char *name;
 	uint64_t objects, bytes;
+	uint64_t length;  /* items of containers, letters, bytes: of CPython's objects */
+	bool has_length;
 	enum type_by by; /* how its type is known; of modules: TYPE_UNKNOWN */
 };
 

@@ -203,12 +203,14 @@ void snapshot_free(struct snapshot *s)
 		s->blocks.parts = NULL;
 		s->blocks.unknown = NULL;
 		s->collections.of = NULL;
+		s->lengths = NULL;
 		if (s->exact)
 			s->exact->brought_by = NULL;
 	}
 	if (s->exact)
 		exact_runtimes_close(s->exact);
 	free(s->exact);
+	large_free(s->lengths);
 	copy_close(s->copy);
 	heap_blocks_free(&s->blocks);
 	types_fini(&s->types);

@@ -66,6 +66,8 @@ struct snapshot_facts {
 	enum file_contents contents;     /* of a process: all                             */
 };
 
+#define SNAPSHOT_NO_LENGTH UINT32_MAX
+
 struct snapshot {
 	struct snapshot_facts facts;
 	struct snapshot_stored *stored;  /* of a file; NULL: of a process                 */
@@ -73,6 +75,7 @@ struct snapshot {
 	struct heap_census census;
 	struct heap_blocks blocks;
 	struct types types;
+	uint32_t *lengths;                   /* of each node: items, letters or bytes of CPython's objects; SNAPSHOT_NO_LENGTH; NULL: of none */
 	struct exact *exact;                 /* runtimes whose objects are known exactly    */
 	struct collections collections;
 	struct block_index *index;
