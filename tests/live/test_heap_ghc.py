@@ -100,6 +100,16 @@ def bytes_are_those_of_ghcs_own_profiler_at_the_same_collection():
 
 
 @fact
+def its_blocks_are_an_allocators():
+    pid = keeper()[0].pid
+    rows = {row["allocator"]: row for row in heap("allocator", "-p", pid)["allocators"]}
+    near(rows["GHC"]["allocated"], sum(size for _, size in census(pid)[0].values()), 64 << 10, "bytes of GHC's objects")
+    with open(f"/proc/{pid}/maps", encoding="ascii") as f:
+        low, high = (int(a, 16) for a in re.search(r"^(42[0-9a-f]{8})-([0-9a-f]+) rw", f.read(), re.M).groups())
+    check(rows["GHC"]["allocated"] + rows["GHC"]["metadata"] <= high - low, f"{rows['GHC']} is more than {high - low}")
+
+
+@fact
 def what_keeps_objects_is_named():
     pid = keeper()[0].pid
     for name, through in (("Record", "the CAF Main.table"), ("OfThread", "the thread [0-9]+ of Haskell"),

@@ -58,6 +58,12 @@ static bool edges_of_three(void *state, const struct snapshot *s, uint32_t node,
 	return true;
 }
 
+static void use_of_three(void *state, struct heap_use *use)
+{
+	(void)state;
+	use->free.bytes = 4096;
+}
+
 static void roots_of_three(void *state, const struct snapshot *s, exact_root_fn fn, void *ctx)
 {
 	(void)state;
@@ -71,6 +77,7 @@ static const struct exact_runtime three = {
 	.close = close_three,
 	.objects = three_objects,
 	.owns = owns_three,
+	.use = use_of_three,
 	.edges = edges_of_three,
 	.roots = roots_of_three,
 };
@@ -168,6 +175,12 @@ static void objects_are_nodes_among_blocks_by_address(void **unused)
 		assert_int_equal(c.types[i], brought[i] ? 1 : 0);
 	}
 	assert_string_equal(c.s.types.type[1].name, "Three");
+	assert_string_equal(heap_blocks_owner(&c.s.blocks, c.s.blocks.rows[1].owner)->allocator,
+			    "three");
+	assert_int_equal(c.s.census.n, 1);
+	assert_string_equal(c.s.census.use[0].allocator, "three");
+	assert_int_equal(c.s.census.use[0].live.bytes, N_OBJECTS * OBJECT_BYTES);
+	assert_int_equal(c.s.census.use[0].free.bytes, 4096);
 	end(&c);
 }
 

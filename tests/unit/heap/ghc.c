@@ -392,6 +392,8 @@ static void descriptors_say_what_is_in_use_and_of_which_generation(void **state)
 	assert_true(ghc_space_read(&f->g, &s));
 	assert_int_equal(s.blocks, 52);
 	assert_int_equal(s.free_blocks, 200);
+	assert_int_equal(s.mblocks, 1);
+	assert_int_equal(s.own, 40);
 	assert_int_equal(s.large, 10);
 	assert_int_equal(s.pinned, 10);
 	assert_int_equal(s.gens[0], gens[0]);

@@ -143,7 +143,8 @@ struct ghc_space {
 	uint32_t n_lists;
 	uint64_t caps[GHC_RUNNING_MAX];
 	uint32_t n_caps;
-	uint64_t blocks, free_blocks, large, pinned, compact, nonmoving; /* in blocks of 4 KiB */
+	uint64_t mblocks;            /* with descriptors */
+	uint64_t blocks, free_blocks, own, large, pinned, compact, nonmoving; /* in blocks of 4 KiB; own: the run-time system's */
 	bool collecting;             /* a collection is under way */
 	bool perhaps;                /* … or one has left threads behind that were blocked for good: threads will show it */
 };

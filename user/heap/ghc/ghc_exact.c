@@ -645,6 +645,17 @@ static void ghc_roots(void *ctx, const struct snapshot *snapshot, exact_root_fn 
 	}
 }
 
+static void ghc_use(void *ctx, struct heap_use *use)
+{
+	const struct ghc_space *space = &((struct state *)ctx)->space;
+
+	use->arenas = space->n_caps;
+	use->free.bytes = space->free_blocks * GHC_BLOCK;
+	use->metadata.bytes = (space->mblocks * GHC_FIRST_BLOCK + space->own) * (uint64_t)GHC_BLOCK;
+	use->caveat =
+		"what is neither reached nor free is garbage until its next collection, or the nursery";
+}
+
 static void ghc_caveats(void *ctx, exact_say_fn fn, void *fn_ctx)
 {
 	const struct state *s = ctx;
@@ -687,5 +698,6 @@ const struct exact_runtime exact_ghc = {
 	.owns = ghc_owns,
 	.edges = ghc_edges,
 	.roots = ghc_roots,
+	.use = ghc_use,
 	.caveats = ghc_caveats,
 };

@@ -78,8 +78,10 @@ static void add_group(struct ghc *g, struct ghc_space *s, uint64_t bd, uint32_t 
 	s->pinned += flags & GHC_BF_PINNED ? blocks : 0;
 	s->compact += flags & GHC_BF_COMPACT ? blocks : 0;
 	s->nonmoving += flags & GHC_BF_NONMOVING ? blocks : 0;
-	if (gen) /* else it is the run-time system's own */
+	if (gen)
 		add_gen(g, s, gen);
+	else
+		s->own += blocks;
 }
 
 /* Returns where the next one's begin. */
@@ -147,7 +149,6 @@ static void read_gens(struct ghc *g, struct ghc_space *s)
 bool ghc_space_read(struct ghc *g, struct ghc_space *ret_space)
 {
 	uint64_t m = (g->begin + GHC_MBLOCK - 1) & ~(uint64_t)(GHC_MBLOCK - 1);
-	bool any = false;
 
 	*ret_space = (struct ghc_space){ 0 };
 	while (m + GHC_MBLOCK <= g->end) {
@@ -155,10 +156,10 @@ bool ghc_space_read(struct ghc *g, struct ghc_space *ret_space)
 			m += GHC_MBLOCK;
 			continue;
 		}
-		any = true;
+		ret_space->mblocks++;
 		m = read_mblock(g, ret_space, m);
 	}
-	if (!any || !ret_space->blocks)
+	if (!ret_space->blocks)
 		return false;
 	read_gens(g, ret_space);
 	return true;

@@ -53,6 +53,7 @@ struct objects {
 	struct object *rows;
 	uint64_t n, room;
 	uint8_t by;
+	struct heap_amount live; /* of this runtime */
 	bool oom;
 };
 
@@ -74,6 +75,9 @@ static void on_object(void *ctx, uint64_t addr, uint64_t bytes, uint32_t type)
 	}
 	o->rows[o->n++] = (struct object){ addr, type, o->by };
 	heap_blocks_add(o->blocks, addr, bytes, bytes);
+	o->live.blocks++;
+	o->live.bytes += bytes;
+	o->live.resident += bytes;
 }
 
 static int by_address(const void *a, const void *b)
@@ -110,9 +114,23 @@ int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types)
 	int r = 0;
 
 	for (uint32_t i = 0; i < x->n && r == 0; i++) {
+		const struct exact_runtime *runtime = x->runtime[i];
+
+		if (!runtime->objects)
+			continue;
 		o.by = (uint8_t)(i + 1);
-		if (x->runtime[i]->objects)
-			r = x->runtime[i]->objects(x->state[i], &s->types, on_object, &o);
+		o.live = (struct heap_amount){ 0 };
+		heap_blocks_allocator(&s->blocks, runtime->name);
+		heap_blocks_arena(&s->blocks, 0);
+		r = runtime->objects(x->state[i], &s->types, on_object, &o);
+		if (s->census.n < HEAP_ALLOCATORS_MAX) {
+			struct heap_use *use = &s->census.use[s->census.n++];
+
+			*use = (struct heap_use){ .allocator = runtime->name, .live = o.live };
+			if (runtime->use)
+				runtime->use(x->state[i], use);
+			heap_blocks_metadata(&s->blocks, use->metadata.bytes);
+		}
 	}
 	if (o.n)
 		heap_blocks_sort(&s->blocks);

@@ -48,6 +48,8 @@ struct exact_runtime {
 	bool (*edges)(void *state, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx);
 	/* NULL: it has none. */
 	void (*roots)(void *state, const struct snapshot *s, exact_root_fn fn, void *ctx);
+	/* What its memory has besides its objects: free, metadata, a caveat. NULL: not known. */
+	void (*use)(void *state, struct heap_use *use);
 	/* What did not fit, is guessed or missing: a sentence for each. NULL: nothing ever. */
 	void (*caveats)(void *state, exact_say_fn fn, void *ctx);
 };
