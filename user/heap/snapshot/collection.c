@@ -67,8 +67,7 @@ static bool walk_buffer(const struct collection_memory *m, const struct collecti
 			collection_block_fn fn, void *ctx)
 {
 	(void)m;
-	if (fn)
-		fn(ctx, c->table, COLLECTION_BUFFER);
+	fn(ctx, c->table, COLLECTION_BUFFER);
 	return true;
 }
 
@@ -126,8 +125,7 @@ static bool walk_deque(const struct collection_memory *m, const struct collectio
 	collection_words(m, c->at, w, COLLECTION_WORDS - 1);
 	if (!read_deque(w, collection_size(m, c->table), &d))
 		return false;
-	if (fn)
-		fn(ctx, c->table, COLLECTION_TABLE);
+	fn(ctx, c->table, COLLECTION_TABLE);
 	for (uint64_t node = d.first_node; node <= d.last_node; node += 8) {
 		uint64_t chunk;
 		uint32_t block;
@@ -136,8 +134,7 @@ static bool walk_deque(const struct collection_memory *m, const struct collectio
 		block = collection_block(m, chunk, d.chunk);
 		if (block == BLOCK_NONE)
 			return false;
-		if (fn)
-			fn(ctx, block, COLLECTION_BUFFER);
+		fn(ctx, block, COLLECTION_BUFFER);
 	}
 	return true;
 }
@@ -187,9 +184,8 @@ bool collection_at(const struct collection_memory *m, uint64_t at, uint32_t to, 
 		struct sum sum = { m, &c };
 
 		if (!shapes[kind]->match(m, w, at, to, &c) ||
-		    !shapes[kind]->walk(m, &c, NULL, NULL))
+		    !shapes[kind]->walk(m, &c, add_block, &sum))
 			continue;
-		shapes[kind]->walk(m, &c, add_block, &sum);
 		c.in = block_index_find(m->index, c.at, &offset);
 		*ret_collection = c;
 		return true;

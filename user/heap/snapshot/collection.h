@@ -92,7 +92,7 @@ static inline bool collection_fits(uint64_t bytes, uint64_t size)
 
 /*
  * Of one kind: does it begin there? w[1] is the word at `at`, w[0] the one before it, w[10] the last. `walk` goes through its
- * blocks, with fn NULL to see whether it holds together.
+ * blocks; false: it does not hold together.
  */
 struct collection_shape {
 	bool (*match)(const struct collection_memory *m, const uint64_t w[COLLECTION_WORDS], uint64_t at, uint32_t to,

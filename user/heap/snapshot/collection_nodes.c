@@ -97,8 +97,7 @@ static bool walk_map(const struct collection_memory *m, const struct collection 
 
 		if (!read_node(m, addr, &block, &node))
 			return false;
-		if (fn)
-			fn(ctx, block, COLLECTION_NODE);
+		fn(ctx, block, COLLECTION_NODE);
 		n++;
 		addr = next(m, addr, &node, header, &steps);
 	}
@@ -169,8 +168,7 @@ static bool walk_list(const struct collection_memory *m, const struct collection
 
 		if (block == BLOCK_NONE)
 			return false;
-		if (fn)
-			fn(ctx, block, COLLECTION_NODE);
+		fn(ctx, block, COLLECTION_NODE);
 		collection_words(m, addr, &addr, 1);
 	}
 	return addr == c->at && n == c->elements;
@@ -208,15 +206,13 @@ static bool walk_unordered(const struct collection_memory *m, const struct colle
 	uint64_t addr, n;
 
 	collection_words(m, c->at + BEFORE_BEGIN, &addr, 1);
-	if (fn)
-		fn(ctx, c->table, COLLECTION_TABLE);
+	fn(ctx, c->table, COLLECTION_TABLE);
 	for (n = 0; addr && n < c->elements; n++) {
 		uint32_t block = collection_block(m, addr, 16);
 
 		if (block == BLOCK_NONE)
 			return false;
-		if (fn)
-			fn(ctx, block, COLLECTION_NODE);
+		fn(ctx, block, COLLECTION_NODE);
 		collection_words(m, addr, &addr, 1);
 	}
 	return !addr && n == c->elements;
@@ -271,8 +267,7 @@ static bool walk_table(const struct collection_memory *m, const struct collectio
 {
 	if (table == BLOCK_NONE)
 		return false;
-	if (fn)
-		fn(ctx, table, COLLECTION_TABLE);
+	fn(ctx, table, COLLECTION_TABLE);
 	for (uint64_t i = 0; i < size; i++) {
 		uint64_t addr;
 
@@ -282,8 +277,7 @@ static bool walk_table(const struct collection_memory *m, const struct collectio
 
 			if (block == BLOCK_NONE || (*n)++ == c->elements)
 				return false;
-			if (fn)
-				fn(ctx, block, COLLECTION_NODE);
+			fn(ctx, block, COLLECTION_NODE);
 		}
 	}
 	return true;
