@@ -197,6 +197,9 @@ def entries_and_values_of_redis_are_counted():
         check(KEYS <= count < KEYS + 3000, f"blocks that are {name}: {count}")
     rows = ask("caches", "-p", redis().pid)["caches"]
     check(rows and (rows[0]["elements"], rows[0]["container"]) == (KEYS, "redis dict"), f"the largest container is {rows[:1]}")
+    rows = ask("retainers", "-p", redis().pid, "type:redis string object")["retainers"]
+    check(rows and rows[0]["through"].startswith("the variable server+") and rows[0]["objects"] > 0.9 * KEYS and
+          rows[0]["chain"][-3:] == ["redis dict table", "redis dict entry", "redis string object"], f"what keeps most values is {rows[:1]}")
 
 
 main()

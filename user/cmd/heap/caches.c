@@ -33,6 +33,15 @@ static const char *unit_of(const struct collection *c)
 	return c->kind == COLLECTION_VECTOR || c->kind == COLLECTION_DEQUE ? "words" : "elements";
 }
 
+/* What has the words of a vector in a program that is not of C++ is called so. */
+static const char *name_of(const struct heap_view *v, const struct collection *c)
+{
+	const char *type = heap_type_name(v, c->table);
+
+	return c->kind == COLLECTION_VECTOR && strncmp(type, "std::", 5) != 0 ? type
+									      : collection_name(c);
+}
+
 /* The object that has the container itself, with the place in it; "" of a variable and a stack. */
 static void put_in(const struct heap_view *v, const struct collection *c)
 {
@@ -62,7 +71,7 @@ static void put_row(const struct heap_view *v, const struct graph_tree *tree,
 	answer_cell(v->out, c->elements);
 	answer_text(v->out, unit_of(c));
 	answer_cell(v->out, c->bytes);
-	answer_text(v->out, collection_name(c));
+	answer_text(v->out, name_of(v, c));
 	put_in(v, c);
 	put_through(v, tree, c->in == BLOCK_NONE ? c->table : c->in);
 }
