@@ -219,6 +219,9 @@ def no_text_of_the_program_is_in_a_file_without_contents():
             data = f.read()
         if contents == "none":
             text = heap("retainers", path, "type:Vault")
+        done = subprocess.run([MEMSCOPE, "heap", "dups", path], capture_output=True, text=True, timeout=FINISH_SEC,
+                              stdin=subprocess.DEVNULL, check=False)
+        equal(done.returncode, 0 if contents == "all" else 1, f"the status of dups of a file with --contents {contents}: {done.stderr}")
         if contents != "all":
             for piece in (SECRET, SECRET[:8], SECRET[-8:], SECRET[4:8]):
                 equal(data.count(piece.encode()), 0, f"times that \"{piece}\" is in a file with --contents {contents}")

@@ -52,8 +52,11 @@ int heap_dups(const struct heap_view *v, const char *what, struct err *e)
 	(void)what;
 	if (dups_find(v->s, &d) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
-	if (!d.looked_at)
-		return err_set(e, -ENODATA, "the snapshot has no contents to compare");
+	/* What --contents words leaves out would be equal zeros. */
+	if (!d.looked_at || (v->s->stored && v->s->facts.contents != FILE_CONTENTS_ALL))
+		return err_set(
+			e, -ENODATA,
+			"the snapshot has no contents to compare: one that is written with --contents all has");
 	answer_say(v->out, "%s objects have the same contents as another: %s could be saved",
 		   unit_count((int64_t)d.blocks).s, unit_bytes((int64_t)d.saved).s);
 	answer_figure(v->out, "objects", d.blocks);

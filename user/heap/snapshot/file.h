@@ -44,8 +44,8 @@
  *           and of attributes. Keys of other dicts, strings, registers are not in it.
  *   words   of each word of 8 bytes that is in memory what readers of layouts need: addresses of something that is mapped, numbers
  *           below 2^24, pairs of numbers below 2^16. Everything else is zero: texts of 4 letters or more, floating-point numbers, keys,
- *           hashes. Rows of letters in 32 bits each (wchar_t) are zero, too. So containers have their lengths and members, and
- *           numbers can be searched for, but no text.
+ *           hashes. Rows of letters in 32 bits each (wchar_t) are zero, too. So containers have their lengths and members,
+ *           but no text.
  *   all     every byte.
  *
  * A file is private (mode 0600), appears under its name when it is complete and on disk, and leaves nothing behind otherwise.

@@ -177,8 +177,9 @@ static uint8_t *eval_text(struct evaluation *v, const struct query *q)
 	}
 	for (uint32_t i = 0; set && i < v->n; i++)
 		set[i] = has_text(v->s, i, q->text, &read);
-	if (set && v->n && !read) {
-		err_set(v->e, -ENODATA, "the snapshot has no contents to look for a text in");
+	if (set && v->n && (!read || (v->s->stored && v->s->facts.contents != FILE_CONTENTS_ALL))) {
+		err_set(v->e, -ENODATA,
+			"the snapshot has no contents to look for a text in: one that is written with --contents all has");
 		return NULL;
 	}
 	return TAKE_PTR(set);
