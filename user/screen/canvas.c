@@ -123,7 +123,7 @@ const char *canvas_glyph(const struct canvas *c, enum glyph g)
 	static const char *const glyphs[N_GLYPHS][2] = {
 		[GLYPH_OPEN] = { "▾ ", "- " }, [GLYPH_CLOSED] = { "▸ ", "+ " },
 		[GLYPH_LEAF] = { "  ", "  " }, [GLYPH_DOWN] = { "▼", "v" },
-		[GLYPH_UP] = { "▲", "^" },     [GLYPH_ELLIPSIS] = { "…", "~" },
+		[GLYPH_UP] = { "▲", "^" },
 	};
 
 	return glyphs[g][c->ascii];

@@ -24,6 +24,10 @@ static void flame_status(const struct view *v, struct strbuf *to)
 			.s);
 	if (v->sort < pv->n_figures)
 		profile_put_value(pv, n, v->sort, to);
+	if (*pv->state) {
+		strbuf_add_clean(to, pv->state, strlen(pv->state));
+		return;
+	}
 	strbuf_printf(to, "  %s", n->name);
 	if (*n->module)
 		strbuf_printf(to, "  [%s]", n->module);

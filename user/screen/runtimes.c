@@ -6,9 +6,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { QUEUE = 256 };
 
@@ -83,20 +85,41 @@ struct look {
 	struct file_key last;
 	const char *runtime;
 	uint32_t allocator; /* the first row of the table that is mapped; N_ALLOCATORS: none */
-	uint32_t files;
+	uint32_t files, unreadable;
 };
 
-static const char *runtime_of_file(const struct look *l, const struct proc_map *map)
+/* map_files is for root alone (CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN); of one's own processes the path will do. */
+static int open_file(const struct look *l, const struct proc_map *map)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	char path[96];
+	char path[PATH_MAX + 32];
+	struct stat st;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)l->pid,
 		 map->start, map->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd >= 0 && elf_file_open(fd, map->path, &elf, NULL) == 0 ? lang_runtime_in(elf)
-									: NULL;
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)l->pid, map->path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_ino != map->ino)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* False: it cannot be read. */
+static bool runtime_of_file(const struct look *l, const struct proc_map *map,
+			    const char **ret_runtime)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(closep) int fd = open_file(l, map);
+
+	*ret_runtime = fd >= 0 && elf_file_open(fd, map->path, &elf, NULL) == 0
+			       ? lang_runtime_in(elf)
+			       : NULL;
+	return fd >= 0;
 }
 
 static int on_map(void *ctx, const struct proc_map *map)
@@ -115,10 +138,16 @@ static int on_map(void *ctx, const struct proc_map *map)
 			l->allocator = i;
 	HASH_FIND(hh, l->runtimes->files, &key, sizeof(key), f);
 	if (!f) {
+		const char *runtime;
+
+		if (!runtime_of_file(l, map, &runtime)) {
+			l->unreadable++;
+			return 0;
+		}
 		f = hash_new(l->runtimes->files, key, &key);
 		if (!f)
 			return 0;
-		f->runtime = runtime_of_file(l, map);
+		f->runtime = runtime;
 	}
 	if (!l->runtime)
 		l->runtime = f->runtime;
@@ -132,7 +161,7 @@ struct runtime_of runtimes_look(struct runtimes *r, pid_t pid)
 
 	if (proc_maps_each(pid, on_map, &l, NULL) < 0 || !l.files)
 		return is;
-	is.runtime = l.runtime ? l.runtime : "native";
+	is.runtime = l.runtime ? l.runtime : l.unreadable ? "-" : "native";
 	if (l.allocator < N_ALLOCATORS)
 		is.heap = allocators[l.allocator].heap;
 	if (l.runtime && (strcmp(l.runtime, "CPython") == 0 || strcmp(l.runtime, "GHC") == 0))

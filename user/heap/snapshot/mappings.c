@@ -43,9 +43,9 @@ int mappings_add(struct snapshot *s, const bool *owned)
 		if (m->kind == HEAP_MAP_ANON && !owned[i] && m->end - m->start >= MAPPINGS_LEAST &&
 		    mem->resident(mem->ctx, m->start, m->end - m->start) &&
 		    !has_block(&s->blocks, n, m) && !has_thread(s, m))
-			heap_blocks_add(&s->blocks, m->start, m->end - m->start,
-					heap_amount_add(&use.live, mem, m->start,
-							m->end - m->start));
+			heap_blocks_add(
+				&s->blocks, m->start, m->end - m->start,
+				heap_amount_add(&use.live, mem, m->start, m->end - m->start));
 	}
 	if (s->blocks.over)
 		return -ENOMEM;
