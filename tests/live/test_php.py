@@ -122,8 +122,7 @@ def everywhere():
     pids = [c.pid for c in children] + ([fpm.worker] if fpm else [])
     run = Run("-p", ",".join(map(str, pids)), "--alloc=exact", "--offcpu=exact", "-F", 999, "--max-overhead", 1000)
     run.ready()
-    for child in children:
-        has_worked(child.pid, 1.5)
+    has_worked(pids, 2)  # each of them
     run.stop()
     for child in children + ([fpm] if fpm else []):
         child.end()
