@@ -58,7 +58,7 @@ void canvas_put_right(struct canvas *c, int y, int x, int width, enum style styl
 void canvas_style(struct canvas *c, int y, int x, int width, enum style style);
 
 /* A character that is drawn, or what stands for it in ASCII. */
-enum glyph { GLYPH_OPEN, GLYPH_CLOSED, GLYPH_LEAF, GLYPH_DOWN, GLYPH_UP,  N_GLYPHS };
+enum glyph { GLYPH_OPEN, GLYPH_CLOSED, GLYPH_LEAF, GLYPH_DOWN, GLYPH_UP, N_GLYPHS };
 const char *canvas_glyph(const struct canvas *c, enum glyph g);
 
 /* Columns that text takes. */

@@ -74,8 +74,13 @@ void runtimes_free(struct runtimes *r)
 static const struct {
 	const char *begin, *heap;
 } allocators[] = {
-	{ "libjemalloc.so", "jemalloc" }, { "libmimalloc.so", "mimalloc" }, { "libtcmalloc", "" },
-	{ "libc.so.6", "glibc" },         { "libc-2.", "glibc" },
+	{ "libjemalloc.so", "jemalloc" },
+	{ "libmimalloc.so", "mimalloc" },
+	{ "libtcmalloc", "tcmalloc" },
+	{ "libc.so.6", "glibc" },
+	{ "libc-2.", "glibc" },
+	{ "ld-musl-", "musl" },
+	{ "libc.so", "musl" },
 };
 enum { N_ALLOCATORS = sizeof(allocators) / sizeof(*allocators) };
 
