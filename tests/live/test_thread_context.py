@@ -36,7 +36,8 @@ def together():
     for child in children.values():
         child.process.stdout.readline()
     pids = [child.pid for child in children.values()]
-    r, _ = record(["-p", ",".join(map(str, pids))], lambda: has_worked(pids, WORK_SEC), "--only", "oncpu,offcpu", "-F", 999)
+    r, _ = record(["-p", ",".join(map(str, pids))], lambda: has_worked(pids, WORK_SEC), "--only", "oncpu,offcpu",
+                  "--offcpu=exact", "-F", 999)
     for child in children.values():
         child.end()
     return r, {kind: child.pid for kind, child in children.items()}

@@ -2,7 +2,7 @@
  * Publishes what its threads do, as OpenTelemetry's OTEP 4719 and 4947 say, and divides its CPU time.
  *
  *   thread_context [LIBRARY]    the thread-local word is the program's own, or that of a library that is loaded (lib_otel.c)
- *   thread_context hostile      threads publish what is no context, at every address and of every size, and so does the process half of the time
+ *   thread_context hostile      threads publish what is no context, at every address and of every size, and so does the process a quarter of the time
  *   thread_context spans        a new span for each piece of work, and for each wait
  *
  * The first thread, for ever: three parts of its time under span 1 of /search, one under span 2 of /cart, for anna, one
@@ -288,7 +288,7 @@ static void hostile(void)
 				     : (void *)&r);
 		burn(per_ms);
 		publish_process(2, false);
-		if (i / 64 % 2 == 0)
+		if (i % 4)
 			continue;
 		header->payload_bytes = i % 3 ? random_next(&seed) : 300;
 		header->payload = i % 3 == 1 ? (const uint8_t *)16 : (const uint8_t *)&r;

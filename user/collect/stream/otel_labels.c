@@ -11,11 +11,12 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define VARIABLE    "otel_thread_ctx_v1"
-#define LOOK_MIN_NS 50000000ULL    /* between looks at a process …                    */
-#define LOOK_MAX_NS 30000000000ULL /* … which are a quarter of its age apart           */
-#define LOOK_SHARE  200            /* so many times the CPU time that looks have taken  */
-#define KEPT_NS     10000000000ULL /* an ended process: its last sets may be on their way */
+#define VARIABLE     "otel_thread_ctx_v1"
+#define LOOK_MIN_NS  50000000ULL    /* between looks at a process …                    */
+#define LOOK_MAX_NS  30000000000ULL /* … which are a quarter of its age apart           */
+#define LOOK_SOON_NS 200000000ULL   /* … of one that has published a context            */
+#define LOOK_SHARE   200            /* so many times the CPU time that looks have taken  */
+#define KEPT_NS      10000000000ULL /* an ended process: its last sets may be on their way */
 
 enum { IMAGES_MAX = 1024, MODULE_MAX = 1 << 20 };
 
@@ -225,6 +226,8 @@ static void look(struct otel_labels *o, struct process *p, uint64_t now_ns)
 	if (!proc)
 		return;
 	read_context(o, p);
+	if (p->context && p->next_ns > now_ns + LOOK_SOON_NS) /* the rest may be about to come */
+		p->next_ns = now_ns + LOOK_SOON_NS;
 	if (p->schema == OTEL_SCHEMA_TLS && label_sets_name(o->sets, proc, &p->id))
 		find_variable(o, p, proc);
 }
