@@ -175,6 +175,20 @@ static const struct stopped_thread *runner_of(struct state *s, uint64_t cap)
 	return NULL;
 }
 
+/* What Haskell code still needs after a call of C that is no safe one is in no frame of its own, but where C functions keep it. */
+static void add_foreign(struct state *s, const struct stopped_thread *t)
+{
+	uint64_t w;
+
+	for (uint32_t i = 0; i < t->n_regs; i++)
+		if (ghc_looks_like_pointer(&s->g, t->regs[i]))
+			ghc_walk_root(&s->walk, GHC_ROOT_FOREIGN, t->regs[i], i);
+	for (uint64_t at = t->sp & ~7ULL; at < t->sp + C_STACK_MAX && read_any(s, at, &w, 8);
+	     at += 8)
+		if (ghc_looks_like_pointer(&s->g, w))
+			ghc_walk_root(&s->walk, GHC_ROOT_FOREIGN, w, at);
+}
+
 /*
  * Where the frames begin of the thread that runs on a capability: its stack pointer is in a register (Sp is rbp), not in its
  * stack object. If it has called C, that has left the register as it was, or saved it somewhere. 0: nowhere.
@@ -187,10 +201,14 @@ static uint64_t find_sp(struct state *s, uint64_t cap, uint64_t from, uint64_t e
 	if (!t)
 		return 0;
 	sp = REG(t, rbp);
-	if (sp % 8 || sp < from || sp >= end)
+	if (sp % 8 || sp < from || sp >= end) {
+		add_foreign(s, t);
 		return sp_on_c_stack(s, t, from, end);
+	}
 	if (ghc_images_is_own(&s->images, t->pc))
 		add_registers(s, t);
+	else
+		add_foreign(s, t);
 	return sp;
 }
 
@@ -552,6 +570,7 @@ static enum snapshot_root_kind kind_of(enum ghc_root_kind kind)
 	case GHC_ROOT_THREAD:
 		return SNAPSHOT_ROOT_GREEN;
 	case GHC_ROOT_REGISTER:
+	case GHC_ROOT_FOREIGN:
 		return SNAPSHOT_ROOT_REGISTER;
 	default:
 		return SNAPSHOT_ROOT_STABLE;
@@ -571,6 +590,9 @@ static char *root_text(const struct ghc_root *root)
 		break;
 	case GHC_ROOT_REGISTER:
 		snprintf(text, sizeof(text), "R%llu", (unsigned long long)root->at);
+		break;
+	case GHC_ROOT_FOREIGN:
+		snprintf(text, sizeof(text), "or the stack of C code that Haskell has called");
 		break;
 	case GHC_ROOT_WEAK:
 		snprintf(text, sizeof(text), "of a weak pointer whose key is static");

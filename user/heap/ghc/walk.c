@@ -296,7 +296,8 @@ static void reach(struct ghc_walk *w, struct progress *p)
 			look_at_static(w, w->queue[p->statics++]);
 		else if (p->objects < w->n)
 			look_at_object(w, w->objects[p->objects++]);
-		else if (w->roots[p->roots].kind == GHC_ROOT_REGISTER)
+		else if (w->roots[p->roots].kind == GHC_ROOT_REGISTER ||
+			 w->roots[p->roots].kind == GHC_ROOT_FOREIGN)
 			push_guess(w, w->roots[p->roots++].addr);
 		else
 			push(w, w->roots[p->roots++].addr);

@@ -15,7 +15,7 @@ struct ghc_object {
 	uint32_t info : 31, guessed : 1; /* info: index into g->infos.rows */
 };
 
-enum ghc_root_kind { GHC_ROOT_THREAD, GHC_ROOT_CAF, GHC_ROOT_STABLE, GHC_ROOT_REGISTER, GHC_ROOT_WEAK };
+enum ghc_root_kind { GHC_ROOT_THREAD, GHC_ROOT_CAF, GHC_ROOT_STABLE, GHC_ROOT_REGISTER, GHC_ROOT_FOREIGN, GHC_ROOT_WEAK };
 
 struct ghc_root {
 	uint64_t addr;            /* of the object                                                 */
