@@ -58,7 +58,9 @@ static int put_answer(struct server *s, struct heap_view *v, const char *what,
 	if (!v->out)
 		return err_set(e, -ENOMEM, "out of memory");
 	answer_describe(v->out);
-	heap_put_header(v);
+	if (answer ==
+	    heap_census) /* the others say what they found alone: a screen has one line for it */
+		heap_put_header(v);
 	r = answer(v, what, e);
 	return r < 0 ? r : send_answer(s, v, e);
 }

@@ -386,7 +386,6 @@ static void status(const struct view *v, struct strbuf *to)
 	const struct heap_screen *h = of(v);
 	const struct answer_page *p = page_of(h);
 	const cJSON *note;
-	int i = 0;
 
 	if (h->asked_ns) {
 		strbuf_printf(to, "%s… %.0f s", *h->says ? h->says : h->asked,
@@ -397,10 +396,9 @@ static void status(const struct view *v, struct strbuf *to)
 		strbuf_puts(to, h->says);
 		return;
 	}
-	/* The first says whose heap it is: of what was asked about it, the others are. */
 	cJSON_ArrayForEach(note, cJSON_GetObjectItem(p->doc, "notes"))
 	{
-		if (cJSON_IsString(note) && (i++ > 0 || h->n_pages == 1))
+		if (cJSON_IsString(note))
 			strbuf_printf(to, "%s%s", to->len ? "; " : "", note->valuestring);
 	}
 }
