@@ -67,6 +67,11 @@ static void page_free(struct answer_page *p)
 	free(p);
 }
 
+static bool is_name(enum answer_kind kind)
+{
+	return kind == ANSWER_NAME || kind == ANSWER_TREE;
+}
+
 static int width_of(enum answer_kind kind)
 {
 	switch (kind) {
@@ -75,6 +80,7 @@ static int width_of(enum answer_kind kind)
 	case ANSWER_ADDRESS:
 		return 18;
 	case ANSWER_NAME:
+	case ANSWER_TREE:
 		return 16;
 	default:
 		return 11;
@@ -102,7 +108,7 @@ static void read_columns(struct answer_page *p, const cJSON *described)
 		}
 		p->keys[i] = key;
 		p->kinds[i] = (enum answer_kind)kind->valueint;
-		if (p->kinds[i] == ANSWER_NAME)
+		if (is_name(p->kinds[i]))
 			last_name = (int)i;
 		p->n_columns++;
 	}
@@ -130,7 +136,7 @@ static void read_columns(struct answer_page *p, const cJSON *described)
 			.title = p->titles[i],
 			.width = i + 1 < p->n_columns ? width : 0,
 			.help = "",
-			.left = p->kinds[i] == ANSWER_NAME,
+			.left = is_name(p->kinds[i]),
 		};
 	}
 }
@@ -233,7 +239,7 @@ static const char *text_of(const cJSON *row, const char *key)
 
 static bool is_text(enum answer_kind kind)
 {
-	return kind == ANSWER_NAME || kind == ANSWER_ADDRESS;
+	return is_name(kind) || kind == ANSWER_ADDRESS;
 }
 
 static int by_column(const void *a, const void *b, void *ctx)
@@ -315,6 +321,15 @@ static int arrange(struct view *v)
 	return 0;
 }
 
+/* Of a tree, as long as its rows are in the tree's order. */
+static int depth_of(const struct heap_screen *h, const struct answer_page *p, uint32_t row_)
+{
+	double depth = number_of(p->rows[row_], "depth");
+	bool tree = p->n_columns && p->kinds[p->n_columns - 1] == ANSWER_TREE;
+
+	return tree && h->view.sort >= p->n_columns && depth > 0 && depth < 1000 ? (int)depth : 0;
+}
+
 static struct view_row row(const struct view *v, uint32_t i)
 {
 	const struct heap_screen *h = of(v);
@@ -324,7 +339,7 @@ static struct view_row row(const struct view *v, uint32_t i)
 
 	if (l.chain >= 0)
 		return (struct view_row){ key, 2 + l.chain, FOLD_LEAF, false };
-	return (struct view_row){ key, 0,
+	return (struct view_row){ key, depth_of(h, p, l.row),
 				  !cJSON_GetArraySize(chain_of(p, l.row)) ? FOLD_LEAF
 				  : p->open[l.row]                        ? FOLD_OPEN
 									  : FOLD_CLOSED,

@@ -1,4 +1,5 @@
 #include "screen/heap.h"
+#include "render/tables/answer.h"
 #include "screen/screen.h"
 
 #include <errno.h>
@@ -9,15 +10,16 @@
 
 #include <cmocka.h>
 
-/* As answer_describe() and answer_write() have it. */
-static const char census[] =
-	"{\"notes\": [\"python3 (7): 30 blocks\", \"2 more rows\"], \"columns\": {\"types\": [[\"bytes\", \"bytes\", 0], "
-	"[\"type\", \"type\", 6], [\"objects\", \"objects\", 1]]}, \"types\": [{\"bytes\": 4096, \"type\": \"Session\", \"objects\": 2}, "
+/* As answer_describe() and answer_write() have it; column kinds are filled in by make(). */
+static const char census_form[] =
+	"{\"notes\": [\"python3 (7): 30 blocks\", \"2 more rows\"], \"columns\": {\"types\": [[\"bytes\", \"bytes\", %d], "
+	"[\"type\", \"type\", %d], [\"objects\", \"objects\", %d]]}, \"types\": [{\"bytes\": 4096, \"type\": \"Session\", \"objects\": 2}, "
 	"{\"bytes\": 1024, \"type\": \"str\", \"objects\": 20}]}";
-static const char retainers[] =
-	"{\"notes\": [\"x\", \"2 objects are Session\"], \"columns\": {\"retainers\": [[\"objects\", \"objects\", 1], [\"through\", \"through\", 6], "
-	"[\"chain\", \"\", 7]]}, \"retainers\": [{\"objects\": 1, \"through\": \"the module app\", \"chain\": [\"dict\", \"list\"]}, "
+static const char retainers_form[] =
+	"{\"notes\": [\"x\", \"2 objects are Session\"], \"columns\": {\"retainers\": [[\"objects\", \"objects\", %d], [\"through\", \"through\", %d], "
+	"[\"chain\", \"\", %d]]}, \"retainers\": [{\"objects\": 1, \"through\": \"the module app\", \"chain\": [\"dict\", \"list\"]}, "
 	"{\"objects\": 1, \"through\": \"the stack\", \"chain\": [\"frame\"]}]}";
+static char census[sizeof(census_form) + 32], retainers[sizeof(retainers_form) + 32];
 
 static char *shown(struct screen *s)
 {
@@ -35,6 +37,9 @@ static struct view *make(struct screen *s)
 {
 	struct view *v = heap_screen_of("python3 (pid 7)");
 
+	snprintf(census, sizeof(census), census_form, ANSWER_BYTES, ANSWER_NAME, ANSWER_COUNT);
+	snprintf(retainers, sizeof(retainers), retainers_form, ANSWER_COUNT, ANSWER_NAME,
+		 ANSWER_LINES);
 	*s = (struct screen){ 0 };
 	assert_true(screen_push(s, v));
 	assert_int_equal(heap_screen_take(v, "census type", census, strlen(census)), 0);
@@ -97,6 +102,23 @@ static void a_filter_also_finds_what_is_in_chains(void **state)
 	screen_fini(&s);
 }
 
+static void trees_are_indented_until_they_are_sorted(void **state)
+{
+	static const char form[] =
+		"{\"columns\": {\"objects\": [[\"retained\", \"retained\", %d], [\"type\", \"type\", %d]]}, "
+		"\"objects\": [{\"retained\": 9, \"depth\": 0, \"type\": \"dict\"}, {\"retained\": 8, \"depth\": 3, \"type\": \"list\"}]}";
+	struct screen s;
+	struct view *v = make(&s);
+	char tree[400];
+
+	snprintf(tree, sizeof(tree), form, ANSWER_BYTES, ANSWER_TREE);
+	assert_int_equal(heap_screen_take(v, "dominators", tree, strlen(tree)), 0);
+	assert_non_null(strstr(shown(&s), "8 B      list")); /* three levels */
+	screen_key(&s, 's');
+	assert_non_null(strstr(shown(&s), "8 B   list"));
+	screen_fini(&s);
+}
+
 static void what_is_no_answer_is_refused(void **state)
 {
 	static const char *const damaged[] = {
@@ -141,6 +163,7 @@ int main(void)
 		cmocka_unit_test(an_answer_is_a_table_with_its_name_last),
 		cmocka_unit_test(chains_unfold_and_back_goes_to_the_answer_before),
 		cmocka_unit_test(a_filter_also_finds_what_is_in_chains),
+		cmocka_unit_test(trees_are_indented_until_they_are_sorted),
 		cmocka_unit_test(what_is_no_answer_is_refused),
 		cmocka_unit_test(many_answers_are_kept_and_the_oldest_forgotten),
 	};
