@@ -148,7 +148,7 @@ def objects_that_meet_a_condition_are_those_that_the_census_counts():
 @fact
 def a_census_adds_up_whatever_its_rows_are():
     sums = {}
-    for by in ("type", "module", "two-level", "referrer"):
+    for by in ("type", "module", "two-level", "referrer", "arena"):
         got = ask("census", "-p", graph().pid, "--by", by)
         sums[by] = (sum(r["objects"] for r in got["types"]), sum(r["bytes"] for r in got["types"]))
         equal(sums[by], (got["heap_blocks"], got["heap_bytes"]), f"the sum of the rows by {by}")

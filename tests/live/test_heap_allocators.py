@@ -27,8 +27,8 @@ class Own(Target):
         return [line[1:] for line in self.said if line[0] == word]
 
 
-def heap(question, pid):
-    done = subprocess.run([MEMSCOPE, "heap", question, "--json", "--top", "100000", "-p", str(pid)], capture_output=True, text=True,
+def heap(question, pid, *more):
+    done = subprocess.run([MEMSCOPE, "heap", question, "--json", "--top", "100000", "-p", str(pid), *more], capture_output=True, text=True,
                           timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise Broken(f"memscope heap {question}: status {done.returncode}: {done.stderr.strip()}")
@@ -113,6 +113,9 @@ def sums_of_glibc_are_those_of_mallinfo2():
     equal(sum(r["allocated"] + r["cached"] + r["metadata"] - 8 for r in rows) - 8 * smblks, uordblks, "uordblks")
     equal(sum(c["free_blocks"] for c in a.allocator["classes"]), ordblks - len(rows) + smblks, "free chunks")
     own = a.arena["glibc, own mappings"]
+    said = {row["type"]: row["bytes"] for row in heap("census", a.target.pid, "--by", "arena")["types"]}
+    equal({name: n for name, n in said.items() if name in a.arena}, {name: row["allocated"] for name, row in a.arena.items()},
+          "a census by arena")
     equal(own["blocks"], hblks, "hblks")
     equal(own["mapped"], hblkhd, "hblkhd")
 
@@ -200,6 +203,10 @@ def mapping_of_no_allocator_is_an_object_that_keeps_others():
     mapping, block = a.target.rows("mapping")[0]
     none = a.classes("mappings of no allocator")
     check(1 << 20 in [c["size"] for c in none], f"mappings: {none}")
+    def found(expr):
+        return heap("query", a.target.pid, expr)["objects"]
+    equal(found('arena = "mappings of no allocator" and size = 1M'), 1, "objects by that condition")
+    equal(found('arena ~ "^glibc arena 1$"'), a.arena["glibc arena 1"]["blocks"], "objects of an arena")
     done = subprocess.run([MEMSCOPE, "heap", "retainers", block, "-p", str(a.target.pid)], capture_output=True, text=True,
                           timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
     check("the variable mapping" in done.stdout, f"it says: {done.stdout}{done.stderr}")

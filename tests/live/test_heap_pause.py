@@ -21,6 +21,35 @@ def heap(*args):
     return json.loads(done.stdout)
 
 
+def memory_group(limit):
+    """A control group that allows so much; skips where none can be made."""
+    for top, knob in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = os.path.join(top, f"memscope-test-{os.getpid()}")
+        try:
+            os.mkdir(group)
+            with open(os.path.join(group, knob), "w", encoding="ascii") as f:
+                f.write(str(limit))
+            return group
+        except OSError:
+            if os.path.isdir(group):
+                os.rmdir(group)
+    return skip("no control group that limits memory can be made here")
+
+
+def enter(group):
+    with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as f:
+        f.write(str(os.getpid()))
+
+
+def leave(group):
+    deadline = time.monotonic() + READY_SEC
+    while os.path.isdir(group) and time.monotonic() < deadline:
+        try:
+            os.rmdir(group)
+        except OSError:
+            time.sleep(0.01)
+
+
 def state(target):
     return dict(zip(("rounds", "errors", "sigchlds", "children", "generations"), target.ask("state")[0][1:]))
 
@@ -83,6 +112,18 @@ def twin_is_refused_in_a_sentence():
     done = ask("census", "-p", target.pid, "--twin")
     check(done.returncode == 1 and "seccomp" in done.stderr and done.stderr.count("\n") == 1, f"{done.returncode}: {done.stderr}")
     check("heap_blocks" in heap("census", "-p", target.pid), "without a twin it is answered")
+    # 28 MiB in a group that allows 48: a second copy would not fit.
+    group = memory_group(48 << 20)
+    try:
+        target = Child([os.path.join(TARGETS, "heap_own"), "3", "200"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                       preexec_fn=lambda: enter(group))
+        target.process.stdout.readline()
+        done = ask("census", "-p", target.pid, "--twin")
+        check(done.returncode == 1 and "control group may use" in done.stderr and done.stderr.count("\n") == 1,
+              f"{done.returncode}: {done.stderr}")
+        target.end()
+    finally:
+        leave(group)
 
 
 @fact

@@ -2,7 +2,9 @@
 
 #include "base/large.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PART_MAX (16ULL << 30) /* bytes of one; larger ones are several */
 
@@ -173,6 +175,18 @@ void heap_blocks_part(struct heap_blocks *b, enum heap_kind kind, uint64_t addr,
 		b->parts[b->n_parts++] =
 			(struct heap_part){ addr & HEAP_ADDR_MASK, b->owner, words(piece), kind };
 	}
+}
+
+void heap_owner_name(const struct heap_owner *owner, char name[HEAP_OWNER_NAME_MAX])
+{
+	if (!owner->allocator)
+		snprintf(name, HEAP_OWNER_NAME_MAX, "unknown");
+	else if (strcmp(owner->allocator, HEAP_NO_ALLOCATOR) == 0)
+		snprintf(name, HEAP_OWNER_NAME_MAX, "mappings of no allocator");
+	else if (owner->arena == HEAP_NO_ARENA)
+		snprintf(name, HEAP_OWNER_NAME_MAX, "%s, own mappings", owner->allocator);
+	else
+		snprintf(name, HEAP_OWNER_NAME_MAX, "%s arena %u", owner->allocator, owner->arena);
 }
 
 const struct heap_owner *heap_blocks_owner(const struct heap_blocks *b, uint32_t owner)

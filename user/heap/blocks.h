@@ -112,6 +112,11 @@ void heap_blocks_rewind(struct heap_blocks *b, const struct heap_mark *mark);
 /* Nothing is found yet; what is asked for stays. */
 void heap_blocks_clear(struct heap_blocks *b);
 
+/* "glibc arena 3"; "glibc, own mappings"; "mappings of no allocator" of those that heap/snapshot/ adds; "unknown". */
+enum { HEAP_OWNER_NAME_MAX = 64 };
+void heap_owner_name(const struct heap_owner *owner, char name[HEAP_OWNER_NAME_MAX]);
+#define HEAP_NO_ALLOCATOR "none"
+
 /* Of a row; never NULL. Until heap_blocks_free(). */
 const struct heap_owner *heap_blocks_owner(const struct heap_blocks *b, uint32_t owner);
 

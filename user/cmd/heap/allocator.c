@@ -4,7 +4,6 @@
 #include "heap/arenas.h"
 
 #include <errno.h>
-#include <string.h>
 
 static const struct answer_column arena_columns[] = {
 	{ "allocated", "allocated", ANSWER_BYTES, 10 },
@@ -162,15 +161,8 @@ int heap_allocator(const struct heap_view *v, const char *what, struct err *e)
 
 void heap_put_arena(const struct heap_view *v, const struct heap_owner *owner)
 {
-	char text[96];
+	char name[HEAP_OWNER_NAME_MAX];
 
-	if (!owner->allocator)
-		snprintf(text, sizeof(text), "unknown");
-	else if (strcmp(owner->allocator, "none") == 0)
-		snprintf(text, sizeof(text), "mappings of no allocator");
-	else if (owner->arena == HEAP_NO_ARENA)
-		snprintf(text, sizeof(text), "%s, own mappings", owner->allocator);
-	else
-		snprintf(text, sizeof(text), "%s arena %u", owner->allocator, owner->arena);
-	answer_text(v->out, text);
+	heap_owner_name(owner, name);
+	answer_text(v->out, name);
 }

@@ -22,7 +22,7 @@ static const struct opt rows[] = {
 	ROW("contents", 0, OPT_CHOICE, NULL, contents, .choices = "none|words|all", .help = "what a snapshot has of the memory itself: names alone (default), addresses and small numbers, or every byte; and what search, query and dups show of it"),
 	ROW("core", 0, OPT_FLAG, NULL, core, .help = "snapshot writes an ELF core instead, with every byte of memory, for gdb (default core.PID)"),
 	ROW("top", 0, OPT_U32, "N", top, .min = 1, .max = 100000, .help = "at most so many rows (default 20)"),
-	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, types with what they refer to or with what refers to them (default type)"),
+	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, arenas of allocators, types with what they refer to or with what refers to them (default type)"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print JSON, in bytes and nanoseconds"),
 	ROW("twin", 0, OPT_FLAG, NULL, twin, .help = "let the process go on while a copy-on-write twin of it is copied, which takes 20 ms per GiB to make; refused under seccomp and near a limit of memory"),
 	ROW("scratch", 0, OPT_STRING, "DIR", folder, .help = "where the copy lies meanwhile, without a name (default /var/tmp)"),

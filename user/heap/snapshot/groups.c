@@ -150,6 +150,8 @@ static struct key key_of(const struct grouping *g, uint32_t node)
 
 	if (g->by == GROUPS_MODULE)
 		key.part[0] = g->module_of[key.part[0]];
+	else if (g->by == GROUPS_ARENA)
+		key.part[0] = g->s->blocks.rows[node].owner;
 	else if (g->by == GROUPS_TWO_LEVEL)
 		add_fields(g, node, &key);
 	else if (g->by == GROUPS_REFERRER)
@@ -183,9 +185,14 @@ static void put_fields(const struct grouping *g, const struct key *key, struct s
 static char *name_of(const struct grouping *g, const struct key *key)
 {
 	struct strbuf out = { 0 };
+	char arena[HEAP_OWNER_NAME_MAX];
 
+	heap_owner_name(heap_blocks_owner(&g->s->blocks, g->by == GROUPS_ARENA ? key->part[0] : 0),
+			arena);
 	if (g->by == GROUPS_MODULE)
 		strbuf_puts(&out, module_numbered(g, key->part[0]));
+	else if (g->by == GROUPS_ARENA)
+		strbuf_puts(&out, arena);
 	else
 		strbuf_puts(&out, g->s->types.type[key->part[0]].name);
 	if (g->by == GROUPS_TWO_LEVEL)
@@ -246,9 +253,11 @@ static int list(const struct grouping *g, struct groups *ret)
 			.objects = of->objects,
 			.bytes = of->bytes,
 			.length = of->length,
-			.has_length = of->has_length && g->by != GROUPS_MODULE,
-			.by = g->by == GROUPS_MODULE ? TYPE_UNKNOWN
-						     : g->s->types.type[of->key.part[0]].by,
+			.has_length = of->has_length && g->by != GROUPS_MODULE &&
+				      g->by != GROUPS_ARENA,
+			.by = g->by == GROUPS_MODULE || g->by == GROUPS_ARENA
+				      ? TYPE_UNKNOWN
+				      : g->s->types.type[of->key.part[0]].by,
 		};
 		if (!row->name)
 			return -ENOMEM;

@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* The owner's name; it has no arenas. */
-static const char none[] = "none";
-
 static bool has_block(const struct heap_blocks *b, uint64_t n, const struct heap_map *m)
 {
 	struct heap_blocks sorted = *b;
@@ -33,10 +30,10 @@ static bool has_thread(const struct snapshot *s, const struct heap_map *m)
 int mappings_add(struct snapshot *s, const bool *owned)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
-	struct heap_use use = { .allocator = none };
+	struct heap_use use = { .allocator = HEAP_NO_ALLOCATOR };
 	uint64_t n = s->blocks.n;
 
-	heap_blocks_allocator(&s->blocks, none);
+	heap_blocks_allocator(&s->blocks, HEAP_NO_ALLOCATOR);
 	for (uint32_t i = 0; i < mem->n_maps; i++) {
 		const struct heap_map *m = &mem->maps[i];
 
@@ -59,5 +56,5 @@ bool mappings_has(const struct heap_blocks *b, uint64_t row)
 {
 	const char *name = heap_blocks_owner(b, b->rows[row].owner)->allocator;
 
-	return name && strcmp(name, none) == 0;
+	return name && strcmp(name, HEAP_NO_ALLOCATOR) == 0;
 }

@@ -149,6 +149,7 @@ static const char *const fields[QUERY_FIELDS] = {
 	[QUERY_TYPE] = "type",           [QUERY_SIZE] = "size",
 	[QUERY_RETAINED] = "retained",   [QUERY_REFERENCES] = "references",
 	[QUERY_REFERRERS] = "referrers", [QUERY_ADDRESS] = "address",
+	[QUERY_ARENA] = "arena",
 };
 
 /* Longer ones before those that they begin with. */
@@ -176,7 +177,7 @@ static struct query *compare(struct parser *p, enum query_field field, enum quer
 	_cleanup_(freep) char *text = take_text(p);
 	struct query *q;
 	uint64_t number = 0;
-	bool is_text = field == QUERY_TYPE;
+	bool is_text = field == QUERY_TYPE || field == QUERY_ARENA;
 
 	if (!text)
 		return NULL;

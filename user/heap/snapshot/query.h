@@ -20,6 +20,7 @@
  *           references        how many it has to others
  *           referrers         how many others have to it
  *           address
+ *           arena             "glibc arena 3", as `heap allocator` has it
  *
  *   VALUE   a number, also 0x…, 4K, 16M, 1G; a word; a text between "…" or '…', in which nothing is special
  *
@@ -42,7 +43,7 @@ enum query_kind {
 	QUERY_CONTAINS,                                                 /* `number`, an address */
 	QUERY_COMPARE
 };
-enum query_field { QUERY_TYPE, QUERY_SIZE, QUERY_RETAINED, QUERY_REFERENCES, QUERY_REFERRERS, QUERY_ADDRESS, QUERY_FIELDS };
+enum query_field { QUERY_TYPE, QUERY_SIZE, QUERY_RETAINED, QUERY_REFERENCES, QUERY_REFERRERS, QUERY_ADDRESS, QUERY_ARENA, QUERY_FIELDS };
 enum query_op { QUERY_EQ, QUERY_NE, QUERY_LE, QUERY_GE, QUERY_LT, QUERY_GT, QUERY_LIKE };
 
 struct query {

@@ -37,11 +37,25 @@ static bool name_matches(const struct query *q, const regex_t *like, const char 
 	return query_is_named(name, q->text) == (q->op == QUERY_EQ);
 }
 
-/* By types, of which there are few. */
-static uint8_t *eval_type(struct evaluation *v, const struct query *q)
+static bool arena_matches(const struct query *q, const regex_t *like,
+			  const struct heap_owner *owner)
+{
+	char name[HEAP_OWNER_NAME_MAX];
+
+	heap_owner_name(owner, name);
+	if (q->op == QUERY_LIKE)
+		return regexec(like, name, 0, NULL, 0) == 0;
+	return (strcmp(name, q->text) == 0) == (q->op == QUERY_EQ);
+}
+
+/* By types or arenas, of which there are few. */
+static uint8_t *eval_name(struct evaluation *v, const struct query *q)
 {
 	const struct types *t = &v->s->types;
-	_cleanup_(freep) bool *matches = calloc(t->n + 1ul, sizeof(*matches));
+	const struct heap_blocks *b = &v->s->blocks;
+	bool by_type = q->field == QUERY_TYPE;
+	uint32_t n = by_type ? t->n : b->n_owners;
+	_cleanup_(freep) bool *matches = calloc(n + 1ul, sizeof(*matches));
 	_cleanup_(freep) uint8_t *set = matches ? new_set(v) : NULL;
 	regex_t like;
 
@@ -53,12 +67,13 @@ static uint8_t *eval_type(struct evaluation *v, const struct query *q)
 		err_set(v->e, -EINVAL, "\"%.200s\" is no regular expression", q->text);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < t->n; i++)
-		matches[i] = name_matches(q, &like, t->type[i].name);
+	for (uint32_t i = 0; i < n; i++)
+		matches[i] = by_type ? name_matches(q, &like, t->type[i].name)
+				     : arena_matches(q, &like, &b->owners[i]);
 	if (q->op == QUERY_LIKE)
 		regfree(&like);
 	for (uint32_t i = 0; i < v->n; i++)
-		set[i] = matches[t->of[i]];
+		set[i] = matches[by_type ? t->of[i] : b->rows[i].owner < n ? b->rows[i].owner : n];
 	return TAKE_PTR(set);
 }
 
@@ -118,8 +133,8 @@ static uint8_t *eval_compare(struct evaluation *v, const struct query *q)
 {
 	_cleanup_(freep) uint8_t *set = NULL;
 
-	if (q->field == QUERY_TYPE)
-		return eval_type(v, q);
+	if (q->field == QUERY_TYPE || q->field == QUERY_ARENA)
+		return eval_name(v, q);
 	if (q->field == QUERY_RETAINED && need_dominators(v) < 0)
 		return NULL;
 	set = new_set(v);
