@@ -1,5 +1,5 @@
 {-# LANGUAGE BangPatterns #-}
--- A Haskell program that knows what its heap consists of, and who keeps it. Its first line says "ready"; it waits for a line,
+-- A Haskell program that knows what its heap consists of, and who keeps it. Its first line says "ready"; it waits for the line "go",
 -- then looks at everything again and prints what it found. With an argument it replaces records all the while instead.
 module Main where
 
@@ -66,6 +66,12 @@ spin first = do
     t <- readIORef ref
     when (k == 1 && size t /= 16383) $ putStrLn "wrong"
 
+-- Other lines only wake it up.
+waitForGo :: IO ()
+waitForGo = do
+  line <- getLine
+  unless (line == "go") waitForGo
+
 main :: IO ()
 main = do
   hSetBuffering stdout LineBuffering
@@ -82,7 +88,7 @@ main = do
   yield
   performMajorGC
   putStrLn "ready"
-  _ <- getLine
+  waitForGo
   putMVar go ()
   k <- takeMVar back
   OfPointer p <- deRefStablePtr pointer

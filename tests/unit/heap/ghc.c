@@ -388,10 +388,13 @@ static void descriptors_say_what_is_in_use_and_of_which_generation(void **state)
 	put_group(f, 16, 40, GHC_AT + 5000, 0, 0);
 	put_group(f, 56, 200, UINT64_MAX, 0, 0);
 	ghc_put(f, gens[1], 1, 4);
+	ghc_put(f, gens[1] + GHC_GEN_COLLECTIONS, 77, 4);
 	assert_true(ghc_is_mblock(&f->g, GHC_AT));
 	assert_true(ghc_space_read(&f->g, &s));
 	assert_int_equal(s.blocks, 52);
 	assert_int_equal(s.free_blocks, 200);
+	assert_int_equal(s.collections[0], 0);
+	assert_int_equal(s.collections[1], 77);
 	assert_int_equal(s.mblocks, 1);
 	assert_int_equal(s.own, 40);
 	assert_int_equal(s.large, 10);

@@ -139,6 +139,7 @@ enum { GHC_LISTS_MAX = 64 };
 
 struct ghc_space {
 	uint64_t gens[GHC_GENS_MAX]; /* addresses of the structs; 0: none of that number */
+	uint32_t collections[GHC_GENS_MAX]; /* of each, the younger ones with it */
 	uint64_t lists[GHC_LISTS_MAX]; /* of threads or weak pointers, besides those of generations: their first */
 	uint32_t n_lists;
 	uint64_t caps[GHC_RUNNING_MAX];

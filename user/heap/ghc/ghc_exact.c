@@ -41,6 +41,7 @@ struct state {
 	uint64_t *threads; /* roots, sorted */
 	uint32_t n_threads;
 	bool stable_known;
+	char said[192];           /* of its memory */
 	uint64_t bad, bad_frames; /* of the walk */
 };
 
@@ -669,13 +670,22 @@ static void ghc_roots(void *ctx, const struct snapshot *snapshot, exact_root_fn 
 
 static void ghc_use(void *ctx, struct heap_use *use)
 {
-	const struct ghc_space *space = &((struct state *)ctx)->space;
+	struct state *s = ctx;
+	const struct ghc_space *space = &s->space;
+	uint32_t all = 0, old = 0;
 
+	for (uint32_t i = 0; i < GHC_GENS_MAX; i++) {
+		all += space->collections[i];
+		old = space->gens[i] ? i : old;
+	}
+	snprintf(
+		s->said, sizeof(s->said),
+		"collected %u times, %u of them with the oldest generation; what is neither reached nor free is garbage until the next time, or the nursery",
+		all, space->collections[old]);
 	use->arenas = space->n_caps;
 	use->free.bytes = space->free_blocks * GHC_BLOCK;
 	use->metadata.bytes = (space->mblocks * GHC_FIRST_BLOCK + space->own) * (uint64_t)GHC_BLOCK;
-	use->caveat =
-		"what is neither reached nor free is garbage until its next collection, or the nursery";
+	use->caveat = s->said;
 }
 
 static void ghc_caveats(void *ctx, exact_say_fn fn, void *fn_ctx)

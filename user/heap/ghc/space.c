@@ -142,6 +142,7 @@ static void read_gens(struct ghc *g, struct ghc_space *s)
 		s->collecting |= word(g, old) != 0;
 		s->perhaps |= ghc_in_heap(g, word(g, old + GHC_GEN_OLD_THREADS)) ||
 			      ghc_in_heap(g, word(g, old + GHC_GEN_OLD_THREADS + 8));
+		s->collections[i] = half(g, gen + GHC_GEN_COLLECTIONS);
 		add_caps(g, s, word(g, gen + GHC_GEN_THREADS));
 	}
 }
