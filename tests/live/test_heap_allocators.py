@@ -214,6 +214,16 @@ def mapping_of_no_allocator_is_an_object_that_keeps_others():
 
 
 @fact
+def file_has_arenas_and_what_is_free():
+    a, path = glibc(), scratch("heap.snapshot")
+    subprocess.run([MEMSCOPE, "heap", "snapshot", "-o", path, "-p", str(a.target.pid)], capture_output=True, timeout=FINISH_SEC, check=True)
+    done = subprocess.run([MEMSCOPE, "heap", "allocator", path, "--json", "--top", "100000"], capture_output=True, timeout=FINISH_SEC, check=True)
+    stored = json.loads(done.stdout)
+    for table in ("allocators", "arenas", "classes"):
+        equal(stored[table], a.allocator[table], f"{table} of a file")
+
+
+@fact
 def what_is_free_is_free_by_both_questions():
     for answers in (glibc(), jemalloc(), mimalloc()):
         answers.parts_add_up()

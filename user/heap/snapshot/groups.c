@@ -253,8 +253,8 @@ static int list(const struct grouping *g, struct groups *ret)
 			.objects = of->objects,
 			.bytes = of->bytes,
 			.length = of->length,
-			.has_length = of->has_length && g->by != GROUPS_MODULE &&
-				      g->by != GROUPS_ARENA,
+			.has_length =
+				of->has_length && g->by != GROUPS_MODULE && g->by != GROUPS_ARENA,
 			.by = g->by == GROUPS_MODULE || g->by == GROUPS_ARENA
 				      ? TYPE_UNKNOWN
 				      : g->s->types.type[of->key.part[0]].by,
