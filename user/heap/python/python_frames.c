@@ -16,6 +16,7 @@ enum {
 	THREAD_INTERP = 16,
 	THREADS_MAX = 1 << 16,
 	FRAMES_MAX = 1 << 16,
+	WORDS_MAX = 1 << 24, /* of frames, in all */
 	INTERPRETERS_MAX = 64,
 	TUPLE_LENGTH = 16,
 	TUPLE_ITEMS = 24,
@@ -34,6 +35,7 @@ struct frames {
 	const struct snapshot *s;
 	exact_root_fn fn;
 	void *ctx;
+	uint64_t *words; /* looked at so far */
 	uint64_t seen[INTERPRETERS_MAX];
 	uint32_t n_seen;
 };
@@ -119,7 +121,7 @@ static void take_values(const struct frames *f, uint64_t code, uint64_t locals, 
 	char function[PYTHON_FUNCTION_MAX], local[PYTHON_TEXT_MAX], text[2 * PYTHON_FUNCTION_MAX];
 
 	python_function(f->h, code, function);
-	for (uint64_t at = locals; at + 8 <= end; at += 8) {
+	for (uint64_t at = locals; at + 8 <= end && (*f->words)++ < WORDS_MAX; at += 8) {
 		uint64_t word = python_word(f->h, at) & ~3ULL;
 
 		if (!word)
@@ -153,7 +155,7 @@ static void take_old_frames(const struct frames *f, uint64_t frame)
 	const struct python_version *v = f->h->version;
 	char function[PYTHON_FUNCTION_MAX];
 
-	for (int i = 0; i < FRAMES_MAX && frame; i++) {
+	for (int i = 0; i < FRAMES_MAX && frame && *f->words < WORDS_MAX; i++) {
 		uint64_t code = python_word(f->h, frame + OLD_CODE);
 
 		if (!is_code(f, code))
@@ -177,7 +179,7 @@ static void take_thread(const struct frames *f, uint64_t thread)
 	}
 	if (v->minor < 13)
 		frame = python_word(f->h, frame + v->cframe_frame);
-	for (int i = 0; i < FRAMES_MAX && frame; i++) {
+	for (int i = 0; i < FRAMES_MAX && frame && *f->words < WORDS_MAX; i++) {
 		uint64_t code = python_word(f->h, frame + v->iframe_code) & ~3ULL;
 
 		if (is_code(f, code)) {
@@ -245,7 +247,8 @@ void python_roots(void *state, const struct snapshot *s, exact_root_fn fn, void 
 {
 	struct python_heap *h = state;
 	const struct heap_memory *mem = copy_memory(h->copy);
-	struct frames f = { .h = h, .s = s, .fn = fn, .ctx = ctx };
+	uint64_t words = 0;
+	struct frames f = { .h = h, .s = s, .fn = fn, .ctx = ctx, .words = &words };
 
 	if (!h->ready || !h->version->thread_frame)
 		return;

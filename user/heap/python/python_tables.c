@@ -42,17 +42,18 @@ static uint32_t block_of(const struct marks *m, uint64_t addr, uint32_t *ret_wor
 	return node;
 }
 
-/* `live` words from `addr` on are in use, or as many as there are. */
-static void mark(const struct marks *m, uint64_t addr, enum python_table table, uint64_t live)
+/* `live` words from `addr` on are in use, or as many as there are. false: there is no block, or it is marked. */
+static bool mark(const struct marks *m, uint64_t addr, enum python_table table, uint64_t live)
 {
 	uint32_t begin, node = block_of(m, addr, &begin), words;
 
 	if (node == BLOCK_NONE || begin > UINT8_MAX || m->h->table[node])
-		return;
+		return false;
 	words = m->s->blocks.rows[node].words - begin;
 	m->h->table[node] = (uint8_t)table;
 	m->h->begin[node] = (uint8_t)begin;
 	m->h->live[node] = live < words ? (uint32_t)live : words;
+	return true;
 }
 
 static void mark_keys(const struct marks *m, uint64_t at)
@@ -90,7 +91,8 @@ static void mark_deque(const struct marks *m, uint64_t object)
 	for (int i = 0; i < DEQUE_BLOCKS_MAX && block && left < DEQUE_ITEMS; i++) {
 		uint64_t here = n < DEQUE_ITEMS - left ? n : DEQUE_ITEMS - left;
 
-		mark(m, block + 8 * (1 + left), PYTHON_DEQUE_BLOCK, here);
+		if (!mark(m, block + 8 * (1 + left), PYTHON_DEQUE_BLOCK, here))
+			break;
 		n -= here;
 		left = 0;
 		if (!n)

@@ -60,9 +60,10 @@ static void module_name(const struct type *type, char name[128])
 	size_t n = last_part(type->name);
 
 	if (!n) {
-		strcpy(name, type->by == TYPE_UNKNOWN   ? "(unknown)"
-			     : type->by == TYPE_CPYTHON ? "builtins"
-							: "(no module)");
+		strcpy(name, type->by == TYPE_UNKNOWN ? "(unknown)"
+			     : type->by == TYPE_CPYTHON || type->by == TYPE_CPYTHON_TABLE
+				     ? "builtins"
+				     : "(no module)");
 		return;
 	}
 	n = n < 127 ? n : 127;
