@@ -122,6 +122,12 @@ def the_dict_of_the_module_that_keeps_objects_of_python_is_named():
 
 
 @fact
+def the_largest_dict_of_a_module_is_among_its_caches():
+    rows = ask("caches", "-p", keeper()[0].pid)["caches"]
+    check(any((r["elements"], r["container"], r["through"]) == (SESSIONS, "dict", "the module __main__") for r in rows), f"they are {rows[:8]}")
+
+
+@fact
 def classes_of_python_are_counted_as_its_collector_counts_them():
     child, truth = keeper()
     found = census(child.pid)
@@ -316,10 +322,12 @@ def a_program_goes_on_after_it_was_looked_at():
 
 @fact
 def questions_that_cannot_be_answered_are_refused_in_a_sentence():
-    for args, status, sentence in ((("census",), 2, "memscope heap census -p PID"), (("sensus", "-p", 1), 2, "did you mean"),
+    for args, status, sentence in ((("census",), 2, "memscope heap census -p PID, -c CONTAINER or FILE"), (("sensus", "-p", 1), 2, "did you mean"),
                                    (("retainers", "-p", 1), 2, "retainers -p PID type:NAME"),
                                    (("census", "-p", graph().pid, "--anchor", "0x12+x"), 2, "0xADDRESS+BYTES is an anchor"),
                                    (("census", "-p", graph().pid, "--anchor", "sessioms"), 1, "nothing of that name"),
+                                   (("retainers", "-p", graph().pid, "session"), 1, '(did you mean "Session"?)'),
+                                   (("census", str(graph().pid)), 2, f"heap census -p {graph().pid}"), ((), 2, "census, retainers"),
                                    (("query", "-p", graph().pid, "size > many"), 2, "not a number at"),
                                    (("census", "-p", 4194300), 1, "there is no process 4194300"),
                                    (("retainers", "-p", graph().pid, "type:Nothing"), 1, "the heap has no object type:Nothing")):

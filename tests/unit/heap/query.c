@@ -106,6 +106,8 @@ static void what_cannot_be_read_is_refused_with_its_place(void **state)
 	assert_refused("str and", -EINVAL, "something is missing");
 	assert_refused("\"str", -EINVAL, "a quote without its end");
 	assert_refused("refers(str)", -EINVAL, "no such function");
+	assert_refused("typ=Session", -EINVAL, "no such field");
+	assert_refused("bytes > 3", -EINVAL, "no such field");
 	assert_refused("type ~ \"(\"", -EINVAL, "no regular expression");
 	assert_refused("0xdead0000", -ENOENT, "no block in use has the address");
 	memset(deep, '(', sizeof(deep) - 1);

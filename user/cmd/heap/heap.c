@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
 	{                                                                                          \
@@ -57,7 +58,7 @@ static const struct question {
 	{ "leaks", NULL, heap_leaks },
 	{ "caches", NULL, heap_caches },
 	{ "dups", NULL, heap_dups },
-	{ "search", "type:NAME", heap_query },
+	{ "search", "text:TEXT", heap_search },
 	{ "query", "'type = NAME and size > 4K'", heap_query },
 	{ "diff", NULL, heap_diff, .compares = true },
 	{ "refcounts", NULL, heap_refcounts },
@@ -121,20 +122,39 @@ static int read_files(char **files, int n, bool process, struct words *w, struct
 	return 0;
 }
 
+/* A process's number where a file is expected. */
+static int check_file(const struct words *w, struct err *e)
+{
+	if (w->file[strspn(w->file, "0123456789")] || access(w->file, F_OK) == 0)
+		return 0;
+	return err_set(e, -EINVAL,
+		       "there is no file %.20s; of process %.20s: memscope heap %s -p %.20s%s%s",
+		       w->file, w->file, w->question->name, w->file, w->what ? " " : "",
+		       w->what ? w->what : "");
+}
+
 static int read_words(const struct heap_args *a, char **words, int n, struct words *ret_words,
 		      struct err *e)
 {
 	struct words *w = ret_words;
 	bool process = a->pid || a->container;
+	char list[256];
 	int used = 1;
 
-	if (!n || (a->pid && a->container) || (n == 1 && !process))
+	list_questions(list, sizeof(list));
+	if (!n)
 		return err_set(
 			e, -EINVAL,
-			"say what and of which process: memscope heap census -p PID, -c CONTAINER or FILE");
+			"ask one of %s: memscope heap census -p PID (memscope help objects has them all)",
+			list);
 	w->question = question_of(words[0], e);
 	if (!w->question)
 		return -EINVAL;
+	if ((a->pid && a->container) || (n == 1 && !process))
+		return err_set(
+			e, -EINVAL,
+			"say of which process: memscope heap %s -p PID, -c CONTAINER or FILE",
+			w->question->name);
 	if (w->question->compares)
 		return read_files(words + 1, n - 1, process, w, e);
 	if (!process)
@@ -146,9 +166,10 @@ static int read_words(const struct heap_args *a, char **words, int n, struct wor
 			       w->file ? "FILE" : "-p PID", w->question->what);
 	if (a->core && (w->question->answer != heap_snapshot || w->file))
 		return err_set(e, -EINVAL, "--core is for memscope heap snapshot -p PID");
-	return used < n ? err_set(e, -EINVAL, "memscope heap %s takes no more words",
-				  w->question->name)
-			: 0;
+	if (used < n)
+		return err_set(e, -EINVAL, "memscope heap %s takes no more words",
+			       w->question->name);
+	return w->file ? check_file(w, e) : 0;
 }
 
 static int print(const struct heap_view *v, struct err *e)

@@ -45,6 +45,9 @@ static void put_sums(const struct heap_view *v, const struct lost *direct,
 		"lost, for nothing refers to them: %s objects, %s, and %s, %s, that only those refer to",
 		unit_count((int64_t)direct->objects).s, unit_bytes((int64_t)direct->bytes).s,
 		unit_count((int64_t)indirect->objects).s, unit_bytes((int64_t)indirect->bytes).s);
+	answer_say(
+		v->out, "%s",
+		"what grows and is still referred to is not lost: dominators, caches and diff show it");
 	answer_figure(v->out, "lost_objects", direct->objects);
 	answer_figure(v->out, "lost_bytes", direct->bytes);
 	answer_figure(v->out, "indirect_objects", indirect->objects);

@@ -1,9 +1,11 @@
 /* memscope heap query: objects that meet a condition, largest first. */
+#include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/heap/view.h"
 #include "heap/snapshot/select.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const struct answer_column columns[] = {
 	{ "bytes", "bytes", ANSWER_BYTES, 0 },
@@ -81,4 +83,14 @@ int heap_query(const struct heap_view *v, const char *what, struct err *e)
 	answer_figure(v->out, "bytes", bytes);
 	put_rows(v, rows, n);
 	return 0;
+}
+
+int heap_search(const struct heap_view *v, const char *what, struct err *e)
+{
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+
+	if (strpbrk(what, ":=<>~()") || strncmp(what, "0x", 2) == 0 || strcmp(what, "lost") == 0)
+		return heap_query(v, what, e);
+	strbuf_printf(&text, "text:\"%s\"", what);
+	return text.s ? heap_query(v, text.s, e) : err_set(e, -ENOMEM, "out of memory");
 }

@@ -6,6 +6,7 @@
 #include "heap/snapshot/select.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const struct answer_column columns[] = {
 	{ "objects", "objects", ANSWER_COUNT, 0 },
@@ -85,11 +86,50 @@ void heap_put_retainers(const struct heap_view *v, const struct retainers *found
 		put_chain(v, &found->rows[i]);
 	}
 	if (found->n > top)
-		answer_say(v->out, "%s more kinds of chains", unit_count(found->n - top).s);
+		answer_say(v->out, "%s more %s of chains", unit_count(found->n - top).s,
+			   found->n - top == 1 ? "kind" : "kinds");
 	if (found->unreached)
 		answer_say(v->out, "%s, %s: nothing refers to them any more",
 			   unit_count((int64_t)found->unreached).s,
 			   unit_bytes((int64_t)found->unreached_bytes).s);
+}
+
+/* The last part of a type's name: "Session" of web.Session. */
+static const char *short_name(const char *name)
+{
+	const char *last = name;
+
+	for (const char *c = name; *c && !strchr("<({[ ", *c); c++)
+		if ((*c == '.' || *c == ':') && c[1])
+			last = c + 1;
+	return last;
+}
+
+/* The type whose short name is that of `what` in other letters' case, or nearly; NULL. */
+static const char *nearest_type(const struct types *t, const char *what)
+{
+	const char *wanted = short_name(strncmp(what, "type:", 5) == 0 ? what + 5 : what);
+	_cleanup_(freep) const char **names = calloc(t->n + 1ul, sizeof(*names));
+
+	for (uint32_t i = 1; names && i < t->n; i++) {
+		names[i - 1] = short_name(t->type[i].name);
+		if (strcasecmp(names[i - 1], wanted) == 0)
+			return t->type[i].name;
+	}
+	return names && t->n > 1 ? opt_nearest(wanted, names, t->n - 1) : NULL;
+}
+
+int heap_no_object(const struct heap_view *v, const char *what, struct err *e)
+{
+	const char *near = nearest_type(&v->s->types, what);
+
+	if (near)
+		return err_set(e, -ENOENT,
+			       "the heap has no object %.200s (did you mean \"%.200s\"?)", what,
+			       near);
+	return err_set(e, -ENOENT,
+		       "the heap has no object %.200s; memscope heap census lists the types it has",
+		       what);
 }
 
 int heap_retainers(const struct heap_view *v, const char *what, struct err *e)
@@ -100,10 +140,7 @@ int heap_retainers(const struct heap_view *v, const char *what, struct err *e)
 	int r = select_objects(v->s, what, &objects, &n, e);
 
 	if (r == 0 && !n)
-		r = err_set(
-			e, -ENOENT,
-			"the heap has no object %.200s; memscope heap census lists the types it has",
-			what);
+		return heap_no_object(v, what, e);
 	if (r == 0)
 		r = retainers_find(v->s, objects, n, ~0u, &found);
 	if (r < 0)

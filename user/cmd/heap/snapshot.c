@@ -85,6 +85,8 @@ int heap_snapshot(const struct heap_view *v, const char *what, struct err *e)
 	if (r < 0)
 		return r;
 	answer_say(v->out, "%s: %s", path, unit_bytes((int64_t)bytes).s);
+	answer_say(v->out, "what has changed since, later on: memscope heap diff %s -p %d", path,
+		   (int)v->pid);
 	answer_word(v->out, "file", path);
 	answer_figure(v->out, "file_bytes", bytes);
 	return 0;

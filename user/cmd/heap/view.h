@@ -53,6 +53,8 @@ int heap_dups(const struct heap_view *v, const char *what, struct err *e);
 int heap_fragmentation(const struct heap_view *v, const char *what, struct err *e);
 int heap_leaks(const struct heap_view *v, const char *what, struct err *e);
 int heap_query(const struct heap_view *v, const char *what, struct err *e);
+/* As a query; a bare word is a text. */
+int heap_search(const struct heap_view *v, const char *what, struct err *e);
 int heap_retainers(const struct heap_view *v, const char *what, struct err *e);
 int heap_refcounts(const struct heap_view *v, const char *what, struct err *e);
 int heap_thunks(const struct heap_view *v, const char *what, struct err *e);
@@ -64,6 +66,8 @@ int heap_snapshot_check(const struct heap_args *a, struct err *e);
 
 /* Of a module, a variable, or what a runtime calls it. false: it has none. */
 bool heap_root_name(const struct heap_view *v, const struct snapshot_root *root, char *name, size_t cap);
+/* -ENOENT: no object is `what`. The sentence has the type that was probably meant. */
+int heap_no_object(const struct heap_view *v, const char *what, struct err *e);
 struct retainers;
 /* A table of what keeps objects: at most `top` rows. */
 void heap_put_retainers(const struct heap_view *v, const struct retainers *found, uint32_t top);

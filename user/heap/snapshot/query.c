@@ -258,6 +258,25 @@ static struct query *parse_text(struct parser *p)
 	return q;
 }
 
+/* A word and an operator behind it, or a parenthesis: it was meant to be a field or a function. */
+static struct query *refuse_unknown(struct parser *p)
+{
+	const char *from = p->at, *end = from + word_length(from);
+	enum query_op op;
+
+	if (*end == '(')
+		return fail(p, "there is no such function");
+	p->at = end;
+	if (end == from || !take_op(p, &op)) {
+		p->at = from;
+		return NULL;
+	}
+	p->at = from;
+	return fail(
+		p,
+		"there is no such field (type, size, retained, references, referrers, address, arena)");
+}
+
 static struct query *parse_name(struct parser *p)
 {
 	struct query *q;
@@ -271,8 +290,9 @@ static struct query *parse_name(struct parser *p)
 		return parse_text(p);
 	if (take(p, "site:"))
 		return fail(p, "a snapshot does not know where objects were allocated");
-	if (*p->at && p->at[word_length(p->at)] == '(')
-		return fail(p, "there is no such function");
+	refuse_unknown(p);
+	if (p->error)
+		return NULL;
 	if (strncmp(p->at, "0x", 2) != 0)
 		return compare(p, QUERY_TYPE, QUERY_EQ);
 	q = compare(p, QUERY_ADDRESS, QUERY_EQ);
