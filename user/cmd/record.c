@@ -28,6 +28,7 @@ struct record_args {
 	bool python_objects;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
+	double census_s;
 	double before_s, rearm_s;
 	int alloc, alloc_scope, by, offcpu, native;
 };
@@ -75,6 +76,7 @@ static const struct opt rows[] = {
 	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --alloc=exact or bursts: every object that CPython allocates as well, not only what it takes from malloc; millions a second. Refused by name where not all calls can be seen: they are inlined, as in Debian's python3, or there are no symbols. --inject sees them in any case"),
 	ROW("offcpu", 0, OPT_CHOICE, "MODE", offcpu, .choices = "auto|exact|sampled", .help = "waits: the length of each is taken, and its stack: of all (exact), of some by chance where a thread switches over a thousand times a second (sampled), or that once all cost more than --max-overhead leaves for it (auto, the default)"),
 	ROW("series", 0, OPT_LIST, "FILE|URL", series, .help = "what the targets work, to hold growth against: lines timestamp,name,value of a file, which is followed, or a page of Prometheus text, fetched at each --interval; FILE#NAME,… takes these alone; may be given again"),
+	ROW("census", 0, OPT_DOUBLE, "SEC", census_s, .min = 0.1, .max = 1e7, .help = "count the objects of a target by type every SEC seconds, for which it is stopped as long as copying its memory takes: census.csv; of several targets, of the one that has most private memory. Later where the pauses would be more than --max-overhead"),
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", max_overhead, .min = 0.01, .max = 100000, .help = "what the run may cost who is profiled, in percent of one CPU: allocations and stacks of waits keep within what the other sources leave, unless forced (default 5)"),
 	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 64)"),
 
@@ -274,6 +276,8 @@ static int choose_targets(const struct record_args *a, char **command, struct ru
 		return -EINVAL;
 	if (a->cgroups && groups_check("-G", a->cgroups, e) < 0)
 		return -EINVAL;
+	if (a->all && a->census_s > 0)
+		return err_set(e, -EINVAL, "--census is of one process: name it, not -a");
 	cfg->all = a->all;
 	cfg->command = command;
 	cfg->tid = (pid_t)a->tid;
@@ -500,9 +504,8 @@ static int record(struct run_config *cfg)
 
 /* Those of a run as a whole, which stay beside the windows with its stamp. */
 static const char *const run_files[] = {
-	"trend.csv",        "rss_breakdown.csv", "live_series.csv",
-	"alloc_series.csv", "workload.csv",      "sites.csv",
-	"summary.txt",      "summary.json",      NULL,
+	"trend.csv", "rss_breakdown.csv", "live_series.csv", "alloc_series.csv", "workload.csv",
+	"sites.csv", "census.csv",        "summary.txt",     "summary.json",     NULL,
 };
 static const char *const no_files[] = { NULL };
 
@@ -575,6 +578,7 @@ int cmd_record(int argc, char **argv)
 	cfg.user_stacks = !a.kernel_only;
 	cfg.kernel_stacks = !a.user_only;
 	cfg.interval_s = a.interval_s;
+	cfg.census_s = a.census_s;
 	cfg.mem_mb = a.mem_mb;
 	cfg.by = a.by == BY_THREAD ? "thread" : a.by == BY_CONTAINER ? "container" : NULL;
 	cfg.no_comm = a.by == BY_NONE;

@@ -119,6 +119,7 @@ static void govern(struct run *r, uint64_t now)
 	}
 	for (int i = 0; i < N_COSTS; i++)
 		b.fixed += fixed_ns[i] * 100 / elapsed_ns;
+	b.fixed += (double)r->paused_ns * 100 / elapsed_ns;
 	EACH_COMPONENT(r, c, self)
 	if (c->share != BUDGET_NONE)
 		c->limit(self, c->share == BUDGET_ALLOCATIONS ? budget_for_allocs(&b)

@@ -6,7 +6,7 @@ extern const struct component containers_component, oncpu_component, offcpu_comp
 	labels_component, cpus_component, growth_component, alloc_component, stacks_component,
 	trend_component, live_series_component, alloc_series_component, workload_component,
 	rss_component, container_rss_component, container_trends_component, by_container_component,
-	triggers_component, windows_component;
+	triggers_component, windows_component, census_component;
 
 const struct component *const components[] = {
 	&containers_component,
@@ -23,6 +23,7 @@ const struct component *const components[] = {
 	&stacks_component, /* probes before tables of what is mapped */
 	&trend_component,
 	&live_series_component,
+	&census_component,
 	&workload_component,     /* beside the row that the trend has taken */
 	&alloc_series_component, /* rates that the allocations' row has brought */
 	&container_rss_component,

@@ -37,6 +37,7 @@ struct run_config {
 	bool *cpus;
 	uint32_t n_cpus;
 	double interval_s;
+	double census_s;         /* objects by type every so many seconds; 0: never */
 	uint32_t mem_mb;
 	bool quiet, verbose, json, no_demangle;
 	const char *by;          /* label at the root of stacks, NULL: none   */

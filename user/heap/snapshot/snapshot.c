@@ -103,7 +103,7 @@ static void find_facts(struct snapshot *s, pid_t pid)
 		s->unknown += s->census.use[i].unknown.bytes;
 }
 
-static int build(struct snapshot *s, pid_t pid, bool *owned)
+static int build_types(struct snapshot *s, pid_t pid, bool *owned)
 {
 	const struct heap_memory *mem = copy_memory(s->copy);
 	_cleanup_(large_freep) uint32_t *known = NULL;
@@ -118,6 +118,13 @@ static int build(struct snapshot *s, pid_t pid, bool *owned)
 		r = exact_objects(s->exact, s, &known);
 	if (r == 0)
 		r = types_find(&s->types, s->copy, &s->blocks, known, pid);
+	return r;
+}
+
+static int build(struct snapshot *s, pid_t pid, bool *owned)
+{
+	int r = build_types(s, pid, owned);
+
 	if (r < 0)
 		return r;
 	s->index = block_index_new(s->blocks.rows, s->blocks.n);
@@ -140,6 +147,7 @@ static int look(pid_t pid, const char *folder, bool twin, struct snapshot *s, bo
 
 		if (r < 0)
 			return r;
+		s->paused_ns += copy_facts(s->copy).pause_ns;
 		r = exact_runtimes_open(s->exact, exact_runtimes, s->copy, pid, e);
 		if (r == -EAGAIN && ++exact_tries < EXACT_TRIES) {
 			copy_close(s->copy);
@@ -165,8 +173,9 @@ static int look(pid_t pid, const char *folder, bool twin, struct snapshot *s, bo
 	}
 }
 
-int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **ret_snapshot,
-		  struct err *e)
+static int take(pid_t pid, const char *folder, bool twin,
+		int (*make)(struct snapshot *s, pid_t pid, bool *owned),
+		struct snapshot **ret_snapshot, struct err *e)
 {
 	_cleanup_(snapshot_freep) struct snapshot *s = calloc(1, sizeof(*s));
 	_cleanup_(freep) bool *read = NULL;
@@ -184,12 +193,24 @@ int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **re
 			"process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc, tcmalloc, musl, CPython's and GHC's are)",
 			(int)pid);
 	find_facts(s, pid);
-	r = build(s, pid, read);
+	r = make(s, pid, read);
 	if (r < 0)
 		return err_set(e, r, "process %d: no memory for the graph of %llu blocks", (int)pid,
 			       (unsigned long long)s->blocks.n);
 	*ret_snapshot = TAKE_PTR(s);
 	return 0;
+}
+
+int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **ret_snapshot,
+		  struct err *e)
+{
+	return take(pid, folder, twin, build, ret_snapshot, e);
+}
+
+int snapshot_take_types(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
+			struct err *e)
+{
+	return take(pid, folder, false, build_types, ret_snapshot, e);
 }
 
 void snapshot_free(struct snapshot *s)

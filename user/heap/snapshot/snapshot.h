@@ -84,6 +84,7 @@ struct snapshot {
 	struct graph_root *graph_roots;      /* the same, for graph/                      */
 	uint64_t n_roots;
 	uint64_t words;                      /* looked at, in blocks and outside           */
+	uint64_t paused_ns;                  /* the process was stopped for, in all copies   */
 	uint32_t n_changing;                 /* copies that showed a change half made, and were taken again */
 	uint64_t unknown;                    /* bytes of heaps that were not walked         */
 };
@@ -94,6 +95,11 @@ struct snapshot {
  * `twin`: it goes on while a twin is copied. -ENOENT: no allocator that is known; else as copy_take().
  */
 int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **ret_snapshot, struct err *e);
+/*
+ * Objects and their types alone, which takes less time and memory: there are no references, reverse edges and roots, and a type
+ * that is known by who refers to a block (std::vector, tables of CPython's objects) is not.
+ */
+int snapshot_take_types(pid_t pid, const char *folder, struct snapshot **ret_snapshot, struct err *e);
 void snapshot_free(struct snapshot *s);
 DEFINE_CLEANUP(struct snapshot *, snapshot_freep, snapshot_free)
 
