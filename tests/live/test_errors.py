@@ -70,6 +70,11 @@ def pattern_that_is_no_regular_expression_is_wrong_usage():
 
 
 @fact
+def census_of_the_whole_host_is_wrong_usage():
+    fails(("-a", "--census", "3"), USAGE, "--census is of one process")
+
+
+@fact
 def no_target_at_all_is_wrong_usage():
     fails(("-d", 1), USAGE)
 

@@ -195,6 +195,20 @@ static bool reported(struct run *r, uint32_t source, const struct program_cost *
 	return false;
 }
 
+/* The target did nothing meanwhile: as if all of that was taken from it. */
+static void report_pauses(const struct run *r, struct run_summary *to)
+{
+	if (!r->n_pauses || to->cost.n == SUMMARY_COSTS)
+		return;
+	to->cost.sources[to->cost.n++] =
+		(struct summary_cost){ .name = "pauses for censuses",
+				       .events = r->n_pauses,
+				       .program_ns = (double)r->paused_ns / (double)r->n_pauses,
+				       .ns = (int64_t)r->paused_ns };
+	to->cost.ns += (int64_t)r->paused_ns;
+	to->cost.target_ns += (int64_t)r->paused_ns;
+}
+
 void budget_report(struct run *r, struct run_summary *to)
 {
 	struct program_cost costs[N_COSTS];
@@ -231,4 +245,5 @@ void budget_report(struct run *r, struct run_summary *to)
 				(double)cost->ns * 100 /
 				(double)(to->alloc.covered_to_ns - to->alloc.covered_from_ns);
 	}
+	report_pauses(r, to);
 }

@@ -89,7 +89,7 @@ struct run {
 	struct alloc_state alloc;
 	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
-	uint64_t paused_ns;      /* censuses stopped a target for so long       */
+	uint64_t paused_ns, n_pauses; /* censuses stopped a target for so long, so often */
 	uint32_t n_deferred;    /* stacks that wait to be walked here                   */
 	void **states;          /* of components, by their place in the table           */
 	bool oom;               /* something gathered did not fit in memory             */

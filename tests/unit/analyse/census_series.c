@@ -57,8 +57,12 @@ static void only_so_many_columns_are_written_and_a_row_adds_up(void **state)
 static void types_that_grew_most_come_first_and_others_not_at_all(void **state)
 {
 	_cleanup_(census_series_freep) struct census_series *s = census_series_new();
-	const struct census_count first[] = { { "falls", 900, 9 }, { "same", 50, 1 }, { "slow", 10, 1 } };
-	const struct census_count last[] = { { "falls", 800, 8 }, { "same", 50, 1 }, { "slow", 20, 2 }, { "fast", 40, 4 } };
+	const struct census_count first[] = { { "falls", 900, 9 },
+					      { "same", 50, 1 },
+					      { "slow", 10, 1 } };
+	const struct census_count last[] = {
+		{ "falls", 800, 8 }, { "same", 50, 1 }, { "slow", 20, 2 }, { "fast", 40, 4 }
+	};
 	const struct census_count all = { "", 1000, 20 };
 	const struct census_row *rows[3];
 

@@ -96,11 +96,45 @@ static void dearer_samples_leave_less_to_both(void **state)
 	bare_run_free(r);
 }
 
+static void pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead(void **state)
+{
+	static const struct run_config all = { .max_overhead = 5,
+					       .all = true,
+					       .sources = { true, true, true, true } };
+	struct run *r = bare_run(&all);
+	struct part *a = alone(r, "a");
+	struct run_summary s = { .duration_ns = 1000000000 };
+	double before;
+
+	(void)state;
+	memset(program, 0, sizeof(program));
+	budget_start(r);
+	budget_tick(r, fake.start_ns + 1000000000);
+	before = a->limit;
+	budget_report(r, &s);
+	assert_int_equal(s.cost.target_ns, 0);
+	r->paused_ns = 20000000; /* 2 % */
+	r->n_pauses = 4;
+	budget_tick(r, fake.start_ns + 1100000000);
+	assert_true(a->limit < before);
+	memset(&s.cost, 0, sizeof(s.cost));
+	budget_report(r, &s);
+	assert_int_equal(s.cost.target_ns, 20000000);
+	assert_int_equal(s.cost.ns, 20000000);
+	assert_int_equal(s.cost.n, N_COSTS + 1); /* beside those of all sources */
+	assert_string_equal(s.cost.sources[s.cost.n - 1].name, "pauses for censuses");
+	assert_int_equal(s.cost.sources[s.cost.n - 1].events, 4);
+	assert_true(s.cost.sources[s.cost.n - 1].program_ns == 5000000);
+	budget_free(r);
+	bare_run_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_gets_what_the_fixed_part_and_the_other_leave),
 		cmocka_unit_test(dearer_samples_leave_less_to_both),
+		cmocka_unit_test(pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

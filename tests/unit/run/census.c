@@ -110,7 +110,9 @@ static void one_follows_the_other_at_the_interval(void **state)
 	c->report(self, NULL);
 	assert_int_equal(r->notes.n, 1);
 	assert_false(r->notes.partial);
-	assert_non_null(strstr(r->notes.text[0], "2 pauses of 20.0 ms in all, 0.20 % of the run; most grew web.Session by "));
+	assert_non_null(
+		strstr(r->notes.text[0],
+		       "2 pauses of 20.0 ms in all, 0.20 % of the run; most grew web.Session by "));
 	assert_non_null(strstr(r->notes.text[0], "(200 objects)"));
 	assert_int_equal(c->write(self, NULL, NULL), 0);
 	assert_string_equal(fake.calls, "begin begin census");

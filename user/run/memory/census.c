@@ -22,13 +22,12 @@ struct censuses {
 	struct run *run;
 	struct census_series *series;
 	struct census_child child;
-	pid_t pid;                     /* whose objects are counted; 0: nobody's yet   */
-	uint32_t n_processes;          /* that were, one after the other               */
-	uint64_t begun_ns, next_ns;    /* the last one, the next one                   */
-	uint64_t longest_ns;           /* between two, where pauses made it longer; 0  */
-	uint64_t paused_ns, n_pauses;
+	pid_t pid;                  /* whose objects are counted; 0: nobody's yet   */
+	uint32_t n_processes;       /* that were, one after the other               */
+	uint64_t begun_ns, next_ns; /* the last one, the next one                   */
+	uint64_t longest_ns;        /* between two, where pauses made it longer; 0  */
 	uint32_t n_taken, n_failed;
-	char why[512];                 /* of the last that failed                      */
+	char why[512]; /* of the last that failed                      */
 };
 
 /* --- of whom --- */
@@ -99,8 +98,7 @@ static void take_result(struct censuses *c, const struct census_result *found)
 		return;
 	}
 	c->n_taken++;
-	c->n_pauses += found->n_pauses;
-	c->paused_ns += found->paused_ns;
+	c->run->n_pauses += found->n_pauses;
 	c->run->paused_ns += found->paused_ns;
 	census_series_add(c->series, found->wall_ns, found->types, found->n, &found->all);
 	run_say(c->run, "census %u of process %d: %llu objects, stopped for %.1f ms", c->n_taken,
@@ -198,21 +196,23 @@ static void report(void *self, struct run_summary *to)
 		run_note(c->run, true, "census: %u of %u failed; the last of them: %s", c->n_failed,
 			 c->n_failed + c->n_taken, c->why);
 	else if (!c->n_taken)
-		run_note(c->run, true, "census: the run was shorter than --census, or its targets had ended");
+		run_note(c->run, true,
+			 "census: the run was shorter than --census, or its targets had ended");
 	if (!c->n_taken)
 		return;
 	say_grown(c, grown, sizeof(grown));
 	run_note(c->run, false,
 		 "census: %u of process %d%s; %llu pauses of %.1f ms in all, %.2f %% of the run%s",
 		 c->n_taken, (int)c->pid, c->n_processes > 1 ? " and of others before it" : "",
-		 (unsigned long long)c->n_pauses, (double)c->paused_ns / 1e6,
-		 run_ns > 0 ? 100 * (double)c->paused_ns / run_ns : 0, grown);
+		 (unsigned long long)c->run->n_pauses, (double)c->run->paused_ns / 1e6,
+		 run_ns > 0 ? 100 * (double)c->run->paused_ns / run_ns : 0, grown);
 	if (c->longest_ns)
-		run_note(c->run, false,
-			 "census: every %.3g s at times, not every %g: its pauses would have been more than "
-			 "%g %% of the time (--max-overhead)",
-			 (double)c->longest_ns / 1e9, c->run->cfg->census_s,
-			 c->run->cfg->max_overhead);
+		run_note(
+			c->run, false,
+			"census: every %.3g s at times, not every %g: its pauses would have been more than "
+			"%g %% of the time (--max-overhead)",
+			(double)c->longest_ns / 1e9, c->run->cfg->census_s,
+			c->run->cfg->max_overhead);
 }
 
 static int write_csv(void *ctx, struct sink *sink, struct err *e)

@@ -2,6 +2,7 @@
 
 #include "base/large.h"
 #include "heap/snapshot/groups.h"
+#include "run/let_go.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -76,6 +77,7 @@ int census_begin(struct census_child *c, pid_t pid, struct err *e)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(EXIT_FAILURE);
+		let_go_of_the_kernel();
 		c->result->error = take(pid, c->result, &why);
 		memcpy(c->result->sentence, why.msg,
 		       strnlen(why.msg, sizeof(c->result->sentence) - 1));
@@ -114,7 +116,8 @@ const struct census_result *census_ended(struct census_child *c, uint32_t patien
 	}
 	c->kid = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
-		put_error(c->result, "the process that counts objects ended by itself; the target runs on");
+		put_error(c->result,
+			  "the process that counts objects ended by itself; the target runs on");
 	return c->result;
 }
 

@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "run/component.h"
 #include "run/folders.h"
+#include "run/let_go.h"
 #include "run/output/files.h"
 #include "run/output/profile_ring.h"
 #include "run/pipeline.h"
@@ -205,24 +206,6 @@ static int put_in_place(const struct windows *ws, int rc, struct err *e)
 	if (rc == 0 && r2 < 0)
 		*e = one;
 	return rc < 0 ? rc : r2;
-}
-
-/* What the kernel gave us descriptors of would live as long as the writer, should we be killed. */
-static void let_go_of_the_kernel(void)
-{
-	_cleanup_(freep) struct dirent **names = NULL;
-	int n = scandir("/proc/self/fd", &names, NULL, NULL);
-
-	for (int i = 0; i < n; i++) {
-		char path[300], to[64] = "";
-		ssize_t len;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%s", names[i]->d_name);
-		len = readlink(path, to, sizeof(to) - 1);
-		if (len > 0 && strncmp(to, "anon_inode:", 11) == 0)
-			close(atoi(names[i]->d_name));
-		free(names[i]);
-	}
 }
 
 static int start_writer(struct windows *ws, const struct profile_now *now, pid_t *ret_pid,
