@@ -320,6 +320,26 @@ def a_program_goes_on_after_it_was_looked_at():
     check(re.search(r"^State:\s+[SR]", status, re.M) and re.search(r"^TracerPid:\s+0$", status, re.M), f"it is: {status[:300]}")
 
 
+def kernel_thread(pid):
+    try:
+        with open(f"/proc/{pid}/maps", encoding="ascii") as f:
+            return not f.read()
+    except OSError:
+        return False
+
+
+@fact
+def a_question_without_heap_before_it_is_said_to_be_one():
+    for word, sentence in (("leaks", "memscope heap leaks -p PID"), (str(graph().pid), f"memscope -p {graph().pid}")):
+        done = subprocess.run([MEMSCOPE, word], capture_output=True, text=True, timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+        equal(done.returncode, 2, f"the status of {word}")
+        check(done.stderr.rstrip().endswith(sentence), f"of {word} it says: {done.stderr}")
+    path = scratch("some.snapshot")
+    heap("snapshot", "-p", graph().pid, "-o", path)
+    done = subprocess.run([MEMSCOPE, "report", path], capture_output=True, text=True, timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+    check(done.returncode == 1 and "memscope heap census reads it" in done.stderr, f"of a snapshot report says: {done.returncode} {done.stderr}")
+
+
 @fact
 def questions_that_cannot_be_answered_are_refused_in_a_sentence():
     for args, status, sentence in ((("census",), 2, "memscope heap census -p PID, -c CONTAINER or FILE"), (("sensus", "-p", 1), 2, "did you mean"),
@@ -328,6 +348,7 @@ def questions_that_cannot_be_answered_are_refused_in_a_sentence():
                                    (("census", "-p", graph().pid, "--anchor", "sessioms"), 1, "nothing of that name"),
                                    (("retainers", "-p", graph().pid, "session"), 1, '(did you mean "Session"?)'),
                                    (("census", str(graph().pid)), 2, f"heap census -p {graph().pid}"), ((), 2, "census, retainers"),
+                                   *([(("census", "-p", 2), 1, "a kernel thread")] if kernel_thread(2) else []),
                                    (("query", "-p", graph().pid, "size > many"), 2, "not a number at"),
                                    (("census", "-p", 4194300), 1, "there is no process 4194300"),
                                    (("retainers", "-p", graph().pid, "type:Nothing"), 1, "the heap has no object type:Nothing")):

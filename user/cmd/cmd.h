@@ -9,6 +9,8 @@
 
 #include "base/opt.h"
 
+#include <stdbool.h>
+
 enum exit_status { EXIT_DONE = 0, EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
 struct command {
@@ -46,6 +48,8 @@ int cmd_trend(int argc, char **argv);
 
 extern const struct opt_command heap_options;
 int cmd_heap(int argc, char **argv);
+/* Is it one of the words that stand behind `memscope heap`? */
+bool cmd_heap_asks(const char *word);
 
 extern const struct opt_command top_options;
 int cmd_top(int argc, char **argv);

@@ -63,7 +63,14 @@ int help_unknown(const char *word, bool topics_too)
 	for (const struct topic *t = topics; topics_too && t->name && n < 64; t++)
 		names[n++] = t->name;
 	near = opt_nearest(word, names, n);
-	if (near)
+	if (!topics_too && cmd_heap_asks(word))
+		err_set(&e, 0, "\"%s\" is a question to a heap: memscope heap %s -p PID", word,
+			word);
+	else if (!topics_too && !word[strspn(word, "0123456789")])
+		err_set(&e, 0,
+			"there is no command \"%.20s\"; to profile that process: memscope -p %.20s",
+			word, word);
+	else if (near)
 		err_set(&e, 0, "there is no %s \"%.64s\"; did you mean \"%s\"?", what, word, near);
 	else if (topics_too)
 		err_set(&e, 0, "there is no %s \"%.64s\" (memscope help lists them)", what, word);

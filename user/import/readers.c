@@ -48,6 +48,8 @@ static const char *known_mistake(struct bytes data)
 		{ "<?xml", picture },
 		{ "<svg", picture },
 		{ "<!DOCTYPE", picture },
+		{ "MSHEAP",
+		  "is a snapshot of a heap: memscope heap census reads it, memscope heap diff compares two" },
 		{ "<html", picture },
 		{ "{\n", "is JSON, and no profile of a known format" },
 		{ "{\"", "is JSON, and no profile of a known format" },

@@ -105,8 +105,9 @@ static void put_older(const struct heap_view *v)
 		const struct snapshot *s = v->before[i];
 		uint64_t now = v->s->facts.taken_ns, then = s->facts.taken_ns;
 
-		answer_say(v->out, "%s before: %s blocks in use, %s",
-			   unit_ns(now > then ? (int64_t)(now - then) : 0).s,
+		answer_say(v->out, "%s %s: %s blocks in use, %s",
+			   unit_ns(now > then ? (int64_t)(now - then) : (int64_t)(then - now)).s,
+			   now >= then ? "before" : "after it (the newer one is named first)",
 			   unit_count((int64_t)s->blocks.n).s,
 			   unit_bytes(8 * (int64_t)s->blocks.all.words).s);
 	}

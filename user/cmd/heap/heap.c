@@ -83,6 +83,14 @@ static void list_questions(char *list, size_t cap)
 				      questions[i].name);
 }
 
+bool cmd_heap_asks(const char *word)
+{
+	for (int i = 0; i < N_QUESTIONS; i++)
+		if (strcmp(word, questions[i].name) == 0)
+			return true;
+	return false;
+}
+
 static const struct question *question_of(const char *name, struct err *e)
 {
 	const char *names[N_QUESTIONS], *near;

@@ -14,8 +14,10 @@
 #include "run/group.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MEMBERS_MAX = 4096, MEMBERS_SHOWN = 5 };
 
@@ -107,6 +109,21 @@ static int put_labels(struct heap_view *v, struct err *e)
 	return 0;
 }
 
+/* In a user's terms: what a file of /proc has said. */
+static int cannot_look(const struct heap_view *v, int r, struct err *e)
+{
+	if ((r == -EACCES || r == -EPERM) && geteuid() != 0)
+		return err_set(
+			e, r,
+			"memscope heap needs root, to stop another process and read its memory: run it with sudo");
+	if (r == -ESRCH && kill(v->pid, 0) == 0)
+		return err_set(
+			e, r,
+			"process %d has no memory of its own: it is a kernel thread, or has ended",
+			(int)v->pid);
+	return r;
+}
+
 static int take(struct heap_view *v, struct err *e)
 {
 	const struct heap_args *a = v->args;
@@ -121,7 +138,7 @@ static int take(struct heap_view *v, struct err *e)
 		r = a->core ? copy_take(v->pid, a->folder, a->twin, &v->copy, e)
 			    : snapshot_take(v->pid, a->folder, a->twin, &v->s, e);
 	if (r < 0 || a->core)
-		return r;
+		return cannot_look(v, r, e);
 	if (a->container)
 		snprintf(v->s->facts.container, sizeof(v->s->facts.container), "%s", a->container);
 	return put_labels(v, e);
