@@ -1,5 +1,6 @@
 /* Chains that prefer a container's own references, in a heap of five blocks. */
 #include "heap/snapshot/owners.h"
+#include "base/large.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,11 +109,44 @@ static void kinds_that_are_not_asked_for_do_not_count(void **state)
 	graph_free(f.s.graph);
 }
 
+/* A block has 64 bytes. The variable's pointer into the buffer takes nothing from who has the container, unless that is gone. */
+static void a_container_retains_its_elements_whoever_points_to_one(void **state)
+{
+	struct graph_dominators d;
+	uint64_t *retained;
+	struct fixture f;
+
+	(void)state;
+	begin(&f, true);
+	f.s.reverse = graph_reversed(f.s.graph);
+	assert_int_equal(owners_retained(&f.s, &d, &retained), 0);
+	assert_int_equal(retained[HEADER], 64 * N);
+	assert_int_equal(retained[BUFFER], 64 * 3);
+	large_free(retained);
+	graph_dominators_fini(&d);
+	graph_free(f.s.reverse);
+	graph_free(f.s.graph);
+
+	begin(&f, false);
+	f.s.n_roots = 1;
+	f.roots[0] = f.roots[1];
+	f.graph_roots[0] = f.graph_roots[1];
+	f.s.reverse = graph_reversed(f.s.graph);
+	assert_int_equal(owners_retained(&f.s, &d, &retained), 0);
+	assert_int_equal(retained[HEADER], 0);
+	assert_int_equal(retained[BUFFER], 64 * 3);
+	large_free(retained);
+	graph_dominators_fini(&d);
+	graph_free(f.s.reverse);
+	graph_free(f.s.graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_buffer_hangs_on_its_container),
 		cmocka_unit_test(without_its_container_it_hangs_on_what_there_is),
+		cmocka_unit_test(a_container_retains_its_elements_whoever_points_to_one),
 		cmocka_unit_test(kinds_that_are_not_asked_for_do_not_count),
 	};
 

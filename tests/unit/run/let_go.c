@@ -13,7 +13,8 @@
 
 static void what_the_kernel_made_is_closed_and_files_and_pipes_stay(void **state)
 {
-	int event = eventfd(0, EFD_CLOEXEC), file = open("/dev/null", O_RDONLY | O_CLOEXEC), ends[2];
+	int event = eventfd(0, EFD_CLOEXEC), file = open("/dev/null", O_RDONLY | O_CLOEXEC),
+	    ends[2];
 
 	(void)state;
 	assert_true(event >= 0 && file >= 0);

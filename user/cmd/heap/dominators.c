@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cmd/heap/view.h"
 #include "heap/graph/dominator_tree.h"
+#include "heap/snapshot/owners.h"
 
 #include <errno.h>
 
@@ -36,18 +37,14 @@ int heap_dominators(const struct heap_view *v, const char *what, struct err *e)
 	const struct snapshot *s = v->s;
 	_cleanup_(graph_dominators_fini) struct graph_dominators d = { 0 };
 	_cleanup_(freep) struct dominator_row *rows = NULL;
-	_cleanup_(large_freep) uint64_t *sizes = large_alloc(s->blocks.n + 1, sizeof(*sizes));
 	_cleanup_(large_freep) uint64_t *retained = NULL;
 	uint64_t all = 0;
 	uint32_t n = 0;
 
 	(void)what;
-	for (uint32_t i = 0; sizes && i < s->blocks.n; i++)
-		all += sizes[i] = snapshot_bytes(s, i);
-	if (sizes &&
-	    graph_dominators_find(s->graph, s->reverse, s->graph_roots, s->n_roots, &d) == 0)
-		retained = graph_retained(&d, sizes);
-	if (!retained ||
+	for (uint32_t i = 0; i < s->blocks.n; i++)
+		all += snapshot_bytes(s, i);
+	if (owners_retained(s, &d, &retained) < 0 ||
 	    dominator_tree_rows(&d, retained, all / LEAST_PART, v->args->top, &rows, &n) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
 	answer_table(v->out, "objects", columns);

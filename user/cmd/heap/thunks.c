@@ -1,7 +1,9 @@
 /* memscope heap thunks: work that a Haskell program has put off, by the code that would do it, and what that keeps alive. */
+#include "base/large.h"
 #include "base/units.h"
 #include "cmd/heap/view.h"
 #include "heap/graph/group_retained.h"
+#include "heap/snapshot/owners.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,15 +47,11 @@ static bool is_thunk(const struct type *t)
 static uint64_t *retained_by_type(const struct snapshot *s)
 {
 	_cleanup_(graph_dominators_fini) struct graph_dominators d = { 0 };
-	_cleanup_(freep) uint64_t *sizes = calloc(s->blocks.n + 1, sizeof(*sizes));
-	_cleanup_(freep) uint64_t *retained = NULL;
+	_cleanup_(large_freep) uint64_t *retained = NULL;
 
-	for (uint32_t i = 0; sizes && i < s->blocks.n; i++)
-		sizes[i] = snapshot_bytes(s, i);
-	if (sizes &&
-	    graph_dominators_find(s->graph, s->reverse, s->graph_roots, s->n_roots, &d) == 0)
-		retained = graph_retained(&d, sizes);
-	return retained ? graph_group_retained(&d, retained, s->types.of, s->types.n) : NULL;
+	if (owners_retained(s, &d, &retained) < 0)
+		return NULL;
+	return graph_group_retained(&d, retained, s->types.of, s->types.n);
 }
 
 static void put_row(const struct heap_view *v, const struct thunk_row *row)

@@ -1,5 +1,7 @@
 #include "heap/snapshot/owners.h"
 
+#include "base/large.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -32,6 +34,14 @@ static bool is_last(void *ctx, uint32_t from, const struct graph_edge *edge)
 	       is_strange(s, edge->to, from, s->blocks.rows[from].addr + edge->at);
 }
 
+/* A pointer into a container that is none of its own: of a variable, a stack, a register. */
+static bool is_strange_root(const struct snapshot *s, uint64_t i)
+{
+	return s->roots[i].kind != SNAPSHOT_ROOT_MODULE &&
+	       s->roots[i].kind != SNAPSHOT_ROOT_ANCHOR &&
+	       is_strange(s, s->roots[i].node, BLOCK_NONE, s->roots[i].at);
+}
+
 int owners_tree_grow(const struct snapshot *s, uint32_t kinds, struct graph_tree *ret_tree)
 {
 	_cleanup_(freep) struct graph_root *roots = NULL;
@@ -45,10 +55,50 @@ int owners_tree_grow(const struct snapshot *s, uint32_t kinds, struct graph_tree
 		return -ENOMEM;
 	for (uint64_t i = 0; i < s->n_roots; i++) {
 		roots[i] = s->graph_roots[i];
-		if (kinds & 1u << roots[i].kind && s->roots[i].kind != SNAPSHOT_ROOT_MODULE &&
-		    is_strange(s, roots[i].node, BLOCK_NONE, s->roots[i].at))
+		if (kinds & 1u << roots[i].kind && is_strange_root(s, i))
 			roots[i].kind = ROOT_LAST;
 	}
 	return graph_tree_grow(s->graph, roots, s->n_roots, kinds | 1u << ROOT_LAST, is_last,
 			       (void *)s, ret_tree);
+}
+
+/* Those that count: all but strange ones whose nodes others reach. */
+static struct graph_root *roots_that_count(const struct snapshot *s, uint64_t *ret_n)
+{
+	_cleanup_(large_freep) struct graph_root *roots =
+		large_alloc(s->n_roots + 1, sizeof(*roots));
+	_cleanup_(freep) uint8_t *reached = NULL;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; roots && i < s->n_roots; i++)
+		if (!is_strange_root(s, i))
+			roots[n++] = s->graph_roots[i];
+	reached = roots ? graph_reached(s->graph, roots, n) : NULL;
+	if (!reached)
+		return NULL;
+	for (uint64_t i = 0; i < s->n_roots; i++)
+		if (is_strange_root(s, i) && !reached[s->roots[i].node])
+			roots[n++] = s->graph_roots[i];
+	*ret_n = n;
+	return TAKE_PTR(roots);
+}
+
+int owners_retained(const struct snapshot *s, struct graph_dominators *ret_dominators,
+		    uint64_t **ret_retained)
+{
+	_cleanup_(large_freep) uint64_t *sizes = large_alloc(s->blocks.n + 1, sizeof(*sizes));
+	_cleanup_(large_freep) struct graph_root *roots = NULL;
+	uint64_t n = 0;
+
+	*ret_dominators = (struct graph_dominators){ 0 };
+	*ret_retained = NULL;
+	roots = sizes ? roots_that_count(s, &n) : NULL;
+	if (!roots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->blocks.n; i++)
+		sizes[i] = snapshot_bytes(s, i);
+	if (graph_dominators_find(s->graph, s->reverse, roots, n, ret_dominators) < 0)
+		return -ENOMEM;
+	*ret_retained = graph_retained(ret_dominators, sizes);
+	return *ret_retained ? 0 : -ENOMEM;
 }

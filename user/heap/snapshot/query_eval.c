@@ -1,5 +1,6 @@
 /* Conditions are computed for all objects at once, each as a byte an object: what refers to what is one pass then. */
-#include "heap/graph/dominators.h"
+#include "base/large.h"
+#include "heap/snapshot/owners.h"
 #include "heap/snapshot/query.h"
 #include "heap/snapshot/snapshot.h"
 
@@ -79,18 +80,9 @@ static uint8_t *eval_name(struct evaluation *v, const struct query *q)
 
 static int need_dominators(struct evaluation *v)
 {
-	const struct snapshot *s = v->s;
-	_cleanup_(freep) uint64_t *sizes = NULL;
-
-	if (v->retained)
+	if (v->retained || owners_retained(v->s, &v->dominators, &v->retained) == 0)
 		return 0;
-	sizes = calloc((size_t)v->n + 1, sizeof(*sizes));
-	for (uint32_t i = 0; sizes && i < v->n; i++)
-		sizes[i] = snapshot_bytes(s, i);
-	if (sizes && graph_dominators_find(s->graph, s->reverse, s->graph_roots, s->n_roots,
-					   &v->dominators) == 0)
-		v->retained = graph_retained(&v->dominators, sizes);
-	return v->retained ? 0 : err_set(v->e, -ENOMEM, "out of memory");
+	return err_set(v->e, -ENOMEM, "out of memory");
 }
 
 static uint64_t field_of(const struct evaluation *v, enum query_field field, uint32_t i)
@@ -320,6 +312,6 @@ int query_objects(const struct query *q, const struct snapshot *s, uint8_t **ret
 
 	*ret_set = eval(&v, q);
 	graph_dominators_fini(&v.dominators);
-	free(v.retained);
+	large_free(v.retained);
 	return *ret_set ? 0 : v.e->code;
 }
