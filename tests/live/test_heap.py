@@ -71,6 +71,7 @@ def what_retains_most_retains_what_hangs_on_it():
     rows = ask("dominators", "-p", graph().pid)["objects"]
     # A node is a block of 72 bytes, of glibc's; the newest one retains them all.
     equal((rows[0]["type"], rows[0]["retained"], rows[0]["depth"]), ("Node", 72 * NODES, 0), "the first row")
+    equal(rows[0]["referrer"], "the variable newest", "what refers to it")
     # A session has 72 bytes, its prices 24 and 408; the map itself has 56, and each of its nodes.
     check(any(r["retained"] == SESSIONS * (72 + 24 + 408 + 56) + 56 for r in rows if not r["depth"]), f"the map's row is not in {rows[:9]}")
 
@@ -125,6 +126,12 @@ def the_dict_of_the_module_that_keeps_objects_of_python_is_named():
 def the_largest_dict_of_a_module_is_among_its_caches():
     rows = ask("caches", "-p", keeper()[0].pid)["caches"]
     check(any((r["elements"], r["container"], r["through"]) == (SESSIONS, "dict", "the module __main__") for r in rows), f"they are {rows[:8]}")
+
+
+@fact
+def what_retains_most_in_python_is_named_by_its_variable():
+    rows = ask("dominators", "-p", keeper()[0].pid)["objects"]
+    check(any((r["type"], r["referrer"]) == ("dict", "__main__.SESSIONS") for r in rows[:5]), f"the first rows are {rows[:5]}")
 
 
 @fact
