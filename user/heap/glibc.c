@@ -93,15 +93,22 @@ const struct heap_map *glibc_map_of_top(const struct heap_memory *mem, uint64_t 
 	return m;
 }
 
+/*
+ * In [heap] its size may be anything: malloc() writes it after the arena's word, and between both lies a page fault where the top's
+ * first page was never touched.
+ */
 static bool top_is_sound(const struct heap_memory *mem, const struct glibc_layout *layout,
 			 const struct glibc_arena *a)
 {
+	const struct heap_map *m;
 	uint64_t size;
 
 	if (a->top == a->addr + layout->bins - 16) /* nothing was ever allocated from it */
 		return a->system_mem == 0;
-	return a->top % 16 == 0 && glibc_map_of_top(mem, a->top) &&
-	       mem->read(mem->ctx, a->top + 8, &size, sizeof(size)) && size & 1 &&
+	m = a->top % 16 == 0 ? glibc_map_of_top(mem, a->top) : NULL;
+	if (m && m->kind == HEAP_MAP_BRK && a->system_mem)
+		return true;
+	return m && mem->read(mem->ctx, a->top + 8, &size, sizeof(size)) && size & 1 &&
 	       (size & ~7ULL) <= a->system_mem;
 }
 

@@ -171,7 +171,8 @@ static void read_top(struct walk *w, struct stretch *s)
 	if (!w->mem->read(w->mem->ctx, s->top_at, &top, sizeof(top)) || top % 16 || top < s->from ||
 	    !w->mem->read(w->mem->ctx, top + HEADER, &size, sizeof(size)))
 		return;
-	if (!s->not_main && top < s->end_most)
+	/* A top whose size is not written yet: take_chunk() says so. */
+	if (!s->not_main && top < s->end_most && size & PREV_IN_USE)
 		s->end = (size & ~(uint64_t)FLAGS) < s->end_most - top
 				 ? top + (size & ~(uint64_t)FLAGS)
 				 : s->end_most;
@@ -198,7 +199,7 @@ static int take_chunk(struct walk *w, const struct stretch *s, uint64_t *at)
 		return -EFAULT;
 	size = head & ~(uint64_t)FLAGS;
 	if (p == s->top) {
-		if (size < 2 * HEADER || size > end - p)
+		if (size < 2 * HEADER || size > end - p || !(head & PREV_IN_USE))
 			return -EBADMSG;
 		heap_part_add(&w->use->top, w->mem, w->blocks, HEAP_PART_TOP, p + HEADER,
 			      size - HEADER);

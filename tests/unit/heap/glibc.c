@@ -161,6 +161,28 @@ static void what_was_being_changed_is_read_again(void **state)
 	assert_whole(FAKE_LEN);
 }
 
+/* malloc() has moved the top, and is to write its size. */
+static void top_without_a_size_is_said_and_what_lies_before_it_is_walked(void **state)
+{
+	static const uint64_t sizes[] = { 0, 0x6f20656d6f73, 0x500, 0xffffffffffffff01 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		uint64_t at = fake_chunk(&fake, FAKE_BRK, 64, 1);
+
+		use = (struct heap_use){ 0 };
+		blocks.n = 0;
+		at = fake_chunk(&fake, at, 96, 1);
+		at = fake_chunk(&fake, at, 48, 1);
+		fake_top(&fake, at);
+		fake_word(&fake, at + 8, sizes[i]);
+		assert_int_equal(walk(), 0);
+		assert_in_range(use.live.blocks, 2, 3);
+		assert_int_equal(blocks.rows[0].addr, FAKE_BRK + 16);
+		assert_in_range(use.unknown.bytes, 1, UINT64_MAX);
+		assert_non_null(use.caveat);
+	}
+}
+
 /* Three chunks of 48 bytes that look in use, and a top. */
 static uint64_t three(void)
 {
@@ -353,6 +375,7 @@ int main(void)
 		FACT(list_of_arenas_that_never_closes_is_none),
 		FACT(size_that_is_none_ends_the_walk_and_is_told),
 		FACT(what_was_being_changed_is_read_again),
+		FACT(top_without_a_size_is_said_and_what_lies_before_it_is_walked),
 		FACT(chunks_in_a_fastbin_are_not_in_use),
 		FACT(links_of_before_2_32_are_plain),
 		FACT(fastbin_that_leads_to_itself_counts_once),
