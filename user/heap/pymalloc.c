@@ -405,12 +405,19 @@ static uint64_t arenas_max(const struct walk *w)
 	return bytes / arena_size(w);
 }
 
-/* Behind the table there may be another, that was its place before it grew: its numbers are not ours. */
+/*
+ * Behind the table there may be another, that was its place before it grew: its numbers are not ours. A pool that is given out
+ * at this moment has its number before all else, or was never written: that arena is ours, and its pool is unknown.
+ */
 static bool is_numbered(const struct walk *w, const struct arena *a, uint32_t number)
 {
+	static const struct pool unwritten;
 	struct pool p;
 
-	return a->pool_address == first_pool(w, a) || read_sound(w, first_pool(w, a), number, &p);
+	if (a->pool_address == first_pool(w, a))
+		return true;
+	return read_pool(w, first_pool(w, a), &p) &&
+	       (p.arena == number || memcmp(&p, &unwritten, sizeof(p)) == 0);
 }
 
 static void take_arenas(struct walk *w, uint64_t table)

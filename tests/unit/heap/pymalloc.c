@@ -138,6 +138,23 @@ static void pool_whose_numbers_do_not_fit_is_unknown(void **state)
 	}
 }
 
+/* The first pool of an arena gets another size, or was just taken from what was never used: the others stay. */
+static void arena_whose_first_pool_is_given_out_is_walked(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		put(PY_DATA + PY_USEDPOOLS + 16 * PY_CLASS, py_pool_at(1), 8);
+		put(PY_DATA + PY_USEDPOOLS + 16 * PY_CLASS + 8, py_pool_at(1), 8);
+		put(py_pool_at(0) + 36, 0xffff, 4);
+		for (uint64_t at = 0; i == 1 && at < 48; at += 8)
+			put(py_pool_at(0) + at, 0, 8);
+		assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+		assert_int_equal(use.arenas, 2);
+		assert_int_equal(use.live.blocks, PY_BLOCKS);
+		assert_int_equal(use.unknown.bytes, PY_POOL);
+		again(state);
+	}
+}
+
 static void assert_not_believed(void)
 {
 	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), -ENOENT);
@@ -225,6 +242,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			pool_whose_chain_is_not_as_long_as_it_says_is_unknown, fresh, done),
 		cmocka_unit_test_setup_teardown(pool_whose_numbers_do_not_fit_is_unknown, fresh,
+						done),
+		cmocka_unit_test_setup_teardown(arena_whose_first_pool_is_given_out_is_walked, fresh,
 						done),
 		cmocka_unit_test_setup_teardown(table_that_does_not_have_the_pool_is_not_believed,
 						fresh, done),
