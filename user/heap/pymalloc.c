@@ -165,15 +165,26 @@ static uint64_t pools_in(const struct walk *w, const struct arena *a)
 	return POOLS_PER_ARENA - (a->address % w->pool_size != 0);
 }
 
+static bool numbers_fit(const struct walk *w, const struct arena *a)
+{
+	uint64_t first = first_pool(w, a);
+
+	return a->address % HEAP_PAGE == 0 && a->pool_address % w->pool_size == 0 &&
+	       a->n_total == pools_in(w, a) && a->n_free <= a->n_total &&
+	       a->pool_address >= first && a->pool_address <= first + a->n_total * w->pool_size;
+}
+
 static bool is_arena(const struct walk *w, const struct arena *a)
 {
 	const struct heap_map *m = heap_map_of(w->mem, a->address);
-	uint64_t first = first_pool(w, a);
 
-	return is_anon(w, a->address) && m->end - a->address >= arena_size(w) &&
-	       a->address % HEAP_PAGE == 0 && a->pool_address % w->pool_size == 0 &&
-	       a->n_total == pools_in(w, a) && a->n_free <= a->n_total &&
-	       a->pool_address >= first && a->pool_address <= first + a->n_total * w->pool_size;
+	return is_anon(w, a->address) && m->end - a->address >= arena_size(w) && numbers_fit(w, a);
+}
+
+/* Its memory is unmapped, and its row is to say so: the process is at the end of munmap(), which takes long. */
+static bool is_unmapped(const struct walk *w, const struct arena *a)
+{
+	return !heap_map_of(w->mem, a->address) && a->n_free == a->n_total && numbers_fit(w, a);
 }
 
 /* Is the table at `table`? It has all known pools in their arenas. */
@@ -435,7 +446,7 @@ static void take_arenas(struct walk *w, uint64_t table)
 				return;
 		memcpy(&a, word, sizeof(a));
 		unused = a.address ? 0 : unused + 1;
-		if (!a.address)
+		if (!a.address || is_unmapped(w, &a))
 			continue;
 		if (w->use->arenas == max || !is_arena(w, &a) || !is_numbered(w, &a, i))
 			return;

@@ -155,6 +155,17 @@ static void arena_whose_first_pool_is_given_out_is_walked(void **state)
 	}
 }
 
+/* Those behind it are walked all the same. */
+static void arena_that_is_unmapped_at_this_moment_is_left_out(void **state)
+{
+	(void)state;
+	py_arena(&fake, 2, 0x7f5000000000, 0x7f5000000000 + 5 * PY_POOL, 64);
+	put(PY_TABLE + 2 * 48 + 20, 64, 4);
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+	assert_int_equal(use.arenas, 2);
+	assert_int_equal(use.unknown.bytes, 0);
+}
+
 static void assert_not_believed(void)
 {
 	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), -ENOENT);
@@ -243,8 +254,10 @@ int main(void)
 			pool_whose_chain_is_not_as_long_as_it_says_is_unknown, fresh, done),
 		cmocka_unit_test_setup_teardown(pool_whose_numbers_do_not_fit_is_unknown, fresh,
 						done),
-		cmocka_unit_test_setup_teardown(arena_whose_first_pool_is_given_out_is_walked, fresh,
-						done),
+		cmocka_unit_test_setup_teardown(arena_that_is_unmapped_at_this_moment_is_left_out,
+						fresh, done),
+		cmocka_unit_test_setup_teardown(arena_whose_first_pool_is_given_out_is_walked,
+						fresh, done),
 		cmocka_unit_test_setup_teardown(table_that_does_not_have_the_pool_is_not_believed,
 						fresh, done),
 		cmocka_unit_test_setup_teardown(pools_that_do_not_point_back_are_not_believed,

@@ -72,9 +72,15 @@ static int predict(pid_t pid, uint64_t *ret_bytes, struct err *e)
 	const struct heap_memory *mem;
 	int r = heap_process_open(pid, INT64_MAX / 2, &p, e);
 
+	mem = r == 0 ? heap_process_memory(p) : NULL;
+	/* Linux 5.10 lists none, newer kernels refuse. */
+	if (r == -ESRCH || (mem && !mem->n_maps))
+		return err_set(
+			e, -ESRCH,
+			"process %d has no memory of its own: it has ended, or is a kernel thread",
+			(int)pid);
 	if (r < 0)
 		return r;
-	mem = heap_process_memory(p);
 	*ret_bytes = 0;
 	for (uint32_t i = 0; i < mem->n_maps; i++) {
 		const struct heap_map *m = &mem->maps[i];
