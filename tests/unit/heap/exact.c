@@ -189,6 +189,22 @@ struct edge {
 	uint32_t at, n;
 };
 
+/* One that only knows what is in blocks of others leaves a heap without any as empty as it is. */
+static void only_who_brings_objects_has_a_heap(void **unused)
+{
+	static const struct exact_runtime *const blocks_alone[] = { &of_blocks, NULL };
+	struct exact x = { 0 };
+
+	(void)unused;
+	assert_int_equal(exact_runtimes_open(&x, blocks_alone, NULL, 1, NULL), 0);
+	assert_int_equal(x.n, 1);
+	assert_false(exact_brings(&x));
+	exact_runtimes_close(&x);
+	assert_int_equal(exact_runtimes_open(&x, table, NULL, 1, NULL), 0);
+	assert_true(exact_brings(&x));
+	exact_runtimes_close(&x);
+}
+
 static void on_edge(void *ctx, uint64_t to, uint32_t at)
 {
 	struct edge *e = ctx;
@@ -257,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_are_nodes_among_blocks_by_address),
+		cmocka_unit_test(only_who_brings_objects_has_a_heap),
 		cmocka_unit_test(whoever_knows_a_node_says_its_references),
 		cmocka_unit_test(its_roots_and_its_memory_are_its_own),
 		cmocka_unit_test(a_copy_taken_in_the_middle_of_a_change_is_said),

@@ -140,6 +140,14 @@ int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types)
 	return r;
 }
 
+bool exact_brings(const struct exact *x)
+{
+	for (uint32_t i = 0; i < x->n; i++)
+		if (x->runtime[i]->objects)
+			return true;
+	return false;
+}
+
 /* --- */
 
 int exact_prepare(struct exact *x, struct snapshot *s)

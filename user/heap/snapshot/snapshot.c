@@ -187,7 +187,7 @@ static int take(pid_t pid, const char *folder, bool twin,
 			  : err_set(e, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
-	if (!s->blocks.n && !s->exact->n)
+	if (!s->blocks.n && !exact_brings(s->exact))
 		return err_set(
 			e, -ENOENT,
 			"process %d: none of its allocators is known, so its blocks cannot be listed (glibc, jemalloc, mimalloc, tcmalloc, musl, CPython's and GHC's are)",
