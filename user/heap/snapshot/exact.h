@@ -17,10 +17,10 @@
 #include "heap/snapshot/snapshot.h"
 
 struct exact_root {
-	uint64_t addr;    /* any byte of the object                                      */
-	uint64_t at;      /* as in struct snapshot_root                                  */
-	const char *name; /* for a sentence: "Main.cache"; lives as long as the state; NULL: none */
-	uint8_t kind;     /* enum snapshot_root_kind                                     */
+	uint64_t addr;     /* any byte of the object                                      */
+	uint64_t at;       /* as in struct snapshot_root                                  */
+	const char *name;  /* for a sentence: "Main.cache"; lives as long as the state; NULL: none */
+	uint8_t kind;      /* enum snapshot_root_kind                                     */
 };
 
 /* `type`: of types_add(). Objects come by address, and none begins in another. */
@@ -45,8 +45,7 @@ struct exact_runtime {
 	/* Is the mapping its own? NULL: none is. */
 	bool (*owns)(void *state, const struct heap_map *map);
 	/* Calls fn() for each reference of a node; the same each time. false: it does not know this one, which is scanned. */
-	bool (*edges)(void *state, const struct snapshot *s, uint32_t node, exact_edge_fn fn,
-		      void *ctx);
+	bool (*edges)(void *state, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx);
 	/* NULL: it has none. */
 	void (*roots)(void *state, const struct snapshot *s, exact_root_fn fn, void *ctx);
 	/* What its memory has besides its objects: free, metadata, a caveat. NULL: not known. */
@@ -67,8 +66,7 @@ struct exact {
 
 /* A table that ends with NULL. -EAGAIN and the runtime's sentence: see above; -ENOMEM. */
 extern const struct exact_runtime *const exact_runtimes[];
-int exact_runtimes_open(struct exact *x, const struct exact_runtime *const *table,
-			struct copy *copy, pid_t pid, struct err *e);
+int exact_runtimes_open(struct exact *x, const struct exact_runtime *const *table, struct copy *copy, pid_t pid, struct err *e);
 void exact_runtimes_close(struct exact *x);
 
 /*
@@ -79,8 +77,7 @@ int exact_objects(struct exact *x, struct snapshot *s, uint32_t **ret_types);
 /* -ENOMEM. */
 int exact_prepare(struct exact *x, struct snapshot *s);
 bool exact_owns(const struct exact *x, const struct heap_map *map);
-bool exact_edges(const struct exact *x, const struct snapshot *s, uint32_t node, exact_edge_fn fn,
-		 void *ctx);
+bool exact_edges(const struct exact *x, const struct snapshot *s, uint32_t node, exact_edge_fn fn, void *ctx);
 void exact_caveats(const struct exact *x, exact_say_fn fn, void *ctx);
 void exact_roots(const struct exact *x, const struct snapshot *s, exact_root_fn fn, void *ctx);
 

@@ -73,8 +73,8 @@ static bool is_exact(const struct finder *f, uint32_t from, uint32_t to)
 	/* A module has few variables; of what else has many, one alone says nothing about the others. */
 	bool few = f->n_objects == 1 || (named && strcmp(type->name, "module") == 0);
 
-	/* Which way a tree of nodes leads is how it was filled. */
-	if (!named && type == &f->s->types.type[f->s->types.of[to]])
+	/* Which way a tree of nodes leads is how it was filled; to one object there is that way alone. */
+	if (f->n_objects > 1 && !named && type == &f->s->types.type[f->s->types.of[to]])
 		return false;
 	return (few || f->kept[to] > 1) &&
 	       f->kept[to] >= (named ? NAMED_SHARE : PLACE_SHARE) * f->kept[from];
