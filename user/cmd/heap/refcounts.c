@@ -24,7 +24,7 @@ int heap_refcounts(const struct heap_view *v, const char *what, struct err *e)
 			e, r,
 			r == -ENOMEM
 				? "out of memory"
-				: "there is no CPython 3.8 to 3.14 with a global lock whose objects can be read; of a file its memory is needed, too");
+				: "there is no CPython 3.8 to 3.14 with a global lock whose objects can be read; ask the process itself, not a file");
 	answer_say(
 		v->out,
 		"%s objects of CPython have as many references as were found in the heap, in variables and in running functions; %s have more, held by C code, %s fewer; %s are immortal",
