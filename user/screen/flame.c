@@ -141,7 +141,7 @@ uint32_t flame_neighbour(const struct flame *f, const struct call_tree *t, enum 
 	return f->at;
 }
 
-/* Two shades of each kind, so that neighbours are told apart. */
+/* Two shades of each kind, so that neighbours differ. */
 static enum style style_of(const struct call_node *n, uint32_t which)
 {
 	enum style first = n->kind != CALL_FRAME       ? STYLE_FLAME_OTHER
@@ -153,7 +153,7 @@ static enum style style_of(const struct call_node *n, uint32_t which)
 	return first + (which & 1);
 }
 
-/* As much of a name as tells it from others. */
+/* As much of a name as distinguishes it from others. */
 static void put_name(struct canvas *c, int y, int x, int width, enum style style, const char *name)
 {
 	_cleanup_(strbuf_free) struct strbuf text = { 0 };

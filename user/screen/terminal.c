@@ -285,7 +285,7 @@ static void loop(struct screen *s)
 		if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 			break; /* the terminal is gone */
 		tick_views(s, fds);
-		take_keys(s); /* also without input: a change of size is told so */
+		take_keys(s); /* also without input: a change of size arrives here */
 	}
 }
 
