@@ -470,6 +470,7 @@ def single_runs_of_an_archive_and_run_directories_are_cleaned_as_a_whole():
     target.say("go")
 
     def record_into(where, *args):
+        time.sleep(1.02 - time.time() % 1)  # runs are known, and ordered, by the second in which they began
         r = subprocess.run([MEMSCOPE, "-q", "-p", str(target.pid), *args, "-F", "199", "--only", "oncpu", "-d", "0.3"],
                            capture_output=True, text=True, timeout=FINISH_SEC, check=False, cwd=tree)
         equal(r.returncode, 0, f"exit status ({r.stderr[-300:]})")
