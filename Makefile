@@ -82,7 +82,7 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h bpf/*.def) vmlinu
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Werror \
 		-Wno-unused-parameter -Wno-missing-field-initializers -Wno-unused-function \
-		-D__TARGET_ARCH_$(BPFARCH) $(BPF_DEFS) -Ibpf -Ivmlinux/$(VMARCH) -c -o $@ $<
+		-ffile-prefix-map=$(CURDIR)=. -D__TARGET_ARCH_$(BPFARCH) $(BPF_DEFS) -Ibpf -Ivmlinux/$(VMARCH) -c -o $@ $<
 
 $(BUILD)/bpf/memscope.bpf.o: $(BPF_OBJ) $(call others,$(BUILD)/bpf/memscope.bpf.o,$(BPF_OBJ))
 	$(call say,GENOBJ,$@)
@@ -285,7 +285,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 
 # Programs that others may run beside run so, one a CPU, or two where live ones are among them; the rest one by
 # one (tests/run).
-SUITES_FREE := unit preload golden replay names lint fuzz
+SUITES_FREE := unit preload golden replay names lint install fuzz
 SUITES_ROOT := bpf vm live answers consumers browser
 
 .PHONY: golden-update test check test-live test-free check-all lint asan ubsan sanitized
@@ -312,8 +312,8 @@ vm: deps all targets ## the tests on every other kernel, in emulated guests (as 
 golden-update: $(BUILD)/memscope ## rewrite the golden expectations (read the diff like code)
 	$(Q)MEMSCOPE=$(abspath $(BUILD))/memscope tests/golden/run --update > /dev/null && git diff --stat tests/golden
 
-lint: all ## layers, tree, words, format
-	$(Q)tests/run -v --build $(BUILD) lint
+lint: ## layers, tree, words, format: of the sources alone, nothing is built
+	$(Q)tests/run -v --jobs $(JOBS) --build $(BUILD) lint
 
 # gcc's flow analysis sees uninitialised values and long numbers in what the sanitizers add.
 SAN_CFLAGS := -O1 -g -fno-omit-frame-pointer -Wno-maybe-uninitialized -Wno-format-truncation

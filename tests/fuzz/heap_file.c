@@ -2,6 +2,7 @@
  * A snapshot's file. The checksums of its table and sections are made right first, or nothing but those would be looked
  * at. Of what is then believed every question's way is gone: the graph, the roots, names, memory.
  */
+#include "base/hash.h"
 #include "heap/graph/dominators.h"
 #include "heap/graph/leaks.h"
 #include "heap/snapshot/file.h"
@@ -9,9 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,10 +28,10 @@ static void mend(uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < h.n_sections; i++) {
 		memcpy(&s, data + h.table + i * sizeof(s), sizeof(s));
 		if (s.at <= size && s.bytes <= size - s.at)
-			s.checksum = XXH3_64bits(data + s.at, s.bytes);
+			s.checksum = content_hash(data + s.at, s.bytes);
 		memcpy(data + h.table + i * sizeof(s), &s, sizeof(s));
 	}
-	h.table_checksum = XXH3_64bits(data + h.table, h.n_sections * sizeof(s));
+	h.table_checksum = content_hash(data + h.table, h.n_sections * sizeof(s));
 	memcpy(data, &h, sizeof(h));
 }
 

@@ -3,13 +3,11 @@
  * be looked at: what is then believed must be within its bounds.
  */
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "unwind/row_format.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(copy, data, size);
 	if (size > CHECKED_FROM) {
-		checksum = XXH3_64bits(copy + CHECKED_FROM, size - CHECKED_FROM);
+		checksum = content_hash(copy + CHECKED_FROM, size - CHECKED_FROM);
 		memcpy(copy + CHECKSUM_AT, &checksum, sizeof(checksum));
 	}
 	if (row_format_read(copy, size, NULL, &t) < 0)

@@ -19,3 +19,8 @@ uint32_t hash_bytes(const void *data, size_t len)
 {
 	return (uint32_t)XXH3_64bits_withSeed(data, len, seed);
 }
+
+uint64_t content_hash(const void *data, size_t len)
+{
+	return XXH3_64bits(data, len);
+}

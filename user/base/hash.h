@@ -18,6 +18,12 @@
 /* 32 bits of XXH3 under this process's seed. Not stable between runs: never write it anywhere. */
 uint32_t hash_bytes(const void *data, size_t len);
 
+/*
+ * 64 bits of XXH3 without a seed: the same everywhere, for checksums and names of files. Not inlined on purpose:
+ * where gcc knows how long the bytes are, it takes XXH3's prefetches for reads behind their end.
+ */
+uint64_t content_hash(const void *data, size_t len);
+
 #define HASH_NONFATAL_OOM 1
 #define HASH_FUNCTION(keyptr, keylen, hashv) ((hashv) = hash_bytes((keyptr), (keylen)))
 #include <uthash.h>

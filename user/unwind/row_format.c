@@ -1,11 +1,9 @@
 #include "unwind/row_format.h"
+#include "base/hash.h"
 #include "unwind/row_cache.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 static const char magic[8] = "msrows\r\n";
 
@@ -63,7 +61,7 @@ int row_format_write(const struct unwind_table *table, const struct row_digest *
 	memcpy(data + sizeof(h) + dir_bytes, table->rows, rows_bytes);
 	memcpy(data + sizeof(h) + dir_bytes + rows_bytes, table->rules,
 	       h.n_rules * sizeof(struct ms_rule));
-	h.checksum = XXH3_64bits(data + CHECKED_FROM, len - CHECKED_FROM);
+	h.checksum = content_hash(data + CHECKED_FROM, len - CHECKED_FROM);
 	memcpy(data, &h, sizeof(h));
 	*ret_data = data;
 	*ret_len = len;
@@ -145,7 +143,7 @@ int row_format_read(const uint8_t *data, size_t len, const struct row_digest *di
 		return -EBADMSG;
 	memcpy(&h, data, sizeof(h));
 	if (!header_ok(&h, len, digest) ||
-	    h.checksum != XXH3_64bits(data + CHECKED_FROM, len - CHECKED_FROM))
+	    h.checksum != content_hash(data + CHECKED_FROM, len - CHECKED_FROM))
 		return -EBADMSG;
 	t = calloc(1, sizeof(*t));
 	if (!t)

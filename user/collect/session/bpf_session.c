@@ -1,5 +1,6 @@
 #include "collect/session/bpf_session.h"
 #include "base/clock.h"
+#include "base/hash.h"
 
 #include "collect/session/dither.h"
 #include "collect/session/kernel_types.h"
@@ -18,9 +19,6 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /* libbpf's own words: kept for the sentence of a failed load, never printed by themselves. */
 static char last_words[1024];
@@ -154,7 +152,7 @@ static void find_types(struct session *s, struct btf **ret_all)
 	size_t size;
 	const void *programs = memscope_bpf__elf_bytes(&size);
 
-	of = XXH3_64bits(programs, size);
+	of = content_hash(programs, size);
 	if (kernel_subset_kept(of, &s->types) == 0)
 		return;
 	*ret_all = btf__load_vmlinux_btf();

@@ -1,10 +1,8 @@
+#include "base/hash.h"
 #include "heap/snapshot/file_parts.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /* Bytes of a record of each kind. */
 static const uint32_t records[FILE_KINDS] = {
@@ -96,7 +94,7 @@ static int read_section(struct snapshot_stored *f, const struct file_section *s,
 	if (s->record != records[s->kind] || s->bytes % s->record || f->parts[s->kind].at)
 		return file_damaged(f, e,
 				    "a section has records of another size, or is there twice");
-	if (s->kind != FILE_CONTENTS && XXH3_64bits(f->data + s->at, s->bytes) != s->checksum)
+	if (s->kind != FILE_CONTENTS && content_hash(f->data + s->at, s->bytes) != s->checksum)
 		return file_damaged(f, e, "the checksum of a section is wrong");
 	f->parts[s->kind] = (struct part){ f->data + s->at, s->bytes / s->record };
 	return 0;
@@ -121,7 +119,7 @@ static int read_table(struct snapshot_stored *f, struct err *e)
 	if (h.bytes != f->len || h.n_sections > FILE_SECTIONS_MAX || h.table % FILE_ALIGN ||
 	    h.table > f->len || bytes > f->len - h.table)
 		return file_damaged(f, e, "it is not as long as it says");
-	if (XXH3_64bits(f->data + h.table, bytes) != h.table_checksum)
+	if (content_hash(f->data + h.table, bytes) != h.table_checksum)
 		return file_damaged(f, e, "the checksum of its table is wrong");
 	for (uint32_t i = 0; i < h.n_sections && r == 0; i++) {
 		struct file_section s;

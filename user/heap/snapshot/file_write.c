@@ -110,7 +110,7 @@ static void put_array(struct snapshot_writer *w, enum file_kind kind, uint32_t r
 
 static uint32_t text_of(struct snapshot_writer *w, const char *text)
 {
-	uint64_t key = XXH3_64bits(text, strlen(text));
+	uint64_t key = content_hash(text, strlen(text));
 	struct known_text *known;
 	size_t from;
 
@@ -455,7 +455,7 @@ static void put_header(struct snapshot_writer *w)
 	h.n_sections = w->n;
 	h.table = w->at;
 	bytes = w->n * sizeof(*w->table);
-	h.table_checksum = XXH3_64bits(w->table, bytes);
+	h.table_checksum = content_hash(w->table, bytes);
 	h.bytes = h.table + bytes;
 	put_bytes(w, w->table, bytes);
 	w->at = 0;
