@@ -75,11 +75,22 @@ uint64_t sample_times_n_entries(const struct sample_times *t)
 	return t->n_entries;
 }
 
-struct sample_time_run sample_times_of(const struct sample_times *t, uint32_t sample)
+uint32_t sample_times_count(const struct sample_times *t, uint32_t sample)
 {
-	if (sample >= t->n_runs)
-		return (struct sample_time_run){ 0 };
-	return (struct sample_time_run){ t->runs[sample].entries, t->runs[sample].n };
+	return sample < t->n_runs ? t->runs[sample].n : 0;
+}
+
+struct sample_time_reader sample_times_read(const struct sample_times *t, uint32_t sample)
+{
+	return (struct sample_time_reader){ t, sample, 0 };
+}
+
+bool sample_times_next(struct sample_time_reader *at, struct sample_time *ret_entry)
+{
+	if (at->next >= sample_times_count(at->times, at->sample))
+		return false;
+	*ret_entry = at->times->runs[at->sample].entries[at->next++];
+	return true;
 }
 
 /* --- adding ----------------------------------------------------------------------------------- */
@@ -281,7 +292,6 @@ static void fit(struct run *run, uint32_t type, int64_t total)
 		int64_t now;
 
 		so_far += run->entries[i].values[type];
-		/* In two steps: the product would not fit where both are near 2^63 … and does in 127 bits. */
 		now = (int64_t)(so_far * total / sum);
 		run->entries[i].values[type] = now - given;
 		given = now;
@@ -295,7 +305,7 @@ int sample_times_fit(struct sample_times *t, uint32_t sample, const int64_t *tot
 
 	for (uint32_t i = 0; i < t->n_types; i++)
 		any |= totals[i] != 0;
-	if (!sample_times_of(t, sample).n) {
+	if (!sample_times_count(t, sample)) {
 		int r = any ? add(t, sample, bin, nothing) : 0;
 
 		if (!any || r < 0)

@@ -33,16 +33,16 @@ struct sample_time {
 	uint32_t bin;
 };
 
-/* A sample's run: n entries, by bin. Borrowed until the store changes. */
-struct sample_time_run {
-	const struct sample_time *entries;
-	uint32_t n;
+/* Reads a sample's run from its front; good until the store changes. */
+struct sample_time_reader {
+	const struct sample_times *times;
+	uint32_t sample, next;
 };
 
 #define SAMPLE_TIMES_BIN_NS 1000000000ULL /* the usual first width */
 /* --fine: 7.8125 ms, so that a second has whole bins at each width up to 1 s. */
 #define SAMPLE_TIMES_FINE_NS (SAMPLE_TIMES_BIN_NS / 128)
-/* The usual budget: 24 MiB. */
+/* The usual budget of whoever reads a file. */
 #define SAMPLE_TIMES_MAX (1u << 20)
 
 /*
@@ -61,8 +61,16 @@ uint32_t sample_times_n_bins(const struct sample_times *t);
 /* Samples up to the last one that has an entry: not more than the profile has. */
 uint32_t sample_times_n_samples(const struct sample_times *t);
 uint64_t sample_times_n_entries(const struct sample_times *t);
-/* Of a sample that has none: n is 0. */
-struct sample_time_run sample_times_of(const struct sample_times *t, uint32_t sample);
+/* Entries of one sample; 0 also where there is no such sample. */
+uint32_t sample_times_count(const struct sample_times *t, uint32_t sample);
+/*
+ *	struct sample_time_reader at = sample_times_read(t, sample);
+ *	struct sample_time entry;
+ *
+ *	while (sample_times_next(&at, &entry))
+ */
+struct sample_time_reader sample_times_read(const struct sample_times *t, uint32_t sample);
+bool sample_times_next(struct sample_time_reader *at, struct sample_time *ret_entry);
 
 /*
  * `values` (as many as there are types) came at `ns` after the begin, or evenly between two such moments. Rounding
