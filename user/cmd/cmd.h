@@ -50,6 +50,8 @@ extern const struct opt_command heap_options;
 int cmd_heap(int argc, char **argv);
 /* Is it one of the words that stand behind `memscope heap`? */
 bool cmd_heap_asks(const char *word);
+/* Prints the help of one of them. False: it is none. */
+bool cmd_heap_help(const char *question, FILE *f);
 
 extern const struct opt_command top_options;
 int cmd_top(int argc, char **argv);

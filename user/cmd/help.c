@@ -129,6 +129,8 @@ int cmd_help(int argc, char **argv)
 		return flushed();
 	}
 	c = command_find(argv[1]);
+	if (c && argc > 2 && c->run == cmd_heap && cmd_heap_help(argv[2], stdout))
+		return flushed();
 	if (c) {
 		opt_print_help(c->options, stdout);
 		return flushed();

@@ -1,5 +1,5 @@
 #include "cmd/top_heap.h"
-#include "cmd/heap/view.h"
+#include "cmd/heap/questions.h"
 #include "heap/snapshot/groups.h"
 
 #include <errno.h>
@@ -15,20 +15,7 @@ struct server {
 	int out;
 };
 
-static const char *const groups[] = { "type", "module", "two-level", "referrer" };
-enum { N_GROUPS = sizeof(groups) / sizeof(*groups), ROWS = 1000, RETAINERS = 100 };
-
-static const struct {
-	const char *name;
-	int (*answer)(const struct heap_view *v, const char *what, struct err *e);
-	uint32_t rows;
-} questions[] = {
-	{ "census", heap_census, ROWS },         { "retainers", heap_retainers, RETAINERS },
-	{ "dominators", heap_dominators, ROWS }, { "leaks", heap_leaks, ROWS },
-	{ "allocator", heap_allocator, ROWS },   { "fragmentation", heap_fragmentation, ROWS },
-	{ "query", heap_query, ROWS },           { "snapshot", heap_snapshot, ROWS },
-};
-enum { N_QUESTIONS = sizeof(questions) / sizeof(*questions) };
+enum { ROWS = 1000, RETAINERS = 100 };
 
 static int send_answer(struct server *s, const struct heap_view *v, struct err *e)
 {
@@ -115,33 +102,73 @@ static int compare(struct server *s, struct err *e)
 	return 0;
 }
 
+/* "census module", as well as "census --by module". -EINVAL. */
+static int read_by(struct server *s, const char *word, struct err *e)
+{
+	static const char choices[] = GROUPS_CHOICES;
+	size_t len;
+	int n = 0;
+
+	s->args.by = 0;
+	if (!word)
+		return 0;
+	word += strncmp(word, "--", 2) == 0 ? 2 : 0;
+	word += strncmp(word, "by", 2) == 0 && (word[2] == ' ' || word[2] == '=') ? 3 : 0;
+	len = strlen(word);
+	for (const char *choice = choices;; choice += strcspn(choice, "|") + 1, n++) {
+		if (strcspn(choice, "|") == len && strncmp(choice, word, len) == 0) {
+			s->args.by = n;
+			return 0;
+		}
+		if (!strchr(choice, '|'))
+			break;
+	}
+	return err_set(e, -EINVAL, "a census is by one of %s, not \"%.40s\"", choices, word);
+}
+
+/* What was typed: a question with what it asks of, or the condition of a query alone. */
 static int answer_line_of(struct server *s, char *line, struct err *e)
 {
-	char *what = strchr(line, ' ');
+	_cleanup_(freep) char *condition = NULL;
+	char *what = line + strcspn(line, " ");
+	const struct heap_question *q;
+	int r;
 
-	if (what)
-		*what++ = '\0';
-	if (strcmp(line, "compare") == 0)
+	if (strcmp(line, "compare") == 0 || strcmp(line, "diff") == 0)
 		return compare(s, e);
 	if (strcmp(line, "again") == 0) {
-		int r = again(s, e);
-
+		r = again(s, e);
 		if (r < 0)
 			return r;
 		s->args.by = 0;
 		s->args.top = ROWS;
 		return put_answer(s, &s->view, NULL, heap_census, e);
 	}
-	s->args.by = 0;
-	for (int i = 0; i < N_GROUPS && what; i++)
-		if (strcmp(line, "census") == 0 && strcmp(what, groups[i]) == 0)
-			s->args.by = i;
-	for (int i = 0; i < N_QUESTIONS; i++)
-		if (strcmp(line, questions[i].name) == 0) {
-			s->args.top = questions[i].rows;
-			return put_answer(s, &s->view, what, questions[i].answer, e);
-		}
-	return err_set(e, -EINVAL, "\"%s\" is no question", line);
+	condition = strdup(line);
+	if (!condition)
+		return err_set(e, -ENOMEM, "out of memory");
+	if (*what)
+		*what++ = '\0';
+	while (*what == ' ')
+		what++;
+	q = heap_question_find(line);
+	s->args.top = q && q->answer == heap_retainers ? RETAINERS : ROWS;
+	if (q && q->compares)
+		r = err_set(e, -EINVAL, "the key m compares with a later copy");
+	else if (q && q->what && !*what)
+		r = err_set(e, -EINVAL, "say of what: %s %s", q->name, q->what);
+	else if (q && q->answer == heap_census)
+		r = read_by(s, *what ? what : NULL, e);
+	else if (q && !q->what && *what)
+		r = err_set(e, -EINVAL, "%s stands alone", q->name);
+	else
+		r = 0;
+	return r < 0 ? r
+		     : put_answer(s, &s->view,
+				  !q        ? condition
+				  : q->what ? what
+					    : NULL,
+				  q ? q->answer : heap_query, e);
 }
 
 int top_heap(void *ctx, int in, int out)

@@ -1,36 +1,18 @@
 #include "screen/heap.h"
 #include "base/clock.h"
-#include "base/units.h"
-#include "render/tables/answer.h"
+#include "screen/heap_page.h"
 #include "screen/screen.h"
 #include "screen/worker.h"
 
-#include <cjson/cJSON.h>
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 16, PAGES_MAX = 32, QUESTION_MAX = 512 };
+enum { PAGES_MAX = 32 };
 
 /* A row of the table, or a line of a row's chain. */
 struct line {
 	uint32_t row;
 	int32_t chain; /* below 0: the row itself */
-};
-
-struct answer_page {
-	char question[QUESTION_MAX];
-	cJSON *doc;
-	cJSON *table, *lines_of;               /* borrowed */
-	const char *keys[COLUMNS_MAX], *lines; /* lines: the member with chains, NULL */
-	enum answer_kind kinds[COLUMNS_MAX];
-	struct column columns[COLUMNS_MAX];
-	char titles[COLUMNS_MAX][24];
-	uint32_t n_columns;
-	cJSON **rows; /* n_rows of them, as they came   */
-	uint32_t n_rows;
-	bool *open;
-	struct view was; /* of the view while another page is shown */
 };
 
 struct heap_screen {
@@ -55,123 +37,6 @@ static struct answer_page *page_of(const struct heap_screen *h)
 	return h->n_pages ? h->pages[h->n_pages - 1] : NULL;
 }
 
-/* --- an answer --- */
-
-static void page_free(struct answer_page *p)
-{
-	if (!p)
-		return;
-	cJSON_Delete(p->doc);
-	free(p->rows);
-	free(p->open);
-	free(p);
-}
-
-static bool is_name(enum answer_kind kind)
-{
-	return kind == ANSWER_NAME || kind == ANSWER_TREE;
-}
-
-static int width_of(enum answer_kind kind)
-{
-	switch (kind) {
-	case ANSWER_PERCENT:
-		return 6;
-	case ANSWER_ADDRESS:
-		return 18;
-	case ANSWER_NAME:
-	case ANSWER_TREE:
-		return 16;
-	default:
-		return 11;
-	}
-}
-
-/* The columns of the first table that the answer has. The last name has what is left of the line. */
-static void read_columns(struct answer_page *p, const cJSON *described)
-{
-	int last_name = -1;
-	const cJSON *column;
-
-	cJSON_ArrayForEach(column, described)
-	{
-		const char *key = cJSON_GetStringValue(cJSON_GetArrayItem(column, 0));
-		const char *heading = cJSON_GetStringValue(cJSON_GetArrayItem(column, 1));
-		const cJSON *kind = cJSON_GetArrayItem(column, 2);
-		uint32_t i = p->n_columns;
-
-		if (!key || !heading || !cJSON_IsNumber(kind) || i == COLUMNS_MAX)
-			continue;
-		if (kind->valueint == ANSWER_LINES) {
-			p->lines = key;
-			continue;
-		}
-		p->keys[i] = key;
-		p->kinds[i] = (enum answer_kind)kind->valueint;
-		if (is_name(p->kinds[i]))
-			last_name = (int)i;
-		p->n_columns++;
-	}
-	/* It is shown last. */
-	for (uint32_t i = last_name < 0 ? p->n_columns : (uint32_t)last_name; i + 1 < p->n_columns;
-	     i++) {
-		const char *key = p->keys[i];
-		enum answer_kind kind = p->kinds[i];
-
-		p->keys[i] = p->keys[i + 1];
-		p->kinds[i] = p->kinds[i + 1];
-		p->keys[i + 1] = key;
-		p->kinds[i + 1] = kind;
-	}
-	for (uint32_t i = 0; i < p->n_columns; i++) {
-		int width;
-
-		snprintf(p->titles[i], sizeof(p->titles[i]), "%s", p->keys[i]);
-		for (char *c = p->titles[i]; *c; c++)
-			*c = *c == '_' ? ' ' : (char)toupper((unsigned char)*c);
-		width = width_of(p->kinds[i]);
-		if (width < (int)strlen(p->titles[i]) + 1)
-			width = (int)strlen(p->titles[i]) + 1;
-		p->columns[i] = (struct column){
-			.title = p->titles[i],
-			.width = i + 1 < p->n_columns ? width : 0,
-			.help = "",
-			.left = is_name(p->kinds[i]),
-		};
-	}
-}
-
-static int read_answer(const char *question, const char *json, size_t bytes,
-		       struct answer_page **ret_page)
-{
-	struct answer_page *p = calloc(1, sizeof(*p));
-	const cJSON *described, *row;
-
-	if (!p)
-		return -ENOMEM;
-	snprintf(p->question, sizeof(p->question), "%s", question);
-	p->doc = cJSON_ParseWithLength(json, bytes);
-	if (!cJSON_IsObject(p->doc)) {
-		page_free(p);
-		return -EBADMSG;
-	}
-	described = cJSON_GetObjectItem(p->doc, "columns");
-	described = described ? described->child : NULL;
-	if (described) {
-		p->table = cJSON_GetObjectItem(p->doc, described->string);
-		read_columns(p, described);
-	}
-	p->rows = calloc((size_t)cJSON_GetArraySize(p->table) + 1, sizeof(cJSON *));
-	p->open = calloc((size_t)cJSON_GetArraySize(p->table) + 1, sizeof(*p->open));
-	if (!p->rows || !p->open) {
-		page_free(p);
-		return -ENOMEM;
-	}
-	cJSON_ArrayForEach(row, p->table) p->rows[p->n_rows++] = (cJSON *)(uintptr_t)row;
-	*ret_page = p;
-	return 0;
-}
-
 /* --- pages --- */
 
 static void show_page(struct heap_screen *h)
@@ -191,7 +56,7 @@ static void push_page(struct heap_screen *h, struct answer_page *p)
 	if (h->n_pages)
 		page_of(h)->was = *v;
 	if (h->n_pages == PAGES_MAX) {
-		page_free(h->pages[0]);
+		answer_page_free(h->pages[0]);
 		memmove(h->pages, h->pages + 1, --h->n_pages * sizeof(*h->pages));
 	}
 	h->pages[h->n_pages++] = p;
@@ -207,7 +72,7 @@ static bool pop_page(struct heap_screen *h)
 {
 	if (h->n_pages < 2)
 		return false;
-	page_free(h->pages[--h->n_pages]);
+	answer_page_free(h->pages[--h->n_pages]);
 	h->view = page_of(h)->was;
 	show_page(h);
 	return true;
@@ -216,7 +81,7 @@ static bool pop_page(struct heap_screen *h)
 static void forget_pages(struct heap_screen *h)
 {
 	while (h->n_pages)
-		page_free(h->pages[--h->n_pages]);
+		answer_page_free(h->pages[--h->n_pages]);
 	h->view.n_rows = 0;
 	show_page(h);
 }
@@ -239,7 +104,7 @@ static const char *text_of(const cJSON *row, const char *key)
 
 static bool is_text(enum answer_kind kind)
 {
-	return is_name(kind) || kind == ANSWER_ADDRESS;
+	return answer_is_name(kind) || kind == ANSWER_ADDRESS;
 }
 
 static int by_column(const void *a, const void *b, void *ctx)
@@ -346,26 +211,6 @@ static struct view_row row(const struct view *v, uint32_t i)
 				  false };
 }
 
-static void put_figure(enum answer_kind kind, double value, struct strbuf *to)
-{
-	switch (kind) {
-	case ANSWER_BYTES:
-		view_bytes(value, false, to);
-		break;
-	case ANSWER_CHANGE:
-		view_bytes(value, true, to);
-		break;
-	case ANSWER_NS:
-		strbuf_puts(to, unit_ns((int64_t)value).s);
-		break;
-	case ANSWER_PERCENT:
-		strbuf_printf(to, "%.1f%%", value);
-		break;
-	default:
-		strbuf_puts(to, unit_count((int64_t)value).s);
-	}
-}
-
 static void cell(const struct view *v, uint32_t i, uint32_t column, struct strbuf *to)
 {
 	const struct heap_screen *h = of(v);
@@ -379,21 +224,22 @@ static void cell(const struct view *v, uint32_t i, uint32_t column, struct strbu
 			strbuf_puts(to, item->valuestring);
 		return;
 	}
-	item = cJSON_GetObjectItem(p->rows[l.row], p->keys[column]);
-	if (cJSON_IsString(item))
-		strbuf_puts(to, item->valuestring);
-	else if (cJSON_IsNumber(item))
-		put_figure(p->kinds[column], item->valuedouble, to);
+	answer_page_put(p, l.row, column, to);
 }
 
 static void title(const struct view *v, struct strbuf *to)
 {
 	const struct heap_screen *h = of(v);
+	const struct answer_page *p = page_of(h);
 
 	strbuf_puts(to, "heap of ");
 	strbuf_add_clean(to, h->title, strlen(h->title));
-	if (page_of(h))
-		strbuf_printf(to, ": %s", page_of(h)->question);
+	if (!p)
+		return;
+	strbuf_puts(to, ": ");
+	strbuf_add_clean(to, p->question, strlen(p->question));
+	if (p->n_tables > 1)
+		strbuf_printf(to, ", table %d of %d (Tab)", p->table + 1, p->n_tables);
 }
 
 static void status(const struct view *v, struct strbuf *to)
@@ -436,7 +282,7 @@ static void ask(struct heap_screen *h, struct screen *s, const char *question)
 int heap_screen_take(struct view *v, const char *question, const char *json, size_t bytes)
 {
 	struct answer_page *p = NULL;
-	int r = read_answer(question, json, bytes, &p);
+	int r = answer_page_read(question, json, bytes, &p);
 
 	if (r == 0)
 		push_page(of(v), p);
@@ -542,12 +388,54 @@ static void enter(struct heap_screen *h, struct screen *s, enum action action)
 		ask_retainers(h, s, at);
 }
 
+static void next_table(struct heap_screen *h, struct screen *s)
+{
+	struct answer_page *p = page_of(h);
+	struct view *v = &h->view;
+
+	if (!p || p->n_tables < 2) {
+		screen_say(s, "this answer has one table alone");
+		return;
+	}
+	if (answer_page_choose(p, (p->table + 1) % p->n_tables) < 0) {
+		p->n_rows = 0;
+		screen_say(s, "no memory for the table");
+	}
+	v->sort = UINT32_MAX;
+	v->moved = false;
+	show_page(h);
+}
+
+static const char *const census[] = { "census type", "census module", "census two-level",
+				      "census referrer", "census arena" };
+
+static const struct {
+	enum action action;
+	const char *question;
+} by_key[] = {
+	{ ACT_CENSUS, "census type" },
+	{ ACT_DOMINATORS, "dominators" },
+	{ ACT_LEAKS, "leaks" },
+	{ ACT_CACHES, "caches" },
+	{ ACT_DUPS, "dups" },
+	{ ACT_ALLOCATOR, "allocator" },
+	{ ACT_FRAGMENTATION, "fragmentation" },
+	{ ACT_REFCOUNTS, "refcounts" },
+	{ ACT_THUNKS, "thunks" },
+	{ ACT_COMPARE, "compare" },
+	{ ACT_AGAIN, "again" },
+	{ ACT_SAVE, "snapshot" },
+};
+
 static bool act(struct view *v, struct screen *s, enum action action)
 {
-	static const char *const census[] = { "census type", "census module", "census two-level",
-					      "census referrer" };
 	struct heap_screen *h = of(v);
 
+	for (size_t i = 0; i < sizeof(by_key) / sizeof(*by_key); i++)
+		if (by_key[i].action == action) {
+			ask(h, s, by_key[i].question);
+			return true;
+		}
 	switch (action) {
 	case ACT_ENTER:
 	case ACT_OPEN:
@@ -556,33 +444,12 @@ static bool act(struct view *v, struct screen *s, enum action action)
 		return true;
 	case ACT_BACK:
 		return !*v->search && !*v->filter && pop_page(h);
-	case ACT_CENSUS:
-		ask(h, s, census[0]);
-		return true;
 	case ACT_BY:
 		h->by = (h->by + 1) % (sizeof(census) / sizeof(*census));
 		ask(h, s, census[h->by]);
 		return true;
-	case ACT_DOMINATORS:
-		ask(h, s, "dominators");
-		return true;
-	case ACT_LEAKS:
-		ask(h, s, "leaks");
-		return true;
-	case ACT_ALLOCATOR:
-		ask(h, s, "allocator");
-		return true;
-	case ACT_FRAGMENTATION:
-		ask(h, s, "fragmentation");
-		return true;
-	case ACT_COMPARE:
-		ask(h, s, "compare");
-		return true;
-	case ACT_AGAIN:
-		ask(h, s, "again");
-		return true;
-	case ACT_SAVE:
-		ask(h, s, "snapshot");
+	case ACT_TABLE:
+		next_table(h, s);
 		return true;
 	case ACT_SORT: /* from "as the question has it" to the first column, and round again */
 		v->sort = v->sort + 1 < v->n_columns ? v->sort + 1
@@ -594,6 +461,12 @@ static bool act(struct view *v, struct screen *s, enum action action)
 	default:
 		return false;
 	}
+}
+
+/* What was typed: a question, or the condition of a query. */
+static void typed(struct view *v, struct screen *s, const char *text)
+{
+	ask(of(v), s, text);
 }
 
 static int view_fd(const struct view *v)
@@ -623,7 +496,7 @@ static void heap_screen_free(struct view *v)
 
 	worker_stop(&h->worker);
 	while (h->n_pages)
-		page_free(h->pages[--h->n_pages]);
+		answer_page_free(h->pages[--h->n_pages]);
 	free(h->lines);
 	free(h);
 }
@@ -638,6 +511,9 @@ static const struct view_ops ops = {
 	.title = title,
 	.status = status,
 	.act = act,
+	.typed = typed,
+	.typed_help =
+		"a condition, like: type = dict and size > 4K; or a question: retainers 0x…, dups, caches, …",
 	.fd = view_fd,
 	.tick = tick,
 	.ready = ready,

@@ -67,33 +67,39 @@ void profile_choose_columns(struct profile_view *pv)
 			pv->view.sort = i;
 }
 
-static int64_t duration_ns(const struct profile_view *pv)
-{
-	int64_t ns = 0;
-
-	if (!pv->recent)
-		return pv->all.duration_ns;
-	for (uint32_t i = 0; i < WINDOW; i++)
-		ns += pv->window[i].duration_ns;
-	return ns;
-}
-
 static int64_t value_of(const struct profile_view *pv, const struct call_node *n, uint32_t column)
 {
 	const struct shown_value *s = &pv->shown[column];
 
+	if (pv->mark.shown)
+		return profile_moment_change(pv, n, s);
 	return s->self ? n->self[s->value] : n->total[s->value];
+}
+
+/* With a sign; a change that would be shown as 0.0 is left out. */
+static void put_change(const struct shown_value *s, int64_t value, struct strbuf *to)
+{
+	double percent = (double)value / 1e7; /* ns a second */
+
+	if (s->as != AS_CPU)
+		view_bytes((double)value, true, to);
+	else if (percent >= 0.05 || percent <= -0.05)
+		strbuf_printf(to, "%+.1f", percent);
 }
 
 void profile_put_value(const struct profile_view *pv, const struct call_node *n, uint32_t column,
 		       struct strbuf *to)
 {
 	const struct shown_value *s = &pv->shown[column];
-	int64_t value = value_of(pv, n, column), ns = duration_ns(pv);
+	int64_t value = value_of(pv, n, column), ns = pv->shown_ns;
 	int64_t all = pv->tree.nodes[0].total[s->value];
 
 	if (!value)
 		return;
+	if (pv->mark.shown && s->as != AS_OTHER) {
+		put_change(s, value, to);
+		return;
+	}
 	switch (s->as) {
 	case AS_CPU: /* without a duration: the share */
 		if (ns > 0 || all > 0)
@@ -248,11 +254,11 @@ void profile_title(const struct view *v, struct strbuf *to)
 	const struct profile_view *pv = profile_view(v);
 
 	strbuf_add_clean(to, pv->title, strlen(pv->title));
-	if (duration_ns(pv) > 0)
-		strbuf_printf(to, "  %s%s", pv->recent ? "the last " : "",
-			      unit_ns(duration_ns(pv)).s);
+	if (pv->shown_ns > 0 && !pv->mark.shown)
+		strbuf_printf(to, "  %s%s", pv->recent ? "the last " : "", unit_ns(pv->shown_ns).s);
 	if (pv->ended)
 		strbuf_puts(to, "  (ended)");
+	profile_moment_title(pv, to);
 }
 
 /* Figures of all, and what they lack. */
@@ -337,8 +343,45 @@ static void save_now(struct profile_view *pv, struct screen *s)
 		screen_say(s, "written to %s", path);
 }
 
+static void mark(struct profile_view *pv, struct screen *s)
+{
+	if (!pv->save) {
+		screen_say(s, "a profile of files does not change: memscope diff compares two");
+		return;
+	}
+	if (!pv->all.duration_ns) {
+		screen_say(s, "nothing was gathered yet");
+		return;
+	}
+	pv->recent = false;
+	if (profile_rebuild(pv) < 0 || profile_moment_set(pv) < 0)
+		screen_say(s, "no memory for a mark");
+	else
+		screen_say(s, "marked; d shows what changed since, against what was before");
+}
+
+static void toggle_difference(struct profile_view *pv, struct screen *s)
+{
+	if (!pv->mark.n) {
+		screen_say(
+			s,
+			pv->save
+				? "m marks a moment to compare with"
+				: "a profile of files does not change: memscope diff compares two");
+		return;
+	}
+	if (!pv->mark.shown && pv->shown_ns == pv->mark.duration_ns) {
+		screen_say(s, "nothing was gathered since the mark");
+		return;
+	}
+	pv->mark.shown = !pv->mark.shown;
+	pv->recent = false;
+	profile_rebuild(pv);
+}
+
 static void begin_again(struct profile_view *pv)
 {
+	profile_moment_forget(pv);
 	profile_set_fini(&pv->all);
 	for (uint32_t i = 0; i < WINDOW; i++)
 		profile_set_fini(&pv->window[i]);
@@ -352,6 +395,7 @@ static void toggle_window(struct profile_view *pv, struct screen *s)
 		return;
 	}
 	pv->recent = !pv->recent;
+	pv->mark.shown = false;
 	profile_rebuild(pv);
 }
 
@@ -371,7 +415,7 @@ void profile_show_list(struct profile_view *pv)
 }
 
 /* The process that a row is of: its pid stands behind its name. 0: none. */
-static pid_t process_at(const struct profile_view *pv)
+static pid_t process_at(const struct profile_view *pv, char *name, size_t cap)
 {
 	const struct call_tree *t = &pv->tree;
 	int pid = 0;
@@ -381,15 +425,18 @@ static pid_t process_at(const struct profile_view *pv)
 					 ? strstr(t->nodes[i].name, " (pid ")
 					 : NULL;
 
-		if (at && sscanf(at, " (pid %d)", &pid) == 1)
+		if (at && sscanf(at, " (pid %d)", &pid) == 1) {
+			snprintf(name, cap, "%.*s", (int)(at - t->nodes[i].name), t->nodes[i].name);
 			break;
+		}
 	}
 	return pid;
 }
 
 static void explore_heap(const struct profile_view *pv, struct screen *s)
 {
-	struct screen_target t = { .pid = process_at(pv), .title = pv->title };
+	char name[128] = "";
+	struct screen_target t = { .pid = process_at(pv, name, sizeof(name)), .title = name };
 
 	if (!pv->save || !s->sources || !s->sources->heap)
 		screen_say(s, "these are files: the process is not asked");
@@ -434,7 +481,19 @@ bool profile_act(struct view *v, struct screen *s, enum action action)
 		explore_heap(pv, s);
 		return true;
 	case ACT_FLAME:
+		pv->mark.shown = false; /* blocks have no width below 0 */
 		show_flame(pv);
+		return true;
+	case ACT_MARK:
+		mark(pv, s);
+		return true;
+	case ACT_DIFFERENCE:
+		toggle_difference(pv, s);
+		return true;
+	case ACT_BACK:
+		if (!pv->mark.shown || *v->search || *v->filter)
+			return false;
+		toggle_difference(pv, s);
 		return true;
 	default:
 		return false;
@@ -452,6 +511,7 @@ void profile_view_free(struct view *v)
 		profile_set_fini(&pv->window[i]);
 	call_tree_fini(&pv->tree);
 	flame_fini(&pv->blocks);
+	profile_moment_forget(pv);
 	dict_free(pv->d);
 	free(pv->passes);
 	free(pv->rows);

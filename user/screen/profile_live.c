@@ -19,6 +19,9 @@ int profile_rebuild(struct profile_view *pv)
 	for (int i = 0; i < N_CALL_VALUES; i++)
 		call_tree_zero(&pv->tree, (enum call_value)i);
 	pv->behind = false;
+	pv->shown_ns = pv->recent ? 0 : pv->all.duration_ns;
+	for (uint32_t w = 0; pv->recent && w < WINDOW; w++)
+		pv->shown_ns += pv->window[w].duration_ns;
 	if (!pv->recent)
 		r = profile_set_show(&pv->all, &pv->tree, 0);
 	for (uint32_t w = 0; r == 0 && pv->recent && w < WINDOW; w++)
@@ -67,6 +70,7 @@ static int add_window(struct profile_view *pv, uint64_t ns, bool paused)
 	if (pv->recent || pv->behind) {
 		r = profile_rebuild(pv);
 	} else {
+		pv->shown_ns = pv->all.duration_ns;
 		r = profile_set_show(slot, &pv->tree, CALL_BIT(CALL_LIVE));
 		if (r == 0)
 			r = show_live(pv);

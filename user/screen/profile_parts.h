@@ -7,6 +7,8 @@
 #include "screen/profile.h"
 #include "screen/worker.h"
 
+#include <time.h>
+
 enum { WINDOW = 10 }; /* stretches of time that "the last 10 seconds" are */
 
 /* What a column shows: a value, in itself or with all below, as a rate or as it is. */
@@ -24,6 +26,15 @@ struct profile_line {
 	int depth;
 };
 
+/* What each node had at a moment. */
+struct profile_moment {
+	int64_t (*self)[N_CALL_VALUES], (*total)[N_CALL_VALUES];
+	uint32_t n; /* nodes; 0: nothing is marked */
+	int64_t duration_ns;
+	time_t at;
+	bool shown; /* the change since then, not all */
+};
+
 struct profile_view {
 	struct view view; /* first */
 	struct dict *d;
@@ -31,6 +42,7 @@ struct profile_view {
 	struct profile_set all;
 	struct profile_set window[WINDOW]; /* a ring: … */
 	uint32_t windows;                  /* so many were added */
+	int64_t shown_ns;                  /* how long what is in the tree took */
 	bool recent;                       /* the last of them are shown, not all */
 	struct column columns[PROFILE_FIGURES_MAX + 2]; /* figures, the image, the name */
 	uint32_t n_figures;
@@ -45,6 +57,7 @@ struct profile_view {
 	struct profile_set coming;         /* of the stretch that goes on */
 	bool ended, opened, behind;        /* behind: what came was not shown, since it was paused */
 	struct flame blocks;
+	struct profile_moment mark;
 };
 
 static inline struct profile_view *profile_view(const struct view *v)
@@ -66,6 +79,15 @@ void profile_choose_columns(struct profile_view *pv);
 bool profile_act(struct view *v, struct screen *s, enum action action);
 void profile_show_list(struct profile_view *pv);
 void profile_view_free(struct view *v);
+
+/* --- a marked moment (profile_moment.c) --- */
+
+/* This moment; the tree shows all, not the last seconds. -ENOMEM: the mark before stays. */
+int profile_moment_set(struct profile_view *pv);
+void profile_moment_forget(struct profile_view *pv);
+/* What a column's value is since the mark, less what it was before: of times and allocations a second, of memory in bytes. */
+int64_t profile_moment_change(const struct profile_view *pv, const struct call_node *n, const struct shown_value *s);
+void profile_moment_title(const struct profile_view *pv, struct strbuf *to);
 
 /* --- what comes --- */
 

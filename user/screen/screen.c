@@ -70,7 +70,7 @@ static void begin_typing(struct screen *s, int what)
 
 static void set_filter(struct view *v, const char *text)
 {
-	snprintf(v->filter, sizeof(v->filter), "%s", text);
+	snprintf(v->filter, sizeof(v->filter), "%.*s", VIEW_TEXT_MAX - 1, text);
 	v->stale = true;
 }
 
@@ -79,11 +79,13 @@ static void apply_typed(struct screen *s)
 {
 	struct view *v = screen_top(s);
 
+	if (s->typing == TYPING_QUESTION)
+		return;
 	if (s->typing == TYPING_FILTER) {
 		set_filter(v, s->typed);
 		return;
 	}
-	snprintf(v->search, sizeof(v->search), "%s", s->typed);
+	snprintf(v->search, sizeof(v->search), "%.*s", VIEW_TEXT_MAX - 1, s->typed);
 	if (*v->search && view_arrange(v) == 0)
 		view_find(v, v->cursor);
 }
@@ -97,16 +99,31 @@ static void found(struct screen *s, struct view *v, uint32_t from)
 		screen_say(s, "\"%s\" is in no row", v->search);
 }
 
+static void ask(struct screen *s, struct view *v)
+{
+	const char *text = s->typed + strspn(s->typed, " ");
+
+	if (!*text)
+		return;
+	snprintf(s->asked, sizeof(s->asked), "%s", text);
+	v->ops->typed(v, s, text);
+}
+
 static void type_key(struct screen *s, uint32_t key)
 {
 	struct view *v = screen_top(s);
-	size_t len = strlen(s->typed);
+	size_t len = strlen(s->typed),
+	       cap = s->typing == TYPING_QUESTION ? sizeof(s->typed) : VIEW_TEXT_MAX;
 	char bytes[4];
 
 	if (key == KEY_RETURN) {
 		if (s->typing == TYPING_SEARCH && *v->search)
 			found(s, v, 0);
+		else if (s->typing == TYPING_QUESTION)
+			ask(s, v);
 		s->typing = TYPING_NOTHING;
+	} else if (key == KEY_MOVE_UP && s->typing == TYPING_QUESTION) {
+		snprintf(s->typed, sizeof(s->typed), "%s", s->asked);
 	} else if (key == KEY_ESCAPE) {
 		*s->typed = '\0';
 		apply_typed(s);
@@ -119,7 +136,7 @@ static void type_key(struct screen *s, uint32_t key)
 	} else if (key >= ' ' && key < KEY_NONE && key != 0x7f && key >> 11 != 0x1b) {
 		unsigned n = utf8_encode(key, bytes);
 
-		if (len + n < sizeof(s->typed)) {
+		if (len + n < cap) {
 			memcpy(s->typed + len, bytes, n);
 			s->typed[len + n] = '\0';
 		}
@@ -187,6 +204,10 @@ static void act(struct screen *s, enum action action)
 		break;
 	case ACT_FILTER:
 		begin_typing(s, TYPING_FILTER);
+		break;
+	case ACT_ASK:
+		if (v->ops->typed)
+			begin_typing(s, TYPING_QUESTION);
 		break;
 	case ACT_NEXT_MATCH:
 		if (*v->search)
@@ -312,25 +333,80 @@ static int draw_hint(struct canvas *c, int x, const struct key_row *k)
 	return x + canvas_put(c, c->rows - 1, x, c->columns - x, STYLE_TEXT, k->hint) + 2;
 }
 
+/* Where `text` begins that its last `columns` characters are shown. */
+static const char *last_columns(const char *text, int columns)
+{
+	const char *at = text + strlen(text);
+
+	for (int n = 0; at > text && n < columns; n++)
+		while (at > text && ((unsigned char)*--at & 0xc0) == 0x80)
+			;
+	return at;
+}
+
+static void draw_typing(struct screen *s, const struct view *v)
+{
+	static const char *const prompts[] = { [TYPING_SEARCH] = "search: ",
+					       [TYPING_FILTER] = "filter: ",
+					       [TYPING_QUESTION] = "ask: " };
+	struct canvas *c = &s->canvas;
+	int y = c->rows - 1, x = canvas_put(c, y, 0, c->columns, STYLE_KEY, prompts[s->typing]);
+
+	if (c->columns - x < 2)
+		return;
+	x += canvas_put(c, y, x, c->columns - x, STYLE_KEY,
+			last_columns(s->typed, c->columns - x - 1));
+	x += canvas_put(c, y, x, c->columns - x, STYLE_KEY, "_");
+	if (s->typing == TYPING_QUESTION && !*s->typed && v->ops->typed_help)
+		canvas_put(c, y, x + 1, c->columns - x - 1, STYLE_DIM, v->ops->typed_help);
+}
+
+/* Upwards from the last line, as many lines as the message needs. */
+static void draw_message(struct screen *s)
+{
+	struct canvas *c = &s->canvas;
+	const char *at = s->message;
+	char line[sizeof(s->message)];
+	size_t width = c->columns > 8 ? (size_t)c->columns : 8, rest = strlen(at), y = 0, n;
+
+	n = (rest + width - 1) / width;
+	n = n > 4 ? 4 : n + (n > 1); /* one more, since lines end between words */
+	if ((int)n > c->rows - 1)
+		n = 1;
+	for (y = (size_t)c->rows - n; *at && y < (size_t)c->rows; y++) {
+		size_t len = strlen(at);
+
+		if (len > width) {
+			len = width;
+			while (len && at[len] != ' ')
+				len--;
+			if (!len)
+				len = width;
+		}
+		snprintf(line, sizeof(line), "%.*s%*s", (int)len, at, (int)(width - len), "");
+		canvas_put(c, (int)y, 0, c->columns, STYLE_WARN, line);
+		at += len + strspn(at + len, " ");
+	}
+}
+
 static void draw_last_line(struct screen *s, const struct view *v)
 {
 	struct canvas *c = &s->canvas;
-	char line[VIEW_TEXT_MAX + 32];
 	int x = 0;
 
 	if (s->typing) {
-		snprintf(line, sizeof(line), "%s: %s_",
-			 s->typing == TYPING_FILTER ? "filter" : "search", s->typed);
-		canvas_put(c, c->rows - 1, 0, c->columns, STYLE_KEY, line);
+		draw_typing(s, v);
 		return;
 	}
 	if (s->message_until_ns > now_ns()) {
-		canvas_put(c, c->rows - 1, 0, c->columns, STYLE_WARN, s->message);
+		draw_message(s);
 		return;
 	}
-	for (const struct key_row *k = key_rows; k->name; k++)
-		if ((k->in & v->ops->kind) && k->hint)
-			x = draw_hint(c, x, k);
+	/* Help first: it has those that a narrow screen has no room for. */
+	for (int help = 1; help >= 0; help--)
+		for (const struct key_row *k = key_rows; k->name; k++)
+			if ((k->in & v->ops->kind) && k->hint && help == (k->action == ACT_HELP))
+				x = draw_hint(c, x, k);
 }
 
 int screen_draw(struct screen *s, int rows, int columns)

@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-enum { SCREEN_VIEWS = 8 };
+enum { SCREEN_VIEWS = 8, TYPED_MAX = 400 };
 
 /* Whose profile, or heap. */
 struct screen_target {
@@ -32,10 +32,10 @@ struct screen {
 	uint32_t n_views;
 	const struct screen_sources *sources;
 	struct canvas canvas;
-	char message[256];
+	char message[512];
 	uint64_t message_until_ns;
-	enum { TYPING_NOTHING, TYPING_SEARCH, TYPING_FILTER } typing;
-	char typed[VIEW_TEXT_MAX];
+	enum { TYPING_NOTHING, TYPING_SEARCH, TYPING_FILTER, TYPING_QUESTION } typing;
+	char typed[TYPED_MAX], asked[TYPED_MAX]; /* asked: the question that was typed last */
 	bool paused, end, suspend, redraw;
 };
 

@@ -47,6 +47,9 @@ struct view_ops {
 	void (*status)(const struct view *v, struct strbuf *to);
 	/* An action on the row under the cursor that is not the list's own. False: it is for the list. */
 	bool (*act)(struct view *v, struct screen *s, enum action action);
+	/* A line that was typed behind ":", and what the prompt says as long as it is empty. NULL: none is taken. */
+	void (*typed)(struct view *v, struct screen *s, const char *text);
+	const char *typed_help;
 	/* Its own way of drawing lines `from` to `to` - 1, and of moving. NULL: a list. */
 	void (*draw)(struct view *v, struct canvas *c, int from, int to);
 	/* With draw(): the mouse points at line `y` of that. False: there is nothing. */

@@ -1,11 +1,14 @@
 #include "screen/heap.h"
 #include "render/tables/answer.h"
 #include "screen/screen.h"
+#include "screen/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,16 +24,21 @@ static const char retainers_form[] =
 	"{\"objects\": 1, \"through\": \"the stack\", \"chain\": [\"frame\"]}]}";
 static char census[sizeof(census_form) + 32], retainers[sizeof(retainers_form) + 32];
 
-static char *shown(struct screen *s)
+static char *shown_in(struct screen *s, int columns)
 {
 	static char buf[1 << 16];
 	FILE *to = fmemopen(buf, sizeof(buf), "w");
 
-	assert_int_equal(screen_draw(s, 24, 100), 0);
+	assert_int_equal(screen_draw(s, 24, columns), 0);
 	for (int y = 0; y < 24; y++)
 		canvas_print(&s->canvas, y, to);
 	fclose(to);
 	return buf;
+}
+
+static char *shown(struct screen *s)
+{
+	return shown_in(s, 100);
 }
 
 static struct view *make(struct screen *s)
@@ -52,8 +60,8 @@ static void an_answer_is_a_table_with_its_name_last(void **state)
 
 	make(&s);
 	assert_non_null(strstr(shown(&s), "heap of python3 (pid 7): census type"));
-	assert_non_null(strstr(shown(&s), "BYTES     OBJECTS TYPE"));
-	assert_non_null(strstr(shown(&s), "4.0 KiB           2   Session"));
+	assert_non_null(strstr(shown(&s), "  BYTES  OBJECTS TYPE"));
+	assert_non_null(strstr(shown(&s), "4.0 KiB        2   Session"));
 	assert_true(strstr(shown(&s), "Session") < strstr(shown(&s), "str"));
 	screen_key(&s, 's');
 	screen_key(&s, 's'); /* by objects */
@@ -157,6 +165,161 @@ static void many_answers_are_kept_and_the_oldest_forgotten(void **state)
 	screen_fini(&s);
 }
 
+/* Answers a line by an empty table of its words. */
+static int echo(void *ctx, int in, int out)
+{
+	FILE *lines = fdopen(in, "r");
+	char line[600] = "census type", json[700];
+
+	do {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(json, sizeof(json), "{\"notes\": [\"was asked <%s>\"]}", line);
+		if (strstr(line, "wrong"))
+			worker_say(out, WORKER_FAILED,
+				   "there is no field \"%s\", among %0150d and %0100d", line, 1, 2);
+		else
+			worker_send(out, WORKER_ANSWER, json, strlen(json));
+	} while (fgets(line, sizeof(line), lines));
+	fclose(lines);
+	return 0;
+}
+
+static void type(struct screen *s, const char *text)
+{
+	while (*text)
+		screen_key(s, (unsigned char)*text++);
+}
+
+static void wait_for_answer(struct screen *s, const char *text)
+{
+	struct view *v = screen_top(s);
+	struct pollfd fd = { .fd = v->ops->fd(v), .events = POLLIN };
+
+	while (!strstr(shown(s), text)) {
+		assert_int_equal(poll(&fd, 1, 60000), 1);
+		v->ops->tick(v, s);
+	}
+}
+
+static void questions_are_typed_and_the_last_one_comes_again(void **state)
+{
+	static const char condition[] =
+		"type = dict and size > 4K and retained_by(type = Session) and not lost";
+	struct screen s = { 0 };
+	struct view *v;
+	struct err e = { 0 };
+
+	assert_int_equal(heap_screen_new(echo, NULL, "x", &v, &e), 0);
+	assert_true(screen_push(&s, v));
+	wait_for_answer(&s, "was asked <census type>");
+	screen_key(&s, ':');
+	assert_non_null(strstr(shown(&s), "ask: _ a condition"));
+	type(&s, condition);
+	screen_key(&s, KEY_RETURN);
+	wait_for_answer(
+		&s,
+		"was asked <type = dict and size > 4K and retained_by(type = Session) and not lost>");
+	/* A mistake says so, in as many lines as it needs, and can be mended. */
+	screen_key(&s, ':');
+	screen_key(&s, KEY_MOVE_UP);
+	assert_non_null(strstr(shown(&s), condition));
+	type(&s, " wrong");
+	screen_key(&s, KEY_RETURN);
+	wait_for_answer(&s, "there is no field");
+	assert_non_null(strstr(shown(&s), "0002"));
+	assert_non_null(strstr(shown(&s), "was asked <type = dict"));
+	/* Escape asks nothing. */
+	screen_key(&s, ':');
+	type(&s, "dups");
+	screen_key(&s, KEY_ESCAPE);
+	screen_key(&s, 'D');
+	wait_for_answer(&s, "was asked <dups>");
+	screen_fini(&s);
+	workers_wait(5000);
+}
+
+static void every_question_has_a_key(void **state)
+{
+	static const struct {
+		uint32_t key;
+		const char *question;
+	} keys[] = {
+		{ 'c', "census type" },     { 'b', "census module" }, { 'b', "census two-level" },
+		{ 'b', "census referrer" }, { 'b', "census arena" },  { 'd', "dominators" },
+		{ 'L', "leaks" },           { 'a', "allocator" },     { 'g', "fragmentation" },
+		{ 'C', "caches" },          { 'D', "dups" },          { 'x', "refcounts" },
+		{ 't', "thunks" },
+	};
+	struct screen s = { 0 };
+	struct view *v;
+	struct err e = { 0 };
+	char text[64];
+
+	assert_int_equal(heap_screen_new(echo, NULL, "x", &v, &e), 0);
+	assert_true(screen_push(&s, v));
+	wait_for_answer(&s, "was asked");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		snprintf(text, sizeof(text), "was asked <%s>", keys[i].question);
+		screen_key(&s, keys[i].key);
+		wait_for_answer(&s, text);
+	}
+	screen_fini(&s);
+	workers_wait(5000);
+}
+
+static void tab_goes_through_the_tables_of_an_answer(void **state)
+{
+	static const char form[] =
+		"{\"columns\": {\"arenas\": [[\"bytes\", \"bytes\", %d], [\"arena\", \"arena\", %d]], "
+		"\"classes\": [[\"blocks\", \"blocks\", %d], [\"class\", \"class\", %d]]}, "
+		"\"arenas\": [{\"bytes\": 4096, \"arena\": \"glibc arena 0\"}], \"classes\": [{\"blocks\": 7, \"class\": \"48 bytes\"}, "
+		"{\"blocks\": 5, \"class\": \"64 bytes\"}]}";
+	struct screen s;
+	struct view *v = make(&s);
+	char json[600];
+
+	snprintf(json, sizeof(json), form, ANSWER_BYTES, ANSWER_NAME, ANSWER_COUNT, ANSWER_NAME);
+	assert_int_equal(heap_screen_take(v, "allocator", json, strlen(json)), 0);
+	assert_non_null(strstr(shown(&s), "allocator, table 1 of 2 (Tab)"));
+	assert_non_null(strstr(shown(&s), "glibc arena 0"));
+	screen_key(&s, '\t');
+	assert_non_null(strstr(shown(&s), "allocator, table 2 of 2"));
+	assert_non_null(strstr(shown(&s), "BLOCKS CLASS"));
+	assert_non_null(strstr(shown(&s), "64 bytes"));
+	assert_null(strstr(shown(&s), "glibc"));
+	screen_key(&s, '\t');
+	assert_non_null(strstr(shown(&s), "glibc arena 0"));
+	screen_fini(&s);
+}
+
+/* The name stays on a narrow screen, and figures that are 0 everywhere go first. */
+static void narrow_screens_leave_out_figures_and_not_names(void **state)
+{
+	char json[2000];
+	struct screen s;
+	struct view *v = make(&s);
+	int n = 0;
+
+	n += snprintf(json + n, sizeof(json) - (size_t)n, "{\"columns\": {\"arenas\": [");
+	for (int i = 0; i < 8; i++)
+		n += snprintf(json + n, sizeof(json) - (size_t)n, "[\"figure_%d\", \"\", %d], ", i,
+			      ANSWER_COUNT);
+	n += snprintf(json + n, sizeof(json) - (size_t)n,
+		      "[\"arena\", \"arena\", %d]]}, \"arenas\": [{", ANSWER_NAME);
+	for (int i = 0; i < 8; i++)
+		n += snprintf(json + n, sizeof(json) - (size_t)n, "\"figure_%d\": %d, ", i,
+			      i == 2 ? 0 : 1000 + i);
+	snprintf(json + n, sizeof(json) - (size_t)n, "\"arena\": \"glibc arena 0\"}]}");
+	assert_int_equal(heap_screen_take(v, "allocator", json, strlen(json)), 0);
+	assert_non_null(strstr(shown_in(&s, 120), "FIGURE 2"));
+	assert_non_null(strstr(shown_in(&s, 120), "1,007   glibc arena 0"));
+	assert_null(strstr(shown_in(&s, 94), "FIGURE 2"));
+	assert_non_null(strstr(shown_in(&s, 94), "FIGURE 7"));
+	assert_null(strstr(shown_in(&s, 39), "FIGURE 1"));
+	assert_non_null(strstr(shown_in(&s, 39), "1,000   glibc arena 0"));
+	screen_fini(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +328,10 @@ int main(void)
 		cmocka_unit_test(a_filter_also_finds_what_is_in_chains),
 		cmocka_unit_test(trees_are_indented_until_they_are_sorted),
 		cmocka_unit_test(what_is_no_answer_is_refused),
+		cmocka_unit_test(questions_are_typed_and_the_last_one_comes_again),
+		cmocka_unit_test(every_question_has_a_key),
+		cmocka_unit_test(tab_goes_through_the_tables_of_an_answer),
+		cmocka_unit_test(narrow_screens_leave_out_figures_and_not_names),
 		cmocka_unit_test(many_answers_are_kept_and_the_oldest_forgotten),
 	};
 

@@ -1,6 +1,9 @@
-#include "screen/profile.h"
+#include "base/sink.h"
+#include "model/pprof.h"
+#include "screen/profile_parts.h"
 #include "unit/profile_fixture.h"
 
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,6 +150,115 @@ static void what_two_profiles_have_is_counted_once(void **state)
 	fixture_free(&f);
 }
 
+static void send_second(int out, int64_t parse_ns, int64_t write_ns)
+{
+	struct fixture f = fixture_new(cpu, 2);
+	struct sink *sink = NULL;
+	struct err e = { 0 };
+	uint64_t ns = 1000000000;
+	const char *data;
+	size_t len;
+
+	fixture_add(&f, "app;main;parse", (int64_t[]){ parse_ns / 10000000, parse_ns });
+	fixture_add(&f, "app;main;write", (int64_t[]){ write_ns / 10000000, write_ns });
+	assert_int_equal(sink_open_memory(&sink, &e), 0);
+	sink_write(sink, "oncpu", 6);
+	assert_int_equal(pprof_write(f.p, (module_id){ 0 }, sink, &e), 0);
+	assert_int_equal(sink_commit(sink, &e), 0);
+	data = sink_memory(sink, &len);
+	worker_send(out, WORKER_PROFILE, data, len);
+	worker_send(out, WORKER_WINDOW, &ns, sizeof(ns));
+	sink_close(sink);
+	fixture_free(&f);
+}
+
+/* Two seconds of the one, and when it is asked one of the other. */
+static int work(void *ctx, int in, int out)
+{
+	char c;
+
+	send_second(out, 600000000, 200000000);
+	send_second(out, 600000000, 200000000);
+	while (read(in, &c, 1) == 1)
+		if (c == '\n')
+			send_second(out, 100000000, 300000000);
+	return 0;
+}
+
+static int save(const struct profile_set *set, const char *title, char *ret_path, size_t cap,
+		struct err *e)
+{
+	return 0;
+}
+
+static void wait_seconds(struct screen *s, int seconds)
+{
+	struct profile_view *pv = profile_view(screen_top(s));
+	struct pollfd fd = { .fd = pv->worker.from, .events = POLLIN };
+
+	while (pv->all.duration_ns < seconds * 1000000000LL) {
+		assert_int_equal(poll(&fd, 1, 60000), 1);
+		profile_tick(&pv->view, s);
+	}
+}
+
+static void a_mark_shows_what_changed_since_as_rates(void **state)
+{
+	struct screen s = { 0 };
+	struct view *v;
+	struct err e = { 0 };
+
+	assert_int_equal(profile_view_live(work, NULL, &(struct screen_target){ .title = "app" },
+					   save, &v, &e),
+			 0);
+	assert_true(screen_push(&s, v));
+	wait_seconds(&s, 2);
+	screen_draw(&s, 24, 80);
+	screen_key(&s, 'd');
+	assert_non_null(strstr(shown(&s, 24, 80), "m marks a moment"));
+	screen_key(&s, 'm');
+	screen_key(&s, 'd');
+	assert_non_null(strstr(shown(&s, 24, 80), "nothing was gathered since"));
+	worker_ask(&profile_view(v)->worker, "more");
+	wait_seconds(&s, 3);
+	assert_non_null(strstr(shown(&s, 24, 80), "marked at"));
+	screen_key(&s, 'd');
+	/* 80 % of a CPU before, 40 % since. */
+	assert_non_null(strstr(shown(&s, 24, 80), "CHANGE: last 1.0 s less 2.0 s before"));
+	assert_non_null(strstr(shown(&s, 24, 80), "CPU% -40.0"));
+	assert_non_null(strstr(shown(&s, 24, 80), "-50.0  -50.0"));
+	assert_non_null(strstr(shown(&s, 24, 80), "+10.0  +10.0"));
+	/* The largest increase first. */
+	assert_true(strstr(shown(&s, 24, 80), "write") < strstr(shown(&s, 24, 80), "parse"));
+	screen_key(&s, KEY_ESCAPE);
+	assert_non_null(strstr(shown(&s, 24, 80), "CPU% 66.7"));
+	screen_key(&s, 'z');
+	screen_key(&s, 'd');
+	assert_non_null(strstr(shown(&s, 24, 80), "m marks a moment"));
+	screen_fini(&s);
+	workers_wait(5000);
+}
+
+/* What is shown while it is paused stays so: rates, too. */
+static void a_pause_holds_rates(void **state)
+{
+	struct screen s = { 0 };
+	struct view *v;
+	struct err e = { 0 };
+
+	assert_int_equal(profile_view_live(work, NULL, &(struct screen_target){ .title = "app" },
+					   save, &v, &e),
+			 0);
+	assert_true(screen_push(&s, v));
+	wait_seconds(&s, 2);
+	screen_key(&s, 'p');
+	worker_ask(&profile_view(v)->worker, "more");
+	wait_seconds(&s, 3);
+	assert_non_null(strstr(shown(&s, 24, 80), "CPU% 80.0"));
+	screen_fini(&s);
+	workers_wait(5000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +266,8 @@ int main(void)
 		cmocka_unit_test(a_filter_shows_what_is_folded),
 		cmocka_unit_test(the_flame_view_zooms_and_comes_back),
 		cmocka_unit_test(every_size_is_drawn_in_both_ways),
+		cmocka_unit_test(a_mark_shows_what_changed_since_as_rates),
+		cmocka_unit_test(a_pause_holds_rates),
 		cmocka_unit_test(live_memory_is_replaced_and_allocated_memory_added),
 		cmocka_unit_test(what_two_profiles_have_is_counted_once),
 	};

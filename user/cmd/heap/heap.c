@@ -1,6 +1,6 @@
 /* memscope heap: a snapshot of a process's heap, and questions to it. */
 #include "cmd/cmd.h"
-#include "cmd/heap/view.h"
+#include "cmd/heap/questions.h"
 #include "heap/snapshot/groups.h"
 
 #include <errno.h>
@@ -36,73 +36,40 @@ const struct opt_command heap_options = {
 	.synopsis =
 		"allocator|caches|census|diff|dominators|dups|fragmentation|leaks|query|refcounts|retainers|search|snapshot|thunks -p PID|-c NAME|FILE [WHAT]",
 	.doc = "Explains the heap of a running process that nobody prepared for it, or of a snapshot of one: what it consists of, what "
-	       "keeps objects alive, what is lost, what changed. `memscope help objects` has each question, the heaps and types that are "
-	       "known, and what WHAT may be: a type, a size, an address, a condition.",
+	       "keeps objects alive, what is lost, what changed. `memscope heap QUESTION --help` has a question's own options and an example; `memscope help objects` the heaps "
+	       "and types that are known, and what WHAT may be: a type, a size, an address, a condition.",
 	.opts = rows,
 };
 
-/* In the order of the sentence that names them. */
-static const struct question {
-	const char *name;
-	const char *what; /* what stands behind it in an example; NULL: nothing */
-	int (*answer)(const struct heap_view *v, const char *what, struct err *e);
-	/* Before a process is stopped; NULL: nothing. */
-	int (*check)(const struct heap_args *a, struct err *e);
-	bool compares; /* older snapshots, which are files, are named first */
-} questions[] = {
-	{ "census", NULL, heap_census },
-	{ "retainers", "type:NAME", heap_retainers },
-	{ "dominators", NULL, heap_dominators },
-	{ "allocator", NULL, heap_allocator },
-	{ "fragmentation", NULL, heap_fragmentation },
-	{ "leaks", NULL, heap_leaks },
-	{ "caches", NULL, heap_caches },
-	{ "dups", NULL, heap_dups },
-	{ "search", "text:TEXT", heap_search },
-	{ "query", "'type = NAME and size > 4K'", heap_query },
-	{ "diff", NULL, heap_diff, .compares = true },
-	{ "refcounts", NULL, heap_refcounts },
-	{ "thunks", NULL, heap_thunks },
-	{ "snapshot", NULL, heap_snapshot, heap_snapshot_check },
-};
-
-enum { N_QUESTIONS = sizeof(questions) / sizeof(*questions) };
-
 /* --- the command line --- */
-
-/* "census, retainers, … or leaks" */
-static void list_questions(char *list, size_t cap)
-{
-	size_t n = 0;
-
-	for (int i = 0; i < N_QUESTIONS && n < cap; i++)
-		n += (size_t)snprintf(list + n, cap - n, "%s%s",
-				      i == 0                ? ""
-				      : i < N_QUESTIONS - 1 ? ", "
-							    : " or ",
-				      questions[i].name);
-}
 
 bool cmd_heap_asks(const char *word)
 {
-	for (int i = 0; i < N_QUESTIONS; i++)
-		if (strcmp(word, questions[i].name) == 0)
-			return true;
-	return false;
+	return heap_question_find(word) != NULL;
 }
 
-static const struct question *question_of(const char *name, struct err *e)
+bool cmd_heap_help(const char *question, FILE *f)
 {
-	const char *names[N_QUESTIONS], *near;
-	char list[256];
+	const struct heap_question *q = heap_question_find(question);
 
-	for (int i = 0; i < N_QUESTIONS; i++) {
-		names[i] = questions[i].name;
-		if (strcmp(name, questions[i].name) == 0)
-			return &questions[i];
-	}
-	near = opt_nearest(name, names, N_QUESTIONS);
-	list_questions(list, sizeof(list));
+	if (q)
+		heap_question_help(q, rows, f);
+	return q != NULL;
+}
+
+static const struct heap_question *question_of(const char *name, struct err *e)
+{
+	const struct heap_question *found = heap_question_find(name);
+	const char *names[32], *near;
+	char list[256];
+	size_t n = 0;
+
+	if (found)
+		return found;
+	for (const struct heap_question *q = heap_questions; q->name && n < 32; q++)
+		names[n++] = q->name;
+	near = opt_nearest(name, names, n);
+	heap_questions_list(list, sizeof(list));
 	err_set(e, -EINVAL, "\"%.32s\" is no question to a heap%s%s%s: %s", name,
 		near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", list);
 	return NULL;
@@ -110,7 +77,7 @@ static const struct question *question_of(const char *name, struct err *e)
 
 /* What is asked, of which file unless of a process, and what of. */
 struct words {
-	const struct question *question;
+	const struct heap_question *question;
 	const char *file, *what;
 	char **before;
 	uint32_t n_before;
@@ -149,7 +116,7 @@ static int read_words(const struct heap_args *a, char **words, int n, struct wor
 	char list[256];
 	int used = 1;
 
-	list_questions(list, sizeof(list));
+	heap_questions_list(list, sizeof(list));
 	if (!n)
 		return err_set(
 			e, -EINVAL,
@@ -172,7 +139,7 @@ static int read_words(const struct heap_args *a, char **words, int n, struct wor
 	if (w->question->what && !w->what)
 		return err_set(e, -EINVAL, "say of what: memscope heap %s %s %s", w->question->name,
 			       w->file ? "FILE" : "-p PID", w->question->what);
-	if (a->core && (w->question->answer != heap_snapshot || w->file))
+	if (a->core && w->file)
 		return err_set(e, -EINVAL, "--core is for memscope heap snapshot -p PID");
 	if (used < n)
 		return err_set(e, -EINVAL, "memscope heap %s takes no more words",
@@ -190,18 +157,41 @@ static int print(const struct heap_view *v, struct err *e)
 	return r == 0 ? sink_commit(out, e) : r;
 }
 
+/* `memscope heap census --help`, in any order: of that question alone. */
+static bool helped(int argc, char **argv)
+{
+	const char *question = NULL;
+	bool help = false;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		help |= strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0;
+		if (!question && cmd_heap_asks(argv[i]))
+			question = argv[i];
+	}
+	return help && question && cmd_heap_help(question, stdout);
+}
+
 int cmd_heap(int argc, char **argv)
 {
-	struct heap_args a = { .top = 20, .folder = "/var/tmp" };
+	/* A choice of -1 was not made. */
+	const struct heap_args defaults = {
+		.top = 20, .folder = "/var/tmp", .by = -1, .contents = -1
+	};
+	struct heap_args a = defaults;
 	_cleanup_(heap_view_fini) struct heap_view v = { 0 };
 	struct words w = { 0 };
 	struct err e = { 0 };
 	int operand, r;
 
+	if (helped(argc, argv))
+		return fflush(stdout) || ferror(stdout) ? EXIT_NOTHING : EXIT_DONE;
 	if (opt_parse(&heap_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
-	if (read_words(&a, argv + operand, argc - operand, &w, &e) < 0)
+	if (read_words(&a, argv + operand, argc - operand, &w, &e) < 0 ||
+	    heap_question_check(w.question, rows, &a, &defaults, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
+	a.by = a.by < 0 ? 0 : a.by;
+	a.contents = a.contents < 0 ? 0 : a.contents;
 	r = w.question->check ? w.question->check(&a, &e) : 0;
 	if (r == 0)
 		r = heap_view_open(&v, &a, w.file, w.before, w.n_before, &e);
