@@ -30,7 +30,9 @@ BPF_OBJ  := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 SKEL     := $(BUILD)/gen/memscope.skel.h
 PB       := $(BUILD)/gen/profile.pb-c
 TOPICS   := $(basename $(notdir $(wildcard user/cmd/topics/*.txt)))
-ASSETS   := $(wildcard user/render/assets/* user/cmd/topics/*.txt)
+REPORT   := user/render/assets/report
+ASSETS   := $(wildcard user/render/assets/*.* $(REPORT)/page.html $(REPORT)/theme.js user/cmd/topics/*.txt) \
+            $(BUILD)/gen/report.js $(BUILD)/gen/report.css
 ROOMS    := $(filter-out user/cmd user/preload,$(patsubst %/,%,$(wildcard user/*/)))
 LIB_SRC  := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c $(r)/*/*.c))
 LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(if $(wildcard user/model/*.proto),$(BUILD)/gen/profile.pb-c.o) $(BUILD)/gen/assets.o
@@ -100,7 +102,23 @@ $(BUILD)/gen/profile.pb-c.o: $(PB).c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(SAN) -I$(BUILD)/gen -c -o $@ $<
 
-# Each file of user/render/assets/ and user/cmd/topics/ becomes asset_NAME_EXT[] and asset_NAME_EXT_len.
+# The script of report.html: its pieces in this order, what makes panes.add() first. Charts are drawn by uPlot, which
+# `make deps` fetches; without it the page shows their tables instead.
+UPLOT      := 1.6.32
+UPLOT_SHA  := 2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c89a46cb824332fa369b8cb8122cc6ac36e186cd09bf7a9ded3a4c93c6989023
+UPLOT_DIR  ?= build/uplot-$(UPLOT)
+UPLOT_JS   := $(wildcard $(UPLOT_DIR)/LICENSE.js $(UPLOT_DIR)/uPlot.iife.min.js)
+REPORT_FIRST := $(REPORT)/main.js $(REPORT)/data.js $(REPORT)/format.js
+REPORT_JS  := $(UPLOT_JS) $(wildcard $(REPORT_FIRST)) \
+              $(filter-out $(REPORT_FIRST) $(REPORT)/theme.js,$(sort $(wildcard $(REPORT)/*.js)))
+REPORT_CSS := $(if $(UPLOT_JS),$(wildcard $(UPLOT_DIR)/uPlot.min.css)) $(sort $(wildcard $(REPORT)/*.css))
+$(BUILD)/gen/report.js: $(REPORT_JS) $(call others,$(BUILD)/gen/report.js,$(REPORT_JS))
+	$(Q)mkdir -p $(@D) && for f in $(REPORT_JS); do cat $$f; echo; done > $@ && $(noted)
+$(BUILD)/gen/report.css: $(REPORT_CSS) $(call others,$(BUILD)/gen/report.css,$(REPORT_CSS))
+	$(Q)mkdir -p $(@D) && for f in $(REPORT_CSS); do cat $$f; echo; done > $@ && $(noted)
+
+# Each file of user/render/assets/ and user/cmd/topics/, and the joined ones, becomes asset_NAME_EXT[] and
+# asset_NAME_EXT_len.
 $(BUILD)/gen/assets.c: $(ASSETS)
 	$(call say,EMBED,$@)
 	$(Q)mkdir -p $(@D) && { for f in $(ASSETS); do n=asset_$$(basename $$f | tr '.-' '__'); \
@@ -180,6 +198,19 @@ endef
 .PHONY: deps deps-build deps-demo deps-bench deps-names
 deps: ## install the packages that build and tests use (as root; only what is missing)
 	$(call need,$(DEPS_BUILD) $(DEPS_TEST))
+	+$(Q)$(MAKE) --no-print-directory uplot
+
+# No registry that answers is no failure, other bytes than were reviewed are one.
+.PHONY: uplot
+uplot: ## fetch what draws the charts of report.html: uPlot from npm, by its checksum
+	$(Q)[ -e $(UPLOT_DIR)/uPlot.iife.min.js ] && exit 0; \
+	d=$$(mktemp -d) && trap 'rm -rf "$$d"' EXIT; \
+	(cd "$$d" && npm pack --silent uplot@$(UPLOT) > /dev/null) || { \
+		echo "npm cannot fetch uPlot $(UPLOT): report.html will show tables in place of charts" >&2; exit 0; }; \
+	echo "$(UPLOT_SHA)  $$d/uplot-$(UPLOT).tgz" | sha512sum -c --quiet || exit 1; \
+	mkdir -p $(UPLOT_DIR) && tar xzf "$$d/uplot-$(UPLOT).tgz" -C "$$d" && \
+	{ echo '/*'; cat "$$d/package/LICENSE"; echo '*/'; } > $(UPLOT_DIR)/LICENSE.js && \
+	cp "$$d"/package/dist/uPlot.min.css "$$d"/package/dist/uPlot.iife.min.js $(UPLOT_DIR)
 deps-build: ## install only what the build uses
 	$(call need,$(DEPS_BUILD))
 deps-demo:

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from harness import *
 
 FILES = {f"{s}.{ext}" for s in SOURCES for ext in ("pb.gz", "folded", "svg")} | \
-        {"sites.csv", "trend.csv", "rss_breakdown.csv", "summary.txt", "summary.json"}
+        {"sites.csv", "trend.csv", "rss_breakdown.csv", "summary.txt", "summary.json", "report.html"}
 # What folded text and pictures show: value type, and how many of its units are one of theirs.
 SHOWN = {"oncpu": ("samples/count", 1), "offcpu": ("blocked/nanoseconds", 1000),
          "alloc": ("alloc_space/bytes", 1), "heap": ("inuse_space/bytes", 1),
@@ -157,8 +157,8 @@ def run_in_the_directory_of_another_replaces_it_as_a_whole():
     run.finish()
     run.must()
     equal(set(os.listdir(where)), {"offcpu.pb.gz", "offcpu.folded", "offcpu.svg", "trend.csv",
-                                   "rss_breakdown.csv", ".memscope", "summary.txt", "summary.json", "notes.txt",
-                                   "oncpu.svg.old"}, "files")
+                                   "rss_breakdown.csv", ".memscope", "summary.txt", "summary.json", "report.html",
+                                   "notes.txt", "oncpu.svg.old"}, "files")
     check(any("oncpu.pb.gz" in note for note in run.summary()["notes"]),
           "the summary does not name what was removed")
 

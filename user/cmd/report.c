@@ -3,6 +3,7 @@
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
+#include "cmd/report_page.h"
 #include "render/tables/profile_text.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 struct report_args {
 	struct input_args in;
-	const char *value, *callers, *by;
+	const char *value, *callers, *by, *output;
 	uint32_t rows;
 	double min_percent;
 	bool tree, json;
@@ -34,6 +35,9 @@ static const struct opt rows[] = {
 	{ "min", 0, OPT_DOUBLE, "PERCENT", AT(min_percent), 0, 100,
 	  .help = "trees: leave out branches with less (1)" },
 	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
+	{ "output", 'o', OPT_STRING, "FILE.html", AT(output),
+	  .help = "write a page that shows all of it: every profile of a run, its tables over time and its summary; "
+		  "for a browser, it loads nothing" },
 	{ "Input", .kind = OPT_HEADING },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "rank by this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked "
@@ -148,6 +152,21 @@ static int report(struct inputs *in, const struct report_args *a, char **operand
 	return r == 0 ? sink_commit(out, e) : r;
 }
 
+static int check_output(const struct report_args *a, struct err *e)
+{
+	size_t len = strlen(a->output);
+
+	if (a->tree || a->callers || a->by || a->json || a->value)
+		return err_set(
+			e, -EINVAL,
+			"-o writes a page of everything: it goes without --tree, --callers, --by, --value and --json");
+	if (len < 6 || strcmp(a->output + len - 5, ".html") != 0)
+		return err_set(e, -EINVAL,
+			       "-o %s: its name must end in .html (flame -o draws pictures)",
+			       a->output);
+	return 0;
+}
+
 int cmd_report(int argc, char **argv)
 {
 	struct report_args a = { .rows = 20, .min_percent = 1 };
@@ -161,6 +180,16 @@ int cmd_report(int argc, char **argv)
 			    "which profile, or which run? (memscope report FILE… or DIR)");
 	if (r == 0 && a.tree && a.callers)
 		r = err_set(&e, -EINVAL, "--tree and --callers: choose one");
+	if (r == 0 && a.output)
+		r = check_output(&a, &e);
+	if (r == 0 && a.output) {
+		r = inputs_init(&in, &a.in, &e);
+		if (r == 0)
+			r = report_page(&in, argv + operand, argc - operand, a.output, &e);
+		if (r < 0)
+			return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+		return inputs_left_out(&in);
+	}
 	if (r == 0 && wants_summary(&a, argv + operand, argc - operand)) {
 		r = print_summary(argv[operand], a.json, &e);
 		if (r <= 0)

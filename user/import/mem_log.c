@@ -1,6 +1,7 @@
 #include "import/mem_log.h"
 
 #include "base/cleanup.h"
+#include "import/csv_time.h"
 
 #include <errno.h>
 #include <math.h>
@@ -74,44 +75,6 @@ static bool read_layout(char *line, struct layout *l)
 	return has_time && has_rss;
 }
 
-/* Digits, with a fraction or not; no sign, no exponent, no "nan". */
-static bool read_number(const char *s, double *ret_number)
-{
-	char *end;
-
-	if (*s < '0' || *s > '9' || s[strspn(s, "0123456789.")] != 0)
-		return false;
-	*ret_number = strtod(s, &end);
-	return *end == 0 && *ret_number < 1e18;
-}
-
-static bool read_time(const char *s, double *ret_time)
-{
-	struct tm tm = { .tm_isdst = -1 };
-	double fraction = 0;
-	const char *end;
-	time_t t;
-
-	if (read_number(s, ret_time))
-		return true;
-	end = strptime(s, "%Y-%m-%d", &tm);
-	if (!end || (*end != ' ' && *end != 'T'))
-		return false;
-	end = strptime(end + 1, "%H:%M:%S", &tm);
-	if (!end || (*end && *end != '.'))
-		return false;
-	if (*end) {
-		char digits[32];
-
-		snprintf(digits, sizeof(digits), "0%s", end);
-		if (!read_number(digits, &fraction))
-			return false;
-	}
-	t = mktime(&tm);
-	*ret_time = (double)t + fraction;
-	return t != (time_t)-1;
-}
-
 static bool read_row(char *line, const struct layout *l, struct mem_log_row *row)
 {
 	char *fields[MAX_FIELDS];
@@ -128,8 +91,8 @@ static bool read_row(char *line, const struct layout *l, struct mem_log_row *row
 		if (c < 0 || (!*fields[i] && c != TIMESTAMP))
 			continue;
 		if (c == TIMESTAMP)
-			has_time = read_time(fields[i], &row->time_s);
-		else if (!read_number(fields[i], &row->value[c]))
+			has_time = csv_time(fields[i], &row->time_s);
+		else if (!csv_number(fields[i], &row->value[c]))
 			return false;
 	}
 	return has_time && !isnan(row->value[MEM_COLUMN_RSS]);

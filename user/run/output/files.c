@@ -15,6 +15,7 @@
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/output/own_names.h"
+#include "run/output/page.h"
 #include "run/pipeline.h"
 #include "run/stale.h"
 #include "run/target.h"
@@ -418,32 +419,35 @@ static int write_summary(struct run_output *o, const char *name, bool json, stru
 	return rc == 0 ? sink_commit(sink, e) : rc;
 }
 
-/* They name themselves as well; what is printed then names those that are there. */
+/* They name themselves and the page that is made of them; what is printed then names those that are there. */
 static int write_summaries(struct run_output *o, struct err *e)
 {
-	static const char *const kinds[] = { "txt", "json" };
+	static const struct {
+		const char *name, *kind;
+	} files[] = { { "summary", "txt" }, { "summary", "json" }, { "report", "html" } };
 	uint32_t others = o->s.n_files;
 	char path[4096], ending[64];
-	bool there[2];
+	bool there[3];
 	int rc = 0;
 
-	for (int i = 0; i < 2; i++) {
-		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, kinds[i]);
-		file_written(o, "summary", ending);
+	for (int i = 0; i < 3; i++) {
+		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, files[i].kind);
+		file_written(o, files[i].name, ending);
 	}
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
+		struct err *one = rc == 0 ? e : NULL;
 		int r;
 
-		snprintf(path, sizeof(path), "%s/summary%s.%s", o->s.dir, o->suffix, kinds[i]);
-		r = write_summary(o, path, i == 1, rc == 0 ? e : NULL);
+		snprintf(path, sizeof(path), "%s/summary%s.%s", o->s.dir, o->suffix, files[i].kind);
+		r = i < 2 ? write_summary(o, path, i == 1, one) : output_page(o->r, o->suffix, one);
 		there[i] = r == 0;
 		rc = rc == 0 ? r : rc;
 	}
 	while (o->s.n_files > others)
 		free((char *)o->files[--o->s.n_files]);
-	for (int i = 0; i < 2; i++) {
-		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, kinds[i]);
-		(there[i] ? file_written : file_missing)(o, "summary", ending);
+	for (int i = 0; i < 3; i++) {
+		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, files[i].kind);
+		(there[i] ? file_written : file_missing)(o, files[i].name, ending);
 	}
 	return rc;
 }

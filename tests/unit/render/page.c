@@ -1,0 +1,255 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <cmocka.h>
+
+#include "base/sha256.h"
+#include "render/html/packed.h"
+#include "render/html/page.h"
+#include "unit/profile_fixture.h"
+
+static const struct value_type samples = { "samples", "count" };
+
+static char *write_page(const struct page_run *run)
+{
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	struct err e = { 0 };
+	size_t len;
+
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	assert_int_equal(page_write(run, out, &e), 0);
+	assert_int_equal(sink_commit(out, NULL), 0);
+	return strdup(sink_memory(out, &len));
+}
+
+/* What is between `open` and `close`, from `*at` on; `*at` is then behind it. NULL: there is none. */
+static char *between(const char **at, const char *open, const char *close)
+{
+	const char *from = strstr(*at, open), *to;
+
+	if (!from)
+		return NULL;
+	from += strlen(open);
+	to = strstr(from, close);
+	assert_non_null(to);
+	*at = to;
+	return strndup(from, (size_t)(to - from));
+}
+
+static cJSON *run_of(const char *page)
+{
+	char *text = between(&page, "<script type=\"application/json\" id=\"run\">", "</script>");
+	cJSON *run;
+
+	assert_non_null(text);
+	assert_null(strchr(text, '<'));
+	run = cJSON_Parse(text);
+	assert_non_null(run);
+	free(text);
+	return run;
+}
+
+static const cJSON *get(const cJSON *in, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(in, key);
+
+	assert_non_null(item);
+	return item;
+}
+
+static void the_policy_allows_its_own_scripts_and_style_alone(void **state)
+{
+	char *page = write_page(&(struct page_run){ 0 });
+	const char *at = page;
+	char *policy = between(&at, "Content-Security-Policy\" content=\"", "\">"), *text;
+	int found = 0;
+
+	(void)state;
+	assert_non_null(strstr(policy, "default-src 'none'"));
+	assert_null(strstr(policy, "unsafe"));
+	for (int i = 0; i < 3; i++) {
+		static const char *const tags[][2] = { { "<style>", "</style>" },
+						       { "<script>", "</script>" },
+						       { "<script>", "</script>" } };
+		_cleanup_(strbuf_free) struct strbuf hash = { 0 };
+		uint8_t bytes[SHA256_BYTES];
+
+		text = between(&at, tags[i][0], tags[i][1]);
+		assert_non_null(text);
+		sha256(text, strlen(text), bytes);
+		strbuf_puts(&hash, "'sha256-");
+		packed_base64(bytes, sizeof(bytes), &hash);
+		strbuf_puts(&hash, "'");
+		found += strstr(policy, hash.s) != NULL;
+		free(text);
+	}
+	assert_int_equal(found, 3);
+	assert_null(strstr(at, "<script>"));
+	free(policy);
+	free(page);
+}
+
+static void nothing_is_loaded_from_anywhere(void **state)
+{
+	char *page = write_page(&(struct page_run){ 0 });
+
+	(void)state;
+	assert_null(strstr(page, " src="));
+	assert_null(strstr(page, "<link"));
+	assert_null(strstr(page, "@import"));
+	assert_null(strstr(page, "url(h"));
+	free(page);
+}
+
+static void hostile_names_are_only_text(void **state)
+{
+	static const char evil[] = "</script><script>alert(1)</script>\"'&\xe2\x80\xae";
+	static const char summary[] = "{\"verdict\":{\"sentence\":\"</script><img src=x>\xe2\x80\xae &\"}}";
+	struct time_column column = { (char *)evil, (double[]){ 1 } };
+	struct time_table table = { (double[]){ 5 }, &column, 1, 1 };
+	struct fixture f = fixture_new(&samples, 1);
+	char stack[256], *page;
+	cJSON *run;
+
+	(void)state;
+	snprintf(stack, sizeof(stack), "%s;%s", evil, evil);
+	for (char *c = stack + strlen(evil) + 1; *c; c++)
+		*c = *c == ';' ? ':' : *c;
+	fixture_add1(&f, stack, 1);
+	page = write_page(&(struct page_run){ .title = evil,
+					      .profiles = { { "oncpu", f.p, NULL } },
+					      .n_profiles = 1,
+					      .series = { { "workload", "Work", &table } },
+					      .n_series = 1,
+					      .summary = bytes_of(summary, strlen(summary)) });
+	assert_null(strstr(page, "alert(1)</script>\"'"));
+	assert_null(strstr(page, "<script>alert(1)"));
+	assert_null(strstr(page, "<img"));
+	assert_null(strstr(page, "\xe2\x80\xae"));
+	run = run_of(page);
+	assert_string_equal(get(run, "title")->valuestring,
+			    "</script><script>alert(1)</script>\"'&\xef\xbf\xbd");
+	assert_string_equal(get(get(get(run, "summary"), "verdict"), "sentence")->valuestring,
+			    "</script><img src=x>\xef\xbf\xbd &");
+	cJSON_Delete(run);
+	free(page);
+	fixture_free(&f);
+}
+
+static void what_is_no_summary_is_left_out(void **state)
+{
+	static const char *const texts[] = { "", "{\"a\":1", "[1]", "nothing" };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		char *page = write_page(&(struct page_run){ .summary = bytes_of(texts[i], strlen(texts[i])) });
+		cJSON *run = run_of(page);
+
+		assert_true(cJSON_IsNull(get(run, "summary")));
+		cJSON_Delete(run);
+		free(page);
+	}
+}
+
+static void series_are_seconds_since_the_run_began(void **state)
+{
+	double values[] = { 1, NAN, 3 };
+	struct time_column column = { "rss_kb", values };
+	struct time_table table = { (double[]){ 100, 101, 102.5 }, &column, 3, 1 };
+	char *page = write_page(&(struct page_run){
+		.started_s = 99.5, .series = { { "trend", "Memory", &table } }, .n_series = 1 });
+	cJSON *run = run_of(page);
+	const cJSON *s = cJSON_GetArrayItem(get(run, "series"), 0);
+	const cJSON *c = cJSON_GetArrayItem(get(s, "columns"), 0);
+
+	(void)state;
+	assert_true(cJSON_GetArrayItem(get(s, "times"), 0)->valuedouble == .5);
+	assert_true(cJSON_GetArrayItem(get(s, "times"), 2)->valuedouble == 3);
+	assert_string_equal(get(c, "unit")->valuestring, "KiB");
+	assert_true(cJSON_IsNull(cJSON_GetArrayItem(get(c, "values"), 1)));
+	assert_true(cJSON_GetArrayItem(get(c, "values"), 2)->valuedouble == 3);
+	assert_true(get(s, "rows_per_point")->valuedouble == 1);
+	cJSON_Delete(run);
+	free(page);
+}
+
+static void of_long_series_no_peak_is_lost(void **state)
+{
+	enum { ROWS = 100000 };
+	double *times = malloc(ROWS * sizeof(*times)), *values = malloc(ROWS * sizeof(*values));
+	struct time_column column = { "rss_kb", values };
+	struct time_table table = { times, &column, ROWS, 1 };
+	double high = 0, low = 1e9, last = -1;
+	char *page;
+	cJSON *run;
+	const cJSON *s, *v;
+
+	(void)state;
+	for (int i = 0; i < ROWS; i++) {
+		times[i] = i;
+		values[i] = i == 54321 ? 1e6 : i == 54322 ? 1 : 500 + i % 10;
+	}
+	page = write_page(
+		&(struct page_run){ .series = { { "trend", "Memory", &table } }, .n_series = 1 });
+	run = run_of(page);
+	s = cJSON_GetArrayItem(get(run, "series"), 0);
+	assert_true(cJSON_GetArraySize(get(s, "times")) <= 4000);
+	assert_true(get(s, "rows_per_point")->valuedouble > 1);
+	cJSON_ArrayForEach(v, get(s, "times"))
+	{
+		assert_true(v->valuedouble >= last);
+		last = v->valuedouble;
+	}
+	cJSON_ArrayForEach(v, get(cJSON_GetArrayItem(get(s, "columns"), 0), "values"))
+	{
+		high = fmax(high, v->valuedouble);
+		low = fmin(low, v->valuedouble);
+	}
+	assert_true(high == 1e6);
+	assert_true(low == 1);
+	cJSON_Delete(run);
+	free(page);
+	free(times);
+	free(values);
+}
+
+static void profiles_say_what_they_are(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	char *page;
+	cJSON *run;
+	const cJSON *p;
+
+	(void)state;
+	fixture_add1(&f, "redis;main", 3);
+	page = write_page(&(struct page_run){ .profiles = { { "oncpu", f.p, NULL } }, .n_profiles = 1 });
+	run = run_of(page);
+	assert_string_equal(get(run, "title")->valuestring, "redis");
+	p = cJSON_GetArrayItem(get(run, "profiles"), 0);
+	assert_string_equal(get(p, "source")->valuestring, "on-CPU");
+	assert_string_equal(get(p, "data")->valuestring, "profile-oncpu");
+	assert_string_equal(get(cJSON_GetArrayItem(get(p, "types"), 0), "unit")->valuestring, "count");
+	assert_non_null(strstr(page, "<script type=\"application/octet-stream\" id=\"profile-oncpu\">"));
+	cJSON_Delete(run);
+	free(page);
+	fixture_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_policy_allows_its_own_scripts_and_style_alone),
+		cmocka_unit_test(nothing_is_loaded_from_anywhere),
+		cmocka_unit_test(hostile_names_are_only_text),
+		cmocka_unit_test(what_is_no_summary_is_left_out),
+		cmocka_unit_test(series_are_seconds_since_the_run_began),
+		cmocka_unit_test(of_long_series_no_peak_is_lost),
+		cmocka_unit_test(profiles_say_what_they_are),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+#include "cmd/report_page.h"
+
+#include "base/cleanup.h"
+#include "cmd/inputs_list.h"
+#include "collect/session/sources.h"
+#include "run/output/page_files.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct gathered {
+	struct page_run page;
+	struct page_files files;
+	struct profile *profiles[PAGE_PROFILES];
+	char ids[PAGE_PROFILES][64];
+};
+
+static void gathered_fini(struct gathered *g)
+{
+	for (uint32_t i = 0; i < PAGE_PROFILES; i++)
+		profile_free(g->profiles[i]);
+	page_files_fini(&g->files);
+}
+
+static int add_profile(struct gathered *g, struct inputs *in, char *const *operands, int n, const char *source,
+		       const char *id, struct err *e)
+{
+	uint32_t i = g->page.n_profiles;
+	int r;
+
+	if (i == PAGE_PROFILES)
+		return err_set(e, -EINVAL, "a page shows %d profiles at most", PAGE_PROFILES);
+	r = inputs_read(in, operands, n, source, MERGE_COMMON, NULL, &g->profiles[i], e);
+	if (r < 0 || !profile_n_samples(g->profiles[i])) {
+		profile_free(TAKE_PTR(g->profiles[i]));
+		return r;
+	}
+	snprintf(g->ids[i], sizeof(g->ids[i]), "%s", id);
+	g->page.profiles[g->page.n_profiles++] =
+		(struct page_profile){ .id = g->ids[i], .p = g->profiles[i] };
+	return 0;
+}
+
+/* What a file is called, as far as it may be in an id: "oncpu" of dir/oncpu.pb.gz. */
+static void id_of(const char *path, uint32_t number, char *id, size_t cap)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = 0;
+
+	for (const char *s = slash ? slash + 1 : path; *s && *s != '.' && n + 8 < cap; s++)
+		id[n++] = isalnum((unsigned char)*s) ? *s : '_';
+	snprintf(id + n, cap - n, number ? "-%u" : n ? "" : "profile", number + 1);
+}
+
+static int gather_files(struct gathered *g, struct inputs *in, char *const *operands, int n, struct err *e)
+{
+	for (int i = 0; i < n; i++) {
+		char id[64];
+		int r;
+
+		id_of(operands[i], (uint32_t)i, id, sizeof(id));
+		r = add_profile(g, in, operands + i, 1, NULL, id, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The directory of a run, or of its windows with what is chosen of them. */
+static int gather_run(struct gathered *g, struct inputs *in, char *const *operands, int n, struct err *e)
+{
+	char path[4096], suffix[64] = "";
+
+	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+		struct err one = { 0 };
+		int r = add_profile(g, in, operands, n, profile_rows[i].name, profile_rows[i].name, &one);
+
+		if (r < 0 && r != -ENOENT) {
+			*e = one;
+			return r;
+		}
+	}
+	if (input_summary(operands[0], ".json", path, sizeof(path)) == 0) {
+		const char *name = strrchr(path, '/') + 1 + strlen("summary");
+
+		snprintf(suffix, sizeof(suffix), "%.*s", (int)(strlen(name) - strlen(".json")), name);
+	}
+	return page_files_read(operands[0], suffix, &g->page, &g->files, e);
+}
+
+int report_page(struct inputs *in, char *const *operands, int n, const char *output, struct err *e)
+{
+	_cleanup_(gathered_fini) struct gathered g = { 0 };
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	bool run = input_is_directory(operands[0]);
+	int r;
+
+	if (run && n > 1 && inputs_first(operands, n) != n)
+		return err_set(e, -EINVAL, "a page is of one run, or of profiles: report -o FILE.html DIR, or FILE…");
+	r = (run ? gather_run : gather_files)(&g, in, operands, n, e);
+	if (r == 0 && !g.page.n_profiles && !g.page.n_series && !g.page.summary.len)
+		r = err_set(e, -ENOENT, "%s: there is neither a profile nor a table of a run in it", operands[0]);
+	if (r == 0)
+		r = sink_open_file(output, &out, e);
+	if (r == 0)
+		r = page_write(&g.page, out, e);
+	return r == 0 ? sink_commit(out, e) : r;
+}

@@ -1,0 +1,46 @@
+/*
+ * report.html: a run as one page that needs nothing else (page_data.h has what is in it, assets/report/ what shows it).
+ *
+ * The page allows itself its own script and style, by their hashes, and nothing from anywhere: a name that should get
+ * out of its place in it could neither run nor load anything.
+ */
+#ifndef MEMSCOPE_RENDER_HTML_PAGE_H
+#define MEMSCOPE_RENDER_HTML_PAGE_H
+
+#include "base/bytes.h"
+#include "base/sink.h"
+#include "model/profile.h"
+#include "model/sample_times.h"
+#include "model/time_table.h"
+
+enum { PAGE_PROFILES = 16, PAGE_SERIES = 8 };
+
+struct page_profile {
+	const char *id;     /* as its file is named: "oncpu" */
+	const struct profile *p;
+	const struct sample_times *times; /* NULL: not known */
+};
+
+struct page_series {
+	const char *id, *title; /* as its file is named: "trend" */
+	const struct time_table *table;
+};
+
+struct page_run {
+	const char *title;  /* NULL: as the first profile says */
+	double started_s;   /* Unix time; 0: as the first profile says */
+	double seconds;     /* 0: likewise */
+	struct page_profile profiles[PAGE_PROFILES];
+	uint32_t n_profiles;
+	struct page_series series[PAGE_SERIES];
+	uint32_t n_series;
+	struct bytes summary; /* summary.json; none: empty */
+};
+
+/* -ENOMEM. What is not JSON among `summary` is left out. */
+int page_write(const struct page_run *run, struct sink *out, struct err *e);
+
+/* Does the page draw charts (was uPlot there when memscope was built)? */
+bool page_has_charts(void);
+
+#endif

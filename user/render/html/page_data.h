@@ -1,0 +1,57 @@
+/*
+ * The data inside report.html: what page.c writes and assets/report/data.js reads.
+ *
+ * <script type="application/json" id="run">: one JSON object, every "<" written as \u003c
+ *
+ *   title       what was profiled, text
+ *   memscope    version
+ *   started     Unix time in seconds, with a fraction; 0: not known
+ *   seconds     duration; 0: not known
+ *   bin_seconds, n_bins   width and number of the time bins that samples are counted in; 0: they have no times
+ *   profiles    [{id: "oncpu", source: "on-CPU", title, types: [{name, unit}], shown_type, estimates,
+ *               estimate: how values were estimated, text or null, data: id of its element below}]
+ *   series      [{id, title, times: [seconds since `started`], columns: [{name, unit, values: [number or null]}],
+ *               rows_per_point: 1, or how many rows of the file the pair of points stands for that begins each stretch
+ *               (lowest and highest)}]; id is the file without its ending: trend, workload, alloc_series, live_series,
+ *               census, rss_breakdown. workload has one column a name, null where that name has no value
+ *   details     [{profile: id, type: index, data: id of its element}]: statistics of each site over time
+ *   summary     summary.json as it is; null: there is none
+ *   charts      is uPlot in the page?
+ *
+ * <script type="application/octet-stream" id="profile-oncpu">: base64 of raw deflate of the bytes below. Every number is
+ * an unsigned LEB128 varint unless said; z(x) is zigzag, then varint. A column is all its values, one after another.
+ *
+ *   version     1
+ *   n_strings   then each: length in bytes, UTF-8 (what is not UTF-8, a control character or one that changes the direction
+ *               of text is U+FFFD). String 0 is ""
+ *   n_frames    then columns name (string), module (string), file (string), line (0: none), kind: enum page_frame_kind
+ *   n_nodes     nodes 1 … n of the tree of stacks; node 0 is the root of all and not written. Columns: parent (own number -
+ *               parent's, so >= 1), frame. Parents come before their children
+ *   n_sets      label sets: columns pid, tid, comm (string), thread (string), container (string); 0 or "": none
+ *   n_samples   columns node (z of the difference to the sample before), set, and for each value type its values (z).
+ *               Samples of one node follow each other
+ *   n_timed     how many value types have times; for each: its index, then for each sample k and k pairs (difference to
+ *               the bin before; the first: its number; value (z))
+ *
+ * id="detail-alloc": the same packing, of statistics by site (analyse/site_stats.h):
+ *
+ *   version     1
+ *   n_rows      sites, largest integral first. A site is a sample's stack below its process, by its node of the profile
+ *   columns     node; then as 32-bit floats, little-endian, each column whole: enum page_detail_column
+ */
+#ifndef MEMSCOPE_RENDER_HTML_PAGE_DATA_H
+#define MEMSCOPE_RENDER_HTML_PAGE_DATA_H
+
+enum { PAGE_DATA_VERSION = 1 };
+
+enum page_frame_kind {
+	PAGE_FRAME_NATIVE,
+	PAGE_FRAME_KERNEL,
+	PAGE_FRAME_INTERPRETED,
+	PAGE_FRAME_JIT,
+	PAGE_FRAME_INLINED,
+	PAGE_FRAME_MARKER,  /* no code: [unknown], [anon] */
+	PAGE_FRAME_GUESSED, /* not used yet: which frame was guessed is not kept */
+};
+
+#endif

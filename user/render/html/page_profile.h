@@ -1,0 +1,21 @@
+/* A profile as the columns of page_data.h. */
+#ifndef MEMSCOPE_RENDER_HTML_PAGE_PROFILE_H
+#define MEMSCOPE_RENDER_HTML_PAGE_PROFILE_H
+
+#include "base/strbuf.h"
+#include "model/profile.h"
+#include "model/sample_times.h"
+
+/* When the samples came, in bins as wide as the page's: a multiple of the store's. */
+struct page_times {
+	const struct sample_times *times;
+	uint64_t bin_ns;
+};
+
+/*
+ * Appends to `out`, not compressed. `at` may be NULL. Names that are made up are interned in the profile's dict.
+ * -ENOMEM.
+ */
+int page_profile_encode(const struct profile *p, const struct page_times *at, struct strbuf *out);
+
+#endif
