@@ -666,6 +666,21 @@ def bpf_programs_of(pid):
     return {row.get("name") for row in json.loads(out.stdout) if row["id"] in ids}
 
 
+def bpf_map_keys(pid, name):
+    """The keys, numbers, of a BPF map of those that a process holds; none where there is no such map."""
+    bpftool = functools.partial(subprocess.run, capture_output=True, check=True)
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        with open(path, encoding="ascii", errors="replace") as f:
+            number = re.search(r"^map_id:\s+(\d+)", f.read(), re.M)
+        if not number:
+            continue
+        shown, rows = ([tool("bpftool"), "-j", "map", verb, "id", number.group(1)] for verb in ("show", "dump"))
+        if json.loads(bpftool(shown).stdout)["name"] == name:
+            return {int.from_bytes(bytes(int(x, 16) for x in row["key"]), sys.byteorder)
+                    for row in json.loads(bpftool(rows).stdout)}
+    return set()
+
+
 def bpf_ids_now():
     found = set()
     for kind in ("prog", "link"):

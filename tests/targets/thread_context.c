@@ -5,7 +5,7 @@
  *   thread_context hostile      threads publish what is no context, at every address and of every size, and so does the process a quarter of the time
  *   thread_context spans        a new span for each piece of work, and for each wait
  *
- * The first thread, for ever: three parts of its time under span 1 of /search, one under span 2 of /cart, for anna, one
+ * At first it computes without a context, until it reads a line. Then the first thread, for ever: three parts of its time under span 1 of /search, one under span 2 of /cart, for anna, one
  * without a context. The span of /cart sets its route twice: the last one counts. From its 50th piece of work on that one has a third
  * attribute, tenant, whose name the process publishes then. The other thread works under span 3 of /worker, as long as the first
  * one in all, and waits for it in between. The first one sleeps under span 4 of /sleep.
@@ -15,6 +15,7 @@
 #include "target.h"
 
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 
 struct record {
@@ -213,6 +214,15 @@ static void *worker(void *arg)
 	return arg;
 }
 
+static NOINLINE void warm_up(void)
+{
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+
+	while (poll(&input, 1, 0) == 0)
+		burn(per_ms);
+	next_command();
+}
+
 static void work(bool as_resource)
 {
 	static struct record search, cart, nap;
@@ -318,6 +328,7 @@ int main(int argc, char **argv)
 		hostile();
 	if (!strcmp(how, "spans"))
 		every_span();
+	warm_up();
 	if (pthread_create(&thread, NULL, worker, NULL))
 		die("pthread_create");
 	work(library);
