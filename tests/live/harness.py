@@ -659,6 +659,18 @@ def bpf_ids_of(pid):
     return found
 
 
+def uprobe_links(pid):
+    """How many BPF links to functions of other programs a process holds, of any kind that the kernel has."""
+    found = 0
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        try:
+            with open(path, encoding="ascii", errors="replace") as f:
+                found += re.search(r"^link_type:\s+(uprobe_multi|perf)", f.read(), re.M) is not None
+        except OSError:
+            pass
+    return found
+
+
 def bpf_programs_of(pid):
     """The names of the BPF programs that a process holds."""
     ids = {number for kind, number in bpf_ids_of(pid) if kind == "prog"}

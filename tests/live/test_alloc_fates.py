@@ -149,14 +149,18 @@ def what_threads_hold_together_is_reported_by_stack_but_for_what_was_in_the_maki
 @fact
 def a_forked_child_and_an_image_after_exec_have_highest_points_of_their_own():
     target = Target("alloc_fates")
-
-    def during():
-        first = target.ask("go")
-        child = target.ask("fork")
-        target.say("exec")
-        return first, child, target.answer()
-    run, (first, child, after) = record(("-p", target.pid, *EXACT), during)
-    child_pid = line_of(child, "child")[0]
+    run = Run("-p", target.pid, *EXACT)
+    run.ready()
+    probes = uprobe_links(run.pid)
+    first = target.ask("go")
+    target.say("fork")
+    child_pid = int(target._line("child", READY_SEC)[1])
+    # Those of the child come after memscope has heard of it; another image keeps its process's.
+    until(lambda: uprobe_links(run.pid) == 2 * probes, "the child has its probes")
+    child = target.ask("go")
+    after = target.ask("exec")
+    run.stop()
+    run.must()
     check_sites(run, child, child_pid)
     peak = run.profile("peak")
     own = told(first)

@@ -11,8 +11,8 @@
  * go      → pairs, two and two, a chain of reallocs, blocks that one thread makes and another frees, and
  *           a sawtooth of three teeth, of which the second is the highest; its blocks stay, by half
  * threads → four threads allocate at once until all of it is live, which is the most ever, and free it
- * fork    → a child (which waits half a second first) does a tooth and lives until the end; `child PID`
- * exec    → `execing`, then the new image: `after PID`, half a second, a tooth, its answer
+ * fork    → `child PID`: it waits for another command, does a tooth, answers, and lives until the end
+ * exec    → `execing`, then the new image: `after PID`, a tooth, its answer
  *
  * The answer: site NAME CALLS BYTES FREED TEMPORARY CROSS LIVE LIVE_BYTES AT_PEAK AT_PEAK_BYTES; peak
  * BYTES; sizes CLASS:N…; life NAME FREED AT_LEAST_NS AT_MOST_NS; thread TID CALLS BYTES; end.
@@ -331,10 +331,10 @@ static void fork_now(void)
 		die("fork");
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		sleep_ns(500 * NSEC_PER_MSEC);
+		say("child %d", (int)getpid());
+		next_command();
 		forget();
 		child_does();
-		say("child %d", (int)getpid());
 		say_truth();
 		(void)!write(pipe_fds[1], "", 1);
 		wait_for_ever();
@@ -352,7 +352,6 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "after")) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		say("after %d", (int)getpid());
-		sleep_ns(500 * NSEC_PER_MSEC);
 		child_does();
 		say_truth();
 		wait_for_ever();
