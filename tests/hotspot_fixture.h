@@ -7,6 +7,7 @@
 #define MEMSCOPE_TESTS_HOTSPOT_FIXTURE_H
 
 #include "abi.h"
+#include "fake_process.h"
 #include "lang/hotspot.h"
 
 #include <string.h>
@@ -48,10 +49,8 @@ struct hotspot_process {
 	uint8_t bytes[HSF_LEN];
 	struct lang_image image;
 	struct lang_mapped at;
-	struct lang_memory mem;
-	uint64_t reads;
+	struct fake_process memory;
 	uint32_t texts, n_structs, n_types, n_statics;
-	uint32_t hole, hole_len; /* not mapped */
 };
 
 static inline uint64_t hsf_addr(uint32_t off)
@@ -61,21 +60,7 @@ static inline uint64_t hsf_addr(uint32_t off)
 
 static inline void hsf_put(struct hotspot_process *p, uint32_t off, uint64_t value, size_t len)
 {
-	if (off <= HSF_LEN - 8)
-		memcpy(p->bytes + off, &value, len);
-}
-
-static inline bool hsf_read(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	struct hotspot_process *p = ctx;
-	uint64_t off = addr - HSF_BIAS;
-
-	p->reads++;
-	if (off > HSF_LEN || len > HSF_LEN - off ||
-	    (p->hole_len && off < p->hole + p->hole_len && off + len > p->hole))
-		return false;
-	memcpy(buf, p->bytes + off, len);
-	return true;
+	fake_process_put(&p->memory, off, value, len);
 }
 
 static inline uint64_t hsf_text(struct hotspot_process *p, const char *text)
@@ -306,6 +291,7 @@ static inline void hsf_nmethod(struct hotspot_process *p)
 static inline void hsf_init(struct hotspot_process *p)
 {
 	memset(p, 0, sizeof(*p));
+	fake_process_init(&p->memory, HSF_BIAS, p->bytes, HSF_LEN);
 	p->texts = HSF_TEXTS;
 	hsf_tables(p);
 	hsf_heap(p);
@@ -316,7 +302,6 @@ static inline void hsf_init(struct hotspot_process *p)
 	for (uint32_t i = 0; i < HS_N_SYMBOLS; i++)
 		p->image.hotspot.symbol[i] = HSF_SYMBOLS + 8 * i;
 	p->at = (struct lang_mapped){ &p->image, HSF_BIAS };
-	p->mem = (struct lang_memory){ hsf_read, p };
 }
 
 static inline void hsf_words(uint64_t what, uint32_t cookie, uint32_t at, uint64_t words[2])

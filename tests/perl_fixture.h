@@ -6,6 +6,7 @@
 #define MEMSCOPE_TESTS_PERL_FIXTURE_H
 
 #include "abi.h"
+#include "fake_process.h"
 #include "lang/perl.h"
 #include "python_fixture.h"
 
@@ -53,9 +54,7 @@ struct perl_process {
 	uint8_t bytes[PLF_LEN];
 	struct lang_image perl, libc;
 	struct lang_mapped runtime_at, libc_at;
-	struct lang_memory mem;
-	uint64_t reads, change, change_to; /* as in struct python_process */
-	uint32_t change_at;
+	struct fake_process memory;
 };
 
 static inline uint64_t plf_addr(uint32_t off)
@@ -65,21 +64,7 @@ static inline uint64_t plf_addr(uint32_t off)
 
 static inline void plf_put(struct perl_process *p, uint32_t off, uint64_t value, size_t len)
 {
-	if (off <= PLF_LEN - 8)
-		memcpy(p->bytes + off, &value, len);
-}
-
-static inline bool plf_read(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	struct perl_process *p = ctx;
-	uint64_t off = addr - plf_addr(0);
-
-	if (++p->reads == p->change)
-		plf_put(p, p->change_at, p->change_to, 8);
-	if (off > PLF_LEN || len > PLF_LEN - off)
-		return false;
-	memcpy(buf, p->bytes + off, len);
-	return true;
+	fake_process_put(&p->memory, off, value, len);
 }
 
 static inline void plf_hek(struct perl_process *p, uint32_t off, const char *text, uint8_t flags)
@@ -168,8 +153,8 @@ static inline void plf_init(struct perl_process *p)
 	struct perl_image *image = &p->perl.perl;
 
 	memset(p, 0, sizeof(*p));
+	fake_process_init(&p->memory, plf_addr(0), p->bytes, PLF_LEN);
 	pyf_init(&other);
-	p->mem = (struct lang_memory){ plf_read, p };
 	p->libc = other.libc;
 	p->perl.lang = MS_LANG_PERL;
 	strcpy(p->perl.name, "perl");

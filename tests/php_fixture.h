@@ -6,6 +6,7 @@
 #define MEMSCOPE_TESTS_PHP_FIXTURE_H
 
 #include "abi.h"
+#include "fake_process.h"
 #include "lang/image.h"
 
 #include <elf.h>
@@ -42,12 +43,7 @@ struct php_process {
 	uint8_t bytes[PHF_LEN];
 	struct lang_image php;
 	struct lang_mapped at;
-	struct lang_memory mem;
-	uint64_t reads;
-	/* Before the read with this number, 8 bytes at `change_at` become `change_to`. */
-	uint64_t change, change_to;
-	uint32_t change_at;
-	uint32_t hole, hole_len; /* not mapped */
+	struct fake_process memory;
 };
 
 static inline uint64_t phf_addr(uint32_t off)
@@ -57,22 +53,7 @@ static inline uint64_t phf_addr(uint32_t off)
 
 static inline void phf_put(struct php_process *p, uint32_t off, uint64_t value, size_t len)
 {
-	if (off <= PHF_LEN - 8)
-		memcpy(p->bytes + off, &value, len);
-}
-
-static inline bool phf_read(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	struct php_process *p = ctx;
-	uint64_t off = addr - phf_addr(0);
-
-	if (++p->reads == p->change)
-		phf_put(p, p->change_at, p->change_to, 8);
-	if (off > PHF_LEN || len > PHF_LEN - off ||
-	    (p->hole_len && off < p->hole + p->hole_len && off + len > p->hole))
-		return false;
-	memcpy(buf, p->bytes + off, len);
-	return true;
+	fake_process_put(&p->memory, off, value, len);
 }
 
 static inline void phf_string(struct php_process *p, uint32_t off, const char *text, size_t n)
@@ -124,7 +105,7 @@ static inline void phf_init(struct php_process *p)
 	uint32_t to = PHF_DATA + PHF_VERSION - 0x10007;
 
 	memset(p, 0, sizeof(*p));
-	p->mem = (struct lang_memory){ phf_read, p };
+	fake_process_init(&p->memory, phf_addr(0), p->bytes, PHF_LEN);
 	p->php.lang = MS_LANG_PHP;
 	strcpy(p->php.name, "php-fpm");
 	p->php.range[0] = (struct lang_range){ 0x11000, 0x12000 };

@@ -7,6 +7,7 @@
 #define MEMSCOPE_TESTS_PYTHON_FIXTURE_H
 
 #include "abi.h"
+#include "fake_process.h"
 #include "lang/python.h"
 
 #include <elf.h>
@@ -38,12 +39,7 @@ struct python_process {
 	uint8_t bytes[PYF_LEN];
 	struct lang_image python, libc;
 	struct lang_mapped runtime_at, libc_at;
-	struct lang_memory mem;
-	uint64_t reads;
-	/* Before the read with this number, 8 bytes at `change_at` become `change_to`. */
-	uint64_t change, change_to;
-	uint32_t change_at;
-	uint32_t hole, hole_len; /* not mapped */
+	struct fake_process memory;
 };
 
 static inline uint64_t pyf_addr(uint32_t off)
@@ -53,22 +49,7 @@ static inline uint64_t pyf_addr(uint32_t off)
 
 static inline void pyf_put(struct python_process *p, uint32_t off, uint64_t value, size_t len)
 {
-	if (off <= PYF_LEN - 8)
-		memcpy(p->bytes + off, &value, len);
-}
-
-static inline bool pyf_read(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	struct python_process *p = ctx;
-	uint64_t off = addr - pyf_addr(0);
-
-	if (++p->reads == p->change)
-		pyf_put(p, p->change_at, p->change_to, 8);
-	if (off > PYF_LEN || len > PYF_LEN - off ||
-	    (p->hole_len && off < p->hole + p->hole_len && off + len > p->hole))
-		return false;
-	memcpy(buf, p->bytes + off, len);
-	return true;
+	fake_process_put(&p->memory, off, value, len);
 }
 
 static inline void pyf_code(struct accessor *code, uint64_t vaddr, const uint32_t *insns, uint16_t len)
@@ -163,7 +144,7 @@ static inline void pyf_images(struct python_process *p)
 static inline void pyf_init(struct python_process *p)
 {
 	memset(p, 0, sizeof(*p));
-	p->mem = (struct lang_memory){ pyf_read, p };
+	fake_process_init(&p->memory, pyf_addr(0), p->bytes, PYF_LEN);
 	pyf_images(p);
 	pyf_offsets(p);
 	pyf_put(p, PYF_HEAD, pyf_addr(PYF_INTERP), 8);

@@ -5,6 +5,7 @@
 #ifndef MEMSCOPE_TESTS_PYTHON_TASKS_FIXTURE_H
 #define MEMSCOPE_TESTS_PYTHON_TASKS_FIXTURE_H
 
+#include "fake_process.h"
 #include "lang/python.h"
 
 #include <string.h>
@@ -29,35 +30,17 @@ enum {
 struct tasks_process {
 	uint8_t bytes[PTF_LEN];
 	struct lang_runtime rt;
-	struct lang_memory mem;
-	uint64_t reads;
-	/* Before the read with this number, 8 bytes at `change_at` become `change_to`. */
-	uint64_t change, change_to;
-	uint32_t change_at;
+	struct fake_process memory;
 };
 
 static inline void ptf_put(struct tasks_process *p, uint32_t off, uint64_t value)
 {
-	if (off <= PTF_LEN - 8)
-		memcpy(p->bytes + off, &value, 8);
+	fake_process_put(&p->memory, off, value, 8);
 }
 
 static inline void ptf_point(struct tasks_process *p, uint32_t off, uint32_t to)
 {
 	ptf_put(p, off, PTF_BASE + to);
-}
-
-static inline bool ptf_read(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	struct tasks_process *p = ctx;
-	uint64_t off = addr - PTF_BASE;
-
-	if (++p->reads == p->change)
-		ptf_put(p, p->change_at, p->change_to);
-	if (off > PTF_LEN || len > PTF_LEN - off)
-		return false;
-	memcpy(buf, p->bytes + off, len);
-	return true;
 }
 
 /* Gives an object its type, by name. */
@@ -105,6 +88,7 @@ static inline void ptf_init(struct tasks_process *p)
 	struct python_layout l;
 
 	memset(p, 0, sizeof(*p));
+	fake_process_init(&p->memory, PTF_BASE, p->bytes, PTF_LEN);
 	python_layout_find(0x030c01, NULL, &l, NULL);
 	p->rt.lang = MS_LANG_PYTHON;
 	p->rt.version = 0x030c01;
@@ -114,7 +98,6 @@ static inline void ptf_init(struct tasks_process *p)
 	p->rt.object_head = l.object;
 	p->rt.ob_type = l.ob_type;
 	p->rt.python_interpreters = PTF_BASE;
-	p->mem = (struct lang_memory){ ptf_read, p };
 
 	ptf_point(p, 0, PTF_INTERP);
 	ptf_point(p, PTF_INTERP + 944, PTF_MODULES);

@@ -6,6 +6,7 @@
 #define MEMSCOPE_TESTS_RUBY_FIXTURE_H
 
 #include "abi.h"
+#include "fake_process.h"
 #include "lang/ruby.h"
 
 #include <elf.h>
@@ -67,12 +68,8 @@ struct ruby_process {
 	uint8_t bytes[RBF_LEN];
 	struct lang_image image;
 	struct lang_mapped at;
-	struct lang_memory mem;
+	struct fake_process memory;
 	struct ruby_layout layout;
-	uint64_t reads;
-	/* Before the read with this number, 8 bytes at `change_at` become `change_to`. */
-	uint64_t change, change_to;
-	uint32_t change_at;
 };
 
 static inline uint64_t rbf_addr(uint32_t off)
@@ -82,21 +79,7 @@ static inline uint64_t rbf_addr(uint32_t off)
 
 static inline void rbf_put(struct ruby_process *p, uint32_t off, uint64_t value, size_t len)
 {
-	if (off <= RBF_LEN - 8)
-		memcpy(p->bytes + off, &value, len);
-}
-
-static inline bool rbf_read(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	struct ruby_process *p = ctx;
-	uint64_t off = addr - rbf_addr(0);
-
-	if (++p->reads == p->change)
-		rbf_put(p, p->change_at, p->change_to, 8);
-	if (off > RBF_LEN || len > RBF_LEN - off)
-		return false;
-	memcpy(buf, p->bytes + off, len);
-	return true;
+	fake_process_put(&p->memory, off, value, len);
 }
 
 /* One that fits into an object. */
@@ -287,7 +270,7 @@ static inline void rbf_image(struct ruby_process *p, uint32_t version)
 static inline bool rbf_init(struct ruby_process *p, uint32_t version)
 {
 	memset(p, 0, sizeof(*p));
-	p->mem = (struct lang_memory){ rbf_read, p };
+	fake_process_init(&p->memory, rbf_addr(0), p->bytes, RBF_LEN);
 	if (ruby_layout_find(version, &p->layout, NULL) < 0)
 		return false;
 	p->layout.rt.names = rbf_addr(RBF_NAMES_VAR);

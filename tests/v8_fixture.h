@@ -11,6 +11,7 @@
 #define MEMSCOPE_TESTS_V8_FIXTURE_H
 
 #include "abi.h"
+#include "fake_process.h"
 #include "lang/v8.h"
 
 #include <string.h>
@@ -63,10 +64,8 @@ struct v8_process {
 	uint8_t bytes[V8F_LEN];
 	struct lang_image image;
 	struct lang_mapped at;
-	struct lang_memory mem;
-	uint64_t reads;
+	struct fake_process memory;
 	uint32_t n_maps;
-	uint32_t hole, hole_len; /* not mapped */
 };
 
 static inline uint64_t v8f_addr(uint32_t off)
@@ -82,26 +81,12 @@ static inline uint64_t v8f_ptr(uint32_t off)
 
 static inline void v8f_put(struct v8_process *p, uint32_t off, uint64_t value, size_t len)
 {
-	if (off <= V8F_LEN - 8)
-		memcpy(p->bytes + off, &value, len);
+	fake_process_put(&p->memory, off, value, len);
 }
 
 static inline void v8f_smi(struct v8_process *p, uint32_t off, int32_t value)
 {
 	v8f_put(p, off, (uint64_t)(uint32_t)value << 32, 8);
-}
-
-static inline bool v8f_read(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	struct v8_process *p = ctx;
-	uint64_t off = addr - V8F_BIAS;
-
-	p->reads++;
-	if (off > V8F_LEN || len > V8F_LEN - off ||
-	    (p->hole_len && off < p->hole + p->hole_len && off + len > p->hole))
-		return false;
-	memcpy(buf, p->bytes + off, len);
-	return true;
 }
 
 /* An object of `type`: its map. */
@@ -281,6 +266,7 @@ static inline void v8f_init(struct v8_process *p)
 	};
 
 	memset(p, 0, sizeof(*p));
+	fake_process_init(&p->memory, V8F_BIAS, p->bytes, V8F_LEN);
 	/* By their first half byte. */
 	for (int i = 0; i < 3; i++) {
 		rt.bytecode_size[i][0x10] = 1;
@@ -294,7 +280,6 @@ static inline void v8f_init(struct v8_process *p)
 	p->image.v8 = (struct v8_image){ .version = 0x000b0003, .build = 244, .rt = rt };
 	strcpy(p->image.name, "node");
 	p->at = (struct lang_mapped){ &p->image, 0 };
-	p->mem = (struct lang_memory){ v8f_read, p };
 }
 
 static inline uint64_t v8f_cookie(uint32_t number)

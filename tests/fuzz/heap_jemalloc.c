@@ -5,11 +5,9 @@
  *   { op:1 … }…    op odd: an extent  number:1 page:1 inside:2 bytes:2 state:1 class:1 nfree:2
  *                  op even: a word    where:1 offset:4 what:1 word:8, `what` being what it counts from
  */
-#include "base/bytes.h"
 #include "heap/jemalloc.h"
+#include "heap_input.h"
 #include "jemalloc_fixture.h"
-
-#include <errno.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -74,22 +72,14 @@ static void find(struct fake_memory *f)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
-	struct heap_blocks blocks = { .max = 1 << 16, .wants_parts = true };
-	struct heap_use use = { 0 };
 	struct fake_memory f;
 	uint8_t op;
-	int r;
 
 	je_init(&f);
 	while (bytes_u8(&in, &op) == 0 &&
 	       (op & 1 ? put_extent(&f, &in, op & 2) : put_word(&f, &in)))
 		;
-	r = heap_walk_jemalloc(&f.mem, &use, &blocks);
-	heap_blocks_sort(&blocks);
-	if ((r < 0 && r != -ENOENT) || f.reads > 10000000 ||
-	    !fake_blocks_lie_apart(&f, &blocks, 0) || (!blocks.over && use.live.blocks != blocks.n))
-		abort();
-	heap_blocks_free(&blocks);
+	heap_check_walk_apart(&f, heap_walk_jemalloc, 10000000, NULL);
 	find(&f);
 	fake_fini(&f);
 	return 0;

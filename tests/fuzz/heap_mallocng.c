@@ -4,14 +4,10 @@
  *   { op:1 … }…    op odd: a meta     number:1 mem:2 avail:2 freed:2 bits:4
  *                  op even: a word    where:1 offset:2 bytes:1 what:1 word:8, `what` being what it counts from
  */
-#include "base/bytes.h"
+#include "heap_input.h"
 #include "mallocng_fixture.h"
 
-#include <errno.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static const uint64_t bases[] = { NG_BSS, NG_AREA, NG_GROUP, 0 };
 
 static bool put_meta(struct fake_memory *f, struct bytes *in)
 {
@@ -28,14 +24,12 @@ static bool put_meta(struct fake_memory *f, struct bytes *in)
 
 static bool put_word(struct fake_memory *f, struct bytes *in)
 {
-	uint8_t where, bytes, what;
-	uint16_t offset;
-	uint64_t word;
+	static const uint64_t bases[] = { NG_BSS, NG_AREA, NG_GROUP, 0 };
+	struct heap_word w;
 
-	if (bytes_u8(in, &where) < 0 || bytes_u16(in, &offset) < 0 || bytes_u8(in, &bytes) < 0 ||
-	    bytes_u8(in, &what) < 0 || bytes_u64(in, &word) < 0)
+	if (!heap_word_next(in, &w))
 		return false;
-	fake_put(f, bases[where % 3] + offset % NG_LEN, word + bases[what % 4], 1 + bytes % 8);
+	fake_put(f, bases[w.where % 3] + w.offset % NG_LEN, w.word + bases[w.what % 4], w.len);
 	return true;
 }
 
@@ -43,20 +37,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
 	struct heap_blocks blocks = { .max = 1 << 16, .wants_parts = true };
-	struct heap_use use = { 0 };
 	struct fake_memory f;
 	uint8_t op;
-	int r;
 
 	ng_init(&f);
 	while (bytes_u8(&in, &op) == 0 && (op & 1 ? put_meta(&f, &in) : put_word(&f, &in)))
 		;
 	heap_blocks_allocator(&blocks, "musl");
-	r = heap_walk_mallocng(&f.mem, &use, &blocks);
-	heap_blocks_sort(&blocks);
-	if ((r < 0 && r != -ENOENT) || f.reads > 10000000 ||
-	    (!blocks.over && use.live.blocks != blocks.n))
-		abort();
+	heap_check_walk(&f, heap_walk_mallocng, 10000000, &blocks);
 	for (uint64_t i = 0; i < blocks.n; i++) {
 		const struct heap_map *m = heap_map_of(&f.mem, blocks.rows[i].addr);
 

@@ -6,10 +6,8 @@
  *                                     and, op & 2, its lists  free:2 local:2 thread:2
  *                  op even: a word    offset:2 bytes:1 what:1 word:8, `what` being what it counts from
  */
-#include "base/bytes.h"
+#include "heap_input.h"
 #include "mimalloc_fixture.h"
-
-#include <errno.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -60,21 +58,13 @@ static bool put_word(struct fake_memory *f, struct bytes *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
-	struct heap_blocks blocks = { .max = 1 << 16, .wants_parts = true };
-	struct heap_use use = { 0 };
 	struct fake_memory f;
 	uint8_t op;
-	int r;
 
 	mi_init(&f);
 	while (bytes_u8(&in, &op) == 0 && (op & 1 ? put_page(&f, &in, op & 2) : put_word(&f, &in)))
 		;
-	r = heap_walk_mimalloc(&f.mem, &use, &blocks);
-	heap_blocks_sort(&blocks);
-	if ((r < 0 && r != -ENOENT) || f.reads > 10000000 ||
-	    !fake_blocks_lie_apart(&f, &blocks, 0) || (!blocks.over && use.live.blocks != blocks.n))
-		abort();
-	heap_blocks_free(&blocks);
+	heap_check_walk_apart(&f, heap_walk_mimalloc, 10000000, NULL);
 	fake_fini(&f);
 	return 0;
 }

@@ -4,26 +4,21 @@
  *
  *   { where:1 offset:2 bytes:1 what:1 word:8 }…    `what` is what the word counts from
  */
-#include "base/bytes.h"
+#include "heap_input.h"
 #include "pymalloc_fixture.h"
-
-#include <errno.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static bool put_word(struct fake_memory *f, struct bytes *in)
 {
 	static const uint64_t bases[] = { 0, PY_DATA, PY_TABLE, PY_AT, PY_FIRST };
-	uint8_t where, bytes, what;
-	uint16_t offset;
-	uint64_t word, map;
+	struct heap_word w;
+	uint64_t map;
 
-	if (bytes_u8(in, &where) < 0 || bytes_u16(in, &offset) < 0 || bytes_u8(in, &bytes) < 0 ||
-	    bytes_u8(in, &what) < 0 || bytes_u64(in, &word) < 0)
+	if (!heap_word_next(in, &w))
 		return false;
-	map = where % f->mem.n_maps;
-	fake_put(f, f->maps[map].start + offset % f->len[map], word + bases[what % 5],
-		 1 + bytes % 8);
+	map = w.where % f->mem.n_maps;
+	fake_put(f, f->maps[map].start + w.offset % f->len[map], w.word + bases[w.what % 5], w.len);
 	return true;
 }
 

@@ -5,15 +5,10 @@
  *   { op:1 … }…    op odd: a span     number:1 page:1 length:1 objects:2 bits:4
  *                  op even: a word    where:1 offset:2 bytes:1 what:1 word:8, `what` being what it counts from
  */
-#include "base/bytes.h"
+#include "heap_input.h"
 #include "tcmalloc_fixture.h"
 
-#include <errno.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static const uint64_t places[] = { TCF_HEAP, TCF_BSS, TCF_META + TCF_SPANS, TCF_META };
-static const uint64_t bases[] = { 0, TCF_HEAP, TCF_BSS, TCF_META + TCF_SPANS };
 
 static bool put_span(struct fake_memory *f, struct bytes *in)
 {
@@ -30,36 +25,26 @@ static bool put_span(struct fake_memory *f, struct bytes *in)
 
 static bool put_word(struct fake_memory *f, struct bytes *in)
 {
-	uint8_t where, bytes, what;
-	uint16_t offset;
-	uint64_t word;
+	static const uint64_t places[] = { TCF_HEAP, TCF_BSS, TCF_META + TCF_SPANS, TCF_META };
+	static const uint64_t bases[] = { 0, TCF_HEAP, TCF_BSS, TCF_META + TCF_SPANS };
+	struct heap_word w;
 
-	if (bytes_u8(in, &where) < 0 || bytes_u16(in, &offset) < 0 || bytes_u8(in, &bytes) < 0 ||
-	    bytes_u8(in, &what) < 0 || bytes_u64(in, &word) < 0)
+	if (!heap_word_next(in, &w))
 		return false;
-	fake_put(f, places[where % 4] + offset, word + bases[what % 4], 1 + bytes % 8);
+	fake_put(f, places[w.where % 4] + w.offset, w.word + bases[w.what % 4], w.len);
 	return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
-	struct heap_blocks blocks = { .max = 1 << 16, .wants_parts = true };
-	struct heap_use use = { 0 };
 	struct fake_memory f;
 	uint8_t op;
-	int r;
 
 	tcf_init(&f);
 	while (bytes_u8(&in, &op) == 0 && (op & 1 ? put_span(&f, &in) : put_word(&f, &in)))
 		;
-	heap_blocks_allocator(&blocks, "tcmalloc");
-	r = heap_walk_tcmalloc(&f.mem, &use, &blocks);
-	heap_blocks_sort(&blocks);
-	if ((r < 0 && r != -ENOENT) || f.reads > 100000000 ||
-	    !fake_blocks_lie_apart(&f, &blocks, 0) || (!blocks.over && use.live.blocks != blocks.n))
-		abort();
-	heap_blocks_free(&blocks);
+	heap_check_walk_apart(&f, heap_walk_tcmalloc, 100000000, "tcmalloc");
 	fake_fini(&f);
 	return 0;
 }

@@ -9,17 +9,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static bool change(struct hotspot_process *p, struct bytes *in)
-{
-	static const uint64_t bases[] = { 0, HSF_BIAS, HSF_BIAS + HSF_NMETHOD,
-					  HSF_BIAS + HSF_CODE };
-	struct lang_change c;
+enum { READS_MAX = 1 << 20 };
 
-	if (!lang_change_next(in, true, bases, &c))
-		return false;
-	hsf_put(p, c.at % HSF_LEN, c.word, c.len);
-	return true;
-}
+static const uint64_t bases[] = { 0, HSF_BIAS, HSF_BIAS + HSF_NMETHOD, HSF_BIAS + HSF_CODE };
 
 static void look_at_threads(struct hotspot_process *p, const struct lang_runtime *rt)
 {
@@ -27,10 +19,10 @@ static void look_at_threads(struct hotspot_process *p, const struct lang_runtime
 	struct hotspot_counter counter;
 	uint32_t threads;
 
-	p->reads = 0;
-	if (hotspot_monitors(rt, &p->mem, waiters, 4, &threads) > 4 || p->reads > 1 << 20)
+	if (hotspot_monitors(rt, &p->memory.mem, waiters, 4, &threads) > 4 ||
+	    p->memory.reads > READS_MAX)
 		abort();
-	hotspot_counter_find(&p->at, &p->mem, &counter, NULL);
+	hotspot_counter_find(&p->at, &p->memory.mem, &counter, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -43,20 +35,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (bytes_u64(&in, &place) < 0)
 		return 0;
 	hsf_init(&p);
-	while (change(&p, &in))
-		;
-	if (!lang_found(lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL), &rt))
+	lang_change(&p.memory, &in, true, bases);
+	if (!lang_find(&p.memory, &p.at, NULL, READS_MAX, &rt))
 		return 0;
 	if (rt.row.n_ranges > MS_LANG_RANGES || rt.row.hotspot.blob_bytes > MS_HOTSPOT_BYTES)
 		abort();
 	look_at_threads(&p, &rt);
 	hsf_words(hsf_addr(HSF_METHOD), 0, MS_HOTSPOT_INTERPRETED | ((uint32_t)place & 0xffff),
 		  words);
-	lang_check_decode_all(&rt, &p.mem, words);
+	lang_check_decode_all(&rt, &p.memory, words, READS_MAX);
 	hsf_words(hsf_addr(HSF_NMETHOD), place >> 63 ? (uint32_t)(place >> 32) & 0xffff : HSF_ID,
 		  (uint32_t)place & (MS_HOTSPOT_AT | MS_HOTSPOT_EXACT), words);
-	lang_check_decode_all(&rt, &p.mem, words);
+	lang_check_decode_all(&rt, &p.memory, words, READS_MAX);
 	hsf_words(hsf_addr(HSF_STUB), 0, 0, words);
-	lang_check_decode_all(&rt, &p.mem, words);
+	lang_check_decode_all(&rt, &p.memory, words, READS_MAX);
 	return 0;
 }

@@ -6,37 +6,31 @@
 #define MEMSCOPE_TESTS_FUZZ_LANG_INPUT_H
 
 #include "base/bytes.h"
+#include "fake_process.h"
 #include "lang/image.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* `len` bytes of `word` go to `at`. */
-struct lang_change {
-	uint32_t at;
-	uint8_t len;
-	uint64_t word;
-};
-
-/* at:2 or 4, len:1, base:1, word:8. The word is counted from one of four bases: most of what lies in memory points into it.
- * false: that was the last. */
-static inline bool lang_change_next(struct bytes *in, bool wide, const uint64_t bases[4],
-				    struct lang_change *ret)
+/*
+ * Changes of a process's memory, up to the end of the input: { at:2 or 4, len:1, base:1, word:8 }…
+ * The word is counted from one of four bases: most of what lies in memory points into it.
+ */
+static inline void lang_change(struct fake_process *f, struct bytes *in, bool wide, const uint64_t bases[4])
 {
-	uint8_t bytes, base;
-	uint16_t at = 0;
+	uint8_t len, base;
+	uint32_t at = 0;
+	uint16_t near;
 	uint64_t word;
 
-	*ret = (struct lang_change){ 0 };
-	if ((wide ? bytes_u32(in, &ret->at) : bytes_u16(in, &at)) < 0 || bytes_u8(in, &bytes) < 0 ||
-	    bytes_u8(in, &base) < 0 || bytes_u64(in, &word) < 0)
-		return false;
-	if (!wide)
-		ret->at = at;
-	ret->len = 1 + bytes % 8;
-	ret->word = word + bases[base % 4];
-	return true;
+	for (;;) {
+		if (wide ? bytes_u32(in, &at) < 0 : bytes_u16(in, &near) < 0)
+			return;
+		if (bytes_u8(in, &len) < 0 || bytes_u8(in, &base) < 0 || bytes_u64(in, &word) < 0)
+			return;
+		fake_process_put(f, wide ? at % (uint32_t)f->len : near, word + bases[base % 4], 1 + len % 8);
+	}
 }
 
 /* A file: NULL when nothing of a language is in it. The caller's. */
@@ -56,13 +50,17 @@ static inline struct lang_image *lang_image_of(struct bytes in)
 	return image;
 }
 
-/* Was it found? Any other error than these is none that a process may cause. */
-static inline bool lang_found(int r, const struct lang_runtime *rt)
+/* Finds a runtime, in so many reads at most. Any other error than these is none that a process may cause. */
+static inline bool lang_find(struct fake_process *f, const struct lang_mapped *runtime_at,
+			     const struct lang_mapped *libc_at, uint64_t reads_max, struct lang_runtime *rt)
 {
-	if (r < 0 && r != -EAGAIN && r != -EOPNOTSUPP)
+	int r = lang_runtime_find(runtime_at, libc_at, &f->mem, rt, NULL);
+
+	if (f->reads > reads_max || (r < 0 && r != -EAGAIN && r != -EOPNOTSUPP))
 		abort();
 	if (r == 0 && !memchr(rt->name, 0, sizeof(rt->name)))
 		abort();
+	f->reads = 0;
 	return r == 0;
 }
 
@@ -83,25 +81,33 @@ static inline void lang_check_frame(const struct lang_frame *frame)
 	lang_check_text(frame->file, sizeof(frame->file));
 }
 
-/* One frame, whose fields were anything before. */
-static inline void lang_check_decode(const struct lang_runtime *rt, const struct lang_memory *mem,
-				     const uint64_t words[2])
+/* One frame, whose fields were anything before, in so many reads at most. */
+static inline void lang_check_decode(const struct lang_runtime *rt, struct fake_process *f,
+				     const uint64_t words[2], uint64_t reads_max)
 {
 	static struct lang_frame frame;
 
 	memset(&frame, 'x', sizeof(frame));
-	if (lang_decode(rt, mem, words, &frame) == LANG_DECODED)
+	f->reads = 0;
+	if (lang_decode(rt, &f->mem, words, &frame) == LANG_DECODED)
 		lang_check_frame(&frame);
+	if (f->reads > reads_max)
+		abort();
 }
 
 /* Those of one place in compiled code. */
-static inline void lang_check_decode_all(const struct lang_runtime *rt,
-					 const struct lang_memory *mem, const uint64_t words[2])
+static inline void lang_check_decode_all(const struct lang_runtime *rt, struct fake_process *f,
+					 const uint64_t words[2], uint64_t reads_max)
 {
+	enum lang_decoded r;
 	static struct lang_frames all;
 
 	memset(&all, 'x', sizeof(all));
-	if (lang_decode_all(rt, mem, words, &all) != LANG_DECODED)
+	f->reads = 0;
+	r = lang_decode_all(rt, &f->mem, words, &all);
+	if (f->reads > reads_max)
+		abort();
+	if (r != LANG_DECODED)
 		return;
 	if (!all.n || all.n > LANG_INLINED_MAX)
 		abort();

@@ -19,17 +19,8 @@ static void read_image(struct bytes in)
 		abort();
 }
 
-static bool change(struct perl_process *p, struct bytes *in)
-{
-	static const uint64_t bases[] = { 0, PLF_BIAS + PLF_DATA, PLF_BIAS + PLF_DATA + PLF_SI,
-					  PLF_BIAS + PLF_DATA + PLF_GV };
-	struct lang_change c;
-
-	if (!lang_change_next(in, false, bases, &c))
-		return false;
-	plf_put(p, c.at, c.word, c.len);
-	return true;
-}
+static const uint64_t bases[] = { 0, PLF_BIAS + PLF_DATA, PLF_BIAS + PLF_DATA + PLF_SI,
+				  PLF_BIAS + PLF_DATA + PLF_GV };
 
 static void decode(struct bytes in)
 {
@@ -37,7 +28,6 @@ static void decode(struct bytes in)
 	struct lang_runtime rt;
 	uint64_t cookie, words[2];
 	uint8_t version, kind;
-	bool found;
 
 	if (bytes_u8(&in, &version) < 0 || bytes_u8(&in, &kind) < 0 || bytes_u64(&in, &cookie) < 0)
 		return;
@@ -45,22 +35,15 @@ static void decode(struct bytes in)
 	p.perl.perl.version = 0x050000 | (uint32_t)(28 + version % 16) << 8;
 	if (version & 16)
 		p.perl.perl.thread_key = 0;
-	while (change(&p, &in))
-		;
-	found = lang_found(lang_runtime_find(&p.runtime_at, &p.libc_at, &p.mem, &rt, NULL), &rt);
-	if (p.reads > 1000)
-		abort();
-	if (!found)
+	lang_change(&p.memory, &in, false, bases);
+	if (!lang_find(&p.memory, &p.runtime_at, &p.libc_at, 1000, &rt))
 		return;
 	if (rt.row.perl.cx_bytes > MS_LANG_BYTES)
 		abort();
 	plf_words((enum ms_perl_kind)(kind % 8), kind / 8 % 8, kind / 64, words);
 	words[0] ^= cookie & 0x00ff000000000000;
 	words[1] ^= cookie << 8 & 0x00ff000000000007;
-	p.reads = 0;
-	lang_check_decode(&rt, &p.mem, words);
-	if (p.reads > 100)
-		abort();
+	lang_check_decode(&rt, &p.memory, words, 100);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

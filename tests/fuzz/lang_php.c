@@ -8,16 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static bool change(struct php_process *p, struct bytes *in)
-{
-	static const uint64_t bases[] = { 0, PHF_BIAS + PHF_DATA, PHF_METHOD, PHF_FILE };
-	struct lang_change c;
-
-	if (!lang_change_next(in, false, bases, &c))
-		return false;
-	phf_put(p, c.at, c.word, c.len);
-	return true;
-}
+static const uint64_t bases[] = { 0, PHF_BIAS + PHF_DATA, PHF_METHOD, PHF_FILE };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -27,7 +18,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct lang_runtime rt;
 	uint64_t words[2];
 	uint32_t line;
-	bool found;
 	uint8_t func;
 
 	if (bytes_u8(&in, &func) < 0 || bytes_u32(&in, &line) < 0)
@@ -35,19 +25,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	phf_init(&p);
 	if (func & 0x80)
 		phf_threads(&p, line);
-	while (change(&p, &in))
-		;
-	found = lang_found(lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL), &rt);
-	if (p.reads > 100)
-		abort();
-	if (!found)
+	lang_change(&p.memory, &in, false, bases);
+	if (!lang_find(&p.memory, &p.at, NULL, 100, &rt))
 		return 0;
 	if (rt.row.php.func_ops + 8 > MS_LANG_BYTES)
 		abort();
 	phf_words(&p, funcs[func % 3], line, words);
-	p.reads = 0;
-	lang_check_decode(&rt, &p.mem, words);
-	if (p.reads > 40)
-		abort();
+	lang_check_decode(&rt, &p.memory, words, 40);
 	return 0;
 }

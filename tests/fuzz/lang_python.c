@@ -36,33 +36,19 @@ static void follow(struct bytes in)
 	accessor_follow(&code, arg, &(struct accessor_fn){ NULL, NULL, note, &n[2] });
 }
 
-static bool change(struct python_process *p, struct bytes *in)
-{
-	static const uint64_t bases[] = { 0, PYF_BIAS + PYF_RUNTIME, PYF_TSTATE, PYF_CODE };
-	struct lang_change c;
-
-	if (!lang_change_next(in, false, bases, &c))
-		return false;
-	pyf_put(p, c.at, c.word, c.len);
-	return true;
-}
+static const uint64_t bases[] = { 0, PYF_BIAS + PYF_RUNTIME, PYF_TSTATE, PYF_CODE };
 
 static void decode(struct bytes in)
 {
 	static struct python_process p;
 	struct lang_runtime rt;
 	uint64_t place, words[2];
-	bool found;
 
 	if (bytes_u64(&in, &place) < 0)
 		return;
 	pyf_init(&p);
-	while (change(&p, &in))
-		;
-	found = lang_found(lang_runtime_find(&p.runtime_at, &p.libc_at, &p.mem, &rt, NULL), &rt);
-	if (p.reads > 20000)
-		abort();
-	if (!found)
+	lang_change(&p.memory, &in, false, bases);
+	if (!lang_find(&p.memory, &p.runtime_at, &p.libc_at, 20000, &rt))
 		return;
 	if (rt.row.python.frame_bytes > MS_LANG_BYTES)
 		abort();
@@ -70,10 +56,7 @@ static void decode(struct bytes in)
 	/* Of this object: its cookie. */
 	if (place >> 63)
 		words[1] ^= place & 0xffffffff00000000;
-	p.reads = 0;
-	lang_check_decode(&rt, &p.mem, words);
-	if (p.reads > 200)
-		abort();
+	lang_check_decode(&rt, &p.memory, words, 200);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

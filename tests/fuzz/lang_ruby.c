@@ -18,17 +18,8 @@ static void read_image(struct bytes in)
 		abort();
 }
 
-static bool change(struct ruby_process *p, struct bytes *in)
-{
-	static const uint64_t bases[] = { 0, RBF_BIAS + RBF_DATA, RBF_BIAS + RBF_DATA + RBF_ENTRY,
-					  RBF_BIAS };
-	struct lang_change c;
-
-	if (!lang_change_next(in, false, bases, &c))
-		return false;
-	rbf_put(p, c.at, c.word, c.len);
-	return true;
-}
+static const uint64_t bases[] = { 0, RBF_BIAS + RBF_DATA, RBF_BIAS + RBF_DATA + RBF_ENTRY,
+				  RBF_BIAS };
 
 static void decode(struct bytes in)
 {
@@ -39,25 +30,17 @@ static void decode(struct bytes in)
 	uint8_t version, kind;
 	uint64_t words[2];
 	uint32_t at;
-	bool found;
 
 	if (bytes_u8(&in, &version) < 0 || bytes_u8(&in, &kind) < 0 || bytes_u32(&in, &at) < 0)
 		return;
 	rbf_init(&p, versions[version % 6]);
-	while (change(&p, &in))
-		;
-	found = lang_found(lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL), &rt);
-	if (p.reads > 1000)
-		abort();
-	if (!found)
+	lang_change(&p.memory, &in, false, bases);
+	if (!lang_find(&p.memory, &p.at, NULL, 1000, &rt))
 		return;
 	rbf_words((enum rbf_frame)(kind % RBF_KINDS),
 		  at & (kind % RBF_KINDS == RBF_INSIDE ? MS_RUBY_INSIDE_AT : MS_RUBY_AT), words);
-	p.reads = 0;
-	lang_check_decode(&rt, &p.mem, words);
 	/* At most 64 variables of a class and of its own one, each with a name of one part, and the texts themselves. */
-	if (p.reads > 4000)
-		abort();
+	lang_check_decode(&rt, &p.memory, words, 4000);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

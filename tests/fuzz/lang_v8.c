@@ -9,24 +9,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static bool change(struct v8_process *p, struct bytes *in)
-{
-	static const uint64_t bases[] = { 0, V8F_BIAS, V8F_BIAS + 1, V8F_BIAS + V8F_MAPS + 1 };
-	struct lang_change c;
+enum { READS_MAX = 1 << 20 };
 
-	if (!lang_change_next(in, true, bases, &c))
-		return false;
-	v8f_put(p, c.at % V8F_LEN, c.word, c.len);
-	return true;
-}
-
-static void decode(struct v8_process *p, const struct lang_runtime *rt, const uint64_t words[2])
-{
-	p->reads = 0;
-	lang_check_decode_all(rt, &p->mem, words);
-	if (p->reads > 1 << 20)
-		abort();
-}
+static const uint64_t bases[] = { 0, V8F_BIAS, V8F_BIAS + 1, V8F_BIAS + V8F_MAPS + 1 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -39,23 +24,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (bytes_u64(&in, &place) < 0)
 		return 0;
 	v8f_init(&p);
-	while (change(&p, &in))
-		;
-	if (lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL) < 0)
+	lang_change(&p.memory, &in, true, bases);
+	if (!lang_find(&p.memory, &p.at, NULL, READS_MAX, &rt))
 		abort();
 	at = (uint32_t)place & 0x3ff;
 	v8f_words(v8f_addr(V8F_OUTER), v8f_cookie(V8F_NUMBER), 53 + at, words);
-	decode(&p, &rt, words);
+	lang_check_decode_all(&rt, &p.memory, words, READS_MAX);
 	v8f_words(v8f_addr(V8F_OUTER), v8f_cookie(V8F_NUMBER),
 		  MS_V8_BASELINE | ((uint32_t)v8f_addr(V8F_BASELINE_AT + 16 + at) & MS_V8_AT),
 		  words);
-	decode(&p, &rt, words);
+	lang_check_decode_all(&rt, &p.memory, words, READS_MAX);
 	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + at), v8f_cookie(V8F_NUMBER),
 		  MS_V8_CODE | (place >> 63 ? MS_V8_EXACT : 0), words);
-	decode(&p, &rt, words);
+	lang_check_decode_all(&rt, &p.memory, words, READS_MAX);
 	memcpy(&bytes, p.bytes + V8F_OPTIMIZED_AT + 16 + at, 8);
 	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + at), ms_lang_cookie(bytes),
 		  MS_V8_BYTES | MS_V8_EXACT, words);
-	decode(&p, &rt, words);
+	lang_check_decode_all(&rt, &p.memory, words, READS_MAX);
 	return 0;
 }

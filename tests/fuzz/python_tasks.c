@@ -46,10 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	p.rt.python_modules = 944;
 	while (change(&p, &in))
 		;
-	r = python_tasks(&p.rt, &p.mem, &tasks, &fn);
+	r = python_tasks(&p.rt, &p.memory.mem, &tasks, &fn);
 	if (r != 0 && r != -ENOENT && r != -EOPNOTSUPP)
 		abort();
-	if (fn.seen > fn.max || fn.ready + fn.changed > fn.seen + 1 || p.reads > 1000000)
+	if (fn.seen > fn.max || fn.ready + fn.changed > fn.seen + 1 || p.memory.reads > 1000000)
 		abort();
 	return 0;
 }

@@ -16,7 +16,7 @@ enum { SAFEPOINTS = 40, TRANSLATIONS_MAX = 0x1800, DEOPTS = 64 };
 static void check_active(const struct v8_process *p, const struct v8_reader *r, uint32_t n,
 			 const struct v8_active *active)
 {
-	if (n > LANG_INLINED_MAX || p->reads > 1 << 20)
+	if (n > LANG_INLINED_MAX || p->memory.reads > 1 << 20)
 		abort();
 	for (uint32_t i = 0; i < n; i++)
 		if (!v8_is(r, active[i].shared, V8F_SHARED))
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct bytes in = bytes_of(data, len);
 	uint32_t n = len < SAFEPOINTS + 3 ? 0 : (uint32_t)len - SAFEPOINTS - 3;
 	struct v8_rt rt;
-	struct v8_reader r = { .rt = &rt, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt, .mem = &p.memory.mem };
 	struct v8_code code = { .deopt = v8f_ptr(V8F_DEOPT), .start = v8f_addr(V8F_SAFEPOINTS) };
 	uint8_t version;
 	uint16_t pc;
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	/* From anywhere in the first bytes. */
 	for (uint32_t i = 0; i < 4; i++) {
 		v8f_smi(&p, V8F_FIRST_DEOPT + 24 * i + 8, (int32_t)(i ? pc % (17 * i) : 0));
-		p.reads = 0;
+		p.memory.reads = 0;
 		check_active(&p, &r, v8_deopt_frames(&r, &code, i, active), active);
 	}
 	return 0;

@@ -8,6 +8,7 @@ import struct
 import threading
 
 from harness import *
+from languages import *
 from stacks import whole
 
 LANG = "[PHP]"
@@ -28,31 +29,23 @@ JIT = ("-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1", "-d", "opca
        "opcache.jit=function")
 
 
-class Php(Child):
-    """The program, when it has been everywhere once."""
+def read_line(line):
+    shape, what, *frames = line.decode().rstrip("\n").split("\t")
+    return what, tuple(named(*part.rsplit("|", 2)) for part in frames), shape
+
+
+class Php(Printer):
+    """The program under one interpreter."""
 
     def __init__(self, path, kind):
-        self.kind, self.name, self.truth = kind, f"{path}, {kind}", {}
+        self.kind = kind
         library = os.path.join(os.path.dirname(os.path.dirname(path)), "lib")
-        super().__init__([path, "-n", *(JIT if kind == "JIT" else ()), PROGRAM, "600"], stdout=subprocess.PIPE,
+        super().__init__(f"{path}, {kind}", [path, "-n", *(JIT if kind == "JIT" else ()), PROGRAM, "600"], read_line,
                          env={**os.environ, "USE_ZEND_ALLOC": "0" if kind == "malloc" else "1",
                               **({} if path.startswith("/usr/") else {"LD_LIBRARY_PATH": library})})
-        self.is_ready = threading.Event()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            shape, *rest = line.decode().rstrip("\n").split("\t")
-            if not rest:
-                self.is_ready.set()
-                continue
-            frames = [part.rsplit("|", 2) for part in rest[1:]]
-            self.truth[rest[0], tuple((f"{name} ({os.path.basename(file)})" if file else name, file, int(line))
-                                      for name, file, line in frames)] = shape
 
 
-def lang_frames(sample):
-    return tuple((f.name, f.file, f.line) for f in sample.frames if f.module == LANG)
+lang_frames = frames_of(LANG)
 
 
 # Two scripts of the same size, whose functions come to lie at the same addresses, one request after the other.
@@ -118,7 +111,7 @@ def everywhere():
     children = [Php(path, kind) for path in interpreters() for kind in KINDS if kind != "JIT" or path.startswith("/usr/")]
     fpm = Fpm() if os.path.exists("/usr/sbin/php-fpm8.2") else None
     for child in children:
-        check(child.is_ready.wait(READY_SEC), f"{child.name} was not ready in time")
+        child.ready()
     pids = [c.pid for c in children] + ([fpm.worker] if fpm else [])
     run = Run("-p", ",".join(map(str, pids)), "--alloc=exact", "--offcpu=exact", "-F", 999, "--max-overhead", 1000)
     run.ready()
@@ -139,30 +132,12 @@ def is_place(frames, place):
         for got, want in zip(frames, place))
 
 
+compare_all = Comparison("PHP", lang_frames, is_gone=lambda frames, truth: any(is_place(frames, place) for place in truth))
+
+
 def compare(source, what, of_interest, at_least, kinds=KINDS):
-    """The stacks of samples of interest are among those that the program printed, and nearly all of those are met."""
     run, children, _ = everywhere()
-    p = run.profile(source)
-    for child in children:
-        if child.kind not in kinds:
-            continue
-        truth = {frames for kind, frames in child.truth if kind == what}
-        met, wrong, unread, n = set(), [], 0, 0
-        for s in p.samples:
-            if s.labels.get("pid") != child.pid or not of_interest(s, p):
-                continue
-            n += 1
-            frames = lang_frames(s)
-            if not frames and source == "offcpu":
-                unread += 1  # it waited before the run began, and had gone on before its stack could be read
-                continue
-            if not any(is_place(frames, place) for place in truth):
-                (met.add if frames in truth else wrong.append)(frames)
-        print(f"# {child.name}: {source}: {len(met)} of {len(truth)} places met; of {n} stacks {len(wrong)} differ")
-        check(unread <= 1, f"{child.name}: {unread} waits have no stack")
-        check(not wrong, f"{child.name}: {source}: {len(wrong)} of {n} stacks are none that PHP printed: {wrong[:1]}")
-        check(len(met) >= at_least * len(truth), f"{child.name}: {source}: of {len(truth)} places only {len(met)} were "
-              f"met: not {sorted(set(child.truth[what, t] for t in truth - met))}")
+    compare_all(run, [child for child in children if child.kind in kinds], source, what, of_interest, at_least)
 
 
 def leaf_function(sample):
@@ -203,12 +178,7 @@ def loop_line():
 
 @fact
 def php_stacks_of_allocations_are_those_that_php_prints():
-    def is_it(s, p):
-        types = [t.split("/")[0] for t in p.types]
-        n, space = s.values[types.index("alloc_objects")], s.values[types.index("alloc_space")]
-        return n and ALLOCATED <= space / n < ALLOCATED + 100
-
-    compare("alloc", "alloc", is_it, 0.9, ["malloc"])
+    compare("alloc", "alloc", bytes_each(ALLOCATED, ALLOCATED + 100), 0.9, ["malloc"])
 
 
 @fact
@@ -216,8 +186,8 @@ def stacks_of_php_are_whole():
     run, _, _ = everywhere()
     for source in ("oncpu", "offcpu", "alloc"):
         whole(run, source, 50, "PHP")
+    nothing_damaged(run)
     langs = run.summary()["languages"]
-    equal((langs["damaged"], langs["unreadable"]), (0, 0), "damaged frames, unreadable runtimes")
     check(langs["runtime"].startswith("PHP ") and not langs["untested"], f"the runtime is {langs}")
 
 

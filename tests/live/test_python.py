@@ -4,12 +4,11 @@ MEMSCOPE_TEST_PYTHON=every)."""
 
 import functools
 import glob
-import json
 import re
-import threading
 
 import programs
 from harness import *
+from languages import *
 from stacks import whole
 
 LANG = "[Python]"
@@ -32,37 +31,12 @@ def one_of_each_kind():
     return {path: interpreters()[path] for path in kinds.values()}
 
 
-class Python(Child):
-    """The program under one interpreter, when it has been everywhere once."""
-
-    def __init__(self, path, version):
-        self.version = version
-        self.truth = {}  # (what, frames): shape
-        super().__init__([path, PROGRAM, "600"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
-        self.is_ready = threading.Event()
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            if line == b"ready\n":
-                self.is_ready.set()
-                continue
-            row = json.loads(line)
-            frames = tuple((f"{name} ({os.path.basename(file)})", file, at) for name, file, at in row["frames"])
-            self.truth[row["what"], frames] = row["shape"]
-
-
-def lang_frames(sample):
-    return tuple((f.name, f.file, f.line) for f in sample.frames if f.module == LANG)
-
-
 def run_under(found, *args):
     """A run on the program under some interpreters at once."""
-    children = [Python(path, version) for path, version in found.items()]
+    children = [Printer(f"CPython {version}", [path, PROGRAM, "600"], json_line, stdin=subprocess.PIPE,
+                        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) for path, version in found.items()]
     for child in children:
-        check(child.is_ready.wait(READY_SEC), f"{child.version} was not ready in time")
+        child.ready()
     run = Run("-p", ",".join(str(c.pid) for c in children), *args, "--max-overhead", 1000)
     run.ready()
     has_worked([child.pid for child in children], 0.2, 80)
@@ -95,76 +69,44 @@ def is_place(frames, place):
         got[0] == GONE or got == want or (got[:2] == want[:2] and got[2] == 0) for got, want in zip(frames, place))
 
 
-def compare(source, what, of_interest, at_least, runs=everywhere):
-    """The stacks of samples of interest are among those that the program printed, and nearly all of those are met."""
-    run, children = runs()
-    p = run.profile(source)
-    for child in children:
-        truth = {frames for kind, frames in child.truth if kind == what}
-        once_run = [f for f in truth if "<made later>" in str(f) or "py_stacks_module" in str(f)]
-        met, wrong, gone, unread, n = set(), [], 0, 0, 0
-        for s in p.samples:
-            if s.labels.get("pid") != child.pid or not of_interest(s):
-                continue
-            n += 1
-            frames = lang_frames(s)
-            if not frames and source == "offcpu" and sum(f.module != "[kernel]" for f in s.frames) == 1:
-                unread += 1  # it waited before the run began, and had gone on before its stack could be read
-            elif frames in truth:
-                met.add(frames)
-            elif any(is_place(frames, place) for place in once_run):
-                gone += 1
-            else:
-                wrong.append(frames)
-        print(f"# CPython {child.version}: {source}: {len(met)} of {len(truth)} places met; of {n} stacks {gone} have code "
-              f"that was gone, {len(wrong)} differ")
-        check(unread <= THREADS, f"{child.version}: {unread} waits have no stack, but for {THREADS} threads")
-        check(not wrong, f"{child.version}: {source}: {len(wrong)} of {n} stacks are none that Python printed: "
-              f"{wrong[:1]}")
-        check(len(met) >= at_least * len(truth), f"{child.version}: {source}: of {len(truth)} places only {len(met)} "
-              f"were met: not {sorted(set(child.truth[what, t] for t in truth - met))}")
+def is_gone(frames, truth):
+    return any(is_place(frames, place) for place in truth if "<made later>" in str(place) or "py_stacks_module" in str(place))
 
 
-def sleeps(sample):
+compare = Comparison("Python", frames_of(LANG), is_gone=is_gone, unread_max=THREADS)
+
+
+def sleeps(sample, _profile):
     return any(re.match("hrtimer_nanosleep|do_select$|core_sys_select", f.name) for f in sample.frames)
 
 
-def spins(sample):
+def spins(sample, _profile):
     return any(f.module.startswith("/") and "libz.so" in f.module for f in sample.frames)
 
 
 @fact
 def python_stacks_of_waits_are_those_that_python_prints():
-    compare("offcpu", "sleep", sleeps, 1)
-
-
-def compare_allocations(runs, at_least=1):
-    run, _ = runs()
-    types = [t.split("/")[0] for t in run.profile("alloc").types]
-    objects, space = types.index("alloc_objects"), types.index("alloc_space")
-    compare("alloc", "alloc", lambda s: s.values[objects] and
-            ALLOCATED <= s.values[space] / s.values[objects] < ALLOCATED + 100, at_least, runs)
+    compare(*everywhere(), "offcpu", "sleep", sleeps, 1)
 
 
 @fact
 def python_stacks_of_allocations_are_those_that_python_prints():
-    compare_allocations(everywhere)
+    compare(*everywhere(), "alloc", "alloc", bytes_each(ALLOCATED, ALLOCATED + 100), 1)
 
 
 @fact
 def python_stacks_recorded_in_the_process_are_those_that_python_prints():
     # What is compiled and run once has been freed when memscope reads its name: 2 of the places.
-    compare_allocations(recorded, 0.9)
+    compare(*recorded(), "alloc", "alloc", bytes_each(ALLOCATED, ALLOCATED + 100), 0.9)
     run, _ = recorded()
     whole(run, "alloc", 100, "CPython")
-    langs = run.summary()["languages"]
-    equal((langs["damaged"], langs["unreadable"]), (0, 0), "damaged frames, unreadable runtimes")
+    nothing_damaged(run)
 
 
 @fact
 def python_stacks_of_samples_are_those_that_python_prints():
     # In zlib's own code: what runs is the line that has called it.
-    compare("oncpu", "spin", spins, 0.3)
+    compare(*everywhere(), "oncpu", "spin", spins, 0.3)
 
 
 @fact
@@ -172,18 +114,12 @@ def stacks_of_python_are_whole():
     run, _ = everywhere()
     for source in ("oncpu", "offcpu", "alloc"):
         whole(run, source, 100, "CPython")
-    langs = run.summary()["languages"]
-    equal((langs["damaged"], langs["unreadable"]), (0, 0), "damaged frames, unreadable runtimes")
+    nothing_damaged(run)
 
 
 def python(code, *args, interpreter="/usr/bin/python3"):
     """Debian's Python, or another, on a program of a few lines, at work."""
-    if not os.path.exists(interpreter):
-        skip(f"{interpreter} is not installed")
-    path = scratch("program") + ".py"
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(code)
-    return at_work(Child([interpreter, path, *args], **QUIET))
+    return at_work_on(interpreter, code, ".py", *args)
 
 
 # What each does is the same, and is all of Python: so many rounds are so much time.
@@ -213,18 +149,7 @@ def a_split_of_70_20_10_between_functions_of_python_is_found():
     run.ready()
     has_worked(child.pid, 3)
     run.stop()
-    p = run.profile("oncpu")
-    n, by = 0, {}
-    for s in p.samples:
-        called = [f.name.split(" ")[0] for f in s.frames if f.module == LANG]
-        weight = s.values[p.types.index("samples/count")]
-        n += weight
-        for name in {"seventy", "twenty", "ten"} & set(called):
-            by[name] = by.get(name, 0) + weight
-    check(n > 1000, f"only {n} samples")
-    for name, share in (("seventy", 0.7), ("twenty", 0.2), ("ten", 0.1)):
-        # Calls and the loop around them take a little, of each the same: of 10,000 rounds some 10.
-        share_of(by.get(name, 0) / n, share, n, name)
+    split_of_70_20_10(run, LANG)
 
 
 @fact
@@ -273,19 +198,11 @@ main()
 @fact
 def stacks_of_python_that_are_walked_later_have_its_frames_of_then():
     children = {python(REMAPS, interpreter=path): version for path, version in one_of_each_kind().items()}
-    run = Run("-p", ",".join(str(c.pid) for c in children), "--only", "oncpu", "-F", 49, "-v")
-    run.ready()
-    os.kill(run.pid, signal.SIGSTOP)  # it cannot keep up
-    has_worked([child.pid for child in children], 0.3)
-    os.kill(run.pid, signal.SIGCONT)
-    run.stop()
-    later = re.search(r"walked in user space: (\d+) sent.* (\d+) for want of room", run.stderr)
-    check(later and int(later[1]) >= 5 * len(children) and later[2] == "0",
-          f"at 49 Hz, {len(children)} times 0.3 s of CPU time were to be walked later: {later and later[0]}")
+    run = stopped_meanwhile(list(children), 49, 0.3, 5 * len(children))
     whole_chain = ["spin", "turn", "main", "<module>"]
     p = run.profile("oncpu")
     for child, version in children.items():
-        stacks = [[f.name.split(" ")[0] for f in s.frames if f.module == LANG] for s in p.samples
+        stacks = [functions_of(s, LANG) for s in p.samples
                   if s.labels.get("pid") == child.pid]
         odd = [s for s in stacks if not s or s != whole_chain[-len(s):]]
         check(stacks and not odd, f"CPython {version}: {len(odd)} of {len(stacks)} stacks do not have their frames: {odd[:2]}")
@@ -348,7 +265,7 @@ def frames_of_other_interpreters_and_greenlets_are_right_or_the_stack_is_guessed
         for sample in p.samples:
             weight = sample.values[p.types.index("samples/count")]
             n += weight
-            if " ".join(f.name.split(" ")[0] for f in sample.frames if f.module == LANG) not in RIGHT[what]:
+            if " ".join(functions_of(sample, LANG)) not in RIGHT[what]:
                 other += weight
         guessed = sum(row["guessed"] for row in s["stacks"])
         # In functions of the one that is not seen, or between the two that are: the call from one to the other.
@@ -372,7 +289,7 @@ def an_interpreter_that_is_unloaded_or_exchanged_for_another_is_found_again():
     run.finish()
     p, n, native = run.profile("oncpu"), {minor: 0 for minor, _ in two}, 0
     for s in p.samples:
-        names = {f.name.split(" ")[0] for f in s.frames if f.module == LANG}
+        names = set(functions_of(s, LANG))
         weight = s.values[p.types.index("samples/count")]
         for minor in n:
             n[minor] += weight * (f"in_{minor}" in names)

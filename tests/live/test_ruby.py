@@ -2,9 +2,9 @@
 line, for waits, samples and allocations; in Debian's Ruby, and in others that $MEMSCOPE_TEST_RUBY names."""
 
 import re
-import threading
 
 from harness import *
+from languages import *
 from stacks import whole
 
 LANG = "[Ruby]"
@@ -20,24 +20,9 @@ def rubies():
     return found
 
 
-class Ruby(Child):
-    """The program under one interpreter, when it has been everywhere once."""
-
-    def __init__(self, command):
-        self.name = " ".join(command)
-        self.truth = {}  # (what, frames): shape
-        super().__init__([*command, PROGRAM, "600"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.is_ready = threading.Event()
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            if line == b"ready\n":
-                self.is_ready.set()
-                continue
-            what, shape, *frames = line.decode().rstrip("\n").split("\t")
-            self.truth[what, tuple(place(*f.split("|")) for f in frames)] = shape
+def read_line(line):
+    what, shape, *frames = line.decode().rstrip("\n").split("\t")
+    return what, tuple(place(*f.split("|")) for f in frames), shape
 
 
 def place(label, path, line):
@@ -64,9 +49,10 @@ def is_same(got, want):
 
 @once
 def everywhere():
-    children = [Ruby(command) for command in rubies()]
+    children = [Printer(" ".join(command), [*command, PROGRAM, "600"], read_line, stdin=subprocess.PIPE)
+                for command in rubies()]
     for child in children:
-        check(child.is_ready.wait(READY_SEC), f"{child.name} was not ready in time")
+        child.ready()
     run = Run("-p", ",".join(str(c.pid) for c in children), "--alloc=exact", "--offcpu=exact", "-F", 999,
               "--max-overhead", 1000)
     run.ready()
@@ -78,54 +64,39 @@ def everywhere():
     return run, children
 
 
-def compare(source, what, leaf, of_interest, at_least):
-    """The stacks of samples of interest, which are in the method in C `leaf`, are among those that the program printed, and
-    nearly all of those are met."""
-    run, children = everywhere()
-    p = run.profile(source)
-    for child in children:
-        truth = [frames for kind, frames in child.truth if kind == what]
-        met, wrong, n = set(), [], 0
-        for s in p.samples:
-            names = [f.name for f in s.frames if f.module == LANG]
-            if s.labels.get("pid") != child.pid or not names or names[0] != leaf or not of_interest(s):
-                continue
-            n += 1
-            got = tuple(frame_of(f) for f in s.frames if f.module == LANG)[1:]
-            found = [t for t in truth if is_same(got, t)]
-            if found:
-                met.update(found)
-            else:
-                wrong.append(got)
-        print(f"# {child.name}: {source}: {len(met)} of {len(truth)} places met; of {n} stacks {len(wrong)} differ")
-        check(not wrong, f"{child.name}: {source}: {len(wrong)} of {n} stacks are none that Ruby printed: {wrong[:1]}")
-        check(len(met) >= at_least * len(truth), f"{child.name}: {source}: of {len(truth)} places only {len(met)} were met: "
-              f"not {sorted({child.truth[what, t] for t in truth if t not in met})}")
+def names_of(sample):
+    return [f.name for f in sample.frames if f.module == LANG]
+
+
+# Of a sample in a method in C: those that have called it.
+compare = Comparison("Ruby", lambda sample: tuple(frame_of(f) for f in sample.frames if f.module == LANG)[1:],
+                     lambda frames, truth: {t for t in truth if is_same(frames, t)})
+
+
+def is_in(leaf):
+    return lambda sample, _profile: names_of(sample)[:1] == [leaf]
 
 
 @fact
 def ruby_stacks_of_waits_are_those_that_ruby_prints():
-    compare("offcpu", "sleep", "Kernel#sleep", lambda s: True, 1)
+    compare(*everywhere(), "offcpu", "sleep", is_in("Kernel#sleep"), 1)
 
 
 @fact
 def ruby_stacks_of_samples_are_those_that_ruby_prints():
-    compare("oncpu", "spin", "String#sum", lambda s: True, 0.3)
+    compare(*everywhere(), "oncpu", "spin", is_in("String#sum"), 0.3)
 
 
 @fact
 def ruby_stacks_of_allocations_are_those_that_ruby_prints():
-    run, _ = everywhere()
-    types = [t.split("/")[0] for t in run.profile("alloc").types]
-    objects, space = types.index("alloc_objects"), types.index("alloc_space")
-    compare("alloc", "alloc", "String#*", lambda s: s.values[objects] and
-            ALLOCATED <= s.values[space] / s.values[objects] < ALLOCATED + 100, 1)
+    large = bytes_each(ALLOCATED, ALLOCATED + 100)
+    compare(*everywhere(), "alloc", "alloc", lambda s, p: is_in("String#*")(s, p) and large(s, p), 1)
 
 
 @fact
 def methods_have_their_class():
     run, _ = everywhere()
-    names = {re.sub(r" \([^()]*\)$", "", f.name) for s in run.profile("offcpu").samples for f in s.frames if f.module == LANG}
+    names = {re.sub(r" \([^()]*\)$", "", name) for s in run.profile("offcpu").samples for name in names_of(s)}
     for name in ("Thing#method_of", "Derived#method_of", "Thing.of_class", "Tools.of_module", "Tools.both_ways", "Object#plain",
                  "Array#each", "Integer#times", "Kernel#sleep", "Enumerable#sort_by", "Object#recursion",
                  "block in Thing#of_nobody", "block (2 levels) in Object#blocks", "rescue in Object#rescued", "Object#evaluated",
@@ -138,8 +109,7 @@ def stacks_of_ruby_are_whole():
     run, _ = everywhere()
     for source in ("oncpu", "offcpu", "alloc"):
         whole(run, source, 100, "Ruby")
-    langs = run.summary()["languages"]
-    equal((langs["damaged"], langs["unreadable"]), (0, 0), "damaged frames, unreadable runtimes")
+    nothing_damaged(run)
 
 
 # Two threads that do the same, in known shares, of which one can run at a time.
@@ -169,12 +139,7 @@ turn
 
 @once
 def split():
-    if not os.path.exists("/usr/bin/ruby"):
-        skip("/usr/bin/ruby is not installed")
-    path = scratch("program") + ".rb"
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(SPLIT)
-    child = at_work(Child(["/usr/bin/ruby", path], **QUIET))
+    child = at_work_on("/usr/bin/ruby", SPLIT, ".rb")
     run = Run("-p", child.pid, "--only", "oncpu,offcpu", "--offcpu=exact", "-F", 999)
     run.ready()
     has_worked(child.pid, 2)
@@ -185,17 +150,7 @@ def split():
 
 @fact
 def a_split_of_70_20_10_between_methods_of_ruby_is_found():
-    p = split().profile("oncpu")
-    n, by = 0, {}
-    for s in p.samples:
-        called = [f.name.split(" ")[0] for f in s.frames if f.module == LANG]
-        weight = s.values[p.types.index("samples/count")]
-        n += weight
-        for name in {"Object#seventy", "Object#twenty", "Object#ten"} & set(called):
-            by[name] = by.get(name, 0) + weight
-    check(n > 1000, f"only {n} samples")
-    for name, share in (("Object#seventy", 0.7), ("Object#twenty", 0.2), ("Object#ten", 0.1)):
-        share_of(by.get(name, 0) / n, share, n, name)
+    split_of_70_20_10(split(), LANG, "Object#")
 
 
 @fact
@@ -234,27 +189,13 @@ turn while true
 
 @fact
 def stacks_of_ruby_that_are_walked_later_have_its_frames_of_then():
-    if not os.path.exists("/usr/bin/ruby"):
-        skip("/usr/bin/ruby is not installed")
-    path = scratch("program") + ".rb"
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(REMAPS)
-    child = at_work(Child(["/usr/bin/ruby", path], **QUIET))
-    run = Run("-p", child.pid, "--only", "oncpu", "-F", 99, "-v")
-    run.ready()
-    os.kill(run.pid, signal.SIGSTOP)  # it cannot keep up
-    has_worked(child.pid, 0.4)
-    os.kill(run.pid, signal.SIGCONT)
-    run.stop()
-    later = re.search(r"walked in user space: (\d+) sent.* (\d+) for want of room", run.stderr)
-    check(later and int(later[1]) >= 10, f"at 99 Hz, 0.4 s of CPU time were to be walked later: {later and later[0]}")
+    run = stopped_meanwhile([at_work_on("/usr/bin/ruby", REMAPS, ".rb")], 99, 0.4, 10)
     right = [["Object#spin", "Object#turn", "<main>"],
              ["Object#spin", "block in Object#turn", "Array#each", "Enumerable#sort_by", "Object#turn", "<main>"],
              ["Object#turn", "<main>"]]
     stacks = [[f.name.rsplit(" (", 1)[0] for f in s.frames if f.module == LANG and not f.name.startswith("Fiddle")]
               for s in run.profile("oncpu").samples]
     odd = [s for s in stacks if not s or not any(s == r[-len(s):] for r in right)]
-    print(f"# {later[0]}; {len(stacks)} stacks")
     check(stacks and not odd, f"{len(odd)} of {len(stacks)} stacks do not have their frames: {odd[:2]}")
 
 

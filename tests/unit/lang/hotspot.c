@@ -25,7 +25,7 @@ static int find(void)
 {
 	struct err e = { 0 };
 
-	return lang_runtime_find(&p.at, NULL, &p.mem, &rt, &e);
+	return lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, &e);
 }
 
 static int fresh(void **state)
@@ -33,7 +33,7 @@ static int fresh(void **state)
 	(void)state;
 	hsf_init(&p);
 	assert_int_equal(find(), 0);
-	p.reads = 0;
+	p.memory.reads = 0;
 	memset(&all, 'x', sizeof(all));
 	return 0;
 }
@@ -41,13 +41,13 @@ static int fresh(void **state)
 static enum lang_decoded interpreted(uint32_t bci)
 {
 	hsf_words(hsf_addr(HSF_METHOD), 0, MS_HOTSPOT_INTERPRETED | bci, words);
-	return lang_decode_all(&rt, &p.mem, words, &all);
+	return lang_decode_all(&rt, &p.memory.mem, words, &all);
 }
 
 static enum lang_decoded compiled(uint32_t off)
 {
 	hsf_words(hsf_addr(HSF_NMETHOD), HSF_ID, off, words);
-	return lang_decode_all(&rt, &p.mem, words, &all);
+	return lang_decode_all(&rt, &p.memory.mem, words, &all);
 }
 
 /* --- what it says of itself --- */
@@ -112,11 +112,11 @@ static void a_thread_says_where_it_counts_what_it_allocates(void **state)
 	struct lang_mapped at = { .image = &other };
 
 	(void)state;
-	assert_int_equal(hotspot_counter_find(&p.at, &p.mem, &counter, NULL), 0);
+	assert_int_equal(hotspot_counter_find(&p.at, &p.memory.mem, &counter, NULL), 0);
 	assert_int_equal(counter.allocated, 520);
 	assert_int_equal(counter.tlab_start, 400);
 	assert_int_equal(counter.tlab_top, 408);
-	assert_int_equal(hotspot_counter_find(&at, &p.mem, &counter, NULL), -ENOENT);
+	assert_int_equal(hotspot_counter_find(&at, &p.memory.mem, &counter, NULL), -ENOENT);
 	/* Of a JVM whose buffers are something else. */
 	for (uint32_t i = p.n_structs - 13; i < p.n_structs - 9; i++) {
 		uint32_t at_name = HSF_STRUCTS + 48 * i + 8;
@@ -124,11 +124,12 @@ static void a_thread_says_where_it_counts_what_it_allocates(void **state)
 
 		memcpy(&name, p.bytes + at_name, sizeof(name));
 		hsf_put(&p, at_name, hsf_text(&p, "_other"), 8);
-		assert_int_equal(hotspot_counter_find(&p.at, &p.mem, &counter, NULL), -EOPNOTSUPP);
+		assert_int_equal(hotspot_counter_find(&p.at, &p.memory.mem, &counter, NULL),
+				 -EOPNOTSUPP);
 		hsf_put(&p, at_name, name, 8);
 	}
 	hsf_put(&p, HSF_SYMBOLS + 8 * HS_STRUCT_STRIDE, 0, 8);
-	assert_int_equal(hotspot_counter_find(&p.at, &p.mem, &counter, NULL), -EAGAIN);
+	assert_int_equal(hotspot_counter_find(&p.at, &p.memory.mem, &counter, NULL), -EAGAIN);
 }
 
 static void who_waits_for_a_monitor_and_whose_it_is(void **state)
@@ -138,31 +139,31 @@ static void who_waits_for_a_monitor_and_whose_it_is(void **state)
 	uint32_t threads;
 
 	(void)state;
-	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(hotspot_monitors(&rt, &p.memory.mem, seen, 4, &threads), 1);
 	assert_int_equal(threads, 3);
 	assert_int_equal(seen[0].tid, 102);
 	assert_int_equal(seen[0].owner_tid, 101);
 	/* An address on the third one's stack. */
 	hsf_put(&p, owner, hsf_addr(HSF_LEN + 0x2008), 8);
-	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(hotspot_monitors(&rt, &p.memory.mem, seen, 4, &threads), 1);
 	assert_int_equal(seen[0].owner_tid, 103);
 	/* Nobody's, and of a thread that is not there. */
 	hsf_put(&p, owner, 0, 8);
-	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(hotspot_monitors(&rt, &p.memory.mem, seen, 4, &threads), 1);
 	assert_int_equal(seen[0].owner_tid, 0);
 	hsf_put(&p, owner, hsf_addr(HSF_LEN + 0x20000), 8);
-	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(hotspot_monitors(&rt, &p.memory.mem, seen, 4, &threads), 1);
 	assert_int_equal(seen[0].owner_tid, 0);
 	/* A thread's number. */
 	rt.hotspot.threads.by_id = true;
 	rt.hotspot.threads.id = 32;
 	hsf_put(&p, HSF_THREADS + 64 + 128 * 2 + 32, 77, 8);
 	hsf_put(&p, owner, 77, 8);
-	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 1);
+	assert_int_equal(hotspot_monitors(&rt, &p.memory.mem, seen, 4, &threads), 1);
 	assert_int_equal(seen[0].owner_tid, 103);
-	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 0, &threads), 0);
+	assert_int_equal(hotspot_monitors(&rt, &p.memory.mem, seen, 0, &threads), 0);
 	hsf_put(&p, HSF_THREADS + 16, hsf_addr(HSF_LEN), 8); /* the list is not there any more */
-	assert_int_equal(hotspot_monitors(&rt, &p.mem, seen, 4, &threads), 0);
+	assert_int_equal(hotspot_monitors(&rt, &p.memory.mem, seen, 4, &threads), 0);
 	assert_int_equal(threads, 0);
 }
 
@@ -212,7 +213,7 @@ static void a_stub_has_its_name(void **state)
 {
 	(void)state;
 	hsf_words(hsf_addr(HSF_STUB), 0, 4, words);
-	assert_int_equal(lang_decode_all(&rt, &p.mem, words, &all), LANG_DECODED);
+	assert_int_equal(lang_decode_all(&rt, &p.memory.mem, words, &all), LANG_DECODED);
 	assert_string_equal(all.frame[0].function, "[StubRoutines (1)]");
 	assert_true(all.frame[0].stub);
 	assert_int_equal(compiled(0x20), LANG_DECODED);
@@ -220,7 +221,7 @@ static void a_stub_has_its_name(void **state)
 	hsf_words(hsf_addr(HSF_STUB), 0, 4, words);
 	/* What was compiled there is gone. */
 	hsf_words(hsf_addr(HSF_STUB), HSF_ID, 4, words);
-	assert_int_equal(lang_decode_all(&rt, &p.mem, words, &all), LANG_GONE);
+	assert_int_equal(lang_decode_all(&rt, &p.memory.mem, words, &all), LANG_GONE);
 }
 
 static void other_code_at_its_address_is_not_taken_for_it(void **state)
@@ -236,7 +237,7 @@ static void other_code_at_its_address_is_not_taken_for_it(void **state)
 	fresh(state);
 	compiled(0x20);
 	words[1] ^= (uint64_t)(MS_LANG_HOTSPOT ^ MS_LANG_PYTHON) << MS_LANG_SHIFT;
-	assert_int_equal(lang_decode_all(&rt, &p.mem, words, &all), LANG_DAMAGED);
+	assert_int_equal(lang_decode_all(&rt, &p.memory.mem, words, &all), LANG_DAMAGED);
 }
 
 static void damaged_scopes_have_no_names(void **state)
@@ -263,8 +264,8 @@ static void what_cannot_be_read_is_gone(void **state)
 
 	for (size_t i = 0; i < sizeof(holes) / sizeof(holes[0]); i++) {
 		fresh(state);
-		p.hole = holes[i];
-		p.hole_len = 1;
+		p.memory.hole = holes[i];
+		p.memory.hole_len = 1;
 		assert_int_equal(interpreted(0), LANG_GONE);
 		assert_int_equal(compiled(0x30), LANG_GONE);
 	}
@@ -287,7 +288,7 @@ static uint32_t number_of(const uint8_t *bytes, size_t n, bool no_zeros)
 	uint32_t number;
 
 	memcpy(p.bytes + 64, bytes, n);
-	hotspot_stream_open(&s, &p.mem, hsf_addr(64), hsf_addr(64) + n, no_zeros);
+	hotspot_stream_open(&s, &p.memory.mem, hsf_addr(64), hsf_addr(64) + n, no_zeros);
 	number = hotspot_stream_number(&s);
 	return s.lost ? 0xffffffff : number;
 }
@@ -313,7 +314,7 @@ static uint64_t frames[MS_MAX_FRAMES];
 
 static bool read_memory(void *ctx, void *dst, size_t size, uint64_t addr)
 {
-	return hsf_read(ctx, addr, dst, size);
+	return fake_process_read(ctx, addr, dst, size);
 }
 
 /* Of a thread at `pc`, whose stack is at HSF_STACK. */
@@ -329,7 +330,7 @@ static uint32_t walk(uint64_t pc, uint64_t rbp)
 				    .len = 0x1000,
 				    .space = &space,
 				    .read = read_memory,
-				    .ctx = &p,
+				    .ctx = &p.memory,
 				    .lang = &rt.row };
 	uint32_t n;
 

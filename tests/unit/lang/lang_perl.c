@@ -33,7 +33,7 @@ static int fresh(void **state)
 static int find(void)
 {
 	e = (struct err){ 0 };
-	return lang_runtime_find(&p.runtime_at, &p.libc_at, &p.mem, &rt, &e);
+	return lang_runtime_find(&p.runtime_at, &p.libc_at, &p.memory.mem, &rt, &e);
 }
 
 static void assert_fails(int code, const char *words)
@@ -160,7 +160,7 @@ static void memory_that_looks_otherwise_is_not_that_version(void **state)
 	fresh(state);
 	plf_stack(&p, 0, 0, 0);
 	find();
-	assert_in_range(p.reads, 1, 1000);
+	assert_in_range(p.memory.reads, 1, 1000);
 }
 
 /* --- frames --- */
@@ -171,8 +171,8 @@ static enum lang_decoded decode(enum ms_perl_kind kind, uint32_t cop, uint32_t i
 
 	plf_words(kind, cop, i, words);
 	memset(&frame, 'x', sizeof(frame));
-	p.reads = 0;
-	return lang_decode(&rt, &p.mem, words, &frame);
+	p.memory.reads = 0;
+	return lang_decode(&rt, &p.memory.mem, words, &frame);
 }
 
 static int found(void **state)
@@ -275,7 +275,7 @@ static void without_threads_a_file_is_a_glob(void **state)
 		plf_words(MS_PERL_SUB, 0, 0, words);
 		words[0] = (words[0] & ~(0xffULL << 48)) | (cookie >> 3) << 48;
 		words[1] = (words[1] & ~7ULL) | (cookie & 7);
-		assert_int_equal(lang_decode(&rt, &p.mem, words, &frame), LANG_DECODED);
+		assert_int_equal(lang_decode(&rt, &p.memory.mem, words, &frame), LANG_DECODED);
 	}
 	assert_is("My::Class::method", "/c/d.pl", 10);
 }
@@ -306,17 +306,17 @@ static void what_has_become_another_has_no_name(void **state)
 	/* While it is read: the statement, then the name. */
 	for (uint32_t read = 2; read < 16; read++) {
 		found(state);
-		p.reads = 0;
-		p.change = read;
-		p.change_at = PLF_COP + 0x3c;
+		p.memory.reads = 0;
+		p.memory.change = read;
+		p.memory.change_at = PLF_COP + 0x3c;
 		assert_int_equal(decode(MS_PERL_SUB, 0, 0), LANG_DECODED);
-		if (p.reads >= read)
+		if (p.memory.reads >= read)
 			assert_is("My::Class::method", "", 0);
 		found(state);
-		p.change = read;
-		p.change_at = PLF_GV + 0x40;
+		p.memory.change = read;
+		p.memory.change_at = PLF_GV + 0x40;
 		if (decode(MS_PERL_SUB, 0, 0) == LANG_DECODED)
-			assert_true(p.reads < read);
+			assert_true(p.memory.reads < read);
 	}
 	/* A sub that has no name at all. */
 	found(state);
@@ -327,7 +327,7 @@ static void what_has_become_another_has_no_name(void **state)
 		plf_words(MS_PERL_CV, 0, 0, words);
 		words[1] &= ~MS_PERL_ADDR;
 		words[1] = (words[1] & ~(0xffULL << 48)) | ms_perl_name_cookie(0, 0) << 48;
-		assert_int_equal(lang_decode(&rt, &p.mem, words, &frame), LANG_GONE);
+		assert_int_equal(lang_decode(&rt, &p.memory.mem, words, &frame), LANG_GONE);
 	}
 	found(state);
 	/* Names that are none. */

@@ -32,7 +32,7 @@ static int fresh(void **state)
 
 static int find(void)
 {
-	return lang_runtime_find(&p.at, NULL, &p.mem, &rt, &e);
+	return lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, &e);
 }
 
 static int find_version(const char *text)
@@ -109,8 +109,8 @@ static void php_that_is_being_started_is_looked_at_again(void **state)
 	phf_put(&p, PHF_VERSION, 0, 8);
 	assert_int_equal(find(), -EAGAIN);
 	fresh(state);
-	p.hole = PHF_VERSION;
-	p.hole_len = 8;
+	p.memory.hole = PHF_VERSION;
+	p.memory.hole_len = 8;
 	assert_int_equal(find(), -EAGAIN);
 	assert_int_equal(find_version("Zend"), -EAGAIN);
 }
@@ -132,7 +132,7 @@ static void php_for_threads_finds_those_of_a_thread(void **state)
 
 	pyf_init(&c);
 	phf_threads(&p, 5);
-	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), 0);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.memory.mem, &rt, &e), 0);
 	assert_string_equal(rt.name, "PHP 8.2.36 ZTS");
 	assert_false(rt.untested);
 	assert_int_equal(lang_thread_slot(c.libc_at.image, 5, &slot, &e), 0);
@@ -140,19 +140,19 @@ static void php_for_threads_finds_those_of_a_thread(void **state)
 	assert_int_equal(rt.row.off, slot.off);
 	assert_int_equal(rt.row.php.current, PHF_GLOBALS - PHF_STORAGE + 488);
 	strcpy((char *)p.bytes + PHF_VERSION_TEXT, "Zend Engine v4.3.8, Copyright");
-	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), 0);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.memory.mem, &rt, &e), 0);
 	assert_true(rt.untested); /* without threads it was tried */
 	/* The key is not known before it has been made. */
 	phf_put(&p, PHF_OFFSET, 0, 8);
-	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), -EAGAIN);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.memory.mem, &rt, &e), -EAGAIN);
 	fresh(state);
 	phf_threads(&p, 5);
 	assert_int_equal(find(), -EAGAIN); /* without the C library */
 	phf_threads(&p, 4000);
-	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), -EOPNOTSUPP);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.memory.mem, &rt, &e), -EOPNOTSUPP);
 	assert_non_null(strstr(e.msg, "tsrm_get_ls_cache()"));
 	p.php.php.storage.len = 0;
-	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.mem, &rt, &e), -EOPNOTSUPP);
+	assert_int_equal(lang_runtime_find(&p.at, &c.libc_at, &p.memory.mem, &rt, &e), -EOPNOTSUPP);
 	assert_non_null(strstr(e.msg, "PHP 8.2.36 ZTS: "));
 }
 

@@ -41,7 +41,7 @@ static bool read_process(void *ctx, void *dst, size_t size, uint64_t addr)
 		memcpy(dst, t.p.bytes + PLF_SLOT, 8);
 		return true;
 	}
-	return plf_read(&t.p, addr, dst, size);
+	return fake_process_read(&t.p.memory, addr, dst, size);
 }
 
 /* Code of each kind: n native, l a loop, m perl_run(), c docatch(). */
@@ -139,7 +139,7 @@ static int fresh(void **state)
 	(void)state;
 	memset(&t, 0, sizeof(t));
 	plf_init(&t.p);
-	return lang_runtime_find(&t.p.runtime_at, &t.p.libc_at, &t.p.mem, &t.rt, &e);
+	return lang_runtime_find(&t.p.runtime_at, &t.p.libc_at, &t.p.memory.mem, &t.rt, &e);
 }
 
 static uint64_t cv(uint32_t i)

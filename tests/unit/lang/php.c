@@ -44,7 +44,7 @@ static struct {
 static bool read_php(void *ctx, void *dst, size_t size, uint64_t addr)
 {
 	(void)ctx;
-	return phf_read(&t.php, addr, dst, size);
+	return fake_process_read(&t.php.memory, addr, dst, size);
 }
 
 static uint64_t frame_at(uint32_t i)
@@ -90,7 +90,7 @@ static void walk(const char *natives)
 				    .links = t.links };
 
 	t.php.php.php.has_registers = !t.no_registers;
-	assert_int_equal(lang_runtime_find(&t.php.at, NULL, &t.php.mem, &rt, NULL), 0);
+	assert_int_equal(lang_runtime_find(&t.php.at, NULL, &t.php.memory.mem, &rt, NULL), 0);
 	if (t.threads) {
 		phf_put(&t.php, PHF_KEY, phf_addr(PHF_STORAGE), 8);
 		rt.row.off = phf_addr(PHF_KEY);
@@ -360,8 +360,8 @@ static void what_cannot_be_read_is_a_frame_that_says_so(void **state)
 {
 	(void)state;
 	make_call();
-	t.php.hole = PHF_METHOD;
-	t.php.hole_len = 8;
+	t.php.memory.hole = PHF_METHOD;
+	t.php.memory.hole_len = 8;
 	walk("nen");
 	assert_string_equal(text(), "nu?en");
 	assert_true(host_lang_lost());

@@ -23,16 +23,16 @@ static int fresh(void **state)
 {
 	(void)state;
 	phf_init(&p);
-	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL), 0);
+	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, NULL), 0);
 	phf_words(&p, PHF_METHOD, 12, words);
-	p.reads = 0;
+	p.memory.reads = 0;
 	memset(&frame, 'x', sizeof(frame));
 	return 0;
 }
 
 static enum lang_decoded decode(void)
 {
-	return lang_decode(&rt, &p.mem, words, &frame);
+	return lang_decode(&rt, &p.memory.mem, words, &frame);
 }
 
 static void a_method_has_class_file_and_line(void **state)
@@ -44,7 +44,7 @@ static void a_method_has_class_file_and_line(void **state)
 	assert_int_equal(frame.line, 12);
 	assert_int_equal(frame.first_line, 9);
 	assert_false(frame.cut);
-	assert_in_range(p.reads, 1, 30);
+	assert_in_range(p.memory.reads, 1, 30);
 }
 
 static void code_of_files_is_main_included_or_evaluated(void **state)
@@ -96,11 +96,11 @@ static void another_function_at_its_address_is_not_taken_for_it(void **state)
 static void a_function_that_is_freed_meanwhile_has_no_name(void **state)
 {
 	assert_int_equal(decode(), LANG_DECODED);
-	for (uint64_t n = 2, all = p.reads; n <= all - 5; n++) {
+	for (uint64_t n = 2, all = p.memory.reads; n <= all - 5; n++) {
 		fresh(state);
-		p.change = n;
-		p.change_at = PHF_METHOD + 16;
-		p.change_to = 0;
+		p.memory.change = n;
+		p.memory.change_at = PHF_METHOD + 16;
+		p.memory.change_to = 0;
 		assert_int_equal(decode(), LANG_GONE);
 		assert_int_equal(frame.function[0], 'x');
 	}
@@ -113,8 +113,8 @@ static void what_is_not_there_is_gone(void **state)
 
 	for (size_t i = 0; i < sizeof(holes) / sizeof(holes[0]); i++) {
 		fresh(state);
-		p.hole = holes[i];
-		p.hole_len = 16;
+		p.memory.hole = holes[i];
+		p.memory.hole_len = 16;
 		assert_int_equal(decode(), LANG_GONE);
 	}
 	words[0] &= ~MS_FRAME_ADDR_MASK;

@@ -26,15 +26,15 @@ static int fresh(void **state)
 	(void)state;
 	pyf_init(&p);
 	pyf_words(0, words);
-	assert_int_equal(lang_runtime_find(&p.runtime_at, &p.libc_at, &p.mem, &rt, &e), 0);
-	p.reads = 0;
+	assert_int_equal(lang_runtime_find(&p.runtime_at, &p.libc_at, &p.memory.mem, &rt, &e), 0);
+	p.memory.reads = 0;
 	memset(&frame, 'x', sizeof(frame));
 	return 0;
 }
 
 static enum lang_decoded decode(void)
 {
-	return lang_decode(&rt, &p.mem, words, &frame);
+	return lang_decode(&rt, &p.memory.mem, words, &frame);
 }
 
 static uint32_t line_at(int64_t at)
@@ -51,7 +51,7 @@ static void a_frame_has_function_file_and_line(void **state)
 	assert_string_equal(frame.file, "/a/b.py");
 	assert_int_equal(frame.first_line, PYF_FIRST_LINE);
 	assert_false(frame.cut);
-	assert_in_range(p.reads, 1, 6);
+	assert_in_range(p.memory.reads, 1, 6);
 }
 
 static void its_line_is_that_of_the_instruction(void **state)
@@ -91,14 +91,14 @@ static void an_object_that_changes_meanwhile_is_gone(void **state)
 	uint64_t n;
 
 	decode();
-	n = p.reads;
+	n = p.memory.reads;
 	assert_in_range(n, 4, 8);
 	/* At whichever read: either what was there before, or nothing. */
 	for (uint64_t i = 1; i <= n; i++) {
 		fresh(state);
-		p.change = i;
-		p.change_at = PYF_CODE + 128;
-		p.change_to = pyf_addr(PYF_FILE);
+		p.memory.change = i;
+		p.memory.change_at = PYF_CODE + 128;
+		p.memory.change_to = pyf_addr(PYF_FILE);
 		if (decode() == LANG_DECODED) {
 			assert_int_equal(i, 1);
 			assert_string_equal(frame.function, "/a/b.py");
@@ -113,8 +113,8 @@ static void what_cannot_be_read_is_gone(void **state)
 
 	for (size_t i = 0; i < sizeof(holes) / sizeof(holes[0]); i++) {
 		fresh(state);
-		p.hole = holes[i];
-		p.hole_len = 1;
+		p.memory.hole = holes[i];
+		p.memory.hole_len = 1;
 		assert_int_equal(decode(), LANG_GONE);
 	}
 	fresh(state);
@@ -124,8 +124,8 @@ static void what_cannot_be_read_is_gone(void **state)
 
 static void names_at_the_end_of_what_is_mapped_are_read(void **state)
 {
-	p.hole = PYF_QUALNAME + 43;
-	p.hole_len = 0x100;
+	p.memory.hole = PYF_QUALNAME + 43;
+	p.memory.hole_len = 0x100;
 	assert_int_equal(decode(), LANG_DECODED);
 	assert_string_equal(frame.function, "C.f");
 }

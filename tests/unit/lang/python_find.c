@@ -29,7 +29,7 @@ static int fresh(void **state)
 static int find(void)
 {
 	e = (struct err){ 0 };
-	return lang_runtime_find(&p.runtime_at, &p.libc_at, &p.mem, &rt, &e);
+	return lang_runtime_find(&p.runtime_at, &p.libc_at, &p.memory.mem, &rt, &e);
 }
 
 static void assert_fails(int code, const char *words)
@@ -72,7 +72,7 @@ static void what_is_not_initialized_is_asked_again(void **state)
 	pyf_put(&p, 0, 0, 8);
 	assert_fails(-EAGAIN, "does not say its layout");
 	fresh(state);
-	p.hole_len = 0x700;
+	p.memory.hole_len = 0x700;
 	assert_fails(-EAGAIN, "does not say its layout");
 	fresh(state);
 	pyf_put(&p, PYF_HEAD, 0, 8);
@@ -109,7 +109,7 @@ static void lists_that_never_end_are_left(void **state)
 	pyf_put(&p, PYF_TSTATE + 16, pyf_addr(PYF_TSTATE), 8);
 	pyf_put(&p, PYF_INTERP + 0x10, pyf_addr(PYF_INTERP), 8);
 	assert_int_equal(find(), -EAGAIN);
-	assert_in_range(p.reads, 1, 100000);
+	assert_in_range(p.memory.reads, 1, 100000);
 }
 
 static void a_key_of_the_second_level_is_behind_a_pointer(void **state)
@@ -129,7 +129,7 @@ static void what_is_not_known_is_refused_by_name(void **state)
 {
 	p.libc_at.image = NULL;
 	assert_fails(-EAGAIN, "C library");
-	assert_int_equal(lang_runtime_find(&p.runtime_at, NULL, &p.mem, &rt, &e), -EAGAIN);
+	assert_int_equal(lang_runtime_find(&p.runtime_at, NULL, &p.memory.mem, &rt, &e), -EAGAIN);
 	fresh(state);
 	p.libc.getspecific.len = 8;
 	assert_fails(-EOPNOTSUPP, "pthread_getspecific()");

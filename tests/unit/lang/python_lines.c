@@ -31,7 +31,7 @@ static void assert_lines(enum python_lines kind, const char *hex, uint32_t first
 	pyf_init(&p);
 	memcpy(p.bytes + PYF_TABLE, bytes, n);
 	for (size_t i = 0; want[i]; i++) {
-		struct python_table t = { .mem = &p.mem,
+		struct python_table t = { .mem = &p.memory.mem,
 					  .at = pyf_addr(PYF_TABLE),
 					  .end = pyf_addr(PYF_TABLE) + n };
 		int64_t line = python_line(kind, &t, first_line, 2 * (int64_t)i);
@@ -130,17 +130,17 @@ static void long_tables_are_read_part_by_part(void **state)
 		if (0x8000 + 2 * i + 1 == PYF_LEN - 1)
 			n = i + 1;
 	}
-	t = (struct python_table){ .mem = &p.mem,
+	t = (struct python_table){ .mem = &p.memory.mem,
 				   .at = pyf_addr(0x8000),
 				   .end = pyf_addr(0x8000) + 2 * n };
 	assert_int_equal(python_line(PYTHON_LINES_10, &t, 1, 2 * ((int64_t)n - 1)), n + 1);
-	assert_int_equal(p.reads, 2 * n / sizeof(t.part));
+	assert_int_equal(p.memory.reads, 2 * n / sizeof(t.part));
 	/* Its end is not there. */
-	t = (struct python_table){ .mem = &p.mem,
+	t = (struct python_table){ .mem = &p.memory.mem,
 				   .at = pyf_addr(0x8000),
 				   .end = pyf_addr(PYF_LEN + 600) };
 	assert_int_equal(python_line(PYTHON_LINES_10, &t, 1, 1 << 20), -EIO);
-	t = (struct python_table){ .mem = &p.mem, .at = pyf_addr(0), .end = ~0ULL };
+	t = (struct python_table){ .mem = &p.memory.mem, .at = pyf_addr(0), .end = ~0ULL };
 	assert_int_equal(python_line(PYTHON_LINES_10, &t, 1, 0), -EBADMSG);
 }
 

@@ -30,8 +30,8 @@ static int look(struct seen *s, struct python_task_fn *fn)
 	*s = (struct seen){ 0 };
 	*fn = (struct python_task_fn){ .task = on_task, .ctx = s, .max = 100 };
 	tasks = (struct python_tasks){ 0 };
-	p.reads = 0;
-	return python_tasks(&p.rt, &p.mem, &tasks, fn);
+	p.memory.reads = 0;
+	return python_tasks(&p.rt, &p.memory.mem, &tasks, fn);
 }
 
 static void task_that_waits_has_its_chain_of_coroutines(void **state)
@@ -52,9 +52,9 @@ static void task_that_waits_has_its_chain_of_coroutines(void **state)
 	assert_true(s.last.words[0][0] == PTF_BASE + PTF_CODE);
 	assert_int_equal((uint32_t)s.last.words[0][1], 192 + 6);
 	/* Found once, then remembered. */
-	p.reads = 0;
-	assert_int_equal(python_tasks(&p.rt, &p.mem, &tasks, &fn), 0);
-	assert_true(p.reads < 40);
+	p.memory.reads = 0;
+	assert_int_equal(python_tasks(&p.rt, &p.memory.mem, &tasks, &fn), 0);
+	assert_true(p.memory.reads < 40);
 }
 
 static void task_that_ran_while_it_was_looked_at_is_counted_and_not_believed(void **state)
@@ -65,9 +65,9 @@ static void task_that_ran_while_it_was_looked_at_is_counted_and_not_believed(voi
 
 	for (uint64_t at = 1; at < 80; at++) {
 		ptf_init(&p);
-		p.change = at;
-		p.change_at = PTF_TASK + PTF_WAITER_AT;
-		p.change_to = PTF_BASE + PTF_ITER;
+		p.memory.change = at;
+		p.memory.change_at = PTF_TASK + PTF_WAITER_AT;
+		p.memory.change_to = PTF_BASE + PTF_ITER;
 		if (look(&s, &fn) < 0)
 			continue;
 		assert_int_equal(s.n + fn.changed + fn.ready, fn.seen);
@@ -123,15 +123,15 @@ static void program_without_asyncio_has_none(void **state)
 	assert_int_equal(look(&s, &fn), -ENOENT);
 	/* It may come: it is searched for ever more rarely. */
 	for (int i = 0, searched = 0; i < 200; i++) {
-		uint64_t before = p.reads;
+		uint64_t before = p.memory.reads;
 
-		assert_int_equal(python_tasks(&p.rt, &p.mem, &tasks, &fn), -ENOENT);
-		searched += p.reads > before;
+		assert_int_equal(python_tasks(&p.rt, &p.memory.mem, &tasks, &fn), -ENOENT);
+		searched += p.memory.reads > before;
 		assert_true(searched < 10);
 	}
 	p.bytes[PTF_MODULE_NAME + 40] = 'a';
 	for (int i = 0; i < 70 && !s.n; i++)
-		python_tasks(&p.rt, &p.mem, &tasks, &fn);
+		python_tasks(&p.rt, &p.memory.mem, &tasks, &fn);
 	assert_int_equal(s.n, 1);
 	ptf_init(&p);
 	p.rt.version = 0x030e00; /* they are in a list there */
@@ -149,7 +149,7 @@ static void more_than_are_wanted_are_left(void **state)
 	ptf_init(&p);
 	fn.ctx = &s;
 	tasks = (struct python_tasks){ 0 };
-	assert_int_equal(python_tasks(&p.rt, &p.mem, &tasks, &fn), 0);
+	assert_int_equal(python_tasks(&p.rt, &p.memory.mem, &tasks, &fn), 0);
 	assert_int_equal(fn.seen, 1);
 	assert_true(fn.more);
 }

@@ -30,7 +30,7 @@ static int fresh(void **state)
 
 static int read_text(size_t room)
 {
-	return python_text(&rt, &p.mem, pyf_addr(PYF_NAME), text, room, &cut);
+	return python_text(&rt, &p.memory.mem, pyf_addr(PYF_NAME), text, room, &cut);
 }
 
 static void every_width_becomes_utf_8(void **state)
@@ -110,7 +110,8 @@ static void long_ones_are_read_in_parts(void **state)
 	for (int i = 0; i < 3000; i++)
 		wide[i] = (uint16_t)('a' + i % 26);
 	pyf_text(&p, PYF_NAME, wide, 3000, 2, false);
-	assert_int_equal(python_text(&rt, &p.mem, pyf_addr(PYF_NAME), out, sizeof(out), &cut), 0);
+	assert_int_equal(
+		python_text(&rt, &p.memory.mem, pyf_addr(PYF_NAME), out, sizeof(out), &cut), 0);
 	assert_int_equal(strlen(out), 3000);
 	for (int i = 0; i < 3000; i++)
 		assert_int_equal(out[i], 'a' + i % 26);
@@ -130,10 +131,10 @@ static void what_is_none_is_refused(void **state)
 	pyf_text(&p, PYF_NAME, "x", 1, 1, true);
 	pyf_put(&p, PYF_NAME + 16, 1 << 30, 8);
 	assert_int_equal(read_text(sizeof(text)), -EBADMSG);
-	assert_int_equal(python_text(&rt, &p.mem, pyf_addr(PYF_NAME) + 4, text, 64, &cut),
+	assert_int_equal(python_text(&rt, &p.memory.mem, pyf_addr(PYF_NAME) + 4, text, 64, &cut),
 			 -EBADMSG);
-	assert_int_equal(python_text(&rt, &p.mem, 0, text, 64, &cut), -EBADMSG);
-	assert_int_equal(python_text(&rt, &p.mem, 4096, text, 64, &cut), -EIO);
+	assert_int_equal(python_text(&rt, &p.memory.mem, 0, text, 64, &cut), -EBADMSG);
+	assert_int_equal(python_text(&rt, &p.memory.mem, 4096, text, 64, &cut), -EIO);
 }
 
 int main(void)

@@ -26,7 +26,7 @@ static enum lang_decoded decode(enum rbf_frame kind, uint32_t at, struct lang_fr
 	uint64_t words[2];
 
 	rbf_words(kind, at, words);
-	return lang_decode(&rt, &p.mem, words, ret);
+	return lang_decode(&rt, &p.memory.mem, words, ret);
 }
 
 static void frames_have_class_method_file_and_line(void **state)
@@ -198,11 +198,11 @@ static void code_that_is_freed_meanwhile_is_gone(void **state)
 
 	assert_true(rbf_init(&p, 0x030107));
 	assert_int_equal(decode(RBF_METHOD, 6, &f), LANG_DECODED);
-	n = p.reads;
+	n = p.memory.reads;
 	for (uint64_t i = 1; i <= n; i++) {
 		assert_true(rbf_init(&p, 0x030107));
-		p.change = i;
-		p.change_at = RBF_ENTRY;
+		p.memory.change = i;
+		p.memory.change_at = RBF_ENTRY;
 		if (decode(RBF_METHOD, 6, &f) == LANG_DECODED)
 			assert_string_equal(f.function, "App::Job#run");
 		else
@@ -230,8 +230,8 @@ static void strings_are_text(void **state)
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
 		text[0] = '\0';
 		rbf_long_string(&p, RBF_STRING_RUN, strings[i].bytes, strlen(strings[i].bytes));
-		assert_int_equal(ruby_text(&p.layout.rt, &p.mem, rbf_addr(RBF_STRING_RUN), text,
-					   sizeof(text), &cut),
+		assert_int_equal(ruby_text(&p.layout.rt, &p.memory.mem, rbf_addr(RBF_STRING_RUN),
+					   text, sizeof(text), &cut),
 				 0);
 		assert_string_equal(text, strings[i].text);
 	}
@@ -288,7 +288,7 @@ static void the_runtime_is_found(void **state)
 	struct lang_runtime rt;
 
 	assert_true(rbf_init(&p, 0x030308));
-	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL), 0);
+	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, NULL), 0);
 	assert_string_equal(rt.name, "Ruby 3.3.8");
 	assert_int_equal(rt.row.thread, MS_THREAD_TLS);
 	assert_int_equal(rt.row.off, 0x30);
@@ -306,7 +306,7 @@ static void one_variable_for_all_threads_is_found(void **state)
 
 	assert_true(rbf_init(&p, 0x020704));
 	p.image.ruby.current_ec = RBF_DATA + 0x10;
-	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL), 0);
+	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, NULL), 0);
 	assert_int_equal(rt.row.thread, MS_THREAD_GLOBAL);
 	assert_int_equal(rt.row.off, rbf_addr(0x10));
 	assert_int_equal(rt.row.ruby.stack_start, 152);
@@ -318,7 +318,7 @@ static void a_runtime_without_names_is_asked_again(void **state)
 
 	assert_true(rbf_init(&p, 0x030107));
 	rbf_put(&p, RBF_NAMES_VAR, 0, 8);
-	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.mem, &rt, NULL), -EAGAIN);
+	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, NULL), -EAGAIN);
 }
 
 static void versions_without_a_row_are_refused(void **state)
@@ -330,7 +330,8 @@ static void versions_without_a_row_are_refused(void **state)
 	assert_true(rbf_init(&p, 0x030107));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		p.image.ruby.version = others[i];
-		assert_int_equal(lang_runtime_find(&p.at, NULL, &p.mem, &rt, &e), -EOPNOTSUPP);
+		assert_int_equal(lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, &e),
+				 -EOPNOTSUPP);
 		assert_non_null(strstr(e.msg, "2.7 to 3.4"));
 	}
 }

@@ -26,14 +26,14 @@ static int fresh(void **state)
 
 	(void)state;
 	v8f_init(&p);
-	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.mem, &rt, &e), 0);
+	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, &e), 0);
 	memset(&all, 'x', sizeof(all));
 	return 0;
 }
 
 static enum lang_decoded decode(void)
 {
-	return lang_decode_all(&rt, &p.mem, words, &all);
+	return lang_decode_all(&rt, &p.memory.mem, words, &all);
 }
 
 static enum lang_decoded interpreted(uint32_t offset)
@@ -74,7 +74,7 @@ static void an_interpreted_frame_has_its_function_file_and_line(void **state)
 
 static void a_position_holds_from_its_bytecode_to_the_next(void **state)
 {
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 	static const struct {
 		int64_t at, before, after;
 	} want[] = { { V8_ENTRY, 13, 35 }, { 0, 35, 42 }, { 3, 35, 42 },  { 4, 42, 51 },
@@ -138,7 +138,7 @@ static void a_function_without_a_name_is_called_after_what_it_was_assigned_to(vo
 
 static void lines_are_counted_where_nobody_has_asked_for_one(void **state)
 {
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 	static const char text[] = "a\r\nb\rc\nd";
 
 	(void)state;
@@ -166,7 +166,7 @@ static void lines_are_counted_where_nobody_has_asked_for_one(void **state)
 
 static void check_text(uint32_t off, const char *want)
 {
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 	char text[64];
 	bool cut;
 
@@ -180,7 +180,7 @@ static void strings_of_every_shape_are_read(void **state)
 	const uint32_t one = V8F_TEXTS, two = V8F_TEXTS + 0x40, cons = V8F_TEXTS + 0x80,
 		       sliced = V8F_TEXTS + 0xc0, thin = V8F_TEXTS + 0x100,
 		       outside = V8F_TEXTS + 0x140;
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 	char text[8];
 	bool cut;
 
@@ -228,7 +228,7 @@ static void code_by_sparkplug_has_the_lines_of_its_bytecodes(void **state)
 		uint32_t line;
 	} want[] = { { 0x10, 2 }, { 0x14, 3 }, { 0x1c, 3 }, { 0x1d, 3 }, { 0x3c, 3 } };
 	const uint32_t at = V8F_BASELINE_AT + 16;
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 	struct v8_code code;
 
 	(void)state;
@@ -311,8 +311,8 @@ static void what_cannot_be_read_is_gone_or_unknown(void **state)
 {
 	(void)state;
 	for (uint32_t hole = V8F_MAPS; hole < V8F_JIT_END; hole += 8) {
-		p.hole = hole;
-		p.hole_len = 8;
+		p.memory.hole = hole;
+		p.memory.hole_len = 8;
 		for (int kind = 0; kind < 2; kind++) {
 			enum lang_decoded d = kind ? optimized(0x21, 0) : interpreted(4);
 
@@ -364,7 +364,7 @@ static bool read_memory(void *ctx, void *dst, size_t size, uint64_t addr)
 		memset(dst, 0x90, size);
 		return true;
 	}
-	return v8f_read(&p, addr, dst, size);
+	return fake_process_read(&p.memory, addr, dst, size);
 }
 
 static void put(uint64_t addr, uint64_t word)

@@ -25,7 +25,7 @@ static int fresh(void **state)
 
 	(void)state;
 	v8f_init(&p);
-	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.mem, &rt, &e), 0);
+	assert_int_equal(lang_runtime_find(&p.at, NULL, &p.memory.mem, &rt, &e), 0);
 	memset(&all, 'x', sizeof(all));
 	return 0;
 }
@@ -36,7 +36,7 @@ static enum lang_decoded optimized(uint32_t off, uint32_t exact)
 
 	v8f_words(v8f_addr(V8F_OPTIMIZED_AT + 16 + off), v8f_cookie(V8F_NUMBER), MS_V8_CODE | exact,
 		  words);
-	return lang_decode_all(&rt, &p.mem, words, &all);
+	return lang_decode_all(&rt, &p.memory.mem, words, &all);
 }
 
 static void check_frame(uint32_t i, const char *function, bool in_file, uint32_t line)
@@ -165,7 +165,7 @@ static const struct recorded {
 
 static void translations_of_every_version_are_read(void **state)
 {
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 	struct v8_code code = { .deopt = v8f_ptr(V8F_DEOPT) };
 
 	(void)state;
@@ -220,7 +220,7 @@ static void safepoints_of_every_version_are_read(void **state)
 		  "03000000010000008c0100000600000038020000b1010000070000003f020000de0100000800000046020000",
 		  0x1b2, -1 },
 	};
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
@@ -236,7 +236,7 @@ static void safepoints_of_every_version_are_read(void **state)
 /* Whatever is missing or damaged: no function that is not one, and an end. */
 static void what_does_not_fit_together_says_nothing(void **state)
 {
-	struct v8_reader r = { .rt = &rt.v8, .mem = &p.mem };
+	struct v8_reader r = { .rt = &rt.v8, .mem = &p.memory.mem };
 	struct v8_code code = { .deopt = v8f_ptr(V8F_DEOPT) };
 	static const struct {
 		uint32_t at;
