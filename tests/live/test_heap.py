@@ -114,6 +114,13 @@ def what_is_lost_is_what_leak_sanitizer_finds():
 
 
 @fact
+def what_a_running_function_alone_refers_to_is_not_lost():
+    # glibc's blocks: 8 bytes less than a multiple of 16.
+    rows = ask("query", "-p", Target("heap_registers").pid, "lost")["rows"]
+    equal(sorted(row["bytes"] for row in rows), [504, 712], "lost blocks")
+
+
+@fact
 def the_dict_of_the_module_that_keeps_objects_of_python_is_named():
     child, _ = keeper()
     got = ask("retainers", "-p", child.pid, "type:Session")

@@ -48,6 +48,23 @@ def worker(value, ready, end):
     return value
 
 
+class Waits:
+    """Whoever frees it waits."""
+
+    def __init__(self, ready, end):
+        self.ready, self.end = ready, end
+
+    def __del__(self):
+        self.ready.set()
+        self.end.wait()
+
+
+def free(ready, end):
+    """A list in the middle of being freed, from its end on: nothing counts a reference to it any more."""
+    things = [kept("Freed"), Waits(ready, end)]
+    del things
+
+
 def fill():
     slots, attributes, late, subclass = Slots(), Attributes(), Attributes(), Named()
     slots.second = kept("Slot")
@@ -125,6 +142,9 @@ def main():
     ready, end = threading.Event(), threading.Event()
     threading.Thread(target=worker, args=(kept("Thread"), ready, end), daemon=True).start()
     ready.wait()
+    freeing = threading.Event()
+    threading.Thread(target=free, args=(freeing, end), daemon=True).start()
+    freeing.wait()
     watched = kept("Local")
     weak = weakref.ref(watched), weakref.WeakValueDictionary(a=watched)
     sized = lengths()

@@ -42,7 +42,7 @@ static struct copy *make_copy(void)
 	static const struct copy_run runs[] = { { AT + HEAP_PAGE, 2 * HEAP_PAGE, 0 } };
 	static const struct stopped_thread threads[] = {
 		{ .tid = 8, .n_regs = 1, .regs = { 88 } },
-		{ .tid = 7, .n_regs = 1, .regs = { 77 }, .fp_bytes = 512 }
+		{ .tid = 7, .n_regs = 1, .regs = { 77 }, .fp_bytes = 512, .core_fp_bytes = 512 }
 	};
 	struct copy_parts parts = { .maps = heap,
 				    .threads = threads,

@@ -35,6 +35,7 @@ static uint32_t type_of[N];
 static uint8_t object_of[N];
 static struct snapshot s;
 static struct python_heap *heap;
+static struct stopped_thread thread;
 static struct {
 	uint64_t to;
 	uint32_t at;
@@ -53,6 +54,13 @@ const struct heap_memory *copy_memory(const struct copy *c)
 {
 	(void)c;
 	return &mem;
+}
+
+const struct stopped_thread *copy_threads(const struct copy *c, uint32_t *ret_n)
+{
+	(void)c;
+	*ret_n = 1;
+	return &thread;
 }
 
 static bool read_bytes(void *ctx, uint64_t addr, void *buf, size_t len)
@@ -102,6 +110,7 @@ static void begin(uint64_t size_of_type)
 	memset(type_of, 0, sizeof(type_of));
 	memset(object_of, 0, sizeof(object_of));
 	memset(types, 0, sizeof(types));
+	thread = (struct stopped_thread){ 0 };
 	mem = (struct heap_memory){ .read = read_bytes };
 	for (uint32_t i = 0; i < N; i++)
 		rows[i] = (struct heap_block){ .addr = block(i), .words = BLOCK / 8 };
@@ -335,6 +344,39 @@ static void a_version_that_is_not_known_is_scanned(void **state)
 	end();
 }
 
+/* A list without references whose items are still there. */
+static void put_freed(void)
+{
+	uint64_t list;
+
+	begin(904);
+	list = block(0) + 16;
+	put(list + 8, type_at(T_LIST));
+	put(list + 24, block(1));
+	put(block(1), 1);
+	put_object(2, T_LIST, 16);
+}
+
+static void a_freed_object_that_is_kept_for_later_refers_to_nothing(void **state)
+{
+	(void)state;
+	put_freed();
+	ready();
+	assert_true(look(0));
+	assert_int_equal(n_edges, 0);
+	end();
+}
+
+static void an_object_that_a_thread_is_freeing_still_has_what_it_had(void **state)
+{
+	(void)state;
+	put_freed();
+	thread = (struct stopped_thread){ .n_regs = 2, .regs = { 1, block(0) + 16 } };
+	ready();
+	assert_false(look(0)); /* which has it scanned */
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +388,8 @@ int main(void)
 		cmocka_unit_test(a_generator_has_what_its_frame_has),
 		cmocka_unit_test(keys_of_a_dict_are_references_and_hashes_are_not),
 		cmocka_unit_test(a_version_that_is_not_known_is_scanned),
+		cmocka_unit_test(a_freed_object_that_is_kept_for_later_refers_to_nothing),
+		cmocka_unit_test(an_object_that_a_thread_is_freeing_still_has_what_it_had),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

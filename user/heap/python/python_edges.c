@@ -345,9 +345,10 @@ static bool is_type(const struct python_heap *h, uint64_t addr)
 
 /*
  * Freed objects are kept to be used again: lists, tuples, dicts, and frames up to 3.10. They still have what they had; of their words
- * only links to other such objects mean anything.
+ * only links to other such objects mean anything. One whose count has just become zero looks the same, but the thread that frees what it
+ * has works with it: it is scanned.
  */
-static bool free_object(const struct emit *e)
+static bool free_object(const struct emit *e, bool in_work)
 {
 	for (uint64_t object = e->block; object <= e->block + GC_HEAD; object += GC_HEAD) {
 		uint64_t n;
@@ -355,6 +356,8 @@ static bool free_object(const struct emit *e)
 		if (object + 2 * HEAD > e->end || python_word(e->h, object) ||
 		    !is_type(e->h, python_word(e->h, object + HEAD)))
 			continue;
+		if (in_work)
+			return false;
 		for (uint64_t at = object + 2 * HEAD; at + 8 <= e->end; at += 8) {
 			const uint8_t *to = copy_bytes(e->h->copy, python_word(e->h, at), &n);
 			uint64_t count;
@@ -386,7 +389,7 @@ bool python_edges(void *state, const struct snapshot *s, uint32_t node, exact_ed
 	}
 	c = python_class_of(h, s, node);
 	if (!c)
-		return free_object(&e);
+		return free_object(&e, h->in_work[node]);
 	object_edges(&e, c, python_object(s, node));
 	return true;
 }

@@ -8,6 +8,8 @@
  */
 #include "heap/python/python_heap.h"
 
+#include "heap/snapshot/words.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -221,26 +223,11 @@ static bool is_interpreter(const struct frames *f, uint64_t word)
 	       !python_word(f->h, thread);
 }
 
-static void look_in(struct frames *f, const struct heap_map *m)
+static void on_word(void *ctx, uint64_t addr, uint64_t word)
 {
-	uint64_t len;
-
-	for (uint64_t addr = m->start; addr + 8 <= m->end; addr += len) {
-		const uint8_t *bytes = copy_bytes(f->h->copy, addr, &len);
-
-		if (len > m->end - addr)
-			len = m->end - addr;
-		len &= ~7ULL;
-		if (!len)
-			return;
-		for (uint64_t i = 0; bytes && i < len; i += 8) {
-			uint64_t word;
-
-			memcpy(&word, bytes + i, 8);
-			if (word && is_interpreter(f, word))
-				take_interpreter(f, word);
-		}
-	}
+	(void)addr;
+	if (is_interpreter(ctx, word))
+		take_interpreter(ctx, word);
 }
 
 void python_roots(void *state, const struct snapshot *s, exact_root_fn fn, void *ctx)
@@ -254,5 +241,5 @@ void python_roots(void *state, const struct snapshot *s, exact_root_fn fn, void 
 		return;
 	for (uint32_t i = 0; i < mem->n_maps; i++)
 		if (mem->maps[i].kind == HEAP_MAP_DATA || mem->maps[i].kind == HEAP_MAP_ZEROED)
-			look_in(&f, &mem->maps[i]);
+			words_each(h->copy, mem->maps[i].start, mem->maps[i].end, on_word, &f);
 }

@@ -1,6 +1,7 @@
 #include "heap/python/python_heap.h"
 
 #include "base/large.h"
+#include "heap/snapshot/words.h"
 
 #include <errno.h>
 
@@ -33,6 +34,7 @@ static void close_heap(void *state)
 	free(h->table);
 	free(h->begin);
 	free(h->live);
+	free(h->in_work);
 	for (uint32_t i = 0; i < h->n_names; i++)
 		free(h->names[i]);
 	free(h->names);
@@ -80,6 +82,35 @@ static int find_lengths(const struct python_heap *h, struct snapshot *s)
 	return s->lengths ? 0 : -ENOMEM;
 }
 
+struct at_work {
+	const struct python_heap *h;
+	const struct snapshot *s;
+};
+
+static void on_thread_word(void *ctx, enum thread_word kind, uint64_t at, uint64_t word)
+{
+	const struct at_work *w = ctx;
+	uint32_t offset, node = block_index_find(w->s->index, word, &offset);
+
+	(void)kind;
+	(void)at;
+	if (node != BLOCK_NONE)
+		w->h->in_work[node] = true;
+}
+
+/* Which blocks functions work with at this moment. */
+static int find_in_work(struct python_heap *h, const struct snapshot *s)
+{
+	struct at_work w = { h, s };
+	uint32_t n;
+	const struct stopped_thread *t = copy_threads(s->copy, &n);
+
+	h->in_work = calloc(s->blocks.n + 1, sizeof(*h->in_work));
+	for (uint32_t i = 0; h->in_work && i < n; i++)
+		thread_words(s, &t[i], on_thread_word, &w);
+	return h->in_work ? 0 : -ENOMEM;
+}
+
 static int prepare(void *state, struct snapshot *s)
 {
 	struct python_heap *h = state;
@@ -91,6 +122,8 @@ static int prepare(void *state, struct snapshot *s)
 		r = name_tables(h, s);
 	if (r == 0)
 		r = find_lengths(h, s);
+	if (r == 0)
+		r = find_in_work(h, s);
 	h->ready = r == 0;
 	return r == -ENOENT ? 0 : r;
 }

@@ -93,6 +93,7 @@ struct python_heap {
 	uint8_t *table; /* of each node an enum python_table        */
 	uint32_t *live; /* … how many words of it are in use        */
 	uint8_t *begin; /* … and in words, where they begin           */
+	bool *in_work;  /* … does a thread's stack or a register refer to it?  */
 	char **names;   /* of roots                                */
 	uint32_t n_names, room;
 	uint64_t *type_at;     /* addresses of all types, sorted */

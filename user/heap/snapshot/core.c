@@ -219,12 +219,12 @@ static void put_thread(struct core *c, const struct stopped_thread *t)
 
 	memset(&status, 0, sizeof(status));
 	status.pr_pid = t->tid;
-	status.pr_fpvalid = t->fp_bytes > 0;
+	status.pr_fpvalid = t->core_fp_bytes > 0;
 	memcpy(&status.pr_reg, t->regs,
 	       t->n_regs * 8 < sizeof(status.pr_reg) ? t->n_regs * 8 : sizeof(status.pr_reg));
 	put_note(c, NT_PRSTATUS, &status, sizeof(status));
-	if (t->fp_bytes)
-		put_note(c, NT_PRFPREG, t->fp, t->fp_bytes);
+	if (t->core_fp_bytes)
+		put_note(c, NT_PRFPREG, t->fp, t->core_fp_bytes);
 }
 
 /* The main thread first: that is the one readers begin with. */

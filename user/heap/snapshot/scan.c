@@ -1,6 +1,7 @@
 #include "heap/snapshot/scan.h"
 
 #include "heap/snapshot/mappings.h"
+#include "heap/snapshot/words.h"
 
 #include "base/large.h"
 #include "heap/glibc.h"
@@ -9,33 +10,10 @@
 #include <errno.h>
 #include <string.h>
 
-enum { RED_ZONE = 128, GLIBC_BEHIND_BINS = 56 /* binmap, next, … max_system_mem */ };
-
-/* --- words --- */
-
-typedef void (*word_fn)(void *ctx, uint64_t addr, uint64_t word);
-
-/* Each word of [from, end) that was ever written, but for zeros. */
-static void each_word(struct snapshot *s, uint64_t from, uint64_t end, word_fn fn, void *ctx)
-{
-	for (uint64_t addr = (from + 7) & ~7ULL, len; addr + 8 <= end; addr += len) {
-		const uint8_t *bytes = copy_bytes(s->copy, addr, &len);
-
-		if (len > end - addr)
-			len = end - addr;
-		len -= len % 8;
-		if (!len)
-			return;
-		for (uint64_t i = 0; bytes && i < len; i += 8) {
-			uint64_t word;
-
-			memcpy(&word, bytes + i, 8);
-			if (word)
-				fn(ctx, addr + i, word);
-		}
-		s->words += len / 8;
-	}
-}
+enum {
+	GLIBC_BEHIND_BINS = 56, /* binmap, next, … max_system_mem               */
+	ALLOCATOR_STACK = 1024, /* bytes that functions of an allocator have there */
+};
 
 /* References to CPython's objects have exactly their address. */
 static bool begins_at(const struct snapshot *s, uint32_t node, uint32_t offset)
@@ -96,8 +74,9 @@ static void pass(struct edges *e)
 		uint64_t addr = e->s->blocks.rows[e->from].addr;
 
 		if (!exact_edges(e->s->exact, e->s, e->from, on_exact_edge, e))
-			each_word(e->s, addr, addr + snapshot_bytes(e->s, e->from), on_reference,
-				  e);
+			e->s->words +=
+				words_each(e->s->copy, addr, addr + snapshot_bytes(e->s, e->from),
+					   on_reference, e);
 	}
 }
 
@@ -125,7 +104,8 @@ struct roots {
 	struct snapshot *s;
 	uint8_t kind;
 	uint32_t thread;
-	struct heap_range own; /* variables of an allocator; 0: none */
+	const struct stopped_thread *of; /* while its words are looked at */
+	struct heap_range own;           /* variables of an allocator; 0: none */
 	uint64_t room;
 	bool oom;
 };
@@ -158,6 +138,11 @@ static void on_root(void *ctx, uint64_t addr, uint64_t word)
 		add_root(r, node, addr, NULL);
 }
 
+static void scan_range(struct roots *r, uint64_t from, uint64_t end)
+{
+	r->s->words += words_each(r->s->copy, from, end, on_root, r);
+}
+
 static void on_exact_root(void *ctx, const struct exact_root *root)
 {
 	struct roots *r = ctx;
@@ -179,23 +164,42 @@ static void add_modules(struct roots *r)
 			add_root(r, i, r->s->blocks.rows[i].addr + t->object[i], NULL);
 }
 
-/* Its registers, and its stack: from the stack pointer to the end of the mapping, where its TLS begins. */
+/*
+ * glibc knows a block by its chunk, 16 bytes before it: in the middle of malloc() or free() that may be all that a thread has of a block.
+ */
+static uint32_t block_of_chunk(const struct snapshot *s, uint64_t word)
+{
+	uint32_t offset,
+		to = word % 16 ? BLOCK_NONE : block_index_find(s->index, word + 16, &offset);
+	const struct heap_owner *owner;
+
+	if (to == BLOCK_NONE || offset)
+		return BLOCK_NONE;
+	owner = heap_blocks_owner(&s->blocks, s->blocks.rows[to].owner);
+	return owner->allocator && strcmp(owner->allocator, "glibc") == 0 ? to : BLOCK_NONE;
+}
+
+static void on_thread_word(void *ctx, enum thread_word kind, uint64_t at, uint64_t word)
+{
+	static const uint8_t kinds[] = { [THREAD_WORD_REGISTER] = SNAPSHOT_ROOT_REGISTER,
+					 [THREAD_WORD_STACK] = SNAPSHOT_ROOT_STACK,
+					 [THREAD_WORD_TLS] = SNAPSHOT_ROOT_TLS };
+	struct roots *r = ctx;
+	uint32_t chunk = BLOCK_NONE;
+
+	r->kind = kinds[kind];
+	on_root(r, at, word);
+	if (!r->of->in_call && (kind == THREAD_WORD_REGISTER ||
+				(kind == THREAD_WORD_STACK && at - r->of->sp < ALLOCATOR_STACK)))
+		chunk = block_of_chunk(r->s, word);
+	if (chunk != BLOCK_NONE)
+		add_root(r, chunk, at, NULL);
+}
+
 static void scan_thread(struct roots *r, const struct stopped_thread *t)
 {
-	const struct heap_map *m = heap_map_of(copy_memory(r->s->copy), t->sp);
-	uint64_t tls;
-
-	r->kind = SNAPSHOT_ROOT_REGISTER;
-	for (uint32_t i = 0; i < t->n_regs; i++)
-		on_root(r, i, t->regs[i]);
-	if (!m)
-		return;
-	/* Of threads that pthread_create() has made, the same mapping has both, TLS and what the library keeps at its end. */
-	tls = t->tp > t->sp && t->tp < m->end ? t->tp : m->end;
-	r->kind = SNAPSHOT_ROOT_STACK;
-	each_word(r->s, t->sp - RED_ZONE > m->start ? t->sp - RED_ZONE : m->start, tls, on_root, r);
-	r->kind = SNAPSHOT_ROOT_TLS;
-	each_word(r->s, tls, m->end, on_root, r);
+	r->of = t;
+	r->s->words += thread_words(r->s, t, on_thread_word, r);
 }
 
 /*
@@ -253,16 +257,21 @@ static void scan_map(struct roots *r, const struct heap_map *m, bool owned)
 		if (r->kind == SNAPSHOT_ROOT_MAPPING && (owned || end < m->end))
 			return;
 		break;
-	default: /* stacks are threads', and what is left of [heap] is free */
+	case HEAP_MAP_STACK: /* others were looked at with their threads */
+		if (!thread_left_stack(r->s, m))
+			return;
+		r->kind = SNAPSHOT_ROOT_STACK;
+		break;
+	default: /* what is left of [heap] is free */
 		return;
 	}
 	/* What glibc notes of its own blocks lies among the C library's variables. */
 	if (r->own.from >= m->start && r->own.end <= end) {
-		each_word(r->s, m->start, r->own.from, on_root, r);
-		each_word(r->s, r->own.end, end, on_root, r);
+		scan_range(r, m->start, r->own.from);
+		scan_range(r, r->own.end, end);
 		return;
 	}
-	each_word(r->s, m->start, end, on_root, r);
+	scan_range(r, m->start, end);
 }
 
 static int by_node(const void *a, const void *b)

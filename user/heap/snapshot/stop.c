@@ -17,7 +17,8 @@ enum { ROUNDS_MAX = 64 };
 
 static struct stopped_thread *find(struct stopped *s, pid_t tid)
 {
-	for (uint32_t i = 0; i < s->n; i++)
+	/* The kernel lists them by their numbers: most that are new are behind all others. */
+	for (uint32_t i = 0; tid <= s->highest && i < s->n; i++)
 		if (s->threads[i].tid == tid)
 			return &s->threads[i];
 	return NULL;
@@ -40,6 +41,7 @@ static int seize(struct stopped *s, pid_t tid)
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
 		return errno == ESRCH ? 0 : -errno;
 	s->threads[s->n++] = (struct stopped_thread){ .tid = tid };
+	s->highest = tid > s->highest ? tid : s->highest;
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 && errno != ESRCH)
 		return -errno;
 	return 1;
@@ -67,25 +69,46 @@ static int seize_new(struct stopped *s)
 	return r < 0 ? r : n;
 }
 
+/* The first part of XSAVE's area is what NT_PRFPREG has (Intel SDM 1, 13.4.1); without XSAVE that is all there is. */
+static void read_fp(struct stopped_thread *t)
+{
+	struct iovec fp = { t->fp, sizeof(t->fp) };
+
+#if defined(__x86_64__)
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_X86_XSTATE, &fp) == 0) {
+		t->fp_bytes = (uint32_t)fp.iov_len;
+		t->core_fp_bytes = sizeof(struct user_fpregs_struct);
+		return;
+	}
+	fp.iov_len = sizeof(t->fp);
+#endif
+	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_PRFPREG, &fp) == 0)
+		t->fp_bytes = t->core_fp_bytes = (uint32_t)fp.iov_len;
+}
+
 static void read_regs(struct stopped_thread *t)
 {
-	struct iovec iov = { t->regs, sizeof(t->regs) }, fp = { t->fp, sizeof(t->fp) };
+	struct iovec iov = { t->regs, sizeof(t->regs) };
 
 	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_PRSTATUS, &iov) < 0)
 		return;
 	t->n_regs = (uint32_t)(iov.iov_len / sizeof(t->regs[0]));
-	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)NT_PRFPREG, &fp) == 0)
-		t->fp_bytes = (uint32_t)fp.iov_len;
+	read_fp(t);
 #if defined(__x86_64__)
 	t->pc = t->regs[offsetof(struct user_regs_struct, rip) / 8];
 	t->sp = t->regs[offsetof(struct user_regs_struct, rsp) / 8];
 	t->tp = t->regs[offsetof(struct user_regs_struct, fs_base) / 8];
+	t->in_call = (int64_t)t->regs[offsetof(struct user_regs_struct, orig_rax) / 8] >= 0;
 #elif defined(__aarch64__)
 	struct iovec tls = { &t->tp, sizeof(t->tp) };
+	int call = -1;
+	struct iovec number = { &call, sizeof(call) };
 
 	t->sp = t->regs[31];
 	t->pc = t->regs[32];
 	ptrace(PTRACE_GETREGSET, t->tid, (void *)0x401 /* NT_ARM_TLS */, &tls);
+	ptrace(PTRACE_GETREGSET, t->tid, (void *)0x404 /* NT_ARM_SYSTEM_CALL */, &number);
+	t->in_call = call >= 0;
 #endif
 }
 

@@ -17,16 +17,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { STOP_REGS_MAX = 40, STOP_FP_MAX = 544 };
+/* XSAVE's area up to AVX-512's registers: 2688 bytes. */
+enum { STOP_REGS_MAX = 40, STOP_FP_MAX = 2688 };
 
 struct stopped_thread {
 	pid_t tid;
 	int signal;                    /* that was on its way to it: goes on its way with the release */
 	bool is_stopped;
+	bool in_call;                  /* of the system                                              */
 	uint32_t n_regs;
 	uint64_t regs[STOP_REGS_MAX];  /* general ones, as the kernel orders them                   */
-	uint32_t fp_bytes;
-	uint8_t fp[STOP_FP_MAX];       /* floating-point ones, as NT_PRFPREG has them                */
+	uint32_t fp_bytes, core_fp_bytes;
+	uint8_t fp[STOP_FP_MAX];       /* floating-point ones, as NT_PRFPREG has them (core_fp_bytes), and wider ones behind them */
 	uint64_t pc, sp, tp;           /* … three of them; tp: the thread pointer                    */
 };
 
@@ -34,6 +36,7 @@ struct stopped {
 	pid_t pid;
 	struct stopped_thread *threads;
 	uint32_t n, room;
+	pid_t highest;                 /* of them                                                    */
 	uint32_t n_missed;             /* that did not stop in time                                  */
 	uint64_t began_ns, ended_ns;   /* CLOCK_MONOTONIC: of the first stop, of the last release    */
 	uint64_t stopped_ns, releases_ns; /* … of the last stop, of the first release                */
