@@ -13,7 +13,7 @@
 #define FREE_PART       0.15 /* so much of its CPUs was idle: none was short                   */
 #define USED_UP_PART    0.50 /* of its periods a CPU quota was used up: it limits the program    */
 #define ALLOCATOR_PART  0.25 /* of the samples, inside malloc and its kin                      */
-#define GC_PART         0.25 /* of the samples, collecting garbage                             */
+#define GC_PART         0.25 /* of the samples, or of the time, collecting garbage             */
 #define LEAST_SAMPLES   100  /* for a part of them to be one                                   */
 #define LOCK_PART       0.50 /* of the waits at a place: from here on it is that lock           */
 #define HELD_SHARE      0.20 /* one reason to wait filled this part of the run                 */
@@ -388,7 +388,8 @@ static void rank(struct causes *c)
 	held = held || c->peer;
 
 	has(c, VERDICT_LEAK, *c->leak);
-	has(c, VERDICT_GC, c->gc >= GC_PART && c->share >= IDLE_SHARE);
+	has(c, VERDICT_GC,
+	    (c->gc >= GC_PART || c->gc_stopped >= GC_PART) && c->share >= IDLE_SHARE);
 	/* Who has a lock and is short of CPU keeps it for long: where less was waited for it, that is what follows. */
 	has(c, VERDICT_STARVED, starved && c->lock && c->starved_ns >= c->lock->value);
 	has(c, VERDICT_WAITING, contended && c->under_lock);
@@ -410,6 +411,22 @@ static void rank(struct causes *c)
 		    true);
 }
 
+/* Of the runtime whose processes stood still for the largest part of their time. */
+static double find_stopped(const struct run_summary *s)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < s->gc.n; i++) {
+		const struct gc_row *row = &s->gc.rows[i];
+		struct gc_time_of time;
+
+		if (row->seen_ns > 0 && gc_row_time(row, &time) &&
+		    (double)time.low_ns / (double)row->seen_ns > most)
+			most = (double)time.low_ns / (double)row->seen_ns;
+	}
+	return most < 1 ? most : 1;
+}
+
 void causes_find(const struct run_summary *s, struct causes *ret_causes)
 {
 	struct causes c = { .s = s, .share = summary_cpu_share(s) };
@@ -421,6 +438,7 @@ void causes_find(const struct run_summary *s, struct causes *ret_causes)
 		c.allocator = (double)s->oncpu.allocator_samples / (double)s->oncpu.samples;
 		c.gc = (double)s->oncpu.gc_samples / (double)s->oncpu.samples;
 	}
+	c.gc_stopped = find_stopped(s);
 	if (s->target != RUN_HOST && s->duration_ns > 0) {
 		c.lock = find_lock(s);
 		c.under_lock = find_under_lock(s, c.lock);

@@ -3,7 +3,8 @@
  * sentence. Several can be true. The thresholds are named at the top of causes.c.
  *
  *   leak          diagnosis.h
- *   gc            a quarter of the CPU time collects garbage
+ *   gc            a quarter of the CPU time collects garbage, by functions; or it stood still for that a quarter of the time, by
+ *                 its runtime's counters, which stripped programs have as well
  *   contended     waits for mutexes or the GIL at one place, summed over threads, fill a fifth of the run. Where those who
  *                 have the lock wait for something else meanwhile, that comes first, and the lock hands it on
  *                 or a task of asyncio waited for a lock of asyncio's at half of the looks, and four times one got it
@@ -37,6 +38,7 @@ struct causes {
 	int64_t starved_ns;          /* … and how much that is, of all threads                 */
 	bool throttled;              /* … and most of that by a quota                        */
 	double allocator, gc;        /* parts of the samples                                 */
+	double gc_stopped;           /* part of the time that it stood still for collections, at least: by its runtime's counters */
 	const struct site_row *lock; /* the largest contended wait, of threads or goroutines; or NULL */
 	const struct site_row *under_lock; /* what those wait for who have that lock; NULL: not known, or for nothing */
 	const struct site_row *wait; /* that; else the largest other that may hold it up; or NULL */

@@ -304,9 +304,14 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 		SAY(v, " is leaking: %s", c->leak);
 		break;
 	case VERDICT_GC:
-		SAY(v,
-		    " is busy collecting garbage: it used %s, %.0f%% of it in the garbage collector",
-		    cpu_text(c).s, 100 * c->gc);
+		SAY(v, " is busy collecting garbage: it used %s, ", cpu_text(c).s);
+		/* By its functions, else by what its runtime counts. */
+		if (c->gc >= c->gc_stopped)
+			SAY(v, "%.0f%% of it in the garbage collector", 100 * c->gc);
+		else
+			SAY(v,
+			    "and stood still for its garbage collector %.0f%% of the time or more",
+			    100 * c->gc_stopped);
 		say_work(v, s);
 		break;
 	case VERDICT_CONTENDED:
@@ -365,7 +370,12 @@ static void say_also(struct verdict *v, const struct causes *c, enum verdict_kin
 {
 	switch (kind) {
 	case VERDICT_GC:
-		SAY(v, "; %.0f%% of its CPU time collects garbage", 100 * c->gc);
+		if (c->gc >= c->gc_stopped)
+			SAY(v, "; %.0f%% of its CPU time collects garbage", 100 * c->gc);
+		else
+			SAY(v,
+			    "; it stood still for its garbage collector %.0f%% of the time or more",
+			    100 * c->gc_stopped);
 		break;
 	case VERDICT_CONTENDED:
 		if (c->under_lock) {

@@ -13,6 +13,7 @@
 #include "analyse/alloc_threads.h"
 #include "analyse/by_label.h"
 #include "analyse/by_process.h"
+#include "analyse/gc_counts.h"
 #include "analyse/gc_time.h"
 #include "analyse/goroutines.h"
 #include "analyse/trend_shape.h"
@@ -493,6 +494,7 @@ struct run_summary {
 		uint32_t n_containers;
 		int64_t at_ns;        /* since the start of the run          */
 	} ledger;
+	struct gc_totals gc;          /* collections of garbage, by runtime */
 	struct trend_rise memory;     /* anonymous and swap, kB: what the verdict judges growth by */
 	struct trend_shape shape;         /* of the same; and what the endpoint rule says of the RSS */
 	struct plain_verdict plain;

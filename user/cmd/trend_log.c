@@ -147,7 +147,7 @@ static void write_row(struct log *l)
 
 	if (!look(l, &s, &group))
 		return;
-	if (trend_csv_row(l->csv, &s, MEM_UNKNOWN, l->groups ? &group : NULL, &e) == 0) {
+	if (trend_csv_row(l->csv, &s, MEM_UNKNOWN, l->groups ? &group : NULL, NULL, &e) == 0) {
 		l->rows++;
 		l->full = false;
 		return;

@@ -17,11 +17,11 @@
 #define TIMESTAMP  N_MEM_COLUMNS
 
 static const char *const names[] = {
-	[MEM_COLUMN_RSS] = "rss_kb",     [MEM_COLUMN_ANONYMOUS] = "anonymous_kb",
-	[MEM_COLUMN_FILE] = "file_kb",   [MEM_COLUMN_SWAP] = "swap_kb",
-	[MEM_COLUMN_PSS] = "pss_kb",     [MEM_COLUMN_VSZ] = "vsz_kb",
-	[MEM_COLUMN_GROUP] = "group_kb", [MEM_COLUMN_CPU] = "cpu_percent",
-	[TIMESTAMP] = "timestamp",
+	[MEM_COLUMN_RSS] = "rss_kb",         [MEM_COLUMN_ANONYMOUS] = "anonymous_kb",
+	[MEM_COLUMN_FILE] = "file_kb",       [MEM_COLUMN_SWAP] = "swap_kb",
+	[MEM_COLUMN_PSS] = "pss_kb",         [MEM_COLUMN_VSZ] = "vsz_kb",
+	[MEM_COLUMN_GC_LIVE] = "gc_live_kb", [MEM_COLUMN_GROUP] = "group_kb",
+	[MEM_COLUMN_CPU] = "cpu_percent",    [TIMESTAMP] = "timestamp",
 };
 
 /* Which field of a line is which column; -1: none. */

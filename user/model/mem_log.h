@@ -17,6 +17,7 @@ enum mem_column {
 	MEM_COLUMN_PSS,
 	MEM_COLUMN_VSZ,
 	MEM_COLUMN_GROUP,   /* what control groups are charged */
+	MEM_COLUMN_GC_LIVE, /* alive after the last collection of garbage */
 	MEM_COLUMN_CPU,
 	N_MEM_COLUMNS,
 };

@@ -4,9 +4,9 @@
 extern const struct component containers_component, oncpu_component, offcpu_component,
 	endpoints_component, peers_component, locks_component, goroutines_component,
 	labels_component, cpus_component, growth_component, alloc_component, stacks_component,
-	trend_component, live_series_component, alloc_series_component, workload_component,
-	rss_component, container_rss_component, container_trends_component, by_container_component,
-	triggers_component, windows_component, census_component;
+	gc_component, trend_component, live_series_component, alloc_series_component,
+	workload_component, rss_component, container_rss_component, container_trends_component,
+	by_container_component, triggers_component, windows_component, census_component;
 
 const struct component *const components[] = {
 	&containers_component,
@@ -21,6 +21,7 @@ const struct component *const components[] = {
 	&growth_component,
 	&alloc_component,
 	&stacks_component, /* probes before tables of what is mapped */
+	&gc_component,     /* before the row that it has columns of */
 	&trend_component,
 	&live_series_component,
 	&census_component,

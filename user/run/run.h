@@ -15,6 +15,7 @@
 #include "collect/session/bpf_session.h"
 #include "collect/stream/drain.h"
 #include "collect/stream/ingest.h"
+#include "model/gc_counters.h"
 #include "model/mem_sample.h"
 #include "model/profile.h"
 #include "proc/proc_table.h"
@@ -88,6 +89,7 @@ struct run {
 	struct run_ending end;
 	struct alloc_state alloc;
 	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
+	struct gc_sample gc;  /* collections of garbage up to now, for that row     */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
 	uint64_t paused_ns, n_pauses; /* censuses stopped a target for so long, so often */
 	uint32_t n_deferred;    /* stacks that wait to be walked here                   */

@@ -487,6 +487,32 @@ static void several_causes_are_ranked_and_all_of_them_are_kept(void **state)
 	assert_int_equal(c.kinds[2], VERDICT_CPU);
 }
 
+static void time_that_the_runtime_counts_for_its_collections_is_a_cause(void **state)
+{
+	struct run_summary s = run(0.9, 0, 0);
+	struct causes c;
+
+	(void)state;
+	s.gc = (struct gc_totals){
+		.n = 1, .rows[0] = { .runtime = "GHC", .seen_ns = 10 * S_NS, .time_ns = 3 * S_NS }
+	};
+	causes_find(&s, &c);
+	assert_int_equal(c.kinds[0], VERDICT_GC);
+	assert_float_equal(c.gc_stopped, 0.3, 1e-9);
+	s.gc.rows[0].time_ns = 2 * S_NS;
+	assert_int_equal(first(&s), VERDICT_CPU);
+	/* An estimate counts for what it is at least: 3 of 4 looks say nothing, 30 of 40 do. */
+	s.gc.rows[0].time_ns = GC_UNKNOWN;
+	s.gc.rows[0].looked_ns = 10 * S_NS;
+	s.gc.rows[0].looks = 4;
+	s.gc.rows[0].collecting = 3;
+	s.gc.rows[0].found = 1;
+	assert_int_equal(first(&s), VERDICT_CPU);
+	s.gc.rows[0].looks = 40;
+	s.gc.rows[0].collecting = s.gc.rows[0].found = 30;
+	assert_int_equal(first(&s), VERDICT_GC);
+}
+
 static void goroutines_are_held_up_as_threads_are(void **state)
 {
 	struct run_summary s = run(0.02, 0, 0);
@@ -556,6 +582,7 @@ int main(void)
 		cmocka_unit_test(parent_of_profiled_children_is_not_waiting),
 		cmocka_unit_test(lock_of_who_is_short_of_cpu_is_what_follows),
 		cmocka_unit_test(poll_for_a_single_peer_is_a_wait_for_it),
+		cmocka_unit_test(time_that_the_runtime_counts_for_its_collections_is_a_cause),
 		cmocka_unit_test(goroutines_are_held_up_as_threads_are),
 		cmocka_unit_test(loop_waits_for_whom_it_has_asked_while_requests_wait),
 		cmocka_unit_test(

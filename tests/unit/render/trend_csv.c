@@ -16,7 +16,8 @@
 
 #define HEADER                                                                                     \
 	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
-	"minor_faults,major_faults,live_bytes,shared_kb,private_kb\n"
+	"minor_faults,major_faults,live_bytes,shared_kb,private_kb,"                               \
+	"gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb\n"
 
 static char dir[] = "/tmp/memscope-trend-XXXXXX";
 
@@ -89,9 +90,9 @@ static void row_is_on_disk_at_once_in_the_order_scripts_read(void **state)
 {
 	_cleanup_(trend_csv_closep) struct trend_csv *t = open_trend();
 
-	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL), 0);
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL, NULL), 0);
 	assert_string_equal(content(),
-			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11\n");
+			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,,,,,\n");
 }
 
 static void unknown_is_an_empty_field(void **state)
@@ -101,8 +102,26 @@ static void unknown_is_an_empty_field(void **state)
 
 	s.pss_kb = s.shared_kb = s.private_kb = MEM_UNKNOWN;
 	s.interval_ns = 0;
-	assert_int_equal(trend_csv_row(t, &s, MEM_UNKNOWN, NULL, NULL), 0);
-	assert_string_equal(content(), HEADER "1970-01-02 02:00:00,1,2,0.0,,4,5,6,7,8,9,,,\n");
+	assert_int_equal(trend_csv_row(t, &s, MEM_UNKNOWN, NULL, NULL, NULL), 0);
+	assert_string_equal(content(), HEADER "1970-01-02 02:00:00,1,2,0.0,,4,5,6,7,8,9,,,,,,,,\n");
+}
+
+static void collections_of_garbage_are_its_last_columns(void **state)
+{
+	_cleanup_(trend_csv_closep) struct trend_csv *t = open_trend();
+	struct gc_sample gc = { .known = true,
+				.count = 21,
+				.major = 3,
+				.time_ns = 1234567,
+				.live_bytes = 5 << 10,
+				.heap_bytes = GC_UNKNOWN };
+
+	(void)state;
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, &gc, NULL), 0);
+	assert_non_null(strstr(content(), ",12,10,11,21,3,1.2,5,\n"));
+	gc.time_ns = GC_UNKNOWN;
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, &gc, NULL), 0);
+	assert_non_null(strstr(content(), ",12,10,11,21,3,,5,\n"));
 }
 
 static void log_of_groups_has_their_columns_at_the_end(void **state)
@@ -116,7 +135,7 @@ static void log_of_groups_has_their_columns_at_the_end(void **state)
 	unlink(path);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(trend_csv_append(path, true, &t, &e), 0);
-		assert_int_equal(trend_csv_row(t, &full, 12, &group, NULL), 0);
+		assert_int_equal(trend_csv_row(t, &full, 12, &group, NULL, NULL), 0);
 		trend_csv_close(t);
 	}
 	assert_string_equal(
@@ -146,17 +165,17 @@ static void full_disk_leaves_whole_lines(void **state)
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &old);
 	limit = old;
-	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL), 0);
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL, NULL), 0);
 	limit.rlim_cur = strlen(content()) + 10;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(trend_csv_row(t, &full, 12, NULL, &e), -EFBIG);
+	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL, &e), -EFBIG);
 	setrlimit(RLIMIT_FSIZE, &old);
 	assert_non_null(strstr(e.msg, "trend.csv: "));
 	assert_string_equal(content(),
-			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11\n");
+			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,,,,,\n");
 	/* Room again: the next row follows. */
-	assert_int_equal(trend_csv_row(t, &full, 13, NULL, NULL), 0);
-	assert_non_null(strstr(content(), "12,10,11\n1970-01-02 02:00:00,1,2,"));
+	assert_int_equal(trend_csv_row(t, &full, 13, NULL, NULL, NULL), 0);
+	assert_non_null(strstr(content(), "12,10,11,,,,,\n1970-01-02 02:00:00,1,2,"));
 }
 
 static void symlink_is_not_followed(void **state)
@@ -177,6 +196,7 @@ int main(void)
 		cmocka_unit_test(header_is_there_before_the_first_row),
 		cmocka_unit_test(row_is_on_disk_at_once_in_the_order_scripts_read),
 		cmocka_unit_test(unknown_is_an_empty_field),
+		cmocka_unit_test(collections_of_garbage_are_its_last_columns),
 		cmocka_unit_test(log_of_groups_has_their_columns_at_the_end),
 		cmocka_unit_test(full_disk_leaves_whole_lines),
 		cmocka_unit_test(symlink_is_not_followed),

@@ -17,6 +17,7 @@ const struct summary_section summary_sections[] = {
 	{ "locks", section_locks_text, NULL, 0, false, NULL, section_locks_json },
 	{ "goroutines", section_goroutines_text, section_goroutines_brief, 1, true, NULL, section_goroutines_json },
 	{ "memory", section_memory_text, section_memory_brief, 3, false, NULL, section_memory_json },
+	{ "gc", section_gc_text, NULL, 0, false, NULL, section_gc_json },
 	{ "rss_breakdown", section_rss_breakdown_text, NULL, 0, false, NULL, section_rss_breakdown_json },
 	{ "alloc", section_alloc_text, section_alloc_brief, 3, true, NULL, section_alloc_json },
 	{ "mappings", section_mappings_text, NULL, 0, false, NULL, section_mappings_json },

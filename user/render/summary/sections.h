@@ -74,6 +74,8 @@ void section_alloc_brief(const struct run_summary *s, uint32_t rows, struct sink
 void section_alloc_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_mappings_text(const struct run_summary *s, struct sink *out);
 void section_mappings_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
+void section_gc_text(const struct run_summary *s, struct sink *out);
+void section_gc_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_growth_text(const struct run_summary *s, struct sink *out);
 void section_growth_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_sources_text(const struct run_summary *s, struct sink *out);

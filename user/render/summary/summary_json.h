@@ -54,6 +54,10 @@
  *   rss        {first_kb, last_kb, peak_kb}; null when unknown
  *   memory     {base_kb, last_kb, peak_kb, trend_shape, slope_kb_s, endpoint_rule, endpoint_percent}: private
  *               memory; null when unknown
+ *   gc         [{runtime: "GHC"|"CPython"|"HotSpot", untested, processes, count, major_count, kinds: {NAME: count}, estimated, time_ns, time_low_ns,
+ *               time_high_ns, seen_ns, looks, looks_collecting, longest_pause_ns, longest_pause_exact, live_bytes, heap_bytes, missing}]:
+ *               collections of garbage since the run began, by what the runtimes count; estimated: time_ns is seen_ns by the
+ *               part of the looks that found a collection under way, low and high its 95 % interval; live_bytes: after the last
  *   workload   [{name, grows_with: "short"|"steady"|"work"|"idle"|"both"|"unknown", grown_bytes, bytes_per_unit,
  *               bytes_per_unit_low, bytes_per_unit_high, idle_bytes_s, idle_bytes_s_low, idle_bytes_s_high, units,
  *               r2}]: memory against each series of work (analyse/workload.h); name and grows_with alone when

@@ -12,6 +12,7 @@
 	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
 	"minor_faults,major_faults,live_bytes,shared_kb,private_kb"
 #define HEADER_END       "\n"
+#define HEADER_END_GC    ",gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb\n"
 #define HEADER_END_GROUP ",processes,group_kb,group_anonymous_kb,group_file_kb,group_kernel_kb\n"
 
 struct trend_csv {
@@ -19,6 +20,7 @@ struct trend_csv {
 	off_t len;  /* of the whole lines */
 	char *path; /* for sentences      */
 	const char *header;
+	bool has_gc; /* columns of collections */
 };
 
 /* One line, or none of it. */
@@ -71,8 +73,11 @@ int trend_csv_open(int dir_fd, const char *path, struct trend_csv **ret_trend, s
 	_cleanup_(trend_csv_closep) struct trend_csv *t = NULL;
 	int r = new_at(dir_fd, path, O_WRONLY | O_TRUNC, &t, e);
 
-	if (r == 0)
+	if (r == 0) {
+		t->header = HEADER HEADER_END_GC;
+		t->has_gc = true;
 		r = append(t, t->header, strlen(t->header), e);
+	}
 	if (r < 0)
 		return r;
 	*ret_trend = TAKE_PTR(t);
@@ -129,7 +134,7 @@ int trend_csv_append(const char *path, bool groups, struct trend_csv **ret_trend
 }
 
 struct line {
-	char text[512];
+	char text[576];
 	size_t len;
 };
 
@@ -143,7 +148,7 @@ static void put(struct line *l, const char *fmt, ...)
 	n = vsnprintf(l->text + l->len, sizeof(l->text) - l->len, fmt, ap);
 	va_end(ap);
 	l->len += n;
-	if (l->len >= sizeof(l->text)) /* 19 fields of at most 21 bytes never come here */
+	if (l->len >= sizeof(l->text)) /* 24 fields of at most 21 bytes never come here */
 		l->len = sizeof(l->text) - 1;
 }
 
@@ -155,8 +160,24 @@ static void put_field(struct line *l, int64_t value)
 		put(l, ",%lld", (long long)value);
 }
 
+static void put_gc(struct line *l, const struct gc_sample *gc)
+{
+	if (!gc || !gc->known) {
+		put(l, ",,,,,");
+		return;
+	}
+	put_field(l, gc->count);
+	put_field(l, gc->major);
+	if (gc->time_ns < 0)
+		put(l, ",");
+	else
+		put(l, ",%.1f", (double)gc->time_ns / 1e6);
+	put_field(l, gc->live_bytes < 0 ? -1 : gc->live_bytes / 1024);
+	put_field(l, gc->heap_bytes < 0 ? -1 : gc->heap_bytes / 1024);
+}
+
 int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
-		  const struct mem_group *group, struct err *e)
+		  const struct mem_group *group, const struct gc_sample *gc, struct err *e)
 {
 	time_t sec = s->time_ns / 1000000000;
 	struct line l = { .len = 0 };
@@ -187,6 +208,8 @@ int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_
 		put_field(&l, group->file_kb);
 		put_field(&l, group->kernel_kb);
 	}
+	if (t->has_gc)
+		put_gc(&l, gc);
 	put(&l, "\n");
 	return append(t, l.text, l.len, e);
 }

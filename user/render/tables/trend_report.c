@@ -22,6 +22,7 @@ static const struct {
 	[MEM_COLUMN_PSS] = { "PSS", "pss_kb" },
 	[MEM_COLUMN_VSZ] = { "VSZ", "vsz_kb" },
 	[MEM_COLUMN_GROUP] = { "cgroup", "group_kb" },
+	[MEM_COLUMN_GC_LIVE] = { "GC live", "gc_live_kb" },
 	[MEM_COLUMN_CPU] = { "CPU", "cpu_percent" },
 };
 

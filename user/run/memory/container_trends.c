@@ -102,7 +102,7 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 			group.cpu_ns - (group.cpu_ns < s->cpu_seen_ns ? 0 : s->cpu_seen_ns);
 	s->cpu_seen_ns = group.cpu_ns;
 	s->begun = true;
-	if (trend_csv_row(s->csv, &sample, MEM_UNKNOWN, &group, &e) < 0)
+	if (trend_csv_row(s->csv, &sample, MEM_UNKNOWN, &group, NULL, &e) < 0)
 		fail(t, e.msg);
 }
 

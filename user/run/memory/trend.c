@@ -70,7 +70,7 @@ static void take_row(struct mem_trend_state *t)
 
 	if (!t->csv || proc_mem_sample(t->mem, &s) < 0)
 		return;
-	if (trend_csv_row(t->csv, &s, live, NULL, &e) < 0) {
+	if (trend_csv_row(t->csv, &s, live, NULL, &t->run->gc, &e) < 0) {
 		run_note(t->run, true, "trend.csv is incomplete: %s", e.msg);
 		trend_csv_close(TAKE_PTR(t->csv));
 	}
