@@ -27,6 +27,7 @@ struct run_config {
 	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command, or injected: mean bytes between samples */
 	bool inject;             /* ALLOC_SAMPLED, ALLOC_EXACT: put the library into running processes */
 	bool file_scope;
+	bool blocks_alone;       /* which blocks live and who allocated them is all that is wanted */
 	bool python_objects;     /* ALLOC_EXACT, _BURSTS: CPython's allocator of objects as well   */
 	double max_overhead;     /* % of one CPU                             */
 	bool children, user_stacks, kernel_stacks;

@@ -41,6 +41,8 @@ struct run_ending {
 	int child_status; /* as of waitpid(2) */
 };
 
+typedef void (*run_block_fn)(void *ctx, const struct drain_block *block);
+
 /*
  * How allocations are gathered, as others need to know it: the component `alloc` alone writes it.
  * Tracing: every call is counted now.
@@ -57,7 +59,7 @@ struct alloc_state {
 	int64_t (*live_bytes)(void *ctx);
 	/* Allocated since the run began; NAN where that is not known. */
 	double (*total_bytes)(void *ctx);
-	void *live_ctx; /* of both */
+	void *live_ctx; /* of these, and of live_blocks and block_stack below */
 	/* Called as estimates become known: `bytes` were allocated between two moments (CLOCK_MONOTONIC);
 	 * `stack` NULL: not known. Exact calls come from ingest_on_alloc(). */
 	void (*allocated)(void *ctx, const stack_id *stack, double bytes, uint64_t from_ns,
@@ -68,6 +70,12 @@ struct alloc_state {
 	void (*lives)(void *ctx, const struct proc_id *proc, stack_id stack, int64_t blocks,
 		      int64_t bytes, uint64_t born_ns);
 	void *lives_ctx;
+	/*
+	 * Every call is traced: the blocks that are live at this moment; and, after run_end(), the stack that made one
+	 * of them. false: not known. -ENODATA: not every call is. NULL: nothing is gathered of allocations.
+	 */
+	int (*live_blocks)(void *ctx, run_block_fn fn, void *fn_ctx, struct err *e);
+	bool (*block_stack)(void *ctx, const struct drain_block *block, stack_id *ret_stack);
 	/* In the end: allocations recorded in the processes themselves, by how their stack ended. */
 	uint64_t verdicts[N_STACK_VERDICTS];
 };

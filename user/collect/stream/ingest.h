@@ -110,6 +110,8 @@ int ingest_site_end(struct ingest *in, const struct site_key *key, uint64_t cgro
 		    const int64_t *values);
 /* A block that is live at the end; `site`: its site's key. Only its age is new. */
 int ingest_block(struct ingest *in, const struct site_key *site, int64_t bytes, uint64_t born_ns);
+/* The stack of a site, once all stacks have come (ingest_finish()). false: its process has gone, or its stack never came. */
+bool ingest_site_stack(struct ingest *in, const struct site_key *site, stack_id *ret_stack);
 /* If `pid` ends, that ends the run: its last state is kept. */
 void ingest_keep(struct ingest *in, pid_t pid);
 /* Has the memory of this image gone, without being kept? */

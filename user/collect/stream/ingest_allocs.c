@@ -177,6 +177,15 @@ int ingest_block(struct ingest *in, const struct site_key *key_of, int64_t bytes
 	return 0;
 }
 
+bool ingest_site_stack(struct ingest *in, const struct site_key *key_of, stack_id *ret_stack)
+{
+	const struct ms_alloc_key *site = wire_site(key_of);
+	struct proc_id id = wire_id(&site->proc);
+
+	return !is_root(site) && !ingest_gone(in, &id) && !ingest_missing(in, &site->user) &&
+	       site_stack(in, ingest_proc(in, &site->proc), site, false, ret_stack);
+}
+
 int ingest_estimate(struct ingest *in, const struct event_key *of, const int64_t values[4],
 		    uint64_t samples, stack_id *ret_stack, labels_id *ret_labels)
 {

@@ -634,30 +634,58 @@ int inprocess_read(struct inprocess *ip)
 	return r < 0 ? r : alloc_table_read(ip->table);
 }
 
+void inprocess_blocks(const struct inprocess *ip, inprocess_block_fn fn, void *ctx)
+{
+	const struct exact_line *lines = in_area(ip, ip->is.lines);
+	struct drain_block block = { .proc = wire_id(&ip->proc) };
+
+	for (uint32_t at = 0; at < ip->is.n_lines; at++)
+		for (uint32_t i = 0; i < EXACT_WAYS; i++) {
+			struct exact_block b = lines[at].value[i];
+
+			block.addr = now(&lines[at].key[i]);
+			block.size = b.size;
+			block.born_ns = b.born_ns;
+			block.site = b.site;
+			if (block.addr && !(block.addr & EXACT_TAKEN))
+				fn(ctx, &block);
+		}
+}
+
+const struct site_key *inprocess_site(const struct inprocess *ip, uint32_t site,
+				      const struct proc_id *proc)
+{
+	return alloc_table_key(ip->table, site, proc);
+}
+
+struct finished {
+	struct inprocess *ip;
+	int (*block)(void *ctx, const struct site_key *site, uint64_t size, uint64_t born_ns);
+	void *ctx;
+	int r;
+};
+
+static void finish_block(void *ctx, const struct drain_block *b)
+{
+	struct finished *f = ctx;
+	const struct site_key *site = f->r == 0 ? inprocess_site(f->ip, b->site, &b->proc) : NULL;
+
+	if (site)
+		f->r = f->block(f->ctx, site, b->size, b->born_ns);
+}
+
 int inprocess_finish(struct inprocess *ip,
 		     int (*block)(void *ctx, const struct site_key *site, uint64_t size,
 				  uint64_t born_ns),
 		     void *ctx)
 {
-	const struct exact_line *lines = in_area(ip, ip->is.lines);
-	const struct proc_id id = { .pid = ip->proc.tgid,
-				    .exec_id = ip->proc.exec_id,
-				    .start_ns = ip->proc.start_ns };
-	int r = refresh(ip);
+	struct finished f = { ip, block, ctx, refresh(ip) };
 
-	if (r == 0)
-		r = alloc_table_finish(ip->table);
-	for (uint32_t at = 0; at < ip->is.n_lines && r == 0; at++)
-		for (uint32_t i = 0; i < EXACT_WAYS && r == 0; i++) {
-			struct exact_block b = lines[at].value[i];
-			const struct site_key *site;
-
-			if (!lines[at].key[i] || lines[at].key[i] & EXACT_TAKEN)
-				continue;
-			site = alloc_table_key(ip->table, b.site, &id);
-			r = site ? block(ctx, site, b.size, b.born_ns) : 0;
-		}
-	return r;
+	if (f.r == 0)
+		f.r = alloc_table_finish(ip->table);
+	if (f.r == 0)
+		inprocess_blocks(ip, finish_block, &f);
+	return f.r;
 }
 
 void inprocess_stats(const struct inprocess *ip, struct inprocess_stats *ret_stats)

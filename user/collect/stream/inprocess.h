@@ -10,6 +10,7 @@
 
 #include "collect/session/bpf_session.h"
 #include "collect/stream/alloc_table.h"
+#include "collect/stream/drain.h"
 #include "collect/stream/ingest.h"
 
 struct inprocess;
@@ -30,6 +31,11 @@ void inprocess_gate(struct inprocess *ip, bool open);
 void inprocess_tick(struct inprocess *ip, uint64_t now_ns);
 /* All that was recorded since the last time. 0, or what a function returned other than -EAGAIN. */
 int inprocess_read(struct inprocess *ip);
+/* Blocks that are live now, as the table has them; `site` of a block is for inprocess_site(). */
+typedef void (*inprocess_block_fn)(void *ctx, const struct drain_block *block);
+void inprocess_blocks(const struct inprocess *ip, inprocess_block_fn fn, void *ctx);
+/* The site of a block of that image; NULL: it is another's. */
+const struct site_key *inprocess_site(const struct inprocess *ip, uint32_t site, const struct proc_id *proc);
 /* Ends it, once nothing is recorded any more. `block` is called for what is live. */
 int inprocess_finish(struct inprocess *ip,
 		     int (*block)(void *ctx, const struct site_key *site, uint64_t size,

@@ -139,6 +139,24 @@ static double total_bytes(void *ctx)
 	return ops && ops->total_bytes ? ops->total_bytes(ctx) : NAN;
 }
 
+static int live_blocks(void *ctx, run_block_fn fn, void *fn_ctx, struct err *e)
+{
+	const struct alloc_tier_ops *ops = ops_now(ctx);
+
+	if (!ops || !ops->blocks)
+		return err_set(e, -ENODATA, "not every allocation is traced");
+	return ops->blocks(ctx, fn, fn_ctx, e);
+}
+
+static bool block_stack(void *ctx, const struct drain_block *block, stack_id *ret_stack)
+{
+	const struct alloc_tier_ops *ops = ops_of(ctx);
+	struct alloc *al = ctx;
+	const struct site_key *site = ops && ops->site ? ops->site(al, block) : NULL;
+
+	return site && ingest_site_stack(al->run->ingest, site, ret_stack);
+}
+
 static int command(void *self, struct err *e)
 {
 	struct alloc *al = self;
@@ -147,6 +165,8 @@ static int command(void *self, struct err *e)
 	r->alloc.reason = al->reason;
 	r->alloc.live_bytes = live_bytes;
 	r->alloc.total_bytes = total_bytes;
+	r->alloc.live_blocks = live_blocks;
+	r->alloc.block_stack = block_stack;
 	r->alloc.live_ctx = al;
 	al->limit_percent = r->cfg->max_overhead;
 	al->trap_ns = BUDGET_TRAP_NS;

@@ -80,6 +80,8 @@ struct alloc {
 	struct alloc_peak peak;        /* of all images                                    */
 	uint64_t sizes[ALLOC_SIZES];
 	bool sweeping, ended_since_sweep;
+	run_block_fn list_fn; /* while live blocks are listed */
+	void *list_ctx;
 	uint64_t next_sweep_ns;
 	uint64_t gap_ns;                  /* forked children that ran before their probes     */
 	uint32_t gap_children, gap_ended; /* … and those that ended before                    */
@@ -126,6 +128,9 @@ struct alloc_tier_ops {
 	/* Of a profile of a stretch of time: what is live, and what the estimates are worth. */
 	int (*snapshot)(struct alloc *al, struct profile_since *since, struct profile_now *now);
 	void (*closing)(struct alloc *al);
+	/* As in struct alloc_state. */
+	int (*blocks)(struct alloc *al, run_block_fn fn, void *fn_ctx, struct err *e);
+	const struct site_key *(*site)(struct alloc *al, const struct drain_block *block);
 	int (*finish)(struct alloc *al, struct err *e);
 	void (*report)(struct alloc *al, struct summary_alloc *to);
 };

@@ -53,6 +53,10 @@ static enum drain_says on_block(void *ctx, const void *record, const void *more)
 	struct alloc *al = ctx;
 
 	(void)more;
+	if (al->list_fn) {
+		al->list_fn(al->list_ctx, block);
+		return DRAIN_NEXT;
+	}
 	if (al->sweeping)
 		return ingest_gone(al->run->ingest, &block->proc) ? DRAIN_TAKEN : DRAIN_NEXT;
 	site = alloc_table_key(al->table, block->site, &block->proc);
@@ -252,6 +256,22 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 	return rc;
 }
 
+static int blocks(struct alloc *al, run_block_fn fn, void *fn_ctx, struct err *e)
+{
+	int rc;
+
+	al->list_fn = fn;
+	al->list_ctx = fn_ctx;
+	rc = drain_blocks(al->run->drain, e);
+	al->list_fn = NULL;
+	return rc;
+}
+
+static const struct site_key *site_of(struct alloc *al, const struct drain_block *block)
+{
+	return al->table ? alloc_table_key(al->table, block->site, &block->proc) : NULL;
+}
+
 /* --- in the end ------------------------------------------------------------------------------- */
 
 /* Blocks last: their sites are known by then. */
@@ -316,6 +336,8 @@ const struct alloc_tier_ops exact_ops = {
 	.live_bytes = live,
 	.total_bytes = total,
 	.snapshot = snapshot,
+	.blocks = blocks,
+	.site = site_of,
 	.finish = finish,
 	.report = report,
 };

@@ -177,6 +177,25 @@ static double total(struct alloc *al)
 	return exact_ops.total_bytes(al);
 }
 
+static int blocks(struct alloc *al, run_block_fn fn, void *fn_ctx, struct err *e)
+{
+	(void)e;
+	for (struct injection *one = al->injections; one; one = one->next)
+		if (one->inprocess)
+			inprocess_blocks(one->inprocess, fn, fn_ctx);
+	return 0;
+}
+
+static const struct site_key *site_of(struct alloc *al, const struct drain_block *block)
+{
+	const struct site_key *site = NULL;
+
+	for (struct injection *one = al->injections; one && !site; one = one->next)
+		if (one->inprocess)
+			site = inprocess_site(one->inprocess, block->site, &block->proc);
+	return site;
+}
+
 static int on_block(void *ctx, const struct site_key *site, uint64_t size, uint64_t born_ns)
 {
 	struct alloc *al = ctx;
@@ -289,6 +308,8 @@ const struct alloc_tier_ops inprocess_ops = {
 	.live_bytes = live,
 	.total_bytes = total,
 	.snapshot = snapshot,
+	.blocks = blocks,
+	.site = site_of,
 	.finish = finish,
 	.report = report,
 };

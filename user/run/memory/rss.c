@@ -502,7 +502,7 @@ static void free_rss(void *self)
 
 static bool wanted(const struct run_config *cfg)
 {
-	return !cfg->all && !cfg->tid;
+	return !cfg->all && !cfg->tid && !cfg->blocks_alone;
 }
 
 static int open_rss(void *self, struct err *e)
