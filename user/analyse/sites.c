@@ -320,6 +320,35 @@ int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
 	return site_row_of(d, stack, ASK_ALLOCATION, ret_row);
 }
 
+int site_place_of_stack(struct dict *d, stack_id stack, location_id *ret_location,
+			uint32_t *ret_frame)
+{
+	_cleanup_(frame_path_fini) struct frame_path path = { 0 };
+	const struct frame *asker;
+	uint32_t leafward;
+	int r = frame_path_set(&path, d, stack);
+
+	if (r < 0)
+		return r;
+	asker = find_asker(d, &path, path.n, false, false);
+	if (!asker)
+		return -ENOENT;
+	/* Frames of the path behind it, which are those nearer the leaf. */
+	leafward = path.n - 1 - (uint32_t)(asker - path.frames);
+	for (; stack.ix; stack = dict_stack_parent(d, stack)) {
+		location_id loc = dict_stack_leaf(d, stack);
+		uint32_t n = frame_count(d, loc);
+
+		if (leafward < n) {
+			*ret_location = loc;
+			*ret_frame = leafward;
+			return 0;
+		}
+		leafward -= n;
+	}
+	return -ENOENT;
+}
+
 int site_of_wait_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
 {
 	return site_row_of(d, stack, ASK_WAIT, ret_row);

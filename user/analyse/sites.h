@@ -68,6 +68,10 @@ int sites_charge(struct frame_tree *t, enum site_kind kind);
 /* The site of one allocation's stack: function, module and leaf of *ret_row. 0 or -ENOMEM. */
 int site_of_stack(struct dict *d, stack_id stack, struct site_row *ret_row);
 
+/* The same as a place: a location of the stack, and which of its frames, as frame_get() counts. -ENOENT: it has no user
+ * frame; -ENOMEM. */
+int site_place_of_stack(struct dict *d, stack_id stack, location_id *ret_location, uint32_t *ret_frame);
+
 /* The same of a wait's stack, which may be its user frames alone: what it waited for is then not known. */
 int site_of_wait_stack(struct dict *d, stack_id stack, struct site_row *ret_row);
 /* Is this frame of a path, root first, the program's own: none of a library, an allocator, a runtime or the kernel? */
