@@ -35,6 +35,20 @@ static void mend(uint8_t *data, size_t size)
 	memcpy(data, &h, sizeof(h));
 }
 
+/* Who allocated it, by which stack. */
+static uint64_t ask_site(const struct sites *s, uint32_t node)
+{
+	const struct site_stack *stack = &s->stack[s->stack_of[node]];
+	char name[SITE_NAME_MAX];
+	uint64_t word;
+
+	sites_name(s, sites_of(s, node), name);
+	word = strlen(name) + s->age_ms[node];
+	for (uint32_t i = 0; i < stack->n; i++)
+		word += site_is_named(s, &s->frame[stack->first + i], name);
+	return word;
+}
+
 static volatile uint64_t sum; /* so that what is read is read */
 
 static void ask(struct snapshot *s)
@@ -52,6 +66,7 @@ static void ask(struct snapshot *s)
 	if (s->blocks.n && retainers_find(s, &object, 1, ~0u, &found) == 0 && found.n)
 		word += strlen(found.rows[0].links[0]);
 	for (uint64_t i = 0; i < s->blocks.n && i < 64; i++) {
+		word += s->sites ? ask_site(s->sites, (uint32_t)i) : 0;
 		block_index_find(s->index, s->blocks.rows[i].addr + 1, &offset);
 		word += heap_blocks_owner(&s->blocks, s->blocks.rows[i].owner)->arena;
 		mem->read(mem->ctx, s->blocks.rows[i].addr, bytes, sizeof(bytes));

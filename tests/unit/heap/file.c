@@ -20,6 +20,12 @@ static const struct heap_map maps[] = {
 	{ .start = AT, .end = AT + BYTES, .rss = BYTES, .kind = HEAP_MAP_BRK }
 };
 
+static const struct site_place frames[] = {
+	{ .function = "malloc", .module = "libc.so.6" },
+	{ .function = "make_session", .file = "/src/server.c", .module = "server", .line = 88 },
+	{ .function = "main", .file = "/src/server.c", .module = "server", .line = 9 },
+};
+
 /* Three blocks: a variable keeps the first, that the second; the third is lost. */
 static struct snapshot *make(void)
 {
@@ -70,6 +76,11 @@ static struct snapshot *make(void)
 	s->collections.n = 1;
 	s->collections.of[2] = 1;
 	s->collections.of[0] = COLLECTION_TEXT | 21;
+	s->sites = sites_new(N);
+	assert_non_null(s->sites);
+	s->sites->traced_ns = 5000000000;
+	s->sites->lost = 2;
+	sites_set(s, 1, sites_add(s->sites, &frames[1], frames, 3), 1500000000);
 	s->facts.pid = 4711;
 	strcpy(s->facts.comm, "prog");
 	s->facts.labels[0] = (struct snapshot_label){ "env", "prod" };
@@ -181,6 +192,76 @@ static void what_is_written_is_what_is_read(void **state)
 	assert_int_equal(collection_of_node(&s->collections, 2)->elements, 5);
 	assert_int_equal(collection_of_node(&s->collections, 2)->kind, COLLECTION_LIST);
 	snapshot_free(s);
+}
+
+static void who_allocated_a_block_and_when_is_in_the_file(void **state)
+{
+	char name[SITE_NAME_MAX];
+	struct snapshot *s;
+
+	(void)state;
+	write_file(FILE_CONTENTS_NONE);
+	s = read_file();
+	assert_non_null(s->sites);
+	assert_int_equal(s->sites->traced_ns, 5000000000);
+	assert_int_equal(s->sites->lost, 2);
+	assert_int_equal(s->sites->known, 1);
+	assert_int_equal(s->sites->known_bytes, 64);
+	assert_int_equal(sites_of(s->sites, 0), 0);
+	assert_int_equal(s->sites->age_ms[0], SITES_OLDER);
+	assert_int_equal(s->sites->age_ms[1], 1500);
+	sites_name(s->sites, sites_of(s->sites, 1), name);
+	assert_string_equal(name, "make_session (server.c:88)");
+	assert_int_equal(s->sites->stack[s->sites->stack_of[1]].n, 3);
+	assert_string_equal(sites_text(s->sites, s->sites->frame[2].function), "main");
+	snapshot_free(s);
+}
+
+/* A file that is whole, of a snapshot that `spoil` has been at. */
+static void assert_refused(void (*spoil)(struct sites *sites))
+{
+	struct snapshot_write how = { FILE_CONTENTS_NONE, name_of, NULL };
+	struct snapshot *s = make(), *got = NULL;
+	struct snapshot_writer *w = NULL;
+	struct err e = { 0 };
+	uint64_t bytes = 0;
+
+	spoil(s->sites);
+	assert_int_equal(snapshot_writer_new(path, &w, &e), 0);
+	assert_int_equal(snapshot_writer_put(w, s, &how, &bytes, &e), 0);
+	snapshot_writer_free(w);
+	snapshot_free(s);
+	assert_int_equal(snapshot_file_open(path, folder, &got, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "stack leads nowhere"));
+}
+
+static void set_stack(struct sites *s)
+{
+	s->stack_of[2] = s->n_stacks;
+}
+
+static void set_site(struct sites *s)
+{
+	s->stack[1].site = s->n_sites;
+}
+
+static void set_frames(struct sites *s)
+{
+	s->stack[1].first = 1;
+}
+
+static void lose_stacks(struct sites *s)
+{
+	s->n_stacks = 0;
+}
+
+static void a_stack_that_leads_nowhere_is_refused(void **state)
+{
+	(void)state;
+	assert_refused(set_stack);
+	assert_refused(set_site);
+	assert_refused(set_frames);
+	assert_refused(lose_stacks);
 }
 
 static void each_kind_has_a_number_of_its_own(void **state)
@@ -340,6 +421,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define FACT(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 		FACT(what_is_written_is_what_is_read),
+		FACT(who_allocated_a_block_and_when_is_in_the_file),
+		FACT(a_stack_that_leads_nowhere_is_refused),
 		FACT(each_kind_has_a_number_of_its_own),
 		FACT(an_address_is_found_in_its_block),
 		FACT(without_contents_no_byte_can_be_read),

@@ -95,7 +95,7 @@ static void what_cannot_be_read_is_refused_with_its_place(void **state)
 {
 	char deep[400];
 
-	assert_refused("site:make_session", -EINVAL, "does not know where objects were allocated");
+	assert_refused("site:make_session", -ENODATA, "--trace SEC");
 	assert_refused("size > x", -EINVAL, "not a number at");
 	assert_refused("size > 99999999999999999999", -EINVAL, "not a number");
 	assert_refused("size > 99999999999999999G", -EINVAL, "not a number");

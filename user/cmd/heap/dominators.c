@@ -20,6 +20,15 @@ static const struct answer_column columns[] = {
 	{ "referrer", "referred to by", ANSWER_NAME, 28 },
 	{ "type", "type", ANSWER_TREE, 0 },
 	{ 0 },
+}, with_sites[] = {
+	{ "retained", "retained", ANSWER_BYTES, 0 },
+	{ "share", "share", ANSWER_PERCENT, 8 },
+	{ "bytes", "itself", ANSWER_BYTES, 0 },
+	{ "address", "address", ANSWER_ADDRESS, 16 },
+	{ "referrer", "referred to by", ANSWER_NAME, 28 },
+	{ "site", "allocated at", ANSWER_NAME, 36 },
+	{ "type", "type", ANSWER_TREE, 0 },
+	{ 0 },
 };
 
 /* A module of CPython: the dict of its variables has no other name. */
@@ -70,6 +79,8 @@ static void put_row(const struct heap_view *v, const struct graph_tree *tree,
 		answer_text(v->out, "");
 	else
 		put_referrer(v, tree, row->node);
+	if (v->s->sites)
+		heap_put_site(v, row->node);
 	answer_tree(v->out, row->depth, name.s ? name.s : "");
 }
 
@@ -89,7 +100,7 @@ int heap_dominators(const struct heap_view *v, const char *what, struct err *e)
 	if (owners_retained(s, &d, &retained) < 0 || owners_tree_grow(s, ~0u, &tree) < 0 ||
 	    dominator_tree_rows(&d, retained, all / LEAST_PART, v->args->top, &rows, &n) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
-	answer_table(v->out, "objects", columns);
+	answer_table(v->out, "objects", s->sites ? with_sites : columns);
 	for (uint32_t i = 0; i < n; i++)
 		put_row(v, &tree, &rows[i], retained[rows[i].node], all);
 	return 0;

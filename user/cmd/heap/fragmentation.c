@@ -1,5 +1,6 @@
 /* memscope heap fragmentation: what is free between blocks in use, and what pins it. */
 #include "heap/fragmentation.h"
+#include "base/large.h"
 #include "cmd/heap/view.h"
 
 #include <errno.h>
@@ -17,6 +18,10 @@ static const struct answer_column type_columns[] = {
 	{ "pinned", "pinned", ANSWER_BYTES, 10 }, { "units", "units", ANSWER_COUNT, 10 },
 	{ "blocks", "blocks", ANSWER_COUNT, 10 }, { "in_use", "in use", ANSWER_BYTES, 10 },
 	{ "type", "type", ANSWER_NAME, 0 },       { 0 },
+}, site_columns[] = {
+	{ "pinned", "pinned", ANSWER_BYTES, 10 },    { "units", "units", ANSWER_COUNT, 10 },
+	{ "blocks", "blocks", ANSWER_COUNT, 10 },    { "in_use", "in use", ANSWER_BYTES, 10 },
+	{ "site", "allocated at", ANSWER_NAME, 0 },  { 0 },
 };
 
 static int by_free(const void *a, const void *b)
@@ -69,8 +74,11 @@ static int put_arenas(const struct heap_view *v, const struct fragmentation *f, 
 	return 0;
 }
 
-static int put_types(const struct heap_view *v, const struct fragmentation *f, struct err *e)
+/* By types; or `by_site`, of what was found by them. */
+static int put_pinned(const struct heap_view *v, const struct fragmentation *f, bool by_site,
+		      struct err *e)
 {
+	char name[SITE_NAME_MAX] = "";
 	_cleanup_(freep) const struct fragmentation_type **rows =
 		calloc(f->n_types + 1ul, sizeof(*rows));
 	uint32_t n = 0;
@@ -82,19 +90,38 @@ static int put_types(const struct heap_view *v, const struct fragmentation *f, s
 			rows[n++] = &f->type[i];
 	qsort(rows, n, sizeof(*rows), by_pinned);
 	answer_say(v->out, "%s", "");
-	answer_say(
-		v->out, "%s",
-		n ? "sparse units, an eighth or less of which is in use, by the type of most of that"
-		  : "no unit is sparse: of each more than an eighth is in use");
-	answer_table(v->out, "pinned_by", type_columns);
+	if (!by_site)
+		answer_say(
+			v->out, "%s",
+			n ? "sparse units, an eighth or less of which is in use, by the type of most of that"
+			  : "no unit is sparse: of each more than an eighth is in use");
+	answer_table(v->out, by_site ? "pinned_by_site" : "pinned_by",
+		     by_site ? site_columns : type_columns);
 	for (uint32_t i = 0; i < n && i < v->args->top; i++) {
 		answer_cell(v->out, rows[i]->pinned);
 		answer_cell(v->out, rows[i]->units);
 		answer_cell(v->out, rows[i]->blocks);
 		answer_cell(v->out, rows[i]->bytes);
-		answer_text(v->out, v->s->types.type[rows[i] - f->type].name);
+		if (by_site)
+			sites_name(v->s->sites, (uint32_t)(rows[i] - f->type), name);
+		answer_text(v->out, !by_site ? v->s->types.type[rows[i] - f->type].name
+				    : *name  ? name
+					     : "(not known)");
 	}
 	return 0;
+}
+
+static int put_sites(const struct heap_view *v, struct err *e)
+{
+	const struct snapshot *s = v->s;
+	_cleanup_(fragmentation_fini) struct fragmentation f = { 0 };
+	_cleanup_(large_freep) uint32_t *of = large_alloc(s->blocks.n + 1, sizeof(*of));
+
+	for (uint32_t i = 0; of && i < s->blocks.n; i++)
+		of[i] = sites_of(s->sites, i);
+	if (!of || fragmentation_find(&s->blocks, of, s->sites->n_sites, &f) < 0)
+		return err_set(e, -ENOMEM, "out of memory");
+	return put_pinned(v, &f, true, e);
 }
 
 int heap_fragmentation(const struct heap_view *v, const char *what, struct err *e)
@@ -110,5 +137,7 @@ int heap_fragmentation(const struct heap_view *v, const char *what, struct err *
 		v->out, "%s",
 		"a unit is what can be released as a whole: a slab, page or span of the allocator, of glibc a page of 4 KiB");
 	r = put_arenas(v, &f, e);
-	return r < 0 ? r : put_types(v, &f, e);
+	if (r == 0)
+		r = put_pinned(v, &f, false, e);
+	return r == 0 && s->sites ? put_sites(v, e) : r;
 }

@@ -23,8 +23,11 @@ static const struct opt rows[] = {
 	ROW("contents", 0, OPT_CHOICE, NULL, contents, .choices = "none|words|all", .help = "what a snapshot has of the memory itself: names alone (default), addresses and small numbers, or every byte; and what search, query and dups show of it"),
 	ROW("core", 0, OPT_FLAG, NULL, core, .help = "snapshot writes an ELF core instead, with every byte of memory, for gdb (default core.PID)"),
 	ROW("top", 0, OPT_U32, "N", top, .min = 1, .max = 100000, .help = "at most so many rows (default 20)"),
-	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, arenas of allocators, types with what they refer to or with what refers to them (default type)"),
+	ROW("by", 0, OPT_CHOICE, NULL, by, .choices = GROUPS_CHOICES, .help = "rows of a census: types, their modules, arenas of allocators, types with what they refer to or with what refers to them, who allocated them, for which --trace is needed (default type)"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print JSON, in bytes and nanoseconds"),
+	ROW("trace", 0, OPT_DOUBLE, "SEC", trace_s, .min = 0.1, .max = 1e6, .help = "trace every allocation for SEC seconds, until Ctrl-C if that comes first, and ask then: of blocks that were allocated in that time it is known where and when"),
+	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with --trace: by memscope's library in the process instead of probes, as record --alloc=exact --inject"),
+	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --trace: the objects that CPython allocates, too, as record --python-objects"),
 	ROW("twin", 0, OPT_FLAG, NULL, twin, .help = "let the process go on while a copy-on-write twin of it is copied, which takes 20 ms per GiB to make; refused under seccomp and near a limit of memory"),
 	ROW("scratch", 0, OPT_STRING, "DIR", folder, .help = "where the copy lies meanwhile, without a name (default /var/tmp)"),
 	{ 0 },
@@ -139,6 +142,14 @@ static int read_words(const struct heap_args *a, char **words, int n, struct wor
 	if (w->question->what && !w->what)
 		return err_set(e, -EINVAL, "say of what: memscope heap %s %s %s", w->question->name,
 			       w->file ? "FILE" : "-p PID", w->question->what);
+	if (a->trace_s > 0 && (w->file || a->core))
+		return err_set(
+			e, -EINVAL,
+			"--trace is for questions to a process, and snapshots of one: memscope heap %s -p PID --trace SEC",
+			w->question->name);
+	if ((a->inject || a->python_objects) && a->trace_s <= 0)
+		return err_set(e, -EINVAL, "--%s says how to trace: it goes with --trace SEC",
+			       a->inject ? "inject" : "python-objects");
 	if (a->core && w->file)
 		return err_set(e, -EINVAL, "--core is for memscope heap snapshot -p PID");
 	if (used < n)

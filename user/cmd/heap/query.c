@@ -15,6 +15,16 @@ static const struct answer_column columns[] = {
 	{ "type", "type", ANSWER_NAME, 24 },
 	{ "use", "use", ANSWER_NAME, 0 },
 	{ 0 },
+}, with_sites[] = {
+	{ "bytes", "bytes", ANSWER_BYTES, 0 },
+	{ "address", "address", ANSWER_ADDRESS, 0 },
+	{ "references", "references", ANSWER_COUNT, 0 },
+	{ "referrers", "referrers", ANSWER_COUNT, 0 },
+	{ "type", "type", ANSWER_NAME, 24 },
+	{ "use", "use", ANSWER_NAME, 20 },
+	{ "age_ns", "age", ANSWER_NS, 0 },
+	{ "site", "allocated at", ANSWER_NAME, 0 },
+	{ 0 },
 }, with_values[] = {
 	{ "bytes", "bytes", ANSWER_BYTES, 0 },
 	{ "address", "address", ANSWER_ADDRESS, 0 },
@@ -37,11 +47,22 @@ static int by_bytes(const void *a, const void *b)
 				    : (x->node > y->node) - (x->node < y->node);
 }
 
+static void put_site(const struct heap_view *v, uint32_t node)
+{
+	uint32_t ms = v->s->sites->age_ms[node];
+
+	answer_cell(v->out, ms == SITES_OLDER ? ANSWER_NONE : 1000000ull * ms);
+	heap_put_site(v, node);
+}
+
 static void put_rows(const struct heap_view *v, const struct row *rows, uint64_t n)
 {
 	const struct snapshot *s = v->s;
 
-	answer_table(v->out, "rows", v->args->contents ? with_values : columns);
+	answer_table(v->out, "rows",
+		     v->args->contents ? with_values
+		     : v->s->sites     ? with_sites
+				       : columns);
 	for (uint64_t i = 0; i < n && i < v->args->top; i++) {
 		uint32_t node = rows[i].node;
 
@@ -55,6 +76,8 @@ static void put_rows(const struct heap_view *v, const struct row *rows, uint64_t
 		heap_put_use(v, node);
 		if (v->args->contents)
 			heap_put_value(v, node);
+		else if (s->sites)
+			put_site(v, node);
 	}
 	if (n > v->args->top)
 		answer_say(v->out, "%s more", unit_count((int64_t)(n - v->args->top)).s);

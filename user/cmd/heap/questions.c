@@ -7,11 +7,11 @@
 const struct heap_question heap_questions[] = {
 	{ "census", NULL, heap_census, NULL, false, "by top anchor",
 	  "What the heap consists of: a row for each type, with how many objects of it there are and how many bytes they take; or for each module, each "
-	  "arena of an allocator, each pair of types that refer to each other.",
+	  "arena of an allocator, each pair of types that refer to each other; with --trace for each function that allocated.",
 	  "census -p 1234 --by module" },
 	{ "retainers", "type:NAME", heap_retainers, NULL, false, "top anchor",
 	  "What keeps objects alive: chains of references from a variable, a module, a stack or a register to them. WHAT is a type (type:Session), a size "
-	  "(size:4096), an address (0x...) or a condition as of query.",
+	  "(size:4096), an address (0x...) or a condition as of query; with --trace also who allocated it (site:make_session).",
 	  "retainers -p 1234 type:Session" },
 	{ "dominators", NULL, heap_dominators, NULL, false, "top anchor",
 	  "The objects that retain most: what would be freed together with each, because every chain of references to it leads through that object.",
@@ -20,10 +20,11 @@ const struct heap_question heap_questions[] = {
 	  "What each arena of each allocator holds (allocated, cached, free, mapped, retained), and the same by sizes of blocks.",
 	  "allocator -p 1234" },
 	{ "fragmentation", NULL, heap_fragmentation, NULL, false, "top",
-	  "How much of each arena is free, and the types of the few objects that keep nearly empty pages resident.",
+	  "How much of each arena is free, and the types of the few objects that keep nearly empty pages resident; with --trace also who "
+	  "allocated those.",
 	  "fragmentation -p 1234" },
 	{ "leaks", NULL, heap_leaks, NULL, false, "top anchor",
-	  "Blocks that nothing refers to any more, and those that only such blocks refer to, by type.",
+	  "Blocks that nothing refers to any more, and those that only such blocks refer to, by type; with --trace also by who allocated them.",
 	  "leaks -p 1234" },
 	{ "caches", NULL, heap_caches, NULL, false, "top anchor",
 	  "Containers by how many elements they have, and what keeps each; containers of one type that are held in the same way are one row.",
@@ -35,7 +36,7 @@ const struct heap_question heap_questions[] = {
 	  "The objects whose bytes contain a text, or that meet another condition as of query; a bare word is a text.",
 	  "search -p 1234 hello" },
 	{ "query", "'type = NAME and size > 4K'", heap_query, NULL, false, "top contents anchor",
-	  "The objects that meet a condition on type, size, retained, references, referrers, address, arena, lost, refers_to(...), referred_by(...), "
+	  "The objects that meet a condition on type, size, retained, references, referrers, address, arena, site, stack, age, lost, refers_to(...), referred_by(...), "
 	  "reachable(...) or retained_by(...), with and, or, not: `memscope help objects` has the language.",
 	  "query -p 1234 'type ~ \"^std::\" and retained > 1M'" },
 	{ "diff", NULL, heap_diff, NULL, true, "top anchor",

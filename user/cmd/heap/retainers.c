@@ -40,6 +40,17 @@ void heap_put_root(const struct heap_view *v, const struct snapshot_root *root)
 	answer_text(v->out, text.s ? text.s : "");
 }
 
+static void put_allocated(const struct heap_view *v, const struct retainer *r, uint32_t i,
+			  struct strbuf *line)
+{
+	char name[SITE_NAME_MAX];
+
+	if (!v->s->sites || !r->sites[i])
+		return;
+	sites_name(v->s->sites, r->sites[i], name);
+	strbuf_printf(line, ", allocated at %s%s", name, r->differ[i] ? ", among others" : "");
+}
+
 static void put_chain(const struct heap_view *v, const struct retainer *r)
 {
 	_cleanup_(strbuf_free) struct strbuf line = { 0 };
@@ -55,6 +66,7 @@ static void put_chain(const struct heap_view *v, const struct retainer *r)
 		}
 		strbuf_printf(&line, "%s%s", r->links[i],
 			      r->repeats[i] ? ", one behind the other" : "");
+		put_allocated(v, r, i, &line);
 		answer_line(v->out, line.s ? line.s : "");
 	}
 	answer_lines_end(v->out);

@@ -127,6 +127,7 @@ static int cannot_look(const struct heap_view *v, int r, struct err *e)
 static int take(struct heap_view *v, struct err *e)
 {
 	const struct heap_args *a = v->args;
+	struct snapshot_how how = { .folder = a->folder, .twin = a->twin };
 	int r = 0;
 
 	v->pid = (pid_t)a->pid;
@@ -135,8 +136,9 @@ static int take(struct heap_view *v, struct err *e)
 	if (r == 0)
 		r = proc_table_scan(v->procs, v->pid, 0, now_ns(), e);
 	if (r == 0)
-		r = a->core ? copy_take(v->pid, a->folder, a->twin, &v->copy, e)
-			    : snapshot_take(v->pid, a->folder, a->twin, &v->s, e);
+		r = a->core          ? copy_take(v->pid, a->folder, a->twin, &v->copy, e)
+		    : a->trace_s > 0 ? heap_trace_take(v, &how, e)
+				     : snapshot_take(v->pid, &how, &v->s, e);
 	if (r < 0 || a->core)
 		return cannot_look(v, r, e);
 	if (a->container)
@@ -281,6 +283,27 @@ static void put_losses(const struct heap_view *v, const struct copy_facts *f)
 			   f->n_missed);
 }
 
+/* Of how much of it is known who allocated it. */
+static void put_sites(const struct heap_view *v)
+{
+	const struct sites *sites = v->s->sites;
+
+	if (!sites)
+		return;
+	answer_say(
+		v->out,
+		"every allocation was traced for %s: %s of these blocks, %s, were made in it; the others are older",
+		unit_ns((int64_t)sites->traced_ns).s, unit_count((int64_t)sites->known).s,
+		unit_bytes((int64_t)sites->known_bytes).s);
+	if (sites->lost)
+		answer_say(v->out, "of those, up to %s were missed, for which there was no room",
+			   unit_count((int64_t)sites->lost).s);
+	answer_figure(v->out, "traced_ns", sites->traced_ns);
+	answer_figure(v->out, "traced_blocks", sites->known);
+	answer_figure(v->out, "traced_bytes", sites->known_bytes);
+	answer_figure(v->out, "missed_calls", sites->lost);
+}
+
 void heap_put_header(const struct heap_view *v)
 {
 	struct copy_facts f = copy_facts(v->s->copy);
@@ -308,6 +331,7 @@ void heap_put_header(const struct heap_view *v)
 		answer_figure(v->out, "copied_bytes", f.bytes);
 		answer_figure(v->out, "copied_again", v->s->n_changing);
 	}
+	put_sites(v);
 	put_losses(v, &f);
 	answer_say(v->out, "%s", "");
 }

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cmd/heap/view.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { VALUE_WORDS = 6, VALUE_LETTERS = 60 };
@@ -30,6 +31,26 @@ void heap_put_use(const struct heap_view *v, uint32_t node)
 	else if (c)
 		put_live(c, snapshot_bytes(v->s, node), &out);
 	answer_text(v->out, out.s ? out.s : "");
+}
+
+/* --- sites --- */
+
+void heap_put_site(const struct heap_view *v, uint32_t node)
+{
+	char name[SITE_NAME_MAX] = "";
+
+	if (v->s->sites)
+		sites_name(v->s->sites, sites_of(v->s->sites, node), name);
+	answer_text(v->out, name);
+}
+
+int heap_no_sites(const struct heap_view *v, struct err *e)
+{
+	return err_set(
+		e, -ENODATA,
+		v->s->stored
+			? "this snapshot does not know who allocated what: one that is taken with --trace SEC does"
+			: "who allocated what is known of the time in which that is traced: --trace SEC");
 }
 
 /* --- values --- */

@@ -17,6 +17,8 @@ struct heap_args {
 	const char *folder, *container, *output;
 	struct opt_list labels, anchors;
 	bool json, core, twin;
+	double trace_s;    /* every allocation is traced for so long before; 0: none is */
+	bool inject, python_objects; /* … as `record` does with these */
 	int contents;      /* enum file_contents: of a snapshot, and what is shown */
 	int by;            /* enum groups_by, of a census */
 };
@@ -43,6 +45,9 @@ void heap_view_fini(struct heap_view *v);
 /* What of it is said before each answer. */
 void heap_put_header(const struct heap_view *v);
 
+/* The snapshot of v->pid, at the end of --trace: with who allocated its blocks. -EPERM, -ESRCH, -ENODATA … */
+int heap_trace_take(struct heap_view *v, struct snapshot_how *how, struct err *e);
+
 /* `what`: the operand behind the question, where it takes one. -EINVAL: what it says cannot be read; -ENOENT; -ENOMEM. */
 int heap_allocator(const struct heap_view *v, const char *what, struct err *e);
 int heap_caches(const struct heap_view *v, const char *what, struct err *e);
@@ -68,6 +73,10 @@ int heap_snapshot_check(const struct heap_args *a, struct err *e);
 bool heap_root_name(const struct heap_view *v, const struct snapshot_root *root, char *name, size_t cap);
 /* -ENOENT: no object is `what`. The sentence has the type that was probably meant. */
 int heap_no_object(const struct heap_view *v, const char *what, struct err *e);
+/* -ENODATA: it is not known who allocated what. The sentence says how to know. */
+int heap_no_sites(const struct heap_view *v, struct err *e);
+/* A cell: who allocated it; empty where that is not known. */
+void heap_put_site(const struct heap_view *v, uint32_t node);
 struct retainers;
 /* A table of what keeps objects: at most `top` rows. */
 void heap_put_retainers(const struct heap_view *v, const struct retainers *found, uint32_t top);

@@ -335,6 +335,7 @@ static int child_work(struct copier *k, struct err *e)
 	s->facts.pause_ns = stopped.ended_ns - stopped.began_ns;
 	s->facts.stop_ns = stopped.stopped_ns - stopped.began_ns;
 	s->facts.release_ns = stopped.ended_ns - stopped.releases_ns;
+	s->facts.at_ns = stopped.stopped_ns;
 	s->facts.n_missed = stopped.n_missed;
 	s->n_threads = stopped.n < THREADS_MAX ? stopped.n : THREADS_MAX;
 	memcpy(s->threads, stopped.threads, s->n_threads * sizeof(*s->threads));

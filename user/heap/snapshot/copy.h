@@ -44,6 +44,7 @@ struct copy_facts {
 	uint64_t release_ns;    /* … letting them go                                     */
 	uint64_t twin_ns;       /* … making a twin; 0: there was none                    */
 	bool twin_stays;        /* as a zombie of the process, which could not reap it    */
+	uint64_t at_ns;         /* CLOCK_MONOTONIC, when all had stopped; of a file: 0       */
 	uint32_t n_missed;      /* threads that could not be stopped                    */
 };
 

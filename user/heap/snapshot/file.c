@@ -220,6 +220,40 @@ static int put_roots(const struct snapshot_stored *f, struct snapshot *s)
 	return 0;
 }
 
+static int put_sites(const struct snapshot_stored *f, struct snapshot *s)
+{
+	const struct file_trace *trace = f->parts[FILE_TRACE].at;
+	const struct part *strings = &f->parts[FILE_STRINGS];
+	struct sites *to;
+
+	if (!trace)
+		return 0;
+	to = s->sites = calloc(1, sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	*to = (struct sites){
+		.texts = strings->at,
+		.n_texts = strings->n,
+		.site = (struct site *)f->parts[FILE_SITES].at,
+		.stack = (struct site_stack *)f->parts[FILE_STACKS].at,
+		.frame = (struct site *)f->parts[FILE_STACK_FRAMES].at,
+		.n_sites = (uint32_t)f->parts[FILE_SITES].n,
+		.n_stacks = (uint32_t)f->parts[FILE_STACKS].n,
+		.n_frames = (uint32_t)f->parts[FILE_STACK_FRAMES].n,
+		.stack_of = (uint32_t *)f->parts[FILE_STACK_OF].at,
+		.age_ms = (uint32_t *)f->parts[FILE_AGES].at,
+		.traced_ns = trace->traced_ns,
+		.lost = trace->lost,
+		.stored = true,
+	};
+	for (uint32_t i = 0; i < s->blocks.n; i++)
+		if (to->stack_of[i]) {
+			to->known++;
+			to->known_bytes += snapshot_bytes(s, i);
+		}
+	return 0;
+}
+
 /* --- its memory --- */
 
 static struct heap_map *maps_of(const struct snapshot_stored *f)
@@ -343,7 +377,8 @@ static int fill(struct snapshot *s, const char *folder, struct err *e)
 	s->graph = put_graph(f, FILE_FIRST, FILE_EDGES);
 	s->reverse = put_graph(f, FILE_REVERSE_FIRST, FILE_REVERSE_EDGES);
 	s->index = block_index_sorted(s->blocks.rows, s->blocks.n);
-	if (put_roots(f, s) < 0 || !s->graph || !s->reverse || !s->index || !s->exact)
+	if (put_roots(f, s) < 0 || put_sites(f, s) < 0 || !s->graph || !s->reverse || !s->index ||
+	    !s->exact)
 		return err_set(e, -ENOMEM, "out of memory");
 	return 0;
 }

@@ -34,6 +34,12 @@
  *   FILE_UNKNOWN          struct heap_range: stretches of heaps that were not walked
  *   FILE_COLLECTIONS      struct file_collection
  *   FILE_COLLECTION_OF    u32 for each node: the collection that it belongs to, from 1 on, or a string's length (struct collections); 0: none
+ *   FILE_TRACE            one struct file_trace: allocations were traced before the snapshot; without it there is none of the next five
+ *   FILE_SITES            struct site (sites.h): who allocated blocks; 0 is "not known"
+ *   FILE_STACKS           struct site_stack; 0 is "not known"
+ *   FILE_STACK_FRAMES     struct site: the frames of all stacks
+ *   FILE_STACK_OF         u32 for each node: the stack that allocated it
+ *   FILE_AGES             u32 for each node: how many ms before the snapshot that was; 2^32 - 1: before it was traced
  *   FILE_RUNS             struct file_run: which stretches of memory the contents are, by address
  *   FILE_FRAMES           u64: where each frame of FILE_CONTENTS begins, and where the last ends
  *   FILE_CONTENTS         the bytes of all runs behind each other, in pieces of 1 MiB, each a frame of zstd
@@ -89,6 +95,12 @@ enum file_kind {
 	FILE_FRAMES,
 	FILE_CONTENTS,
 	FILE_LENGTHS,
+	FILE_TRACE,
+	FILE_SITES,
+	FILE_STACKS,
+	FILE_STACK_FRAMES,
+	FILE_STACK_OF,
+	FILE_AGES,
 	FILE_KINDS
 };
 
@@ -164,6 +176,12 @@ struct file_link_name {
 	uint32_t name, reserved;
 };
 
+struct file_trace {
+	uint64_t traced_ns;
+	uint64_t lost;           /* calls that were missed               */
+	uint64_t reserved[2];
+};
+
 struct file_thread {
 	uint32_t tid, is_stopped, n_regs, reserved;
 };
@@ -181,7 +199,8 @@ _Static_assert(sizeof(struct file_header) == 64 && sizeof(struct file_section) =
 		       sizeof(struct file_facts) == 120 && sizeof(struct file_use) == 216,
 	       "the file's layout");
 _Static_assert(sizeof(struct heap_block) == 16 && sizeof(struct graph_edge) == 8 &&
-		       sizeof(struct heap_part) == 16 && sizeof(struct heap_range) == 16,
+		       sizeof(struct heap_part) == 16 && sizeof(struct heap_range) == 16 &&
+		       sizeof(struct site) == 16 && sizeof(struct site_stack) == 16,
 	       "these are records of the file: a change to them is a new FILE_VERSION");
 _Static_assert(HEAP_PART_KINDS == 9 && HEAP_MAP_ANON == 5,
 	       "their numbers are in files: new kinds come last, here with the new count; another order is a new FILE_VERSION");

@@ -29,6 +29,12 @@ static const uint32_t records[FILE_KINDS] = {
 	[FILE_UNKNOWN] = sizeof(struct heap_range),
 	[FILE_BROUGHT_BY] = 1,
 	[FILE_LENGTHS] = 4,
+	[FILE_TRACE] = sizeof(struct file_trace),
+	[FILE_SITES] = sizeof(struct site),
+	[FILE_STACKS] = sizeof(struct site_stack),
+	[FILE_STACK_FRAMES] = sizeof(struct site),
+	[FILE_STACK_OF] = 4,
+	[FILE_AGES] = 4,
 	[FILE_COLLECTIONS] = sizeof(struct file_collection),
 	[FILE_COLLECTION_OF] = 4,
 	[FILE_RUNS] = sizeof(struct file_run),
@@ -207,6 +213,32 @@ static bool maps_are_good(const struct snapshot_stored *f)
 	return good;
 }
 
+/* All of them are there, or none. */
+static bool sites_are_good(const struct snapshot_stored *f)
+{
+	const struct part *stacks = &f->parts[FILE_STACKS], *of = &f->parts[FILE_STACK_OF];
+	const struct site_stack *stack = stacks->at;
+	const uint32_t *stack_of = of->at;
+	uint64_t n_frames = f->parts[FILE_STACK_FRAMES].n;
+	uint32_t most = 0;
+
+	if (!f->parts[FILE_TRACE].at)
+		return !f->parts[FILE_SITES].at && !stacks->at && !of->at &&
+		       !f->parts[FILE_AGES].at;
+	if (f->parts[FILE_TRACE].n != 1 || !f->parts[FILE_SITES].n || !stacks->n ||
+	    of->n != f->parts[FILE_BLOCKS].n || f->parts[FILE_AGES].n != of->n ||
+	    f->parts[FILE_SITES].n >= UINT32_MAX || stacks->n >= UINT32_MAX ||
+	    n_frames >= UINT32_MAX)
+		return false;
+	for (uint64_t i = 0; i < stacks->n; i++)
+		if (stack[i].site >= f->parts[FILE_SITES].n || stack[i].first > n_frames ||
+		    stack[i].n > n_frames - stack[i].first)
+			return false;
+	for (uint64_t i = 0; i < of->n; i++)
+		most = stack_of[i] > most ? stack_of[i] : most;
+	return most < stacks->n;
+}
+
 /* Runs, their frames, and how many bytes they are in all. */
 bool file_contents_are_good(const struct snapshot_stored *f, uint64_t *ret_len)
 {
@@ -260,6 +292,8 @@ static int check(const struct snapshot_stored *f, struct err *e)
 	if (!graph_is_good(f, FILE_FIRST, FILE_EDGES) ||
 	    !graph_is_good(f, FILE_REVERSE_FIRST, FILE_REVERSE_EDGES) || !roots_are_good(f))
 		return file_damaged(f, e, "a reference leads nowhere");
+	if (!sites_are_good(f))
+		return file_damaged(f, e, "a block's stack leads nowhere");
 	if (!maps_are_good(f))
 		return file_damaged(f, e, "its mappings are not in order");
 	return 0;

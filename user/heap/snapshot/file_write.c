@@ -268,6 +268,36 @@ static void put_collections(struct snapshot_writer *w, const struct collections 
 	put_array(w, FILE_COLLECTION_OF, 4, c->of, nodes);
 }
 
+/* Sites or frames, whose texts have other numbers in the file. */
+static void put_places(struct snapshot_writer *w, enum file_kind kind, const struct sites *s,
+		       const struct site *rows, uint32_t n)
+{
+	begin(w, kind, sizeof(*rows));
+	for (uint32_t i = 0; i < n; i++) {
+		struct site row = { text_of(w, sites_text(s, rows[i].function)),
+				    text_of(w, sites_text(s, rows[i].file)), rows[i].line,
+				    text_of(w, sites_text(s, rows[i].module)) };
+
+		put(w, &row, sizeof(row));
+	}
+	end(w);
+}
+
+static void put_sites(struct snapshot_writer *w, const struct sites *s, uint64_t nodes)
+{
+	struct file_trace trace;
+
+	if (!s)
+		return;
+	trace = (struct file_trace){ .traced_ns = s->traced_ns, .lost = s->lost };
+	put_array(w, FILE_TRACE, sizeof(trace), &trace, 1);
+	put_places(w, FILE_SITES, s, s->site, s->n_sites);
+	put_places(w, FILE_STACK_FRAMES, s, s->frame, s->n_frames);
+	put_array(w, FILE_STACKS, sizeof(*s->stack), s->stack, s->n_stacks);
+	put_array(w, FILE_STACK_OF, 4, s->stack_of, nodes);
+	put_array(w, FILE_AGES, 4, s->age_ms, nodes);
+}
+
 static void put_maps(struct snapshot_writer *w, const struct heap_memory *mem)
 {
 	begin(w, FILE_MAPS, sizeof(struct file_map));
@@ -428,7 +458,14 @@ static uint64_t predict(const struct snapshot_writer *w, const struct snapshot *
 {
 	uint64_t nodes = s->blocks.n, edges = graph_edges(s->graph);
 
-	return nodes * (sizeof(struct heap_block) + 4 + 1 + 2 * 8) +
+	const struct sites *sites = s->sites;
+	uint64_t of_sites =
+		sites ? (sites->n_sites + (uint64_t)sites->n_frames) * sizeof(struct site) +
+				sites->n_stacks * sizeof(struct site_stack) + sites->n_texts +
+				8 * nodes
+		      : 0;
+
+	return of_sites + nodes * (sizeof(struct heap_block) + 4 + 1 + 2 * 8) +
 	       2 * edges * sizeof(struct graph_edge) +
 	       s->blocks.n_parts * sizeof(struct heap_part) +
 	       s->collections.n * sizeof(struct file_collection) +
@@ -485,6 +522,7 @@ static void put_all(struct snapshot_writer *w, struct snapshot *s, const struct 
 	put_maps(w, copy_memory(s->copy));
 	put_arenas(w, &s->blocks);
 	put_collections(w, &s->collections, s->blocks.n);
+	put_sites(w, s->sites, s->blocks.n);
 	if (p)
 		put_contents(w, s, p);
 	put_array(w, FILE_STRINGS, 1, w->strings.s, w->strings.len);

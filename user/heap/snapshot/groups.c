@@ -153,6 +153,8 @@ static struct key key_of(const struct grouping *g, uint32_t node)
 		key.part[0] = g->module_of[key.part[0]];
 	else if (g->by == GROUPS_ARENA)
 		key.part[0] = g->s->blocks.rows[node].owner;
+	else if (g->by == GROUPS_SITE)
+		key.part[0] = sites_of(g->s->sites, node);
 	else if (g->by == GROUPS_TWO_LEVEL)
 		add_fields(g, node, &key);
 	else if (g->by == GROUPS_REFERRER)
@@ -183,6 +185,21 @@ static void put_fields(const struct grouping *g, const struct key *key, struct s
 	}
 }
 
+static void put_site(const struct grouping *g, uint32_t site, struct strbuf *out)
+{
+	char name[SITE_NAME_MAX] = "";
+
+	if (g->s->sites)
+		sites_name(g->s->sites, site, name);
+	strbuf_puts(out, *name ? name : "(not known)");
+}
+
+/* Do the types of objects make no difference? */
+static bool is_typeless(enum groups_by by)
+{
+	return by == GROUPS_MODULE || by == GROUPS_ARENA || by == GROUPS_SITE;
+}
+
 static char *name_of(const struct grouping *g, const struct key *key)
 {
 	struct strbuf out = { 0 };
@@ -194,6 +211,8 @@ static char *name_of(const struct grouping *g, const struct key *key)
 		strbuf_puts(&out, module_numbered(g, key->part[0]));
 	else if (g->by == GROUPS_ARENA)
 		strbuf_puts(&out, arena);
+	else if (g->by == GROUPS_SITE)
+		put_site(g, key->part[0], &out);
 	else
 		strbuf_puts(&out, g->s->types.type[key->part[0]].name);
 	if (g->by == GROUPS_TWO_LEVEL)
@@ -254,11 +273,9 @@ static int list(const struct grouping *g, struct groups *ret)
 			.objects = of->objects,
 			.bytes = of->bytes,
 			.length = of->length,
-			.has_length =
-				of->has_length && g->by != GROUPS_MODULE && g->by != GROUPS_ARENA,
-			.by = g->by == GROUPS_MODULE || g->by == GROUPS_ARENA
-				      ? TYPE_UNKNOWN
-				      : g->s->types.type[of->key.part[0]].by,
+			.has_length = of->has_length && !is_typeless(g->by),
+			.by = is_typeless(g->by) ? TYPE_UNKNOWN
+						 : g->s->types.type[of->key.part[0]].by,
 		};
 		if (!row->name)
 			return -ENOMEM;

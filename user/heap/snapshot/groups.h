@@ -9,6 +9,7 @@
  *   referrer   what they are and what refers to them, on the shortest chain from the best root: "str ← Session". An object
  *              that a root refers to has its kind: "dict ← (the module)"
  *   arena      which arena of which allocator has them: "glibc arena 3"
+ *   site       who allocated them: "make_session (server.c:88)"; without sites (sites.h) all are one
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_GROUPS_H
 #define MEMSCOPE_HEAP_SNAPSHOT_GROUPS_H
@@ -16,8 +17,8 @@
 #include "heap/snapshot/snapshot.h"
 
 /* In the order of GROUPS_CHOICES. */
-enum groups_by { GROUPS_TYPE, GROUPS_MODULE, GROUPS_TWO_LEVEL, GROUPS_REFERRER, GROUPS_ARENA };
-#define GROUPS_CHOICES "type|module|two-level|referrer|arena"
+enum groups_by { GROUPS_TYPE, GROUPS_MODULE, GROUPS_TWO_LEVEL, GROUPS_REFERRER, GROUPS_ARENA, GROUPS_SITE };
+#define GROUPS_CHOICES "type|module|two-level|referrer|arena|site"
 
 enum { GROUPS_FIELDS_MAX = 6 };
 

@@ -143,13 +143,36 @@ static bool read_number(const char *text, uint64_t *ret)
 	return !*end;
 }
 
+/* In milliseconds, as ages are known. */
+static bool read_age(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
+	char *end;
+	uint64_t n;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || end == text || !isdigit((unsigned char)*text))
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (strcmp(end, units[i].unit) == 0 && n <= UINT64_MAX / units[i].ms) {
+			*ret = n * units[i].ms;
+			return true;
+		}
+	return false;
+}
+
 /* --- comparisons --- */
 
 static const char *const fields[QUERY_FIELDS] = {
 	[QUERY_TYPE] = "type",           [QUERY_SIZE] = "size",
 	[QUERY_RETAINED] = "retained",   [QUERY_REFERENCES] = "references",
 	[QUERY_REFERRERS] = "referrers", [QUERY_ADDRESS] = "address",
-	[QUERY_ARENA] = "arena",
+	[QUERY_ARENA] = "arena",         [QUERY_SITE] = "site",
+	[QUERY_STACK] = "stack",         [QUERY_AGE] = "age",
 };
 
 /* Longer ones before those that they begin with. */
@@ -177,7 +200,8 @@ static struct query *compare(struct parser *p, enum query_field field, enum quer
 	_cleanup_(freep) char *text = take_text(p);
 	struct query *q;
 	uint64_t number = 0;
-	bool is_text = field == QUERY_TYPE || field == QUERY_ARENA;
+	bool is_text = field == QUERY_TYPE || field == QUERY_ARENA || field == QUERY_SITE ||
+		       field == QUERY_STACK;
 
 	if (!text)
 		return NULL;
@@ -185,7 +209,11 @@ static struct query *compare(struct parser *p, enum query_field field, enum quer
 		return fail(p, "a name is neither larger nor smaller");
 	if (!is_text && op == QUERY_LIKE)
 		return fail(p, "a number is like nothing");
-	if (!is_text && !read_number(text, &number)) {
+	if (field == QUERY_AGE && !read_age(text, &number)) {
+		p->at = from;
+		return fail(p, "not a time, as 500ms, 10s, 5m or 2h,");
+	}
+	if (!is_text && field != QUERY_AGE && !read_number(text, &number)) {
 		p->at = from;
 		return fail(p, "not a number");
 	}
@@ -274,7 +302,7 @@ static struct query *refuse_unknown(struct parser *p)
 	p->at = from;
 	return fail(
 		p,
-		"there is no such field (type, size, retained, references, referrers, address, arena)");
+		"there is no such field (type, size, retained, references, referrers, address, arena, site, stack, age)");
 }
 
 static struct query *parse_name(struct parser *p)
@@ -289,7 +317,9 @@ static struct query *parse_name(struct parser *p)
 	if (take(p, "text:"))
 		return parse_text(p);
 	if (take(p, "site:"))
-		return fail(p, "a snapshot does not know where objects were allocated");
+		return compare(p, QUERY_SITE, QUERY_EQ);
+	if (take(p, "stack:"))
+		return compare(p, QUERY_STACK, QUERY_EQ);
 	refuse_unknown(p);
 	if (p->error)
 		return NULL;

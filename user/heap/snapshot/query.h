@@ -11,6 +11,8 @@
  *           type:NAME         type = NAME
  *           size:BYTES        size = BYTES
  *           text:TEXT         its bytes have this text somewhere
+ *           site:NAME         site = NAME
+ *           stack:NAME        stack = NAME
  *           0xADDRESS         the object that has the byte at this address
  *           NAME              type = NAME
  *
@@ -21,6 +23,10 @@
  *           referrers         how many others have to it
  *           address
  *           arena             "glibc arena 3", as `heap allocator` has it
+ *           site              who allocated it: FUNCTION, FILE or FILE:LINE; ~ is matched with "make_session (server.c:88)"
+ *           stack             FUNCTION, FILE or FILE:LINE of any frame of the stack that did; ~: of one
+ *           age               how long ago that was: 500ms, 10s, 5m, 2h; what was there before that was traced is older than
+ *                             anything
  *
  *   VALUE   a number, also 0x…, 4K, 16M, 1G; a word; a text between "…" or '…', in which nothing is special
  *
@@ -43,7 +49,7 @@ enum query_kind {
 	QUERY_CONTAINS,                                                 /* `number`, an address */
 	QUERY_COMPARE
 };
-enum query_field { QUERY_TYPE, QUERY_SIZE, QUERY_RETAINED, QUERY_REFERENCES, QUERY_REFERRERS, QUERY_ADDRESS, QUERY_ARENA, QUERY_FIELDS };
+enum query_field { QUERY_TYPE, QUERY_SIZE, QUERY_RETAINED, QUERY_REFERENCES, QUERY_REFERRERS, QUERY_ADDRESS, QUERY_ARENA, QUERY_SITE, QUERY_STACK, QUERY_AGE, QUERY_FIELDS };
 enum query_op { QUERY_EQ, QUERY_NE, QUERY_LE, QUERY_GE, QUERY_LT, QUERY_GT, QUERY_LIKE };
 
 struct query {
@@ -66,7 +72,7 @@ bool query_is_named(const char *name, const char *wanted);
 struct snapshot;
 
 /* A byte for each node, 1: it is meant. The caller's. -EINVAL: a regular expression that is none; -ENOENT: no block has the
- * address; -ENODATA: the snapshot has no contents to look for a text in; -ENOMEM. */
+ * address; -ENODATA: the snapshot has no contents to look for a text in, or does not know who allocated what; -ENOMEM. */
 int query_objects(const struct query *q, const struct snapshot *s, uint8_t **ret_set, struct err *e);
 
 #endif

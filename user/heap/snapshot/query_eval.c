@@ -49,6 +49,58 @@ static bool arena_matches(const struct query *q, const regex_t *like,
 	return (strcmp(name, q->text) == 0) == (q->op == QUERY_EQ);
 }
 
+static bool place_matches(const struct query *q, const regex_t *like, const struct sites *sites,
+			  const struct site *place)
+{
+	char name[SITE_NAME_MAX];
+
+	if (q->op != QUERY_LIKE)
+		return site_is_named(sites, place, q->text);
+	place_name(sites, place, name);
+	return regexec(like, name, 0, NULL, 0) == 0;
+}
+
+/* A stack is met by one of its frames; what has none meets nothing, and no `!=` either. */
+static bool stack_matches(const struct query *q, const regex_t *like, const struct sites *sites,
+			  uint32_t number)
+{
+	const struct site_stack *stack = &sites->stack[number];
+	bool found = false;
+
+	if (!number)
+		return false;
+	if (q->field == QUERY_SITE)
+		found = place_matches(q, like, sites, &sites->site[stack->site]);
+	for (uint32_t i = 0; q->field == QUERY_STACK && i < stack->n && !found; i++)
+		found = place_matches(q, like, sites, &sites->frame[stack->first + i]);
+	return found == (q->op != QUERY_NE);
+}
+
+/* Who allocated it, by stacks. */
+static uint8_t *eval_site(struct evaluation *v, const struct query *q)
+{
+	const struct sites *sites = v->s->sites;
+	_cleanup_(freep) bool *matches = calloc(sites->n_stacks + 1ul, sizeof(*matches));
+	_cleanup_(freep) uint8_t *set = matches ? new_set(v) : NULL;
+	regex_t like;
+
+	if (!set) {
+		err_set(v->e, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	if (q->op == QUERY_LIKE && regcomp(&like, q->text, REG_EXTENDED | REG_NOSUB) != 0) {
+		err_set(v->e, -EINVAL, "\"%.200s\" is no regular expression", q->text);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < sites->n_stacks; i++)
+		matches[i] = stack_matches(q, &like, sites, i);
+	if (q->op == QUERY_LIKE)
+		regfree(&like);
+	for (uint32_t i = 0; i < v->n; i++)
+		set[i] = matches[sites->stack_of[i]];
+	return TAKE_PTR(set);
+}
+
 /* By types or arenas, of which there are few. */
 static uint8_t *eval_name(struct evaluation *v, const struct query *q)
 {
@@ -96,6 +148,8 @@ static uint64_t field_of(const struct evaluation *v, enum query_field field, uin
 		return v->retained[i];
 	case QUERY_REFERENCES:
 		return s->graph->first[i + 1] - s->graph->first[i];
+	case QUERY_AGE:
+		return s->sites->age_ms[i] == SITES_OLDER ? UINT64_MAX : s->sites->age_ms[i];
 	case QUERY_REFERRERS:
 		return s->reverse->first[i + 1] - s->reverse->first[i];
 	default:
@@ -127,6 +181,14 @@ static uint8_t *eval_compare(struct evaluation *v, const struct query *q)
 
 	if (q->field == QUERY_TYPE || q->field == QUERY_ARENA)
 		return eval_name(v, q);
+	if ((q->field == QUERY_SITE || q->field == QUERY_STACK || q->field == QUERY_AGE) &&
+	    !v->s->sites) {
+		err_set(v->e, -ENODATA,
+			"who allocated what, and when, is known of the time in which that is traced: a snapshot that is taken with --trace SEC has it");
+		return NULL;
+	}
+	if (q->field == QUERY_SITE || q->field == QUERY_STACK)
+		return eval_site(v, q);
 	if (q->field == QUERY_RETAINED && need_dominators(v) < 0)
 		return NULL;
 	set = new_set(v);

@@ -32,6 +32,7 @@ struct finder {
 	uint32_t *root;           /* … and the root that it hangs on                   */
 	uint32_t *by_root;        /* of each root: objects asked about that hang on it */
 	struct chain_step *steps; /* of one chain, from the root on                    */
+	struct retainer links;    /* … the sites of its links; nothing else            */
 	struct group *groups;
 };
 
@@ -117,15 +118,26 @@ static int put_link(struct retainer *row, const char *text)
 	return row->links[row->n_links++] ? 0 : -ENOMEM;
 }
 
+/* One more object of the link `i`. */
+static void add_site(struct retainer *row, uint32_t i, uint32_t site, bool differ, bool first)
+{
+	row->differ[i] = !first && (row->differ[i] || differ || row->sites[i] != site);
+	if (first || !row->sites[i])
+		row->sites[i] = site;
+}
+
 /* Of a chain of `n` steps: its links' texts, as a key, and in a row unless that is NULL. */
 static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_t *ret_key)
 {
 	char text[CHAIN_TEXT_MAX], last[CHAIN_TEXT_MAX] = "";
+	uint32_t n_links = 0;
 	uint64_t key = 1;
 	int r = 0;
 
 	for (uint32_t i = 0, took; i < n && r == 0; i += took) {
 		uint32_t ahead;
+
+		uint32_t site = sites_of(f->s->sites, f->steps[i].node);
 
 		took = chain_link(f->s, &f->steps[i], n - i, true, text);
 		ahead = i + took < n ? i + took : n - 1;
@@ -134,8 +146,12 @@ static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_
 		if (i + took < n && strcmp(text, last) == 0) {
 			if (row)
 				row->repeats[row->n_links - 1] = true;
+			add_site(&f->links, n_links - 1, site, false, false);
 			continue;
 		}
+		/* As put_link() has it: what is behind the last takes its place. */
+		n_links = n_links < RETAINERS_LINKS_MAX ? n_links + 1 : n_links;
+		add_site(&f->links, n_links - 1, site, false, true);
 		strcpy(last, text);
 		key = mix(key, text);
 		if (row)
@@ -163,8 +179,13 @@ static int add(struct finder *f, uint32_t object, uint64_t stands_for)
 		return -ENOMEM;
 	g->row.objects += stands_for;
 	g->row.bytes += stands_for * snapshot_bytes(f->s, object);
-	if (g->row.n_links)
+	if (g->row.n_links) {
+		for (uint32_t i = 0; i < g->row.n_links; i++)
+			add_site(&g->row, i, f->links.sites[i], f->links.differ[i], false);
 		return 0;
+	}
+	memcpy(g->row.sites, f->links.sites, sizeof(g->row.sites));
+	memcpy(g->row.differ, f->links.differ, sizeof(g->row.differ));
 	g->row.root = root;
 	g->row.node = object;
 	g->row.cut = cut;

@@ -19,6 +19,8 @@ struct retainer {
 	uint32_t n_links;
 	char *links[RETAINERS_LINKS_MAX]; /* from the root on; cut off in the middle where there are more */
 	bool repeats[RETAINERS_LINKS_MAX]; /* once or several times                 */
+	uint32_t sites[RETAINERS_LINKS_MAX]; /* who allocated the objects of a link (sites.h); 0: not known */
+	bool differ[RETAINERS_LINKS_MAX]; /* … some of them                          */
 	uint32_t left_out;             /* so many, in the middle                   */
 	bool cut;                      /* the chain is longer: its beginning is not shown */
 };

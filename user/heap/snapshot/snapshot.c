@@ -137,17 +137,22 @@ static int build(struct snapshot *s, pid_t pid, bool *owned)
 }
 
 /* The copy, and its blocks; with what does not add up if that is so each time. */
-static int look(pid_t pid, const char *folder, bool twin, struct snapshot *s, bool **ret_read,
+static int look(pid_t pid, const struct snapshot_how *how, struct snapshot *s, bool **ret_read,
 		struct err *e)
 {
 	int exact_tries = 0;
 
 	for (int i = 0;;) {
-		int r = copy_take(pid, folder, twin, &s->copy, e);
+		int r = copy_take(pid, how->folder, how->twin, &s->copy, e);
+		struct copy_facts facts;
 
 		if (r < 0)
 			return r;
-		s->paused_ns += copy_facts(s->copy).pause_ns;
+		facts = copy_facts(s->copy);
+		s->paused_ns += facts.pause_ns;
+		r = how->copied ? how->copied(how->ctx, &facts, e) : 0;
+		if (r < 0)
+			return r;
 		r = exact_runtimes_open(s->exact, exact_runtimes, s->copy, pid, e);
 		if (r == -EAGAIN && ++exact_tries < EXACT_TRIES) {
 			copy_close(s->copy);
@@ -173,7 +178,7 @@ static int look(pid_t pid, const char *folder, bool twin, struct snapshot *s, bo
 	}
 }
 
-static int take(pid_t pid, const char *folder, bool twin,
+static int take(pid_t pid, const struct snapshot_how *how,
 		int (*make)(struct snapshot *s, pid_t pid, bool *owned),
 		struct snapshot **ret_snapshot, struct err *e)
 {
@@ -183,8 +188,7 @@ static int take(pid_t pid, const char *folder, bool twin,
 
 	if (s)
 		s->exact = calloc(1, sizeof(*s->exact));
-	r = s && s->exact ? look(pid, folder, twin, s, &read, e)
-			  : err_set(e, -ENOMEM, "out of memory");
+	r = s && s->exact ? look(pid, how, s, &read, e) : err_set(e, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
 	if (!s->blocks.n && !exact_brings(s->exact))
@@ -201,16 +205,18 @@ static int take(pid_t pid, const char *folder, bool twin,
 	return 0;
 }
 
-int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **ret_snapshot,
+int snapshot_take(pid_t pid, const struct snapshot_how *how, struct snapshot **ret_snapshot,
 		  struct err *e)
 {
-	return take(pid, folder, twin, build, ret_snapshot, e);
+	return take(pid, how, build, ret_snapshot, e);
 }
 
 int snapshot_take_types(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
 			struct err *e)
 {
-	return take(pid, folder, false, build_types, ret_snapshot, e);
+	const struct snapshot_how how = { .folder = folder };
+
+	return take(pid, &how, build_types, ret_snapshot, e);
 }
 
 void snapshot_free(struct snapshot *s)
@@ -236,6 +242,7 @@ void snapshot_free(struct snapshot *s)
 	heap_blocks_free(&s->blocks);
 	types_fini(&s->types);
 	collections_fini(&s->collections);
+	sites_free(s->sites);
 	block_index_free(s->index);
 	graph_free(s->graph);
 	graph_free(s->reverse);

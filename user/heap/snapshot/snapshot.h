@@ -17,6 +17,7 @@
 #include "heap/snapshot/types.h"
 #include "heap/snapshot/block_index.h"
 #include "heap/snapshot/collections.h"
+#include "heap/snapshot/sites.h"
 
 /* Kinds of roots; the first that keeps an object is the best answer. */
 enum snapshot_root_kind {
@@ -78,6 +79,7 @@ struct snapshot {
 	uint32_t *lengths;                   /* of each node: items, letters or bytes of CPython's objects; SNAPSHOT_NO_LENGTH; NULL: of none */
 	struct exact *exact;                 /* runtimes whose objects are known exactly    */
 	struct collections collections;
+	struct sites *sites;                 /* who allocated blocks; NULL: not known       */
 	struct block_index *index;
 	struct graph *graph, *reverse;
 	struct snapshot_root *roots;         /* by node                                   */
@@ -94,7 +96,15 @@ struct snapshot {
  * middle of a change is seen by what does not add up: it is tried again a few times.
  * `twin`: it goes on while a twin is copied. -ENOENT: no allocator that is known; else as copy_take().
  */
-int snapshot_take(pid_t pid, const char *folder, bool twin, struct snapshot **ret_snapshot, struct err *e);
+struct snapshot_how {
+	const char *folder; /* as of copy_take() */
+	bool twin;
+	/* The process goes on, and its copy may still turn out to be of no use: then there is another one. Negative with a
+	 * sentence ends it. NULL: nothing. */
+	int (*copied)(void *ctx, const struct copy_facts *facts, struct err *e);
+	void *ctx;
+};
+int snapshot_take(pid_t pid, const struct snapshot_how *how, struct snapshot **ret_snapshot, struct err *e);
 /*
  * Objects and their types alone, which takes less time and memory: there are no references, reverse edges and roots, and a type
  * that is known by who refers to a block (std::vector, tables of CPython's objects) is not.

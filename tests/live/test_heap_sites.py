@@ -1,0 +1,108 @@
+"""Who allocated what is in a heap: allocations are traced, then a snapshot is taken, and its sites are as the program counts them."""
+
+from harness import *
+
+OLD, SESSIONS, FREED, ORDERS, LOST = 500, 3000, 200, 400, 9
+TARGET = os.path.join(TOP, "tests/targets/heap_sites.c")
+
+
+def heap(*args):
+    done = subprocess.run([MEMSCOPE, "heap", *map(str, args)], capture_output=True, text=True, timeout=FINISH_SEC,
+                          stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise Broken(f"memscope heap {' '.join(map(str, args))}: status {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def ask(question, file, *args):
+    return heap(question, file, *args, "--json", "--top", 100000)
+
+
+def line_of(text):
+    """Where in the target that is."""
+    with open(TARGET, encoding="utf-8") as f:
+        return next(n for n, line in enumerate(f, 1) if text in line)
+
+
+def traced(*options):
+    """A snapshot at the end of tracing, during which the target has done all it does."""
+    target = Target("heap_sites", OLD)
+    file = scratch("sites") + ".snapshot"
+    child = Child([MEMSCOPE, "heap", "snapshot", "-p", str(target.pid), "--trace", "600", "-o", file, *options],
+                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    said = child.process.stderr.readline().decode()
+    check("tracing every allocation" in said, f"memscope says {said}")
+    for command in (f"sessions {SESSIONS}", f"orders {ORDERS}", f"lose {LOST}", f"free {FREED}"):
+        got = target.ask(command)[0]
+    equal(got, ["counts", OLD, SESSIONS - FREED, ORDERS, LOST], "the target's own counts")
+    child.process.send_signal(signal.SIGINT)
+    rest = child.process.stderr.read().decode()
+    equal(child.process.wait(FINISH_SEC), 0, f"memscope's status, which says {rest}")
+    target.end()
+    return file
+
+
+@once
+def snapshot():
+    return traced()
+
+
+def counts(file):
+    return {row["site"].split(" ")[0]: row["objects"] for row in ask("census", file, "--by", "site")["sites"]}
+
+
+@fact
+def blocks_of_each_site_are_as_many_as_the_program_made_and_did_not_free():
+    got = counts(snapshot())
+    equal({k: v for k, v in got.items() if k != "(not"},
+          {"make_session": SESSIONS - FREED, "make_order": ORDERS, "lose_one": LOST}, "blocks by site")
+    said = ask("census", snapshot())
+    equal(said["traced_blocks"] + got["(not"], said["heap_blocks"], "blocks whose site is known, and others")
+    check(said["traced_ns"] > 0 and said["missed_calls"] == 0, f"it was traced as {said}")
+
+
+@fact
+def what_a_site_allocated_is_kept_by_its_variable_and_each_link_says_where_it_was_allocated():
+    got = ask("retainers", snapshot(), "site:make_order")
+    equal(got["objects"], ORDERS, "objects of that site")
+    check(all(r["through"] == "the variable orders" for r in got["retainers"]), f"they are kept by {got['retainers']}")
+    at = f"allocated at make_order (heap_sites.c:{line_of('calloc(1, sizeof')})"
+    check(all(at in link for r in got["retainers"] for link in r["chain"]), f"no {at} in {got['retainers']}")
+
+
+@fact
+def lost_blocks_are_counted_by_site():
+    rows = ask("leaks", snapshot())["sites"]
+    equal([(r["site"].split(" ")[0], r["objects"]) for r in rows], [("lose_one", LOST)], "lost blocks")
+
+
+@fact
+def conditions_on_sites_stacks_and_ages_choose_blocks():
+    def many(condition):
+        return ask("query", snapshot(), condition)["objects"]
+
+    blocks = ask("census", snapshot())["heap_blocks"]
+    equal(many("stack:xmalloc"), SESSIONS - FREED, "blocks that a wrapper of malloc allocated")
+    equal(many("site ~ 'make_.*heap_sites'"), SESSIONS - FREED + ORDERS, "blocks of both")
+    equal(many(f"site:heap_sites.c:{line_of('lost = malloc')}"), LOST, "blocks of that line")
+    equal(many("age < 1h"), SESSIONS - FREED + ORDERS + LOST, "blocks that were made while it was traced")
+    equal(many("age > 1h"), blocks - (SESSIONS - FREED + ORDERS + LOST), "older blocks")
+
+
+@fact
+def what_the_library_in_the_process_records_is_the_same():
+    got = counts(traced("--inject"))
+    equal({k: got.get(k) for k in ("make_session", "make_order", "lose_one")},
+          {"make_session": SESSIONS - FREED, "make_order": ORDERS, "lose_one": LOST}, "blocks by site")
+
+
+@fact
+def without_tracing_a_question_about_sites_says_how_to_know():
+    target = Target("heap_sites", OLD)
+    for what in (["census", "--by", "site"], ["retainers", "site:make_session"]):
+        done = subprocess.run([MEMSCOPE, "heap", what[0], "-p", str(target.pid), *what[1:]], capture_output=True, text=True,
+                              timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+        check(done.returncode == 1 and "--trace SEC" in done.stderr, f"status {done.returncode}: {done.stderr}")
+
+
+main()
