@@ -15,7 +15,10 @@
 
 static const struct site_place frames[] = {
 	{ .function = "malloc", .module = "libc.so.6" },
-	{ .function = "web::make_session(int)", .file = "/src/web/server.cc", .module = "server", .line = 88 },
+	{ .function = "web::make_session(int)",
+	  .file = "/src/web/server.cc",
+	  .module = "server",
+	  .line = 88 },
 	{ .function = "load", .file = "/src/load.c", .module = "server", .line = 7 },
 };
 

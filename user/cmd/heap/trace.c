@@ -213,7 +213,8 @@ static int check(const struct trace *t, struct err *e)
 	if (t->run.end.why == RUN_END_TARGET)
 		return err_set(e, -ESRCH, "process %d has ended", (int)t->v->pid);
 	if (alloc->tier != ALLOC_TIER_EXACT || !alloc->tracing || !alloc->live_blocks)
-		return err_set(e, -ENODATA, "--trace: the allocations of process %d cannot be traced%s%s",
+		return err_set(e, -ENODATA,
+			       "--trace: the allocations of process %d cannot be traced%s%s",
 			       (int)t->v->pid, alloc->reason && *alloc->reason ? ": " : "",
 			       alloc->reason ? alloc->reason : "");
 	return 0;

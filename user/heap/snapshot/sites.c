@@ -191,14 +191,14 @@ static const char *base_name(const char *path)
 
 void place_name(const struct sites *s, const struct site *of, char name[SITE_NAME_MAX])
 {
-	const char *file = base_name(sites_text(s, of->file)),
-		   *module = sites_text(s, of->module);
+	const char *file = base_name(sites_text(s, of->file)), *module = sites_text(s, of->module);
 
 	if (*file && of->line)
-		snprintf(name, SITE_NAME_MAX, "%.400s (%.90s:%u)", sites_text(s, of->function), file,
-			 of->line);
+		snprintf(name, SITE_NAME_MAX, "%.400s (%.90s:%u)", sites_text(s, of->function),
+			 file, of->line);
 	else if (*module)
-		snprintf(name, SITE_NAME_MAX, "%.400s (%.100s)", sites_text(s, of->function), module);
+		snprintf(name, SITE_NAME_MAX, "%.400s (%.100s)", sites_text(s, of->function),
+			 module);
 	else
 		snprintf(name, SITE_NAME_MAX, "%.500s", sites_text(s, of->function));
 }
