@@ -20,11 +20,11 @@ volatile int n_ready;
 static ucontext_t home, away;
 
 /* Neither a register nor the stack below has anything of the functions before. */
-#define FORGET                                                                                     \
-	"xor %%eax, %%eax; xor %%ebx, %%ebx; xor %%ecx, %%ecx; xor %%edx, %%edx; xor %%esi, %%esi\n\t" \
+#define FORGET                                                                                           \
+	"xor %%eax, %%eax; xor %%ebx, %%ebx; xor %%ecx, %%ecx; xor %%edx, %%edx; xor %%esi, %%esi\n\t"   \
 	"xor %%edi, %%edi; xor %%ebp, %%ebp; xor %%r8d, %%r8d; xor %%r9d, %%r9d; xor %%r10d, %%r10d\n\t" \
-	"xor %%r11d, %%r11d; xor %%r13d, %%r13d; xor %%r14d, %%r14d; xor %%r15d, %%r15d\n\t"        \
-	"mov $-256, %%rcx\n\t"                                                                     \
+	"xor %%r11d, %%r11d; xor %%r13d, %%r13d; xor %%r14d, %%r14d; xor %%r15d, %%r15d\n\t"             \
+	"mov $-256, %%rcx\n\t"                                                                           \
 	"1: movq $0, (%%rsp, %%rcx); add $8, %%rcx; jnz 1b\n\t"
 #define SPIN                                                                                       \
 	"lock incl n_ready(%%rip)\n\t"                                                             \
@@ -33,7 +33,9 @@ static ucontext_t home, away;
 __attribute__((noreturn, noinline)) static void *spin_with_vector(void *arg)
 {
 	(void)arg;
-	__asm__ volatile("movq %0, %%xmm9; xor %%r12d, %%r12d\n\t" FORGET SPIN : : "a"(malloc(100)));
+	__asm__ volatile("movq %0, %%xmm9; xor %%r12d, %%r12d\n\t" FORGET SPIN
+			 :
+			 : "a"(malloc(100)));
 	__builtin_unreachable();
 }
 

@@ -57,24 +57,35 @@ static stack_id trimmed(struct dict *d, stack_id stack, uint8_t *known)
 	return asked;
 }
 
-int alloc_frames_trim(struct profile **p)
+int alloc_frames_left_off(const struct profile *p, struct profile **ret_asked)
 {
-	struct dict *d = profile_dict(*p);
+	struct dict *d = profile_dict(p);
 	_cleanup_(freep) uint8_t *known = calloc(dict_location_count(d) + 1ul, 1);
 	_cleanup_(profile_freep) struct profile *new =
-		profile_new(d, profile_type(*p, 0), profile_n_types(*p));
+		profile_new(d, profile_type(p, 0), profile_n_types(p));
 
-	if (!known || !new || profile_set_meta(new, profile_get_meta(*p)) < 0)
+	if (!known || !new || profile_set_meta(new, profile_get_meta(p)) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < profile_n_samples(*p); i++) {
-		struct profile_sample s = profile_sample(*p, i);
+	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
 
 		if (profile_add_sample(new, trimmed(d, s.stack, known), s.labels, &s, NULL, 1) < 0)
 			return -ENOMEM;
 	}
 	if (dict_oom(d))
 		return -ENOMEM;
-	profile_free(*p);
-	*p = TAKE_PTR(new);
+	*ret_asked = TAKE_PTR(new);
 	return 0;
+}
+
+int alloc_frames_trim(struct profile **p)
+{
+	struct profile *asked;
+	int r = alloc_frames_left_off(*p, &asked);
+
+	if (r == 0) {
+		profile_free(*p);
+		*p = asked;
+	}
+	return r;
 }

@@ -9,7 +9,9 @@
 
 #include "model/profile.h"
 
-/* Replaces `*p`; its places have names. 0 or -ENOMEM. */
+/* `*ret_asked`: the same profile without those frames, of the same dict. The places of `p` have names. 0 or -ENOMEM. */
+int alloc_frames_left_off(const struct profile *p, struct profile **ret_asked);
+/* Replaces `*p` by that. */
 int alloc_frames_trim(struct profile **p);
 
 #endif

@@ -24,8 +24,8 @@ static void gathered_fini(struct gathered *g)
 	page_files_fini(&g->files);
 }
 
-static int add_profile(struct gathered *g, struct inputs *in, char *const *operands, int n, const char *source,
-		       const char *id, struct err *e)
+static int add_profile(struct gathered *g, struct inputs *in, char *const *operands, int n,
+		       const char *source, const char *id, struct err *e)
 {
 	uint32_t i = g->page.n_profiles;
 	int r;
@@ -54,7 +54,8 @@ static void id_of(const char *path, uint32_t number, char *id, size_t cap)
 	snprintf(id + n, cap - n, number ? "-%u" : n ? "" : "profile", number + 1);
 }
 
-static int gather_files(struct gathered *g, struct inputs *in, char *const *operands, int n, struct err *e)
+static int gather_files(struct gathered *g, struct inputs *in, char *const *operands, int n,
+			struct err *e)
 {
 	for (int i = 0; i < n; i++) {
 		char id[64];
@@ -69,13 +70,15 @@ static int gather_files(struct gathered *g, struct inputs *in, char *const *oper
 }
 
 /* The directory of a run, or of its windows with what is chosen of them. */
-static int gather_run(struct gathered *g, struct inputs *in, char *const *operands, int n, struct err *e)
+static int gather_run(struct gathered *g, struct inputs *in, char *const *operands, int n,
+		      struct err *e)
 {
 	char path[4096], suffix[64] = "";
 
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
 		struct err one = { 0 };
-		int r = add_profile(g, in, operands, n, profile_rows[i].name, profile_rows[i].name, &one);
+		int r = add_profile(g, in, operands, n, profile_rows[i].name, profile_rows[i].name,
+				    &one);
 
 		if (r < 0 && r != -ENOENT) {
 			*e = one;
@@ -85,7 +88,8 @@ static int gather_run(struct gathered *g, struct inputs *in, char *const *operan
 	if (input_summary(operands[0], ".json", path, sizeof(path)) == 0) {
 		const char *name = strrchr(path, '/') + 1 + strlen("summary");
 
-		snprintf(suffix, sizeof(suffix), "%.*s", (int)(strlen(name) - strlen(".json")), name);
+		snprintf(suffix, sizeof(suffix), "%.*s", (int)(strlen(name) - strlen(".json")),
+			 name);
 	}
 	return page_files_read(operands[0], suffix, &g->page, &g->files, e);
 }
@@ -98,10 +102,13 @@ int report_page(struct inputs *in, char *const *operands, int n, const char *out
 	int r;
 
 	if (run && n > 1 && inputs_first(operands, n) != n)
-		return err_set(e, -EINVAL, "a page is of one run, or of profiles: report -o FILE.html DIR, or FILE…");
+		return err_set(
+			e, -EINVAL,
+			"a page is of one run, or of profiles: report -o FILE.html DIR, or FILE…");
 	r = (run ? gather_run : gather_files)(&g, in, operands, n, e);
 	if (r == 0 && !g.page.n_profiles && !g.page.n_series && !g.page.summary.len)
-		r = err_set(e, -ENOENT, "%s: there is neither a profile nor a table of a run in it", operands[0]);
+		r = err_set(e, -ENOENT, "%s: there is neither a profile nor a table of a run in it",
+			    operands[0]);
 	if (r == 0)
 		r = sink_open_file(output, &out, e);
 	if (r == 0)

@@ -5,10 +5,9 @@
 const char *about_prefix(enum about what)
 {
 	static const char *const prefixes[] = {
-		[ABOUT_TARGET] = "Target: ",
-		[ABOUT_TITLE] = "Title: ",
-		[ABOUT_LABEL] = "Label: ",
-		[ABOUT_ESTIMATE] = "Estimate: ",
+		[ABOUT_TARGET] = "Target: ", [ABOUT_TITLE] = "Title: ",
+		[ABOUT_LABEL] = "Label: ",   [ABOUT_ESTIMATE] = "Estimate: ",
+		[ABOUT_PEAK] = "Peak: ",
 	};
 
 	return prefixes[what];

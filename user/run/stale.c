@@ -44,6 +44,7 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 	look_at(&s, "census", ".csv");
 	look_at(&s, "rss_breakdown", ".csv");
 	look_at(&s, "sites", ".csv");
+	look_at(&s, "sites", ".pb.gz");
 	look_at(&s, "summary", ".txt");
 	look_at(&s, "summary", ".json");
 	look_at(&s, "report", ".html");

@@ -94,7 +94,9 @@ static int begin(void **state)
 	memset(bytes, 0, sizeof(bytes));
 	s = (struct snapshot){ .blocks = { .rows = rows, .n = 1 }, .facts = { .pid = 7 } };
 	s.index = block_index_new(rows, 1);
-	thread = (struct stopped_thread){ .tid = 7, .n_regs = 2, .regs = { 0x11, 0x12 }, .fp_bytes = 32 };
+	thread = (struct stopped_thread){
+		.tid = 7, .n_regs = 2, .regs = { 0x11, 0x12 }, .fp_bytes = 32
+	};
 	thread.fp[16] = 0x21;
 	return s.index ? 0 : -1;
 }
@@ -170,12 +172,16 @@ static void a_stack_that_its_thread_has_left_is_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_thread_that_computes_has_words_in_all_registers, begin, end),
-		cmocka_unit_test_setup_teardown(a_system_call_keeps_no_floating_point_registers, begin, end),
-		cmocka_unit_test_setup_teardown(a_stack_is_what_is_above_the_red_zone_and_below_the_thread_s_variables, begin,
-						end),
+		cmocka_unit_test_setup_teardown(a_thread_that_computes_has_words_in_all_registers,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_system_call_keeps_no_floating_point_registers,
+						begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_stack_is_what_is_above_the_red_zone_and_below_the_thread_s_variables,
+			begin, end),
 		cmocka_unit_test_setup_teardown(a_stack_that_is_a_block_ends_with_it, begin, end),
-		cmocka_unit_test_setup_teardown(a_stack_that_its_thread_has_left_is_known, begin, end),
+		cmocka_unit_test_setup_teardown(a_stack_that_its_thread_has_left_is_known, begin,
+						end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,8 @@ static void times_are_local(void **state)
 static void rows_that_are_none_are_counted(void **state)
 {
 	(void)state;
-	assert_int_equal(read_text("timestamp,a,b\n1,2,3\nnever,2,3\n2,x,3\n3,4\n4,nan,5\n5,6,7\n"), 0);
+	assert_int_equal(read_text("timestamp,a,b\n1,2,3\nnever,2,3\n2,x,3\n3,4\n4,nan,5\n5,6,7\n"),
+			 0);
 	assert_int_equal(t->n_rows, 2);
 	assert_int_equal(skipped, 4);
 	assert_true(t->columns[1].values[1] == 7);
@@ -76,8 +77,10 @@ static void time_does_not_go_back(void **state)
 static void names_in_rows_become_columns(void **state)
 {
 	(void)state;
-	assert_int_equal(read_text("timestamp,name,value\n10,\"requests, all\",1\n10,errors,2\n11,\"requests, all\",5\n"),
-			 0);
+	assert_int_equal(
+		read_text(
+			"timestamp,name,value\n10,\"requests, all\",1\n10,errors,2\n11,\"requests, all\",5\n"),
+		0);
 	assert_int_equal(t->n_columns, 2);
 	assert_int_equal(t->n_rows, 2);
 	assert_string_equal(t->columns[0].name, "requests, all");

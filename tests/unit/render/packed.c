@@ -54,9 +54,13 @@ static void names_are_clean_utf8_of_known_length(void **state)
 	_cleanup_(strbuf_free) struct strbuf out = { 0 };
 
 	(void)state;
-	packed_name(&out, "a\xff\n\xe2\x80\xae" "b<");
+	packed_name(&out, "a\xff\n\xe2\x80\xae"
+			  "b<");
 	assert_int_equal(out.s[0], 12);
-	assert_memory_equal(out.s + 1, "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" "b<", 12);
+	assert_memory_equal(out.s + 1,
+			    "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+			    "b<",
+			    12);
 }
 
 static void deflated_bytes_come_back(void **state)
@@ -91,7 +95,8 @@ static void deflated_bytes_come_back(void **state)
 /* RFC 4648, section 10 */
 static void base64_is_padded(void **state)
 {
-	static const char *const of[] = { "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy" };
+	static const char *const of[] = { "",         "Zg==",     "Zm8=",    "Zm9v",
+					  "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy" };
 
 	(void)state;
 	for (size_t n = 0; n < 7; n++) {

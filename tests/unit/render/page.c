@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <cmocka.h>
+#include <math.h>
 
 #include "base/sha256.h"
 #include "render/html/packed.h"
@@ -108,7 +108,8 @@ static void nothing_is_loaded_from_anywhere(void **state)
 static void hostile_names_are_only_text(void **state)
 {
 	static const char evil[] = "</script><script>alert(1)</script>\"'&\xe2\x80\xae";
-	static const char summary[] = "{\"verdict\":{\"sentence\":\"</script><img src=x>\xe2\x80\xae &\"}}";
+	static const char summary[] =
+		"{\"verdict\":{\"sentence\":\"</script><img src=x>\xe2\x80\xae &\"}}";
 	struct time_column column = { (char *)evil, (double[]){ 1 } };
 	struct time_table table = { (double[]){ 5 }, &column, 1, 1 };
 	struct fixture f = fixture_new(&samples, 1);
@@ -146,7 +147,8 @@ static void what_is_no_summary_is_left_out(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		char *page = write_page(&(struct page_run){ .summary = bytes_of(texts[i], strlen(texts[i])) });
+		char *page = write_page(
+			&(struct page_run){ .summary = bytes_of(texts[i], strlen(texts[i])) });
 		cJSON *run = run_of(page);
 
 		assert_true(cJSON_IsNull(get(run, "summary")));
@@ -226,14 +228,17 @@ static void profiles_say_what_they_are(void **state)
 
 	(void)state;
 	fixture_add1(&f, "redis;main", 3);
-	page = write_page(&(struct page_run){ .profiles = { { "oncpu", f.p, NULL } }, .n_profiles = 1 });
+	page = write_page(
+		&(struct page_run){ .profiles = { { "oncpu", f.p, NULL } }, .n_profiles = 1 });
 	run = run_of(page);
 	assert_string_equal(get(run, "title")->valuestring, "redis");
 	p = cJSON_GetArrayItem(get(run, "profiles"), 0);
 	assert_string_equal(get(p, "source")->valuestring, "on-CPU");
 	assert_string_equal(get(p, "data")->valuestring, "profile-oncpu");
-	assert_string_equal(get(cJSON_GetArrayItem(get(p, "types"), 0), "unit")->valuestring, "count");
-	assert_non_null(strstr(page, "<script type=\"application/octet-stream\" id=\"profile-oncpu\">"));
+	assert_string_equal(get(cJSON_GetArrayItem(get(p, "types"), 0), "unit")->valuestring,
+			    "count");
+	assert_non_null(
+		strstr(page, "<script type=\"application/octet-stream\" id=\"profile-oncpu\">"));
 	cJSON_Delete(run);
 	free(page);
 	fixture_free(&f);

@@ -12,7 +12,8 @@
 /* What a reader of the columns gets, by the specification in page_data.h alone. */
 struct decoded {
 	struct bytes strings[64];
-	uint64_t n_strings, frame[5][64], n_frames, parent[64], frame_of[64], n_nodes, set[5][64], n_sets;
+	uint64_t n_strings, frame[5][64], n_frames, parent[64], frame_of[64], n_nodes, set[5][64],
+		n_sets;
 	uint64_t n_samples, node[64], set_of[64], n_timed, timed[4];
 	int64_t values[4][64];
 	struct {

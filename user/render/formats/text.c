@@ -94,6 +94,8 @@ static const char *escape(enum text_form form, uint32_t c)
 		break;
 	case TEXT_CSV:
 		return c == '"' ? "\"\"" : NULL;
+	case TEXT_DOT:
+		return c == '"' ? "\\\"" : c == '\\' ? "\\\\" : NULL;
 	}
 	return NULL;
 }

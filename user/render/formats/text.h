@@ -22,6 +22,7 @@ enum text_form {
 	TEXT_FOLDED,  /* a frame of a folded stack: `;` becomes `:`      */
 	TEXT_PLAIN,   /* nothing                                         */
 	TEXT_CSV,     /* between double quotes: `"` becomes `""`         */
+	TEXT_DOT,     /* between double quotes: escapes " and \          */
 };
 
 /* Adds at most `max_columns` columns of `s`; a text cut short ends in "…". */

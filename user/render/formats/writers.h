@@ -35,4 +35,20 @@ int csv_write(const struct profile *p, const struct render_opts *opts, struct si
 int speedscope_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
 		     struct err *e);
 
+/* Callgrind's profile format 1, every value type an event. Ignores the options but `title`. */
+int callgrind_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		    struct err *e);
+
+/* The call graph for graphviz, one value type. -ENODATA when there is nothing to draw. */
+int dot_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+	      struct err *e);
+
+/* Massif's output, of a value in bytes or of a profile of sites. -EINVAL with a sentence for another value. */
+int massif_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		 struct err *e);
+
+/* DHAT's file format 2, of a profile of sites. -EINVAL with a sentence for any other profile. */
+int dhat_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+	       struct err *e);
+
 #endif

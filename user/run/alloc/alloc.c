@@ -812,12 +812,17 @@ static int write_sites(void *ctx, struct sink *sink, struct err *e)
 static int write_files(void *self, struct run_output *to, struct err *e)
 {
 	const struct alloc_state *state = &((struct alloc *)self)->run->alloc;
+	char line[64];
+	int rc;
 
 	if (state->tier == ALLOC_TIER_BURSTS)
 		return live_write(self, to, e);
 	if (!state->sites || state->tier != ALLOC_TIER_EXACT)
 		return 0;
-	return output_csv(to, "sites", write_sites, self, e);
+	rc = output_csv(to, "sites", write_sites, self, e);
+	return rc < 0 ? rc
+		      : output_pprof(to, "sites", state->sites, SITE_BYTES,
+				     exact_peak_line(self, line, sizeof(line)), e);
 }
 
 static void free_alloc(void *self)

@@ -167,6 +167,8 @@ void alloc_say_failed(struct alloc *al);
 
 /* The table of what becomes of allocations; before the gate opens. */
 int exact_open(struct alloc *al, struct err *e);
+/* The line of model/about.h that says when most was in use. */
+const char *exact_peak_line(const struct alloc *al, char *buf, size_t size);
 int exact_start(struct alloc *al, struct err *e);
 /* A process of which the kernel said something, whether calls are traced always or in bursts. */
 void probes_process(struct alloc *al, const struct process_event *event);

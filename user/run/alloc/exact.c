@@ -5,6 +5,7 @@
 #include "analyse/alloc_threads.h"
 #include "base/small_file.h"
 #include "collect/overhead/governor.h"
+#include "model/about.h"
 #include "model/alloc_site.h"
 #include "run/alloc/alloc.h"
 #include "run/budget.h"
@@ -295,11 +296,25 @@ static int finish(struct alloc *al, struct err *e)
 	return rc == 0 ? mappings_finish(al, e) : rc;
 }
 
+/* Since the programs were started; 0: nothing was in use. */
+static int64_t peak_after_ns(const struct alloc *al)
+{
+	uint64_t start = session_start_ns(al->run->session);
+
+	return al->peak.at_ns > start ? (int64_t)(al->peak.at_ns - start) : 0;
+}
+
+const char *exact_peak_line(const struct alloc *al, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s%.6f s after the start", about_prefix(ABOUT_PEAK),
+		 (double)peak_after_ns(al) / 1e9);
+	return buf;
+}
+
 static void report(struct alloc *al, struct summary_alloc *a)
 {
 	struct summary_sites *rows_of = &al->more_sites;
 	const struct profile *peak = al->run->profiles[PROFILE_PEAK];
-	uint64_t start = session_start_ns(al->run->session);
 
 	mappings_report(al, &a->mappings);
 	if (!al->run->alloc.sites || !peak)
@@ -313,7 +328,7 @@ static void report(struct alloc *al, struct summary_alloc *a)
 		a->sizes[i] = al->sizes[i];
 	a->peak.images = al->peak.images;
 	a->peak.bytes = al->peak.bytes;
-	a->peak.at_ns = al->peak.at_ns > start ? (int64_t)(al->peak.at_ns - start) : 0;
+	a->peak.at_ns = peak_after_ns(al);
 	a->peak.objects = profile_total(peak, 0);
 	a->peak.on_stacks = profile_total(peak, 1);
 	rows_of->n_peak = row_count(sites_allocations(peak, 1, 0, rows_of->peak, SUMMARY_SITES));

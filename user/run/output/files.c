@@ -383,6 +383,24 @@ int output_csv(struct run_output *o, const char *name,
 	return rc;
 }
 
+int output_pprof(struct run_output *o, const char *name, struct profile *p, uint32_t default_type,
+		 const char *comment, struct err *e)
+{
+	struct profile_meta meta = { .default_type = default_type,
+				     .time_ns = o->r->clock.start_wall_ns,
+				     .duration_ns = o->s.duration_ns };
+	const struct format *f = format_find("pprof");
+	char path[4096];
+	int rc = output_set_meta(o->r, p, &meta, comment);
+
+	snprintf(path, sizeof(path), "%s/%s%s%s", o->r->cfg->dir, name, o->suffix, f->ext);
+	rc = rc < 0 ? err_set(e, rc, "out of memory for a profile")
+		    : output_write(o->r, p, f, path, e);
+	snprintf(path, sizeof(path), "%s%s", o->suffix, f->ext);
+	(rc == 0 ? file_written : file_missing)(o, name, path);
+	return rc;
+}
+
 /* Those of the components. */
 static int write_parts(struct run_output *o, struct err *e)
 {

@@ -33,6 +33,11 @@ void output_beside(struct run_output *to, const char *file);
 int output_csv(struct run_output *to, const char *name,
 	       int (*write)(void *ctx, struct sink *sink, struct err *e), void *ctx, struct err *e);
 
+/* The same of a profile that is no source's own: NAME.pb.gz, with when it was and what the run is known by;
+ * `comment`: one more line, NULL for none. */
+int output_pprof(struct run_output *to, const char *name, struct profile *p, uint32_t default_type,
+		 const char *comment, struct err *e);
+
 /* Names every location that has no name yet. `ret_stats` may be NULL. */
 int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
 /* What a profile of this kind says of itself, but for when and how long. */

@@ -39,8 +39,8 @@ static int read_text(const char *path, char **ret_text, size_t *ret_len)
 	return *ret_text || !*ret_len ? 0 : -ENOMEM;
 }
 
-int page_files_read(const char *dir, const char *suffix, struct page_run *page, struct page_files *files,
-		    struct err *e)
+int page_files_read(const char *dir, const char *suffix, struct page_run *page,
+		    struct page_files *files, struct err *e)
 {
 	struct run_scalars scalars;
 	char path[4096];

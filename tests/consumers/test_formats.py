@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+"""Other tools read what convert makes for them, and find our totals: callgrind_annotate, ms_print, dot. TAP."""
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("BUILD", os.path.join(TOP, "build"))
+MEMSCOPE = os.environ.get("MEMSCOPE", os.path.join(BUILD, "memscope"))
+DIR = tempfile.mkdtemp(prefix="memscope-formats-")
+ODD = 'we<ird> "quoted" \\ back\x01slash (3) x'
+
+
+def run(*argv):
+    r = subprocess.run(argv, capture_output=True, text=True, cwd=DIR, check=False, timeout=60)
+    if r.returncode:
+        raise AssertionError(f"{' '.join(argv[:3])}: {r.stderr.strip()[:300]}")
+    return r.stdout
+
+
+def large_profile():
+    """2,000 stacks with recursion, direct and over others; their sums by function, each once per stack."""
+    rnd = random.Random(11)
+    callees = {f: [f"fn{rnd.randrange(90)}" for _ in range(3)] for f in ["main", *(f"fn{i}" for i in range(120))]}
+    own, total, edges, lines = {}, {}, {}, []
+    for _ in range(2000):
+        stack = ["main"]
+        for _ in range(rnd.randrange(1, 30)):
+            stack.append(callees[stack[-1]][int(rnd.paretovariate(1)) % 3])
+        if rnd.random() < .1:
+            stack.append(ODD)
+        n = rnd.randrange(1, 1000)
+        lines.append(f"{';'.join(stack)} {n}\n")
+        own[stack[-1]] = own.get(stack[-1], 0) + n
+        for f in set(stack):
+            total[f] = total.get(f, 0) + n
+        for pair in set(zip(stack, stack[1:])):
+            edges[pair] = edges.get(pair, 0) + n
+    with open(os.path.join(DIR, "large.folded"), "w", encoding="utf-8") as f:
+        f.writelines(lines)
+    return own, total, edges
+
+
+OWN, TOTAL, EDGES = large_profile()
+ALL = sum(OWN.values())
+
+
+def shown(name):
+    return name.replace("\x01", "\ufffd")
+
+
+def annotated(*how):
+    """{function: value} of callgrind_annotate, all functions, and the program's total."""
+    out = run("callgrind_annotate", "--threshold=100", "--auto=no", *how, os.path.join(DIR, "large.callgrind"))
+    whole = int(re.search(r"([\d,]+) .*PROGRAM TOTALS", out).group(1).replace(",", ""))
+    rows = {}
+    for line in out.splitlines():
+        m = re.match(r"\s*([\d,]+) \(\s*[\d.]+%\)\s+\?\?\?:(.*?)\s*$", line)
+        if m:
+            name = re.sub(r" \[.*\]$", "", m.group(2))
+            rows[name] = rows.get(name, 0) + int(m.group(1).replace(",", ""))
+    return rows, whole
+
+
+def callgrind_has_every_functions_own_cost():
+    run(MEMSCOPE, "convert", "large.folded", "-o", "large.callgrind")
+    rows, whole = annotated()
+    assert whole == ALL, f"total {whole}, not {ALL}"
+    want = {shown(f): n for f, n in OWN.items()}
+    got = {f: n for f, n in rows.items() if n}
+    assert got == want, f"differ: {sorted(set(got.items()) ^ set(want.items()))[:6]}"
+
+
+def callgrind_has_every_functions_total_also_of_recursive_ones():
+    rows, whole = annotated("--inclusive=yes")
+    assert whole == ALL, f"total {whole}, not {ALL}"
+    want = {shown(f): n for f, n in (*TOTAL.items(), ("all", ALL))}
+    assert rows == want, f"differ: {sorted(set(rows.items()) ^ set(want.items()))[:6]}"
+
+
+def callgrind_has_lines_and_calls():
+    """Of a program whose C library has debug information: what its caller spent is at the line of the call."""
+    run(MEMSCOPE, "convert", f"{TOP}/tests/golden/sites/input.pb.gz", "-o", "lines.callgrind")
+    out = run("callgrind_annotate", "--tree=caller", "--threshold=100", "--auto=no", "--show=alloc_space",
+              "--sort=alloc_space", "lines.callgrind")
+    callers = re.findall(r"< .*libc-start.c:__libc_start_main", out)
+    assert callers, out[:800]
+    with open(os.path.join(DIR, "lines.callgrind"), encoding="utf-8") as f:
+        text = f.read()
+    assert re.search(r"^[1-9]\d* \d+", text, re.M), "no line number at all"
+
+
+def dhat_has_every_stack_once():
+    """Totals as sites.csv's writer adds them; every frame of a stack is in the table."""
+    run(MEMSCOPE, "convert", f"{TOP}/tests/golden/sites/input.pb.gz", "-o", "sites.dhat")
+    with open(os.path.join(DIR, "sites.dhat"), encoding="utf-8") as f:
+        data = json.load(f)
+    for key, value in (("tb", "alloc_space"), ("tbk", "alloc_objects"), ("gb", "peak_space"), ("eb", "inuse_space")):
+        folded = run(MEMSCOPE, "convert", f"{TOP}/tests/golden/sites/input.pb.gz", "--value", value, "--format",
+                     "folded", "-o", "-")
+        want = sum(int(line.rpartition(" ")[2]) for line in folded.splitlines() if not line.startswith("# "))
+        assert sum(p[key] for p in data["pps"]) == want, f"{value}: {sum(p[key] for p in data['pps'])}, not {want}"
+    stacks = [tuple(p["fs"]) for p in data["pps"]]
+    assert len(set(stacks)) == len(stacks), "a stack is there twice"
+    assert {i for s in stacks for i in s} == set(range(1, len(data["ftbl"]))), "frames that are not in the table"
+
+
+def the_call_graph_has_the_largest_functions_and_calls():
+    run(MEMSCOPE, "convert", "large.folded", "-o", "large.dot")
+    labels, arrows = {}, {}
+    for line in run("dot", "-Tplain", "large.dot").splitlines():
+        words = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', line)
+        if words[0] == "node":
+            labels[words[1]] = words[6].strip('"').replace('\\"', '"').replace("\\\\", "\\")
+        elif words[0] == "edge":
+            label = next(w for w in words if "%" in w)
+            arrows[words[1], words[2]] = int(re.search(r"[\d,]+", label).group().replace(",", ""))
+    names = {n: label.split("\\n")[0] for n, label in labels.items()}
+    largest = sorted((f for f in TOTAL if TOTAL[f] >= 0.005 * ALL), key=lambda f: (-TOTAL[f], f))[:80]
+    assert set(names.values()) == {shown(f) for f in largest}, \
+        f"functions differ: {set(names.values()) ^ {shown(f) for f in largest}}"
+    got = {(names[a], names[b]): n for (a, b), n in arrows.items()}
+    want = {(shown(a), shown(b)): n for (a, b), n in EDGES.items()
+            if a in largest and b in largest and n >= 0.001 * ALL}
+    assert len(want) > 240, f"{len(want)} calls: no test of the limit"
+    least = sorted(want.values(), reverse=True)[239]
+    want = {pair: n for pair, n in want.items() if n > least or got.get(pair) == n}
+    assert len(got) == 240, f"{len(got)} calls"
+    assert got == want, f"calls differ: {sorted(set(got.items()) ^ set(want.items()))[:6]}"
+
+
+def massif_has_the_tree_of_callers():
+    source = os.path.join(TOP, "tests/golden/heap/input.pb.gz")
+    run(MEMSCOPE, "convert", source, "--value", "inuse_space", "-o", "heap.massif")
+    out = run("ms_print", "--threshold=0", "heap.massif")
+    whole = int(re.search(r"^100\.00% \(([\d,]+)B\)", out, re.M).group(1).replace(",", ""))
+    folded = run(MEMSCOPE, "convert", source, "--value", "inuse_space", "--format", "folded", "--no-comm", "-o", "-")
+    stacks = [line.rpartition(" ") for line in folded.splitlines() if not line.startswith("# ")]
+    assert whole == sum(int(n) for _, _, n in stacks), f"{whole} bytes"
+    first = [int(n.replace(",", "")) for n in re.findall(r"^->\s*[\d.]+% \(([\d,]+)B\)", out, re.M)]
+    assert sum(first) == whole and first == sorted(first, reverse=True), f"places: {first}"
+
+
+def what_massif_and_dhat_cannot_hold_is_refused():
+    for name, word in (("x.massif", "bytes"), ("x.dhat", "sites.pb.gz")):
+        r = subprocess.run([MEMSCOPE, "convert", "large.folded", "-o", name], capture_output=True, text=True, cwd=DIR,
+                           check=False)
+        assert r.returncode and word in r.stderr and r.stderr.count("\n") == 1, f"{r.returncode} {r.stderr}"
+        assert not os.path.exists(os.path.join(DIR, name)), f"{name} was written"
+
+
+FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
+         (callgrind_has_every_functions_total_also_of_recursive_ones, "callgrind_annotate"),
+         (callgrind_has_lines_and_calls, "callgrind_annotate"),
+         (dhat_has_every_stack_once, "true"),
+         (the_call_graph_has_the_largest_functions_and_calls, "dot"),
+         (massif_has_the_tree_of_callers, "ms_print"),
+         (what_massif_and_dhat_cannot_hold_is_refused, "true")]
+
+
+def main():
+    print(f"1..{len(FACTS)}")
+    bad = 0
+    for i, (fact, needs) in enumerate(FACTS, 1):
+        name = fact.__name__.replace("_", " ")
+        if not shutil.which(needs):
+            print(f"ok {i} - {name} # SKIP no {needs}")
+            continue
+        try:
+            fact()
+            print(f"ok {i} - {name}")
+        except AssertionError as e:
+            print("# " + str(e).replace("\n", "\n# "))
+            print(f"not ok {i} - {name}")
+            bad += 1
+    return 1 if bad else 0
+
+
+try:
+    sys.exit(main())
+finally:
+    shutil.rmtree(DIR, ignore_errors=True)
