@@ -49,6 +49,16 @@ function value(n, unit) {
 	}
 }
 
+/* Of an axis: 0:05, 12:30, 1:02:00; where seconds are divided, 0.5 s, 1 s. */
+function ticks(all) {
+	if (all.some((s) => s % 1))
+		return all.map((s) => +s.toFixed(4) + " s");
+	return all.map((s) => {
+		const h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
+		return (h ? h + ":" + two(m) : String(m)) + ":" + two(Math.floor(s % 60));
+	});
+}
+
 function percent(part, whole) {
 	if (!(whole > 0))
 		return "–";
@@ -78,5 +88,5 @@ function el(name, properties, ...inside) {
 	return e;
 }
 
-return { grouped, bytes, ns, seconds, count, value, percent, time_of_day, date, el };
+return { grouped, bytes, ns, seconds, count, value, percent, time_of_day, date, ticks, el };
 })();

@@ -21,8 +21,12 @@ let data = null, shown = null, range = null, waiting = 0;
 
 const $ = (id) => document.getElementById(id);
 
+/* The tabs, from left to right. A new pane is its file and its row here. */
+const order = ["overview", "timeline", "flame", "composition", "heap", "sites", "waits", "tables", "losses"];
+
 function add(pane) {
 	list.push(pane);
+	list.sort((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
 }
 
 /* --- the address ------------------------------------------------------------------------------------ */

@@ -1,0 +1,230 @@
+/*
+ * Charts over the time of the run, all on one axis: drawn by uPlot where it is in the page, and always there as a table.
+ *
+ *   charts.make({ title, times, series: [{ label, unit, values, colour, dashed, hidden }], stacked, height, data, note })
+ *
+ * `times` are seconds since the run began; values may be null. Dragging over a chart selects that time in every pane
+ * while it goes on; a click selects nothing and calls options.click(index). The result: { el, select(range), show(i, on),
+ * update(options), size() }.
+ */
+const charts = (function () {
+"use strict";
+
+const el = format.el, all = new Set();
+/* So wide that the axes of all charts stand below one another. */
+const AXIS = 74;
+
+const has_charts = () => typeof uPlot !== "undefined";
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/* By number: eight that differ in lightness as well as hue, then the same with other strokes (dashes). */
+const colour = (i) => css("--s" + (i % 8 + 1));
+const byte_steps = Array.from({ length: 53 }, (x, i) => 2 ** i);
+const dashes = [[], [6, 3], [2, 3], [9, 3, 2, 3]];
+
+/* Sums from the first series up, each on top of those before it. */
+function sums(series, shown) {
+	const n = series.length ? series[0].values.length : 0, running = new Float64Array(n), out = [];
+	for (const [i, s] of series.entries()) {
+		if (shown[i])
+			for (let k = 0; k < n; k++)
+				running[k] += s.values[k] || 0;
+		out.push(Array.from(running));
+	}
+	return out;
+}
+
+function nearest(times, t) {
+	let low = 0, high = times.length - 1;
+	while (low < high) {
+		const mid = (low + high) >> 1;
+		if (times[mid] < t)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low > 0 && t - times[low - 1] < times[low] - t ? low - 1 : low;
+}
+
+function figures(o) {
+	const rows = o.times.map((t, i) => i);
+	return tables.make({ caption: o.title, page: 20, rows,
+		columns: [{ title: "Time", number: true, key: (i) => o.times[i], text: (i) => format.seconds(o.times[i]) },
+			...o.series.map((s) => ({ title: s.label, number: true, key: (i) => s.values[i],
+				text: (i) => format.value(s.values[i], s.unit) }))] }).el;
+}
+
+function make(options) {
+	let o = options, plot = null, shown = o.series.map((s) => !s.hidden), range = null, sheet = null;
+	const box = el("figure", { className: "chart" }), canvas = el("div", { className: "plot" });
+	const heading = el("figcaption", {}, el("span", { className: "what" }, o.title));
+	const legend = el("span", { className: "legend" }), brush = el("div", { className: "brush", hidden: true });
+	const table = el("details", {}, el("summary", {}, "Figures"));
+
+	heading.append(" ", legend);
+	box.append(heading);
+	if (has_charts())
+		box.append(canvas);
+	else
+		table.open = true;
+	if (o.note)
+		box.append(el("p", { className: "dim" }, o.note));
+	if (!o.no_table)
+		box.append(table);
+	table.addEventListener("toggle", fill_table);
+	canvas.setAttribute("role", "img");
+
+	function fill_table() {
+		if (!table.open || sheet === o)
+			return;
+		sheet = o;
+		table.replaceChildren(table.firstChild, figures(o));
+	}
+
+	function draw_legend() {
+		legend.replaceChildren(...(o.no_legend ? [] : o.series.map((s, i) => {
+			const key = el("span", { className: "key" }), value = el("b");
+			key.style.background = s.colour || colour(i);
+			s.value_el = value;
+			return el("span", { className: "item" }, key, s.label + " ", value);
+		})));
+		canvas.setAttribute("aria-label", o.title + ": " + o.series.map((s) => s.label).join(", ").slice(0, 300) +
+			". The figures are in the table below.");
+	}
+
+	function show_values(i) {
+		for (const s of o.series)
+			if (s.value_el)
+				s.value_el.textContent = i === null || i === undefined ? "" : format.value(s.values[i], s.unit);
+		if (o.hover)
+			o.hover(i);
+	}
+
+	function draw_brush() {
+		if (!plot)
+			return;
+		brush.hidden = !range;
+		if (!range)
+			return;
+		const left = Math.max(0, plot.valToPos(range.from, "x")), right = Math.min(plot.over.clientWidth, plot.valToPos(range.to, "x"));
+		brush.style.left = left + "px";
+		brush.style.width = Math.max(1, right - left) + "px";
+	}
+
+	/* Selecting: the range follows the pointer, once a frame. */
+	function listen(over) {
+		let from = null, asked = 0, to = null;
+		const time_at = (e) => plot.posToVal(Math.max(0, Math.min(over.clientWidth, e.clientX - over.getBoundingClientRect().left)), "x");
+		const go = () => {
+			asked = 0;
+			o.data.select({ from: Math.min(from, to), to: Math.max(from, to) });
+		};
+		over.addEventListener("pointerdown", (e) => {
+			if (e.button === 0) {
+				from = to = time_at(e);
+				over.pixels = e.clientX;
+				over.setPointerCapture(e.pointerId);
+			}
+		});
+		over.addEventListener("pointermove", (e) => {
+			if (from === null || Math.abs(e.clientX - over.pixels) < 4 && from === to)
+				return;
+			to = time_at(e);
+			asked = asked || requestAnimationFrame(go);
+		});
+		over.addEventListener("pointerup", (e) => {
+			if (from !== null && from === to) {
+				if (o.click)
+					o.click(nearest(o.times, from), e);
+				else if (range)
+					o.data.select(null);
+			}
+			from = null;
+		});
+		over.addEventListener("pointercancel", () => { from = null; });
+		over.append(brush);
+	}
+
+	function draw() {
+		if (plot)
+			plot.destroy();
+		plot = null;
+		draw_legend();
+		if (!has_charts() || !box.isConnected || !canvas.clientWidth)
+			return;
+		const unit = o.series.length ? o.series[0].unit : "", ink = css("--dim"), line = css("--line");
+		const stack = o.stacked ? sums(o.series, shown) : null;
+		const order = o.series.map((s, i) => i);
+		if (o.stacked)
+			order.reverse(); /* the highest sum first: each fill hides what is below it */
+		const series = order.map((i) => {
+			const s = o.series[i], c = s.colour || colour(i);
+			return { label: s.label, show: shown[i], stroke: o.stacked ? css("--panel") : c, width: o.stacked ? .7 : 1.6,
+				fill: o.stacked ? c : s.filled ? c + "30" : undefined, dash: o.stacked || s.solid ? [] : s.dash || dashes[Math.floor(i / 8) % 4],
+				spanGaps: true, points: { show: o.times.length < 3 && !o.stacked } };
+		});
+		plot = new uPlot({
+			width: canvas.clientWidth, height: o.height || 120, legend: { show: false }, padding: [8, 12, 0, 0],
+			cursor: { drag: { x: false, y: false, setScale: false }, sync: { key: "time", setSeries: false }, points: { show: !o.stacked }, y: false },
+			scales: { x: { time: false, range: () => [0, o.data.run.seconds || 1] },
+				y: { range: (u, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.08 : 1] } },
+			axes: [{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { stroke: line, width: .6 }, size: 30, font: "12px system-ui, sans-serif",
+				values: (u, ticks) => format.ticks(ticks) },
+			{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { show: false }, size: AXIS, font: "12px system-ui, sans-serif", gap: 4,
+				values: (u, ticks) => ticks.map((v) => format.value(v, unit)), space: 26, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
+			series: [{}, ...series],
+			hooks: { setCursor: [(u) => show_values(u.cursor.idx)] },
+		}, [o.times, ...order.map((i) => stack ? stack[i] : o.series[i].values)], canvas);
+		listen(plot.over);
+		draw_brush();
+	}
+
+	const chart = {
+		el: box,
+		draw,
+		select(r) {
+			range = r;
+			draw_brush();
+		},
+		show(i, on) {
+			shown[i] = on;
+			draw();
+		},
+		is_shown: (i) => shown[i],
+		update(other) {
+			o = Object.assign({}, o, other);
+			shown = o.series.map((s) => !s.hidden);
+			heading.firstChild.textContent = o.title;
+			draw();
+			fill_table();
+		},
+	};
+	all.add(chart);
+	watch.observe(box);
+	chart.width = 0;
+	box.chart = chart;
+	fill_table();
+	return chart;
+}
+
+/* Drawn once it has a width, and anew when that changes. */
+const watch = new ResizeObserver((entries) => {
+	for (const entry of entries) {
+		const chart = entry.target.chart, width = Math.round(entry.contentRect.width);
+		if (chart && width && width !== chart.width) {
+			chart.width = width;
+			chart.draw();
+		}
+	}
+});
+
+document.addEventListener("theme", () => {
+	for (const chart of all)
+		if (chart.el.isConnected)
+			chart.draw();
+		else
+			all.delete(chart);
+});
+
+return { make, has_charts, colour, nearest };
+})();

@@ -1,0 +1,304 @@
+/*
+ * What makes up a quantity over time: its largest sites, modules or types as a stacked area or as lines, and the rest as OTHER, so
+ * that the area is always the whole. From profiles whose samples have times, and from the tables over time.
+ */
+(function () {
+"use strict";
+
+const el = format.el, OTHER = "OTHER";
+let data = null, chart = null, box = null, controls = null, table = null, moment = null, legend = null;
+let parts = [], hidden = new Set(), x = [], unit = "", chosen = null;
+const state = { of: "", by: "site", n: 15, as: "area" };
+
+/* --- where parts come from ------------------------------------------------------------------------------ */
+
+function choices(run) {
+	const all = [];
+	for (const p of run.profiles)
+		if (run.n_bins)
+			for (const [i, t] of p.types.entries())
+				all.push({ id: p.id + "/" + t.name + "/" + t.unit, title: p.source + ": " + t.name + (t.unit === "count" ? " (count)" : ""), profile: p, type: i });
+	for (const s of run.series)
+		if (/^(alloc_series|live_series|census|rss_breakdown)$/.test(s.id))
+			all.push({ id: s.id, title: s.title, table: s });
+	return all;
+}
+
+/* Types without times cannot be known before the profile is read: those are left out then. */
+async function known(all) {
+	const out = [];
+	for (const c of all) {
+		if (c.profile && !times.of_type(await data.load(c.profile), c.type))
+			continue;
+		out.push(c);
+	}
+	return out;
+}
+
+const rate_units = { nanoseconds: [1e-9, "threads"], bytes: [1, "bytes/s"], count: [1, "count/s"] };
+
+/* By site: the function that asked. Allocators are below it, kernel functions too. */
+const below_site = /^(__libc_)?(malloc|calloc|realloc|free|memalign|aligned_alloc|posix_memalign|mmap|munmap|operator new.*|_?PyObject_Malloc|_?PyMem_.*|PyObject_Realloc)$/;
+
+function site_of(p, node) {
+	const { nodes, frames, strings } = p;
+	let at = node;
+	while (at > 0 && frames.kind[nodes.frame[at]] !== 2)
+		at = nodes.parent[at];
+	if (at > 0)
+		return at; /* of an interpreted program its own code, not the interpreter's */
+	at = node;
+	while (at > 0) {
+		const f = nodes.frame[at], kind = frames.kind[f];
+		if (kind !== 1 && kind !== 5 && !below_site.test(strings[frames.name[f]]))
+			return at;
+		at = nodes.parent[at];
+	}
+	return node;
+}
+
+function group_name(p, node, by) {
+	const { nodes, frames, strings } = p;
+	if (!node)
+		return "[no stack]";
+	if (by === "stack") {
+		const names = [];
+		for (let at = node; at > 0; at = nodes.parent[at])
+			names.push(strings[frames.name[nodes.frame[at]]]);
+		return names.reverse().join(";");
+	}
+	const f = nodes.frame[by === "module" ? node : site_of(p, node)];
+	const module = strings[frames.module[f]];
+	if (by === "module")
+		return module || "[no module]";
+	return strings[frames.name[f]] + (module ? " [" + module.replace(/^\[|\]$/g, "") + "]" : "");
+}
+
+/* { name, values, total, stack } each, largest first, the rest in OTHER. */
+async function of_profile(choice) {
+	const p = await data.load(choice.profile), entry = times.of_type(p, choice.type), run = data.run, bins = times.bins(run);
+	const [factor, shown_unit] = rate_units[choice.profile.types[choice.type].unit] || [1, choice.profile.types[choice.type].unit + "/s"];
+	const number = new Map(), names = [], group_of = new Int32Array(p.samples.n), total = [], by_node = new Map();
+	for (let s = 0; s < p.samples.n; s++) {
+		const node = p.samples.node[s];
+		let g = by_node.get(node);
+		if (g === undefined) {
+			const name = group_name(p, node, state.by);
+			g = number.get(name);
+			if (g === undefined) {
+				number.set(name, g = names.length);
+				names.push(name);
+				total.push(0);
+			}
+			by_node.set(node, g);
+		}
+		group_of[s] = g;
+		for (let i = entry.first[s]; i < entry.first[s + 1]; i++)
+			total[g] += entry.value[i];
+	}
+	const order = names.map((n, i) => i).sort((a, b) => total[b] - total[a]);
+	const rank = new Int32Array(names.length), most = Math.min(state.n, names.length);
+	order.forEach((g, i) => { rank[g] = Math.min(i, most); });
+	const sums = times.by_group(entry, run.n_bins, group_of.map((g) => rank[g]), most + 1);
+	x = bins.middle;
+	unit = shown_unit;
+	parts = sums.map((sum, i) => ({ name: i < most ? names[order[i]] : OTHER, values: times.rate(sum, bins.width, factor) }));
+	if (names.length <= most)
+		parts.pop();
+}
+
+function of_table(choice) {
+	const t = choice.table, bytes = t.columns.filter((c) => c.unit !== "count" && !/^(rss|pss|live_bytes|traced_bytes|unexplained|not_read_rss)$/.test(c.name));
+	const area = (values) => values.reduce((sum, v, i) => sum + (v || 0) * ((t.times[i + 1] || t.times[i]) - (t.times[i - 1] || t.times[i])), 0);
+	const largest = bytes.filter((c) => c.name !== OTHER).map((c) => [area(c.values), c]).sort((a, b) => b[0] - a[0]).map((p) => p[1]);
+	const rest = bytes.filter((c) => c.name === OTHER).concat(largest.slice(state.n));
+	x = t.times;
+	unit = bytes.length ? bytes[0].unit : "bytes";
+	parts = largest.slice(0, state.n).map((c) => ({ name: c.name, values: c.values }));
+	if (rest.length)
+		parts.push({ name: OTHER, values: t.times.map((time, i) => rest.reduce((sum, c) => sum + (c.values[i] || 0), 0)) });
+}
+
+/* --- names of parts ------------------------------------------------------------------------------------------ */
+
+const frames_of = (name) => name.split(";");
+
+/* "main;load;malloc" is shown by its site, and has its stack below. */
+function short(name) {
+	const frames = frames_of(name);
+	if (frames.length === 1)
+		return name;
+	let i = frames.length - 1;
+	while (i >= 0 && !/ \([^()]+\.\w+\)$/.test(frames[i]))
+		i--; /* "parse (app.py)": the program's own code, not its interpreter's */
+	if (i < 0)
+		i = frames.length - 1;
+	while (i > 0 && below_site.test(frames[i]))
+		i--;
+	return frames[i] + (i ? " ← " + frames[i - 1] : "");
+}
+
+/* Sums over the selected time, or all of it: rates times seconds, amounts as their mean. */
+function totals() {
+	const range = data.range(), per_s = /\/s$|^threads$/.test(unit), out = parts.map(() => 0);
+	let all = 0;
+	for (let i = 0; i < x.length; i++) {
+		const dt = x.length < 2 ? 1 : ((x[i + 1] === undefined ? x[i] : x[i + 1]) - (x[i - 1] === undefined ? x[i] : x[i - 1])) / 2;
+		if (range && (x[i] < range.from || x[i] >= range.to))
+			continue;
+		all += dt;
+		parts.forEach((b, k) => { out[k] += (b.values[i] || 0) * dt; });
+	}
+	return parts.map((b, k) => per_s ? out[k] : all ? out[k] / all : 0);
+}
+
+function total_unit() {
+	return unit === "threads" ? "seconds" : unit.replace(/\/s$/, "");
+}
+
+/* --- the pane ------------------------------------------------------------------------------------------------ */
+
+function swatch(r) {
+	const shown = !hidden.has(r.b.name), key = el("span", { className: "key" });
+	const button = el("button", { type: "button", className: "swatch", "aria-pressed": String(shown),
+		"aria-label": "Show " + short(r.b.name).slice(0, 80) }, key);
+	if (shown)
+		key.style.background = r.b.name === OTHER ? "var(--line)" : charts.colour(r.i);
+	button.addEventListener("click", () => toggle(r.i));
+	return button;
+}
+
+/* Of rates their total, of amounts their mean. */
+function make_legend() {
+	const total = /\/s$|^threads$/.test(unit);
+	table = tables.make({ caption: "Parts, largest first; the button shows or hides one", page: 31, rows: [], sort: [3, true], columns: [
+		{ title: "Shown", key: (r) => r.i, cell: (r, td) => td.append(swatch(r)) },
+		{ title: "Part", filter: true, key: (r) => short(r.b.name) },
+		{ title: "Share", number: true, key: (r) => r.sum, text: (r) => format.percent(r.sum, r.whole) },
+		{ title: total ? "Total" : "Mean", number: true, key: (r) => r.sum, text: (r) => format.value(r.sum, total_unit()) }],
+	unfold: (r, td) => td.append(stack_list(r.b.name)) });
+	legend.replaceChildren(table.el);
+	show_legend();
+}
+
+function show_legend() {
+	const sums = totals(), whole = sums.reduce((a, b) => a + b, 0);
+	table.update(parts.map((b, i) => ({ b, i, sum: sums[i], whole })));
+}
+
+function toggle(i) {
+	const name = parts[i].name;
+	if (hidden.has(name))
+		hidden.delete(name);
+	else
+		hidden.add(name);
+	chart.show(i, !hidden.has(name));
+	show_legend();
+}
+
+function stack_list(name) {
+	return el("ol", { className: "stack" }, ...frames_of(name).reverse().map((f) => el("li", { className: "frame" }, f)));
+}
+
+/* What was there at one moment: the spike, and the stacks behind it. */
+function show_moment(i) {
+	const rows = parts.map((b) => [b, b.values[i] || 0]).filter((r) => r[1] > 0).sort((a, b) => b[1] - a[1]);
+	const step = x.length > 1 ? x[Math.min(i + 1, x.length - 1)] - x[Math.max(i - 1, 0)] : 1;
+	const select = el("button", { type: "button" }, "Select this time");
+	select.addEventListener("click", () => data.select({ from: x[i] - step / 2, to: x[i] + step / 2 }));
+	moment.replaceChildren(el("h3", {}, "At " + format.seconds(x[i])), el("p", {}, select), tables.make({ caption: "At " + format.seconds(x[i]),
+		rows, page: 10, columns: [{ title: "Part", filter: true, key: (r) => short(r[0].name) },
+			{ title: "Value", number: true, key: (r) => r[1], text: (r) => format.value(r[1], unit) }],
+		unfold: (r, td) => td.append(stack_list(r[0].name)) }).el);
+	moment.scrollIntoView({ block: "nearest" });
+}
+
+async function rebuild() {
+	if (chosen.table)
+		of_table(chosen);
+	else
+		await of_profile(chosen);
+	controls.by.parentElement.hidden = !!chosen.table;
+	const estimates = chosen.profile ? chosen.profile.estimates : /alloc_series|live_series/.test(chosen.id) && data.run.profiles.some((p) => p.id === "alloc" && p.estimates);
+	const options = { title: chosen.title, times: x, stacked: state.as === "area", height: 320, data, no_legend: true,
+		series: parts.map((b, i) => ({ label: short(b.name), unit, values: b.values, hidden: hidden.has(b.name),
+			colour: b.name === OTHER ? getComputedStyle(document.documentElement).getPropertyValue("--line").trim() : undefined })),
+		click: show_moment,
+		note: estimates ? "Estimates: " + (chosen.profile && chosen.profile.estimate || "allocations were sampled or traced in bursts") + "." : "" };
+	if (chart)
+		chart.el.remove();
+	chart = charts.make(options);
+	controls.after(chart.el);
+	chart.select(data.range());
+	moment.replaceChildren();
+	make_legend();
+	data.changed();
+}
+
+function select_of(id, text, options, value, apply) {
+	const select = el("select", { id }, ...options.map(([v, t]) => el("option", { value: v }, t)));
+	select.value = value;
+	select.addEventListener("change", () => {
+		apply(select.value);
+		rebuild();
+	});
+	return [el("span", {}, el("label", { htmlFor: id }, text + " "), select), select];
+}
+
+function make_controls(all) {
+	const [of_box, of] = select_of("parts-of", "Of", all.map((c) => [c.id, c.title]), state.of, (v) => {
+		chosen = all.find((c) => c.id === v);
+		state.of = v;
+	});
+	const [by_box, by] = select_of("parts-by", "by", [["site", "function"], ["module", "module"], ["stack", "stack"]], state.by, (v) => { state.by = v; });
+	const [n_box, n] = select_of("parts-n", "Parts", [5, 10, 15, 20, 30].map((v) => [String(v), String(v)]), String(state.n), (v) => { state.n = +v; });
+	const [as_box, as] = select_of("parts-as", "as", [["area", "stacked area"], ["lines", "lines"]], state.as, (v) => { state.as = v; });
+	controls = el("div", { className: "tools" }, of_box, by_box, n_box, as_box,
+		el("span", { className: "dim" }, charts.has_charts() ? "Drag: select a time. Click: what was there then." : ""));
+	Object.assign(controls, { of, by, n, as, all });
+	return controls;
+}
+
+panes.add({
+	id: "composition",
+	title: "Composition",
+	available: (d) => d.run.seconds > 0 && choices(d.run).length > 0,
+	async make(element, d) {
+		data = d;
+		box = element;
+		const all = await known(choices(d.run));
+		if (!all.length) {
+			box.append(el("p", {}, "No profile of this run has times, and no table over time is there."));
+			return;
+		}
+		chosen = all.find((c) => c.id.startsWith("alloc/alloc_space")) || all.find((c) => c.id === "alloc_series") || all[0];
+		state.of = chosen.id;
+		moment = el("div", { "aria-live": "polite" });
+		legend = el("div");
+		box.append(make_controls(all), moment, legend);
+		await rebuild();
+	},
+	select(range) {
+		if (!chart)
+			return;
+		chart.select(range);
+		show_legend();
+	},
+	state: () => ({ of: state.of, by: state.by, n: state.n, as: state.as }),
+	async restore(s) {
+		if (!controls)
+			return;
+		const other = controls.all.find((c) => c.id === s.of);
+		if (other) {
+			chosen = other;
+			state.of = controls.of.value = other.id;
+		}
+		for (const key of ["by", "n", "as"])
+			if (s[key] && [...controls[key].options].some((o) => o.value === s[key])) {
+				controls[key].value = s[key];
+				state[key] = key === "n" ? +s[key] : s[key];
+			}
+		await rebuild();
+	},
+});
+})();

@@ -1,0 +1,106 @@
+/* What a heap holds: live bytes, what the allocator holds, and RSS over time; what RSS consisted of; leaks. */
+(function () {
+"use strict";
+
+const el = format.el;
+let list = [];
+
+const sum_of = (table, names) => table.times.map((t, i) => {
+	const parts = names.map((n) => times.column(table, n)).filter(Boolean).map((c) => c.values[i]);
+	return parts.some((v) => v !== null) ? parts.reduce((a, b) => a + (b || 0), 0) : null;
+});
+
+/* Values of one table at the times of another: the last that was known. */
+function at_times(table, values, wanted) {
+	let i = 0, last = null;
+	return wanted.map((t) => {
+		while (i < table.times.length && table.times[i] <= t + 1e-6) {
+			last = values[i] === null ? last : values[i];
+			i++;
+		}
+		return last;
+	});
+}
+
+function over_time(run) {
+	const trend = times.series(run, "trend"), split = times.series(run, "rss_breakdown"), live = times.series(run, "live_series");
+	const base = trend || split, series = [];
+	if (!base)
+		return null;
+	const add = (label, table, values) => {
+		const v = table === base ? values : at_times(table, values, base.times);
+		if (v.some((n) => n))
+			series.push({ label, unit: "bytes", values: v });
+	};
+	const rss = times.column(trend, "rss_kb");
+	if (rss)
+		add("RSS", trend, rss.values.map((v) => v === null ? null : v * 1024));
+	if (split) {
+		add("held by allocators", split, sum_of(split, ["live", "free_retained", "metadata", "heap_unwalked"]));
+		add("live (in use, resident)", split, sum_of(split, ["live"]));
+	}
+	const traced = times.column(trend, "live_bytes");
+	if (traced && traced.values.filter((v) => v !== null).length > traced.values.length / 2)
+		add("allocated in the run and live", trend, traced.values);
+	else if (live)
+		add("allocated in the run and live", live, live.times.map((t, i) => live.columns.reduce((a, c) => a + (c.values[i] || 0), 0)));
+	return series.length ? { title: "Live, held and resident", times: base.times, series, height: 260 } : null;
+}
+
+const names = { live: "in use", free_retained: "free, retained", metadata: "allocator metadata", heap_unwalked: "heap, not walked",
+	other_anonymous: "other anonymous", stacks: "stacks", file_modified: "file-backed, modified", file: "file-backed",
+	shared_memory: "shared memory" };
+
+function breakdown(run) {
+	const split = times.series(run, "rss_breakdown");
+	if (!split || split.times.length < 2)
+		return null;
+	const series = Object.keys(names).map((n) => [n, times.column(split, n)]).filter(([n, c]) => c && !times.is_empty(c.values))
+		.map(([n, c]) => ({ label: names[n], unit: "bytes", values: c.values }));
+	return { title: "What was resident", times: split.times, series, stacked: true, height: 240 };
+}
+
+function interval(low, high, unit) {
+	return high === undefined || high === null || (!low && !high) ? "" : format.value(low, unit) + " to " + format.value(high, unit);
+}
+
+function leaks(alloc) {
+	const rows = (alloc.leaks || []).concat(alloc.no_leaks || []);
+	return rows.length ? tables.make({ caption: "Sites that grew, and what that is", rows, columns: [
+		{ title: "Function", filter: true, key: (r) => r.function, of: (r) => r.module },
+		{ title: "Kind", key: (r) => r.growth || "" },
+		{ title: "Live", number: true, key: (r) => r.live_bytes, text: (r) => format.bytes(r.live_bytes || 0) },
+		{ title: "Growth", number: true, key: (r) => r.bytes_s, text: (r) => format.bytes(r.bytes_s || 0) + "/s" },
+		{ title: "95% interval", number: true, key: (r) => r.low, text: (r) => interval(r.low, r.high, "bytes/s") },
+		{ title: "R²", number: true, key: (r) => r.r2, text: (r) => r.r2 === null || r.r2 === undefined ? "" : r.r2.toFixed(2) },
+		{ title: "Since", number: true, key: (r) => r.since_s, text: (r) => r.since_s === undefined ? "" : format.seconds(r.since_s) }] }).el : null;
+}
+
+function live_sites(alloc) {
+	const rows = alloc.live_sites || [];
+	return rows.length ? tables.make({ caption: "Largest live sites at the end", rows, sort: [1, true], columns: [
+		{ title: "Function", filter: true, key: (r) => r.function, of: (r) => r.module },
+		{ title: "Live", number: true, key: (r) => r.bytes, text: (r) => format.bytes(r.bytes) },
+		{ title: "Blocks", number: true, key: (r) => r.objects, text: (r) => format.grouped(r.objects || 0) },
+		{ title: "95% interval", number: true, key: (r) => r.low, text: (r) => interval(r.low, r.high, "bytes") }] }).el : null;
+}
+
+panes.add({
+	id: "heap",
+	title: "Heap",
+	available: (d) => !!(over_time(d.run) || (d.summary && d.summary.alloc && (d.summary.alloc.live_sites || []).length)),
+	make(box, d) {
+		const alloc = (d.summary && d.summary.alloc) || {};
+		const of_charts = [over_time(d.run), breakdown(d.run)].filter(Boolean);
+		list = of_charts.map((o) => charts.make(Object.assign({ data: d }, o)));
+		box.append(...list.map((c) => c.el), ...[leaks(alloc), live_sites(alloc)].filter(Boolean));
+		if (alloc.live_peak && alloc.live_peak.bytes)
+			box.append(el("p", { className: "dim" }, "Most was live " + format.ns(alloc.live_peak.at_ns) + " into the run: " + format.bytes(alloc.live_peak.bytes) +
+				(alloc.live_peak.high > alloc.live_peak.low ? " (" + interval(alloc.live_peak.low, alloc.live_peak.high, "bytes") + ")" : "") + "."));
+	},
+	select(range) {
+		for (const c of list)
+			c.select(range);
+	},
+});
+})();
