@@ -69,7 +69,7 @@ def main():
     role, bytes_s, fill_s, calls_s = sys.argv[1], *map(float, sys.argv[2:5])
     block = int(sys.argv[5]) if len(sys.argv) > 5 else 700
     grows = Growing(role, int(bytes_s * fill_s / block) + 1, block)
-    logged, objects, worked, given = [], 0, 0.0, 0.0
+    logged, objects, grew, given = [], 0, 0.0, 0.0
     print("ready", flush=True)
     for line in sys.stdin:
         if line.strip() == "quit":
@@ -79,11 +79,12 @@ def main():
         begin = now = paid = time.monotonic()
         end, next_log = begin + int(line.split()[1]) / 1e3, begin
         while now < end and not select.select([0], [], [], 0)[0]:
-            while given < bytes_s * (worked + now - begin):
+            late = min(now - paid, LATE_S)
+            grew += late if role == "leak" else now - paid
+            while given < bytes_s * grew:
                 grows.step()
                 given += block
-            paid = max(paid, now - LATE_S)
-            n = int(calls_s * (now - paid))
+            n = int(calls_s * late)
             churn(n)
             objects += n
             paid = now
@@ -95,7 +96,6 @@ def main():
             now = time.monotonic()
             time.sleep(max(TICK_S - (now - paid), 0))
             now = time.monotonic()
-        worked += now - begin
         logged.append((time.monotonic_ns(), grows.live))
         print(f"site {role}_here {grows.live} {grows.made}")
         print(f"calls {objects} {int((now - begin) * 1e9)}")
