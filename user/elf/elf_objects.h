@@ -15,11 +15,19 @@ struct elf_object {
  * elf_file_read_section(). Reads the whole table.
  */
 int elf_object_find(struct elf_file *elf, const char *const *names, struct elf_object *ret_object);
+
+/* All variables of an image by address, for many questions; does not need `elf` any more. */
+struct elf_variables;
+
+/* As elf_object_find(); -ENOMEM. */
+int elf_variables_new(struct elf_file *elf, struct elf_variables **ret_variables);
+void elf_variables_free(struct elf_variables *v);
+DEFINE_CLEANUP(struct elf_variables *, elf_variables_freep, elf_variables_free)
+
 /*
- * The name of the variable that covers `vaddr`, of several the smallest, and how far into it that is. As
- * elf_object_find(); -ENAMETOOLONG: it has more than `cap` - 1 bytes.
+ * The name of the variable that covers `vaddr`, of several the smallest, and how far into it that is. -ENOENT: there is none. O(log
+ * variables), unless many cover each other. The name lives as long as `v`.
  */
-int elf_object_at(struct elf_file *elf, uint64_t vaddr, char *ret_name, size_t cap,
-		  uint64_t *ret_off);
+int elf_variables_at(const struct elf_variables *v, uint64_t vaddr, const char **ret_name, uint64_t *ret_off);
 
 #endif

@@ -181,7 +181,8 @@ int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *f
 	v->out = answer_begin(a->json ? ANSWER_JSON : ANSWER_TEXT);
 	v->dict = dict_new();
 	v->procs = v->dict ? proc_table_new(v->dict) : NULL;
-	if (!v->out || !v->procs)
+	v->variables = v->procs ? variable_names_new(v->procs) : NULL;
+	if (!v->out || !v->variables)
 		return err_set(e, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < a->labels.n; i++)
 		if (about_check_label(a->labels.items[i], e) < 0)
@@ -204,6 +205,7 @@ void heap_view_fini(struct heap_view *v)
 	for (uint32_t i = 0; i < v->n_before; i++)
 		snapshot_free(v->before[i]);
 	copy_close(v->copy);
+	variable_names_free(v->variables);
 	proc_table_free(v->procs);
 	dict_free(v->dict);
 	for (uint32_t i = 0; i < SNAPSHOT_LABELS_MAX; i++)
@@ -222,8 +224,8 @@ bool heap_root_name(const struct heap_view *v, const struct snapshot_root *root,
 	if (root->kind == SNAPSHOT_ROOT_MODULE)
 		return chain_module_name(v->s, root->at, name, cap);
 	proc = proc_table_first(v->procs, v->pid);
-	return root->kind == SNAPSHOT_ROOT_GLOBAL && proc &&
-	       proc_variable_name(v->procs, proc, root->at, name, cap, NULL);
+	return root->kind == SNAPSHOT_ROOT_GLOBAL &&
+	       variable_name(v->variables, proc, root->at, name, cap);
 }
 
 /* --- what is said of it first --- */

@@ -34,6 +34,7 @@ struct heap_view {
 	struct copy *copy; /* --core: this alone */
 	struct dict *dict;
 	struct proc_table *procs;
+	struct variable_names *variables;
 	struct answer *out;
 	char *keys[SNAPSHOT_LABELS_MAX]; /* of labels */
 };

@@ -177,9 +177,18 @@ static uint32_t gather(struct locks *l)
 	return n;
 }
 
+static void name_lock(struct locks *l, struct variable_names *variables, uint32_t i)
+{
+	if (variables)
+		variable_name(variables, process_of(l, l->rows[i].pid), l->rows[i].lock,
+			      l->names[i], sizeof(l->names[i]));
+}
+
 static void report(void *self, struct run_summary *to)
 {
 	struct locks *l = self;
+	_cleanup_(variable_names_freep) struct variable_names *variables =
+		variable_names_new(l->run->procs);
 	uint32_t n = gather(l);
 
 	to->locks.n = row_count(locks_rank(l->run->dict, l->ranked, n, l->rows, LOCK_ROWS));
@@ -187,8 +196,7 @@ static void report(void *self, struct run_summary *to)
 	l->ranked = NULL;
 	for (uint32_t i = 0; i < to->locks.n; i++) {
 		if (strcmp(l->rows[i].kind, "GIL") != 0)
-			proc_variable_name(l->run->procs, process_of(l, l->rows[i].pid),
-					   l->rows[i].lock, l->names[i], sizeof(l->names[i]), NULL);
+			name_lock(l, variables, i);
 		l->rows[i].name = l->names[i];
 		l->rows[i].owner_name = owner_name(l, &l->rows[i]);
 	}
