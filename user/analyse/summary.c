@@ -277,6 +277,34 @@ static void next_memory(struct verdict *v, const struct run_summary *s, bool liv
 		     live ? " and what is never freed" : "");
 }
 
+/* "-p 4711", as memscope heap takes a target; "-p PID" of several processes, and of one that has ended. */
+static struct unit_text heap_target(const struct run_summary *s)
+{
+	struct unit_text t;
+
+	if (s->target == RUN_PROCESSES && s->n_processes == 1 && s->processes[0].pid > 0)
+		snprintf(t.s, sizeof(t.s), "-p %d", (int)s->processes[0].pid);
+	else if (s->target == RUN_GROUPS && s->n_groups == 1 && s->groups[0].name &&
+		 strlen(s->groups[0].name) < sizeof(t.s) - 3)
+		snprintf(t.s, sizeof(t.s), "-c %s", s->groups[0].name);
+	else
+		snprintf(t.s, sizeof(t.s), "-p PID");
+	return t;
+}
+
+/* memscope heap says what no profile can: which objects there are, and what keeps them. It does not know Go's. */
+static void next_heap(struct verdict *v, const struct run_summary *s)
+{
+	const char *when = s->target == RUN_COMMAND ? "While it runs, memscope" : "memscope";
+
+	if (s->goroutines.processes)
+		return;
+	NEXT(v, " %s heap %s %s shows %s; memscope heap retainers, what keeps them.", when,
+	     v->kind == VERDICT_LEAK ? "leaks" : "census", heap_target(s).s,
+	     v->kind == VERDICT_LEAK ? "objects that nothing refers to (census: all)"
+				     : "which objects fill it");
+}
+
 static void next_host(struct verdict *v, const struct run_summary *s)
 {
 	if (s->n_by_process > 0 && s->by_process[0].cpu_ns > 0)
@@ -363,6 +391,9 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 	case N_VERDICT_KINDS:
 		break;
 	}
+	if (c->grown_kb && s->shape.kind != TREND_SHAPE_SETTLED && v->kind != VERDICT_GROWING &&
+	    v->kind != VERDICT_LEAK)
+		next_heap(v, s);
 }
 
 /* What is true as well, in a clause. */
@@ -413,6 +444,7 @@ static void next_step(struct verdict *v, const struct causes *c)
 	case VERDICT_LEAK:
 	case VERDICT_GROWING:
 		next_memory(v, s, true);
+		next_heap(v, s);
 		break;
 	case VERDICT_MEMORY:
 		next_memory(v, s, false);
@@ -464,6 +496,9 @@ static void next_step(struct verdict *v, const struct causes *c)
 	case N_VERDICT_KINDS:
 		break;
 	}
+	if (c->grown_kb && s->shape.kind != TREND_SHAPE_SETTLED && v->kind != VERDICT_GROWING &&
+	    v->kind != VERDICT_LEAK)
+		next_heap(v, s);
 }
 
 static void conclude_nothing(struct verdict *v, const struct run_summary *s)

@@ -303,6 +303,24 @@ static void growth_is_the_verdict_when_nothing_is_dearer(void **state)
 	assert_says(verdict_of(&s).next, "cache_add holds 90.0 MiB that nothing has freed");
 }
 
+static void growth_names_the_command_that_shows_what_keeps_it(void **state)
+{
+	static const struct summary_process one = { .pid = 4711, .comm = "app" };
+	struct run_summary s = run(0.2);
+
+	assert_null(strstr(verdict_of(&s).next, "memscope heap"));
+	s.memory = (struct trend_rise){ true, false, 100 * 1024, 200 * 1024, 200 * 1024 };
+	s.target = RUN_PROCESSES;
+	s.processes = &one;
+	s.n_processes = 1;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_GROWING);
+	assert_says(verdict_of(&s).next, "memscope heap census -p 4711 shows which objects fill it");
+	s.target = RUN_COMMAND; /* it has ended */
+	assert_says(verdict_of(&s).next, "While it runs, memscope heap census -p PID");
+	s.goroutines.processes = 1;
+	assert_null(strstr(verdict_of(&s).next, "memscope heap"));
+}
+
 static void who_made_memory_resident_is_the_next_step_where_allocations_were_not_traced(
 	void **state)
 {
@@ -396,6 +414,7 @@ static void growth_is_a_clause_of_a_dearer_verdict(void **state)
 	s.memory = (struct trend_rise){ true, false, 100 * 1024, 200 * 1024, 200 * 1024 };
 	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
 	assert_says(verdict_of(&s).sentence, "; its memory grew by 100.0 MiB.");
+	assert_says(verdict_of(&s).next, "memscope heap census");
 }
 
 static void memory_that_came_back_is_not_growth(void **state)
@@ -549,6 +568,7 @@ int main(void)
 		cmocka_unit_test(thread_that_waits_to_be_given_work_is_no_contended_lock),
 		cmocka_unit_test(program_at_rest_is_idle),
 		cmocka_unit_test(growth_is_the_verdict_when_nothing_is_dearer),
+		cmocka_unit_test(growth_names_the_command_that_shows_what_keeps_it),
 		cmocka_unit_test(
 			who_made_memory_resident_is_the_next_step_where_allocations_were_not_traced),
 		cmocka_unit_test(run_that_measured_memory_alone_names_who_touched_most),
