@@ -22,7 +22,7 @@ struct diff_args {
 	int by, format;
 	uint32_t rows, width;
 	double least;
-	bool normalize, rate, json, inverted, no_comm;
+	bool normalize, rate, absolute, json, inverted, no_comm;
 };
 
 #define AT(field) offsetof(struct diff_args, field)
@@ -50,7 +50,9 @@ static const struct opt rows[] = {
 	{ "normalize", 0, OPT_FLAG, NULL, AT(normalize),
 	  .help = "compare shares: the profile before is scaled to the total of the one after" },
 	{ "rate", 0, OPT_FLAG, NULL, AT(rate),
-	  .help = "compare per second: it is scaled to the duration of the one after" },
+	  .help = "compare per second: it is scaled to the duration of the one after (done where durations differ by more than 5 %, but for memory in use)" },
+	{ "absolute", 0, OPT_FLAG, NULL, AT(absolute),
+	  .help = "compare sums as they are, however long each took" },
 	{ "min-change", 0, OPT_DOUBLE, "PERCENT", AT(least), 0, 100,
 	  .help = "what differs by less of the larger total has not changed (1)" },
 	INPUT_OPTS(struct diff_args),
@@ -272,6 +274,32 @@ static void side_profiles_fini(struct side_profiles *s)
 	free(s->runs);
 }
 
+/* The mean of a side, in seconds; 0: not all say how long they took. */
+static double mean_seconds(const struct side_profiles *side)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < side->n; i++) {
+		int64_t ns = profile_get_meta(side->runs[i])->duration_ns;
+
+		if (ns <= 0)
+			return 0;
+		sum += (double)ns / 1e9 / side->n;
+	}
+	return sum;
+}
+
+/* Sums of unequal lengths of time differ by that alone. What is in use at the end adds up over no time. */
+static bool needs_rate(const struct job *j, const struct side_profiles sides[2],
+		       const struct diff_opts *o)
+{
+	const char *type = profile_type(o->after, o->after_type)->name;
+
+	return !j->a->absolute && !j->a->normalize && !j->a->rate &&
+	       strncmp(type, "inuse_", 6) != 0 &&
+	       diff_lengths_differ(mean_seconds(&sides[0]), mean_seconds(&sides[1]));
+}
+
 static int compare(struct job *j, const struct side_profiles sides[2], const char *source,
 		   struct err *e)
 {
@@ -296,6 +324,11 @@ static int compare(struct job *j, const struct side_profiles sides[2], const cha
 
 	if (r < 0)
 		return r;
+	if (needs_rate(j, sides, &o)) {
+		o.scale = DIFF_SECONDS;
+		report.seconds[0] = mean_seconds(&sides[0]);
+		report.seconds[1] = mean_seconds(&sides[1]);
+	}
 	r = diff_make(&o, &d);
 	if (r == -EDOM)
 		return err_set(e, -EDOM,
@@ -657,8 +690,8 @@ int cmd_diff(int argc, char **argv)
 	struct err e = { 0 };
 	int r = parse(&a, argc, argv, sides, &e);
 
-	if (r == 0 && a.normalize && a.rate)
-		r = err_set(&e, -EINVAL, "--normalize and --rate: choose one");
+	if (r == 0 && a.normalize + a.rate + a.absolute > 1)
+		r = err_set(&e, -EINVAL, "--normalize, --rate and --absolute: choose one");
 	if (r == 0 && a.output && !output_format(a.output, a.format, "svg", &e))
 		r = -EINVAL;
 	if (r == 0)

@@ -314,7 +314,8 @@ static void growth_names_the_command_that_shows_what_keeps_it(void **state)
 	s.processes = &one;
 	s.n_processes = 1;
 	assert_int_equal(verdict_of(&s).kind, VERDICT_GROWING);
-	assert_says(verdict_of(&s).next, "memscope heap census -p 4711 shows which objects fill it");
+	assert_says(verdict_of(&s).next,
+		    "memscope heap census -p 4711 shows which objects fill it");
 	s.target = RUN_COMMAND; /* it has ended */
 	assert_says(verdict_of(&s).next, "While it runs, memscope heap census -p PID");
 	s.goroutines.processes = 1;

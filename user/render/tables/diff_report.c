@@ -104,6 +104,16 @@ static int add_name(struct strbuf *b, const struct diff *d, const struct diff_ro
 
 /* --- text --- */
 
+bool diff_lengths_differ(double before, double after)
+{
+	return before > 0 && after > 0 && fabs(after - before) > 0.05 * fmax(before, after);
+}
+
+static struct unit_text seconds_text(double seconds)
+{
+	return unit_ns((int64_t)(seconds * 1e9));
+}
+
 static void add_scale(struct strbuf *b, const struct diff_report *r)
 {
 	const struct diff *d = r->diff;
@@ -111,6 +121,12 @@ static void add_scale(struct strbuf *b, const struct diff_report *r)
 
 	if (r->opts->scale == DIFF_ABSOLUTE)
 		return;
+	if (r->seconds[0] > 0) {
+		strbuf_printf(b, "\n  of unequal durations, %s and ",
+			      seconds_text(r->seconds[0]).s);
+		strbuf_printf(b, "%s (--absolute compares sums all the same):",
+			      seconds_text(r->seconds[1]).s);
+	}
 	if (d->noise == DIFF_RUNS)
 		strbuf_printf(b,
 			      "\n  every run is scaled to the same %s (before: by %.4g on average)",
@@ -323,14 +339,17 @@ void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char
 	for (uint32_t i = 0; i < n; i++) {
 		const struct diff_scalar *s = &scalars[i];
 		double rate[2] = { s->value[0] / s->seconds[0], s->value[1] / s->seconds[1] };
+		bool unequal = diff_lengths_differ(s->seconds[0], s->seconds[1]);
 
 		if (isnan(s->value[0]) || isnan(s->value[1]))
 			continue;
 		sink_printf(out, "%-18s %14s ", s->text, unit_value(whole(s->value[0]), s->unit).s);
 		sink_printf(out, "%14s ", unit_value(whole(s->value[1]), s->unit).s);
-		sink_printf(out, "%9s", percent_text(s->value[0], s->value[1]).s);
-		if (s->seconds[0] > 0 && s->seconds[1] > 0)
-			sink_printf(out, "  a second %8s", percent_text(rate[0], rate[1]).s);
+		sink_printf(out, "%9s",
+			    unequal ? percent_text(rate[0], rate[1]).s
+				    : percent_text(s->value[0], s->value[1]).s);
+		if (unequal && percent_text(rate[0], rate[1]).s[0])
+			sink_puts(out, " a second");
 		/* NAN compares as false: exact figures have no noise. */
 		sink_printf(out, "%s\n", scalar_in_noise(s) ? "  within noise" : "");
 	}

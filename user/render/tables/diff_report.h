@@ -31,8 +31,12 @@ struct diff_report {
 	const struct diff_opts *opts;
 	struct shown shown;
 	uint32_t rows;                 /* at most, of each table */
+	double seconds[2];             /* not 0: how long each took, for which it is scaled unasked */
 	bool after_scalars;            /* what one run a side says of noise has been said */
 };
+
+/* Do two durations, in seconds, differ by so much (5 %) that sums over them are not compared as they are? 0: not known. */
+bool diff_lengths_differ(double before, double after);
 
 /* `several`: they are means of several runs, and their intervals those of the means. */
 void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char *const names[2],
