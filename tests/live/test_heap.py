@@ -1,6 +1,7 @@
 """Heaps explained from outside: what keeps an object, what nothing refers to any more, of what there is how much; beside what
 LeakSanitizer and CPython's own collector say of the same programs."""
 
+import collections
 import re
 
 from harness import *
@@ -133,6 +134,27 @@ def the_dict_of_the_module_that_keeps_objects_of_python_is_named():
 def the_largest_dict_of_a_module_is_among_its_caches():
     rows = ask("caches", "-p", keeper()[0].pid)["caches"]
     check(any((r["elements"], r["container"], r["through"]) == (SESSIONS, "dict", "the module __main__") for r in rows), f"they are {rows[:8]}")
+
+
+@fact
+def containers_that_are_held_alike_are_one_row():
+    got = ask("caches", "-p", keeper()[0].pid)
+    rows = got["caches"]
+    alike = collections.Counter((r["container"], r["unit"], r["in"], r["through"]) for r in rows)
+    equal({key for key, n in alike.items() if n > 1}, set(), "rows that are alike")
+    equal(sum(r["containers"] for r in rows), got["containers"], "containers of all rows")
+    check(any(r["containers"] >= SESSIONS and r["elements"] <= r["all_elements"] for r in rows), f"they are {rows[:8]}")
+
+
+@fact
+def memscope_heap_refuses_what_a_question_would_ignore_and_helps_with_each():
+    for args in (("leaks", "--by", "module"), ("census", "--output", "x"), ("snapshot", "--by", "type")):
+        done = subprocess.run([MEMSCOPE, "heap", *args, "-p", "1"], capture_output=True, text=True, timeout=FINISH_SEC, check=False,
+                              stdin=subprocess.DEVNULL)
+        check(done.returncode == 2 and f"takes no {args[1]}" in done.stderr, f"{args}: {done.returncode}, {done.stderr}")
+    text = heap("census", "--help")
+    check("--by=" in text and "--output" not in text and "Example: memscope heap census" in text, text)
+    check("--by=" not in heap("leaks", "-h") and "WHAT" in heap("query", "--help"), "options of other questions")
 
 
 @fact

@@ -22,21 +22,28 @@ static bool is_of_thread(uint8_t kind)
 	       kind == SNAPSHOT_ROOT_TLS;
 }
 
-void heap_put_root(const struct heap_view *v, const struct snapshot_root *root)
+void heap_root_text(const struct heap_view *v, const struct snapshot_root *root,
+		    struct strbuf *text)
 {
-	_cleanup_(strbuf_free) struct strbuf text = { 0 };
 	const struct stopped_thread *threads;
 	char name[256] = "";
 	uint32_t n;
 
-	strbuf_puts(&text, snapshot_root_words(root->kind));
+	strbuf_puts(text, snapshot_root_words(root->kind));
 	if (heap_root_name(v, root, name, sizeof(name)))
-		strbuf_printf(&text, " %s", name);
+		strbuf_printf(text, " %s", name);
 	else if (root->kind != SNAPSHOT_ROOT_REGISTER)
-		strbuf_printf(&text, " at 0x%llx", (unsigned long long)root->at);
+		strbuf_printf(text, " at 0x%llx", (unsigned long long)root->at);
 	threads = copy_threads(v->s->copy, &n);
 	if (is_of_thread(root->kind) && root->thread < n)
-		strbuf_printf(&text, " of thread %d", (int)threads[root->thread].tid);
+		strbuf_printf(text, " of thread %d", (int)threads[root->thread].tid);
+}
+
+void heap_put_root(const struct heap_view *v, const struct snapshot_root *root)
+{
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+
+	heap_root_text(v, root, &text);
 	answer_text(v->out, text.s ? text.s : "");
 }
 
@@ -64,8 +71,7 @@ static void put_chain(const struct heap_view *v, const struct retainer *r)
 			answer_line(v->out, line.s ? line.s : "");
 			strbuf_reset(&line);
 		}
-		strbuf_printf(&line, "%s%s", r->links[i],
-			      r->repeats[i] ? ", one behind the other" : "");
+		strbuf_printf(&line, "%s%s", r->links[i], r->repeats[i] ? ", several linked" : "");
 		put_allocated(v, r, i, &line);
 		answer_line(v->out, line.s ? line.s : "");
 	}

@@ -8,6 +8,7 @@
 #define MEMSCOPE_CMD_HEAP_VIEW_H
 
 #include "base/opt.h"
+#include "base/strbuf.h"
 #include "heap/snapshot/snapshot.h"
 #include "proc/proc_table.h"
 #include "render/tables/answer.h"
@@ -84,7 +85,9 @@ void heap_put_retainers(const struct heap_view *v, const struct retainers *found
 /* A cell: "glibc arena 3". */
 void heap_put_arena(const struct heap_view *v, const struct heap_owner *owner);
 
-/* A cell: "the variable sessions". */
+/* "the variable sessions" */
+void heap_root_text(const struct heap_view *v, const struct snapshot_root *root, struct strbuf *text);
+/* A cell with that. */
 void heap_put_root(const struct heap_view *v, const struct snapshot_root *root);
 /* A cell: "980 of 1,024 words in use"; empty where no container is known. */
 void heap_put_use(const struct heap_view *v, uint32_t node);
