@@ -313,6 +313,30 @@ static void estimates_have_their_intervals_on_the_first_screen(void **state)
 		   "701.0 MiB (95% interval 600.0 MiB to 800.0 MiB), estimated from");
 }
 
+/* However long what stands above it is. */
+static void no_table_of_allocations_is_a_heading_alone(void **state)
+{
+	struct run_summary s = fullest();
+	static char reason[900];
+
+	assert_null(strchr(screen_of(&s, true), '\001'));
+	for (size_t len = 0; len < sizeof(reason) - 1; len += 20) {
+		const char *text, *heading;
+
+		for (size_t i = 0; i < len; i++)
+			reason[i] = i % 10 == 9 ? ' ' : 'r';
+		reason[len] = '\0';
+		s.alloc.calls_per_s = 0;
+		s.alloc.sampler = reason;
+		s.alloc.tier = ALLOC_TIER_SAMPLED;
+		text = screen_of(&s, false);
+		heading = strstr(text, "allocated by\n");
+		if (heading)
+			assert_non_null(memchr(heading + 13, '%', strcspn(heading + 13, "\n")));
+		assert_null(strstr(text, "allocated by…"));
+	}
+}
+
 static void colour_is_for_the_verdict_and_for_what_is_lost(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -817,6 +841,7 @@ int main(void)
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
 		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),
 		cmocka_unit_test(estimates_have_their_intervals_on_the_first_screen),
+		cmocka_unit_test(no_table_of_allocations_is_a_heading_alone),
 		cmocka_unit_test(colour_is_for_the_verdict_and_for_what_is_lost),
 		cmocka_unit_test(no_line_is_wider_than_100_columns),
 		cmocka_unit_test(long_name_loses_its_arguments_or_its_middle),

@@ -164,6 +164,7 @@ void section_alloc_brief(const struct run_summary *s, uint32_t rows, struct sink
 	alloc_unseen_text(s, out);
 	if (!a->n_sites || a->tier == ALLOC_TIER_OFF || a->tier == ALLOC_TIER_DECLINED)
 		return;
+	sink_puts(out, SUMMARY_HEADING);
 	cells_right(out, "bytes", 13);
 	cells_right(out, sure ? "blocks" : "95%", 14);
 	sink_puts(out, "   share  allocated by\n");

@@ -127,7 +127,7 @@ static void put_threads(const struct summary_alloc *a, struct sink *out)
 {
 	const struct summary_sites *m = a->more;
 
-	if (m->seen_threads < 2)
+	if (m->seen_threads < 2 || !m->n_threads)
 		return;
 	cells_right(out, "bytes", 13);
 	cells_right(out, "blocks", 14);

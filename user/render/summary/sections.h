@@ -16,6 +16,9 @@
 /* How a terminal shows a section: what is not plain is what a reader must not miss. */
 enum summary_tone { TONE_PLAIN, TONE_STRONG, TONE_WARNING };
 
+/* Begins the line above a table's rows in a brief form: it is not shown itself, and the line not without a row. */
+#define SUMMARY_HEADING "\001"
+
 struct summary_section {
 	const char *name;
 	/* All of it: an empty line before it where it has a label. */

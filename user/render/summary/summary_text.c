@@ -18,7 +18,10 @@ static const char *const tones[] = {
 static void put_lines(struct sink *out, const char *text, enum summary_tone tone)
 {
 	while (*text) {
-		size_t len = strcspn(text, "\n");
+		size_t len;
+
+		text += *text == *SUMMARY_HEADING;
+		len = strcspn(text, "\n");
 
 		if (len && tone != TONE_PLAIN)
 			sink_puts(out, tones[tone]);
@@ -39,15 +42,19 @@ static uint32_t count_lines(const char *text)
 	return n;
 }
 
-/* At most `max` lines; the last one says when there were more. */
+/* At most `max` lines; the last one says when there were more. No heading without a row. */
 static void cut_lines(struct strbuf *b, uint32_t max)
 {
-	char *at = b->s;
+	char *at = b->s, *last = at;
 
 	if (!at || count_lines(at) <= max)
 		return;
-	for (uint32_t i = 0; i < max; i++)
+	for (uint32_t i = 0; i < max; i++) {
+		last = at;
 		at = strchr(at, '\n') + 1;
+	}
+	if (last > b->s && *last == *SUMMARY_HEADING)
+		at = last;
 	b->len = (size_t)(at - b->s) - 1;
 	b->s[b->len] = '\0';
 	strbuf_puts(b, "…\n");

@@ -527,6 +527,23 @@ static void add_json_head(struct report *r)
 		strbuf_puts(&r->out, "]");
 }
 
+/* No table is of any use; which values there are instead. */
+static void add_nothing(struct report *r)
+{
+	uint32_t n = 0;
+
+	strbuf_puts(&r->out, strncmp(profile_type(r->p, r->shown.type)->name, "inuse_", 6) == 0
+				     ? "Nothing was in use any more when the profile was written"
+				     : "All values of it are 0");
+	for (uint32_t i = 0; i < profile_n_types(r->p); i++) {
+		if (i == r->shown.type || !positive_total(r->p, i))
+			continue;
+		strbuf_puts(&r->out, n++ ? ", " : "; others have some: --value ");
+		text_add(&r->out, TEXT_FOLDED, profile_type(r->p, i)->name, NAME_COLUMNS);
+	}
+	strbuf_puts(&r->out, ".\n");
+}
+
 static int write_view(struct report *r, bool json)
 {
 	switch (r->o->view) {
@@ -552,10 +569,12 @@ static int write_report(const struct profile *p, const struct profile_text_opts 
 	r.sites = sites_kind(p, r.shown.type);
 	if (o->view == PROFILE_TOP)
 		rc = make_top(&r);
-	if (rc == 0) {
+	if (rc == 0)
 		(json ? add_json_head : add_text_head)(&r);
+	if (rc == 0 && !json && !r.whole)
+		add_nothing(&r);
+	else if (rc == 0)
 		rc = write_view(&r, json);
-	}
 	if (json)
 		strbuf_puts(&r.out, "}\n");
 	if (rc < 0 || strbuf_oom(&r.out))
