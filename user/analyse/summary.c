@@ -295,11 +295,11 @@ static struct unit_text heap_target(const struct run_summary *s)
 /* memscope heap says what no profile can: which objects there are, and what keeps them. It does not know Go's. */
 static void next_heap(struct verdict *v, const struct run_summary *s)
 {
-	const char *when = s->target == RUN_COMMAND ? "While it runs, memscope" : "memscope";
+	const char *when = s->target == RUN_COMMAND ? "While it runs, " : "";
 
 	if (s->goroutines.processes)
 		return;
-	NEXT(v, " %s heap %s %s shows %s; memscope heap retainers, what keeps them.", when,
+	NEXT(v, " %smemscope heap %s %s shows %s; memscope heap retainers, what keeps them.", when,
 	     v->kind == VERDICT_LEAK ? "leaks" : "census", heap_target(s).s,
 	     v->kind == VERDICT_LEAK ? "objects that nothing refers to (census: all)"
 				     : "which objects fill it");
@@ -391,9 +391,6 @@ static void say_cause(struct verdict *v, const struct causes *c, enum verdict_ki
 	case N_VERDICT_KINDS:
 		break;
 	}
-	if (c->grown_kb && s->shape.kind != TREND_SHAPE_SETTLED && v->kind != VERDICT_GROWING &&
-	    v->kind != VERDICT_LEAK)
-		next_heap(v, s);
 }
 
 /* What is true as well, in a clause. */

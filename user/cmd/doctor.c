@@ -51,7 +51,7 @@ static const struct {
 	{ "allocations", "who allocates, and what is not freed" },
 	{ "names", "functions instead of addresses" },
 	{ "trend", "memory over time" },
-	{ "growth", "who makes memory resident, and gives it back" },
+	{ "growth", "who makes memory resident, and who releases it" },
 };
 
 /* What a state means for a source. */

@@ -65,8 +65,8 @@ const struct opt_command trend_options = {
 	       "reports on it at the end. Without, reports whether memory grew in a log: in FILE, which may also be "
 	       "the trend.csv of a run, or any file of lines timestamp,rss_kb,vsz_kb,cpu_percent, with or without a "
 	       "line of column names; without FILE, in the newest of " NEWEST
-	       ". Gives two verdicts with reasons: the endpoint rule of the first and the last value, and the trend "
-	       "shape of all points. Several files are compared.",
+	       ". Its verdict is of all rows; "
+	       "what the first and the last row alone say stands below it. Several files are compared.",
 	.opts = rows,
 };
 

@@ -416,6 +416,8 @@ static void growth_is_a_clause_of_a_dearer_verdict(void **state)
 	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
 	assert_says(verdict_of(&s).sentence, "; its memory grew by 100.0 MiB.");
 	assert_says(verdict_of(&s).next, "memscope heap census");
+	assert_int_not_equal(verdict_of(&s).next[0], ' ');
+	assert_null(strstr(strstr(verdict_of(&s).next, "heap census") + 1, "heap census"));
 }
 
 static void memory_that_came_back_is_not_growth(void **state)

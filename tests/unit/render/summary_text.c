@@ -96,7 +96,8 @@ static void everything_known_is_shown(void **state)
 		   "private (anonymous and swap) 80.0 MiB at the start, 170.0 MiB at the end");
 	assert_has(text,
 		   "growing: it grew by 90.0 MiB a minute (95 % interval 60.0 MiB to 120.0 MiB)");
-	assert_has(text, "endpoint rule: warning, potential leak: RSS +90.0% from first to last\n");
+	assert_has(text,
+		   "warning, potential leak, by the first and the last value alone: RSS +90.0%\n");
 	assert_has(text, "trend: /proc is mounted with hidepid");
 	assert_has(text, "98.7% guessed, 1.3% truncated");
 	assert_has(text, "97.5% guessed in libjit.so.1");

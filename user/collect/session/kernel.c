@@ -248,7 +248,7 @@ static void probe_cycles(struct kernel_finding *f)
 	found(f, KERNEL_LIMITED, "no hardware counter here (%s): the cpu-clock timer is used",
 	      strerror(errno));
 	todo(f,
-	     "nothing: shares are as good, but code with interrupts off is charged to where they go on");
+	     "nothing to do: shares are as good, but what runs with interrupts off is charged to where they are enabled again");
 }
 
 static void probe_sample_rate(struct kernel_finding *f)
@@ -325,8 +325,8 @@ static void probe_usdt(struct kernel_finding *f)
 {
 	if (uprobes_nop5())
 		found(f, KERNEL_LIMITED,
-		      "a probe on a nop of five bytes ends forked children of who runs into it: samplers "
-		      "with such sites are not listened to");
+		      "this kernel ends forked children of a process in which a nop of five bytes is "
+		      "probed: samplers of allocations with such sites are not used");
 }
 
 static void probe_kernel_names(struct kernel_finding *f)
@@ -346,9 +346,13 @@ static void probe_kernel_names(struct kernel_finding *f)
 		if (fscanf(list, "%llx %*[^\n]", &addr) != 1)
 			break;
 	if (addr)
-		return found(f, KERNEL_OK, "kallsyms has addresses (kptr_restrict is %ld)",
-			     restricted);
-	found(f, KERNEL_LIMITED, "kallsyms hides its addresses (kptr_restrict is %ld)", restricted);
+		return found(
+			f, KERNEL_OK,
+			"kernel functions have names: /proc/kallsyms shows their addresses (kptr_restrict is %ld)",
+			restricted);
+	found(f, KERNEL_LIMITED,
+	      "kernel functions have no names: /proc/kallsyms hides their addresses (kptr_restrict is %ld)",
+	      restricted);
 	todo(f, geteuid() ? "run it as root" : "sysctl kernel.kptr_restrict=1");
 }
 

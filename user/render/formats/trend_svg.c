@@ -293,10 +293,9 @@ static void put_words(struct chart *c, const char *name)
 	snprintf(text, sizeof(text), "Memory over time: %s", name);
 	put_text(c, "x=\"600\" y=\"24\" text-anchor=\"middle\" class=\"title\"", text, 120);
 	trend_shape_reason(&c->trend->shape, reason, sizeof(reason));
-	snprintf(text, sizeof(text), "all points: %s: %s", trend_shape_name(c->trend->shape.kind),
-		 reason);
+	snprintf(text, sizeof(text), "%s: %s", trend_shape_name(c->trend->shape.kind), reason);
 	put_text(c, "x=\"90\" y=\"46\"", text, 160);
-	snprintf(text, sizeof(text), "endpoint rule: %s: RSS %+.1f%% from first to last",
+	snprintf(text, sizeof(text), "%s, by the first and the last row alone: RSS %+.1f%%",
 		 plain_words(c->trend->plain.kind), c->trend->plain.percent);
 	put_text(c, "x=\"90\" y=\"64\"", text, 160);
 }

@@ -23,7 +23,7 @@ static void put_trend_shape(const struct run_summary *s, struct sink *out)
 	cells_spaces(out, CELLS_LABEL_WIDTH);
 	cells_wrapped(out, line, CELLS_LABEL_WIDTH, true);
 	cells_spaces(out, CELLS_LABEL_WIDTH);
-	sink_printf(out, "endpoint rule: %s: RSS %+.1f%% from first to last\n",
+	sink_printf(out, "%s, by the first and the last value alone: RSS %+.1f%%\n",
 		    plain_words(s->plain.kind), s->plain.percent);
 }
 

@@ -102,14 +102,14 @@ static void put_verdicts(const struct mem_trend *t, struct sink *out)
 {
 	char reason[256];
 
-	sink_printf(out, "%-*s %s: RSS %+.1f%% from first to last%s\n", LABEL, "endpoint rule",
-		    plain_words(t->plain.kind), t->plain.percent,
-		    t->plain.kind == PLAIN_WARNING   ? ", which is over 50%"
-		    : t->plain.kind == PLAIN_MONITOR ? ", which is between 20 and 50%"
-						     : ", which is under 20%");
 	trend_shape_reason(&t->shape, reason, sizeof(reason));
-	sink_printf(out, "%-*s %s: %s\n", LABEL, "all points", trend_shape_name(t->shape.kind),
+	sink_printf(out, "%-*s %s: %s\n", LABEL, "verdict", trend_shape_name(t->shape.kind),
 		    reason);
+	sink_printf(out, "%-*s %s, for RSS changed by %+.1f%%%s; of these two rows alone\n", LABEL,
+		    "first to last", plain_words(t->plain.kind), t->plain.percent,
+		    t->plain.kind == PLAIN_WARNING   ? ", over 50%"
+		    : t->plain.kind == PLAIN_MONITOR ? ", between 20 and 50%"
+						     : ", under 20%");
 }
 
 void trend_report_text(const struct mem_trend *t, const char *name, struct sink *out)
