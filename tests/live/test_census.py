@@ -48,8 +48,21 @@ def each_census_counts_the_objects_that_the_program_has():
     equal(counts, sorted(counts), "objects at each")
     for row, count in zip(rows, counts):
         equal(int(row["__main__.Known"]) % count, 0, f"bytes of {count} objects that are alike")
-    note, = [note for note in run.summary()["notes"] if note.startswith("census: ")]
+    note, = [note for note in run.summary()["notes"] if note.startswith("census: ") and "of process" in note]
     check(f"of process {child.pid};" in note and "__main__.Known by " in note and f"({last - first} objects)" in note, note)
+
+
+@fact
+def containers_are_named_as_a_census_on_request_names_them():
+    target = Target("heap_containers", 500)
+    run = Run("-v", "-p", target.pid, "--only", "oncpu", "--census", 1)
+    run.ready()
+    until(lambda: censuses(run) >= 1, "a census")
+    run.stop()
+    run.must()
+    with open(run.path("census.csv"), encoding="utf-8", newline="") as f:
+        row = list(csv.DictReader(f))[0]
+    equal([int(row[f"{name} objects"]) for name in ("std::map node", "std::list node", "std::string buffer")], [1000, 500, 1000], "objects")
 
 
 main()

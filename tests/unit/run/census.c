@@ -10,13 +10,15 @@ static struct run_config cfg = { .census_s = 10, .max_overhead = 5, .dir = "." }
 static struct census_result result;
 static bool is_done;
 static pid_t asked;
+static uint64_t asked_link_max;
 static struct target here[2];
 
 /* --- a child that finds what the test says --- */
 
-int census_begin(struct census_child *c, pid_t pid, struct err *e)
+int census_begin(struct census_child *c, pid_t pid, uint64_t link_max, struct err *e)
 {
 	(void)e;
+	asked_link_max = link_max;
 	called("begin");
 	asked = pid;
 	c->kid = 1;
@@ -69,7 +71,8 @@ static void found(uint64_t objects, uint64_t paused_ns)
 					 .n_pauses = 1,
 					 .all = { "", 10 * objects, objects },
 					 .types = { { "web.Session", 10 * objects, objects } },
-					 .n = 1 };
+					 .n = 1,
+					 .is_linked = true };
 	is_done = true;
 }
 
@@ -182,6 +185,25 @@ static void a_census_that_fails_is_said_and_the_next_one_is_tried(void **state)
 	bare_run_free(r);
 }
 
+static void where_references_were_not_looked_at_that_is_said(void **state)
+{
+	const struct component *c = component_named("census");
+	void *self;
+	struct run *r = begun(&self);
+
+	(void)state;
+	c->tick(self, 100 * S);
+	assert_int_equal(asked_link_max, 40 << 20);
+	found(1, 1000);
+	result.is_linked = false;
+	c->tick(self, 101 * S);
+	r->clock.end_ns = fake.start_ns + 10 * S;
+	c->report(self, NULL);
+	assert_int_equal(r->notes.n, 2);
+	assert_non_null(strstr(r->notes.text[1], "in 1 of 1 the heap was larger than 40.0 MiB"));
+	bare_run_free(r);
+}
+
 static void it_stays_with_a_process_until_that_ends(void **state)
 {
 	const struct component *c = component_named("census");
@@ -233,6 +255,7 @@ int main(void)
 		cmocka_unit_test(long_pauses_make_the_interval_longer_and_count_in_the_overhead),
 		cmocka_unit_test(what_is_at_work_when_the_run_ends_is_waited_for),
 		cmocka_unit_test(a_census_that_fails_is_said_and_the_next_one_is_tried),
+		cmocka_unit_test(where_references_were_not_looked_at_that_is_said),
 		cmocka_unit_test(it_stays_with_a_process_until_that_ends),
 		cmocka_unit_test(without_a_target_nothing_is_begun),
 		cmocka_unit_test(it_takes_part_only_where_it_is_asked_for),

@@ -33,7 +33,7 @@ static void what_the_child_cannot_do_comes_back_as_a_sentence(void **state)
 
 	(void)state;
 	assert_null(census_ended(&c, 0));
-	assert_int_equal(census_begin(&c, nobody(), NULL), 0);
+	assert_int_equal(census_begin(&c, nobody(), 0, NULL), 0);
 	found = census_ended(&c, PATIENCE_MS);
 	assert_non_null(found);
 	assert_true(found->error < 0);
@@ -48,7 +48,7 @@ static void a_child_that_is_killed_is_an_error_of_that_census(void **state)
 	const struct census_result *found;
 
 	(void)state;
-	assert_int_equal(census_begin(&c, nobody(), NULL), 0);
+	assert_int_equal(census_begin(&c, nobody(), 0, NULL), 0);
 	/* Whatever it had found by then: it is another's that never ends by itself. */
 	assert_int_equal(waitpid(c.kid, NULL, 0), c.kid);
 	c.kid = fork();

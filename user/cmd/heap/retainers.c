@@ -89,6 +89,7 @@ static void put_sums(const struct heap_view *v, const struct retainers *found, c
 	answer_figure(v->out, "objects", found->objects);
 	answer_figure(v->out, "bytes", found->bytes);
 	answer_figure(v->out, "one_in", found->one_in);
+	answer_figure(v->out, "indirections", found->indirections);
 	answer_figure(v->out, "unreached_objects", found->unreached);
 	answer_figure(v->out, "unreached_bytes", found->unreached_bytes);
 }
@@ -106,6 +107,12 @@ void heap_put_retainers(const struct heap_view *v, const struct retainers *found
 	if (found->n > top)
 		answer_say(v->out, "%s more %s of chains", unit_count(found->n - top).s,
 			   found->n - top == 1 ? "kind" : "kinds");
+	if (found->indirections)
+		answer_say(
+			v->out,
+			"chains are shortened by %s links: GHC's objects that stand for another (IND, BLACKHOLE, AP, PAP, "
+			"THUNK_SELECTOR)",
+			unit_count((int64_t)found->indirections).s);
 	if (found->unreached)
 		answer_say(v->out, "%s, %s: nothing refers to them any more",
 			   unit_count((int64_t)found->unreached).s,

@@ -33,6 +33,7 @@ struct finder {
 	uint32_t *by_root;        /* of each root: objects asked about that hang on it */
 	struct chain_step *steps; /* of one chain, from the root on                    */
 	struct retainer links;    /* … the sites of its links; nothing else            */
+	uint64_t indirections;    /* of chains, that are left out                      */
 	struct group *groups;
 };
 
@@ -126,6 +127,34 @@ static void add_site(struct retainer *row, uint32_t i, uint32_t site, bool diffe
 		row->sites[i] = site;
 }
 
+/*
+ * Objects of GHC's that stand for another, until the next collection or until they are evaluated: which of them have one before is
+ * an accident, so no chain is told from another by that.
+ */
+static bool is_indirection(const struct finder *f, uint32_t node)
+{
+	static const char *const names[] = { "IND", "IND_STATIC", "BLACKHOLE",     "BLOCKING_QUEUE",
+					     "AP",  "PAP",        "THUNK_SELECTOR" };
+	const struct type *type = &f->s->types.type[f->s->types.of[node]];
+
+	for (size_t i = 0; type->by == TYPE_GHC && i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(type->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Returns how many steps of `n` stay; the object itself always does. */
+static uint32_t leave_out_indirections(struct finder *f, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (i == n - 1 || !is_indirection(f, f->steps[i].node))
+			f->steps[kept++] = f->steps[i];
+	f->indirections += n - kept;
+	return kept;
+}
+
 /* Of a chain of `n` steps: its links' texts, as a key, and in a row unless that is NULL. */
 static int put_links(struct finder *f, uint32_t n, struct retainer *row, uint64_t *ret_key)
 {
@@ -169,6 +198,7 @@ static int add(struct finder *f, uint32_t object, uint64_t stands_for)
 	bool cut;
 	uint32_t n = chain_of(f, object, &cut), root = f->root[object];
 
+	n = leave_out_indirections(f, n);
 	put_links(f, n, NULL, &key);
 	key = (key * 31 + f->s->roots[root].kind) * 2 + cut;
 	/* A root that keeps a good part of all has rows of its own. */
@@ -242,6 +272,7 @@ int retainers_find(const struct snapshot *s, const uint32_t *objects, uint64_t n
 			r = add(&f, objects[i], ret_retainers->one_in);
 		}
 	}
+	ret_retainers->indirections = f.indirections;
 	return r < 0 ? r : gather(&f, ret_retainers);
 }
 

@@ -2,7 +2,8 @@
  * What keeps objects alive: of each one a shortest chain of references from a root, and chains that are alike as one, with how
  * many of the objects they keep. A link is said exactly (`dict["sessions"]`) where a good part of the objects that its source
  * keeps hang on it, else by its shape (`dict[…]`): ten thousand sessions are then one row. Links
- * of the same shape behind each other (a list, a tree) are one, however many there are. Of very many objects a sample is looked
+ * of the same shape behind each other (a list, a tree) are one, however many there are. Objects of GHC's that stand for another
+ * (IND, BLACKHOLE, AP, PAP, THUNK_SELECTOR) are no links. Of very many objects a sample is looked
  * at, of very long chains the end next to the object.
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_RETAINERS_H
@@ -31,6 +32,7 @@ struct retainers {
 	uint64_t objects, bytes;       /* asked about                               */
 	uint64_t one_in;               /* 1: rows count all; else chains of one object in so many were looked at, which
 	                                * stands for as many */
+	uint64_t indirections;         /* links that are left out, of the chains that were looked at  */
 	uint64_t unreached, unreached_bytes; /* of those no root of these kinds reaches */
 };
 

@@ -121,12 +121,10 @@ static int build_types(struct snapshot *s, pid_t pid, bool *owned)
 	return r;
 }
 
-static int build(struct snapshot *s, pid_t pid, bool *owned)
+static int link_blocks(struct snapshot *s, pid_t pid, bool *owned)
 {
-	int r = build_types(s, pid, owned);
+	int r;
 
-	if (r < 0)
-		return r;
 	s->index = block_index_new(s->blocks.rows, s->blocks.n);
 	r = s->index ? exact_prepare(s->exact, s) : -ENOMEM;
 	if (r == 0)
@@ -134,6 +132,24 @@ static int build(struct snapshot *s, pid_t pid, bool *owned)
 	if (r == 0)
 		r = scan_roots(s, owned);
 	return r < 0 ? r : types_find_linked(s, pid);
+}
+
+static int build(struct snapshot *s, pid_t pid, bool *owned)
+{
+	int r = build_types(s, pid, owned);
+
+	return r < 0 ? r : link_blocks(s, pid, owned);
+}
+
+/* With references only where they are few. */
+static int build_some(struct snapshot *s, pid_t pid, bool *owned)
+{
+	uint64_t bytes = 0;
+	int r = build_types(s, pid, owned);
+
+	for (uint32_t i = 0; i < s->blocks.n; i++)
+		bytes += 8 * (uint64_t)s->blocks.rows[i].words;
+	return r < 0 || bytes > s->link_max ? r : link_blocks(s, pid, owned);
 }
 
 /* The copy, and its blocks; with what does not add up if that is so each time. */
@@ -178,7 +194,7 @@ static int look(pid_t pid, const struct snapshot_how *how, struct snapshot *s, b
 	}
 }
 
-static int take(pid_t pid, const struct snapshot_how *how,
+static int take(pid_t pid, const struct snapshot_how *how, uint64_t link_max,
 		int (*make)(struct snapshot *s, pid_t pid, bool *owned),
 		struct snapshot **ret_snapshot, struct err *e)
 {
@@ -186,6 +202,8 @@ static int take(pid_t pid, const struct snapshot_how *how,
 	_cleanup_(freep) bool *read = NULL;
 	int r;
 
+	if (s)
+		s->link_max = link_max;
 	if (s)
 		s->exact = calloc(1, sizeof(*s->exact));
 	r = s && s->exact ? look(pid, how, s, &read, e) : err_set(e, -ENOMEM, "out of memory");
@@ -208,15 +226,15 @@ static int take(pid_t pid, const struct snapshot_how *how,
 int snapshot_take(pid_t pid, const struct snapshot_how *how, struct snapshot **ret_snapshot,
 		  struct err *e)
 {
-	return take(pid, how, build, ret_snapshot, e);
+	return take(pid, how, UINT64_MAX, build, ret_snapshot, e);
 }
 
-int snapshot_take_types(pid_t pid, const char *folder, struct snapshot **ret_snapshot,
-			struct err *e)
+int snapshot_take_types(pid_t pid, const char *folder, uint64_t link_max,
+			struct snapshot **ret_snapshot, struct err *e)
 {
 	const struct snapshot_how how = { .folder = folder };
 
-	return take(pid, &how, build_types, ret_snapshot, e);
+	return take(pid, &how, link_max, build_some, ret_snapshot, e);
 }
 
 void snapshot_free(struct snapshot *s)

@@ -88,6 +88,7 @@ struct snapshot {
 	uint64_t words;                      /* looked at, in blocks and outside           */
 	uint64_t paused_ns;                  /* the process was stopped for, in all copies   */
 	uint32_t n_changing;                 /* copies that showed a change half made, and were taken again */
+	uint64_t link_max;                   /* of snapshot_take_types()                   */
 	uint64_t unknown;                    /* bytes of heaps that were not walked         */
 };
 
@@ -106,10 +107,11 @@ struct snapshot_how {
 };
 int snapshot_take(pid_t pid, const struct snapshot_how *how, struct snapshot **ret_snapshot, struct err *e);
 /*
- * Objects and their types alone, which takes less time and memory: there are no references, reverse edges and roots, and a type
- * that is known by who refers to a block (std::vector, tables of CPython's objects) is not.
+ * Objects and their types. Where they are more than `link_max` bytes that is all, which takes less time and memory: there are no
+ * references, reverse edges and roots (graph is NULL), and a type that is known by who refers to a block (std::vector,
+ * tables of CPython's objects) is not.
  */
-int snapshot_take_types(pid_t pid, const char *folder, struct snapshot **ret_snapshot, struct err *e);
+int snapshot_take_types(pid_t pid, const char *folder, uint64_t link_max, struct snapshot **ret_snapshot, struct err *e);
 void snapshot_free(struct snapshot *s);
 DEFINE_CLEANUP(struct snapshot *, snapshot_freep, snapshot_free)
 

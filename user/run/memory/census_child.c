@@ -37,22 +37,23 @@ static int count_types(const struct snapshot *s, struct census_result *to)
 	return 0;
 }
 
-static int take(pid_t pid, struct census_result *to, struct err *e)
+static int take(pid_t pid, uint64_t link_max, struct census_result *to, struct err *e)
 {
 	_cleanup_(snapshot_freep) struct snapshot *s = NULL;
 	int r;
 
 	large_use(SCRATCH, LARGE_LEAST);
-	r = snapshot_take_types(pid, SCRATCH, &s, e);
+	r = snapshot_take_types(pid, SCRATCH, link_max, &s, e);
 	if (r < 0)
 		return r;
 	to->wall_ns = (int64_t)s->facts.taken_ns;
 	to->paused_ns = s->paused_ns;
+	to->is_linked = s->graph;
 	to->n_pauses = 1 + s->n_changing;
 	return count_types(s, to) < 0 ? err_set(e, -ENOMEM, "out of memory") : 0;
 }
 
-int census_begin(struct census_child *c, pid_t pid, struct err *e)
+int census_begin(struct census_child *c, pid_t pid, uint64_t link_max, struct err *e)
 {
 	pid_t parent = getpid();
 
@@ -78,7 +79,7 @@ int census_begin(struct census_child *c, pid_t pid, struct err *e)
 		if (getppid() != parent)
 			_exit(EXIT_FAILURE);
 		let_go_of_the_kernel();
-		c->result->error = take(pid, c->result, &why);
+		c->result->error = take(pid, link_max, c->result, &why);
 		memcpy(c->result->sentence, why.msg,
 		       strnlen(why.msg, sizeof(c->result->sentence) - 1));
 		_exit(EXIT_SUCCESS);

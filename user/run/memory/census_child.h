@@ -20,6 +20,7 @@ struct census_result {
 	struct census_count all; /* objects and bytes; no name         */
 	struct census_count types[CENSUS_TYPES]; /* the largest, most bytes first */
 	uint32_t n;
+	bool is_linked;          /* references were looked at           */
 };
 
 struct census_child {
@@ -27,8 +28,9 @@ struct census_child {
 	struct census_result *result; /* shared with it     */
 };
 
-/* Begins one. -errno with a sentence. */
-int census_begin(struct census_child *c, pid_t pid, struct err *e);
+/* Begins one. Of up to `link_max` bytes of blocks references are looked at as well, for types that are known by those. -errno
+ * with a sentence. */
+int census_begin(struct census_child *c, pid_t pid, uint64_t link_max, struct err *e);
 /* What the child found, until the next one begins; `patience_ms`: so long it is waited for. NULL: it is still at work. */
 const struct census_result *census_ended(struct census_child *c, uint32_t patience_ms);
 /* Ends the child; the process it looked at is let go by the kernel. */
