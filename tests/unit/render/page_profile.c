@@ -72,7 +72,7 @@ static void decode(const struct profile *p, const struct page_times *at)
 	struct bytes in;
 	int64_t node = 0;
 
-	assert_int_equal(page_profile_encode(p, at, &out), 0);
+	assert_int_equal(page_profile_encode(p, at, &out, NULL), 0);
 	in = bytes_of(out.s, out.len);
 	memset(&got, 0, sizeof(got));
 	assert_int_equal(number(&in), 1);

@@ -7,6 +7,7 @@
 #include "render/formats/title.h"
 #include "render/html/packed.h"
 #include "render/html/page_data.h"
+#include "render/html/page_details.h"
 #include "render/html/page_json.h"
 #include "render/html/page_profile.h"
 #include "render/shown.h"
@@ -139,19 +140,24 @@ static void put_profile(const struct page_profile *pp, struct strbuf *out)
 	strbuf_puts(out, "\"}");
 }
 
-static void put_run(const struct page_run *run, const char *title, struct strbuf *out)
+/* A profile's elements, compressed. */
+struct packed {
+	struct strbuf profile, details;
+	uint32_t type, sites; /* of the details; 0: there are none */
+};
+
+static void put_run(const struct page_run *run, const struct packed *packed, const char *title, struct strbuf *out)
 {
-	uint32_t n_bins;
+	uint32_t n_bins, n = 0;
 	double bin_s = (double)bin_ns(run, &n_bins) / 1e9;
 
 	strbuf_puts(out, "{");
 	page_json_text(out, "title", title);
 	strbuf_puts(out, ",");
 	page_json_text(out, "memscope", MEMSCOPE_VERSION);
-	strbuf_printf(
-		out,
-		",\"started\":%.3f,\"seconds\":%.3f,\"bin_seconds\":%.9g,\"n_bins\":%u,\"charts\":%s,\"profiles\":[",
-		started(run), duration(run), bin_s, n_bins, page_has_charts() ? "true" : "false");
+	strbuf_printf(out,
+		      ",\"started\":%.3f,\"seconds\":%.3f,\"bin_seconds\":%.9g,\"n_bins\":%u,\"charts\":%s,\"profiles\":[",
+		      started(run), duration(run), bin_s, n_bins, page_has_charts() ? "true" : "false");
 	for (uint32_t i = 0; i < run->n_profiles; i++) {
 		strbuf_puts(out, i ? "," : "");
 		put_profile(&run->profiles[i], out);
@@ -161,25 +167,50 @@ static void put_run(const struct page_run *run, const char *title, struct strbuf
 		strbuf_puts(out, i ? "," : "");
 		page_json_series(out, &run->series[i], started(run));
 	}
-	strbuf_puts(out, "],\"details\":[],\"summary\":");
+	strbuf_puts(out, "],\"details\":[");
+	for (uint32_t i = 0; i < run->n_profiles; i++) {
+		if (!packed[i].sites)
+			continue;
+		strbuf_puts(out, n++ ? ",{" : "{");
+		page_json_text(out, "profile", run->profiles[i].id);
+		strbuf_printf(out, ",\"type\":%u,\"sites\":%u,\"data\":\"detail-", packed[i].type, packed[i].sites);
+		text_add(out, TEXT_JSON, run->profiles[i].id, 64);
+		strbuf_puts(out, "\"}");
+	}
+	strbuf_puts(out, "],\"summary\":");
 	if (!page_json_document(out, run->summary))
 		strbuf_puts(out, "null");
 	strbuf_puts(out, "}");
 }
 
-/* An element of bytes that no browser runs. */
-static int put_packed(const char *kind, const char *id, const struct strbuf *bytes,
-		      struct sink *out)
+static int pack(const struct page_profile *pp, uint64_t page_bin_ns, double seconds, struct packed *packed)
 {
-	_cleanup_(strbuf_free) struct strbuf packed = { 0 }, text = { 0 };
-	int r = packed_deflate(bytes->s ? bytes->s : "", bytes->len, &packed);
+	const struct page_times at = { pp->times, page_bin_ns };
+	_cleanup_(strbuf_free) struct strbuf profile = { 0 }, details = { 0 };
+	_cleanup_(freep) struct page_row *rows = NULL;
+	bool timed = pp->times && page_bin_ns;
+	int r = page_profile_encode(pp->p, timed ? &at : NULL, &profile, &rows);
 
-	if (r < 0)
+	if (r == 0)
+		r = packed_deflate(profile.s, profile.len, &packed->profile);
+	if (r < 0 || !timed)
 		return r;
+	packed->type = sample_times_type(pp->times, 0);
+	r = page_details_encode(pp->p, &at, seconds, rows, &details, &packed->sites);
+	return r < 0 ? r : packed_deflate(details.s, details.len, &packed->details);
+}
+
+/* An element of bytes that no browser runs. */
+static int put_packed(const char *kind, const char *id, const struct strbuf *packed, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+
+	if (!packed->len)
+		return 0;
 	strbuf_printf(&text, "<script type=\"application/octet-stream\" id=\"%s-", kind);
 	text_add(&text, TEXT_XML, id, 64);
 	strbuf_puts(&text, "\">");
-	packed_base64(packed.s, packed.len, &text);
+	packed_base64(packed->s, packed->len, &text);
 	strbuf_puts(&text, "</script>\n");
 	if (strbuf_oom(&text))
 		return -ENOMEM;
@@ -189,24 +220,30 @@ static int put_packed(const char *kind, const char *id, const struct strbuf *byt
 
 static int put_data(const struct page_run *run, const char *title, struct sink *out)
 {
+	struct packed packed[PAGE_PROFILES] = { 0 };
 	_cleanup_(strbuf_free) struct strbuf json = { 0 };
 	uint32_t n_bins;
+	uint64_t width = bin_ns(run, &n_bins);
 	int r = 0;
 
-	put_run(run, title, &json);
-	if (strbuf_oom(&json))
-		return -ENOMEM;
-	sink_puts(out, "<script type=\"application/json\" id=\"run\">");
-	sink_write(out, json.s, json.len);
-	sink_puts(out, "</script>\n");
-	for (uint32_t i = 0; i < run->n_profiles && r == 0; i++) {
-		_cleanup_(strbuf_free) struct strbuf bytes = { 0 };
-		struct page_times times = { run->profiles[i].times, bin_ns(run, &n_bins) };
-
-		r = page_profile_encode(run->profiles[i].p,
-					times.times && times.bin_ns ? &times : NULL, &bytes);
+	for (uint32_t i = 0; i < run->n_profiles && r == 0; i++)
+		r = pack(&run->profiles[i], width, duration(run), &packed[i]);
+	if (r == 0)
+		put_run(run, packed, title, &json);
+	if (r == 0 && strbuf_oom(&json))
+		r = -ENOMEM;
+	if (r == 0) {
+		sink_puts(out, "<script type=\"application/json\" id=\"run\">");
+		sink_write(out, json.s, json.len);
+		sink_puts(out, "</script>\n");
+	}
+	for (uint32_t i = 0; i < run->n_profiles; i++) {
 		if (r == 0)
-			r = put_packed("profile", run->profiles[i].id, &bytes, out);
+			r = put_packed("profile", run->profiles[i].id, &packed[i].profile, out);
+		if (r == 0)
+			r = put_packed("detail", run->profiles[i].id, &packed[i].details, out);
+		strbuf_free(&packed[i].profile);
+		strbuf_free(&packed[i].details);
 	}
 	return r;
 }

@@ -10,11 +10,13 @@
  *   bin_seconds, n_bins   width and number of the time bins that samples are counted in; 0: they have no times
  *   profiles    [{id: "oncpu", source: "on-CPU", title, types: [{name, unit}], shown_type, estimates,
  *               estimate: how values were estimated, text or null, data: id of its element below}]
- *   series      [{id, title, times: [seconds since `started`], columns: [{name, unit, values: [number or null]}],
+ *   series      [{id, title, times: [seconds since `started`], columns: [{name, unit, values: [number or null],
+ *               stats: {integral, mean, deviation, intercept, slope, slope_low, slope_high, r2, first, last}}],
  *               rows_per_point: 1, or how many rows of the file the pair of points stands for that begins each stretch
  *               (lowest and highest)}]; id is the file without its ending: trend, workload, alloc_series, live_series,
  *               census, rss_breakdown. workload has one column a name, null where that name has no value
- *   details     [{profile: id, type: index, data: id of its element}]: statistics of each site over time
+ *   details     [{profile: id, type: index, sites, data: id of its element}]: statistics of each site over time; sites: how
+ *               many there are, of which the element may have the largest only
  *   summary     summary.json as it is; null: there is none
  *   charts      is uPlot in the page?
  *
@@ -33,10 +35,10 @@
  *   n_timed     how many value types have times; for each: its index, then for each sample k and k pairs (difference to
  *               the bin before; the first: its number; value (z))
  *
- * id="detail-alloc": the same packing, of statistics by site (analyse/site_stats.h):
+ * id="detail-alloc": the same packing, of statistics by site (analyse/site_stats.h) of values a second:
  *
  *   version     1
- *   n_rows      sites, largest integral first. A site is a sample's stack below its process, by its node of the profile
+ *   n_rows      sites, largest integral first. A site is a stack, by its node of the profile, whatever its label sets
  *   columns     node; then as 32-bit floats, little-endian, each column whole: enum page_detail_column
  */
 #ifndef MEMSCOPE_RENDER_HTML_PAGE_DATA_H
@@ -52,6 +54,23 @@ enum page_frame_kind {
 	PAGE_FRAME_INLINED,
 	PAGE_FRAME_MARKER,  /* no code: [unknown], [anon] */
 	PAGE_FRAME_GUESSED, /* not used yet: which frame was guessed is not kept */
+};
+
+/* What is not known is NaN. */
+enum page_detail_column {
+	PAGE_DETAIL_INTEGRAL,   /* the value itself: of a rate, over time                   */
+	PAGE_DETAIL_LOW,        /* its 95 % interval; equal ends: it was counted            */
+	PAGE_DETAIL_HIGH,
+	PAGE_DETAIL_MEAN,
+	PAGE_DETAIL_DEVIATION,
+	PAGE_DETAIL_INTERCEPT,
+	PAGE_DETAIL_SLOPE,
+	PAGE_DETAIL_SLOPE_LOW,
+	PAGE_DETAIL_SLOPE_HIGH,
+	PAGE_DETAIL_R2,
+	PAGE_DETAIL_FIRST,      /* seconds since the run began                              */
+	PAGE_DETAIL_LAST,
+	N_PAGE_DETAIL_COLUMNS,
 };
 
 #endif

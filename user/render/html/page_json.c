@@ -1,6 +1,7 @@
 #include "render/html/page_json.h"
 
 #include "render/formats/text.h"
+#include "render/html/page_details.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -126,7 +127,9 @@ void page_json_series(struct strbuf *out, const struct page_series *s, double st
 		page_json_text(out, "unit", unit_of(s->id, t->columns[c].name));
 		strbuf_puts(out, ",\"values\":");
 		put_values(out, t->columns[c].values, t->n_rows, step);
-		strbuf_puts(out, "}");
+		strbuf_puts(out, ",\"stats\":{");
+		page_details_json(out, t, t->columns[c].values, started_s);
+		strbuf_puts(out, "}}");
 	}
 	strbuf_puts(out, "]}");
 }

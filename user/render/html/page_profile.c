@@ -55,10 +55,6 @@ struct encoder {
 	bool oom;
 };
 
-struct row {
-	uint32_t node, set, sample;
-};
-
 static uint32_t *number_of(struct encoder *n, struct numbers *list, uint32_t ix)
 {
 	if (ix >= list->cap) {
@@ -229,7 +225,7 @@ static uint32_t set_of(struct encoder *n, labels_id labels)
 
 static int by_node(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct page_row *x = a, *y = b;
 
 	return x->node != y->node ? (x->node > y->node ? 1 : -1)
 	       : x->set != y->set ? (x->set > y->set ? 1 : -1)
@@ -246,7 +242,7 @@ static void put_columns(struct strbuf *out, uint32_t count, const struct strbuf 
 	}
 }
 
-static void put_samples(const struct encoder *n, const struct row *rows, struct strbuf *out)
+static void put_samples(const struct encoder *n, const struct page_row *rows, struct strbuf *out)
 {
 	uint32_t n_rows = profile_n_samples(n->p), before = 0;
 
@@ -263,7 +259,7 @@ static void put_samples(const struct encoder *n, const struct row *rows, struct 
 }
 
 /* Of one type: each sample's values by the bins of the page, several of the store's bins in one. */
-static void put_times(const struct row *rows, uint32_t n_rows, const struct page_times *at,
+static void put_times(const struct page_row *rows, uint32_t n_rows, const struct page_times *at,
 		      uint32_t type, struct strbuf *out)
 {
 	uint64_t own_ns = sample_times_bin_ns(at->times);
@@ -320,11 +316,12 @@ static void encoder_fini(struct encoder *n)
 	free(n->sets_of_labels.of);
 }
 
-int page_profile_encode(const struct profile *p, const struct page_times *at, struct strbuf *out)
+int page_profile_encode(const struct profile *p, const struct page_times *at, struct strbuf *out,
+			struct page_row **ret_rows)
 {
 	_cleanup_(encoder_fini) struct encoder n = { .p = p, .d = profile_dict(p) };
 	uint32_t n_samples = profile_n_samples(p);
-	_cleanup_(freep) struct row *rows = calloc(n_samples ? n_samples : 1, sizeof(*rows));
+	_cleanup_(freep) struct page_row *rows = calloc(n_samples ? n_samples : 1, sizeof(*rows));
 
 	if (!rows)
 		return -ENOMEM;
@@ -332,7 +329,7 @@ int page_profile_encode(const struct profile *p, const struct page_times *at, st
 	for (uint32_t i = 0; i < n_samples && !n.oom; i++) {
 		struct profile_sample s = profile_sample(p, i);
 
-		rows[i] = (struct row){ node_of(&n, s.stack), set_of(&n, s.labels), i };
+		rows[i] = (struct page_row){ node_of(&n, s.stack), set_of(&n, s.labels), i };
 	}
 	qsort(rows, n_samples, sizeof(*rows), by_node);
 	if (n.oom || dict_oom(n.d))
@@ -346,5 +343,9 @@ int page_profile_encode(const struct profile *p, const struct page_times *at, st
 	packed_number(out, at ? sample_times_n_types(at->times) : 0);
 	for (uint32_t t = 0; at && t < sample_times_n_types(at->times); t++)
 		put_times(rows, n_samples, at, t, out);
-	return strbuf_oom(out) ? -ENOMEM : 0;
+	if (strbuf_oom(out))
+		return -ENOMEM;
+	if (ret_rows)
+		*ret_rows = TAKE_PTR(rows);
+	return 0;
 }

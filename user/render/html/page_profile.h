@@ -12,10 +12,16 @@ struct page_times {
 	uint64_t bin_ns;
 };
 
+/* A sample of the profile, and where it is in the page. */
+struct page_row {
+	uint32_t node, set, sample;
+};
+
 /*
  * Appends to `out`, not compressed. `at` may be NULL. Names that are made up are interned in the profile's dict.
- * -ENOMEM.
+ * `ret_rows` (may be NULL; free() it): all samples in the order in which they were written. -ENOMEM.
  */
-int page_profile_encode(const struct profile *p, const struct page_times *at, struct strbuf *out);
+int page_profile_encode(const struct profile *p, const struct page_times *at, struct strbuf *out,
+			struct page_row **ret_rows);
 
 #endif

@@ -1,0 +1,220 @@
+#include "render/html/page_details.h"
+
+#include "analyse/site_stats.h"
+#include "render/html/packed.h"
+#include "render/html/page_data.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+struct site {
+	uint32_t node;
+	struct site_stats stats;
+	struct interval interval; /* of the integral; equal ends: it was counted */
+};
+
+/* Values a second, a point a bin, at its middle. */
+struct bins {
+	struct point *points;
+	double *span_s;
+	uint32_t n;
+};
+
+static int bins_make(const struct page_times *at, double seconds, struct bins *b)
+{
+	double width = (double)at->bin_ns / 1e9;
+	uint64_t own = sample_times_n_bins(at->times) * sample_times_bin_ns(at->times);
+
+	b->n = (uint32_t)((own + at->bin_ns - 1) / at->bin_ns);
+	if (seconds > b->n * width)
+		b->n = (uint32_t)fmin(ceil(seconds / width), 1 << 20);
+	b->points = calloc(b->n, sizeof(*b->points));
+	b->span_s = calloc(b->n, sizeof(*b->span_s));
+	if (!b->points || !b->span_s)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < b->n; i++) {
+		double from = i * width, to = fmin((i + 1) * width, seconds);
+
+		/* A run that says it ended before is not believed. */
+		b->span_s[i] = to - from > width / 100 ? to - from : width;
+		b->points[i].t = from + b->span_s[i] / 2;
+	}
+	return 0;
+}
+
+static void bins_fini(struct bins *b)
+{
+	free(b->points);
+	free(b->span_s);
+}
+
+/* One site: its samples are rows[0 … n - 1]. */
+static void look(const struct profile *p, const struct page_times *at, const struct page_row *rows, uint32_t n,
+		 const struct profile_sums *all, struct bins *b, struct site *ret_site)
+{
+	uint64_t own_ns = sample_times_bin_ns(at->times);
+	uint32_t type = sample_times_type(at->times, 0);
+	struct row_sum sum = { 0 };
+
+	for (uint32_t i = 0; i < b->n; i++)
+		b->points[i].y = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct profile_sample s = profile_sample(p, rows[i].sample);
+		struct sample_time_reader read = sample_times_read(at->times, rows[i].sample);
+		struct sample_time entry;
+		struct value_error error;
+
+		while (sample_times_next(&read, &entry))
+			if (entry.bin * own_ns / at->bin_ns < b->n)
+				b->points[entry.bin * own_ns / at->bin_ns].y += (double)entry.values[0];
+		row_sum_add(&sum, (double)s.values[type],
+			    sample_error(p, &s, type, ERROR_OF_RUN, &error) ? &error : NULL);
+	}
+	for (uint32_t i = 0; i < b->n; i++)
+		b->points[i].y /= b->span_s[i];
+	ret_site->node = rows->node;
+	site_stats(b->points, b->span_s, b->n, &ret_site->stats);
+	ret_site->interval = row_interval(&sum, all);
+}
+
+static int by_integral(const void *a, const void *b)
+{
+	const struct site *x = a, *y = b;
+	double i = x->stats.integral, j = y->stats.integral;
+
+	return i != j ? (i < j ? 1 : -1) : (x->node > y->node) - (x->node < y->node);
+}
+
+/* A 32-bit float, little-endian; what is infinite or unknown is NaN. */
+static void put_float(struct strbuf *out, double x)
+{
+	float f = isfinite(x) ? (float)x : NAN;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	strbuf_add(out, &bits, sizeof(bits));
+}
+
+static double column(const struct site *s, enum page_detail_column c)
+{
+	switch (c) {
+	case PAGE_DETAIL_INTEGRAL:
+		return s->stats.integral;
+	case PAGE_DETAIL_LOW:
+		return s->interval.low;
+	case PAGE_DETAIL_HIGH:
+		return s->interval.high;
+	case PAGE_DETAIL_MEAN:
+		return s->stats.mean;
+	case PAGE_DETAIL_DEVIATION:
+		return s->stats.deviation;
+	case PAGE_DETAIL_INTERCEPT:
+		return s->stats.intercept;
+	case PAGE_DETAIL_SLOPE:
+		return s->stats.slope;
+	case PAGE_DETAIL_SLOPE_LOW:
+		return s->stats.slope_low;
+	case PAGE_DETAIL_SLOPE_HIGH:
+		return s->stats.slope_high;
+	case PAGE_DETAIL_R2:
+		return s->stats.r2;
+	case PAGE_DETAIL_FIRST:
+		return s->stats.first_s;
+	case PAGE_DETAIL_LAST:
+		return s->stats.last_s;
+	case N_PAGE_DETAIL_COLUMNS:
+		break;
+	}
+	return NAN;
+}
+
+static void put(const struct site *sites, uint32_t n, struct strbuf *out)
+{
+	packed_number(out, PAGE_DATA_VERSION);
+	packed_number(out, n);
+	for (uint32_t i = 0; i < n; i++)
+		packed_number(out, sites[i].node);
+	for (int c = 0; c < N_PAGE_DETAIL_COLUMNS; c++)
+		for (uint32_t i = 0; i < n; i++)
+			put_float(out, column(&sites[i], (enum page_detail_column)c));
+}
+
+/* Of all of the profile; what an interval is a part of. */
+static int sum_all(const struct profile *p, uint32_t type, struct profile_sums *ret_sums)
+{
+	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
+	_cleanup_(freep) uint32_t *row_of = NULL;
+	struct row_table table = { 0 };
+	int r = frame_tree_build(p, &(struct frame_tree_opts){ .type = type, .keep_samples = true }, &tree);
+
+	if (r < 0)
+		return r;
+	row_of = malloc(tree->n_nodes * sizeof(*row_of));
+	if (!row_of)
+		return -ENOMEM;
+	memset(row_of, 0xff, tree->n_nodes * sizeof(*row_of));
+	table = (struct row_table){ tree, row_of, 0 };
+	return row_sums_add(p, type, ERROR_OF_RUN, tree, NULL, &table, NULL, ret_sums);
+}
+
+int page_details_encode(const struct profile *p, const struct page_times *at, double seconds,
+			const struct page_row *rows, struct strbuf *out, uint32_t *ret_sites)
+{
+	uint32_t n_rows = profile_n_samples(p), n = 0;
+	_cleanup_(freep) struct site *sites = calloc(n_rows ? n_rows : 1, sizeof(*sites));
+	_cleanup_(bins_fini) struct bins b = { 0 };
+	struct profile_sums all = { 0 };
+
+	if (!sites || bins_make(at, seconds, &b) < 0 || sum_all(p, sample_times_type(at->times, 0), &all) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n_rows;) {
+		uint32_t end = i + 1;
+
+		while (end < n_rows && rows[end].node == rows[i].node)
+			end++;
+		look(p, at, rows + i, end - i, &all, &b, &sites[n++]);
+		i = end;
+	}
+	qsort(sites, n, sizeof(*sites), by_integral);
+	put(sites, n < PAGE_DETAIL_ROWS ? n : PAGE_DETAIL_ROWS, out);
+	*ret_sites = n;
+	return strbuf_oom(out) ? -ENOMEM : 0;
+}
+
+static void add_number(struct strbuf *out, const char *key, double x, bool last)
+{
+	if (isfinite(x))
+		strbuf_printf(out, "\"%s\":%.9g%s", key, x, last ? "" : ",");
+	else
+		strbuf_printf(out, "\"%s\":null%s", key, last ? "" : ",");
+}
+
+void page_details_json(struct strbuf *out, const struct time_table *t, const double *values, double started_s)
+{
+	struct point *p = calloc(t->n_rows ? t->n_rows : 1, sizeof(*p));
+	double *span_s = calloc(t->n_rows ? t->n_rows : 1, sizeof(*span_s));
+	struct site_stats s = { 0 };
+	uint32_t n = 0;
+
+	out->oom |= !p || !span_s;
+	for (uint32_t i = 0; p && span_s && i < t->n_rows; i++)
+		if (!isnan(values[i]))
+			p[n++] = (struct point){ t->times_s[i] - started_s, values[i] };
+	if (n) {
+		site_stats_spans(p, n, span_s);
+		site_stats(p, span_s, n, &s);
+	}
+	add_number(out, "integral", s.integral, false);
+	add_number(out, "mean", s.mean, false);
+	add_number(out, "deviation", s.deviation, false);
+	add_number(out, "intercept", s.intercept, false);
+	add_number(out, "slope", s.slope, false);
+	add_number(out, "slope_low", s.slope_low, false);
+	add_number(out, "slope_high", s.slope_high, false);
+	add_number(out, "r2", s.r2, false);
+	add_number(out, "first", s.first_s, false);
+	add_number(out, "last", s.last_s, true);
+	free(p);
+	free(span_s);
+}

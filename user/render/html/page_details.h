@@ -1,0 +1,23 @@
+/* The statistics of each site over time, as columns of page_data.h. */
+#ifndef MEMSCOPE_RENDER_HTML_PAGE_DETAILS_H
+#define MEMSCOPE_RENDER_HTML_PAGE_DETAILS_H
+
+#include "analyse/row_sums.h"
+#include "render/html/page.h"
+#include "render/html/page_profile.h"
+
+/* More rows than anyone pages through: the largest, what is left out is counted. */
+enum { PAGE_DETAIL_ROWS = 20000 };
+
+/*
+ * Of the first value type of `p` that has times, by node: `rows` are all samples of `p` in the order in which
+ * page_profile_encode() wrote them. `seconds`: of the run, where its last bin ends. `ret_sites`: how many there are, of
+ * which PAGE_DETAIL_ROWS are written. -ENOMEM.
+ */
+int page_details_encode(const struct profile *p, const struct page_times *at, double seconds,
+			const struct page_row *rows, struct strbuf *out, uint32_t *ret_sites);
+
+/* The same of a column of a table: the members of an object, "integral": … */
+void page_details_json(struct strbuf *out, const struct time_table *t, const double *values, double started_s);
+
+#endif
